@@ -1,0 +1,116 @@
+/* optim.c: SGD, Adam, AdamW. The learning rate and Adam's powers of beta live in small tensors, so a step is always the same graph. */
+#include "tg_nn.h"
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum Kind { SGD, ADAM, ADAMW } Kind;
+struct TgOptim {
+  TgContext *ctx;
+  Kind kind;
+  TgOptimOptions o;
+  int n;
+  TgTensor **params, **m, **v;             /* m: momentum or first moment, v: second moment; kept, made at the first step */
+  TgTensor *lr, *power1, *power2;          /* shape (1): learning rate, beta1^t, beta2^t */
+  TgTensor **todo;                         /* what a step computes */
+};
+
+static TgTensor *one_number(TgContext *ctx, double v) { return tg_keep(tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1))); }
+static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, int n, const TgOptimOptions *opt) {
+  if (!ctx || n < 0) return NULL;
+  for (int i = 0; i < n; i++) if (!params[i]) return NULL;
+  TgOptim *p = calloc(1, sizeof *p);
+  TgTensor **all = calloc((size_t)n * 6 + 2, sizeof *all);
+  if (!p || !all) { free(p), free(all); return NULL; }
+  p->ctx = ctx, p->kind = kind, p->n = n, p->params = all, p->m = all + n, p->v = all + 2 * n, p->todo = all + 3 * n;
+  if (opt) memcpy(&p->o, opt, opt->size < sizeof p->o ? opt->size : sizeof p->o);
+  if (p->o.lr == 0) p->o.lr = 1e-3;
+  if (p->o.beta1 == 0) p->o.beta1 = 0.9;
+  if (p->o.beta2 == 0) p->o.beta2 = 0.999;
+  if (p->o.eps == 0) p->o.eps = 1e-8;
+  if (p->o.weight_decay == 0 && kind == ADAMW) p->o.weight_decay = 0.01;
+  if (p->o.weight_decay < 0) p->o.weight_decay = 0;
+  bool ok = (p->lr = one_number(ctx, p->o.lr)) != NULL;
+  if (kind != SGD) ok = ok && (p->power1 = one_number(ctx, 1)) && (p->power2 = one_number(ctx, 1));
+  for (int i = 0; ok && i < n; i++) ok = (p->params[i] = tg_requires_grad(params[i], true)) != NULL;
+  if (ok) return p;
+  tg_optim_free(p);
+  return NULL;
+}
+TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) { return optim_new(ctx, SGD, p, n, o); }
+TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) { return optim_new(ctx, ADAM, p, n, o); }
+TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) { return optim_new(ctx, ADAMW, p, n, o); }
+void tg_optim_free(TgOptim *p) {
+  if (!p) return;
+  for (int i = 0; i < p->n; i++) tg_release(p->m[i]), tg_release(p->v[i]);
+  tg_release(p->lr), tg_release(p->power1), tg_release(p->power2);
+  free(p->params);
+  free(p);
+}
+void tg_optim_zero_grad(TgOptim *p) {
+  for (int i = 0; p && i < p->n; i++) tg_zero_grad(p->params[i]);
+}
+double tg_optim_lr(const TgOptim *p) { return p ? p->o.lr : 0; }
+TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
+  if (!p) return TG_ERR_VALUE;
+  TgTensor *t = one_number(p->ctx, lr);
+  if (!t) return tg_error(p->ctx);
+  tg_release(p->lr);
+  p->lr = t, p->o.lr = lr;
+  return TG_OK;
+}
+
+/* State is memory of zeros of its own, written once: a constant would be shared by all parameters of that shape. */
+static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
+  if (*at) return *at;
+  void *zeros = calloc(1, tg_nbytes(like) + 1);
+  *at = zeros ? tg_keep(tg_from(p->ctx, zeros, tg_dtype(like), tg_ndim(like), tg_shape(like))) : NULL;
+  free(zeros);
+  return *at;
+}
+static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) { return tg_add(tg_mul_scalar(a, beta), tg_mul_scalar(b, 1 - beta)); }
+static TgTensor *sized(TgTensor *scalar, TgTensor *like) { return tg_cast(tg_reshape(scalar, TG_SCALAR), tg_dtype(like)); }
+
+/* The new value of parameter i; state assignments are appended to todo. */
+static TgTensor *sgd_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {
+  if (p->o.weight_decay != 0) g = tg_add(g, tg_mul_scalar(w, p->o.weight_decay));
+  if (p->o.momentum != 0) {                                  /* torch: b = mu b + g, the first b is g: zeros give the same */
+    TgTensor *b = state(p, &p->m[i], w);
+    if (!(b = tg_assign(b, tg_add(tg_mul_scalar(b, p->o.momentum), g)))) return NULL;
+    p->todo[(*ntodo)++] = b;
+    g = p->o.nesterov ? tg_add(g, tg_mul_scalar(b, p->o.momentum)) : b;
+  }
+  return tg_sub(w, tg_mul(g, sized(p->lr, w)));
+}
+static TgTensor *adam_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {
+  double wd = p->o.weight_decay;
+  if (wd != 0 && p->kind == ADAM) g = tg_add(g, tg_mul_scalar(w, wd));
+  TgTensor *m = state(p, &p->m[i], w), *v = state(p, &p->v[i], w);
+  if (!(m = tg_assign(m, lerp(m, g, p->o.beta1))) || !(v = tg_assign(v, lerp(v, tg_mul(g, g), p->o.beta2)))) return NULL;
+  p->todo[(*ntodo)++] = m, p->todo[(*ntodo)++] = v;
+  TgTensor *mh = tg_div(m, sized(tg_rsub_scalar(p->power1, 1), w)), *vh = tg_div(v, sized(tg_rsub_scalar(p->power2, 1), w));
+  TgTensor *up = tg_div(mh, tg_add_scalar(tg_sqrt(vh), p->o.eps));
+  if (wd != 0 && p->kind == ADAMW) up = tg_add(up, tg_mul_scalar(w, wd));
+  return tg_sub(w, tg_mul(up, sized(p->lr, w)));
+}
+TgStatus tg_optim_step(TgOptim *p) {
+  if (!p) return TG_ERR_VALUE;
+  int ntodo = 0;
+  TgStatus s = tg_scope_begin(p->ctx);
+  if (s) return s;
+  bool ok = true, any = false;
+  for (int i = 0; i < p->n; i++) any = any || tg_grad(p->params[i]);
+  if (any && p->kind != SGD) {
+    ok = tg_assign(p->power1, tg_mul_scalar(p->power1, p->o.beta1)) && tg_assign(p->power2, tg_mul_scalar(p->power2, p->o.beta2));
+    if (ok) p->todo[ntodo++] = p->power1, p->todo[ntodo++] = p->power2;
+  }
+  for (int i = 0; ok && i < p->n; i++) {
+    TgTensor *w = p->params[i], *g = tg_grad(w);
+    if (!g) continue;
+    ok = tg_assign(w, p->kind == SGD ? sgd_step(p, i, w, g, &ntodo) : adam_step(p, i, w, g, &ntodo)) != NULL;
+    if (ok) p->todo[ntodo++] = w;
+  }
+  if (ok && ntodo) s = tg_realize_many(p->todo, (size_t)ntodo);
+  tg_optim_zero_grad(p);                                     /* lazy gradients would now be of the new values */
+  TgStatus end = tg_scope_end(p->ctx);
+  return !ok ? (tg_error(p->ctx) ? tg_error(p->ctx) : TG_ERR_INTERNAL) : s ? s : end;
+}

@@ -1,0 +1,197 @@
+/* linearize.c: graph -> list. In: SINK of STOREs over loop ranges. Out: Linear: loops opened and closed, accumulators explicit, index
+ * arithmetic as int64.
+ *
+ * Loops form a tree: a STORE lists its loops outside in; a REDUCE's loops hang below the deepest loop it depends on. A node belongs to the
+ * deepest loop below it, so what does not change in a loop stands before it. Stores of a block come last in it: every load of the old
+ * contents is done. Reductions over the same ranges share one loop. */
+#include "codegen/codegen.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Loop { UOp *range; int parent, depth; UOpVec body, stores; bool reduce, closed; UOpVec members; } Loop;   /* loop 0 is the kernel */
+typedef struct Lin { Kernel *k; Vec(Loop) loops; UOp **repl; int *home, *loop_of; uint8_t *state; int64_t nreg; DType ix; uint32_t nid; } Lin;
+
+static int loop_add(Lin *l, UOp *range, int parent) {
+  int have = l->loop_of[range->id];
+  if (have >= 0) return l->loops.at[have].parent == parent ? have : -1;
+  Loop lp = {.range = range, .parent = parent, .depth = l->loops.at[parent].depth + 1};
+  if (!vec_push(l->k->mem, &l->loops, lp)) return -1;
+  return l->loop_of[range->id] = (int)l->loops.len - 1;
+}
+static int nvalues(const UOp *r) {
+  int n = 0;
+  while (n < r->nsrc && r->src[n]->op != OPS_RANGE) n++;
+  return n;
+}
+static bool emit(Lin *l, int loop, UOp *u) { return u && vec_push(l->k->mem, &l->loops.at[loop].body, u); }
+static DType lowered(Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
+static bool loop_splice(Lin *l, int loop) {
+  Loop *lp = &l->loops.at[loop], *up = &l->loops.at[lp->parent];
+  TgMem *m = l->k->mem;
+  UOp *range = l->repl[lp->range->id];
+  bool ok = vec_push(m, &up->body, range);
+  for (size_t i = 0; ok && i < lp->body.len; i++) ok = vec_push(m, &up->body, lp->body.at[i]);
+  for (size_t i = 0; ok && i < lp->stores.len; i++) ok = vec_push(m, &up->body, lp->stores.at[i]);
+  lp->closed = true;
+  UOp *end = UNEW(l->k->st, OPS_END, DT_VOID, 1, ARG0, range);
+  return ok && end && vec_push(m, &up->body, end);
+}
+static UOp *acc_step(Lin *l, Ops op, UOp *acc, UOp *v, UOp *const *repl) {
+  UOpStore *st = l->k->st;
+  if (op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32)
+    return UNEW(st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, repl[v->src[0]->id], repl[v->src[1]->id], acc);
+  return uop_alu2(st, op, acc, repl[v->id]);
+}
+static bool reduce_emit(Lin *l, int outer) {                 /* all reductions that share the loop nest starting at `outer` */
+  UOpStore *st = l->k->st;
+  Loop *lo = &l->loops.at[outer];
+  UOp *first = lo->members.at[0];
+  int nv = nvalues(first), inner = outer, home = lo->parent;
+  for (int i = nv; i < first->nsrc; i++) inner = l->loop_of[first->src[i]->id];
+  UOp *inner_range = l->repl[l->loops.at[inner].range->id];
+  for (size_t m = 0; m < l->loops.at[outer].members.len; m++) {
+    UOp *u = l->loops.at[outer].members.at[m];
+    DType d = lowered(l, u);
+    UOp *reg = uop_new(st, OPS_DEFINE_REG, d, u->lanes, 0, NULL, (Arg){.param = {1, l->nreg++}});
+    UOp *id = uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d));
+    if (u->lanes > 1) id = UNEW(st, OPS_VECTORIZE, d, u->lanes, ARG0, id);
+    if (!emit(l, home, reg) || !emit(l, home, uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)))) return false;
+    if (u->lanes > 1 && !emit(l, home, id)) return false;
+    if (!emit(l, home, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, id))) return false;
+    UOp *acc = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg, inner_range);
+    if (!emit(l, inner, acc)) return false;
+    for (int i = 0, n = nvalues(u); i < n; i++) {
+      acc = acc_step(l, (Ops)u->arg.reduce.op, acc, u->src[i], l->repl);
+      if (!emit(l, inner, acc)) return false;
+    }
+    if (!emit(l, inner, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, acc))) return false;
+    l->repl[u->id] = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg, UNEW(st, OPS_END, DT_VOID, 1, ARG0, l->repl[l->loops.at[outer].range->id]));
+    if (!l->repl[u->id]) return false;
+  }
+  for (int i = inner; i != home; i = l->loops.at[i].parent) if (!loop_splice(l, i)) return false;
+  for (size_t m = 0; m < l->loops.at[outer].members.len; m++) {
+    UOp *u = l->loops.at[outer].members.at[m];
+    if (!emit(l, home, l->repl[u->id])) return false;
+    l->state[u->id] = 2;
+  }
+  return true;
+}
+static bool fma_value(const UOp *red, const UOp *v) {
+  return red->arg.reduce.op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
+}
+/* k-th thing that must be there before u can be emitted, or NULL */
+static UOp *dependency(Lin *l, UOp *u, int k) {
+  if (u->op != OPS_REDUCE) return k < u->nsrc ? u->src[k] : NULL;
+  Loop *lp = &l->loops.at[l->loop_of[u->src[nvalues(u)]->id]];
+  for (size_t m = 0; m < lp->members.len; m++) {
+    UOp *r = lp->members.at[m];
+    for (int i = 0; i < r->nsrc; i++) {
+      bool f = fma_value(r, r->src[i]);
+      int n = f ? 2 : 1;
+      if (k < n) return f ? r->src[i]->src[k] : r->src[i];
+      k -= n;
+    }
+  }
+  return NULL;
+}
+static bool node_emit(Lin *l, UOp *u) {
+  UOpStore *st = l->k->st;
+  UOp *buf[70], *r;
+  if (u->op == OPS_REDUCE) return reduce_emit(l, l->loop_of[u->src[nvalues(u)]->id]);
+  if (u->nsrc > 70) return false;
+  for (int i = 0; i < u->nsrc; i++) buf[i] = l->repl[u->src[i]->id];
+  DType d = lowered(l, u);
+  l->state[u->id] = 2;
+  if (u->op == OPS_STORE) {
+    int loop = u->nsrc > 2 ? l->loop_of[u->src[u->nsrc - 1]->id] : 0;
+    r = uop_new(st, OPS_STORE, DT_VOID, 1, 2, buf, ARG0);
+    return r && vec_push(l->k->mem, &l->loops.at[loop].stores, r);
+  }
+  if (u->op == OPS_CAST && buf[0]->dtype == d) { l->repl[u->id] = buf[0]; return true; }
+  r = u->op == OPS_CONST ? uop_const(st, d, u->arg.v) : uop_new(st, (Ops)u->op, d, u->lanes, u->nsrc, buf, u->arg);
+  if (!r) return false;
+  bool again = r != u && r->id < l->nid && l->state[r->id] == 2 && u->op != OPS_CONST && l->repl[r->id] == r;   /* lowering met an equal node */
+  l->repl[u->id] = r;
+  if (u->op == OPS_RANGE || again) return true;
+  return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST ? 0 : l->home[u->id], r);
+}
+static bool loops_build(Lin *l, UOpVec *order) {
+  UOp *sink = l->k->sink;
+  for (int i = 0; i < sink->nsrc; i++) {
+    UOp *s = sink->src[i];
+    int at = 0;
+    for (int k = 2; k < s->nsrc; k++) if ((at = loop_add(l, s->src[k], at)) < 0) return false;
+  }
+  for (size_t i = order->len; i-- > 0;) {                     /* users first: the loops around a reduction are known before its own */
+    UOp *u = order->at[i];
+    if (u->op != OPS_REDUCE) continue;
+    int at = 0, nv = nvalues(u);
+    for (size_t j = 1; j < l->loops.len; j++) {
+      UOp *r = l->loops.at[j].range;
+      if ((u->ranges >> (r->arg.range.id & 63) & 1) && l->loops.at[j].depth > l->loops.at[at].depth) at = (int)j;
+    }
+    for (int k = nv; k < u->nsrc; k++) if ((at = loop_add(l, u->src[k], at)) < 0) return false;
+    Loop *lp = &l->loops.at[l->loop_of[u->src[nv]->id]];
+    lp->reduce = true;
+    if (lp->members.len && lp->members.at[0]->nsrc - nvalues(lp->members.at[0]) != u->nsrc - nv) return false;
+    if (!vec_push(l->k->mem, &lp->members, u)) return false;
+  }
+  for (size_t i = 0; i < order->len; i++) {                   /* home: the deepest loop below */
+    UOp *u = order->at[i];
+    int at = 0;
+    if (u->op == OPS_RANGE) at = l->loop_of[u->id];
+    else if (u->op == OPS_REDUCE) at = l->loops.at[l->loop_of[u->src[nvalues(u)]->id]].parent;
+    else for (int k = 0; k < u->nsrc; k++) if (l->loops.at[l->home[u->src[k]->id]].depth > l->loops.at[at].depth) at = l->home[u->src[k]->id];
+    if (at < 0) return false;
+    l->home[u->id] = at;
+  }
+  return true;
+}
+bool linearize(Kernel *k, Arena *arena, Linear *out) {
+  Lin l = {.k = k, .ix = DT_I64};
+  UOpVec order = {0};
+  Vec(UOp *) stack = {0};
+  Vec(int) next = {0};
+  uint32_t n = store_id_limit(k->st) + 1;
+  TgMem *m = k->mem;
+  l.nid = n;
+  bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
+  l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home), l.loop_of = mem_alloc(m, n * sizeof *l.loop_of);
+  l.state = mem_alloc(m, n);
+  ok = ok && l.repl && l.home && l.loop_of && l.state && vec_push(m, &l.loops, ((Loop){.parent = -1}));
+  for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = -1;
+  ok = ok && loops_build(&l, &order);
+  for (size_t i = 0; ok && i < order.len; i++)                /* pointers first, in slot order by first use */
+    if (order.at[i]->op == OPS_PARAM) out->nparam = TG_MAX(out->nparam, (int)order.at[i]->arg.param.slot + 1), ok = node_emit(&l, order.at[i]);
+  for (int s = 0; ok && s < k->sink->nsrc; s++) {
+    ok = vec_push(m, &stack, k->sink->src[s]) && vec_push(m, &next, 0);
+    while (ok && stack.len) {
+      UOp *u = stack.at[stack.len - 1], *d;
+      if (l.state[u->id] == 2) { stack.len--, next.len--; continue; }
+      if ((d = dependency(&l, u, next.at[next.len - 1]++))) {
+        if (l.state[d->id] != 2) ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
+        continue;
+      }
+      ok = node_emit(&l, u);
+      stack.len--, next.len--;
+    }
+  }
+  /* what is still open are the loops of stores: close them, deepest first, in the order they were made */
+  int deepest = 0;
+  for (size_t i = 0; i < l.loops.len; i++) deepest = TG_MAX(deepest, l.loops.at[i].depth);
+  for (int d = deepest; ok && d > 0; d--)
+    for (size_t i = 1; ok && i < l.loops.len; i++)
+      if (l.loops.at[i].depth == d && !l.loops.at[i].closed) ok = loop_splice(&l, (int)i);
+  if (ok) {
+    UOpVec *b = &l.loops.at[0].body, *s = &l.loops.at[0].stores;
+    out->n = (int)(b->len + s->len);
+    out->at = arena_array(arena, UOp *, out->n + 1);
+    ok = out->at != NULL;
+    if (ok && b->len) memcpy(out->at, b->at, b->len * sizeof *b->at);
+    if (ok && s->len) memcpy(out->at + b->len, s->at, s->len * sizeof *s->at);
+  }
+  for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
+  vec_free(m, &l.loops), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
+  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.state);
+  return ok;
+}

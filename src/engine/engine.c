@@ -1,0 +1,458 @@
+/* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule -> programs -> launches.
+ * The live graph is copied into a fresh store with its buffers numbered in order of use; that copy, as bytes, is the key under which the
+ * schedule and its programs are kept, so a training step compiles nothing after the first time. */
+#include "codegen/codegen.h"
+#include "schedule/schedule.h"
+#include "tensor/context.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct CachedProgram { char *key; uint64_t hash; Program *prog; char name[96]; struct CachedProgram *next; } CachedProgram;
+typedef struct Plan {                        /* a schedule ready to run */
+  struct Plan *next;
+  uint8_t *key;
+  size_t nkey;
+  Schedule sched;
+  CachedProgram **prog;                      /* by kernel */
+  int *slab_of;                              /* by temporary: slab that holds it, -1 for roots */
+  int nslab;
+  size_t *slab_bytes;
+  void **slab;
+} Plan;
+typedef struct Engine { Map plans, programs; } Engine;
+
+static const TgBackend *const backends[] = {&backend_cpu, &backend_interp, &backend_null_c, &backend_null_cuda, &backend_null_metal};
+
+TgStatus engine_open(TgContext *ctx) {
+  Engine *e = mem_alloc(&ctx->mem, sizeof *e);
+  if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
+  map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem);
+  ctx->engine = e;
+  ctx->dev = (Device){.mem = &ctx->mem, .os = &ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
+  const char *want = ctx->env.dev;
+  for (size_t i = 0; i < TG_COUNT(backends); i++) {
+    if (*want && strcmp(want, backends[i]->name)) continue;
+    if (!*want && !(backends[i]->has & HAS_RUN)) continue;
+    TgError err = {0};
+    ctx->dev.backend = backends[i];
+    ctx->dev.err = &err;
+    TgStatus s = backends[i]->open(&ctx->dev);
+    ctx->dev.err = &ctx->err;
+    if (!s) { ctx->dev_open = true; return TG_OK; }
+    if (*want || i + 1 == TG_COUNT(backends)) return error_set(&ctx->err, s, "%s", err.msg);
+  }
+  return error_set(&ctx->err, TG_ERR_VALUE, "open: no device is called '%s'", want);
+}
+static void plan_free(TgContext *ctx, Plan *p) {
+  for (int i = 0; i < p->nslab; i++) if (p->slab && p->slab[i]) ctx->dev.backend->free(&ctx->dev, p->slab[i], p->slab_bytes[i]);
+  mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
+  mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab);
+  if (p->sched.store) schedule_free(&p->sched, &ctx->mem);
+  mem_free(&ctx->mem, p);
+}
+void engine_close(TgContext *ctx) {
+  Engine *e = ctx->engine;
+  if (e) {
+    for (size_t i = 0; i < e->plans.cap; i++)
+      if (e->plans.at[i].used)
+        for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_free(ctx, p);
+    for (size_t i = 0; i < e->programs.cap; i++)
+      if (e->programs.at[i].used)
+        for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
+          n = p->next;
+          ctx->dev.backend->unload(&ctx->dev, p->prog);
+          mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
+        }
+    map_free(&e->plans), map_free(&e->programs);
+    mem_free(&ctx->mem, e);
+    ctx->engine = NULL;
+  }
+  if (ctx->dev_open) ctx->dev.backend->close(&ctx->dev);
+  ctx->dev_open = false;
+}
+
+/* ---- the live graph, copied */
+typedef struct Copy { UOpStore *st; UOp **to; Vec(int64_t) uids; Str key; Vec(uint32_t) number; } Copy;
+static UOp *stands_for(TgContext *ctx, UOp *u) {
+  UOp *r;
+  while ((r = map_get_ptr(&ctx->realized, u)) && r != u) u = r;
+  return u;
+}
+static bool copy_node(TgContext *ctx, Copy *c, UOp *u, uint32_t *num, uint32_t *count) {
+  UOp *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
+  if (!src) return false;
+  Arg arg = u->arg;
+  struct { uint8_t op, dtype; uint16_t nsrc; uint32_t pad; int64_t a, b; } head = {u->op, u->dtype, u->nsrc, 0, arg.raw.a, arg.raw.b};
+  if (u->op == OPS_BUFFER) {
+    arg.param.slot = (int64_t)c->uids.len;
+    head.b = arg.param.slot;
+    if (!vec_push(&ctx->mem, &c->uids, u->arg.param.slot)) return false;
+  }
+  for (int i = 0; i < u->nsrc; i++) {
+    UOp *s = stands_for(ctx, u->src[i]);
+    src[i] = c->to[s->id];
+    uint32_t n = num[s->id];
+    str_putn(&c->key, (char *)&n, sizeof n);
+  }
+  const Ints *list = (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : u->op == OPS_REDUCE_AXIS ? u->arg.reduce.axes : NULL;
+  if (list) {                                                /* lists by content: their addresses mean nothing to the next graph */
+    head.a = list->n;
+    str_putn(&c->key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
+    const Ints *own = ints_get(c->st, list->n, list->v);
+    if (u->op == OPS_REDUCE_AXIS) arg.reduce.axes = own; else arg.ints = own;
+    if (u->op != OPS_REDUCE_AXIS) head.b = 0;
+  }
+  str_putn(&c->key, (char *)&head, sizeof head);
+  num[u->id] = (*count)++;
+  c->to[u->id] = uop_new(c->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg);
+  if (src != buf) mem_free(&ctx->mem, src);
+  return c->to[u->id] != NULL && !c->key.oom;
+}
+typedef struct CFrame { UOp *u; int next; } CFrame;
+static bool copy_live(TgContext *ctx, Copy *c, UOp *const *roots, size_t n) {
+  Vec(CFrame) stack = {0};
+  uint32_t limit = store_id_limit(ctx->store) + 1, count = 0, *num = mem_alloc(&ctx->mem, limit * sizeof *num);
+  uint8_t *seen = mem_alloc(&ctx->mem, limit);
+  c->to = mem_alloc(&ctx->mem, limit * sizeof *c->to);
+  bool ok = num && seen && c->to;
+  for (size_t r = 0; ok && r < n; r++) {
+    UOp *root = stands_for(ctx, roots[r]);
+    if (!seen[root->id]) seen[root->id] = 1, ok = vec_push(&ctx->mem, &stack, ((CFrame){root, 0}));
+    while (ok && stack.len) {
+      CFrame *f = &stack.at[stack.len - 1];
+      if (f->next < f->u->nsrc) {
+        UOp *s = stands_for(ctx, f->u->src[f->next++]);
+        if (!seen[s->id]) seen[s->id] = 1, ok = vec_push(&ctx->mem, &stack, ((CFrame){s, 0}));
+      } else {
+        UOp *u = f->u;
+        stack.len--;
+        ok = copy_node(ctx, c, u, num, &count);
+      }
+    }
+    uint32_t mark = UINT32_MAX, id = num[root->id];
+    str_putn(&c->key, (char *)&mark, 4), str_putn(&c->key, (char *)&id, 4);
+  }
+  vec_free(&ctx->mem, &stack);
+  mem_free(&ctx->mem, num), mem_free(&ctx->mem, seen);
+  return ok && !c->key.oom;
+}
+
+/* ---- programs */
+static CachedProgram *program_find(Engine *e, const char *key, uint64_t h) {
+  uint64_t v;
+  if (!map_get(&e->programs, h, &v)) return NULL;
+  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (!strcmp(p->key, key)) return p;
+  return NULL;
+}
+typedef struct Todo { Linear lin; UOpStore *st; Str source; CachedProgram *prog; } Todo;
+static TgStatus programs_make(TgContext *ctx, Plan *plan) {
+  Engine *e = ctx->engine;
+  Device *d = &ctx->dev;
+  Vec(Todo) todo = {0};
+  Arena arena;
+  arena_init(&arena, &ctx->mem);
+  TgStatus s = TG_OK;
+  CodegenOptions copt = {.noopt = ctx->env.noopt, .ncores = d->ncores};
+  for (int k = 0; k < plan->sched.nkernel && !s; k++) {
+    Str key;
+    str_init(&key, &ctx->mem);
+    if (!uop_print(&key, plan->sched.store, &ctx->mem, &plan->sched.kernel[k].ast, 1)) { s = TG_ERR_NOMEM; str_free(&key); break; }
+    uint64_t h = hash_bytes(1, key.at, key.len);
+    CachedProgram *p = program_find(e, key.at, h);
+    if (p) ctx->counters.cache_hits++;
+    else {
+      Todo t = {0};
+      Str opts;
+      str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
+      s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt, &arena, &t.st, &t.lin, &opts, &ctx->err);
+      if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
+        s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
+      if (ctx->env.debug >= 5) fprintf(stderr, "%s", key.at);
+      if (ctx->env.debug >= 3) fprintf(stderr, "%s: opts %s\n", t.lin.name, str_text(&opts));
+      if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
+      str_free(&opts);
+      if (t.st) ctx->counters.nodes += store_created(t.st);
+      p = s ? NULL : mem_alloc(&ctx->mem, sizeof *p);
+      if (p) p->key = mem_strdup(&ctx->mem, key.at), p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
+      t.prog = p;
+      if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
+      if (s) { store_free(t.st); str_free(&t.source); if (p) { mem_free(&ctx->mem, p->key); mem_free(&ctx->mem, p); } }
+      else {                                                 /* found by the next equal kernel of this very schedule */
+        uint64_t v = 0;
+        map_get(&e->programs, h, &v);
+        p->next = (CachedProgram *)(uintptr_t)v;
+        if (!map_put_ptr(&e->programs, (uintptr_t)h, p)) s = TG_ERR_NOMEM;
+      }
+    }
+    plan->prog[k] = p;
+    str_free(&key);
+  }
+  KernelSpec *spec = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *spec) : NULL;
+  Program **out = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *out) : NULL;
+  if (todo.len && (!spec || !out)) s = TG_ERR_NOMEM;
+  if (!s && todo.len) {
+    for (size_t i = 0; i < todo.len; i++) spec[i] = (KernelSpec){&todo.at[i].lin, d->backend->renderer ? str_text(&todo.at[i].source) : NULL};
+    s = d->backend->compile(d, spec, (int)todo.len, out);
+    if (!s) ctx->counters.compiled += todo.len;
+  }
+  for (size_t i = 0; i < todo.len; i++) {
+    CachedProgram *p = todo.at[i].prog;
+    if (!s) p->prog = out[i];
+    else {                                                   /* taken out again: nothing half-made stays in the cache */
+      uint64_t v = 0;
+      map_get(&e->programs, p->hash, &v);
+      CachedProgram *head = (CachedProgram *)(uintptr_t)v, **link = &head;
+      while (*link && *link != p) link = &(*link)->next;
+      if (*link) *link = p->next;
+      map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
+      mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
+    }
+    store_free(todo.at[i].st), str_free(&todo.at[i].source);
+  }
+  mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
+  vec_free(&ctx->mem, &todo);
+  arena_free(&arena);
+  return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
+}
+/* Temporaries that do not live at the same time share a slab. */
+static TgStatus memory_plan(TgContext *ctx, Plan *p) {
+  Schedule *s = &p->sched;
+  size_t n = (size_t)s->ntemp + 1;
+  int *last = mem_alloc(&ctx->mem, n * sizeof *last);
+  p->slab_of = mem_alloc(&ctx->mem, n * sizeof *p->slab_of);
+  p->slab_bytes = mem_alloc(&ctx->mem, n * sizeof *p->slab_bytes);
+  p->slab = mem_alloc(&ctx->mem, n * sizeof *p->slab);
+  TgStatus st = last && p->slab_of && p->slab_bytes && p->slab ? TG_OK : TG_ERR_NOMEM;
+  for (int t = 0; !st && t < s->ntemp; t++) {                /* temporaries are numbered in the order they are first written */
+    p->slab_of[t] = -1;
+    if (s->temp[t].root >= 0) continue;
+    size_t bytes = (size_t)s->temp[t].nelem * dtype_size(s->temp[t].dtype);
+    int best = -1;
+    for (int i = 0; i < p->nslab; i++)
+      if (last[i] < s->temp[t].first && (best < 0 || (p->slab_bytes[i] >= bytes && (p->slab_bytes[best] < bytes || p->slab_bytes[i] < p->slab_bytes[best])))) best = i;
+    if (best < 0) best = p->nslab++;
+    p->slab_bytes[best] = TG_MAX(p->slab_bytes[best], bytes);
+    last[best] = s->temp[t].last;
+    p->slab_of[t] = best;
+  }
+  mem_free(&ctx->mem, last);
+  return st;
+}
+static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, uint64_t h, Plan **out) {
+  Engine *e = ctx->engine;
+  Plan *p = mem_alloc(&ctx->mem, sizeof *p);
+  UOp **r = mem_alloc(&ctx->mem, n * sizeof *r);
+  TgStatus s = p && r ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  Str explain;
+  str_init(&explain, &ctx->mem);
+  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .explain = ctx->env.debug >= 3 ? &explain : NULL};
+  if (!s) {
+    for (size_t i = 0; i < n; i++) r[i] = c->to[stands_for(ctx, roots[i])->id];
+    s = schedule_make(c->st, &ctx->mem, r, (int)n, &so, &p->sched, &ctx->err);
+    if (!s) c->st = NULL;                                    /* the schedule owns it now */
+  }
+  if (so.explain) fprintf(stderr, "%s", str_text(&explain));
+  str_free(&explain);
+  if (!s) {
+    ctx->counters.schedules++, ctx->counters.nodes += store_created(p->sched.store);
+    p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
+    p->key = mem_alloc(&ctx->mem, c->key.len + 1);
+    if (!p->prog || !p->key) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  }
+  if (!s) memcpy(p->key, c->key.at, c->key.len), p->nkey = c->key.len;
+  if (!s) s = programs_make(ctx, p);
+  if (!s) s = memory_plan(ctx, p);
+  if (!s) {
+    uint64_t v = 0;
+    map_get(&e->plans, h, &v);
+    p->next = (Plan *)(uintptr_t)v;
+    if (!map_put_ptr(&e->plans, (uintptr_t)h, p)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  }
+  mem_free(&ctx->mem, r);
+  if (s && p) plan_free(ctx, p), p = NULL;
+  *out = p;
+  return s;
+}
+
+/* ---- running */
+static TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
+  if (b->data || !b->nelem) return TG_OK;
+  return ctx->dev.backend->alloc(&ctx->dev, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
+}
+static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) {
+  Schedule *s = &p->sched;
+  Device *d = &ctx->dev;
+  void *bufs_small[32], **bufs = bufs_small;
+  int most = 0;
+  TgStatus st = TG_OK;
+  for (int i = 0; i < p->nslab && !st; i++) if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
+  for (int k = 0; k < s->nkernel; k++) most = TG_MAX(most, s->kernel[k].narg);
+  if (!st && most > 32 && !(bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs))) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  double t0 = time_now_s();
+  for (int k = 0; k < s->nkernel && !st; k++) {
+    SchedKernel *sk = &s->kernel[k];
+    for (int a = 0; a < sk->narg && !st; a++) {
+      int64_t id = sk->arg[a];
+      if (id >= TEMP_BASE) {
+        int t = (int)(id - TEMP_BASE);
+        bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
+      } else {
+        Buffer *b = ctx->buffers.at[c->uids.at[id]];
+        st = b ? buffer_ready(ctx, b) : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
+        if (!st) bufs[a] = b->data, b->filled = true;
+      }
+    }
+    double k0 = ctx->env.debug >= 2 ? time_now_s() : 0;
+    if (!st) st = d->backend->launch(d, p->prog[k]->prog, bufs, NULL);
+    if (!st && ctx->env.debug >= 2) {
+      d->backend->sync(d);
+      fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k, p->prog[k]->name, sk->narg, (time_now_s() - k0) * 1e6, sk->est_us);
+    }
+    ctx->counters.launches++, ctx->counters.flops += (uint64_t)sk->flops;
+  }
+  if (!st) st = d->backend->sync(d);
+  ctx->counters.kernels += (uint64_t)s->nkernel;
+  ctx->counters.ms += (time_now_s() - t0) * 1e3;
+  if (bufs != bufs_small) mem_free(&ctx->mem, bufs);
+  return st;
+}
+static int64_t nelem_of(const UOp *u) {
+  int64_t n = 1;
+  for (int i = 0; i < u->shape->n; i++) n *= u->shape->v[i];
+  return n;
+}
+static bool in_memory(TgContext *ctx, UOp *u) {              /* a whole buffer, perhaps in another shape */
+  u = stands_for(ctx, u);
+  while (u->op == OPS_RESHAPE) u = u->src[0];
+  return u->op == OPS_BUFFER;
+}
+static UOp *strip_after(UOpStore *st, UOp *u) {              /* the memory itself, once its stores are done */
+  UOp *chain[64];
+  int n = 0;
+  for (; u && u->op != OPS_BUFFER && n < 64; u = u->src[0]) if (u->op != OPS_AFTER) chain[n++] = u;
+  for (; u && n-- > 0;) u = uop_new(st, (Ops)chain[n]->op, (DType)chain[n]->dtype, 1, 1, &u, chain[n]->arg);
+  return u;
+}
+static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n) {
+  Engine *e = ctx->engine;
+  Copy c = {0};
+  str_init(&c.key, &ctx->mem);
+  c.st = store_new(&ctx->mem);
+  TgStatus s = c.st && copy_live(ctx, &c, roots, n) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph");
+  Plan *p = NULL;
+  Buffer **temp = NULL;
+  UOp **made = s ? NULL : mem_alloc(&ctx->mem, n * sizeof *made);
+  if (!s) {
+    uint64_t h = hash_bytes(3, c.key.at, c.key.len), v;
+    if (map_get(&e->plans, h, &v))
+      for (p = (Plan *)(uintptr_t)v; p; p = p->next) if (p->nkey == c.key.len && !memcmp(p->key, c.key.at, p->nkey)) break;
+    if (p) ctx->counters.schedule_hits++;
+    else s = plan_make(ctx, &c, roots, n, h, &p);
+  }
+  if (!s) temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
+  if (!s && (!temp || !made)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  for (size_t i = 0; i < n && !s; i++) {
+    UOp *u = stands_for(ctx, roots[i]);
+    int64_t r = p->sched.root[i];
+    if (r >= TEMP_BASE) {
+      made[i] = buffer_node(ctx, (DType)u->dtype, nelem_of(u), u->shape);
+      UOp *b = made[i];
+      while (b && b->op != OPS_BUFFER) b = b->src[0];
+      if (!b) { s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory"); break; }
+      Buffer *buf = buffer_get(ctx, b);
+      s = buffer_ready(ctx, buf);
+      buf->filled = true;
+      temp[r - TEMP_BASE] = buf;
+    } else made[i] = strip_after(ctx->store, roots[i]);
+  }
+  if (!s) s = plan_run(ctx, p, &c, temp);
+  for (size_t i = 0; i < n && !s; i++)
+    if (!made[i] || !map_put_ptr(&ctx->realized, stands_for(ctx, roots[i]), made[i])) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  mem_free(&ctx->mem, temp), mem_free(&ctx->mem, made), mem_free(&ctx->mem, c.to);
+  vec_free(&ctx->mem, &c.uids);
+  str_free(&c.key);
+  store_free(c.st);
+  return s;
+}
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
+  if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
+  UOpVec roots = {0};
+  bool ok = true;
+  for (size_t i = 0; i < n && ok; i++) {
+    UOp *u = t[i]->uop;
+    if (in_memory(ctx, u)) continue;
+    u = stands_for(ctx, u);
+    bool dup = false;
+    for (size_t j = 0; j < roots.len; j++) dup |= roots.at[j] == u;
+    if (dup) continue;
+    if (u->op != OPS_AFTER && !nelem_of(u)) {                /* nothing to compute */
+      UOp *b = buffer_node(ctx, (DType)u->dtype, 0, u->shape);
+      ok = b && map_put_ptr(&ctx->realized, u, b);
+      continue;
+    }
+    ok = vec_push(&ctx->mem, &roots, u);
+  }
+  TgStatus s = ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s && roots.len) s = run_roots(ctx, roots.at, roots.len);
+  for (size_t i = 0; i < n && !s; i++)
+    if (t[i]->uop->op == OPS_AFTER) t[i]->uop = stands_for(ctx, t[i]->uop);
+  vec_free(&ctx->mem, &roots);
+  return s;
+}
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
+  TgStatus s = engine_realize(ctx, &t, 1);
+  if (s || !nbytes) return s;
+  UOp *u = stands_for(ctx, t->uop);
+  while (u->op == OPS_RESHAPE || u->op == OPS_AFTER) u = u->src[0];
+  Buffer *b = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
+  if (!b || (!b->data && !b->filled)) return error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
+  if ((size_t)b->nelem * dtype_size(b->dtype) < nbytes) return error_set(&ctx->err, TG_ERR_INTERNAL, "read: buffer smaller than the tensor");
+  return ctx->dev.backend->copy_out(&ctx->dev, out, b->data, nbytes);
+}
+
+/* ---- sweeping: what no handle reaches goes, nodes and buffers; values computed for nodes that stay are kept with them */
+TgStatus engine_collect(TgContext *ctx) {
+  UOpVec roots = {0}, live = {0};
+  bool ok = true;
+  for (size_t s = 0; s <= ctx->scopes.len && ok; s++)
+    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t && ok; t = t->next) ok = vec_push(&ctx->mem, &roots, t->uop);
+  uint8_t *keep = NULL;
+  for (bool grew = true; ok && grew;) {                      /* a live node keeps its value; that value's buffer is then live too */
+    grew = false;
+    live.len = 0;
+    ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &live);
+    mem_free(&ctx->mem, keep);
+    keep = ok ? mem_alloc(&ctx->mem, store_id_limit(ctx->store) + 1) : NULL;
+    ok = keep != NULL;
+    for (size_t i = 0; ok && i < live.len; i++) keep[live.at[i]->id] = 1;
+    for (size_t i = 0; ok && i < ctx->realized.cap; i++) {
+      MapEntry *m = &ctx->realized.at[i];
+      if (!m->used || !m->val) continue;
+      UOp *k = (UOp *)(uintptr_t)m->key, *v = (UOp *)(uintptr_t)m->val;
+      if (keep[k->id] && !keep[v->id]) ok = vec_push(&ctx->mem, &roots, v), grew = true;
+    }
+  }
+  Map realized;
+  map_init(&realized, &ctx->mem);
+  for (size_t i = 0; ok && i < ctx->realized.cap; i++) {
+    MapEntry *m = &ctx->realized.at[i];
+    if (m->used && m->val && keep[((UOp *)(uintptr_t)m->key)->id]) ok = map_put(&realized, m->key, m->val);
+  }
+  if (ok) {
+    for (size_t i = 0; i < ctx->buffers.len; i++) if (ctx->buffers.at[i]) ctx->buffers.at[i]->marked = false;
+    for (size_t i = 0; i < live.len; i++) {
+      Buffer *b = live.at[i]->op == OPS_BUFFER ? buffer_get(ctx, live.at[i]) : NULL;
+      if (b) b->marked = true;
+    }
+    ok = store_sweep(ctx->store, live.at, live.len);
+  }
+  if (ok) {
+    Map old = ctx->realized;
+    ctx->realized = realized, realized = old;
+    for (size_t i = 0; i < ctx->buffers.len; i++) if (ctx->buffers.at[i] && !ctx->buffers.at[i]->marked) buffer_free(ctx, (int64_t)i);
+  }
+  map_free(&realized);
+  mem_free(&ctx->mem, keep);
+  vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &live);
+  return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "collect: out of memory");
+}

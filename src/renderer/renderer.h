@@ -1,0 +1,16 @@
+/* renderer.h: linear UOps -> source text. One C-style renderer with a table per language. */
+#ifndef TG_RENDERER_H
+#define TG_RENDERER_H
+#include "uop/uop.h"
+typedef struct Renderer {
+  const char *name;                    /* "C", "CUDA", "METAL" */
+  uint64_t native;                     /* op_bit of each op the target computes itself; the others are decomposed by codegen */
+  int vec_bytes;                       /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
+  bool has_threads, has_local;         /* CPU thread axis; GPU grid of blocks with shared memory */
+  bool has_f64, has_f16, has_bf16;     /* arithmetic in that dtype; without it codegen computes in f32 and converts */
+  /* Appends one kernel to out. False: out of memory or a UOp that no linear program may contain (named in err). */
+  bool (*render)(Str *out, const Linear *lin, TgError *err);
+  void (*prelude)(Str *out);           /* text before the first kernel of a translation unit */
+} Renderer;
+extern const Renderer renderer_c, renderer_cuda, renderer_metal;
+#endif

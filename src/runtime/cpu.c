@@ -1,0 +1,272 @@
+/* cpu.c: the CPU device. A kernel's source is looked up in this device, then on disk, then compiled: the kernels of a batch are dealt to one
+ * translation unit per core and compiled at the same time. A kernel's symbol carries the hash of its key, so equal names never meet. */
+#define _GNU_SOURCE
+#include "runtime/cpu.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+typedef struct Object { uint8_t digest[32]; Image image; Blob bytes; struct Object *next; } Object;
+typedef struct Kernel { uint8_t key[32]; char symbol[128]; KernelFn fn; struct Kernel *next; } Kernel;
+struct Program { KernelFn fn; int nthread; size_t scratch_bytes; };
+typedef struct Cpu {
+  Compiler cc;
+  bool identified;
+  Cache *cache;
+  char features[160], text[256];
+  Object *objects;
+  Map kernels;                         /* first 8 bytes of the key -> list of Kernel; kept until the device is closed */
+  Pool *pool;                          /* made by the first kernel that wants threads or scratch */
+  pthread_mutex_t pool_lock;
+  Str prelude;
+} Cpu;
+
+static void cpu_features(char *out, size_t cap) {
+#ifdef __x86_64__
+  static const unsigned leaves[][2] = {{1, 0}, {7, 0}, {7, 1}, {0x80000001, 0}};
+  size_t n = 0;
+  for (size_t i = 0; i < TG_COUNT(leaves); i++) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d);
+    if (i == 0) b = 0;                 /* the id of the core this ran on */
+    n += (size_t)snprintf(out + n, cap - n, "%x.%x.%x.%x ", a, b, c, d);
+  }
+#else
+  snprintf(out, cap, "unknown");
+#endif
+}
+static void cpu_close(Device *d) {
+  Cpu *p = d->priv;
+  if (!p) return;
+  pool_free(p->pool);
+  for (Object *o = p->objects, *next; o; o = next) {
+    next = o->next;
+    image_unmap(d->os, &o->image);
+    mem_free(d->mem, o->bytes.at);
+    mem_free(d->mem, o);
+  }
+  for (size_t i = 0; i < p->kernels.cap; i++)
+    if (p->kernels.at[i].used)
+      for (Kernel *k = (Kernel *)(uintptr_t)p->kernels.at[i].val, *next; k; k = next) next = k->next, mem_free(d->mem, k);
+  map_free(&p->kernels);
+  str_free(&p->prelude);
+  cache_close(p->cache);
+  pthread_mutex_destroy(&p->pool_lock);
+  mem_free(d->mem, p);
+  d->priv = NULL;
+}
+static TgStatus cpu_open(Device *d) {
+#ifndef __x86_64__
+  return error_set(d->err, TG_ERR_DEVICE, "CPU: the object loader knows x86-64 only so far");
+#endif
+  if (!d->os) d->os = &tg_os_default;
+  Cpu *p = mem_alloc(d->mem, sizeof *p);
+  if (!p) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  TgStatus st = compiler_find(d->env, d->err, &p->cc);
+  if (st || pthread_mutex_init(&p->pool_lock, NULL)) { mem_free(d->mem, p); return st ? st : error_set(d->err, TG_ERR_NOMEM,
+      "CPU: out of memory"); }
+  d->priv = p;
+  map_init(&p->kernels, d->mem);
+  str_init(&p->prelude, d->mem);
+  renderer_c.prelude(&p->prelude);
+  cpu_features(p->features, sizeof p->features);
+  p->cache = cache_open(d->mem, d->env);
+  d->ncores = cpu_count();
+  snprintf(p->text, sizeof p->text, "%d cores, %.200s", d->ncores, p->cc.path);
+  d->describe = p->text;
+  if (p->prelude.oom) { cpu_close(d); return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory"); }
+  return TG_OK;
+}
+/* The version text is asked of the compiler once and remembered on disk with its file's time and size. */
+static TgStatus identify(Device *d, Cpu *p) {
+  if (p->identified) return TG_OK;
+  struct stat s;
+  bool have = stat(p->cc.path, &s) == 0;
+  int64_t mtime = have ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
+  bool named = p->cc.is_clang || strstr(p->cc.path, "gcc");
+  if (have && cache_ident_get(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
+    if (strstr(p->cc.ident, "clang")) p->cc.is_clang = true;
+  } else if (p->cache || !named) {
+    TgStatus st = compiler_identify(d->mem, d->os, d->err, &p->cc);
+    if (st) return st;
+    if (have) cache_ident_put(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident);
+  }
+  p->identified = true;
+  return TG_OK;
+}
+
+/* ---- kernels and objects of this device */
+static uint64_t key_word(const uint8_t key[32]) {
+  uint64_t w;
+  memcpy(&w, key, sizeof w);
+  return w;
+}
+static Kernel *kernel_find(Cpu *p, const uint8_t key[32]) {
+  uint64_t v;
+  if (!map_get(&p->kernels, key_word(key), &v)) return NULL;
+  Kernel *k = (Kernel *)(uintptr_t)v;
+  while (k && memcmp(k->key, key, 32)) k = k->next;
+  return k;
+}
+static Kernel *kernel_add(Device *d, Cpu *p, const uint8_t key[32], const char *name) {
+  Kernel *k = mem_alloc(d->mem, sizeof *k);
+  if (!k) return NULL;
+  memcpy(k->key, key, 32);
+  snprintf(k->symbol, sizeof k->symbol, "%.90s_%016llx", name, (unsigned long long)key_word(key));
+  uint64_t v;
+  k->next = map_get(&p->kernels, key_word(key), &v) ? (Kernel *)(uintptr_t)v : NULL;
+  if (map_put_ptr(&p->kernels, key_word(key), k)) return k;
+  mem_free(d->mem, k);
+  return NULL;
+}
+/* Takes the bytes. The same object is mapped once. */
+static Object *object_get(Device *d, Cpu *p, const uint8_t digest[32], Blob *bytes, TgError *err) {
+  for (Object *o = p->objects; o; o = o->next)
+    if (!memcmp(o->digest, digest, 32)) { mem_free(d->mem, bytes->at); *bytes = (Blob){0}; return o; }
+  Object *o = mem_alloc(d->mem, sizeof *o);
+  if (!o || elf_load(d->mem, d->os, err, bytes->at, bytes->nbytes, &o->image)) {
+    mem_free(d->mem, o), mem_free(d->mem, bytes->at);
+    *bytes = (Blob){0};
+    return NULL;
+  }
+  memcpy(o->digest, digest, 32);
+  o->bytes = *bytes, *bytes = (Blob){0};
+  o->next = p->objects, p->objects = o;
+  return o;
+}
+static bool kernel_link(Kernel *k, const Object *o) {
+  int64_t at = elf_symbol(o->bytes.at, o->bytes.nbytes, k->symbol);
+  if (at < 0) return false;
+  void *addr = o->image.at + at;
+  memcpy(&k->fn, &addr, sizeof addr);
+  return true;
+}
+static bool kernel_from_disk(Device *d, Cpu *p, Kernel *k) {
+  uint8_t digest[32];
+  Blob b;
+  TgError ignored = {0};
+  if (!cache_get(p->cache, k->key, digest, &b)) return false;
+  Object *o = object_get(d, p, digest, &b, &ignored);
+  return o && kernel_link(k, o);
+}
+
+/* ---- compile */
+static void unit_add(Str *s, const KernelSpec *k, const Kernel *kn) {   /* the macro gives the function its unique name, and nothing else */
+  str_put(s, "#define "), str_put(s, k->linear->name), str_put(s, " "), str_put(s, kn->symbol), str_put(s, "\n");
+  str_put(s, k->source);
+  str_put(s, "\n#undef "), str_put(s, k->linear->name), str_put(s, "\n");
+}
+static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int ntodo) {
+  int nunit = TG_MAX(TG_MIN(d->ncores, ntodo), 1);
+  TgStatus st = TG_ERR_NOMEM;
+  Str *src = mem_alloc(d->mem, (size_t)nunit * sizeof *src);
+  Blob *in = mem_alloc(d->mem, (size_t)nunit * sizeof *in), *out = mem_alloc(d->mem, (size_t)nunit * sizeof *out);
+  uint8_t(*keys)[32] = mem_alloc(d->mem, (size_t)ntodo * sizeof *keys);
+  if (!src || !in || !out || !keys) { error_set(d->err, st, "CPU: out of memory"); goto done; }
+  for (int u = 0; u < nunit; u++) {
+    str_init(&src[u], d->mem);
+    str_putn(&src[u], str_text(&p->prelude), p->prelude.len);
+    for (int i = u; i < ntodo; i += nunit) unit_add(&src[u], &ks[todo[i]], kn[todo[i]]);
+    in[u] = (Blob){(uint8_t *)src[u].at, src[u].len};
+    if (src[u].oom) { error_set(d->err, st, "CPU: out of memory"); goto done; }
+  }
+  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, in, nunit, out))) goto done;
+  for (int u = 0; u < nunit; u++) {
+    int n = 0;
+    uint8_t digest[32];
+    sha256(out[u].at, out[u].nbytes, digest);
+    for (int i = u; i < ntodo; i += nunit) memcpy(keys[n++], kn[todo[i]]->key, 32);
+    cache_put(p->cache, (const uint8_t(*)[32])keys, n, &out[u]);
+    Object *o = object_get(d, p, digest, &out[u], d->err);
+    if (!o) { st = d->err && d->err->status ? d->err->status : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory"); goto done; }
+    for (int i = u; i < ntodo; i += nunit) {
+      if (!kernel_link(kn[todo[i]], o)) { st = error_set(d->err, TG_ERR_COMPILE, "CPU: kernel %.90s is not in its object",
+          ks[todo[i]].linear->name); goto done; }
+      d->kernels_compiled++;
+    }
+  }
+  st = TG_OK;
+done:
+  for (int u = 0; src && u < nunit; u++) str_free(&src[u]);
+  for (int u = 0; out && u < nunit; u++) mem_free(d->mem, out[u].at);
+  mem_free(d->mem, src), mem_free(d->mem, in), mem_free(d->mem, out), mem_free(d->mem, keys);
+  return st;
+}
+static bool kernel_key(Device *d, Cpu *p, const KernelSpec *k, uint8_t key[32]) {
+  Str s;
+  str_init(&s, d->mem);
+  const char *parts[] = {"tinygrad-c 1", compiler_flags(&p->cc), p->cc.path, p->cc.ident, p->features, str_text(&p->prelude),
+      k->linear->name, k->source};
+  for (size_t i = 0; i < TG_COUNT(parts); i++) str_putn(&s, parts[i], strlen(parts[i]) + 1);
+  bool ok = !s.oom;
+  if (ok) sha256(s.at, s.len, key);
+  str_free(&s);
+  return ok;
+}
+static size_t local_bytes(const Linear *lin) {                         /* at least what the renderer takes from scratch */
+  size_t n = 0;
+  for (int i = 0; i < lin->n; i++)
+    if (lin->at[i]->op == OPS_DEFINE_LOCAL) n += ((size_t)lin->at[i]->arg.param.nelem * dtype_size((DType)lin->at[i]->dtype) + 63) & ~(size_t)63;
+  return n;
+}
+static void cpu_unload(Device *d, Program *g) { mem_free(d->mem, g); }
+static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
+  Cpu *p = d->priv;
+  for (int i = 0; i < n; i++) out[i] = NULL;
+  TgStatus st = identify(d, p);
+  if (st || n <= 0) return st;
+  Kernel **kn = mem_alloc(d->mem, (size_t)n * sizeof *kn);
+  int *todo = mem_alloc(d->mem, (size_t)n * sizeof *todo), ntodo = 0;
+  if (!kn || !todo) goto oom;
+  for (int i = 0; i < n; i++) {
+    uint8_t key[32];
+    if (NEVER(!ks[i].source)) { st = error_set(d->err, TG_ERR_INTERNAL, "CPU: kernel without source"); goto done; }
+    if (!kernel_key(d, p, &ks[i], key)) goto oom;
+    kn[i] = kernel_find(p, key);
+    if (kn[i] && kn[i]->fn) continue;
+    for (int j = 0; j < ntodo && kn[i]; j++) if (kn[todo[j]] == kn[i]) goto next;       /* twice in one batch */
+    if (!kn[i] && !(kn[i] = kernel_add(d, p, key, ks[i].linear->name))) goto oom;
+    if (kernel_from_disk(d, p, kn[i])) d->cache_hits++;
+    else todo[ntodo++] = i;
+  next:;
+  }
+  if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo))) goto done;
+  for (int i = 0; i < n; i++) {
+    if (!(out[i] = mem_alloc(d->mem, sizeof *out[i]))) goto oom;
+    *out[i] = (Program){kn[i]->fn, TG_MAX(ks[i].linear->nthread, 1), local_bytes(ks[i].linear)};
+  }
+  goto done;
+oom:
+  st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+done:
+  if (st) for (int i = 0; i < n; i++) cpu_unload(d, out[i]), out[i] = NULL;
+  mem_free(d->mem, kn), mem_free(d->mem, todo);
+  return st;
+}
+
+/* ---- launch */
+static Pool *pool_get(Device *d, Cpu *p) {
+  Pool *pool = __atomic_load_n(&p->pool, __ATOMIC_ACQUIRE);
+  if (pool) return pool;
+  pthread_mutex_lock(&p->pool_lock);
+  if (!(pool = p->pool)) {
+    int n = d->env && d->env->threads ? d->env->threads : d->ncores;
+    pool = pool_new(d->mem, n);
+    __atomic_store_n(&p->pool, pool, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&p->pool_lock);
+  return pool;
+}
+static TgStatus cpu_launch(Device *d, Program *g, void *const *bufs, const int64_t *vars) {
+  if (g->nthread == 1 && !g->scratch_bytes) { g->fn(bufs, vars, 0, NULL); return TG_OK; }
+  Pool *pool = pool_get(d, d->priv);
+  TgStatus st = pool ? pool_run(pool, g->fn, bufs, vars, g->nthread, g->scratch_bytes) : TG_ERR_NOMEM;
+  return st ? error_set(d->err, st, "CPU: out of memory for %zu bytes of scratch per thread", g->scratch_bytes) : TG_OK;
+}
+const TgBackend backend_cpu = {.name = "CPU", .has = HAS_THREADS | HAS_RUN, .open = cpu_open, .close = cpu_close, .alloc = host_alloc,
+                               .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .compile = cpu_compile, .unload = cpu_unload,
+                               .launch = cpu_launch, .sync = host_sync, .renderer = &renderer_c};

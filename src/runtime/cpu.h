@@ -1,0 +1,46 @@
+/* cpu.h: private to src/runtime. The parts of the CPU backend: compiler process, ELF loader, kernel cache, thread pool. */
+#ifndef TG_CPU_H
+#define TG_CPU_H
+#include "runtime/device.h"
+
+/* ---- host.c: memory of devices whose buffers are host memory */
+TgStatus host_alloc(Device *d, size_t nbytes, void **out);
+void host_free(Device *d, void *p, size_t nbytes);
+TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes);
+TgStatus host_sync(Device *d);
+
+/* ---- elf.c */
+typedef struct Image { uint8_t *at; size_t size, mapped; } Image;    /* read + execute */
+/* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown symbols. */
+TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out);
+/* Offset of a global function in the image, or -1. Valid for the bytes that elf_load accepted. */
+int64_t elf_symbol(const void *obj, size_t nbytes, const char *name);
+void image_unmap(const TgOs *os, Image *im);
+
+/* ---- compile.c */
+typedef struct Compiler { char path[512], ident[256]; bool is_clang; } Compiler;   /* ident: first line of --version */
+typedef struct Blob { uint8_t *at; size_t nbytes; } Blob;
+enum { COMPILE_LIMIT_S = 60 };
+TgStatus compiler_find(const TgEnv *env, TgError *err, Compiler *out);             /* path alone */
+TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c);     /* runs --version */
+const char *compiler_flags(const Compiler *c);                                    /* one line: part of the cache key */
+/* Compiles n translation units at the same time; out[i] is for the caller to free. All or nothing. */
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, Blob *out);
+
+/* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
+typedef struct Cache Cache;
+Cache *cache_open(TgMem *mem, const TgEnv *env);                                  /* NULL: run without */
+void cache_close(Cache *c);
+bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out);    /* object of a kernel; digest names the object */
+void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj);      /* one object that holds n kernels */
+bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, char *out, size_t cap);
+void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, const char *text);
+
+/* ---- pool.c */
+typedef void (*KernelFn)(void *const *bufs, const int64_t *vars, int tid, void *scratch);
+typedef struct Pool Pool;
+Pool *pool_new(TgMem *mem, int nthread);                                          /* nthread counts the caller */
+void pool_free(Pool *p);
+/* Runs fn for tid 0 .. n-1; scratch of that many bytes for each thread at work. */
+TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes);
+#endif

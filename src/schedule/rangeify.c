@@ -1,0 +1,329 @@
+/* rangeify.c: tensor graph -> stages. In: tensor nodes. Out: stages whose values are expressions of RANGE, INDEX and REDUCE; no movement
+ * op is left. One walk from the roots: every node collects demands (which stage reads it, at which indices); movement ops rewrite a demand
+ * and pass it on. A node with one demand belongs to the stage that reads it; a node with several, and every REDUCE_AXIS, STORE, CONTIGUOUS
+ * and root, is a stage with ranges of its own. */
+#include "schedule/stage.h"
+#include <string.h>
+
+typedef struct Demand { struct Demand *next; int stage; UOp *tuple; } Demand;
+typedef struct Node { Demand *demands; int stage; UOp *lowered; bool force; } Node;
+typedef struct Rangeify {
+  Sched *s;
+  Arena arena;
+  Node *node;                                /* by id */
+  Map moved;                                 /* (movement node, tuple) -> tuple of its source, and gate */
+  bool failed;
+} Rangeify;
+
+static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) { return uop_simplify(s->st, s->mem, uop_alu2(s->st, op, a, b)); }
+static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) { return ix(s, op, a, uop_index_const(s->st, c)); }
+
+/* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits and merges make div and mod. */
+static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *idx, UOp **to) {
+  UOp *zero = uop_index_const(s->st, 0);
+  int i = 0, j = 0;
+  while (i < in->n || j < out->n) {
+    int i0 = i, j0 = j;
+    int64_t pi = i < in->n ? in->v[i++] : 1, pj = j < out->n ? out->v[j++] : 1;
+    while (pi != pj) {
+      if (pi < pj && i < in->n) pi *= in->v[i++];
+      else if (j < out->n) pj *= out->v[j++];
+      else if (i < in->n) pi *= in->v[i++];
+      else break;
+    }
+    if (i - i0 == 1 && j - j0 == 1) { to[i0] = idx[j0]; continue; }
+    UOp *flat = zero;
+    int64_t stride = 1;
+    for (int k = j - 1; k >= j0; k--) {
+      if (out->v[k] != 1) flat = ix(s, OPS_ADD, flat, ixc(s, OPS_MUL, idx[k], stride));
+      stride *= out->v[k];
+    }
+    stride = 1;
+    for (int k = i - 1; k >= i0; k--) {
+      if (in->v[k] == 1) { to[k] = zero; continue; }
+      UOp *e = stride == 1 ? flat : ixc(s, OPS_FLOORDIV, flat, stride);
+      to[k] = stride * in->v[k] == pi ? e : ixc(s, OPS_FLOORMOD, e, in->v[k]);
+      stride *= in->v[k];
+    }
+  }
+}
+/* The index tuple of n's source for an index tuple of n; *gate is non-NULL where a PAD puts zeros. */
+static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
+  Sched *s = r->s;
+  static const Ints scalar;                                           /* a CONST has no shape of its own */
+  const Ints *p = n->arg.ints, *in = n->src[0]->is_tensor ? n->src[0]->shape : &scalar;
+  uint64_t key = (uint64_t)n->id << 32 | tuple->id;
+  UOp *hit;
+  uint64_t v;
+  *gate = NULL;
+  if (map_get(&r->moved, key, &v)) {
+    hit = (UOp *)(uintptr_t)v;
+    if (n->op == OPS_PAD) *gate = hit->src[hit->nsrc - 1];
+    if (*gate && is_const(*gate) && (*gate)->arg.v.i) *gate = NULL;
+    return n->op == OPS_PAD ? uop_new(s->st, OPS_TUPLE, DT_VOID, 1, hit->nsrc - 1, hit->src, ARG0) : hit;
+  }
+  UOp *to[MAX_RANK + 1], *g = NULL, *zero = uop_index_const(s->st, 0);
+  for (int i = 0; i < in->n; i++) to[i] = i < tuple->nsrc ? tuple->src[i] : zero;
+  switch (n->op) {
+  case OPS_RESHAPE: move_reshape(s, in, p, tuple->src, to); break;
+  case OPS_PERMUTE: for (int i = 0; i < p->n; i++) to[p->v[i]] = tuple->src[i]; break;
+  case OPS_EXPAND: for (int i = 0; i < in->n; i++) if (in->v[i] == 1) to[i] = zero; break;
+  case OPS_SHRINK: for (int i = 0; i < in->n; i++) to[i] = ixc(s, OPS_ADD, tuple->src[i], p->v[2 * i]); break;
+  case OPS_FLIP:
+    for (int i = 0; i < in->n; i++)
+      if (p->v[i]) to[i] = ix(s, OPS_SUB, uop_index_const(s->st, in->v[i] - 1), tuple->src[i]);
+    break;
+  case OPS_PAD:
+    g = uop_const_int(s->st, DT_BOOL, 1);
+    for (int i = 0; i < in->n; i++) {
+      UOp *e = ixc(s, OPS_ADD, tuple->src[i], -p->v[2 * i]);
+      if (p->v[2 * i] > 0)                                            /* not (e < 0) */
+        g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), uop_const_int(s->st, DT_BOOL, 1)));
+      if (p->v[2 * i + 1] > 0) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, uop_index_const(s->st, in->v[i])));
+      to[i] = e;
+    }
+    g = uop_simplify(s->st, s->mem, g);
+    break;
+  default: break;                                                     /* DETACH and the like: same indices */
+  }
+  UOp *t = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n, to, ARG0);
+  if (n->op == OPS_PAD) {
+    to[in->n] = g;
+    hit = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n + 1, to, ARG0);
+    *gate = g && is_const(g) && g->arg.v.i ? NULL : g;
+  } else hit = t;
+  if (!t || !hit || !map_put_ptr(&r->moved, (uintptr_t)key, hit)) r->failed = true;
+  return t;
+}
+static bool passes_on(const UOp *n) { return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH; }
+static bool is_leaf(const UOp *n) { return n->op == OPS_BUFFER || n->op == OPS_CONST || n->op == OPS_ARANGE || n->op == OPS_AFTER || n->op == OPS_VAR; }
+
+static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
+  if (!tuple || is_leaf(n)) { if (!tuple) r->failed = true; return; }
+  Node *d = &r->node[n->id];
+  for (Demand *x = d->demands; x; x = x->next) if (x->stage == stage && x->tuple == tuple) return;
+  Demand *x = arena_alloc(&r->arena, sizeof *x);
+  if (!x) { r->failed = true; return; }
+  *x = (Demand){d->demands, stage, tuple};
+  d->demands = x;
+}
+static int stage_open(Rangeify *r, UOp *n) {
+  Sched *s = r->s;
+  Stage g = {.node = n, .root = -1, .kernel = -1, .is_reduce = n->op == OPS_REDUCE_AXIS, .is_store = n->op == OPS_STORE};
+  const Ints *sh = n->shape;
+  g.nout = sh->n;
+  for (int i = 0; i < sh->n; i++)
+    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, sh->v[i], s->next_range++, AXIS_LOOP);
+  if (g.is_reduce)
+    for (int i = 0; i < n->arg.reduce.axes->n; i++) {
+      int64_t ext = n->src[0]->shape->v[n->arg.reduce.axes->v[i]];
+      g.red[g.nred++] = ext == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, ext, s->next_range++, AXIS_REDUCE);
+    }
+  if (!vec_push(s->mem, &s->stages, g)) { r->failed = true; return -1; }
+  return r->node[n->id].stage = (int)s->stages.len - 1;
+}
+static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {         /* the indices at which a stage reads its sources */
+  Stage *g = &r->s->stages.at[i];
+  UOp *at[MAX_RANK];
+  memcpy(at, g->out, sizeof at);
+  if (of_source && g->is_reduce) for (int k = 0; k < g->nred; k++) at[g->node->arg.reduce.axes->v[k]] = g->red[k];
+  return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, g->nout, at, ARG0);
+}
+
+/* The value of n at tuple, seen by stage `reader`: through movement ops to what holds it. Gates met on the way become one WHERE. */
+static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
+  UOp *src[MAX_RANK + 1];
+  src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_BASE + stage}});
+  for (int i = 0; i < tuple->nsrc; i++) src[1 + i] = tuple->src[i];
+  return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
+}
+static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
+  Sched *s = r->s;
+  UOp *gates = NULL, *v = NULL, *g;
+  DType dt = (DType)n->dtype;
+  for (; tuple; ) {
+    if (r->node[n->id].stage >= 0 && !passes_on(n) && n->op != OPS_AFTER) { v = stage_read(s, r->node[n->id].stage, dt, tuple); break; }
+    if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0]) {
+      v = stage_read(s, r->node[n->src[1]->id].stage, dt, tuple);     /* the whole target was stored: its value is the store's */
+      break;
+    }
+    if (passes_on(n)) {
+      tuple = move(r, n, tuple, &g);
+      if (g) gates = gates ? uop_alu2(s->st, OPS_AND, gates, g) : g;
+      n = n->src[0];
+      if (n->op == OPS_CONST) { v = n; break; }
+      continue;
+    }
+    if (n->op == OPS_BUFFER) {
+      v = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {n->arg.param.nelem, n->arg.param.slot}}), tuple->src[0]);
+      break;
+    }
+    if (n->op == OPS_ARANGE) { v = uop_cast(s->st, tuple->src[0], dt); break; }
+    if (n->op == OPS_AFTER) {
+      for (int i = 1; i < n->nsrc; i++)
+        if (r->node[n->src[i]->id].stage >= 0 && !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->src[i]->id].stage)) r->failed = true;
+      n = n->src[0];
+      continue;
+    }
+    v = r->node[n->id].lowered;
+    break;
+  }
+  if (!v) { r->failed = true; return NULL; }
+  return gates ? uop_where(s->st, gates, v, uop_const_int(s->st, dt, 0)) : v;
+}
+static bool lower_store_target(Rangeify *r, int i) {                  /* target view -> BUFFER number and flat offset */
+  Sched *s = r->s;
+  UOp *n = s->stages.at[i].node->src[0], *tuple = stage_tuple(r, i, false), *g;
+  while (tuple && n->op != OPS_BUFFER) {
+    if (passes_on(n)) { tuple = move(r, n, tuple, &g), n = n->src[0]; continue; }
+    if (n->op == OPS_AFTER) {
+      for (int k = 1; k < n->nsrc; k++)
+        if (r->node[n->src[k]->id].stage >= 0 && !vec_push(s->mem, &s->stages.at[i].after, r->node[n->src[k]->id].stage)) return false;
+      n = n->src[0];
+      continue;
+    }
+    error_set(s->err, TG_ERR_STATE, "assign: the target is a computed %s, not memory; realize it first", op_name((Ops)n->op));
+    return false;
+  }
+  if (!tuple) return false;
+  s->stages.at[i].buffer = n->arg.param.slot;
+  s->stages.at[i].store_index = tuple->src[0];
+  return true;
+}
+static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
+  UOp *src[8];
+  if (n->nsrc > 8) return NULL;
+  for (int i = 0; i < n->nsrc; i++)
+    if (!(src[i] = lower_read(r, n->src[i], tuple, reader))) return NULL;
+  return uop_simplify(r->s->st, r->s->mem, uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, n->arg));
+}
+static bool lower_stage(Rangeify *r, int i) {
+  Sched *s = r->s;
+  UOp *n = s->stages.at[i].node, *tuple = stage_tuple(r, i, true), *v;
+  if (n->op == OPS_STORE) {
+    if (!lower_store_target(r, i)) return false;
+    v = lower_read(r, n->src[1], tuple, i);
+  } else if (n->op == OPS_REDUCE_AXIS) {
+    UOp *src[MAX_RANK + 1];
+    Stage *g = &s->stages.at[i];
+    src[0] = lower_read(r, n->src[0], tuple, i);
+    for (int k = 0; k < g->nred; k++) src[1 + k] = g->red[k];
+    v = src[0] ? uop_new(s->st, OPS_REDUCE, (DType)n->dtype, 1, 1 + g->nred, src, (Arg){.reduce = {NULL, n->arg.reduce.op}}) : NULL;
+  } else if (n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || passes_on(n) || is_leaf(n)) {
+    /* a root that is a view is read through itself: its own stage must not be found on the way */
+    int own = r->node[n->id].stage;
+    r->node[n->id].stage = -1;
+    v = passes_on(n) || is_leaf(n) ? lower_read(r, n, tuple, i) : lower_read(r, n->src[0], tuple, i);
+    r->node[n->id].stage = own;
+  } else v = lower_compute(r, n, tuple, i);
+  s->stages.at[i].value = uop_simplify(s->st, s->mem, v);
+  return s->stages.at[i].value != NULL;
+}
+/* An expensive value read by a much larger loop nest is computed once, not once per iteration. */
+static bool worth_keeping(const UOp *n, const Stage *g, const UOp *tuple) {
+  uint64_t costly = op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW) | op_bit(OPS_THREEFRY) | op_bit(OPS_FDIV) | op_bit(OPS_SQRT);
+  if (!(op_bit((Ops)n->op) & costly)) return false;
+  int64_t own = 1, all = stage_iterations(g);
+  for (int i = 0; i < n->shape->n; i++) own *= n->shape->v[i];
+  (void)tuple;
+  return own > 0 && all / own >= 4;
+}
+bool rangeify(Sched *s, UOp *const *roots, int nroots) {
+  Rangeify r = {.s = s};
+  UOpVec order = {0};
+  arena_init(&r.arena, s->mem), map_init(&r.moved, s->mem);
+  bool ok = uop_toposort(s->st, s->mem, roots, (size_t)nroots, &order);
+  size_t nid = store_id_limit(s->st);
+  r.node = ok ? arena_array(&r.arena, Node, nid + 1) : NULL;
+  ok = r.node != NULL;
+  for (size_t i = 0; ok && i < nid; i++) r.node[i].stage = -1;
+  for (int i = 0; ok && i < nroots; i++) if (roots[i]->op != OPS_AFTER) r.node[roots[i]->id].force = true;
+  /* consumers first: who reads what, where */
+  for (size_t k = order.len; ok && !r.failed && k-- > 0;) {
+    UOp *n = order.at[k];
+    Node *d = &r.node[n->id];
+    if (!n->is_tensor) continue;
+    bool must = d->force || n->op == OPS_STORE;
+    bool held = is_leaf(n) && !d->force;
+    if (held) continue;
+    if (!must && !d->demands) continue;
+    if (!must && passes_on(n)) {
+      UOp *g;
+      for (Demand *x = d->demands; x; x = x->next) demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
+      continue;
+    }
+    if (!must) must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || d->demands->next ||
+                      worth_keeping(n, &s->stages.at[d->demands->stage], d->demands->tuple);
+    int stage = must ? stage_open(&r, n) : d->demands->stage;
+    if (stage < 0) break;
+    UOp *tuple = must ? stage_tuple(&r, stage, true) : d->demands->tuple;
+    if (must && passes_on(n)) {                                        /* a root that is a view: others read through it all the same */
+      UOp *g;
+      demand(&r, n->src[0], stage, move(&r, n, tuple, &g));
+      for (Demand *x = d->demands; x; x = x->next) demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
+      continue;
+    }
+    if (is_leaf(n)) continue;
+    for (int i = n->op == OPS_STORE ? 1 : 0; i < n->nsrc; i++) if (n->src[i]->is_tensor) demand(&r, n->src[i], stage, tuple);
+  }
+  /* producers first: values */
+  for (size_t k = 0; ok && !r.failed && k < order.len; k++) {
+    UOp *n = order.at[k];
+    Node *d = &r.node[n->id];
+    if (!n->is_tensor) continue;
+    if (d->stage >= 0) ok = lower_stage(&r, d->stage);
+    else if (d->demands && !passes_on(n) && !is_leaf(n)) ok = (d->lowered = lower_compute(&r, n, d->demands->tuple, d->demands->stage)) != NULL;
+  }
+  for (int i = 0; ok && !r.failed && i < nroots; i++) {
+    int g = r.node[roots[i]->id].stage;
+    if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
+  }
+  for (size_t i = 0; ok && i < s->stages.len; i++) {
+    if (s->stages.at[i].is_store) s->stages.at[i].keep = true;
+    ok = stage_scan(s, (int)i);
+  }
+  if (r.failed) ok = false;
+  vec_free(s->mem, &order);
+  arena_free(&r.arena), map_free(&r.moved);
+  return ok;
+}
+
+int64_t stage_out_size(const Stage *g) {
+  int64_t n = 1;
+  for (int i = 0; i < g->nout; i++) n *= range_extent(g->out[i]);
+  return n;
+}
+int64_t stage_iterations(const Stage *g) {
+  int64_t n = stage_out_size(g);
+  for (int i = 0; i < g->nred; i++) n *= range_extent(g->red[i]);
+  return n;
+}
+static double op_weight(const UOp *u) {
+  switch (u->op) {
+  case OPS_EXP2: case OPS_EXP: return 12;
+  case OPS_LOG2: case OPS_LOG: return 14;
+  case OPS_SIN: return 20;
+  case OPS_POW: return 30;
+  case OPS_THREEFRY: return 60;
+  case OPS_SQRT: case OPS_RECIPROCAL: case OPS_FDIV: return 4;
+  default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
+  }
+}
+bool stage_scan(Sched *s, int i) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
+  Stage *g = &s->stages.at[i];
+  g->deps.len = 0, g->weight = 0, g->heavy = false;
+  for (size_t k = 0; ok && k < order.len; k++) {
+    UOp *u = order.at[k];
+    double w = op_weight(u);
+    g->weight += w, g->heavy |= w >= 10;
+    int d = read_stage(u);
+    if (d < 0) continue;
+    bool seen = false;
+    for (size_t j = 0; j < g->deps.len; j++) seen |= g->deps.at[j] == d;
+    if (!seen) ok = vec_push(s->mem, &g->deps, d);
+  }
+  vec_free(s->mem, &order);
+  return ok;
+}

@@ -1,0 +1,58 @@
+/* context.h: the state behind TgContext and TgTensor. Front end and engine share it; nobody else sees it. */
+#ifndef TG_CONTEXT_H
+#define TG_CONTEXT_H
+#include "runtime/device.h"
+#include "tg.h"
+
+typedef struct Buffer {                    /* memory of the device; found by uid from a BUFFER node's arg.param.slot */
+  DType dtype;
+  int64_t nelem;
+  void *data;                              /* NULL until first needed; a kernel output is allocated by the engine */
+  bool borrowed, marked, filled;           /* borrowed: data is the user's (CPU, INTERP); filled: holds a value */
+  void (*destroy)(void *data, void *user); /* for borrowed data */
+  void *user;
+} Buffer;
+
+struct TgTensor {
+  TgContext *ctx;
+  UOp *uop;                                /* has a shape; replaced by tg_assign */
+  TgTensor *grad, *grad_of;                /* set by tg_backward: the gradient, and back from it; either may end first */
+  TgTensor *next, **link;                  /* in its scope's list, or in the context's kept list */
+  bool requires_grad, kept, pending;       /* pending: stands in ctx->pending */
+};
+typedef struct TgScope { TgTensor *tensors; } TgScope;
+
+struct TgContext {
+  TgMem mem;
+  TgOs os;
+  TgEnv env;
+  TgError err;
+  UOpStore *store;
+  Device dev;
+  bool dev_open;
+  Vec(Buffer *) buffers;                   /* by uid; NULL where freed */
+  Vec(TgScope) scopes;                     /* scopes.at[0] is the outermost, made by tg_open */
+  TgTensor *kept;
+  Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
+  TgCounters counters;
+  uint64_t rng_seed, rng_counter;
+  bool training;
+  Vec(TgTensor *) pending;                 /* losses and running statistics: computed with the next in-place update, before it */
+  size_t swept_nodes;                      /* store_count after the last collect: tg_scope_end collects when it has doubled */
+  uint64_t swept_bytes;
+  void *engine;                            /* caches (engine) */
+};
+
+/* front end, for the engine and itself */
+TgTensor *tensor_new(TgContext *ctx, UOp *u);              /* owned by the innermost scope; NULL if u is NULL */
+UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);   /* new Buffer; BUFFER reshaped to shape */
+Buffer *buffer_get(TgContext *ctx, const UOp *buffer);     /* of a BUFFER node; NULL if freed */
+void buffer_free(TgContext *ctx, int64_t uid);             /* memory, destructor and record; the uid is not used again */
+UOp *uop_base(UOp *u);                                     /* the BUFFER under movement ops and AFTER, else NULL */
+/* engine, for the front end */
+TgStatus engine_open(TgContext *ctx);                      /* opens the device named by env.dev, or the best present */
+void engine_close(TgContext *ctx);
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);       /* realizes, then row-major elements of t's dtype */
+TgStatus engine_collect(TgContext *ctx);                   /* sweeps nodes and buffers that no tensor reaches */
+#endif

@@ -1,0 +1,64 @@
+/* front.h: what the files of src/tensor share: graph builders that know shapes, and checks of arguments. */
+#ifndef TG_FRONT_H
+#define TG_FRONT_H
+#include "tensor/context.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct ShapeText { char s[256]; } ShapeText;
+ShapeText shape_text(const Ints *s);                         /* "(2, 3)" */
+ShapeText dims_text(int n, const int64_t *v);
+#define SHAPE_OF(t) shape_text((t)->uop->shape).s
+
+#define TG_REQUIRE_OR(ctx, cond, result, status, ...)        \
+  do {                                                       \
+    if (!(cond)) {                                           \
+      error_set(&(ctx)->err, (status), __VA_ARGS__);         \
+      return result;                                         \
+    }                                                        \
+  } while (0)
+#define TG_REQUIRE(ctx, cond, status, ...) TG_REQUIRE_OR(ctx, cond, NULL, status, __VA_ARGS__)
+/* A zeroed copy of the caller's options, whatever size its header had. */
+#define TG_OPTIONS(T, v, o) T v; memset(&v, 0, sizeof v); if (o) memcpy(&v, (o), TG_MIN((o)->size, sizeof v))
+
+/* ---- dtypes */
+DType dtype_of(TgDType d, DType fallback);                   /* DTYPE_DEFAULT: fallback; unknown: DT_VOID */
+TgDType dtype_public(DType d);
+DType dtype_join(DType a, DType b);
+static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_F32; }
+static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
+static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
+static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }
+
+/* ---- checks */
+TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b);   /* NULL: one is NULL, or (recorded) of another context */
+int axis_get(TgContext *ctx, const char *op, int axis, int n);              /* 0 .. n-1; -1: recorded */
+bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem);   /* rank, signs, overflow */
+int64_t shape_nelem(const Ints *s);
+const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b);   /* NULL: recorded */
+bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);   /* none named: all */
+
+/* ---- graph builders; NULL in, NULL out. Trivial operations return their source. */
+UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d);
+UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order);
+UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d);                      /* same rank */
+UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi);
+UOp *u_shrink(UOpStore *st, UOp *u, const int64_t *be);
+UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags);
+UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask);              /* reduced axes stay with size 1 */
+UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);                        /* removes axes of size 1 */
+UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);                  /* NumPy's rule; shapes must fit */
+UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
+UOp *u_num(UOpStore *st, double v, const UOp *like);                        /* a number of like's dtype and shape */
+UOp *u_not(UOpStore *st, UOp *u);                                           /* of a bool */
+UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);      /* the index along axis, at every place of shape */
+UOp *u_min(UOpStore *st, UOp *a, UOp *b);
+UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape);                     /* adds up what a broadcast from shape repeated */
+DType sum_dtype(DType d);                                                   /* the accumulator of a sum */
+bool u_is_number(const UOp *u, double v);                                   /* a broadcast constant equal to v */
+
+/* gradient.c: for each target the gradient of root (float, one element) or NULL where there is none; false: recorded */
+bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **out);
+void pending_add(TgTensor *t);
+TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim);
+#endif

@@ -1,0 +1,222 @@
+/* graph.c: builders of tensor-graph nodes. Callers have checked shapes; here trivial operations vanish and NULL passes through. */
+#include "tensor/front.h"
+#include <stdio.h>
+
+ShapeText dims_text(int n, const int64_t *v) {
+  ShapeText t = {"("};
+  size_t at = 1;
+  for (int i = 0; i < n && at < sizeof t.s - 32; i++)
+    at += (size_t)snprintf(t.s + at, sizeof t.s - at, i ? ", %lld" : "%lld", (long long)v[i]);
+  snprintf(t.s + at, sizeof t.s - at, ")");
+  return t;
+}
+ShapeText shape_text(const Ints *s) { return dims_text(s->n, s->v); }
+
+/* ---- dtypes: the one table between public and internal names */
+static const DType dtype_table[] = {
+  [TG_DTYPE_DEFAULT] = DT_VOID, [TG_BOOL] = DT_BOOL, [TG_I8] = DT_I8, [TG_U8] = DT_U8, [TG_I16] = DT_I16, [TG_U16] = DT_U16,
+  [TG_I32] = DT_I32, [TG_U32] = DT_U32, [TG_I64] = DT_I64, [TG_U64] = DT_U64, [TG_F16] = DT_F16, [TG_BF16] = DT_BF16,
+  [TG_F32] = DT_F32, [TG_F64] = DT_F64};
+DType dtype_of(TgDType d, DType fallback) {
+  if (d == TG_DTYPE_DEFAULT) return fallback;
+  return (unsigned)d < TG_COUNT(dtype_table) ? dtype_table[d] : DT_VOID;
+}
+TgDType dtype_public(DType d) {
+  for (size_t i = 1; i < TG_COUNT(dtype_table); i++)
+    if (dtype_table[i] == d) return (TgDType)i;
+  return TG_DTYPE_DEFAULT;
+}
+DType dtype_join(DType a, DType b) {
+  if (a == b) return a;
+  if (a == DT_BOOL) return b;
+  if (b == DT_BOOL) return a;
+  bool fa = dtype_is_float(a), fb = dtype_is_float(b);
+  if (fa && fb) return a == DT_F64 || b == DT_F64 ? DT_F64 : DT_F32;      /* f16 with bf16: f32 */
+  if (fa || fb) return fa ? a : b;
+  bool ua = dtype_is_unsigned(a), ub = dtype_is_unsigned(b);
+  size_t sa = dtype_size(a), sb = dtype_size(b);
+  if (ua == ub) return sa > sb ? a : b;
+  DType s = ua ? b : a;
+  size_t ss = ua ? sb : sa, us = ua ? sa : sb;
+  if (ss > us) return s;
+  return us == 1 ? DT_I16 : us == 2 ? DT_I32 : us == 4 ? DT_I64 : DT_F32;
+}
+DType sum_dtype(DType d) {
+  if (d == DT_F16 || d == DT_BF16) return DT_F32;
+  if (d == DT_BOOL || d == DT_I8 || d == DT_I16) return DT_I32;
+  return d == DT_U8 || d == DT_U16 ? DT_U32 : d;
+}
+
+/* ---- checks */
+TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
+  if (!a || !b) return NULL;
+  TG_REQUIRE(a->ctx, a->ctx == b->ctx, TG_ERR_VALUE, "%s: the tensors belong to different contexts", op);
+  return a->ctx;
+}
+int axis_get(TgContext *ctx, const char *op, int axis, int n) {
+  int a = axis < 0 ? axis + n : axis;
+  TG_REQUIRE_OR(ctx, a >= 0 && a < n, -1, TG_ERR_SHAPE, "%s: no axis %d in a tensor of rank %d", op, axis, n);
+  return a;
+}
+bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
+  int64_t total = 1;
+  TG_REQUIRE_OR(ctx, n >= 0 && n <= TG_MAX_RANK && (n == 0 || d), false, TG_ERR_SHAPE, "%s: rank %d is not in 0 .. %d", op, n, TG_MAX_RANK);
+  bool zero = false, fits = true;
+  for (int i = 0; i < n; i++) {
+    TG_REQUIRE_OR(ctx, d[i] >= 0, false, TG_ERR_SHAPE, "%s: negative size in %s", op, dims_text(n, d).s);
+    if (d[i] == 0) zero = true;
+    else if (__builtin_mul_overflow(total, d[i], &total)) fits = false, total = 1;
+  }
+  TG_REQUIRE_OR(ctx, fits && total <= INT64_MAX / 16, false, TG_ERR_SHAPE, "%s: too many elements in %s", op, dims_text(n, d).s);
+  if (nelem) *nelem = zero ? 0 : total;
+  return true;
+}
+int64_t shape_nelem(const Ints *s) {
+  int64_t n = 1;
+  for (int i = 0; i < s->n; i++) n *= s->v[i];
+  return n;
+}
+const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b) {
+  int64_t d[TG_MAX_RANK];
+  int n = TG_MAX(a->n, b->n);
+  for (int i = 0; i < n; i++) {
+    int ia = i - (n - a->n), ib = i - (n - b->n);
+    int64_t da = ia < 0 ? 1 : a->v[ia], db = ib < 0 ? 1 : b->v[ib];
+    TG_REQUIRE(ctx, da == db || da == 1 || db == 1, TG_ERR_SHAPE, "%s: shapes %s and %s do not broadcast", op, shape_text(a).s,
+               shape_text(b).s);
+    d[i] = da == 1 ? db : da;
+  }
+  return shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
+}
+bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]) {
+  for (int i = 0; i < TG_MAX_RANK; i++) mask[i] = a->n == 0 && i < n;
+  TG_REQUIRE_OR(ctx, a->n >= 0 && a->n <= TG_MAX_RANK, false, TG_ERR_VALUE, "%s: %d axes", op, a->n);
+  for (int i = 0; i < a->n; i++) {
+    if (n == 0 && (a->v[i] == 0 || a->v[i] == -1)) continue;               /* a 0-d tensor has these two by convention */
+    int axis = axis_get(ctx, op, a->v[i], n);
+    if (axis < 0) return false;
+    TG_REQUIRE_OR(ctx, !mask[axis], false, TG_ERR_SHAPE, "%s: axis %d is named twice", op, a->v[i]);
+    mask[axis] = true;
+  }
+  return true;
+}
+
+/* ---- builders */
+static UOp *move(UOpStore *st, Ops op, UOp *u, const Ints *arg) {
+  return arg ? uop_new(st, op, (DType)u->dtype, 1, 1, &u, (Arg){.ints = arg}) : NULL;
+}
+UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d) {
+  if (!u) return NULL;
+  const Ints *s = ints_get(st, n, d);
+  if (!s) return NULL;
+  if (u->is_tensor && u->shape == s) return u;
+  while (u->op == OPS_RESHAPE && u->src[0]->is_tensor) {                   /* only the last shape counts */
+    u = u->src[0];
+    if (u->shape == s) return u;
+  }
+  return move(st, OPS_RESHAPE, u, s);
+}
+UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order) {
+  if (!u) return NULL;
+  bool same = true;
+  for (int i = 0; i < u->shape->n; i++) same = same && order[i] == i;
+  return same ? u : move(st, OPS_PERMUTE, u, ints_get(st, u->shape->n, order));
+}
+UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d) {
+  if (!u) return NULL;
+  const Ints *s = ints_get(st, u->shape->n, d);
+  if (s && s == u->shape) return u;
+  if (u->op == OPS_EXPAND) u = u->src[0];                                  /* the inner one's axes are as large already */
+  return move(st, OPS_EXPAND, u, s);
+}
+UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi) {
+  if (!u) return NULL;
+  bool none = true;
+  for (int i = 0; i < 2 * u->shape->n; i++) none = none && lohi[i] == 0;
+  return none ? u : move(st, OPS_PAD, u, ints_get(st, 2 * u->shape->n, lohi));
+}
+UOp *u_shrink(UOpStore *st, UOp *u, const int64_t *be) {
+  if (!u) return NULL;
+  bool whole = true;
+  for (int i = 0; i < u->shape->n; i++) whole = whole && be[2 * i] == 0 && be[2 * i + 1] == u->shape->v[i];
+  return whole ? u : move(st, OPS_SHRINK, u, ints_get(st, 2 * u->shape->n, be));
+}
+UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags) {
+  if (!u) return NULL;
+  int64_t f[TG_MAX_RANK];
+  bool none = true;
+  for (int i = 0; i < u->shape->n; i++) f[i] = flags[i] != 0 && u->shape->v[i] > 1, none = none && !f[i];
+  return none ? u : move(st, OPS_FLIP, u, ints_get(st, u->shape->n, f));
+}
+UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape) {
+  UOp *c = uop_const(st, dtype, v);
+  if (!c || !shape) return NULL;
+  const Ints *none = ints_get(st, 0, NULL);
+  UOp *u = none ? move(st, OPS_RESHAPE, c, none) : NULL;
+  return u_broadcast(st, u, shape);
+}
+UOp *u_num(UOpStore *st, double v, const UOp *like) {
+  if (!like) return NULL;
+  bool f = dtype_is_float((DType)like->dtype);
+  return u_full(st, (DType)like->dtype, f ? (Scalar){.f = v} : (Scalar){.i = (int64_t)v}, like->shape);
+}
+UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape) {
+  if (!u || !shape) return NULL;
+  int64_t d[TG_MAX_RANK];
+  int lead = shape->n - u->shape->n;
+  for (int i = 0; i < shape->n; i++) d[i] = i < lead ? 1 : u->shape->v[i - lead];
+  return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
+}
+UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask) {
+  if (!u) return NULL;
+  int64_t axes[TG_MAX_RANK], d[TG_MAX_RANK];
+  int n = 0;
+  bool empty = false;
+  for (int i = 0; i < u->shape->n; i++) {
+    d[i] = mask[i] ? 1 : u->shape->v[i];
+    if (mask[i] && u->shape->v[i] != 1) axes[n++] = i, empty = empty || u->shape->v[i] == 0;
+  }
+  if (n == 0) return u;
+  if (empty) return u_full(st, (DType)u->dtype, op_identity(op, (DType)u->dtype), ints_get(st, u->shape->n, d));
+  const Ints *l = ints_get(st, n, axes);
+  return l ? uop_new(st, OPS_REDUCE_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {l, op}}) : NULL;
+}
+UOp *u_drop(UOpStore *st, UOp *u, const bool *mask) {
+  if (!u) return NULL;
+  int64_t d[TG_MAX_RANK];
+  int n = 0;
+  for (int i = 0; i < u->shape->n; i++)
+    if (!mask[i]) d[n++] = u->shape->v[i];
+  return u_reshape(st, u, n, d);
+}
+UOp *u_not(UOpStore *st, UOp *u) { return u ? uop_alu2(st, OPS_CMPNE, u, u_full(st, DT_BOOL, (Scalar){.i = 1}, u->shape)) : NULL; }
+UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype) {
+  if (!shape) return NULL;
+  int64_t n = shape->v[axis], d[TG_MAX_RANK];
+  const Ints *l = ints_get(st, 1, &n);
+  UOp *u = l ? uop_new(st, OPS_ARANGE, dtype, 1, 0, NULL, (Arg){.ints = l}) : NULL;
+  for (int i = 0; i < shape->n; i++) d[i] = i == axis ? n : 1;
+  return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
+}
+UOp *u_min(UOpStore *st, UOp *a, UOp *b) {
+  if (!a || !b) return NULL;
+  if (a->dtype == DT_BOOL) return uop_alu2(st, OPS_AND, a, b);
+  if (!dtype_is_float((DType)a->dtype)) return uop_where(st, uop_alu2(st, OPS_CMPLT, a, b), a, b);
+  return uop_alu1(st, OPS_NEG, uop_alu2(st, OPS_MAX, uop_alu1(st, OPS_NEG, a), uop_alu1(st, OPS_NEG, b)));
+}
+UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape) {
+  if (!u || !shape) return NULL;
+  bool mask[TG_MAX_RANK] = {false};
+  int lead = u->shape->n - shape->n;
+  for (int i = 0; i < u->shape->n; i++) mask[i] = i < lead || (shape->v[i - lead] == 1 && u->shape->v[i] != 1);
+  DType d = (DType)u->dtype;
+  return u_reshape(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(d)), mask), d), shape->n, shape->v);
+}
+bool u_is_number(const UOp *u, double v) {
+  while (u->op == OPS_EXPAND || u->op == OPS_RESHAPE) u = u->src[0];
+  return u->op == OPS_CONST && (dtype_is_float((DType)u->dtype) ? u->arg.v.f == v : (double)u->arg.v.i == v);
+}
+UOp *uop_base(UOp *u) {
+  while (u && u->op != OPS_BUFFER) u = (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_AFTER ? u->src[0] : NULL;
+  return u;
+}

@@ -1,0 +1,169 @@
+/* reduce.c: reductions over named axes. REDUCE_AXIS keeps axes with size 1; here they are dropped unless asked for. */
+#include "tensor/front.h"
+
+static TgTensor *finish(TgContext *ctx, UOp *u, const bool *mask, bool keepdim) {
+  return tensor_new(ctx, keepdim ? u : u_drop(ctx->store, u, mask));
+}
+static int64_t count_of(const TgTensor *x, const bool *mask) {
+  int64_t n = 1;
+  for (int i = 0; i < rank(x); i++) n *= mask[i] ? dims(x)[i] : 1;
+  return n;
+}
+static bool dtype_option(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *out) {
+  *out = dtype_of(want, fallback);
+  TG_REQUIRE_OR(ctx, *out, false, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)want);
+  return true;
+}
+TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim) {
+  TgReduceOptions o = {.size = sizeof o, .keepdim = keepdim, .axis = {.n = naxes}};
+  for (int i = 0; i < naxes; i++) o.axis.v[i] = axes[i];
+  return tg_sum_opt(x, &o);
+}
+TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *opt) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgReduceOptions, o, opt);
+  bool mask[TG_MAX_RANK];
+  DType acc, out;
+  UOpStore *st = x->ctx->store;
+  if (!axes_get(x->ctx, "sum", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "sum", o.dtype, sum_dtype(dt(x)), &acc)) return NULL;
+  out = !o.dtype && dtype_is_float(dt(x)) ? dt(x) : acc;
+  return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, x->uop, acc), mask), out), mask, o.keepdim);
+}
+TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgReduceOptions, o, opt);
+  bool mask[TG_MAX_RANK];
+  DType d;
+  UOpStore *st = x->ctx->store;
+  if (!axes_get(x->ctx, "prod", &o.axis, rank(x), mask) ||
+      !dtype_option(x->ctx, "prod", o.dtype, dt(x) == DT_BOOL ? DT_I32 : dt(x), &d))
+    return NULL;
+  return finish(x->ctx, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, d), mask), mask, o.keepdim);
+}
+/* min is the max of what reverses the order: the negation of floats, the complement of integers (right for unsigned and the lowest). */
+static UOp *reversed(UOpStore *st, UOp *u) {
+  if (!u) return NULL;
+  if (dtype_is_float((DType)u->dtype)) return uop_alu1(st, OPS_NEG, u);
+  return uop_alu2(st, OPS_XOR, u, u_full(st, (DType)u->dtype, (Scalar){.i = -1}, u->shape));
+}
+static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
+  if (!u) return NULL;
+  DType d = (DType)u->dtype;
+  u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
+  u = u_reduce(st, OPS_MAX, min ? reversed(st, u) : u, mask);
+  return uop_cast(st, min ? reversed(st, u) : u, d);
+}
+static TgTensor *max_min(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgReduceOptions, o, opt);
+  bool mask[TG_MAX_RANK];
+  if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
+  return finish(x->ctx, extreme(x->ctx->store, x->uop, mask, min), mask, o.keepdim);
+}
+TgTensor *tg_max_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("max", x, o, false); }
+TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("min", x, o, true); }
+TgTensor *tg_any_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("any", tg_cast(x, TG_BOOL), o, false); }
+TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("all", tg_cast(x, TG_BOOL), o, true); }
+
+static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, double n, DType out) {
+  UOp *s = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(out)), mask);
+  return uop_cast(st, uop_alu2(st, OPS_FDIV, s, u_num(st, n, s)), out);
+}
+TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgReduceOptions, o, opt);
+  bool mask[TG_MAX_RANK];
+  DType d;
+  if (!axes_get(x->ctx, "mean", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "mean", o.dtype, dtype_as_float(dt(x)), &d)) return NULL;
+  TG_REQUIRE(x->ctx, dtype_is_float(d), TG_ERR_DTYPE, "mean: a result of %s", dtype_name(d));
+  return finish(x->ctx, mean_node(x->ctx->store, x->uop, mask, (double)count_of(x, mask), d), mask, o.keepdim);
+}
+static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgVarOptions, o, opt);
+  bool mask[TG_MAX_RANK];
+  UOpStore *st = x->ctx->store;
+  if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
+  int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
+  TG_REQUIRE(x->ctx, c < n, TG_ERR_VALUE, "%s: correction %lld of %lld elements (%s)", op, (long long)c, (long long)n, SHAPE_OF(x));
+  DType d = dtype_as_float(dt(x)), wide = sum_dtype(d);
+  UOp *u = uop_cast(st, x->uop, wide), *diff = u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, (double)n, wide), u->shape)) : NULL;
+  return finish(x->ctx, uop_cast(st, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, (double)(n - c), wide), d), mask, o.keepdim);
+}
+TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return variance("var", x, o); }
+TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) { return tg_sqrt(variance("std", x, o)); }
+
+/* The winner's places hold n - i, the others 0; the largest is the first winner. A NaN equals nothing, so it is asked for itself. */
+static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgReduceOptions, o, opt);
+  TgContext *ctx = x->ctx;
+  UOpStore *st = ctx->store;
+  TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: more than one axis", op);
+  if (o.axis.n == 0) x = tg_flatten(x, 0, -1), o.axis = (TgAxes){1, {0}}, o.keepdim = false;
+  bool mask[TG_MAX_RANK];
+  if (!x || !axes_get(ctx, op, &o.axis, rank(x), mask)) return NULL;
+  int axis = 0;
+  while (axis < rank(x) && !mask[axis]) axis++;
+  int64_t n = axis < rank(x) ? dims(x)[axis] : 1;
+  TG_REQUIRE(ctx, n > 0 && n <= INT32_MAX, TG_ERR_SHAPE, "%s: axis of size %lld in %s", op, (long long)n, SHAPE_OF(x));
+  if (n == 1 || tg_numel(x) == 0) return finish(ctx, u_reduce(st, OPS_MAX, u_full(st, DT_I32, (Scalar){.i = 0}, x->uop->shape), mask), mask, o.keepdim);
+  UOp *u = x->uop, *hit = uop_alu2(st, OPS_CMPEQ, u, u_broadcast(st, extreme(st, u, mask, min), u->shape));
+  if (dtype_is_float(dt(x))) hit = uop_alu2(st, OPS_OR, hit, uop_alu2(st, OPS_CMPNE, u, u));
+  UOp *left = u_full(st, DT_I32, (Scalar){.i = n}, u->shape);
+  left = uop_alu2(st, OPS_SUB, left, u_arange(st, u->shape, axis, DT_I32));
+  UOp *best = u_reduce(st, OPS_MAX, uop_where(st, hit, left, u_full(st, DT_I32, (Scalar){.i = 0}, u->shape)), mask);
+  return finish(ctx, best ? uop_alu2(st, OPS_SUB, u_full(st, DT_I32, (Scalar){.i = n}, best->shape), best) : NULL, mask, o.keepdim);
+}
+TgTensor *tg_argmax_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmax", x, o, false); }
+TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmin", x, o, true); }
+
+/* ---- softmax and its kin: the detached maximum is taken off first */
+typedef struct Shifted { TgTensor *x, *max; TgAxes axis; } Shifted;
+static bool shift(const char *op, TgTensor *x, TgAxes axis, Shifted *s) {
+  if (!x) return false;
+  if (axis.n == 0) axis = (TgAxes){1, {-1}};
+  bool mask[TG_MAX_RANK];
+  if (!axes_get(x->ctx, op, &axis, rank(x), mask)) return false;
+  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
+  s->axis = axis;
+  s->max = tg_detach(tg_max(x, .axis = axis, .keepdim = true));
+  s->x = tg_sub(x, s->max);
+  return s->x != NULL;
+}
+TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
+  TG_OPTIONS(TgAxisOptions, o, opt);
+  Shifted s;
+  if (!shift("softmax", x, o.axis, &s)) return NULL;
+  TgTensor *e = tg_exp(s.x);
+  return tg_div(e, tg_sum(e, .axis = s.axis, .keepdim = true));
+}
+TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
+  TG_OPTIONS(TgAxisOptions, o, opt);
+  Shifted s;
+  if (!shift("log_softmax", x, o.axis, &s)) return NULL;
+  return tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)));
+}
+TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
+  TG_OPTIONS(TgAxisOptions, o, opt);
+  Shifted s;
+  if (!shift("logsumexp", x, o.axis, &s)) return NULL;
+  TgTensor *r = tg_add(tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)), s.max);
+  bool mask[TG_MAX_RANK];
+  if (!r || o.keepdim || !axes_get(r->ctx, "logsumexp", &s.axis, rank(r), mask)) return r;
+  return finish(r->ctx, r->uop, mask, false);
+}
+TgTensor *tg_cumsum(TgTensor *x, int axis) {
+  if (!x || (rank(x) == 0 && (axis == 0 || axis == -1))) return x ? tg_sum(x) : NULL;
+  int a = axis_get(x->ctx, "cumsum", axis, rank(x));
+  if (a < 0) return NULL;
+  TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "cumsum: rank %d", rank(x));
+  TgTensor *t = tg_transpose(x, a, -1);
+  if (!t) return NULL;
+  int r = rank(t);
+  int64_t d[TG_MAX_RANK], n = dims(t)[r - 1];
+  for (int i = 0; i < r; i++) d[i] = dims(t)[i];
+  d[r] = n;
+  t = tg_tril(tg_expand(tg_unsqueeze(t, -2), r + 1, d), 0);
+  return tg_transpose(tg_sum(t, .axis = TG_AXES(-1)), a, -1);
+}

@@ -1,0 +1,332 @@
+/* tensor.c: questions about tensors, data in and out, constants, in-place assignment. */
+#include "tensor/front.h"
+
+/* ---- questions */
+int tg_ndim(const TgTensor *t) { return t ? rank(t) : 0; }
+const int64_t *tg_shape(const TgTensor *t) { return t ? dims(t) : NULL; }
+int64_t tg_dim(const TgTensor *t, int axis) {
+  if (!t) return -1;
+  int a = axis < 0 ? axis + rank(t) : axis;
+  return a >= 0 && a < rank(t) ? dims(t)[a] : -1;
+}
+int64_t tg_numel(const TgTensor *t) { return t ? shape_nelem(t->uop->shape) : 0; }
+TgDType tg_dtype(const TgTensor *t) { return t ? dtype_public(dt(t)) : TG_DTYPE_DEFAULT; }
+size_t tg_nbytes(const TgTensor *t) { return t ? (size_t)tg_numel(t) * dtype_size(dt(t)) : 0; }
+TgContext *tg_context(const TgTensor *t) { return t ? t->ctx : NULL; }
+size_t tg_dtype_size(TgDType d) { return dtype_size(dtype_of(d, DT_VOID)); }
+const char *tg_dtype_name(TgDType d) { return dtype_name(dtype_of(d, DT_VOID)); }
+bool tg_dtype_is_float(TgDType d) { return dtype_is_float(dtype_of(d, DT_VOID)); }
+TgDType tg_dtype_join(TgDType a, TgDType b) {
+  DType x = dtype_of(a, DT_VOID), y = dtype_of(b, DT_VOID);
+  return x && y ? dtype_public(dtype_join(x, y)) : TG_DTYPE_DEFAULT;
+}
+
+/* ---- constants */
+static const Ints *shape_make(TgContext *ctx, const char *op, int n, const int64_t *d) {
+  return ctx && shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
+}
+static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *d, double v, const TgDTypeOptions *opt) {
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgDTypeOptions, o, opt);
+  DType dtype = dtype_of(o.dtype, DT_F32);
+  TG_REQUIRE(ctx, dtype, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)o.dtype);
+  const Ints *shape = shape_make(ctx, op, n, d);
+  if (!shape) return NULL;
+  Scalar s = dtype_is_float(dtype) ? (Scalar){.f = v} : scalar_cast(dtype, DT_F64, (Scalar){.f = v});
+  return tensor_new(ctx, u_full(ctx->store, dtype, s, shape));
+}
+TgTensor *tg_full_opt(TgContext *ctx, int n, const int64_t *d, double value, const TgDTypeOptions *o) {
+  return constant(ctx, "full", n, d, value, o);
+}
+TgTensor *tg_zeros_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) { return constant(ctx, "zeros", n, d, 0, o); }
+TgTensor *tg_ones_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) { return constant(ctx, "ones", n, d, 1, o); }
+TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, TgDType dtype) {
+  if (!ctx) return NULL;
+  DType dty = dtype_of(dtype, DT_I64);
+  TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "full: unknown dtype %d", (int)dtype);
+  const Ints *shape = shape_make(ctx, "full", n, d);
+  if (!shape) return NULL;
+  return tensor_new(ctx, u_full(ctx->store, dty, dtype_is_float(dty) ? (Scalar){.f = (double)value} : (Scalar){.i = value}, shape));
+}
+TgTensor *tg_full_like(TgTensor *t, double v) { return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL; }
+TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
+TgTensor *tg_ones_like(TgTensor *t) { return tg_full_like(t, 1); }
+TgTensor *tg_scalar_like(TgTensor *t, double v) {
+  if (!t) return NULL;
+  DType d = dt(t);
+  bool whole = v == floor(v) && fabs(v) < 9.2e18;
+  if (!dtype_is_float(d)) d = !whole ? DT_F32 : d == DT_BOOL ? DT_I32 : d;
+  Scalar s = dtype_is_float(d) ? (Scalar){.f = v} : (Scalar){.i = (int64_t)v};
+  return tensor_new(t->ctx, u_full(t->ctx->store, d, s, ints_get(t->ctx->store, 0, NULL)));
+}
+TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArangeOptions *opt) {
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgArangeOptions, o, opt);
+  double step = o.step == 0 ? 1 : o.step, count = ceil((stop - start) / step);
+  TG_REQUIRE(ctx, count == count && count < 1e15, TG_ERR_VALUE, "arange: from %g to %g by %g", start, stop, step);
+  if (count < 0) count = 0;
+  int64_t n = (int64_t)count;
+  bool whole = start == floor(start) && step == floor(step) && stop == floor(stop);
+  double last = n ? start + (double)(n - 1) * step : start, big = TG_MAX(fabs(start), fabs(last));
+  bool wide = big > 2147483647.0 || count > 2147483647.0;
+  DType d = dtype_of(o.dtype, !whole ? DT_F32 : wide ? DT_I64 : DT_I32);
+  TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "arange: dtype %s", dtype_name(d));
+  TG_REQUIRE(ctx, dtype_is_float(d) || (last >= (double)dtype_min(d) && start >= (double)dtype_min(d) && big <= (double)dtype_max(d)),
+             TG_ERR_VALUE, "arange: %g .. %g does not fit in %s", start, last, dtype_name(d));
+  const Ints *shape = shape_make(ctx, "arange", 1, &n);
+  UOpStore *st = ctx->store;
+  if (!shape) return NULL;
+  UOp *u = n ? uop_cast(st, u_arange(st, shape, 0, wide ? DT_I64 : DT_I32), d) : u_full(st, d, (Scalar){.i = 0}, shape);
+  if (n && step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
+  if (n && start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
+  return tensor_new(ctx, u);
+}
+TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgEyeOptions, o, opt);
+  DType d = dtype_of(o.dtype, DT_F32);
+  TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "eye: unknown dtype %d", (int)o.dtype);
+  const Ints *s = shape_make(ctx, "eye", 2, (int64_t[]){n, o.m ? o.m : n});
+  if (!s) return NULL;
+  UOpStore *st = ctx->store;
+  return tensor_new(ctx, uop_cast(st, uop_alu2(st, OPS_CMPEQ, u_arange(st, s, 0, DT_I32), u_arange(st, s, 1, DT_I32)), d));
+}
+
+/* ---- data in */
+static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, const int64_t *d, Buffer **buf, size_t *nbytes) {
+  DType dty = dtype_of(dtype, DT_F32);
+  int64_t nelem;
+  TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
+  if (!shape_check(ctx, op, n, d, &nelem)) return NULL;
+  TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "%s: no device is open", op);
+  UOp *u = buffer_node(ctx, dty, nelem, ints_get(ctx->store, n, d));
+  TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "%s: out of memory", op);
+  *buf = buffer_get(ctx, uop_base(u));
+  *nbytes = (size_t)nelem * dtype_size(dty);
+  return u;
+}
+static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbytes) {
+  if (nbytes) {
+    if (ctx->dev.backend->alloc(&ctx->dev, nbytes, &b->data)) {
+      error_set(&ctx->err, TG_ERR_NOMEM, "from: no device memory for %zu bytes", nbytes);
+      return false;
+    }
+    TgStatus s = ctx->dev.backend->copy_in(&ctx->dev, b->data, data, nbytes);
+    if (s) { error_set(&ctx->err, s, "from: the copy to the device failed"); return false; }
+  }
+  b->filled = true;
+  return true;
+}
+TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const int64_t *d) {
+  if (!ctx) return NULL;
+  Buffer *b;
+  size_t nbytes;
+  UOp *u = memory_new(ctx, "from", dtype, n, d, &b, &nbytes);
+  if (!u) return NULL;
+  TG_REQUIRE(ctx, data || nbytes == 0, TG_ERR_VALUE, "from: no data");
+  return memory_fill(ctx, b, data, nbytes) ? tensor_new(ctx, u) : NULL;
+}
+static void scalar_store(DType d, Scalar v, void *at) {
+  switch (d) {
+  case DT_F64: memcpy(at, &v.f, 8); break;
+  case DT_F32: { float f = (float)v.f; memcpy(at, &f, 4); break; }
+  case DT_F16: { uint16_t h = f16_from_f64(v.f); memcpy(at, &h, 2); break; }
+  case DT_BF16: { uint16_t h = bf16_from_f64(v.f); memcpy(at, &h, 2); break; }
+  default:
+    switch (dtype_size(d)) {
+    case 1: { uint8_t i = (uint8_t)v.i; memcpy(at, &i, 1); break; }
+    case 2: { uint16_t i = (uint16_t)v.i; memcpy(at, &i, 2); break; }
+    case 4: { uint32_t i = (uint32_t)v.i; memcpy(at, &i, 4); break; }
+    default: memcpy(at, &v.i, 8);
+    }
+  }
+}
+static Scalar scalar_load(DType d, const void *at) {
+  Scalar v = {.i = 0};
+  switch (d) {
+  case DT_F64: memcpy(&v.f, at, 8); break;
+  case DT_F32: { float f; memcpy(&f, at, 4); v.f = (double)f; break; }
+  case DT_F16: { uint16_t h; memcpy(&h, at, 2); v.f = (double)f16_to_f32(h); break; }
+  case DT_BF16: { uint16_t h; memcpy(&h, at, 2); v.f = (double)bf16_to_f32(h); break; }
+  case DT_BOOL: case DT_U8: v.i = *(const uint8_t *)at; break;
+  case DT_I8: v.i = *(const int8_t *)at; break;
+  case DT_I16: { int16_t i; memcpy(&i, at, 2); v.i = i; break; }
+  case DT_U16: { uint16_t i; memcpy(&i, at, 2); v.i = i; break; }
+  case DT_I32: { int32_t i; memcpy(&i, at, 4); v.i = i; break; }
+  case DT_U32: { uint32_t i; memcpy(&i, at, 4); v.i = i; break; }
+  default: memcpy(&v.i, at, 8);
+  }
+  return v;
+}
+TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int n, const int64_t *d) {
+  if (!ctx) return NULL;
+  DType dty = dtype_of(dtype, DT_F32);
+  int64_t nelem;
+  TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "from: unknown dtype %d", (int)dtype);
+  if (!shape_check(ctx, "from", n, d, &nelem)) return NULL;
+  TG_REQUIRE(ctx, data || nelem == 0, TG_ERR_VALUE, "from: no data");
+  size_t size = dtype_size(dty);
+  char *p = mem_alloc(&ctx->mem, (size_t)nelem * size);
+  TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "from: out of memory");
+  for (int64_t i = 0; i < nelem; i++) scalar_store(dty, scalar_cast(dty, DT_F64, (Scalar){.f = data[i]}), p + (size_t)i * size);
+  TgTensor *t = tg_from(ctx, p, dtype_public(dty), n, d);
+  mem_free(&ctx->mem, p);
+  return t;
+}
+TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int64_t *d, void (*destroy)(void *, void *), void *user) {
+  if (!ctx) return NULL;
+  Buffer *b;
+  size_t nbytes;
+  UOp *u = memory_new(ctx, "borrow", dtype, n, d, &b, &nbytes);
+  if (!u) return NULL;
+  TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
+  TgTensor *t = tensor_new(ctx, u);
+  if (!t) return NULL;
+  if (ctx->dev.backend->has & HAS_LOCAL) {                   /* memory of its own: copied, and given back at once */
+    bool ok = memory_fill(ctx, b, data, nbytes);
+    if (ok && destroy) destroy(data, user);
+    return ok ? t : NULL;
+  }
+  b->data = data, b->borrowed = b->filled = true, b->destroy = destroy, b->user = user;
+  return t;
+}
+TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int n, const int64_t *d) {
+  if (!ctx) return NULL;
+  Buffer *b;
+  size_t nbytes;
+  UOp *u = memory_new(ctx, "empty", dtype, n, d, &b, &nbytes);
+  return u ? tensor_new(ctx, u) : NULL;
+}
+
+/* ---- data out */
+TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
+  if (!t) return TG_ERR_VALUE;
+  TgContext *ctx = t->ctx;
+  TG_REQUIRE_OR(ctx, nbytes == tg_nbytes(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu bytes asked of %s %s, which has %zu", nbytes,
+                dtype_name(dt(t)), SHAPE_OF(t), tg_nbytes(t));
+  if (nbytes == 0) return TG_OK;
+  TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "read: no memory to read to");
+  UOp *base = uop_has_op(t->uop, OPS_AFTER) ? NULL : uop_base(t->uop);
+  Buffer *b = base ? buffer_get(ctx, base) : NULL;
+  TG_REQUIRE_OR(ctx, !b || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE, "read: tensor %s was never given a value", SHAPE_OF(t));
+  TgStatus s = tg_realize(t);                                /* the bookkeeping of in-place updates is there */
+  return s ? s : engine_read(ctx, t, out, nbytes);
+}
+TgStatus tg_read_f64(TgTensor *t, double *out, size_t n) {
+  if (!t) return TG_ERR_VALUE;
+  TgContext *ctx = t->ctx;
+  TG_REQUIRE_OR(ctx, (int64_t)n == tg_numel(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu elements asked of %s", n, SHAPE_OF(t));
+  DType d = dt(t);
+  size_t size = dtype_size(d);
+  char *p = mem_alloc(&ctx->mem, n * size);
+  TG_REQUIRE_OR(ctx, p, TG_ERR_NOMEM, TG_ERR_NOMEM, "read: out of memory");
+  TgStatus s = tg_read(t, p, n * size);
+  for (size_t i = 0; !s && i < n; i++) out[i] = scalar_cast(DT_F64, d, scalar_load(d, p + i * size)).f;
+  mem_free(&ctx->mem, p);
+  return s;
+}
+static bool item_read(TgTensor *t, Scalar *v) {
+  if (!t) return false;
+  TG_REQUIRE_OR(t->ctx, tg_numel(t) == 1, false, TG_ERR_SHAPE, "item: %s does not have exactly one element", SHAPE_OF(t));
+  char p[8] = {0};
+  if (tg_read(t, p, dtype_size(dt(t)))) return false;
+  *v = scalar_load(dt(t), p);
+  return true;
+}
+double tg_item_f64(TgTensor *t) {
+  Scalar v;
+  return item_read(t, &v) ? scalar_cast(DT_F64, dt(t), v).f : (double)NAN;
+}
+int64_t tg_item_i64(TgTensor *t) {
+  Scalar v;
+  return item_read(t, &v) ? scalar_cast(DT_I64, dt(t), v).i : 0;
+}
+
+/* ---- in place */
+static bool is_place(const UOp *u) {                         /* each element is one place of a buffer */
+  for (; u->op != OPS_BUFFER; u = u->src[0])
+    if (u->op != OPS_RESHAPE && u->op != OPS_PERMUTE && u->op != OPS_SHRINK && u->op != OPS_FLIP) return false;
+  return true;
+}
+static UOp *store_to(UOpStore *st, UOp *whole, UOp *view, UOp *value) {
+  if (!whole || !view || !value) return NULL;
+  UOp *store = UNEW(st, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value);
+  return UNEW(st, OPS_AFTER, (DType)whole->dtype, 1, ARG0, whole, store);
+}
+/* A place for t of its own memory. An update that still waits is run first: one store is pending per tensor at a time. */
+static bool place_ready(TgTensor *t, bool keep_value) {
+  TgContext *ctx = t->ctx;
+  if (t->uop->op == OPS_AFTER && tg_realize(t)) return false;
+  if (t->uop->op == OPS_AFTER && is_place(t->uop->src[0])) t->uop = t->uop->src[0];
+  if (is_place(t->uop)) return true;
+  UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape);
+  TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "assign: out of memory");
+  if (keep_value) {
+    UOp *u = store_to(ctx->store, n, n, t->uop);
+    TG_REQUIRE_OR(ctx, u, false, TG_ERR_NOMEM, "assign: out of memory");
+    t->uop = u;
+    if (tg_realize(t)) return false;
+  }
+  t->uop = n;
+  return true;
+}
+static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
+  TgContext *ctx = ctx_two("assign", t, value);
+  if (!ctx) return NULL;
+  TG_REQUIRE(ctx, dt(t) == dt(value), TG_ERR_DTYPE, "assign: %s to a tensor of %s", dtype_name(dt(value)), dtype_name(dt(t)));
+  const Ints *s = shape_broadcast(ctx, "assign", value->uop->shape, shape);
+  if (!s) return NULL;
+  TG_REQUIRE(ctx, s == shape, TG_ERR_SHAPE, "assign: %s to a place of shape %s", SHAPE_OF(value), shape_text(shape).s);
+  return u_broadcast(ctx->store, value->uop, shape);
+}
+TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
+  UOp *v = t ? value_for(t, t->uop->shape, value) : NULL;
+  if (!v) return NULL;
+  if (v == t->uop || tg_numel(t) == 0) return t;
+  if (!place_ready(t, false)) return NULL;
+  UOp *u = store_to(t->ctx->store, t->uop, t->uop, v);
+  TG_REQUIRE(t->ctx, u, TG_ERR_NOMEM, "assign: out of memory");
+  t->uop = u;
+  return t;
+}
+TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end, TgTensor *value) {
+  if (!t || !value) return NULL;
+  TgContext *ctx = t->ctx;
+  int64_t be[2 * TG_MAX_RANK], d[TG_MAX_RANK];
+  for (int i = 0; i < rank(t); i++) {
+    TG_REQUIRE(ctx, 0 <= begin[i] && begin[i] <= end[i] && end[i] <= dims(t)[i], TG_ERR_SHAPE, "assign_slice: %lld .. %lld of axis %d of %s",
+               (long long)begin[i], (long long)end[i], i, SHAPE_OF(t));
+    be[2 * i] = begin[i], be[2 * i + 1] = end[i], d[i] = end[i] - begin[i];
+  }
+  const Ints *shape = ints_get(ctx->store, rank(t), d);
+  UOp *v = shape ? value_for(t, shape, value) : NULL;
+  if (!v) return NULL;
+  if (shape_nelem(shape) == 0) return t;
+  if (!place_ready(t, true)) return NULL;
+  UOp *u = store_to(ctx->store, t->uop, u_shrink(ctx->store, t->uop, be), v);
+  TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "assign_slice: out of memory");
+  t->uop = u;
+  return t;
+}
+TgTensor *tg_contiguous(TgTensor *x) {
+  if (!x) return NULL;
+  UOp *u = x->uop;
+  while (u->op == OPS_RESHAPE && u->src[0]->is_tensor) u = u->src[0];
+  if (u->op == OPS_BUFFER || x->uop->op == OPS_CONTIGUOUS) return x;
+  return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
+}
+TgTensor *tg_detach(TgTensor *x) { return x ? tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_DETACH, x->uop)) : NULL; }
+
+/* A parameter gets memory of its own, because interning makes any two tensors of zeros one node. */
+TgTensor *tg_requires_grad(TgTensor *t, bool on) {
+  if (!t) return NULL;
+  TgContext *ctx = t->ctx;
+  TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float", dtype_name(dt(t)));
+  if (on && !t->requires_grad && t->uop->op != OPS_AFTER && !uop_base(t->uop)) {
+    UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape), *u = store_to(ctx->store, n, n, t->uop);
+    TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "requires_grad: out of memory");
+    t->uop = u;
+  }
+  t->requires_grad = on;
+  return t;
+}

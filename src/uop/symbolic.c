@@ -1,0 +1,258 @@
+/* symbolic.c: what is always true of expressions, whatever the target. In: one node whose sources are simplified. Out: a smaller or more
+ * canonical node, or NULL. Index expressions have one normal form, a sum of constant * term sorted by structure, so that equal addresses
+ * are equal pointers and a stride is read off by subtracting two of them. Division and remainder by a constant act on that form. */
+#include "uop/uop.h"
+#include <string.h>
+
+#define MAX_TERMS 24
+typedef struct LinForm { int n; int64_t c; struct { UOp *t; int64_t k; } at[MAX_TERMS]; } LinForm;    /* c + sum k * t */
+
+static bool lin_add(LinForm *f, UOp *t, int64_t k) {
+  if (!k) return true;
+  for (int i = 0; i < f->n; i++)
+    if (f->at[i].t == t) {
+      if (__builtin_add_overflow(f->at[i].k, k, &f->at[i].k)) return false;
+      if (!f->at[i].k) f->at[i] = f->at[--f->n];
+      return true;
+    }
+  if (f->n == MAX_TERMS) return false;
+  f->at[f->n].t = t, f->at[f->n++].k = k;
+  return true;
+}
+/* Adds scale * u to f, looking through + - * by constants. The depth is bounded: sources are already in normal form. */
+static bool lin_of(LinForm *f, UOp *u, int64_t scale, int depth) {
+  int64_t k;
+  if (is_const(u)) return !__builtin_mul_overflow(u->arg.v.i, scale, &k) && !__builtin_add_overflow(f->c, k, &f->c);
+  if (depth < 2 * MAX_TERMS) {
+    if (u->op == OPS_ADD) return lin_of(f, u->src[0], scale, depth + 1) && lin_of(f, u->src[1], scale, depth + 1);
+    if (u->op == OPS_SUB) return scale != INT64_MIN && lin_of(f, u->src[0], scale, depth + 1) && lin_of(f, u->src[1], -scale, depth + 1);
+    if (u->op == OPS_NEG) return scale != INT64_MIN && lin_of(f, u->src[0], -scale, depth + 1);
+    if (u->op == OPS_MUL && is_const(u->src[1])) return !__builtin_mul_overflow(u->src[1]->arg.v.i, scale, &k) && lin_of(f, u->src[0], k, depth + 1);
+    if (u->op == OPS_MUL && is_const(u->src[0])) return !__builtin_mul_overflow(u->src[0]->arg.v.i, scale, &k) && lin_of(f, u->src[1], k, depth + 1);
+  }
+  return lin_add(f, u, scale);
+}
+/* (x // c) * (k c) + (x % c) * k = x * k: the two halves of a split axis meet again. */
+static bool lin_join_divmod(LinForm *f) {
+  for (int i = 0; i < f->n; i++) {
+    UOp *m = f->at[i].t;
+    if (m->op != OPS_FLOORMOD || !is_const(m->src[1])) continue;
+    int64_t c = m->src[1]->arg.v.i, want;
+    if (__builtin_mul_overflow(f->at[i].k, c, &want)) continue;
+    for (int j = 0; j < f->n; j++) {
+      UOp *d = f->at[j].t, *base = NULL;
+      if (d->op == OPS_FLOORDIV && d->src[1] == m->src[1] && d->src[0] == m->src[0] && f->at[j].k == want) base = m->src[0];
+      /* x//(a) % b form: (x//a)%b * a + x%a = x % (a*b) is left to the general rules */
+      if (!base) continue;
+      int64_t k = f->at[i].k;
+      int hi = TG_MAX(i, j), lo = TG_MIN(i, j);
+      f->at[hi] = f->at[--f->n];
+      f->at[lo] = f->at[--f->n];
+      return lin_of(f, base, k, 0) && lin_join_divmod(f);
+    }
+  }
+  return true;
+}
+static int lin_before(const UOp *a, const UOp *b) { return a->hash != b->hash ? a->hash < b->hash : a->id < b->id; }
+static UOp *lin_build(UOpStore *st, LinForm *f) {
+  for (int i = 1; i < f->n; i++)
+    for (int j = i; j > 0 && lin_before(f->at[j].t, f->at[j - 1].t); j--) {
+      __typeof__(f->at[0]) x = f->at[j];
+      f->at[j] = f->at[j - 1], f->at[j - 1] = x;
+    }
+  UOp *sum = NULL;
+  for (int i = 0; i < f->n; i++) {
+    UOp *t = f->at[i].k == 1 ? f->at[i].t : uop_alu2(st, OPS_MUL, f->at[i].t, uop_index_const(st, f->at[i].k));
+    sum = sum ? uop_alu2(st, OPS_ADD, sum, t) : t;
+    if (!sum) return NULL;
+  }
+  if (!sum) return uop_index_const(st, f->c);
+  return f->c ? uop_alu2(st, OPS_ADD, sum, uop_index_const(st, f->c)) : sum;
+}
+static void lin_bounds(const LinForm *f, int64_t *lo, int64_t *hi) {
+  __int128 l = f->c, h = f->c;
+  for (int i = 0; i < f->n; i++) {
+    if (f->at[i].t->vmin == INT64_MIN || f->at[i].t->vmax == INT64_MAX) { *lo = INT64_MIN, *hi = INT64_MAX; return; }
+    __int128 a = (__int128)f->at[i].t->vmin * f->at[i].k, b = (__int128)f->at[i].t->vmax * f->at[i].k;
+    l += TG_MIN(a, b), h += TG_MAX(a, b);
+  }
+  *lo = l < INT64_MIN ? INT64_MIN : (int64_t)l, *hi = h > INT64_MAX ? INT64_MAX : (int64_t)h;
+}
+static int64_t fdiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+static int64_t gcd64(int64_t a, int64_t b) {
+  if (a < 0) a = -a;
+  if (b < 0) b = -b;
+  while (b) { int64_t t = a % b; a = b, b = t; }
+  return a;
+}
+/* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x // c = q + r // c and x % c = r % c. */
+static UOp *simplify_divmod(UOpStore *st, UOp *u) {
+  UOp *x = u->src[0], *cu = u->src[1];
+  bool div = u->op == OPS_FLOORDIV;
+  if (x == cu && x->vmin > 0) return uop_index_const(st, div ? 1 : 0);
+  if (!is_const(cu) || cu->arg.v.i <= 0) return NULL;
+  int64_t c = cu->arg.v.i, lo, hi;
+  if (c == 1) return div ? x : uop_index_const(st, 0);
+  if (x->vmin != INT64_MIN && x->vmax != INT64_MAX && fdiv(x->vmin, c) == fdiv(x->vmax, c)) {
+    int64_t q = fdiv(x->vmin, c);
+    return div ? uop_index_const(st, q) : q ? uop_alu2(st, OPS_ADD, x, uop_index_const(st, -q * c)) : x;
+  }
+  if (x->op == OPS_FLOORDIV && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 && div) {                /* (y // a) // c = y // (a c) */
+    int64_t ac;
+    if (!__builtin_mul_overflow(x->src[1]->arg.v.i, c, &ac)) return uop_alu2(st, OPS_FLOORDIV, x->src[0], uop_index_const(st, ac));
+  }
+  if (x->op == OPS_FLOORMOD && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 && x->src[1]->arg.v.i % c == 0) {
+    int64_t m = x->src[1]->arg.v.i;
+    if (!div) return uop_alu2(st, OPS_FLOORMOD, x->src[0], cu);                                       /* (y % cm) % c = y % c */
+    return uop_alu2(st, OPS_FLOORMOD, uop_alu2(st, OPS_FLOORDIV, x->src[0], cu), uop_index_const(st, m / c));
+  }
+  LinForm f = {0}, q = {0}, r = {0};
+  if (!lin_of(&f, x, 1, 0)) return NULL;
+  q.c = fdiv(f.c, c), r.c = f.c - q.c * c;
+  for (int i = 0; i < f.n; i++)
+    if (f.at[i].k % c == 0) q.at[q.n].t = f.at[i].t, q.at[q.n++].k = f.at[i].k / c;
+    else r.at[r.n].t = f.at[i].t, r.at[r.n++].k = f.at[i].k;
+  lin_bounds(&r, &lo, &hi);
+  if (lo >= 0 && hi < c) return lin_build(st, div ? &q : &r);
+  if (q.n || q.c) {
+    UOp *rest = uop_alu2(st, (Ops)u->op, lin_build(st, &r), cu);
+    return div ? uop_alu2(st, OPS_ADD, lin_build(st, &q), rest) : rest;
+  }
+  /* r = g*s + t with g | c, 0 <= t < g: r // c = s // (c/g), r % c = g * (s % (c/g)) + t */
+  for (int i = 0; i < r.n; i++) {
+    int64_t g = gcd64(r.at[i].k, c);
+    if (g <= 1) continue;
+    LinForm s = {0}, t = {0};
+    s.c = fdiv(r.c, g), t.c = r.c - s.c * g;
+    for (int j = 0; j < r.n; j++)
+      if (r.at[j].k % g == 0) s.at[s.n].t = r.at[j].t, s.at[s.n++].k = r.at[j].k / g;
+      else t.at[t.n].t = r.at[j].t, t.at[t.n++].k = r.at[j].k;
+    lin_bounds(&t, &lo, &hi);
+    if (lo < 0 || hi >= g) continue;
+    UOp *sv = lin_build(st, &s), *cg = uop_index_const(st, c / g);
+    if (div) return uop_alu2(st, OPS_FLOORDIV, sv, cg);
+    return uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_FLOORMOD, sv, cg), uop_index_const(st, g)), lin_build(st, &t));
+  }
+  return NULL;
+}
+static UOp *simplify_index(UOpStore *st, UOp *u) {
+  LinForm f = {0};
+  UOp *r = NULL;
+  switch (u->op) {
+  case OPS_MUL: if (!is_const(u->src[0]) && !is_const(u->src[1])) return NULL; /* fall through */
+  case OPS_ADD: case OPS_SUB: case OPS_NEG:
+    if (lin_of(&f, u, 1, 0) && lin_join_divmod(&f)) r = lin_build(st, &f);
+    break;
+  case OPS_FLOORDIV: case OPS_FLOORMOD: r = simplify_divmod(st, u); break;
+  case OPS_CDIV: if (u->src[0]->vmin >= 0 && u->src[1]->vmin > 0) r = uop_alu2(st, OPS_FLOORDIV, u->src[0], u->src[1]); break;
+  case OPS_CMOD: if (u->src[0]->vmin >= 0 && u->src[1]->vmin > 0) r = uop_alu2(st, OPS_FLOORMOD, u->src[0], u->src[1]); break;
+  case OPS_MAX:
+    if (u->src[0]->vmin >= u->src[1]->vmax) r = u->src[0];
+    else if (u->src[1]->vmin >= u->src[0]->vmax) r = u->src[1];
+    break;
+  default: break;
+  }
+  return r == u ? NULL : r;
+}
+/* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
+static UOp *simplify_less(UOpStore *st, UOp *u) {
+  LinForm f = {0};
+  if (!lin_of(&f, u->src[0], 1, 0) || f.c == INT64_MIN) return NULL;
+  LinForm b = {0};
+  if (!lin_of(&b, u->src[1], 1, 0)) return NULL;
+  for (int i = 0; i < b.n; i++) if (b.at[i].k == INT64_MIN || !lin_add(&f, b.at[i].t, -b.at[i].k)) return NULL;
+  int64_t c, g = 0;
+  if (__builtin_sub_overflow(b.c, f.c, &c)) return NULL;
+  f.c = 0;
+  for (int i = 0; i < f.n; i++) g = gcd64(g, f.at[i].k);
+  if (!f.n) return uop_const_int(st, DT_BOOL, 0 < c);
+  if (g > 1) {
+    for (int i = 0; i < f.n; i++) f.at[i].k /= g;
+    if (c == INT64_MIN) return NULL;
+    c = -fdiv(-c, g);                                 /* g*x < c  <=>  x < ceil(c/g) */
+  }
+  UOp *r = uop_alu2(st, OPS_CMPLT, lin_build(st, &f), uop_index_const(st, c));
+  return r == u ? NULL : r;
+}
+
+static UOp *simplify_any(UOpStore *st, UOp *u) {
+  DType d = (DType)u->dtype;
+  UOp *a = u->nsrc > 0 ? u->src[0] : NULL, *b = u->nsrc > 1 ? u->src[1] : NULL;
+  if (op_is_alu((Ops)u->op) && u->op != OPS_BITCAST && u->lanes == 1) {                 /* fold constants */
+    Scalar v[3], r;
+    bool all = true;
+    for (int i = 0; i < u->nsrc; i++) { all &= is_const(u->src[i]); if (all) v[i] = u->src[i]->arg.v; }
+    if (all && u->op == OPS_CAST) return uop_const(st, d, scalar_cast(d, (DType)a->dtype, v[0]));
+    bool libm = op_bit((Ops)u->op) & (op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW));
+    if (all && !libm && scalar_eval((Ops)u->op, (DType)(u->op == OPS_WHERE ? u->dtype : a->dtype), v, &r)) return uop_const(st, d, r);
+  }
+  if (!dtype_is_float(d) && d != DT_VOID && d != DT_U64 && u->op != OPS_CONST && op_is_alu((Ops)u->op) && u->lanes == 1 && u->vmin == u->vmax)
+    return uop_const_int(st, d, u->vmin);
+  bool f = dtype_is_float(d);
+  switch (u->op) {
+  case OPS_ADD:
+    if (!f && is_const_int(b, 0)) return a;
+    if (!f && is_const_int(a, 0)) return b;
+    break;
+  case OPS_SUB: if (!f && is_const_int(b, 0)) return a; break;
+  case OPS_MUL:
+    if (is_const(b) && (f ? b->arg.v.f == 1 : b->arg.v.i == 1)) return a;
+    if (is_const(a) && (f ? a->arg.v.f == 1 : a->arg.v.i == 1)) return b;
+    if (!f && is_const_int(b, 0)) return b;
+    if (!f && is_const_int(a, 0)) return a;
+    break;
+  case OPS_FDIV: if (is_const(b) && b->arg.v.f == 1) return a; break;
+  case OPS_NEG: if (a->op == OPS_NEG) return a->src[0]; break;
+  case OPS_AND: case OPS_OR:
+    if (a == b) return a;
+    if (d == DT_BOOL) {
+      bool unit = u->op == OPS_AND;                   /* x and true = x, x or false = x */
+      if (is_const(a)) return (a->arg.v.i != 0) == unit ? b : a;
+      if (is_const(b)) return (b->arg.v.i != 0) == unit ? a : b;
+    }
+    break;
+  case OPS_XOR:
+    if (a == b) return uop_const_int(st, d, 0);
+    if (is_const_int(b, 0)) return a;
+    break;
+  case OPS_CMPNE:
+    if (a == b && !dtype_is_float((DType)a->dtype)) return uop_const_int(st, DT_BOOL, 0);
+    if (a->dtype == DT_BOOL && is_const_int(b, 0)) return a;
+    if (a->dtype == DT_BOOL && is_const_int(b, 1) && a->op == OPS_CMPNE && is_const_int(a->src[1], 1)) return a->src[0];
+    break;
+  case OPS_CMPEQ: if (a == b && !dtype_is_float((DType)a->dtype)) return uop_const_int(st, DT_BOOL, 1); break;
+  case OPS_CMPLT: if (a->dtype == DT_INDEX) return simplify_less(st, u); break;
+  case OPS_WHERE:
+    if (is_const(a)) return a->arg.v.i ? b : u->src[2];
+    if (b == u->src[2]) return b;
+    if (a->op == OPS_CMPNE && a->src[0]->dtype == DT_BOOL && is_const_int(a->src[1], 1)) return uop_where(st, a->src[0], u->src[2], b);
+    break;
+  case OPS_CAST:
+    if (a->dtype == d) return a;
+    if (a->op == OPS_CAST && d == DT_INDEX && !dtype_is_float((DType)a->dtype) && !dtype_is_float((DType)a->src[0]->dtype) && a->dtype != DT_U64 &&
+        a->src[0]->vmin >= dtype_min((DType)a->dtype) && a->src[0]->vmax <= dtype_max((DType)a->dtype) && a->src[0]->vmax != INT64_MAX)
+      return uop_cast(st, a->src[0], d);
+    break;
+  case OPS_REDUCE:                                    /* a size-one loop is no loop */
+    for (int i = 1; i < u->nsrc; i++)
+      if (is_const(u->src[i])) {
+        UOp *src[64];
+        if (u->nsrc > 64) return NULL;
+        int n = 0;
+        for (int j = 0; j < u->nsrc; j++) if (j != i) src[n++] = u->src[j];
+        return n == 1 ? src[0] : uop_new(st, OPS_REDUCE, d, u->lanes, n, src, u->arg);
+      }
+    break;
+  case OPS_RANGE: if (is_const(a) && a->arg.v.i == 1) return uop_index_const(st, 0); break;
+  default: break;
+  }
+  return d == DT_INDEX && op_is_alu((Ops)u->op) ? simplify_index(st, u) : NULL;
+}
+UOp *pm_symbolic(Rewrite *rw, UOp *self) {
+  if (self->is_tensor) return NULL;
+  return rule_fired(rw, "symbolic", "symbolic.c", self, simplify_any(rw->st, self));
+}
+UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u) {
+  Rewrite rw = {.st = st, .mem = mem, .limit = -1};
+  return graph_rewrite(&rw, pm_symbolic, u);
+}

@@ -1,0 +1,339 @@
+/* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its facts (shape or bounds, ops and ranges
+ * below it, structural hash) computed once from its sources. Nothing here recurses: a million-node chain needs no stack. */
+#include "uop/uop.h"
+#include <string.h>
+
+/* ---- op table */
+#define U OPF_U
+#define B OPF_B
+#define T OPF_T
+#define COMM OPF_COMM
+#define ASSOC OPF_ASSOC
+#define CMP OPF_CMP
+#define MOV OPF_MOV
+#define TENSOR OPF_TENSOR
+#define KERNEL OPF_KERNEL
+static const struct { const char *name; int nsrc; unsigned flags; } op_table[OPS_COUNT] = {
+#define OP(name, nsrc, flags, meaning) {#name, nsrc, flags},
+#include "uop/ops.def"
+#undef OP
+};
+#undef U
+#undef B
+#undef T
+const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
+int op_nsrc(Ops op) { return op_table[op].nsrc; }
+unsigned op_flags(Ops op) { return op_table[op].flags; }
+
+/* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, node} */
+#define SMALL_NSRC 8
+typedef struct Slot { uint32_t hash; UOp *u; } Slot;
+struct UOpStore {
+  TgMem *mem;
+  Arena arena, ints_arena;
+  Slot *table;
+  size_t cap, len, created;
+  UOp *free_list[SMALL_NSRC + 1];          /* linked through src-less storage: first word of arg */
+  Vec(UOp *) big;                          /* nodes with many sources, from the heap */
+  Vec(UOp *) all;                          /* by id; NULL where swept */
+  Vec(uint32_t) free_ids;
+  Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
+};
+UOpStore *store_new(TgMem *mem) {
+  UOpStore *st = mem_alloc(mem, sizeof *st);
+  if (!st) return NULL;
+  st->mem = mem;
+  arena_init(&st->arena, mem), arena_init(&st->ints_arena, mem), map_init(&st->ints, mem);
+  return st;
+}
+void store_free(UOpStore *st) {
+  if (!st) return;
+  for (size_t i = 0; i < st->big.len; i++) mem_free(st->mem, st->big.at[i]);
+  vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids);
+  arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
+  mem_free(st->mem, st->table), mem_free(st->mem, st);
+}
+size_t store_count(const UOpStore *st) { return st->len; }
+size_t store_created(const UOpStore *st) { return st->created; }
+uint32_t store_id_limit(const UOpStore *st) { return (uint32_t)st->all.len; }
+
+const Ints *ints_get(UOpStore *st, int n, const int64_t *v) {
+  uint64_t h = hash_bytes(7, v, (size_t)n * sizeof *v), at;
+  for (; map_get(&st->ints, h, &at); h++) {
+    const Ints *l = (const Ints *)(uintptr_t)at;
+    if (l->n == n && (!n || !memcmp(l->v, v, (size_t)n * sizeof *v))) return l;
+  }
+  Ints *l = arena_alloc(&st->ints_arena, sizeof *l + (size_t)n * sizeof *v);
+  if (!l) return NULL;
+  l->n = n;
+  if (n) memcpy(l->v, v, (size_t)n * sizeof *v);
+  return map_put_ptr(&st->ints, (uintptr_t)h, l) ? l : NULL;
+}
+
+/* ---- facts */
+static bool add_ok(int64_t a, int64_t b, int64_t *r) { return a != INT64_MIN && a != INT64_MAX && b != INT64_MIN && b != INT64_MAX && !__builtin_add_overflow(a, b, r); }
+static bool mul_ok(int64_t a, int64_t b, int64_t *r) { return a != INT64_MIN && a != INT64_MAX && b != INT64_MIN && b != INT64_MAX && !__builtin_mul_overflow(a, b, r); }
+static int64_t floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+
+static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+  int64_t v[4];
+  switch (u->op) {
+  case OPS_ADD:
+    if (u->dtype == DT_BOOL) { *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break; }
+    if (add_ok(a->vmin, b->vmin, &v[0])) *lo = v[0];
+    if (add_ok(a->vmax, b->vmax, &v[1])) *hi = v[1];
+    break;
+  case OPS_SUB:
+    if (b->vmax > INT64_MIN + 1 && add_ok(a->vmin, -b->vmax, &v[0]) && b->vmax != INT64_MAX) *lo = v[0];
+    if (b->vmin > INT64_MIN + 1 && add_ok(a->vmax, -b->vmin, &v[1])) *hi = v[1];
+    break;
+  case OPS_MUL:
+    if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) && mul_ok(a->vmax, b->vmin, &v[2]) && mul_ok(a->vmax, b->vmax, &v[3])) {
+      *lo = *hi = v[0];
+      for (int i = 1; i < 4; i++) *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+    } else if (a->vmin >= 0 && b->vmin >= 0) *lo = 0;
+    break;
+  case OPS_FLOORDIV: case OPS_CDIV:
+    if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
+      bool c = u->op == OPS_CDIV;
+      v[0] = c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin), v[1] = c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax);
+      v[2] = c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin), v[3] = c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax);
+      *lo = *hi = v[0];
+      for (int i = 1; i < 4; i++) *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+    } else if (b->vmin > 0 && a->vmin >= 0) *lo = 0;
+    break;
+  case OPS_FLOORMOD:
+    if (b->vmin > 0) {
+      *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
+      if (a->vmin >= 0 && a->vmax < b->vmin) *lo = a->vmin, *hi = a->vmax;
+      else if (a->vmin >= 0) *hi = TG_MIN(*hi, a->vmax);
+    }
+    break;
+  case OPS_CMOD:
+    if (b->vmin > 0 && b->vmax != INT64_MAX) {
+      *hi = a->vmax < 0 ? 0 : TG_MIN(b->vmax - 1, a->vmax), *lo = a->vmin >= 0 ? 0 : -(b->vmax - 1);
+    }
+    break;
+  case OPS_MAX: *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
+  case OPS_CMPLT:
+    *lo = a->vmax < b->vmin, *hi = !(a->vmin >= b->vmax);
+    break;
+  case OPS_CMPNE: case OPS_CMPEQ: {
+    bool apart = a->vmax < b->vmin || b->vmax < a->vmin, same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
+    *lo = u->op == OPS_CMPNE ? apart : same, *hi = u->op == OPS_CMPNE ? !same : !apart;
+    break;
+  }
+  case OPS_AND:
+    if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
+    if (u->dtype == DT_BOOL) *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
+    else if (b->vmin >= 0) *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
+    break;
+  case OPS_OR: if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
+  default: break;
+  }
+}
+/* Bounds are proved facts: what may wrap in its dtype has the dtype's own bounds. u64 is treated as unknown above INT64_MAX. */
+static void set_bounds(UOp *u) {
+  DType d = (DType)u->dtype;
+  int64_t lo = dtype_min(d), hi = dtype_max(d);
+  if (dtype_is_float(d) || d == DT_VOID || d == DT_U64) { u->vmin = INT64_MIN, u->vmax = INT64_MAX; if (d != DT_U64) return; }
+  const UOp *a = u->nsrc > 0 ? u->src[0] : NULL, *b = u->nsrc > 1 ? u->src[1] : NULL;
+  int64_t blo = lo, bhi = hi;
+  switch (u->op) {
+  case OPS_CONST: blo = bhi = u->arg.v.i; break;
+  case OPS_RANGE: case OPS_SPECIAL: blo = 0, bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax - 1, 0); break;
+  case OPS_VAR: blo = u->arg.var.lo, bhi = u->arg.var.hi; break;
+  case OPS_WHERE: blo = TG_MIN(b->vmin, u->src[2]->vmin), bhi = TG_MAX(b->vmax, u->src[2]->vmax); break;
+  case OPS_CAST: if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) blo = a->vmin, bhi = a->vmax; break;
+  case OPS_NEG: if (a->vmin != INT64_MIN && a->vmax != INT64_MAX) blo = -a->vmax, bhi = -a->vmin; break;
+  case OPS_VECTORIZE: {
+    blo = INT64_MAX, bhi = INT64_MIN;
+    for (int i = 0; i < u->nsrc; i++) blo = TG_MIN(blo, u->src[i]->vmin), bhi = TG_MAX(bhi, u->src[i]->vmax);
+    break;
+  }
+  case OPS_GEP: case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
+  default:
+    if ((op_flags((Ops)u->op) & OPF_B) && !dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) bounds_binary(u, a, b, &blo, &bhi);
+    else if (op_flags((Ops)u->op) & OPF_CMP) blo = 0, bhi = 1;
+  }
+  if (d == DT_U64) { if (u->op == OPS_CONST && u->arg.v.i >= 0) u->vmin = u->vmax = u->arg.v.i; return; }
+  if (blo < lo || bhi > hi) blo = lo, bhi = hi;               /* may wrap */
+  u->vmin = blo, u->vmax = bhi;
+}
+static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
+  const Ints *s = u->nsrc && u->src[0]->is_tensor ? u->src[0]->shape : NULL, *p = u->arg.ints;
+  int64_t d[16];
+  *out = NULL;
+  switch (u->op) {
+  case OPS_BUFFER: d[0] = u->arg.param.nelem; return (*out = ints_get(st, 1, d)) != NULL;
+  case OPS_ARANGE: *out = p; return true;
+  case OPS_RESHAPE: case OPS_EXPAND: *out = p; return true;
+  case OPS_PERMUTE: for (int i = 0; i < p->n; i++) d[i] = s->v[p->v[i]]; return (*out = ints_get(st, p->n, d)) != NULL;
+  case OPS_PAD: for (int i = 0; i < s->n; i++) d[i] = s->v[i] + p->v[2 * i] + p->v[2 * i + 1]; return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_SHRINK: for (int i = 0; i < s->n; i++) d[i] = p->v[2 * i + 1] - p->v[2 * i]; return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_REDUCE_AXIS:
+    for (int i = 0; i < s->n; i++) d[i] = s->v[i];
+    for (int i = 0; i < u->arg.reduce.axes->n; i++) d[u->arg.reduce.axes->v[i]] = 1;
+    return (*out = ints_get(st, s->n, d)) != NULL;
+  default:
+    if (s && u->op != OPS_SINK && !(op_flags((Ops)u->op) & OPF_KERNEL)) *out = s;
+    return true;
+  }
+}
+static bool facts_set(UOpStore *st, UOp *u) {
+  u->opmask = op_bit((Ops)u->op);
+  u->ranges = u->op == OPS_RANGE ? 1ull << (u->arg.range.id & 63) : 0;
+  for (int i = 0; i < u->nsrc; i++) u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
+  if (u->op == OPS_REDUCE)
+    for (int i = 1; i < u->nsrc; i++) if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
+  const Ints *shape;
+  if (!shape_of(st, u, &shape)) return false;
+  if (shape) u->is_tensor = 1, u->shape = shape;
+  else set_bounds(u);
+  return true;
+}
+/* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
+static uint32_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
+  uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
+  if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
+  else if (op == OPS_REDUCE_AXIS) h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
+  else h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
+  for (int i = 0; i < nsrc; i++) h = hash_mix(h, src[i]->hash);
+  return (uint32_t)(h ^ h >> 32);
+}
+static bool table_grow(UOpStore *st) {
+  size_t cap = st->cap ? st->cap * 2 : 256;
+  Slot *t = mem_alloc(st->mem, cap * sizeof *t);
+  if (!t) return false;
+  for (size_t i = 0; i < st->cap; i++)
+    if (st->table[i].u) {
+      size_t j = st->table[i].hash & (cap - 1);
+      while (t[j].u) j = (j + 1) & (cap - 1);
+      t[j] = st->table[i];
+    }
+  mem_free(st->mem, st->table);
+  st->table = t, st->cap = cap;
+  return true;
+}
+static UOp *node_alloc(UOpStore *st, int nsrc) {
+  size_t size = sizeof(UOp) + (size_t)nsrc * sizeof(UOp *);
+  if (nsrc > SMALL_NSRC) {
+    UOp *u = mem_alloc(st->mem, size);
+    if (u && !vec_push(st->mem, &st->big, u)) { mem_free(st->mem, u); return NULL; }
+    return u;
+  }
+  UOp *u = st->free_list[nsrc];
+  if (!u) return arena_alloc(&st->arena, size);
+  memcpy(&st->free_list[nsrc], &u->arg, sizeof(UOp *));
+  memset(u, 0, size);
+  return u;
+}
+static void node_release(UOpStore *st, UOp *u, int nsrc) {
+  if (nsrc > SMALL_NSRC) return;                     /* stays in `big` until the store goes; sweep frees it */
+  memcpy(&u->arg, &st->free_list[nsrc], sizeof(UOp *));
+  st->free_list[nsrc] = u;
+}
+UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
+  for (int i = 0; i < nsrc; i++) if (!src[i]) return NULL;
+  if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
+  if (nsrc > UINT16_MAX) return NULL;
+  uint32_t h = content_hash(op, dtype, lanes, nsrc, src, arg);
+  if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
+  size_t j = h & (st->cap - 1);
+  for (; st->table[j].u; j = (j + 1) & (st->cap - 1)) {
+    UOp *u = st->table[j].u;
+    if (st->table[j].hash == h && u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc && u->arg.raw.a == arg.raw.a &&
+        u->arg.raw.b == arg.raw.b && (!nsrc || !memcmp(u->src, src, (size_t)nsrc * sizeof *src)))
+      return u;
+  }
+  if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
+  UOp *u = node_alloc(st, nsrc);
+  if (!u) return NULL;
+  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->hash = h, u->arg = arg;
+  if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
+  if (!facts_set(st, u)) { node_release(st, u, nsrc); return NULL; }
+  u->id = st->free_ids.len ? st->free_ids.at[--st->free_ids.len] : (uint32_t)st->all.len++;
+  st->all.at[u->id] = u;
+  st->table[j] = (Slot){h, u};                       /* only now: a failure above leaves the table as it was */
+  st->len++, st->created++;
+  return u;
+}
+bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
+  UOpVec live = {0};
+  if (!uop_toposort(st, st->mem, roots, nroots, &live)) { vec_free(st->mem, &live); return false; }
+  uint8_t *keep = mem_alloc(st->mem, st->all.len);
+  bool ok = keep && vec_reserve(st->mem, &st->free_ids, st->all.len);
+  if (ok) {
+    for (size_t i = 0; i < live.len; i++) keep[live.at[i]->id] = 1;
+    memset(st->table, 0, st->cap * sizeof *st->table);
+    size_t nbig = 0;
+    for (size_t i = 0; i < st->big.len; i++)
+      if (keep[st->big.at[i]->id]) st->big.at[nbig++] = st->big.at[i];
+      else { st->all.at[st->big.at[i]->id] = NULL; st->free_ids.at[st->free_ids.len++] = st->big.at[i]->id; st->len--; mem_free(st->mem, st->big.at[i]); }
+    st->big.len = nbig;
+    for (size_t id = 0; id < st->all.len; id++) {
+      UOp *u = st->all.at[id];
+      if (!u) continue;
+      if (!keep[id]) {
+        st->all.at[id] = NULL, st->free_ids.at[st->free_ids.len++] = (uint32_t)id, st->len--;
+        node_release(st, u, u->nsrc);
+        continue;
+      }
+      size_t j = u->hash & (st->cap - 1);
+      while (st->table[j].u) j = (j + 1) & (st->cap - 1);
+      st->table[j] = (Slot){u->hash, u};
+    }
+  }
+  mem_free(st->mem, keep);
+  vec_free(st->mem, &live);
+  return ok;
+}
+
+/* ---- builders */
+UOp *uop_const(UOpStore *st, DType dtype, Scalar v) { return uop_new(st, OPS_CONST, dtype, 1, 0, NULL, (Arg){.raw = {scalar_round(dtype, v).i, 0}}); }
+UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v) {
+  return uop_const(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)v} : (Scalar){.i = v});
+}
+UOp *uop_index_const(UOpStore *st, int64_t v) { return uop_const(st, DT_INDEX, (Scalar){.i = v}); }
+UOp *uop_alu1(UOpStore *st, Ops op, UOp *a) { return a ? uop_new(st, op, (DType)a->dtype, a->lanes, 1, &a, ARG0) : NULL; }
+UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b) {
+  if (!a || !b) return NULL;
+  return uop_new(st, op, op_flags(op) & OPF_CMP ? DT_BOOL : (DType)a->dtype, a->lanes, 2, (UOp *[]){a, b}, ARG0);
+}
+UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b) {
+  if (!c || !a || !b) return NULL;
+  return uop_new(st, OPS_WHERE, (DType)a->dtype, a->lanes, 3, (UOp *[]){c, a, b}, ARG0);
+}
+UOp *uop_cast(UOpStore *st, UOp *a, DType to) { return !a || a->dtype == to ? a : uop_new(st, OPS_CAST, to, a->lanes, 1, &a, ARG0); }
+UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type) {
+  return UNEW(st, OPS_RANGE, DT_INDEX, 1, ((Arg){.range = {id, type}}), uop_index_const(st, extent));
+}
+UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
+  return uop_new(st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, u->arg);
+}
+
+/* ---- walking */
+typedef struct Frame { UOp *u; int next; } Frame;
+bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out) {
+  uint8_t *seen = mem_alloc(mem, st->all.len + 1);
+  Vec(Frame) stack = {0};
+  bool ok = seen != NULL;
+  for (size_t r = 0; ok && r < nroots; r++) {
+    if (!roots[r] || seen[roots[r]->id]) continue;
+    seen[roots[r]->id] = 1;
+    ok = vec_push(mem, &stack, ((Frame){roots[r], 0}));
+    while (ok && stack.len) {
+      Frame *f = &stack.at[stack.len - 1];
+      if (f->next < f->u->nsrc) {
+        UOp *s = f->u->src[f->next++];
+        if (!seen[s->id]) seen[s->id] = 1, ok = vec_push(mem, &stack, ((Frame){s, 0}));
+      } else {
+        ok = vec_push(mem, out, f->u);
+        stack.len--;
+      }
+    }
+  }
+  vec_free(mem, &stack);
+  mem_free(mem, seen);
+  return ok;
+}

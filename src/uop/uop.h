@@ -1,0 +1,154 @@
+/* uop.h: the one graph. A UOp is an immutable node `op dtype src[] arg`; equal content means the same pointer (interning).
+ *
+ * What a linear program (the output of codegen, the input of renderers and of INTERP) looks like: a list of UOps in the order they run.
+ *   PARAM        pointer to a buffer of arg.param.nelem elements of dtype
+ *   DEFINE_REG   a mutable variable (dtype x lanes);  STORE(reg, value) writes it, LOAD(reg, deps..) reads it where it stands
+ *   DEFINE_LOCAL scratch array of arg.param.nelem elements of dtype, per thread of the CPU pool (per block on a GPU)
+ *   RANGE(ext)   opens `for (r = 0; r < ext; r++)`, closed by END(r); AXIS_THREAD opens no loop: r is the launch's thread index
+ *   INDEX(buf, offset[, gate])  address of `lanes` consecutive elements from the flat element offset; gate present iff arg.i != 0
+ *   LOAD(INDEX[, alt])          gate false: alt, or zero.  A gate is scalar.     STORE(INDEX, value): gate false: nothing
+ *   elementwise  all sources have the lanes of the result (bool for comparisons and for WHERE's src0)
+ *   VECTORIZE    1 source: splat;  n sources: one per lane.   GEP: lanes arg.i.. of src0
+ * No `index` dtype remains in it: lowering has chosen int32 or int64. A value is defined once and used only after its definition. */
+#ifndef TG_UOP_H
+#define TG_UOP_H
+#include "base/base.h"
+
+typedef enum Ops {
+#define OP(name, nsrc, flags, meaning) OPS_##name,
+#include "uop/ops.def"
+#undef OP
+  OPS_COUNT
+} Ops;
+
+/* Data types. `index` is a mathematical integer (shapes, ranges, addresses); all others are data and behave as in C or IEEE. */
+typedef enum DType {
+  DT_VOID, DT_INDEX, DT_BOOL, DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_COUNT
+} DType;
+size_t dtype_size(DType d);                                  /* bytes of an element; 0 for void and index */
+const char *dtype_name(DType d);                             /* "f32", "i8", "index" */
+static inline bool dtype_is_float(DType d) { return d >= DT_F16; }
+static inline bool dtype_is_int(DType d) { return d >= DT_INDEX && d <= DT_U64 && d != DT_BOOL; }
+static inline bool dtype_is_unsigned(DType d) { return d == DT_U8 || d == DT_U16 || d == DT_U32 || d == DT_U64; }
+int64_t dtype_min(DType d);                                  /* integers and bool; u64's maximum is reported as INT64_MAX */
+int64_t dtype_max(DType d);
+float f16_to_f32(uint16_t h);
+uint16_t f16_from_f64(double x);                             /* round to nearest even, once */
+float bf16_to_f32(uint16_t h);
+uint16_t bf16_from_f64(double x);
+
+typedef union Scalar { int64_t i; double f; } Scalar;       /* f for float dtypes, i for all others (u64: same bits) */
+/* A value forced into dtype: integers wrap, floats round (f16, bf16, f32). */
+Scalar scalar_round(DType d, Scalar v);
+/* Conversion between dtypes: float to integer truncates, saturates out of range, NaN gives 0; to bool is != 0. */
+Scalar scalar_cast(DType to, DType from, Scalar v);
+/* One elementwise op on scalars of operand dtype d; the exact semantics of ops.def. False: op is not elementwise. */
+bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
+
+typedef struct Ints { int n; int64_t v[]; } Ints;            /* interned list of integers: a shape, an axis list */
+typedef enum AxisType { AXIS_GLOBAL, AXIS_THREAD, AXIS_LOCAL, AXIS_LOOP, AXIS_REDUCE, AXIS_UPCAST, AXIS_VEC, AXIS_UNROLL, AXIS_GROUP } AxisType;
+
+typedef union Arg {
+  struct { int64_t a, b; } raw;                              /* all 16 bytes: for hashing and comparing */
+  Scalar v;
+  int64_t i;
+  const Ints *ints;
+  struct { const Ints *axes; int64_t op; } reduce;           /* op: Ops. Kernel REDUCE has axes NULL */
+  struct { int64_t id; int64_t type; } range;
+  struct { int64_t nelem; int64_t slot; } param;             /* PARAM, DEFINE_LOCAL, DEFINE_REG, BUFFER (slot = uid) */
+  struct { int64_t lo, hi; } var;
+  struct { int64_t dim; int64_t local; } special;
+} Arg;
+
+typedef struct UOp UOp;
+struct UOp {
+  uint8_t op, dtype, lanes, is_tensor;                       /* lanes: 1 = scalar. is_tensor: has `shape` instead of bounds */
+  uint16_t nsrc, mark;
+  uint32_t id, hash;                                         /* id: dense in the store; hash: structural, the same in every store */
+  Arg arg;
+  union { struct { int64_t vmin, vmax; }; const Ints *shape; };   /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
+  uint64_t opmask;                                           /* bit op%64 of every op in the subtree: "certainly absent" when clear */
+  uint64_t ranges;                                           /* bit id%64 of every free RANGE below (a REDUCE closes its own) */
+  UOp *src[];
+};
+_Static_assert(sizeof(UOp) <= 64, "a UOp is at most 64 bytes plus its sources");
+
+/* ---- op facts */
+enum { OPF_U = 1, OPF_B = 2, OPF_T = 4, OPF_COMM = 8, OPF_ASSOC = 16, OPF_CMP = 32, OPF_MOV = 64, OPF_TENSOR = 128, OPF_KERNEL = 256,
+       OPF_ALU = OPF_U | OPF_B | OPF_T };
+const char *op_name(Ops op);
+int op_nsrc(Ops op);                                         /* -1: any */
+unsigned op_flags(Ops op);
+static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
+static inline uint64_t op_bit(Ops op) { return 1ull << (op % 64); }
+Scalar op_identity(Ops op, DType d);                         /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+
+/* ---- store: owns and interns nodes. Creation returns NULL when out of memory or when a source is NULL (so chains need one check). */
+typedef struct UOpStore UOpStore;
+UOpStore *store_new(TgMem *mem);
+void store_free(UOpStore *st);
+size_t store_count(const UOpStore *st);                      /* live nodes */
+size_t store_created(const UOpStore *st);                    /* nodes ever made: a count that tests can bound */
+uint32_t store_id_limit(const UOpStore *st);                 /* every id is below this */
+/* Drop every node that cannot be reached from the roots. */
+bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots);
+const Ints *ints_get(UOpStore *st, int n, const int64_t *v);
+
+UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg);
+#define ARG0 ((Arg){.raw = {0, 0}})
+#define UNEW(st, op, dt, lanes, arg, ...) \
+  uop_new((st), (op), (dt), (lanes), (int)TG_COUNT(((UOp *[]){__VA_ARGS__})), (UOp *[]){__VA_ARGS__}, (arg))
+UOp *uop_const(UOpStore *st, DType dtype, Scalar v);         /* rounded to dtype */
+UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v);    /* float dtypes: the value as a float */
+UOp *uop_index_const(UOpStore *st, int64_t v);
+UOp *uop_alu1(UOpStore *st, Ops op, UOp *a);                 /* dtype of a; comparisons bool */
+UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b);
+UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b);
+UOp *uop_cast(UOpStore *st, UOp *a, DType to);               /* a itself if it has that dtype */
+UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
+UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);   /* same op, dtype, lanes, arg; other sources */
+
+static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
+static inline bool is_const_int(const UOp *u, int64_t v) { return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v; }
+static inline bool uop_has_op(const UOp *u, Ops op) { return (u->opmask & op_bit(op)) != 0; }
+
+/* ---- walking. Iterative; depth costs heap, never stack. */
+typedef Vec(UOp *) UOpVec;
+bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out);     /* sources first */
+
+/* ---- rewriting (rewrite.c): to the fixed point, sources first. A matcher returns NULL or self when nothing matches. */
+typedef struct Rewrite Rewrite;
+typedef UOp *(*Matcher)(Rewrite *rw, UOp *self);
+typedef struct RuleInfo { const char *name, *where; } RuleInfo;
+struct Rewrite {
+  UOpStore *st;
+  TgMem *mem;
+  void *ctx;                                                 /* the pass's own state */
+  uint64_t visits, firings;
+  int64_t limit;                                             /* firings left; negative: no limit */
+  void (*trace)(void *to, const char *rule, const char *where, const UOp *before, const UOp *after);
+  void *trace_to;
+  bool failed;                                               /* out of memory or no fixed point within the budget */
+};
+UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root);       /* NULL: failed */
+/* Called by generated matchers: counts, traces, honours the limit; NULL when the rule may not fire. */
+UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
+UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to);   /* one pass; no rules */
+
+/* ---- symbolic (rules/symbolic.rules and divmod.c) */
+UOp *pm_symbolic(Rewrite *rw, UOp *self);
+UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
+
+/* ---- text: `u3 = ADD f32 (u1, u2)` per line, sources first */
+bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
+void uop_expr(Str *out, const UOp *u, int max_nodes);        /* one-line infix form for messages */
+
+typedef struct Linear {                                      /* a program for one kernel, in order */
+  UOp **at;
+  int n;
+  char name[96];
+  int nparam;                                                /* PARAM slots are 0 .. nparam-1 */
+  int nthread;                                               /* launches: thread index 0 .. nthread-1 */
+  int global[3], local[3];                                   /* GPU: grid and block sizes */
+} Linear;
+#endif

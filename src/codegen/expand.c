@@ -150,7 +150,12 @@ static UOp *make_reduce(Exp *x, UOp *u, const int *outer) {
     else { int ov = vec_of(x, x->val[u->src[0]->id].mask); if (ov >= 0) lanes = TG_MAX(lanes, 1); }
     for (int i = 0; i < nv; i++) src[i] = splat(x, src[i], lanes);
     for (int i = 0; i < nr; i++) src[nv + i] = ranges[i];
-    UOp *acc = uop_new(st, OPS_REDUCE, (DType)u->dtype, lanes, nv + nr, src, u->arg);
+    UOp *acc;
+    if (!nr) {                                               /* every range is unrolled: no loop is left, the chain stands as it is */
+      UOp *id = uop_const(st, (DType)u->dtype, op_identity((Ops)u->arg.reduce.op, (DType)u->dtype));
+      acc = u->arg.reduce.op == OPS_ADD ? uop_alu2(st, OPS_ADD, splat(x, id, lanes), src[0]) : src[0];      /* 0 + -0 is +0 */
+      for (int i = 1; i < nv; i++) acc = uop_alu2(st, (Ops)u->arg.reduce.op, acc, src[i]);
+    } else acc = uop_new(st, OPS_REDUCE, (DType)u->dtype, lanes, nv + nr, src, u->arg);
     if (!acc || na >= 64) return NULL;
     accs[na++] = acc;
   } while (next(x, group, false, at));

@@ -109,8 +109,8 @@ TgStatus tg_optim_step(TgOptim *p) {
     ok = tg_assign(w, p->kind == SGD ? sgd_step(p, i, w, g, &ntodo) : adam_step(p, i, w, g, &ntodo)) != NULL;
     if (ok) p->todo[ntodo++] = w;
   }
-  if (ok && ntodo) s = tg_realize_many(p->todo, (size_t)ntodo);
-  tg_optim_zero_grad(p);                                     /* lazy gradients would now be of the new values */
-  TgStatus end = tg_scope_end(p->ctx);
-  return !ok ? (tg_error(p->ctx) ? tg_error(p->ctx) : TG_ERR_INTERNAL) : s ? s : end;
+  tg_optim_zero_grad(p);                                     /* lazy gradients would soon be of the new values */
+  s = tg_scope_end(p->ctx);                                  /* only the parameters and the state are realized: all kept outside */
+  if (ok && !s && ntodo) s = tg_realize_many(p->todo, (size_t)ntodo);
+  return ok ? s : tg_error(p->ctx) ? tg_error(p->ctx) : TG_ERR_INTERNAL;
 }

@@ -88,14 +88,44 @@ static UOp *split_expr(Kernel *k, UOp *r, int64_t base, int64_t blocks, int64_t 
   UOp *e = uop_alu2(k->st, OPS_ADD, uop_alu2(k->st, OPS_MUL, o, uop_index_const(k->st, n)), i);
   return uop_alu2(k->st, OPS_ADD, e, uop_index_const(k->st, base));
 }
-typedef struct Cut { UOp *r, *head, *tail; } Cut;
+/* The rest of a cut range is a loop nest of its own: r becomes `tail`, and every loop below it (later in a store's list, or of a reduction
+ * that depends on a renewed loop) becomes a new loop, so that no loop stands in two places. */
+static UOp *tail_copy(Kernel *k, UOp *root, UOp *r, UOp *tail) {
+  UOpVec order = {0};
+  UOp *from[MAX_R], *to[MAX_R];
+  int n = 0;
+  uint64_t renewed = r->ranges;
+  from[n] = r, to[n++] = tail;
+  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order), below = root->op == OPS_REDUCE;
+  for (int i = root->op == OPS_STORE ? 2 : 1; ok && i < root->nsrc; i++) {
+    if (root->src[i] == r) { below = true; continue; }
+    if (!below || n == MAX_R || root->src[i]->op != OPS_RANGE) continue;
+    from[n] = root->src[i], renewed |= root->src[i]->ranges;
+    to[n++] = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, root->src[i]->src, (Arg){.range = {k->next_range++, root->src[i]->arg.range.type}});
+  }
+  for (size_t i = order.len; ok && i-- > 0;) {               /* users first: outer reductions before inner ones */
+    UOp *u = order.at[i];
+    if (u->op != OPS_REDUCE || u == root || !(u->ranges & renewed)) continue;
+    for (int s = 1; s < u->nsrc && ok; s++) {
+      bool seen = false;
+      for (int j = 0; j < n; j++) seen |= from[j] == u->src[s];
+      if (seen || u->src[s]->op != OPS_RANGE) continue;
+      if (n == MAX_R) { ok = false; break; }
+      from[n] = u->src[s], renewed |= u->src[s]->ranges;
+      to[n++] = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, u->src[s]->src, (Arg){.range = {k->next_range++, u->src[s]->arg.range.type}});
+    }
+  }
+  vec_free(k->mem, &order);
+  return ok ? uop_substitute(k->st, k->mem, root, n, from, to) : NULL;
+}
+typedef struct Cut { Kernel *k; UOp *r, *head, *tail; } Cut;
 static UOp *pm_cut_reduce(Rewrite *rw, UOp *u) {             /* REDUCE over r: over the whole tiles, then over the rest */
   Cut *c = rw->ctx;
   if (u->op != OPS_REDUCE) return NULL;
   bool has = false;
   for (int i = 1; i < u->nsrc; i++) has |= u->src[i] == c->r;
   if (!has) return NULL;
-  UOp *a = uop_substitute(rw->st, rw->mem, u, 1, &c->r, &c->head), *b = uop_substitute(rw->st, rw->mem, u, 1, &c->r, &c->tail);
+  UOp *a = uop_substitute(rw->st, rw->mem, u, 1, &c->r, &c->head), *b = tail_copy(c->k, u, c->r, c->tail);
   return uop_alu2(rw->st, (Ops)u->arg.reduce.op, a, b);
 }
 /* Splits range r into blocks of n whose inside has axis type `inner`. */
@@ -107,7 +137,7 @@ static bool split(Kernel *k, RInfo *ri, int64_t n, AxisType inner, const char *n
   if (!rest) return (k->sink = with_range(k, sink, ri->r, head)) != NULL;
   UOp *tail = split_expr(k, ri->r, full * n, 1, rest, inner);
   if (ri->reduce) {
-    Cut c = {ri->r, head, tail};
+    Cut c = {k, ri->r, head, tail};
     Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1, .ctx = &c};
     return (k->sink = simp(k, open_lists(k, graph_rewrite(&rw, pm_cut_reduce, sink)))) != NULL;
   }
@@ -119,7 +149,7 @@ static bool split(Kernel *k, RInfo *ri, int64_t n, AxisType inner, const char *n
       bool has = false;
       for (int j = 2; j < s->nsrc; j++) has |= s->src[j] == ri->r;
       if (!has && part) continue;
-      if (has) s = uop_substitute(k->st, k->mem, s, 1, &ri->r, part ? &tail : &head);
+      if (has) s = part ? tail_copy(k, s, ri->r, tail) : uop_substitute(k->st, k->mem, s, 1, &ri->r, &head);
       ok = s && vec_push(k->mem, &stores, s);
     }
   k->sink = ok ? simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0))) : NULL;

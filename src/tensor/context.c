@@ -162,7 +162,9 @@ void buffer_free(TgContext *ctx, int64_t uid) {
 
 /* ---- realizing. Nodes are interned, so a value computed before an in-place update and the same expression built after it are one node.
  * After an update each handle that holds a value computed from the old contents is therefore turned into that value itself (its
- * graph no longer describes it), and the map of realized nodes forgets it. */
+ * graph no longer describes it), and the map of realized nodes forgets it. The same holds for the updates: the AFTER of one training
+ * step is the AFTER of the next. A handle of an update that has run becomes its target, and the map remembers an update as done only
+ * while some handle's graph still contains it (tg_assign makes a different node in that case). */
 typedef struct Update { Map stored, done; UOpVec after; } Update;   /* BUFFERs written; the AFTER nodes that write them, as set and list */
 
 static bool update_find(TgContext *ctx, TgTensor *const *t, size_t n, Update *up) {
@@ -190,13 +192,13 @@ static bool each_tensor(TgContext *ctx, UOpVec *roots, bool (*f)(TgContext *, Tg
 }
 static bool pin_value(TgContext *ctx, TgTensor *t, void *stale) {
   UOp *v = map_get_ptr(&ctx->realized, t->uop);
-  if (v && v != t->uop && map_get_ptr(stale, t->uop)) t->uop = v;
+  if (v && v != t->uop && (t->uop->op == OPS_AFTER || map_get_ptr(stale, t->uop))) t->uop = v;
   return true;
 }
 static bool update_done(TgContext *ctx, Update *up) {
   UOpVec roots = {0}, topo = {0};
-  Map stale, kept;
-  map_init(&stale, &ctx->mem), map_init(&kept, &ctx->mem);
+  Map stale, kept, held;
+  map_init(&stale, &ctx->mem), map_init(&kept, &ctx->mem), map_init(&held, &ctx->mem);
   bool ok = each_tensor(ctx, &roots, NULL, NULL);
   for (size_t i = 0; ok && i < ctx->realized.cap; i++)
     if (ctx->realized.at[i].used && ctx->realized.at[i].val) ok = vec_push(&ctx->mem, &roots, (UOp *)(uintptr_t)ctx->realized.at[i].key);
@@ -209,13 +211,18 @@ static bool update_done(TgContext *ctx, Update *up) {
     if (dep) ok = map_put_ptr(&stale, u, u);
   }
   ok = ok && each_tensor(ctx, NULL, pin_value, &stale);
+  roots.len = topo.len = 0;
+  ok = ok && each_tensor(ctx, &roots, NULL, NULL) && uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &topo);
+  for (size_t i = 0; ok && i < topo.len; i++)
+    if (topo.at[i]->op == OPS_AFTER) ok = map_put_ptr(&held, topo.at[i], topo.at[i]);
   for (size_t i = 0; ok && i < ctx->realized.cap; i++) {
     MapEntry *e = &ctx->realized.at[i];
     UOp *key = (UOp *)(uintptr_t)e->key;
-    if (e->used && e->val && (key->op == OPS_AFTER || !map_get_ptr(&stale, key))) ok = map_put(&kept, e->key, e->val);
+    if (!e->used || !e->val) continue;
+    if (key->op == OPS_AFTER ? map_get_ptr(&held, key) != NULL : !map_get_ptr(&stale, key)) ok = map_put(&kept, e->key, e->val);
   }
   if (ok) { Map old = ctx->realized; ctx->realized = kept, kept = old; }
-  map_free(&stale), map_free(&kept);
+  map_free(&stale), map_free(&kept), map_free(&held);
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &topo);
   return ok;
 }

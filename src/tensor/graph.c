@@ -110,11 +110,7 @@ UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d) {
   const Ints *s = ints_get(st, n, d);
   if (!s) return NULL;
   if (u->is_tensor && u->shape == s) return u;
-  while (u->op == OPS_RESHAPE && u->src[0]->is_tensor) {                   /* only the last shape counts */
-    u = u->src[0];
-    if (u->shape == s) return u;
-  }
-  return move(st, OPS_RESHAPE, u, s);
+  return move(st, OPS_RESHAPE, u, s);                                      /* kept even on a reshape: src0 may be asked a gradient of */
 }
 UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order) {
   if (!u) return NULL;
@@ -126,7 +122,6 @@ UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d) {
   if (!u) return NULL;
   const Ints *s = ints_get(st, u->shape->n, d);
   if (s && s == u->shape) return u;
-  if (u->op == OPS_EXPAND) u = u->src[0];                                  /* the inner one's axes are as large already */
   return move(st, OPS_EXPAND, u, s);
 }
 UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi) {

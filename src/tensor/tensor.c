@@ -248,10 +248,19 @@ static bool is_place(const UOp *u) {                         /* each element is 
     if (u->op != OPS_RESHAPE && u->op != OPS_PERMUTE && u->op != OPS_SHRINK && u->op != OPS_FLIP) return false;
   return true;
 }
-static UOp *store_to(UOpStore *st, UOp *whole, UOp *view, UOp *value) {
-  if (!whole || !view || !value) return NULL;
-  UOp *store = UNEW(st, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value);
-  return UNEW(st, OPS_AFTER, (DType)whole->dtype, 1, ARG0, whole, store);
+/* An equal update that has run and is still in some handle's graph must stay another node: the value is then reshaped there and back. */
+static UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value) {
+  UOpStore *st = ctx->store;
+  for (;;) {
+    if (!whole || !view || !value) return NULL;
+    UOp *store = UNEW(st, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value);
+    UOp *u = UNEW(st, OPS_AFTER, (DType)whole->dtype, 1, ARG0, whole, store);
+    if (!u || !map_get_ptr(&ctx->realized, u)) return u;
+    int64_t flat = shape_nelem(value->shape);
+    const Ints *shape = value->shape, *other = ints_get(st, 1, &flat);
+    if (other == shape) other = ints_get(st, 2, (int64_t[]){1, flat});
+    value = other ? u_reshape(st, u_reshape(st, value, other->n, other->v), shape->n, shape->v) : NULL;
+  }
 }
 /* A place for t of its own memory. An update that still waits is run first: one store is pending per tensor at a time. */
 static bool place_ready(TgTensor *t, bool keep_value) {
@@ -262,7 +271,7 @@ static bool place_ready(TgTensor *t, bool keep_value) {
   UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape);
   TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "assign: out of memory");
   if (keep_value) {
-    UOp *u = store_to(ctx->store, n, n, t->uop);
+    UOp *u = store_to(ctx, n, n, t->uop);
     TG_REQUIRE_OR(ctx, u, false, TG_ERR_NOMEM, "assign: out of memory");
     t->uop = u;
     if (tg_realize(t)) return false;
@@ -284,7 +293,7 @@ TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   if (!v) return NULL;
   if (v == t->uop || tg_numel(t) == 0) return t;
   if (!place_ready(t, false)) return NULL;
-  UOp *u = store_to(t->ctx->store, t->uop, t->uop, v);
+  UOp *u = store_to(t->ctx, t->uop, t->uop, v);
   TG_REQUIRE(t->ctx, u, TG_ERR_NOMEM, "assign: out of memory");
   t->uop = u;
   return t;
@@ -303,7 +312,7 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   if (!v) return NULL;
   if (shape_nelem(shape) == 0) return t;
   if (!place_ready(t, true)) return NULL;
-  UOp *u = store_to(ctx->store, t->uop, u_shrink(ctx->store, t->uop, be), v);
+  UOp *u = store_to(ctx, t->uop, u_shrink(ctx->store, t->uop, be), v);
   TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "assign_slice: out of memory");
   t->uop = u;
   return t;
@@ -323,7 +332,7 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   TgContext *ctx = t->ctx;
   TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float", dtype_name(dt(t)));
   if (on && !t->requires_grad && t->uop->op != OPS_AFTER && !uop_base(t->uop)) {
-    UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape), *u = store_to(ctx->store, n, n, t->uop);
+    UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape), *u = store_to(ctx, n, n, t->uop);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "requires_grad: out of memory");
     t->uop = u;
   }

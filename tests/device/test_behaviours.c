@@ -960,6 +960,7 @@ int main(int argc, char **argv) {
     TEST(b35_same_weights_everywhere), TEST(b36_functions), TEST(b37_random), TEST(b38_norms)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));   /* a name, with * */
   if (argc < 2 && env && *env) device = env;
   for (int i = argc > 1 ? 1 : 0; i < argc; i++) {
     if (i) device = argv[i];

@@ -21,45 +21,42 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   mem_free(mem, to);
   return r;
 }
-/* WHERE(gate, value, ..) over ranges protects what value reads: a load that may leave its buffer gets the gate. */
-static bool move_gates(Kernel *k) {
-  for (;;) {
-    UOpVec order = {0}, inner = {0};
-    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order), changed = false;
-    for (size_t i = 0; ok && i < order.len && !changed; i++) {
-      UOp *w = order.at[i];
-      if (w->op != OPS_WHERE || uop_has_op(w->src[0], OPS_INDEX) || !uop_has_op(w->src[0], OPS_RANGE)) continue;
-      inner.len = 0;
-      ok = uop_toposort(k->st, k->mem, &w->src[1], 1, &inner);
-      UOpVec from = {0}, to = {0};
-      for (size_t j = 0; ok && j < inner.len; j++) {
-        UOp *x = inner.at[j];
-        if (x->op != OPS_INDEX || (x->src[1]->vmin >= 0 && x->src[1]->vmax < x->src[0]->arg.param.nelem)) continue;
-        UOp *g = w->src[0];
-        if (x->arg.i) {
-          g = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, x->src[2], w->src[0]));
-          if (g == x->src[2]) continue;
-          UOpVec has = {0};                                  /* the gate may be there already, deeper in the conjunction */
-          bool there = false;
-          ok = uop_toposort(k->st, k->mem, &x->src[2], 1, &has);
-          for (size_t h = 0; h < has.len; h++) there |= has.at[h] == w->src[0];
-          vec_free(k->mem, &has);
-          if (there) continue;
-        }
-        UOp *nx = UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ((Arg){.i = 1}), x->src[0], x->src[1], g);
-        ok = ok && nx && vec_push(k->mem, &from, x) && vec_push(k->mem, &to, nx);
-      }
-      if (ok && from.len) {
-        UOp *v = uop_substitute(k->st, k->mem, w->src[1], (int)from.len, from.at, to.at);
-        UOp *nw = v ? uop_where(k->st, w->src[0], v, w->src[2]) : NULL;
-        k->sink = nw ? uop_substitute(k->st, k->mem, k->sink, 1, &w, &nw) : NULL;
-        ok = k->sink != NULL, changed = true;
-      }
-      vec_free(k->mem, &from), vec_free(k->mem, &to);
-    }
-    vec_free(k->mem, &order), vec_free(k->mem, &inner);
-    if (!ok || !changed) return ok;
+/* Every load of `branch` that may leave its buffer is made only where `gate` holds. */
+static UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
+  UOpVec inner = {0}, from = {0}, to = {0};
+  bool ok = gate && uop_toposort(k->st, k->mem, &branch, 1, &inner);
+  for (size_t j = 0; ok && j < inner.len; j++) {
+    UOp *x = inner.at[j], *g = gate;
+    if (x->op != OPS_INDEX || (x->src[1]->vmin >= 0 && x->src[1]->vmax < x->src[0]->arg.param.nelem)) continue;
+    if (x->arg.i) g = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, x->src[2], gate));
+    UOp *nx = g ? UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ((Arg){.i = 1}), x->src[0], x->src[1], g) : NULL;
+    ok = nx && vec_push(k->mem, &from, x) && vec_push(k->mem, &to, nx);
   }
+  UOp *r = !ok ? NULL : from.len ? uop_substitute(k->st, k->mem, branch, (int)from.len, from.at, to.at) : branch;
+  vec_free(k->mem, &inner), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return r;
+}
+/* WHERE over ranges protects what its branches read. One walk, inner conditions first; each WHERE gates its loads once. */
+static bool move_gates(Kernel *k) {
+  UOpVec order = {0};
+  UOp **now = mem_alloc(k->mem, (store_id_limit(k->st) + 1) * sizeof *now);
+  bool ok = now && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
+    if (!src) { ok = false; break; }
+    for (int j = 0; j < u->nsrc; j++) src[j] = now[u->src[j]->id];
+    if (u->op == OPS_WHERE && !uop_has_op(u->src[0], OPS_INDEX) && uop_has_op(u->src[0], OPS_RANGE)) {
+      UOp *no = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
+      src[1] = gate_loads(k, src[1], src[0]), src[2] = gate_loads(k, src[2], no);
+    }
+    now[u->id] = uop_with_src(k->st, u, src);
+    if (src != buf) mem_free(k->mem, src);
+    ok = now[u->id] != NULL;
+  }
+  if (ok) k->sink = now[k->sink->id];
+  vec_free(k->mem, &order);
+  mem_free(k->mem, now);
+  return ok;
 }
 static bool decompositions(Kernel *k) {
   if (!k->ren) return true;
@@ -85,10 +82,8 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     str_init(&k.opts, mem);
     k.st = store_new(mem);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
-    k.next_range = 1000;
     UOpVec order = {0};
     bool ok = k.sink && uop_toposort(k.st, mem, &k.sink, 1, &order);
-    for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) k.next_range = i ? k.next_range : 1000;
     int64_t maxid = -1;
     for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) maxid = TG_MAX(maxid, order.at[i]->arg.range.id);
     k.next_range = maxid + 1;

@@ -31,7 +31,7 @@ static uint32_t offset_of(const Exp *x, uint16_t mask, bool per_lane, const int 
   for (int i = 0; i < x->n; i++) if (mask >> i & 1) o = o * (uint32_t)count_of(x, i, per_lane) + (uint32_t)at[i];
   return o;
 }
-static UOp *simp(Exp *x, UOp *u) { return uop_simplify(x->k->st, x->k->mem, u); }
+static UOp *simp(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
 /* Per-lane value of a scalar-domain node; at[] holds positions 0..n-1 (not chunk numbers). */
 static UOp *lane_value(const Exp *x, const UOp *u, const int *pos) {
   const Val *v = &x->val[u->id];

@@ -15,7 +15,7 @@ typedef struct Rangeify {
   bool failed;
 } Rangeify;
 
-static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) { return uop_simplify(s->st, s->mem, uop_alu2(s->st, op, a, b)); }
+static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) { return uop_simplify_top(s->st, s->mem, uop_alu2(s->st, op, a, b)); }
 static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) { return ix(s, op, a, uop_index_const(s->st, c)); }
 
 /* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits and merges make div and mod. */
@@ -195,7 +195,7 @@ static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   if (n->nsrc > 8) return NULL;
   for (int i = 0; i < n->nsrc; i++)
     if (!(src[i] = lower_read(r, n->src[i], tuple, reader))) return NULL;
-  return uop_simplify(r->s->st, r->s->mem, uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, n->arg));
+  return uop_simplify_top(r->s->st, r->s->mem, uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, n->arg));
 }
 static bool lower_stage(Rangeify *r, int i) {
   Sched *s = r->s;

@@ -93,3 +93,9 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
   mem_free(mem, memo.at);
   return result;
 }
+UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {
+  if (!u) return NULL;
+  Rewrite rw = {.st = st, .mem = mem, .limit = -1};
+  UOp *r = pm_symbolic(&rw, u);
+  return rw.failed ? NULL : !r || r == u ? u : uop_simplify(st, mem, r);
+}

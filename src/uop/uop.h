@@ -138,6 +138,7 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
 /* ---- symbolic (rules/symbolic.rules and divmod.c) */
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
+UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */
 
 /* ---- text: `u3 = ADD f32 (u1, u2)` per line, sources first */
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);

@@ -1,4 +1,4 @@
-/* rulegen.c: *.rules -> C, at build time. In: one rule file in the language of docs/rules.md. Out: one function per matcher, a switch on
+/* rulegen.c: *.rules -> C, at build time. In: one file of rules, a name, a pattern, a result and a condition each. Out: one function per matcher, a switch on
  * self->op that tries its rules in file order, both operand orders of commutative ops written out; or, with --check, one function per rule
  * and a builder of random instances of its pattern, for tools/checkrules.c. Refuses what cannot be meant, as file:line: reason. */
 #include "uop/uop.h"
@@ -433,7 +433,12 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
   case FOLD: result(e, n->arg[0], true, out, cap); return;
   default: break;
   }
-  for (int i = 0; i < n->narg; i++) result(e, n->arg[i], fold, a[i], sizeof a[i]);
+  for (int i = 0; i < n->narg; i++) {
+    const Node *other = n->kind == OPN && n->narg == 2 ? n->arg[1 - i] : NULL;
+    if (n->arg[i]->kind == LIT && other && other->kind == NAME)                 /* a literal beside a name has its dtype */
+      snprintf(a[i], sizeof a[i], "rule_const(rw, %s, %lld)", path_of(e, other->name), n->arg[i]->lit);
+    else result(e, n->arg[i], fold, a[i], sizeof a[i]);
+  }
   int op = n->kind == OPVAR ? e->op : n->op;
   char dt[64] = "self->dtype";
   if (n->dtype >= 0) snprintf(dt, sizeof dt, "%d /* %s */", n->dtype, dtypes[n->dtype]);
@@ -489,7 +494,7 @@ static void emit_function(FILE *out, const char *linkage, const MatcherDef *m, c
 static int emit_build(FILE *out, const Rule *r, const Node *n, int op, int *count, int parent_op, int parent, int i) {
   int id = (*count)++;
   if (parent < 0) fprintf(out, "  DType d%d = gen_dtype(g);\n", id);
-  else fprintf(out, "  DType d%d = gen_child(g, OPS_%s, d%d, %d);\n", id, ops[parent_op].name, parent, i);
+  else fprintf(out, "  DType d%d = gen_child(g, OPS_%s, d%d, %d, %d);\n", id, ops[parent_op].name, parent, i, parent == 0);
   if (n->kind == LIT) fprintf(out, "  UOp *u%d = gen_literal(g, d%d, %lld);\n", id, id, n->lit);
   else if (n->kind == NAME) {
     const Var *v = find_var(n->name);
@@ -502,7 +507,7 @@ static int emit_build(FILE *out, const Rule *r, const Node *n, int op, int *coun
     for (; k < n->narg; k++) kid[k] = emit_build(out, r, n->arg[k], -1, count, op, id, k);
     for (; k < want && k < 4; k++) {
       kid[k] = (*count)++;
-      fprintf(out, "  DType d%d = gen_child(g, OPS_%s, d%d, %d);\n  UOp *u%d = gen_name(g, %d, d%d, GEN_ANY, 0);\n", kid[k], ops[op].name, id, k, kid[k], 64 + k, kid[k]);
+      fprintf(out, "  DType d%d = gen_child(g, OPS_%s, d%d, %d, %d);\n  UOp *u%d = gen_name(g, %d, d%d, GEN_ANY, 0);\n", kid[k], ops[op].name, id, k, id == 0, kid[k], 64 + k, kid[k]);
     }
     fprintf(out, "  UOp *u%d = gen_op(g, OPS_%s, d%d, %d, (UOp *[]){", id, ops[op].name, id, k);
     for (int j = 0; j < k; j++) fprintf(out, "u%d, ", kid[j]);

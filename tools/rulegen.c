@@ -460,7 +460,7 @@ static void emit_rule(FILE *out, const Rule *r, int op) {
     char g[1024], res[2048];
     match(&e, r, r->pat, "self");
     end = 1u << e.nswap;
-    if (r->guard) { guard(&e, g, sizeof g, r->guard, r->guard_end); cond(&e, "(%s)", g); }
+    if (r->guard) { guard(&e, g, sizeof g, r->guard, r->guard_end); cond(&e, strstr(g, "||") ? "(%s)" : "%s", g); }
     result(&e, r->res, false, res, sizeof res);
     const char *c = *e.cond ? e.cond : "true";
     fprintf(out, "    if (%s) FIRE(\"%s\", \"%s:%d\", %s);%s\n", c, r->name, file, r->line, res, swaps ? "   /* swapped */" : "");

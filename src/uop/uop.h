@@ -135,7 +135,7 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root);       /* NULL: failed */
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
 UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to);   /* one pass; no rules */
 
-/* ---- symbolic (rules/symbolic.rules and divmod.c) */
+/* ---- symbolic (rules/symbolic.rules, with linear.c) */
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */

@@ -1,7 +1,7 @@
-/* symbolic.c: what is always true of expressions, whatever the target. In: one node whose sources are simplified. Out: a smaller or more
- * canonical node, or NULL. Index expressions have one normal form, a sum of constant * term sorted by structure, so that equal addresses
- * are equal pointers and a stride is read off by subtracting two of them. Division and remainder by a constant act on that form. */
-#include "uop/uop.h"
+/* linear.c: index expressions, and the rules of symbolic.rules that are too big for a line. In: one node whose sources are simplified. Out:
+ * a smaller or more canonical node, or NULL. Index expressions have one normal form, a sum of constant * term sorted by structure, so that
+ * equal addresses are equal pointers and a stride is read off by subtracting two of them. // and % by a constant act on that form. */
+#include "uop/rules.h"
 #include <string.h>
 
 #define MAX_TERMS 24
@@ -86,7 +86,8 @@ static int64_t gcd64(int64_t a, int64_t b) {
   return a;
 }
 /* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x // c = q + r // c and x % c = r % c. */
-static UOp *simplify_divmod(UOpStore *st, UOp *u) {
+UOp *simplify_divmod(Rewrite *rw, UOp *u) {
+  UOpStore *st = rw->st;
   UOp *x = u->src[0], *cu = u->src[1];
   bool div = u->op == OPS_FLOORDIV;
   if (x == cu && x->vmin > 0) return uop_index_const(st, div ? 1 : 0);
@@ -135,27 +136,14 @@ static UOp *simplify_divmod(UOpStore *st, UOp *u) {
   }
   return NULL;
 }
-static UOp *simplify_index(UOpStore *st, UOp *u) {
+UOp *simplify_linear(Rewrite *rw, UOp *u) {
   LinForm f = {0};
-  UOp *r = NULL;
-  switch (u->op) {
-  case OPS_MUL: if (!is_const(u->src[0]) && !is_const(u->src[1])) return NULL; /* fall through */
-  case OPS_ADD: case OPS_SUB: case OPS_NEG:
-    if (lin_of(&f, u, 1, 0) && lin_join_divmod(&f)) r = lin_build(st, &f);
-    break;
-  case OPS_FLOORDIV: case OPS_FLOORMOD: r = simplify_divmod(st, u); break;
-  case OPS_CDIV: if (u->src[0]->vmin >= 0 && u->src[1]->vmin > 0) r = uop_alu2(st, OPS_FLOORDIV, u->src[0], u->src[1]); break;
-  case OPS_CMOD: if (u->src[0]->vmin >= 0 && u->src[1]->vmin > 0) r = uop_alu2(st, OPS_FLOORMOD, u->src[0], u->src[1]); break;
-  case OPS_MAX:
-    if (u->src[0]->vmin >= u->src[1]->vmax) r = u->src[0];
-    else if (u->src[1]->vmin >= u->src[0]->vmax) r = u->src[1];
-    break;
-  default: break;
-  }
-  return r == u ? NULL : r;
+  if (u->op == OPS_MUL && !is_const(u->src[0]) && !is_const(u->src[1])) return NULL;
+  return lin_of(&f, u, 1, 0) && lin_join_divmod(&f) ? lin_build(rw->st, &f) : NULL;
 }
 /* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
-static UOp *simplify_less(UOpStore *st, UOp *u) {
+UOp *simplify_less(Rewrite *rw, UOp *u) {
+  UOpStore *st = rw->st;
   LinForm f = {0};
   if (!lin_of(&f, u->src[0], 1, 0) || f.c == INT64_MIN) return NULL;
   LinForm b = {0};
@@ -174,85 +162,11 @@ static UOp *simplify_less(UOpStore *st, UOp *u) {
   UOp *r = uop_alu2(st, OPS_CMPLT, lin_build(st, &f), uop_index_const(st, c));
   return r == u ? NULL : r;
 }
-
-static UOp *simplify_any(UOpStore *st, UOp *u) {
-  DType d = (DType)u->dtype;
-  UOp *a = u->nsrc > 0 ? u->src[0] : NULL, *b = u->nsrc > 1 ? u->src[1] : NULL;
-  if (op_is_alu((Ops)u->op) && u->op != OPS_BITCAST && u->lanes == 1) {                 /* fold constants */
-    Scalar v[3], r;
-    bool all = true;
-    for (int i = 0; i < u->nsrc; i++) { all &= is_const(u->src[i]); if (all) v[i] = u->src[i]->arg.v; }
-    if (all && u->op == OPS_CAST) return uop_const(st, d, scalar_cast(d, (DType)a->dtype, v[0]));
-    bool libm = op_bit((Ops)u->op) & (op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW));
-    if (all && !libm && scalar_eval((Ops)u->op, (DType)(u->op == OPS_WHERE ? u->dtype : a->dtype), v, &r)) return uop_const(st, d, r);
-  }
-  if (!dtype_is_float(d) && d != DT_VOID && d != DT_U64 && u->op != OPS_CONST && op_is_alu((Ops)u->op) && u->lanes == 1 && u->vmin == u->vmax)
-    return uop_const_int(st, d, u->vmin);
-  bool f = dtype_is_float(d);
-  switch (u->op) {
-  case OPS_ADD:
-    if (!f && is_const_int(b, 0)) return a;
-    if (!f && is_const_int(a, 0)) return b;
-    break;
-  case OPS_SUB: if (!f && is_const_int(b, 0)) return a; break;
-  case OPS_MUL:
-    if (is_const(b) && (f ? b->arg.v.f == 1 : b->arg.v.i == 1)) return a;
-    if (is_const(a) && (f ? a->arg.v.f == 1 : a->arg.v.i == 1)) return b;
-    if (!f && is_const_int(b, 0)) return b;
-    if (!f && is_const_int(a, 0)) return a;
-    break;
-  case OPS_FDIV: if (is_const(b) && b->arg.v.f == 1) return a; break;
-  case OPS_NEG: if (a->op == OPS_NEG) return a->src[0]; break;
-  case OPS_AND: case OPS_OR:
-    if (a == b) return a;
-    if (d == DT_BOOL) {
-      bool unit = u->op == OPS_AND;                   /* x and true = x, x or false = x */
-      if (is_const(a)) return (a->arg.v.i != 0) == unit ? b : a;
-      if (is_const(b)) return (b->arg.v.i != 0) == unit ? a : b;
-    }
-    break;
-  case OPS_XOR:
-    if (a == b) return uop_const_int(st, d, 0);
-    if (is_const_int(b, 0)) return a;
-    break;
-  case OPS_CMPNE:
-    if (a == b && !dtype_is_float((DType)a->dtype)) return uop_const_int(st, DT_BOOL, 0);
-    if (a->dtype == DT_BOOL && is_const_int(b, 0)) return a;
-    if (a->dtype == DT_BOOL && is_const_int(b, 1) && a->op == OPS_CMPNE && is_const_int(a->src[1], 1)) return a->src[0];
-    break;
-  case OPS_CMPEQ: if (a == b && !dtype_is_float((DType)a->dtype)) return uop_const_int(st, DT_BOOL, 1); break;
-  case OPS_CMPLT: if (a->dtype == DT_INDEX) return simplify_less(st, u); break;
-  case OPS_WHERE:
-    if (is_const(a)) return a->arg.v.i ? b : u->src[2];
-    if (b == u->src[2]) return b;
-    if (a->op == OPS_CMPNE && a->src[0]->dtype == DT_BOOL && is_const_int(a->src[1], 1)) return uop_where(st, a->src[0], u->src[2], b);
-    break;
-  case OPS_CAST:
-    if (a->dtype == d) return a;
-    if (a->op == OPS_CAST && d == DT_INDEX && !dtype_is_float((DType)a->dtype) && !dtype_is_float((DType)a->src[0]->dtype) && a->dtype != DT_U64 &&
-        a->src[0]->vmin >= dtype_min((DType)a->dtype) && a->src[0]->vmax <= dtype_max((DType)a->dtype) && a->src[0]->vmax != INT64_MAX)
-      return uop_cast(st, a->src[0], d);
-    break;
-  case OPS_REDUCE:                                    /* a size-one loop is no loop */
-    for (int i = 1; i < u->nsrc; i++)
-      if (is_const(u->src[i])) {
-        UOp *src[64];
-        if (u->nsrc > 64) return NULL;
-        int n = 0;
-        for (int j = 0; j < u->nsrc; j++) if (j != i) src[n++] = u->src[j];
-        return n == 1 ? src[0] : uop_new(st, OPS_REDUCE, d, u->lanes, n, src, u->arg);
-      }
-    break;
-  case OPS_RANGE: if (is_const(a) && a->arg.v.i == 1) return uop_index_const(st, 0); break;
-  default: break;
-  }
-  return d == DT_INDEX && op_is_alu((Ops)u->op) ? simplify_index(st, u) : NULL;
-}
-UOp *pm_symbolic(Rewrite *rw, UOp *self) {
-  if (self->is_tensor) return NULL;
-  return rule_fired(rw, "symbolic", "symbolic.c", self, simplify_any(rw->st, self));
-}
-UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u) {
-  Rewrite rw = {.st = st, .mem = mem, .limit = -1};
-  return graph_rewrite(&rw, pm_symbolic, u);
+UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
+  UOp *src[64];
+  int n = 0;
+  if (u->nsrc > 64) return NULL;
+  for (int i = 0; i < u->nsrc; i++) if (i == 0 || !is_const(u->src[i])) src[n++] = u->src[i];
+  if (n == u->nsrc) return NULL;
+  return n == 1 ? src[0] : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }

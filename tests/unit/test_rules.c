@@ -1,0 +1,104 @@
+/* test_rules.c: what rulegen refuses, with the line and the reason, and what it takes; and that firings carry the rule's name and line. */
+#define _GNU_SOURCE
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "uop/uop.h"
+
+#define HEAD "vars x y: any n: int c c1: CONST\nmatcher pm_t\n"
+static const struct { const char *text, *says; } refused[] = {
+  {HEAD "a: FOO(x) => x\n", ":3: unknown op FOO"},
+  {HEAD "a: foo(x) => x\n", ":3: unknown op foo in the pattern"},
+  {HEAD "a: op(x, y) => x for op in ADD BAR\n", ":3: unknown op BAR"},
+  {HEAD "a: NEG(NEG(x)) => FOO(x)\n", ":3: unknown op FOO"},
+  {HEAD "a: NEG(x, y) => x\n", ":3: op NEG takes 1 sources, not 2"},
+  {HEAD "a: op(x) => x for op in ADD NEG\n", ":3: op ADD takes 2 sources, not 1"},
+  {HEAD "a: x + y => WHERE(x, y)\n", ":3: op WHERE takes 3 sources, not 2"},
+  {HEAD "a: NEG(x) => y\n", ":3: name 'y' is not in the pattern"},
+  {HEAD "a: NEG(x) => CAST[y.dtype](x)\n", ":3: name 'y' is not in the pattern"},
+  {HEAD "a: NEG(x) => x if vmin(y) > 0\n", ":3: name 'y' is not in the pattern"},
+  {HEAD "a: NEG(z) => z\n", ":3: name 'z' is not in vars"},
+  {HEAD "a: x + y => x\nb: n + 0 => n\n", ":4: rule b is hidden by a (line 3)"},
+  {HEAD "a: x + c => x\nb: c1 + x => x\n", ":4: rule b is hidden by a (line 3)"},
+  {HEAD "a: op(x, x) => x for op in AND OR\nb: n & n => n\n", ":4: rule b is hidden by a (line 3)"},
+  {HEAD "a: x + 0 => x\n\n# a comment\na: x * 1 => x\n", ":6: rule a is already on line 3"},
+  {HEAD "a: x + 0\n", ":3: expected '=>', found 'end of line'"},
+  {HEAD "a: x + 0 => x junk\n", ":3: unexpected 'junk'"},
+  {HEAD "a: x => x\n", ":3: the pattern of a is no operation"},
+  {HEAD "a: CAST[f99](x) => x\n", ":3: unknown dtype f99"},
+  {"vars x: anything\n", ":1: unknown domain anything"},
+  {"vars x: any\na: x + 0 => x\n", ":2: a rule before the first matcher"},
+};
+static const char *const taken[] = {
+  HEAD "a: x + y => x if is_const(y)\nb: n + 0 => n\n",                     /* a guard hides nothing */
+  HEAD "a: x + x => x\nb: x + y => x\n",                                    /* a name used twice is narrower */
+  HEAD "a: n + 0 => n\nb: x + 0 => x\n",                                    /* so is a domain */
+  HEAD "a: n + 0 => f(self)\nb: n + 0 => n\n",                              /* a C function may decline */
+};
+static int rulegen(const char *text, char *said, size_t cap) {
+  char dir[] = "/tmp/tg-rules-XXXXXX", in[64], command[1024];
+  assert_non_null(mkdtemp(dir));
+  snprintf(in, sizeof in, "%s/t.rules", dir);
+  FILE *f = fopen(in, "w");
+  assert_non_null(f);
+  fputs(text, f);
+  fclose(f);
+  snprintf(command, sizeof command, "%s %s %s/t.c 2>&1", TG_RULEGEN, in, dir);
+  f = popen(command, "r");
+  assert_non_null(f);
+  said[fread(said, 1, cap - 1, f)] = 0;
+  int status = pclose(f);
+  unlink(in);
+  snprintf(in, sizeof in, "%s/t.c", dir);
+  unlink(in);
+  rmdir(dir);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+static void test_refusals(void **state) {
+  (void)state;
+  char said[1024];
+  for (size_t i = 0; i < TG_COUNT(refused); i++)
+    if (rulegen(refused[i].text, said, sizeof said) != 1 || !strstr(said, refused[i].says))
+      fail_msg("%sshould say '%s', says '%s'", refused[i].text, refused[i].says, said);
+}
+static void test_taken(void **state) {
+  (void)state;
+  char said[1024];
+  for (size_t i = 0; i < TG_COUNT(taken); i++) if (rulegen(taken[i], said, sizeof said)) fail_msg("%s: %s", taken[i], said);
+}
+static const char *seen_rule, *seen_where;
+static void seen(void *to, const char *rule, const char *where, const UOp *before, const UOp *after) {
+  (void)to, (void)before, (void)after;
+  seen_rule = rule, seen_where = where;
+}
+static void test_firing(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}), *zero = uop_const_int(st, DT_I32, 0);
+  UOp *f = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {1, 1}}), *fzero = uop_const_int(st, DT_F32, 0);
+  Rewrite rw = {.st = st, .mem = &mem, .limit = -1, .trace = seen};
+  assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, x, zero)), x);
+  assert_string_equal(seen_rule, "add-zero");
+  assert_non_null(strstr(seen_where, "symbolic.rules:"));
+  assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, zero, x)), x);                      /* operands swapped */
+  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, f, fzero)));                             /* -0.0 + 0 is 0 */
+  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_MUL, f, fzero)));                             /* inf * 0 is nan */
+  UOp *one = uop_const_int(st, DT_BOOL, 1), *not_x = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPNE, x, uop_const_int(st, DT_I32, 1)), one);
+  assert_null(pm_symbolic(&rw, not_x));                                                       /* not-not is for bool: x may be 5 */
+  assert_int_equal(rw.firings, 2);
+  rw.limit = 0;
+  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, x, zero)));
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals), cmocka_unit_test(test_taken), cmocka_unit_test(test_firing)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

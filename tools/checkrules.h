@@ -1,0 +1,22 @@
+/* checkrules.h: what `rulegen --check` writes against. A build function makes one random graph of its rule's pattern, or sets g->fail. */
+#ifndef TG_CHECKRULES_H
+#define TG_CHECKRULES_H
+#include "uop/rules.h"
+
+typedef struct Gen Gen;
+enum { GEN_ANY, GEN_INT, GEN_INDEX, GEN_DATA, GEN_BOOL, GEN_FLOAT };
+DType gen_dtype(Gen *g);                                                     /* of the root */
+DType gen_child(Gen *g, Ops op, DType d, int i, bool root);                  /* of source i of an op of dtype d */
+DType gen_force(Gen *g, DType d, int want);
+UOp *gen_literal(Gen *g, DType d, int64_t v);
+UOp *gen_name(Gen *g, int name, DType d, int domain, bool is_const);         /* the same node for the same name */
+UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src);
+
+typedef struct RuleCheck {
+  const char *name, *where, *op;
+  bool arith, in_c;                                                          /* in_c: the result is a C function */
+  UOp *(*build)(Gen *g);
+  UOp *(*match)(Rewrite *rw, UOp *self);
+} RuleCheck;
+extern const RuleCheck rules_right[], rules_wrong[];                         /* end at a NULL name */
+#endif

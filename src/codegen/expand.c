@@ -128,7 +128,7 @@ static UOp *make_reduce(Exp *x, UOp *u, const int *outer) {
     bool exp = false;
     for (int e = 0; e < x->n; e++)
       if (x->r[e].r == u->src[i]) { exp = true; own |= (uint16_t)(1 << e); if (x->r[e].vec) group |= (uint16_t)(1 << e); }
-    if (!exp && nr < 32) ranges[nr++] = u->src[i];
+    if (!exp && u->src[i]->op == OPS_RANGE && nr < 32) ranges[nr++] = u->src[i];
   }
   own &= x->val[u->src[0]->id].mask | group;
   uint16_t unroll = own & (uint16_t)~group;
@@ -231,7 +231,7 @@ static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
   for (int i = 2; i < u->nsrc; i++) {
     bool exp = false;
     for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) exp = true, mask |= (uint16_t)(1 << e);
-    if (!exp && nl < 36) loops[nl++] = u->src[i];
+    if (!exp && u->src[i]->op == OPS_RANGE && nl < 36) loops[nl++] = u->src[i];      /* a loop of one step has become 0 */
   }
   do {
     int vec = vec_of(x, mask), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;

@@ -144,6 +144,19 @@ static CachedProgram *program_find(Engine *e, const char *key, uint64_t h) {
   for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (!strcmp(p->key, key)) return p;
   return NULL;
 }
+static void linear_print(const Linear *lin) {                /* TG_DEBUG=6: one line per UOp, loops indented */
+  int depth = 0;
+  for (int i = 0; i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    Str t;
+    str_init(&t, NULL);
+    uop_expr(&t, u, 6);
+    if (u->op == OPS_END) depth--;
+    fprintf(stderr, "%4d %*s%s x%d  %s\n", i, 2 * TG_MAX(depth, 0), "", op_name((Ops)u->op), u->lanes, str_text(&t));
+    if (u->op == OPS_RANGE) depth++;
+    str_free(&t);
+  }
+}
 typedef struct Todo { Linear lin; UOpStore *st; Str source; CachedProgram *prog; } Todo;
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Engine *e = ctx->engine;
@@ -165,6 +178,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       Str opts;
       str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
       s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt, &arena, &t.st, &t.lin, &opts, &ctx->err);
+      if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
       if (ctx->env.debug >= 5) fprintf(stderr, "%s", key.at);

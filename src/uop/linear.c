@@ -166,7 +166,8 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   UOp *src[64];
   int n = 0;
   if (u->nsrc > 64) return NULL;
-  for (int i = 0; i < u->nsrc; i++) if (i == 0 || !is_const(u->src[i])) src[n++] = u->src[i];
+  for (int i = 0; i < u->nsrc; i++)                           /* a constant index is a loop of one step; other constants are values */
+    if (i == 0 || !is_const(u->src[i]) || u->src[i]->dtype != DT_INDEX) src[n++] = u->src[i];
   if (n == u->nsrc) return NULL;
   return n == 1 ? src[0] : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }

@@ -69,7 +69,7 @@ static void name_kernel(const Kernel *k, Linear *out) {      /* r for reductions
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
     if (s->src[i]->op == OPS_RANGE) n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
 }
-/* Index bounds were proved per kernel by the scheduler's shapes; a program that could still leave a buffer is refused here. */
+/* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);

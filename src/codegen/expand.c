@@ -147,7 +147,6 @@ static UOp *make_reduce(Exp *x, UOp *u, const int *outer) {
     } while (next(x, unroll, false, at));
     int gv = vec_of(x, group);
     if (gv >= 0) lanes = x->r[gv].chunk[at[gv]].lanes;
-    else { int ov = vec_of(x, x->val[u->src[0]->id].mask); if (ov >= 0) lanes = TG_MAX(lanes, 1); }
     for (int i = 0; i < nv; i++) src[i] = splat(x, src[i], lanes);
     for (int i = 0; i < nr; i++) src[nv + i] = ranges[i];
     UOp *acc;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Loop { UOp *range; int parent, depth; UOpVec body, stores; bool reduce, closed; UOpVec members; } Loop;   /* loop 0 is the kernel */
+typedef struct Loop { UOp *range; int parent, depth; UOpVec body, stores; bool closed; UOpVec members; } Loop;   /* loop 0 is the kernel */
 typedef struct Lin { Kernel *k; Vec(Loop) loops; UOp **repl; int *home, *loop_of; uint8_t *state; int64_t nreg; DType ix; uint32_t nid; } Lin;
 
 static int loop_add(Lin *l, UOp *range, int parent) {
@@ -132,7 +132,6 @@ static bool loops_build(Lin *l, UOpVec *order) {
     }
     for (int k = nv; k < u->nsrc; k++) if ((at = loop_add(l, u->src[k], at)) < 0) return false;
     Loop *lp = &l->loops.at[l->loop_of[u->src[nv]->id]];
-    lp->reduce = true;
     if (lp->members.len && lp->members.at[0]->nsrc - nvalues(lp->members.at[0]) != u->nsrc - nv) return false;
     if (!vec_push(l->k->mem, &lp->members, u)) return false;
   }

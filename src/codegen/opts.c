@@ -262,11 +262,8 @@ static bool thread(Kernel *k, int ncores) {
     UOp *s = k->sink->src[j], *best = NULL;
     for (int i = 2; i < s->nsrc; i++)
       if (s->src[i]->arg.range.type < AXIS_UPCAST && is_const(s->src[i]->src[0]) && s->src[i]->src[0]->arg.v.i >= ncores &&
-          (!best || s->src[i]->src[0]->arg.v.i > 4 * best->src[0]->arg.v.i)) {
-        bool shared = true;                                  /* a loop that some stores lack may not be cut for the others alone */
-        for (int o = 0; o < k->sink->nsrc; o++) shared &= !depends(k->sink->src[o], s->src[i]) || true;
-        if (shared) best = s->src[i];
-      }
+          (!best || s->src[i]->src[0]->arg.v.i > 4 * best->src[0]->arg.v.i))
+        best = s->src[i];
     UOp *src[64];
     int n = 2;
     if (s->nsrc > 60) { ok = false; break; }

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Kern { IntVec mem; int ngrid; int64_t grid[MAX_RANK]; int level, minout; double us; char why[96]; } Kern;
-typedef struct Part { Sched *s; Vec(Kern) ks; IntVec order; IntVec *readers; double *cost; } Part;
-typedef struct Trial { int ngrid; int64_t grid[MAX_RANK]; int old_to_new[MAX_RANK]; int gmap[MAX_RANK]; double us, apart_us; } Trial;
+typedef struct Kern { IntVec mem; int ngrid; int64_t grid[MAX_RANK]; int level, minout; double us; } Kern;
+typedef struct Part { Sched *s; Vec(Kern) ks; IntVec order; IntVec *readers; } Part;
+typedef struct Trial { int ngrid; int64_t grid[MAX_RANK]; int old_to_new[MAX_RANK]; int gmap[MAX_RANK]; double us; } Trial;
 
 static Stage *stage_at(Part *p, int i) { return &p->s->stages.at[i]; }
 static bool has(const IntVec *v, int x) {

@@ -220,12 +220,11 @@ static bool lower_stage(Rangeify *r, int i) {
   return s->stages.at[i].value != NULL;
 }
 /* An expensive value read by a much larger loop nest is computed once, not once per iteration. */
-static bool worth_keeping(const UOp *n, const Stage *g, const UOp *tuple) {
+static bool worth_keeping(const UOp *n, const Stage *g) {
   uint64_t costly = op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW) | op_bit(OPS_THREEFRY) | op_bit(OPS_FDIV) | op_bit(OPS_SQRT);
   if (!(op_bit((Ops)n->op) & costly)) return false;
   int64_t own = 1, all = stage_iterations(g);
   for (int i = 0; i < n->shape->n; i++) own *= n->shape->v[i];
-  (void)tuple;
   return own > 0 && all / own >= 4;
 }
 bool rangeify(Sched *s, UOp *const *roots, int nroots) {
@@ -253,7 +252,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
       continue;
     }
     if (!must) must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || d->demands->next ||
-                      worth_keeping(n, &s->stages.at[d->demands->stage], d->demands->tuple);
+                      worth_keeping(n, &s->stages.at[d->demands->stage]);
     int stage = must ? stage_open(&r, n) : d->demands->stage;
     if (stage < 0) break;
     UOp *tuple = must ? stage_tuple(&r, stage, true) : d->demands->tuple;

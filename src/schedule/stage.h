@@ -19,7 +19,6 @@ typedef struct Stage {
   IntVec deps;                              /* stages read */
   double weight;                            /* weighted operations per element of its iteration space */
   bool heavy;                               /* transcendental inside */
-  int nread_full;                           /* full-size inputs */
   int kernel;
   int gmap[MAX_RANK];                       /* out axis -> grid axis of its kernel, or -1 */
 } Stage;

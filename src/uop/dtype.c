@@ -97,25 +97,23 @@ static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {      /* Salmon et al.
   }
   return (uint64_t)x1 << 32 | x0;
 }
-static double ipow_d(double a, double b) { return pow(a, b); }
 static int64_t int_pow(int64_t a, int64_t b) {                  /* wraps; a negative exponent gives 0, but 1 and -1 stay */
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
   uint64_t r = 1, x = (uint64_t)a;
   for (; b; b >>= 1, x *= x) if (b & 1) r *= x;
   return (int64_t)r;
 }
-/* x * y + z rounded to f32 once from the exact product: the f64 sum of an exact product may round twice, so fix the last bit by fmaf. */
+/* x * y + z rounded once; an f64 sum of the exact f32 product would round twice, hence fmaf. */
 static double mulacc(DType d, double x, double y, double z) { return d == DT_F64 ? fma(x, y, z) : d == DT_F32 ? fmaf((float)x, (float)y, (float)z) : x * y + z; }
 
 static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   double a = s[0].f, b = op_nsrc(op) > 1 ? s[1].f : 0, r;
-  bool f32 = d != DT_F64;
   switch (op) {
   case OPS_CMPLT: out->i = a < b; return true;
   case OPS_CMPNE: out->i = a != b; return true;
   case OPS_CMPEQ: out->i = a == b; return true;
   case OPS_NEG: r = -a; break;
-  case OPS_EXP2: r = f32 ? (double)exp2((double)(float)a) : exp2(a); break;
+  case OPS_EXP2: r = exp2(a); break;
   case OPS_LOG2: r = log2(a); break;
   case OPS_EXP: r = exp(a); break;
   case OPS_LOG: r = log(a); break;
@@ -128,7 +126,7 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_MUL: r = a * b; break;
   case OPS_FDIV: r = a / b; break;
   case OPS_MAX: r = isnan(a) ? a : isnan(b) ? b : a > b ? a : b > a ? b : signbit(a) ? b : a; break;
-  case OPS_POW: r = ipow_d(a, b); break;
+  case OPS_POW: r = pow(a, b); break;
   case OPS_MULACC: r = mulacc(d, a, b, s[2].f); break;
   default: return false;
   }

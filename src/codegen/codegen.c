@@ -58,29 +58,39 @@ static bool move_gates(Kernel *k) {
   mem_free(k->mem, now);
   return ok;
 }
-static bool decompositions(Kernel *k) {
-  if (!k->ren) return true;
-  Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1, .ctx = k};
-  return (k->sink = graph_rewrite(&rw, pm_decompose, k->sink)) != NULL && (k->sink = uop_simplify(k->st, k->mem, k->sink)) != NULL;
-}
+static bool run_gates(void *k) { return move_gates(k); }
+static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
+static bool run_expand(void *k) { return expand(k); }
+static bool run_linearize(void *state) { Kernel *k = state; return linearize(k, k->arena, k->linear); }
+/* Opts come after gates and decompositions: what they split is already in the target's own ops. */
+const Pass codegen_passes[] = {
+  {"gates onto loads",  .run = run_gates},
+  {"decompositions",    pm_decompose, .required = true},
+  {"initial symbolic",  pm_symbolic},
+  {"apply opts",        .run = run_opts},
+  {"expand",            .run = run_expand},
+  {"expanded symbolic", pm_symbolic},
+  {"linearize",         .run = run_linearize},
+};
+const size_t codegen_npass = TG_COUNT(codegen_passes);
+static bool graph_of(void *state, UOpVec *roots) { Kernel *k = state; return vec_push(k->mem, roots, k->sink); }
+
 static void name_kernel(const Kernel *k, Linear *out) {      /* r for reductions, e for elementwise; then the loop extents of the first store */
   int n = snprintf(out->name, sizeof out->name, "%c", uop_has_op(k->sink, OPS_REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
     if (s->src[i]->op == OPS_RANGE) n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
 }
-/* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
-  static const struct { const char *name; bool (*run)(Kernel *); } early[] = {
-    {"gates onto loads", move_gates}, {"decompositions", decompositions}};
   for (int attempt = opt->noopt ? 1 : 0; attempt < 2; attempt++) {       /* a nest that the opts cannot shape is lowered as it stands */
-    Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1};
     CodegenOptions o = *opt;
+    Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
     o.noopt |= attempt == 1;
     str_init(&k.opts, mem);
     k.st = store_new(mem);
+    if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
     UOpVec order = {0};
     bool ok = k.sink && uop_toposort(k.st, mem, &k.sink, 1, &order);
@@ -89,8 +99,10 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     k.next_range = maxid + 1;
     vec_free(mem, &order);
     if (ok) name_kernel(&k, out);
-    for (size_t p = 0; ok && p < TG_COUNT(early); p++) ok = early[p].run(&k);
-    ok = ok && apply_opts(&k, &o) && expand(&k) && (k.sink = uop_simplify(k.st, mem, k.sink)) != NULL && linearize(&k, arena, out);
+    PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .subject = out->name, .state = &k,
+                   .root = &k.sink, .graph = graph_of, .linear = out};
+    if (ok && run.env) run.number = run.env->next_kernel++;
+    ok = ok && passes_run(&run, codegen_passes, codegen_npass);
     if (ok && k.next_range > 64) ok = false;                 /* range sets are 64 bits wide */
     if (ok) {
       out->nthread = k.nthread;
@@ -102,6 +114,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     str_free(&k.opts);
     store_free(k.st);
     out->n = out->nparam = 0;
+    if (err->status) return err->status;
   }
   return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (out of memory, or more than 64 loops)", out->name);
 }

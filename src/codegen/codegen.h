@@ -3,6 +3,7 @@
 #ifndef TG_CODEGEN_H
 #define TG_CODEGEN_H
 #include "renderer/renderer.h"
+#include "uop/pass.h"
 
 typedef struct Kernel {                     /* a kernel while it is being lowered */
   UOpStore *st;
@@ -13,8 +14,13 @@ typedef struct Kernel {                     /* a kernel while it is being lowere
   int64_t next_range;
   int nthread;
   Str opts;                                 /* the opts taken, as text */
+  const struct CodegenOptions *opt;
+  Arena *arena;                             /* where the linear program lives */
+  Linear *linear;
 } Kernel;
-typedef struct CodegenOptions { bool noopt; int ncores; } CodegenOptions;
+typedef struct CodegenOptions { bool noopt; int ncores; PassEnv *passes; } CodegenOptions;   /* passes: NULL, or what watches them */
+extern const Pass codegen_passes[];
+extern const size_t codegen_npass;
 /* out->at lives in *arena. The name is made from the loop extents. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err);

@@ -75,7 +75,7 @@ static UOp *pm_open_lists(Rewrite *rw, UOp *u) {
   return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
 static UOp *open_lists(Kernel *k, UOp *root) {
-  Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1};
+  Rewrite rw = {.st = k->st, .mem = k->mem};
   return graph_rewrite(&rw, pm_open_lists, root);
 }
 static UOp *with_range(Kernel *k, UOp *root, UOp *r, UOp *expr) {
@@ -138,7 +138,7 @@ static bool split(Kernel *k, RInfo *ri, int64_t n, AxisType inner, const char *n
   UOp *tail = split_expr(k, ri->r, full * n, 1, rest, inner);
   if (ri->reduce) {
     Cut c = {k, ri->r, head, tail};
-    Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1, .ctx = &c};
+    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &c};
     return (k->sink = simp(k, open_lists(k, graph_rewrite(&rw, pm_cut_reduce, sink)))) != NULL;
   }
   UOpVec stores = {0};

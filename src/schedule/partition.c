@@ -553,7 +553,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   out->root = arena_array(&out->arena, int64_t, nroots + 1);
   bool ok = out->root != NULL;
   for (int i = 0; ok && i < nroots; i++) out->root[i] = -1;
-  ok = ok && rangeify(&s, roots, nroots) && partition(&s, out);
+  ok = ok && schedule_run(&s, roots, nroots, out);
   for (size_t i = 0; i < s.stages.len; i++) {
     Stage *g = &s.stages.at[i];
     vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps);

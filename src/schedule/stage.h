@@ -30,6 +30,9 @@ typedef struct Sched {
   Vec(Stage) stages;
   int64_t next_range;
 } Sched;
+extern const Pass schedule_passes[];
+extern const size_t schedule_npass;
+bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out);   /* the passes, in order (passes.c) */
 bool rangeify(Sched *s, UOp *const *roots, int nroots);      /* fills stages, producers first */
 bool stage_scan(Sched *s, int i);                            /* recomputes deps, weight from value */
 bool partition(Sched *s, Schedule *out);                     /* stages -> kernels */

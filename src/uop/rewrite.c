@@ -14,10 +14,14 @@ static bool memo_put(Memo *m, const UOp *u, UOp *v) {
 
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
   if (!result || result == self) return NULL;
-  if (rw->limit == 0) return NULL;
-  if (rw->limit > 0) rw->limit--;
+  RewriteEnv *env = store_env(rw->st);
+  if (env) {
+    if (env->limit == 0 && !rw->required) return NULL;
+    if (env->limit > 0) env->limit--;
+    env->firings++;
+    if (env->on_fire && !env->on_fire(env, rw, name, where, self, result)) { rw->failed = true; return NULL; }
+  }
   rw->firings++;
-  if (rw->trace) rw->trace(rw->trace_to, name, where, self, result);
   return result;
 }
 
@@ -26,6 +30,7 @@ typedef struct RFrame { UOp *u, *next; int i; } RFrame;
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   Memo memo = {.mem = rw->mem};
+  RewriteEnv *env = store_env(rw->st);
   Vec(RFrame) st = {0};
   uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);     /* a rule set that loops is an error, not a hang */
   bool ok = vec_push(rw->mem, &st, ((RFrame){root, NULL, 0}));
@@ -49,10 +54,12 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
     UOp *v = same ? u : uop_with_src(rw->st, u, src);
     if (src != buf) mem_free(rw->mem, src);
     if (!v) { ok = false; break; }
-    rw->visits++;
+    if (env) env->visits++, env->nested += env->in_rule > 0;
     UOp *done = v == u ? NULL : memo_get(&memo, v);
     if (done) { ok = memo_put(&memo, u, done); st.len--; continue; }
+    if (env) env->in_rule++;
     UOp *r = m(rw, v);
+    if (env) env->in_rule--;
     if (rw->firings > budget || rw->failed) { ok = false; break; }
     if (!r || r == v) { ok = memo_put(&memo, u, v) && memo_put(&memo, v, v); st.len--; continue; }
     f = &st.at[st.len - 1];
@@ -95,7 +102,7 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
 }
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {
   if (!u) return NULL;
-  Rewrite rw = {.st = st, .mem = mem, .limit = -1};
+  Rewrite rw = {.st = st, .mem = mem};
   UOp *r = pm_symbolic(&rw, u);
   return rw.failed ? NULL : !r || r == u ? u : uop_simplify(st, mem, r);
 }

@@ -38,6 +38,7 @@ struct UOpStore {
   Vec(UOp *) all;                          /* by id; NULL where swept */
   Vec(uint32_t) free_ids;
   Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
+  RewriteEnv *env;
 };
 UOpStore *store_new(TgMem *mem) {
   UOpStore *st = mem_alloc(mem, sizeof *st);
@@ -53,6 +54,8 @@ void store_free(UOpStore *st) {
   arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
   mem_free(st->mem, st->table), mem_free(st->mem, st);
 }
+void store_set_env(UOpStore *st, RewriteEnv *env) { st->env = env; }
+RewriteEnv *store_env(const UOpStore *st) { return st->env; }
 size_t store_count(const UOpStore *st) { return st->len; }
 size_t store_created(const UOpStore *st) { return st->created; }
 uint32_t store_id_limit(const UOpStore *st) { return (uint32_t)st->all.len; }
@@ -256,6 +259,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   st->all.at[u->id] = u;
   st->table[j] = (Slot){h, u};                       /* only now: a failure above leaves the table as it was */
   st->len++, st->created++;
+  if (st->env) st->env->created++;
   return u;
 }
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
@@ -317,6 +321,7 @@ typedef struct Frame { UOp *u; int next; } Frame;
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out) {
   uint8_t *seen = mem_alloc(mem, st->all.len + 1);
   Vec(Frame) stack = {0};
+  size_t had = out->len;
   bool ok = seen != NULL;
   for (size_t r = 0; ok && r < nroots; r++) {
     if (!roots[r] || seen[roots[r]->id]) continue;
@@ -333,6 +338,7 @@ bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UO
       }
     }
   }
+  if (st->env && st->env->in_rule) st->env->nested += out->len - had;
   vec_free(mem, &stack);
   mem_free(mem, seen);
   return ok;

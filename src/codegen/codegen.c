@@ -64,13 +64,13 @@ static bool run_expand(void *k) { return expand(k); }
 static bool run_linearize(void *state) { Kernel *k = state; return linearize(k, k->arena, k->linear); }
 /* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 const Pass codegen_passes[] = {
-  {"gates onto loads",  .run = run_gates},
-  {"decompositions",    pm_decompose, .required = true},
-  {"initial symbolic",  pm_symbolic},
-  {"apply opts",        .run = run_opts},
-  {"expand",            .run = run_expand},
-  {"expanded symbolic", pm_symbolic},
-  {"linearize",         .run = run_linearize},
+  {"gates onto loads",  .run = run_gates, .makes = GRAPH_KERNEL},
+  {"decompositions",    pm_decompose, .makes = GRAPH_KERNEL, .required = true},
+  {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
+  {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
+  {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
+  {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+  {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);
 static bool graph_of(void *state, UOpVec *roots) { Kernel *k = state; return vec_push(k->mem, roots, k->sink); }
@@ -99,7 +99,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     k.next_range = maxid + 1;
     vec_free(mem, &order);
     if (ok) name_kernel(&k, out);
-    PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .subject = out->name, .state = &k,
+    PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .takes = GRAPH_KERNEL, .subject = out->name, .state = &k,
                    .root = &k.sink, .graph = graph_of, .linear = out};
     if (ok && run.env) run.number = run.env->next_kernel++;
     ok = ok && passes_run(&run, codegen_passes, codegen_npass);

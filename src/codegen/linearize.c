@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct Loop { UOp *range; int parent, depth; UOpVec body, stores; bool closed; UOpVec members; } Loop;   /* loop 0 is the kernel */
-typedef struct Lin { Kernel *k; Vec(Loop) loops; UOp **repl; int *home, *loop_of; uint8_t *state; int64_t nreg; DType ix; uint32_t nid; } Lin;
+typedef struct Lin { Kernel *k; Vec(Loop) loops; UOp **repl; int *home, *loop_of; uint8_t *state; int64_t nreg; DType ix; uint32_t nid; UOpVec splats; } Lin;
 
 static int loop_add(Lin *l, UOp *range, int parent) {
   int have = l->loop_of[range->id];
@@ -24,6 +24,16 @@ static int nvalues(const UOp *r) {
   return n;
 }
 static bool emit(Lin *l, int loop, UOp *u) { return u && vec_push(l->k->mem, &l->loops.at[loop].body, u); }
+static bool splat_emit(Lin *l, UOp *u) {                     /* a constant in every lane: defined once, before all loops */
+  if (!u) return false;
+  if (u->id < l->nid) {
+    if (l->state[u->id] == 2) return true;
+    l->state[u->id] = 2, l->repl[u->id] = u;
+    return emit(l, 0, u);
+  }
+  for (size_t i = 0; i < l->splats.len; i++) if (l->splats.at[i] == u) return true;
+  return vec_push(l->k->mem, &l->splats, u) && emit(l, 0, u);
+}
 static DType lowered(Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
 static bool loop_splice(Lin *l, int loop) {
   Loop *lp = &l->loops.at[loop], *up = &l->loops.at[lp->parent];
@@ -56,7 +66,7 @@ static bool reduce_emit(Lin *l, int outer) {                 /* all reductions t
     UOp *id = uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d));
     if (u->lanes > 1) id = UNEW(st, OPS_VECTORIZE, d, u->lanes, ARG0, id);
     if (!emit(l, home, reg) || !emit(l, home, uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)))) return false;
-    if (u->lanes > 1 && !emit(l, home, id)) return false;
+    if (u->lanes > 1 && !splat_emit(l, id)) return false;
     if (!emit(l, home, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, id))) return false;
     UOp *acc = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg, inner_range);
     if (!emit(l, inner, acc)) return false;
@@ -190,7 +200,7 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
     if (ok && s->len) memcpy(out->at + b->len, s->at, s->len * sizeof *s->at);
   }
   for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
-  vec_free(m, &l.loops), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
+  vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
   mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.state);
   return ok;
 }

@@ -5,8 +5,8 @@ typedef struct Run { Sched *s; UOp *const *roots; int nroots; Schedule *out; } R
 static bool run_rangeify(void *state) { Run *r = state; return rangeify(r->s, r->roots, r->nroots); }
 static bool run_partition(void *state) { Run *r = state; return partition(r->s, r->out); }
 const Pass schedule_passes[] = {
-  {"rangeify",  .run = run_rangeify},       /* tensor graph -> stages over ranges */
-  {"partition", .run = run_partition},      /* stages -> kernels in order */
+  {"rangeify",  .run = run_rangeify, .makes = GRAPH_STAGES},       /* tensor graph -> stages over ranges */
+  {"partition", .run = run_partition, .makes = GRAPH_KERNEL},      /* stages -> kernels in order */
 };
 const size_t schedule_npass = TG_COUNT(schedule_passes);
 /* The graph is the roots at first, then the values of the stages, at last the kernels. */
@@ -21,7 +21,7 @@ static bool graph_of(void *state, UOpVec *to) {
 }
 bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out) {
   Run r = {s, roots, nroots, out};
-  PassRun run = {.env = s->opt->passes, .st = s->st, .mem = s->mem, .err = s->err, .stage = "schedule", .letter = 's', .subject = "", .state = &r, .graph = graph_of};
+  PassRun run = {.env = s->opt->passes, .st = s->st, .mem = s->mem, .err = s->err, .stage = "schedule", .letter = 's', .takes = GRAPH_TENSOR, .subject = "", .state = &r, .graph = graph_of};
   if (run.env) run.number = run.env->next_schedule++;
   return passes_run(&run, schedule_passes, schedule_npass);
 }

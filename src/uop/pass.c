@@ -7,8 +7,27 @@
 #include <string.h>
 #include <sys/stat.h>
 
+static const char *type_text(const UOp *u, char *to, size_t n) {
+  snprintf(to, n, u->lanes > 1 ? "%s x%d" : "%s", dtype_name((DType)u->dtype), u->lanes);
+  return to;
+}
+/* A rule gives a node of the same type. Where that holds and the graph is bad after the pass, made_by leads to the rule. */
+static bool fire_checked(PassEnv *e, Rewrite *rw, const char *name, const char *where, const UOp *self, const UOp *result) {
+  bool tensor = self->is_tensor && result->is_tensor && self->shape != result->shape;
+  if (self->dtype == result->dtype && self->lanes == result->lanes && !tensor)
+    return map_put(&e->made_by, (uint64_t)(uintptr_t)result, (uint64_t)(uintptr_t)name);
+  char a[40], b[40];
+  Str s;
+  str_init(&s, rw->mem);
+  uop_expr(&s, self, 12), str_put(&s, " => "), uop_expr(&s, result, 12);
+  e->bad_rule = name;
+  snprintf(e->bad, sizeof e->bad, "%s: %s becomes %s%s: %s", where, type_text(self, a, sizeof a), type_text(result, b, sizeof b), tensor ? " of another shape" : "", str_text(&s));
+  str_free(&s);
+  return false;
+}
 static bool on_fire(RewriteEnv *re, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
   PassEnv *e = (PassEnv *)re;
+  if (e->spec && !fire_checked(e, rw, name, where, self, result)) return false;
   if (*e->dump_dir) {
     size_t i = 0;
     while (i < e->counts.len && strcmp(e->counts.at[i].name, name)) i++;
@@ -28,11 +47,12 @@ static bool on_fire(RewriteEnv *re, Rewrite *rw, const char *name, const char *w
   return true;
 }
 void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem, void (*say)(void *to, const char *text), void *say_to) {
-  *e = (PassEnv){.rewrites = {.limit = env->rule_limit}, .mem = mem, .os = os, .trace = env->trace_rules, .say = say, .say_to = say_to};
+  *e = (PassEnv){.rewrites = {.limit = env->rule_limit}, .mem = mem, .os = os, .trace = env->trace_rules, .spec = env->spec, .say = say, .say_to = say_to};
   memcpy(e->dump_dir, env->dump_dir, sizeof e->dump_dir);
-  if (e->trace || *e->dump_dir) e->rewrites.on_fire = on_fire;
+  map_init(&e->made_by, mem);
+  if (e->trace || e->spec || *e->dump_dir) e->rewrites.on_fire = on_fire;
 }
-void pass_env_free(PassEnv *e) { vec_free(e->mem, &e->counts); }
+void pass_env_free(PassEnv *e) { vec_free(e->mem, &e->counts), map_free(&e->made_by); }
 
 /* ---- dumps: DIR/k003-r_4_4.2-expand.uop and .dot */
 static bool write_file(const TgOs *os, const char *path, const char *text, size_t n) {
@@ -72,12 +92,43 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
   str_free(&text), str_free(&dot);
   return ok;
 }
-static bool look(PassRun *r, int number, const char *pass, const RewriteEnv *before) {
+/* ---- spec */
+static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots, const UOp *bad) {   /* returned the bad node, or the nearest above it */
+  const char *rule = map_get_ptr(&e->made_by, bad);
+  UOpVec order = {0};
+  uint8_t *above = mem_alloc(r->mem, store_id_limit(r->st) + 1);
+  bool ok = !rule && above && uop_toposort(r->st, r->mem, roots->at, roots->len, &order);
+  if (above) above[bad->id] = 1;
+  for (size_t i = 0; ok && !rule && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    for (int k = 0; k < u->nsrc; k++) above[u->id] |= above[u->src[k]->id];
+    if (above[u->id]) rule = map_get_ptr(&e->made_by, u);
+  }
+  vec_free(r->mem, &order);
+  mem_free(r->mem, above);
+  return rule;
+}
+static bool refuse(PassRun *r, const char *pass, const char *rule, const char *why, const UOp *node) {
+  Str s;
+  str_init(&s, r->mem);
+  if (node) str_put(&s, ": "), uop_line(&s, node), str_put(&s, ": "), uop_expr(&s, node, 12);
+  error_set(r->err, TG_ERR_INTERNAL, "spec: %s%s%s: after %s%s%s: %s%s", r->stage, *r->subject ? " " : "", r->subject, pass, rule ? ", rule " : "", rule ? rule : "", why, str_text(&s));
+  str_free(&s);
+  return false;
+}
+static bool check(PassRun *r, const UOpVec *roots, const char *pass, GraphKind kind) {
+  SpecError bad;
+  bool linear = r->linear && r->linear->n;
+  if (linear ? spec_linear(r->linear, r->mem, &bad) : spec_graph(r->st, r->mem, kind, roots->at, roots->len, &bad)) return true;
+  return bad.node ? refuse(r, pass, linear ? NULL : rule_behind(r->env, r, roots, bad.node), bad.why, bad.node) : false;
+}
+static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const RewriteEnv *before) {
   PassEnv *e = r->env;
-  if (!e || !*e->dump_dir) return true;
+  if (!e || (!*e->dump_dir && !e->spec)) return true;
   UOpVec roots = {0};
   bool ok = r->graph(r->state, &roots);
-  if (ok) ok = dump(r, &roots, number, pass, before);
+  if (ok && *e->dump_dir) ok = dump(r, &roots, number, pass, before);
+  if (ok && e->spec) ok = check(r, &roots, pass, kind);
   vec_free(r->mem, &roots);
   return ok;
 }
@@ -85,15 +136,17 @@ bool passes_run(PassRun *r, const Pass *table, size_t n) {
   PassEnv *e = r->env;
   RewriteEnv before = {0};
   if (e) e->now = r, before = e->rewrites;
-  bool ok = look(r, 0, "input", &before);
+  bool ok = look(r, 0, "input", r->takes, &before);
   for (size_t i = 0; ok && i < n; i++) {
     const Pass *p = &table[i];
-    if (e) e->pass = p->name, e->said_pass = false, before = e->rewrites;
+    if (e && e->made_by.len) map_clear(&e->made_by);
+    if (e) e->pass = p->name, e->said_pass = false, e->bad_rule = NULL, before = e->rewrites;
     if (p->matcher) {
       Rewrite rw = {.st = r->st, .mem = r->mem, .ctx = r->state, .required = p->required};
       ok = (*r->root = graph_rewrite(&rw, p->matcher, *r->root)) != NULL;
     } else ok = p->run(r->state);
-    ok = ok && look(r, (int)i + 1, p->name, &before);
+    if (!ok && e && e->bad_rule) refuse(r, p->name, e->bad_rule, e->bad, NULL);
+    ok = ok && look(r, (int)i + 1, p->name, p->makes, &before);
   }
   if (e) e->now = NULL;
   return ok;

@@ -2,12 +2,13 @@
  * what TG_SPEC, TG_DUMP and TG_TRACE ask for. The names in the tables are what dumps, traces, tests and `tg opt --pass` use. */
 #ifndef TG_PASS_H
 #define TG_PASS_H
-#include "uop/uop.h"
+#include "uop/spec.h"
 
 typedef struct Pass {
   const char *name;
   Matcher matcher;                          /* run by graph_rewrite from the graph's root; or */
   bool (*run)(void *state);                 /* a function; false: failed, with an error recorded or out of memory */
+  GraphKind makes;                          /* what the graph is when it is done */
   bool required;                            /* lowering: TG_RULE_LIMIT does not stop it */
 } Pass;
 
@@ -16,7 +17,7 @@ typedef struct PassEnv {                    /* of a context: what was asked for,
   RewriteEnv rewrites;                      /* first: the stores point at it */
   TgMem *mem;
   const TgOs *os;
-  bool trace;
+  bool trace, spec;
   char dump_dir[256];
   int next_schedule, next_kernel;           /* numbers in the names of dumps */
   void (*say)(void *to, const char *text);  /* where traces go; NULL: nowhere */
@@ -25,6 +26,9 @@ typedef struct PassEnv {                    /* of a context: what was asked for,
   const char *pass;
   bool said_pass;                           /* the trace has named the pass */
   Vec(RuleCount) counts;                    /* of this pass; kept when dumping */
+  Map made_by;                              /* node -> name of the rule that returned it in this pass; kept when checking */
+  const char *bad_rule;                     /* a rule that was refused .. */
+  char bad[400];                            /* .. and why */
 } PassEnv;
 void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem, void (*say)(void *to, const char *text), void *say_to);
 void pass_env_free(PassEnv *e);
@@ -37,6 +41,7 @@ typedef struct PassRun {
   const char *stage;                        /* "schedule", "codegen" */
   char letter;                              /* begins the names of dumps: s, k */
   int number;
+  GraphKind takes;                          /* what the graph is before the first pass */
   const char *subject;                      /* name of the kernel, or "" */
   void *state;                              /* a matcher's rw->ctx, a function's argument */
   UOp **root;                               /* what matchers rewrite; not used by functions */

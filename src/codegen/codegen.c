@@ -61,7 +61,7 @@ static bool move_gates(Kernel *k) {
 static bool run_gates(void *k) { return move_gates(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
 static bool run_expand(void *k) { return expand(k); }
-static bool run_linearize(void *state) { Kernel *k = state; return linearize(k, k->arena, k->linear); }
+static bool run_linearize(void *state) { Kernel *k = state; k->linear->nthread = k->nthread; return linearize(k, k->arena, k->linear); }
 /* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 const Pass codegen_passes[] = {
   {"gates onto loads",  .run = run_gates, .makes = GRAPH_KERNEL},

@@ -150,10 +150,13 @@ UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */
 
-/* ---- text: `u3 = ADD f32 (u1, u2)` per line, sources first */
+/* ---- text (print.c; parse.c reads it back): `u3 = ADD(u1, u2)` per line, sources first */
+extern const char *const axis_type_names[AXIS_GROUP + 1];
+/* The type that follows from op and sources: what text need not say. dtype DT_COUNT or lanes 0: it must be said. */
+void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lanes);
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 void uop_expr(Str *out, const UOp *u, int max_nodes);        /* one-line infix form for messages */
-void uop_line(Str *out, const UOp *u);                       /* op, dtype and arg of one node: a label */
+void uop_line(Str *out, const UOp *u);                       /* op, type and arg of one node: a label */
 bool uop_dot(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 
 typedef struct Linear {                                      /* a program for one kernel, in order */

@@ -37,9 +37,9 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   while (ok && st.len) {
     RFrame *f = &st.at[st.len - 1];
     if (f->next) {
-      UOp *r = memo_get(&memo, f->next);
+      UOp *next = f->next, *r = memo_get(&memo, next);
       if (r) { ok = memo_put(&memo, f->u, r); st.len--; continue; }
-      ok = vec_push(rw->mem, &st, ((RFrame){f->next, NULL, 0}));
+      ok = vec_push(rw->mem, &st, ((RFrame){next, NULL, 0}));          /* f moves when the stack grows */
       continue;
     }
     if (f->i < f->u->nsrc) {

@@ -21,10 +21,22 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   mem_free(mem, to);
   return r;
 }
-/* Every load of `branch` that may leave its buffer is made only where `gate` holds. */
-static UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
-  UOpVec inner = {0}, from = {0}, to = {0};
+/* Every load of `branch` that may leave its buffer is made only where `gate` holds. What fills local memory is not part of the branch: a
+ * PARAM stands for it meanwhile. */
+UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
+  UOpVec inner = {0}, from = {0}, to = {0}, local = {0}, stand = {0};
   bool ok = gate && uop_toposort(k->st, k->mem, &branch, 1, &inner);
+  for (size_t j = 0; ok && j < inner.len; j++) {
+    UOp *x = inner.at[j];
+    if (x->op != OPS_AFTER) continue;
+    UOp *p = uop_new(k->st, OPS_PARAM, (DType)x->dtype, 1, 0, NULL, (Arg){.param = {x->src[0]->arg.param.nelem, -1 - (int64_t)local.len}});
+    ok = p && vec_push(k->mem, &local, x) && vec_push(k->mem, &stand, p);
+  }
+  if (ok && local.len) {
+    inner.len = 0;
+    branch = uop_substitute(k->st, k->mem, branch, (int)local.len, local.at, stand.at);
+    ok = branch && uop_toposort(k->st, k->mem, &branch, 1, &inner);
+  }
   for (size_t j = 0; ok && j < inner.len; j++) {
     UOp *x = inner.at[j], *g = gate;
     if (x->op != OPS_INDEX || (x->src[1]->vmin >= 0 && x->src[1]->vmax < x->src[0]->arg.param.nelem)) continue;
@@ -33,7 +45,8 @@ static UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
     ok = nx && vec_push(k->mem, &from, x) && vec_push(k->mem, &to, nx);
   }
   UOp *r = !ok ? NULL : from.len ? uop_substitute(k->st, k->mem, branch, (int)from.len, from.at, to.at) : branch;
-  vec_free(k->mem, &inner), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  if (r && local.len) r = uop_substitute(k->st, k->mem, r, (int)local.len, stand.at, local.at);
+  vec_free(k->mem, &inner), vec_free(k->mem, &from), vec_free(k->mem, &to), vec_free(k->mem, &local), vec_free(k->mem, &stand);
   return r;
 }
 /* WHERE over ranges protects what its branches read. One walk, inner conditions first; each WHERE gates its loads once. */
@@ -59,17 +72,27 @@ static bool move_gates(Kernel *k) {
   return ok;
 }
 static bool run_gates(void *k) { return move_gates(k); }
+static bool run_ranges(void *k) { return simplify_ranges(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
 static bool run_expand(void *k) { return expand(k); }
-static bool run_linearize(void *state) { Kernel *k = state; k->linear->nthread = k->nthread; return linearize(k, k->arena, k->linear); }
+static bool run_gpu(void *k) { return gpu_dims(k); }
+static bool run_linearize(void *state) {
+  Kernel *k = state;
+  Linear *l = k->linear;
+  l->nthread = k->nthread;
+  for (int d = 0; d < 3; d++) l->global[d] = TG_MAX(k->global[d], 1), l->local[d] = TG_MAX(k->local[d], 1);
+  return linearize(k, k->arena, l);
+}
 /* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 const Pass codegen_passes[] = {
   {"gates onto loads",  .run = run_gates, .makes = GRAPH_KERNEL},
   {"decompositions",    pm_decompose, .makes = GRAPH_KERNEL, .required = true},
   {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
+  {"simplify ranges",   .run = run_ranges, .makes = GRAPH_KERNEL},
   {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
   {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
   {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+  {"gpu dims",          .run = run_gpu, .makes = GRAPH_LOOPS},
   {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);
@@ -97,15 +120,15 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     int64_t maxid = -1;
     for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) maxid = TG_MAX(maxid, order.at[i]->arg.range.id);
     k.next_range = maxid + 1;
+    ok = ok && maxid < MAX_RANGES;                           /* range sets are 64 bits wide */
+    for (int64_t i = 0; ok && i <= maxid; i++) k.root[i] = (int8_t)i;
     vec_free(mem, &order);
     if (ok) name_kernel(&k, out);
     PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .takes = GRAPH_KERNEL, .subject = out->name, .state = &k,
                    .root = &k.sink, .graph = graph_of, .linear = out};
     if (ok && run.env) run.number = run.env->next_kernel++;
     ok = ok && passes_run(&run, codegen_passes, codegen_npass);
-    if (ok && k.next_range > 64) ok = false;                 /* range sets are 64 bits wide */
     if (ok) {
-      out->nthread = k.nthread;
       if (opts_text) str_put(opts_text, str_text(&k.opts));
       str_free(&k.opts);
       *st_out = k.st;

@@ -259,7 +259,8 @@ static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, 
   TgStatus s = p && r ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   Str explain;
   str_init(&explain, &ctx->mem);
-  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .explain = ctx->env.debug >= 3 ? &explain : NULL, .passes = &ctx->passes};
+  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .local_bytes = ctx->dev.backend->renderer ? ctx->dev.backend->renderer->local_bytes : 512 << 10,
+                     .explain = ctx->env.debug >= 3 ? &explain : NULL, .passes = &ctx->passes};
   if (!s) {
     for (size_t i = 0; i < n; i++) r[i] = c->to[stands_for(ctx, roots[i])->id];
     s = schedule_make(c->st, &ctx->mem, r, (int)n, &so, &p->sched, &ctx->err);

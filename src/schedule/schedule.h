@@ -26,6 +26,7 @@ typedef struct Schedule {
 typedef struct SchedOptions {
   bool fuse;                                /* false: every stage is a kernel of its own, the oracle of every join */
   int ncores;
+  int64_t local_bytes;                      /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a GPU block */
   Str *explain;                             /* NULL, or where both sides of each join are printed */
   PassEnv *passes;                          /* NULL, or what watches the passes */
 } SchedOptions;

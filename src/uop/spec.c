@@ -304,7 +304,8 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
       listed |= own;
     }
     uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
-    if (ok && free) ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
+    if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */
+      ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
   }
   map_free(&by_id);
   return ok;
@@ -347,7 +348,7 @@ bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
       const UOp *s = u->src[k];
       if (is_const(s)) ok = check_node(&c, s);               /* constants may stand anywhere, or nowhere */
       else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b)) ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
-      else if (closed.at[b]) ok = (s->op == OPS_END || s->op == OPS_ENDIF) || broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
+      else if (closed.at[b]) ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || u->op == OPS_BARRIER || broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
     }
     if (!ok) break;
     if (u->op == OPS_END || u->op == OPS_ENDIF) {

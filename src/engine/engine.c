@@ -50,21 +50,24 @@ static void plan_free(TgContext *ctx, Plan *p) {
   if (p->sched.store) schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
-void engine_close(TgContext *ctx) {
+void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
-  if (e) {
-    for (size_t i = 0; i < e->plans.cap; i++)
-      if (e->plans.at[i].used)
-        for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_free(ctx, p);
-    for (size_t i = 0; i < e->programs.cap; i++)
-      if (e->programs.at[i].used)
-        for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
-          n = p->next;
-          ctx->dev.backend->unload(&ctx->dev, p->prog);
-          mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
-        }
-    map_free(&e->plans), map_free(&e->programs);
-    mem_free(&ctx->mem, e);
+  for (size_t i = 0; i < e->plans.cap; i++)
+    if (e->plans.at[i].used)
+      for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_free(ctx, p);
+  for (size_t i = 0; i < e->programs.cap; i++)
+    if (e->programs.at[i].used)
+      for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
+        n = p->next;
+        ctx->dev.backend->unload(&ctx->dev, p->prog);
+        mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
+      }
+  map_free(&e->plans), map_free(&e->programs);
+}
+void engine_close(TgContext *ctx) {
+  if (ctx->engine) {
+    engine_cache_clear(ctx);
+    mem_free(&ctx->mem, ctx->engine);
     ctx->engine = NULL;
   }
   if (ctx->dev_open) ctx->dev.backend->close(&ctx->dev);
@@ -132,6 +135,7 @@ static bool copy_live(TgContext *ctx, Copy *c, UOp *const *roots, size_t n) {
     uint32_t mark = UINT32_MAX, id = num[root->id];
     str_putn(&c->key, (char *)&mark, 4), str_putn(&c->key, (char *)&id, 4);
   }
+  ctx->counters.graph_nodes += count;
   vec_free(&ctx->mem, &stack);
   mem_free(&ctx->mem, num), mem_free(&ctx->mem, seen);
   return ok && !c->key.oom;

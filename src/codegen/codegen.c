@@ -6,19 +6,20 @@
 /* Copied depth first into a fresh store: nodes lie close together, and ids depend on this kernel alone. */
 static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   UOpVec order = {0};
-  UOp **to = mem_alloc(mem, (store_id_limit(from) + 1) * sizeof *to), *r = NULL;
+  UOpMap *to = uop_map_begin(from, st);
+  UOp *r = NULL;
   bool ok = to && uop_toposort(from, mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
     if (!src) { ok = false; break; }
-    for (int k = 0; k < u->nsrc; k++) src[k] = to[u->src[k]->id];
-    to[u->id] = uop_with_src(st, u, src);
+    for (int k = 0; k < u->nsrc; k++) src[k] = uop_map_get(to, u->src[k]);
+    UOp *v = uop_with_src(st, u, src);
     if (src != buf) mem_free(mem, src);
-    ok = to[u->id] != NULL;
+    ok = v && uop_map_put(from, to, u, v);
   }
-  if (ok) r = to[root->id];
+  if (ok) r = uop_map_get(to, root);
   vec_free(mem, &order);
-  mem_free(mem, to);
+  uop_map_end(from, to);
   return r;
 }
 /* Every load of `branch` that may leave its buffer is made only where `gate` holds. */

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct CachedProgram { char *key; uint64_t hash; Program *prog; char name[96]; struct CachedProgram *next; } CachedProgram;
+typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; struct CachedProgram *next; } CachedProgram;
 typedef struct Plan {                        /* a schedule ready to run */
   struct Plan *next;
   uint8_t *key;
@@ -81,14 +81,21 @@ static UOp *stands_for(TgContext *ctx, UOp *u) {
   while ((r = map_get_ptr(&ctx->realized, u)) && r != u) u = r;
   return u;
 }
+/* A node without its sources, as bytes that mean the same in every store: lists by content, a buffer by `slot`. */
+static void key_put(Str *key, const UOp *u, int64_t slot) {
+  struct { uint8_t op, dtype, lanes, pad; uint16_t nsrc, list; int64_t a, b; } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
+  const Ints *list = uop_list(u);
+  if (u->op == OPS_BUFFER) head.b = slot;
+  if (list) head.list = 1, head.a = list->n, head.b = u->op == OPS_REDUCE_AXIS ? head.b : 0;
+  str_putn(key, (char *)&head, sizeof head);
+  if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
+}
 static bool copy_node(TgContext *ctx, Copy *c, UOp *u, uint32_t *num, uint32_t *count) {
   UOp *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
   if (!src) return false;
   Arg arg = u->arg;
-  struct { uint8_t op, dtype; uint16_t nsrc; uint32_t pad; int64_t a, b; } head = {u->op, u->dtype, u->nsrc, 0, arg.raw.a, arg.raw.b};
   if (u->op == OPS_BUFFER) {
     arg.param.slot = (int64_t)c->uids.len;
-    head.b = arg.param.slot;
     if (!vec_push(&ctx->mem, &c->uids, u->arg.param.slot)) return false;
   }
   for (int i = 0; i < u->nsrc; i++) {
@@ -97,15 +104,9 @@ static bool copy_node(TgContext *ctx, Copy *c, UOp *u, uint32_t *num, uint32_t *
     uint32_t n = num[s->id];
     str_putn(&c->key, (char *)&n, sizeof n);
   }
-  const Ints *list = (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : u->op == OPS_REDUCE_AXIS ? u->arg.reduce.axes : NULL;
-  if (list) {                                                /* lists by content: their addresses mean nothing to the next graph */
-    head.a = list->n;
-    str_putn(&c->key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
-    const Ints *own = ints_get(c->st, list->n, list->v);
-    if (u->op == OPS_REDUCE_AXIS) arg.reduce.axes = own; else arg.ints = own;
-    if (u->op != OPS_REDUCE_AXIS) head.b = 0;
-  }
-  str_putn(&c->key, (char *)&head, sizeof head);
+  const Ints *list = uop_list(u), *own = list ? ints_get(c->st, list->n, list->v) : NULL;
+  if (u->op == OPS_REDUCE_AXIS) arg.reduce.axes = own; else if (list) arg.ints = own;
+  key_put(&c->key, u, arg.param.slot);
   num[u->id] = (*count)++;
   c->to[u->id] = uop_new(c->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg);
   if (src != buf) mem_free(&ctx->mem, src);
@@ -142,11 +143,35 @@ static bool copy_live(TgContext *ctx, Copy *c, UOp *const *roots, size_t n) {
 }
 
 /* ---- programs */
-static CachedProgram *program_find(Engine *e, const char *key, uint64_t h) {
+static bool kernel_key(Str *key, UOpStore *st, TgMem *mem, UOp *ast) {
+  UOpVec order = {0};
+  UOpMap *num = uop_map_begin(st, st);
+  bool ok = num && uop_toposort(st, mem, &ast, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    key_put(key, u, u->arg.param.slot);
+    for (int k = 0; k < u->nsrc; k++) {
+      uint32_t n = uop_map_number(num, u->src[k]);
+      str_putn(key, (char *)&n, sizeof n);
+    }
+    ok = uop_map_put_number(st, num, u, (uint32_t)i);
+  }
+  uop_map_end(st, num);
+  vec_free(mem, &order);
+  return ok && !key->oom;
+}
+static CachedProgram *program_find(Engine *e, const Str *key, uint64_t h) {
   uint64_t v;
   if (!map_get(&e->programs, h, &v)) return NULL;
-  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (!strcmp(p->key, key)) return p;
+  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (p->nkey == key->len && !memcmp(p->key, key->at, key->len)) return p;
   return NULL;
+}
+static void kernel_print(const Schedule *s, int k) {          /* TG_DEBUG=5 */
+  Str t;
+  str_init(&t, NULL);
+  uop_print(&t, s->store, NULL, &s->kernel[k].ast, 1);
+  fprintf(stderr, "%s", str_text(&t));
+  str_free(&t);
 }
 static void linear_print(const Linear *lin) {                /* TG_DEBUG=6: one line per UOp, loops indented */
   int depth = 0;
@@ -173,9 +198,9 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
-    if (!uop_print(&key, plan->sched.store, &ctx->mem, &plan->sched.kernel[k].ast, 1)) { s = TG_ERR_NOMEM; str_free(&key); break; }
+    if (!kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast)) { s = TG_ERR_NOMEM; str_free(&key); break; }
     uint64_t h = hash_bytes(1, key.at, key.len);
-    CachedProgram *p = program_find(e, key.at, h);
+    CachedProgram *p = program_find(e, &key, h);
     if (p) ctx->counters.cache_hits++;
     else {
       Todo t = {0};
@@ -185,13 +210,14 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
-      if (ctx->env.debug >= 5) fprintf(stderr, "%s", key.at);
+      if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
       if (ctx->env.debug >= 3) fprintf(stderr, "%s: opts %s\n", t.lin.name, str_text(&opts));
       if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
       str_free(&opts);
       if (t.st) ctx->counters.nodes += store_created(t.st);
       p = s ? NULL : mem_alloc(&ctx->mem, sizeof *p);
-      if (p) p->key = mem_strdup(&ctx->mem, key.at), p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
+      if (p && (p->key = mem_alloc(&ctx->mem, key.len))) memcpy(p->key, key.at, key.len), p->nkey = key.len;
+      if (p) p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
       t.prog = p;
       if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
       if (s) { store_free(t.st); str_free(&t.source); if (p) { mem_free(&ctx->mem, p->key); mem_free(&ctx->mem, p); } }

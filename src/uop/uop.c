@@ -1,6 +1,6 @@
 /* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its facts (shape or bounds, ops and ranges
  * below it, structural hash) computed once from its sources. Nothing here recurses: a million-node chain needs no stack. */
-#include "uop/uop.h"
+#include "uop/uop_private.h"
 #include <string.h>
 
 /* ---- op table */
@@ -26,19 +26,6 @@ int op_nsrc(Ops op) { return op_table[op].nsrc; }
 unsigned op_flags(Ops op) { return op_table[op].flags; }
 
 /* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, node} */
-#define SMALL_NSRC 8
-typedef struct Slot { uint32_t hash; UOp *u; } Slot;
-struct UOpStore {
-  TgMem *mem;
-  Arena arena, ints_arena;
-  Slot *table;
-  size_t cap, len, created;
-  UOp *free_list[SMALL_NSRC + 1];          /* linked through src-less storage: first word of arg */
-  Vec(UOp *) big;                          /* nodes with many sources, from the heap */
-  Vec(UOp *) all;                          /* by id; NULL where swept */
-  Vec(uint32_t) free_ids;
-  Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
-};
 UOpStore *store_new(TgMem *mem) {
   UOpStore *st = mem_alloc(mem, sizeof *st);
   if (!st) return NULL;
@@ -48,6 +35,7 @@ UOpStore *store_new(TgMem *mem) {
 }
 void store_free(UOpStore *st) {
   if (!st) return;
+  for (UOpMap *m = st->free_maps, *n; m; m = n) n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), mem_free(st->mem, m);
   for (size_t i = 0; i < st->big.len; i++) mem_free(st->mem, st->big.at[i]);
   vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids);
   arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
@@ -313,27 +301,42 @@ UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
 }
 
 /* ---- walking */
-typedef struct Frame { UOp *u; int next; } Frame;
+UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values) {
+  UOpMap *m = keys->free_maps;
+  if (m) keys->free_maps = m->next;
+  else if (!(m = mem_alloc(keys->mem, sizeof *m))) return NULL;
+  m->next = NULL, m->values = values, m->stack.len = 0;
+  if (++m->epoch == 0) memset(m->at, 0, m->cap * sizeof *m->at), m->epoch = 1;
+  return m;
+}
+void uop_map_end(UOpStore *keys, UOpMap *m) {
+  if (m) m->next = keys->free_maps, keys->free_maps = m;
+}
+UOp *uop_map_get(const UOpMap *m, const UOp *u) { return map_node(m, u); }
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) { return map_set(keys, m, u, v->id); }
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n) { return map_set(keys, m, u, n); }
+uint32_t uop_map_number(const UOpMap *m, const UOp *u) {
+  uint64_t e = u->id < m->cap ? m->at[u->id] : 0;
+  return e >> 32 == m->epoch ? (uint32_t)e : UINT32_MAX;
+}
+
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out) {
-  uint8_t *seen = mem_alloc(mem, st->all.len + 1);
-  Vec(Frame) stack = {0};
+  UOpMap *seen = uop_map_begin(st, st);
   bool ok = seen != NULL;
   for (size_t r = 0; ok && r < nroots; r++) {
-    if (!roots[r] || seen[roots[r]->id]) continue;
-    seen[roots[r]->id] = 1;
-    ok = vec_push(mem, &stack, ((Frame){roots[r], 0}));
-    while (ok && stack.len) {
-      Frame *f = &stack.at[stack.len - 1];
-      if (f->next < f->u->nsrc) {
-        UOp *s = f->u->src[f->next++];
-        if (!seen[s->id]) seen[s->id] = 1, ok = vec_push(mem, &stack, ((Frame){s, 0}));
+    if (!roots[r] || map_node(seen, roots[r])) continue;
+    ok = map_set(st, seen, roots[r], roots[r]->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){roots[r], NULL, 0}));
+    while (ok && seen->stack.len) {
+      WalkFrame *f = &seen->stack.at[seen->stack.len - 1];
+      if (f->i < f->u->nsrc) {
+        UOp *s = f->u->src[f->i++];
+        if (!map_node(seen, s)) ok = map_set(st, seen, s, s->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){s, NULL, 0}));
       } else {
         ok = vec_push(mem, out, f->u);
-        stack.len--;
+        seen->stack.len--;
       }
     }
   }
-  vec_free(mem, &stack);
-  mem_free(mem, seen);
+  uop_map_end(st, seen);
   return ok;
 }

@@ -108,9 +108,30 @@ UOp *uop_cast(UOpStore *st, UOp *a, DType to);               /* a itself if it h
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);   /* same op, dtype, lanes, arg; other sources */
 
+static inline const Ints *uop_list(const UOp *u) {           /* the list in its arg, or NULL */
+  return u->op == OPS_REDUCE_AXIS ? u->arg.reduce.axes : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : NULL;
+}
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 static inline bool is_const_int(const UOp *u, int64_t v) { return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v; }
 static inline bool uop_has_op(const UOp *u, Ops op) { return (u->opmask & op_bit(op)) != 0; }
+
+/* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is reused: a walk costs what it
+ * visits, not what the store holds. Maps nest; a map sees neither swept nodes nor the entries of an earlier walk. */
+typedef struct UOpMap UOpMap;
+UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values);     /* NULL: out of memory */
+void uop_map_end(UOpStore *keys, UOpMap *m);                 /* NULL is fine */
+UOp *uop_map_get(const UOpMap *m, const UOp *u);             /* NULL: not there */
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);   /* a map holds nodes, or numbers */
+uint32_t uop_map_number(const UOpMap *m, const UOp *u);      /* UINT32_MAX: not there */
+
+/* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is reused, so a walk costs what it
+ * visits, not what the store holds. Maps may nest. */
+typedef struct UOpMap UOpMap;
+UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values);     /* empty; NULL: out of memory */
+void uop_map_end(UOpStore *keys, UOpMap *m);                 /* NULL is fine */
+UOp *uop_map_get(const UOpMap *m, const UOp *u);             /* NULL: not there */
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
 
 /* ---- walking. Iterative; depth costs heap, never stack. */
 typedef Vec(UOp *) UOpVec;

@@ -13,6 +13,7 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
   return result;
 }
 
+static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) { return u->mark & rw->mark ? u : map_node(memo, u); }
 /* A frame waits for node `u`'s sources, then for the result `next` of a rule that fired on it. */
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
@@ -22,33 +23,34 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   while (ok && memo->stack.len) {
     WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
     if (f->next) {
-      UOp *r = map_node(memo, f->next);
+      UOp *r = result_of(rw, memo, f->next);
       if (r) { ok = map_set(rw->st, memo, f->u, r->id); memo->stack.len--; continue; }
       ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){f->next, NULL, 0}));
       continue;
     }
     if (f->i < f->u->nsrc) {
       UOp *s = f->u->src[f->i++];
-      if (!map_node(memo, s)) ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
+      if (!result_of(rw, memo, s)) ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
       continue;
     }
     UOp *u = f->u, *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
     if (!src) { ok = false; break; }
     bool same = true;
-    for (int i = 0; i < u->nsrc; i++) src[i] = map_node(memo, u->src[i]), same &= src[i] == u->src[i];
+    for (int i = 0; i < u->nsrc; i++) src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
     UOp *v = same ? u : uop_with_src(rw->st, u, src);
     if (src != buf) mem_free(rw->mem, src);
     if (!v) { ok = false; break; }
     rw->visits++;
-    UOp *done = v == u ? NULL : map_node(memo, v);
+    UOp *done = v == u ? NULL : result_of(rw, memo, v);
     if (done) { ok = map_set(rw->st, memo, u, done->id); memo->stack.len--; continue; }
     UOp *r = m(rw, v);
     if (rw->firings > budget || rw->failed) { ok = false; break; }
+    if ((!r || r == v) && rw->limit < 0) v->mark |= rw->mark;
     if (!r || r == v) { ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id); memo->stack.len--; continue; }
     f = &memo->stack.at[memo->stack.len - 1];
     f->next = r;
   }
-  UOp *result = ok ? map_node(memo, root) : NULL;
+  UOp *result = ok ? result_of(rw, memo, root) : NULL;
   if (!ok) rw->failed = true;
   uop_map_end(rw->st, memo);
   return result;
@@ -92,8 +94,13 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
   return result;
 }
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {
-  if (!u) return NULL;
+  if (!u || (u->mark & MARK_SIMPLE)) return u;
   Rewrite rw = {.st = st, .mem = mem, .limit = -1};
   UOp *r = pm_symbolic(&rw, u);
-  return rw.failed ? NULL : !r || r == u ? u : uop_simplify(st, mem, r);
+  if (rw.failed) return NULL;
+  if (r && r != u) return uop_simplify(st, mem, r);
+  bool simple = true;
+  for (int i = 0; i < u->nsrc; i++) simple &= (u->src[i]->mark & MARK_SIMPLE) != 0;
+  if (simple) u->mark |= MARK_SIMPLE;
+  return u;
 }

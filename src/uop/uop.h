@@ -60,10 +60,14 @@ typedef union Arg {
   struct { int64_t dim; int64_t local; } special;
 } Arg;
 
+typedef enum UOpMark {
+  MARK_SIMPLE = 1,                                           /* no rule of pm_symbolic fires here or below */
+  MARK_LINEAR = 2,                                           /* an index sum in the normal form of linear.c */
+} UOpMark;
 typedef struct UOp UOp;
 struct UOp {
   uint8_t op, dtype, lanes, is_tensor;                       /* lanes: 1 = scalar. is_tensor: has `shape` instead of bounds */
-  uint16_t nsrc, mark;
+  uint16_t nsrc, mark;                                       /* mark: UOpMark bits, what has been found out since; never part of the content */
   uint32_t id, hash;                                         /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
   union { struct { int64_t vmin, vmax; }; const Ints *shape; };   /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
@@ -147,6 +151,7 @@ struct Rewrite {
   void *ctx;                                                 /* the pass's own state */
   uint64_t visits, firings;
   int64_t limit;                                             /* firings left; negative: no limit */
+  uint16_t mark;                                             /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
   void (*trace)(void *to, const char *rule, const char *where, const UOp *before, const UOp *after);
   void *trace_to;
   bool failed;                                               /* out of memory or no fixed point within the budget */
@@ -160,6 +165,9 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */
+
+/* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
+bool uop_within(UOp *offset, UOp *gate, int64_t n);
 
 /* ---- text: `u3 = ADD f32 (u1, u2)` per line, sources first */
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);

@@ -190,7 +190,7 @@ static uint32_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *cons
   return (uint32_t)(h ^ h >> 32);
 }
 static bool table_grow(UOpStore *st) {
-  size_t cap = st->cap ? st->cap * 2 : 256;
+  size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
   Slot *t = mem_alloc(st->mem, cap * sizeof *t);
   if (!t) return false;
   for (size_t i = 0; i < st->cap; i++)

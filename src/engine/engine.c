@@ -47,7 +47,7 @@ static void plan_free(TgContext *ctx, Plan *p) {
   for (int i = 0; i < p->nslab; i++) if (p->slab && p->slab[i]) ctx->dev.backend->free(&ctx->dev, p->slab[i], p->slab_bytes[i]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
   mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab);
-  if (p->sched.store) schedule_free(&p->sched, &ctx->mem);
+  schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
 void engine_cache_clear(TgContext *ctx) {
@@ -282,6 +282,32 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   mem_free(&ctx->mem, last);
   return st;
 }
+/* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody reads it again. */
+static bool kernels_alone(TgContext *ctx, Schedule *s) {
+  UOpStore *st = store_new(&ctx->mem), *old = s->store;
+  UOpMap *to = uop_map_begin(old, st);
+  UOpVec order = {0};
+  bool ok = st && to;
+  for (int k = 0; ok && k < s->nkernel; k++) {
+    order.len = 0;
+    ok = uop_toposort(old, &ctx->mem, &s->kernel[k].ast, 1, &order);
+    for (size_t i = 0; ok && i < order.len; i++) {
+      UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
+      if (!src) { ok = false; break; }
+      for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(to, u->src[j]);
+      UOp *v = uop_with_src(st, u, src);
+      if (src != buf) mem_free(&ctx->mem, src);
+      ok = v && uop_map_put(old, to, u, v);
+    }
+  }
+  for (int k = 0; ok && k < s->nkernel; k++) s->kernel[k].ast = uop_map_get(to, s->kernel[k].ast);
+  if (ok) ctx->counters.nodes += store_created(old) + store_created(st);
+  vec_free(&ctx->mem, &order);
+  uop_map_end(old, to);
+  if (ok) s->store = st;
+  store_free(ok ? old : st);
+  return ok;
+}
 static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, uint64_t h, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -294,17 +320,19 @@ static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, 
     for (size_t i = 0; i < n; i++) r[i] = c->to[stands_for(ctx, roots[i])->id];
     s = schedule_make(c->st, &ctx->mem, r, (int)n, &so, &p->sched, &ctx->err);
     if (!s) c->st = NULL;                                    /* the schedule owns it now */
+    if (!s && !kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
   if (so.explain) fprintf(stderr, "%s", str_text(&explain));
   str_free(&explain);
   if (!s) {
-    ctx->counters.schedules++, ctx->counters.nodes += store_created(p->sched.store);
+    ctx->counters.schedules++;
     p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
     p->key = mem_alloc(&ctx->mem, c->key.len + 1);
     if (!p->prog || !p->key) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
   if (!s) memcpy(p->key, c->key.at, c->key.len), p->nkey = c->key.len;
   if (!s) s = programs_make(ctx, p);
+  if (p) store_free(p->sched.store), p->sched.store = NULL;  /* a plan that is kept needs programs and arguments, no graph */
   if (!s) s = memory_plan(ctx, p);
   if (!s) {
     uint64_t v = 0;

@@ -25,7 +25,7 @@ const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
 int op_nsrc(Ops op) { return op_table[op].nsrc; }
 unsigned op_flags(Ops op) { return op_table[op].flags; }
 
-/* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, node} */
+/* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
 UOpStore *store_new(TgMem *mem) {
   UOpStore *st = mem_alloc(mem, sizeof *st);
   if (!st) return NULL;
@@ -181,22 +181,22 @@ static bool facts_set(UOpStore *st, UOp *u) {
   return true;
 }
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
-static uint32_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
+static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
   if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
   else if (op == OPS_REDUCE_AXIS) h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
   else h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
-  for (int i = 0; i < nsrc; i++) h = hash_mix(h, src[i]->hash);
-  return (uint32_t)(h ^ h >> 32);
+  for (int i = 0; i < nsrc; i++) h = hash_mix(h, (uint64_t)src[i]->hash_high << 32 | src[i]->hash);
+  return h;
 }
 static bool table_grow(UOpStore *st) {
   size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
   Slot *t = mem_alloc(st->mem, cap * sizeof *t);
   if (!t) return false;
   for (size_t i = 0; i < st->cap; i++)
-    if (st->table[i].u) {
+    if (st->table[i].next_id) {
       size_t j = st->table[i].hash & (cap - 1);
-      while (t[j].u) j = (j + 1) & (cap - 1);
+      while (t[j].next_id) j = (j + 1) & (cap - 1);
       t[j] = st->table[i];
     }
   mem_free(st->mem, st->table);
@@ -225,24 +225,26 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   for (int i = 0; i < nsrc; i++) if (!src[i]) return NULL;
   if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
-  uint32_t h = content_hash(op, dtype, lanes, nsrc, src, arg);
+  uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
+  uint32_t h = (uint32_t)full;
   if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
   size_t j = h & (st->cap - 1);
-  for (; st->table[j].u; j = (j + 1) & (st->cap - 1)) {
-    UOp *u = st->table[j].u;
-    if (st->table[j].hash == h && u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc && u->arg.raw.a == arg.raw.a &&
+  for (; st->table[j].next_id; j = (j + 1) & (st->cap - 1)) {
+    if (st->table[j].hash != h) continue;
+    UOp *u = st->all.at[st->table[j].next_id - 1];
+    if (u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc && u->arg.raw.a == arg.raw.a &&
         u->arg.raw.b == arg.raw.b && (!nsrc || !memcmp(u->src, src, (size_t)nsrc * sizeof *src)))
       return u;
   }
   if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
   UOp *u = node_alloc(st, nsrc);
   if (!u) return NULL;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->hash = h, u->arg = arg;
+  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->hash = h, u->hash_high = (uint16_t)(full >> 32), u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   if (!facts_set(st, u)) { node_release(st, u, nsrc); return NULL; }
   u->id = st->free_ids.len ? st->free_ids.at[--st->free_ids.len] : (uint32_t)st->all.len++;
   st->all.at[u->id] = u;
-  st->table[j] = (Slot){h, u};                       /* only now: a failure above leaves the table as it was */
+  st->table[j] = (Slot){h, u->id + 1};                       /* only now: a failure above leaves the table as it was */
   st->len++, st->created++;
   return u;
 }
@@ -268,8 +270,8 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
         continue;
       }
       size_t j = u->hash & (st->cap - 1);
-      while (st->table[j].u) j = (j + 1) & (st->cap - 1);
-      st->table[j] = (Slot){u->hash, u};
+      while (st->table[j].next_id) j = (j + 1) & (st->cap - 1);
+      st->table[j] = (Slot){u->hash, u->id + 1};
     }
   }
   mem_free(st->mem, keep);

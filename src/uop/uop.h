@@ -66,8 +66,9 @@ typedef enum UOpMark {
 } UOpMark;
 typedef struct UOp UOp;
 struct UOp {
-  uint8_t op, dtype, lanes, is_tensor;                       /* lanes: 1 = scalar. is_tensor: has `shape` instead of bounds */
-  uint16_t nsrc, mark;                                       /* mark: UOpMark bits, what has been found out since; never part of the content */
+  uint8_t op, dtype, lanes;                                  /* lanes: 1 = scalar */
+  uint8_t is_tensor : 1, mark : 7;                           /* is_tensor: has `shape` instead of bounds. mark: UOpMark bits found out since; no content */
+  uint16_t nsrc, hash_high;                                  /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
   uint32_t id, hash;                                         /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
   union { struct { int64_t vmin, vmax; }; const Ints *shape; };   /* bounds of integer and bool values; INT64_MIN/MAX: unknown */

@@ -55,6 +55,7 @@ typedef struct TgCounters {
   uint64_t cache_hits;                    /* programs found compiled, in memory or on disk */
   uint64_t schedules, schedule_hits;      /* graphs scheduled anew; schedules found in the cache */
   uint64_t nodes;                         /* graph nodes made by scheduling and code generation */
+  uint64_t visits, firings, nested;       /* nodes visited by rules, rules that fired, nodes that rules walked besides */
   uint64_t flops, bytes;                  /* estimated work of the launches */
   double ms;                              /* time in launches */
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */

@@ -221,7 +221,7 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
       g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_F64) : DT_BOOL;
       g.fail = false, g.nleaf = g.nparam = 0;
       memset(g.name, 0, sizeof g.name);
-      Rewrite rw = {.st = g.st, .mem = &mem, .limit = -1};
+      Rewrite rw = {.st = g.st, .mem = &mem};
       UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->match(&rw, a);
       if (!b) continue;
       if (a->dtype != b->dtype) { if (!expect_bad) printf("%s: %s on %s: %s gives %s\n", r->where, r->name, r->op, dtype_name((DType)a->dtype), dtype_name((DType)b->dtype)); res->bad++; continue; }

@@ -115,6 +115,10 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
 
 /* ---- map */
 void map_init(Map *m, TgMem *mem) { *m = (Map){.mem = mem}; }
+void map_clear(Map *m) {
+  if (m->at) memset(m->at, 0, m->cap * sizeof *m->at);
+  m->len = 0;
+}
 void map_free(Map *m) { mem_free(m->mem, m->at), m->at = NULL, m->cap = m->len = 0; }
 static uint64_t key_hash(uint64_t k) { return hash_mix(0x9e3779b97f4a7c15u, k); }
 bool map_put(Map *m, uint64_t key, uint64_t val) {

@@ -63,6 +63,7 @@ typedef struct MapEntry { uint64_t key, val; bool used; } MapEntry;
 typedef struct Map { TgMem *mem; MapEntry *at; size_t cap, len; } Map;
 void map_init(Map *m, TgMem *mem);
 void map_free(Map *m);
+void map_clear(Map *m);                                    /* empty, its memory kept */
 bool map_put(Map *m, uint64_t key, uint64_t val);          /* false: out of memory */
 bool map_get(const Map *m, uint64_t key, uint64_t *val);
 #define map_put_ptr(m, k, v) map_put((m), (uint64_t)(uintptr_t)(k), (uint64_t)(uintptr_t)(v))

@@ -23,14 +23,18 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   return r;
 }
 /* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
- * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again. */
-static bool is_loose(const UOp *index) { return !uop_within(index->src[1], index->arg.i ? index->src[2] : NULL, index->src[0]->arg.param.nelem); }
+ * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
+ * What fills local memory, under an AFTER, is not part of the branch. */
+static bool is_loose(const UOp *index) {
+  const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
+  return !uop_within(index->src[1], index->arg.i ? index->src[2] : NULL, memory->arg.param.nelem);
+}
 static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u) {
   bool is = u->op == OPS_INDEX && is_loose(u);
-  for (int i = 0; !is && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
+  for (int i = 0; !is && u->op != OPS_AFTER && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
   return !is || uop_map_put(k->st, loose, u, u);
 }
-static UOp *gate_loads(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
+static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
   typedef struct Frame { UOp *u; int i; } Frame;
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
@@ -64,6 +68,16 @@ static UOp *gate_loads(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
   vec_free(k->mem, &stack);
   return r;
 }
+UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
+  UOpVec order = {0};
+  UOpMap *loose = uop_map_begin(k->st, k->st);
+  bool ok = loose && uop_toposort(k->st, k->mem, &branch, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i]);
+  UOp *r = ok ? gate_loose(k, loose, branch, gate) : NULL;
+  uop_map_end(k->st, loose);
+  vec_free(k->mem, &order);
+  return r;
+}
 static bool move_gates(Kernel *k) {
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st), *loose = uop_map_begin(k->st, k->st);
@@ -74,7 +88,7 @@ static bool move_gates(Kernel *k) {
     for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(now, u->src[j]);
     if (u->op == OPS_WHERE && !uop_has_op(u->src[0], OPS_INDEX) && uop_has_op(u->src[0], OPS_RANGE)) {
       UOp *no = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
-      src[1] = gate_loads(k, loose, src[1], src[0]), src[2] = gate_loads(k, loose, src[2], no);
+      src[1] = gate_loose(k, loose, src[1], src[0]), src[2] = gate_loose(k, loose, src[2], no);
     }
     UOp *v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
@@ -85,40 +99,55 @@ static bool move_gates(Kernel *k) {
   uop_map_end(k->st, now), uop_map_end(k->st, loose);
   return ok;
 }
-static bool decompositions(Kernel *k) {
-  if (!k->ren) return true;
-  Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1, .ctx = k};
-  return (k->sink = graph_rewrite(&rw, pm_decompose, k->sink)) != NULL && (k->sink = uop_simplify(k->st, k->mem, k->sink)) != NULL;
-}
+static bool run_gates(void *k) { return move_gates(k); }
+static bool run_ranges(void *k) { return simplify_ranges(k); }
+static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
+static bool run_expand(void *k) { return expand(k); }
+static bool run_linearize(void *state) { Kernel *k = state; return linearize(k, k->arena, k->linear); }
+/* Opts come after gates and decompositions: what they split is already in the target's own ops. */
+const Pass codegen_passes[] = {
+  {"gates onto loads",  .run = run_gates, .makes = GRAPH_KERNEL},
+  {"decompositions",    pm_decompose, .makes = GRAPH_KERNEL, .required = true},
+  {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
+  {"simplify ranges",   .run = run_ranges, .makes = GRAPH_KERNEL},
+  {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
+  {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
+  {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+  {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
+};
+const size_t codegen_npass = TG_COUNT(codegen_passes);
+static bool graph_of(void *state, UOpVec *roots) { Kernel *k = state; return vec_push(k->mem, roots, k->sink); }
+
 static void name_kernel(const Kernel *k, Linear *out) {      /* r for reductions, e for elementwise; then the loop extents of the first store */
   int n = snprintf(out->name, sizeof out->name, "%c", uop_has_op(k->sink, OPS_REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
     if (s->src[i]->op == OPS_RANGE) n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
 }
-/* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
-  static const struct { const char *name; bool (*run)(Kernel *); } early[] = {
-    {"gates onto loads", move_gates}, {"decompositions", decompositions}};
   for (int attempt = opt->noopt ? 1 : 0; attempt < 2; attempt++) {       /* a nest that the opts cannot shape is lowered as it stands */
-    Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1};
     CodegenOptions o = *opt;
+    Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
     o.noopt |= attempt == 1;
     str_init(&k.opts, mem);
     k.st = store_new(mem);
+    if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
     UOpVec order = {0};
     bool ok = k.sink && uop_toposort(k.st, mem, &k.sink, 1, &order);
     int64_t maxid = -1;
     for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) maxid = TG_MAX(maxid, order.at[i]->arg.range.id);
     k.next_range = maxid + 1;
+    ok = ok && maxid < MAX_RANGES;                           /* range sets are 64 bits wide */
+    for (int64_t i = 0; ok && i <= maxid; i++) k.root[i] = (int8_t)i;
     vec_free(mem, &order);
     if (ok) name_kernel(&k, out);
-    for (size_t p = 0; ok && p < TG_COUNT(early); p++) ok = early[p].run(&k);
-    ok = ok && apply_opts(&k, &o) && expand(&k) && (k.sink = uop_simplify(k.st, mem, k.sink)) != NULL && linearize(&k, arena, out);
-    if (ok && k.next_range > 64) ok = false;                 /* range sets are 64 bits wide */
+    PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .takes = GRAPH_KERNEL, .subject = out->name, .state = &k,
+                   .root = &k.sink, .graph = graph_of, .linear = out};
+    if (ok && run.env) run.number = run.env->next_kernel++;
+    ok = ok && passes_run(&run, codegen_passes, codegen_npass);
     if (ok) {
       out->nthread = k.nthread;
       if (opts_text) str_put(opts_text, str_text(&k.opts));
@@ -129,6 +158,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     str_free(&k.opts);
     store_free(k.st);
     out->n = out->nparam = 0;
+    if (err->status) return err->status;
   }
   return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (out of memory, or more than 64 loops)", out->name);
 }

@@ -3,6 +3,13 @@
 #ifndef TG_CODEGEN_H
 #define TG_CODEGEN_H
 #include "renderer/renderer.h"
+#include "uop/pass.h"
+
+enum { MAX_RANGES = 64, ROOT_NONE = -1, ROOT_TILE = -2 };
+/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range of a SWAP. opts.c applies them. */
+typedef enum OptOp { OPT_THREAD, OPT_TILE, OPT_SWAP, OPT_LOCAL, OPT_UPCAST, OPT_VEC, OPT_UNROLL, OPT_GROUP } OptOp;
+typedef struct Opt { OptOp op; int64_t r, n; } Opt;
+typedef Vec(Opt) OptVec;
 
 typedef struct Kernel {                     /* a kernel while it is being lowered */
   UOpStore *st;
@@ -11,17 +18,38 @@ typedef struct Kernel {                     /* a kernel while it is being lowere
   const Renderer *ren;                      /* NULL: INTERP, which computes every op itself */
   UOp *sink;
   int64_t next_range;
-  int nthread;
+  int8_t root[MAX_RANGES];                  /* by range id: the range of the kernel's graph it descends from, or ROOT_* */
+  bool strict;                              /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
+  int nthread, global[3], local[3];
   Str opts;                                 /* the opts taken, as text */
+  const struct CodegenOptions *opt;
+  Arena *arena;                             /* where the linear program lives */
+  Linear *linear;
 } Kernel;
-typedef struct CodegenOptions { bool noopt; int ncores; } CodegenOptions;
+typedef struct CodegenOptions {
+  bool noopt;
+  int ncores;
+  const char *opts;                         /* a list to use instead of the heuristic's, or NULL */
+  PassEnv *passes;                          /* NULL, or what watches the passes */
+} CodegenOptions;
+extern const Pass codegen_passes[];
+extern const size_t codegen_npass;
 /* out->at lives in *arena. The name is made from the loop extents. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err);
 
 /* shared inside codegen/ */
 UOp *pm_decompose(Rewrite *rw, UOp *self);                   /* decompose.c; rw->ctx is the Kernel */
+UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate);          /* codegen.c: loads that may leave their buffer are made only where gate holds */
+UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root);      /* a new loop; NULL past MAX_RANGES */
 bool apply_opts(Kernel *k, const CodegenOptions *opt);       /* opts.c */
+UOp *open_lists(Kernel *k, UOp *root);                       /* list entries that became expressions: the ranges in them */
+bool opts_apply(Kernel *k, const OptVec *v);
+bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
+void opt_print(Str *out, const Opt *o);
+bool simplify_ranges(Kernel *k);                             /* heuristic.c: adjacent loops that always move together are one */
+bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
+bool heuristic_gpu(Kernel *k, OptVec *out);
 bool expand(Kernel *k);                                      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
 bool linearize(Kernel *k, Arena *arena, Linear *out);        /* linearize.c */
 typedef Vec(int) CgInts;

@@ -161,6 +161,6 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
 }
 UOp *pm_decompose(Rewrite *rw, UOp *self) {
   Kernel *k = rw->ctx;
-  if (!op_is_alu((Ops)self->op)) return NULL;
+  if (!k->ren || !op_is_alu((Ops)self->op)) return NULL;     /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
 }

@@ -64,6 +64,9 @@ static UOp *chunk_value(Exp *x, const UOp *u, const int *chunk) {
   for (int l = 0; l < lanes; l++) { positions(x, chunk, l, pos); lane[l] = lane_value(x, u, pos); }
   return pack(x, lane, lanes);
 }
+static UOp *memory_of(const Exp *x, const UOp *index) {      /* what an INDEX points into: a PARAM, or local memory as it is once filled */
+  return index->src[0]->op == OPS_AFTER ? x->val[index->src[0]->id].at[0] : index->src[0];
+}
 static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes) {
   UOpStore *st = x->k->st;
   UOp *at[64] = {0}, *gate[64] = {0}, *lane[64];
@@ -79,12 +82,12 @@ static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes) {
   if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
   int n = same && same_gate ? 1 : lanes;
   if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1)))) {
-    UOp *src[3] = {index->src[0], at[0], gate[0]};
+    UOp *src[3] = {memory_of(x, index), at[0], gate[0]};
     UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
     return uop_new(st, OPS_LOAD, (DType)index->dtype, n, 1, &i, ARG0);
   }
   for (int l = 0; l < lanes; l++) {
-    UOp *src[3] = {index->src[0], at[l], gate[l]};
+    UOp *src[3] = {memory_of(x, index), at[l], gate[l]};
     bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
     if (g && is_const(gate[l])) { lane[l] = uop_const_int(st, (DType)index->dtype, 0); continue; }
     UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, 1, g ? 3 : 2, src, (Arg){.i = g});
@@ -165,6 +168,38 @@ static UOp *make_reduce(Exp *x, UOp *u, const int *outer) {
   for (int i = full; i < na; i++) r = uop_alu2(st, (Ops)u->arg.reduce.op, r, horizontal(x, (Ops)u->arg.reduce.op, accs[i]));
   return r;
 }
+static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
+  UOpStore *st = x->k->st;
+  UOp *index = u->src[0], *loops[40];
+  int nl = 0, at[MAX_EXP] = {0}, pos[MAX_EXP];
+  uint16_t mask = 0;
+  for (int i = 2; i < u->nsrc; i++) {
+    bool exp = false;
+    for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) exp = true, mask |= (uint16_t)(1 << e);
+    if (!exp && u->src[i]->op == OPS_RANGE && nl < 36) loops[nl++] = u->src[i];      /* a loop of one step has become 0 */
+  }
+  do {
+    int vec = vec_of(x, mask), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
+    UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes), *addr[64], *src[40];
+    bool cont = true;
+    if (!v) return false;
+    for (int l = 0; l < lanes; l++) {
+      positions(x, at, l, pos);
+      addr[l] = lane_value(x, index->src[1], pos);
+      if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
+    }
+    int step = cont ? lanes : 1;
+    for (int l = 0; l < lanes; l += step) {
+      UOp *isrc[2] = {index->src[0], addr[l]};
+      src[0] = uop_new(st, OPS_INDEX, (DType)index->dtype, step, 2, isrc, ARG0);
+      src[1] = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, 1, 1, &v, (Arg){.i = l});
+      for (int i = 0; i < nl; i++) src[2 + i] = loops[i];
+      UOp *s = uop_new(st, OPS_STORE, DT_VOID, 1, 2 + nl, src, ARG0);
+      if (!s || !vec_push(x->k->mem, out, s)) return false;
+    }
+  } while (next(x, mask, false, at));
+  return true;
+}
 static bool expand_node(Exp *x, UOp *u) {
   UOpStore *st = x->k->st;
   Val *v = &x->val[u->id];
@@ -172,7 +207,19 @@ static bool expand_node(Exp *x, UOp *u) {
   for (int i = 0; i < u->nsrc; i++) v->mask |= x->val[u->src[i]->id].mask;
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++) for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) v->mask &= (uint16_t)~(1 << e);
-  if (u->op == OPS_STORE || u->op == OPS_SINK) return true;
+  if (u->op == OPS_STORE || u->op == OPS_SINK) {
+    for (int i = 2; i < u->nsrc; i++) for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) v->mask &= (uint16_t)~(1 << e);
+    return true;
+  }
+  if (u->op == OPS_AFTER) {                                  /* local memory, filled by every expanded store */
+    UOpVec src = {0};
+    bool ok = !v->mask && vec_push(x->k->mem, &src, u->src[0]);
+    for (int i = 1; ok && i < u->nsrc; i++) ok = expand_store(x, u->src[i], &src);
+    v->at = arena_array(&x->arena, UOp *, 1), v->count = 1;
+    ok = ok && v->at && (v->at[0] = uop_new(st, OPS_AFTER, (DType)u->dtype, 1, (int)src.len, src.at, u->arg)) != NULL;
+    vec_free(x->k->mem, &src);
+    return ok;
+  }
   v->per_lane = scalar_domain(x, u);
   v->count = total(x, v->mask, v->per_lane);
   v->at = arena_array(&x->arena, UOp *, v->count);
@@ -222,38 +269,6 @@ static bool expand_node(Exp *x, UOp *u) {
   } while (next(x, v->mask, v->per_lane, at));
   return true;
 }
-static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
-  UOpStore *st = x->k->st;
-  UOp *index = u->src[0], *loops[40];
-  int nl = 0, at[MAX_EXP] = {0}, pos[MAX_EXP];
-  uint16_t mask = 0;
-  for (int i = 2; i < u->nsrc; i++) {
-    bool exp = false;
-    for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) exp = true, mask |= (uint16_t)(1 << e);
-    if (!exp && u->src[i]->op == OPS_RANGE && nl < 36) loops[nl++] = u->src[i];      /* a loop of one step has become 0 */
-  }
-  do {
-    int vec = vec_of(x, mask), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
-    UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes), *addr[64], *src[40];
-    bool cont = true;
-    if (!v) return false;
-    for (int l = 0; l < lanes; l++) {
-      positions(x, at, l, pos);
-      addr[l] = lane_value(x, index->src[1], pos);
-      if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
-    }
-    int step = cont ? lanes : 1;
-    for (int l = 0; l < lanes; l += step) {
-      UOp *isrc[2] = {index->src[0], addr[l]};
-      src[0] = uop_new(st, OPS_INDEX, (DType)index->dtype, step, 2, isrc, ARG0);
-      src[1] = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, 1, 1, &v, (Arg){.i = l});
-      for (int i = 0; i < nl; i++) src[2 + i] = loops[i];
-      UOp *s = uop_new(st, OPS_STORE, DT_VOID, 1, 2 + nl, src, ARG0);
-      if (!s || !vec_push(x->k->mem, out, s)) return false;
-    }
-  } while (next(x, mask, false, at));
-  return true;
-}
 bool expand(Kernel *k) {
   Exp x = {.k = k};
   UOpVec order = {0}, stores = {0};
@@ -279,9 +294,10 @@ bool expand(Kernel *k) {
   uint32_t limit = store_id_limit(k->st);
   for (size_t i = 0; ok && i < order.len; i++) {
     if (NEVER(order.at[i]->id >= limit)) { ok = false; break; }
-    /* addresses of stores are made per lane by expand_store, so their INDEX is no load */
-    ok = order.at[i]->op == OPS_STORE ? expand_node(&x, order.at[i]) && expand_store(&x, order.at[i], &stores) : expand_node(&x, order.at[i]);
+    ok = expand_node(&x, order.at[i]);
   }
+  /* addresses of stores are made per lane by expand_store, so their INDEX is no load */
+  for (int i = 0; ok && i < k->sink->nsrc; i++) ok = expand_store(&x, k->sink->src[i], &stores);
   if (ok) ok = (k->sink = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)) != NULL;
   vec_free(k->mem, &order), vec_free(k->mem, &stores);
   arena_free(&x.arena);

@@ -3,13 +3,24 @@
  *
  * Loops form a tree: a STORE lists its loops outside in; a REDUCE's loops hang below the deepest loop it depends on. A node belongs to the
  * deepest loop below it, so what does not change in a loop stands before it. Stores of a block come last in it: every load of the old
- * contents is done. Reductions over the same ranges share one loop. */
+ * contents is done. Reductions and local fills over the same ranges share one loop; AFTER(local, fill..) orders its readers behind it. */
 #include "codegen/codegen.h"
 #include <stdio.h>
 #include <string.h>
 
 typedef struct Loop { UOp *range; int parent, depth; UOpVec body, stores; bool closed; UOpVec members; } Loop;   /* loop 0 is the kernel */
-typedef struct Lin { Kernel *k; Vec(Loop) loops; UOp **repl; int *home, *loop_of; uint8_t *state; int64_t nreg; DType ix; uint32_t nid; } Lin;
+typedef struct Lin {
+  Kernel *k;
+  Vec(Loop) loops;
+  UOp **repl;
+  int *home, *loop_of;
+  uint8_t *state;                                            /* 1 on the stack, 2 emitted */
+  bool *output;                                              /* STOREs of the SINK; the others fill local memory */
+  int64_t nreg;
+  DType ix;
+  uint32_t nid;
+  UOpVec splats;                                             /* constants in every lane, made here */
+} Lin;
 
 static int loop_add(Lin *l, UOp *range, int parent) {
   int have = l->loop_of[range->id];
@@ -18,12 +29,25 @@ static int loop_add(Lin *l, UOp *range, int parent) {
   if (!vec_push(l->k->mem, &l->loops, lp)) return -1;
   return l->loop_of[range->id] = (int)l->loops.len - 1;
 }
-static int nvalues(const UOp *r) {
+static int nvalues(const UOp *r) {                           /* sources before the ranges of a REDUCE or STORE */
   int n = 0;
   while (n < r->nsrc && r->src[n]->op != OPS_RANGE) n++;
   return n;
 }
+/* A REDUCE, or a STORE that fills local memory, ends a loop nest of its own; those over the same ranges share it. */
+static bool ends_nest(const Lin *l, const UOp *u) { return (u->op == OPS_REDUCE || (u->op == OPS_STORE && !l->output[u->id])) && nvalues(u) < u->nsrc; }
+static Loop *nest_of(Lin *l, const UOp *u) { return &l->loops.at[l->loop_of[u->src[nvalues(u)]->id]]; }
 static bool emit(Lin *l, int loop, UOp *u) { return u && vec_push(l->k->mem, &l->loops.at[loop].body, u); }
+static bool splat_emit(Lin *l, UOp *u) {                     /* a constant in every lane: defined once, before all loops */
+  if (!u) return false;
+  if (u->id < l->nid) {
+    if (l->state[u->id] == 2) return true;
+    l->state[u->id] = 2, l->repl[u->id] = u;
+    return emit(l, 0, u);
+  }
+  for (size_t i = 0; i < l->splats.len; i++) if (l->splats.at[i] == u) return true;
+  return vec_push(l->k->mem, &l->splats, u) && emit(l, 0, u);
+}
 static DType lowered(Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
 static bool loop_splice(Lin *l, int loop) {
   Loop *lp = &l->loops.at[loop], *up = &l->loops.at[lp->parent];
@@ -42,21 +66,25 @@ static UOp *acc_step(Lin *l, Ops op, UOp *acc, UOp *v, UOp *const *repl) {
     return UNEW(st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, repl[v->src[0]->id], repl[v->src[1]->id], acc);
   return uop_alu2(st, op, acc, repl[v->id]);
 }
-static bool reduce_emit(Lin *l, int outer) {                 /* all reductions that share the loop nest starting at `outer` */
+static bool nest_emit(Lin *l, int outer) {                   /* all members of the loop nest that starts at `outer` */
   UOpStore *st = l->k->st;
-  Loop *lo = &l->loops.at[outer];
-  UOp *first = lo->members.at[0];
-  int nv = nvalues(first), inner = outer, home = lo->parent;
-  for (int i = nv; i < first->nsrc; i++) inner = l->loop_of[first->src[i]->id];
+  UOp *first = l->loops.at[outer].members.at[0];
+  int inner = outer, home = l->loops.at[outer].parent;
+  for (int i = nvalues(first); i < first->nsrc; i++) inner = l->loop_of[first->src[i]->id];
   UOp *inner_range = l->repl[l->loops.at[inner].range->id];
   for (size_t m = 0; m < l->loops.at[outer].members.len; m++) {
     UOp *u = l->loops.at[outer].members.at[m];
+    if (u->op == OPS_STORE) {
+      UOp *s = l->repl[u->id] = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, l->repl[u->src[0]->id], l->repl[u->src[1]->id]);
+      if (!s || !vec_push(l->k->mem, &l->loops.at[inner].stores, s)) return false;
+      continue;
+    }
     DType d = lowered(l, u);
     UOp *reg = uop_new(st, OPS_DEFINE_REG, d, u->lanes, 0, NULL, (Arg){.param = {1, l->nreg++}});
     UOp *id = uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d));
     if (u->lanes > 1) id = UNEW(st, OPS_VECTORIZE, d, u->lanes, ARG0, id);
-    if (!emit(l, home, reg) || !emit(l, home, uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)))) return false;
-    if (u->lanes > 1 && !emit(l, home, id)) return false;
+    if (!emit(l, home, reg) || !emit(l, 0, uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)))) return false;
+    if (u->lanes > 1 && !splat_emit(l, id)) return false;
     if (!emit(l, home, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, id))) return false;
     UOp *acc = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg, inner_range);
     if (!emit(l, inner, acc)) return false;
@@ -71,18 +99,18 @@ static bool reduce_emit(Lin *l, int outer) {                 /* all reductions t
   for (int i = inner; i != home; i = l->loops.at[i].parent) if (!loop_splice(l, i)) return false;
   for (size_t m = 0; m < l->loops.at[outer].members.len; m++) {
     UOp *u = l->loops.at[outer].members.at[m];
-    if (!emit(l, home, l->repl[u->id])) return false;
+    if (u->op == OPS_REDUCE && !emit(l, home, l->repl[u->id])) return false;
     l->state[u->id] = 2;
   }
   return true;
 }
 static bool fma_value(const UOp *red, const UOp *v) {
-  return red->arg.reduce.op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
+  return red->op == OPS_REDUCE && red->arg.reduce.op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
 }
 /* k-th thing that must be there before u can be emitted, or NULL */
 static UOp *dependency(Lin *l, UOp *u, int k) {
-  if (u->op != OPS_REDUCE) return k < u->nsrc ? u->src[k] : NULL;
-  Loop *lp = &l->loops.at[l->loop_of[u->src[nvalues(u)]->id]];
+  if (!ends_nest(l, u)) return k < u->nsrc ? u->src[k] : NULL;
+  Loop *lp = nest_of(l, u);
   for (size_t m = 0; m < lp->members.len; m++) {
     UOp *r = lp->members.at[m];
     for (int i = 0; i < r->nsrc; i++) {
@@ -97,23 +125,25 @@ static UOp *dependency(Lin *l, UOp *u, int k) {
 static bool node_emit(Lin *l, UOp *u) {
   UOpStore *st = l->k->st;
   UOp *buf[70], *r;
-  if (u->op == OPS_REDUCE) return reduce_emit(l, l->loop_of[u->src[nvalues(u)]->id]);
-  if (u->nsrc > 70) return false;
-  for (int i = 0; i < u->nsrc; i++) buf[i] = l->repl[u->src[i]->id];
+  if (ends_nest(l, u)) return nest_emit(l, l->loop_of[u->src[nvalues(u)]->id]);
+  UOp **src = u->nsrc <= 70 ? buf : mem_alloc(l->k->mem, u->nsrc * sizeof *src);
+  if (!src) return false;
+  for (int i = 0; i < u->nsrc; i++) src[i] = l->repl[u->src[i]->id];
   DType d = lowered(l, u);
   l->state[u->id] = 2;
-  if (u->op == OPS_STORE) {
+  if (u->op == OPS_STORE && l->output[u->id]) {
     int loop = u->nsrc > 2 ? l->loop_of[u->src[u->nsrc - 1]->id] : 0;
-    r = uop_new(st, OPS_STORE, DT_VOID, 1, 2, buf, ARG0);
+    r = uop_new(st, OPS_STORE, DT_VOID, 1, 2, src, ARG0);
     return r && vec_push(l->k->mem, &l->loops.at[loop].stores, r);
   }
-  if (u->op == OPS_CAST && buf[0]->dtype == d) { l->repl[u->id] = buf[0]; return true; }
-  r = u->op == OPS_CONST ? uop_const(st, d, u->arg.v) : uop_new(st, (Ops)u->op, d, u->lanes, u->nsrc, buf, u->arg);
+  if (u->op == OPS_CAST && src[0]->dtype == d) { l->repl[u->id] = src[0]; return true; }
+  r = u->op == OPS_CONST ? uop_const(st, d, u->arg.v) : uop_new(st, (Ops)u->op, d, u->lanes, u->nsrc, src, u->arg);
+  if (src != buf) mem_free(l->k->mem, src);
   if (!r) return false;
   bool again = r != u && r->id < l->nid && l->state[r->id] == 2 && u->op != OPS_CONST && l->repl[r->id] == r;   /* lowering met an equal node */
   l->repl[u->id] = r;
   if (u->op == OPS_RANGE || again) return true;
-  return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST ? 0 : l->home[u->id], r);
+  return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id], r);
 }
 static bool loops_build(Lin *l, UOpVec *order) {
   UOp *sink = l->k->sink;
@@ -124,14 +154,16 @@ static bool loops_build(Lin *l, UOpVec *order) {
   }
   for (size_t i = order->len; i-- > 0;) {                     /* users first: the loops around a reduction are known before its own */
     UOp *u = order->at[i];
-    if (u->op != OPS_REDUCE) continue;
+    if (!ends_nest(l, u)) continue;
     int at = 0, nv = nvalues(u);
+    uint64_t open = u->ranges;
+    if (u->op == OPS_STORE) for (int k = nv; k < u->nsrc; k++) open &= ~(1ull << (u->src[k]->arg.range.id & 63));
     for (size_t j = 1; j < l->loops.len; j++) {
       UOp *r = l->loops.at[j].range;
-      if ((u->ranges >> (r->arg.range.id & 63) & 1) && l->loops.at[j].depth > l->loops.at[at].depth) at = (int)j;
+      if ((open >> (r->arg.range.id & 63) & 1) && l->loops.at[j].depth > l->loops.at[at].depth) at = (int)j;
     }
     for (int k = nv; k < u->nsrc; k++) if ((at = loop_add(l, u->src[k], at)) < 0) return false;
-    Loop *lp = &l->loops.at[l->loop_of[u->src[nv]->id]];
+    Loop *lp = nest_of(l, u);
     if (lp->members.len && lp->members.at[0]->nsrc - nvalues(lp->members.at[0]) != u->nsrc - nv) return false;
     if (!vec_push(l->k->mem, &lp->members, u)) return false;
   }
@@ -139,7 +171,7 @@ static bool loops_build(Lin *l, UOpVec *order) {
     UOp *u = order->at[i];
     int at = 0;
     if (u->op == OPS_RANGE) at = l->loop_of[u->id];
-    else if (u->op == OPS_REDUCE) at = l->loops.at[l->loop_of[u->src[nvalues(u)]->id]].parent;
+    else if (ends_nest(l, u)) at = nest_of(l, u)->parent;
     else for (int k = 0; k < u->nsrc; k++) if (l->loops.at[l->home[u->src[k]->id]].depth > l->loops.at[at].depth) at = l->home[u->src[k]->id];
     if (at < 0) return false;
     l->home[u->id] = at;
@@ -156,9 +188,10 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   l.nid = n;
   bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
   l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home), l.loop_of = mem_alloc(m, n * sizeof *l.loop_of);
-  l.state = mem_alloc(m, n);
-  ok = ok && l.repl && l.home && l.loop_of && l.state && vec_push(m, &l.loops, ((Loop){.parent = -1}));
+  l.state = mem_alloc(m, n), l.output = mem_alloc(m, n);
+  ok = ok && l.repl && l.home && l.loop_of && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
   for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = -1;
+  for (int i = 0; ok && i < k->sink->nsrc; i++) l.output[k->sink->src[i]->id] = true;
   ok = ok && loops_build(&l, &order);
   for (size_t i = 0; ok && i < order.len; i++)                /* pointers first, in slot order by first use */
     if (order.at[i]->op == OPS_PARAM) out->nparam = TG_MAX(out->nparam, (int)order.at[i]->arg.param.slot + 1), ok = node_emit(&l, order.at[i]);
@@ -167,8 +200,10 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
     while (ok && stack.len) {
       UOp *u = stack.at[stack.len - 1], *d;
       if (l.state[u->id] == 2) { stack.len--, next.len--; continue; }
+      l.state[u->id] = 1;
       if ((d = dependency(&l, u, next.at[next.len - 1]++))) {
-        if (l.state[d->id] != 2) ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
+        if (l.state[d->id] == 1) ok = false;                 /* two members of one nest that wait for each other */
+        else if (l.state[d->id] != 2) ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
         continue;
       }
       ok = node_emit(&l, u);
@@ -190,7 +225,7 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
     if (ok && s->len) memcpy(out->at + b->len, s->at, s->len * sizeof *s->at);
   }
   for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
-  vec_free(m, &l.loops), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
-  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.state);
+  vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
+  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.state), mem_free(m, l.output);
   return ok;
 }

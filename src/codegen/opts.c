@@ -1,70 +1,82 @@
-/* opts.c: how a kernel's loops are shaped for the machine. In: loop ranges. Out: the same kernel with ranges split and typed: VEC (vector
- * lanes), UPCAST (register tile), GROUP (vector accumulators along a reduction), THREAD. No opt knows what a matmul is: the heuristic sees
- * ranges, the strides of loads along them, and which loads do not depend on them.
- * A range that a tile does not divide is cut in two: whole tiles and the rest, each a loop of its own. */
+/* opts.c: shapes a kernel's loops by a list of opts. In: loop ranges and the list. Out: the same kernel with ranges split and typed: UPCAST
+ * (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along a reduction), LOCAL (threads of a GPU block), THREAD.
+ *
+ * An opt names a range by its id in the kernel's graph and acts on every loop that descends from it. A range that a tile does not divide is
+ * cut in two, whole tiles and the rest, each a loop nest of its own: no masks. UPCAST balances its tiles: 10 by 8 is 5 and 5. Only LOCAL pads,
+ * because the threads of a block are a fixed number: what lies past the end is gated. */
 #include "codegen/codegen.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_R 48
-#define STRIDE_ODD INT64_MAX                                 /* not a constant stride */
-typedef struct RInfo { UOp *r; int64_t n; bool reduce; int nstore; } RInfo;
-typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces; } Info;
-
-static UOp *simp(Kernel *k, UOp *u) { return uop_simplify(k->st, k->mem, u); }
-static bool info_get(Kernel *k, Info *f) {
-  UOpVec order = {0};
-  memset(f, 0, sizeof *f);
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i];
-    if (u->op == OPS_RANGE) {
-      if (f->nr == MAX_R) { ok = false; break; }
-      f->r[f->nr++] = (RInfo){.r = u, .n = is_const(u->src[0]) ? u->src[0]->arg.v.i : 0};
-    } else if (u->op == OPS_INDEX) ok = vec_push(k->mem, &f->loads, u);
-    else if (u->op == OPS_REDUCE) ok = vec_push(k->mem, &f->reduces, u);
-  }
-  for (int i = 0; ok && i < f->nr; i++) {
-    for (size_t j = 0; j < f->reduces.len; j++)
-      for (int s = 1; s < f->reduces.at[j]->nsrc; s++) f->r[i].reduce |= f->reduces.at[j]->src[s] == f->r[i].r;
-    for (int j = 0; j < k->sink->nsrc; j++)
-      for (int s = 2; s < k->sink->src[j]->nsrc; s++) f->r[i].nstore += k->sink->src[j]->src[s] == f->r[i].r;
-  }
-  for (int j = 0; j < k->sink->nsrc && ok; j++)               /* addresses of stores are not loads */
-    for (size_t i = 0; i < f->loads.len; i++)
-      if (f->loads.at[i] == k->sink->src[j]->src[0]) {
-        bool used = false;
-        for (size_t o = 0; o < order.len; o++)
-          for (int s = 0; s < order.at[o]->nsrc; s++) used |= order.at[o]->src[s] == f->loads.at[i] && !(order.at[o]->op == OPS_STORE && s == 0);
-        if (!used) f->loads.at[i] = f->loads.at[--f->loads.len];
-      }
-  vec_free(k->mem, &order);
-  return ok;
+static const char *const opt_names[] = {[OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE", [OPT_SWAP] = "SWAP", [OPT_LOCAL] = "LOCAL",
+                                        [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC", [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
+void opt_print(Str *out, const Opt *o) {
+  str_printf(out, o->op == OPT_SWAP ? "%s%s r%lld r%lld" : "%s%s r%lld %lld", out->len ? ", " : "", opt_names[o->op], (long long)o->r, (long long)o->n);
 }
-static void info_free(Kernel *k, Info *f) { vec_free(k->mem, &f->loads), vec_free(k->mem, &f->reduces); }
-static bool depends(const UOp *u, const UOp *r) { return u->ranges >> (r->arg.range.id & 63) & 1; }
-static int64_t stride_of(Kernel *k, UOp *flat, UOp *r) {
-  if (!depends(flat, r)) return 0;
-  UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
-  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, flat, 1, &r, &plus), flat));
-  return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
+bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
+  for (const char *p = text; *p;) {
+    p += strspn(p, " ,");
+    if (!*p) break;
+    size_t len = strcspn(p, " ,"), op = 0;
+    while (op < TG_COUNT(opt_names) && !(strlen(opt_names[op]) == len && !strncmp(p, opt_names[op], len))) op++;
+    if (op == TG_COUNT(opt_names)) return error_set(err, TG_ERR_VALUE, "opts: '%.*s' is none of THREAD TILE SWAP LOCAL UPCAST VEC UNROLL GROUP", (int)TG_MIN(len, 40), p), false;
+    Opt o = {.op = (OptOp)op};
+    char *end = (char *)p + len;
+    long long v[2] = {0};
+    for (int i = 0; i < 2; i++) {
+      end += strspn(end, " ");
+      bool range = *end == 'r', want = i == 0 || op == OPT_SWAP;
+      const char *at = end + range;
+      v[i] = range == want ? strtoll(at, &end, 10) : -1;
+      if (range != want || end == at || v[i] < 0 || (!want && v[i] < 1))
+        return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op], op == OPT_SWAP ? "two ranges, as in SWAP r0 r1" : "a range and a size, as in UPCAST r0 4"), false;
+    }
+    o.r = v[0], o.n = v[1];
+    if (!vec_push(mem, out, o)) return error_set(err, TG_ERR_NOMEM, "opts: out of memory"), false;
+    p = end;
+  }
+  return true;
+}
+
+static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root) {
+  if (k->next_range >= MAX_RANGES) return NULL;              /* range sets are 64 bits wide */
+  k->root[k->next_range] = (int8_t)root;
+  return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, (Arg){.range = {k->next_range++, type}}) : NULL;
+}
+static int root_of(const Kernel *k, const UOp *r) { return k->root[r->arg.range.id]; }
+static int list_start(const UOp *u) { return u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; }
+static bool lists(const UOp *u, const UOp *r) {
+  for (int i = list_start(u); i < u->nsrc; i++) if (u->src[i] == r) return true;
+  return false;
+}
+/* A REDUCE over r, or local memory filled over r: what a cut divides inside a value. */
+static bool loops_over(const UOp *u, const UOp *r) {
+  if (u->op == OPS_REDUCE) return lists(u, r);
+  if (u->op == OPS_AFTER) for (int i = 1; i < u->nsrc; i++) if (u->src[i]->op == OPS_STORE && lists(u->src[i], r)) return true;
+  return false;
 }
 
 /* ---- splitting. List entries (of STORE and REDUCE) that became expressions are opened into their ranges, outer first. */
 static UOp *pm_open_lists(Rewrite *rw, UOp *u) {
-  int first = u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : -1, n = 0;
+  int first = u->op == OPS_STORE || u->op == OPS_REDUCE ? list_start(u) : -1, n = 0;
   if (first < 0) return NULL;
   bool any = false;
   for (int i = first; i < u->nsrc; i++) any |= u->src[i]->op != OPS_RANGE;
   if (!any) return NULL;
-  UOp *src[64];
+  UOp *src[MAX_RANGES + 2];
   for (int i = 0; i < u->nsrc; i++) {
-    if (i < first || u->src[i]->op == OPS_RANGE) { if (n < 64) src[n++] = u->src[i]; continue; }
+    if (i < first || u->src[i]->op == OPS_RANGE) { if (n < MAX_RANGES) src[n++] = u->src[i]; continue; }
     UOpVec order = {0};
     if (!uop_toposort(rw->st, rw->mem, &u->src[i], 1, &order)) { rw->failed = true; return NULL; }
     int n0 = n;
     for (size_t j = 0; j < order.len; j++)
-      if (order.at[j]->op == OPS_RANGE && n < 64) {
+      if (order.at[j]->op == OPS_RANGE && n < MAX_RANGES) {
+        bool listed = false;                                 /* two loops that became one */
+        for (int l = first; l < n; l++) listed |= src[l] == order.at[j];
+        if (listed) continue;
         int at = n++;
         while (at > n0 && src[at - 1]->arg.range.id > order.at[j]->arg.range.id) src[at] = src[at - 1], at--;
         src[at] = order.at[j];
@@ -74,238 +86,292 @@ static UOp *pm_open_lists(Rewrite *rw, UOp *u) {
   if (u->op == OPS_REDUCE && n == 1) return src[0];
   return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
-static UOp *open_lists(Kernel *k, UOp *root) {
-  Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1};
-  return graph_rewrite(&rw, pm_open_lists, root);
-}
-static UOp *with_range(Kernel *k, UOp *root, UOp *r, UOp *expr) {
-  return simp(k, open_lists(k, uop_substitute(k->st, k->mem, root, 1, &r, &expr)));
-}
-static UOp *split_expr(Kernel *k, UOp *r, int64_t base, int64_t blocks, int64_t n, AxisType inner) {
-  UOp *o = uop_range(k->st, blocks, k->next_range++, (AxisType)r->arg.range.type);
-  UOp *i = n == 1 ? uop_index_const(k->st, 0) : uop_range(k->st, n, k->next_range++, inner);
-  if (blocks == 1) o = uop_index_const(k->st, 0);
-  UOp *e = uop_alu2(k->st, OPS_ADD, uop_alu2(k->st, OPS_MUL, o, uop_index_const(k->st, n)), i);
-  return uop_alu2(k->st, OPS_ADD, e, uop_index_const(k->st, base));
+UOp *open_lists(Kernel *k, UOp *root) {
+  Rewrite rw = {.st = k->st, .mem = k->mem};
+  return root ? graph_rewrite(&rw, pm_open_lists, root) : NULL;
 }
 /* The rest of a cut range is a loop nest of its own: r becomes `tail`, and every loop below it (later in a store's list, or of a reduction
- * that depends on a renewed loop) becomes a new loop, so that no loop stands in two places. */
-static UOp *tail_copy(Kernel *k, UOp *root, UOp *r, UOp *tail) {
+ * or fill that depends on a renewed loop) becomes a new loop, so that no loop stands in two places. */
+static UOp *tail_copy(Kernel *k, UOp *root, UOp *r, UOp *tail, bool own_nest) {
   UOpVec order = {0};
   UOp *from[MAX_R], *to[MAX_R];
   int n = 0;
   uint64_t renewed = r->ranges;
   from[n] = r, to[n++] = tail;
-  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order), below = root->op == OPS_REDUCE;
-  for (int i = root->op == OPS_STORE ? 2 : 1; ok && i < root->nsrc; i++) {
-    if (root->src[i] == r) { below = true; continue; }
-    if (!below || n == MAX_R || root->src[i]->op != OPS_RANGE) continue;
-    from[n] = root->src[i], renewed |= root->src[i]->ranges;
-    to[n++] = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, root->src[i]->src, (Arg){.range = {k->next_range++, root->src[i]->arg.range.type}});
-  }
-  for (size_t i = order.len; ok && i-- > 0;) {               /* users first: outer reductions before inner ones */
+  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
+  for (size_t i = order.len; ok && i-- > 0;) {               /* users first: outer loops before inner ones */
     UOp *u = order.at[i];
-    if (u->op != OPS_REDUCE || u == root || !(u->ranges & renewed)) continue;
-    for (int s = 1; s < u->nsrc && ok; s++) {
-      bool seen = false;
+    bool passed = u != root || own_nest;                     /* the loops around r stay */
+    if (u != root && !(u->ranges & renewed)) continue;
+    for (int s = list_start(u); s < u->nsrc && ok; s++) {
+      if (u->src[s] == r) { passed = true; continue; }
+      bool seen = !passed || u->src[s]->op != OPS_RANGE;
       for (int j = 0; j < n; j++) seen |= from[j] == u->src[s];
-      if (seen || u->src[s]->op != OPS_RANGE) continue;
+      if (seen) continue;
       if (n == MAX_R) { ok = false; break; }
       from[n] = u->src[s], renewed |= u->src[s]->ranges;
-      to[n++] = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, u->src[s]->src, (Arg){.range = {k->next_range++, u->src[s]->arg.range.type}});
+      to[n] = kernel_range(k, u->src[s]->src[0], (AxisType)u->src[s]->arg.range.type, root_of(k, u->src[s]));
+      ok = to[n++] != NULL;
     }
   }
   vec_free(k->mem, &order);
   return ok ? uop_substitute(k->st, k->mem, root, n, from, to) : NULL;
 }
 typedef struct Cut { Kernel *k; UOp *r, *head, *tail; } Cut;
-static UOp *pm_cut_reduce(Rewrite *rw, UOp *u) {             /* REDUCE over r: over the whole tiles, then over the rest */
+static UOp *pm_cut(Rewrite *rw, UOp *u) {                    /* a loop inside a value: over the whole tiles, then over the rest */
   Cut *c = rw->ctx;
-  if (u->op != OPS_REDUCE) return NULL;
-  bool has = false;
-  for (int i = 1; i < u->nsrc; i++) has |= u->src[i] == c->r;
-  if (!has) return NULL;
-  UOp *a = uop_substitute(rw->st, rw->mem, u, 1, &c->r, &c->head), *b = tail_copy(c->k, u, c->r, c->tail);
-  return uop_alu2(rw->st, (Ops)u->arg.reduce.op, a, b);
+  if (!loops_over(u, c->r)) return NULL;
+  if (u->op == OPS_REDUCE)
+    return uop_alu2(rw->st, (Ops)u->arg.reduce.op, uop_substitute(rw->st, rw->mem, u, 1, &c->r, &c->head), tail_copy(c->k, u, c->r, c->tail, true));
+  UOpVec src = {0};
+  bool ok = vec_push(rw->mem, &src, u->src[0]);
+  for (int part = 0; ok && part < 2; part++)
+    for (int i = 1; ok && i < u->nsrc; i++) {
+      bool over = lists(u->src[i], c->r);
+      if (part && !over) continue;
+      UOp *s = !over ? u->src[i] : part ? tail_copy(c->k, u->src[i], c->r, c->tail, true) : uop_substitute(rw->st, rw->mem, u->src[i], 1, &c->r, &c->head);
+      ok = s && vec_push(rw->mem, &src, s);
+    }
+  UOp *r = ok ? uop_new(rw->st, OPS_AFTER, (DType)u->dtype, 1, (int)src.len, src.at, u->arg) : NULL;
+  if (!ok) rw->failed = true;
+  vec_free(rw->mem, &src);
+  return r;
 }
-/* Splits range r into blocks of n whose inside has axis type `inner`. */
-static bool split(Kernel *k, RInfo *ri, int64_t n, AxisType inner, const char *name) {
-  int64_t full = ri->n / n, rest = ri->n % n;
-  str_printf(&k->opts, "%s%s r%lld %lld", k->opts.len ? ", " : "", name, (long long)ri->r->arg.range.id, (long long)n);
-  if (!full) full = 1, n = ri->n, rest = 0;
-  UOp *head = split_expr(k, ri->r, 0, full, n, inner), *sink = k->sink;
-  if (!rest) return (k->sink = with_range(k, sink, ri->r, head)) != NULL;
-  UOp *tail = split_expr(k, ri->r, full * n, 1, rest, inner);
-  if (ri->reduce) {
-    Cut c = {k, ri->r, head, tail};
-    Rewrite rw = {.st = k->st, .mem = k->mem, .limit = -1, .ctx = &c};
-    return (k->sink = simp(k, open_lists(k, graph_rewrite(&rw, pm_cut_reduce, sink)))) != NULL;
+static UOp *gated_store(Kernel *k, UOp *s, UOp *valid) {     /* stores, and reads its buffers, only where valid */
+  UOp *x = s->src[0], *gate = x->arg.i ? simp(k, uop_alu2(k->st, OPS_AND, x->src[2], valid)) : valid;
+  UOp *src[MAX_RANGES + 2];
+  memcpy(src, s->src, s->nsrc * sizeof *src);
+  src[0] = UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ((Arg){.i = 1}), x->src[0], x->src[1], gate);
+  src[1] = gate_loads(k, s->src[1], valid);
+  return uop_new(k->st, OPS_STORE, DT_VOID, 1, s->nsrc, src, s->arg);
+}
+typedef struct Pad { Kernel *k; UOp *r, *whole, *valid; } Pad;
+static UOp *pm_pad(Rewrite *rw, UOp *u) {                    /* r becomes `whole`; what lies past its end is the identity, or not stored */
+  Pad *p = rw->ctx;
+  if (!loops_over(u, p->r)) return NULL;
+  UOp *src[MAX_RANGES + 2], *r = NULL;
+  if (u->op == OPS_REDUCE) {
+    memcpy(src, u->src, u->nsrc * sizeof *src);
+    if (p->valid) {
+      UOp *id = uop_const(rw->st, (DType)u->dtype, op_identity((Ops)u->arg.reduce.op, (DType)u->dtype));
+      src[0] = uop_where(rw->st, p->valid, gate_loads(p->k, uop_substitute(rw->st, rw->mem, u->src[0], 1, &p->r, &p->whole), p->valid), id);
+    }
+    r = uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, 1, u->nsrc, src, u->arg);
+    return r ? uop_substitute(rw->st, rw->mem, r, 1, &p->r, &p->whole) : NULL;
   }
+  if (u->nsrc > MAX_RANGES) return NULL;
+  src[0] = u->src[0];
+  for (int i = 1; i < u->nsrc; i++) {
+    src[i] = uop_substitute(rw->st, rw->mem, u->src[i], 1, &p->r, &p->whole);
+    if (src[i] && p->valid && lists(u->src[i], p->r)) src[i] = gated_store(p->k, src[i], p->valid);
+  }
+  return uop_new(rw->st, OPS_AFTER, (DType)u->dtype, 1, u->nsrc, src, u->arg);
+}
+/* Replaces r by `expr` in every loop that has it; `valid`, if any, says where expr is inside r. */
+static bool replace_range(Kernel *k, UOp *r, UOp *expr, UOp *valid) {
+  Pad p = {k, r, expr, valid};
+  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &p};
+  UOp *sink = expr ? k->sink : NULL;
+  if (sink && valid) {
+    sink = graph_rewrite(&rw, pm_pad, sink);
+    UOpVec out = {0};
+    bool ok = sink != NULL;
+    for (int i = 0; ok && i < sink->nsrc; i++) {
+      UOp *s = sink->src[i];
+      if (lists(s, r)) s = gated_store(k, uop_substitute(k->st, k->mem, s, 1, &r, &expr), valid);
+      ok = s && vec_push(k->mem, &out, s);
+    }
+    sink = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
+    vec_free(k->mem, &out);
+  } else if (sink) sink = uop_substitute(k->st, k->mem, sink, 1, &r, &expr);
+  return (k->sink = simp(k, open_lists(k, sink))) != NULL;
+}
+static bool cut_range(Kernel *k, UOp *r, UOp *head, UOp *tail) {
+  Cut c = {k, r, head, tail};
+  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &c};
+  UOp *sink = head && tail ? graph_rewrite(&rw, pm_cut, k->sink) : NULL;
   UOpVec stores = {0};
-  bool ok = true;
+  bool ok = sink != NULL;
   for (int part = 0; part < 2 && ok; part++)
     for (int i = 0; i < sink->nsrc && ok; i++) {
       UOp *s = sink->src[i];
-      bool has = false;
-      for (int j = 2; j < s->nsrc; j++) has |= s->src[j] == ri->r;
+      bool has = lists(s, r);
       if (!has && part) continue;
-      if (has) s = part ? tail_copy(k, s, ri->r, tail) : uop_substitute(k->st, k->mem, s, 1, &ri->r, &head);
+      if (has) s = part ? tail_copy(k, s, r, tail, false) : uop_substitute(k->st, k->mem, s, 1, &r, &head);
       ok = s && vec_push(k->mem, &stores, s);
     }
   k->sink = ok ? simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0))) : NULL;
   vec_free(k->mem, &stores);
   return k->sink != NULL;
 }
-
-/* ---- heuristic */
-static int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {  /* loads that are neither a vector nor a scalar along r */
-  int64_t bad = 0;
-  for (size_t i = 0; i < f->loads.len; i++) {
-    UOp *l = f->loads.at[i];
-    int64_t s = stride_of(k, l->src[1], r);
-    bad += (s != 0 && s != 1) || (l->arg.i && depends(l->src[l->nsrc - 1], r));
-  }
-  return bad;
+typedef struct Block { AxisType outer, inner; int outer_root, inner_root; UOp *loop; } Block;
+static UOp *block_expr(Kernel *k, Block *b, int64_t base, int64_t blocks, int64_t n) {      /* base + block * n + inner */
+  UOp *zero = uop_index_const(k->st, 0), *size = uop_index_const(k->st, n);
+  UOp *o = blocks == 1 ? zero : kernel_range(k, uop_index_const(k->st, blocks), b->outer, b->outer_root);
+  UOp *i = n == 1 ? zero : kernel_range(k, size, b->inner, b->inner_root);
+  b->loop = o && o->op == OPS_RANGE ? o : NULL;
+  return uop_alu2(k->st, OPS_ADD, uop_alu2(k->st, OPS_ADD, o && i ? uop_alu2(k->st, OPS_MUL, o, size) : NULL, i), uop_index_const(k->st, base));
 }
-static bool store_contiguous(Kernel *k, UOp *r) {
-  for (int j = 0; j < k->sink->nsrc; j++) {
-    UOp *s = k->sink->src[j];
-    if (depends(s->src[0], r) && stride_of(k, s->src[0]->src[1], r) != 1) return false;
-  }
-  return true;
+/* Loops in front of their list, behind those already there: the blocks of a TILE. */
+static UOp *pm_front(Rewrite *rw, UOp *u) {
+  Kernel *k = rw->ctx;
+  int first = u->op == OPS_STORE || u->op == OPS_REDUCE ? list_start(u) : -1, n = 0;
+  if (first < 0) return NULL;
+  UOp *src[MAX_RANGES + 2];
+  for (int i = 0; i < first; i++) src[n++] = u->src[i];
+  for (int pass = 0; pass < 2; pass++)
+    for (int i = first; i < u->nsrc; i++)
+      if ((u->src[i]->op == OPS_RANGE && root_of(k, u->src[i]) == ROOT_TILE) == (pass == 0)) src[n++] = u->src[i];
+  return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
-static int find_range(const Info *f, const UOp *r) {
-  for (int i = 0; i < f->nr; i++) if (f->r[i].r == r) return i;
-  return -1;
+static bool in_reduce(Kernel *k, const UOpVec *order, const UOp *r) {
+  (void)k;
+  for (size_t i = 0; i < order->len; i++) if (order->at[i]->op == OPS_REDUCE && lists(order->at[i], r)) return true;
+  return false;
 }
-static int64_t balanced(int64_t n, int64_t most) {            /* tiles of at most `most`, as equal as can be */
-  int64_t t = (n + most - 1) / most;
-  return (n + t - 1) / t;
-}
-static bool choose(Kernel *k) {
-  Info f;
-  if (!info_get(k, &f)) return false;
-  bool ok = true, in_reduce = false;
-  int lane = -1;
-  int64_t lane_bad = 0;
-  for (int i = 0; i < f.nr; i++) {                            /* lanes: a range that all stores have, contiguous in them */
-    RInfo *r = &f.r[i];
-    if (r->reduce || r->nstore != k->sink->nsrc || r->n < 4 || !store_contiguous(k, r->r)) continue;
-    int64_t bad = bad_loads(k, &f, r->r);
-    if (lane < 0 || bad < lane_bad) lane = i, lane_bad = bad;
+static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
+  int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size), full = size / n, rest = size % n, tiles = (size + n - 1) / n;
+  bool tile = o->op == OPT_TILE;
+  Block b = {.outer = (AxisType)r->arg.range.type, .inner = tile ? (AxisType)r->arg.range.type : inner,
+             .outer_root = tile ? ROOT_TILE : root_of(k, r), .inner_root = tile ? root_of(k, r) : ROOT_NONE};
+  if (o->op == OPT_LOCAL) {
+    UOp *e = simp(k, block_expr(k, &b, 0, tiles, n));
+    return e && replace_range(k, r, e, rest ? simp(k, uop_alu2(k->st, OPS_CMPLT, e, uop_index_const(k->st, size))) : NULL);
   }
-  for (size_t j = 0; lane >= 0 && j < f.reduces.len; j++) in_reduce |= depends(f.reduces.at[j], f.r[lane].r);
-  /* reductions that could run their lanes along their own axis */
-  int group[MAX_R], ngroup = 0;
-  for (size_t j = 0; j < f.reduces.len; j++) {
-    UOp *red = f.reduces.at[j];
-    bool lane_inside = lane >= 0 && depends(red, f.r[lane].r);
-    if (lane_inside && lane_bad == 0) continue;
-    for (int s = red->nsrc - 1; s >= 1; s--) {
-      int i = find_range(&f, red->src[s]);
-      if (i < 0 || f.r[i].n < 8 || bad_loads(k, &f, f.r[i].r)) continue;
-      bool seen = false;
-      for (int g = 0; g < ngroup; g++) seen |= group[g] == i;
-      if (!seen) group[ngroup++] = i;
-      break;
-    }
+  int64_t n1 = n, blocks1 = full, n2 = rest, blocks2 = rest ? 1 : 0;
+  if (o->op == OPT_UPCAST && rest) {                         /* balanced: tiles of n1 and one less */
+    n1 = (size + tiles - 1) / tiles, n2 = size / tiles;
+    blocks1 = n1 == n2 ? tiles : size - tiles * n2, blocks2 = n1 == n2 ? 0 : tiles - blocks1;
   }
-  if (in_reduce && lane_bad && ngroup) lane = -1;             /* the reduction's axis reads memory better */
-  int second = -1;
-  int64_t lanes = 0, tile = 1;
-  if (lane >= 0) {
-    int64_t n = f.r[lane].n;
-    lanes = lane_bad ? TG_MIN(n, 16) : in_reduce ? (n >= 48 ? (n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32) : n >= 32 ? 32 : TG_MIN(n, 16)) : TG_MIN(n, 32);
+  UOp *head = block_expr(k, &b, 0, blocks1, n1);
+  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &b, blocks1 * n1, blocks2, n2)) : replace_range(k, r, head, NULL);
+  if (ok && tile) {
+    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
+    ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;
   }
-  if (f.reduces.len && (lane < 0 || in_reduce)) {             /* register tile: a range along which some load can be used again */
-    int64_t chunks = lane >= 0 ? (lanes + 15) / 16 : 1;
-    int64_t most = lane < 0 ? 4 : lane_bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
-    for (int i = 0; i < f.nr; i++) {
-      if (i == lane || f.r[i].reduce || f.r[i].nstore != k->sink->nsrc || f.r[i].n < 2) continue;
-      bool fixed = false, moves = false, all = true;
-      for (size_t j = 0; j < f.loads.len; j++) if (depends(f.loads.at[j], f.r[i].r)) moves = true; else fixed = true;
-      for (size_t j = 0; j < f.reduces.len; j++) all &= depends(f.reduces.at[j], f.r[i].r);
-      if (!fixed || !moves || !all) continue;
-      if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
-    }
-  }
-  RInfo lr = lane >= 0 ? f.r[lane] : (RInfo){0}, sr = second >= 0 ? f.r[second] : (RInfo){0}, gr[MAX_R];
-  for (int g = 0; g < ngroup; g++) gr[g] = f.r[group[g]];
-  info_free(k, &f);
-  if (second >= 0 && tile > 1) ok = split(k, &sr, tile, AXIS_UPCAST, "UPCAST");
-  if (ok && lane >= 0) ok = split(k, &lr, lanes, AXIS_VEC, "VEC");
-  for (int g = 0; ok && g < ngroup; g++) ok = split(k, &gr[g], gr[g].n >= 64 ? 64 : gr[g].n >= 32 ? 32 : gr[g].n >= 16 ? 16 : 8, AXIS_GROUP, "GROUP");
   return ok;
 }
-/* The largest remaining outer loop of each store nest is dealt to threads in chunks; what has no such loop runs on the first thread. */
-static bool thread(Kernel *k, int ncores) {
-  double work = 0;
-  Info f;
-  if (!info_get(k, &f)) return false;
-  for (int j = 0; j < k->sink->nsrc; j++) {
-    double w = 1;
-    for (int i = 0; i < f.nr; i++) if (depends(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
-    work += w;
+typedef struct Swap { Kernel *k; int a, b; } Swap;
+static UOp *pm_swap(Rewrite *rw, UOp *u) {
+  Swap *w = rw->ctx;
+  if (u->op != OPS_STORE && u->op != OPS_REDUCE) return NULL;
+  int at[2] = {-1, -1};
+  for (int i = list_start(u); i < u->nsrc; i++) {
+    if (u->src[i]->op != OPS_RANGE) return NULL;
+    if (root_of(w->k, u->src[i]) == w->a) at[0] = i;
+    if (root_of(w->k, u->src[i]) == w->b) at[1] = i;
   }
-  info_free(k, &f);
-  if (work < 65536 || ncores < 2 || !k->ren || !k->ren->has_threads) return true;
-  UOp *t = uop_range(k->st, ncores, k->next_range++, AXIS_THREAD), *zero = uop_index_const(k->st, 0);
-  UOp *done[MAX_R], *with[MAX_R];
+  if (at[0] < 0 || at[1] < 0 || at[0] > at[1]) return NULL;  /* done already */
+  UOp *src[MAX_RANGES + 2];
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[at[0]] = u->src[at[1]], src[at[1]] = u->src[at[0]];
+  return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, u->arg);
+}
+static bool refuse(Kernel *k, const Opt *o, const char *why) {
+  if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s r%lld %lld: %s", opt_names[o->op], (long long)o->r, (long long)o->n, why);
+  return false;
+}
+/* The outer loops of each store are dealt to threads in chunks: loop r where the store has it, else its first loop that is long enough; what
+ * has none runs on the first thread. Never a reduction: any number of threads gives the same bits. */
+static bool thread(Kernel *k, const Opt *opt) {
+  int n_threads = (int)opt->n;
+  UOp *t = kernel_range(k, uop_index_const(k->st, n_threads), AXIS_THREAD, ROOT_NONE), *zero = uop_index_const(k->st, 0);
+  UOp *first = t ? uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, t, uop_index_const(k->st, 1)), uop_index_const(k->st, 1), zero) : NULL;
+  UOp *only_first = kernel_range(k, first, AXIS_LOOP, ROOT_NONE), *done[MAX_R], *with[MAX_R];
   int nd = 0;
-  bool any = false;
-  UOp *only_first = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1,
-    (UOp *[]){uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, t, uop_index_const(k->st, 1)), uop_index_const(k->st, 1), zero)},
-    (Arg){.range = {k->next_range++, AXIS_LOOP}});
   UOpVec stores = {0};
   bool ok = t && only_first;
   for (int j = 0; ok && j < k->sink->nsrc; j++) {
-    UOp *s = k->sink->src[j], *best = NULL;
-    for (int i = 2; i < s->nsrc; i++)
-      if (s->src[i]->arg.range.type < AXIS_UPCAST && is_const(s->src[i]->src[0]) && s->src[i]->src[0]->arg.v.i >= ncores &&
-          (!best || s->src[i]->src[0]->arg.v.i > 4 * best->src[0]->arg.v.i))
-        best = s->src[i];
-    UOp *src[64];
+    UOp *s = k->sink->src[j], *best = NULL, *named = NULL, *src[MAX_RANGES + 4], *inner = NULL;
     int n = 2;
-    if (s->nsrc > 60) { ok = false; break; }
+    for (int i = 2; i < s->nsrc; i++) {
+      UOp *r = s->src[i];
+      if (r->arg.range.type >= AXIS_UPCAST || !is_const(r->src[0]) || root_of(k, r) == ROOT_NONE) continue;
+      int64_t m = r->src[0]->arg.v.i;
+      if (!named && root_of(k, r) == opt->r && m >= n_threads) named = r;
+      if (!best && r->arg.range.type == AXIS_GLOBAL && m >= n_threads) best = r;
+    }
+    if (named) best = named;
     src[0] = s->src[0], src[1] = s->src[1], src[n++] = t;
-    if (!best) {
+    if (best) {
+      int64_t m = best->src[0]->arg.v.i, chunk = (m + n_threads - 1) / n_threads;
+      UOp *c = uop_index_const(k->st, chunk), *begin = uop_alu2(k->st, OPS_MUL, t, c);
+      int d = 0;
+      while (d < nd && done[d] != best) d++;
+      if (d == nd) {
+        UOp *left = uop_alu2(k->st, OPS_SUB, uop_index_const(k->st, m), begin);
+        UOp *ext = m % n_threads == 0 ? c : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
+        done[nd] = best, with[nd++] = kernel_range(k, ext, AXIS_LOOP, ROOT_NONE);
+      }
+      inner = with[d];
+      for (int i = 2; i < s->nsrc; i++) src[n++] = s->src[i] == best ? inner : s->src[i];
+      UOp *e = uop_alu2(k->st, OPS_ADD, begin, inner);
+      s = inner ? uop_new(k->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
+      s = s && e ? uop_substitute(k->st, k->mem, s, 1, &best, &e) : NULL;
+    } else {
       src[n++] = only_first;
       for (int i = 2; i < s->nsrc; i++) src[n++] = s->src[i];
       s = uop_new(k->st, OPS_STORE, DT_VOID, 1, n, src, ARG0);
-    } else {
-      any = true;
-      int d = 0;
-      while (d < nd && done[d] != best) d++;
-      UOp *inner;
-      if (d == nd) {
-        int64_t m = best->src[0]->arg.v.i, chunk = (m + ncores - 1) / ncores;
-        UOp *left = uop_alu2(k->st, OPS_SUB, uop_index_const(k->st, m), uop_alu2(k->st, OPS_MUL, t, uop_index_const(k->st, chunk)));
-        UOp *c = uop_index_const(k->st, chunk);
-        UOp *ext = m % ncores == 0 ? c : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
-        inner = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &ext, (Arg){.range = {k->next_range++, AXIS_LOOP}});
-        done[nd] = best;
-        with[nd++] = inner;
-      } else inner = with[d];
-      int64_t m = best->src[0]->arg.v.i, chunk = (m + ncores - 1) / ncores;
-      UOp *e = uop_alu2(k->st, OPS_ADD, uop_alu2(k->st, OPS_MUL, t, uop_index_const(k->st, chunk)), inner);
-      src[n++] = inner;
-      for (int i = 2; i < s->nsrc; i++) if (s->src[i] != best) src[n++] = s->src[i];
-      s = uop_new(k->st, OPS_STORE, DT_VOID, 1, n, src, ARG0);
-      s = uop_substitute(k->st, k->mem, s, 1, &best, &e);
     }
     ok = s && vec_push(k->mem, &stores, s);
   }
-  if (ok && any) {
+  if (ok) {
     k->sink = simp(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0));
-    k->nthread = ncores;
-    str_printf(&k->opts, "%sTHREAD %d", k->opts.len ? ", " : "", ncores);
+    k->nthread = n_threads;
     ok = k->sink != NULL;
   }
   vec_free(k->mem, &stores);
   return ok;
 }
+static bool opt_apply(Kernel *k, const Opt *o) {
+  UOpVec order = {0};
+  UOp *r[MAX_RANGES];
+  int n = 0;
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order), reduce = false, local = false;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    local |= u->op == OPS_DEFINE_LOCAL;
+    if (u->op != OPS_RANGE || root_of(k, u) != o->r || !is_const(u->src[0]) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES) continue;
+    r[n++] = u, reduce |= in_reduce(k, &order, u);
+  }
+  vec_free(k->mem, &order);
+  if (!ok) return false;
+  if (!n) return refuse(k, o, "no such loop is left");
+  bool grid = r[0]->arg.range.type == AXIS_GLOBAL;
+  AxisType inner = AXIS_UPCAST;
+  switch (o->op) {
+  case OPT_THREAD: return !k->ren->has_threads ? refuse(k, o, "the device has no threads of this kind") : thread(k, o);
+  case OPT_SWAP: {
+    Swap w = {k, (int)o->r, (int)o->n};
+    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &w};
+    UOp *sink = graph_rewrite(&rw, pm_swap, k->sink);
+    if (sink == k->sink) return refuse(k, o, "no loop nest has both, the first outside");
+    return (k->sink = sink) != NULL;
+  }
+  case OPT_LOCAL: inner = AXIS_LOCAL; if (!k->ren->has_local) return refuse(k, o, "the device has no blocks of threads"); break;
+  case OPT_VEC: inner = AXIS_VEC; if (grid && local) return refuse(k, o, "lanes along the grid would need local memory for each lane"); break;
+  case OPT_UPCAST: if (grid && local) return refuse(k, o, "a tile of the grid would need local memory for each row"); break;
+  case OPT_UNROLL: inner = AXIS_UNROLL; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
+  case OPT_GROUP: inner = AXIS_GROUP; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
+  case OPT_TILE: break;
+  }
+  for (int i = 0; i < n; i++) if (!split(k, o, r[i], inner)) return false;
+  return true;
+}
+bool opts_apply(Kernel *k, const OptVec *v) {
+  for (int late = 0; late < 2; late++)                       /* THREAD is the outermost loop: it is made when the others stand */
+    for (size_t i = 0; i < v->len; i++)
+      if ((v->at[i].op == OPT_THREAD) == (late == 1) && !opt_apply(k, &v->at[i])) return false;
+  for (size_t i = 0; i < v->len; i++) opt_print(&k->opts, &v->at[i]);
+  return true;
+}
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
-  if (opt->noopt || !k->ren) return true;
-  if (k->ren->has_threads && !choose(k)) return false;
-  return thread(k, opt->ncores);
+  OptVec list = {0};
+  bool ok = true;
+  if (!k->ren) return true;
+  if (opt->opts) k->strict = true, ok = opts_parse(opt->opts, k->mem, &list, k->err);
+  else if (!opt->noopt) ok = k->ren->has_local ? heuristic_gpu(k, &list) : heuristic_cpu(k, opt->ncores, &list);
+  ok = ok && opts_apply(k, &list);
+  vec_free(k->mem, &list);
+  return ok;
 }

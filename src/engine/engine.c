@@ -194,7 +194,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = {.noopt = ctx->env.noopt, .ncores = d->ncores};
+  CodegenOptions copt = {.noopt = ctx->env.noopt, .ncores = d->ncores, .passes = &ctx->passes};
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
@@ -315,7 +315,8 @@ static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, 
   TgStatus s = p && r ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   Str explain;
   str_init(&explain, &ctx->mem);
-  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .explain = ctx->env.debug >= 3 ? &explain : NULL};
+  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .local_bytes = ctx->dev.backend->renderer ? ctx->dev.backend->renderer->local_bytes : 512 << 10,
+                     .explain = ctx->env.debug >= 3 ? &explain : NULL, .passes = &ctx->passes};
   if (!s) {
     for (size_t i = 0; i < n; i++) r[i] = c->to[stands_for(ctx, roots[i])->id];
     s = schedule_make(c->st, &ctx->mem, r, (int)n, &so, &p->sched, &ctx->err);
@@ -410,6 +411,7 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n) {
   Copy c = {0};
   str_init(&c.key, &ctx->mem);
   c.st = store_new(&ctx->mem);
+  if (c.st) store_set_env(c.st, &ctx->passes.rewrites);
   TgStatus s = c.st && copy_live(ctx, &c, roots, n) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph");
   Plan *p = NULL;
   Buffer **temp = NULL;

@@ -19,5 +19,5 @@ static void prelude(Str *out) {
                "INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }\n");
   str_put(out, cstyle_prelude);
 }
-const Renderer renderer_c = {.name = "C", .native = NATIVE_BASE, .vec_bytes = 64, .has_threads = true, .has_f64 = true, .render = render,
+const Renderer renderer_c = {.name = "C", .native = NATIVE_BASE, .vec_bytes = 64, .has_threads = true, .has_f64 = true, .local_bytes = 512 << 10, .render = render,
     .prelude = prelude};

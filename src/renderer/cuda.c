@@ -27,4 +27,4 @@ static void prelude(Str *out) {
   str_put(out, cstyle_prelude);
 }
 const Renderer renderer_cuda = {.name = "CUDA", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .has_f64 = true,
-    .render = render, .prelude = prelude};
+    .local_bytes = 48 << 10, .render = render, .prelude = prelude};

@@ -312,16 +312,14 @@ bool stage_scan(Sched *s, int i) {
   UOpVec order = {0};
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
   Stage *g = &s->stages.at[i];
-  g->deps.len = 0, g->weight = 0, g->heavy = false;
+  g->reads.len = g->deps.len = 0, g->weight = 0, g->heavy = false;
   for (size_t k = 0; ok && k < order.len; k++) {
     UOp *u = order.at[k];
     double w = op_weight(u);
     g->weight += w, g->heavy |= w >= 10;
+    if (u->op != OPS_INDEX) continue;
     int d = read_stage(u);
-    if (d < 0) continue;
-    bool seen = false;
-    for (size_t j = 0; j < g->deps.len; j++) seen |= g->deps.at[j] == d;
-    if (!seen) ok = vec_push(s->mem, &g->deps, d);
+    ok = vec_push(s->mem, &g->reads, ((Read){u, d})) && (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
   }
   vec_free(s->mem, &order);
   return ok;

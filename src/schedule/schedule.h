@@ -3,7 +3,7 @@
  * buffers those slots stand for. Pure: no device, no context; the same graph gives the same schedule, so the engine may cache it. */
 #ifndef TG_SCHEDULE_H
 #define TG_SCHEDULE_H
-#include "uop/uop.h"
+#include "uop/pass.h"
 
 typedef struct SchedKernel {
   UOp *ast;                                 /* SINK of STOREs, in Schedule.store */
@@ -26,7 +26,9 @@ typedef struct Schedule {
 typedef struct SchedOptions {
   bool fuse;                                /* false: every stage is a kernel of its own, the oracle of every join */
   int ncores;
+  int64_t local_bytes;                      /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a GPU block */
   Str *explain;                             /* NULL, or where both sides of each join are printed */
+  PassEnv *passes;                          /* NULL, or what watches the passes */
 } SchedOptions;
 /* roots: tensor nodes of `st`, which also receives what scheduling makes. On failure err says why and out is empty. */
 TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err);

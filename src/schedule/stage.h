@@ -6,6 +6,7 @@
 #define STAGE_BASE (INT64_C(1) << 41)       /* PARAM slot of a value that stage slot - STAGE_BASE computes */
 #define MAX_RANK 16
 typedef Vec(int) IntVec;
+typedef struct Read { UOp *index; int stage; } Read;         /* what a value reads: stage, or -1 for a buffer */
 typedef struct Stage {
   UOp *node;
   bool is_reduce, is_store, keep, inlined;  /* keep: a root, a store, or read by another kernel: must be written */
@@ -16,7 +17,9 @@ typedef struct Stage {
   int64_t buffer;                           /* is_store: BUFFER number written .. */
   UOp *store_index;                         /* .. at this flat offset */
   IntVec after, war;                        /* stages whose store must have happened; readers that a store must wait for */
+  Vec(Read) reads;                          /* INDEX nodes in the value */
   IntVec deps;                              /* stages read */
+  IntVec readers;                           /* stages that read it (partition) */
   double weight;                            /* weighted operations per element of its iteration space */
   bool heavy;                               /* transcendental inside */
   int kernel;
@@ -30,9 +33,28 @@ typedef struct Sched {
   Vec(Stage) stages;
   int64_t next_range;
 } Sched;
+extern const Pass schedule_passes[];
+extern const size_t schedule_npass;
+bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out);   /* the passes, in order (passes.c) */
 bool rangeify(Sched *s, UOp *const *roots, int nroots);      /* fills stages, producers first */
-bool stage_scan(Sched *s, int i);                            /* recomputes deps, weight from value */
+bool stage_scan(Sched *s, int i);                            /* recomputes reads, deps, weight from value */
 bool partition(Sched *s, Schedule *out);                     /* stages -> kernels */
+
+/* ---- kernels: sets of stages with a common grid (partition.c decides, build.c makes graphs of them) */
+enum { MAX_MEMBERS = 64 };
+typedef struct Kern { IntVec mem; int ngrid; int64_t grid[MAX_RANK]; int level, minout; double us; } Kern;
+typedef Vec(Kern) KernVec;
+/* Where out axis d of a stage stands in a grid: a grid axis, or -1 for an inner loop. A trial asks about a grid that is not yet made. */
+typedef struct Gmap { int (*of)(const struct Gmap *g, int stage, int d); Sched *s; int stage; const void *trial; } Gmap;
+/* Elements that each member keeps in local memory per grid point: 0 for a register, or for what is computed again at each read. False: what
+ * must be kept does not fit; *bytes then says how much it takes. */
+bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
+int gmap_placed(const Gmap *g, int stage, int d);            /* Gmap.of: the grid as it stands */
+bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
+static inline bool ints_have(const IntVec *v, int x) {
+  for (size_t i = 0; i < v->len; i++) if (v->at[i] == x) return true;
+  return false;
+}
 int64_t stage_out_size(const Stage *g);
 int64_t stage_iterations(const Stage *g);
 static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? r->src[0]->arg.v.i : 1; }

@@ -1,5 +1,6 @@
 /* context.c: opening and closing, scopes, errors, buffers, and the in-place bookkeeping around engine_realize. */
 #include "tensor/front.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -7,6 +8,7 @@
 static const char *const device_names[] = {"CPU", "INTERP", "NULL:C", "NULL:CUDA", "NULL:METAL"};
 const char *tg_device_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL; }
 
+static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }   /* only what TG_TRACE asked for */
 TgContext *tg_open(const TgOpenOptions *options) {
   TG_OPTIONS(TgOpenOptions, o, options);
   TgContext *ctx = mem_alloc(NULL, sizeof *ctx);
@@ -22,6 +24,7 @@ TgContext *tg_open(const TgOpenOptions *options) {
   clock_gettime(CLOCK_REALTIME, &now);
   ctx->rng_seed = o.seed ? o.seed : (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec;
   if (env_read(&ctx->env, &ctx->err)) return ctx;
+  pass_env_init(&ctx->passes, &ctx->env, &ctx->os, &ctx->mem, say, NULL);
   if (o.threads) ctx->env.threads = o.threads;
   if (o.device) {
     if (strlen(o.device) >= sizeof ctx->env.dev) error_set(&ctx->err, TG_ERR_VALUE, "open: the device name is too long");
@@ -45,6 +48,7 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
   map_free(&ctx->realized);
+  pass_env_free(&ctx->passes);
   if (ctx->store) store_free(ctx->store);
   mem_free(NULL, ctx);
 }
@@ -63,8 +67,19 @@ const char *tg_device(const TgContext *ctx) { return ctx && ctx->dev_open ? ctx-
 const char *tg_device_describe(const TgContext *ctx) {
   return ctx && ctx->dev_open && ctx->dev.describe ? ctx->dev.describe : tg_device(ctx);
 }
-TgCounters tg_counters(const TgContext *ctx) { return ctx ? ctx->counters : (TgCounters){0}; }
-void tg_counters_reset(TgContext *ctx) { if (ctx) ctx->counters = (TgCounters){0}; }
+TgCounters tg_counters(const TgContext *ctx) {
+  TgCounters c = {0};
+  if (!ctx) return c;
+  c = ctx->counters;
+  c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings, c.nested = ctx->passes.rewrites.nested;
+  return c;
+}
+void tg_counters_reset(TgContext *ctx) {
+  if (!ctx) return;
+  RewriteEnv *r = &ctx->passes.rewrites;
+  ctx->counters = (TgCounters){0};
+  r->visits = r->firings = r->nested = r->created = 0;
+}
 void tg_manual_seed(TgContext *ctx, uint64_t seed) { if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0; }
 void tg_set_training(TgContext *ctx, bool on) { if (ctx) ctx->training = on; }
 bool tg_training(const TgContext *ctx) { return ctx && ctx->training; }

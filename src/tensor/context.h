@@ -2,6 +2,7 @@
 #ifndef TG_CONTEXT_H
 #define TG_CONTEXT_H
 #include "runtime/device.h"
+#include "uop/pass.h"
 #include "tg.h"
 
 typedef struct Buffer {                    /* memory of the device; found by uid from a BUFFER node's arg.param.slot */
@@ -34,6 +35,7 @@ struct TgContext {
   Vec(TgScope) scopes;                     /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
+  PassEnv passes;                          /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;
   uint64_t rng_seed, rng_counter;
   bool training;

@@ -45,6 +45,29 @@ bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nro
   mem_free(mem, num);
   return ok && !out->oom;
 }
+void uop_line(Str *out, const UOp *u) {
+  str_printf(out, "%s %s", op_name((Ops)u->op), dtype_name((DType)u->dtype));
+  if (u->lanes > 1) str_printf(out, "x%d", u->lanes);
+  put_arg(out, u);
+}
+bool uop_print_list(Str *out, const Linear *lin, TgMem *mem) {
+  Map num;
+  map_init(&num, mem);
+  bool ok = true;
+  for (int i = 0; ok && i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    uint64_t n;
+    ok = map_put(&num, (uint64_t)(uintptr_t)u, (uint64_t)i);
+    str_printf(out, "u%d = ", i), uop_line(out, u);
+    for (int k = 0; k < u->nsrc; k++) {
+      str_put(out, k ? ", " : " (");
+      if (map_get(&num, (uint64_t)(uintptr_t)u->src[k], &n)) str_printf(out, "u%d", (int)n); else uop_line(out, u->src[k]);
+    }
+    str_put(out, u->nsrc ? ")\n" : "\n");
+  }
+  map_free(&num);
+  return ok && !out->oom;
+}
 static int put_expr(Str *o, const UOp *u, int left) {           /* bounded by `left` nodes, hence in depth too */
   static const char *const infix[OPS_COUNT] = {[OPS_ADD] = "+", [OPS_SUB] = "-", [OPS_MUL] = "*", [OPS_FLOORDIV] = "//", [OPS_FLOORMOD] = "%",
     [OPS_CMPLT] = "<", [OPS_CMPNE] = "!=", [OPS_CMPEQ] = "==", [OPS_AND] = "&", [OPS_OR] = "|", [OPS_FDIV] = "/", [OPS_CDIV] = "cdiv", [OPS_CMOD] = "cmod"};

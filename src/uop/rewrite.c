@@ -6,10 +6,14 @@
 
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
   if (!result || result == self) return NULL;
-  if (rw->limit == 0) return NULL;
-  if (rw->limit > 0) rw->limit--;
+  RewriteEnv *env = store_env(rw->st);
+  if (env) {
+    if (env->limit == 0 && !rw->required) return NULL;
+    if (env->limit > 0) env->limit--;
+    env->firings++;
+    if (env->on_fire && !env->on_fire(env, rw, name, where, self, result)) { rw->failed = true; return NULL; }
+  }
   rw->firings++;
-  if (rw->trace) rw->trace(rw->trace_to, name, where, self, result);
   return result;
 }
 
@@ -18,6 +22,8 @@ static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) { return u-
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
+  RewriteEnv *env = store_env(rw->st);
+  bool limited = env && env->limit >= 0;                     /* rules decline that would fire: no fixed point is known */
   uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);     /* a rule set that loops is an error, not a hang */
   bool ok = memo && vec_push(rw->st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
   while (ok && memo->stack.len) {
@@ -40,12 +46,14 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
     UOp *v = same ? u : uop_with_src(rw->st, u, src);
     if (src != buf) mem_free(rw->mem, src);
     if (!v) { ok = false; break; }
-    rw->visits++;
+    if (env) env->visits++, env->nested += env->in_rule > 0;
     UOp *done = v == u ? NULL : result_of(rw, memo, v);
     if (done) { ok = map_set(rw->st, memo, u, done->id); memo->stack.len--; continue; }
+    if (env) env->in_rule++;
     UOp *r = m(rw, v);
+    if (env) env->in_rule--;
     if (rw->firings > budget || rw->failed) { ok = false; break; }
-    if ((!r || r == v) && rw->limit < 0) v->mark |= rw->mark;
+    if ((!r || r == v) && !limited) v->mark |= rw->mark;
     if (!r || r == v) { ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id); memo->stack.len--; continue; }
     f = &memo->stack.at[memo->stack.len - 1];
     f->next = r;
@@ -55,13 +63,14 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   uop_map_end(rw->st, memo);
   return result;
 }
-/* Walks only what can hold one of `from`: the op mask excludes the rest, and for ranges the set of free ranges where no REDUCE closes one. */
+/* Walks only what can hold one of `from`: the op mask excludes the rest, and for ranges the set of free ranges where no REDUCE
+ * and no local memory closes one. */
 UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to) {
   if (!root) return NULL;
   uint64_t mask = 0, ranges = 0;
   bool only_ranges = true;
   for (int i = 0; i < n; i++) mask |= op_bit((Ops)from[i]->op), ranges |= from[i]->ranges, only_ranges &= from[i]->op == OPS_RANGE;
-#define WITHOUT(u) (!((u)->opmask & mask) || (only_ranges && !((u)->ranges & ranges) && !uop_has_op((u), OPS_REDUCE)))
+#define WITHOUT(u) (!((u)->opmask & mask) || (only_ranges && !((u)->ranges & ranges) && !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER)))))
   if (WITHOUT(root)) return root;
   UOpMap *memo = uop_map_begin(st, st);
   bool ok = memo != NULL;
@@ -95,11 +104,12 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
 }
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {
   if (!u || (u->mark & MARK_SIMPLE)) return u;
-  Rewrite rw = {.st = st, .mem = mem, .limit = -1};
+  Rewrite rw = {.st = st, .mem = mem};
   UOp *r = pm_symbolic(&rw, u);
   if (rw.failed) return NULL;
   if (r && r != u) return uop_simplify(st, mem, r);
-  bool simple = true;
+  RewriteEnv *env = store_env(st);
+  bool simple = !env || env->limit < 0;
   for (int i = 0; i < u->nsrc; i++) simple &= (u->src[i]->mark & MARK_SIMPLE) != 0;
   if (simple) u->mark |= MARK_SIMPLE;
   return u;

@@ -41,6 +41,8 @@ void store_free(UOpStore *st) {
   arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
   mem_free(st->mem, st->table), mem_free(st->mem, st);
 }
+void store_set_env(UOpStore *st, RewriteEnv *env) { st->env = env; }
+RewriteEnv *store_env(const UOpStore *st) { return st->env; }
 size_t store_count(const UOpStore *st) { return st->len; }
 size_t store_created(const UOpStore *st) { return st->created; }
 uint32_t store_id_limit(const UOpStore *st) { return (uint32_t)st->all.len; }
@@ -174,6 +176,9 @@ static bool facts_set(UOpStore *st, UOp *u) {
   for (int i = 0; i < u->nsrc; i++) u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++) if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
+  if (u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL)       /* the loops that filled it are over */
+    for (int i = 1; i < u->nsrc; i++)
+      for (int k = 2; k < u->src[i]->nsrc; k++) u->ranges &= ~u->src[i]->src[k]->ranges;
   const Ints *shape;
   if (!shape_of(st, u, &shape)) return false;
   if (shape) u->is_tensor = 1, u->shape = shape;
@@ -246,6 +251,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   st->all.at[u->id] = u;
   st->table[j] = (Slot){h, u->id + 1};                       /* only now: a failure above leaves the table as it was */
   st->len++, st->created++;
+  if (st->env) st->env->created++;
   return u;
 }
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
@@ -324,6 +330,7 @@ uint32_t uop_map_number(const UOpMap *m, const UOp *u) {
 
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out) {
   UOpMap *seen = uop_map_begin(st, st);
+  size_t had = out->len;
   bool ok = seen != NULL;
   for (size_t r = 0; ok && r < nroots; r++) {
     if (!roots[r] || map_node(seen, roots[r])) continue;
@@ -339,6 +346,7 @@ bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UO
       }
     }
   }
+  if (st->env && st->env->in_rule) st->env->nested += out->len - had;
   uop_map_end(st, seen);
   return ok;
 }

@@ -90,7 +90,10 @@ Scalar op_identity(Ops op, DType d);                         /* of a reduce op: 
 
 /* ---- store: owns and interns nodes. Creation returns NULL when out of memory or when a source is NULL (so chains need one check). */
 typedef struct UOpStore UOpStore;
+typedef struct RewriteEnv RewriteEnv;
 UOpStore *store_new(TgMem *mem);
+void store_set_env(UOpStore *st, RewriteEnv *env);           /* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
+RewriteEnv *store_env(const UOpStore *st);
 void store_free(UOpStore *st);
 size_t store_count(const UOpStore *st);                      /* live nodes */
 size_t store_created(const UOpStore *st);                    /* nodes ever made: a count that tests can bound */
@@ -150,12 +153,19 @@ struct Rewrite {
   UOpStore *st;
   TgMem *mem;
   void *ctx;                                                 /* the pass's own state */
-  uint64_t visits, firings;
-  int64_t limit;                                             /* firings left; negative: no limit */
+  bool required;                                             /* lowering that a target needs: the limit does not stop it */
   uint16_t mark;                                             /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
-  void (*trace)(void *to, const char *rule, const char *where, const UOp *before, const UOp *after);
-  void *trace_to;
-  bool failed;                                               /* out of memory or no fixed point within the budget */
+  uint64_t firings;
+  bool failed;                                               /* out of memory, no fixed point within the budget, or a firing was refused */
+};
+/* Shared by all rewrites of a context: every store that it compiles in carries it, so no call passes it on. */
+struct RewriteEnv {
+  uint64_t visits, firings, created;                         /* nodes visited by graph_rewrite, rules that fired, nodes made */
+  uint64_t nested;                                           /* nodes walked by rewrites, substitutions and toposorts started inside a rule */
+  int64_t limit;                                             /* firings left; negative: no limit */
+  int in_rule;                                               /* depth of matchers now running */
+  /* NULL, or told of every firing; false refuses it and fails the rewrite. */
+  bool (*on_fire)(RewriteEnv *env, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
 };
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root);       /* NULL: failed */
 /* Called by generated matchers: counts, traces, honours the limit; NULL when the rule may not fire. */
@@ -173,6 +183,8 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n);
 /* ---- text: `u3 = ADD f32 (u1, u2)` per line, sources first */
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 void uop_expr(Str *out, const UOp *u, int max_nodes);        /* one-line infix form for messages */
+void uop_line(Str *out, const UOp *u);                       /* op, dtype and arg of one node: a label */
+bool uop_dot(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 
 typedef struct Linear {                                      /* a program for one kernel, in order */
   UOp **at;
@@ -182,4 +194,5 @@ typedef struct Linear {                                      /* a program for on
   int nthread;                                               /* launches: thread index 0 .. nthread-1 */
   int global[3], local[3];                                   /* GPU: grid and block sizes */
 } Linear;
+bool uop_print_list(Str *out, const Linear *lin, TgMem *mem);
 #endif

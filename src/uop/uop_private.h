@@ -25,6 +25,7 @@ struct UOpStore {
   Vec(uint32_t) free_ids;
   UOpMap *free_maps;
   Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
+  RewriteEnv *env;
 };
 static inline UOp *map_node(const UOpMap *m, const UOp *u) {
   uint64_t e = u->id < m->cap ? m->at[u->id] : 0;

@@ -73,9 +73,10 @@ static void test_taken(void **state) {
   for (size_t i = 0; i < TG_COUNT(taken); i++) if (rulegen(taken[i], said, sizeof said)) fail_msg("%s: %s", taken[i], said);
 }
 static const char *seen_rule, *seen_where;
-static void seen(void *to, const char *rule, const char *where, const UOp *before, const UOp *after) {
-  (void)to, (void)before, (void)after;
+static bool seen(RewriteEnv *env, Rewrite *rw, const char *rule, const char *where, UOp *before, UOp *after) {
+  (void)env, (void)rw, (void)before, (void)after;
   seen_rule = rule, seen_where = where;
+  return true;
 }
 static void test_firing(void **state) {
   (void)state;
@@ -83,7 +84,9 @@ static void test_firing(void **state) {
   UOpStore *st = store_new(&mem);
   UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}), *zero = uop_const_int(st, DT_I32, 0);
   UOp *f = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {1, 1}}), *fzero = uop_const_int(st, DT_F32, 0);
-  Rewrite rw = {.st = st, .mem = &mem, .limit = -1, .trace = seen};
+  RewriteEnv env = {.limit = -1, .on_fire = seen};
+  Rewrite rw = {.st = st, .mem = &mem};
+  store_set_env(st, &env);
   assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, x, zero)), x);
   assert_string_equal(seen_rule, "add-zero");
   assert_non_null(strstr(seen_where, "symbolic.rules:"));
@@ -93,7 +96,7 @@ static void test_firing(void **state) {
   UOp *one = uop_const_int(st, DT_BOOL, 1), *not_x = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPNE, x, uop_const_int(st, DT_I32, 1)), one);
   assert_null(pm_symbolic(&rw, not_x));                                                       /* not-not is for bool: x may be 5 */
   assert_int_equal(rw.firings, 2);
-  rw.limit = 0;
+  env.limit = 0;
   assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, x, zero)));
   store_free(st);
   assert_int_equal(mem.live, 0);

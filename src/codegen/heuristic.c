@@ -1,0 +1,244 @@
+/* heuristic.c: which opts a kernel gets. In: a kernel's ranges, and the strides along them of what it reads and writes. Out: a list of opts.
+ * No kernel is recognised by name: lanes go where memory is contiguous, register tiles where a load can be used again, and the loop that
+ * streams the smaller operand stands inside. */
+#include "codegen/codegen.h"
+#include <string.h>
+
+#define MAX_R 48
+#define STRIDE_ODD INT64_MAX                                 /* not a constant stride */
+typedef struct RInfo { UOp *r; int64_t n; bool reduce, grid; int nout; } RInfo;        /* nout: stores to buffers that have it */
+typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces, fills; } Info;    /* fills: stores to local memory */
+
+static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+static bool depends(const UOp *u, const UOp *r) { return u->ranges >> (r->arg.range.id & 63) & 1; }
+static bool store_has(const UOp *s, const UOp *r) {
+  for (int i = 2; i < s->nsrc; i++) if (s->src[i] == r) return true;
+  return false;
+}
+static void info_free(Kernel *k, Info *f) { vec_free(k->mem, &f->loads), vec_free(k->mem, &f->reduces), vec_free(k->mem, &f->fills); }
+static bool info_get(Kernel *k, Info *f) {
+  UOpVec order = {0};
+  memset(f, 0, sizeof *f);
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  size_t nid = store_id_limit(k->st) + 1;
+  uint8_t *loaded = mem_alloc(k->mem, nid);                  /* an INDEX that only a store uses is an address, no load */
+  ok = ok && loaded;
+  for (size_t i = 0; ok && i < order.len; i++)
+    for (int s = 0; s < order.at[i]->nsrc; s++) if (!(order.at[i]->op == OPS_STORE && s == 0)) loaded[order.at[i]->src[s]->id] = 1;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    if (u->op == OPS_RANGE) {
+      if (f->nr == MAX_R) { ok = false; break; }
+      f->r[f->nr++] = (RInfo){.r = u, .n = is_const(u->src[0]) ? u->src[0]->arg.v.i : 0, .grid = u->arg.range.type == AXIS_GLOBAL};
+    } else if (u->op == OPS_INDEX && loaded[u->id]) ok = vec_push(k->mem, &f->loads, u);
+    else if (u->op == OPS_REDUCE) ok = vec_push(k->mem, &f->reduces, u);
+    else if (u->op == OPS_AFTER) for (int s = 1; ok && s < u->nsrc; s++) ok = vec_push(k->mem, &f->fills, u->src[s]);
+  }
+  for (int i = 0; ok && i < f->nr; i++) {
+    for (size_t j = 0; j < f->reduces.len; j++)
+      for (int s = 1; s < f->reduces.at[j]->nsrc; s++) f->r[i].reduce |= f->reduces.at[j]->src[s] == f->r[i].r;
+    for (int j = 0; j < k->sink->nsrc; j++) f->r[i].nout += store_has(k->sink->src[j], f->r[i].r);
+  }
+  vec_free(k->mem, &order);
+  mem_free(k->mem, loaded);
+  return ok;
+}
+static int64_t stride_of(Kernel *k, UOp *flat, UOp *r) {
+  if (!depends(flat, r)) return 0;
+  UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
+  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, flat, 1, &r, &plus), flat));
+  return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
+}
+static bool gate_moves(const UOp *index, const UOp *r) { return index->arg.i && depends(index->src[2], r); }
+static int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {  /* loads that are neither a vector nor a scalar along r */
+  int64_t bad = 0;
+  for (size_t i = 0; i < f->loads.len; i++) {
+    int64_t s = stride_of(k, f->loads.at[i]->src[1], r);
+    bad += (s != 0 && s != 1) || gate_moves(f->loads.at[i], r);
+  }
+  return bad;
+}
+static bool contiguous(Kernel *k, const UOp *store, UOp *r) { return !depends(store->src[0], r) || stride_of(k, store->src[0]->src[1], r) == 1; }
+static int find_range(const Info *f, const UOp *r) {
+  for (int i = 0; i < f->nr; i++) if (f->r[i].r == r) return i;
+  return -1;
+}
+
+/* ---- simplify ranges: (a, b) with every stride of a equal to b's times b's extent is one loop of both */
+static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {      /* a right before b, or neither is there */
+  for (int i = 0; i < u->nsrc; i++) {
+    if ((u->op != OPS_STORE || i < 2) && (u->op != OPS_REDUCE || i < 1)) continue;
+    bool is_a = u->src[i] == a;
+    if (is_a && (i + 1 == u->nsrc || u->src[i + 1] != b)) return false;
+    if (u->src[i] == b && (!i || u->src[i - 1] != a)) return false;
+    *listed |= is_a;
+  }
+  return true;
+}
+static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
+  bool listed = false;
+  int64_t nb = b->src[0]->arg.v.i;
+  for (size_t i = 0; i < order->len; i++) {
+    UOp *u = order->at[i];
+    if ((u->op == OPS_STORE || u->op == OPS_REDUCE) && !adjacent(u, a, b, &listed)) return false;
+    if (u->op == OPS_INDEX) {
+      if (gate_moves(u, a) || gate_moves(u, b)) return false;
+      int64_t sa = stride_of(k, u->src[1], a), sb = stride_of(k, u->src[1], b), want;
+      if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want) return false;
+    }
+    if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE && u->op != OPS_REDUCE)      /* an index used as a value */
+      for (int s = 0; s < u->nsrc; s++) if (u->src[s]->dtype == DT_INDEX && (depends(u->src[s], a) || depends(u->src[s], b))) return false;
+  }
+  return listed;
+}
+bool simplify_ranges(Kernel *k) {
+  if (k->opt->noopt || !k->ren) return true;
+  for (bool again = true; again;) {
+    UOpVec order = {0};
+    UOp *a = NULL, *b = NULL;
+    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+    again = false;
+    for (size_t i = 0; ok && i < order.len && !again; i++) {
+      UOp *u = order.at[i];
+      for (int s = u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; s + 1 < u->nsrc && !again; s++) {
+        a = u->src[s], b = u->src[s + 1];
+        again = is_const(a->src[0]) && is_const(b->src[0]) && a->arg.range.type == b->arg.range.type && mergeable(k, &order, a, b);
+      }
+    }
+    vec_free(k->mem, &order);
+    int64_t n;
+    if (!ok) return false;
+    if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
+    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, (int)k->next_range), *nb = b->src[0];
+    if (!m) break;
+    UOp *from[2] = {a, b}, *to[2] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb)};
+    k->sink = simp(k, open_lists(k, uop_substitute(k->st, k->mem, k->sink, 2, from, to)));
+    if (!k->sink) return false;
+  }
+  return true;
+}
+
+/* ---- CPU */
+static int64_t balanced(int64_t n, int64_t most) {            /* tiles of at most `most`, as equal as can be */
+  int64_t t = (n + most - 1) / most;
+  return (n + t - 1) / t;
+}
+static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) { return vec_push(k->mem, out, ((Opt){op, r, n})); }
+static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
+/* Elements of a load's operand: the extents of the ranges it moves with. */
+static double footprint(const Info *f, const UOp *load) {
+  double n = 1;
+  for (int i = 0; i < f->nr; i++) if (depends(load->src[1], f->r[i].r)) n *= (double)f->r[i].n;
+  return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
+}
+typedef struct Lane { int r; int64_t bad, n; bool in_reduce; } Lane;
+/* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be gathered. */
+static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) {
+  Lane l = {.r = -1};
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool ok = !r->reduce && r->n >= 4 && (may_grid || !r->grid);
+    if (store) ok = ok && store_has(store, r->r) && contiguous(k, store, r->r);
+    else {
+      ok = ok && r->nout == k->sink->nsrc;
+      for (int j = 0; ok && j < k->sink->nsrc; j++) ok = contiguous(k, k->sink->src[j], r->r);
+    }
+    if (!ok) continue;
+    int64_t bad = bad_loads(k, f, r->r);
+    if (l.r < 0 || bad < l.bad) l.r = i, l.bad = bad;
+  }
+  if (l.r >= 0) for (size_t j = 0; j < f->reduces.len; j++) l.in_reduce |= depends(f->reduces.at[j], f->r[l.r].r);
+  return l;
+}
+static int64_t lane_count(const Lane *l, int64_t n) {
+  if (l->bad) return TG_MIN(n, 16);
+  if (!l->in_reduce) return TG_MIN(n, 32);
+  if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
+  return n >= 32 ? 32 : TG_MIN(n, 16);
+}
+bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
+  Info f;
+  bool ok = info_get(k, &f), local = ok && f.fills.len;
+  Lane lane[MAX_R];
+  int nlane = 0, group[MAX_R], ngroup = 0, second = -1;
+  if (!ok) { info_free(k, &f); return false; }
+  lane[0] = lane_for(k, &f, NULL, !local);
+  if (lane[0].r >= 0) nlane = 1;
+  for (int j = 0; j < k->sink->nsrc + (int)f.fills.len; j++) {      /* inner loops that not all outputs share, and rows kept in local memory */
+    const UOp *s = j < k->sink->nsrc ? k->sink->src[j] : f.fills.at[j - k->sink->nsrc];
+    bool has = false;
+    for (int i = 0; i < nlane; i++) has |= store_has(s, f.r[lane[i].r].r);
+    if (has || nlane == MAX_R) continue;
+    Lane l = lane_for(k, &f, s, false);
+    if (l.r >= 0) lane[nlane++] = l;
+  }
+  /* reductions that could run their lanes along their own axis */
+  for (size_t j = 0; j < f.reduces.len; j++) {
+    UOp *red = f.reduces.at[j];
+    int inside = -1;
+    for (int i = 0; i < nlane; i++) if (depends(red, f.r[lane[i].r].r)) inside = i;
+    if (inside >= 0 && !lane[inside].bad) continue;
+    bool own = false;                                        /* the loop that fills a row is its lanes already */
+    for (int s = 1; s < red->nsrc; s++) for (int i = 0; i < nlane; i++) own |= red->src[s] == f.r[lane[i].r].r;
+    for (int s = red->nsrc - 1; s >= 1 && !own; s--) {
+      int i = find_range(&f, red->src[s]);
+      if (i < 0 || f.r[i].n < 8 || bad_loads(k, &f, f.r[i].r)) continue;
+      bool seen = false;
+      for (int g = 0; g < ngroup; g++) seen |= group[g] == i;
+      if (!seen) group[ngroup++] = i;
+      if (inside >= 0) lane[inside--] = lane[--nlane];       /* the reduction's axis reads memory better */
+      break;
+    }
+  }
+  const Lane *l0 = nlane && f.r[lane[0].r].nout == k->sink->nsrc ? &lane[0] : NULL;
+  int64_t lanes = l0 ? lane_count(l0, f.r[l0->r].n) : 0, tile = 1;
+  if (f.reduces.len && !local && (!l0 || l0->in_reduce)) {    /* register tile: a range along which some load can be used again */
+    int64_t chunks = l0 ? (lanes + 15) / 16 : 1;
+    int64_t most = !l0 ? 4 : l0->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
+    for (int i = 0; i < f.nr; i++) {
+      if ((l0 && i == l0->r) || f.r[i].reduce || f.r[i].nout != k->sink->nsrc || f.r[i].n < 2) continue;
+      bool fixed = false, moves = false, all = true;
+      for (size_t j = 0; j < f.loads.len; j++) if (depends(f.loads.at[j], f.r[i].r)) moves = true; else fixed = true;
+      for (size_t j = 0; j < f.reduces.len; j++) all &= depends(f.reduces.at[j], f.r[i].r);
+      if (!fixed || !moves || !all) continue;
+      if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
+    }
+  }
+  if (second >= 0 && tile > 1 && l0) {                        /* what the inner of the two loops streams is read once per turn of the outer */
+    double by_lane = 0, by_tile = 0;
+    for (size_t j = 0; j < f.loads.len; j++) {
+      bool a = depends(f.loads.at[j], f.r[second].r), b = depends(f.loads.at[j], f.r[l0->r].r);
+      if (a && !b) by_tile += footprint(&f, f.loads.at[j]) * (double)f.r[l0->r].n / (double)lanes;
+      if (b && !a) by_lane += footprint(&f, f.loads.at[j]) * (double)f.r[second].n / (double)tile;
+    }
+    UOp *s = k->sink->src[0];
+    bool before = false;
+    for (int i = 2; i < s->nsrc && s->src[i] != f.r[l0->r].r; i++) before |= s->src[i] == f.r[second].r;
+    if (before && by_tile < by_lane) ok = add(k, out, OPT_SWAP, id_of(&f.r[second]), id_of(&f.r[l0->r]));
+  }
+  if (ok && second >= 0 && tile > 1) ok = add(k, out, OPT_UPCAST, id_of(&f.r[second]), tile);
+  for (int i = 0; ok && i < nlane; i++) ok = add(k, out, OPT_VEC, id_of(&f.r[lane[i].r]), lane_count(&lane[i], f.r[lane[i].r].n));
+  for (int g = 0; ok && g < ngroup; g++) {
+    int64_t n = f.r[group[g]].n;
+    ok = add(k, out, OPT_GROUP, id_of(&f.r[group[g]]), n >= 64 ? 64 : n >= 32 ? 32 : n >= 16 ? 16 : 8);
+  }
+  double work = 0;
+  for (int j = 0; j < k->sink->nsrc; j++) {
+    double w = 1;
+    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
+    work += w;
+  }
+  if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads) {   /* the first loop, unless a later one of the grid is much longer */
+    int best = -1;
+    double most = 0;
+    for (int i = 0; i < f.nr; i++) {
+      if (!f.r[i].grid) continue;
+      double n = (double)f.r[i].n / (i == second ? (double)tile : l0 && i == l0->r ? (double)lanes : 1);
+      if (n >= ncores && (best < 0 || n > 4 * most)) best = i, most = n;
+    }
+    if (best >= 0) ok = add(k, out, OPT_THREAD, id_of(&f.r[best]), ncores);
+  }
+  info_free(k, &f);
+  return ok;
+}
+bool heuristic_gpu(Kernel *k, OptVec *out) { (void)k, (void)out; return true; }

@@ -1,0 +1,229 @@
+/* build.c: kernels as sets of stages -> kernel graphs. In: members with their place in the grid. Out: SINK of STOREs over RANGE, INDEX and
+ * REDUCE, slots and ids numbered depth first, so that equal kernels are equal text.
+ *
+ * Phases. A member that needs a finished reduction, or a row at another inner index, comes a phase after it. Members of one phase with equal
+ * inner extents loop over the same RANGEs, and so share a loop: the sum of a softmax is taken while its exponentials are kept. What a later
+ * phase reads stands in a register if it has no inner axis, else in a DEFINE_LOCAL row, or is computed again (local_plan decides). */
+#include "schedule/stage.h"
+#include <string.h>
+
+typedef struct Nest { int phase, n; UOp *r[MAX_RANK]; } Nest;            /* loops that members of a phase share */
+typedef struct Member { UOp *value, *local; int nnest, phase; UOp *nest[MAX_RANK]; int64_t elems; } Member;   /* value over grid and nest */
+typedef struct Build { Sched *s; const KernVec *ks; Schedule *out; int *temp_of; Member *m; Vec(Nest) nests; int64_t nlocal; } Build;
+
+static Stage *stage_at(Build *b, int i) { return &b->s->stages.at[i]; }
+static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {   /* row-major offset; axes of extent 1 stand as constants */
+  UOp *f = uop_index_const(s->st, 0);
+  int64_t stride = 1;
+  for (int d = n - 1; d >= 0; d--) {
+    if (axis[d]->op == OPS_RANGE) f = uop_alu2(s->st, OPS_ADD, f, uop_alu2(s->st, OPS_MUL, idx[d], uop_index_const(s->st, stride)));
+    stride *= range_extent(axis[d]);
+  }
+  return uop_simplify(s->st, s->mem, f);
+}
+/* Where a stage's value lives in memory, at idx: a temporary, or the buffer that a store writes. */
+static UOp *memory_at(Build *b, int i, UOp *const *idx) {
+  Sched *s = b->s;
+  Stage *g = stage_at(b, i);
+  DType dt = (DType)g->node->dtype;
+  if (g->is_store) {
+    UOp *f[MAX_RANK], *t[MAX_RANK];
+    int n = 0;
+    for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
+    UOp *e = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->store_index, n, f, t));
+    const UOp *base = g->node->src[0];
+    while (base->op != OPS_BUFFER) base = base->src[0];
+    return UNEW(s->st, OPS_INDEX, dt, 1, ARG0, uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {base->arg.param.nelem, g->buffer}}), e);
+  }
+  if (b->temp_of[i] < 0) {
+    Schedule *o = b->out;
+    SchedTemp *t = &o->temp[o->ntemp];
+    *t = (SchedTemp){dt, stage_out_size(g), -1, -1, g->root};
+    b->temp_of[i] = o->ntemp++;
+  }
+  return UNEW(s->st, OPS_INDEX, dt, 1, ARG0,
+              uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {stage_out_size(g), TEMP_BASE + b->temp_of[i]}}), flat(s, g->nout, g->out, idx));
+}
+static int inner_axes(const Stage *g, UOp *const *of, UOp **out) {       /* of[d] for each axis d that is an inner loop */
+  int n = 0;
+  for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE && g->gmap[d] < 0) out[n++] = of[d];
+  return n;
+}
+static bool same_axes(int n, UOp *const *a, int m, UOp *const *b) {
+  if (n != m) return false;
+  for (int i = 0; i < n; i++) if (a[i] != b[i]) return false;
+  return true;
+}
+/* Member q's value at idx (one per out axis): the value itself inside its own loops, else its row, else the value computed again. */
+static UOp *member_at(Build *b, int q, UOp *const *idx) {
+  Sched *s = b->s;
+  Stage *g = stage_at(b, q);
+  Member *m = &b->m[q];
+  UOp *at[MAX_RANK];
+  int n = inner_axes(g, idx, at);
+  if (same_axes(n, at, m->nnest, m->nest)) return m->value;
+  if (!m->local) return uop_substitute(s->st, s->mem, m->value, n, m->nest, at);
+  return UNEW(s->st, OPS_INDEX, (DType)g->node->dtype, 1, ARG0, m->local, flat(s, n, m->nest, at));
+}
+static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
+  Stage *g = stage_at(b, i);
+  int phase = 0;
+  for (size_t k = 0; k < g->reads.len; k++) {
+    int q = g->reads.at[k].stage;
+    if (q < 0 || stage_at(b, q)->kernel != ki) continue;
+    Stage *pq = stage_at(b, q);
+    UOp *at[MAX_RANK];
+    int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
+    bool here = n && same_axes(n, at, nloop, loop);
+    phase = TG_MAX(phase, b->m[q].phase + (pq->is_reduce || (b->m[q].elems && !here)));
+  }
+  return phase;
+}
+static bool shared_nest(Build *b, int phase, int n, UOp *const *loop, UOp **to) {
+  Sched *s = b->s;
+  for (size_t i = 0; i < b->nests.len; i++) {
+    Nest *e = &b->nests.at[i];
+    bool same = e->phase == phase && e->n == n;
+    for (int d = 0; same && d < n; d++) same = range_extent(e->r[d]) == range_extent(loop[d]);
+    if (same) { memcpy(to, e->r, (size_t)n * sizeof *to); return true; }
+  }
+  Nest e = {phase, n, {0}};
+  for (int d = 0; d < n; d++) if (!(to[d] = e.r[d] = uop_range(s->st, range_extent(loop[d]), s->next_range++, AXIS_REDUCE))) return false;
+  return vec_push(s->mem, &b->nests, e);
+}
+static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
+  Sched *s = b->s;
+  Stage *g = stage_at(b, i);
+  Member *m = &b->m[i];
+  UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK], *loop[MAX_RANK];
+  int n = 0, nloop = 0;
+  for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0) from[n] = g->out[d], to[n++] = grid[g->gmap[d]];
+  m->nnest = inner_axes(g, g->out, m->nest);
+  if (g->is_reduce && !m->nnest) { for (int k = 0; k < g->nred; k++) if (g->red[k]->op == OPS_RANGE) loop[nloop++] = g->red[k]; }
+  else if (m->elems && !uop_has_op(g->value, OPS_REDUCE)) nloop = inner_axes(g, g->out, loop);
+  m->phase = phase_of(b, ki, i, nloop, loop);
+  if (nloop) {
+    if (!shared_nest(b, m->phase, nloop, loop, to + n)) return false;
+    memcpy(from + n, loop, (size_t)nloop * sizeof *loop);
+    if (!g->is_reduce) memcpy(m->nest, to + n, (size_t)nloop * sizeof *loop);
+    n += nloop;
+  }
+  UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, from, to));
+  UOpVec order = {0}, rfrom = {0}, rto = {0};
+  bool ok = v != NULL;
+  while (ok) {                                             /* an index may itself hold a read (gather), so until none is left */
+    order.len = rfrom.len = rto.len = 0;
+    ok = uop_toposort(s->st, s->mem, &v, 1, &order);
+    for (size_t k = 0; ok && k < order.len; k++) {
+      UOp *u = order.at[k];
+      int q = read_stage(u);
+      if (u->op != OPS_INDEX || q < 0) continue;
+      UOp *r = stage_at(b, q)->kernel == ki ? member_at(b, q, u->src + 1) : memory_at(b, q, u->src + 1);
+      ok = r && vec_push(s->mem, &rfrom, u) && vec_push(s->mem, &rto, r);
+    }
+    if (!ok || !rfrom.len) break;
+    v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, v, (int)rfrom.len, rfrom.at, rto.at));
+    ok = v != NULL;
+  }
+  vec_free(s->mem, &order), vec_free(s->mem, &rfrom), vec_free(s->mem, &rto);
+  m->value = v;
+  if (!ok || !m->elems) return ok;
+  DType dt = (DType)g->node->dtype;
+  UOp *src[2 + MAX_RANK], *l = uop_new(s->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {m->elems, b->nlocal++}});
+  src[0] = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, l, flat(s, m->nnest, m->nest, m->nest)), src[1] = v;
+  memcpy(src + 2, m->nest, (size_t)m->nnest * sizeof *src);
+  m->local = UNEW(s->st, OPS_AFTER, dt, 1, ARG0, l, uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + m->nnest, src, ARG0));
+  return m->local != NULL;
+}
+static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {            /* PARAM slots, locals and RANGE ids in depth-first order */
+  Sched *s = b->s;
+  UOpVec order = {0}, from = {0}, to = {0};
+  Vec(int64_t) slots = {0};
+  bool ok = uop_toposort(s->st, s->mem, &sink, 1, &order);
+  int64_t nr = 0, nl = 0;
+  for (size_t k = 0; ok && k < order.len; k++) {
+    UOp *u = order.at[k], *v = NULL;
+    if (u->op == OPS_PARAM) {
+      size_t j = 0;
+      while (j < slots.len && slots.at[j] != u->arg.param.slot) j++;
+      if (j == slots.len) ok = vec_push(s->mem, &slots, u->arg.param.slot);
+      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, 0, NULL, (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
+    } else if (u->op == OPS_RANGE) v = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, u->src, (Arg){.range = {nr++, u->arg.range.type}});
+    else if (u->op == OPS_DEFINE_LOCAL) v = uop_new(s->st, OPS_DEFINE_LOCAL, (DType)u->dtype, 1, 0, NULL, (Arg){.param = {u->arg.param.nelem, nl++}});
+    else continue;
+    ok = ok && v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
+  }
+  sk->ast = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
+  sk->narg = (int)slots.len;
+  sk->arg = arena_array(&b->out->arena, int64_t, slots.len + 1);
+  ok = ok && sk->ast && sk->arg;
+  if (ok && slots.len) memcpy(sk->arg, slots.at, slots.len * sizeof *slots.at);
+  vec_free(s->mem, &order), vec_free(s->mem, &from), vec_free(s->mem, &to), vec_free(s->mem, &slots);
+  return ok;
+}
+static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
+  Sched *s = b->s;
+  const Kern *k = &b->ks->at[ki];
+  UOp *grid[MAX_RANK];
+  UOpVec stores = {0};
+  Gmap gm = {.of = gmap_placed, .s = s};
+  int64_t elems[MAX_MEMBERS], bytes;
+  bool ok = local_plan(s, &gm, k->mem.at, k->mem.len, elems, &bytes);
+  b->nests.len = 0;
+  for (int g = 0; g < k->ngrid; g++) grid[g] = uop_range(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
+  for (size_t m = 0; ok && m < k->mem.len; m++) b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, ki, grid, k->mem.at[m]);
+  for (size_t m = 0; ok && m < k->mem.len; m++) {
+    int i = k->mem.at[m];
+    Stage *g = stage_at(b, i);
+    bool written = g->keep;
+    for (size_t l = 0; l < g->readers.len && !written; l++) written = stage_at(b, g->readers.at[l])->kernel != ki;
+    sk->flops += (int64_t)((double)stage_iterations(g) * (g->weight + 1));
+    if (!written) continue;
+    UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
+    int n = 2;
+    for (int d = 0; d < g->nout; d++) idx[d] = g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0 ? grid[g->gmap[d]] : g->out[d];
+    src[0] = memory_at(b, i, idx), src[1] = uop_simplify(s->st, s->mem, member_at(b, i, idx));
+    for (int gd = 0; gd < k->ngrid; gd++) src[n++] = grid[gd];
+    n += inner_axes(g, g->out, src + n);
+    UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
+    ok = st && vec_push(s->mem, &stores, st);
+  }
+  UOp *sink = ok ? uop_new(s->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;
+  ok = sink && renumber(b, sk, sink);
+  sk->level = k->level, sk->est_us = k->us;
+  vec_free(s->mem, &stores);
+  return ok;
+}
+bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
+  size_t n = s->stages.len, nk = ks->len;
+  Build b = {.s = s, .ks = ks, .out = out};
+  b.temp_of = arena_array(&out->arena, int, n + 1);
+  b.m = mem_alloc(s->mem, (n + 1) * sizeof *b.m);
+  out->temp = arena_array(&out->arena, SchedTemp, n + 1);
+  out->kernel = arena_array(&out->arena, SchedKernel, nk + 1);
+  bool ok = b.temp_of && b.m && out->temp && out->kernel;
+  for (size_t i = 0; ok && i < n; i++) b.temp_of[i] = -1;
+  int maxlevel = 0;
+  for (size_t k = 0; k < nk; k++) maxlevel = TG_MAX(maxlevel, ks->at[k].level);
+  IntVec *by = mem_alloc(s->mem, ((size_t)maxlevel + 1) * sizeof *by);
+  ok = ok && by;
+  for (size_t k = 0; ok && k < nk; k++) ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
+  for (int l = 0; ok && l <= maxlevel; l++)
+    for (size_t j = 0; ok && j < by[l].len; j++) ok = build_kernel(&b, by[l].at[j], &out->kernel[out->nkernel++]);
+  for (int l = 0; by && l <= maxlevel; l++) vec_free(s->mem, &by[l]);
+  mem_free(s->mem, by);
+  for (int k = 0; ok && k < out->nkernel; k++)
+    for (int a = 0; a < out->kernel[k].narg; a++) {
+      int64_t t = out->kernel[k].arg[a] - TEMP_BASE;
+      if (t < 0) continue;
+      if (out->temp[t].first < 0) out->temp[t].first = k;
+      out->temp[t].last = k;
+    }
+  for (size_t i = 0; ok && i < n; i++) {
+    Stage *g = stage_at(&b, (int)i);
+    if (g->root >= 0) out->root[g->root] = g->is_store ? g->buffer : TEMP_BASE + b.temp_of[i];
+  }
+  vec_free(s->mem, &b.nests);
+  mem_free(s->mem, b.m);
+  return ok;
+}

@@ -1,0 +1,334 @@
+/* spec.c: the laws. One row per op: the kinds of graph it may stand in, how many sources, which operands, and a function for the rest.
+ * Elementwise ops share one function; loops and their closing are laws of the whole graph. In: a graph. Out: the first offender. */
+#include "uop/spec.h"
+#include <stdio.h>
+#include <string.h>
+
+const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "shaped", "loops", "linear"};
+typedef struct Check { GraphKind kind; const Linear *lin; SpecError *bad; } Check;
+
+static bool broken(Check *c, const UOp *u, const char *fmt, ...) TG_PRINTF(3, 4);
+static bool broken(Check *c, const UOp *u, const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  c->bad->node = u;
+  vsnprintf(c->bad->why, sizeof c->bad->why, fmt, ap);
+  va_end(ap);
+  return false;
+}
+static const UOp *under(const UOp *u) {
+  while (u->op == OPS_AFTER && u->nsrc) u = u->src[0];
+  return u;
+}
+static const char *dt(const UOp *u) { return dtype_name((DType)u->dtype); }
+static bool same_type(Check *c, const UOp *u, const UOp *s, const char *what) {
+  if (s->dtype != u->dtype) return broken(c, u, "%s is %s, the result %s", what, dt(s), dt(u));
+  if (s->lanes != u->lanes) return broken(c, u, "%s has %d lanes, the result %d", what, s->lanes, u->lanes);
+  return true;
+}
+static bool no_arg(Check *c, const UOp *u) { return (!u->arg.raw.a && !u->arg.raw.b) || broken(c, u, "takes no arg"); }
+static bool one_lane(Check *c, const UOp *u) { return u->lanes == 1 || broken(c, u, "has %d lanes", u->lanes); }
+static bool is_void(Check *c, const UOp *u) { return (u->dtype == DT_VOID && u->lanes == 1) || broken(c, u, "is no value, yet of dtype %s", dt(u)); }
+static bool is_data(Check *c, const UOp *u) { return (u->dtype > DT_INDEX && u->dtype < DT_COUNT) || broken(c, u, "dtype %s", dt(u)); }
+/* Expressions of addresses and loop bounds: index until lowering, int32 or int64 after it. */
+static bool is_address(Check *c, const UOp *u, const UOp *s, const char *what) {
+  if (s->lanes != 1) return broken(c, u, "%s has %d lanes", what, s->lanes);
+  if (c->kind == GRAPH_LINEAR ? s->dtype == DT_I32 || s->dtype == DT_I64 : s->dtype == DT_INDEX) return true;
+  return broken(c, u, "%s is %s, not %s", what, dt(s), c->kind == GRAPH_LINEAR ? "i32 or i64" : "index");
+}
+static bool is_reduce_op(int64_t op) { return op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_AND || op == OPS_OR; }
+static bool is_memory(const UOp *u) { u = under(u); return u->op == OPS_PARAM || u->op == OPS_DEFINE_LOCAL; }
+static bool is_index(const UOp *u) { return under(u)->op == OPS_INDEX; }
+static bool is_reg(const UOp *u) { return under(u)->op == OPS_DEFINE_REG; }
+
+/* ---- one function per form of arg and sources */
+static bool check_sink(Check *c, const UOp *u) {
+  for (int i = 0; c->kind != GRAPH_TENSOR && i < u->nsrc; i++) if (u->src[i]->op != OPS_STORE) return broken(c, u, "source %d is %s, not STORE", i, op_name((Ops)u->src[i]->op));
+  return is_void(c, u) && no_arg(c, u);
+}
+static bool check_const(Check *c, const UOp *u) {
+  if (u->dtype == DT_VOID || u->dtype >= DT_COUNT) return broken(c, u, "dtype %s", dt(u));
+  Scalar r = scalar_round((DType)u->dtype, u->arg.v);
+  bool nan = dtype_is_float((DType)u->dtype) && u->arg.v.f != u->arg.v.f;
+  if (u->arg.raw.b || (!nan && r.i != u->arg.v.i)) return broken(c, u, "is no value of %s", dt(u));
+  return one_lane(c, u);
+}
+static bool check_memory(Check *c, const UOp *u) {
+  if (u->arg.param.nelem < 0 || u->arg.param.slot < 0) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
+  if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam) return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
+  return is_data(c, u) && (u->op == OPS_DEFINE_REG || one_lane(c, u));
+}
+static bool check_var(Check *c, const UOp *u) {
+  if (!dtype_is_int((DType)u->dtype)) return broken(c, u, "dtype %s", dt(u));
+  return (u->arg.var.lo <= u->arg.var.hi || broken(c, u, "no value between %lld and %lld", (long long)u->arg.var.lo, (long long)u->arg.var.hi)) && one_lane(c, u);
+}
+static bool check_movement(Check *c, const UOp *u) {
+  static const Ints scalar;
+  const Ints *p = u->arg.ints, *s = u->src[0]->is_tensor ? u->src[0]->shape : &scalar;
+  if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR) return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
+  int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
+  if (u->op != OPS_RESHAPE && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
+  int64_t in = 1, out = 1;
+  for (int i = 0; i < s->n; i++) in *= s->v[i];
+  for (int i = 0; u->op == OPS_RESHAPE && i < p->n; i++) out *= p->v[i];
+  if (u->op == OPS_RESHAPE && in != out) return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
+  for (int i = 0; u->op != OPS_RESHAPE && i < s->n; i++) {
+    int64_t a = p->v[per * i], b = per == 2 ? p->v[2 * i + 1] : 0;
+    bool ok = true;
+    switch (u->op) {
+    case OPS_PERMUTE: ok = a >= 0 && a < s->n && !(seen >> a & 1); if (ok) seen |= 1 << a; break;
+    case OPS_EXPAND: ok = a == s->v[i] || (s->v[i] == 1 && a >= 0); break;
+    case OPS_PAD: ok = a >= 0 && b >= 0; break;
+    case OPS_SHRINK: ok = a >= 0 && a <= b && b <= s->v[i]; break;
+    case OPS_FLIP: ok = a == 0 || a == 1; break;
+    default: break;
+    }
+    if (!ok) return broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a, (long long)b);
+  }
+  return same_type(c, u, u->src[0], "the source");
+}
+static bool check_reduce_axis(Check *c, const UOp *u) {
+  const Ints *a = u->arg.reduce.axes;
+  if (!is_reduce_op(u->arg.reduce.op) || !a) return broken(c, u, "not a reduction");
+  if (!u->src[0]->is_tensor) return broken(c, u, "source has no shape");
+  for (int i = 0; i < a->n; i++)
+    if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1])) return broken(c, u, "axis %lld", (long long)a->v[i]);
+  return same_type(c, u, u->src[0], "the source");
+}
+static bool check_arange(Check *c, const UOp *u) {
+  if (u->arg.ints->n != 1 || u->arg.ints->v[0] < 0) return broken(c, u, "takes one length");
+  return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
+}
+static bool check_same(Check *c, const UOp *u) { return same_type(c, u, u->src[0], "the source") && (u->op == OPS_COPY || no_arg(c, u)); }
+static bool check_range(Check *c, const UOp *u) {
+  int64_t t = u->arg.range.type;
+  if (!is_address(c, u, u, "the loop variable") || !is_address(c, u, u->src[0], "the extent")) return false;
+  if (u->arg.range.id < 0 || t < 0 || t > AXIS_GROUP) return broken(c, u, "id %lld, type %lld", (long long)u->arg.range.id, (long long)t);
+  if ((c->kind <= GRAPH_KERNEL && t != AXIS_GLOBAL && t != AXIS_LOOP && t != AXIS_REDUCE) || (c->kind >= GRAPH_LOOPS && t >= AXIS_UPCAST))
+    return broken(c, u, "a loop of type %lld in a %s graph", (long long)t, graph_kind_names[c->kind]);
+  if (t >= AXIS_UPCAST && !is_const(u->src[0])) return broken(c, u, "the extent of an unrolled loop must be a constant");
+  return u->src[0]->vmax >= 0 || broken(c, u, "extent below 0");
+}
+static bool check_index(Check *c, const UOp *u) {
+  bool gated = u->arg.i != 0;
+  int n = u->nsrc - 1 - gated;
+  if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b) return broken(c, u, "gated or not, nothing else");
+  if (!is_memory(u->src[0])) return broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
+  if (n < 0 || (c->kind != GRAPH_STAGES && n != 1)) return broken(c, u, "%d offsets", n);
+  if (u->dtype != u->src[0]->dtype) return broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
+  if (c->kind < GRAPH_LOOPS && u->lanes != 1) return broken(c, u, "has %d lanes", u->lanes);
+  for (int i = 1; i <= n; i++) if (!is_address(c, u, u->src[i], "an offset")) return false;
+  const UOp *g = gated ? u->src[u->nsrc - 1] : NULL;
+  return !g || (g->dtype == DT_BOOL && g->lanes == 1) || broken(c, u, "the gate is %s of %d lanes", dt(g), g->lanes);
+}
+static bool check_reduce(Check *c, const UOp *u) {
+  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a reduction");
+  int n = 0;
+  while (n < u->nsrc && u->src[n]->op != OPS_RANGE) n++;
+  if (c->kind != GRAPH_LOOPS && n != 1) return broken(c, u, "%d values", n);
+  for (int i = 0; i < u->nsrc; i++) {
+    if (i < n) { if (!same_type(c, u, u->src[i], "a value")) return false; }
+    else if (u->src[i]->op != OPS_RANGE) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+  }
+  return n > 0 && n < u->nsrc ? true : broken(c, u, "%d values over %d ranges", n, u->nsrc - n);
+}
+static bool check_load(Check *c, const UOp *u) {
+  const UOp *x = under(u->src[0]);
+  if (!is_index(x) && !is_reg(x)) return broken(c, u, "of %s", op_name((Ops)x->op));
+  if (is_index(x) && u->nsrc > 1 && !x->arg.i) return broken(c, u, "a value for a gate that is not there");
+  if (is_index(x) && u->nsrc > 2) return broken(c, u, "%d sources", u->nsrc);
+  return no_arg(c, u) && same_type(c, u, x, "the source") && (is_reg(x) || u->nsrc < 2 || same_type(c, u, u->src[1], "the other value"));
+}
+static bool check_store(Check *c, const UOp *u) {
+  const UOp *to = u->src[0], *v = u->src[1];
+  if (c->kind == GRAPH_TENSOR) {
+    if (v->is_tensor && to->is_tensor && v->shape != to->shape) return broken(c, u, "a value of another shape");
+    return v->dtype == to->dtype ? no_arg(c, u) : broken(c, u, "%s into %s", dt(v), dt(to));
+  }
+  if (!is_index(to) && !(c->kind == GRAPH_LINEAR && is_reg(to))) return broken(c, u, "into %s", op_name((Ops)to->op));
+  if (v->dtype != to->dtype || v->lanes != to->lanes) return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
+  if (c->kind == GRAPH_LINEAR && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
+  for (int i = 2; i < u->nsrc; i++)
+    if (u->src[i]->op != OPS_RANGE && !(is_const(u->src[i]) && u->src[i]->dtype == DT_INDEX)) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+  return is_void(c, u) && no_arg(c, u);
+}
+static bool check_after(Check *c, const UOp *u) { return no_arg(c, u) && same_type(c, u, u->src[0], "the source"); }
+static bool check_end(Check *c, const UOp *u) {
+  Ops open = u->op == OPS_END ? OPS_RANGE : OPS_IF;
+  return (u->src[0]->op == open || broken(c, u, "of %s", op_name((Ops)u->src[0]->op))) && is_void(c, u) && no_arg(c, u);
+}
+static bool check_if(Check *c, const UOp *u) {
+  return (u->src[0]->dtype == DT_BOOL && u->src[0]->lanes == 1) || broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
+}
+static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
+static bool check_special(Check *c, const UOp *u) {
+  if (u->arg.special.dim < 0 || u->arg.special.dim > 2 || u->arg.special.local < 0 || u->arg.special.local > 1)
+    return broken(c, u, "dim %lld, local %lld", (long long)u->arg.special.dim, (long long)u->arg.special.local);
+  return is_address(c, u, u, "it") && is_address(c, u, u->src[0], "the extent");
+}
+static bool check_vectorize(Check *c, const UOp *u) {
+  if (u->nsrc != 1 && u->nsrc != u->lanes) return broken(c, u, "%d sources for %d lanes", u->nsrc, u->lanes);
+  for (int i = 0; i < u->nsrc; i++)
+    if (u->src[i]->dtype != u->dtype || u->src[i]->lanes != 1) return broken(c, u, "source %d is %s x%d", i, dt(u->src[i]), u->src[i]->lanes);
+  return no_arg(c, u);
+}
+static bool check_gep(Check *c, const UOp *u) {
+  if (u->arg.i < 0 || u->arg.raw.b || u->arg.i + u->lanes > u->src[0]->lanes) return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
+  return u->dtype == u->src[0]->dtype || broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
+}
+/* Elementwise: which operands an op takes. */
+typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
+static const uint8_t operands[OPS_COUNT] = {
+  [OPS_EXP2] = FLOATS, [OPS_LOG2] = FLOATS, [OPS_EXP] = FLOATS, [OPS_LOG] = FLOATS, [OPS_SIN] = FLOATS, [OPS_SQRT] = FLOATS,
+  [OPS_RECIPROCAL] = FLOATS, [OPS_FDIV] = FLOATS, [OPS_CDIV] = INTS, [OPS_CMOD] = INTS, [OPS_FLOORDIV] = INTS, [OPS_FLOORMOD] = INTS,
+  [OPS_SHL] = INTS, [OPS_SHR] = INTS, [OPS_AND] = BITS, [OPS_OR] = BITS, [OPS_XOR] = BITS, [OPS_THREEFRY] = U64S, [OPS_WHERE] = CHOICE,
+  [OPS_CAST] = CASTS, [OPS_BITCAST] = CASTS,
+};
+static bool check_alu(Check *c, const UOp *u) {
+  const UOp *a = u->src[0];
+  unsigned flags = op_flags((Ops)u->op);
+  int kind = operands[u->op];
+  for (int i = 0; i < u->nsrc; i++) {
+    const UOp *s = u->src[i];
+    DType d = (DType)s->dtype, want = kind == CHOICE ? (i ? (DType)u->dtype : DT_BOOL) : (DType)a->dtype;
+    if (d == DT_VOID) return broken(c, u, "source %d is no value", i);
+    if (d != want) return broken(c, u, "source %d is %s, not %s", i, dt(s), dtype_name(want));
+    if (s->lanes != u->lanes) return broken(c, u, "source %d has %d lanes, the result %d", i, s->lanes, u->lanes);
+    if (c->kind == GRAPH_TENSOR && (s->is_tensor != u->is_tensor || (s->is_tensor && s->shape != u->shape))) return broken(c, u, "source %d has another shape", i);
+    bool ok = kind == FLOATS ? dtype_is_float(d) : kind == INTS ? dtype_is_int(d) : kind == BITS ? !dtype_is_float(d) : kind != U64S || d == DT_U64;
+    if (!ok) return broken(c, u, "on %s", dt(s));
+  }
+  if (u->op == OPS_BITCAST && (!dtype_size((DType)a->dtype) || dtype_size((DType)a->dtype) != dtype_size((DType)u->dtype)))
+    return broken(c, u, "%s to %s: sizes differ", dt(a), dt(u));
+  DType r = flags & OPF_CMP ? DT_BOOL : kind == CASTS || kind == CHOICE ? (DType)u->dtype : (DType)a->dtype;
+  if (u->dtype != r || u->dtype == DT_VOID) return broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
+  return no_arg(c, u);
+}
+
+/* ---- the table */
+enum { T = 1 << GRAPH_TENSOR, S = 1 << GRAPH_STAGES, K = 1 << GRAPH_KERNEL | 1 << GRAPH_SHAPED, L = 1 << GRAPH_LOOPS, P = 1 << GRAPH_LINEAR };
+typedef struct OpSpec { uint8_t in, least; bool (*check)(Check *c, const UOp *u); } OpSpec;     /* least: sources of an op that takes any number */
+static const OpSpec specs[OPS_COUNT] = {
+  [OPS_SINK]         = {T | K | L,         0, check_sink},
+  [OPS_CONST]        = {T | S | K | L | P, 0, check_const},
+  [OPS_BUFFER]       = {T,                 0, check_memory},
+  [OPS_PARAM]        = {S | K | L | P,     0, check_memory},
+  [OPS_VAR]          = {T | S | K | L | P, 0, check_var},
+  [OPS_RESHAPE]      = {T,                 1, check_movement},
+  [OPS_PERMUTE]      = {T,                 1, check_movement},
+  [OPS_EXPAND]       = {T,                 1, check_movement},
+  [OPS_PAD]          = {T,                 1, check_movement},
+  [OPS_SHRINK]       = {T,                 1, check_movement},
+  [OPS_FLIP]         = {T,                 1, check_movement},
+  [OPS_REDUCE_AXIS]  = {T,                 1, check_reduce_axis},
+  [OPS_ARANGE]       = {T,                 0, check_arange},
+  [OPS_CONTIGUOUS]   = {T,                 1, check_same},
+  [OPS_DETACH]       = {T,                 1, check_same},
+  [OPS_COPY]         = {T,                 1, check_same},
+  [OPS_RANGE]        = {S | K | L | P,     1, check_range},
+  [OPS_INDEX]        = {S | K | L | P,     1, check_index},
+  [OPS_REDUCE]       = {S | K | L,         2, check_reduce},
+  [OPS_STAGE]        = {S | K,             1, check_same},
+  [OPS_LOAD]         = {L | P,             1, check_load},
+  [OPS_STORE]        = {T | K | L | P,     2, check_store},
+  [OPS_AFTER]        = {T | S | K | L | P, 2, check_after},
+  [OPS_END]          = {P,                 1, check_end},
+  [OPS_DEFINE_REG]   = {L | P,             0, check_memory},
+  [OPS_DEFINE_LOCAL] = {K | L | P,         0, check_memory},
+  [OPS_SPECIAL]      = {L | P,             1, check_special},
+  [OPS_BARRIER]      = {L | P,             0, check_barrier},
+  [OPS_IF]           = {P,                 1, check_if},
+  [OPS_ENDIF]        = {P,                 1, check_end},
+  [OPS_VECTORIZE]    = {L | P,             1, check_vectorize},
+  [OPS_GEP]          = {L | P,             1, check_gep},
+};
+static bool check_node(Check *c, const UOp *u) {
+  const OpSpec *s = &specs[u->op];
+  bool alu = op_is_alu((Ops)u->op);
+  int want = op_nsrc((Ops)u->op);
+  if (!alu && !(s->in >> c->kind & 1)) return broken(c, u, "%s does not stand in a %s graph", op_name((Ops)u->op), graph_kind_names[c->kind]);
+  if (want >= 0 ? u->nsrc != want : u->nsrc < s->least) return broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ", want >= 0 ? want : s->least);
+  if (c->kind == GRAPH_LINEAR && u->dtype == DT_INDEX) return broken(c, u, "index is not lowered");
+  if (c->kind != GRAPH_TENSOR && u->is_tensor) return broken(c, u, "has a shape");
+  if (!u->lanes || (c->kind < GRAPH_LOOPS && u->lanes != 1)) return broken(c, u, "has %d lanes", u->lanes);
+  return alu ? check_alu(c, u) : s->check(c, u);
+}
+
+/* ---- loops of a graph: an id names one loop; what a STORE computes uses only the loops it lists */
+static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
+  Map by_id;
+  map_init(&by_id, mem);
+  bool ok = true;
+  for (size_t i = 0; ok && i < order->len; i++) {
+    const UOp *u = order->at[i];
+    uint64_t had;
+    if (u->op == OPS_RANGE) {
+      if (map_get(&by_id, (uint64_t)u->arg.range.id, &had)) ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
+      else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u)) c->bad->node = NULL, ok = false;
+    }
+    if (u->op != OPS_STORE) continue;
+    uint64_t listed = 0;
+    for (int k = 2; ok && k < u->nsrc; k++) {
+      if (u->src[k]->op != OPS_RANGE) continue;
+      uint64_t own = 1ull << (u->src[k]->arg.range.id & 63), free = u->src[k]->ranges & ~own & ~listed;
+      if (free) ok = broken(c, u, "loop r%lld depends on r%d, which is not outside it", (long long)u->src[k]->arg.range.id, __builtin_ctzll(free));
+      listed |= own;
+    }
+    uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
+    if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */ ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
+  }
+  map_free(&by_id);
+  return ok;
+}
+bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, size_t nroots, SpecError *bad) {
+  Check c = {.kind = kind, .bad = bad};
+  UOpVec order = {0};
+  *bad = (SpecError){0};
+  bool ok = uop_toposort(st, mem, roots, nroots, &order);
+  for (size_t i = 0; ok && i < order.len; i++) ok = check_node(&c, order.at[i]);
+  if (kind >= GRAPH_KERNEL)
+    for (size_t i = 0; ok && i < nroots; i++) ok = roots[i]->op == OPS_SINK || broken(&c, roots[i], "the root of a kernel is %s, not SINK", op_name((Ops)roots[i]->op));
+  if (ok && kind >= GRAPH_KERNEL) {                          /* kernels number their loops each on their own */
+    for (size_t i = 0; ok && i < nroots; i++) {
+      order.len = 0;
+      ok = uop_toposort(st, mem, &roots[i], 1, &order) && check_loops(&c, mem, &order);
+    }
+  }
+  vec_free(mem, &order);
+  return ok;
+}
+
+/* ---- a list: sources before users, in a block that is still open; blocks nest */
+bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
+  Check c = {.kind = GRAPH_LINEAR, .lin = lin, .bad = bad};
+  Map block_of;                                              /* node -> number of the block it was defined in */
+  Vec(const UOp *) open = {0};
+  Vec(int) number = {0};
+  Vec(uint8_t) closed = {0};
+  int block = 0;
+  map_init(&block_of, mem);
+  *bad = (SpecError){0};
+  bool ok = vec_push(mem, &closed, 0) && vec_push(mem, &number, 0);
+  for (int i = 0; ok && i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    uint64_t b;
+    ok = check_node(&c, u);
+    if (ok && !is_const(u) && map_get(&block_of, (uint64_t)(uintptr_t)u, &b)) ok = broken(&c, u, "stands twice in the program");
+    for (int k = 0; ok && k < u->nsrc; k++) {
+      const UOp *s = u->src[k];
+      if (is_const(s)) ok = check_node(&c, s);               /* constants may stand anywhere, or nowhere */
+      else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b)) ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
+      else if (closed.at[b]) ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
+    }
+    if (!ok) break;
+    if (u->op == OPS_END || u->op == OPS_ENDIF) {
+      if (!open.len || open.at[open.len - 1] != u->src[0]) { ok = broken(&c, u, "closes something else than the innermost block"); break; }
+      closed.at[number.at[--number.len]] = 1, open.len--;
+    }
+    if (!map_put(&block_of, (uint64_t)(uintptr_t)u, (uint64_t)number.at[number.len - 1])) { ok = false; break; }
+    if (u->op == OPS_RANGE || u->op == OPS_IF) ok = vec_push(mem, &open, u) && vec_push(mem, &number, ++block) && vec_push(mem, &closed, 0);
+  }
+  if (ok && open.len) ok = broken(&c, open.at[open.len - 1], "is never closed");
+  map_free(&block_of), vec_free(mem, &open), vec_free(mem, &number), vec_free(mem, &closed);
+  return ok;
+}

@@ -4,6 +4,7 @@
 #include "tg.h"
 
 typedef struct CliCommand { const char *name, *help; int (*run)(int argc, char **argv); } CliCommand;   /* argv[0]: the name */
+int cmd_bench(int argc, char **argv);
 int cmd_demo(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 static const CliCommand commands[] = {
+  {"bench", "measure the compiler: `tg bench lower` times graph to C source", cmd_bench},
   {"demo", "train a small network on digits and show what it learned", cmd_demo},
   {"devices", "list the devices and which of them work here", cmd_devices},
 };

@@ -58,6 +58,7 @@ typedef struct TgCounters {
   uint64_t visits, firings, nested;       /* nodes visited by rules, rules that fired, nodes that rules walked besides */
   uint64_t flops, bytes;                  /* estimated work of the launches */
   double ms;                              /* time in launches */
+  uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
 } TgCounters;
 
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */
@@ -110,6 +111,9 @@ TG_API const char *tg_device_describe(const TgContext *ctx);   /* one line about
 TG_API const char *tg_device_name(int i);                      /* names that tg_open knows, present or not; NULL past the last */
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
+/* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles anew. For measuring, and to
+ * give memory back. What the device keeps on disk stays. */
+TG_API void tg_cache_clear(TgContext *ctx);
 TG_API TgStatus tg_collect(TgContext *ctx);                    /* frees graph nodes and buffers that nothing reaches */
 
 /* ---- scopes and handles */

@@ -183,10 +183,6 @@ void str_printf(Str *s, const char *fmt, ...) {
 const char *str_text(const Str *s) { return s->at ? s->at : ""; }
 
 /* ---- hashing */
-uint64_t hash_mix(uint64_t h, uint64_t v) {           /* multiply-fold: the high half of the product reaches every bit */
-  __uint128_t p = (__uint128_t)(h ^ v ^ 0x2d358dccaa6c78a5u) * 0x8bb84b93962eacc9u;
-  return (uint64_t)p ^ (uint64_t)(p >> 64);
-}
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n) {
   const uint8_t *b = p;
   uint64_t h = hash_mix(seed, n), w;

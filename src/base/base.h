@@ -83,7 +83,10 @@ void str_printf(Str *s, const char *fmt, ...) TG_PRINTF(2, 3);
 const char *str_text(const Str *s);                        /* never NULL */
 
 /* ---- hashing */
-uint64_t hash_mix(uint64_t h, uint64_t v);
+static inline uint64_t hash_mix(uint64_t h, uint64_t v) {    /* multiply-fold: the high half of the product reaches every bit */
+  __uint128_t p = (__uint128_t)(h ^ v ^ 0x2d358dccaa6c78a5u) * 0x8bb84b93962eacc9u;
+  return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n);
 void sha256(const void *p, size_t n, uint8_t out[32]);
 

@@ -6,69 +6,97 @@
 /* Copied depth first into a fresh store: nodes lie close together, and ids depend on this kernel alone. */
 static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   UOpVec order = {0};
-  UOp **to = mem_alloc(mem, (store_id_limit(from) + 1) * sizeof *to), *r = NULL;
+  UOpMap *to = uop_map_begin(from, st);
+  UOp *r = NULL;
   bool ok = to && uop_toposort(from, mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
     if (!src) { ok = false; break; }
-    for (int k = 0; k < u->nsrc; k++) src[k] = to[u->src[k]->id];
-    to[u->id] = uop_with_src(st, u, src);
+    for (int k = 0; k < u->nsrc; k++) src[k] = uop_map_get(to, u->src[k]);
+    UOp *v = uop_with_src(st, u, src);
     if (src != buf) mem_free(mem, src);
-    ok = to[u->id] != NULL;
+    ok = v && uop_map_put(from, to, u, v);
   }
-  if (ok) r = to[root->id];
+  if (ok) r = uop_map_get(to, root);
   vec_free(mem, &order);
-  mem_free(mem, to);
+  uop_map_end(from, to);
   return r;
 }
-/* Every load of `branch` that may leave its buffer is made only where `gate` holds. What fills local memory is not part of the branch: a
- * PARAM stands for it meanwhile. */
+/* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
+ * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
+ * What fills local memory, under an AFTER, is not part of the branch. */
+static bool is_loose(const UOp *index) {
+  const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
+  return !uop_within(index->src[1], index->arg.i ? index->src[2] : NULL, memory->arg.param.nelem);
+}
+static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u) {
+  bool is = u->op == OPS_INDEX && is_loose(u);
+  for (int i = 0; !is && u->op != OPS_AFTER && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
+  return !is || uop_map_put(k->st, loose, u, u);
+}
+static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
+  typedef struct Frame { UOp *u; int i; } Frame;
+  Vec(Frame) stack = {0};
+  UOpMap *now = uop_map_begin(k->st, k->st);
+  bool ok = now && gate && branch;
+  if (ok && uop_map_get(loose, branch)) ok = vec_push(k->mem, &stack, ((Frame){branch, 0}));
+  while (ok && stack.len) {
+    Frame *f = &stack.at[stack.len - 1];
+    UOp *u = f->u, *buf[64];
+    if (f->i < u->nsrc) {
+      UOp *s = u->src[f->i++];
+      if (uop_map_get(loose, s) && !uop_map_get(now, s)) ok = vec_push(k->mem, &stack, ((Frame){s, 0}));
+      continue;
+    }
+    stack.len--;
+    if (uop_map_get(now, u)) continue;
+    UOp **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src), *v = NULL;
+    if (!src) { ok = false; break; }
+    for (int j = 0; j < u->nsrc; j++) {
+      UOp *s = uop_map_get(now, u->src[j]);
+      src[j] = s ? s : u->src[j];
+    }
+    if (u->op == OPS_INDEX && is_loose(u)) {
+      UOp *g = u->arg.i ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[2], gate)) : gate;
+      v = UNEW(k->st, OPS_INDEX, (DType)u->dtype, 1, ((Arg){.i = 1}), src[0], src[1], g);
+    } else v = uop_with_src(k->st, u, src);
+    if (src != buf) mem_free(k->mem, src);
+    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v);
+  }
+  UOp *r = !ok ? NULL : uop_map_get(now, branch) ? uop_map_get(now, branch) : branch;
+  uop_map_end(k->st, now);
+  vec_free(k->mem, &stack);
+  return r;
+}
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
-  UOpVec inner = {0}, from = {0}, to = {0}, local = {0}, stand = {0};
-  bool ok = gate && uop_toposort(k->st, k->mem, &branch, 1, &inner);
-  for (size_t j = 0; ok && j < inner.len; j++) {
-    UOp *x = inner.at[j];
-    if (x->op != OPS_AFTER) continue;
-    UOp *p = uop_new(k->st, OPS_PARAM, (DType)x->dtype, 1, 0, NULL, (Arg){.param = {x->src[0]->arg.param.nelem, -1 - (int64_t)local.len}});
-    ok = p && vec_push(k->mem, &local, x) && vec_push(k->mem, &stand, p);
-  }
-  if (ok && local.len) {
-    inner.len = 0;
-    branch = uop_substitute(k->st, k->mem, branch, (int)local.len, local.at, stand.at);
-    ok = branch && uop_toposort(k->st, k->mem, &branch, 1, &inner);
-  }
-  for (size_t j = 0; ok && j < inner.len; j++) {
-    UOp *x = inner.at[j], *g = gate;
-    if (x->op != OPS_INDEX || (x->src[1]->vmin >= 0 && x->src[1]->vmax < x->src[0]->arg.param.nelem)) continue;
-    if (x->arg.i) g = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, x->src[2], gate));
-    UOp *nx = g ? UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ((Arg){.i = 1}), x->src[0], x->src[1], g) : NULL;
-    ok = nx && vec_push(k->mem, &from, x) && vec_push(k->mem, &to, nx);
-  }
-  UOp *r = !ok ? NULL : from.len ? uop_substitute(k->st, k->mem, branch, (int)from.len, from.at, to.at) : branch;
-  if (r && local.len) r = uop_substitute(k->st, k->mem, r, (int)local.len, stand.at, local.at);
-  vec_free(k->mem, &inner), vec_free(k->mem, &from), vec_free(k->mem, &to), vec_free(k->mem, &local), vec_free(k->mem, &stand);
+  UOpVec order = {0};
+  UOpMap *loose = uop_map_begin(k->st, k->st);
+  bool ok = loose && uop_toposort(k->st, k->mem, &branch, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i]);
+  UOp *r = ok ? gate_loose(k, loose, branch, gate) : NULL;
+  uop_map_end(k->st, loose);
+  vec_free(k->mem, &order);
   return r;
 }
-/* WHERE over ranges protects what its branches read. One walk, inner conditions first; each WHERE gates its loads once. */
 static bool move_gates(Kernel *k) {
   UOpVec order = {0};
-  UOp **now = mem_alloc(k->mem, (store_id_limit(k->st) + 1) * sizeof *now);
-  bool ok = now && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  UOpMap *now = uop_map_begin(k->st, k->st), *loose = uop_map_begin(k->st, k->st);
+  bool ok = now && loose && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
     if (!src) { ok = false; break; }
-    for (int j = 0; j < u->nsrc; j++) src[j] = now[u->src[j]->id];
+    for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(now, u->src[j]);
     if (u->op == OPS_WHERE && !uop_has_op(u->src[0], OPS_INDEX) && uop_has_op(u->src[0], OPS_RANGE)) {
       UOp *no = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
-      src[1] = gate_loads(k, src[1], src[0]), src[2] = gate_loads(k, src[2], no);
+      src[1] = gate_loose(k, loose, src[1], src[0]), src[2] = gate_loose(k, loose, src[2], no);
     }
-    now[u->id] = uop_with_src(k->st, u, src);
+    UOp *v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
-    ok = now[u->id] != NULL;
+    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v);
   }
-  if (ok) k->sink = now[k->sink->id];
+  if (ok) k->sink = uop_map_get(now, k->sink);
   vec_free(k->mem, &order);
-  mem_free(k->mem, now);
+  uop_map_end(k->st, now), uop_map_end(k->st, loose);
   return ok;
 }
 static bool run_gates(void *k) { return move_gates(k); }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct CachedProgram { char *key; uint64_t hash; Program *prog; char name[96]; struct CachedProgram *next; } CachedProgram;
+typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; struct CachedProgram *next; } CachedProgram;
 typedef struct Plan {                        /* a schedule ready to run */
   struct Plan *next;
   uint8_t *key;
@@ -47,24 +47,27 @@ static void plan_free(TgContext *ctx, Plan *p) {
   for (int i = 0; i < p->nslab; i++) if (p->slab && p->slab[i]) ctx->dev.backend->free(&ctx->dev, p->slab[i], p->slab_bytes[i]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
   mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab);
-  if (p->sched.store) schedule_free(&p->sched, &ctx->mem);
+  schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
-void engine_close(TgContext *ctx) {
+void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
-  if (e) {
-    for (size_t i = 0; i < e->plans.cap; i++)
-      if (e->plans.at[i].used)
-        for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_free(ctx, p);
-    for (size_t i = 0; i < e->programs.cap; i++)
-      if (e->programs.at[i].used)
-        for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
-          n = p->next;
-          ctx->dev.backend->unload(&ctx->dev, p->prog);
-          mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
-        }
-    map_free(&e->plans), map_free(&e->programs);
-    mem_free(&ctx->mem, e);
+  for (size_t i = 0; i < e->plans.cap; i++)
+    if (e->plans.at[i].used)
+      for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_free(ctx, p);
+  for (size_t i = 0; i < e->programs.cap; i++)
+    if (e->programs.at[i].used)
+      for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
+        n = p->next;
+        ctx->dev.backend->unload(&ctx->dev, p->prog);
+        mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
+      }
+  map_free(&e->plans), map_free(&e->programs);
+}
+void engine_close(TgContext *ctx) {
+  if (ctx->engine) {
+    engine_cache_clear(ctx);
+    mem_free(&ctx->mem, ctx->engine);
     ctx->engine = NULL;
   }
   if (ctx->dev_open) ctx->dev.backend->close(&ctx->dev);
@@ -78,14 +81,21 @@ static UOp *stands_for(TgContext *ctx, UOp *u) {
   while ((r = map_get_ptr(&ctx->realized, u)) && r != u) u = r;
   return u;
 }
+/* A node without its sources, as bytes that mean the same in every store: lists by content, a buffer by `slot`. */
+static void key_put(Str *key, const UOp *u, int64_t slot) {
+  struct { uint8_t op, dtype, lanes, pad; uint16_t nsrc, list; int64_t a, b; } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
+  const Ints *list = uop_list(u);
+  if (u->op == OPS_BUFFER) head.b = slot;
+  if (list) head.list = 1, head.a = list->n, head.b = u->op == OPS_REDUCE_AXIS ? head.b : 0;
+  str_putn(key, (char *)&head, sizeof head);
+  if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
+}
 static bool copy_node(TgContext *ctx, Copy *c, UOp *u, uint32_t *num, uint32_t *count) {
   UOp *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
   if (!src) return false;
   Arg arg = u->arg;
-  struct { uint8_t op, dtype; uint16_t nsrc; uint32_t pad; int64_t a, b; } head = {u->op, u->dtype, u->nsrc, 0, arg.raw.a, arg.raw.b};
   if (u->op == OPS_BUFFER) {
     arg.param.slot = (int64_t)c->uids.len;
-    head.b = arg.param.slot;
     if (!vec_push(&ctx->mem, &c->uids, u->arg.param.slot)) return false;
   }
   for (int i = 0; i < u->nsrc; i++) {
@@ -94,15 +104,9 @@ static bool copy_node(TgContext *ctx, Copy *c, UOp *u, uint32_t *num, uint32_t *
     uint32_t n = num[s->id];
     str_putn(&c->key, (char *)&n, sizeof n);
   }
-  const Ints *list = (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : u->op == OPS_REDUCE_AXIS ? u->arg.reduce.axes : NULL;
-  if (list) {                                                /* lists by content: their addresses mean nothing to the next graph */
-    head.a = list->n;
-    str_putn(&c->key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
-    const Ints *own = ints_get(c->st, list->n, list->v);
-    if (u->op == OPS_REDUCE_AXIS) arg.reduce.axes = own; else arg.ints = own;
-    if (u->op != OPS_REDUCE_AXIS) head.b = 0;
-  }
-  str_putn(&c->key, (char *)&head, sizeof head);
+  const Ints *list = uop_list(u), *own = list ? ints_get(c->st, list->n, list->v) : NULL;
+  if (u->op == OPS_REDUCE_AXIS) arg.reduce.axes = own; else if (list) arg.ints = own;
+  key_put(&c->key, u, arg.param.slot);
   num[u->id] = (*count)++;
   c->to[u->id] = uop_new(c->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg);
   if (src != buf) mem_free(&ctx->mem, src);
@@ -132,17 +136,42 @@ static bool copy_live(TgContext *ctx, Copy *c, UOp *const *roots, size_t n) {
     uint32_t mark = UINT32_MAX, id = num[root->id];
     str_putn(&c->key, (char *)&mark, 4), str_putn(&c->key, (char *)&id, 4);
   }
+  ctx->counters.graph_nodes += count;
   vec_free(&ctx->mem, &stack);
   mem_free(&ctx->mem, num), mem_free(&ctx->mem, seen);
   return ok && !c->key.oom;
 }
 
 /* ---- programs */
-static CachedProgram *program_find(Engine *e, const char *key, uint64_t h) {
+static bool kernel_key(Str *key, UOpStore *st, TgMem *mem, UOp *ast) {
+  UOpVec order = {0};
+  UOpMap *num = uop_map_begin(st, st);
+  bool ok = num && uop_toposort(st, mem, &ast, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    key_put(key, u, u->arg.param.slot);
+    for (int k = 0; k < u->nsrc; k++) {
+      uint32_t n = uop_map_number(num, u->src[k]);
+      str_putn(key, (char *)&n, sizeof n);
+    }
+    ok = uop_map_put_number(st, num, u, (uint32_t)i);
+  }
+  uop_map_end(st, num);
+  vec_free(mem, &order);
+  return ok && !key->oom;
+}
+static CachedProgram *program_find(Engine *e, const Str *key, uint64_t h) {
   uint64_t v;
   if (!map_get(&e->programs, h, &v)) return NULL;
-  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (!strcmp(p->key, key)) return p;
+  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (p->nkey == key->len && !memcmp(p->key, key->at, key->len)) return p;
   return NULL;
+}
+static void kernel_print(const Schedule *s, int k) {          /* TG_DEBUG=5 */
+  Str t;
+  str_init(&t, NULL);
+  uop_print(&t, s->store, NULL, &s->kernel[k].ast, 1);
+  fprintf(stderr, "%s", str_text(&t));
+  str_free(&t);
 }
 static void linear_print(const Linear *lin) {                /* TG_DEBUG=6: one line per UOp, loops indented */
   int depth = 0;
@@ -169,9 +198,9 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
-    if (!uop_print(&key, plan->sched.store, &ctx->mem, &plan->sched.kernel[k].ast, 1)) { s = TG_ERR_NOMEM; str_free(&key); break; }
+    if (!kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast)) { s = TG_ERR_NOMEM; str_free(&key); break; }
     uint64_t h = hash_bytes(1, key.at, key.len);
-    CachedProgram *p = program_find(e, key.at, h);
+    CachedProgram *p = program_find(e, &key, h);
     if (p) ctx->counters.cache_hits++;
     else {
       Todo t = {0};
@@ -181,13 +210,14 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
-      if (ctx->env.debug >= 5) fprintf(stderr, "%s", key.at);
+      if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
       if (ctx->env.debug >= 3) fprintf(stderr, "%s: opts %s\n", t.lin.name, str_text(&opts));
       if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
       str_free(&opts);
       if (t.st) ctx->counters.nodes += store_created(t.st);
       p = s ? NULL : mem_alloc(&ctx->mem, sizeof *p);
-      if (p) p->key = mem_strdup(&ctx->mem, key.at), p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
+      if (p && (p->key = mem_alloc(&ctx->mem, key.len))) memcpy(p->key, key.at, key.len), p->nkey = key.len;
+      if (p) p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
       t.prog = p;
       if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
       if (s) { store_free(t.st); str_free(&t.source); if (p) { mem_free(&ctx->mem, p->key); mem_free(&ctx->mem, p); } }
@@ -252,6 +282,32 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   mem_free(&ctx->mem, last);
   return st;
 }
+/* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody reads it again. */
+static bool kernels_alone(TgContext *ctx, Schedule *s) {
+  UOpStore *st = store_new(&ctx->mem), *old = s->store;
+  UOpMap *to = uop_map_begin(old, st);
+  UOpVec order = {0};
+  bool ok = st && to;
+  for (int k = 0; ok && k < s->nkernel; k++) {
+    order.len = 0;
+    ok = uop_toposort(old, &ctx->mem, &s->kernel[k].ast, 1, &order);
+    for (size_t i = 0; ok && i < order.len; i++) {
+      UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
+      if (!src) { ok = false; break; }
+      for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(to, u->src[j]);
+      UOp *v = uop_with_src(st, u, src);
+      if (src != buf) mem_free(&ctx->mem, src);
+      ok = v && uop_map_put(old, to, u, v);
+    }
+  }
+  for (int k = 0; ok && k < s->nkernel; k++) s->kernel[k].ast = uop_map_get(to, s->kernel[k].ast);
+  if (ok) ctx->counters.nodes += store_created(old) + store_created(st);
+  vec_free(&ctx->mem, &order);
+  uop_map_end(old, to);
+  if (ok) s->store = st;
+  store_free(ok ? old : st);
+  return ok;
+}
 static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, uint64_t h, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -265,17 +321,19 @@ static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, 
     for (size_t i = 0; i < n; i++) r[i] = c->to[stands_for(ctx, roots[i])->id];
     s = schedule_make(c->st, &ctx->mem, r, (int)n, &so, &p->sched, &ctx->err);
     if (!s) c->st = NULL;                                    /* the schedule owns it now */
+    if (!s && !kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
   if (so.explain) fprintf(stderr, "%s", str_text(&explain));
   str_free(&explain);
   if (!s) {
-    ctx->counters.schedules++, ctx->counters.nodes += store_created(p->sched.store);
+    ctx->counters.schedules++;
     p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
     p->key = mem_alloc(&ctx->mem, c->key.len + 1);
     if (!p->prog || !p->key) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
   if (!s) memcpy(p->key, c->key.at, c->key.len), p->nkey = c->key.len;
   if (!s) s = programs_make(ctx, p);
+  if (p) store_free(p->sched.store), p->sched.store = NULL;  /* a plan that is kept needs programs and arguments, no graph */
   if (!s) s = memory_plan(ctx, p);
   if (!s) {
     uint64_t v = 0;

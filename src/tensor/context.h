@@ -54,6 +54,7 @@ UOp *uop_base(UOp *u);                                     /* the BUFFER under m
 /* engine, for the front end */
 TgStatus engine_open(TgContext *ctx);                      /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);
+void engine_cache_clear(TgContext *ctx);                   /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);       /* realizes, then row-major elements of t's dtype */
 TgStatus engine_collect(TgContext *ctx);                   /* sweeps nodes and buffers that no tensor reaches */

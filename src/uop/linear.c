@@ -63,11 +63,14 @@ static UOp *lin_build(UOpStore *st, LinForm *f) {
   UOp *sum = NULL;
   for (int i = 0; i < f->n; i++) {
     UOp *t = f->at[i].k == 1 ? f->at[i].t : uop_alu2(st, OPS_MUL, f->at[i].t, uop_index_const(st, f->at[i].k));
+    if (t && f->at[i].k != 1) t->mark |= MARK_LINEAR;
     sum = sum ? uop_alu2(st, OPS_ADD, sum, t) : t;
     if (!sum) return NULL;
+    if (i) sum->mark |= MARK_LINEAR;                         /* of a sorted sum every beginning is one */
   }
   if (!sum) return uop_index_const(st, f->c);
-  return f->c ? uop_alu2(st, OPS_ADD, sum, uop_index_const(st, f->c)) : sum;
+  if (f->c && (sum = uop_alu2(st, OPS_ADD, sum, uop_index_const(st, f->c)))) sum->mark |= MARK_LINEAR;
+  return sum;
 }
 static void lin_bounds(const LinForm *f, int64_t *lo, int64_t *hi) {
   __int128 l = f->c, h = f->c;
@@ -107,7 +110,8 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     if (!div) return uop_alu2(st, OPS_FLOORMOD, x->src[0], cu);                                       /* (y % cm) % c = y % c */
     return uop_alu2(st, OPS_FLOORMOD, uop_alu2(st, OPS_FLOORDIV, x->src[0], cu), uop_index_const(st, m / c));
   }
-  LinForm f = {0}, q = {0}, r = {0};
+  LinForm f, q, r;
+  f.n = q.n = r.n = 0, f.c = 0;
   if (!lin_of(&f, x, 1, 0)) return NULL;
   q.c = fdiv(f.c, c), r.c = f.c - q.c * c;
   for (int i = 0; i < f.n; i++)
@@ -123,7 +127,8 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
   for (int i = 0; i < r.n; i++) {
     int64_t g = gcd64(r.at[i].k, c);
     if (g <= 1) continue;
-    LinForm s = {0}, t = {0};
+    LinForm s, t;
+    s.n = t.n = 0;
     s.c = fdiv(r.c, g), t.c = r.c - s.c * g;
     for (int j = 0; j < r.n; j++)
       if (r.at[j].k % g == 0) s.at[s.n].t = r.at[j].t, s.at[s.n++].k = r.at[j].k / g;
@@ -137,16 +142,18 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
   return NULL;
 }
 UOp *simplify_linear(Rewrite *rw, UOp *u) {
-  LinForm f = {0};
+  LinForm f;
+  f.n = 0, f.c = 0;
+  if (u->mark & MARK_LINEAR) return NULL;
   if (u->op == OPS_MUL && !is_const(u->src[0]) && !is_const(u->src[1])) return NULL;
   return lin_of(&f, u, 1, 0) && lin_join_divmod(&f) ? lin_build(rw->st, &f) : NULL;
 }
 /* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
 UOp *simplify_less(Rewrite *rw, UOp *u) {
   UOpStore *st = rw->st;
-  LinForm f = {0};
+  LinForm f, b;
+  f.n = b.n = 0, f.c = b.c = 0;
   if (!lin_of(&f, u->src[0], 1, 0) || f.c == INT64_MIN) return NULL;
-  LinForm b = {0};
   if (!lin_of(&b, u->src[1], 1, 0)) return NULL;
   for (int i = 0; i < b.n; i++) if (b.at[i].k == INT64_MIN || !lin_add(&f, b.at[i].t, -b.at[i].k)) return NULL;
   int64_t c, g = 0;
@@ -168,6 +175,84 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   if (u->nsrc > 64) return NULL;
   for (int i = 0; i < u->nsrc; i++)                           /* a constant index is a loop of one step; other constants are values */
     if (i == 0 || !is_const(u->src[i]) || u->src[i]->dtype != DT_INDEX) src[n++] = u->src[i];
-  if (n == u->nsrc) return NULL;
+  if (n == u->nsrc) {                                         /* a reduction of a reduction by the same op is one */
+    UOp *x = u->src[0];
+    if (x->op != OPS_REDUCE || x->arg.reduce.op != u->arg.reduce.op || u->nsrc + x->nsrc > 64 || u->src[1]->op != OPS_RANGE || x->src[1]->op != OPS_RANGE) return NULL;
+    src[0] = x->src[0], n = 1;
+    for (int i = 1; i < u->nsrc; i++) src[n++] = u->src[i];
+    for (int i = 1; i < x->nsrc; i++) src[n++] = x->src[i];
+    return uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
+  }
   return n == 1 ? src[0] : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
+}
+
+/* ---- bounds where a gate holds. A clause bounds a sum of terms, and every multiple of it that stands in another sum. No node is made. */
+typedef struct Clause { LinForm f; int64_t lo, hi; } Clause;   /* lo <= f <= hi, f.c = 0 */
+enum { MAX_CLAUSES = 12 };
+static bool same_terms(const LinForm *a, const LinForm *b) {
+  bool same = a->n == b->n;
+  for (int i = 0; same && i < a->n; i++) {
+    bool found = false;
+    for (int j = 0; j < b->n; j++) found |= a->at[i].t == b->at[j].t && a->at[i].k == b->at[j].k;
+    same = found;
+  }
+  return same;
+}
+/* `a < b` (or, if !holds, a >= b) as a clause, joined with an equal sum already there. A clause left out only weakens what is known. */
+static int clause_add(Clause *all, int n, const UOp *less, bool holds) {
+  LinForm f, b;
+  f.n = b.n = 0, f.c = b.c = 0;
+  if (less->src[0]->dtype != DT_INDEX || !lin_of(&f, less->src[0], 1, 0) || !lin_of(&b, less->src[1], 1, 0) || b.n || !f.n) return n;
+  int64_t c, lo, hi;
+  if (__builtin_sub_overflow(b.c, f.c, &c) || c == INT64_MIN) return n;
+  f.c = 0;
+  int at = 0;
+  while (at < n && !same_terms(&all[at].f, &f)) at++;
+  if (at == MAX_CLAUSES) return n;
+  if (at == n) lin_bounds(&f, &lo, &hi), all[n++] = (Clause){f, lo, hi};
+  if (holds) all[at].hi = TG_MIN(all[at].hi, c - 1);
+  else all[at].lo = TG_MAX(all[at].lo, c);
+  return n;
+}
+/* f = m * g + rest: takes m * g out of f. 0: it does not stand there. */
+static int64_t lin_take(LinForm *f, const LinForm *g) {
+  int64_t m = 0;
+  for (int i = 0; i < g->n; i++) {
+    int j = 0;
+    while (j < f->n && f->at[j].t != g->at[i].t) j++;
+    if (j == f->n || f->at[j].k % g->at[i].k || (i && f->at[j].k / g->at[i].k != m)) return 0;
+    if (!i) m = f->at[j].k / g->at[i].k;
+  }
+  for (int i = 0; m && i < g->n; i++)
+    for (int j = 0; j < f->n; j++)
+      if (f->at[j].t == g->at[i].t) { f->at[j] = f->at[--f->n]; break; }
+  return m;
+}
+bool uop_within(UOp *offset, UOp *gate, int64_t n) {
+  if (offset->vmin >= 0 && offset->vmax < n) return true;
+  LinForm f;
+  f.n = 0, f.c = 0;
+  if (!gate || !lin_of(&f, offset, 1, 0)) return false;
+  Clause all[MAX_CLAUSES];
+  UOp *todo[64];
+  int nc = 0, nt = 0;
+  todo[nt++] = gate;
+  while (nt) {
+    UOp *g = todo[--nt];
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && nt + 2 <= (int)TG_COUNT(todo)) todo[nt++] = g->src[0], todo[nt++] = g->src[1];
+    else if (g->op == OPS_CMPLT) nc = clause_add(all, nc, g, true);
+    else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && is_const_int(g->src[1], 1)) nc = clause_add(all, nc, g->src[0], false);
+  }
+  __int128 lo = 0, hi = 0;
+  for (int terms = MAX_TERMS; terms > 0; terms--)            /* long sums first: a part of one may be bounded too */
+    for (int i = 0; i < nc; i++) {
+      if (all[i].f.n != terms || all[i].lo == INT64_MIN || all[i].hi == INT64_MAX) continue;
+      if (all[i].lo > all[i].hi) return true;                /* the gate never holds */
+      int64_t m = lin_take(&f, &all[i].f);
+      __int128 a = (__int128)m * all[i].lo, b = (__int128)m * all[i].hi;
+      lo += TG_MIN(a, b), hi += TG_MAX(a, b);
+    }
+  int64_t rlo, rhi;
+  lin_bounds(&f, &rlo, &rhi);
+  return rlo != INT64_MIN && rhi != INT64_MAX && lo + rlo >= 0 && hi + rhi < n;
 }

@@ -105,9 +105,9 @@ static void put_op(Str *o, const UOp *u, bool type) {
 }
 void uop_line(Str *o, const UOp *u) { put_op(o, u, true); }
 
-/* ---- names: by id of the node, a letter and a number */
+/* ---- names: a letter and a number by node */
 typedef struct Name { char letter; uint32_t number; } Name;
-typedef struct Names { Name *at; Map taken; uint32_t line; bool ok; } Names;
+typedef struct Names { Map of, taken; uint32_t line; bool ok; } Names;
 static bool inlined(const UOp *u) { return u->op == OPS_CONST && u->lanes == 1; }
 static Name name_new(Names *n, const UOp *u) {
   int64_t own = u->op == OPS_RANGE ? u->arg.range.id : u->op == OPS_PARAM ? u->arg.param.slot : -1;
@@ -123,12 +123,16 @@ static void put_source(Str *o, const Names *n, const UOp *s) {
   if (inlined(s)) {
     put_value(o, (DType)s->dtype, s->arg.v);
     if (s->dtype != DT_INDEX) str_put(o, ":"), str_put(o, dtype_name((DType)s->dtype));
-  } else if (n->at[s->id].letter) put_name(o, n->at[s->id]);
+    return;
+  }
+  uint64_t v;
+  if (map_get(&n->of, (uint64_t)(uintptr_t)s, &v)) put_name(o, (Name){(char)(v >> 32), (uint32_t)v});
   else str_put(o, "?");                                       /* not defined before: no such program is well formed */
 }
 static void put_node(Str *o, Names *n, const UOp *u) {
-  n->at[u->id] = name_new(n, u);
-  put_name(o, n->at[u->id]), str_put(o, " = "), put_op(o, u, false);
+  Name name = name_new(n, u);
+  n->ok &= map_put(&n->of, (uint64_t)(uintptr_t)u, (uint64_t)name.letter << 32 | name.number);
+  put_name(o, name), str_put(o, " = "), put_op(o, u, false);
   for (int k = 0; k < u->nsrc; k++) str_put(o, k ? ", " : "("), put_source(o, n, u->src[k]);
   if (u->nsrc) str_put(o, ")");
   if (u->is_tensor) str_put(o, "  # "), put_ints(o, u->shape);
@@ -136,9 +140,9 @@ static void put_node(Str *o, Names *n, const UOp *u) {
 }
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots) {
   UOpVec order = {0};
-  Names n = {.at = mem_alloc(mem, (store_id_limit(st) + 1) * sizeof *n.at), .ok = true};
-  map_init(&n.taken, mem);
-  bool ok = n.at && uop_toposort(st, mem, roots, nroots, &order);
+  Names n = {.ok = true};
+  map_init(&n.of, mem), map_init(&n.taken, mem);
+  bool ok = uop_toposort(st, mem, roots, nroots, &order);
   UOp *last = NULL;
   for (size_t i = 0; ok && i < order.len; i++) if (!inlined(order.at[i])) put_node(out, &n, last = order.at[i]);
   if (ok && (nroots != 1 || roots[0] != last)) {
@@ -147,25 +151,17 @@ bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nro
     str_put(out, "\n");
   }
   ok = ok && n.ok;
-  vec_free(mem, &order), map_free(&n.taken);
-  mem_free(mem, n.at);
+  vec_free(mem, &order), map_free(&n.of), map_free(&n.taken);
   return ok && !out->oom;
 }
 bool uop_print_list(Str *out, const Linear *lin, TgMem *mem) {
-  uint32_t most = 0;
-  for (int i = 0; i < lin->n; i++) {
-    most = TG_MAX(most, lin->at[i]->id);
-    for (int k = 0; k < lin->at[i]->nsrc; k++) most = TG_MAX(most, lin->at[i]->src[k]->id);
-  }
-  Names n = {.at = mem_alloc(mem, ((size_t)most + 1) * sizeof *n.at), .ok = true};
-  map_init(&n.taken, mem);
+  Names n = {.ok = true};
+  map_init(&n.of, mem), map_init(&n.taken, mem);
   str_printf(out, "program %s: %d params, %d threads, grid %d %d %d, block %d %d %d\n", *lin->name ? lin->name : "kernel", lin->nparam, lin->nthread,
              lin->global[0], lin->global[1], lin->global[2], lin->local[0], lin->local[1], lin->local[2]);
-  for (int i = 0; n.at && i < lin->n; i++) if (!inlined(lin->at[i])) put_node(out, &n, lin->at[i]);
-  bool ok = n.at && n.ok;
-  map_free(&n.taken);
-  mem_free(mem, n.at);
-  return ok && !out->oom;
+  for (int i = 0; i < lin->n; i++) if (!inlined(lin->at[i])) put_node(out, &n, lin->at[i]);
+  map_free(&n.of), map_free(&n.taken);
+  return n.ok && !out->oom;
 }
 
 /* ---- one line, for messages */

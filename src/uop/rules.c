@@ -39,6 +39,6 @@ bool fits(const UOp *n, int dtype) {
   return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmax != INT64_MAX && n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
 }
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u) {
-  Rewrite rw = {.st = st, .mem = mem};
+  Rewrite rw = {.st = st, .mem = mem, .mark = MARK_SIMPLE};
   return graph_rewrite(&rw, pm_symbolic, u);
 }

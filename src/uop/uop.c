@@ -1,6 +1,6 @@
 /* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its facts (shape or bounds, ops and ranges
  * below it, structural hash) computed once from its sources. Nothing here recurses: a million-node chain needs no stack. */
-#include "uop/uop.h"
+#include "uop/uop_private.h"
 #include <string.h>
 
 /* ---- op table */
@@ -25,21 +25,7 @@ const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
 int op_nsrc(Ops op) { return op_table[op].nsrc; }
 unsigned op_flags(Ops op) { return op_table[op].flags; }
 
-/* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, node} */
-#define SMALL_NSRC 8
-typedef struct Slot { uint32_t hash; UOp *u; } Slot;
-struct UOpStore {
-  TgMem *mem;
-  Arena arena, ints_arena;
-  Slot *table;
-  size_t cap, len, created;
-  UOp *free_list[SMALL_NSRC + 1];          /* linked through src-less storage: first word of arg */
-  Vec(UOp *) big;                          /* nodes with many sources, from the heap */
-  Vec(UOp *) all;                          /* by id; NULL where swept */
-  Vec(uint32_t) free_ids;
-  Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
-  RewriteEnv *env;
-};
+/* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
 UOpStore *store_new(TgMem *mem) {
   UOpStore *st = mem_alloc(mem, sizeof *st);
   if (!st) return NULL;
@@ -49,6 +35,7 @@ UOpStore *store_new(TgMem *mem) {
 }
 void store_free(UOpStore *st) {
   if (!st) return;
+  for (UOpMap *m = st->free_maps, *n; m; m = n) n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), mem_free(st->mem, m);
   for (size_t i = 0; i < st->big.len; i++) mem_free(st->mem, st->big.at[i]);
   vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids);
   arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
@@ -199,22 +186,22 @@ static bool facts_set(UOpStore *st, UOp *u) {
   return true;
 }
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
-static uint32_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
+static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
   if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
   else if (op == OPS_REDUCE_AXIS) h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
   else h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
-  for (int i = 0; i < nsrc; i++) h = hash_mix(h, src[i]->hash);
-  return (uint32_t)(h ^ h >> 32);
+  for (int i = 0; i < nsrc; i++) h = hash_mix(h, (uint64_t)src[i]->hash_high << 32 | src[i]->hash);
+  return h;
 }
 static bool table_grow(UOpStore *st) {
-  size_t cap = st->cap ? st->cap * 2 : 256;
+  size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
   Slot *t = mem_alloc(st->mem, cap * sizeof *t);
   if (!t) return false;
   for (size_t i = 0; i < st->cap; i++)
-    if (st->table[i].u) {
+    if (st->table[i].next_id) {
       size_t j = st->table[i].hash & (cap - 1);
-      while (t[j].u) j = (j + 1) & (cap - 1);
+      while (t[j].next_id) j = (j + 1) & (cap - 1);
       t[j] = st->table[i];
     }
   mem_free(st->mem, st->table);
@@ -243,24 +230,26 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   for (int i = 0; i < nsrc; i++) if (!src[i]) return NULL;
   if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
-  uint32_t h = content_hash(op, dtype, lanes, nsrc, src, arg);
+  uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
+  uint32_t h = (uint32_t)full;
   if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
   size_t j = h & (st->cap - 1);
-  for (; st->table[j].u; j = (j + 1) & (st->cap - 1)) {
-    UOp *u = st->table[j].u;
-    if (st->table[j].hash == h && u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc && u->arg.raw.a == arg.raw.a &&
+  for (; st->table[j].next_id; j = (j + 1) & (st->cap - 1)) {
+    if (st->table[j].hash != h) continue;
+    UOp *u = st->all.at[st->table[j].next_id - 1];
+    if (u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc && u->arg.raw.a == arg.raw.a &&
         u->arg.raw.b == arg.raw.b && (!nsrc || !memcmp(u->src, src, (size_t)nsrc * sizeof *src)))
       return u;
   }
   if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
   UOp *u = node_alloc(st, nsrc);
   if (!u) return NULL;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->hash = h, u->arg = arg;
+  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->hash = h, u->hash_high = (uint16_t)(full >> 32), u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   if (!facts_set(st, u)) { node_release(st, u, nsrc); return NULL; }
   u->id = st->free_ids.len ? st->free_ids.at[--st->free_ids.len] : (uint32_t)st->all.len++;
   st->all.at[u->id] = u;
-  st->table[j] = (Slot){h, u};                       /* only now: a failure above leaves the table as it was */
+  st->table[j] = (Slot){h, u->id + 1};                       /* only now: a failure above leaves the table as it was */
   st->len++, st->created++;
   if (st->env) st->env->created++;
   return u;
@@ -287,8 +276,8 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
         continue;
       }
       size_t j = u->hash & (st->cap - 1);
-      while (st->table[j].u) j = (j + 1) & (st->cap - 1);
-      st->table[j] = (Slot){u->hash, u};
+      while (st->table[j].next_id) j = (j + 1) & (st->cap - 1);
+      st->table[j] = (Slot){u->hash, u->id + 1};
     }
   }
   mem_free(st->mem, keep);
@@ -320,29 +309,44 @@ UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
 }
 
 /* ---- walking */
-typedef struct Frame { UOp *u; int next; } Frame;
+UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values) {
+  UOpMap *m = keys->free_maps;
+  if (m) keys->free_maps = m->next;
+  else if (!(m = mem_alloc(keys->mem, sizeof *m))) return NULL;
+  m->next = NULL, m->values = values, m->stack.len = 0;
+  if (++m->epoch == 0) memset(m->at, 0, m->cap * sizeof *m->at), m->epoch = 1;
+  return m;
+}
+void uop_map_end(UOpStore *keys, UOpMap *m) {
+  if (m) m->next = keys->free_maps, keys->free_maps = m;
+}
+UOp *uop_map_get(const UOpMap *m, const UOp *u) { return map_node(m, u); }
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) { return map_set(keys, m, u, v->id); }
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n) { return map_set(keys, m, u, n); }
+uint32_t uop_map_number(const UOpMap *m, const UOp *u) {
+  uint64_t e = u->id < m->cap ? m->at[u->id] : 0;
+  return e >> 32 == m->epoch ? (uint32_t)e : UINT32_MAX;
+}
+
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out) {
-  uint8_t *seen = mem_alloc(mem, st->all.len + 1);
-  Vec(Frame) stack = {0};
+  UOpMap *seen = uop_map_begin(st, st);
   size_t had = out->len;
   bool ok = seen != NULL;
   for (size_t r = 0; ok && r < nroots; r++) {
-    if (!roots[r] || seen[roots[r]->id]) continue;
-    seen[roots[r]->id] = 1;
-    ok = vec_push(mem, &stack, ((Frame){roots[r], 0}));
-    while (ok && stack.len) {
-      Frame *f = &stack.at[stack.len - 1];
-      if (f->next < f->u->nsrc) {
-        UOp *s = f->u->src[f->next++];
-        if (!seen[s->id]) seen[s->id] = 1, ok = vec_push(mem, &stack, ((Frame){s, 0}));
+    if (!roots[r] || map_node(seen, roots[r])) continue;
+    ok = map_set(st, seen, roots[r], roots[r]->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){roots[r], NULL, 0}));
+    while (ok && seen->stack.len) {
+      WalkFrame *f = &seen->stack.at[seen->stack.len - 1];
+      if (f->i < f->u->nsrc) {
+        UOp *s = f->u->src[f->i++];
+        if (!map_node(seen, s)) ok = map_set(st, seen, s, s->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){s, NULL, 0}));
       } else {
         ok = vec_push(mem, out, f->u);
-        stack.len--;
+        seen->stack.len--;
       }
     }
   }
   if (st->env && st->env->in_rule) st->env->nested += out->len - had;
-  vec_free(mem, &stack);
-  mem_free(mem, seen);
+  uop_map_end(st, seen);
   return ok;
 }

@@ -60,10 +60,15 @@ typedef union Arg {
   struct { int64_t dim; int64_t local; } special;
 } Arg;
 
+typedef enum UOpMark {
+  MARK_SIMPLE = 1,                                           /* no rule of pm_symbolic fires here or below */
+  MARK_LINEAR = 2,                                           /* an index sum in the normal form of linear.c */
+} UOpMark;
 typedef struct UOp UOp;
 struct UOp {
-  uint8_t op, dtype, lanes, is_tensor;                       /* lanes: 1 = scalar. is_tensor: has `shape` instead of bounds */
-  uint16_t nsrc, mark;
+  uint8_t op, dtype, lanes;                                  /* lanes: 1 = scalar */
+  uint8_t is_tensor : 1, mark : 7;                           /* is_tensor: has `shape` instead of bounds. mark: UOpMark bits found out since; no content */
+  uint16_t nsrc, hash_high;                                  /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
   uint32_t id, hash;                                         /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
   union { struct { int64_t vmin, vmax; }; const Ints *shape; };   /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
@@ -111,9 +116,22 @@ UOp *uop_cast(UOpStore *st, UOp *a, DType to);               /* a itself if it h
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);   /* same op, dtype, lanes, arg; other sources */
 
+static inline const Ints *uop_list(const UOp *u) {           /* the list in its arg, or NULL */
+  return u->op == OPS_REDUCE_AXIS ? u->arg.reduce.axes : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : NULL;
+}
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 static inline bool is_const_int(const UOp *u, int64_t v) { return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v; }
 static inline bool uop_has_op(const UOp *u, Ops op) { return (u->opmask & op_bit(op)) != 0; }
+
+/* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is reused: a walk costs what it
+ * visits, not what the store holds. Maps nest; a map sees neither swept nodes nor the entries of an earlier walk. */
+typedef struct UOpMap UOpMap;
+UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values);     /* NULL: out of memory */
+void uop_map_end(UOpStore *keys, UOpMap *m);                 /* NULL is fine */
+UOp *uop_map_get(const UOpMap *m, const UOp *u);             /* NULL: not there */
+bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);   /* a map holds nodes, or numbers */
+uint32_t uop_map_number(const UOpMap *m, const UOp *u);      /* UINT32_MAX: not there */
 
 /* ---- walking. Iterative; depth costs heap, never stack. */
 typedef Vec(UOp *) UOpVec;
@@ -128,6 +146,7 @@ struct Rewrite {
   TgMem *mem;
   void *ctx;                                                 /* the pass's own state */
   bool required;                                             /* lowering that a target needs: the limit does not stop it */
+  uint16_t mark;                                             /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
   uint64_t firings;
   bool failed;                                               /* out of memory, no fixed point within the budget, or a firing was refused */
 };
@@ -149,6 +168,9 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */
+
+/* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
+bool uop_within(UOp *offset, UOp *gate, int64_t n);
 
 /* ---- text (print.c; parse.c reads it back): `u3 = ADD(u1, u2)` per line, sources first */
 extern const char *const axis_type_names[AXIS_GROUP + 1];

@@ -1,0 +1,72 @@
+/* test_linear.c: uop_within against evaluation at every point of the ranges, on random offsets and gates. */
+#include "uop/uop.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+static int64_t value_at(const UOp *u, const int64_t *at) {
+  if (u->op == OPS_CONST) return u->arg.v.i;
+  if (u->op == OPS_RANGE) return at[u->arg.range.id];
+  Scalar v[2] = {{.i = value_at(u->src[0], at)}, {.i = value_at(u->src[1], at)}}, r = {0};
+  assert_true(scalar_eval((Ops)u->op, (DType)u->src[0]->dtype, v, &r));
+  return r.i;
+}
+static unsigned draw(unsigned *seed) { return *seed = *seed * 1664525u + 1013904223u, *seed >> 16; }
+static UOp *random_sum(UOpStore *st, UOp **r, unsigned *seed) {
+  UOp *s = uop_index_const(st, (int64_t)(draw(seed) % 9) - 4);
+  for (int i = 0; i < 3; i++) {
+    UOp *t = draw(seed) % 4 ? r[i] : uop_alu2(st, OPS_FLOORDIV, r[i], uop_index_const(st, 2));
+    s = uop_alu2(st, OPS_ADD, s, uop_alu2(st, OPS_MUL, t, uop_index_const(st, (int64_t)(draw(seed) % 5) - 2)));
+  }
+  return s;
+}
+static void test_within(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *r[3] = {uop_range(st, 4, 0, AXIS_LOOP), uop_range(st, 5, 1, AXIS_LOOP), uop_range(st, 6, 2, AXIS_LOOP)}, *yes = uop_const_int(st, DT_BOOL, 1);
+  unsigned seed = 99, told = 0, gated = 0;
+  for (int n = 0; n < 40000; n++) {
+    UOp *off = uop_simplify(st, &mem, random_sum(st, r, &seed)), *gate = yes;
+    for (unsigned c = draw(&seed) % 4; c; c--) {             /* often a clause about the offset itself, as a PAD makes */
+      UOp *s = draw(&seed) % 2 ? off : random_sum(st, r, &seed);
+      UOp *less = uop_alu2(st, OPS_CMPLT, s, uop_index_const(st, (int64_t)(draw(&seed) % 15) - 2));
+      gate = uop_alu2(st, OPS_AND, gate, draw(&seed) % 2 ? less : uop_alu2(st, OPS_CMPNE, less, yes));
+    }
+    int64_t size = 1 + draw(&seed) % 20;
+    bool inside = true;
+    UOp *g = uop_simplify(st, &mem, gate);
+    bool says = uop_within(off, g, size);
+    for (int64_t p = 0; p < 120; p++) {
+      int64_t at[3] = {p % 4, p / 4 % 5, p / 20}, v = value_at(off, at);
+      if (value_at(gate, at)) inside &= v >= 0 && v < size;
+    }
+    if (says && !inside) fail_msg("case %d", n);
+    told += says, gated += says && !(off->vmin >= 0 && off->vmax < size);
+  }
+  assert_true(told > 2000 && gated > 1000);                  /* it does tell, also where only the gate says so */
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+/* i - 3 in 0 .. 7 where 3 <= i and i < 10; four times that and a part, as a flat address; not so with one clause missing */
+static void test_pad(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *i = uop_range(st, 20, 0, AXIS_LOOP), *j = uop_range(st, 4, 1, AXIS_LOOP), *yes = uop_const_int(st, DT_BOOL, 1);
+  UOp *low = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 3)), yes), *high = uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 10));
+  UOp *at = uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_MUL, i, uop_index_const(st, 4)), j), uop_index_const(st, -12));
+  UOp *both = uop_alu2(st, OPS_AND, low, high);
+  assert_true(uop_within(at, both, 28));
+  assert_false(uop_within(at, both, 27));
+  assert_false(uop_within(at, low, 28));
+  assert_false(uop_within(at, high, 28));
+  assert_false(uop_within(at, NULL, 28));
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_within), cmocka_unit_test(test_pad)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

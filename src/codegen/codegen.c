@@ -132,6 +132,25 @@ static void name_kernel(const Kernel *k, Linear *out) {      /* r for reductions
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
     if (s->src[i]->op == OPS_RANGE) n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
 }
+bool kernel_open(Kernel *k) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  int64_t maxid = -1;
+  for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) maxid = TG_MAX(maxid, order.at[i]->arg.range.id);
+  k->next_range = maxid + 1;
+  ok = ok && maxid < MAX_RANGES;                             /* range sets are 64 bits wide */
+  for (int64_t i = 0; ok && i <= maxid; i++) k->root[i] = (int8_t)i;
+  vec_free(k->mem, &order);
+  if (ok) name_kernel(k, k->linear);
+  return ok;
+}
+bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
+  PassEnv *e = k->opt->passes;
+  PassRun run = {.env = e, .st = k->st, .mem = k->mem, .err = k->err, .stage = "codegen", .letter = 'k', .subject = k->linear->name, .state = k,
+                 .takes = first == codegen_passes ? GRAPH_KERNEL : first[-1].makes, .root = &k->sink, .graph = graph_of, .linear = k->linear};
+  if (e) run.number = e->next_kernel++;
+  return passes_run(&run, first, n);
+}
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
@@ -143,19 +162,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     k.st = store_new(mem);
     if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
-    UOpVec order = {0};
-    bool ok = k.sink && uop_toposort(k.st, mem, &k.sink, 1, &order);
-    int64_t maxid = -1;
-    for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) maxid = TG_MAX(maxid, order.at[i]->arg.range.id);
-    k.next_range = maxid + 1;
-    ok = ok && maxid < MAX_RANGES;                           /* range sets are 64 bits wide */
-    for (int64_t i = 0; ok && i <= maxid; i++) k.root[i] = (int8_t)i;
-    vec_free(mem, &order);
-    if (ok) name_kernel(&k, out);
-    PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .takes = GRAPH_KERNEL, .subject = out->name, .state = &k,
-                   .root = &k.sink, .graph = graph_of, .linear = out};
-    if (ok && run.env) run.number = run.env->next_kernel++;
-    ok = ok && passes_run(&run, codegen_passes, codegen_npass);
+    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass);
     if (ok) {
       if (opts_text) str_put(opts_text, str_text(&k.opts));
       str_free(&k.opts);

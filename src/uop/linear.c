@@ -176,6 +176,13 @@ UOp *simplify_less(Rewrite *rw, UOp *u) {
   UOp *r = uop_alu2(st, OPS_CMPLT, lin_build(st, &f), uop_index_const(st, c));
   return r == u ? NULL : r;
 }
+UOp *store_drop_const(Rewrite *rw, UOp *u) {                 /* a constant in the list of loops is a loop of one step */
+  UOp *src[64];
+  int n = 0;
+  if (u->nsrc > 64) return NULL;
+  for (int i = 0; i < u->nsrc; i++) if (i < 2 || !is_const(u->src[i])) src[n++] = u->src[i];
+  return n == u->nsrc ? NULL : uop_new(rw->st, OPS_STORE, (DType)u->dtype, u->lanes, n, src, u->arg);
+}
 UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   UOp *src[64];
   int n = 0;

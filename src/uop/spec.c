@@ -155,7 +155,7 @@ static bool check_store(Check *c, const UOp *u) {
   if (v->dtype != to->dtype || v->lanes != to->lanes) return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
   if (c->kind == GRAPH_LINEAR && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
   for (int i = 2; i < u->nsrc; i++)
-    if (u->src[i]->op != OPS_RANGE && !(is_const(u->src[i]) && u->src[i]->dtype == DT_INDEX)) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+    if (u->src[i]->op != OPS_RANGE) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
   return is_void(c, u) && no_arg(c, u);
 }
 static bool check_after(Check *c, const UOp *u) { return no_arg(c, u) && same_type(c, u, u->src[0], "the source"); }

@@ -150,6 +150,55 @@ static void test_passes(void **state) {
   assert_in_range(cases, 25, 10000);
 }
 
+/* ---- tg_opt: what the cases above do not ask for */
+static void test_opt(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+  const char *sum = "b = RESHAPE[(4, 8)](BUFFER[f32, 0, 32])\nREDUCE_AXIS[ADD, (1)](b)\n", *r;
+  static const struct { const char *emit, *has; } emits[] = {{"c", "void r_4("}, {"cuda", "__global__ void __launch_bounds__"}, {"metal", "kernel void r_4("}, {"uops", "program r_4: 2 params"}};
+  for (size_t i = 0; i < TG_COUNT(emits); i++) {
+    assert_non_null(r = tg_opt(ctx, sum, .emit = emits[i].emit));
+    assert_non_null(strstr(r, emits[i].has));
+  }
+  char program[8192];
+  assert_non_null(r = tg_opt(ctx, sum));
+  assert_true(strlen(r) < sizeof program);
+  strcpy(program, r);
+  assert_non_null(r = tg_opt(ctx, program));                   /* a program is left as it is .. */
+  assert_string_equal(r, program);
+  assert_non_null(r = tg_opt(ctx, program, .emit = "c"));      /* .. or rendered */
+  assert_non_null(strstr(r, "void r_4("));
+  const char *two = "b = BUFFER[f32, 0, 32]\nu = CONTIGUOUS(NEG(b))\nroots u, REDUCE_AXIS[ADD, (0)](EXP2(u))\n";
+  assert_non_null(r = tg_opt(ctx, two, .emit = "c"));          /* the words before the first kernel come once */
+  assert_null(strstr(strstr(r, "#define INL static") + 1, "#define INL static"));
+  static const struct { const char *text, *pass, *emit, *says; } wrong[] = {
+    {"x\n", NULL, NULL, "line 1, column 1: expected a name or an op"},
+    {"PARAM[f32, 0, 4]\n", "no such", NULL, "opt: no pass is called 'no such'"},
+    {"PARAM[f32, 0, 4]\n", NULL, "pascal", "opt: emit 'pascal': it is uops, c, cuda or metal"},
+    {"PARAM[f32, 0, 4]\n", NULL, NULL, "opt: codegen takes a kernel graph: PARAM: the root of a kernel is PARAM, not SINK: p0"},
+    {"PARAM[f32, 0, 4]\n", "linearize", NULL, "opt: linearize takes a loops graph"},
+    {"PARAM[f32, 0, 4]\n", "initial symbolic", "c", "opt: 'initial symbolic' gives a graph"},
+    {"r0 = RANGE[0, LOOP](4)\nr0 + 1\n", "rangeify", NULL, "opt: schedule takes a tensor graph"},
+    {"1\n", "rangeify", NULL, "opt: a root of the tensor graph has no shape"},
+    {"program x: 0 params, 1 threads, grid 1 1 1, block 1 1 1\nIF(1:bool)\n", NULL, NULL, "opt: a renderer takes a linear graph: IF: is never closed"},
+    {"program x: 1 params, 1 threads, grid 1 1 1, block 1 1 1\nPARAM[f32, 0, 4]\n", "expand", NULL, "opt: 'expand' takes a graph, not a program"},
+    {"p0 = PARAM[f32, 0, 4]\nr99 = RANGE[99, LOOP](4)\ns = SINK(STORE(INDEX(p0, r99), 1:f32, r99))\n", "simplify ranges", NULL, "more than 64 loops"},
+  };
+  for (size_t i = 0; i < TG_COUNT(wrong); i++) {
+    assert_null(tg_opt(ctx, wrong[i].text, .pass = wrong[i].pass, .emit = wrong[i].emit));
+    if (!strstr(tg_errmsg(ctx), wrong[i].says)) fail_msg("%s: says '%s', not '%s'", wrong[i].text, tg_errmsg(ctx), wrong[i].says);
+    tg_clear_error(ctx);
+  }
+  assert_null(tg_opt(NULL, sum));
+  assert_null(tg_opt(ctx, NULL));
+  const char *stage, *name;
+  int n = 0;
+  for (; (name = tg_pass_name(n, &stage)); n++) assert_true(!strcmp(stage, "schedule") || !strcmp(stage, "codegen"));
+  assert_string_equal(tg_pass_name(n - 1, NULL), "linearize");
+  assert_null(tg_pass_name(-1, NULL));
+  tg_close(ctx);
+}
+
 /* ---- a line per rule */
 static const char *fired_name;
 static bool fired(RewriteEnv *env, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
@@ -208,6 +257,6 @@ static void test_rule_lines(void **state) {
   assert_int_equal(mem.live, 0);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_rule_lines)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt), cmocka_unit_test(test_rule_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,6 +103,7 @@ static bool run_gates(void *k) { return move_gates(k); }
 static bool run_ranges(void *k) { return simplify_ranges(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
 static bool run_expand(void *k) { return expand(k); }
+static bool run_gpu(void *k) { return gpu_dims(k); }
 static bool run_linearize(void *state) { Kernel *k = state; return linearize(k, k->arena, k->linear); }
 /* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 const Pass codegen_passes[] = {
@@ -113,6 +114,7 @@ const Pass codegen_passes[] = {
   {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
   {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
   {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+  {"gpu dims",          .run = run_gpu, .makes = GRAPH_LOOPS},
   {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);
@@ -150,6 +152,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     ok = ok && passes_run(&run, codegen_passes, codegen_npass);
     if (ok) {
       out->nthread = k.nthread;
+      for (int d = 0; d < 3; d++) out->global[d] = TG_MAX(k.global[d], 1), out->local[d] = TG_MAX(k.local[d], 1);
       if (opts_text) str_put(opts_text, str_text(&k.opts));
       str_free(&k.opts);
       *st_out = k.st;

@@ -5,7 +5,7 @@
 #include "renderer/renderer.h"
 #include "uop/pass.h"
 
-enum { MAX_RANGES = 64, ROOT_NONE = -1, ROOT_TILE = -2 };
+enum { MAX_RANGES = 64, ROOT_NONE = -1, ROOT_TILE = -2, ROOT_GRID = -3 };      /* GRID: LOCAL threads along the grid */
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range of a SWAP. opts.c applies them. */
 typedef enum OptOp { OPT_THREAD, OPT_TILE, OPT_SWAP, OPT_LOCAL, OPT_UPCAST, OPT_VEC, OPT_UNROLL, OPT_GROUP } OptOp;
 typedef struct Opt { OptOp op; int64_t r, n; } Opt;
@@ -51,6 +51,7 @@ bool simplify_ranges(Kernel *k);                             /* heuristic.c: adj
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
 bool expand(Kernel *k);                                      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
+bool gpu_dims(Kernel *k);                                    /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
 bool linearize(Kernel *k, Arena *arena, Linear *out);        /* linearize.c */
 typedef Vec(int) CgInts;
 #endif

@@ -180,18 +180,21 @@ static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
   }
   do {
     int vec = vec_of(x, mask), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
-    UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes), *addr[64], *src[40];
-    bool cont = true;
+    UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes), *addr[64], *gate[64] = {0}, *src[40];
+    bool cont = true, gated = index->arg.i != 0;
     if (!v) return false;
     for (int l = 0; l < lanes; l++) {
       positions(x, at, l, pos);
       addr[l] = lane_value(x, index->src[1], pos);
+      if (gated) gate[l] = lane_value(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
       if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
     }
     int step = cont ? lanes : 1;
     for (int l = 0; l < lanes; l += step) {
-      UOp *isrc[2] = {index->src[0], addr[l]};
-      src[0] = uop_new(st, OPS_INDEX, (DType)index->dtype, step, 2, isrc, ARG0);
+      UOp *isrc[3] = {index->src[0], addr[l], gate[l]};
+      bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
+      if (g && is_const(gate[l])) continue;
+      src[0] = uop_new(st, OPS_INDEX, (DType)index->dtype, step, g ? 3 : 2, isrc, (Arg){.i = g});
       src[1] = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, 1, 1, &v, (Arg){.i = l});
       for (int i = 0; i < nl; i++) src[2 + i] = loops[i];
       UOp *s = uop_new(st, OPS_STORE, DT_VOID, 1, 2 + nl, src, ARG0);
@@ -286,7 +289,7 @@ bool expand(Kernel *k) {
     ok = r->chunk != NULL;
     for (int at = 0; ok && at < r->n;) {
       int l = 1;
-      if (r->vec) for (l = 16; at + l > r->n; l /= 2) {}
+      if (r->vec) for (l = k->ren && k->ren->vec_bytes < 32 ? 4 : 16; at + l > r->n; l /= 2) {}      /* float4, or what a compiler splits well */
       r->chunk[r->nchunk++] = (Chunk){at, l};
       at += l;
     }

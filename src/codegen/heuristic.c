@@ -241,4 +241,84 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   info_free(k, &f);
   return ok;
 }
-bool heuristic_gpu(Kernel *k, OptVec *out) { (void)k, (void)out; return true; }
+
+/* ---- GPU */
+static int64_t power_below(int64_t n, int64_t most) {
+  int64_t p = 1;
+  while (p * 2 <= n && p * 2 <= most) p *= 2;
+  return p;
+}
+/* A kernel with rows, or with long reductions and few results: a block per result, its threads along the rows. Else a thread per result, or per
+ * register tile of them where a load can be used again. */
+bool heuristic_gpu(Kernel *k, OptVec *out) {
+  Info f;
+  bool ok = info_get(k, &f);
+  if (!ok) { info_free(k, &f); return false; }
+  double grid = 1;
+  int64_t longest = 0;
+  for (int i = 0; i < f.nr; i++) {
+    if (f.r[i].grid) grid *= (double)f.r[i].n;
+    else longest = TG_MAX(longest, f.r[i].n);
+  }
+  bool rows = longest >= 32 && (f.fills.len || grid < 4096);
+  for (size_t j = 0; !rows && j < (size_t)k->sink->nsrc; j++)      /* outputs with inner loops */
+    for (int i = 0; i < f.nr; i++) rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
+  if (rows) {
+    int64_t threads = power_below(longest, 256);
+    uint64_t dealt = 0;
+    UOpVec nests = {0};                                      /* outermost first: what lies inside a dealt loop is one thread's own */
+    for (int j = 0; ok && j < k->sink->nsrc; j++) ok = vec_push(k->mem, &nests, k->sink->src[j]);
+    for (size_t j = f.fills.len; ok && j-- > 0;) ok = vec_push(k->mem, &nests, f.fills.at[j]);
+    for (size_t j = f.reduces.len; ok && j-- > 0;) ok = vec_push(k->mem, &nests, f.reduces.at[j]);
+    for (size_t j = 0; ok && j < nests.len; j++) {
+      UOp *u = nests.at[j];
+      int first = u->op == OPS_STORE ? 2 : 1, best = -1;
+      bool inside = false;
+      for (int s = first; s < u->nsrc; s++) {
+        int i = find_range(&f, u->src[s]);
+        inside |= dealt >> (u->src[s]->arg.range.id & 63) & 1;
+        if (i >= 0 && !f.r[i].grid && f.r[i].n > 1 && (best < 0 || f.r[i].n >= f.r[best].n || f.r[i].n >= threads)) best = i;
+      }
+      if (u->op == OPS_REDUCE) inside |= (u->ranges & dealt) != 0;
+      if (best < 0 || inside) continue;
+      dealt |= 1ull << (f.r[best].r->arg.range.id & 63);
+      ok = add(k, out, f.r[best].reduce ? OPT_GROUP : OPT_LOCAL, id_of(&f.r[best]), threads);
+    }
+    vec_free(k->mem, &nests);
+  } else {
+    int lane = -1, second = -1;
+    for (int i = 0; i < f.nr; i++) {                         /* neighbours in a warp are neighbours in memory */
+      bool fits = f.r[i].grid && f.r[i].n > 1;
+      for (int j = 0; fits && j < k->sink->nsrc; j++) fits = contiguous(k, k->sink->src[j], f.r[i].r);
+      if (fits && (lane < 0 || f.r[i].n > f.r[lane].n)) lane = i;
+    }
+    for (int i = 0; f.reduces.len && i < f.nr; i++) {        /* a range along which some load can be used again */
+      bool fixed = false, moves = false, all = f.r[i].grid && i != lane && f.r[i].n > 1;
+      for (size_t j = 0; j < f.loads.len; j++) if (depends(f.loads.at[j], f.r[i].r)) moves = true; else fixed = true;
+      for (size_t j = 0; all && j < f.reduces.len; j++) all &= depends(f.reduces.at[j], f.r[i].r);
+      if (all && fixed && moves && (second < 0 || f.r[i].n > f.r[second].n)) second = i;
+    }
+    if (lane >= 0) {
+      int64_t n = f.r[lane].n, vec = n % 4 == 0 && n >= 128 && !bad_loads(k, &f, f.r[lane].r) ? 4 : 1;
+      if (second >= 0 && f.r[second].n >= 4) ok = add(k, out, OPT_UPCAST, id_of(&f.r[second]), f.r[second].n % 8 == 0 && f.r[second].n >= 64 ? 8 : 4);
+      if (ok && vec > 1) ok = add(k, out, OPT_VEC, id_of(&f.r[lane]), vec);
+      int64_t left = n / vec, t = power_below(left, 256);
+      if (second >= 0 && t > 32) t = 32;
+      if (ok) ok = add(k, out, OPT_LOCAL, id_of(&f.r[lane]), t);
+      int other = second;
+      for (int i = 0; i < f.nr && other < 0; i++) if (f.r[i].grid && i != lane && f.r[i].n > 1) other = i;
+      if (ok && other >= 0 && t < 128) {                     /* a block is at least a few warps */
+        int64_t m = f.r[other].n;
+        if (other == second && m >= 4) m = (m + 3) / 4;
+        int64_t u = power_below(m, 128 / t);
+        if (u > 1) ok = add(k, out, OPT_LOCAL, id_of(&f.r[other]), u);
+      }
+    } else {
+      int any = -1;
+      for (int i = 0; i < f.nr; i++) if (f.r[i].grid && (any < 0 || f.r[i].n > f.r[any].n)) any = i;
+      if (any >= 0 && f.r[any].n > 1) ok = add(k, out, OPT_LOCAL, id_of(&f.r[any]), power_below(f.r[any].n, 128));
+    }
+  }
+  info_free(k, &f);
+  return ok;
+}

@@ -1,5 +1,5 @@
 /* linearize.c: graph -> list. In: SINK of STOREs over loop ranges. Out: Linear: loops opened and closed, accumulators explicit, index
- * arithmetic as int64.
+ * arithmetic as int64, or as int32 where bounds prove that it fits and the target gains by it.
  *
  * Loops form a tree: a STORE lists its loops outside in; a REDUCE's loops hang below the deepest loop it depends on. A node belongs to the
  * deepest loop below it, so what does not change in a loop stands before it. Stores of a block come last in it: every load of the old
@@ -192,6 +192,11 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   ok = ok && l.repl && l.home && l.loop_of && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
   for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = -1;
   for (int i = 0; ok && i < k->sink->nsrc; i++) l.output[k->sink->src[i]->id] = true;
+  if (ok && k->ren && k->ren->has_local) {                   /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
+    l.ix = DT_I32;
+    for (size_t i = 0; i < order.len; i++)
+      if (order.at[i]->dtype == DT_INDEX && (order.at[i]->vmin < INT32_MIN || order.at[i]->vmax > INT32_MAX)) l.ix = DT_I64;
+  }
   ok = ok && loops_build(&l, &order);
   for (size_t i = 0; ok && i < order.len; i++)                /* pointers first, in slot order by first use */
     if (order.at[i]->op == OPS_PARAM) out->nparam = TG_MAX(out->nparam, (int)order.at[i]->arg.param.slot + 1), ok = node_emit(&l, order.at[i]);

@@ -2,8 +2,8 @@
  * (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along a reduction), LOCAL (threads of a GPU block), THREAD.
  *
  * An opt names a range by its id in the kernel's graph and acts on every loop that descends from it. A range that a tile does not divide is
- * cut in two, whole tiles and the rest, each a loop nest of its own: no masks. UPCAST balances its tiles: 10 by 8 is 5 and 5. Only LOCAL pads,
- * because the threads of a block are a fixed number: what lies past the end is gated. */
+ * cut in two, whole tiles and the rest, each a loop nest of its own: no masks. UPCAST balances its tiles: 10 by 8 is 5 and 5. Only the grid of
+ * a GPU and the threads of a block are padded, because they are a fixed number: what lies past the end is gated. */
 #include "codegen/codegen.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,9 +232,11 @@ static bool in_reduce(Kernel *k, const UOpVec *order, const UOp *r) {
 static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
   int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size), full = size / n, rest = size % n, tiles = (size + n - 1) / n;
   bool tile = o->op == OPT_TILE;
+  bool grid = r->arg.range.type == AXIS_GLOBAL, pad = k->ren->has_local && (grid || inner == AXIS_LOCAL);
   Block b = {.outer = (AxisType)r->arg.range.type, .inner = tile ? (AxisType)r->arg.range.type : inner,
-             .outer_root = tile ? ROOT_TILE : root_of(k, r), .inner_root = tile ? root_of(k, r) : ROOT_NONE};
-  if (o->op == OPT_LOCAL) {
+             .outer_root = tile ? ROOT_TILE : root_of(k, r), .inner_root = tile ? root_of(k, r) : grid && inner == AXIS_LOCAL ? ROOT_GRID : ROOT_NONE};
+  if (pad) {
+    if (inner == AXIS_LOCAL) n = o->n, tiles = (size + n - 1) / n, rest = size % n;
     UOp *e = simp(k, block_expr(k, &b, 0, tiles, n));
     return e && replace_range(k, r, e, rest ? simp(k, uop_alu2(k->st, OPS_CMPLT, e, uop_index_const(k->st, size))) : NULL);
   }
@@ -348,11 +350,16 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     if (sink == k->sink) return refuse(k, o, "no loop nest has both, the first outside");
     return (k->sink = sink) != NULL;
   }
-  case OPT_LOCAL: inner = AXIS_LOCAL; if (!k->ren->has_local) return refuse(k, o, "the device has no blocks of threads"); break;
+  case OPT_LOCAL:
+    inner = AXIS_LOCAL;
+    if (!k->ren->has_local) return refuse(k, o, "the device has no blocks of threads");
+    if (grid && local) return refuse(k, o, "threads along the grid would need local memory for each row");
+    if (reduce) return refuse(k, o, "a loop of a reduction: GROUP deals it to the threads");
+    break;
   case OPT_VEC: inner = AXIS_VEC; if (grid && local) return refuse(k, o, "lanes along the grid would need local memory for each lane"); break;
   case OPT_UPCAST: if (grid && local) return refuse(k, o, "a tile of the grid would need local memory for each row"); break;
   case OPT_UNROLL: inner = AXIS_UNROLL; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
-  case OPT_GROUP: inner = AXIS_GROUP; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
+  case OPT_GROUP: inner = k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
   case OPT_TILE: break;
   }
   for (int i = 0; i < n; i++) if (!split(k, o, r[i], inner)) return false;

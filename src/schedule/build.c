@@ -11,7 +11,6 @@ typedef struct Nest { int phase, n; UOp *r[MAX_RANK]; } Nest;            /* loop
 typedef struct Member { UOp *value, *local; int nnest, phase; UOp *nest[MAX_RANK]; int64_t elems; } Member;   /* value over grid and nest */
 typedef struct Build { Sched *s; const KernVec *ks; Schedule *out; int *temp_of; Member *m; Vec(Nest) nests; int64_t nlocal; } Build;
 
-static Stage *stage_at(Build *b, int i) { return &b->s->stages.at[i]; }
 static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {   /* row-major offset; axes of extent 1 stand as constants */
   UOp *f = uop_index_const(s->st, 0);
   int64_t stride = 1;
@@ -24,7 +23,7 @@ static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {   /* row-
 /* Where a stage's value lives in memory, at idx: a temporary, or the buffer that a store writes. */
 static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   Sched *s = b->s;
-  Stage *g = stage_at(b, i);
+  Stage *g = stage_at(b->s, i);
   DType dt = (DType)g->node->dtype;
   if (g->is_store) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
@@ -57,7 +56,7 @@ static bool same_axes(int n, UOp *const *a, int m, UOp *const *b) {
 /* Member q's value at idx (one per out axis): the value itself inside its own loops, else its row, else the value computed again. */
 static UOp *member_at(Build *b, int q, UOp *const *idx) {
   Sched *s = b->s;
-  Stage *g = stage_at(b, q);
+  Stage *g = stage_at(b->s, q);
   Member *m = &b->m[q];
   UOp *at[MAX_RANK];
   int n = inner_axes(g, idx, at);
@@ -66,12 +65,12 @@ static UOp *member_at(Build *b, int q, UOp *const *idx) {
   return UNEW(s->st, OPS_INDEX, (DType)g->node->dtype, 1, ARG0, m->local, flat(s, n, m->nest, at));
 }
 static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
-  Stage *g = stage_at(b, i);
+  Stage *g = stage_at(b->s, i);
   int phase = 0;
   for (size_t k = 0; k < g->reads.len; k++) {
     int q = g->reads.at[k].stage;
-    if (q < 0 || stage_at(b, q)->kernel != ki) continue;
-    Stage *pq = stage_at(b, q);
+    if (q < 0 || stage_at(b->s, q)->kernel != ki) continue;
+    Stage *pq = stage_at(b->s, q);
     UOp *at[MAX_RANK];
     int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
     bool here = n && same_axes(n, at, nloop, loop);
@@ -93,7 +92,7 @@ static bool shared_nest(Build *b, int phase, int n, UOp *const *loop, UOp **to) 
 }
 static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
   Sched *s = b->s;
-  Stage *g = stage_at(b, i);
+  Stage *g = stage_at(b->s, i);
   Member *m = &b->m[i];
   UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK], *loop[MAX_RANK];
   int n = 0, nloop = 0;
@@ -118,7 +117,7 @@ static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
       UOp *u = order.at[k];
       int q = read_stage(u);
       if (u->op != OPS_INDEX || q < 0) continue;
-      UOp *r = stage_at(b, q)->kernel == ki ? member_at(b, q, u->src + 1) : memory_at(b, q, u->src + 1);
+      UOp *r = stage_at(b->s, q)->kernel == ki ? member_at(b, q, u->src + 1) : memory_at(b, q, u->src + 1);
       ok = r && vec_push(s->mem, &rfrom, u) && vec_push(s->mem, &rto, r);
     }
     if (!ok || !rfrom.len) break;
@@ -174,9 +173,9 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   for (size_t m = 0; ok && m < k->mem.len; m++) b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, ki, grid, k->mem.at[m]);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];
-    Stage *g = stage_at(b, i);
+    Stage *g = stage_at(b->s, i);
     bool written = g->keep;
-    for (size_t l = 0; l < g->readers.len && !written; l++) written = stage_at(b, g->readers.at[l])->kernel != ki;
+    for (size_t l = 0; l < g->readers.len && !written; l++) written = stage_at(b->s, g->readers.at[l])->kernel != ki;
     sk->flops += (int64_t)((double)stage_iterations(g) * (g->weight + 1));
     if (!written) continue;
     UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
@@ -209,7 +208,7 @@ bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
   ok = ok && by;
   for (size_t k = 0; ok && k < nk; k++) ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
   for (int l = 0; ok && l <= maxlevel; l++)
-    for (size_t j = 0; ok && j < by[l].len; j++) ok = build_kernel(&b, by[l].at[j], &out->kernel[out->nkernel++]);
+    for (size_t j = 0; ok && j < by[l].len; j++) ok = !ks->at[by[l].at[j]].mem.len || build_kernel(&b, by[l].at[j], &out->kernel[out->nkernel++]);
   for (int l = 0; by && l <= maxlevel; l++) vec_free(s->mem, &by[l]);
   mem_free(s->mem, by);
   for (int k = 0; ok && k < out->nkernel; k++)
@@ -220,7 +219,7 @@ bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
       out->temp[t].last = k;
     }
   for (size_t i = 0; ok && i < n; i++) {
-    Stage *g = stage_at(&b, (int)i);
+    Stage *g = stage_at(s, (int)i);
     if (g->root >= 0) out->root[g->root] = g->is_store ? g->buffer : TEMP_BASE + b.temp_of[i];
   }
   vec_free(s->mem, &b.nests);

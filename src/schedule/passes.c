@@ -1,12 +1,23 @@
 /* passes.c: the pass table of the scheduler. In: the roots of a tensor graph. Out: stages, then kernels. */
 #include "schedule/stage.h"
+#include <string.h>
 
 typedef struct Run { Sched *s; UOp *const *roots; int nroots; Schedule *out; } Run;
 static bool run_rangeify(void *state) { Run *r = state; return rangeify(r->s, r->roots, r->nroots); }
-static bool run_partition(void *state) { Run *r = state; return partition(r->s, r->out); }
+static bool run_align(void *state) { Run *r = state; return !r->s->opt->fuse || align(r->s); }
+static bool run_hazards(void *state) { Run *r = state; return hazards(r->s) && order_stages(r->s) && readers_build(r->s); }
+static bool run_inline(void *state) { Run *r = state; return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s)); }
+static bool run_join(void *state) { Run *r = state; return place_stages(r->s); }
+static bool run_memory(void *state) { Run *r = state; return !r->s->opt->fuse || recompute_or_store(r->s); }
+static bool run_kernels(void *state) { Run *r = state; return build_kernels(r->s, &r->s->ks, r->out); }
 const Pass schedule_passes[] = {
-  {"rangeify",  .run = run_rangeify, .makes = GRAPH_STAGES},       /* tensor graph -> stages over ranges */
-  {"partition", .run = run_partition, .makes = GRAPH_KERNEL},      /* stages -> kernels in order */
+  {"rangeify",           .run = run_rangeify, .makes = GRAPH_STAGES},      /* tensor graph -> stages over ranges */
+  {"align ranges",       .run = run_align, .makes = GRAPH_STAGES},         /* a reshape between two stages splits their loops alike */
+  {"hazards",            .run = run_hazards, .makes = GRAPH_STAGES},       /* what must come before what */
+  {"inline cheap",       .run = run_inline, .makes = GRAPH_STAGES},        /* what costs less than its memory */
+  {"join by level",      .run = run_join, .makes = GRAPH_STAGES},          /* stages that share a grid share a kernel */
+  {"recompute or store", .run = run_memory, .makes = GRAPH_STAGES},        /* the place of each value that other kernels read */
+  {"kernels",            .run = run_kernels, .makes = GRAPH_KERNEL},       /* kernel graphs, numbered alike when they are alike */
 };
 const size_t schedule_npass = TG_COUNT(schedule_passes);
 /* The graph is the roots at first, then the values of the stages, at last the kernels. */
@@ -19,9 +30,36 @@ static bool graph_of(void *state, UOpVec *to) {
   else for (int i = 0; ok && i < r->nroots; i++) ok = vec_push(m, to, r->roots[i]);
   return ok;
 }
-bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out) {
+static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out) {
   Run r = {s, roots, nroots, out};
   PassRun run = {.env = s->opt->passes, .st = s->st, .mem = s->mem, .err = s->err, .stage = "schedule", .letter = 's', .takes = GRAPH_TENSOR, .subject = "", .state = &r, .graph = graph_of};
   if (run.env) run.number = run.env->next_schedule++;
   return passes_run(&run, schedule_passes, schedule_npass);
+}
+
+TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err) {
+  Sched s = {.st = st, .mem = mem, .err = err, .opt = opt};
+  memset(out, 0, sizeof *out);
+  arena_init(&out->arena, mem);
+  out->nroot = nroots;
+  out->root = arena_array(&out->arena, int64_t, nroots + 1);
+  bool ok = out->root != NULL;
+  for (int i = 0; ok && i < nroots; i++) out->root[i] = -1;
+  ok = ok && schedule_run(&s, roots, nroots, out);
+  for (size_t i = 0; i < s.stages.len; i++) {
+    Stage *g = &s.stages.at[i];
+    vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads), vec_free(mem, &g->readers);
+  }
+  for (size_t k = 0; k < s.ks.len; k++) vec_free(mem, &s.ks.at[k].mem);
+  vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order);
+  if (ok) { out->store = st; return TG_OK; }
+  arena_free(&out->arena);
+  memset(out, 0, sizeof *out);
+  return error_set(err, TG_ERR_NOMEM, "schedule: out of memory, or a graph it cannot lower"), err->status;
+}
+void schedule_free(Schedule *s, TgMem *mem) {
+  (void)mem;
+  arena_free(&s->arena);
+  store_free(s->store);
+  memset(s, 0, sizeof *s);
 }

@@ -20,11 +20,15 @@ typedef struct Stage {
   Vec(Read) reads;                          /* INDEX nodes in the value */
   IntVec deps;                              /* stages read */
   IntVec readers;                           /* stages that read it (partition) */
-  double weight;                            /* weighted operations per element of its iteration space */
+  double weight, nested;                    /* weighted operations per element of its iteration space; those of reductions nested in it */
   bool heavy;                               /* transcendental inside */
   int kernel;
   int gmap[MAX_RANK];                       /* out axis -> grid axis of its kernel, or -1 */
 } Stage;
+/* A kernel: a set of stages with a common grid. */
+enum { MAX_MEMBERS = 64 };
+typedef struct Kern { IntVec mem; int ngrid; int64_t grid[MAX_RANK]; int level, minout; double us; } Kern;
+typedef Vec(Kern) KernVec;
 typedef struct Sched {
   UOpStore *st;
   TgMem *mem;
@@ -32,18 +36,23 @@ typedef struct Sched {
   const SchedOptions *opt;
   Vec(Stage) stages;
   int64_t next_range;
+  IntVec order;                             /* stages, each after what it needs */
+  KernVec ks;
 } Sched;
 extern const Pass schedule_passes[];
 extern const size_t schedule_npass;
-bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out);   /* the passes, in order (passes.c) */
+
+/* ---- the passes; their order is in passes.c */
 bool rangeify(Sched *s, UOp *const *roots, int nroots);      /* fills stages, producers first */
 bool stage_scan(Sched *s, int i);                            /* recomputes reads, deps, weight from value */
-bool partition(Sched *s, Schedule *out);                     /* stages -> kernels */
-
-/* ---- kernels: sets of stages with a common grid (partition.c decides, build.c makes graphs of them) */
-enum { MAX_MEMBERS = 64 };
-typedef struct Kern { IntVec mem; int ngrid; int64_t grid[MAX_RANK]; int level, minout; double us; } Kern;
-typedef Vec(Kern) KernVec;
+bool align(Sched *s);
+bool hazards(Sched *s);
+bool order_stages(Sched *s);
+bool readers_build(Sched *s);
+bool inline_cheap(Sched *s);
+bool replace_reads(Sched *s, int reader, int producer);      /* the producer's value is written into the reader */
+bool place_stages(Sched *s);
+bool recompute_or_store(Sched *s);
 /* Where out axis d of a stage stands in a grid: a grid axis, or -1 for an inner loop. A trial asks about a grid that is not yet made. */
 typedef struct Gmap { int (*of)(const struct Gmap *g, int stage, int d); Sched *s; int stage; const void *trial; } Gmap;
 /* Elements that each member keeps in local memory per grid point: 0 for a register, or for what is computed again at each read. False: what
@@ -51,6 +60,7 @@ typedef struct Gmap { int (*of)(const struct Gmap *g, int stage, int d); Sched *
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
 int gmap_placed(const Gmap *g, int stage, int d);            /* Gmap.of: the grid as it stands */
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
+static inline Stage *stage_at(Sched *s, int i) { return &s->stages.at[i]; }
 static inline bool ints_have(const IntVec *v, int x) {
   for (size_t i = 0; i < v->len; i++) if (v->at[i] == x) return true;
   return false;

@@ -318,7 +318,7 @@ bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
       const UOp *s = u->src[k];
       if (is_const(s)) ok = check_node(&c, s);               /* constants may stand anywhere, or nowhere */
       else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b)) ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
-      else if (closed.at[b]) ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
+      else if (closed.at[b]) ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || u->op == OPS_BARRIER || broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
     }
     if (!ok) break;
     if (u->op == OPS_END || u->op == OPS_ENDIF) {

@@ -176,9 +176,9 @@ static bool facts_set(UOpStore *st, UOp *u) {
   for (int i = 0; i < u->nsrc; i++) u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++) if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
-  if (u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL)       /* the loops that filled it are over */
-    for (int i = 1; i < u->nsrc; i++)
-      for (int k = 2; k < u->src[i]->nsrc; k++) u->ranges &= ~u->src[i]->src[k]->ranges;
+  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)       /* the loops that filled it are over */
+    for (int i = 0; i < u->nsrc; i++)
+      for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++) u->ranges &= ~u->src[i]->src[k]->ranges;
   const Ints *shape;
   if (!shape_of(st, u, &shape)) return false;
   if (shape) u->is_tensor = 1, u->shape = shape;

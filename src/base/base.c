@@ -274,6 +274,7 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   TgStatus s = env_int(err, "TG_RULE_LIMIT", 0, INT64_MAX, &env->rule_limit);
   if (!s) s = env_text(err, "TG_DEV", env->dev, sizeof env->dev);
   if (!s) s = env_text(err, "TG_CC", env->cc, sizeof env->cc);
+  if (!s) s = env_text(err, "TG_OPTS", env->opts, sizeof env->opts);
   if (!s) s = env_text(err, "TG_DUMP", env->dump_dir, sizeof env->dump_dir);
   if (s) return s;
   env->dev_set = env->dev[0] != 0;

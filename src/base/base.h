@@ -105,7 +105,7 @@ extern const TgOs tg_os_default;
 
 /* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable. */
 typedef struct TgEnv {
-  char dev[64], cc[256], cache_dir[256], dump_dir[256];
+  char dev[64], cc[256], cache_dir[256], dump_dir[256], opts[512];
   int debug, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
   int64_t rule_limit;                                       /* -1: none */
 } TgEnv;

@@ -11,7 +11,7 @@
 typedef struct Chunk { int off, lanes; } Chunk;
 typedef struct ExpRange { UOp *r; int n, nchunk; bool vec; Chunk *chunk; } ExpRange;
 typedef struct Val { uint16_t mask; bool per_lane; uint32_t count; UOp **at; } Val;    /* mask: expanded ranges below */
-typedef struct Exp { Kernel *k; Arena arena; int n; ExpRange r[MAX_EXP]; Val *val; bool failed; } Exp;
+typedef struct Exp { Kernel *k; Arena arena; int n; ExpRange r[MAX_EXP]; Val *val; UOpVec todo; } Exp;
 
 static bool is_expanded(const UOp *r) { return r->op == OPS_RANGE && r->arg.range.type >= AXIS_UPCAST; }
 static bool scalar_domain(const Exp *x, const UOp *u) {      /* index arithmetic and comparisons of it */
@@ -32,11 +32,9 @@ static uint32_t offset_of(const Exp *x, uint16_t mask, bool per_lane, const int 
   return o;
 }
 static UOp *simp(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
-/* Per-lane value of a scalar-domain node; at[] holds positions 0..n-1 (not chunk numbers). */
-static UOp *lane_value(const Exp *x, const UOp *u, const int *pos) {
-  const Val *v = &x->val[u->id];
-  return v->at[offset_of(x, v->mask, true, pos)];
-}
+/* Value of a scalar-domain node where each expanded range stands at pos[] (positions 0..n-1, not chunk numbers): made when first asked for,
+ * with the sources that it needs. */
+static UOp *lane_value(Exp *x, UOp *u, const int *pos);
 static void positions(const Exp *x, const int *chunk, int lane, int *pos) {       /* chunk numbers and a lane -> positions */
   for (int i = 0; i < x->n; i++) pos[i] = x->r[i].chunk[chunk[i]].off + (x->r[i].vec ? lane : 0);
 }
@@ -55,32 +53,96 @@ static UOp *pack(Exp *x, UOp **lane, int n) {                /* equal lanes: one
   return uop_new(x->k->st, OPS_VECTORIZE, (DType)lane[0]->dtype, n, n, lane, ARG0);
 }
 /* Data value of u for these chunks; may come back scalar when its lanes are equal. */
-static UOp *chunk_value(Exp *x, const UOp *u, const int *chunk) {
+static UOp *chunk_value(Exp *x, UOp *u, const int *chunk) {
   const Val *v = &x->val[u->id];
   if (!v->per_lane) return v->at[offset_of(x, v->mask, false, chunk)];
   int vec = vec_of(x, v->mask), pos[MAX_EXP];
   int lanes = vec < 0 ? 1 : x->r[vec].chunk[chunk[vec]].lanes;
   UOp *lane[64];
-  for (int l = 0; l < lanes; l++) { positions(x, chunk, l, pos); lane[l] = lane_value(x, u, pos); }
+  for (int l = 0; l < lanes; l++) {
+    positions(x, chunk, l, pos);
+    if (!(lane[l] = lane_value(x, u, pos))) return NULL;
+  }
   return pack(x, lane, lanes);
 }
 static UOp *memory_of(const Exp *x, const UOp *index) {      /* what an INDEX points into: a PARAM, or local memory as it is once filled */
   return index->src[0]->op == OPS_AFTER ? x->val[index->src[0]->id].at[0] : index->src[0];
 }
-static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes) {
+static UOp *lane_make(Exp *x, UOp *u, const int *pos) {      /* its scalar-domain sources are made */
+  UOpStore *st = x->k->st;
+  UOp *src[64];
+  if (u->op == OPS_RANGE) {
+    for (int e = 0; e < x->n; e++) if (x->r[e].r == u) return uop_index_const(st, pos[e]);
+    return u;
+  }
+  if (u->op == OPS_CAST && !x->val[u->src[0]->id].per_lane && u->src[0]->op != OPS_CONST) {      /* a loaded index */
+    const Val *s = &x->val[u->src[0]->id];
+    int chunk[MAX_EXP] = {0}, lane = 0;
+    for (int e = 0; e < x->n; e++) {
+      if (!(s->mask >> e & 1)) continue;
+      while (chunk[e] + 1 < x->r[e].nchunk && x->r[e].chunk[chunk[e] + 1].off <= pos[e]) chunk[e]++;
+      if (x->r[e].vec) lane = pos[e] - x->r[e].chunk[chunk[e]].off;
+    }
+    UOp *d = chunk_value(x, u->src[0], chunk);
+    if (d && d->lanes > 1) d = uop_new(st, OPS_GEP, (DType)d->dtype, 1, 1, &d, (Arg){.i = lane});
+    return d ? uop_cast(st, d, DT_INDEX) : NULL;
+  }
+  if (u->nsrc > 64) return NULL;
+  for (int i = 0; i < u->nsrc; i++) {
+    const Val *s = &x->val[u->src[i]->id];
+    src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : s->per_lane ? s->at[offset_of(x, s->mask, true, pos)] : s->at[0];
+  }
+  return simp(x, uop_new(st, (Ops)u->op, (DType)u->dtype, 1, u->nsrc, src, u->arg));
+}
+static UOp *lane_value(Exp *x, UOp *u, const int *pos) {
+  UOpVec *todo = &x->todo;
+  size_t base = todo->len;
+  if (!vec_push(x->k->mem, todo, u)) return NULL;
+  while (todo->len > base) {
+    UOp *t = todo->at[todo->len - 1];
+    Val *v = &x->val[t->id];
+    if (!v->at && !(v->at = arena_array(&x->arena, UOp *, total(x, v->mask, true)))) return NULL;
+    UOp **slot = &v->at[offset_of(x, v->mask, true, pos)];
+    size_t before = todo->len;
+    for (int i = 0; !*slot && i < t->nsrc; i++) {
+      Val *s = &x->val[t->src[i]->id];
+      if (t->src[i]->op == OPS_CONST || !s->per_lane) continue;
+      if ((!s->at || !s->at[offset_of(x, s->mask, true, pos)]) && !vec_push(x->k->mem, todo, t->src[i])) return NULL;
+    }
+    if (todo->len > before) continue;
+    if (!*slot && !(*slot = lane_make(x, t, pos))) return NULL;
+    todo->len--;
+  }
+  const Val *v = &x->val[u->id];
+  return v->at[offset_of(x, v->mask, true, pos)];
+}
+/* How an address moves along the lanes: +1 for each, not at all, or otherwise; a gate that moves makes it otherwise. */
+typedef enum Along { LANES_SAME, LANES_NEXT, LANES_OTHER } Along;
+static Along along(Exp *x, UOp *index, int vec) {
+  UOp *r = vec < 0 ? NULL : x->r[vec].r, *flat = index->src[1];
+  uint64_t bit = r ? r->ranges : 0;
+  if (!r || (!(flat->ranges & bit) && !(index->arg.i && (index->src[2]->ranges & bit)))) return LANES_SAME;
+  if (index->arg.i && (index->src[2]->ranges & bit)) return LANES_OTHER;
+  UOp *plus = uop_alu2(x->k->st, OPS_ADD, r, uop_index_const(x->k->st, 1));
+  UOp *d = plus ? uop_substitute(x->k->st, x->k->mem, flat, 1, &r, &plus) : NULL;
+  d = d ? uop_simplify(x->k->st, x->k->mem, uop_alu2(x->k->st, OPS_SUB, d, flat)) : NULL;
+  return d && is_const_int(d, 1) ? LANES_NEXT : LANES_OTHER;
+}
+static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
   UOpStore *st = x->k->st;
   UOp *at[64] = {0}, *gate[64] = {0}, *lane[64];
   int pos[MAX_EXP];
   bool gated = index->arg.i != 0, cont = true, same = true, same_gate = true;
-  for (int l = 0; l < lanes; l++) {
+  for (int l = 0; l < (way == LANES_OTHER ? lanes : 1); l++) {
     positions(x, chunk, l, pos);
     at[l] = lane_value(x, index->src[1], pos);
     gate[l] = gated ? lane_value(x, index->src[2], pos) : NULL;
+    if (!at[l] || (gated && !gate[l])) return NULL;
     same &= at[l] == at[0], same_gate &= gate[l] == gate[0];
     if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, at[l], at[0])) == uop_index_const(st, l);
   }
   if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
-  int n = same && same_gate ? 1 : lanes;
+  int n = way == LANES_SAME || (way == LANES_OTHER && same && same_gate) ? 1 : lanes;
   if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1)))) {
     UOp *src[3] = {memory_of(x, index), at[0], gate[0]};
     UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
@@ -178,14 +240,16 @@ static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
     for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) exp = true, mask |= (uint16_t)(1 << e);
     if (!exp && u->src[i]->op == OPS_RANGE && nl < 36) loops[nl++] = u->src[i];      /* a loop of one step has become 0 */
   }
+  int vec = vec_of(x, mask);
+  Along way = along(x, index, vec);
   do {
-    int vec = vec_of(x, mask), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
+    int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
     UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes), *addr[64], *gate[64] = {0}, *src[40];
     bool cont = true, gated = index->arg.i != 0;
     if (!v) return false;
-    for (int l = 0; l < lanes; l++) {
+    for (int l = 0; l < (way == LANES_NEXT ? 1 : lanes); l++) {
       positions(x, at, l, pos);
-      addr[l] = lane_value(x, index->src[1], pos);
+      if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
       if (gated) gate[l] = lane_value(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
       if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
     }
@@ -224,52 +288,32 @@ static bool expand_node(Exp *x, UOp *u) {
     return ok;
   }
   v->per_lane = scalar_domain(x, u);
-  v->count = total(x, v->mask, v->per_lane);
+  if (v->per_lane) return true;                              /* made lane by lane, as asked for */
+  v->count = total(x, v->mask, false);
   v->at = arena_array(&x->arena, UOp *, v->count);
   if (!v->at) return false;
-  int at[MAX_EXP] = {0};
+  int at[MAX_EXP] = {0}, vec = vec_of(x, v->mask);
   uint32_t o = 0;
-  if (!v->mask && !v->per_lane) {                            /* untouched, but its sources may have been rebuilt */
-    if (u->op == OPS_INDEX) return (v->at[0] = make_load(x, u, at, 1)) != NULL;
-    if (u->op == OPS_REDUCE) return (v->at[0] = make_reduce(x, u, at)) != NULL;
-  }
+  Along way = u->op == OPS_INDEX ? along(x, u, vec) : LANES_OTHER;
   do {
     UOp *src[64], *r = NULL;
     int lanes = 1;
-    if (u->op == OPS_RANGE && v->mask) {
-      int e = 0;
-      while (x->r[e].r != u) e++;
-      r = uop_index_const(st, at[e]);
-    } else if (u->op == OPS_INDEX) {
-      uint16_t m = v->mask;
-      int vec = vec_of(x, m);
-      r = make_load(x, u, at, vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes);
+    if (u->op == OPS_INDEX) {
+      r = make_load(x, u, at, vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, way);
     } else if (u->op == OPS_REDUCE) r = make_reduce(x, u, at);
-    else if (u->op == OPS_CAST && v->per_lane && !x->val[u->src[0]->id].per_lane && u->src[0]->op != OPS_CONST) {   /* a loaded index */
-      const Val *s = &x->val[u->src[0]->id];
-      int chunk[MAX_EXP] = {0}, lane = 0;
-      for (int e = 0; e < x->n; e++) {
-        if (!(s->mask >> e & 1)) continue;
-        while (chunk[e] + 1 < x->r[e].nchunk && x->r[e].chunk[chunk[e] + 1].off <= at[e]) chunk[e]++;
-        if (x->r[e].vec) lane = at[e] - x->r[e].chunk[chunk[e]].off;
-      }
-      UOp *d = chunk_value(x, u->src[0], chunk);
-      if (d && d->lanes > 1) d = uop_new(st, OPS_GEP, (DType)d->dtype, 1, 1, &d, (Arg){.i = lane});
-      r = uop_cast(st, d, DT_INDEX);
-    } else {
+    else {
       if (u->nsrc > 64) return false;
       for (int i = 0; i < u->nsrc; i++) {
-        src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : v->per_lane ? lane_value(x, u->src[i], at) : chunk_value(x, u->src[i], at);
+        src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : chunk_value(x, u->src[i], at);
         if (!src[i]) return false;
         lanes = TG_MAX(lanes, src[i]->lanes);
       }
       if (lanes > 1) for (int i = 0; i < u->nsrc; i++) src[i] = splat(x, src[i], lanes);
       r = uop_new(st, (Ops)u->op, (DType)u->dtype, lanes, u->nsrc, src, u->arg);
-      if (v->per_lane) r = simp(x, r);
     }
     if (!r) return false;
     v->at[o++] = r;
-  } while (next(x, v->mask, v->per_lane, at));
+  } while (next(x, v->mask, false, at));
   return true;
 }
 bool expand(Kernel *k) {
@@ -302,7 +346,7 @@ bool expand(Kernel *k) {
   /* addresses of stores are made per lane by expand_store, so their INDEX is no load */
   for (int i = 0; ok && i < k->sink->nsrc; i++) ok = expand_store(&x, k->sink->src[i], &stores);
   if (ok) ok = (k->sink = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)) != NULL;
-  vec_free(k->mem, &order), vec_free(k->mem, &stores);
+  vec_free(k->mem, &order), vec_free(k->mem, &stores), vec_free(k->mem, &x.todo);
   arena_free(&x.arena);
   return ok;
 }

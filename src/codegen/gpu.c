@@ -55,7 +55,7 @@ static bool is_local(const UOp *u) { return u->op == OPS_RANGE && u->arg.range.t
 static UOp *pm_block(Rewrite *rw, UOp *u) {
   Grid *g = rw->ctx;
   UOpStore *st = rw->st;
-  if (u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL && u->src[1]->op == OPS_STORE && u->src[1]->nsrc > 2) {      /* a row: filled, then read by all */
+  if (u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL && u->src[1]->op == OPS_STORE) {      /* a row: filled, then read by all */
     UOp *bar = uop_new(st, OPS_BARRIER, DT_VOID, 1, u->nsrc - 1, u->src + 1, ARG0);
     return bar ? UNEW(st, OPS_AFTER, (DType)u->dtype, 1, ARG0, u->src[0], bar) : NULL;
   }
@@ -119,7 +119,7 @@ bool gpu_dims(Kernel *k) {
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *r = order.at[i];
     bool of_grid = false;
-    for (int d = 0; d < g.nlocal && d != g.inner; d++) of_grid |= local[d] == r;
+    for (int d = 0; d < g.nlocal; d++) of_grid |= d != g.inner && local[d] == r;
     if (!is_local(r) || of_grid) continue;
     if (g.inner < 0) {
       if (g.nlocal == 3) { ok = false; break; }
@@ -151,7 +151,7 @@ bool gpu_dims(Kernel *k) {
       n -= ngrid - 1 - d, d = ngrid - 1, nd = 0, flat = 1;
       for (int i = 0; i < ngrid; i++) if (__builtin_mul_overflow(flat, grid[i]->src[0]->arg.v.i, &flat)) flat = INT64_MAX;
       for (int i = 0; i < 3; i++) k->global[i] = 1;
-      if (flat > INT32_MAX) { ok = error_set(k->err, TG_ERR_LIMIT, "codegen: a grid of more than 2^31 blocks"), false; goto done; }
+      if (flat > INT32_MAX) { error_set(k->err, TG_ERR_LIMIT, "codegen: a grid of more than 2^31 blocks"); ok = false; goto done; }
     }
     k->global[nd] = (int)flat;
     one = special(k, flat, nd, false);

@@ -186,7 +186,7 @@ static bool replace_range(Kernel *k, UOp *r, UOp *expr, UOp *valid) {
   } else if (sink) sink = uop_substitute(k->st, k->mem, sink, 1, &r, &expr);
   return (k->sink = simp(k, open_lists(k, sink))) != NULL;
 }
-static bool cut_range(Kernel *k, UOp *r, UOp *head, UOp *tail) {
+static bool cut_range(Kernel *k, UOp *r, UOp *head, UOp *tail, bool own_nest) {
   Cut c = {k, r, head, tail};
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &c};
   UOp *sink = head && tail ? graph_rewrite(&rw, pm_cut, k->sink) : NULL;
@@ -197,7 +197,7 @@ static bool cut_range(Kernel *k, UOp *r, UOp *head, UOp *tail) {
       UOp *s = sink->src[i];
       bool has = lists(s, r);
       if (!has && part) continue;
-      if (has) s = part ? tail_copy(k, s, r, tail, false) : uop_substitute(k->st, k->mem, s, 1, &r, &head);
+      if (has) s = part ? tail_copy(k, s, r, tail, own_nest) : uop_substitute(k->st, k->mem, s, 1, &r, &head);
       ok = s && vec_push(k->mem, &stores, s);
     }
   k->sink = ok ? simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0))) : NULL;
@@ -246,7 +246,7 @@ static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
     blocks1 = n1 == n2 ? tiles : size - tiles * n2, blocks2 = n1 == n2 ? 0 : tiles - blocks1;
   }
   UOp *head = block_expr(k, &b, 0, blocks1, n1);
-  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &b, blocks1 * n1, blocks2, n2)) : replace_range(k, r, head, NULL);
+  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &b, blocks1 * n1, blocks2, n2), tile) : replace_range(k, r, head, NULL);
   if (ok && tile) {
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
     ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;
@@ -318,12 +318,29 @@ static bool thread(Kernel *k, const Opt *opt) {
     ok = s && vec_push(k->mem, &stores, s);
   }
   if (ok) {
-    k->sink = simp(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0));
+    k->sink = simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)));
     k->nthread = n_threads;
     ok = k->sink != NULL;
   }
   vec_free(k->mem, &stores);
   return ok;
+}
+/* Lanes along r where there are lanes already: one range is the lanes of a loop nest. */
+static bool lanes_meet(const UOpVec *order, const UOp *r) {
+  uint64_t vec = 0;
+  for (size_t i = 0; i < order->len; i++) {
+    const UOp *u = order->at[i];
+    if (u->op == OPS_RANGE && (u->arg.range.type == AXIS_VEC || u->arg.range.type == AXIS_GROUP)) vec |= u->ranges;
+  }
+  for (size_t i = 0; vec && i < order->len; i++) {
+    const UOp *u = order->at[i];
+    if (u->op != OPS_STORE && u->op != OPS_REDUCE) continue;
+    uint64_t own = 0;
+    for (int s = list_start(u); s < u->nsrc; s++) own |= u->src[s]->ranges;
+    for (int s = 0; s < list_start(u); s++) own |= u->src[s]->ranges;
+    if ((own & vec) && (own & r->ranges)) return true;
+  }
+  return false;
 }
 static bool opt_apply(Kernel *k, const Opt *o) {
   UOpVec order = {0};
@@ -336,13 +353,19 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     if (u->op != OPS_RANGE || root_of(k, u) != o->r || !is_const(u->src[0]) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES) continue;
     r[n++] = u, reduce |= in_reduce(k, &order, u);
   }
+  bool meet = false;
+  for (int i = 0; i < n; i++) meet |= lanes_meet(&order, r[i]);
   vec_free(k->mem, &order);
   if (!ok) return false;
+  if (meet && (o->op == OPT_VEC || (o->op == OPT_GROUP && k->ren->has_threads))) return refuse(k, o, "this loop nest has its lanes already");
   if (!n) return refuse(k, o, "no such loop is left");
   bool grid = r[0]->arg.range.type == AXIS_GLOBAL;
   AxisType inner = AXIS_UPCAST;
   switch (o->op) {
-  case OPT_THREAD: return !k->ren->has_threads ? refuse(k, o, "the device has no threads of this kind") : thread(k, o);
+  case OPT_THREAD:
+    if (!k->ren->has_threads) return refuse(k, o, "the device has no threads of this kind");
+    if (o->n < 2 || o->n > 1024 || k->nthread > 1) return refuse(k, o, "one THREAD, of 2 to 1024");
+    return reduce ? refuse(k, o, "a loop of a reduction") : thread(k, o);
   case OPT_SWAP: {
     Swap w = {k, (int)o->r, (int)o->n};
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &w};

@@ -21,7 +21,7 @@ typedef struct Plan {                        /* a schedule ready to run */
 } Plan;
 typedef struct Engine { Map plans, programs; } Engine;
 
-static const TgBackend *const backends[] = {&backend_cpu, &backend_interp, &backend_null_c, &backend_null_cuda, &backend_null_metal};
+static const TgBackend *const backends[] = {&backend_cpu, &backend_interp, &backend_interp_c, &backend_interp_cuda, &backend_interp_metal, &backend_null_c, &backend_null_cuda, &backend_null_metal};
 
 TgStatus engine_open(TgContext *ctx) {
   Engine *e = mem_alloc(&ctx->mem, sizeof *e);
@@ -194,7 +194,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = {.noopt = ctx->env.noopt, .ncores = d->ncores, .passes = &ctx->passes};
+  CodegenOptions copt = {.noopt = ctx->env.noopt, .opts = *ctx->env.opts ? ctx->env.opts : NULL, .ncores = d->ncores, .passes = &ctx->passes};
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);

@@ -36,5 +36,5 @@ struct Device {
   const char *describe;                                      /* one line for `tg devices` */
   uint64_t bytes_in_use, kernels_compiled, cache_hits;       /* counters */
 };
-extern const TgBackend backend_cpu, backend_interp, backend_null_cuda, backend_null_metal, backend_null_c;
+extern const TgBackend backend_cpu, backend_interp, backend_interp_c, backend_interp_cuda, backend_interp_metal, backend_null_cuda, backend_null_metal, backend_null_c;
 #endif

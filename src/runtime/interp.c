@@ -1,5 +1,9 @@
 /* interp.c: the reference device. Runs linear UOps one scalar at a time with scalar_eval, and checks every load and store against the size of
- * its buffer. Shares nothing with the renderers, so that it can judge them. */
+ * its buffer. Shares nothing with the renderers, so that it can judge them.
+ *
+ * INTERP takes kernels as plain loops. INTERP:C, INTERP:CUDA and INTERP:METAL take what codegen makes for those targets: vectors, tiles, grids.
+ * The threads of a block run one after another from barrier to barrier; two of them that touch a cell between the same barriers, one writing,
+ * are a race and an error, as are blocks that meet in a cell, threads that stop at different barriers, and reads of local memory never written. */
 #include "runtime/cpu.h"
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +14,7 @@ typedef struct Ins {
   bool reg;                            /* LOAD, STORE: of a register */
   int dst, nsrc, mem, gate, jump;      /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
   int *src;                            /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
-  Scalar value;                        /* GEP: first lane; VAR: number; RANGE: 1 = thread axis */
+  Scalar value;                        /* GEP: first lane; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis, + 3 for the grid */
 } Ins;
 typedef struct Loose { int slot, lanes; Scalar value; struct Loose *next; } Loose;   /* a constant that stands nowhere in the list */
 typedef struct Memory { DType dtype; int64_t nelem; int slot; } Memory;   /* slot -1: local */
@@ -20,7 +24,7 @@ struct Program {
   Ins *at;
   Memory *mem;
   Loose *loose;
-  int n, nslot, nmem, nthread;
+  int n, nslot, nmem, nthread, global[3], local[3];
 };
 
 /* ---- flatten */
@@ -124,7 +128,11 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes) return refuse(f, u,
         "lanes out of range");
     break;
-  case OPS_BARRIER: case OPS_SPECIAL: return refuse(f, u, "a grid does not run here");
+  case OPS_BARRIER: break;
+  case OPS_SPECIAL:
+    if (u->arg.special.dim < 0 || u->arg.special.dim > 2) return refuse(f, u, "no such axis");
+    in->value.i = u->arg.special.dim + (u->arg.special.local ? 0 : 3);
+    break;
   default:
     if (u->op != OPS_VECTORIZE && !op_is_alu((Ops)u->op)) return refuse(f, u, "no linear program may contain it");
     if (u->op == OPS_VECTORIZE && u->nsrc != 1 && u->nsrc != u->lanes) return refuse(f, u, "sources do not match the lanes");
@@ -148,6 +156,7 @@ static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   arena_init(&p->arena, d->mem);
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   p->n = lin->n, p->nthread = TG_MAX(lin->nthread, 1);
+  for (int i = 0; i < 3; i++) p->global[i] = TG_MAX(lin->global[i], 1), p->local[i] = TG_MAX(lin->local[i], 1);
   Flat f = {.p = p, .err = d->err, .lin = lin};
   map_init(&f.slots, d->mem), map_init(&f.mems, d->mem);
   p->at = arena_array(&p->arena, Ins, lin->n + 1), p->mem = arena_array(&p->arena, Memory, lin->n + 1);
@@ -204,13 +213,33 @@ static Scalar bitcast(DType to, DType from, Scalar v) {
   element_write(from, b.bytes, 0, v);
   return element_read(to, b.bytes, 0);
 }
-static TgStatus access_fails(Device *d, const Program *p, const Ins *in, int64_t at) {
-  const Memory *m = &p->mem[in->mem];
-  return error_set(d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s of %d at %lld of %s %d with %lld elements", p->name,
-      op_name((Ops)in->op), in->lanes,
-                   (long long)at, m->slot < 0 ? "local memory" : "buffer", m->slot < 0 ? in->mem : m->slot, (long long)m->nelem);
+/* Who touched a cell last in this launch: block + 1 (0: no one), barriers passed, thread (-1: several). */
+typedef struct Touch { int32_t block, epoch, thread; } Touch;
+typedef struct Cell { Touch written, read; } Cell;
+typedef struct Run { Device *d; const Program *p; void **mem; Cell **cells; const int64_t *vars; int block, epoch, at[6]; } Run;   /* at: thread and block indices */
+typedef struct Thread { Scalar *s; int pc, id; } Thread;     /* pc: where it goes on; p->n: it is done */
+
+static TgStatus access_fails(const Run *r, const Ins *in, int64_t at, const char *why) {
+  const Memory *m = &r->p->mem[in->mem];
+  return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s of %d at %lld of %s %d with %lld elements%s", r->p->name,
+      op_name((Ops)in->op), in->lanes, (long long)at, m->slot < 0 ? "local memory" : "buffer", m->slot < 0 ? in->mem : m->slot, (long long)m->nelem, why);
 }
-static TgStatus run_access(Device *d, const Program *p, const Ins *in, Scalar *s, void *const *mem) {
+static bool meets(const Touch *t, const Run *r, int thread) {  /* another thread, and no barrier between */
+  return t->block && (t->block != r->block + 1 || (t->epoch == r->epoch && t->thread != thread));
+}
+static TgStatus touch(Run *r, const Ins *in, int64_t at, int thread) {
+  bool store = in->op == OPS_STORE, local = r->p->mem[in->mem].slot < 0;
+  for (int l = 0; l < in->lanes; l++) {
+    Cell *c = &r->cells[in->mem][at + l];
+    if (local && !store && !c->written.block) return access_fails(r, in, at, ", never written");
+    if (meets(&c->written, r, thread) || (store && meets(&c->read, r, thread))) return access_fails(r, in, at, ": two threads race");
+    Touch now = {r->block + 1, r->epoch, thread}, *t = store ? &c->written : &c->read;
+    if (!store && t->block == now.block && t->epoch == now.epoch && t->thread != thread) now.thread = -1;
+    *t = now;
+  }
+  return TG_OK;
+}
+static TgStatus run_access(Run *r, const Ins *in, Scalar *s, int thread) {
   bool store = in->op == OPS_STORE;
   if (in->reg) {
     memcpy(store ? s + in->src[0] : s + in->dst, store ? s + in->src[1] : s + in->src[0], in->lanes * sizeof *s);
@@ -224,32 +253,39 @@ static TgStatus run_access(Device *d, const Program *p, const Ins *in, Scalar *s
     return TG_OK;
   }
   int64_t at = s[in->src[0]].i;
-  if (at < 0 || at > p->mem[in->mem].nelem - in->lanes) return access_fails(d, p, in, at);
+  if (at < 0 || at > r->p->mem[in->mem].nelem - in->lanes) return access_fails(r, in, at, "");
+  TgStatus st = r->cells ? touch(r, in, at, thread) : TG_OK;
+  if (st) return st;
   for (int l = 0; l < in->lanes; l++)
-    if (store) element_write(dt, mem[in->mem], at + l, s[in->src[1] + l]);
-    else s[in->dst + l] = element_read(dt, mem[in->mem], at + l);
+    if (store) element_write(dt, r->mem[in->mem], at + l, s[in->src[1] + l]);
+    else s[in->dst + l] = element_read(dt, r->mem[in->mem], at + l);
   return TG_OK;
 }
-static TgStatus run_thread(Device *d, const Program *p, Scalar *s, void *const *mem, const int64_t *vars, int tid) {
-  for (int pc = 0; pc < p->n; pc++) {
+/* Runs a thread to its next barrier, or to its end. */
+static TgStatus run_thread(Run *r, Thread *t, int tid) {
+  const Program *p = r->p;
+  Scalar *s = t->s;
+  for (int pc = t->pc; pc < p->n; pc++) {
     const Ins *in = &p->at[pc];
     DType dt = (DType)in->dtype;
     TgStatus st;
     switch (in->op) {
     case OPS_PARAM: case OPS_DEFINE_LOCAL: case OPS_INDEX: case OPS_AFTER: case OPS_SINK: case OPS_DEFINE_REG: case OPS_ENDIF: break;
-    case OPS_VAR: s[in->dst].i = vars[in->value.i]; break;
+    case OPS_BARRIER: t->pc = pc + 1; return TG_OK;
+    case OPS_SPECIAL: s[in->dst].i = r->at[in->value.i]; break;
+    case OPS_VAR: s[in->dst].i = r->vars[in->value.i]; break;
     case OPS_RANGE:
       s[in->dst].i = in->value.i ? tid : 0;
       if (!in->value.i && s[in->src[0]].i <= 0) pc = in->jump;
       break;
     case OPS_END: {
       if (in->jump < 0) break;
-      const Ins *r = &p->at[in->jump];
-      if (++s[r->dst].i < s[r->src[0]].i) pc = in->jump;
+      const Ins *loop = &p->at[in->jump];
+      if (++s[loop->dst].i < s[loop->src[0]].i) pc = in->jump;
       break;
     }
     case OPS_IF: if (!s[in->src[0]].i) pc = in->jump; break;
-    case OPS_LOAD: case OPS_STORE: if ((st = run_access(d, p, in, s, mem))) return st; break;
+    case OPS_LOAD: case OPS_STORE: if ((st = run_access(r, in, s, t->id))) return st; break;
     case OPS_VECTORIZE: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = s[in->src[in->nsrc == 1 ? 0 : l]]; break;
     case OPS_GEP: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = s[in->src[0] + in->value.i + l]; break;
     case OPS_CAST: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = scalar_cast(dt, (DType)in->from, s[in->src[0] + l]); break;
@@ -259,18 +295,58 @@ static TgStatus run_thread(Device *d, const Program *p, Scalar *s, void *const *
         Scalar v[3] = {{0}};
         for (int i = 0; i < in->nsrc && i < 3; i++) v[i] = s[in->src[i] + l];
         if (!scalar_eval((Ops)in->op, (DType)in->from, v, &s[in->dst + l]))
-          return error_set(d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s on %s has no meaning", p->name, op_name((Ops)in->op),
+          return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s on %s has no meaning", p->name, op_name((Ops)in->op),
               dtype_name((DType)in->from));
       }
     }
   }
+  t->pc = p->n;
   return TG_OK;
+}
+static void indices(int flat, const int *size, int *at) { at[0] = flat % size[0], at[1] = flat / size[0] % size[1], at[2] = flat / size[0] / size[1]; }
+static TgStatus run_block(Run *r, Thread *threads, int n) {
+  TgStatus st = TG_OK;
+  for (int i = 0; i < n; i++) threads[i].pc = 0;
+  for (r->epoch = 0; !st; r->epoch++) {
+    for (int i = 0; i < n && !st; i++) {
+      indices(i, r->p->local, r->at);
+      st = run_thread(r, &threads[i], 0);
+      if (!st && threads[i].pc != threads[0].pc)
+        st = error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: threads 0 and %d of a block stop at different barriers", r->p->name, i);
+    }
+    if (threads[0].pc >= r->p->n) break;
+  }
+  return st;
+}
+static TgStatus run_grid(Run *r, const Scalar *first) {
+  const Program *p = r->p;
+  TgMem *m = r->d->mem;
+  int n = p->local[0] * p->local[1] * p->local[2], nblock = p->global[0] * p->global[1] * p->global[2];
+  Thread *t = mem_alloc(m, (size_t)n * sizeof *t);
+  Scalar *all = mem_alloc(m, (size_t)n * ((size_t)p->nslot + 1) * sizeof *all);
+  r->cells = mem_alloc(m, ((size_t)p->nmem + 1) * sizeof *r->cells);
+  TgStatus st = t && all && r->cells ? TG_OK : TG_ERR_NOMEM;
+  for (int i = 0; i < p->nmem && !st; i++)
+    if (!(r->cells[i] = mem_alloc(m, ((size_t)p->mem[i].nelem + 1) * sizeof **r->cells))) st = TG_ERR_NOMEM;
+  if (st) error_set(r->d->err, st, "INTERP: out of memory");
+  for (int i = 0; i < n && !st; i++) {
+    t[i] = (Thread){all + (size_t)i * ((size_t)p->nslot + 1), 0, i};
+    memcpy(t[i].s, first, (size_t)p->nslot * sizeof *first);
+  }
+  for (r->block = 0; r->block < nblock && !st; r->block++) {
+    for (int i = 0; i < p->nmem; i++) if (p->mem[i].slot < 0) memset(r->cells[i], 0, (size_t)p->mem[i].nelem * sizeof **r->cells);
+    indices(r->block, p->global, r->at + 3);
+    st = run_block(r, t, n);
+  }
+  for (int i = 0; r->cells && i < p->nmem; i++) mem_free(m, r->cells[i]);
+  mem_free(m, r->cells), mem_free(m, all), mem_free(m, t);
+  return st;
 }
 static TgStatus interp_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
   TgStatus st = TG_ERR_NOMEM;
   Scalar *s = mem_alloc(d->mem, ((size_t)p->nslot + 1) * sizeof *s);
   void **mem = mem_alloc(d->mem, ((size_t)p->nmem + 1) * sizeof *mem);
-  bool ok = s && mem;
+  bool ok = s && mem, grid = false;
   for (int i = 0; i < p->nmem && ok; i++) {
     if (p->mem[i].slot >= 0) mem[i] = bufs[p->mem[i].slot];
     else ok = (mem[i] = mem_alloc(d->mem, (size_t)p->mem[i].nelem * dtype_size(p->mem[i].dtype))) != NULL;
@@ -279,7 +355,10 @@ static TgStatus interp_launch(Device *d, Program *p, void *const *bufs, const in
   else error_set(d->err, st, "INTERP: out of memory");
   for (const Loose *c = p->loose; c && ok; c = c->next)
     for (int l = 0; l < c->lanes; l++) s[c->slot + l] = c->value;
-  for (int tid = 0; tid < p->nthread && !st; tid++) st = run_thread(d, p, s, mem, vars, tid);
+  for (int i = 0; i < p->n; i++) grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER;
+  Run r = {.d = d, .p = p, .mem = mem, .vars = vars};
+  if (grid && !st) st = run_grid(&r, s);
+  else for (int tid = 0; tid < p->nthread && !st; tid++) st = run_thread(&r, &(Thread){s, 0, tid}, tid);
   for (int i = 0; mem && i < p->nmem; i++) if (p->mem[i].slot < 0) mem_free(d->mem, mem[i]);
   mem_free(d->mem, mem), mem_free(d->mem, s);
   return st;
@@ -290,8 +369,11 @@ static TgStatus interp_open(Device *d) {
   return TG_OK;
 }
 static void interp_close(Device *d) { (void)d; }
-const TgBackend backend_interp = {.name = "INTERP", .has = HAS_THREADS | HAS_RUN, .open = interp_open, .close = interp_close,
-    .alloc = host_alloc,
-                                  .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .compile = interp_compile,
-                                      .unload = interp_unload,
-                                  .launch = interp_launch, .sync = host_sync};
+#define INTERP_BACKEND(id, text, caps, rend)                                                                                    \
+  const TgBackend id = {.name = text, .has = (caps) | HAS_RUN, .open = interp_open, .close = interp_close, .alloc = host_alloc, \
+                        .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .compile = interp_compile,              \
+                        .unload = interp_unload, .launch = interp_launch, .sync = host_sync, .renderer = rend}
+INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
+INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
+INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_LOCAL, &renderer_cuda);
+INTERP_BACKEND(backend_interp_metal, "INTERP:METAL", HAS_LOCAL, &renderer_metal);

@@ -1,6 +1,7 @@
 /* null.c: devices that schedule, render and plan but do not run: C, CUDA and Metal. A program is its source. */
 #include "runtime/cpu.h"
 #include <string.h>
+#include <sys/mman.h>
 
 struct Program { char *source; };
 
@@ -31,9 +32,23 @@ static TgStatus null_launch(Device *d, Program *p, void *const *bufs, const int6
   (void)d, (void)p, (void)bufs, (void)vars;
   return TG_OK;
 }
+/* Nothing computes here, so large memory is address space that nobody touches: planning a model costs no memory of its size. */
+enum { LARGE = 1 << 18 };
+static TgStatus null_alloc(Device *d, size_t nbytes, void **out) {
+  if (nbytes < LARGE) return host_alloc(d, nbytes, out);
+  void *p = d->os->mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  *out = p == MAP_FAILED ? NULL : p;
+  if (!*out) return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
+  d->bytes_in_use += nbytes;
+  return TG_OK;
+}
+static void null_free(Device *d, void *p, size_t nbytes) {
+  if (nbytes < LARGE) host_free(d, p, nbytes);
+  else if (p) d->os->munmap(p, nbytes), d->bytes_in_use -= nbytes;
+}
 #define NULL_BACKEND(id, text, caps, rend)                                                                                      \
-  const TgBackend id = {.name = text, .has = caps, .open = null_open, .close = null_close, .alloc = host_alloc,                 \
-                        .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .compile = null_compile,                \
+  const TgBackend id = {.name = text, .has = caps, .open = null_open, .close = null_close, .alloc = null_alloc,                 \
+                        .free = null_free, .copy_in = host_copy, .copy_out = host_copy, .compile = null_compile,                \
                         .unload = null_unload, .launch = null_launch, .sync = host_sync, .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_LOCAL, renderer_cuda);

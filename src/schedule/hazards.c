@@ -3,8 +3,6 @@
 #include "schedule/stage.h"
 #include <string.h>
 
-static const IntVec *edges(const Stage *g, int kind) { return kind == 0 ? &g->deps : kind == 1 ? &g->after : &g->war; }
-
 /* ---- hazards: edges before anything joins. A reader of a buffer's old version comes before the store; a store that reads its own buffer
  * elsewhere than where it writes first computes its value into a stage of its own. */
 static bool split_self_hazard(Sched *s, int i) {

@@ -6,12 +6,13 @@
 #include <string.h>
 
 typedef struct Demand { struct Demand *next; int stage; UOp *tuple; } Demand;
-typedef struct Node { Demand *demands; int stage; UOp *lowered; bool force; } Node;
+typedef struct Node { Demand *demands; int stage, ndemand; UOp *lowered; bool force; } Node;
 typedef struct Rangeify {
   Sched *s;
   Arena arena;
   Node *node;                                /* by id */
   Map moved;                                 /* (movement node, tuple) -> tuple of its source, and gate */
+  Map places, wanted;                        /* of nodes with many demands: (node, tuple) -> number; (number, stage): it is there */
   bool failed;
 } Rangeify;
 
@@ -98,14 +99,30 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
 static bool passes_on(const UOp *n) { return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH; }
 static bool is_leaf(const UOp *n) { return n->op == OPS_BUFFER || n->op == OPS_CONST || n->op == OPS_ARANGE || n->op == OPS_AFTER || n->op == OPS_VAR; }
 
+enum { FEW_DEMANDS = 16 };                                           /* up to here a list is searched, beyond it a map */
+static bool want(Rangeify *r, const UOp *n, int stage, const UOp *tuple, bool *had) {
+  uint64_t place, key = (uint64_t)n->id << 32 | tuple->id, one;
+  if (!map_get(&r->places, key, &place) && !map_put(&r->places, key, place = r->places.len)) return false;
+  key = place << 32 | (uint32_t)stage;
+  *had = map_get(&r->wanted, key, &one);
+  return *had || map_put(&r->wanted, key, 1);
+}
 static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
   if (!tuple || is_leaf(n)) { if (!tuple) r->failed = true; return; }
   Node *d = &r->node[n->id];
-  for (Demand *x = d->demands; x; x = x->next) if (x->stage == stage && x->tuple == tuple) return;
+  if (d->ndemand <= FEW_DEMANDS) {
+    for (Demand *x = d->demands; x; x = x->next) if (x->stage == stage && x->tuple == tuple) return;
+  }
+  bool had = false;
+  if (d->ndemand == FEW_DEMANDS)
+    for (Demand *x = d->demands; x; x = x->next) r->failed |= !want(r, n, x->stage, x->tuple, &had);
+  had = false;
+  if (d->ndemand >= FEW_DEMANDS && !want(r, n, stage, tuple, &had)) r->failed = true;
+  if (had) return;
   Demand *x = arena_alloc(&r->arena, sizeof *x);
   if (!x) { r->failed = true; return; }
   *x = (Demand){d->demands, stage, tuple};
-  d->demands = x;
+  d->demands = x, d->ndemand++;
 }
 static int stage_open(Rangeify *r, UOp *n) {
   Sched *s = r->s;
@@ -230,7 +247,7 @@ static bool worth_keeping(const UOp *n, const Stage *g) {
 bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   Rangeify r = {.s = s};
   UOpVec order = {0};
-  arena_init(&r.arena, s->mem), map_init(&r.moved, s->mem);
+  arena_init(&r.arena, s->mem), map_init(&r.moved, s->mem), map_init(&r.places, s->mem), map_init(&r.wanted, s->mem);
   bool ok = uop_toposort(s->st, s->mem, roots, (size_t)nroots, &order);
   size_t nid = store_id_limit(s->st);
   r.node = ok ? arena_array(&r.arena, Node, nid + 1) : NULL;
@@ -283,7 +300,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   }
   if (r.failed) ok = false;
   vec_free(s->mem, &order);
-  arena_free(&r.arena), map_free(&r.moved);
+  arena_free(&r.arena), map_free(&r.moved), map_free(&r.places), map_free(&r.wanted);
   return ok;
 }
 

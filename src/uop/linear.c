@@ -148,10 +148,31 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
   }
   return NULL;
 }
+static bool is_term(const UOp *u) {                          /* lin_of does not look into it */
+  return !is_const(u) && u->op != OPS_ADD && u->op != OPS_SUB && u->op != OPS_NEG && !(u->op == OPS_MUL && (is_const(u->src[0]) || is_const(u->src[1])));
+}
+/* x + c and x * c, most of what is asked, without taking x apart. *normal: u is in normal form as it stands. */
+static UOp *linear_quick(Rewrite *rw, UOp *u, bool *normal) {
+  UOp *x = u->src[0], *c = u->nsrc > 1 ? u->src[1] : NULL;
+  int64_t v;
+  if (!c || !is_const(c) || c->arg.v.i == 0) return NULL;
+  if (u->op == OPS_MUL) *normal = c->arg.v.i != 1 && is_term(x);
+  if (u->op != OPS_ADD) return NULL;
+  if (x->op != OPS_ADD || !is_const(x->src[1])) *normal = (x->mark & MARK_LINEAR) || is_term(x);
+  else if ((x->mark & MARK_LINEAR) && !__builtin_add_overflow(x->src[1]->arg.v.i, c->arg.v.i, &v)) {
+    UOp *r = v ? uop_alu2(rw->st, OPS_ADD, x->src[0], uop_index_const(rw->st, v)) : x->src[0];
+    if (r && v) r->mark |= MARK_LINEAR;
+    return r;
+  }
+  return NULL;
+}
 UOp *simplify_linear(Rewrite *rw, UOp *u) {
   LinForm f;
   f.n = 0, f.c = 0;
-  if (u->mark & MARK_LINEAR) return NULL;
+  bool normal = (u->mark & MARK_LINEAR) != 0;
+  UOp *quick = normal ? NULL : linear_quick(rw, u, &normal);
+  if (normal) u->mark |= MARK_LINEAR;
+  if (normal || quick) return quick;
   if (u->op == OPS_MUL && !is_const(u->src[0]) && !is_const(u->src[1])) return NULL;
   return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
 }

@@ -70,7 +70,7 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
   uint64_t mask = 0, ranges = 0;
   bool only_ranges = true;
   for (int i = 0; i < n; i++) mask |= op_bit((Ops)from[i]->op), ranges |= from[i]->ranges, only_ranges &= from[i]->op == OPS_RANGE;
-#define WITHOUT(u) (!((u)->opmask & mask) || (only_ranges && !((u)->ranges & ranges) && !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER)))))
+#define WITHOUT(u) (!((u)->opmask & mask) || (only_ranges && !((u)->ranges & ranges) && !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER)))))
   if (WITHOUT(root)) return root;
   UOpMap *memo = uop_map_begin(st, st);
   bool ok = memo != NULL;

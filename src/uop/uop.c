@@ -261,7 +261,7 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
   bool ok = keep && vec_reserve(st->mem, &st->free_ids, st->all.len);
   if (ok) {
     for (size_t i = 0; i < live.len; i++) keep[live.at[i]->id] = 1;
-    memset(st->table, 0, st->cap * sizeof *st->table);
+    memset(st->table, 0, st->cap * sizeof *st->table), memset(st->recent_const, 0, sizeof st->recent_const);
     size_t nbig = 0;
     for (size_t i = 0; i < st->big.len; i++)
       if (keep[st->big.at[i]->id]) st->big.at[nbig++] = st->big.at[i];
@@ -290,7 +290,11 @@ UOp *uop_const(UOpStore *st, DType dtype, Scalar v) { return uop_new(st, OPS_CON
 UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v) {
   return uop_const(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)v} : (Scalar){.i = v});
 }
-UOp *uop_index_const(UOpStore *st, int64_t v) { return uop_const(st, DT_INDEX, (Scalar){.i = v}); }
+UOp *uop_index_const(UOpStore *st, int64_t v) {
+  UOp **at = &st->recent_const[(uint64_t)v % TG_COUNT(st->recent_const)];
+  if (!*at || (*at)->arg.v.i != v) *at = uop_const(st, DT_INDEX, (Scalar){.i = v});
+  return *at;
+}
 UOp *uop_alu1(UOpStore *st, Ops op, UOp *a) { return a ? uop_new(st, op, (DType)a->dtype, a->lanes, 1, &a, ARG0) : NULL; }
 UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b) {
   if (!a || !b) return NULL;

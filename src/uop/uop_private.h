@@ -23,6 +23,7 @@ struct UOpStore {
   Vec(UOp *) big;                          /* nodes with many sources, from the heap */
   Vec(UOp *) all;                          /* by id; NULL where swept */
   Vec(uint32_t) free_ids;
+  UOp *recent_const[64];                   /* index constants by value % 64: a sweep forgets them */
   UOpMap *free_maps;
   Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
   RewriteEnv *env;

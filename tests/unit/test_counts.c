@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <cmocka.h>
 
 static TgCounters lower(const char *name, int n) {
@@ -69,7 +70,19 @@ static void test_cache_clear(void **state) {
   tg_close(ctx);
   tg_cache_clear(NULL);
 }
+/* The device that runs nothing touches no memory of a program's size either. */
+static void test_plans_large(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+  TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(1 << 16, 1 << 16));
+  assert_int_equal(tg_realize(tg_contiguous(tg_softmax(tg_matmul(x, x)))), TG_OK);     /* 16 GiB each */
+  struct rusage u;
+  getrusage(RUSAGE_SELF, &u);
+  assert_true(u.ru_maxrss < 2 << 20);                        /* KiB */
+  tg_close(ctx);
+}
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_linear), cmocka_unit_test(test_cache_clear)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_linear), cmocka_unit_test(test_cache_clear),
+                                     cmocka_unit_test(test_plans_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,12 +29,14 @@ static bool is_loose(const UOp *index) {
   const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
   return !uop_within(index->src[1], index->arg.i ? index->src[2] : NULL, memory->arg.param.nelem);
 }
-static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u) {
+/* fills: a gate over these ranges also holds for what fills local memory, where that depends on all of them: who reads it is gated alike. */
+static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, uint64_t fills) {
   bool is = u->op == OPS_INDEX && is_loose(u);
-  for (int i = 0; !is && u->op != OPS_AFTER && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
+  bool closed = u->op == OPS_AFTER && (!fills || (fills & ~u->ranges));
+  for (int i = 0; !is && !closed && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
   return !is || uop_map_put(k->st, loose, u, u);
 }
-static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
+static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_t fills) {
   typedef struct Frame { UOp *u; int i; } Frame;
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
@@ -61,7 +63,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
       v = UNEW(k->st, OPS_INDEX, (DType)u->dtype, 1, ((Arg){.i = 1}), src[0], src[1], g);
     } else v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
-    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v);
+    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);
   }
   UOp *r = !ok ? NULL : uop_map_get(now, branch) ? uop_map_get(now, branch) : branch;
   uop_map_end(k->st, now);
@@ -69,11 +71,12 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate) {
   return r;
 }
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
+  uint64_t fills = gate ? gate->ranges : 0;
   UOpVec order = {0};
   UOpMap *loose = uop_map_begin(k->st, k->st);
   bool ok = loose && uop_toposort(k->st, k->mem, &branch, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i]);
-  UOp *r = ok ? gate_loose(k, loose, branch, gate) : NULL;
+  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i], fills);
+  UOp *r = ok ? gate_loose(k, loose, branch, gate, fills) : NULL;
   uop_map_end(k->st, loose);
   vec_free(k->mem, &order);
   return r;
@@ -88,11 +91,11 @@ static bool move_gates(Kernel *k) {
     for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(now, u->src[j]);
     if (u->op == OPS_WHERE && !uop_has_op(u->src[0], OPS_INDEX) && uop_has_op(u->src[0], OPS_RANGE)) {
       UOp *no = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
-      src[1] = gate_loose(k, loose, src[1], src[0]), src[2] = gate_loose(k, loose, src[2], no);
+      src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
     }
     UOp *v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
-    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v);
+    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, 0);
   }
   if (ok) k->sink = uop_map_get(now, k->sink);
   vec_free(k->mem, &order);
@@ -136,7 +139,11 @@ bool kernel_open(Kernel *k) {
   UOpVec order = {0};
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   int64_t maxid = -1;
-  for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) maxid = TG_MAX(maxid, order.at[i]->arg.range.id);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    if (u->op == OPS_RANGE) maxid = TG_MAX(maxid, u->arg.range.id);
+    if (u->op == OPS_DEFINE_LOCAL) k->next_local = TG_MAX(k->next_local, u->arg.param.slot + 1);
+  }
   k->next_range = maxid + 1;
   ok = ok && maxid < MAX_RANGES;                             /* range sets are 64 bits wide */
   for (int64_t i = 0; ok && i <= maxid; i++) k->root[i] = (int8_t)i;

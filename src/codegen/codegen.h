@@ -17,7 +17,7 @@ typedef struct Kernel {                     /* a kernel while it is being lowere
   TgError *err;
   const Renderer *ren;                      /* NULL: INTERP, which computes every op itself */
   UOp *sink;
-  int64_t next_range;
+  int64_t next_range, next_local;           /* ids still free */
   int8_t root[MAX_RANGES];                  /* by range id: the range of the kernel's graph it descends from, or ROOT_* */
   bool strict;                              /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
   int nthread, global[3], local[3];

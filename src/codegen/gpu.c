@@ -6,7 +6,7 @@
  * thread of a block meets every barrier. */
 #include "codegen/codegen.h"
 
-typedef struct Grid { Kernel *k; int nlocal; int64_t ext[3]; UOp *tid[3]; int inner; int64_t nslot; } Grid;   /* inner: the axis of inner LOCAL loops, or -1 */
+typedef struct Grid { Kernel *k; int nlocal; int64_t ext[3]; UOp *tid[3]; int inner; uint64_t indices; } Grid;   /* inner: the axis of inner LOCAL loops, or -1; indices: ranges that become SPECIAL */
 
 static bool listed(const UOp *u, const UOp *r) {
   for (int i = 2; i < u->nsrc; i++) if (u->src[i] == r) return true;
@@ -33,7 +33,7 @@ static UOp *block_reduce(Grid *g, Ops op, UOp *part, int axis) {
   int64_t step = 1;                                          /* of the axis in the scratch */
   for (int d = g->nlocal - 1; d > axis; d--) step *= g->ext[d];
   while (half * 2 < n) half *= 2;
-  UOp *mem = uop_new(st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {all, g->nslot++}});
+  UOp *mem = uop_new(st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {all, k->next_local++}});
   UOp *idle = mem ? UNEW(st, OPS_AFTER, dt, 1, ARG0, mem, UNEW(st, OPS_BARRIER, DT_VOID, 1, ARG0, part)) : NULL;      /* no one still reads an earlier turn */
   if (!idle || !at) return NULL;
   UOp *store = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, UNEW(st, OPS_INDEX, dt, 1, ARG0, idle, at), part);
@@ -51,11 +51,30 @@ static UOp *block_reduce(Grid *g, Ops op, UOp *part, int axis) {
   UOp *first = ix(k, OPS_SUB, at, ix(k, OPS_MUL, g->tid[axis], uop_index_const(st, step)));
   return now && first ? UNEW(st, OPS_LOAD, dt, 1, ARG0, UNEW(st, OPS_INDEX, dt, 1, ARG0, now, first)) : NULL;
 }
+/* A row filled in every turn of a loop: no one still reads the last one. */
+static UOp *idle_before(Rewrite *rw, UOp *u, uint64_t indices) {
+  UOpVec order = {0}, open = {0};
+  bool ok = uop_toposort(rw->st, rw->mem, &u, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE && (order.at[i]->ranges & u->ranges & ~indices)) ok = vec_push(rw->mem, &open, order.at[i]);
+  UOp *local = u->src[0], *idle = ok ? uop_new(rw->st, OPS_BARRIER, DT_VOID, 1, (int)open.len, open.at, ARG0) : NULL;
+  idle = idle ? UNEW(rw->st, OPS_AFTER, (DType)local->dtype, 1, ARG0, local, idle) : NULL;
+  UOp *src[MAX_RANGES + 2];
+  src[0] = local;
+  for (int i = 1; idle && i < u->nsrc && i < MAX_RANGES; i++) {
+    UOp *s = u->src[i], *x = s->src[0], *xs[3] = {idle, x->src[1], x->nsrc > 2 ? x->src[2] : NULL}, *ss[MAX_RANGES + 2];
+    for (int k = 0; k < s->nsrc; k++) ss[k] = s->src[k];
+    ss[0] = uop_new(rw->st, OPS_INDEX, (DType)x->dtype, x->lanes, x->nsrc, xs, x->arg);
+    src[i] = uop_new(rw->st, OPS_STORE, DT_VOID, 1, s->nsrc, ss, s->arg);
+  }
+  vec_free(rw->mem, &order), vec_free(rw->mem, &open);
+  return idle ? uop_new(rw->st, OPS_AFTER, (DType)u->dtype, 1, u->nsrc, src, u->arg) : NULL;
+}
 static bool is_local(const UOp *u) { return u->op == OPS_RANGE && u->arg.range.type == AXIS_LOCAL; }
 static UOp *pm_block(Rewrite *rw, UOp *u) {
   Grid *g = rw->ctx;
   UOpStore *st = rw->st;
   if (u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL && u->src[1]->op == OPS_STORE) {      /* a row: filled, then read by all */
+    if ((u->ranges & ~g->indices) && u->src[1]->src[0]->src[0]->op == OPS_DEFINE_LOCAL) return idle_before(rw, u, g->indices);
     UOp *bar = uop_new(st, OPS_BARRIER, DT_VOID, 1, u->nsrc - 1, u->src + 1, ARG0);
     return bar ? UNEW(st, OPS_AFTER, (DType)u->dtype, 1, ARG0, u->src[0], bar) : NULL;
   }
@@ -164,9 +183,9 @@ bool gpu_dims(Kernel *k) {
     }
     break;
   }
-  for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_DEFINE_LOCAL) g.nslot = TG_MAX(g.nslot, order.at[i]->arg.param.slot + 1);
   if (ok) {
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &g};
+    for (int i = 0; i < n; i++) g.indices |= from[i]->ranges;
     if (g.inner >= 0) ok = (k->sink = graph_rewrite(&rw, pm_alone, k->sink)) != NULL;
     ok = ok && (k->sink = graph_rewrite(&rw, pm_block, k->sink)) != NULL && (k->sink = uop_substitute(k->st, k->mem, k->sink, n, from, to)) != NULL &&
          (k->sink = graph_rewrite(&rw, pm_unlist, k->sink)) != NULL && (k->sink = uop_simplify(k->st, k->mem, k->sink)) != NULL;

@@ -13,7 +13,7 @@ typedef struct Lin {
   Kernel *k;
   Vec(Loop) loops;
   UOp **repl;
-  int *home, *loop_of;
+  int *home, *loop_of, *late;                                /* where a node stands; a RANGE's loop; the innermost loop that is around all users */
   uint8_t *state;                                            /* 1 on the stack, 2 emitted */
   bool *output;                                              /* STOREs of the SINK; the others fill local memory */
   int64_t nreg;
@@ -145,27 +145,57 @@ static bool node_emit(Lin *l, UOp *u) {
   if (u->op == OPS_RANGE || again) return true;
   return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id], r);
 }
+static bool around(const Lin *l, int outer, int inner) {     /* outer is inner, or a loop around it */
+  while (l->loops.at[inner].depth > l->loops.at[outer].depth) inner = l->loops.at[inner].parent;
+  return inner == outer;
+}
+static int common(const Lin *l, int a, int b) {              /* the deepest loop around both */
+  while (a != b) {
+    if (l->loops.at[a].depth >= l->loops.at[b].depth) a = l->loops.at[a].parent;
+    else b = l->loops.at[b].parent;
+  }
+  return a;
+}
+static int earliest(const Lin *l, const UOp *u) {            /* the outermost loop in which a nest can stand: the deepest that it depends on */
+  int at = 0;
+  uint64_t open = u->ranges;
+  if (u->op == OPS_STORE) for (int k = nvalues(u); k < u->nsrc; k++) open &= ~(1ull << (u->src[k]->arg.range.id & 63));
+  for (size_t j = 1; j < l->loops.len; j++)
+    if ((open >> (l->loops.at[j].range->arg.range.id & 63) & 1) && l->loops.at[j].depth > l->loops.at[at].depth) at = (int)j;
+  return at;
+}
 static bool loops_build(Lin *l, UOpVec *order) {
   UOp *sink = l->k->sink;
   for (int i = 0; i < sink->nsrc; i++) {
     UOp *s = sink->src[i];
     int at = 0;
     for (int k = 2; k < s->nsrc; k++) if ((at = loop_add(l, s->src[k], at)) < 0) return false;
+    l->late[s->id] = at;
   }
-  for (size_t i = order->len; i-- > 0;) {                     /* users first: the loops around a reduction are known before its own */
+  for (size_t i = order->len; i-- > 0;) {                     /* users first: the loops around a nest are known before its own */
     UOp *u = order->at[i];
-    if (!ends_nest(l, u)) continue;
-    int at = 0, nv = nvalues(u);
-    uint64_t open = u->ranges;
-    if (u->op == OPS_STORE) for (int k = nv; k < u->nsrc; k++) open &= ~(1ull << (u->src[k]->arg.range.id & 63));
-    for (size_t j = 1; j < l->loops.len; j++) {
-      UOp *r = l->loops.at[j].range;
-      if ((open >> (r->arg.range.id & 63) & 1) && l->loops.at[j].depth > l->loops.at[at].depth) at = (int)j;
+    if (u->op == OPS_SINK) continue;
+    int at = l->late[u->id];
+    if (ends_nest(l, u)) {
+      int nv = nvalues(u), most = at, have = l->loop_of[u->src[nv]->id], want;
+      at = want = earliest(l, u);
+      if (have >= 0) want = l->loops.at[have].parent;        /* others share its loops: it stands with them, if those who use it are in there too */
+      else for (size_t j = 0; j < i; j++) {
+        const UOp *o = order->at[j];
+        if (!ends_nest(l, o) || o->src[nvalues(o)] != u->src[nv]) continue;
+        int e = earliest(l, o);
+        if (l->loops.at[e].depth > l->loops.at[want].depth) want = e;
+      }
+      if (around(l, at, want) && around(l, want, most)) at = want;
+      for (int k = nv; k < u->nsrc; k++) if ((at = loop_add(l, u->src[k], at)) < 0) return false;
+      Loop *lp = nest_of(l, u);
+      if (lp->members.len && lp->members.at[0]->nsrc - nvalues(lp->members.at[0]) != u->nsrc - nv) return false;
+      if (!vec_push(l->k->mem, &lp->members, u)) return false;
     }
-    for (int k = nv; k < u->nsrc; k++) if ((at = loop_add(l, u->src[k], at)) < 0) return false;
-    Loop *lp = nest_of(l, u);
-    if (lp->members.len && lp->members.at[0]->nsrc - nvalues(lp->members.at[0]) != u->nsrc - nv) return false;
-    if (!vec_push(l->k->mem, &lp->members, u)) return false;
+    for (int k = 0; k < u->nsrc; k++) {
+      int *late = &l->late[u->src[k]->id];
+      *late = *late < 0 ? at : common(l, *late, at);
+    }
   }
   for (size_t i = 0; i < order->len; i++) {                   /* home: the deepest loop below */
     UOp *u = order->at[i];
@@ -187,10 +217,10 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   TgMem *m = k->mem;
   l.nid = n;
   bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
-  l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home), l.loop_of = mem_alloc(m, n * sizeof *l.loop_of);
+  l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home), l.loop_of = mem_alloc(m, n * sizeof *l.loop_of), l.late = mem_alloc(m, n * sizeof *l.late);
   l.state = mem_alloc(m, n), l.output = mem_alloc(m, n);
-  ok = ok && l.repl && l.home && l.loop_of && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
-  for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = -1;
+  ok = ok && l.repl && l.home && l.loop_of && l.late && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
+  for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = l.late[i] = -1;
   for (int i = 0; ok && i < k->sink->nsrc; i++) l.output[k->sink->src[i]->id] = true;
   if (ok && k->ren && k->ren->has_local) {                   /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
     l.ix = DT_I32;
@@ -231,6 +261,6 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   }
   for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
   vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
-  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.state), mem_free(m, l.output);
+  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.late), mem_free(m, l.state), mem_free(m, l.output);
   return ok;
 }

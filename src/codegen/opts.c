@@ -90,7 +90,10 @@ UOp *open_lists(Kernel *k, UOp *root) {
   Rewrite rw = {.st = k->st, .mem = k->mem};
   return root ? graph_rewrite(&rw, pm_open_lists, root) : NULL;
 }
-/* The rest of a cut range is a loop nest of its own: r becomes `tail`, and every loop below it (later in a store's list, or of a reduction
+static bool becomes_index(const Kernel *k, const UOp *r) {   /* no loop in the end, so it may stand in two places */
+  return k->ren->has_local && (r->arg.range.type == AXIS_GLOBAL || r->arg.range.type == AXIS_LOCAL);
+}
+/* root: a REDUCE, a STORE, or a SINK of stores that share loops. The rest of a cut range is a loop nest of its own: r becomes `tail`, and every loop below it (later in a store's list, or of a reduction
  * or fill that depends on a renewed loop) becomes a new loop, so that no loop stands in two places. */
 static UOp *tail_copy(Kernel *k, UOp *root, UOp *r, UOp *tail, bool own_nest) {
   UOpVec order = {0};
@@ -101,11 +104,21 @@ static UOp *tail_copy(Kernel *k, UOp *root, UOp *r, UOp *tail, bool own_nest) {
   bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
   for (size_t i = order.len; ok && i-- > 0;) {               /* users first: outer loops before inner ones */
     UOp *u = order.at[i];
-    bool passed = u != root || own_nest;                     /* the loops around r stay */
+    bool top = u == root;
+    for (int s = 0; root->op == OPS_SINK && s < root->nsrc; s++) top |= u == root->src[s];
+    bool passed = !top || own_nest;                          /* the loops around r stay */
     if (u != root && !(u->ranges & renewed)) continue;
+    if (u->op == OPS_AFTER) {                                /* a row filled here is not the row of the other nest */
+      const UOp *l = u->src[0];
+      if (n == MAX_R) { ok = false; break; }
+      from[n] = u->src[0];
+      to[n] = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)l->dtype, 1, 0, NULL, (Arg){.param = {l->arg.param.nelem, k->next_local++}});
+      ok = to[n++] != NULL;
+      continue;
+    }
     for (int s = list_start(u); s < u->nsrc && ok; s++) {
       if (u->src[s] == r) { passed = true; continue; }
-      bool seen = !passed || u->src[s]->op != OPS_RANGE;
+      bool seen = !passed || u->src[s]->op != OPS_RANGE || becomes_index(k, u->src[s]);
       for (int j = 0; j < n; j++) seen |= from[j] == u->src[s];
       if (seen) continue;
       if (n == MAX_R) { ok = false; break; }
@@ -190,18 +203,21 @@ static bool cut_range(Kernel *k, UOp *r, UOp *head, UOp *tail, bool own_nest) {
   Cut c = {k, r, head, tail};
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &c};
   UOp *sink = head && tail ? graph_rewrite(&rw, pm_cut, k->sink) : NULL;
-  UOpVec stores = {0};
+  UOpVec stores = {0}, cut = {0};
   bool ok = sink != NULL;
-  for (int part = 0; part < 2 && ok; part++)
-    for (int i = 0; i < sink->nsrc && ok; i++) {
-      UOp *s = sink->src[i];
-      bool has = lists(s, r);
-      if (!has && part) continue;
-      if (has) s = part ? tail_copy(k, s, r, tail, own_nest) : uop_substitute(k->st, k->mem, s, 1, &r, &head);
-      ok = s && vec_push(k->mem, &stores, s);
-    }
+  for (int i = 0; i < (sink ? sink->nsrc : 0) && ok; i++) {
+    UOp *s = sink->src[i];
+    if (lists(s, r)) ok = vec_push(k->mem, &cut, s) && (s = uop_substitute(k->st, k->mem, s, 1, &r, &head)) != NULL;
+    ok = ok && vec_push(k->mem, &stores, s);
+  }
+  if (ok && cut.len) {
+    UOp *rest = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)cut.len, cut.at, ARG0);
+    rest = rest ? tail_copy(k, rest, r, tail, own_nest) : NULL;
+    ok = rest != NULL;
+    for (int i = 0; ok && i < rest->nsrc; i++) ok = vec_push(k->mem, &stores, rest->src[i]);
+  }
   k->sink = ok ? simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0))) : NULL;
-  vec_free(k->mem, &stores);
+  vec_free(k->mem, &stores), vec_free(k->mem, &cut);
   return k->sink != NULL;
 }
 typedef struct Block { AxisType outer, inner; int outer_root, inner_root; UOp *loop; } Block;
@@ -273,56 +289,64 @@ static bool refuse(Kernel *k, const Opt *o, const char *why) {
   if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s r%lld %lld: %s", opt_names[o->op], (long long)o->r, (long long)o->n, why);
   return false;
 }
-/* The outer loops of each store are dealt to threads in chunks: loop r where the store has it, else its first loop that is long enough; what
- * has none runs on the first thread. Never a reduction: any number of threads gives the same bits. */
+/* The loop of a store that is dealt to threads: loop r of the opt where the store has it, else its first loop of the grid that is long enough. */
+static UOp *thread_loop(Kernel *k, const UOp *s, const Opt *opt) {
+  UOp *best = NULL;
+  for (int i = 2; i < s->nsrc; i++) {
+    UOp *r = s->src[i];
+    if (r->op != OPS_RANGE || r->arg.range.type >= AXIS_UPCAST || !is_const(r->src[0]) || r->src[0]->arg.v.i < opt->n) continue;
+    if (root_of(k, r) == opt->r) return r;
+    if (!best && r->arg.range.type == AXIS_GLOBAL) best = r;
+  }
+  return best;
+}
+/* Stores whose loop `best` goes to threads (NULL: they run on the first thread). Apart from other groups they get loops of their own. */
+static bool thread_group(Kernel *k, UOp *const *stores, int n, UOp *best, UOp *t, bool apart, UOpVec *out) {
+  int64_t threads = t->src[0]->arg.v.i, m = best ? best->src[0]->arg.v.i : 0, chunk = (m + threads - 1) / threads;
+  UOp *zero = uop_index_const(k->st, 0), *c = uop_index_const(k->st, chunk), *begin = uop_alu2(k->st, OPS_MUL, t, c), *ext, *first = best;
+  if (best) {
+    UOp *left = uop_alu2(k->st, OPS_SUB, uop_index_const(k->st, m), begin);
+    ext = m % threads == 0 ? c : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
+  } else ext = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, t, uop_index_const(k->st, 1)), uop_index_const(k->st, 1), zero);
+  UOp *inner = kernel_range(k, ext, AXIS_LOOP, ROOT_NONE), *group = uop_new(k->st, OPS_SINK, DT_VOID, 1, n, stores, ARG0);
+  for (int i = 2; !first && i < stores[0]->nsrc; i++) first = stores[0]->src[i];
+  if (!inner || !group) return false;
+  if (best) group = apart ? tail_copy(k, group, best, inner, true) : uop_substitute(k->st, k->mem, group, 1, &best, &inner);
+  else if (apart && first) group = tail_copy(k, group, first, kernel_range(k, first->src[0], (AxisType)first->arg.range.type, root_of(k, first)), true);
+  UOp *at = uop_alu2(k->st, OPS_ADD, begin, inner);
+  for (int j = 0; group && j < n; j++) {
+    UOp *s = group->src[j], *src[MAX_RANGES + 4];
+    int w = 2;
+    for (int i = 0; i < 2; i++) src[i] = best ? uop_substitute(k->st, k->mem, s->src[i], 1, &inner, &at) : s->src[i];
+    src[w++] = t;
+    if (!best) src[w++] = inner;
+    for (int i = 2; i < s->nsrc; i++) src[w++] = s->src[i];
+    s = uop_new(k->st, OPS_STORE, DT_VOID, 1, w, src, ARG0);
+    if (!s || !vec_push(k->mem, out, s)) return false;
+  }
+  return group != NULL;
+}
+/* Outer loops are dealt to threads in chunks, never a reduction: any number of threads gives the same bits. */
 static bool thread(Kernel *k, const Opt *opt) {
-  int n_threads = (int)opt->n;
-  UOp *t = kernel_range(k, uop_index_const(k->st, n_threads), AXIS_THREAD, ROOT_NONE), *zero = uop_index_const(k->st, 0);
-  UOp *first = t ? uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, t, uop_index_const(k->st, 1)), uop_index_const(k->st, 1), zero) : NULL;
-  UOp *only_first = kernel_range(k, first, AXIS_LOOP, ROOT_NONE), *done[MAX_R], *with[MAX_R];
-  int nd = 0;
-  UOpVec stores = {0};
-  bool ok = t && only_first;
+  UOp *t = kernel_range(k, uop_index_const(k->st, opt->n), AXIS_THREAD, ROOT_NONE);
+  UOpVec stores = {0}, group = {0}, loops = {0};
+  bool ok = t != NULL;
+  for (int j = 0; ok && j < k->sink->nsrc; j++) ok = vec_push(k->mem, &loops, thread_loop(k, k->sink->src[j], opt));
   for (int j = 0; ok && j < k->sink->nsrc; j++) {
-    UOp *s = k->sink->src[j], *best = NULL, *named = NULL, *src[MAX_RANGES + 4], *inner = NULL;
-    int n = 2;
-    for (int i = 2; i < s->nsrc; i++) {
-      UOp *r = s->src[i];
-      if (r->arg.range.type >= AXIS_UPCAST || !is_const(r->src[0]) || root_of(k, r) == ROOT_NONE) continue;
-      int64_t m = r->src[0]->arg.v.i;
-      if (!named && root_of(k, r) == opt->r && m >= n_threads) named = r;
-      if (!best && r->arg.range.type == AXIS_GLOBAL && m >= n_threads) best = r;
+    bool done = false, apart = false;
+    group.len = 0;
+    for (int i = 0; ok && i < k->sink->nsrc; i++) {
+      if (loops.at[i] == loops.at[j]) done |= i < j, ok = vec_push(k->mem, &group, k->sink->src[i]);
+      else apart = true;
     }
-    if (named) best = named;
-    src[0] = s->src[0], src[1] = s->src[1], src[n++] = t;
-    if (best) {
-      int64_t m = best->src[0]->arg.v.i, chunk = (m + n_threads - 1) / n_threads;
-      UOp *c = uop_index_const(k->st, chunk), *begin = uop_alu2(k->st, OPS_MUL, t, c);
-      int d = 0;
-      while (d < nd && done[d] != best) d++;
-      if (d == nd) {
-        UOp *left = uop_alu2(k->st, OPS_SUB, uop_index_const(k->st, m), begin);
-        UOp *ext = m % n_threads == 0 ? c : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
-        done[nd] = best, with[nd++] = kernel_range(k, ext, AXIS_LOOP, ROOT_NONE);
-      }
-      inner = with[d];
-      for (int i = 2; i < s->nsrc; i++) src[n++] = s->src[i] == best ? inner : s->src[i];
-      UOp *e = uop_alu2(k->st, OPS_ADD, begin, inner);
-      s = inner ? uop_new(k->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
-      s = s && e ? uop_substitute(k->st, k->mem, s, 1, &best, &e) : NULL;
-    } else {
-      src[n++] = only_first;
-      for (int i = 2; i < s->nsrc; i++) src[n++] = s->src[i];
-      s = uop_new(k->st, OPS_STORE, DT_VOID, 1, n, src, ARG0);
-    }
-    ok = s && vec_push(k->mem, &stores, s);
+    if (!done) ok = ok && thread_group(k, group.at, (int)group.len, loops.at[j], t, apart && j > 0, &stores);
   }
   if (ok) {
     k->sink = simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)));
-    k->nthread = n_threads;
+    k->nthread = (int)opt->n;
     ok = k->sink != NULL;
   }
-  vec_free(k->mem, &stores);
+  vec_free(k->mem, &stores), vec_free(k->mem, &group), vec_free(k->mem, &loops);
   return ok;
 }
 /* Lanes along r where there are lanes already: one range is the lanes of a loop nest. */
@@ -353,7 +377,18 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     if (u->op != OPS_RANGE || root_of(k, u) != o->r || !is_const(u->src[0]) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES) continue;
     r[n++] = u, reduce |= in_reduce(k, &order, u);
   }
-  bool meet = false;
+  bool meet = false, threads_meet = false;
+  int ngrid_axes = 0;
+  for (size_t i = 0; i < order.len; i++) {                   /* inner LOCAL loops share one axis: one length, once in a nest */
+    UOp *u = order.at[i];
+    if (u->op != OPS_RANGE || u->arg.range.type != AXIS_LOCAL) continue;
+    bool of_grid = root_of(k, u) == ROOT_GRID;
+    ngrid_axes += of_grid;
+    if (!of_grid && n && r[0]->arg.range.type != AXIS_GLOBAL) threads_meet |= u->src[0]->arg.v.i != o->n;
+    for (size_t j = 0; !of_grid && j < order.len && n; j++)
+      for (int l = 0; l < n; l++) threads_meet |= lists(order.at[j], u) && (lists(order.at[j], r[l]) || (order.at[j]->ranges & r[l]->ranges));
+  }
+  threads_meet |= n && r[0]->arg.range.type == AXIS_GLOBAL && ngrid_axes >= 2;
   for (int i = 0; i < n; i++) meet |= lanes_meet(&order, r[i]);
   vec_free(k->mem, &order);
   if (!ok) return false;
@@ -375,6 +410,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   }
   case OPT_LOCAL:
     inner = AXIS_LOCAL;
+    if (threads_meet) return refuse(k, o, "the threads of a block go along this loop nest already, or are another number");
     if (!k->ren->has_local) return refuse(k, o, "the device has no blocks of threads");
     if (grid && local) return refuse(k, o, "threads along the grid would need local memory for each row");
     if (reduce) return refuse(k, o, "a loop of a reduction: GROUP deals it to the threads");
@@ -382,13 +418,23 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   case OPT_VEC: inner = AXIS_VEC; if (grid && local) return refuse(k, o, "lanes along the grid would need local memory for each lane"); break;
   case OPT_UPCAST: if (grid && local) return refuse(k, o, "a tile of the grid would need local memory for each row"); break;
   case OPT_UNROLL: inner = AXIS_UNROLL; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
-  case OPT_GROUP: inner = k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP; if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
+  case OPT_GROUP:
+    inner = k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP;
+    if (k->ren->has_local && threads_meet) return refuse(k, o, "the threads of a block go along this loop nest already, or are another number");
+    if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
   case OPT_TILE: break;
   }
   for (int i = 0; i < n; i++) if (!split(k, o, r[i], inner)) return false;
   return true;
 }
 bool opts_apply(Kernel *k, const OptVec *v) {
+  static const int rank[] = {[OPT_TILE] = 0, [OPT_SWAP] = 1, [OPT_LOCAL] = 2, [OPT_UPCAST] = 2, [OPT_VEC] = 2, [OPT_UNROLL] = 2, [OPT_GROUP] = 2};
+  int last = 0;
+  for (size_t i = 0; i < v->len; i++) {                      /* a list reads from the outer loops to the inner ones */
+    if (v->at[i].op == OPT_THREAD) continue;
+    if (rank[v->at[i].op] < last) return refuse(k, &v->at[i], "TILE comes before SWAP, and SWAP before what shapes the inner loops");
+    last = rank[v->at[i].op];
+  }
   for (int late = 0; late < 2; late++)                       /* THREAD is the outermost loop: it is made when the others stand */
     for (size_t i = 0; i < v->len; i++)
       if ((v->at[i].op == OPT_THREAD) == (late == 1) && !opt_apply(k, &v->at[i])) return false;

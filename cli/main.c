@@ -11,6 +11,7 @@
 static const CliCommand commands[] = {
   {"bench", "measure the compiler: `tg bench lower` times graph to C source", cmd_bench},
   {"demo", "train a small network on digits and show what it learned", cmd_demo},
+  {"opt", "run compiler passes on a graph written as text", cmd_opt},
   {"devices", "list the devices and which of them work here", cmd_devices},
 };
 

@@ -83,6 +83,8 @@ typedef struct TgNormOptions {
 } TgNormOptions;
 typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal; double scale, dropout; int end_; } TgAttentionOptions;
 
+typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
+
 #ifndef __cplusplus
 #define TG_AXES(...) ((TgAxes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
 #define TG_SHAPE(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
@@ -365,7 +367,15 @@ TG_API TgStatus tg_read_f64(TgTensor *t, double *out, size_t n);           /* an
 TG_API double tg_item_f64(TgTensor *t);                        /* the one element; NaN and TG_ERR_SHAPE if there is not exactly one */
 TG_API int64_t tg_item_i64(TgTensor *t);                       /* the same as an integer; 0 on error */
 
+/* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
+ * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal".
+ * .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program
+ * is rendered. NULL: refused, tg_errmsg says why (line and column where it is the text). The result lives until the next tg_opt of ctx. */
+TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *o);
+TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in the order they run; NULL past the last. stage: "codegen" */
+
 #ifndef __cplusplus
+#define tg_opt(...) TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_full(...) TG_OPT4_(tg_full_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_zeros(...) TG_OPT3_(tg_zeros_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_ones(...) TG_OPT3_(tg_ones_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -427,6 +437,10 @@ inline TgTensor *tg_full(TgContext *c, int n, const int64_t *d, double v, TgDTyp
 inline TgTensor *tg_uniform(TgContext *c, int n, const int64_t *d, double lo, double hi, TgDTypeOptions o = TgDTypeOptions()) {
   o.size = sizeof o;
   return tg_uniform_opt(c, n, d, lo, hi, &o);
+}
+inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
+  o.size = sizeof o;
+  return tg_opt_opt(c, text, &o);
 }
 inline TgTensor *tg_arange(TgContext *c, double start, double stop, TgArangeOptions o = TgArangeOptions()) {
   o.size = sizeof o;

@@ -107,7 +107,13 @@ static bool run_ranges(void *k) { return simplify_ranges(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
 static bool run_expand(void *k) { return expand(k); }
 static bool run_gpu(void *k) { return gpu_dims(k); }
-static bool run_linearize(void *state) { Kernel *k = state; return linearize(k, k->arena, k->linear); }
+static bool run_linearize(void *state) {
+  Kernel *k = state;
+  Linear *l = k->linear;
+  l->nthread = k->nthread;
+  for (int d = 0; d < 3; d++) l->global[d] = TG_MAX(k->global[d], 1), l->local[d] = TG_MAX(k->local[d], 1);
+  return linearize(k, k->arena, l);
+}
 /* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 const Pass codegen_passes[] = {
   {"gates onto loads",  .run = run_gates, .makes = GRAPH_KERNEL},
@@ -129,6 +135,29 @@ static void name_kernel(const Kernel *k, Linear *out) {      /* r for reductions
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
     if (s->src[i]->op == OPS_RANGE) n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
 }
+bool kernel_open(Kernel *k) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  int64_t maxid = -1;
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    if (u->op == OPS_RANGE) maxid = TG_MAX(maxid, u->arg.range.id);
+    if (u->op == OPS_DEFINE_LOCAL) k->next_local = TG_MAX(k->next_local, u->arg.param.slot + 1);
+  }
+  k->next_range = maxid + 1;
+  ok = ok && maxid < MAX_RANGES;                             /* range sets are 64 bits wide */
+  for (int64_t i = 0; ok && i <= maxid; i++) k->root[i] = (int8_t)i;
+  vec_free(k->mem, &order);
+  if (ok) name_kernel(k, k->linear);
+  return ok;
+}
+bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
+  PassEnv *e = k->opt->passes;
+  PassRun run = {.env = e, .st = k->st, .mem = k->mem, .err = k->err, .stage = "codegen", .letter = 'k', .subject = k->linear->name, .state = k,
+                 .takes = first == codegen_passes ? GRAPH_KERNEL : first[-1].makes, .root = &k->sink, .graph = graph_of, .linear = k->linear};
+  if (e) run.number = e->next_kernel++;
+  return passes_run(&run, first, n);
+}
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
@@ -140,26 +169,8 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     k.st = store_new(mem);
     if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
-    UOpVec order = {0};
-    bool ok = k.sink && uop_toposort(k.st, mem, &k.sink, 1, &order);
-    int64_t maxid = -1;
-    for (size_t i = 0; ok && i < order.len; i++) {
-      const UOp *u = order.at[i];
-      if (u->op == OPS_RANGE) maxid = TG_MAX(maxid, u->arg.range.id);
-      if (u->op == OPS_DEFINE_LOCAL) k.next_local = TG_MAX(k.next_local, u->arg.param.slot + 1);
-    }
-    k.next_range = maxid + 1;
-    ok = ok && maxid < MAX_RANGES;                           /* range sets are 64 bits wide */
-    for (int64_t i = 0; ok && i <= maxid; i++) k.root[i] = (int8_t)i;
-    vec_free(mem, &order);
-    if (ok) name_kernel(&k, out);
-    PassRun run = {.env = opt->passes, .st = k.st, .mem = mem, .err = err, .stage = "codegen", .letter = 'k', .takes = GRAPH_KERNEL, .subject = out->name, .state = &k,
-                   .root = &k.sink, .graph = graph_of, .linear = out};
-    if (ok && run.env) run.number = run.env->next_kernel++;
-    ok = ok && passes_run(&run, codegen_passes, codegen_npass);
+    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass);
     if (ok) {
-      out->nthread = k.nthread;
-      for (int d = 0; d < 3; d++) out->global[d] = TG_MAX(k.global[d], 1), out->local[d] = TG_MAX(k.local[d], 1);
       if (opts_text) str_put(opts_text, str_text(&k.opts));
       str_free(&k.opts);
       *st_out = k.st;

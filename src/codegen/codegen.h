@@ -34,6 +34,10 @@ typedef struct CodegenOptions {
 } CodegenOptions;
 extern const Pass codegen_passes[];
 extern const size_t codegen_npass;
+/* For looking at one pass: k->st, mem, err, ren, sink, opt, arena, linear are set. kernel_open counts its loops and names it; false: more than
+ * 64 loops, or no memory. kernel_passes runs n passes of the table. */
+bool kernel_open(Kernel *k);
+bool kernel_passes(Kernel *k, const Pass *first, size_t n);
 /* out->at lives in *arena. The name is made from the loop extents. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err);

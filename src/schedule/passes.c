@@ -34,7 +34,15 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
   Run r = {s, roots, nroots, out};
   PassRun run = {.env = s->opt->passes, .st = s->st, .mem = s->mem, .err = s->err, .stage = "schedule", .letter = 's', .takes = GRAPH_TENSOR, .subject = "", .state = &r, .graph = graph_of};
   if (run.env) run.number = run.env->next_schedule++;
-  return passes_run(&run, schedule_passes, schedule_npass);
+  size_t n = schedule_npass;
+  for (size_t i = 0; s->opt->last && i < n; i++) if (!strcmp(schedule_passes[i].name, s->opt->last)) n = i + 1;
+  bool ok = passes_run(&run, schedule_passes, n);
+  if (ok && s->opt->graph) {
+    UOpVec at = {0};
+    ok = graph_of(&r, &at) && uop_print(s->opt->graph, s->st, s->mem, at.at, at.len);
+    vec_free(s->mem, &at);
+  }
+  return ok;
 }
 
 TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err) {

@@ -29,7 +29,11 @@ typedef struct SchedOptions {
   int64_t local_bytes;                      /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a GPU block */
   Str *explain;                             /* NULL, or where both sides of each join are printed */
   PassEnv *passes;                          /* NULL, or what watches the passes */
+  const char *last;                         /* NULL, or the pass to stop after; the schedule is then not complete .. */
+  Str *graph;                               /* .. but its graph is printed here */
 } SchedOptions;
+extern const Pass schedule_passes[];
+extern const size_t schedule_npass;
 /* roots: tensor nodes of `st`, which also receives what scheduling makes. On failure err says why and out is empty. */
 TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err);
 void schedule_free(Schedule *s, TgMem *mem);   /* frees its store too */

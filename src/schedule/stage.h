@@ -39,8 +39,6 @@ typedef struct Sched {
   IntVec order;                             /* stages, each after what it needs */
   KernVec ks;
 } Sched;
-extern const Pass schedule_passes[];
-extern const size_t schedule_npass;
 
 /* ---- the passes; their order is in passes.c */
 bool rangeify(Sched *s, UOp *const *roots, int nroots);      /* fills stages, producers first */

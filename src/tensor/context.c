@@ -48,7 +48,7 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
   map_free(&ctx->realized);
-  pass_env_free(&ctx->passes);
+  pass_env_free(&ctx->passes), str_free(&ctx->opt_text);
   if (ctx->store) store_free(ctx->store);
   mem_free(NULL, ctx);
 }

@@ -35,6 +35,7 @@ struct TgContext {
   Vec(TgScope) scopes;                     /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
+  Str opt_text;                            /* the result of the last tg_opt */
   PassEnv passes;                          /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;
   uint64_t rng_seed, rng_counter;

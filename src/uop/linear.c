@@ -32,8 +32,9 @@ static bool lin_of(LinForm *f, UOp *u, int64_t scale, int depth) {
   }
   return lin_add(f, u, scale);
 }
-/* (x // c) * (k c) + (x % c) * k = x * k: the two halves of a split axis meet again. */
-static bool lin_join_divmod(LinForm *f) {
+/* (x // c) * (k c) + (x % c) * k = x * k: the two halves of a split axis meet again.
+ * (x // c % b) * (k c) + (x % c) * k = (x % (b c)) * k: so do two of three. */
+static bool lin_join_divmod(UOpStore *st, LinForm *f) {
   for (int i = 0; i < f->n; i++) {
     UOp *m = f->at[i].t;
     if (m->op != OPS_FLOORMOD || !is_const(m->src[1])) continue;
@@ -41,14 +42,20 @@ static bool lin_join_divmod(LinForm *f) {
     if (__builtin_mul_overflow(f->at[i].k, c, &want)) continue;
     for (int j = 0; j < f->n; j++) {
       UOp *d = f->at[j].t, *base = NULL;
-      if (d->op == OPS_FLOORDIV && d->src[1] == m->src[1] && d->src[0] == m->src[0] && f->at[j].k == want) base = m->src[0];
-      /* x//(a) % b form: (x//a)%b * a + x%a = x % (a*b) is left to the general rules */
+      if (f->at[j].k != want) continue;
+      if (d->op == OPS_FLOORDIV && d->src[1] == m->src[1] && d->src[0] == m->src[0]) base = m->src[0];
+      else if (d->op == OPS_FLOORMOD && is_const(d->src[1]) && d->src[1]->arg.v.i > 0 && c > 0 && d->src[0]->op == OPS_FLOORDIV &&
+               d->src[0]->src[1] == m->src[1] && d->src[0]->src[0] == m->src[0]) {
+        int64_t bc;
+        if (__builtin_mul_overflow(d->src[1]->arg.v.i, c, &bc)) continue;
+        if (!(base = uop_alu2(st, OPS_FLOORMOD, m->src[0], uop_index_const(st, bc)))) return false;
+      }
       if (!base) continue;
       int64_t k = f->at[i].k;
       int hi = TG_MAX(i, j), lo = TG_MIN(i, j);
       f->at[hi] = f->at[--f->n];
       f->at[lo] = f->at[--f->n];
-      return lin_of(f, base, k, 0) && lin_join_divmod(f);
+      return lin_of(f, base, k, 0) && lin_join_divmod(st, f);
     }
   }
   return true;
@@ -177,7 +184,7 @@ UOp *simplify_linear(Rewrite *rw, UOp *u) {
   if (normal) u->mark |= MARK_LINEAR;
   if (normal || quick) return quick;
   if (u->op == OPS_MUL && !is_const(u->src[0]) && !is_const(u->src[1])) return NULL;
-  return lin_of(&f, u, 1, 0) && lin_join_divmod(&f) ? lin_build(rw->st, &f) : NULL;
+  return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
 }
 /* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
 UOp *simplify_less(Rewrite *rw, UOp *u) {
@@ -199,6 +206,13 @@ UOp *simplify_less(Rewrite *rw, UOp *u) {
   }
   UOp *r = uop_alu2(st, OPS_CMPLT, lin_build(st, &f), uop_index_const(st, c));
   return r == u ? NULL : r;
+}
+UOp *store_drop_const(Rewrite *rw, UOp *u) {                 /* a constant in the list of loops is a loop of one step */
+  UOp *src[64];
+  int n = 0;
+  if (u->nsrc > 64) return NULL;
+  for (int i = 0; i < u->nsrc; i++) if (i < 2 || !is_const(u->src[i])) src[n++] = u->src[i];
+  return n == u->nsrc ? NULL : uop_new(rw->st, OPS_STORE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
 UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   UOp *src[64];

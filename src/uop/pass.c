@@ -1,6 +1,7 @@
 /* pass.c: the runner. In: a table of passes. Out: the graph after them. Between passes it counts firings, traces them and writes dumps. */
 #define _POSIX_C_SOURCE 200809L
 #include "uop/pass.h"
+#include "uop/text.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -74,7 +75,7 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
   Str text, dot;
   str_init(&text, r->mem), str_init(&dot, r->mem);
   bool linear = r->linear && r->linear->n;
-  str_printf(&text, "# %s %s, after pass %d: %s\n# %llu visits, %llu firings, %llu nodes made, %llu nested\n", r->stage, r->subject, number, pass,
+  str_printf(&text, "# %s%s%s, after pass %d: %s\n# %llu visits, %llu firings, %llu nodes made, %llu nested\n", r->stage, *r->subject ? " " : "", r->subject, number, pass,
              (unsigned long long)(now->visits - before->visits), (unsigned long long)(now->firings - before->firings),
              (unsigned long long)(now->created - before->created), (unsigned long long)(now->nested - before->nested));
   for (size_t i = 0; i < e->counts.len; i++) str_printf(&text, "# %8llu %s (%s)\n", (unsigned long long)e->counts.at[i].n, e->counts.at[i].name, e->counts.at[i].where);
@@ -116,10 +117,30 @@ static bool refuse(PassRun *r, const char *pass, const char *rule, const char *w
   str_free(&s);
   return false;
 }
+/* What is printed reads back as the same text. */
+#define MAX_ROUND_TRIP 4000
+static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
+  bool linear = r->linear && r->linear->n;
+  TgMem *m = r->mem;
+  Str a, b;
+  UOpText t = {.mem = m};
+  TgError err = {0};
+  str_init(&a, m), str_init(&b, m);
+  UOpStore *st = store_new(m);
+  bool ok = st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len)), same = true;
+  if (ok && !uop_parse(&t, st, m, str_text(&a), a.len, &err)) ok = false;
+  ok = ok && (linear ? uop_print_list(&b, &t.program, m) : uop_print(&b, st, m, t.roots.at, t.roots.len));
+  if (ok) same = !strcmp(str_text(&a), str_text(&b));
+  if (err.status == TG_ERR_VALUE || !same) ok = refuse(r, pass, NULL, same ? err.msg : "the text of the graph reads back as another graph", NULL);
+  uop_text_free(&t);
+  store_free(st);
+  str_free(&a), str_free(&b);
+  return ok;
+}
 static bool check(PassRun *r, const UOpVec *roots, const char *pass, GraphKind kind) {
   SpecError bad;
   bool linear = r->linear && r->linear->n;
-  if (linear ? spec_linear(r->linear, r->mem, &bad) : spec_graph(r->st, r->mem, kind, roots->at, roots->len, &bad)) return true;
+  if (linear ? spec_linear(r->linear, r->mem, &bad) : spec_graph(r->st, r->mem, kind, roots->at, roots->len, &bad)) return store_count(r->st) > MAX_ROUND_TRIP || round_trip(r, roots, pass);
   return bad.node ? refuse(r, pass, linear ? NULL : rule_behind(r->env, r, roots, bad.node), bad.why, bad.node) : false;
 }
 static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const RewriteEnv *before) {

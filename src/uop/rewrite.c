@@ -29,9 +29,9 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   while (ok && memo->stack.len) {
     WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
     if (f->next) {
-      UOp *r = result_of(rw, memo, f->next);
+      UOp *next = f->next, *r = result_of(rw, memo, next);
       if (r) { ok = map_set(rw->st, memo, f->u, r->id); memo->stack.len--; continue; }
-      ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){f->next, NULL, 0}));
+      ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){next, NULL, 0}));      /* f moves when the stack grows */
       continue;
     }
     if (f->i < f->u->nsrc) {

@@ -30,4 +30,5 @@ UOp *simplify_linear(Rewrite *rw, UOp *self);                /* + - * and negati
 UOp *simplify_divmod(Rewrite *rw, UOp *self);                /* // and % on index */
 UOp *simplify_less(Rewrite *rw, UOp *self);                  /* < on index */
 UOp *reduce_drop_const(Rewrite *rw, UOp *self);              /* a range of one turn is a constant, and no loop */
+UOp *store_drop_const(Rewrite *rw, UOp *self);
 #endif

@@ -7,6 +7,8 @@
 const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "shaped", "loops", "linear"};
 typedef struct Check { GraphKind kind; const Linear *lin; SpecError *bad; } Check;
 
+#define MAX_NELEM (INT64_C(1) << 48)
+#define MAX_RANK 16
 static bool broken(Check *c, const UOp *u, const char *fmt, ...) TG_PRINTF(3, 4);
 static bool broken(Check *c, const UOp *u, const char *fmt, ...) {
   va_list ap;
@@ -54,7 +56,7 @@ static bool check_const(Check *c, const UOp *u) {
   return one_lane(c, u);
 }
 static bool check_memory(Check *c, const UOp *u) {
-  if (u->arg.param.nelem < 0 || u->arg.param.slot < 0) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
+  if (u->arg.param.nelem < 0 || u->arg.param.slot < 0 || u->arg.param.nelem > MAX_NELEM) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
   if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam) return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
   return is_data(c, u) && (u->op == OPS_DEFINE_REG || one_lane(c, u));
 }
@@ -68,19 +70,23 @@ static bool check_movement(Check *c, const UOp *u) {
   if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR) return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
   int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
   if (u->op != OPS_RESHAPE && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
+  if (p->n > per * MAX_RANK) return broken(c, u, "rank %d", p->n / per);
   int64_t in = 1, out = 1;
   for (int i = 0; i < s->n; i++) in *= s->v[i];
-  for (int i = 0; u->op == OPS_RESHAPE && i < p->n; i++) out *= p->v[i];
+  for (int i = 0; i < p->n; i++) if (p->v[i] < 0 || p->v[i] > MAX_NELEM) return broken(c, u, "%lld", (long long)p->v[i]);
+  for (int i = 0; i < p->n / per; i++) {                     /* sizes of the result; PERMUTE and FLIP keep the elements */
+    int64_t n = u->op == OPS_RESHAPE || u->op == OPS_EXPAND ? p->v[i] : u->op == OPS_PAD ? s->v[i] + p->v[2 * i] + p->v[2 * i + 1] : 1;
+    if (__builtin_mul_overflow(out, n, &out) || out > MAX_NELEM) return broken(c, u, "more than 2^48 elements");
+  }
   if (u->op == OPS_RESHAPE && in != out) return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
   for (int i = 0; u->op != OPS_RESHAPE && i < s->n; i++) {
     int64_t a = p->v[per * i], b = per == 2 ? p->v[2 * i + 1] : 0;
     bool ok = true;
     switch (u->op) {
     case OPS_PERMUTE: ok = a >= 0 && a < s->n && !(seen >> a & 1); if (ok) seen |= 1 << a; break;
-    case OPS_EXPAND: ok = a == s->v[i] || (s->v[i] == 1 && a >= 0); break;
-    case OPS_PAD: ok = a >= 0 && b >= 0; break;
-    case OPS_SHRINK: ok = a >= 0 && a <= b && b <= s->v[i]; break;
-    case OPS_FLIP: ok = a == 0 || a == 1; break;
+    case OPS_EXPAND: ok = a == s->v[i] || s->v[i] == 1; break;
+    case OPS_SHRINK: ok = a <= b && b <= s->v[i]; break;
+    case OPS_FLIP: ok = a <= 1; break;
     default: break;
     }
     if (!ok) return broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a, (long long)b);
@@ -96,7 +102,7 @@ static bool check_reduce_axis(Check *c, const UOp *u) {
   return same_type(c, u, u->src[0], "the source");
 }
 static bool check_arange(Check *c, const UOp *u) {
-  if (u->arg.ints->n != 1 || u->arg.ints->v[0] < 0) return broken(c, u, "takes one length");
+  if (u->arg.ints->n != 1 || u->arg.ints->v[0] < 0 || u->arg.ints->v[0] > MAX_NELEM) return broken(c, u, "takes one length");
   return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
 }
 static bool check_same(Check *c, const UOp *u) { return same_type(c, u, u->src[0], "the source") && (u->op == OPS_COPY || no_arg(c, u)); }
@@ -149,7 +155,7 @@ static bool check_store(Check *c, const UOp *u) {
   if (v->dtype != to->dtype || v->lanes != to->lanes) return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
   if (c->kind == GRAPH_LINEAR && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
   for (int i = 2; i < u->nsrc; i++)
-    if (u->src[i]->op != OPS_RANGE && !(is_const(u->src[i]) && u->src[i]->dtype == DT_INDEX)) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+    if (u->src[i]->op != OPS_RANGE) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
   return is_void(c, u) && no_arg(c, u);
 }
 static bool check_after(Check *c, const UOp *u) { return no_arg(c, u) && same_type(c, u, u->src[0], "the source"); }
@@ -173,7 +179,7 @@ static bool check_vectorize(Check *c, const UOp *u) {
   return no_arg(c, u);
 }
 static bool check_gep(Check *c, const UOp *u) {
-  if (u->arg.i < 0 || u->arg.raw.b || u->arg.i + u->lanes > u->src[0]->lanes) return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
+  if (u->arg.i < 0 || u->arg.raw.b || u->arg.i > u->src[0]->lanes - u->lanes) return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
   return u->dtype == u->src[0]->dtype || broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
 }
 /* Elementwise: which operands an op takes. */
@@ -242,12 +248,35 @@ static const OpSpec specs[OPS_COUNT] = {
   [OPS_VECTORIZE]    = {L | P,             1, check_vectorize},
   [OPS_GEP]          = {L | P,             1, check_gep},
 };
+static bool check_count(Check *c, const UOp *u) {
+  int want = op_nsrc((Ops)u->op), least = specs[u->op].least;
+  return (want >= 0 ? u->nsrc == want : u->nsrc >= least) || broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ", want >= 0 ? want : least);
+}
+bool spec_new(TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg, SpecError *bad) {
+  Check c = {.kind = GRAPH_TENSOR, .bad = bad};
+  *bad = (SpecError){0};
+  UOp *u = mem_alloc(mem, sizeof *u + (size_t)nsrc * sizeof *src);
+  if (!u) return false;
+  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->arg = arg;
+  if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
+  bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;
+  for (int i = 0; ok && i < nsrc; i++)                       /* facts of a node are read from all its sources alike */
+    if (op != OPS_SINK && src[i]->is_tensor != tensor && (op_is_alu(op) || !(op_flags(op) & OPF_TENSOR)))
+      ok = op == OPS_AFTER || broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
+  if (ok && op_flags(op) & OPF_MOV) ok = check_movement(&c, u);
+  else if (ok && op == OPS_REDUCE_AXIS) ok = check_reduce_axis(&c, u);
+  else if (ok && op == OPS_ARANGE) ok = check_arange(&c, u);
+  else if (ok && op == OPS_BUFFER) ok = check_memory(&c, u);
+  else if (ok && (op_flags(op) & OPF_KERNEL) && tensor) ok = broken(&c, u, "source 0 has a shape");
+  bad->node = NULL;                                          /* it was never made */
+  mem_free(mem, u);
+  return ok;
+}
 static bool check_node(Check *c, const UOp *u) {
   const OpSpec *s = &specs[u->op];
   bool alu = op_is_alu((Ops)u->op);
-  int want = op_nsrc((Ops)u->op);
   if (!alu && !(s->in >> c->kind & 1)) return broken(c, u, "%s does not stand in a %s graph", op_name((Ops)u->op), graph_kind_names[c->kind]);
-  if (want >= 0 ? u->nsrc != want : u->nsrc < s->least) return broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ", want >= 0 ? want : s->least);
+  if (!check_count(c, u)) return false;
   if (c->kind == GRAPH_LINEAR && u->dtype == DT_INDEX) return broken(c, u, "index is not lowered");
   if (c->kind != GRAPH_TENSOR && u->is_tensor) return broken(c, u, "has a shape");
   if (!u->lanes || (c->kind < GRAPH_LOOPS && u->lanes != 1)) return broken(c, u, "has %d lanes", u->lanes);
@@ -275,7 +304,8 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
       listed |= own;
     }
     uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
-    if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */ ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
+    if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */
+      ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
   }
   map_free(&by_id);
   return ok;

@@ -131,7 +131,7 @@ static void set_bounds(UOp *u) {
   int64_t blo = lo, bhi = hi;
   switch (u->op) {
   case OPS_CONST: blo = bhi = u->arg.v.i; break;
-  case OPS_RANGE: case OPS_SPECIAL: blo = 0, bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax - 1, 0); break;
+  case OPS_RANGE: case OPS_SPECIAL: blo = 0, bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1; break;
   case OPS_VAR: blo = u->arg.var.lo, bhi = u->arg.var.hi; break;
   case OPS_WHERE: blo = TG_MIN(b->vmin, u->src[2]->vmin), bhi = TG_MAX(b->vmax, u->src[2]->vmax); break;
   case OPS_CAST: if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) blo = a->vmin, bhi = a->vmax; break;

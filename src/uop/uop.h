@@ -133,14 +133,6 @@ bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
 bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);   /* a map holds nodes, or numbers */
 uint32_t uop_map_number(const UOpMap *m, const UOp *u);      /* UINT32_MAX: not there */
 
-/* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is reused, so a walk costs what it
- * visits, not what the store holds. Maps may nest. */
-typedef struct UOpMap UOpMap;
-UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values);     /* empty; NULL: out of memory */
-void uop_map_end(UOpStore *keys, UOpMap *m);                 /* NULL is fine */
-UOp *uop_map_get(const UOpMap *m, const UOp *u);             /* NULL: not there */
-bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
-
 /* ---- walking. Iterative; depth costs heap, never stack. */
 typedef Vec(UOp *) UOpVec;
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out);     /* sources first */
@@ -180,10 +172,13 @@ UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a n
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 bool uop_within(UOp *offset, UOp *gate, int64_t n);
 
-/* ---- text: `u3 = ADD f32 (u1, u2)` per line, sources first */
+/* ---- text (print.c; parse.c reads it back): `u3 = ADD(u1, u2)` per line, sources first */
+extern const char *const axis_type_names[AXIS_GROUP + 1];
+/* The type that follows from op and sources: what text need not say. dtype DT_COUNT or lanes 0: it must be said. */
+void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lanes);
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 void uop_expr(Str *out, const UOp *u, int max_nodes);        /* one-line infix form for messages */
-void uop_line(Str *out, const UOp *u);                       /* op, dtype and arg of one node: a label */
+void uop_line(Str *out, const UOp *u);                       /* op, type and arg of one node: a label */
 bool uop_dot(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 
 typedef struct Linear {                                      /* a program for one kernel, in order */

@@ -147,9 +147,23 @@ static void test_linear(void **state) {
   assert_true(b.firings <= a.firings * 22 / 10 + 10);
   assert_true(b.nested <= a.nested * 22 / 10);
 }
+/* The text of a kernel is the key of its program: constants that differ in the last bit are two kernels. */
+static void test_close_constants(void **state) {
+  (void)state;
+  TgContext *ctx = open_with(NULL, NULL);
+  const double x[2] = {0, 0}, c[2] = {0.1, 0x1.999999999999bp-4};
+  assert_true(c[0] != c[1]);
+  for (int i = 0; i < 2; i++) {
+    double out[2];
+    TgTensor *k = tg_full(ctx, TG_SHAPE(2), c[i], .dtype = TG_F64);
+    assert_int_equal(tg_read(tg_add(tg_from(ctx, x, TG_F64, TG_SHAPE(2)), k), out, sizeof out), TG_OK);
+    assert_true(out[0] == c[i] && out[1] == c[i]);
+  }
+  tg_close(ctx);
+}
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_rule_limit), cmocka_unit_test(test_trace), cmocka_unit_test(test_dump), cmocka_unit_test(test_dump_nowhere),
-    cmocka_unit_test(test_linear)};
+    cmocka_unit_test(test_linear), cmocka_unit_test(test_close_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

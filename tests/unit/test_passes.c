@@ -1,0 +1,262 @@
+/* test_passes.c: tests/passes: text in, one pass, text out; tests/rules/symbolic.txt: a line per rule. A case of a .uop file is
+ *   case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of
+ *   expect A, B   the roots are these, in the graph's names      expect (alone)   the text that follows is the result
+ *   count OP n    nodes of that op      contains TEXT      order OP OP   the first comes before the second      error TEXT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tg.h"
+#include "uop/rules.h"
+#include "uop/text.h"
+
+static char *slurp(const char *path) {
+  FILE *f = fopen(path, "r");
+  if (!f) fail_msg("no file %s", path);
+  char *text = calloc(1, 1 << 18);
+  assert_non_null(text);
+  assert_in_range(fread(text, 1, (1 << 18) - 1, f), 1, (1 << 18) - 2);
+  fclose(f);
+  return text;
+}
+static bool begins(const char *line, const char *word) { return !strncmp(line, word, strlen(word)) && (line[strlen(word)] == ' ' || !line[strlen(word)]); }
+static void quoted(const char *line, char *to, size_t cap) {
+  const char *a = strchr(line, '"'), *b = a ? strchr(a + 1, '"') : NULL;
+  if (!b || (size_t)(b - a) > cap) fail_msg("expected a name in quotes: %s", line);
+  snprintf(to, cap, "%.*s", (int)(b - a - 1), a + 1);
+}
+static void normal(const char *text, char *to, size_t cap) {  /* parsed and printed */
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOpText t;
+  TgError err = {0};
+  Str s;
+  str_init(&s, &mem);
+  if (!uop_parse(&t, st, &mem, text, strlen(text), &err)) fail_msg("%s\n%s", text, err.msg);
+  assert_true(t.program.n ? uop_print_list(&s, &t.program, &mem) : uop_print(&s, st, &mem, t.roots.at, t.roots.len));
+  assert_true(s.len < cap);
+  strcpy(to, str_text(&s));
+  uop_text_free(&t), str_free(&s);
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+static int count_op(const char *text, const char *op) {       /* definitions: ` = OP[` or ` = OP(` */
+  int n = 0;
+  size_t len = strlen(op);
+  for (const char *s = text; (s = strstr(s, " = ")); s += 3) n += !strncmp(s + 3, op, len) && strchr("[(\n", s[3 + len]);
+  return n;
+}
+typedef struct Case { char name[128], device[32], opts[64], pass[64], graph[4096]; const char *result; TgContext *ctx; } Case;
+static void run_case(Case *c) {
+  setenv("TG_SPEC", "1", 1);
+  c->ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = *c->device ? c->device : "NULL:C"});
+  unsetenv("TG_SPEC");
+  assert_int_equal(tg_error(c->ctx), TG_OK);
+  c->result = tg_opt(c->ctx, c->graph, .pass = c->pass, .opts = *c->opts ? c->opts : NULL);
+}
+static void end_case(Case *c) {
+  if (c->ctx) tg_close(c->ctx);
+  memset(c, 0, sizeof *c);
+}
+static int run_file(const char *path) {
+  static char want[16384], got[16384], text[16384];
+  char *all = slurp(path), *at = all;
+  Case c = {0};
+  int cases = 0, line_no = 0, checks = 0;
+  bool in_graph = false;
+  for (char *line; *at;) {
+    line = at, at += strcspn(at, "\n");
+    if (*at) *at++ = 0;
+    line_no++;
+    if (begins(line, "case")) {
+      if (cases && !checks) fail_msg("%s: case '%s' checks nothing", path, c.name);
+      end_case(&c);
+      snprintf(c.name, sizeof c.name, "%s", line + 5);
+      cases++, checks = 0, in_graph = true;
+      continue;
+    }
+    if (!cases || !*line || *line == '#') continue;
+    if (begins(line, "device")) { snprintf(c.device, sizeof c.device, "%s", line + 7); continue; }
+    if (begins(line, "opts")) { quoted(line, c.opts, sizeof c.opts); continue; }
+    if (begins(line, "pass")) { quoted(line, c.pass, sizeof c.pass); continue; }
+    bool check = begins(line, "expect") || begins(line, "count") || begins(line, "contains") || begins(line, "order") || begins(line, "error");
+    if (!check) {
+      if (!in_graph) fail_msg("%s:%d: '%s' after the checks began", path, line_no, line);
+      assert_true(strlen(c.graph) + strlen(line) + 2 < sizeof c.graph);
+      strcat(c.graph, line), strcat(c.graph, "\n");
+      continue;
+    }
+    if (in_graph) run_case(&c), in_graph = false;
+    checks++;
+    if (begins(line, "error")) {
+      if (c.result) fail_msg("%s: %s: was taken:\n%s", path, c.name, c.result);
+      if (!strstr(tg_errmsg(c.ctx), line + 6)) fail_msg("%s: %s: says '%s'", path, c.name, tg_errmsg(c.ctx));
+      continue;
+    }
+    if (!c.result) fail_msg("%s: %s: %s", path, c.name, tg_errmsg(c.ctx));
+    if (begins(line, "count")) {
+      char op[32] = "";
+      int n = -1;
+      assert_int_equal(sscanf(line, "count %31s %d", op, &n), 2);
+      if (count_op(c.result, op) != n) fail_msg("%s: %s: %d of %s, not %d:\n%s", path, c.name, count_op(c.result, op), op, n, c.result);
+    } else if (begins(line, "contains")) {
+      if (!strstr(c.result, line + 9)) fail_msg("%s: %s: no '%s' in\n%s", path, c.name, line + 9, c.result);
+    } else if (begins(line, "order")) {
+      char a[32] = " = ", b[32] = " = ";
+      assert_int_equal(sscanf(line, "order %28s %28s", a + 3, b + 3), 2);
+      const char *x = strstr(c.result, a), *y = strstr(c.result, b);
+      if (!x || !y || x > y) fail_msg("%s: %s: %s is not before %s:\n%s", path, c.name, a + 3, b + 3, c.result);
+    } else {
+      if (line[6]) {                                           /* the result is these expressions of the graph's names */
+        strcpy(text, c.graph);
+        char *roots = strstr(text, "\nroots ");
+        if (roots) roots[1] = 0;
+        strcat(text, "roots "), strcat(text, line + 7), strcat(text, "\n");
+      } else {                                                 /* the result is the text up to an empty line */
+        *text = 0;
+        while (*at && *at != '\n') {
+          size_t n = strcspn(at, "\n");
+          strncat(text, at, n), strcat(text, "\n");
+          at += n + (at[n] == '\n'), line_no++;
+        }
+      }
+      normal(text, want, sizeof want);
+      normal(c.result, got, sizeof got);
+      if (strcmp(want, got)) fail_msg("%s: %s: expected\n%sgot\n%s", path, c.name, want, got);
+    }
+  }
+  if (cases && !checks) fail_msg("%s: case '%s' checks nothing", path, c.name);
+  end_case(&c);
+  free(all);
+  return cases;
+}
+static void test_passes(void **state) {
+  (void)state;
+  DIR *d = opendir(TG_TESTS "/passes");
+  assert_non_null(d);
+  int cases = 0;
+  for (struct dirent *e; (e = readdir(d));) {
+    char path[600];
+    size_t n = strlen(e->d_name);
+    if (n < 4 || strcmp(e->d_name + n - 4, ".uop")) continue;
+    snprintf(path, sizeof path, TG_TESTS "/passes/%s", e->d_name);
+    cases += run_file(path);
+  }
+  closedir(d);
+  assert_in_range(cases, 25, 10000);
+}
+
+/* ---- tg_opt: what the cases above do not ask for */
+static void test_opt(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+  const char *sum = "b = RESHAPE[(4, 8)](BUFFER[f32, 0, 32])\nREDUCE_AXIS[ADD, (1)](b)\n", *r;
+  static const struct { const char *emit, *has; } emits[] = {{"c", "void r_4("}, {"cuda", "__global__ void __launch_bounds__"}, {"metal", "kernel void r_4("}, {"uops", "program r_4: 2 params"}};
+  for (size_t i = 0; i < TG_COUNT(emits); i++) {
+    assert_non_null(r = tg_opt(ctx, sum, .emit = emits[i].emit));
+    assert_non_null(strstr(r, emits[i].has));
+  }
+  char program[8192];
+  assert_non_null(r = tg_opt(ctx, sum));
+  assert_true(strlen(r) < sizeof program);
+  strcpy(program, r);
+  assert_non_null(r = tg_opt(ctx, program));                   /* a program is left as it is .. */
+  assert_string_equal(r, program);
+  assert_non_null(r = tg_opt(ctx, program, .emit = "c"));      /* .. or rendered */
+  assert_non_null(strstr(r, "void r_4("));
+  const char *two = "b = BUFFER[f32, 0, 32]\nu = CONTIGUOUS(NEG(b))\nroots u, REDUCE_AXIS[ADD, (0)](EXP2(u))\n";
+  assert_non_null(r = tg_opt(ctx, two, .emit = "c"));          /* the words before the first kernel come once */
+  assert_null(strstr(strstr(r, "#define INL static") + 1, "#define INL static"));
+  static const struct { const char *text, *pass, *emit, *says; } wrong[] = {
+    {"x\n", NULL, NULL, "line 1, column 1: expected a name or an op"},
+    {"PARAM[f32, 0, 4]\n", "no such", NULL, "opt: no pass is called 'no such'"},
+    {"PARAM[f32, 0, 4]\n", NULL, "pascal", "opt: emit 'pascal': it is uops, c, cuda or metal"},
+    {"PARAM[f32, 0, 4]\n", NULL, NULL, "opt: codegen takes a kernel graph: PARAM: the root of a kernel is PARAM, not SINK: p0"},
+    {"PARAM[f32, 0, 4]\n", "linearize", NULL, "opt: linearize takes a loops graph"},
+    {"PARAM[f32, 0, 4]\n", "initial symbolic", "c", "opt: 'initial symbolic' gives a graph"},
+    {"r0 = RANGE[0, LOOP](4)\nr0 + 1\n", "rangeify", NULL, "opt: schedule takes a tensor graph"},
+    {"1\n", "rangeify", NULL, "opt: a root of the tensor graph has no shape"},
+    {"program x: 0 params, 1 threads, grid 1 1 1, block 1 1 1\nIF(1:bool)\n", NULL, NULL, "opt: a renderer takes a linear graph: IF: is never closed"},
+    {"program x: 1 params, 1 threads, grid 1 1 1, block 1 1 1\nPARAM[f32, 0, 4]\n", "expand", NULL, "opt: 'expand' takes a graph, not a program"},
+    {"p0 = PARAM[f32, 0, 4]\nr99 = RANGE[99, LOOP](4)\ns = SINK(STORE(INDEX(p0, r99), 1:f32, r99))\n", "simplify ranges", NULL, "more than 64 loops"},
+  };
+  for (size_t i = 0; i < TG_COUNT(wrong); i++) {
+    assert_null(tg_opt(ctx, wrong[i].text, .pass = wrong[i].pass, .emit = wrong[i].emit));
+    if (!strstr(tg_errmsg(ctx), wrong[i].says)) fail_msg("%s: says '%s', not '%s'", wrong[i].text, tg_errmsg(ctx), wrong[i].says);
+    tg_clear_error(ctx);
+  }
+  assert_null(tg_opt(NULL, sum));
+  assert_null(tg_opt(ctx, NULL));
+  const char *stage, *name;
+  int n = 0;
+  for (; (name = tg_pass_name(n, &stage)); n++) assert_true(!strcmp(stage, "schedule") || !strcmp(stage, "codegen"));
+  assert_string_equal(tg_pass_name(n - 1, NULL), "linearize");
+  assert_null(tg_pass_name(-1, NULL));
+  tg_close(ctx);
+}
+
+/* ---- a line per rule */
+static const char *fired_name;
+static bool fired(RewriteEnv *env, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
+  (void)env, (void)rw, (void)where, (void)self, (void)result;
+  fired_name = name;
+  return true;
+}
+static void test_rule_lines(void **state) {
+  (void)state;
+  char *text = slurp(TG_TESTS "/rules/symbolic.txt"), *rules = slurp(TG_TESTS "/../rules/symbolic.rules"), *line, *next;
+  char defs[4096] = "", seen[8192] = "\n";
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  RewriteEnv env = {.limit = -1, .on_fire = fired};
+  UOpText t = {.mem = &mem};
+  TgError err = {0};
+  bool ready = false;
+  for (line = text; line && *line; line = next) {
+    if ((next = strchr(line, '\n'))) *next++ = 0;
+    char *colon = strchr(line, ':'), *arrow = strstr(line, "=>");
+    if (*line == '#' || !*line) continue;
+    if (!arrow) { strcat(defs, line), strcat(defs, "\n"); continue; }
+    assert_non_null(colon);
+    if (!ready && !uop_parse(&t, st, &mem, defs, strlen(defs), &err)) fail_msg("%s", err.msg);
+    ready = true;
+    *colon = 0;
+    UOp *from = uop_parse_expr(&t, colon + 1, (size_t)(arrow - colon - 1), 1, &err), *to = from ? uop_parse_expr(&t, arrow + 2, strlen(arrow + 2), 1, &err) : NULL;
+    if (!to) fail_msg("%s: %s: %s", line, colon + 1, err.msg);
+    Rewrite rw = {.st = st, .mem = &mem};
+    fired_name = "no rule";
+    store_set_env(st, &env);
+    UOp *r = pm_symbolic(&rw, from);
+    store_set_env(st, NULL);
+    if (strcmp(fired_name, line)) fail_msg("%s:%s: %s fired", line, colon + 1, fired_name);
+    if (r != to && r != uop_simplify(st, &mem, to)) {
+      Str s;
+      str_init(&s, &mem);
+      uop_expr(&s, r, 40);
+      fail_msg("%s:%s: gives %s", line, colon + 1, str_text(&s));
+    }
+    strcat(seen, line), strcat(seen, "\n");
+  }
+  int n = 0;
+  for (line = rules; line && *line; line = next) {             /* every rule has a line */
+    if ((next = strchr(line, '\n'))) *next++ = 0;
+    char *arrow = strstr(line, "=>"), *colon = strchr(line, ':'), name[64];
+    if (*line == '#' || !arrow || !colon || colon > arrow) continue;
+    snprintf(name, sizeof name, "\n%.*s\n", (int)(colon - line), line);
+    if (!strstr(seen, name)) fail_msg("tests/rules/symbolic.txt has no line for rule%s", name);
+    n++;
+  }
+  assert_in_range(n, 30, 1000);
+  uop_text_free(&t);
+  store_free(st);
+  free(text), free(rules);
+  assert_int_equal(mem.live, 0);
+}
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt), cmocka_unit_test(test_rule_lines)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

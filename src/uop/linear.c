@@ -120,12 +120,22 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
   LinForm f, q, r;
   f.n = q.n = r.n = 0, f.c = 0;
   if (!lin_of(&f, x, 1, 0)) return NULL;
-  q.c = fdiv(f.c, c), r.c = f.c - q.c * c;
-  for (int i = 0; i < f.n; i++)
-    if (f.at[i].k % c == 0) q.at[q.n].t = f.at[i].t, q.at[q.n++].k = f.at[i].k / c;
-    else r.at[r.n].t = f.at[i].t, r.at[r.n++].k = f.at[i].k;
-  lin_bounds(&r, &lo, &hi);
-  if (lo >= 0 && hi < c) return lin_build(st, div ? &q : &r);
+  /* sum = c * q + r: coefficients modulo c, towards zero or to the nearest; if r stays between two multiples of c, that is the answer */
+  for (int nearest = 1; nearest >= 0; nearest--) {
+    q.n = r.n = 0, q.c = fdiv(f.c, c), r.c = f.c - q.c * c;
+    for (int i = 0; i < f.n; i++) {
+      int64_t k = f.at[i].k, d = k > -c && k < c ? 0 : fdiv(k, c), m = k - d * c;
+      if (nearest && m > c / 2) m -= c, d++;
+      if (nearest && m < -(c / 2)) m += c, d--;
+      if (d) q.at[q.n].t = f.at[i].t, q.at[q.n++].k = d;
+      if (m) r.at[r.n].t = f.at[i].t, r.at[r.n++].k = m;
+    }
+    lin_bounds(&r, &lo, &hi);
+    if (lo == INT64_MIN || hi == INT64_MAX || fdiv(lo, c) != fdiv(hi, c)) continue;
+    int64_t b = fdiv(lo, c);
+    q.c += b, r.c -= b * c;
+    return lin_build(st, div ? &q : &r);
+  }
   if (q.n || q.c) {
     UOp *rest = uop_alu2(st, (Ops)u->op, lin_build(st, &r), cu);
     return div ? uop_alu2(st, OPS_ADD, lin_build(st, &q), rest) : rest;

@@ -43,22 +43,38 @@ static bool info_get(Kernel *k, Info *f) {
   mem_free(k->mem, loaded);
   return ok;
 }
-static int64_t stride_of(Kernel *k, UOp *flat, UOp *r) {
-  if (!depends(flat, r)) return 0;
+static int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
+  if (!depends(e, r)) return 0;
   UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
-  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, flat, 1, &r, &plus), flat));
+  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, e, 1, &r, &plus), e));
   return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
 }
-static bool gate_moves(const UOp *index, const UOp *r) { return index->arg.i && depends(index->src[2], r); }
+/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move evenly, by the flat offset. */
+static int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
+  const UOp *memory = index->src[0];
+  if (memory->op != OPS_PARAM || !memory->nsrc) return expr_stride(k, index->src[1], r);
+  int64_t sum = 0, step = 1;
+  for (int d = memory->nsrc - 1; d >= 0; step *= memory->src[d--]->arg.v.i) {
+    int64_t s = expr_stride(k, index->src[1 + d], r);
+    if (s == STRIDE_ODD) { UOp *flat = index_flat(k->st, k->mem, index); return flat ? expr_stride(k, flat, r) : STRIDE_ODD; }
+    sum += s * step;
+  }
+  return sum;
+}
+static bool address_moves(const UOp *index, const UOp *r) {
+  for (int i = 1; i <= index_naxes(index); i++) if (depends(index->src[i], r)) return true;
+  return false;
+}
+static bool gate_moves(const UOp *index, const UOp *r) { return index->arg.i && depends(index_gate(index), r); }
 static int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {  /* loads that are neither a vector nor a scalar along r */
   int64_t bad = 0;
   for (size_t i = 0; i < f->loads.len; i++) {
-    int64_t s = stride_of(k, f->loads.at[i]->src[1], r);
+    int64_t s = stride_of(k, f->loads.at[i], r);
     bad += (s != 0 && s != 1) || gate_moves(f->loads.at[i], r);
   }
   return bad;
 }
-static bool contiguous(Kernel *k, const UOp *store, UOp *r) { return !depends(store->src[0], r) || stride_of(k, store->src[0]->src[1], r) == 1; }
+static bool contiguous(Kernel *k, const UOp *store, UOp *r) { return !depends(store->src[0], r) || stride_of(k, store->src[0], r) == 1; }
 static int find_range(const Info *f, const UOp *r) {
   for (int i = 0; i < f->nr; i++) if (f->r[i].r == r) return i;
   return -1;
@@ -83,7 +99,7 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     if ((u->op == OPS_STORE || u->op == OPS_REDUCE) && !adjacent(u, a, b, &listed)) return false;
     if (u->op == OPS_INDEX) {
       if (gate_moves(u, a) || gate_moves(u, b)) return false;
-      int64_t sa = stride_of(k, u->src[1], a), sb = stride_of(k, u->src[1], b), want;
+      int64_t sa = stride_of(k, u, a), sb = stride_of(k, u, b), want;
       if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want) return false;
     }
     if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE && u->op != OPS_REDUCE)      /* an index used as a value */
@@ -128,7 +144,7 @@ static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
 /* Elements of a load's operand: the extents of the ranges it moves with. */
 static double footprint(const Info *f, const UOp *load) {
   double n = 1;
-  for (int i = 0; i < f->nr; i++) if (depends(load->src[1], f->r[i].r)) n *= (double)f->r[i].n;
+  for (int i = 0; i < f->nr; i++) if (address_moves(load, f->r[i].r)) n *= (double)f->r[i].n;
   return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
 }
 typedef struct Lane { int r; int64_t bad, n; bool in_reduce; } Lane;

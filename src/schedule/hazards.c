@@ -23,7 +23,7 @@ static bool split_self_hazard(Sched *s, int i) {
   }
   v.value = uop_substitute(s->st, s->mem, g->value, n, from, to);
   int nv = (int)s->stages.len;
-  src[0] = uop_new(s->st, OPS_PARAM, (DType)g->node->dtype, 1, 0, NULL, (Arg){.param = {1, STAGE_BASE + nv}});
+  src[0] = uop_new(s->st, OPS_PARAM, (DType)g->node->dtype, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(nv)}});
   UOp *read = uop_new(s->st, OPS_INDEX, (DType)g->node->dtype, 1, 1 + g->nout, src, ARG0);
   if (!v.value || !read) return false;
   for (size_t k = 0; k < g->after.len; k++) if (!vec_push(s->mem, &v.after, g->after.at[k])) return false;

@@ -150,7 +150,7 @@ static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {         /* the ind
 /* The value of n at tuple, seen by stage `reader`: through movement ops to what holds it. Gates met on the way become one WHERE. */
 static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   UOp *src[MAX_RANK + 1];
-  src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_BASE + stage}});
+  src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(stage)}});
   for (int i = 0; i < tuple->nsrc; i++) src[1 + i] = tuple->src[i];
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
 }

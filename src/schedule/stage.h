@@ -3,7 +3,7 @@
 #define TG_STAGE_H
 #include "schedule/schedule.h"
 
-#define STAGE_BASE (INT64_C(1) << 41)       /* PARAM slot of a value that stage slot - STAGE_BASE computes */
+#define STAGE_SLOT(i) (-1 - (int64_t)(i))    /* PARAM slot that stands for the value of stage i; its own inverse */
 #define MAX_RANK 16
 typedef Vec(int) IntVec;
 typedef struct Read { UOp *index; int stage; } Read;         /* what a value reads: stage, or -1 for a buffer */
@@ -71,6 +71,6 @@ static inline bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV)
 static inline bool same_memory(const UOp *a, const UOp *b) { return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot; }
 static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? r->src[0]->arg.v.i : 1; }
 static inline int read_stage(const UOp *index) {             /* INDEX -> stage it reads, or -1 */
-  return index->op == OPS_INDEX && index->src[0]->arg.param.slot >= STAGE_BASE ? (int)(index->src[0]->arg.param.slot - STAGE_BASE) : -1;
+  return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0 ? (int)STAGE_SLOT(index->src[0]->arg.param.slot) : -1;
 }
 #endif

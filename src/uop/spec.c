@@ -56,7 +56,7 @@ static bool check_const(Check *c, const UOp *u) {
   return one_lane(c, u);
 }
 static bool check_memory(Check *c, const UOp *u) {
-  if (u->arg.param.nelem < 0 || u->arg.param.slot < 0 || u->arg.param.nelem > MAX_NELEM) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
+  if (u->arg.param.nelem < 0 || (u->arg.param.slot < 0 && c->kind != GRAPH_STAGES) || u->arg.param.nelem > MAX_NELEM) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
   if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam) return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
   return is_data(c, u) && (u->op == OPS_DEFINE_REG || one_lane(c, u));
 }

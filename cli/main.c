@@ -12,6 +12,7 @@ static const CliCommand commands[] = {
   {"bench", "measure the compiler: `tg bench lower` times graph to C source", cmd_bench},
   {"demo", "train a small network on digits and show what it learned", cmd_demo},
   {"devices", "list the devices and which of them work here", cmd_devices},
+  {"source", "print the kernels of a program in C, CUDA or Metal", cmd_source},
 };
 
 bool cli_colour(int fd) {

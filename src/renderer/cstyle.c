@@ -1,5 +1,5 @@
 /* cstyle.c: linear UOps -> one kernel in C, CUDA C++ or MSL.
- * One statement per UOp, in order, named by its place in the list (v12, acc3, p0, r1), so text depends on the program alone. Vector types
+ * One statement per UOp, in order, numbered as they come (v12, acc3; p0: buffer, r1: loop, l0: local memory), so text depends on the program alone. Vector types
  * and helpers are written in front of the kernel when first needed. A vector of bools in C is a mask of 0 / -1 integers as wide as the
  * values that were compared; `mask_bytes` remembers how wide. */
 #include "renderer/cstyle_private.h"
@@ -44,14 +44,14 @@ static const char *zero_text(C *c, const UOp *u) {
                           : cs_text(c, "%s%s0, 0%s%s", cs_type(c, (DType)u->dtype, u->lanes), c->lang->vec_open, u->lanes > 2 ? ", 0, 0"
                               : "", c->lang->vec_close);
 }
-static void render_load(C *c, const UOp *u, int at) {
+static void render_load(C *c, const UOp *u, int id) {
   const UOp *x = base_of(u->src[0]);
   const char *t = cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes);
-  if (cs_is_mask(c, u)) c->mask_bytes[at] = 1;
-  if (x->op == OPS_DEFINE_REG) { cs_put(c, "%s v%d = %s;\n", t, at, cs_ref(c, x)); return; }
+  if (cs_is_mask(c, u)) c->mask_bytes[cs_place(c, u)] = 1;
+  if (x->op == OPS_DEFINE_REG) { cs_put(c, "%s v%d = %s;\n", t, id, cs_ref(c, x)); return; }
   if (x->op != OPS_INDEX || x->nsrc < 2) { cs_fail(c, u, "source is neither INDEX nor register"); return; }
   if (!x->arg.i) {
-    cs_put(c, "%s v%d = ", t, at);
+    cs_put(c, "%s v%d = ", t, id);
     load_text(c, x, u);
     str_put(&c->body, ";\n");
     return;
@@ -59,13 +59,13 @@ static void render_load(C *c, const UOp *u, int at) {
   const char *g = cs_ref(c, x->src[x->nsrc - 1]);
   const char *alt = u->nsrc < 2 ? zero_text(c, u) : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1) : cs_ref(c, u->src[1]);
   if (u->lanes == 1) {
-    cs_put(c, "%s v%d = %s ? ", t, at, g);
+    cs_put(c, "%s v%d = %s ? ", t, id, g);
     load_text(c, x, u);
     cs_put(c, " : %s;\n", alt);
   } else {
-    cs_put(c, "%s v%d = %s;\n", t, at, alt);
+    cs_put(c, "%s v%d = %s;\n", t, id, alt);
     line(c);
-    cs_put(c, "if (%s) v%d = ", g, at);
+    cs_put(c, "if (%s) v%d = ", g, id);
     load_text(c, x, u);
     str_put(&c->body, ";\n");
   }
@@ -92,30 +92,30 @@ static void render_store(C *c, const UOp *u) {
 }
 
 /* ---- lanes */
-static void render_vectorize(C *c, const UOp *u, int at) {
+static void render_vectorize(C *c, const UOp *u, int id) {
   int n = u->lanes;
   bool mask = cs_is_mask(c, u);
   DType d = mask ? DT_I8 : (DType)u->dtype;
   const char *t = cs_type(c, d, n);
-  if (mask) c->mask_bytes[at] = 1;
+  if (mask) c->mask_bytes[cs_place(c, u)] = 1;
   if (u->nsrc != 1 && u->nsrc != n) { cs_fail(c, u, "sources do not match the lanes"); return; }
   if (c->lang->gnu_vec && u->nsrc == 1) {
     const char *s = cs_ref(c, u->src[0]);
-    cs_put(c, "%s v%d = %s;\n", t, at, cs_splat(c, d, n, mask ? cs_text(c, "(i8)-%s", s) : s));
+    cs_put(c, "%s v%d = %s;\n", t, id, cs_splat(c, d, n, mask ? cs_text(c, "(i8)-%s", s) : s));
     return;
   }
-  cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s){" : "%s v%d = %s", t, at, t);
+  cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s){" : "%s v%d = %s", t, id, t);
   if (!c->lang->gnu_vec) str_put(&c->body, c->lang->vec_open);
   for (int i = 0; i < n; i++) cs_put(c, "%s%s%s", i ? ", " : "", mask ? "-" : "", cs_ref(c, u->src[u->nsrc == 1 ? 0 : i]));
   cs_put(c, "%s;\n", c->lang->gnu_vec ? "}" : c->lang->vec_close);
 }
-static void render_gep(C *c, const UOp *u, int at) {
+static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
   int n = u->lanes, first = (int)u->arg.i;
   if (first < 0 || first + n > x->lanes) { cs_fail(c, u, "lanes out of range"); return; }
   bool mask = cs_is_mask(c, x);
   if (!c->lang->gnu_vec) {
-    cs_put(c, "%s v%d = ", cs_type(c, (DType)u->dtype, n), at);
+    cs_put(c, "%s v%d = ", cs_type(c, (DType)u->dtype, n), id);
     if (n == 1) cs_put(c, "%s;\n", lane_ref(c, x, first));
     else {
       cs_put(c, "%s%s", cs_type(c, (DType)u->dtype, n), c->lang->vec_open);
@@ -127,11 +127,11 @@ static void render_gep(C *c, const UOp *u, int at) {
   int w = mask ? cs_mask_size(c, x) : 0;
   DType d = mask ? cs_int_of(w) : (DType)u->dtype;
   const char *r = cs_ref(c, x);
-  if (n == 1 && mask) cs_put(c, "u8 v%d = %s[%d] != 0;\n", at, r, first);
-  else if (n == 1) cs_put(c, "%s v%d = %s[%d];\n", cs_type(c, d, 1), at, r, first);
+  if (n == 1 && mask) cs_put(c, "u8 v%d = %s[%d] != 0;\n", id, r, first);
+  else if (n == 1) cs_put(c, "%s v%d = %s[%d];\n", cs_type(c, d, 1), id, r, first);
   else {
-    if (mask) c->mask_bytes[at] = (uint8_t)w;
-    cs_put(c, "%s v%d = ", cs_type(c, d, n), at);
+    if (mask) c->mask_bytes[cs_place(c, u)] = (uint8_t)w;
+    cs_put(c, "%s v%d = ", cs_type(c, d, n), id);
     if (n == x->lanes) { cs_put(c, "%s;\n", r); return; }
     cs_put(c, "__builtin_shufflevector(%s, %s", r, r);
     for (int i = 0; i < n; i++) cs_put(c, ", %d", first + i);
@@ -139,34 +139,34 @@ static void render_gep(C *c, const UOp *u, int at) {
   }
 }
 
-static void render_alu(C *c, const UOp *u, int at) {
+static void render_alu(C *c, const UOp *u, int id) {
   int n = u->lanes;
   if (n == 1) {
     const char *s[3] = {"", "", ""};
     for (int i = 0; i < u->nsrc && i < 3; i++) s[i] = cs_ref(c, u->src[i]);
-    cs_put(c, "%s v%d = ", cs_scalar[cs_storage((DType)u->dtype)], at);
+    cs_put(c, "%s v%d = ", cs_scalar[cs_storage((DType)u->dtype)], id);
     cs_scalar_alu(c, u, s[0], s[1], s[2]);
   } else if (c->lang->gnu_vec) {
     DType d = (DType)u->src[0]->dtype;
     if (u->op == OPS_MAX && d != DT_BOOL && d != DT_F16 && d != DT_BF16) {
       const char *a = cs_ref(c, u->src[0]), *b = cs_ref(c, u->src[1]), *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
-      if (dtype_is_float(d)) cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, at, i, a, b, i, a, a);
-      else cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, at, i, a, b);
+      if (dtype_is_float(d)) cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
+      else cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);
       line(c);
     }
     /* the width of a mask is known once its text is, so the text is written first and its type put in front */
     size_t start = c->body.len;
     cs_vector_alu(c, u);
-    const char *t = cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[at]) : (DType)u->dtype, n);
+    const char *t = cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[cs_place(c, u)]) : (DType)u->dtype, n);
     char front[64];
-    int len = snprintf(front, sizeof front, "%s v%d = ", t, at);
+    int len = snprintf(front, sizeof front, "%s v%d = ", t, id);
     size_t size = c->body.len - start;
     str_putn(&c->body, front, (size_t)len);
     if (c->body.oom) return;
     memmove(c->body.at + start + len, c->body.at + start, size);
     memcpy(c->body.at + start, front, (size_t)len);
   } else {
-    cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), at, cs_type(c, (DType)u->dtype, n), c->lang->vec_open);
+    cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), id, cs_type(c, (DType)u->dtype, n), c->lang->vec_open);
     for (int i = 0; i < n; i++) {
       const char *s[3] = {"", "", ""};
       for (int j = 0; j < u->nsrc && j < 3; j++) s[j] = lane_ref(c, u->src[j], i);
@@ -180,6 +180,7 @@ static void render_alu(C *c, const UOp *u, int at) {
 }
 
 /* ---- kernel */
+/* On a GPU every buffer is memory of its own, and a kernel has one slot for it: no two pointers meet, and what is only read is const. */
 static void signature(C *c) {
   const Linear *lin = c->lin;
   Str *s = &c->body;
@@ -197,9 +198,14 @@ static void signature(C *c) {
   int n = 0, k = 0;
   for (int slot = 0; slot < lin->nparam; slot++) {                  /* parameters in slot order; an unused slot keeps its place */
     DType d = DT_U8;
-    for (int i = 0; i < lin->n; i++)
-      if (lin->at[i]->op == OPS_PARAM && lin->at[i]->arg.param.slot == slot) d = (DType)lin->at[i]->dtype;
-    cs_fmt(s, "%s%s%s *p%d", n++ ? ", " : "", c->lang->msl ? "device " : "", cs_scalar[cs_storage(d)], slot);
+    bool written = false;
+    for (int i = 0; i < lin->n; i++) {
+      const UOp *u = lin->at[i], *to = u->op == OPS_STORE ? base_of(u->src[0]) : NULL;
+      if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
+      if (to && to->op == OPS_INDEX) to = base_of(to->src[0]);
+      written |= to && to->op == OPS_PARAM && to->arg.param.slot == slot;
+    }
+    cs_fmt(s, "%s%s%s%s *%sp%d", n++ ? ", " : "", c->lang->msl ? "device " : "", written ? "" : "const ", cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
     if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", slot);
   }
   for (int i = 0; i < lin->n; i++)
@@ -211,20 +217,27 @@ static void signature(C *c) {
   if (c->lang->msl) cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]", n ? ", " : "");
   str_put(s, ") {\n");
 }
-static void render_local(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
+static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scratch) {
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
-  if (!c->lang->gnu_vec) { cs_put(c, "%s %s l%d[%d];\n", c->lang->msl ? "threadgroup" : "__shared__ __attribute__((aligned(16)))", t, at,
+  if (!c->lang->gnu_vec) { cs_put(c, "%s %s l%d[%d];\n", c->lang->msl ? "threadgroup" : "__shared__ __attribute__((aligned(16)))", t, id,
       (int)u->arg.param.nelem); return; }
   if (*stack + size <= LOCAL_STACK_BYTES) {
-    cs_put(c, "_Alignas(64) %s l%d[%d];\n", t, at, (int)u->arg.param.nelem);
+    cs_put(c, "_Alignas(64) %s l%d[%d];\n", t, id, (int)u->arg.param.nelem);
     *stack += size;
   } else {
-    cs_put(c, "%s *l%d = (%s *)((char *)scratch + ", t, at, t);
+    cs_put(c, "%s *l%d = (%s *)((char *)scratch + ", t, id, t);
     str_int(&c->body, (int64_t)*scratch);
     str_put(&c->body, ");\n");
     *scratch += size;
   }
+}
+static const UOp *next_after(const C *c, int at) {                 /* the next that has a statement */
+  for (at++; at < c->lin->n; at++) {
+    Ops op = (Ops)c->lin->at[at]->op;
+    if (op != OPS_CONST && op != OPS_PARAM && op != OPS_INDEX && op != OPS_AFTER) return c->lin->at[at];
+  }
+  return NULL;
 }
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
@@ -234,6 +247,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   }
   switch (u->op) {
   case OPS_CONST: case OPS_PARAM: case OPS_INDEX: case OPS_AFTER: case OPS_SINK: return;
+  case OPS_STORE: if (u == c->written) return; break;
   case OPS_GEP:
     if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL && u->src[0]->op != OPS_CONST) {      /* written where it is used */
       if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
@@ -247,19 +261,24 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     break;
   default: break;
   }
+  int id = c->number[at] = u->op == OPS_DEFINE_REG ? c->nreg++ : u->op == OPS_DEFINE_LOCAL ? c->nlocal++ : u->dtype != DT_VOID && u->op != OPS_RANGE ? c->nval++ : 0;
   line(c);
   switch (u->op) {
   case OPS_VAR:
-    if (c->lang->gnu_vec) cs_put(c, "%s v%d = (%s)vars[%d];\n", t, at, t, c->nvar++);
-    else cs_put(c, "%s v%d = (%s)var%d;\n", t, at, t, c->nvar++);
+    if (c->lang->gnu_vec) cs_put(c, "%s v%d = (%s)vars[%d];\n", t, id, t, c->nvar++);
+    else cs_put(c, "%s v%d = (%s)var%d;\n", t, id, t, c->nvar++);
     break;
   case OPS_DEFINE_REG: {
     DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
     if (cs_is_mask(c, u)) c->mask_bytes[at] = 1;
-    cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), at);
+    const UOp *first = next_after(c, at);
+    if (first && first->op == OPS_STORE && base_of(first->src[0]) == u && !cs_is_mask(c, u)) {
+      cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
+      c->written = first;
+    } else cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
     break;
   }
-  case OPS_DEFINE_LOCAL: render_local(c, u, at, stack, scratch); break;
+  case OPS_DEFINE_LOCAL: render_local(c, u, id, stack, scratch); break;
   case OPS_RANGE: {
     const char *r = cs_ref(c, u);
     if (u->arg.range.type == AXIS_THREAD) { cs_put(c, "%s %s = (%s)tid;\n", t, r, t); break; }
@@ -269,10 +288,10 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   }
   case OPS_IF: cs_put(c, "if (%s) {\n", cs_ref(c, u->src[0])); c->depth++; break;
   case OPS_END: case OPS_ENDIF: cs_put(c, "}\n"); break;
-  case OPS_LOAD: render_load(c, u, at); break;
+  case OPS_LOAD: render_load(c, u, id); break;
   case OPS_STORE: render_store(c, u); break;
-  case OPS_VECTORIZE: render_vectorize(c, u, at); break;
-  case OPS_GEP: render_gep(c, u, at); break;
+  case OPS_VECTORIZE: render_vectorize(c, u, id); break;
+  case OPS_GEP: render_gep(c, u, id); break;
   case OPS_BARRIER:
     if (c->lang->barrier) cs_put(c, "%s;\n", c->lang->barrier);
     else cs_fail(c, u, "no barriers here");
@@ -280,12 +299,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_SPECIAL: {
     if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) { cs_fail(c, u, "no grid here"); break; }
     const char *from = c->lang->msl ? (u->arg.special.local ? "lid" : "gid") : u->arg.special.local ? "threadIdx" : "blockIdx";
-    cs_put(c, "%s v%d = (%s)%s.%s; /* %s */\n", t, at, t, from, u->arg.special.dim == 0 ? "x" : u->arg.special.dim == 1 ? "y" : "z", cs_ref(c,
+    cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", t, id, t, from, u->arg.special.dim == 0 ? "x" : u->arg.special.dim == 1 ? "y" : "z", cs_ref(c,
         u->src[0]));
     break;
   }
   default:
-    if (op_is_alu((Ops)u->op)) render_alu(c, u, at);
+    if (op_is_alu((Ops)u->op)) render_alu(c, u, id);
     else cs_fail(c, u, "no linear program may contain it");
   }
 }
@@ -295,8 +314,8 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   if (!c) return error_set(err, TG_ERR_NOMEM, "render %s: out of memory", lang->name), false;
   c->lang = lang, c->lin = lin, c->err = err, c->depth = 1;
   str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->pos, mem), map_init(&c->helpers, mem);
-  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
-  bool oom = !c->mask_bytes;
+  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1), c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
+  bool oom = !c->mask_bytes || !c->number;
   signature(c);
   size_t stack = 0, scratch = 0;
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
@@ -312,6 +331,6 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   bool ok = !oom && !c->failed;
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);   /* keeps an earlier error */
   str_free(&c->head), str_free(&c->body), map_free(&c->pos), map_free(&c->helpers);
-  mem_free(mem, c->mask_bytes), mem_free(mem, c);
+  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
   return ok;
 }

@@ -12,7 +12,9 @@ typedef struct C {
   Str head, body;
   Map pos, helpers;                    /* UOp -> place in the list; hash of a helper's name -> 1 */
   uint8_t *mask_bytes;                 /* per place: element size of a bool vector's mask */
-  int depth, tmp_at, nvar;
+  int *number;                         /* per place: of its name, v12 or acc3 */
+  int depth, tmp_at, nvar, nval, nreg, nlocal;
+  const UOp *written;                  /* a store that was written as the start of its register */
   bool failed;
   char tmp[NTMP][TMP_LEN];             /* operand texts live in this ring while one statement is written */
 } C;

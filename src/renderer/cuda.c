@@ -1,7 +1,7 @@
 /* cuda.c: the table of CUDA C++ (NVRTC, no headers). Buffers by slot, then the variables by value. Compile with --fmad=false. */
 #include "renderer/cstyle.h"
 
-static const CLang lang = {.name = "CUDA", .vec_open = "{", .vec_close = "}", .long_suffix = "ll", .inf32 = "f32_bits(0x7f800000u)",
+static const CLang lang = {.name = "CUDA", .restrict_word = "__restrict__ ", .vec_open = "{", .vec_close = "}", .long_suffix = "ll", .inf32 = "f32_bits(0x7f800000u)",
                            .nan32 = "f32_bits(0x7fc00000u)", .inf64 = "f64_bits(0x7ff0000000000000ull)",
                                .nan64 = "f64_bits(0x7ff8000000000000ull)",
                            .barrier = "__syncthreads()"};

@@ -3,6 +3,7 @@
 #include "renderer/cstyle_private.h"
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool cs_fail(C *c, const UOp *u, const char *why) {
@@ -60,11 +61,7 @@ const char *cs_type(C *c, DType d, int lanes) {
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
   const char *name = cs_text(c, "%sx%d", s, lanes);
-  if (c->lang->gnu_vec && first_use(c, name)) {
-    int n = (int)dtype_size(d) * lanes;
-    cs_fmt(&c->head, "#ifndef T_%s\n#define T_%s\ntypedef %s %s __attribute__((vector_size(%d)));\n", name, name, s, name, n);
-    cs_fmt(&c->head, "typedef %s %su __attribute__((vector_size(%d), aligned(%d), may_alias));\n#endif\n", s, name, n, (int)dtype_size(d));
-  }
+  if (c->lang->gnu_vec && first_use(c, name)) cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes);   /* C11 lets a typedef be repeated */
   return name;
 }
 void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26], int lanes) {
@@ -80,6 +77,24 @@ void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26],
 }
 
 /* ---- operands */
+/* The shortest decimal that reads back as x; the host's locale may write another point. */
+static void float_text(char *t, double x, bool f32) {
+  char s[64];
+  for (int digits = f32 ? 6 : 15; digits <= 17; digits++) {
+    snprintf(s, sizeof s, "%.*g", digits, x);
+    if (f32 ? strtof(s, NULL) == (float)x : strtod(s, NULL) == x) break;
+  }
+  bool neg = s[0] == '-', point = false, whole = true;
+  if (neg) *t++ = '(';
+  for (const char *p = s; *p; p++) {
+    if (strchr("0123456789+-e", *p)) *t++ = *p, whole = whole && *p != 'e';
+    else if (!point) *t++ = '.', point = true;
+  }
+  if (whole && !point) *t++ = '.', *t++ = '0';
+  if (f32) *t++ = 'f';
+  if (neg) *t++ = ')';
+  *t = 0;
+}
 const char *cs_const(C *c, DType d, Scalar v) {
   char *t = tmp(c);
   const char *l = c->lang->long_suffix;
@@ -90,7 +105,7 @@ const char *cs_const(C *c, DType d, Scalar v) {
     bool f = d == DT_F32;
     if (isnan(v.f)) return f ? c->lang->nan32 : c->lang->nan64;
     if (isinf(v.f)) return cs_text(c, "(%s%s)", v.f < 0 ? "-" : "", f ? c->lang->inf32 : c->lang->inf64);
-    snprintf(t, TMP_LEN, signbit(v.f) ? "(%a%s)" : "%a%s", v.f, f ? "f" : "");
+    float_text(t, v.f, f);
     break;
   }
   case DT_BOOL: return v.i ? "1" : "0";
@@ -137,8 +152,7 @@ const char *cs_ref(C *c, const UOp *u) {
     return cs_text(c, "%s[%d]", cs_ref(c, u->src[0]), (int)u->arg.i);
   if (u->op == OPS_PARAM) return cs_text(c, "p%d", (int)u->arg.param.slot);
   if (u->op == OPS_RANGE) return cs_text(c, "r%d", (int)u->arg.range.id);
-  int at = cs_place(c, u);
-  return cs_text(c, "%s%d", u->op == OPS_DEFINE_REG ? "acc" : u->op == OPS_DEFINE_LOCAL ? "l" : "v", at);
+  return cs_text(c, "%s%d", u->op == OPS_DEFINE_REG ? "acc" : u->op == OPS_DEFINE_LOCAL ? "l" : "v", c->number[cs_place(c, u)]);
 }
 int cs_mask_size(C *c, const UOp *u) {
   u = base_of(u);

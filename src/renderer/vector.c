@@ -23,17 +23,13 @@ static const char f2h_vec[] =
   "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return ($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
   "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
   "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
-static const char fma_vec[] =     /* clang fuses what the pragma marks; gcc has no such pragma, so its builtins by width */
+/* clang fuses what the pragma marks and knows a square root of any width; gcc has neither, so its builtins for vectors of $W bits where $Q is defined. */
+static const char fma_vec[] =
   "INL $T $F($T a, $T b, $T c) {\n#if defined(__clang__)\n  _Pragma(\"STDC FP_CONTRACT ON\") return a * b + c;\n"
-  "#elif $B == 64 && defined(__AVX512F__)\n  return __builtin_ia32_vfmaddp$K512_mask(a, b, c, -1, 4);\n"
-  "#elif $B == 32 && defined(__FMA__)\n  return __builtin_ia32_vfmaddp$K256(a, b, c);\n"
-  "#elif $B == 16 && defined(__FMA__)\n  return __builtin_ia32_vfmaddp$K(a, b, c);\n"
+  "#elif defined($Q)\n  return FMA$W($K, a, b, c);\n"
   "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = fma_$G(a[i], b[i], c[i]); return r;\n#endif\n}";
 static const char sqrt_vec[] =
-  "INL $T $F($T a) {\n#if defined(__clang__) && $B == 64 && defined(__AVX512F__)\n  return __builtin_ia32_sqrtp$K512(a, 4);\n"
-  "#elif $B == 64 && defined(__AVX512F__)\n  return __builtin_ia32_sqrtp$K512_mask(a, a, -1, 4);\n"
-  "#elif $B == 32 && defined(__AVX__)\n  return __builtin_ia32_sqrtp$K256(a);\n"
-  "#elif $B == 16 && defined(__SSE2__)\n  return __builtin_ia32_sqrtp$K(a);\n"
+  "INL $T $F($T a) {\n#if defined($Q)\n  return SQRT$W($K, a);\n"
   "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = sqrt_$G(a[i]); return r;\n#endif\n}";
 
 static void vec_select(C *c, const UOp *u, const char *m, const char *a, const char *b, int nbytes) {
@@ -146,13 +142,14 @@ void cs_vector_alu(C *c, const UOp *u) {
   if (op_flags(op) & OPF_CMP) { cs_put(c, "(%s)(%s %s %s)", cs_type(c, cs_int_of(size), n), a, sym, b); return; }
   if (d == DT_F16 || d == DT_BF16) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
   bool f = dtype_is_float(d);
-  const char *ut = cs_type(c, f ? d : cs_unsigned_of(d), n), *it = cs_type(c, cs_int_of(size), n);
-  const char *nbytes = cs_text(c, "%d", size * n), *k = d == DT_F64 ? "d" : "s";
+  const char *ut = f ? t : cs_type(c, cs_unsigned_of(d), n);
   const UOp *y = u->nsrc > 1 ? u->src[1] : u;
   bool sure = y->vmin > 0, pos = sure && u->src[0]->vmin >= 0;
   if (f && (op == OPS_MULACC || op == OPS_SQRT)) {
     const char *name = cs_text(c, "%s_%s", cs_math_name(op), t);
-    const char *m[26] = {M('T') t, M('B') nbytes, M('K') k, M('G') cs_scalar[d]};
+    int bits = size * n * 8;
+    const char *when = bits == 512 ? "__AVX512F__" : bits == 256 && op == OPS_SQRT ? "__AVX__" : bits == 128 && op == OPS_SQRT ? "__SSE2__" : bits == 256 || bits == 128 ? "__FMA__" : "NO_BUILTIN";
+    const char *m[26] = {M('T') t, M('K') d == DT_F64 ? "d" : "s", M('G') cs_scalar[d], M('Q') when, M('W') cs_text(c, "%d", bits)};
     cs_helper(c, name, op == OPS_SQRT ? sqrt_vec : fma_vec, m, n);
     if (op == OPS_SQRT) cs_put(c, "%s(%s)", name, a);
     else cs_put(c, "%s(%s, %s, %s)", name, a, b, cs_ref(c, u->src[2]));
@@ -167,14 +164,14 @@ void cs_vector_alu(C *c, const UOp *u) {
   case OPS_TRUNC: {
     if (!f) { cs_put(c, "%s", a); return; }
     const char *name = cs_text(c, "trunc_%s", t);
-    const char *m[26] = {M('T') t, M('I') it, M('M') d == DT_F64 ? "(-9223372036854775807l - 1)" : "(-2147483647 - 1)",
+    const char *m[26] = {M('T') t, M('I') cs_type(c, cs_int_of(size), n), M('M') d == DT_F64 ? "(-9223372036854775807l - 1)" : "(-2147483647 - 1)",
                          M('L') d == DT_F64 ? "0x1p52" : "0x1p23f"};
     cs_helper(c, name, trunc_vec, m, n);
     cs_put(c, "%s(%s)", name, a);
     return;
   }
   case OPS_MAX: {
-    const char *m = cs_text(c, "m%d", cs_place(c, u));                /* the mask was written as a statement before this one */
+    const char *m = cs_text(c, "m%d", c->number[cs_place(c, u)]);                /* the mask was written as a statement before this one */
     vec_select(c, u, m, a, b, size);
     return;
   }

@@ -102,12 +102,13 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
     }
   } else {
     const UOp *y = u->nsrc > 1 ? u->src[1] : u;
+    bool wide = d == DT_U32 || d == DT_U64;                        /* wraps as it stands; narrower types are promoted to int */
     bool sure = y->vmin > 0, pos = sure && u->src[0]->vmin >= 0;   /* divisor positive; both operands not negative */
     switch (op) {
     case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", t, ut, a); return;
     case OPS_TRUNC: cs_put(c, "%s", a); return;
     case OPS_ADD: case OPS_SUB: case OPS_MUL:
-      if (no_wrap(u)) cs_put(c, "%s %s %s", a, sym, b);
+      if (no_wrap(u) || wide) cs_put(c, "%s %s %s", a, sym, b);
       else cs_put(c, "(%s)((%s)%s %s (%s)%s)", t, ut, a, sym, ut, b);
       return;
     case OPS_MULACC: cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", t, ut, a, ut, b, ut, e); return;
@@ -133,7 +134,7 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
   }
   if (!sym) { cs_fail(c, u, "not an op of this target"); return; }
   if (op_flags(op) & OPF_CMP) cs_put(c, "%s %s %s", a, sym, b);
-  else if (f) cs_put(c, "%s %s %s", a, sym, b);
+  else if (f || dtype_size(d) >= 4) cs_put(c, "%s %s %s", a, sym, b);
   else cs_put(c, "(%s)(%s %s %s)", t, a, sym, b);
 }
 

@@ -23,14 +23,13 @@ static const char f2h_vec[] =
   "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return ($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
   "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
   "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
-/* clang fuses what the pragma marks and knows a square root of any width; gcc has neither, so its builtins for vectors of $W bits where $Q is defined. */
+/* clang fuses what the pragma marks and knows a square root of any width; gcc has neither, so its builtins where it has some: $Q. */
 static const char fma_vec[] =
   "INL $T $F($T a, $T b, $T c) {\n#if defined(__clang__)\n  _Pragma(\"STDC FP_CONTRACT ON\") return a * b + c;\n"
-  "#elif defined($Q)\n  return FMA$W($K, a, b, c);\n"
+  "$Q"
   "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = fma_$G(a[i], b[i], c[i]); return r;\n#endif\n}";
 static const char sqrt_vec[] =
-  "INL $T $F($T a) {\n#if defined($Q)\n  return SQRT$W($K, a);\n"
-  "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = sqrt_$G(a[i]); return r;\n#endif\n}";
+  "INL $T $F($T a) {\n$Q#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = sqrt_$G(a[i]); return r;\n#endif\n}";
 
 static void vec_select(C *c, const UOp *u, const char *m, const char *a, const char *b, int nbytes) {
   const char *i = cs_type(c, cs_int_of(nbytes), u->lanes);
@@ -142,14 +141,19 @@ void cs_vector_alu(C *c, const UOp *u) {
   if (op_flags(op) & OPF_CMP) { cs_put(c, "(%s)(%s %s %s)", cs_type(c, cs_int_of(size), n), a, sym, b); return; }
   if (d == DT_F16 || d == DT_BF16) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
   bool f = dtype_is_float(d);
-  const char *ut = f ? t : cs_type(c, cs_unsigned_of(d), n);
+  bool plain = !f && cs_unsigned_of(d) == d;                       /* wraps as it stands */
+  const char *ut = f || plain ? t : cs_type(c, cs_unsigned_of(d), n);
   const UOp *y = u->nsrc > 1 ? u->src[1] : u;
   bool sure = y->vmin > 0, pos = sure && u->src[0]->vmin >= 0;
   if (f && (op == OPS_MULACC || op == OPS_SQRT)) {
     const char *name = cs_text(c, "%s_%s", cs_math_name(op), t);
     int bits = size * n * 8;
-    const char *when = bits == 512 ? "__AVX512F__" : bits == 256 && op == OPS_SQRT ? "__AVX__" : bits == 128 && op == OPS_SQRT ? "__SSE2__" : bits == 256 || bits == 128 ? "__FMA__" : "NO_BUILTIN";
-    const char *m[26] = {M('T') t, M('K') d == DT_F64 ? "d" : "s", M('G') cs_scalar[d], M('Q') when, M('W') cs_text(c, "%d", bits)};
+    const char *k = d == DT_F64 ? "d" : "s", *has = bits == 512 ? "__AVX512F__" : op == OPS_MULACC ? "__FMA__" : bits == 256 ? "__AVX__" : "__SSE2__";
+    bool builtin = bits == 512 || bits == 256 || bits == 128;
+    if (op == OPS_SQRT && !builtin) { vec_per_lane(c, u, "sqrt", t, a, NULL); return; }
+    const char *call = op == OPS_SQRT ? cs_text(c, "#if defined(%s)\n  return SQRT%d(%s, a);\n", has, bits, k)
+                     : builtin ? cs_text(c, "#elif defined(%s)\n  return FMA%d(%s, a, b, c);\n", has, bits, k) : "";
+    const char *m[26] = {M('T') t, M('G') cs_scalar[d], M('Q') call};
     cs_helper(c, name, op == OPS_SQRT ? sqrt_vec : fma_vec, m, n);
     if (op == OPS_SQRT) cs_put(c, "%s(%s)", name, a);
     else cs_put(c, "%s(%s, %s, %s)", name, a, b, cs_ref(c, u->src[2]));
@@ -188,6 +192,7 @@ void cs_vector_alu(C *c, const UOp *u) {
     const UOp *s = y->op == OPS_VECTORIZE && y->nsrc == 1 ? y->src[0] : y;
     bool in = s->op == OPS_CONST && s->arg.v.i >= 0 && s->arg.v.i < size * 8;
     if (!in) vec_per_lane(c, u, op == OPS_SHL ? "shl" : "shr", t, a, b);
+    else if (op == OPS_SHL && plain) cs_put(c, "%s << %s", a, b);
     else if (op == OPS_SHL) cs_put(c, "(%s)((%s)%s << (%s)%s)", t, ut, a, ut, b);
     else cs_put(c, "%s >> %s", a, b);
     return;
@@ -195,6 +200,6 @@ void cs_vector_alu(C *c, const UOp *u) {
   default: break;
   }
   if (!sym) { cs_fail(c, u, "not an op of this target"); return; }
-  if (f) cs_put(c, "%s %s %s", a, sym, b);
+  if (f || plain || op == OPS_AND || op == OPS_OR || op == OPS_XOR) cs_put(c, "%s %s %s", a, sym, b);
   else cs_put(c, "(%s)((%s)%s %s (%s)%s)", t, ut, a, sym, ut, b);
 }

@@ -62,9 +62,11 @@ void cs_cast(C *c, DType to, DType from, const char *a) {
   bool half_in = from == DT_F16 || from == DT_BF16, half_out = to == DT_F16 || to == DT_BF16;
   if (to == from) { cs_put(c, "%s", a); return; }
   if (half_in) a = cs_text(c, "f32_%s(%s)", dtype_name(from), a), from = DT_F32;
+  if (to == from) { cs_put(c, "%s", a); return; }
   if (half_out) {                                                  /* one rounding: 64-bit integers go through f64 only if that is exact */
     if (from == DT_I64 || from == DT_U64) cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);
-    else if (from == DT_F32 || dtype_size(from) <= 2) cs_put(c, "%s_f32((f32)%s)", dtype_name(to), a);
+    else if (from == DT_F32) cs_put(c, "%s_f32(%s)", dtype_name(to), a);
+    else if (dtype_size(from) <= 2) cs_put(c, "%s_f32((f32)%s)", dtype_name(to), a);
     else cs_put(c, c->lang->msl ? "%s_f32((f32)%s)" : "%s_f64((f64)%s)", dtype_name(to), a);
   } else if (to == DT_BOOL) cs_put(c, "%s != 0", a);
   else if (dtype_is_float(from) && !dtype_is_float(to)) cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);

@@ -1,7 +1,7 @@
-/* test_kernels.c: the golden kernels. Each program of tests/kernels/programs.c is rendered in C, CUDA C++ and MSL and compared byte for byte
+/* test_kernels.c: the golden kernels. Each program of tests/kernels/golden.c is rendered in C, CUDA C++ and MSL and compared byte for byte
  * with tests/kernels/NAME.{c,cu,metal}; `make golden` rewrites those files for review. Each is then run on every device that runs anything,
  * and on the CPU with traps on undefined behaviour, and compared with plain loops. */
-#include "kernels/programs.h"
+#include "kernels/golden.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,10 +6,10 @@ typedef short2 i16x2; typedef short4 i16x4;
 typedef ushort2 u16x2; typedef ushort4 u16x4;
 typedef int2 i32x2; typedef int4 i32x4;
 typedef uint2 u32x2; typedef uint4 u32x4;
-typedef longlong2 i64x2; typedef longlong4 i64x4;
-typedef ulonglong2 u64x2; typedef ulonglong4 u64x4;
 typedef float2 f32x2; typedef float4 f32x4;
-typedef double2 f64x2; typedef double4 f64x4;
+#define VEC(T) struct __align__(16) T##x2 { T x, y; }; struct __align__(16) T##x4 { T x, y, z, w; };
+VEC(i64) VEC(u64) VEC(f64)
+#pragma nv_diag_suppress 177, 186
 #define INL static __device__ __forceinline__
 INL u32 u32_bits(f32 x) { return __float_as_uint(x); }
 INL f32 f32_bits(u32 x) { return __uint_as_float(x); }

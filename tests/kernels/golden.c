@@ -1,6 +1,6 @@
-/* programs.c: the golden programs. In: a context. Out: lazy tensors, and beside them what they must be, from plain loops in double precision
+/* golden.c: the golden programs. In: a context. Out: lazy tensors, and beside them what they must be, from plain loops in double precision
  * over the same inputs. Inputs are small multiples of powers of two, so that where `tol` is 0 every step is exact but those under test. */
-#include "programs.h"
+#include "golden.h"
 #include <math.h>
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-/* programs.h: the golden programs: small, one subject each, with their results worked out by plain loops. */
+/* golden.h: the golden programs: small, one subject each, with their results worked out by plain loops. */
 #ifndef TG_GOLDEN_PROGRAMS_H
 #define TG_GOLDEN_PROGRAMS_H
 #include "tg_nn.h"

@@ -112,6 +112,47 @@ static void test_text_alone(void **state) {
     tg_close(ctx);
   }
 }
+/* What a watcher is told: language, launch, opts; each kernel once; nothing any more after NULL. */
+typedef struct Seen { int n, threads, blocks, in_block, texts; char language[16], opts[128]; } Seen;
+static void see(const TgKernelText *k, void *user) {
+  Seen *s = user;
+  s->n++, s->threads = k->threads, s->blocks = k->grid[0] * k->grid[1] * k->grid[2], s->in_block = k->block[0] * k->block[1] * k->block[2];
+  s->texts += *k->source && strstr(k->source, k->name) && strstr(k->source, k->opts);
+  assert_int_equal(k->size, sizeof *k);
+  snprintf(s->language, sizeof s->language, "%s", k->language), snprintf(s->opts, sizeof s->opts, "%s", k->opts);
+}
+static Seen seen_on(const char *device, int cores, int times) {
+  Seen s = {0};
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .cores = cores});
+  assert_int_equal(tg_error(ctx), TG_OK);
+  tg_watch_kernels(ctx, see, &s);
+  for (int i = 0; i < times; i++) {
+    TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(512, 1024));
+    assert_int_equal(tg_realize(tg_mul(x, x)), TG_OK);
+  }
+  tg_watch_kernels(ctx, NULL, NULL);
+  tg_cache_clear(ctx);
+  TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(512, 1024));
+  assert_int_equal(tg_realize(tg_mul(x, x)), TG_OK);
+  tg_close(ctx);
+  return s;
+}
+static void test_watch(void **state) {
+  (void)state;
+  Seen c = seen_on("NULL:C", 0, 3), one = seen_on("NULL:C", 1, 1), gpu = seen_on("NULL:CUDA", 0, 1), interp = seen_on("INTERP", 0, 1);
+  assert_true(c.n == 1 && c.texts == 1 && c.threads == 8 && !strcmp(c.language, "C") && strstr(c.opts, "THREAD"));
+  assert_true(one.threads == 1 && !strstr(one.opts, "THREAD"));
+  assert_true(gpu.texts == 1 && gpu.blocks > 1 && gpu.in_block > 1 && gpu.blocks * gpu.in_block <= 512 * 1024 && !strcmp(gpu.language, "CUDA"));
+  assert_true(interp.n == 1 && interp.texts == 0 && !*interp.language);
+  TgContext *ctx = opened("INTERP");
+  assert_string_equal(tg_source_prelude(ctx), "");
+  assert_string_equal(tg_source_prelude(NULL), "");
+  tg_watch_kernels(NULL, see, NULL);
+  tg_close(ctx);
+  ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C", .cores = -1});
+  assert_int_equal(tg_error(ctx), TG_ERR_VALUE);
+  tg_close(ctx);
+}
 static void values_on(const char *device) {
   static double want[GOLDEN_OUTPUTS][GOLDEN_ELEMENTS], got[GOLDEN_ELEMENTS];
   for (int i = 0; i < golden_count; i++) {
@@ -151,7 +192,8 @@ int main(void) {
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) unsetenv(settings[i]);
   const char *mode = getenv("TG_GOLDEN");
   const struct CMUnitTest write[] = {cmocka_unit_test(test_text)};
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_text_alone), cmocka_unit_test(test_interp),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_text_alone), cmocka_unit_test(test_watch),
+                                     cmocka_unit_test(test_interp),
                                      cmocka_unit_test(test_interp_c), cmocka_unit_test(test_interp_cuda), cmocka_unit_test(test_interp_metal),
                                      cmocka_unit_test(test_cpu), cmocka_unit_test(test_cpu_traps)};
   if (mode && !strcmp(mode, "write")) return cmocka_run_group_tests(write, NULL, NULL);

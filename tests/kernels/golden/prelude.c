@@ -21,21 +21,21 @@ INL f32 sqrt_f32(f32 x) { return __builtin_sqrtf(x); }
 INL f64 sqrt_f64(f64 x) { return __builtin_sqrt(x); }
 INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
-#define DIVS(T, U, B) \
-INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && (T)-1 < (T)0 ? (T)((U)0 - (U)a) : (T)(a / b)); } \
-INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && (T)-1 < (T)0 ? (T)0 : (T)(a % b)); } \
-INL T floordiv_##T(T a, T b) { T q = cdiv_##T(a, b), r = cmod_##T(a, b); return b != 0 && r != 0 && (r < 0) != (b < 0) ? (T)(q - 1) : q; } \
-INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && (r < 0) != (b < 0) ? (T)(r + b) : r; } \
+#define DIVS(T, U, B, SIGNED) \
+INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \
+INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \
+INL T floordiv_##T(T a, T b) { T q = cdiv_##T(a, b), r = cmod_##T(a, b); return b != 0 && r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(q - 1) : q; } \
+INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(r + b) : r; } \
 INL T shl_##T(T a, T b) { return (u64)b >= B ? (T)0 : (T)((U)a << b); } \
-INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : (T)-1 < (T)0 ? (T)(a >> (B - 1)) : (T)0; }
-DIVS(i8, u32, 8)
-DIVS(u8, u32, 8)
-DIVS(i16, u32, 16)
-DIVS(u16, u32, 16)
-DIVS(i32, u32, 32)
-DIVS(u32, u32, 32)
-DIVS(i64, u64, 64)
-DIVS(u64, u64, 64)
+INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0; }
+DIVS(i8, u32, 8, 1)
+DIVS(u8, u32, 8, 0)
+DIVS(i16, u32, 16, 1)
+DIVS(u16, u32, 16, 0)
+DIVS(i32, u32, 32, 1)
+DIVS(u32, u32, 32, 0)
+DIVS(i64, u64, 64, 1)
+DIVS(u64, u64, 64, 0)
 #define SAT(T, F, LO, HI, MIN, MAX) INL T T##_##F(F x) { return x != x ? (T)0 : x <= LO ? (T)(MIN) : x >= HI ? (T)(MAX) : (T)x; }
 #define SATS(F) SAT(i8, F, -128.0f, 128.0f, -128, 127) SAT(u8, F, 0.0f, 256.0f, 0, 255) SAT(i16, F, -32768.0f, 32768.0f, -32768, 32767) \
 SAT(u16, F, 0.0f, 65536.0f, 0, 65535) SAT(i32, F, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647) \

@@ -13,6 +13,7 @@ static const CliCommand commands[] = {
   {"demo", "train a small network on digits and show what it learned", cmd_demo},
   {"opt", "run compiler passes on a graph written as text", cmd_opt},
   {"devices", "list the devices and which of them work here", cmd_devices},
+  {"source", "print the kernels of a program in C, CUDA or Metal", cmd_source},
 };
 
 bool cli_colour(int fd) {

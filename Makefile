@@ -12,8 +12,8 @@ demo: all
 	@$(BUILD)/tg demo $(ARGS)
 test: all
 	@tools/run-tests $(BUILD)
-golden: all   # rewrites the golden kernels; look at their diff
-	@TG_GOLDEN=write $(BUILD)/test_kernels
+golden: all   # rewrites the golden kernels and the blocks of docs/tour.md; look at their diff
+	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_tour
 check-rules: all
 	@$(BUILD)/checkrules $(BUILD)/rules.verdicts
 check-asan: setup

@@ -72,6 +72,7 @@ static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
     UOp *at[MAX_RANK];
     int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
     bool here = n && same_axes(n, at, nloop, loop);
+    for (int d = 0, l = 0; here && d < pq->nout; d++) if (pq->out[d]->op == OPS_RANGE && pq->gmap[d] < 0) here = range_extent(pq->out[d]) == range_extent(at[l++]);
     phase = TG_MAX(phase, b->m[q].phase + (pq->is_reduce || (b->m[q].elems && !here)));
   }
   return phase;

@@ -113,7 +113,7 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
       if (gd < 0 || q->out[d]->op != OPS_RANGE) continue;
       UOp *e = g->reads.at[j].index->src[1 + d];
       int axis = -1;
-      for (int a = 0; a < g->nout; a++) if (e->op == OPS_RANGE && g->out[a] == e) axis = a;
+      for (int a = 0; a < g->nout; a++) if (e->op == OPS_RANGE && g->out[a] == e && range_extent(e) == k->grid[gd]) axis = a;      /* not a part of it */
       if (axis < 0 || (pair[gd] >= 0 && pair[gd] != axis)) pair[gd] = -2;
       else if (pair[gd] == -1) pair[gd] = axis;
     }

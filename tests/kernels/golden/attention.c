@@ -1,4 +1,4 @@
-/* r_2_4_8, C, 1 thread, opts VEC r0 8, VEC r3 8, GROUP r6 8 */
+/* r_2_4_8, C, 1 thread, opts VEC r2 8, VEC r3 8, GROUP r6 8 */
 VECTOR(f32, 8)
 #ifndef H_f32x8_splat
 #define H_f32x8_splat
@@ -27,10 +27,10 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   _Alignas(64) f32 l1[4];
   _Alignas(64) f32 l2[4];
   f32x8 v0 = f32x8_splat(0.0f);
-  for (i64 r1 = 0; r1 < 2l; r1++) {
-    i64 v1 = r1 * 32l;
-    for (i64 r2 = 0; r2 < 4l; r2++) {
-      i64 v2 = r2 * 8l;
+  for (i64 r0 = 0; r0 < 2l; r0++) {
+    i64 v1 = r0 * 32l;
+    for (i64 r1 = 0; r1 < 4l; r1++) {
+      i64 v2 = r1 * 8l;
       i64 v3 = v1 + v2;
       f32x8 v4 = *(const f32x8u *)(p1 + v3);
       for (i64 r5 = 0; r5 < 4l; r5++) {
@@ -50,7 +50,7 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       }
       f32 acc0 = (-__builtin_inff());
       for (i64 r7 = 0; r7 < 4l; r7++) {
-        u8 v17 = r2 < r7;
+        u8 v17 = r1 < r7;
         u8 v18 = v17 ? 0 : 1;
         f32 v19 = l2[r7];
         f32 v20 = v19 * 0.35355338f;
@@ -62,7 +62,7 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       f32 v24 = acc0;
       f32 acc1 = 0.0f;
       for (i64 r4 = 0; r4 < 4l; r4++) {
-        u8 v25 = r2 < r4;
+        u8 v25 = r1 < r4;
         u8 v26 = v25 ? 0 : 1;
         f32 v27 = l2[r4];
         f32 v28 = v27 * 0.35355338f;

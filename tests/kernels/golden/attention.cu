@@ -73,10 +73,10 @@ extern "C" __global__ void __launch_bounds__(1) r_2_4_8(f32 *__restrict__ p0, co
     l0[r3] = v43;
   }
   __syncthreads();
-  for (i32 r0 = 0; r0 < 8; r0++) {
-    i32 v44 = r0 + v1;
+  for (i32 r2 = 0; r2 < 8; r2++) {
+    i32 v44 = r2 + v1;
     i32 v45 = v44 + v3;
-    f32 v46 = l0[r0];
+    f32 v46 = l0[r2];
     p0[v45] = v46;
   }
 }

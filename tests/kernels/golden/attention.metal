@@ -73,10 +73,10 @@ kernel void r_2_4_8(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(
     l0[r3] = v43;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (i32 r0 = 0; r0 < 8; r0++) {
-    i32 v44 = r0 + v1;
+  for (i32 r2 = 0; r2 < 8; r2++) {
+    i32 v44 = r2 + v1;
     i32 v45 = v44 + v3;
-    f32 v46 = l0[r0];
+    f32 v46 = l0[r2];
     p0[v45] = v46;
   }
 }

@@ -1,4 +1,4 @@
-/* e_4_3_16, CUDA, grid 3 1 1 of blocks 16 4 1, opts LOCAL r0 16, LOCAL r1 4 */
+/* e_4_3_16, CUDA, grid 3 1 1 of blocks 16 4 1, opts LOCAL r2 16, LOCAL r0 4 */
 extern "C" __global__ void __launch_bounds__(64) e_4_3_16(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2, const f32 *__restrict__ p3) {
   i32 v0 = (i32)blockIdx.x;   /* < 3 */
   i32 v1 = v0 * 16;

@@ -1,4 +1,4 @@
-/* e_4_3_16, METAL, grid 3 1 1 of blocks 16 4 1, opts LOCAL r0 16, LOCAL r1 4 */
+/* e_4_3_16, METAL, grid 3 1 1 of blocks 16 4 1, opts LOCAL r2 16, LOCAL r0 4 */
 kernel void e_4_3_16(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], device const f32 *p3 [[buffer(3)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i32 v0 = (i32)gid.x;   /* < 3 */
   i32 v1 = v0 * 16;

@@ -1,4 +1,4 @@
-/* e_6_5, C, 1 thread, opts VEC r0 5 */
+/* e_6_5, C, 1 thread, opts VEC r1 5 */
 VECTOR(f32, 4)
 #ifndef H_f32x4_splat
 #define H_f32x4_splat
@@ -15,9 +15,9 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p2 = (f32 *)bufs[2];
   f32x4 v0 = f32x4_splat(0.0f);
-  for (i64 r1 = 0; r1 < 6l; r1++) {
-    i64 v1 = r1 * 5l;
-    u8 v2 = r1 < 2l;
+  for (i64 r0 = 0; r0 < 6l; r0++) {
+    i64 v1 = r0 * 5l;
+    u8 v2 = r0 < 2l;
     u8 v3 = v2 ? 1 : 0;
     i8x4 v4 = i8x4_splat((i8)-v3);
     i8x4 v5 = i8x4_splat((i8)-v2);
@@ -25,10 +25,10 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     if (v2) v6 = *(const f32x4u *)(p1 + v1);
     f32x4 v7 = (f32x4)((__builtin_convertvector(v5, i32x4) & (i32x4)v6) | (~__builtin_convertvector(v5, i32x4) & (i32x4)v0));
     u8 v8 = v2 ^ 1;
-    u8 v9 = r1 < 5l;
+    u8 v9 = r0 < 5l;
     u8 v10 = v8 & v9;
     i8x4 v11 = (i8x4){-0, -v10, -v10, -v10};
-    i64 v12 = r1 * 3l;
+    i64 v12 = r0 * 3l;
     i64 v13 = v12 + (-6l);
     f32 v14 = v10 ? p2[v13] : 0;
     i64 v15 = v12 + (-5l);

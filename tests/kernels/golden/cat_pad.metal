@@ -1,4 +1,4 @@
-/* e_6_5, METAL, grid 2 2 1 of blocks 4 4 1, opts LOCAL r0 4, LOCAL r1 4 */
+/* e_6_5, METAL, grid 2 2 1 of blocks 4 4 1, opts LOCAL r1 4, LOCAL r0 4 */
 kernel void e_6_5(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i32 v0 = (i32)lid.x;   /* < 4 */
   i32 v1 = (i32)lid.y;   /* < 4 */

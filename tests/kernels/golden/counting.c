@@ -1,4 +1,4 @@
-/* e_6_5, C, 1 thread, opts VEC r0 5 */
+/* e_6_5, C, 1 thread, opts VEC r1 5 */
 VECTOR(i64, 4)
 VECTOR(i32, 4)
 #ifndef H_i32x4_splat
@@ -10,9 +10,9 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32 *p1 = (i32 *)bufs[1];
   i64x4 v0 = (i64x4){0l, 1l, 2l, 3l};
   i32x4 v1 = __builtin_convertvector(v0, i32x4);
-  for (i64 r1 = 0; r1 < 6l; r1++) {
-    i64 v2 = r1 * 5l;
-    i32 v3 = p1[r1];
+  for (i64 r0 = 0; r0 < 6l; r0++) {
+    i64 v2 = r0 * 5l;
+    i32 v3 = p1[r0];
     i32x4 v4 = i32x4_splat(v3);
     i32x4 v5 = (i32x4)(v4 == v1);
     i32x4 v6 = (i32x4)(v5 & 1);

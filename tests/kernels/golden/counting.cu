@@ -1,4 +1,4 @@
-/* e_6_5, CUDA, grid 2 2 1 of blocks 4 4 1, opts LOCAL r0 4, LOCAL r1 4 */
+/* e_6_5, CUDA, grid 2 2 1 of blocks 4 4 1, opts LOCAL r1 4, LOCAL r0 4 */
 extern "C" __global__ void __launch_bounds__(16) e_6_5(i32 *__restrict__ p0, const i32 *__restrict__ p1) {
   i32 v0 = (i32)threadIdx.x;   /* < 4 */
   i32 v1 = (i32)threadIdx.y;   /* < 4 */

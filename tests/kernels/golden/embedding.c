@@ -1,4 +1,4 @@
-/* r_2_3_16, C, 1 thread, opts SWAP r4 r1, UPCAST r4 6, VEC r1 16 */
+/* r_2_3_16, C, 1 thread, opts SWAP r4 r2, UPCAST r4 6, VEC r2 16 */
 VECTOR(f32, 16)
 #ifndef H_f32x16_splat
 #define H_f32x16_splat

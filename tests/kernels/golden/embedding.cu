@@ -1,4 +1,4 @@
-/* r_2_3_16, CUDA, grid 1 1 1 of blocks 16 2 1, opts UPCAST r4 4, LOCAL r1 16, LOCAL r4 2 */
+/* r_2_3_16, CUDA, grid 1 1 1 of blocks 16 2 1, opts UPCAST r4 4, LOCAL r2 16, LOCAL r4 2 */
 extern "C" __global__ void __launch_bounds__(32) r_2_3_16(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
   i32 v0 = (i32)threadIdx.y;   /* < 2 */
   i32 v1 = v0 * 64;

@@ -1,4 +1,4 @@
-/* r_2_3_16, METAL, grid 1 1 1 of blocks 16 2 1, opts UPCAST r4 4, LOCAL r1 16, LOCAL r4 2 */
+/* r_2_3_16, METAL, grid 1 1 1 of blocks 16 2 1, opts UPCAST r4 4, LOCAL r2 16, LOCAL r4 2 */
 kernel void r_2_3_16(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i32 v0 = (i32)lid.y;   /* < 2 */
   i32 v1 = v0 * 64;

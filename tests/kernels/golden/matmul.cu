@@ -1,4 +1,4 @@
-/* r_8_32, CUDA, grid 1 1 1 of blocks 32 2 1, opts UPCAST r1 4, LOCAL r0 32, LOCAL r1 2 */
+/* r_8_32, CUDA, grid 1 1 1 of blocks 32 2 1, opts UPCAST r0 4, LOCAL r1 32, LOCAL r0 2 */
 extern "C" __global__ void __launch_bounds__(64) r_8_32(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2) {
   i32 v0 = (i32)threadIdx.x;   /* < 32 */
   i32 v1 = (i32)threadIdx.y;   /* < 2 */

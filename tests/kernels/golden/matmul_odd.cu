@@ -1,4 +1,4 @@
-/* r_3_7, CUDA, grid 2 2 1 of blocks 4 2 1, opts LOCAL r0 4, LOCAL r1 2 */
+/* r_3_7, CUDA, grid 2 2 1 of blocks 4 2 1, opts LOCAL r1 4, LOCAL r0 2 */
 extern "C" __global__ void __launch_bounds__(8) r_3_7(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2) {
   i32 v0 = (i32)threadIdx.x;   /* < 4 */
   i32 v1 = (i32)blockIdx.x;   /* < 2 */

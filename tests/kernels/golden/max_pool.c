@@ -1,4 +1,4 @@
-/* r_3_4_4, C, 1 thread, opts VEC r0 4 */
+/* r_3_4_4, C, 1 thread, opts VEC r2 4 */
 VECTOR(f32, 4)
 #ifndef H_f32x4_splat
 #define H_f32x4_splat
@@ -13,10 +13,10 @@ void r_3_4_4(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     i64 v1 = r5 * 4l;
     i64 v2 = r5 * 16l;
     f32x4 acc0 = v0;
-    for (i64 r4 = 0; r4 < 2l; r4++) {
-      i64 v3 = r4 * 8l;
-      for (i64 r3 = 0; r3 < 2l; r3++) {
-        i64 v4 = r3 + v3;
+    for (i64 r3 = 0; r3 < 2l; r3++) {
+      i64 v3 = r3 * 8l;
+      for (i64 r4 = 0; r4 < 2l; r4++) {
+        i64 v4 = v3 + r4;
         i64 v5 = v4 + v2;
         f32 v6 = p1[v5];
         i64 v7 = v5 + 2l;

@@ -1,4 +1,4 @@
-/* r_3_4_4, METAL, grid 2 1 1 of blocks 4 8 1, opts LOCAL r0 4, LOCAL r5 8 */
+/* r_3_4_4, METAL, grid 2 1 1 of blocks 4 8 1, opts LOCAL r2 4, LOCAL r5 8 */
 kernel void r_3_4_4(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i32 v0 = (i32)lid.y;   /* < 8 */
   i32 v1 = v0 * 4;
@@ -14,13 +14,13 @@ kernel void r_3_4_4(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(
   i32 v11 = v2 * 2;
   i32 v12 = v4 * 128;
   f32 acc0 = (-INFINITY);
-  for (i32 r4 = 0; r4 < 2; r4++) {
-    i32 v13 = r4 * 8;
-    for (i32 r3 = 0; r3 < 2; r3++) {
-      i32 v14 = v10 + r3;
-      i32 v15 = v14 + v11;
-      i32 v16 = v15 + v12;
-      i32 v17 = v16 + v13;
+  for (i32 r3 = 0; r3 < 2; r3++) {
+    i32 v13 = r3 * 8;
+    i32 v14 = v10 + v13;
+    i32 v15 = v14 + v11;
+    i32 v16 = v15 + v12;
+    for (i32 r4 = 0; r4 < 2; r4++) {
+      i32 v17 = v16 + r4;
       f32 v18 = v9 ? p1[v17] : 0;
       f32 v19 = acc0;
       f32 v20 = v19 > v18 || v19 != v19 ? v19 : v18;

@@ -1,4 +1,4 @@
-/* e_20_12, CUDA, grid 2 2 1 of blocks 8 16 1, opts LOCAL r0 8, LOCAL r1 16 */
+/* e_20_12, CUDA, grid 2 2 1 of blocks 8 16 1, opts LOCAL r1 8, LOCAL r0 16 */
 extern "C" __global__ void __launch_bounds__(128) e_20_12(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
   i32 v0 = (i32)blockIdx.x;   /* < 2 */
   i32 v1 = v0 * 8;

@@ -1,4 +1,4 @@
-/* e_20_12, METAL, grid 2 2 1 of blocks 8 16 1, opts LOCAL r0 8, LOCAL r1 16 */
+/* e_20_12, METAL, grid 2 2 1 of blocks 8 16 1, opts LOCAL r1 8, LOCAL r0 16 */
 kernel void e_20_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i32 v0 = (i32)gid.x;   /* < 2 */
   i32 v1 = v0 * 8;

@@ -170,9 +170,11 @@ static void render_alu(C *c, const UOp *u, int id) {
     for (int i = 0; i < n; i++) {
       const char *s[3] = {"", "", ""};
       for (int j = 0; j < u->nsrc && j < 3; j++) s[j] = lane_ref(c, u->src[j], i);
-      cs_put(c, i ? ", %s(" : "%s(", cs_scalar[cs_storage((DType)u->dtype)]);       /* a functional cast: no narrowing inside braces */
+      bool narrow = dtype_size((DType)u->dtype) < 4;         /* C makes it an int, which braces do not take back */
+      if (i) str_put(&c->body, ", ");
+      if (narrow) cs_put(c, "%s(", cs_scalar[cs_storage((DType)u->dtype)]);
       cs_scalar_alu(c, u, s[0], s[1], s[2]);
-      str_put(&c->body, ")");
+      if (narrow) str_put(&c->body, ")");
     }
     str_put(&c->body, c->lang->vec_close);
   }

@@ -1,5 +1,5 @@
 /* texts.c: collects kernel texts. The behaviour tests are run as they stand, on a device that renders and computes nothing: their numbers mean
- * nothing there, so the checks are taken out of them and only the graphs they build count. */
+ * nothing there, so the checks of values are taken out of them and only the graphs they build count. */
 #include "kernels/texts.h"
 #include "kernels/golden.h"
 #include "programs.h"
@@ -31,10 +31,11 @@ static TgContext *watched(const TgOpenOptions *o) {
   tg_watch_kernels(ctx, take, into);
   return ctx;
 }
+static jmp_buf leave;                                        /* out of a test that cannot go on */
 static void run_all(const struct CMUnitTest *tests, size_t n) {
-  for (size_t i = 0; i < n; i++) {
+  for (volatile size_t i = 0; i < n; i++) {
     void *state = NULL;
-    if (!tests[i].setup_func(&state)) tests[i].test_func(&state);
+    if (!setjmp(leave) && !tests[i].setup_func(&state)) tests[i].test_func(&state);
     tests[i].teardown_func(&state);
   }
 }
@@ -46,8 +47,8 @@ static void run_all(const struct CMUnitTest *tests, size_t n) {
 #undef assert_in_range
 #undef assert_memory_equal
 #undef assert_string_equal
-#define fail_msg(...) ((void)0)
-#define skip() ((void)0)
+#define fail_msg(...) ((void)(tg_error(C) ? longjmp(leave, 1), 0 : 0))     /* a wrong number goes on, an error does not */
+#define skip() longjmp(leave, 1)
 #define assert_true(x) ((void)(x))
 #define assert_non_null(x) ((void)(x))
 #define assert_int_equal(a, b) ((void)(a), (void)(b))

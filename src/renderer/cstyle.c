@@ -22,7 +22,9 @@ static bool divisible(const UOp *u, int n, int depth) {            /* a wide GPU
   if (u->op == OPS_CAST && !dtype_is_float((DType)u->src[0]->dtype)) return divisible(u->src[0], n, depth + 1);
   return false;
 }
+/* MSL: a pointer made by a cast must name the address space again. */
 static const char *space_of(C *c, const UOp *base) { return !c->lang->msl ? "" : base->op == OPS_PARAM ? "device " : "threadgroup "; }
+/* The value at an INDEX. A GPU reads a short vector at once only where its offset is known to be aligned; GNU C has types that need not be. */
 static void load_text(C *c, const UOp *ix, const UOp *u) {
   DType d = (DType)u->dtype;
   int n = u->lanes;
@@ -44,6 +46,7 @@ static const char *zero_text(C *c, const UOp *u) {
                           : cs_text(c, "%s%s0, 0%s%s", cs_type(c, (DType)u->dtype, u->lanes), c->lang->vec_open, u->lanes > 2 ? ", 0, 0"
                               : "", c->lang->vec_close);
 }
+/* A gated load reads nothing where the gate is false: ?: for one lane, if for several. */
 static void render_load(C *c, const UOp *u, int id) {
   const UOp *x = base_of(u->src[0]);
   const char *t = cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes);
@@ -109,6 +112,7 @@ static void render_vectorize(C *c, const UOp *u, int id) {
   for (int i = 0; i < n; i++) cs_put(c, "%s%s%s", i ? ", " : "", mask ? "-" : "", cs_ref(c, u->src[u->nsrc == 1 ? 0 : i]));
   cs_put(c, "%s;\n", c->lang->gnu_vec ? "}" : c->lang->vec_close);
 }
+/* Lanes first .. first + n - 1 of a vector. */
 static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
   int n = u->lanes, first = (int)u->arg.i;
@@ -139,6 +143,7 @@ static void render_gep(C *c, const UOp *u, int id) {
   }
 }
 
+/* One lane; a vector of GNU C, as one expression; a short vector of a GPU, lane by lane. */
 static void render_alu(C *c, const UOp *u, int id) {
   int n = u->lanes;
   if (n == 1) {
@@ -219,6 +224,7 @@ static void signature(C *c) {
   if (c->lang->msl) cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]", n ? ", " : "");
   str_put(s, ") {\n");
 }
+/* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the thread's scratch. */
 static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scratch) {
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;

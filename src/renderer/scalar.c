@@ -58,6 +58,7 @@ void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e
   default: cs_fail(c, u, "not an op on bool");
   }
 }
+/* f16 and bf16 are stored as u16: they go through f32, except where that would round twice. */
 void cs_cast(C *c, DType to, DType from, const char *a) {
   bool half_in = from == DT_F16 || from == DT_BF16, half_out = to == DT_F16 || to == DT_BF16;
   if (to == from) { cs_put(c, "%s", a); return; }

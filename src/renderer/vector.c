@@ -31,10 +31,12 @@ static const char fma_vec[] =
 static const char sqrt_vec[] =
   "INL $T $F($T a) {\n$Q#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = sqrt_$G(a[i]); return r;\n#endif\n}";
 
+/* m ? a : b, lane by lane: masks are all ones or all zeros, so the bits are chosen. */
 static void vec_select(C *c, const UOp *u, const char *m, const char *a, const char *b, int nbytes) {
   const char *i = cs_type(c, cs_int_of(nbytes), u->lanes);
   cs_put(c, "(%s)((%s & (%s)%s) | (~%s & (%s)%s))", cs_type(c, (DType)u->dtype, u->lanes), m, i, a, m, i, b);
 }
+/* Saturates, NaN to 0: what C leaves undefined is taken out before the conversion and put in again after it. */
 static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
   static const char *const lo32[] = {"-128.0f", "0.0f", "-32768.0f", "0.0f", "-2147483648.0f", "0.0f", "-9223372036854775808.0f", "0.0f"};
   static const char *const hi32[] = {"128.0f", "256.0f", "32768.0f", "65536.0f", "2147483648.0f", "4294967296.0f", "9223372036854775808.0f",
@@ -103,6 +105,7 @@ static void vec_cast(C *c, const UOp *u) {
   } else if (dtype_is_float(from) && !dtype_is_float(to)) vec_float_to_int(c, to, from, n, a);
   else cs_put(c, "__builtin_convertvector(%s, %s)", a, t);
 }
+/* What has no vector form: a loop over the lanes around the scalar helper. */
 static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, const char *a, const char *b) {
   const char *name = cs_text(c, "%s_%s", fn, t), *g = cs_text(c, "%s_%s", fn, cs_scalar[cs_storage((DType)u->src[0]->dtype)]);
   const char *m[26] = {M('T') t, M('S') t, M('G') g};

@@ -145,6 +145,7 @@ struct Rewrite {
   UOpStore *st;
   TgMem *mem;
   void *ctx;                                                 /* the pass's own state */
+  bool top_down;                                             /* a node before its sources: a rule sees what they were, not what they became */
   bool required;                                             /* lowering that a target needs: the limit does not stop it */
   uint16_t mark;                                             /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
   uint64_t firings;

@@ -281,6 +281,19 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
     for (int i = 0; i < f.nr; i++) rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
   if (rows) {
     int64_t threads = power_below(longest, 256);
+    int column = -1;                                         /* reductions across rows of memory: neighbours in a warp take neighbouring columns */
+    bool across = !f.fills.len && f.reduces.len;
+    for (int i = 0; i < f.nr && across; i++) if (f.r[i].reduce && f.r[i].n > 1 && !bad_loads(k, &f, f.r[i].r)) across = false;
+    for (int i = 0; i < f.nr && across; i++) {
+      bool fits = f.r[i].grid && f.r[i].n >= 16 && f.r[i].nout == k->sink->nsrc && !bad_loads(k, &f, f.r[i].r);
+      for (int j = 0; fits && j < k->sink->nsrc; j++) fits = contiguous(k, k->sink->src[j], f.r[i].r);
+      if (fits) column = i;
+    }
+    if (column >= 0) {
+      int64_t wide = power_below(f.r[column].n, 32);
+      threads = TG_MIN(threads, 256 / wide);
+      ok = add(k, out, OPT_LOCAL, id_of(&f.r[column]), wide);
+    }
     uint64_t dealt = 0;
     UOpVec nests = {0};                                      /* outermost first: what lies inside a dealt loop is one thread's own */
     for (int j = 0; ok && j < k->sink->nsrc; j++) ok = vec_push(k->mem, &nests, k->sink->src[j]);

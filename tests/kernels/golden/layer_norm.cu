@@ -6,7 +6,6 @@ extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, co
   i32 v3 = v0 + v2;
   f32 v4 = p1[v3];
   __shared__ __attribute__((aligned(16))) f32 l0[32];
-  __syncthreads();
   l0[v0] = v4;
   __syncthreads();
   u8 v5 = v0 < 16;
@@ -49,7 +48,6 @@ extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, co
   f32 v32 = v4 - v31;
   __shared__ __attribute__((aligned(16))) f32 l1[32];
   f32 v33 = v32 * v32;
-  __syncthreads();
   l1[v0] = v33;
   __syncthreads();
   f32 v34 = v5 ? l1[v0] : 0;

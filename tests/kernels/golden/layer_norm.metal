@@ -6,7 +6,6 @@ kernel void r_4_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1
   i32 v3 = v0 + v2;
   f32 v4 = p1[v3];
   threadgroup f32 l0[32];
-  threadgroup_barrier(mem_flags::mem_threadgroup);
   l0[v0] = v4;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   u8 v5 = v0 < 16;
@@ -49,7 +48,6 @@ kernel void r_4_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1
   f32 v32 = v4 - v31;
   threadgroup f32 l1[32];
   f32 v33 = v32 * v32;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
   l1[v0] = v33;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   f32 v34 = v5 ? l1[v0] : 0;

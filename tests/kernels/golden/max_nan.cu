@@ -18,7 +18,6 @@ extern "C" __global__ void __launch_bounds__(32) r_4(f32 *__restrict__ p0, const
     acc0 = v11;
   }
   f32 v12 = acc0;
-  __syncthreads();
   l0[v1] = v12;
   __syncthreads();
   u8 v13 = v1 < 16;

@@ -18,7 +18,6 @@ kernel void r_4(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]]
     acc0 = v11;
   }
   f32 v12 = acc0;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
   l0[v1] = v12;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   u8 v13 = v1 < 16;

@@ -19,7 +19,6 @@ extern "C" __global__ void __launch_bounds__(32) r_10(f32 *__restrict__ p0, cons
     acc0 = v12;
   }
   f32 v13 = acc0;
-  __syncthreads();
   l0[v1] = v13;
   __syncthreads();
   u8 v14 = v1 < 16;

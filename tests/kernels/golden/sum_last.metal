@@ -19,7 +19,6 @@ kernel void r_10(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]
     acc0 = v12;
   }
   f32 v13 = acc0;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
   l0[v1] = v13;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   u8 v14 = v1 < 16;

@@ -220,6 +220,14 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
       if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
     }
   }
+  double work = 0;
+  for (int j = 0; j < k->sink->nsrc; j++) {
+    double w = 1;
+    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
+    work += w;
+  }
+  if (second >= 0 && work < 16e6)                             /* a tile that divides is one nest instead of two: for the compiler's time, not the kernel's */
+    for (int64_t t = tile; f.r[second].n % tile && t >= (tile + 1) / 2; t--) if (f.r[second].n % t == 0) tile = t;
   if (second >= 0 && tile > 1 && l0) {                        /* what the inner of the two loops streams is read once per turn of the outer */
     double by_lane = 0, by_tile = 0;
     for (size_t j = 0; j < f.loads.len; j++) {
@@ -237,12 +245,6 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   for (int g = 0; ok && g < ngroup; g++) {
     int64_t n = f.r[group[g]].n;
     ok = add(k, out, OPT_GROUP, id_of(&f.r[group[g]]), n >= 64 ? 64 : n >= 32 ? 32 : n >= 16 ? 16 : 8);
-  }
-  double work = 0;
-  for (int j = 0; j < k->sink->nsrc; j++) {
-    double w = 1;
-    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
-    work += w;
   }
   if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads) {   /* the first loop, unless a later one of the grid is much longer */
     int best = -1;

@@ -2,14 +2,11 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 static bool mem_fails(TgMem *m) {
   if (!m) return false;
@@ -227,9 +224,7 @@ void sha256(const void *data, size_t n, uint8_t out[32]) {
   for (int i = 0; i < 32; i++) out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-/* ---- OS */
-static int os_open(const char *path, int flags, int mode) { return open(path, flags, mode); }
-const TgOs tg_os_default = {os_open, read, write, close, mmap, munmap, mprotect, pipe2};
+/* ---- machine */
 double time_now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);

@@ -28,7 +28,7 @@ TgStatus engine_open(TgContext *ctx) {
   if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
   map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem);
   ctx->engine = e;
-  ctx->dev = (Device){.mem = &ctx->mem, .os = &ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
+  ctx->dev = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
   const char *want = ctx->env.dev;
   for (size_t i = 0; i < TG_COUNT(backends); i++) {
     if (*want && strcmp(want, backends[i]->name)) continue;

@@ -804,7 +804,7 @@ static void test_loader(void **state) {
     TgError err = {0};
     TgEnv e = {0};
     snprintf(e.cc, sizeof e.cc, "%s", ccs[i]);
-    if (compiler_find(&e, &err, &cc)) continue;
+    if (compiler_find(&tg_os_default, &e, &err, &cc)) continue;
     Str s;
     str_init(&s, &mem);
     renderer_c.prelude(&s);

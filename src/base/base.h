@@ -28,8 +28,9 @@ typedef enum TgStatus {
 #endif
 
 /* ---- allocation. All of it may return NULL. The counters serve the tests: `fail_at` n makes the n-th call fail (1-based; 0 never),
- * `live` counts blocks not yet freed. The one of a context dies with it: `last` then receives its final state. */
-typedef struct TgMem { uint64_t calls, fail_at, live; bool fail_always_after; struct TgMem *last; } TgMem;
+ * `live` counts blocks not yet freed. `failed` counts calls that gave NULL: who cannot tell why a step failed looks whether it grew. The one of
+ * a context dies with it: `last` then receives its final state. */
+typedef struct TgMem { uint64_t calls, fail_at, live, failed; bool fail_always_after; struct TgMem *last; } TgMem;
 void *mem_alloc(TgMem *m, size_t nbytes);                                    /* zeroed */
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes);      /* new part zeroed; on failure p stays valid */
 void mem_free(TgMem *m, void *p);                                            /* NULL is fine */
@@ -97,7 +98,7 @@ extern const TgOs tg_os_default;
 /* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable. */
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], opts[512];
-  int debug, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
+  int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
   int64_t rule_limit;                                       /* -1: none */
 } TgEnv;
 TgStatus env_read(TgEnv *env, TgError *err);

@@ -280,7 +280,7 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
     p->slab_of[t] = best;
   }
   mem_free(&ctx->mem, last);
-  return st;
+  return st ? error_set(&ctx->err, st, "realize: out of memory") : TG_OK;
 }
 /* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody reads it again. */
 static bool kernels_alone(TgContext *ctx, Schedule *s) {

@@ -1,5 +1,5 @@
 /* compile.c: C text -> object bytes, by a C compiler started without a shell. Source, object and messages pass through memory files, so no
- * pipe can block and nothing is left behind; a compiler that runs for more than a minute is ended. */
+ * pipe can block and nothing is left behind; a compiler that runs too long is ended. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -60,16 +60,16 @@ static int memory_file(const TgOs *os) {                           /* never 0, 1
   os->close(fd);
   return up;
 }
-static bool read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob *out) {
+static TgStatus read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob *out) {
   struct stat s;
   *out = (Blob){0};
-  if (os->fstat(fd, &s) || s.st_size < 0 || os->lseek(fd, 0, SEEK_SET)) return false;
+  if (os->fstat(fd, &s) || s.st_size < 0 || os->lseek(fd, 0, SEEK_SET)) return TG_ERR_IO;
   size_t want = TG_MIN((size_t)s.st_size, limit);
-  if (!(out->at = mem_alloc(mem, want + 1))) return false;
-  if (os_read_all(os, fd, out->at, want)) { out->nbytes = want; return true; }
+  if (!(out->at = mem_alloc(mem, want + 1))) return TG_ERR_NOMEM;
+  if (os_read_all(os, fd, out->at, want)) { out->nbytes = want; return TG_OK; }
   mem_free(mem, out->at);
   *out = (Blob){0};
-  return false;
+  return TG_ERR_IO;
 }
 static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const Blob *src) {
   *j = (Job){-1, -1, -1, -1, -1, false, false};
@@ -111,21 +111,33 @@ static void job_end(const TgOs *os, Job *j) {
   for (size_t i = 0; i < TG_COUNT(fds); i++) if (fds[i] >= 0) os->close(fds[i]);
 }
 
-TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c) {
+TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s) {
   static const char *const args[] = {"--version", NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, &(Blob){0}) && job_wait(os, &j, time_now_s() + COMPILE_LIMIT_S) && j.ok && read_all(mem, os,
-      j.obj, 255, &text);
+  bool ok = job_start(os, &j, c->path, args, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s), ended = ok && j.ok;
+  TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
-  if (!ok) return error_set(err, TG_ERR_DEVICE, "compiler: %.200s --version fails", c->path);
+  if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
+  if (st) return error_set(err, TG_ERR_DEVICE, "compiler: %.200s --version fails", c->path);
   memcpy(c->ident, text.at, text.nbytes);
+  c->ident[text.nbytes] = 0;
   for (char *p = c->ident; *p; p++) if (*p == '\n') *p = ' ';
   if (strstr(c->ident, "clang")) c->is_clang = true;
   mem_free(mem, text.at);
   return TG_OK;
 }
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, Blob *out) {
+static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j, Blob *out) {
+  Blob msg;
+  TgStatus st = read_all(mem, os, j->ok ? j->obj : j->msg, j->ok ? (size_t)1 << 30 : 300, j->ok ? out : &msg);
+  if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
+  if (st) return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
+  if (j->ok) return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
+  error_set(err, TG_ERR_COMPILE, "compiler: %.100s failed%s%s", c->path, msg.nbytes ? ": " : "", (char *)msg.at);
+  mem_free(mem, msg.at);
+  return TG_ERR_COMPILE;
+}
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, int limit_s, Blob *out) {
   for (int i = 0; i < n; i++) out[i] = (Blob){0};
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
   if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
@@ -134,18 +146,10 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
   for (; started < n && !st; started++)
     if (!job_start(os, &jobs[started], c->path, c->is_clang ? args_clang : args_gcc, &src[started]))
       st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-  double deadline = time_now_s() + COMPILE_LIMIT_S;
-  for (int i = 0; i < started && !st; i++) {
-    if (!job_wait(os, &jobs[i], deadline)) { st = error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s", c->path,
-        COMPILE_LIMIT_S); break; }
-    Blob msg = {0};
-    if (!jobs[i].ok) {
-      if (read_all(mem, os, jobs[i].msg, 300, &msg)) st = error_set(err, TG_ERR_COMPILE, "compiler: %.100s: %s", c->path, (char *)msg.at);
-      else st = error_set(err, TG_ERR_COMPILE, "compiler: %.100s failed", c->path);
-      mem_free(mem, msg.at);
-    } else if (!read_all(mem, os, jobs[i].obj, (size_t)1 << 30, &out[i]) || !out[i].nbytes)
-      st = error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
-  }
+  double deadline = time_now_s() + limit_s;
+  for (int i = 0; i < started && !st; i++)
+    st = job_wait(os, &jobs[i], deadline) ? job_result(mem, os, err, c, &jobs[i], &out[i])
+         : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s", c->path, limit_s);
   for (int i = 0; i < started; i++) job_end(os, &jobs[i]);
   if (st) for (int i = 0; i < n; i++) mem_free(mem, out[i].at), out[i] = (Blob){0};
   mem_free(mem, jobs);

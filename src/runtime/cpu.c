@@ -90,7 +90,7 @@ static TgStatus identify(Device *d, Cpu *p) {
   if (have && cache_ident_get(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
     if (strstr(p->cc.ident, "clang")) p->cc.is_clang = true;
   } else if (p->cache || !named) {
-    TgStatus st = compiler_identify(d->mem, d->os, d->err, &p->cc);
+    TgStatus st = compiler_identify(d->mem, d->os, d->err, &p->cc, d->env->cc_limit);
     if (st) return st;
     if (have) cache_ident_put(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident);
   }
@@ -173,7 +173,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
     in[u] = (Blob){(uint8_t *)src[u].at, src[u].len};
     if (src[u].oom) { error_set(d->err, st, "CPU: out of memory"); goto done; }
   }
-  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, in, nunit, out))) goto done;
+  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, in, nunit, d->env->cc_limit, out))) goto done;
   for (int u = 0; u < nunit; u++) {
     int n = 0;
     uint8_t digest[32];

@@ -20,12 +20,11 @@ void image_unmap(const TgOs *os, Image *im);
 /* ---- compile.c */
 typedef struct Compiler { char path[512], ident[256]; bool is_clang; } Compiler;   /* ident: first line of --version */
 typedef struct Blob { uint8_t *at; size_t nbytes; } Blob;
-enum { COMPILE_LIMIT_S = 60 };
 TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out);             /* path alone */
-TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c);     /* runs --version */
+TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s);     /* runs --version */
 const char *compiler_flags(const Compiler *c);                                    /* one line: part of the cache key */
 /* Compiles n translation units at the same time; out[i] is for the caller to free. All or nothing. */
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, Blob *out);
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, int limit_s, Blob *out);
 
 /* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
 typedef struct Cache Cache;

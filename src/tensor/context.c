@@ -98,6 +98,13 @@ TgStatus tg_collect(TgContext *ctx) {
   return s;
 }
 
+void *tg_alloc(TgContext *ctx, size_t nbytes) {
+  void *p = ctx ? mem_alloc(&ctx->mem, nbytes) : NULL;
+  if (!p && ctx) error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
+  return p;
+}
+void tg_free(TgContext *ctx, void *p) { if (ctx) mem_free(&ctx->mem, p); }
+
 /* ---- scopes */
 TgStatus tg_scope_begin(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;

@@ -132,6 +132,11 @@ TG_API void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k,
  * as long as the context. */
 TG_API const char *tg_source_prelude(TgContext *ctx);
 
+/* Memory of the context, zeroed, for what is built on this header (layers, optimisers); given back by tg_free before tg_close. NULL:
+ * TG_ERR_NOMEM. */
+TG_API void *tg_alloc(TgContext *ctx, size_t nbytes);
+TG_API void tg_free(TgContext *ctx, void *p);                  /* NULL is fine */
+
 /* ---- scopes and handles */
 TG_API TgStatus tg_scope_begin(TgContext *ctx);
 TG_API TgStatus tg_scope_end(TgContext *ctx);                  /* ends the tensors made in it; TG_ERR_STATE: none was begun */

@@ -1,6 +1,5 @@
 /* optim.c: SGD, Adam, AdamW. The learning rate and Adam's powers of beta live in small tensors, so a step is always the same graph. */
 #include "tg_nn.h"
-#include <stdlib.h>
 #include <string.h>
 
 typedef enum Kind { SGD, ADAM, ADAMW } Kind;
@@ -18,9 +17,9 @@ static TgTensor *one_number(TgContext *ctx, double v) { return tg_keep(tg_from_f
 static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, int n, const TgOptimOptions *opt) {
   if (!ctx || n < 0) return NULL;
   for (int i = 0; i < n; i++) if (!params[i]) return NULL;
-  TgOptim *p = calloc(1, sizeof *p);
-  TgTensor **all = calloc((size_t)n * 6 + 2, sizeof *all);
-  if (!p || !all) { free(p), free(all); return NULL; }
+  TgOptim *p = tg_alloc(ctx, sizeof *p);
+  TgTensor **all = tg_alloc(ctx, ((size_t)n * 6 + 2) * sizeof *all);
+  if (!p || !all) { tg_free(ctx, p), tg_free(ctx, all); return NULL; }
   p->ctx = ctx, p->kind = kind, p->n = n, p->params = all, p->m = all + n, p->v = all + 2 * n, p->todo = all + 3 * n;
   if (opt) memcpy(&p->o, opt, opt->size < sizeof p->o ? opt->size : sizeof p->o);
   if (p->o.lr == 0) p->o.lr = 1e-3;
@@ -43,8 +42,9 @@ void tg_optim_free(TgOptim *p) {
   if (!p) return;
   for (int i = 0; i < p->n; i++) tg_release(p->m[i]), tg_release(p->v[i]);
   tg_release(p->lr), tg_release(p->power1), tg_release(p->power2);
-  free(p->params);
-  free(p);
+  TgContext *ctx = p->ctx;
+  tg_free(ctx, p->params);
+  tg_free(ctx, p);
 }
 void tg_optim_zero_grad(TgOptim *p) {
   for (int i = 0; p && i < p->n; i++) tg_zero_grad(p->params[i]);
@@ -62,9 +62,9 @@ TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
 /* State is memory of zeros of its own, written once: a constant would be shared by all parameters of that shape. */
 static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
   if (*at) return *at;
-  void *zeros = calloc(1, tg_nbytes(like) + 1);
+  void *zeros = tg_alloc(p->ctx, tg_nbytes(like) + 1);
   *at = zeros ? tg_keep(tg_from(p->ctx, zeros, tg_dtype(like), tg_ndim(like), tg_shape(like))) : NULL;
-  free(zeros);
+  tg_free(p->ctx, zeros);
   return *at;
 }
 static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) { return tg_add(tg_mul_scalar(a, beta), tg_mul_scalar(b, 1 - beta)); }

@@ -2,30 +2,30 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
 static bool mem_fails(TgMem *m) {
   if (!m) return false;
   uint64_t n = __atomic_add_fetch(&m->calls, 1, __ATOMIC_RELAXED);
   return m->fail_at && (n == m->fail_at || (m->fail_always_after && n > m->fail_at));
 }
+static void *no_memory(TgMem *m) {
+  if (m) __atomic_add_fetch(&m->failed, 1, __ATOMIC_RELAXED);
+  return NULL;
+}
 void *mem_alloc(TgMem *m, size_t nbytes) {
-  if (mem_fails(m)) return NULL;
-  void *p = calloc(1, nbytes ? nbytes : 1);
-  if (p && m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
+  void *p = mem_fails(m) ? NULL : calloc(1, nbytes ? nbytes : 1);
+  if (!p) return no_memory(m);
+  if (m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
   return p;
 }
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes) {
-  if (mem_fails(m)) return NULL;
-  void *q = realloc(p, nbytes ? nbytes : 1);
-  if (!q) return NULL;
+  void *q = mem_fails(m) ? NULL : realloc(p, nbytes ? nbytes : 1);
+  if (!q) return no_memory(m);
   if (!p && m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
   if (nbytes > old_nbytes) memset((char *)q + old_nbytes, 0, nbytes - old_nbytes);
   return q;
@@ -227,9 +227,7 @@ void sha256(const void *data, size_t n, uint8_t out[32]) {
   for (int i = 0; i < 32; i++) out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-/* ---- OS */
-static int os_open(const char *path, int flags, int mode) { return open(path, flags, mode); }
-const TgOs tg_os_default = {os_open, read, write, close, mmap, munmap, mprotect, pipe2};
+/* ---- machine */
 double time_now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -262,7 +260,7 @@ static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) 
 TgStatus env_read(TgEnv *env, TgError *err) {
   struct { const char *name; int *at; int lo, hi, def; } ints[] = {
     {"TG_DEBUG", &env->debug, 0, 9, 0}, {"TG_THREADS", &env->threads, 0, 1024, 0}, {"TG_FUSE", &env->fuse, 0, 1, 1},
-    {"TG_NOOPT", &env->noopt, 0, 1, 0}, {"TG_SPEC", &env->spec, 0, 1, 0}, {"TG_CACHE", &env->cache, 0, 1, 1}};
+    {"TG_NOOPT", &env->noopt, 0, 1, 0}, {"TG_SPEC", &env->spec, 0, 1, 0}, {"TG_CACHE", &env->cache, 0, 1, 1}, {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60}};
   memset(env, 0, sizeof *env);
   env->rule_limit = -1;
   for (size_t i = 0; i < TG_COUNT(ints); i++) {

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdarg.h>
-#include <sys/types.h>
 
 #ifndef TG_STATUS_DEFINED   /* the same enum stands in tg.h */
 #define TG_STATUS_DEFINED
@@ -28,8 +27,10 @@ typedef enum TgStatus {
 #define NEVER(x) __builtin_expect(!!(x), 0)
 #endif
 
-/* ---- allocation. All of it may return NULL. The counters serve the tests: `fail_at` n makes the n-th call fail (1-based; 0 never). */
-typedef struct TgMem { uint64_t calls, fail_at, live, live_bytes; bool fail_always_after; } TgMem;
+/* ---- allocation. All of it may return NULL. The counters serve the tests: `fail_at` n makes the n-th call fail (1-based; 0 never),
+ * `live` counts blocks not yet freed. `failed` counts calls that gave NULL: who cannot tell why a step failed looks whether it grew. The one of
+ * a context dies with it: `last` then receives its final state. */
+typedef struct TgMem { uint64_t calls, fail_at, live, failed; bool fail_always_after; struct TgMem *last; } TgMem;
 void *mem_alloc(TgMem *m, size_t nbytes);                                    /* zeroed */
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes);      /* new part zeroed; on failure p stays valid */
 void mem_free(TgMem *m, void *p);                                            /* NULL is fine */
@@ -90,23 +91,14 @@ static inline uint64_t hash_mix(uint64_t h, uint64_t v) {    /* multiply-fold: t
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n);
 void sha256(const void *p, size_t n, uint8_t out[32]);
 
-/* ---- OS calls used by the library. Tests replace the entries of a context's table to inject failures. */
-typedef struct TgOs {
-  int (*open)(const char *path, int flags, int mode);
-  ssize_t (*read)(int fd, void *p, size_t n);
-  ssize_t (*write)(int fd, const void *p, size_t n);
-  int (*close)(int fd);
-  void *(*mmap)(void *addr, size_t n, int prot, int flags, int fd, off_t off);
-  int (*munmap)(void *p, size_t n);
-  int (*mprotect)(void *p, size_t n, int prot);
-  int (*pipe2)(int fd[2], int flags);
-} TgOs;
+/* ---- OS calls used by the library: the table of base/os.h. Tests give a context another one to inject failures. */
+typedef struct TgOs TgOs;
 extern const TgOs tg_os_default;
 
 /* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable. */
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], opts[512];
-  int debug, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
+  int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
   int64_t rule_limit;                                       /* -1: none */
 } TgEnv;
 TgStatus env_read(TgEnv *env, TgError *err);

@@ -173,6 +173,7 @@ bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
+  uint64_t failed = mem->failed;
   for (int attempt = opt->noopt ? 1 : 0; attempt < 2; attempt++) {       /* a nest that the opts cannot shape is lowered as it stands */
     CodegenOptions o = *opt;
     Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
@@ -181,7 +182,7 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     k.st = store_new(mem);
     if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
-    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass);
+    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass) && mem->failed == failed && !k.opts.oom;
     if (ok) {
       if (opts_text) str_put(opts_text, str_text(&k.opts));
       str_free(&k.opts);
@@ -191,7 +192,8 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     str_free(&k.opts);
     store_free(k.st);
     out->n = out->nparam = 0;
+    if (mem->failed != failed) return error_set(err, TG_ERR_NOMEM, "codegen: out of memory");
     if (err->status) return err->status;
   }
-  return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (out of memory, or more than 64 loops)", out->name);
+  return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (more than 64 loops?)", out->name);
 }

@@ -151,6 +151,7 @@ static UOp *pm_cut(Rewrite *rw, UOp *u) {                    /* a loop inside a 
   return r;
 }
 static UOp *gated_store(Kernel *k, UOp *s, UOp *valid) {     /* stores, and reads its buffers, only where valid */
+  if (!s) return NULL;
   UOp *x = s->src[0], *gate = x->arg.i ? simp(k, uop_alu2(k->st, OPS_AND, index_gate(x), valid)) : valid, *at[MAX_AXES + 2];
   UOp *src[MAX_RANGES + 2];
   memcpy(src, s->src, s->nsrc * sizeof *src);

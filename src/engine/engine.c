@@ -28,7 +28,7 @@ TgStatus engine_open(TgContext *ctx) {
   if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
   map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem), str_init(&e->prelude, &ctx->mem);
   ctx->engine = e;
-  ctx->dev = (Device){.mem = &ctx->mem, .os = &ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
+  ctx->dev = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
   const char *want = ctx->env.dev;
   for (size_t i = 0; i < TG_COUNT(backends); i++) {
     if (*want && strcmp(want, backends[i]->name)) continue;
@@ -305,7 +305,7 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
     p->slab_of[t] = best;
   }
   mem_free(&ctx->mem, last);
-  return st;
+  return st ? error_set(&ctx->err, st, "realize: out of memory") : TG_OK;
 }
 /* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody reads it again. */
 static bool kernels_alone(TgContext *ctx, Schedule *s) {

@@ -1,45 +1,43 @@
 /* cache.c: compiled kernels on disk. kernel(key -> digest), object(digest -> bytes), compiler(path, mtime, size -> version).
  * Objects are named by the SHA-256 of their bytes,
-     which is checked on every load; a row that does not fit is a miss. Nothing here can fail a
- * realize: without SQLite, without a private directory of our own, or with a broken file, there is simply no cache. */
+ * which is checked on every load; a row that does not fit is a miss. Nothing here can fail a realize: without SQLite, without a private directory of our own, or with a broken file, there is simply no cache. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
+#include "base/os.h"
 #ifdef TG_HAVE_SQLITE
-#include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct Cache { TgMem *mem; sqlite3 *db; };
 
 static bool exec(Cache *c, const char *sql) { return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK; }
-static bool make_dirs(char *path) {                                  /* every missing part, for the owner alone */
+static bool make_dirs(const TgOs *os, char *path) {                                  /* every missing part, for the owner alone */
   for (char *p = path + 1;; p++) {
     if (*p && *p != '/') continue;
     char keep = *p;
     *p = 0;
-    if (mkdir(path, 0700) && errno != EEXIST && errno != EROFS && errno != EACCES) return false;
+    if (os->mkdir(path, 0700) && errno != EEXIST && errno != EROFS && errno != EACCES) return false;
     if (!(*p = keep)) return true;
   }
 }
-static bool private_dir(const TgEnv *env, char *dir, size_t cap) {
+static bool private_dir(const TgOs *os, const TgEnv *env, char *dir, size_t cap) {
   const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
   int n = env->cache_dir[0] ? snprintf(dir, cap, "%s", env->cache_dir)
           : xdg && xdg[0] == '/' ? snprintf(dir, cap, "%s/tinygrad-c", xdg)
           : home && home[0] == '/' ? snprintf(dir, cap, "%s/.cache/tinygrad-c", home) : -1;
   struct stat s;
-  if (n <= 0 || (size_t)n >= cap || !make_dirs(dir) || lstat(dir, &s)) return false;
+  if (n <= 0 || (size_t)n >= cap || !make_dirs(os, dir) || os->lstat(dir, &s)) return false;
   return S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 077);       /* anyone else could plant machine code */
 }
-Cache *cache_open(TgMem *mem, const TgEnv *env) {
+Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) {
   char dir[400], path[448];
-  if (!env || !env->cache || !private_dir(env, dir, sizeof dir)) return NULL;
+  if (!env || !env->cache || !private_dir(os, env, dir, sizeof dir)) return NULL;
   snprintf(path, sizeof path, "%s/kernels-1.db", dir);
   struct stat s;
-  if (lstat(path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_uid != geteuid())) return NULL;
+  if (os->lstat(path, &s) == 0 && (!S_ISREG(s.st_mode) || s.st_uid != geteuid())) return NULL;
   Cache *c = mem_alloc(mem, sizeof *c);
   if (!c) return NULL;
   c->mem = mem;
@@ -111,7 +109,7 @@ void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
   sqlite3_finalize(s);
 }
 #else
-Cache *cache_open(TgMem *mem, const TgEnv *env) { return (void)mem, (void)env, NULL; }
+Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) { return (void)mem, (void)os, (void)env, NULL; }
 void cache_close(Cache *c) { (void)c; }
 bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out) { return (void)c, (void)key, (void)digest,
     *out = (Blob){0}, false; }

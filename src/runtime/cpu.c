@@ -2,10 +2,9 @@
  * translation unit per core and compiled at the same time. A kernel's symbol carries the hash of its key, so equal names never meet. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
-#include <pthread.h>
+#include "base/os.h"
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif
@@ -66,7 +65,7 @@ static TgStatus cpu_open(Device *d) {
   if (!d->os) d->os = &tg_os_default;
   Cpu *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
-  TgStatus st = compiler_find(d->env, d->err, &p->cc);
+  TgStatus st = compiler_find(d->os, d->env, d->err, &p->cc);
   if (st || pthread_mutex_init(&p->pool_lock, NULL)) { mem_free(d->mem, p); return st ? st : error_set(d->err, TG_ERR_NOMEM,
       "CPU: out of memory"); }
   d->priv = p;
@@ -74,7 +73,7 @@ static TgStatus cpu_open(Device *d) {
   str_init(&p->prelude, d->mem);
   renderer_c.prelude(&p->prelude);
   cpu_features(p->features, sizeof p->features);
-  p->cache = cache_open(d->mem, d->env);
+  p->cache = cache_open(d->mem, d->os, d->env);
   d->ncores = cpu_count();
   snprintf(p->text, sizeof p->text, "%d cores, %.200s", d->ncores, p->cc.path);
   d->describe = p->text;
@@ -85,13 +84,13 @@ static TgStatus cpu_open(Device *d) {
 static TgStatus identify(Device *d, Cpu *p) {
   if (p->identified) return TG_OK;
   struct stat s;
-  bool have = stat(p->cc.path, &s) == 0;
+  bool have = d->os->stat(p->cc.path, &s) == 0;
   int64_t mtime = have ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
   bool named = p->cc.is_clang || strstr(p->cc.path, "gcc");
   if (have && cache_ident_get(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
     if (strstr(p->cc.ident, "clang")) p->cc.is_clang = true;
   } else if (p->cache || !named) {
-    TgStatus st = compiler_identify(d->mem, d->os, d->err, &p->cc);
+    TgStatus st = compiler_identify(d->mem, d->os, d->err, &p->cc, d->env->cc_limit);
     if (st) return st;
     if (have) cache_ident_put(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident);
   }
@@ -174,7 +173,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
     in[u] = (Blob){(uint8_t *)src[u].at, src[u].len};
     if (src[u].oom) { error_set(d->err, st, "CPU: out of memory"); goto done; }
   }
-  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, in, nunit, out))) goto done;
+  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, in, nunit, d->env->cc_limit, out))) goto done;
   for (int u = 0; u < nunit; u++) {
     int n = 0;
     uint8_t digest[32];
@@ -255,7 +254,7 @@ static Pool *pool_get(Device *d, Cpu *p) {
   pthread_mutex_lock(&p->pool_lock);
   if (!(pool = p->pool)) {
     int n = d->env && d->env->threads ? d->env->threads : d->ncores;
-    pool = pool_new(d->mem, n);
+    pool = pool_new(d->mem, d->os, n);
     __atomic_store_n(&p->pool, pool, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&p->pool_lock);

@@ -20,16 +20,15 @@ void image_unmap(const TgOs *os, Image *im);
 /* ---- compile.c */
 typedef struct Compiler { char path[512], ident[256]; bool is_clang; } Compiler;   /* ident: first line of --version */
 typedef struct Blob { uint8_t *at; size_t nbytes; } Blob;
-enum { COMPILE_LIMIT_S = 60 };
-TgStatus compiler_find(const TgEnv *env, TgError *err, Compiler *out);             /* path alone */
-TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c);     /* runs --version */
+TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out);             /* path alone */
+TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s);     /* runs --version */
 const char *compiler_flags(const Compiler *c);                                    /* one line: part of the cache key */
 /* Compiles n translation units at the same time; out[i] is for the caller to free. All or nothing. */
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, Blob *out);
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, int limit_s, Blob *out);
 
 /* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
 typedef struct Cache Cache;
-Cache *cache_open(TgMem *mem, const TgEnv *env);                                  /* NULL: run without */
+Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env);                                  /* NULL: run without */
 void cache_close(Cache *c);
 bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out);    /* object of a kernel; digest names the object */
 void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj);      /* one object that holds n kernels */
@@ -39,7 +38,7 @@ void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
 /* ---- pool.c */
 typedef void (*KernelFn)(void *const *bufs, const int64_t *vars, int tid, void *scratch);
 typedef struct Pool Pool;
-Pool *pool_new(TgMem *mem, int nthread);                                          /* nthread counts the caller */
+Pool *pool_new(TgMem *mem, const TgOs *os, int nthread);                                          /* nthread counts the caller */
 void pool_free(Pool *p);
 /* Runs fn for tid 0 .. n-1; scratch of that many bytes for each thread at work. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes);

@@ -1,10 +1,11 @@
 /* elf.c: an ELF64 x86-64 relocatable object -> executable memory. Written, relocated, then made read + execute; never both.
  * Every offset in the object is checked against its size, so a damaged object is an error and nothing else. */
+#define _GNU_SOURCE
 #include "runtime/cpu.h"
+#include "base/os.h"
 #include <elf.h>
 #include <math.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* What compilers call on their own. Each gets a 16-byte stub in the image: jmp *[rip], address. */

@@ -1,7 +1,8 @@
 /* null.c: devices that schedule, render and plan but do not run: C, CUDA and Metal. A program is its source. */
+#define _GNU_SOURCE
 #include "runtime/cpu.h"
+#include "base/os.h"
 #include <string.h>
-#include <sys/mman.h>
 
 struct Program { char *source; };
 

@@ -5,20 +5,17 @@
  * that is over leaves CLOSED in the low half before the fields change. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
+#include "base/os.h"
 #include <linux/futex.h>
-#include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 enum { SPIN_US = 50 };
 static const uint32_t CLOSED = UINT32_MAX;
 typedef struct Worker { Pool *pool; pthread_t thread; int index; } Worker;
 struct Pool {
   TgMem *mem;
+  const TgOs *os;
   pthread_mutex_t busy;
   int nworker;
   Worker *workers;
@@ -43,7 +40,6 @@ static void pause_cpu(void) {
   __builtin_ia32_pause();
 #endif
 }
-static void futex(_Atomic uint32_t *at, int op, uint32_t val) { syscall(SYS_futex, (uint32_t *)at, op, val, NULL, NULL, 0); }
 /* Runs one tid of the current job; false: none left. */
 static bool run_one(Pool *p, int index) {
   uint64_t t = atomic_load_explicit(&p->ticket, memory_order_acquire);
@@ -79,7 +75,7 @@ static void *work(void *arg) {
     if (now < until) continue;
     uint32_t seen = atomic_load(&p->wake);
     atomic_fetch_add(&p->parked, 1);                                /* before the last look: the caller looks at it after publishing */
-    if (!atomic_load(&p->stop) && !run_one(p, w->index)) futex(&p->wake, FUTEX_WAIT_PRIVATE, seen);
+    if (!atomic_load(&p->stop) && !run_one(p, w->index)) p->os->futex((uint32_t *)&p->wake, FUTEX_WAIT_PRIVATE, seen);
     atomic_fetch_sub(&p->parked, 1);
     until = 0;
   }
@@ -87,10 +83,10 @@ static void *work(void *arg) {
 }
 static void wake_all(Pool *p) {
   atomic_fetch_add(&p->wake, 1);
-  futex(&p->wake, FUTEX_WAKE_PRIVATE, INT32_MAX);
+  for (int i = 0; i < 3 && p->os->futex((uint32_t *)&p->wake, FUTEX_WAKE_PRIVATE, INT32_MAX) < 0; i++) {}
 }
 /* Pinned: an unpinned pool is sometimes placed on one core for milliseconds. The caller's own thread is the host's and is left alone. */
-static void pin(pthread_t t, int k) {
+static void pin(const TgOs *os, pthread_t t, int k) {
   cpu_set_t allowed, one;
   if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < 2) return;
   int here = sched_getcpu();
@@ -98,14 +94,14 @@ static void pin(pthread_t t, int k) {
     if (!CPU_ISSET(cpu, &allowed) || cpu == here || left--) continue;
     CPU_ZERO(&one);
     CPU_SET(cpu, &one);
-    pthread_setaffinity_np(t, sizeof one, &one);
+    os->thread_pin(t, &one);
     return;
   }
 }
-Pool *pool_new(TgMem *mem, int nthread) {
+Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   Pool *p = mem_alloc(mem, sizeof *p);
   if (!p) return NULL;
-  p->mem = mem, p->ticket = CLOSED;
+  p->mem = mem, p->os = os, p->ticket = CLOSED;
   int want = TG_MAX(nthread - 1, 0);
   p->workers = mem_alloc(mem, ((size_t)want + 1) * sizeof *p->workers);
   p->scratch = mem_alloc(mem, ((size_t)want + 1) * sizeof *p->scratch);
@@ -118,8 +114,8 @@ Pool *pool_new(TgMem *mem, int nthread) {
   pthread_sigmask(SIG_SETMASK, &all, &old);                         /* the host's signals stay with the host's threads */
   for (int i = 0; i < want; i++) {
     p->workers[i] = (Worker){.pool = p, .index = i + 1};
-    if (pthread_create(&p->workers[i].thread, NULL, work, &p->workers[i])) break;   /* fewer workers: slower, never wrong */
-    pin(p->workers[i].thread, i);
+    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i])) break;   /* fewer workers: slower, never wrong */
+    pin(os, p->workers[i].thread, i);
     p->nworker++;
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);

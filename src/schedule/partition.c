@@ -201,7 +201,7 @@ static bool place(Sched *s, int i) {
   }
   if (best < 0) {
     one.level = level_need(s, g, -1);
-    if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) return false;
+    if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) { vec_free(s->mem, &one.mem); return false; }
     g->kernel = (int)s->ks.len - 1;
   } else {
     Kern *k = &s->ks.at[best];

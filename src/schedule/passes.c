@@ -47,13 +47,14 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
 
 TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err) {
   Sched s = {.st = st, .mem = mem, .err = err, .opt = opt};
+  uint64_t failed = mem->failed;
   memset(out, 0, sizeof *out);
   arena_init(&out->arena, mem);
   out->nroot = nroots;
   out->root = arena_array(&out->arena, int64_t, nroots + 1);
   bool ok = out->root != NULL;
   for (int i = 0; ok && i < nroots; i++) out->root[i] = -1;
-  ok = ok && schedule_run(&s, roots, nroots, out);
+  ok = ok && schedule_run(&s, roots, nroots, out) && mem->failed == failed;
   for (size_t i = 0; i < s.stages.len; i++) {
     Stage *g = &s.stages.at[i];
     vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads), vec_free(mem, &g->readers);
@@ -63,7 +64,8 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   if (ok) { out->store = st; return TG_OK; }
   arena_free(&out->arena);
   memset(out, 0, sizeof *out);
-  return error_set(err, TG_ERR_NOMEM, "schedule: out of memory, or a graph it cannot lower"), err->status;
+  if (mem->failed != failed) error_set(err, TG_ERR_NOMEM, "schedule: out of memory");
+  return error_set(err, TG_ERR_INTERNAL, "schedule: a graph it cannot lower"), err->status;
 }
 void schedule_free(Schedule *s, TgMem *mem) {
   (void)mem;

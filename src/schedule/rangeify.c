@@ -51,12 +51,13 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
 /* The index tuple of n's source for an index tuple of n; *gate is non-NULL where a PAD puts zeros. */
 static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   Sched *s = r->s;
+  *gate = NULL;
+  if (!tuple) return r->failed = true, NULL;
   static const Ints scalar;                                           /* a CONST has no shape of its own */
   const Ints *p = n->arg.ints, *in = n->src[0]->is_tensor ? n->src[0]->shape : &scalar;
   uint64_t key = (uint64_t)n->id << 32 | tuple->id;
   UOp *hit;
   uint64_t v;
-  *gate = NULL;
   if (map_get(&r->moved, key, &v)) {
     hit = (UOp *)(uintptr_t)v;
     if (n->op == OPS_PAD) *gate = hit->src[hit->nsrc - 1];

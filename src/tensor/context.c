@@ -9,11 +9,15 @@ static const char *const device_names[] = {"CPU", "INTERP", "NULL:C", "NULL:CUDA
 const char *tg_device_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL; }
 
 static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }   /* only what TG_TRACE asked for */
-TgContext *tg_open(const TgOpenOptions *options) {
+TgContext *tg_open(const TgOpenOptions *options) { return context_open(options, &tg_os_default, (TgMem){0}); }
+TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
   TG_OPTIONS(TgOpenOptions, o, options);
-  TgContext *ctx = mem_alloc(NULL, sizeof *ctx);
-  if (!ctx) return NULL;
-  ctx->os = tg_os_default;
+  TgContext *ctx = mem_alloc(&mem, sizeof *ctx);
+  if (!ctx) {
+    if (mem.last) *mem.last = mem;
+    return NULL;
+  }
+  ctx->mem = mem, ctx->os = os;
   ctx->store = store_new(&ctx->mem);
   map_init(&ctx->realized, &ctx->mem);
   if (!ctx->store || !vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) {
@@ -24,7 +28,7 @@ TgContext *tg_open(const TgOpenOptions *options) {
   clock_gettime(CLOCK_REALTIME, &now);
   ctx->rng_seed = o.seed ? o.seed : (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec;
   if (env_read(&ctx->env, &ctx->err)) return ctx;
-  pass_env_init(&ctx->passes, &ctx->env, &ctx->os, &ctx->mem, say, NULL);
+  pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, NULL);
   if (o.threads) ctx->env.threads = o.threads;
   if (o.cores < 0) error_set(&ctx->err, TG_ERR_VALUE, "open: cores is %d", o.cores);
   if (o.device) {
@@ -52,7 +56,9 @@ void tg_close(TgContext *ctx) {
   map_free(&ctx->realized);
   pass_env_free(&ctx->passes), str_free(&ctx->opt_text);
   if (ctx->store) store_free(ctx->store);
-  mem_free(NULL, ctx);
+  TgMem mem = ctx->mem;
+  mem_free(&mem, ctx);
+  if (mem.last) *mem.last = mem;
 }
 
 /* ---- errors and facts */
@@ -96,6 +102,13 @@ TgStatus tg_collect(TgContext *ctx) {
   ctx->swept_nodes = store_count(ctx->store), ctx->swept_bytes = ctx->dev.bytes_in_use;
   return s;
 }
+
+void *tg_alloc(TgContext *ctx, size_t nbytes) {
+  void *p = ctx ? mem_alloc(&ctx->mem, nbytes) : NULL;
+  if (!p && ctx) error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
+  return p;
+}
+void tg_free(TgContext *ctx, void *p) { if (ctx) mem_free(&ctx->mem, p); }
 
 /* ---- scopes */
 TgStatus tg_scope_begin(TgContext *ctx) {

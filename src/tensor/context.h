@@ -25,7 +25,7 @@ typedef struct TgScope { TgTensor *tensors; } TgScope;
 
 struct TgContext {
   TgMem mem;
-  TgOs os;
+  const TgOs *os;
   TgEnv env;
   TgError err;
   UOpStore *store;
@@ -49,6 +49,7 @@ struct TgContext {
 };
 
 /* front end, for the engine and itself */
+TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);   /* tg_open with a table and counters of the caller's */
 TgTensor *tensor_new(TgContext *ctx, UOp *u);              /* owned by the innermost scope; NULL if u is NULL */
 UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);   /* new Buffer; BUFFER reshaped to shape */
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer);     /* of a BUFFER node; NULL if freed */

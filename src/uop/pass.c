@@ -1,12 +1,11 @@
 /* pass.c: the runner. In: a table of passes. Out: the graph after them. Between passes it counts firings, traces them and writes dumps. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include "uop/pass.h"
+#include "base/os.h"
 #include "uop/text.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static const char *type_text(const UOp *u, char *to, size_t n) {
   snprintf(to, n, u->lanes > 1 ? "%s x%d" : "%s", dtype_name((DType)u->dtype), u->lanes);
@@ -59,14 +58,8 @@ void pass_env_free(PassEnv *e) { vec_free(e->mem, &e->counts), map_free(&e->made
 static bool write_file(const TgOs *os, const char *path, const char *text, size_t n) {
   int fd = os->open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0) return false;
-  size_t at = 0;
-  while (at < n) {
-    ssize_t k = os->write(fd, text + at, n - at);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) break;
-    at += (size_t)k;
-  }
-  return (os->close(fd) == 0) & (at == n);
+  bool ok = os_write_all(os, fd, text, n);
+  return (os->close(fd) == 0) & ok;
 }
 static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, const RewriteEnv *before) {
   PassEnv *e = r->env;
@@ -85,7 +78,7 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
   for (int k = 0; ok && k < (linear ? 1 : 2); k++) {
     int n = snprintf(path, sizeof path, "%s/%c%03d%s%s.%d-%s.%s", e->dump_dir, r->letter, r->number, *r->subject ? "-" : "", r->subject, number, pass, k ? "dot" : "uop");
     for (char *c = path + strlen(e->dump_dir) + 1; *c; c++) if (*c == ' ' || *c == '/') *c = '_';
-    mkdir(e->dump_dir, 0777);                                /* there already, or open says what is wrong */
+    e->os->mkdir(e->dump_dir, 0777);                                /* there already, or open says what is wrong */
     const Str *s = k ? &dot : &text;
     if (n < 0 || (size_t)n >= sizeof path || !write_file(e->os, path, s->at, s->len))
       error_set(r->err, TG_ERR_IO, "dump: cannot write %.300s", path), ok = false;

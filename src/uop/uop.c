@@ -229,6 +229,7 @@ static void node_release(UOpStore *st, UOp *u, int nsrc) {
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++) if (!src[i]) return NULL;
   if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
+  if (op == OPS_REDUCE_AXIS && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;

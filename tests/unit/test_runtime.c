@@ -804,14 +804,14 @@ static void test_loader(void **state) {
     TgError err = {0};
     TgEnv e = {0};
     snprintf(e.cc, sizeof e.cc, "%s", ccs[i]);
-    if (compiler_find(&e, &err, &cc)) continue;
+    if (compiler_find(&tg_os_default, &e, &err, &cc)) continue;
     Str s;
     str_init(&s, &mem);
     renderer_c.prelude(&s);
     assert_true(renderer_c.render(&s, &k->lin, &err));
     Blob obj;
     Image im;
-    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, &(Blob){(uint8_t *)s.at, s.len}, 1, &obj), TG_OK);
+    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, &(Blob){(uint8_t *)s.at, s.len}, 1, 60, &obj), TG_OK);
     assert_int_equal(elf_load(&mem, &tg_os_default, &err, obj.at, obj.nbytes, &im), TG_OK);
     assert_true(elf_symbol(obj.at, obj.nbytes, "tile") >= 0);
     assert_int_equal(elf_symbol(obj.at, obj.nbytes, "til"), -1);
@@ -950,7 +950,7 @@ static void test_gpu_text(void **state) {
 }
 
 int main(void) {
-  env.rule_limit = -1;
+  env.rule_limit = -1, env.cc_limit = 60;
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_lanes), cmocka_unit_test(test_gated), cmocka_unit_test(test_reduce_and_var), cmocka_unit_test(test_mulacc_tile),
     cmocka_unit_test(test_threads), cmocka_unit_test(test_thread_counts), cmocka_unit_test(test_same_name),

@@ -1,0 +1,23 @@
+/* os.h: the table of OS calls (os.def). A context holds one; the parts of the library take it as `const TgOs *os`. A failed call leaves errno. */
+#ifndef TG_OS_H
+#define TG_OS_H
+#ifndef _GNU_SOURCE
+#error "define _GNU_SOURCE before the first #include"
+#endif
+#include "base/base.h"
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+struct TgOs {
+#define OS(result, name, params, args, failed, err) result(*name) params;
+#include "base/os.def"
+#undef OS
+};
+bool os_write_all(const TgOs *os, int fd, const void *p, size_t n);      /* goes on after an interruption or a short write */
+bool os_read_all(const TgOs *os, int fd, void *p, size_t n);             /* false: an error, or the file is shorter */
+#endif

@@ -1,0 +1,381 @@
+/* test_faults.c: ten programs through the public API, each run again and again with the n-th allocation, OS call or call of SQLite failing.
+ * Whatever fails: the call ends with a declared error or with the reference bits; after tg_close no memory, mapping, file or process is left;
+ * and the same program then gives the reference bits, in the same context after tg_clear_error and in a fresh one.
+ * All n up to DENSE, then a stride that visits at least SPARSE more; TG_TORTURE=1 (make torture): every n. */
+#define _GNU_SOURCE
+#include "base/os.h"
+#include "tensor/context.h"
+#include "tg_nn.h"
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#ifdef TG_HAVE_SQLITE
+#include <fcntl.h>
+#include <sqlite3.h>
+#endif
+
+enum { DENSE = 2000, SPARSE = 1000, MOST = 512 };
+static bool torture;
+
+/* ---- what fails: one kind at a time, at its n-th call; `after`: that one and all later ones */
+enum {
+#define OS(result, name, params, args, failed, err) OS_##name,
+#include "base/os.def"
+#undef OS
+  OS_KINDS, SQL_MEMORY = OS_KINDS, SQL_FILES, KINDS, MEMORY = KINDS
+};
+static const char *const kind_names[] = {
+#define OS(result, name, params, args, failed, err) #name,
+#include "base/os.def"
+#undef OS
+  "sqlite memory", "sqlite files", "allocation"
+};
+static struct { uint64_t calls[KINDS], at; int kind; bool after; int64_t open_files, maps; } world;
+static bool fails(int kind) {
+  uint64_t n = __atomic_add_fetch(&world.calls[kind], 1, __ATOMIC_RELAXED);
+  return world.at && world.kind == kind && (n == world.at || (world.after && n > world.at));
+}
+/* close and munmap do their work before they fail, as the real ones do. */
+#define OS(result, name, params, args, failed, err)                                              \
+  static result fault_##name params {                                                            \
+    bool bad = fails(OS_##name);                                                                 \
+    if (bad && OS_##name != OS_close && OS_##name != OS_munmap) return errno = (err), (failed);  \
+    result r = tg_os_default.name args;                                                          \
+    bool opens = OS_##name == OS_open || OS_##name == OS_memory_file || OS_##name == OS_dup_from || OS_##name == OS_pidfd_open;      \
+    if (opens && (intptr_t)r >= 0) world.open_files++;                                           \
+    if (OS_##name == OS_close) world.open_files--;                                               \
+    if (OS_##name == OS_mmap && (intptr_t)r != -1) __atomic_add_fetch(&world.maps, 1, __ATOMIC_RELAXED);   \
+    if (OS_##name == OS_munmap) __atomic_sub_fetch(&world.maps, 1, __ATOMIC_RELAXED);            \
+    return bad ? errno = (err), (failed) : r;                                                    \
+  }
+#include "base/os.def"
+#undef OS
+static const TgOs faulty = {
+#define OS(result, name, params, args, failed, err) .name = fault_##name,
+#include "base/os.def"
+#undef OS
+};
+#ifdef TG_HAVE_SQLITE
+static sqlite3_mem_methods sql_memory;
+static void *sql_malloc(int n) { return fails(SQL_MEMORY) ? NULL : sql_memory.xMalloc(n); }
+static void *sql_realloc(void *p, int n) { return fails(SQL_MEMORY) ? NULL : sql_memory.xRealloc(p, n); }
+static int sql_open(const char *path, int flags, int mode) { return fails(SQL_FILES) ? errno = EMFILE, -1 : open(path, flags, mode); }
+static ssize_t sql_pread(int fd, void *p, size_t n, off_t at) { return fails(SQL_FILES) ? errno = EIO, -1 : pread(fd, p, n, at); }
+static ssize_t sql_pwrite(int fd, const void *p, size_t n, off_t at) { return fails(SQL_FILES) ? errno = ENOSPC, -1 : pwrite(fd, p, n, at); }
+static int sql_ftruncate(int fd, off_t n) { return fails(SQL_FILES) ? errno = ENOSPC, -1 : ftruncate(fd, n); }
+static void *sql_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at) {
+  return fails(SQL_FILES) ? errno = ENOMEM, MAP_FAILED : mmap(p, n, prot, flags, fd, at);
+}
+static void sql_hook(void) {
+  sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sql_memory);
+  sqlite3_mem_methods m = sql_memory;
+  m.xMalloc = sql_malloc, m.xRealloc = sql_realloc;
+  assert_int_equal(sqlite3_config(SQLITE_CONFIG_MALLOC, &m), SQLITE_OK);
+  assert_int_equal(sqlite3_initialize(), SQLITE_OK);
+  sqlite3_vfs *v = sqlite3_vfs_find(NULL);
+  v->xSetSystemCall(v, "open", (sqlite3_syscall_ptr)sql_open);
+  v->xSetSystemCall(v, "pread", (sqlite3_syscall_ptr)sql_pread), v->xSetSystemCall(v, "pread64", (sqlite3_syscall_ptr)sql_pread);
+  v->xSetSystemCall(v, "pwrite", (sqlite3_syscall_ptr)sql_pwrite), v->xSetSystemCall(v, "pwrite64", (sqlite3_syscall_ptr)sql_pwrite);
+  v->xSetSystemCall(v, "ftruncate", (sqlite3_syscall_ptr)sql_ftruncate), v->xSetSystemCall(v, "mmap", (sqlite3_syscall_ptr)sql_mmap);
+}
+#else
+static void sql_hook(void) {}
+#endif
+
+static int64_t runs, errors, complaints;
+/* Goes on, so that one wrong place does not hide the next; the test fails at its end. */
+static void complain(const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  if (complaints++ < 40) fprintf(stderr, "  "), vfprintf(stderr, fmt, ap), fprintf(stderr, "\n");
+  va_end(ap);
+}
+
+/* ---- programs: build, compute, write what they computed to out. A builder that fails gives NULL down the chain, so no check is needed here. */
+typedef struct Out { uint8_t at[MOST]; size_t n; } Out;
+static void put(TgContext *c, Out *o, TgTensor *t) {
+  size_t n = tg_nbytes(t);
+  if (!t && !tg_error(c)) complain("a builder gave NULL and no error");
+  if (!t || n > sizeof o->at - o->n) return;
+  TgStatus s = tg_read(t, o->at + o->n, n);
+  if (s && !tg_error(c)) complain("read gave a status that the context does not know: %s", tg_status_name(s));
+  if (!s) o->n += n;
+}
+static TgTensor *numbers(TgContext *c, TgDType d, int nd, const int64_t *dims, double from, double step) {
+  double v[256];
+  int64_t n = 1;
+  for (int i = 0; i < nd; i++) n *= dims[i];
+  for (int64_t i = 0; i < n; i++) v[i] = from + step * (double)(i * 7 % 23);
+  return tg_from_f64(c, v, d, nd, dims);
+}
+#define F(from, step, ...) numbers(c, TG_F32, TG_SHAPE(__VA_ARGS__), from, step)
+#define I(from, step, ...) numbers(c, TG_I32, TG_SHAPE(__VA_ARGS__), from, step)
+
+static void elementwise(TgContext *c, Out *o) {
+  TgTensor *a = F(-1, 0.25, 3, 5), *b = F(0.5, 0.125, 5), *d = numbers(c, TG_F16, TG_SHAPE(3, 1), 1, 0.5);
+  put(c, o, tg_add(tg_relu(tg_mul(a, b)), tg_where(tg_lt(a, b), tg_exp(d), tg_sin(a))));
+  put(c, o, tg_cast(tg_floordiv(tg_mul_scalar(a, 10), b), TG_I8));
+}
+static void reduction(TgContext *c, Out *o) {
+  TgTensor *a = F(-1, 0.25, 4, 3, 5);
+  put(c, o, tg_sum(a, .axis = TG_AXES(1)));
+  put(c, o, tg_max(a, .axis = TG_AXES(0, 2)));
+  put(c, o, tg_std(a));
+  put(c, o, tg_argmin(a, .axis = TG_AXES(2)));
+}
+static void matmul(TgContext *c, Out *o) {
+  put(c, o, tg_add(tg_matmul(F(-1, 0.25, 5, 7), F(2, -0.125, 7, 6)), F(0, 1, 6)));
+  put(c, o, tg_matmul(I(-9, 2, 2, 3, 4), I(1, 1, 4, 2)));
+}
+static void softmax(TgContext *c, Out *o) {
+  TgTensor *a = F(-1, 0.25, 3, 7);
+  put(c, o, tg_softmax(a));
+  put(c, o, tg_layer_norm(tg_log_softmax(a, .axis = TG_AXES(0)), .weight = F(1, 0.1, 7), .bias = F(0, 0.2, 7)));
+}
+static void conv_pool(TgContext *c, Out *o) {
+  TgTensor *y = tg_conv2d(F(-1, 0.25, 1, 2, 6, 6), F(0.3, -0.05, 3, 2, 3, 3), .bias = F(0.1, 0.2, 3), .padding = {1, 1}, .stride = {1, 2});
+  put(c, o, tg_max_pool2d(tg_relu(y), .kernel = {2, 2}, .stride = {2, 1}));
+}
+static void training(TgContext *c, Out *o) {
+  TgTensor *x = F(-1, 0.125, 4, 3), *y = I(0, 1, 4), *w = tg_keep(F(-0.3, 0.04, 2, 3)), *b = tg_keep(F(0, 0.1, 2));
+  TgOptim *opt = tg_adam(c, ((TgTensor *[]){w, b}), 2, .lr = 0.05);
+  for (int step = 0; step < 2 && opt; step++) TG_SCOPE(c) {
+    TgTensor *loss = tg_sparse_cross_entropy(tg_linear(x, w, b), tg_mod(y, tg_full_like(y, 2)));
+    if (tg_backward(loss) || tg_optim_step(opt)) break;
+  }
+  put(c, o, w), put(c, o, b);
+  tg_optim_free(opt);
+  tg_release(w), tg_release(b);
+}
+static void in_place(TgContext *c, Out *o) {
+  TgTensor *a = F(1, 1, 4, 6), *row = tg_select(a, 0, 2), *sum = tg_sum(a, .axis = TG_AXES(1));
+  if (tg_realize(sum)) return;
+  tg_assign_slice(a, (int64_t[]){1, 2}, (int64_t[]){3, 5}, tg_mul_scalar(tg_shrink(a, (int64_t[]){0, 0}, (int64_t[]){2, 3}), 2));
+  put(c, o, a);
+  put(c, o, row), put(c, o, sum);
+  tg_assign(a, tg_flip(a, 1, (int64_t[]){0}));
+  tg_assign(a, tg_add_scalar(a, 1));
+  put(c, o, a);
+}
+static void randoms(TgContext *c, Out *o) {
+  tg_manual_seed(c, 5);
+  tg_set_training(c, true);
+  put(c, o, tg_add(tg_rand(c, TG_SHAPE(3, 4)), tg_dropout(tg_randn(c, TG_SHAPE(3, 4)), 0.25)));
+  put(c, o, tg_randint(c, TG_SHAPE(5), -3, 9, TG_I64));
+}
+static void indexing(TgContext *c, Out *o) {
+  TgTensor *a = F(0, 1, 5, 3), *i = I(0, 0.2, 4, 3);
+  put(c, o, tg_gather(a, 0, i));
+  put(c, o, tg_cat((TgTensor *[]){tg_take(a, I(4, -0.1, 2)), tg_mul_scalar(a, 3)}, 2, 0));
+  put(c, o, tg_one_hot(tg_select(i, 1, 1), 5));
+}
+static void one_kernel(TgContext *c, Out *o) { put(c, o, tg_softmax(F(-1, 0.25, 4, 6))); }
+static void mixed(TgContext *c, Out *o) {
+  put(c, o, tg_softmax(tg_matmul(F(-1, 0.25, 4, 6), F(0.5, 0.125, 6, 5))));
+  put(c, o, tg_cumsum(I(-4, 1, 9), 0));
+}
+typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
+static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"mixed", mixed}};
+
+/* ---- one run */
+typedef struct Where { const char *device; bool cache; } Where;
+static int no_complaints(void **state) { return (void)state, complaints ? (complaints = 0, -1) : 0; }
+static char cache_dir[64];
+static void cache_remove(void) {
+  static const char *const files[] = {"", "-wal", "-shm", "-journal"};
+  char path[200];
+  for (size_t i = 0; i < TG_COUNT(files); i++) snprintf(path, sizeof path, "%s/tinygrad-c/kernels-1.db%s", cache_dir, files[i]), unlink(path);
+}
+static bool declared(TgStatus s, int kind) {
+  if (kind == MEMORY) return s == TG_ERR_NOMEM;
+  if (kind >= OS_KINDS) return false;                        /* the cache on disk never fails a program */
+  return s == TG_ERR_NOMEM || s == TG_ERR_DEVICE || s == TG_ERR_COMPILE || s == TG_ERR_IO;
+}
+/* Runs p with the n-th call of a kind failing (n 0: none). True: that call was reached. */
+static bool run_one(const Named *p, Where w, int kind, uint64_t n, bool after, const Out *want, Out *got, uint64_t calls[KINDS + 1], bool again) {
+  TgMem last = {0};
+  TgMem m = {.fail_at = kind == MEMORY ? n : 0, .fail_always_after = after, .last = &last};
+  memset(&world, 0, sizeof world);
+  world.kind = kind, world.after = after, world.at = kind == MEMORY ? 0 : n;
+  setenv("TG_CACHE", w.cache ? "1" : "0", 1);
+  TgContext *c = context_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = w.device, .threads = 2}, &faulty, m);
+  memset(got, 0, sizeof *got);
+  if (c) p->run(c, got);
+  uint64_t used = kind == MEMORY ? c ? c->mem.calls : n : world.calls[kind];
+  char where[200];
+  snprintf(where, sizeof where, "%s on %s%s, %s %s%llu", p->name, w.device, w.cache ? " with cache" : "", kind_names[kind], after ? "from " : "", (unsigned long long)n);
+  TgStatus s = tg_error(c);
+  runs++, errors += s != TG_OK;
+  if (c && s && !declared(s, n ? kind : KINDS)) complain("%s: %s: %s", where, tg_status_name(s), tg_errmsg(c));
+  if (c && s && !*tg_errmsg(c)) complain("%s: no message", where);
+  if (!s && want && (got->n != want->n || memcmp(got->at, want->at, want->n))) complain("%s: no error, other bits (%zu bytes, not %zu)", where, got->n, want->n);
+  world.at = 0;
+  if (c && s && again && *tg_device(c)) {                    /* the same context works again */
+    c->mem.fail_at = 0;
+    tg_clear_error(c);
+    memset(got, 0, sizeof *got);
+    p->run(c, got);
+    if (tg_error(c)) complain("%s: again: %s: %s", where, tg_status_name(tg_error(c)), tg_errmsg(c));
+    else if (got->n != want->n || memcmp(got->at, want->at, want->n)) complain("%s: again: other bits", where);
+  }
+  if (calls && c) memcpy(calls, world.calls, sizeof world.calls), calls[MEMORY] = c->mem.calls;
+  tg_close(c);
+  if (last.live) complain("%s: %llu blocks left", where, (unsigned long long)last.live);
+  if (world.maps) complain("%s: %lld mappings left", where, (long long)world.maps);
+  if (world.open_files) complain("%s: %lld files left", where, (long long)world.open_files);
+  if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD) complain("%s: a process is left", where);
+  return used >= n;
+}
+/* The same in a child, when all is to be seen: a crash is a complaint, and the sweep goes on. */
+static bool run_apart(const Named *p, Where w, int kind, uint64_t n, bool after, const Out *want, bool again) {
+  Out got;
+  if (!torture) return run_one(p, w, kind, n, after, want, &got, NULL, again);
+  fflush(NULL);
+  pid_t pid = fork();
+  if (!pid) {
+    complaints = 0;
+    bool hit = run_one(p, w, kind, n, after, want, &got, NULL, again);
+    _exit(complaints ? 12 : hit ? 11 : 10);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  runs++;
+  int rc = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+  if (rc < 10) complain("%s on %s, %s %s%llu: crash", p->name, w.device, kind_names[kind], after ? "from " : "", (unsigned long long)n);
+  else complaints += rc == 12;
+  return rc != 10;
+}
+static void sweep(const Named *p, Where w, const Out *want, int kind, uint64_t total, uint64_t most) {
+  Out got;
+  for (int after = 0; after < 2; after++) {                  /* `after`: a tenth as many, and not what would only wait for ever */
+    if (after && (kind == OS_futex || kind == OS_waitpid || kind == OS_poll || kind == OS_kill)) continue;
+    uint64_t dense = torture ? total : TG_MIN(most, DENSE), stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
+    if (most < DENSE) dense = 0, stride = TG_MAX(total / most, 1);
+    if (after) dense /= 10, stride *= 10;
+    for (uint64_t n = 1; n <= total; n += n < dense ? 1 : stride)
+      if (!run_apart(p, w, kind, n, after, want, n % 3 == 0)) break;
+    run_one(p, w, MEMORY, 0, false, want, &got, NULL, false);
+  }
+}
+static void reference(const Named *p, Where w, Out *want, uint64_t calls[KINDS + 1]) {
+  Out again;
+  uint64_t first[KINDS + 1];
+  run_one(p, w, MEMORY, 0, false, NULL, want, first, false);
+  if (strncmp(w.device, "NULL", 4)) assert_true(want->n > 0);
+  run_one(p, w, MEMORY, 0, false, want, &again, calls, false);
+  for (int k = 0; k <= KINDS; k++) calls[k] = TG_MAX(calls[k], first[k]);      /* the first one fills the cache on disk */
+}
+static void report(const Named *p, Where w, const uint64_t *calls) {
+  fprintf(stderr, "%-14s %-9s %llu allocations;", p->name, w.device, (unsigned long long)calls[MEMORY]);
+  for (int k = 0; k < KINDS; k++) if (calls[k]) fprintf(stderr, " %s %llu", kind_names[k], (unsigned long long)calls[k]);
+  fprintf(stderr, "\n");
+}
+
+/* ---- tests */
+static void test_allocations(void **state) {                 /* each program on the interpreter */
+  (void)state;
+  for (size_t i = 0; i < TG_COUNT(programs); i++) {
+    Where w = {"INTERP", false};
+    Out want;
+    uint64_t calls[KINDS + 1];
+    reference(&programs[i], w, &want, calls);
+    report(&programs[i], w, calls);
+    sweep(&programs[i], w, &want, MEMORY, calls[MEMORY], DENSE);
+  }
+}
+static void test_devices(void **state) {                     /* one program on the other devices, with and without a cache on disk */
+  (void)state;
+  const Named *p = &programs[TG_COUNT(programs) - 1];
+  static const Where at[] = {{"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}};
+  for (size_t i = 0; i < TG_COUNT(at); i++) {
+    Out want;
+    uint64_t calls[KINDS + 1];
+    cache_remove();
+    reference(p, at[i], &want, calls);
+    report(p, at[i], calls);
+    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : !strcmp(at[i].device, "CPU") ? 50 : 500);
+  }
+}
+static void test_os_calls(void **state) {                    /* CPU: no cache, a new cache each time, a full one */
+  (void)state;
+  static const Named small = {"one kernel", one_kernel};
+  const Named *p = torture ? &programs[TG_COUNT(programs) - 1] : &small;
+  for (int mode = 0; mode < 3; mode++) {
+    Where w = {"CPU", mode > 0};
+    Out want, got;
+    cache_remove();
+    uint64_t calls[KINDS + 1];
+    reference(p, w, &want, calls);
+    report(p, w, calls);
+    for (int k = 0; k < KINDS; k++)
+      for (int after = 0; after < 2; after++) {
+        if (after && (k == OS_futex || k == OS_waitpid || k == OS_poll || k == OS_kill)) continue;
+        for (uint64_t n = 1; n <= calls[k] && (torture || !after || n == 1); n += torture ? 1 : n / 3 + 1) {
+          if (mode == 1) cache_remove();
+          run_apart(p, w, k, n, after, &want, false);
+          if (k >= OS_KINDS || torture) run_one(p, w, MEMORY, 0, false, &want, &got, NULL, false);      /* nothing bad was left on disk */
+        }
+      }
+  }
+}
+/* Kernels that no cache has yet, one after another; false: a wrong number or an error. */
+static bool fill_cache(int round, int n) {
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU", .threads = 1});
+  bool ok = c && !tg_error(c);
+  for (int i = 0; ok && i < n; i++) {
+    float in[4] = {1, 2, 3, 4}, out[4];
+    ok = !tg_read(tg_mul_scalar(tg_from(c, in, TG_F32, TG_SHAPE(4)), 100 * round + i + 2), out, sizeof out);
+    for (int k = 0; ok && k < 4; k++) ok = out[k] == in[k] * (float)(100 * round + i + 2);
+  }
+  tg_close(c);
+  return ok;
+}
+static void test_kill(void **state) {                        /* ended by force at any moment: the next process works, with the same cache */
+  (void)state;
+  setenv("TG_CACHE", "1", 1);
+  cache_remove();
+  for (int round = 0; round < (torture ? 100 : 6); round++) {
+    fflush(NULL);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (!pid) _exit(!fill_cache(round, 100));
+    usleep((useconds_t)(1000 * (round * 37 % 150)));
+    kill(pid, SIGKILL);
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (WIFEXITED(status)) assert_int_equal(WEXITSTATUS(status), 0);
+    if (!fill_cache(round, 2)) fail_msg("round %d: the run after the kill is wrong", round);
+  }
+}
+static int setup(void **state) {
+  (void)state;
+  strcpy(cache_dir, "/tmp/tg_test_faults_XXXXXX");
+  torture = getenv("TG_TORTURE") != NULL;
+  if (!mkdtemp(cache_dir)) return 1;
+  setenv("XDG_CACHE_HOME", cache_dir, 1);
+  sql_hook();
+  return 0;
+}
+static int teardown(void **state) {
+  (void)state;
+  char path[100];
+  cache_remove();
+  snprintf(path, sizeof path, "%s/tinygrad-c", cache_dir);
+  rmdir(path);
+  fprintf(stderr, "%lld runs, %lld ended with an error\n", (long long)runs, (long long)errors);
+  return rmdir(cache_dir);
+}
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_allocations, no_complaints), cmocka_unit_test_teardown(test_devices, no_complaints), cmocka_unit_test_teardown(test_os_calls, no_complaints),
+    cmocka_unit_test(test_kill)};
+  cmocka_set_test_filter(getenv("TG_TEST"));
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

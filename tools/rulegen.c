@@ -366,7 +366,7 @@ static void read_rule(const char *colon, const char *line) {
   matchers[nmatchers - 1].end = ++nrules;
 }
 /* ---- writing C */
-typedef struct Emit { FILE *out; char cond[2048]; struct { char name[32], path[96]; } at[24]; int nat, op; unsigned swaps; int nswap, root_swap; bool grad; } Emit;
+typedef struct Emit { FILE *out; char cond[2048]; struct { char name[32], path[96]; } at[24]; int nat, op; unsigned swaps; int nswap, root_swap; bool grad, stated; } Emit;
 static const char *path_of(const Emit *e, const char *name) {
   if (!strcmp(name, "self")) return "self";
   if (e->grad && !strcmp(name, "g")) return "g";
@@ -459,7 +459,7 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
     if (e->grad) { snprintf(out, cap, "gradient_number(rw, g, %.17g)", n->real); return; }
     snprintf(out, cap, "rule_const(rw, self, %lld)", n->lit); return;
   case CONSTANT: { guard(e, a[0], sizeof a[0], n->text, n->text_end); snprintf(out, cap, "rule_const(rw, self, %s)", a[0]); return; }
-  case FOLD: result(e, n->arg[0], true, out, cap); return;
+  case FOLD: result(e, n->arg[0], !e->stated, out, cap); return;
   default: break;
   }
   for (int i = 0; i < n->narg; i++) {
@@ -559,7 +559,80 @@ static int emit_build(FILE *out, const Rule *r, const Node *n, int op, int *coun
   }
   return id;
 }
+/* ---- for the prover: the rule as a statement about all values of its names, constants among them. False: its result or guard is a C function. */
+static bool calls(const Node *n) {
+  if (n->kind == CALL || n->kind == CONSTANT) return true;
+  for (int i = 0; i < n->narg; i++) if (calls(n->arg[i])) return true;
+  return false;
+}
+static bool operand(const Emit *e, const char *end, char *out, size_t cap) {   /* of a comparison in a guard */
+  if (is("vmin") || is("vmax")) {
+    bool hi = is("vmax");
+    next(), next();
+    snprintf(out, cap, "gen_bound(g, %s, %d), 0", path_of(e, tok), hi);
+    next(), next();
+  } else if (isdigit((unsigned char)*tok) || is("-")) {
+    bool neg = accept("-");
+    snprintf(out, cap, "NULL, %s%s", neg ? "-" : "", tok);
+    next();
+  } else {
+    const Var *v = find_var(tok);
+    if (!v || !v->is_const || *p == '.') return false;
+    snprintf(out, cap, "%s, 0", path_of(e, tok));
+    next();
+  }
+  return tok_at <= end;
+}
+static bool state_clause(const Emit *e, const char *at, const char *end, char *out, size_t cap) {
+  static const char *const cmp[] = {"<", "<=", ">", ">=", "==", "!="};
+  char l[128], r[128], o[8];
+  p = at, next();
+  if (is("fits")) {                                    /* fits(NAME, NAME.dtype) */
+    next(), next();
+    char n[32];
+    strcpy(n, tok);
+    next(), next();
+    snprintf(out, cap, "gen_fits(g, %s, %s->dtype)", path_of(e, n), path_of(e, tok));
+    return true;
+  }
+  if (operand(e, end, l, sizeof l)) {
+    strcpy(o, tok);
+    if (find_in(cmp, TG_COUNT(cmp), o) < 0) return false;
+    next();
+    if (!operand(e, end, r, sizeof r)) return false;
+    snprintf(out, cap, "gen_given(g, \"%s\", %s, %s)", o, l, r);
+    return true;
+  }
+  for (p = at, next(); *tok && tok_at < end; next()) if (is("(") || is("||")) return false;
+  guard((Emit *)e, out, cap, at, end);                 /* of dtypes alone */
+  return true;
+}
+static bool emit_state(FILE *out, const Rule *r, int op) {
+  Emit e = {.out = out, .op = op};
+  char res[2048], part[16][256];
+  int n = 0;
+  if (!(ops[op].flags & (U | B | T)) || calls(r->res)) return false;
+  match(&e, r, r->pat, "self");
+  const char *keep = p;
+  for (const char *at = r->guard; at && at < r->guard_end; n++) {
+    const char *end = strstr(at, "&&");
+    if (!end || end > r->guard_end) end = r->guard_end;
+    bool ok = n < 16 && state_clause(&e, at, end, part[n], sizeof part[n]);
+    if (!ok) { p = keep; return false; }
+    at = end < r->guard_end ? end + 2 : end;
+  }
+  p = keep;
+  e.stated = true;
+  result(&e, r->res, false, res, sizeof res);
+  fprintf(out, "static UOp *state_%d_%s(Gen *g, Rewrite *rw, UOp *self) {\n", r->line, ops[op].name);
+  fprintf(out, "  UOp *s0 = SRC(self, 0), *s1 = SRC(self, 1), *s2 = SRC(self, 2);\n  (void)s0, (void)s1, (void)s2, (void)rw, (void)g;\n");
+  for (int i = 0; i < n; i++) fprintf(out, "  if (!(%s)) return NULL;\n", part[i]);
+  fprintf(out, "  return %s;\n}\n", res);
+  return true;
+}
 static void emit_check(FILE *out, const char *table) {
+  static bool stated[512][OPS_COUNT];
+  for (int i = 0; i < nrules; i++) if (rules[i].grad) refuse(rules[i].line, "gradient rules are not equations");
   fprintf(out, "#include \"checkrules.h\"\n");
   for (int m = 0; m < nmatchers; m++)
     for (int i = matchers[m].first; i < matchers[m].end; i++)
@@ -572,16 +645,19 @@ static void emit_check(FILE *out, const char *table) {
         int count = 0;
         emit_build(out, &rules[i], rules[i].pat, op, &count, -1, -1, 0);
         fprintf(out, "  return u0;\n}\n");
+        stated[i][op] = emit_state(out, &rules[i], op);
       }
   fprintf(out, "const RuleCheck %s[] = {\n", table);
   for (int i = 0; i < nrules; i++)
     for (int op = 0; op < OPS_COUNT; op++)
       if (has_rule_op(&rules[i], op)) {
         int arith = (ops[op].flags & (U | B | T)) != 0, l = rules[i].line;
-        fprintf(out, "  {\"%s\", \"%s:%d\", \"%s\", %d, %d, build_%d_%s, match_%d_%s},\n", rules[i].name, file, l, ops[op].name, arith,
+        fprintf(out, "  {\"%s\", \"%s:%d\", \"%s\", %d, %d, build_%d_%s, match_%d_%s, ", rules[i].name, file, l, ops[op].name, arith,
                 rules[i].res->kind == CALL, l, ops[op].name, l, ops[op].name);
+        if (stated[i][op]) fprintf(out, "state_%d_%s},\n", l, ops[op].name);
+        else fprintf(out, "NULL},\n");
       }
-  fprintf(out, "  {NULL, NULL, NULL, 0, 0, NULL, NULL}\n};\n");
+  fprintf(out, "  {NULL, NULL, NULL, 0, 0, NULL, NULL, NULL}\n};\n");
 }
 int main(int argc, char **argv) {
   bool check = argc == 5 && !strcmp(argv[1], "--check");

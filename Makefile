@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden check-rules check-accuracy check-asan torture clean
+.PHONY: all setup demo test golden check-rules check-accuracy check-compilers check-asan torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -25,5 +25,9 @@ check-asan: setup
 	@tools/run-tests build-asan
 torture: all
 	@TG_TORTURE=1 $(BUILD)/test_faults
+check-compilers: setup   # no warning from any of the compilers we promise; those that are not here are left out
+	@for c in gcc-12 clang-14 clang-19; do command -v $$c > /dev/null || { echo "$$c: not here"; continue; }; \
+	  cmake -S . -B build-$$c -DCMAKE_C_COMPILER=$$c -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_C_FLAGS=-Werror > build-$$c.log 2>&1 && \
+	  cmake --build build-$$c -j $(JOBS) > build-$$c.log 2>&1 || { cat build-$$c.log; exit 1; }; rm -f build-$$c.log; echo "$$c: no warnings"; done
 clean:
-	rm -rf build build-asan
+	rm -rf build build-*

@@ -600,8 +600,7 @@ static bool state_clause(const Emit *e, const char *at, const char *end, char *o
     if (find_in(cmp, TG_COUNT(cmp), o) < 0) return false;
     next();
     if (!operand(e, end, r, sizeof r)) return false;
-    snprintf(out, cap, "gen_given(g, \"%s\", %s, %s)", o, l, r);
-    return true;
+    return snprintf(out, cap, "gen_given(g, \"%s\", %s, %s)", o, l, r) < (int)cap;
   }
   for (p = at, next(); *tok && tok_at < end; next()) if (is("(") || is("||")) return false;
   guard((Emit *)e, out, cap, at, end);                 /* of dtypes alone */

@@ -1,6 +1,7 @@
 /* rulegen.c: *.rules -> C, at build time. In: one file of rules, a name, a pattern, a result and a condition each. Out: one function per matcher, a switch on
- * self->op that tries its rules in file order, both operand orders of commutative ops written out; or, with --check, one function per rule
- * and a builder of random instances of its pattern, for tools/checkrules.c. Refuses what cannot be meant, as file:line: reason. */
+ * self->op that tries its rules in file order, both operand orders of commutative ops written out; a `gradient` block instead gives one result
+ * per source. Or, with --check, one function per rule, a builder of random instances of its pattern and the rule as a statement, for
+ * tools/checkrules.c. Refuses what cannot be meant, as file:line: reason. */
 #include "uop/uop.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -585,7 +586,7 @@ static bool operand(const Emit *e, const char *end, char *out, size_t cap) {   /
 }
 static bool state_clause(const Emit *e, const char *at, const char *end, char *out, size_t cap) {
   static const char *const cmp[] = {"<", "<=", ">", ">=", "==", "!="};
-  char l[128], r[128], o[8];
+  char l[100], r[100], o[8];
   p = at, next();
   if (is("fits")) {                                    /* fits(NAME, NAME.dtype) */
     next(), next();

@@ -237,9 +237,11 @@ static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
 static UOp *do_sin(B *b, UOp *x) {
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q, *zero = ci(b, DT_U64, 0);
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q);
-  UOp *z = mul(b, r.hi, r.hi), *half = mul(b, z, c(b, 0.5));
-  UOp *sn = add(b, r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), r.lo));
-  UOp *top = sub(b, c(b, 1), half), *lost = sub(b, sub(b, c(b, 1), top), half);          /* 1 - z/2, and what its rounding lost */
+  Two square = two_mul(b, r.hi, r.hi);
+  UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
+  UOp *top = sub(b, c(b, 1), half), *lost = sub(b, sub(b, c(b, 1), top), half);          /* 1 - z/2, and what the roundings lost */
+  lost = fma3(b, square.lo, c(b, -0.5), lost);
+  UOp *sn = add(b, r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top)));      /* lo cos r */
   UOp *cs = add(b, top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost)));
   UOp *v = sel(b, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_U64, 1)), zero), cs, sn);
   UOp *flip = op2(b, OPS_CMPNE, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_U64, 2)), zero), x_neg);

@@ -58,6 +58,9 @@ int cmd_devices(int argc, char **argv) {
     any = any || ok;
     tg_close(ctx);
   }
+  TgContext *ctx = tg_open(NULL);                            /* as a program that names none: $TG_DEV, else the best present */
+  if (!json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_device(ctx));
+  tg_close(ctx);
   return any ? CLI_OK : CLI_FAILED;
 }
 int main(int argc, char **argv) {

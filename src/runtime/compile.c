@@ -52,7 +52,7 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
 }
 
 /* ---- one process */
-typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok; } Job;
+typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok, killed; } Job;
 static int memory_file(const TgOs *os) {                           /* never 0, 1 or 2, which the child needs */
   int fd = os->memory_file("tinygrad-c");
   if (fd < 0 || fd > 2) return fd;
@@ -71,13 +71,15 @@ static TgStatus read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob 
   *out = (Blob){0};
   return TG_ERR_IO;
 }
-static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const Blob *src) {
-  *j = (Job){-1, -1, -1, -1, -1, false, false};
+static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const char *last, const Blob *src) {
+  *j = (Job){.src = -1, .obj = -1, .msg = -1, .pidfd = -1, .pid = -1};
   j->src = memory_file(os), j->obj = memory_file(os), j->msg = memory_file(os);
   if (j->src < 0 || j->obj < 0 || j->msg < 0) return false;
   if (!os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET)) return false;
   const char *argv[32] = {path};
-  for (size_t i = 0; args[i] && i + 2 < TG_COUNT(argv); i++) argv[i + 1] = args[i];
+  size_t n = 1;
+  for (; args[n - 1] && n + 2 < TG_COUNT(argv); n++) argv[n] = args[n - 1];
+  argv[n] = last;
   errno = os->spawn(&j->pid, path, (int[]){j->src, j->obj, j->msg}, (char *const *)argv);
   j->running = errno == 0;
   if (j->running) j->pidfd = os->pidfd_open(j->pid);
@@ -90,6 +92,7 @@ static bool job_wait(const TgOs *os, Job *j, double deadline) {
     pid_t r = os->waitpid(j->pid, &status, WNOHANG);
     if (r == j->pid || (r < 0 && errno == ECHILD)) {
       j->ok = r < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
+      j->killed = r > 0 && WIFSIGNALED(status);
       j->running = false;
       break;
     }
@@ -115,7 +118,7 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   static const char *const args[] = {"--version", NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s), ended = ok && j.ok;
+  bool ok = job_start(os, &j, c->path, args, NULL, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s), ended = ok && j.ok;
   TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
@@ -137,21 +140,24 @@ static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compi
   mem_free(mem, msg.at);
   return TG_ERR_COMPILE;
 }
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Blob *src, int n, int limit_s, Blob *out) {
-  for (int i = 0; i < n; i++) out[i] = (Blob){0};
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
   if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
   TgStatus st = TG_OK;
   int started = 0;
   for (; started < n && !st; started++)
-    if (!job_start(os, &jobs[started], c->path, c->is_clang ? args_clang : args_gcc, &src[started]))
+    if (!job_start(os, &jobs[started], c->path, c->is_clang ? args_clang : args_gcc, u[started].huge ? "-O0" : NULL, &u[started].src))
       st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
   double deadline = time_now_s() + limit_s;
-  for (int i = 0; i < started && !st; i++)
-    st = job_wait(os, &jobs[i], deadline) ? job_result(mem, os, err, c, &jobs[i], &out[i])
-         : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s", c->path, limit_s);
+  for (int i = 0; i < started && !st; i++) {
+    bool ended = job_wait(os, &jobs[i], deadline);
+    u[i].gave_up = u[i].huge && (!ended || jobs[i].killed);
+    if (u[i].gave_up) continue;
+    st = ended ? job_result(mem, os, err, c, &jobs[i], &u[i].out)
+         : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path, limit_s);
+  }
   for (int i = 0; i < started; i++) job_end(os, &jobs[i]);
-  if (st) for (int i = 0; i < n; i++) mem_free(mem, out[i].at), out[i] = (Blob){0};
+  if (st) for (int i = 0; i < n; i++) mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
   mem_free(mem, jobs);
   return st;
 }

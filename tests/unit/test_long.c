@@ -82,7 +82,15 @@ static void test_gradient(void **state) {
   in_small_thread(&r);
   for (int i = 0; i < 3; i++) assert_true(r.got[i] == (float)(r.n + 1));
 }
+/* Compiled without optimisation where it is long, interpreted where it is longer still. */
+static void test_compiled(void **state) {
+  (void)state;
+  Run r = {.device = "CPU", .n = getenv("TG_LONG") ? length() : 25000};
+  in_small_thread(&r);
+  for (int i = 0; i < 3; i++) assert_true(r.got[i] == (float)(i + 1) * (float)(r.n + 1));
+}
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_renders), cmocka_unit_test(test_gradient)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_renders), cmocka_unit_test(test_gradient),
+                                     cmocka_unit_test(test_compiled)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -809,9 +809,10 @@ static void test_loader(void **state) {
     str_init(&s, &mem);
     renderer_c.prelude(&s);
     assert_true(renderer_c.render(&s, &k->lin, &err));
-    Blob obj;
+    Unit unit = {.src = {(uint8_t *)s.at, s.len}};
     Image im;
-    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, &(Blob){(uint8_t *)s.at, s.len}, 1, 60, &obj), TG_OK);
+    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, &unit, 1, 60), TG_OK);
+    Blob obj = unit.out;
     assert_int_equal(elf_load(&mem, &tg_os_default, &err, obj.at, obj.nbytes, &im), TG_OK);
     assert_true(elf_symbol(obj.at, obj.nbytes, "tile") >= 0);
     assert_int_equal(elf_symbol(obj.at, obj.nbytes, "til"), -1);

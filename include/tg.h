@@ -83,6 +83,7 @@ typedef struct TgNormOptions {
 } TgNormOptions;
 typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal; double scale, dropout; int end_; } TgAttentionOptions;
 
+typedef struct TgFileOptions { size_t size; int64_t offset; bool writable, create; int end_; } TgFileOptions;
 typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
 
 #ifndef __cplusplus
@@ -157,6 +158,11 @@ TG_API TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, 
  * On devices with memory of their own the data is copied at once. */
 TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, const int64_t *dims,
                            void (*destroy)(void *data, void *user), void *user);
+/* [options] .offset (bytes, a multiple of the element's size) .writable .create (writable; made, or lengthened with zeros, if need be). A part of
+ * a regular file as a tensor: its memory is the file, so nothing is read before it is needed, and tg_assign to a writable one writes the file
+ * when it is realized. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
+ * that is cut short ends the process at the next read. TG_ERR_IO: not there, not a file, too short; TG_ERR_STATE: assigned but not writable. */
+TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int ndim, const int64_t *dims, const TgFileOptions *o);
 /* Memory without a value: an error to read before tg_assign. */
 TG_API TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int ndim, const int64_t *dims);
 /* [options] .dtype (default f32): a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2, 3), 1.5) */
@@ -381,6 +387,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 
 #ifndef __cplusplus
 #define tg_opt(...) TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
+#define tg_from_file(...) TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_full(...) TG_OPT4_(tg_full_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_zeros(...) TG_OPT3_(tg_zeros_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_ones(...) TG_OPT3_(tg_ones_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -446,6 +453,10 @@ inline TgTensor *tg_uniform(TgContext *c, int n, const int64_t *d, double lo, do
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
   o.size = sizeof o;
   return tg_opt_opt(c, text, &o);
+}
+inline TgTensor *tg_from_file(TgContext *c, const char *path, TgDType d, int n, const int64_t *dims, TgFileOptions o = TgFileOptions()) {
+  o.size = sizeof o;
+  return tg_from_file_opt(c, path, d, n, dims, &o);
 }
 inline TgTensor *tg_arange(TgContext *c, double start, double stop, TgArangeOptions o = TgArangeOptions()) {
   o.size = sizeof o;

@@ -2,6 +2,7 @@
 #ifndef TG_CONTEXT_H
 #define TG_CONTEXT_H
 #include "runtime/device.h"
+#include "runtime/disk.h"
 #include "uop/pass.h"
 #include "tg.h"
 
@@ -12,6 +13,8 @@ typedef struct Buffer {                    /* memory of the device; found by uid
   bool borrowed, marked, filled;           /* borrowed: data is the user's (CPU, INTERP); filled: holds a value */
   void (*destroy)(void *data, void *user); /* for borrowed data */
   void *user;
+  FileMap file;                            /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
+  bool read_only;                          /* no store may go here */
 } Buffer;
 
 struct TgTensor {

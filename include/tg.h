@@ -112,6 +112,9 @@ TG_API const char *tg_version(void);
 TG_API const char *tg_device(const TgContext *ctx);            /* "CPU"; "" if no device opened */
 TG_API const char *tg_device_describe(const TgContext *ctx);   /* one line about the device */
 TG_API const char *tg_device_name(int i);                      /* names that tg_open knows, present or not; NULL past the last */
+/* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the environment variables that it reads
+ * and their values ("" where unset). *name is what the text says; NULL past the last. The text is valid until the next call. */
+TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
 /* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles anew. For measuring, and to
@@ -379,7 +382,8 @@ TG_API double tg_item_f64(TgTensor *t);                        /* the one elemen
 TG_API int64_t tg_item_i64(TgTensor *t);                       /* the same as an integer; 0 on error */
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal".
+ * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal",
+ * "kind" (what the text is, "kernel graph of 12 nodes with 1 root"; nothing is compiled).
  * .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program
  * is rendered. NULL: refused, tg_errmsg says why (line and column where it is the text). The result lives until the next tg_opt of ctx. */
 TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *o);

@@ -422,7 +422,8 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   case OPT_GROUP:
     inner = k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP;
     if (k->ren->has_local && threads_meet) return refuse(k, o, "the threads of a block go along this loop nest already, or are another number");
-    if (!reduce) return refuse(k, o, "not a loop of a reduction"); break;
+    if (!reduce) return refuse(k, o, "not a loop of a reduction");
+    break;
   case OPT_TILE: break;
   }
   for (int i = 0; i < n; i++) if (!split(k, o, r[i], inner)) return false;

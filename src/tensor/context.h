@@ -38,6 +38,7 @@ struct TgContext {
   Vec(TgScope) scopes;                     /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
+  Str info_text;                           /* the last answer of tg_info */
   Str opt_text;                            /* the result of the last tg_opt */
   PassEnv passes;                          /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;

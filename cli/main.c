@@ -12,6 +12,7 @@ static const CliCommand commands[] = {
   {"bench", "measure the compiler: `tg bench lower` times graph to C source", cmd_bench},
   {"demo", "train a small network on digits and show what it learned", cmd_demo},
   {"opt", "run compiler passes on a graph written as text", cmd_opt},
+  {"info", "facts about this build, its cache and its environment; or about a file", cmd_info},
   {"devices", "list the devices and which of them work here", cmd_devices},
   {"source", "print the kernels of a program in C, CUDA or Metal", cmd_source},
 };
@@ -31,6 +32,19 @@ bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out) {
 int cli_fail(const TgContext *ctx, const char *what) {
   fprintf(stderr, "tg %s: %s: %s\n", what, tg_status_name(tg_error(ctx)), tg_errmsg(ctx));
   return CLI_FAILED;
+}
+char *cli_read(FILE *f) {
+  size_t n = 0, cap = 1 << 16;
+  char *text = malloc(cap), *more;
+  while (text) {
+    n += fread(text + n, 1, cap - n - 1, f);
+    if (n + 1 < cap) break;
+    if (!(more = realloc(text, cap *= 2))) { free(text); return NULL; }
+    text = more;
+  }
+  if (text && ferror(f)) { free(text); return NULL; }
+  if (text) text[n] = 0;
+  return text;
 }
 double cli_now(void) {
   struct timespec t;

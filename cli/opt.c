@@ -10,19 +10,6 @@ static int usage(void) {
                   "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes it; without FILE, or as -, stdin is read.\n");
   return CLI_USAGE;
 }
-static char *read_all(FILE *f) {                             /* NULL: cannot be read, or no memory */
-  size_t n = 0, cap = 1 << 16;
-  char *text = malloc(cap), *more;
-  while (text) {
-    n += fread(text + n, 1, cap - n - 1, f);
-    if (n + 1 < cap) break;
-    if (!(more = realloc(text, cap *= 2))) { free(text); return NULL; }
-    text = more;
-  }
-  if (text && ferror(f)) { free(text); return NULL; }
-  if (text) text[n] = 0;
-  return text;
-}
 int cmd_opt(int argc, char **argv) {
   const char *file = NULL;
   TgOptOptions o = {.size = sizeof o};
@@ -42,7 +29,7 @@ int cmd_opt(int argc, char **argv) {
   }
   bool from_stdin = !file || !strcmp(file, "-");
   FILE *f = from_stdin ? stdin : fopen(file, "rb");
-  char *text = f ? read_all(f) : NULL;
+  char *text = f ? cli_read(f) : NULL;
   if (f && f != stdin) fclose(f);
   if (!text) {
     fprintf(stderr, "tg opt: cannot read %s: %s\n", from_stdin ? "stdin" : file, errno ? strerror(errno) : "unknown error");

@@ -83,6 +83,7 @@ typedef struct TgNormOptions {
 } TgNormOptions;
 typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal; double scale, dropout; int end_; } TgAttentionOptions;
 
+typedef struct TgFileOptions { size_t size; int64_t offset; bool writable, create; int end_; } TgFileOptions;
 typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
 
 #ifndef __cplusplus
@@ -112,6 +113,9 @@ TG_API const char *tg_version(void);
 TG_API const char *tg_device(const TgContext *ctx);            /* "CPU"; "" if no device opened */
 TG_API const char *tg_device_describe(const TgContext *ctx);   /* one line about the device */
 TG_API const char *tg_device_name(int i);                      /* names that tg_open knows, present or not; NULL past the last */
+/* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the environment variables that it reads
+ * and their values ("" where unset). *name is what the text says; NULL past the last. The text is valid until the next call. */
+TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
 /* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles anew. For measuring, and to
@@ -171,6 +175,11 @@ TG_API TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, 
  * On devices with memory of their own the data is copied at once. */
 TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, const int64_t *dims,
                            void (*destroy)(void *data, void *user), void *user);
+/* [options] .offset (bytes, a multiple of the element's size) .writable .create (writable; made, or lengthened with zeros, if need be). A part of
+ * a regular file as a tensor: its memory is the file, so nothing is read before it is needed, and tg_assign to a writable one writes the file
+ * when it is realized. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
+ * that is cut short ends the process at the next read. TG_ERR_IO: not there, not a file, too short; TG_ERR_STATE: assigned but not writable. */
+TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int ndim, const int64_t *dims, const TgFileOptions *o);
 /* Memory without a value: an error to read before tg_assign. */
 TG_API TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int ndim, const int64_t *dims);
 /* [options] .dtype (default f32): a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2, 3), 1.5) */
@@ -387,7 +396,8 @@ TG_API double tg_item_f64(TgTensor *t);                        /* the one elemen
 TG_API int64_t tg_item_i64(TgTensor *t);                       /* the same as an integer; 0 on error */
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal".
+ * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal",
+ * "kind" (what the text is, "kernel graph of 12 nodes with 1 root"; nothing is compiled).
  * .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program
  * is rendered. NULL: refused, tg_errmsg says why (line and column where it is the text). The result lives until the next tg_opt of ctx. */
 TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *o);
@@ -395,6 +405,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 
 #ifndef __cplusplus
 #define tg_opt(...) TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
+#define tg_from_file(...) TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_full(...) TG_OPT4_(tg_full_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_zeros(...) TG_OPT3_(tg_zeros_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_ones(...) TG_OPT3_(tg_ones_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -460,6 +471,10 @@ inline TgTensor *tg_uniform(TgContext *c, int n, const int64_t *d, double lo, do
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
   o.size = sizeof o;
   return tg_opt_opt(c, text, &o);
+}
+inline TgTensor *tg_from_file(TgContext *c, const char *path, TgDType d, int n, const int64_t *dims, TgFileOptions o = TgFileOptions()) {
+  o.size = sizeof o;
+  return tg_from_file_opt(c, path, d, n, dims, &o);
 }
 inline TgTensor *tg_arange(TgContext *c, double start, double stop, TgArangeOptions o = TgArangeOptions()) {
   o.size = sizeof o;

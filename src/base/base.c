@@ -239,6 +239,9 @@ int cpu_count(void) {
   return 1;
 }
 
+static const char *const env_names[] = {"TG_DEV", "TG_CC", "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE", "TG_FUSE", "TG_NOOPT", "TG_OPTS",
+  "TG_DEBUG", "TG_DUMP", "TG_SPEC", "TG_TRACE", "TG_RULE_LIMIT", "XDG_CACHE_HOME", "HOME", "PATH"};
+const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 static TgStatus env_int(TgError *err, const char *name, int64_t lo, int64_t hi, int64_t *out) {
   const char *s = getenv(name);
   if (!s || !*s) return TG_OK;

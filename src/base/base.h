@@ -102,6 +102,7 @@ typedef struct TgEnv {
   int64_t rule_limit;                                       /* -1: none */
 } TgEnv;
 TgStatus env_read(TgEnv *env, TgError *err);
+const char *env_name(int i);                               /* every variable that the library reads; NULL past the last */
 double time_now_s(void);
 int cpu_count(void);
 #endif

@@ -17,6 +17,7 @@ typedef struct Job {
   UOpText text;
   UOpStore *st;                             /* holds what the text says; the schedule may take it */
   const Renderer *ren, *emit;               /* what is lowered for; what is written, NULL: text */
+  bool kind;                                /* only say what the text is */
   Arena arena;
   Str *out;
 } Job;
@@ -93,10 +94,23 @@ static bool schedule(Job *j) {                               /* a tensor graph: 
   schedule_free(&s, m);
   return ok;
 }
+static bool say_kind(Job *j) {
+  const UOpVec *r = &j->text.roots;
+  bool program = j->text.program.at || !r->len;
+  SpecError bad;
+  int k = program ? GRAPH_LINEAR : GRAPH_TENSOR;
+  if (program && !spec_linear(&j->text.program, &j->ctx->mem, &bad)) return misfit(j, "a renderer", GRAPH_LINEAR, &bad);
+  while (k < GRAPH_LINEAR && !spec_graph(j->st, &j->ctx->mem, (GraphKind)k, r->at, r->len, &bad)) k++;
+  if (!program && k == GRAPH_LINEAR) return misfit(j, "a device", GRAPH_KERNEL, &bad);
+  if (program) str_printf(j->out, "program of %d UOps", j->text.program.n);
+  else str_printf(j->out, "%s graph of %zu nodes with %zu root%s", graph_kind_names[k], store_count(j->st), r->len, r->len == 1 ? "" : "s");
+  return true;
+}
 static bool run(Job *j, const char *text) {
   const Pass *cp = j->o.pass ? find(codegen_passes, codegen_npass, j->o.pass) : NULL, *sp = j->o.pass ? find(schedule_passes, schedule_npass, j->o.pass) : NULL;
   if (j->o.pass && !cp && !sp) return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
   if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j))) return err_of(j)->status ? false : no_memory(j);
+  if (j->kind) return say_kind(j);
   const UOpVec *r = &j->text.roots;
   SpecError bad;
   if (j->text.program.at || !r->len) {
@@ -118,7 +132,8 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   static const Renderer *const targets[] = {&renderer_c, &renderer_cuda, &renderer_metal};
   static const char *const names[] = {"c", "cuda", "metal"};
   j.o = o, j.ren = ctx->dev_open ? ctx->dev.backend->renderer : NULL;
-  if (o.emit && strcmp(o.emit, "uops")) {
+  j.kind = o.emit && !strcmp(o.emit, "kind");
+  if (o.emit && strcmp(o.emit, "uops") && !j.kind) {
     for (size_t i = 0; i < TG_COUNT(names); i++) if (!strcmp(o.emit, names[i])) j.ren = j.emit = targets[i];
     TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda or metal", o.emit);
   }

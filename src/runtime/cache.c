@@ -14,6 +14,10 @@
 struct Cache { TgMem *mem; sqlite3 *db; };
 
 static bool exec(Cache *c, const char *sql) { return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK; }
+static sqlite3_stmt *prepare(Cache *c, const char *sql) {
+  sqlite3_stmt *s = NULL;
+  return sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) == SQLITE_OK ? s : NULL;
+}
 static bool make_dirs(const TgOs *os, char *path) {                                  /* every missing part, for the owner alone */
   for (char *p = path + 1;; p++) {
     if (*p && *p != '/') continue;
@@ -31,6 +35,21 @@ static bool private_dir(const TgOs *os, const TgEnv *env, char *dir, size_t cap)
   struct stat s;
   if (n <= 0 || (size_t)n >= cap || !make_dirs(os, dir) || os->lstat(dir, &s)) return false;
   return S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 077);       /* anyone else could plant machine code */
+}
+bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes, int64_t *entries) {
+  static const char *const ends[] = {"", "-wal", "-shm"};
+  char path[512];
+  struct stat s;
+  *nbytes = *entries = 0;
+  Cache *c = cache_open(mem, os, env);
+  if (!c || !private_dir(os, env, dir, cap)) { cache_close(c); return false; }
+  for (size_t i = 0; i < TG_COUNT(ends); i++)
+    if (snprintf(path, sizeof path, "%s/kernels-1.db%s", dir, ends[i]) < (int)sizeof path && !os->stat(path, &s)) *nbytes += s.st_size;
+  sqlite3_stmt *q = prepare(c, "SELECT count(*) FROM kernel");
+  if (q && sqlite3_step(q) == SQLITE_ROW) *entries = sqlite3_column_int64(q, 0);
+  sqlite3_finalize(q);
+  cache_close(c);
+  return true;
 }
 Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) {
   char dir[400], path[448];
@@ -55,10 +74,6 @@ void cache_close(Cache *c) {
   if (!c) return;
   sqlite3_close(c->db);
   mem_free(c->mem, c);
-}
-static sqlite3_stmt *prepare(Cache *c, const char *sql) {
-  sqlite3_stmt *s = NULL;
-  return sqlite3_prepare_v2(c->db, sql, -1, &s, NULL) == SQLITE_OK ? s : NULL;
 }
 bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out) {
   *out = (Blob){0};
@@ -111,6 +126,9 @@ void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
 #else
 Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env) { return (void)mem, (void)os, (void)env, NULL; }
 void cache_close(Cache *c) { (void)c; }
+bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes, int64_t *entries) {
+  return (void)mem, (void)os, (void)env, (void)dir, (void)cap, (void)nbytes, (void)entries, false;
+}
 bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out) { return (void)c, (void)key, (void)digest,
     *out = (Blob){0}, false; }
 void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj) { (void)c, (void)keys, (void)n, (void)obj; }

@@ -36,5 +36,7 @@ struct Device {
   const char *describe;                                      /* one line for `tg devices` */
   uint64_t bytes_in_use, kernels_compiled, cache_hits;       /* counters */
 };
+/* The cache of compiled kernels: its folder, bytes on disk and kernels. False: there is none. */
+bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes, int64_t *entries);
 extern const TgBackend backend_cpu, backend_interp, backend_interp_c, backend_interp_cuda, backend_interp_metal, backend_null_cuda, backend_null_metal, backend_null_c;
 #endif

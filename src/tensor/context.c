@@ -54,7 +54,7 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
   map_free(&ctx->realized);
-  pass_env_free(&ctx->passes), str_free(&ctx->opt_text);
+  pass_env_free(&ctx->passes), str_free(&ctx->opt_text), str_free(&ctx->info_text);
   if (ctx->store) store_free(ctx->store);
   TgMem mem = ctx->mem;
   mem_free(&mem, ctx);
@@ -190,7 +190,9 @@ void buffer_free(TgContext *ctx, int64_t uid) {
   if (!b) return;
   ctx->buffers.at[uid] = NULL;
   if (b->borrowed) { if (b->destroy) b->destroy(b->data, b->user); }
+  else if (b->data && b->data == file_data(&b->file)) {}
   else if (b->data && ctx->dev_open) ctx->dev.backend->free(&ctx->dev, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  file_unmap(ctx->os, &b->file);
   mem_free(&ctx->mem, b);
 }
 
@@ -260,6 +262,15 @@ static bool update_done(TgContext *ctx, Update *up) {
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &topo);
   return ok;
 }
+static TgStatus files_written(TgContext *ctx, const Update *up) {      /* where the device's memory is a copy of the file */
+  TgStatus s = TG_OK;
+  for (size_t i = 0; !s && i < up->stored.cap; i++) {
+    Buffer *b = up->stored.at[i].used ? buffer_get(ctx, (UOp *)(uintptr_t)up->stored.at[i].key) : NULL;
+    void *at = b ? file_data(&b->file) : NULL;
+    if (at && at != b->data) s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  }
+  return s ? error_set(&ctx->err, s, "realize: the file of an assigned tensor cannot be written") : TG_OK;
+}
 TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
   if (n == 0) return TG_OK;
   TgContext *ctx = NULL;
@@ -297,6 +308,7 @@ TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
     for (size_t i = 0; i < ctx->pending.len; i++) ctx->pending.at[i]->pending = false;
     ctx->pending.len = 0;
     ok = update_done(ctx, &up);
+    s = files_written(ctx, &up);
   }
   vec_free(&ctx->mem, &all), vec_free(&ctx->mem, &up.after);
   mem_free(&ctx->mem, inner);

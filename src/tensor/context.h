@@ -2,6 +2,7 @@
 #ifndef TG_CONTEXT_H
 #define TG_CONTEXT_H
 #include "runtime/device.h"
+#include "runtime/disk.h"
 #include "uop/pass.h"
 #include "tg.h"
 
@@ -12,6 +13,8 @@ typedef struct Buffer {                    /* memory of the device; found by uid
   bool borrowed, marked, filled;           /* borrowed: data is the user's (CPU, INTERP); filled: holds a value */
   void (*destroy)(void *data, void *user); /* for borrowed data */
   void *user;
+  FileMap file;                            /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
+  bool read_only;                          /* no store may go here */
 } Buffer;
 
 struct TgTensor {
@@ -35,6 +38,7 @@ struct TgContext {
   Vec(TgScope) scopes;                     /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
+  Str info_text;                           /* the last answer of tg_info */
   Str opt_text;                            /* the result of the last tg_opt */
   PassEnv passes;                          /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;

@@ -190,6 +190,25 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   b->data = data, b->borrowed = b->filled = true, b->destroy = destroy, b->user = user;
   return t;
 }
+TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int n, const int64_t *d, const TgFileOptions *opt) {
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgFileOptions, o, opt);
+  TG_REQUIRE(ctx, path, TG_ERR_VALUE, "from_file: no path");
+  Buffer *b;
+  size_t nbytes;
+  UOp *u = memory_new(ctx, "from_file", dtype, n, d, &b, &nbytes);
+  if (!u) return NULL;
+  size_t size = dtype_size(b->dtype);
+  TG_REQUIRE(ctx, o.offset >= 0 && o.offset % (int64_t)size == 0, TG_ERR_VALUE, "from_file: %.300s: offset %lld is no multiple of %zu, the size of %s",
+             path, (long long)o.offset, size, dtype_name(b->dtype));
+  if (file_map(ctx->os, &ctx->err, path, o.offset, nbytes, o.writable, o.create, &b->file)) return NULL;
+  b->read_only = !o.writable && !o.create;
+  if (ctx->dev.backend->has & HAS_LOCAL) {                   /* memory of its own: a copy, written back after each store */
+    if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
+    if (b->read_only) file_unmap(ctx->os, &b->file);
+  } else b->data = file_data(&b->file), b->filled = true;
+  return tensor_new(ctx, u);
+}
 TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   Buffer *b;
@@ -267,7 +286,11 @@ static bool place_ready(TgTensor *t, bool keep_value) {
   TgContext *ctx = t->ctx;
   if (t->uop->op == OPS_AFTER && tg_realize(t)) return false;
   if (t->uop->op == OPS_AFTER && is_place(t->uop->src[0])) t->uop = t->uop->src[0];
-  if (is_place(t->uop)) return true;
+  if (is_place(t->uop)) {
+    Buffer *b = buffer_get(ctx, uop_base(t->uop));
+    TG_REQUIRE_OR(ctx, !b || !b->read_only, false, TG_ERR_STATE, "assign: the tensor is a file opened for reading; say .writable");
+    return true;
+  }
   UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape);
   TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "assign: out of memory");
   if (keep_value) {

@@ -1,4 +1,4 @@
-/* test_faults.c: ten programs through the public API, each run again and again with the n-th allocation, OS call or call of SQLite failing.
+/* test_faults.c: programs through the public API, each run again and again with the n-th allocation, OS call or call of SQLite failing.
  * Whatever fails: the call ends with a declared error or with the reference bits; after tg_close no memory, mapping, file or process is left;
  * and the same program then gives the reference bits, in the same context after tg_clear_error and in a fresh one.
  * All n up to DENSE, then a stride that visits at least SPARSE more; TG_TORTURE=1 (make torture): every n. */
@@ -23,6 +23,7 @@
 
 enum { DENSE = 2000, SPARSE = 1000, MOST = 512 };
 static bool torture;
+static char cache_dir[64];
 
 /* ---- what fails: one kind at a time, at its n-th call; `after`: that one and all later ones */
 enum {
@@ -181,14 +182,22 @@ static void mixed(TgContext *c, Out *o) {
   put(c, o, tg_softmax(tg_matmul(F(-1, 0.25, 4, 6), F(0.5, 0.125, 6, 5))));
   put(c, o, tg_cumsum(I(-4, 1, 9), 0));
 }
+static void files(TgContext *c, Out *o) {                     /* made anew each time, so that a run sees nothing of the one before */
+  char path[100];
+  snprintf(path, sizeof path, "%s/numbers", cache_dir);
+  unlink(path);
+  TgTensor *t = tg_from_file(c, path, TG_F32, TG_SHAPE(4, 3), .offset = 4096 + 8, .create = true);
+  if (!tg_assign(t, F(1, 0.5, 4, 3)) || tg_realize(t)) return;
+  put(c, o, tg_sum(tg_from_file(c, path, TG_F32, TG_SHAPE(2, 3), .offset = 4096 + 20), .axis = TG_AXES(1)));
+  put(c, o, t);
+}
 typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
 static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"mixed", mixed}};
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"files", files}, {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where { const char *device; bool cache; } Where;
 static int no_complaints(void **state) { return (void)state, complaints ? (complaints = 0, -1) : 0; }
-static char cache_dir[64];
 static void cache_remove(void) {
   static const char *const files[] = {"", "-wal", "-shm", "-journal"};
   char path[200];
@@ -289,6 +298,7 @@ static void test_allocations(void **state) {                 /* each program on 
     reference(&programs[i], w, &want, calls);
     report(&programs[i], w, calls);
     sweep(&programs[i], w, &want, MEMORY, calls[MEMORY], DENSE);
+    for (int k = 0; k < OS_KINDS; k++) if (calls[k]) sweep(&programs[i], w, &want, k, calls[k], DENSE);
   }
 }
 static void test_devices(void **state) {                     /* one program on the other devices, with and without a cache on disk */
@@ -368,6 +378,8 @@ static int teardown(void **state) {
   (void)state;
   char path[100];
   cache_remove();
+  snprintf(path, sizeof path, "%s/numbers", cache_dir);
+  unlink(path);
   snprintf(path, sizeof path, "%s/tinygrad-c", cache_dir);
   rmdir(path);
   fprintf(stderr, "%lld runs, %lld ended with an error\n", (long long)runs, (long long)errors);

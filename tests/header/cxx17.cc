@@ -1,0 +1,21 @@
+// cxx17.cc: tg.h and tg_nn.h as a C++17 program sees them. Compiled, not run: tools/check-header.
+#include "tg.h"
+#include "tg_nn.h"
+int main() {
+  TgContext *c = tg_open(nullptr);
+  TgTensor *x = tg_full(c, TG_SHAPE(2, 3), 1.5), *s = tg_full(c, TG_SCALAR, 2);
+  TG_SCOPE(c) {
+    TgReduceOptions o{};
+    o.axis = TG_AXES(1, -1), o.keepdim = true;
+    TgFileOptions file{};
+    file.offset = 64;
+    TgTensor *y = tg_add(tg_sum(x, o), tg_mean(x)), *z = tg_conv2d(x, y), *w = tg_max_pool2d(z);
+    TgTensor *f = tg_from_file(c, "data", TG_F32, TG_SHAPE(2, 3), file), *r = tg_rand(c, TG_SHAPE(4)), *u = tg_uniform(c, TG_SHAPE(4), -1, 1);
+    TgTensor *params[] = {x, w};
+    TgOptim *opt = tg_adam_opt(c, params, 2, nullptr);
+    (void)tg_optim_step(opt), (void)tg_layer_norm(r), (void)tg_eye(c, 3), (void)tg_arange(c, 0, 4), (void)tg_cross_entropy(f, u);
+    (void)tg_softmax(s), (void)tg_zeros(c, TG_SHAPE(1)), (void)tg_var(x), (void)tg_opt(c, "");
+    tg_optim_free(opt);
+  }
+  tg_close(c);
+}

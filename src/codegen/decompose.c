@@ -281,12 +281,13 @@ static UOp *int_pow(B *b, DType d, UOp *x, UOp *y) {         /* square and multi
   return sel(b, op2(b, OPS_CMPLT, y, zero), neg, r);
 }
 /* ---- integer division by a constant
- * Measured, instructions of one kernel over vectors of 64 bytes, clang 19 -O1 with AVX-512: `v / splat` by 7 is multiplied out by the compiler in
- * every width (i32 32, 64 bits 70 to 107, as there is no high half of a 64-bit product), by 8 it is a shift with the bias of the sign (22). A floor
- * form has no operator: it is a loop of 46 instructions per lane, and a shift or mask is 14 for the whole vector. Clang's PTX for i8 and i16
- * multiplies in 16 bits and corrects, 5 to 7 instructions; in 32 bits there are 2. A mul-high of 32 bits is as cheap as a shorter product.
- * So a compiler keeps its CDIV and CMOD, and gets what it cannot know: floor forms, numerators bounded below their dtype, narrow ones on GPUs.
- * A target without native CDIV gets every form that is right. */
+ * Measured with clang 19. A loop over vectors of 64 bytes, -O1 and AVX-512, instructions in all: `v / splat` by 7 is multiplied out in every width
+ * (i32 32, i16 21, i8 40, 64 bits 70 to 107, as there is no high half of a 64-bit product), by 8 it is a shift with the bias of the sign (22). A
+ * floor form has no operator: 32 to 50 in a loop of its own for every lane, against 14 with one shift of the vector.
+ * An i64 index on x86: / 12 is 7, as a product of 64 bits 2; % 8 is 6, as a mask 2. PTX: an int of unknown sign / 8 is 4, % 8 is 5, as shift and mask
+ * 1; / 12 is 5, of known sign 2, as a short product 2; u8 / 7 is 7 in 16 bits, 2 in 32; i8 // 7 is 13, here 6.
+ * So a compiler keeps its CDIV and CMOD of data, and gets what it cannot know: floor forms, numerators bounded far below their dtype, narrow ones
+ * on GPUs. A target without native CDIV gets every form that is right. */
 typedef struct Magic { uint64_t m; int s; } Magic;
 /* x * m >> s == x / c for all 0 <= x <= hi, no product above most. With e = m c - 2^s and r = x mod c, the quotient is right exactly if
  * x e < (c - r) 2^s; among the x below the last multiple of c, and among those from it on, the last one decides. */

@@ -144,7 +144,7 @@ static bool node_emit(Lin *l, UOp *u) {
     return r && vec_push(l->k->mem, &l->loops.at[loop].stores, r);
   }
   if (u->op == OPS_CAST && src[0]->dtype == d) { l->repl[u->id] = src[0]; return true; }
-  if (u->dtype == DT_INDEX && l->k->ren) {
+  if (u->dtype == DT_INDEX && u->nsrc == 2 && l->k->ren) {
     UOp *part[DIVIDE_NODES];
     int n = divide_index(st, u, src[0], part);
     for (int i = 0; i < n; i++) if (!made_emit(l, part[i]->op == OPS_CONST ? 0 : l->home[u->id], part[i])) return false;

@@ -56,6 +56,9 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
 bool expand(Kernel *k);                                      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
 bool gpu_dims(Kernel *k);                                    /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
+/* An index division by a constant: u with its bounds, x its numerator as i32 or i64. -> how many nodes, sources first; 0: none is better. */
+enum { DIVIDE_NODES = 7 };
+int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]);
 bool linearize(Kernel *k, Arena *arena, Linear *out);        /* linearize.c */
 typedef Vec(int) CgInts;
 #endif

@@ -19,7 +19,7 @@ typedef struct Lin {
   int64_t nreg;
   DType ix;
   uint32_t nid;
-  UOpVec splats;                                             /* constants in every lane, made here */
+  UOpVec splats, made;                                       /* constants in every lane, parts of divisions: made here */
 } Lin;
 
 static int loop_add(Lin *l, UOp *range, int parent) {
@@ -47,6 +47,13 @@ static bool splat_emit(Lin *l, UOp *u) {                     /* a constant in ev
   }
   for (size_t i = 0; i < l->splats.len; i++) if (l->splats.at[i] == u) return true;
   return vec_push(l->k->mem, &l->splats, u) && emit(l, 0, u);
+}
+/* part of a division by a constant; the quotient of a division is that of its remainder too */
+static bool made_emit(Lin *l, int loop, UOp *u) {
+  UOpVec *body = &l->loops.at[loop].body;
+  if (!u) return false;
+  for (size_t i = 0; i < body->len; i++) if (body->at[i] == u) return true;
+  return vec_push(l->k->mem, &l->made, u) && emit(l, loop, u);
 }
 static DType lowered(Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
 static bool loop_splice(Lin *l, int loop) {
@@ -137,10 +144,21 @@ static bool node_emit(Lin *l, UOp *u) {
     return r && vec_push(l->k->mem, &l->loops.at[loop].stores, r);
   }
   if (u->op == OPS_CAST && src[0]->dtype == d) { l->repl[u->id] = src[0]; return true; }
+  if (u->dtype == DT_INDEX && u->nsrc == 2 && l->k->ren) {
+    UOp *part[DIVIDE_NODES];
+    int n = divide_index(st, u, src[0], part);
+    for (int i = 0; i < n; i++) if (!made_emit(l, part[i]->op == OPS_CONST ? 0 : l->home[u->id], part[i])) return false;
+    if (n) {
+      if (src != buf) mem_free(l->k->mem, src);
+      l->repl[u->id] = part[n - 1];
+      return true;
+    }
+  }
   r = u->op == OPS_CONST ? uop_const(st, d, u->arg.v) : uop_new(st, (Ops)u->op, d, u->lanes, u->nsrc, src, u->arg);
   if (src != buf) mem_free(l->k->mem, src);
   if (!r) return false;
   bool again = r != u && r->id < l->nid && l->state[r->id] == 2 && u->op != OPS_CONST && l->repl[r->id] == r;   /* lowering met an equal node */
+  for (size_t i = 0; i < l->made.len; i++) again |= l->made.at[i] == r && r->op != OPS_CONST;
   l->repl[u->id] = r;
   if (u->op == OPS_RANGE || again) return true;
   return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id], r);
@@ -260,7 +278,7 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
     if (ok && s->len) memcpy(out->at + b->len, s->at, s->len * sizeof *s->at);
   }
   for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
-  vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
+  vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &l.made), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
   mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.late), mem_free(m, l.state), mem_free(m, l.output);
   return ok;
 }

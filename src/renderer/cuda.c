@@ -25,5 +25,5 @@ static void prelude(Str *out) {
                "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin)\n");
   str_put(out, cstyle_prelude);
 }
-const Renderer renderer_cuda = {.name = "CUDA", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .has_f64 = true,
+const Renderer renderer_cuda = {.name = "CUDA", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .narrow_div = true, .has_f64 = true,
     .local_bytes = 48 << 10, .render = render, .prelude = prelude};

@@ -22,5 +22,5 @@ static void prelude(Str *out) {
                "#define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }\nMATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin)\n");
   str_put(out, cstyle_prelude);
 }
-const Renderer renderer_metal = {.name = "METAL", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .local_bytes = 32 << 10, .render = render,
+const Renderer renderer_metal = {.name = "METAL", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .narrow_div = true, .local_bytes = 32 << 10, .render = render,
     .prelude = prelude};

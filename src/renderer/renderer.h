@@ -8,6 +8,7 @@ typedef struct Renderer {
   int vec_bytes;                       /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
   bool has_threads, has_local;         /* CPU thread axis; GPU grid of blocks with shared memory */
   int64_t local_bytes;                 /* local memory that a kernel may use: scratch in a core's L2, shared memory of a block */
+  bool narrow_div;                     /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the compiler does it */
   bool has_f64, has_f16, has_bf16;     /* arithmetic in that dtype; without it codegen computes in f32 and converts */
   /* Appends one kernel to out. False: out of memory or a UOp that no linear program may contain (named in err). */
   bool (*render)(Str *out, const Linear *lin, TgError *err);

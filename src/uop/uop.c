@@ -118,6 +118,9 @@ static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64
     if (u->dtype == DT_BOOL) *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
     else if (b->vmin >= 0) *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
     break;
+  case OPS_SHR:
+    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL) *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
+    break;
   case OPS_OR: if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
   default: break;
   }

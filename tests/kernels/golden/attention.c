@@ -92,7 +92,7 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
         f32 v52 = v51 ? 0.0f : v37;
         i32 v53 = i32_f32(v52);
         i32 v54 = (i32)(v53 >> 1);
-        i32 v55 = (i32)((u32)v54 + (u32)127);
+        i32 v55 = v54 + 127;
         i32 v56 = (i32)((u32)v55 << 23);
         f32 v57 = f32_bits((u32)v56);
         f32 v58 = v50 * v57;

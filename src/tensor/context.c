@@ -5,7 +5,7 @@
 #include <time.h>
 
 /* Names that tg_open knows. Whether one works here is found out by opening it. */
-static const char *const device_names[] = {"CPU", "INTERP", "NULL:C", "NULL:CUDA", "NULL:METAL"};
+static const char *const device_names[] = {"CPU", "INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL", "NULL:C", "NULL:CUDA", "NULL:METAL"};
 const char *tg_device_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL; }
 
 static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }   /* only what TG_TRACE asked for */

@@ -1,4 +1,4 @@
-/* decompose.c: ops that a target lacks, written in the ops it has. In: one node. Out: a graph of native ops, or NULL.
+/* decompose.c: ops that a target lacks, or does slowly, written in the ops it has. In: one node. Out: a graph of native ops, or NULL.
  * One form of each function serves f32 and f64, in arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded
  * once, no contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they reach. */
 #include "codegen/codegen.h"

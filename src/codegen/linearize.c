@@ -1,5 +1,5 @@
 /* linearize.c: graph -> list. In: SINK of STOREs over loop ranges. Out: Linear: loops opened and closed, accumulators explicit, index
- * arithmetic as int64, or as int32 where bounds prove that it fits and the target gains by it.
+ * arithmetic as int64, or as int32 where bounds prove that it fits and the target gains by it; its divisions by constants as decompose.c says.
  *
  * Loops form a tree: a STORE lists its loops outside in; a REDUCE's loops hang below the deepest loop it depends on. A node belongs to the
  * deepest loop below it, so what does not change in a loop stands before it. Stores of a block come last in it: every load of the old

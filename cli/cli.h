@@ -10,6 +10,7 @@ int cmd_demo(int argc, char **argv);
 int cmd_opt(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_info(int argc, char **argv);
+int cmd_source(int argc, char **argv);
 
 enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 bool cli_colour(int fd);                                     /* a terminal, and NO_COLOR is not set */

@@ -14,6 +14,7 @@ static const CliCommand commands[] = {
   {"opt", "run compiler passes on a graph written as text", cmd_opt},
   {"info", "facts about this build, its cache and its environment; or about a file", cmd_info},
   {"devices", "list the devices and which of them work here", cmd_devices},
+  {"source", "print the kernels of a program in C, CUDA or Metal", cmd_source},
 };
 
 bool cli_colour(int fd) {

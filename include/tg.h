@@ -64,7 +64,7 @@ typedef struct TgCounters {
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */
 
 /* ---- option structs: `size` and `end_` are filled in by the macros */
-typedef struct TgOpenOptions { size_t size; const char *device; uint64_t seed; int threads; int end_; } TgOpenOptions;
+typedef struct TgOpenOptions { size_t size; const char *device; uint64_t seed; int threads, cores; int end_; } TgOpenOptions;
 typedef struct TgDTypeOptions { size_t size; TgDType dtype; int end_; } TgDTypeOptions;
 typedef struct TgArangeOptions { size_t size; double step; TgDType dtype; int end_; } TgArangeOptions;
 typedef struct TgEyeOptions { size_t size; int64_t m; TgDType dtype; int end_; } TgEyeOptions;
@@ -100,7 +100,8 @@ typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int e
 
 /* ---- context */
 /* Opens a context on options->device ("CPU", "INTERP", "CUDA", ..), else $TG_DEV, else the best device present. NULL only when out
- * of memory; any other failure (TG_ERR_DEVICE, TG_ERR_VALUE) is in tg_error of the context, which must still be closed. */
+ * of memory; any other failure (TG_ERR_DEVICE, TG_ERR_VALUE) is in tg_error of the context, which must still be closed. options->cores:
+ * the machine that kernels are planned for (0: this one; on NULL devices 8, so that their text is the same everywhere). */
 TG_API TgContext *tg_open(const TgOpenOptions *options);
 /* Ends every tensor of the context and frees it. NULL is fine. */
 TG_API void tg_close(TgContext *ctx);
@@ -121,6 +122,19 @@ TG_API void tg_counters_reset(TgContext *ctx);
  * give memory back. What the device keeps on disk stays. */
 TG_API void tg_cache_clear(TgContext *ctx);
 TG_API TgStatus tg_collect(TgContext *ctx);                    /* frees graph nodes and buffers that nothing reaches */
+
+/* ---- kernels as text */
+typedef struct TgKernelText {
+  size_t size;
+  const char *name, *language, *opts, *source;   /* language: "C", "CUDA", "METAL"; source: one kernel, to stand below tg_source_prelude */
+  int threads, grid[3], block[3];                /* threads of a CPU; blocks and threads of a block on a GPU */
+} TgKernelText;
+/* seen(k, user) is called for each kernel made from now on, before it is compiled; the strings end with the call, which must not use the
+ * context. Kernels kept from before are not made again (tg_cache_clear forgets them). INTERP takes no text: source is "". NULL: no calls. */
+TG_API void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user);
+/* The types and helpers that kernels of this device are written with; "" where a device takes no text, NULL when out of memory. It lives
+ * as long as the context. */
+TG_API const char *tg_source_prelude(TgContext *ctx);
 
 /* Memory of the context, zeroed, for what is built on this header (layers, optimisers); given back by tg_free before tg_close. NULL:
  * TG_ERR_NOMEM. */

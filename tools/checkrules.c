@@ -1,7 +1,8 @@
 /* checkrules.c: are the rules true? In: the tables made by `rulegen --check`. Each rule is fired on random graphs of its pattern, in every
  * dtype of its domain; before and after are evaluated by scalar_eval on random and edge values and must agree bit for bit (any NaN is
- * NaN). Integer and boolean firings are also proved by z3 for all values of their leaves: index as Int, data as bit-vectors. The rules of
- * wrong.rules must be refuted. Verdicts are cached by the hash of the SMT text in the file named by the first argument. */
+ * NaN). A rule whose result is an expression is also a statement: both sides over symbolic names and constants, under what its guard says, in
+ * every integer dtype, proved by z3 for all values, index as Int, data as bit-vectors. Rules that call C, and what z3 leaves undecided, are
+ * proved firing by firing. The rules of wrong.rules must be refuted. Verdicts are cached by the hash of the SMT text in the file named by the first argument. */
 #include "checkrules.h"
 #include <inttypes.h>
 #include <math.h>
@@ -11,7 +12,7 @@
 
 enum { TRIES = 300, POINTS = 24, MAX_LEAVES = 32, PROOFS = 2, PROOFS_IN_C = 8 };
 typedef struct Leaf { UOp *u; int64_t lo, hi; Scalar v; } Leaf;
-struct Gen { UOpStore *st; TgMem *mem; uint64_t seed; DType root, cmp, inner; bool fail, deep; int nleaf, nparam; UOp *name[80]; Leaf leaf[MAX_LEAVES]; };
+struct Gen { UOpStore *st; TgMem *mem; uint64_t seed; DType root, cmp, inner; bool fail, deep, symbolic; int nleaf, nparam, ngiven; UOp *name[80]; Leaf leaf[MAX_LEAVES]; UOp *given[16]; };
 
 static uint64_t rnd(Gen *g) {
   uint64_t z = g->seed += 0x9e3779b97f4a7c15u;
@@ -57,6 +58,32 @@ static UOp *index_tree(Gen *g, int depth) {                  /* in normal form, 
   UOp *a = index_tree(g, depth - 1), *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8)) : index_tree(g, depth - 1);
   return g->fail ? NULL : uop_simplify(g->st, g->mem, uop_alu2(g->st, o, a, b));
 }
+static UOp *symbol(Gen *g, DType d) { return leaf_add(g, uop_new(g->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, g->nparam++}}), 0, 0); }
+static UOp *not_less(Gen *g, UOp *a, UOp *b) { return uop_alu2(g->st, OPS_CMPNE, uop_alu2(g->st, OPS_CMPLT, a, b), uop_const_int(g->st, DT_BOOL, 1)); }
+static bool assume(Gen *g, UOp *u) {
+  if (!u || g->ngiven == (int)TG_COUNT(g->given)) return fail(g), false;
+  g->given[g->ngiven++] = u;
+  return true;
+}
+UOp *gen_bound(Gen *g, UOp *n, int hi) {
+  if (n->dtype != DT_INDEX) return fail(g);
+  UOp *b = symbol(g, DT_INDEX);
+  return b && assume(g, hi ? not_less(g, b, n) : not_less(g, n, b)) ? b : NULL;
+}
+bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t x, UOp *b, int64_t y) {
+  if (g->fail || (!a && !b)) return false;
+  if (!a) a = uop_const_int(g->st, (DType)b->dtype, x);
+  if (!b) b = uop_const_int(g->st, (DType)a->dtype, y);
+  if (cmp[0] == '=' || cmp[0] == '!') return assume(g, uop_alu2(g->st, cmp[0] == '=' ? OPS_CMPEQ : OPS_CMPNE, a, b));
+  UOp *l = cmp[0] == '<' ? a : b, *r = cmp[0] == '<' ? b : a;
+  return assume(g, cmp[1] ? not_less(g, r, l) : uop_alu2(g->st, OPS_CMPLT, l, r));
+}
+bool gen_fits(Gen *g, UOp *n, int dtype) {
+  DType d = (DType)dtype;
+  if (g->fail || dtype_is_float(d) || dtype_is_float((DType)n->dtype) || d == DT_U64 || n->dtype == DT_U64) return false;
+  UOp *v = uop_cast(g->st, n, DT_INDEX);
+  return assume(g, not_less(g, v, uop_index_const(g->st, dtype_min(d)))) && assume(g, not_less(g, uop_index_const(g->st, dtype_max(d)), v));
+}
 DType gen_dtype(Gen *g) { return g->root; }
 DType gen_child(Gen *g, Ops op, DType d, int i, bool root) {
   if (op_flags(op) & OPF_CMP) return root ? g->cmp : g->inner;
@@ -74,7 +101,8 @@ UOp *gen_name(Gen *g, int name, DType d, int domain, bool constant) {
   if (g->fail || !ok || (g->name[name] && g->name[name]->dtype != d)) return fail(g);
   if (g->name[name]) return g->name[name];
   UOp *u = NULL;
-  if (constant) u = uop_const(g->st, d, d == DT_INDEX ? (Scalar){.i = pick(g, -9, 12)} : value(g, d, dtype_min(d), dtype_max(d)));
+  if (g->symbolic) u = f ? fail(g) : symbol(g, d);
+  else if (constant) u = uop_const(g->st, d, d == DT_INDEX ? (Scalar){.i = pick(g, -9, 12)} : value(g, d, dtype_min(d), dtype_max(d)));
   else if (d == DT_INDEX && g->deep) u = rnd(g) % 3 ? index_tree(g, 2) : uop_index_const(g->st, pick(g, 1, 12));
   else u = leaf_new(g, d);
   return g->name[name] = u;
@@ -83,7 +111,7 @@ UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src) {
   bool cmp = op_flags(op) & OPF_CMP;
   if (g->fail || (cmp && d != DT_BOOL) || !op_is_alu(op)) return fail(g);
   for (int i = 0; i < n; i++) if (!src[i]) return fail(g);
-  if ((op_flags(op) & OPF_COMM) && rnd(g) % 2) { UOp *t = src[0]; src[0] = src[1], src[1] = t; }
+  if (!g->symbolic && (op_flags(op) & OPF_COMM) && rnd(g) % 2) { UOp *t = src[0]; src[0] = src[1], src[1] = t; }
   return uop_new(g->st, op, d, 1, n, src, ARG0);
 }
 /* ---- evaluation */
@@ -153,6 +181,15 @@ static bool smt_cast(const Gen *g, Str *s, const UOp *u) {
   bool uns = dtype_is_unsigned(from) || from == DT_BOOL;
   if (dtype_is_float(from) || dtype_is_float(to)) return false;
   if (to == from) return smt(g, s, u->src[0]);
+  const UOp *x = u->src[0]->op == OPS_CAST ? u->src[0]->src[0] : NULL;
+  if (!wt && wf > 1 && wf <= 64 && x && x->dtype == DT_INDEX) {   /* there and back: remainders of Int, which z3 decides where it does not int2bv */
+    const char *m = wf == 8 ? "256" : wf == 16 ? "65536" : wf == 32 ? "4294967296" : "18446744073709551616";
+    const char *h = uns ? "0" : wf == 8 ? "128" : wf == 16 ? "32768" : wf == 32 ? "2147483648" : "9223372036854775808";
+    str_printf(s, "(- (mod (+ %s ", h);
+    if (!smt(g, s, x)) return false;
+    str_printf(s, ") %s) %s)", m, h);
+    return true;
+  }
   if (to == DT_BOOL) return smt_fill(g, s, "(ite (= A Z) #b0 #b1)", u);
   if (!wf) { str_printf(s, "((_ int2bv %d) ", wt); return smt_fill(g, s, "A)", u); }
   if (!wt && uns) return smt_fill(g, s, "(bv2nat A)", u);
@@ -194,6 +231,11 @@ static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
   }
   for (int i = 0; i < g->nleaf; i++)
     if (g->leaf[i].u->op == OPS_VAR && g->leaf[i].u->dtype == DT_BOOL && g->leaf[i].lo == g->leaf[i].hi) str_printf(s, "(assert (= v%d #b%d))\n", i, (int)g->leaf[i].lo);
+  for (int i = 0; i < g->ngiven; i++) {
+    str_put(s, "(assert (= #b1 ");
+    if (!smt(g, s, g->given[i])) return false;
+    str_put(s, "))\n");
+  }
   str_put(s, "(assert (distinct ");
   if (!smt(g, s, a)) return false;
   str_put(s, " ");
@@ -202,13 +244,46 @@ static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
   return !s->oom;
 }
 /* ---- one rule */
-typedef struct Query { char *text; uint64_t key; int rule; DType d; char verdict; } Query;      /* verdict: u(nsat) s(at) ?(unknown) 0 */
-typedef struct Result { int fired, bad; } Result;
+typedef struct Query { char *text; uint64_t key; int rule; DType d; char verdict; bool symbolic; } Query;      /* verdict: u(nsat) s(at) ?(unknown) 0 */
+typedef struct Result { int fired, bad, refuted; } Result;       /* refuted: as a statement */
 static Query *queries;
 static size_t nqueries;
 static int malformed;
 static TgMem mem;
 
+static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id, DType d) {       /* false: said before, or not sayable */
+  Str s;
+  str_init(&s, &mem);
+  bool added = false;
+  if (smt_query(g, &s, a, b)) {
+    uint64_t key = hash_bytes(0, s.at, s.len);
+    bool known = false;
+    for (size_t i = 0; i < nqueries && !known; i++) known = queries[i].key == key && queries[i].rule == id && queries[i].symbolic == g->symbolic;
+    Query *q = known ? NULL : realloc(queries, (nqueries + 1) * sizeof *q);
+    if (q) queries = q, queries[nqueries++] = (Query){strdup(str_text(&s)), key, id, d, 0, g->symbolic}, added = true;
+  }
+  str_free(&s);
+  return added;
+}
+/* The first rung: for all values of the names, in each integer dtype. */
+static void state_rule(const RuleCheck *r, int id) {
+  bool cmp = false;
+  for (int op = 0; op < OPS_COUNT; op++) if (!strcmp(op_name((Ops)op), r->op)) cmp = op_flags((Ops)op) & OPF_CMP;
+  for (int d = DT_INDEX; d <= DT_U64; d++) {
+    Gen g = {.mem = &mem, .seed = (uint64_t)d * 31 + (uint64_t)id, .symbolic = true};
+    g.st = store_new(&mem);
+    for (int t = 0; t < 100; t++) {                          /* the dtypes inside a cast or comparison are drawn */
+      g.root = cmp ? DT_BOOL : (DType)d, g.cmp = (DType)d;
+      g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_U64) : DT_BOOL;
+      g.fail = false, g.nleaf = g.nparam = g.ngiven = 0;
+      memset(g.name, 0, sizeof g.name);
+      Rewrite rw = {.st = g.st, .mem = &mem};
+      UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->state(&g, &rw, a);
+      if (b && !g.fail && a->dtype == b->dtype) query_add(&g, a, b, id, (DType)d);
+    }
+    store_free(g.st);
+  }
+}
 static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res) {
   Ops op = 0;
   while (strcmp(op_name(op), r->op)) op++;
@@ -243,16 +318,7 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
         str_free(&s);
       }
       if (proofs == (r->in_c ? PROOFS_IN_C : PROOFS)) continue;
-      Str s;
-      str_init(&s, &mem);
-      if (smt_query(&g, &s, a, b)) {
-        uint64_t key = hash_bytes(0, s.at, s.len);
-        bool known = false;
-        for (size_t i = 0; i < nqueries && !known; i++) known = queries[i].key == key && queries[i].rule == id;
-        Query *q = known ? NULL : realloc(queries, (nqueries + 1) * sizeof *q);
-        if (q) queries = q, queries[nqueries++] = (Query){strdup(str_text(&s)), key, id, (DType)d, 0}, proofs++;
-      }
-      str_free(&s);
+      proofs += query_add(&g, a, b, id, (DType)d);
     }
     store_free(g.st);
   }
@@ -294,12 +360,13 @@ static bool prove(const char *cache) {
 int main(int argc, char **argv) {
   const char *cache = argc > 1 ? argv[1] : "rules.verdicts";
   const RuleCheck *const tables[] = {rules_right, rules_wrong};
-  int n[2] = {0, 0}, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0;
+  int n[2] = {0, 0}, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
   for (int t = 0; t < 2; t++) while (tables[t][n[t]].name) n[t]++;
   Result *res = calloc((size_t)(n[0] + n[1]), sizeof *res);
   if (!res) return 2;
   for (int k = 0; k < n[0] + n[1]; k++) {
     const RuleCheck *r = k < n[0] ? &rules_right[k] : &rules_wrong[k - n[0]];
+    if (r->arith && r->state) state_rule(r, k);
     if (r->arith) check_rule(r, k, k >= n[0], &res[k]);
   }
   bool z3 = prove(cache);
@@ -310,9 +377,12 @@ int main(int argc, char **argv) {
     const RuleCheck *r = right ? &rules_right[q->rule] : &rules_wrong[q->rule - n[0]];
     if (q->verdict == 's') {
       if (right) printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, r->op, dtype_name(q->d), q->text);
-      res[q->rule].bad++;
-    } else if (right && q->verdict == 'u') proved++;
-    else if (right) open++;
+      res[q->rule].bad++, res[q->rule].refuted += q->symbolic;
+    } else if (right && q->verdict == 'u') proved += !q->symbolic, stated += q->symbolic;
+    else if (right) {
+      open += !q->symbolic, unstated += q->symbolic;
+      if (q->symbolic && z3) printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where, r->name, r->op, dtype_name(q->d));
+    }
   }
   failed += malformed;
   for (int k = 0; k < n[0] + n[1]; k++) {
@@ -325,7 +395,10 @@ int main(int argc, char **argv) {
     failed++;
     printf("%s: %s on %s: %s\n", r->where, r->name, r->op, !right ? "a wrong rule that was not refuted" : fired ? "refuted" : "never fired");
   }
-  printf("%d rules of ops (%d not arithmetic), %d wrong ones; %d firings proved by z3, %d left open\n", n[0], not_arith, n[1], proved, open);
+  int refuted = 0;
+  for (int k = n[0]; k < n[0] + n[1]; k++) refuted += res[k].refuted > 0;
+  printf("%d rules of ops (%d not arithmetic), %d wrong ones, %d refuted as statements; %d statements over all values proved by z3, %d undecided; "
+         "%d firings proved, %d left open\n", n[0], not_arith, n[1], refuted, stated, unstated, proved, open);
   printf("%d passed, %d failed\n", passed, failed);
   return failed || !passed;
 }

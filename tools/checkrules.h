@@ -12,11 +12,17 @@ UOp *gen_literal(Gen *g, DType d, int64_t v);
 UOp *gen_name(Gen *g, int name, DType d, int domain, bool is_const);         /* the same node for the same name */
 UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src);
 
+/* In a statement: what the guard lets one assume. False: never true in these dtypes. */
+UOp *gen_bound(Gen *g, UOp *n, int hi);                                      /* vmin or vmax of n: some number that bounds it */
+bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t a_number, UOp *b, int64_t b_number);   /* a NULL node: the number */
+bool gen_fits(Gen *g, UOp *n, int dtype);
+
 typedef struct RuleCheck {
   const char *name, *where, *op;
   bool arith, in_c;                                                          /* in_c: the result is a C function */
   UOp *(*build)(Gen *g);
   UOp *(*match)(Rewrite *rw, UOp *self);
+  UOp *(*state)(Gen *g, Rewrite *rw, UOp *self);                             /* the result over symbolic names; NULL: the rule calls C */
 } RuleCheck;
 extern const RuleCheck rules_right[], rules_wrong[];                         /* end at a NULL name */
 #endif

@@ -1,6 +1,7 @@
 /* rulegen.c: *.rules -> C, at build time. In: one file of rules, a name, a pattern, a result and a condition each. Out: one function per matcher, a switch on
- * self->op that tries its rules in file order, both operand orders of commutative ops written out; or, with --check, one function per rule
- * and a builder of random instances of its pattern, for tools/checkrules.c. Refuses what cannot be meant, as file:line: reason. */
+ * self->op that tries its rules in file order, both operand orders of commutative ops written out; a `gradient` block instead gives one result
+ * per source. Or, with --check, one function per rule, a builder of random instances of its pattern and the rule as a statement, for
+ * tools/checkrules.c. Refuses what cannot be meant, as file:line: reason. */
 #include "uop/uop.h"
 #include <ctype.h>
 #include <stdio.h>
@@ -26,15 +27,18 @@ struct Node {
   int op, dtype, narg;                                 /* dtype: -1 none, -2 taken from the node named in `of` */
   bool rest;
   long long lit;
+  bool is_real;                                        /* LIT: 0.5, in the results of gradient rules alone */
+  double real;
   char name[32], bind[32], of[32];
   const char *text, *text_end;                         /* CONSTANT: the integer expression */
   Node *arg[4];
 };
 typedef struct Var { char name[32]; int dom; bool is_const; } Var;
-typedef struct Rule { char name[40]; int line; Node *pat, *res; uint64_t ops[2]; char opvar[32]; const char *guard, *guard_end; } Rule;
-typedef struct MatcherDef { char name[40], base[4][40]; int nbase, first, end, line; const char *guard, *guard_end; } MatcherDef;
+typedef struct Rule { char name[40]; int line; bool grad; Node *pat, *res, *more[2];   /* more: gradients of sources 1, 2; NULL: none */
+  uint64_t ops[2]; char opvar[32]; const char *guard, *guard_end; } Rule;
+typedef struct MatcherDef { char name[40], base[4][40]; int nbase, first, end, line; bool grad; const char *guard, *guard_end; } MatcherDef;
 
-static const char *path, *file;                        /* as given; without its folder */
+static const char *path, *file, *include;              /* as given; without its folder; a header that the rules' C functions are in */
 static int line_no;
 static Var vars[64];
 static int nvars, nrules, nmatchers;
@@ -60,7 +64,10 @@ static void next(void) {
   tok_at = p;
   size_t n = 0;
   if (isalpha((unsigned char)*p) || *p == '_') while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
-  else if (isdigit((unsigned char)*p)) while (isdigit((unsigned char)p[n])) n++;
+  else if (isdigit((unsigned char)*p)) {
+    while (isdigit((unsigned char)p[n])) n++;
+    if (p[n] == '.' && isdigit((unsigned char)p[n + 1])) for (n++; isdigit((unsigned char)p[n]);) n++;
+  }
   else {
     for (size_t i = 0; i < TG_COUNT(two) && !n; i++) if (!strncmp(p, two[i], strlen(two[i]))) n = strlen(two[i]);
     if (!n && *p) n = 1;
@@ -103,6 +110,7 @@ static Node *primary(void) {
     bool neg = accept("-");
     if (!isdigit((unsigned char)*tok)) refuse(line_no, "expected a number after '-', found '%s'", tok);
     n->lit = strtoll(tok, NULL, 10) * (neg ? -1 : 1);
+    n->real = strtod(tok, NULL) * (neg ? -1 : 1), n->is_real = strchr(tok, '.') != NULL;
     next();
     return n;
   }
@@ -189,6 +197,9 @@ static void resolve(Rule *r, Node *n, bool pattern) {
   if (n->kind == FOLD && (n->narg != 1 || n->arg[0]->kind == LIT || n->arg[0]->kind == NAME)) refuse(r->line, "fold() takes one operation");
   if (n->dtype == -2 && strcmp(n->of, "self") && !find_name(r->pat, n->of)) refuse(r->line, "name '%s' is not in the pattern", n->of);
   if (n->kind == NAME && pattern && !find_var(n->name)) refuse(r->line, "name '%s' is not in vars", n->name);
+  if (n->kind == LIT && n->is_real && (pattern || !r->grad)) refuse(r->line, "a fraction outside the result of a gradient rule");
+  if (r->grad && (n->kind == FOLD || n->kind == CONSTANT)) refuse(r->line, "%s() in a gradient rule", n->name);
+  if (n->kind == NAME && !pattern && r->grad && !strcmp(n->name, "g")) return;
   if (n->kind == NAME && !pattern && strcmp(n->name, "self") && !find_name(r->pat, n->name)) refuse(r->line, "name '%s' is not in the pattern", n->name);
   for (int i = 0; i < n->narg; i++) resolve(r, n->arg[i], pattern);
 }
@@ -251,8 +262,8 @@ static void check_hidden(int first, int end) {
       int hit = -1;
       for (int a = first; a < b && hit < 0; a++) {
         const Rule *ra = &rules[a];
-        bool lit = ra->res->kind == LIT;               /* a literal declines on vectors alone, as it does in b */
-        if (ra->guard || (may_decline(ra->res) && !lit) || !has_rule_op(ra, op)) continue;
+        bool lit = ra->res && ra->res->kind == LIT;               /* a literal declines on vectors alone, as it does in b */
+        if (ra->guard || (!ra->grad && may_decline(ra->res) && !lit) || !has_rule_op(ra, op)) continue;
         if (covers(ra->pat, op, rules[b].pat, op, &(Bound){0})) hit = a;
       }
       if (hit < 0) { by = -1; break; }
@@ -281,10 +292,10 @@ static void read_vars(void) {
     for (int i = first; i < nvars; i++) vars[i].dom = dom < 0 ? DOM_ANY : dom, vars[i].is_const = con;
   }
 }
-static void read_matcher(void) {
+static void read_matcher(bool grad) {
   if (nmatchers == 32) refuse(line_no, "more than 32 matchers");
   MatcherDef *m = &matchers[nmatchers++];
-  m->first = m->end = nrules, m->line = line_no;
+  m->first = m->end = nrules, m->line = line_no, m->grad = grad;
   if (!is_word()) refuse(line_no, "a matcher needs a name");
   strcpy(m->name, tok);
   next();
@@ -313,6 +324,19 @@ static void read_set(Rule *r) {
     next();
   }
 }
+/* One result per source of the pattern, `-` where no gradient flows. */
+static void read_gradients(Rule *r) {
+  Node **to[] = {&r->res, &r->more[0], &r->more[1]};
+  int n = 0;
+  r->grad = true;
+  do {
+    if (n == 3) refuse(line_no, "more than 3 gradients");
+    if (is("-") && !isdigit((unsigned char)*p)) next();
+    else *to[n] = expr(0);
+    n++;
+  } while (accept(","));
+  if (n != r->pat->narg && !(r->pat->rest && n < r->pat->narg)) refuse(line_no, "%s has %d sources, not %d", r->name, r->pat->narg, n);
+}
 static void read_rule(const char *colon, const char *line) {
   if (!nmatchers) refuse(line_no, "a rule before the first matcher");
   if (nrules == 512) refuse(line_no, "more than 512 rules");
@@ -327,7 +351,8 @@ static void read_rule(const char *colon, const char *line) {
   next();
   r->pat = expr(0);
   expect("=>");
-  r->res = expr(0);
+  if (matchers[nmatchers - 1].grad) read_gradients(r);
+  else r->res = expr(0);
   while (*tok) {
     if (accept("for")) { strcpy(r->opvar, tok); next(); expect("in"); read_set(r); }
     else if (is("if")) { next(); r->guard = tok_at, r->guard_end = skip_guard(false); }
@@ -336,14 +361,16 @@ static void read_rule(const char *colon, const char *line) {
   resolve(r, r->pat, true);
   if (r->pat->kind != OPN && r->pat->kind != OPVAR) refuse(line_no, "the pattern of %s is no operation", r->name);
   if (*r->opvar && r->pat->kind != OPVAR) refuse(line_no, "'%s' must be the root of the pattern", r->opvar);
-  resolve(r, r->res, false);
+  if (r->res) resolve(r, r->res, false);
+  for (int i = 0; i < 2; i++) if (r->more[i]) resolve(r, r->more[i], false);
   if (r->guard) check_guard(r, r->pat, r->guard, r->guard_end, line_no);
   matchers[nmatchers - 1].end = ++nrules;
 }
 /* ---- writing C */
-typedef struct Emit { FILE *out; char cond[2048]; struct { char name[32], path[96]; } at[24]; int nat, op; unsigned swaps; int nswap; } Emit;
+typedef struct Emit { FILE *out; char cond[2048]; struct { char name[32], path[96]; } at[24]; int nat, op; unsigned swaps; int nswap, root_swap; bool grad, stated; } Emit;
 static const char *path_of(const Emit *e, const char *name) {
   if (!strcmp(name, "self")) return "self";
+  if (e->grad && !strcmp(name, "g")) return "g";
   for (int i = 0; i < e->nat; i++) if (!strcmp(e->at[i].name, name)) return e->at[i].path;
   return "?";
 }
@@ -379,8 +406,9 @@ static void match(Emit *e, const Rule *r, const Node *n, const char *at) {
   if (n->dtype >= 0) cond(e, "%s->dtype == %d /* %s */", at, n->dtype, dtypes[n->dtype]);
   if (ops[op].nsrc < 0) cond(e, "%s->nsrc %s %d", at, n->rest ? ">=" : "==", n->narg);
   bool may_swap = (ops[op].flags & COMM) && n->narg == 2 && !same(n->arg[0], n->arg[1]) &&
-                  !(plain_names(n) && root && !r->guard && (r->res->kind == FOLD || r->res->kind == CALL));
+                  !(plain_names(n) && root && !r->guard && (r->grad || r->res->kind == FOLD || r->res->kind == CALL));
   int swap = may_swap ? (int)(e->swaps >> e->nswap++ & 1) : 0;
+  if (root) e->root_swap = swap;
   for (int k = 0; k < 2; k++)                          /* simple sources first: they are cheap to test and bind names */
     for (int i = 0; i < n->narg; i++) {
       Node *a = n->arg[i];
@@ -428,14 +456,16 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
   char a[4][512] = {"", "", "", ""};
   switch (n->kind) {
   case NAME: snprintf(out, cap, "%s", path_of(e, n->name)); return;
-  case LIT: snprintf(out, cap, "rule_const(rw, self, %lld)", n->lit); return;
+  case LIT:
+    if (e->grad) { snprintf(out, cap, "gradient_number(rw, g, %.17g)", n->real); return; }
+    snprintf(out, cap, "rule_const(rw, self, %lld)", n->lit); return;
   case CONSTANT: { guard(e, a[0], sizeof a[0], n->text, n->text_end); snprintf(out, cap, "rule_const(rw, self, %s)", a[0]); return; }
-  case FOLD: result(e, n->arg[0], true, out, cap); return;
+  case FOLD: result(e, n->arg[0], !e->stated, out, cap); return;
   default: break;
   }
   for (int i = 0; i < n->narg; i++) {
     const Node *other = n->kind == OPN && n->narg == 2 ? n->arg[1 - i] : NULL;
-    if (n->arg[i]->kind == LIT && other && other->kind == NAME)                 /* a literal beside a name has its dtype */
+    if (!e->grad && n->arg[i]->kind == LIT && other && other->kind == NAME)                 /* a literal beside a name has its dtype */
       snprintf(a[i], sizeof a[i], "rule_const(rw, %s, %lld)", path_of(e, other->name), n->arg[i]->lit);
     else result(e, n->arg[i], fold, a[i], sizeof a[i]);
   }
@@ -454,13 +484,25 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
   if (fold && n->kind != CALL) for (int i = n->narg; i < 3; i++) k += (size_t)snprintf(out + k, cap - k, ", NULL");
   snprintf(out + k, cap - k, ")");
 }
+static void emit_gradients(Emit *e, const Rule *r, const char *note) {
+  const Node *res[] = {r->res, r->more[0], r->more[1]};
+  fprintf(e->out, "    if (%s) {   /* %s, %s:%d */%s\n", *e->cond ? e->cond : "true", r->name, file, r->line, note);
+  for (int i = 0; i < 3; i++) {
+    char text[2048];
+    if (!res[i]) continue;
+    result(e, res[i], false, text, sizeof text);
+    fprintf(e->out, "      if (!(out[%d] = %s)) return 0;\n", i ^ (i < 2 ? e->root_swap : 0), text);
+  }
+  fprintf(e->out, "      return 1;\n    }\n");
+}
 static void emit_rule(FILE *out, const Rule *r, int op) {
   for (unsigned swaps = 0, end = 1; swaps < end; swaps++) {
-    Emit e = {.out = out, .op = op, .swaps = swaps};
+    Emit e = {.out = out, .op = op, .swaps = swaps, .grad = r->grad};
     char g[1024], res[2048];
     match(&e, r, r->pat, "self");
     end = 1u << e.nswap;
     if (r->guard) { guard(&e, g, sizeof g, r->guard, r->guard_end); cond(&e, strstr(g, "||") ? "(%s)" : "%s", g); }
+    if (r->grad) { emit_gradients(&e, r, swaps ? "   /* swapped */" : ""); continue; }
     result(&e, r->res, false, res, sizeof res);
     const char *c = *e.cond ? e.cond : "true";
     fprintf(out, "    if (%s) FIRE(\"%s\", \"%s:%d\", %s);%s\n", c, r->name, file, r->line, res, swaps ? "   /* swapped */" : "");
@@ -468,7 +510,9 @@ static void emit_rule(FILE *out, const Rule *r, int op) {
 }
 static bool is_base_declared(const char *name) { for (int i = 0; i < nmatchers; i++) if (!strcmp(matchers[i].name, name)) return true; return false; }
 static void emit_function(FILE *out, const char *linkage, const MatcherDef *m, const char *name, int first, int end, int only_op) {
-  fprintf(out, "%sUOp *%s(Rewrite *rw, UOp *self) {\n", linkage, name);
+  const char *none = m->grad ? "-1" : "NULL";
+  if (m->grad) fprintf(out, "%sint %s(Rewrite *rw, UOp *self, UOp *g, UOp **out) {\n", linkage, name);
+  else fprintf(out, "%sUOp *%s(Rewrite *rw, UOp *self) {\n", linkage, name);
   if (m->guard) {
     char g[512];
     guard(&(Emit){0}, g, sizeof g, m->guard, m->guard_end);
@@ -476,7 +520,8 @@ static void emit_function(FILE *out, const char *linkage, const MatcherDef *m, c
   }
   if (only_op < 0)
     for (int i = 0; i < m->nbase; i++) fprintf(out, "  UOp *base%d = %s(rw, self);\n  if (base%d) return base%d;\n", i, m->base[i], i, i);
-  fprintf(out, "  UOp *s0 = SRC(self, 0), *s1 = SRC(self, 1), *s2 = SRC(self, 2), *fired;\n  (void)s0, (void)s1, (void)s2, (void)fired, (void)rw;\n  switch (self->op) {\n");
+  fprintf(out, "  UOp *s0 = SRC(self, 0), *s1 = SRC(self, 1), *s2 = SRC(self, 2)%s;\n  (void)s0, (void)s1, (void)s2, (void)rw%s;\n  switch (self->op) {\n",
+          m->grad ? "" : ", *fired", m->grad ? "" : ", (void)fired");
   for (int op = 0; op < OPS_COUNT; op++) {
     if (only_op >= 0 && op != only_op) continue;
     bool any = false;
@@ -486,9 +531,9 @@ static void emit_function(FILE *out, const char *linkage, const MatcherDef *m, c
       any = true;
       emit_rule(out, &rules[i], op);
     }
-    if (any) fprintf(out, "    return NULL;\n");
+    if (any) fprintf(out, "    return %s;\n", none);
   }
-  fprintf(out, "  default: return NULL;\n  }\n}\n");
+  fprintf(out, "  default: return %s;\n  }\n}\n", none);
 }
 /* ---- for the checker: a function that makes random graphs of the pattern's shape */
 static int emit_build(FILE *out, const Rule *r, const Node *n, int op, int *count, int parent_op, int parent, int i) {
@@ -515,7 +560,79 @@ static int emit_build(FILE *out, const Rule *r, const Node *n, int op, int *coun
   }
   return id;
 }
+/* ---- for the prover: the rule as a statement about all values of its names, constants among them. False: its result or guard is a C function. */
+static bool calls(const Node *n) {
+  if (n->kind == CALL || n->kind == CONSTANT) return true;
+  for (int i = 0; i < n->narg; i++) if (calls(n->arg[i])) return true;
+  return false;
+}
+static bool operand(const Emit *e, const char *end, char *out, size_t cap) {   /* of a comparison in a guard */
+  if (is("vmin") || is("vmax")) {
+    bool hi = is("vmax");
+    next(), next();
+    snprintf(out, cap, "gen_bound(g, %s, %d), 0", path_of(e, tok), hi);
+    next(), next();
+  } else if (isdigit((unsigned char)*tok) || is("-")) {
+    bool neg = accept("-");
+    snprintf(out, cap, "NULL, %s%s", neg ? "-" : "", tok);
+    next();
+  } else {
+    const Var *v = find_var(tok);
+    if (!v || !v->is_const || *p == '.') return false;
+    snprintf(out, cap, "%s, 0", path_of(e, tok));
+    next();
+  }
+  return tok_at <= end;
+}
+static bool state_clause(const Emit *e, const char *at, const char *end, char *out, size_t cap) {
+  static const char *const cmp[] = {"<", "<=", ">", ">=", "==", "!="};
+  char l[100], r[100], o[8];
+  p = at, next();
+  if (is("fits")) {                                    /* fits(NAME, NAME.dtype) */
+    next(), next();
+    char n[32];
+    strcpy(n, tok);
+    next(), next();
+    snprintf(out, cap, "gen_fits(g, %s, %s->dtype)", path_of(e, n), path_of(e, tok));
+    return true;
+  }
+  if (operand(e, end, l, sizeof l)) {
+    strcpy(o, tok);
+    if (find_in(cmp, TG_COUNT(cmp), o) < 0) return false;
+    next();
+    if (!operand(e, end, r, sizeof r)) return false;
+    return snprintf(out, cap, "gen_given(g, \"%s\", %s, %s)", o, l, r) < (int)cap;
+  }
+  for (p = at, next(); *tok && tok_at < end; next()) if (is("(") || is("||")) return false;
+  guard((Emit *)e, out, cap, at, end);                 /* of dtypes alone */
+  return true;
+}
+static bool emit_state(FILE *out, const Rule *r, int op) {
+  Emit e = {.out = out, .op = op};
+  char res[2048], part[16][256];
+  int n = 0;
+  if (!(ops[op].flags & (U | B | T)) || calls(r->res)) return false;
+  match(&e, r, r->pat, "self");
+  const char *keep = p;
+  for (const char *at = r->guard; at && at < r->guard_end; n++) {
+    const char *end = strstr(at, "&&");
+    if (!end || end > r->guard_end) end = r->guard_end;
+    bool ok = n < 16 && state_clause(&e, at, end, part[n], sizeof part[n]);
+    if (!ok) { p = keep; return false; }
+    at = end < r->guard_end ? end + 2 : end;
+  }
+  p = keep;
+  e.stated = true;
+  result(&e, r->res, false, res, sizeof res);
+  fprintf(out, "static UOp *state_%d_%s(Gen *g, Rewrite *rw, UOp *self) {\n", r->line, ops[op].name);
+  fprintf(out, "  UOp *s0 = SRC(self, 0), *s1 = SRC(self, 1), *s2 = SRC(self, 2);\n  (void)s0, (void)s1, (void)s2, (void)rw, (void)g;\n");
+  for (int i = 0; i < n; i++) fprintf(out, "  if (!(%s)) return NULL;\n", part[i]);
+  fprintf(out, "  return %s;\n}\n", res);
+  return true;
+}
 static void emit_check(FILE *out, const char *table) {
+  static bool stated[512][OPS_COUNT];
+  for (int i = 0; i < nrules; i++) if (rules[i].grad) refuse(rules[i].line, "gradient rules are not equations");
   fprintf(out, "#include \"checkrules.h\"\n");
   for (int m = 0; m < nmatchers; m++)
     for (int i = matchers[m].first; i < matchers[m].end; i++)
@@ -528,16 +645,19 @@ static void emit_check(FILE *out, const char *table) {
         int count = 0;
         emit_build(out, &rules[i], rules[i].pat, op, &count, -1, -1, 0);
         fprintf(out, "  return u0;\n}\n");
+        stated[i][op] = emit_state(out, &rules[i], op);
       }
   fprintf(out, "const RuleCheck %s[] = {\n", table);
   for (int i = 0; i < nrules; i++)
     for (int op = 0; op < OPS_COUNT; op++)
       if (has_rule_op(&rules[i], op)) {
         int arith = (ops[op].flags & (U | B | T)) != 0, l = rules[i].line;
-        fprintf(out, "  {\"%s\", \"%s:%d\", \"%s\", %d, %d, build_%d_%s, match_%d_%s},\n", rules[i].name, file, l, ops[op].name, arith,
+        fprintf(out, "  {\"%s\", \"%s:%d\", \"%s\", %d, %d, build_%d_%s, match_%d_%s, ", rules[i].name, file, l, ops[op].name, arith,
                 rules[i].res->kind == CALL, l, ops[op].name, l, ops[op].name);
+        if (stated[i][op]) fprintf(out, "state_%d_%s},\n", l, ops[op].name);
+        else fprintf(out, "NULL},\n");
       }
-  fprintf(out, "  {NULL, NULL, NULL, 0, 0, NULL, NULL}\n};\n");
+  fprintf(out, "  {NULL, NULL, NULL, 0, 0, NULL, NULL, NULL}\n};\n");
 }
 int main(int argc, char **argv) {
   bool check = argc == 5 && !strcmp(argv[1], "--check");
@@ -556,7 +676,12 @@ int main(int argc, char **argv) {
     if (!*tok) continue;
     const char *colon = strchr(line, ':');
     if (is("vars")) { next(); read_vars(); }
-    else if (is("matcher")) { next(); read_matcher(); }
+    else if (is("matcher") || is("gradient")) { bool grad = is("gradient"); next(); read_matcher(grad); }
+    else if (is("include")) {
+      while (*p == ' ') p++;
+      include = p;                                     /* the rest of a line, which is kept */
+      for (char *end = line + strlen(line); end > p && end[-1] == ' ';) *--end = 0;
+    }
     else if (colon) read_rule(colon, tok_at);
     else refuse(line_no, "expected vars, matcher or a rule");
   }
@@ -567,6 +692,7 @@ int main(int argc, char **argv) {
   FILE *out = fopen(to, "w");
   if (!out) { perror(to); return 1; }
   fprintf(out, "/* %s, made from %s by rulegen: edit the rules, not this. */\n#include \"uop/rules.h\"\n", strrchr(to, '/') ? strrchr(to, '/') + 1 : to, file);
+  if (include) fprintf(out, "#include \"%s\"\n", include);
   if (check) emit_check(out, argv[4]);
   for (int m = 0; m < nmatchers && !check; m++) {
     for (int i = 0; i < matchers[m].nbase; i++) if (!is_base_declared(matchers[m].base[i])) fprintf(out, "UOp *%s(Rewrite *rw, UOp *self);\n", matchers[m].base[i]);

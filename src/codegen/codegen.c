@@ -27,7 +27,9 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
  * What fills local memory, under an AFTER, is not part of the branch. */
 static bool is_loose(const UOp *index) {
   const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
-  return !uop_within(index->src[1], index->arg.i ? index->src[2] : NULL, memory->arg.param.nelem);
+  if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
+  for (int d = 0; d < memory->nsrc; d++) if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
+  return false;
 }
 /* fills: a gate over these ranges also holds for what fills local memory, where that depends on all of them: who reads it is gated alike. */
 static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, uint64_t fills) {
@@ -59,8 +61,11 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       src[j] = s ? s : u->src[j];
     }
     if (u->op == OPS_INDEX && is_loose(u)) {
-      UOp *g = u->arg.i ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[2], gate)) : gate;
-      v = UNEW(k->st, OPS_INDEX, (DType)u->dtype, 1, ((Arg){.i = 1}), src[0], src[1], g);
+      UOp *with[MAX_AXES + 2];
+      int n = 1 + index_naxes(u);
+      memcpy(with, src, (size_t)n * sizeof *with);
+      with[n] = u->arg.i ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], gate)) : gate;
+      v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
     } else v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
     ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);
@@ -102,6 +107,12 @@ static bool move_gates(Kernel *k) {
   uop_map_end(k->st, now), uop_map_end(k->st, loose);
   return ok;
 }
+UOp *pm_flatten(Rewrite *rw, UOp *u) {                       /* one index per axis -> one offset */
+  if (u->op != OPS_INDEX || u->src[0]->op != OPS_PARAM || !u->src[0]->nsrc) return NULL;
+  const UOp *p = u->src[0];
+  UOp *src[3] = {uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), index_flat(rw->st, rw->mem, u), index_gate(u)};
+  return uop_new(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg.i ? 3 : 2, src, u->arg);
+}
 static bool run_gates(void *k) { return move_gates(k); }
 static bool run_ranges(void *k) { return simplify_ranges(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
@@ -121,6 +132,7 @@ const Pass codegen_passes[] = {
   {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
   {"simplify ranges",   .run = run_ranges, .makes = GRAPH_KERNEL},
   {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
+  {"flatten indices",   pm_flatten, .makes = GRAPH_SHAPED, .required = true},
   {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
   {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
   {"gpu dims",          .run = run_gpu, .makes = GRAPH_LOOPS},

@@ -5,7 +5,7 @@
 #include "renderer/renderer.h"
 #include "uop/pass.h"
 
-enum { MAX_RANGES = 64, ROOT_NONE = -1, ROOT_TILE = -2, ROOT_GRID = -3 };      /* GRID: LOCAL threads along the grid */
+enum { MAX_AXES = 16, MAX_RANGES = 64, ROOT_NONE = -1, ROOT_TILE = -2, ROOT_GRID = -3 };      /* GRID: LOCAL threads along the grid */
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range of a SWAP. opts.c applies them. */
 typedef enum OptOp { OPT_THREAD, OPT_TILE, OPT_SWAP, OPT_LOCAL, OPT_UPCAST, OPT_VEC, OPT_UNROLL, OPT_GROUP } OptOp;
 typedef struct Opt { OptOp op; int64_t r, n; } Opt;

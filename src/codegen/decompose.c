@@ -1,6 +1,6 @@
 /* decompose.c: ops that a target lacks, written in the ops it has. In: one node. Out: a graph of native ops, or NULL.
- * Polynomials are Taylor series on a reduced argument, long enough that their error is far below the rounding of the dtype.
- * f32 logarithm, sine and power are computed in f64 and rounded once. */
+ * One form of each function serves f32 and f64, in arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded
+ * once, no contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they reach. */
 #include "codegen/codegen.h"
 #include <math.h>
 
@@ -43,65 +43,211 @@ static UOp *clamp(B *b, UOp *x, double lo, double hi) {      /* NaN stays NaN */
 static UOp *nan_safe_int(B *b, UOp *x, UOp *n) {             /* a NaN must not reach the conversion to an integer */
   return sel(b, op2(b, OPS_CMPNE, x, x), c(b, 0), n);
 }
-static UOp *exp_series(B *b, UOp *r, double base_ln) {       /* base^r, |r| <= 1/2 in units where base^r = e^(r ln base) */
-  double k[16], t = 1;
-  int n = b->d == DT_F64 ? 14 : 8;
-  for (int i = 0; i < n; i++) k[i] = t, t *= base_ln / (i + 1);
-  return horner(b, r, k, n);
+/* Coefficients: minimax by Remez exchange in 60 digits, then rounded; the weight is what the term adds to the result. Per function
+ * the f32 row, then the f64 row; the error is that of the whole function, relative, before any rounding. */
+typedef struct Poly { int n; double k[10]; } Poly;
+static const Poly poly_exp[2] = {          /* (e^t - 1 - t) / t^2, |t| <= ln(2)/2: 2^-28, 2^-56 */
+  {5, {0x1p-1, 0x1.555492p-3, 0x1.55547ep-5, 0x1.12393ep-7, 0x1.6d9608p-10}},
+  {10, {0x1.000000000000ap-1, 0x1.555555555555cp-3, 0x1.5555555550833p-5, 0x1.111111110ebafp-7, 0x1.6c16c1842f883p-10, 0x1.a01a01b2e6026p-13, 0x1.a0199a138f0f6p-16, 0x1.71ddf34f6ff27p-19, 0x1.28ad5b50d277fp-22, 0x1.af63ebc3fba7bp-26}}};
+static const Poly poly_log[2] = {          /* (2 atanh(s)/s - 2) / z, z = s^2, |s| <= tan(pi/8)^2: 2^-29, 2^-58 */
+  {3, {0x1.555578p-1, 0x1.996086p-2, 0x1.31b994p-2}},
+  {7, {0x1.555555555557ep-1, 0x1.999999998567bp-2, 0x1.2492493db9f5cp-2, 0x1.c71c551671561p-3, 0x1.7465acd2a47d3p-3,
+       0x1.39af5eb65f1d7p-3, 0x1.2e848dba21927p-3}}};
+static const Poly poly_atanh[2] = {        /* ((atanh(s)/s - 1) / z - 1/3) / z: 2^-36, 2^-65 */
+  {3, {0x1.9999eep-3, 0x1.245882p-3, 0x1.dea582p-4}},
+  {7, {0x1.99999999999c9p-3, 0x1.249249247f72dp-3, 0x1.c71c71f94aa78p-4, 0x1.745cfab8e879cp-4, 0x1.3b1c0cf1c5223p-4,
+       0x1.0fbf7e0162f2ap-4, 0x1.0c0fe58594f69p-4}}};
+static const Poly poly_sin[2] = {          /* (sin(r)/r - 1) / z, z = r^2, |r| <= pi/4: 2^-28, 2^-58 */
+  {3, {-0x1.555546p-3, 0x1.1107acp-7, -0x1.996354p-13}},
+  {6, {-0x1.555555555554cp-3, 0x1.111111110fc54p-7, -0x1.a01a019c78413p-13, 0x1.71de35c5013b6p-19, -0x1.ae5e9c318d654p-26,
+       0x1.5da137fc7305bp-33}}};
+static const Poly poly_cos[2] = {          /* (cos(r) - 1 + z/2) / z^2: 2^-33, 2^-63 */
+  {3, {0x1.55554cp-5, -0x1.6c0d8p-10, 0x1.9a3f88p-16}},
+  {6, {0x1.5555555555554p-5, -0x1.6c16c16c16132p-10, 0x1.a01a019e1c2bep-16, -0x1.27e4f8fdd9777p-22, 0x1.1eea87807a601p-29,
+       -0x1.8ffaae9c3ee55p-37}}};
+static const double log2e_hi[2] = {0x1.715476p+0, 0x1.71547652b82fep+0}, log2e_lo[2] = {0x1.4ae0cp-26, 0x1.777d0ffda0d24p-56};
+static const double ln2_hi[2] = {0x1.62e4p-1, 0x1.62e42fee00000p-1}, ln2_lo[2] = {0x1.7f7d1cp-20, 0x1.a39ef35793c76p-33};   /* n ln2_hi is exact */
+static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0}, half_pi_lo[2] = {-0x1.777a5cp-25, 0x1.1a62633145c07p-54};
+static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
+static int wide(const B *b) { return b->d == DT_F64; }
+static UOp *poly(B *b, UOp *x, const Poly *p) { return horner(b, x, p[wide(b)].k, p[wide(b)].n); }
+static UOp *add(B *b, UOp *x, UOp *y) { return op2(b, OPS_ADD, x, y); }
+static UOp *sub(B *b, UOp *x, UOp *y) { return op2(b, OPS_SUB, x, y); }
+static UOp *mul(B *b, UOp *x, UOp *y) { return op2(b, OPS_MUL, x, y); }
+static UOp *neg(B *b, UOp *x) { return op1(b, OPS_NEG, x); }
+
+/* ---- a number as an unevaluated sum hi + lo, where |lo| is at most half an ulp of hi or so */
+typedef struct Two { UOp *hi, *lo; } Two;
+static Two two_sum(B *b, UOp *x, UOp *y) { UOp *s = add(b, x, y); return (Two){s, add(b, sub(b, x, s), y)}; }      /* |x| >= |y| or x = 0 */
+static Two two_mul(B *b, UOp *x, UOp *y) { UOp *p = mul(b, x, y); return (Two){p, fma3(b, x, y, neg(b, p))}; }
+static Two mul_two(B *b, Two x, Two y) {
+  Two p = two_mul(b, x.hi, y.hi);
+  return (Two){p.hi, fma3(b, x.hi, y.lo, fma3(b, x.lo, y.hi, p.lo))};
+}
+
+/* ---- exponentials */
+static UOp *exp_small(B *b, UOp *t, UOp *lo) {               /* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
+  UOp *tail = mul(b, mul(b, t, t), poly(b, t, poly_exp));
+  Two s = two_sum(b, c(b, 1), t);
+  return add(b, s.hi, add(b, s.lo, lo ? add(b, tail, lo) : tail));
+}
+static UOp *exp2_small(B *b, UOp *r, UOp *lo) {              /* 2^(r + lo), |r| <= 1/2 */
+  Two t = two_mul(b, r, c(b, M_LN2));
+  return exp_small(b, t.hi, lo ? fma3(b, lo, c(b, M_LN2), t.lo) : t.lo);
 }
 static UOp *do_exp2(B *b, UOp *x) {
-  bool f64 = b->d == DT_F64;
-  UOp *y = clamp(b, x, f64 ? -1080 : -151, f64 ? 1025 : 129), *n = round_near(b, y);
-  UOp *p = exp_series(b, op2(b, OPS_SUB, y, n), M_LN2);
-  return scale(b, p, nan_safe_int(b, x, n));
+  UOp *y = clamp(b, x, wide(b) ? -1080 : -151, wide(b) ? 1025 : 129), *n = round_near(b, y);
+  return scale(b, exp2_small(b, sub(b, y, n), NULL), nan_safe_int(b, x, n));
 }
-static UOp *do_exp(B *b, UOp *x) {                           /* Cody and Waite: ln 2 in two parts, the first with trailing zeros */
-  bool f64 = b->d == DT_F64;
-  UOp *y = clamp(b, x, f64 ? -748 : -105, f64 ? 711 : 90), *n = round_near(b, op2(b, OPS_MUL, y, c(b, M_LOG2E)));
-  double hi = f64 ? 0x1.62e42fee00000p-1 : 0x1.62e4p-1, lo = f64 ? 1.90821492927058770002e-10 : 1.42860677e-6;
-  UOp *r = fma3(b, n, c(b, -lo), fma3(b, n, c(b, -hi), y));
-  return scale(b, exp_series(b, r, 1), nan_safe_int(b, x, n));
+static UOp *do_exp(B *b, UOp *x) {                           /* Cody and Waite: ln 2 in two parts */
+  UOp *y = clamp(b, x, wide(b) ? -748 : -105, wide(b) ? 711 : 90), *n = round_near(b, mul(b, y, c(b, M_LOG2E)));
+  UOp *r = fma3(b, n, c(b, -ln2_lo[wide(b)]), fma3(b, n, c(b, -ln2_hi[wide(b)]), y));
+  return scale(b, exp_small(b, r, NULL), nan_safe_int(b, x, n));
 }
-static UOp *log_f64(B *b, UOp *x, bool base2) {              /* d is f64: m 2^e, log m = 2 atanh((m-1)/(m+1)), m in [sqrt(1/2), sqrt 2) */
-  UOp *tiny = op2(b, OPS_CMPLT, x, c(b, 0x1p-1022)), *xs = sel(b, tiny, op2(b, OPS_MUL, x, c(b, 0x1p54)), x);
-  UOp *bits = bitcast(b, xs, DT_I64);
-  UOp *e = op2(b, OPS_SHR, op2(b, OPS_SUB, bits, ci(b, DT_I64, 0x3fe6a09e667f3bcd)), ci(b, DT_I64, 52));
-  UOp *m = bitcast(b, op2(b, OPS_SUB, bits, op2(b, OPS_SHL, e, ci(b, DT_I64, 52))), DT_F64);
-  UOp *ef = op2(b, OPS_SUB, uop_cast(b->st, e, DT_F64), sel(b, tiny, c(b, 54), c(b, 0)));
-  UOp *s = op2(b, OPS_FDIV, op2(b, OPS_SUB, m, c(b, 1)), op2(b, OPS_ADD, m, c(b, 1)));
-  double k[13];
-  for (int i = 0; i < 13; i++) k[i] = 2.0 / (2 * i + 1) * (base2 ? M_LOG2E : 1);
-  UOp *l = op2(b, OPS_MUL, s, horner(b, op2(b, OPS_MUL, s, s), k, 13));
-  UOp *r = base2 ? op2(b, OPS_ADD, ef, l) : fma3(b, ef, c(b, M_LN2), l);
+
+/* ---- logarithms: x = m 2^e with m in [sqrt(1/2), sqrt 2) */
+static UOp *split(B *b, UOp *x, UOp **e) {
+  bool f64 = wide(b);
+  DType i = int_of(b->d);
+  int mant = f64 ? 52 : 23, up = f64 ? 54 : 25;
+  UOp *tiny = op2(b, OPS_CMPLT, x, c(b, f64 ? 0x1p-1022 : 0x1p-126)), *xs = sel(b, tiny, mul(b, x, c(b, f64 ? 0x1p54 : 0x1p25)), x);
+  UOp *bits = bitcast(b, xs, i), *n = op2(b, OPS_SHR, sub(b, bits, ci(b, i, f64 ? 0x3fe6a09e667f3bcd : 0x3f3504f3)), ci(b, i, mant));
+  *e = sub(b, uop_cast(b->st, n, b->d), sel(b, tiny, c(b, up), c(b, 0)));
+  return bitcast(b, sub(b, bits, op2(b, OPS_SHL, n, ci(b, i, mant))), b->d);
+}
+static UOp *log_special(B *b, UOp *x, UOp *r) {
   r = sel(b, op2(b, OPS_CMPEQ, x, c(b, INFINITY)), x, r);
   r = sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), c(b, -INFINITY), r);
   return sel(b, op2(b, OPS_CMPLT, x, c(b, 0)), c(b, NAN), sel(b, op2(b, OPS_CMPNE, x, x), x, r));
 }
-static UOp *sin_f64(B *b, UOp *x) {                          /* quadrant and remainder with pi/2 in three parts: good to |x| of about 1e9 */
-  UOp *n = round_near(b, op2(b, OPS_MUL, clamp(b, x, -1e15, 1e15), c(b, M_2_PI)));
-  UOp *r = fma3(b, n, c(b, -1.57079632679489661923), x);
-  r = fma3(b, n, c(b, -6.123233995736766036e-17), r);
-  double s[9], k[9], f = 1;
-  for (int i = 0; i < 18; i++) { if (i) f *= i; if (i & 1) s[i / 2] = (i & 2 ? -1 : 1) / f; else k[i / 2] = (i & 2 ? -1 : 1) / f; }
-  UOp *r2 = op2(b, OPS_MUL, r, r);
-  UOp *sn = op2(b, OPS_MUL, r, horner(b, r2, s, 9)), *cs = horner(b, r2, k, 9);
-  UOp *q = op2(b, OPS_AND, uop_cast(b->st, nan_safe_int(b, op2(b, OPS_SUB, n, n), n), DT_I64), ci(b, DT_I64, 3));
-  UOp *v = sel(b, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_I64, 1)), ci(b, DT_I64, 0)), cs, sn);
-  v = sel(b, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_I64, 2)), ci(b, DT_I64, 0)), op1(b, OPS_NEG, v), v);
-  UOp *bad = op2(b, OPS_CMPNE, op2(b, OPS_SUB, x, x), c(b, 0));              /* inf and NaN give NaN */
-  v = sel(b, bad, c(b, NAN), v);
-  return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v);                        /* keeps -0 */
+/* With f = m - 1 (exact), s = f / (2 + f), h = f^2 / 2: ln m = 2 atanh s = f - (h - s (h + R(s^2))), so the large part of the result carries
+ * no error and only the small bracket is rounded. */
+static UOp *do_log(B *b, UOp *x, bool base2) {
+  UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *h = mul(b, f, mul(b, f, c(b, 0.5)));
+  UOp *s = op2(b, OPS_FDIV, f, add(b, f, c(b, 2))), *z = mul(b, s, s);
+  UOp *low = fma3(b, s, fma3(b, z, poly(b, z, poly_log), h), neg(b, h));
+  Two t;
+  if (base2) {
+    Two p = two_mul(b, f, c(b, log2e_hi[wide(b)]));
+    low = fma3(b, low, c(b, log2e_hi[wide(b)]), fma3(b, f, c(b, log2e_lo[wide(b)]), p.lo));
+    t = two_sum(b, e, p.hi);
+  } else {
+    low = fma3(b, e, c(b, ln2_lo[wide(b)]), low);
+    t = two_sum(b, mul(b, e, c(b, ln2_hi[wide(b)])), f);
+  }
+  return log_special(b, x, add(b, t.hi, add(b, t.lo, low)));
 }
-static UOp *pow_f64(B *b, UOp *x, UOp *y) {
-  UOp *ax = sel(b, op2(b, OPS_CMPLT, x, c(b, 0)), op1(b, OPS_NEG, x), x);
-  UOp *mag = do_exp2(b, op2(b, OPS_MUL, y, log_f64(b, ax, true)));
-  UOp *ty = op1(b, OPS_TRUNC, y), *half = op2(b, OPS_MUL, y, c(b, 0.5));
-  UOp *whole = op2(b, OPS_CMPEQ, ty, y), *odd = op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half));
-  UOp *neg = op2(b, OPS_CMPLT, x, c(b, 0)), *finite = op2(b, OPS_CMPLT, ax, c(b, INFINITY));
-  UOp *r = sel(b, op2(b, OPS_AND, neg, odd), op1(b, OPS_NEG, mag), mag);
-  r = sel(b, op2(b, OPS_AND, op2(b, OPS_AND, neg, finite), not_(b, whole)), c(b, NAN), r);
-  r = sel(b, op2(b, OPS_AND, op2(b, OPS_CMPEQ, ax, c(b, 1)), op2(b, OPS_CMPEQ, sel(b, op2(b, OPS_CMPLT, y, c(b, 0)), op1(b, OPS_NEG, y), y), c(b, INFINITY))), c(b, 1), r);
+
+/* ---- powers: log2 x as hi + lo, so that y log2 x keeps enough bits behind the point for every exponent */
+static Two log2_two(B *b, UOp *x) {
+  int w = wide(b);
+  UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *sum = add(b, m, c(b, 1)), *sum_lo = sub(b, m, sub(b, sum, c(b, 1)));
+  UOp *q = op2(b, OPS_FDIV, f, sum), *rest = fma3(b, neg(b, q), sum_lo, fma3(b, neg(b, q), sum, f));
+  Two s = {q, op2(b, OPS_FDIV, rest, sum)}, z = mul_two(b, s, s);           /* s = (m - 1) / (m + 1) */
+  Two third = two_sum(b, c(b, 1.0 / 3), mul(b, z.hi, poly(b, z.hi, poly_atanh)));
+  third.lo = add(b, third.lo, c(b, third_lo[w]));
+  Two v = mul_two(b, s, mul_two(b, z, third)), a = two_sum(b, s.hi, v.hi);   /* atanh s = s + s z (1/3 + ..) */
+  a.lo = add(b, a.lo, add(b, s.lo, v.lo));
+  a = mul_two(b, a, (Two){c(b, 2 * log2e_hi[w]), c(b, 2 * log2e_lo[w])});
+  Two l = two_sum(b, e, a.hi);
+  return two_sum(b, l.hi, add(b, l.lo, a.lo));
+}
+static UOp *do_pow(B *b, UOp *x, UOp *y) {
+  UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *y_neg = op2(b, OPS_CMPLT, y, c(b, 0)), *inf = c(b, INFINITY);
+  UOp *ax = sel(b, x_neg, neg(b, x), x), *ay = sel(b, y_neg, neg(b, y), y);
+  Two l = log2_two(b, ax);
+  UOp *plain = op2(b, OPS_AND, op2(b, OPS_CMPLT, c(b, 0), ax), op2(b, OPS_CMPLT, ax, inf));
+  l.hi = sel(b, plain, l.hi, log_special(b, ax, ax)), l.lo = sel(b, plain, l.lo, c(b, 0));
+  UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135), *n = round_near(b, near);
+  UOp *lo = fma3(b, y, l.lo, fma3(b, y, l.hi, neg(b, p)));
+  lo = sel(b, op2(b, OPS_CMPEQ, near, p), lo, c(b, 0));
+  Two r2 = two_sum(b, sub(b, near, n), lo);
+  UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), nan_safe_int(b, p, n));
+  UOp *half = mul(b, y, c(b, 0.5)), *whole = op2(b, OPS_CMPEQ, op1(b, OPS_TRUNC, y), y);
+  UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)), op2(b, OPS_CMPLT, ay, inf));
+  DType i = int_of(b->d);                                    /* -0 to an odd power keeps its sign, so the sign is taken from the bits */
+  UOp *minus = op2(b, OPS_CMPLT, bitcast(b, x, i), ci(b, i, 0)), *finite = op2(b, OPS_CMPLT, ax, inf);
+  UOp *r = sel(b, op2(b, OPS_AND, minus, odd), neg(b, mag), mag);
+  r = sel(b, op2(b, OPS_AND, op2(b, OPS_AND, x_neg, finite), not_(b, whole)), c(b, NAN), r);
+  r = sel(b, op2(b, OPS_CMPNE, x, x), x, sel(b, op2(b, OPS_CMPNE, y, y), y, r));
+  r = sel(b, op2(b, OPS_AND, op2(b, OPS_CMPEQ, ax, c(b, 1)), op2(b, OPS_CMPEQ, ay, inf)), c(b, 1), r);
   return sel(b, op2(b, OPS_OR, op2(b, OPS_CMPEQ, y, c(b, 0)), op2(b, OPS_CMPEQ, x, c(b, 1))), c(b, 1), r);
+}
+
+/* ---- sine. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product with m 2^k is a multiple of 4 are left out, the next
+ * 96 (f64: 192) are multiplied by m exactly, and the product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for
+ * any finite x. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
+static const uint64_t two_over_pi[] = {
+  0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,
+  0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
+  0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+static uint64_t word_of(int i, int bits) {                   /* word i of 2/pi after one word of zeros */
+  if (i < 1 || i > (int)TG_COUNT(two_over_pi) * 64 / bits) return 0;
+  return bits == 64 ? two_over_pi[i - 1] : two_over_pi[(i - 1) / 2] >> ((i & 1) * 32) & 0xffffffff;
+}
+static void window(B *b, DType u, UOp *at, UOp **out) {      /* three words of the padded 2/pi from bit `at` on */
+  int bits = (int)dtype_size(u) * 8, top = bits == 64 ? 16 : 4, lg = bits == 64 ? 6 : 5;
+  UOp *w[2 * 16 + 4], *shift = op2(b, OPS_AND, at, ci(b, u, bits - 1));
+  for (int i = 0; i < 2 * top + 3; i++) w[i] = ci(b, u, (int64_t)word_of(i, bits));
+  for (int step = top, n = top + 3; step; step /= 2, n -= step) {          /* which word: one halving per bit of its number */
+    UOp *on = op2(b, OPS_CMPNE, op2(b, OPS_AND, at, ci(b, u, (int64_t)step << lg)), ci(b, u, 0));
+    for (int i = 0; i < n; i++) w[i] = sel(b, on, w[i + step], w[i]);
+  }
+  UOp *back = sub(b, ci(b, u, bits - 1), shift);
+  for (int i = 0; i < 3; i++)
+    out[i] = op2(b, OPS_OR, op2(b, OPS_SHL, w[i], shift), op2(b, OPS_SHR, op2(b, OPS_SHR, w[i + 1], ci(b, u, 1)), back));
+}
+static UOp *mul_high(B *b, UOp *x, UOp *y) {                 /* the upper word of a u64 product */
+  UOp *half = ci(b, DT_U64, 32), *low = ci(b, DT_U64, 0xffffffff);
+  UOp *xl = op2(b, OPS_AND, x, low), *xh = op2(b, OPS_SHR, x, half), *yl = op2(b, OPS_AND, y, low), *yh = op2(b, OPS_SHR, y, half);
+  UOp *t = add(b, mul(b, xh, yl), op2(b, OPS_SHR, mul(b, xl, yl), half));
+  UOp *s = add(b, mul(b, xl, yh), op2(b, OPS_AND, t, low));
+  return add(b, add(b, mul(b, xh, yh), op2(b, OPS_SHR, t, half)), op2(b, OPS_SHR, s, half));
+}
+/* x of any size, not negative -> its distance from the nearest multiple of pi/2, and which multiple, modulo 4 */
+static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
+  bool f64 = wide(b);
+  DType u = f64 ? DT_U64 : DT_U32, q = DT_U64;
+  int mant = f64 ? 52 : 23, bias = f64 ? 1023 : 127;
+  UOp *bits = bitcast(b, x, u), *w[3], *lo = NULL, *zero = ci(b, q, 0);
+  UOp *e = op2(b, OPS_MAX, op2(b, OPS_SHR, bits, ci(b, u, mant)), ci(b, u, bias - 1));
+  UOp *m = op2(b, OPS_OR, op2(b, OPS_AND, bits, ci(b, u, ((int64_t)1 << mant) - 1)), ci(b, u, (int64_t)1 << mant));
+  window(b, u, sub(b, e, ci(b, u, f64 ? bias - 10 : bias - 7)), w);
+  for (int i = 0; i < 3; i++) w[i] = uop_cast(b->st, w[i], q);
+  m = uop_cast(b->st, m, q);
+  UOp *hi;
+  if (f64) {
+    UOp *mid = mul(b, m, w[1]);
+    lo = add(b, mid, mul_high(b, m, w[2]));
+    UOp *carry = sel(b, op2(b, OPS_CMPLT, lo, mid), ci(b, q, 1), zero);
+    hi = add(b, add(b, mul(b, m, w[0]), mul_high(b, m, w[1])), carry);
+  } else {
+    hi = add(b, add(b, op2(b, OPS_SHL, mul(b, m, w[0]), ci(b, q, 32)), mul(b, m, w[1])), op2(b, OPS_SHR, mul(b, m, w[2]), ci(b, q, 32)));
+  }
+  UOp *n = op2(b, OPS_SHR, add(b, hi, ci(b, q, (int64_t)1 << 61)), ci(b, q, 62));
+  UOp *frac = uop_cast(b->st, sub(b, hi, op2(b, OPS_SHL, n, ci(b, q, 62))), DT_I64);
+  UOp *a = uop_cast(b->st, frac, b->d), *rest = uop_cast(b->st, sub(b, frac, uop_cast(b->st, a, DT_I64)), b->d);
+  if (lo) rest = fma3(b, uop_cast(b->st, lo, b->d), c(b, 0x1p-64), rest);
+  Two part = two_sum(b, a, rest);
+  Two r = mul_two(b, (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))}, (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
+  UOp *small = op2(b, OPS_CMPLT, x, c(b, M_PI_4));           /* fixed point would lose what is far below 1 */
+  *quadrant = sel(b, small, zero, n);
+  return (Two){sel(b, small, x, r.hi), sel(b, small, c(b, 0), r.lo)};
+}
+static UOp *do_sin(B *b, UOp *x) {
+  UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q, *zero = ci(b, DT_U64, 0);
+  Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q);
+  Two square = two_mul(b, r.hi, r.hi);
+  UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
+  UOp *top = sub(b, c(b, 1), half), *lost = sub(b, sub(b, c(b, 1), top), half);          /* 1 - z/2, and what the roundings lost */
+  lost = fma3(b, square.lo, c(b, -0.5), lost);
+  UOp *sn = add(b, r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top)));      /* lo cos r */
+  UOp *cs = add(b, top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost)));
+  UOp *v = sel(b, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_U64, 1)), zero), cs, sn);
+  UOp *flip = op2(b, OPS_CMPNE, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_U64, 2)), zero), x_neg);
+  v = sel(b, flip, neg(b, v), v);
+  v = sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v);        /* inf and NaN give NaN */
+  return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v);                        /* keeps -0 */
 }
 static UOp *threefry(B *b, UOp *ctr, UOp *key) {             /* the same rounds as dtype.c, on 32-bit words */
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
@@ -144,17 +290,13 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
     return uop_cast(st, r, d);
   }
   if (ren->native & op_bit((Ops)u->op)) return NULL;
-  B b = {st, d}, b64 = {st, DT_F64};
-  bool wide = d == DT_F32 && ren->has_f64;                   /* through f64 */
+  B b = {st, d};
   switch (u->op) {
   case OPS_EXP2: return do_exp2(&b, u->src[0]);
   case OPS_EXP: return do_exp(&b, u->src[0]);
-  case OPS_LOG2: case OPS_LOG:
-    return wide || d == DT_F64 ? uop_cast(st, log_f64(&b64, uop_cast(st, u->src[0], DT_F64), u->op == OPS_LOG2), d) : NULL;
-  case OPS_SIN: return wide || d == DT_F64 ? uop_cast(st, sin_f64(&b64, uop_cast(st, u->src[0], DT_F64)), d) : NULL;
-  case OPS_POW:
-    if (!dtype_is_float(d)) return int_pow(&b, d, u->src[0], u->src[1]);
-    return wide || d == DT_F64 ? uop_cast(st, pow_f64(&b64, uop_cast(st, u->src[0], DT_F64), uop_cast(st, u->src[1], DT_F64)), d) : NULL;
+  case OPS_LOG2: case OPS_LOG: return do_log(&b, u->src[0], u->op == OPS_LOG2);
+  case OPS_SIN: return do_sin(&b, u->src[0]);
+  case OPS_POW: return dtype_is_float(d) ? do_pow(&b, u->src[0], u->src[1]) : int_pow(&b, d, u->src[0], u->src[1]);
   case OPS_THREEFRY: return threefry(&b, u->src[0], u->src[1]);
   default: return NULL;
   }

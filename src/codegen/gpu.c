@@ -34,7 +34,8 @@ static UOp *block_reduce(Grid *g, Ops op, UOp *part, int axis) {
   for (int d = g->nlocal - 1; d > axis; d--) step *= g->ext[d];
   while (half * 2 < n) half *= 2;
   UOp *mem = uop_new(st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {all, k->next_local++}});
-  UOp *idle = mem ? UNEW(st, OPS_AFTER, dt, 1, ARG0, mem, UNEW(st, OPS_BARRIER, DT_VOID, 1, ARG0, part)) : NULL;      /* no one still reads an earlier turn */
+  UOp *idle = mem;
+  if (mem && (part->ranges & ~g->indices)) idle = UNEW(st, OPS_AFTER, dt, 1, ARG0, mem, UNEW(st, OPS_BARRIER, DT_VOID, 1, ARG0, part));      /* in a loop: no one still reads the last turn */
   if (!idle || !at) return NULL;
   UOp *store = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, UNEW(st, OPS_INDEX, dt, 1, ARG0, idle, at), part);
   UOp *now = UNEW(st, OPS_AFTER, dt, 1, ARG0, mem, UNEW(st, OPS_BARRIER, DT_VOID, 1, ARG0, store));

@@ -43,22 +43,38 @@ static bool info_get(Kernel *k, Info *f) {
   mem_free(k->mem, loaded);
   return ok;
 }
-static int64_t stride_of(Kernel *k, UOp *flat, UOp *r) {
-  if (!depends(flat, r)) return 0;
+static int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
+  if (!depends(e, r)) return 0;
   UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
-  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, flat, 1, &r, &plus), flat));
+  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, e, 1, &r, &plus), e));
   return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
 }
-static bool gate_moves(const UOp *index, const UOp *r) { return index->arg.i && depends(index->src[2], r); }
+/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move evenly, by the flat offset. */
+static int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
+  const UOp *memory = index->src[0];
+  if (memory->op != OPS_PARAM || !memory->nsrc) return expr_stride(k, index->src[1], r);
+  int64_t sum = 0, step = 1;
+  for (int d = memory->nsrc - 1; d >= 0; step *= memory->src[d--]->arg.v.i) {
+    int64_t s = expr_stride(k, index->src[1 + d], r);
+    if (s == STRIDE_ODD) { UOp *flat = index_flat(k->st, k->mem, index); return flat ? expr_stride(k, flat, r) : STRIDE_ODD; }
+    sum += s * step;
+  }
+  return sum;
+}
+static bool address_moves(const UOp *index, const UOp *r) {
+  for (int i = 1; i <= index_naxes(index); i++) if (depends(index->src[i], r)) return true;
+  return false;
+}
+static bool gate_moves(const UOp *index, const UOp *r) { return index->arg.i && depends(index_gate(index), r); }
 static int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {  /* loads that are neither a vector nor a scalar along r */
   int64_t bad = 0;
   for (size_t i = 0; i < f->loads.len; i++) {
-    int64_t s = stride_of(k, f->loads.at[i]->src[1], r);
+    int64_t s = stride_of(k, f->loads.at[i], r);
     bad += (s != 0 && s != 1) || gate_moves(f->loads.at[i], r);
   }
   return bad;
 }
-static bool contiguous(Kernel *k, const UOp *store, UOp *r) { return !depends(store->src[0], r) || stride_of(k, store->src[0]->src[1], r) == 1; }
+static bool contiguous(Kernel *k, const UOp *store, UOp *r) { return !depends(store->src[0], r) || stride_of(k, store->src[0], r) == 1; }
 static int find_range(const Info *f, const UOp *r) {
   for (int i = 0; i < f->nr; i++) if (f->r[i].r == r) return i;
   return -1;
@@ -83,7 +99,7 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     if ((u->op == OPS_STORE || u->op == OPS_REDUCE) && !adjacent(u, a, b, &listed)) return false;
     if (u->op == OPS_INDEX) {
       if (gate_moves(u, a) || gate_moves(u, b)) return false;
-      int64_t sa = stride_of(k, u->src[1], a), sb = stride_of(k, u->src[1], b), want;
+      int64_t sa = stride_of(k, u, a), sb = stride_of(k, u, b), want;
       if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want) return false;
     }
     if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE && u->op != OPS_REDUCE)      /* an index used as a value */
@@ -128,7 +144,7 @@ static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
 /* Elements of a load's operand: the extents of the ranges it moves with. */
 static double footprint(const Info *f, const UOp *load) {
   double n = 1;
-  for (int i = 0; i < f->nr; i++) if (depends(load->src[1], f->r[i].r)) n *= (double)f->r[i].n;
+  for (int i = 0; i < f->nr; i++) if (address_moves(load, f->r[i].r)) n *= (double)f->r[i].n;
   return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
 }
 typedef struct Lane { int r; int64_t bad, n; bool in_reduce; } Lane;
@@ -204,6 +220,14 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
       if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
     }
   }
+  double work = 0;
+  for (int j = 0; j < k->sink->nsrc; j++) {
+    double w = 1;
+    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
+    work += w;
+  }
+  if (second >= 0 && work < 16e6)                             /* a tile that divides is one nest instead of two: for the compiler's time, not the kernel's */
+    for (int64_t t = tile; f.r[second].n % tile && t >= (tile + 1) / 2; t--) if (f.r[second].n % t == 0) tile = t;
   if (second >= 0 && tile > 1 && l0) {                        /* what the inner of the two loops streams is read once per turn of the outer */
     double by_lane = 0, by_tile = 0;
     for (size_t j = 0; j < f.loads.len; j++) {
@@ -221,12 +245,6 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   for (int g = 0; ok && g < ngroup; g++) {
     int64_t n = f.r[group[g]].n;
     ok = add(k, out, OPT_GROUP, id_of(&f.r[group[g]]), n >= 64 ? 64 : n >= 32 ? 32 : n >= 16 ? 16 : 8);
-  }
-  double work = 0;
-  for (int j = 0; j < k->sink->nsrc; j++) {
-    double w = 1;
-    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
-    work += w;
   }
   if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads) {   /* the first loop, unless a later one of the grid is much longer */
     int best = -1;
@@ -265,6 +283,19 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
     for (int i = 0; i < f.nr; i++) rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
   if (rows) {
     int64_t threads = power_below(longest, 256);
+    int column = -1;                                         /* reductions across rows of memory: neighbours in a warp take neighbouring columns */
+    bool across = !f.fills.len && f.reduces.len;
+    for (int i = 0; i < f.nr && across; i++) if (f.r[i].reduce && f.r[i].n > 1 && !bad_loads(k, &f, f.r[i].r)) across = false;
+    for (int i = 0; i < f.nr && across; i++) {
+      bool fits = f.r[i].grid && f.r[i].n >= 16 && f.r[i].nout == k->sink->nsrc && !bad_loads(k, &f, f.r[i].r);
+      for (int j = 0; fits && j < k->sink->nsrc; j++) fits = contiguous(k, k->sink->src[j], f.r[i].r);
+      if (fits) column = i;
+    }
+    if (column >= 0) {
+      int64_t wide = power_below(f.r[column].n, 32);
+      threads = TG_MIN(threads, 256 / wide);
+      ok = add(k, out, OPT_LOCAL, id_of(&f.r[column]), wide);
+    }
     uint64_t dealt = 0;
     UOpVec nests = {0};                                      /* outermost first: what lies inside a dealt loop is one thread's own */
     for (int j = 0; ok && j < k->sink->nsrc; j++) ok = vec_push(k->mem, &nests, k->sink->src[j]);

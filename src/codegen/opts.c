@@ -152,10 +152,13 @@ static UOp *pm_cut(Rewrite *rw, UOp *u) {                    /* a loop inside a 
 }
 static UOp *gated_store(Kernel *k, UOp *s, UOp *valid) {     /* stores, and reads its buffers, only where valid */
   if (!s) return NULL;
-  UOp *x = s->src[0], *gate = x->arg.i ? simp(k, uop_alu2(k->st, OPS_AND, x->src[2], valid)) : valid;
+  UOp *x = s->src[0], *gate = x->arg.i ? simp(k, uop_alu2(k->st, OPS_AND, index_gate(x), valid)) : valid, *at[MAX_AXES + 2];
   UOp *src[MAX_RANGES + 2];
   memcpy(src, s->src, s->nsrc * sizeof *src);
-  src[0] = UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ((Arg){.i = 1}), x->src[0], x->src[1], gate);
+  int n = 1 + index_naxes(x);
+  memcpy(at, x->src, (size_t)n * sizeof *at);
+  at[n] = gate;
+  src[0] = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1});
   src[1] = gate_loads(k, s->src[1], valid);
   return uop_new(k->st, OPS_STORE, DT_VOID, 1, s->nsrc, src, s->arg);
 }

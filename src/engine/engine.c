@@ -19,14 +19,14 @@ typedef struct Plan {                        /* a schedule ready to run */
   size_t *slab_bytes;
   void **slab;
 } Plan;
-typedef struct Engine { Map plans, programs; } Engine;
+typedef struct Engine { Map plans, programs; Str prelude; } Engine;
 
 static const TgBackend *const backends[] = {&backend_cpu, &backend_interp, &backend_interp_c, &backend_interp_cuda, &backend_interp_metal, &backend_null_c, &backend_null_cuda, &backend_null_metal};
 
 TgStatus engine_open(TgContext *ctx) {
   Engine *e = mem_alloc(&ctx->mem, sizeof *e);
   if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
-  map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem);
+  map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem), str_init(&e->prelude, &ctx->mem);
   ctx->engine = e;
   ctx->dev = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
   const char *want = ctx->env.dev;
@@ -67,6 +67,7 @@ void engine_cache_clear(TgContext *ctx) {
 void engine_close(TgContext *ctx) {
   if (ctx->engine) {
     engine_cache_clear(ctx);
+    str_free(&((Engine *)ctx->engine)->prelude);
     mem_free(&ctx->mem, ctx->engine);
     ctx->engine = NULL;
   }
@@ -186,6 +187,28 @@ static void linear_print(const Linear *lin) {                /* TG_DEBUG=6: one 
     str_free(&t);
   }
 }
+/* The line over each kernel: what it is called, for which language, how it is launched and shaped. */
+static void header_put(Str *out, const Renderer *r, const Linear *lin, const char *opts) {
+  str_printf(out, "/* %s, %s, ", lin->name, r->name);
+  if (r->has_local) str_printf(out, "grid %d %d %d of blocks %d %d %d", lin->global[0], lin->global[1], lin->global[2], lin->local[0], lin->local[1], lin->local[2]);
+  else str_printf(out, "%d thread%s", TG_MAX(lin->nthread, 1), lin->nthread > 1 ? "s" : "");
+  str_printf(out, ", %s%s */\n", *opts ? "opts " : "no opts", opts);
+}
+static void kernel_seen(TgContext *ctx, const Linear *lin, const char *opts, const char *source) {
+  const Renderer *r = ctx->dev.backend->renderer;
+  TgKernelText k = {.size = sizeof k, .name = lin->name, .language = r ? r->name : "", .opts = opts, .source = source, .threads = TG_MAX(lin->nthread, 1)};
+  for (int i = 0; i < 3; i++) k.grid[i] = TG_MAX(lin->global[i], 1), k.block[i] = TG_MAX(lin->local[i], 1);
+  ctx->seen(&k, ctx->seen_user);
+}
+const char *tg_source_prelude(TgContext *ctx) {
+  if (!ctx || !ctx->dev_open || !ctx->dev.backend->renderer) return "";
+  Str *s = &((Engine *)ctx->engine)->prelude;
+  if (s->oom) str_free(s), str_init(s, &ctx->mem);
+  if (!s->len) ctx->dev.backend->renderer->prelude(s);
+  if (!s->oom) return str_text(s);
+  error_set(&ctx->err, TG_ERR_NOMEM, "source prelude: out of memory");
+  return NULL;
+}
 typedef struct Todo { Linear lin; UOpStore *st; Str source; CachedProgram *prog; } Todo;
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Engine *e = ctx->engine;
@@ -208,11 +231,13 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
       s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt, &arena, &t.st, &t.lin, &opts, &ctx->err);
       if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
+      if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
       if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
-      if (ctx->env.debug >= 3) fprintf(stderr, "%s: opts %s\n", t.lin.name, str_text(&opts));
+      if (ctx->env.debug >= 3) fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
       if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
+      if (!s && ctx->seen) kernel_seen(ctx, &t.lin, str_text(&opts), str_text(&t.source));
       str_free(&opts);
       if (t.st) ctx->counters.nodes += store_created(t.st);
       p = s ? NULL : mem_alloc(&ctx->mem, sizeof *p);

@@ -9,6 +9,7 @@ typedef struct CLang {
   const char *vec_open, *vec_close;    /* value of a short vector: type OPEN a, b CLOSE */
   const char *long_suffix;             /* of 64-bit constants */
   const char *inf32, *nan32, *inf64, *nan64;
+  const char *restrict_word;           /* between * and the name of a buffer */
   const char *barrier;
 } CLang;
 enum { LOCAL_STACK_BYTES = 16384 };    /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */

@@ -1,7 +1,7 @@
 /* metal.c: the table of the Metal Shading Language. Buffers and then variables are [[buffer(n)]]; no f64. Compile without fast math. */
 #include "renderer/cstyle.h"
 
-static const CLang lang = {.name = "METAL", .msl = true, .vec_open = "(", .vec_close = ")", .long_suffix = "l", .inf32 = "INFINITY",
+static const CLang lang = {.name = "METAL", .msl = true, .restrict_word = "", .vec_open = "(", .vec_close = ")", .long_suffix = "l", .inf32 = "INFINITY",
     .nan32 = "NAN",
                            .inf64 = "INFINITY", .nan64 = "NAN", .barrier = "threadgroup_barrier(mem_flags::mem_threadgroup)"};
 static bool render(Str *out, const Linear *lin, TgError *err) {

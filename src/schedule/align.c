@@ -7,7 +7,6 @@
 enum { MAX_SPLITS_PER_STAGE = 8 };
 static UOp *simp(Sched *s, UOp *u) { return u ? uop_simplify(s->st, s->mem, u) : NULL; }
 static UOp *divmod(Sched *s, Ops op, UOp *e, int64_t c) { return simp(s, uop_alu2(s->st, op, e, uop_index_const(s->st, c))); }
-static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 
 /* r becomes a * c + b inside stage i; *a and *b are its new loops. */
 static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, UOp **b) {
@@ -26,8 +25,8 @@ static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, U
     v = uop_new(s->st, OPS_REDUCE, (DType)v->dtype, 1, n, src, v->arg);
   }
   g->value = simp(s, v ? uop_substitute(s->st, s->mem, v, 1, &r, &e) : NULL);
-  if (g->is_store) g->store_index = simp(s, uop_substitute(s->st, s->mem, g->store_index, 1, &r, &e));
-  return g->value && (!g->is_store || g->store_index) && stage_scan(s, i);
+  if (g->is_store) g->target = simp(s, uop_substitute(s->st, s->mem, g->target, 1, &r, &e));
+  return g->value && (!g->is_store || g->target) && stage_scan(s, i);
 }
 static bool split_red(Sched *s, int i, int k, int64_t c) {
   Stage *g = &s->stages.at[i];

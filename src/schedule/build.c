@@ -29,10 +29,7 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
     int n = 0;
     for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
-    UOp *e = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->store_index, n, f, t));
-    const UOp *base = g->node->src[0];
-    while (base->op != OPS_BUFFER) base = base->src[0];
-    return UNEW(s->st, OPS_INDEX, dt, 1, ARG0, uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {base->arg.param.nelem, g->buffer}}), e);
+    return uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->target, n, f, t));
   }
   if (b->temp_of[i] < 0) {
     Schedule *o = b->out;
@@ -40,8 +37,9 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
     *t = (SchedTemp){dt, stage_out_size(g), -1, -1, g->root};
     b->temp_of[i] = o->ntemp++;
   }
-  return UNEW(s->st, OPS_INDEX, dt, 1, ARG0,
-              uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {stage_out_size(g), TEMP_BASE + b->temp_of[i]}}), flat(s, g->nout, g->out, idx));
+  int64_t ext[MAX_RANK];
+  for (int d = 0; d < g->nout; d++) ext[d] = range_extent(g->out[d]);
+  return memory_index(s, dt, stage_out_size(g), TEMP_BASE + b->temp_of[i], g->nout, ext, idx);
 }
 static int inner_axes(const Stage *g, UOp *const *of, UOp **out) {       /* of[d] for each axis d that is an inner loop */
   int n = 0;
@@ -74,6 +72,7 @@ static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
     UOp *at[MAX_RANK];
     int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
     bool here = n && same_axes(n, at, nloop, loop);
+    for (int d = 0, l = 0; here && d < pq->nout; d++) if (pq->out[d]->op == OPS_RANGE && pq->gmap[d] < 0) here = range_extent(pq->out[d]) == range_extent(at[l++]);
     phase = TG_MAX(phase, b->m[q].phase + (pq->is_reduce || (b->m[q].elems && !here)));
   }
   return phase;
@@ -146,7 +145,7 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {            /* PARAM
       size_t j = 0;
       while (j < slots.len && slots.at[j] != u->arg.param.slot) j++;
       if (j == slots.len) ok = vec_push(s->mem, &slots, u->arg.param.slot);
-      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, 0, NULL, (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
+      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src, (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
     } else if (u->op == OPS_RANGE) v = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, u->src, (Arg){.range = {nr++, u->arg.range.type}});
     else if (u->op == OPS_DEFINE_LOCAL) v = uop_new(s->st, OPS_DEFINE_LOCAL, (DType)u->dtype, 1, 0, NULL, (Arg){.param = {u->arg.param.nelem, nl++}});
     else continue;

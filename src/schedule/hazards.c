@@ -10,7 +10,7 @@ static bool split_self_hazard(Sched *s, int i) {
   bool clash = false;
   for (size_t k = 0; k < g->reads.len; k++) {
     const UOp *x = g->reads.at[k].index;
-    clash |= g->reads.at[k].stage < 0 && x->src[0]->arg.param.slot == g->buffer && x->src[1] != g->store_index;
+    clash |= g->reads.at[k].stage < 0 && same_memory(x, g->target) && x != g->target && index_flat(s->st, s->mem, x) != index_flat(s->st, s->mem, g->target);
   }
   if (!clash) return true;
   Stage v = {.node = g->node, .root = -1, .kernel = -1, .keep = true, .nout = g->nout, .value = g->value};
@@ -23,7 +23,7 @@ static bool split_self_hazard(Sched *s, int i) {
   }
   v.value = uop_substitute(s->st, s->mem, g->value, n, from, to);
   int nv = (int)s->stages.len;
-  src[0] = uop_new(s->st, OPS_PARAM, (DType)g->node->dtype, 1, 0, NULL, (Arg){.param = {1, STAGE_BASE + nv}});
+  src[0] = uop_new(s->st, OPS_PARAM, (DType)g->node->dtype, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(nv)}});
   UOp *read = uop_new(s->st, OPS_INDEX, (DType)g->node->dtype, 1, 1 + g->nout, src, ARG0);
   if (!v.value || !read) return false;
   for (size_t k = 0; k < g->after.len; k++) if (!vec_push(s->mem, &v.after, g->after.at[k])) return false;
@@ -105,10 +105,10 @@ static bool is_cheap(const Stage *g) {
   int64_t n = stage_out_size(g);
   for (size_t j = 0; j < g->reads.len; j++) {
     if (g->reads.at[j].stage >= 0) continue;
-    const UOp *buf = g->reads.at[j].index->src[0];
+    const UOp *x = g->reads.at[j].index;
     bool dup = false;
-    for (size_t l = 0; l < j; l++) dup |= g->reads.at[l].index->src[0] == buf;
-    full += !dup && buf->arg.param.nelem * 8 > n;
+    for (size_t l = 0; l < j; l++) dup |= same_memory(g->reads.at[l].index, x);
+    full += !dup && x->src[0]->arg.param.nelem * 8 > n;
   }
   if (!g->reads.len && !uop_has_op(g->value, OPS_THREEFRY)) return true;                 /* a closed form of its indices */
   return !g->heavy && g->weight <= 12 && full <= 1 && !g->deps.len && !uop_has_op(g->value, OPS_REDUCE);

@@ -65,7 +65,7 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, const 
     for (size_t j = 0; j < m->reads.len; j++) {
       Read *rd = &m->reads.at[j];
       bool dup = false;
-      for (size_t l = 0; l < j; l++) dup |= m->reads.at[l].index->src[0] == rd->index->src[0];
+      for (size_t l = 0; l < j; l++) dup |= same_memory(m->reads.at[l].index, rd->index);
       if (dup) continue;
       nbuf++;
       double elem = rd->stage >= 0 ? (double)stage_out_size(stage_at(s, rd->stage)) : (double)rd->index->src[0]->arg.param.nelem;
@@ -113,7 +113,7 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
       if (gd < 0 || q->out[d]->op != OPS_RANGE) continue;
       UOp *e = g->reads.at[j].index->src[1 + d];
       int axis = -1;
-      for (int a = 0; a < g->nout; a++) if (e->op == OPS_RANGE && g->out[a] == e) axis = a;
+      for (int a = 0; a < g->nout; a++) if (e->op == OPS_RANGE && g->out[a] == e && range_extent(e) == k->grid[gd]) axis = a;      /* not a part of it */
       if (axis < 0 || (pair[gd] >= 0 && pair[gd] != axis)) pair[gd] = -2;
       else if (pair[gd] == -1) pair[gd] = axis;
     }
@@ -241,7 +241,7 @@ static bool kernel_reads(Sched *s, int k, const Read *rd) {
   const Kern *kk = &s->ks.at[k];
   for (size_t m = 0; m < kk->mem.len; m++) {
     const Stage *g = stage_at(s, kk->mem.at[m]);
-    for (size_t j = 0; j < g->reads.len; j++) if (g->reads.at[j].index->src[0] == rd->index->src[0]) return true;
+    for (size_t j = 0; j < g->reads.len; j++) if (same_memory(g->reads.at[j].index, rd->index)) return true;
   }
   return false;
 }

@@ -151,10 +151,30 @@ static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {         /* the ind
 /* The value of n at tuple, seen by stage `reader`: through movement ops to what holds it. Gates met on the way become one WHERE. */
 static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   UOp *src[MAX_RANK + 1];
-  src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_BASE + stage}});
+  src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(stage)}});
   for (int i = 0; i < tuple->nsrc; i++) src[1 + i] = tuple->src[i];
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
 }
+UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents, UOp *const *idx) {
+  UOp *ext[MAX_RANK], *src[MAX_RANK + 1];
+  int k = 0;
+  for (int d = 0; d < n; d++) if (extents[d] != 1) src[1 + k] = idx[d], ext[k++] = uop_index_const(s->st, extents[d]);
+  if (!k) src[1] = uop_index_const(s->st, 0);
+  src[0] = uop_new(s->st, OPS_PARAM, dt, 1, k > 1 ? k : 0, ext, (Arg){.param = {nelem, slot}});
+  UOp *x = uop_new(s->st, OPS_INDEX, dt, 1, 1 + TG_MAX(k, 1), src, ARG0);
+  if (k < 2 || !x || !has_divmod(x)) return x;
+  UOp *flat = index_flat(s->st, s->mem, x);                  /* axes that one loop takes apart and the buffer puts together */
+  if (!flat || has_divmod(flat)) return flat ? x : NULL;
+  return UNEW(s->st, OPS_INDEX, dt, 1, ARG0, uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {nelem, slot}}), flat);
+}
+/* A buffer read or written through a reshape keeps an index per axis: an opt that copies a tile needs the extents, and a flat index with
+ * padding cannot be split back. */
+static UOp *buffer_at(Rangeify *r, const UOp *n, const UOp *tuple) {
+  const UOp *b = n->op == OPS_BUFFER ? n : n->src[0];
+  if (n->op == OPS_BUFFER) return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, 1, &b->arg.param.nelem, tuple->src);
+  return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, n->arg.ints->n, n->arg.ints->v, tuple->src);
+}
+static bool is_buffer(const UOp *n) { return n->op == OPS_BUFFER || (n->op == OPS_RESHAPE && n->src[0]->op == OPS_BUFFER); }
 static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   Sched *s = r->s;
   UOp *gates = NULL, *v = NULL, *g;
@@ -165,16 +185,13 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
       v = stage_read(s, r->node[n->src[1]->id].stage, dt, tuple);     /* the whole target was stored: its value is the store's */
       break;
     }
+    if (is_buffer(n)) { v = buffer_at(r, n, tuple); break; }
     if (passes_on(n)) {
       tuple = move(r, n, tuple, &g);
       if (g) gates = gates ? uop_alu2(s->st, OPS_AND, gates, g) : g;
       n = n->src[0];
       if (n->op == OPS_CONST) { v = n; break; }
       continue;
-    }
-    if (n->op == OPS_BUFFER) {
-      v = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {n->arg.param.nelem, n->arg.param.slot}}), tuple->src[0]);
-      break;
     }
     if (n->op == OPS_ARANGE) { v = uop_cast(s->st, tuple->src[0], dt); break; }
     if (n->op == OPS_AFTER) {
@@ -189,10 +206,10 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   if (!v) { r->failed = true; return NULL; }
   return gates ? uop_where(s->st, gates, v, uop_const_int(s->st, dt, 0)) : v;
 }
-static bool lower_store_target(Rangeify *r, int i) {                  /* target view -> BUFFER number and flat offset */
+static bool lower_store_target(Rangeify *r, int i) {                  /* target view -> BUFFER number and INDEX */
   Sched *s = r->s;
   UOp *n = s->stages.at[i].node->src[0], *tuple = stage_tuple(r, i, false), *g;
-  while (tuple && n->op != OPS_BUFFER) {
+  while (tuple && !is_buffer(n)) {
     if (passes_on(n)) { tuple = move(r, n, tuple, &g), n = n->src[0]; continue; }
     if (n->op == OPS_AFTER) {
       for (int k = 1; k < n->nsrc; k++)
@@ -204,9 +221,9 @@ static bool lower_store_target(Rangeify *r, int i) {                  /* target 
     return false;
   }
   if (!tuple) return false;
-  s->stages.at[i].buffer = n->arg.param.slot;
-  s->stages.at[i].store_index = tuple->src[0];
-  return true;
+  UOp *target = buffer_at(r, n, tuple);
+  if (target) s->stages.at[i].buffer = target->src[0]->arg.param.slot;
+  return (s->stages.at[i].target = target) != NULL;
 }
 static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   UOp *src[8];

@@ -3,7 +3,7 @@
 #define TG_STAGE_H
 #include "schedule/schedule.h"
 
-#define STAGE_BASE (INT64_C(1) << 41)       /* PARAM slot of a value that stage slot - STAGE_BASE computes */
+#define STAGE_SLOT(i) (-1 - (int64_t)(i))    /* PARAM slot that stands for the value of stage i; its own inverse */
 #define MAX_RANK 16
 typedef Vec(int) IntVec;
 typedef struct Read { UOp *index; int stage; } Read;         /* what a value reads: stage, or -1 for a buffer */
@@ -15,7 +15,7 @@ typedef struct Stage {
   UOp *out[MAX_RANK], *red[MAX_RANK];       /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                               /* expression over out (and red inside its REDUCE) */
   int64_t buffer;                           /* is_store: BUFFER number written .. */
-  UOp *store_index;                         /* .. at this flat offset */
+  UOp *target;                              /* .. at this INDEX over out */
   IntVec after, war;                        /* stages whose store must have happened; readers that a store must wait for */
   Vec(Read) reads;                          /* INDEX nodes in the value */
   IntVec deps;                              /* stages read */
@@ -65,8 +65,12 @@ static inline bool ints_have(const IntVec *v, int x) {
 }
 int64_t stage_out_size(const Stage *g);
 int64_t stage_iterations(const Stage *g);
+/* A buffer's element at idx, one per axis of `extents`; axes of extent 1 do not count, and with fewer than two the index is flat. */
+UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents, UOp *const *idx);
+static inline bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
+static inline bool same_memory(const UOp *a, const UOp *b) { return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot; }
 static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? r->src[0]->arg.v.i : 1; }
 static inline int read_stage(const UOp *index) {             /* INDEX -> stage it reads, or -1 */
-  return index->op == OPS_INDEX && index->src[0]->arg.param.slot >= STAGE_BASE ? (int)(index->src[0]->arg.param.slot - STAGE_BASE) : -1;
+  return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0 ? (int)STAGE_SLOT(index->src[0]->arg.param.slot) : -1;
 }
 #endif

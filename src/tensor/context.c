@@ -30,6 +30,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   if (env_read(&ctx->env, &ctx->err)) return ctx;
   pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, NULL);
   if (o.threads) ctx->env.threads = o.threads;
+  if (o.cores < 0) error_set(&ctx->err, TG_ERR_VALUE, "open: cores is %d", o.cores);
   if (o.device) {
     if (strlen(o.device) >= sizeof ctx->env.dev) error_set(&ctx->err, TG_ERR_VALUE, "open: the device name is too long");
     else memcpy(ctx->env.dev, o.device, strlen(o.device) + 1), ctx->env.dev_set = 1;
@@ -38,6 +39,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     TgStatus s = engine_open(ctx);
     if (s) error_set(&ctx->err, s, "open: device %s does not open", ctx->env.dev[0] ? ctx->env.dev : "(default)");
     else ctx->dev_open = true;
+    if (!s && o.cores > 0) ctx->dev.ncores = o.cores;
   }
   return ctx;
 }
@@ -72,6 +74,9 @@ const char *tg_version(void) { return "0.1.0"; }
 const char *tg_device(const TgContext *ctx) { return ctx && ctx->dev_open ? ctx->dev.backend->name : ""; }
 const char *tg_device_describe(const TgContext *ctx) {
   return ctx && ctx->dev_open && ctx->dev.describe ? ctx->dev.describe : tg_device(ctx);
+}
+void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user) {
+  if (ctx) ctx->seen = seen, ctx->seen_user = user;
 }
 TgCounters tg_counters(const TgContext *ctx) {
   TgCounters c = {0};

@@ -48,6 +48,8 @@ struct TgContext {
   size_t swept_nodes;                      /* store_count after the last collect: tg_scope_end collects when it has doubled */
   uint64_t swept_bytes;
   void *engine;                            /* caches (engine) */
+  void (*seen)(const TgKernelText *k, void *user);   /* tg_watch_kernels */
+  void *seen_user;
 };
 
 /* front end, for the engine and itself */

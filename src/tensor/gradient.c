@@ -1,20 +1,16 @@
-/* gradient.c: reverse-mode differentiation of the tensor graph. One rule per op, in a table; the gradient is another graph.
+/* gradient.c: reverse-mode differentiation of the tensor graph; the gradient is another graph. What an op passes on
+ * is its rule in rules/gradient.rules; here are the walk, and the functions that those rules name.
  * The graph is walked once, readers before sources, over a list: no recursion. Only nodes on a path from a target to the root are
  * visited by rules; gradients pass through floats alone. */
 #include "tensor/front.h"
+#include "tensor/gradient.h"
 
-typedef struct Grad { TgContext *ctx; UOpStore *st; } Grad;
-/* Writes to out[i] the gradient of source i, or leaves NULL for none. False: out of memory. */
-typedef bool (*GradRule)(Grad *r, UOp *u, UOp *g, UOp **out);
+UOp *gradient_number(Rewrite *rw, const UOp *like, double v) { return u_num(rw->st, v, (UOp *)like); }
+bool is_zero(const UOp *u) { return u_is_number((UOp *)u, 0); }
 
-static UOp *num(Grad *r, double v, UOp *like) { return u_num(r->st, v, like); }
-static UOp *mul(Grad *r, UOp *a, UOp *b) { return uop_alu2(r->st, OPS_MUL, a, b); }
-static UOp *scale(Grad *r, UOp *a, double v) { return mul(r, a, num(r, v, a)); }
-static UOp *neg(Grad *r, UOp *a) { return uop_alu1(r->st, OPS_NEG, a); }
-static UOp *quo(Grad *r, UOp *a, UOp *b) { return uop_alu2(r->st, OPS_FDIV, a, b); }
-
-/* ---- movement: the transposed movement. `pull` serves the rules and slices of assignments. */
-static UOp *pull(UOpStore *st, UOp *u, UOp *g) {
+/* ---- movement */
+UOp *pull(Rewrite *rw, UOp *u, UOp *g) {
+  UOpStore *st = rw->st;
   const Ints *s = u->src[0]->shape, *p = u->arg.ints;
   int64_t v[2 * TG_MAX_RANK];
   switch (u->op) {
@@ -27,16 +23,10 @@ static UOp *pull(UOpStore *st, UOp *u, UOp *g) {
   default: return NULL;
   }
 }
-static bool g_move(Grad *r, UOp *u, UOp *g, UOp **out) { return (out[0] = pull(r->st, u, g)) != NULL; }
-static bool g_pass(Grad *r, UOp *u, UOp *g, UOp **out) { (void)r, (void)u; return (out[0] = g) != NULL; }
-static bool g_cast(Grad *r, UOp *u, UOp *g, UOp **out) {
-  return !dtype_is_float((DType)u->src[0]->dtype) || (out[0] = uop_cast(r->st, g, (DType)u->src[0]->dtype)) != NULL;
-}
 
-/* ---- reductions */
-static UOp *zero_if_not(Grad *r, UOp *c, UOp *g) { return uop_where(r->st, c, g, num(r, 0, g)); }
-static bool g_reduce(Grad *r, UOp *u, UOp *g, UOp **out) {
-  UOpStore *st = r->st;
+static UOp *zero_if_not(Rewrite *rw, UOp *c, UOp *g) { return uop_where(rw->st, c, g, gradient_number(rw, g, 0)); }
+UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
+  UOpStore *st = rw->st;
   UOp *x = u->src[0];
   const Ints *axes = u->arg.reduce.axes;
   bool mask[TG_MAX_RANK] = {false};
@@ -44,76 +34,22 @@ static bool g_reduce(Grad *r, UOp *u, UOp *g, UOp **out) {
   UOp *gx = u_expand(st, g, x->shape->v);
   DType d = (DType)u->dtype, acc = sum_dtype(d);
   switch (u->arg.reduce.op) {
-  case OPS_ADD: out[0] = gx; break;
+  case OPS_ADD: return gx;
   case OPS_MAX: {                                            /* equal maxima share */
     UOp *hit = uop_alu2(st, OPS_CMPEQ, x, u_expand(st, u, x->shape->v));
     UOp *count = uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, hit, acc), mask), d);
-    out[0] = zero_if_not(r, hit, u_expand(st, quo(r, g, count), x->shape->v));
-    break;
+    return zero_if_not(rw, hit, u_expand(st, uop_alu2(st, OPS_FDIV, g, count), x->shape->v));
   }
   case OPS_MUL: {                                            /* the product of the others, also where one of them is 0 */
-    UOp *is0 = uop_alu2(st, OPS_CMPEQ, x, num(r, 0, x)), *safe = uop_where(st, is0, num(r, 1, x), x);
+    UOp *is0 = uop_alu2(st, OPS_CMPEQ, x, gradient_number(rw, x, 0)), *safe = uop_where(st, is0, gradient_number(rw, x, 1), x);
     UOp *p = u_expand(st, u_reduce(st, OPS_MUL, safe, mask), x->shape->v);
     UOp *zeros = u_expand(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, is0, acc), mask), d), x->shape->v);
-    UOp *none = uop_alu2(st, OPS_CMPEQ, zeros, num(r, 0, x)), *one = uop_alu2(st, OPS_CMPEQ, zeros, num(r, 1, x));
+    UOp *none = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 0)), *one = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 1));
     UOp *only = uop_alu2(st, OPS_AND, one, is0);
-    out[0] = mul(r, gx, uop_where(st, none, quo(r, p, safe), zero_if_not(r, only, p)));
-    break;
+    return uop_alu2(st, OPS_MUL, gx, uop_where(st, none, uop_alu2(st, OPS_FDIV, p, safe), zero_if_not(rw, only, p)));
   }
-  default: error_set(&r->ctx->err, TG_ERR_INTERNAL, "gradient: a reduction by %s", op_name((Ops)u->arg.reduce.op)); return false;
+  default: error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a reduction by %s", op_name((Ops)u->arg.reduce.op)); return NULL;
   }
-  return out[0] != NULL;
-}
-
-/* ---- elementwise */
-static bool g_neg(Grad *r, UOp *u, UOp *g, UOp **out) { (void)u; return (out[0] = neg(r, g)) != NULL; }
-static bool g_exp(Grad *r, UOp *u, UOp *g, UOp **out) { return (out[0] = mul(r, g, u)) != NULL; }
-static bool g_exp2(Grad *r, UOp *u, UOp *g, UOp **out) { return (out[0] = scale(r, mul(r, g, u), 0.69314718055994530942)) != NULL; }
-static bool g_log(Grad *r, UOp *u, UOp *g, UOp **out) { return (out[0] = quo(r, g, u->src[0])) != NULL; }
-static bool g_log2(Grad *r, UOp *u, UOp *g, UOp **out) {
-  return (out[0] = scale(r, quo(r, g, u->src[0]), 1.44269504088896340736)) != NULL;
-}
-static bool g_sin(Grad *r, UOp *u, UOp *g, UOp **out) {
-  UOp *x = u->src[0];
-  return (out[0] = mul(r, g, uop_alu1(r->st, OPS_SIN, uop_alu2(r->st, OPS_SUB, num(r, 1.57079632679489661923, x), x)))) != NULL;
-}
-static bool g_sqrt(Grad *r, UOp *u, UOp *g, UOp **out) { return (out[0] = quo(r, g, scale(r, u, 2))) != NULL; }
-static bool g_recip(Grad *r, UOp *u, UOp *g, UOp **out) { return (out[0] = neg(r, mul(r, g, mul(r, u, u)))) != NULL; }
-static bool g_none(Grad *r, UOp *u, UOp *g, UOp **out) { (void)r, (void)u, (void)g, (void)out; return true; }
-static bool g_add(Grad *r, UOp *u, UOp *g, UOp **out) { (void)r, (void)u; return (out[0] = out[1] = g) != NULL; }
-static bool g_sub(Grad *r, UOp *u, UOp *g, UOp **out) { (void)u; out[0] = g; return (out[1] = neg(r, g)) != NULL; }
-static bool g_mul(Grad *r, UOp *u, UOp *g, UOp **out) {
-  out[0] = mul(r, g, u->src[1]), out[1] = mul(r, g, u->src[0]);
-  return out[0] && out[1];
-}
-static bool g_fdiv(Grad *r, UOp *u, UOp *g, UOp **out) {
-  out[0] = quo(r, g, u->src[1]), out[1] = neg(r, mul(r, out[0], u));      /* -(g/b) (a/b) */
-  return out[0] && out[1];
-}
-static bool g_mulacc(Grad *r, UOp *u, UOp *g, UOp **out) { out[2] = g; return g_mul(r, u, g, out); }
-static bool g_max(Grad *r, UOp *u, UOp *g, UOp **out) {
-  UOp *tie = scale(r, zero_if_not(r, uop_alu2(r->st, OPS_CMPEQ, u->src[0], u->src[1]), g), 0.5);
-  for (int i = 0; i < 2; i++) {
-    UOp *x = u->src[i], *y = u->src[1 - i], *wins = uop_alu2(r->st, OPS_CMPLT, y, x);
-    /* relu: nothing passes at 0 */
-    out[i] = u_is_number(y, 0) ? zero_if_not(r, wins, g) : uop_where(r->st, wins, g, tie);
-    if (!out[i]) return false;
-  }
-  return true;
-}
-static bool g_pow(Grad *r, UOp *u, UOp *g, UOp **out) {
-  UOp *x = u->src[0], *y = u->src[1], *zero = num(r, 0, x), *one = num(r, 1, x);
-  UOp *y0 = uop_alu2(r->st, OPS_CMPEQ, y, zero), *x0 = uop_alu2(r->st, OPS_CMPEQ, x, zero);
-  UOp *less = uop_alu2(r->st, OPS_POW, x, uop_alu2(r->st, OPS_SUB, y, one));
-  out[0] = mul(r, g, uop_where(r->st, y0, zero, mul(r, y, less)));
-  UOp *ln = uop_alu1(r->st, OPS_LOG, uop_where(r->st, x0, one, x));      /* 0 to a positive power stays 0 */
-  out[1] = mul(r, g, mul(r, u, ln));
-  return out[0] && out[1];
-}
-static bool g_where(Grad *r, UOp *u, UOp *g, UOp **out) {
-  UOp *zero = num(r, 0, g);
-  out[1] = uop_where(r->st, u->src[0], g, zero), out[2] = uop_where(r->st, u->src[0], zero, g);
-  return out[1] && out[2];
 }
 
 /* ---- assignment: what was stored gets the gradient of its places, what was there before keeps the rest */
@@ -126,35 +62,25 @@ static UOp *push(UOpStore *st, UOp *m, UOp *x) {             /* movement m done 
   default: return NULL;
   }
 }
-static bool g_after(Grad *r, UOp *u, UOp *g, UOp **out) {
-  UOp *whole = u->src[0], *store = u->nsrc > 1 && u->src[1]->op == OPS_STORE ? u->src[1] : NULL;
-  if (!store) return (out[0] = g) != NULL;
-  if (store->src[0] == whole) return (out[1] = g) != NULL;
-  UOpVec path = {0};
-  UOp *v = store->src[0];
-  bool ok = true;
-  for (; ok && v != whole && (op_flags((Ops)v->op) & OPF_MOV); v = v->src[0]) ok = vec_push(&r->ctx->mem, &path, v);
-  if (ok && v == whole) {
-    UOp *part = g, *mask = num(r, 1, store->src[0]);
-    for (size_t i = path.len; i-- > 0;) part = push(r->st, path.at[i], part);
-    for (size_t i = 0; i < path.len; i++) mask = mask ? pull(r->st, path.at[i], mask) : NULL;
-    out[1] = part;
-    out[0] = mask ? zero_if_not(r, uop_alu2(r->st, OPS_CMPEQ, mask, num(r, 0, mask)), g) : NULL;
-    ok = out[0] && out[1];
-  }
-  vec_free(&r->ctx->mem, &path);
-  return ok;
+static bool path_of_view(Rewrite *rw, UOp *after, UOpVec *path) {          /* the movements from what AFTER holds to what was stored to, last first */
+  for (UOp *v = after->src[1]->src[0]; v != after->src[0]; v = v->src[0])
+    if (!(op_flags((Ops)v->op) & OPF_MOV) || !vec_push(rw->mem, path, v)) return false;
+  return true;
 }
-static bool g_store(Grad *r, UOp *u, UOp *g, UOp **out) { (void)r, (void)u; return (out[1] = g) != NULL; }
-
-static const GradRule rules[OPS_COUNT] = {
-  [OPS_RESHAPE] = g_move, [OPS_PERMUTE] = g_move, [OPS_EXPAND] = g_move, [OPS_PAD] = g_move, [OPS_SHRINK] = g_move, [OPS_FLIP] = g_move,
-  [OPS_REDUCE_AXIS] = g_reduce, [OPS_CONTIGUOUS] = g_pass, [OPS_COPY] = g_pass, [OPS_CAST] = g_cast, [OPS_BITCAST] = g_none,
-  [OPS_NEG] = g_neg, [OPS_EXP] = g_exp, [OPS_EXP2] = g_exp2, [OPS_LOG] = g_log, [OPS_LOG2] = g_log2, [OPS_SIN] = g_sin,
-  [OPS_SQRT] = g_sqrt, [OPS_RECIPROCAL] = g_recip, [OPS_TRUNC] = g_none, [OPS_ADD] = g_add, [OPS_SUB] = g_sub, [OPS_MUL] = g_mul,
-  [OPS_FDIV] = g_fdiv, [OPS_MAX] = g_max, [OPS_POW] = g_pow, [OPS_WHERE] = g_where, [OPS_MULACC] = g_mulacc,
-  [OPS_AFTER] = g_after, [OPS_STORE] = g_store,
-};
+UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g) {
+  UOpVec path = {0};
+  UOp *r = path_of_view(rw, after, &path) ? g : NULL;
+  for (size_t i = path.len; r && i-- > 0;) r = push(rw->st, path.at[i], r);
+  vec_free(rw->mem, &path);
+  return r;
+}
+UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
+  UOpVec path = {0};
+  UOp *mask = path_of_view(rw, after, &path) ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
+  for (size_t i = 0; mask && i < path.len; i++) mask = pull(rw, path.at[i], mask);
+  vec_free(rw->mem, &path);
+  return mask ? zero_if_not(rw, uop_alu2(rw->st, OPS_CMPEQ, mask, gradient_number(rw, mask, 0)), g) : NULL;
+}
 
 /* The places of the graph that stand for a target, best first: an assignment to it that was run meanwhile; itself; what it was before
  * an assignment that was made meanwhile. */
@@ -169,7 +95,7 @@ static Places find_target(UOp *t, UOp *const *after_of, const bool *in_graph, ui
 }
 bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
-  Grad r = {ctx, ctx->store};
+  Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
   UOpVec topo = {0};
   uint32_t limit = store_id_limit(ctx->store);
   bool *in_graph = mem_alloc(mem, limit), *needs = mem_alloc(mem, limit), *wanted = mem_alloc(mem, limit);
@@ -192,23 +118,24 @@ bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **ou
     needs[u->id] = need && dtype_is_float((DType)u->dtype) && u->op != OPS_DETACH;
     if (wanted[u->id] && dtype_is_float((DType)u->dtype)) needs[u->id] = true;
   }
-  if (ok) ok = (grad[root->id] = u_num(r.st, 1, root)) != NULL;
+  if (ok) ok = (grad[root->id] = u_num(rw.st, 1, root)) != NULL;
   for (size_t i = topo.len; ok && i-- > 0;) {
     UOp *u = topo.at[i], *g = grad[u->id];
     bool below = false;
     for (int s = 0; s < u->nsrc; s++) below = below || needs[u->src[s]->id];
     if (!g || !below || u->op == OPS_DETACH) continue;
-    if (!rules[u->op] || u->nsrc > TG_COUNT(part)) {
+    if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
+    int done = u->nsrc <= TG_COUNT(part) ? gradient_rule(&rw, u, g, part) : -1;
+    if (done < 0) {
       error_set(&ctx->err, TG_ERR_INTERNAL, "gradient: none is known for %s", op_name((Ops)u->op));
       ok = false;
       break;
     }
-    memset(part, 0, u->nsrc * sizeof *part);
-    ok = rules[u->op](&r, u, g, part);
+    ok = done == 1;
     for (int s = 0; ok && s < u->nsrc; s++) {
       UOp *x = u->src[s];
       if (!part[s] || !needs[x->id]) continue;
-      grad[x->id] = grad[x->id] ? uop_alu2(r.st, OPS_ADD, grad[x->id], part[s]) : part[s];
+      grad[x->id] = grad[x->id] ? uop_alu2(rw.st, OPS_ADD, grad[x->id], part[s]) : part[s];
       ok = grad[x->id] != NULL;
     }
   }

@@ -273,6 +273,15 @@ static int64_t lin_take(LinForm *f, const LinForm *g) {
       if (f->at[j].t == g->at[i].t) { f->at[j] = f->at[--f->n]; break; }
   return m;
 }
+UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
+  const UOp *memory = x->src[0];
+  if (memory->op != OPS_PARAM || !memory->nsrc) return x->src[1];
+  UOp *f = uop_index_const(st, 0);
+  int64_t stride = 1;
+  for (int d = memory->nsrc - 1; f && d >= 0; stride *= memory->src[d--]->arg.v.i)
+    f = uop_alu2(st, OPS_ADD, f, uop_alu2(st, OPS_MUL, x->src[1 + d], uop_index_const(st, stride)));
+  return f ? uop_simplify(st, mem, f) : NULL;
+}
 bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   if (offset->vmin >= 0 && offset->vmax < n) return true;
   LinForm f;

@@ -156,7 +156,7 @@ bool passes_run(PassRun *r, const Pass *table, size_t n) {
     if (e && e->made_by.len) map_clear(&e->made_by);
     if (e) e->pass = p->name, e->said_pass = false, e->bad_rule = NULL, before = e->rewrites;
     if (p->matcher) {
-      Rewrite rw = {.st = r->st, .mem = r->mem, .ctx = r->state, .required = p->required, .mark = p->matcher == pm_symbolic ? MARK_SIMPLE : 0};
+      Rewrite rw = {.st = r->st, .mem = r->mem, .ctx = r->state, .top_down = p->top_down, .required = p->required, .mark = p->matcher == pm_symbolic ? MARK_SIMPLE : 0};
       ok = (*r->root = graph_rewrite(&rw, p->matcher, *r->root)) != NULL;
     } else ok = p->run(r->state);
     if (!ok && e && e->bad_rule) refuse(r, p->name, e->bad_rule, e->bad, NULL);

@@ -9,6 +9,7 @@ typedef struct Pass {
   Matcher matcher;                          /* run by graph_rewrite from the graph's root; or */
   bool (*run)(void *state);                 /* a function; false: failed, with an error recorded or out of memory */
   GraphKind makes;                          /* what the graph is when it is done */
+  bool top_down;                            /* the matcher sees a node before its sources */
   bool required;                            /* lowering: TG_RULE_LIMIT does not stop it */
 } Pass;
 

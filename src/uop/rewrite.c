@@ -18,7 +18,13 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
 }
 
 static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) { return u->mark & rw->mark ? u : map_node(memo, u); }
-/* A frame waits for node `u`'s sources, then for the result `next` of a rule that fired on it. */
+static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
+  if (env) env->visits++, env->nested += env->in_rule > 0, env->in_rule++;
+  UOp *r = m(rw, u);
+  if (env) env->in_rule--;
+  return r;
+}
+/* A frame waits for node `u`'s sources (top-down: after the matcher has seen it), then for the result `next` of a rule that fired on it. */
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
@@ -34,8 +40,15 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
       ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){next, NULL, 0}));      /* f moves when the stack grows */
       continue;
     }
-    if (f->i < f->u->nsrc) {
-      UOp *s = f->u->src[f->i++];
+    if (rw->top_down && !f->i) {                             /* i counts from 1 then */
+      f->i = 1;
+      UOp *u = f->u, *r = apply(rw, env, m, u);
+      if (rw->firings > budget || rw->failed) { ok = false; break; }
+      if (r && r != u) { memo->stack.at[memo->stack.len - 1].next = r; continue; }
+      f = &memo->stack.at[memo->stack.len - 1];
+    }
+    if (f->i - rw->top_down < f->u->nsrc) {
+      UOp *s = f->u->src[f->i++ - rw->top_down];
       if (!result_of(rw, memo, s)) ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
       continue;
     }
@@ -46,14 +59,11 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
     UOp *v = same ? u : uop_with_src(rw->st, u, src);
     if (src != buf) mem_free(rw->mem, src);
     if (!v) { ok = false; break; }
-    if (env) env->visits++, env->nested += env->in_rule > 0;
     UOp *done = v == u ? NULL : result_of(rw, memo, v);
     if (done) { ok = map_set(rw->st, memo, u, done->id); memo->stack.len--; continue; }
-    if (env) env->in_rule++;
-    UOp *r = m(rw, v);
-    if (env) env->in_rule--;
+    UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
     if (rw->firings > budget || rw->failed) { ok = false; break; }
-    if ((!r || r == v) && !limited) v->mark |= rw->mark;
+    if ((!r || r == v) && !limited && !rw->top_down) v->mark |= rw->mark;
     if (!r || r == v) { ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id); memo->stack.len--; continue; }
     f = &memo->stack.at[memo->stack.len - 1];
     f->next = r;

@@ -56,7 +56,7 @@ static bool check_const(Check *c, const UOp *u) {
   return one_lane(c, u);
 }
 static bool check_memory(Check *c, const UOp *u) {
-  if (u->arg.param.nelem < 0 || u->arg.param.slot < 0 || u->arg.param.nelem > MAX_NELEM) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
+  if (u->arg.param.nelem < 0 || (u->arg.param.slot < 0 && c->kind != GRAPH_STAGES) || u->arg.param.nelem > MAX_NELEM) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
   if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam) return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
   return is_data(c, u) && (u->op == OPS_DEFINE_REG || one_lane(c, u));
 }
@@ -120,7 +120,7 @@ static bool check_index(Check *c, const UOp *u) {
   int n = u->nsrc - 1 - gated;
   if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b) return broken(c, u, "gated or not, nothing else");
   if (!is_memory(u->src[0])) return broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
-  if (n < 0 || (c->kind != GRAPH_STAGES && n != 1)) return broken(c, u, "%d offsets", n);
+  if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) || (c->kind != GRAPH_STAGES && n != TG_MAX(under(u->src[0])->op == OPS_PARAM ? under(u->src[0])->nsrc : 0, 1))) return broken(c, u, "%d offsets", n);
   if (u->dtype != u->src[0]->dtype) return broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
   if (c->kind < GRAPH_LOOPS && u->lanes != 1) return broken(c, u, "has %d lanes", u->lanes);
   for (int i = 1; i <= n; i++) if (!is_address(c, u, u->src[i], "an offset")) return false;

@@ -145,6 +145,7 @@ struct Rewrite {
   UOpStore *st;
   TgMem *mem;
   void *ctx;                                                 /* the pass's own state */
+  bool top_down;                                             /* a node before its sources: a rule sees what they were, not what they became */
   bool required;                                             /* lowering that a target needs: the limit does not stop it */
   uint16_t mark;                                             /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
   uint64_t firings;
@@ -170,6 +171,9 @@ UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite wi
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */
 
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
+static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }
+static inline UOp *index_gate(const UOp *x) { return x->arg.i ? x->src[x->nsrc - 1] : NULL; }
+UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x);     /* the flat element offset of an INDEX, simplified */
 bool uop_within(UOp *offset, UOp *gate, int64_t n);
 
 /* ---- text (print.c; parse.c reads it back): `u3 = ADD(u1, u2)` per line, sources first */

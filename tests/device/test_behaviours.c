@@ -60,6 +60,7 @@ static void near_at(int line, TgTensor *t, const double *want, size_t n, double 
     free(got);                                                /* fine_at may not return: it may skip the test */
     fine_at(line);
     fail_msg("line %d on %s: %s", line, device, tg_status_name(status));
+    return;
   }
   for (size_t i = 0; i < n; i++) {
     bool ok = isnan(want[i]) ? isnan(got[i]) : isinf(want[i]) || tol == 0 ? got[i] == want[i] : fabs(got[i] - want[i]) <= tol * fmax(1, fabs(want[i]));

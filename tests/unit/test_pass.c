@@ -161,9 +161,32 @@ static void test_close_constants(void **state) {
   }
   tg_close(ctx);
 }
+/* Bottom-up a rule meets what the sources have become, top-down what they were: -(-(-x)) with the rule -(y) => y + 1 if y is a negation. */
+static UOp *pm_negations(Rewrite *rw, UOp *u) {
+  (*(int *)rw->ctx)++;
+  return u->op == OPS_NEG && u->src[0]->op == OPS_NEG ? uop_alu2(rw->st, OPS_ADD, u->src[0], uop_const_int(rw->st, DT_I32, 1)) : NULL;
+}
+static void test_top_down(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  for (int top = 0; top < 2; top++) {
+    UOpStore *st = store_new(&mem);
+    UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}), *u = x;
+    for (int i = 0; i < 3; i++) u = uop_alu1(st, OPS_NEG, u);
+    int seen = 0;
+    Rewrite rw = {.st = st, .mem = &mem, .ctx = &seen, .top_down = top};
+    UOp *r = graph_rewrite(&rw, pm_negations, u), *one = uop_const_int(st, DT_I32, 1), *n1 = uop_alu1(st, OPS_NEG, x);
+    /* bottom-up the inner pair goes first: -(-x + 1); top-down the outer one, and then what is left of it: (-x + 1) + 1 */
+    UOp *want = top ? uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_ADD, n1, one), one) : uop_alu1(st, OPS_NEG, uop_alu2(st, OPS_ADD, n1, one));
+    assert_ptr_equal(r, want);
+    assert_true(seen >= 4);
+    store_free(st);
+  }
+  assert_int_equal(mem.live, 0);
+}
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_rule_limit), cmocka_unit_test(test_trace), cmocka_unit_test(test_dump), cmocka_unit_test(test_dump_nowhere),
+    cmocka_unit_test(test_rule_limit), cmocka_unit_test(test_top_down), cmocka_unit_test(test_trace), cmocka_unit_test(test_dump), cmocka_unit_test(test_dump_nowhere),
     cmocka_unit_test(test_linear), cmocka_unit_test(test_close_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include "uop/uop.h"
 
 #define HEAD "vars x y: any n: int c c1: CONST\nmatcher pm_t\n"
+#define GRAD "vars x y: any n: int\ngradient grad_t\n"
 static const struct { const char *text, *says; } refused[] = {
   {HEAD "a: FOO(x) => x\n", ":3: unknown op FOO"},
   {HEAD "a: foo(x) => x\n", ":3: unknown op foo in the pattern"},
@@ -34,11 +35,19 @@ static const struct { const char *text, *says; } refused[] = {
   {HEAD "a: CAST[f99](x) => x\n", ":3: unknown dtype f99"},
   {"vars x: anything\n", ":1: unknown domain anything"},
   {"vars x: any\na: x + 0 => x\n", ":2: a rule before the first matcher"},
+  {HEAD "a: x * 0.5 => x\n", ":3: a fraction outside the result of a gradient rule"},
+  {HEAD "a: NEG(x) => x * 0.5\n", ":3: a fraction outside the result of a gradient rule"},
+  {HEAD "a: NEG(x) => g\n", ":3: name 'g' is not in the pattern"},
+  {GRAD "a: x * y => g\n", ":3: a has 2 sources, not 1"},
+  {GRAD "a: NEG(x) => -, g\n", ":3: a has 1 sources, not 2"},
+  {GRAD "a: NEG(x) => y\n", ":3: name 'y' is not in the pattern"},
+  {GRAD "a: x * y => g * y, g * x\nb: MUL(x, 0) => -, -\n", ":4: rule b is hidden by a (line 3)"},
 };
 static const char *const taken[] = {
   HEAD "a: x + y => x if is_const(y)\nb: n + 0 => n\n",                     /* a guard hides nothing */
   HEAD "a: x + x => x\nb: x + y => x\n",                                    /* a name used twice is narrower */
   HEAD "a: n + 0 => n\nb: x + 0 => x\n",                                    /* so is a domain */
+  GRAD "a: x * y => g * y, -\nb: SIN(x) => 0.5 - g\nc: WHERE(n, x, y) => -, g, g\n",
   HEAD "a: n + 0 => f(self)\nb: n + 0 => n\n",                              /* a C function may decline */
 };
 static int rulegen(const char *text, char *said, size_t cap) {

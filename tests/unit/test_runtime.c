@@ -936,8 +936,8 @@ static void test_gpu_text(void **state) {
     str_init(&s, &mem);
     if (!nulls[i]->renderer->render(&s, &k->lin, &v.err)) fail_msg("%s", v.err.msg);
     static const char *const want[] = {"void scale(void *const *bufs",
-        "extern \"C\" __global__ void __launch_bounds__(16) scale(f32 *p0, f32 *p1)",
-                                       "kernel void scale(device f32 *p0 [[buffer(0)]], device f32 *p1 [[buffer(1)]], uint3 gid"};
+        "extern \"C\" __global__ void __launch_bounds__(16) scale(f32 *__restrict__ p0, const f32 *__restrict__ p1)",
+                                       "kernel void scale(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid"};
     if (!strstr(str_text(&s), want[i])) fail_msg("%s", str_text(&s));
     Program *g;
     assert_int_equal(nulls[i]->compile(&v.d, &(KernelSpec){&k->lin, str_text(&s)}, 1, &g), TG_OK);

@@ -1,0 +1,119 @@
+/* r, C, 1 thread, opts GROUP r0 16 */
+VECTOR(f32, 16)
+#ifndef H_f32x16_splat
+#define H_f32x16_splat
+INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+#endif
+VECTOR(f32, 8)
+VECTOR(f32, 4)
+VECTOR(f32, 2)
+void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 *p1 = (f32 *)bufs[1];
+  f32 *p2 = (f32 *)bufs[2];
+  f32x16 v0 = f32x16_splat(0.0f);
+  f32x16 v1 = *(const f32x16u *)(p1 + 0l);
+  f32x16 v2 = *(const f32x16u *)(p2 + 0l);
+  f32x16 v3 = v1 * v2;
+  f32x16 v4 = v0 + v3;
+  f32x8 v5 = __builtin_shufflevector(v4, v4, 0, 1, 2, 3, 4, 5, 6, 7);
+  f32x8 v6 = __builtin_shufflevector(v4, v4, 8, 9, 10, 11, 12, 13, 14, 15);
+  f32x8 v7 = v5 + v6;
+  f32x4 v8 = __builtin_shufflevector(v7, v7, 0, 1, 2, 3);
+  f32x4 v9 = __builtin_shufflevector(v7, v7, 4, 5, 6, 7);
+  f32x4 v10 = v8 + v9;
+  f32x2 v11 = __builtin_shufflevector(v10, v10, 0, 1);
+  f32x2 v12 = __builtin_shufflevector(v10, v10, 2, 3);
+  f32x2 v13 = v11 + v12;
+  f32 v14 = v13[0] + v13[1];
+  p0[0l] = v14;
+}
+
+/* e, C, 1 thread, no opts */
+void e(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 v0 = p0[0l];
+  f32 v1 = v0 * 0.9f;
+  p0[0l] = v1;
+}
+
+/* e_16, C, 1 thread, opts VEC r0 16 */
+VECTOR(f32, 16)
+#ifndef H_f32x16_splat
+#define H_f32x16_splat
+INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+#endif
+void e_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 *p1 = (f32 *)bufs[1];
+  f32x16 v0 = *(const f32x16u *)(p0 + 0l);
+  f32x16 v1 = f32x16_splat(0.999f);
+  f32x16 v2 = v0 * v1;
+  f32x16 v3 = *(const f32x16u *)(p1 + 0l);
+  f32x16 v4 = v3 * v3;
+  f32x16 v5 = f32x16_splat(0.001f);
+  f32x16 v6 = v4 * v5;
+  f32x16 v7 = v2 + v6;
+  *(f32x16u *)(p0 + 0l) = v7;
+}
+
+/* e, C, 1 thread, no opts */
+void e(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 v0 = p0[0l];
+  f32 v1 = v0 * 0.999f;
+  p0[0l] = v1;
+}
+
+/* e_16, C, 1 thread, opts VEC r0 16 */
+VECTOR(f32, 16)
+#ifndef H_f32x16_splat
+#define H_f32x16_splat
+INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
+#endif
+#ifndef H_sqrt_f32x16
+#define H_sqrt_f32x16
+INL f32x16 sqrt_f32x16(f32x16 a) {
+#if defined(__AVX512F__)
+  return SQRT512(s, a);
+#else
+  f32x16 r; for (int i = 0; i < 16; i++) r[i] = sqrt_f32(a[i]); return r;
+#endif
+}
+#endif
+void e_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 *p1 = (f32 *)bufs[1];
+  f32 *p2 = (f32 *)bufs[2];
+  f32 *p3 = (f32 *)bufs[3];
+  f32 *p4 = (f32 *)bufs[4];
+  f32 *p5 = (f32 *)bufs[5];
+  f32 *p6 = (f32 *)bufs[6];
+  f32x16 v0 = *(const f32x16u *)(p0 + 0l);
+  f32x16 v1 = f32x16_splat(0.9f);
+  f32x16 v2 = v0 * v1;
+  f32x16 v3 = *(const f32x16u *)(p1 + 0l);
+  f32x16 v4 = f32x16_splat(0.1f);
+  f32x16 v5 = v3 * v4;
+  f32x16 v6 = v2 + v5;
+  f32x16 v7 = *(const f32x16u *)(p2 + 0l);
+  f32 v8 = p3[0l];
+  f32 v9 = 1.0f - v8;
+  f32x16 v10 = f32x16_splat(v9);
+  f32x16 v11 = v6 / v10;
+  f32x16 v12 = *(const f32x16u *)(p4 + 0l);
+  f32 v13 = p5[0l];
+  f32 v14 = 1.0f - v13;
+  f32x16 v15 = f32x16_splat(v14);
+  f32x16 v16 = v12 / v15;
+  f32x16 v17 = sqrt_f32x16(v16);
+  f32x16 v18 = f32x16_splat(1e-08f);
+  f32x16 v19 = v17 + v18;
+  f32x16 v20 = v11 / v19;
+  f32 v21 = p6[0l];
+  f32x16 v22 = f32x16_splat(v21);
+  f32x16 v23 = v20 * v22;
+  f32x16 v24 = v7 - v23;
+  *(f32x16u *)(p0 + 0l) = v6;
+  *(f32x16u *)(p2 + 0l) = v24;
+}

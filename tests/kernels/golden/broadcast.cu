@@ -1,0 +1,18 @@
+/* e_4_3_16, CUDA, grid 3 1 1 of blocks 16 4 1, opts LOCAL r2 16, LOCAL r0 4 */
+extern "C" __global__ void __launch_bounds__(64) e_4_3_16(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2, const f32 *__restrict__ p3) {
+  i32 v0 = (i32)blockIdx.x;   /* < 3 */
+  i32 v1 = v0 * 16;
+  i32 v2 = (i32)threadIdx.y;   /* < 4 */
+  i32 v3 = v2 * 48;
+  i32 v4 = v1 + v3;
+  i32 v5 = (i32)threadIdx.x;   /* < 16 */
+  i32 v6 = v4 + v5;
+  i32 v7 = v2 * 16;
+  i32 v8 = v7 + v5;
+  f32 v9 = p1[v8];
+  f32 v10 = p2[v0];
+  f32 v11 = v9 + v10;
+  f32 v12 = p3[v5];
+  f32 v13 = v11 * v12;
+  p0[v6] = v13;
+}

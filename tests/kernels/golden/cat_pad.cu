@@ -1,0 +1,42 @@
+/* e_6_5, CUDA, grid 2 2 1 of blocks 4 4 1, opts LOCAL r1 4, LOCAL r0 4 */
+extern "C" __global__ void __launch_bounds__(16) e_6_5(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2) {
+  i32 v0 = (i32)threadIdx.x;   /* < 4 */
+  i32 v1 = (i32)threadIdx.y;   /* < 4 */
+  i32 v2 = v1 * 5;
+  i32 v3 = v0 + v2;
+  i32 v4 = (i32)blockIdx.x;   /* < 2 */
+  i32 v5 = v4 * 4;
+  i32 v6 = v3 + v5;
+  i32 v7 = (i32)blockIdx.y;   /* < 2 */
+  i32 v8 = v7 * 20;
+  i32 v9 = v6 + v8;
+  i32 v10 = v0 + v5;
+  u8 v11 = v10 < 5;
+  i32 v12 = v7 * 4;
+  i32 v13 = v1 + v12;
+  u8 v14 = v13 < 6;
+  u8 v15 = v11 & v14;
+  u8 v16 = v13 < 2;
+  u8 v17 = v16 ? 1 : 0;
+  u8 v18 = v16 & v11;
+  f32 v19 = v18 ? p1[v9] : 0;
+  f32 v20 = v16 ? v19 : 0.0f;
+  u8 v21 = v16 ^ 1;
+  u8 v22 = v13 < 5;
+  u8 v23 = v10 < 1;
+  u8 v24 = v23 ^ 1;
+  u8 v25 = v22 & v24;
+  u8 v26 = v10 < 4;
+  u8 v27 = v25 & v26;
+  u8 v28 = v21 & v27;
+  i32 v29 = v1 * 3;
+  i32 v30 = v0 + v29;
+  i32 v31 = v30 + v5;
+  i32 v32 = v7 * 12;
+  i32 v33 = v31 + v32;
+  i32 v34 = v33 + (-7);
+  f32 v35 = v28 ? p2[v34] : 0;
+  f32 v36 = v28 ? v35 : 0.0f;
+  f32 v37 = v17 ? v20 : v36;
+  if (v15) p0[v9] = v37;
+}

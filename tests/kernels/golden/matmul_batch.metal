@@ -1,0 +1,50 @@
+/* r_3_4_16, METAL, grid 3 1 1 of blocks 16 1 1, opts UPCAST r1 4, LOCAL r2 16 */
+kernel void r_3_4_16(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  i32 v0 = (i32)gid.x;   /* < 3 */
+  i32 v1 = v0 * 64;
+  i32 v2 = (i32)lid.x;   /* < 16 */
+  i32 v3 = v1 + v2;
+  i32 v4 = v0 * 32;
+  i32 v5 = v0 * 128;
+  f32 acc0 = 0.0f;
+  f32 acc1 = 0.0f;
+  f32 acc2 = 0.0f;
+  f32 acc3 = 0.0f;
+  for (i32 r3 = 0; r3 < 8; r3++) {
+    i32 v6 = v4 + r3;
+    i32 v7 = v6 + 24;
+    f32 v8 = p1[v7];
+    i32 v9 = r3 * 16;
+    i32 v10 = v5 + v9;
+    i32 v11 = v10 + v2;
+    f32 v12 = p2[v11];
+    i32 v13 = v6 + 16;
+    f32 v14 = p1[v13];
+    i32 v15 = v6 + 8;
+    f32 v16 = p1[v15];
+    f32 v17 = p1[v6];
+    f32 v18 = acc0;
+    f32 v19 = fma_f32(v8, v12, v18);
+    acc0 = v19;
+    f32 v20 = acc1;
+    f32 v21 = fma_f32(v14, v12, v20);
+    acc1 = v21;
+    f32 v22 = acc2;
+    f32 v23 = fma_f32(v16, v12, v22);
+    acc2 = v23;
+    f32 v24 = acc3;
+    f32 v25 = fma_f32(v17, v12, v24);
+    acc3 = v25;
+  }
+  f32 v26 = acc0;
+  f32 v27 = acc1;
+  f32 v28 = acc2;
+  f32 v29 = acc3;
+  i32 v30 = v3 + 16;
+  i32 v31 = v3 + 32;
+  i32 v32 = v3 + 48;
+  p0[v3] = v29;
+  p0[v30] = v28;
+  p0[v31] = v27;
+  p0[v32] = v26;
+}

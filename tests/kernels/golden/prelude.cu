@@ -1,0 +1,77 @@
+typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16; typedef int i32; typedef unsigned u32;
+typedef long long i64; typedef unsigned long long u64; typedef float f32; typedef double f64;
+typedef char2 i8x2; typedef char4 i8x4;
+typedef uchar2 u8x2; typedef uchar4 u8x4;
+typedef short2 i16x2; typedef short4 i16x4;
+typedef ushort2 u16x2; typedef ushort4 u16x4;
+typedef int2 i32x2; typedef int4 i32x4;
+typedef uint2 u32x2; typedef uint4 u32x4;
+typedef float2 f32x2; typedef float4 f32x4;
+#define VEC(T) struct __align__(16) T##x2 { T x, y; }; struct __align__(16) T##x4 { T x, y, z, w; };
+VEC(i64) VEC(u64) VEC(f64)
+#pragma nv_diag_suppress 177
+#define INL static __device__ __forceinline__
+INL u32 u32_bits(f32 x) { return __float_as_uint(x); }
+INL f32 f32_bits(u32 x) { return __uint_as_float(x); }
+INL u64 u64_bits(f64 x) { return (u64)__double_as_longlong(x); }
+INL f64 f64_bits(u64 x) { return __longlong_as_double((i64)x); }
+INL f32 sqrt_f32(f32 x) { return sqrtf(x); }
+INL f64 sqrt_f64(f64 x) { return sqrt(x); }
+INL f32 fma_f32(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+INL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+#define MATH(F) INL f32 F##_f32(f32 x) { return F##f(x); } INL f64 F##_f64(f64 x) { return F(x); }
+MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin)
+#define DIVS(T, U, B, SIGNED) \
+INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \
+INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \
+INL T floordiv_##T(T a, T b) { T q = cdiv_##T(a, b), r = cmod_##T(a, b); return b != 0 && r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(q - 1) : q; } \
+INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(r + b) : r; } \
+INL T shl_##T(T a, T b) { return (u64)b >= B ? (T)0 : (T)((U)a << b); } \
+INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0; }
+DIVS(i8, u32, 8, 1)
+DIVS(u8, u32, 8, 0)
+DIVS(i16, u32, 16, 1)
+DIVS(u16, u32, 16, 0)
+DIVS(i32, u32, 32, 1)
+DIVS(u32, u32, 32, 0)
+DIVS(i64, u64, 64, 1)
+DIVS(u64, u64, 64, 0)
+#define SAT(T, F, LO, HI, MIN, MAX) INL T T##_##F(F x) { return x != x ? (T)0 : x <= LO ? (T)(MIN) : x >= HI ? (T)(MAX) : (T)x; }
+#define SATS(F) SAT(i8, F, -128.0f, 128.0f, -128, 127) SAT(u8, F, 0.0f, 256.0f, 0, 255) SAT(i16, F, -32768.0f, 32768.0f, -32768, 32767) \
+SAT(u16, F, 0.0f, 65536.0f, 0, 65535) SAT(i32, F, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647) \
+SAT(u32, F, 0.0f, 4294967296.0f, 0, 0xffffffffu) SAT(i64, F, -9223372036854775808.0f, 9223372036854775808.0f, (i64)1 << 63, ~((i64)1 << 63)) \
+SAT(u64, F, 0.0f, 18446744073709551616.0f, 0, ~(u64)0)
+SATS(f32)
+INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 0x1p23f ? f32_bits(u32_bits((f32)(i32)x) | s) : x; }
+INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }
+INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }
+INL f32 f32_f16(u16 h) {
+  u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
+  return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 0x1p-24f));
+}
+INL u16 f16_f32(f32 x) {
+  u32 b = u32_bits(x), s = b >> 16 & 0x8000, a = b & 0x7fffffffu, r;
+  if (a > 0x7f800000u) r = 0x7e00;
+  else if (a >= 0x477ff000u) r = 0x7c00;
+  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;
+  else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
+  return (u16)(s | r);
+}
+#ifndef NO_F64
+SATS(f64)
+INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? f64_bits(u64_bits((f64)(i64)x) | s) : x; }
+INL f32 f32_odd(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == (x > 0) ? b - 1 : b + 1); }
+INL u16 f16_f64(f64 x) { return f16_f32(f32_odd(x)); }
+INL u16 bf16_f64(f64 x) { return bf16_f32(f32_odd(x)); }
+#endif
+#ifdef NO_F64
+#define VIA f32
+#else
+#define VIA f64
+#endif
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+INL u16 f16_u64(u64 x) { return CAT(f16_, VIA)((VIA)x); }
+INL u16 f16_i64(i64 x) { return CAT(f16_, VIA)((VIA)x); }
+INL u16 bf16_u64(u64 x) { return CAT(bf16_, VIA)((VIA)x); }
+INL u16 bf16_i64(i64 x) { return CAT(bf16_, VIA)((VIA)x); }

@@ -1,0 +1,119 @@
+/* r_6_8, C, 1 thread, opts VEC r1 8, GROUP r3 8, GROUP r2 8 */
+VECTOR(f32, 8)
+#ifndef H_f32x8_splat
+#define H_f32x8_splat
+INL f32x8 f32x8_splat(f32 x) { return (f32x8){x, x, x, x, x, x, x, x}; }
+#endif
+VECTOR(i32, 8)
+#ifndef H_i32x8_splat
+#define H_i32x8_splat
+INL i32x8 i32x8_splat(i32 x) { return (i32x8){x, x, x, x, x, x, x, x}; }
+#endif
+VECTOR(f32, 4)
+VECTOR(i32, 4)
+VECTOR(f32, 2)
+VECTOR(i32, 2)
+#ifndef H_fma_f32x8
+#define H_fma_f32x8
+INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
+#if defined(__clang__)
+  _Pragma("STDC FP_CONTRACT ON") return a * b + c;
+#elif defined(__FMA__)
+  return FMA256(s, a, b, c);
+#else
+  f32x8 r; for (int i = 0; i < 8; i++) r[i] = fma_f32(a[i], b[i], c[i]); return r;
+#endif
+}
+#endif
+#ifndef H_i32x8_f32
+#define H_i32x8_f32
+INL i32x8 i32x8_f32(f32x8 x) {
+  i32x8 lo = (i32x8)(x <= -2147483648.0f), hi = (i32x8)(x >= 2147483648.0f), ok = ~lo & ~hi & (i32x8)(x == x);
+  i32x8 r = __builtin_convertvector((f32x8)((i32x8)x & ok), i32x8);
+  i32x8 l = lo, h = hi;
+  return (i32x8)(((i32x8)r & ~l & ~h) | (l & (i32x8)i32x8_splat((-2147483647 - 1))) | (h & (i32x8)i32x8_splat(2147483647)));
+}
+#endif
+VECTOR(u32, 8)
+void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 *p1 = (f32 *)bufs[1];
+  _Alignas(64) f32 l0[8];
+  f32x8 v0 = f32x8_splat(1.0f);
+  f32x8 v1 = f32x8_splat(90.0f);
+  f32x8 v2 = f32x8_splat((-105.0f));
+  f32x8 v3 = f32x8_splat(1.442695f);
+  f32x8 v4 = f32x8_splat(12582912.0f);
+  f32x8 v5 = f32x8_splat((-1.4286068e-06f));
+  f32x8 v6 = f32x8_splat((-0.69314575f));
+  f32x8 v7 = f32x8_splat(0.0013946001f);
+  f32x8 v8 = f32x8_splat(0.00836864f);
+  f32x8 v9 = f32x8_splat(0.041666266f);
+  f32x8 v10 = f32x8_splat(0.16666521f);
+  f32x8 v11 = f32x8_splat(0.5f);
+  f32x8 v12 = f32x8_splat(0.0f);
+  i32x8 v13 = i32x8_splat(1);
+  i32x8 v14 = i32x8_splat(127);
+  i32x8 v15 = i32x8_splat(23);
+  for (i64 r0 = 0; r0 < 6l; r0++) {
+    i64 v16 = r0 * 8l;
+    f32x8 v17 = *(const f32x8u *)(p1 + v16);
+    f32x4 v18 = __builtin_shufflevector(v17, v17, 0, 1, 2, 3);
+    f32x4 v19 = __builtin_shufflevector(v17, v17, 4, 5, 6, 7);
+    i32x4 m20 = (i32x4)(v18 > v19) | (i32x4)(v18 != v18);
+    f32x4 v20 = (f32x4)((m20 & (i32x4)v18) | (~m20 & (i32x4)v19));
+    f32x2 v21 = __builtin_shufflevector(v20, v20, 0, 1);
+    f32x2 v22 = __builtin_shufflevector(v20, v20, 2, 3);
+    i32x2 m23 = (i32x2)(v21 > v22) | (i32x2)(v21 != v21);
+    f32x2 v23 = (f32x2)((m23 & (i32x2)v21) | (~m23 & (i32x2)v22));
+    f32 v24 = v23[0] > v23[1] || v23[0] != v23[0] ? v23[0] : v23[1];
+    f32x8 v25 = f32x8_splat(v24);
+    f32x8 v26 = v17 - v25;
+    i32x8 v27 = (i32x8)(v1 < v26);
+    f32x8 v28 = (f32x8)((v27 & (i32x8)v1) | (~v27 & (i32x8)v26));
+    i32x8 v29 = (i32x8)(v28 < v2);
+    f32x8 v30 = (f32x8)((v29 & (i32x8)v2) | (~v29 & (i32x8)v28));
+    f32x8 v31 = v30 * v3;
+    f32x8 v32 = v31 + v4;
+    f32x8 v33 = v32 - v4;
+    f32x8 v34 = fma_f32x8(v33, v6, v30);
+    f32x8 v35 = fma_f32x8(v33, v5, v34);
+    f32x8 v36 = v0 + v35;
+    f32x8 v37 = v0 - v36;
+    f32x8 v38 = v37 + v35;
+    f32x8 v39 = v35 * v35;
+    f32x8 v40 = fma_f32x8(v7, v35, v8);
+    f32x8 v41 = fma_f32x8(v40, v35, v9);
+    f32x8 v42 = fma_f32x8(v41, v35, v10);
+    f32x8 v43 = fma_f32x8(v42, v35, v11);
+    f32x8 v44 = v39 * v43;
+    f32x8 v45 = v38 + v44;
+    f32x8 v46 = v36 + v45;
+    i32x8 v47 = (i32x8)(v26 != v26);
+    f32x8 v48 = (f32x8)((v47 & (i32x8)v12) | (~v47 & (i32x8)v33));
+    i32x8 v49 = i32x8_f32(v48);
+    i32x8 v50 = v49 >> v13;
+    i32x8 v51 = (i32x8)((u32x8)v50 + (u32x8)v14);
+    i32x8 v52 = (i32x8)((u32x8)v51 << (u32x8)v15);
+    f32x8 v53 = (f32x8)v52;
+    f32x8 v54 = v46 * v53;
+    i32x8 v55 = (i32x8)((u32x8)v49 - (u32x8)v50);
+    i32x8 v56 = (i32x8)((u32x8)v55 + (u32x8)v14);
+    i32x8 v57 = (i32x8)((u32x8)v56 << (u32x8)v15);
+    f32x8 v58 = (f32x8)v57;
+    f32x8 v59 = v54 * v58;
+    *(f32x8u *)(l0 + 0l) = v59;
+    f32x8 v60 = *(const f32x8u *)(l0 + 0l);
+    f32x8 v61 = v12 + v59;
+    f32x4 v62 = __builtin_shufflevector(v61, v61, 0, 1, 2, 3);
+    f32x4 v63 = __builtin_shufflevector(v61, v61, 4, 5, 6, 7);
+    f32x4 v64 = v62 + v63;
+    f32x2 v65 = __builtin_shufflevector(v64, v64, 0, 1);
+    f32x2 v66 = __builtin_shufflevector(v64, v64, 2, 3);
+    f32x2 v67 = v65 + v66;
+    f32 v68 = v67[0] + v67[1];
+    f32x8 v69 = f32x8_splat(v68);
+    f32x8 v70 = v60 / v69;
+    *(f32x8u *)(p0 + v16) = v70;
+  }
+}

@@ -1,0 +1,34 @@
+/* r_6_8, CUDA, grid 6 1 1 of blocks 1 1 1, no opts */
+extern "C" __global__ void __launch_bounds__(1) r_6_8(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  i32 v0 = (i32)blockIdx.x;   /* < 6 */
+  i32 v1 = v0 * 8;
+  __shared__ __attribute__((aligned(16))) f32 l0[8];
+  f32 acc0 = (-f32_bits(0x7f800000u));
+  for (i32 r3 = 0; r3 < 8; r3++) {
+    i32 v2 = v1 + r3;
+    f32 v3 = p1[v2];
+    f32 v4 = acc0;
+    f32 v5 = v4 > v3 || v4 != v4 ? v4 : v3;
+    acc0 = v5;
+  }
+  f32 v6 = acc0;
+  f32 acc1 = 0.0f;
+  for (i32 r2 = 0; r2 < 8; r2++) {
+    i32 v7 = v1 + r2;
+    f32 v8 = p1[v7];
+    f32 v9 = v8 - v6;
+    f32 v10 = exp_f32(v9);
+    f32 v11 = acc1;
+    f32 v12 = v11 + v10;
+    acc1 = v12;
+    l0[r2] = v10;
+  }
+  f32 v13 = acc1;
+  __syncthreads();
+  for (i32 r1 = 0; r1 < 8; r1++) {
+    i32 v14 = v1 + r1;
+    f32 v15 = l0[r1];
+    f32 v16 = v15 / v13;
+    p0[v14] = v16;
+  }
+}

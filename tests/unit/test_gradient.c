@@ -1,0 +1,108 @@
+/* test_gradient.c: every op that a float can pass through has a rule in rules/gradient.rules, and the rule of every elementwise op agrees with
+ * finite differences of libm's function, source by source. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include "tensor/front.h"
+#include "tensor/gradient.h"
+
+/* defined on integers and bools alone */
+static bool is_of_integers(Ops op) {
+  return op == OPS_CDIV || op == OPS_CMOD || op == OPS_FLOORDIV || op == OPS_FLOORMOD || op == OPS_AND || op == OPS_OR || op == OPS_XOR || op == OPS_SHL ||
+         op == OPS_SHR || op == OPS_THREEFRY;
+}
+/* part of the tensor graph, but not a function of floats: leaves, and DETACH, where the walk stops */
+static bool is_no_function(Ops op) { return op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH; }
+
+static double value(Ops op, const double *x) {
+  switch (op) {
+  case OPS_NEG: return -x[0];
+  case OPS_EXP2: return exp2(x[0]);
+  case OPS_LOG2: return log2(x[0]);
+  case OPS_EXP: return exp(x[0]);
+  case OPS_LOG: return log(x[0]);
+  case OPS_SIN: return sin(x[0]);
+  case OPS_SQRT: return sqrt(x[0]);
+  case OPS_RECIPROCAL: return 1 / x[0];
+  case OPS_TRUNC: return trunc(x[0]);
+  case OPS_CAST: return x[0];
+  case OPS_BITCAST: return 0;                                /* nothing flows */
+  case OPS_ADD: return x[0] + x[1];
+  case OPS_SUB: return x[0] - x[1];
+  case OPS_MUL: return x[0] * x[1];
+  case OPS_FDIV: return x[0] / x[1];
+  case OPS_MAX: return fmax(x[0], x[1]);
+  case OPS_POW: return pow(x[0], x[1]);
+  case OPS_WHERE: return x[0] != 0 ? x[1] : x[2];
+  case OPS_MULACC: return x[0] * x[1] + x[2];
+  default: fail_msg("%s is new: say here what it computes", op_name(op)); return 0;
+  }
+}
+enum { POINTS = 5 };
+static const double at[3][POINTS] = {{0.3, 1.7, 2.5, 0.9, 3.1}, {1.2, 0.4, 3.3, 2.2, 0.7}, {0.6, 1.9, 0.2, 4.1, 1.1}};
+static void check_op(TgContext *ctx, Ops op) {
+  int n = op_nsrc(op);
+  TgTensor *x[3] = {NULL}, *grad[3] = {NULL};
+  UOp *src[3];
+  for (int i = 0; i < n; i++) {
+    x[i] = tg_from_f64(ctx, at[i], TG_F64, TG_SHAPE(POINTS));
+    src[i] = op == OPS_WHERE && i == 0 ? tg_lt(x[0], tg_full(ctx, 0, NULL, 1.5))->uop : x[i]->uop;
+  }
+  DType d = op == OPS_CAST ? DT_F32 : DT_F64;
+  TgTensor *f = tensor_new(ctx, uop_new(ctx->store, op, d, 1, n, src, ARG0));
+  assert_non_null(f);
+  if (tg_gradient(tg_sum(f), x, n, grad)) fail_msg("%s: %s", op_name(op), tg_errmsg(ctx));
+  for (int i = 0; i < n; i++) {
+    double got[POINTS];
+    if (tg_read_f64(grad[i], got, POINTS)) fail_msg("%s: %s", op_name(op), tg_errmsg(ctx));
+    for (int k = 0; k < POINTS; k++) {
+      double p[3] = {at[0][k], at[1][k], at[2][k]}, h = 1e-5;
+      if (op == OPS_WHERE) p[0] = at[0][k] < 1.5;
+      double mid = p[i];
+      p[i] = mid + h;
+      double up = value(op, p);
+      p[i] = mid - h;
+      double want = (up - value(op, p)) / (2 * h);
+      if (!(fabs(got[k] - want) <= 1e-7 * fmax(1, fabs(want)))) fail_msg("d %s by source %d at %g, %g, %g: %.12g, not %.12g", op_name(op), i, at[0][k], at[1][k],
+          at[2][k], got[k], want);
+    }
+  }
+}
+static void test_elementwise(void **state) {
+  (void)state;
+  setenv("TG_DEV", "INTERP", 1);
+  TgContext *ctx = tg_open(NULL);
+  for (int op = 0; op < OPS_COUNT; op++) {
+    if (!op_is_alu((Ops)op) || (op_flags((Ops)op) & OPF_CMP) || is_of_integers((Ops)op)) continue;
+    check_op(ctx, (Ops)op);
+  }
+  tg_close(ctx);
+}
+static void test_every_op(void **state) {                    /* of the tensor graph */
+  (void)state;
+  TgContext *ctx = tg_open(NULL);
+  TgTensor *x = tg_from_f64(ctx, (double[6]){1, 2, 3, 4, 5, 6}, TG_F32, TG_SHAPE(2, 3)), *y = tg_from_f64(ctx, (double[3]){0}, TG_F32, TG_SHAPE(1, 3));
+  TgTensor *made[] = {tg_reshape(x, TG_SHAPE(3, 2)), tg_permute(x, TG_SHAPE(1, 0)), tg_expand(y, TG_SHAPE(4, 3)), tg_flip(x, TG_SHAPE(0)),
+    tg_pad(x, (int64_t[]){1, 0}, (int64_t[]){0, 1}), tg_shrink(x, (int64_t[]){0, 1}, (int64_t[]){2, 3}), tg_sum(x, .axis = TG_AXES(0), .keepdim = true)};
+  for (int op = 0; op < OPS_COUNT; op++) {
+    unsigned flags = op_flags((Ops)op);
+    if (!(flags & (OPF_MOV | OPF_TENSOR)) || is_no_function((Ops)op)) continue;
+    UOp *u = NULL, *out[4] = {NULL};
+    for (size_t i = 0; i < TG_COUNT(made); i++) if (made[i]->uop->op == op) u = made[i]->uop;
+    if (op == OPS_COPY || op == OPS_CONTIGUOUS) u = uop_new(ctx->store, (Ops)op, DT_F32, 1, 1, &x->uop, ARG0);
+    if (!u) fail_msg("%s is new: make one here", op_name((Ops)op));
+    Rewrite rw = {.st = ctx->store, .mem = &ctx->mem, .ctx = ctx};
+    if (gradient_rule(&rw, u, u_num(ctx->store, 1, u), out) != 1) fail_msg("%s has no gradient rule", op_name((Ops)op));
+    assert_non_null(out[0]);
+    assert_int_equal(out[0]->shape->n, u->src[0]->shape->n);
+    assert_memory_equal(out[0]->shape->v, u->src[0]->shape->v, (size_t)out[0]->shape->n * sizeof(int64_t));
+  }
+  tg_close(ctx);
+}
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_elementwise), cmocka_unit_test(test_every_op)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

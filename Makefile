@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden check-rules check-accuracy check-compilers check-asan torture clean
+.PHONY: all setup demo test golden check-rules check-accuracy check-compilers check-asan fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -23,6 +23,8 @@ check-asan: setup
 	@cmake --build build-asan -j $(JOBS) > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
 	@rm -f build-asan.log
 	@tools/run-tests build-asan
+fuzz: all
+	@$(BUILD)/fuzz --seconds $(or $(T),30) $(if $(SEED),--seed $(SEED))
 torture: all
 	@TG_TORTURE=1 $(BUILD)/test_faults
 check-compilers: setup   # no warning from any of the compilers we promise; those that are not here are left out

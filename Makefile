@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden check-rules check-accuracy check-compilers check-asan torture clean
+.PHONY: all setup demo test golden check-rules check-accuracy check-compilers check-asan fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -25,6 +25,8 @@ check-asan: setup
 	@tools/run-tests build-asan
 check-compilers: setup
 	@tools/check-header && tools/check-compilers $(JOBS)
+fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles
+	@$(BUILD)/fuzz --seconds $(or $(T),30) $(if $(SEED),--seed $(SEED))
 torture: all
 	@TG_TORTURE=1 $(BUILD)/test_faults
 clean:

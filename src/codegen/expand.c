@@ -68,6 +68,18 @@ static UOp *chunk_value(Exp *x, UOp *u, const int *chunk) {
 static UOp *memory_of(const Exp *x, const UOp *index) {      /* what an INDEX points into: a PARAM, or local memory as it is once filled */
   return index->src[0]->op == OPS_AFTER ? x->val[index->src[0]->id].at[0] : index->src[0];
 }
+static UOp *data_lane(Exp *x, UOp *u, const int *pos) {      /* one lane of a value that is made in chunks: a loaded index, a mask */
+  const Val *s = &x->val[u->id];
+  int chunk[MAX_EXP] = {0}, lane = 0;
+  for (int e = 0; e < x->n; e++) {
+    if (!(s->mask >> e & 1)) continue;
+    while (chunk[e] + 1 < x->r[e].nchunk && x->r[e].chunk[chunk[e] + 1].off <= pos[e]) chunk[e]++;
+    if (x->r[e].vec) lane = pos[e] - x->r[e].chunk[chunk[e]].off;
+  }
+  UOp *d = chunk_value(x, u, chunk);
+  return d && d->lanes > 1 ? uop_new(x->k->st, OPS_GEP, (DType)d->dtype, 1, 1, &d, (Arg){.i = lane}) : d;
+}
+static UOp *gate_lane(Exp *x, UOp *u, const int *pos) { return x->val[u->id].per_lane || is_const(u) ? lane_value(x, u, pos) : data_lane(x, u, pos); }
 static UOp *lane_make(Exp *x, UOp *u, const int *pos) {      /* its scalar-domain sources are made */
   UOpStore *st = x->k->st;
   UOp *src[64];
@@ -75,22 +87,14 @@ static UOp *lane_make(Exp *x, UOp *u, const int *pos) {      /* its scalar-domai
     for (int e = 0; e < x->n; e++) if (x->r[e].r == u) return uop_index_const(st, pos[e]);
     return u;
   }
-  if (u->op == OPS_CAST && !x->val[u->src[0]->id].per_lane && u->src[0]->op != OPS_CONST) {      /* a loaded index */
-    const Val *s = &x->val[u->src[0]->id];
-    int chunk[MAX_EXP] = {0}, lane = 0;
-    for (int e = 0; e < x->n; e++) {
-      if (!(s->mask >> e & 1)) continue;
-      while (chunk[e] + 1 < x->r[e].nchunk && x->r[e].chunk[chunk[e] + 1].off <= pos[e]) chunk[e]++;
-      if (x->r[e].vec) lane = pos[e] - x->r[e].chunk[chunk[e]].off;
-    }
-    UOp *d = chunk_value(x, u->src[0], chunk);
-    if (d && d->lanes > 1) d = uop_new(st, OPS_GEP, (DType)d->dtype, 1, 1, &d, (Arg){.i = lane});
+  if (u->op == OPS_CAST && !x->val[u->src[0]->id].per_lane && u->src[0]->op != OPS_CONST) {
+    UOp *d = data_lane(x, u->src[0], pos);
     return d ? uop_cast(st, d, DT_INDEX) : NULL;
   }
   if (u->nsrc > 64) return NULL;
   for (int i = 0; i < u->nsrc; i++) {
     const Val *s = &x->val[u->src[i]->id];
-    src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : s->per_lane ? s->at[offset_of(x, s->mask, true, pos)] : s->at[0];
+    src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : s->per_lane ? s->at[offset_of(x, s->mask, true, pos)] : data_lane(x, u->src[i], pos);
   }
   return simp(x, uop_new(st, (Ops)u->op, (DType)u->dtype, 1, u->nsrc, src, u->arg));
 }
@@ -136,7 +140,7 @@ static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way
   for (int l = 0; l < (way == LANES_OTHER ? lanes : 1); l++) {
     positions(x, chunk, l, pos);
     at[l] = lane_value(x, index->src[1], pos);
-    gate[l] = gated ? lane_value(x, index->src[2], pos) : NULL;
+    gate[l] = gated ? gate_lane(x, index->src[2], pos) : NULL;
     if (!at[l] || (gated && !gate[l])) return NULL;
     same &= at[l] == at[0], same_gate &= gate[l] == gate[0];
     if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, at[l], at[0])) == uop_index_const(st, l);
@@ -250,7 +254,7 @@ static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
     for (int l = 0; l < (way == LANES_NEXT ? 1 : lanes); l++) {
       positions(x, at, l, pos);
       if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
-      if (gated) gate[l] = lane_value(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
+      if (gated) gate[l] = gate_lane(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
       if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
     }
     int step = cont ? lanes : 1;

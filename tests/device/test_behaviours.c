@@ -825,6 +825,8 @@ static void b36_functions(void **s) {
   IS(tg_triu(iota(TG_F32, S(3, 3)), 1), 0, 2, 3, 0, 0, 6, 0, 0, 0);
   IS(tg_cumsum(iota(TG_F32, S(2, 3)), 1), 1, 3, 6, 4, 9, 15);
   IS(tg_cumsum(iota(TG_F32, S(2, 3)), 0), 1, 2, 3, 5, 7, 9);
+  TgTensor *col = iota(TG_I32, S(3, 1)), *outer = tg_clamp(tg_matmul(col, tg_transpose(col, 0, 1)), 0, 7);
+  IS(tg_cat((TgTensor *[]){outer, tg_cumsum(outer, 1)}, 2, 0), 1, 2, 3, 2, 4, 6, 3, 6, 7, 1, 3, 6, 2, 6, 12, 3, 9, 16);   /* a load gated by lanes of data */
   IS(tg_one_hot(TI32(S(3), 2, 0, 7), 3), 0, 0, 1, 1, 0, 0, 0, 0, 0);
   IS(tg_gather(iota(TG_F32, S(2, 3)), 1, TI32(S(2, 2), 2, 0, 1, 1)), 3, 1, 5, 5);
   IS(tg_embedding(iota(TG_F32, S(3, 2)), TI32(S(2), 2, 0)), 5, 6, 1, 2);

@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden check-rules check-accuracy check-compilers check-asan fuzz torture clean
+.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-asan fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -12,6 +12,8 @@ demo: all
 	@$(BUILD)/tg demo $(ARGS)
 test: all
 	@tools/run-tests $(BUILD)
+parity: all   # rewrites docs/api-parity.md from its table, the headers and the tests
+	@$(BUILD)/parity .
 golden: all   # rewrites the golden kernels and the blocks of docs/tour.md; look at their diff
 	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_tour
 check-rules: all

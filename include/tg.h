@@ -43,8 +43,11 @@ typedef enum TgDType {
   TG_DTYPE_DEFAULT = 0, TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64
 } TgDType;
 typedef enum TgReduction { TG_MEAN = 0, TG_SUM, TG_NONE } TgReduction;   /* what a loss does with its elements */
+typedef enum TgPadMode { TG_PAD_CONSTANT = 0, TG_PAD_REFLECT, TG_PAD_REPLICATE, TG_PAD_CIRCULAR } TgPadMode;
+typedef enum TgInterpolation { TG_LINEAR = 0, TG_NEAREST, TG_NEAREST_EXACT } TgInterpolation;
 typedef struct TgContext TgContext;
 typedef struct TgTensor TgTensor;
+typedef TgStatus (*TgGradientFn)(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user);
 #define TG_MAX_RANK 16
 
 /* Counted since tg_open or tg_counters_reset. */
@@ -62,6 +65,12 @@ typedef struct TgCounters {
 } TgCounters;
 
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */
+#define TG_MAX_SPATIAL 4
+/* Sizes along the spatial axes of convolutions and pools: none (the default), one for all axes, or one per axis; for a padding also two per axis,
+ * before and after, the last axis first. .stride = TG_SIZES(2) .padding = TG_SIZES(0, 1) */
+typedef struct TgSizes { int n; int64_t v[2 * TG_MAX_SPATIAL]; } TgSizes;
+
+typedef struct TgNamedSize { const char *name; int64_t size; } TgNamedSize;   /* TG_NAMED({"h", 2}, {"w", 3}): for tg_rearrange */
 
 /* ---- option structs: `size` and `end_` are filled in by the macros */
 typedef struct TgOpenOptions { size_t size; const char *device; uint64_t seed; int threads, cores; int end_; } TgOpenOptions;
@@ -70,12 +79,13 @@ typedef struct TgArangeOptions { size_t size; double step; TgDType dtype; int en
 typedef struct TgEyeOptions { size_t size; int64_t m; TgDType dtype; int end_; } TgEyeOptions;
 typedef struct TgReduceOptions { size_t size; TgAxes axis; bool keepdim; TgDType dtype; int end_; } TgReduceOptions;
 typedef struct TgVarOptions { size_t size; TgAxes axis; bool keepdim, biased; int correction; int end_; } TgVarOptions;
-typedef struct TgAxisOptions { size_t size; TgAxes axis; bool keepdim; int end_; } TgAxisOptions;
+typedef struct TgAxisOptions { size_t size; TgAxes axis; bool keepdim; TgDType dtype; int end_; } TgAxisOptions;
+typedef struct TgNormalizeOptions { size_t size; int axis; double p, eps; bool zero; int end_; } TgNormalizeOptions;
 typedef struct TgConvOptions {
-  size_t size; TgTensor *bias; int64_t groups, stride[2], dilation[2], padding[2]; int end_;
+  size_t size; TgTensor *bias; int64_t groups; TgSizes stride, dilation, padding, output_padding; TgDType dtype; int end_;
 } TgConvOptions;
 typedef struct TgPoolOptions {
-  size_t size; int64_t kernel[2], stride[2], dilation[2], padding[2]; bool exclude_pad; int end_;
+  size_t size; TgSizes kernel, stride, dilation, padding; int axes; bool exclude_pad, ceil_mode; TgTensor **indices; int end_;
 } TgPoolOptions;
 typedef struct TgLossOptions { size_t size; TgAxes axis; TgReduction reduction; double label_smoothing; int end_; } TgLossOptions;
 typedef struct TgNormOptions {
@@ -83,12 +93,18 @@ typedef struct TgNormOptions {
 } TgNormOptions;
 typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal; double scale, dropout; int end_; } TgAttentionOptions;
 
+typedef struct TgCloseOptions { size_t size; double rtol, atol; bool exact, equal_nan; int end_; } TgCloseOptions;
+typedef struct TgGradientOptions { size_t size; TgTensor *gradient; int end_; } TgGradientOptions;
+typedef struct TgSvdOptions { size_t size; bool full_matrices; int end_; } TgSvdOptions;
+typedef struct TgInterpolateOptions { size_t size; TgInterpolation mode; bool align_corners; int end_; } TgInterpolateOptions;
 typedef struct TgFileOptions { size_t size; int64_t offset; bool writable, create; int end_; } TgFileOptions;
 typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
 
 #ifndef __cplusplus
 #define TG_AXES(...) ((TgAxes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
+#define TG_SIZES(...) ((TgSizes){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define TG_SHAPE(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
+#define TG_NAMED(...) ((const TgNamedSize[]){__VA_ARGS__}), ((int)(sizeof((const TgNamedSize[]){__VA_ARGS__}) / sizeof(TgNamedSize)))
 #define TG_OPT0_(f, T, ...) f(&(T){.size = sizeof(T), __VA_ARGS__})
 #define TG_OPT1_(f, T, a, ...) f((a), &(T){.size = sizeof(T), __VA_ARGS__})
 #define TG_OPT2_(f, T, a, b, ...) f((a), (b), &(T){.size = sizeof(T), __VA_ARGS__})
@@ -118,6 +134,10 @@ TG_API const char *tg_device_name(int i);                      /* names that tg_
 TG_API const char *tg_info(TgContext *ctx, int i, const char **name);
 TG_API TgCounters tg_counters(const TgContext *ctx);
 TG_API void tg_counters_reset(TgContext *ctx);
+/* The setting `name` (NOOPT FUSE DEBUG, as the variable TG_.. of that name, or TRAINING), set to value if that is not negative; the value before, so that
+ * a caller can put it back: int old = tg_setting(ctx, "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
+TG_API int tg_setting(TgContext *ctx, const char *name, int value);
+TG_API TgStatus tg_sync(TgContext *ctx);                       /* waits until the device has done all that it was given */
 /* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles anew. For measuring, and to
  * give memory back. What the device keeps on disk stays. */
 TG_API void tg_cache_clear(TgContext *ctx);
@@ -140,6 +160,13 @@ TG_API const char *tg_source_prelude(TgContext *ctx);
  * TG_ERR_NOMEM. */
 TG_API void *tg_alloc(TgContext *ctx, size_t nbytes);
 TG_API void tg_free(TgContext *ctx, void *p);                  /* NULL is fine */
+
+typedef struct TgLaunch { size_t size; const char *name; int nargs; int64_t flops; double microseconds; } TgLaunch;   /* work and time as estimated */
+/* Plans what tg_realize_many would run and tells each launch, in order, without running it. seen may be NULL. The number of launches, -1 on error. */
+TG_API int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *l, void *user), void *user);
+/* The elementwise op of that name (src/uop/ops.def: "ADD", "SQRT", "WHERE", ..) on n tensors, shapes broadcast; dtypes must be equal, nothing is
+ * promoted. TG_ERR_VALUE: no such op; TG_ERR_DTYPE: it does not take them. */
+TG_API TgTensor *tg_alu(const char *op, TgTensor *const *x, int n);
 
 /* ---- scopes and handles */
 TG_API TgStatus tg_scope_begin(TgContext *ctx);
@@ -166,20 +193,33 @@ TG_API const char *tg_dtype_name(TgDType d);                   /* "f32" */
 TG_API bool tg_dtype_is_float(TgDType d);
 TG_API TgDType tg_dtype_join(TgDType a, TgDType b);            /* the result dtype of an operation on both */
 
+TG_API size_t tg_element_size(const TgTensor *t);              /* bytes of an element */
+TG_API bool tg_is_floating_point(const TgTensor *t);
+TG_API int64_t tg_len(const TgTensor *t);                      /* size of the first axis; -1 for a 0-d tensor */
+/* One line for people, "tensor f32 (2, 3) on CPU, requires a gradient"; computes nothing; valid until the next call with a tensor of the context. */
+TG_API const char *tg_describe(const TgTensor *t);
+
 /* ---- data in. Errors: TG_ERR_SHAPE (negative size, rank, overflow), TG_ERR_VALUE, TG_ERR_NOMEM, TG_ERR_DEVICE. */
 /* Copies row-major elements of dtype from data. tg_from(ctx, p, TG_F32, TG_SHAPE(2, 3)) */
 TG_API TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int ndim, const int64_t *dims);
+/* [options] .dtype. A nested list, "[[1, 2], [3, 4]]" of numbers, true, false, nan and inf: its nesting is the shape. Without a dtype: bool; i32 (i64, u64 if
+ * needed); f32 if a number has a point or an exponent, or there is none. TG_ERR_VALUE: ragged, or no list, with the column. */
+TG_API TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOptions *o);
+/* nbytes / the element's size elements, 1-D, copied; TG_DTYPE_DEFAULT: u8. */
+TG_API TgTensor *tg_from_bytes(TgContext *ctx, const void *data, size_t nbytes, TgDType dtype);
 /* Converts doubles to dtype (integers truncate toward zero). */
 TG_API TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int ndim, const int64_t *dims);
 /* Uses data where it is (64-byte aligned is best) until no tensor needs it, then calls destroy(data, user) if destroy is not NULL.
  * On devices with memory of their own the data is copied at once. */
 TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, const int64_t *dims,
                            void (*destroy)(void *data, void *user), void *user);
-/* [options] .offset (bytes, a multiple of the element's size) .writable .create (writable; made, or lengthened with zeros, if need be). A part of
+/* One of dims may be -1: as much as the file has, in whole elements.
+ * [options] .offset (bytes, a multiple of the element's size) .writable .create (writable; made, or lengthened with zeros, if need be). A part of
  * a regular file as a tensor: its memory is the file, so nothing is read before it is needed, and tg_assign to a writable one writes the file
  * when it is realized. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
  * that is cut short ends the process at the next read. TG_ERR_IO: not there, not a file, too short; TG_ERR_STATE: assigned but not writable. */
 TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int ndim, const int64_t *dims, const TgFileOptions *o);
+TG_API TgTensor *tg_empty_like(TgTensor *t);
 /* Memory without a value: an error to read before tg_assign. */
 TG_API TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int ndim, const int64_t *dims);
 /* [options] .dtype (default f32): a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2, 3), 1.5) */
@@ -193,6 +233,8 @@ TG_API TgTensor *tg_ones_like(TgTensor *t);
 TG_API TgTensor *tg_scalar_like(TgTensor *t, double value);    /* shape (), the dtype a scalar takes beside t */
 /* [options] .step (1) .dtype (i32, i64 if needed, f32 if an argument is a fraction): start, start+step, .. before stop; shape (n). */
 TG_API TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArangeOptions *o);
+/* [options] .dtype (f32): steps values from start to stop, both included. TG_ERR_VALUE: steps < 0. */
+TG_API TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t steps, const TgDTypeOptions *o);
 /* [options] .m (n) .dtype (f32): (n, m) with ones on the diagonal. */
 TG_API TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *o);
 
@@ -215,20 +257,38 @@ TG_API TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order);         /
 TG_API TgTensor *tg_expand(TgTensor *x, int ndim, const int64_t *dims);        /* broadcasts; -1 keeps a size */
 TG_API TgTensor *tg_broadcast_to(TgTensor *x, int ndim, const int64_t *dims);  /* the same as tg_expand */
 TG_API TgTensor *tg_pad(TgTensor *x, const int64_t *lo, const int64_t *hi);    /* zeros around; tg_ndim(x) entries each; negative crops */
+/* Around x by mode: reflect (the edge not repeated; less than the size), replicate (the edge), circular (at most the size); negative crops first. */
+TG_API TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode);
+TG_API TgTensor *tg_pad_to(TgTensor *x, int ndim, const int64_t *dims, double value);   /* at the end of each axis, up to dims; -1 keeps a size */
+TG_API TgTensor *tg_shrink_to(TgTensor *x, int ndim, const int64_t *dims);     /* the leading part of each axis; -1 keeps a size */
 TG_API TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi, double value);
 TG_API TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end);   /* keeps begin <= i < end on each axis */
 TG_API TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes);             /* the axes reversed */
 TG_API TgTensor *tg_transpose(TgTensor *x, int a, int b);                      /* two axes swapped */
 TG_API TgTensor *tg_squeeze(TgTensor *x, int axis);                            /* an axis of size 1 removed; other sizes: x itself */
+TG_API TgTensor *tg_squeeze_all(TgTensor *x);                                  /* every axis of size 1 removed */
+TG_API TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes);   /* one axis as n; one size may be -1 */
 TG_API TgTensor *tg_unsqueeze(TgTensor *x, int axis);                          /* a new axis of size 1 at axis (-rank-1 .. rank) */
 TG_API TgTensor *tg_flatten(TgTensor *x, int first, int last);                 /* axes first..last as one; tg_flatten(x, 0, -1) */
 TG_API TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end);  /* negative ends count from the size; clamped */
 TG_API TgTensor *tg_select(TgTensor *x, int axis, int64_t index);              /* one entry of an axis, which vanishes */
 /* Splits an axis in parts of at most `size`; writes at most cap handles and returns how many parts there are, 0 on error. */
 TG_API int tg_split(TgTensor *x, int axis, int64_t size, TgTensor **out, int cap);
-TG_API TgTensor *tg_cat(TgTensor *const *x, int n, int axis);                  /* joined along an axis; other sizes equal, same dtype */
-TG_API TgTensor *tg_stack(TgTensor *const *x, int n, int axis);                /* joined along a new axis */
+TG_API int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor **out);   /* n parts that add up to the axis; n, 0 on error */
+TG_API int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap);   /* parts of ceil(size / chunks), maybe fewer; as tg_split */
+TG_API TgTensor *tg_cat(TgTensor *const *x, int n, int axis);                  /* joined along an axis; other sizes equal, dtype their join */
+TG_API TgTensor *tg_stack(TgTensor *const *x, int n, int axis);                /* joined along a new axis; equal shapes, dtype their join */
+TG_API TgTensor *tg_diag(TgTensor *x);                                         /* (n) -> (n, n), zero off the diagonal */
+TG_API TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2);   /* the diagonal as a new last axis; positive offsets lie above */
+TG_API TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes);   /* circular; axes NULL and n 1: of the flattened data */
+TG_API TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis);   /* each element of the axis `times` times in place */
+TG_API TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step); /* the axis counts windows, whose elements are a new last axis */
+/* n tensors (s_i) or () -> n tensors (s_0, .., s_n-1); xy: the first two axes swapped. */
+TG_API TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out);
 TG_API TgTensor *tg_repeat(TgTensor *x, int n, const int64_t *times);          /* whole tensor repeated along the last n axes */
+/* Axes by name, as einops: "b (h w) c -> b c h w" with sizes for names that the shape does not tell: TG_NAMED({"h", 8}), or NULL, 0. "1" is an
+ * axis of size 1, "..." any axes. TG_ERR_VALUE: the formula; TG_ERR_SHAPE: an axis does not split so. */
+TG_API TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n);
 TG_API TgTensor *tg_tril(TgTensor *x, int64_t diagonal);                       /* zeroes above the diagonal of the last two axes */
 TG_API TgTensor *tg_triu(TgTensor *x, int64_t diagonal);                       /* zeroes below it */
 
@@ -238,7 +298,7 @@ TG_API TgTensor *tg_sub(TgTensor *a, TgTensor *b);             /* TG_ERR_DTYPE o
 TG_API TgTensor *tg_mul(TgTensor *a, TgTensor *b);             /* on bool: and */
 TG_API TgTensor *tg_div(TgTensor *a, TgTensor *b);             /* integers are made f32 first */
 TG_API TgTensor *tg_floordiv(TgTensor *a, TgTensor *b);        /* toward minus infinity; integers by 0: 0 */
-TG_API TgTensor *tg_mod(TgTensor *a, TgTensor *b);             /* sign of b; integers by 0: a */
+TG_API TgTensor *tg_mod(TgTensor *a, TgTensor *b);             /* sign of b; integers by 0: a; floats as tg_fmod */
 TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient */
 TG_API TgTensor *tg_minimum(TgTensor *a, TgTensor *b);
@@ -253,6 +313,20 @@ TG_API TgTensor *tg_bitor(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_bitxor(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_shl(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_shr(TgTensor *a, TgTensor *b);
+TG_API TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b);        /* toward zero; integers by 0: 0 */
+TG_API TgTensor *tg_fmod(TgTensor *a, TgTensor *b);            /* sign of a; integers by 0: a. Floats: exact, NaN where |a/b| >= 2^69 (f64: 2^150) */
+TG_API TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b);       /* log(e^a + e^b), float, without overflow; of two equal infinities: that */
+TG_API TgTensor *tg_copysign(TgTensor *x, TgTensor *sign);     /* magnitude of x, sign bit of sign (-0.0 and NaN have one); float */
+TG_API TgTensor *tg_atan2(TgTensor *y, TgTensor *x);           /* the angle of (x, y), -pi .. pi, float; IEEE at zeros and infinities */
+/* x + (end - x) weight, broadcast. u8 with a float weight: the weight is rounded to 1/128 and the result to nearest, in u8. */
+TG_API TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight);
+/* [options] .rtol (1e-5) .atol (1e-8) .exact (take them as given, 0 too) .equal_nan. Bool: |a - b| <= atol + rtol |b|, or equal.
+ * TG_ERR_VALUE: a negative tolerance. allclose: all of them, shape (). */
+TG_API TgTensor *tg_isclose_opt(TgTensor *a, TgTensor *b, const TgCloseOptions *o);
+TG_API TgTensor *tg_allclose_opt(TgTensor *a, TgTensor *b, const TgCloseOptions *o);
+TG_API TgTensor *tg_threefry(TgTensor *counter, TgTensor *key);   /* threefry2x32, 20 rounds, on u64 tensors; TG_ERR_DTYPE otherwise */
+TG_API TgTensor *tg_usum(TgTensor *const *x, int n);           /* x[0] + x[1] + ..; on bool: or */
+TG_API TgTensor *tg_uprod(TgTensor *const *x, int n);          /* x[0] * x[1] * ..; on bool: and */
 /* c ? a : b, all broadcast; c must be bool (TG_ERR_DTYPE). Nothing of the branch not taken reaches the result or its gradient. */
 TG_API TgTensor *tg_where(TgTensor *c, TgTensor *a, TgTensor *b);
 
@@ -272,7 +346,19 @@ TG_API TgTensor *tg_le_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_ge_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_eq_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_ne_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);  /* NaN stays; gradient 1 inside and on the bounds */
+TG_API TgTensor *tg_floordiv_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_mod_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_fmod_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_rpow_scalar(TgTensor *x, double v);        /* v ** x */
+TG_API TgTensor *tg_bitand_scalar(TgTensor *x, double v);      /* TG_ERR_DTYPE: x is a float, or v a fraction */
+TG_API TgTensor *tg_bitor_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_bitxor_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v);
+TG_API TgTensor *tg_shr_scalar(TgTensor *x, int v);
+TG_API TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value);   /* value where the bool mask (broadcast) is true */
+/* Lower bound first, then upper, so hi wins where they cross; an infinite bound is none. NaN stays; gradient 1 inside and on the bounds. */
+TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);
+TG_API TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi);    /* broadcast; one may be NULL, TG_ERR_VALUE if both are */
 
 /* ---- elementwise, one tensor. "float": integers are made f32 first. */
 TG_API TgTensor *tg_cast(TgTensor *x, TgDType to);             /* float to integer truncates and saturates, NaN gives 0; to bool: != 0 */
@@ -286,6 +372,16 @@ TG_API TgTensor *tg_log2(TgTensor *x);                         /* float */
 TG_API TgTensor *tg_sin(TgTensor *x);                          /* float */
 TG_API TgTensor *tg_cos(TgTensor *x);                          /* float */
 TG_API TgTensor *tg_tan(TgTensor *x);                          /* float */
+TG_API TgTensor *tg_log10(TgTensor *x);                        /* float, as all that follow down to reciprocal; worst errors in f32: 4 ulp */
+TG_API TgTensor *tg_sinh(TgTensor *x);
+TG_API TgTensor *tg_cosh(TgTensor *x);
+TG_API TgTensor *tg_asin(TgTensor *x);                         /* NaN outside [-1, 1] */
+TG_API TgTensor *tg_acos(TgTensor *x);
+TG_API TgTensor *tg_atan(TgTensor *x);                         /* +-inf: +-pi/2 */
+TG_API TgTensor *tg_asinh(TgTensor *x);
+TG_API TgTensor *tg_acosh(TgTensor *x);                        /* NaN below 1 */
+TG_API TgTensor *tg_atanh(TgTensor *x);                        /* +-1: +-inf, NaN beyond */
+TG_API TgTensor *tg_erf(TgTensor *x);
 TG_API TgTensor *tg_sqrt(TgTensor *x);                         /* float */
 TG_API TgTensor *tg_rsqrt(TgTensor *x);                        /* float */
 TG_API TgTensor *tg_reciprocal(TgTensor *x);                   /* float */
@@ -296,8 +392,13 @@ TG_API TgTensor *tg_trunc(TgTensor *x);                        /* integers uncha
 TG_API TgTensor *tg_floor(TgTensor *x);
 TG_API TgTensor *tg_ceil(TgTensor *x);
 TG_API TgTensor *tg_round(TgTensor *x);                        /* ties to even */
-TG_API TgTensor *tg_isnan(TgTensor *x);                        /* bool */
-TG_API TgTensor *tg_isinf(TgTensor *x);                        /* bool */
+TG_API TgTensor *tg_isnan(TgTensor *x);                        /* bool, as the next ones; all false on integers but isfinite */
+TG_API TgTensor *tg_isinf(TgTensor *x);
+TG_API TgTensor *tg_isposinf(TgTensor *x);
+TG_API TgTensor *tg_isneginf(TgTensor *x);
+TG_API TgTensor *tg_isfinite(TgTensor *x);
+TG_API TgTensor *tg_signbit(TgTensor *x);                      /* bool; true for -0.0 and a NaN whose sign is set */
+TG_API TgTensor *tg_bitnot(TgTensor *x);                       /* every bit; on bool: not; TG_ERR_DTYPE on floats */
 TG_API TgTensor *tg_relu(TgTensor *x);                         /* NaN stays; gradient 0 at and below 0 */
 TG_API TgTensor *tg_leaky_relu(TgTensor *x, double slope);     /* x < 0 ? slope * x : x */
 TG_API TgTensor *tg_elu(TgTensor *x, double alpha);
@@ -305,7 +406,19 @@ TG_API TgTensor *tg_sigmoid(TgTensor *x);                      /* value and grad
 TG_API TgTensor *tg_tanh(TgTensor *x);
 TG_API TgTensor *tg_gelu(TgTensor *x);                         /* the tanh form */
 TG_API TgTensor *tg_silu(TgTensor *x);
-TG_API TgTensor *tg_softplus(TgTensor *x);
+TG_API TgTensor *tg_softplus(TgTensor *x);                     /* log(1 + e^x) without overflow */
+TG_API TgTensor *tg_softplus_beta(TgTensor *x, double beta);   /* softplus(beta x) / beta; TG_ERR_VALUE: beta is 0 */
+TG_API TgTensor *tg_gelu_erf(TgTensor *x);                     /* the exact form, x/2 (1 + erf(x / sqrt 2)) */
+TG_API TgTensor *tg_quick_gelu(TgTensor *x);                   /* x sigmoid(1.702 x) */
+TG_API TgTensor *tg_relu6(TgTensor *x);                        /* min(max(x, 0), 6); gradient 0 at both */
+TG_API TgTensor *tg_celu(TgTensor *x, double alpha);           /* x < 0 ? alpha (e^(x / alpha) - 1) : x; TG_ERR_VALUE: alpha is 0 */
+TG_API TgTensor *tg_selu(TgTensor *x);
+TG_API TgTensor *tg_logsigmoid(TgTensor *x);
+TG_API TgTensor *tg_hardsigmoid(TgTensor *x);                  /* x/6 + 1/2 within 0 .. 1 */
+TG_API TgTensor *tg_hardswish(TgTensor *x);                    /* x hardsigmoid(x) */
+TG_API TgTensor *tg_hardtanh(TgTensor *x, double lo, double hi);   /* clamp whose gradient is 0 at the bounds; TG_ERR_VALUE: lo > hi */
+TG_API TgTensor *tg_softsign(TgTensor *x);                     /* x / (1 + |x|) */
+TG_API TgTensor *tg_mish(TgTensor *x);                         /* x tanh(softplus(x)) */
 
 /* ---- reductions [options] .axis = TG_AXES(..) (all) .keepdim .dtype (of the accumulator and the result).
  * Reduced axes vanish unless .keepdim. TG_ERR_SHAPE: no such axis, or one named twice. */
@@ -322,7 +435,13 @@ TG_API TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o);
 /* [options] .axis .keepdim .correction (1) .biased (correction 0). TG_ERR_VALUE: correction >= number of elements. */
 TG_API TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o);
 TG_API TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o);
-/* [options] .axis (-1); logsumexp reduces (.keepdim), the others keep the shape. Float. */
+TG_API TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);   /* the variance; *mean: the mean */
+TG_API TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);
+/* [options] .axis (1) .p (2; INFINITY: the largest) .zero (p = 0: how many are not 0) .eps (1e-12). x / max(its p-norm along axis, eps), float. */
+TG_API TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *o);
+TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softmax of -x */
+/* [options] .axis (-1); logsumexp reduces (.keepdim), the others keep the shape. Float; .dtype of the
+ * result (softmax kinds): converted once the maximum is off. An axis of size 0 is fine. */
 TG_API TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *o);
@@ -333,13 +452,35 @@ TG_API TgTensor *tg_cumsum(TgTensor *x, int axis);             /* running sum, d
  * bf16 accumulate in f32. TG_ERR_SHAPE: inner sizes differ or an operand is 0-d. */
 TG_API TgTensor *tg_matmul(TgTensor *a, TgTensor *b);
 /* x (.., in) by weight (out, in), bias (out) or NULL -> (.., out): x @ weight^T + bias, torch's layout. */
+/* [options] .dtype (of the accumulator and the result). "ij,jk->ik" of n tensors: each letter names an axis, "..." axes that broadcast, spaces
+ * do not count. Letters not in the result are summed over; a letter twice in an operand takes the diagonal; without "->" the result has "..." and
+ * the letters that stand once, sorted. TG_ERR_VALUE: the formula; TG_ERR_SHAPE: sizes that differ. tg_einsum("ij,jk", TG_TENSORS(a, b)) */
+TG_API TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *o);
 TG_API TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias);
-/* [options] .bias (cout) .groups (1) .stride (1) .dilation (1) .padding (0); of two entries a zero second one repeats the first (a
- * padding of {n, 0} is {n, n}; use tg_pad for one side). x (b, cin, h, w), weight (cout, cin/groups, kh, kw) -> (b, cout, oh, ow). */
+/* A (.., m, n) = Q (.., m, m) R (.., m, n), Q orthogonal, R upper triangular (Householder). Integers are made f32. TG_ERR_SHAPE: rank below 2. */
+TG_API TgStatus tg_qr(TgTensor *a, TgTensor **q, TgTensor **r);
+/* [options] .full_matrices (u (.., m, m) and vt (.., n, n) instead of (.., m, k) and (.., k, n), k = min(m, n)).
+ * A = u diag(s) vt, s (.., k) descending, by Jacobi rotations: a graph of about 10 k steps, for small matrices. u and v are orthonormal also where s is 0. */
+TG_API TgStatus tg_svd_opt(TgTensor *a, TgTensor **u, TgTensor **s, TgTensor **vt, const TgSvdOptions *o);
+/* `steps` times X <- c0 X + (c1 A + c2 A^2) X, A = X X^T, from x / (its norm + eps (0: 1e-7)): x (.., m, n) made nearly orthogonal. */
+TG_API TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3], double eps);
+/* [options] .bias (cout) .groups (1) .stride (1) .dilation (1) .padding (0; negative crops) .dtype (of the accumulator and the result). One to
+ * TG_MAX_SPATIAL axes s: x (b, cin, s..), weight (cout, cin/groups, k..) -> (b, cout, o..), o = (s + pads - dilation (k - 1) - 1) / stride + 1. */
 TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
-/* [options] .kernel (2) .stride (kernel) .dilation (1) .padding (0) .exclude_pad (average over real elements). x (.., h, w). */
+/* [options] as tg_conv2d, and .output_padding (0; less than stride or dilation). weight (cin, cout/groups, k..) -> (b, cout, o..),
+ * o = (s - 1) stride - pads + dilation (k - 1) + 1 + output_padding. */
+TG_API TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
+/* [options] .axes (2, or as many as .kernel has: the last ones of x) .kernel (2) .stride (kernel) .dilation (1) .padding (0) .ceil_mode (a last window that is cut
+ * off counts too, unless it begins in the padding) .exclude_pad (average over real elements) .indices (max: i32, the flat place of the first
+ * largest in the unpadded block, torch's). x (.., s..). Integers: max keeps the dtype, avg gives f32. */
 TG_API TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
 TG_API TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
+
+/* [options] .mode (linear; TG_NEAREST, TG_NEAREST_EXACT) .align_corners (linear only: the corner elements stay, torch's). The last n axes resized to
+ * size, axis by axis; computed in f32 or f64, dtype kept. TG_ERR_VALUE: the mode; TG_ERR_SHAPE: an empty axis, or more sizes than axes. */
+TG_API TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgInterpolateOptions *o);
+/* x through n functions in order. */
+TG_API TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *x), int n);
 
 /* ---- losses [options] .reduction (TG_MEAN) */
 /* [options] .axis (-1, the classes) .label_smoothing. logits and target (probabilities) of one shape; mean over the batch. */
@@ -372,19 +513,45 @@ TG_API TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, T
 /* ---- gradients */
 TG_API TgTensor *tg_requires_grad(TgTensor *t, bool on);       /* tg_backward will reach t, which gets memory of its own; returns t */
 TG_API TgTensor *tg_detach(TgTensor *x);                       /* same values; no gradient flows through */
-/* Adds the gradient of a scalar float loss to tg_grad of each tensor with requires_grad that it depends on. The gradients are lazy
+/* [options] .gradient (of the loss's shape: what the loss itself is given, for a loss of more than one element).
+ * Adds the gradient of a scalar float loss to tg_grad of each tensor with requires_grad that it depends on. The gradients are lazy
  * tensors of the innermost scope and vanish with it. The loss is computed with the next in-place update, before it. TG_ERR_SHAPE:
  * the loss has more than one element; TG_ERR_DTYPE: it is not a float. */
-TG_API TgStatus tg_backward(TgTensor *loss);
+TG_API TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *o);
 TG_API TgTensor *tg_grad(const TgTensor *t);                   /* NULL if there is none, which is no error */
 TG_API void tg_zero_grad(TgTensor *t);                         /* drops the gradient */
-/* Gradients of a scalar loss for n targets, any tensors of its graph: out[i] of targets[i]'s shape, zeros where it does not depend. */
+/* Gradients of a scalar loss for n float targets, any tensors of its graph: out[i] of targets[i]'s shape, zeros where it does not depend. A gradient
+ * is a graph like any other and can be differentiated again. */
 TG_API TgStatus tg_gradient(TgTensor *loss, TgTensor *const *targets, int n, TgTensor **out);
+/* The same for y of any shape, given its own gradient g, of y's shape: out[i] = the sum over y of g dy/dtargets[i]. */
+TG_API TgStatus tg_vjp(TgTensor *y, TgTensor *g, TgTensor *const *targets, int n, TgTensor **out);
+/* y with a gradient of the user's making: when the gradient g of y is known, fn(g, y, x, n, out, user) sets out[i] to the gradient of x[i], of its
+ * shape, or leaves NULL where none flows; the graph that y was computed by gets none. fn runs within tg_gradient and tg_backward, may build
+ * tensors, not realize them. y itself may be among x (a straight-through function). */
+TG_API TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user);
+TG_API TgTensor *tg_contiguous_backward(TgTensor *x);          /* x; the gradient that comes to it is kept in memory of its own */
 
 /* ---- in place and actions */
 /* value, broadcast, written to t's memory when t is next realized. dtypes must be equal (TG_ERR_DTYPE). Returns t. An unrealized tensor
  * that reads t sees the new value; realize it before, or with it (losses given to tg_backward are). */
 TG_API TgTensor *tg_assign(TgTensor *t, TgTensor *value);
+/* t = t op x in t's memory (tg_assign of the operator's result). Returns t. TG_ERR_DTYPE: the result has another dtype; TG_ERR_SHAPE: another shape. */
+TG_API TgTensor *tg_add_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_sub_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_mul_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_div_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_floordiv_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_pow_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_bitand_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_bitor_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_bitxor_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_shl_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_shr_(TgTensor *t, TgTensor *x);
+TG_API TgTensor *tg_matmul_(TgTensor *t, TgTensor *x);
+/* A copy in memory of its own, once computed; requires a gradient if x does, and has a copy of x's. */
+TG_API TgTensor *tg_clone(TgTensor *x);
+TG_API TgTensor *tg_to(TgTensor *x, TgContext *ctx);           /* x itself if it belongs to ctx, else its values now as a tensor of ctx */
+TG_API TgTensor *tg_replace(TgTensor *t, TgTensor *x);         /* t becomes another handle of x's graph; equal shapes, the dtype may change. Returns t */
 TG_API TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end, TgTensor *value);   /* a part of t */
 TG_API TgTensor *tg_contiguous(TgTensor *x);                   /* kept in memory of its own when computed */
 TG_API TgStatus tg_realize(TgTensor *t);                       /* computes t */
@@ -392,6 +559,12 @@ TG_API TgStatus tg_realize_many(TgTensor *const *t, size_t n); /* computes all i
 /* Computes t and copies its elements, row-major, to out; nbytes must be tg_nbytes(t) (TG_ERR_VALUE). */
 TG_API TgStatus tg_read(TgTensor *t, void *out, size_t nbytes);
 TG_API TgStatus tg_read_f64(TgTensor *t, double *out, size_t n);           /* any dtype, converted; n must be tg_numel(t) */
+/* Computes t; where its row-major elements stand, on devices that use the host's memory (TG_ERR_DEVICE elsewhere). To be read only, until t ends or
+ * its memory is assigned to. NULL: an error. */
+TG_API const void *tg_map(TgTensor *t);
+/* Computes t; its elements as nested lists, "[[1.0, 2.5], [nan, inf]]", floats with the fewest digits that give the value back; tg_from_text reads it.
+ * Valid until the next call with a tensor of the context. NULL: an error. */
+TG_API const char *tg_to_text(TgTensor *t);
 TG_API double tg_item_f64(TgTensor *t);                        /* the one element; NaN and TG_ERR_SHAPE if there is not exactly one */
 TG_API int64_t tg_item_i64(TgTensor *t);                       /* the same as an integer; 0 on error */
 
@@ -406,10 +579,12 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #ifndef __cplusplus
 #define tg_opt(...) TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_file(...) TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
+#define tg_from_text(...) TG_OPT2_(tg_from_text_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_full(...) TG_OPT4_(tg_full_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_zeros(...) TG_OPT3_(tg_zeros_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_ones(...) TG_OPT3_(tg_ones_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_arange(...) TG_OPT3_(tg_arange_opt, TgArangeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_linspace(...) TG_OPT4_(tg_linspace_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_eye(...) TG_OPT2_(tg_eye_opt, TgEyeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_rand(...) TG_OPT3_(tg_rand_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_randn(...) TG_OPT3_(tg_randn_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -427,10 +602,22 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_argmin(...) TG_OPT1_(tg_argmin_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #define tg_var(...) TG_OPT1_(tg_var_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
 #define tg_std(...) TG_OPT1_(tg_std_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_isclose(...) TG_OPT2_(tg_isclose_opt, TgCloseOptions, __VA_ARGS__, .end_ = 0)
+#define tg_allclose(...) TG_OPT2_(tg_allclose_opt, TgCloseOptions, __VA_ARGS__, .end_ = 0)
+#define tg_var_mean(...) TG_OPT2_(tg_var_mean_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_std_mean(...) TG_OPT2_(tg_std_mean_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_normalize(...) TG_OPT1_(tg_normalize_opt, TgNormalizeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_softmin(...) TG_OPT1_(tg_softmin_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #define tg_softmax(...) TG_OPT1_(tg_softmax_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #define tg_log_softmax(...) TG_OPT1_(tg_log_softmax_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #define tg_logsumexp(...) TG_OPT1_(tg_logsumexp_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
+#define TG_TENSORS(...) ((TgTensor *const[]){__VA_ARGS__}), ((int)(sizeof((TgTensor *const[]){__VA_ARGS__}) / sizeof(TgTensor *)))
+#define tg_einsum(...) TG_OPT3_(tg_einsum_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_svd(...) TG_OPT4_(tg_svd_opt, TgSvdOptions, __VA_ARGS__, .end_ = 0)
+#define tg_interpolate(...) TG_OPT3_(tg_interpolate_opt, TgInterpolateOptions, __VA_ARGS__, .end_ = 0)
+#define tg_backward(...) TG_OPT1_(tg_backward_opt, TgGradientOptions, __VA_ARGS__, .end_ = 0)
 #define tg_conv2d(...) TG_OPT2_(tg_conv2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv_transpose2d(...) TG_OPT2_(tg_conv_transpose2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_max_pool2d(...) TG_OPT1_(tg_max_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #define tg_avg_pool2d(...) TG_OPT1_(tg_avg_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #define tg_cross_entropy(...) TG_OPT2_(tg_cross_entropy_opt, TgLossOptions, __VA_ARGS__, .end_ = 0)
@@ -447,6 +634,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #else
 }   /* extern "C" */
 template <class... A> inline TgAxes TG_AXES(A... a) { return TgAxes{(int)sizeof...(a), {(int)a...}}; }
+template <class... A> inline TgSizes TG_SIZES(A... a) { return TgSizes{(int)sizeof...(a), {(int64_t)a...}}; }
 struct TgDims_ {                                               /* the sizes given to TG_SHAPE, alive for the whole call */
   int64_t v[TG_MAX_RANK];
   const int64_t *p() const { return v; }
@@ -480,6 +668,38 @@ inline TgTensor *tg_arange(TgContext *c, double start, double stop, TgArangeOpti
   o.size = sizeof o;
   return tg_arange_opt(c, start, stop, &o);
 }
+inline TgTensor *tg_einsum(const char *f, TgTensor *const *x, int n, TgDTypeOptions o = TgDTypeOptions()) {
+  o.size = sizeof o;
+  return tg_einsum_opt(f, x, n, &o);
+}
+inline TgTensor *tg_var_mean(TgTensor *x, TgTensor **mean, TgVarOptions o = TgVarOptions()) {
+  o.size = sizeof o;
+  return tg_var_mean_opt(x, mean, &o);
+}
+inline TgTensor *tg_std_mean(TgTensor *x, TgTensor **mean, TgVarOptions o = TgVarOptions()) {
+  o.size = sizeof o;
+  return tg_std_mean_opt(x, mean, &o);
+}
+inline TgStatus tg_svd(TgTensor *a, TgTensor **u, TgTensor **s, TgTensor **vt, TgSvdOptions o = TgSvdOptions()) {
+  o.size = sizeof o;
+  return tg_svd_opt(a, u, s, vt, &o);
+}
+inline TgTensor *tg_interpolate(TgTensor *x, int n, const int64_t *size, TgInterpolateOptions o = TgInterpolateOptions()) {
+  o.size = sizeof o;
+  return tg_interpolate_opt(x, n, size, &o);
+}
+inline TgStatus tg_backward(TgTensor *loss, TgGradientOptions o = TgGradientOptions()) {
+  o.size = sizeof o;
+  return tg_backward_opt(loss, &o);
+}
+inline TgTensor *tg_from_text(TgContext *c, const char *text, TgDTypeOptions o = TgDTypeOptions()) {
+  o.size = sizeof o;
+  return tg_from_text_opt(c, text, &o);
+}
+inline TgTensor *tg_linspace(TgContext *c, double start, double stop, int64_t steps, TgDTypeOptions o = TgDTypeOptions()) {
+  o.size = sizeof o;
+  return tg_linspace_opt(c, start, stop, steps, &o);
+}
 inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()) {
   o.size = sizeof o;
   return tg_eye_opt(c, n, &o);
@@ -489,9 +709,9 @@ TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgDTypeOptions) 
 TG_CXX1_(tg_sum, TgReduceOptions) TG_CXX1_(tg_prod, TgReduceOptions) TG_CXX1_(tg_max, TgReduceOptions) TG_CXX1_(tg_min, TgReduceOptions)
 TG_CXX1_(tg_mean, TgReduceOptions) TG_CXX1_(tg_any, TgReduceOptions) TG_CXX1_(tg_all, TgReduceOptions)
 TG_CXX1_(tg_argmax, TgReduceOptions) TG_CXX1_(tg_argmin, TgReduceOptions) TG_CXX1_(tg_var, TgVarOptions) TG_CXX1_(tg_std, TgVarOptions)
-TG_CXX1_(tg_softmax, TgAxisOptions) TG_CXX1_(tg_log_softmax, TgAxisOptions) TG_CXX1_(tg_logsumexp, TgAxisOptions)
-TG_CXX1_(tg_max_pool2d, TgPoolOptions) TG_CXX1_(tg_avg_pool2d, TgPoolOptions) TG_CXX2_(tg_conv2d, TgConvOptions)
-TG_CXX2_(tg_cross_entropy, TgLossOptions) TG_CXX2_(tg_sparse_cross_entropy, TgLossOptions) TG_CXX2_(tg_nll, TgLossOptions)
+TG_CXX1_(tg_softmin, TgAxisOptions) TG_CXX1_(tg_normalize, TgNormalizeOptions) TG_CXX1_(tg_softmax, TgAxisOptions) TG_CXX1_(tg_log_softmax, TgAxisOptions) TG_CXX1_(tg_logsumexp, TgAxisOptions)
+TG_CXX1_(tg_max_pool2d, TgPoolOptions) TG_CXX1_(tg_avg_pool2d, TgPoolOptions) TG_CXX2_(tg_conv2d, TgConvOptions) TG_CXX2_(tg_conv_transpose2d, TgConvOptions)
+TG_CXX2_(tg_isclose, TgCloseOptions) TG_CXX2_(tg_allclose, TgCloseOptions) TG_CXX2_(tg_cross_entropy, TgLossOptions) TG_CXX2_(tg_sparse_cross_entropy, TgLossOptions) TG_CXX2_(tg_nll, TgLossOptions)
 TG_CXX2_(tg_mse, TgLossOptions) TG_CXX2_(tg_binary_cross_entropy, TgLossOptions)
 TG_CXX2_(tg_binary_cross_entropy_logits, TgLossOptions) TG_CXX1_(tg_layer_norm, TgNormOptions) TG_CXX1_(tg_rms_norm, TgNormOptions)
 TG_CXX3_(tg_batch_norm, TgNormOptions) TG_CXX3_(tg_batch_norm_train, TgNormOptions)

@@ -431,7 +431,8 @@ static UOp *strip_after(UOpStore *st, UOp *u) {              /* the memory itsel
   for (; u && n-- > 0;) u = uop_new(st, (Ops)chain[n]->op, (DType)chain[n]->dtype, 1, 1, &u, chain[n]->arg);
   return u;
 }
-static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n) {
+typedef struct Watch { void (*seen)(const TgLaunch *l, void *user); void *user; int count; } Watch;
+static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n, Watch *only) {   /* only: told of, and not run */
   Engine *e = ctx->engine;
   Copy c = {0};
   str_init(&c.key, &ctx->mem);
@@ -450,6 +451,14 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n) {
   }
   if (!s) temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
   if (!s && (!temp || !made)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s && only) {
+    for (int k = 0; k < p->sched.nkernel; k++, only->count++) {
+      SchedKernel *sk = &p->sched.kernel[k];
+      TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, sk->est_us};
+      if (only->seen) only->seen(&l, only->user);
+    }
+    n = 0;
+  }
   for (size_t i = 0; i < n && !s; i++) {
     UOp *u = stands_for(ctx, roots[i]);
     int64_t r = p->sched.root[i];
@@ -464,7 +473,7 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n) {
       temp[r - TEMP_BASE] = buf;
     } else made[i] = strip_after(ctx->store, roots[i]);
   }
-  if (!s) s = plan_run(ctx, p, &c, temp);
+  if (!s && !only) s = plan_run(ctx, p, &c, temp);
   for (size_t i = 0; i < n && !s; i++)
     if (!made[i] || !map_put_ptr(&ctx->realized, stands_for(ctx, roots[i]), made[i])) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   mem_free(&ctx->mem, temp), mem_free(&ctx->mem, made), mem_free(&ctx->mem, c.to);
@@ -473,7 +482,7 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n) {
   store_free(c.st);
   return s;
 }
-TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Watch *only) {
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
   UOpVec roots = {0};
   bool ok = true;
@@ -485,28 +494,46 @@ TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
     for (size_t j = 0; j < roots.len; j++) dup |= roots.at[j] == u;
     if (dup) continue;
     if (u->op != OPS_AFTER && !nelem_of(u)) {                /* nothing to compute */
-      UOp *b = buffer_node(ctx, (DType)u->dtype, 0, u->shape);
-      ok = b && map_put_ptr(&ctx->realized, u, b);
+      UOp *b = only ? u : buffer_node(ctx, (DType)u->dtype, 0, u->shape);
+      ok = b && (only || map_put_ptr(&ctx->realized, u, b));
       continue;
     }
     ok = vec_push(&ctx->mem, &roots, u);
   }
   TgStatus s = ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  if (!s && roots.len) s = run_roots(ctx, roots.at, roots.len);
-  for (size_t i = 0; i < n && !s; i++)
+  if (!s && roots.len) s = run_roots(ctx, roots.at, roots.len, only);
+  for (size_t i = 0; i < n && !s && !only; i++)
     if (t[i]->uop->op == OPS_AFTER) t[i]->uop = stands_for(ctx, t[i]->uop);
   vec_free(&ctx->mem, &roots);
   return s;
 }
-TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
-  TgStatus s = engine_realize(ctx, &t, 1);
-  if (s || !nbytes) return s;
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) { return realize(ctx, t, n, NULL); }
+int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
+  Watch w = {seen, user, 0};
+  TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
+  for (size_t i = 0; ctx && i < n; i++)
+    if (!t[i] || t[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
+  return ctx && !realize(ctx, t, n, &w) ? w.count : -1;
+}
+static Buffer *value_of(TgContext *ctx, TgTensor *t, size_t nbytes) {
+  if (engine_realize(ctx, &t, 1)) return NULL;
   UOp *u = stands_for(ctx, t->uop);
   while (u->op == OPS_RESHAPE || u->op == OPS_AFTER) u = u->src[0];
   Buffer *b = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
-  if (!b || (!b->data && !b->filled)) return error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
-  if ((size_t)b->nelem * dtype_size(b->dtype) < nbytes) return error_set(&ctx->err, TG_ERR_INTERNAL, "read: buffer smaller than the tensor");
-  return ctx->dev.backend->copy_out(&ctx->dev, out, b->data, nbytes);
+  if (!b || (!b->data && !b->filled)) error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
+  else if ((size_t)b->nelem * dtype_size(b->dtype) < nbytes) error_set(&ctx->err, TG_ERR_INTERNAL, "read: buffer smaller than the tensor");
+  else return b;
+  return NULL;
+}
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
+  Buffer *b = value_of(ctx, t, nbytes);
+  if (!b) return ctx->err.status;
+  return nbytes ? ctx->dev.backend->copy_out(&ctx->dev, out, b->data, nbytes) : TG_OK;
+}
+const void *engine_map(TgContext *ctx, TgTensor *t) {
+  if (ctx->dev.backend->has & HAS_LOCAL) { error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name); return NULL; }
+  Buffer *b = value_of(ctx, t, 0);
+  return b ? b->data : NULL;
 }
 
 /* ---- sweeping: what no handle reaches goes, nodes and buffers; values computed for nodes that stay are kept with them */

@@ -29,6 +29,12 @@ TgStatus file_map(const TgOs *os, TgError *err, const char *path, int64_t offset
   os->close(fd);
   return st;
 }
+TgStatus file_size(const TgOs *os, TgError *err, const char *path, int64_t *nbytes) {
+  struct stat s;
+  if (os->stat(path, &s)) return error_set(err, TG_ERR_IO, "file: %.300s: %s", path, strerror(errno));
+  *nbytes = s.st_size;
+  return S_ISREG(s.st_mode) ? TG_OK : error_set(err, TG_ERR_IO, "file: %.300s is not a regular file", path);
+}
 void file_unmap(const TgOs *os, FileMap *m) {
   if (m->at) os->munmap(m->at, m->nbytes);
   *m = (FileMap){0};

@@ -8,5 +8,6 @@ typedef struct FileMap { void *at; size_t nbytes, lead; } FileMap;   /* the mapp
  * lengthened with zeros, where it is not there or too short. Without bytes there is no mapping, but the file is checked all the same. */
 TgStatus file_map(const TgOs *os, TgError *err, const char *path, int64_t offset, size_t nbytes, bool writable, bool create, FileMap *out);
 static inline void *file_data(const FileMap *m) { return m->at ? (char *)m->at + m->lead : NULL; }
+TgStatus file_size(const TgOs *os, TgError *err, const char *path, int64_t *nbytes);   /* of a regular file */
 void file_unmap(const TgOs *os, FileMap *m);
 #endif

@@ -53,15 +53,28 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
     }
   return true;
 }
+/* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most: opts split some. */
+enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 40 };
 static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, const int64_t *grid, const Gmap *gm) {
   double ops = 0, in_us = 0, out_us = 0, reread = 0, rows = 1;
   int64_t elems[MAX_MEMBERS], bytes;
+  int loops = ngrid;
+  double written_out[MAX_MEMBERS];                           /* operations that a member's expression has with all that it computes again */
   if (!local_plan(s, gm, mem, nmem, elems, &bytes)) return 1e30;
   for (int g = 0; g < ngrid; g++) rows *= (double)grid[g];
   for (size_t k = 0; k < nmem; k++) {
     Stage *m = stage_at(s, mem[k]);
     double n = (double)stage_iterations(m), w = m->weight + 1 + m->nested, inner = (double)inner_size(s, gm, mem[k]), operand = 0;
     int nbuf = 0;
+    written_out[k] = w;
+    for (size_t j = 0; j < m->reads.len; j++) {
+      size_t at = 0;
+      while (at < k && mem[at] != m->reads.at[j].stage) at++;
+      if (at < k && !elems[at] && !stage_at(s, mem[at])->is_reduce) written_out[k] += inner_size(s, gm, mem[at]) > 1 ? written_out[at] : 1;
+    }
+    for (int d = 0; d < m->nred; d++) loops += m->red[d]->op == OPS_RANGE;
+    if (m->is_reduce || elems[k]) for (int d = 0; d < m->nout; d++) loops += m->out[d]->op == OPS_RANGE && gm->of(gm, mem[k], d) < 0;
+    if (nmem > 1 && (written_out[k] > MOST_WRITTEN_OUT || loops > MOST_LOOPS)) return 1e30;
     for (size_t j = 0; j < m->reads.len; j++) {
       Read *rd = &m->reads.at[j];
       bool dup = false;

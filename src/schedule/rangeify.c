@@ -97,7 +97,7 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   if (!t || !hit || !map_put_ptr(&r->moved, (uintptr_t)key, hit)) r->failed = true;
   return t;
 }
-static bool passes_on(const UOp *n) { return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH; }
+static bool passes_on(const UOp *n) { return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH || n->op == OPS_CUSTOM_GRADIENT; }
 static bool is_leaf(const UOp *n) { return n->op == OPS_BUFFER || n->op == OPS_CONST || n->op == OPS_ARANGE || n->op == OPS_AFTER || n->op == OPS_VAR; }
 
 enum { FEW_DEMANDS = 16 };                                           /* up to here a list is searched, beyond it a map */

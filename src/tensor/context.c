@@ -54,7 +54,8 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
   map_free(&ctx->realized);
-  pass_env_free(&ctx->passes), str_free(&ctx->opt_text), str_free(&ctx->info_text);
+  vec_free(&ctx->mem, &ctx->hooks);
+  pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text), str_free(&ctx->info_text);
   if (ctx->store) store_free(ctx->store);
   TgMem mem = ctx->mem;
   mem_free(&mem, ctx);

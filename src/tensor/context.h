@@ -26,6 +26,8 @@ struct TgTensor {
 };
 typedef struct TgScope { TgTensor *tensors; } TgScope;
 
+typedef struct GradientHook { TgGradientFn fn; void *user; } GradientHook;
+
 struct TgContext {
   TgMem mem;
   const TgOs *os;
@@ -39,6 +41,7 @@ struct TgContext {
   TgTensor *kept;
   Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
   Str info_text;                           /* the last answer of tg_info */
+  Str text, describe;                      /* the last answers of tg_to_text and tg_describe */
   Str opt_text;                            /* the result of the last tg_opt */
   PassEnv passes;                          /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;
@@ -47,6 +50,7 @@ struct TgContext {
   Vec(TgTensor *) pending;                 /* losses and running statistics: computed with the next in-place update, before it */
   size_t swept_nodes;                      /* store_count after the last collect: tg_scope_end collects when it has doubled */
   uint64_t swept_bytes;
+  Vec(GradientHook) hooks;                 /* by arg.i of CUSTOM_GRADIENT */
   void *engine;                            /* caches (engine) */
   void (*seen)(const TgKernelText *k, void *user);   /* tg_watch_kernels */
   void *seen_user;
@@ -65,5 +69,6 @@ void engine_close(TgContext *ctx);
 void engine_cache_clear(TgContext *ctx);                   /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);       /* realizes, then row-major elements of t's dtype */
+const void *engine_map(TgContext *ctx, TgTensor *t);       /* realizes; where t's elements are in the host's memory; NULL: recorded */
 TgStatus engine_collect(TgContext *ctx);                   /* sweeps nodes and buffers that no tensor reaches */
 #endif

@@ -1,7 +1,6 @@
 /* conv.c: matrix products, convolutions and pools. All are a view of windows, a multiply and a sum: no op of their own. */
 #include "tensor/front.h"
-
-static TgTensor *wide(TgTensor *x) { return x && x->uop && sum_dtype(dt(x)) != dt(x) ? tg_cast(x, dtype_public(sum_dtype(dt(x)))) : x; }
+#include <stdlib.h>
 
 /* a (.., m, 1, k) times b (.., 1, n, k), summed over k. */
 TgTensor *tg_matmul(TgTensor *a, TgTensor *b) {
@@ -30,132 +29,193 @@ TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias) {
   return bias ? tg_add(r, bias) : r;
 }
 
-/* Windows over the last two axes: x (.., h, w) -> (.., oh, ow, kh, kw), a view made of expand, reshape, shrink and permute.
- * With stride >= kernel and no dilation an axis splits in (o, s) and loses its tail. Otherwise the axis i is repeated so that each
- * period of i*f + d elements starts d further on: row k of the (k, i*f + d) split is the axis shifted by k*d. */
-static UOp *windows(TgContext *ctx, UOp *x, const int64_t *k, const int64_t *s, const int64_t *dil) {
-  UOpStore *st = ctx->store;
-  int lead = x->shape->n - 2, n = lead;
-  int64_t o[2], d[TG_MAX_RANK], e[2 * TG_MAX_RANK], order[TG_MAX_RANK];
-  for (int a = 0; a < 2; a++) o[a] = (x->shape->v[lead + a] - dil[a] * (k[a] - 1) - 1) / s[a] + 1;
-  bool simple = s[0] >= k[0] && s[1] >= k[1] && dil[0] == 1 && dil[1] == 1;
-  for (int i = 0; i < lead; i++) d[i] = x->shape->v[i], e[2 * i] = 0, e[2 * i + 1] = d[i];
-  if (simple) {
-    for (int a = 0; a < 2; a++) {                            /* exactly o*s long: cut the tail, or pad what no window reads */
-      int64_t i = x->shape->v[lead + a], pad[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-      for (int j = 0; j < lead + 2; j++) be[2 * j] = 0, be[2 * j + 1] = x->shape->v[j];
-      if (o[a] * s[a] > i) pad[2 * (lead + a) + 1] = o[a] * s[a] - i, x = u_pad(st, x, pad);
-      else be[2 * (lead + a) + 1] = o[a] * s[a], x = u_shrink(st, x, be);
-      if (!x) return NULL;
-      d[n++] = o[a], d[n++] = s[a];
-    }
-    x = u_reshape(st, x, n, d);
-    for (int a = 0; a < 2; a++) {
-      e[2 * (lead + 2 * a)] = e[2 * (lead + 2 * a) + 2] = 0;
-      e[2 * (lead + 2 * a) + 1] = o[a], e[2 * (lead + 2 * a) + 3] = k[a];
-    }
-    x = u_shrink(st, x, e);
-    for (int i = 0; i < lead; i++) order[i] = i;
-    order[lead] = lead, order[lead + 1] = lead + 2, order[lead + 2] = lead + 1, order[lead + 3] = lead + 3;
-    return u_permute(st, x, order);
-  }
-  int64_t period[2], reps[2];
-  for (int a = 0; a < 2; a++) {
-    int64_t i = x->shape->v[lead + a], f = 1 + (o[a] * s[a] > i - dil[a] * (k[a] - 1));
-    period[a] = i * f + dil[a], reps[a] = (k[a] * period[a] + i - 1) / i;
-  }
-  n = lead;
-  for (int a = 0; a < 2; a++) d[n++] = 1, d[n++] = x->shape->v[lead + a];
-  int64_t i0 = x->shape->v[lead], i1 = x->shape->v[lead + 1];
-  x = u_reshape(st, x, n, d);
-  d[lead] = reps[0], d[lead + 2] = reps[1];
-  x = u_expand(st, x, d);
-  d[lead] = reps[0] * i0, d[lead + 1] = reps[1] * i1;
-  x = u_reshape(st, x, lead + 2, d);
-  for (int a = 0; a < 2; a++) e[2 * (lead + a)] = 0, e[2 * (lead + a) + 1] = k[a] * period[a];
-  x = u_shrink(st, x, e);
-  for (int a = 0; a < 2; a++) d[lead + 2 * a] = k[a], d[lead + 2 * a + 1] = period[a];
-  x = u_reshape(st, x, lead + 4, d);
-  for (int a = 0; a < 2; a++) {                              /* stride: keep o*s of each period, split (o, s), keep the first */
-    e[2 * (lead + 2 * a)] = e[2 * (lead + 2 * a) + 2] = 0;
-    e[2 * (lead + 2 * a) + 1] = k[a], e[2 * (lead + 2 * a) + 3] = o[a] * s[a];
-  }
-  x = u_shrink(st, x, e);
-  n = lead;
-  for (int a = 0; a < 2; a++) d[n++] = k[a], d[n++] = o[a], d[n++] = s[a];
-  x = u_reshape(st, x, n, d);
-  for (int j = lead; j < n; j++) e[2 * j] = 0, e[2 * j + 1] = (j - lead) % 3 == 2 ? 1 : d[j];
-  x = u_shrink(st, x, e);
-  n = lead;
-  for (int a = 0; a < 2; a++) d[n++] = k[a], d[n++] = o[a];
-  x = u_reshape(st, x, n, d);
-  for (int i = 0; i < lead; i++) order[i] = i;
-  order[lead] = lead + 1, order[lead + 1] = lead + 3, order[lead + 2] = lead, order[lead + 3] = lead + 2;
-  return u_permute(st, x, order);
+/* ---- geometry of sliding windows over the last n axes: n of each, paddings lo and hi, o windows along each axis */
+typedef struct Windows { int n; int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_SPATIAL], lo[TG_MAX_SPATIAL], hi[TG_MAX_SPATIAL], o[TG_MAX_SPATIAL]; } Windows;
+static bool sizes_get(TgContext *ctx, const char *op, const char *what, const TgSizes *z, int n, int64_t fallback, int64_t *out) {
+  TG_REQUIRE_OR(ctx, z->n == 0 || z->n == 1 || z->n == n, false, TG_ERR_VALUE, "%s: %d values of %s for %d axes", op, z->n, what, n);
+  for (int i = 0; i < n; i++) out[i] = z->n == 0 ? fallback : z->v[z->n == 1 ? 0 : i];
+  return true;
 }
-static void two(int64_t v[2], int64_t def0, int64_t def1) {
-  if (v[0] == 0) v[0] = def0, v[1] = v[1] ? v[1] : def1;
-  else if (v[1] == 0) v[1] = v[0];
+static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Windows *w) {     /* one, n, or 2n: (lo, hi) of the last axis first */
+  int n = w->n;
+  if (p->n != 2 * n) return sizes_get(ctx, op, "padding", p, n, 0, w->lo) && sizes_get(ctx, op, "padding", p, n, 0, w->hi);
+  for (int i = 0; i < n; i++) w->lo[i] = p->v[2 * (n - 1 - i)], w->hi[i] = p->v[2 * (n - 1 - i) + 1];
+  return true;
 }
-static bool geometry(TgContext *ctx, const char *op, const TgTensor *x, const int64_t *k, const int64_t *s, const int64_t *d, const int64_t *p) {
-  for (int a = 0; a < 2; a++) {
-    int64_t size = tg_dim(x, a - 2);
-    bool ok = s[a] > 0 && d[a] > 0 && k[a] > 0 && p[a] >= 0 && s[a] < INT32_MAX && d[a] < INT32_MAX && k[a] < INT32_MAX && p[a] < INT32_MAX;
-    ok = ok && size > 0 && size + 2 * p[a] - d[a] * (k[a] - 1) > 0;
-    TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE, "%s: %s with kernel %s, stride %s, dilation %s, padding %s", op, SHAPE_OF(x), dims_text(2, k).s,
-                  dims_text(2, s).s, dims_text(2, d).s, dims_text(2, p).s);
+static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windows *w, bool ceil_mode) {
+  for (int i = 0; i < w->n; i++) {
+    int64_t size = dims(x)[rank(x) - w->n + i], most = INT32_MAX, k = w->k[i], s = w->s[i], d = w->d[i];
+    bool ok = s > 0 && d > 0 && k > 0 && s < most && d < most && k < most && llabs(w->lo[i]) < most && llabs(w->hi[i]) < most;
+    int64_t whole = size + w->lo[i] + w->hi[i], span = d * (k - 1) + 1, left = whole - span;
+    ok = ok && size >= 0 && -TG_MIN(w->lo[i], 0) - TG_MIN(w->hi[i], 0) <= size && left >= 0;
+    TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE, "%s: %s with kernel %s, stride %s, dilation %s, padding %s and %s", op, SHAPE_OF(x), dims_text(w->n, w->k).s,
+                  dims_text(w->n, w->s).s, dims_text(w->n, w->d).s, dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s);
+    w->o[i] = (ceil_mode ? left + s - 1 : left) / s + 1;
+    if ((w->o[i] - 1) * s >= size + w->lo[i] && w->o[i] > 1 && ceil_mode) w->o[i]--;          /* it would begin in the padding at the end */
   }
   return true;
 }
-static TgTensor *pad_both(TgTensor *x, const int64_t *p, double value) {
-  int64_t lo[TG_MAX_RANK] = {0};
-  if (!x || (p[0] == 0 && p[1] == 0)) return x;
-  lo[rank(x) - 2] = p[0], lo[rank(x) - 1] = p[1];
-  return tg_pad_value(x, lo, lo, value);
+/* x padded by lo and hi, and where the last window needs more (ceil mode) by that too. */
+static TgTensor *pad_windows(TgTensor *x, const Windows *w, double value) {
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
+  for (int i = 0, a = rank(x) - w->n; i < w->n; i++, a++) {
+    int64_t need = (w->o[i] - 1) * w->s[i] + w->d[i] * (w->k[i] - 1) + 1 - dims(x)[a] - w->lo[i];
+    lo[a] = w->lo[i], hi[a] = TG_MAX(w->hi[i], need);
+  }
+  return tg_pad_value(x, lo, hi, value);
 }
-TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *w, const TgConvOptions *opt) {
-  TgContext *ctx = ctx_two("conv2d", x, w);
+static TgTensor *windows(TgTensor *x, const Windows *w, double value) {   /* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn) */
+  x = pad_windows(x, w, value);
+  return x ? tensor_new(x->ctx, u_windows_nd(x->ctx->store, x->uop, w->n, w->k, w->s, w->d)) : NULL;
+}
+static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *acc, DType *out) {
+  *out = dtype_of(want, fallback), *acc = want ? *out : sum_dtype(fallback);
+  TG_REQUIRE_OR(ctx, *out && *out != DT_BOOL, false, TG_ERR_DTYPE, "%s: dtype %s", op, dtype_name(*out));
+  return true;
+}
+
+/* ---- convolutions */
+TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
+  TgContext *ctx = ctx_two("conv2d", x, weight);
   if (!ctx) return NULL;
   TG_OPTIONS(TgConvOptions, o, opt);
-  int64_t g = o.groups ? o.groups : 1;
-  two(o.stride, 1, 1), two(o.dilation, 1, 1), two(o.padding, 0, 0);
-  TG_REQUIRE(ctx, rank(x) == 4 && rank(w) == 4 && g > 0 && dims(x)[1] == dims(w)[1] * g && dims(w)[0] % g == 0, TG_ERR_SHAPE,
-             "conv2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(w), (long long)g);
-  TG_REQUIRE(ctx, !o.bias || (rank(o.bias) == 1 && dims(o.bias)[0] == dims(w)[0]), TG_ERR_SHAPE, "conv2d: bias %s for weight %s", SHAPE_OF(o.bias),
-             SHAPE_OF(w));
-  const int64_t *k = dims(w) + 2;
-  if (!geometry(ctx, "conv2d", x, k, o.stride, o.dilation, o.padding)) return NULL;
-  int64_t b = dims(x)[0], cout = dims(w)[0], cin = dims(w)[1], r = cout / g;
-  DType d = dtype_join(dt(x), dt(w));
-  x = pad_both(tg_cast(x, dtype_public(sum_dtype(d))), o.padding, 0);
-  w = wide(tg_cast(w, dtype_public(d)));
-  if (!x || !w) return NULL;
-  TgTensor *v = tensor_new(ctx, windows(ctx, x->uop, k, o.stride, o.dilation));                     /* b, g*cin, oh, ow, kh, kw */
+  int n = rank(x) - 2, r = 0;
+  int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], order[TG_MAX_RANK], wd[TG_MAX_RANK];
+  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 && dims(x)[1] == dims(weight)[1] * g && dims(weight)[0] % g == 0,
+             TG_ERR_SHAPE, "conv2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight), (long long)g);
+  TG_REQUIRE(ctx, !o.bias || (o.bias->ctx == ctx && rank(o.bias) == 1 && dims(o.bias)[0] == dims(weight)[0]), TG_ERR_SHAPE, "conv2d: bias %s for weight %s",
+             SHAPE_OF(o.bias), SHAPE_OF(weight));
+  Windows w = {.n = n};
+  for (int i = 0; i < n; i++) w.k[i] = dims(weight)[2 + i];
+  DType acc, out;
+  if (!sizes_get(ctx, "conv2d", "stride", &o.stride, n, 1, w.s) || !sizes_get(ctx, "conv2d", "dilation", &o.dilation, n, 1, w.d) ||
+      !padding_get(ctx, "conv2d", &o.padding, &w) || !windows_fit(ctx, "conv2d", x, &w, false) ||
+      !out_dtype(ctx, "conv2d", o.dtype, dtype_join(dt(x), dt(weight)), &acc, &out))
+    return NULL;
+  int64_t b = dims(x)[0], cout = dims(weight)[0], cin = dims(weight)[1];
+  TgTensor *v = windows(tg_cast(x, dtype_public(acc)), &w, 0);            /* (b, g cin, o.., k..) -> (b, g, 1, o.., cin, k..) */
   if (!v) return NULL;
-  int64_t oh = dims(v)[2], ow = dims(v)[3];
-  v = tg_permute(tg_reshape(v, TG_SHAPE(b, g, 1, cin, oh, ow, k[0], k[1])), 8, (const int64_t[]){0, 1, 2, 4, 5, 3, 6, 7});
-  TgTensor *y = tensor_sum(tg_mul(v, tg_reshape(w, TG_SHAPE(1, g, r, 1, 1, cin, k[0], k[1]))), 3, (int[]){5, 6, 7}, false);
-  y = tg_cast(tg_reshape(y, TG_SHAPE(b, cout, oh, ow)), dtype_public(d));
-  return o.bias ? tg_add(y, tg_reshape(o.bias, TG_SHAPE(cout, 1, 1))) : y;
+  d[0] = b, d[1] = g, d[2] = 1, d[3] = cin;
+  wd[0] = 1, wd[1] = g, wd[2] = cout / g, wd[3 + n] = cin;
+  order[0] = 0, order[1] = 1, order[2] = 2, order[3 + n] = 3;
+  for (int i = 0; i < n; i++) {
+    d[4 + i] = w.o[i], d[4 + n + i] = w.k[i];
+    order[3 + i] = 4 + i, order[4 + n + i] = 4 + n + i;
+    wd[3 + i] = 1, wd[4 + n + i] = w.k[i];
+  }
+  v = tg_permute(tg_reshape(v, 4 + 2 * n, d), 4 + 2 * n, order);
+  int axes[TG_MAX_RANK];
+  for (int i = 0; i <= n; i++) axes[r++] = 3 + n + i;
+  TgTensor *y = tensor_sum(tg_mul(v, tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), r, axes, false);
+  d[0] = b, d[1] = cout;
+  for (int i = 0; i < n; i++) d[2 + i] = w.o[i], wd[1 + i] = 1;
+  y = tg_cast(tg_reshape(tg_cast(y, dtype_public(acc)), 2 + n, d), dtype_public(out));
+  wd[0] = cout;
+  return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
 }
-static TgTensor *pool(const char *op, TgTensor *x, TgPoolOptions *o, double pad_value) {
-  two(o->kernel, 2, 2), two(o->stride, o->kernel[0], o->kernel[1]), two(o->dilation, 1, 1), two(o->padding, 0, 0);
-  TG_REQUIRE(x->ctx, rank(x) >= 2 && rank(x) <= TG_MAX_RANK - 4, TG_ERR_SHAPE, "%s: rank of %s", op, SHAPE_OF(x));
-  if (!geometry(x->ctx, op, x, o->kernel, o->stride, o->dilation, o->padding)) return NULL;
-  x = pad_both(x, o->padding, pad_value);
-  return x ? tensor_new(x->ctx, windows(x->ctx, x->uop, o->kernel, o->stride, o->dilation)) : NULL;
+/* The gradient of a convolution by its input: x with stride - 1 zeros between its elements, padded by what the kernel overhangs, and convolved
+ * with the kernel reversed and its channels swapped. */
+TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
+  TgContext *ctx = ctx_two("conv_transpose2d", x, weight);
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgConvOptions, o, opt);
+  int n = rank(x) - 2;
+  int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], extra[TG_MAX_SPATIAL], order[TG_MAX_RANK], flip[TG_MAX_SPATIAL];
+  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 && dims(x)[1] == dims(weight)[0] && dims(weight)[0] % g == 0, TG_ERR_SHAPE,
+             "conv_transpose2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight), (long long)g);
+  Windows w = {.n = n};
+  if (!sizes_get(ctx, "conv_transpose2d", "stride", &o.stride, n, 1, w.s) || !sizes_get(ctx, "conv_transpose2d", "dilation", &o.dilation, n, 1, w.d) ||
+      !padding_get(ctx, "conv_transpose2d", &o.padding, &w) || !sizes_get(ctx, "conv_transpose2d", "output_padding", &o.output_padding, n, 0, extra))
+    return NULL;
+  TgSizes pad = {.n = 2 * n};
+  d[0] = g, d[1] = dims(weight)[0] / g, d[2] = dims(weight)[1];
+  order[0] = 0, order[1] = 2, order[2] = 1;
+  for (int i = 0; i < n; i++) {
+    w.k[i] = d[3 + i] = dims(weight)[2 + i], order[3 + i] = 3 + i, flip[i] = 2 + i;
+    bool ok = w.s[i] > 0 && w.d[i] > 0 && w.k[i] > 0 && dims(x)[2 + i] > 0 && extra[i] >= 0 && (extra[i] < w.s[i] || extra[i] < w.d[i]) && w.s[i] < INT32_MAX &&
+              w.d[i] < INT32_MAX && w.k[i] < INT32_MAX;
+    TG_REQUIRE(ctx, ok, TG_ERR_VALUE, "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x), SHAPE_OF(weight),
+               dims_text(n, w.s).s, dims_text(n, w.d).s, dims_text(n, extra).s);
+    int64_t reach = w.d[i] * (w.k[i] - 1);
+    pad.v[2 * (n - 1 - i)] = reach - w.lo[i], pad.v[2 * (n - 1 - i) + 1] = reach - w.hi[i] + extra[i];
+  }
+  TgTensor *k = tg_flip(tg_flatten(tg_permute(tg_reshape(weight, 3 + n, d), 3 + n, order), 0, 1), n, flip);
+  for (int i = 0; i < n && x; i++) {
+    if (w.s[i] == 1) continue;
+    int a = 2 + i;
+    int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, size = dims(x)[a];
+    hi[a + 1] = w.s[i] - 1;
+    x = tg_slice(tg_flatten(tg_pad(tg_unsqueeze(x, a + 1), lo, hi), a, a + 1), a, 0, (size - 1) * w.s[i] + 1);
+  }
+  TgConvOptions c = {.size = sizeof c, .bias = o.bias, .groups = g, .dilation = o.dilation, .padding = pad, .dtype = o.dtype};
+  return tg_conv2d_opt(x, k, &c);
+}
+
+/* ---- pools */
+static bool pool_geometry(const char *op, TgTensor *x, const TgPoolOptions *o, Windows *w) {
+  TgContext *ctx = x->ctx;
+  int n = o->axes ? o->axes : o->kernel.n > 1 ? o->kernel.n : 2;
+  TG_REQUIRE_OR(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && rank(x) + n < TG_MAX_RANK, false, TG_ERR_SHAPE, "%s: %d axes of %s", op, n, SHAPE_OF(x));
+  w->n = n;
+  if (!sizes_get(ctx, op, "kernel", &o->kernel, n, 2, w->k) || !sizes_get(ctx, op, "dilation", &o->dilation, n, 1, w->d) ||
+      !sizes_get(ctx, op, "stride", &o->stride, n, 0, w->s) || !padding_get(ctx, op, &o->padding, w))
+    return false;
+  for (int i = 0; i < n; i++) {
+    if (o->stride.n == 0) w->s[i] = w->k[i];
+    TG_REQUIRE_OR(ctx, w->lo[i] >= 0 && w->hi[i] >= 0, false, TG_ERR_VALUE, "%s: negative padding", op);
+  }
+  return windows_fit(ctx, op, x, w, o->ceil_mode);
+}
+static TgAxes last_axes(int n) {
+  TgAxes a = {.n = n};
+  for (int i = 0; i < n; i++) a.v[i] = i - n;
+  return a;
+}
+/* The place of the first largest in each window, counted in the unpadded block. */
+static TgTensor *pool_places(TgTensor *x, TgTensor *win, TgTensor *best, const Windows *w) {
+  int64_t d[TG_MAX_SPATIAL], total = 1;
+  for (int i = 0; i < w->n; i++) total *= d[i] = dims(x)[rank(x) - w->n + i];
+  TgContext *ctx = x->ctx;
+  TG_REQUIRE(ctx, total < INT32_MAX, TG_ERR_LIMIT, "max_pool2d: indices into %lld elements", (long long)total);
+  TgTensor *place = windows(tg_reshape(tg_arange(ctx, 0, (double)total), w->n, d), w, INT32_MAX);
+  TgTensor *hit = tg_bitor(tg_eq(win, best), tg_isnan(win));
+  return tg_min(tg_where(hit, place, tg_full(ctx, TG_SCALAR, INT32_MAX, .dtype = TG_I32)), .axis = last_axes(w->n));
 }
 TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgPoolOptions, o, opt);
-  return tg_max(pool("max_pool2d", x, &o, -INFINITY), .axis = TG_AXES(-2, -1));
+  Windows w;
+  if (!pool_geometry("max_pool2d", x, &o, &w)) return NULL;
+  TgTensor *v = windows(x, &w, -INFINITY), *best = tg_max(v, .axis = last_axes(w.n));
+  if (!best || !o.indices) return best;
+  int64_t d[TG_MAX_RANK];
+  for (int i = 0; i < rank(v); i++) d[i] = i < rank(best) ? dims(best)[i] : 1;
+  *o.indices = pool_places(x, v, tg_reshape(best, rank(v), d), &w);
+  return *o.indices ? best : NULL;
 }
+/* Averages over the window, or over the part of it that is x and its padding (what ceil mode adds never counts), or over x alone. */
 TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgPoolOptions, o, opt);
   if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
-  TgPoolOptions ones = o;
-  TgTensor *v = x ? pool("avg_pool2d", x, &o, 0) : NULL;
-  if (!v || !o.exclude_pad) return tg_mean(v, .axis = TG_AXES(-2, -1));
-  return tg_div(tg_sum(v, .axis = TG_AXES(-2, -1)), tg_sum(pool("avg_pool2d", tg_ones_like(x), &ones, 0), .axis = TG_AXES(-2, -1)));
+  Windows w;
+  if (!x || !pool_geometry("avg_pool2d", x, &o, &w)) return NULL;
+  TgAxes axes = last_axes(w.n);
+  bool whole = !o.exclude_pad, padded = false;
+  int64_t d[TG_MAX_SPATIAL], lo[TG_MAX_SPATIAL], hi[TG_MAX_SPATIAL];
+  for (int i = 0; i < w.n; i++) {
+    d[i] = dims(x)[rank(x) - w.n + i], lo[i] = w.lo[i], hi[i] = w.hi[i];
+    whole = whole && (w.o[i] - 1) * w.s[i] + w.d[i] * (w.k[i] - 1) + 1 <= d[i] + w.lo[i] + w.hi[i];
+    padded = padded || w.lo[i] || w.hi[i];
+  }
+  TgTensor *v = windows(x, &w, 0);
+  if (whole || (o.exclude_pad && !padded && !o.ceil_mode)) return tg_mean(v, .axis = axes);
+  TgTensor *one = tg_ones(x->ctx, w.n, d, .dtype = dt(x) == DT_F64 ? TG_F64 : TG_F32);
+  Windows counted = w;
+  if (!o.exclude_pad) {
+    one = tg_pad_value(one, lo, hi, 1);
+    memset(counted.lo, 0, sizeof lo), memset(counted.hi, 0, sizeof hi);
+  }
+  TgTensor *sum = tg_sum(v, .axis = axes), *count = tg_sum(windows(one, &counted, 0), .axis = axes);
+  return sum ? tg_cast(tg_div(sum, count), tg_dtype(x)) : NULL;
 }

@@ -1,9 +1,7 @@
 /* elementwise.c: arithmetic, comparison, selection and activation, with broadcasting and promotion. */
 #include "tensor/front.h"
 
-typedef struct Pair { TgContext *ctx; UOpStore *st; UOp *a, *b; } Pair;
-/* Both operands in one dtype (`to`, or their join if DT_VOID) and one shape. ctx NULL: something failed and is recorded. */
-static Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to) {
+Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to) {
   Pair p = {0};
   TgContext *ctx = ctx_two(op, a, b);
   if (!ctx) return p;
@@ -50,8 +48,8 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   Pair p = operands("mod", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
   if (!dtype_is_float((DType)p.a->dtype)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_FLOORMOD, p.a, p.b));
-  UOp *q = u_floor(p.st, uop_alu2(p.st, OPS_FDIV, p.a, p.b));
-  return tensor_new(p.ctx, uop_alu2(p.st, OPS_SUB, p.a, uop_alu2(p.st, OPS_MUL, q, p.b)));
+  TgTensor *r = tg_fmod(a, b), *y = tensor_new(p.ctx, p.b);   /* moved into the divisor's sign */
+  return tg_where(tg_bitand(tg_ne_scalar(r, 0), tg_ne(tg_signbit(r), tg_signbit(y))), tg_add(r, y), tg_where(tg_eq_scalar(r, 0), tg_copysign(r, y), r));
 }
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
   if (!ctx_two("pow", a, b)) return NULL;
@@ -139,11 +137,11 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   }
   return tg_pow(x, tg_scalar_like(x, v));
 }
-/* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. */
+/* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
-  x = tg_where(tg_lt(x, l), l, x);
-  return tg_where(tg_lt(h, x), h, x);
+  if (lo != -INFINITY) x = tg_where(tg_lt(x, l), l, x);
+  return hi != INFINITY ? tg_where(tg_lt(h, x), h, x) : x;
 }
 
 /* ---- one tensor */

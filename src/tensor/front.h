@@ -54,11 +54,20 @@ UOp *u_not(UOpStore *st, UOp *u);                                           /* o
 UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);      /* the index along axis, at every place of shape */
 UOp *u_min(UOpStore *st, UOp *a, UOp *b);
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape);                     /* adds up what a broadcast from shape repeated */
+UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride, int64_t dilation);   /* layout.c: an axis -> (windows, k) */
+UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride, const int64_t *dilation);   /* the last n -> windows.., k.. */
 DType sum_dtype(DType d);                                                   /* the accumulator of a sum */
 bool u_is_number(const UOp *u, double v);                                   /* a broadcast constant equal to v */
 
-/* gradient.c: for each target the gradient of root (float, one element) or NULL where there is none; false: recorded */
-bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **out);
+/* tensor.c: whole as it is once value is stored to view, a view of whole; a node that is not yet known as done */
+UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value);
+
+/* elementwise.c: both operands in one dtype (`to`, or their join if DT_VOID) and one shape. ctx NULL: something failed and is recorded. */
+typedef struct Pair { TgContext *ctx; UOpStore *st; UOp *a, *b; } Pair;
+Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to);
+
+/* gradient.c: for each target the gradient of root (float), given seed as its own, or NULL where there is none; false: recorded */
+bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out);
 void pending_add(TgTensor *t);
 TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim);
 #endif

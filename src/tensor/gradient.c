@@ -82,6 +82,46 @@ UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
   return mask ? zero_if_not(rw, uop_alu2(rw->st, OPS_CMPEQ, mask, gradient_number(rw, mask, 0)), g) : NULL;
 }
 
+/* ---- a gradient that the user makes */
+static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
+  GradientHook *h = &ctx->hooks.at[u->arg.i];
+  int n = u->nsrc - 1;
+  TgTensor *y = tensor_new(ctx, u), *gy = tensor_new(ctx, g), **x = mem_alloc(&ctx->mem, (size_t)(2 * n + 1) * sizeof *x), **gx = x ? x + n : NULL;
+  bool ok = y && gy && x;
+  for (int i = 0; ok && i < n; i++) ok = (x[i] = tensor_new(ctx, u->src[i + 1])) != NULL;
+  TgStatus s = ok ? h->fn(gy, y, x, n, gx, h->user) : TG_ERR_NOMEM;
+  if (s) error_set(&ctx->err, s, "gradient: the function of a custom gradient failed");
+  ok = !s && !ctx->err.status;
+  for (int i = 0; ok && i < n; i++) {
+    UOp *p = gx[i] ? gx[i]->uop : NULL;
+    if (!p) continue;
+    ok = gx[i]->ctx == ctx && p->shape == x[i]->uop->shape;
+    if (!ok) error_set(&ctx->err, TG_ERR_SHAPE, "gradient: a custom gradient of shape %s for input %d of shape %s", shape_text(p->shape).s, i, SHAPE_OF(x[i]));
+    else part[i + 1] = uop_cast(ctx->store, p, dt(x[i])), ok = part[i + 1] != NULL;
+  }
+  mem_free(&ctx->mem, x);
+  return ok;
+}
+TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user) {
+  if (!y) return NULL;
+  TgContext *ctx = y->ctx;
+  TG_REQUIRE(ctx, fn && n >= 0 && n < 128, TG_ERR_VALUE, "custom_gradient: %d inputs%s", n, fn ? "" : ", no function");
+  UOp *src[128] = {y->uop};
+  for (int i = 0; i < n; i++) {
+    if (!ctx_two("custom_gradient", y, x[i])) return NULL;
+    src[i + 1] = x[i]->uop;
+  }
+  size_t at = 0;
+  while (at < ctx->hooks.len && (ctx->hooks.at[at].fn != fn || ctx->hooks.at[at].user != user)) at++;
+  if (at == ctx->hooks.len) TG_REQUIRE(ctx, vec_push(&ctx->mem, &ctx->hooks, ((GradientHook){fn, user})), TG_ERR_NOMEM, "custom_gradient: out of memory");
+  return tensor_new(ctx, uop_new(ctx->store, OPS_CUSTOM_GRADIENT, dt(y), 1, n + 1, src, (Arg){.i = (int64_t)at}));
+}
+static TgStatus keep_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)y, (void)x, (void)n, (void)user;
+  return (out[0] = tg_contiguous(g)) ? TG_OK : tg_error(g->ctx);
+}
+TgTensor *tg_contiguous_backward(TgTensor *x) { return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL; }
+
 /* The places of the graph that stand for a target, best first: an assignment to it that was run meanwhile; itself; what it was before
  * an assignment that was made meanwhile. */
 typedef struct Places { UOp *at[2]; } Places;
@@ -93,7 +133,7 @@ static Places find_target(UOp *t, UOp *const *after_of, const bool *in_graph, ui
   else if (old && old->id < limit && in_graph[old->id]) p.at[1] = old;
   return p;
 }
-bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **out) {
+bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
   Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
   UOpVec topo = {0};
@@ -118,14 +158,14 @@ bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **ou
     needs[u->id] = need && dtype_is_float((DType)u->dtype) && u->op != OPS_DETACH;
     if (wanted[u->id] && dtype_is_float((DType)u->dtype)) needs[u->id] = true;
   }
-  if (ok) ok = (grad[root->id] = u_num(rw.st, 1, root)) != NULL;
+  if (ok) grad[root->id] = seed;
   for (size_t i = topo.len; ok && i-- > 0;) {
     UOp *u = topo.at[i], *g = grad[u->id];
     bool below = false;
     for (int s = 0; s < u->nsrc; s++) below = below || needs[u->src[s]->id];
     if (!g || !below || u->op == OPS_DETACH) continue;
     if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
-    int done = u->nsrc <= TG_COUNT(part) ? gradient_rule(&rw, u, g, part) : -1;
+    int done = u->nsrc > TG_COUNT(part) ? -1 : u->op == OPS_CUSTOM_GRADIENT ? custom_gradient(ctx, u, g, part) : gradient_rule(&rw, u, g, part);
     if (done < 0) {
       error_set(&ctx->err, TG_ERR_INTERNAL, "gradient: none is known for %s", op_name((Ops)u->op));
       ok = false;
@@ -150,25 +190,36 @@ bool gradient_of(TgContext *ctx, UOp *root, int n, UOp *const *targets, UOp **ou
 }
 
 /* ---- the API */
-static TgStatus loss_check(const char *op, TgTensor *loss) {
-  TgContext *ctx = loss->ctx;
-  TG_REQUIRE_OR(ctx, tg_numel(loss) == 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: the loss has shape %s, not one element", op, SHAPE_OF(loss));
-  TG_REQUIRE_OR(ctx, dtype_is_float(dt(loss)), TG_ERR_DTYPE, TG_ERR_DTYPE, "%s: the loss is %s, not a float", op, dtype_name(dt(loss)));
-  return TG_OK;
+/* What the walk starts with: the seed, or 1 for a loss of one element. */
+static TgStatus seed_check(const char *op, TgTensor *y, TgTensor *seed, UOp **out) {
+  TgContext *ctx = y->ctx;
+  TG_REQUIRE_OR(ctx, dtype_is_float(dt(y)), TG_ERR_DTYPE, TG_ERR_DTYPE, "%s: the loss is %s, not a float", op, dtype_name(dt(y)));
+  if (!seed) {
+    TG_REQUIRE_OR(ctx, tg_numel(y) == 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: the loss has shape %s, not one element", op, SHAPE_OF(y));
+    *out = u_num(ctx->store, 1, y->uop);
+  } else {
+    if (!ctx_two(op, y, seed)) return ctx->err.status;
+    TG_REQUIRE_OR(ctx, seed->uop->shape == y->uop->shape, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: a gradient of shape %s for a loss of shape %s", op, SHAPE_OF(seed),
+                  SHAPE_OF(y));
+    *out = uop_cast(ctx->store, seed->uop, dt(y));
+  }
+  return *out ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "%s: out of memory", op);
 }
-TgStatus tg_gradient(TgTensor *loss, TgTensor *const *targets, int n, TgTensor **out) {
-  if (!loss) return TG_ERR_VALUE;
+static TgStatus gradients(TgTensor *loss, TgTensor *given, TgTensor *const *targets, int n, TgTensor **out) {
   TgContext *ctx = loss->ctx;
-  TgStatus s = loss_check("gradient", loss);
+  UOp *seed;
+  TG_REQUIRE_OR(ctx, n >= 0 && (n == 0 || (targets && out)), TG_ERR_VALUE, TG_ERR_VALUE, "gradient: %d targets", n);
+  TgStatus s = seed_check("gradient", loss, given, &seed);
   if (s) return s;
-  UOp **t = mem_alloc(&ctx->mem, (size_t)n * 2 * sizeof *t), **g = t + n;
+  UOp **t = mem_alloc(&ctx->mem, ((size_t)n * 2 + 1) * sizeof *t), **g = t + n;
   if (!t) return error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   for (int i = 0; !s && i < n; i++) {
     out[i] = NULL;
     if (!targets[i] || targets[i]->ctx != ctx) s = error_set(&ctx->err, TG_ERR_VALUE, "gradient: target %d is NULL or of another context", i);
+    else if (!dtype_is_float(dt(targets[i]))) s = error_set(&ctx->err, TG_ERR_DTYPE, "gradient: target %d is %s, not a float", i, dtype_name(dt(targets[i])));
     else t[i] = targets[i]->uop;
   }
-  if (!s && !gradient_of(ctx, loss->uop, n, t, g)) s = ctx->err.status;
+  if (!s && !gradient_of(ctx, loss->uop, seed, n, t, g)) s = ctx->err.status;
   for (int i = 0; !s && i < n; i++) {
     out[i] = g[i] ? tensor_new(ctx, g[i]) : tg_zeros_like(targets[i]);
     if (!out[i]) s = ctx->err.status;
@@ -176,10 +227,18 @@ TgStatus tg_gradient(TgTensor *loss, TgTensor *const *targets, int n, TgTensor *
   mem_free(&ctx->mem, t);
   return s;
 }
-TgStatus tg_backward(TgTensor *loss) {
+TgStatus tg_gradient(TgTensor *loss, TgTensor *const *targets, int n, TgTensor **out) {
+  return loss ? gradients(loss, NULL, targets, n, out) : TG_ERR_VALUE;
+}
+TgStatus tg_vjp(TgTensor *y, TgTensor *g, TgTensor *const *targets, int n, TgTensor **out) {
+  return y && g ? gradients(y, g, targets, n, out) : TG_ERR_VALUE;
+}
+TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
   if (!loss) return TG_ERR_VALUE;
+  TG_OPTIONS(TgGradientOptions, o, opt);
   TgContext *ctx = loss->ctx;
-  TgStatus s = loss_check("backward", loss);
+  UOp *seed;
+  TgStatus s = seed_check("backward", loss, o.gradient, &seed);
   if (s) return s;
   Vec(TgTensor *) params = {0};
   bool ok = true;
@@ -189,7 +248,7 @@ TgStatus tg_backward(TgTensor *loss) {
   UOp **u = ok ? mem_alloc(&ctx->mem, (params.len ? params.len : 1) * 2 * sizeof *u) : NULL, **g = u ? u + params.len : NULL;
   if (!u) s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
   for (size_t i = 0; !s && i < params.len; i++) u[i] = params.at[i]->uop;
-  if (!s && !gradient_of(ctx, loss->uop, (int)params.len, u, g)) s = ctx->err.status;
+  if (!s && !gradient_of(ctx, loss->uop, seed, (int)params.len, u, g)) s = ctx->err.status;
   bool any = false;
   for (size_t i = 0; !s && i < params.len; i++) {
     if (!g[i]) continue;

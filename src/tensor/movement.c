@@ -192,7 +192,6 @@ TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, d[TG_MAX_RANK], total = 0;
   for (int i = 0; i < n; i++) {
     if (!ctx_two("cat", t, x[i])) return NULL;
-    TG_REQUIRE(ctx, dt(x[i]) == dt(t), TG_ERR_DTYPE, "cat: %s with %s", dtype_name(dt(t)), dtype_name(dt(x[i])));
     TG_REQUIRE(ctx, rank(x[i]) == rank(t), TG_ERR_SHAPE, "cat: %s with %s along axis %d", SHAPE_OF(t), SHAPE_OF(x[i]), axis);
     for (int k = 0; k < rank(t); k++)
       TG_REQUIRE(ctx, k == a || dims(x[i])[k] == dims(t)[k], TG_ERR_SHAPE, "cat: %s with %s along axis %d", SHAPE_OF(t), SHAPE_OF(x[i]),
@@ -201,6 +200,8 @@ TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
   }
   for (int k = 0; k < rank(t); k++) d[k] = k == a ? total : dims(t)[k];
   if (!shape_check(ctx, "cat", rank(t), d, NULL)) return NULL;
+  DType join = dt(t);
+  for (int i = 1; i < n; i++) join = dtype_join(join, dt(x[i]));
   UOp *acc = NULL;
   int64_t begin = total;
   for (int i = n - 1; i >= 0; i--) {
@@ -208,11 +209,11 @@ TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
     if (size == 0) continue;
     begin -= size;
     lo[a] = begin, hi[a] = total - begin - size;
-    UOp *p = pad_node(ctx, x[i]->uop, lo, hi, false);
+    UOp *p = pad_node(ctx, uop_cast(ctx->store, x[i]->uop, join), lo, hi, false);
     acc = acc ? uop_where(ctx->store, pad_node(ctx, x[i]->uop, lo, hi, true), p, acc) : p;
     if (!acc) break;
   }
-  return total == 0 ? t : tensor_new(ctx, acc);
+  return total == 0 ? tg_cast(t, dtype_public(join)) : tensor_new(ctx, acc);
 }
 TgTensor *tg_stack(TgTensor *const *x, int n, int axis) {
   if (n < 1 || !x || !x[0]) return NULL;

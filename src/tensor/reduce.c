@@ -51,7 +51,9 @@ static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   DType d = (DType)u->dtype;
   u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
   u = u_reduce(st, OPS_MAX, min ? reversed(st, u) : u, mask);
-  return uop_cast(st, min ? reversed(st, u) : u, d);
+  u = min ? reversed(st, u) : u;
+  if (d == DT_BOOL) return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u) : NULL;   /* of nothing: the least or the most i32, not 0 or 1 */
+  return u;
 }
 static TgTensor *max_min(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
@@ -85,13 +87,35 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   UOpStore *st = x->ctx->store;
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
-  TG_REQUIRE(x->ctx, c < n, TG_ERR_VALUE, "%s: correction %lld of %lld elements (%s)", op, (long long)c, (long long)n, SHAPE_OF(x));
   DType d = dtype_as_float(dt(x)), wide = sum_dtype(d);
   UOp *u = uop_cast(st, x->uop, wide), *diff = u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, (double)n, wide), u->shape)) : NULL;
-  return finish(x->ctx, uop_cast(st, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, (double)(n - c), wide), d), mask, o.keepdim);
+  return finish(x->ctx, uop_cast(st, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, (double)TG_MAX(n - c, 0), wide), d), mask, o.keepdim);
 }
 TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return variance("var", x, o); }
 TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) { return tg_sqrt(variance("std", x, o)); }
+static TgTensor *with_mean(TgTensor *v, TgTensor *x, TgTensor **mean, const TgVarOptions *opt) {
+  TG_OPTIONS(TgVarOptions, o, opt);
+  if (!v || !mean) return v;
+  *mean = tg_mean(x, .axis = o.axis, .keepdim = o.keepdim);
+  return *mean ? v : NULL;
+}
+TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) { return with_mean(tg_var_opt(x, o), x, mean, o); }
+TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) { return with_mean(tg_std_opt(x, o), x, mean, o); }
+TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
+  if (!x) return NULL;
+  TG_OPTIONS(TgNormalizeOptions, o, opt);
+  TgAxes axis = {1, {o.axis ? o.axis : rank(x) > 1 ? 1 : 0}};
+  double p = o.p != 0 ? o.p : o.zero ? 0 : 2, eps = o.eps != 0 ? o.eps : 1e-12;
+  TG_REQUIRE(x->ctx, p >= 0, TG_ERR_VALUE, "normalize: p = %g", p);
+  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
+  TgTensor *a = tg_abs(x), *n;
+  if (p == 0) n = tg_sum(tg_cast(tg_ne_scalar(x, 0), tg_dtype(x)), .axis = axis, .keepdim = true);
+  else if (isinf(p)) n = tg_max(a, .axis = axis, .keepdim = true);
+  else if (p == 1) n = tg_sum(a, .axis = axis, .keepdim = true);
+  else if (p == 2) n = tg_sqrt(tg_sum(tg_mul(x, x), .axis = axis, .keepdim = true));
+  else n = tg_pow_scalar(tg_sum(tg_pow_scalar(a, p), .axis = axis, .keepdim = true), 1 / p);
+  return tg_div(x, tg_clamp(n, eps, INFINITY));
+}
 
 /* The winner's places hold n - i, the others 0; the largest is the first winner. A NaN equals nothing, so it is asked for itself. */
 static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
@@ -120,38 +144,46 @@ TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extr
 
 /* ---- softmax and its kin: the detached maximum is taken off first */
 typedef struct Shifted { TgTensor *x, *max; TgAxes axis; } Shifted;
-static bool shift(const char *op, TgTensor *x, TgAxes axis, Shifted *s) {
+static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *s) {
   if (!x) return false;
-  if (axis.n == 0) axis = (TgAxes){1, {-1}};
+  TgAxes axis = o->axis.n ? o->axis : (TgAxes){1, {-1}};
   bool mask[TG_MAX_RANK];
-  if (!axes_get(x->ctx, op, &axis, rank(x), mask)) return false;
+  DType d;
+  if (!axes_get(x->ctx, op, &axis, rank(x), mask) || !dtype_option(x->ctx, op, o->dtype, dtype_as_float(dt(x)), &d)) return false;
+  TG_REQUIRE_OR(x->ctx, dtype_is_float(d), false, TG_ERR_DTYPE, "%s: a result of %s", op, dtype_name(d));
   if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
   s->axis = axis;
   s->max = tg_detach(tg_max(x, .axis = axis, .keepdim = true));
-  s->x = tg_sub(x, s->max);
+  s->x = tg_cast(tg_sub(x, s->max), dtype_public(d));
   return s->x != NULL;
 }
 TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(TgAxisOptions, o, opt);
   Shifted s;
-  if (!shift("softmax", x, o.axis, &s)) return NULL;
+  if (!shift("softmax", x, &o, &s)) return NULL;
   TgTensor *e = tg_exp(s.x);
   return tg_div(e, tg_sum(e, .axis = s.axis, .keepdim = true));
+}
+TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o) {
+  return x ? tg_softmax_opt(tg_neg(dtype_is_float(dt(x)) ? x : tg_cast(x, TG_F32)), o) : NULL;
 }
 TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(TgAxisOptions, o, opt);
   Shifted s;
-  if (!shift("log_softmax", x, o.axis, &s)) return NULL;
+  if (!shift("log_softmax", x, &o, &s)) return NULL;
   return tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)));
 }
+/* An infinite maximum is taken off as 0: a row of -inf is -inf, one with +inf is +inf. */
 TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(TgAxisOptions, o, opt);
-  Shifted s;
-  if (!shift("logsumexp", x, o.axis, &s)) return NULL;
-  TgTensor *r = tg_add(tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)), s.max);
+  if (!x) return NULL;
   bool mask[TG_MAX_RANK];
-  if (!r || o.keepdim || !axes_get(r->ctx, "logsumexp", &s.axis, rank(r), mask)) return r;
-  return finish(r->ctx, r->uop, mask, false);
+  if (!axes_get(x->ctx, "logsumexp", &o.axis, rank(x), mask)) return NULL;
+  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
+  TgTensor *m = tg_detach(tg_max(x, .axis = o.axis, .keepdim = true));
+  m = tg_where(tg_isinf(m), tg_zeros_like(m), m);
+  TgTensor *r = tg_add(tg_log(tg_sum(tg_exp(tg_sub(x, m)), .axis = o.axis, .keepdim = true)), m);
+  return r ? finish(r->ctx, r->uop, mask, o.keepdim) : NULL;
 }
 TgTensor *tg_cumsum(TgTensor *x, int axis) {
   if (!x || (rank(x) == 0 && (axis == 0 || axis == -1))) return x ? tg_sum(x) : NULL;

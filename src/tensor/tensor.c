@@ -12,6 +12,9 @@ int64_t tg_dim(const TgTensor *t, int axis) {
 int64_t tg_numel(const TgTensor *t) { return t ? shape_nelem(t->uop->shape) : 0; }
 TgDType tg_dtype(const TgTensor *t) { return t ? dtype_public(dt(t)) : TG_DTYPE_DEFAULT; }
 size_t tg_nbytes(const TgTensor *t) { return t ? (size_t)tg_numel(t) * dtype_size(dt(t)) : 0; }
+size_t tg_element_size(const TgTensor *t) { return t ? dtype_size(dt(t)) : 0; }
+bool tg_is_floating_point(const TgTensor *t) { return t && dtype_is_float(dt(t)); }
+int64_t tg_len(const TgTensor *t) { return t && rank(t) ? dims(t)[0] : -1; }
 TgContext *tg_context(const TgTensor *t) { return t ? t->ctx : NULL; }
 size_t tg_dtype_size(TgDType d) { return dtype_size(dtype_of(d, DT_VOID)); }
 const char *tg_dtype_name(TgDType d) { return dtype_name(dtype_of(d, DT_VOID)); }
@@ -196,6 +199,18 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   TG_REQUIRE(ctx, path, TG_ERR_VALUE, "from_file: no path");
   Buffer *b;
   size_t nbytes;
+  int64_t whole[TG_MAX_RANK], known = (int64_t)dtype_size(dtype_of(dtype, DT_F32)), have = 0;
+  int infer = -1;
+  for (int i = 0; i < n && n <= TG_MAX_RANK && d && known; i++) {          /* one -1: what the file has */
+    if (d[i] == -1 && infer < 0) infer = i;
+    else if (d[i] > 0 && __builtin_mul_overflow(known, d[i], &known)) known = INT64_MAX;
+    whole[i] = d[i];
+  }
+  if (infer >= 0) {
+    if (file_size(ctx->os, &ctx->err, path, &have)) return NULL;
+    whole[infer] = o.offset >= 0 && have > o.offset ? (have - o.offset) / TG_MAX(known, 1) : 0;
+    d = whole;
+  }
   UOp *u = memory_new(ctx, "from_file", dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   size_t size = dtype_size(b->dtype);
@@ -268,7 +283,7 @@ static bool is_place(const UOp *u) {                         /* each element is 
   return true;
 }
 /* An equal update that has run and is still in some handle's graph must stay another node: the value is then reshaped there and back. */
-static UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value) {
+UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value) {
   UOpStore *st = ctx->store;
   for (;;) {
     if (!whole || !view || !value) return NULL;

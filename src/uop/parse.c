@@ -265,7 +265,7 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   bool needs = false;
   switch (op) {
   case OPS_CONST: case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: case OPS_VAR: case OPS_RANGE: case OPS_REDUCE:
-  case OPS_REDUCE_AXIS: case OPS_GEP: case OPS_COPY: case OPS_SPECIAL: case OPS_ARANGE: needs = true; break;
+  case OPS_REDUCE_AXIS: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: needs = true; break;
   default: needs = op_flags(op) & OPF_MOV;
   }
   if (!open) return needs ? expect(p, "[") : true;
@@ -287,7 +287,7 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_REDUCE_AXIS:
     if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op) || !expect(p, ",") || !(arg->reduce.axes = int_list(p))) return false;
     break;
-  case OPS_GEP: case OPS_COPY: if (!comma(p, &first) || !whole_number(p, &arg->i)) return false; break;
+  case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: if (!comma(p, &first) || !whole_number(p, &arg->i)) return false; break;
   case OPS_INDEX:
     if (peek(p) == ']' && !first) break;
     if (!comma(p, &first)) return false;

@@ -57,7 +57,7 @@ static void put_two(Str *o, int64_t a, int64_t b) { str_int(o, a), str_put(o, ",
 static bool has_arg(const UOp *u) {
   switch (u->op) {
   case OPS_CONST: case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: case OPS_VAR: case OPS_RANGE: case OPS_REDUCE:
-  case OPS_REDUCE_AXIS: case OPS_GEP: case OPS_COPY: case OPS_SPECIAL: case OPS_ARANGE: return true;
+  case OPS_REDUCE_AXIS: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: return true;
   case OPS_INDEX: return u->arg.i != 0;
   default: return op_flags((Ops)u->op) & OPF_MOV;
   }
@@ -71,7 +71,7 @@ static void put_arg(Str *o, const UOp *u) {
   case OPS_RANGE: str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]); break;
   case OPS_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
   case OPS_REDUCE_AXIS: str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes); break;
-  case OPS_GEP: case OPS_COPY: str_int(o, u->arg.i); break;
+  case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
   case OPS_INDEX: str_put(o, "gated"); break;
   default: put_ints(o, u->arg.ints);
   }

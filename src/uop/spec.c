@@ -105,6 +105,10 @@ static bool check_arange(Check *c, const UOp *u) {
   if (u->arg.ints->n != 1 || u->arg.ints->v[0] < 0 || u->arg.ints->v[0] > MAX_NELEM) return broken(c, u, "takes one length");
   return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
 }
+static bool check_custom_gradient(Check *c, const UOp *u) {
+  for (int i = 1; i < u->nsrc; i++) if (!u->src[i]->is_tensor) return broken(c, u, "source %d has no shape", i);
+  return same_type(c, u, u->src[0], "the source") && (u->arg.i >= 0 || broken(c, u, "function %lld", (long long)u->arg.i));
+}
 static bool check_same(Check *c, const UOp *u) { return same_type(c, u, u->src[0], "the source") && (u->op == OPS_COPY || no_arg(c, u)); }
 static bool check_range(Check *c, const UOp *u) {
   int64_t t = u->arg.range.type;
@@ -231,6 +235,7 @@ static const OpSpec specs[OPS_COUNT] = {
   [OPS_CONTIGUOUS]   = {T,                 1, check_same},
   [OPS_DETACH]       = {T,                 1, check_same},
   [OPS_COPY]         = {T,                 1, check_same},
+  [OPS_CUSTOM_GRADIENT] = {T,              1, check_custom_gradient},
   [OPS_RANGE]        = {S | K | L | P,     1, check_range},
   [OPS_INDEX]        = {S | K | L | P,     1, check_index},
   [OPS_REDUCE]       = {S | K | L,         2, check_reduce},

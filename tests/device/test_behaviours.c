@@ -578,10 +578,10 @@ static void b26_movement_gradients(void **s) {
 }
 static TgTensor *f_matmul(TgTensor **x) { return tg_matmul(x[0], x[1]); }
 static TgTensor *f_linear(TgTensor **x) { return tg_linear(x[0], x[1], x[2]); }
-static TgTensor *f_conv(TgTensor **x) { return tg_conv2d(x[0], x[1], .bias = x[2], .stride = {2, 1}, .padding = {1, 1}); }
-static TgTensor *f_conv_groups(TgTensor **x) { return tg_conv2d(x[0], x[1], .groups = 2, .dilation = {1, 2}); }
+static TgTensor *f_conv(TgTensor **x) { return tg_conv2d(x[0], x[1], .bias = x[2], .stride = TG_SIZES(2, 1), .padding = TG_SIZES(1, 1)); }
+static TgTensor *f_conv_groups(TgTensor **x) { return tg_conv2d(x[0], x[1], .groups = 2, .dilation = TG_SIZES(1, 2)); }
 static TgTensor *f_pools(TgTensor **x) { return tg_add(tg_max_pool2d(x[0]), tg_avg_pool2d(x[0])); }
-static TgTensor *f_pool_overlap(TgTensor **x) { return tg_max_pool2d(x[0], .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}); }
+static TgTensor *f_pool_overlap(TgTensor **x) { return tg_max_pool2d(x[0], .kernel = TG_SIZES(3, 3), .stride = TG_SIZES(2, 2), .padding = TG_SIZES(1, 1)); }
 static void b27_products(void **s) {
   (void)s;
   TgTensor *x = T32(S(2, 2), 1, 2, 3, 4), *w = T32(S(2, 2), 5, 6, 7, 8), *g[2];
@@ -615,14 +615,14 @@ static void b27_products(void **s) {
       }
       want[n++] = sum;
     }
-    TgTensor *y = tg_conv2d(tg_from(C, xi, TG_F32, S(B, G * CI, HH, WW)), tg_from(C, wi, TG_F32, S(CO, CI, K, K)), .groups = G, .stride = {q[0], q[1]},
-                            .padding = {q[2], q[3]}, .dilation = {q[4], q[5]});
+    TgTensor *y = tg_conv2d(tg_from(C, xi, TG_F32, S(B, G * CI, HH, WW)), tg_from(C, wi, TG_F32, S(CO, CI, K, K)), .groups = G, .stride = TG_SIZES(q[0], q[1]),
+                            .padding = TG_SIZES(q[2], q[3]), .dilation = TG_SIZES(q[4], q[5]));
     if (q[2] || !q[3]) { SHAPE_IS(y, B, CO, oh, ow); near_at(__LINE__, y, want, (size_t)n, 1e-6); }
   }
   IS(tg_max_pool2d(iota(TG_F32, S(1, 1, 4, 4))), 6, 8, 14, 16);
   IS(tg_avg_pool2d(iota(TG_F32, S(1, 1, 4, 4))), 3.5, 5.5, 11.5, 13.5);
-  IS(tg_max_pool2d(tg_neg(iota(TG_F32, S(1, 1, 3, 3))), .kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}), -1, -2, -4, -5);
-  NEAR(tg_avg_pool2d(tg_ones(C, S(1, 1, 2, 2)), .padding = {1, 1}, .exclude_pad = true), 1e-6, 1, 1, 1, 1);
+  IS(tg_max_pool2d(tg_neg(iota(TG_F32, S(1, 1, 3, 3))), .kernel = TG_SIZES(3, 3), .stride = TG_SIZES(2, 2), .padding = TG_SIZES(1, 1)), -1, -2, -4, -5);
+  NEAR(tg_avg_pool2d(tg_ones(C, S(1, 1, 2, 2)), .padding = TG_SIZES(1, 1), .exclude_pad = true), 1e-6, 1, 1, 1, 1);
   GRADCHECK(f_conv, 1e-6, IN(-1, 1, 1, 2, 4, 4), IN(-1, 1, 2, 2, 3, 2), IN(-1, 1, 2));
   GRADCHECK(f_conv_groups, 1e-6, IN(-1, 1, 1, 2, 4, 5), IN(-1, 1, 2, 1, 2, 2));
   GRADCHECK(f_pools, 1e-6, IN(-1, 1, 1, 1, 4, 6));
@@ -799,7 +799,7 @@ static void b36_functions(void **s) {
   assert_int_equal(tg_dtype_join(TG_I64, TG_F16), TG_F16);
   NEAR(tg_var(T32(S(4), 1, 2, 3, 6)), 1e-6, 14 / 3.0);
   NEAR(tg_std(T32(S(4), 1, 2, 3, 6), .biased = true), 1e-6, sqrt(3.5));
-  ERROR_IS(tg_var(T32(S(1), 3)), TG_ERR_VALUE, "correction");
+  IS(tg_var(T32(S(1), 3)), NAN);
   IS(tg_argmax(T32(S(2, 3), 1, 9, 9, 4, 3, 2), .axis = TG_AXES(1)), 1, 0);
   IS(tg_argmin(T32(S(2, 3), 1, 9, 9, 4, 3, 2)), 0);
   TgTensor *a = iota(TG_F32, S(1, 2)), *b = tg_neg(iota(TG_F32, S(2, 2)));
@@ -807,7 +807,7 @@ static void b36_functions(void **s) {
   IS(tg_cat(((TgTensor *[]){b, b, b}), 3, -1), -1, -2, -1, -2, -1, -2, -3, -4, -3, -4, -3, -4);
   ERROR_IS(tg_cat(((TgTensor *[]){a, b}), 2, 1), TG_ERR_SHAPE, "cat");
   ERROR_IS(tg_cat(((TgTensor *[]){a, b}), 2, 2), TG_ERR_SHAPE, "cat");
-  ERROR_IS(tg_cat(((TgTensor *[]){a, tg_cast(b, TG_I32)}), 2, 0), TG_ERR_DTYPE, "cat");
+  assert_int_equal(tg_dtype(tg_cat(((TgTensor *[]){a, tg_cast(b, TG_I32)}), 2, 0)), TG_F32);
   IS(tg_stack(((TgTensor *[]){a, a}), 2, -1), 1, 1, 2, 2);
   IS(tg_repeat(a, 2, I64(2, 2)), 1, 2, 1, 2, 1, 2, 1, 2);
   IS(tg_transpose(iota(TG_F32, S(2, 3)), 0, -1), 1, 4, 2, 5, 3, 6);

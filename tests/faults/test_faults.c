@@ -141,8 +141,8 @@ static void softmax(TgContext *c, Out *o) {
   put(c, o, tg_layer_norm(tg_log_softmax(a, .axis = TG_AXES(0)), .weight = F(1, 0.1, 7), .bias = F(0, 0.2, 7)));
 }
 static void conv_pool(TgContext *c, Out *o) {
-  TgTensor *y = tg_conv2d(F(-1, 0.25, 1, 2, 6, 6), F(0.3, -0.05, 3, 2, 3, 3), .bias = F(0.1, 0.2, 3), .padding = {1, 1}, .stride = {1, 2});
-  put(c, o, tg_max_pool2d(tg_relu(y), .kernel = {2, 2}, .stride = {2, 1}));
+  TgTensor *y = tg_conv2d(F(-1, 0.25, 1, 2, 6, 6), F(0.3, -0.05, 3, 2, 3, 3), .bias = F(0.1, 0.2, 3), .padding = TG_SIZES(1, 1), .stride = TG_SIZES(1, 2));
+  put(c, o, tg_max_pool2d(tg_relu(y), .kernel = TG_SIZES(2, 2), .stride = TG_SIZES(2, 1)));
 }
 static void training(TgContext *c, Out *o) {
   TgTensor *x = F(-1, 0.125, 4, 3), *y = I(0, 1, 4), *w = tg_keep(F(-0.3, 0.04, 2, 3)), *b = tg_keep(F(0, 0.1, 2));

@@ -124,7 +124,7 @@ static int matmul_odd(TgContext *ctx, TgTensor **out) { OUT(tg_matmul(IN(1, 3, 1
 static void matmul_odd_want(Values *w) { product(w[0], 1, 3, 7, 13); }
 static int matmul_batch(TgContext *ctx, TgTensor **out) { OUT(tg_matmul(IN(1, 3, 4, 8), IN(2, 3, 8, 16))); }
 static void matmul_batch_want(Values *w) { product(w[0], 3, 4, 16, 8); }
-static int conv2d(TgContext *ctx, TgTensor **out) { OUT(tg_conv2d(IN(1, 1, 2, 4, 4), IN(2, 3, 2, 3, 3), .bias = IN(3, 3), .padding = {1, 1})); }
+static int conv2d(TgContext *ctx, TgTensor **out) { OUT(tg_conv2d(IN(1, 1, 2, 4, 4), IN(2, 3, 2, 3, 3), .bias = IN(3, 3), .padding = TG_SIZES(1, 1))); }
 static void conv2d_want(Values *w) {
   for (int o = 0; o < 3; o++)
     for (int y = 0; y < 4; y++)

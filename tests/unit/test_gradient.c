@@ -15,7 +15,7 @@ static bool is_of_integers(Ops op) {
          op == OPS_SHR || op == OPS_THREEFRY;
 }
 /* part of the tensor graph, but not a function of floats: leaves, and DETACH, where the walk stops */
-static bool is_no_function(Ops op) { return op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH; }
+static bool is_no_function(Ops op) { return op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH || op == OPS_CUSTOM_GRADIENT; }
 
 static double value(Ops op, const double *x) {
   switch (op) {

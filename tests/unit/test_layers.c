@@ -87,7 +87,7 @@ static void test_linear(void **state) {
 }
 static void test_conv(void **state) {
   (void)state;
-  TgConv2d l = tg_conv2d_new(C, 2, 2, 3, true, &(TgConvOptions){.size = sizeof(TgConvOptions), .stride = {2, 1}, .padding = {1, 1}});
+  TgConv2d l = tg_conv2d_new(C, 2, 2, 3, true, &(TgConvOptions){.size = sizeof(TgConvOptions), .stride = TG_SIZES(2, 1), .padding = TG_SIZES(1, 1)});
   TgTensor *x = wave(0.4, TG_SHAPE(1, 2, 5, 4));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2), l.options.bias = l.bias;
   double w[36], b[2], v[40], y[24];

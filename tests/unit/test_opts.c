@@ -27,7 +27,7 @@ static TgTensor *program(TgContext *ctx, int which) {
   case 1: return tg_matmul(input(ctx, 1, TG_SHAPE(2, 8, 16)), input(ctx, 2, TG_SHAPE(16, 32)));
   case 2: return tg_softmax(input(ctx, 3, TG_SHAPE(5, 37)));
   case 3: return tg_layer_norm(input(ctx, 4, TG_SHAPE(3, 4, 40)));
-  case 4: return tg_conv2d(input(ctx, 5, TG_SHAPE(2, 3, 8, 9)), input(ctx, 6, TG_SHAPE(4, 3, 3, 3)), .padding = {1, 1});
+  case 4: return tg_conv2d(input(ctx, 5, TG_SHAPE(2, 3, 8, 9)), input(ctx, 6, TG_SHAPE(4, 3, 3, 3)), .padding = TG_SIZES(1, 1));
   case 5: return tg_sum(input(ctx, 7, TG_SHAPE(6, 35)), .axis = TG_AXES(0));
   case 6: return tg_max(input(ctx, 8, TG_SHAPE(6, 35)), .axis = TG_AXES(1));
   case 7: return tg_contiguous(tg_permute(input(ctx, 9, TG_SHAPE(9, 20)), TG_SHAPE(1, 0)));

@@ -54,14 +54,14 @@ static TgTensor *program(TgContext *ctx, int which) {
   switch (which) {
   case 0: return tg_softmax(tg_matmul(a, b));
   case 1: return tg_layer_norm(tg_matmul(a, b));
-  case 2: return tg_relu(tg_conv2d(img, k, .padding = {1, 1}));
-  case 3: return tg_max_pool2d(tg_conv2d(img, k, .stride = {2, 1}), .kernel = {2, 2});
+  case 2: return tg_relu(tg_conv2d(img, k, .padding = TG_SIZES(1, 1)));
+  case 3: return tg_max_pool2d(tg_conv2d(img, k, .stride = TG_SIZES(2, 1)), .kernel = TG_SIZES(2, 2));
   case 4: return tg_sum(tg_mul(tg_sum(a, .axis = TG_AXES(1), .keepdim = true), a), .axis = TG_AXES(0));
   case 5: return tg_var(tg_exp(a), .axis = TG_AXES(0, 2));
   case 6: return tg_add(tg_mul(tg_permute(a, 3, (int64_t[]){2, 0, 1}), tg_permute(a, 3, (int64_t[]){2, 0, 1})), tg_sum(tg_flip(a, 1, (int64_t[]){1})));
   case 7: {
     TgTensor *p = tg_requires_grad(k, true);
-    tg_backward(tg_sum(tg_mul(tg_conv2d(img, p, .padding = {1, 1}), tg_conv2d(img, p, .padding = {1, 1}))));
+    tg_backward(tg_sum(tg_mul(tg_conv2d(img, p, .padding = TG_SIZES(1, 1)), tg_conv2d(img, p, .padding = TG_SIZES(1, 1)))));
     return tg_grad(p);
   }
   case 8: {                                                   /* a batch of as many as there are threads */

@@ -1,0 +1,239 @@
+/* einsum.c: axes named by text. In: a formula and tensors. Out: movement, one broadcast product and one sum (einsum), or movement alone
+ * (rearrange). */
+#include "tensor/front.h"
+
+/* ---- einsum. An operand's axes are letters; "..." stands for axes that broadcast, kept before the letters of the result. */
+typedef struct Term { int n, dots; char axis[TG_MAX_RANK]; } Term;        /* dots: letters before "...", or -1 */
+static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t len, Term *t) {
+  *t = (Term){.dots = -1};
+  for (size_t i = 0; i < len; i++) {
+    if (s[i] == ' ') continue;
+    if (len - i >= 3 && !memcmp(s + i, "...", 3) && t->dots < 0) { t->dots = t->n, i += 2; continue; }
+    bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z');
+    TG_REQUIRE_OR(ctx, letter, false, TG_ERR_VALUE, "einsum: '%c' in \"%.200s\" is no axis", s[i], formula);
+    TG_REQUIRE_OR(ctx, t->n < TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
+    t->axis[t->n++] = s[i];
+  }
+  return true;
+}
+typedef struct Einsum { TgContext *ctx; const char *formula; int nletter, ndots; char letter[TG_MAX_RANK]; int64_t size[TG_MAX_RANK]; } Einsum;
+static int letter_at(Einsum *e, char c) {
+  for (int i = 0; i < e->nletter; i++) if (e->letter[i] == c) return i;
+  return -1;
+}
+/* x with a letter that stands twice reduced to the diagonal: each of its letters once, "..." first. */
+static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
+  int64_t order[TG_MAX_RANK];
+  int r = rank(x), k = 0, before = t->dots < 0 ? t->n : t->dots;
+  for (int i = 0; i < dots; i++) order[k++] = before + i;
+  for (int i = 0; i < t->n; i++) order[k++] = i < before ? i : i + dots;
+  x = tg_permute(x, r, order);
+  for (int i = 0; x && i < t->n; i++)
+    for (int j = i + 1; x && j < t->n; j++) {
+      if (t->axis[i] != t->axis[j]) continue;
+      TG_REQUIRE(e->ctx, dims(x)[dots + i] == dims(x)[dots + j], TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[i], e->formula,
+                 (long long)dims(x)[dots + i], (long long)dims(x)[dots + j]);
+      x = tg_diagonal(x, 0, dots + i, dots + j);               /* the diagonal comes last: so does its letter */
+      char c = t->axis[i];
+      int m = 0;
+      for (int q = 0; q < t->n; q++) if (q != i && q != j) t->axis[m++] = t->axis[q];
+      t->axis[m] = c, t->n--, i = -1;
+      break;
+    }
+  return x;
+}
+TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *opt) {
+  if (!x || n < 1 || !x[0]) return NULL;
+  TG_OPTIONS(TgDTypeOptions, o, opt);
+  Einsum e = {.ctx = x[0]->ctx, .formula = formula};
+  TG_REQUIRE(e.ctx, formula, TG_ERR_VALUE, "einsum: no formula");
+  const char *arrow = strstr(formula, "->"), *end = arrow ? arrow : formula + strlen(formula), *at = formula;
+  int terms = 1;
+  for (const char *c = formula; c < end; c++) terms += *c == ',';
+  TG_REQUIRE(e.ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula, terms, n);
+  Term *t = mem_alloc(&e.ctx->mem, (size_t)n * sizeof *t), out = {.dots = -1};
+  TgTensor *r = NULL, **y = mem_alloc(&e.ctx->mem, (size_t)n * sizeof *y);
+  bool ok = t && y;
+  if (!ok) error_set(&e.ctx->err, TG_ERR_NOMEM, "einsum: out of memory");
+  int count[128] = {0};
+  DType join = dt(x[0]);
+  for (int i = 0; ok && i < n; i++) {                          /* letters, sizes, and how many axes "..." stands for */
+    const char *stop = memchr(at, ',', (size_t)(end - at));
+    if (!stop) stop = end;
+    ok = x[i] && (i == 0 || ctx_two("einsum", x[0], x[i])) && term_read(e.ctx, formula, at, (size_t)(stop - at), &t[i]);
+    at = stop + (stop < end);
+    if (!ok) break;
+    int dots = rank(x[i]) - t[i].n;
+    if (dots < 0 || (dots > 0 && t[i].dots < 0)) {
+      error_set(&e.ctx->err, TG_ERR_SHAPE, "einsum: operand %d of \"%.200s\" has %d axes, shape %s", i, formula, t[i].n, SHAPE_OF(x[i]));
+      ok = false;
+      break;
+    }
+    e.ndots = TG_MAX(e.ndots, dots), join = dtype_join(join, dt(x[i]));
+    for (int k = 0; k < t[i].n; k++) count[(int)t[i].axis[k]]++;
+    y[i] = diagonals(&e, x[i], &t[i], dots);
+    ok = y[i] != NULL;
+    for (int k = 0; ok && k < t[i].n; k++) {
+      int64_t size = dims(y[i])[dots + k];
+      int l = letter_at(&e, t[i].axis[k]);
+      if (l < 0 && e.nletter == TG_MAX_RANK) { error_set(&e.ctx->err, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula); ok = false; break; }
+      if (l < 0) e.letter[e.nletter] = t[i].axis[k], e.size[e.nletter++] = size;
+      else if (e.size[l] == 1) e.size[l] = size;
+      else if (size != 1 && size != e.size[l]) {
+        error_set(&e.ctx->err, TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t[i].axis[k], formula, (long long)e.size[l], (long long)size);
+        ok = false;
+      }
+    }
+  }
+  if (ok && arrow) ok = term_read(e.ctx, formula, arrow + 2, strlen(arrow + 2), &out);
+  else if (ok) {                                               /* no result named: "..." and the letters that stand once, in order */
+    out.dots = e.ndots ? 0 : -1;
+    for (int c = 'A'; c <= 'z'; c++) if (count[c] == 1) out.axis[out.n++] = (char)c;
+  }
+  if (ok && e.ndots && out.dots < 0) out.dots = -2;              /* summed over */
+  for (int k = 0; ok && k < out.n; k++) {
+    bool twice = false;
+    for (int q = 0; q < k; q++) twice = twice || out.axis[q] == out.axis[k];
+    if (letter_at(&e, out.axis[k]) >= 0 && !twice) continue;
+    error_set(&e.ctx->err, TG_ERR_VALUE, "einsum: '%c' of the result of \"%.200s\" %s", out.axis[k], formula, twice ? "stands twice" : "is in no operand");
+    ok = false;
+  }
+  if (ok && e.ndots + e.nletter > TG_MAX_RANK) error_set(&e.ctx->err, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula), ok = false;
+  TgDType acc = dtype_public(dtype_of(o.dtype, sum_dtype(join))), res = o.dtype ? o.dtype : dtype_public(join);
+  for (int i = 0; ok && i < n; i++) {                          /* (dots.., letters..) with 1 where an operand lacks the axis */
+    int dots = rank(y[i]) - t[i].n, k = 0;
+    int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
+    for (int a = 0; a < dots; a++) order[k++] = a;
+    for (int l = 0; l < e.nletter; l++)
+      for (int a = 0; a < t[i].n; a++) if (t[i].axis[a] == e.letter[l]) order[k++] = dots + a;
+    TgTensor *p = tg_permute(tg_cast(y[i], acc), k, order);
+    if (!p) { ok = false; break; }
+    k = 0;
+    for (int a = 0; a < e.ndots; a++) d[k++] = a < e.ndots - dots ? 1 : dims(p)[a - (e.ndots - dots)];
+    for (int l = 0, from = dots; l < e.nletter; l++) d[k++] = memchr(t[i].axis, e.letter[l], (size_t)t[i].n) ? dims(p)[from++] : 1;
+    p = tg_reshape(p, k, d);
+    r = i ? tg_mul(r, p) : p;
+    ok = r != NULL;
+  }
+  int axes[TG_MAX_RANK], m = 0;
+  if (ok && out.dots == -2) for (int a = 0; a < e.ndots; a++) axes[m++] = a;
+  for (int l = 0; ok && l < e.nletter; l++) if (!memchr(out.axis, e.letter[l], (size_t)out.n)) axes[m++] = e.ndots + l;
+  if (ok && m) r = tg_cast(tensor_sum(r, m, axes, false), acc);
+  if (ok && r) {                                               /* what is left: dots, then letters as they were met; put in the asked order */
+    int64_t order[TG_MAX_RANK];
+    int dots = out.dots == -2 ? 0 : e.ndots, k = 0, put = out.dots < 0 ? 0 : out.dots;
+    for (int q = 0; q <= out.n; q++) {
+      if (q == put) for (int a = 0; a < dots; a++) order[k++] = a;
+      if (q == out.n) break;
+      int place = dots;
+      for (int l = 0; e.letter[l] != out.axis[q]; l++) place += memchr(out.axis, e.letter[l], (size_t)out.n) != NULL;
+      order[k++] = place;
+    }
+    r = tg_cast(tg_permute(r, k, order), res);
+  }
+  mem_free(&e.ctx->mem, t), mem_free(&e.ctx->mem, y);
+  return ok ? r : NULL;
+}
+
+/* ---- rearrange: "b (h p) c -> b h (p c)". An axis is a name, 1, or "..."; parentheses group names that one axis is made of. */
+enum { MAX_NAMES = TG_MAX_RANK, NAME_LEN = 32 };
+typedef struct Side { int naxes, nnames, first[MAX_NAMES + 1], dots; char name[MAX_NAMES][NAME_LEN]; } Side;   /* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
+static bool side_read(TgContext *ctx, const char *formula, const char *s, const char *end, Side *d) {
+  bool open = false;
+  *d = (Side){.dots = -1};
+  while (s < end) {
+    if (*s == ' ') { s++; continue; }
+    if (*s == '(' || *s == ')') {
+      TG_REQUIRE_OR(ctx, open == (*s == ')'), false, TG_ERR_VALUE, "rearrange: the parentheses of \"%.200s\" do not match", formula);
+      if (*s == ')') d->first[++d->naxes] = d->nnames;
+      open = !open, s++;
+      TG_REQUIRE_OR(ctx, d->naxes < MAX_NAMES, false, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
+      continue;
+    }
+    size_t len = 0;
+    while (s + len < end && (s[len] == '_' || (s[len] >= '0' && s[len] <= '9') || (s[len] >= 'a' && s[len] <= 'z') || (s[len] >= 'A' && s[len] <= 'Z'))) len++;
+    bool dots = end - s >= 3 && !memcmp(s, "...", 3), one = len == 1 && *s == '1';
+    if (dots) len = 3;
+    TG_REQUIRE_OR(ctx, len > 0 && len < NAME_LEN && (one || dots || *s > '9'), false, TG_ERR_VALUE, "rearrange: \"%.16s\" in \"%.200s\" is no axis", s, formula);
+    TG_REQUIRE_OR(ctx, !dots || (d->dots < 0 && !open), false, TG_ERR_VALUE, "rearrange: \"...\" stands twice or within parentheses in \"%.200s\"", formula);
+    TG_REQUIRE_OR(ctx, d->nnames < MAX_NAMES && d->naxes < MAX_NAMES, false, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
+    if (!one) {
+      for (int i = 0; i < d->nnames; i++)
+        TG_REQUIRE_OR(ctx, strncmp(d->name[i], s, len) || d->name[i][len], false, TG_ERR_VALUE, "rearrange: \"%.*s\" stands twice on one side of \"%.200s\"",
+                      (int)len, s, formula);
+      memcpy(d->name[d->nnames], s, len), d->name[d->nnames++][len] = 0;
+      if (dots) d->dots = d->naxes;
+    }
+    if (!open) d->first[++d->naxes] = d->nnames;
+    s += len;
+  }
+  TG_REQUIRE_OR(ctx, !open, false, TG_ERR_VALUE, "rearrange: the parentheses of \"%.200s\" do not match", formula);
+  return true;
+}
+static int name_at(const Side *d, const char *name) {
+  for (int i = 0; i < d->nnames; i++) if (!strcmp(d->name[i], name)) return i;
+  return -1;
+}
+TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n) {
+  if (!x) return NULL;
+  TgContext *ctx = x->ctx;
+  const char *arrow = formula ? strstr(formula, "->") : NULL;
+  TG_REQUIRE(ctx, arrow && !strstr(arrow + 2, "->"), TG_ERR_VALUE, "rearrange: \"%.200s\" has not one \"->\"", formula ? formula : "");
+  Side in, out;
+  if (!side_read(ctx, formula, formula, arrow, &in) || !side_read(ctx, formula, arrow + 2, arrow + 2 + strlen(arrow + 2), &out)) return NULL;
+  int dots = in.dots < 0 ? 0 : rank(x) - (in.naxes - 1);
+  TG_REQUIRE(ctx, dots >= 0 && rank(x) == in.naxes - (in.dots >= 0) + dots, TG_ERR_SHAPE, "rearrange: \"%.200s\" for %s", formula, SHAPE_OF(x));
+  for (int i = 0; i < TG_MAX(in.nnames, out.nnames); i++) {
+    const char *lost = i < in.nnames && name_at(&out, in.name[i]) < 0 ? in.name[i] : i < out.nnames && name_at(&in, out.name[i]) < 0 ? out.name[i] : NULL;
+    TG_REQUIRE(ctx, !lost, TG_ERR_VALUE, "rearrange: \"%s\" stands on one side only of \"%.200s\"", lost, formula);
+  }
+  int64_t size[MAX_NAMES];
+  for (int i = 0; i < in.nnames; i++) size[i] = -1;
+  for (int i = 0; i < n; i++) {
+    int at = sizes[i].name ? name_at(&in, sizes[i].name) : -1;
+    TG_REQUIRE(ctx, at >= 0, TG_ERR_VALUE, "rearrange: no axis \"%.32s\" in \"%.200s\"", sizes[i].name ? sizes[i].name : "", formula);
+    TG_REQUIRE(ctx, sizes[i].size >= 0, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"", (long long)sizes[i].size, sizes[i].name);
+    size[at] = sizes[i].size;
+  }
+  /* the source split into its names; each name then has a run of axes (one, but for "...") */
+  int64_t d[TG_MAX_RANK], order[TG_MAX_RANK];
+  int k = 0, start[MAX_NAMES], count[MAX_NAMES];
+  for (int a = 0, from = 0; a < in.naxes; a++) {
+    if (a == in.dots) {
+      int at = in.first[a];
+      start[at] = k, count[at] = dots;
+      for (int i = 0; i < dots; i++) d[k++] = dims(x)[from++];
+      continue;
+    }
+    int64_t known = 1, have = dims(x)[from++];
+    int infer = -1;
+    bool ok = true;
+    for (int i = in.first[a]; i < in.first[a + 1]; i++) {
+      if (size[i] >= 0) ok = ok && !__builtin_mul_overflow(known, size[i], &known);
+      else ok = ok && infer < 0, infer = i;
+    }
+    ok = ok && (infer < 0 ? known == have : known > 0 && have % known == 0);
+    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "rearrange: axis %d of %s, size %lld, does not split as \"%.200s\" says", from - 1, SHAPE_OF(x), (long long)have, formula);
+    if (infer >= 0) size[infer] = have / known;
+    TG_REQUIRE(ctx, k + in.first[a + 1] - in.first[a] <= TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
+    for (int i = in.first[a]; i < in.first[a + 1]; i++) start[i] = k, count[i] = 1, d[k++] = size[i];
+  }
+  x = tg_reshape(x, k, d);
+  int m = 0, r = 0;
+  int64_t res[TG_MAX_RANK];
+  for (int a = 0; a < out.naxes; a++) {
+    int64_t whole = 1;
+    for (int i = out.first[a]; i < out.first[a + 1]; i++) {
+      int at = name_at(&in, out.name[i]);
+      for (int j = 0; j < count[at]; j++) {
+        order[m++] = start[at] + j;
+        if (a == out.dots) res[r++] = d[start[at] + j];
+        else whole *= d[start[at] + j];
+      }
+    }
+    if (a == out.dots) continue;
+    TG_REQUIRE(ctx, r < TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
+    res[r++] = whole;
+  }
+  return tg_reshape(tg_permute(x, m, order), r, res);
+}

@@ -1,0 +1,326 @@
+/* test_state.c: tensors as memory and as text, handles, updates in place, settings, factorisations, and the operators with a number: what
+ * test_api.c does not reach. Expected values are by hand or laws. Runs on CPU and INTERP. */
+#include "tg.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static TgContext *C;
+static int open_on(const char *device) {
+  C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 3});
+  return tg_error(C) != TG_OK;
+}
+static int open_cpu(void **state) { (void)state; return open_on("CPU"); }
+static int open_interp(void **state) { (void)state; return open_on("INTERP"); }
+static int close_it(void **state) { (void)state; tg_close(C); return 0; }
+static void text_is_at(int line, TgTensor *t, const char *want) {
+  const char *got = tg_to_text(t);
+  if (!got || strcmp(got, want)) fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
+}
+#define TEXT(t, want) text_is_at(__LINE__, (t), (want))
+#define X(text) tg_from_text(C, text)
+static void error_is_at(int line, const void *p, TgStatus s, const char *part) {
+  if (p || tg_error(C) != s || !strstr(tg_errmsg(C), part)) fail_msg("line %d: %s: %s, not %s about \"%s\"", line, tg_status_name(tg_error(C)), tg_errmsg(C), tg_status_name(s), part);
+  tg_clear_error(C);
+}
+#define ERROR(p, s, part) error_is_at(__LINE__, (p), (s), (part))
+
+static void test_text(void **state) {
+  (void)state;
+  TEXT(X("[[1, 2], [3, 4]]"), "[[1, 2], [3, 4]]");
+  TEXT(X(" 7 "), "7");
+  TEXT(X("[1, 2.5, -3e2]"), "[1.0, 2.5, -300.0]");
+  TEXT(X("[true, False]"), "[true, false]");
+  TEXT(X("[nan, -inf, inf, 1]"), "[nan, -inf, inf, 1.0]");
+  TEXT(X("[[], []]"), "[[], []]");
+  TEXT(X("[]"), "[]");
+  TEXT(X("[[[]], [[]]]"), "[[[]], [[]]]");
+  TEXT(X("[0.1, 1e-45, 3.4028235e38, 1e-5]"), "[0.1, 1e-45, 3.4028235e+38, 0.00001]");
+  TEXT(X("[9223372036854775807, -1]"), "[9223372036854775807, -1]");
+  TEXT(X("18446744073709551615"), "18446744073709551615");
+  assert_int_equal(tg_dtype(X("[1]")), TG_I32);
+  assert_int_equal(tg_dtype(X("[1, 4294967296]")), TG_I64);
+  assert_int_equal(tg_dtype(X("[true, 2]")), TG_I32);
+  assert_int_equal(tg_dtype(X("[]")), TG_F32);
+  TEXT(tg_from_text(C, "[1.5, 2]", .dtype = TG_F16), "[1.5, 2.0]");
+  TEXT(tg_from_text(C, "[300, -1]", .dtype = TG_U8), "[44, 255]");
+  TEXT(tg_from_text(C, "0.1", .dtype = TG_F64), "0.1");
+  ERROR(X("[[1, 2], [3]]"), TG_ERR_VALUE, "ragged");
+  ERROR(X("[1, [2]]"), TG_ERR_VALUE, "ragged");
+  ERROR(X("[[1], 2]"), TG_ERR_VALUE, "ragged");
+  ERROR(X("[[], [1]]"), TG_ERR_VALUE, "ragged");
+  ERROR(X("[1, x]"), TG_ERR_VALUE, "column 5");
+  ERROR(X("[1, 2"), TG_ERR_VALUE, "']'");
+  ERROR(X("[1] 2"), TG_ERR_VALUE, "more text");
+  ERROR(X(""), TG_ERR_VALUE, "no number");
+  ERROR(tg_from_text(C, NULL), TG_ERR_VALUE, "no text");
+  TEXT(tg_from_bytes(C, "\1\2\3\4\5", 5, TG_DTYPE_DEFAULT), "[1, 2, 3, 4, 5]");
+  TEXT(tg_from_bytes(C, "\1\0\2\0\3", 5, TG_U16), "[1, 2]");
+}
+static void test_questions(void **state) {
+  (void)state;
+  TgTensor *x = tg_zeros(C, TG_SHAPE(2, 3), .dtype = TG_F16);
+  assert_int_equal(tg_element_size(x), 2);
+  assert_true(tg_is_floating_point(x));
+  assert_false(tg_is_floating_point(X("1")));
+  assert_int_equal(tg_len(x), 2);
+  assert_int_equal(tg_len(X("1")), -1);
+  assert_non_null(strstr(tg_describe(x), "f16 (2, 3)"));
+  assert_null(strstr(tg_describe(x), "gradient"));
+  TgTensor *p = tg_requires_grad(tg_from_text(C, "[1.0]"), true);
+  assert_non_null(strstr(tg_describe(p), "requires a gradient"));
+  assert_string_equal(tg_device_name(0), "CPU");
+  assert_int_equal(tg_sync(C), TG_OK);
+  TEXT(tg_full_i64(C, TG_SHAPE(1), INT64_MIN, TG_I64), "[-9223372036854775808]");
+  TEXT(tg_scalar_like(X("[1]"), 3), "3");
+  TEXT(tg_scalar_like(X("[1]"), 0.5), "0.5");
+}
+static void test_memory(void **state) {
+  (void)state;
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *y = tg_clone(x), *e = tg_empty_like(x);
+  tg_assign(x, tg_mul_scalar(x, 10));
+  TEXT(x, "[[10.0, 20.0], [30.0, 40.0]]");
+  TEXT(y, "[[1.0, 2.0], [3.0, 4.0]]");
+  TEXT(tg_assign(e, y), "[[1.0, 2.0], [3.0, 4.0]]");
+  const float *m = tg_map(tg_transpose(y, 0, 1));
+  assert_non_null(m);
+  assert_true(m[0] == 1 && m[1] == 3 && m[2] == 2 && m[3] == 4);
+  assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
+  TgTensor *z = tg_clone(tg_zeros(C, TG_SHAPE(0)));
+  TEXT(z, "[]");
+  TEXT(tg_replace(x, tg_cast(y, TG_I32)), "[[1, 2], [3, 4]]");
+  ERROR(tg_replace(x, X("[1]")), TG_ERR_SHAPE, "replace: (2, 2) by (1)");
+  TgContext *other = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
+  TgTensor *t = tg_to(y, other);
+  assert_ptr_equal(tg_context(t), other);
+  TEXT(t, "[[1.0, 2.0], [3.0, 4.0]]");
+  assert_ptr_equal(tg_to(y, C), y);
+  tg_close(other);
+  TgTensor *p = tg_requires_grad(X("[2.0]"), true);
+  tg_backward(tg_sum(tg_square(p)));
+  TgTensor *c = tg_clone(p);
+  TEXT(tg_grad(c), "[4.0]");
+  char path[] = "/tmp/tg_state_XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  FILE *f = fdopen(fd, "wb");
+  fwrite("\1\0\2\0\3\0\4\0\5", 1, 9, f), fclose(f);
+  TEXT(tg_from_file(C, path, TG_U16, TG_SHAPE(-1)), "[1, 2, 3, 4]");
+  TEXT(tg_from_file(C, path, TG_U8, TG_SHAPE(-1, 2), .offset = 3), "[[0, 3], [0, 4], [0, 5]]");
+  remove(path);
+  ERROR(tg_from_file(C, path, TG_U8, TG_SHAPE(-1)), TG_ERR_IO, "tg_state");
+}
+static void test_updates(void **state) {
+  (void)state;
+  TgTensor *x = X("[6.0, 7.0]"), *two = X("[2.0, 2.0]"), *i = X("[6, 7]"), *one = X("[1, 1]");
+  TEXT(tg_add_(x, two), "[8.0, 9.0]");
+  TEXT(tg_sub_(x, two), "[6.0, 7.0]");
+  TEXT(tg_mul_(x, two), "[12.0, 14.0]");
+  TEXT(tg_div_(x, two), "[6.0, 7.0]");
+  TEXT(tg_floordiv_(x, two), "[3.0, 3.0]");
+  TEXT(tg_pow_(x, two), "[9.0, 9.0]");
+  TEXT(tg_bitand_(i, X("[3, 3]")), "[2, 3]");
+  TEXT(tg_bitor_(i, X("[4, 4]")), "[6, 7]");
+  TEXT(tg_bitxor_(i, one), "[7, 6]");
+  TEXT(tg_shl_(i, one), "[14, 12]");
+  TEXT(tg_shr_(i, one), "[7, 6]");
+  TgTensor *m = X("[[1.0, 2.0], [3.0, 4.0]]");
+  TEXT(tg_matmul_(m, X("[[0.0, 1.0], [1.0, 0.0]]")), "[[2.0, 1.0], [4.0, 3.0]]");
+  TEXT(tg_add_(tg_slice(m, 0, 1, 2), X("[[1.0, 1.0]]")), "[[5.0, 4.0]]");
+  TEXT(m, "[[2.0, 1.0], [5.0, 4.0]]");
+  ERROR(tg_div_(i, one), TG_ERR_DTYPE, "div_: the result is f32, the tensor i32");
+  ERROR(tg_add_(X("[1.0]"), X("[[1.0, 2.0]]")), TG_ERR_SHAPE, "assign");
+}
+static void test_scalars(void **state) {
+  (void)state;
+  TgTensor *x = X("[1.0, -2.0, 4.0]"), *i = X("[5, -7, 12]");
+  TEXT(tg_sub_scalar(x, 1), "[0.0, -3.0, 3.0]");
+  TEXT(tg_rsub_scalar(x, 1), "[0.0, 3.0, -3.0]");
+  TEXT(tg_div_scalar(x, 2), "[0.5, -1.0, 2.0]");
+  TEXT(tg_mod_scalar(i, 4), "[1, 1, 0]");
+  TEXT(tg_fmod_scalar(i, 4), "[1, -3, 0]");
+  TEXT(tg_floordiv_scalar(i, 4), "[1, -2, 3]");
+  TEXT(tg_rpow_scalar(x, 2), "[2.0, 0.25, 16.0]");
+  TEXT(tg_maximum_scalar(x, 1), "[1.0, 1.0, 4.0]");
+  TEXT(tg_minimum_scalar(i, 6), "[5, -7, 6]");
+  TEXT(tg_bitand_scalar(i, 4), "[4, 0, 4]");
+  TEXT(tg_bitor_scalar(i, 1), "[5, -7, 13]");
+  TEXT(tg_bitxor_scalar(i, -1), "[-6, 6, -13]");
+  TEXT(tg_shl_scalar(i, 2), "[20, -28, 48]");
+  TEXT(tg_shr_scalar(i, 1), "[2, -4, 6]");
+  TEXT(tg_eq_scalar(x, 4), "[false, false, true]");
+  TEXT(tg_ne_scalar(x, 4), "[true, true, false]");
+  TEXT(tg_gt_scalar(x, 1), "[false, false, true]");
+  TEXT(tg_le_scalar(x, 1), "[true, true, false]");
+  TEXT(tg_ge_scalar(x, 1), "[true, false, true]");
+  TEXT(tg_clamp(i, -INFINITY, 6), "[5, -7, 6]");
+  TEXT(tg_mod(X("[1e10, -1e10, 1e30]"), X("[3.0, 3.0, 1e-3]")), "[1.0, 2.0, nan]");
+  TEXT(tg_usum((TgTensor *[]){x, x, x}, 3), "[3.0, -6.0, 12.0]");
+  TEXT(tg_uprod((TgTensor *[]){i, i}, 2), "[25, 49, 144]");
+  TEXT(tg_broadcast_to(X("[1]"), TG_SHAPE(2, 2)), "[[1, 1], [1, 1]]");
+  TEXT(tg_allclose(x, tg_add_scalar(x, 1e-7)), "true");
+  TEXT(tg_allclose(x, tg_add_scalar(x, 1e-3)), "false");
+  TEXT(tg_isclose(X("[nan, inf, 1]"), X("[nan, inf, 2]"), .equal_nan = true), "[true, true, false]");
+  TEXT(tg_isclose(X("[1.0, 1.1]"), X("[1.0, 1.0]"), .exact = true), "[true, false]");
+  ERROR(tg_isclose(x, x, .rtol = -1), TG_ERR_VALUE, "rtol");
+  ERROR(tg_bitand_scalar(x, 1), TG_ERR_DTYPE, "bitand");
+  ERROR(tg_clamp_tensor(x, NULL, NULL), TG_ERR_VALUE, "neither");
+  /* Salmon et al., the vectors published with Random123: threefry2x32, 20 rounds */
+  TgTensor *k = tg_threefry(tg_from(C, (uint64_t[]){0, ~0ull, 0x85a308d3243f6a88}, TG_U64, TG_SHAPE(3)), tg_from(C, (uint64_t[]){0, ~0ull, 0x0370734413198a2e}, TG_U64, TG_SHAPE(3)));
+  uint64_t v[3];
+  assert_int_equal(tg_read(k, v, sizeof v), TG_OK);
+  assert_true(v[0] == 0x99ba4efe6b200159 && v[1] == 0xbb002be71cb996fc && v[2] == 0x483df7a0c4923a9c);
+  ERROR(tg_threefry(x, x), TG_ERR_DTYPE, "u64");
+}
+static TgTensor *twice(TgTensor *x) { return tg_mul_scalar(x, 2); }
+static void test_graphs(void **state) {
+  (void)state;
+  TgTensor *x = X("[1.0, 4.0]"), *i = X("[7, -7]");
+  TEXT(tg_alu("SQRT", &x, 1), "[1.0, 2.0]");
+  TEXT(tg_alu("CDIV", (TgTensor *[]){i, X("2")}, 2), "[3, -3]");
+  TEXT(tg_alu("WHERE", (TgTensor *[]){X("[true, false]"), x, tg_neg(x)}, 3), "[1.0, -4.0]");
+  TEXT(tg_alu("CMPLT", (TgTensor *[]){i, X("[0, 0]")}, 2), "[false, true]");
+  ERROR(tg_alu("NOPE", &x, 1), TG_ERR_VALUE, "NOPE");
+  ERROR(tg_alu("ADD", &x, 1), TG_ERR_VALUE, "ADD takes 2 operands, 1");
+  ERROR(tg_alu("ADD", (TgTensor *[]){x, i}, 2), TG_ERR_DTYPE, "i32 as operand 1");
+  ERROR(tg_alu("SQRT", &i, 1), TG_ERR_DTYPE, "SQRT with i32");
+  ERROR(tg_alu("REDUCE", &i, 1), TG_ERR_VALUE, "REDUCE");
+  TEXT(tg_sequential(x, (TgTensor *(*const[])(TgTensor *)){twice, tg_neg, twice}, 3), "[-4.0, -16.0]");
+  int n = tg_schedule((TgTensor *[]){tg_sum(x), tg_exp(x)}, 2, NULL, NULL);
+  assert_true(n >= 1 && n <= 2);
+  uint64_t before = tg_counters(C).launches;
+  assert_int_equal(tg_schedule(&x, 1, NULL, NULL), 0);                  /* in memory already */
+  assert_int_equal(tg_counters(C).launches, before);
+  int old = tg_setting(C, "NOOPT", 1);
+  assert_int_equal(tg_setting(C, "noopt", -1), 1);
+  TEXT(tg_add(x, x), "[2.0, 8.0]");
+  tg_setting(C, "NOOPT", old);
+  assert_int_equal(tg_setting(C, "TRAINING", 1), 0);
+  assert_true(tg_training(C));
+  assert_int_equal(tg_setting(C, "nothing", 1), -1);
+  ERROR(NULL, TG_ERR_VALUE, "nothing");
+  assert_int_equal(tg_setting(C, "FUSE", 5), -1);
+  ERROR(NULL, TG_ERR_VALUE, "FUSE = 5");
+}
+/* ---- gradients by hand */
+static TgStatus clip(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)y, (void)x, (void)n;
+  return (out[0] = tg_clamp(g, -*(double *)user, *(double *)user)) ? TG_OK : tg_error(tg_context(g));
+}
+static TgStatus broken(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)y, (void)x, (void)n, (void)user;
+  return (out[0] = tg_sum(g)) ? TG_OK : TG_ERR_VALUE;
+}
+static TgStatus square_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)y, (void)n, (void)user;
+  return (out[0] = tg_mul_scalar(tg_mul(g, x[0]), 2)) ? TG_OK : TG_ERR_VALUE;
+}
+static void test_custom_gradient(void **state) {
+  (void)state;
+  double limit = 1;
+  TgTensor *x = X("[1.0, -3.0, 0.25]"), *g[1], *h[1];
+  TgTensor *y = tg_custom_gradient(x, &x, 1, clip, &limit);
+  TEXT(y, "[1.0, -3.0, 0.25]");
+  assert_int_equal(tg_gradient(tg_sum(tg_square(y)), &x, 1, g), TG_OK);
+  TEXT(g[0], "[1.0, -1.0, 0.5]");
+  TgTensor *s = tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL);      /* and again through it */
+  assert_int_equal(tg_gradient(tg_sum(tg_mul(s, x)), &x, 1, g), TG_OK);
+  TEXT(g[0], "[3.0, 27.0, 0.1875]");
+  assert_int_equal(tg_gradient(tg_sum(g[0]), &x, 1, h), TG_OK);
+  TEXT(h[0], "[6.0, -18.0, 1.5]");
+  assert_int_equal(tg_gradient(tg_sum(tg_custom_gradient(x, &x, 1, broken, NULL)), &x, 1, g), TG_ERR_SHAPE);
+  ERROR(NULL, TG_ERR_SHAPE, "custom gradient of shape ()");
+  ERROR(tg_custom_gradient(x, &x, 1, NULL, NULL), TG_ERR_VALUE, "no function");
+  assert_int_equal(tg_gradient(tg_sum(tg_square(tg_contiguous_backward(x))), &x, 1, g), TG_OK);
+  TEXT(g[0], "[2.0, -6.0, 0.5]");
+  /* given the gradient of y */
+  assert_int_equal(tg_vjp(tg_square(x), X("[1.0, 10.0, 4.0]"), &x, 1, g), TG_OK);
+  TEXT(g[0], "[2.0, -60.0, 2.0]");
+  assert_int_equal(tg_vjp(tg_square(x), X("[1.0]"), &x, 1, g), TG_ERR_SHAPE);
+  ERROR(NULL, TG_ERR_SHAPE, "(1)");
+  assert_int_equal(tg_gradient(tg_square(x), &x, 1, g), TG_ERR_SHAPE);
+  ERROR(NULL, TG_ERR_SHAPE, "one element");
+  TgTensor *p = tg_requires_grad(X("[1.0, 2.0]"), true);
+  assert_int_equal(tg_backward(tg_square(p), .gradient = X("[1.0, 0.5]")), TG_OK);
+  TEXT(tg_grad(p), "[2.0, 2.0]");
+  TgTensor *whole = X("[1]");
+  assert_int_equal(tg_gradient(tg_sum(x), &whole, 1, g), TG_ERR_DTYPE);
+  ERROR(NULL, TG_ERR_DTYPE, "target 0 is i32");
+}
+/* ---- factorisations by their laws */
+static double worst(TgTensor *a, TgTensor *b) { return tg_item_f64(tg_max(tg_abs(tg_sub(a, b)))); }
+static TgTensor *T(TgTensor *x) { return tg_transpose(x, -1, -2); }
+static TgTensor *noise(TgDType d, int n, const int64_t *dims, unsigned seed) {
+  int64_t count = 1;
+  for (int i = 0; i < n; i++) count *= dims[i];
+  double *v = malloc((size_t)(count + 1) * sizeof *v);
+  for (int64_t i = 0; i < count; i++) seed = seed * 1664525u + 1013904223u, v[i] = (double)(seed >> 8) * 0x1p-23 - 1;
+  TgTensor *t = tg_from_f64(C, v, d, n, dims);
+  free(v);
+  return t;
+}
+static void check_qr(TgTensor *a, double tol) {
+  TgTensor *q, *r;
+  assert_int_equal(tg_qr(a, &q, &r), TG_OK);
+  int64_t m = tg_dim(a, -2);
+  assert_int_equal(tg_dim(q, -1), m);
+  if (!(worst(tg_matmul(q, r), a) < tol)) fail_msg("QR is %g from A (%s)", worst(tg_matmul(q, r), a), tg_errmsg(C));
+  assert_true(worst(tg_matmul(T(q), q), tg_expand(tg_eye(C, m, .dtype = tg_dtype(a)), tg_ndim(q), tg_shape(q))) < tol);
+  assert_true(worst(r, tg_triu(r, 0)) == 0);
+}
+static void check_svd(TgTensor *a, bool full, double tol) {
+  TgTensor *u, *s, *vt;
+  assert_int_equal(tg_svd(a, &u, &s, &vt, .full_matrices = full), TG_OK);
+  int64_t m = tg_dim(a, -2), n = tg_dim(a, -1), k = m < n ? m : n;
+  assert_int_equal(tg_dim(u, -1), full ? m : k);
+  assert_int_equal(tg_dim(vt, -2), full ? n : k);
+  TgTensor *uk = tg_slice(u, -1, 0, k), *vk = tg_slice(vt, -2, 0, k);
+  double off = worst(tg_matmul(tg_mul(uk, tg_unsqueeze(s, -2)), vk), a);
+  if (!(off < tol)) fail_msg("U S V is %g from A (%s)", off, tg_errmsg(C));
+  assert_true(worst(tg_matmul(T(u), u), tg_expand(tg_eye(C, tg_dim(u, -1), .dtype = tg_dtype(a)), tg_ndim(u), tg_shape(tg_matmul(T(u), u)))) < tol);
+  assert_true(worst(tg_matmul(vt, T(vt)), tg_expand(tg_eye(C, tg_dim(vt, -2), .dtype = tg_dtype(a)), tg_ndim(vt), tg_shape(tg_matmul(vt, T(vt))))) < tol);
+  if (k > 1) assert_true(tg_item_f64(tg_min(tg_sub(tg_slice(s, -1, 0, k - 1), tg_slice(s, -1, 1, k)))) >= 0);
+  assert_true(tg_item_f64(tg_min(s)) >= 0);
+}
+static void test_factorisations(void **state) {
+  (void)state;
+  check_qr(noise(TG_F64, TG_SHAPE(4, 4), 1), 1e-13);
+  check_qr(noise(TG_F64, TG_SHAPE(5, 3), 2), 1e-13);
+  check_qr(noise(TG_F64, TG_SHAPE(3, 5), 3), 1e-13);
+  check_qr(noise(TG_F32, TG_SHAPE(2, 3, 3), 4), 1e-5);
+  check_qr(tg_zeros(C, TG_SHAPE(3, 3), .dtype = TG_F64), 1e-15);
+  check_qr(noise(TG_F64, TG_SHAPE(1, 1), 5), 1e-15);
+  check_svd(noise(TG_F64, TG_SHAPE(4, 4), 6), false, 1e-12);
+  check_svd(noise(TG_F64, TG_SHAPE(5, 3), 7), true, 1e-12);
+  check_svd(noise(TG_F64, TG_SHAPE(3, 5), 8), false, 1e-12);
+  check_svd(noise(TG_F32, TG_SHAPE(2, 4, 3), 9), false, 1e-5);
+  check_svd(noise(TG_F64, TG_SHAPE(3, 1), 10), true, 1e-12);
+  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false, 1e-12);    /* rank 1 */
+  TgTensor *u, *s, *vt;
+  assert_int_equal(tg_svd(X("[[3.0, 0.0], [0.0, -4.0]]"), &u, &s, &vt), TG_OK);
+  TEXT(tg_round(tg_mul_scalar(s, 1000)), "[4000.0, 3000.0]");
+  assert_int_equal(tg_svd(X("[1.0]"), &u, &s, &vt), TG_ERR_SHAPE);
+  ERROR(NULL, TG_ERR_SHAPE, "svd: (1) is no matrix");
+  TgTensor *x = noise(TG_F64, TG_SHAPE(3, 3), 13), *q, *r, *g[1];
+  assert_int_equal(tg_qr(x, &q, &r), TG_OK);
+  assert_int_equal(tg_gradient(tg_sum(tg_square(r)), &x, 1, g), TG_OK);      /* |R|^2 = |A|^2 */
+  assert_true(worst(g[0], tg_mul_scalar(x, 2)) < 1e-12);
+}
+static void test_batch_norm(void **state) {
+  (void)state;
+  TgTensor *x = X("[[1.0, 10.0], [3.0, 30.0]]"), *m = tg_clone(X("[0.0, 0.0]")), *v = tg_clone(X("[1.0, 1.0]"));
+  TgTensor *y = tg_batch_norm_train(x, m, v, .eps = 1e-12, .momentum = 0.5);
+  TEXT(tg_round(y), "[[-1.0, -1.0], [1.0, 1.0]]");
+  TEXT(m, "[1.0, 10.0]");                                      /* half way to 2, 20 */
+  TEXT(v, "[1.5, 100.5]");                                     /* to the unbiased 2, 200 */
+}
+#define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
+int main(void) {
+  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_scalars), BOTH(test_graphs), BOTH(test_custom_gradient),
+                                     BOTH(test_factorisations), BOTH(test_batch_norm)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -40,7 +40,9 @@ typedef enum TgStatus {
 } TgStatus;
 #endif
 typedef enum TgDType {
-  TG_DTYPE_DEFAULT = 0, TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64
+  TG_DTYPE_DEFAULT = 0, TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64,
+  TG_FP8E4M3,                              /* OCP e4m3fn: to 448, no infinity; what would round past that is NaN */
+  TG_FP8E5M2                               /* to 57344, infinities */
 } TgDType;
 typedef enum TgReduction { TG_MEAN = 0, TG_SUM, TG_NONE } TgReduction;   /* what a loss does with its elements */
 typedef struct TgContext TgContext;

@@ -395,8 +395,8 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
 }
 static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   DType d = (DType)u->dtype, sd = u->nsrc ? (DType)u->src[u->op == OPS_WHERE ? 1 : 0]->dtype : DT_VOID;
-  bool half = (sd == DT_F16 && !ren->has_f16) || (sd == DT_BF16 && !ren->has_bf16);
-  if (half && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE && op_is_alu((Ops)u->op)) {       /* compute in f32, round once */
+  bool narrow = dtype_is_narrow_float(sd) && !(sd == DT_F16 && ren->has_f16) && !(sd == DT_BF16 && ren->has_bf16);
+  if (narrow && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE && op_is_alu((Ops)u->op)) {       /* compute in f32, round once */
     UOp *src[3];
     for (int i = 0; i < u->nsrc; i++) src[i] = uop_cast(st, u->src[i], DT_F32);
     UOp *r = uop_new(st, (Ops)u->op, d == sd ? DT_F32 : d, 1, u->nsrc, src, u->arg);

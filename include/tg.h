@@ -15,7 +15,8 @@
  * In C++ the same names are inline functions that take the struct by value.
  *
  * Broadcasting is NumPy's; the result dtype of two tensors is their join: bool < integers < f16, bf16 < f32 < f64, mixed signs take
- * the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives f32. A scalar takes the tensor's kind: a whole
+ * the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives f32, fp8 is below f16 and bf16, fp8e4m3 with fp8e5m2 gives
+ * f16. What is computed in f16, bf16 or fp8 is computed in f32 and rounded once per operation, on every device. A scalar takes the tensor's kind: a whole
  * number keeps an integer tensor's dtype, a fraction makes it f32. Integers wrap. Floats follow IEEE: NaN passes through every op.
  * Rank is at most TG_MAX_RANK. One thread at a time may use a context; contexts share nothing. */
 #ifndef TG_H
@@ -73,8 +74,9 @@ typedef struct TgEyeOptions { size_t size; int64_t m; TgDType dtype; int end_; }
 typedef struct TgReduceOptions { size_t size; TgAxes axis; bool keepdim; TgDType dtype; int end_; } TgReduceOptions;
 typedef struct TgVarOptions { size_t size; TgAxes axis; bool keepdim, biased; int correction; int end_; } TgVarOptions;
 typedef struct TgAxisOptions { size_t size; TgAxes axis; bool keepdim; int end_; } TgAxisOptions;
+typedef struct TgMatmulOptions { size_t size; TgDType dtype; int end_; } TgMatmulOptions;
 typedef struct TgConvOptions {
-  size_t size; TgTensor *bias; int64_t groups, stride[2], dilation[2], padding[2]; int end_;
+  size_t size; TgTensor *bias; int64_t groups, stride[2], dilation[2], padding[2]; TgDType dtype; int end_;
 } TgConvOptions;
 typedef struct TgPoolOptions {
   size_t size; int64_t kernel[2], stride[2], dilation[2], padding[2]; bool exclude_pad; int end_;
@@ -277,7 +279,17 @@ TG_API TgTensor *tg_ne_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);  /* NaN stays; gradient 1 inside and on the bounds */
 
 /* ---- elementwise, one tensor. "float": integers are made f32 first. */
-TG_API TgTensor *tg_cast(TgTensor *x, TgDType to);             /* float to integer truncates and saturates, NaN gives 0; to bool: != 0 */
+/* Defined for every value, the same on every device. Float to integer truncates toward zero and saturates, NaN gives 0; integers wrap; to bool is
+ * != 0 (NaN: true); to a float rounds once, to nearest, ties to even, past its largest value infinity (fp8e4m3: NaN, it has no infinity). */
+TG_API TgTensor *tg_cast(TgTensor *x, TgDType to);
+TG_API TgTensor *tg_float(TgTensor *x);                        /* casts: f32 */
+TG_API TgTensor *tg_double(TgTensor *x);                       /* f64 */
+TG_API TgTensor *tg_half(TgTensor *x);                         /* f16 */
+TG_API TgTensor *tg_bfloat16(TgTensor *x);
+TG_API TgTensor *tg_int(TgTensor *x);                          /* i32 */
+TG_API TgTensor *tg_long(TgTensor *x);                         /* i64 */
+TG_API TgTensor *tg_short(TgTensor *x);                        /* i16 */
+TG_API TgTensor *tg_bool(TgTensor *x);
 TG_API TgTensor *tg_bitcast(TgTensor *x, TgDType to);          /* same element size, else TG_ERR_DTYPE */
 TG_API TgTensor *tg_neg(TgTensor *x);
 TG_API TgTensor *tg_logical_not(TgTensor *x);                  /* x == 0, bool */
@@ -311,8 +323,8 @@ TG_API TgTensor *tg_softplus(TgTensor *x);
 
 /* ---- reductions [options] .axis = TG_AXES(..) (all) .keepdim .dtype (of the accumulator and the result).
  * Reduced axes vanish unless .keepdim. TG_ERR_SHAPE: no such axis, or one named twice. */
-TG_API TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *o);     /* i8 i16 bool: i32, u8 u16: u32; f16 bf16 add up in f32 */
-TG_API TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *o);    /* gradient right with zeros */
+TG_API TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *o);     /* i8 i16 bool: i32, u8 u16: u32; f16 bf16 fp8 add up in f32 */
+TG_API TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *o);    /* x's dtype; f16 bf16 fp8 multiply in f32; gradient right with zeros */
 TG_API TgTensor *tg_max_opt(TgTensor *x, const TgReduceOptions *o);     /* NaN if any is; equal maxima share the gradient */
 TG_API TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o);
 TG_API TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *o);    /* integers give f32 */
@@ -331,13 +343,15 @@ TG_API TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_cumsum(TgTensor *x, int axis);             /* running sum, dtype as tg_sum; quadratic in the axis for now */
 
 /* ---- products */
-/* a (.., m, k) by b (.., k, n) -> (.., m, n); 1-D operands are a row or a column whose axis vanishes; leading axes broadcast. f16 and
- * bf16 accumulate in f32. TG_ERR_SHAPE: inner sizes differ or an operand is 0-d. */
-TG_API TgTensor *tg_matmul(TgTensor *a, TgTensor *b);
+/* [options] .dtype: of operands, accumulator and result (default: the operands' join; products and sums of narrow integers and floats are then made in
+ * i32, u32 or f32, and cast back at the end: integers wrap). a (.., m, k) by b (.., k, n) -> (.., m, n); 1-D operands are a row or a column whose
+ * axis vanishes; leading axes broadcast. TG_ERR_SHAPE: inner sizes differ or an operand is 0-d. tg_dot is another name. */
+TG_API TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
+TG_API TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
 /* x (.., in) by weight (out, in), bias (out) or NULL -> (.., out): x @ weight^T + bias, torch's layout. */
 TG_API TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias);
 /* [options] .bias (cout) .groups (1) .stride (1) .dilation (1) .padding (0); of two entries a zero second one repeats the first (a
- * padding of {n, 0} is {n, n}; use tg_pad for one side). x (b, cin, h, w), weight (cout, cin/groups, kh, kw) -> (b, cout, oh, ow). */
+ * padding of {n, 0} is {n, n}; use tg_pad for one side) .dtype (as tg_matmul's; by default narrow integers stay i32 or u32). x (b, cin, h, w), weight (cout, cin/groups, kh, kw) -> (b, cout, oh, ow). */
 TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] .kernel (2) .stride (kernel) .dilation (1) .padding (0) .exclude_pad (average over real elements). x (.., h, w). */
 TG_API TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
@@ -432,6 +446,8 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_softmax(...) TG_OPT1_(tg_softmax_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #define tg_log_softmax(...) TG_OPT1_(tg_log_softmax_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
 #define tg_logsumexp(...) TG_OPT1_(tg_logsumexp_opt, TgAxisOptions, __VA_ARGS__, .end_ = 0)
+#define tg_matmul(...) TG_OPT2_(tg_matmul_opt, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
+#define tg_dot(...) TG_OPT2_(tg_dot_opt, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
 #define tg_conv2d(...) TG_OPT2_(tg_conv2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_max_pool2d(...) TG_OPT1_(tg_max_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #define tg_avg_pool2d(...) TG_OPT1_(tg_avg_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
@@ -493,6 +509,7 @@ TG_CXX1_(tg_mean, TgReduceOptions) TG_CXX1_(tg_any, TgReduceOptions) TG_CXX1_(tg
 TG_CXX1_(tg_argmax, TgReduceOptions) TG_CXX1_(tg_argmin, TgReduceOptions) TG_CXX1_(tg_var, TgVarOptions) TG_CXX1_(tg_std, TgVarOptions)
 TG_CXX1_(tg_softmax, TgAxisOptions) TG_CXX1_(tg_log_softmax, TgAxisOptions) TG_CXX1_(tg_logsumexp, TgAxisOptions)
 TG_CXX1_(tg_max_pool2d, TgPoolOptions) TG_CXX1_(tg_avg_pool2d, TgPoolOptions) TG_CXX2_(tg_conv2d, TgConvOptions)
+TG_CXX2_(tg_matmul, TgMatmulOptions) TG_CXX2_(tg_dot, TgMatmulOptions)
 TG_CXX2_(tg_cross_entropy, TgLossOptions) TG_CXX2_(tg_sparse_cross_entropy, TgLossOptions) TG_CXX2_(tg_nll, TgLossOptions)
 TG_CXX2_(tg_mse, TgLossOptions) TG_CXX2_(tg_binary_cross_entropy, TgLossOptions)
 TG_CXX2_(tg_binary_cross_entropy_logits, TgLossOptions) TG_CXX1_(tg_layer_norm, TgNormOptions) TG_CXX1_(tg_rms_norm, TgNormOptions)

@@ -1,25 +1,31 @@
 /* conv.c: matrix products, convolutions and pools. All are a view of windows, a multiply and a sum: no op of their own. */
 #include "tensor/front.h"
 
-static TgTensor *wide(TgTensor *x) { return x && x->uop && sum_dtype(dt(x)) != dt(x) ? tg_cast(x, dtype_public(sum_dtype(dt(x)))) : x; }
-
+static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
+  TgReduceOptions o = {.size = sizeof o, .axis = {.n = n}, .dtype = dtype_public(acc)};
+  for (int i = 0; i < n; i++) o.axis.v[i] = axes[i];
+  return tg_sum_opt(x, &o);
+}
 /* a (.., m, 1, k) times b (.., 1, n, k), summed over k. */
-TgTensor *tg_matmul(TgTensor *a, TgTensor *b) {
+TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   TgContext *ctx = ctx_two("matmul", a, b);
   if (!ctx) return NULL;
+  TG_OPTIONS(TgMatmulOptions, o, opt);
   int ra = rank(a), rb = rank(b);
   TG_REQUIRE(ctx, ra > 0 && rb > 0 && ra < TG_MAX_RANK && rb < TG_MAX_RANK, TG_ERR_SHAPE, "matmul: %s by %s", SHAPE_OF(a), SHAPE_OF(b));
   TG_REQUIRE(ctx, tg_dim(a, -1) == tg_dim(b, rb == 1 ? -1 : -2), TG_ERR_SHAPE, "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
-  DType d = dtype_join(dt(a), dt(b)), acc = sum_dtype(d);
+  DType d = dtype_of(o.dtype, dtype_join(dt(a), dt(b))), acc = o.dtype ? d : sum_dtype(d);
+  TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "matmul: unknown dtype %d", (int)o.dtype);
   a = tg_cast(a, dtype_public(acc)), b = tg_cast(b, dtype_public(acc));
   if (ra == 1) a = tg_unsqueeze(a, 0);
   if (rb == 1) b = tg_unsqueeze(b, 1);
   TgTensor *p = tg_mul(tg_unsqueeze(a, -2), tg_unsqueeze(tg_transpose(b, -1, -2), -3));
-  TgTensor *r = tensor_sum(p, 1, (int[]){-1}, false);
+  TgTensor *r = sum_in(p, acc, 1, (int[]){-1});
   if (rb == 1) r = tg_squeeze(r, -1);
   if (ra == 1) r = tg_squeeze(r, rb == 1 ? -1 : -2);
   return tg_cast(r, dtype_public(d));
 }
+TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o) { return tg_matmul_opt(a, b, o); }
 TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias) {
   TgContext *ctx = ctx_two("linear", x, weight);
   if (!ctx) return NULL;
@@ -126,16 +132,17 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *w, const TgConvOptions *opt) {
   const int64_t *k = dims(w) + 2;
   if (!geometry(ctx, "conv2d", x, k, o.stride, o.dilation, o.padding)) return NULL;
   int64_t b = dims(x)[0], cout = dims(w)[0], cin = dims(w)[1], r = cout / g;
-  DType d = dtype_join(dt(x), dt(w));
-  x = pad_both(tg_cast(x, dtype_public(sum_dtype(d))), o.padding, 0);
-  w = wide(tg_cast(w, dtype_public(d)));
+  DType d = dtype_of(o.dtype, dtype_join(dt(x), dt(w))), acc = o.dtype ? d : sum_dtype(d);
+  TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "conv2d: unknown dtype %d", (int)o.dtype);
+  x = pad_both(tg_cast(x, dtype_public(acc)), o.padding, 0);
+  w = tg_cast(w, dtype_public(acc));
   if (!x || !w) return NULL;
   TgTensor *v = tensor_new(ctx, windows(ctx, x->uop, k, o.stride, o.dilation));                     /* b, g*cin, oh, ow, kh, kw */
   if (!v) return NULL;
   int64_t oh = dims(v)[2], ow = dims(v)[3];
   v = tg_permute(tg_reshape(v, TG_SHAPE(b, g, 1, cin, oh, ow, k[0], k[1])), 8, (const int64_t[]){0, 1, 2, 4, 5, 3, 6, 7});
-  TgTensor *y = tensor_sum(tg_mul(v, tg_reshape(w, TG_SHAPE(1, g, r, 1, 1, cin, k[0], k[1]))), 3, (int[]){5, 6, 7}, false);
-  y = tg_cast(tg_reshape(y, TG_SHAPE(b, cout, oh, ow)), dtype_public(d));
+  TgTensor *y = sum_in(tg_mul(v, tg_reshape(w, TG_SHAPE(1, g, r, 1, 1, cin, k[0], k[1]))), acc, 3, (int[]){5, 6, 7});
+  y = tg_cast(tg_reshape(y, TG_SHAPE(b, cout, oh, ow)), dtype_public(dtype_is_float(d) ? d : acc));
   return o.bias ? tg_add(y, tg_reshape(o.bias, TG_SHAPE(cout, 1, 1))) : y;
 }
 static TgTensor *pool(const char *op, TgTensor *x, TgPoolOptions *o, double pad_value) {

@@ -71,6 +71,8 @@ typedef struct TgOpenOptions { size_t size; const char *device; uint64_t seed; i
 typedef struct TgDTypeOptions { size_t size; TgDType dtype; int end_; } TgDTypeOptions;
 typedef struct TgArangeOptions { size_t size; double step; TgDType dtype; int end_; } TgArangeOptions;
 typedef struct TgEyeOptions { size_t size; int64_t m; TgDType dtype; int end_; } TgEyeOptions;
+typedef struct TgKaimingOptions { size_t size; TgDType dtype; double a; int end_; } TgKaimingOptions;
+typedef struct TgMultinomialOptions { size_t size; bool replacement; int end_; } TgMultinomialOptions;
 typedef struct TgReduceOptions { size_t size; TgAxes axis; bool keepdim; TgDType dtype; int end_; } TgReduceOptions;
 typedef struct TgVarOptions { size_t size; TgAxes axis; bool keepdim, biased; int correction; int end_; } TgVarOptions;
 typedef struct TgAxisOptions { size_t size; TgAxes axis; bool keepdim; int end_; } TgAxisOptions;
@@ -200,16 +202,31 @@ TG_API TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const 
 /* [options] .m (n) .dtype (f32): (n, m) with ones on the diagonal. */
 TG_API TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *o);
 
-/* ---- random numbers: draw i of a call is threefry2x32(counter + i, seed); a call with n elements moves the counter on by n. The
- * same seed gives the same numbers on every device. rand, uniform: the low word's top bits. randn: Box-Muller on both words. */
+/* ---- random numbers: tinygrad's stream. A draw of n 32-bit words has the key threefry2x32(counter, {device, low 32 bits of the seed}) and moves the
+ * counter on by n; an element takes as many bytes of it as its dtype has. The same seed gives the same numbers on every device, in every run.
+ * Errors: TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE (a range with nothing in it). */
 TG_API void tg_manual_seed(TgContext *ctx, uint64_t seed);     /* also resets the counter */
-TG_API TgTensor *tg_rand_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);    /* [options] [0, 1) */
-TG_API TgTensor *tg_randn_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] normal */
+/* n words for a key and a counter, two u32 each, low word first: u32 (n). Context and its counter are left alone. */
+TG_API TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n);
+TG_API TgTensor *tg_rand_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);    /* [options] [0, 1), any float dtype */
+TG_API TgTensor *tg_randn_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] normal, made in f32 */
+TG_API TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *o);       /* [options] shape of t and, unless .dtype says else, its dtype */
+TG_API TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *o);
+TG_API TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *o);
+/* [options] [low, high): made in f32, cast to .dtype (f32), then low is added. */
 TG_API TgTensor *tg_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, double low, double high, const TgDTypeOptions *o);
-TG_API TgTensor *tg_randint(TgContext *ctx, int ndim, const int64_t *dims, int64_t low, int64_t high, TgDType dtype);  /* [low, high) */
-/* [options] uniform in +-sqrt(6 / ((1 + a^2) fan_in)) with a = sqrt(5): torch's default, where fan_in = product of dims[1..]. */
-TG_API TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
+TG_API TgTensor *tg_normal_opt(TgContext *ctx, int ndim, const int64_t *dims, double mean, double std, const TgDTypeOptions *o);   /* [options] */
+/* [low, high), a uniform of f32 times the span: a span above 2^24 skips numbers. dtype: an integer (i32). */
+TG_API TgTensor *tg_randint(TgContext *ctx, int ndim, const int64_t *dims, int64_t low, int64_t high, TgDType dtype);
+TG_API TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] +-1 / sqrt(elements) */
+/* [options] .a (0.01; for 0 say 1e-300; sqrt(5) is what torch's layers take) .dtype. Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), or normal with
+ * deviation sqrt(2 / ((1 + a^2) fan_in)), where fan_in = product of dims[1..]. */
+TG_API TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgKaimingOptions *o);
+TG_API TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgKaimingOptions *o);
+/* [options] uniform in +-sqrt(6 / (dims[0] + product of dims[1..])). */
 TG_API TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
+/* [options] .replacement. Indices drawn by weight (n) or (rows, n), which need not add up to 1: i32 (k) or (rows, k). */
+TG_API TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *o);
 TG_API void tg_set_training(TgContext *ctx, bool on);          /* whether tg_dropout drops; off at first */
 TG_API bool tg_training(const TgContext *ctx);
 
@@ -290,7 +307,10 @@ TG_API TgTensor *tg_int(TgTensor *x);                          /* i32 */
 TG_API TgTensor *tg_long(TgTensor *x);                         /* i64 */
 TG_API TgTensor *tg_short(TgTensor *x);                        /* i16 */
 TG_API TgTensor *tg_bool(TgTensor *x);
-TG_API TgTensor *tg_bitcast(TgTensor *x, TgDType to);          /* same element size, else TG_ERR_DTYPE */
+/* The same bytes as another dtype; no gradient. Where sizes differ the last axis is rescaled: u8 (2, 8) is f32 (2, 2). A part of a file opened for
+ * reading that lies in one piece, at an address fit for `to`, is looked at where it is; else parts are put together with shifts. A bool is a byte
+ * of 0 or 1; a byte other than 0 is true. TG_ERR_SHAPE: the last axis holds no whole number of elements, or there is none. */
+TG_API TgTensor *tg_bitcast(TgTensor *x, TgDType to);
 TG_API TgTensor *tg_neg(TgTensor *x);
 TG_API TgTensor *tg_logical_not(TgTensor *x);                  /* x == 0, bool */
 TG_API TgTensor *tg_exp(TgTensor *x);                          /* float */
@@ -430,7 +450,14 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_rand(...) TG_OPT3_(tg_rand_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_randn(...) TG_OPT3_(tg_randn_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_uniform(...) TG_OPT5_(tg_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
-#define tg_kaiming_uniform(...) TG_OPT3_(tg_kaiming_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_normal(...) TG_OPT5_(tg_normal_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rand_like(...) TG_OPT1_(tg_rand_like_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_randn_like(...) TG_OPT1_(tg_randn_like_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_empty_like(...) TG_OPT1_(tg_empty_like_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scaled_uniform(...) TG_OPT3_(tg_scaled_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_multinomial(...) TG_OPT2_(tg_multinomial_opt, TgMultinomialOptions, __VA_ARGS__, .end_ = 0)
+#define tg_kaiming_normal(...) TG_OPT3_(tg_kaiming_normal_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
+#define tg_kaiming_uniform(...) TG_OPT3_(tg_kaiming_uniform_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #define tg_glorot_uniform(...) TG_OPT3_(tg_glorot_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sum(...) TG_OPT1_(tg_sum_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #define tg_prod(...) TG_OPT1_(tg_prod_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
@@ -486,6 +513,14 @@ inline TgTensor *tg_uniform(TgContext *c, int n, const int64_t *d, double lo, do
   o.size = sizeof o;
   return tg_uniform_opt(c, n, d, lo, hi, &o);
 }
+inline TgTensor *tg_normal(TgContext *c, int n, const int64_t *d, double mean, double std, TgDTypeOptions o = TgDTypeOptions()) {
+  o.size = sizeof o;
+  return tg_normal_opt(c, n, d, mean, std, &o);
+}
+inline TgTensor *tg_multinomial(TgTensor *w, int64_t k, TgMultinomialOptions o = TgMultinomialOptions()) {
+  o.size = sizeof o;
+  return tg_multinomial_opt(w, k, &o);
+}
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
   o.size = sizeof o;
   return tg_opt_opt(c, text, &o);
@@ -503,7 +538,8 @@ inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()
   return tg_eye_opt(c, n, &o);
 }
 TG_CXXN_(tg_zeros, TgDTypeOptions) TG_CXXN_(tg_ones, TgDTypeOptions) TG_CXXN_(tg_rand, TgDTypeOptions)
-TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgDTypeOptions) TG_CXXN_(tg_glorot_uniform, TgDTypeOptions)
+TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgKaimingOptions) TG_CXXN_(tg_kaiming_normal, TgKaimingOptions) TG_CXXN_(tg_scaled_uniform, TgDTypeOptions)
+TG_CXX1_(tg_rand_like, TgDTypeOptions) TG_CXX1_(tg_randn_like, TgDTypeOptions) TG_CXX1_(tg_empty_like, TgDTypeOptions) TG_CXXN_(tg_glorot_uniform, TgDTypeOptions)
 TG_CXX1_(tg_sum, TgReduceOptions) TG_CXX1_(tg_prod, TgReduceOptions) TG_CXX1_(tg_max, TgReduceOptions) TG_CXX1_(tg_min, TgReduceOptions)
 TG_CXX1_(tg_mean, TgReduceOptions) TG_CXX1_(tg_any, TgReduceOptions) TG_CXX1_(tg_all, TgReduceOptions)
 TG_CXX1_(tg_argmax, TgReduceOptions) TG_CXX1_(tg_argmin, TgReduceOptions) TG_CXX1_(tg_var, TgVarOptions) TG_CXX1_(tg_std, TgVarOptions)

@@ -26,13 +26,26 @@ int64_t dtype_max(DType d) {
 typedef struct Narrow { uint8_t mant, exp; bool inf; } Narrow;
 static const Narrow narrows[] = {
   [DT_FP8E4M3 - DT_FP8E4M3] = {3, 4, false}, [DT_FP8E5M2 - DT_FP8E4M3] = {2, 5, true}, [DT_F16 - DT_FP8E4M3] = {10, 5, true}, [DT_BF16 - DT_FP8E4M3] = {7, 8, true}};
+/* A NaN's fraction, its first bits in the first places: no conversion of the machine's, which would set the quiet bit. */
+static double nan_value(bool minus, uint64_t fraction, int mant) {
+  uint64_t u = (uint64_t)minus << 63 | UINT64_C(0x7ff) << 52 | fraction << (52 - mant);
+  double x;
+  memcpy(&x, &u, 8);
+  return x;
+}
+static uint64_t nan_fraction(double x, int mant) {
+  uint64_t u;
+  memcpy(&u, &x, 8);
+  u = (u & ((UINT64_C(1) << 52) - 1)) >> (52 - mant);
+  return u ? u : UINT64_C(1) << (mant - 1);
+}
 uint16_t narrow_bits(DType d, double x) {
   const Narrow *f = &narrows[d - DT_FP8E4M3];
   int mant = f->mant, bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1;
   uint16_t sign = (uint16_t)(signbit(x) ? 1 << (mant + f->exp) : 0);
-  int64_t inf = (int64_t)emax << mant, nan = f->inf ? inf | 1 << (mant - 1) : inf | ((1 << mant) - 1), bits;
+  int64_t inf = (int64_t)emax << mant, nan = inf | ((1 << mant) - 1), bits;
   double a = fabs(x);
-  if (isnan(x)) return (uint16_t)(sign | nan);
+  if (isnan(x)) return (uint16_t)(sign | (f->inf ? inf | (int64_t)nan_fraction(x, mant) : nan));
   if (a == 0) return sign;
   if (isinf(a)) return (uint16_t)(sign | (f->inf ? inf : nan));
   int e;
@@ -43,12 +56,13 @@ uint16_t narrow_bits(DType d, double x) {
   if (f->inf ? bits > inf : bits > nan) bits = f->inf ? inf : nan;
   return (uint16_t)(sign | bits);
 }
-float narrow_value(DType d, uint16_t h) {
+double narrow_value(DType d, uint16_t h) {
   const Narrow *f = &narrows[d - DT_FP8E4M3];
   int bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1, e = h >> f->mant & emax, m = h & ((1 << f->mant) - 1);
-  bool nan = f->inf ? e == emax && m : e == emax && m == (1 << f->mant) - 1;
-  float v = nan ? NAN : f->inf && e == emax ? INFINITY : ldexpf((float)(e ? m + (1 << f->mant) : m), (e ? e : 1) - bias - f->mant);
-  return h >> (f->mant + f->exp) & 1 ? -v : v;
+  bool minus = h >> (f->mant + f->exp) & 1;
+  if (e == emax && (f->inf ? m != 0 : m == (1 << f->mant) - 1)) return nan_value(minus, f->inf ? (uint64_t)m : UINT64_C(1) << (f->mant - 1), f->mant);
+  double v = f->inf && e == emax ? (double)INFINITY : ldexp(e ? m + (1 << f->mant) : m, (e ? e : 1) - bias - f->mant);
+  return minus ? -v : v;
 }
 
 Scalar scalar_round(DType d, Scalar v) {
@@ -60,7 +74,7 @@ Scalar scalar_round(DType d, Scalar v) {
   case DT_U16: return (Scalar){.i = (uint16_t)v.i};
   case DT_I32: return (Scalar){.i = (int32_t)v.i};
   case DT_U32: return (Scalar){.i = (uint32_t)v.i};
-  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: return (Scalar){.f = (double)narrow_value(d, narrow_bits(d, v.f))};
+  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: return (Scalar){.f = narrow_value(d, narrow_bits(d, v.f))};
   case DT_F32: return (Scalar){.f = (float)v.f};
   default: return v;
   }
@@ -91,9 +105,15 @@ Scalar scalar_load(DType d, const void *at) {
   Scalar v = {.i = 0};
   switch (d) {
   case DT_F64: memcpy(&v.f, at, 8); break;
-  case DT_F32: { float f; memcpy(&f, at, 4); v.f = (double)f; break; }
-  case DT_F16: case DT_BF16: { uint16_t h; memcpy(&h, at, 2); v.f = (double)narrow_value(d, h); break; }
-  case DT_FP8E4M3: case DT_FP8E5M2: v.f = (double)narrow_value(d, *(const uint8_t *)at); break;
+  case DT_F32: {
+    float f;
+    uint32_t u;
+    memcpy(&f, at, 4), memcpy(&u, at, 4);
+    v.f = isnan(f) ? nan_value(u >> 31, u & 0x7fffff, 23) : (double)f;
+    break;
+  }
+  case DT_F16: case DT_BF16: { uint16_t h; memcpy(&h, at, 2); v.f = narrow_value(d, h); break; }
+  case DT_FP8E4M3: case DT_FP8E5M2: v.f = narrow_value(d, *(const uint8_t *)at); break;
   case DT_BOOL: v.i = *(const uint8_t *)at != 0; break;
   case DT_U8: v.i = *(const uint8_t *)at; break;
   case DT_I8: v.i = *(const int8_t *)at; break;
@@ -109,7 +129,11 @@ void scalar_store(DType d, Scalar v, void *at) {
   uint64_t bits = (uint64_t)v.i;
   float f;
   if (d == DT_BOOL) bits = v.i != 0;
-  else if (d == DT_F32) { uint32_t u; f = (float)v.f; memcpy(&u, &f, 4); bits = u; }
+  else if (d == DT_F32) {
+    uint32_t u;
+    f = (float)v.f, memcpy(&u, &f, 4);
+    bits = isnan(v.f) ? (signbit(v.f) ? 0x80000000u : 0) | 0x7f800000u | nan_fraction(v.f, 23) : u;
+  }
   else if (dtype_is_narrow_float(d)) bits = narrow_bits(d, v.f);
   switch (dtype_size(d)) {
   case 1: *(uint8_t *)at = (uint8_t)bits; break;

@@ -36,7 +36,7 @@ static inline bool dtype_is_unsigned(DType d) { return d == DT_U8 || d == DT_U16
 int64_t dtype_min(DType d);                                  /* integers and bool; u64's maximum is reported as INT64_MAX */
 int64_t dtype_max(DType d);
 /* Bits of a narrow float. Packing rounds once, to nearest, ties to even. Past the largest value: infinity; in fp8e4m3, which has none, NaN. */
-float narrow_value(DType d, uint16_t bits);
+double narrow_value(DType d, uint16_t bits);
 uint16_t narrow_bits(DType d, double x);
 
 typedef union Scalar { int64_t i; double f; } Scalar;       /* f for float dtypes, i for all others (u64: same bits) */
@@ -46,7 +46,7 @@ Scalar scalar_round(DType d, Scalar v);
 Scalar scalar_cast(DType to, DType from, Scalar v);
 /* One elementwise op on scalars of operand dtype d; the exact semantics of ops.def. False: op is not elementwise. */
 bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
-/* An element of memory. */
+/* An element of memory. The bits of a NaN come through unchanged. */
 Scalar scalar_load(DType d, const void *at);
 void scalar_store(DType d, Scalar v, void *at);
 

@@ -81,6 +81,7 @@ static void is_at(int line, TgTensor *t, TgDType d, const double *want, size_t n
     if (!same((long double)got[i], (long double)want[i]) && !(got[i] == 0 && want[i] == 0)) fail_msg("line %d on %s: element %zu is %.17g, not %.17g", line, device, i, got[i], want[i]);
 }
 #define IS(t, d, ...) is_at(__LINE__, (t), (d), (const double[]){__VA_ARGS__}, N(((const double[]){__VA_ARGS__})))
+#define OK(s) assert_int_equal((s), TG_OK)
 #define OF(d, ...) tg_from_f64(C, (const double[]){__VA_ARGS__}, (d), TG_SHAPE((int64_t)N(((const double[]){__VA_ARGS__}))))
 
 /* ---- promotion: the lattice as a graph of steps up; the join is the least of the common ancestors */
@@ -376,9 +377,92 @@ static void test_accumulators(void **state) {
   }
 }
 
+/* ---- bits */
+static void test_bitcast(void **state) {
+  (void)state;
+  static const double bytes[] = {0, 0, 128, 63, 0, 0, 0, 192, 1, 2, 3, 4, 255, 255, 127, 127};
+  static const float words[] = {1, -2, 1.5399896e-36f, 3.40282347e38f};
+  EACH_DEVICE {
+    TgTensor *b = tg_from_f64(C, bytes, TG_U8, TG_SHAPE(2, 8)), *f = tg_from(C, words, TG_F32, TG_SHAPE(2, 2));
+    assert_true(tg_dim(tg_bitcast(b, TG_F32), 0) == 2 && tg_dim(tg_bitcast(b, TG_F32), 1) == 2);
+    is_at(__LINE__, tg_bitcast(b, TG_F32), TG_F32, (double[]){(double)words[0], (double)words[1], (double)words[2], (double)words[3]}, 4);
+    is_at(__LINE__, tg_bitcast(f, TG_U8), TG_U8, bytes, 16);
+    IS(tg_bitcast(f, TG_U32), TG_U32, 0x3f800000, 0xc0000000, 0x04030201, 0x7f7fffff);
+    IS(tg_bitcast(b, TG_U16), TG_U16, 0, 0x3f80, 0, 0xc000, 0x0201, 0x0403, 0xffff, 0x7f7f);
+    IS(tg_bitcast(b, TG_BF16), TG_BF16, 0, 1, 0, -2, 0x1.02p-123, 0x1.06p-119, NAN, 0x1.fep127);
+    IS(tg_bitcast(tg_bitcast(b, TG_BF16), TG_I8), TG_I8, 0, 0, -128, 63, 0, 0, 0, -64, 1, 2, 3, 4, -1, -1, 127, 127);
+    IS(tg_bitcast(b, TG_FP8E4M3), TG_FP8E4M3, 0, 0, -0.0, 1.875, 0, 0, 0, -2, 0x1p-9, 0x1p-8, 0x1.8p-8, 0x1p-7, NAN, NAN, NAN, NAN);
+    IS(tg_bitcast(b, TG_I64), TG_I64, (double)(int64_t)0xc00000003f800000, (double)0x7f7fffff04030201);
+    IS(tg_bitcast(tg_flip(b, 2, (int64_t[]){0, 1}), TG_U32), TG_U32, 0xffff7f7f, 0x01020304, 0x000000c0, 0x0000803f);      /* any view, as it reads */
+    IS(tg_bitcast(tg_slice(b, 1, 2, 4), TG_I16), TG_I16, 0x3f80, 0x0403);
+    IS(tg_bitcast(tg_transpose(f, 0, 1), TG_U16), TG_U16, 0, 0x3f80, 0x0201, 0x0403, 0, 0xc000, 0xffff, 0x7f7f);
+    IS(tg_bitcast(tg_add_scalar(f, 0), TG_U32), TG_U32, 0x3f800000, 0xc0000000, 0x04030201, 0x7f7fffff);      /* of what is computed */
+    IS(tg_bitcast(OF(TG_BOOL, 1, 0), TG_U8), TG_U8, 1, 0);
+    IS(tg_bitcast(OF(TG_U8, 7, 0), TG_BOOL), TG_BOOL, 1, 0);
+    IS(tg_bitcast(OF(TG_BOOL, 1, 0), TG_U16), TG_U16, 1);
+    if (has_f64()) IS(tg_bitcast(tg_bitcast(OF(TG_F64, 1.1, -3), TG_U8), TG_F64), TG_F64, 1.1, -3);
+    assert_int_equal(tg_numel(tg_bitcast(tg_zeros(C, TG_SHAPE(3, 0)), TG_U8)), 0);
+    static const uint32_t nans[] = {0x7f800001, 0xff812345, 0x7fc00000, 0xffffffff};      /* NaNs that signal, and payloads */
+    static const uint16_t halves[] = {0x7c01, 0xfe55, 0x7d00, 0xffff};
+    IS(tg_bitcast(tg_from(C, nans, TG_F32, TG_SHAPE(4)), TG_U32), TG_U32, 0x7f800001, 0xff812345, 0x7fc00000, 0xffffffff);
+    IS(tg_bitcast(tg_from(C, halves, TG_F16, TG_SHAPE(4)), TG_U16), TG_U16, 0x7c01, 0xfe55, 0x7d00, 0xffff);
+    IS(tg_bitcast(tg_from(C, halves, TG_BF16, TG_SHAPE(4)), TG_U16), TG_U16, 0x7c01, 0xfe55, 0x7d00, 0xffff);
+    TgTensor *loss = tg_sum(tg_mul(tg_bitcast(tg_bitcast(f, TG_U8), TG_F32), tg_bitcast(f, TG_F32))), *g;      /* no gradient goes through */
+    assert_int_equal(tg_gradient(loss, &f, 1, &g), TG_OK);
+    is_at(__LINE__, g, TG_F32, (double[]){(double)words[0], (double)words[1], (double)words[2], (double)words[3]}, 4);
+    static const struct { TgDType to; const char *word; } wrong[] = {{TG_F32, "bitcast: u8 (5) to f32"}, {TG_U16, "u8 (5) to u16"}};
+    for (size_t i = 0; i < N(wrong); i++) {
+      assert_null(tg_bitcast(tg_zeros(C, TG_SHAPE(5), .dtype = TG_U8), wrong[i].to));
+      assert_int_equal(tg_error(C), TG_ERR_SHAPE);
+      if (!strstr(tg_errmsg(C), wrong[i].word)) fail_msg("%s", tg_errmsg(C));
+      tg_clear_error(C);
+    }
+    assert_null(tg_bitcast(tg_zeros(C, TG_SCALAR), TG_U8));
+    assert_int_equal(tg_error(C), TG_ERR_SHAPE);
+    tg_clear_error(C);
+  }
+}
+/* A file's bytes as floats are looked at where they are: no kernel runs, nothing is copied, and the file stays mapped as long as a view lives. */
+static void test_file_view(void **state) {
+  (void)state;
+  char path[] = "/tmp/tg-dtypes-XXXXXX";
+  int fd = mkstemp(path);
+  FILE *out = fd < 0 ? NULL : fdopen(fd, "wb");
+  assert_non_null(out);
+  float w[24];
+  for (int i = 0; i < 24; i++) w[i] = (float)i * 0.5f;
+  fwrite("headhead", 1, 8, out), fwrite(w, 1, sizeof w, out), fclose(out);
+  EACH_DEVICE {
+    TgTensor *view = NULL, *odd = NULL;
+    TG_SCOPE(C) {
+      TgTensor *file = tg_from_file(C, path, TG_U8, TG_SHAPE(104));
+      view = tg_keep(tg_reshape(tg_bitcast(tg_slice(file, 0, 8, 104), TG_F32), TG_SHAPE(4, 6)));
+      odd = tg_keep(tg_bitcast(tg_slice(file, 0, 5, 9), TG_U32));      /* not aligned: put together */
+    }
+    assert_int_equal(tg_collect(C), TG_OK);
+    tg_counters_reset(C);
+    float got[24];
+    read_all(view, got);
+    assert_memory_equal(got, w, sizeof w);
+    assert_int_equal(tg_counters(C).launches, 0);
+    IS(odd, TG_U32, 0x00646165);
+    IS(tg_bitcast(tg_slice(tg_bitcast(view, TG_U16), 1, 2, 6), TG_F32), TG_F32, 0.5, 1, 3.5, 4, 6.5, 7, 9.5, 10);
+    IS(tg_sum(view), TG_F32, 138);
+    TgTensor *half = tg_bitcast(tg_select(view, 0, 1), TG_U16);      /* of a view: the same memory */
+    IS(half, TG_U16, 0, 0x4040, 0, 0x4060, 0, 0x4080, 0, 0x4090, 0, 0x40a0, 0, 0x40b0);
+    assert_null(tg_assign(view, tg_zeros_like(view)));
+    assert_int_equal(tg_error(C), TG_ERR_STATE);
+    tg_clear_error(C);
+    TgTensor *own = tg_from(C, w, TG_F32, TG_SHAPE(4)), *bytes = tg_bitcast(own, TG_U16);      /* memory that may be written: a view would be stale */
+    OK(tg_realize(tg_assign(own, tg_ones_like(own))));
+    IS(bytes, TG_U16, 0, 0x3f80, 0, 0x3f80, 0, 0x3f80, 0, 0x3f80);
+  }
+  remove(path);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_promotion), cmocka_unit_test(test_casts), cmocka_unit_test(test_shorthands),
     cmocka_unit_test(test_narrow_arithmetic), cmocka_unit_test(test_narrow_functions), cmocka_unit_test(test_integers), cmocka_unit_test(test_folding),
-    cmocka_unit_test(test_accumulators)};
+    cmocka_unit_test(test_accumulators), cmocka_unit_test(test_bitcast), cmocka_unit_test(test_file_view)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

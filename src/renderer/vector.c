@@ -67,22 +67,27 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
   if (wide == to) cs_put(c, "%s(%s)", name, a);
   else cs_put(c, "__builtin_convertvector(%s(%s), %s)", name, a, t);
 }
-/* A narrow float's lanes as f32, and back. */
+/* A narrow float's lanes as f32, and back. Types are asked for one by one: their order in the text is that of the calls. */
 static const char *vec_widen(C *c, DType from, int n, const char *a) {
-  const char *m[26] = {M('T') cs_type(c, DT_F32, n), M('S') cs_type(c, from, n), M('U') cs_type(c, DT_U32, n), M('I') cs_type(c, DT_I16, n), M('J') cs_type(c, DT_I32, n)};
+  static const char *const tpl[] = {e4m3_to_f32_vec, e5m2_to_f32_vec, h2f_vec, bf2f_vec};
+  const char *m[26] = {NULL};
+  m['T' - 'A'] = cs_type(c, DT_F32, n), m['S' - 'A'] = cs_type(c, from, n), m['U' - 'A'] = cs_type(c, DT_U32, n);
+  if (dtype_size(from) == 1) m['J' - 'A'] = cs_type(c, DT_I32, n);
+  else m['I' - 'A'] = cs_type(c, DT_I16, n);
   const char *name = cs_text(c, "f32x%d_%s", n, dtype_name(from));
-  cs_helper(c, name, from == DT_F16 ? h2f_vec : from == DT_BF16 ? bf2f_vec : from == DT_FP8E4M3 ? e4m3_to_f32_vec : e5m2_to_f32_vec, m, n);
+  cs_helper(c, name, tpl[from - DT_FP8E4M3], m, n);
   return cs_text(c, "%s(%s)", name, a);
 }
 static void vec_narrow(C *c, DType to, int n, const char *a) {
+  static const char *const tpl[] = {f32_to_fp8_vec, f32_to_fp8_vec, f2h_vec, f2bf_vec};
   bool e4 = to == DT_FP8E4M3;
-  const char *m[26] = {M('T') cs_type(c, to, n), M('S') cs_type(c, DT_F32, n), M('U') cs_type(c, DT_U32, n), M('I') cs_type(c, DT_I16, n),
-                       M('A') e4 ? "20" : "21", M('B') e4 ? "0x7ffff" : "0xfffff", M('C') e4 ? "120" : "112", M('D') e4 ? "0x1p9f" : "0x1p16f",
-                       M('E') e4 ? "0x3c800000" : "0x38800000", M('G') e4 ? "> 0x43e80000" : ">= 0x47700000",
-                       M('H') "127"};
+  const char *m[26] = {M('A') e4 ? "20" : "21", M('B') e4 ? "0x7ffff" : "0xfffff", M('C') e4 ? "120" : "112", M('D') e4 ? "0x1p9f" : "0x1p16f",
+                       M('E') e4 ? "0x3c800000" : "0x38800000", M('G') e4 ? "> 0x43e80000" : ">= 0x47700000"};
+  m['T' - 'A'] = cs_type(c, to, n), m['S' - 'A'] = cs_type(c, DT_F32, n), m['U' - 'A'] = cs_type(c, DT_U32, n);
+  if (dtype_size(to) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
+  m['H' - 'A'] = e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);      /* infinity, or NaN */
   const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
-  if (!e4) m['H' - 'A'] = cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);
-  cs_helper(c, name, to == DT_F16 ? f2h_vec : to == DT_BF16 ? f2bf_vec : f32_to_fp8_vec, m, n);
+  cs_helper(c, name, tpl[to - DT_FP8E4M3], m, n);
   cs_put(c, "%s(%s)", name, a);
 }
 static void vec_cast(C *c, const UOp *u) {

@@ -109,7 +109,8 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
   if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
   UOp *w = words(ctx, op, (nelem * (int64_t)dtype_size(d) + 3) / 4);
-  return w ? tg_reshape(unit(ctx, w, d, nelem), n, dm) : NULL;
+  TG_REQUIRE(ctx, w, TG_ERR_NOMEM, "%s: out of memory", op);
+  return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
 static bool dtype_wanted(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *d) {
   *d = dtype_of(want, fallback);

@@ -371,7 +371,8 @@ TG_API TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
 /* x (.., in) by weight (out, in), bias (out) or NULL -> (.., out): x @ weight^T + bias, torch's layout. */
 TG_API TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias);
 /* [options] .bias (cout) .groups (1) .stride (1) .dilation (1) .padding (0); of two entries a zero second one repeats the first (a
- * padding of {n, 0} is {n, n}; use tg_pad for one side) .dtype (as tg_matmul's; by default narrow integers stay i32 or u32). x (b, cin, h, w), weight (cout, cin/groups, kh, kw) -> (b, cout, oh, ow). */
+ * padding of {n, 0} is {n, n}; use tg_pad for one side) .dtype (as tg_matmul's; by default narrow integers stay i32 or u32).
+ * x (b, cin, h, w), weight (cout, cin/groups, kh, kw) -> (b, cout, oh, ow). */
 TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] .kernel (2) .stride (kernel) .dilation (1) .padding (0) .exclude_pad (average over real elements). x (.., h, w). */
 TG_API TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
@@ -538,7 +539,8 @@ inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()
   return tg_eye_opt(c, n, &o);
 }
 TG_CXXN_(tg_zeros, TgDTypeOptions) TG_CXXN_(tg_ones, TgDTypeOptions) TG_CXXN_(tg_rand, TgDTypeOptions)
-TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgKaimingOptions) TG_CXXN_(tg_kaiming_normal, TgKaimingOptions) TG_CXXN_(tg_scaled_uniform, TgDTypeOptions)
+TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgKaimingOptions)
+TG_CXXN_(tg_kaiming_normal, TgKaimingOptions) TG_CXXN_(tg_scaled_uniform, TgDTypeOptions)
 TG_CXX1_(tg_rand_like, TgDTypeOptions) TG_CXX1_(tg_randn_like, TgDTypeOptions) TG_CXX1_(tg_empty_like, TgDTypeOptions) TG_CXXN_(tg_glorot_uniform, TgDTypeOptions)
 TG_CXX1_(tg_sum, TgReduceOptions) TG_CXX1_(tg_prod, TgReduceOptions) TG_CXX1_(tg_max, TgReduceOptions) TG_CXX1_(tg_min, TgReduceOptions)
 TG_CXX1_(tg_mean, TgReduceOptions) TG_CXX1_(tg_any, TgReduceOptions) TG_CXX1_(tg_all, TgReduceOptions)

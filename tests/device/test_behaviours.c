@@ -802,6 +802,7 @@ static void b36_functions(void **s) {
   ERROR_IS(tg_var(T32(S(1), 3)), TG_ERR_VALUE, "correction");
   IS(tg_argmax(T32(S(2, 3), 1, 9, 9, 4, 3, 2), .axis = TG_AXES(1)), 1, 0);
   IS(tg_argmin(T32(S(2, 3), 1, 9, 9, 4, 3, 2)), 0);
+  IS(tg_argmax(tg_expand(tg_max(T32(S(2), 1, 2), .keepdim = true), 1, I64(4))), 0);      /* a maximum that does not change in the loop of the outer one */
   TgTensor *a = iota(TG_F32, S(1, 2)), *b = tg_neg(iota(TG_F32, S(2, 2)));
   IS(tg_cat(((TgTensor *[]){a, b}), 2, 0), 1, 2, -1, -2, -3, -4);
   IS(tg_cat(((TgTensor *[]){b, b, b}), 3, -1), -1, -2, -1, -2, -1, -2, -3, -4, -3, -4, -3, -4);

@@ -15,7 +15,8 @@
  * In C++ the same names are inline functions that take the struct by value.
  *
  * Broadcasting is NumPy's; the result dtype of two tensors is their join: bool < integers < f16, bf16 < f32 < f64, mixed signs take
- * the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives f32. A scalar takes the tensor's kind: a whole
+ * the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives f32, fp8 is below f16 and bf16, fp8e4m3 with fp8e5m2 gives
+ * f16. What is computed in f16, bf16 or fp8 is computed in f32 and rounded once per operation, on every device. A scalar takes the tensor's kind: a whole
  * number keeps an integer tensor's dtype, a fraction makes it f32. Integers wrap. Floats follow IEEE: NaN passes through every op.
  * Rank is at most TG_MAX_RANK. One thread at a time may use a context; contexts share nothing. */
 #ifndef TG_H
@@ -40,7 +41,9 @@ typedef enum TgStatus {
 } TgStatus;
 #endif
 typedef enum TgDType {
-  TG_DTYPE_DEFAULT = 0, TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64
+  TG_DTYPE_DEFAULT = 0, TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64,
+  TG_FP8E4M3,                              /* OCP e4m3fn: to 448, no infinity; what would round past that is NaN */
+  TG_FP8E5M2                               /* to 57344, infinities */
 } TgDType;
 typedef enum TgReduction { TG_MEAN = 0, TG_SUM, TG_NONE } TgReduction;   /* what a loss does with its elements */
 typedef enum TgPadMode { TG_PAD_CONSTANT = 0, TG_PAD_REFLECT, TG_PAD_REPLICATE, TG_PAD_CIRCULAR } TgPadMode;
@@ -77,10 +80,13 @@ typedef struct TgOpenOptions { size_t size; const char *device; uint64_t seed; i
 typedef struct TgDTypeOptions { size_t size; TgDType dtype; int end_; } TgDTypeOptions;
 typedef struct TgArangeOptions { size_t size; double step; TgDType dtype; int end_; } TgArangeOptions;
 typedef struct TgEyeOptions { size_t size; int64_t m; TgDType dtype; int end_; } TgEyeOptions;
+typedef struct TgKaimingOptions { size_t size; TgDType dtype; double a; int end_; } TgKaimingOptions;
+typedef struct TgMultinomialOptions { size_t size; bool replacement; int end_; } TgMultinomialOptions;
 typedef struct TgReduceOptions { size_t size; TgAxes axis; bool keepdim; TgDType dtype; int end_; } TgReduceOptions;
 typedef struct TgVarOptions { size_t size; TgAxes axis; bool keepdim, biased; int correction; int end_; } TgVarOptions;
 typedef struct TgAxisOptions { size_t size; TgAxes axis; bool keepdim; TgDType dtype; int end_; } TgAxisOptions;
 typedef struct TgNormalizeOptions { size_t size; int axis; double p, eps; bool zero; int end_; } TgNormalizeOptions;
+typedef struct TgMatmulOptions { size_t size; TgDType dtype; int end_; } TgMatmulOptions;
 typedef struct TgConvOptions {
   size_t size; TgTensor *bias; int64_t groups; TgSizes stride, dilation, padding, output_padding; TgDType dtype; int end_;
 } TgConvOptions;
@@ -219,7 +225,6 @@ TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, 
  * when it is realized. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
  * that is cut short ends the process at the next read. TG_ERR_IO: not there, not a file, too short; TG_ERR_STATE: assigned but not writable. */
 TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int ndim, const int64_t *dims, const TgFileOptions *o);
-TG_API TgTensor *tg_empty_like(TgTensor *t);
 /* Memory without a value: an error to read before tg_assign. */
 TG_API TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int ndim, const int64_t *dims);
 /* [options] .dtype (default f32): a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2, 3), 1.5) */
@@ -238,16 +243,31 @@ TG_API TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int6
 /* [options] .m (n) .dtype (f32): (n, m) with ones on the diagonal. */
 TG_API TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *o);
 
-/* ---- random numbers: draw i of a call is threefry2x32(counter + i, seed); a call with n elements moves the counter on by n. The
- * same seed gives the same numbers on every device. rand, uniform: the low word's top bits. randn: Box-Muller on both words. */
+/* ---- random numbers: tinygrad's stream. A draw of n 32-bit words has the key threefry2x32(counter, {device, low 32 bits of the seed}) and moves the
+ * counter on by n; an element takes as many bytes of it as its dtype has. The same seed gives the same numbers on every device, in every run.
+ * Errors: TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE (a range with nothing in it). */
 TG_API void tg_manual_seed(TgContext *ctx, uint64_t seed);     /* also resets the counter */
-TG_API TgTensor *tg_rand_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);    /* [options] [0, 1) */
-TG_API TgTensor *tg_randn_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] normal */
+/* n words for a key and a counter, two u32 each, low word first: u32 (n). Context and its counter are left alone. */
+TG_API TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n);
+TG_API TgTensor *tg_rand_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);    /* [options] [0, 1), any float dtype */
+TG_API TgTensor *tg_randn_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] normal, made in f32 */
+TG_API TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *o);       /* [options] shape of t and, unless .dtype says else, its dtype */
+TG_API TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *o);
+TG_API TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *o);
+/* [options] [low, high): made in f32, cast to .dtype (f32), then low is added. */
 TG_API TgTensor *tg_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, double low, double high, const TgDTypeOptions *o);
-TG_API TgTensor *tg_randint(TgContext *ctx, int ndim, const int64_t *dims, int64_t low, int64_t high, TgDType dtype);  /* [low, high) */
-/* [options] uniform in +-sqrt(6 / ((1 + a^2) fan_in)) with a = sqrt(5): torch's default, where fan_in = product of dims[1..]. */
-TG_API TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
+TG_API TgTensor *tg_normal_opt(TgContext *ctx, int ndim, const int64_t *dims, double mean, double std, const TgDTypeOptions *o);   /* [options] */
+/* [low, high), a uniform of f32 times the span: a span above 2^24 skips numbers. dtype: an integer (i32). */
+TG_API TgTensor *tg_randint(TgContext *ctx, int ndim, const int64_t *dims, int64_t low, int64_t high, TgDType dtype);
+TG_API TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] +-1 / sqrt(elements) */
+/* [options] .a (0.01; for 0 say 1e-300; sqrt(5) is what torch's layers take) .dtype. Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), or normal with
+ * deviation sqrt(2 / ((1 + a^2) fan_in)), where fan_in = product of dims[1..]. */
+TG_API TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgKaimingOptions *o);
+TG_API TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgKaimingOptions *o);
+/* [options] uniform in +-sqrt(6 / (dims[0] + product of dims[1..])). */
 TG_API TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
+/* [options] .replacement. Indices drawn by weight (n) or (rows, n), which need not add up to 1: i32 (k) or (rows, k). */
+TG_API TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *o);
 TG_API void tg_set_training(TgContext *ctx, bool on);          /* whether tg_dropout drops; off at first */
 TG_API bool tg_training(const TgContext *ctx);
 
@@ -361,8 +381,21 @@ TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);
 TG_API TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi);    /* broadcast; one may be NULL, TG_ERR_VALUE if both are */
 
 /* ---- elementwise, one tensor. "float": integers are made f32 first. */
-TG_API TgTensor *tg_cast(TgTensor *x, TgDType to);             /* float to integer truncates and saturates, NaN gives 0; to bool: != 0 */
-TG_API TgTensor *tg_bitcast(TgTensor *x, TgDType to);          /* same element size, else TG_ERR_DTYPE */
+/* Defined for every value, the same on every device. Float to integer truncates toward zero and saturates, NaN gives 0; integers wrap; to bool is
+ * != 0 (NaN: true); to a float rounds once, to nearest, ties to even, past its largest value infinity (fp8e4m3: NaN, it has no infinity). */
+TG_API TgTensor *tg_cast(TgTensor *x, TgDType to);
+TG_API TgTensor *tg_float(TgTensor *x);                        /* casts: f32 */
+TG_API TgTensor *tg_double(TgTensor *x);                       /* f64 */
+TG_API TgTensor *tg_half(TgTensor *x);                         /* f16 */
+TG_API TgTensor *tg_bfloat16(TgTensor *x);
+TG_API TgTensor *tg_int(TgTensor *x);                          /* i32 */
+TG_API TgTensor *tg_long(TgTensor *x);                         /* i64 */
+TG_API TgTensor *tg_short(TgTensor *x);                        /* i16 */
+TG_API TgTensor *tg_bool(TgTensor *x);
+/* The same bytes as another dtype; no gradient. Where sizes differ the last axis is rescaled: u8 (2, 8) is f32 (2, 2). A part of a file opened for
+ * reading that lies in one piece, at an address fit for `to`, is looked at where it is; else parts are put together with shifts. A bool is a byte
+ * of 0 or 1; a byte other than 0 is true. TG_ERR_SHAPE: the last axis holds no whole number of elements, or there is none. */
+TG_API TgTensor *tg_bitcast(TgTensor *x, TgDType to);
 TG_API TgTensor *tg_neg(TgTensor *x);
 TG_API TgTensor *tg_logical_not(TgTensor *x);                  /* x == 0, bool */
 TG_API TgTensor *tg_exp(TgTensor *x);                          /* float */
@@ -422,8 +455,8 @@ TG_API TgTensor *tg_mish(TgTensor *x);                         /* x tanh(softplu
 
 /* ---- reductions [options] .axis = TG_AXES(..) (all) .keepdim .dtype (of the accumulator and the result).
  * Reduced axes vanish unless .keepdim. TG_ERR_SHAPE: no such axis, or one named twice. */
-TG_API TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *o);     /* i8 i16 bool: i32, u8 u16: u32; f16 bf16 add up in f32 */
-TG_API TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *o);    /* gradient right with zeros */
+TG_API TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *o);     /* i8 i16 bool: i32, u8 u16: u32; f16 bf16 fp8 add up in f32 */
+TG_API TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *o);    /* x's dtype; f16 bf16 fp8 multiply in f32; gradient right with zeros */
 TG_API TgTensor *tg_max_opt(TgTensor *x, const TgReduceOptions *o);     /* NaN if any is; equal maxima share the gradient */
 TG_API TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o);
 TG_API TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *o);    /* integers give f32 */
@@ -448,9 +481,11 @@ TG_API TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_cumsum(TgTensor *x, int axis);             /* running sum, dtype as tg_sum; quadratic in the axis for now */
 
 /* ---- products */
-/* a (.., m, k) by b (.., k, n) -> (.., m, n); 1-D operands are a row or a column whose axis vanishes; leading axes broadcast. f16 and
- * bf16 accumulate in f32. TG_ERR_SHAPE: inner sizes differ or an operand is 0-d. */
-TG_API TgTensor *tg_matmul(TgTensor *a, TgTensor *b);
+/* [options] .dtype: of operands, accumulator and result (default: the operands' join; products and sums of narrow integers and floats are then made in
+ * i32, u32 or f32, and cast back at the end: integers wrap). a (.., m, k) by b (.., k, n) -> (.., m, n); 1-D operands are a row or a column whose
+ * axis vanishes; leading axes broadcast. TG_ERR_SHAPE: inner sizes differ or an operand is 0-d. tg_dot is another name. */
+TG_API TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
+TG_API TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o);
 /* x (.., in) by weight (out, in), bias (out) or NULL -> (.., out): x @ weight^T + bias, torch's layout. */
 /* [options] .dtype (of the accumulator and the result). "ij,jk->ik" of n tensors: each letter names an axis, "..." axes that broadcast, spaces
  * do not count. Letters not in the result are summed over; a letter twice in an operand takes the diagonal; without "->" the result has "..." and
@@ -464,7 +499,8 @@ TG_API TgStatus tg_qr(TgTensor *a, TgTensor **q, TgTensor **r);
 TG_API TgStatus tg_svd_opt(TgTensor *a, TgTensor **u, TgTensor **s, TgTensor **vt, const TgSvdOptions *o);
 /* `steps` times X <- c0 X + (c1 A + c2 A^2) X, A = X X^T, from x / (its norm + eps (0: 1e-7)): x (.., m, n) made nearly orthogonal. */
 TG_API TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3], double eps);
-/* [options] .bias (cout) .groups (1) .stride (1) .dilation (1) .padding (0; negative crops) .dtype (of the accumulator and the result). One to
+/* [options] .bias (cout) .groups (1) .stride (1) .dilation (1) .padding (0; negative crops) .dtype (as tg_matmul's; by default
+ * narrow integers stay i32 or u32). One to
  * TG_MAX_SPATIAL axes s: x (b, cin, s..), weight (cout, cin/groups, k..) -> (b, cout, o..), o = (s + pads - dilation (k - 1) - 1) / stride + 1. */
 TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
 /* [options] as tg_conv2d, and .output_padding (0; less than stride or dilation). weight (cin, cout/groups, k..) -> (b, cout, o..),
@@ -589,7 +625,14 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_rand(...) TG_OPT3_(tg_rand_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_randn(...) TG_OPT3_(tg_randn_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_uniform(...) TG_OPT5_(tg_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
-#define tg_kaiming_uniform(...) TG_OPT3_(tg_kaiming_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_normal(...) TG_OPT5_(tg_normal_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rand_like(...) TG_OPT1_(tg_rand_like_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_randn_like(...) TG_OPT1_(tg_randn_like_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_empty_like(...) TG_OPT1_(tg_empty_like_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scaled_uniform(...) TG_OPT3_(tg_scaled_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_multinomial(...) TG_OPT2_(tg_multinomial_opt, TgMultinomialOptions, __VA_ARGS__, .end_ = 0)
+#define tg_kaiming_normal(...) TG_OPT3_(tg_kaiming_normal_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
+#define tg_kaiming_uniform(...) TG_OPT3_(tg_kaiming_uniform_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #define tg_glorot_uniform(...) TG_OPT3_(tg_glorot_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sum(...) TG_OPT1_(tg_sum_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #define tg_prod(...) TG_OPT1_(tg_prod_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
@@ -616,6 +659,8 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_svd(...) TG_OPT4_(tg_svd_opt, TgSvdOptions, __VA_ARGS__, .end_ = 0)
 #define tg_interpolate(...) TG_OPT3_(tg_interpolate_opt, TgInterpolateOptions, __VA_ARGS__, .end_ = 0)
 #define tg_backward(...) TG_OPT1_(tg_backward_opt, TgGradientOptions, __VA_ARGS__, .end_ = 0)
+#define tg_matmul(...) TG_OPT2_(tg_matmul_opt, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
+#define tg_dot(...) TG_OPT2_(tg_dot_opt, TgMatmulOptions, __VA_ARGS__, .end_ = 0)
 #define tg_conv2d(...) TG_OPT2_(tg_conv2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_conv_transpose2d(...) TG_OPT2_(tg_conv_transpose2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_max_pool2d(...) TG_OPT1_(tg_max_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
@@ -655,6 +700,14 @@ inline TgTensor *tg_full(TgContext *c, int n, const int64_t *d, double v, TgDTyp
 inline TgTensor *tg_uniform(TgContext *c, int n, const int64_t *d, double lo, double hi, TgDTypeOptions o = TgDTypeOptions()) {
   o.size = sizeof o;
   return tg_uniform_opt(c, n, d, lo, hi, &o);
+}
+inline TgTensor *tg_normal(TgContext *c, int n, const int64_t *d, double mean, double std, TgDTypeOptions o = TgDTypeOptions()) {
+  o.size = sizeof o;
+  return tg_normal_opt(c, n, d, mean, std, &o);
+}
+inline TgTensor *tg_multinomial(TgTensor *w, int64_t k, TgMultinomialOptions o = TgMultinomialOptions()) {
+  o.size = sizeof o;
+  return tg_multinomial_opt(w, k, &o);
 }
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
   o.size = sizeof o;
@@ -705,13 +758,16 @@ inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()
   return tg_eye_opt(c, n, &o);
 }
 TG_CXXN_(tg_zeros, TgDTypeOptions) TG_CXXN_(tg_ones, TgDTypeOptions) TG_CXXN_(tg_rand, TgDTypeOptions)
-TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgDTypeOptions) TG_CXXN_(tg_glorot_uniform, TgDTypeOptions)
+TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgKaimingOptions)
+TG_CXXN_(tg_kaiming_normal, TgKaimingOptions) TG_CXXN_(tg_scaled_uniform, TgDTypeOptions)
+TG_CXX1_(tg_rand_like, TgDTypeOptions) TG_CXX1_(tg_randn_like, TgDTypeOptions) TG_CXX1_(tg_empty_like, TgDTypeOptions) TG_CXXN_(tg_glorot_uniform, TgDTypeOptions)
 TG_CXX1_(tg_sum, TgReduceOptions) TG_CXX1_(tg_prod, TgReduceOptions) TG_CXX1_(tg_max, TgReduceOptions) TG_CXX1_(tg_min, TgReduceOptions)
 TG_CXX1_(tg_mean, TgReduceOptions) TG_CXX1_(tg_any, TgReduceOptions) TG_CXX1_(tg_all, TgReduceOptions)
 TG_CXX1_(tg_argmax, TgReduceOptions) TG_CXX1_(tg_argmin, TgReduceOptions) TG_CXX1_(tg_var, TgVarOptions) TG_CXX1_(tg_std, TgVarOptions)
 TG_CXX1_(tg_softmin, TgAxisOptions) TG_CXX1_(tg_normalize, TgNormalizeOptions) TG_CXX1_(tg_softmax, TgAxisOptions) TG_CXX1_(tg_log_softmax, TgAxisOptions) TG_CXX1_(tg_logsumexp, TgAxisOptions)
 TG_CXX1_(tg_max_pool2d, TgPoolOptions) TG_CXX1_(tg_avg_pool2d, TgPoolOptions) TG_CXX2_(tg_conv2d, TgConvOptions) TG_CXX2_(tg_conv_transpose2d, TgConvOptions)
 TG_CXX2_(tg_isclose, TgCloseOptions) TG_CXX2_(tg_allclose, TgCloseOptions) TG_CXX2_(tg_cross_entropy, TgLossOptions) TG_CXX2_(tg_sparse_cross_entropy, TgLossOptions) TG_CXX2_(tg_nll, TgLossOptions)
+TG_CXX2_(tg_matmul, TgMatmulOptions) TG_CXX2_(tg_dot, TgMatmulOptions)
 TG_CXX2_(tg_mse, TgLossOptions) TG_CXX2_(tg_binary_cross_entropy, TgLossOptions)
 TG_CXX2_(tg_binary_cross_entropy_logits, TgLossOptions) TG_CXX1_(tg_layer_norm, TgNormOptions) TG_CXX1_(tg_rms_norm, TgNormOptions)
 TG_CXX3_(tg_batch_norm, TgNormOptions) TG_CXX3_(tg_batch_norm_train, TgNormOptions)

@@ -121,6 +121,7 @@ static Decl declare(const char *from, size_t n) {
 static const char *piece(const char *from, const char *to) {
   int depth = 0;
   for (; from < to; from++) {
+    if (from[0] == '/' && from[1] == '*') { from = strstr(from, "*/") + 1; continue; }
     if (*from == '(' || *from == '[' || *from == '{') depth++;
     if (*from == ')' || *from == ']' || *from == '}') depth--;
     if (*from == ',' && depth == 0) break;
@@ -164,9 +165,8 @@ static void read_enum(void) {
   printf(", \\\"values\\\": {\");\n");
   bool first = true;
   while (at < end) {
+    if (!next() || at > end || is("}")) break;
     const char *stop = piece(at, end);
-    if (!next()) break;
-    if (at > end || is("}")) break;
     printf("  printf(\"%s\\\"%s\\\": %%d\", (int)%s);\n", first ? "" : ", ", tok, tok);
     first = false, at = stop + (stop < end);
   }

@@ -16,7 +16,7 @@ static const struct { const char *name; int nsrc; unsigned flags; } ops[] = {
 };
 static const struct { const char *name; unsigned flags; } sets[] = {{"UNARY", U}, {"BINARY", B}, {"TERNARY", T}, {"ALU", U | B | T},
   {"COMMUTATIVE", COMM}, {"ASSOCIATIVE", ASSOC}, {"COMPARISON", CMP}, {"MOVEMENT", MOV}};
-static const char *const dtypes[] = {"void", "index", "bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"};
+static const char *const dtypes[] = {"void", "index", "bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "fp8e4m3", "fp8e5m2", "f16", "bf16", "f32", "f64"};
 static const char *const domains[] = {"any", "int", "index", "data", "bool", "float"};
 enum { DOM_ANY, DOM_INT, DOM_INDEX, DOM_DATA, DOM_BOOL, DOM_FLOAT };
 
@@ -444,7 +444,7 @@ static void guard(Emit *e, char *out, size_t cap, const char *at, const char *en
       const Var *v = find_var(tok);
       snprintf(buf, sizeof buf, !call && v && v->is_const ? "rule_int(%s)" : "%s", path_of(e, tok)), text = buf;
     } else if (is_word() && find_dtype(tok) >= 0) {
-      static const char *const names[] = {"VOID", "INDEX", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64", "F16", "BF16", "F32", "F64"};
+      static const char *const names[] = {"VOID", "INDEX", "BOOL", "I8", "U8", "I16", "U16", "I32", "U32", "I64", "U64", "FP8E4M3", "FP8E5M2", "F16", "BF16", "F32", "F64"};
       snprintf(buf, sizeof buf, "DT_%s", names[find_dtype(tok)]), text = buf;
     }
     bool tight = is("(") || is(")") || is("!") || text != tok || !n || out[n - 1] == '(' || out[n - 1] == '!';

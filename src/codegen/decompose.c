@@ -249,11 +249,20 @@ static UOp *do_sin(B *b, UOp *x) {
   v = sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v);        /* inf and NaN give NaN */
   return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v);                        /* keeps -0 */
 }
+/* Half of a u64; of one just put together from two u32, the u32 itself, so that no arithmetic of 64 bits is left. */
+static UOp *packed_half(const UOp *p, bool high) {
+  const UOp *h = p->op == OPS_OR ? p->src[0] : NULL, *l = h ? p->src[1] : NULL;
+  if (!h || h->op != OPS_SHL || !is_const_int(h->src[1], 32) || h->src[0]->op != OPS_CAST || l->op != OPS_CAST) return NULL;
+  UOp *u = high ? h->src[0]->src[0] : l->src[0];
+  return h->src[0]->src[0]->dtype == DT_U32 && l->src[0]->dtype == DT_U32 && p->dtype == DT_U64 ? u : NULL;
+}
+static UOp *half_of(B *b, UOp *x, bool high) {
+  UOp *u = packed_half(x, high);
+  return u ? u : uop_cast(b->st, high ? op2(b, OPS_SHR, x, ci(b, DT_U64, 32)) : x, DT_U32);
+}
 static UOp *threefry(B *b, UOp *ctr, UOp *key) {             /* the same rounds as dtype.c, on 32-bit words */
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-  UOp *sh = ci(b, DT_U64, 32);
-  UOp *x0 = uop_cast(b->st, ctr, DT_U32), *x1 = uop_cast(b->st, op2(b, OPS_SHR, ctr, sh), DT_U32);
-  UOp *ks[3] = {uop_cast(b->st, key, DT_U32), uop_cast(b->st, op2(b, OPS_SHR, key, sh), DT_U32), NULL};
+  UOp *sh = ci(b, DT_U64, 32), *x0 = half_of(b, ctr, false), *x1 = half_of(b, ctr, true), *ks[3] = {half_of(b, key, false), half_of(b, key, true), NULL};
   ks[2] = op2(b, OPS_XOR, op2(b, OPS_XOR, ks[0], ks[1]), ci(b, DT_U32, 0x1BD11BDA));
   x0 = op2(b, OPS_ADD, x0, ks[0]), x1 = op2(b, OPS_ADD, x1, ks[1]);
   for (int i = 0; i < 5; i++) {
@@ -395,8 +404,8 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
 }
 static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   DType d = (DType)u->dtype, sd = u->nsrc ? (DType)u->src[u->op == OPS_WHERE ? 1 : 0]->dtype : DT_VOID;
-  bool half = (sd == DT_F16 && !ren->has_f16) || (sd == DT_BF16 && !ren->has_bf16);
-  if (half && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE && op_is_alu((Ops)u->op)) {       /* compute in f32, round once */
+  bool narrow = dtype_is_narrow_float(sd) && !(sd == DT_F16 && ren->has_f16) && !(sd == DT_BF16 && ren->has_bf16);
+  if (narrow && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE && op_is_alu((Ops)u->op)) {       /* compute in f32, round once */
     UOp *src[3];
     for (int i = 0; i < u->nsrc; i++) src[i] = uop_cast(st, u->src[i], DT_F32);
     UOp *r = uop_new(st, (Ops)u->op, d == sd ? DT_F32 : d, 1, u->nsrc, src, u->arg);
@@ -405,6 +414,10 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   B b = {st, d};
   bool div = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD || u->op == OPS_CDIV || u->op == OPS_CMOD;
   if (div) return dtype_is_int(d) && d != DT_INDEX && u->lanes == 1 && is_const(u->src[1]) ? divide(&b, ren, u) : NULL;
+  if (u->op == OPS_CAST && d == DT_U32 && sd == DT_U64) {
+    const UOp *x = u->src[0];
+    return x->op == OPS_SHR && is_const_int(x->src[1], 32) ? packed_half(x->src[0], true) : packed_half(x, false);
+  }
   if (ren->native & op_bit((Ops)u->op)) return NULL;
   switch (u->op) {
   case OPS_EXP2: return do_exp2(&b, u->src[0]);
@@ -416,8 +429,16 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   default: return NULL;
   }
 }
+/* A reduction of narrow floats runs in f32 and is rounded once, on every target. */
+static UOp *reduce_wide(UOpStore *st, UOp *u) {
+  UOp *src[MAX_RANGES + 1];
+  if (u->nsrc > MAX_RANGES + 1) return NULL;
+  for (int i = 0; i < u->nsrc; i++) src[i] = i ? u->src[i] : uop_cast(st, u->src[i], DT_F32);
+  return uop_cast(st, uop_new(st, OPS_REDUCE, DT_F32, 1, u->nsrc, src, u->arg), (DType)u->dtype);
+}
 UOp *pm_decompose(Rewrite *rw, UOp *self) {
   Kernel *k = rw->ctx;
+  if (self->op == OPS_REDUCE && dtype_is_narrow_float((DType)self->dtype)) return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw->st, self));
   if (!k->ren || !op_is_alu((Ops)self->op)) return NULL;     /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
 }

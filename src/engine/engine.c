@@ -569,6 +569,8 @@ TgStatus engine_collect(TgContext *ctx) {
     for (size_t i = 0; i < live.len; i++) {
       Buffer *b = live.at[i]->op == OPS_BUFFER ? buffer_get(ctx, live.at[i]) : NULL;
       if (b) b->marked = true;
+      Buffer *owner = b && b->owner ? ctx->buffers.at[b->owner - 1] : NULL;
+      if (owner) owner->marked = true;
     }
     ok = store_sweep(ctx->store, live.at, live.len);
   }

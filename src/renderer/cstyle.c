@@ -153,7 +153,7 @@ static void render_alu(C *c, const UOp *u, int id) {
     cs_scalar_alu(c, u, s[0], s[1], s[2]);
   } else if (c->lang->gnu_vec) {
     DType d = (DType)u->src[0]->dtype;
-    if (u->op == OPS_MAX && d != DT_BOOL && d != DT_F16 && d != DT_BF16) {
+    if (u->op == OPS_MAX && d != DT_BOOL && !dtype_is_narrow_float(d)) {
       const char *a = cs_ref(c, u->src[0]), *b = cs_ref(c, u->src[1]), *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
       if (dtype_is_float(d)) cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
       else cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);

@@ -19,7 +19,7 @@ typedef struct C {
   char tmp[NTMP][TMP_LEN];             /* operand texts live in this ring while one statement is written */
 } C;
 
-static inline DType cs_storage(DType d) { return d == DT_BOOL ? DT_U8 : d == DT_F16 || d == DT_BF16 ? DT_U16 : d; }
+static inline DType cs_storage(DType d) { return d == DT_BOOL ? DT_U8 : !dtype_is_narrow_float(d) ? d : dtype_size(d) == 1 ? DT_U8 : DT_U16; }
 static inline DType cs_int_of(int nbytes) { return nbytes == 1 ? DT_I8 : nbytes == 2 ? DT_I16 : nbytes == 4 ? DT_I32 : DT_I64; }
 static inline DType cs_unsigned_of(DType d) { size_t n = dtype_size(d); return n == 1 ? DT_U8 : n == 2 ? DT_U16 : n == 4 ? DT_U32 : DT_U64; }
 static inline const UOp *base_of(const UOp *u) {

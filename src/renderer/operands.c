@@ -48,8 +48,8 @@ TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...) {
 }
 
 /* ---- types */
-const char *const cs_scalar[DT_COUNT] = {"void", "index", "u8", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "u16",
-    "u16", "f32", "f64"};
+const char *const cs_scalar[DT_COUNT] = {"void", "index", "u8", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64",
+    "u8", "u8", "u16", "u16", "f32", "f64"};
 static bool first_use(C *c, const char *name) {
   uint64_t k = hash_bytes(1, name, strlen(name)), v;
   if (map_get(&c->helpers, k, &v)) return false;
@@ -99,8 +99,7 @@ const char *cs_const(C *c, DType d, Scalar v) {
   char *t = tmp(c);
   const char *l = c->lang->long_suffix;
   switch (d) {
-  case DT_F16: snprintf(t, TMP_LEN, "(u16)%d", f16_from_f64(v.f)); break;
-  case DT_BF16: snprintf(t, TMP_LEN, "(u16)%d", bf16_from_f64(v.f)); break;
+  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: snprintf(t, TMP_LEN, "(%s)%d", cs_scalar[d], narrow_bits(d, v.f)); break;
   case DT_F32: case DT_F64: {
     bool f = d == DT_F32;
     if (isnan(v.f)) return f ? c->lang->nan32 : c->lang->nan64;

@@ -58,17 +58,16 @@ void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e
   default: cs_fail(c, u, "not an op on bool");
   }
 }
-/* f16 and bf16 are stored as u16: they go through f32, except where that would round twice. */
+/* Narrow floats are stored as integers and go through f32; what would be rounded to f32 first is rounded to odd there, so that the result is
+ * rounded once. */
 void cs_cast(C *c, DType to, DType from, const char *a) {
-  bool half_in = from == DT_F16 || from == DT_BF16, half_out = to == DT_F16 || to == DT_BF16;
   if (to == from) { cs_put(c, "%s", a); return; }
-  if (half_in) a = cs_text(c, "f32_%s(%s)", dtype_name(from), a), from = DT_F32;
+  if (dtype_is_narrow_float(from)) a = cs_text(c, "f32_%s(%s)", dtype_name(from), a), from = DT_F32;
   if (to == from) { cs_put(c, "%s", a); return; }
-  if (half_out) {                                                  /* one rounding: 64-bit integers go through f64 only if that is exact */
-    if (from == DT_I64 || from == DT_U64) cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);
-    else if (from == DT_F32) cs_put(c, "%s_f32(%s)", dtype_name(to), a);
+  if (dtype_is_narrow_float(to)) {
+    if (from == DT_F32) cs_put(c, "%s_f32(%s)", dtype_name(to), a);
     else if (dtype_size(from) <= 2) cs_put(c, "%s_f32((f32)%s)", dtype_name(to), a);
-    else cs_put(c, c->lang->msl ? "%s_f32((f32)%s)" : "%s_f64((f64)%s)", dtype_name(to), a);
+    else cs_put(c, "%s_f32(odd_%s(%s))", dtype_name(to), dtype_name(from), a);
   } else if (to == DT_BOOL) cs_put(c, "%s != 0", a);
   else if (dtype_is_float(from) && !dtype_is_float(to)) cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);
   else cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
@@ -81,13 +80,13 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
   if (op == OPS_CAST) { cs_cast(c, to, d, a); return; }
   if (op == OPS_WHERE) { cs_put(c, "%s ? %s : %s", a, b, e); return; }
   if (op == OPS_BITCAST) {
-    if (f == dtype_is_float(to) || dtype_size(d) == 2) cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
+    if (f == dtype_is_float(to) || dtype_size(d) <= 2) cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
     else if (f) cs_put(c, "(%s)%s_bits(%s)", cs_scalar[to], f64 ? "u64" : "u32", a);
     else cs_put(c, "%s_bits((%s)%s)", to == DT_F64 ? "f64" : "f32", to == DT_F64 ? "u64" : "u32", a);
     return;
   }
   if (d == DT_BOOL) { cs_bool_alu(c, u, a, b, e, "!"); return; }
-  if (d == DT_F16 || d == DT_BF16) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
+  if (dtype_is_narrow_float(d)) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
   if (f) {
     const char *fn = cs_math_name(op);
     if (fn) {
@@ -170,14 +169,24 @@ const char cstyle_prelude[] =
   "  if (a > 0x7f800000u) r = 0x7e00;\n  else if (a >= 0x477ff000u) r = 0x7c00;\n"
   "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;\n"
   "  else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);\n  return (u16)(s | r);\n}\n"
+  "INL f32 f32_fp8e4m3(u8 h) {\n  u32 s = (u32)(h & 128) << 24, m = h & 127;\n"
+  "  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));\n}\n"
+  "INL u8 fp8e4m3_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
+  "  if (a > 0x43e80000u) r = 127;\n"
+  "  else if (a >= 0x3c800000u) r = (a - (120u << 23) + 0x7ffff + (a >> 20 & 1)) >> 20;\n"
+  "  else r = (u32)(i32)((f32_bits(a) * 0x1p9f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
+  "INL f32 f32_fp8e5m2(u8 h) { return f32_f16((u16)(h << 8)); }\n"
+  "INL u8 fp8e5m2_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
+  "  if (a > 0x7f800000u) r = 126;\n  else if (a >= 0x47700000u) r = 124;\n"
+  "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;\n"
+  "  else r = (u32)(i32)((f32_bits(a) * 0x1p16f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
+  /* f32 rounded to odd: what is then rounded to at most 11 bits is rounded once. Of an integer, 13 leading bits and one for all others do */
+  "INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); return (f32)(i32)x * s; }\n"
+  "INL f32 odd_i64(i64 x) { return x < 0 ? -odd_u64((u64)0 - (u64)x) : odd_u64((u64)x); }\n"
+  "INL f32 odd_u32(u32 x) { return odd_u64(x); }\nINL f32 odd_i32(i32 x) { return odd_i64(x); }\n"
   "#ifndef NO_F64\nSATS(f64)\n"
   "INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? "
   "f64_bits(u64_bits((f64)(i64)x) | s) : x; }\n"
-  /* to 16 bits with one rounding: to f32 rounded to odd first, which keeps what the second rounding needs to know */
-  "INL f32 f32_odd(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == "
+  "INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == "
   "(x > 0) ? b - 1 : b + 1); }\n"
-  "INL u16 f16_f64(f64 x) { return f16_f32(f32_odd(x)); }\nINL u16 bf16_f64(f64 x) { return bf16_f32(f32_odd(x)); }\n"
-  "#endif\n"
-  "#ifdef NO_F64\n#define VIA f32\n#else\n#define VIA f64\n#endif\n#define CAT_(a, b) a##b\n#define CAT(a, b) CAT_(a, b)\n"
-  "INL u16 f16_u64(u64 x) { return CAT(f16_, VIA)((VIA)x); }\nINL u16 f16_i64(i64 x) { return CAT(f16_, VIA)((VIA)x); }\n"
-  "INL u16 bf16_u64(u64 x) { return CAT(bf16_, VIA)((VIA)x); }\nINL u16 bf16_i64(i64 x) { return CAT(bf16_, VIA)((VIA)x); }\n";
+  "#endif\n";

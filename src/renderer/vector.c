@@ -23,6 +23,18 @@ static const char f2h_vec[] =
   "INL $T $F($S a) {\n#if $N == 16 && defined(__AVX512F__)\n  return ($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
   "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
   "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
+static const char e4m3_to_f32_vec[] =      /* $J: i32 lanes. What is no normal number is converted as an integer: a denormal operand of * is slow */
+  "INL $T $F($S a) {\n  $U b = __builtin_convertvector(a, $U), m = b & 127, low = ($U)(m < 8), nan = ($U)(m == 127) & 0x7fc00000;\n"
+  "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-9f), n = (m << 20) + (120u << 23);\n"
+  "  return ($T)((b & 128) << 24 | nan | (d & low) | (n & ~low));\n}";
+static const char e5m2_to_f32_vec[] =
+  "INL $T $F($S a) {\n  $U b = __builtin_convertvector(a, $U), m = b & 127, low = ($U)(m < 4), top = ($U)(m >= 124) & (112u << 23);\n"
+  "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-16f), n = (m << 21) + (112u << 23) + top;\n"
+  "  return ($T)((b & 128) << 24 | (d & low) | (n & ~low));\n}";
+static const char f32_to_fp8_vec[] =       /* $A: bits dropped, $B: half a place less 1, $C: bias, $D: 1 / least place, $E: least normal, $G: past all, $H: then */
+  "INL $T $F($S x) {\n  $U b = ($U)x, a = b & 0x7fffffff, low = ($U)(a < $E), past = ($U)(a $G);\n"
+  "  $U n = (a - ($Cu << 23) + $B + (a >> $A & 1)) >> $A, d = ($U)(($S)(a & low) * $D + 0x1p23f) - 0x4b000000;\n"
+  "  $U r = (d & low) | (n & ~low & ~past) | ($H & past);\n  return __builtin_convertvector((b >> 24 & 128) | r, $T);\n}";
 /* clang fuses what the pragma marks and knows a square root of any width; gcc has neither, so its builtins where it has some: $Q. */
 static const char fma_vec[] =
   "INL $T $F($T a, $T b, $T c) {\n#if defined(__clang__)\n  _Pragma(\"STDC FP_CONTRACT ON\") return a * b + c;\n"
@@ -55,6 +67,29 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
   if (wide == to) cs_put(c, "%s(%s)", name, a);
   else cs_put(c, "__builtin_convertvector(%s(%s), %s)", name, a, t);
 }
+/* A narrow float's lanes as f32, and back. Types are asked for one by one: their order in the text is that of the calls. */
+static const char *vec_widen(C *c, DType from, int n, const char *a) {
+  static const char *const tpl[] = {e4m3_to_f32_vec, e5m2_to_f32_vec, h2f_vec, bf2f_vec};
+  const char *m[26] = {NULL};
+  m['T' - 'A'] = cs_type(c, DT_F32, n), m['S' - 'A'] = cs_type(c, from, n), m['U' - 'A'] = cs_type(c, DT_U32, n);
+  if (dtype_size(from) == 1) m['J' - 'A'] = cs_type(c, DT_I32, n);
+  else m['I' - 'A'] = cs_type(c, DT_I16, n);
+  const char *name = cs_text(c, "f32x%d_%s", n, dtype_name(from));
+  cs_helper(c, name, tpl[from - DT_FP8E4M3], m, n);
+  return cs_text(c, "%s(%s)", name, a);
+}
+static void vec_narrow(C *c, DType to, int n, const char *a) {
+  static const char *const tpl[] = {f32_to_fp8_vec, f32_to_fp8_vec, f2h_vec, f2bf_vec};
+  bool e4 = to == DT_FP8E4M3;
+  const char *m[26] = {M('A') e4 ? "20" : "21", M('B') e4 ? "0x7ffff" : "0xfffff", M('C') e4 ? "120" : "112", M('D') e4 ? "0x1p9f" : "0x1p16f",
+                       M('E') e4 ? "0x3c800000" : "0x38800000", M('G') e4 ? "> 0x43e80000" : ">= 0x47700000"};
+  m['T' - 'A'] = cs_type(c, to, n), m['S' - 'A'] = cs_type(c, DT_F32, n), m['U' - 'A'] = cs_type(c, DT_U32, n);
+  if (dtype_size(to) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
+  m['H' - 'A'] = e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);      /* infinity, or NaN */
+  const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
+  cs_helper(c, name, tpl[to - DT_FP8E4M3], m, n);
+  cs_put(c, "%s(%s)", name, a);
+}
 static void vec_cast(C *c, const UOp *u) {
   const UOp *x = u->src[0];
   DType to = (DType)u->dtype, from = (DType)x->dtype;
@@ -66,8 +101,8 @@ static void vec_cast(C *c, const UOp *u) {
     return;
   }
   if (from == DT_BOOL) {                                           /* 0 / -1 -> 0 / 1 in the integer as wide as the result */
-    if (to == DT_F16 || to == DT_BF16) {
-      cs_put(c, "(%s)(%s & %d)", t, cs_mask(c, x, 2), to == DT_F16 ? 0x3c00 : 0x3f80);
+    if (dtype_is_narrow_float(to)) {
+      cs_put(c, "(%s)(%s & %d)", t, cs_mask(c, x, (int)dtype_size(to)), narrow_bits(to, 1));
       return;
     }
     const char *m = cs_mask(c, x, (int)dtype_size(to));
@@ -75,26 +110,20 @@ static void vec_cast(C *c, const UOp *u) {
     else cs_put(c, "(%s)(%s & 1)", t, m);
     return;
   }
-  const char *m[26] = {M('T') t, M('S') cs_type(c, from, n)};
   if (to == DT_BOOL) {
     int w = (int)dtype_size(from);
     c->mask_bytes[cs_place(c, u)] = (uint8_t)w;
-    if (from == DT_F16 || from == DT_BF16) cs_put(c, "(%s)((%s & 0x7fff) != 0)", cs_type(c, DT_I16, n), a);
+    if (dtype_is_narrow_float(from)) cs_put(c, "(%s)((%s & %d) != 0)", cs_type(c, cs_int_of(w), n), a, w == 1 ? 0x7f : 0x7fff);
     else cs_put(c, "(%s)(%s != 0)", cs_type(c, cs_int_of(w), n), a);
     return;
   }
-  bool half_in = from == DT_F16 || from == DT_BF16, half_out = to == DT_F16 || to == DT_BF16;
-  if (half_in && to == DT_F32) {
-    m['U' - 'A'] = cs_type(c, DT_U32, n), m['I' - 'A'] = cs_type(c, DT_I16, n);
-    const char *name = cs_text(c, "f32x%d_%s", n, dtype_name(from));
-    cs_helper(c, name, from == DT_F16 ? h2f_vec : bf2f_vec, m, n);
-    cs_put(c, "%s(%s)", name, a);
-  } else if (half_out && from == DT_F32) {
-    m['U' - 'A'] = cs_type(c, DT_U32, n), m['I' - 'A'] = cs_type(c, DT_I16, n);
-    const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
-    cs_helper(c, name, to == DT_F16 ? f2h_vec : f2bf_vec, m, n);
-    cs_put(c, "%s(%s)", name, a);
-  } else if (half_in || half_out) {                                /* rare pairs: lane by lane through the scalar conversion */
+  if (dtype_is_narrow_float(from)) {
+    a = vec_widen(c, from, n, a), from = DT_F32;
+    if (to == from) { cs_put(c, "%s", a); return; }
+  }
+  if (dtype_is_narrow_float(to) && (from == DT_F32 || dtype_size(from) <= 2))
+    vec_narrow(c, to, n, from == DT_F32 ? a : cs_text(c, "__builtin_convertvector(%s, %s)", a, cs_type(c, DT_F32, n)));
+  else if (dtype_is_narrow_float(to)) {                            /* rare pairs: lane by lane through the scalar conversion */
     cs_put(c, "(%s){", t);
     int keep = c->tmp_at;                                          /* 64 lanes would go around the ring and overwrite `a` */
     for (int i = 0; i < n; i++, c->tmp_at = keep) {
@@ -142,7 +171,7 @@ void cs_vector_alu(C *c, const UOp *u) {
   const char *b = u->nsrc > 1 ? cs_ref(c, u->src[op == OPS_WHERE ? 2 : 1]) : NULL;
   if (op == OPS_WHERE) { vec_select(c, u, cs_mask(c, u->src[0], size), a, b, size); return; }
   if (op_flags(op) & OPF_CMP) { cs_put(c, "(%s)(%s %s %s)", cs_type(c, cs_int_of(size), n), a, sym, b); return; }
-  if (d == DT_F16 || d == DT_BF16) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
+  if (dtype_is_narrow_float(d)) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
   bool f = dtype_is_float(d);
   bool plain = !f && cs_unsigned_of(d) == d;                       /* wraps as it stands */
   const char *ut = f || plain ? t : cs_type(c, cs_unsigned_of(d), n);

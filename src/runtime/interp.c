@@ -179,35 +179,8 @@ static TgStatus interp_compile(Device *d, const KernelSpec *k, int n, Program **
 }
 
 /* ---- run */
-static Scalar element_read(DType d, const void *p, int64_t i) {
-  switch (d) {
-  case DT_BOOL: return (Scalar){.i = ((const uint8_t *)p)[i] != 0};
-  case DT_I8: return (Scalar){.i = ((const int8_t *)p)[i]};
-  case DT_U8: return (Scalar){.i = ((const uint8_t *)p)[i]};
-  case DT_I16: return (Scalar){.i = ((const int16_t *)p)[i]};
-  case DT_U16: return (Scalar){.i = ((const uint16_t *)p)[i]};
-  case DT_I32: return (Scalar){.i = ((const int32_t *)p)[i]};
-  case DT_U32: return (Scalar){.i = ((const uint32_t *)p)[i]};
-  case DT_F16: return (Scalar){.f = f16_to_f32(((const uint16_t *)p)[i])};
-  case DT_BF16: return (Scalar){.f = bf16_to_f32(((const uint16_t *)p)[i])};
-  case DT_F32: return (Scalar){.f = ((const float *)p)[i]};
-  case DT_F64: return (Scalar){.f = ((const double *)p)[i]};
-  default: return (Scalar){.i = ((const int64_t *)p)[i]};
-  }
-}
-static void element_write(DType d, void *p, int64_t i, Scalar v) {
-  switch (d) {
-  case DT_BOOL: ((uint8_t *)p)[i] = v.i != 0; break;
-  case DT_I8: case DT_U8: ((uint8_t *)p)[i] = (uint8_t)v.i; break;
-  case DT_I16: case DT_U16: ((uint16_t *)p)[i] = (uint16_t)v.i; break;
-  case DT_I32: case DT_U32: ((uint32_t *)p)[i] = (uint32_t)v.i; break;
-  case DT_F16: ((uint16_t *)p)[i] = f16_from_f64(v.f); break;
-  case DT_BF16: ((uint16_t *)p)[i] = bf16_from_f64(v.f); break;
-  case DT_F32: ((float *)p)[i] = (float)v.f; break;
-  case DT_F64: ((double *)p)[i] = v.f; break;
-  default: ((int64_t *)p)[i] = v.i;
-  }
-}
+static Scalar element_read(DType d, const void *p, int64_t i) { return scalar_load(d, (const char *)p + (size_t)i * dtype_size(d)); }
+static void element_write(DType d, void *p, int64_t i, Scalar v) { scalar_store(d, v, (char *)p + (size_t)i * dtype_size(d)); }
 static Scalar bitcast(DType to, DType from, Scalar v) {
   union { uint64_t bits[1]; uint8_t bytes[8]; } b = {{0}};
   element_write(from, b.bytes, 0, v);

@@ -92,7 +92,6 @@ void tg_counters_reset(TgContext *ctx) {
   ctx->counters = (TgCounters){0};
   r->visits = r->firings = r->nested = r->created = 0;
 }
-void tg_manual_seed(TgContext *ctx, uint64_t seed) { if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0; }
 void tg_set_training(TgContext *ctx, bool on) { if (ctx) ctx->training = on; }
 bool tg_training(const TgContext *ctx) { return ctx && ctx->training; }
 void tg_cache_clear(TgContext *ctx) { if (ctx && ctx->engine) engine_cache_clear(ctx); }

@@ -15,6 +15,8 @@ typedef struct Buffer {                    /* memory of the device; found by uid
   void *user;
   FileMap file;                            /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
   bool read_only;                          /* no store may go here */
+  int64_t draws;                           /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
+  int64_t owner;                           /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */
 } Buffer;
 
 struct TgTensor {
@@ -63,6 +65,7 @@ UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer);     /* of a BUFFER node; NULL if freed */
 void buffer_free(TgContext *ctx, int64_t uid);             /* memory, destructor and record; the uid is not used again */
 UOp *uop_base(UOp *u);                                     /* the BUFFER under movement ops and AFTER, else NULL */
+TgStatus draw_again(TgContext *ctx, Buffer *key);          /* the key of the context's next draw, as if the call that made the buffer were made again */
 /* engine, for the front end */
 TgStatus engine_open(TgContext *ctx);                      /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);

@@ -2,23 +2,31 @@
 #include "tensor/front.h"
 #include <stdlib.h>
 
+static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
+  TgReduceOptions o = {.size = sizeof o, .axis = {.n = n}, .dtype = dtype_public(acc)};
+  for (int i = 0; i < n; i++) o.axis.v[i] = axes[i];
+  return tg_sum_opt(x, &o);
+}
 /* a (.., m, 1, k) times b (.., 1, n, k), summed over k. */
-TgTensor *tg_matmul(TgTensor *a, TgTensor *b) {
+TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   TgContext *ctx = ctx_two("matmul", a, b);
   if (!ctx) return NULL;
+  TG_OPTIONS(TgMatmulOptions, o, opt);
   int ra = rank(a), rb = rank(b);
   TG_REQUIRE(ctx, ra > 0 && rb > 0 && ra < TG_MAX_RANK && rb < TG_MAX_RANK, TG_ERR_SHAPE, "matmul: %s by %s", SHAPE_OF(a), SHAPE_OF(b));
   TG_REQUIRE(ctx, tg_dim(a, -1) == tg_dim(b, rb == 1 ? -1 : -2), TG_ERR_SHAPE, "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
-  DType d = dtype_join(dt(a), dt(b)), acc = sum_dtype(d);
+  DType d = dtype_of(o.dtype, dtype_join(dt(a), dt(b))), acc = o.dtype ? d : sum_dtype(d);
+  TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "matmul: unknown dtype %d", (int)o.dtype);
   a = tg_cast(a, dtype_public(acc)), b = tg_cast(b, dtype_public(acc));
   if (ra == 1) a = tg_unsqueeze(a, 0);
   if (rb == 1) b = tg_unsqueeze(b, 1);
   TgTensor *p = tg_mul(tg_unsqueeze(a, -2), tg_unsqueeze(tg_transpose(b, -1, -2), -3));
-  TgTensor *r = tensor_sum(p, 1, (int[]){-1}, false);
+  TgTensor *r = sum_in(p, acc, 1, (int[]){-1});
   if (rb == 1) r = tg_squeeze(r, -1);
   if (ra == 1) r = tg_squeeze(r, rb == 1 ? -1 : -2);
   return tg_cast(r, dtype_public(d));
 }
+TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o) { return tg_matmul_opt(a, b, o); }
 TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias) {
   TgContext *ctx = ctx_two("linear", x, weight);
   if (!ctx) return NULL;
@@ -68,8 +76,9 @@ static TgTensor *windows(TgTensor *x, const Windows *w, double value) {   /* (..
   x = pad_windows(x, w, value);
   return x ? tensor_new(x->ctx, u_windows_nd(x->ctx->store, x->uop, w->n, w->k, w->s, w->d)) : NULL;
 }
-static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *acc, DType *out) {
-  *out = dtype_of(want, fallback), *acc = want ? *out : sum_dtype(fallback);
+/* What is computed in, and the result: narrow floats come back, narrow integers stay wide. */
+static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType join, DType *acc, DType *out) {
+  *acc = dtype_of(want, sum_dtype(join)), *out = want || !dtype_is_float(join) ? *acc : join;
   TG_REQUIRE_OR(ctx, *out && *out != DT_BOOL, false, TG_ERR_DTYPE, "%s: dtype %s", op, dtype_name(*out));
   return true;
 }
@@ -106,10 +115,10 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   v = tg_permute(tg_reshape(v, 4 + 2 * n, d), 4 + 2 * n, order);
   int axes[TG_MAX_RANK];
   for (int i = 0; i <= n; i++) axes[r++] = 3 + n + i;
-  TgTensor *y = tensor_sum(tg_mul(v, tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), r, axes, false);
+  TgTensor *y = sum_in(tg_mul(v, tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), acc, r, axes);
   d[0] = b, d[1] = cout;
   for (int i = 0; i < n; i++) d[2 + i] = w.o[i], wd[1 + i] = 1;
-  y = tg_cast(tg_reshape(tg_cast(y, dtype_public(acc)), 2 + n, d), dtype_public(out));
+  y = tg_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   wd[0] = cout;
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
 }

@@ -159,13 +159,14 @@ TgTensor *tg_cast(TgTensor *x, TgDType to) {
   TG_REQUIRE(x->ctx, d, TG_ERR_DTYPE, "cast: unknown dtype %d", (int)to);
   return d == dt(x) ? x : tensor_new(x->ctx, uop_cast(x->ctx->store, x->uop, d));
 }
-TgTensor *tg_bitcast(TgTensor *x, TgDType to) {
-  if (!x) return NULL;
-  DType d = dtype_of(to, DT_VOID);
-  TG_REQUIRE(x->ctx, d && dtype_size(d) == dtype_size(dt(x)) && (d == DT_BOOL) == (dt(x) == DT_BOOL), TG_ERR_DTYPE, "bitcast: %s to %s",
-             dtype_name(dt(x)), dtype_name(d));
-  return d == dt(x) ? x : tensor_new(x->ctx, UNEW(x->ctx->store, OPS_BITCAST, d, 1, ARG0, x->uop));
-}
+TgTensor *tg_float(TgTensor *x) { return tg_cast(x, TG_F32); }
+TgTensor *tg_double(TgTensor *x) { return tg_cast(x, TG_F64); }
+TgTensor *tg_half(TgTensor *x) { return tg_cast(x, TG_F16); }
+TgTensor *tg_bfloat16(TgTensor *x) { return tg_cast(x, TG_BF16); }
+TgTensor *tg_int(TgTensor *x) { return tg_cast(x, TG_I32); }
+TgTensor *tg_long(TgTensor *x) { return tg_cast(x, TG_I64); }
+TgTensor *tg_short(TgTensor *x) { return tg_cast(x, TG_I16); }
+TgTensor *tg_bool(TgTensor *x) { return tg_cast(x, TG_BOOL); }
 TgTensor *tg_neg(TgTensor *x) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, dt(x) != DT_BOOL, TG_ERR_DTYPE, "neg: bool; use logical_not");

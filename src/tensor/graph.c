@@ -16,7 +16,7 @@ ShapeText shape_text(const Ints *s) { return dims_text(s->n, s->v); }
 static const DType dtype_table[] = {
   [TG_DTYPE_DEFAULT] = DT_VOID, [TG_BOOL] = DT_BOOL, [TG_I8] = DT_I8, [TG_U8] = DT_U8, [TG_I16] = DT_I16, [TG_U16] = DT_U16,
   [TG_I32] = DT_I32, [TG_U32] = DT_U32, [TG_I64] = DT_I64, [TG_U64] = DT_U64, [TG_F16] = DT_F16, [TG_BF16] = DT_BF16,
-  [TG_F32] = DT_F32, [TG_F64] = DT_F64};
+  [TG_F32] = DT_F32, [TG_F64] = DT_F64, [TG_FP8E4M3] = DT_FP8E4M3, [TG_FP8E5M2] = DT_FP8E5M2};
 DType dtype_of(TgDType d, DType fallback) {
   if (d == TG_DTYPE_DEFAULT) return fallback;
   return (unsigned)d < TG_COUNT(dtype_table) ? dtype_table[d] : DT_VOID;
@@ -26,23 +26,31 @@ TgDType dtype_public(DType d) {
     if (dtype_table[i] == d) return (TgDType)i;
   return TG_DTYPE_DEFAULT;
 }
-DType dtype_join(DType a, DType b) {
-  if (a == b) return a;
-  if (a == DT_BOOL) return b;
-  if (b == DT_BOOL) return a;
-  bool fa = dtype_is_float(a), fb = dtype_is_float(b);
-  if (fa && fb) return a == DT_F64 || b == DT_F64 ? DT_F64 : DT_F32;      /* f16 with bf16: f32 */
-  if (fa || fb) return fa ? a : b;
-  bool ua = dtype_is_unsigned(a), ub = dtype_is_unsigned(b);
-  size_t sa = dtype_size(a), sb = dtype_size(b);
-  if (ua == ub) return sa > sb ? a : b;
-  DType s = ua ? b : a;
-  size_t ss = ua ? sb : sa, us = ua ? sa : sb;
-  if (ss > us) return s;
-  return us == 1 ? DT_I16 : us == 2 ? DT_I32 : us == 4 ? DT_I64 : DT_F32;
-}
+/* The promotion lattice as the result of each pair. Scalars are not here: they take the tensor's kind. i64 with u64 has no integer to go to;
+ * tinygrad gives a float of no width there, here it is f32. */
+#define JOIN(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o) \
+  {DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, DT_##i, DT_##j, DT_##k, DT_##l, DT_##m, DT_##n, DT_##o}
+static const uint8_t joins[DT_COUNT - DT_BOOL][DT_COUNT - DT_BOOL] = {
+  /*   bool     i8       u8       i16      u16      i32      u32      i64      u64      fp8e4m3  fp8e5m2  f16      bf16     f32      f64 */
+  JOIN(BOOL,    I8,      U8,      I16,     U16,     I32,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* bool */
+  JOIN(I8,      I8,      I16,     I16,     I32,     I32,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i8 */
+  JOIN(U8,      I16,     U8,      I16,     U16,     I32,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u8 */
+  JOIN(I16,     I16,     I16,     I16,     I32,     I32,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i16 */
+  JOIN(U16,     I32,     U16,     I32,     U16,     I32,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u16 */
+  JOIN(I32,     I32,     I32,     I32,     I32,     I32,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i32 */
+  JOIN(U32,     I64,     U32,     I64,     U32,     I64,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u32 */
+  JOIN(I64,     I64,     I64,     I64,     I64,     I64,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i64 */
+  JOIN(U64,     F32,     U64,     F32,     U64,     F32,     U64,     F32,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u64 */
+  JOIN(FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, F16,     F16,     BF16,    F32,     F64),   /* fp8e4m3 */
+  JOIN(FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, F16,     FP8E5M2, F16,     BF16,    F32,     F64),   /* fp8e5m2 */
+  JOIN(F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F32,     F32,     F64),   /* f16 */
+  JOIN(BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    F32,     BF16,    F32,     F64),   /* bf16 */
+  JOIN(F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F64),   /* f32 */
+  JOIN(F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64),   /* f64 */
+};
+DType dtype_join(DType a, DType b) { return (DType)joins[a - DT_BOOL][b - DT_BOOL]; }
 DType sum_dtype(DType d) {
-  if (d == DT_F16 || d == DT_BF16) return DT_F32;
+  if (dtype_is_narrow_float(d)) return DT_F32;
   if (d == DT_BOOL || d == DT_I8 || d == DT_I16) return DT_I32;
   return d == DT_U8 || d == DT_U16 ? DT_U32 : d;
 }

@@ -1,102 +1,265 @@
-/* random.c: counter-based random numbers. The counter and the key travel in a buffer, so a step's graph is the same each time. */
+/* random.c: random numbers, tinygrad's stream bit for bit. In: the context's seed and counter. Out: lazy tensors; equal programs get equal numbers on
+ * every device.
+ *
+ * A draw of n words takes the counter c and moves it on by n. Its key is threefry2x32(c, {device, seed}); with h = ceil(n / 2), word i < h is the low
+ * half of threefry2x32({i, i + h}, key) and word i + h the high half. Words are then read as elements: the top bits become the mantissa of a
+ * number in [1, 2), and 1 is taken off.
+ *
+ * The key of a draw is computed here, and lies in a buffer of its own that no graph holds as a constant: a program that draws is the same graph each
+ * time, and what replays it moves on by drawing keys again (draw_again). */
 #include "tensor/front.h"
 
-/* n words threefry(counter + i, seed) as u64, shape (n). */
-static UOp *words(TgContext *ctx, int64_t n) {
-  UOpStore *st = ctx->store;
-  uint64_t state[2] = {ctx->rng_counter, ctx->rng_seed};
-  TgTensor *t = tg_from(ctx, state, TG_U64, TG_SHAPE(2));
-  const Ints *shape = ints_get(st, 1, &n);
-  if (!t || !shape) return NULL;
+/* Low 32 bits of SHA-256 of four zero bytes, big endian: tinygrad's number of the first device that draws. */
+enum { FIRST_DEVICE = 0x14b81119 };
+static const int64_t most_words = UINT32_MAX;                /* of one key: longer draws go on with the key of the counter they have reached */
+
+static uint64_t key_at(const TgContext *ctx, uint64_t counter) {
+  Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | FIRST_DEVICE)}}, out = {.i = 0};
+  scalar_eval(OPS_THREEFRY, DT_U64, in, &out);
+  return (uint64_t)out.i;
+}
+static UOp *u_int(UOpStore *st, UOp *like, int64_t v) { return like ? u_full(st, (DType)like->dtype, (Scalar){.i = v}, like->shape) : NULL; }
+static UOp *shifted(UOpStore *st, UOp *u, int n) { return u ? uop_alu2(st, OPS_SHR, u, u_int(st, u, n)) : NULL; }
+static UOp *packed(UOpStore *st, UOp *low, UOp *high) {
+  UOp *h = uop_cast(st, high, DT_U64);
+  return h ? uop_alu2(st, OPS_OR, uop_alu2(st, OPS_SHL, h, u_int(st, h, 32)), uop_cast(st, low, DT_U64)) : NULL;
+}
+/* n words for a key, u64 (1): u32 (n). */
+static UOp *words_of(UOpStore *st, UOp *key, int64_t n) {
+  int64_t h = (n + 1) / 2;
+  const Ints *grid = ints_get(st, 2, (int64_t[]){2, h});
+  if (!grid || !key) return NULL;
+  UOp *i = uop_cast(st, u_arange(st, grid, 1, h > INT32_MAX ? DT_I64 : DT_I32), DT_U32), *row = u_arange(st, grid, 0, DT_I32);
+  UOp *both = i && row ? uop_alu2(st, OPS_THREEFRY, packed(st, i, uop_alu2(st, OPS_ADD, i, u_int(st, i, h))), u_broadcast(st, key, grid)) : NULL;
+  if (!both) return NULL;
+  UOp *w = uop_where(st, uop_alu2(st, OPS_CMPEQ, row, u_int(st, row, 0)), uop_cast(st, both, DT_U32), uop_cast(st, shifted(st, both, 32), DT_U32));
+  return u_shrink(st, u_reshape(st, w, 1, (int64_t[]){2 * h}), (int64_t[]){0, n});
+}
+static UOp *joined_words(TgContext *ctx, UOp **part, int n) {
+  TgTensor *t[64];
+  if (n == 1) return part[0];
+  for (int i = 0; i < n; i++) if (!(t[i] = tensor_new(ctx, part[i]))) return NULL;
+  TgTensor *all = tg_cat(t, n, 0);
+  return all ? all->uop : NULL;
+}
+static bool words_check(TgContext *ctx, const char *op, int64_t n) {
+  TG_REQUIRE_OR(ctx, n >= 0 && n / most_words < 64, false, TG_ERR_LIMIT, "%s: %lld words in one draw", op, (long long)n);
+  return true;
+}
+static UOp *words(TgContext *ctx, const char *op, int64_t n) {
+  UOp *part[64];
+  int parts = 0;
+  if (!words_check(ctx, op, n)) return NULL;
+  for (int64_t at = 0; at < n; at += most_words, parts++) {
+    uint64_t key = key_at(ctx, ctx->rng_counter + (uint64_t)at);
+    TgTensor *t = tg_from(ctx, &key, TG_U64, TG_SHAPE(1));
+    Buffer *b = t ? buffer_get(ctx, uop_base(t->uop)) : NULL;
+    if (!b) return NULL;
+    b->draws = TG_MIN(n - at, most_words);
+    part[parts] = words_of(ctx->store, t->uop, b->draws);
+  }
   ctx->rng_counter += (uint64_t)n;
-  UOp *counter = u_expand(st, u_shrink(st, t->uop, (int64_t[]){0, 1}), &n), *key = u_expand(st, u_shrink(st, t->uop, (int64_t[]){1, 2}), &n);
-  UOp *i = uop_cast(st, u_arange(st, shape, 0, n > INT32_MAX ? DT_I64 : DT_I32), DT_U64);
-  return uop_alu2(st, OPS_THREEFRY, uop_alu2(st, OPS_ADD, i, counter), key);
+  return joined_words(ctx, part, parts);
 }
-static UOp *shifted(UOpStore *st, UOp *u, int n) { return u ? uop_alu2(st, OPS_SHR, u, u_full(st, (DType)u->dtype, (Scalar){.i = n}, u->shape)) : NULL; }
-static UOp *times(UOpStore *st, UOp *u, double v) { return u ? uop_alu2(st, OPS_MUL, u, u_num(st, v, u)) : NULL; }
-static UOp *plus(UOpStore *st, UOp *u, double v) { return u ? uop_alu2(st, OPS_ADD, u, u_num(st, v, u)) : NULL; }
-/* The top bits of a 32-bit word, as many as the mantissa holds, in [0, 1): exact, never 1. */
-static UOp *unit(UOpStore *st, UOp *word32, DType d) {
-  int bits = d == DT_F16 ? 11 : d == DT_BF16 ? 8 : d == DT_F32 ? 24 : 32;
-  UOp *u = bits == 32 ? word32 : uop_cast(st, shifted(st, word32, 32 - bits), DT_I32);
-  return times(st, uop_cast(st, u, d), ldexp(1, -bits));
+TgStatus draw_again(TgContext *ctx, Buffer *b) {
+  uint64_t key = key_at(ctx, ctx->rng_counter);
+  ctx->rng_counter += (uint64_t)b->draws;
+  return ctx->dev.backend->copy_in(&ctx->dev, b->data, &key, sizeof key);
 }
-typedef enum Law { LAW_UNIT, LAW_NORMAL } Law;
-static UOp *draw(TgContext *ctx, const char *op, Law law, DType d, int n, const int64_t *dm) {
+void tg_manual_seed(TgContext *ctx, uint64_t seed) { if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0; }
+TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n) {
+  TgContext *ctx = ctx_two("random_bits", key, counter);
+  if (!ctx) return NULL;
   UOpStore *st = ctx->store;
+  TG_REQUIRE(ctx, dt(key) == DT_U32 && dt(counter) == DT_U32 && tg_numel(key) == 2 && tg_numel(counter) == 2, TG_ERR_SHAPE,
+             "random_bits: key %s %s, counter %s %s; both are two u32", dtype_name(dt(key)), SHAPE_OF(key), dtype_name(dt(counter)), SHAPE_OF(counter));
+  if (!words_check(ctx, "random_bits", n)) return NULL;
+  if (n == 0) return tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_U32);
+  TgTensor *k = tg_reshape(key, TG_SHAPE(2)), *c = tg_reshape(counter, TG_SHAPE(2));
+  if (!k || !c) return NULL;
+  UOp *k0 = u_shrink(st, k->uop, (int64_t[]){0, 1}), *k1 = u_shrink(st, k->uop, (int64_t[]){1, 2}), *part[64];
+  UOp *at = packed(st, u_shrink(st, c->uop, (int64_t[]){0, 1}), u_shrink(st, c->uop, (int64_t[]){1, 2})), *base = packed(st, k0, k1);
+  int parts = 0;
+  for (int64_t i = 0; i < n; i += most_words, parts++) {
+    UOp *from = i && at ? uop_alu2(st, OPS_ADD, at, u_int(st, at, i)) : at;
+    part[parts] = words_of(st, from && base ? uop_alu2(st, OPS_THREEFRY, from, base) : NULL, TG_MIN(n - i, most_words));
+  }
+  return tensor_new(ctx, joined_words(ctx, part, parts));
+}
+
+/* ---- floats in [0, 1) */
+static int mantissa_of(DType d) { return d == DT_F64 ? 52 : d == DT_F32 ? 23 : d == DT_F16 ? 10 : d == DT_BF16 ? 7 : d == DT_FP8E4M3 ? 3 : 2; }
+/* Flat u32 words as n elements of [0, 1). */
+static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
+  UOpStore *st = ctx->store;
+  int bits = 8 * (int)dtype_size(d);
+  TgDType whole = bits == 8 ? TG_U8 : bits == 16 ? TG_U16 : bits == 32 ? TG_U32 : TG_U64;
+  Scalar one = {.i = 0};
+  scalar_store(d, (Scalar){.f = 1}, &one.i);                 /* little endian */
+  if (bits < 32 && w) w = uop_alu1(st, OPS_CONTIGUOUS, w);   /* several elements share a word: it is made once */
+  TgTensor *u = tg_slice(tg_bitcast(tensor_new(ctx, w), whole), 0, 0, n);
+  UOp *x = u ? shifted(st, u->uop, bits - mantissa_of(d)) : NULL;
+  x = x ? uop_alu2(st, OPS_OR, x, u_int(st, x, one.i)) : NULL;
+  return tg_sub_scalar(tg_bitcast(tensor_new(ctx, x), dtype_public(d)), 1);
+}
+static TgTensor *kept(TgTensor *t) { return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL; }   /* drawn once, however many readers */
+static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem;
   TG_REQUIRE(ctx, dtype_is_float(d), TG_ERR_DTYPE, "%s: %s is not a float", op, dtype_name(d));
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
-  if (nelem == 0) return u_full(st, d, (Scalar){.f = 0}, ints_get(st, n, dm));
-  UOp *w = words(ctx, nelem), *low = uop_cast(st, w, DT_U32), *u;
-  if (law == LAW_UNIT)
-    u = d == DT_F64 ? times(st, uop_cast(st, shifted(st, w, 11), DT_F64), ldexp(1, -53)) : unit(st, low, d);
-  else {                                                     /* sqrt(-2 ln(1 - u1)) cos(2 pi u2); 1 - u1 is in (0, 1] */
-    DType c = d == DT_F64 ? DT_F64 : DT_F32;
-    UOp *u1 = unit(st, low, c), *u2 = unit(st, uop_cast(st, shifted(st, w, 32), DT_U32), c);
-    UOp *radius = uop_alu1(st, OPS_SQRT, times(st, uop_alu1(st, OPS_LOG, plus(st, times(st, u1, -1), 1)), -2));
-    UOp *angle = uop_alu1(st, OPS_SIN, plus(st, times(st, u2, -6.283185307179586), 1.5707963267948966));
-    u = uop_cast(st, uop_alu2(st, OPS_MUL, radius, angle), d);
-  }
-  return u ? uop_alu1(st, OPS_CONTIGUOUS, u_reshape(st, u, n, dm)) : NULL;   /* drawn once, however many readers */
+  if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
+  UOp *w = words(ctx, op, (nelem * (int64_t)dtype_size(d) + 3) / 4);
+  TG_REQUIRE(ctx, w, TG_ERR_NOMEM, "%s: out of memory", op);
+  return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
-static TgTensor *draw_tensor(TgContext *ctx, const char *op, Law law, int n, const int64_t *dm, const TgDTypeOptions *opt) {
+static bool dtype_wanted(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *d) {
+  *d = dtype_of(want, fallback);
+  TG_REQUIRE_OR(ctx, *d, false, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)want);
+  return true;
+}
+/* Box and Muller on two uniforms of f32, drawn as one tensor of two halves. */
+static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
+  int64_t nelem;
+  if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
+  if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
+  TgTensor *u = draw(ctx, op, DT_F32, 2, (int64_t[]){2, nelem});
+  TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586), *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
+  return tg_reshape(kept(tg_cast(tg_mul(tg_cos(angle), r), dtype_public(d))), n, dm);
+}
+TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
-  UOp *u = draw(ctx, op, law, dtype_of(o.dtype, DT_F32), n, dm);
-  return u || !ctx->err.status ? tensor_new(ctx, u) : NULL;
+  DType d;
+  return dtype_wanted(ctx, "rand", o.dtype, DT_F32, &d) ? kept(draw(ctx, "rand", d, n, dm)) : NULL;
 }
-TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) { return draw_tensor(ctx, "rand", LAW_UNIT, n, d, o); }
-TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) { return draw_tensor(ctx, "randn", LAW_NORMAL, n, d, o); }
-TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *d, double low, double high, const TgDTypeOptions *o) {
-  return tg_add_scalar(tg_mul_scalar(draw_tensor(ctx, "uniform", LAW_UNIT, n, d, o), high - low), low);
+TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgDTypeOptions, o, opt);
+  DType d;
+  return dtype_wanted(ctx, "randn", o.dtype, DT_F32, &d) ? normal(ctx, "randn", d, n, dm) : NULL;
+}
+static TgDTypeOptions like(TgTensor *t, const TgDTypeOptions *opt) {
+  TG_OPTIONS(TgDTypeOptions, o, opt);
+  o.size = sizeof o;
+  if (!o.dtype) o.dtype = tg_dtype(t);
+  return o;
+}
+TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
+  TgDTypeOptions o = like(t, opt);
+  return t ? tg_rand_opt(t->ctx, rank(t), dims(t), &o) : NULL;
+}
+TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
+  TgDTypeOptions o = like(t, opt);
+  return t ? tg_randn_opt(t->ctx, rank(t), dims(t), &o) : NULL;
+}
+TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
+  return t ? tg_empty(t->ctx, like(t, opt).dtype, rank(t), dims(t)) : NULL;
+}
+
+/* ---- other laws */
+static TgTensor *between(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high, DType d) {
+  TG_REQUIRE(ctx, low < high, TG_ERR_VALUE, "%s: %g is not below %g", op, low, high);
+  TgTensor *u = tg_mul_scalar(draw(ctx, op, DT_F32, n, dm), high - low);
+  u = tg_cast(u, dtype_public(d));                           /* then low is added in that dtype */
+  return kept(tg_add_scalar(u, low));
+}
+static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high, const TgDTypeOptions *opt) {
+  TG_OPTIONS(TgDTypeOptions, o, opt);
+  DType d;
+  if (!dtype_wanted(ctx, op, o.dtype, DT_F32, &d)) return NULL;
+  TG_REQUIRE(ctx, d != DT_BOOL, TG_ERR_DTYPE, "%s: bool", op);
+  return between(ctx, op, n, dm, low, high, d);
+}
+TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *dm, double low, double high, const TgDTypeOptions *o) {
+  return ctx ? uniform(ctx, "uniform", n, dm, low, high, o) : NULL;
 }
 TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int64_t high, TgDType dtype) {
-  if (!ctx) return NULL;
-  DType d = dtype_of(dtype, DT_I32);
-  int64_t nelem;
-  UOpStore *st = ctx->store;
+  DType d;
+  if (!ctx || !dtype_wanted(ctx, "randint", dtype, DT_I32, &d)) return NULL;
   TG_REQUIRE(ctx, dtype_is_int(d), TG_ERR_DTYPE, "randint: %s is not an integer", dtype_name(d));
-  TG_REQUIRE(ctx, low < high && low >= INT32_MIN && high <= INT32_MAX, TG_ERR_VALUE, "randint: %lld .. %lld", (long long)low, (long long)high);
-  if (!shape_check(ctx, "randint", n, dm, &nelem)) return NULL;
-  if (nelem == 0) return tg_full_i64(ctx, n, dm, 0, dtype_public(d));
-  UOp *w = shifted(st, words(ctx, nelem), 32);               /* 32 random bits times the span, over 2^32: all in 63 bits */
-  UOp *span = w ? u_full(st, DT_U64, (Scalar){.i = high - low}, w->shape) : NULL;
-  UOp *u = uop_cast(st, shifted(st, uop_alu2(st, OPS_MUL, w, span), 32), DT_I64);
-  u = uop_cast(st, u ? uop_alu2(st, OPS_ADD, u, u_full(st, DT_I64, (Scalar){.i = low}, u->shape)) : NULL, d);
-  return tensor_new(ctx, u ? uop_alu1(st, OPS_CONTIGUOUS, u_reshape(st, u, n, dm)) : NULL);
+  TG_REQUIRE(ctx, low < high && low >= dtype_min(d) && high - 1 <= dtype_max(d), TG_ERR_VALUE, "randint: %lld .. %lld in %s", (long long)low, (long long)high,
+             dtype_name(d));
+  int64_t span;
+  TG_REQUIRE(ctx, !__builtin_sub_overflow(high, low, &span), TG_ERR_VALUE, "randint: %lld .. %lld", (long long)low, (long long)high);
+  TgTensor *u = tg_mul_scalar(draw(ctx, "randint", DT_F32, n, dm), (double)span);
+  /* a span that its dtype cannot hold goes through i64, which wraps to the same */
+  u = tg_cast(tg_add(tg_cast(u, TG_I64), tg_full_i64(ctx, TG_SCALAR, low, TG_I64)), dtype_public(d));
+  return kept(u);
 }
-static void fans(int n, const int64_t *d, double *in, double *out) {
-  *in = 1;
-  for (int i = 1; i < n; i++) *in *= (double)d[i];
-  *out = n > 0 ? *in / (n > 1 ? (double)d[1] : 1) * (double)d[0] : 1;
-  if (*in < 1) *in = 1;
+TgTensor *tg_normal_opt(TgContext *ctx, int n, const int64_t *dm, double mean, double std, const TgDTypeOptions *opt) {
+  if (!ctx) return NULL;
+  TG_REQUIRE(ctx, std >= 0, TG_ERR_VALUE, "normal: a deviation of %g", std);
+  return tg_add_scalar(tg_mul_scalar(tg_randn_opt(ctx, n, dm, opt), std), mean);
 }
-TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
-  double in, out;
-  if (!ctx || !shape_check(ctx, "kaiming_uniform", n, d, NULL)) return NULL;
-  fans(n, d, &in, &out);
-  double bound = sqrt(6 / ((1 + 5) * in));
-  return tg_uniform_opt(ctx, n, d, -bound, bound, o);
+static double size_from(int n, const int64_t *d, int first) {
+  double p = 1;
+  for (int i = first; i < n; i++) p *= (double)d[i];
+  return p;
+}
+TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
+  if (!ctx || !shape_check(ctx, "scaled_uniform", n, d, NULL)) return NULL;
+  return tg_mul_scalar(uniform(ctx, "scaled_uniform", n, d, -1, 1, o), 1 / sqrt(TG_MAX(size_from(n, d, 0), 1)));
 }
 TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
-  double in, out;
   if (!ctx || !shape_check(ctx, "glorot_uniform", n, d, NULL)) return NULL;
-  fans(n, d, &in, &out);
-  double bound = sqrt(6 / TG_MAX(in + out, 1));
-  return tg_uniform_opt(ctx, n, d, -bound, bound, o);
+  TG_REQUIRE(ctx, n > 0, TG_ERR_SHAPE, "glorot_uniform: a shape of no axes");
+  double bound = sqrt(6 / TG_MAX((double)d[0] + size_from(n, d, 1), 1));
+  return uniform(ctx, "glorot_uniform", n, d, -bound, bound, o);
+}
+static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) {      /* 1 / ((1 + a^2) fan_in) */
+  double a = o->a == 0 ? 0.01 : o->a;
+  return 1 / (1 + a * a) / TG_MAX(size_from(n, d, 1), 1);
+}
+TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
+  if (!ctx || !shape_check(ctx, "kaiming_uniform", n, d, NULL)) return NULL;
+  TG_OPTIONS(TgKaimingOptions, o, opt);
+  double bound = sqrt(6 * kaiming(&o, n, d));
+  return uniform(ctx, "kaiming_uniform", n, d, -bound, bound, &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
+}
+TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
+  if (!ctx || !shape_check(ctx, "kaiming_normal", n, d, NULL)) return NULL;
+  TG_OPTIONS(TgKaimingOptions, o, opt);
+  return tg_normal_opt(ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)), &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
 }
 TgTensor *tg_dropout(TgTensor *x, double p) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
-  UOpStore *st = ctx->store;
   TG_REQUIRE(ctx, p >= 0 && p <= 1, TG_ERR_VALUE, "dropout: p = %g is not in 0 .. 1", p);
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
   if (!ctx->training || p == 0 || tg_numel(x) == 0) return x;
   if (p == 1) return tg_zeros_like(x);
-  UOp *u = unit(st, uop_cast(st, words(ctx, tg_numel(x)), DT_U32), DT_F32);
-  UOp *keep = u_not(st, u ? uop_alu2(st, OPS_CMPLT, u, u_num(st, p, u)) : NULL);
-  TgTensor *mask = tensor_new(ctx, keep ? uop_alu1(st, OPS_CONTIGUOUS, u_reshape(st, keep, rank(x), dims(x))) : NULL);   /* a byte each */
+  TgTensor *mask = kept(tg_ge_scalar(draw(ctx, "dropout", DT_F32, rank(x), dims(x)), p));      /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
+}
+
+/* ---- choices by weight. w (rows, n): the index is how many running sums the uniform has passed. Without replacement (Efraimidis and Spirakis): the
+ * k largest of log(u) / w, the first of equal ones. */
+TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *opt) {
+  if (!weight) return NULL;
+  TG_OPTIONS(TgMultinomialOptions, o, opt);
+  TgContext *ctx = weight->ctx;
+  int r = rank(weight);
+  TG_REQUIRE(ctx, r == 1 || r == 2, TG_ERR_SHAPE, "multinomial: weights of shape %s", SHAPE_OF(weight));
+  int64_t n = dims(weight)[r - 1];
+  TG_REQUIRE(ctx, k > 0 && n > 0 && n < INT32_MAX && (o.replacement || k <= n), TG_ERR_VALUE, "multinomial: %lld samples of %lld weights", (long long)k, (long long)n);
+  TgTensor *w = r == 1 ? tg_unsqueeze(weight, 0) : weight, *out = NULL;
+  int64_t rows = dims(w)[0];
+  if (o.replacement || k == 1) {
+    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));      /* (rows, n) */
+    TgTensor *u = kept(draw(ctx, "multinomial", DT_F32, 3, (int64_t[]){k, rows, 1}));
+    out = tg_transpose(tg_sum(tg_ge(u, tg_unsqueeze(part, 0)), .axis = TG_AXES(2)), 0, 1);
+  } else {
+    TgTensor *key = kept(tg_div(tg_log2(draw(ctx, "multinomial", DT_F32, 2, dims(w))), tg_cast(w, TG_F32))), *at = tg_arange(ctx, 0, (double)n);
+    TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL), **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
+    TG_REQUIRE(ctx, pick, TG_ERR_NOMEM, "multinomial: out of memory");
+    for (int64_t i = 0; i < k; i++) {                        /* one at a time: a place taken is closed */
+      TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY)), *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
+      TgTensor *hit = tg_cast(tg_bitand(open, tg_eq(left, best)), TG_I32);
+      pick[i] = kept(tg_argmax(hit, .axis = TG_AXES(1), .keepdim = true));
+      open = kept(tg_bitand(open, tg_ne(at, pick[i])));
+    }
+    out = tg_cat(pick, (int)k, 1);
+    mem_free(&ctx->mem, pick);
+  }
+  return tg_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }

@@ -35,10 +35,9 @@ TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
   bool mask[TG_MAX_RANK];
   DType d;
   UOpStore *st = x->ctx->store;
-  if (!axes_get(x->ctx, "prod", &o.axis, rank(x), mask) ||
-      !dtype_option(x->ctx, "prod", o.dtype, dt(x) == DT_BOOL ? DT_I32 : dt(x), &d))
-    return NULL;
-  return finish(x->ctx, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, d), mask), mask, o.keepdim);
+  if (!axes_get(x->ctx, "prod", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "prod", o.dtype, dt(x), &d)) return NULL;
+  DType acc = !o.dtype && dtype_is_narrow_float(d) ? DT_F32 : d;
+  return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, acc), mask), d), mask, o.keepdim);
 }
 /* min is the max of what reverses the order: the negation of floats, the complement of integers (right for unsigned and the lowest). */
 static UOp *reversed(UOpStore *st, UOp *u) {

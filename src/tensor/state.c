@@ -32,7 +32,6 @@ TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
   t->uop = x->uop;
   return t;
 }
-TgTensor *tg_empty_like(TgTensor *x) { return x ? tg_empty(x->ctx, tg_dtype(x), rank(x), dims(x)) : NULL; }
 TgTensor *tg_from_bytes(TgContext *ctx, const void *data, size_t nbytes, TgDType dtype) {
   DType d = dtype_of(dtype, DT_U8);
   if (!ctx) return NULL;

@@ -129,38 +129,6 @@ TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const 
   TG_REQUIRE(ctx, data || nbytes == 0, TG_ERR_VALUE, "from: no data");
   return memory_fill(ctx, b, data, nbytes) ? tensor_new(ctx, u) : NULL;
 }
-static void scalar_store(DType d, Scalar v, void *at) {
-  switch (d) {
-  case DT_F64: memcpy(at, &v.f, 8); break;
-  case DT_F32: { float f = (float)v.f; memcpy(at, &f, 4); break; }
-  case DT_F16: { uint16_t h = f16_from_f64(v.f); memcpy(at, &h, 2); break; }
-  case DT_BF16: { uint16_t h = bf16_from_f64(v.f); memcpy(at, &h, 2); break; }
-  default:
-    switch (dtype_size(d)) {
-    case 1: { uint8_t i = (uint8_t)v.i; memcpy(at, &i, 1); break; }
-    case 2: { uint16_t i = (uint16_t)v.i; memcpy(at, &i, 2); break; }
-    case 4: { uint32_t i = (uint32_t)v.i; memcpy(at, &i, 4); break; }
-    default: memcpy(at, &v.i, 8);
-    }
-  }
-}
-static Scalar scalar_load(DType d, const void *at) {
-  Scalar v = {.i = 0};
-  switch (d) {
-  case DT_F64: memcpy(&v.f, at, 8); break;
-  case DT_F32: { float f; memcpy(&f, at, 4); v.f = (double)f; break; }
-  case DT_F16: { uint16_t h; memcpy(&h, at, 2); v.f = (double)f16_to_f32(h); break; }
-  case DT_BF16: { uint16_t h; memcpy(&h, at, 2); v.f = (double)bf16_to_f32(h); break; }
-  case DT_BOOL: case DT_U8: v.i = *(const uint8_t *)at; break;
-  case DT_I8: v.i = *(const int8_t *)at; break;
-  case DT_I16: { int16_t i; memcpy(&i, at, 2); v.i = i; break; }
-  case DT_U16: { uint16_t i; memcpy(&i, at, 2); v.i = i; break; }
-  case DT_I32: { int32_t i; memcpy(&i, at, 4); v.i = i; break; }
-  case DT_U32: { uint32_t i; memcpy(&i, at, 4); v.i = i; break; }
-  default: memcpy(&v.i, at, 8);
-  }
-  return v;
-}
 TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   DType dty = dtype_of(dtype, DT_F32);

@@ -6,7 +6,7 @@
 
 static const struct { const char *name; uint8_t size; } dtypes[DT_COUNT] = {
   {"void", 0}, {"index", 0}, {"bool", 1}, {"i8", 1}, {"u8", 1}, {"i16", 2}, {"u16", 2}, {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8},
-  {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+  {"fp8e4m3", 1}, {"fp8e5m2", 1}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
 size_t dtype_size(DType d) { return dtypes[d].size; }
 const char *dtype_name(DType d) { return d < DT_COUNT ? dtypes[d].name : "?"; }
 int64_t dtype_min(DType d) {
@@ -21,36 +21,48 @@ int64_t dtype_max(DType d) {
   return INT64_MAX;
 }
 
-/* ---- 16-bit floats. One rounding straight from f64, to nearest, ties to even. */
-static uint16_t float16_pack(double x, int mant_bits, int exp_bits) {
-  int bias = (1 << (exp_bits - 1)) - 1, emax = (1 << exp_bits) - 1;
-  uint16_t sign = (uint16_t)(signbit(x) ? 0x8000 : 0);
-  if (isnan(x)) return (uint16_t)(sign | emax << mant_bits | 1 << (mant_bits - 1));
+/* ---- floats of 8 and 16 bits. fp8e5m2, f16 and bf16 are small IEEE formats. fp8e4m3 (OCP's, "fn") gives the place of infinity to numbers up to
+ * 448 and keeps one pattern for NaN: what would round past 448 has no infinity to go to and becomes NaN, as in torch. */
+typedef struct Narrow { uint8_t mant, exp; bool inf; } Narrow;
+static const Narrow narrows[] = {
+  [DT_FP8E4M3 - DT_FP8E4M3] = {3, 4, false}, [DT_FP8E5M2 - DT_FP8E4M3] = {2, 5, true}, [DT_F16 - DT_FP8E4M3] = {10, 5, true}, [DT_BF16 - DT_FP8E4M3] = {7, 8, true}};
+/* A NaN's fraction, its first bits in the first places: no conversion of the machine's, which would set the quiet bit. */
+static double nan_value(bool minus, uint64_t fraction, int mant) {
+  uint64_t u = (uint64_t)minus << 63 | UINT64_C(0x7ff) << 52 | fraction << (52 - mant);
+  double x;
+  memcpy(&x, &u, 8);
+  return x;
+}
+static uint64_t nan_fraction(double x, int mant) {
+  uint64_t u;
+  memcpy(&u, &x, 8);
+  u = (u & ((UINT64_C(1) << 52) - 1)) >> (52 - mant);
+  return u ? u : UINT64_C(1) << (mant - 1);
+}
+uint16_t narrow_bits(DType d, double x) {
+  const Narrow *f = &narrows[d - DT_FP8E4M3];
+  int mant = f->mant, bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1;
+  uint16_t sign = (uint16_t)(signbit(x) ? 1 << (mant + f->exp) : 0);
+  int64_t inf = (int64_t)emax << mant, nan = inf | ((1 << mant) - 1), bits;
   double a = fabs(x);
+  if (isnan(x)) return (uint16_t)(sign | (f->inf ? inf | (int64_t)nan_fraction(x, mant) : nan));
   if (a == 0) return sign;
-  if (isinf(a)) return (uint16_t)(sign | emax << mant_bits);
+  if (isinf(a)) return (uint16_t)(sign | (f->inf ? inf : nan));
   int e;
   frexp(a, &e);                                       /* a = m * 2^e, 0.5 <= m < 1 */
-  int q = e - 1 < 1 - bias ? 1 - bias - mant_bits : e - 1 - mant_bits;    /* exponent of the last mantissa bit */
-  double r = nearbyint(ldexp(a, -q));                 /* whole number of units in the last place */
-  int64_t m = (int64_t)r;
-  int be = e - 1 < 1 - bias ? 0 : e - 1 + bias;
-  int64_t bits = be == 0 ? m : ((int64_t)be << mant_bits) + (m - (INT64_C(1) << mant_bits));   /* a carry moves into the exponent */
-  if (bits >= (int64_t)emax << mant_bits) bits = (int64_t)emax << mant_bits;
+  bool sub = e - 1 < 1 - bias;                        /* below the normal numbers: the last place stays where theirs is */
+  int64_t m = (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1)));   /* whole units in the last place */
+  bits = sub ? m : ((int64_t)(e - 1 + bias) << mant) + (m - (INT64_C(1) << mant));   /* a carry moves into the exponent */
+  if (f->inf ? bits > inf : bits > nan) bits = f->inf ? inf : nan;
   return (uint16_t)(sign | bits);
 }
-uint16_t f16_from_f64(double x) { return float16_pack(x, 10, 5); }
-uint16_t bf16_from_f64(double x) { return float16_pack(x, 7, 8); }
-float f16_to_f32(uint16_t h) {
-  int e = h >> 10 & 31, m = h & 1023;
-  float v = e == 31 ? (m ? NAN : INFINITY) : e ? ldexpf((float)(m + 1024), e - 25) : ldexpf((float)m, -24);
-  return h & 0x8000 ? -v : v;
-}
-float bf16_to_f32(uint16_t h) {
-  uint32_t u = (uint32_t)h << 16;
-  float f;
-  memcpy(&f, &u, 4);
-  return f;
+double narrow_value(DType d, uint16_t h) {
+  const Narrow *f = &narrows[d - DT_FP8E4M3];
+  int bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1, e = h >> f->mant & emax, m = h & ((1 << f->mant) - 1);
+  bool minus = h >> (f->mant + f->exp) & 1;
+  if (e == emax && (f->inf ? m != 0 : m == (1 << f->mant) - 1)) return nan_value(minus, f->inf ? (uint64_t)m : UINT64_C(1) << (f->mant - 1), f->mant);
+  double v = f->inf && e == emax ? (double)INFINITY : ldexp(e ? m + (1 << f->mant) : m, (e ? e : 1) - bias - f->mant);
+  return minus ? -v : v;
 }
 
 Scalar scalar_round(DType d, Scalar v) {
@@ -62,11 +74,17 @@ Scalar scalar_round(DType d, Scalar v) {
   case DT_U16: return (Scalar){.i = (uint16_t)v.i};
   case DT_I32: return (Scalar){.i = (int32_t)v.i};
   case DT_U32: return (Scalar){.i = (uint32_t)v.i};
-  case DT_F16: return (Scalar){.f = f16_to_f32(f16_from_f64(v.f))};
-  case DT_BF16: return (Scalar){.f = bf16_to_f32(bf16_from_f64(v.f))};
+  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: return (Scalar){.f = narrow_value(d, narrow_bits(d, v.f))};
   case DT_F32: return (Scalar){.f = (float)v.f};
   default: return v;
   }
+}
+/* A 64-bit integer in f64, exact or, above 2^53, rounded to odd: what is then rounded to fewer bits is rounded once. */
+static double odd_f64(bool is_unsigned, int64_t v) {
+  bool minus = !is_unsigned && v < 0;
+  uint64_t u = minus ? 0 - (uint64_t)v : (uint64_t)v;
+  double d = u >> 53 ? (double)(u >> 11 | ((u & 2047) != 0)) * 2048 : (double)u;
+  return minus ? -d : d;
 }
 Scalar scalar_cast(DType to, DType from, Scalar v) {
   if (dtype_is_float(from)) {
@@ -79,7 +97,50 @@ Scalar scalar_cast(DType to, DType from, Scalar v) {
   }
   if (!dtype_is_float(to)) return scalar_round(to, v);
   if (to == DT_F32) return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i};       /* one rounding */
+  if (dtype_is_narrow_float(to)) return scalar_round(to, (Scalar){.f = odd_f64(from == DT_U64, v.i)});
   return scalar_round(to, (Scalar){.f = from == DT_U64 ? (double)(uint64_t)v.i : (double)v.i});
+}
+
+Scalar scalar_load(DType d, const void *at) {
+  Scalar v = {.i = 0};
+  switch (d) {
+  case DT_F64: memcpy(&v.f, at, 8); break;
+  case DT_F32: {
+    float f;
+    uint32_t u;
+    memcpy(&f, at, 4), memcpy(&u, at, 4);
+    v.f = isnan(f) ? nan_value(u >> 31, u & 0x7fffff, 23) : (double)f;
+    break;
+  }
+  case DT_F16: case DT_BF16: { uint16_t h; memcpy(&h, at, 2); v.f = narrow_value(d, h); break; }
+  case DT_FP8E4M3: case DT_FP8E5M2: v.f = narrow_value(d, *(const uint8_t *)at); break;
+  case DT_BOOL: v.i = *(const uint8_t *)at != 0; break;
+  case DT_U8: v.i = *(const uint8_t *)at; break;
+  case DT_I8: v.i = *(const int8_t *)at; break;
+  case DT_I16: { int16_t i; memcpy(&i, at, 2); v.i = i; break; }
+  case DT_U16: { uint16_t i; memcpy(&i, at, 2); v.i = i; break; }
+  case DT_I32: { int32_t i; memcpy(&i, at, 4); v.i = i; break; }
+  case DT_U32: { uint32_t i; memcpy(&i, at, 4); v.i = i; break; }
+  default: memcpy(&v.i, at, 8);
+  }
+  return v;
+}
+void scalar_store(DType d, Scalar v, void *at) {
+  uint64_t bits = (uint64_t)v.i;
+  float f;
+  if (d == DT_BOOL) bits = v.i != 0;
+  else if (d == DT_F32) {
+    uint32_t u;
+    f = (float)v.f, memcpy(&u, &f, 4);
+    bits = isnan(v.f) ? (signbit(v.f) ? 0x80000000u : 0) | 0x7f800000u | nan_fraction(v.f, 23) : u;
+  }
+  else if (dtype_is_narrow_float(d)) bits = narrow_bits(d, v.f);
+  switch (dtype_size(d)) {
+  case 1: *(uint8_t *)at = (uint8_t)bits; break;
+  case 2: { uint16_t i = (uint16_t)bits; memcpy(at, &i, 2); break; }
+  case 4: { uint32_t i = (uint32_t)bits; memcpy(at, &i, 4); break; }
+  default: memcpy(at, &bits, 8);
+  }
 }
 
 static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {      /* Salmon et al. 2011: 20 rounds, the low word of each first */
@@ -104,7 +165,7 @@ static int64_t int_pow(int64_t a, int64_t b) {                  /* wraps; a nega
   return (int64_t)r;
 }
 /* x * y + z rounded once; an f64 sum of the exact f32 product would round twice, hence fmaf. */
-static double mulacc(DType d, double x, double y, double z) { return d == DT_F64 ? fma(x, y, z) : d == DT_F32 ? fmaf((float)x, (float)y, (float)z) : x * y + z; }
+static double mulacc(DType d, double x, double y, double z) { return d == DT_F64 ? fma(x, y, z) : (double)fmaf((float)x, (float)y, (float)z); }
 
 static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   double a = s[0].f, b = op_nsrc(op) > 1 ? s[1].f : 0, r;
@@ -130,7 +191,8 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_MULACC: r = mulacc(d, a, b, s[2].f); break;
   default: return false;
   }
-  *out = scalar_round(d, (Scalar){.f = r});           /* f32 through f64: +, -, *, / and sqrt round once (53 >= 2*24 + 2) */
+  /* f32 through f64: +, -, *, / and sqrt round once (53 >= 2*24 + 2); narrow ones through f32 likewise (24 >= 2*11 + 2) */
+  *out = scalar_round(d, (Scalar){.f = dtype_is_narrow_float(d) ? (double)(float)r : r});
   return true;
 }
 bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {

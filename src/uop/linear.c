@@ -223,6 +223,9 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   if (n == u->nsrc) {                                         /* a reduction of a reduction by the same op is one */
     UOp *x = u->src[0];
     if (x->op != OPS_REDUCE || x->arg.reduce.op != u->arg.reduce.op || u->nsrc + x->nsrc > 64 || u->src[1]->op != OPS_RANGE || x->src[1]->op != OPS_RANGE) return NULL;
+    uint64_t own = 0;                                        /* one that does not change in these loops stands before them, maybe for others too */
+    for (int i = 1; i < u->nsrc; i++) own |= u->src[i]->ranges;
+    if (!(x->ranges & own)) return NULL;
     src[0] = x->src[0], n = 1;
     for (int i = 1; i < u->nsrc; i++) src[n++] = u->src[i];
     for (int i = 1; i < x->nsrc; i++) src[n++] = x->src[i];

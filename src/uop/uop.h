@@ -23,27 +23,32 @@ typedef enum Ops {
 
 /* Data types. `index` is a mathematical integer (shapes, ranges, addresses); all others are data and behave as in C or IEEE. */
 typedef enum DType {
-  DT_VOID, DT_INDEX, DT_BOOL, DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_F16, DT_BF16, DT_F32, DT_F64, DT_COUNT
+  DT_VOID, DT_INDEX, DT_BOOL, DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_FP8E4M3, DT_FP8E5M2, DT_F16, DT_BF16,
+  DT_F32, DT_F64, DT_COUNT
 } DType;
 size_t dtype_size(DType d);                                  /* bytes of an element; 0 for void and index */
 const char *dtype_name(DType d);                             /* "f32", "i8", "index" */
-static inline bool dtype_is_float(DType d) { return d >= DT_F16; }
+static inline bool dtype_is_float(DType d) { return d >= DT_FP8E4M3; }
+/* Storage alone: an op on them is the op on f32, rounded once to the dtype, on every target. */
+static inline bool dtype_is_narrow_float(DType d) { return d >= DT_FP8E4M3 && d <= DT_BF16; }
 static inline bool dtype_is_int(DType d) { return d >= DT_INDEX && d <= DT_U64 && d != DT_BOOL; }
 static inline bool dtype_is_unsigned(DType d) { return d == DT_U8 || d == DT_U16 || d == DT_U32 || d == DT_U64; }
 int64_t dtype_min(DType d);                                  /* integers and bool; u64's maximum is reported as INT64_MAX */
 int64_t dtype_max(DType d);
-float f16_to_f32(uint16_t h);
-uint16_t f16_from_f64(double x);                             /* round to nearest even, once */
-float bf16_to_f32(uint16_t h);
-uint16_t bf16_from_f64(double x);
+/* Bits of a narrow float. Packing rounds once, to nearest, ties to even. Past the largest value: infinity; in fp8e4m3, which has none, NaN. */
+double narrow_value(DType d, uint16_t bits);
+uint16_t narrow_bits(DType d, double x);
 
 typedef union Scalar { int64_t i; double f; } Scalar;       /* f for float dtypes, i for all others (u64: same bits) */
-/* A value forced into dtype: integers wrap, floats round (f16, bf16, f32). */
+/* A value forced into dtype: integers wrap, floats round (all but f64). */
 Scalar scalar_round(DType d, Scalar v);
 /* Conversion between dtypes: float to integer truncates, saturates out of range, NaN gives 0; to bool is != 0. */
 Scalar scalar_cast(DType to, DType from, Scalar v);
 /* One elementwise op on scalars of operand dtype d; the exact semantics of ops.def. False: op is not elementwise. */
 bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
+/* An element of memory. The bits of a NaN come through unchanged. */
+Scalar scalar_load(DType d, const void *at);
+void scalar_store(DType d, Scalar v, void *at);
 
 typedef struct Ints { int n; int64_t v[]; } Ints;            /* interned list of integers: a shape, an axis list */
 typedef enum AxisType { AXIS_GLOBAL, AXIS_THREAD, AXIS_LOCAL, AXIS_LOOP, AXIS_REDUCE, AXIS_UPCAST, AXIS_VEC, AXIS_UNROLL, AXIS_GROUP } AxisType;

@@ -237,7 +237,14 @@ static TgTensor *build(TgContext *c, const Step *s, TgTensor **t) {
   default: return NULL;
   }
 }
-static const char *type_name(TgDType d) { return d == TG_F32 ? "TG_F32" : d == TG_I32 ? "TG_I32" : d == TG_I64 ? "TG_I64" : "TG_I16"; }
+static const struct { TgDType id; const char *name; } kinds[] = {{TG_F32, "TG_F32"}, {TG_F32, "TG_F32"}, {TG_I32, "TG_I32"}, {TG_I64, "TG_I64"}, {TG_I16, "TG_I16"},
+  {TG_F16, "TG_F16"}, {TG_BF16, "TG_BF16"}, {TG_FP8E4M3, "TG_FP8E4M3"}, {TG_FP8E5M2, "TG_FP8E5M2"}, {TG_U8, "TG_U8"}};
+static TgDType kind_random(void) { return kinds[below((int)TG_COUNT(kinds))].id; }
+static const char *type_name(TgDType d) {
+  size_t i = 0;
+  while (i + 1 < TG_COUNT(kinds) && kinds[i].id != d) i++;
+  return kinds[i].name;
+}
 static void write_step(const Step *s, int i) {
   static const char *const plain[K_KINDS] = {[K_NEG] = "tg_neg(t%d)", [K_ABS] = "tg_abs(t%d)", [K_RELU] = "tg_relu(t%d)", [K_FLAT] = "tg_flatten(t%d, 0, -1)",
     [K_ADD] = "tg_clamp(tg_add(t%d, t%d), -64, 64)", [K_SUB] = "tg_clamp(tg_sub(t%d, t%d), -64, 64)", [K_MUL] = "tg_clamp(tg_mul(t%d, t%d), -64, 64)",
@@ -282,11 +289,10 @@ static void write_step(const Step *s, int i) {
 static bool same_shape(TgTensor *a, TgTensor *b) { return tg_ndim(a) == tg_ndim(b) && !memcmp(tg_shape(a), tg_shape(b), (size_t)tg_ndim(a) * sizeof(int64_t)); }
 /* A step that fits the tensors so far; kinds that do not are drawn again. */
 static Step step_random(TgTensor **t, int n) {
-  static const TgDType kinds[] = {TG_F32, TG_F32, TG_I32, TG_I64, TG_I16};
   for (;;) {
     Step s = {.kind = (Kind)below(K_KINDS), .a = n ? below(4) ? n - 1 : below(n) : 0, .b = n ? below(n) : 0};
     if (!n || (s.kind == K_DATA && below(3) == 0)) {
-      s.kind = K_DATA, s.rank = 1 + below(3), s.p = pick(1, 22), s.q = pick(0, 22), s.dtype = kinds[below((int)TG_COUNT(kinds))];
+      s.kind = K_DATA, s.rank = 1 + below(3), s.p = pick(1, 22), s.q = pick(0, 22), s.dtype = kind_random();
       for (int i = 0; i < s.rank; i++) s.shape[i] = pick(1, below(4) ? 6 : 8);
       return s;
     }
@@ -314,7 +320,7 @@ static Step step_random(TgTensor **t, int n) {
     case K_EXPAND: s.p = pick(2, 4), s.rank = rank + 1; if (rank > 4 || tg_numel(a) * s.p > ELEMENTS) continue; break;
     case K_CAT: if (!rank || !same_shape(a, b) || tg_dtype(a) != tg_dtype(b)) continue; break;
     case K_MATMUL: if (rank != 2) continue; break;
-    case K_CAST: s.dtype = kinds[below((int)TG_COUNT(kinds))]; if (s.dtype == tg_dtype(a)) continue; break;
+    case K_CAST: s.dtype = kind_random(); if (s.dtype == tg_dtype(a)) continue; break;
     case K_MOD: s.p = pick(2, 9); break;
     default: break;
     }
@@ -328,12 +334,17 @@ static bool run_on(const Prog *p, int upto, int device, Result *r) {      /* com
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device_names[device], .threads = 2});
   TgTensor *t[STEPS] = {NULL};
   for (int i = 0; i <= upto && !tg_error(c); i++) t[i] = build(c, &p->at[i], t);
+  if (tg_dtype_is_float(tg_dtype(t[upto]))) t[upto] = tg_cast(t[upto], TG_F32);
   r->n = tg_nbytes(t[upto]);
   if (!tg_error(c) && r->n <= sizeof r->at) tg_read(t[upto], r->at, r->n);
   r->status = tg_error(c);
   snprintf(r->msg, sizeof r->msg, "%s", tg_errmsg(c));
-  for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n; i += 4)         /* MAX of zeros of both signs may have either */
-    if (!memcmp(r->at + i, (uint8_t[4]){0, 0, 0, 0x80}, 4)) r->at[i + 3] = 0;
+  for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n; i += 4) {       /* MAX of zeros of both signs may have either; a NaN is a NaN */
+    float f;
+    memcpy(&f, r->at + i, 4);
+    if (f == 0) memset(r->at + i, 0, 4);
+    if (f != f) memset(r->at + i, 0xff, 4);
+  }
   if (broken && device && r->n && p->at[upto].kind == K_FLIP) r->at[0] ^= 1;
   tg_close(c);
   return !r->status;

@@ -180,7 +180,7 @@ for n in ('sum', 'prod', 'max', 'min', 'argmax', 'argmin', 'any', 'all'):
         x = Z((3, 5), 0, 2, d) if d == 'bool' else Z((3, 5), -3, 4, d)
         g = RED[n]
         if n == 'sum': g = lambda t, a, k, acc=acc: t.long().sum(a, k).to(TYPES[acc])
-        if n == 'prod': g = lambda t, a, k, d=d: t.long().prod(a[0], k).to(TYPES['i32' if d == 'bool' else d])
+        if n == 'prod': g = lambda t, a, k, d=d: t.long().prod(a[0], k).to(TYPES[d])
         if n in ('max', 'min', 'argmax', 'argmin') and d == 'bool': g = lambda t, a, k, n=n: (RED[n](t.int(), a, k).bool() if n in ('max', 'min') else RED[n](t.int(), a, k))
         red(n, g, x, (1,), False)
 for n in ('max', 'min', 'argmax', 'argmin', 'sum', 'logsumexp', 'mean'):

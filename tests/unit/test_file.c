@@ -49,7 +49,7 @@ static void test_dtypes(void **state) {                      /* 1, 0, 1, 1, .. o
   (void)state;
   static const struct { TgDType d; uint64_t one; } kinds[] = {
     {TG_BOOL, 1}, {TG_I8, 1}, {TG_U8, 1}, {TG_I16, 1}, {TG_U16, 1}, {TG_I32, 1}, {TG_U32, 1}, {TG_I64, 1}, {TG_U64, 1}, {TG_F16, 0x3c00},
-    {TG_BF16, 0x3f80}, {TG_F32, 0x3f800000}, {TG_F64, 0x3ff0000000000000}};
+    {TG_BF16, 0x3f80}, {TG_F32, 0x3f800000}, {TG_F64, 0x3ff0000000000000}, {TG_FP8E4M3, 0x38}, {TG_FP8E5M2, 0x3c}};
   static unsigned char bytes[20000];
   for (int dev = 0; dev < DEVICES; dev++) {
     TgContext *c = open_on(devices[dev]);

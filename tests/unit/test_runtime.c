@@ -80,7 +80,7 @@ static UOp *gep(K *k, UOp *x, int first, int lanes) { return E(k, GEP, (DType)x-
 /* Compiles a batch on every device and hands each kernel's buffers, freshly copied, to `check`. */
 typedef struct Buf { const void *data; size_t nbytes; } Buf;
 typedef struct Case { K *k; Buf buf[MAXBUF]; int nbuf; const int64_t *vars; void (*check)(const struct Case *, const char *dev,
-    void **got); int id, id2; } Case;
+    void **got); int id, id2, id3; } Case;
 static void run(Case *c, int n) {
   for (int v = 0; v < ndev; v++) {
     Device *d = &devs[v].d;
@@ -122,6 +122,17 @@ static float half_value(uint16_t h, int mant, int bias) {
   float v = e == emax ? (m ? NAN : INFINITY) : e ? ldexpf((float)(m + (1 << mant)), e - bias - mant) : ldexpf((float)m, 1 - bias - mant);
   return h & 0x8000 ? -v : v;
 }
+/* Small floats by their definition: OCP 8-bit formats, IEEE halves, bfloat. */
+static float small_value(DType d, uint16_t h) {
+  if (d == DT_F16) return half_value(h, 10, 15);
+  if (d == DT_BF16) return half_value(h, 7, 127);
+  if (d == DT_FP8E5M2) return half_value((uint16_t)(h << 8), 10, 15);
+  int e = h >> 3 & 15, m = h & 7;
+  float v = (h & 127) == 127 ? NAN : e ? ldexpf((float)(8 + m), e - 10) : ldexpf((float)m, -9);
+  return h & 128 ? -v : v;
+}
+static bool is_small(DType d) { return d == DT_F16 || d == DT_BF16 || d == DT_FP8E4M3 || d == DT_FP8E5M2; }
+static uint16_t small_bits(DType d, const void *p, int i) { return dtype_size(d) == 1 ? ((const uint8_t *)p)[i] : ((const uint16_t *)p)[i]; }
 static long double value(DType d, const void *p, int i) {
   switch (d) {
   case DT_BOOL: case DT_U8: return ((const uint8_t *)p)[i];
@@ -132,8 +143,7 @@ static long double value(DType d, const void *p, int i) {
   case DT_U32: return ((const uint32_t *)p)[i];
   case DT_I64: return ((const int64_t *)p)[i];
   case DT_U64: return ((const uint64_t *)p)[i];
-  case DT_F16: return half_value(((const uint16_t *)p)[i], 10, 15);
-  case DT_BF16: return half_value(((const uint16_t *)p)[i], 7, 127);
+  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: return small_value(d, small_bits(d, p, i));
   case DT_F32: return ((const float *)p)[i];
   default: return ((const double *)p)[i];
   }
@@ -315,17 +325,20 @@ static void test_float_ops(void **state) {
 
 /* ---- casts between all pairs */
 static long double round_half(long double x, int mant, int emin, long double max) {
-  if (isnan(x) || isinf(x) || x == 0) return x;
+  if (isnan(x) || x == 0) return x;
+  if (isinf(x)) return max == 448 ? NAN : x;
   int e;
   frexpl(x, &e);
   long double q = ldexpl(1, (e - 1 < emin ? emin : e - 1) - mant), r = rintl(x / q) * q;
-  return fabsl(r) > max ? (x < 0 ? -INFINITY : INFINITY) : r == 0 ? copysignl(0, x) : r;
+  return fabsl(r) > max ? max == 448 ? NAN : (x < 0 ? -INFINITY : INFINITY) : r == 0 ? copysignl(0, x) : r;
 }
 static long double cast_expected(DType to, DType from, const void *p, int i) {
   long double x = value(from, p, i);
   if (to == DT_BOOL) return x != 0;
   if (to == DT_F64) return (double)x;
   if (to == DT_F32) return (float)x;
+  if (to == DT_FP8E4M3) return round_half(x, 3, -6, 448);
+  if (to == DT_FP8E5M2) return round_half(x, 2, -14, 57344);
   if (to == DT_F16) return round_half(x, 10, -14, 65504);
   if (to == DT_BF16) return round_half(x, 7, -126, (long double)0x1.fep127);
   if (!dtype_is_float(from)) {
@@ -337,7 +350,7 @@ static long double cast_expected(DType to, DType from, const void *p, int i) {
 }
 static void check_cast(const Case *c, const char *dev, void **got) {
   DType to = (DType)c->id, from = (DType)c->id2;
-  for (int i = 0; i < 64; i++) {
+  for (int i = 0; i < (c->id3 == 64 ? 64 : 96); i++) {
     long double want = cast_expected(to, from, got[1], i), have = value(to, got[0], i);
     if (!same(want, have) && !(want == 0 && have == 0 && !dtype_is_float(to)))
       fail_msg("%s: %La from %s to %s = %La, not %La", dev, value(from, got[1], i), dtype_name(from), dtype_name(to), want, have);
@@ -345,27 +358,37 @@ static void check_cast(const Case *c, const char *dev, void **got) {
 }
 static void test_casts(void **state) {
   (void)state;
-  static const DType types[] = {DT_BOOL, DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_F16, DT_BF16, DT_F32, DT_F64};
-  static const double fv[64] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 0.5, -0.5, -0.99, 0.99, 1.5, -1.5, 127, 127.9, 128, -128, -128.9,
+  static const DType types[] = {DT_BOOL, DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_FP8E4M3, DT_FP8E5M2, DT_F16, DT_BF16, DT_F32, DT_F64};
+  static const double fv[96] = {0.0, -0.0, NAN, INFINITY, -INFINITY, 0.5, -0.5, -0.99, 0.99, 1.5, -1.5, 127, 127.9, 128, -128, -128.9,
       -129, 255, 255.9, 256,
     32767, 32768, -32768, -32769, 65535, 65535.9, 65536, 65504, 65519.9, 65520, 2147483647, 2147483648.0, -2147483648.0, -2147483649.0,
         4294967295.0,
     4294967296.0, 9.3e18, -9.3e18, 1.9e19, 1e30, -1e30, 6e-8, 3e-8, 2.98e-8, 1e-5, 6.1e-5, 1e-40, 9.2e-41, 4.5e-41, 1.00390625,
         1.01171875, 2049, 2051, -2049,
-    3.3895e38, 3.4e38, 1e300, 1e-300, 1.0004883, 1.0014648, -7, 100, 200, 16777217};
-  static uint64_t zero[64], in[TG_COUNT(types)][64];
+    3.3895e38, 3.4e38, 1e300, 1e-300, 1.0004883, 1.0014648, -7, 100, 200, 16777217,
+    /* next to the ties of the small formats, closer than f32 can say */
+    448, 463.9999999999, 464, 464.00000000001, 480, 57344, 61439.9999999999, 61440, 0x1p-10, 0x1.00000000001p-10, 0x1p-17, 0x1.000000001p-17, 0x1.8p-9,
+    1.0625, 1.06250000000001, 1.125, 1.12500000000001, -1.1875, -1.18749999999999, 1.00048828125, 1.00048828125000022, 1.00390625000000022, 0x1p-25,
+    0x1.0000000000001p-25, 9223372036854775807.0, -9223372036854775808.0, 18446744073709549568.0, 9007199254740993.0, 2147483647.5, 0x1.fffffep127, 0x1p-149,
+    -0x1.8p-150};
+  static uint64_t zero[96], in[TG_COUNT(types)][96];
+  /* integers on and beside the ties of f64, f32, bf16 and f16 */
+  static const int64_t iv[32] = {0x7fffffffffffffff, 0x4040000000000000, 0x4040000000000001, 0x40c0000000000000, 0x40bfffffffffffff, 0x20000000000001, 0x20000000000003,
+    0x1000001, 0x1000003, 0x1000000000000001, 0x7fffff4000000001, 0x7fffffc000000000, 0x7fffffbfffffffff, 0x101, 0x103, 0x801, 0x803, 65519, 65520, 464, 465, 61439, 61440,
+    0x8080000001, 0x80800001, 17, 19, 25, 9, 11, -17, -0x4040000000000001};
   Case c[TG_COUNT(types) * TG_COUNT(types) * 2];
   for (size_t f = 0; f < TG_COUNT(types); f++) {
     DType d = types[f];
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 96; i++) {
       double x = fv[i];
       float x32 = (float)x;
       if (d == DT_F64) memcpy((double *)in[f] + i, &x, 8);
       else if (d == DT_F32) memcpy((float *)in[f] + i, &x32, 4);
-      else if (d == DT_F16 || d == DT_BF16) ((uint16_t *)in[f])[i] = (uint16_t)(i < 8 ? (int[]){0, 0x8000, 1, 0x8001, 0x7f80, 0x7c00,
+      else if (dtype_size(d) == 1 && is_small(d)) ((uint8_t *)in[f])[i] = (uint8_t)(i < 12 ? (int[]){0, 128, 1, 129, 126, 127, 255, 124, 125, 252, 123, 8}[i] : i * 37 + 17);
+      else if (is_small(d)) ((uint16_t *)in[f])[i] = (uint16_t)(i < 8 ? (int[]){0, 0x8000, 1, 0x8001, 0x7f80, 0x7c00,
           0xfc00, 0x7e00}[i] : i * 1021 + 17);
       else if (d == DT_BOOL) ((uint8_t *)in[f])[i] = i % 3 == 1;
-      else set_bits(d, in[f], i, i < 8 ? dtype_min(d) + i : i < 16 ? dtype_max(d) - (i - 8) : i < 40 ? (i - 28) : (int64_t)1 << (i - 20));
+      else set_bits(d, in[f], i, i < 8 ? dtype_min(d) + i : i < 16 ? dtype_max(d) - (i - 8) : i < 40 ? (i - 28) : i < 64 ? (int64_t)1 << (i - 20) : iv[i - 64]);
     }
   }
   for (int lanes = 1; lanes <= 64; lanes *= lanes == 1 ? 2 : lanes == 2 ? 8 : lanes == 16 ? 2 : 2) {
@@ -373,8 +396,8 @@ static void test_casts(void **state) {
     for (size_t f = 0; f < TG_COUNT(types); f++)
       for (size_t t = 0; t < TG_COUNT(types); t++) {
         DType from = types[f], to = types[t];
-        c[n++] = (Case){elementwise(OPS_CAST, from, to, lanes, 64, NULL), {{zero, 64 * dtype_size(to)}, {in[f], 64 * dtype_size(from)},
-            {in[f], 64 * dtype_size(from)}}, 3, NULL, check_cast, (int)to, (int)from};
+        c[n++] = (Case){elementwise(OPS_CAST, from, to, lanes, lanes == 64 ? 64 : 96, NULL), {{zero, 96 * dtype_size(to)}, {in[f], 96 * dtype_size(from)},
+            {in[f], 96 * dtype_size(from)}}, 3, NULL, check_cast, (int)to, (int)from, lanes};
       }
     run(c, n);
   }
@@ -396,34 +419,100 @@ static void test_bitcasts(void **state) {
           64 * dtype_size(pairs[i][0])}, {in, 512}}, 3, NULL, check_copy, 0, 0};
   run(c, n);
 }
-/* f16 and bf16 -> f32 -> back gives every bit pattern again, but NaN payloads */
+/* a small float -> f32 -> back gives every bit pattern again, but NaN payloads */
 static void check_round_trip(const Case *c, const char *dev, void **got) {
-  int mant = c->id == DT_F16 ? 10 : 7, bias = c->id == DT_F16 ? 15 : 127;
+  DType d = (DType)c->id;
   for (int i = 0; i < 65536; i++) {
-    uint16_t a = ((uint16_t *)got[1])[i], b = ((uint16_t *)got[0])[i];
-    bool nan = isnan(half_value(a, mant, bias));
-    if (nan ? !isnan(half_value(b, mant, bias)) : a != b) fail_msg("%s: %04x became %04x", dev, a, b);
-    if (!same(half_value(a, mant, bias), ((float *)got[2])[i])) fail_msg("%s: %04x read as %a", dev, a, (double)((float *)got[2])[i]);
+    uint16_t a = small_bits(d, got[1], i), b = small_bits(d, got[0], i);
+    if (isnan(small_value(d, a)) ? !isnan(small_value(d, b)) : a != b) fail_msg("%s: %s %04x became %04x", dev, dtype_name(d), a, b);
+    if (!same(small_value(d, a), ((float *)got[2])[i])) fail_msg("%s: %s %04x read as %a", dev, dtype_name(d), a, (double)((float *)got[2])[i]);
   }
 }
-static void test_half_round_trip(void **state) {
+static void test_small_round_trip(void **state) {
   (void)state;
+  static const DType types[] = {DT_F16, DT_BF16, DT_FP8E4M3, DT_FP8E5M2};
   static uint16_t in[65536];
+  static uint8_t in8[65536];
   static float zero[65536];
-  for (int i = 0; i < 65536; i++) in[i] = (uint16_t)i;
-  Case c[8];
+  for (int i = 0; i < 65536; i++) in[i] = (uint16_t)i, in8[i] = (uint8_t)i;
+  Case c[16];
   int n = 0;
-  for (int w = 0; w < 2; w++)
+  for (int w = 0; w < 4; w++)
     for (int l = 1; l <= 32; l *= l == 1 ? 8 : 2) {
-      DType d = w ? DT_BF16 : DT_F16;
+      DType d = types[w];
       K *k = k_new("round_trip");
       UOp *o = param(k, d, 65536), *a = param(k, d, 65536), *f = param(k, DT_F32, 65536), *r = range(k, 65536 / l, 0, AXIS_LOOP);
       UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l)), *x = load(k, a, at, l), *y = E(k, CAST, DT_F32, l, ARG0, x);
       store(k, f, at, y);
       store(k, o, at, E(k, CAST, d, l, ARG0, y));
       end(k, r);
-      c[n++] = (Case){k, {{zero, 131072}, {in, 131072}, {zero, 262144}}, 3, NULL, check_round_trip, (int)d, 0};
+      size_t bytes = 65536 * dtype_size(d);
+      c[n++] = (Case){k, {{zero, bytes}, {dtype_size(d) == 1 ? (void *)in8 : in, bytes}, {zero, 262144}}, 3, NULL, check_round_trip, (int)d, 0, 0};
     }
+  run(c, n);
+}
+/* f32 -> small: on, just above and just below every number of the format and every tie between two, and a stride over all floats. The expected value is
+ * found among the format's numbers: the nearest, of two as near the one with an even last bit. */
+enum { SMALL_INPUTS = 1 << 18 };
+typedef struct Numbers { float v[65536]; uint16_t bits[65536]; int n; bool inf; } Numbers;   /* not negative, in order */
+static void numbers_of(DType d, Numbers *t) {
+  t->n = 0;
+  for (uint32_t h = 0; h < 1u << (8 * dtype_size(d) - 1); h++) {       /* the patterns are in the order of their values */
+    float v = small_value(d, (uint16_t)h);
+    if (isnan(v) || isinf(v)) break;
+    t->v[t->n] = v, t->bits[t->n++] = (uint16_t)h;
+  }
+  t->inf = isinf(small_value(d, (uint16_t)(t->bits[t->n - 1] + 1)));
+}
+static uint16_t nearest(const Numbers *t, double a) {        /* a >= 0; one past the last number: overflow */
+  int lo = 0, hi = t->n;
+  while (hi - lo > 1) { int mid = (lo + hi) / 2; if ((double)t->v[mid] <= a) lo = mid; else hi = mid; }
+  double below = (double)t->v[lo], above = hi < t->n ? (double)t->v[hi] : 2 * below - (double)t->v[lo - 1];   /* as if the format went on */
+  double down = a - below, up = above - a;
+  return (uint16_t)(t->bits[lo] + (up < down || (up == down && (t->bits[lo] & 1))));
+}
+static void check_nearest(const Case *c, const char *dev, void **got) {
+  static Numbers t;
+  DType d = (DType)c->id;
+  numbers_of(d, &t);
+  for (int i = 0; i < SMALL_INPUTS; i++) {
+    float x = ((const float *)got[1])[i], have = small_value(d, small_bits(d, got[0], i));
+    int sign = signbit(x) ? 1 << (8 * dtype_size(d) - 1) : 0;
+    uint16_t b = isnan(x) || isinf(x) ? 0 : nearest(&t, fabs((double)x));
+    bool over = isinf(x) || b > t.bits[t.n - 1];
+    float want = isnan(x) || (over && !t.inf) ? NAN : over ? copysignf(INFINITY, x) : small_value(d, (uint16_t)(b | sign));
+    if (!same(want, have)) fail_msg("%s: %a to %s is %a, not %a", dev, (double)x, dtype_name(d), (double)have, (double)want);
+  }
+}
+static void test_small_rounding(void **state) {
+  (void)state;
+  static const DType types[] = {DT_F16, DT_BF16, DT_FP8E4M3, DT_FP8E5M2};
+  static float in[4][SMALL_INPUTS];
+  static uint16_t zero[SMALL_INPUTS];
+  static Numbers t;
+  Case c[8];
+  int n = 0;
+  for (int w = 0; w < 4; w++) {
+    DType d = types[w];
+    numbers_of(d, &t);
+    int m = 0;
+    for (int i = 0; i < t.n; i++) {
+      double next = i + 1 < t.n ? (double)t.v[i + 1] : 2 * (double)t.v[i] - (double)t.v[i - 1];
+      float at[2] = {t.v[i], (float)(((double)t.v[i] + next) / 2)};
+      for (int k = 0; k < 2; k++)
+        for (int s = -1; s < 2 && m < SMALL_INPUTS - 65536; s++) {
+          float x = s ? nextafterf(at[k], s > 0 ? INFINITY : -INFINITY) : at[k];
+          in[w][m] = m & 1 ? -x : x, m++;
+        }
+    }
+    for (uint32_t k = 0; m < SMALL_INPUTS; k++) {            /* all exponents, both signs, NaNs */
+      uint32_t bits = k * 2654435761u;
+      memcpy(&in[w][m++], &bits, 4);
+    }
+    for (int l = 1; l <= 16; l *= 16)
+      c[n++] = (Case){elementwise(OPS_CAST, DT_F32, d, l, SMALL_INPUTS, NULL), {{zero, SMALL_INPUTS * dtype_size(d)}, {in[w], sizeof in[w]}, {in[w], sizeof in[w]}}, 3, NULL,
+                      check_nearest, (int)d, 0, 0};
+  }
   run(c, n);
 }
 
@@ -958,7 +1047,7 @@ int main(void) {
         cmocka_unit_test(test_bool_vectors),
     cmocka_unit_test(test_where), cmocka_unit_test(test_float_ops), cmocka_unit_test(test_int_ops),
         cmocka_unit_test(test_int_const_operand),
-    cmocka_unit_test(test_casts), cmocka_unit_test(test_bitcasts), cmocka_unit_test(test_half_round_trip),
+    cmocka_unit_test(test_casts), cmocka_unit_test(test_bitcasts), cmocka_unit_test(test_small_round_trip), cmocka_unit_test(test_small_rounding),
         cmocka_unit_test(test_interp_bounds),
     cmocka_unit_test(test_compile_errors), cmocka_unit_test(test_allocation_failures), cmocka_unit_test(test_loader),
 #ifdef TG_HAVE_SQLITE

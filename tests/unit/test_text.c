@@ -42,7 +42,8 @@ static void test_values(void **state) {
     {"1.7976931348623157e308:f64", DT_F64, {.f = 0x1.fffffffffffffp1023}}, {"1e999:f64", DT_F64, {.f = INFINITY}}, {"1e39:f32", DT_F32, {.f = INFINITY}},
     {"0x1.8p+1:f64", DT_F64, {.f = 3}}, {"-0x1.fffffep127:f32", DT_F32, {.f = -0x1.fffffep127}}, {"0x.8:f64", DT_F64, {.f = 0.5}},
     {"inf:f16", DT_F16, {.f = INFINITY}}, {"-inf:bf16", DT_BF16, {.f = -INFINITY}}, {"65504:f16", DT_F16, {.f = 65504}},
-    {"0.333251953125:f16", DT_F16, {.f = 0.333251953125}}};
+    {"0.333251953125:f16", DT_F16, {.f = 0.333251953125}}, {"448:fp8e4m3", DT_FP8E4M3, {.f = 448}}, {"0.3125:fp8e4m3", DT_FP8E4M3, {.f = 0.3125}},
+    {"-inf:fp8e5m2", DT_FP8E5M2, {.f = -INFINITY}}, {"57344:fp8e5m2", DT_FP8E5M2, {.f = 57344}}};
   for (size_t i = 0; i < TG_COUNT(is); i++)
     if (root_of(is[i].text) != constant(is[i].d, is[i].v)) fail_msg("%s", is[i].text);
   assert_ptr_equal(root_of("nan:f64"), constant(DT_F64, (Scalar){.f = from_bits(UINT64_C(0x7ff8000000000000))}));

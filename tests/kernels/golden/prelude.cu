@@ -57,21 +57,32 @@ INL u16 f16_f32(f32 x) {
   else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
   return (u16)(s | r);
 }
+INL f32 f32_fp8e4m3(u8 h) {
+  u32 s = (u32)(h & 128) << 24, m = h & 127;
+  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));
+}
+INL u8 fp8e4m3_f32(f32 x) {
+  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;
+  if (a > 0x43e80000u) r = 127;
+  else if (a >= 0x3c800000u) r = (a - (120u << 23) + 0x7ffff + (a >> 20 & 1)) >> 20;
+  else r = (u32)(i32)((f32_bits(a) * 0x1p9f + 0x1p23f) - 0x1p23f);
+  return (u8)(s | r);
+}
+INL f32 f32_fp8e5m2(u8 h) { return f32_f16((u16)(h << 8)); }
+INL u8 fp8e5m2_f32(f32 x) {
+  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;
+  if (a > 0x7f800000u) r = 126;
+  else if (a >= 0x47700000u) r = 124;
+  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;
+  else r = (u32)(i32)((f32_bits(a) * 0x1p16f + 0x1p23f) - 0x1p23f);
+  return (u8)(s | r);
+}
+INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); return (f32)(i32)x * s; }
+INL f32 odd_i64(i64 x) { return x < 0 ? -odd_u64((u64)0 - (u64)x) : odd_u64((u64)x); }
+INL f32 odd_u32(u32 x) { return odd_u64(x); }
+INL f32 odd_i32(i32 x) { return odd_i64(x); }
 #ifndef NO_F64
 SATS(f64)
 INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? f64_bits(u64_bits((f64)(i64)x) | s) : x; }
-INL f32 f32_odd(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == (x > 0) ? b - 1 : b + 1); }
-INL u16 f16_f64(f64 x) { return f16_f32(f32_odd(x)); }
-INL u16 bf16_f64(f64 x) { return bf16_f32(f32_odd(x)); }
+INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == (x > 0) ? b - 1 : b + 1); }
 #endif
-#ifdef NO_F64
-#define VIA f32
-#else
-#define VIA f64
-#endif
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-INL u16 f16_u64(u64 x) { return CAT(f16_, VIA)((VIA)x); }
-INL u16 f16_i64(i64 x) { return CAT(f16_, VIA)((VIA)x); }
-INL u16 bf16_u64(u64 x) { return CAT(bf16_, VIA)((VIA)x); }
-INL u16 bf16_i64(i64 x) { return CAT(bf16_, VIA)((VIA)x); }

@@ -94,7 +94,7 @@ static bool move_gates(Kernel *k) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
     if (!src) { ok = false; break; }
     for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(now, u->src[j]);
-    if (u->op == OPS_WHERE && !uop_has_op(u->src[0], OPS_INDEX) && uop_has_op(u->src[0], OPS_RANGE)) {
+    if (u->op == OPS_WHERE && uop_has_op(u->src[0], OPS_RANGE)) {
       UOp *no = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
     }

@@ -7,6 +7,7 @@
  * elsewhere than where it writes first computes its value into a stage of its own. */
 static bool split_self_hazard(Sched *s, int i) {
   Stage *g = stage_at(s, i);
+  if (g->update) return true;                                /* rangeify saw that it reads its own places alone */
   bool clash = false;
   for (size_t k = 0; k < g->reads.len; k++) {
     const UOp *x = g->reads.at[k].index;
@@ -42,7 +43,7 @@ bool hazards(Sched *s) {
   int *prev = mem_alloc(s->mem, (n + 1) * sizeof *prev);
   bool ok = prev != NULL;
   for (size_t w = 0; ok && w < n; w++) {
-    if (!stage_at(s, (int)w)->is_store) continue;
+    if (!stage_at(s, (int)w)->is_store || stage_at(s, (int)w)->buffer < 0) continue;      /* a scatter's own memory has no other user */
     prev[w] = map_get(&last, (uint64_t)stage_at(s, (int)w)->buffer, &v) ? (int)v : 0;
     ok = map_put(&last, (uint64_t)stage_at(s, (int)w)->buffer, w + 1);
   }
@@ -51,7 +52,7 @@ bool hazards(Sched *s) {
     for (size_t k = 0; ok && k < g->reads.len; k++) {
       const UOp *x = g->reads.at[k].index;
       int q = g->reads.at[k].stage;
-      if (q >= 0 && !stage_at(s, q)->is_store) continue;
+      if (q >= 0 && (!stage_at(s, q)->is_store || stage_at(s, q)->buffer < 0)) continue;
       uint64_t slot = q >= 0 ? (uint64_t)stage_at(s, q)->buffer : (uint64_t)x->src[0]->arg.param.slot;
       for (int w = map_get(&last, slot, &v) ? (int)v : 0; ok && w; w = prev[w - 1]) {
         Stage *st = stage_at(s, w - 1);
@@ -127,7 +128,7 @@ static bool nests(Sched *s, int i) {
     if (x) return false;
     x = q->reads.at[k].index;
   }
-  if (!x || q->is_store) return false;
+  if (!x || q->is_store || q->fixed) return false;
   for (int d = 0; d < g->nout; d++) {
     UOp *e = x->src[1 + d], *r = NULL;
     if (is_const(e)) continue;
@@ -152,7 +153,7 @@ bool inline_cheap(Sched *s) {
   for (size_t k = 0; ok && k < s->order.len; k++) {
     int i = s->order.at[k];
     Stage *g = stage_at(s, i);
-    if (g->keep || g->war.len || pinned[i] || !(g->is_reduce ? nests(s, i) : is_cheap(g))) continue;
+    if (g->keep || g->fixed || g->war.len || pinned[i] || !(g->is_reduce ? nests(s, i) : is_cheap(g))) continue;
     if (g->is_reduce) {
       double red = (double)(stage_iterations(g) / TG_MAX(stage_out_size(g), 1));
       bool contraction = g->weight >= 1 && g->reads.len > 1;

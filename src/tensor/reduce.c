@@ -40,18 +40,13 @@ TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
     return NULL;
   return finish(x->ctx, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, d), mask), mask, o.keepdim);
 }
-/* min is the max of what reverses the order: the negation of floats, the complement of integers (right for unsigned and the lowest). */
-static UOp *reversed(UOpStore *st, UOp *u) {
-  if (!u) return NULL;
-  if (dtype_is_float((DType)u->dtype)) return uop_alu1(st, OPS_NEG, u);
-  return uop_alu2(st, OPS_XOR, u, u_full(st, (DType)u->dtype, (Scalar){.i = -1}, u->shape));
-}
+/* min is the max of what reverses the order (right for unsigned and the lowest). */
 static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   if (!u) return NULL;
   DType d = (DType)u->dtype;
   u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
-  u = u_reduce(st, OPS_MAX, min ? reversed(st, u) : u, mask);
-  return uop_cast(st, min ? reversed(st, u) : u, d);
+  u = u_reduce(st, OPS_MAX, min ? u_reversed(st, u) : u, mask);
+  return uop_cast(st, min ? u_reversed(st, u) : u, d);
 }
 static TgTensor *max_min(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
@@ -152,18 +147,4 @@ TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   bool mask[TG_MAX_RANK];
   if (!r || o.keepdim || !axes_get(r->ctx, "logsumexp", &s.axis, rank(r), mask)) return r;
   return finish(r->ctx, r->uop, mask, false);
-}
-TgTensor *tg_cumsum(TgTensor *x, int axis) {
-  if (!x || (rank(x) == 0 && (axis == 0 || axis == -1))) return x ? tg_sum(x) : NULL;
-  int a = axis_get(x->ctx, "cumsum", axis, rank(x));
-  if (a < 0) return NULL;
-  TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "cumsum: rank %d", rank(x));
-  TgTensor *t = tg_transpose(x, a, -1);
-  if (!t) return NULL;
-  int r = rank(t);
-  int64_t d[TG_MAX_RANK], n = dims(t)[r - 1];
-  for (int i = 0; i < r; i++) d[i] = dims(t)[i];
-  d[r] = n;
-  t = tg_tril(tg_expand(tg_unsqueeze(t, -2), r + 1, d), 0);
-  return tg_transpose(tg_sum(t, .axis = TG_AXES(-1)), a, -1);
 }

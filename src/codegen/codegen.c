@@ -24,7 +24,7 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
 }
 /* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
  * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
- * What fills local memory, under an AFTER, is not part of the branch. */
+ * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only what it proves to be inside. */
 static bool is_loose(const UOp *index) {
   const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
@@ -66,6 +66,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       memcpy(with, src, (size_t)n * sizeof *with);
       with[n] = u->arg.i ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], gate)) : gate;
       v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
+      if (v && uop_has_op(gate, OPS_INDEX) && is_loose(v)) v = uop_with_src(k->st, u, src);
     } else v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
     ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);

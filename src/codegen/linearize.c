@@ -15,6 +15,7 @@ typedef struct Lin {
   UOp **repl;
   int *home, *loop_of, *late;                                /* where a node stands; a RANGE's loop; the innermost loop that is around all users */
   uint8_t *state;                                            /* 1 on the stack, 2 emitted */
+  UOpMap *listed;                                            /* nodes of the program: lowering may meet one again */
   bool *updates;                                             /* by PARAM slot: a store in an ordered loop writes it, so what is read of it changes there */
   bool *output;                                              /* STOREs of the SINK; the others fill local memory */
   int64_t nreg;
@@ -176,9 +177,11 @@ static bool node_emit(Lin *l, UOp *u) {
   if (src != buf) mem_free(l->k->mem, src);
   if (!r) return false;
   bool again = r != u && r->id < l->nid && l->state[r->id] == 2 && u->op != OPS_CONST && l->repl[r->id] == r;   /* lowering met an equal node */
+  again |= u->op != OPS_CONST && uop_map_get(l->listed, r) != NULL;
   for (size_t i = 0; i < l->made.len; i++) again |= l->made.at[i] == r && r->op != OPS_CONST;
   l->repl[u->id] = r;
   if (u->op == OPS_RANGE || again) return true;
+  if (!uop_map_put(st, l->listed, r, r)) return false;
   return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id], r);
 }
 static bool around(const Lin *l, int outer, int inner) {     /* outer is inner, or a loop around it */
@@ -260,8 +263,8 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   int64_t nslot = 1;
   for (size_t i = 0; i < order.len; i++) if (order.at[i]->op == OPS_PARAM) nslot = TG_MAX(nslot, order.at[i]->arg.param.slot + 1);
   l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home), l.loop_of = mem_alloc(m, n * sizeof *l.loop_of), l.late = mem_alloc(m, n * sizeof *l.late);
-  l.state = mem_alloc(m, n), l.output = mem_alloc(m, n), l.updates = mem_alloc(m, (size_t)nslot);
-  ok = ok && l.updates && l.repl && l.home && l.loop_of && l.late && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
+  l.state = mem_alloc(m, n), l.output = mem_alloc(m, n), l.updates = mem_alloc(m, (size_t)nslot), l.listed = uop_map_begin(k->st, k->st);
+  ok = ok && l.updates && l.listed && l.repl && l.home && l.loop_of && l.late && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
   for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = l.late[i] = -1;
   for (int i = 0; ok && i < k->sink->nsrc; i++) l.output[k->sink->src[i]->id] = true;
   if (ok && k->ren && k->ren->has_local) {                   /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
@@ -303,6 +306,7 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   }
   for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
   vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &l.made), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
+  uop_map_end(k->st, l.listed);
   mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.late), mem_free(m, l.state), mem_free(m, l.output), mem_free(m, l.updates);
   return ok;
 }

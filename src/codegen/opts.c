@@ -152,11 +152,13 @@ static UOp *pm_cut(Rewrite *rw, UOp *u) {                    /* a loop inside a 
 }
 static UOp *gated_store(Kernel *k, UOp *s, UOp *valid) {     /* stores, and reads its buffers, only where valid */
   if (!s) return NULL;
-  UOp *x = s->src[0], *gate = x->arg.i ? simp(k, uop_alu2(k->st, OPS_AND, index_gate(x), valid)) : valid, *at[MAX_AXES + 2];
+  UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), valid) : NULL, *at[MAX_AXES + 2];
+  UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, valid) : NULL) : valid;
   UOp *src[MAX_RANGES + 2];
   memcpy(src, s->src, s->nsrc * sizeof *src);
   int n = 1 + index_naxes(x);
   memcpy(at, x->src, (size_t)n * sizeof *at);
+  for (int i = 1; i < n; i++) at[i] = gate_loads(k, at[i], valid);      /* places that are data */
   at[n] = gate;
   src[0] = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1});
   src[1] = gate_loads(k, s->src[1], valid);

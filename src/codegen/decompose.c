@@ -3,6 +3,7 @@
  * once, no contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they reach. */
 #include "codegen/codegen.h"
 #include <math.h>
+#include <string.h>
 
 typedef struct B { UOpStore *st; DType d; } B;
 static UOp *c(B *b, double v) { return uop_const(b->st, b->d, (Scalar){.f = v}); }
@@ -402,6 +403,13 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
     UOp *r = uop_new(st, (Ops)u->op, d == sd ? DT_F32 : d, 1, u->nsrc, src, u->arg);
     return uop_cast(st, r, d);
   }
+  if (u->op == OPS_REDUCE || u->op == OPS_SCAN) {            /* carried in f32, rounded once */
+    UOp *src[MAX_RANGES];
+    if (!half || u->nsrc > MAX_RANGES) return NULL;
+    memcpy(src, u->src, u->nsrc * sizeof *src);
+    src[0] = uop_cast(st, src[0], DT_F32);
+    return uop_cast(st, uop_new(st, (Ops)u->op, DT_F32, 1, u->nsrc, src, u->arg), d);
+  }
   B b = {st, d};
   bool div = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD || u->op == OPS_CDIV || u->op == OPS_CMOD;
   if (div) return dtype_is_int(d) && d != DT_INDEX && u->lanes == 1 && is_const(u->src[1]) ? divide(&b, ren, u) : NULL;
@@ -418,6 +426,6 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
 }
 UOp *pm_decompose(Rewrite *rw, UOp *self) {
   Kernel *k = rw->ctx;
-  if (!k->ren || !op_is_alu((Ops)self->op)) return NULL;     /* INTERP computes every op itself */
+  if (!k->ren || !(op_is_alu((Ops)self->op) || self->op == OPS_REDUCE || self->op == OPS_SCAN)) return NULL;     /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
 }

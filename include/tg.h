@@ -59,6 +59,7 @@ typedef struct TgCounters {
   uint64_t flops, bytes;                  /* estimated work of the launches */
   double ms;                              /* time in launches */
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
+  uint64_t peak_bytes;                    /* the most memory that the device held at once */
 } TgCounters;
 
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */

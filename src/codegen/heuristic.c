@@ -220,6 +220,8 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
       if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
     }
   }
+  for (int i = 0; i < f.nr && !nlane && second < 0 && uop_has_op(k->sink, OPS_SCAN); i++)      /* a chain of dependent steps: some of them side by side */
+    if (f.r[i].grid && f.r[i].nout == k->sink->nsrc && f.r[i].n >= 8) second = i, tile = 4;
   double work = 0;
   for (int j = 0; j < k->sink->nsrc; j++) {
     double w = 1;

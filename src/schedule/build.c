@@ -236,7 +236,13 @@ bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
   ok = ok && by;
   for (size_t k = 0; ok && k < nk; k++) ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
   for (int l = 0; ok && l <= maxlevel; l++)
-    for (size_t j = 0; ok && j < by[l].len; j++) ok = !ks->at[by[l].at[j]].mem.len || build_kernel(&b, by[l].at[j], &out->kernel[out->nkernel++]);
+    for (size_t j = 0; ok && j < by[l].len; j++) {
+      if (!ks->at[by[l].at[j]].mem.len) continue;
+      SchedKernel *sk = &out->kernel[out->nkernel];
+      ok = build_kernel(&b, by[l].at[j], sk);
+      if (ok && sk->ast->nsrc) out->nkernel++;
+      else *sk = (SchedKernel){0};                           /* its values were simplified out of all who read them */
+    }
   for (int l = 0; by && l <= maxlevel; l++) vec_free(s->mem, &by[l]);
   mem_free(s->mem, by);
   for (int k = 0; ok && k < out->nkernel; k++)

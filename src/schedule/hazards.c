@@ -146,6 +146,12 @@ static bool nests(Sched *s, int i) {
   for (int k = 0; k < n; k++) turns *= range_extent(used[k]);
   return !plain && turns == stage_iterations(q);
 }
+bool for_lanes(Sched *s, int i) {
+  const Stage *g = stage_at(s, i);
+  bool in_order = false;
+  for (size_t j = 0; g->node->op == OPS_CONTIGUOUS && j < g->readers.len; j++) in_order |= stage_at(s, g->readers.at[j])->ordered != 0;
+  return in_order;
+}
 bool inline_cheap(Sched *s) {
   uint8_t *pinned = mem_alloc(s->mem, s->stages.len + 1);    /* its buffers are overwritten later: it must keep its place in time */
   bool ok = pinned && readers_build(s);
@@ -153,7 +159,7 @@ bool inline_cheap(Sched *s) {
   for (size_t k = 0; ok && k < s->order.len; k++) {
     int i = s->order.at[k];
     Stage *g = stage_at(s, i);
-    if (g->keep || g->fixed || g->war.len || pinned[i] || !(g->is_reduce ? nests(s, i) : is_cheap(g))) continue;
+    if (g->keep || g->fixed || for_lanes(s, i) || g->war.len || pinned[i] || !(g->is_reduce ? nests(s, i) : is_cheap(g))) continue;
     if (g->is_reduce) {
       double red = (double)(stage_iterations(g) / TG_MAX(stage_out_size(g), 1));
       bool contraction = g->weight >= 1 && g->reads.len > 1;

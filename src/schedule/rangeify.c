@@ -370,6 +370,18 @@ static bool scatter_open(Rangeify *r, UOp *n) {
   for (int i = 1; i < sc->nsrc; i++) demand(r, sc->src[i], update, tuple);
   return !r->failed;
 }
+/* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its memory must hold. */
+static UOp *root_node(UOp *const *roots, int nroots, int i) {
+  UOp *n = roots[i];
+  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor) n = n->src[0];
+  if (n->op != OPS_SCAN_AXIS && n->op != OPS_SCATTER) return roots[i];
+  for (int k = 0; k < nroots; k++) {
+    UOp *o = roots[k];
+    while (o->op == OPS_RESHAPE && o->src[0]->is_tensor) o = o->src[0];
+    if (k != i && o == n) return roots[i];                   /* a stage has one memory */
+  }
+  return n;
+}
 bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   Rangeify r = {.s = s};
   UOpVec order = {0};
@@ -379,7 +391,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   r.node = ok ? arena_array(&r.arena, Node, nid + 1) : NULL;
   ok = r.node != NULL;
   for (size_t i = 0; ok && i < nid; i++) r.node[i].stage = r.node[i].other = -1;
-  for (int i = 0; ok && i < nroots; i++) if (roots[i]->op != OPS_AFTER) r.node[roots[i]->id].force = true;
+  for (int i = 0; ok && i < nroots; i++) if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
   /* consumers first: who reads what, where */
   for (size_t k = order.len; ok && !r.failed && k-- > 0;) {
     UOp *n = order.at[k];
@@ -422,7 +434,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     else if (d->demands && !passes_on(n) && !is_leaf(n)) ok = (d->lowered = lower_compute(&r, n, d->demands->tuple, d->demands->stage)) != NULL;
   }
   for (int i = 0; ok && !r.failed && i < nroots; i++) {
-    int g = r.node[roots[i]->id].stage;
+    int g = r.node[root_node(roots, nroots, i)->id].stage;
     if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {

@@ -51,6 +51,7 @@ bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
 bool inline_cheap(Sched *s);
+bool for_lanes(Sched *s, int i);                              /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
 bool replace_reads(Sched *s, int reader, int producer);      /* the producer's value is written into the reader */
 bool place_stages(Sched *s);
 bool recompute_or_store(Sched *s);

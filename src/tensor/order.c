@@ -95,7 +95,7 @@ static UOp *shift_right(UOpStore *st, UOp *k, int n) { return n ? uop_alu2(st, O
 static UOp *digit_of(UOpStore *st, UOp *k, int shift, int bits) { return uop_cast(st, uop_alu2(st, OPS_AND, shift_right(st, k, shift), number(st, (1ull << bits) - 1, k)), DT_I32); }
 
 /* ---- sorting: keys (rows, n) -> the indices in order */
-enum { SORT_SMALL = 32, DIGIT_MOST = 11, PASS_COST = 512 };
+enum { SORT_SMALL = 128, DIGIT_MOST = 11, PASS_COST = 512 };
 /* Few elements: each counts those before it. */
 static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1], e[3] = {rows, n, n};
@@ -124,6 +124,7 @@ static UOp *sort_keys(UOpStore *st, UOp *k, int bits) {
   DType d = n > INT32_MAX ? DT_I64 : DT_I32;
   if (n <= 1) return u_full(st, d, (Scalar){.i = 0}, k->shape);
   if (n <= SORT_SMALL) return sort_small(st, k, d);
+  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);      /* a loop in order has no lanes: they are made beside it */
   UOp *idx = u_arange(st, k->shape, 1, d), *at[2];
   int width = digit_bits(n, bits);
   for (int shift = 0; shift < bits && idx && k; shift += width) {
@@ -192,6 +193,7 @@ static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorte
   const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want});
   UOp *left = u_full(st, d, (Scalar){.i = want}, col), *prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col), *at[2];
   bool mask[TG_MAX_RANK] = {false, true};
+  k = uop_alu1(st, OPS_CONTIGUOUS, k);
   int width = digit_bits(n, bits);
   for (int top = bits; top > 0 && left && prefix;) {
     int w = TG_MIN(width, top), shift = top - w;

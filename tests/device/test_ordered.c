@@ -305,7 +305,7 @@ static void order_case(const Arr *x, int axis, TgDType dt, bool down, int64_t k,
 static void sorts(void **state) {
   (void)state;
   static const TgDType kinds[] = {TG_F32, TG_I32, TG_U8, TG_BOOL, TG_I8, TG_F16, TG_I64, TG_U64, TG_BF16, TG_I16, TG_U32, TG_U16, TG_F64};
-  static const struct { int n; int64_t d[4]; } more[] = {{1, {33}}, {1, {64}}, {2, {3, 70}}, {2, {40, 3}}, {3, {2, 65, 2}}};
+  static const struct { int n; int64_t d[4]; } more[] = {{1, {128}}, {1, {129}}, {2, {3, 150}}, {2, {140, 3}}, {3, {2, 131, 2}}};
   for (int t = 0; t < NSHAPE + 5; t++)
     for (int rep = 0; rep < (t < NSHAPE ? 2 : 5); rep++) {
       Arr x = t < NSHAPE ? arr(shapes[t].n, shapes[t].d) : arr(more[t - NSHAPE].n, more[t - NSHAPE].d);
@@ -319,7 +319,7 @@ static void sorts(void **state) {
       int axis = pick(x.n);
       order_case(&x, axis, dt, pick(2), x.d[axis], true);
       order_case(&x, axis, dt, pick(2), pick((int)x.d[axis] + 1), false);
-      if (x.d[axis] > 33) order_case(&x, axis, dt, pick(2), 1 + pick(5), false);        /* selected, not sorted */
+      if (x.d[axis] > 128) order_case(&x, axis, dt, pick(2), 1 + pick(5), false);        /* selected, not sorted */
       free(x.v);
     }
   Arr big = arr(2, (int64_t[]){2, 3000});

@@ -190,7 +190,7 @@ static UOp *row_number(UOpStore *st, UOp *col, const Ints *shape) { return u_exp
 static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorted) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1];
   DType d = n > INT32_MAX ? DT_I64 : DT_I32;
-  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want});
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want}), *two = ints_get(st, 2, (int64_t[]){rows, 2});
   UOp *left = u_full(st, d, (Scalar){.i = want}, col), *prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col), *at[2];
   bool mask[TG_MAX_RANK] = {false, true};
   k = uop_alu1(st, OPS_CONTIGUOUS, k);
@@ -209,13 +209,15 @@ static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorte
     prefix = uop_alu2(st, OPS_OR, prefix, uop_alu2(st, OPS_SHL, uop_cast(st, here, (DType)k->dtype), number(st, (uint64_t)shift, prefix)));
     top = shift;
   }
-  if (!left || !prefix || !out) return NULL;
-  UOp *last = row_number(st, prefix, k->shape), *better = uop_alu2(st, OPS_CMPLT, k, last), *same = uop_alu2(st, OPS_CMPEQ, k, last);
-  UOp *nth = u_scan(st, OPS_ADD, uop_cast(st, same, d), 1);
-  if (!nth || !better) return NULL;
-  UOp *take = uop_alu2(st, OPS_OR, better, uop_alu2(st, OPS_AND, same, u_not(st, uop_alu2(st, OPS_CMPLT, row_number(st, left, k->shape), nth))));
-  UOp *slot = u_scan(st, OPS_ADD, uop_cast(st, take, d), 1);
-  slot = slot ? uop_where(st, take, uop_alu2(st, OPS_SUB, slot, u_num(st, 1, slot)), u_num(st, -1, slot)) : NULL;
+  if (!left || !prefix || !out || !two) return NULL;
+  /* those before it are numbered from 0, its equals behind them, in order: what gets a number below k is taken */
+  UOp *last = row_number(st, prefix, k->shape), *no = u_full(st, DT_I32, (Scalar){.i = -1}, k->shape), *zero = u_full(st, DT_I32, (Scalar){.i = 0}, k->shape);
+  UOp *kind = uop_where(st, uop_alu2(st, OPS_CMPLT, k, last), zero, uop_where(st, uop_alu2(st, OPS_CMPEQ, k, last), u_num(st, 1, zero), no));
+  UOp *cell = u_arange(st, two, 1, d), *equals = row_number(st, uop_alu2(st, OPS_SUB, u_full(st, d, (Scalar){.i = want}, col), left), two);
+  UOp *start = cell ? uop_where(st, uop_alu2(st, OPS_CMPEQ, cell, u_num(st, 0, cell)), u_num(st, 0, cell), equals) : NULL;
+  u_places(st, k->shape, 1, kind, at);
+  UOp *slot = u_scatter(st, OPS_ADD, SCATTER_OLD, start, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
+  slot = slot ? uop_where(st, uop_alu2(st, OPS_CMPLT, kind, zero), u_num(st, -1, slot), slot) : NULL;
   u_places(st, k->shape, 1, slot, at);
   UOp *idx = u_scatter(st, OPS_STORE, 0, u_full(st, d, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, d), at);
   if (!sorted || !idx) return idx;

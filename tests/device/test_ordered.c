@@ -209,6 +209,12 @@ static void in_place(void **state) {
   TgTensor *twice = tg_mul_scalar(tg_assign(x, tg_scatter(x, 0, i, v)), 2);            /* read in the same schedule, after it */
   IS(twice, 40, 4, 6, 8, 60, 12);
   IS(x, 20, 2, 3, 4, 30, 6);
+  TgTensor *old = tg_mul_scalar(x, 1);                                                   /* reads what was there before, in the same schedule */
+  assert_non_null(tg_assign(x, tg_scatter(x, 0, i, v, .reduce = TG_SCATTER_ADD)));
+  assert_int_equal(tg_realize_many((TgTensor *[]){x, old}, 2), TG_OK);
+  IS(old, 20, 2, 3, 4, 30, 6);
+  IS(x, 40, 2, 3, 4, 70, 6);
+  assert_non_null(tg_assign(x, tg_scatter(x, 0, i, v)));
   TgTensor *from = tg_gather(x, 0, i);                                                  /* what is written is read from there before */
   assert_non_null(tg_assign(x, tg_scatter(x, 0, i, from, .reduce = TG_SCATTER_ADD)));
   IS(x, 40, 2, 3, 4, 90, 6);

@@ -68,27 +68,31 @@ bool hazards(Sched *s) {
 }
 
 /* ---- inline what is cheap, producers first */
+static bool reads_of(const Stage *q, int producer) {
+  for (size_t k = 0; k < q->reads.len; k++) if (q->reads.at[k].stage == producer) return true;
+  return false;
+}
 bool replace_reads(Sched *s, int reader, int producer) {
   Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
   UOpVec from = {0}, to = {0};
   bool ok = true;
-  for (size_t k = 0; ok && k < q->reads.len; k++) {
-    if (q->reads.at[k].stage != producer) continue;
-    UOp *f[MAX_RANK], *t[MAX_RANK];
-    int n = 0;
-    for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
-    UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
-    ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
-  }
-  if (ok) {
-    UOp *v = uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at);
-    ok = v && (q->value = uop_simplify(s->st, s->mem, v)) != NULL;
-    for (size_t k = 0; ok && k < g->after.len; k++) ok = ints_have(&q->after, g->after.at[k]) || vec_push(s->mem, &q->after, g->after.at[k]);
-    ok = ok && stage_scan(s, reader);
-    for (size_t k = 0; ok && k < g->deps.len; k++) {
-      IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
-      ok = ints_have(rd, reader) || vec_push(s->mem, rd, reader);
+  while (ok && reads_of(q, producer)) {                      /* again where it is read at an index that is read of it too */
+    from.len = to.len = 0;
+    for (size_t k = 0; ok && k < q->reads.len; k++) {
+      if (q->reads.at[k].stage != producer) continue;
+      UOp *f[MAX_RANK], *t[MAX_RANK];
+      int n = 0;
+      for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
+      UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
+      ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
     }
+    UOp *v = ok ? uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at) : NULL;
+    ok = v && (q->value = uop_simplify(s->st, s->mem, v)) != NULL && stage_scan(s, reader);
+  }
+  for (size_t k = 0; ok && k < g->after.len; k++) ok = ints_have(&q->after, g->after.at[k]) || vec_push(s->mem, &q->after, g->after.at[k]);
+  for (size_t k = 0; ok && k < g->deps.len; k++) {
+    IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
+    ok = ints_have(rd, reader) || vec_push(s->mem, rd, reader);
   }
   vec_free(s->mem, &from), vec_free(s->mem, &to);
   return ok;

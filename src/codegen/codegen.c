@@ -24,7 +24,7 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
 }
 /* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
  * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
- * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only addresses that are data. */
+ * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
 static bool is_loose(const UOp *index) {
   const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
@@ -45,25 +45,31 @@ static bool note_all(Kernel *k, UOpMap *loose, UOp *u, uint64_t fills) {
   vec_free(k->mem, &order);
   return ok;
 }
-static bool data_address(const UOp *index) {
-  for (int i = 1; i <= index_naxes(index); i++) if (uop_has_op(index->src[i], OPS_INDEX)) return true;
-  return false;
-}
-/* The comparisons of places in a condition that is data; NULL: none. What data itself is compared with says nothing of where it is read. */
-static UOp *about_places(Kernel *k, UOp *gate) {
+/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come from the same data. NULL: nothing. */
+static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   UOp *todo[64], *r = NULL;
   int n = 0;
+  UOpVec order = {0};
+  UOpMap *below = uop_map_begin(k->st, k->st);
+  bool ok = below && uop_toposort(k->st, k->mem, (UOp *const *)index->src + 1, (size_t)index_naxes(index), &order);
+  for (size_t i = 0; ok && i < order.len; i++) ok = uop_map_put(k->st, below, order.at[i], order.at[i]);
   todo[n++] = gate;
-  while (n) {
+  while (ok && n) {
     UOp *g = todo[--n], *less = g->op == OPS_CMPNE && is_const_int(g->src[1], 1) ? g->src[0] : g;
-    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) todo[n++] = g->src[1], todo[n++] = g->src[0];
-    else if (less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX) r = r ? uop_alu2(k->st, OPS_AND, r, g) : g;
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) { todo[n++] = g->src[1], todo[n++] = g->src[0]; continue; }
+    bool same = less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX;
+    order.len = 0;
+    ok = !same || uop_toposort(k->st, k->mem, &less, 1, &order);
+    for (size_t i = 0; ok && same && i < order.len; i++) same = order.at[i]->op != OPS_INDEX || uop_map_get(below, order.at[i]);
+    if (same) r = r ? uop_alu2(k->st, OPS_AND, r, g) : g;
   }
-  return r;
+  uop_map_end(k->st, below);
+  vec_free(k->mem, &order);
+  return ok ? r : NULL;
 }
 static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_t fills) {
   typedef struct Frame { UOp *u; int i; } Frame;
-  if (gate && branch && uop_has_op(gate, OPS_INDEX) && !(gate = about_places(k, gate))) return branch;
+  bool data = gate && uop_has_op(gate, OPS_INDEX);
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
   bool ok = now && gate && branch;
@@ -85,14 +91,15 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       src[j] = s ? s : u->src[j];
     }
     if (u->op == OPS_INDEX && is_loose(u)) {
-      UOp *with[MAX_AXES + 2];
+      UOp *with[MAX_AXES + 2], *g = gate;
       int n = 1 + index_naxes(u);
       memcpy(with, src, (size_t)n * sizeof *with);
-      with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], gate)) : gate;      /* what is below stays as it is in the address */
-      v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
-      if (v && uop_has_op(gate, OPS_INDEX)) {
-        if (data_address(u)) ok = note_all(k, loose, with[n], fills);
-        else v = uop_with_src(k->st, u, src);
+      v = uop_with_src(k->st, u, src);
+      if (v && data) g = about_place(k, v, gate);
+      if (v && g) {
+        with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g)) : g;      /* what is below stays as it is in the address */
+        v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
+        if (data) ok = note_all(k, loose, with[n], fills);
       }
     } else v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);

@@ -130,6 +130,14 @@ static void gathers(void **state) {
   IS(tg_take(tg_sum(w, .axis = TG_AXES(1)), i), 11, 3, 0, 0);              /* of a reduction */
   IS(tg_take(tg_arange(C, 5, 9), i), 7, 5, 0, 0);
   IS(tg_take(tg_take(w, i), tg_from_f64(C, F(1, 0), TG_I32, S(2))), 0, 0, 0, 0, 5, 6, 1, 2);
+  /* an index that is read of the very tensor, behind a pad, a reduction, a cat */
+  TgTensor *x = tg_from_f64(C, F(3, 1, -1, 2, 0), TG_F32, S(5)), *p = tg_pad(x, (int64_t[]){2}, (int64_t[]){0}), *q = tg_from_f64(C, F(1, 3, 2, 0), TG_F32, S(2, 2));
+  IS(tg_take(p, tg_cast(p, TG_I32)), 0, 0, 1, 0, 0, 3, 0);
+  p = tg_pad(tg_clamp(tg_sub(x, tg_min(x)), -64, 64), (int64_t[]){2}, (int64_t[]){0});
+  IS(tg_take(p, tg_cast(p, TG_I32)), 0, 0, 0, 4, 0, 2, 0);
+  p = tg_slice(tg_cast(x, TG_I16), 0, 1, 2);
+  IS(tg_take(p, tg_cast(p, TG_I32)), 0);
+  IS(tg_cummax(tg_cat((TgTensor *[]){q, q}, 2, 0), 1, NULL), 1, 3, 2, 2, 1, 3, 2, 2);
   ERROR_IS(tg_gather(w, 0, w), TG_ERR_DTYPE, "gather");
   ERROR_IS(tg_gather(w, 2, i), TG_ERR_SHAPE, "axis 2");
   ERROR_IS(tg_gather(w, 0, tg_from_f64(C, F(1), TG_I32, S(1))), TG_ERR_SHAPE, "gather");

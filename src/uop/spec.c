@@ -323,6 +323,8 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
   Map by_id;
   map_init(&by_id, mem);
   bool ok = true;
+  uint64_t carried = 0;
+  for (size_t i = 0; i < order->len; i++) if (order->at[i]->op == OPS_SCAN && order->at[i]->src[1]->op == OPS_RANGE) carried |= 1ull << (order->at[i]->src[1]->arg.range.id & 63);
   for (size_t i = 0; ok && i < order->len; i++) {
     const UOp *u = order->at[i];
     uint64_t had;
@@ -338,12 +340,10 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
       if (free) ok = broken(c, u, "loop r%lld depends on r%d, which is not outside it", (long long)u->src[k]->arg.range.id, __builtin_ctzll(free));
       listed |= own;
     }
-    if (ok && uop_has_op(u->src[1], OPS_SCAN)) {             /* a carried value lives in the innermost loop */
-      int last = u->nsrc - 1;
-      while (last > 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type >= AXIS_UPCAST) last--;
-      bool in = last >= 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type == AXIS_ORDERED;
-      if (!in) ok = broken(c, u, "carries a value along a loop that is not its innermost");
-    }
+    int last = u->nsrc - 1;                                  /* a carried value lives in the innermost loop */
+    while (last > 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type >= AXIS_UPCAST) last--;
+    for (int k = 2; ok && k < last; k++)
+      if (u->src[k]->op == OPS_RANGE && (carried >> (u->src[k]->arg.range.id & 63) & 1)) ok = broken(c, u, "carries a value along a loop that is not its innermost");
     uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
     if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */
       ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));

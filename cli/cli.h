@@ -6,6 +6,7 @@
 
 typedef struct CliCommand { const char *name, *help; int (*run)(int argc, char **argv); } CliCommand;   /* argv[0]: the name */
 int cmd_bench(int argc, char **argv);
+int bench_tensor(int argc, char **argv);                      /* of cmd_bench */
 int cmd_demo(int argc, char **argv);
 int cmd_opt(int argc, char **argv);
 int cmd_devices(int argc, char **argv);

@@ -65,6 +65,7 @@ typedef struct TgCounters {
   uint64_t flops, bytes;                  /* estimated work of the launches */
   double ms;                              /* time in launches */
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
+  uint64_t peak_bytes;                    /* the most memory that the device held at once */
 } TgCounters;
 
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */
@@ -103,6 +104,11 @@ typedef struct TgCloseOptions { size_t size; double rtol, atol; bool exact, equa
 typedef struct TgGradientOptions { size_t size; TgTensor *gradient; int end_; } TgGradientOptions;
 typedef struct TgSvdOptions { size_t size; bool full_matrices; int end_; } TgSvdOptions;
 typedef struct TgInterpolateOptions { size_t size; TgInterpolation mode; bool align_corners; int end_; } TgInterpolateOptions;
+typedef struct TgSortOptions { size_t size; TgAxes axis; bool descending; int end_; } TgSortOptions;
+typedef struct TgTopkOptions { size_t size; TgAxes axis; bool smallest, unsorted; int end_; } TgTopkOptions;
+typedef enum TgScatterReduce { TG_SCATTER_SET, TG_SCATTER_ADD, TG_SCATTER_MULTIPLY, TG_SCATTER_MEAN, TG_SCATTER_AMAX, TG_SCATTER_AMIN } TgScatterReduce;
+typedef struct TgScatterOptions { size_t size; TgScatterReduce reduce; bool exclude_self; int end_; } TgScatterOptions;
+typedef struct TgSelectOptions { size_t size; bool fixed; int64_t size_given; double fill_value; int end_; } TgSelectOptions;
 typedef struct TgFileOptions { size_t size; int64_t offset; bool writable, create; int end_; } TgFileOptions;
 typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
 
@@ -478,7 +484,19 @@ TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softm
 TG_API TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *o);
-TG_API TgTensor *tg_cumsum(TgTensor *x, int axis);             /* running sum, dtype as tg_sum; quadratic in the axis for now */
+
+/* ---- along an axis: running reductions, order. x keeps its shape; a 0-d tensor has axis 0. TG_ERR_SHAPE: no such axis.
+ * Where a function also gives places, `indices` (NULL: not wanted) receives a tensor of their shape: i32, i64 where the axis is longer. */
+TG_API TgTensor *tg_cumsum(TgTensor *x, int axis);             /* dtype as tg_sum, but a float keeps its own */
+TG_API TgTensor *tg_cumprod(TgTensor *x, int axis);            /* x's dtype; gradient right with zeros */
+TG_API TgTensor *tg_cummax(TgTensor *x, int axis, TgTensor **indices);     /* NaN stays once met; indices: where each was first met */
+TG_API TgTensor *tg_cummin(TgTensor *x, int axis, TgTensor **indices);
+TG_API TgTensor *tg_logcumsumexp(TgTensor *x, int axis);       /* log of the running sum of exponentials, without overflow; float */
+/* [options] .axis (-1) .descending. Stable; NaN counts as the largest value, -0 equals 0. Gradients flow to where values came from. */
+TG_API TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *o);
+TG_API TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o);
+/* [options] .axis (-1) .smallest .unsorted (in any order). The k largest, equal ones by lower index. TG_ERR_VALUE: k is not in 0 .. size. */
+TG_API TgTensor *tg_topk_opt(TgTensor *x, int64_t k, TgTensor **indices, const TgTopkOptions *o);
 
 /* ---- products */
 /* [options] .dtype: of operands, accumulator and result (default: the operands' join; products and sums of narrow integers and floats are then made in
@@ -534,6 +552,16 @@ TG_API TgTensor *tg_one_hot(TgTensor *labels, int64_t classes);            /* in
 TG_API TgTensor *tg_gather(TgTensor *x, int axis, TgTensor *index);
 TG_API TgTensor *tg_take(TgTensor *x, TgTensor *index);                    /* rows: x (n, ..), index (i..) -> (i.., ..); out of range: 0 */
 TG_API TgTensor *tg_embedding(TgTensor *weight, TgTensor *index);          /* the same as tg_take */
+/* [options] .reduce (TG_SCATTER_SET; _ADD, _MULTIPLY). x with r[..index[..i..]..] = src[..i..] along axis, in row-major order: the last one
+ * wins. src has x's dtype and at least index's shape; index is no longer than x on the other axes. Places outside are skipped. */
+TG_API TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, const TgScatterOptions *o);
+/* [options] .exclude_self: x's own value does not count where something is written. how: ADD (dtype as tg_sum), MULTIPLY, MEAN (float),
+ * AMAX, AMIN (NaN if any is). */
+TG_API TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, TgScatterReduce how, const TgScatterOptions *o);
+/* [options] .fixed .size_given .fill_value. Elements of x where mask (bool, broadcast to x) holds -> (count); and where x is not 0, as i32
+ * coordinates (count, rank). The count is computed and read back, unless .fixed: then size_given elements, cut or filled up. */
+TG_API TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOptions *o);
+TG_API TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *o);
 /* [options] .weight .bias (of the trailing axes' shape) .dims (weight's rank, else 1: trailing axes) .eps (1e-5). */
 TG_API TgTensor *tg_layer_norm_opt(TgTensor *x, const TgNormOptions *o);
 TG_API TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *o);
@@ -634,6 +662,13 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_kaiming_normal(...) TG_OPT3_(tg_kaiming_normal_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #define tg_kaiming_uniform(...) TG_OPT3_(tg_kaiming_uniform_opt, TgKaimingOptions, __VA_ARGS__, .end_ = 0)
 #define tg_glorot_uniform(...) TG_OPT3_(tg_glorot_uniform_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_sort(...) TG_OPT2_(tg_sort_opt, TgSortOptions, __VA_ARGS__, .end_ = 0)
+#define tg_argsort(...) TG_OPT1_(tg_argsort_opt, TgSortOptions, __VA_ARGS__, .end_ = 0)
+#define tg_topk(...) TG_OPT3_(tg_topk_opt, TgTopkOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scatter(...) TG_OPT4_(tg_scatter_opt, TgScatterOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scatter_reduce(...) TG_OPT5_(tg_scatter_reduce_opt, TgScatterOptions, __VA_ARGS__, .end_ = 0)
+#define tg_masked_select(...) TG_OPT2_(tg_masked_select_opt, TgSelectOptions, __VA_ARGS__, .end_ = 0)
+#define tg_nonzero(...) TG_OPT1_(tg_nonzero_opt, TgSelectOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sum(...) TG_OPT1_(tg_sum_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #define tg_prod(...) TG_OPT1_(tg_prod_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #define tg_max(...) TG_OPT1_(tg_max_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
@@ -757,6 +792,23 @@ inline TgTensor *tg_eye(TgContext *c, int64_t n, TgEyeOptions o = TgEyeOptions()
   o.size = sizeof o;
   return tg_eye_opt(c, n, &o);
 }
+inline TgTensor *tg_sort(TgTensor *x, TgTensor **i, TgSortOptions o = TgSortOptions()) {
+  o.size = sizeof o;
+  return tg_sort_opt(x, i, &o);
+}
+inline TgTensor *tg_topk(TgTensor *x, int64_t k, TgTensor **i, TgTopkOptions o = TgTopkOptions()) {
+  o.size = sizeof o;
+  return tg_topk_opt(x, k, i, &o);
+}
+inline TgTensor *tg_scatter(TgTensor *x, int axis, TgTensor *i, TgTensor *v, TgScatterOptions o = TgScatterOptions()) {
+  o.size = sizeof o;
+  return tg_scatter_opt(x, axis, i, v, &o);
+}
+inline TgTensor *tg_scatter_reduce(TgTensor *x, int axis, TgTensor *i, TgTensor *v, TgScatterReduce how, TgScatterOptions o = TgScatterOptions()) {
+  o.size = sizeof o;
+  return tg_scatter_reduce_opt(x, axis, i, v, how, &o);
+}
+TG_CXX1_(tg_argsort, TgSortOptions) TG_CXX2_(tg_masked_select, TgSelectOptions) TG_CXX1_(tg_nonzero, TgSelectOptions)
 TG_CXXN_(tg_zeros, TgDTypeOptions) TG_CXXN_(tg_ones, TgDTypeOptions) TG_CXXN_(tg_rand, TgDTypeOptions)
 TG_CXXN_(tg_randn, TgDTypeOptions) TG_CXXN_(tg_kaiming_uniform, TgKaimingOptions)
 TG_CXXN_(tg_kaiming_normal, TgKaimingOptions) TG_CXXN_(tg_scaled_uniform, TgDTypeOptions)

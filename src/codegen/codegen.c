@@ -24,7 +24,7 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
 }
 /* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
  * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
- * What fills local memory, under an AFTER, is not part of the branch. */
+ * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
 static bool is_loose(const UOp *index) {
   const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
@@ -38,8 +38,38 @@ static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, uint64_t fills) {
   for (int i = 0; !is && !closed && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
   return !is || uop_map_put(k->st, loose, u, u);
 }
+static bool note_all(Kernel *k, UOpMap *loose, UOp *u, uint64_t fills) {
+  UOpVec order = {0};
+  bool ok = u && uop_toposort(k->st, k->mem, &u, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i], fills);
+  vec_free(k->mem, &order);
+  return ok;
+}
+/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come from the same data. NULL: nothing. */
+static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
+  UOp *todo[64], *r = NULL;
+  int n = 0;
+  UOpVec order = {0};
+  UOpMap *below = uop_map_begin(k->st, k->st);
+  bool ok = below && uop_toposort(k->st, k->mem, (UOp *const *)index->src + 1, (size_t)index_naxes(index), &order);
+  for (size_t i = 0; ok && i < order.len; i++) ok = uop_map_put(k->st, below, order.at[i], order.at[i]);
+  todo[n++] = gate;
+  while (ok && n) {
+    UOp *g = todo[--n], *less = g->op == OPS_CMPNE && is_const_int(g->src[1], 1) ? g->src[0] : g;
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) { todo[n++] = g->src[1], todo[n++] = g->src[0]; continue; }
+    bool same = less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX;
+    order.len = 0;
+    ok = !same || uop_toposort(k->st, k->mem, &less, 1, &order);
+    for (size_t i = 0; ok && same && i < order.len; i++) same = order.at[i]->op != OPS_INDEX || uop_map_get(below, order.at[i]);
+    if (same) r = r ? uop_alu2(k->st, OPS_AND, r, g) : g;
+  }
+  uop_map_end(k->st, below);
+  vec_free(k->mem, &order);
+  return ok ? r : NULL;
+}
 static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_t fills) {
   typedef struct Frame { UOp *u; int i; } Frame;
+  bool data = gate && uop_has_op(gate, OPS_INDEX);
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
   bool ok = now && gate && branch;
@@ -61,14 +91,19 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       src[j] = s ? s : u->src[j];
     }
     if (u->op == OPS_INDEX && is_loose(u)) {
-      UOp *with[MAX_AXES + 2];
+      UOp *with[MAX_AXES + 2], *g = gate;
       int n = 1 + index_naxes(u);
       memcpy(with, src, (size_t)n * sizeof *with);
-      with[n] = u->arg.i ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], gate)) : gate;
-      v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
+      v = uop_with_src(k->st, u, src);
+      if (v && data) g = about_place(k, v, gate);
+      if (v && g) {
+        with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g)) : g;      /* what is below stays as it is in the address */
+        v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
+        if (data) ok = note_all(k, loose, with[n], fills);
+      }
     } else v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
-    ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);
+    ok = ok && v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);
   }
   UOp *r = !ok ? NULL : uop_map_get(now, branch) ? uop_map_get(now, branch) : branch;
   uop_map_end(k->st, now);
@@ -77,13 +112,9 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
 }
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   uint64_t fills = gate ? gate->ranges : 0;
-  UOpVec order = {0};
   UOpMap *loose = uop_map_begin(k->st, k->st);
-  bool ok = loose && uop_toposort(k->st, k->mem, &branch, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i], fills);
-  UOp *r = ok ? gate_loose(k, loose, branch, gate, fills) : NULL;
+  UOp *r = loose && note_all(k, loose, branch, fills) ? gate_loose(k, loose, branch, gate, fills) : NULL;
   uop_map_end(k->st, loose);
-  vec_free(k->mem, &order);
   return r;
 }
 static bool move_gates(Kernel *k) {
@@ -94,8 +125,8 @@ static bool move_gates(Kernel *k) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
     if (!src) { ok = false; break; }
     for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(now, u->src[j]);
-    if (u->op == OPS_WHERE && !uop_has_op(u->src[0], OPS_INDEX) && uop_has_op(u->src[0], OPS_RANGE)) {
-      UOp *no = uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
+    if (u->op == OPS_WHERE && (uop_has_op(u->src[0], OPS_RANGE) || uop_has_op(u->src[0], OPS_INDEX))) {
+      UOp *no = uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
     }
     UOp *v = uop_with_src(k->st, u, src);

@@ -429,16 +429,16 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   default: return NULL;
   }
 }
-/* A reduction of narrow floats runs in f32 and is rounded once, on every target. */
+/* A reduction of narrow floats, running or not, is carried in f32 and is rounded once, on every target. */
 static UOp *reduce_wide(UOpStore *st, UOp *u) {
   UOp *src[MAX_RANGES + 1];
   if (u->nsrc > MAX_RANGES + 1) return NULL;
   for (int i = 0; i < u->nsrc; i++) src[i] = i ? u->src[i] : uop_cast(st, u->src[i], DT_F32);
-  return uop_cast(st, uop_new(st, OPS_REDUCE, DT_F32, 1, u->nsrc, src, u->arg), (DType)u->dtype);
+  return uop_cast(st, uop_new(st, (Ops)u->op, DT_F32, 1, u->nsrc, src, u->arg), (DType)u->dtype);
 }
 UOp *pm_decompose(Rewrite *rw, UOp *self) {
   Kernel *k = rw->ctx;
-  if (self->op == OPS_REDUCE && dtype_is_narrow_float((DType)self->dtype)) return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw->st, self));
+  if ((self->op == OPS_REDUCE || self->op == OPS_SCAN) && dtype_is_narrow_float((DType)self->dtype)) return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw->st, self));
   if (!k->ren || !op_is_alu((Ops)self->op)) return NULL;     /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
 }

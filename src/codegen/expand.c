@@ -307,12 +307,13 @@ static bool expand_node(Exp *x, UOp *u) {
     } else if (u->op == OPS_REDUCE) r = make_reduce(x, u, at);
     else {
       if (u->nsrc > 64) return false;
+      bool scan = u->op == OPS_SCAN;                         /* its loop stays as it is */
       for (int i = 0; i < u->nsrc; i++) {
-        src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : chunk_value(x, u->src[i], at);
+        src[i] = u->src[i]->op == OPS_CONST || (scan && i) ? u->src[i] : chunk_value(x, u->src[i], at);
         if (!src[i]) return false;
         lanes = TG_MAX(lanes, src[i]->lanes);
       }
-      if (lanes > 1) for (int i = 0; i < u->nsrc; i++) src[i] = splat(x, src[i], lanes);
+      if (lanes > 1) for (int i = 0; i < (scan ? 1 : u->nsrc); i++) src[i] = splat(x, src[i], lanes);
       r = uop_new(st, (Ops)u->op, (DType)u->dtype, lanes, u->nsrc, src, u->arg);
     }
     if (!r) return false;

@@ -6,8 +6,8 @@
 
 #define MAX_R 48
 #define STRIDE_ODD INT64_MAX                                 /* not a constant stride */
-typedef struct RInfo { UOp *r; int64_t n; bool reduce, grid; int nout; } RInfo;        /* nout: stores to buffers that have it */
-typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces, fills; } Info;    /* fills: stores to local memory */
+typedef struct RInfo { UOp *r; int64_t n; bool reduce, grid; int nout; } RInfo;        /* n: turns that may be shaped: an ordered loop has one. nout: stores to buffers that have it */
+typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces, fills; bool scans; } Info;    /* fills: stores to local memory */
 
 static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
 static bool depends(const UOp *u, const UOp *r) { return u->ranges >> (r->arg.range.id & 63) & 1; }
@@ -29,8 +29,9 @@ static bool info_get(Kernel *k, Info *f) {
     UOp *u = order.at[i];
     if (u->op == OPS_RANGE) {
       if (f->nr == MAX_R) { ok = false; break; }
-      f->r[f->nr++] = (RInfo){.r = u, .n = is_const(u->src[0]) ? u->src[0]->arg.v.i : 0, .grid = u->arg.range.type == AXIS_GLOBAL};
-    } else if (u->op == OPS_INDEX && loaded[u->id]) ok = vec_push(k->mem, &f->loads, u);
+      f->r[f->nr++] = (RInfo){.r = u, .n = !is_const(u->src[0]) ? 0 : u->arg.range.type == AXIS_ORDERED ? 1 : u->src[0]->arg.v.i, .grid = u->arg.range.type == AXIS_GLOBAL};
+    } else if (u->op == OPS_SCAN) f->scans = true;
+    else if (u->op == OPS_INDEX && loaded[u->id]) ok = vec_push(k->mem, &f->loads, u);
     else if (u->op == OPS_REDUCE) ok = vec_push(k->mem, &f->reduces, u);
     else if (u->op == OPS_AFTER) for (int s = 1; ok && s < u->nsrc; s++) ok = vec_push(k->mem, &f->fills, u->src[s]);
   }
@@ -220,10 +221,12 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
       if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
     }
   }
+  for (int i = 0; i < f.nr && !nlane && second < 0 && f.scans; i++)      /* a chain of dependent steps: some of them side by side */
+    if (f.r[i].grid && f.r[i].nout == k->sink->nsrc && f.r[i].n >= 8) second = i, tile = 4;
   double work = 0;
   for (int j = 0; j < k->sink->nsrc; j++) {
     double w = 1;
-    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].n, 1);
+    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].r->src[0]->vmax, 1);
     work += w;
   }
   if (second >= 0 && work < 16e6)                             /* a tile that divides is one nest instead of two: for the compiler's time, not the kernel's */

@@ -15,6 +15,8 @@ typedef struct Lin {
   UOp **repl;
   int *home, *loop_of, *late;                                /* where a node stands; a RANGE's loop; the innermost loop that is around all users */
   uint8_t *state;                                            /* 1 on the stack, 2 emitted */
+  UOpMap *listed;                                            /* nodes of the program: lowering may meet one again */
+  bool *updates;                                             /* by PARAM slot: a store in an ordered loop writes it, so what is read of it changes there */
   bool *output;                                              /* STOREs of the SINK; the others fill local memory */
   int64_t nreg;
   DType ix;
@@ -73,6 +75,26 @@ static UOp *acc_step(Lin *l, Ops op, UOp *acc, UOp *v, UOp *const *repl) {
     return UNEW(st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, repl[v->src[0]->id], repl[v->src[1]->id], acc);
   return uop_alu2(st, op, acc, repl[v->id]);
 }
+/* A register with the identity of reduction u, in loop `home`. */
+static UOp *acc_new(Lin *l, const UOp *u, int home) {
+  UOpStore *st = l->k->st;
+  DType d = lowered(l, u);
+  UOp *reg = uop_new(st, OPS_DEFINE_REG, d, u->lanes, 0, NULL, (Arg){.param = {1, l->nreg++}});
+  UOp *one = uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)), *id = one && u->lanes > 1 ? UNEW(st, OPS_VECTORIZE, d, u->lanes, ARG0, one) : one;
+  if (!emit(l, home, reg) || !emit(l, 0, one) || (u->lanes > 1 && !splat_emit(l, id))) return NULL;
+  return emit(l, home, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, id)) ? reg : NULL;
+}
+/* A carried value: one more step of its register in every turn of the loop, which is the innermost of its store. */
+static bool scan_emit(Lin *l, UOp *u) {
+  UOpStore *st = l->k->st;
+  int loop = l->loop_of[u->src[1]->id];
+  if (loop < 0 || l->home[u->id] != loop) return false;
+  UOp *reg = acc_new(l, u, l->loops.at[loop].parent);
+  UOp *acc = reg ? UNEW(st, OPS_LOAD, lowered(l, u), u->lanes, ARG0, reg, l->repl[u->src[1]->id]) : NULL;
+  UOp *next = acc ? uop_alu2(st, (Ops)u->arg.reduce.op, acc, l->repl[u->src[0]->id]) : NULL;
+  l->repl[u->id] = next, l->state[u->id] = 2;
+  return emit(l, loop, acc) && emit(l, loop, next) && emit(l, loop, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, next));
+}
 static bool nest_emit(Lin *l, int outer) {                   /* all members of the loop nest that starts at `outer` */
   UOpStore *st = l->k->st;
   UOp *first = l->loops.at[outer].members.at[0];
@@ -87,12 +109,8 @@ static bool nest_emit(Lin *l, int outer) {                   /* all members of t
       continue;
     }
     DType d = lowered(l, u);
-    UOp *reg = uop_new(st, OPS_DEFINE_REG, d, u->lanes, 0, NULL, (Arg){.param = {1, l->nreg++}});
-    UOp *id = uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d));
-    if (u->lanes > 1) id = UNEW(st, OPS_VECTORIZE, d, u->lanes, ARG0, id);
-    if (!emit(l, home, reg) || !emit(l, 0, uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)))) return false;
-    if (u->lanes > 1 && !splat_emit(l, id)) return false;
-    if (!emit(l, home, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, id))) return false;
+    UOp *reg = acc_new(l, u, home);
+    if (!reg) return false;
     UOp *acc = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg, inner_range);
     if (!emit(l, inner, acc)) return false;
     for (int i = 0, n = nvalues(u); i < n; i++) {
@@ -133,6 +151,7 @@ static bool node_emit(Lin *l, UOp *u) {
   UOpStore *st = l->k->st;
   UOp *buf[70], *r;
   if (ends_nest(l, u)) return nest_emit(l, l->loop_of[u->src[nvalues(u)]->id]);
+  if (u->op == OPS_SCAN) return scan_emit(l, u);
   UOp **src = u->nsrc <= 70 ? buf : mem_alloc(l->k->mem, u->nsrc * sizeof *src);
   if (!src) return false;
   for (int i = 0; i < u->nsrc; i++) src[i] = l->repl[u->src[i]->id];
@@ -158,9 +177,11 @@ static bool node_emit(Lin *l, UOp *u) {
   if (src != buf) mem_free(l->k->mem, src);
   if (!r) return false;
   bool again = r != u && r->id < l->nid && l->state[r->id] == 2 && u->op != OPS_CONST && l->repl[r->id] == r;   /* lowering met an equal node */
+  again |= u->op != OPS_CONST && uop_map_get(l->listed, r) != NULL;
   for (size_t i = 0; i < l->made.len; i++) again |= l->made.at[i] == r && r->op != OPS_CONST;
   l->repl[u->id] = r;
   if (u->op == OPS_RANGE || again) return true;
+  if (!uop_map_put(st, l->listed, r, r)) return false;
   return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id], r);
 }
 static bool around(const Lin *l, int outer, int inner) {     /* outer is inner, or a loop around it */
@@ -189,6 +210,8 @@ static bool loops_build(Lin *l, UOpVec *order) {
     int at = 0;
     for (int k = 2; k < s->nsrc; k++) if ((at = loop_add(l, s->src[k], at)) < 0) return false;
     l->late[s->id] = at;
+    for (int k = 2; k < s->nsrc; k++)
+      if (s->src[k]->arg.range.type == AXIS_ORDERED && s->src[0]->src[0]->op == OPS_PARAM) l->updates[s->src[0]->src[0]->arg.param.slot] = true;
   }
   for (size_t i = order->len; i-- > 0;) {                     /* users first: the loops around a nest are known before its own */
     UOp *u = order->at[i];
@@ -221,6 +244,8 @@ static bool loops_build(Lin *l, UOpVec *order) {
     if (u->op == OPS_RANGE) at = l->loop_of[u->id];
     else if (ends_nest(l, u)) at = nest_of(l, u)->parent;
     else for (int k = 0; k < u->nsrc; k++) if (l->loops.at[l->home[u->src[k]->id]].depth > l->loops.at[at].depth) at = l->home[u->src[k]->id];
+    const UOp *place = u->op == OPS_LOAD && u->src[0]->op == OPS_INDEX ? u->src[0]->src[0] : NULL;
+    if (place && place->op == OPS_PARAM && l->updates[place->arg.param.slot]) at = l->late[u->id];      /* in the turn that uses it */
     if (at < 0) return false;
     l->home[u->id] = at;
   }
@@ -235,9 +260,11 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   TgMem *m = k->mem;
   l.nid = n;
   bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
+  int64_t nslot = 1;
+  for (size_t i = 0; i < order.len; i++) if (order.at[i]->op == OPS_PARAM) nslot = TG_MAX(nslot, order.at[i]->arg.param.slot + 1);
   l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home), l.loop_of = mem_alloc(m, n * sizeof *l.loop_of), l.late = mem_alloc(m, n * sizeof *l.late);
-  l.state = mem_alloc(m, n), l.output = mem_alloc(m, n);
-  ok = ok && l.repl && l.home && l.loop_of && l.late && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
+  l.state = mem_alloc(m, n), l.output = mem_alloc(m, n), l.updates = mem_alloc(m, (size_t)nslot), l.listed = uop_map_begin(k->st, k->st);
+  ok = ok && l.updates && l.listed && l.repl && l.home && l.loop_of && l.late && l.state && l.output && vec_push(m, &l.loops, ((Loop){.parent = -1}));
   for (uint32_t i = 0; ok && i < n; i++) l.loop_of[i] = l.late[i] = -1;
   for (int i = 0; ok && i < k->sink->nsrc; i++) l.output[k->sink->src[i]->id] = true;
   if (ok && k->ren && k->ren->has_local) {                   /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
@@ -279,6 +306,7 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
   }
   for (size_t i = 0; i < l.loops.len; i++) vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
   vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &l.made), vec_free(m, &order), vec_free(m, &stack), vec_free(m, &next);
-  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.late), mem_free(m, l.state), mem_free(m, l.output);
+  uop_map_end(k->st, l.listed);
+  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.late), mem_free(m, l.state), mem_free(m, l.output), mem_free(m, l.updates);
   return ok;
 }

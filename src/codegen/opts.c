@@ -152,11 +152,13 @@ static UOp *pm_cut(Rewrite *rw, UOp *u) {                    /* a loop inside a 
 }
 static UOp *gated_store(Kernel *k, UOp *s, UOp *valid) {     /* stores, and reads its buffers, only where valid */
   if (!s) return NULL;
-  UOp *x = s->src[0], *gate = x->arg.i ? simp(k, uop_alu2(k->st, OPS_AND, index_gate(x), valid)) : valid, *at[MAX_AXES + 2];
+  UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), valid) : NULL, *at[MAX_AXES + 2];
+  UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, valid) : NULL) : valid;
   UOp *src[MAX_RANGES + 2];
   memcpy(src, s->src, s->nsrc * sizeof *src);
   int n = 1 + index_naxes(x);
   memcpy(at, x->src, (size_t)n * sizeof *at);
+  for (int i = 1; i < n; i++) at[i] = gate_loads(k, at[i], valid);      /* places that are data */
   at[n] = gate;
   src[0] = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1});
   src[1] = gate_loads(k, s->src[1], valid);
@@ -381,8 +383,11 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     if (u->op != OPS_RANGE || root_of(k, u) != o->r || !is_const(u->src[0]) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES) continue;
     r[n++] = u, reduce |= in_reduce(k, &order, u);
   }
-  bool meet = false, threads_meet = false;
+  bool meet = false, threads_meet = false, ordered = false;
   int ngrid_axes = 0;
+  for (size_t i = 0; i < order.len; i++)
+    if (order.at[i]->op == OPS_RANGE && order.at[i]->arg.range.type == AXIS_ORDERED)
+      ordered |= root_of(k, order.at[i]) == o->r || (o->op == OPT_SWAP && root_of(k, order.at[i]) == o->n);
   for (size_t i = 0; i < order.len; i++) {                   /* inner LOCAL loops share one axis: one length, once in a nest */
     UOp *u = order.at[i];
     if (u->op != OPS_RANGE || u->arg.range.type != AXIS_LOCAL) continue;
@@ -396,6 +401,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   for (int i = 0; i < n; i++) meet |= lanes_meet(&order, r[i]);
   vec_free(k->mem, &order);
   if (!ok) return false;
+  if (ordered) return refuse(k, o, "its turns run in order, one after another");
   if (meet && (o->op == OPT_VEC || (o->op == OPT_GROUP && k->ren->has_threads))) return refuse(k, o, "this loop nest has its lanes already");
   if (!n) return refuse(k, o, "no such loop is left");
   bool grid = r[0]->arg.range.type == AXIS_GLOBAL;

@@ -87,7 +87,7 @@ static void key_put(Str *key, const UOp *u, int64_t slot) {
   struct { uint8_t op, dtype, lanes, pad; uint16_t nsrc, list; int64_t a, b; } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
   const Ints *list = uop_list(u);
   if (u->op == OPS_BUFFER) head.b = slot;
-  if (list) head.list = 1, head.a = list->n, head.b = u->op == OPS_REDUCE_AXIS ? head.b : 0;
+  if (list) head.list = 1, head.a = list->n, head.b = op_has_axes((Ops)u->op) ? head.b : 0;
   str_putn(key, (char *)&head, sizeof head);
   if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
 }
@@ -106,7 +106,7 @@ static bool copy_node(TgContext *ctx, Copy *c, UOp *u, uint32_t *num, uint32_t *
     str_putn(&c->key, (char *)&n, sizeof n);
   }
   const Ints *list = uop_list(u), *own = list ? ints_get(c->st, list->n, list->v) : NULL;
-  if (u->op == OPS_REDUCE_AXIS) arg.reduce.axes = own; else if (list) arg.ints = own;
+  if (op_has_axes((Ops)u->op)) arg.reduce.axes = own; else if (list) arg.ints = own;
   key_put(&c->key, u, arg.param.slot);
   num[u->id] = (*count)++;
   c->to[u->id] = uop_new(c->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg);

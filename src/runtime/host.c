@@ -8,7 +8,7 @@ TgStatus host_alloc(Device *d, size_t nbytes, void **out) {
   if (!raw) return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
   char *p = (char *)(((uintptr_t)raw + sizeof raw + 63) & ~(uintptr_t)63);
   memcpy(p - sizeof raw, &raw, sizeof raw);
-  d->bytes_in_use += nbytes;
+  d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   *out = p;
   return TG_OK;
 }

@@ -42,7 +42,7 @@ static TgStatus null_alloc(Device *d, size_t nbytes, void **out) {
   void *p = d->os->mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   *out = p == MAP_FAILED ? NULL : p;
   if (!*out) return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
-  d->bytes_in_use += nbytes;
+  d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   return TG_OK;
 }
 static void null_free(Device *d, void *p, size_t nbytes) {

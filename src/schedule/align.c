@@ -121,6 +121,7 @@ bool align(Sched *s) {
     int i = work.at[w], again = -1;
     Stage *g = &s->stages.at[i];
     queued[i] = 0;
+    if (g->fixed) continue;                                  /* its loops are in an order that means something */
     for (size_t k = 0; ok && again < 0 && k < g->reads.len; k++) {
       int q = g->reads.at[k].stage;
       if (q < 0) continue;
@@ -130,7 +131,7 @@ bool align(Sched *s) {
         if ((r = taken_apart(x->src[d], &c))) {
           for (int a = 0; a < g->nout && again < 0; a++) if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
           for (int a = 0; a < g->nred && again < 0; a++) if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
-        } else if (s->stages.at[q].out[d - 1]->op == OPS_RANGE && s->stages.at[q].nout < MAX_RANK &&
+        } else if (!s->stages.at[q].fixed && s->stages.at[q].out[d - 1]->op == OPS_RANGE && s->stages.at[q].nout < MAX_RANK &&
                    (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1])))) {
           again = q, ok = split_out(s, q, d - 1, c, &readers[q]);
         }

@@ -25,7 +25,7 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, i);
   DType dt = (DType)g->node->dtype;
-  if (g->is_store) {
+  if (g->is_store && !g->update) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
     int n = 0;
     for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
@@ -133,6 +133,35 @@ static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
   m->local = UNEW(s->st, OPS_AFTER, dt, 1, ARG0, l, uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + m->nnest, src, ARG0));
   return m->local != NULL;
 }
+/* The loops of a stage's own store. A scatter runs in the order of its axes; a scan carries its value in the innermost loop. */
+static int own_loops(const Stage *g, UOp *const *idx, UOp *const *grid, int ngrid, UOp **out) {
+  int n = 0;
+  if (g->update) for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) out[n++] = idx[d];
+  if (g->update) return n;
+  for (int gd = 0; gd < ngrid; gd++) out[n++] = grid[gd];
+  return n + inner_axes(g, g->out, out + n);
+}
+/* The stores of an update: what its place becomes, and with OLD what it was. */
+static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const *loop, UOpVec *stores) {
+  Sched *s = b->s;
+  Stage *g = stage_at(s, i);
+  UOp *t = b->m[i].value, *n = g->node->op == OPS_STORE ? g->node->src[1] : g->node, *src[2 + MAX_RANK], *x[MAX_RANK + 2];
+  if (t->op != OPS_TUPLE || t->nsrc != 3 || t->src[1]->op != OPS_INDEX) return false;
+  UOp *place = t->src[1];
+  if (!is_const_int(t->src[2], 1)) {
+    memcpy(x, place->src, place->nsrc * sizeof *x), x[place->nsrc] = t->src[2];
+    place = uop_new(s->st, OPS_INDEX, (DType)place->dtype, 1, place->nsrc + 1, x, (Arg){.i = 1});
+  }
+  memcpy(src + 2, loop, (size_t)nloop * sizeof *loop);
+  int64_t op = n->arg.scatter.op;
+  src[0] = place, src[1] = op == OPS_STORE ? t->src[0] : uop_alu2(s->st, (Ops)op, place, t->src[0]);
+  UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + nloop, src, ARG0) : NULL;
+  if (!st || !vec_push(s->mem, stores, st)) return false;
+  if (!(n->arg.scatter.how & SCATTER_OLD)) return true;
+  src[0] = memory_at(b, i, idx), src[1] = place;
+  st = src[0] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + nloop, src, ARG0) : NULL;
+  return st && vec_push(s->mem, stores, st);
+}
 static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {            /* PARAM slots, locals and RANGE ids in depth-first order */
   Sched *s = b->s;
   UOpVec order = {0}, from = {0}, to = {0};
@@ -180,9 +209,9 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
     UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
     int n = 2;
     for (int d = 0; d < g->nout; d++) idx[d] = g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0 ? grid[g->gmap[d]] : g->out[d];
+    n += own_loops(g, idx, grid, k->ngrid, src + n);
+    if (g->update) { ok = build_update(b, i, idx, n - 2, src + 2, &stores); continue; }
     src[0] = memory_at(b, i, idx), src[1] = uop_simplify(s->st, s->mem, member_at(b, i, idx));
-    for (int gd = 0; gd < k->ngrid; gd++) src[n++] = grid[gd];
-    n += inner_axes(g, g->out, src + n);
     UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
     ok = st && vec_push(s->mem, &stores, st);
   }
@@ -207,7 +236,13 @@ bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
   ok = ok && by;
   for (size_t k = 0; ok && k < nk; k++) ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
   for (int l = 0; ok && l <= maxlevel; l++)
-    for (size_t j = 0; ok && j < by[l].len; j++) ok = !ks->at[by[l].at[j]].mem.len || build_kernel(&b, by[l].at[j], &out->kernel[out->nkernel++]);
+    for (size_t j = 0; ok && j < by[l].len; j++) {
+      if (!ks->at[by[l].at[j]].mem.len) continue;
+      SchedKernel *sk = &out->kernel[out->nkernel];
+      ok = build_kernel(&b, by[l].at[j], sk);
+      if (ok && sk->ast->nsrc) out->nkernel++;
+      else *sk = (SchedKernel){0};                           /* its values were simplified out of all who read them */
+    }
   for (int l = 0; by && l <= maxlevel; l++) vec_free(s->mem, &by[l]);
   mem_free(s->mem, by);
   for (int k = 0; ok && k < out->nkernel; k++)

@@ -7,6 +7,7 @@
  * elsewhere than where it writes first computes its value into a stage of its own. */
 static bool split_self_hazard(Sched *s, int i) {
   Stage *g = stage_at(s, i);
+  if (g->update) return true;                                /* rangeify saw that it reads its own places alone */
   bool clash = false;
   for (size_t k = 0; k < g->reads.len; k++) {
     const UOp *x = g->reads.at[k].index;
@@ -42,7 +43,7 @@ bool hazards(Sched *s) {
   int *prev = mem_alloc(s->mem, (n + 1) * sizeof *prev);
   bool ok = prev != NULL;
   for (size_t w = 0; ok && w < n; w++) {
-    if (!stage_at(s, (int)w)->is_store) continue;
+    if (!stage_at(s, (int)w)->is_store || stage_at(s, (int)w)->buffer < 0) continue;      /* a scatter's own memory has no other user */
     prev[w] = map_get(&last, (uint64_t)stage_at(s, (int)w)->buffer, &v) ? (int)v : 0;
     ok = map_put(&last, (uint64_t)stage_at(s, (int)w)->buffer, w + 1);
   }
@@ -51,7 +52,7 @@ bool hazards(Sched *s) {
     for (size_t k = 0; ok && k < g->reads.len; k++) {
       const UOp *x = g->reads.at[k].index;
       int q = g->reads.at[k].stage;
-      if (q >= 0 && !stage_at(s, q)->is_store) continue;
+      if (q >= 0 && (!stage_at(s, q)->is_store || stage_at(s, q)->buffer < 0)) continue;
       uint64_t slot = q >= 0 ? (uint64_t)stage_at(s, q)->buffer : (uint64_t)x->src[0]->arg.param.slot;
       for (int w = map_get(&last, slot, &v) ? (int)v : 0; ok && w; w = prev[w - 1]) {
         Stage *st = stage_at(s, w - 1);
@@ -67,27 +68,31 @@ bool hazards(Sched *s) {
 }
 
 /* ---- inline what is cheap, producers first */
+static bool reads_of(const Stage *q, int producer) {
+  for (size_t k = 0; k < q->reads.len; k++) if (q->reads.at[k].stage == producer) return true;
+  return false;
+}
 bool replace_reads(Sched *s, int reader, int producer) {
   Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
   UOpVec from = {0}, to = {0};
   bool ok = true;
-  for (size_t k = 0; ok && k < q->reads.len; k++) {
-    if (q->reads.at[k].stage != producer) continue;
-    UOp *f[MAX_RANK], *t[MAX_RANK];
-    int n = 0;
-    for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
-    UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
-    ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
-  }
-  if (ok) {
-    UOp *v = uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at);
-    ok = v && (q->value = uop_simplify(s->st, s->mem, v)) != NULL;
-    for (size_t k = 0; ok && k < g->after.len; k++) ok = ints_have(&q->after, g->after.at[k]) || vec_push(s->mem, &q->after, g->after.at[k]);
-    ok = ok && stage_scan(s, reader);
-    for (size_t k = 0; ok && k < g->deps.len; k++) {
-      IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
-      ok = ints_have(rd, reader) || vec_push(s->mem, rd, reader);
+  while (ok && reads_of(q, producer)) {                      /* again where it is read at an index that is read of it too */
+    from.len = to.len = 0;
+    for (size_t k = 0; ok && k < q->reads.len; k++) {
+      if (q->reads.at[k].stage != producer) continue;
+      UOp *f[MAX_RANK], *t[MAX_RANK];
+      int n = 0;
+      for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
+      UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
+      ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
     }
+    UOp *v = ok ? uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at) : NULL;
+    ok = v && (q->value = uop_simplify(s->st, s->mem, v)) != NULL && stage_scan(s, reader);
+  }
+  for (size_t k = 0; ok && k < g->after.len; k++) ok = ints_have(&q->after, g->after.at[k]) || vec_push(s->mem, &q->after, g->after.at[k]);
+  for (size_t k = 0; ok && k < g->deps.len; k++) {
+    IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
+    ok = ints_have(rd, reader) || vec_push(s->mem, rd, reader);
   }
   vec_free(s->mem, &from), vec_free(s->mem, &to);
   return ok;
@@ -127,7 +132,7 @@ static bool nests(Sched *s, int i) {
     if (x) return false;
     x = q->reads.at[k].index;
   }
-  if (!x || q->is_store) return false;
+  if (!x || q->is_store || q->fixed) return false;
   for (int d = 0; d < g->nout; d++) {
     UOp *e = x->src[1 + d], *r = NULL;
     if (is_const(e)) continue;
@@ -145,6 +150,12 @@ static bool nests(Sched *s, int i) {
   for (int k = 0; k < n; k++) turns *= range_extent(used[k]);
   return !plain && turns == stage_iterations(q);
 }
+bool for_lanes(Sched *s, int i) {
+  const Stage *g = stage_at(s, i);
+  bool in_order = false;
+  for (size_t j = 0; g->node->op == OPS_CONTIGUOUS && j < g->readers.len; j++) in_order |= stage_at(s, g->readers.at[j])->ordered != 0;
+  return in_order;
+}
 bool inline_cheap(Sched *s) {
   uint8_t *pinned = mem_alloc(s->mem, s->stages.len + 1);    /* its buffers are overwritten later: it must keep its place in time */
   bool ok = pinned && readers_build(s);
@@ -152,7 +163,7 @@ bool inline_cheap(Sched *s) {
   for (size_t k = 0; ok && k < s->order.len; k++) {
     int i = s->order.at[k];
     Stage *g = stage_at(s, i);
-    if (g->keep || g->war.len || pinned[i] || !(g->is_reduce ? nests(s, i) : is_cheap(g))) continue;
+    if (g->keep || g->fixed || for_lanes(s, i) || g->war.len || pinned[i] || !(g->is_reduce ? nests(s, i) : is_cheap(g))) continue;
     if (g->is_reduce) {
       double red = (double)(stage_iterations(g) / TG_MAX(stage_out_size(g), 1));
       bool contraction = g->weight >= 1 && g->reads.len > 1;

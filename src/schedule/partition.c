@@ -175,14 +175,15 @@ static bool place(Sched *s, int i) {
   Kern one = {.level = 0, .minout = 1 << 30};
   for (int d = 0; d < g->nout; d++) {
     g->gmap[d] = -1;
-    if (g->out[d]->op == OPS_RANGE) g->gmap[d] = one.ngrid, one.grid[one.ngrid++] = range_extent(g->out[d]);
+    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1)) g->gmap[d] = one.ngrid, one.grid[one.ngrid++] = range_extent(g->out[d]);
   }
   one.us = kernel_us(s, &i, 1, one.ngrid, one.grid, &(Gmap){.of = gmap_placed, .s = s});
   int best = -1;
   Trial bt = {0};
   double gain = 0;
-  for (size_t j = 0; s->opt->fuse && j < g->deps.len; j++) {
+  for (size_t j = 0; s->opt->fuse && !g->fixed && j < g->deps.len; j++) {
     int k = stage_at(s, g->deps.at[j])->kernel;
+    if (k < 0 || stage_at(s, s->ks.at[k].mem.at[0])->fixed) continue;      /* in order, and alone */
     Kern *kk = &s->ks.at[k];
     bool seen = false;
     for (size_t l = 0; l < j; l++) seen |= stage_at(s, g->deps.at[l])->kernel == k;
@@ -265,7 +266,7 @@ bool recompute_or_store(Sched *s) {
   for (size_t o = 0; ok && o < s->order.len; o++) {
     int i = s->order.at[o];
     Stage *g = stage_at(s, i);
-    if (g->keep || g->is_reduce || g->inlined || pinned[i] || g->after.len || g->war.len || uop_has_op(g->value, OPS_REDUCE) || !written(s, i)) continue;
+    if (g->keep || g->fixed || for_lanes(s, i) || g->is_reduce || g->inlined || pinned[i] || g->after.len || g->war.len || uop_has_op(g->value, OPS_REDUCE) || !written(s, i)) continue;
     bool available = true;
     for (size_t k = 0; k < g->deps.len; k++) available &= written(s, g->deps.at[k]);
     if (!available) continue;

@@ -1,12 +1,14 @@
 /* rangeify.c: tensor graph -> stages. In: tensor nodes. Out: stages whose values are expressions of RANGE, INDEX and REDUCE; no movement
  * op is left. One walk from the roots: every node collects demands (which stage reads it, at which indices); movement ops rewrite a demand
  * and pass it on. A node with one demand belongs to the stage that reads it; a node with several, and every REDUCE_AXIS, STORE, CONTIGUOUS
- * and root, is a stage with ranges of its own. */
+ * and root, is a stage with ranges of its own. A SCATTER is two: memory that starts as its target, and the update of it, over the axes of
+ * what is scattered; readers read the memory after the update. What a GATHER reads is a stage, because the demand on it is data. */
 #include "schedule/stage.h"
 #include <string.h>
 
 typedef struct Demand { struct Demand *next; int stage; UOp *tuple; } Demand;
-typedef struct Node { Demand *demands; int stage, ndemand; UOp *lowered; bool force; } Node;
+typedef struct Node { Demand *demands; int stage, other, ndemand;    /* other: of a SCATTER, its update, or with OLD its memory */
+  UOp *lowered; bool force; } Node;
 typedef struct Rangeify {
   Sched *s;
   Arena arena;
@@ -125,21 +127,23 @@ static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
   *x = (Demand){d->demands, stage, tuple};
   d->demands = x, d->ndemand++;
 }
-static int stage_open(Rangeify *r, UOp *n) {
+/* A stage over shape sh for node n, which stage_of then finds unless it is the second one. */
+static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
   Sched *s = r->s;
   Stage g = {.node = n, .root = -1, .kernel = -1, .is_reduce = n->op == OPS_REDUCE_AXIS, .is_store = n->op == OPS_STORE};
-  const Ints *sh = n->shape;
   g.nout = sh->n;
+  if (n->op == OPS_SCAN_AXIS) g.ordered = 1u << n->arg.reduce.axes->v[0], g.fixed = true;
   for (int i = 0; i < sh->n; i++)
-    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, sh->v[i], s->next_range++, AXIS_LOOP);
+    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, sh->v[i], s->next_range++, g.ordered >> i & 1 ? AXIS_ORDERED : AXIS_LOOP);
   if (g.is_reduce)
     for (int i = 0; i < n->arg.reduce.axes->n; i++) {
       int64_t ext = n->src[0]->shape->v[n->arg.reduce.axes->v[i]];
       g.red[g.nred++] = ext == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, ext, s->next_range++, AXIS_REDUCE);
     }
   if (!vec_push(s->mem, &s->stages, g)) { r->failed = true; return -1; }
-  return r->node[n->id].stage = (int)s->stages.len - 1;
+  return (int)s->stages.len - 1;
 }
+static int stage_open(Rangeify *r, UOp *n) { return r->node[n->id].stage = stage_over(r, n, n->shape); }
 static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {         /* the indices at which a stage reads its sources */
   Stage *g = &r->s->stages.at[i];
   UOp *at[MAX_RANK];
@@ -180,8 +184,12 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   UOp *gates = NULL, *v = NULL, *g;
   DType dt = (DType)n->dtype;
   for (; tuple; ) {
-    if (r->node[n->id].stage >= 0 && !passes_on(n) && n->op != OPS_AFTER) { v = stage_read(s, r->node[n->id].stage, dt, tuple); break; }
-    if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0]) {
+    if (r->node[n->id].stage >= 0 && !passes_on(n) && n->op != OPS_AFTER) {
+      v = stage_read(s, r->node[n->id].stage, dt, tuple);
+      if (n->op == OPS_SCATTER && !(n->arg.scatter.how & SCATTER_OLD) && !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->id].other)) r->failed = true;
+      break;
+    }
+    if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0] && !s->stages.at[r->node[n->src[1]->id].stage].update) {
       v = stage_read(s, r->node[n->src[1]->id].stage, dt, tuple);     /* the whole target was stored: its value is the store's */
       break;
     }
@@ -206,9 +214,9 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   if (!v) { r->failed = true; return NULL; }
   return gates ? uop_where(s->st, gates, v, uop_const_int(s->st, dt, 0)) : v;
 }
-static bool lower_store_target(Rangeify *r, int i) {                  /* target view -> BUFFER number and INDEX */
+static bool lower_store_target(Rangeify *r, int i, UOp *tuple) {      /* target view -> BUFFER number and INDEX */
   Sched *s = r->s;
-  UOp *n = s->stages.at[i].node->src[0], *tuple = stage_tuple(r, i, false), *g;
+  UOp *n = s->stages.at[i].node->src[0], *g;
   while (tuple && !is_buffer(n)) {
     if (passes_on(n)) { tuple = move(r, n, tuple, &g), n = n->src[0]; continue; }
     if (n->op == OPS_AFTER) {
@@ -225,8 +233,59 @@ static bool lower_store_target(Rangeify *r, int i) {                  /* target 
   if (target) s->stages.at[i].buffer = target->src[0]->arg.param.slot;
   return (s->stages.at[i].target = target) != NULL;
 }
+/* The integers src[first ..] of n at tuple, as a TUPLE of places of `shape`; *gate: where all of them are inside, NULL: everywhere. */
+static UOp *lower_places(Rangeify *r, UOp *n, int first, const Ints *shape, UOp *tuple, int reader, UOp **gate) {
+  Sched *s = r->s;
+  UOp *at[MAX_RANK], *yes = uop_const_int(s->st, DT_BOOL, 1), *g = yes, *zero = uop_index_const(s->st, 0);
+  for (int i = 0; i < shape->n; i++) {
+    UOp *e = lower_read(r, n->src[first + i], tuple, reader);
+    if (!(at[i] = e = e ? uop_simplify(s->st, s->mem, uop_cast(s->st, e, DT_INDEX)) : NULL)) return NULL;
+    if (e->vmin < 0) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), yes));
+    if (e->vmax >= shape->v[i]) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, uop_index_const(s->st, shape->v[i])));
+  }
+  if (!(g = g ? uop_simplify(s->st, s->mem, g) : NULL)) return NULL;
+  *gate = is_const_int(g, 1) ? NULL : g;
+  return uop_new(s->st, OPS_TUPLE, DT_VOID, 1, shape->n, at, ARG0);
+}
+static UOp *lower_gather(Rangeify *r, UOp *n, UOp *tuple, int reader) {
+  UOp *gate, *at = lower_places(r, n, 1, n->src[0]->shape, tuple, reader, &gate), *v = at ? lower_read(r, n->src[0], at, reader) : NULL;
+  return v && gate ? uop_where(r->s->st, gate, v, uop_const_int(r->s->st, (DType)n->dtype, 0)) : v;
+}
+/* Places that differ whenever r does: some coordinate moves with r alone, and evenly. */
+static bool tells_apart(Sched *s, const UOp *places, UOp *r) {
+  for (int i = 0; i < places->nsrc; i++) {
+    UOp *e = places->src[i];
+    if (e->ranges != r->ranges || uop_has_op(e, OPS_INDEX)) continue;
+    UOp *plus = uop_alu2(s->st, OPS_ADD, r, uop_index_const(s->st, 1));
+    UOp *d = plus ? uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_SUB, uop_substitute(s->st, s->mem, e, 1, &r, &plus), e)) : NULL;
+    if (d && is_const(d) && d->arg.v.i) return true;
+  }
+  return false;
+}
+static bool updates_in_place(const UOp *n) { return n->op == OPS_STORE && n->src[1]->op == OPS_SCATTER && n->src[1]->src[0] == n->src[0] && !n->src[1]->arg.scatter.how; }
+/* Stage i updates the memory of stage `memory`, or, -1, the buffer under the view that its STORE names. */
+static bool lower_update(Rangeify *r, int i, UOp *n, int memory) {
+  Sched *s = r->s;
+  Stage *g = &s->stages.at[i];
+  UOp *own = stage_tuple(r, i, false), *gate, *places = lower_places(r, n, 2, n->src[0]->shape, own, i, &gate), *target = NULL;
+  if (!places) return false;
+  if (memory >= 0) target = stage_read(s, memory, (DType)n->dtype, places);
+  else if (lower_store_target(r, i, places)) target = s->stages.at[i].target;
+  UOp *v = target ? lower_read(r, n->src[1], own, i) : NULL, *from[MAX_RANK], *to[MAX_RANK];
+  int nr = 0;
+  g = &s->stages.at[i];
+  for (int d = 0; d < g->nout; d++) {
+    if (g->out[d]->op != OPS_RANGE || (n->arg.scatter.how & SCATTER_ONCE) || tells_apart(s, places, g->out[d])) continue;
+    from[nr] = g->out[d], g->ordered |= 1u << d;
+    to[nr] = g->out[d] = uop_range(s->st, range_extent(g->out[d]), s->next_range++, AXIS_ORDERED), nr++;
+  }
+  v = v ? UNEW(s->st, OPS_TUPLE, DT_VOID, 1, ARG0, v, target, gate ? gate : uop_const_int(s->st, DT_BOOL, 1)) : NULL;
+  v = v && nr ? uop_substitute(s->st, s->mem, v, nr, from, to) : v;
+  return (g->value = v ? uop_simplify(s->st, s->mem, v) : NULL) != NULL;
+}
 static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   UOp *src[8];
+  if (n->op == OPS_GATHER) return lower_gather(r, n, tuple, reader);
   if (n->nsrc > 8) return NULL;
   for (int i = 0; i < n->nsrc; i++)
     if (!(src[i] = lower_read(r, n->src[i], tuple, reader))) return NULL;
@@ -235,8 +294,18 @@ static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
 static bool lower_stage(Rangeify *r, int i) {
   Sched *s = r->s;
   UOp *n = s->stages.at[i].node, *tuple = stage_tuple(r, i, true), *v;
+  if (s->stages.at[i].update && n->op == OPS_STORE) return lower_update(r, i, n->src[1], -1);
+  if (n->op == OPS_SCATTER) {
+    bool old = n->arg.scatter.how & SCATTER_OLD;
+    int memory = old ? r->node[n->id].other : i, update = old ? i : r->node[n->id].other;
+    UOp *at = stage_tuple(r, memory, false);
+    if (s->stages.at[memory].inlined) v = NULL;              /* every place is written: what was there does not matter */
+    else if (!at || !(v = lower_read(r, n->src[0], at, memory))) return false;
+    s->stages.at[memory].value = v ? uop_simplify(s->st, s->mem, v) : NULL;
+    return lower_update(r, update, n, memory);
+  }
   if (n->op == OPS_STORE) {
-    if (!lower_store_target(r, i)) return false;
+    if (!lower_store_target(r, i, tuple)) return false;
     v = lower_read(r, n->src[1], tuple, i);
   } else if (n->op == OPS_REDUCE_AXIS) {
     UOp *src[MAX_RANK + 1];
@@ -244,6 +313,10 @@ static bool lower_stage(Rangeify *r, int i) {
     src[0] = lower_read(r, n->src[0], tuple, i);
     for (int k = 0; k < g->nred; k++) src[1 + k] = g->red[k];
     v = src[0] ? uop_new(s->st, OPS_REDUCE, (DType)n->dtype, 1, 1 + g->nred, src, (Arg){.reduce = {NULL, n->arg.reduce.op}}) : NULL;
+  } else if (n->op == OPS_SCAN_AXIS) {
+    UOp *along = s->stages.at[i].out[n->arg.reduce.axes->v[0]];
+    v = lower_read(r, n->src[0], tuple, i);
+    v = v && along->op == OPS_RANGE ? uop_new(s->st, OPS_SCAN, (DType)n->dtype, 1, 2, (UOp *[]){v, along}, (Arg){.reduce = {NULL, n->arg.reduce.op}}) : v;
   } else if (n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || passes_on(n) || is_leaf(n)) {
     /* a root that is a view is read through itself: its own stage must not be found on the way */
     int own = r->node[n->id].stage;
@@ -262,6 +335,53 @@ static bool worth_keeping(const UOp *n, const Stage *g) {
   for (int i = 0; i < n->shape->n; i++) own *= n->shape->v[i];
   return own > 0 && all / own >= 4;
 }
+/* What is read at indices that are data has ranges of its own, unless it is memory or a closed form already. */
+static void force_memory(Rangeify *r, UOp *x) {
+  while (passes_on(x)) x = x->src[0];
+  if (!is_leaf(x)) r->node[x->id].force = true;
+}
+/* Whether what is scattered, or where to, is computed from the very buffer that an update in place would change. */
+static bool reads_own_target(Rangeify *r, const UOp *n) {
+  const UOp *b = n->src[0];
+  while (b->op != OPS_BUFFER && b->nsrc) b = b->src[0];
+  UOpVec order = {0};
+  bool reads = !uop_toposort(r->s->st, r->s->mem, n->src + 1, (size_t)n->nsrc - 1, &order);
+  for (size_t i = 0; i < order.len; i++) reads |= order.at[i] == b;
+  vec_free(r->s->mem, &order);
+  return reads;
+}
+/* The stages of a SCATTER, or of a STORE of one to its own target; and what they demand. */
+static bool scatter_open(Rangeify *r, UOp *n) {
+  Sched *s = r->s;
+  UOp *sc = n->op == OPS_STORE ? n->src[1] : n, *tuple;
+  int64_t how = sc->arg.scatter.how;
+  int memory = n->op == OPS_STORE ? -1 : stage_over(r, n, sc->src[0]->shape), update = stage_over(r, n, sc->src[1]->shape);
+  if (update < 0 || (n->op != OPS_STORE && memory < 0)) return r->failed = true, false;
+  Stage *g = &s->stages.at[update];
+  g->update = g->fixed = g->keep = true, g->is_store = !(how & SCATTER_OLD);
+  r->node[n->id].stage = memory < 0 || (how & SCATTER_OLD) ? update : memory, r->node[n->id].other = how & SCATTER_OLD ? memory : update;
+  if (memory < 0) r->node[n->id].other = -1;
+  else {
+    g->buffer = STAGE_SLOT(memory);
+    g = &s->stages.at[memory], g->fixed = g->keep = true, g->inlined = how & SCATTER_ONCE;
+    if (!g->inlined && sc->src[0]->is_tensor) demand(r, sc->src[0], memory, stage_tuple(r, memory, false));
+  }
+  tuple = stage_tuple(r, update, false);
+  for (int i = 1; i < sc->nsrc; i++) demand(r, sc->src[i], update, tuple);
+  return !r->failed;
+}
+/* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its memory must hold. */
+static UOp *root_node(UOp *const *roots, int nroots, int i) {
+  UOp *n = roots[i];
+  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor) n = n->src[0];
+  if (n->op != OPS_SCAN_AXIS && n->op != OPS_SCATTER) return roots[i];
+  for (int k = 0; k < nroots; k++) {
+    UOp *o = roots[k];
+    while (o->op == OPS_RESHAPE && o->src[0]->is_tensor) o = o->src[0];
+    if (k != i && o == n) return roots[i];                   /* a stage has one memory */
+  }
+  return n;
+}
 bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   Rangeify r = {.s = s};
   UOpVec order = {0};
@@ -270,8 +390,8 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   size_t nid = store_id_limit(s->st);
   r.node = ok ? arena_array(&r.arena, Node, nid + 1) : NULL;
   ok = r.node != NULL;
-  for (size_t i = 0; ok && i < nid; i++) r.node[i].stage = -1;
-  for (int i = 0; ok && i < nroots; i++) if (roots[i]->op != OPS_AFTER) r.node[roots[i]->id].force = true;
+  for (size_t i = 0; ok && i < nid; i++) r.node[i].stage = r.node[i].other = -1;
+  for (int i = 0; ok && i < nroots; i++) if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
   /* consumers first: who reads what, where */
   for (size_t k = order.len; ok && !r.failed && k-- > 0;) {
     UOp *n = order.at[k];
@@ -286,8 +406,12 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
       for (Demand *x = d->demands; x; x = x->next) demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
       continue;
     }
-    if (!must) must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || d->demands->next ||
+    if (!must) must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || n->op == OPS_SCAN_AXIS || n->op == OPS_SCATTER || d->demands->next ||
                       worth_keeping(n, &s->stages.at[d->demands->stage]);
+    if (n->op == OPS_SCATTER || (updates_in_place(n) && !reads_own_target(&r, n->src[1]))) {
+      if (!scatter_open(&r, n)) break;
+      continue;
+    }
     int stage = must ? stage_open(&r, n) : d->demands->stage;
     if (stage < 0) break;
     UOp *tuple = must ? stage_tuple(&r, stage, true) : d->demands->tuple;
@@ -298,7 +422,8 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
       continue;
     }
     if (is_leaf(n)) continue;
-    for (int i = n->op == OPS_STORE ? 1 : 0; i < n->nsrc; i++) if (n->src[i]->is_tensor) demand(&r, n->src[i], stage, tuple);
+    if (n->op == OPS_GATHER) force_memory(&r, n->src[0]);
+    for (int i = n->op == OPS_STORE || n->op == OPS_GATHER ? 1 : 0; i < n->nsrc; i++) if (n->src[i]->is_tensor) demand(&r, n->src[i], stage, tuple);
   }
   /* producers first: values */
   for (size_t k = 0; ok && !r.failed && k < order.len; k++) {
@@ -309,7 +434,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     else if (d->demands && !passes_on(n) && !is_leaf(n)) ok = (d->lowered = lower_compute(&r, n, d->demands->tuple, d->demands->stage)) != NULL;
   }
   for (int i = 0; ok && !r.failed && i < nroots; i++) {
-    int g = r.node[roots[i]->id].stage;
+    int g = r.node[root_node(roots, nroots, i)->id].stage;
     if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {

@@ -14,6 +14,9 @@ typedef struct Stage {
   int nout, nred;
   UOp *out[MAX_RANK], *red[MAX_RANK];       /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                               /* expression over out (and red inside its REDUCE) */
+  uint32_t ordered;                         /* out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a place */
+  bool update;                              /* a scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value */
+  bool fixed;                               /* ordered, update, or memory that an update changes: never inlined, joined or split */
   int64_t buffer;                           /* is_store: BUFFER number written .. */
   UOp *target;                              /* .. at this INDEX over out */
   IntVec after, war;                        /* stages whose store must have happened; readers that a store must wait for */
@@ -48,6 +51,7 @@ bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
 bool inline_cheap(Sched *s);
+bool for_lanes(Sched *s, int i);                              /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
 bool replace_reads(Sched *s, int reader, int producer);      /* the producer's value is written into the reader */
 bool place_stages(Sched *s);
 bool recompute_or_store(Sched *s);

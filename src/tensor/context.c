@@ -84,12 +84,14 @@ TgCounters tg_counters(const TgContext *ctx) {
   if (!ctx) return c;
   c = ctx->counters;
   c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings, c.nested = ctx->passes.rewrites.nested;
+  c.peak_bytes = ctx->dev.bytes_peak;
   return c;
 }
 void tg_counters_reset(TgContext *ctx) {
   if (!ctx) return;
   RewriteEnv *r = &ctx->passes.rewrites;
   ctx->counters = (TgCounters){0};
+  ctx->dev.bytes_peak = ctx->dev.bytes_in_use;
   r->visits = r->firings = r->nested = r->created = 0;
 }
 void tg_set_training(TgContext *ctx, bool on) { if (ctx) ctx->training = on; }

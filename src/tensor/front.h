@@ -30,6 +30,8 @@ static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
 static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }
 
+static inline bool is_index_dtype(const TgTensor *t) { return !dtype_is_float(dt(t)) && dt(t) != DT_BOOL; }
+
 /* ---- checks */
 TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b);   /* NULL: one is NULL, or (recorded) of another context */
 int axis_get(TgContext *ctx, const char *op, int axis, int n);              /* 0 .. n-1; -1: recorded */
@@ -56,6 +58,14 @@ UOp *u_min(UOpStore *st, UOp *a, UOp *b);
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape);                     /* adds up what a broadcast from shape repeated */
 UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride, int64_t dilation);   /* layout.c: an axis -> (windows, k) */
 UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride, const int64_t *dilation);   /* the last n -> windows.., k.. */
+UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at);                        /* at: an integer tensor per axis of x (at least one), of one shape */
+UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at);   /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
+UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis);                        /* running reduction; long axes in parts side by side */
+UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index);                    /* x at index along axis, at its own place along the others */
+void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at);   /* at[d]: the index along d, at every place of shape; along `axis`: index */
+bool u_is_arange(const UOp *u, int axis);                                   /* u_arange along axis, or zeros where that has size 1 */
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis);             /* max: x's running maximum; the index where it was first met */
+UOp *u_reversed(UOpStore *st, UOp *u);                                      /* what reverses the order: negation of floats, complement of integers */
 DType sum_dtype(DType d);                                                   /* the accumulator of a sum */
 bool u_is_number(const UOp *u, double v);                                   /* a broadcast constant equal to v */
 

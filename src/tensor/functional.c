@@ -1,59 +1,7 @@
-/* functional.c: losses, normalisation, selection by index, attention. Compositions of the other files. */
+/* functional.c: losses, normalisation, attention. Compositions of the other files. */
 #include "tensor/front.h"
 
 static TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float(dt(x)) ? tg_cast(x, TG_F32) : x; }
-static bool is_index_dtype(const TgTensor *t) { return !dtype_is_float(dt(t)) && dt(t) != DT_BOOL; }
-
-/* ---- one-hot and selection: comparisons with ARANGE; the compiler turns the sums into loads */
-/* labels (..) -> bool (.., n): true where the last axis is the label */
-static TgTensor *hot(TgTensor *labels, const char *op, int64_t n) {
-  if (!labels) return NULL;
-  TgContext *ctx = labels->ctx;
-  UOpStore *st = ctx->store;
-  TG_REQUIRE(ctx, is_index_dtype(labels), TG_ERR_DTYPE, "%s: labels of %s", op, dtype_name(dt(labels)));
-  TG_REQUIRE(ctx, n >= 0, TG_ERR_VALUE, "%s: %lld classes", op, (long long)n);
-  int64_t d[TG_MAX_RANK + 1];
-  int r = rank(labels);
-  for (int i = 0; i < r; i++) d[i] = dims(labels)[i];
-  d[r] = n;
-  if (!shape_check(ctx, op, r + 1, d, NULL)) return NULL;
-  const Ints *s = ints_get(st, r + 1, d);
-  DType wide = dtype_size(dt(labels)) < 4 ? DT_I32 : dt(labels);
-  TgTensor *l = tg_unsqueeze(tg_cast(labels, dtype_public(wide)), -1);
-  if (!l || !s) return NULL;
-  UOp *i = u_arange(st, s, r, wide == DT_I64 || wide == DT_U64 || n > INT32_MAX ? DT_I64 : DT_I32);
-  return tensor_new(ctx, uop_alu2(st, OPS_CMPEQ, u_broadcast(st, l->uop, s), uop_cast(st, i, wide)));
-}
-TgTensor *tg_one_hot(TgTensor *labels, int64_t classes) { return tg_cast(hot(labels, "one_hot", classes), TG_I32); }
-
-static TgTensor *pick_sum(TgTensor *mask, TgTensor *x, int axis) {   /* at most one place of axis is true */
-  if (!mask || !x) return NULL;
-  TgDType d = tg_dtype(x);
-  return tg_cast(tensor_sum(tg_where(mask, x, tg_cast(tg_scalar_like(x, 0), d)), 1, &axis, false), d);
-}
-TgTensor *tg_take(TgTensor *x, TgTensor *index) {
-  TgContext *ctx = ctx_two("take", x, index);
-  if (!ctx) return NULL;
-  TG_REQUIRE(ctx, rank(x) >= 1 && rank(x) + rank(index) <= TG_MAX_RANK, TG_ERR_SHAPE, "take: rows of %s by index %s", SHAPE_OF(x), SHAPE_OF(index));
-  TgTensor *m = hot(index, "take", dims(x)[0]);                      /* (i.., n) -> (i.., n, 1..) */
-  int axis = rank(index);
-  for (int i = 1; i < rank(x); i++) m = tg_unsqueeze(m, -1);
-  return pick_sum(m, x, axis);
-}
-TgTensor *tg_embedding(TgTensor *weight, TgTensor *index) { return tg_take(weight, index); }
-TgTensor *tg_gather(TgTensor *x, int axis, TgTensor *index) {
-  TgContext *ctx = ctx_two("gather", x, index);
-  if (!ctx) return NULL;
-  int r = rank(x), a = axis_get(ctx, "gather", axis, r);
-  if (a < 0) return NULL;
-  int64_t b[TG_MAX_RANK] = {0}, e[TG_MAX_RANK];
-  TG_REQUIRE(ctx, rank(index) == r && r < TG_MAX_RANK, TG_ERR_SHAPE, "gather: %s by index %s", SHAPE_OF(x), SHAPE_OF(index));
-  for (int i = 0; i < r; i++) {
-    e[i] = i == a ? dims(x)[i] : dims(index)[i];
-    TG_REQUIRE(ctx, e[i] <= dims(x)[i], TG_ERR_SHAPE, "gather: %s by index %s", SHAPE_OF(x), SHAPE_OF(index));
-  }
-  return pick_sum(hot(index, "gather", dims(x)[a]), tg_transpose(tg_unsqueeze(tg_shrink(x, b, e), -1), -1, a), -1);
-}
 
 /* ---- losses */
 static TgTensor *reduced(TgTensor *l, TgReduction how, double batch) {
@@ -83,7 +31,8 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
   bool ok = rank(logp) == r + 1;
   for (int i = 0; ok && i < r; i++) ok = dims(logp)[i] == dims(labels)[i];
   TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "%s: scores %s and labels %s", op, SHAPE_OF(logp), SHAPE_OF(labels));
-  TgTensor *m = hot(labels, op, dims(logp)[r]), *l = tg_neg(pick_sum(m, logp, -1));
+  TG_REQUIRE(ctx, is_index_dtype(labels), TG_ERR_DTYPE, "%s: labels of %s", op, dtype_name(dt(labels)));
+  TgTensor *at = tg_unsqueeze(labels, -1), *l = tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
   double s = o->label_smoothing;
   if (s != 0) l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
   return reduced(l, o->reduction, (double)tg_numel(labels));

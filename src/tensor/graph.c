@@ -201,6 +201,97 @@ UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype) {
   for (int i = 0; i < shape->n; i++) d[i] = i == axis ? n : 1;
   return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
 }
+bool u_is_arange(const UOp *u, int axis) {
+  if (!u || u->shape->v[axis] == 1) return u != NULL;
+  const UOp *e = u->op == OPS_EXPAND ? u->src[0] : u, *a = e;
+  for (int i = 0; i < e->shape->n; i++) if ((i == axis) != (e->shape->v[i] != 1)) return false;
+  while (a->op == OPS_RESHAPE && a->src[0]->is_tensor) a = a->src[0];
+  return a->op == OPS_ARANGE;
+}
+/* ---- places named by data */
+static int64_t elements(const UOp *u) {
+  int64_t n = 1;
+  for (int i = 0; i < u->shape->n; i++) n *= u->shape->v[i];
+  return n;
+}
+void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at) {
+  for (int d = 0; d < shape->n; d++) at[d] = d == axis ? index : u_arange(st, shape, d, shape->v[d] > INT32_MAX ? DT_I64 : DT_I32);
+}
+UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at) {
+  UOp *src[TG_MAX_RANK + 1] = {x};
+  if (!x || !at[0]) return NULL;
+  if (!elements(x) || !elements(at[0])) return u_full(st, (DType)x->dtype, op_identity(OPS_ADD, (DType)x->dtype), at[0]->shape);
+  for (int d = 0; d < x->shape->n; d++) src[1 + d] = at[d];
+  return uop_new(st, OPS_GATHER, (DType)x->dtype, 1, 1 + x->shape->n, src, ARG0);
+}
+UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at) {
+  UOp *src[TG_MAX_RANK + 2] = {to, v};
+  if (!to || !v) return NULL;
+  if (!elements(to) || !elements(v)) return how & SCATTER_OLD ? u_num(st, 0, v) : to;
+  for (int d = 0; d < to->shape->n; d++) src[2 + d] = at[d];
+  return uop_new(st, OPS_SCATTER, (DType)to->dtype, 1, 2 + to->shape->n, src, (Arg){.scatter = {op, how}});
+}
+UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index) {
+  UOp *at[TG_MAX_RANK];
+  if (!x || !index) return NULL;
+  u_places(st, index->shape, axis, index, at);
+  return u_gather(st, x, at);
+}
+/* ---- running reductions. A long axis with little beside it is cut in parts: the reduction of each part, a scan of those, then all parts
+ * side by side, each started with what stands before it. How many parts depends on the shape alone. */
+enum { SCAN_LONG = 8192, SCAN_PARTS = 64 };
+static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
+  int64_t a = axis;
+  const Ints *axes = ints_get(st, 1, &a);
+  return u && axes ? uop_new(st, OPS_SCAN_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {axes, op}}) : NULL;
+}
+UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
+  if (!u) return NULL;
+  const Ints *s = u->shape;
+  int64_t all = elements(u), n = s->v[axis];
+  if (n <= 1 || !all) return u;
+  int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
+  if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
+  int64_t len = (n + parts - 1) / parts, d[TG_MAX_RANK], lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK] = {0};
+  parts = (n + len - 1) / len;
+  bool mask[TG_MAX_RANK] = {false};
+  lohi[2 * axis + 1] = parts * len - n;
+  for (int i = 0, o = 0; i < s->n; i++) {
+    if (i == axis) d[o++] = parts, d[o++] = len;
+    else d[o++] = s->v[i];
+  }
+  mask[axis + 1] = true;
+  u = u_reshape(st, u_pad(st, u, lohi), s->n + 1, d);
+  UOp *before = scan_one(st, op, u_reduce(st, op, u, mask), axis);         /* (.., parts, 1, ..), then moved by one part */
+  if (!before) return NULL;
+  for (int i = 0; i <= s->n; i++) be[2 * i + 1] = i == axis ? parts - 1 : i == axis + 1 ? 1 : d[i];
+  memset(lohi, 0, sizeof lohi), lohi[2 * axis] = 1;
+  before = u_pad(st, u_shrink(st, before, be), lohi);
+  UOp *first = u_arange(st, u->shape, axis + 1, DT_I32), *part = u_arange(st, u->shape, axis, DT_I32);
+  UOp *starts = uop_alu2(st, OPS_AND, uop_alu2(st, OPS_CMPEQ, first, u_num(st, 0, first)), uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part)));
+  u = scan_one(st, op, uop_where(st, starts, uop_alu2(st, op, u_expand(st, before, u->shape->v), u), u), axis + 1);
+  for (int i = 0, o = 0; i < s->n; i++, o++) {
+    if (i == axis) d[i] = parts * len, o++;
+    else d[i] = s->v[i];
+    be[2 * i] = 0, be[2 * i + 1] = s->v[i];
+  }
+  return u_shrink(st, u_reshape(st, u, s->n, d), be);
+}
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {             /* a new one where it is not what it was one place before */
+  if (!x || !max) return NULL;
+  int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
+  for (int i = 0; i < x->shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = x->shape->v[i] - (i == axis);
+  lohi[2 * axis] = 1;
+  UOp *at = u_arange(st, x->shape, axis, x->shape->v[axis] > INT32_MAX ? DT_I64 : DT_I32), *was = u_pad(st, u_shrink(st, max, be), lohi);
+  UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
+  if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));      /* NaN stays */
+  return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;
+}
+UOp *u_reversed(UOpStore *st, UOp *u) {
+  if (!u) return NULL;
+  if (dtype_is_float((DType)u->dtype)) return uop_alu1(st, OPS_NEG, u);
+  return uop_alu2(st, OPS_XOR, u, u_full(st, (DType)u->dtype, (Scalar){.i = u->dtype == DT_BOOL ? 1 : -1}, u->shape));
+}
 UOp *u_min(UOpStore *st, UOp *a, UOp *b) {
   if (!a || !b) return NULL;
   if (a->dtype == DT_BOOL) return uop_alu2(st, OPS_AND, a, b);

@@ -39,18 +39,13 @@ TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
   DType acc = !o.dtype && dtype_is_narrow_float(d) ? DT_F32 : d;
   return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, acc), mask), d), mask, o.keepdim);
 }
-/* min is the max of what reverses the order: the negation of floats, the complement of integers (right for unsigned and the lowest). */
-static UOp *reversed(UOpStore *st, UOp *u) {
-  if (!u) return NULL;
-  if (dtype_is_float((DType)u->dtype)) return uop_alu1(st, OPS_NEG, u);
-  return uop_alu2(st, OPS_XOR, u, u_full(st, (DType)u->dtype, (Scalar){.i = -1}, u->shape));
-}
+/* min is the max of what reverses the order (right for unsigned and the lowest). */
 static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   if (!u) return NULL;
   DType d = (DType)u->dtype;
   u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
-  u = u_reduce(st, OPS_MAX, min ? reversed(st, u) : u, mask);
-  u = min ? reversed(st, u) : u;
+  u = u_reduce(st, OPS_MAX, min ? u_reversed(st, u) : u, mask);
+  u = min ? u_reversed(st, u) : u;
   if (d == DT_BOOL) return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u) : NULL;   /* of nothing: the least or the most i32, not 0 or 1 */
   return u;
 }
@@ -183,18 +178,4 @@ TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   m = tg_where(tg_isinf(m), tg_zeros_like(m), m);
   TgTensor *r = tg_add(tg_log(tg_sum(tg_exp(tg_sub(x, m)), .axis = o.axis, .keepdim = true)), m);
   return r ? finish(r->ctx, r->uop, mask, o.keepdim) : NULL;
-}
-TgTensor *tg_cumsum(TgTensor *x, int axis) {
-  if (!x || (rank(x) == 0 && (axis == 0 || axis == -1))) return x ? tg_sum(x) : NULL;
-  int a = axis_get(x->ctx, "cumsum", axis, rank(x));
-  if (a < 0) return NULL;
-  TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "cumsum: rank %d", rank(x));
-  TgTensor *t = tg_transpose(x, a, -1);
-  if (!t) return NULL;
-  int r = rank(t);
-  int64_t d[TG_MAX_RANK], n = dims(t)[r - 1];
-  for (int i = 0; i < r; i++) d[i] = dims(t)[i];
-  d[r] = n;
-  t = tg_tril(tg_expand(tg_unsqueeze(t, -2), r + 1, d), 0);
-  return tg_transpose(tg_sum(t, .axis = TG_AXES(-1)), a, -1);
 }

@@ -5,8 +5,8 @@ static const char *colour(Ops op) {
   switch (op) {
   case OPS_BUFFER: case OPS_PARAM: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: return "#ffd8b1";
   case OPS_RANGE: case OPS_END: case OPS_SPECIAL: return "#ffc0c0";
-  case OPS_INDEX: case OPS_LOAD: case OPS_STORE: case OPS_STAGE: return "#c8e6a0";
-  case OPS_REDUCE: case OPS_REDUCE_AXIS: return "#ff9090";
+  case OPS_INDEX: case OPS_LOAD: case OPS_STORE: case OPS_STAGE: case OPS_GATHER: case OPS_SCATTER: return "#c8e6a0";
+  case OPS_REDUCE: case OPS_REDUCE_AXIS: case OPS_SCAN: case OPS_SCAN_AXIS: return "#ff9090";
   default: return op_flags(op) & OPF_MOV ? "#d0d0f8" : "#f4f4f4";
   }
 }

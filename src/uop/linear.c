@@ -297,8 +297,8 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   while (nt) {
     UOp *g = todo[--nt];
     if (g->op == OPS_AND && g->dtype == DT_BOOL && nt + 2 <= (int)TG_COUNT(todo)) todo[nt++] = g->src[0], todo[nt++] = g->src[1];
-    else if (g->op == OPS_CMPLT) nc = clause_add(all, nc, g, true);
-    else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && is_const_int(g->src[1], 1)) nc = clause_add(all, nc, g->src[0], false);
+    else if (g->op == OPS_CMPLT && g->src[0]->dtype == DT_INDEX) nc = clause_add(all, nc, g, true);      /* data wraps, or is no integer */
+    else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && g->src[0]->src[0]->dtype == DT_INDEX && is_const_int(g->src[1], 1)) nc = clause_add(all, nc, g->src[0], false);
   }
   __int128 lo = 0, hi = 0;
   for (int terms = MAX_TERMS; terms > 0; terms--)            /* long sums first: a part of one may be bounded too */

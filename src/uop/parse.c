@@ -265,7 +265,7 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   bool needs = false;
   switch (op) {
   case OPS_CONST: case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: case OPS_VAR: case OPS_RANGE: case OPS_REDUCE:
-  case OPS_REDUCE_AXIS: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: needs = true; break;
+  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS: case OPS_SCAN: case OPS_SCATTER: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: needs = true; break;
   default: needs = op_flags(op) & OPF_MOV;
   }
   if (!open) return needs ? expect(p, "[") : true;
@@ -283,8 +283,16 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
     p->at += w, arg->range.type = t;
     break;
   }
-  case OPS_REDUCE: if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false; break;
-  case OPS_REDUCE_AXIS:
+  case OPS_REDUCE: case OPS_SCAN: if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false; break;
+  case OPS_SCATTER:
+    if (!comma(p, &first) || !reduce_op(p, &arg->scatter.op)) return false;
+    while (peek(p) == ',') {
+      int64_t bit = !expect(p, ",") ? 0 : accept_word(p, "old") ? SCATTER_OLD : accept_word(p, "once") ? SCATTER_ONCE : 0;
+      if (!bit || (arg->scatter.how & bit)) return expected(p, "'old' or 'once'");
+      arg->scatter.how |= bit;
+    }
+    break;
+  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS:
     if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op) || !expect(p, ",") || !(arg->reduce.axes = int_list(p))) return false;
     break;
   case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: if (!comma(p, &first) || !whole_number(p, &arg->i)) return false; break;

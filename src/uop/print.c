@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const axis_type_names[AXIS_GROUP + 1] = {"GLOBAL", "THREAD", "LOCAL", "LOOP", "REDUCE", "UPCAST", "VEC", "UNROLL", "GROUP"};
+const char *const axis_type_names[AXIS_GROUP + 1] = {"GLOBAL", "THREAD", "LOCAL", "LOOP", "REDUCE", "ORDERED", "UPCAST", "VEC", "UNROLL", "GROUP"};
 
 /* ---- values. No locale reaches the text: what is not a digit, sign or e in printf's number is its decimal point. */
 static void put_float(Str *o, DType d, double f) {
@@ -57,7 +57,7 @@ static void put_two(Str *o, int64_t a, int64_t b) { str_int(o, a), str_put(o, ",
 static bool has_arg(const UOp *u) {
   switch (u->op) {
   case OPS_CONST: case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: case OPS_VAR: case OPS_RANGE: case OPS_REDUCE:
-  case OPS_REDUCE_AXIS: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: return true;
+  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS: case OPS_SCAN: case OPS_SCATTER: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: return true;
   case OPS_INDEX: return u->arg.i != 0;
   default: return op_flags((Ops)u->op) & OPF_MOV;
   }
@@ -69,8 +69,13 @@ static void put_arg(Str *o, const UOp *u) {
   case OPS_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
   case OPS_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
   case OPS_RANGE: str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]); break;
-  case OPS_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
-  case OPS_REDUCE_AXIS: str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes); break;
+  case OPS_REDUCE: case OPS_SCAN: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
+  case OPS_SCATTER:
+    str_put(o, op_name((Ops)u->arg.scatter.op));
+    if (u->arg.scatter.how & SCATTER_OLD) str_put(o, ", old");
+    if (u->arg.scatter.how & SCATTER_ONCE) str_put(o, ", once");
+    break;
+  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS: str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes); break;
   case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
   case OPS_INDEX: str_put(o, "gated"); break;
   default: put_ints(o, u->arg.ints);

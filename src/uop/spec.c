@@ -101,6 +101,27 @@ static bool check_reduce_axis(Check *c, const UOp *u) {
     if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1])) return broken(c, u, "axis %lld", (long long)a->v[i]);
   return same_type(c, u, u->src[0], "the source");
 }
+static bool check_scan_axis(Check *c, const UOp *u) {
+  return check_reduce_axis(c, u) && (u->arg.reduce.axes->n == 1 || broken(c, u, "along %d axes", u->arg.reduce.axes->n));
+}
+/* Integers that name places of `of`, all of one shape. */
+static bool check_places(Check *c, const UOp *u, int first, const UOp *of, const Ints *shape) {
+  if (!of->is_tensor || !shape) return broken(c, u, "source has no shape");
+  if (of->shape->n != u->nsrc - first || of->shape->n < 1) return broken(c, u, "%d indices into rank %d", u->nsrc - first, of->shape->n);
+  for (int i = first; i < u->nsrc; i++) {
+    if (!dtype_is_int((DType)u->src[i]->dtype) || u->src[i]->dtype == DT_INDEX) return broken(c, u, "index %d is %s", i - first, dt(u->src[i]));
+    if (!u->src[i]->is_tensor || u->src[i]->shape != shape) return broken(c, u, "index %d has another shape", i - first);
+  }
+  return same_type(c, u, of, "the source");
+}
+static bool check_gather(Check *c, const UOp *u) { return no_arg(c, u) && check_places(c, u, 1, u->src[0], u->src[1]->is_tensor ? u->src[1]->shape : NULL); }
+static bool check_scatter(Check *c, const UOp *u) {
+  int64_t op = u->arg.scatter.op;
+  if ((op != OPS_STORE && !is_reduce_op(op)) || u->arg.scatter.how < 0 || u->arg.scatter.how > 3) return broken(c, u, "combines by nothing known");
+  if (u->src[1]->dtype != u->src[0]->dtype) return broken(c, u, "%s into %s", dt(u->src[1]), dt(u->src[0]));
+  return check_places(c, u, 2, u->src[0], u->src[1]->is_tensor ? u->src[1]->shape : NULL);
+}
+static bool check_tuple(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
 static bool check_arange(Check *c, const UOp *u) {
   if (u->arg.ints->n != 1 || u->arg.ints->v[0] < 0 || u->arg.ints->v[0] > MAX_NELEM) return broken(c, u, "takes one length");
   return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
@@ -114,7 +135,7 @@ static bool check_range(Check *c, const UOp *u) {
   int64_t t = u->arg.range.type;
   if (!is_address(c, u, u, "the loop variable") || !is_address(c, u, u->src[0], "the extent")) return false;
   if (u->arg.range.id < 0 || t < 0 || t > AXIS_GROUP) return broken(c, u, "id %lld, type %lld", (long long)u->arg.range.id, (long long)t);
-  if ((c->kind <= GRAPH_KERNEL && t != AXIS_GLOBAL && t != AXIS_LOOP && t != AXIS_REDUCE) || (c->kind >= GRAPH_LOOPS && t >= AXIS_UPCAST))
+  if ((c->kind <= GRAPH_KERNEL && t != AXIS_GLOBAL && t != AXIS_LOOP && t != AXIS_REDUCE && t != AXIS_ORDERED) || (c->kind >= GRAPH_LOOPS && t >= AXIS_UPCAST))
     return broken(c, u, "a loop of type %lld in a %s graph", (long long)t, graph_kind_names[c->kind]);
   if (t >= AXIS_UPCAST && !is_const(u->src[0])) return broken(c, u, "the extent of an unrolled loop must be a constant");
   return u->src[0]->vmax >= 0 || broken(c, u, "extent below 0");
@@ -139,8 +160,14 @@ static bool check_reduce(Check *c, const UOp *u) {
   for (int i = 0; i < u->nsrc; i++) {
     if (i < n) { if (!same_type(c, u, u->src[i], "a value")) return false; }
     else if (u->src[i]->op != OPS_RANGE) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+    else if (u->src[i]->arg.range.type == AXIS_ORDERED) return broken(c, u, "over the ordered loop r%lld", (long long)u->src[i]->arg.range.id);
   }
   return n > 0 && n < u->nsrc ? true : broken(c, u, "%d values over %d ranges", n, u->nsrc - n);
+}
+static bool check_scan(Check *c, const UOp *u) {
+  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a running reduction");
+  if (u->src[1]->op != OPS_RANGE || u->src[1]->arg.range.type != AXIS_ORDERED) return broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
+  return same_type(c, u, u->src[0], "the source");
 }
 static bool check_load(Check *c, const UOp *u) {
   const UOp *x = under(u->src[0]);
@@ -231,6 +258,9 @@ static const OpSpec specs[OPS_COUNT] = {
   [OPS_SHRINK]       = {T,                 1, check_movement},
   [OPS_FLIP]         = {T,                 1, check_movement},
   [OPS_REDUCE_AXIS]  = {T,                 1, check_reduce_axis},
+  [OPS_SCAN_AXIS]    = {T,                 1, check_scan_axis},
+  [OPS_GATHER]       = {T,                 2, check_gather},
+  [OPS_SCATTER]      = {T,                 3, check_scatter},
   [OPS_ARANGE]       = {T,                 0, check_arange},
   [OPS_CONTIGUOUS]   = {T,                 1, check_same},
   [OPS_DETACH]       = {T,                 1, check_same},
@@ -239,6 +269,8 @@ static const OpSpec specs[OPS_COUNT] = {
   [OPS_RANGE]        = {S | K | L | P,     1, check_range},
   [OPS_INDEX]        = {S | K | L | P,     1, check_index},
   [OPS_REDUCE]       = {S | K | L,         2, check_reduce},
+  [OPS_SCAN]         = {S | K | L,         2, check_scan},
+  [OPS_TUPLE]        = {S,                 1, check_tuple},
   [OPS_STAGE]        = {S | K,             1, check_same},
   [OPS_LOAD]         = {L | P,             1, check_load},
   [OPS_STORE]        = {T | K | L | P,     2, check_store},
@@ -270,6 +302,9 @@ bool spec_new(TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *
       ok = op == OPS_AFTER || broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
   if (ok && op_flags(op) & OPF_MOV) ok = check_movement(&c, u);
   else if (ok && op == OPS_REDUCE_AXIS) ok = check_reduce_axis(&c, u);
+  else if (ok && op == OPS_SCAN_AXIS) ok = check_scan_axis(&c, u);
+  else if (ok && op == OPS_GATHER) ok = check_gather(&c, u);
+  else if (ok && op == OPS_SCATTER) ok = check_scatter(&c, u);
   else if (ok && op == OPS_ARANGE) ok = check_arange(&c, u);
   else if (ok && op == OPS_BUFFER) ok = check_memory(&c, u);
   else if (ok && (op_flags(op) & OPF_KERNEL) && tensor) ok = broken(&c, u, "source 0 has a shape");
@@ -293,6 +328,8 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
   Map by_id;
   map_init(&by_id, mem);
   bool ok = true;
+  uint64_t carried = 0;
+  for (size_t i = 0; i < order->len; i++) if (order->at[i]->op == OPS_SCAN && order->at[i]->src[1]->op == OPS_RANGE) carried |= 1ull << (order->at[i]->src[1]->arg.range.id & 63);
   for (size_t i = 0; ok && i < order->len; i++) {
     const UOp *u = order->at[i];
     uint64_t had;
@@ -308,6 +345,10 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
       if (free) ok = broken(c, u, "loop r%lld depends on r%d, which is not outside it", (long long)u->src[k]->arg.range.id, __builtin_ctzll(free));
       listed |= own;
     }
+    int last = u->nsrc - 1;                                  /* a carried value lives in the innermost loop */
+    while (last > 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type >= AXIS_UPCAST) last--;
+    for (int k = 2; ok && k < last; k++)
+      if (u->src[k]->op == OPS_RANGE && (carried >> (u->src[k]->arg.range.id & 63) & 1)) ok = broken(c, u, "carries a value along a loop that is not its innermost");
     uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
     if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */
       ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));

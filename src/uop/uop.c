@@ -164,6 +164,8 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   case OPS_PERMUTE: for (int i = 0; i < p->n; i++) d[i] = s->v[p->v[i]]; return (*out = ints_get(st, p->n, d)) != NULL;
   case OPS_PAD: for (int i = 0; i < s->n; i++) d[i] = s->v[i] + p->v[2 * i] + p->v[2 * i + 1]; return (*out = ints_get(st, s->n, d)) != NULL;
   case OPS_SHRINK: for (int i = 0; i < s->n; i++) d[i] = p->v[2 * i + 1] - p->v[2 * i]; return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_GATHER: *out = u->nsrc > 1 ? u->src[1]->shape : s; return true;
+  case OPS_SCATTER: *out = u->arg.scatter.how & SCATTER_OLD ? u->src[1]->shape : s; return true;
   case OPS_REDUCE_AXIS:
     for (int i = 0; i < s->n; i++) d[i] = s->v[i];
     for (int i = 0; i < u->arg.reduce.axes->n; i++) d[u->arg.reduce.axes->v[i]] = 1;
@@ -192,7 +194,7 @@ static bool facts_set(UOpStore *st, UOp *u) {
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
   if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
-  else if (op == OPS_REDUCE_AXIS) h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
+  else if (op_has_axes(op)) h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
   else h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
   for (int i = 0; i < nsrc; i++) h = hash_mix(h, (uint64_t)src[i]->hash_high << 32 | src[i]->hash);
   return h;
@@ -232,7 +234,7 @@ static void node_release(UOpStore *st, UOp *u, int nsrc) {
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++) if (!src[i]) return NULL;
   if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
-  if (op == OPS_REDUCE_AXIS && !arg.reduce.axes) return NULL;
+  if (op_has_axes(op) && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;

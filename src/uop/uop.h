@@ -51,14 +51,18 @@ Scalar scalar_load(DType d, const void *at);
 void scalar_store(DType d, Scalar v, void *at);
 
 typedef struct Ints { int n; int64_t v[]; } Ints;            /* interned list of integers: a shape, an axis list */
-typedef enum AxisType { AXIS_GLOBAL, AXIS_THREAD, AXIS_LOCAL, AXIS_LOOP, AXIS_REDUCE, AXIS_UPCAST, AXIS_VEC, AXIS_UNROLL, AXIS_GROUP } AxisType;
+typedef enum AxisType { AXIS_GLOBAL, AXIS_THREAD, AXIS_LOCAL, AXIS_LOOP, AXIS_REDUCE, AXIS_ORDERED, AXIS_UPCAST, AXIS_VEC, AXIS_UNROLL, AXIS_GROUP } AxisType;
 
+/* SCATTER by STORE: the last one wins. OLD: the result is what each place held just before its update (shape of src1), 0 for places outside.
+ * ONCE: every place of src0 is met exactly once, so that order and old values do not matter; a promise. */
+enum { SCATTER_OLD = 1, SCATTER_ONCE = 2 };
 typedef union Arg {
   struct { int64_t a, b; } raw;                              /* all 16 bytes: for hashing and comparing */
   Scalar v;
   int64_t i;
   const Ints *ints;
-  struct { const Ints *axes; int64_t op; } reduce;           /* op: Ops. Kernel REDUCE has axes NULL */
+  struct { const Ints *axes; int64_t op; } reduce;           /* op: Ops. Kernel REDUCE and SCAN have axes NULL */
+  struct { int64_t op; int64_t how; } scatter;               /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
   struct { int64_t id; int64_t type; } range;
   struct { int64_t nelem; int64_t slot; } param;             /* PARAM, DEFINE_LOCAL, DEFINE_REG, BUFFER (slot = uid) */
   struct { int64_t lo, hi; } var;
@@ -121,8 +125,9 @@ UOp *uop_cast(UOpStore *st, UOp *a, DType to);               /* a itself if it h
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);   /* same op, dtype, lanes, arg; other sources */
 
+static inline bool op_has_axes(Ops op) { return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS; }      /* arg.reduce with a list */
 static inline const Ints *uop_list(const UOp *u) {           /* the list in its arg, or NULL */
-  return u->op == OPS_REDUCE_AXIS ? u->arg.reduce.axes : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : NULL;
+  return op_has_axes((Ops)u->op) ? u->arg.reduce.axes : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : NULL;
 }
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 static inline bool is_const_int(const UOp *u, int64_t v) { return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v; }

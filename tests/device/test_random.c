@@ -1,4 +1,4 @@
-/* test_random.c: random numbers on every device against tests/goldens/random.txt, which tests/goldens/random.py made from the description of tinygrad's
+/* test_random.c: random numbers on every device against tests/goldens/random.txt, which tests/goldens/make_random.py made from the description of tinygrad's
  * stream; and what a stream promises: a counter that moves on, a seed that starts again, keys that can be drawn again. */
 #include "tensor/context.h"
 #include <math.h>

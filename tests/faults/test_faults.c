@@ -177,6 +177,12 @@ static void indexing(TgContext *c, Out *o) {
   put(c, o, tg_cat((TgTensor *[]){tg_take(a, I(4, -0.1, 2)), tg_mul_scalar(a, 3)}, 2, 0));
   put(c, o, tg_one_hot(tg_select(i, 1, 1), 5));
 }
+static void ordered(TgContext *c, Out *o) {
+  TgTensor *a = F(-2, 0.75, 3, 4), *i = I(0, 0.2, 2, 4), *at = NULL, *v = tg_cummin(a, 1, &at);
+  put(c, o, v), put(c, o, at);
+  put(c, o, tg_scatter_reduce(a, 0, i, a, TG_SCATTER_MEAN, .exclude_self = true));
+  put(c, o, tg_argsort(a, .descending = true));
+}
 static void one_kernel(TgContext *c, Out *o) { put(c, o, tg_softmax(F(-1, 0.25, 4, 6))); }
 static void mixed(TgContext *c, Out *o) {
   put(c, o, tg_softmax(tg_matmul(F(-1, 0.25, 4, 6), F(0.5, 0.125, 6, 5))));
@@ -193,7 +199,7 @@ static void files(TgContext *c, Out *o) {                     /* made anew each 
 }
 typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
 static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"files", files}, {"mixed", mixed}};
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where { const char *device; bool cache; } Where;

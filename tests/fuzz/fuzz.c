@@ -189,7 +189,7 @@ static bool one_text(void) {
 /* ---- graphs. A step makes tensor t<i> from earlier ones; the same table builds it and writes it as C. */
 enum { STEPS = 13, ELEMENTS = 600 };
 typedef enum Kind { K_DATA, K_NEG, K_ABS, K_RELU, K_ADD, K_SUB, K_MUL, K_MAX, K_MIN, K_WHERE, K_SUM, K_MAXR, K_MINR, K_ARGMAX, K_FLIP, K_PERMUTE, K_FLAT, K_SPLIT,
-  K_PAD, K_SHRINK, K_EXPAND, K_CAT, K_MATMUL, K_CUMSUM, K_CAST, K_MOD, K_KINDS } Kind;
+  K_PAD, K_SHRINK, K_EXPAND, K_CAT, K_MATMUL, K_CUMSUM, K_CUMMAX, K_SORT, K_ARGSORT, K_TAKE, K_SCATTER, K_CAST, K_MOD, K_KINDS } Kind;
 typedef struct Step { Kind kind; int a, b, axis; int64_t p, q, shape[4]; int rank; TgDType dtype; } Step;
 typedef struct Program { Step at[STEPS]; int n; } Prog;
 static const char *const device_names[] = {"INTERP", "INTERP:CUDA", "CPU", "CPU"};
@@ -232,6 +232,11 @@ static TgTensor *build(TgContext *c, const Step *s, TgTensor **t) {
   case K_CAT: return tg_cat((TgTensor *[]){a, b}, 2, s->axis);
   case K_MATMUL: return tame(tg_matmul(a, tg_transpose(a, 0, 1)));
   case K_CUMSUM: return tame(tg_cumsum(a, s->axis));
+  case K_CUMMAX: return tg_cummax(a, s->axis, NULL);
+  case K_SORT: return tg_sort(a, NULL, .axis = TG_AXES(s->axis), .descending = s->p);
+  case K_ARGSORT: return tg_argsort(a, .axis = TG_AXES(s->axis));
+  case K_TAKE: return tg_take(a, tg_cast(b, TG_I32));
+  case K_SCATTER: return tame(tg_scatter(a, s->axis, tg_cast(b, TG_I32), a, .reduce = s->p ? TG_SCATTER_ADD : TG_SCATTER_SET));
   case K_CAST: return tg_cast(a, s->dtype);
   case K_MOD: return tg_mod(a, tg_full_like(a, (double)s->p));
   default: return NULL;
@@ -280,6 +285,11 @@ static void write_step(const Step *s, int i) {
   case K_CAT: printf("tg_cat((TgTensor *[]){t%d, t%d}, 2, %d)", s->a, s->b, s->axis); break;
   case K_MATMUL: printf("tg_clamp(tg_matmul(t%d, tg_transpose(t%d, 0, 1)), -64, 64)", s->a, s->a); break;
   case K_CUMSUM: printf("tg_clamp(tg_cumsum(t%d, %d), -64, 64)", s->a, s->axis); break;
+  case K_CUMMAX: printf("tg_cummax(t%d, %d, NULL)", s->a, s->axis); break;
+  case K_SORT: printf("tg_sort(t%d, NULL, .axis = TG_AXES(%d), .descending = %lld)", s->a, s->axis, p); break;
+  case K_ARGSORT: printf("tg_argsort(t%d, .axis = TG_AXES(%d))", s->a, s->axis); break;
+  case K_TAKE: printf("tg_take(t%d, tg_cast(t%d, TG_I32))", s->a, s->b); break;
+  case K_SCATTER: printf("tg_clamp(tg_scatter(t%d, %d, tg_cast(t%d, TG_I32), t%d, .reduce = %s), -64, 64)", s->a, s->axis, s->b, s->a, s->p ? "TG_SCATTER_ADD" : "TG_SCATTER_SET"); break;
   case K_CAST: printf("tg_cast(t%d, %s)", s->a, type_name(s->dtype)); break;
   case K_MOD: printf("tg_mod(t%d, tg_full_like(t%d, %lld))", s->a, s->a, p); break;
   default: break;
@@ -311,7 +321,9 @@ static Step step_random(TgTensor **t, int n) {
       }
       break;
     case K_SUM: case K_MAXR: case K_MINR: case K_ARGMAX: s.p = below(2); if (!rank) continue; break;
-    case K_FLIP: case K_CUMSUM: if (!rank) continue; break;
+    case K_FLIP: case K_CUMSUM: case K_CUMMAX: case K_SORT: case K_ARGSORT: s.p = below(2); if (!rank) continue; break;
+    case K_TAKE: if (!rank || rank + tg_ndim(b) > 5 || tg_numel(b) * tg_numel(a) / tg_dim(a, 0) > ELEMENTS) continue; break;
+    case K_SCATTER: s.p = below(2); if (!rank || !same_shape(a, b)) continue; break;
     case K_PERMUTE: s.p = rank ? below(rank) : 0; if (rank < 2 || s.p == s.axis) continue; break;
     case K_FLAT: if (rank < 2) continue; break;
     case K_SPLIT: for (s.p = pick(2, 6); s.p > 1 && tg_numel(a) % s.p; s.p--) {} if (s.p < 2) continue; break;

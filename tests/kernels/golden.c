@@ -238,6 +238,28 @@ static int gather(TgContext *ctx, TgTensor **out) { OUT(tg_gather(IN(1, 2, 9), 1
 static void gather_want(Values *w) {
   for (int i = 0; i < 6; i++) w[0][i] = labels[i] < 9 ? in(1, i / 3 * 9 + labels[i]) : 0;
 }
+static int scatter(TgContext *ctx, TgTensor **out) {         /* labels meet; 9 is no column */
+  TgTensor *i = tg_from(ctx, labels, TG_I32, TG_SHAPE(2, 3));
+  out[0] = tg_scatter(tg_contiguous(tg_neg(IN(1, 2, 9))), 1, i, IN(2, 2, 3), .reduce = TG_SCATTER_ADD);
+  out[1] = tg_scatter(IN(3, 9), 0, tg_reshape(i, TG_SHAPE(6)), IN(4, 6));
+  return out[0] && out[1] ? 2 : 0;
+}
+static void scatter_want(Values *w) {
+  for (int i = 0; i < 18; i++) w[0][i] = -in(1, i);
+  for (int i = 0; i < 9; i++) w[1][i] = in(3, i);
+  for (int i = 0; i < 6; i++) {
+    if (labels[i] >= 9) continue;
+    w[0][i / 3 * 9 + labels[i]] += in(2, i), w[1][labels[i]] = in(4, i);
+  }
+}
+static int scan(TgContext *ctx, TgTensor **out) {            /* along rows, and down columns */
+  out[0] = tg_cumsum(tg_mul(IN(1, 5, 12), IN(2, 12)), 1), out[1] = tg_cumsum(IN(1, 12, 20), 0);
+  return out[0] && out[1] ? 2 : 0;
+}
+static void scan_want(Values *w) {
+  for (int i = 0; i < 60; i++) w[0][i] = (i % 12 ? w[0][i - 1] : 0) + in(1, i) * in(2, i % 12);
+  for (int i = 0; i < 240; i++) w[1][i] = (i >= 20 ? w[1][i - 20] : 0) + in(1, i);
+}
 static int transpose(TgContext *ctx, TgTensor **out) { OUT(tg_contiguous(tg_transpose(IN(1, 12, 20), 0, 1))); }
 static void transpose_want(Values *w) { for (int i = 0; i < 240; i++) w[0][i] = in(1, i % 12 * 20 + i / 12); }
 static int cat_pad(TgContext *ctx, TgTensor **out) {
@@ -267,7 +289,7 @@ static void random_want(Values *w) {
   uint32_t lo, hi, k0, k1;
   threefry(0, 0, 0, 0, &lo, &hi);                            /* the published answer for zeros */
   bool known = lo == 0x6b200159 && hi == 0x99ba4efe;
-  threefry(0, 0, 0x14b81119, GOLDEN_SEED, &k0, &k1);         /* tinygrad's key of a draw, and its halves: tests/goldens/random.py */
+  threefry(0, 0, 0x14b81119, GOLDEN_SEED, &k0, &k1);         /* tinygrad's key of a draw, and its halves: tests/goldens/make_random.py */
   for (uint32_t i = 0; i < 2; i++) {
     threefry(i, i + 2, k0, k1, &lo, &hi);
     w[0][i] = known ? (lo >> 9) / 8388608.0 : NAN, w[0][i + 2] = known ? (hi >> 9) / 8388608.0 : NAN;
@@ -298,6 +320,6 @@ static void assign_slice_want(Values *w) { for (int i = 0; i < 48; i++) w[0][i] 
 const Golden golden_programs[] = {
   ROW(broadcast, 0), ROW(f16, 0), ROW(bf16, 0), ROW(fp8, 0), ROW(wrap8, 0), ROW(where, 1e-7), ROW(casts, 0), ROW(sum_last, 0), ROW(sum_first, 0), ROW(max_nan, 0),
   ROW(matmul, 0), ROW(matmul_odd, 0), ROW(matmul_batch, 0), ROW(conv2d, 0), ROW(max_pool, 0), ROW(softmax, 1e-6), ROW(layer_norm, 5e-6),
-  ROW(cross_entropy, 1e-6), ROW(attention, 2e-6), ROW(counting, 0), ROW(embedding, 0), ROW(gather, 0), ROW(transpose, 0), ROW(cat_pad, 0),
+  ROW(cross_entropy, 1e-6), ROW(attention, 2e-6), ROW(counting, 0), ROW(embedding, 0), ROW(gather, 0), ROW(scatter, 0), ROW(scan, 0), ROW(transpose, 0), ROW(cat_pad, 0),
   {"random", random_numbers, random_want, 0}, {"adam_step", adam_step, adam_want, 1e-6}, ROW(assign_slice, 0)};
 const int golden_count = sizeof golden_programs / sizeof *golden_programs;

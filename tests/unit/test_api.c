@@ -185,6 +185,7 @@ static int load(void **state) {
     else if (!strncmp(s, "in ", 3)) read_value(&c->in[c->nin++], s + 3);
     else if (!strncmp(s, "out ", 4)) read_value(&c->out[c->nout++], s + 4);
   }
+  if (ncases < 1000) fail_msg("%s has %d cases", path, ncases);
   return 0;
 }
 static int unload(void **state) {

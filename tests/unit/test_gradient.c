@@ -85,8 +85,10 @@ static void test_every_op(void **state) {                    /* of the tensor gr
   (void)state;
   TgContext *ctx = tg_open(NULL);
   TgTensor *x = tg_from_f64(ctx, (double[6]){1, 2, 3, 4, 5, 6}, TG_F32, TG_SHAPE(2, 3)), *y = tg_from_f64(ctx, (double[3]){0}, TG_F32, TG_SHAPE(1, 3));
+  TgTensor *i = tg_from_f64(ctx, (double[2]){2, 0}, TG_I32, TG_SHAPE(2, 1));
   TgTensor *made[] = {tg_reshape(x, TG_SHAPE(3, 2)), tg_permute(x, TG_SHAPE(1, 0)), tg_expand(y, TG_SHAPE(4, 3)), tg_flip(x, TG_SHAPE(0)),
-    tg_pad(x, (int64_t[]){1, 0}, (int64_t[]){0, 1}), tg_shrink(x, (int64_t[]){0, 1}, (int64_t[]){2, 3}), tg_sum(x, .axis = TG_AXES(0), .keepdim = true)};
+    tg_pad(x, (int64_t[]){1, 0}, (int64_t[]){0, 1}), tg_shrink(x, (int64_t[]){0, 1}, (int64_t[]){2, 3}), tg_sum(x, .axis = TG_AXES(0), .keepdim = true),
+    tg_cumsum(x, 0), tg_gather(x, 1, i), tg_scatter(x, 1, i, x)};
   for (int op = 0; op < OPS_COUNT; op++) {
     unsigned flags = op_flags((Ops)op);
     if (!(flags & (OPF_MOV | OPF_TENSOR)) || is_no_function((Ops)op)) continue;

@@ -22,27 +22,28 @@ extern "C" __global__ void __launch_bounds__(16) e_6_5(i32 *__restrict__ p0, con
   if (v15) p0[v9] = v18;
 }
 
-/* r_12, CUDA, grid 2 1 1 of blocks 8 1 1, opts LOCAL r0 8 */
-extern "C" __global__ void __launch_bounds__(8) r_12(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+/* e_12, CUDA, grid 1 1 1 of blocks 1 1 1, no opts */
+extern "C" __global__ void __launch_bounds__(1) e_12(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  f32 acc0 = 0.0f;
+  for (i32 r0 = 0; r0 < 12; r0++) {
+    f32 v0 = p1[r0];
+    f32 v1 = acc0;
+    f32 v2 = v1 + v0;
+    acc0 = v2;
+    p0[r0] = v2;
+  }
+}
+
+/* e_12, CUDA, grid 2 1 1 of blocks 8 1 1, opts LOCAL r0 8 */
+extern "C" __global__ void __launch_bounds__(8) e_12(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
   i32 v0 = (i32)blockIdx.x;   /* < 2 */
   i32 v1 = v0 * 8;
   i32 v2 = (i32)threadIdx.x;   /* < 8 */
   i32 v3 = v1 + v2;
   u8 v4 = v3 < 12;
-  i64 v5 = (i64)v3;
-  f32 acc0 = 0.0f;
-  for (i32 r1 = 0; r1 < 12; r1++) {
-    i64 v6 = (i64)r1;
-    u8 v7 = v5 < v6;
-    f32 v8 = p1[r1];
-    f32 v9 = v7 ? 0.0f : v8;
-    f32 v10 = acc0;
-    f32 v11 = v10 + v9;
-    acc0 = v11;
-  }
-  f32 v12 = acc0;
-  i32 v13 = v3 + 5;
-  f32 v14 = (f32)v13;
-  f32 v15 = v12 + v14;
-  if (v4) p0[v3] = v15;
+  f32 v5 = v4 ? p1[v3] : 0;
+  i32 v6 = v3 + 5;
+  f32 v7 = (f32)v6;
+  f32 v8 = v5 + v7;
+  if (v4) p0[v3] = v8;
 }

@@ -22,27 +22,28 @@ kernel void e_6_5(device i32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)
   if (v15) p0[v9] = v18;
 }
 
-/* r_12, METAL, grid 2 1 1 of blocks 8 1 1, opts LOCAL r0 8 */
-kernel void r_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+/* e_12, METAL, grid 1 1 1 of blocks 1 1 1, no opts */
+kernel void e_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  f32 acc0 = 0.0f;
+  for (i32 r0 = 0; r0 < 12; r0++) {
+    f32 v0 = p1[r0];
+    f32 v1 = acc0;
+    f32 v2 = v1 + v0;
+    acc0 = v2;
+    p0[r0] = v2;
+  }
+}
+
+/* e_12, METAL, grid 2 1 1 of blocks 8 1 1, opts LOCAL r0 8 */
+kernel void e_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i32 v0 = (i32)gid.x;   /* < 2 */
   i32 v1 = v0 * 8;
   i32 v2 = (i32)lid.x;   /* < 8 */
   i32 v3 = v1 + v2;
   u8 v4 = v3 < 12;
-  i64 v5 = (i64)v3;
-  f32 acc0 = 0.0f;
-  for (i32 r1 = 0; r1 < 12; r1++) {
-    i64 v6 = (i64)r1;
-    u8 v7 = v5 < v6;
-    f32 v8 = p1[r1];
-    f32 v9 = v7 ? 0.0f : v8;
-    f32 v10 = acc0;
-    f32 v11 = v10 + v9;
-    acc0 = v11;
-  }
-  f32 v12 = acc0;
-  i32 v13 = v3 + 5;
-  f32 v14 = (f32)v13;
-  f32 v15 = v12 + v14;
-  if (v4) p0[v3] = v15;
+  f32 v5 = v4 ? p1[v3] : 0;
+  i32 v6 = v3 + 5;
+  f32 v7 = (f32)v6;
+  f32 v8 = v5 + v7;
+  if (v4) p0[v3] = v8;
 }

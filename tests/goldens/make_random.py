@@ -5,7 +5,7 @@ threefry2x32 with 20 rounds (Salmon et al., "Parallel random numbers: as easy as
   k = threefry(block c, key (device, seed)), device = the low 32 bits of SHA-256(0000);  h = ceil(n/2)
   word i = low half of threefry(block (i, i+h), key k) for i < h, the high halves after them.
 An element of b bytes takes b bytes of the words, little endian; its top mantissa-width bits go under the exponent of 1.0, and 1 is taken off.
-    python3 tests/goldens/random.py > tests/goldens/random.txt
+    python3 tests/goldens/make_random.py > tests/goldens/random.txt
 """
 import hashlib, math, struct
 
@@ -50,7 +50,7 @@ class Stream:
         return [math.cos(f32(u[i] * f32(2 * math.pi))) * math.sqrt(-2 * math.log(f32(1 - u[n + i]))) for i in range(n)]
 
 def show(name, values): print(name, "=", " ".join(v if isinstance(v, str) else repr(v) for v in values))
-print("# Made by tests/goldens/random.py; do not edit. After `seed`: one stream, in this order. A number per element, row-major.")
+print("# Made by tests/goldens/make_random.py; do not edit. After `seed`: one stream, in this order. A number per element, row-major.")
 for key, counter, n in (((1, 2), (3, 0), 5), ((0xdeadbeef, 0), (MASK, 7), 8), ((DEVICE, 42), (0, 0), 1)):
     show("bits %d %d %d %d %d" % (*key, *counter, n), random_bits(key, counter, n))
 for seed in (0, 42, 1337, 0xffffffff, 0x123456789):

@@ -76,6 +76,14 @@ typedef struct TgSizes { int n; int64_t v[2 * TG_MAX_SPATIAL]; } TgSizes;
 
 typedef struct TgNamedSize { const char *name; int64_t size; } TgNamedSize;   /* TG_NAMED({"h", 2}, {"w", 3}): for tg_rearrange */
 
+/* One index of tg_getitem and its kin; made by TG_ALL TG_AT(i) TG_SLICE(b, e[, step]) TG_NEW TG_ELLIPSIS TG_TENSOR(t) TG_MASK(m). TG_OPEN as a bound of
+ * a slice leaves it out. tg_getitem(x, TG_IDX(TG_SLICE(1, -1, 2), TG_AT(3), TG_NEW, TG_ELLIPSIS, TG_TENSOR(rows))) */
+typedef enum TgIndexKind {
+  TG_INDEX_ALL = 0, TG_INDEX_AT, TG_INDEX_SLICE, TG_INDEX_STEP, TG_INDEX_NEW, TG_INDEX_ELLIPSIS, TG_INDEX_TENSOR, TG_INDEX_MASK
+} TgIndexKind;
+typedef struct TgIndex { TgIndexKind kind; int64_t begin, end, step; TgTensor *tensor; } TgIndex;   /* STEP: a slice whose step is given, and not 0 */
+#define TG_OPEN INT64_MIN
+
 /* ---- option structs: `size` and `end_` are filled in by the macros */
 typedef struct TgOpenOptions { size_t size; const char *device; uint64_t seed; int threads, cores; int end_; } TgOpenOptions;
 typedef struct TgDTypeOptions { size_t size; TgDType dtype; int end_; } TgDTypeOptions;
@@ -100,6 +108,7 @@ typedef struct TgNormOptions {
 } TgNormOptions;
 typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal; double scale, dropout; int end_; } TgAttentionOptions;
 
+typedef struct TgIndexPutOptions { size_t size; bool accumulate; int end_; } TgIndexPutOptions;
 typedef struct TgCloseOptions { size_t size; double rtol, atol; bool exact, equal_nan; int end_; } TgCloseOptions;
 typedef struct TgGradientOptions { size_t size; TgTensor *gradient; int end_; } TgGradientOptions;
 typedef struct TgSvdOptions { size_t size; bool full_matrices; int end_; } TgSvdOptions;
@@ -116,6 +125,17 @@ typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int e
 #define TG_AXES(...) ((TgAxes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
 #define TG_SIZES(...) ((TgSizes){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
 #define TG_SHAPE(...) ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
+#define TG_IDX(...) ((const TgIndex[]){__VA_ARGS__}), ((int)(sizeof((const TgIndex[]){__VA_ARGS__}) / sizeof(TgIndex)))
+#define TG_ALL {.kind = TG_INDEX_ALL}
+#define TG_AT(i) {.kind = TG_INDEX_AT, .begin = (i)}
+#define TG_SLICE2_(b, e, ...) {.kind = TG_INDEX_SLICE, .begin = (b), .end = (e)}
+#define TG_SLICE3_(b, e, s, ...) {.kind = TG_INDEX_STEP, .begin = (b), .end = (e), .step = (s)}
+#define TG_SLICE_PICK_(a, b, c, name, ...) name
+#define TG_SLICE(...) TG_SLICE_PICK_(__VA_ARGS__, TG_SLICE3_, TG_SLICE2_, 0)(__VA_ARGS__, 0)
+#define TG_NEW {.kind = TG_INDEX_NEW}
+#define TG_ELLIPSIS {.kind = TG_INDEX_ELLIPSIS}
+#define TG_TENSOR(t) {.kind = TG_INDEX_TENSOR, .tensor = (t)}
+#define TG_MASK(m) {.kind = TG_INDEX_MASK, .tensor = (m)}
 #define TG_NAMED(...) ((const TgNamedSize[]){__VA_ARGS__}), ((int)(sizeof((const TgNamedSize[]){__VA_ARGS__}) / sizeof(TgNamedSize)))
 #define TG_OPT0_(f, T, ...) f(&(T){.size = sizeof(T), __VA_ARGS__})
 #define TG_OPT1_(f, T, a, ...) f((a), &(T){.size = sizeof(T), __VA_ARGS__})
@@ -298,6 +318,12 @@ TG_API TgTensor *tg_unsqueeze(TgTensor *x, int axis);                          /
 TG_API TgTensor *tg_flatten(TgTensor *x, int first, int last);                 /* axes first..last as one; tg_flatten(x, 0, -1) */
 TG_API TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end);  /* negative ends count from the size; clamped */
 TG_API TgTensor *tg_select(TgTensor *x, int axis, int64_t index);              /* one entry of an axis, which vanishes */
+/* x[..] with n indices, as NumPy and PyTorch: numbers (negative from the end), slices (bounds are clamped; any step but 0), new axes of size 1, one ellipsis,
+ * integer tensors (broadcast together; negative from the end; a number outside reads 0) and bool masks of one or more axes (the places where they are true,
+ * in order: computed at once, to know how many). Axes not named are whole. The axes of index tensors stand where the first stood if they are
+ * neighbours, else in front. Ranges alone are a view. TG_ERR_SHAPE: too many indices, a number outside, shapes that do not broadcast, a mask of another
+ * shape; TG_ERR_DTYPE: a tensor that is no integer, a mask that is not bool; TG_ERR_VALUE: step 0, two ellipses. */
+TG_API TgTensor *tg_getitem(TgTensor *x, const TgIndex *index, int n);
 /* Splits an axis in parts of at most `size`; writes at most cap handles and returns how many parts there are, 0 on error. */
 TG_API int tg_split(TgTensor *x, int axis, int64_t size, TgTensor **out, int cap);
 TG_API int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor **out);   /* n parts that add up to the axis; n, 0 on error */
@@ -616,6 +642,13 @@ TG_API TgTensor *tg_matmul_(TgTensor *t, TgTensor *x);
 TG_API TgTensor *tg_clone(TgTensor *x);
 TG_API TgTensor *tg_to(TgTensor *x, TgContext *ctx);           /* x itself if it belongs to ctx, else its values now as a tensor of ctx */
 TG_API TgTensor *tg_replace(TgTensor *t, TgTensor *x);         /* t becomes another handle of x's graph; equal shapes, the dtype may change. Returns t */
+/* value, broadcast, written to x[..] (see tg_getitem): to x's memory when it is next realized, as tg_assign; where x is a computed tensor, x becomes
+ * another graph and gradients flow to both. The last of several writes to a place wins; a number in an index tensor that is outside is skipped.
+ * Returns x. Errors as tg_getitem, and TG_ERR_DTYPE: value has another dtype. */
+TG_API TgTensor *tg_setitem(TgTensor *x, const TgIndex *index, int n, TgTensor *value);
+TG_API TgTensor *tg_setitem_scalar(TgTensor *x, const TgIndex *index, int n, double value);
+/* [options] .accumulate (add instead of replacing). x with value at x[..], as a new tensor; x stays. Differentiable by both. */
+TG_API TgTensor *tg_index_put_opt(TgTensor *x, const TgIndex *index, int n, TgTensor *value, const TgIndexPutOptions *o);
 TG_API TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end, TgTensor *value);   /* a part of t */
 TG_API TgTensor *tg_contiguous(TgTensor *x);                   /* kept in memory of its own when computed */
 TG_API TgStatus tg_realize(TgTensor *t);                       /* computes t */
@@ -680,6 +713,7 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_argmin(...) TG_OPT1_(tg_argmin_opt, TgReduceOptions, __VA_ARGS__, .end_ = 0)
 #define tg_var(...) TG_OPT1_(tg_var_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
 #define tg_std(...) TG_OPT1_(tg_std_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
+#define tg_index_put(...) TG_OPT4_(tg_index_put_opt, TgIndexPutOptions, __VA_ARGS__, .end_ = 0)
 #define tg_isclose(...) TG_OPT2_(tg_isclose_opt, TgCloseOptions, __VA_ARGS__, .end_ = 0)
 #define tg_allclose(...) TG_OPT2_(tg_allclose_opt, TgCloseOptions, __VA_ARGS__, .end_ = 0)
 #define tg_var_mean(...) TG_OPT2_(tg_var_mean_opt, TgVarOptions, __VA_ARGS__, .end_ = 0)
@@ -783,6 +817,10 @@ inline TgStatus tg_backward(TgTensor *loss, TgGradientOptions o = TgGradientOpti
 inline TgTensor *tg_from_text(TgContext *c, const char *text, TgDTypeOptions o = TgDTypeOptions()) {
   o.size = sizeof o;
   return tg_from_text_opt(c, text, &o);
+}
+inline TgTensor *tg_index_put(TgTensor *x, const TgIndex *i, int n, TgTensor *v, TgIndexPutOptions o = TgIndexPutOptions()) {
+  o.size = sizeof o;
+  return tg_index_put_opt(x, i, n, v, &o);
 }
 inline TgTensor *tg_linspace(TgContext *c, double start, double stop, int64_t steps, TgDTypeOptions o = TgDTypeOptions()) {
   o.size = sizeof o;

@@ -265,7 +265,7 @@ UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value) {
   }
 }
 /* A place for t of its own memory. An update that still waits is run first: one store is pending per tensor at a time. */
-static bool place_ready(TgTensor *t, bool keep_value) {
+bool place_ready(TgTensor *t, bool keep_value) {
   TgContext *ctx = t->ctx;
   if (t->uop->op == OPS_AFTER && tg_realize(t)) return false;
   if (t->uop->op == OPS_AFTER && is_place(t->uop->src[0])) t->uop = t->uop->src[0];

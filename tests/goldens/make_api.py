@@ -231,6 +231,35 @@ case('full', lambda: torch.full((2, 3), 2.5), a=(2.5, 2, 3)); case('zeros', lamb
 for f, n in ((torch.zeros_like, 'zeros_like'), (torch.ones_like, 'ones_like')): case(n, f, R((2, 2))); case(n, f, Z((3,), 0, 4, 'u8'))
 case('full_like', lambda x: torch.full_like(x, 3), Z((2,), 0, 3), a=(3,))
 
+# ---- indexing: the same lists stand in test_api.c
+I = torch.tensor
+def np_(f): return lambda x, *t: torch.from_numpy(np.ascontiguousarray(f(x.numpy(), *[q.numpy() for q in t])))
+ITEMS = [
+ (lambda: (1,), ()), (lambda: (-1,), ()), (lambda: (slice(1, 3),), ()), (lambda: (slice(None, None, 2),), ()), (lambda: (slice(None, None, -1),), ()),
+ (lambda: (slice(None), slice(3, 0, -2)), ()), (lambda: (Ellipsis, 0), ()), (lambda: (None, slice(None), 1, None), ()), (lambda: (slice(1, -1), slice(None, None, 3), -2), ()),
+ (lambda i: (i,), (I([2, 0, -3]),)), (lambda i: (slice(None), i), (I([2, -1]),)), (lambda i, j: (i, j), (I([[0], [2]]), I([1, 3, 0]))), (lambda i, j: (i, slice(None), j), (I([0, 2]), I([1, 4]))),
+ (lambda i, j: (slice(None), i, j), (I([0, 3]), I([1, 4]))), (lambda i: (0, slice(None), i), (I([1, 4]),)), (lambda i: (slice(1, 3), i), (I([1, 0, 3]),)), (lambda m: (m,), (R((3, 4, 5)) > 0,)),
+ (lambda m: (m,), (R((3, 4)) > 0,)), (lambda m: (slice(None), m), (I([True, False, True, True]),)), (lambda i: (i, None), (I([2, 1]),)), (lambda: (slice(10, 20),), ()), (lambda: (slice(2, 1),), ()),
+ (lambda: (None,), ()), (lambda i: (Ellipsis, i), (I([4, 0]),)), (lambda i: (i,), (I([[0, 1], [2, 1]]),)), (lambda: (slice(None, None, 7),), ()), (lambda: (slice(-2, None),), ()), (lambda: (slice(-100, 2),), ()),
+ (lambda: (slice(None), slice(None, None, -3)), ()), (lambda i: (i,), (I(1),)), (lambda: (), ()), (lambda i, m: (i, m), (I([0, 2]), I([True, False, False, True]))),
+]
+for k, (e, t) in enumerate(ITEMS):
+    neg = any(isinstance(q, slice) and (q.step or 1) < 0 for q in e(*t))
+    get = (lambda x, *t: np_(lambda y, *u: y[e(*u)])(x, *t)) if neg else (lambda x, *t: x[e(*t)].clone())
+    t = tuple(q.int() if q.dtype == torch.int64 else q for q in t)
+    back = lambda q: q.long() if q.dtype == torch.int32 else q
+    case('getitem', lambda x, *t: get(x, *map(back, t)), R((3, 4, 5)), *t, a=(k,)); case('getitem', lambda x, *t: get(x, *map(back, t)), R((3, 4, 5), dtype='f64'), *t, a=(k,), diff=True)
+    if k == 24: continue                                       # a place written twice: PyTorch does not say which value stays
+    shape = get(torch.zeros(3, 4, 5), *map(back, t)).shape
+    def store(x, v, *t):
+        y = x.clone()
+        if neg: y.numpy()[e(*[q.numpy() for q in map(back, t)])] = v.numpy()
+        else: y[e(*map(back, t))] = v
+        return y
+    case('setitem', store, R((3, 4, 5)), R(shape), *t, a=(k,)); case('setitem', store, Z((3, 4, 5), 0, 9), Z((), 10, 19), *t, a=(k,))
+    case('index_put', store, R((3, 4, 5), dtype='f64'), R(shape, dtype='f64'), *t, a=(k,), diff=True)
+case('index_add', lambda x, v, i: x.index_put((i.long(),), v, accumulate=True), R((4, 3), dtype='f64'), R((3, 3), dtype='f64'), I([1, 1, 3]).int(), diff=True)
+
 # ---- products
 for a, b in (((2, 3), (3, 4)), ((3,), (3,)), ((3,), (3, 2)), ((2, 3), (3,)), ((2, 1, 3, 4), (5, 4, 2)), ((2, 0), (0, 3)), ((1, 1), (1, 1)), ((5, 7), (7, 3))):
     case('matmul', torch.matmul, R(a), R(b)); case('matmul', torch.matmul, Z(a, -3, 4, 'i32'), Z(b, -3, 4, 'i32'))

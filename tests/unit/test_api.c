@@ -122,6 +122,32 @@ RUN(layer_norm) { UNUSED; ONE(tg_layer_norm(x[0], .weight = x[1], .bias = x[2]))
 RUN(rms_norm) { UNUSED; ONE(tg_rms_norm(x[0], .weight = x[1])); }
 RUN(batch_norm) { UNUSED; ONE(tg_batch_norm(x[0], x[1], x[2], .weight = x[3], .bias = x[4])); }
 RUN(attention) { ONE(tg_scaled_dot_product_attention(x[0], x[1], x[2], .causal = c->a[0] != 0)); }
+/* the lists of make_api.py */
+#define ITEMS(F) F(0, TG_AT(1)) F(1, TG_AT(-1)) F(2, TG_SLICE(1, 3)) F(3, TG_SLICE(TG_OPEN, TG_OPEN, 2)) F(4, TG_SLICE(TG_OPEN, TG_OPEN, -1)) F(5, TG_ALL, TG_SLICE(3, 0, -2)) F(6, TG_ELLIPSIS, TG_AT(0)) \
+  F(7, TG_NEW, TG_ALL, TG_AT(1), TG_NEW) F(8, TG_SLICE(1, -1), TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_AT(-2)) F(9, TG_TENSOR(t[0])) F(10, TG_ALL, TG_TENSOR(t[0])) F(11, TG_TENSOR(t[0]), TG_TENSOR(t[1])) \
+  F(12, TG_TENSOR(t[0]), TG_ALL, TG_TENSOR(t[1])) F(13, TG_ALL, TG_TENSOR(t[0]), TG_TENSOR(t[1])) F(14, TG_AT(0), TG_ALL, TG_TENSOR(t[0])) F(15, TG_SLICE(1, 3), TG_TENSOR(t[0])) F(16, TG_MASK(t[0])) \
+  F(17, TG_MASK(t[0])) F(18, TG_ALL, TG_MASK(t[0])) F(19, TG_TENSOR(t[0]), TG_NEW) F(20, TG_SLICE(10, 20)) F(21, TG_SLICE(2, 1)) F(22, TG_NEW) F(23, TG_ELLIPSIS, TG_TENSOR(t[0])) F(24, TG_TENSOR(t[0])) \
+  F(25, TG_SLICE(TG_OPEN, TG_OPEN, 7)) F(26, TG_SLICE(-2, TG_OPEN)) F(27, TG_SLICE(-100, 2)) F(28, TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, -3)) F(29, TG_TENSOR(t[0])) F(30, TG_ELLIPSIS) \
+  F(31, TG_TENSOR(t[0]), TG_MASK(t[1]))
+RUN(getitem) {
+  TgTensor **t = x + 1;
+#define GET(k, ...) case k: ONE(tg_getitem(x[0], TG_IDX(__VA_ARGS__)));
+  switch ((int)c->a[0]) { ITEMS(GET) }
+  return 0;
+}
+RUN(setitem) {
+  TgTensor **t = x + 2, *to = tg_clone(x[0]), *v = tg_cast(x[1], tg_dtype(x[0]));
+#define SET(k, ...) case k: ONE(tg_setitem(to, TG_IDX(__VA_ARGS__), v));
+  switch ((int)c->a[0]) { ITEMS(SET) }
+  return 0;
+}
+RUN(index_put) {
+  TgTensor **t = x + 2;
+#define PUT(k, ...) case k: ONE(tg_index_put(x[0], TG_IDX(__VA_ARGS__), x[1]));
+  switch ((int)c->a[0]) { ITEMS(PUT) }
+  return 0;
+}
+RUN(index_add) { UNUSED; ONE(tg_index_put(x[0], TG_IDX(TG_TENSOR(x[2])), x[1], .accumulate = true)); }
 typedef int (*Run)(const Case *, TgTensor **, TgTensor **);
 #define ENTRY(name) {#name, run_##name},
 static const struct { const char *name; Run run; } functions[] = {
@@ -131,7 +157,7 @@ static const struct { const char *name; Run run; } functions[] = {
   ENTRY(roll_flat) ENTRY(diagonal) ENTRY(tril) ENTRY(triu) ENTRY(unfold) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(split) ENTRY(split_sizes) ENTRY(chunk) ENTRY(meshgrid)
   ENTRY(rearrange0) ENTRY(rearrange1) ENTRY(rearrange2) ENTRY(arange) ENTRY(linspace) ENTRY(eye) ENTRY(full) ENTRY(zeros) ENTRY(ones) ENTRY(full_like) ENTRY(linear) ENTRY(einsum)
   ENTRY(newton_schulz) ENTRY(conv2d) ENTRY(conv_transpose2d) ENTRY(max_pool2d) ENTRY(avg_pool2d) ENTRY(max_pool1d) ENTRY(avg_pool3d) ENTRY(max_pool_places) ENTRY(interpolate)
-  ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(batch_norm) ENTRY(attention)};
+  ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(batch_norm) ENTRY(attention) ENTRY(getitem) ENTRY(setitem) ENTRY(index_put) ENTRY(index_add)};
 static Run find(const char *name) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) if (!strcmp(functions[i].name, name)) return functions[i].run;
   return NULL;

@@ -100,13 +100,15 @@ typedef struct TgConvOptions {
   size_t size; TgTensor *bias; int64_t groups; TgSizes stride, dilation, padding, output_padding; TgDType dtype; int end_;
 } TgConvOptions;
 typedef struct TgPoolOptions {
-  size_t size; TgSizes kernel, stride, dilation, padding; int axes; bool exclude_pad, ceil_mode; TgTensor **indices; int end_;
+  size_t size; TgSizes kernel, stride, dilation, padding; int axes; bool exclude_pad, ceil_mode; TgTensor **indices; TgSizes output_size; int end_;
 } TgPoolOptions;
-typedef struct TgLossOptions { size_t size; TgAxes axis; TgReduction reduction; double label_smoothing; int end_; } TgLossOptions;
+typedef struct TgLossOptions {
+  size_t size; TgAxes axis; TgReduction reduction; double label_smoothing; TgTensor *weight; bool ignore; int64_t ignore_index; int end_;
+} TgLossOptions;
 typedef struct TgNormOptions {
   size_t size; TgTensor *weight, *bias; double eps, momentum; int dims; int end_;
 } TgNormOptions;
-typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal; double scale, dropout; int end_; } TgAttentionOptions;
+typedef struct TgAttentionOptions { size_t size; TgTensor *mask; bool causal, grouped; double scale, dropout; int end_; } TgAttentionOptions;
 
 typedef struct TgIndexPutOptions { size_t size; bool accumulate; int end_; } TgIndexPutOptions;
 typedef struct TgCloseOptions { size_t size; double rtol, atol; bool exact, equal_nan; int end_; } TgCloseOptions;
@@ -251,7 +253,7 @@ TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, 
  * when it is realized. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
  * that is cut short ends the process at the next read. TG_ERR_IO: not there, not a file, too short; TG_ERR_STATE: assigned but not writable. */
 TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int ndim, const int64_t *dims, const TgFileOptions *o);
-/* Memory without a value: an error to read before tg_assign. */
+/* Memory without a value: tg_read of it before tg_assign is an error (TG_ERR_STATE); what is computed from it takes it as zeros. */
 TG_API TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int ndim, const int64_t *dims);
 /* [options] .dtype (default f32): a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2, 3), 1.5) */
 TG_API TgTensor *tg_full_opt(TgContext *ctx, int ndim, const int64_t *dims, double value, const TgDTypeOptions *o);
@@ -285,6 +287,7 @@ TG_API TgTensor *tg_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, d
 TG_API TgTensor *tg_normal_opt(TgContext *ctx, int ndim, const int64_t *dims, double mean, double std, const TgDTypeOptions *o);   /* [options] */
 /* [low, high), a uniform of f32 times the span: a span above 2^24 skips numbers. dtype: an integer (i32). */
 TG_API TgTensor *tg_randint(TgContext *ctx, int ndim, const int64_t *dims, int64_t low, int64_t high, TgDType dtype);
+TG_API TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *o);   /* [options] .dtype (i32): 0 .. n-1 in random order, (n) */
 TG_API TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);   /* [options] +-1 / sqrt(elements) */
 /* [options] .a (0.01; for 0 say 1e-300; sqrt(5) is what torch's layers take) .dtype. Uniform in +-sqrt(6 / ((1 + a^2) fan_in)), or normal with
  * deviation sqrt(2 / ((1 + a^2) fan_in)), where fan_in = product of dims[1..]. */
@@ -559,17 +562,23 @@ TG_API TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *o);
 /* [options] .mode (linear; TG_NEAREST, TG_NEAREST_EXACT) .align_corners (linear only: the corner elements stay, torch's). The last n axes resized to
  * size, axis by axis; computed in f32 or f64, dtype kept. TG_ERR_VALUE: the mode; TG_ERR_SHAPE: an empty axis, or more sizes than axes. */
 TG_API TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgInterpolateOptions *o);
+/* [options] as the pool's, .output_size (of the pooled axes; default (s - 1) stride - pads + kernel). x and its i32 indices, both (.., s..), as max_pool2d
+ * with .indices gave them: each value at its place in a grid of zeros; values at one place are added. */
+TG_API TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOptions *o);
 /* x through n functions in order. */
 TG_API TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *x), int n);
 
-/* ---- losses [options] .reduction (TG_MEAN) */
-/* [options] .axis (-1, the classes) .label_smoothing. logits and target (probabilities) of one shape; mean over the batch. */
+/* ---- losses [options] .reduction (TG_MEAN, else TG_SUM, TG_NONE). TG_ERR_VALUE: another reduction; TG_ERR_SHAPE: shapes that do not go together. */
+/* [options] .axis (-1, the classes; PyTorch's layout of images is .axis = TG_AXES(1)) .label_smoothing (within 0 .. 1). target: probabilities of the
+ * logits' shape, or labels as for sparse_cross_entropy. Mean over the batch. */
 TG_API TgTensor *tg_cross_entropy_opt(TgTensor *logits, TgTensor *target, const TgLossOptions *o);
-/* logits (.., classes), labels integers (..). A label outside 0 .. classes-1 adds 0. */
+/* [options] .axis (-1) .label_smoothing .weight (of each class) .ignore .ignore_index (0, if .ignore: labels that count for nothing). labels: integers of
+ * the logits' shape without the classes; one outside them adds 0. The mean is over the weights of the labels: NaN where all are ignored. */
 TG_API TgTensor *tg_sparse_cross_entropy_opt(TgTensor *logits, TgTensor *labels, const TgLossOptions *o);
-TG_API TgTensor *tg_nll_opt(TgTensor *log_probs, TgTensor *labels, const TgLossOptions *o);
+TG_API TgTensor *tg_nll_opt(TgTensor *log_probs, TgTensor *labels, const TgLossOptions *o);   /* the same, of log probabilities */
 TG_API TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *o);
 TG_API TgTensor *tg_binary_cross_entropy_opt(TgTensor *prob, TgTensor *target, const TgLossOptions *o);
+/* [options] .weight (of the positive term, broadcast). Stable for any logits. */
 TG_API TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *logits, TgTensor *target, const TgLossOptions *o);
 
 /* ---- neural-network functions */
@@ -597,7 +606,9 @@ TG_API TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, c
  * are computed with the next tg_realize of an assigned tensor (an optimiser step), or when read. */
 TG_API TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *running_mean, TgTensor *running_var, const TgNormOptions *o);
 TG_API TgTensor *tg_dropout(TgTensor *x, double p);                        /* when training: zeroes with chance p, scales by 1/(1-p) */
-/* [options] .mask (bool: true may attend; float: added) .causal .scale (1/sqrt(d)) .dropout. q (.., l, d), k (.., s, d), v (.., s, e). */
+/* [options] .mask (bool, broadcast: true may attend; float: added) .causal (and: key j for query i if j <= i) .grouped (the axis before the last two of q is
+ * a multiple of k's and v's, whose heads are shared) .scale (1/sqrt(d)) .dropout (when training). q (.., l, d), k (.., s, d), v (.., s, e) ->
+ * (.., l, e). Scores and sums in f32 or wider. Where a mask is false nothing of k and v is seen, be it NaN; a row that sees nothing is 0. */
 TG_API TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v, const TgAttentionOptions *o);
 
 /* ---- gradients */
@@ -733,6 +744,8 @@ TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in 
 #define tg_conv2d(...) TG_OPT2_(tg_conv2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_conv_transpose2d(...) TG_OPT2_(tg_conv_transpose2d_opt, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_max_pool2d(...) TG_OPT1_(tg_max_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
+#define tg_max_unpool2d(...) TG_OPT2_(tg_max_unpool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
+#define tg_randperm(...) TG_OPT2_(tg_randperm_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
 #define tg_avg_pool2d(...) TG_OPT1_(tg_avg_pool2d_opt, TgPoolOptions, __VA_ARGS__, .end_ = 0)
 #define tg_cross_entropy(...) TG_OPT2_(tg_cross_entropy_opt, TgLossOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sparse_cross_entropy(...) TG_OPT2_(tg_sparse_cross_entropy_opt, TgLossOptions, __VA_ARGS__, .end_ = 0)
@@ -822,6 +835,10 @@ inline TgTensor *tg_index_put(TgTensor *x, const TgIndex *i, int n, TgTensor *v,
   o.size = sizeof o;
   return tg_index_put_opt(x, i, n, v, &o);
 }
+inline TgTensor *tg_randperm(TgContext *c, int64_t n, TgDTypeOptions o = TgDTypeOptions()) {
+  o.size = sizeof o;
+  return tg_randperm_opt(c, n, &o);
+}
 inline TgTensor *tg_linspace(TgContext *c, double start, double stop, int64_t steps, TgDTypeOptions o = TgDTypeOptions()) {
   o.size = sizeof o;
   return tg_linspace_opt(c, start, stop, steps, &o);
@@ -855,7 +872,7 @@ TG_CXX1_(tg_sum, TgReduceOptions) TG_CXX1_(tg_prod, TgReduceOptions) TG_CXX1_(tg
 TG_CXX1_(tg_mean, TgReduceOptions) TG_CXX1_(tg_any, TgReduceOptions) TG_CXX1_(tg_all, TgReduceOptions)
 TG_CXX1_(tg_argmax, TgReduceOptions) TG_CXX1_(tg_argmin, TgReduceOptions) TG_CXX1_(tg_var, TgVarOptions) TG_CXX1_(tg_std, TgVarOptions)
 TG_CXX1_(tg_softmin, TgAxisOptions) TG_CXX1_(tg_normalize, TgNormalizeOptions) TG_CXX1_(tg_softmax, TgAxisOptions) TG_CXX1_(tg_log_softmax, TgAxisOptions) TG_CXX1_(tg_logsumexp, TgAxisOptions)
-TG_CXX1_(tg_max_pool2d, TgPoolOptions) TG_CXX1_(tg_avg_pool2d, TgPoolOptions) TG_CXX2_(tg_conv2d, TgConvOptions) TG_CXX2_(tg_conv_transpose2d, TgConvOptions)
+TG_CXX1_(tg_max_pool2d, TgPoolOptions) TG_CXX1_(tg_avg_pool2d, TgPoolOptions) TG_CXX2_(tg_conv2d, TgConvOptions) TG_CXX2_(tg_conv_transpose2d, TgConvOptions) TG_CXX2_(tg_max_unpool2d, TgPoolOptions)
 TG_CXX2_(tg_isclose, TgCloseOptions) TG_CXX2_(tg_allclose, TgCloseOptions) TG_CXX2_(tg_cross_entropy, TgLossOptions) TG_CXX2_(tg_sparse_cross_entropy, TgLossOptions) TG_CXX2_(tg_nll, TgLossOptions)
 TG_CXX2_(tg_matmul, TgMatmulOptions) TG_CXX2_(tg_dot, TgMatmulOptions)
 TG_CXX2_(tg_mse, TgLossOptions) TG_CXX2_(tg_binary_cross_entropy, TgLossOptions)

@@ -228,3 +228,31 @@ TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TgTensor *sum = tg_sum(v, .axis = axes), *count = tg_sum(windows(one, &counted, 0), .axis = axes);
   return sum ? tg_cast(tg_div(sum, count), tg_dtype(x)) : NULL;
 }
+TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOptions *opt) {
+  TgContext *ctx = ctx_two("max_unpool2d", x, indices);
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgPoolOptions, o, opt);
+  int n = o.axes ? o.axes : o.kernel.n > 1 ? o.kernel.n : 2;
+  int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_RANK], rows = 1, cells = 1, each = 1;
+  Windows w = {.n = n};
+  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && x->uop->shape == indices->uop->shape, TG_ERR_SHAPE, "max_unpool2d: %s with indices %s", SHAPE_OF(x),
+             SHAPE_OF(indices));
+  TG_REQUIRE(ctx, dtype_is_int(dt(indices)), TG_ERR_DTYPE, "max_unpool2d: indices of %s", dtype_name(dt(indices)));
+  if (!sizes_get(ctx, "max_unpool2d", "kernel", &o.kernel, n, 2, k) || !sizes_get(ctx, "max_unpool2d", "stride", &o.stride, n, 0, s) ||
+      !padding_get(ctx, "max_unpool2d", &o.padding, &w))
+    return NULL;
+  TG_REQUIRE(ctx, o.output_size.n == 0 || o.output_size.n == n, TG_ERR_VALUE, "max_unpool2d: %d output sizes for %d axes", o.output_size.n, n);
+  for (int i = 0; i < rank(x); i++) {
+    int a = i - (rank(x) - n);
+    d[i] = dims(x)[i];
+    if (a < 0) { rows *= d[i]; continue; }
+    cells *= d[i];
+    d[i] = o.output_size.n ? o.output_size.v[a] : (d[i] - 1) * (o.stride.n ? s[a] : k[a]) - w.lo[a] - w.hi[a] + k[a];
+    TG_REQUIRE(ctx, d[i] > 0, TG_ERR_SHAPE, "max_unpool2d: %s unpooled to %s", SHAPE_OF(x), dims_text(i + 1, d).s);
+    each *= d[i];
+  }
+  if (!shape_check(ctx, "max_unpool2d", rank(x), d, NULL)) return NULL;
+  TgTensor *grid = tg_zeros(ctx, TG_SHAPE(rows, each), .dtype = tg_dtype(x));
+  grid = tg_scatter(grid, 1, tg_reshape(indices, TG_SHAPE(rows, cells)), tg_reshape(x, TG_SHAPE(rows, cells)), .reduce = TG_SCATTER_ADD);
+  return tg_reshape(grid, rank(x), d);
+}

@@ -4,47 +4,77 @@
 static TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float(dt(x)) ? tg_cast(x, TG_F32) : x; }
 
 /* ---- losses */
-static TgTensor *reduced(TgTensor *l, TgReduction how, double batch) {
-  if (!l || how == TG_NONE) return l;
-  TgTensor *s = tg_sum(l);
-  return how == TG_SUM ? s : tg_div_scalar(s, batch);
+static bool reduction_known(TgContext *ctx, const char *op, const TgLossOptions *o) {
+  TG_REQUIRE_OR(ctx, (unsigned)o->reduction <= TG_NONE, false, TG_ERR_VALUE, "%s: reduction %d is none of mean, sum and none", op, (int)o->reduction);
+  TG_REQUIRE_OR(ctx, o->label_smoothing >= 0 && o->label_smoothing <= 1, false, TG_ERR_VALUE, "%s: label smoothing %g is not in 0 .. 1", op, o->label_smoothing);
+  return true;
+}
+static TgTensor *reduced(const char *op, TgTensor *l, const TgLossOptions *o) {
+  if (!l || !reduction_known(l->ctx, op, o)) return NULL;
+  return o->reduction == TG_NONE ? l : o->reduction == TG_SUM ? tg_sum(l) : tg_mean(l);
+}
+/* Scores with the classes last, whatever axis they stand on. */
+static TgTensor *classes_last(const char *op, TgTensor *x, const TgLossOptions *o) {
+  if (!x) return NULL;
+  TG_REQUIRE(x->ctx, rank(x) > 0, TG_ERR_SHAPE, "%s: scores without an axis of classes", op);
+  TG_REQUIRE(x->ctx, o->axis.n <= 1, TG_ERR_VALUE, "%s: %d axes of classes", op, o->axis.n);
+  int64_t order[TG_MAX_RANK];
+  int a = axis_get(x->ctx, op, o->axis.n ? o->axis.v[0] : -1, rank(x)), k = 0;
+  if (a < 0) return NULL;
+  for (int i = 0; i < rank(x); i++) if (i != a) order[k++] = i;
+  order[k] = a;
+  return tg_permute(x, rank(x), order);
 }
 TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TgContext *ctx = ctx_two("cross_entropy", x, target);
   if (!ctx) return NULL;
   TG_OPTIONS(TgLossOptions, o, opt);
-  if (o.axis.n == 0) o.axis = (TgAxes){1, {-1}};
+  if (rank(target) == rank(x) - 1) return tg_sparse_cross_entropy_opt(x, target, opt);
   TG_REQUIRE(ctx, x->uop->shape == target->uop->shape && rank(x) > 0, TG_ERR_SHAPE, "cross_entropy: logits %s and target %s", SHAPE_OF(x), SHAPE_OF(target));
-  int a = axis_get(ctx, "cross_entropy", o.axis.v[0], rank(x));
-  if (a < 0) return NULL;
-  TG_REQUIRE(ctx, o.axis.n == 1, TG_ERR_VALUE, "cross_entropy: more than one axis");
-  double classes = (double)dims(x)[a], s = o.label_smoothing;
-  x = as_float(x), target = tg_cast(target, tg_dtype(x));
-  if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / classes);
-  TgTensor *l = tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x, .axis = o.axis)), 1, &a, false));
-  return reduced(l, o.reduction, (double)tg_numel(l));
+  if (!reduction_known(ctx, "cross_entropy", &o)) return NULL;
+  x = classes_last("cross_entropy", as_float(x), &o), target = x ? tg_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
+  if (!target) return NULL;
+  double s = o.label_smoothing;
+  if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / (double)TG_MAX(tg_dim(x, -1), 1));
+  return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x)), 1, (int[]){-1}, false)), &o);
 }
+/* Each label has a weight: its class's, 0 where it is to be ignored. The mean is over the weights. */
 static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, const TgLossOptions *o) {
   TgContext *ctx = ctx_two(op, logp, labels);
-  if (!ctx) return NULL;
+  if (!ctx || !reduction_known(ctx, op, o)) return NULL;
   int r = rank(labels);
   bool ok = rank(logp) == r + 1;
   for (int i = 0; ok && i < r; i++) ok = dims(logp)[i] == dims(labels)[i];
-  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "%s: scores %s and labels %s", op, SHAPE_OF(logp), SHAPE_OF(labels));
+  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "%s: scores %s (classes last) and labels %s", op, SHAPE_OF(logp), SHAPE_OF(labels));
   TG_REQUIRE(ctx, is_index_dtype(labels), TG_ERR_DTYPE, "%s: labels of %s", op, dtype_name(dt(labels)));
-  TgTensor *at = tg_unsqueeze(labels, -1), *l = tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
+  TgTensor *at = tg_unsqueeze(labels, -1), *weight = NULL, *zero = tg_scalar_like(logp, 0);
+  TgTensor *l = tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
   double s = o->label_smoothing;
   if (s != 0) l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
-  return reduced(l, o->reduction, (double)tg_numel(labels));
+  if (o->weight) {
+    if (!ctx_two(op, logp, o->weight)) return NULL;
+    TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == tg_dim(logp, -1), TG_ERR_SHAPE, "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
+    weight = tg_cast(tg_take(o->weight, labels), tg_dtype(logp));
+  }
+  if (o->ignore) {
+    TgTensor *keep = tg_ne_scalar(labels, (double)o->ignore_index), *one = tg_scalar_like(logp, 1);
+    weight = tg_where(keep, weight ? weight : one, zero);
+    l = tg_where(keep, l, zero);                               /* whatever the scores are there */
+  }
+  if (!weight) return reduced(op, l, o);
+  if (o->weight) l = tg_mul(l, weight);
+  return o->reduction == TG_MEAN ? tg_div(tg_sum(l), tg_sum(weight)) : reduced(op, l, o);
 }
 TgTensor *tg_sparse_cross_entropy_opt(TgTensor *x, TgTensor *labels, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!ctx_two("sparse_cross_entropy", x, labels)) return NULL;
-  return label_loss("sparse_cross_entropy", tg_log_softmax(x), labels, &o);
+  x = classes_last("sparse_cross_entropy", x, &o);
+  return x ? label_loss("sparse_cross_entropy", tg_log_softmax(x), labels, &o) : NULL;
 }
 TgTensor *tg_nll_opt(TgTensor *logp, TgTensor *labels, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
-  return label_loss("nll", as_float(logp), labels, &o);
+  logp = classes_last("nll", as_float(logp), &o);
+  return logp && labels ? label_loss("nll", logp, labels, &o) : NULL;
 }
 static bool same_shape(const char *op, TgTensor *a, TgTensor *b) {
   TgContext *ctx = ctx_two(op, a, b);
@@ -55,20 +85,24 @@ static bool same_shape(const char *op, TgTensor *a, TgTensor *b) {
 TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("mse", x, target)) return NULL;
-  return reduced(tg_square(tg_sub(as_float(x), target)), o.reduction, (double)tg_numel(x));
+  return reduced("mse", tg_square(tg_sub(as_float(x), target)), &o);
 }
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
   p = as_float(p), y = tg_cast(y, tg_dtype(p));
   TgTensor *l = tg_add(tg_mul(y, tg_log(p)), tg_mul(tg_rsub_scalar(y, 1), tg_log(tg_rsub_scalar(p, 1))));
-  return reduced(tg_neg(l), o.reduction, (double)tg_numel(p));
+  return reduced("binary_cross_entropy", tg_neg(l), &o);
 }
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
   x = as_float(x), y = tg_cast(y, tg_dtype(x));
-  return reduced(tg_sub(tg_softplus(x), tg_mul(x, y)), o.reduction, (double)tg_numel(x));
+  if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
+  /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
+  TgTensor *w = tg_cast(o.weight, tg_dtype(x)), *l = tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))), tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
+  TG_REQUIRE(x->ctx, !l || l->uop->shape == x->uop->shape, TG_ERR_SHAPE, "binary_cross_entropy_logits: weights %s for %s", SHAPE_OF(o.weight), SHAPE_OF(x));
+  return reduced("binary_cross_entropy_logits", l, &o);
 }
 
 /* ---- normalisation */
@@ -150,20 +184,33 @@ TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, 
   return batch_affine("batch_norm", x, cm, cv, &o);
 }
 
+/* The mask is a condition c, or what a float mask adds. Where c is false neither the score nor the value is looked at: a NaN there goes nowhere, a row
+ * without any true place is 0, and a compiler may leave those places out. */
 TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v, const TgAttentionOptions *opt) {
   TgContext *ctx = ctx_two("attention", q, k);
   if (!ctx || !ctx_two("attention", q, v)) return NULL;
   TG_OPTIONS(TgAttentionOptions, o, opt);
+  if (o.mask && !ctx_two("attention", q, o.mask)) return NULL;
   TG_REQUIRE(ctx, rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && tg_dim(q, -1) == tg_dim(k, -1) && tg_dim(k, -2) == tg_dim(v, -2), TG_ERR_SHAPE,
              "attention: q %s, k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
-  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(tg_dim(q, -1), 1));
-  TgTensor *s = tg_mul_scalar(tg_matmul(q, tg_transpose(k, -1, -2)), scale), *low = tg_scalar_like(s, -INFINITY);
-  if (!s) return NULL;
-  if (o.causal) {
-    TgTensor *see = tg_tril(tg_full(ctx, TG_SHAPE(tg_dim(q, -2), tg_dim(k, -2)), 1, .dtype = TG_BOOL), 0);
-    s = tg_where(see, s, low);
+  if (o.grouped) {                                             /* h query heads share h / g key and value heads */
+    bool ok = rank(q) >= 3 && rank(k) >= 3 && rank(v) >= 3 && tg_dim(k, -3) > 0 && tg_dim(q, -3) % tg_dim(k, -3) == 0 && tg_dim(k, -3) == tg_dim(v, -3);
+    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "attention: heads of q %s in groups for k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
+    int64_t times = tg_dim(q, -3) / tg_dim(k, -3);
+    k = tg_repeat_interleave(k, times, -3), v = tg_repeat_interleave(v, times, -3);
   }
-  if (o.mask) s = tg_dtype(o.mask) == TG_BOOL ? tg_where(o.mask, s, low) : tg_add(s, o.mask);
+  TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k))))), out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
+  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(tg_dim(q, -1), 1));
+  TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale), *c = NULL;
+  if (!s) return NULL;
+  if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(tg_dim(q, -2), tg_dim(k, -2)), 1, .dtype = TG_BOOL), 0);
+  if (o.mask && tg_dtype(o.mask) == TG_BOOL) c = c ? tg_bitand(c, o.mask) : o.mask;
+  else if (o.mask) s = tg_add(s, tg_cast(o.mask, wide));
+  if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
   TgTensor *p = tg_softmax(s);
-  return tg_matmul(o.dropout != 0 ? tg_dropout(p, o.dropout) : p, v);
+  if (o.dropout != 0) p = tg_dropout(p, o.dropout);
+  if (!c || !p) return tg_cast(tg_matmul(p, tg_cast(v, wide)), out);
+  /* p v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
+  TgTensor *w = tg_mul(tg_unsqueeze(p, -2), tg_unsqueeze(tg_transpose(tg_cast(v, wide), -1, -2), -3));
+  return tg_cast(tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false), out);
 }

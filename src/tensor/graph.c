@@ -63,7 +63,7 @@ TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
 }
 int axis_get(TgContext *ctx, const char *op, int axis, int n) {
   int a = axis < 0 ? axis + n : axis;
-  TG_REQUIRE_OR(ctx, a >= 0 && a < n, -1, TG_ERR_SHAPE, "%s: no axis %d in a tensor of rank %d", op, axis, n);
+  TG_REQUIRE_OR(ctx, a >= 0 && a < n, -1, TG_ERR_SHAPE, "%s: axis %d is not in %d .. %d, the axes of a tensor of rank %d", op, axis, -n, n - 1, n);
   return a;
 }
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {

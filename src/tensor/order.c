@@ -230,7 +230,7 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
   if (indices) *indices = NULL;
   if (!sort_begin("topk", x, &o.axis, &s)) return NULL;
   int64_t n = s.scalar ? 1 : dims(x)[s.axis];
-  TG_REQUIRE(s.ctx, want >= 0 && want <= n, TG_ERR_VALUE, "topk: %lld of %lld elements", (long long)want, (long long)n);
+  TG_REQUIRE(s.ctx, want >= 0 && want <= n, TG_ERR_VALUE, "topk: %lld of the %lld elements of axis %d of %s", (long long)want, (long long)n, o.axis.n ? o.axis.v[0] : -1, SHAPE_OF(x));
   int64_t d[TG_MAX_RANK];
   for (int i = 0; i < rank(x); i++) d[i] = i == s.axis ? want : dims(x)[i];
   const Ints *shape = ints_get(s.st, rank(x), d);

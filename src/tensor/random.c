@@ -263,3 +263,12 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   }
   return tg_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }
+TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) {   /* the order of n uniforms */
+  if (!ctx) return NULL;
+  TG_OPTIONS(TgDTypeOptions, o, opt);
+  DType d;
+  if (!dtype_wanted(ctx, "randperm", o.dtype, DT_I32, &d)) return NULL;
+  TG_REQUIRE(ctx, n >= 0, TG_ERR_VALUE, "randperm: %lld numbers", (long long)n);
+  TG_REQUIRE(ctx, dtype_is_int(d) && (n == 0 || n - 1 <= dtype_max(d)), TG_ERR_DTYPE, "randperm: %lld numbers in %s", (long long)n, dtype_name(d));
+  return tg_cast(tg_argsort(tg_rand(ctx, TG_SHAPE(n))), dtype_public(d));
+}

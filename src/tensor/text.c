@@ -88,15 +88,18 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
   TgTensor *t = NULL;
   if (ok) {
     bool wide = false, wider = false;
-    void *v = mem_alloc(&ctx->mem, (size_t)(n + 1) * 8);
-    for (int64_t i = 0; v && i < n; i++) {
-      if (r.kind == KIND_FLOAT) ((double *)v)[i] = r.items.at[i].f;
-      else ((int64_t *)v)[i] = r.items.at[i].i, wide = wide || r.items.at[i].i != (int32_t)r.items.at[i].i, wider = wider || (r.items.at[i].f > 0 && r.items.at[i].i < 0);
-    }
+    for (int64_t i = 0; i < n && r.kind != KIND_FLOAT; i++)
+      wide = wide || r.items.at[i].i != (int32_t)r.items.at[i].i, wider = wider || (r.items.at[i].f > 0 && r.items.at[i].i < 0);
     TgDType d = o.dtype ? o.dtype : r.kind == KIND_FLOAT ? TG_F32 : r.kind == KIND_BOOL ? TG_BOOL : wider ? TG_U64 : wide ? TG_I64 : TG_I32;
-    if (!v) error_set(&ctx->err, TG_ERR_NOMEM, "from_text: out of memory");
-    else if (r.kind == KIND_FLOAT) t = tg_from_f64(ctx, v, d, r.ndim, r.size);
-    else t = tg_cast(tg_from(ctx, v, wider ? TG_U64 : TG_I64, r.ndim, r.size), d);
+    DType to = dtype_of(d, DT_VOID), from = r.kind == KIND_FLOAT ? DT_F64 : wider ? DT_U64 : DT_I64;
+    char *v = to ? mem_alloc(&ctx->mem, (size_t)(n + 1) * 8) : NULL;
+    for (int64_t i = 0; v && i < n; i++) {
+      Item *e = &r.items.at[i];
+      scalar_store(to, scalar_cast(to, from, from == DT_F64 ? (Scalar){.f = e->f} : (Scalar){.i = e->i}), v + (size_t)i * dtype_size(to));
+    }
+    if (!to) error_set(&ctx->err, TG_ERR_DTYPE, "from_text: unknown dtype %d", (int)d);
+    else if (!v) error_set(&ctx->err, TG_ERR_NOMEM, "from_text: out of memory");
+    else t = tg_from(ctx, v, d, r.ndim, r.size);
     mem_free(&ctx->mem, v);
   }
   vec_free(&ctx->mem, &r.items);

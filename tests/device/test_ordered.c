@@ -349,7 +349,7 @@ static void sorts(void **state) {
   assert_int_equal(tg_dtype(tg_argsort(x)), TG_I32);
   assert_int_equal(tg_numel(tg_topk(x, 0, &i)), 0);
   assert_int_equal(tg_numel(i), 0);
-  ERROR_IS(tg_topk(x, 4, &i), TG_ERR_VALUE, "topk: 4 of 3");
+  ERROR_IS(tg_topk(x, 4, &i), TG_ERR_VALUE, "topk: 4 of the 3 elements");
   ERROR_IS(tg_topk(x, -1, NULL), TG_ERR_VALUE, "topk");
   ERROR_IS(tg_sort(x, &i, .axis = TG_AXES(1)), TG_ERR_SHAPE, "axis 1");
   double some[2000];                                          /* unsorted: the same elements in any order */

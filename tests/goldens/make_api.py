@@ -307,12 +307,40 @@ for mode, k in (('linear', 0), ('nearest', 1), ('nearest-exact', 2)):
         if k == 0: case('interpolate', lambda a: F.interpolate(a, s, mode=tm, align_corners=True), R(x), a=(k, 1, *s))
 case('interpolate', lambda a: F.interpolate(a, (3, 4), mode='bilinear'), R((1, 1, 2, 3), dtype='f64'), a=(0, 0, 3, 4), diff=True)
 
+x = R((1, 2, 4, 6)); p, q = F.max_pool2d(x, 2, return_indices=True)
+case('max_unpool2d', lambda a, i: F.max_unpool2d(a, i.long(), 2), p, q.int()); case('max_unpool2d', lambda a, i: F.max_unpool2d(a, i.long(), 2), p.double(), q.int(), diff=True)
+
+# ---- losses. attributes: reduction (0 mean, 1 sum, 2 none), axis of the classes, smoothing, ignored label or -100
+RD = ('mean', 'sum', 'none')
+for r in range(3):
+    for s in (((3, 4), (3,)), ((2, 4, 3), (2, 3)), ((4,), ())):
+        ax = 1 if len(s[0]) > 1 else 0
+        for sm, ig in ((0., -100), (.2, -100), (0., 1)):
+            y = Z(s[1], 0, 4)
+            case('sparse_cross_entropy', lambda a, b: F.cross_entropy(a, b.long(), reduction=RD[r], label_smoothing=sm, ignore_index=ig), R(s[0]), y, a=(r, ax, sm, ig))
+            case('cross_entropy', lambda a, b: F.cross_entropy(a, b, reduction=RD[r], label_smoothing=sm), R(s[0]), F.softmax(R(s[0]), ax), a=(r, ax, sm))
+        case('nll', lambda a, b, w: F.nll_loss(a, b.long(), w, ignore_index=1, reduction=RD[r]), F.log_softmax(R(s[0]), ax), Z(s[1], 0, 4), R((4,), .5, 2), a=(r, ax, 0, 1))
+    case('mse', lambda a, b: F.mse_loss(a, b, reduction=RD[r]), R((2, 3)), R((2, 3)), a=(r,)); case('binary_cross_entropy', lambda a, b: F.binary_cross_entropy(a, b, reduction=RD[r]), R((2, 3), .1, .9), R((2, 3), 0, 1), a=(r,))
+    case('binary_cross_entropy_logits', lambda a, b, w: F.binary_cross_entropy_with_logits(a, b, pos_weight=w, reduction=RD[r]), R((2, 3), -9, 9), R((2, 3), 0, 1), R((3,), .5, 2), a=(r,))
+for r in (0, 1):
+    case('sparse_cross_entropy', lambda a, b: F.cross_entropy(a, b.long(), reduction=RD[r], label_smoothing=.1, ignore_index=1), R((3, 4), dtype='f64'), T([1, 0, 3], 'i32'), a=(r, 1, 0.1, 1), diff=True) if r else None
+    case('cross_entropy', lambda a, b: F.cross_entropy(a, b, reduction=RD[r], label_smoothing=.1), R((2, 4), dtype='f64'), F.softmax(R((2, 4), dtype='f64'), 1), a=(r, 1, .1), diff=True)
+    case('nll', lambda a, b, w: F.nll_loss(a, b.long(), w, reduction=RD[r]), R((3, 4), dtype='f64'), T([1, 0, 3], 'i32'), R((4,), .5, 2, 'f64'), a=(r, 1, 0, -100), diff=True)
+    case('mse', lambda a, b: F.mse_loss(a, b, reduction=RD[r]), R((2, 3), dtype='f64'), R((2, 3), dtype='f64'), a=(r,), diff=True); case('binary_cross_entropy', lambda a, b: F.binary_cross_entropy(a, b, reduction=RD[r]), R((2, 3), .1, .9, 'f64'), R((2, 3), 0, 1, 'f64'), a=(r,), diff=True)
+    case('binary_cross_entropy_logits', lambda a, b, w: F.binary_cross_entropy_with_logits(a, b, pos_weight=w, reduction=RD[r]), R((2, 3), -9, 9, 'f64'), R((2, 3), 0, 1, 'f64'), R((3,), .5, 2, 'f64'), a=(r,), diff=True)
+case('sparse_cross_entropy', lambda a, b: F.cross_entropy(a, b.long(), ignore_index=1), R((3, 4)), T([1, 1, 1], 'i32'), a=(0, 1, 0, 1))
+
 # ---- normalisation, attention
 case('layer_norm', lambda x, w, b: F.layer_norm(x, (4,), w, b), R((2, 3, 4)), R((4,)), R((4,))); case('layer_norm', lambda x, w, b: F.layer_norm(x, (3,), w, b), R((2, 3), dtype='f64'), R((3,), dtype='f64'), R((3,), dtype='f64'), diff=True)
 case('rms_norm', lambda x, w: F.rms_norm(x, (4,), w, 1e-5), R((2, 4)), R((4,))); case('rms_norm', lambda x, w: F.rms_norm(x, (3,), w, 1e-5), R((2, 3), dtype='f64'), R((3,), dtype='f64'), diff=True)
 case('batch_norm', lambda x, m, v, w, b: F.batch_norm(x, m, v, w, b), R((2, 3, 4)), R((3,)), R((3,), .5, 2), R((3,)), R((3,)))
 for q, k, causal in (((2, 4, 8), (2, 4, 8), 0), ((2, 3, 4, 5), (2, 3, 6, 5), 0), ((2, 4, 8), (2, 4, 8), 1), ((1, 5, 4), (1, 3, 4), 1), ((1, 3, 4), (1, 5, 4), 1)):
     case('attention', lambda a, b, c: F.scaled_dot_product_attention(a, b, c, is_causal=bool(causal)), R(q), R(k), R(k), a=(causal,))
+for q, k in (((1, 4, 3, 4), (1, 2, 5, 4)), ((2, 2, 3, 4), (2, 2, 3, 4))):
+    case('attention_grouped', lambda a, b, c: F.scaled_dot_product_attention(a, b, c, enable_gqa=True), R(q), R(k), R(k))
+m = torch.tensor([[True, True, False], [False, True, True], [True, False, False]])
+case('attention_mask', lambda a, b, c, d: F.scaled_dot_product_attention(a, b, c, d), R((2, 3, 4)), R((2, 3, 4)), R((2, 3, 4)), m); case('attention_mask', lambda a, b, c, d: F.scaled_dot_product_attention(a, b, c, d), R((2, 3, 4)), R((2, 3, 4)), R((2, 3, 4)), R((3, 3)))
+case('attention_mask', lambda a, b, c, d: F.scaled_dot_product_attention(a, b, c, d), R((3, 2), dtype='f64'), R((3, 2), dtype='f64'), R((3, 2), dtype='f64'), m, diff=True)
 case('attention', lambda a, b, c: F.scaled_dot_product_attention(a, b, c, is_causal=True), R((3, 2), dtype='f64'), R((3, 2), dtype='f64'), R((3, 2), dtype='f64'), a=(1,), diff=True)
 
 print(len(seen), 'functions', file=sys.stderr)

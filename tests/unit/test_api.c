@@ -122,6 +122,17 @@ RUN(layer_norm) { UNUSED; ONE(tg_layer_norm(x[0], .weight = x[1], .bias = x[2]))
 RUN(rms_norm) { UNUSED; ONE(tg_rms_norm(x[0], .weight = x[1])); }
 RUN(batch_norm) { UNUSED; ONE(tg_batch_norm(x[0], x[1], x[2], .weight = x[3], .bias = x[4])); }
 RUN(attention) { ONE(tg_scaled_dot_product_attention(x[0], x[1], x[2], .causal = c->a[0] != 0)); }
+RUN(max_unpool2d) { UNUSED; ONE(tg_max_unpool2d(x[0], x[1], .kernel = TG_SIZES(2))); }
+RUN(sparse_cross_entropy) {
+  ONE(tg_sparse_cross_entropy(x[0], x[1], .reduction = (TgReduction)c->a[0], .axis = TG_AXES((int)c->a[1]), .label_smoothing = c->a[2], .ignore = c->a[3] != -100, .ignore_index = (int64_t)c->a[3]));
+}
+RUN(cross_entropy) { ONE(tg_cross_entropy(x[0], x[1], .reduction = (TgReduction)c->a[0], .axis = TG_AXES((int)c->a[1]), .label_smoothing = c->a[2])); }
+RUN(nll) { ONE(tg_nll(x[0], x[1], .reduction = (TgReduction)c->a[0], .axis = TG_AXES((int)c->a[1]), .weight = x[2], .ignore = c->a[3] != -100, .ignore_index = (int64_t)c->a[3])); }
+RUN(mse) { ONE(tg_mse(x[0], x[1], .reduction = (TgReduction)c->a[0])); }
+RUN(binary_cross_entropy) { ONE(tg_binary_cross_entropy(x[0], x[1], .reduction = (TgReduction)c->a[0])); }
+RUN(binary_cross_entropy_logits) { ONE(tg_binary_cross_entropy_logits(x[0], x[1], .reduction = (TgReduction)c->a[0], .weight = x[2])); }
+RUN(attention_grouped) { UNUSED; ONE(tg_scaled_dot_product_attention(x[0], x[1], x[2], .grouped = true)); }
+RUN(attention_mask) { UNUSED; ONE(tg_scaled_dot_product_attention(x[0], x[1], x[2], .mask = x[3])); }
 /* the lists of make_api.py */
 #define ITEMS(F) F(0, TG_AT(1)) F(1, TG_AT(-1)) F(2, TG_SLICE(1, 3)) F(3, TG_SLICE(TG_OPEN, TG_OPEN, 2)) F(4, TG_SLICE(TG_OPEN, TG_OPEN, -1)) F(5, TG_ALL, TG_SLICE(3, 0, -2)) F(6, TG_ELLIPSIS, TG_AT(0)) \
   F(7, TG_NEW, TG_ALL, TG_AT(1), TG_NEW) F(8, TG_SLICE(1, -1), TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_AT(-2)) F(9, TG_TENSOR(t[0])) F(10, TG_ALL, TG_TENSOR(t[0])) F(11, TG_TENSOR(t[0]), TG_TENSOR(t[1])) \
@@ -157,7 +168,8 @@ static const struct { const char *name; Run run; } functions[] = {
   ENTRY(roll_flat) ENTRY(diagonal) ENTRY(tril) ENTRY(triu) ENTRY(unfold) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(split) ENTRY(split_sizes) ENTRY(chunk) ENTRY(meshgrid)
   ENTRY(rearrange0) ENTRY(rearrange1) ENTRY(rearrange2) ENTRY(arange) ENTRY(linspace) ENTRY(eye) ENTRY(full) ENTRY(zeros) ENTRY(ones) ENTRY(full_like) ENTRY(linear) ENTRY(einsum)
   ENTRY(newton_schulz) ENTRY(conv2d) ENTRY(conv_transpose2d) ENTRY(max_pool2d) ENTRY(avg_pool2d) ENTRY(max_pool1d) ENTRY(avg_pool3d) ENTRY(max_pool_places) ENTRY(interpolate)
-  ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(batch_norm) ENTRY(attention) ENTRY(getitem) ENTRY(setitem) ENTRY(index_put) ENTRY(index_add)};
+  ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(batch_norm) ENTRY(attention) ENTRY(getitem) ENTRY(setitem) ENTRY(index_put) ENTRY(index_add) ENTRY(max_unpool2d)
+  ENTRY(sparse_cross_entropy) ENTRY(cross_entropy) ENTRY(nll) ENTRY(mse) ENTRY(binary_cross_entropy) ENTRY(binary_cross_entropy_logits) ENTRY(attention_grouped) ENTRY(attention_mask)};
 static Run find(const char *name) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) if (!strcmp(functions[i].name, name)) return functions[i].run;
   return NULL;

@@ -176,6 +176,32 @@ static void test_scalars(void **state) {
   assert_true(v[0] == 0x99ba4efe6b200159 && v[1] == 0xbb002be71cb996fc && v[2] == 0x483df7a0c4923a9c);
   ERROR(tg_threefry(x, x), TG_ERR_DTYPE, "u64");
 }
+static void test_items(void **state) {
+  (void)state;
+  TgTensor *m = X("[[1, 2, 3], [4, 5, 6]]");
+  TEXT(tg_setitem_scalar(m, TG_IDX(TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, 2)), 0), "[[0, 2, 0], [0, 5, 0]]");
+  TgTensor *row = tg_getitem(m, TG_IDX(TG_AT(1)));             /* a view: what is written to it is written to m */
+  TEXT(tg_setitem_scalar(row, TG_IDX(TG_AT(-1)), 7), "[0, 5, 7]");
+  TEXT(m, "[[0, 2, 0], [0, 5, 7]]");
+  TEXT(tg_add_(tg_getitem(m, TG_IDX(TG_ALL, TG_AT(1))), X("[10, 20]")), "[12, 25]");
+  TEXT(m, "[[0, 12, 0], [0, 25, 7]]");
+  TgTensor *at = X("[0, 1, 1]");
+  TEXT(tg_setitem(m, TG_IDX(TG_TENSOR(at), TG_TENSOR(X("[0, 2, 2]"))), X("[1, 2, 3]")), "[[1, 12, 0], [0, 25, 3]]");      /* the last one stays */
+  TEXT(tg_index_put(m, TG_IDX(TG_TENSOR(at)), X("1"), .accumulate = true), "[[2, 13, 1], [2, 27, 5]]");
+  TEXT(tg_getitem(m, TG_IDX(TG_TENSOR(X("[0, 5, -9]")), TG_AT(1))), "[12, 0, 0]");                                         /* outside: 0 */
+  TEXT(tg_getitem(X("7"), TG_IDX(TG_NEW)), "[7]");
+  TgTensor *big = tg_clone(tg_zeros(C, TG_SHAPE(100, 8)));
+  tg_realize(big);
+  uint64_t before = tg_counters(C).flops;
+  tg_realize(tg_setitem_scalar(big, TG_IDX(TG_AT(3)), 1));
+  assert_true(tg_counters(C).flops - before <= 100);           /* the row, not the tensor */
+  assert_true(tg_item_f64(tg_sum(big)) == 8);
+  TgTensor *p = tg_randperm(C, 1000), *q = tg_argsort(p);
+  assert_true(tg_item_i64(tg_sum(tg_ne(tg_take(p, q), tg_arange(C, 0, 1000)))) == 0);
+  assert_true(tg_item_i64(tg_sum(tg_eq(p, tg_arange(C, 0, 1000)))) < 20);
+  TEXT(tg_randperm(C, 0), "[]");
+  assert_int_equal(tg_dtype(tg_randperm(C, 5, .dtype = TG_I64)), TG_I64);
+}
 static TgTensor *twice(TgTensor *x) { return tg_mul_scalar(x, 2); }
 static void test_graphs(void **state) {
   (void)state;
@@ -320,7 +346,7 @@ static void test_batch_norm(void **state) {
 }
 #define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_scalars), BOTH(test_graphs), BOTH(test_custom_gradient),
+  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_scalars), BOTH(test_items), BOTH(test_graphs), BOTH(test_custom_gradient),
                                      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

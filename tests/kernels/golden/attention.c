@@ -1,4 +1,4 @@
-/* r_2_4_8, C, 1 thread, opts VEC r2 8, VEC r3 8, GROUP r6 8 */
+/* r_2_4_8, C, 1 thread, opts VEC r2 8, VEC r3 8, GROUP r7 8 */
 VECTOR(f32, 8)
 #ifndef H_f32x8_splat
 #define H_f32x8_splat
@@ -6,18 +6,12 @@ INL f32x8 f32x8_splat(f32 x) { return (f32x8){x, x, x, x, x, x, x, x}; }
 #endif
 VECTOR(f32, 4)
 VECTOR(f32, 2)
-#ifndef H_fma_f32x8
-#define H_fma_f32x8
-INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
-#if defined(__clang__)
-  _Pragma("STDC FP_CONTRACT ON") return a * b + c;
-#elif defined(__FMA__)
-  return FMA256(s, a, b, c);
-#else
-  f32x8 r; for (int i = 0; i < 8; i++) r[i] = fma_f32(a[i], b[i], c[i]); return r;
+VECTOR(i8, 8)
+#ifndef H_i8x8_splat
+#define H_i8x8_splat
+INL i8x8 i8x8_splat(i8 x) { return (i8x8){x, x, x, x, x, x, x, x}; }
 #endif
-}
-#endif
+VECTOR(i32, 8)
 void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
@@ -33,9 +27,9 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       i64 v2 = r1 * 8l;
       i64 v3 = v1 + v2;
       f32x8 v4 = *(const f32x8u *)(p1 + v3);
-      for (i64 r5 = 0; r5 < 4l; r5++) {
-        i64 v5 = r5 * 8l;
-        i64 v6 = v1 + v5;
+      for (i64 r6 = 0; r6 < 4l; r6++) {
+        i64 v5 = r6 * 8l;
+        i64 v6 = v5 + v1;
         f32x8 v7 = *(const f32x8u *)(p2 + v6);
         f32x8 v8 = v4 * v7;
         f32x8 v9 = v0 + v8;
@@ -46,13 +40,13 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
         f32x2 v14 = __builtin_shufflevector(v12, v12, 2, 3);
         f32x2 v15 = v13 + v14;
         f32 v16 = v15[0] + v15[1];
-        l2[r5] = v16;
+        l2[r6] = v16;
       }
       f32 acc0 = (-__builtin_inff());
-      for (i64 r7 = 0; r7 < 4l; r7++) {
-        u8 v17 = r1 < r7;
+      for (i64 r8 = 0; r8 < 4l; r8++) {
+        u8 v17 = r1 < r8;
         u8 v18 = v17 ? 0 : 1;
-        f32 v19 = l2[r7];
+        f32 v19 = l2[r8];
         f32 v20 = v19 * 0.35355338f;
         f32 v21 = v18 ? v20 : (-__builtin_inff());
         f32 v22 = acc0;
@@ -61,10 +55,10 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       }
       f32 v24 = acc0;
       f32 acc1 = 0.0f;
-      for (i64 r4 = 0; r4 < 4l; r4++) {
-        u8 v25 = r1 < r4;
+      for (i64 r5 = 0; r5 < 4l; r5++) {
+        u8 v25 = r1 < r5;
         u8 v26 = v25 ? 0 : 1;
-        f32 v27 = l2[r4];
+        f32 v27 = l2[r5];
         f32 v28 = v27 * 0.35355338f;
         f32 v29 = v26 ? v28 : (-__builtin_inff());
         f32 v30 = v29 - v24;
@@ -104,25 +98,30 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
         f32 v64 = acc1;
         f32 v65 = fma_f32(v58, v62, v64);
         acc1 = v65;
-        l1[r4] = v63;
+        l1[r5] = v63;
       }
       f32 v66 = acc1;
       f32x8 acc2 = v0;
-      for (i64 r8 = 0; r8 < 4l; r8++) {
-        f32 v67 = l1[r8];
-        f32 v68 = v67 / v66;
-        f32x8 v69 = f32x8_splat(v68);
-        i64 v70 = r8 * 8l;
-        i64 v71 = v1 + v70;
-        f32x8 v72 = *(const f32x8u *)(p3 + v71);
-        f32x8 v73 = acc2;
-        f32x8 v74 = fma_f32x8(v69, v72, v73);
-        acc2 = v74;
+      for (i64 r4 = 0; r4 < 4l; r4++) {
+        u8 v67 = r1 < r4;
+        u8 v68 = v67 ? 0 : 1;
+        i8x8 v69 = i8x8_splat((i8)-v68);
+        f32 v70 = l1[r4];
+        f32 v71 = v70 / v66;
+        f32x8 v72 = f32x8_splat(v71);
+        i64 v73 = r4 * 8l;
+        i64 v74 = v1 + v73;
+        f32x8 v75 = *(const f32x8u *)(p3 + v74);
+        f32x8 v76 = v72 * v75;
+        f32x8 v77 = (f32x8)((__builtin_convertvector(v69, i32x8) & (i32x8)v76) | (~__builtin_convertvector(v69, i32x8) & (i32x8)v0));
+        f32x8 v78 = acc2;
+        f32x8 v79 = v78 + v77;
+        acc2 = v79;
       }
-      f32x8 v75 = acc2;
-      *(f32x8u *)(l0 + 0l) = v75;
-      f32x8 v76 = *(const f32x8u *)(l0 + 0l);
-      *(f32x8u *)(p0 + v3) = v76;
+      f32x8 v80 = acc2;
+      *(f32x8u *)(l0 + 0l) = v80;
+      f32x8 v81 = *(const f32x8u *)(l0 + 0l);
+      *(f32x8u *)(p0 + v3) = v81;
     }
   }
 }

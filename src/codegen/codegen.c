@@ -99,7 +99,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       if (v && g) {
         with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g)) : g;      /* what is below stays as it is in the address */
         v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
-        if (data) ok = note_all(k, loose, with[n], fills);
+        if (data || (u->arg.i && uop_map_get(loose, src[n]))) ok = note_all(k, loose, with[n], fills);   /* a gate may read too */
       }
     } else v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);

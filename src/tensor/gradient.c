@@ -55,9 +55,6 @@ UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
 /* ---- places named by data */
 static UOp *zero_beside(Rewrite *rw, UOp *c, UOp *g) { return uop_where(rw->st, c, gradient_number(rw, g, 0), g); }
 static UOp *equal(Rewrite *rw, UOp *a, UOp *b) { return uop_alu2(rw->st, OPS_CMPEQ, a, b); }
-static UOp *add_where(Rewrite *rw, UOp *yes, UOp *to, UOp *const *at, DType d) {      /* how often yes holds at each place of `to` */
-  return u_scatter(rw->st, OPS_ADD, 0, u_full(rw->st, d, op_identity(OPS_ADD, d), to->shape), uop_cast(rw->st, yes, d), at);
-}
 /* One element of each row was taken: a comparison beats a scatter, and fuses with what the rows' other gradients are. */
 static UOp *one_of_row(Rewrite *rw, UOp *u, UOp *g) {
   const Ints *x = u->src[0]->shape, *s = u->shape;

@@ -768,6 +768,25 @@ struct TgDims_ {                                               /* the sizes give
 };
 template <class... A> inline TgDims_ tg_dims_(A... a) { return TgDims_{{(int64_t)a...}}; }
 template <class... A> constexpr int tg_ndims_(A...) { return (int)sizeof...(A); }
+inline TgIndex tg_index_(TgIndexKind kind, int64_t begin = 0, int64_t end = 0, TgTensor *tensor = nullptr) { return TgIndex{kind, begin, end, 0, tensor}; }
+inline TgIndex TG_SLICE(int64_t begin, int64_t end) { return tg_index_(TG_INDEX_SLICE, begin, end); }
+inline TgIndex TG_SLICE(int64_t begin, int64_t end, int64_t step) { return TgIndex{TG_INDEX_STEP, begin, end, step, nullptr}; }
+#define TG_ALL tg_index_(TG_INDEX_ALL)
+#define TG_AT(i) tg_index_(TG_INDEX_AT, (i))
+#define TG_NEW tg_index_(TG_INDEX_NEW)
+#define TG_ELLIPSIS tg_index_(TG_INDEX_ELLIPSIS)
+#define TG_TENSOR(t) tg_index_(TG_INDEX_TENSOR, 0, 0, (t))
+#define TG_MASK(m) tg_index_(TG_INDEX_MASK, 0, 0, (m))
+template <class T> struct TgList_ {                            /* what is given to TG_IDX and TG_TENSORS, alive for the whole call */
+  T v[2 * TG_MAX_RANK];
+  const T *p() const { return v; }
+};
+template <class T, class... A> inline TgList_<T> tg_list_(A... a) { return TgList_<T>{{a...}}; }
+template <int N> constexpr const TgNamedSize *tg_named_(const TgNamedSize (&a)[N]) { return a; }
+template <int N> constexpr int tg_nnamed_(const TgNamedSize (&)[N]) { return N; }
+#define TG_IDX(...) tg_list_<TgIndex>(__VA_ARGS__).p(), tg_ndims_(__VA_ARGS__)
+#define TG_TENSORS(...) tg_list_<TgTensor *>(__VA_ARGS__).p(), tg_ndims_(__VA_ARGS__)
+#define TG_NAMED(...) tg_named_({__VA_ARGS__}), tg_nnamed_({__VA_ARGS__})
 #define TG_SHAPE(...) tg_ndims_(__VA_ARGS__), tg_dims_(__VA_ARGS__).p()
 #define TG_CXX1_(f, T) inline TgTensor *f(TgTensor *a, T o = T()) { o.size = sizeof o; return f##_opt(a, &o); }
 #define TG_CXX2_(f, T) inline TgTensor *f(TgTensor *a, TgTensor *b, T o = T()) { o.size = sizeof o; return f##_opt(a, b, &o); }

@@ -25,8 +25,9 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
 /* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
  * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
  * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
+static const UOp *memory_of(const UOp *index) { return index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0]; }
 static bool is_loose(const UOp *index) {
-  const UOp *memory = index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
+  const UOp *memory = memory_of(index);
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
   for (int d = 0; d < memory->nsrc; d++) if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
   return false;
@@ -45,14 +46,18 @@ static bool note_all(Kernel *k, UOpMap *loose, UOp *u, uint64_t fills) {
   vec_free(k->mem, &order);
   return ok;
 }
-/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come from the same data. NULL: nothing. */
+/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come from the same memory (an inner condition
+ * may have gated the read in one of the two since they were one node). NULL: nothing. */
 static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   UOp *todo[64], *r = NULL;
   int n = 0;
   UOpVec order = {0};
   UOpMap *below = uop_map_begin(k->st, k->st);
   bool ok = below && uop_toposort(k->st, k->mem, (UOp *const *)index->src + 1, (size_t)index_naxes(index), &order);
-  for (size_t i = 0; ok && i < order.len; i++) ok = uop_map_put(k->st, below, order.at[i], order.at[i]);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *m = order.at[i]->op == OPS_INDEX ? memory_of(order.at[i]) : NULL;
+    ok = !m || uop_map_put(k->st, below, m, m);
+  }
   todo[n++] = gate;
   while (ok && n) {
     UOp *g = todo[--n], *less = g->op == OPS_CMPNE && is_const_int(g->src[1], 1) ? g->src[0] : g;
@@ -60,7 +65,7 @@ static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
     bool same = less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX;
     order.len = 0;
     ok = !same || uop_toposort(k->st, k->mem, &less, 1, &order);
-    for (size_t i = 0; ok && same && i < order.len; i++) same = order.at[i]->op != OPS_INDEX || uop_map_get(below, order.at[i]);
+    for (size_t i = 0; ok && same && i < order.len; i++) same = order.at[i]->op != OPS_INDEX || uop_map_get(below, memory_of(order.at[i]));
     if (same) r = r ? uop_alu2(k->st, OPS_AND, r, g) : g;
   }
   uop_map_end(k->st, below);

@@ -185,7 +185,7 @@ static bool places(TgTensor *x, const Plan *p, bool whole, UOp **at) {
       at[k++] = u;
       a++;
     }
-    if (!at[k - 1]) return false;
+    if (k && !at[k - 1]) return false;
   }
   return shape != NULL;
 }

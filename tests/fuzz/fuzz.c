@@ -373,7 +373,7 @@ static void prune(Prog *p) {
   for (int i = p->n - 1; i >= 0; i--) {
     if (!used[i] || p->at[i].kind == K_DATA) continue;
     used[p->at[i].a] = true;
-    bool two = (p->at[i].kind >= K_ADD && p->at[i].kind <= K_WHERE) || p->at[i].kind == K_CAT;
+    bool two = (p->at[i].kind >= K_ADD && p->at[i].kind <= K_WHERE) || p->at[i].kind == K_CAT || p->at[i].kind == K_TAKE || p->at[i].kind == K_SCATTER;
     if (two) used[p->at[i].b] = true;
     else p->at[i].b = p->at[i].a;
   }

@@ -12,6 +12,9 @@ int main(void) {
     TgOptim *opt = tg_adam(c, ((TgTensor *[]){x, w}), 2, .lr = 0.1);
     (void)tg_optim_step(opt), (void)tg_layer_norm(r, .weight = u), (void)tg_eye(c, 3, .m = 4), (void)tg_opt(c, "", .emit = "c");
     (void)tg_cross_entropy(f, a, .reduction = TG_SUM), (void)tg_softmax(x), (void)tg_zeros(c, TG_SHAPE(1)), (void)tg_var(x, .correction = 0);
+    (void)tg_getitem(x, TG_IDX(TG_AT(0), TG_SLICE(1, -1), TG_SLICE(TG_OPEN, 2, -1), TG_NEW, TG_ELLIPSIS, TG_ALL, TG_TENSOR(a), TG_MASK(y)));
+    (void)tg_einsum("ij,jk->ik", TG_TENSORS(x, y), .dtype = TG_F64), (void)tg_rearrange(x, "(a b) c -> a b c", TG_NAMED({"a", 2}, {"b", 3}));
+    (void)tg_setitem(x, TG_IDX(TG_ALL), y), (void)tg_index_put(x, TG_IDX(TG_ALL), y, .accumulate = true), (void)tg_sort(x, NULL, .descending = true);
     tg_optim_free(opt);
   }
   tg_close(c);

@@ -17,5 +17,8 @@ int main() {
     (void)tg_softmax(s), (void)tg_zeros(c, TG_SHAPE(1)), (void)tg_var(x), (void)tg_opt(c, "");
     tg_optim_free(opt);
   }
+  (void)tg_getitem(x, TG_IDX(TG_AT(0), TG_SLICE(1, -1), TG_SLICE(TG_OPEN, 2, -1), TG_NEW, TG_ELLIPSIS, TG_ALL, TG_TENSOR(x), TG_MASK(x)));
+  (void)tg_einsum("ij,jk->ik", TG_TENSORS(x, x)), (void)tg_rearrange(x, "(a b) c -> a b c", TG_NAMED({"a", 2}, {"b", 3}));
+  (void)tg_setitem(x, TG_IDX(TG_ALL), x), (void)tg_index_put(x, TG_IDX(TG_ALL), x), (void)tg_sort(x, nullptr), (void)tg_conv2d(x, x, TgConvOptions());
   tg_close(c);
 }

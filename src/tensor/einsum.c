@@ -16,12 +16,20 @@ static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t
   }
   return true;
 }
-typedef struct Einsum { TgContext *ctx; const char *formula; int nletter, ndots; char letter[TG_MAX_RANK]; int64_t size[TG_MAX_RANK]; } Einsum;
-static int letter_at(Einsum *e, char c) {
+typedef struct Einsum {
+  TgContext *ctx;
+  const char *formula;
+  int n, nletter, ndots, count[128];                           /* axes of the longest "..."; how often each letter stands in the operands */
+  char letter[TG_MAX_RANK];                                    /* in the order they are met */
+  int64_t size[TG_MAX_RANK];
+  Term *term, out;
+  TgTensor **x;                                                /* operands, their repeated letters reduced to diagonals, "..." first */
+} Einsum;
+static int letter_at(const Einsum *e, char c) {
   for (int i = 0; i < e->nletter; i++) if (e->letter[i] == c) return i;
   return -1;
 }
-/* x with a letter that stands twice reduced to the diagonal: each of its letters once, "..." first. */
+static bool has_letter(const Term *t, char c) { return memchr(t->axis, c, (size_t)t->n) != NULL; }
 static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
   int64_t order[TG_MAX_RANK];
   int r = rank(x), k = 0, before = t->dots < 0 ? t->n : t->dots;
@@ -42,97 +50,104 @@ static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
     }
   return x;
 }
+static bool letters_sized(Einsum *e, const TgTensor *x, const Term *t, int dots) {
+  for (int k = 0; k < t->n; k++) {
+    int64_t size = dims(x)[dots + k];
+    int l = letter_at(e, t->axis[k]);
+    TG_REQUIRE_OR(e->ctx, l >= 0 || e->nletter < TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
+    TG_REQUIRE_OR(e->ctx, l < 0 || size == 1 || e->size[l] == 1 || size == e->size[l], false, TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %lld and %lld",
+                  t->axis[k], e->formula, (long long)e->size[l], (long long)size);
+    if (l < 0) e->letter[e->nletter] = t->axis[k], e->size[e->nletter++] = size;
+    else if (e->size[l] == 1) e->size[l] = size;
+  }
+  return true;
+}
+static bool operands_read(Einsum *e, TgTensor *const *x, const char *end, DType *join) {
+  const char *at = e->formula;
+  for (int i = 0; i < e->n; i++) {
+    const char *stop = memchr(at, ',', (size_t)(end - at));
+    Term *t = &e->term[i];
+    if (!stop) stop = end;
+    if (!x[i] || (i && !ctx_two("einsum", x[0], x[i])) || !term_read(e->ctx, e->formula, at, (size_t)(stop - at), t)) return false;
+    at = stop + (stop < end);
+    int dots = rank(x[i]) - t->n;
+    TG_REQUIRE_OR(e->ctx, dots == 0 || (dots > 0 && t->dots >= 0), false, TG_ERR_SHAPE, "einsum: operand %d of \"%.200s\" has %d axes, shape %s", i, e->formula,
+                  t->n, SHAPE_OF(x[i]));
+    e->ndots = TG_MAX(e->ndots, dots), *join = i ? dtype_join(*join, dt(x[i])) : dt(x[i]);
+    for (int k = 0; k < t->n; k++) e->count[(int)t->axis[k]]++;
+    if (!(e->x[i] = diagonals(e, x[i], t, dots)) || !letters_sized(e, e->x[i], t, dots)) return false;
+  }
+  return true;
+}
+/* No result named: "..." and the letters that stand once, sorted. A result without "..." sums those axes too: dots -2. */
+static bool result_read(Einsum *e, const char *arrow) {
+  Term *o = &e->out;
+  if (arrow) { if (!term_read(e->ctx, e->formula, arrow + 2, strlen(arrow + 2), o)) return false; }
+  else {
+    o->dots = e->ndots ? 0 : -1;
+    for (int c = 'A'; c <= 'z'; c++) if (e->count[c] == 1) o->axis[o->n++] = (char)c;
+  }
+  if (e->ndots && o->dots < 0) o->dots = -2;
+  for (int k = 0; k < o->n; k++) {
+    bool twice = memchr(o->axis, o->axis[k], (size_t)k) != NULL;
+    TG_REQUIRE_OR(e->ctx, letter_at(e, o->axis[k]) >= 0 && !twice, false, TG_ERR_VALUE, "einsum: '%c' of the result of \"%.200s\" %s", o->axis[k], e->formula,
+                  twice ? "stands twice" : "is in no operand");
+  }
+  TG_REQUIRE_OR(e->ctx, e->ndots + e->nletter <= TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
+  return true;
+}
+static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {     /* (dots.., letters..), with 1 where the operand lacks the axis */
+  const Term *t = &e->term[i];
+  int dots = rank(e->x[i]) - t->n, k = 0;
+  int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
+  for (int a = 0; a < dots; a++) order[k++] = a;
+  for (int l = 0; l < e->nletter; l++)
+    for (int a = 0; a < t->n; a++) if (t->axis[a] == e->letter[l]) order[k++] = dots + a;
+  TgTensor *p = tg_permute(tg_cast(e->x[i], dtype), k, order);
+  if (!p) return NULL;
+  k = 0;
+  for (int a = 0; a < e->ndots; a++) d[k++] = a < e->ndots - dots ? 1 : dims(p)[a - (e->ndots - dots)];
+  for (int l = 0, from = dots; l < e->nletter; l++) d[k++] = has_letter(t, e->letter[l]) ? dims(p)[from++] : 1;
+  return tg_reshape(p, k, d);
+}
+static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {   /* over what is not in the result, and the rest put in its order */
+  const Term *o = &e->out;
+  int axes[TG_MAX_RANK], m = 0, dots = o->dots == -2 ? 0 : e->ndots, k = 0, put = o->dots < 0 ? 0 : o->dots;
+  int64_t order[TG_MAX_RANK];
+  if (o->dots == -2) for (int a = 0; a < e->ndots; a++) axes[m++] = a;
+  for (int l = 0; l < e->nletter; l++) if (!has_letter(o, e->letter[l])) axes[m++] = e->ndots + l;
+  if (m) r = tg_cast(tensor_sum(r, m, axes, false), acc);
+  for (int q = 0; q <= o->n; q++) {
+    if (q == put) for (int a = 0; a < dots; a++) order[k++] = a;
+    if (q == o->n) break;
+    int place = dots;
+    for (int l = 0; e->letter[l] != o->axis[q]; l++) place += has_letter(o, e->letter[l]);
+    order[k++] = place;
+  }
+  return tg_permute(r, k, order);
+}
 TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *opt) {
   if (!x || n < 1 || !x[0]) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
-  Einsum e = {.ctx = x[0]->ctx, .formula = formula};
-  TG_REQUIRE(e.ctx, formula, TG_ERR_VALUE, "einsum: no formula");
-  const char *arrow = strstr(formula, "->"), *end = arrow ? arrow : formula + strlen(formula), *at = formula;
+  TgContext *ctx = x[0]->ctx;
+  Einsum e = {.ctx = ctx, .formula = formula, .n = n, .out = {.dots = -1}};
+  TG_REQUIRE(ctx, formula, TG_ERR_VALUE, "einsum: no formula");
+  const char *arrow = strstr(formula, "->"), *end = arrow ? arrow : formula + strlen(formula);
   int terms = 1;
   for (const char *c = formula; c < end; c++) terms += *c == ',';
-  TG_REQUIRE(e.ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula, terms, n);
-  Term *t = mem_alloc(&e.ctx->mem, (size_t)n * sizeof *t), out = {.dots = -1};
-  TgTensor *r = NULL, **y = mem_alloc(&e.ctx->mem, (size_t)n * sizeof *y);
-  bool ok = t && y;
-  if (!ok) error_set(&e.ctx->err, TG_ERR_NOMEM, "einsum: out of memory");
-  int count[128] = {0};
-  DType join = dt(x[0]);
-  for (int i = 0; ok && i < n; i++) {                          /* letters, sizes, and how many axes "..." stands for */
-    const char *stop = memchr(at, ',', (size_t)(end - at));
-    if (!stop) stop = end;
-    ok = x[i] && (i == 0 || ctx_two("einsum", x[0], x[i])) && term_read(e.ctx, formula, at, (size_t)(stop - at), &t[i]);
-    at = stop + (stop < end);
-    if (!ok) break;
-    int dots = rank(x[i]) - t[i].n;
-    if (dots < 0 || (dots > 0 && t[i].dots < 0)) {
-      error_set(&e.ctx->err, TG_ERR_SHAPE, "einsum: operand %d of \"%.200s\" has %d axes, shape %s", i, formula, t[i].n, SHAPE_OF(x[i]));
-      ok = false;
-      break;
-    }
-    e.ndots = TG_MAX(e.ndots, dots), join = dtype_join(join, dt(x[i]));
-    for (int k = 0; k < t[i].n; k++) count[(int)t[i].axis[k]]++;
-    y[i] = diagonals(&e, x[i], &t[i], dots);
-    ok = y[i] != NULL;
-    for (int k = 0; ok && k < t[i].n; k++) {
-      int64_t size = dims(y[i])[dots + k];
-      int l = letter_at(&e, t[i].axis[k]);
-      if (l < 0 && e.nletter == TG_MAX_RANK) { error_set(&e.ctx->err, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula); ok = false; break; }
-      if (l < 0) e.letter[e.nletter] = t[i].axis[k], e.size[e.nletter++] = size;
-      else if (e.size[l] == 1) e.size[l] = size;
-      else if (size != 1 && size != e.size[l]) {
-        error_set(&e.ctx->err, TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t[i].axis[k], formula, (long long)e.size[l], (long long)size);
-        ok = false;
-      }
-    }
+  TG_REQUIRE(ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula, terms, n);
+  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term), e.x = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.x);
+  DType join = DT_F32;
+  TgTensor *r = NULL;
+  if (!e.term || !e.x) error_set(&ctx->err, TG_ERR_NOMEM, "einsum: out of memory");
+  else if (operands_read(&e, x, end, &join) && result_read(&e, arrow)) {
+    TgDType acc = o.dtype ? o.dtype : dtype_public(sum_dtype(join));
+    r = aligned(&e, 0, acc);
+    for (int i = 1; i < n && r; i++) r = tg_mul(r, aligned(&e, i, acc));
+    r = tg_cast(r ? summed(&e, r, acc) : NULL, o.dtype ? o.dtype : dtype_public(join));
   }
-  if (ok && arrow) ok = term_read(e.ctx, formula, arrow + 2, strlen(arrow + 2), &out);
-  else if (ok) {                                               /* no result named: "..." and the letters that stand once, in order */
-    out.dots = e.ndots ? 0 : -1;
-    for (int c = 'A'; c <= 'z'; c++) if (count[c] == 1) out.axis[out.n++] = (char)c;
-  }
-  if (ok && e.ndots && out.dots < 0) out.dots = -2;              /* summed over */
-  for (int k = 0; ok && k < out.n; k++) {
-    bool twice = false;
-    for (int q = 0; q < k; q++) twice = twice || out.axis[q] == out.axis[k];
-    if (letter_at(&e, out.axis[k]) >= 0 && !twice) continue;
-    error_set(&e.ctx->err, TG_ERR_VALUE, "einsum: '%c' of the result of \"%.200s\" %s", out.axis[k], formula, twice ? "stands twice" : "is in no operand");
-    ok = false;
-  }
-  if (ok && e.ndots + e.nletter > TG_MAX_RANK) error_set(&e.ctx->err, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula), ok = false;
-  TgDType acc = dtype_public(dtype_of(o.dtype, sum_dtype(join))), res = o.dtype ? o.dtype : dtype_public(join);
-  for (int i = 0; ok && i < n; i++) {                          /* (dots.., letters..) with 1 where an operand lacks the axis */
-    int dots = rank(y[i]) - t[i].n, k = 0;
-    int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
-    for (int a = 0; a < dots; a++) order[k++] = a;
-    for (int l = 0; l < e.nletter; l++)
-      for (int a = 0; a < t[i].n; a++) if (t[i].axis[a] == e.letter[l]) order[k++] = dots + a;
-    TgTensor *p = tg_permute(tg_cast(y[i], acc), k, order);
-    if (!p) { ok = false; break; }
-    k = 0;
-    for (int a = 0; a < e.ndots; a++) d[k++] = a < e.ndots - dots ? 1 : dims(p)[a - (e.ndots - dots)];
-    for (int l = 0, from = dots; l < e.nletter; l++) d[k++] = memchr(t[i].axis, e.letter[l], (size_t)t[i].n) ? dims(p)[from++] : 1;
-    p = tg_reshape(p, k, d);
-    r = i ? tg_mul(r, p) : p;
-    ok = r != NULL;
-  }
-  int axes[TG_MAX_RANK], m = 0;
-  if (ok && out.dots == -2) for (int a = 0; a < e.ndots; a++) axes[m++] = a;
-  for (int l = 0; ok && l < e.nletter; l++) if (!memchr(out.axis, e.letter[l], (size_t)out.n)) axes[m++] = e.ndots + l;
-  if (ok && m) r = tg_cast(tensor_sum(r, m, axes, false), acc);
-  if (ok && r) {                                               /* what is left: dots, then letters as they were met; put in the asked order */
-    int64_t order[TG_MAX_RANK];
-    int dots = out.dots == -2 ? 0 : e.ndots, k = 0, put = out.dots < 0 ? 0 : out.dots;
-    for (int q = 0; q <= out.n; q++) {
-      if (q == put) for (int a = 0; a < dots; a++) order[k++] = a;
-      if (q == out.n) break;
-      int place = dots;
-      for (int l = 0; e.letter[l] != out.axis[q]; l++) place += memchr(out.axis, e.letter[l], (size_t)out.n) != NULL;
-      order[k++] = place;
-    }
-    r = tg_cast(tg_permute(r, k, order), res);
-  }
-  mem_free(&e.ctx->mem, t), mem_free(&e.ctx->mem, y);
-  return ok ? r : NULL;
+  mem_free(&ctx->mem, e.term), mem_free(&ctx->mem, e.x);
+  return r;
 }
 
 /* ---- rearrange: "b (h p) c -> b h (p c)". An axis is a name, 1, or "..."; parentheses group names that one axis is made of. */

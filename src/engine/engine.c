@@ -4,6 +4,8 @@
 #include "codegen/codegen.h"
 #include "schedule/schedule.h"
 #include "tensor/context.h"
+#include "uop/spec.h"
+#include "uop/text.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -583,4 +585,76 @@ TgStatus engine_collect(TgContext *ctx) {
   mem_free(&ctx->mem, keep);
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &live);
   return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "collect: out of memory");
+}
+
+/* ---- a kernel of the user's, given as text */
+typedef struct Slots { TgContext *ctx; TgTensor *const *arg; int n; bool *written; } Slots;
+static bool slots_check(Slots *s, const UOpVec *nodes) {      /* every PARAM is an argument, of its dtype and size; which ones are stored to */
+  TgContext *ctx = s->ctx;
+  for (size_t i = 0; i < nodes->len; i++) {
+    const UOp *u = nodes->at[i], *to = u->op == OPS_STORE ? u->src[0]->src[0] : NULL;
+    if (to && to->op == OPS_PARAM && to->arg.param.slot >= 0 && to->arg.param.slot < s->n) s->written[to->arg.param.slot] = true;
+    if (u->op != OPS_PARAM) continue;
+    int64_t slot = u->arg.param.slot;
+    if (slot < 0 || slot >= s->n) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: PARAM %lld, but %d tensors are given", (long long)slot, s->n), false;
+    const UOp *t = s->arg[slot]->uop;
+    if (t->dtype != u->dtype) return error_set(&ctx->err, TG_ERR_DTYPE, "kernel: PARAM %lld is %s, the tensor %s", (long long)slot, dtype_name((DType)u->dtype), dtype_name((DType)t->dtype)), false;
+    if (nelem_of(t) != u->arg.param.nelem)
+      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: PARAM %lld has %lld elements, the tensor %lld", (long long)slot, (long long)u->arg.param.nelem, (long long)nelem_of(t)), false;
+  }
+  return true;
+}
+/* What is written becomes a whole buffer of its own; a written buffer is given once. */
+static TgStatus slots_ready(Slots *s, void **bufs) {
+  TgContext *ctx = s->ctx;
+  Buffer **b = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *b);
+  if (!b) return error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
+  for (int i = 0; i < s->n && !ctx->err.status; i++) {
+    TgTensor *t = s->arg[i];
+    if (s->written[i] && !place_ready(t, true)) break;
+    if (s->written[i] && !in_memory(ctx, t->uop)) error_set(&ctx->err, TG_ERR_STATE, "kernel: tensor %d is written, and is a part of another; give the whole", i);
+    else if ((b[i] = value_of(ctx, t, 0)) != NULL) bufs[i] = b[i]->data;
+  }
+  for (int i = 0; i < s->n; i++)
+    for (int k = 0; k < s->n && !ctx->err.status; k++)
+      if (i != k && s->written[i] && b[i] == b[k]) error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensors %d and %d are one memory, which is written", i, k);
+  mem_free(&ctx->mem, b);
+  return ctx->err.status;
+}
+static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
+  UOpText t = {.mem = &ctx->mem};
+  Plan p = {.sched = {.nkernel = 1}};
+  CachedProgram *prog = NULL;
+  SpecError bad = {0};
+  UOpVec nodes = {0};
+  void **bufs = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *bufs);
+  UOpStore *st = store_new(&ctx->mem);
+  s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
+  bool ok = st && bufs && s->written;
+  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
+  if (ok) store_set_env(st, &ctx->passes.rewrites), ok = uop_parse(&t, st, &ctx->mem, text, strlen(text), &ctx->err);
+  if (ok && (t.program.n || t.roots.len != 1 || !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t.roots.at, t.roots.len, &bad)))
+    ok = false, error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "", bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
+  ok = ok && uop_toposort(st, &ctx->mem, t.roots.at, 1, &nodes) && slots_check(s, &nodes) && !slots_ready(s, bufs);
+  if (ok) {
+    p.sched.store = st, p.prog = &prog;
+    p.sched.kernel = &(SchedKernel){.ast = t.roots.at[0], .narg = s->n};
+    ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) && !ctx->dev.backend->sync(&ctx->dev);
+    ctx->counters.kernels += ok, ctx->counters.launches += ok;
+  }
+  for (int i = 0; ok && i < s->n; i++) if (s->written[i]) ok = memory_overwritten(ctx, uop_base(s->arg[i]->uop));
+  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory, or the device refuses it");
+  vec_free(&ctx->mem, &nodes);
+  uop_text_free(&t);
+  mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
+  store_free(st);
+  return ok ? TG_OK : ctx->err.status;
+}
+TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int n) {
+  if (!ctx) return TG_ERR_VALUE;
+  if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: no device is open");
+  if (!text || n < 1 || !args) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: %s", text ? "no tensors" : "no text");
+  for (int i = 0; i < n; i++)
+    if (!args[i] || args[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);
+  return kernel_run(ctx, text, &(Slots){.ctx = ctx, .arg = args, .n = n});
 }

@@ -264,6 +264,13 @@ static bool update_done(TgContext *ctx, Update *up) {
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &topo);
   return ok;
 }
+bool memory_overwritten(TgContext *ctx, UOp *buffer) {
+  Update up = {0};
+  map_init(&up.stored, &ctx->mem), map_init(&up.done, &ctx->mem);
+  bool ok = buffer && map_put_ptr(&up.stored, buffer, buffer) && update_done(ctx, &up);
+  map_free(&up.stored), map_free(&up.done);
+  return ok;
+}
 static TgStatus files_written(TgContext *ctx, const Update *up) {      /* where the device's memory is a copy of the file */
   TgStatus s = TG_OK;
   for (size_t i = 0; !s && i < up->stored.cap; i++) {

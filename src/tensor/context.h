@@ -66,6 +66,8 @@ Buffer *buffer_get(TgContext *ctx, const UOp *buffer);     /* of a BUFFER node; 
 void buffer_free(TgContext *ctx, int64_t uid);             /* memory, destructor and record; the uid is not used again */
 UOp *uop_base(UOp *u);                                     /* the BUFFER under movement ops and AFTER, else NULL */
 TgStatus draw_again(TgContext *ctx, Buffer *key);          /* the key of the context's next draw, as if the call that made the buffer were made again */
+bool memory_overwritten(TgContext *ctx, UOp *buffer);      /* handles keep values computed from what a BUFFER held before; false: out of memory */
+bool place_ready(TgTensor *t, bool keep_value);            /* t becomes a place in a buffer, of its value if that is kept; false: recorded */
 /* engine, for the front end */
 TgStatus engine_open(TgContext *ctx);                      /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);

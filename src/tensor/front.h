@@ -71,7 +71,6 @@ bool u_is_number(const UOp *u, double v);                                   /* a
 
 /* tensor.c: whole as it is once value is stored to view, a view of whole; a node that is not yet known as done */
 UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value);
-bool place_ready(TgTensor *t, bool keep_value);              /* t becomes a place in a buffer, of its value if that is kept; false: recorded */
 
 /* elementwise.c: both operands in one dtype (`to`, or their join if DT_VOID) and one shape. ctx NULL: something failed and is recorded. */
 typedef struct Pair { TgContext *ctx; UOpStore *st; UOp *a, *b; } Pair;

@@ -221,6 +221,42 @@ static void test_items(void **state) {
   TEXT(tg_randperm(C, 0), "[]");
   assert_int_equal(tg_dtype(tg_randperm(C, 5, .dtype = TG_I64)), TG_I64);
 }
+static void test_kernel(void **state) {
+  (void)state;
+  static const char *const scaled =                            /* out[i] = a[i] * 2 + sum of b's row i */
+    "p0 = PARAM[f32, 0, 3](3)\n"
+    "r0 = RANGE[0, GLOBAL](3)\n"
+    "p1 = PARAM[f32, 1, 3](3)\n"
+    "p2 = PARAM[f32, 2, 12](3, 4)\n"
+    "r1 = RANGE[1, REDUCE](4)\n"
+    "u1 = REDUCE[ADD](INDEX(p2, r0, r1), r1)\n"
+    "u2 = ADD(MUL(INDEX(p1, r0), 2.0:f32), u1)\n"
+    "u3 = STORE(INDEX(p0, r0), u2, r0)\n"
+    "u4 = SINK(u3)\n";
+  TgTensor *o = tg_clone(X("[0.0, 0.0, 0.0]")), *a = X("[1.0, 2.0, 3.0]"), *b = tg_reshape(tg_cast(tg_arange(C, 0, 12), TG_F32), TG_SHAPE(3, 4)), *before = tg_neg(o);
+  tg_realize(before);
+  if (tg_kernel(C, scaled, (TgTensor *[]){o, a, b}, 3)) fail_msg("%s", tg_errmsg(C));
+  TEXT(o, "[8.0, 26.0, 44.0]");
+  TEXT(before, "[-0.0, -0.0, -0.0]");                          /* computed from what was there */
+  TEXT(tg_neg(o), "[-8.0, -26.0, -44.0]");
+  assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){a, o, b}, 3), TG_OK);
+  TEXT(a, "[22.0, 74.0, 126.0]");
+  assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){o, a}, 2), TG_ERR_VALUE);
+  ERROR(NULL, TG_ERR_VALUE, "PARAM 2, but 2 tensors");
+  assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){o, b, a}, 3), TG_ERR_SHAPE);
+  ERROR(NULL, TG_ERR_SHAPE, "PARAM 1 has 3 elements, the tensor 12");
+  assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){o, X("[1, 2, 3]"), b}, 3), TG_ERR_DTYPE);
+  ERROR(NULL, TG_ERR_DTYPE, "f32, the tensor i32");
+  assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){o, o, b}, 3), TG_ERR_VALUE);
+  ERROR(NULL, TG_ERR_VALUE, "tensors 0 and 1 are one memory");
+  TgTensor *six = X("[0.0, 0.0, 0.0, 0.0, 0.0, 0.0]");
+  assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){tg_slice(six, 0, 1, 4), a, b}, 3), TG_ERR_STATE);
+  ERROR(NULL, TG_ERR_STATE, "part of another");
+  assert_int_equal(tg_kernel(C, "u1 = NOPE(1)\n", (TgTensor *[]){o}, 1), TG_ERR_VALUE);
+  ERROR(NULL, TG_ERR_VALUE, "line 1");
+  assert_int_equal(tg_kernel(C, "r0 = RANGE[0, LOOP](8)\nu1 = FLOORMOD(r0, 8)\n", (TgTensor *[]){o}, 1), TG_ERR_VALUE);
+  ERROR(NULL, TG_ERR_VALUE, "no kernel graph");
+}
 static TgTensor *twice(TgTensor *x) { return tg_mul_scalar(x, 2); }
 static void test_graphs(void **state) {
   (void)state;
@@ -365,7 +401,7 @@ static void test_batch_norm(void **state) {
 }
 #define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_scalars), BOTH(test_items), BOTH(test_graphs), BOTH(test_custom_gradient),
+  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_scalars), BOTH(test_items), BOTH(test_kernel), BOTH(test_graphs), BOTH(test_custom_gradient),
                                      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

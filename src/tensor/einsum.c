@@ -43,6 +43,7 @@ static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
   return x;
 }
 TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *opt) {
+  for (int i = 0; x && i < n; i++) TG_NUMBERS(x[i], "einsum");
   if (!x || n < 1 || !x[0]) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   Einsum e = {.ctx = x[0]->ctx, .formula = formula};
@@ -175,6 +176,7 @@ static int name_at(const Side *d, const char *name) {
   return -1;
 }
 TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n) {
+  TG_NUMBERS(x, "rearrange");
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   const char *arrow = formula ? strstr(formula, "->") : NULL;

@@ -4,10 +4,13 @@
 static TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float(dt(x)) ? tg_cast(x, TG_F32) : x; }
 
 /* ---- losses */
-static TgTensor *reduced(TgTensor *l, TgReduction how, double batch) {
+static TgTensor *reduced(TgTensor *l, TgReduction how, int64_t batch) {
   if (!l || how == TG_NONE) return l;
   TgTensor *s = tg_sum(l);
-  return how == TG_SUM ? s : tg_div_scalar(s, batch);
+  if (how == TG_SUM || !s) return s;
+  if (!dim_symbolic(batch)) return tg_div_scalar(s, (double)batch);
+  UOpStore *st = s->ctx->store;
+  return tg_div(s, tensor_new(s->ctx, u_size(st, batch, dt(s), s->uop->shape)));
 }
 TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TgContext *ctx = ctx_two("cross_entropy", x, target);
@@ -18,11 +21,14 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
   int a = axis_get(ctx, "cross_entropy", o.axis.v[0], rank(x));
   if (a < 0) return NULL;
   TG_REQUIRE(ctx, o.axis.n == 1, TG_ERR_VALUE, "cross_entropy: more than one axis");
-  double classes = (double)dims(x)[a], s = o.label_smoothing;
+  double s = o.label_smoothing;
+  int64_t size = dims(x)[a];
+  TG_REQUIRE(ctx, s == 0 || !dim_symbolic(size), TG_ERR_SHAPE, "cross_entropy: label smoothing over axis %d of %s, whose size is symbolic", a, SHAPE_OF(x));
+  double classes = (double)size;
   x = as_float(x), target = tg_cast(target, tg_dtype(x));
   if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / classes);
   TgTensor *l = tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x, .axis = o.axis)), 1, &a, false));
-  return reduced(l, o.reduction, (double)tg_numel(l));
+  return reduced(l, o.reduction, nelem(l));
 }
 static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, const TgLossOptions *o) {
   TgContext *ctx = ctx_two(op, logp, labels);
@@ -35,7 +41,7 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
   TgTensor *at = tg_unsqueeze(labels, -1), *l = tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
   double s = o->label_smoothing;
   if (s != 0) l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
-  return reduced(l, o->reduction, (double)tg_numel(labels));
+  return reduced(l, o->reduction, nelem(labels));
 }
 TgTensor *tg_sparse_cross_entropy_opt(TgTensor *x, TgTensor *labels, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
@@ -55,20 +61,20 @@ static bool same_shape(const char *op, TgTensor *a, TgTensor *b) {
 TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("mse", x, target)) return NULL;
-  return reduced(tg_square(tg_sub(as_float(x), target)), o.reduction, (double)tg_numel(x));
+  return reduced(tg_square(tg_sub(as_float(x), target)), o.reduction, nelem(x));
 }
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
   p = as_float(p), y = tg_cast(y, tg_dtype(p));
   TgTensor *l = tg_add(tg_mul(y, tg_log(p)), tg_mul(tg_rsub_scalar(y, 1), tg_log(tg_rsub_scalar(p, 1))));
-  return reduced(tg_neg(l), o.reduction, (double)tg_numel(p));
+  return reduced(tg_neg(l), o.reduction, nelem(p));
 }
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
   x = as_float(x), y = tg_cast(y, tg_dtype(x));
-  return reduced(tg_sub(tg_softplus(x), tg_mul(x, y)), o.reduction, (double)tg_numel(x));
+  return reduced(tg_sub(tg_softplus(x), tg_mul(x, y)), o.reduction, nelem(x));
 }
 
 /* ---- normalisation */
@@ -133,11 +139,12 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
 }
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(TgNormOptions, o, opt);
+  TG_NUMBERS(x, "batch_norm");
   x = as_float(x);
   if (!channel("batch_norm", x, rmean) || !channel("batch_norm", x, rvar)) return NULL;
   TgAxes axes = {0};
   for (int i = 0; i < rank(x); i++) if (i != 1) axes.v[axes.n++] = i;
-  double n = (double)(tg_numel(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
+  double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
   TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s", SHAPE_OF(x));
   TgTensor *mean = tg_mean(x, .axis = axes), *cm = channel("batch_norm", x, mean), *d = tg_sub(x, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
@@ -154,13 +161,13 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   TgContext *ctx = ctx_two("attention", q, k);
   if (!ctx || !ctx_two("attention", q, v)) return NULL;
   TG_OPTIONS(TgAttentionOptions, o, opt);
-  TG_REQUIRE(ctx, rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && tg_dim(q, -1) == tg_dim(k, -1) && tg_dim(k, -2) == tg_dim(v, -2), TG_ERR_SHAPE,
+  TG_REQUIRE(ctx, rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && dim_at(q, -1) == dim_at(k, -1) && dim_at(k, -2) == dim_at(v, -2) && !dim_symbolic(dim_at(q, -1)), TG_ERR_SHAPE,
              "attention: q %s, k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
-  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(tg_dim(q, -1), 1));
+  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1));
   TgTensor *s = tg_mul_scalar(tg_matmul(q, tg_transpose(k, -1, -2)), scale), *low = tg_scalar_like(s, -INFINITY);
   if (!s) return NULL;
   if (o.causal) {
-    TgTensor *see = tg_tril(tg_full(ctx, TG_SHAPE(tg_dim(q, -2), tg_dim(k, -2)), 1, .dtype = TG_BOOL), 0);
+    TgTensor *see = tg_tril(tg_full(ctx, TG_SHAPE(dim_at(q, -2), dim_at(k, -2)), 1, .dtype = TG_BOOL), 0);
     s = tg_where(see, s, low);
   }
   if (o.mask) s = tg_dtype(o.mask) == TG_BOOL ? tg_where(o.mask, s, low) : tg_add(s, o.mask);

@@ -447,7 +447,8 @@ static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) 
 static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->store, u->shape); }
 /* The leading part, of symbolic size, of a whole buffer: what holds a value of symbolic shape. */
 static bool is_part(const UOp *u) {
-  bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) && u->src[0]->op == OPS_RESHAPE && u->src[0]->src[0]->op == OPS_BUFFER;
+  const UOp *whole = u->op == OPS_SHRINK ? u->src[0] : u;
+  bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) && (whole->op == OPS_BUFFER || (whole->op == OPS_RESHAPE && whole->src[0]->op == OPS_BUFFER));
   for (int i = 0; part && i < u->shape->n; i++) part = u->arg.ints->v[2 * i] == 0;
   return part;
 }

@@ -158,7 +158,7 @@ static int64_t term_value(const DimTable *t, const Term *m, int which) {        
   return r;
 }
 static int64_t value(UOpStore *st, int64_t d, int which) {
-  if (!dim_symbolic(d)) return d;
+  if (!dim_symbolic(d) || !st) return d;
   const Poly *p = poly_at(st->dims, d);
   int64_t r = 0;
   for (int i = 0; p && i < p->n; i++) {

@@ -326,7 +326,7 @@ static void cache(void **state) {
 /* ---- gradients */
 static TgTensor *loss_of(TgTensor *x, TgTensor *w, int which) {
   TgTensor *h = tg_matmul(x, w);
-  if (which == 0) return tg_sum(tg_mul(x, tg_sum(tg_mul(x, x), .axis = TG_AXES(0))));
+  if (which == 0) return tg_sum(tg_mul(h, tg_sum(tg_mul(h, h), .axis = TG_AXES(0))));
   if (which == 1) return tg_sum(tg_mul(tg_softmax(h, .axis = TG_AXES(0)), h));
   if (which == 2) return tg_mean(tg_square(tg_matmul(tg_softmax(tg_matmul(h, tg_transpose(h, 0, 1))), x)));
   return tg_add(tg_sum(tg_max(h, .axis = TG_AXES(0))), tg_sum(tg_var(tg_pad(tg_flip(h, 1, D(0)), D(1, 0), D(1, 0)), .axis = TG_AXES(0))));

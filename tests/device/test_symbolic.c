@@ -173,6 +173,20 @@ static void bound_again(void **state) {
   }
   assert_true(strstr(tg_describe(x), "(n, 24)") != NULL);
 }
+/* ---- sizes that may be 0 */
+static void nothing(void **state) {
+  (void)state;
+  TgVariable *z = tg_variable(C, "z", 0, MOST);
+  static Op *const with[] = {itself, other_axis, arithmetic, merge_front, merge_back, merge_split, pad, pad_by_n, cat_rows, cat_columns, sum_all, sum_rows, sum_inner, largest, product, mean_all, mean_rows,
+                             softmax_rows, cumsum, matmul_rows, matmul_inner, matmul_outer, take, several};
+  const int64_t values[] = {0, 3, 0, MOST};
+  for (size_t o = 0; o < sizeof with / sizeof *with; o++)
+    for (int k = 0; k < 4; k++)
+      TG_SCOPE(C) {
+        bind_to(z, values[k]);
+        same("a size that may be 0", (int64_t)o * 100 + values[k], apply(with[o], tg_size(z)), apply(with[o], values[k]), 2e-5);
+      }
+}
 /* ---- variables and sizes */
 static void variables(void **state) {
   (void)state;
@@ -380,7 +394,7 @@ static void cost(void **state) {
 }
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {TEST(operations), TEST(bound_again), TEST(variables), TEST(refusals), TEST(memory), TEST(cache), TEST(gradients), TEST(cost)};
+  const struct CMUnitTest tests[] = {TEST(operations), TEST(bound_again), TEST(nothing), TEST(variables), TEST(refusals), TEST(memory), TEST(cache), TEST(gradients), TEST(cost)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));   /* a name, with * */

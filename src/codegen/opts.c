@@ -474,10 +474,25 @@ bool opts_apply(Kernel *k, const OptVec *v) {
   for (size_t i = 0; i < v->len; i++) opt_print(&k->opts, &v->at[i]);
   return true;
 }
+/* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their largest length, and what lies past
+ * their end is gated. */
+static bool pad_grid(Kernel *k) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *r = order.at[i];
+    if (r->op != OPS_RANGE || r->arg.range.type != AXIS_GLOBAL || is_const(r->src[0]) || r->src[0]->ranges) continue;
+    UOp *e = kernel_range(k, uop_index_const(k->st, r->src[0]->vmax), AXIS_GLOBAL, root_of(k, r));
+    ok = e && replace_range(k, r, e, simp(k, uop_alu2(k->st, OPS_CMPLT, e, r->src[0])));
+  }
+  vec_free(k->mem, &order);
+  return ok;
+}
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   OptVec list = {0};
   bool ok = true;
   if (!k->ren) return true;
+  if (k->ren->has_local && !opt->noopt && !pad_grid(k)) return false;
   if (opt->opts) k->strict = true, ok = opts_parse(opt->opts, k->mem, &list, k->err);
   else if (!opt->noopt) ok = k->ren->has_local ? heuristic_gpu(k, &list) : heuristic_cpu(k, opt->ncores, &list);
   ok = ok && opts_apply(k, &list);

@@ -10,7 +10,7 @@ typedef struct Term { int64_t k; uint16_t nvar, var[MAX_FACTORS]; } Term;       
 typedef struct Poly { int n; Term t[MAX_TERMS]; } Poly;                            /* longest products first; the number, if any, last */
 struct DimTable { TgMem *mem; Arena arena; Vec(DimVar) vars; Vec(Poly *) sizes; Map found; };
 
-static const int64_t handle_first = INT64_MIN + 1, handle_step = 0x9E3779B1;       /* odd, and far from any size that is added to a handle */
+static const int64_t handle_first = INT64_MIN + (INT64_C(1) << 50), handle_step = 0x9E3779B1;      /* no small number of steps apart, and not at the end of the range */
 static int64_t handle_of(size_t i) { return handle_first + (int64_t)i * handle_step; }
 static const Poly *poly_at(const DimTable *t, int64_t d) {
   if (!t || !dim_symbolic(d) || d < handle_first) return NULL;

@@ -121,6 +121,7 @@ typedef enum TgScatterReduce { TG_SCATTER_SET, TG_SCATTER_ADD, TG_SCATTER_MULTIP
 typedef struct TgScatterOptions { size_t size; TgScatterReduce reduce; bool exclude_self; int end_; } TgScatterOptions;
 typedef struct TgSelectOptions { size_t size; bool fixed; int64_t size_given; double fill_value; int end_; } TgSelectOptions;
 typedef struct TgFileOptions { size_t size; int64_t offset; bool writable, create; int end_; } TgFileOptions;
+typedef struct TgVariableOptions { size_t size; int64_t multiple_of; int end_; } TgVariableOptions;
 typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
 
 #ifndef __cplusplus
@@ -221,7 +222,7 @@ TG_API void tg_release(TgTensor *t);                           /* ends t now, ke
 
 /* ---- questions about a tensor. NULL: 0, TG_DTYPE_DEFAULT, NULL. */
 TG_API int tg_ndim(const TgTensor *t);
-TG_API const int64_t *tg_shape(const TgTensor *t);             /* tg_ndim sizes; valid while t lives */
+TG_API const int64_t *tg_shape(const TgTensor *t);             /* tg_ndim sizes; valid while t lives. Symbolic sizes: as bound now (see variables) */
 TG_API int64_t tg_dim(const TgTensor *t, int axis);            /* size of an axis, negative from the end; -1: no such axis */
 TG_API int64_t tg_numel(const TgTensor *t);
 TG_API TgDType tg_dtype(const TgTensor *t);
@@ -304,6 +305,36 @@ TG_API TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int ndim, const int64_t *
 TG_API TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *o);
 TG_API void tg_set_training(TgContext *ctx, bool on);          /* whether tg_dropout drops; off at first */
 TG_API bool tg_training(const TgContext *ctx);
+
+/* ---- variables: one plan and one kernel for many sizes. A variable is a named integer; a size made of it may stand wherever a shape, an end of a slice
+ * or an index is named, and its value is given when the kernels run: bound to another, nothing is scheduled or compiled again.
+ *   TgVariable *n = tg_variable(ctx, "n", 1, 2048);
+ *   TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));          (n, d) of (2048, d)
+ *   tg_variable_bind(n, 17);                                     what is read now has 17 rows
+ * A tensor is an expression of its variables: bound anew, it is computed anew when it is read. What is stored (tg_assign) stays as it was stored.
+ * Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel, tg_nbytes and tg_read speak of the values bound now (of the largest while a
+ * variable is unbound): to build a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement, reductions, scans, matmul, softmax,
+ * gather and their gradients take symbolic sizes; what needs a number says so (TG_ERR_SHAPE, with the axis). Reading while a variable is unbound:
+ * TG_ERR_STATE. */
+typedef struct TgVariable TgVariable;                          /* lives as long as the context */
+/* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for messages: equal ones are two variables. */
+TG_API TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_t hi, const TgVariableOptions *o);
+TG_API TgStatus tg_variable_bind(TgVariable *v, int64_t value);                /* TG_ERR_VALUE: out of bounds, or no multiple */
+TG_API TgStatus tg_variable_unbind(TgVariable *v, int64_t *value);             /* *value (may be NULL): what it was bound to; TG_ERR_STATE: it was not */
+TG_API bool tg_variable_value(const TgVariable *v, int64_t *value);            /* false: it is not bound */
+TG_API const char *tg_variable_name(const TgVariable *v);
+/* A symbolic size: an int64_t that only this context understands. Ordinary numbers are sizes too. Sums and products of sizes are made by these, not by + and *.
+ * TG_ERR_LIMIT: more than 16 terms, or 6 variables in one. */
+TG_API int64_t tg_size(const TgVariable *v);
+TG_API int64_t tg_size_add(TgContext *ctx, int64_t a, int64_t b);
+TG_API int64_t tg_size_sub(TgContext *ctx, int64_t a, int64_t b);
+TG_API int64_t tg_size_mul(TgContext *ctx, int64_t a, int64_t b);
+TG_API TgTensor *tg_size_tensor(TgContext *ctx, int64_t size, TgDType dtype);  /* shape (), its value when it is computed; default i32, i64 if it may not fit */
+TG_API TgTensor *tg_variable_tensor(const TgVariable *v);                      /* tg_size_tensor of tg_size(v) */
+TG_API bool tg_is_symbolic(const TgTensor *t, int axis);
+TG_API int64_t tg_size_of(const TgTensor *t, int axis);        /* as tg_dim, but symbolic where the size is */
+TG_API const int64_t *tg_max_shape(const TgTensor *t);         /* the largest sizes; valid while t lives */
+TG_API int64_t tg_max_numel(const TgTensor *t);
 
 /* ---- movement. Nothing is copied. Errors: TG_ERR_SHAPE names the op and the shapes. */
 TG_API TgTensor *tg_reshape(TgTensor *x, int ndim, const int64_t *dims);       /* one size may be -1: inferred */
@@ -690,6 +721,7 @@ TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptio
 TG_API const char *tg_pass_name(int i, const char **stage);    /* the passes in the order they run; NULL past the last. stage: "codegen" */
 
 #ifndef __cplusplus
+#define tg_variable(...) TG_OPT4_(tg_variable_opt, TgVariableOptions, __VA_ARGS__, .end_ = 0)
 #define tg_opt(...) TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_file(...) TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_text(...) TG_OPT2_(tg_from_text_opt, TgDTypeOptions, __VA_ARGS__, .end_ = 0)
@@ -814,6 +846,10 @@ inline TgTensor *tg_normal(TgContext *c, int n, const int64_t *d, double mean, d
 inline TgTensor *tg_multinomial(TgTensor *w, int64_t k, TgMultinomialOptions o = TgMultinomialOptions()) {
   o.size = sizeof o;
   return tg_multinomial_opt(w, k, &o);
+}
+inline TgVariable *tg_variable(TgContext *c, const char *name, int64_t lo, int64_t hi, TgVariableOptions o = TgVariableOptions()) {
+  o.size = sizeof o;
+  return tg_variable_opt(c, name, lo, hi, &o);
 }
 inline const char *tg_opt(TgContext *c, const char *text, TgOptOptions o = TgOptOptions()) {
   o.size = sizeof o;

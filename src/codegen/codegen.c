@@ -25,8 +25,15 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
 /* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
  * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
  * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
+static bool partly_filled(const UOp *memory) {               /* local memory with room for the largest of a loop whose turns are not known */
+  for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)
+    for (int k = 2; memory->src[i]->op == OPS_STORE && k < memory->src[i]->nsrc; k++)
+      if (memory->src[i]->src[k]->op == OPS_RANGE && !is_const(memory->src[i]->src[k]->src[0])) return true;
+  return false;
+}
 static const UOp *memory_of(const UOp *index) { return index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0]; }
 static bool is_loose(const UOp *index) {
+  if (partly_filled(index->src[0])) return true;
   const UOp *memory = memory_of(index);
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
   for (int d = 0; d < memory->nsrc; d++) if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;

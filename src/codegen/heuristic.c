@@ -29,7 +29,7 @@ static bool info_get(Kernel *k, Info *f) {
     UOp *u = order.at[i];
     if (u->op == OPS_RANGE) {
       if (f->nr == MAX_R) { ok = false; break; }
-      f->r[f->nr++] = (RInfo){.r = u, .n = !is_const(u->src[0]) ? 0 : u->arg.range.type == AXIS_ORDERED ? 1 : u->src[0]->arg.v.i, .grid = u->arg.range.type == AXIS_GLOBAL};
+      f->r[f->nr++] = (RInfo){.r = u, .n = u->src[0]->ranges || (k->ren->has_local && !is_const(u->src[0])) ? 0 : u->arg.range.type == AXIS_ORDERED ? 1 : u->src[0]->vmax, .grid = u->arg.range.type == AXIS_GLOBAL};
     } else if (u->op == OPS_SCAN) f->scans = true;
     else if (u->op == OPS_INDEX && loaded[u->id]) ok = vec_push(k->mem, &f->loads, u);
     else if (u->op == OPS_REDUCE) ok = vec_push(k->mem, &f->reduces, u);
@@ -148,7 +148,7 @@ static double footprint(const Info *f, const UOp *load) {
   for (int i = 0; i < f->nr; i++) if (address_moves(load, f->r[i].r)) n *= (double)f->r[i].n;
   return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
 }
-typedef struct Lane { int r; int64_t bad, n; bool in_reduce; } Lane;
+typedef struct Lane { int r; int64_t bad, n; bool in_reduce, counted; } Lane;
 /* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be gathered. */
 static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) {
   Lane l = {.r = -1};
@@ -164,10 +164,12 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
     int64_t bad = bad_loads(k, f, r->r);
     if (l.r < 0 || bad < l.bad) l.r = i, l.bad = bad;
   }
+  if (l.r >= 0) l.counted = is_const(f->r[l.r].r->src[0]);
   if (l.r >= 0) for (size_t j = 0; j < f->reduces.len; j++) l.in_reduce |= depends(f->reduces.at[j], f->r[l.r].r);
   return l;
 }
 static int64_t lane_count(const Lane *l, int64_t n) {
+  if (!l->counted) return TG_MIN(n, 16);                     /* what is left of the last block runs one by one */
   if (l->bad) return TG_MIN(n, 16);
   if (!l->in_reduce) return TG_MIN(n, 32);
   if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;

@@ -251,7 +251,28 @@ static bool in_reduce(Kernel *k, const UOpVec *order, const UOp *r) {
   for (size_t i = 0; i < order->len; i++) if (order->at[i]->op == OPS_REDUCE && lists(order->at[i], r)) return true;
   return false;
 }
+/* A loop whose turns are known when the kernel is launched: whole blocks, and what is left as a loop of its own. */
+static bool split_unknown(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
+  bool tile = o->op == OPT_TILE;
+  AxisType outer = (AxisType)r->arg.range.type;
+  UOp *size = uop_index_const(k->st, o->n), *blocks = simp(k, uop_alu2(k->st, OPS_FLOORDIV, r->src[0], size)), *left = simp(k, uop_alu2(k->st, OPS_FLOORMOD, r->src[0], size));
+  if (!blocks || !left) return false;
+  UOp *a = kernel_range(k, blocks, outer, tile ? ROOT_TILE : root_of(k, r)), *b = kernel_range(k, size, tile ? outer : inner, tile ? root_of(k, r) : ROOT_NONE);
+  UOp *head = a && b ? uop_alu2(k->st, OPS_ADD, uop_alu2(k->st, OPS_MUL, a, size), b) : NULL;
+  bool ok = head != NULL;
+  if (is_const_int(left, 0)) ok = ok && replace_range(k, r, head, NULL);
+  else {
+    UOp *rest = kernel_range(k, left, outer, ROOT_NONE);
+    ok = ok && rest && cut_range(k, r, head, uop_alu2(k->st, OPS_ADD, rest, uop_alu2(k->st, OPS_MUL, blocks, size)), tile);
+  }
+  if (ok && tile) {
+    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
+    ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;
+  }
+  return ok;
+}
 static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
+  if (!is_const(r->src[0])) return split_unknown(k, o, r, inner);
   int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size), full = size / n, rest = size % n, tiles = (size + n - 1) / n;
   bool tile = o->op == OPT_TILE;
   bool grid = r->arg.range.type == AXIS_GLOBAL, pad = k->ren->has_local && (grid || inner == AXIS_LOCAL);
@@ -300,7 +321,7 @@ static UOp *thread_loop(Kernel *k, const UOp *s, const Opt *opt) {
   UOp *best = NULL;
   for (int i = 2; i < s->nsrc; i++) {
     UOp *r = s->src[i];
-    if (r->op != OPS_RANGE || r->arg.range.type >= AXIS_UPCAST || !is_const(r->src[0]) || r->src[0]->arg.v.i < opt->n) continue;
+    if (r->op != OPS_RANGE || r->arg.range.type >= AXIS_UPCAST || r->src[0]->ranges || r->src[0]->vmax < opt->n) continue;
     if (root_of(k, r) == opt->r) return r;
     if (!best && r->arg.range.type == AXIS_GLOBAL) best = r;
   }
@@ -308,11 +329,12 @@ static UOp *thread_loop(Kernel *k, const UOp *s, const Opt *opt) {
 }
 /* Stores whose loop `best` goes to threads (NULL: they run on the first thread). Apart from other groups they get loops of their own. */
 static bool thread_group(Kernel *k, UOp *const *stores, int n, UOp *best, UOp *t, bool apart, UOpVec *out) {
-  int64_t threads = t->src[0]->arg.v.i, m = best ? best->src[0]->arg.v.i : 0, chunk = (m + threads - 1) / threads;
-  UOp *zero = uop_index_const(k->st, 0), *c = uop_index_const(k->st, chunk), *begin = uop_alu2(k->st, OPS_MUL, t, c), *ext, *first = best;
+  int64_t threads = t->src[0]->arg.v.i;
+  UOp *zero = uop_index_const(k->st, 0), *m = best ? best->src[0] : zero;
+  UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, uop_alu2(k->st, OPS_ADD, m, uop_index_const(k->st, threads - 1)), uop_index_const(k->st, threads))), *begin = uop_alu2(k->st, OPS_MUL, t, c), *ext, *first = best;
   if (best) {
-    UOp *left = uop_alu2(k->st, OPS_SUB, uop_index_const(k->st, m), begin);
-    ext = m % threads == 0 ? c : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
+    UOp *left = uop_alu2(k->st, OPS_SUB, m, begin);
+    ext = is_const(m) && m->arg.v.i % threads == 0 ? c : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
   } else ext = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, t, uop_index_const(k->st, 1)), uop_index_const(k->st, 1), zero);
   UOp *inner = kernel_range(k, ext, AXIS_LOOP, ROOT_NONE), *group = uop_new(k->st, OPS_SINK, DT_VOID, 1, n, stores, ARG0);
   for (int i = 2; !first && i < stores[0]->nsrc; i++) first = stores[0]->src[i];
@@ -380,7 +402,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     local |= u->op == OPS_DEFINE_LOCAL;
-    if (u->op != OPS_RANGE || root_of(k, u) != o->r || !is_const(u->src[0]) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES) continue;
+    if (u->op != OPS_RANGE || root_of(k, u) != o->r || u->src[0]->ranges || (k->ren->has_local && !is_const(u->src[0])) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES) continue;
     r[n++] = u, reduce |= in_reduce(k, &order, u);
   }
   bool meet = false, threads_meet = false, ordered = false;
@@ -452,10 +474,25 @@ bool opts_apply(Kernel *k, const OptVec *v) {
   for (size_t i = 0; i < v->len; i++) opt_print(&k->opts, &v->at[i]);
   return true;
 }
+/* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their largest length, and what lies past
+ * their end is gated. */
+static bool pad_grid(Kernel *k) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *r = order.at[i];
+    if (r->op != OPS_RANGE || r->arg.range.type != AXIS_GLOBAL || is_const(r->src[0]) || r->src[0]->ranges) continue;
+    UOp *e = kernel_range(k, uop_index_const(k->st, r->src[0]->vmax), AXIS_GLOBAL, root_of(k, r));
+    ok = e && replace_range(k, r, e, simp(k, uop_alu2(k->st, OPS_CMPLT, e, r->src[0])));
+  }
+  vec_free(k->mem, &order);
+  return ok;
+}
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   OptVec list = {0};
   bool ok = true;
   if (!k->ren) return true;
+  if (k->ren->has_local && !opt->noopt && !pad_grid(k)) return false;
   if (opt->opts) k->strict = true, ok = opts_parse(opt->opts, k->mem, &list, k->err);
   else if (!opt->noopt) ok = k->ren->has_local ? heuristic_gpu(k, &list) : heuristic_cpu(k, opt->ncores, &list);
   ok = ok && opts_apply(k, &list);

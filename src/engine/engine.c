@@ -4,12 +4,13 @@
 #include "codegen/codegen.h"
 #include "schedule/schedule.h"
 #include "tensor/context.h"
+#include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/text.h"
 #include <stdio.h>
 #include <string.h>
 
-typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; struct CachedProgram *next; } CachedProgram;
+typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; int nvar, *var; struct CachedProgram *next; } CachedProgram;      /* var: numbers of the variables that a launch is given */
 typedef struct Plan {                        /* a schedule ready to run */
   struct Plan *next;
   uint8_t *key;
@@ -52,6 +53,7 @@ static void plan_free(TgContext *ctx, Plan *p) {
   schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
+static void program_forget(TgContext *ctx, CachedProgram *p) { mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p); }
 void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
   for (size_t i = 0; i < e->plans.cap; i++)
@@ -62,7 +64,7 @@ void engine_cache_clear(TgContext *ctx) {
       for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
         n = p->next;
         ctx->dev.backend->unload(&ctx->dev, p->prog);
-        mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
+        program_forget(ctx, p);
       }
   map_free(&e->plans), map_free(&e->programs);
 }
@@ -211,6 +213,13 @@ const char *tg_source_prelude(TgContext *ctx) {
   error_set(&ctx->err, TG_ERR_NOMEM, "source prelude: out of memory");
   return NULL;
 }
+static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {      /* in the order in which the program asks for them */
+  for (int i = 0; i < lin->n; i++) p->nvar += lin->at[i]->op == OPS_VAR;
+  if (!p->nvar) return true;
+  if (!(p->var = mem_alloc(&ctx->mem, (size_t)p->nvar * sizeof *p->var))) return false;
+  for (int i = 0, n = 0; i < lin->n; i++) if (lin->at[i]->op == OPS_VAR) p->var[n++] = var_number(lin->at[i]);
+  return true;
+}
 typedef struct Todo { Linear lin; UOpStore *st; Str source; CachedProgram *prog; } Todo;
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Engine *e = ctx->engine;
@@ -246,8 +255,9 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       if (p && (p->key = mem_alloc(&ctx->mem, key.len))) memcpy(p->key, key.at, key.len), p->nkey = key.len;
       if (p) p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
       t.prog = p;
+      if (p && !program_vars(ctx, &t.lin, p)) s = TG_ERR_NOMEM;
       if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
-      if (s) { store_free(t.st); str_free(&t.source); if (p) { mem_free(&ctx->mem, p->key); mem_free(&ctx->mem, p); } }
+      if (s) { store_free(t.st); str_free(&t.source); if (p) program_forget(ctx, p); }
       else {                                                 /* found by the next equal kernel of this very schedule */
         uint64_t v = 0;
         map_get(&e->programs, h, &v);
@@ -276,7 +286,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       while (*link && *link != p) link = &(*link)->next;
       if (*link) *link = p->next;
       map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
-      mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p);
+      program_forget(ctx, p);
     }
     store_free(todo.at[i].st), str_free(&todo.at[i].source);
   }
@@ -379,15 +389,32 @@ static TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   if (b->data || !b->nelem) return TG_OK;
   return ctx->dev.backend->alloc(&ctx->dev, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
 }
+static TgStatus value_current(TgContext *ctx, const Buffer *b) {       /* a value of symbolic shape has the sizes of its time */
+  if (!b->bound_at || b->bound_at == ctx->bound + 1) return TG_OK;
+  return error_set(&ctx->err, TG_ERR_STATE, "realize: a tensor of symbolic shape was computed from memory that has changed since, and its variables are bound to other values now");
+}
+/* The values of a program's variables, in units of the VAR nodes. */
+static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
+  for (int i = 0; i < p->nvar; i++) {
+    const DimVar *v = dims_var_at(ctx->dims, p->var[i]);
+    if (!v || !v->bound) return error_set(&ctx->err, TG_ERR_STATE, "realize: variable '%.64s' is not bound to a value", v ? v->name : "?");
+    out[i] = v->value / v->multiple;
+  }
+  return TG_OK;
+}
 static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) {
   Schedule *s = &p->sched;
   Device *d = &ctx->dev;
   void *bufs_small[32], **bufs = bufs_small;
-  int most = 0;
+  int most = 0, most_vars = 0;
+  int64_t vars_small[16], *vars = vars_small;
   TgStatus st = TG_OK;
   for (int i = 0; i < p->nslab && !st; i++) if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
-  for (int k = 0; k < s->nkernel; k++) most = TG_MAX(most, s->kernel[k].narg);
-  if (!st && most > 32 && !(bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs))) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  for (int k = 0; k < s->nkernel; k++) most = TG_MAX(most, s->kernel[k].narg), most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
+  for (int k = 0; k < s->nkernel && !st && most_vars <= 16; k++) st = vars_get(ctx, p->prog[k], vars);      /* before anything runs */
+  if (!st && most > 32) bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs);
+  if (!st && most_vars > 16) vars = mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *vars);
+  if (!bufs || !vars) st = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   double t0 = time_now_s();
   for (int k = 0; k < s->nkernel && !st; k++) {
     SchedKernel *sk = &s->kernel[k];
@@ -398,12 +425,14 @@ static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) 
         bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
       } else {
         Buffer *b = ctx->buffers.at[c->uids.at[id]];
-        st = b ? buffer_ready(ctx, b) : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
+        st = b ? value_current(ctx, b) : TG_OK;
+        if (!st) st = b ? buffer_ready(ctx, b) : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
         if (!st) bufs[a] = b->data, b->filled = true;
       }
     }
     double k0 = ctx->env.debug >= 2 ? time_now_s() : 0;
-    if (!st) st = d->backend->launch(d, p->prog[k]->prog, bufs, NULL);
+    if (!st) st = vars_get(ctx, p->prog[k], vars);
+    if (!st) st = d->backend->launch(d, p->prog[k]->prog, bufs, vars);
     if (!st && ctx->env.debug >= 2) {
       d->backend->sync(d);
       fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k, p->prog[k]->name, sk->narg, (time_now_s() - k0) * 1e6, sk->est_us);
@@ -414,15 +443,20 @@ static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) 
   ctx->counters.kernels += (uint64_t)s->nkernel;
   ctx->counters.ms += (time_now_s() - t0) * 1e3;
   if (bufs != bufs_small) mem_free(&ctx->mem, bufs);
+  if (vars != vars_small) mem_free(&ctx->mem, vars);
   return st;
 }
-static int64_t nelem_of(const UOp *u) {
-  int64_t n = 1;
-  for (int i = 0; i < u->shape->n; i++) n *= u->shape->v[i];
-  return n;
+static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->store, u->shape); }
+/* The leading part, of symbolic size, of a whole buffer: what holds a value of symbolic shape. */
+static bool is_part(const UOp *u) {
+  const UOp *whole = u->op == OPS_SHRINK ? u->src[0] : u;
+  bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) && (whole->op == OPS_BUFFER || (whole->op == OPS_RESHAPE && whole->src[0]->op == OPS_BUFFER));
+  for (int i = 0; part && i < u->shape->n; i++) part = u->arg.ints->v[2 * i] == 0;
+  return part;
 }
 static bool in_memory(TgContext *ctx, UOp *u) {              /* a whole buffer, perhaps in another shape */
   u = stands_for(ctx, u);
+  if (is_part(u)) return true;
   while (u->op == OPS_RESHAPE) u = u->src[0];
   return u->op == OPS_BUFFER;
 }
@@ -439,7 +473,7 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n, Watch *on
   Copy c = {0};
   str_init(&c.key, &ctx->mem);
   c.st = store_new(&ctx->mem);
-  if (c.st) store_set_env(c.st, &ctx->passes.rewrites);
+  if (c.st) store_set_env(c.st, &ctx->passes.rewrites), store_set_dims(c.st, ctx->dims);
   TgStatus s = c.st && copy_live(ctx, &c, roots, n) ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph");
   Plan *p = NULL;
   Buffer **temp = NULL;
@@ -465,13 +499,13 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n, Watch *on
     UOp *u = stands_for(ctx, roots[i]);
     int64_t r = p->sched.root[i];
     if (r >= TEMP_BASE) {
-      made[i] = buffer_node(ctx, (DType)u->dtype, nelem_of(u), u->shape);
+      made[i] = buffer_node(ctx, (DType)u->dtype, nelem_of(ctx, u), u->shape);
       UOp *b = made[i];
       while (b && b->op != OPS_BUFFER) b = b->src[0];
       if (!b) { s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory"); break; }
       Buffer *buf = buffer_get(ctx, b);
       s = buffer_ready(ctx, buf);
-      buf->filled = true;
+      buf->filled = true, buf->bound_at = dims_symbolic(u->shape) ? ctx->bound + 1 : 0;
       temp[r - TEMP_BASE] = buf;
     } else made[i] = strip_after(ctx->store, roots[i]);
   }
@@ -495,7 +529,7 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Watch *onl
     bool dup = false;
     for (size_t j = 0; j < roots.len; j++) dup |= roots.at[j] == u;
     if (dup) continue;
-    if (u->op != OPS_AFTER && !nelem_of(u)) {                /* nothing to compute */
+    if (u->op != OPS_AFTER && !nelem_of(ctx, u)) {                /* nothing to compute */
       UOp *b = only ? u : buffer_node(ctx, (DType)u->dtype, 0, u->shape);
       ok = b && (only || map_put_ptr(&ctx->realized, u, b));
       continue;
@@ -520,21 +554,51 @@ int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, voi
 static Buffer *value_of(TgContext *ctx, TgTensor *t, size_t nbytes) {
   if (engine_realize(ctx, &t, 1)) return NULL;
   UOp *u = stands_for(ctx, t->uop);
+  if (is_part(u)) u = u->src[0];
   while (u->op == OPS_RESHAPE || u->op == OPS_AFTER) u = u->src[0];
   Buffer *b = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
   if (!b || (!b->data && !b->filled)) error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
+  else if (value_current(ctx, b)) return NULL;
   else if ((size_t)b->nelem * dtype_size(b->dtype) < nbytes) error_set(&ctx->err, TG_ERR_INTERNAL, "read: buffer smaller than the tensor");
   else return b;
   return NULL;
 }
+/* Element runs of the part that are one piece in memory, one after another. */
+static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char *out, size_t nbytes) {
+  const Ints *all = part->src[0]->shape;
+  int64_t now[16], at[16] = {0}, run = 1, row = 0;
+  int n = all->n, first;
+  for (int i = 0; i < n; i++) {
+    now[i] = dim_now(ctx->store, part->shape->v[i]);
+    if (dim_symbolic(part->shape->v[i]) && NEVER(now[i] > all->v[i])) return error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part larger than its memory");
+  }
+  for (first = n; first > 0 && (first == n || now[first] == all->v[first]); first--) run *= now[first - 1];      /* axes first .. n-1 are one run */
+  TgStatus s = TG_OK;
+  size_t size = (size_t)run * dtype_size(b->dtype);
+  for (size_t done = 0; !s && done < nbytes; done += size) {
+    row = 0;
+    for (int i = 0; i < n; i++) row = row * all->v[i] + (i < first ? at[i] : 0);
+    s = ctx->dev.backend->copy_out(&ctx->dev, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
+    for (int i = first; i-- > 0 && ++at[i] == now[i];) at[i] = 0;
+  }
+  return s;
+}
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   Buffer *b = value_of(ctx, t, nbytes);
   if (!b) return ctx->err.status;
+  const UOp *part = stands_for(ctx, t->uop);
+  if (is_part(part) && nbytes) return read_part(ctx, b, part, out, nbytes);
   return nbytes ? ctx->dev.backend->copy_out(&ctx->dev, out, b->data, nbytes) : TG_OK;
 }
 const void *engine_map(TgContext *ctx, TgTensor *t) {
   if (ctx->dev.backend->has & HAS_LOCAL) { error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name); return NULL; }
   Buffer *b = value_of(ctx, t, 0);
+  const UOp *part = b ? stands_for(ctx, t->uop) : NULL;
+  for (int i = 1; part && is_part(part) && i < part->shape->n; i++)
+    if (dim_now(ctx->store, part->shape->v[i]) != part->src[0]->shape->v[i]) {
+      error_set(&ctx->err, TG_ERR_SHAPE, "map: axis %d is symbolic, so that the elements do not stand side by side; use tg_read", i);
+      return NULL;
+    }
   return b ? b->data : NULL;
 }
 
@@ -598,9 +662,10 @@ static bool slots_check(Slots *s, const UOpVec *nodes) {      /* every PARAM is 
     int64_t slot = u->arg.param.slot;
     if (slot < 0 || slot >= s->n) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: PARAM %lld, but %d tensors are given", (long long)slot, s->n), false;
     const UOp *t = s->arg[slot]->uop;
+    if (dims_symbolic(t->shape)) return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: tensor %lld has a symbolic size", (long long)slot), false;
     if (t->dtype != u->dtype) return error_set(&ctx->err, TG_ERR_DTYPE, "kernel: PARAM %lld is %s, the tensor %s", (long long)slot, dtype_name((DType)u->dtype), dtype_name((DType)t->dtype)), false;
-    if (nelem_of(t) != u->arg.param.nelem)
-      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: PARAM %lld has %lld elements, the tensor %lld", (long long)slot, (long long)u->arg.param.nelem, (long long)nelem_of(t)), false;
+    if (dim_product(ctx->store, t->shape) != u->arg.param.nelem)
+      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: PARAM %lld has %lld elements, the tensor %lld", (long long)slot, (long long)u->arg.param.nelem, (long long)dim_product(ctx->store, t->shape)), false;
   }
   return true;
 }

@@ -84,7 +84,7 @@ static UOp *taken_apart(const UOp *e, int64_t *c) {
     if (!has_divmod(u)) continue;
     if ((u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD) && u->src[0]->op == OPS_RANGE && is_const(u->src[1])) {
       *c = u->src[1]->arg.v.i;
-      if (*c > 1 && *c < range_extent(u->src[0]) && range_extent(u->src[0]) % *c == 0) return u->src[0];
+      if (*c > 1 && is_counted(u->src[0]) && *c < range_extent(u->src[0]) && range_extent(u->src[0]) % *c == 0) return u->src[0];
     }
     for (int k = 0; k < u->nsrc && n < 64; k++) if (u->src[k]->dtype == DT_INDEX) stack[n++] = u->src[k];
   }
@@ -99,7 +99,7 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   while (n) {
     const UOp *u = stack[--n];
     if (u->op == OPS_ADD && n + 2 <= 64) { stack[n++] = u->src[0], stack[n++] = u->src[1]; continue; }
-    if (u->op != OPS_RANGE) continue;
+    if (u->op != OPS_RANGE || !is_counted(u)) continue;
     int64_t c = range_extent(u);
     if (c <= 1 || c >= extent || extent % c) continue;
     UOp *hi = divmod(s, OPS_FLOORDIV, e, c), *lo = divmod(s, OPS_FLOORMOD, e, c);
@@ -131,7 +131,7 @@ bool align(Sched *s) {
         if ((r = taken_apart(x->src[d], &c))) {
           for (int a = 0; a < g->nout && again < 0; a++) if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
           for (int a = 0; a < g->nred && again < 0; a++) if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
-        } else if (!s->stages.at[q].fixed && s->stages.at[q].out[d - 1]->op == OPS_RANGE && s->stages.at[q].nout < MAX_RANK &&
+        } else if (!s->stages.at[q].fixed && s->stages.at[q].out[d - 1]->op == OPS_RANGE && is_counted(s->stages.at[q].out[d - 1]) && s->stages.at[q].nout < MAX_RANK &&
                    (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1])))) {
           again = q, ok = split_out(s, q, d - 1, c, &readers[q]);
         }

@@ -72,7 +72,7 @@ static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
     UOp *at[MAX_RANK];
     int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
     bool here = n && same_axes(n, at, nloop, loop);
-    for (int d = 0, l = 0; here && d < pq->nout; d++) if (pq->out[d]->op == OPS_RANGE && pq->gmap[d] < 0) here = range_extent(pq->out[d]) == range_extent(at[l++]);
+    for (int d = 0, l = 0; here && d < pq->nout; d++) if (pq->out[d]->op == OPS_RANGE && pq->gmap[d] < 0) here = same_extent(pq->out[d], at[l++]);
     phase = TG_MAX(phase, b->m[q].phase + (pq->is_reduce || (b->m[q].elems && !here)));
   }
   return phase;
@@ -82,11 +82,11 @@ static bool shared_nest(Build *b, int phase, int n, UOp *const *loop, UOp **to) 
   for (size_t i = 0; i < b->nests.len; i++) {
     Nest *e = &b->nests.at[i];
     bool same = e->phase == phase && e->n == n;
-    for (int d = 0; same && d < n; d++) same = range_extent(e->r[d]) == range_extent(loop[d]);
+    for (int d = 0; same && d < n; d++) same = same_extent(e->r[d], loop[d]);
     if (same) { memcpy(to, e->r, (size_t)n * sizeof *to); return true; }
   }
   Nest e = {phase, n, {0}};
-  for (int d = 0; d < n; d++) if (!(to[d] = e.r[d] = uop_range(s->st, range_extent(loop[d]), s->next_range++, AXIS_REDUCE))) return false;
+  for (int d = 0; d < n; d++) if (!(to[d] = e.r[d] = uop_range_of(s->st, loop[d]->src[0], s->next_range++, AXIS_REDUCE))) return false;
   return vec_push(s->mem, &b->nests, e);
 }
 static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
@@ -197,7 +197,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   int64_t elems[MAX_MEMBERS], bytes;
   bool ok = local_plan(s, &gm, k->mem.at, k->mem.len, elems, &bytes);
   b->nests.len = 0;
-  for (int g = 0; g < k->ngrid; g++) grid[g] = uop_range(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
+  for (int g = 0; g < k->ngrid; g++) grid[g] = uop_range_of(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
   for (size_t m = 0; ok && m < k->mem.len; m++) b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, ki, grid, k->mem.at[m]);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];

@@ -19,7 +19,7 @@ static bool split_self_hazard(Sched *s, int i) {
   int n = 0;
   for (int k = 0; k < g->nout; k++) {
     v.out[k] = g->out[k];
-    if (g->out[k]->op == OPS_RANGE) from[n] = g->out[k], to[n] = v.out[k] = uop_range(s->st, range_extent(g->out[k]), s->next_range++, AXIS_LOOP), n++;
+    if (g->out[k]->op == OPS_RANGE) from[n] = g->out[k], to[n] = v.out[k] = uop_range_of(s->st, g->out[k]->src[0], s->next_range++, AXIS_LOOP), n++;
     src[1 + k] = g->out[k];
   }
   v.value = uop_substitute(s->st, s->mem, g->value, n, from, to);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Trial { int ngrid; int64_t grid[MAX_RANK]; int old_to_new[MAX_RANK]; int gmap[MAX_RANK]; double us; } Trial;
+typedef struct Trial { int ngrid; UOp *grid[MAX_RANK]; int old_to_new[MAX_RANK]; int gmap[MAX_RANK]; double us; } Trial;
 
 static const IntVec *edges(const Stage *g, int kind) { return kind == 0 ? &g->deps : kind == 1 ? &g->after : &g->war; }
 
@@ -55,13 +55,13 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
 }
 /* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most: opts split some. */
 enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 40 };
-static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, const int64_t *grid, const Gmap *gm) {
+static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
   double ops = 0, in_us = 0, out_us = 0, reread = 0, rows = 1;
   int64_t elems[MAX_MEMBERS], bytes;
   int loops = ngrid;
   double written_out[MAX_MEMBERS];                           /* operations that a member's expression has with all that it computes again */
   if (!local_plan(s, gm, mem, nmem, elems, &bytes)) return 1e30;
-  for (int g = 0; g < ngrid; g++) rows *= (double)grid[g];
+  for (int g = 0; g < ngrid; g++) rows *= (double)grid[g]->vmax;
   for (size_t k = 0; k < nmem; k++) {
     Stage *m = stage_at(s, mem[k]);
     double n = (double)stage_iterations(m), w = m->weight + 1 + m->nested, inner = (double)inner_size(s, gm, mem[k]), operand = 0;
@@ -126,7 +126,7 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
       if (gd < 0 || q->out[d]->op != OPS_RANGE) continue;
       UOp *e = g->reads.at[j].index->src[1 + d];
       int axis = -1;
-      for (int a = 0; a < g->nout; a++) if (e->op == OPS_RANGE && g->out[a] == e && range_extent(e) == k->grid[gd]) axis = a;      /* not a part of it */
+      for (int a = 0; a < g->nout; a++) if (e->op == OPS_RANGE && g->out[a] == e && e->src[0] == k->grid[gd]) axis = a;      /* not a part of it */
       if (axis < 0 || (pair[gd] >= 0 && pair[gd] != axis)) pair[gd] = -2;
       else if (pair[gd] == -1) pair[gd] = axis;
     }
@@ -175,7 +175,7 @@ static bool place(Sched *s, int i) {
   Kern one = {.level = 0, .minout = 1 << 30};
   for (int d = 0; d < g->nout; d++) {
     g->gmap[d] = -1;
-    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1)) g->gmap[d] = one.ngrid, one.grid[one.ngrid++] = range_extent(g->out[d]);
+    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1)) g->gmap[d] = one.ngrid, one.grid[one.ngrid++] = g->out[d]->src[0];
   }
   one.us = kernel_us(s, &i, 1, one.ngrid, one.grid, &(Gmap){.of = gmap_placed, .s = s});
   int best = -1;

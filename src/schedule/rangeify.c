@@ -4,6 +4,7 @@
  * and root, is a stage with ranges of its own. A SCATTER is two: memory that starts as its target, and the update of it, over the axes of
  * what is scattered; readers read the memory after the update. What a GATHER reads is a stage, because the demand on it is data. */
 #include "schedule/stage.h"
+#include "uop/dims.h"
 #include <string.h>
 
 typedef struct Demand { struct Demand *next; int stage; UOp *tuple; } Demand;
@@ -19,19 +20,20 @@ typedef struct Rangeify {
 } Rangeify;
 
 static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) { return uop_simplify_top(s->st, s->mem, uop_alu2(s->st, op, a, b)); }
-static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) { return ix(s, op, a, uop_index_const(s->st, c)); }
+static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) { return ix(s, op, a, dim_uop(s->st, s->mem, c)); }        /* c: a number or a size */
 
 /* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits and merges make div and mod. */
 static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *idx, UOp **to) {
-  UOp *zero = uop_index_const(s->st, 0);
+  UOpStore *st = s->st;
+  UOp *zero = uop_index_const(st, 0);
   int i = 0, j = 0;
   while (i < in->n || j < out->n) {
     int i0 = i, j0 = j;
     int64_t pi = i < in->n ? in->v[i++] : 1, pj = j < out->n ? out->v[j++] : 1;
-    while (pi != pj) {
-      if (pi < pj && i < in->n) pi *= in->v[i++];
-      else if (j < out->n) pj *= out->v[j++];
-      else if (i < in->n) pi *= in->v[i++];
+    while (pi != pj) {                                       /* any end is right where the products are equal; the largest values only find it early */
+      if (dim_max(st, pi) < dim_max(st, pj) && i < in->n) pi = dim_mul(st, pi, in->v[i++]);
+      else if (j < out->n) pj = dim_mul(st, pj, out->v[j++]);
+      else if (i < in->n) pi = dim_mul(st, pi, in->v[i++]);
       else break;
     }
     if (i - i0 == 1 && j - j0 == 1) { to[i0] = idx[j0]; continue; }
@@ -39,14 +41,15 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
     int64_t stride = 1;
     for (int k = j - 1; k >= j0; k--) {
       if (out->v[k] != 1) flat = ix(s, OPS_ADD, flat, ixc(s, OPS_MUL, idx[k], stride));
-      stride *= out->v[k];
+      stride = dim_mul(st, stride, out->v[k]);
     }
     stride = 1;
     for (int k = i - 1; k >= i0; k--) {
       if (in->v[k] == 1) { to[k] = zero; continue; }
       UOp *e = stride == 1 ? flat : ixc(s, OPS_FLOORDIV, flat, stride);
-      to[k] = stride * in->v[k] == pi ? e : ixc(s, OPS_FLOORMOD, e, in->v[k]);
-      stride *= in->v[k];
+      int64_t above = dim_mul(st, stride, in->v[k]);
+      to[k] = above == pi ? e : ixc(s, OPS_FLOORMOD, e, in->v[k]);
+      stride = above;
     }
   }
 }
@@ -75,15 +78,15 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   case OPS_SHRINK: for (int i = 0; i < in->n; i++) to[i] = ixc(s, OPS_ADD, tuple->src[i], p->v[2 * i]); break;
   case OPS_FLIP:
     for (int i = 0; i < in->n; i++)
-      if (p->v[i]) to[i] = ix(s, OPS_SUB, uop_index_const(s->st, in->v[i] - 1), tuple->src[i]);
+      if (p->v[i]) to[i] = ix(s, OPS_SUB, dim_uop(s->st, s->mem, dim_sub(s->st, in->v[i], 1)), tuple->src[i]);
     break;
   case OPS_PAD:
     g = uop_const_int(s->st, DT_BOOL, 1);
     for (int i = 0; i < in->n; i++) {
-      UOp *e = ixc(s, OPS_ADD, tuple->src[i], -p->v[2 * i]);
-      if (p->v[2 * i] > 0)                                            /* not (e < 0) */
+      UOp *e = ixc(s, OPS_ADD, tuple->src[i], dim_sub(s->st, 0, p->v[2 * i]));
+      if (p->v[2 * i])                                            /* not (e < 0) */
         g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), uop_const_int(s->st, DT_BOOL, 1)));
-      if (p->v[2 * i + 1] > 0) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, uop_index_const(s->st, in->v[i])));
+      if (p->v[2 * i + 1]) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, in->v[i])));
       to[i] = e;
     }
     g = uop_simplify(s->st, s->mem, g);
@@ -134,11 +137,11 @@ static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
   g.nout = sh->n;
   if (n->op == OPS_SCAN_AXIS) g.ordered = 1u << n->arg.reduce.axes->v[0], g.fixed = true;
   for (int i = 0; i < sh->n; i++)
-    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, sh->v[i], s->next_range++, g.ordered >> i & 1 ? AXIS_ORDERED : AXIS_LOOP);
+    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0) : uop_range_of(s->st, dim_uop(s->st, s->mem, sh->v[i]), s->next_range++, g.ordered >> i & 1 ? AXIS_ORDERED : AXIS_LOOP);
   if (g.is_reduce)
     for (int i = 0; i < n->arg.reduce.axes->n; i++) {
       int64_t ext = n->src[0]->shape->v[n->arg.reduce.axes->v[i]];
-      g.red[g.nred++] = ext == 1 ? uop_index_const(s->st, 0) : uop_range(s->st, ext, s->next_range++, AXIS_REDUCE);
+      g.red[g.nred++] = ext == 1 ? uop_index_const(s->st, 0) : uop_range_of(s->st, dim_uop(s->st, s->mem, ext), s->next_range++, AXIS_REDUCE);
     }
   if (!vec_push(s->mem, &s->stages, g)) { r->failed = true; return -1; }
   return (int)s->stages.len - 1;
@@ -198,7 +201,7 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
       tuple = move(r, n, tuple, &g);
       if (g) gates = gates ? uop_alu2(s->st, OPS_AND, gates, g) : g;
       n = n->src[0];
-      if (n->op == OPS_CONST) { v = n; break; }
+      if (!n->is_tensor) { v = uop_simplify(s->st, s->mem, n); break; }
       continue;
     }
     if (n->op == OPS_ARANGE) { v = uop_cast(s->st, tuple->src[0], dt); break; }
@@ -241,7 +244,7 @@ static UOp *lower_places(Rangeify *r, UOp *n, int first, const Ints *shape, UOp 
     UOp *e = lower_read(r, n->src[first + i], tuple, reader);
     if (!(at[i] = e = e ? uop_simplify(s->st, s->mem, uop_cast(s->st, e, DT_INDEX)) : NULL)) return NULL;
     if (e->vmin < 0) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), yes));
-    if (e->vmax >= shape->v[i]) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, uop_index_const(s->st, shape->v[i])));
+    if (e->vmax >= dim_min(s->st, shape->v[i])) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, shape->v[i])));
   }
   if (!(g = g ? uop_simplify(s->st, s->mem, g) : NULL)) return NULL;
   *gate = is_const_int(g, 1) ? NULL : g;
@@ -277,7 +280,7 @@ static bool lower_update(Rangeify *r, int i, UOp *n, int memory) {
   for (int d = 0; d < g->nout; d++) {
     if (g->out[d]->op != OPS_RANGE || (n->arg.scatter.how & SCATTER_ONCE) || tells_apart(s, places, g->out[d])) continue;
     from[nr] = g->out[d], g->ordered |= 1u << d;
-    to[nr] = g->out[d] = uop_range(s->st, range_extent(g->out[d]), s->next_range++, AXIS_ORDERED), nr++;
+    to[nr] = g->out[d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_ORDERED), nr++;
   }
   v = v ? UNEW(s->st, OPS_TUPLE, DT_VOID, 1, ARG0, v, target, gate ? gate : uop_const_int(s->st, DT_BOOL, 1)) : NULL;
   v = v && nr ? uop_substitute(s->st, s->mem, v, nr, from, to) : v;
@@ -328,11 +331,11 @@ static bool lower_stage(Rangeify *r, int i) {
   return s->stages.at[i].value != NULL;
 }
 /* An expensive value read by a much larger loop nest is computed once, not once per iteration. */
-static bool worth_keeping(const UOp *n, const Stage *g) {
+static bool worth_keeping(UOpStore *st, const UOp *n, const Stage *g) {
   uint64_t costly = op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW) | op_bit(OPS_THREEFRY) | op_bit(OPS_FDIV) | op_bit(OPS_SQRT);
   if (!(op_bit((Ops)n->op) & costly)) return false;
   int64_t own = 1, all = stage_iterations(g);
-  for (int i = 0; i < n->shape->n; i++) own *= n->shape->v[i];
+  for (int i = 0; i < n->shape->n; i++) own *= dim_max(st, n->shape->v[i]);
   return own > 0 && all / own >= 4;
 }
 /* What is read at indices that are data has ranges of its own, unless it is memory or a closed form already. */
@@ -407,7 +410,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
       continue;
     }
     if (!must) must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || n->op == OPS_SCAN_AXIS || n->op == OPS_SCATTER || d->demands->next ||
-                      worth_keeping(n, &s->stages.at[d->demands->stage]);
+                      worth_keeping(s->st, n, &s->stages.at[d->demands->stage]);
     if (n->op == OPS_SCATTER || (updates_in_place(n) && !reads_own_target(&r, n->src[1]))) {
       if (!scatter_open(&r, n)) break;
       continue;

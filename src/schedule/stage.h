@@ -30,7 +30,7 @@ typedef struct Stage {
 } Stage;
 /* A kernel: a set of stages with a common grid. */
 enum { MAX_MEMBERS = 64 };
-typedef struct Kern { IntVec mem; int ngrid; int64_t grid[MAX_RANK]; int level, minout; double us; } Kern;
+typedef struct Kern { IntVec mem; int ngrid; UOp *grid[MAX_RANK]; int level, minout; double us; } Kern;      /* grid: extents */
 typedef Vec(Kern) KernVec;
 typedef struct Sched {
   UOpStore *st;
@@ -73,7 +73,10 @@ int64_t stage_iterations(const Stage *g);
 UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents, UOp *const *idx);
 static inline bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 static inline bool same_memory(const UOp *a, const UOp *b) { return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot; }
-static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? r->src[0]->arg.v.i : 1; }
+/* The most turns that a loop has: what memory is laid out for. Loops of equal extent nodes have the same number of turns. */
+static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1; }
+static inline bool same_extent(const UOp *a, const UOp *b) { return a->op == b->op && (a->op != OPS_RANGE || a->src[0] == b->src[0]); }
+static inline bool is_counted(const UOp *r) { return r->op != OPS_RANGE || is_const(r->src[0]); }      /* its turns are known here */
 static inline int read_stage(const UOp *index) {             /* INDEX -> stage it reads, or -1 */
   return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0 ? (int)STAGE_SLOT(index->src[0]->arg.param.slot) : -1;
 }

@@ -59,7 +59,7 @@ static UOp *view_of(TgContext *ctx, UOp *u, DType to, const Ints *shape) {
   if (!b || !b->read_only || !b->data || to == DT_BOOL) return NULL;
   char *data = (char *)b->data + (size_t)start * dtype_size(b->dtype);
   if ((uintptr_t)data % dtype_size(to)) return NULL;
-  UOp *v = buffer_node(ctx, to, shape_nelem(shape), shape);
+  UOp *v = buffer_node(ctx, to, dim_product(ctx->store, shape), shape);
   Buffer *w = v ? buffer_get(ctx, uop_base(v)) : NULL;
   if (w) w->data = data, w->borrowed = w->filled = w->read_only = true, w->owner = b->owner ? b->owner : base->arg.param.slot + 1;
   return v;
@@ -71,8 +71,9 @@ TgTensor *tg_bitcast(TgTensor *x, TgDType dtype) {
   DType from = dt(x), to = dtype_of(dtype, DT_VOID);
   TG_REQUIRE(ctx, to, TG_ERR_DTYPE, "bitcast: unknown dtype %d", (int)dtype);
   if (to == from) return x;
-  int64_t a = (int64_t)dtype_size(from), b = (int64_t)dtype_size(to), d[TG_MAX_RANK], n = tg_numel(x);
+  int64_t a = (int64_t)dtype_size(from), b = (int64_t)dtype_size(to), d[TG_MAX_RANK], n = nelem(x);
   if (a == b) return tensor_new(ctx, same_size(st, x->uop, to));
+  TG_NUMBERS(x, "bitcast");
   int r = rank(x);
   TG_REQUIRE(ctx, r > 0 && dims(x)[r - 1] * a % b == 0, TG_ERR_SHAPE, "bitcast: %s %s to %s: the last axis does not hold whole elements", dtype_name(from),
              SHAPE_OF(x), dtype_name(to));

@@ -18,9 +18,10 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     return NULL;
   }
   ctx->mem = mem, ctx->os = os;
-  ctx->store = store_new(&ctx->mem);
+  ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem);
   map_init(&ctx->realized, &ctx->mem);
-  if (!ctx->store || !vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) {
+  if (ctx->store) store_set_dims(ctx->store, ctx->dims);
+  if (!ctx->store || !ctx->dims || !vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) {
     tg_close(ctx);
     return NULL;
   }
@@ -57,6 +58,8 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->hooks);
   pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text), str_free(&ctx->info_text);
   if (ctx->store) store_free(ctx->store);
+  for (size_t i = 0; i < ctx->variables.len; i++) mem_free(&ctx->mem, ctx->variables.at[i]);
+  vec_free(&ctx->mem, &ctx->variables), dims_free(ctx->dims);
   TgMem mem = ctx->mem;
   mem_free(&mem, ctx);
   if (mem.last) *mem.last = mem;
@@ -165,6 +168,7 @@ void tg_release(TgTensor *t) {
   if (t->pending)
     for (size_t i = 0; i < ctx->pending.len; i++)
       if (ctx->pending.at[i] == t) { ctx->pending.at[i] = ctx->pending.at[--ctx->pending.len]; break; }
+  mem_free(&ctx->mem, t->sizes);
   mem_free(&ctx->mem, t);
 }
 void pending_add(TgTensor *t) {
@@ -175,6 +179,13 @@ void pending_add(TgTensor *t) {
 
 /* ---- buffers */
 UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape) {
+  const Ints *most = shape ? dims_max(ctx->store, shape) : NULL;
+  if (most != shape) {                                       /* room for the largest; a place has one address whatever the sizes are */
+    int64_t be[2 * TG_MAX_RANK];
+    if (!most) return NULL;
+    for (int i = 0; i < shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
+    return u_shrink(ctx->store, buffer_node(ctx, dtype, dim_product(ctx->store, most), most), be);
+  }
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
   if (!b) return NULL;
   b->dtype = dtype, b->nelem = nelem;
@@ -325,3 +336,34 @@ TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
   return ok ? s : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
 }
 TgStatus tg_realize(TgTensor *t) { return t ? tg_realize_many(&t, 1) : TG_ERR_VALUE; }
+
+/* ---- variables. What was computed from a variable is an expression of it: bound to another value, it is computed anew when it is asked for. A store
+ * is no expression: one that waits runs with the values that it was written for. */
+TgStatus values_unbind(TgContext *ctx, bool before) {
+  if (!before) {
+    Map kept;
+    bool ok = true;
+    map_init(&kept, &ctx->mem);
+    for (size_t i = 0; ok && i < ctx->realized.cap; i++) {
+      MapEntry *e = &ctx->realized.at[i];
+      const UOp *key = (const UOp *)(uintptr_t)e->key;
+      if (e->used && e->val && (!key->symbolic || key->op == OPS_AFTER)) ok = map_put(&kept, e->key, e->val);
+    }
+    if (ok) { Map old = ctx->realized; ctx->realized = kept, kept = old; }
+    map_free(&kept);
+    return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "variable: out of memory");
+  }
+  UOpVec roots = {0}, topo = {0};
+  Vec(TgTensor *) waits = {0};
+  bool ok = each_tensor(ctx, &roots, NULL, NULL) && uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &topo);
+  for (size_t i = 0; ok && i < topo.len; i++) {
+    UOp *u = topo.at[i];
+    if (u->op != OPS_AFTER || !u->src[1]->symbolic || map_get_ptr(&ctx->realized, u)) continue;
+    TgTensor *t = tensor_new(ctx, u);
+    ok = t && vec_push(&ctx->mem, &waits, t);
+  }
+  TgStatus s = !ok ? error_set(&ctx->err, TG_ERR_NOMEM, "variable: out of memory") : waits.len ? tg_realize_many(waits.at, waits.len) : TG_OK;
+  for (size_t i = 0; i < waits.len; i++) tg_release(waits.at[i]);
+  vec_free(&ctx->mem, &waits), vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &topo);
+  return s;
+}

@@ -15,6 +15,7 @@ typedef struct Buffer {                    /* memory of the device; found by uid
   void *user;
   FileMap file;                            /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
   bool read_only;                          /* no store may go here */
+  uint64_t bound_at;                       /* ctx->bound + 1 when a value of symbolic shape was computed here; 0: no such value */
   int64_t draws;                           /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
   int64_t owner;                           /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */
 } Buffer;
@@ -24,6 +25,7 @@ struct TgTensor {
   UOp *uop;                                /* has a shape; replaced by tg_assign */
   TgTensor *grad, *grad_of;                /* set by tg_backward: the gradient, and back from it; either may end first */
   TgTensor *next, **link;                  /* in its scope's list, or in the context's kept list */
+  int64_t *sizes;                          /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
   bool requires_grad, kept, pending;       /* pending: stands in ctx->pending */
 };
 typedef struct TgScope { TgTensor *tensors; } TgScope;
@@ -53,6 +55,9 @@ struct TgContext {
   size_t swept_nodes;                      /* store_count after the last collect: tg_scope_end collects when it has doubled */
   uint64_t swept_bytes;
   Vec(GradientHook) hooks;                 /* by arg.i of CUSTOM_GRADIENT */
+  struct DimTable *dims;                   /* variables and the sizes made of them */
+  Vec(struct TgVariable *) variables;
+  uint64_t bound;                          /* how often a variable was bound to another value */
   void *engine;                            /* caches (engine) */
   void (*seen)(const TgKernelText *k, void *user);   /* tg_watch_kernels */
   void *seen_user;
@@ -61,10 +66,11 @@ struct TgContext {
 /* front end, for the engine and itself */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);   /* tg_open with a table and counters of the caller's */
 TgTensor *tensor_new(TgContext *ctx, UOp *u);              /* owned by the innermost scope; NULL if u is NULL */
-UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);   /* new Buffer; BUFFER reshaped to shape */
+UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);   /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer);     /* of a BUFFER node; NULL if freed */
 void buffer_free(TgContext *ctx, int64_t uid);             /* memory, destructor and record; the uid is not used again */
 UOp *uop_base(UOp *u);                                     /* the BUFFER under movement ops and AFTER, else NULL */
+TgStatus values_unbind(TgContext *ctx, bool before);        /* around a change of variables: runs stores that wait and speak of variables; then forgets values that do */
 TgStatus draw_again(TgContext *ctx, Buffer *key);          /* the key of the context's next draw, as if the call that made the buffer were made again */
 bool memory_overwritten(TgContext *ctx, UOp *buffer);      /* handles keep values computed from what a BUFFER held before; false: out of memory */
 bool place_ready(TgTensor *t, bool keep_value);            /* t becomes a place in a buffer, of its value if that is kept; false: recorded */

@@ -14,7 +14,7 @@ TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   TG_OPTIONS(TgMatmulOptions, o, opt);
   int ra = rank(a), rb = rank(b);
   TG_REQUIRE(ctx, ra > 0 && rb > 0 && ra < TG_MAX_RANK && rb < TG_MAX_RANK, TG_ERR_SHAPE, "matmul: %s by %s", SHAPE_OF(a), SHAPE_OF(b));
-  TG_REQUIRE(ctx, tg_dim(a, -1) == tg_dim(b, rb == 1 ? -1 : -2), TG_ERR_SHAPE, "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
+  TG_REQUIRE(ctx, dim_at(a, -1) == dim_at(b, rb == 1 ? -1 : -2), TG_ERR_SHAPE, "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
   DType d = dtype_of(o.dtype, dtype_join(dt(a), dt(b))), acc = o.dtype ? d : sum_dtype(d);
   TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "matmul: unknown dtype %d", (int)o.dtype);
   a = tg_cast(a, dtype_public(acc)), b = tg_cast(b, dtype_public(acc));
@@ -30,7 +30,7 @@ TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o) { retur
 TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias) {
   TgContext *ctx = ctx_two("linear", x, weight);
   if (!ctx) return NULL;
-  TG_REQUIRE(ctx, rank(weight) == 2 && tg_dim(x, -1) == dims(weight)[1], TG_ERR_SHAPE, "linear: %s by weight %s", SHAPE_OF(x), SHAPE_OF(weight));
+  TG_REQUIRE(ctx, rank(weight) == 2 && dim_at(x, -1) == dims(weight)[1], TG_ERR_SHAPE, "linear: %s by weight %s", SHAPE_OF(x), SHAPE_OF(weight));
   TG_REQUIRE(ctx, !bias || (rank(bias) == 1 && dims(bias)[0] == dims(weight)[0]), TG_ERR_SHAPE, "linear: bias %s for weight %s", SHAPE_OF(bias),
              SHAPE_OF(weight));
   TgTensor *r = tg_matmul(x, tg_transpose(weight, 0, 1));
@@ -85,6 +85,8 @@ static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType join, 
 
 /* ---- convolutions */
 TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
+  TG_NUMBERS(x, "conv2d");
+  TG_NUMBERS(weight, "conv2d");
   TgContext *ctx = ctx_two("conv2d", x, weight);
   if (!ctx) return NULL;
   TG_OPTIONS(TgConvOptions, o, opt);
@@ -125,6 +127,8 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
 /* The gradient of a convolution by its input: x with stride - 1 zeros between its elements, padded by what the kernel overhangs, and convolved
  * with the kernel reversed and its channels swapped. */
 TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
+  TG_NUMBERS(x, "conv_transpose2d");
+  TG_NUMBERS(weight, "conv_transpose2d");
   TgContext *ctx = ctx_two("conv_transpose2d", x, weight);
   if (!ctx) return NULL;
   TG_OPTIONS(TgConvOptions, o, opt);
@@ -191,6 +195,7 @@ static TgTensor *pool_places(TgTensor *x, TgTensor *win, TgTensor *best, const W
   return tg_min(tg_where(hit, place, tg_full(ctx, TG_SCALAR, INT32_MAX, .dtype = TG_I32)), .axis = last_axes(w->n));
 }
 TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
+  TG_NUMBERS(x, "max_pool2d");
   if (!x) return NULL;
   TG_OPTIONS(TgPoolOptions, o, opt);
   Windows w;
@@ -204,6 +209,7 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
 }
 /* Averages over the window, or over the part of it that is x and its padding (what ceil mode adds never counts), or over x alone. */
 TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
+  TG_NUMBERS(x, "avg_pool2d");
   if (!x) return NULL;
   TG_OPTIONS(TgPoolOptions, o, opt);
   if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
@@ -231,6 +237,7 @@ TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
 TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOptions *opt) {
   TgContext *ctx = ctx_two("max_unpool2d", x, indices);
   if (!ctx) return NULL;
+  TG_NUMBERS(x, "max_unpool2d");
   TG_OPTIONS(TgPoolOptions, o, opt);
   int n = o.axes ? o.axes : o.kernel.n > 1 ? o.kernel.n : 2;
   int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_RANK], rows = 1, cells = 1, each = 1;

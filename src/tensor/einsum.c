@@ -127,6 +127,7 @@ static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {   /* over what is
   return tg_permute(r, k, order);
 }
 TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *opt) {
+  for (int i = 0; x && i < n; i++) TG_NUMBERS(x[i], "einsum");
   if (!x || n < 1 || !x[0]) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   TgContext *ctx = x[0]->ctx;
@@ -190,6 +191,7 @@ static int name_at(const Side *d, const char *name) {
   return -1;
 }
 TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n) {
+  TG_NUMBERS(x, "rearrange");
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   const char *arrow = formula ? strstr(formula, "->") : NULL;

@@ -2,13 +2,15 @@
 #ifndef TG_FRONT_H
 #define TG_FRONT_H
 #include "tensor/context.h"
+#include "uop/dims.h"
 #include <math.h>
 #include <string.h>
 
 typedef struct ShapeText { char s[256]; } ShapeText;
-ShapeText shape_text(const Ints *s);                         /* "(2, 3)" */
+ShapeText shape_text(const Ints *s);                         /* "(2, 3)"; a symbolic size is "?" */
 ShapeText dims_text(int n, const int64_t *v);
-#define SHAPE_OF(t) shape_text((t)->uop->shape).s
+ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
+#define SHAPE_OF(t) tensor_text(t).s
 
 #define TG_REQUIRE_OR(ctx, cond, result, status, ...)        \
   do {                                                       \
@@ -28,7 +30,13 @@ DType dtype_join(DType a, DType b);
 static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_F32; }
 static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
-static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }
+static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }      /* numbers and symbolic sizes: dims.h counts with both */
+static inline int64_t nelem(const TgTensor *t) { return dim_product(t->ctx->store, t->uop->shape); }
+static inline int64_t dim_at(const TgTensor *t, int axis) {  /* size of an axis, negative from the end; -1: no such axis */
+  int a = axis < 0 ? axis + rank(t) : axis;
+  return a >= 0 && a < rank(t) ? dims(t)[a] : -1;
+}
+static inline bool is_negative(int64_t d) { return d < 0 && !dim_symbolic(d); }
 
 static inline bool is_index_dtype(const TgTensor *t) { return !dtype_is_float(dt(t)) && dt(t) != DT_BOOL; }
 
@@ -36,7 +44,10 @@ static inline bool is_index_dtype(const TgTensor *t) { return !dtype_is_float(dt
 TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b);   /* NULL: one is NULL, or (recorded) of another context */
 int axis_get(TgContext *ctx, const char *op, int axis, int n);              /* 0 .. n-1; -1: recorded */
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem);   /* rank, signs, overflow */
-int64_t shape_nelem(const Ints *s);
+bool shape_numbers(TgContext *ctx, const char *op, const Ints *s);           /* for what needs sizes that are numbers; false: recorded, with the axis */
+bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d);
+#define TG_NUMBERS_OR(x, op, result) do { if ((x) && !shape_numbers((x)->ctx, (op), (x)->uop->shape)) return result; } while (0)
+#define TG_NUMBERS(x, op) TG_NUMBERS_OR(x, op, NULL)
 const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b);   /* NULL: recorded */
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);   /* none named: all */
 
@@ -52,6 +63,7 @@ UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);                        /* r
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);                  /* NumPy's rule; shapes must fit */
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
 UOp *u_num(UOpStore *st, double v, const UOp *like);                        /* a number of like's dtype and shape */
+UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);     /* the value of a size, a number or symbolic */
 UOp *u_not(UOpStore *st, UOp *u);                                           /* of a bool */
 UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);      /* the index along axis, at every place of shape */
 UOp *u_min(UOpStore *st, UOp *a, UOp *b);
@@ -69,6 +81,8 @@ UOp *u_reversed(UOpStore *st, UOp *u);                                      /* w
 DType sum_dtype(DType d);                                                   /* the accumulator of a sum */
 bool u_is_number(const UOp *u, double v);                                   /* a broadcast constant equal to v */
 
+/* movement.c: records that begin .. end is no part of an axis */
+void part_refused(TgTensor *x, const char *op, int axis, int64_t begin, int64_t end);
 /* tensor.c: whole as it is once value is stored to view, a view of whole; a node that is not yet known as done */
 UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value);
 

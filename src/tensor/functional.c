@@ -35,7 +35,8 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
   x = classes_last("cross_entropy", as_float(x), &o), target = x ? tg_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
   if (!target) return NULL;
   double s = o.label_smoothing;
-  if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / (double)TG_MAX(tg_dim(x, -1), 1));
+  TG_REQUIRE(ctx, s == 0 || !dim_symbolic(dim_at(x, -1)), TG_ERR_SHAPE, "cross_entropy: label smoothing over the classes of %s, whose number is symbolic", SHAPE_OF(x));
+  if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / (double)TG_MAX(dim_at(x, -1), 1));
   return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x)), 1, (int[]){-1}, false)), &o);
 }
 /* Each label has a weight: its class's, 0 where it is to be ignored. The mean is over the weights. */
@@ -53,7 +54,7 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
   if (s != 0) l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
   if (o->weight) {
     if (!ctx_two(op, logp, o->weight)) return NULL;
-    TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == tg_dim(logp, -1), TG_ERR_SHAPE, "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
+    TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == dim_at(logp, -1), TG_ERR_SHAPE, "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
     weight = tg_cast(tg_take(o->weight, labels), tg_dtype(logp));
   }
   if (o->ignore) {
@@ -167,11 +168,12 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
 }
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(TgNormOptions, o, opt);
+  TG_NUMBERS(x, "batch_norm");
   x = as_float(x);
   if (!channel("batch_norm", x, rmean) || !channel("batch_norm", x, rvar)) return NULL;
   TgAxes axes = {0};
   for (int i = 0; i < rank(x); i++) if (i != 1) axes.v[axes.n++] = i;
-  double n = (double)(tg_numel(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
+  double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
   TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s", SHAPE_OF(x));
   TgTensor *mean = tg_mean(x, .axis = axes), *cm = channel("batch_norm", x, mean), *d = tg_sub(x, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
@@ -191,19 +193,19 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   if (!ctx || !ctx_two("attention", q, v)) return NULL;
   TG_OPTIONS(TgAttentionOptions, o, opt);
   if (o.mask && !ctx_two("attention", q, o.mask)) return NULL;
-  TG_REQUIRE(ctx, rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && tg_dim(q, -1) == tg_dim(k, -1) && tg_dim(k, -2) == tg_dim(v, -2), TG_ERR_SHAPE,
+  TG_REQUIRE(ctx, rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && dim_at(q, -1) == dim_at(k, -1) && dim_at(k, -2) == dim_at(v, -2) && !dim_symbolic(dim_at(q, -1)), TG_ERR_SHAPE,
              "attention: q %s, k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
   if (o.grouped) {                                             /* h query heads share h / g key and value heads */
-    bool ok = rank(q) >= 3 && rank(k) >= 3 && rank(v) >= 3 && tg_dim(k, -3) > 0 && tg_dim(q, -3) % tg_dim(k, -3) == 0 && tg_dim(k, -3) == tg_dim(v, -3);
+    bool ok = rank(q) >= 3 && rank(k) >= 3 && !dim_symbolic(dim_at(q, -3)) && !dim_symbolic(dim_at(k, -3)) && rank(v) >= 3 && dim_at(k, -3) > 0 && dim_at(q, -3) % dim_at(k, -3) == 0 && dim_at(k, -3) == dim_at(v, -3);
     TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "attention: heads of q %s in groups for k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
-    int64_t times = tg_dim(q, -3) / tg_dim(k, -3);
+    int64_t times = dim_at(q, -3) / dim_at(k, -3);
     k = tg_repeat_interleave(k, times, -3), v = tg_repeat_interleave(v, times, -3);
   }
   TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k))))), out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
-  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(tg_dim(q, -1), 1));
+  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1));
   TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale), *c = NULL;
   if (!s) return NULL;
-  if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(tg_dim(q, -2), tg_dim(k, -2)), 1, .dtype = TG_BOOL), 0);
+  if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(dim_at(q, -2), dim_at(k, -2)), 1, .dtype = TG_BOOL), 0);
   if (o.mask && tg_dtype(o.mask) == TG_BOOL) c = c ? tg_bitand(c, o.mask) : o.mask;
   else if (o.mask) s = tg_add(s, tg_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));

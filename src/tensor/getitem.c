@@ -26,6 +26,7 @@ static bool range_of(TgContext *ctx, const char *op, const TgIndex *i, int64_t s
 }
 static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64_t size, Plan *p, Axis *a) {
   TG_REQUIRE_OR(ctx, t && t->ctx == ctx, false, TG_ERR_VALUE, "%s: index %d is NULL or of another context", op, at);
+  TG_NUMBERS_OR(t, op, false);
   TG_REQUIRE_OR(ctx, dtype_is_int(dt(t)), false, TG_ERR_DTYPE, "%s: index %d is %s, not an integer", op, at, dtype_name(dt(t)));
   const Ints *s = p->index_shape ? shape_broadcast(ctx, op, p->index_shape, t->uop->shape) : t->uop->shape;
   if (!s) return false;
@@ -37,6 +38,7 @@ static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64
 static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p) {
   TgContext *ctx = x->ctx;
   *p = (Plan){0};
+  TG_NUMBERS_OR(x, op, false);                                /* tg_slice, tg_shrink and tg_select take symbolic sizes */
   int used = 0, dots = 0, news = 0;
   TG_REQUIRE_OR(ctx, n >= 0 && (n == 0 || idx), false, TG_ERR_VALUE, "%s: %d indices", op, n);
   for (int i = 0; i < n; i++) {
@@ -214,6 +216,7 @@ static UOp *written(const char *op, TgTensor *x, const Plan *p, TgTensor *value,
   return places(x, p, true, at) ? u_scatter(st, add ? OPS_ADD : OPS_STORE, 0, x->uop, v, at) : NULL;
 }
 static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *value) {
+  TG_NUMBERS_OR(value, op, false);
   TgContext *ctx = x->ctx;
   const Ints *shape = ints_get(ctx->store, p->ndim, p->dims), *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
   if (!s) return false;

@@ -17,8 +17,8 @@ UOp *pull(Rewrite *rw, UOp *u, UOp *g) {
   case OPS_RESHAPE: return s ? u_reshape(st, g, s->n, s->v) : NULL;
   case OPS_PERMUTE: for (int i = 0; i < s->n; i++) v[p->v[i]] = i; return u_permute(st, g, v);
   case OPS_EXPAND: return u_sum_to(st, g, s);
-  case OPS_PAD: for (int i = 0; i < s->n; i++) v[2 * i] = p->v[2 * i], v[2 * i + 1] = p->v[2 * i] + s->v[i]; return u_shrink(st, g, v);
-  case OPS_SHRINK: for (int i = 0; i < s->n; i++) v[2 * i] = p->v[2 * i], v[2 * i + 1] = s->v[i] - p->v[2 * i + 1]; return u_pad(st, g, v);
+  case OPS_PAD: for (int i = 0; i < s->n; i++) v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_add(st, p->v[2 * i], s->v[i]); return u_shrink(st, g, v);
+  case OPS_SHRINK: for (int i = 0; i < s->n; i++) v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_sub(st, s->v[i], p->v[2 * i + 1]); return u_pad(st, g, v);
   case OPS_FLIP: return u_flip(st, g, p->v);
   default: return NULL;
   }
@@ -66,7 +66,7 @@ static UOp *one_of_row(Rewrite *rw, UOp *u, UOp *g) {
     axis = d;
   }
   if (axis < 0) return g;
-  UOp *e = u_expand(rw->st, u->src[1 + axis], x->v), *at = e ? u_arange(rw->st, x, axis, x->v[axis] > INT32_MAX ? DT_I64 : DT_I32) : NULL;
+  UOp *e = u_expand(rw->st, u->src[1 + axis], x->v), *at = e ? u_arange(rw->st, x, axis, dim_max(rw->st, x->v[axis]) > INT32_MAX ? DT_I64 : DT_I32) : NULL;
   if (!at) return NULL;
   DType wide = dtype_size((DType)e->dtype) < 4 ? DT_I32 : (DType)e->dtype;
   return zero_if_not(rw, equal(rw, uop_cast(rw->st, e, wide), uop_cast(rw->st, at, wide)), u_expand(rw->st, g, x->v));
@@ -121,10 +121,9 @@ UOp *gradient_of_scattered(Rewrite *rw, UOp *u, UOp *g) {
   if (op == OPS_MUL) { Product p = product_of(rw, u); return of_product(rw, v, u_gather(st, p.zeros, at), u_gather(st, p.rest, at), u_gather(st, g, at)); }
   if (op == OPS_MAX) return zero_if_not(rw, equal(rw, v, u_gather(st, u, at)), u_gather(st, share(rw, u, g), at));
   /* only the last one to a place is in the result */
-  int64_t n = 1;
-  for (int i = 0; i < v->shape->n; i++) n *= v->shape->v[i];
+  int64_t n = dim_product(st, v->shape);
   const Ints *flat = ints_get(st, 1, &n);
-  UOp *id = flat ? u_reshape(st, u_arange(st, flat, 0, n > INT32_MAX ? DT_I64 : DT_I32), v->shape->n, v->shape->v) : NULL;
+  UOp *id = flat ? u_reshape(st, u_arange(st, flat, 0, dim_max(st, n) > INT32_MAX ? DT_I64 : DT_I32), v->shape->n, v->shape->v) : NULL;
   UOp *none = id ? u_full(st, (DType)id->dtype, (Scalar){.i = -1}, g->shape) : NULL;
   return zero_if_not(rw, equal(rw, id, u_gather(st, u_scatter(st, OPS_STORE, 0, none, id, at), at)), u_gather(st, g, at));
 }
@@ -299,7 +298,7 @@ static TgStatus seed_check(const char *op, TgTensor *y, TgTensor *seed, UOp **ou
   TgContext *ctx = y->ctx;
   TG_REQUIRE_OR(ctx, dtype_is_float(dt(y)), TG_ERR_DTYPE, TG_ERR_DTYPE, "%s: the loss is %s, not a float", op, dtype_name(dt(y)));
   if (!seed) {
-    TG_REQUIRE_OR(ctx, tg_numel(y) == 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: the loss has shape %s, not one element", op, SHAPE_OF(y));
+    TG_REQUIRE_OR(ctx, nelem(y) == 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: the loss has shape %s, not one element", op, SHAPE_OF(y));
     *out = u_num(ctx->store, 1, y->uop);
   } else {
     if (!ctx_two(op, y, seed)) return ctx->err.status;

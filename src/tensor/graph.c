@@ -6,11 +6,23 @@ ShapeText dims_text(int n, const int64_t *v) {
   ShapeText t = {"("};
   size_t at = 1;
   for (int i = 0; i < n && at < sizeof t.s - 32; i++)
-    at += (size_t)snprintf(t.s + at, sizeof t.s - at, i ? ", %lld" : "%lld", (long long)v[i]);
+    at += (size_t)snprintf(t.s + at, sizeof t.s - at, dim_symbolic(v[i]) ? i ? ", ?" : "?" : i ? ", %lld" : "%lld", (long long)v[i]);
   snprintf(t.s + at, sizeof t.s - at, ")");
   return t;
 }
 ShapeText shape_text(const Ints *s) { return dims_text(s->n, s->v); }
+ShapeText tensor_text(const TgTensor *x) {
+  if (!dims_symbolic(x->uop->shape)) return shape_text(x->uop->shape);
+  ShapeText t = {"("};
+  for (int i = 0; i < rank(x); i++) {
+    size_t at = strlen(t.s);
+    if (at + 64 > sizeof t.s) break;
+    if (i) memcpy(t.s + at, ", ", 3), at += 2;
+    dim_print(x->ctx->store, dims(x)[i], t.s + at, sizeof t.s - at - 2);
+  }
+  strcat(t.s, ")");
+  return t;
+}
 
 /* ---- dtypes: the one table between public and internal names */
 static const DType dtype_table[] = {
@@ -67,22 +79,34 @@ int axis_get(TgContext *ctx, const char *op, int axis, int n) {
   return a;
 }
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
-  int64_t total = 1;
+  int64_t total = 1, size = 1;
   TG_REQUIRE_OR(ctx, n >= 0 && n <= TG_MAX_RANK && (n == 0 || d), false, TG_ERR_SHAPE, "%s: rank %d is not in 0 .. %d", op, n, TG_MAX_RANK);
   bool zero = false, fits = true;
   for (int i = 0; i < n; i++) {
-    TG_REQUIRE_OR(ctx, d[i] >= 0, false, TG_ERR_SHAPE, "%s: negative size in %s", op, dims_text(n, d).s);
-    if (d[i] == 0) zero = true;
-    else if (__builtin_mul_overflow(total, d[i], &total)) fits = false, total = 1;
+    TG_REQUIRE_OR(ctx, !is_negative(d[i]), false, TG_ERR_SHAPE, "%s: negative size in %s", op, dims_text(n, d).s);
+    TG_REQUIRE_OR(ctx, dim_valid(ctx->store, d[i]), false, TG_ERR_SHAPE, "%s: size %d of %s is below 0 for some value of its variables, or no symbolic size that is known", op, i,
+                  dims_text(n, d).s);
+    int64_t most = dim_max(ctx->store, d[i]);
+    TG_REQUIRE_OR(ctx, !dim_symbolic(d[i]) || most > 1, false, TG_ERR_SHAPE, "%s: symbolic size %d of %s is never above 1", op, i, dims_text(n, d).s);
+    if (most == 0) zero = true;
+    else if (__builtin_mul_overflow(total, most, &total)) fits = false, total = 1;
+    size = dim_mul(ctx->store, size, d[i]);
   }
   TG_REQUIRE_OR(ctx, fits && total <= INT64_MAX / 16, false, TG_ERR_SHAPE, "%s: too many elements in %s", op, dims_text(n, d).s);
-  if (nelem) *nelem = zero ? 0 : total;
+  TG_REQUIRE_OR(ctx, size != DIM_BAD, false, TG_ERR_SHAPE, "%s: the number of elements in %s is too long a sum of products", op, dims_text(n, d).s);
+  if (nelem) *nelem = zero ? 0 : size;
   return true;
 }
-int64_t shape_nelem(const Ints *s) {
-  int64_t n = 1;
-  for (int i = 0; i < s->n; i++) n *= s->v[i];
-  return n;
+bool shape_numbers(TgContext *ctx, const char *op, const Ints *s) { return dims_numbers(ctx, op, s->n, s->v); }
+bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d) {
+  for (int i = 0; d && i < n; i++) {
+    if (!dim_symbolic(d[i])) continue;
+    char size[128];
+    dim_print(ctx->store, d[i], size, sizeof size);
+    error_set(&ctx->err, TG_ERR_SHAPE, "%s: axis %d has the symbolic size %s; a number is needed", op, i, size);
+    return false;
+  }
+  return true;
 }
 const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b) {
   int64_t d[TG_MAX_RANK];
@@ -148,7 +172,7 @@ UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags) {
   if (!u) return NULL;
   int64_t f[TG_MAX_RANK];
   bool none = true;
-  for (int i = 0; i < u->shape->n; i++) f[i] = flags[i] != 0 && u->shape->v[i] > 1, none = none && !f[i];
+  for (int i = 0; i < u->shape->n; i++) f[i] = flags[i] != 0 && u->shape->v[i] != 0 && u->shape->v[i] != 1, none = none && !f[i];
   return none ? u : move(st, OPS_FLIP, u, ints_get(st, u->shape->n, f));
 }
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape) {
@@ -156,6 +180,12 @@ UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape) {
   if (!c || !shape) return NULL;
   const Ints *none = ints_get(st, 0, NULL);
   UOp *u = none ? move(st, OPS_RESHAPE, c, none) : NULL;
+  return u_broadcast(st, u, shape);
+}
+UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
+  if (!dim_symbolic(size)) return u_full(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)size} : (Scalar){.i = size}, shape);
+  const Ints *none = ints_get(st, 0, NULL);
+  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype), *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
   return u_broadcast(st, u, shape);
 }
 UOp *u_num(UOpStore *st, double v, const UOp *like) {
@@ -209,25 +239,22 @@ bool u_is_arange(const UOp *u, int axis) {
   return a->op == OPS_ARANGE;
 }
 /* ---- places named by data */
-static int64_t elements(const UOp *u) {
-  int64_t n = 1;
-  for (int i = 0; i < u->shape->n; i++) n *= u->shape->v[i];
-  return n;
-}
+static int64_t elements(UOpStore *st, const UOp *u) { return dim_product(st, u->shape); }
+static DType places_dtype(UOpStore *st, int64_t size) { return dim_max(st, size) > INT32_MAX ? DT_I64 : DT_I32; }
 void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at) {
-  for (int d = 0; d < shape->n; d++) at[d] = d == axis ? index : u_arange(st, shape, d, shape->v[d] > INT32_MAX ? DT_I64 : DT_I32);
+  for (int d = 0; d < shape->n; d++) at[d] = d == axis ? index : u_arange(st, shape, d, places_dtype(st, shape->v[d]));
 }
 UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at) {
   UOp *src[TG_MAX_RANK + 1] = {x};
   if (!x || !at[0]) return NULL;
-  if (!elements(x) || !elements(at[0])) return u_full(st, (DType)x->dtype, op_identity(OPS_ADD, (DType)x->dtype), at[0]->shape);
+  if (!elements(st, x) || !elements(st, at[0])) return u_full(st, (DType)x->dtype, op_identity(OPS_ADD, (DType)x->dtype), at[0]->shape);
   for (int d = 0; d < x->shape->n; d++) src[1 + d] = at[d];
   return uop_new(st, OPS_GATHER, (DType)x->dtype, 1, 1 + x->shape->n, src, ARG0);
 }
 UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at) {
   UOp *src[TG_MAX_RANK + 2] = {to, v};
   if (!to || !v) return NULL;
-  if (!elements(to) || !elements(v)) return how & SCATTER_OLD ? u_num(st, 0, v) : to;
+  if (!elements(st, to) || !elements(st, v)) return how & SCATTER_OLD ? u_num(st, 0, v) : to;
   for (int d = 0; d < to->shape->n; d++) src[2 + d] = at[d];
   return uop_new(st, OPS_SCATTER, (DType)to->dtype, 1, 2 + to->shape->n, src, (Arg){.scatter = {op, how}});
 }
@@ -248,8 +275,10 @@ static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   if (!u) return NULL;
   const Ints *s = u->shape;
-  int64_t all = elements(u), n = s->v[axis];
-  if (n <= 1 || !all) return u;
+  int64_t all = 1, n = s->v[axis];
+  if (n == 0 || n == 1 || !elements(st, u)) return u;
+  if (dim_symbolic(n)) return scan_one(st, op, u, axis);
+  for (int i = 0; i < s->n; i++) all *= dim_max(st, s->v[i]);
   int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
   if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
   int64_t len = (n + parts - 1) / parts, d[TG_MAX_RANK], lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK] = {0};
@@ -280,9 +309,9 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
 UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {             /* a new one where it is not what it was one place before */
   if (!x || !max) return NULL;
   int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-  for (int i = 0; i < x->shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = x->shape->v[i] - (i == axis);
+  for (int i = 0; i < x->shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
   lohi[2 * axis] = 1;
-  UOp *at = u_arange(st, x->shape, axis, x->shape->v[axis] > INT32_MAX ? DT_I64 : DT_I32), *was = u_pad(st, u_shrink(st, max, be), lohi);
+  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis])), *was = u_pad(st, u_shrink(st, max, be), lohi);
   UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
   if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));      /* NaN stays */
   return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;

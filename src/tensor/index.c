@@ -6,7 +6,7 @@ static bool one_place_each(const char *op, TgTensor *x, int a, TgTensor *index) 
   TG_REQUIRE_OR(x->ctx, is_index_dtype(index), false, TG_ERR_DTYPE, "%s: an index of %s", op, dtype_name(dt(index)));
   TG_REQUIRE_OR(x->ctx, rank(index) == rank(x), false, TG_ERR_SHAPE, "%s: %s by index %s", op, SHAPE_OF(x), SHAPE_OF(index));
   for (int i = 0; i < rank(x); i++)
-    TG_REQUIRE_OR(x->ctx, i == a || dims(index)[i] <= dims(x)[i], false, TG_ERR_SHAPE, "%s: %s by index %s", op, SHAPE_OF(x), SHAPE_OF(index));
+    TG_REQUIRE_OR(x->ctx, i == a || dim_le(x->ctx->store, dims(index)[i], dims(x)[i]), false, TG_ERR_SHAPE, "%s: %s by index %s", op, SHAPE_OF(x), SHAPE_OF(index));
   return true;
 }
 /* ---- reading */
@@ -24,7 +24,7 @@ TgTensor *tg_take(TgTensor *x, TgTensor *index) {
   if (!s) return NULL;
   UOp *at[TG_MAX_RANK];
   at[0] = u_broadcast(st, u_reshape(st, index->uop, r, e), s);
-  for (int i = n; i < r; i++) at[i - n + 1] = u_arange(st, s, i, d[i] > INT32_MAX ? DT_I64 : DT_I32);
+  for (int i = n; i < r; i++) at[i - n + 1] = u_arange(st, s, i, dim_max(st, d[i]) > INT32_MAX ? DT_I64 : DT_I32);
   return tensor_new(ctx, u_gather(st, x->uop, at));
 }
 TgTensor *tg_embedding(TgTensor *weight, TgTensor *index) { return tg_take(weight, index); }
@@ -78,6 +78,9 @@ static TgContext *scatter_begin(const char *op, TgTensor *x, int axis, TgTensor 
 }
 static TgTensor *scatter_end(TgContext *ctx, TgTensor *x, UOp *u) { return tensor_new(ctx, u ? u_reshape(ctx->store, u, rank(x), dims(x)) : NULL); }
 TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, const TgScatterOptions *opt) {
+  TG_NUMBERS(x, "scatter");
+  TG_NUMBERS(index, "scatter");
+  TG_NUMBERS(src, "scatter");
   TG_OPTIONS(TgScatterOptions, o, opt);
   Scatter s;
   TgContext *ctx = scatter_begin("scatter", x, axis, index, src, &s);
@@ -87,6 +90,9 @@ TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, 
   return scatter_end(ctx, x, u_scatter(s.st, by[o.reduce], 0, s.x, s.v, s.at));
 }
 TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, TgScatterReduce how, const TgScatterOptions *opt) {
+  TG_NUMBERS(x, "scatter");
+  TG_NUMBERS(index, "scatter");
+  TG_NUMBERS(src, "scatter");
   TG_OPTIONS(TgScatterOptions, o, opt);
   Scatter s;
   TgContext *ctx = scatter_begin("scatter_reduce", x, axis, index, src, &s);
@@ -135,6 +141,8 @@ static bool size_of(TgContext *ctx, const char *op, const TgSelectOptions *o, UO
   return ctx->err.status == TG_OK;
 }
 TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOptions *opt) {
+  TG_NUMBERS(x, "masked_select");
+  TG_NUMBERS(mask, "masked_select");
   TgContext *ctx = ctx_two("masked_select", x, mask);
   if (!ctx) return NULL;
   TG_OPTIONS(TgSelectOptions, o, opt);
@@ -143,7 +151,7 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
   if (!s) return NULL;
   TG_REQUIRE(ctx, s == x->uop->shape, TG_ERR_SHAPE, "masked_select: mask %s for %s", SHAPE_OF(mask), SHAPE_OF(x));
   UOpStore *st = ctx->store;
-  int64_t n = tg_numel(x), size;
+  int64_t n = nelem(x), size;
   UOp *m = u_reshape(st, u_broadcast(st, mask->uop, s), 1, &n), *v = u_reshape(st, x->uop, 1, &n), *count, *at = m ? order_of_true(st, m, &count) : NULL;
   if (!at || !v || !size_of(ctx, "masked_select", &o, count, &size)) return NULL;
   DType d = dt(x);
@@ -151,11 +159,12 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
   return tensor_new(ctx, u_scatter(st, OPS_STORE, 0, u_full(st, d, fill, ints_get(st, 1, &size)), v, &at));
 }
 TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
+  TG_NUMBERS(x, "nonzero");
   if (!x) return NULL;
   TG_OPTIONS(TgSelectOptions, o, opt);
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
-  int64_t n = tg_numel(x), size, d[2];
+  int64_t n = nelem(x), size, d[2];
   UOp *v = u_reshape(st, x->uop, 1, &n), *m = v && dt(x) != DT_BOOL ? uop_alu2(st, OPS_CMPNE, v, u_num(st, 0, v)) : v, *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
   if (!at || !size_of(ctx, "nonzero", &o, count, &size)) return NULL;

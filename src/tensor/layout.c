@@ -20,7 +20,7 @@ static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n, const int64_t *siz
 static UOp *merge_axes(UOpStore *st, UOp *u, int axis) {       /* axis and the next as one */
   if (!u) return NULL;
   int64_t d[TG_MAX_RANK];
-  for (int i = 0; i < u->shape->n - 1; i++) d[i] = i < axis ? u->shape->v[i] : i == axis ? u->shape->v[i] * u->shape->v[i + 1] : u->shape->v[i + 1];
+  for (int i = 0; i < u->shape->n - 1; i++) d[i] = i < axis ? u->shape->v[i] : i == axis ? dim_mul(st, u->shape->v[i], u->shape->v[i + 1]) : u->shape->v[i + 1];
   return u_reshape(st, u, u->shape->n - 1, d);
 }
 
@@ -59,6 +59,7 @@ UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *
   return u_permute(st, u, order);
 }
 TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
+  TG_NUMBERS(x, "unfold");
   if (!x) return NULL;
   int a = axis_get(x->ctx, "unfold", axis, rank(x));
   if (a < 0) return NULL;
@@ -87,6 +88,7 @@ static TgTensor *edge(TgTensor *x, int axis, int64_t at, int64_t n) {
   return tg_expand(tg_slice(x, axis, at, at + 1), rank(x), d);
 }
 TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode) {
+  if (mode != TG_PAD_CONSTANT) TG_NUMBERS(x, "pad_mode");
   static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, (unsigned)mode < TG_COUNT(names), TG_ERR_VALUE, "pad: unknown mode %d", (int)mode);
@@ -112,7 +114,7 @@ TgTensor *tg_pad_to(TgTensor *x, int n, const int64_t *want, double value) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   bool ok = n == rank(x);
-  for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? 0 : want[i] - dims(x)[i], ok = hi[i] >= 0;
+  for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? 0 : dim_sub(x->ctx->store, want[i], dims(x)[i]), ok = dim_le(x->ctx->store, 0, hi[i]);
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "pad_to: %s to %s", SHAPE_OF(x), dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_pad_value(x, lo, hi, value);
 }
@@ -120,7 +122,7 @@ TgTensor *tg_shrink_to(TgTensor *x, int n, const int64_t *want) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK];
   bool ok = n == rank(x);
-  for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? dims(x)[i] : want[i], ok = hi[i] >= 0 && hi[i] <= dims(x)[i];
+  for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? dims(x)[i] : want[i], ok = dim_le(x->ctx->store, 0, hi[i]) && dim_le(x->ctx->store, hi[i], dims(x)[i]);
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "shrink_to: %s to %s", SHAPE_OF(x), dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_shrink(x, lo, hi);
 }
@@ -141,13 +143,14 @@ TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   bool ok = true;
   for (int i = 0; i < n; i++) {
     if (sizes[i] == -1) ok = ok && infer < 0, infer = i;
-    else ok = ok && sizes[i] >= 0 && !__builtin_mul_overflow(known, sizes[i], &known);
+    else ok = ok && !is_negative(sizes[i]) && (known = dim_mul(x->ctx->store, known, sizes[i])) != DIM_BAD;
   }
-  ok = ok && (infer < 0 ? known == dims(x)[a] : known > 0 && dims(x)[a] % known == 0);
+  int64_t rest = 0;
+  ok = ok && (infer < 0 ? known == dims(x)[a] : dim_div(x->ctx->store, dims(x)[a], known, &rest));
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "unflatten: axis %d of %s into %s", axis, SHAPE_OF(x), dims_text(n, sizes).s);
   for (int i = 0; i < rank(x); i++) {
     if (i != a) d[k++] = dims(x)[i];
-    else for (int j = 0; j < n; j++) d[k++] = sizes[j] == -1 ? dims(x)[a] / known : sizes[j];
+    else for (int j = 0; j < n; j++) d[k++] = sizes[j] == -1 ? rest : sizes[j];
   }
   return tg_reshape(x, k, d);
 }
@@ -157,13 +160,18 @@ int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor 
   if (a < 0) return 0;
   int64_t at = 0;
   bool ok = n > 0;
-  for (int i = 0; ok && i < n; i++) ok = sizes[i] >= 0 && !__builtin_add_overflow(at, sizes[i], &at);
+  for (int i = 0; ok && i < n; i++) ok = !is_negative(sizes[i]) && (at = dim_add(x->ctx->store, at, sizes[i])) != DIM_BAD;
   TG_REQUIRE_OR(x->ctx, ok && at == dims(x)[a], 0, TG_ERR_SHAPE, "split: parts %s of axis %d of %s", dims_text(TG_MIN(n, TG_MAX_RANK), sizes).s, axis, SHAPE_OF(x));
   at = 0;
-  for (int i = 0; i < n; at += sizes[i++]) if (!(out[i] = tg_slice(x, a, at, at + sizes[i]))) return 0;
+  for (int i = 0; i < n; i++) {
+    int64_t end = dim_add(x->ctx->store, at, sizes[i]);
+    if (!(out[i] = tg_slice(x, a, at, end))) return 0;
+    at = end;
+  }
   return n;
 }
 int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
+  TG_NUMBERS_OR(x, "chunk", 0);
   if (!x) return 0;
   int a = axis_get(x->ctx, "chunk", axis, rank(x));
   if (a < 0) return 0;
@@ -173,6 +181,7 @@ int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
   return chunks;
 }
 TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes) {
+  TG_NUMBERS(x, "roll");
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, n >= 0 && n <= TG_MAX_RANK && (axes || n == 1), TG_ERR_VALUE, "roll: %d shifts of %s without axes", n, SHAPE_OF(x));
   if (!axes) {
@@ -193,7 +202,7 @@ TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
   int a = axis_get(x->ctx, "repeat_interleave", axis, rank(x));
   if (a < 0) return NULL;
   int64_t d[TG_MAX_RANK + 1], total;
-  TG_REQUIRE(x->ctx, times >= 0 && !__builtin_mul_overflow(times, TG_MAX(dims(x)[a], 1), &total), TG_ERR_VALUE, "repeat_interleave: axis %d of %s %lld times",
+  TG_REQUIRE(x->ctx, times >= 0 && !__builtin_mul_overflow(times, TG_MAX(dim_max(x->ctx->store, dims(x)[a]), 1), &total), TG_ERR_VALUE, "repeat_interleave: axis %d of %s %lld times",
              axis, SHAPE_OF(x), (long long)times);
   TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "repeat_interleave: rank of %s", SHAPE_OF(x));
   TgTensor *t = tg_unsqueeze(x, a + 1);
@@ -203,6 +212,7 @@ TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
 
 /* ---- diagonals */
 TgTensor *tg_diag(TgTensor *x) {                               /* each element and n zeros, laid out row by row */
+  TG_NUMBERS(x, "diag");
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) == 1, TG_ERR_SHAPE, "diag: %s is not 1-D", SHAPE_OF(x));
   int64_t n = dims(x)[0];
@@ -212,6 +222,7 @@ TgTensor *tg_diag(TgTensor *x) {                               /* each element a
   return tg_reshape(tg_slice(tg_flatten(t, 0, -1), 0, 0, n * n), TG_SHAPE(n, n));
 }
 TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
+  TG_NUMBERS(x, "diagonal");
   if (!x) return NULL;
   int a = axis_get(x->ctx, "diagonal", axis1, rank(x)), b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
   if (b < 0) return NULL;
@@ -253,7 +264,7 @@ TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out) {
   for (int i = 0; i < n; i++) {
     if (!ctx_two("meshgrid", x[0], x[i])) return x[i] ? ctx->err.status : TG_ERR_VALUE;
     TG_REQUIRE_OR(ctx, rank(x[i]) <= 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "meshgrid: tensor %d has shape %s, more than one axis", i, SHAPE_OF(x[i]));
-    d[i] = tg_numel(x[i]);
+    d[i] = nelem(x[i]);
   }
   bool swap = xy && n > 1;
   if (swap) { int64_t t = d[0]; d[0] = d[1], d[1] = t; }

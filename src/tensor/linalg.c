@@ -23,6 +23,7 @@ static TgTensor *scaled(TgTensor *x, TgAxes axes, TgTensor **by) {
 }
 /* One reflector a column: I - 2 v v^T / v^T v takes the column below the diagonal to zero; a column that is zero there is left alone. */
 TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
+  TG_NUMBERS_OR(x, "qr", TG_ERR_SHAPE);
   if (!x || !q || !r) return TG_ERR_VALUE;
   TgContext *ctx = x->ctx;
   *q = *r = NULL;
@@ -30,7 +31,7 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   if (!a) return ctx->err.status;
   TgDType out = tg_dtype(a);
   if (dt(a) != DT_F64) a = tg_cast(a, TG_F32);
-  int64_t m = tg_dim(a, -2), n = tg_dim(a, -1), steps = TG_MIN(m - 1, n);
+  int64_t m = dim_at(a, -2), n = dim_at(a, -1), steps = TG_MIN(m - 1, n);
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
     TgTensor *below = tg_ge_scalar(row, (double)k), *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0));         /* (.., m) */
@@ -66,7 +67,7 @@ static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
 }
 static bool jacobi(TgTensor *a, Svd *out) {
   TgContext *ctx = a->ctx;
-  int64_t n = tg_dim(a, -1), even = n + (n & 1), half = even / 2;
+  int64_t n = dim_at(a, -1), even = n + (n & 1), half = even / 2;
   TgTensor *v = eye_like(a, n);
   double eps = dt(a) == DT_F64 ? 0x1p-52 : 0x1p-23;
   if (even != n) {                                             /* a column of zeros, which no rotation moves */
@@ -118,6 +119,7 @@ static bool jacobi(TgTensor *a, Svd *out) {
 }
 /* U from the columns A v = s u: their QR factorisation gives an orthonormal basis even where s is 0, with signs that the diagonal of R shows. */
 TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, const TgSvdOptions *opt) {
+  TG_NUMBERS_OR(x, "svd", TG_ERR_SHAPE);
   if (!x || !u || !s || !vt) return TG_ERR_VALUE;
   TgContext *ctx = x->ctx;
   TG_OPTIONS(TgSvdOptions, o, opt);
@@ -126,9 +128,9 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
   if (!a) return ctx->err.status;
   TgDType out = tg_dtype(a);
   if (dt(a) != DT_F64) a = tg_cast(a, TG_F32);
-  bool wide = tg_dim(a, -2) < tg_dim(a, -1);
+  bool wide = dim_at(a, -2) < dim_at(a, -1);
   if (wide) a = mt(a);
-  int64_t m = tg_dim(a, -2), n = tg_dim(a, -1);
+  int64_t m = dim_at(a, -2), n = dim_at(a, -1);
   Svd f;
   TG_REQUIRE_OR(ctx, n > 0, TG_ERR_SHAPE, TG_ERR_SHAPE, "svd: %s is empty", SHAPE_OF(x));
   TgTensor *size;
@@ -143,10 +145,11 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
 
 /* X <- a X + (b A + c A^2) X with A = X X^T, from X / |X|: the polynomial that Muon uses drives every singular value toward 1. */
 TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3], double eps) {
+  TG_NUMBERS(x, "newton_schulz");
   TgTensor *g = matrix("newton_schulz", x);
   if (!g) return NULL;
   TG_REQUIRE(x->ctx, steps >= 0 && coefficients, TG_ERR_VALUE, "newton_schulz: %d steps", steps);
-  bool tall = tg_dim(g, -2) > tg_dim(g, -1);
+  bool tall = dim_at(g, -2) > dim_at(g, -1);
   if (tall) g = mt(g);
   TgTensor *norm = tg_sqrt(tg_sum(tg_mul(g, g), .axis = TG_AXES(-2, -1), .keepdim = true));
   g = tg_div(g, tg_add_scalar(norm, eps != 0 ? eps : 1e-7));

@@ -4,7 +4,7 @@
 TgTensor *tg_reshape(TgTensor *x, int n, const int64_t *want) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
-  int64_t d[TG_MAX_RANK], known = 1, nelem;
+  int64_t d[TG_MAX_RANK], known = 1;
   int infer = -1;
   TG_REQUIRE(ctx, n >= 0 && n <= TG_MAX_RANK && (n == 0 || want), TG_ERR_SHAPE, "reshape: rank %d is not in 0 .. %d", n, TG_MAX_RANK);
   for (int i = 0; i < n; i++) {
@@ -13,16 +13,15 @@ TgTensor *tg_reshape(TgTensor *x, int n, const int64_t *want) {
       TG_REQUIRE(ctx, infer < 0, TG_ERR_SHAPE, "reshape: two sizes of %s are to be inferred", dims_text(n, want).s);
       infer = i;
     } else
-      TG_REQUIRE(ctx, d[i] >= 0 && !__builtin_mul_overflow(known, d[i], &known), TG_ERR_SHAPE, "reshape: %s to %s", SHAPE_OF(x),
+      TG_REQUIRE(ctx, !is_negative(d[i]) && (known = dim_mul(ctx->store, known, d[i])) != DIM_BAD, TG_ERR_SHAPE, "reshape: %s to %s", SHAPE_OF(x),
                  dims_text(n, want).s);
   }
-  int64_t total = tg_numel(x);
+  int64_t total = nelem(x), size;
   if (infer >= 0) {
-    TG_REQUIRE(ctx, known > 0 && total % known == 0, TG_ERR_SHAPE, "reshape: no size fits %s to %s", SHAPE_OF(x), dims_text(n, want).s);
-    d[infer] = total / known;
+    TG_REQUIRE(ctx, dim_div(ctx->store, total, known, &d[infer]), TG_ERR_SHAPE, "reshape: no size fits %s to %s", SHAPE_OF(x), dims_text(n, want).s);
   }
-  if (!shape_check(ctx, "reshape", n, d, &nelem)) return NULL;
-  TG_REQUIRE(ctx, nelem == total, TG_ERR_SHAPE, "reshape: %s to %s changes the number of elements", SHAPE_OF(x), dims_text(n, want).s);
+  if (!shape_check(ctx, "reshape", n, d, &size)) return NULL;
+  TG_REQUIRE(ctx, size == total, TG_ERR_SHAPE, "reshape: %s to %s changes the number of elements", SHAPE_OF(x), dims_text(n, want).s);
   return tensor_new(ctx, u_reshape(ctx->store, x->uop, n, d));
 }
 TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order) {
@@ -48,7 +47,7 @@ TgTensor *tg_expand(TgTensor *x, int n, const int64_t *want) {
   for (int i = 0; i < n; i++) {
     int64_t have = i < lead ? 1 : dims(x)[i - lead];
     d[i] = want[i] == -1 && i >= lead ? have : want[i];
-    TG_REQUIRE(ctx, have == d[i] || (have == 1 && d[i] >= 0), TG_ERR_SHAPE, "expand: %s to %s", SHAPE_OF(x), dims_text(n, want).s);
+    TG_REQUIRE(ctx, have == d[i] || (have == 1 && dim_valid(ctx->store, d[i])), TG_ERR_SHAPE, "expand: %s to %s", SHAPE_OF(x), dims_text(n, want).s);
   }
   if (!shape_check(ctx, "expand", n, d, NULL)) return NULL;
   return tensor_new(ctx, u_broadcast(ctx->store, x->uop, ints_get(ctx->store, n, d)));
@@ -60,8 +59,8 @@ static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *h
   int64_t pad[2 * TG_MAX_RANK], be[2 * TG_MAX_RANK];
   UOpStore *st = ctx->store;
   for (int i = 0; i < x->shape->n; i++) {
-    be[2 * i] = lo[i] < 0 ? -lo[i] : 0, be[2 * i + 1] = x->shape->v[i] + (hi[i] < 0 ? hi[i] : 0);
-    pad[2 * i] = TG_MAX(lo[i], 0), pad[2 * i + 1] = TG_MAX(hi[i], 0);
+    be[2 * i] = is_negative(lo[i]) ? -lo[i] : 0, be[2 * i + 1] = dim_add(st, x->shape->v[i], is_negative(hi[i]) ? hi[i] : 0);
+    pad[2 * i] = is_negative(lo[i]) ? 0 : lo[i], pad[2 * i + 1] = is_negative(hi[i]) ? 0 : hi[i];
   }
   UOp *inner = u_shrink(st, x, be);
   if (inner && mask) inner = u_full(st, DT_BOOL, (Scalar){.i = 1}, inner->shape);
@@ -70,9 +69,10 @@ static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *h
 static bool pad_check(TgTensor *x, const int64_t *lo, const int64_t *hi) {
   int64_t d[TG_MAX_RANK];
   for (int i = 0; i < rank(x); i++) {
-    bool bad = __builtin_add_overflow(dims(x)[i], lo[i], &d[i]) || __builtin_add_overflow(d[i], hi[i], &d[i]);
-    bad = bad || d[i] < 0 || -TG_MIN(lo[i], 0) > dims(x)[i] || -TG_MIN(hi[i], 0) > dims(x)[i] ||
-          -TG_MIN(lo[i], 0) - TG_MIN(hi[i], 0) > dims(x)[i];
+    UOpStore *st = x->ctx->store;
+    int64_t crop_lo = is_negative(lo[i]) ? lo[i] : 0, crop_hi = is_negative(hi[i]) ? hi[i] : 0, left = dim_add(st, dim_add(st, dims(x)[i], crop_lo), crop_hi);
+    d[i] = dim_add(st, dim_add(st, dims(x)[i], lo[i]), hi[i]);
+    bool bad = left == DIM_BAD || d[i] == DIM_BAD || !dim_le(st, 0, left) || is_negative(d[i]);
     TG_REQUIRE_OR(x->ctx, !bad, false, TG_ERR_SHAPE, "pad: %s by %s before and %s after", SHAPE_OF(x), dims_text(rank(x), lo).s,
                   dims_text(rank(x), hi).s);
   }
@@ -92,12 +92,17 @@ TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi, double
   Scalar s = dtype_is_float(d) ? (Scalar){.f = v} : scalar_cast(d, DT_F64, (Scalar){.f = v});   /* -inf on integers: the lowest */
   return tensor_new(x->ctx, uop_where(st, pad_node(x->ctx, x->uop, lo, hi, true), u, u_full(st, d, s, u->shape)));
 }
+void part_refused(TgTensor *x, const char *op, int axis, int64_t begin, int64_t end) {
+  char b[96], e[96];
+  dim_print(x->ctx->store, begin, b, sizeof b), dim_print(x->ctx->store, end, e, sizeof e);
+  error_set(&x->ctx->err, TG_ERR_SHAPE, "%s: %s .. %s of axis %d of %s", op, b, e, axis, SHAPE_OF(x));
+}
 TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end) {
   if (!x) return NULL;
   int64_t be[2 * TG_MAX_RANK];
   for (int i = 0; i < rank(x); i++) {
-    TG_REQUIRE(x->ctx, 0 <= begin[i] && begin[i] <= end[i] && end[i] <= dims(x)[i], TG_ERR_SHAPE, "shrink: %lld .. %lld of axis %d of %s",
-               (long long)begin[i], (long long)end[i], i, SHAPE_OF(x));
+    UOpStore *st = x->ctx->store;
+    if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(x)[i])) return part_refused(x, "shrink", i, begin[i], end[i]), NULL;
     be[2 * i] = begin[i], be[2 * i + 1] = end[i];
   }
   return tensor_new(x->ctx, u_shrink(x->ctx->store, x->uop, be));
@@ -146,7 +151,7 @@ TgTensor *tg_flatten(TgTensor *x, int first, int last) {
   int64_t d[TG_MAX_RANK];
   int n = 0;
   for (int i = 0; i < rank(x); i++) {
-    if (i > a && i <= b) d[n - 1] *= dims(x)[i];
+    if (i > a && i <= b) d[n - 1] = dim_mul(x->ctx->store, d[n - 1], dims(x)[i]);
     else d[n++] = dims(x)[i];
   }
   return tg_reshape(x, n, d);
@@ -157,6 +162,14 @@ TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end) {
   if (a < 0) return NULL;
   int64_t b[TG_MAX_RANK], e[TG_MAX_RANK], size = dims(x)[a];
   for (int i = 0; i < rank(x); i++) b[i] = 0, e[i] = dims(x)[i];
+  UOpStore *st = x->ctx->store;
+  if (dim_symbolic(size) || dim_symbolic(begin) || dim_symbolic(end)) {    /* clamped where it is known on which side it lies */
+    b[a] = is_negative(begin) ? dim_add(st, size, begin) : begin, e[a] = is_negative(end) ? dim_add(st, size, end) : end;
+    if (dim_le(st, size, e[a])) e[a] = size;
+    if (dim_le(st, e[a], b[a])) e[a] = b[a];
+    if (!dim_le(st, 0, b[a]) || !dim_le(st, b[a], e[a]) || !dim_le(st, e[a], size)) return part_refused(x, "slice", a, begin, end), NULL;
+    return tg_shrink(x, b, e);
+  }
   b[a] = TG_MIN(TG_MAX(begin < 0 ? begin + size : begin, 0), size);
   e[a] = TG_MIN(TG_MAX(end < 0 ? end + size : end, 0), size);
   if (e[a] < b[a]) e[a] = b[a];
@@ -166,14 +179,19 @@ TgTensor *tg_select(TgTensor *x, int axis, int64_t index) {
   if (!x) return NULL;
   int a = axis_get(x->ctx, "select", axis, rank(x));
   if (a < 0) return NULL;
-  int64_t i = index < 0 ? index + dims(x)[a] : index;
-  TG_REQUIRE(x->ctx, i >= 0 && i < dims(x)[a], TG_ERR_SHAPE, "select: index %lld on axis %d of %s", (long long)index, axis, SHAPE_OF(x));
-  return tg_squeeze(tg_slice(x, a, i, i + 1), a);
+  UOpStore *st = x->ctx->store;
+  int64_t i = is_negative(index) ? dim_add(st, dims(x)[a], index) : index, next = dim_add(st, i, 1);
+  char at[96];
+  dim_print(st, index, at, sizeof at);
+  TG_REQUIRE(x->ctx, dim_le(st, 0, i) && dim_le(st, next, dims(x)[a]), TG_ERR_SHAPE, "select: index %s on axis %d of %s", at, axis, SHAPE_OF(x));
+  return tg_squeeze(tg_slice(x, a, i, next), a);
 }
 int tg_split(TgTensor *x, int axis, int64_t size, TgTensor **out, int cap) {
   if (!x) return 0;
   int a = axis_get(x->ctx, "split", axis, rank(x));
   TG_REQUIRE_OR(x->ctx, a >= 0 && size > 0, 0, TG_ERR_VALUE, "split: parts of %lld of axis %d of %s", (long long)size, axis, SHAPE_OF(x));
+  int64_t one = dims(x)[a];
+  if (!shape_numbers(x->ctx, "split", ints_get(x->ctx->store, 1, &one))) return 0;
   int64_t n = (dims(x)[a] + size - 1) / size;
   TG_REQUIRE_OR(x->ctx, n <= INT32_MAX, 0, TG_ERR_LIMIT, "split: %lld parts", (long long)n);
   for (int i = 0; i < n && i < cap; i++) {
@@ -196,7 +214,7 @@ TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
     for (int k = 0; k < rank(t); k++)
       TG_REQUIRE(ctx, k == a || dims(x[i])[k] == dims(t)[k], TG_ERR_SHAPE, "cat: %s with %s along axis %d", SHAPE_OF(t), SHAPE_OF(x[i]),
                  axis);
-    TG_REQUIRE(ctx, !__builtin_add_overflow(total, dims(x[i])[a], &total), TG_ERR_SHAPE, "cat: too many elements");
+    TG_REQUIRE(ctx, (total = dim_add(ctx->store, total, dims(x[i])[a])) != DIM_BAD, TG_ERR_SHAPE, "cat: too many elements");
   }
   for (int k = 0; k < rank(t); k++) d[k] = k == a ? total : dims(t)[k];
   if (!shape_check(ctx, "cat", rank(t), d, NULL)) return NULL;
@@ -207,8 +225,8 @@ TgTensor *tg_cat(TgTensor *const *x, int n, int axis) {
   for (int i = n - 1; i >= 0; i--) {
     int64_t size = dims(x[i])[a];
     if (size == 0) continue;
-    begin -= size;
-    lo[a] = begin, hi[a] = total - begin - size;
+    begin = dim_sub(ctx->store, begin, size);
+    lo[a] = begin, hi[a] = dim_sub(ctx->store, dim_sub(ctx->store, total, begin), size);
     UOp *p = pad_node(ctx, uop_cast(ctx->store, x[i]->uop, join), lo, hi, false);
     acc = acc ? uop_where(ctx->store, pad_node(ctx, x[i]->uop, lo, hi, true), p, acc) : p;
     if (!acc) break;
@@ -239,7 +257,7 @@ TgTensor *tg_repeat(TgTensor *x, int n, const int64_t *times) {
   int64_t a[TG_MAX_RANK], b[TG_MAX_RANK], c[TG_MAX_RANK];
   for (int i = 0; i < r; i++) {
     int64_t size = i < r - rank(x) ? 1 : dims(x)[i - (r - rank(x))], k = i < r - n ? 1 : times[i - (r - n)];
-    TG_REQUIRE(ctx, k >= 0 && !__builtin_mul_overflow(size, k, &c[i]), TG_ERR_SHAPE, "repeat: %s by %s", SHAPE_OF(x), dims_text(n, times).s);
+    TG_REQUIRE(ctx, !is_negative(k) && (c[i] = dim_mul(ctx->store, size, k)) != DIM_BAD, TG_ERR_SHAPE, "repeat: %s by %s", SHAPE_OF(x), dims_text(n, times).s);
     a[2 * i] = 1, b[2 * i] = k, a[2 * i + 1] = b[2 * i + 1] = size;
   }
   return tg_reshape(tg_expand(tg_reshape(x, 2 * r, a), 2 * r, b), r, c);
@@ -250,7 +268,7 @@ static TgTensor *triangle(TgTensor *x, const char *op, int64_t diagonal, bool lo
   UOpStore *st = ctx->store;
   int n = rank(x);
   TG_REQUIRE(ctx, n >= 2, TG_ERR_SHAPE, "%s: %s has fewer than two axes", op, SHAPE_OF(x));
-  if (tg_numel(x) == 0) return x;
+  if (nelem(x) == 0) return x;
   UOp *row = u_arange(st, x->uop->shape, n - 2, DT_I64), *col = u_arange(st, x->uop->shape, n - 1, DT_I64);
   if (row && diagonal) row = uop_alu2(st, OPS_ADD, row, u_full(st, DT_I64, (Scalar){.i = diagonal}, row->shape));
   UOp *drop = lower ? uop_alu2(st, OPS_CMPLT, row, col) : uop_alu2(st, OPS_CMPLT, col, row);

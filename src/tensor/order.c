@@ -31,7 +31,7 @@ static TgTensor *running(const char *op, TgTensor *x, int axis, TgTensor **indic
   if (indices) *indices = NULL;
   if (!along(op, x, axis, &a)) return NULL;
   UOp *at;
-  if (a.scalar || tg_numel(x) == 0) at = u_full(a.st, DT_I32, (Scalar){.i = 0}, x->uop->shape);
+  if (a.scalar || nelem(x) == 0) at = u_full(a.st, DT_I32, (Scalar){.i = 0}, x->uop->shape);
   else {
     UOp *u = uop_alu1(a.st, OPS_DETACH, x->uop);
     if (dt(x) == DT_BOOL) u = uop_cast(a.st, u, DT_U8);
@@ -54,11 +54,12 @@ static UOp *log_add(UOpStore *st, UOp *a, UOp *b) {
   return uop_alu2(st, OPS_ADD, uop_alu1(st, OPS_LOG, s), m);
 }
 TgTensor *tg_logcumsumexp(TgTensor *x, int axis) {           /* each step joins what stands 1, 2, 4, .. places before */
+  TG_NUMBERS(x, "logcumsumexp");
   Along a;
   if (!along("logcumsumexp", x, axis, &a)) return NULL;
   DType d = dtype_as_float(dt(x)), acc = sum_dtype(d);
   UOp *u = uop_cast(a.st, x->uop, acc);
-  if (a.scalar || tg_numel(x) == 0) return tensor_new(a.ctx, uop_cast(a.st, u, d));
+  if (a.scalar || nelem(x) == 0) return tensor_new(a.ctx, uop_cast(a.st, u, d));
   int64_t n = dims(x)[a.axis], lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
   for (int64_t step = 1; u && step < n; step *= 2) {
     for (int i = 0; i < rank(x); i++) be[2 * i] = 0, be[2 * i + 1] = dims(x)[i] - (i == a.axis ? step : 0);
@@ -170,16 +171,18 @@ static TgTensor *pair(Sorted *s, UOp *idx, TgTensor **indices) {
   return tensor_new(s->ctx, s->scalar ? s->x->uop : u_pick(s->st, s->x->uop, s->axis, i->uop));
 }
 TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt) {
+  TG_NUMBERS(x, "sort");
   TG_OPTIONS(TgSortOptions, o, opt);
   Sorted s;
   int bits;
   if (indices) *indices = NULL;
   if (!sort_begin("sort", x, &o.axis, &s)) return NULL;
-  if (s.scalar || tg_numel(x) == 0) return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
+  if (s.scalar || nelem(x) == 0) return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, o.descending, &bits) : NULL;
   return pair(&s, k ? to_axis(s.st, sort_keys(s.st, k, bits), x->uop->shape, s.axis) : NULL, indices);
 }
 TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
+  TG_NUMBERS(x, "argsort");
   TgTensor *i = NULL;
   return tg_sort_opt(x, &i, o) ? i : NULL;
 }
@@ -224,6 +227,7 @@ static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorte
   return u_pick(st, idx, 1, sort_keys(st, u_pick(st, k, 1, idx), bits));
 }
 TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTopkOptions *opt) {
+  TG_NUMBERS(x, "topk");
   TG_OPTIONS(TgTopkOptions, o, opt);
   Sorted s;
   int bits;
@@ -241,7 +245,7 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
     if (indices) *indices = i;
     return tensor_new(s.ctx, u_full(s.st, dt(x), (Scalar){.i = 0}, shape));
   }
-  if (s.scalar || !shape || shape_nelem(shape) == 0) return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
+  if (s.scalar || !shape || dim_product(s.st, shape) == 0) return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, !o.smallest, &bits) : NULL, *idx;
   if (!k) return NULL;
   if (n <= SORT_SMALL || want > n / 4) {

@@ -68,10 +68,12 @@ TgStatus draw_again(TgContext *ctx, Buffer *b) {
 }
 void tg_manual_seed(TgContext *ctx, uint64_t seed) { if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0; }
 TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n) {
+  TG_NUMBERS(key, "random_bits");
+  if (key && !dims_numbers(key->ctx, "random_bits", 1, &n)) return NULL;
   TgContext *ctx = ctx_two("random_bits", key, counter);
   if (!ctx) return NULL;
   UOpStore *st = ctx->store;
-  TG_REQUIRE(ctx, dt(key) == DT_U32 && dt(counter) == DT_U32 && tg_numel(key) == 2 && tg_numel(counter) == 2, TG_ERR_SHAPE,
+  TG_REQUIRE(ctx, dt(key) == DT_U32 && dt(counter) == DT_U32 && nelem(key) == 2 && nelem(counter) == 2, TG_ERR_SHAPE,
              "random_bits: key %s %s, counter %s %s; both are two u32", dtype_name(dt(key)), SHAPE_OF(key), dtype_name(dt(counter)), SHAPE_OF(counter));
   if (!words_check(ctx, "random_bits", n)) return NULL;
   if (n == 0) return tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_U32);
@@ -127,12 +129,14 @@ static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const in
   return tg_reshape(kept(tg_cast(tg_mul(tg_cos(angle), r), dtype_public(d))), n, dm);
 }
 TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
+  if (ctx && !dims_numbers(ctx, "rand", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;
   return dtype_wanted(ctx, "rand", o.dtype, DT_F32, &d) ? kept(draw(ctx, "rand", d, n, dm)) : NULL;
 }
 TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
+  if (ctx && !dims_numbers(ctx, "randn", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;
@@ -171,9 +175,11 @@ static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *d
   return between(ctx, op, n, dm, low, high, d);
 }
 TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *dm, double low, double high, const TgDTypeOptions *o) {
+  if (ctx && !dims_numbers(ctx, "uniform", n, dm)) return NULL;
   return ctx ? uniform(ctx, "uniform", n, dm, low, high, o) : NULL;
 }
 TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int64_t high, TgDType dtype) {
+  if (ctx && !dims_numbers(ctx, "randint", n, dm)) return NULL;
   DType d;
   if (!ctx || !dtype_wanted(ctx, "randint", dtype, DT_I32, &d)) return NULL;
   TG_REQUIRE(ctx, dtype_is_int(d), TG_ERR_DTYPE, "randint: %s is not an integer", dtype_name(d));
@@ -187,6 +193,7 @@ TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int6
   return kept(u);
 }
 TgTensor *tg_normal_opt(TgContext *ctx, int n, const int64_t *dm, double mean, double std, const TgDTypeOptions *opt) {
+  if (ctx && !dims_numbers(ctx, "normal", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_REQUIRE(ctx, std >= 0, TG_ERR_VALUE, "normal: a deviation of %g", std);
   return tg_add_scalar(tg_mul_scalar(tg_randn_opt(ctx, n, dm, opt), std), mean);
@@ -197,10 +204,12 @@ static double size_from(int n, const int64_t *d, int first) {
   return p;
 }
 TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
+  if (ctx && !dims_numbers(ctx, "scaled_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "scaled_uniform", n, d, NULL)) return NULL;
   return tg_mul_scalar(uniform(ctx, "scaled_uniform", n, d, -1, 1, o), 1 / sqrt(TG_MAX(size_from(n, d, 0), 1)));
 }
 TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
+  if (ctx && !dims_numbers(ctx, "glorot_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "glorot_uniform", n, d, NULL)) return NULL;
   TG_REQUIRE(ctx, n > 0, TG_ERR_SHAPE, "glorot_uniform: a shape of no axes");
   double bound = sqrt(6 / TG_MAX((double)d[0] + size_from(n, d, 1), 1));
@@ -211,12 +220,14 @@ static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) {     
   return 1 / (1 + a * a) / TG_MAX(size_from(n, d, 1), 1);
 }
 TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
+  if (ctx && !dims_numbers(ctx, "kaiming_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_uniform", n, d, NULL)) return NULL;
   TG_OPTIONS(TgKaimingOptions, o, opt);
   double bound = sqrt(6 * kaiming(&o, n, d));
   return uniform(ctx, "kaiming_uniform", n, d, -bound, bound, &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
 }
 TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
+  if (ctx && !dims_numbers(ctx, "kaiming_normal", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_normal", n, d, NULL)) return NULL;
   TG_OPTIONS(TgKaimingOptions, o, opt);
   return tg_normal_opt(ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)), &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
@@ -226,7 +237,7 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   TgContext *ctx = x->ctx;
   TG_REQUIRE(ctx, p >= 0 && p <= 1, TG_ERR_VALUE, "dropout: p = %g is not in 0 .. 1", p);
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
-  if (!ctx->training || p == 0 || tg_numel(x) == 0) return x;
+  if (!ctx->training || p == 0 || nelem(x) == 0) return x;
   if (p == 1) return tg_zeros_like(x);
   TgTensor *mask = kept(tg_ge_scalar(draw(ctx, "dropout", DT_F32, rank(x), dims(x)), p));      /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
@@ -235,6 +246,7 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
 /* ---- choices by weight. w (rows, n): the index is how many running sums the uniform has passed. Without replacement (Efraimidis and Spirakis): the
  * k largest of log(u) / w, the first of equal ones. */
 TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *opt) {
+  TG_NUMBERS(weight, "multinomial");
   if (!weight) return NULL;
   TG_OPTIONS(TgMultinomialOptions, o, opt);
   TgContext *ctx = weight->ctx;

@@ -6,7 +6,7 @@ static TgTensor *finish(TgContext *ctx, UOp *u, const bool *mask, bool keepdim) 
 }
 static int64_t count_of(const TgTensor *x, const bool *mask) {
   int64_t n = 1;
-  for (int i = 0; i < rank(x); i++) n *= mask[i] ? dims(x)[i] : 1;
+  for (int i = 0; i < rank(x); i++) if (mask[i]) n = dim_mul(x->ctx->store, n, dims(x)[i]);
   return n;
 }
 static bool dtype_option(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *out) {
@@ -61,9 +61,15 @@ TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("mi
 TgTensor *tg_any_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("any", tg_cast(x, TG_BOOL), o, false); }
 TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("all", tg_cast(x, TG_BOOL), o, true); }
 
-static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, double n, DType out) {
-  UOp *s = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(out)), mask);
-  return uop_cast(st, uop_alu2(st, OPS_FDIV, s, u_num(st, n, s)), out);
+static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t less, DType out) {      /* the sum over n - less, at least 0 */
+  UOp *s = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(out)), mask), *count;
+  if (!s) return NULL;
+  if (!dim_symbolic(n)) count = u_num(st, (double)TG_MAX(n - less, 0), s);
+  else {
+    count = u_size(st, n, (DType)s->dtype, s->shape);
+    if (less) count = uop_alu2(st, OPS_MAX, uop_alu2(st, OPS_SUB, count, u_num(st, (double)less, s)), u_num(st, 0, s));
+  }
+  return uop_cast(st, uop_alu2(st, OPS_FDIV, s, count), out);
 }
 TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
@@ -72,7 +78,7 @@ TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
   DType d;
   if (!axes_get(x->ctx, "mean", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "mean", o.dtype, dtype_as_float(dt(x)), &d)) return NULL;
   TG_REQUIRE(x->ctx, dtype_is_float(d), TG_ERR_DTYPE, "mean: a result of %s", dtype_name(d));
-  return finish(x->ctx, mean_node(x->ctx->store, x->uop, mask, (double)count_of(x, mask), d), mask, o.keepdim);
+  return finish(x->ctx, mean_node(x->ctx->store, x->uop, mask, count_of(x, mask), 0, d), mask, o.keepdim);
 }
 static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) {
   if (!x) return NULL;
@@ -82,8 +88,8 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
   DType d = dtype_as_float(dt(x)), wide = sum_dtype(d);
-  UOp *u = uop_cast(st, x->uop, wide), *diff = u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, (double)n, wide), u->shape)) : NULL;
-  return finish(x->ctx, uop_cast(st, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, (double)TG_MAX(n - c, 0), wide), d), mask, o.keepdim);
+  UOp *u = uop_cast(st, x->uop, wide), *diff = u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
+  return finish(x->ctx, uop_cast(st, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), d), mask, o.keepdim);
 }
 TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return variance("var", x, o); }
 TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) { return tg_sqrt(variance("std", x, o)); }
@@ -124,14 +130,14 @@ static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions 
   int axis = 0;
   while (axis < rank(x) && !mask[axis]) axis++;
   int64_t n = axis < rank(x) ? dims(x)[axis] : 1;
-  TG_REQUIRE(ctx, n > 0 && n <= INT32_MAX, TG_ERR_SHAPE, "%s: axis of size %lld in %s", op, (long long)n, SHAPE_OF(x));
-  if (n == 1 || tg_numel(x) == 0) return finish(ctx, u_reduce(st, OPS_MAX, u_full(st, DT_I32, (Scalar){.i = 0}, x->uop->shape), mask), mask, o.keepdim);
+  TG_REQUIRE(ctx, dim_max(st, n) > 0 && dim_max(st, n) <= INT32_MAX, TG_ERR_SHAPE, "%s: axis of size %lld in %s", op, (long long)dim_max(st, n), SHAPE_OF(x));
+  if (n == 1 || nelem(x) == 0) return finish(ctx, u_reduce(st, OPS_MAX, u_full(st, DT_I32, (Scalar){.i = 0}, x->uop->shape), mask), mask, o.keepdim);
   UOp *u = x->uop, *hit = uop_alu2(st, OPS_CMPEQ, u, u_broadcast(st, extreme(st, u, mask, min), u->shape));
   if (dtype_is_float(dt(x))) hit = uop_alu2(st, OPS_OR, hit, uop_alu2(st, OPS_CMPNE, u, u));
-  UOp *left = u_full(st, DT_I32, (Scalar){.i = n}, u->shape);
+  UOp *left = u_size(st, n, DT_I32, u->shape);
   left = uop_alu2(st, OPS_SUB, left, u_arange(st, u->shape, axis, DT_I32));
   UOp *best = u_reduce(st, OPS_MAX, uop_where(st, hit, left, u_full(st, DT_I32, (Scalar){.i = 0}, u->shape)), mask);
-  return finish(ctx, best ? uop_alu2(st, OPS_SUB, u_full(st, DT_I32, (Scalar){.i = n}, best->shape), best) : NULL, mask, o.keepdim);
+  return finish(ctx, best ? uop_alu2(st, OPS_SUB, u_size(st, n, DT_I32, best->shape), best) : NULL, mask, o.keepdim);
 }
 TgTensor *tg_argmax_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmax", x, o, false); }
 TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmin", x, o, true); }

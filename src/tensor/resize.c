@@ -29,6 +29,7 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
   return tg_add(a, tg_mul(tg_sub(b, a), w));
 }
 TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgInterpolateOptions *opt) {
+  TG_NUMBERS(x, "interpolate");
   if (!x) return NULL;
   TG_OPTIONS(TgInterpolateOptions, o, opt);
   TgContext *ctx = x->ctx;

@@ -6,9 +6,9 @@
 TgTensor *tg_clone(TgTensor *x) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
-  UOp *n = buffer_node(ctx, dt(x), tg_numel(x), x->uop->shape);
-  TgTensor *t = tensor_new(ctx, n && tg_numel(x) ? store_to(ctx, n, n, x->uop) : n);
-  if (t && !tg_numel(x)) buffer_get(ctx, uop_base(n))->filled = true;
+  UOp *n = buffer_node(ctx, dt(x), nelem(x), x->uop->shape);
+  TgTensor *t = tensor_new(ctx, n && nelem(x) ? store_to(ctx, n, n, x->uop) : n);
+  if (t && !nelem(x)) buffer_get(ctx, uop_base(n))->filled = true;
   if (t) t->requires_grad = x->requires_grad;
   if (t && t->uop->op == OPS_AFTER) pending_add(t);          /* before x's memory changes */
   if (t && x->grad && (t->grad = tg_clone(x->grad)) != NULL) t->grad->grad_of = t;
@@ -21,7 +21,7 @@ TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
   TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "to: out of memory");
   TgStatus s = tg_read(x, p, n);
   if (s) error_set(&ctx->err, s, "to: %s", tg_errmsg(x->ctx));
-  TgTensor *t = s ? NULL : tg_from(ctx, p, tg_dtype(x), rank(x), dims(x));
+  TgTensor *t = s ? NULL : tg_from(ctx, p, tg_dtype(x), rank(x), tg_shape(x));
   mem_free(&ctx->mem, p);
   if (t) t->requires_grad = x->requires_grad;
   return t;

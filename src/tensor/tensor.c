@@ -3,18 +3,38 @@
 
 /* ---- questions */
 int tg_ndim(const TgTensor *t) { return t ? rank(t) : 0; }
-const int64_t *tg_shape(const TgTensor *t) { return t ? dims(t) : NULL; }
-int64_t tg_dim(const TgTensor *t, int axis) {
-  if (!t) return -1;
-  int a = axis < 0 ? axis + rank(t) : axis;
-  return a >= 0 && a < rank(t) ? dims(t)[a] : -1;
+/* Symbolic sizes are asked for in numbers: of the variables as they are bound, or at most. The list lives as long as the tensor. */
+static const int64_t *sizes_as(const TgTensor *t, int which) {
+  if (!dims_symbolic(t->uop->shape)) return dims(t);
+  TgTensor *own = (TgTensor *)t;
+  if (!own->sizes && !(own->sizes = mem_alloc(&t->ctx->mem, 2 * TG_MAX_RANK * sizeof *own->sizes))) {
+    error_set(&t->ctx->err, TG_ERR_NOMEM, "shape: out of memory");
+    return NULL;
+  }
+  int64_t *to = own->sizes + which * TG_MAX_RANK;
+  for (int i = 0; i < rank(t); i++) to[i] = which ? dim_max(t->ctx->store, dims(t)[i]) : dim_now(t->ctx->store, dims(t)[i]);
+  return to;
 }
-int64_t tg_numel(const TgTensor *t) { return t ? shape_nelem(t->uop->shape) : 0; }
+const int64_t *tg_shape(const TgTensor *t) { return t ? sizes_as(t, 0) : NULL; }
+const int64_t *tg_max_shape(const TgTensor *t) { return t ? sizes_as(t, 1) : NULL; }
+int64_t tg_dim(const TgTensor *t, int axis) { return t ? dim_now(t->ctx->store, dim_at(t, axis)) : -1; }
+int64_t tg_size_of(const TgTensor *t, int axis) { return t ? dim_at(t, axis) : -1; }
+bool tg_is_symbolic(const TgTensor *t, int axis) { return t && dim_symbolic(dim_at(t, axis)); }
+int64_t tg_numel(const TgTensor *t) {
+  int64_t n = 1;
+  for (int i = 0; t && i < rank(t); i++) n *= dim_now(t->ctx->store, dims(t)[i]);
+  return t ? n : 0;
+}
+int64_t tg_max_numel(const TgTensor *t) {
+  int64_t n = 1;
+  for (int i = 0; t && i < rank(t); i++) n *= dim_max(t->ctx->store, dims(t)[i]);
+  return t ? n : 0;
+}
 TgDType tg_dtype(const TgTensor *t) { return t ? dtype_public(dt(t)) : TG_DTYPE_DEFAULT; }
 size_t tg_nbytes(const TgTensor *t) { return t ? (size_t)tg_numel(t) * dtype_size(dt(t)) : 0; }
 size_t tg_element_size(const TgTensor *t) { return t ? dtype_size(dt(t)) : 0; }
 bool tg_is_floating_point(const TgTensor *t) { return t && dtype_is_float(dt(t)); }
-int64_t tg_len(const TgTensor *t) { return t && rank(t) ? dims(t)[0] : -1; }
+int64_t tg_len(const TgTensor *t) { return t && rank(t) ? tg_dim(t, 0) : -1; }
 TgContext *tg_context(const TgTensor *t) { return t ? t->ctx : NULL; }
 size_t tg_dtype_size(TgDType d) { return dtype_size(dtype_of(d, DT_VOID)); }
 const char *tg_dtype_name(TgDType d) { return dtype_name(dtype_of(d, DT_VOID)); }
@@ -100,9 +120,10 @@ static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, con
   DType dty = dtype_of(dtype, DT_F32);
   int64_t nelem;
   TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
-  if (!shape_check(ctx, op, n, d, &nelem)) return NULL;
+  if (!shape_check(ctx, op, n, d, &nelem) || (strcmp(op, "empty") && !dims_numbers(ctx, op, n, d))) return NULL;
   TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "%s: no device is open", op);
-  UOp *u = buffer_node(ctx, dty, nelem, ints_get(ctx->store, n, d));
+  const Ints *shape = ints_get(ctx->store, n, d);
+  UOp *u = shape ? buffer_node(ctx, dty, nelem, shape) : NULL;
   TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "%s: out of memory", op);
   *buf = buffer_get(ctx, uop_base(u));
   *nbytes = (size_t)nelem * dtype_size(dty);
@@ -134,7 +155,7 @@ TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int n, 
   DType dty = dtype_of(dtype, DT_F32);
   int64_t nelem;
   TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "from: unknown dtype %d", (int)dtype);
-  if (!shape_check(ctx, "from", n, d, &nelem)) return NULL;
+  if (!shape_check(ctx, "from", n, d, &nelem) || !dims_numbers(ctx, "from", n, d)) return NULL;
   TG_REQUIRE(ctx, data || nelem == 0, TG_ERR_VALUE, "from: no data");
   size_t size = dtype_size(dty);
   char *p = mem_alloc(&ctx->mem, (size_t)nelem * size);
@@ -258,7 +279,7 @@ UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value) {
     UOp *store = UNEW(st, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value);
     UOp *u = UNEW(st, OPS_AFTER, (DType)whole->dtype, 1, ARG0, whole, store);
     if (!u || !map_get_ptr(&ctx->realized, u)) return u;
-    int64_t flat = shape_nelem(value->shape);
+    int64_t flat = dim_product(st, value->shape);
     const Ints *shape = value->shape, *other = ints_get(st, 1, &flat);
     if (other == shape) other = ints_get(st, 2, (int64_t[]){1, flat});
     value = other ? u_reshape(st, u_reshape(st, value, other->n, other->v), shape->n, shape->v) : NULL;
@@ -274,7 +295,7 @@ bool place_ready(TgTensor *t, bool keep_value) {
     TG_REQUIRE_OR(ctx, !b || !b->read_only, false, TG_ERR_STATE, "assign: the tensor is a file opened for reading; say .writable");
     return true;
   }
-  UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape);
+  UOp *n = buffer_node(ctx, dt(t), nelem(t), t->uop->shape);
   TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "assign: out of memory");
   if (keep_value) {
     UOp *u = store_to(ctx, n, n, t->uop);
@@ -297,7 +318,7 @@ static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
 TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   UOp *v = t ? value_for(t, t->uop->shape, value) : NULL;
   if (!v) return NULL;
-  if (v == t->uop || tg_numel(t) == 0) return t;
+  if (v == t->uop || nelem(t) == 0) return t;
   if (!place_ready(t, false)) return NULL;
   UOp *u = store_to(t->ctx, t->uop, t->uop, v);
   TG_REQUIRE(t->ctx, u, TG_ERR_NOMEM, "assign: out of memory");
@@ -309,14 +330,14 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   TgContext *ctx = t->ctx;
   int64_t be[2 * TG_MAX_RANK], d[TG_MAX_RANK];
   for (int i = 0; i < rank(t); i++) {
-    TG_REQUIRE(ctx, 0 <= begin[i] && begin[i] <= end[i] && end[i] <= dims(t)[i], TG_ERR_SHAPE, "assign_slice: %lld .. %lld of axis %d of %s",
-               (long long)begin[i], (long long)end[i], i, SHAPE_OF(t));
-    be[2 * i] = begin[i], be[2 * i + 1] = end[i], d[i] = end[i] - begin[i];
+    UOpStore *st = ctx->store;
+    if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(t)[i])) return part_refused(t, "assign_slice", i, begin[i], end[i]), NULL;
+    be[2 * i] = begin[i], be[2 * i + 1] = end[i], d[i] = dim_sub(st, end[i], begin[i]);
   }
   const Ints *shape = ints_get(ctx->store, rank(t), d);
   UOp *v = shape ? value_for(t, shape, value) : NULL;
   if (!v) return NULL;
-  if (shape_nelem(shape) == 0) return t;
+  if (dim_product(ctx->store, shape) == 0) return t;
   if (!place_ready(t, true)) return NULL;
   UOp *u = store_to(ctx, t->uop, u_shrink(ctx->store, t->uop, be), v);
   TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "assign_slice: out of memory");
@@ -338,7 +359,7 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   TgContext *ctx = t->ctx;
   TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float", dtype_name(dt(t)));
   if (on && !t->requires_grad && t->uop->op != OPS_AFTER && !uop_base(t->uop)) {
-    UOp *n = buffer_node(ctx, dt(t), tg_numel(t), t->uop->shape), *u = store_to(ctx, n, n, t->uop);
+    UOp *n = buffer_node(ctx, dt(t), nelem(t), t->uop->shape), *u = store_to(ctx, n, n, t->uop);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "requires_grad: out of memory");
     t->uop = u;
   }

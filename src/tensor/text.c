@@ -133,6 +133,8 @@ const char *tg_to_text(TgTensor *t) {
   bool f = dtype_is_float(d);
   int64_t n = tg_numel(t), at[TG_MAX_RANK] = {0};
   int r = rank(t);
+  const int64_t *sizes = tg_shape(t);
+  if (!sizes) return NULL;
   void *v = mem_alloc(&ctx->mem, (size_t)(n + 1) * 8);
   TG_REQUIRE(ctx, v, TG_ERR_NOMEM, "to_text: out of memory");
   TgStatus s = f ? tg_read_f64(t, v, (size_t)n) : tg_read(tg_cast(t, d == DT_U64 ? TG_U64 : TG_I64), v, (size_t)n * 8);
@@ -145,7 +147,7 @@ const char *tg_to_text(TgTensor *t) {
     for (int j = k; j < r; j++) str_put(o, "[");
     put_value(o, d, f ? ((double *)v)[i] : 0, f ? 0 : ((int64_t *)v)[i]);
     for (int j = r - 1; j >= 0; j--) {
-      if (++at[j] < dims(t)[j]) break;
+      if (++at[j] < sizes[j]) break;
       at[j] = 0;
       str_put(o, "]");
     }
@@ -153,7 +155,7 @@ const char *tg_to_text(TgTensor *t) {
   if (!s && n == 0) {                                            /* the nesting down to the empty axis */
     int zero = 0;
     int64_t lists = 1;
-    while (dims(t)[zero]) lists *= dims(t)[zero++];
+    while (sizes[zero]) lists *= sizes[zero++];
     for (int64_t i = 0; i < lists && i < 1 << 20; i++) {
       int k = zero;
       while (k > 0 && at[k - 1] == 0) k--;
@@ -161,7 +163,7 @@ const char *tg_to_text(TgTensor *t) {
       for (int j = k; j < zero; j++) str_put(o, "[");
       str_put(o, "[]");
       for (int j = zero - 1; j >= 0; j--) {
-        if (++at[j] < dims(t)[j]) break;
+        if (++at[j] < sizes[j]) break;
         at[j] = 0;
         str_put(o, "]");
       }

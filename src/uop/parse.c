@@ -317,7 +317,7 @@ static bool listed(Parser *p, UOp *u) {                      /* a node of a prog
 }
 static UOp *make(Parser *p, const char *at, Ops op, DType d, int lanes, int n, UOp *const *src, Arg arg) {
   SpecError bad;
-  if (!spec_new(p->t->mem, op, d, lanes, n, src, arg, &bad)) {
+  if (!spec_new(p->t->st, p->t->mem, op, d, lanes, n, src, arg, &bad)) {
     if (*bad.why) fail(p, at, "%s: %s", op_name(op), bad.why); else out_of_memory(p);
     return NULL;
   }

@@ -1,5 +1,6 @@
 /* pass.c: the runner. In: a table of passes. Out: the graph after them. Between passes it counts firings, traces them and writes dumps. */
 #define _GNU_SOURCE
+#include "uop/dims.h"
 #include "uop/pass.h"
 #include "base/os.h"
 #include "uop/text.h"
@@ -120,6 +121,7 @@ static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
   TgError err = {0};
   str_init(&a, m), str_init(&b, m);
   UOpStore *st = store_new(m);
+  if (st) store_set_dims(st, store_dims(r->st));
   bool ok = st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len)), same = true;
   if (ok && !uop_parse(&t, st, m, str_text(&a), a.len, &err)) ok = false;
   ok = ok && (linear ? uop_print_list(&b, &t.program, m) : uop_print(&b, st, m, t.roots.at, t.roots.len));

@@ -1,11 +1,12 @@
 /* spec.c: the laws. One row per op: the kinds of graph it may stand in, how many sources, which operands, and a function for the rest.
  * Elementwise ops share one function; loops and their closing are laws of the whole graph. In: a graph. Out: the first offender. */
 #include "uop/spec.h"
+#include "uop/dims.h"
 #include <stdio.h>
 #include <string.h>
 
 const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "shaped", "loops", "linear"};
-typedef struct Check { GraphKind kind; const Linear *lin; SpecError *bad; } Check;
+typedef struct Check { GraphKind kind; const Linear *lin; SpecError *bad; UOpStore *st; } Check;      /* st: knows symbolic sizes; NULL: there are none */
 
 #define MAX_NELEM (INT64_C(1) << 48)
 #define MAX_RANK 16
@@ -62,21 +63,25 @@ static bool check_memory(Check *c, const UOp *u) {
 }
 static bool check_var(Check *c, const UOp *u) {
   if (!dtype_is_int((DType)u->dtype)) return broken(c, u, "dtype %s", dt(u));
+  if (u->nsrc > 1 || (u->nsrc && !is_const(u->src[0]))) return broken(c, u, "which variable it is, is not said by a CONST");
   return (u->arg.var.lo <= u->arg.var.hi || broken(c, u, "no value between %lld and %lld", (long long)u->arg.var.lo, (long long)u->arg.var.hi)) && one_lane(c, u);
 }
+static bool is_size(Check *c, int64_t d) { return dim_symbolic(d) ? c->st && dim_valid(c->st, d) && dim_max(c->st, d) <= MAX_NELEM : d >= 0 && d <= MAX_NELEM; }
 static bool check_movement(Check *c, const UOp *u) {
   static const Ints scalar;
   const Ints *p = u->arg.ints, *s = u->src[0]->is_tensor ? u->src[0]->shape : &scalar;
-  if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR) return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
+  if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR && !(u->src[0]->symbolic && op_is_alu((Ops)u->src[0]->op))) return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
   int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
   if (u->op != OPS_RESHAPE && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
   if (p->n > per * MAX_RANK) return broken(c, u, "rank %d", p->n / per);
-  int64_t in = 1, out = 1;
-  for (int i = 0; i < s->n; i++) in *= s->v[i];
-  for (int i = 0; i < p->n; i++) if (p->v[i] < 0 || p->v[i] > MAX_NELEM) return broken(c, u, "%lld", (long long)p->v[i]);
+  UOpStore *st = c->st;
+  int64_t in = 1, out = 1, most = 1;
+  for (int i = 0; i < p->n; i++) if (!is_size(c, p->v[i])) return broken(c, u, "%lld", (long long)p->v[i]);
+  for (int i = 0; u->op == OPS_RESHAPE && i < s->n; i++) in = dim_mul(st, in, s->v[i]);
+  for (int i = 0; u->op == OPS_RESHAPE && i < p->n; i++) out = dim_mul(st, out, p->v[i]);
   for (int i = 0; i < p->n / per; i++) {                     /* sizes of the result; PERMUTE and FLIP keep the elements */
-    int64_t n = u->op == OPS_RESHAPE || u->op == OPS_EXPAND ? p->v[i] : u->op == OPS_PAD ? s->v[i] + p->v[2 * i] + p->v[2 * i + 1] : 1;
-    if (__builtin_mul_overflow(out, n, &out) || out > MAX_NELEM) return broken(c, u, "more than 2^48 elements");
+    int64_t n = u->op == OPS_RESHAPE || u->op == OPS_EXPAND ? p->v[i] : u->op == OPS_PAD ? dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]) : 1;
+    if (!is_size(c, n) || __builtin_mul_overflow(most, dim_max(st, n), &most) || most > MAX_NELEM) return broken(c, u, "more than 2^48 elements");
   }
   if (u->op == OPS_RESHAPE && in != out) return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
   for (int i = 0; u->op != OPS_RESHAPE && i < s->n; i++) {
@@ -85,7 +90,7 @@ static bool check_movement(Check *c, const UOp *u) {
     switch (u->op) {
     case OPS_PERMUTE: ok = a >= 0 && a < s->n && !(seen >> a & 1); if (ok) seen |= 1 << a; break;
     case OPS_EXPAND: ok = a == s->v[i] || s->v[i] == 1; break;
-    case OPS_SHRINK: ok = a <= b && b <= s->v[i]; break;
+    case OPS_SHRINK: ok = dim_le(st, a, b) && dim_le(st, b, s->v[i]); break;
     case OPS_FLIP: ok = a <= 1; break;
     default: break;
     }
@@ -123,7 +128,7 @@ static bool check_scatter(Check *c, const UOp *u) {
 }
 static bool check_tuple(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
 static bool check_arange(Check *c, const UOp *u) {
-  if (u->arg.ints->n != 1 || u->arg.ints->v[0] < 0 || u->arg.ints->v[0] > MAX_NELEM) return broken(c, u, "takes one length");
+  if (u->arg.ints->n != 1 || !is_size(c, u->arg.ints->v[0])) return broken(c, u, "takes one length");
   return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
 }
 static bool check_custom_gradient(Check *c, const UOp *u) {
@@ -289,8 +294,8 @@ static bool check_count(Check *c, const UOp *u) {
   int want = op_nsrc((Ops)u->op), least = specs[u->op].least;
   return (want >= 0 ? u->nsrc == want : u->nsrc >= least) || broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ", want >= 0 ? want : least);
 }
-bool spec_new(TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg, SpecError *bad) {
-  Check c = {.kind = GRAPH_TENSOR, .bad = bad};
+bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg, SpecError *bad) {
+  Check c = {.kind = GRAPH_TENSOR, .bad = bad, .st = st};
   *bad = (SpecError){0};
   UOp *u = mem_alloc(mem, sizeof *u + (size_t)nsrc * sizeof *src);
   if (!u) return false;
@@ -357,7 +362,7 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
   return ok;
 }
 bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, size_t nroots, SpecError *bad) {
-  Check c = {.kind = kind, .bad = bad};
+  Check c = {.kind = kind, .bad = bad, .st = st};
   UOpVec order = {0};
   *bad = (SpecError){0};
   bool ok = uop_toposort(st, mem, roots, nroots, &order);

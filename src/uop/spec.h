@@ -16,6 +16,6 @@ extern const char *const graph_kind_names[GRAPH_KINDS];      /* "tensor", "stage
 typedef struct SpecError { const UOp *node; char why[200]; } SpecError;   /* node NULL: out of memory */
 bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, size_t nroots, SpecError *bad);
 /* Whether such a node can be made at all: enough sources, axes that exist, sizes that fit. False with an empty `why`: out of memory. */
-bool spec_new(TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg, SpecError *bad);
+bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg, SpecError *bad);
 bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad);
 #endif

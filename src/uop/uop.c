@@ -1,5 +1,6 @@
 /* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its facts (shape or bounds, ops and ranges
  * below it, structural hash) computed once from its sources. Nothing here recurses: a million-node chain needs no stack. */
+#include "uop/dims.h"
 #include "uop/uop_private.h"
 #include <string.h>
 
@@ -162,8 +163,8 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   case OPS_ARANGE: *out = p; return true;
   case OPS_RESHAPE: case OPS_EXPAND: *out = p; return true;
   case OPS_PERMUTE: for (int i = 0; i < p->n; i++) d[i] = s->v[p->v[i]]; return (*out = ints_get(st, p->n, d)) != NULL;
-  case OPS_PAD: for (int i = 0; i < s->n; i++) d[i] = s->v[i] + p->v[2 * i] + p->v[2 * i + 1]; return (*out = ints_get(st, s->n, d)) != NULL;
-  case OPS_SHRINK: for (int i = 0; i < s->n; i++) d[i] = p->v[2 * i + 1] - p->v[2 * i]; return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_PAD: for (int i = 0; i < s->n; i++) d[i] = dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]); return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_SHRINK: for (int i = 0; i < s->n; i++) d[i] = dim_sub(st, p->v[2 * i + 1], p->v[2 * i]); return (*out = ints_get(st, s->n, d)) != NULL;
   case OPS_GATHER: *out = u->nsrc > 1 ? u->src[1]->shape : s; return true;
   case OPS_SCATTER: *out = u->arg.scatter.how & SCATTER_OLD ? u->src[1]->shape : s; return true;
   case OPS_REDUCE_AXIS:
@@ -186,6 +187,11 @@ static bool facts_set(UOpStore *st, UOp *u) {
       for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++) u->ranges &= ~u->src[i]->src[k]->ranges;
   const Ints *shape;
   if (!shape_of(st, u, &shape)) return false;
+  const Ints *list = uop_list(u);
+  u->symbolic = u->op == OPS_VAR;
+  for (int i = 0; i < (u->op == OPS_AFTER ? 1 : u->nsrc); i++) u->symbolic |= u->src[i]->symbolic;
+  for (int i = 0; list && i < list->n; i++) u->symbolic |= dim_symbolic(list->v[i]);
+  for (int i = 0; shape && i < shape->n; i++) if (dim_symbolic(shape->v[i]) && !dim_valid(st, shape->v[i])) return false;
   if (shape) u->is_tensor = 1, u->shape = shape;
   else set_bounds(u);
   return true;
@@ -312,7 +318,10 @@ UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b) {
 }
 UOp *uop_cast(UOpStore *st, UOp *a, DType to) { return !a || a->dtype == to ? a : uop_new(st, OPS_CAST, to, a->lanes, 1, &a, ARG0); }
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type) {
-  return UNEW(st, OPS_RANGE, DT_INDEX, 1, ((Arg){.range = {id, type}}), uop_index_const(st, extent));
+  return uop_range_of(st, uop_index_const(st, extent), id, type);
+}
+UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type) {
+  return UNEW(st, OPS_RANGE, DT_INDEX, 1, ((Arg){.range = {id, type}}), extent);
 }
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
   return uop_new(st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, u->arg);

@@ -76,7 +76,8 @@ typedef enum UOpMark {
 typedef struct UOp UOp;
 struct UOp {
   uint8_t op, dtype, lanes;                                  /* lanes: 1 = scalar */
-  uint8_t is_tensor : 1, mark : 7;                           /* is_tensor: has `shape` instead of bounds. mark: UOpMark bits found out since; no content */
+  uint8_t is_tensor : 1, symbolic : 1, mark : 6;             /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it is
+                                                              * not memory. mark: UOpMark bits found out since; no content */
   uint16_t nsrc, hash_high;                                  /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
   uint32_t id, hash;                                         /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
@@ -123,6 +124,7 @@ UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b);
 UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b);
 UOp *uop_cast(UOpStore *st, UOp *a, DType to);               /* a itself if it has that dtype */
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
+UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type);
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);   /* same op, dtype, lanes, arg; other sources */
 
 static inline bool op_has_axes(Ops op) { return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS; }      /* arg.reduce with a list */

@@ -27,6 +27,7 @@ struct UOpStore {
   UOpMap *free_maps;
   Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
   RewriteEnv *env;
+  struct DimTable *dims;                   /* symbolic sizes (dims.h), or NULL: shapes are numbers */
 };
 static inline UOp *map_node(const UOpMap *m, const UOp *u) {
   uint64_t e = u->id < m->cap ? m->at[u->id] : 0;

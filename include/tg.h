@@ -51,6 +51,8 @@ typedef enum TgInterpolation { TG_LINEAR = 0, TG_NEAREST, TG_NEAREST_EXACT } TgI
 typedef struct TgContext TgContext;
 typedef struct TgTensor TgTensor;
 typedef TgStatus (*TgGradientFn)(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user);
+typedef struct TgJit TgJit;
+typedef TgStatus (*TgJitFn)(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user);
 #define TG_MAX_RANK 16
 
 /* Counted since tg_open or tg_counters_reset. */
@@ -711,6 +713,20 @@ TG_API const void *tg_map(TgTensor *t);
 TG_API const char *tg_to_text(TgTensor *t);
 TG_API double tg_item_f64(TgTensor *t);                        /* the one element; NaN and TG_ERR_SHAPE if there is not exactly one */
 TG_API int64_t tg_item_i64(TgTensor *t);                       /* the same as an integer; 0 on error */
+
+/* ---- captured functions. fn(ctx, in, nin, out, nout, user) builds out[] from in[] and may assign to tensors that it knows (weights, a cache); out[] is
+ * computed when it returns. tg_jit_run calls it the first time, calls it once more and captures what runs, and from the third time on replays
+ * that: no graph is built, nothing is scheduled. Random numbers go on as if fn were called; variables in shapes take the values they are bound to. */
+/* It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no function. */
+TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
+/* in: any tensors of fn's shapes and dtypes, each in memory of its own; out: nout tensors of the innermost scope, in memory of their own that no later run
+ * touches. Handles that fn makes belong to that scope too; gradients that fn leaves in tg_grad are those of the captured run. From the capture on:
+ * TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE: another number of tensors, shape or dtype than captured, or one tensor given twice. In the capture
+ * itself TG_ERR_STATE: fn reads a value, makes a tensor from data (it would be the same at every replay: give it as an input), or runs a
+ * captured function. After an error in fn the next run captures anew. */
+TG_API TgStatus tg_jit_run(TgJit *jit, TgTensor *const *in, int nin, TgTensor **out, int nout);
+TG_API void tg_jit_reset(TgJit *jit);                          /* forgets the capture: the next run is the first */
+TG_API void tg_jit_free(TgJit *jit);                           /* NULL is fine */
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
  * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal",

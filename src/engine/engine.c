@@ -2,26 +2,13 @@
  * The live graph is copied into a fresh store with its buffers numbered in order of use; that copy, as bytes, is the key under which the
  * schedule and its programs are kept, so a training step compiles nothing after the first time. */
 #include "codegen/codegen.h"
-#include "schedule/schedule.h"
-#include "tensor/context.h"
+#include "engine/engine.h"
 #include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/text.h"
 #include <stdio.h>
 #include <string.h>
 
-typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; int nvar, *var; struct CachedProgram *next; } CachedProgram;      /* var: numbers of the variables that a launch is given */
-typedef struct Plan {                        /* a schedule ready to run */
-  struct Plan *next;
-  uint8_t *key;
-  size_t nkey;
-  Schedule sched;
-  CachedProgram **prog;                      /* by kernel */
-  int *slab_of;                              /* by temporary: slab that holds it, -1 for roots */
-  int nslab;
-  size_t *slab_bytes;
-  void **slab;
-} Plan;
 typedef struct Engine { Map plans, programs; Str prelude; } Engine;
 
 static const TgBackend *const backends[] = {&backend_cpu, &backend_interp, &backend_interp_c, &backend_interp_cuda, &backend_interp_metal, &backend_null_c, &backend_null_cuda, &backend_null_metal};
@@ -56,6 +43,7 @@ static void plan_free(TgContext *ctx, Plan *p) {
 static void program_forget(TgContext *ctx, CachedProgram *p) { mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p); }
 void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
+  ctx->plans_dropped++;
   for (size_t i = 0; i < e->plans.cap; i++)
     if (e->plans.at[i].used)
       for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_free(ctx, p);
@@ -385,7 +373,7 @@ static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, 
 }
 
 /* ---- running */
-static TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
+TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   if (b->data || !b->nelem) return TG_OK;
   return ctx->dev.backend->alloc(&ctx->dev, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
 }
@@ -402,7 +390,7 @@ static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   }
   return TG_OK;
 }
-static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) {
+TgStatus plan_run(TgContext *ctx, Plan *p, Buffer *const *buf, Buffer *const *temp) {
   Schedule *s = &p->sched;
   Device *d = &ctx->dev;
   void *bufs_small[32], **bufs = bufs_small;
@@ -424,7 +412,7 @@ static TgStatus plan_run(TgContext *ctx, Plan *p, const Copy *c, Buffer **temp) 
         int t = (int)(id - TEMP_BASE);
         bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
       } else {
-        Buffer *b = ctx->buffers.at[c->uids.at[id]];
+        Buffer *b = buf[id];
         st = b ? value_current(ctx, b) : TG_OK;
         if (!st) st = b ? buffer_ready(ctx, b) : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
         if (!st) bufs[a] = b->data, b->filled = true;
@@ -454,7 +442,7 @@ static bool is_part(const UOp *u) {
   for (int i = 0; part && i < u->shape->n; i++) part = u->arg.ints->v[2 * i] == 0;
   return part;
 }
-static bool in_memory(TgContext *ctx, UOp *u) {              /* a whole buffer, perhaps in another shape */
+bool in_memory(TgContext *ctx, UOp *u) {              /* a whole buffer, perhaps in another shape */
   u = stands_for(ctx, u);
   if (is_part(u)) return true;
   while (u->op == OPS_RESHAPE) u = u->src[0];
@@ -509,7 +497,12 @@ static TgStatus run_roots(TgContext *ctx, UOp *const *roots, size_t n, Watch *on
       temp[r - TEMP_BASE] = buf;
     } else made[i] = strip_after(ctx->store, roots[i]);
   }
-  if (!s && !only) s = plan_run(ctx, p, &c, temp);
+  Buffer **buf = s ? NULL : mem_alloc(&ctx->mem, (c.uids.len + 1) * sizeof *buf);
+  if (!s && !buf) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  for (size_t i = 0; !s && i < c.uids.len; i++) buf[i] = ctx->buffers.at[c.uids.at[i]];
+  if (!s && !only) s = plan_run(ctx, p, buf, temp);
+  if (!s && !only && ctx->capture) capture_step(ctx, p, buf, c.uids.len, temp);
+  mem_free(&ctx->mem, buf);
   for (size_t i = 0; i < n && !s; i++)
     if (!made[i] || !map_put_ptr(&ctx->realized, stands_for(ctx, roots[i]), made[i])) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   mem_free(&ctx->mem, temp), mem_free(&ctx->mem, made), mem_free(&ctx->mem, c.to);
@@ -551,7 +544,7 @@ int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, voi
     if (!t[i] || t[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
   return ctx && !realize(ctx, t, n, &w) ? w.count : -1;
 }
-static Buffer *value_of(TgContext *ctx, TgTensor *t, size_t nbytes) {
+Buffer *value_of(TgContext *ctx, TgTensor *t, size_t nbytes) {
   if (engine_realize(ctx, &t, 1)) return NULL;
   UOp *u = stands_for(ctx, t->uop);
   if (is_part(u)) u = u->src[0];
@@ -643,7 +636,7 @@ TgStatus engine_collect(TgContext *ctx) {
   if (ok) {
     Map old = ctx->realized;
     ctx->realized = realized, realized = old;
-    for (size_t i = 0; i < ctx->buffers.len; i++) if (ctx->buffers.at[i] && !ctx->buffers.at[i]->marked) buffer_free(ctx, (int64_t)i);
+    for (size_t i = 0; i < ctx->buffers.len; i++) if (ctx->buffers.at[i] && !ctx->buffers.at[i]->marked && !ctx->buffers.at[i]->pins) buffer_free(ctx, (int64_t)i);
   }
   map_free(&realized);
   mem_free(&ctx->mem, keep);
@@ -707,7 +700,10 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
     ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) && !ctx->dev.backend->sync(&ctx->dev);
     ctx->counters.kernels += ok, ctx->counters.launches += ok;
   }
-  for (int i = 0; ok && i < s->n; i++) if (s->written[i]) ok = memory_overwritten(ctx, uop_base(s->arg[i]->uop));
+  for (int i = 0; ok && i < s->n; i++) {
+    UOp *base = s->written[i] ? uop_base(s->arg[i]->uop) : NULL;
+    ok = !base || !memory_stored(ctx, &base, 1);
+  }
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory, or the device refuses it");
   vec_free(&ctx->mem, &nodes);
   uop_text_free(&t);
@@ -718,6 +714,7 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
 TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int n) {
   if (!ctx) return TG_ERR_VALUE;
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: no device is open");
+  if (capture_refuses(ctx, "kernel")) return TG_ERR_STATE;
   if (!text || n < 1 || !args) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: %s", text ? "no tensors" : "no text");
   for (int i = 0; i < n; i++)
     if (!args[i] || args[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);

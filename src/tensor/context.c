@@ -46,6 +46,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
 }
 void tg_close(TgContext *ctx) {
   if (!ctx) return;
+  while (ctx->jits) tg_jit_free(ctx->jits);
   while (ctx->kept) tg_release(ctx->kept);
   for (size_t i = ctx->scopes.len; i-- > 0;)
     while (ctx->scopes.at[i].tensors) tg_release(ctx->scopes.at[i].tensors);
@@ -275,13 +276,6 @@ static bool update_done(TgContext *ctx, Update *up) {
   vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &topo);
   return ok;
 }
-bool memory_overwritten(TgContext *ctx, UOp *buffer) {
-  Update up = {0};
-  map_init(&up.stored, &ctx->mem), map_init(&up.done, &ctx->mem);
-  bool ok = buffer && map_put_ptr(&up.stored, buffer, buffer) && update_done(ctx, &up);
-  map_free(&up.stored), map_free(&up.done);
-  return ok;
-}
 static TgStatus files_written(TgContext *ctx, const Update *up) {      /* where the device's memory is a copy of the file */
   TgStatus s = TG_OK;
   for (size_t i = 0; !s && i < up->stored.cap; i++) {
@@ -290,6 +284,15 @@ static TgStatus files_written(TgContext *ctx, const Update *up) {      /* where 
     if (at && at != b->data) s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   }
   return s ? error_set(&ctx->err, s, "realize: the file of an assigned tensor cannot be written") : TG_OK;
+}
+TgStatus memory_stored(TgContext *ctx, UOp *const *buffers, size_t n) {
+  Update up = {0};
+  map_init(&up.stored, &ctx->mem), map_init(&up.done, &ctx->mem);
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++) ok = buffers[i] && map_put_ptr(&up.stored, buffers[i], buffers[i]);
+  TgStatus s = ok && update_done(ctx, &up) ? files_written(ctx, &up) : error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
+  map_free(&up.stored), map_free(&up.done);
+  return s;
 }
 TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
   if (n == 0) return TG_OK;
@@ -329,6 +332,7 @@ TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
     ctx->pending.len = 0;
     ok = update_done(ctx, &up);
     s = files_written(ctx, &up);
+    for (size_t i = 0; ctx->capture && i < up.stored.cap; i++) if (up.stored.at[i].used) capture_stored(ctx, (UOp *[]){(UOp *)(uintptr_t)up.stored.at[i].key}, 1);
   }
   vec_free(&ctx->mem, &all), vec_free(&ctx->mem, &up.after);
   mem_free(&ctx->mem, inner);

@@ -17,6 +17,7 @@ typedef struct Buffer {                    /* memory of the device; found by uid
   bool read_only;                          /* no store may go here */
   uint64_t bound_at;                       /* ctx->bound + 1 when a value of symbolic shape was computed here; 0: no such value */
   int64_t draws;                           /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
+  int pins;                                /* captured functions that use it: it stays when no tensor reaches it */
   int64_t owner;                           /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */
 } Buffer;
 
@@ -54,6 +55,9 @@ struct TgContext {
   Vec(TgTensor *) pending;                 /* losses and running statistics: computed with the next in-place update, before it */
   size_t swept_nodes;                      /* store_count after the last collect: tg_scope_end collects when it has doubled */
   uint64_t swept_bytes;
+  struct Capture *capture;                 /* jit.c: what is being captured */
+  TgJit *jits;                             /* all that live */
+  uint64_t plans_dropped;                  /* how often the plans were forgotten: captures made before are void */
   Vec(GradientHook) hooks;                 /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;                   /* variables and the sizes made of them */
   Vec(struct TgVariable *) variables;
@@ -72,8 +76,11 @@ void buffer_free(TgContext *ctx, int64_t uid);             /* memory, destructor
 UOp *uop_base(UOp *u);                                     /* the BUFFER under movement ops and AFTER, else NULL */
 TgStatus values_unbind(TgContext *ctx, bool before);        /* around a change of variables: runs stores that wait and speak of variables; then forgets values that do */
 TgStatus draw_again(TgContext *ctx, Buffer *key);          /* the key of the context's next draw, as if the call that made the buffer were made again */
-bool memory_overwritten(TgContext *ctx, UOp *buffer);      /* handles keep values computed from what a BUFFER held before; false: out of memory */
 bool place_ready(TgTensor *t, bool keep_value);            /* t becomes a place in a buffer, of its value if that is kept; false: recorded */
+/* After stores that no graph tells of: as after those of a graph. */
+TgStatus memory_stored(TgContext *ctx, UOp *const *buffers, size_t n);
+void capture_stored(TgContext *ctx, UOp *const *buffers, size_t n);      /* jit.c */
+bool capture_refuses(TgContext *ctx, const char *op);      /* a value is asked for while a function is captured: recorded */
 /* engine, for the front end */
 TgStatus engine_open(TgContext *ctx);                      /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);

@@ -42,6 +42,7 @@ const void *tg_map(TgTensor *x) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "map: no device is open");
+  if (capture_refuses(ctx, "map")) return NULL;
   static const char nothing[16];
   if (tg_numel(x) == 0) return nothing;
   return tg_realize(x) ? NULL : engine_map(ctx, x);

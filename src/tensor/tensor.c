@@ -232,6 +232,7 @@ TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
   UOp *base = uop_has_op(t->uop, OPS_AFTER) ? NULL : uop_base(t->uop);
   Buffer *b = base ? buffer_get(ctx, base) : NULL;
   TG_REQUIRE_OR(ctx, !b || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE, "read: tensor %s was never given a value", SHAPE_OF(t));
+  if (capture_refuses(ctx, "read")) return TG_ERR_STATE;
   TgStatus s = tg_realize(t);                                /* the bookkeeping of in-place updates is there */
   return s ? s : engine_read(ctx, t, out, nbytes);
 }

@@ -1,0 +1,496 @@
+/* test_files.c: state dictionaries, model files, archives, data sets. Expected values: files of other programs in ../shared/data (skipped where absent) and bytes
+ * written here by hand. Damaged files are refused, whatever is wrong with them, and nothing is read past their end (the sanitizers look). */
+#define _GNU_SOURCE
+#include "tg_io.h"
+#include "tg_nn.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char dir[] = "/tmp/tg_test_files_XXXXXX", path[64];
+static int setup(void **state) {
+  (void)state;
+  if (!mkdtemp(dir)) return 1;
+  return snprintf(path, sizeof path, "%s/file", dir), 0;
+}
+static int teardown(void **state) { return (void)state, unlink(path), rmdir(dir); }
+static TgContext *open_on(const char *device) { return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device}); }
+static char *shared(const char *name) {                      /* a path that lives until the next call but three; NULL: not on this machine */
+  static char p[4][600];
+  static int k;
+  const char *root = getenv("TG_DATA");
+  k = (k + 1) % 4;
+  snprintf(p[k], sizeof *p, "%s/%s", root && *root ? root : "../shared/data", name);
+  return access(p[k], R_OK) ? NULL : p[k];
+}
+#define NEED(p, name) do { if (!((p) = shared(name))) { print_message("skipped: no %s in the shared data\n", name); skip(); } } while (0)
+static char *whole(const char *from, size_t *n) {
+  FILE *f = fopen(from, "rb");
+  assert_non_null(f);
+  fseek(f, 0, SEEK_END);
+  *n = (size_t)ftell(f);
+  rewind(f);
+  char *p = malloc(*n + 1);
+  assert_int_equal(fread(p, 1, *n, f), *n);
+  fclose(f);
+  return p;
+}
+static void file_write(const void *p, size_t n) {
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(p, 1, n, f), n);
+  assert_int_equal(fclose(f), 0);
+}
+static void ok(TgContext *c) { if (tg_error(c)) fail_msg("%s", tg_errmsg(c)); }
+static void refused(TgContext *c, const void *got, const char *text) {
+  if (got) fail_msg("not refused: %s", text);
+  if (!tg_error(c) || !strstr(tg_errmsg(c), text)) fail_msg("%s: %s, not: %s", tg_status_name(tg_error(c)), tg_errmsg(c), text);
+  tg_clear_error(c);
+}
+static double at(TgTensor *t, int64_t i) {
+  double *v = malloc(((size_t)tg_numel(t) + 1) * sizeof *v), x;
+  TgStatus s = tg_read_f64(t, v, (size_t)tg_numel(t));
+  x = s ? NAN : v[i];
+  free(v);
+  if (s) fail_msg("%s", tg_errmsg(tg_context(t)));
+  return x;
+}
+
+/* ---- state dictionaries */
+static void test_state(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  TgState *s = tg_state_new(c);
+  char name[32];
+  const char *got;
+  TgTensor *t[100];
+  for (int i = 0; i < 100; i++) snprintf(name, sizeof name, "layer.%d.weight", i), t[i] = tg_full(c, TG_SHAPE(2), i), assert_int_equal(tg_state_put(s, name, t[i]), TG_OK);
+  assert_int_equal(tg_state_count(s), 100);
+  assert_ptr_equal(tg_state_get(s, "layer.37.weight"), t[37]);
+  assert_null(tg_state_get(s, "layer.37"));
+  assert_ptr_equal(tg_state_remove(s, "layer.37.weight"), t[37]);
+  assert_null(tg_state_get(s, "layer.37.weight"));
+  assert_null(tg_state_remove(s, "layer.37.weight"));
+  assert_ptr_equal(tg_state_at(s, 37, &got), t[38]);
+  assert_string_equal(got, "layer.38.weight");
+  assert_ptr_equal(tg_state_get(s, "layer.99.weight"), t[99]);
+  assert_int_equal(tg_state_put(s, "layer.5.weight", t[6]), TG_OK);
+  assert_ptr_equal(tg_state_get(s, "layer.5.weight"), t[6]);
+  assert_int_equal(tg_state_count(s), 99);
+  assert_ptr_equal(tg_get_parameters(s)[98], t[99]);
+  assert_null(tg_state_at(s, 99, NULL));
+  ok(c);
+  assert_int_equal(tg_state_put(s, "x", NULL), TG_ERR_VALUE);
+  tg_clear_error(c);
+  tg_state_free(s);
+  tg_state_free(NULL);
+  tg_release(t[37]);
+  tg_close(c);
+}
+static void test_layers(void **state) {                      /* saved by name, loaded into another model: the same answers */
+  (void)state;
+  for (int dev = 0; dev < 2; dev++) {
+    TgContext *c = open_on(dev ? "INTERP:CUDA" : "CPU");
+    TgState *s[2];
+    TgTensor *x = tg_randn(c, TG_SHAPE(2, 3, 6, 6)), *y[2];
+    TgConv2d conv[2];
+    TgBatchNorm bn[2];
+    TgLinear l[2];
+    TgLayerNorm ln[2];
+    TgEmbedding e[2];
+    assert_int_equal(tg_realize(x), TG_OK);
+    for (int i = 0; i < 2; i++) {
+      conv[i] = tg_conv2d_new(c, 3, 4, 3, true, NULL), bn[i] = tg_batch_norm_new(c, 4), l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, 5, 0);
+      e[i] = tg_embedding_new(c, 3, 5), s[i] = tg_state_new(c);
+      assert_int_equal(tg_conv2d_state(&conv[i], s[i], "conv") | tg_batch_norm_state(&bn[i], s[i], "bn") | tg_linear_state(&l[i], s[i], "out") |
+                       tg_layer_norm_state(&ln[i], s[i], "ln") | tg_embedding_state(&e[i], s[i], "e.0"), 0);
+    }
+    assert_int_equal(tg_state_count(s[0]), 11);
+    assert_ptr_equal(tg_state_get(s[0], "bn.running_var"), bn[0].running_var);
+    assert_ptr_equal(tg_state_get(s[0], "e.0.weight"), e[0].weight);
+    assert_int_equal(tg_realize(tg_assign(bn[0].running_mean, tg_from_text(c, "[0.5, -1, 2, 3]", .dtype = TG_F32))), TG_OK);
+    assert_int_equal(tg_safe_save(s[0], path, .metadata = (const char *const[]){"format", "pt", "a \"quoted\"\n", "\xc3\xa9", NULL}), TG_OK);
+    TgState *f = tg_safe_load_file(c, path);
+    ok(c);
+    assert_int_equal(tg_load_state(s[1], f), TG_OK);
+    for (int i = 0; i < 2; i++)
+      y[i] = tg_add(tg_layer_norm_run(&ln[i], tg_linear_run(&l[i], tg_flatten(tg_batch_norm_run(&bn[i], tg_conv2d_run(&conv[i], x)), 1, -1))), tg_embedding_run(&e[i], tg_full_i64(c, TG_SHAPE(2), 1, TG_I32)));
+    assert_true(tg_item_i64(tg_allclose(y[0], y[1], .exact = true)) == 1);
+    tg_state_free(f);                                        /* the model has its own memory: it can be trained */
+    TgOptim *opt = tg_sgd(c, tg_get_parameters(s[1]), 2, .lr = 0.1);
+    assert_int_equal(tg_backward(tg_sum(y[1])), TG_OK);
+    assert_int_equal(tg_optim_step(opt), TG_OK);
+    tg_optim_free(opt);
+    ok(c);
+    TgValue *head = tg_safe_load_metadata(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)), &(int64_t){0});
+    assert_string_equal(tg_value_string(tg_value_get(tg_value_get(head, "__metadata__"), "a \"quoted\"\n"), NULL), "\xc3\xa9");
+    assert_int_equal(tg_value_int(tg_value_at(tg_value_get(tg_value_get(head, "conv.weight"), "shape"), 1)), 3);
+    tg_value_free(head);
+    for (int i = 0; i < 2; i++) tg_state_free(s[i]), tg_conv2d_free(&conv[i]), tg_batch_norm_free(&bn[i]), tg_linear_free(&l[i]), tg_layer_norm_free(&ln[i]), tg_embedding_free(&e[i]);
+    tg_close(c);
+  }
+}
+static void test_load_state(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP"), *other = open_on("INTERP");
+  TgTensor *a = tg_keep(tg_full(c, TG_SHAPE(2, 2), 1)), *b = tg_keep(tg_full(c, TG_SCALAR, 2));
+  TgState *m = tg_state_new(c), *f = tg_state_new(other);
+  tg_state_put(m, "a", a), tg_state_put(m, "b", b);
+  tg_state_put(f, "a", tg_full(other, TG_SHAPE(2, 2), 5, .dtype = TG_F16)), tg_state_put(f, "c", tg_full(other, TG_SHAPE(1), 6));
+  assert_int_equal(tg_load_state(m, f), TG_ERR_VALUE);
+  refused(c, NULL, "the file lacks b; the model has no c");
+  assert_int_equal(tg_load_state(m, f, .partial = true), TG_ERR_VALUE);
+  refused(c, NULL, "the model has no c");
+  assert_true(at(a, 3) == 1);                                /* nothing has changed */
+  assert_int_equal(tg_load_state(m, f, .partial = true, .more = true), TG_OK);
+  assert_true(at(a, 3) == 5 && at(b, 0) == 2 && tg_dtype(a) == TG_F16);
+  tg_state_put(f, "b", tg_full(other, TG_SHAPE(1), 7)), tg_state_put(f, "bn.num_batches_tracked", tg_full(other, TG_SCALAR, 7));
+  tg_release(tg_state_remove(f, "c"));
+  assert_int_equal(tg_load_state(m, f), TG_OK);              /* () takes (1,), and a counter is no surprise */
+  assert_true(at(b, 0) == 7 && tg_ndim(b) == 0);
+  tg_state_put(f, "a", tg_full(other, TG_SHAPE(2, 3), 5));
+  assert_int_equal(tg_load_state(m, f), TG_ERR_SHAPE);
+  refused(c, NULL, "a is (2, 2), in the file (2, 3)");
+  tg_state_free(m), tg_state_free(f);
+  tg_close(c), tg_close(other);
+}
+
+/* ---- safetensors */
+static void test_safe_dtypes(void **state) {
+  (void)state;
+  static const TgDType all[] = {TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64, TG_FP8E4M3, TG_FP8E5M2};
+  static const char *const devices[] = {"CPU", "INTERP", "INTERP:CUDA"};
+  for (int dev = 0; dev < 3; dev++) {
+    TgContext *c = open_on(devices[dev]);
+    TgState *s = tg_state_new(c);
+    char name[8];
+    for (int i = 0; i < 15; i++) snprintf(name, sizeof name, "t%d", i), tg_state_put(s, name, tg_cast(tg_reshape(tg_arange(c, 0, 6), TG_SHAPE(2, 1, 3)), all[i]));
+    tg_state_put(s, "scalar", tg_full(c, TG_SCALAR, -2.5)), tg_state_put(s, "none", tg_zeros(c, TG_SHAPE(0, 3)));
+    assert_int_equal(tg_safe_save(s, path), TG_OK);
+    assert_int_equal(tg_safe_save(s, path), TG_OK);          /* over itself */
+    tg_state_free(s);
+    s = tg_state_from_file(c, path);
+    ok(c);
+    assert_int_equal(tg_state_count(s), 17);
+    for (int i = 0; i < 15; i++) {
+      snprintf(name, sizeof name, "t%d", i);
+      TgTensor *t = tg_state_get(s, name);
+      assert_int_equal(tg_dtype(t), all[i]);
+      assert_int_equal(tg_ndim(t), 3);
+      for (int k = 0; k < 6; k++) assert_true(at(t, k) == (i ? k : k > 0));
+    }
+    assert_true(at(tg_state_get(s, "scalar"), 0) == -2.5);
+    assert_int_equal(tg_ndim(tg_state_get(s, "scalar")), 0);
+    assert_int_equal(tg_dim(tg_state_get(s, "none"), 1), 3);
+    assert_int_equal(tg_safe_save(s, path), TG_OK);          /* over the file that its tensors are views of */
+    tg_state_free(s);
+    s = tg_safe_load(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
+    assert_true(at(tg_state_get(s, "t12"), 5) == 5);
+    tg_state_free(s);
+    assert_int_equal(tg_safe_save(NULL, path), TG_ERR_VALUE);
+    s = tg_state_new(c);
+    assert_int_equal(tg_safe_save(s, path), TG_OK);          /* nothing at all */
+    assert_int_equal(tg_safe_save(s, "/nowhere/at/all"), TG_ERR_IO);
+    refused(c, NULL, "/nowhere/at/all: No such file");
+    tg_state_free(s);
+    size_t n;
+    char *p = whole(path, &n);
+    assert_true(n == 16 && p[0] == 8 && !memcmp(p + 8, "{}      ", 8));
+    free(p);
+    tg_close(c);
+  }
+}
+static void test_safe_damaged(void **state) {
+  (void)state;
+  static const struct { const char *header, *why; int data; } cases[] = {
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", NULL, 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}   ", NULL, 8},
+    {"{\"__metadata__\":{\"x\":\"y\"},\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[0,7],\"data_offsets\":[4,4]}}", NULL, 4},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "8 bytes behind the last tensor", 16},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "ends at 8, the data at 7", 7},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", "not [begin, end]", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,7]}}", "7 bytes for a shape and dtype of 8", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", "not [begin, end]", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]}}", "not [begin, end]", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0.0,8]}}", "not [begin, end]", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,1e400]}}", "no JSON", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,99999999999999999999]}}", "no JSON", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", "no whole number", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", "no whole number", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4,0],\"data_offsets\":[0,0]}}", "too many elements", 0},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", "too many elements", 0},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", "17 axes", 4},
+    {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", "dtype F4 is not known", 1},
+    {"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "dtype C64 is not known", 8},
+    {"{\"a\":{\"dtype\":3,\"shape\":[2],\"data_offsets\":[0,8]}}", "an entry has dtype", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", "an entry has dtype", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":1}}", "an entry has dtype", 8},
+    {"{\"a\":7}", "an entry has dtype", 8},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}", "b begins at 2, where 4 is next", 6},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", "b begins at 8, where 4 is next", 12},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "b begins at 0, where 4 is next", 4},
+    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "no JSON", 8},
+    {"{\"__metadata__\":{\"x\":1}}", "x is no string", 0}, {"{\"__metadata__\":[]}", "is no map", 0},
+    {"[]", "does not begin with {", 0}, {" {}", "does not begin with {", 0}, {"{\"\xff\":1}", "no JSON", 0}, {"{}x", "no JSON", 0}, {"{", "a header of 1 bytes", 0}};
+  TgContext *c = open_on("INTERP");
+  char bytes[1024];
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    size_t n = strlen(cases[i].header);
+    memset(bytes, 0, sizeof bytes), bytes[0] = (char)n, memcpy(bytes + 8, cases[i].header, n);
+    TgState *s = tg_safe_load(tg_from_bytes(c, bytes, 8 + n + (size_t)cases[i].data, TG_U8));
+    if (cases[i].why) refused(c, s, cases[i].why);
+    else ok(c), assert_true(at(tg_state_get(s, "a"), 0) == 0), tg_state_free(s);
+  }
+  static const uint64_t lengths[] = {0, 1, 57, 100000001, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
+  for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+    memset(bytes, ' ', 64), memcpy(bytes, &lengths[i], 8);
+    refused(c, tg_safe_load(tg_from_bytes(c, bytes, 64, TG_U8)), "a header of");
+  }
+  memset(bytes, '[', sizeof bytes), memcpy(bytes, "\xf8\x03\0\0\0\0\0\0{\"a\":", 13);    /* nested without end */
+  refused(c, tg_safe_load(tg_from_bytes(c, bytes, 1024, TG_U8)), "no JSON");
+  size_t n = strlen(cases[0].header) + 16;
+  memset(bytes, 0, sizeof bytes), bytes[0] = (char)(n - 16), memcpy(bytes + 8, cases[0].header, n - 16);
+  for (size_t k = 0; k < n; k++) refused(c, tg_safe_load(tg_from_bytes(c, bytes, k, TG_U8)), "safetensors: ");
+  refused(c, tg_safe_load(tg_zeros(c, TG_SHAPE(4, 4), .dtype = TG_U8)), "a file is a 1-D tensor of u8");
+  refused(c, tg_safe_load_file(c, "/nowhere/at/all"), "/nowhere/at/all");
+  file_write(bytes, 9);
+  refused(c, tg_safe_load_file(c, path), path);              /* the file is named */
+  assert_null(tg_safe_load(NULL));
+  tg_close(c);
+}
+static void test_mnist_cnn(void **state) {                   /* two trained models: the digits that the README of the data says they get right */
+  (void)state;
+  const char *st, *pt, *data;
+  NEED(st, "mnist-cnn/mnist.safetensors");
+  NEED(pt, "mnist-cnn/mnist.pt");
+  NEED(data, "mnist");
+  for (int k = 0; k < 2; k++) {
+    TgContext *c = open_on("CPU");
+    TgTensor *d[4];
+    assert_int_equal(tg_mnist(c, data, d), TG_OK);
+    assert_int_equal(tg_dim(d[0], 0), 60000);
+    assert_int_equal(tg_dim(d[2], 0), 10000);
+    assert_int_equal(tg_ndim(d[0]), 4);
+    assert_int_equal(tg_item_i64(tg_slice(d[3], 0, 0, 1)), 7);
+    TgState *s = tg_state_from_file(c, k ? pt : st);
+    ok(c);
+#define T(name) tg_state_get(s, name)
+    int wrong = 0;
+    for (int i = 0; i < 10000; i += 1000) TG_SCOPE(c) {
+      TgTensor *x = tg_div_scalar(tg_sub_scalar(tg_div_scalar(tg_cast(tg_slice(d[2], 0, i, i + 1000), TG_F32), 255), 0.1307), 0.3081);
+      x = tg_relu(tg_conv2d(x, T("conv1.weight"), .bias = T("conv1.bias")));
+      x = tg_relu(tg_conv2d(x, T("conv2.weight"), .bias = T("conv2.bias")));
+      x = tg_relu(tg_conv2d(x, T("conv3.weight"), .bias = T("conv3.bias")));
+      x = tg_batch_norm(x, T("norm1.running_mean"), T("norm1.running_var"), .weight = T("norm1.weight"), .bias = T("norm1.bias"));
+      x = tg_linear(tg_relu(tg_linear(tg_flatten(x, 1, -1), T("fc1.weight"), T("fc1.bias"))), T("fc2.weight"), T("fc2.bias"));
+      x = tg_batch_norm(x, T("norm2.running_mean"), T("norm2.running_var"), .weight = T("norm2.weight"), .bias = T("norm2.bias"));
+      wrong += (int)tg_item_i64(tg_sum(tg_ne(tg_argmax(x, .axis = TG_AXES(1)), tg_cast(tg_slice(d[3], 0, i, i + 1000), TG_I32))));
+    }
+    ok(c);
+    assert_int_equal(wrong, k ? 85 : 83);
+    tg_state_free(s);
+    tg_close(c);
+  }
+}
+
+/* ---- archives, written here by hand */
+typedef struct Bytes { unsigned char at[16384]; size_t n; } Bytes;
+static void add(Bytes *b, const void *p, size_t n) { memcpy(b->at + b->n, p, n), b->n += n; }
+static void add_le(Bytes *b, uint64_t v, int n) { for (int i = 0; i < n; i++) b->at[b->n++] = (unsigned char)(v >> 8 * i); }
+typedef struct ZipFile { const char *name, *data; size_t n, size; int method; uint32_t crc; } ZipFile;
+static void zip_write(Bytes *b, const ZipFile *f, int n, bool wide) {    /* wide: sizes and the end in the fields of zip64 */
+  Bytes head = {.n = 0};
+  for (int i = 0; i < n; i++) {
+    uint32_t at = (uint32_t)b->n, len = (uint32_t)strlen(f[i].name);
+    add(b, "PK\3\4", 4), add_le(b, 20, 2), add_le(b, 0x800, 2), add_le(b, (uint64_t)f[i].method, 2), add_le(b, 0, 4), add_le(b, f[i].crc, 4);
+    add_le(b, f[i].n, 4), add_le(b, f[i].size, 4), add_le(b, len, 2), add_le(b, 5, 2), add(b, f[i].name, len), add(b, "FB\1\0Z", 5), add(b, f[i].data, f[i].n);
+    add(&head, "PK\1\2", 4), add_le(&head, 20, 2), add_le(&head, 20, 2), add_le(&head, 0x800, 2), add_le(&head, (uint64_t)f[i].method, 2), add_le(&head, 0, 4);
+    add_le(&head, f[i].crc, 4), add_le(&head, wide ? 0xffffffff : f[i].n, 4), add_le(&head, wide ? 0xffffffff : f[i].size, 4), add_le(&head, len, 2), add_le(&head, wide ? 32 : 0, 2);
+    add_le(&head, 0, 10), add_le(&head, wide ? 0xffffffff : at, 4), add(&head, f[i].name, len);
+    if (wide) add(&head, "\x99\x99\0\0", 4), add_le(&head, 1, 2), add_le(&head, 24, 2), add_le(&head, f[i].size, 8), add_le(&head, f[i].n, 8), add_le(&head, at, 8);
+  }
+  size_t at = b->n;
+  add(b, head.at, head.n);
+  if (wide) {
+    size_t end = b->n;
+    add(b, "PK\6\6", 4), add_le(b, 44, 8), add_le(b, 0, 12), add_le(b, (uint64_t)n, 8), add_le(b, (uint64_t)n, 8), add_le(b, head.n, 8), add_le(b, at, 8);
+    add(b, "PK\6\7", 4), add_le(b, 0, 4), add_le(b, end, 8), add_le(b, 1, 4);
+  }
+  add(b, "PK\5\6", 4), add_le(b, 0, 4), add_le(b, wide ? 0xffff : (uint64_t)n, 2), add_le(b, wide ? 0xffff : (uint64_t)n, 2), add_le(b, wide ? 0xffffffff : head.n, 4);
+  add_le(b, wide ? 0xffffffff : at, 4), add_le(b, 2, 2), add(b, "hi", 2);
+}
+/* "hello hello hello hello\n", deflated by another program (24 bytes, crc 0x0b598800), and its gzip. */
+static const unsigned char deflated[] = {203, 72, 205, 201, 201, 87, 200, 64, 39, 185, 0};
+static const unsigned char gzipped[] = {31, 139, 8, 0, 0, 0, 0, 0, 2, 3, 203, 72, 205, 201, 201, 87, 200, 64, 39, 185, 0, 0, 136, 89, 11, 24, 0, 0, 0};
+static const char hello[] = "hello hello hello hello\n";
+enum { HELLO_CRC = (int)0x0b598800 };
+static void is_text(TgTensor *t, const char *want) {
+  char got[64];
+  assert_non_null(t);
+  assert_int_equal(tg_numel(t), strlen(want));
+  assert_int_equal(tg_read(t, got, strlen(want)), TG_OK);
+  assert_memory_equal(got, want, strlen(want));
+}
+static const ZipFile zip_files[] = {
+  {"a/", "", 0, 0, 0, 0}, {"a/one", "first", 5, 5, 0, 0}, {"two", (const char *)deflated, sizeof deflated, 24, 8, (uint32_t)HELLO_CRC}, {"none", "", 0, 0, 0, 0}};
+static void test_zip(void **state) {
+  (void)state;
+  static const char *const devices[] = {"CPU", "INTERP:CUDA"};
+  for (int k = 0; k < 4; k++) {
+    TgContext *c = open_on(devices[k / 2]);
+    Bytes b = {.n = 0};
+    zip_write(&b, zip_files, 4, k % 2);
+    file_write(b.at, b.n);
+    TgState *s = tg_zip_extract(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
+    ok(c);
+    const char *name;
+    assert_int_equal(tg_state_count(s), 3);
+    tg_state_at(s, 0, &name);
+    assert_string_equal(name, "a/one");
+    is_text(tg_state_get(s, "a/one"), "first"), is_text(tg_state_get(s, "two"), hello);
+    assert_int_equal(tg_numel(tg_state_get(s, "none")), 0);
+    tg_state_free(s);
+    for (size_t n = 0; n < b.n; n++) refused(c, tg_zip_extract(tg_from_bytes(c, b.at, n, TG_U8)), "zip_extract: ");
+    tg_close(c);
+  }
+}
+static void test_zip_damaged(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  static const struct { int at; unsigned char put; const char *why; } cases[] = {      /* in the directory's first entry, or from the end (negative) */
+    {0, 'Q', "damaged"}, {8, 1, "encrypted"}, {10, 12, "method 12"}, {10, 8, "says otherwise"}, {20, 4, "size is wrong"}, {21, 9, "size is wrong"}, {24, 9, "size is wrong"},
+    {28, 200, "cut off"}, {28, 0, "no proper name"}, {42, 1, "not where"}, {45, 0x7f, "not where"}, {46, 'x', "not where"}, {46, 0, "no proper name"}, {47, 'x', "not where"},
+    {-24, 'Q', "end record"}, {-14, 3, "in parts"}, {-8, 0x60, "outside"}, {-12, 5, "outside"}, {-5, 0x7f, "outside"}, {-3, 9, "end record"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Bytes b = {.n = 0};
+    zip_write(&b, zip_files + 1, 2, false);
+    size_t head = 0;
+    while (memcmp(b.at + head, "PK\1\2", 4)) head++;
+    b.at[cases[i].at < 0 ? b.n - (size_t)-cases[i].at : head + (size_t)cases[i].at] = cases[i].put;
+    refused(c, tg_zip_extract(tg_from_bytes(c, b.at, b.n, TG_U8)), cases[i].why);
+  }
+  for (int k = 0; k < 4; k++) {
+    ZipFile f[2] = {zip_files[2], zip_files[2]};
+    static const char *const why[] = {"there twice", "checksum", "checksum", "cannot come"};
+    Bytes b = {.n = 0};
+    if (k == 1) f[0].crc ^= 1;
+    if (k == 2) f[0].size--;
+    if (k == 3) f[0].size = 1 << 24;
+    zip_write(&b, f, 2, false);
+    refused(c, tg_zip_extract(tg_from_bytes(c, b.at, b.n, TG_U8)), k == 2 ? "zip_extract: " : why[k]);
+  }
+  Bytes b = {.n = 0};                                        /* two entries of the directory for one file: overlapping */
+  zip_write(&b, zip_files + 1, 1, false);
+  size_t head = 0;
+  while (memcmp(b.at + head, "PK\1\2", 4)) head++;
+  Bytes twice = b;
+  twice.n = head, add(&twice, b.at + head, 51), add(&twice, b.at + head, b.n - head);
+  twice.at[twice.n - 16] = twice.at[twice.n - 14] = 2, twice.at[twice.n - 12] = 102;
+  refused(c, tg_zip_extract(tg_from_bytes(c, twice.at, twice.n, TG_U8)), "overlaps");
+  tg_close(c);
+}
+static void test_gunzip(void **state) {
+  (void)state;
+  TgContext *c = open_on("CPU");
+  unsigned char two[2 * sizeof gzipped + 3] = {0};
+  memcpy(two, gzipped, sizeof gzipped), memcpy(two + sizeof gzipped, gzipped, sizeof gzipped);
+  is_text(tg_gunzip(tg_from_bytes(c, gzipped, sizeof gzipped, TG_U8)), hello);
+  is_text(tg_gunzip(tg_from_bytes(c, two, sizeof two, TG_U8)), "hello hello hello hello\nhello hello hello hello\n");
+  for (size_t n = 0; n < sizeof gzipped; n++) refused(c, tg_gunzip(tg_from_bytes(c, gzipped, n, TG_U8)), "gunzip: ");
+  memcpy(two, gzipped, sizeof gzipped), two[sizeof gzipped - 5] ^= 1;
+  refused(c, tg_gunzip(tg_from_bytes(c, two, sizeof gzipped, TG_U8)), "unpacking");
+  tg_close(c);
+}
+static void tar_add(Bytes *b, const char *name, char type, const void *data, size_t n, const char *prefix) {
+  unsigned char h[512] = {0};
+  unsigned sum = 8 * ' ';
+  memcpy(h, name, strnlen(name, 100));
+  snprintf((char *)h + 100, 8, "%07o", 0644), snprintf((char *)h + 124, 12, "%011o", (unsigned)n), h[156] = (unsigned char)type;
+  memcpy(h + 257, "ustar\00000", 8);
+  if (prefix) strcpy((char *)h + 345, prefix);
+  for (int i = 0; i < 512; i++) sum += i >= 148 && i < 156 ? 0 : h[i];
+  snprintf((char *)h + 148, 8, "%06o", sum);
+  add(b, h, 512), add(b, data, n);
+  while (b->n % 512) b->at[b->n++] = 0;
+}
+static void test_tar(void **state) {
+  (void)state;
+  static const char *const devices[] = {"CPU", "INTERP:CUDA"};
+  char name[151];
+  memset(name, 'n', 150), name[150] = 0;
+  Bytes b = {.n = 0};
+  tar_add(&b, "d/", '5', "", 0, NULL), tar_add(&b, "d/one", '0', "first", 5, NULL), tar_add(&b, "link", '2', "", 0, NULL), tar_add(&b, "two", 0, hello, 24, "far/away");
+  tar_add(&b, "././@LongLink", 'L', name, 151, NULL), tar_add(&b, "nnn", '0', "third", 5, NULL);
+  tar_add(&b, "pax", 'x', "16 path=\xc3\xa9t\xc3\xa9/x\n10 size=6\n", 26, NULL), tar_add(&b, "nnn", '0', "fourth", 6, NULL), tar_add(&b, "none", '0', "", 0, NULL);
+  size_t end = b.n;
+  memset(b.at + b.n, 0, 1024), b.n += 1024;
+  for (int dev = 0; dev < 2; dev++) {
+    TgContext *c = open_on(devices[dev]);
+    file_write(b.at, b.n);
+    TgState *s = tg_tar_extract(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
+    ok(c);
+    assert_int_equal(tg_state_count(s), 5);
+    is_text(tg_state_get(s, "d/one"), "first"), is_text(tg_state_get(s, "far/away/two"), hello), is_text(tg_state_get(s, name), "third");
+    is_text(tg_state_get(s, "\xc3\xa9t\xc3\xa9/x"), "fourth");
+    tg_state_free(s);
+    for (size_t n = 0; n < end + 512; n += n % 512 > 1 && n % 512 < 510 ? 7 : 1) refused(c, tg_tar_extract(tg_from_bytes(c, b.at, n, TG_U8)), "tar_extract: ");
+    tg_close(c);
+  }
+  TgContext *c = open_on("INTERP");
+  static const struct { char type; const char *data, *why; size_t n; } cases[] = {
+    {'S', "", "sparse", 0}, {'x', "5 a=b\n", "damaged", 6}, {'x', "99 path=x\n", "damaged", 10}, {'x', "999999999999999999999 a=b\n", "damaged", 26},
+    {'x', "7 pathx\n", "damaged", 8}, {'x', "9 size=x\n", "no number", 9}, {'x', "35 size=99999999999999999999999999\n", "number", 35}, {'x', "30 GNU.sparse.name=abcdefghij\n", "sparse", 30}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    Bytes d = {.n = 0};
+    tar_add(&d, "x", cases[i].type, cases[i].data, cases[i].n, NULL), tar_add(&d, "f", '0', "data", 4, NULL);
+    memset(d.at + d.n, 0, 1024), d.n += 1024;
+    refused(c, tg_tar_extract(tg_from_bytes(c, d.at, d.n, TG_U8)), cases[i].why);
+  }
+  Bytes d = {.n = 0};
+  tar_add(&d, "f", '0', "data", 4, NULL), tar_add(&d, "f", '0', "data", 4, NULL), memset(d.at + d.n, 0, 1024), d.n += 1024;
+  refused(c, tg_tar_extract(tg_from_bytes(c, d.at, d.n, TG_U8)), "twice");
+  d.at[0] ^= 1;
+  refused(c, tg_tar_extract(tg_from_bytes(c, d.at, d.n, TG_U8)), "damaged");
+  tg_close(c);
+}
+static void test_tensor_io(void **state) {
+  (void)state;
+  static const char *const devices[] = {"CPU", "INTERP:CUDA"};
+  for (int dev = 0; dev < 2; dev++) {
+    TgContext *c = open_on(devices[dev]);
+    TgTensor *t = tg_from_bytes(c, hello, 24, TG_U8);
+    TgTensorIO *io = tg_tensor_io(t);
+    char got[64];
+    assert_int_equal(tg_tensor_io_read(io, got, 5), 5);
+    assert_memory_equal(got, "hello", 5);
+    assert_int_equal(tg_tensor_io_tell(io), 5);
+    assert_int_equal(tg_tensor_io_seek(io, -6, SEEK_END), 18);
+    assert_int_equal(tg_tensor_io_read(io, got, 64), 6);
+    assert_memory_equal(got, "hello\n", 6);
+    assert_int_equal(tg_tensor_io_read(io, got, 1), 0);
+    assert_int_equal(tg_tensor_io_seek(io, 100, SEEK_CUR), 124);
+    assert_int_equal(tg_tensor_io_read(io, got, 1), 0);
+    assert_int_equal(tg_tensor_io_seek(io, -1, SEEK_SET), -1);
+    assert_int_equal(tg_tensor_io_seek(io, INT64_MAX, SEEK_CUR), -1);
+    assert_int_equal(tg_tensor_io_seek(io, 0, 99), -1);
+    assert_int_equal(tg_tensor_io_tell(io), 124);
+    tg_tensor_io_free(io), tg_tensor_io_free(NULL);
+    refused(c, tg_tensor_io(tg_zeros(c, TG_SHAPE(2, 2), .dtype = TG_U8)), "1-D tensor of u8");
+    refused(c, tg_tensor_io(tg_zeros(c, TG_SHAPE(2))), "1-D tensor of u8");
+    tg_close(c);
+  }
+}
+/*MARK*/
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_state), cmocka_unit_test(test_layers), cmocka_unit_test(test_load_state), cmocka_unit_test(test_safe_dtypes), cmocka_unit_test(test_safe_damaged),
+    cmocka_unit_test(test_mnist_cnn), cmocka_unit_test(test_zip), cmocka_unit_test(test_zip_damaged), cmocka_unit_test(test_gunzip), cmocka_unit_test(test_tar), cmocka_unit_test(test_tensor_io)};
+  return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -12,7 +12,9 @@ static const GgmlType types[] = {
   {T_Q8_0, "Q8_0", 32, 34, 0}, {T_Q2_K, "Q2_K", 256, 84, 0}, {T_Q3_K, "Q3_K", 256, 110, 0}, {T_Q4_K, "Q4_K", 256, 144, 0}, {T_Q5_K, "Q5_K", 256, 176, 0},
   {T_Q6_K, "Q6_K", 256, 210, 0}, {T_IQ4_NL, "IQ4_NL", 32, 18, 0}, {T_IQ4_XS, "IQ4_XS", 256, 136, 0}, {24, "I8", 1, 1, TG_I8}, {25, "I16", 1, 2, TG_I16},
   {26, "I32", 1, 4, TG_I32}, {27, "I64", 1, 8, TG_I64}, {28, "F64", 1, 8, TG_F64}, {30, "BF16", 1, 2, TG_BF16}, {T_TQ1_0, "TQ1_0", 256, 54, 0},
-  {T_TQ2_0, "TQ2_0", 256, 66, 0}, {T_MXFP4, "MXFP4", 32, 17, 0}, {T_NVFP4, "NVFP4", 64, 36, 0}, {T_Q1_0, "Q1_0", 128, 18, 0}, {T_Q2_0, "Q2_0", 64, 18, 0}};
+  {T_TQ2_0, "TQ2_0", 256, 66, 0}, {T_MXFP4, "MXFP4", 32, 17, 0}, {T_NVFP4, "NVFP4", 64, 36, 0}, {T_Q1_0, "Q1_0", 128, 18, 0}, {T_Q2_0, "Q2_0", 64, 18, 0},
+  {16, "IQ2_XXS", 256, 66, NO_VALUES}, {17, "IQ2_XS", 256, 74, NO_VALUES}, {18, "IQ3_XXS", 256, 98, NO_VALUES}, {19, "IQ1_S", 256, 50, NO_VALUES},
+  {21, "IQ3_S", 256, 110, NO_VALUES}, {22, "IQ2_S", 256, 82, NO_VALUES}, {29, "IQ1_M", 256, 56, NO_VALUES}};        /* of codebooks that are not here */
 const GgmlType *ggml_type(int id) {
   for (size_t i = 0; i < sizeof types / sizeof *types; i++) if (types[i].id == id) return &types[i];
   return NULL;
@@ -139,6 +141,7 @@ TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type) {
   TgContext *ctx = tg_context(t);
   if (!t) return NULL;
   if (!g) ctx_fail(ctx, TG_ERR_VALUE, "ggml: type %d is not known here", type);
+  else if (g->dtype == NO_VALUES) ctx_fail(ctx, TG_ERR_VALUE, "ggml: %s is not read here", g->name);
   else if (tg_dtype(t) != TG_U8 || tg_ndim(t) != 1) ctx_fail(ctx, TG_ERR_VALUE, "ggml: the data is a 1-D tensor of u8, this is %s", tg_describe(t));
   else if (n < 0 || n % g->block) ctx_fail(ctx, TG_ERR_VALUE, "ggml: %lld elements are no whole blocks of %d", (long long)n, g->block);
   else if (n / g->block > tg_numel(t) / g->nbytes) ctx_fail(ctx, TG_ERR_VALUE, "ggml: %lld elements of %s in %lld bytes", (long long)n, g->name, (long long)tg_numel(t));

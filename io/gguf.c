@@ -137,7 +137,9 @@ static bool read_all(Reader *r, Info **info) {
     ok = data >= r->at && inside(data, t->offset, s->n) && inside(data + t->offset, t->nbytes, s->n);
     if (!ok) { ok = io_fail(s, TG_ERR_VALUE, "%.*s ends behind the file", (int)t->len, t->name); break; }
     TgTensor *b = source_view(s, data + t->offset, TG_U8, 1, &(int64_t){(int64_t)t->nbytes});
-    ok = doc_string(r->d, k, t->name, t->len) && doc_tensor(r->d, k + 1, tg_reshape(tg_ggml_data_to_tensor(b, t->nelem, t->type->id), t->n, t->dims));
+    ok = doc_string(r->d, k, t->name, t->len);
+    if (t->type->dtype == NO_VALUES) { k[1].kind = TG_KIND_OTHER; continue; }
+    ok = ok && doc_tensor(r->d, k + 1, tg_reshape(tg_ggml_data_to_tensor(b, t->nelem, t->type->id), t->n, t->dims));
   }
   return ok;
 }

@@ -23,7 +23,9 @@ TgState *tg_state_from_file(TgContext *ctx, const char *path) {
   }
   source_close(&s);
   const TgValue *gguf = tg_value_get(tree, "kv") ? tg_value_get(tree, "tensors") : NULL;
-  if (tree) flat = tg_get_state(ctx, gguf ? gguf : tree, NULL);
+  for (size_t i = 0; gguf && ok && i < tg_value_count(gguf); i++)
+    if (tg_value_kind(tg_value_at(gguf, i)) != TG_KIND_TENSOR) ok = ctx_fail(ctx, TG_ERR_VALUE, "state_from_file: %.600s: %.63s has a type that is not read here", path, tg_value_string(tg_value_key(gguf, i), NULL));
+  if (tree && ok) flat = tg_get_state(ctx, gguf ? gguf : tree, NULL);
   if (flat && !all_of(out = tg_state_new(ctx), flat)) tg_state_free(out), out = NULL;
   tg_state_free(flat), tg_value_free(tree);
   tg_scope_end(ctx);

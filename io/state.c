@@ -291,9 +291,10 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
       const char *part = k && k->kind == TG_KIND_STRING ? k->u.s : number;
       snprintf(number, sizeof number, "%lld", k ? (long long)tg_value_int(k) : (long long)l->next);
       size_t n = k && k->kind == TG_KIND_STRING ? (size_t)k->n : strlen(number);
-      for (size_t i = 0; ok && i < n + (used > 0); i++) {
+      size_t dot = l->name > 0;
+      for (size_t i = 0; ok && i < n + dot; i++) {
         char *more = io_grow(ctx, name, used, &ncap, 1);
-        if ((ok = more != NULL)) name = more, name[used] = l->name && !i ? '.' : part[i - (l->name > 0)], used++;
+        if ((ok = more != NULL)) name = more, name[used++] = i < dot ? '.' : part[i - dot];
       }
       v = tg_value_at(l->v, l->next++);
       if (++visits > STATE_VISITS) ok = ctx_fail(ctx, TG_ERR_LIMIT, "get_state: more than %d values", STATE_VISITS);

@@ -13,6 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#ifdef TG_HAVE_JANSSON
+#include <jansson.h>
+#endif
 
 static char dir[] = "/tmp/tg_test_files_XXXXXX", path[64];
 static int setup(void **state) {
@@ -487,10 +490,407 @@ static void test_tensor_io(void **state) {
     tg_close(c);
   }
 }
-/*MARK*/
+
+/* ---- torch checkpoints */
+#ifdef TG_HAVE_JANSSON
+static void test_torch_files(void **state) {                 /* each file of the set against what another unpickler found in it */
+  (void)state;
+  const char *expected, *file;
+  NEED(expected, "torch-pt/expected.json");
+  json_t *all = json_load_file(expected, 0, NULL), *one, *want, *v;
+  const char *name, *key;
+  size_t i, tensors = 0;
+  char sub[200];
+  assert_non_null(all);
+  TgContext *c = open_on("CPU");
+  json_object_foreach(all, name, one) {
+    snprintf(sub, sizeof sub, "torch-pt/%s", name);
+    file = shared(sub);
+    assert_non_null(file);
+    TgValue *tree = tg_torch_load_file(c, file);
+    if (json_object_get(one, "error")) { refused(c, tree, "no torch checkpoint"); continue; }
+    if (!tree) fail_msg("%s: %s", name, tg_errmsg(c));
+    TgState *s = tg_get_state(c, tree, NULL);
+    json_t *list = json_object_get(one, "tensors");
+    if (list) {
+      size_t have = tg_state_count(s);
+      if (have != json_object_size(list)) fail_msg("%s: %zu tensors, not %zu", name, have, json_object_size(list));
+    }
+    json_object_foreach(list, key, want) {
+      static const char *const names[][2] = {{"float32", "f32"}, {"float64", "f64"}, {"float16", "f16"}, {"bfloat16", "bf16"}, {"int64", "i64"}, {"int32", "i32"}, {"int16", "i16"},
+                                             {"int8", "i8"}, {"uint8", "u8"}, {"bool", "bool"}};
+      TgTensor *t = tg_state_get(s, key);
+      if (!t) fail_msg("%s: %s is missing", name, key);
+      for (i = 0; strcmp(names[i][0], json_string_value(json_object_get(want, "dtype"))); i++) assert_true(i < 9);
+      assert_string_equal(tg_dtype_name(tg_dtype(t)), names[i][1]);
+      json_t *shape = json_object_get(want, "shape");
+      assert_int_equal(tg_ndim(t), json_array_size(shape));
+      for (int a = 0; a < tg_ndim(t); a++) assert_int_equal(tg_dim(t, a), json_integer_value(json_array_get(shape, (size_t)a)));
+      double *got = calloc((size_t)tg_numel(t) + 1, sizeof *got);
+      assert_int_equal(tg_read_f64(t, got, (size_t)tg_numel(t)), TG_OK);
+      json_array_foreach(json_object_get(want, "first"), i, v) {
+        const char *text = json_string_value(v);
+        double x = json_is_null(v) ? NAN : text ? (*text == '-' ? -INFINITY : INFINITY) : json_number_value(v);
+        if (!(got[i] == x || (x != x && got[i] != got[i]))) fail_msg("%s: %s[%zu] is %.17g, not %.17g", name, key, i, got[i], x);
+      }
+      free(got);
+      tensors++;
+    }
+    tg_state_free(s), tg_value_free(tree);
+  }
+  ok(c);
+  assert_true(tensors > 100);
+  TgValue *tree = tg_torch_load_file(c, shared("torch-pt/tar_weight_bias.tar"));       /* 0.1 .. 0.6 and 0.01, 0.02: its bytes */
+  TgState *s = tg_get_state(c, tree, "model.");
+  assert_true((float)at(tg_state_get(s, "model.weight"), 5) == 0.6f && tg_dim(tg_state_get(s, "model.weight"), 0) == 2 && (float)at(tg_state_get(s, "model.bias"), 1) == 0.02f);
+  tg_state_free(s), tg_value_free(tree);
+  tree = tg_torch_load_file(c, shared("torch-pt/weights_with_config.pt"));
+  assert_int_equal(tg_value_kind(tree), TG_KIND_MAP);
+  tg_value_free(tree);
+  tg_close(c);
+  json_decref(all);
+}
+#endif
+/* A pickle in the zip of a checkpoint, with a storage "0" of 16 floats 0 .. 15. */
+static TgValue *unpickled(TgContext *c, const void *pickle, size_t n) {
+  float f[16];
+  for (int i = 0; i < 16; i++) f[i] = (float)i;
+  ZipFile z[2] = {{"m/data.pkl", pickle, n, n, 0, 0}, {"m/data/0", (const char *)f, sizeof f, sizeof f, 0, 0}};
+  Bytes b = {.n = 0};
+  zip_write(&b, z, 2, false);
+  return tg_torch_load(tg_from_bytes(c, b.at, b.n, TG_U8));
+}
+#define STORAGE "((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" "0X\3\0\0\0cpuK\x10tQ"
+#define REBUILD "ctorch._utils\n_rebuild_tensor_v2\n" STORAGE
+static void test_torch_pickle(void **state) {
+  (void)state;
+  TgContext *c = open_on("CPU");
+#define P(text) text, sizeof(text) - 1
+  static const struct { const char *p; size_t n; const char *why; } cases[] = {
+    {P("\x80\2cos\nsystem\nX\2\0\0\0lstR."), "os.system"}, {P("\x80\2ctorch.storage\n_load_from_bytes\n(tR."), "torch.storage._load_from_bytes"},
+    {P("\x80\4X\2\0\0\0osX\6\0\0\0system\x93."), "os.system"}, {P("\x80\2K\1K\1\x85R."), "no global"}, {P("\x80\2ctorch\nFloatStorage\n)R."), "call of a type"},
+    {P("\x80\2K\1}b."), "what has none"}, {P("\x80\2h\5."), "memo index"}, {P("\x80\2K\1r\xff\xff\xff\xff."), "memo index"}, {P("\x80\2."), "stack is empty"},
+    {P("\x80\2K\1t."), "mark is missing"}, {P("\x80\2\x8b\xff\xff\xff\xff."), "negative"}, {P("\x80\2X\xff\xff\xff\x7f" "."), "longer than"}, {P("\x80\2\x8a\x09" "123456789."), "64 bits"},
+    {P("\x80\2]q\0h\0a."), "holds itself"}, {P("\x80\2K\1K\2."), "more than one"}, {P("\x80\2I1\n."), "opcode 0x49"}, {P("\x80\2K\1"), "too early"}, {P("\x80\x09N."), "protocol"},
+    {P("\x80\2(K\1a."), "stack is empty"}, {P("\x80\2K\1K\2a."), "no list or map"}, {P("\x80\2}K\1e."), "mark is missing"}, {P("\x80\2}(K\1u."), "no list or map"},
+    {P("\x80\2}(]K\1u."), "neither text nor a whole number"}, {P("\x80\2ccollections\nOrderedDict\n(](K\1eatR."), ""},
+    {P("\x80\2" REBUILD "K\1)(tR."), "no global"},
+    {P("\x80\2" REBUILD "K\1K\x10\x85K\1\x85\x89NtR."), "outside of storage 0"}, {P("\x80\2" REBUILD "K\0K\3K\4\x86K\5K\1\x86\x89NtR."), "no permutation"},
+    {P("\x80\2" REBUILD "K\0K\3K\4\x86K\0K\1\x86\x89NtR."), "no permutation"}, {P("\x80\2" REBUILD "K\0K\3K\4\x86K\1K\1\x86\x89NtR."), "no permutation"},
+    {P("\x80\2" REBUILD "J\xff\xff\xff\xffK\1\x85K\1\x85\x89NtR."), "fit together"}, {P("\x80\2" REBUILD "K\0J\xff\xff\xff\xff\x85K\1\x85\x89NtR."), "number from 0 up"},
+    {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\1\x85\x89NtR."), "outside of storage 0"},
+    {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x86K\1K\1\x86\x89NtR."), "outside of storage 0"},
+    {P("\x80\2" REBUILD "K\0K\2\x85\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85\x89NtR."), "outside of storage 0"},
+    {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n(K\0K\0K\1\x85K\1\x85tR."), "without a storage"}, {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n(K\0tR."), "without its parts"},
+    {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" "1X\3\0\0\0cpuK\x10tQK\0K\1\x85K\1\x85\x89NtR."), "storage 1 is missing"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(c, unpickled(c, cases[i].p, cases[i].n), cases[i].why);
+  static const char deep[] = "\x80\2";                       /* lists in lists: at most so many */
+  char *p = calloc(1, 5000);
+  memcpy(p, deep, 2), memset(p + 2, ']', 2000), memset(p + 2002, 'a', 1999), p[4001] = '.';
+  refused(c, unpickled(c, p, 4002), "nested more than");
+  free(p);
+  /* a permuted tensor, a view with an offset, one of size 0, one of a parameter; None, numbers, shared values */
+  static const char good[] = "\x80\2}q\0(X\1\0\0\0a" REBUILD "K\2K\3K\4\x86K\1K\3\x86\x89" "ccollections\nOrderedDict\n)RtRq\1X\1\0\0\0b" REBUILD "K\4K\2K\1K\3\x87K\3K\x63K\1\x87\x89NtR"
+                             "X\1\0\0\0c" REBUILD "K\x63K\0K\3\x86K\3K\1\x86\x89NtRX\1\0\0\0dctorch._utils\n_rebuild_parameter\n(h\1\x88NtRX\1\0\0\0e]q\2(G\x3f\xf8\0\0\0\0\0\0\x8a\1\xfeh\1Ne"
+                             "X\1\0\0\0fh\2X\1\0\0\0e\x88X\1\0\0\0gh\2K\x7f" "ctorch\nSize\n(K\1K\2\x86tRu.";
+  TgValue *v = unpickled(c, P(good));
+  ok(c);
+  TgState *s = tg_get_state(c, v, NULL);
+  const TgValue *e = tg_value_get(v, "f");
+  assert_int_equal(tg_value_count(v), 8);
+  assert_int_equal(tg_value_kind(tg_value_get(v, "e")), TG_KIND_BOOL);                 /* set again: the last one */
+  assert_true(tg_value_float(tg_value_at(e, 0)) == 1.5 && tg_value_int(tg_value_at(e, 1)) == -2 && tg_value_kind(tg_value_at(e, 3)) == TG_KIND_NONE);
+  assert_int_equal(tg_value_int(tg_value_key(v, 7)), 127);
+  assert_int_equal(tg_value_int(tg_value_at(tg_value_at(v, 7), 1)), 2);
+  assert_int_equal(tg_state_count(s), 6);                    /* a b c d f.2 g.2 */
+  assert_ptr_equal(tg_state_get(s, "g.2"), tg_state_get(s, "a"));
+  TgTensor *a = tg_state_get(s, "a"), *b = tg_state_get(s, "b");
+  for (int i = 0; i < 3; i++) for (int k = 0; k < 4; k++) assert_true(at(a, 4 * i + k) == 2 + i + 3 * k);
+  assert_int_equal(tg_ndim(b), 3);
+  for (int k = 0; k < 6; k++) assert_true(at(b, k) == 4 + k);
+  assert_int_equal(tg_dim(tg_state_get(s, "c"), 1), 3);
+  tg_state_free(s), tg_value_free(v);
+  for (size_t n = 0; n + 1 < sizeof good - 1; n++) refused(c, unpickled(c, good, n), "the pickle is damaged");
+  tg_close(c);
+}
+static void test_torch_cut(void **state) {                   /* each container, cut off at every byte, and with every byte changed */
+  (void)state;
+  static const char *const names[] = {"torch-pt/simple_legacy.pt", "torch-pt/boolean.pt", "torch-pt/tar_weight_bias.tar"};
+  const char *file;
+  for (int k = 0; k < 3; k++) {
+    NEED(file, names[k]);
+    TgContext *c = open_on("INTERP");
+    size_t n;
+    char *p = whole(file, &n);
+    for (size_t i = 0; i < (k == 2 ? 3072 : n); i += k == 2 ? 5 : 1) {
+      char *cut = malloc(i + 1);                             /* memory of its own, so that a sanitizer sees a read past it */
+      memcpy(cut, p, i);
+      TG_SCOPE(c) refused(c, tg_torch_load(tg_borrow(c, cut, TG_U8, TG_SHAPE((int64_t)i), NULL, NULL)), "torch_load: ");
+      free(cut);
+      p[i] ^= (char)(1 << i % 8);
+      TG_SCOPE(c) {                                          /* any answer will do */
+        TgValue *v = tg_torch_load(tg_from_bytes(c, p, n, TG_U8));
+        tg_state_free(v ? tg_get_state(c, v, NULL) : NULL), tg_value_free(v);
+      }
+      tg_clear_error(c);
+      p[i] ^= (char)(1 << i % 8);
+    }
+    free(p);
+    tg_close(c);
+  }
+}
+
+/* ---- gguf */
+static void add_text(Bytes *b, const char *s) { add_le(b, strlen(s), 8), add(b, s, strlen(s)); }
+static void test_gguf_golden(void **state) {                 /* every type that ggml still has, against ggml's own values */
+  (void)state;
+  const char *file;
+  NEED(file, "ggml-golden/ggml-dequant-golden.gguf");
+  static const char *const devices[] = {"CPU", "INTERP"};
+  for (int dev = 0; dev < 2; dev++) {
+    TgContext *c = open_on(devices[dev]);
+    TgValue *v = tg_gguf_load_file(c, file);
+    ok(c);
+    const TgValue *t = tg_value_get(v, "tensors"), *kv = tg_value_get(v, "kv");
+    int compared = 0, left = 0;
+    assert_int_equal(tg_value_int(tg_value_get(kv, "general.alignment")), 64);
+    for (size_t i = 0; i < tg_value_count(t); i++) {
+      char name[80];
+      snprintf(name, sizeof name, "%s", tg_value_string(tg_value_key(t, i), NULL));
+      char *end = strrchr(name, '.');
+      if (!end || strcmp(end, ".q")) continue;
+      if (tg_value_kind(tg_value_at(t, i)) == TG_KIND_OTHER) { left++; assert_true(!strncmp(name, "iq", 2)); continue; }
+      strcpy(end, ".f32");
+      TgTensor *q = tg_value_tensor(tg_value_at(t, i)), *want = tg_value_tensor(tg_value_get(t, name));
+      static double a[1024], b[1024];
+      assert_int_equal(tg_numel(q), 1024);
+      assert_int_equal(tg_read_f64(q, a, 1024), TG_OK);
+      assert_int_equal(tg_read_f64(want, b, 1024), TG_OK);
+      for (int k = 0; k < 1024; k++)                         /* an ulp of the larger of product and sum */
+        if (!(fabs(a[k] - b[k]) <= fabs(b[k]) * 1.2e-7 + (strstr("q4_1.f32 q5_1.f32 q2_K.f32 q4_K.f32 q5_K.f32", name) ? 2e-7 : 0))) fail_msg("%s on %s: [%d] is %.9g, not %.9g", name, devices[dev], k, a[k], b[k]);
+      compared++;
+    }
+    assert_int_equal(compared, 20);
+    assert_int_equal(left, 7);
+    tg_value_free(v);
+    refused(c, tg_state_from_file(c, file), "has a type that is not read here");
+    tg_close(c);
+  }
+}
+static void test_ggml_blocks(void **state) {                 /* blocks whose values can be told by hand */
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  unsigned char b[256] = {0};
+  double v[256];
+#define READ(n, bytes_, type) do { TgTensor *t_ = tg_ggml_data_to_tensor(tg_from_bytes(c, b, bytes_, TG_U8), n, type); ok(c); assert_int_equal(tg_read_f64(t_, v, n), TG_OK); } while (0)
+  b[1] = 0x40, b[2] = 0x9f, b[17] = 0x01;                    /* Q4_0: d = 2 */
+  READ(32, 18, 2);
+  assert_true(v[0] == 14 && v[16] == 2 && v[15] == -14 && v[31] == -16 && v[1] == -16);
+  b[3] = 0x3c, b[2] = 0, b[4] = 0x9f, b[17] = 0, b[19] = 0x01;                         /* Q4_1: d = 2, m = 1 */
+  READ(32, 20, 3);
+  assert_true(v[0] == 31 && v[16] == 19 && v[15] == 3 && v[31] == 1);
+  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 1, b[4] = 2, b[6] = 0xf3;                /* Q5_0: d = 1, fifth bits 0 and 17 */
+  READ(32, 22, 6);
+  assert_true(v[0] == 3 && v[16] == -1 && v[17] == 0 && v[1] == -16);
+  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 0x80, b[33] = 5;                         /* Q8_0 */
+  READ(32, 34, 8);
+  assert_true(v[0] == -128 && v[31] == 5 && v[7] == 0);
+  memset(b, 0, sizeof b), b[0] = 129, b[1] = 0xf7;           /* MXFP4: 2^1; 12, -12 */
+  READ(32, 17, 39);
+  assert_true(v[0] == 24 && v[16] == -24 && v[1] == 0);
+  b[0] = 0;                                                  /* 2^-128: a denormal */
+  READ(32, 17, 39);
+  assert_true(v[0] == 12 * ldexp(1, -128) && v[16] == -12 * ldexp(1, -128));
+  memset(b, 0, sizeof b), b[0] = 0x38, b[1] = 0x7f, b[4] = 0x27, b[12] = 0x77;         /* NVFP4: scale 1, then none */
+  READ(64, 36, 40);
+  assert_true(v[0] == 6 && v[8] == 1 && v[16] == 0);
+  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 5;             /* Q1_0 */
+  READ(128, 18, 41);
+  assert_true(v[0] == 1 && v[1] == -1 && v[2] == 1 && v[127] == -1);
+  READ(64, 18, 42);                                          /* Q2_0: 1, 1, 0, .. less 1 */
+  assert_true(v[0] == 0 && v[1] == 0 && v[2] == -1);
+  float f[2] = {1.5f, -2};
+  assert_true(at(tg_ggml_data_to_tensor(tg_from_bytes(c, f, 8, TG_U8), 2, 0), 1) == -2);
+  assert_int_equal(tg_numel(tg_ggml_data_to_tensor(tg_from_bytes(c, f, 8, TG_U8), 0, 2)), 0);
+  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 32, 4), "type 4 is not known");
+  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 32, -1), "type -1 is not known");
+  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 66, TG_U8), 256, 16), "IQ2_XXS is not read");
+  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 33, 2), "no whole blocks");
+  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 64, 2), "64 elements of Q4_0 in 18 bytes");
+  refused(c, tg_ggml_data_to_tensor(tg_zeros(c, TG_SHAPE(18)), 32, 2), "1-D tensor of u8");
+  assert_string_equal(tg_ggml_type_name(12), "Q4_K");
+  assert_null(tg_ggml_type_name(99));
+  tg_close(c);
+}
+typedef struct Gguf { Bytes b; size_t tensors, kvs, key, type, array_type, array_count, text, align, name, rank, dim, ttype, offset, flag, second; } Gguf;
+static void gguf_write(Gguf *g) {                            /* all kinds of entries; where the fields are, for spoiling them */
+  Bytes *b = &g->b;
+  memset(g, 0, sizeof *g);
+  add(b, "GGUF", 4), add_le(b, 3, 4), g->tensors = b->n, add_le(b, 2, 8), g->kvs = b->n, add_le(b, 6, 8);
+  g->key = b->n, add_text(b, "a.text"), g->type = b->n, add_le(b, 8, 4), g->text = b->n, add_text(b, "value");
+  add_text(b, "b.list"), add_le(b, 9, 4), g->array_type = b->n, add_le(b, 8, 4), g->array_count = b->n, add_le(b, 2, 8), add_text(b, "x"), add_text(b, "");
+  g->second = b->n, add_text(b, "c.nums"), add_le(b, 9, 4), add_le(b, 5, 4), add_le(b, 3, 8), add_le(b, 7, 4), add_le(b, 0xffffffff, 4), add_le(b, 9, 4);
+  add_text(b, "d.flag"), add_le(b, 7, 4), g->flag = b->n, add_le(b, 1, 1);
+  add_text(b, "general.alignment"), add_le(b, 4, 4), g->align = b->n, add_le(b, 16, 4);
+  add_text(b, "e.f64"), add_le(b, 12, 4), add_le(b, 0x3ff8000000000000, 8);
+  g->name = b->n, add_text(b, "w"), g->rank = b->n, add_le(b, 2, 4), g->dim = b->n, add_le(b, 3, 8), add_le(b, 2, 8), g->ttype = b->n, add_le(b, 0, 4), g->offset = b->n, add_le(b, 0, 8);
+  add_text(b, "q"), add_le(b, 1, 4), add_le(b, 32, 8), add_le(b, 2, 4), add_le(b, 32, 8);
+  while (b->n % 16) b->at[b->n++] = 0;
+  for (int i = 0; i < 6; i++) { float f = (float)i; add(b, &f, 4); }
+  add_le(b, 0, 8), add_le(b, 0x4000, 2), add(b, "\x9f\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+}
+static void put_le(Gguf *g, size_t where, uint64_t v, int n) { for (int i = 0; i < n; i++) g->b.at[where + (size_t)i] = (unsigned char)(v >> 8 * i); }
+static void test_gguf(void **state) {
+  (void)state;
+  Gguf g;
+  static const char *const devices[] = {"CPU", "INTERP:CUDA"};
+  for (int dev = 0; dev < 2; dev++) {
+    TgContext *c = open_on(devices[dev]);
+    gguf_write(&g);
+    for (int version = 2; version < 4; version++) {
+      put_le(&g, 4, (uint64_t)version, 4);
+      file_write(g.b.at, g.b.n);
+      TgValue *v = tg_gguf_load_file(c, path);
+      ok(c);
+      const TgValue *kv = tg_value_get(v, "kv"), *t = tg_value_get(v, "tensors");
+      assert_string_equal(tg_value_string(tg_value_get(kv, "a.text"), NULL), "value");
+      assert_int_equal(tg_value_count(tg_value_get(kv, "b.list")), 2);
+      assert_string_equal(tg_value_string(tg_value_at(tg_value_get(kv, "b.list"), 0), NULL), "x");
+      assert_true(at(tg_value_tensor(tg_value_get(kv, "c.nums")), 1) == -1);
+      assert_true(tg_value_int(tg_value_get(kv, "d.flag")) == 1 && tg_value_float(tg_value_get(kv, "e.f64")) == 1.5);
+      TgTensor *w = tg_value_tensor(tg_value_get(t, "w"));
+      assert_true(tg_dim(w, 0) == 2 && tg_dim(w, 1) == 3 && at(w, 5) == 5 && at(tg_value_tensor(tg_value_get(t, "q")), 16) == 2);
+      tg_value_free(v);
+      TgState *s = tg_state_from_file(c, path);
+      ok(c);
+      assert_int_equal(tg_state_count(s), 2);
+      assert_true(at(tg_state_get(s, "w"), 4) == 4);
+      tg_state_free(s);
+    }
+    for (size_t n = 0; n < g.b.n; n++) {
+      char *cut = malloc(n + 1);
+      memcpy(cut, g.b.at, n);
+      TG_SCOPE(c) refused(c, tg_gguf_load(tg_from_bytes(c, cut, n, TG_U8)), "gguf: ");
+      free(cut);
+    }
+    tg_close(c);
+  }
+  TgContext *c = open_on("INTERP");
+#define BAD(where, value, size_, why) do { gguf_write(&g); put_le(&g, g.where, value, size_); refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), why); } while (0)
+  static const uint64_t versions[] = {0, 1, 4, 0x02000000, 0x03000000};
+  for (int i = 0; i < 5; i++) gguf_write(&g), put_le(&g, 4, versions[i], 4), refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), i > 2 ? "big-endian" : "version");
+  gguf_write(&g), g.b.at[0] = 'g', refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), "no gguf file");
+  static const uint64_t huge[] = {UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 61, (uint64_t)1 << 60, 1000};
+  for (int i = 0; i < 5; i++) {
+    BAD(tensors, huge[i], 8, "more entries");
+    BAD(kvs, huge[i], 8, "more entries");
+    BAD(key, huge[i], 8, "");
+    BAD(text, huge[i], 8, "");
+    BAD(array_count, huge[i], 8, "longer than the file");
+    BAD(dim, huge[i], 8, "");
+    BAD(offset, huge[i], 8, "where 0 is next");
+    BAD(name, huge[i], 8, "too long");
+  }
+  BAD(key, 0, 8, "");
+  BAD(key + 8, 0, 1, "0 byte");
+  BAD(second + 8, 'b' | '.' << 8 | (uint64_t)0x7473696c << 16, 6, "b.list is there twice");
+  BAD(type, 13, 4, "unknown type");
+  BAD(array_type, 13, 4, "unknown type");
+  BAD(array_type, 9, 4, "array of arrays");
+  BAD(flag, 2, 1, "neither 0 nor 1");
+  BAD(align, 0, 4, "power of two");
+  BAD(align, 3, 4, "power of two");
+  BAD(align - 4, 5, 4, "power of two");
+  BAD(align, 0x80000000, 4, "");
+  BAD(rank, 5, 4, "more than 4 axes");
+  BAD(rank, UINT32_MAX, 4, "more than 4 axes");
+  BAD(dim, 0, 8, "cannot be");
+  BAD(dim + 8, (uint64_t)1 << 62, 8, "too many elements");
+  BAD(ttype, 4, 4, "type 4 is not known");
+  BAD(ttype, UINT32_MAX, 4, "is not known");
+  BAD(ttype, 2, 4, "a row is no whole number");
+  BAD(offset, 1, 8, "where 0 is next");
+  BAD(name, 0, 8, "");
+  BAD(name + 8, 'q', 1, "tensor q is there twice");
+  gguf_write(&g);
+  for (size_t i = 0; i < g.b.n; i++) {                       /* every byte changed: any answer will do */
+    g.b.at[i] ^= (unsigned char)(1 << i % 8);
+    TG_SCOPE(c) tg_value_free(tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)));
+    tg_clear_error(c);
+    g.b.at[i] ^= (unsigned char)(1 << i % 8);
+  }
+  tg_close(c);
+}
+static void test_gguf_models(void **state) {                 /* real files: a model's two forms agree, and vocabularies */
+  (void)state;
+  const char *f32, *q8, *vocab;
+  NEED(f32, "stories260K/stories260K-f32.gguf");
+  NEED(q8, "stories260K/stories260K-q8_0.gguf");
+  NEED(vocab, "gguf-vocab/ggml-vocab-gpt-2.gguf");
+  TgContext *c = open_on("CPU");
+  TgState *a = tg_state_from_file(c, f32), *b = tg_state_from_file(c, q8);
+  ok(c);
+  assert_int_equal(tg_state_count(a), tg_state_count(b));
+  TgTensor *x = tg_state_get(a, "blk.0.ffn_up.weight"), *y = tg_state_get(b, "blk.0.ffn_up.weight");
+  assert_true(tg_item_f64(tg_max(tg_abs(tg_sub(x, y)))) < 0.02 * tg_item_f64(tg_max(tg_abs(x))));
+  tg_state_free(a), tg_state_free(b);
+  TgValue *v = tg_gguf_load_file(c, vocab);
+  ok(c);
+  assert_int_equal(tg_value_count(tg_value_get(tg_value_get(v, "kv"), "tokenizer.ggml.tokens")), 50257);
+  assert_int_equal(tg_numel(tg_value_tensor(tg_value_get(tg_value_get(v, "kv"), "tokenizer.ggml.token_type"))), 50257);
+  tg_value_free(v);
+  tg_close(c);
+}
+/* ---- data sets */
+static void test_datasets(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  static const unsigned char idx[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+  TgTensor *t = tg_idx(tg_from_bytes(c, idx, sizeof idx, TG_U8)), *d[4];
+  ok(c);
+  assert_true(tg_dim(t, 0) == 2 && tg_dim(t, 1) == 3 && at(t, 5) == 6);
+  for (size_t n = 0; n < sizeof idx; n++) refused(c, tg_idx(tg_from_bytes(c, idx, n, TG_U8)), "idx: ");
+  unsigned char bad[sizeof idx];
+  static const struct { int at, v; } spoil[] = {{0, 1}, {2, 9}, {3, 0}, {3, 17}, {3, 3}, {4, 255}, {7, 0}, {11, 4}};
+  for (size_t i = 0; i < sizeof spoil / sizeof *spoil; i++) {
+    memcpy(bad, idx, sizeof bad), bad[spoil[i].at] = (unsigned char)spoil[i].v;
+    refused(c, tg_idx(tg_from_bytes(c, bad, sizeof bad, TG_U8)), "idx: ");
+  }
+  assert_int_equal(tg_mnist(c, "/nowhere", d), TG_ERR_IO);
+  refused(c, NULL, "/nowhere/train-images-idx3-ubyte");
+  assert_int_equal(tg_cifar(c, "/nowhere", d), TG_ERR_IO);
+  refused(c, NULL, "/nowhere/data_batch_1.bin");
+  char name[128];                                            /* six batches of three records: label i, then bytes that tell their place */
+  unsigned char r[3 * 3073];
+  for (int i = 0; i < 6; i++) {
+    snprintf(name, sizeof name, i < 5 ? "%s/data_batch_%d.bin" : "%s/test_batch.bin", dir, i + 1);
+    for (int k = 0; k < 3 * 3073; k++) r[k] = (unsigned char)(k % 3073 ? (k % 3073 - 1) / 32 + i : 3 * i + k / 3073);
+    FILE *f = fopen(name, "wb");
+    assert_int_equal(fwrite(r, 1, sizeof r, f), sizeof r);
+    fclose(f);
+  }
+  assert_int_equal(tg_cifar(c, dir, d), TG_OK);
+  assert_true(tg_dim(d[0], 0) == 15 && tg_dim(d[0], 1) == 3 && tg_dim(d[0], 3) == 32 && tg_dim(d[2], 0) == 3);
+  for (int i = 0; i < 15; i++) assert_true(at(d[1], i) == i);
+  assert_true(at(d[3], 2) == 17 && at(d[0], 3072 * 4 + 33) == 2 && at(d[2], 1024) == 37);
+  for (int i = 0; i < 6; i++) snprintf(name, sizeof name, i < 5 ? "%s/data_batch_%d.bin" : "%s/test_batch.bin", dir, i + 1), unlink(name);
+  const char *batch = shared("cifar10/data_batch_1_first2000.bin.gz");
+  if (batch) {
+    snprintf(name, sizeof name, "%.*s", (int)strlen(batch) - 3, batch);
+    t = tg_open_data(c, name);
+    assert_int_equal(tg_numel(t), 2000 * 3073);
+    assert_int_equal(tg_item_i64(tg_max(tg_select(tg_reshape(t, TG_SHAPE(-1, 3073)), 1, 0))), 9);
+  }
+  tg_close(c);
+}
 int main(void) {
   const struct CMUnitTest tests[] = {
     cmocka_unit_test(test_state), cmocka_unit_test(test_layers), cmocka_unit_test(test_load_state), cmocka_unit_test(test_safe_dtypes), cmocka_unit_test(test_safe_damaged),
-    cmocka_unit_test(test_mnist_cnn), cmocka_unit_test(test_zip), cmocka_unit_test(test_zip_damaged), cmocka_unit_test(test_gunzip), cmocka_unit_test(test_tar), cmocka_unit_test(test_tensor_io)};
+    cmocka_unit_test(test_mnist_cnn), cmocka_unit_test(test_zip), cmocka_unit_test(test_zip_damaged), cmocka_unit_test(test_gunzip), cmocka_unit_test(test_tar), cmocka_unit_test(test_tensor_io),
+#ifdef TG_HAVE_JANSSON
+    cmocka_unit_test(test_torch_files),
+#endif
+    cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_cut), cmocka_unit_test(test_gguf_golden), cmocka_unit_test(test_ggml_blocks), cmocka_unit_test(test_gguf),
+    cmocka_unit_test(test_gguf_models), cmocka_unit_test(test_datasets)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -2,6 +2,7 @@
  * before anything is made for it; all of the header is checked before a tensor exists. */
 #include "io_private.h"
 #include "ggml_types.h"
+#include <stdio.h>
 
 enum { V_U8, V_I8, V_U16, V_I16, V_U32, V_I32, V_F32, V_BOOL, V_STRING, V_ARRAY, V_U64, V_I64, V_F64, V_TYPES };
 static const struct { int size; TgDType d; } kinds[V_TYPES] = {
@@ -158,10 +159,65 @@ static TgValue *load(TgTensor *file, const char *path) {
   if (!ok) doc_free(d);
   return ok ? &d->root : NULL;
 }
+
+/* ---- split models: <stem>-00001-of-0000n.gguf and so on. The names are made here, of the path that was given: no file says where to look. */
+enum { TAIL = 20 };                                          /* of a path: "-00001-of-00003.gguf" */
+static const char *tail_of(char tail[32], int64_t i, int64_t n) { return snprintf(tail, 32, "-%05d-of-%05d.gguf", (int)i, (int)n), tail; }
+static bool part_is(TgContext *ctx, const TgValue *v, const char *path, int64_t i, int64_t n) {
+  const TgValue *kv = tg_value_get(v, "kv");
+  int64_t no = tg_value_int(tg_value_get(kv, "split.no")), count = tg_value_int(tg_value_get(kv, "split.count"));
+  return (no == i && count == n) || ctx_fail(ctx, TG_ERR_VALUE, "gguf: %.600s: part %lld of %lld, where %lld of %lld is expected", path, (long long)no + 1, (long long)count, (long long)i + 1, (long long)n);
+}
+static bool joined(TgContext *ctx, Doc *first, int64_t n) {  /* the tensors of all parts in the map of the first */
+  size_t total = 0, at = 0;
+  Index names = {0};
+  bool ok = true, there = false;
+  TgValue all;
+  for (Doc *d = first; d; d = d->more) total += tg_value_count(tg_value_get(&d->root, "tensors"));
+  ok = doc_items(first, &all, TG_KIND_MAP, total);
+  Doc **parts = ok ? tg_alloc(ctx, (size_t)n * sizeof *parts) : NULL;      /* the list has the last part behind the first */
+  ok = parts != NULL;
+  int64_t k = n;
+  if (ok) parts[0] = first;
+  for (Doc *d = ok ? first->more : NULL; d; d = d->more) parts[--k] = d;
+  for (int64_t i = 0; i < n && ok; i++) {
+    const TgValue *t = tg_value_get(&parts[i]->root, "tensors");
+    for (size_t j = 0; j < tg_value_count(t) && ok; j++, at += 2) {
+      size_t len;
+      const char *name = tg_value_string(tg_value_key(t, j), &len);
+      all.u.at[at] = *tg_value_key(t, j), all.u.at[at + 1] = *tg_value_at(t, j);
+      ok = index_put(ctx, &names, name, len, at, &there);
+      if (ok && there) ok = ctx_fail(ctx, TG_ERR_VALUE, "gguf: tensor %.63s is in two parts", name);
+    }
+  }
+  if (ok) first->root.u.at[3] = all;
+  index_free(ctx, &names);
+  tg_free(ctx, parts);
+  return ok;
+}
+static bool parts_load(TgContext *ctx, const char *path, Doc *first) {
+  int64_t n = tg_value_int(tg_value_get(tg_value_get(&first->root, "kv"), "split.count"));
+  size_t len = strlen(path);
+  char name[4200], tail[32];
+  if (n <= 1) return true;
+  if (n > 99999 || len < TAIL || len >= sizeof name || strcmp(path + len - TAIL, tail_of(tail, 1, n)))
+    return ctx_fail(ctx, TG_ERR_VALUE, "gguf: %.600s: one of %lld parts, and not named as the first of them", path, (long long)n);
+  bool ok = part_is(ctx, &first->root, path, 0, n);
+  memcpy(name, path, len + 1);
+  for (int64_t i = 1; i < n && ok; i++) {
+    memcpy(name + len - TAIL, tail_of(tail, i + 1, n), TAIL);
+    Doc *d = (Doc *)load(file_tensor(ctx, name), name);
+    if (!d) return false;
+    d->more = first->more, first->more = d;
+    ok = part_is(ctx, &d->root, name, i, n);
+  }
+  return ok && joined(ctx, first, n);
+}
 TgValue *tg_gguf_load(TgTensor *file) { return load(file, NULL); }
 TgValue *tg_gguf_load_file(TgContext *ctx, const char *path) {
   if (tg_scope_begin(ctx)) return NULL;
   TgValue *v = load(file_tensor(ctx, path), path);
+  if (v && !parts_load(ctx, path, (Doc *)v)) tg_value_free(v), v = NULL;
   tg_scope_end(ctx);
   return v;
 }

@@ -39,7 +39,8 @@ void index_free(TgContext *ctx, Index *x);
 /* A tree lives in blocks that end with its root. */
 struct TgValue { TgKind kind; uint32_t unused; int64_t n; union { int64_t i; double f; const char *s; TgValue *at; TgTensor *t; } u; };
 typedef struct Block { struct Block *next; size_t used, cap; } Block;
-typedef struct Doc { TgValue root; TgContext *ctx; Block *blocks; TgState *tensors; } Doc;    /* root first: a TgValue * of a reader is a Doc * */
+/* root first: a TgValue * of a reader is a Doc *. more: trees that this one has values of, which end with it. */
+typedef struct Doc { TgValue root; TgContext *ctx; Block *blocks; TgState *tensors; struct Doc *more; } Doc;
 Doc *doc_new(TgContext *ctx);
 void *doc_alloc(Doc *d, size_t n);                           /* zeroed, 8-aligned */
 bool doc_string(Doc *d, TgValue *v, const void *s, size_t n);

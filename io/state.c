@@ -197,11 +197,13 @@ Doc *doc_new(TgContext *ctx) {
   return d;
 }
 void doc_free(Doc *d) {
-  if (!d) return;
-  TgContext *ctx = d->ctx;
-  for (Block *b = d->blocks, *next; b; b = next) next = b->next, tg_free(ctx, b);
-  tg_state_free(d->tensors);
-  tg_free(ctx, d);
+  for (Doc *more; d; d = more) {
+    TgContext *ctx = d->ctx;
+    more = d->more;
+    for (Block *b = d->blocks, *next; b; b = next) next = b->next, tg_free(ctx, b);
+    tg_state_free(d->tensors);
+    tg_free(ctx, d);
+  }
 }
 void tg_value_free(TgValue *root) { doc_free((Doc *)root); }
 void *doc_alloc(Doc *d, size_t n) {

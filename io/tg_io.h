@@ -76,7 +76,8 @@ TG_API TgValue *tg_torch_load(TgTensor *file);
 TG_API TgValue *tg_torch_load_file(TgContext *ctx, const char *path);
 
 /* ---- gguf, versions 2 and 3. A map {"kv": {..}, "tensors": {..}}: an array of numbers is a 1-D tensor, one of strings a list. Quantised tensors are
- * views whose values are computed where they are used: f32. Those of the types IQ1, IQ2 and IQ3, whose codebooks are not here, are TG_KIND_OTHER. */
+ * views whose values are computed where they are used: f32. Those of the types IQ1, IQ2 and IQ3, whose codebooks are not here, are TG_KIND_OTHER.
+ * The path of the first part of a split model, ..-00001-of-0000n.gguf, loads all of them; its key-values are the first part's. */
 TG_API TgValue *tg_gguf_load(TgTensor *file);
 TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 /* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown type, n no multiple of its block. */

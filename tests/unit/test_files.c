@@ -752,6 +752,47 @@ static void test_gguf(void **state) {
   }
   tg_close(c);
 }
+static void part_write(const char *name, int no, int count, const char *tensor) {
+  Bytes b = {.n = 0};
+  float f[4] = {(float)no, 1, 2, 3};
+  add(&b, "GGUF", 4), add_le(&b, 3, 4), add_le(&b, 1, 8), add_le(&b, 2, 8), add_text(&b, "split.no"), add_le(&b, 2, 4), add_le(&b, (uint64_t)no, 2);
+  add_text(&b, "split.count"), add_le(&b, 2, 4), add_le(&b, (uint64_t)count, 2);
+  add_text(&b, tensor), add_le(&b, 1, 4), add_le(&b, 4, 8), add_le(&b, 0, 4), add_le(&b, 0, 8);
+  while (b.n % 32) b.at[b.n++] = 0;
+  add(&b, f, 16);
+  char full[128];
+  snprintf(full, sizeof full, "%s/%s", dir, name);
+  FILE *f2 = fopen(full, "wb");
+  assert_int_equal(fwrite(b.at, 1, b.n, f2), b.n);
+  fclose(f2);
+}
+static void test_gguf_split(void **state) {
+  (void)state;
+  TgContext *c = open_on("CPU");
+  char first[128], third[128], other[128];
+  snprintf(first, sizeof first, "%s/m-00001-of-00003.gguf", dir), snprintf(third, sizeof third, "%s/m-00003-of-00003.gguf", dir), snprintf(other, sizeof other, "%s/m.gguf", dir);
+  part_write("m-00001-of-00003.gguf", 0, 3, "a"), part_write("m-00002-of-00003.gguf", 1, 3, "b");
+  refused(c, tg_gguf_load_file(c, first), "m-00003-of-00003.gguf: No such file");
+  part_write("m-00003-of-00003.gguf", 2, 3, "c");
+  TgState *s = tg_state_from_file(c, first);
+  ok(c);
+  const char *name;
+  assert_int_equal(tg_state_count(s), 3);
+  for (int i = 0; i < 3; i++) assert_true(at(tg_state_at(s, (size_t)i, &name), 0) == i && name[0] == "abc"[i]);
+  tg_state_free(s);
+  refused(c, tg_gguf_load_file(c, third), "not named as the first");
+  part_write("m.gguf", 0, 3, "a");
+  refused(c, tg_gguf_load_file(c, other), "not named as the first");
+  part_write("m-00003-of-00003.gguf", 1, 3, "c");
+  refused(c, tg_gguf_load_file(c, first), "part 2 of 3, where 3 of 3 is expected");
+  part_write("m-00003-of-00003.gguf", 2, 4, "c");
+  refused(c, tg_gguf_load_file(c, first), "part 3 of 4, where 3 of 3 is expected");
+  part_write("m-00003-of-00003.gguf", 2, 3, "b");
+  refused(c, tg_gguf_load_file(c, first), "tensor b is in two parts");
+  for (int i = 1; i < 4; i++) snprintf(third, sizeof third, "%s/m-%05d-of-00003.gguf", dir, i), unlink(third);
+  unlink(other);
+  tg_close(c);
+}
 static void test_gguf_models(void **state) {                 /* real files: a model's two forms agree, and vocabularies */
   (void)state;
   const char *f32, *q8, *vocab;
@@ -822,6 +863,6 @@ int main(void) {
     cmocka_unit_test(test_torch_files),
 #endif
     cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_cut), cmocka_unit_test(test_gguf_golden), cmocka_unit_test(test_ggml_blocks), cmocka_unit_test(test_gguf),
-    cmocka_unit_test(test_gguf_models), cmocka_unit_test(test_datasets)};
+    cmocka_unit_test(test_gguf_split), cmocka_unit_test(test_gguf_models), cmocka_unit_test(test_datasets)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -165,6 +165,31 @@ static void test_load_state(void **state) {
   tg_state_free(m), tg_state_free(f);
   tg_close(c), tg_close(other);
 }
+static void test_views(void **state) {                       /* .view: nothing is copied, so nothing can be assigned */
+  (void)state;
+  TgContext *c = open_on("CPU");
+  TgTensor *w = tg_keep(tg_full(c, TG_SHAPE(2, 3), 4)), *to = tg_keep(tg_zeros(c, TG_SHAPE(2, 3)));
+  TgState *s = tg_state_new(c), *f;
+  tg_state_put(s, "w", w);
+  assert_int_equal(tg_safe_save(s, path), TG_OK);
+  tg_state_put(s, "w", to);
+  f = tg_safe_load_file(c, path);
+  assert_int_equal(tg_load_state(s, f, .view = true), TG_OK);
+  uint64_t before = tg_counters(c).kernels;
+  assert_true(at(to, 5) == 4);
+  assert_int_equal(tg_counters(c).kernels, before);          /* read where it is */
+  refused(c, tg_assign(to, tg_zeros(c, TG_SHAPE(2, 3))), "opened for reading");
+  tg_state_free(f);
+  assert_true(at(to, 5) == 4);                               /* the model's handles hold the file */
+  tg_state_free(s);
+  assert_int_equal(tg_set_error(c, TG_ERR_LIMIT, "first"), TG_ERR_LIMIT);
+  assert_int_equal(tg_set_error(c, TG_ERR_IO, "second"), TG_ERR_IO);
+  assert_int_equal(tg_error(c), TG_ERR_LIMIT);
+  refused(c, NULL, "first");
+  assert_int_equal(tg_set_error(c, TG_OK, "none"), TG_OK);
+  ok(c);
+  tg_close(c);
+}
 
 /* ---- safetensors */
 static void test_safe_dtypes(void **state) {
@@ -857,7 +882,7 @@ static void test_datasets(void **state) {
 }
 int main(void) {
   const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_state), cmocka_unit_test(test_layers), cmocka_unit_test(test_load_state), cmocka_unit_test(test_safe_dtypes), cmocka_unit_test(test_safe_damaged),
+    cmocka_unit_test(test_state), cmocka_unit_test(test_layers), cmocka_unit_test(test_load_state), cmocka_unit_test(test_views), cmocka_unit_test(test_safe_dtypes), cmocka_unit_test(test_safe_damaged),
     cmocka_unit_test(test_mnist_cnn), cmocka_unit_test(test_zip), cmocka_unit_test(test_zip_damaged), cmocka_unit_test(test_gunzip), cmocka_unit_test(test_tar), cmocka_unit_test(test_tensor_io),
 #ifdef TG_HAVE_JANSSON
     cmocka_unit_test(test_torch_files),

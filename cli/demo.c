@@ -2,80 +2,52 @@
  * The data is MNIST if it is on this machine, else digits drawn by digits.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "tg_io.h"
 #include "tg_nn.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#ifdef TG_HAVE_ZLIB
-#include <zlib.h>
-#endif
 
 typedef struct Images { int n; uint8_t *pixels, *labels; } Images;
 typedef struct Data { const char *name; Images train, test; } Data;
 typedef struct Net { TgConv2d c1, c2; TgLinear out; } Net;
 typedef struct Options { int64_t steps, batch, seed; bool json; } Options;
 
-/* ---- data: IDX files, big-endian: magic, sizes, bytes. gz only when built with zlib. */
-static bool read_all(const char *dir, const char *name, uint8_t *out, size_t want) {
-  char path[600];
-#ifdef TG_HAVE_ZLIB
-  const char *const suffix[] = {".gz", ""};
-  for (int i = 0; i < 2; i++) {
-    if (snprintf(path, sizeof path, "%s/%s%s", dir, name, suffix[i]) >= (int)sizeof path) return false;
-    gzFile f = gzopen(path, "rb");
-    if (!f) continue;
-    bool ok = gzread(f, out, (unsigned)want) == (int)want;
-    gzclose(f);
-    return ok;
-  }
-  return false;
-#else
-  if (snprintf(path, sizeof path, "%s/%s", dir, name) >= (int)sizeof path) return false;
-  FILE *f = fopen(path, "rb");
-  if (!f) return false;
-  bool ok = fread(out, 1, want, f) == want;
-  fclose(f);
-  return ok;
-#endif
-}
-static bool images_alloc(Images *im, int n, size_t extra) {
-  *im = (Images){n, malloc((size_t)n * 784 + extra), malloc((size_t)n + extra)};
+/* ---- data */
+static bool images_alloc(Images *im, int n) {
+  *im = (Images){n, malloc((size_t)n * 784), malloc((size_t)n)};
   return im->pixels && im->labels;
 }
 static void images_free(Images *im) { free(im->pixels), free(im->labels); }
-static uint32_t big32(const uint8_t *p) { return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3]; }
-static bool idx_load(const char *dir, const char *part, int n, Images *im) {
-  char name[64];
-  if (!images_alloc(im, n, 16)) return false;
-  snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
-  bool ok = read_all(dir, name, im->pixels, 16 + (size_t)n * 784) && big32(im->pixels) == 2051 && big32(im->pixels + 4) == (uint32_t)n &&
-            big32(im->pixels + 8) == 28 && big32(im->pixels + 12) == 28;
-  snprintf(name, sizeof name, "%s-labels-idx1-ubyte", part);
-  ok = ok && read_all(dir, name, im->labels, 8 + (size_t)n) && big32(im->labels) == 2049 && big32(im->labels + 4) == (uint32_t)n;
-  if (ok) memmove(im->pixels, im->pixels + 16, (size_t)n * 784), memmove(im->labels, im->labels + 8, (size_t)n);
-  for (int i = 0; ok && i < n; i++) ok = im->labels[i] < 10;
-  return ok;
+static bool images_read(Images *im, TgTensor *x, TgTensor *y) {
+  if (!images_alloc(im, (int)tg_len(y)) || tg_read(x, im->pixels, tg_nbytes(x)) || tg_read(y, im->labels, tg_nbytes(y))) return false;
+  for (int i = 0; i < im->n; i++) if (im->labels[i] > 9) return false;
+  return im->n > 0;
 }
-static bool mnist_load(Data *d) {
+static bool mnist_load(TgContext *ctx, Data *d) {
   char dir[512];
   const char *own = getenv("TG_DATA"), *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
   int n = own && *own ? snprintf(dir, sizeof dir, "%s/mnist", own)
           : xdg && *xdg ? snprintf(dir, sizeof dir, "%s/tinygrad-c/mnist", xdg)
                         : snprintf(dir, sizeof dir, "%s/.local/share/tinygrad-c/mnist", home ? home : "");
   if (n >= (int)sizeof dir) return false;
-  if (idx_load(dir, "train", 60000, &d->train) && idx_load(dir, "t10k", 10000, &d->test)) {
-    d->name = "mnist";
-    return true;
+  bool ok = false;
+  TG_SCOPE(ctx) {
+    TgTensor *t[4];
+    ok = tg_mnist(ctx, dir, t) == TG_OK && images_read(&d->train, t[0], t[1]) && images_read(&d->test, t[2], t[3]);
   }
+  d->name = "mnist";
+  if (ok) return true;
+  tg_clear_error(ctx);                                       /* no MNIST is no fault */
   images_free(&d->train), images_free(&d->test);
   memset(d, 0, sizeof *d);
   return false;
 }
-static bool data_load(Data *d, int64_t seed) {
-  if (mnist_load(d)) return true;
+static bool data_load(TgContext *ctx, Data *d, int64_t seed) {
+  if (mnist_load(ctx, d)) return true;
   d->name = "drawn";
-  if (!images_alloc(&d->train, 16000, 0) || !images_alloc(&d->test, 2000, 0)) return false;
+  if (!images_alloc(&d->train, 16000) || !images_alloc(&d->test, 2000)) return false;
   digits_draw((uint64_t)seed * 2 + 1, d->train.n, d->train.pixels, d->train.labels);
   digits_draw((uint64_t)seed * 2 + 2, d->test.n, d->test.pixels, d->test.labels);
   return true;
@@ -241,7 +213,7 @@ int cmd_demo(int argc, char **argv) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = (uint64_t)o.seed});
   int rc = CLI_FAILED;
   if (tg_error(ctx)) cli_fail(ctx, "demo");
-  else if (!data_load(&d, o.seed)) fprintf(stderr, "tg demo: out of memory\n");
+  else if (!data_load(ctx, &d, o.seed)) fprintf(stderr, "tg demo: out of memory\n");
   else {
     fprintf(stderr, "device %s; data: %s\n", tg_device_describe(ctx), !strcmp(d.name, "mnist") ? "MNIST" : "drawn digits (no MNIST here)");
     rc = train(ctx, &o, &d);

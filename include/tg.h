@@ -161,6 +161,8 @@ TG_API void tg_close(TgContext *ctx);
 TG_API TgStatus tg_error(const TgContext *ctx);                /* first error since tg_open or tg_clear_error; NULL: TG_ERR_NOMEM */
 TG_API const char *tg_errmsg(const TgContext *ctx);            /* its text, "" if none; valid until the context closes */
 TG_API void tg_clear_error(TgContext *ctx);
+/* Records an error as the library does, for what is built on this header: the first one stays. text is copied (cut at some 500 characters). Returns status. */
+TG_API TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text);
 TG_API const char *tg_status_name(TgStatus s);                 /* "shape error" */
 TG_API const char *tg_version(void);
 TG_API const char *tg_device(const TgContext *ctx);            /* "CPU"; "" if no device opened */

@@ -31,6 +31,14 @@ TG_API TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width
 TG_API TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index);        /* integers (..) -> (.., width) */
 TG_API void tg_embedding_free(TgEmbedding *l);
 
+/* ---- parameters and statistics by torch's names, into a state dictionary of tg_io.h: prefix "l1" gives l1.weight, l1.bias. prefix may be "". */
+typedef struct TgState TgState;
+TG_API TgStatus tg_linear_state(const TgLinear *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_conv2d_state(const TgConv2d *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_layer_norm_state(const TgLayerNorm *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_batch_norm_state(const TgBatchNorm *l, TgState *s, const char *prefix);   /* running_mean and running_var too */
+TG_API TgStatus tg_embedding_state(const TgEmbedding *l, TgState *s, const char *prefix);
+
 /* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in place. */
 typedef struct TgOptim TgOptim;
 /* lr: SGD 1e-3, Adam and AdamW 1e-3. beta1 0.9, beta2 0.999, eps 1e-8. AdamW weight_decay 0.01 unless given; negative: none. */

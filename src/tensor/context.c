@@ -70,6 +70,10 @@ void tg_close(TgContext *ctx) {
 TgStatus tg_error(const TgContext *ctx) { return ctx ? ctx->err.status : TG_ERR_NOMEM; }
 const char *tg_errmsg(const TgContext *ctx) { return !ctx ? "out of memory" : ctx->err.status ? ctx->err.msg : ""; }
 void tg_clear_error(TgContext *ctx) { if (ctx) memset(&ctx->err, 0, sizeof ctx->err); }
+TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text) {
+  if (ctx && status) error_set(&ctx->err, status, "%s", text ? text : tg_status_name(status));
+  return status;
+}
 const char *tg_status_name(TgStatus s) {
   static const char *const names[] = {"ok", "out of memory", "shape error", "dtype error", "value error", "device error",
                                       "compile error", "input or output error", "state error", "limit reached", "internal error"};

@@ -5,7 +5,9 @@
 #define _GNU_SOURCE
 #include "base/os.h"
 #include "tensor/context.h"
+#include "tg_io.h"
 #include "tg_nn.h"
+#include "tests/files/samples.h"
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -197,9 +199,41 @@ static void files(TgContext *c, Out *o) {                     /* made anew each 
   put(c, o, tg_sum(tg_from_file(c, path, TG_F32, TG_SHAPE(2, 3), .offset = 4096 + 20), .axis = TG_AXES(1)));
   put(c, o, t);
 }
+static TgState *of_bytes(TgContext *c, Bytes *b, TgState *(*read)(TgTensor *)) { return read(tg_from_bytes(c, b->at, b->n, TG_U8)); }
+static void first_of(TgContext *c, Out *o, TgState *s, const char *name) {
+  if (!s && !tg_error(c)) complain("a reader gave NULL and no error");
+  if (s) put(c, o, tg_state_get(s, name));
+  tg_state_free(s);
+}
+static void models(TgContext *c, Out *o) {                   /* a file of each format; what is in them is in tests/unit/test_files.c */
+  static Bytes b;
+  Gguf g;
+  char path[100];
+  snprintf(path, sizeof path, "%s/model", cache_dir);
+  TgState *s = tg_state_new(c), *f = NULL;
+  TgTensor *w = tg_keep(F(1, 0.5, 2, 3)), *to = tg_keep(F(0, 0, 2, 3));
+  tg_state_put(s, "w", w);
+  if (!tg_error(c) && !tg_safe_save(s, path)) f = tg_state_from_file(c, path);
+  if (s && to && !tg_error(c) && !tg_state_put(s, "w", to) && f) tg_load_state(s, f);
+  put(c, o, to);
+  tg_state_free(s), tg_state_free(f), tg_release(w), tg_release(to);
+  b.n = 0, zip_write(&b, zip_files, 4, true);
+  first_of(c, o, of_bytes(c, &b, tg_zip_extract), "two");
+  b.n = 0, tar_add(&b, "././@LongLink", 'L', "long", 5, NULL), tar_add(&b, "b", '0', "x", 1, "p"), add_le(&b, 0, 1024);
+  first_of(c, o, of_bytes(c, &b, tg_tar_extract), "long");
+  put(c, o, tg_gunzip(tg_from_bytes(c, gzipped, sizeof gzipped, TG_U8)));
+  b.n = 0, checkpoint_write(&b, good_pickle, sizeof good_pickle - 1);
+  TgValue *v = tg_torch_load(tg_from_bytes(c, b.at, b.n, TG_U8));
+  first_of(c, o, v ? tg_get_state(c, v, "model") : NULL, "model.a");
+  tg_value_free(v);
+  gguf_write(&g);
+  v = tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8));
+  first_of(c, o, v ? tg_get_state(c, v, NULL) : NULL, "tensors.w");
+  tg_value_free(v);
+}
 typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
 static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"mixed", mixed}};
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"models", models}, {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where { const char *device; bool cache; } Where;
@@ -385,6 +419,8 @@ static int teardown(void **state) {
   char path[100];
   cache_remove();
   snprintf(path, sizeof path, "%s/numbers", cache_dir);
+  unlink(path);
+  snprintf(path, sizeof path, "%s/model", cache_dir);
   unlink(path);
   snprintf(path, sizeof path, "%s/tinygrad-c", cache_dir);
   rmdir(path);

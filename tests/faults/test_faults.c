@@ -197,9 +197,20 @@ static void files(TgContext *c, Out *o) {                     /* made anew each 
   put(c, o, tg_sum(tg_from_file(c, path, TG_F32, TG_SHAPE(2, 3), .offset = 4096 + 20), .axis = TG_AXES(1)));
   put(c, o, t);
 }
+static void variables(TgContext *c, Out *o) {
+  TgVariable *n = tg_variable(c, "n", 1, 6);
+  TgTensor *m = F(-1, 0.25, 6, 3);
+  for (int k = 5; k > 1; k -= 3) {
+    if (!n || tg_variable_bind(n, k)) return;
+    TgTensor *x = tg_slice(m, 0, 0, tg_size(n)), *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
+    put(c, o, p), put(c, o, tg_reshape(tg_cat((TgTensor *[]){x, x}, 2, 0), TG_SHAPE(tg_size_mul(c, tg_size(n), 6))));
+    if (!tg_assign_slice(m, (int64_t[]){0, 1}, (int64_t[]){tg_size(n), 2}, tg_mul_scalar(tg_slice(p, 1, 1, 2), 1))) return;
+  }
+  put(c, o, m);
+}
 typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
 static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"mixed", mixed}};
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"variables", variables}, {"files", files}, {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where { const char *device; bool cache; } Where;

@@ -18,7 +18,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     return NULL;
   }
   ctx->mem = mem, ctx->os = os;
-  ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem);
+  ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem);
   if (ctx->store) store_set_dims(ctx->store, ctx->dims);
   if (!ctx->store || !ctx->dims || !vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) {

@@ -118,7 +118,9 @@ const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const
                shape_text(b).s);
     d[i] = da == 1 ? db : da;
   }
-  return shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
+  const Ints *s = shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
+  if (!s) error_set(&ctx->err, TG_ERR_NOMEM, "%s: out of memory", op);
+  return s;
 }
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]) {
   for (int i = 0; i < TG_MAX_RANK; i++) mask[i] = a->n == 0 && i < n;

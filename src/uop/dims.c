@@ -8,7 +8,7 @@
 enum { MAX_TERMS = 16, MAX_FACTORS = 6, MAX_SIZES = 1 << 20 };
 typedef struct Term { int64_t k; uint16_t nvar, var[MAX_FACTORS]; } Term;          /* k times the product of the variables, ascending */
 typedef struct Poly { int n; Term t[MAX_TERMS]; } Poly;                            /* longest products first; the number, if any, last */
-struct DimTable { TgMem *mem; Arena arena; Vec(DimVar) vars; Vec(Poly *) sizes; Map found; };
+struct DimTable { TgMem *mem; TgError *err; Arena arena; Vec(DimVar) vars; Vec(Poly *) sizes; Map found; };
 
 static const int64_t handle_first = INT64_MIN + (INT64_C(1) << 50), handle_step = 0x9E3779B1;      /* no small number of steps apart, and not at the end of the range */
 static int64_t handle_of(size_t i) { return handle_first + (int64_t)i * handle_step; }
@@ -18,10 +18,10 @@ static const Poly *poly_at(const DimTable *t, int64_t d) {
   return off % handle_step == 0 && (uint64_t)(off / handle_step) < t->sizes.len ? t->sizes.at[off / handle_step] : NULL;
 }
 
-DimTable *dims_new(TgMem *mem) {
+DimTable *dims_new(TgMem *mem, TgError *err) {
   DimTable *t = mem_alloc(mem, sizeof *t);
   if (!t) return NULL;
-  t->mem = mem;
+  t->mem = mem, t->err = err;
   arena_init(&t->arena, mem), map_init(&t->found, mem);
   return t;
 }
@@ -78,10 +78,13 @@ static int64_t poly_handle(UOpStore *st, const Poly *p) {
   if (!t) return DIM_BAD;
   uint64_t h = hash_bytes(11, p, sizeof *p);
   for (; map_get(&t->found, h, &at); h++) if (!memcmp(t->sizes.at[at], p, sizeof *p)) return handle_of(at);
-  Poly *own = t->sizes.len < MAX_SIZES ? arena_alloc(&t->arena, sizeof *own) : NULL;
-  if (!own || !vec_push(t->mem, &t->sizes, own)) return DIM_BAD;
-  *own = *p;
-  if (!map_put(&t->found, h, t->sizes.len - 1)) { t->sizes.len--; return DIM_BAD; }
+  if (t->sizes.len == MAX_SIZES) return DIM_BAD;
+  Poly *own = arena_alloc(&t->arena, sizeof *own);
+  if (!own || !vec_reserve(t->mem, &t->sizes, t->sizes.len + 1) || !map_put(&t->found, h, t->sizes.len)) {
+    if (t->err) error_set(t->err, TG_ERR_NOMEM, "size: out of memory");
+    return DIM_BAD;
+  }
+  *own = *p, t->sizes.at[t->sizes.len++] = own;
   return handle_of(t->sizes.len - 1);
 }
 static bool term_times(const Term *a, const Term *b, Term *out) {

@@ -15,7 +15,7 @@ typedef struct DimTable DimTable;
 #define DIM_BAD (INT64_MIN / 2)              /* no size: too long a sum, or an overflow */
 static inline bool dim_symbolic(int64_t d) { return d < INT64_MIN / 4; }
 
-DimTable *dims_new(TgMem *mem);              /* one for a context: its stores share it (store_set_dims) */
+DimTable *dims_new(TgMem *mem, TgError *err);   /* one for a context: its stores share it (store_set_dims). err: told when memory is out; NULL is fine */
 void dims_free(DimTable *t);
 int dims_var(DimTable *t, const char *name, int64_t lo, int64_t hi, int64_t multiple);   /* number of a new variable; -1: out of memory */
 DimVar *dims_var_at(DimTable *t, int i);     /* NULL: no such variable */

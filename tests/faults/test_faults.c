@@ -231,9 +231,38 @@ static void models(TgContext *c, Out *o) {                   /* a file of each f
   first_of(c, o, v ? tg_get_state(c, v, NULL) : NULL, "tensors.w");
   tg_value_free(v);
 }
+static void variables(TgContext *c, Out *o) {
+  TgVariable *n = tg_variable(c, "n", 1, 6);
+  TgTensor *m = F(-1, 0.25, 6, 3);
+  for (int k = 5; k > 1; k -= 3) {
+    if (!n || tg_variable_bind(n, k)) return;
+    TgTensor *x = tg_slice(m, 0, 0, tg_size(n)), *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
+    put(c, o, p), put(c, o, tg_reshape(tg_cat((TgTensor *[]){x, x}, 2, 0), TG_SHAPE(tg_size_mul(c, tg_size(n), 6))));
+    if (!tg_assign_slice(m, (int64_t[]){0, 1}, (int64_t[]){tg_size(n), 2}, tg_mul_scalar(tg_slice(p, 1, 1, 2), 1))) return;
+  }
+  put(c, o, m);
+}
+typedef struct Held { TgTensor *w; } Held;
+static TgStatus step(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  Held *h = user;
+  out[0] = tg_add(tg_matmul(in[0], h->w), tg_rand(c, TG_SHAPE(2, 2)));
+  return tg_add_(h->w, tg_scalar_like(h->w, 1)) && !tg_realize(h->w) ? TG_OK : tg_error(c);
+}
+static void captured(TgContext *c, Out *o) {                 /* a first run, a capture, two replays */
+  tg_manual_seed(c, 3);
+  Held h = {tg_keep(tg_clone(F(0, 0.5, 3, 2)))};
+  TgJit *j = tg_jit(c, step, &h);
+  for (int i = 0; i < 4 && j && !tg_error(c); i++) {
+    TgTensor *x = F(i, 0.25, 2, 3), *y[1] = {NULL};
+    if (!tg_jit_run(j, &x, 1, y, 1)) put(c, o, y[0]);
+  }
+  put(c, o, h.w);
+  tg_jit_free(j), tg_release(h.w);
+}
 typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
 static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"models", models}, {"mixed", mixed}};
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"variables", variables}, {"captured", captured}, {"models", models}, {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where { const char *device; bool cache; } Where;

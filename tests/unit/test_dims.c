@@ -9,7 +9,7 @@
 typedef struct Bench { TgMem mem; UOpStore *st; DimTable *t; int64_t n, m, q; } Bench;
 static void open_bench(Bench *b) {
   *b = (Bench){0};
-  b->st = store_new(&b->mem), b->t = dims_new(&b->mem);
+  b->st = store_new(&b->mem), b->t = dims_new(&b->mem, NULL);
   store_set_dims(b->st, b->t);
   assert_int_equal(dims_var(b->t, "n", 1, 5, 1), 0);
   assert_int_equal(dims_var(b->t, "m", 0, 3, 1), 1);

@@ -80,7 +80,7 @@ static UOp *gep(K *k, UOp *x, int first, int lanes) { return E(k, GEP, (DType)x-
 /* Compiles a batch on every device and hands each kernel's buffers, freshly copied, to `check`. */
 typedef struct Buf { const void *data; size_t nbytes; } Buf;
 typedef struct Case { K *k; Buf buf[MAXBUF]; int nbuf; const int64_t *vars; void (*check)(const struct Case *, const char *dev,
-    void **got); int id, id2, id3; } Case;
+    void **got); int id, id2; } Case;
 static void run(Case *c, int n) {
   for (int v = 0; v < ndev; v++) {
     Device *d = &devs[v].d;
@@ -349,8 +349,8 @@ static long double cast_expected(DType to, DType from, const void *p, int i) {
   return isnan(x) ? 0 : x <= lo ? lo : x >= hi ? hi : truncl(x) + 0.0L;
 }
 static void check_cast(const Case *c, const char *dev, void **got) {
-  DType to = (DType)c->id, from = (DType)c->id2;
-  for (int i = 0; i < (c->id3 == 64 ? 64 : 96); i++) {
+  DType to = (DType)c->id, from = (DType)(c->id2 & 255);
+  for (int i = 0; i < (c->id2 >> 8 == 64 ? 64 : 96); i++) {
     long double want = cast_expected(to, from, got[1], i), have = value(to, got[0], i);
     if (!same(want, have) && !(want == 0 && have == 0 && !dtype_is_float(to)))
       fail_msg("%s: %La from %s to %s = %La, not %La", dev, value(from, got[1], i), dtype_name(from), dtype_name(to), want, have);
@@ -397,7 +397,7 @@ static void test_casts(void **state) {
       for (size_t t = 0; t < TG_COUNT(types); t++) {
         DType from = types[f], to = types[t];
         c[n++] = (Case){elementwise(OPS_CAST, from, to, lanes, lanes == 64 ? 64 : 96, NULL), {{zero, 96 * dtype_size(to)}, {in[f], 96 * dtype_size(from)},
-            {in[f], 96 * dtype_size(from)}}, 3, NULL, check_cast, (int)to, (int)from, lanes};
+            {in[f], 96 * dtype_size(from)}}, 3, NULL, check_cast, (int)to, (int)from | lanes << 8};
       }
     run(c, n);
   }

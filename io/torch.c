@@ -57,7 +57,7 @@ static bool push(Pickle *p, int64_t v) {
   return true;
 }
 static bool push_new(Pickle *p, Obj o) {
-  uint32_t id;
+  uint32_t id = 0;
   return obj_new(p, o, &id) && push(p, id);
 }
 static bool push_int(Pickle *p, int64_t v) { return push_new(p, (Obj){.kind = O_INT, .u.i = v}); }
@@ -83,7 +83,7 @@ static bool item_add(Pickle *p, uint32_t to, uint32_t item) {
 }
 /* The n topmost as items of a new object. */
 static bool gather(Pickle *p, Kind kind, size_t n) {
-  uint32_t id;
+  uint32_t id = 0;
   if (n > p->depth || !obj_new(p, (Obj){.kind = (uint8_t)kind}, &id)) return n <= p->depth ? false : bad(p, "the stack is empty");
   for (size_t i = 0; i < n; i++) {
     int64_t v = p->stack[p->depth - n + i];
@@ -118,7 +118,7 @@ static bool seq(const Pickle *p, uint32_t id) { return p->obj[id].kind == O_TUPL
 static uint32_t item(const Pickle *p, uint32_t id, uint32_t i) { return p->obj[id].u.at[i]; }
 /* callable(args): what the few globals make. */
 static bool reduce(Pickle *p) {
-  uint32_t args, fn, id, n;
+  uint32_t args = 0, fn = 0, id = 0, n;
   if (!pop(p, &args) || !pop(p, &fn)) return false;
   if (p->obj[fn].kind != O_GLOBAL || !seq(p, args)) return bad(p, "a call of what is no global");
   n = p->obj[args].n;
@@ -147,7 +147,7 @@ static bool reduce(Pickle *p) {
   }
 }
 static bool build(Pickle *p) {
-  uint32_t state, o;
+  uint32_t state = 0, o = 0;
   if (!pop(p, &state) || !pop(p, &o)) return false;
   if (p->obj[o].kind == O_DICT) return push(p, o);           /* _metadata of an OrderedDict */
   if (p->obj[o].kind == O_PARAMETER && seq(p, state) && p->obj[state].n) return push(p, item(p, state, 0));
@@ -194,7 +194,7 @@ static bool run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end, uint32_
     const uint8_t *a = b + *at;
     uint64_t n = 0, head = 0;
     size_t k;
-    uint32_t x, y;
+    uint32_t x = 0, y = 0;
     bool ok = true;
     switch (op) {                                            /* the operand: head bytes, then n of text */
       case 0x80: case 'K': case 'q': case 'h': head = 1; break;
@@ -511,7 +511,7 @@ static bool load_tar(Pickle *p, Doc *d, const Files *f) {
   const Source *pickle = file_named(f, "pickle"), *s = file_named(f, "storages"), *t = file_named(f, "tensors");
   if (!pickle || !s) return io_fail(p->s, TG_ERR_VALUE, "the tar has no files pickle and storages: it is no checkpoint");
   uint64_t at = 0, n = 0;
-  uint32_t id;
+  uint32_t id = 0;
   if (!run(p, s->p, &at, s->n, &id) || !count_of(p, id, s->n, &n)) return false;
   for (uint64_t i = 0; i < n; i++) {
     if (!run(p, s->p, &at, s->n, &id)) return false;

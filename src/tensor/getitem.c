@@ -112,7 +112,7 @@ static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p
 /* Ranges and numbers done by movement; axes of index tensors left whole. exact: no PAD, so that it may be stored to; NULL if it needs one. */
 static UOp *view_of(UOpStore *st, UOp *u, const Plan *p, bool exact, bool *padded) {
   int n = u->shape->n, k = 0;
-  int64_t be[2 * TG_MAX_RANK], flip[TG_MAX_RANK] = {0}, pad[2 * TG_MAX_RANK] = {0}, d[2 * TG_MAX_RANK], keep[2 * TG_MAX_RANK], phase[TG_MAX_RANK] = {0};
+  int64_t be[2 * TG_MAX_RANK] = {0}, flip[TG_MAX_RANK] = {0}, pad[2 * TG_MAX_RANK] = {0}, d[2 * TG_MAX_RANK], keep[2 * TG_MAX_RANK], phase[TG_MAX_RANK] = {0};
   bool strided = false;
   *padded = false;
   for (int i = 0; i < n; i++) {

@@ -447,7 +447,7 @@ static void test_small_round_trip(void **state) {
       store(k, o, at, E(k, CAST, d, l, ARG0, y));
       end(k, r);
       size_t bytes = 65536 * dtype_size(d);
-      c[n++] = (Case){k, {{zero, bytes}, {dtype_size(d) == 1 ? (void *)in8 : in, bytes}, {zero, 262144}}, 3, NULL, check_round_trip, (int)d, 0, 0};
+      c[n++] = (Case){k, {{zero, bytes}, {dtype_size(d) == 1 ? (void *)in8 : in, bytes}, {zero, 262144}}, 3, NULL, check_round_trip, (int)d, 0};
     }
   run(c, n);
 }
@@ -511,7 +511,7 @@ static void test_small_rounding(void **state) {
     }
     for (int l = 1; l <= 16; l *= 16)
       c[n++] = (Case){elementwise(OPS_CAST, DT_F32, d, l, SMALL_INPUTS, NULL), {{zero, SMALL_INPUTS * dtype_size(d)}, {in[w], sizeof in[w]}, {in[w], sizeof in[w]}}, 3, NULL,
-                      check_nearest, (int)d, 0, 0};
+                      check_nearest, (int)d, 0};
   }
   run(c, n);
 }

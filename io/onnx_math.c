@@ -16,9 +16,6 @@ static TgTensor *op_and(TgTensor *a, TgTensor *b) { return tg_bitand(as(a, TG_BO
 static TgTensor *op_or(TgTensor *a, TgTensor *b) { return tg_bitor(as(a, TG_BOOL), as(b, TG_BOOL)); }
 static TgTensor *op_xor(TgTensor *a, TgTensor *b) { return tg_bitxor(as(a, TG_BOOL), as(b, TG_BOOL)); }
 static TgTensor *op_identity(TgTensor *x) { return tg_reshape(x, tg_ndim(x), tg_shape(x)); }
-static TgTensor *op_hardswish(TgTensor *x) { return tg_hardswish(x); }
-static TgTensor *op_bitnot(TgTensor *x) { return tg_bitnot(x); }
-static TgTensor *op_sign(TgTensor *x) { return tg_sign(x); }
 
 static TgTensor *op_mod(OnnxCall *c) { return attr_i(c, "fmod", 0) ? tg_fmod(c->in[0], c->in[1]) : tg_mod(c->in[0], c->in[1]); }
 static TgTensor *op_bitshift(OnnxCall *c) {
@@ -35,16 +32,16 @@ static TgTensor *op_min(OnnxCall *c) { return fold(c, tg_minimum); }
 static TgTensor *op_sum(OnnxCall *c) { return fold(c, tg_add); }
 static TgTensor *op_mean(OnnxCall *c) { return tg_div_scalar(fold(c, tg_add), c->nin); }
 static TgTensor *op_where(OnnxCall *c) { return tg_where(as(c->in[0], TG_BOOL), c->in[1], c->in[2]); }
+static TgTensor *cast_to(OnnxCall *c, TgTensor *x, TgDType d) {
+  double most = d == TG_FP8E4M3 ? 448 : 57344;               /* of fp8: past the largest value, that one */
+  if (tg_dtype(x) == d) return op_identity(x);
+  return tg_cast((d == TG_FP8E4M3 || d == TG_FP8E5M2) && attr_i(c, "saturate", 1) ? tg_clamp(x, -most, most) : x, d);
+}
 static TgTensor *op_cast(OnnxCall *c) {
   TgDType d = onnx_dtype(attr_i(c, "to", 0));
-  if (!d) return call_fail(c, TG_ERR_DTYPE, "data type %lld is not implemented", (long long)attr_i(c, "to", 0));
-  if ((d == TG_FP8E4M3 || d == TG_FP8E5M2) && attr_i(c, "saturate", 1)) {      /* past the largest value: that one */
-    double most = d == TG_FP8E4M3 ? 448 : 57344;
-    return tg_cast(tg_clamp(c->in[0], -most, most), d);
-  }
-  return tg_dtype(c->in[0]) == d ? op_identity(c->in[0]) : tg_cast(c->in[0], d);
+  return d ? cast_to(c, c->in[0], d) : call_fail(c, TG_ERR_DTYPE, "data type %lld is not implemented", (long long)attr_i(c, "to", 0));
 }
-static TgTensor *op_castlike(OnnxCall *c) { return tg_dtype(c->in[0]) == tg_dtype(c->in[1]) ? op_identity(c->in[0]) : tg_cast(c->in[0], tg_dtype(c->in[1])); }
+static TgTensor *op_castlike(OnnxCall *c) { return cast_to(c, c->in[0], tg_dtype(c->in[1])); }
 static TgTensor *op_bitcast(OnnxCall *c) {
   TgDType d = onnx_dtype(attr_i(c, "to", 0));
   return !d ? call_fail(c, TG_ERR_DTYPE, "data type %lld is not implemented", (long long)attr_i(c, "to", 0)) : !tg_ndim(c->in[0]) ? tg_reshape(tg_bitcast(tg_unsqueeze(c->in[0], 0), d), TG_SCALAR) : tg_bitcast(c->in[0], d);
@@ -189,11 +186,11 @@ static TgTensor *op_lpnorm(OnnxCall *c) {
 #define B(name, f) {name, 1, 2, 2, NULL, NULL, f}
 #define F(name, since, lo, hi, f) {name, since, lo, hi, f, NULL, NULL}
 const OnnxOp onnx_ops_math[] = {
-  U("Abs", tg_abs), U("Neg", tg_neg), U("Exp", tg_exp), U("Log", tg_log), U("Sqrt", tg_sqrt), U("Reciprocal", tg_reciprocal), U("Erf", tg_erf), U("Sign", op_sign),
+  U("Abs", tg_abs), U("Neg", tg_neg), U("Exp", tg_exp), U("Log", tg_log), U("Sqrt", tg_sqrt), U("Reciprocal", tg_reciprocal), U("Erf", tg_erf), U("Sign", tg_sign),
   U("Floor", tg_floor), U("Ceil", tg_ceil), U("Round", tg_round), U("Sin", tg_sin), U("Cos", tg_cos), U("Tan", tg_tan), U("Asin", tg_asin), U("Acos", tg_acos),
   U("Atan", tg_atan), U("Sinh", tg_sinh), U("Cosh", tg_cosh), U("Asinh", tg_asinh), U("Acosh", tg_acosh), U("Atanh", tg_atanh), U("Tanh", tg_tanh), U("Relu", tg_relu),
-  U("Sigmoid", tg_sigmoid), U("Softplus", tg_softplus), U("Softsign", tg_softsign), U("Mish", tg_mish), U("HardSwish", op_hardswish), U("IsNaN", tg_isnan),
-  U("Not", tg_logical_not), U("BitwiseNot", op_bitnot), U("Identity", op_identity), U("FastGelu", tg_gelu), U("QuickGelu", tg_quick_gelu),
+  U("Sigmoid", tg_sigmoid), U("Softplus", tg_softplus), U("Softsign", tg_softsign), U("Mish", tg_mish), U("HardSwish", tg_hardswish), U("IsNaN", tg_isnan),
+  U("Not", tg_logical_not), U("BitwiseNot", tg_bitnot), U("Identity", op_identity), U("FastGelu", tg_gelu), U("QuickGelu", tg_quick_gelu),
   B("Add", tg_add), B("Sub", tg_sub), B("Mul", tg_mul), B("Div", op_div), B("Pow", op_pow), B("And", op_and), B("Or", op_or), B("Xor", op_xor), B("Equal", tg_eq),
   B("Less", tg_lt), B("LessOrEqual", tg_le), B("Greater", tg_gt), B("GreaterOrEqual", tg_ge), B("BitwiseAnd", tg_bitand), B("BitwiseOr", tg_bitor), B("BitwiseXor", tg_bitxor),
   F("Mod", 10, 2, 2, op_mod), F("BitShift", 11, 2, 2, op_bitshift), F("Max", 1, 1, -1, op_max), F("Min", 1, 1, -1, op_min), F("Sum", 1, 1, -1, op_sum), F("Mean", 1, 1, -1, op_mean),

@@ -90,7 +90,7 @@ static TgTensor *op_max_pool(OnnxCall *c) {
   if (!spatial(c, x, NULL, &s)) return NULL;
   bool two = c->nout > 1 && c->n->out[1];
   if (two && attr_i(c, "storage_order", 0)) return call_fail(c, TG_ERR_VALUE, "storage_order 1 is not implemented");
-  y = tg_max_pool2d(x, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .indices = two ? &places : NULL);
+  y = tg_max_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .indices = two ? &places : NULL);
   if (!two) return y;
   int64_t dims[TG_MAX_RANK], plane = 1, nc = tg_dim(x, 0) * tg_dim(x, 1);
   for (int a = 0; a < s.n + 2; a++) dims[a] = a < 2 ? tg_dim(x, a) : 1, plane *= a < 2 ? 1 : tg_dim(x, a);
@@ -101,7 +101,7 @@ static TgTensor *op_max_pool(OnnxCall *c) {
 static TgTensor *op_average_pool(OnnxCall *c) {
   Spatial s = {0};
   return !spatial(c, c->in[0], NULL, &s) ? NULL
-    : tg_avg_pool2d(c->in[0], .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .exclude_pad = !attr_i(c, "count_include_pad", 0));
+    : tg_avg_pool2d(c->in[0], .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .exclude_pad = !attr_i(c, "count_include_pad", 0));
 }
 static TgAxes from_axis(int rank, int axis) {
   TgAxes a = {0};

@@ -322,16 +322,17 @@ static bool opset_parse(TgOnnx *m, Wire w) {
 bool onnx_parse(TgOnnx *m) {
   Wire w0 = wire(&m->s, 0, m->s.n);
   Field f, graph = {0};
-  bool found = false;
+  bool found = false, opsets = false;
   m->nvalues = 1;                                            /* 0: left out */
   for (Wire w = w0; next(&w, &f);) {
     if ((f.number == 7 || f.number == 8) && !want(&w, &f, 2, "model")) return false;
     if (f.number == 8 && !opset_parse(m, within(&m->s, &f))) return false;
+    opsets = opsets || f.number == 8;
     if (f.number == 7) graph = f, found = true;
   }
   if (tg_error(m->ctx)) return false;
   if (!found) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it has no graph");
-  if (!m->opset) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it names no opset of the domain ai.onnx");
+  if (!opsets) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it names no opset");
   m->graph = graph_parse(m, within(&m->s, &graph), NULL, 0);
   for (size_t i = 0; m->graph && i < m->graph->nnodes; i++) {
     const OnnxNode *n = &m->graph->nodes[i];

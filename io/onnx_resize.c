@@ -4,14 +4,16 @@
 #include <math.h>
 
 typedef struct Way { const char *transform, *nearest; int taps; double cubic_a, extrapolation; bool exclude; } Way;
+/* The size that is meant is in * scale, be it whole or not; out is what it was cut to. */
 static double source_of(const Way *w, double i, double scale, int64_t in, int64_t out, double begin, double end) {
   const char *t = w->transform;
+  double exact = scale * (double)in;
   if (!strcmp(t, "asymmetric")) return i / scale;
-  if (!strcmp(t, "align_corners")) return out == 1 ? 0 : i * (double)(in - 1) / (double)(out - 1);
+  if (!strcmp(t, "align_corners")) return exact == 1 ? 0 : i * (double)(in - 1) / (exact - 1);
   if (!strcmp(t, "pytorch_half_pixel")) return out == 1 ? 0 : (i + 0.5) / scale - 0.5;
   if (!strcmp(t, "tf_crop_and_resize")) return out == 1 ? 0.5 * (begin + end) * (double)(in - 1) : begin * (double)(in - 1) + i * (end - begin) * (double)(in - 1) / (double)(out - 1);
   if (!strcmp(t, "half_pixel_symmetric")) {                  /* keeps the centre where the size is rounded */
-    double exact = scale * (double)in, centre = (double)in / 2;
+    double centre = (double)in / 2;
     return centre * (1 - (double)out / exact) + (i + 0.5) / scale - 0.5;
   }
   return (i + 0.5) / scale - 0.5;

@@ -267,8 +267,8 @@ void tg_onnx_free(TgOnnx *m) {
   for (OnnxTensor *t = m->tensors; t; t = t->next) tg_release(t->main);
   for (OnnxGraph *g = m->graphs; g; g = g->next) index_free(m->ctx, &g->names);
   if (m->host) tg_close(m->host);                            /* ends the host's tensors */
-  source_close(&m->s);
-  doc_free(m->doc);
+  if (m->s.ctx) source_close(&m->s);
+  if (m->doc) doc_free(m->doc);
   tg_free(m->ctx, m);
 }
 static bool describe(const OnnxIO *x, TgOnnxValue *v) {

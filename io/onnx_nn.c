@@ -3,6 +3,7 @@
 #include "onnx_private.h"
 #include <math.h>
 
+enum { SIZE_LIMIT = 1 << 28 };                               /* of strides, pads and the like: sums and products of two stay numbers */
 static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
 static TgTensor *channels(TgTensor *v, int rank) {           /* (c) -> (c, 1, ..): to stand beside (n, c, ..) */
   int64_t dims[TG_MAX_RANK];
@@ -27,7 +28,7 @@ static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   for (int i = 0; i < n; i++) out->v[i] = v.given && i < v.n ? v.v[i] : 1;
   out->n = n;
   if (v.given && v.n != n) return call_fail(c, TG_ERR_SHAPE, "%s: %d numbers for %d axes", name, v.n, n), false;
-  for (int i = 0; i < n; i++) if (out->v[i] < 1 || out->v[i] > INT32_MAX) return call_fail(c, TG_ERR_VALUE, "%s: %lld", name, (long long)out->v[i]), false;
+  for (int i = 0; i < n; i++) if (out->v[i] < 1 || out->v[i] > SIZE_LIMIT) return call_fail(c, TG_ERR_VALUE, "%s: %lld", name, (long long)out->v[i]), false;
   return true;
 }
 /* kernel: of the weight; NULL: the attribute kernel_shape. */
@@ -45,6 +46,7 @@ static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spat
   bool same = !strncmp(how, "SAME", 4), lower = !strcmp(how, "SAME_LOWER");
   if (!same && strcmp(how, "NOTSET") && strcmp(how, "VALID") && *how) return call_fail(c, TG_ERR_VALUE, "auto_pad %.20s", how), false;
   if (pads.given && pads.n != 2 * n) return call_fail(c, TG_ERR_SHAPE, "%d pads for %d axes", pads.n, n), false;
+  for (int i = 0; i < pads.n; i++) if (pads.v[i] < -SIZE_LIMIT || pads.v[i] > SIZE_LIMIT) return call_fail(c, TG_ERR_VALUE, "pads: %lld", (long long)pads.v[i]), false;
   for (int i = 0; i < n; i++) {
     int64_t before = pads.given && strcmp(how, "VALID") ? pads.v[i] : 0, after = pads.given && strcmp(how, "VALID") ? pads.v[i + n] : 0;
     if (same) {
@@ -73,6 +75,7 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
   for (int i = 0; i < s.n; i++) {
     int64_t k = s.dilation.v[i] * (s.kernel.v[i] - 1) + 1, full = (tg_dim(x, i + 2) - 1) * s.stride.v[i] + k, p = extra.given ? extra.v[i] : 0;
     out.v[i] = p;
+    if (p < 0 || p > SIZE_LIMIT || (want.given && (want.v[skip + i] < 0 || want.v[skip + i] > SIZE_LIMIT))) return call_fail(c, TG_ERR_VALUE, "output_shape or output_padding of axis %d", i);
     bool same = !strncmp(how, "SAME", 4);
     if (want.given || same) {                                /* the pads follow from the size that is wanted; what is missing is added behind */
       int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]), less = total < 0 ? 0 : total;
@@ -170,7 +173,7 @@ static TgTensor *op_mvn(OnnxCall *c) {
 static TgTensor *op_lrn(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t size = attr_i(c, "size", 0), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  if (tg_ndim(x) < 2 || size < 1 || size > INT32_MAX) return call_fail(c, TG_ERR_SHAPE, "size %lld", (long long)size);
+  if (tg_ndim(x) < 2 || size < 1 || size > SIZE_LIMIT) return call_fail(c, TG_ERR_SHAPE, "size %lld", (long long)size);
   lo[1] = (size - 1) / 2, hi[1] = size - 1 - lo[1];
   TgTensor *s = tg_sum(tg_unfold(tg_pad(tg_square(x), lo, hi), 1, size, 1), .axis = TG_AXES(-1));
   return tg_div(x, tg_pow_scalar(tg_add_scalar(tg_mul_scalar(s, attr_f(c, "alpha", 1e-4f) / (double)size), attr_f(c, "bias", 1)), attr_f(c, "beta", 0.75)));
@@ -196,6 +199,7 @@ static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
     return tg_reshape(v, rank, dims);
   }
   if (tg_ndim(v) != rank || block < 1) return call_fail(c, TG_ERR_SHAPE, "a scale of %d axes", tg_ndim(v));
+  if (block > tg_dim(x, axis)) block = tg_dim(x, axis);
   return tg_slice(tg_repeat_interleave(v, block, axis), axis, 0, tg_dim(x, axis));
 }
 static bool range_of(TgDType d, double *lo, double *hi) {

@@ -44,7 +44,7 @@ static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, d
     for (int t = 0; t < w->taps; t++) {
       double p = first + t, v = w->taps == 1 ? 1 : w->taps == 2 ? (t ? f : 1 - f) : cubic(w->cubic_a, s - p);
       if (w->exclude && (p < 0 || p > (double)(in - 1))) v = 0;
-      at[t * out + i] = p < 0 ? 0 : p > (double)(in - 1) ? in - 1 : (int64_t)p;
+      at[t * out + i] = !(p > 0) ? 0 : p > (double)(in - 1) ? in - 1 : (int64_t)p;
       weight[t * out + i] = v, total += v;
     }
     for (int t = 0; w->exclude && t < w->taps && total != 0; t++) weight[t * out + i] /= total;

@@ -135,6 +135,7 @@ static TgTensor *op_tile(OnnxCall *c) {
   if (s.n != tg_ndim(c->in[0])) return call_fail(c, TG_ERR_SHAPE, "%d repeats for %d axes", s.n, tg_ndim(c->in[0]));
   return s.n ? tg_repeat(c->in[0], s.n, s.v) : same(c->in[0]);
 }
+enum { PAD_LIMIT = 1 << 30 };
 static TgTensor *op_pad(OnnxCall *c) {
   Ints p, axes;
   TgTensor *x = c->in[0];
@@ -148,6 +149,7 @@ static TgTensor *op_pad(OnnxCall *c) {
   if (p.n != 2 * n || n > rank) return call_fail(c, TG_ERR_SHAPE, "%d pads for %d axes", p.n, n);
   for (int i = 0; i < n; i++) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
+    if (p.v[i] < -PAD_LIMIT || p.v[i] > PAD_LIMIT || p.v[i + n] < -PAD_LIMIT || p.v[i + n] > PAD_LIMIT) return call_fail(c, TG_ERR_VALUE, "pads of axis %d", axis);
     lo[axis] = p.v[i], hi[axis] = p.v[i + n];
   }
   if (!rank) return same(x);
@@ -202,7 +204,8 @@ static TgTensor *op_eyelike(OnnxCall *c) {
 static TgTensor *op_trilu(OnnxCall *c) {
   Ints k;
   if (!call_ints(c, 1, NULL, &k)) return NULL;
-  int64_t d = k.n ? k.v[0] : 0;
+  int64_t d = k.n ? k.v[0] : 0, far = (int64_t)1 << 40;
+  d = d < -far ? -far : d > far ? far : d;
   return attr_i(c, "upper", 1) ? tg_triu(c->in[0], d) : tg_tril(c->in[0], d);
 }
 static TgTensor *op_depth_to_space(OnnxCall *c) {

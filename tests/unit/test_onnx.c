@@ -52,6 +52,26 @@ static void same(TgContext *c, const char *name, TgTensor *got, TgTensor *want) 
   for (size_t i = 0; i < n; i++) if (!(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= 2e-6 + rel * fabs(y[i]))) fail_msg("%s: [%zu] is %.9g, not %.9g", name, i, x[i], y[i]);
   free(x), free(y);
 }
+static uint64_t splitmix(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u, z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+/* A model with a byte or two changed: opened and built, whatever comes of it; a wrong result without an error is what this looks for. */
+static void damaged(TgContext *c, const uint8_t *p, size_t n, const char *const *names, TgTensor *const *in, int nin, uint64_t *state) {
+  for (int k = 0; k < 12; k++) {
+    uint8_t *d = malloc(n);
+    memcpy(d, p, n);
+    for (uint64_t i = 0; i <= splitmix(state) % 2; i++) d[splitmix(state) % n] = (uint8_t)splitmix(state);
+    assert_int_equal(tg_scope_begin(c), TG_OK);
+    TgTensor *out[1];
+    TgOnnx *m = tg_onnx_load(tg_borrow(c, d, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL));
+    TgStatus status = m ? tg_onnx_run(m, names, in, nin, out, 1) : tg_error(c);
+    assert_true(status == tg_error(c) && (status || out[0]));
+    tg_onnx_free(m), tg_scope_end(c), tg_clear_error(c), tg_collect(c);
+    free(d);
+  }
+}
 static void goldens_on(const char *device) {
   FILE *f = fopen(TG_TESTS "/goldens/onnx.bin", "rb");
   assert_non_null(f);
@@ -64,6 +84,7 @@ static void goldens_on(const char *device) {
   TgContext *c = open_on(device);
   Pack k = {all, all + size};
   int cases = 0;
+  uint64_t state = 1;
   for (; k.p < k.end; cases++) {
     uint32_t n;
     const uint8_t *p = block(&k, &n);
@@ -71,6 +92,7 @@ static void goldens_on(const char *device) {
     snprintf(name, sizeof name, "%.*s", (int)n, (const char *)p);
     assert_int_equal(tg_scope_begin(c), TG_OK);
     p = block(&k, &n);
+    uint32_t size_of_model = n;
     TgOnnx *m = load(c, p, n);
     TgTensor *in[8], *out[8], *want[8];
     const char *names[8];
@@ -84,6 +106,7 @@ static void goldens_on(const char *device) {
     uint32_t nout = number(&k);
     for (uint32_t i = 0; i < nout; i++) want[i] = tensor(c, &k);
     if (tg_onnx_run(m, names, in, (int)nin, out, (int)nout)) fail_msg("%s: %s", name, tg_errmsg(c));
+    damaged(c, p, size_of_model, names, in, (int)nin, &state);
     tg_onnx_free(m);                                         /* what is lazy outlives the model */
     for (uint32_t i = 0; i < nout; i++) same(c, name, out[i], want[i]);
     tg_scope_end(c), tg_collect(c);

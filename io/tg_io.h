@@ -84,6 +84,24 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 TG_API const char *tg_ggml_type_name(int type);                /* "Q4_K"; NULL: unknown */
 
+/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused by name when the model is opened (in a branch of
+ * If: when it is taken); tg_onnx_op_name lists those that are. Weights lie in the file, not beside it. Sizes that depend on shapes and small constants are
+ * computed at once; one that depends on an input's values is computed and read when tg_onnx_run is called. Outputs are lazy tensors. */
+typedef struct TgOnnx TgOnnx;
+/* ndim -1: not said. dims: -1 where a size is free; dim_names: NULL or the name of a free size. has_default: may be left out. Lives as long as the model. */
+typedef struct TgOnnxValue { const char *name; TgDType dtype; int ndim; const int64_t *dims; const char *const *dim_names; bool has_default; } TgOnnxValue;
+TG_API TgOnnx *tg_onnx_open(TgContext *ctx, const char *path);
+TG_API TgOnnx *tg_onnx_load(TgTensor *file);
+TG_API void tg_onnx_free(TgOnnx *m);                           /* outputs that were not computed stay good. NULL is fine */
+TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v);          /* false: i is past the last */
+TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
+TG_API int tg_onnx_opset(const TgOnnx *m);
+/* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input that is missing, unknown or given twice, an
+ * operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE: an input unlike the model's, or a named size that is two things at once. */
+TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin, TgTensor **out, int nout);
+TG_API TgTensor *tg_onnx_tensor(TgTensor *file);               /* a TensorProto of its own, as test data are kept */
+TG_API const char *tg_onnx_op_name(size_t i);                  /* the operators, in no order; NULL past the last */
+
 /* ---- reading a u8 (n) tensor as a stream */
 typedef struct TgTensorIO TgTensorIO;
 TG_API TgTensorIO *tg_tensor_io(TgTensor *t);                  /* TG_ERR_VALUE: not u8, or not 1-D. t must outlive it */

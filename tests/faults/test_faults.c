@@ -260,9 +260,24 @@ static void captured(TgContext *c, Out *o) {                 /* a first run, a c
   put(c, o, h.w);
   tg_jit_free(j), tg_release(h.w);
 }
+/* y = x + w with its two axes' sizes swapped: Add, Shape, Gather, Reshape, as the onnx package writes it */
+static const unsigned char onnx_model[] = {
+  8, 8, 58, 156, 1, 10, 14, 10, 1, 120, 10, 1, 119, 18, 1, 97, 34, 3, 65, 100, 100, 10, 13, 10, 1, 97, 18, 1, 115, 34, 5, 83, 104, 97, 112, 101, 10, 17,
+  10, 1, 115, 10, 1, 105, 18, 1, 100, 34, 6, 71, 97, 116, 104, 101, 114, 10, 18, 10, 1, 97, 10, 1, 100, 18, 1, 121, 34, 7, 82, 101, 115, 104, 97, 112,
+  101, 18, 1, 103, 42, 21, 8, 3, 16, 1, 66, 1, 119, 74, 12, 0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 42, 25, 8, 2, 16, 7, 66, 1, 105, 74, 16, 1, 0, 0,
+  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 90, 20, 10, 1, 120, 18, 15, 10, 13, 8, 1, 18, 9, 10, 3, 18, 1, 110, 10, 2, 8, 3, 98, 9, 10, 1, 121, 18, 4, 10,
+  2, 8, 1, 66, 4, 10, 0, 16, 17};
+static void onnx(TgContext *c, Out *o) {
+  TgOnnx *m = tg_onnx_load(tg_from_bytes(c, onnx_model, sizeof onnx_model, TG_U8));
+  TgTensor *x = F(1, 0.5, 2, 3), *y = NULL;
+  if (!m && !tg_error(c)) complain("a reader gave NULL and no error");
+  if (m && x && !tg_error(c)) tg_onnx_run(m, (const char *[]){"x"}, &x, 1, &y, 1);
+  put(c, o, y);
+  tg_onnx_free(m);
+}
 typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
 static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"variables", variables}, {"captured", captured}, {"models", models}, {"mixed", mixed}};
+  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"variables", variables}, {"captured", captured}, {"models", models}, {"onnx", onnx}, {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where { const char *device; bool cache; } Where;

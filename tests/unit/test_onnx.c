@@ -1,0 +1,348 @@
+/* test_onnx.c: ONNX models. Expected values: tests/goldens/onnx.bin (make_onnx.py: the reference evaluator of the onnx package), and by hand. Damaged models are
+ * written here by a protobuf writer of a few lines, cut at every byte and changed at every byte; nothing is read past their end (the sanitizers look). */
+#define _GNU_SOURCE
+#include "tg_io.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static TgContext *open_on(const char *device) { return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device}); }
+static void ok(TgContext *c) { if (tg_error(c)) fail_msg("%s", tg_errmsg(c)); }
+static void refused(TgContext *c, bool got, const char *text) {
+  if (got) fail_msg("not refused: %s", text);
+  if (!tg_error(c) || !strstr(tg_errmsg(c), text)) fail_msg("%s: %s, not: %s", tg_status_name(tg_error(c)), tg_errmsg(c), text);
+  tg_clear_error(c);
+}
+static TgOnnx *load(TgContext *c, const void *p, size_t n) { return tg_onnx_load(tg_from_bytes(c, p, n, TG_U8)); }
+
+/* ---- goldens */
+typedef struct Pack { const uint8_t *p, *end; } Pack;
+static uint32_t number(Pack *k) {
+  uint32_t v;
+  assert_true(k->end - k->p >= 4);
+  memcpy(&v, k->p, 4), k->p += 4;
+  return v;
+}
+static const uint8_t *block(Pack *k, uint32_t *n) {
+  const uint8_t *at = k->p + 4;
+  *n = number(k);
+  assert_true((size_t)(k->end - k->p) >= *n);
+  k->p += *n;
+  return at;
+}
+static TgTensor *tensor(TgContext *c, Pack *k) {
+  uint32_t n;
+  const uint8_t *p = block(k, &n);
+  return tg_onnx_tensor(tg_from_bytes(c, p, n, TG_U8));
+}
+static void same(TgContext *c, const char *name, TgTensor *got, TgTensor *want) {
+  ok(c);
+  if (tg_dtype(got) != tg_dtype(want)) fail_msg("%s: %s, not %s", name, tg_describe(got), tg_dtype_name(tg_dtype(want)));
+  if (tg_ndim(got) != tg_ndim(want)) fail_msg("%s: %d axes, not %d", name, tg_ndim(got), tg_ndim(want));
+  for (int a = 0; a < tg_ndim(want); a++) if (tg_dim(got, a) != tg_dim(want, a)) fail_msg("%s: axis %d is %lld, not %lld", name, a, (long long)tg_dim(got, a), (long long)tg_dim(want, a));
+  size_t n = (size_t)tg_numel(want);
+  double *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y), rel = tg_dtype(want) == TG_F16 ? 1e-3 : 2e-5;
+  assert_int_equal(tg_read_f64(got, x, n), TG_OK), assert_int_equal(tg_read_f64(want, y, n), TG_OK);
+  for (size_t i = 0; i < n; i++) if (!(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= 2e-6 + rel * fabs(y[i]))) fail_msg("%s: [%zu] is %.9g, not %.9g", name, i, x[i], y[i]);
+  free(x), free(y);
+}
+static uint64_t splitmix(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u, z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+/* A model with a byte or two changed: opened and built, whatever comes of it; a wrong result without an error is what this looks for. */
+static void damaged(TgContext *c, const uint8_t *p, size_t n, const char *const *names, TgTensor *const *in, int nin, uint64_t *state) {
+  for (int k = 0; k < 12; k++) {
+    uint8_t *d = malloc(n);
+    memcpy(d, p, n);
+    for (uint64_t i = 0; i <= splitmix(state) % 2; i++) d[splitmix(state) % n] = (uint8_t)splitmix(state);
+    assert_int_equal(tg_scope_begin(c), TG_OK);
+    TgTensor *out[1];
+    TgOnnx *m = tg_onnx_load(tg_borrow(c, d, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL));
+    TgStatus status = m ? tg_onnx_run(m, names, in, nin, out, 1) : tg_error(c);
+    assert_true(status == tg_error(c) && (status || out[0]));
+    tg_onnx_free(m), tg_scope_end(c), tg_clear_error(c), tg_collect(c);
+    free(d);
+  }
+}
+static void goldens_on(const char *device) {
+  FILE *f = fopen(TG_TESTS "/goldens/onnx.bin", "rb");
+  assert_non_null(f);
+  fseek(f, 0, SEEK_END);
+  size_t size = (size_t)ftell(f);
+  rewind(f);
+  uint8_t *all = malloc(size);
+  assert_int_equal(fread(all, 1, size, f), size);
+  fclose(f);
+  TgContext *c = open_on(device);
+  Pack k = {all, all + size};
+  int cases = 0;
+  uint64_t state = 1;
+  for (; k.p < k.end; cases++) {
+    uint32_t n;
+    const uint8_t *p = block(&k, &n);
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)n, (const char *)p);
+    assert_int_equal(tg_scope_begin(c), TG_OK);
+    p = block(&k, &n);
+    uint32_t size_of_model = n;
+    TgOnnx *m = load(c, p, n);
+    TgTensor *in[8], *out[8], *want[8];
+    const char *names[8];
+    TgOnnxValue v;
+    if (!m) fail_msg("%s: %s", name, tg_errmsg(c));
+    uint32_t nin = number(&k);
+    for (uint32_t i = 0; i < nin; i++) {
+      assert_true(tg_onnx_input(m, i, &v));
+      names[i] = v.name, in[i] = tensor(c, &k);
+    }
+    uint32_t nout = number(&k);
+    for (uint32_t i = 0; i < nout; i++) want[i] = tensor(c, &k);
+    if (tg_onnx_run(m, names, in, (int)nin, out, (int)nout)) fail_msg("%s: %s", name, tg_errmsg(c));
+    damaged(c, p, size_of_model, names, in, (int)nin, &state);
+    tg_onnx_free(m);                                         /* what is lazy outlives the model */
+    for (uint32_t i = 0; i < nout; i++) same(c, name, out[i], want[i]);
+    tg_scope_end(c), tg_collect(c);
+  }
+  assert_true(cases > 150);
+  tg_close(c), free(all);
+}
+static void test_goldens(void **s) { (void)s, goldens_on("INTERP"); }
+
+/* ---- a writer */
+typedef struct Msg { uint8_t b[4096]; size_t n; } Msg;
+static void num(Msg *m, uint64_t v) {
+  for (; v > 127; v >>= 7) m->b[m->n++] = (uint8_t)(v | 128);
+  m->b[m->n++] = (uint8_t)v;
+}
+static void put_int(Msg *m, int field, int64_t v) { num(m, (uint64_t)field << 3), num(m, (uint64_t)v); }
+static void put_bytes(Msg *m, int field, const void *p, size_t n) {
+  num(m, (uint64_t)field << 3 | 2), num(m, n);
+  assert_true(m->n + n <= sizeof m->b);
+  memcpy(m->b + m->n, p, n), m->n += n;
+}
+static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, strlen(t)); }
+static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
+static void input(Msg *g, int field, const char *name, int type, int n, const char *const *dims) {   /* "3" a size, else its name */
+  Msg shape = {0}, tensor = {0}, t = {0}, v = {0};
+  for (int i = 0; i < n; i++) {
+    Msg d = {0};
+    if (dims[i][0] >= '0' && dims[i][0] <= '9') put_int(&d, 1, atoi(dims[i]));
+    else put_text(&d, 2, dims[i]);
+    put(&shape, 1, &d);
+  }
+  put_int(&tensor, 1, type), put(&tensor, 2, &shape), put(&t, 1, &tensor), put_text(&v, 1, name), put(&v, 2, &t), put(g, field, &v);
+}
+static Msg node(const char *op, const char *a, const char *b, const char *y) {
+  Msg n = {0};
+  if (a) put_text(&n, 1, a);
+  if (b) put_text(&n, 1, b);
+  put_text(&n, 2, y), put_text(&n, 3, "the node"), put_text(&n, 4, op);
+  return n;
+}
+static Msg weight(const char *name, int type, int64_t dim, const void *raw, size_t nbytes) {
+  Msg t = {0};
+  put_int(&t, 1, dim), put_int(&t, 2, type), put_text(&t, 8, name), put_bytes(&t, 9, raw, nbytes);
+  return t;
+}
+static Msg model(const Msg *g, int opset) {
+  Msg m = {0}, o = {0};
+  put_int(&o, 2, opset);
+  put_int(&m, 1, 8), put(&m, 7, g), put(&m, 8, &o);
+  return m;
+}
+static const float two[2] = {10, 20};
+/* y = x + w, z = y * x */
+static Msg small(void) {
+  Msg g = {0}, w = weight("w", 1, 2, two, sizeof two), a = node("Add", "x", "w", "y"), b = node("Mul", "y", "x", "z");
+  const char *dims[] = {"n", "2"}, *out[] = {"n", "2"};
+  put(&g, 1, &a), put(&g, 1, &b), put(&g, 5, &w), input(&g, 11, "x", 1, 2, dims), input(&g, 12, "z", 1, 2, out);
+  return model(&g, 17);
+}
+static void test_small(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg m = small();
+  TgOnnx *o = load(c, m.b, m.n);
+  TgOnnxValue v;
+  ok(c);
+  assert_true(tg_onnx_input(o, 0, &v) && !strcmp(v.name, "x") && v.dtype == TG_F32 && v.ndim == 2 && v.dims[0] == -1 && !strcmp(v.dim_names[0], "n") && v.dims[1] == 2 && !v.has_default);
+  assert_true(tg_onnx_output(o, 0, &v) && !strcmp(v.name, "z") && !tg_onnx_output(o, 1, &v) && !tg_onnx_input(o, 1, &v));
+  assert_int_equal(tg_onnx_opset(o), 17);
+  TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]"), *y;
+  for (int run = 0; run < 2; run++) {
+    assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
+    assert_string_equal(tg_to_text(y), "[[11.0, 44.0], [39.0, 96.0]]");
+  }
+  refused(c, !tg_onnx_run(o, NULL, NULL, 0, &y, 1), "input x is missing");
+  refused(c, !tg_onnx_run(o, (const char *[]){"q"}, &x, 1, &y, 1), "no input q");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x", "x"}, (TgTensor *[]){x, x}, 2, &y, 1), "input x is given twice");
+  TgTensor *wrong = tg_int(x), *wide = tg_zeros(c, TG_SHAPE(2, 3)), *flat = tg_zeros(c, TG_SHAPE(2));
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &wrong, 1, &y, 1), "input x is i32, the model takes f32");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &wide, 1, &y, 1), "axis 1 of input x is 3, the model takes 2");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &flat, 1, &y, 1), "has 1 axes, the model takes 2");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, (TgTensor *[2]){0}, 2), "2 outputs asked for, the model has 1");
+  tg_onnx_free(o), tg_close(c);
+}
+static void test_named_sizes(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg g = {0}, a = node("MatMul", "p", "q", "y");
+  input(&g, 11, "p", 1, 2, (const char *[]){"n", "k"}), input(&g, 11, "q", 1, 2, (const char *[]){"k", "n"}), input(&g, 12, "y", 1, 0, NULL), put(&g, 1, &a);
+  Msg m = model(&g, 13);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *p = tg_ones(c, TG_SHAPE(2, 3)), *q = tg_ones(c, TG_SHAPE(3, 2)), *bad = tg_ones(c, TG_SHAPE(3, 5)), *y;
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){p, q}, 2, &y, 1), TG_OK);
+  assert_string_equal(tg_to_text(y), "[[3.0, 3.0], [3.0, 3.0]]");
+  refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1), "dimension n is 2 in input p and 5 in input q");
+  tg_onnx_free(o), tg_close(c);
+}
+/* Shapes that a model computes from its input's cost the device no kernel. */
+static void test_shapes_on_the_host(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  const int64_t one = 1, minus = -1;
+  Msg g = {0}, n[4] = {node("Shape", "x", NULL, "s"), node("Gather", "s", "one", "d"), node("Concat", "d", "minus", "t"), node("Reshape", "x", "t", "y")};
+  Msg w = weight("one", 7, 1, &one, 8), v = weight("minus", 7, 1, &minus, 8);
+  for (int i = 0; i < 4; i++) put(&g, 1, &n[i]);
+  put(&g, 5, &w), put(&g, 5, &v), input(&g, 11, "x", 1, 2, (const char *[]){"a", "b"}), input(&g, 12, "y", 1, 0, NULL);
+  Msg m = model(&g, 13);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]"), *y;
+  ok(c);
+  tg_counters_reset(c);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
+  assert_int_equal(tg_counters(c).launches, 0);
+  assert_int_equal(tg_dim(y, 0), 4);
+  assert_string_equal(tg_to_text(y), "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]");
+  tg_onnx_free(o), tg_close(c);
+}
+static void refuse_graph(TgContext *c, const Msg *g, int opset, const char *text) {
+  Msg m = model(g, opset);
+  TgOnnx *o = load(c, m.b, m.n);
+  refused(c, o != NULL, text);
+}
+static void test_refused(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg g = {0}, a = node("Frobnicate", "x", NULL, "y"), w;
+  input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "op Frobnicate of the domain ai.onnx, opset 17, is not implemented");
+  g.n = 0, a = node("Relu", "x", NULL, "y"), put_text(&a, 7, "my.domain"), input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "op Relu of the domain my.domain");
+  g.n = 0, a = node("RMSNormalization", "x", "x", "y"), input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "op RMSNormalization of the domain ai.onnx, opset 17");
+  refuse_graph(c, &g, 99, "opset 99");
+  g.n = 0, a = node("Relu", "y", NULL, "z"), put(&g, 1, &a), a = node("Relu", "z", NULL, "y"), put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "reads y, which nothing before it makes");
+  g.n = 0, input(&g, 11, "x", 1, 0, NULL), a = node("Relu", "x", NULL, "x"), put(&g, 1, &a);
+  refuse_graph(c, &g, 17, "x: the name is taken");
+  g.n = 0, input(&g, 11, "x", 1, 0, NULL), input(&g, 11, "x", 1, 0, NULL);
+  refuse_graph(c, &g, 17, "input x: the name is taken");
+  g.n = 0, w = weight("w", 1, 2, two, 8), put(&g, 5, &w), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "initializer w: the name is taken");
+  g.n = 0, w = weight("w", 1, INT64_MAX / 4, two, 8), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "sizes out of bounds");
+  g.n = 0, w = weight("w", 1, -2, two, 8), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "sizes out of bounds");
+  g.n = 0, w = weight("w", 1, 3, two, 8), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "8 bytes for a shape and data type of 12");
+  g.n = 0, w = weight("w", 22, 2, two, 1), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "data type 22");
+  g.n = 0, w = weight("w", 1, 2, two, 8), put_int(&w, 14, 1), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "external data");
+  g.n = 0, put_int(&g, 1, 5);
+  refuse_graph(c, &g, 17, "wire type 0");
+  g.n = 0, input(&g, 12, "nowhere", 1, 0, NULL);
+  refuse_graph(c, &g, 17, "output nowhere: nothing makes it");
+  refused(c, load(c, "", 0) != NULL, "");
+  refused(c, load(c, "\x08\x08", 2) != NULL, "no graph");
+  refused(c, tg_onnx_open(c, "/nonexistent.onnx") != NULL, "/nonexistent.onnx");
+  g = (Msg){0};                                              /* graphs within graphs, deeper than any model */
+  for (int i = 0; i < 12; i++) {
+    Msg attr = {0}, n = node("If", NULL, NULL, "y"), outer = {0};
+    put_text(&attr, 1, "then_branch"), put(&attr, 6, &g), put(&n, 5, &attr), put(&outer, 1, &n);
+    g = outer;
+  }
+  refuse_graph(c, &g, 17, "more than 8 deep");
+  g.n = 0, a = node("Relu", "x", NULL, "y"), put(&g, 1, &a), input(&g, 11, "x", 6, 0, NULL);   /* an error in a node is told with the node */
+  a = node("MatMul", "x", "x", "z"), put(&g, 1, &a), input(&g, 12, "z", 1, 0, NULL);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x = tg_full_i64(c, TG_SCALAR, 3, TG_I32), *y;
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), "node the node (MatMul): ");
+  tg_onnx_free(o), tg_close(c);
+}
+static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
+  uint8_t *exact = malloc(n ? n : 1);                        /* so that a byte too far is seen */
+  memcpy(exact, p, n);
+  tg_scope_begin(c);
+  TgTensor *file = tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL), *x = tg_ones(c, TG_SHAPE(1, 2)), *y;
+  TgOnnx *m = tg_onnx_load(file);
+  TgOnnxValue v;
+  bool good = m && tg_onnx_input(m, 0, &v) && !tg_onnx_run(m, &v.name, &x, 1, &y, 1) && !tg_realize(y);
+  tg_onnx_free(m);
+  tg_scope_end(c), tg_clear_error(c), tg_collect(c);
+  free(exact);
+  return good;
+}
+static void test_damaged(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg m = small();
+  int good = 0;
+  for (size_t n = 1; n < m.n; n++) good += run_any(c, m.b, n);
+  assert_int_equal(good, 0);
+  static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
+  for (size_t i = 0; i < m.n; i++) for (size_t k = 0; k < sizeof values; k++) {
+    Msg d = m;
+    d.b[i] = values[k];
+    good += run_any(c, d.b, d.n);
+  }
+  assert_true(good > 20 && good < 5 * (int)m.n);             /* a changed weight is another model, and a good one */
+  tg_close(c);
+}
+static void test_ops_by_name(void **s) {
+  (void)s;
+  const char *a, *b;
+  size_t n = 0;
+  for (; (a = tg_onnx_op_name(n)); n++) for (size_t k = 0; k < n; k++) if (!strcmp(a, b = tg_onnx_op_name(k))) fail_msg("%s is there twice", b);
+  assert_true(n > 140);
+}
+/* The trained models of the shared data: skipped where they are absent. */
+static void test_mnist(void **s) {
+  (void)s;
+  const char *root = getenv("TG_DATA");
+  char path[600];
+  TgContext *c = open_on(NULL);
+  snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", root && *root ? root : "../shared/data");
+  if (access(path, R_OK)) { tg_close(c); print_message("skipped: no onnx-mnist in the shared data\n"); skip(); }
+  TgOnnx *m = tg_onnx_open(c, path);
+  ok(c);
+  for (int k = 0; k < 3; k++) {
+    static const int digit[] = {2, 0, 9};
+    TgTensor *x, *y, *want;
+    snprintf(path, sizeof path, "%s/onnx-mnist/test_data_set_%d/input_0.pb", root && *root ? root : "../shared/data", k);
+    x = tg_onnx_tensor(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
+    memcpy(strstr(path, "input_0"), "output_", 7), strcpy(strstr(path, "output_") + 7, "0.pb");
+    want = tg_onnx_tensor(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
+    assert_int_equal(tg_onnx_run(m, (const char *[]){"Input3"}, &x, 1, &y, 1), TG_OK);
+    assert_int_equal(tg_item_i64(tg_argmax(y)), digit[k]);
+    assert_true(tg_item_f64(tg_allclose(y, want, .rtol = 1e-3, .atol = 1e-3)) == 1);
+    ok(c);
+  }
+  tg_onnx_free(m), tg_close(c);
+}
+int main(void) {
+  const struct CMUnitTest tests[] = {
+    cmocka_unit_test(test_small), cmocka_unit_test(test_named_sizes), cmocka_unit_test(test_shapes_on_the_host), cmocka_unit_test(test_refused), cmocka_unit_test(test_damaged),
+    cmocka_unit_test(test_ops_by_name), cmocka_unit_test(test_goldens), cmocka_unit_test(test_mnist)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -150,9 +150,6 @@ static TgTensor *unary(Ops op, TgTensor *x, bool to_float) {
   UOpStore *st = x->ctx->store;
   return tensor_new(x->ctx, uop_alu1(st, op, to_float ? uop_cast(st, x->uop, dtype_as_float(dt(x))) : x->uop));
 }
-static TgTensor *as_float(TgTensor *x) {
-  return x && !dtype_is_float(dt(x)) ? tensor_new(x->ctx, uop_cast(x->ctx->store, x->uop, DT_F32)) : x;
-}
 TgTensor *tg_cast(TgTensor *x, TgDType to) {
   if (!x) return NULL;
   DType d = dtype_of(to, DT_VOID);

@@ -1,7 +1,6 @@
 /* functional.c: losses, normalisation, attention. Compositions of the other files. */
 #include "tensor/front.h"
 
-static TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float(dt(x)) ? tg_cast(x, TG_F32) : x; }
 
 /* ---- losses */
 static bool reduction_known(TgContext *ctx, const char *op, const TgLossOptions *o) {

@@ -207,12 +207,11 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
 }
 
 /* ---- writing */
-static UOp *written(const char *op, TgTensor *x, const Plan *p, TgTensor *value, bool add) {   /* x with value at the places, as a SCATTER */
+static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {   /* x with value at the places, as a SCATTER */
   UOp *at[TG_MAX_RANK];
   UOpStore *st = x->ctx->store;
   UOp *v = u_broadcast(st, value->uop, ints_get(st, p->ndim, p->dims));
   if (rank(x) == 0) return add ? uop_alu2(st, OPS_ADD, x->uop, v) : v;
-  (void)op;
   return places(x, p, true, at) ? u_scatter(st, add ? OPS_ADD : OPS_STORE, 0, x->uop, v, at) : NULL;
 }
 static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *value) {
@@ -228,7 +227,7 @@ TgTensor *tg_index_put_opt(TgTensor *x, const TgIndex *idx, int n, TgTensor *val
   Plan p;
   TG_OPTIONS(TgIndexPutOptions, o, opt);
   if (!ctx_two("index_put", x, value) || !plan("index_put", x, idx, n, &p) || !value_fits("index_put", x, &p, value)) return NULL;
-  UOp *u = written("index_put", x, &p, value, o.accumulate && dt(x) != DT_BOOL);
+  UOp *u = written(x, &p, value, o.accumulate && dt(x) != DT_BOOL);
   return tensor_new(x->ctx, u);
 }
 TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
@@ -239,7 +238,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   UOpStore *st = ctx->store;
   for (int i = 0; i < p.ndim; i++) if (p.dims[i] == 0) return x;
   if (!uop_base(x->uop)) {                                     /* not in memory: another graph, through which both gradients flow */
-    UOp *u = written("setitem", x, &p, value, false);
+    UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
     x->uop = u;
     return x;
@@ -247,7 +246,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   if (!place_ready(x, true)) return NULL;
   UOp *view = p.ntensor ? NULL : view_of(st, x->uop, &p, true, &padded), *u;
   if (view) u = store_to(ctx, x->uop, view, u_broadcast(st, value->uop, view->shape));
-  else u = store_to(ctx, x->uop, x->uop, written("setitem", x, &p, value, false));
+  else u = store_to(ctx, x->uop, x->uop, written(x, &p, value, false));
   TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
   x->uop = u;
   return x;

@@ -261,7 +261,6 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
 }
 
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
-static TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float(dt(x)) ? tg_cast(x, TG_F32) : x; }
 static TgTensor *exp_negative(TgTensor *x, double scale) { return tg_exp(tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale)); }
 TgTensor *tg_relu6(TgTensor *x) { return tg_hardtanh(x, 0, 6); }
 TgTensor *tg_celu(TgTensor *x, double alpha) {

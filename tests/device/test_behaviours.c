@@ -46,7 +46,10 @@ static TgTensor *iota(TgDType d, int n, const int64_t *dims) {   /* 1, 2, .. */
   return t;
 }
 static void fine_at(int line) {
-  if (tg_error(C) == TG_ERR_DTYPE && strstr(tg_errmsg(C), "Metal has no f64")) skip();
+  if (tg_error(C) == TG_ERR_DTYPE && strstr(tg_errmsg(C), "Metal has no f64")) {
+    print_message("skipped: %s\n", tg_errmsg(C));
+    skip();
+  }
   if (tg_error(C)) fail_msg("line %d on %s: %s: %s", line, device, tg_status_name(tg_error(C)), tg_errmsg(C));
 }
 #define fine() fine_at(__LINE__)

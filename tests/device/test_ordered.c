@@ -437,7 +437,10 @@ static TgTensor *f_topk(TgTensor **x) { return tg_topk(x[0], 2, NULL); }
 static TgTensor *f_select(TgTensor **x) { return tg_masked_select(x[0], tg_from_f64(C, F(1, 0, 1, 1), TG_BOOL, S(4))); }
 static void gradients(void **state) {
   (void)state;
-  if (no_f64()) skip();
+  if (no_f64()) {
+    print_message("skipped: Metal has no f64, which finite differences need\n");
+    skip();
+  }
   const int64_t d[2][3] = {{3, 4}, {2, 4}};
   static const Fn one[] = {f_gather, f_gather1, f_take, f_cumsum, f_cumprod, f_cummax, f_cummin, f_lcse, f_sort, f_topk, f_select}, two[] = {f_set, f_add, f_mul, f_amax, f_amin, f_mean};
   for (size_t i = 0; i < sizeof one / sizeof *one; i++) {

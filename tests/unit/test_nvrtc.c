@@ -95,7 +95,10 @@ static void test_compute_90(void **state) { (void)state; every_text("--gpu-archi
 /* What is refused is seen to be refused: the test above can fail. And nothing is fused behind our back. */
 static void test_refuses(void **state) {
   (void)state;
-  if (!rtc.lib) skip();
+  if (!rtc.lib) {
+    print_message("skipped: no libnvrtc here\n");
+    skip();
+  }
   char unit[1 << 15];
   snprintf(unit, sizeof unit, "%sextern \"C\" __global__ void k(f32 *p) { p[0] = undeclared; }\n", texts.prelude);
   char *ptx = compiled(unit, "--gpu-architecture=compute_80");

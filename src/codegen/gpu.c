@@ -105,7 +105,19 @@ static UOp *pm_unlist(Rewrite *rw, UOp *u) {                 /* what is no loop 
   for (int i = 0; i < u->nsrc; i++) if (i < 2 || u->src[i]->op == OPS_RANGE) src[n++] = u->src[i];
   return n == u->nsrc ? NULL : uop_new(rw->st, OPS_STORE, DT_VOID, 1, n, src, u->arg);
 }
-/* An output or a row that does not loop over the inner axis: its first thread writes. */
+/* Whether a store of the kernel computes with what buffer `param` held. */
+static bool is_read(Grid *g, const UOp *param) {
+  UOpVec order = {0};
+  bool read = false;
+  for (int i = 0; i < g->k->sink->nsrc && !read; i++) {
+    order.len = 0;
+    read = !uop_toposort(g->k->st, g->k->mem, &g->k->sink->src[i]->src[1], 1, &order);
+    for (size_t k = 0; k < order.len && !read; k++) read = order.at[k]->op == OPS_INDEX && order.at[k]->src[0] == param;
+  }
+  vec_free(g->k->mem, &order);
+  return read;
+}
+/* An output or a row that does not loop over the inner axis: its first thread writes; where it was read in the kernel, once every thread has. */
 static UOp *pm_alone(Rewrite *rw, UOp *u) {
   Grid *g = rw->ctx;
   if (u->op != OPS_STORE) return NULL;
@@ -116,7 +128,12 @@ static UOp *pm_alone(Rewrite *rw, UOp *u) {
     gate = uop_alu2(rw->st, OPS_AND, x->src[2], first);
   }
   for (int i = 0; i < u->nsrc; i++) src[i] = u->src[i];
-  src[0] = gate ? UNEW(rw->st, OPS_INDEX, (DType)x->dtype, x->lanes, ((Arg){.i = 1}), x->src[0], x->src[1], gate) : NULL;
+  UOp *to = x->src[0];
+  if (to->op == OPS_PARAM && is_read(g, to)) {
+    UOp *all = UNEW(rw->st, OPS_BARRIER, DT_VOID, 1, ARG0, u->src[1]);
+    to = all ? UNEW(rw->st, OPS_AFTER, (DType)to->dtype, 1, ARG0, to, all) : NULL;
+  }
+  src[0] = gate && to ? UNEW(rw->st, OPS_INDEX, (DType)x->dtype, x->lanes, ((Arg){.i = 1}), to, x->src[1], gate) : NULL;
   return src[0] ? uop_new(rw->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
 }
 bool gpu_dims(Kernel *k) {

@@ -4,9 +4,12 @@
 #include "schedule/schedule.h"
 #include "tensor/context.h"
 
-typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; int nvar, *var; struct CachedProgram *next; } CachedProgram;      /* var: numbers of the variables that a launch is given */
+/* var: numbers of the variables that a launch is given. refs: plans that use it, and the cache. */
+typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; int nvar, *var, refs; struct CachedProgram *next; } CachedProgram;
 typedef struct Plan {                        /* a schedule ready to run */
   struct Plan *next;
+  int refs;                                  /* captured functions that run it, and the cache */
+  bool cyclic;                               /* there is no schedule: a value is needed on both sides of a store */
   uint8_t *key;
   size_t nkey;
   Schedule sched;
@@ -16,11 +19,21 @@ typedef struct Plan {                        /* a schedule ready to run */
   size_t *slab_bytes;
   void **slab;
 } Plan;
-/* buf: the buffers that the graph reads and writes, by the plan's numbers; temp: where results go, by temporary, NULL: in a slab of the plan. */
-TgStatus plan_run(TgContext *ctx, Plan *p, Buffer *const *buf, Buffer *const *temp);
+typedef struct BufferPart { Buffer *buffer; size_t offset; } BufferPart;      /* offset: bytes */
+typedef struct Watch { void (*seen)(const TgLaunch *l, void *user); void *user; int count; } Watch;
+/* buf: the memories that the graph reads and writes, by the plan's numbers; temp: where results go, by temporary, NULL: in a slab of the plan. */
+TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp);
+struct Graph;
+Plan *plan_get(TgContext *ctx, struct Graph *g);             /* the plan of a copied graph, made or found; NULL: recorded */
+void plan_release(TgContext *ctx, Plan *p);
 TgStatus buffer_ready(TgContext *ctx, Buffer *b);            /* has memory */
-Buffer *value_of(TgContext *ctx, TgTensor *t, size_t nbytes);   /* realizes; the buffer that holds t's value; NULL: recorded */
-bool in_memory(TgContext *ctx, UOp *u);                      /* a whole buffer, perhaps in another shape */
+Buffer *buffer_of_value(TgContext *ctx, UOp *bottom);        /* graph.c: where what a BUFFER names lies now; NULL: nowhere */
+UOp *value_in_memory(TgContext *ctx, TgTensor *t);           /* realizes; the view of memory that is t's value; NULL: recorded */
+Buffer *value_of(TgContext *ctx, TgTensor *t);               /* realizes; the memory of that; NULL: recorded */
+bool in_memory(const UOp *u);                                /* a whole buffer, perhaps in another shape */
+/* Around stores that no graph tells of: what the memories held is kept if anybody needs it; then they have a new version. */
+TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
+bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n);      /* false: recorded */
 /* jit.c: what is captured of a run */
-void capture_step(TgContext *ctx, Plan *p, Buffer *const *buf, size_t nbuf, Buffer *const *temp);
+void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);
 #endif

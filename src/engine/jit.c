@@ -5,9 +5,9 @@
 #include "engine/engine.h"
 #include "tensor/front.h"
 
-typedef struct Step { Plan *plan; Buffer **buf, **temp; size_t nbuf, ntemp; } Step;
+typedef struct Step { Plan *plan; BufferPart *buf; Buffer **temp; size_t nbuf, ntemp; Buffer *from, *to; } Step;      /* plan NULL: what `from` holds is copied to `to` */
 typedef struct Patch { Buffer **at; int k; } Patch;           /* k: input k, or -1 - output */
-typedef struct Capture { Vec(Step) steps; Vec(int64_t) stored; size_t first; bool failed; } Capture;
+typedef struct Capture { Vec(Step) steps; Vec(Buffer *) stored; bool failed; } Capture;      /* stored: NULL for an input or output */
 typedef struct Want { DType dtype; int n; int64_t dims[TG_MAX_RANK]; } Want;
 struct TgJit {
   TgContext *ctx;
@@ -15,9 +15,7 @@ struct TgJit {
   TgJitFn fn;
   void *user;
   int runs;                                                  /* 0: the next is the first; 1: the next captures; 2: replays */
-  uint64_t dropped;                                          /* ctx->plans_dropped of the capture */
   Capture c;
-  Vec(UOp *) first_values;                                   /* what the first run realized */
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
   Vec(int64_t) input_stored;                                 /* inputs that fn assigns to */
@@ -26,22 +24,27 @@ struct TgJit {
 };
 
 /* ---- hooks of the engine and the front end */
-static bool kept_copy(TgContext *ctx, Buffer *const *from, size_t n, Buffer ***to) {
-  *to = mem_alloc(&ctx->mem, (n + 1) * sizeof **to);
-  if (*to && n) memcpy(*to, from, n * sizeof **to);
-  return *to != NULL;
-}
-void capture_step(TgContext *ctx, Plan *p, Buffer *const *buf, size_t nbuf, Buffer *const *temp) {
+void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp) {
   Capture *c = ctx->capture;
   Step s = {.plan = p, .nbuf = nbuf, .ntemp = (size_t)p->sched.ntemp};
-  bool ok = kept_copy(ctx, buf, nbuf, &s.buf);
-  ok = kept_copy(ctx, temp, s.ntemp, &s.temp) && ok;
-  if (ok && vec_push(&ctx->mem, &c->steps, s)) return;
+  s.buf = mem_alloc(&ctx->mem, (nbuf + 1) * sizeof *s.buf);
+  s.temp = mem_alloc(&ctx->mem, (s.ntemp + 1) * sizeof *s.temp);
+  if (s.buf && s.temp && vec_push(&ctx->mem, &c->steps, s)) {
+    if (nbuf) memcpy(s.buf, buf, nbuf * sizeof *buf);
+    if (s.ntemp) memcpy(s.temp, temp, s.ntemp * sizeof *temp);
+    p->refs++;
+    return;
+  }
   mem_free(&ctx->mem, s.buf), mem_free(&ctx->mem, s.temp);
   c->failed = true;
 }
-void capture_stored(TgContext *ctx, UOp *const *buffers, size_t n) {
-  for (size_t i = 0; i < n; i++) if (!vec_push(&ctx->mem, &ctx->capture->stored, buffers[i]->arg.param.slot)) ctx->capture->failed = true;
+void capture_copied(TgContext *ctx, Buffer *from, Buffer *to) {
+  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to}))) ctx->capture->failed = true;
+}
+void capture_stored(TgContext *ctx, Buffer *b) {
+  Capture *c = ctx->capture;
+  for (size_t i = 0; i < c->stored.len; i++) if (c->stored.at[i] == b) return;
+  if (!vec_push(&ctx->mem, &c->stored, b)) c->failed = true;
 }
 bool capture_refuses(TgContext *ctx, const char *op) {
   if (ctx->capture) error_set(&ctx->err, TG_ERR_STATE, "%s: not inside a function that is captured: what it sees now would hold for every replay", op);
@@ -50,7 +53,10 @@ bool capture_refuses(TgContext *ctx, const char *op) {
 
 /* ---- life */
 static void capture_free(TgContext *ctx, Capture *c) {
-  for (size_t i = 0; i < c->steps.len; i++) mem_free(&ctx->mem, c->steps.at[i].buf), mem_free(&ctx->mem, c->steps.at[i].temp);
+  for (size_t i = 0; i < c->steps.len; i++) {
+    plan_release(ctx, c->steps.at[i].plan);
+    mem_free(&ctx->mem, c->steps.at[i].buf), mem_free(&ctx->mem, c->steps.at[i].temp);
+  }
   vec_free(&ctx->mem, &c->steps), vec_free(&ctx->mem, &c->stored);
   *c = (Capture){0};
 }
@@ -64,7 +70,7 @@ void tg_jit_reset(TgJit *j) {
     mem_free(&ctx->mem, b);
   }
   capture_free(ctx, &j->c);
-  vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned), vec_free(&ctx->mem, &j->draws), vec_free(&ctx->mem, &j->first_values);
+  vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned), vec_free(&ctx->mem, &j->draws);
   vec_free(&ctx->mem, &j->input_stored);
   mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
   j->in = j->out = NULL, j->runs = 0;
@@ -89,7 +95,20 @@ void tg_jit_free(TgJit *j) {
   mem_free(&ctx->mem, j);
 }
 
-/* ---- the first run, and what the capture must not find done */
+/* ---- the function */
+/* Stores that wait are run: before fn, which must not take them for its own; after it, since nothing later may be what they wait for. */
+static TgStatus stores_flushed(TgContext *ctx) {
+  while (ctx->waiting.len) {
+    size_t n = ctx->waiting.len;
+    Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
+    if (!b) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    for (size_t i = 0; i < n; i++) b[i] = ctx->buffers.at[ctx->waiting.at[i]];
+    TgStatus s = engine_stores(ctx, b, n);
+    mem_free(&ctx->mem, b);
+    if (s) return s;
+  }
+  return TG_OK;
+}
 static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   for (int i = 0; i < nout; i++) out[i] = NULL;
@@ -103,43 +122,20 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   }
   return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
 }
-static TgStatus first_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
-  TgContext *ctx = j->ctx;
-  Map had;
-  map_init(&had, &ctx->mem);
-  bool ok = true;
-  for (size_t i = 0; ok && i < ctx->realized.cap; i++) if (ctx->realized.at[i].used && ctx->realized.at[i].val) ok = map_put(&had, ctx->realized.at[i].key, 1);
-  TgStatus s = ok ? call(j, in, nin, out, nout) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  uint64_t one;
-  for (size_t i = 0; ok && !s && i < ctx->realized.cap; i++) {
-    MapEntry *e = &ctx->realized.at[i];
-    if (e->used && e->val && !map_get(&had, e->key, &one)) ok = vec_push(&ctx->mem, &j->first_values, (UOp *)(uintptr_t)e->key);
+/* Each input in a memory of its own, from its first element on; node: what a replay puts in. */
+static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole, Buffer **b) {
+  for (int i = 0; i < nin; i++) {
+    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE, "jit: input %d is NULL or of another context", i);
+    TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape), TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
+    TgTensor *t = in[i];
+    if (tg_realize(t)) return ctx->err.status;
+    UOp *own = t->memory && in_memory(t->uop) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
+    if (own && (!(t = tensor_new(ctx, own)) || tg_realize(t))) return ctx->err.status;
+    if (!(b[i] = value_of(ctx, t))) return ctx->err.status;
+    whole[i] = t;
+    for (int k = 0; k < i; k++) TG_REQUIRE_OR(ctx, b[k] != b[i], TG_ERR_VALUE, TG_ERR_VALUE, "jit: inputs %d and %d are one memory", k, i);
   }
-  map_free(&had);
-  if (!ok && !s) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  if (!s) j->runs = 1;
-  return s;
-}
-/* Handles take the values, and the map forgets that they were computed: so the capture computes them, each time. */
-static bool forget_first_values(TgJit *j) {
-  TgContext *ctx = j->ctx;
-  Map gone, kept;
-  map_init(&gone, &ctx->mem), map_init(&kept, &ctx->mem);
-  bool ok = true;
-  for (size_t i = 0; ok && i < j->first_values.len; i++) ok = map_put_ptr(&gone, j->first_values.at[i], ctx);
-  for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
-    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t; t = t->next) {
-      UOp *v = map_get_ptr(&gone, t->uop) ? map_get_ptr(&ctx->realized, t->uop) : NULL;
-      if (v) t->uop = v;
-    }
-  for (size_t i = 0; ok && i < ctx->realized.cap; i++) {
-    MapEntry *e = &ctx->realized.at[i];
-    if (e->used && e->val && !map_get_ptr(&gone, (void *)(uintptr_t)e->key)) ok = map_put(&kept, e->key, e->val);
-  }
-  if (ok) { Map old = ctx->realized; ctx->realized = kept, kept = old; }
-  map_free(&gone), map_free(&kept);
-  j->first_values.len = 0;
-  return ok;
+  return TG_OK;
 }
 
 /* ---- the capture */
@@ -148,15 +144,7 @@ static bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
   return false;
 }
 static bool is_result(const Capture *c, const Buffer *b) {
-  for (size_t i = 0; i < c->steps.len; i++) if (list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
-  return false;
-}
-static int64_t uid_of(TgContext *ctx, const Buffer *b) {
-  for (size_t i = ctx->buffers.len; i-- > 0;) if (ctx->buffers.at[i] == b) return (int64_t)i;
-  return -1;
-}
-static bool is_stored(TgContext *ctx, const Capture *c, const Buffer *b) {
-  for (size_t i = 0; i < c->stored.len; i++) if (ctx->buffers.at[c->stored.at[i]] == b) return true;
+  for (size_t i = 0; i < c->steps.len; i++) if (c->steps.at[i].to == b || list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
   return false;
 }
 /* What stands in one place of a step: an input or output to be put in, memory of the list, or state. */
@@ -166,8 +154,8 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   if (!b) return true;
   for (int k = 0; k < j->nin; k++) if (in[k] == b) return vec_push(&ctx->mem, &j->patches, ((Patch){at, k}));
   for (int k = 0; k < j->nout; k++) if (out[k] == b) return vec_push(&ctx->mem, &j->patches, ((Patch){at, -1 - k}));
-  if (is_result(&j->c, b)) {
-    Buffer *mine = map_get_ptr(own, b);
+  Buffer *mine = map_get_ptr(own, b);
+  if (mine || is_result(&j->c, b)) {
     if (!mine) {
       if (!(mine = mem_alloc(&ctx->mem, sizeof *mine))) return false;
       mine->dtype = b->dtype, mine->nelem = b->nelem;
@@ -178,13 +166,27 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   }
   if (list_has(j->pinned.at, j->pinned.len, b)) return true;
   if (b->draws) { if (!vec_push(&ctx->mem, &j->draws, b)) return false; }
-  else if (uid_of(ctx, b) >= (int64_t)j->c.first && !is_stored(ctx, &j->c, b)) {
+  else if (b->uid >= (int64_t)ctx->capture_first && !list_has(j->c.stored.at, j->c.stored.len, b)) {
     error_set(&ctx->err, TG_ERR_STATE, "jit: the function makes a tensor of %lld %s from data: at every replay it would be the same; give it as an input", (long long)b->nelem, dtype_name(b->dtype));
     return false;
   }
   if (!vec_push(&ctx->mem, &j->pinned, b)) return false;
   b->pins++;
   return true;
+}
+/* A copy of an old version is a step only if one of the steps reads it; else it was kept for somebody outside. */
+static void drop_copies(Capture *c) {
+  size_t n = 0;
+  for (size_t i = 0; i < c->steps.len; i++) {
+    const Step *s = &c->steps.at[i];
+    bool used = s->plan != NULL;
+    for (size_t k = 0; k < c->steps.len && !used; k++) {
+      used = c->steps.at[k].from == s->to;
+      for (size_t l = 0; l < c->steps.at[k].nbuf; l++) used |= c->steps.at[k].buf[l].buffer == s->to;
+    }
+    if (used) c->steps.at[n++] = *s;
+  }
+  c->steps.len = n;
 }
 static Want want_of(TgTensor *t) {
   Want w = {.dtype = dt(t), .n = rank(t)};
@@ -194,62 +196,68 @@ static Want want_of(TgTensor *t) {
 /* Keys are drawn again in the order in which the function drew them. */
 static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
-    for (size_t k = i; k > 0 && uid_of(j->ctx, j->draws.at[k - 1]) > uid_of(j->ctx, j->draws.at[k]); k--) {
+    for (size_t k = i; k > 0 && j->draws.at[k - 1]->uid > j->draws.at[k]->uid; k--) {
       Buffer *t = j->draws.at[k];
       j->draws.at[k] = j->draws.at[k - 1], j->draws.at[k - 1] = t;
     }
 }
+/* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it is computed in the capture, each time. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   size_t n = (size_t)(nin + nout) + 1;
-  TgTensor **fresh = mem_alloc(&ctx->mem, n * sizeof *fresh);
+  TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
   j->in = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *j->in), j->out = mem_alloc(&ctx->mem, ((size_t)nout + 1) * sizeof *j->out);
-  bool ok = fresh && b && j->in && j->out && forget_first_values(j);
-  TgStatus s = ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  bool ok = whole && b && j->in && j->out;
+  TgStatus s = ok ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   j->nin = nin, j->nout = nout;
-  for (int i = 0; !s && i < nin; i++) {                        /* copies, so that nothing that was computed from them is found done */
-    if (!in[i] || in[i]->ctx != ctx) { s = error_set(&ctx->err, TG_ERR_VALUE, "jit: input %d is NULL or of another context", i); break; }
-    if (dims_symbolic(in[i]->uop->shape)) { s = error_set(&ctx->err, TG_ERR_SHAPE, "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i])); break; }
-    fresh[i] = tg_clone(in[i]);
-    s = fresh[i] ? tg_realize(fresh[i]) : ctx->err.status;
-    if (!s && !(b[i] = value_of(ctx, fresh[i], 0))) s = ctx->err.status;
-    if (!s) j->in[i] = want_of(fresh[i]);
-  }
-  j->c.first = ctx->buffers.len;
+  for (int i = 0; !s && i < nin; i++) j->in[i] = want_of(in[i]);
+  if (!s) s = stores_flushed(ctx);
+  if (!s && !memories_renewed(ctx)) s = ctx->err.status;
+  ctx->capture_first = ctx->buffers.len;
   ctx->capture = &j->c;
-  if (!s) s = call(j, fresh, nin, out, nout);
+  if (!s) s = call(j, whole, nin, out, nout);
+  if (!s) s = stores_flushed(ctx);
   ctx->capture = NULL;
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s && !j->c.steps.len) s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
   for (int i = 0; !s && i < nout; i++) {
-    if (!(b[nin + i] = value_of(ctx, out[i], 0))) s = ctx->err.status;
+    if (!(b[nin + i] = value_of(ctx, out[i]))) s = ctx->err.status;
     else j->out[i] = want_of(out[i]);
   }
+  drop_copies(&j->c);
   Map own;
   map_init(&own, &ctx->mem);
   for (size_t i = 0; !s && i < j->c.steps.len; i++) {
     Step *p = &j->c.steps.at[i];
     ok = true;
-    for (size_t k = 0; ok && k < p->nbuf; k++) ok = settle(j, &p->buf[k], b, b + nin, &own);
+    for (size_t k = 0; ok && k < p->nbuf; k++) ok = settle(j, &p->buf[k].buffer, b, b + nin, &own);
     if (!ok) s = ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   }
-  for (size_t i = 0; !s && i < j->c.steps.len; i++)
-    for (size_t k = 0; !s && k < j->c.steps.at[i].ntemp; k++)
-      if (!settle(j, &j->c.steps.at[i].temp[k], b, b + nin, &own)) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  for (size_t i = 0; !s && i < j->c.steps.len; i++) {        /* what is written, after all that is read: is_result looks at it */
+    Step *p = &j->c.steps.at[i];
+    ok = settle(j, &p->from, b, b + nin, &own);
+    for (size_t k = 0; ok && k < p->ntemp; k++) ok = settle(j, &p->temp[k], b, b + nin, &own);
+  }
+  for (size_t i = 0; ok && !s && i < j->c.steps.len; i++) ok = settle(j, &j->c.steps.at[i].to, b, b + nin, &own);
+  if (!ok && !s) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   for (size_t i = 0; !s && i < j->c.stored.len; i++)
-    for (int k = 0; k < nin; k++)
-      if (ctx->buffers.at[j->c.stored.at[i]] == b[k]) { if (!vec_push(&ctx->mem, &j->input_stored, k)) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory"); j->c.stored.at[i] = -1; break; }
+    for (int k = 0; !s && k < nin + nout; k++) {
+      if (j->c.stored.at[i] != b[k]) continue;
+      if (k < nin && whole[k] != in[k]) s = error_set(&ctx->err, TG_ERR_VALUE, "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor", k);
+      else if (k < nin && !vec_push(&ctx->mem, &j->input_stored, k)) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+      j->c.stored.at[i] = NULL;
+    }
   sort_draws(j);
   map_free(&own);
-  mem_free(&ctx->mem, fresh), mem_free(&ctx->mem, b);
+  mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
   if (s) { tg_jit_reset(j); j->runs = 1; return s; }
-  j->runs = 2, j->dropped = ctx->plans_dropped;
+  j->runs = 2;
   return TG_OK;
 }
 
 /* ---- replay */
-static TgStatus inputs_ready(TgJit *j, TgTensor *const *in, Buffer **b, UOp **node) {
+static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   TgContext *ctx = j->ctx;
   for (int i = 0; i < j->nin; i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE, "jit: input %d is NULL or of another context", i);
@@ -257,52 +265,56 @@ static TgStatus inputs_ready(TgJit *j, TgTensor *const *in, Buffer **b, UOp **no
     TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE, "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
     TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims), TG_ERR_SHAPE, TG_ERR_SHAPE,
                   "jit: input %d has shape %s, captured as %s", i, SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
-    TgTensor *t = in[i];
-    if (tg_realize(t)) return ctx->err.status;
-    if (!in_memory(ctx, t->uop) && (!(t = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop))) || tg_realize(t))) return ctx->err.status;
-    if (!(b[i] = value_of(ctx, t, 0))) return ctx->err.status;
-    node[i] = uop_base(t->uop);
-    for (int k = 0; k < i; k++) TG_REQUIRE_OR(ctx, b[k] != b[i], TG_ERR_VALUE, TG_ERR_VALUE, "jit: inputs %d and %d are one memory", k, i);
   }
   return TG_OK;
 }
-/* Updates that wait: the list reads memory as it is. */
-static TgStatus updates_flushed(TgContext *ctx) {
-  for (size_t s = 0; s <= ctx->scopes.len; s++)
-    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t; t = t->next)
-      if (t->uop->op == OPS_AFTER && !map_get_ptr(&ctx->realized, t->uop) && tg_realize(t)) return ctx->err.status;
-  return TG_OK;
-}
-static UOp *node_of(TgContext *ctx, int64_t uid) {
-  Buffer *b = ctx->buffers.at[uid];
-  return uop_new(ctx->store, OPS_BUFFER, b->dtype, 1, 0, NULL, (Arg){.param = {b->nelem, uid}});
-}
-static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
+static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
   TgContext *ctx = j->ctx;
-  size_t nstored = 0, most = j->c.stored.len + j->input_stored.len;
-  Buffer **b = mem_alloc(&ctx->mem, ((size_t)(j->nin + j->nout) + 1) * sizeof *b);
-  UOp **node = mem_alloc(&ctx->mem, ((size_t)(j->nin + j->nout) + most + 1) * sizeof *node), **stored = node ? node + j->nin + j->nout : NULL;
-  TgStatus s = b && node ? updates_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  if (!s) s = inputs_ready(j, in, b, node);
-  for (int i = 0; !s && i < j->nout; i++) {
+  for (int i = 0; i < j->nout; i++) {
     Want *w = &j->out[i];
     int64_t nelem = 1;
     for (int k = 0; k < w->n; k++) nelem *= w->dims[k];
     UOp *u = buffer_node(ctx, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
     out[i] = u ? tensor_new(ctx, u) : NULL;
-    Buffer *to = out[i] ? buffer_get(ctx, uop_base(u)) : NULL;
-    s = to ? buffer_ready(ctx, to) : TG_ERR_NOMEM;
-    if (!s) to->filled = true, b[j->nin + i] = to;
-    else error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    if (!out[i] || buffer_ready(ctx, out[i]->memory)) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    out[i]->memory->filled = true, b[i] = out[i]->memory;
   }
-  for (size_t i = 0; !s && i < j->draws.len; i++) if ((s = draw_again(ctx, j->draws.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: the key of a draw cannot be written");
+  return TG_OK;
+}
+/* The keys of draws are state that each replay writes, from the host. */
+static TgStatus drawn_again(TgJit *j) {
+  TgContext *ctx = j->ctx;
+  TgStatus s = engine_before_stores(ctx, j->draws.at, j->draws.len);
+  for (size_t i = 0; !s && i < j->draws.len; i++)
+    if ((s = draw_again(ctx, j->draws.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: the key of a draw cannot be written");
+  return s || stores_done(ctx, j->draws.at, j->draws.len) ? s : ctx->err.status;
+}
+static TgStatus step_run(TgContext *ctx, const Step *s) {
+  if (s->plan) return plan_run(ctx, s->plan, s->buf, s->temp);
+  return ctx->dev.backend->copy(&ctx->dev, s->to->data, s->from->data, (size_t)s->from->nelem * dtype_size(s->from->dtype));
+}
+static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
+  TgContext *ctx = j->ctx;
+  size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
+  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b), **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
+  TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
+  TgStatus s = b && stored && whole ? stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  if (!s) s = inputs_checked(j, in);
+  if (!s) s = inputs_ready(ctx, in, j->nin, whole, b);
+  if (!s) s = outputs_new(j, out, b + j->nin);
+  if (!s) s = drawn_again(j);
   for (size_t i = 0; !s && i < j->own.len; i++) if ((s = buffer_ready(ctx, j->own.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: no device memory");
   for (size_t i = 0; !s && i < j->patches.len; i++) *j->patches.at[i].at = b[j->patches.at[i].k >= 0 ? j->patches.at[i].k : j->nin - 1 - j->patches.at[i].k];
-  for (size_t i = 0; !s && i < j->c.steps.len; i++) s = plan_run(ctx, j->c.steps.at[i].plan, j->c.steps.at[i].buf, j->c.steps.at[i].temp);
-  for (size_t i = 0; !s && i < j->c.stored.len; i++) if (j->c.stored.at[i] >= 0) stored[nstored++] = node_of(ctx, j->c.stored.at[i]);
-  for (size_t i = 0; !s && i < j->input_stored.len; i++) stored[nstored++] = node[j->input_stored.at[i]];
-  if (!s && nstored) s = memory_stored(ctx, stored, nstored);
-  mem_free(&ctx->mem, b), mem_free(&ctx->mem, node);
+  for (size_t i = 0; !s && i < j->c.stored.len; i++) if (j->c.stored.at[i]) stored[nstored++] = j->c.stored.at[i];
+  for (size_t i = 0; !s && i < j->input_stored.len; i++) {
+    int k = j->input_stored.at[i];
+    if (whole[k] != in[k]) s = error_set(&ctx->err, TG_ERR_VALUE, "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor", k);
+    stored[nstored++] = b[k];
+  }
+  if (!s) s = engine_before_stores(ctx, stored, nstored);
+  for (size_t i = 0; !s && i < j->c.steps.len; i++) s = step_run(ctx, &j->c.steps.at[i]);
+  if (!s && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
+  mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored), mem_free(&ctx->mem, whole);
   return s;
 }
 TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
@@ -311,8 +323,11 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   if (capture_refuses(ctx, "jit")) return TG_ERR_STATE;
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "jit: no device is open");
   TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE, "jit: %d inputs, %d outputs", nin, nout);
-  if (j->runs == 2 && j->dropped != ctx->plans_dropped) tg_jit_reset(j), j->runs = 1;      /* the plans are gone: capture anew */
-  if (j->runs == 0) return first_run(j, in, nin, out, nout);
+  if (j->runs == 0) {
+    TgStatus s = call(j, in, nin, out, nout);
+    if (!s) j->runs = 1;
+    return s;
+  }
   if (j->runs == 1) return capture_run(j, in, nin, out, nout);
   TG_REQUIRE_OR(ctx, nin == j->nin && nout == j->nout, TG_ERR_VALUE, TG_ERR_VALUE, "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->nin, j->nout);
   return replay(j, in, out);

@@ -314,5 +314,5 @@ static TgStatus cpu_launch(Device *d, Program *g, void *const *bufs, const int64
   return st ? error_set(d->err, st, "CPU: out of memory for %zu bytes of scratch per thread", g->scratch_bytes) : TG_OK;
 }
 const TgBackend backend_cpu = {.name = "CPU", .has = HAS_THREADS | HAS_RUN, .open = cpu_open, .close = cpu_close, .alloc = host_alloc,
-                               .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .compile = cpu_compile, .unload = cpu_unload,
+                               .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .copy = host_copy, .compile = cpu_compile, .unload = cpu_unload,
                                .launch = cpu_launch, .sync = host_sync, .renderer = &renderer_c};

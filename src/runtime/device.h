@@ -17,6 +17,7 @@ typedef struct TgBackend {
   void (*free)(Device *d, void *p, size_t nbytes);
   TgStatus (*copy_in)(Device *d, void *dst, const void *src, size_t nbytes);
   TgStatus (*copy_out)(Device *d, void *dst, const void *src, size_t nbytes);
+  TgStatus (*copy)(Device *d, void *dst, const void *src, size_t nbytes);       /* within the device */
   /* Compiles a batch: out[i] for k[i]; all or nothing. */
   TgStatus (*compile)(Device *d, const KernelSpec *k, int n, Program **out);
   void (*unload)(Device *d, Program *p);

@@ -49,9 +49,10 @@ static void null_free(Device *d, void *p, size_t nbytes) {
   if (nbytes < LARGE) host_free(d, p, nbytes);
   else if (p) d->os->munmap(p, nbytes), d->bytes_in_use -= nbytes;
 }
+static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) { return (void)d, (void)dst, (void)src, (void)nbytes, TG_OK; }
 #define NULL_BACKEND(id, text, caps, rend)                                                                                      \
   const TgBackend id = {.name = text, .has = caps, .open = null_open, .close = null_close, .alloc = null_alloc,                 \
-                        .free = null_free, .copy_in = host_copy, .copy_out = host_copy, .compile = null_compile,                \
+                        .free = null_free, .copy_in = host_copy, .copy_out = host_copy, .copy = null_copy, .compile = null_compile, \
                         .unload = null_unload, .launch = null_launch, .sync = host_sync, .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_LOCAL, renderer_cuda);

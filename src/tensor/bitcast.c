@@ -34,24 +34,6 @@ static UOp *parted(UOpStore *st, UOp *u, DType to, int64_t n, int64_t k) {
   UOp *shift = at ? uop_alu2(st, OPS_MUL, at, u_full(st, whole, (Scalar){.i = 8 * (int64_t)dtype_size(part)}, grid)) : NULL;
   return same_size(st, u_reshape(st, uop_cast(st, uop_alu2(st, OPS_SHR, u_expand(st, x, grid->v), shift), part), 1, (int64_t[]){n * k}), to);
 }
-/* The BUFFER of which u is one piece in order, and where the piece starts; NULL: there is none. */
-static UOp *piece_of(UOp *u, int64_t *start) {
-  *start = 0;
-  for (; u->op != OPS_BUFFER; u = u->src[0]) {
-    if (u->op == OPS_RESHAPE) continue;
-    if (u->op != OPS_SHRINK) return NULL;
-    const Ints *from = u->src[0]->shape, *to = u->shape;
-    int64_t stride = 1, at = 0;
-    bool part = false;                                       /* an axis further in is cut: this one may keep only one place */
-    for (int i = from->n; i-- > 0; stride *= from->v[i]) {
-      if (part && to->v[i] != 1) return NULL;
-      part = part || to->v[i] != from->v[i];
-      at += u->arg.ints->v[2 * i] * stride;
-    }
-    *start += at;
-  }
-  return u;
-}
 static UOp *view_of(TgContext *ctx, UOp *u, DType to, const Ints *shape) {
   int64_t start;
   UOp *base = u->is_tensor ? piece_of(u, &start) : NULL;
@@ -60,8 +42,8 @@ static UOp *view_of(TgContext *ctx, UOp *u, DType to, const Ints *shape) {
   char *data = (char *)b->data + (size_t)start * dtype_size(b->dtype);
   if ((uintptr_t)data % dtype_size(to)) return NULL;
   UOp *v = buffer_node(ctx, to, dim_product(ctx->store, shape), shape);
-  Buffer *w = v ? buffer_get(ctx, uop_base(v)) : NULL;
-  if (w) w->data = data, w->borrowed = w->filled = w->read_only = true, w->owner = b->owner ? b->owner : base->arg.param.slot + 1;
+  Buffer *w = v ? buffer_get(ctx, view_bottom(v)) : NULL;
+  if (w) w->data = data, w->borrowed = w->filled = w->read_only = true, w->owner = b->owner ? b->owner : b->uid + 1;
   return v;
 }
 TgTensor *tg_bitcast(TgTensor *x, TgDType dtype) {

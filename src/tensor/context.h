@@ -6,9 +6,19 @@
 #include "uop/pass.h"
 #include "tg.h"
 
-typedef struct Buffer {                    /* memory of the device; found by uid from a BUFFER node's arg.param.slot */
+/* Memory of the device. What it holds has versions: a BUFFER node names uid and version, so a node never changes its value. Every store makes the next
+ * version; what an older one held is kept in another buffer if something that can still be asked for needs it (engine/realize.c). */
+typedef struct Buffer {
   DType dtype;
-  int64_t nelem;
+  int64_t nelem, uid;
+  uint32_t version;                        /* of what it holds now */
+  UOp *store;                              /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting */
+  TgTensor *places;                        /* the handles that are views of it: they see every store, made through whichever of them */
+  int64_t copy;                            /* uid + 1 of the buffer that kept an older version last: used again once nothing needs that */
+  bool leaf;                               /* a tensor in it requires a gradient: it is never forgotten how a value is computed from it */
+  bool forgotten;                          /* how it was computed is not known any more */
+  int generation;                          /* realized values on the longest way to it that is remembered */
+  bool needed;                             /* scratch of a walk */
   void *data;                              /* NULL until first needed; a kernel output is allocated by the engine */
   bool borrowed, marked, filled;           /* borrowed: data is the user's (CPU, INTERP); filled: holds a value */
   void (*destroy)(void *data, void *user); /* for borrowed data */
@@ -23,9 +33,13 @@ typedef struct Buffer {                    /* memory of the device; found by uid
 
 struct TgTensor {
   TgContext *ctx;
-  UOp *uop;                                /* has a shape; replaced by tg_assign */
+  UOp *uop;                                /* has a shape; set by tensor_set alone */
   TgTensor *grad, *grad_of;                /* set by tg_backward: the gradient, and back from it; either may end first */
   TgTensor *next, **link;                  /* in its scope's list, or in the context's kept list */
+  Buffer *memory;                          /* what uop is a view of, NULL: an expression, whose value changes with no store */
+  TgTensor *next_place, **place_link;      /* in memory->places */
+  UOp *then;                               /* scratch: what uop becomes if all of a list can be made */
+  TgTensor *mapped, *mapped_of;            /* the elements side by side, for tg_map of a view that has them apart; and back */
   int64_t *sizes;                          /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
   bool requires_grad, kept, pending;       /* pending: stands in ctx->pending */
 };
@@ -44,7 +58,9 @@ struct TgContext {
   Vec(Buffer *) buffers;                   /* by uid; NULL where freed */
   Vec(TgScope) scopes;                     /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
-  Map realized;                            /* UOp* -> BUFFER-based UOp* that holds its value (engine) */
+  Map realized;                            /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it held */
+  Map history;                             /* BUFFER -> the expression that it was computed by, for gradients */
+  Vec(int64_t) waiting;                    /* uids of the memories with a store that waits */
   Str info_text;                           /* the last answer of tg_info */
   Str text, describe;                      /* the last answers of tg_to_text and tg_describe */
   Str opt_text;                            /* the result of the last tg_opt */
@@ -57,7 +73,7 @@ struct TgContext {
   uint64_t swept_bytes;
   struct Capture *capture;                 /* jit.c: what is being captured */
   TgJit *jits;                             /* all that live */
-  uint64_t plans_dropped;                  /* how often the plans were forgotten: captures made before are void */
+  size_t capture_first;                    /* while a function is captured: uids from here on are its own */
   Vec(GradientHook) hooks;                 /* by arg.i of CUSTOM_GRADIENT */
   struct DimTable *dims;                   /* variables and the sizes made of them */
   Vec(struct TgVariable *) variables;
@@ -70,22 +86,32 @@ struct TgContext {
 /* front end, for the engine and itself */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);   /* tg_open with a table and counters of the caller's */
 TgTensor *tensor_new(TgContext *ctx, UOp *u);              /* owned by the innermost scope; NULL if u is NULL */
+/* memory.c */
+void tensor_set(TgTensor *t, UOp *u);                      /* t->uop = u, and t becomes a place if u is a view of memory */
+void places_unlink(TgTensor *t);
 UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);   /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer);     /* of a BUFFER node; NULL if freed */
 void buffer_free(TgContext *ctx, int64_t uid);             /* memory, destructor and record; the uid is not used again */
-UOp *uop_base(UOp *u);                                     /* the BUFFER under movement ops and AFTER, else NULL */
-TgStatus values_unbind(TgContext *ctx, bool before);        /* around a change of variables: runs stores that wait and speak of variables; then forgets values that do */
+UOp *memory_node(TgContext *ctx, const Buffer *b);         /* the BUFFER of what it holds now */
+UOp *view_bottom(UOp *u);                                  /* the BUFFER that u is a view of, NULL: an expression */
+UOp *view_on(TgContext *ctx, UOp *u, const UOp *at, UOp *base);   /* u's movements above `at` (of its chain) done to base; an AFTER among them falls away */
+UOp *piece_of(UOp *u, int64_t *start);                     /* the BUFFER of which u is one piece in order, from element `start`; NULL: there is none */
+bool place_ready(const char *op, TgTensor *t, bool keep_value);   /* t becomes a place that can be stored to, of its value if that is kept; false: recorded */
+bool store_to(TgTensor *t, UOp *view, UOp *value);         /* value to view, a view of place t's memory: waits. All places of the memory see it */
+bool memory_flush(TgContext *ctx, Buffer *b);              /* runs the store that waits, if any; false: recorded */
+bool memory_prepare(TgContext *ctx, Buffer *b);            /* before a store runs: what its places become is made; false: recorded */
+void memory_written(TgContext *ctx, Buffer *b);            /* after it has run, no handle made meanwhile: the next version */
+bool memories_renewed(TgContext *ctx);                     /* the next version of all that has places, with the same contents: nothing is found computed from it */
 TgStatus draw_again(TgContext *ctx, Buffer *key);          /* the key of the context's next draw, as if the call that made the buffer were made again */
-bool place_ready(TgTensor *t, bool keep_value);            /* t becomes a place in a buffer, of its value if that is kept; false: recorded */
-/* After stores that no graph tells of: as after those of a graph. */
-TgStatus memory_stored(TgContext *ctx, UOp *const *buffers, size_t n);
-void capture_stored(TgContext *ctx, UOp *const *buffers, size_t n);      /* jit.c */
+void capture_stored(TgContext *ctx, Buffer *b);            /* jit.c */
+void capture_copied(TgContext *ctx, Buffer *from, Buffer *to);
 bool capture_refuses(TgContext *ctx, const char *op);      /* a value is asked for while a function is captured: recorded */
 /* engine, for the front end */
 TgStatus engine_open(TgContext *ctx);                      /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);
 void engine_cache_clear(TgContext *ctx);                   /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
+TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n);                /* runs the stores that wait on these */
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);       /* realizes, then row-major elements of t's dtype */
 const void *engine_map(TgContext *ctx, TgTensor *t);       /* realizes; where t's elements are in the host's memory; NULL: recorded */
 TgStatus engine_collect(TgContext *ctx);                   /* sweeps nodes and buffers that no tensor reaches */

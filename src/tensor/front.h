@@ -84,15 +84,14 @@ bool u_is_number(const UOp *u, double v);                                   /* a
 
 /* movement.c: records that begin .. end is no part of an axis */
 void part_refused(TgTensor *x, const char *op, int axis, int64_t begin, int64_t end);
-/* tensor.c: whole as it is once value is stored to view, a view of whole; a node that is not yet known as done */
-UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value);
 
 /* elementwise.c: both operands in one dtype (`to`, or their join if DT_VOID) and one shape. ctx NULL: something failed and is recorded. */
 typedef struct Pair { TgContext *ctx; UOpStore *st; UOp *a, *b; } Pair;
 Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to);
 
-/* gradient.c: for each target the gradient of root (float), given seed as its own, or NULL where there is none; false: recorded */
-bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out);
+/* gradient.c: for each target the gradient of root (float), given seed as its own, or NULL where there is none; strict: where that is not known, it is an
+ * error; false: recorded */
+bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict);
 void pending_add(TgTensor *t);
 TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim);
 #endif

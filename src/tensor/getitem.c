@@ -109,46 +109,47 @@ static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p
   memcpy(p->dims, d, (size_t)k * sizeof *d);
   return shape_check(ctx, op, k, d, NULL);
 }
-/* Ranges and numbers done by movement; axes of index tensors left whole. exact: no PAD, so that it may be stored to; NULL if it needs one. */
-static UOp *view_of(UOpStore *st, UOp *u, const Plan *p, bool exact, bool *padded) {
+/* Every by-th place of an axis from `low` on, `count` of them. Whole steps are cut: begun earlier where there is room before, else with padding behind,
+ * of which nothing is seen; so the result is a view all the same. */
+static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, int64_t by) {
+  int64_t be[2 * TG_MAX_RANK], pad[2 * TG_MAX_RANK] = {0}, d[TG_MAX_RANK], phase = 0, before = 1, behind = 1;
+  if (!u) return NULL;
+  int64_t size = u->shape->v[axis], end = low + count * by, over = TG_MAX(end - size, 0);
+  if (over <= low) phase = over, low -= over, end -= over;
+  else pad[2 * axis + 1] = over;
+  for (int i = 0; i < u->shape->n; i++) {
+    be[2 * i] = i == axis ? low : 0, be[2 * i + 1] = i == axis ? TG_MIN(end, size) : u->shape->v[i];
+    d[i] = i == axis ? count : u->shape->v[i];
+    if (i < axis) before *= d[i];
+    if (i > axis) behind *= d[i];
+  }
+  int n = u->shape->n;
+  u = u_pad(st, u_shrink(st, u, be), pad);
+  u = u_reshape(st, u, 4, (int64_t[]){before, count, by, behind});
+  u = u_shrink(st, u, (int64_t[]){0, before, 0, count, phase, phase + 1, 0, behind});
+  return u_reshape(st, u, n, d);
+}
+/* Ranges and numbers done by movement; axes of index tensors left whole. */
+static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   int n = u->shape->n, k = 0;
-  int64_t be[2 * TG_MAX_RANK] = {0}, flip[TG_MAX_RANK] = {0}, pad[2 * TG_MAX_RANK] = {0}, d[2 * TG_MAX_RANK], keep[2 * TG_MAX_RANK], phase[TG_MAX_RANK] = {0};
-  bool strided = false;
-  *padded = false;
+  int64_t be[2 * TG_MAX_RANK] = {0}, flip[TG_MAX_RANK] = {0}, d[2 * TG_MAX_RANK];
+  const Ints *whole = u->shape;
+  for (int i = 0; i < n; i++) {                                /* what is cut without a step, first */
+    const Axis *a = &p->axis[i];
+    bool steps = a->kind == 'r' && a->count > 1 && a->step != 1 && a->step != -1;
+    bool all = a->kind == 't' || steps;
+    flip[i] = a->kind == 'r' && a->step < 0;
+    int64_t low = a->count == 0 ? 0 : a->step < 0 && a->count > 1 ? a->begin - (a->count - 1) : a->begin;
+    be[2 * i] = all ? 0 : low, be[2 * i + 1] = all ? whole->v[i] : low + a->count;
+  }
+  u = u_shrink(st, u, be);
   for (int i = 0; i < n; i++) {
     const Axis *a = &p->axis[i];
-    int64_t size = u->shape->v[i], by = a->step < 0 ? -a->step : a->step, low = a->step < 0 ? a->begin - (a->count - 1) * by : a->begin;
-    if (a->kind == 't') { be[2 * i] = 0, be[2 * i + 1] = size; continue; }
-    if (a->count <= 1) by = 1;
-    if (a->count == 0) low = 0;
-    flip[i] = a->step < 0;
-    int64_t end = low + a->count * by, over = TG_MAX(end - size, 0);      /* whole steps: begin earlier, or pad */
-    if (by > 1) {
-      strided = true;
-      if (over <= low && over < by) phase[i] = over, low -= over, end -= over;
-      else pad[2 * i + 1] = over, *padded = true;
-    }
-    be[2 * i] = low, be[2 * i + 1] = TG_MIN(end, size);
-  }
-  if (exact && *padded) return NULL;
-  u = u_shrink(st, u, be);
-  if (strided) {
-    u = u_pad(st, u, pad);
-    for (int i = 0; u && i < n; i++) {
-      const Axis *a = &p->axis[i];
-      int64_t by = a->kind != 't' && a->count > 1 ? (a->step < 0 ? -a->step : a->step) : 1;
-      d[k] = u->shape->v[i] / by, d[k + 1] = by;
-      keep[2 * k] = 0, keep[2 * k + 1] = d[k], keep[2 * k + 2] = phase[i], keep[2 * k + 3] = phase[i] + 1;
-      k += 2;
-    }
-    if (n > TG_MAX_RANK / 2) return NULL;
-    u = u_shrink(st, u_reshape(st, u, k, d), keep);
-    for (int i = 0; i < n; i++) d[i] = d[2 * i];
-    u = u_reshape(st, u, n, d);
+    int64_t by = a->step < 0 ? -a->step : a->step;
+    if (a->kind == 'r' && a->count > 1 && by > 1) u = every(st, u, i, a->step < 0 ? a->begin - (a->count - 1) * by : a->begin, a->count, by);
   }
   u = u_flip(st, u, flip);
   if (!u) return NULL;
-  k = 0;
   for (int i = 0, a = 0; i < p->nitem || a < n; i++) {         /* numbers vanish, new axes appear */
     while (a < n && p->axis[a].kind == 'a') a++;
     if (i >= p->nitem) break;
@@ -197,13 +198,12 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
   UOp *at[TG_MAX_RANK];
-  bool padded, empty = false;
+  bool empty = false;
   for (int i = 0; i < p.ndim; i++) empty = empty || p.dims[i] == 0;
   if (empty) return tensor_new(ctx, u_full(st, dt(x), op_identity(OPS_ADD, dt(x)), ints_get(st, p.ndim, p.dims)));
-  UOp *v = view_of(st, x->uop, &p, false, &padded);
-  if (v && !p.ntensor) return tensor_new(ctx, v);
-  bool whole = v == NULL;                                      /* steps on more axes than a view can split */
-  return places(x, &p, whole, at) ? tensor_new(ctx, u_gather(st, whole ? x->uop : v, at)) : tensor_new(ctx, NULL);
+  UOp *v = view_of(st, x->uop, &p);
+  if (!v || !p.ntensor) return tensor_new(ctx, v);
+  return tensor_new(ctx, places(x, &p, false, at) ? u_gather(st, v, at) : NULL);
 }
 
 /* ---- writing */
@@ -232,24 +232,20 @@ TgTensor *tg_index_put_opt(TgTensor *x, const TgIndex *idx, int n, TgTensor *val
 }
 TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   Plan p;
-  bool padded;
   if (!ctx_two("setitem", x, value) || !plan("setitem", x, idx, n, &p) || !value_fits("setitem", x, &p, value)) return NULL;
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
   for (int i = 0; i < p.ndim; i++) if (p.dims[i] == 0) return x;
-  if (!uop_base(x->uop)) {                                     /* not in memory: another graph, through which both gradients flow */
+  if (!x->memory) {                                            /* an expression: another graph, through which both gradients flow */
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
-    x->uop = u;
+    tensor_set(x, u);
     return x;
   }
-  if (!place_ready(x, true)) return NULL;
-  UOp *view = p.ntensor ? NULL : view_of(st, x->uop, &p, true, &padded), *u;
-  if (view) u = store_to(ctx, x->uop, view, u_broadcast(st, value->uop, view->shape));
-  else u = store_to(ctx, x->uop, x->uop, written(x, &p, value, false));
-  TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
-  x->uop = u;
-  return x;
+  if (!place_ready("setitem", x, true)) return NULL;
+  UOp *view = p.ntensor ? x->uop : view_of(st, x->uop, &p);
+  UOp *stored = p.ntensor ? written(x, &p, value, false) : u_broadcast(st, value->uop, view ? view->shape : NULL);
+  return store_to(x, view, stored) ? x : NULL;
 }
 TgTensor *tg_setitem_scalar(TgTensor *x, const TgIndex *idx, int n, double value) {
   return x ? tg_setitem(x, idx, n, tg_full(x->ctx, TG_SCALAR, value, .dtype = tg_dtype(x))) : NULL;

@@ -162,26 +162,30 @@ static UOp *push(UOpStore *st, UOp *m, UOp *x) {             /* movement m done 
   case OPS_PERMUTE: return u_permute(st, x, m->arg.ints->v);
   case OPS_SHRINK: return u_shrink(st, x, m->arg.ints->v);
   case OPS_FLIP: return u_flip(st, x, m->arg.ints->v);
+  case OPS_PAD: return u_pad(st, x, m->arg.ints->v);
   default: return NULL;
   }
 }
-static bool path_of_view(Rewrite *rw, UOp *after, UOpVec *path) {          /* the movements from what AFTER holds to what was stored to, last first */
-  for (UOp *v = after->src[1]->src[0]; v != after->src[0]; v = v->src[0])
-    if (!(op_flags((Ops)v->op) & OPF_MOV) || !vec_push(rw->mem, path, v)) return false;
+/* The movements from what AFTER holds to what was stored to, last first. What it holds is on the way, or, seen in another shape, all of the memory:
+ * *from is where the way begins. */
+static bool path_of_view(Rewrite *rw, UOp *after, UOpVec *path, UOp **from) {
+  for (UOp *v = *from = after->src[1]->src[0]; v != after->src[0] && v->op != OPS_BUFFER; v = *from = v->src[0])
+    if (v->op != OPS_DETACH && !vec_push(rw->mem, path, v)) return false;
   return true;
 }
 UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g) {
   UOpVec path = {0};
-  UOp *r = path_of_view(rw, after, &path) ? g : NULL;
+  UOp *from, *r = path_of_view(rw, after, &path, &from) ? u_reshape(rw->st, g, from->shape->n, from->shape->v) : NULL;
   for (size_t i = path.len; r && i-- > 0;) r = push(rw->st, path.at[i], r);
   vec_free(rw->mem, &path);
   return r;
 }
 UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
   UOpVec path = {0};
-  UOp *mask = path_of_view(rw, after, &path) ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
+  UOp *from, *mask = path_of_view(rw, after, &path, &from) ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
   for (size_t i = 0; mask && i < path.len; i++) mask = pull(rw, path.at[i], mask);
   vec_free(rw->mem, &path);
+  mask = mask ? u_reshape(rw->st, mask, g->shape->n, g->shape->v) : NULL;
   return mask ? zero_if_not(rw, uop_alu2(rw->st, OPS_CMPEQ, mask, gradient_number(rw, mask, 0)), g) : NULL;
 }
 
@@ -225,34 +229,78 @@ static TgStatus keep_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int 
 }
 TgTensor *tg_contiguous_backward(TgTensor *x) { return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL; }
 
-/* The places of the graph that stand for a target, best first: an assignment to it that was run meanwhile; itself; what it was before
- * an assignment that was made meanwhile. */
-typedef struct Places { UOp *at[2]; } Places;
-static Places find_target(UOp *t, UOp *const *after_of, const bool *in_graph, uint32_t limit) {
-  Places p = {{NULL, NULL}};
-  UOp *old = t->op == OPS_AFTER ? t->src[0] : NULL;
-  if (t->id < limit && after_of[t->id]) p.at[0] = after_of[t->id];
-  if (t->id < limit && in_graph[t->id]) p.at[1] = t;
-  else if (old && old->id < limit && in_graph[old->id]) p.at[1] = old;
-  return p;
+/* A value in memory that is remembered to be computed: as it was computed, in the root and in the targets. */
+static bool histories_put(TgContext *ctx, int n, UOp **graph) {
+  UOpVec topo = {0}, from = {0}, to = {0};
+  TgMem *mem = &ctx->mem;
+  bool ok = true, more = ctx->history.len > 0;
+  while (ok && more) {
+    topo.len = from.len = to.len = 0;
+    ok = uop_toposort(ctx->store, mem, graph, 1, &topo);
+    for (int i = 1; ok && i < n; i++) {
+      UOp *bottom = view_bottom(graph[i]);
+      ok = !bottom || vec_push(mem, &topo, bottom);
+    }
+    for (size_t i = 0; ok && i < topo.len; i++) {
+      UOp *b = topo.at[i], *e = b->op == OPS_BUFFER ? map_get_ptr(&ctx->history, b) : NULL;
+      if (!e) continue;
+      UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v), *flat = u_reshape(ctx->store, e, 1, b->shape->v);
+      ok = seen && flat && vec_push(mem, &from, seen) && vec_push(mem, &to, e);
+      if (seen != b) ok = ok && vec_push(mem, &from, b) && vec_push(mem, &to, flat);
+    }
+    more = from.len > 0;
+    for (int i = 0; ok && more && i < n; i++) ok = (graph[i] = uop_substitute(ctx->store, mem, graph[i], (int)from.len, from.at, to.at)) != NULL;
+  }
+  vec_free(mem, &topo), vec_free(mem, &from), vec_free(mem, &to);
+  return ok;
 }
-bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
+/* The same view of the same memory, of whatever versions. */
+static bool same_place(const UOp *a, const UOp *b) {
+  for (;; a = a->src[0], b = b->src[0]) {
+    while (a->op == OPS_AFTER || a->op == OPS_DETACH) a = a->src[0];
+    while (b->op == OPS_AFTER || b->op == OPS_DETACH) b = b->src[0];
+    if (a->op != b->op) return false;
+    if (a->op == OPS_BUFFER) return buffer_uid(a) == buffer_uid(b);
+    if (a->arg.ints != b->arg.ints) return false;
+  }
+}
+static int64_t version_of(const UOp *place) {
+  int64_t stored = 0;
+  for (; place->op != OPS_BUFFER; place = place->src[0]) stored |= place->op == OPS_AFTER;
+  return buffer_version(place) + stored;
+}
+/* The gradient of a target: of its own node, or, of a place, of the newest version that has one: it may have been assigned to since, or between. */
+static UOp *of_target(UOpStore *st, UOp *t, const UOpVec *views, UOp *const *grad, uint32_t limit) {
+  UOp *g = t->id < limit ? grad[t->id] : NULL;
+  if (!(t->mark & MARK_VIEW)) return g;
+  int64_t newest = -1;
+  g = NULL;
+  for (size_t i = 0; i < views->len; i++) {
+    UOp *v = views->at[i];
+    if (!grad[v->id] || v->shape != t->shape || !same_place(v, t)) continue;
+    int64_t version = version_of(v);
+    if (version < newest) continue;
+    g = version > newest ? grad[v->id] : uop_alu2(st, OPS_ADD, g, grad[v->id]);
+    newest = version;
+  }
+  return g;
+}
+static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
   Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
-  UOpVec topo = {0};
+  UOpVec topo = {0}, views = {0};
   uint32_t limit = store_id_limit(ctx->store);
-  bool *in_graph = mem_alloc(mem, limit), *needs = mem_alloc(mem, limit), *wanted = mem_alloc(mem, limit);
-  UOp **grad = mem_alloc(mem, limit * sizeof *grad), **after_of = mem_alloc(mem, limit * sizeof *grad), *part[UINT8_MAX];
-  bool ok = in_graph && needs && wanted && grad && after_of && uop_toposort(ctx->store, mem, &root, 1, &topo);
-  for (size_t i = 0; ok && i < topo.len; i++) {
-    UOp *u = topo.at[i];
-    in_graph[u->id] = true;
-    if (u->op == OPS_AFTER) after_of[u->src[0]->id] = u;
-  }
+  bool *needs = mem_alloc(mem, limit), *wanted = mem_alloc(mem, limit);
+  UOp **grad = mem_alloc(mem, limit * sizeof *grad), *part[UINT8_MAX];
+  bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
+  for (size_t i = 0; ok && i < topo.len; i++)
+    if ((topo.at[i]->mark & MARK_VIEW) && topo.at[i]->op != OPS_DETACH) ok = vec_push(mem, &views, topo.at[i]);
   for (int i = 0; ok && i < n; i++) {
+    UOp *t = targets[i];
     out[i] = NULL;
-    Places p = find_target(targets[i], after_of, in_graph, limit);
-    for (int k = 0; k < 2; k++) if (p.at[k]) wanted[p.at[k]->id] = true;
+    if (t->id < limit) wanted[t->id] = true;
+    for (size_t k = 0; (t->mark & MARK_VIEW) && k < views.len; k++)
+      if (views.at[k]->shape == t->shape && same_place(views.at[k], t)) wanted[views.at[k]->id] = true;
   }
   for (size_t i = 0; ok && i < topo.len; i++) {
     UOp *u = topo.at[i];
@@ -282,13 +330,35 @@ bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *target
       ok = grad[x->id] != NULL;
     }
   }
-  for (int i = 0; ok && i < n; i++) {
-    Places p = find_target(targets[i], after_of, in_graph, limit);
-    for (int k = 0; k < 2 && !out[i]; k++) if (p.at[k]) out[i] = grad[p.at[k]->id];
-  }
-  mem_free(mem, in_graph), mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad), mem_free(mem, after_of);
-  vec_free(mem, &topo);
+  for (int i = 0; ok && i < n; i++) out[i] = of_target(rw.st, targets[i], &views, grad, limit);
+  mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad);
+  vec_free(mem, &topo), vec_free(mem, &views);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
+  return ok;
+}
+/* Whether something in the graph was computed in a way that is not known any more: then no gradient does not mean that there is none. */
+static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
+  UOpVec topo = {0};
+  bool forgotten = !uop_toposort(ctx->store, &ctx->mem, &root, 1, &topo);
+  for (size_t i = 0; i < topo.len && !forgotten; i++) {
+    Buffer *b = topo.at[i]->op == OPS_BUFFER ? buffer_get(ctx, topo.at[i]) : NULL;
+    forgotten = b && b->forgotten;
+  }
+  vec_free(&ctx->mem, &topo);
+  if (forgotten)
+    error_set(&ctx->err, TG_ERR_STATE, "gradient: whether the loss depends on target %d is not known: it goes through many values that were computed one by one; "
+                                       "call tg_requires_grad on the target before", target);
+  return forgotten;
+}
+bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict) {
+  UOp **graph = mem_alloc(&ctx->mem, ((size_t)n + 1) * sizeof *graph);
+  bool ok = graph != NULL;
+  if (ok) graph[0] = root, memcpy(graph + 1, targets, (size_t)n * sizeof *graph);
+  ok = ok && histories_put(ctx, n + 1, graph);
+  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
+  ok = ok && gradient_walk(ctx, graph[0], seed, n, graph + 1, out);
+  for (int i = 0; ok && strict && i < n; i++) ok = out[i] || !past_forgotten(ctx, graph[0], i);
+  mem_free(&ctx->mem, graph);
   return ok;
 }
 
@@ -322,7 +392,7 @@ static TgStatus gradients(TgTensor *loss, TgTensor *given, TgTensor *const *targ
     else if (!dtype_is_float(dt(targets[i]))) s = error_set(&ctx->err, TG_ERR_DTYPE, "gradient: target %d is %s, not a float", i, dtype_name(dt(targets[i])));
     else t[i] = targets[i]->uop;
   }
-  if (!s && !gradient_of(ctx, loss->uop, seed, n, t, g)) s = ctx->err.status;
+  if (!s && !gradient_of(ctx, loss->uop, seed, n, t, g, true)) s = ctx->err.status;
   for (int i = 0; !s && i < n; i++) {
     out[i] = g[i] ? tensor_new(ctx, g[i]) : tg_zeros_like(targets[i]);
     if (!out[i]) s = ctx->err.status;
@@ -351,17 +421,19 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
   UOp **u = ok ? mem_alloc(&ctx->mem, (params.len ? params.len : 1) * 2 * sizeof *u) : NULL, **g = u ? u + params.len : NULL;
   if (!u) s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
   for (size_t i = 0; !s && i < params.len; i++) u[i] = params.at[i]->uop;
-  if (!s && !gradient_of(ctx, loss->uop, seed, (int)params.len, u, g)) s = ctx->err.status;
+  if (!s && !gradient_of(ctx, loss->uop, seed, (int)params.len, u, g, false)) s = ctx->err.status;
   bool any = false;
   for (size_t i = 0; !s && i < params.len; i++) {
     if (!g[i]) continue;
     any = true;
     TgTensor *t = params.at[i], *old = t->grad, *now = tensor_new(ctx, g[i]);
     if (old && now) {
-      now->uop = uop_alu2(ctx->store, OPS_ADD, old->uop, g[i]);
+      UOp *sum = uop_alu2(ctx->store, OPS_ADD, old->uop, g[i]);
+      if (sum) tensor_set(now, sum);
+      else now = NULL;
       old->grad_of = NULL;
     }
-    if (!now || !now->uop) { s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory"); break; }
+    if (!now) { s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory"); break; }
     t->grad = now, now->grad_of = t;
   }
   if (!s && !any) s = error_set(&ctx->err, TG_ERR_STATE, "backward: the loss depends on no tensor that requires a gradient");

@@ -341,7 +341,3 @@ bool u_is_number(const UOp *u, double v) {
   while (u->op == OPS_EXPAND || u->op == OPS_RESHAPE) u = u->src[0];
   return u->op == OPS_CONST && (dtype_is_float((DType)u->dtype) ? u->arg.v.f == v : (double)u->arg.v.i == v);
 }
-UOp *uop_base(UOp *u) {
-  while (u && u->op != OPS_BUFFER) u = (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_AFTER ? u->src[0] : NULL;
-  return u;
-}

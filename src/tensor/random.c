@@ -53,7 +53,7 @@ static UOp *words(TgContext *ctx, const char *op, int64_t n) {
   for (int64_t at = 0; at < n; at += most_words, parts++) {
     uint64_t key = key_at(ctx, ctx->rng_counter + (uint64_t)at);
     TgTensor *t = tg_from(ctx, &key, TG_U64, TG_SHAPE(1));
-    Buffer *b = t ? buffer_get(ctx, uop_base(t->uop)) : NULL;
+    Buffer *b = t ? t->memory : NULL;
     if (!b) return NULL;
     b->draws = TG_MIN(n - at, most_words);
     part[parts] = words_of(ctx->store, t->uop, b->draws);

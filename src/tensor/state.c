@@ -7,11 +7,12 @@ TgTensor *tg_clone(TgTensor *x) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   UOp *n = buffer_node(ctx, dt(x), nelem(x), x->uop->shape);
-  TgTensor *t = tensor_new(ctx, n && nelem(x) ? store_to(ctx, n, n, x->uop) : n);
-  if (t && !nelem(x)) buffer_get(ctx, uop_base(n))->filled = true;
-  if (t) t->requires_grad = x->requires_grad;
-  if (t && t->uop->op == OPS_AFTER) pending_add(t);          /* before x's memory changes */
-  if (t && x->grad && (t->grad = tg_clone(x->grad)) != NULL) t->grad->grad_of = t;
+  TgTensor *t = tensor_new(ctx, n);
+  if (!t) return NULL;
+  if (!nelem(x)) t->memory->filled = true;
+  else if (!store_to(t, n, x->uop)) return NULL;
+  t->requires_grad = t->memory->leaf = x->requires_grad;
+  if (x->grad && (t->grad = tg_clone(x->grad)) != NULL) t->grad->grad_of = t;
   return t;
 }
 TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
@@ -29,7 +30,7 @@ TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
 TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
   if (!ctx_two("replace", t, x)) return NULL;
   TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t), SHAPE_OF(x));
-  t->uop = x->uop;
+  tensor_set(t, x->uop);
   return t;
 }
 TgTensor *tg_from_bytes(TgContext *ctx, const void *data, size_t nbytes, TgDType dtype) {

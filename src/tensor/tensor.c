@@ -125,7 +125,7 @@ static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, con
   const Ints *shape = ints_get(ctx->store, n, d);
   UOp *u = shape ? buffer_node(ctx, dty, nelem, shape) : NULL;
   TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "%s: out of memory", op);
-  *buf = buffer_get(ctx, uop_base(u));
+  *buf = buffer_get(ctx, view_bottom(u));
   *nbytes = (size_t)nelem * dtype_size(dty);
   return u;
 }
@@ -229,12 +229,10 @@ TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
                 dtype_name(dt(t)), SHAPE_OF(t), tg_nbytes(t));
   if (nbytes == 0) return TG_OK;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "read: no memory to read to");
-  UOp *base = uop_has_op(t->uop, OPS_AFTER) ? NULL : uop_base(t->uop);
-  Buffer *b = base ? buffer_get(ctx, base) : NULL;
-  TG_REQUIRE_OR(ctx, !b || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE, "read: tensor %s was never given a value", SHAPE_OF(t));
+  Buffer *b = t->memory;
+  TG_REQUIRE_OR(ctx, !b || b->store || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE, "read: tensor %s was never given a value", SHAPE_OF(t));
   if (capture_refuses(ctx, "read")) return TG_ERR_STATE;
-  TgStatus s = tg_realize(t);                                /* the bookkeeping of in-place updates is there */
-  return s ? s : engine_read(ctx, t, out, nbytes);
+  return engine_read(ctx, t, out, nbytes);
 }
 TgStatus tg_read_f64(TgTensor *t, double *out, size_t n) {
   if (!t) return TG_ERR_VALUE;
@@ -267,46 +265,6 @@ int64_t tg_item_i64(TgTensor *t) {
 }
 
 /* ---- in place */
-static bool is_place(const UOp *u) {                         /* each element is one place of a buffer */
-  for (; u->op != OPS_BUFFER; u = u->src[0])
-    if (u->op != OPS_RESHAPE && u->op != OPS_PERMUTE && u->op != OPS_SHRINK && u->op != OPS_FLIP) return false;
-  return true;
-}
-/* An equal update that has run and is still in some handle's graph must stay another node: the value is then reshaped there and back. */
-UOp *store_to(TgContext *ctx, UOp *whole, UOp *view, UOp *value) {
-  UOpStore *st = ctx->store;
-  for (;;) {
-    if (!whole || !view || !value) return NULL;
-    UOp *store = UNEW(st, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value);
-    UOp *u = UNEW(st, OPS_AFTER, (DType)whole->dtype, 1, ARG0, whole, store);
-    if (!u || !map_get_ptr(&ctx->realized, u)) return u;
-    int64_t flat = dim_product(st, value->shape);
-    const Ints *shape = value->shape, *other = ints_get(st, 1, &flat);
-    if (other == shape) other = ints_get(st, 2, (int64_t[]){1, flat});
-    value = other ? u_reshape(st, u_reshape(st, value, other->n, other->v), shape->n, shape->v) : NULL;
-  }
-}
-/* A place for t of its own memory. An update that still waits is run first: one store is pending per tensor at a time. */
-bool place_ready(TgTensor *t, bool keep_value) {
-  TgContext *ctx = t->ctx;
-  if (t->uop->op == OPS_AFTER && tg_realize(t)) return false;
-  if (t->uop->op == OPS_AFTER && is_place(t->uop->src[0])) t->uop = t->uop->src[0];
-  if (is_place(t->uop)) {
-    Buffer *b = buffer_get(ctx, uop_base(t->uop));
-    TG_REQUIRE_OR(ctx, !b || !b->read_only, false, TG_ERR_STATE, "assign: the tensor is a file opened for reading; say .writable");
-    return true;
-  }
-  UOp *n = buffer_node(ctx, dt(t), nelem(t), t->uop->shape);
-  TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "assign: out of memory");
-  if (keep_value) {
-    UOp *u = store_to(ctx, n, n, t->uop);
-    TG_REQUIRE_OR(ctx, u, false, TG_ERR_NOMEM, "assign: out of memory");
-    t->uop = u;
-    if (tg_realize(t)) return false;
-  }
-  t->uop = n;
-  return true;
-}
 static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
   TgContext *ctx = ctx_two("assign", t, value);
   if (!ctx) return NULL;
@@ -320,11 +278,7 @@ TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   UOp *v = t ? value_for(t, t->uop->shape, value) : NULL;
   if (!v) return NULL;
   if (v == t->uop || nelem(t) == 0) return t;
-  if (!place_ready(t, false)) return NULL;
-  UOp *u = store_to(t->ctx, t->uop, t->uop, v);
-  TG_REQUIRE(t->ctx, u, TG_ERR_NOMEM, "assign: out of memory");
-  t->uop = u;
-  return t;
+  return place_ready("assign", t, false) && store_to(t, t->uop, v) ? t : NULL;
 }
 TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end, TgTensor *value) {
   if (!t || !value) return NULL;
@@ -339,16 +293,12 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   UOp *v = shape ? value_for(t, shape, value) : NULL;
   if (!v) return NULL;
   if (dim_product(ctx->store, shape) == 0) return t;
-  if (!place_ready(t, true)) return NULL;
-  UOp *u = store_to(ctx, t->uop, u_shrink(ctx->store, t->uop, be), v);
-  TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "assign_slice: out of memory");
-  t->uop = u;
-  return t;
+  return place_ready("assign_slice", t, true) && store_to(t, u_shrink(ctx->store, t->uop, be), v) ? t : NULL;
 }
 TgTensor *tg_contiguous(TgTensor *x) {
   if (!x) return NULL;
   UOp *u = x->uop;
-  while (u->op == OPS_RESHAPE && u->src[0]->is_tensor) u = u->src[0];
+  while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER) u = u->src[0];
   if (u->op == OPS_BUFFER || x->uop->op == OPS_CONTIGUOUS) return x;
   return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
 }
@@ -359,11 +309,14 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   if (!t) return NULL;
   TgContext *ctx = t->ctx;
   TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float", dtype_name(dt(t)));
-  if (on && !t->requires_grad && t->uop->op != OPS_AFTER && !uop_base(t->uop)) {
-    UOp *n = buffer_node(ctx, dt(t), nelem(t), t->uop->shape), *u = store_to(ctx, n, n, t->uop);
-    TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "requires_grad: out of memory");
-    t->uop = u;
+  if (on && !t->requires_grad && !t->memory) {
+    UOp *value = t->uop, *n = buffer_node(ctx, dt(t), nelem(t), value->shape);
+    TG_REQUIRE(ctx, n, TG_ERR_NOMEM, "requires_grad: out of memory");
+    tensor_set(t, n);
+    if (!nelem(t)) t->memory->filled = true;
+    else if (!store_to(t, n, value)) return NULL;
   }
   t->requires_grad = on;
+  if (on) t->memory->leaf = true;
   return t;
 }

@@ -20,27 +20,36 @@ TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_
   error_set(&ctx->err, TG_ERR_NOMEM, "variable '%.64s': out of memory", name);
   return NULL;
 }
+/* What was computed from a variable is an expression of it, computed anew when it is asked for after another value is bound (engine/graph.c). A store
+ * is none: one that waits runs with the values that it was written for. */
+static bool stores_flushed(TgContext *ctx) {
+  bool ok = true;
+  for (size_t i = ctx->waiting.len; ok && i-- > 0;) {
+    if (i >= ctx->waiting.len) continue;                     /* went with another one */
+    Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
+    if (b->store->symbolic) ok = memory_flush(ctx, b);
+  }
+  return ok;
+}
 TgStatus tg_variable_bind(TgVariable *v, int64_t value) {
   if (!v) return TG_ERR_VALUE;
   DimVar *f = facts(v);
   TG_REQUIRE_OR(v->ctx, value >= f->lo && value <= f->hi && value % f->multiple == 0, TG_ERR_VALUE, TG_ERR_VALUE, "variable '%.64s': %lld is not from %lld to %lld%s%.0lld", f->name,
                 (long long)value, (long long)f->lo, (long long)f->hi, f->multiple > 1 ? ", a multiple of " : "", (long long)(f->multiple > 1 ? f->multiple : 0));
   if (f->bound && f->value == value) return TG_OK;
-  TgStatus s = f->bound ? values_unbind(v->ctx, true) : TG_OK;
+  if (f->bound && !stores_flushed(v->ctx)) return v->ctx->err.status;
   f = facts(v);
-  if (s) return s;
   f->bound = true, f->value = value, v->ctx->bound++;
-  return values_unbind(v->ctx, false);
+  return TG_OK;
 }
 TgStatus tg_variable_unbind(TgVariable *v, int64_t *value) {
   if (!v) return TG_ERR_VALUE;
   DimVar *f = facts(v);
   TG_REQUIRE_OR(v->ctx, f->bound, TG_ERR_STATE, TG_ERR_STATE, "variable '%.64s' is not bound", f->name);
-  TgStatus s = values_unbind(v->ctx, true);
-  if (s) return s;
+  if (!stores_flushed(v->ctx)) return v->ctx->err.status;
   f->bound = false, v->ctx->bound++;
   if (value) *value = f->value;
-  return values_unbind(v->ctx, false);
+  return TG_OK;
 }
 bool tg_variable_value(const TgVariable *v, int64_t *value) {
   if (!v || !facts(v)->bound) return false;

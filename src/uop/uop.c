@@ -176,9 +176,35 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
     return true;
   }
 }
+/* A step over an axis that it does not divide: PAD behind the axis, RESHAPE of it to (.., turns, step, ..), SHRINK to one place of each step. Whether
+ * nothing of the padding is seen, so that every element is one of memory. */
+static bool padding_hidden(const UOp *shrink) {
+  const UOp *split = shrink->src[0], *pad = split->src[0];
+  const int64_t *lohi = pad->arg.ints->v, *seen = shrink->arg.ints->v;
+  int axis = -1;
+  for (int i = 0; i < pad->shape->n; i++) {
+    if (lohi[2 * i] || (lohi[2 * i + 1] && axis >= 0)) return false;
+    if (lohi[2 * i + 1]) axis = i;
+  }
+  if (axis < 0 || dims_symbolic(pad->shape) || dims_symbolic(split->shape)) return false;
+  int64_t inside = 1, behind = 1, n = pad->shape->v[axis];
+  for (int i = axis + 1; i < pad->shape->n; i++) inside *= pad->shape->v[i];
+  int at = split->shape->n;
+  while (at > 0 && (behind < inside || split->shape->v[at - 1] == 1)) behind *= split->shape->v[--at];
+  if (behind != inside || at < 2 || split->shape->v[at - 1] * split->shape->v[at - 2] != n) return false;
+  int64_t step = split->shape->v[at - 1], last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
+  return last < n - lohi[2 * axis + 1];
+}
+static bool is_view(const UOp *u) {
+  if (u->op == OPS_BUFFER) return true;
+  if (u->op == OPS_SHRINK && u->src[0]->op == OPS_RESHAPE && u->src[0]->src[0]->op == OPS_PAD)
+    return (u->src[0]->src[0]->src[0]->mark & MARK_VIEW) && padding_hidden(u);
+  bool moves = (op_flags((Ops)u->op) & OPF_MOV) && u->op != OPS_PAD;
+  return (moves || u->op == OPS_DETACH || (u->op == OPS_AFTER && u->is_tensor)) && (u->src[0]->mark & MARK_VIEW);
+}
 static bool facts_set(UOpStore *st, UOp *u) {
   u->opmask = op_bit((Ops)u->op);
-  u->ranges = u->op == OPS_RANGE ? 1ull << (u->arg.range.id & 63) : 0;
+  u->ranges = u->op == OPS_RANGE ? 1ull << (u->arg.range.id & 63) : u->op == OPS_BUFFER ? 1ull << (buffer_uid(u) & 63) : 0;
   for (int i = 0; i < u->nsrc; i++) u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++) if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
@@ -194,6 +220,7 @@ static bool facts_set(UOpStore *st, UOp *u) {
   for (int i = 0; shape && i < shape->n; i++) if (dim_symbolic(shape->v[i]) && !dim_valid(st, shape->v[i])) return false;
   if (shape) u->is_tensor = 1, u->shape = shape;
   else set_bounds(u);
+  if (is_view(u)) u->mark |= MARK_VIEW;
   return true;
 }
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */

@@ -72,6 +72,7 @@ typedef union Arg {
 typedef enum UOpMark {
   MARK_SIMPLE = 1,                                           /* no rule of pm_symbolic fires here or below */
   MARK_LINEAR = 2,                                           /* an index sum in the normal form of linear.c */
+  MARK_VIEW = 4,                                             /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
 } UOpMark;
 typedef struct UOp UOp;
 struct UOp {
@@ -83,7 +84,8 @@ struct UOp {
   Arg arg;
   union { struct { int64_t vmin, vmax; }; const Ints *shape; };   /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
   uint64_t opmask;                                           /* bit op%64 of every op in the subtree: "certainly absent" when clear */
-  uint64_t ranges;                                           /* bit id%64 of every free RANGE below (a REDUCE closes its own) */
+  uint64_t ranges;                                           /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which has
+                                                              * none, bit uid%64 of every BUFFER below */
   UOp *src[];
 };
 _Static_assert(sizeof(UOp) <= 64, "a UOp is at most 64 bytes plus its sources");
@@ -131,6 +133,9 @@ static inline bool op_has_axes(Ops op) { return op == OPS_REDUCE_AXIS || op == O
 static inline const Ints *uop_list(const UOp *u) {           /* the list in its arg, or NULL */
   return op_has_axes((Ops)u->op) ? u->arg.reduce.axes : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : NULL;
 }
+/* A BUFFER of a tensor graph is what one memory holds at one time: slot = uid of the memory | version << 32. */
+static inline int64_t buffer_uid(const UOp *u) { return u->arg.param.slot & UINT32_MAX; }
+static inline uint32_t buffer_version(const UOp *u) { return (uint32_t)(u->arg.param.slot >> 32); }
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 static inline bool is_const_int(const UOp *u, int64_t v) { return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v; }
 static inline bool uop_has_op(const UOp *u, Ops op) { return (u->opmask & op_bit(op)) != 0; }

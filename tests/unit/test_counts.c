@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <cmocka.h>
 
@@ -19,7 +20,7 @@ static TgCounters lower(const char *name, int n) {
   tg_counters_reset(ctx);
   if (program_step(p)) fail_msg("%s: %s", name, tg_errmsg(ctx));
   TgCounters c = tg_counters(ctx);
-  assert_int_equal(c.schedule_hits, 0);
+  assert_int_equal(c.schedule_hits, strcmp(name, "slice-assign") ? 0 : n - 1);      /* rows of one memory are one plan */
   program_end(p);
   tg_close(ctx);
   return c;

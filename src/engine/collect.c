@@ -1,0 +1,110 @@
+/* collect.c: sweeping. What no handle reaches goes, nodes and buffers; values computed for nodes that stay are kept with them. */
+#include "engine/engine.h"
+#include <string.h>
+
+enum { LIVE = 1, REMEMBERED = 2 };           /* of a node: some handle needs it; only a gradient may */
+/* A live node keeps its value. */
+static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool *grew) {
+  for (size_t i = 0; i < ctx->realized.cap; i++) {
+    const MapEntry *m = &ctx->realized.at[i];
+    if (!m->used || !m->val) continue;
+    UOp *k = (UOp *)(uintptr_t)m->key, *v = (UOp *)(uintptr_t)m->val;
+    if (!keep[k->id] || keep[v->id]) continue;
+    *grew = true;
+    if (!vec_push(&ctx->mem, roots, v)) return false;
+  }
+  return true;
+}
+/* A live value in memory remembers how it was computed. The values on that way need no memory: they can be computed again. */
+static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
+  UOpVec more = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < live->len; i++) {             /* grows on the way */
+    UOp *e = live->at[i]->op == OPS_BUFFER ? map_get_ptr(&ctx->history, live->at[i]) : NULL;
+    if (!e || keep[e->id]) continue;
+    more.len = 0;
+    ok = uop_toposort(ctx->store, &ctx->mem, &e, 1, &more);
+    for (size_t k = 0; ok && k < more.len; k++) {
+      UOp *u = more.at[k];
+      if (!keep[u->id]) keep[u->id] = REMEMBERED, ok = vec_push(&ctx->mem, live, u);
+    }
+  }
+  vec_free(&ctx->mem, &more);
+  return ok;
+}
+static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *live) {
+  for (size_t i = 0; i < ctx->buffers.len; i++) if (ctx->buffers.at[i]) ctx->buffers.at[i]->marked = false;
+  for (size_t i = 0; i < live->len; i++) {
+    UOp *u = live->at[i];
+    Buffer *b = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
+    if (!b || (keep[u->id] == REMEMBERED && map_get_ptr(&ctx->history, u))) continue;
+    b->marked = true;
+    Buffer *owner = b->owner ? ctx->buffers.at[b->owner - 1] : NULL;
+    if (owner) owner->marked = true;
+  }
+}
+static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool values) {
+  Map left;
+  bool ok = true;
+  map_init(&left, &ctx->mem);
+  for (size_t i = 0; ok && i < known->cap; i++) {
+    const MapEntry *m = &known->at[i];
+    if (!m->used || !m->val || !keep[((UOp *)(uintptr_t)m->key)->id]) continue;
+    UOp *v = (UOp *)(uintptr_t)m->val;
+    Buffer *b = values && keep[v->id] ? buffer_get(ctx, view_bottom(v)) : NULL;
+    if (!values || (b && (b->marked || b->pins))) ok = map_put(&left, m->key, m->val);
+  }
+  if (ok) {
+    Map old = *known;
+    *known = left, left = old;
+  }
+  map_free(&left);
+  return ok;
+}
+/* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. */
+static void stale_forgotten(TgContext *ctx) {
+  for (size_t i = 0; i < ctx->realized.cap; i++) {
+    MapEntry *m = &ctx->realized.at[i];
+    if (m->used && m->val && !buffer_of_value(ctx, view_bottom((UOp *)(uintptr_t)m->val))) m->val = 0;
+  }
+}
+static bool is_users(const Buffer *b) { return b->borrowed || b->file.at; }      /* memory that is seen from outside: its stores must run */
+TgStatus engine_collect(TgContext *ctx) {
+  UOpVec roots = {0}, live = {0};
+  bool ok = true;
+  stale_forgotten(ctx);
+  for (size_t s = 0; s <= ctx->scopes.len && ok; s++)
+    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t && ok; t = t->next) ok = vec_push(&ctx->mem, &roots, t->uop);
+  for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
+    Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
+    if (is_users(b)) ok = vec_push(&ctx->mem, &roots, b->store);
+  }
+  uint8_t *keep = NULL;
+  for (bool grew = true; ok && grew;) {                      /* a live node keeps its value; that value's buffer is then live too */
+    grew = false;
+    live.len = 0;
+    ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &live);
+    mem_free(&ctx->mem, keep);
+    keep = ok ? mem_alloc(&ctx->mem, store_id_limit(ctx->store) + 1) : NULL;
+    ok = keep != NULL;
+    for (size_t i = 0; ok && i < live.len; i++) keep[live.at[i]->id] = LIVE;
+    ok = ok && values_kept(ctx, keep, &roots, &grew);
+  }
+  ok = ok && histories_kept(ctx, keep, &live);
+  for (size_t i = 0; ok && i < ctx->waiting.len; i++) {      /* a store that nobody can see any more does not run */
+    Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
+    if (keep[b->store->id]) continue;
+    b->store = NULL;
+    ctx->waiting.at[i--] = ctx->waiting.at[--ctx->waiting.len];
+  }
+  if (ok) buffers_marked(ctx, keep, &live);
+  ok = ok && known_swept(ctx, &ctx->realized, keep, true) && known_swept(ctx, &ctx->history, keep, false);
+  ok = ok && store_sweep(ctx->store, live.at, live.len);
+  for (size_t i = 0; ok && i < ctx->buffers.len; i++) {
+    Buffer *b = ctx->buffers.at[i];
+    if (b && !b->marked && !b->pins) buffer_free(ctx, (int64_t)i);
+  }
+  mem_free(&ctx->mem, keep);
+  vec_free(&ctx->mem, &roots), vec_free(&ctx->mem, &live);
+  return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "collect: out of memory");
+}

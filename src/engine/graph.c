@@ -1,0 +1,250 @@
+/* graph.c: the live graph, copied into a store of its own with its memories numbered in order of use. In: roots. Out: the copy, and its bytes: the key
+ * under which its schedule and programs are kept, so that a training step compiles nothing after the first time.
+ * A node of the live graph never changes its value, whatever is stored meanwhile: a BUFFER names a version. So on the way each source is looked up: an
+ * expression that was computed is read where its value lies, a store that has run is the memory's next version, a version that was overwritten is the
+ * copy that was kept. The place of a STORE alone is never looked up: it is memory. */
+#include "engine/graph.h"
+#include <string.h>
+
+enum { MANY = UINT32_MAX };
+
+/* ---- values */
+Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
+  while (bottom) {
+    Buffer *b = buffer_get(ctx, bottom);
+    if (!b) return NULL;
+    if (b->version == buffer_version(bottom)) return b;
+    bottom = view_bottom(map_get_ptr(&ctx->realized, bottom));
+  }
+  return NULL;
+}
+/* Where an expression was computed to, if that still holds it. A value of variables is one of their values at that time. While a function is captured,
+ * a value that depends on no memory is its own affair: the one that was computed outside may be assigned to. */
+static UOp *computed(TgContext *ctx, UOp *u) {
+  UOp *v = map_get_ptr(&ctx->realized, u);
+  Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
+  if (!b) return NULL;
+  if (u->symbolic && b->bound_at != ctx->bound + 1) return NULL;
+  if (ctx->capture && !u->ranges && b->uid < (int64_t)ctx->capture_first) return NULL;
+  return v;
+}
+UOp *value_of_node(TgContext *ctx, UOp *u) {
+  while (u) {
+    if (u->op == OPS_AFTER && u->is_tensor && u->src[1]->op == OPS_STORE) {
+      UOp *bottom = view_bottom(u->src[1]->src[0]);
+      Buffer *b = buffer_get(ctx, bottom);
+      if (!b || b->version == buffer_version(bottom)) return b ? u : NULL;      /* waits */
+      int64_t slot = bottom->arg.param.slot + (INT64_C(1) << 32);
+      UOp *next = uop_new(ctx->store, OPS_BUFFER, (DType)bottom->dtype, 1, 0, NULL, (Arg){.param = {bottom->arg.param.nelem, slot & INT64_MAX}});
+      u = view_on(ctx, u->src[0], view_bottom(u->src[0]), next);
+      continue;
+    }
+    if (u->op == OPS_BUFFER) {
+      Buffer *b = buffer_get(ctx, u);
+      if (b && b->version == buffer_version(u)) return u;
+      u = map_get_ptr(&ctx->realized, u);
+      continue;
+    }
+    UOp *v = computed(ctx, u);
+    if (!v || v == u) return u;
+    u = v;
+  }
+  return NULL;
+}
+
+/* ---- reaching */
+static GraphNode *node_of(Graph *g, const UOp *u) {
+  if (u->id < g->nnode) return &g->node[u->id];
+  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;      /* values add a few nodes on the way */
+  GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
+  if (!more) return NULL;
+  if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
+  mem_free(&g->ctx->mem, g->node);
+  g->node = more, g->nnode = n;
+  return &g->node[u->id];
+}
+bool graph_init(Graph *g, TgContext *ctx) {
+  *g = (Graph){.ctx = ctx};
+  str_init(&g->key, &ctx->mem);
+  map_init(&g->slots, &ctx->mem), map_init(&g->pieces, &ctx->mem);
+  g->st = store_new(&ctx->mem);
+  if (!g->st) return false;
+  store_set_env(g->st, &ctx->passes.rewrites), store_set_dims(g->st, ctx->dims);
+  return true;
+}
+void graph_free(Graph *g) {
+  TgMem *mem = &g->ctx->mem;
+  mem_free(mem, g->node);
+  vec_free(mem, &g->order), vec_free(mem, &g->roots), vec_free(mem, &g->stored), vec_free(mem, &g->buffers);
+  map_free(&g->slots), map_free(&g->pieces);
+  str_free(&g->key);
+  store_free(g->st);
+}
+/* Source i of u as it is read: its value; of a place and of what AFTER is over, the memory itself. */
+static bool source_of(Graph *g, Reached r, int i, Reached *to) {
+  UOp *s = r.u->src[i];
+  bool place = r.place || ((r.u->op == OPS_STORE || r.u->op == OPS_AFTER) && i == 0);
+  *to = (Reached){s, place};
+  if (place || s->op == OPS_STORE) return true;
+  uint64_t failed = g->ctx->mem.failed;
+  if ((to->u = value_of_node(g->ctx, s)) == NULL && failed == g->ctx->mem.failed)
+    error_set(&g->ctx->err, TG_ERR_STATE, "realize: a tensor was built from memory that has changed since, and what that held was not kept; compute it before");
+  if (g->apart && to->u && to->u->op == OPS_BUFFER) {
+    UOp *kept = map_get_ptr(&g->ctx->realized, to->u);
+    if (kept) to->u = kept;
+  }
+  return to->u != NULL;
+}
+static bool store_seen(Graph *g, UOp *store) {
+  Buffer *b = buffer_get(g->ctx, view_bottom(store->src[0]));
+  for (size_t i = 0; i < g->stored.len; i++) if (g->stored.at[i] == b) return true;
+  return b && vec_push(&g->ctx->mem, &g->stored, b);
+}
+typedef struct Frame { Reached at; int next; } Frame;
+bool graph_reach(Graph *g, UOp *root) {
+  TgContext *ctx = g->ctx;
+  Vec(Frame) stack = {0};
+  root = value_of_node(ctx, root);
+  bool ok = root && vec_push(&ctx->mem, &g->roots, root);
+  GraphNode *n = ok ? node_of(g, root) : NULL;
+  ok = n != NULL;
+  if (ok && !n->value) n->value = true, ok = vec_push(&ctx->mem, &stack, ((Frame){{root, false}, 0}));
+  while (ok && stack.len) {
+    Frame *f = &stack.at[stack.len - 1];
+    Reached at = f->at, s;
+    if (f->next == at.u->nsrc) {
+      stack.len--;
+      ok = vec_push(&ctx->mem, &g->order, at) && (at.u->op != OPS_STORE || store_seen(g, at.u));
+      continue;
+    }
+    int i = f->next++;
+    ok = source_of(g, at, i, &s) && (n = node_of(g, s.u)) != NULL;
+    if (!ok) break;
+    bool base = at.u->op == OPS_AFTER && i == 0;             /* not read, unless the AFTER is: graph_pieces asks */
+    if (!base) n->user = n->user && n->user != at.u->id + 1 ? MANY : at.u->id + 1;
+    bool *seen = s.place ? &n->place : &n->value;
+    if (!*seen) *seen = true, ok = vec_push(&ctx->mem, &stack, ((Frame){s, 0}));
+  }
+  vec_free(&ctx->mem, &stack);
+  return ok || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
+}
+
+/* ---- pieces: a memory that the graph sees through one view, which is one piece of it in order, is for the graph a memory of that size. Where the piece
+ * starts is then told at the launch and is no part of the key: a loop over the batches of a data set, or over the rows of a cache, is planned once. */
+static bool graph_pieces(Graph *g) {
+  TgContext *ctx = g->ctx;
+  const Renderer *r = ctx->dev.backend->renderer;
+  size_t align = r && r->has_local ? 16 : 1;                 /* a GPU reads vectors at once only from where they are aligned */
+  for (size_t k = 0; k < g->order.len; k++) {
+    UOp *u = g->order.at[k].u;
+    if (u->op == OPS_AFTER && u->is_tensor && g->node[u->id].user)
+      for (UOp *v = u->src[0]; ; v = v->src[0]) {
+        g->node[v->id].user = MANY;
+        if (v->op == OPS_BUFFER) break;
+      }
+  }
+  for (size_t k = 0; k < g->roots.len; k++) g->node[g->roots.at[k]->id].user = g->roots.at[k]->op == OPS_BUFFER ? MANY : g->node[g->roots.at[k]->id].user;
+  for (size_t k = 0; k < g->order.len; k++) {
+    UOp *u = g->order.at[k].u;
+    if (u->op != OPS_SHRINK || !(u->mark & MARK_VIEW)) continue;
+    int64_t start, nelem = dim_product(ctx->store, u->shape);
+    UOp *b = piece_of(u, &start), *seen = u;
+    if (!b || !nelem || nelem == b->arg.param.nelem || (size_t)start * dtype_size((DType)b->dtype) % align) continue;
+    while (seen != b && g->node[seen->src[0]->id].user == seen->id + 1) seen = seen->src[0];
+    if (seen == b && !map_put_ptr(&g->pieces, (uintptr_t)buffer_uid(b), u)) return false;
+  }
+  return true;
+}
+
+/* ---- copying */
+void key_put(Str *key, const UOp *u) {
+  struct { uint8_t op, dtype, lanes, pad; uint16_t nsrc, list; int64_t a, b; } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
+  const Ints *list = uop_list(u);
+  if (list) head.list = 1, head.a = list->n, head.b = op_has_axes((Ops)u->op) ? head.b : 0;
+  str_putn(key, (char *)&head, sizeof head);
+  if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
+}
+static UOp *key_node(Graph *g, UOp *v) {                     /* v, a node of the copy, is in the key */
+  if (!v || uop_map_number(g->number, v) != UINT32_MAX) return v;
+  key_put(&g->key, v);
+  for (int i = 0; i < v->nsrc; i++) {
+    uint32_t n = uop_map_number(g->number, v->src[i]);
+    str_putn(&g->key, (char *)&n, sizeof n);
+  }
+  return !g->key.oom && uop_map_put_number(g->st, g->number, v, g->count++) ? v : NULL;
+}
+static int64_t slot_of(Graph *g, const UOp *buffer, int64_t start) {
+  uint64_t slot;
+  if (map_get(&g->slots, (uint64_t)buffer_uid(buffer), &slot)) return (int64_t)slot - 1;
+  Buffer *b = buffer_get(g->ctx, buffer);
+  size_t offset = (size_t)start * dtype_size(b->dtype);
+  bool ok = vec_push(&g->ctx->mem, &g->buffers, ((BufferPart){b, offset})) && map_put(&g->slots, (uint64_t)buffer_uid(buffer), g->buffers.len);
+  return ok ? (int64_t)g->buffers.len - 1 : -1;
+}
+static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t nelem) {
+  int64_t slot = slot_of(g, buffer, start);
+  return slot < 0 ? NULL : key_node(g, uop_new(g->st, OPS_BUFFER, (DType)buffer->dtype, 1, 0, NULL, (Arg){.param = {nelem, slot}}));
+}
+static UOp *copied(Graph *g, Reached at) {
+  UOp *u = at.u, *buf[16], **src = buf, *piece = NULL;
+  TgContext *ctx = g->ctx;
+  if (u->mark & MARK_VIEW) piece = map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(view_bottom(u)));
+  if (piece == u) {
+    int64_t start, nelem = dim_product(ctx->store, u->shape);
+    UOp *memory = piece_of(u, &start), *b = memory ? copied_memory(g, memory, start, nelem) : NULL;
+    const Ints *shape = ints_get(g->st, u->shape->n, u->shape->v);
+    return b && shape ? key_node(g, uop_new(g->st, OPS_RESHAPE, (DType)u->dtype, 1, 1, &b, (Arg){.ints = shape})) : NULL;
+  }
+  if (u->op == OPS_BUFFER) return copied_memory(g, u, 0, u->arg.param.nelem);
+  if (u->nsrc > 16 && !(src = mem_alloc(&ctx->mem, u->nsrc * sizeof *src))) return NULL;
+  bool ok = true;
+  for (int i = 0; ok && i < u->nsrc; i++) {
+    Reached s;
+    ok = source_of(g, at, i, &s);
+    if (ok) src[i] = s.place ? g->node[s.u->id].place_to : g->node[s.u->id].to;
+    if (ok && piece && u->op == OPS_AFTER && i == 0) src[i] = g->node[piece->id].place_to;
+    ok = ok && src[i];
+    if (!ok) break;
+    GraphNode *n = &g->node[u->id], *from = &g->node[s.u->id];
+    if (!at.place) n->grad |= from->grad && u->op != OPS_DETACH, n->generation = TG_MAX(n->generation, from->generation);
+  }
+  Arg arg = u->arg;
+  const Ints *list = uop_list(u), *own = list ? ints_get(g->st, list->n, list->v) : NULL;
+  if (op_has_axes((Ops)u->op)) arg.reduce.axes = own;
+  else if (list) arg.ints = own;
+  UOp *v = ok ? key_node(g, uop_new(g->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg)) : NULL;
+  if (src != buf) mem_free(&ctx->mem, src);
+  return v;
+}
+static bool under_piece(Graph *g, const UOp *u) {            /* between the memory and the one view that is seen of it: not copied */
+  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL, *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
+  for (UOp *v = piece; v && v->op != OPS_BUFFER; v = v->src[0]) if (v->src[0] == u) return true;
+  return false;
+}
+bool graph_copy(Graph *g) {
+  TgContext *ctx = g->ctx;
+  bool ok = (g->number = uop_map_begin(g->st, g->st)) != NULL && graph_pieces(g);
+  for (size_t k = 0; ok && k < g->order.len; k++) {
+    Reached at = g->order.at[k];
+    GraphNode *n = &g->node[at.u->id];
+    if (at.u->op == OPS_BUFFER) {
+      Buffer *b = buffer_get(ctx, at.u);
+      n->grad = b->leaf, n->generation = b->generation;
+    }
+    if (under_piece(g, at.u)) continue;
+    UOp *v = copied(g, at);
+    if (at.place) n->place_to = v;
+    else n->to = v;
+    ok = v != NULL;
+    if (at.u->op == OPS_DETACH) n->grad = false;
+    if (at.u->op != OPS_STORE && !dtype_is_float((DType)at.u->dtype)) n->grad = false, n->generation = 0;
+  }
+  for (size_t i = 0; ok && i < g->roots.len; i++) {
+    uint32_t mark = UINT32_MAX, id = uop_map_number(g->number, graph_root(g, i));
+    str_putn(&g->key, (char *)&mark, 4), str_putn(&g->key, (char *)&id, 4);
+  }
+  uop_map_end(g->st, g->number);
+  ctx->counters.graph_nodes += g->count;
+  return (ok && !g->key.oom) || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
+}
+UOp *graph_root(const Graph *g, size_t i) { return g->node[g->roots.at[i]->id].to; }

@@ -1,0 +1,368 @@
+/* realize.c: values of tensors. In: handles. Out: their values in memory, and the stores that wait on it done.
+ * What is computed becomes memory of the handle's own. A store that runs makes the next version of its memory; if something that can still be asked for
+ * needs the version before, that is copied first: so a tensor has the value of the moment it was built in, as if everything were computed at once. */
+#include "engine/graph.h"
+#include "tensor/front.h"
+#include <string.h>
+
+typedef struct Result { TgTensor *t; size_t root; UOp *expr; UOp *made; } Result;      /* t becomes the value of a root: made, NULL: another result's */
+typedef struct Run {
+  TgContext *ctx;
+  Graph g;
+  Vec(Result) results;
+} Run;
+static bool no_memory(TgContext *ctx) {
+  error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  return false;
+}
+static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->store, u->shape); }
+
+/* ---- roots */
+static bool store_root(Run *r, Buffer *b) {                  /* the store that waits on b */
+  UOp *now = memory_node(r->ctx, b), *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
+  for (size_t i = 0; i < r->g.stored.len; i++) if (r->g.stored.at[i] == b) return true;
+  return after ? graph_reach(&r->g, after) : no_memory(r->ctx);
+}
+/* t as memory of its own that a store fills: what it holds is, or will be, another handle's. */
+static bool own_copy(Run *r, TgTensor *t) {
+  UOp *value = t->uop, *n = buffer_node(r->ctx, dt(t), nelem(t), value->shape);
+  if (!n) return no_memory(r->ctx);
+  tensor_set(t, n);
+  return store_to(t, n, value) && store_root(r, t->memory);
+}
+static bool want(Run *r, TgTensor *t, bool only) {
+  TgContext *ctx = r->ctx;
+  if (t->memory) return !t->memory->store || store_root(r, t->memory);
+  UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
+  Buffer *b = bottom && !uop_has_op(v, OPS_AFTER) ? buffer_of_value(ctx, bottom) : NULL;
+  bool stays = t->uop->symbolic || only;                     /* an expression of variables is asked again */
+  if (b && v != t->uop) {
+    if (stays) return true;
+    if (b->places || b->borrowed || b->version != buffer_version(bottom)) return own_copy(r, t);
+    tensor_set(t, v);
+    return true;
+  }
+  if (nelem_of(ctx, t->uop) == 0) {
+    UOp *none = stays ? t->uop : buffer_node(ctx, dt(t), 0, t->uop->shape);
+    if (!none) return no_memory(ctx);
+    if (!stays) tensor_set(t, none), t->memory->filled = true;
+    return true;
+  }
+  for (size_t i = 0; i < r->results.len; i++) if (r->results.at[i].expr == t->uop) return stays || own_copy(r, t);
+  return graph_reach(&r->g, t->uop) && (vec_push(&ctx->mem, &r->results, ((Result){t, r->g.roots.len - 1, t->uop, NULL})) || no_memory(ctx));
+}
+static uint64_t bits_of(const Graph *g) {
+  uint64_t bits = 0;
+  for (size_t i = 0; i < g->stored.len; i++) bits |= 1ull << (g->stored.at[i]->uid & 63);
+  return bits;
+}
+/* With any store go the values that were said to be computed before it, and every store that waits and reads what is stored to. */
+static bool wanted_too(Run *r, bool only) {
+  TgContext *ctx = r->ctx;
+  for (size_t i = 0; i < ctx->pending.len; i++) if (!want(r, ctx->pending.at[i], only)) return false;
+  for (bool grew = true; grew;) {
+    uint64_t bits = bits_of(&r->g);
+    size_t n = r->g.stored.len;
+    for (size_t i = 0; i < ctx->waiting.len; i++) {
+      Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
+      if (b->store && (b->store->ranges & bits) && !store_root(r, b)) return false;
+    }
+    grew = r->g.stored.len > n;
+  }
+  return true;
+}
+
+/* ---- what old versions are needed for */
+typedef struct Needs { TgContext *ctx; uint64_t bits; uint8_t *seen; size_t nseen; UOpVec todo; Vec(Buffer *) marked; } Needs;
+static bool need(Needs *w, UOp *u) {
+  if (!u || !(u->ranges & w->bits) || (u->id < w->nseen && w->seen[u->id])) return true;
+  if (u->id < w->nseen) w->seen[u->id] = 1;
+  return vec_push(&w->ctx->mem, &w->todo, u);
+}
+static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
+  for (size_t i = 0; i < n; i++) if (stored[i] == b) return true;
+  return false;
+}
+/* Marks the buffers that hold what `todo` is to be computed from. */
+static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
+  bool ok = true;
+  uint64_t failed = w->ctx->mem.failed;
+  while (ok && w->todo.len) {
+    UOp *u = w->todo.at[--w->todo.len];
+    UOp *v = u->symbolic && !(u->mark & MARK_VIEW) ? u : value_of_node(w->ctx, u);      /* an expression of variables is computed again */
+    if (v && v->op == OPS_AFTER) {
+      if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0])))) continue;      /* the very version that is being made */
+      ok = need(w, v->src[1]->src[1]) && need(w, v->src[0]);
+    } else if (v && v->op == OPS_BUFFER) {
+      Buffer *b = buffer_of_value(w->ctx, v);
+      if (b && !b->needed) b->needed = true, ok = vec_push(&w->ctx->mem, &w->marked, b);
+    } else
+      for (int i = 0; ok && v && i < v->nsrc; i++) ok = need(w, v->src[i]);
+  }
+  return ok && w->ctx->mem.failed == failed;
+}
+static bool old_version_kept(TgContext *ctx, Buffer *b) {
+  Buffer *to = b->copy ? ctx->buffers.at[b->copy - 1] : NULL;
+  UOp *was = memory_node(ctx, b), *node = NULL;
+  if (was && buffer_of_value(ctx, view_bottom(map_get_ptr(&ctx->realized, was)))) return true;
+  bool again = to && !ctx->capture && !to->needed && !to->pins && !to->places && !to->store;
+  if (again) to->version = (to->version + 1) & INT32_MAX, node = memory_node(ctx, to);
+  else if ((node = buffer_node(ctx, b->dtype, b->nelem, NULL)) != NULL) to = buffer_get(ctx, node);
+  bool ok = was && node && !buffer_ready(ctx, b) && !buffer_ready(ctx, to);
+  ok = ok && !ctx->dev.backend->copy(&ctx->dev, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  if (!ok || !map_put_ptr(&ctx->realized, was, node)) return no_memory(ctx);
+  to->filled = true, b->copy = to->uid + 1;
+  if (ctx->capture) capture_copied(ctx, b, to);
+  return true;
+}
+/* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere else, is copied. Not counted are the
+ * expressions of `results`, which are computed now, and handles of the memory itself, which go on to the next version. */
+static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Result *results, size_t nresults) {
+  Needs w = {.ctx = ctx, .nseen = store_id_limit(ctx->store)};
+  for (size_t i = 0; i < n; i++) w.bits |= 1ull << (stored[i]->uid & 63);
+  if (!n) return true;
+  bool ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) != NULL;
+  for (size_t i = 0; ok && i < nresults; i++) if (results[i].expr->id < w.nseen) w.seen[results[i].expr->id] = 1;
+  for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
+    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next)
+      if (!t->memory) ok = need(&w, t->uop);
+  for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
+    Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
+    if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);
+  }
+  ok = ok && needs_walk(&w, stored, n);
+  for (size_t i = 0; ok && i < n; i++) if (stored[i]->needed) ok = old_version_kept(ctx, stored[i]);
+  for (size_t i = 0; ok && i < n; i++) ok = memory_prepare(ctx, stored[i]);
+  for (size_t i = 0; i < w.marked.len; i++) w.marked.at[i]->needed = false;
+  mem_free(&ctx->mem, w.seen);
+  vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
+  return ok || no_memory(ctx);
+}
+TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) { return old_versions_kept(ctx, b, n, NULL, 0) ? TG_OK : ctx->err.status; }
+
+/* ---- running */
+static bool file_written(TgContext *ctx, const Buffer *b) {  /* where the device's memory is a copy of the file */
+  void *at = file_data(&((Buffer *)b)->file);
+  if (!at || at == b->data) return true;
+  TgStatus s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  return !s || (error_set(&ctx->err, s, "realize: the file of an assigned tensor cannot be written"), false);
+}
+bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n) {
+  bool ok = true;
+  for (size_t i = 0; i < n; i++) {
+    memory_written(ctx, stored[i]);
+    ok = file_written(ctx, stored[i]) && ok;
+    if (ctx->capture) capture_stored(ctx, stored[i]);
+  }
+  return ok;
+}
+static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
+  TgContext *ctx = r->ctx;
+  for (size_t i = 0; i < r->results.len; i++) {
+    Result *res = &r->results.at[i];
+    int64_t at = p->sched.root[res->root];
+    if (at < TEMP_BASE) continue;                            /* another root computes it */
+    res->made = buffer_node(ctx, (DType)res->expr->dtype, nelem_of(ctx, res->expr), res->expr->shape);
+    Buffer *b = res->made ? buffer_get(ctx, view_bottom(res->made)) : NULL;
+    if (!b || buffer_ready(ctx, b)) return no_memory(ctx);
+    b->filled = true, b->bound_at = res->expr->symbolic ? ctx->bound + 1 : 0;
+    temp[at - TEMP_BASE] = b;
+  }
+  return true;
+}
+/* How a value was computed is kept for gradients. A loop x = f(x) would keep all its past, so where no tensor requires a gradient the past is cut after
+ * some generations: what then asks for a gradient through the cut is told so. */
+enum { GENERATIONS = 64 };
+static bool remembered(Run *r, const Result *res, UOp *memory) {
+  const GraphNode *n = &r->g.node[r->g.roots.at[res->root]->id];
+  Buffer *b = buffer_get(r->ctx, memory);
+  if (!dtype_is_float((DType)res->expr->dtype)) return true;
+  b->generation = n->generation + 1;
+  b->forgotten = !n->grad && b->generation > GENERATIONS;
+  if (b->forgotten) b->generation = 0;
+  return b->forgotten || map_put_ptr(&r->ctx->history, memory, res->expr);
+}
+static bool results_known(Run *r) {
+  TgContext *ctx = r->ctx;
+  for (size_t i = 0; i < r->results.len; i++) {
+    Result *res = &r->results.at[i];
+    UOp *made = res->made;
+    for (size_t k = 0; !made && k < r->results.len; k++)     /* two expressions, one value: one of the roots was computed */
+      if (graph_root(&r->g, r->results.at[k].root) == graph_root(&r->g, res->root)) made = r->results.at[k].made;
+    if (res->made && !res->expr->symbolic && res->t->uop == res->expr) tensor_set(res->t, made);
+    if (!made || !map_put_ptr(&ctx->realized, res->expr, made) || !remembered(r, res, view_bottom(made))) return no_memory(ctx);
+  }
+  return true;
+}
+static void watched(const Plan *p, Watch *only) {
+  for (int k = 0; k < p->sched.nkernel; k++, only->count++) {
+    const SchedKernel *sk = &p->sched.kernel[k];
+    TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, sk->est_us};
+    if (only->seen) only->seen(&l, only->user);
+  }
+}
+static bool run_planned(Run *r, Plan *p) {
+  TgContext *ctx = r->ctx;
+  Buffer **temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
+  bool ok = temp ? results_allocated(r, p, temp) : no_memory(ctx);
+  ok = ok && old_versions_kept(ctx, r->g.stored.at, r->g.stored.len, r->results.at, r->results.len);
+  ok = ok && !plan_run(ctx, p, r->g.buffers.at, temp);
+  if (ok && ctx->capture) capture_step(ctx, p, r->g.buffers.at, r->g.buffers.len, temp);
+  mem_free(&ctx->mem, temp);
+  if (ok) ok = stores_done(ctx, r->g.stored.at, r->g.stored.len), ok = results_known(r) && ok;
+  if (ok && r->g.stored.len) {
+    for (size_t i = 0; i < ctx->pending.len; i++) ctx->pending.at[i]->pending = false;
+    ctx->pending.len = 0;
+  }
+  return ok;
+}
+/* One schedule cannot read a value on both sides of a store to its memory in one step. What the stored memories hold is then copied, by programs that a
+ * capture sees too, and read from there. */
+static bool run_apart(Run *r, Watch *only);
+static bool run(Run *r, Watch *only) {
+  TgContext *ctx = r->ctx;
+  if (!r->g.roots.len) return true;
+  if (!graph_copy(&r->g)) return false;
+  Plan *p = plan_get(ctx, &r->g);
+  if (!p) return false;
+  if (p->cyclic) {
+    if (!r->g.apart) return run_apart(r, only);
+    error_set(&ctx->err, TG_ERR_INTERNAL, "realize: an assignment needs a value that must be read before it and after it");
+    return false;
+  }
+  if (only) return watched(p, only), true;
+  return run_planned(r, p);
+}
+static bool contents_copied(TgContext *ctx, Buffer *b) {
+  UOp *was = memory_node(ctx, b), *n = was ? buffer_node(ctx, b->dtype, b->nelem, NULL) : NULL;
+  TgTensor *t = n ? tensor_new(ctx, n) : NULL;
+  UOp *store = b->store;
+  if (!t) return no_memory(ctx);
+  b->store = NULL;                                           /* what it holds is read: not what it will hold */
+  bool ok = store_to(t, n, was) && memory_flush(ctx, t->memory);
+  b->store = store;
+  ok = ok && map_put_ptr(&ctx->realized, was, t->uop);
+  tg_release(t);
+  return ok;
+}
+static bool run_apart(Run *r, Watch *only) {
+  TgContext *ctx = r->ctx;
+  Run again = {.ctx = ctx, .results = r->results};
+  bool ok = true;
+  for (size_t i = 0; ok && i < r->g.stored.len; i++) ok = contents_copied(ctx, r->g.stored.at[i]);
+  ok = ok && (graph_init(&again.g, ctx) || no_memory(ctx));
+  again.g.apart = true;
+  for (size_t i = 0; ok && i < r->g.roots.len; i++) ok = graph_reach(&again.g, r->g.roots.at[i]);
+  ok = ok && run(&again, only);
+  graph_free(&again.g);
+  return ok;
+}
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores, Watch *only) {
+  if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
+  Run r = {.ctx = ctx};
+  bool ok = graph_init(&r.g, ctx) || no_memory(ctx);
+  for (size_t i = 0; ok && i < n; i++) ok = want(&r, t[i], only != NULL);
+  for (size_t i = 0; ok && i < nstores; i++) ok = !stores[i]->store || store_root(&r, stores[i]);
+  if (ok && r.g.stored.len) ok = wanted_too(&r, only != NULL);
+  ok = ok && run(&r, only);
+  graph_free(&r.g);
+  for (size_t i = 0; ok && !only && i < r.results.len; i++) {      /* equal values of two handles are memory of each */
+    TgTensor *twin = r.results.at[i].t;
+    if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL);
+  }
+  vec_free(&ctx->mem, &r.results);
+  return ok ? TG_OK : ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+}
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) { return realize(ctx, t, n, NULL, 0, NULL); }
+TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) { return realize(ctx, NULL, 0, b, n, NULL); }
+int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
+  Watch w = {seen, user, 0};
+  TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
+  for (size_t i = 0; ctx && i < n; i++)
+    if (!t[i] || t[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
+  return ctx && !realize(ctx, t, n, NULL, 0, &w) ? w.count : -1;
+}
+
+/* ---- reading */
+UOp *value_in_memory(TgContext *ctx, TgTensor *t) {
+  if (engine_realize(ctx, &t, 1)) return NULL;
+  UOp *u = t->memory ? t->uop : value_of_node(ctx, t->uop), *bottom = view_bottom(u);
+  Buffer *b = bottom ? buffer_of_value(ctx, bottom) : NULL;
+  if (!b || (!b->data && !b->filled)) error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
+  else return u;
+  return NULL;
+}
+bool in_memory(const UOp *u) {                               /* a whole buffer, perhaps in another shape */
+  while (u->op == OPS_RESHAPE || u->op == OPS_DETACH || u->op == OPS_AFTER) u = u->src[0];
+  return u->op == OPS_BUFFER;
+}
+Buffer *value_of(TgContext *ctx, TgTensor *t) {
+  UOp *u = value_in_memory(ctx, t);
+  return u ? buffer_of_value(ctx, view_bottom(u)) : NULL;
+}
+/* The leading part, of symbolic size, of a whole buffer: what holds a value of symbolic shape. */
+static bool is_part(const UOp *u) {
+  const UOp *whole = u->op == OPS_SHRINK ? u->src[0] : u;
+  bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) && (whole->op == OPS_BUFFER || (whole->op == OPS_RESHAPE && whole->src[0]->op == OPS_BUFFER));
+  for (int i = 0; part && i < u->shape->n; i++) part = u->arg.ints->v[2 * i] == 0;
+  return part;
+}
+/* Element runs of the part that are one piece in memory, one after another. */
+static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char *out, size_t nbytes) {
+  const Ints *all = part->src[0]->shape;
+  int64_t now[TG_MAX_RANK], at[TG_MAX_RANK] = {0}, run = 1, row = 0;
+  int n = all->n, first;
+  for (int i = 0; i < n; i++) {
+    now[i] = dim_now(ctx->store, part->shape->v[i]);
+    if (dim_symbolic(part->shape->v[i]) && NEVER(now[i] > all->v[i])) return error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part larger than its memory");
+  }
+  for (first = n; first > 0 && (first == n || now[first] == all->v[first]); first--) run *= now[first - 1];      /* axes first .. n-1 are one run */
+  TgStatus s = TG_OK;
+  size_t size = (size_t)run * dtype_size(b->dtype);
+  for (size_t done = 0; !s && done < nbytes; done += size) {
+    row = 0;
+    for (int i = 0; i < n; i++) row = row * all->v[i] + (i < first ? at[i] : 0);
+    s = ctx->dev.backend->copy_out(&ctx->dev, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
+    for (int i = first; i-- > 0 && ++at[i] == now[i];) at[i] = 0;
+  }
+  return s;
+}
+/* What stands apart in memory, as a tensor of its own where it stands side by side. */
+static TgTensor *side_by_side(TgContext *ctx, UOp *u) {
+  TgTensor *t = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, u));
+  if (!t || !engine_realize(ctx, &t, 1)) return t;
+  tg_release(t);
+  return NULL;
+}
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
+  UOp *u = value_in_memory(ctx, t);
+  if (!u) return ctx->err.status;
+  Buffer *b = buffer_of_value(ctx, view_bottom(u));
+  if (!nbytes) return TG_OK;
+  if (is_part(u)) return read_part(ctx, b, u, out, nbytes);
+  int64_t start;
+  if (piece_of(u, &start)) return ctx->dev.backend->copy_out(&ctx->dev, out, (const char *)b->data + (size_t)start * dtype_size(b->dtype), nbytes);
+  TgTensor *whole = side_by_side(ctx, u);
+  TgStatus s = whole ? engine_read(ctx, whole, out, nbytes) : ctx->err.status;
+  tg_release(whole);
+  return s;
+}
+const void *engine_map(TgContext *ctx, TgTensor *t) {
+  if (ctx->dev.backend->has & HAS_LOCAL) { error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name); return NULL; }
+  UOp *u = value_in_memory(ctx, t);
+  if (!u) return NULL;
+  Buffer *b = buffer_of_value(ctx, view_bottom(u));
+  bool part = is_part(u);
+  for (int i = 1; part && i < u->shape->n; i++)
+    if (dim_now(ctx->store, u->shape->v[i]) != u->src[0]->shape->v[i]) {
+      error_set(&ctx->err, TG_ERR_SHAPE, "map: axis %d is symbolic, so that the elements do not stand side by side; use tg_read", i);
+      return NULL;
+    }
+  int64_t start = 0;
+  if (part || piece_of(u, &start)) return (const char *)b->data + (size_t)start * dtype_size(b->dtype);
+  TgTensor *whole = tg_keep(side_by_side(ctx, u));
+  if (!whole) return NULL;
+  tg_release(t->mapped);
+  t->mapped = whole, whole->mapped_of = t;
+  return whole->memory->data;
+}

@@ -1,0 +1,178 @@
+/* memory.c: tensors that are memory. In: handles and what is to be stored. Out: BUFFER nodes, views of them, and stores that wait.
+ * A handle whose graph is movement alone over a BUFFER is a place: all places of a memory see a store made through any of them, from the call that
+ * makes it on. A store waits (Buffer.store) until something reads the memory or is realized; one at a time, so the next one runs the one before.
+ * Until then each place is AFTER(view, STORE) with its own movements on top; once it has run, the same view of the next version. */
+#include "tensor/front.h"
+
+/* ---- buffers */
+UOp *memory_node(TgContext *ctx, const Buffer *b) {
+  int64_t slot = b->uid | (int64_t)(b->version & INT32_MAX) << 32;
+  return uop_new(ctx->store, OPS_BUFFER, b->dtype, 1, 0, NULL, (Arg){.param = {b->nelem, slot}});
+}
+UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape) {
+  const Ints *most = shape ? dims_max(ctx->store, shape) : NULL;
+  if (most != shape) {                                       /* room for the largest; a place has one address whatever the sizes are */
+    int64_t be[2 * TG_MAX_RANK];
+    if (!most) return NULL;
+    for (int i = 0; i < shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
+    return u_shrink(ctx->store, buffer_node(ctx, dtype, dim_product(ctx->store, most), most), be);
+  }
+  Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
+  if (!b) return NULL;
+  b->dtype = dtype, b->nelem = nelem, b->uid = (int64_t)ctx->buffers.len;
+  if (!vec_push(&ctx->mem, &ctx->buffers, b)) {
+    mem_free(&ctx->mem, b);
+    return NULL;
+  }
+  UOp *u = memory_node(ctx, b);
+  return u && shape ? u_reshape(ctx->store, u, shape->n, shape->v) : u;
+}
+Buffer *buffer_get(TgContext *ctx, const UOp *u) {
+  uint64_t uid = (uint64_t)buffer_uid(u);
+  return uid < ctx->buffers.len ? ctx->buffers.at[uid] : NULL;
+}
+void buffer_free(TgContext *ctx, int64_t uid) {
+  Buffer *b = ctx->buffers.at[uid];
+  if (!b) return;
+  ctx->buffers.at[uid] = NULL;
+  if (b->borrowed) {
+    if (b->destroy) b->destroy(b->data, b->user);
+  } else if (b->data && b->data != file_data(&b->file) && ctx->dev_open)
+    ctx->dev.backend->free(&ctx->dev, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  file_unmap(ctx->os, &b->file);
+  mem_free(&ctx->mem, b);
+}
+
+/* ---- views */
+UOp *view_bottom(UOp *u) {
+  if (!u || !(u->mark & MARK_VIEW)) return NULL;
+  while (u->op != OPS_BUFFER) u = u->src[0];
+  return u;
+}
+UOp *view_on(TgContext *ctx, UOp *u, const UOp *at, UOp *base) {
+  UOpVec path = {0};
+  bool ok = true;
+  for (; ok && u != at; u = u->src[0])
+    if (u->op != OPS_AFTER) ok = vec_push(&ctx->mem, &path, u);
+  for (size_t i = path.len; ok && base && i-- > 0;) base = uop_with_src(ctx->store, path.at[i], &base);
+  vec_free(&ctx->mem, &path);
+  return ok ? base : NULL;
+}
+UOp *piece_of(UOp *u, int64_t *start) {
+  *start = 0;
+  for (; u->op != OPS_BUFFER; u = u->src[0]) {
+    if (u->op == OPS_RESHAPE || u->op == OPS_DETACH) {
+      if (!u->src[0]->is_tensor) return NULL;
+      continue;
+    }
+    if (u->op != OPS_SHRINK || dims_symbolic(u->arg.ints) || dims_symbolic(u->src[0]->shape)) return NULL;
+    const Ints *from = u->src[0]->shape, *to = u->shape;
+    int64_t stride = 1, at = 0;
+    bool part = false;                                       /* an axis further in is cut: this one may keep only one place */
+    for (int i = from->n; i-- > 0; stride *= from->v[i]) {
+      if (part && to->v[i] != 1) return NULL;
+      part = part || to->v[i] != from->v[i];
+      at += u->arg.ints->v[2 * i] * stride;
+    }
+    *start += at;
+  }
+  return u;
+}
+void places_unlink(TgTensor *t) {
+  if (!t->memory) return;
+  *t->place_link = t->next_place;
+  if (t->next_place) t->next_place->place_link = t->place_link;
+  t->memory = NULL, t->next_place = NULL, t->place_link = NULL;
+}
+void tensor_set(TgTensor *t, UOp *u) {
+  places_unlink(t);
+  t->uop = u;
+  UOp *bottom = view_bottom(u);
+  Buffer *b = bottom ? buffer_get(t->ctx, bottom) : NULL;
+  if (!b) return;
+  t->memory = b, t->next_place = b->places, t->place_link = &b->places;
+  if (t->next_place) t->next_place->place_link = &t->next_place;
+  b->places = t;
+}
+
+/* ---- stores */
+static bool is_place(const UOp *u) {                         /* each element is one place of memory, which no other element is */
+  for (; u->op != OPS_BUFFER; u = u->src[0])
+    if (u->op == OPS_EXPAND) return false;
+  return true;
+}
+/* Where AFTER goes in a place's chain: over the very view that is stored to, so that the stored value is seen to be the place's; else over all of
+ * the memory. */
+static UOp *after_at(UOp *u, const UOp *view) {
+  UOp *whole = u;
+  for (; u != view && u->op != OPS_BUFFER; u = u->src[0]) whole = u;
+  return u == view || whole->op != OPS_RESHAPE ? u : whole;
+}
+bool store_to(TgTensor *t, UOp *view, UOp *value) {
+  TgContext *ctx = t->ctx;
+  Buffer *b = t->memory;
+  UOp *store = view && value ? UNEW(ctx->store, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value) : NULL;
+  bool ok = store && vec_reserve(&ctx->mem, &ctx->waiting, ctx->waiting.len + 1);
+  for (TgTensor *h = b->places; ok && h; h = h->next_place) {
+    UOp *at = after_at(h->uop, view), *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
+    h->then = after ? view_on(ctx, h->uop, at, after) : NULL;
+    ok = h->then != NULL;
+  }
+  if (!ok) {
+    error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory");
+    return false;
+  }
+  for (TgTensor *h = b->places; h; h = h->next_place) h->uop = h->then;
+  b->store = store;
+  ctx->waiting.at[ctx->waiting.len++] = b->uid;
+  return true;
+}
+bool memory_flush(TgContext *ctx, Buffer *b) { return !b->store || !engine_stores(ctx, &b, 1); }
+bool memory_prepare(TgContext *ctx, Buffer *b) {
+  b->version = (b->version + 1) & INT32_MAX;
+  UOp *next = memory_node(ctx, b);
+  b->version = (b->version - 1) & INT32_MAX;
+  bool ok = next != NULL;
+  for (TgTensor *h = b->places; ok && h; h = h->next_place) ok = (h->then = view_on(ctx, h->uop, view_bottom(h->uop), next)) != NULL;
+  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
+  return ok;
+}
+void memory_written(TgContext *ctx, Buffer *b) {
+  for (size_t i = 0; b->store && i < ctx->waiting.len; i++) {
+    if (ctx->waiting.at[i] != b->uid) continue;
+    ctx->waiting.at[i] = ctx->waiting.at[--ctx->waiting.len];
+    break;
+  }
+  b->store = NULL, b->filled = true;
+  b->version = (b->version + 1) & INT32_MAX;
+  for (TgTensor *h = b->places; h; h = h->next_place) h->uop = h->then;
+}
+bool memories_renewed(TgContext *ctx) {
+  for (size_t i = 0; i < ctx->buffers.len; i++) {
+    Buffer *b = ctx->buffers.at[i];
+    if (!b || !b->places || b->store) continue;
+    UOp *was = memory_node(ctx, b);
+    bool filled = b->filled, ok = was && memory_prepare(ctx, b);
+    if (ok) memory_written(ctx, b);
+    b->filled = filled;
+    UOp *now = ok ? memory_node(ctx, b) : NULL;
+    if (!now || !map_put_ptr(&ctx->realized, was, now)) {
+      error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
+      return false;
+    }
+  }
+  return true;
+}
+bool place_ready(const char *op, TgTensor *t, bool keep_value) {
+  TgContext *ctx = t->ctx;
+  Buffer *b = t->memory;
+  if (b) {
+    TG_REQUIRE_OR(ctx, is_place(t->uop), false, TG_ERR_STATE, "%s: several elements of the tensor, shape %s, are one place in memory (it was expanded); assign to a tg_clone", op, SHAPE_OF(t));
+    TG_REQUIRE_OR(ctx, !b->read_only, false, TG_ERR_STATE, "%s: the tensor is a file opened for reading; say .writable", op);
+    return memory_flush(ctx, b);
+  }
+  UOp *value = t->uop, *n = buffer_node(ctx, dt(t), nelem(t), value->shape);
+  TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "%s: out of memory", op);
+  tensor_set(t, n);
+  return !keep_value || (store_to(t, n, value) && memory_flush(ctx, t->memory));
+}

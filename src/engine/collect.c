@@ -1,5 +1,5 @@
 /* collect.c: sweeping. What no handle reaches goes, nodes and buffers; values computed for nodes that stay are kept with them. */
-#include "engine/engine.h"
+#include "engine/graph.h"
 #include <string.h>
 
 enum { LIVE = 1, REMEMBERED = 2 };           /* of a node: some handle needs it; only a gradient may */
@@ -10,6 +10,16 @@ static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool
     if (!m->used || !m->val) continue;
     UOp *k = (UOp *)(uintptr_t)m->key, *v = (UOp *)(uintptr_t)m->val;
     if (!keep[k->id] || keep[v->id]) continue;
+    *grew = true;
+    if (!vec_push(&ctx->mem, roots, v)) return false;
+  }
+  return true;
+}
+/* A live store that has run stands for the next version of its memory, whose node may be in no graph yet. */
+static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, const UOpVec *live, UOpVec *roots, bool *grew) {
+  for (size_t i = 0; i < live->len; i++) {
+    UOp *u = live->at[i], *v = u->op == OPS_AFTER ? stored_value(ctx, u) : u;
+    if (!v || v == u || (v->id < limit && keep[v->id])) continue;
     *grew = true;
     if (!vec_push(&ctx->mem, roots, v)) return false;
   }
@@ -88,7 +98,8 @@ TgStatus engine_collect(TgContext *ctx) {
     keep = ok ? mem_alloc(&ctx->mem, store_id_limit(ctx->store) + 1) : NULL;
     ok = keep != NULL;
     for (size_t i = 0; ok && i < live.len; i++) keep[live.at[i]->id] = LIVE;
-    ok = ok && values_kept(ctx, keep, &roots, &grew);
+    uint32_t limit = store_id_limit(ctx->store);
+    ok = ok && values_kept(ctx, keep, &roots, &grew) && versions_kept(ctx, keep, limit, &live, &roots, &grew);
   }
   ok = ok && histories_kept(ctx, keep, &live);
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {      /* a store that nobody can see any more does not run */

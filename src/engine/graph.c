@@ -28,15 +28,20 @@ static UOp *computed(TgContext *ctx, UOp *u) {
   if (ctx->capture && !u->ranges && b->uid < (int64_t)ctx->capture_first) return NULL;
   return v;
 }
+UOp *stored_value(TgContext *ctx, UOp *after) {
+  UOp *bottom = view_bottom(after->src[1]->src[0]);
+  Buffer *b = buffer_get(ctx, bottom);
+  if (!b || b->version == buffer_version(bottom)) return b ? after : NULL;
+  int64_t slot = bottom->arg.param.slot + (INT64_C(1) << 32);
+  UOp *next = uop_new(ctx->store, OPS_BUFFER, (DType)bottom->dtype, 1, 0, NULL, (Arg){.param = {bottom->arg.param.nelem, slot & INT64_MAX}});
+  return view_on(ctx, after->src[0], view_bottom(after->src[0]), next);
+}
 UOp *value_of_node(TgContext *ctx, UOp *u) {
   while (u) {
-    if (u->op == OPS_AFTER && u->is_tensor && u->src[1]->op == OPS_STORE) {
-      UOp *bottom = view_bottom(u->src[1]->src[0]);
-      Buffer *b = buffer_get(ctx, bottom);
-      if (!b || b->version == buffer_version(bottom)) return b ? u : NULL;      /* waits */
-      int64_t slot = bottom->arg.param.slot + (INT64_C(1) << 32);
-      UOp *next = uop_new(ctx->store, OPS_BUFFER, (DType)bottom->dtype, 1, 0, NULL, (Arg){.param = {bottom->arg.param.nelem, slot & INT64_MAX}});
-      u = view_on(ctx, u->src[0], view_bottom(u->src[0]), next);
+    if (u->op == OPS_AFTER && u->is_tensor) {
+      UOp *v = stored_value(ctx, u);
+      if (v == u) return u;                                  /* waits */
+      u = v;
       continue;
     }
     if (u->op == OPS_BUFFER) {

@@ -275,7 +275,7 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
     int64_t nelem = 1;
     for (int k = 0; k < w->n; k++) nelem *= w->dims[k];
     UOp *u = buffer_node(ctx, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
-    out[i] = u ? tensor_new(ctx, u) : NULL;
+    out[i] = tensor_memory(ctx, u);
     if (!out[i] || buffer_ready(ctx, out[i]->memory)) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     out[i]->memory->filled = true, b[i] = out[i]->memory;
   }

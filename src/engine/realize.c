@@ -38,8 +38,10 @@ static bool want(Run *r, TgTensor *t, bool only) {
   bool stays = t->uop->symbolic || only;                     /* an expression of variables is asked again */
   if (b && v != t->uop) {
     if (stays) return true;
-    if (b->places || b->borrowed || b->version != buffer_version(bottom)) return own_copy(r, t);
-    tensor_set(t, v);
+    if (b->places || b->store || b->borrowed) return own_copy(r, t);
+    UOp *now = memory_node(ctx, b), *own = now ? view_on(ctx, v, bottom, now) : NULL;
+    if (!own) return no_memory(ctx);
+    tensor_set(t, own);
     return true;
   }
   if (nelem_of(ctx, t->uop) == 0) {
@@ -51,21 +53,28 @@ static bool want(Run *r, TgTensor *t, bool only) {
   for (size_t i = 0; i < r->results.len; i++) if (r->results.at[i].expr == t->uop) return stays || own_copy(r, t);
   return graph_reach(&r->g, t->uop) && (vec_push(&ctx->mem, &r->results, ((Result){t, r->g.roots.len - 1, t->uop, NULL})) || no_memory(ctx));
 }
-static uint64_t bits_of(const Graph *g) {
-  uint64_t bits = 0;
-  for (size_t i = 0; i < g->stored.len; i++) bits |= 1ull << (g->stored.at[i]->uid & 63);
+/* Which graphs can need what n memories hold: those with a bit of these among their memories; all, where a memory holds a constant expression's value. */
+typedef struct Bits { uint64_t of; bool all; } Bits;
+static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
+  Bits bits = {0};
+  for (size_t i = 0; i < n; i++) {
+    const Buffer *copy = b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL;      /* asked about too: may it be used again? */
+    bits.of |= 1ull << (b[i]->uid & 63) | b[i]->origin | (copy ? copy->origin : 0);
+    bits.all |= b[i]->constant || (copy && copy->constant);
+  }
   return bits;
 }
+static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & bits.of); }
 /* With any store go the values that were said to be computed before it, and every store that waits and reads what is stored to. */
 static bool wanted_too(Run *r, bool only) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < ctx->pending.len; i++) if (!want(r, ctx->pending.at[i], only)) return false;
   for (bool grew = true; grew;) {
-    uint64_t bits = bits_of(&r->g);
+    Bits bits = bits_of(ctx, r->g.stored.at, r->g.stored.len);
     size_t n = r->g.stored.len;
     for (size_t i = 0; i < ctx->waiting.len; i++) {
       Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-      if (b->store && (b->store->ranges & bits) && !store_root(r, b)) return false;
+      if (b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
     }
     grew = r->g.stored.len > n;
   }
@@ -73,15 +82,20 @@ static bool wanted_too(Run *r, bool only) {
 }
 
 /* ---- what old versions are needed for */
-typedef struct Needs { TgContext *ctx; uint64_t bits; uint8_t *seen; size_t nseen; UOpVec todo; Vec(Buffer *) marked; } Needs;
+typedef struct Needs { TgContext *ctx; Bits bits; uint8_t *seen; size_t nseen; UOpVec todo; Vec(Buffer *) marked; } Needs;
 static bool need(Needs *w, UOp *u) {
-  if (!u || !(u->ranges & w->bits) || (u->id < w->nseen && w->seen[u->id])) return true;
+  if (!u || !can_need(w->bits, u) || (u->id < w->nseen && w->seen[u->id])) return true;
   if (u->id < w->nseen) w->seen[u->id] = 1;
   return vec_push(&w->ctx->mem, &w->todo, u);
 }
 static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
   for (size_t i = 0; i < n; i++) if (stored[i] == b) return true;
   return false;
+}
+static bool marked(Needs *w, Buffer *b) {
+  if (!b || b->needed) return true;
+  b->needed = true;
+  return vec_push(&w->ctx->mem, &w->marked, b);
 }
 /* Marks the buffers that hold what `todo` is to be computed from. */
 static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
@@ -94,8 +108,7 @@ static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
       if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0])))) continue;      /* the very version that is being made */
       ok = need(w, v->src[1]->src[1]) && need(w, v->src[0]);
     } else if (v && v->op == OPS_BUFFER) {
-      Buffer *b = buffer_of_value(w->ctx, v);
-      if (b && !b->needed) b->needed = true, ok = vec_push(&w->ctx->mem, &w->marked, b);
+      ok = marked(w, buffer_of_value(w->ctx, v));
     } else
       for (int i = 0; ok && v && i < v->nsrc; i++) ok = need(w, v->src[i]);
   }
@@ -110,19 +123,19 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   else if ((node = buffer_node(ctx, b->dtype, b->nelem, NULL)) != NULL) to = buffer_get(ctx, node);
   bool ok = was && node && !buffer_ready(ctx, b) && !buffer_ready(ctx, to);
   ok = ok && !ctx->dev.backend->copy(&ctx->dev, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
-  if (!ok || !map_put_ptr(&ctx->realized, was, node)) return no_memory(ctx);
+  if (!ok || !value_known(ctx, was, node)) return no_memory(ctx);
   to->filled = true, b->copy = to->uid + 1;
   if (ctx->capture) capture_copied(ctx, b, to);
   return true;
 }
 /* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere else, is copied. Not counted are the
- * expressions of `results`, which are computed now, and handles of the memory itself, which go on to the next version. */
-static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Result *results, size_t nresults) {
+ * results of run r, which are computed now, and handles of the memory itself, which go on to the next version. */
+static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
   Needs w = {.ctx = ctx, .nseen = store_id_limit(ctx->store)};
-  for (size_t i = 0; i < n; i++) w.bits |= 1ull << (stored[i]->uid & 63);
+  w.bits = bits_of(ctx, stored, n);
   if (!n) return true;
   bool ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) != NULL;
-  for (size_t i = 0; ok && i < nresults; i++) if (results[i].expr->id < w.nseen) w.seen[results[i].expr->id] = 1;
+  for (size_t i = 0; ok && r && i < r->results.len; i++) if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
   for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
     for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next)
       if (!t->memory) ok = need(&w, t->uop);
@@ -131,14 +144,19 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
     if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);
   }
   ok = ok && needs_walk(&w, stored, n);
-  for (size_t i = 0; ok && i < n; i++) if (stored[i]->needed) ok = old_version_kept(ctx, stored[i]);
+  bool *keep = ok ? mem_alloc(&ctx->mem, n * sizeof *keep) : NULL;
+  ok = keep != NULL;
+  for (size_t i = 0; ok && i < n; i++) keep[i] = stored[i]->needed;
+  for (size_t i = 0; ok && r && i < r->g.buffers.len; i++) ok = marked(&w, r->g.buffers.at[i].buffer);      /* what is read now is not used again */
+  for (size_t i = 0; ok && i < n; i++) if (keep[i]) ok = old_version_kept(ctx, stored[i]);
+  mem_free(&ctx->mem, keep);
   for (size_t i = 0; ok && i < n; i++) ok = memory_prepare(ctx, stored[i]);
   for (size_t i = 0; i < w.marked.len; i++) w.marked.at[i]->needed = false;
   mem_free(&ctx->mem, w.seen);
   vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
   return ok || no_memory(ctx);
 }
-TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) { return old_versions_kept(ctx, b, n, NULL, 0) ? TG_OK : ctx->err.status; }
+TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) { return old_versions_kept(ctx, b, n, NULL) ? TG_OK : ctx->err.status; }
 
 /* ---- running */
 static bool file_written(TgContext *ctx, const Buffer *b) {  /* where the device's memory is a copy of the file */
@@ -168,6 +186,8 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
     b->filled = true, b->bound_at = res->expr->symbolic ? ctx->bound + 1 : 0;
     temp[at - TEMP_BASE] = b;
   }
+  for (int i = 0; i < p->sched.nroot; i++)
+    if (NEVER(p->sched.root[i] >= TEMP_BASE && !temp[p->sched.root[i] - TEMP_BASE])) return error_set(&ctx->err, TG_ERR_INTERNAL, "realize: a root that nobody asked for"), false;
   return true;
 }
 /* How a value was computed is kept for gradients. A loop x = f(x) would keep all its past, so where no tensor requires a gradient the past is cut after
@@ -190,7 +210,7 @@ static bool results_known(Run *r) {
     for (size_t k = 0; !made && k < r->results.len; k++)     /* two expressions, one value: one of the roots was computed */
       if (graph_root(&r->g, r->results.at[k].root) == graph_root(&r->g, res->root)) made = r->results.at[k].made;
     if (res->made && !res->expr->symbolic && res->t->uop == res->expr) tensor_set(res->t, made);
-    if (!made || !map_put_ptr(&ctx->realized, res->expr, made) || !remembered(r, res, view_bottom(made))) return no_memory(ctx);
+    if (!made || !value_known(ctx, res->expr, made) || !remembered(r, res, view_bottom(made))) return no_memory(ctx);
   }
   return true;
 }
@@ -205,7 +225,7 @@ static bool run_planned(Run *r, Plan *p) {
   TgContext *ctx = r->ctx;
   Buffer **temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
   bool ok = temp ? results_allocated(r, p, temp) : no_memory(ctx);
-  ok = ok && old_versions_kept(ctx, r->g.stored.at, r->g.stored.len, r->results.at, r->results.len);
+  ok = ok && old_versions_kept(ctx, r->g.stored.at, r->g.stored.len, r);
   ok = ok && !plan_run(ctx, p, r->g.buffers.at, temp);
   if (ok && ctx->capture) capture_step(ctx, p, r->g.buffers.at, r->g.buffers.len, temp);
   mem_free(&ctx->mem, temp);
@@ -233,15 +253,16 @@ static bool run(Run *r, Watch *only) {
   if (only) return watched(p, only), true;
   return run_planned(r, p);
 }
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores, Watch *only, bool alone);
 static bool contents_copied(TgContext *ctx, Buffer *b) {
   UOp *was = memory_node(ctx, b), *n = was ? buffer_node(ctx, b->dtype, b->nelem, NULL) : NULL;
-  TgTensor *t = n ? tensor_new(ctx, n) : NULL;
+  TgTensor *t = tensor_memory(ctx, n);
   UOp *store = b->store;
   if (!t) return no_memory(ctx);
   b->store = NULL;                                           /* what it holds is read: not what it will hold */
-  bool ok = store_to(t, n, was) && memory_flush(ctx, t->memory);
+  bool ok = store_to(t, n, was) && !realize(ctx, NULL, 0, &t->memory, 1, NULL, true);
   b->store = store;
-  ok = ok && map_put_ptr(&ctx->realized, was, t->uop);
+  ok = ok && value_known(ctx, was, t->uop);
   tg_release(t);
   return ok;
 }
@@ -257,30 +278,31 @@ static bool run_apart(Run *r, Watch *only) {
   graph_free(&again.g);
   return ok;
 }
-static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores, Watch *only) {
+/* alone: nothing else is computed with it. */
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores, Watch *only, bool alone) {
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
   Run r = {.ctx = ctx};
   bool ok = graph_init(&r.g, ctx) || no_memory(ctx);
   for (size_t i = 0; ok && i < n; i++) ok = want(&r, t[i], only != NULL);
   for (size_t i = 0; ok && i < nstores; i++) ok = !stores[i]->store || store_root(&r, stores[i]);
-  if (ok && r.g.stored.len) ok = wanted_too(&r, only != NULL);
+  if (ok && r.g.stored.len && !alone) ok = wanted_too(&r, only != NULL);
   ok = ok && run(&r, only);
   graph_free(&r.g);
   for (size_t i = 0; ok && !only && i < r.results.len; i++) {      /* equal values of two handles are memory of each */
     TgTensor *twin = r.results.at[i].t;
-    if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL);
+    if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL, false);
   }
   vec_free(&ctx->mem, &r.results);
   return ok ? TG_OK : ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
 }
-TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) { return realize(ctx, t, n, NULL, 0, NULL); }
-TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) { return realize(ctx, NULL, 0, b, n, NULL); }
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) { return realize(ctx, t, n, NULL, 0, NULL, false); }
+TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) { return realize(ctx, NULL, 0, b, n, NULL, false); }
 int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
   Watch w = {seen, user, 0};
   TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
   for (size_t i = 0; ctx && i < n; i++)
     if (!t[i] || t[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
-  return ctx && !realize(ctx, t, n, NULL, 0, &w) ? w.count : -1;
+  return ctx && !realize(ctx, t, n, NULL, 0, &w, false) ? w.count : -1;
 }
 
 /* ---- reading */

@@ -57,7 +57,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   ok = ok && schedule_run(&s, roots, nroots, out) && mem->failed == failed;
   for (size_t i = 0; i < s.stages.len; i++) {
     Stage *g = &s.stages.at[i];
-    vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads), vec_free(mem, &g->readers);
+    vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads), vec_free(mem, &g->readers), vec_free(mem, &g->old), vec_free(mem, &g->fresh);
   }
   for (size_t k = 0; k < s.ks.len; k++) vec_free(mem, &s.ks.at[k].mem);
   vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order);

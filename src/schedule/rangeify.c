@@ -181,11 +181,24 @@ static UOp *buffer_at(Rangeify *r, const UOp *n, const UOp *tuple) {
   if (n->op == OPS_BUFFER) return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, 1, &b->arg.param.nelem, tuple->src);
   return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, n->arg.ints->n, n->arg.ints->v, tuple->src);
 }
+/* A stage reads a buffer before a store or after it: its reads look alike, and it runs once. */
+static bool buffer_read(Rangeify *r, int reader, const UOp *at, bool after) {
+  Sched *s = r->s;
+  Stage *g = &s->stages.at[reader];
+  int slot = (int)at->src[0]->arg.param.slot;
+  IntVec *list = after ? &g->fresh : &g->old;
+  if (ints_have(after ? &g->old : &g->fresh, slot)) {
+    error_set(s->err, TG_ERR_STATE, "schedule: an assignment needs a value that must be read before it and after it");
+    return false;
+  }
+  return ints_have(list, slot) || vec_push(s->mem, list, slot);
+}
 static bool is_buffer(const UOp *n) { return n->op == OPS_BUFFER || (n->op == OPS_RESHAPE && n->src[0]->op == OPS_BUFFER); }
 static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   Sched *s = r->s;
   UOp *gates = NULL, *v = NULL, *g;
   DType dt = (DType)n->dtype;
+  bool after = false;
   for (; tuple; ) {
     if (r->node[n->id].stage >= 0 && !passes_on(n) && n->op != OPS_AFTER) {
       v = stage_read(s, r->node[n->id].stage, dt, tuple);
@@ -196,7 +209,11 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
       v = stage_read(s, r->node[n->src[1]->id].stage, dt, tuple);     /* the whole target was stored: its value is the store's */
       break;
     }
-    if (is_buffer(n)) { v = buffer_at(r, n, tuple); break; }
+    if (is_buffer(n)) {
+      v = buffer_at(r, n, tuple);
+      if (v && !buffer_read(r, reader, v, after)) v = NULL;
+      break;
+    }
     if (passes_on(n)) {
       tuple = move(r, n, tuple, &g);
       if (g) gates = gates ? uop_alu2(s->st, OPS_AND, gates, g) : g;
@@ -208,7 +225,7 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
     if (n->op == OPS_AFTER) {
       for (int i = 1; i < n->nsrc; i++)
         if (r->node[n->src[i]->id].stage >= 0 && !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->src[i]->id].stage)) r->failed = true;
-      n = n->src[0];
+      n = n->src[0], after = true;
       continue;
     }
     v = r->node[n->id].lowered;

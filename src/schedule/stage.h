@@ -20,6 +20,7 @@ typedef struct Stage {
   int64_t buffer;                           /* is_store: BUFFER number written .. */
   UOp *target;                              /* .. at this INDEX over out */
   IntVec after, war;                        /* stages whose store must have happened; readers that a store must wait for */
+  IntVec old, fresh;                        /* buffers read as they were before the stores of this schedule, and as they are after one */
   Vec(Read) reads;                          /* INDEX nodes in the value */
   IntVec deps;                              /* stages read */
   IntVec readers;                           /* stages that read it (partition) */

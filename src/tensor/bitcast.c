@@ -70,5 +70,5 @@ TgTensor *tg_bitcast(TgTensor *x, TgDType dtype) {
     UOp *flat = u_reshape(st, x->uop, 1, &n);
     u = flat ? u_reshape(st, a < b ? joined(st, flat, to, n, b / a) : parted(st, flat, to, n, a / b), r, d) : NULL;
   }
-  return tensor_new(ctx, u);
+  return tensor_view(x, u);
 }

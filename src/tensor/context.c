@@ -154,11 +154,16 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
     error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
     return NULL;
   }
-  t->ctx = ctx;
-  tensor_set(t, u);
+  t->ctx = ctx, t->uop = u;
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
   return t;
 }
+TgTensor *tensor_memory(TgContext *ctx, UOp *u) {
+  TgTensor *t = tensor_new(ctx, u);
+  if (t) tensor_set(t, u);
+  return t;
+}
+TgTensor *tensor_view(TgTensor *x, UOp *u) { return x->memory ? tensor_memory(x->ctx, u) : tensor_new(x->ctx, u); }
 TgTensor *tg_keep(TgTensor *t) {
   if (!t || t->kept) return t;
   link_out(t);

@@ -14,6 +14,8 @@ typedef struct Buffer {
   uint32_t version;                        /* of what it holds now */
   UOp *store;                              /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting */
   TgTensor *places;                        /* the handles that are views of it: they see every store, made through whichever of them */
+  uint64_t origin;                         /* bits (uid % 64) of the memories below the expressions whose value it holds .. */
+  bool constant;                           /* .. and whether one of them has none: who needs those expressions needs this memory */
   int64_t copy;                            /* uid + 1 of the buffer that kept an older version last: used again once nothing needs that */
   bool leaf;                               /* a tensor in it requires a gradient: it is never forgotten how a value is computed from it */
   bool forgotten;                          /* how it was computed is not known any more */
@@ -33,7 +35,7 @@ typedef struct Buffer {
 
 struct TgTensor {
   TgContext *ctx;
-  UOp *uop;                                /* has a shape; set by tensor_set alone */
+  UOp *uop;                                /* has a shape */
   TgTensor *grad, *grad_of;                /* set by tg_backward: the gradient, and back from it; either may end first */
   TgTensor *next, **link;                  /* in its scope's list, or in the context's kept list */
   Buffer *memory;                          /* what uop is a view of, NULL: an expression, whose value changes with no store */
@@ -85,7 +87,9 @@ struct TgContext {
 
 /* front end, for the engine and itself */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);   /* tg_open with a table and counters of the caller's */
-TgTensor *tensor_new(TgContext *ctx, UOp *u);              /* owned by the innermost scope; NULL if u is NULL */
+TgTensor *tensor_new(TgContext *ctx, UOp *u);              /* u's value; owned by the innermost scope; NULL if u is NULL */
+TgTensor *tensor_view(TgTensor *x, UOp *u);                /* u: movements of x. A place if x is one */
+TgTensor *tensor_memory(TgContext *ctx, UOp *u);           /* u: memory made for it. A place */
 /* memory.c */
 void tensor_set(TgTensor *t, UOp *u);                      /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
@@ -101,6 +105,7 @@ bool store_to(TgTensor *t, UOp *view, UOp *value);         /* value to view, a v
 bool memory_flush(TgContext *ctx, Buffer *b);              /* runs the store that waits, if any; false: recorded */
 bool memory_prepare(TgContext *ctx, Buffer *b);            /* before a store runs: what its places become is made; false: recorded */
 void memory_written(TgContext *ctx, Buffer *b);            /* after it has run, no handle made meanwhile: the next version */
+bool value_known(TgContext *ctx, UOp *u, UOp *place);        /* u, an expression or a BUFFER, has its value at place; false: out of memory */
 bool memories_renewed(TgContext *ctx);                     /* the next version of all that has places, with the same contents: nothing is found computed from it */
 TgStatus draw_again(TgContext *ctx, Buffer *key);          /* the key of the context's next draw, as if the call that made the buffer were made again */
 void capture_stored(TgContext *ctx, Buffer *b);            /* jit.c */

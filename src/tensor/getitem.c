@@ -202,7 +202,7 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
   for (int i = 0; i < p.ndim; i++) empty = empty || p.dims[i] == 0;
   if (empty) return tensor_new(ctx, u_full(st, dt(x), op_identity(OPS_ADD, dt(x)), ints_get(st, p.ndim, p.dims)));
   UOp *v = view_of(st, x->uop, &p);
-  if (!v || !p.ntensor) return tensor_new(ctx, v);
+  if (!v || !p.ntensor) return tensor_view(x, v);
   return tensor_new(ctx, places(x, &p, false, at) ? u_gather(st, v, at) : NULL);
 }
 
@@ -239,7 +239,7 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   if (!x->memory) {                                            /* an expression: another graph, through which both gradients flow */
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
-    tensor_set(x, u);
+    x->uop = u;
     return x;
   }
   if (!place_ready("setitem", x, true)) return NULL;

@@ -77,7 +77,7 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
   int64_t order[TG_MAX_RANK];
   for (int i = 0, k = 0; i <= rank(x); i++) if (i != a + 1) order[k++] = i;
   order[rank(x)] = a + 1;
-  return tensor_new(x->ctx, u_permute(st, u, order));
+  return tensor_view(x, u_permute(st, u, order));
 }
 
 /* ---- padding */
@@ -132,7 +132,7 @@ TgTensor *tg_squeeze_all(TgTensor *x) {
   if (!x) return NULL;
   bool mask[TG_MAX_RANK];
   for (int i = 0; i < rank(x); i++) mask[i] = dims(x)[i] == 1;
-  return tensor_new(x->ctx, u_drop(x->ctx->store, x->uop, mask));
+  return tensor_view(x, u_drop(x->ctx->store, x->uop, mask));
 }
 TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   if (!x) return NULL;

@@ -143,20 +143,28 @@ void memory_written(TgContext *ctx, Buffer *b) {
     ctx->waiting.at[i] = ctx->waiting.at[--ctx->waiting.len];
     break;
   }
-  b->store = NULL, b->filled = true;
+  b->store = NULL, b->filled = true, b->origin = 0, b->constant = false;
   b->version = (b->version + 1) & INT32_MAX;
   for (TgTensor *h = b->places; h; h = h->next_place) h->uop = h->then;
+}
+bool value_known(TgContext *ctx, UOp *u, UOp *place) {
+  Buffer *to = buffer_get(ctx, view_bottom(place)), *from = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
+  if (!map_put_ptr(&ctx->realized, u, place)) return false;
+  to->origin |= u->ranges | (from ? from->origin : 0);
+  to->constant |= !u->ranges || (from && from->constant);
+  return true;
 }
 bool memories_renewed(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
     if (!b || !b->places || b->store) continue;
     UOp *was = memory_node(ctx, b);
-    bool filled = b->filled, ok = was && memory_prepare(ctx, b);
+    Buffer kept = *b;
+    bool ok = was && memory_prepare(ctx, b);
     if (ok) memory_written(ctx, b);
-    b->filled = filled;
+    b->filled = kept.filled, b->origin = kept.origin, b->constant = kept.constant;
     UOp *now = ok ? memory_node(ctx, b) : NULL;
-    if (!now || !map_put_ptr(&ctx->realized, was, now)) {
+    if (!now || !value_known(ctx, was, now)) {
       error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
       return false;
     }

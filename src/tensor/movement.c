@@ -22,7 +22,7 @@ TgTensor *tg_reshape(TgTensor *x, int n, const int64_t *want) {
   }
   if (!shape_check(ctx, "reshape", n, d, &size)) return NULL;
   TG_REQUIRE(ctx, size == total, TG_ERR_SHAPE, "reshape: %s to %s changes the number of elements", SHAPE_OF(x), dims_text(n, want).s);
-  return tensor_new(ctx, u_reshape(ctx->store, x->uop, n, d));
+  return tensor_view(x, u_reshape(ctx->store, x->uop, n, d));
 }
 TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order) {
   if (!x) return NULL;
@@ -36,7 +36,7 @@ TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order) {
                dims_text(n, order).s, SHAPE_OF(x));
     seen[o[i]] = true;
   }
-  return tensor_new(ctx, u_permute(ctx->store, x->uop, o));
+  return tensor_view(x, u_permute(ctx->store, x->uop, o));
 }
 TgTensor *tg_expand(TgTensor *x, int n, const int64_t *want) {
   if (!x) return NULL;
@@ -50,7 +50,7 @@ TgTensor *tg_expand(TgTensor *x, int n, const int64_t *want) {
     TG_REQUIRE(ctx, have == d[i] || (have == 1 && dim_valid(ctx->store, d[i])), TG_ERR_SHAPE, "expand: %s to %s", SHAPE_OF(x), dims_text(n, want).s);
   }
   if (!shape_check(ctx, "expand", n, d, NULL)) return NULL;
-  return tensor_new(ctx, u_broadcast(ctx->store, x->uop, ints_get(ctx->store, n, d)));
+  return tensor_view(x, u_broadcast(ctx->store, x->uop, ints_get(ctx->store, n, d)));
 }
 TgTensor *tg_broadcast_to(TgTensor *x, int n, const int64_t *d) { return tg_expand(x, n, d); }
 
@@ -105,7 +105,7 @@ TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end) {
     if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(x)[i])) return part_refused(x, "shrink", i, begin[i], end[i]), NULL;
     be[2 * i] = begin[i], be[2 * i + 1] = end[i];
   }
-  return tensor_new(x->ctx, u_shrink(x->ctx->store, x->uop, be));
+  return tensor_view(x, u_shrink(x->ctx->store, x->uop, be));
 }
 TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes) {
   if (!x) return NULL;
@@ -115,7 +115,7 @@ TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes) {
     TG_REQUIRE(x->ctx, a >= 0 && !f[a], TG_ERR_SHAPE, "flip: axes %s of %s", dims_text(n, axes).s, SHAPE_OF(x));
     f[a] = 1;
   }
-  return tensor_new(x->ctx, u_flip(x->ctx->store, x->uop, f));
+  return tensor_view(x, u_flip(x->ctx->store, x->uop, f));
 }
 TgTensor *tg_transpose(TgTensor *x, int a, int b) {
   if (!x) return NULL;
@@ -124,7 +124,7 @@ TgTensor *tg_transpose(TgTensor *x, int a, int b) {
   if (a >= 0) b = axis_get(x->ctx, "transpose", b, rank(x));
   if (a < 0 || b < 0) return NULL;
   for (int i = 0; i < rank(x); i++) o[i] = i == a ? b : i == b ? a : i;
-  return tensor_new(x->ctx, u_permute(x->ctx->store, x->uop, o));
+  return tensor_view(x, u_permute(x->ctx->store, x->uop, o));
 }
 TgTensor *tg_squeeze(TgTensor *x, int axis) {
   if (!x) return NULL;
@@ -132,7 +132,7 @@ TgTensor *tg_squeeze(TgTensor *x, int axis) {
   if (a < 0 || dims(x)[a] != 1) return a < 0 ? NULL : x;
   bool mask[TG_MAX_RANK] = {false};
   mask[a] = true;
-  return tensor_new(x->ctx, u_drop(x->ctx->store, x->uop, mask));
+  return tensor_view(x, u_drop(x->ctx->store, x->uop, mask));
 }
 TgTensor *tg_unsqueeze(TgTensor *x, int axis) {
   if (!x) return NULL;

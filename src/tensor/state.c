@@ -7,7 +7,7 @@ TgTensor *tg_clone(TgTensor *x) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   UOp *n = buffer_node(ctx, dt(x), nelem(x), x->uop->shape);
-  TgTensor *t = tensor_new(ctx, n);
+  TgTensor *t = tensor_memory(ctx, n);
   if (!t) return NULL;
   if (!nelem(x)) t->memory->filled = true;
   else if (!store_to(t, n, x->uop)) return NULL;
@@ -30,7 +30,8 @@ TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
 TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
   if (!ctx_two("replace", t, x)) return NULL;
   TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t), SHAPE_OF(x));
-  tensor_set(t, x->uop);
+  if (x->memory) tensor_set(t, x->uop);
+  else places_unlink(t), t->uop = x->uop;
   return t;
 }
 TgTensor *tg_from_bytes(TgContext *ctx, const void *data, size_t nbytes, TgDType dtype) {

@@ -148,7 +148,7 @@ TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const 
   UOp *u = memory_new(ctx, "from", dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   TG_REQUIRE(ctx, data || nbytes == 0, TG_ERR_VALUE, "from: no data");
-  return memory_fill(ctx, b, data, nbytes) ? tensor_new(ctx, u) : NULL;
+  return memory_fill(ctx, b, data, nbytes) ? tensor_memory(ctx, u) : NULL;
 }
 TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
@@ -172,7 +172,7 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   UOp *u = memory_new(ctx, "borrow", dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
-  TgTensor *t = tensor_new(ctx, u);
+  TgTensor *t = tensor_memory(ctx, u);
   if (!t) return NULL;
   if (ctx->dev.backend->has & HAS_LOCAL) {                   /* memory of its own: copied, and given back at once */
     bool ok = memory_fill(ctx, b, data, nbytes);
@@ -211,14 +211,14 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
     if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
     if (b->read_only) file_unmap(ctx->os, &b->file);
   } else b->data = file_data(&b->file), b->filled = true;
-  return tensor_new(ctx, u);
+  return tensor_memory(ctx, u);
 }
 TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
   UOp *u = memory_new(ctx, "empty", dtype, n, d, &b, &nbytes);
-  return u ? tensor_new(ctx, u) : NULL;
+  return u ? tensor_memory(ctx, u) : NULL;
 }
 
 /* ---- data out */
@@ -277,7 +277,8 @@ static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
 TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   UOp *v = t ? value_for(t, t->uop->shape, value) : NULL;
   if (!v) return NULL;
-  if (v == t->uop || nelem(t) == 0) return t;
+  if (nelem(t) == 0 || (v == t->uop && t->memory)) return t;
+  if (v == t->uop) return place_ready("assign", t, true) ? t : NULL;
   return place_ready("assign", t, false) && store_to(t, t->uop, v) ? t : NULL;
 }
 TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end, TgTensor *value) {
@@ -299,10 +300,10 @@ TgTensor *tg_contiguous(TgTensor *x) {
   if (!x) return NULL;
   UOp *u = x->uop;
   while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER) u = u->src[0];
-  if (u->op == OPS_BUFFER || x->uop->op == OPS_CONTIGUOUS) return x;
+  if ((u->op == OPS_BUFFER && x->memory) || x->uop->op == OPS_CONTIGUOUS) return x;
   return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
 }
-TgTensor *tg_detach(TgTensor *x) { return x ? tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_DETACH, x->uop)) : NULL; }
+TgTensor *tg_detach(TgTensor *x) { return x ? tensor_view(x, uop_alu1(x->ctx->store, OPS_DETACH, x->uop)) : NULL; }
 
 /* A parameter gets memory of its own, because interning makes any two tensors of zeros one node. */
 TgTensor *tg_requires_grad(TgTensor *t, bool on) {

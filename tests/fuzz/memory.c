@@ -1,0 +1,471 @@
+/* memory.c: what aliases what, and which value a tensor has, whatever is stored meanwhile. In: a seed. Out: whether a random program agrees with plain
+ * arrays. The model is eager: memory is an array of integers, a handle is a list of places in one. What is computed has arrays of its own, which become
+ * memory (seen by views made from then on) when the tensor is realized or read. */
+#include "memory.h"
+#include "tg.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 48, RANK = 3, HANDLES = 14, STEPS = 28, STORAGES = 400 };
+typedef struct Storage { int32_t at[MOST]; } Storage;
+typedef struct Handle {
+  TgTensor *t;
+  int s;                                                     /* storage */
+  bool memory, kept, expanded;                               /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
+  int rank, n;
+  int64_t d[RANK];
+  int place[MOST];
+} Handle;
+typedef struct Body { int kind[3], a[3], b[3]; int64_t lo, hi; int32_t k; } Body;      /* what a captured function does */
+static struct {
+  uint64_t rng;
+  TgContext *ctx;
+  Storage storage[STORAGES];
+  int nstorage;
+  Handle h[HANDLES];
+  int n, depth;                                              /* depth: open scopes; handles beyond first[] end with them */
+  int first[4];
+  Handle state[2];                                           /* what captured functions assign to; kept */
+  TgJit *jit;
+  Body body;
+  int runs;
+  char text[16384];
+  size_t len;
+  bool bad, broken;
+  TgTensor *held;                                            /* made in a captured function */
+} P;
+static uint32_t draw(void) {
+  P.rng = P.rng * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(P.rng >> 33);
+}
+static int below(int n) { return n > 0 ? (int)(draw() % (uint32_t)n) : 0; }
+static void say(const char *fmt, ...) {
+  va_list ap;
+  va_start(ap, fmt);
+  if (P.len < sizeof P.text - 300) P.len += (size_t)vsnprintf(P.text + P.len, sizeof P.text - P.len, fmt, ap);
+  va_end(ap);
+}
+static void wrong(const char *what) {
+  if (P.bad) return;
+  P.bad = true;
+  say("  /* %s%s%s */\n", what, tg_error(P.ctx) ? ": " : "", tg_errmsg(P.ctx));
+}
+
+/* ---- the model */
+static int32_t value(const Handle *h, int i) { return P.storage[h->s].at[h->place[i]]; }
+static Handle own(const Handle *like) {                      /* arrays of its own, elements in order */
+  Handle h = *like;
+  h.s = P.nstorage++, h.t = NULL, h.memory = h.kept = h.expanded = false;
+  for (int i = 0; i < h.n; i++) h.place[i] = i;
+  return h;
+}
+static Handle copied(const Handle *x) {
+  Handle h = own(x);
+  for (int i = 0; i < h.n; i++) P.storage[h.s].at[i] = value(x, i);
+  return h;
+}
+static int count(const Handle *h) {
+  int n = 1;
+  for (int i = 0; i < h->rank; i++) n *= (int)h->d[i];
+  return n;
+}
+/* A view made now: the same arrays if x is memory. place[] of the view is given in elements of x. */
+static Handle viewed(const Handle *x, Handle v) {
+  if (x->memory) {
+    for (int i = 0; i < v.n; i++) v.place[i] = x->place[v.place[i]];
+    v.s = x->s, v.memory = true;
+    return v;
+  }
+  Handle h = own(&v);
+  for (int i = 0; i < v.n; i++) P.storage[h.s].at[i] = value(x, v.place[i]);
+  return h;
+}
+
+/* ---- handles */
+static const char *name(int i) {
+  static char s[8][8];
+  static int at;
+  at = (at + 1) % 8;
+  snprintf(s[at], sizeof s[at], i < 0 ? "s%d" : "h%d", i < 0 ? -1 - i : i);
+  return s[at];
+}
+static Handle *handle(int i) { return i < 0 ? &P.state[-1 - i] : &P.h[i]; }
+static int any(void) { return below(6) == 0 ? -1 - below(2) : below(P.n); }
+static void add(Handle h, TgTensor *t) {
+  h.t = t;
+  if (!t) { wrong("no tensor"); return; }
+  P.h[P.n++] = h;
+}
+static void check(int i) {
+  Handle *h = handle(i);
+  int32_t out[MOST];
+  say("  tg_read(%s);\n", name(i));
+  if (tg_read(h->t, out, (size_t)h->n * 4)) { wrong("read"); return; }
+  for (int k = 0; k < h->n; k++)
+    if (out[k] != value(h, k)) {
+      char text[128];
+      snprintf(text, sizeof text, "element %d is %d, not %d", k, (int)out[k], (int)value(h, k));
+      wrong(text);
+      return;
+    }
+  h->memory = true;
+}
+static void fresh(Handle *h, bool with_rank) {
+  static const int64_t shapes[][RANK] = {{6}, {5}, {2, 3}, {3, 4}, {4, 2}, {2, 3, 2}, {1}, {8}};
+  int s = below(8);
+  if (with_rank) *h = (Handle){0};
+  h->rank = s < 2 || s > 5 ? 1 : s < 5 ? 2 : 3;
+  memcpy(h->d, shapes[s], sizeof shapes[s]);
+  h->n = count(h);
+}
+
+/* ---- one step each */
+static void step_new(void) {
+  Handle h;
+  fresh(&h, true);
+  h = own(&h);
+  int how = below(4);
+  int32_t *v = P.storage[h.s].at;
+  for (int i = 0; i < h.n; i++) v[i] = how < 2 ? below(100) : how == 2 ? 7 : i;
+  TgTensor *t = NULL;
+  if (how < 2) t = tg_from(P.ctx, v, TG_I32, h.rank, h.d), h.memory = true;
+  if (how == 2) t = tg_full(P.ctx, h.rank, h.d, 7, .dtype = TG_I32);
+  if (how == 3) t = tg_reshape(tg_arange(P.ctx, 0, h.n), h.rank, h.d);
+  say("  %s = %s;   /* %d elements */\n", name(P.n), how < 2 ? "tg_from(..)" : how == 2 ? "tg_full(.., 7)" : "tg_reshape(tg_arange(0, n), ..)", h.n);
+  add(h, t);
+}
+static void step_view(void) {
+  int x = any();
+  Handle *s = handle(x), v = *s;
+  TgTensor *t = NULL;
+  int kind = below(8), axis = below(s->rank);
+  v.t = NULL, v.kept = false;
+  int64_t stride[RANK] = {0}, all = 1;
+  for (int d = s->rank; d-- > 0;) stride[d] = all, all *= s->d[d];
+  if (kind == 0) {                                           /* transpose */
+    int64_t order[RANK], from[RANK];
+    for (int d = 0; d < s->rank; d++) order[d] = d;
+    for (int d = s->rank - 1; d > 0; d--) {
+      int e = below(d + 1);
+      int64_t o = order[d];
+      order[d] = order[e], order[e] = o;
+    }
+    for (int d = 0; d < s->rank; d++) v.d[d] = s->d[order[d]], from[d] = stride[order[d]];
+    for (int i = 0; i < v.n; i++) {
+      int64_t at = 0, left = i;
+      for (int d = v.rank; d-- > 0;) at += left % v.d[d] * from[d], left /= v.d[d];
+      v.place[i] = (int)at;
+    }
+    t = tg_permute(s->t, s->rank, order);
+    say("  %s = tg_permute(%s, {%d, %d, %d});\n", name(P.n), name(x), (int)order[0], s->rank > 1 ? (int)order[1] : 0, s->rank > 2 ? (int)order[2] : 0);
+  } else if (kind == 1) {                                    /* reshape to one axis, or that to two */
+    bool two = s->n % 2 == 0 && below(2);
+    v.rank = two ? 2 : 1, v.d[0] = two ? 2 : s->n, v.d[1] = s->n / 2;
+    for (int i = 0; i < v.n; i++) v.place[i] = i;
+    t = tg_reshape(s->t, v.rank, v.d);
+    say("  %s = tg_reshape(%s, %s);\n", name(P.n), name(x), two ? "(2, -1)" : "(-1)");
+  } else if (kind == 2) {
+    for (int i = 0; i < v.n; i++) v.place[i] = (int)(i + (s->d[axis] - 1 - 2 * (i / stride[axis] % s->d[axis])) * stride[axis]);
+    t = tg_flip(s->t, 1, (int64_t[]){axis});
+    say("  %s = tg_flip(%s, %d);\n", name(P.n), name(x), axis);
+  } else if (kind == 3) {
+    for (int i = 0; i < v.n; i++) v.place[i] = i;
+    t = tg_detach(s->t);
+    say("  %s = tg_detach(%s);\n", name(P.n), name(x));
+  } else if (kind == 4 && s->rank < RANK && s->n * 2 <= MOST) {      /* every element twice, side by side */
+    int64_t with[RANK + 1], d[RANK + 1];
+    for (int k = 0; k < s->rank; k++) with[k] = d[k] = s->d[k];
+    with[s->rank] = 1, d[s->rank] = 2;
+    v.rank = s->rank + 1, v.d[s->rank] = 2, v.n = 2 * s->n, v.expanded = true;
+    for (int i = 0; i < v.n; i++) v.place[i] = i / 2;
+    t = tg_expand(tg_reshape(s->t, v.rank, with), v.rank, d);
+    say("  %s = tg_expand(tg_reshape(%s, (.., 1)), (.., 2));\n", name(P.n), name(x));
+  } else {                                                   /* a slice, with steps and backwards too */
+    int64_t size = s->d[axis], step = 1 + below(3), lo = below((int)size), n = 1 + below((int)((size - lo + step - 1) / step));
+    bool back = below(4) == 0;
+    TgIndex idx[RANK];
+    for (int d = 0; d < s->rank; d++) idx[d] = (TgIndex)TG_ALL;
+    int64_t last = lo + (n - 1) * step;
+    idx[axis] = back ? (TgIndex)TG_SLICE(last, lo > 0 ? lo - 1 : TG_OPEN, -step) : (TgIndex)TG_SLICE(lo, last + 1, step);
+    v.d[axis] = n, v.n = count(&v);
+    for (int i = 0; i < v.n; i++) {
+      int64_t at = 0, left = i;
+      for (int d = v.rank; d-- > 0;) {
+        int64_t p = left % v.d[d];
+        at += (d != axis ? p : back ? last - p * step : lo + p * step) * stride[d], left /= v.d[d];
+      }
+      v.place[i] = (int)at;
+    }
+    t = tg_getitem(s->t, idx, s->rank);
+    say("  %s = tg_getitem(%s, axis %d from %d, %d of them, step %d);\n", name(P.n), name(x), axis, (int)(back ? last : lo), (int)n, (int)(back ? -step : step));
+  }
+  add(viewed(s, v), t);
+}
+static void step_compute(void) {
+  int x = any(), y = any(), kind = below(5);
+  Handle *a = handle(x), *b = handle(y);
+  for (int k = 0; k < P.n && (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)); k++) y = (y < 0 ? k : (y + 1) % P.n), b = handle(y);
+  if (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)) y = x, b = a;
+  Handle h = own(a);
+  int32_t *v = P.storage[h.s].at, k = 2 + below(3);
+  TgTensor *t = NULL;
+  for (int i = 0; i < h.n; i++) {
+    uint32_t p = (uint32_t)value(a, i), q = (uint32_t)value(b, i);
+    v[i] = (int32_t)(kind == 0 ? p + q : kind == 1 ? p * (uint32_t)k : kind == 2 ? p + (uint32_t)k : kind == 3 ? 0u - p : p * q);
+  }
+  switch (kind) {
+  case 0: t = tg_add(a->t, b->t), say("  %s = tg_add(%s, %s);\n", name(P.n), name(x), name(y)); break;
+  case 1: t = tg_mul_scalar(a->t, k), say("  %s = tg_mul_scalar(%s, %d);\n", name(P.n), name(x), (int)k); break;
+  case 2: t = tg_add_scalar(a->t, k), say("  %s = tg_add_scalar(%s, %d);\n", name(P.n), name(x), (int)k); break;
+  case 3: t = tg_neg(a->t), say("  %s = tg_neg(%s);\n", name(P.n), name(x)); break;
+  default: t = tg_mul(a->t, b->t), say("  %s = tg_mul(%s, %s);\n", name(P.n), name(x), name(y)); break;
+  }
+  add(h, t);
+}
+static void step_sum(void) {
+  int x = any();
+  Handle *a = handle(x), h = {.rank = 1, .n = 1, .d = {1}};
+  h = own(&h);
+  uint32_t sum = 0;
+  for (int i = 0; i < a->n; i++) sum += (uint32_t)value(a, i);
+  P.storage[h.s].at[0] = (int32_t)sum;
+  say("  %s = tg_reshape(tg_sum(%s), (1));\n", name(P.n), name(x));
+  add(h, tg_reshape(tg_sum(a->t), TG_SHAPE(1)));
+}
+/* x becomes memory, of its own if it was none. */
+static void own_memory(Handle *h) {
+  if (h->memory) return;
+  Handle c = copied(h);
+  h->s = c.s, h->memory = true, h->expanded = false;
+  memcpy(h->place, c.place, sizeof c.place);
+}
+static void step_assign(void) {
+  int x = any(), y = any(), kind = below(4);
+  Handle *a = handle(x), *b = handle(y);
+  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank), can = !a->memory || !a->expanded;
+  int32_t v[MOST], k = below(50);
+  if (!can && (below(4) || x == y)) return;
+  TgTensor *t = NULL;
+  for (int i = 0; i < a->n; i++) v[i] = (int32_t)(kind == 0 && same ? (uint32_t)value(b, i) : kind == 1 ? (uint32_t)k : (uint32_t)value(a, i) * 2u + 1u);
+  if (kind == 0 && same) t = tg_assign(a->t, b->t), say("  tg_assign(%s, %s);\n", name(x), name(y));
+  else if (kind == 1) t = tg_assign(a->t, tg_full(P.ctx, TG_SCALAR, k, .dtype = TG_I32)), say("  tg_assign(%s, %d);\n", name(x), (int)k);
+  else {
+    for (int i = 0; i < a->n; i++) v[i] = (int32_t)((uint32_t)value(a, i) * 2u + 1u);
+    t = tg_assign(a->t, tg_add_scalar(tg_mul_scalar(a->t, 2), 1)), say("  tg_assign(%s, 2 %s + 1);\n", name(x), name(x));
+  }
+  if (!can) {
+    if (t || tg_error(P.ctx) != TG_ERR_STATE) wrong("an expanded view was assigned to");
+    tg_clear_error(P.ctx);
+    return;
+  }
+  if (!t) { wrong("assign"); return; }
+  own_memory(a);
+  for (int i = 0; i < a->n; i++) P.storage[a->s].at[a->place[i]] = P.broken && i == 3 ? v[i] + 1 : v[i];
+}
+static void step_setitem(void) {
+  int x = any(), axis;
+  Handle *a = handle(x);
+  if (a->memory && a->expanded) return;
+  axis = below(a->rank);
+  int64_t size = a->d[axis], at = below((int)size), stride = 1;
+  int32_t k = below(50);
+  bool by_tensor = below(4) == 0, of_itself = below(4) == 0;
+  TgIndex idx[RANK];
+  for (int d = 0; d < a->rank; d++) idx[d] = (TgIndex)TG_ALL;
+  for (int d = a->rank; --d > axis;) stride *= a->d[d];
+  int32_t where = (int32_t)at;
+  TgTensor *places = by_tensor ? tg_from(P.ctx, &where, TG_I32, TG_SHAPE(1)) : NULL;
+  idx[axis] = by_tensor ? (TgIndex)TG_TENSOR(places) : (TgIndex)TG_AT(at);
+  int64_t other = below((int)size);
+  TgIndex from[RANK];
+  for (int d = 0; d < a->rank; d++) from[d] = (TgIndex)TG_ALL;
+  from[axis] = by_tensor ? (TgIndex)TG_SLICE(other, other + 1) : (TgIndex)TG_AT(other);
+  TgTensor *t = of_itself ? tg_setitem(a->t, idx, a->rank, tg_getitem(a->t, from, a->rank)) : tg_setitem_scalar(a->t, idx, a->rank, k);
+  if (of_itself) say("  tg_setitem(%s, axis %d at %s%d%s, its own at %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at, by_tensor ? "]" : "", (int)other);
+  else say("  tg_setitem_scalar(%s, axis %d at %s%d%s, %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at, by_tensor ? "]" : "", (int)k);
+  if (!t) { wrong("setitem"); return; }
+  Handle was = copied(a);
+  if (!a->memory) {
+    Handle c = copied(a);
+    a->s = c.s;
+    memcpy(a->place, c.place, sizeof c.place);
+  }
+  for (int i = 0; i < a->n; i++)
+    if (i / stride % size == at) P.storage[a->s].at[a->place[i]] = of_itself ? value(&was, (int)(i + (other - at) * stride)) : k;
+}
+static void step_clone(void) {
+  int x = any();
+  Handle h = copied(handle(x));
+  h.memory = true;
+  say("  %s = tg_clone(%s);\n", name(P.n), name(x));
+  add(h, tg_clone(handle(x)->t));
+}
+static void step_realize(void) {
+  int n = 1 + below(3), at[3];
+  TgTensor *t[3];
+  say("  tg_realize_many(");
+  for (int i = 0; i < n; i++) {
+    at[i] = any();
+    t[i] = handle(at[i])->t;
+    say("%s%s", i ? ", " : "", name(at[i]));
+  }
+  say(");\n");
+  if (tg_realize_many(t, (size_t)n)) { wrong("realize"); return; }
+  for (int i = 0; i < n; i++) handle(at[i])->memory = true;
+}
+static void step_drop(void) {
+  if (P.n <= P.first[P.depth]) return;
+  int x = P.first[P.depth] + below(P.n - P.first[P.depth]);
+  say("  tg_release(%s);   %s is %s from here\n", name(x), name(x), name(P.n - 1));
+  tg_release(P.h[x].t);
+  P.h[x] = P.h[--P.n];
+}
+static void step_replace(void) {
+  int x = below(P.n), y = any();
+  Handle *a = &P.h[x], *b = handle(y);
+  if (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)) return;
+  say("  tg_replace(%s, %s);\n", name(x), name(y));
+  if (!tg_replace(a->t, b->t)) { wrong("replace"); return; }
+  TgTensor *t = a->t;
+  *a = b->memory ? *b : copied(b);                            /* what is no memory yet becomes memory of each */
+  a->t = t, a->kept = false;
+}
+static void step_scope(void) {
+  if (P.depth < 3 && below(2)) {
+    say("  tg_scope_begin(c);\n");
+    tg_scope_begin(P.ctx);
+    P.first[++P.depth] = P.n;
+  } else if (P.depth > 0) {
+    say("  tg_scope_end(c);   /* %s .. end */\n", name(P.first[P.depth]));
+    if (tg_scope_end(P.ctx)) wrong("scope");
+    P.n = P.first[P.depth--];
+  }
+}
+/* ---- captured functions: three of: add the input to a state, set a part of one, assign one to the other; out: a sum of both and the input */
+static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  const Body *b = &P.body;
+  TgTensor *s[2] = {P.state[0].t, P.state[1].t}, *early = tg_add(s[0], in[0]);
+  for (int i = 0; i < 3; i++) {
+    TgTensor *x = s[b->a[i]], *y = s[b->b[i]];
+    if (b->kind[i] == 0) tg_add_(x, in[0]);
+    if (b->kind[i] == 1) tg_assign(x, tg_add_scalar(y, b->k));
+    if (b->kind[i] == 2) tg_setitem(x, TG_IDX(TG_SLICE(b->lo, b->hi)), tg_getitem(y, TG_IDX(TG_SLICE(6 - b->hi, 6 - b->lo))));
+    if (b->kind[i] == 3) tg_assign(in[0], tg_mul_scalar(x, 3));
+    if (b->kind[i] == 4 && tg_realize(x)) return tg_error(c);
+  }
+  out[0] = tg_add(tg_add(s[0], s[1]), in[0]), out[1] = early, out[2] = s[1];
+  return tg_error(c);
+}
+static void model_run(Handle *in, int32_t out[3][6]) {
+  const Body *b = &P.body;
+  Handle *s = P.state;
+  for (int i = 0; i < 6; i++) out[1][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(in, i));
+  for (int i = 0; i < 3; i++) {
+    Handle *x = &s[b->a[i]], *y = &s[b->b[i]];
+    int32_t v[6];
+    for (int k = 0; k < 6; k++) v[k] = value(x, k);
+    for (int k = 0; k < 6; k++) {
+      if (b->kind[i] == 0) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(in, k));
+      if (b->kind[i] == 1) v[k] = (int32_t)((uint32_t)value(y, k) + (uint32_t)b->k);
+      if (b->kind[i] == 2 && k >= b->lo && k < b->hi) v[k] = value(y, (int)(6 - b->hi + k - b->lo));
+      if (b->kind[i] == 3) v[k] = (int32_t)((uint32_t)value(x, k) * 3u);
+    }
+    Handle *to = b->kind[i] == 3 ? in : x;
+    for (int k = 0; k < 6; k++) P.storage[to->s].at[to->place[k]] = v[k];
+  }
+  for (int i = 0; i < 6; i++) {
+    out[0][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(&s[1], i) + (uint32_t)value(in, i));
+    out[2][i] = value(&s[1], i);
+  }
+}
+static void step_jit(void) {
+  if (P.n + 4 > HANDLES || P.runs > 8) return;
+  if (!P.jit) {
+    Body *b = &P.body;
+    for (int i = 0; i < 3; i++) b->kind[i] = below(5), b->a[i] = below(2), b->b[i] = below(2);
+    b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9);
+    P.jit = tg_jit(P.ctx, body_run, NULL);
+    say("  j = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d */\n", b->kind[0], b->kind[1], b->kind[2], b->a[0], b->a[1], b->a[2], b->b[0], b->b[1],
+        b->b[2], (int)b->lo, (int)b->hi, (int)b->k);
+  }
+  Handle in = {.rank = 1, .n = 6, .d = {6}};
+  in = own(&in), in.memory = true;
+  for (int i = 0; i < 6; i++) P.storage[in.s].at[i] = below(10);
+  add(in, tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6)));
+  TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
+  int32_t want[3][6];
+  say("  tg_jit_run(j, %s);   /* run %d: %s %s %s are its outputs */\n", name(P.n - 1), P.runs++, name(P.n), name(P.n + 1), name(P.n + 2));
+  if (tg_jit_run(P.jit, &x, 1, out, 3)) { wrong("jit"); return; }
+  model_run(&P.h[P.n - 1], want);
+  for (int o = 0; o < 3; o++) {
+    Handle h = own(&in);
+    memcpy(P.storage[h.s].at, want[o], sizeof want[o]), h.memory = true;
+    add(h, out[o]);
+  }
+}
+
+/* ---- a program */
+static void begin(const char *device) {
+  if (!P.ctx) P.ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 1});
+  P.nstorage = P.n = P.depth = P.runs = 0, P.len = 0, P.bad = false, P.jit = NULL;
+  P.text[0] = 0;
+  tg_scope_begin(P.ctx);
+  P.first[0] = 0;
+  for (int i = 0; i < 2; i++) {
+    Handle s = {.rank = 1, .n = 6, .d = {6}};
+    s = own(&s);
+    s.kept = true;
+    for (int k = 0; k < 6; k++) P.storage[s.s].at[k] = i ? 5 : 10 * k;
+    s.t = tg_keep(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32) : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6)));
+    s.memory = true;
+    if (!s.t || tg_realize(s.t)) wrong("state");
+    P.state[i] = s;
+  }
+  say("  /* s0 = 0 10 20 30 40 50; s1 = tg_full((6), 5), realized */\n");
+}
+static void end(void) {
+  while (P.depth > 0) tg_scope_end(P.ctx), P.depth--;
+  tg_jit_free(P.jit);
+  tg_scope_end(P.ctx);
+  for (int i = 0; i < 2; i++) tg_release(P.state[i].t);
+  if (P.bad) tg_clear_error(P.ctx);
+}
+bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
+  P.rng = seed * 2654435761u + 99, P.broken = broken;
+  draw(), draw();
+  begin(device);
+  step_new(), step_new();
+  for (int i = 0; i < STEPS && !P.bad && P.nstorage < STORAGES - 12; i++) {
+    int kind = below(22);
+    bool room = P.n < HANDLES - 1 && P.n > 0;
+    if (!P.n) step_new();
+    else if (kind < 2 && room) step_new();
+    else if (kind < 6 && room) step_view();
+    else if (kind < 9 && room) step_compute();
+    else if (kind < 12) step_assign();
+    else if (kind < 14) step_setitem();
+    else if (kind < 15 && room) step_clone();
+    else if (kind < 16) step_realize();
+    else if (kind < 17) check(any());
+    else if (kind < 18) step_drop();
+    else if (kind < 19 && room) below(2) ? step_sum() : step_replace();
+    else if (kind < 20) step_scope();
+    else if (kind < 21) step_jit();
+    else if (tg_collect(P.ctx)) wrong("collect");
+    else say("  tg_collect(c);\n");
+    if (!P.bad && tg_error(P.ctx)) wrong("an error");
+  }
+  for (int i = -2; i < P.n && !P.bad; i++) check(i);
+  bool ok = !P.bad;
+  if (!ok) printf("memory, seed %llu on %s:\n%s", (unsigned long long)seed, tg_device(P.ctx), P.text);
+  end();
+  if (!ok || seed % 64 == 0) fuzz_memory_end();
+  return ok;
+}
+void fuzz_memory_end(void) {
+  tg_close(P.ctx);
+  P.ctx = NULL;
+}

@@ -68,6 +68,7 @@ typedef struct TgCounters {
   double ms;                              /* time in launches */
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
   uint64_t peak_bytes;                    /* the most memory that the device held at once */
+  uint64_t retried;                       /* times that the C compiler died, and was started again without optimisation */
 } TgCounters;
 
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */

@@ -109,9 +109,9 @@ static TgStatus cpu_open(Device *d) {
 static TgStatus identify(Device *d, Cpu *p) {
   if (p->identified) return TG_OK;
   struct stat s;
-  bool have = d->os->stat(p->cc.path, &s) == 0;
+  bool have = d->os->stat(p->cc.path, &s) == 0;      /* gcc needs no version; what clang is told depends on it */
   int64_t mtime = have ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
-  bool named = p->cc.is_clang || strstr(p->cc.path, "gcc");
+  bool named = !p->cc.is_clang && strstr(p->cc.path, "gcc");
   if (have && cache_ident_get(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
     if (strstr(p->cc.ident, "clang")) p->cc.is_clang = true;
   } else if (p->cache || !named) {
@@ -226,6 +226,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   if ((st = compile_units(d->mem, d->os, d->err, &p->cc, unit, nunit, d->env->cc_limit))) goto done;
   for (int u = 0; u < nunit && !st; u++) {
     int n = 0;
+    d->compiles_retried += unit[u].retried;
     for (int i = 0; i < ntodo; i++) if (unit_of[i] == u) in_unit[n++] = kn[todo[i]];
     if (unit[u].gave_up) in_unit[0]->interp = true;
     else st = unit_load(d, p, &unit[u], in_unit, n, keys);

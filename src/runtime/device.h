@@ -34,7 +34,7 @@ struct Device {
   void *priv;
   int ncores;                                                /* of the machine; cost models use this, never TG_THREADS */
   const char *describe;                                      /* one line for `tg devices` */
-  uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits;       /* counters */
+  uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried;       /* counters */
 };
 /* The cache of compiled kernels: its folder, bytes on disk and kernels. False: there is none. */
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes, int64_t *entries);

@@ -4,7 +4,7 @@
 #include "codegen/codegen.h"
 #include <string.h>
 
-#define MAX_R 48
+#define MAX_R MAX_RANGES
 #define STRIDE_ODD INT64_MAX                                 /* not a constant stride */
 typedef struct RInfo { UOp *r; int64_t n; bool reduce, grid; int nout; } RInfo;        /* n: turns that may be shaped: an ordered loop has one. nout: stores to buffers that have it */
 typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces, fills; bool scans; } Info;    /* fills: stores to local memory */
@@ -125,8 +125,9 @@ bool simplify_ranges(Kernel *k) {
     vec_free(k->mem, &order);
     int64_t n;
     if (!ok) return false;
+    if (!ranges_recycle(k)) return false;
     if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
-    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, (int)k->next_range), *nb = b->src[0];
+    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, ROOT_OWN), *nb = b->src[0];
     if (!m) break;
     UOp *from[2] = {a, b}, *to[2] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb)};
     k->sink = simp(k, open_lists(k, uop_substitute(k->st, k->mem, k->sink, 2, from, to)));

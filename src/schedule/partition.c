@@ -53,8 +53,18 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
     }
   return true;
 }
-/* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most: opts split some. */
-enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 40 };
+/* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most, and opts make
+ * more of them: the innermost of a nest is cut into whole blocks and a rest, each of two loops. */
+enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 56, LOOPS_BY_OPTS = 3 };
+static int nest_loops(int naxes) { return naxes ? naxes + LOOPS_BY_OPTS : 0; }
+/* The loops that member m adds to its kernel: those it reduces over, those that fill its row, and those that write it to memory. */
+static int member_loops(const Stage *m, const Gmap *gm, int i, bool row, bool written) {
+  int nred = 0, inner = 0;
+  for (int d = 0; d < m->nred; d++) nred += m->red[d]->op == OPS_RANGE;
+  for (int d = 0; d < m->nout; d++) inner += m->out[d]->op == OPS_RANGE && gm->of(gm, i, d) < 0;
+  int own = m->is_reduce ? 1 : row + written;
+  return nest_loops(nred) + own * nest_loops(inner) + nest_loops(m->nested_loops);
+}
 static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
   double ops = 0, in_us = 0, out_us = 0, reread = 0, rows = 1;
   int64_t elems[MAX_MEMBERS], bytes;
@@ -72,8 +82,9 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
       while (at < k && mem[at] != m->reads.at[j].stage) at++;
       if (at < k && !elems[at] && !stage_at(s, mem[at])->is_reduce) written_out[k] += inner_size(s, gm, mem[at]) > 1 ? written_out[at] : 1;
     }
-    for (int d = 0; d < m->nred; d++) loops += m->red[d]->op == OPS_RANGE;
-    if (m->is_reduce || elems[k]) for (int d = 0; d < m->nout; d++) loops += m->out[d]->op == OPS_RANGE && gm->of(gm, mem[k], d) < 0;
+    bool written = m->keep;
+    for (size_t l = 0; l < m->readers.len && !written; l++) written = !in_list(mem, nmem, m->readers.at[l]);
+    loops += member_loops(m, gm, mem[k], elems[k] > 0, written);
     if (nmem > 1 && (written_out[k] > MOST_WRITTEN_OUT || loops > MOST_LOOPS)) return 1e30;
     for (size_t j = 0; j < m->reads.len; j++) {
       Read *rd = &m->reads.at[j];
@@ -104,8 +115,6 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
       ops += 2 * n / 225e3 * slow;
       if (inner > 1 && rows > 8) reread += (rows / 8 - 1) * bytes_us(operand / TG_MAX(rows, 1)) + (rows / 8 - 1) * bytes_us(inner * 4);
     } else ops += n * w / 58e3;
-    bool written = m->keep;
-    for (size_t l = 0; l < m->readers.len && !written; l++) written = !in_list(mem, nmem, m->readers.at[l]);
     if (written) out_us += bytes_us((double)stage_out_size(m) * (double)dtype_size((DType)m->node->dtype));
   }
   double par = TG_MIN(rows, (double)s->opt->ncores);

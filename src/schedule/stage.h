@@ -25,6 +25,7 @@ typedef struct Stage {
   IntVec readers;                           /* stages that read it (partition) */
   double weight, nested;                    /* weighted operations per element of its iteration space; those of reductions nested in it */
   bool heavy;                               /* transcendental inside */
+  int nested_loops;                         /* loops of the reductions nested in the value */
   int kernel;
   int gmap[MAX_RANK];                       /* out axis -> grid axis of its kernel, or -1 */
 } Stage;

@@ -29,6 +29,7 @@ static const char *script(const char *name, const char *text) {          /* an e
 static int setup(void **state) {
   (void)state;
   snprintf(path_was, sizeof path_was, "%s", getenv("PATH"));
+  unsetenv("TG_CC");
   setenv("TG_CACHE", "0", 1);
   return mkdtemp(dir) == NULL;
 }

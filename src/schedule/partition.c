@@ -53,22 +53,25 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
     }
   return true;
 }
-/* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most, and opts make
- * more of them: the innermost of a nest is cut into whole blocks and a rest, each of two loops. */
-enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 56, LOOPS_BY_OPTS = 3 };
-static int nest_loops(int naxes) { return naxes ? naxes + LOOPS_BY_OPTS : 0; }
+/* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most. Those of a
+ * nest mostly become one, which opts then cut into whole blocks and a rest, each of two loops. */
+enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 60, LOOPS_OF_NEST = 4 };
+typedef struct Loops { int axes, nests; } Loops;
+static void count_nest(Loops *l, int naxes) { l->axes += naxes, l->nests += naxes > 0; }
 /* The loops that member m adds to its kernel: those it reduces over, those that fill its row, and those that write it to memory. */
-static int member_loops(const Stage *m, const Gmap *gm, int i, bool row, bool written) {
+static void count_loops(Loops *l, const Stage *m, const Gmap *gm, int i, bool row, bool written) {
   int nred = 0, inner = 0;
   for (int d = 0; d < m->nred; d++) nred += m->red[d]->op == OPS_RANGE;
   for (int d = 0; d < m->nout; d++) inner += m->out[d]->op == OPS_RANGE && gm->of(gm, i, d) < 0;
-  int own = m->is_reduce ? 1 : row + written;
-  return nest_loops(nred) + own * nest_loops(inner) + nest_loops(m->nested_loops);
+  count_nest(l, nred), count_nest(l, m->nested_loops);
+  if (m->is_reduce || row) count_nest(l, inner);
+  if (!m->is_reduce && written) count_nest(l, inner);
 }
+static bool too_many_loops(const Loops *l) { return l->axes > MOST_LOOPS || l->nests * LOOPS_OF_NEST > MOST_LOOPS; }
 static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
   double ops = 0, in_us = 0, out_us = 0, reread = 0, rows = 1;
   int64_t elems[MAX_MEMBERS], bytes;
-  int loops = ngrid;
+  Loops loops = {ngrid, 0};
   double written_out[MAX_MEMBERS];                           /* operations that a member's expression has with all that it computes again */
   if (!local_plan(s, gm, mem, nmem, elems, &bytes)) return 1e30;
   for (int g = 0; g < ngrid; g++) rows *= (double)grid[g]->vmax;
@@ -84,8 +87,8 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
     }
     bool written = m->keep;
     for (size_t l = 0; l < m->readers.len && !written; l++) written = !in_list(mem, nmem, m->readers.at[l]);
-    loops += member_loops(m, gm, mem[k], elems[k] > 0, written);
-    if (nmem > 1 && (written_out[k] > MOST_WRITTEN_OUT || loops > MOST_LOOPS)) return 1e30;
+    count_loops(&loops, m, gm, mem[k], elems[k] > 0, written);
+    if (nmem > 1 && (written_out[k] > MOST_WRITTEN_OUT || too_many_loops(&loops))) return 1e30;
     for (size_t j = 0; j < m->reads.len; j++) {
       Read *rd = &m->reads.at[j];
       bool dup = false;

@@ -286,7 +286,18 @@ static bool split_unknown(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
   }
   return ok;
 }
+/* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes. */
+static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_t)n % 16); }
+static int64_t operations_along(Kernel *k, const UOp *r) {
+  UOpVec order = {0};
+  int64_t n = 0;
+  if (!uop_toposort(k->st, k->mem, &k->sink, 1, &order)) return 0;
+  for (size_t i = 0; i < order.len; i++) n += (order.at[i]->ranges & r->ranges) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
+  vec_free(k->mem, &order);
+  return n;
+}
 static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
+  enum { MOST_PIECES_TEXT = 400 };                           /* operations written for the lanes that are left, else they run one by one */
   if (!is_const(r->src[0])) return split_unknown(k, o, r, inner);
   int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size), full = size / n, rest = size % n, tiles = (size + n - 1) / n;
   bool tile = o->op == OPT_TILE;
@@ -298,13 +309,18 @@ static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
     UOp *e = simp(k, block_expr(k, &b, 0, tiles, n));
     return e && replace_range(k, r, e, rest ? simp(k, uop_alu2(k->st, OPS_CMPLT, e, uop_index_const(k->st, size))) : NULL);
   }
+  bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
+  int64_t written = lanes ? operations_along(k, r) : 0;
+  while (lanes && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT) n &= n - 1, full = size / n, rest = size % n;
   int64_t n1 = n, blocks1 = full, n2 = rest, blocks2 = rest ? 1 : 0;
+  Block left = b;
+  if (written * pieces(rest) > MOST_PIECES_TEXT) left.inner = b.outer;
   if (o->op == OPT_UPCAST && rest) {                         /* balanced: tiles of n1 and one less */
     n1 = (size + tiles - 1) / tiles, n2 = size / tiles;
     blocks1 = n1 == n2 ? tiles : size - tiles * n2, blocks2 = n1 == n2 ? 0 : tiles - blocks1;
   }
   UOp *head = block_expr(k, &b, 0, blocks1, n1);
-  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &b, blocks1 * n1, blocks2, n2), tile) : replace_range(k, r, head, NULL);
+  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &left, blocks1 * n1, blocks2, n2), tile) : replace_range(k, r, head, NULL);
   if (ok && tile) {
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
     ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;

@@ -233,6 +233,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
+      ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t.source.len);
       if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
       if (ctx->env.debug >= 3) fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
       if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));

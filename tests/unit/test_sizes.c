@@ -11,12 +11,10 @@
 #include <cmocka.h>
 
 enum { MOST_SOURCE = 200 << 10, MAX_RESULTS = 64 };
-typedef struct Seen { int kernels, plain; size_t largest; } Seen;      /* plain: with loops, and no opts */
+typedef struct Seen { int kernels, plain; size_t bytes; } Seen;        /* plain: with loops, and no opts */
 static void seen(const TgKernelText *k, void *user) {
   Seen *s = user;
-  size_t n = strlen(k->source);
-  s->kernels++, s->plain += !*k->opts && strstr(k->source, "for (");
-  if (n > s->largest) s->largest = n;
+  s->kernels++, s->plain += !*k->opts && strstr(k->source, "for ("), s->bytes += strlen(k->source);
 }
 static TgTensor *input(TgContext *ctx, unsigned seed, int ndim, const int64_t *dims) {
   static float v[1 << 16];
@@ -70,12 +68,34 @@ static int largest_twice(TgContext *ctx, int n, TgTensor **t) {                 
   t[0] = m, t[1] = tg_stack((TgTensor *[]){m, m}, 2, 0);
   return 2;
 }
-static const struct { const char *name; Make make; int n; bool plain; } programs[] = {      /* plain: loops too short for opts */
+static int log_sums(TgContext *ctx, int n, TgTensor **t) { return t[0] = tg_logcumsumexp(input(ctx, 1, TG_SHAPE(n)), 0), 1; }
+static int variance(TgContext *ctx, int n, TgTensor **t) { return t[0] = tg_var(input(ctx, 1, TG_SHAPE(15, 25, n))), 1; }
+static int jumps(TgContext *ctx, int n, TgTensor **t) {                                     /* each step goes twice as far */
+  int at[32];
+  for (int i = 0; i < 32; i++) at[i] = (i * 7 + 3) % 32;
+  TgTensor *p = tg_from(ctx, at, TG_I32, TG_SHAPE(32));
+  for (int i = 0; i < n; i++) p = tg_take(p, p);
+  return t[0] = tg_cast(p, TG_F32), 1;
+}
+static int dense_block(TgContext *ctx, int n, TgTensor **t) {                               /* of a DenseNet, and the pools behind it */
+  TgTensor *x = input(ctx, 1, TG_SHAPE(1, 8, 28, 28));
+  for (int i = 0; i < n; i++) {
+    int64_t channels = tg_dim(x, 1);
+    TgTensor *scale = input(ctx, 3, TG_SHAPE(1, channels, 1, 1)), *narrow = input(ctx, 4, TG_SHAPE(16, channels, 1, 1)), *wide = input(ctx, 5, TG_SHAPE(8, 16, 3, 3));
+    TgTensor *h = tg_relu(tg_conv2d(tg_relu(tg_mul(x, scale)), tg_mul_scalar(narrow, 0.1)));
+    x = tg_cat((TgTensor *[]){x, tg_conv2d(h, tg_mul_scalar(wide, 0.1), .padding = TG_SIZES(1))}, 2, 1);
+    if (i % 4 == 3) x = tg_avg_pool2d(x, .kernel = TG_SIZES(2), .stride = TG_SIZES(2));
+  }
+  return t[0] = x, 1;
+}
+static const struct { const char *name; Make make; int n; bool plain; size_t most; } programs[] = {      /* plain: loops too short for opts; most: bytes of all texts */
   {"clip 8 matrices", clip_matrices, 8, false}, {"clip 33 matrices", clip_matrices, 33, false}, {"clip 62 matrices", clip_matrices, 62, false},
   {"clip 12 filters", clip_filters, 12, false}, {"clip 20 filters", clip_filters, 20, false},
   {"5 multiples", multiples, 5, false}, {"20 multiples", multiples, 20, false}, {"60 multiples", multiples, 60, false},
   {"20 transposes", transposes, 20, false}, {"60 transposes", transposes, 60, false},
-  {"33 dense layers", dense_layers, 33, true}, {"6 norms", norms, 6, false}, {"largest twice", largest_twice, 0, true}};
+  {"33 dense layers", dense_layers, 33, true}, {"6 norms", norms, 6, false}, {"largest twice", largest_twice, 0, true},
+  {"31 log sums", log_sums, 31, true, 90000}, {"45 log sums", log_sums, 45, false, 110000}, {"1000 log sums", log_sums, 1000, false, 250000},
+  {"variance", variance, 35, false, 10000}, {"9 jumps", jumps, 9, true, 60000}, {"dense block", dense_block, 8, true, 240000}};
 static TgContext *open_on(const char *dev, int fuse) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = dev});
   assert_int_equal(tg_error(ctx), TG_OK);
@@ -94,7 +114,9 @@ static void test_texts(void **state) {
       int n = programs[i].make(ctx, programs[i].n, t);
       if (tg_realize_many(t, (size_t)n)) fail_msg("%s on %s: %s", programs[i].name, devices[d], tg_errmsg(ctx));
       if (s.plain && !programs[i].plain) fail_msg("%s on %s: %d of %d kernels have no opts", programs[i].name, devices[d], s.plain, s.kernels);
-      if (s.largest > MOST_SOURCE) fail_msg("%s on %s: a kernel of %zu bytes", programs[i].name, devices[d], s.largest);
+      size_t largest = tg_counters(ctx).largest_source, most = programs[i].most ? programs[i].most : MOST_SOURCE;
+      if (largest > MOST_SOURCE) fail_msg("%s on %s: a kernel of %zu bytes", programs[i].name, devices[d], largest);
+      if (s.bytes > most) fail_msg("%s on %s: %zu bytes, at most %zu", programs[i].name, devices[d], s.bytes, most);
       tg_close(ctx);
     }
 }

@@ -216,7 +216,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = {.noopt = ctx->env.noopt, .opts = *ctx->env.opts ? ctx->env.opts : NULL, .ncores = d->ncores, .passes = &ctx->passes};
+  CodegenOptions copt = codegen_options(ctx, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
@@ -341,8 +341,8 @@ static TgStatus plan_make(TgContext *ctx, Copy *c, UOp *const *roots, size_t n, 
   TgStatus s = p && r ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   Str explain;
   str_init(&explain, &ctx->mem);
-  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .local_bytes = ctx->dev.backend->renderer ? ctx->dev.backend->renderer->local_bytes : 512 << 10,
-                     .explain = ctx->env.debug >= 3 ? &explain : NULL, .passes = &ctx->passes};
+  SchedOptions so = sched_options(ctx, ctx->dev.backend->renderer);
+  so.explain = ctx->env.debug >= 3 ? &explain : NULL;
   if (!s) {
     for (size_t i = 0; i < n; i++) r[i] = c->to[stands_for(ctx, roots[i])->id];
     s = schedule_make(c->st, &ctx->mem, r, (int)n, &so, &p->sched, &ctx->err);

@@ -1,6 +1,7 @@
 /* engine.h: what the files of src/engine share: a schedule ready to run, and running it. */
 #ifndef TG_ENGINE_H
 #define TG_ENGINE_H
+#include "codegen/codegen.h"
 #include "schedule/schedule.h"
 #include "tensor/context.h"
 
@@ -21,6 +22,9 @@ TgStatus plan_run(TgContext *ctx, Plan *p, Buffer *const *buf, Buffer *const *te
 TgStatus buffer_ready(TgContext *ctx, Buffer *b);            /* has memory */
 Buffer *value_of(TgContext *ctx, TgTensor *t, size_t nbytes);   /* realizes; the buffer that holds t's value; NULL: recorded */
 bool in_memory(TgContext *ctx, UOp *u);                      /* a whole buffer, perhaps in another shape */
+/* options.c: for kernels that `ren` renders (NULL: that INTERP runs); opts: instead of TG_OPTS, or NULL */
+SchedOptions sched_options(TgContext *ctx, const Renderer *ren);
+CodegenOptions codegen_options(TgContext *ctx, const char *opts);
 /* jit.c: what is captured of a run */
 void capture_step(TgContext *ctx, Plan *p, Buffer *const *buf, size_t nbuf, Buffer *const *temp);
 #endif

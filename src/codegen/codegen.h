@@ -45,6 +45,9 @@ bool kernel_passes(Kernel *k, const Pass *first, size_t n);
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
                        Linear *out, Str *opts_text, TgError *err);
 
+/* The kernel with a gate on each access that may leave its memory; NULL: out of memory. */
+UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);
+
 /* shared inside codegen/ */
 UOp *pm_decompose(Rewrite *rw, UOp *self);                   /* decompose.c; rw->ctx is the Kernel */
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate);          /* codegen.c: loads that may leave their buffer are made only where gate holds */

@@ -695,9 +695,11 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   if (ok && (t.program.n || t.roots.len != 1 || !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t.roots.at, t.roots.len, &bad)))
     ok = false, error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "", bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
   ok = ok && uop_toposort(st, &ctx->mem, t.roots.at, 1, &nodes) && slots_check(s, &nodes) && !slots_ready(s, bufs);
+  UOp *kernel = ok ? t.roots.at[0] : NULL;
+  if (ok && !(ctx->dev.backend->has & HAS_CHECKS)) ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
   if (ok) {
     p.sched.store = st, p.prog = &prog;
-    p.sched.kernel = &(SchedKernel){.ast = t.roots.at[0], .narg = s->n};
+    p.sched.kernel = &(SchedKernel){.ast = kernel, .narg = s->n};
     ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) && !ctx->dev.backend->sync(&ctx->dev);
     ctx->counters.kernels += ok, ctx->counters.launches += ok;
   }

@@ -7,7 +7,8 @@ typedef struct Device Device;
 typedef struct Program Program;                              /* a loaded kernel; the backend defines it */
 typedef struct KernelSpec { const Linear *linear; const char *source; } KernelSpec;   /* source: NULL for backends without renderer */
 
-enum { HAS_THREADS = 1, HAS_LOCAL = 2, HAS_RUN = 4 };        /* HAS_RUN: launch computes (NULL device: does not) */
+/* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of the launch. */
+enum { HAS_THREADS = 1, HAS_LOCAL = 2, HAS_RUN = 4, HAS_CHECKS = 8 };
 typedef struct TgBackend {
   const char *name;                                          /* "CPU", "INTERP", "NULL:CUDA" .. */
   uint32_t has;

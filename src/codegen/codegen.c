@@ -176,6 +176,8 @@ UOp *pm_flatten(Rewrite *rw, UOp *u) {                       /* one index per ax
 static bool run_gates(void *k) { return move_gates(k); }
 static bool run_ranges(void *k) { return simplify_ranges(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
+static bool run_cut_sums(void *k) { return cut_sums(k); }
+static bool run_block_sums(void *k) { return block_sums(k); }
 static bool run_expand(void *k) { return expand(k); }
 static bool run_gpu(void *k) { return gpu_dims(k); }
 static bool run_linearize(void *state) {
@@ -192,10 +194,12 @@ const Pass codegen_passes[] = {
   {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
   {"simplify ranges",   .run = run_ranges, .makes = GRAPH_KERNEL},
   {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
+  {"cut long sums",     .run = run_cut_sums, .makes = GRAPH_SHAPED},
   {"flatten indices",   pm_flatten, .makes = GRAPH_SHAPED, .required = true},
   {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
   {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
   {"gpu dims",          .run = run_gpu, .makes = GRAPH_LOOPS},
+  {"block sums",        .run = run_block_sums, .makes = GRAPH_LOOPS},
   {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);

@@ -291,8 +291,8 @@ static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_
 static int64_t operations_along(Kernel *k, const UOp *r) {
   UOpVec order = {0};
   int64_t n = 0;
-  if (!uop_toposort(k->st, k->mem, &k->sink, 1, &order)) return 0;
-  for (size_t i = 0; i < order.len; i++) n += (order.at[i]->ranges & r->ranges) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) n += (order.at[i]->ranges & r->ranges) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
   vec_free(k->mem, &order);
   return n;
 }

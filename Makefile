@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-asan fuzz torture clean
+.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -20,6 +20,8 @@ check-rules: all
 	@$(BUILD)/checkrules $(BUILD)/rules.verdicts
 check-accuracy: all   # the math functions on all 2^32 floats: minutes
 	@printf '%s\n' EXP2 EXP LOG2 LOG SIN | xargs -P $(JOBS) -I F env STRIDE=1 ONLY=F $(BUILD)/test_accuracy 2>&1 | grep -E 'graph .* f32|FAILED|ERROR|ulp at'
+check-kernel-compilers: all   # the tests on the CPU with the kernels compiled by each of these, where it is here
+	@tools/run-tests $(BUILD) clang-14 clang-19 gcc
 check-asan: setup
 	@cmake -S . -B build-asan -DTG_ASAN=ON -DCMAKE_BUILD_TYPE=Debug > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
 	@cmake --build build-asan -j $(JOBS) > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }

@@ -68,6 +68,8 @@ typedef struct TgCounters {
   double ms;                              /* time in launches */
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
   uint64_t peak_bytes;                    /* the most memory that the device held at once */
+  uint64_t largest_source;                /* the longest text of a kernel given to the device's compiler, in bytes */
+  uint64_t retried;                       /* times that the C compiler died, and was started again without optimisation */
 } TgCounters;
 
 typedef struct TgAxes { int n; int v[TG_MAX_RANK]; } TgAxes;   /* n 0: the default (for reductions: all axes) */
@@ -205,8 +207,9 @@ typedef struct TgLaunch { size_t size; const char *name; int nargs; int64_t flop
 TG_API int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *l, void *user), void *user);
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts
  * apply), whose PARAM of slot i is args[i], row-major, of its dtype and number of elements. Those that are stored to are changed in place, as by
- * tg_assign. It has no gradient of its own: tg_custom_gradient gives one. TG_ERR_VALUE: the text, with line and column, or a slot without a tensor;
- * TG_ERR_SHAPE, TG_ERR_DTYPE: a PARAM that is not as its tensor; TG_ERR_STATE: a part of a tensor is written. */
+ * tg_assign. An access outside its tensor reads 0 and stores nothing (INTERP: an error). It has no gradient of its own: tg_custom_gradient gives one.
+ * TG_ERR_VALUE: the text, with line and column, or a slot without a tensor; TG_ERR_SHAPE, TG_ERR_DTYPE: a PARAM that is not as its tensor;
+ * TG_ERR_STATE: a part of a tensor is written. */
 TG_API TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int n);
 /* The elementwise op of that name (src/uop/ops.def: "ADD", "SQRT", "WHERE", ..) on n tensors, shapes broadcast; dtypes must be equal, nothing is
  * promoted. TG_ERR_VALUE: no such op; TG_ERR_DTYPE: it does not take them. */

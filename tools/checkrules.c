@@ -323,39 +323,38 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
     store_free(g.st);
   }
 }
-/* Runs z3 once on every query whose verdict the cache lacks. False: there is no z3. */
-static bool prove(const char *cache) {
+/* Runs z3 once on every query whose verdict the cache lacks. -> how many are left without a verdict: none where z3 is here, or was once. */
+static size_t prove(const char *cache) {
   char line[128], verdict, smt_path[600], command[700];
   uint64_t key;
+  size_t todo = 0, i = 0;
   FILE *f = fopen(cache, "r");
   while (f && fgets(line, sizeof line, f))
     if (sscanf(line, "%" SCNx64 " %c", &key, &verdict) == 2)
-      for (size_t i = 0; i < nqueries; i++) if (queries[i].key == key) queries[i].verdict = verdict;
+      for (size_t q = 0; q < nqueries; q++) if (queries[q].key == key) queries[q].verdict = verdict;
   if (f) fclose(f);
+  for (size_t q = 0; q < nqueries; q++) todo += !queries[q].verdict;
+  if (!todo) return 0;
   snprintf(smt_path, sizeof smt_path, "%s.smt2", cache);
   FILE *out = fopen(smt_path, "w");
-  if (!out) return false;
-  for (size_t i = 0; i < nqueries; i++) if (!queries[i].verdict) fputs(queries[i].text, out);
+  if (!out) return todo;
+  for (size_t q = 0; q < nqueries; q++) if (!queries[q].verdict) fputs(queries[q].text, out);
   fclose(out);
   snprintf(command, sizeof command, "z3 -T:300 -t:3000 '%s' 2>&1", smt_path);
-  FILE *z3 = popen(command, "r");
-  FILE *save = fopen(cache, "a");
-  if (!z3 || !save) return false;
-  bool ran = false;
-  size_t i = 0;
+  FILE *z3 = popen(command, "r"), *save = fopen(cache, "a");
+  if (!z3 || !save) return todo;
   while (fgets(line, sizeof line, z3)) {
     char v = !strncmp(line, "unsat", 5) ? 'u' : !strncmp(line, "sat", 3) ? 's' : !strncmp(line, "unknown", 7) || !strncmp(line, "timeout", 7) ? '?' : 0;
     if (!strncmp(line, "(error", 6)) malformed++;      /* the verdicts that follow mean nothing */
     if (!v) { fputs(line, stderr); continue; }
     while (i < nqueries && queries[i].verdict) i++;
     if (i == nqueries) break;
-    queries[i].verdict = v, ran = true;
+    queries[i].verdict = v, todo--;
     if (v != '?' && !malformed) fprintf(save, "%016" PRIx64 " %c\n", queries[i].key, v);
   }
   fclose(save);
   pclose(z3);
-  for (i = 0; i < nqueries && !ran; i++) ran = queries[i].verdict != 0;
-  return ran;
+  return todo;
 }
 int main(int argc, char **argv) {
   const char *cache = argc > 1 ? argv[1] : "rules.verdicts";
@@ -369,8 +368,11 @@ int main(int argc, char **argv) {
     if (r->arith && r->state) state_rule(r, k);
     if (r->arith) check_rule(r, k, k >= n[0], &res[k]);
   }
-  bool z3 = prove(cache);
-  if (!z3) fprintf(stderr, "z3 is not here: rules are evaluated, not proved\n");
+  size_t unproved = prove(cache);
+  if (unproved) {
+    printf("%zu of %zu statements were not put to z3 (install z3): the rules are evaluated, not proved\n", unproved, nqueries);
+    failed++;
+  }
   for (size_t i = 0; i < nqueries; i++) {
     const Query *q = &queries[i];
     bool right = q->rule < n[0];
@@ -381,7 +383,7 @@ int main(int argc, char **argv) {
     } else if (right && q->verdict == 'u') proved += !q->symbolic, stated += q->symbolic;
     else if (right) {
       open += !q->symbolic, unstated += q->symbolic;
-      if (q->symbolic && z3) printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where, r->name, r->op, dtype_name(q->d));
+      if (q->symbolic && q->verdict) printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where, r->name, r->op, dtype_name(q->d));
     }
   }
   failed += malformed;

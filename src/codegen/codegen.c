@@ -79,9 +79,25 @@ static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   vec_free(k->mem, &order);
   return ok ? r : NULL;
 }
+/* The parts of a condition that can keep the address of an INDEX inside: those over loops that it moves with, and those over none. Any other would
+ * only tie the load, and a reduction around it that others read too, to a loop that it has nothing to do with. NULL: none. */
+static UOp *about_loops(Kernel *k, const UOp *index, UOp *gate) {
+  UOp *todo[64], *r = NULL;
+  uint64_t moves = 0;
+  int n = 0;
+  for (int i = 1; i <= index_naxes(index); i++) moves |= index->src[i]->ranges;
+  todo[n++] = gate;
+  while (n) {
+    UOp *g = todo[--n];
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) { todo[n++] = g->src[1], todo[n++] = g->src[0]; continue; }
+    if (g->ranges && !(g->ranges & moves)) continue;
+    if (!(r = r ? uop_alu2(k->st, OPS_AND, r, g) : g)) return NULL;
+  }
+  return r;
+}
 static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_t fills) {
   typedef struct Frame { UOp *u; int i; } Frame;
-  bool data = gate && uop_has_op(gate, OPS_INDEX);
+  bool data = gate && uop_has_op(gate, OPS_INDEX), reduces = branch && uop_has_op(branch, OPS_REDUCE);
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
   bool ok = now && gate && branch;
@@ -108,6 +124,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       memcpy(with, src, (size_t)n * sizeof *with);
       v = uop_with_src(k->st, u, src);
       if (v && data) g = about_place(k, v, gate);
+      else if (v && reduces) g = about_loops(k, v, gate);
       if (v && g) {
         with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g)) : g;      /* what is below stays as it is in the address */
         v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
@@ -159,6 +176,8 @@ UOp *pm_flatten(Rewrite *rw, UOp *u) {                       /* one index per ax
 static bool run_gates(void *k) { return move_gates(k); }
 static bool run_ranges(void *k) { return simplify_ranges(k); }
 static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
+static bool run_cut_sums(void *k) { return cut_sums(k); }
+static bool run_block_sums(void *k) { return block_sums(k); }
 static bool run_expand(void *k) { return expand(k); }
 static bool run_gpu(void *k) { return gpu_dims(k); }
 static bool run_linearize(void *state) {
@@ -175,10 +194,12 @@ const Pass codegen_passes[] = {
   {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
   {"simplify ranges",   .run = run_ranges, .makes = GRAPH_KERNEL},
   {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
+  {"cut long sums",     .run = run_cut_sums, .makes = GRAPH_SHAPED},
   {"flatten indices",   pm_flatten, .makes = GRAPH_SHAPED, .required = true},
   {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
   {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
   {"gpu dims",          .run = run_gpu, .makes = GRAPH_LOOPS},
+  {"block sums",        .run = run_block_sums, .makes = GRAPH_LOOPS},
   {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);
@@ -217,10 +238,9 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
                        Linear *out, Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
   uint64_t failed = mem->failed;
-  for (int attempt = opt->noopt ? 1 : 0; attempt < 2; attempt++) {       /* a nest that the opts cannot shape is lowered as it stands */
-    CodegenOptions o = *opt;
+  CodegenOptions o = *opt;
+  for (bool last = opt->noopt;; last = o.noopt) {            /* a nest that cannot take all of its opts takes fewer, and at last stands as it is */
     Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
-    o.noopt |= attempt == 1;
     str_init(&k.opts, mem);
     k.st = store_new(mem);
     if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
@@ -237,6 +257,9 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     out->n = out->nparam = 0;
     if (mem->failed != failed) return error_set(err, TG_ERR_NOMEM, "codegen: out of memory");
     if (err->status) return err->status;
+    if (last) break;
+    o.leave_out = TG_MAX(2 * o.leave_out, 1);
+    o.noopt |= opt->opts || o.leave_out > 2 * k.nopt;
   }
   return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (more than 64 loops?)", out->name);
 }

@@ -7,10 +7,11 @@
 #include "codegen/codegen.h"
 #include <string.h>
 
-#define MAX_EXP 12
+#define MAX_EXP MAX_RANGES
+#define BIT(e) (UINT64_C(1) << (e))
 typedef struct Chunk { int off, lanes; } Chunk;
 typedef struct ExpRange { UOp *r; int n, nchunk; bool vec; Chunk *chunk; } ExpRange;
-typedef struct Val { uint16_t mask; bool per_lane; uint32_t count; UOp **at; } Val;    /* mask: expanded ranges below */
+typedef struct Val { uint64_t mask; bool per_lane; uint32_t count; UOp **at; } Val;    /* mask: expanded ranges below */
 typedef struct Exp { Kernel *k; Arena arena; int n; ExpRange r[MAX_EXP]; Val *val; UOpVec todo; } Exp;
 
 static bool is_expanded(const UOp *r) { return r->op == OPS_RANGE && r->arg.range.type >= AXIS_UPCAST; }
@@ -21,12 +22,12 @@ static bool scalar_domain(const Exp *x, const UOp *u) {      /* index arithmetic
   return true;
 }
 static int count_of(const Exp *x, int i, bool per_lane) { return per_lane ? x->r[i].n : x->r[i].nchunk; }
-static uint32_t total(const Exp *x, uint16_t mask, bool per_lane) {
+static uint32_t total(const Exp *x, uint64_t mask, bool per_lane) {
   uint32_t n = 1;
   for (int i = 0; i < x->n; i++) if (mask >> i & 1) n *= (uint32_t)count_of(x, i, per_lane);
   return n;
 }
-static uint32_t offset_of(const Exp *x, uint16_t mask, bool per_lane, const int *at) {
+static uint32_t offset_of(const Exp *x, uint64_t mask, bool per_lane, const int *at) {
   uint32_t o = 0;
   for (int i = 0; i < x->n; i++) if (mask >> i & 1) o = o * (uint32_t)count_of(x, i, per_lane) + (uint32_t)at[i];
   return o;
@@ -38,7 +39,7 @@ static UOp *lane_value(Exp *x, UOp *u, const int *pos);
 static void positions(const Exp *x, const int *chunk, int lane, int *pos) {       /* chunk numbers and a lane -> positions */
   for (int i = 0; i < x->n; i++) pos[i] = x->r[i].chunk[chunk[i]].off + (x->r[i].vec ? lane : 0);
 }
-static int vec_of(const Exp *x, uint16_t mask) {
+static int vec_of(const Exp *x, uint64_t mask) {
   for (int i = 0; i < x->n; i++) if ((mask >> i & 1) && x->r[i].vec) return i;
   return -1;
 }
@@ -178,7 +179,7 @@ static UOp *horizontal(Exp *x, Ops op, UOp *v) {
   }
   return v;
 }
-static bool next(const Exp *x, uint16_t mask, bool per_lane, int *at) {           /* odometer, last range fastest */
+static bool next(const Exp *x, uint64_t mask, bool per_lane, int *at) {           /* odometer, last range fastest */
   for (int i = x->n - 1; i >= 0; i--) {
     if (!(mask >> i & 1)) continue;
     if (++at[i] < count_of(x, i, per_lane)) return true;
@@ -190,17 +191,17 @@ static bool next(const Exp *x, uint16_t mask, bool per_lane, int *at) {         
  * one accumulator each, joined by a tree, lanes last. */
 static UOp *make_reduce(Exp *x, UOp *u, const int *outer) {
   UOpStore *st = x->k->st;
-  uint16_t own = 0, group = 0;
+  uint64_t own = 0, group = 0;
   UOp *ranges[32];
   int nr = 0, at[MAX_EXP];
   for (int i = 1; i < u->nsrc; i++) {
     bool exp = false;
     for (int e = 0; e < x->n; e++)
-      if (x->r[e].r == u->src[i]) { exp = true; own |= (uint16_t)(1 << e); if (x->r[e].vec) group |= (uint16_t)(1 << e); }
+      if (x->r[e].r == u->src[i]) { exp = true; own |= BIT(e); if (x->r[e].vec) group |= BIT(e); }
     if (!exp && u->src[i]->op == OPS_RANGE && nr < 32) ranges[nr++] = u->src[i];
   }
   own &= x->val[u->src[0]->id].mask | group;
-  uint16_t unroll = own & (uint16_t)~group;
+  uint64_t unroll = own & ~group;
   memcpy(at, outer, sizeof at);
   UOp *accs[64];
   int na = 0;
@@ -238,10 +239,10 @@ static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
   UOpStore *st = x->k->st;
   UOp *index = u->src[0], *loops[40];
   int nl = 0, at[MAX_EXP] = {0}, pos[MAX_EXP];
-  uint16_t mask = 0;
+  uint64_t mask = 0;
   for (int i = 2; i < u->nsrc; i++) {
     bool exp = false;
-    for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) exp = true, mask |= (uint16_t)(1 << e);
+    for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) exp = true, mask |= BIT(e);
     if (!exp && u->src[i]->op == OPS_RANGE && nl < 36) loops[nl++] = u->src[i];      /* a loop of one step has become 0 */
   }
   int vec = vec_of(x, mask);
@@ -274,12 +275,12 @@ static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
 static bool expand_node(Exp *x, UOp *u) {
   UOpStore *st = x->k->st;
   Val *v = &x->val[u->id];
-  for (int e = 0; e < x->n; e++) if (x->r[e].r == u) v->mask = (uint16_t)(1 << e);
+  for (int e = 0; e < x->n; e++) if (x->r[e].r == u) v->mask = BIT(e);
   for (int i = 0; i < u->nsrc; i++) v->mask |= x->val[u->src[i]->id].mask;
   if (u->op == OPS_REDUCE)
-    for (int i = 1; i < u->nsrc; i++) for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) v->mask &= (uint16_t)~(1 << e);
+    for (int i = 1; i < u->nsrc; i++) for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) v->mask &= ~BIT(e);
   if (u->op == OPS_STORE || u->op == OPS_SINK) {
-    for (int i = 2; i < u->nsrc; i++) for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) v->mask &= (uint16_t)~(1 << e);
+    for (int i = 2; i < u->nsrc; i++) for (int e = 0; e < x->n; e++) if (x->r[e].r == u->src[i]) v->mask &= ~BIT(e);
     return true;
   }
   if (u->op == OPS_AFTER) {                                  /* local memory, filled by every expanded store */

@@ -4,12 +4,13 @@
 #include "codegen/codegen.h"
 #include <string.h>
 
-#define MAX_R 48
+#define MAX_R MAX_RANGES
 #define STRIDE_ODD INT64_MAX                                 /* not a constant stride */
 typedef struct RInfo { UOp *r; int64_t n; bool reduce, grid; int nout; } RInfo;        /* n: turns that may be shaped: an ordered loop has one. nout: stores to buffers that have it */
 typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces, fills; bool scans; } Info;    /* fills: stores to local memory */
 
 static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 static bool depends(const UOp *u, const UOp *r) { return u->ranges >> (r->arg.range.id & 63) & 1; }
 static bool store_has(const UOp *s, const UOp *r) {
   for (int i = 2; i < s->nsrc; i++) if (s->src[i] == r) return true;
@@ -108,8 +109,19 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
   }
   return listed;
 }
+/* Where loops that memory takes apart became one, its offset is that loop again: said now, because a split of the loop would hide it. */
+static UOp *pm_rejoin(Rewrite *rw, UOp *u) {
+  if (u->op != OPS_INDEX || u->src[0]->op != OPS_PARAM || !u->src[0]->nsrc || u->arg.i) return NULL;
+  bool apart = false;
+  for (int i = 1; i <= index_naxes(u); i++) apart |= has_divmod(u->src[i]);
+  UOp *flat = apart ? index_flat(rw->st, rw->mem, u) : NULL;
+  if (!flat || has_divmod(flat)) return NULL;
+  const UOp *p = u->src[0];
+  return UNEW(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg, uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), flat);
+}
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
+  bool merged = false;
   for (bool again = true; again;) {
     UOpVec order = {0};
     UOp *a = NULL, *b = NULL;
@@ -125,14 +137,17 @@ bool simplify_ranges(Kernel *k) {
     vec_free(k->mem, &order);
     int64_t n;
     if (!ok) return false;
+    if (!ranges_recycle(k)) return false;
     if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
-    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, (int)k->next_range), *nb = b->src[0];
+    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, ROOT_OWN), *nb = b->src[0];
     if (!m) break;
     UOp *from[2] = {a, b}, *to[2] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb)};
     k->sink = simp(k, open_lists(k, uop_substitute(k->st, k->mem, k->sink, 2, from, to)));
     if (!k->sink) return false;
+    merged = true;
   }
-  return true;
+  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
+  return !merged || (k->sink = graph_rewrite(&rw, pm_rejoin, k->sink)) != NULL;
 }
 
 /* ---- CPU */

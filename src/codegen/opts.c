@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_R 48
+#define MAX_R MAX_RANGES
 static const char *const opt_names[] = {[OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE", [OPT_SWAP] = "SWAP", [OPT_LOCAL] = "LOCAL",
                                         [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC", [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
 void opt_print(Str *out, const Opt *o) {
@@ -41,10 +41,25 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
 }
 
 static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+/* Ids rise within one change of the loops: an outer loop's is below that of the loop inside it, which is how their order is told. */
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root) {
-  if (k->next_range >= MAX_RANGES) return NULL;              /* range sets are 64 bits wide */
-  k->root[k->next_range] = (int8_t)root;
-  return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, (Arg){.range = {k->next_range++, type}}) : NULL;
+  int64_t id = k->next_range;
+  if (id < MAX_RANGES) k->next_range++;
+  else if (k->spare) id = __builtin_ctzll(k->spare), k->spare &= k->spare - 1;
+  else return NULL;                                          /* range sets are 64 bits wide */
+  k->root[id] = (int8_t)(root == ROOT_OWN ? id : root);
+  return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, (Arg){.range = {id, type}}) : NULL;
+}
+bool ranges_recycle(Kernel *k) {
+  enum { ENOUGH = 16 };
+  if (k->next_range + ENOUGH <= MAX_RANGES) return true;
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  uint64_t live = 0;
+  for (size_t i = 0; ok && i < order.len; i++) if (order.at[i]->op == OPS_RANGE) live |= UINT64_C(1) << order.at[i]->arg.range.id;
+  k->next_range = MAX_RANGES, k->spare = ~live;
+  vec_free(k->mem, &order);
+  return ok;
 }
 static int root_of(const Kernel *k, const UOp *r) { return k->root[r->arg.range.id]; }
 static int list_start(const UOp *u) { return u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; }
@@ -271,7 +286,18 @@ static bool split_unknown(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
   }
   return ok;
 }
+/* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes. */
+static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_t)n % 16); }
+static int64_t operations_along(Kernel *k, const UOp *r) {
+  UOpVec order = {0};
+  int64_t n = 0;
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) n += (order.at[i]->ranges & r->ranges) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
+  vec_free(k->mem, &order);
+  return n;
+}
 static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
+  enum { MOST_PIECES_TEXT = 400 };                           /* operations written for the lanes that are left, else they run one by one */
   if (!is_const(r->src[0])) return split_unknown(k, o, r, inner);
   int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size), full = size / n, rest = size % n, tiles = (size + n - 1) / n;
   bool tile = o->op == OPT_TILE;
@@ -283,13 +309,18 @@ static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
     UOp *e = simp(k, block_expr(k, &b, 0, tiles, n));
     return e && replace_range(k, r, e, rest ? simp(k, uop_alu2(k->st, OPS_CMPLT, e, uop_index_const(k->st, size))) : NULL);
   }
+  bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
+  int64_t written = lanes ? operations_along(k, r) : 0;
+  while (lanes && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT) n &= n - 1, full = size / n, rest = size % n;
   int64_t n1 = n, blocks1 = full, n2 = rest, blocks2 = rest ? 1 : 0;
+  Block left = b;
+  if (written * pieces(rest) > MOST_PIECES_TEXT) left.inner = b.outer;
   if (o->op == OPT_UPCAST && rest) {                         /* balanced: tiles of n1 and one less */
     n1 = (size + tiles - 1) / tiles, n2 = size / tiles;
     blocks1 = n1 == n2 ? tiles : size - tiles * n2, blocks2 = n1 == n2 ? 0 : tiles - blocks1;
   }
   UOp *head = block_expr(k, &b, 0, blocks1, n1);
-  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &b, blocks1 * n1, blocks2, n2), tile) : replace_range(k, r, head, NULL);
+  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &left, blocks1 * n1, blocks2, n2), tile) : replace_range(k, r, head, NULL);
   if (ok && tile) {
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
     ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;
@@ -356,6 +387,7 @@ static bool thread_group(Kernel *k, UOp *const *stores, int n, UOp *best, UOp *t
 }
 /* Outer loops are dealt to threads in chunks, never a reduction: any number of threads gives the same bits. */
 static bool thread(Kernel *k, const Opt *opt) {
+  if (!ranges_recycle(k)) return false;
   UOp *t = kernel_range(k, uop_index_const(k->st, opt->n), AXIS_THREAD, ROOT_NONE);
   UOpVec stores = {0}, group = {0}, loops = {0};
   bool ok = t != NULL;
@@ -457,7 +489,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     break;
   case OPT_TILE: break;
   }
-  for (int i = 0; i < n; i++) if (!split(k, o, r[i], inner)) return false;
+  for (int i = 0; i < n; i++) if (!ranges_recycle(k) || !split(k, o, r[i], inner)) return false;
   return true;
 }
 bool opts_apply(Kernel *k, const OptVec *v) {
@@ -488,6 +520,17 @@ static bool pad_grid(Kernel *k) {
   vec_free(k->mem, &order);
   return ok;
 }
+/* The last n opts but THREAD, which costs nothing and gains most, are left out. */
+static void leave_out(OptVec *list, int n) {
+  size_t kept = 0, shaping = 0, i;
+  for (i = 0; i < list->len; i++) shaping += list->at[i].op != OPT_THREAD;
+  size_t most = shaping > (size_t)n ? shaping - (size_t)n : 0, taken = 0;
+  for (i = 0; i < list->len; i++) {
+    bool stays = list->at[i].op == OPT_THREAD || taken++ < most;
+    if (stays) list->at[kept++] = list->at[i];
+  }
+  list->len = kept;
+}
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   OptVec list = {0};
   bool ok = true;
@@ -495,6 +538,8 @@ bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   if (k->ren->has_local && !opt->noopt && !pad_grid(k)) return false;
   if (opt->opts) k->strict = true, ok = opts_parse(opt->opts, k->mem, &list, k->err);
   else if (!opt->noopt) ok = k->ren->has_local ? heuristic_gpu(k, &list) : heuristic_cpu(k, opt->ncores, &list);
+  k->nopt = (int)list.len;
+  if (ok && !opt->opts && opt->leave_out) leave_out(&list, opt->leave_out);
   ok = ok && opts_apply(k, &list);
   vec_free(k->mem, &list);
   return ok;

@@ -153,7 +153,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = {.noopt = ctx->env.noopt, .opts = *ctx->env.opts ? ctx->env.opts : NULL, .ncores = d->ncores, .passes = &ctx->passes};
+  CodegenOptions copt = codegen_options(ctx, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
@@ -170,6 +170,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
+      ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t.source.len);
       if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
       if (ctx->env.debug >= 3) fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
       if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
@@ -280,8 +281,8 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   if (!root) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   Str explain;
   str_init(&explain, &ctx->mem);
-  SchedOptions so = {.fuse = ctx->env.fuse, .ncores = ctx->dev.ncores, .local_bytes = ctx->dev.backend->renderer ? ctx->dev.backend->renderer->local_bytes : 512 << 10,
-                     .explain = ctx->env.debug >= 3 ? &explain : NULL, .passes = &ctx->passes};
+  SchedOptions so = sched_options(ctx, ctx->dev.backend->renderer);
+  so.explain = ctx->env.debug >= 3 ? &explain : NULL;
   for (size_t i = 0; i < n; i++) root[i] = graph_root(g, i);
   TgError err = {0};
   TgStatus s = schedule_make(g->st, &ctx->mem, root, (int)n, &so, &p->sched, &err);
@@ -455,9 +456,11 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   size_t nwritten = 0;
   for (int i = 0; written && ok && i < s->n; i++) if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
   ok = ok && written && !engine_before_stores(ctx, written, nwritten);
+  UOp *kernel = ok ? t.roots.at[0] : NULL;
+  if (ok && !(ctx->dev.backend->has & HAS_CHECKS)) ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
   if (ok) {
     p.sched.store = st, p.prog = &prog;
-    p.sched.kernel = &(SchedKernel){.ast = t.roots.at[0], .narg = s->n};
+    p.sched.kernel = &(SchedKernel){.ast = kernel, .narg = s->n};
     ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) && !ctx->dev.backend->sync(&ctx->dev);
     ctx->counters.kernels += ok, ctx->counters.launches += ok;
   }

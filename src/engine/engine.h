@@ -1,6 +1,7 @@
 /* engine.h: what the files of src/engine share: a schedule ready to run, and running it. */
 #ifndef TG_ENGINE_H
 #define TG_ENGINE_H
+#include "codegen/codegen.h"
 #include "schedule/schedule.h"
 #include "tensor/context.h"
 
@@ -34,6 +35,9 @@ bool in_memory(const UOp *u);                                /* a whole buffer, 
 /* Around stores that no graph tells of: what the memories held is kept if anybody needs it; then they have a new version. */
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
 bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n);      /* false: recorded */
+/* options.c: for kernels that `ren` renders (NULL: that INTERP runs); opts: instead of TG_OPTS, or NULL */
+SchedOptions sched_options(TgContext *ctx, const Renderer *ren);
+CodegenOptions codegen_options(TgContext *ctx, const char *opts);
 /* jit.c: what is captured of a run */
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);
 #endif

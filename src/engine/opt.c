@@ -1,7 +1,6 @@
 /* opt.c: the compiler on text: tg_opt. In: a graph or a program as TG_DUMP writes it. Out: the same after one pass, or after all that is left
  * to do; as text or as source. What does not fit the pass is refused by spec.c before the pass sees it. */
-#include "codegen/codegen.h"
-#include "schedule/schedule.h"
+#include "engine/engine.h"
 #include "tensor/front.h"
 #include "uop/text.h"
 
@@ -44,7 +43,7 @@ static bool write_program(Job *j, const Linear *lin) {
 static bool lower(Job *j, UOp *ast, UOpStore *st) {
   UOpStore *own = NULL;
   Linear lin;
-  CodegenOptions co = {.noopt = j->ctx->env.noopt, .ncores = j->ctx->dev.ncores, .opts = j->o.opts, .passes = &j->ctx->passes};
+  CodegenOptions co = codegen_options(j->ctx, j->o.opts);
   if (codegen_lower(&j->ctx->mem, ast, st, j->ren, &co, &j->arena, &own, &lin, NULL, err_of(j))) return false;
   bool ok = write_program(j, &lin);
   store_free(own);
@@ -63,7 +62,8 @@ static bool takes(Job *j, const Pass *p) {
 static bool one_pass(Job *j, const Pass *p) {
   TgMem *m = &j->ctx->mem;
   if (!takes(j, p)) return false;
-  CodegenOptions co = {.ncores = j->ctx->dev.ncores, .opts = j->o.opts};
+  CodegenOptions co = codegen_options(j->ctx, j->o.opts);
+  co.passes = NULL;                                          /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
   bool ok = true;
   for (size_t i = 0; ok && i < j->text.roots.len; i++) {
@@ -86,7 +86,8 @@ static bool schedule(Job *j) {                               /* a tensor graph: 
   for (size_t i = 0; i < j->text.roots.len; i++)
     if (!j->text.roots.at[i]->is_tensor) return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
   Schedule s;
-  SchedOptions so = {.fuse = j->ctx->env.fuse, .ncores = j->ctx->dev.ncores, .passes = &j->ctx->passes, .last = j->o.pass, .graph = j->o.pass ? j->out : NULL};
+  SchedOptions so = sched_options(j->ctx, j->ren);
+  so.last = j->o.pass, so.graph = j->o.pass ? j->out : NULL;
   if (schedule_make(j->st, m, j->text.roots.at, (int)j->text.roots.len, &so, &s, err_of(j))) return false;
   bool ok = true;
   for (int k = 0; ok && !j->o.pass && k < s.nkernel; k++) ok = lower(j, s.kernel[k].ast, s.store);

@@ -14,5 +14,7 @@ typedef struct Renderer {
   bool (*render)(Str *out, const Linear *lin, TgError *err);
   void (*prelude)(Str *out);           /* text before the first kernel of a translation unit */
 } Renderer;
+/* Appends what n kernels of C use of their prelude. False: out of memory. */
+bool prelude_prune(Str *out, const char *prelude, const char *const *sources, int n);
 extern const Renderer renderer_c, renderer_cuda, renderer_metal;
 #endif

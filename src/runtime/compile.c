@@ -11,15 +11,19 @@
 #include <unistd.h>
 
 /* The object goes to /proc/self/fd/1: a name that gcc cannot delete when it fails, as it would /dev/stdout. */
-static const char *const args_clang[] = {"-x", "c", "-", "-c", "-O1", "-march=native", "-fPIC", "-ffp-contract=off", "-fno-math-errno",
-    "-ffreestanding",
-                                         "-fno-ident", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w", "-o", "-", NULL};
-static const char *const args_gcc[] = {"-x", "c", "-", "-c", "-O2", "-march=native", "-fPIC", "-ffp-contract=off", "-fno-math-errno",
-    "-ffreestanding",
+static const char *const args_clang[] = {"-x", "c", "-", "-c", "-O1", "-march=native", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding",
+                                         "-fno-ident", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-crash-diagnostics", "-w", "-o",
+                                         "-", NULL};
+static const char *const args_gcc[] = {"-x", "c", "-", "-c", "-O2", "-march=native", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding",
                                        "-fno-ident", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w", "-o",
                                        "/proc/self/fd/1", NULL};
-const char *compiler_flags(const Compiler *c) { return c->is_clang ? "clang -O1 native fPIC nocontract v1"
-    : "gcc -O2 native fPIC nocontract v1"; }
+const char *compiler_flags(const Compiler *c) { return c->is_clang ? "clang -O1 native fPIC nocontract v2" : "gcc -O2 native fPIC nocontract v2"; }
+/* clang before 15 may crash, or choose wrong instructions, on masks of bytes where it has AVX-512: LLVM reads nodes that it has freed. */
+enum { FIRST_CLANG_WITH_AVX512 = 15 };
+static bool avx512_is_broken(const Compiler *c) {
+  const char *v = c->is_clang ? strstr(c->ident, "clang version ") : NULL;
+  return v && atoi(v + strlen("clang version ")) < FIRST_CLANG_WITH_AVX512;
+}
 
 static bool executable(const TgOs *os, const char *path) {
   struct stat s;
@@ -52,7 +56,7 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
 }
 
 /* ---- one process */
-typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok, killed; } Job;
+typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok, died; } Job;      /* died: ended by a signal, or the part that did the work was */
 static int memory_file(const TgOs *os) {                           /* never 0, 1 or 2, which the child needs */
   int fd = os->memory_file("tinygrad-c");
   if (fd < 0 || fd > 2) return fd;
@@ -71,20 +75,22 @@ static TgStatus read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob 
   *out = (Blob){0};
   return TG_ERR_IO;
 }
-static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const char *last, const Blob *src) {
+static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const char *const *more, const Blob *src) {
   *j = (Job){.src = -1, .obj = -1, .msg = -1, .pidfd = -1, .pid = -1};
   j->src = memory_file(os), j->obj = memory_file(os), j->msg = memory_file(os);
   if (j->src < 0 || j->obj < 0 || j->msg < 0) return false;
   if (!os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET)) return false;
   const char *argv[32] = {path};
   size_t n = 1;
-  for (; args[n - 1] && n + 2 < TG_COUNT(argv); n++) argv[n] = args[n - 1];
-  argv[n] = last;
+  for (; *args && n + 1 < TG_COUNT(argv); args++) argv[n++] = *args;
+  for (; *more && n + 1 < TG_COUNT(argv); more++) argv[n++] = *more;
   errno = os->spawn(&j->pid, path, (int[]){j->src, j->obj, j->msg}, (char *const *)argv);
   j->running = errno == 0;
   if (j->running) j->pidfd = os->pidfd_open(j->pid);
   return j->running;
 }
+/* What clang's driver (128 + the signal) and gcc's (4) end with when the process that they started does not end by itself. */
+static bool died(int status) { return WIFSIGNALED(status) || (WIFEXITED(status) && (WEXITSTATUS(status) >= 128 || WEXITSTATUS(status) == 4)); }
 /* True: ended by itself. A host that ignores SIGCHLD loses the exit status (ECHILD); the object then speaks for itself. */
 static bool job_wait(const TgOs *os, Job *j, double deadline) {
   while (j->running) {
@@ -92,7 +98,7 @@ static bool job_wait(const TgOs *os, Job *j, double deadline) {
     pid_t r = os->waitpid(j->pid, &status, WNOHANG);
     if (r == j->pid || (r < 0 && errno == ECHILD)) {
       j->ok = r < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
-      j->killed = r > 0 && WIFSIGNALED(status);
+      j->died = r > 0 && died(status);
       j->running = false;
       break;
     }
@@ -115,10 +121,10 @@ static void job_end(const TgOs *os, Job *j) {
 }
 
 TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s) {
-  static const char *const args[] = {"--version", NULL};
+  static const char *const args[] = {"--version", NULL}, *const none[] = {NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, NULL, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s), ended = ok && j.ok;
+  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s), ended = ok && j.ok;
   TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
@@ -140,18 +146,30 @@ static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compi
   mem_free(mem, msg.at);
   return TG_ERR_COMPILE;
 }
+static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
+  const char *more[3] = {NULL};
+  int n = 0;
+  if (avx512_is_broken(c)) more[n++] = "-mno-avx512f";
+  if (u->huge || u->retried) more[n++] = "-O0";
+  return job_start(os, j, c->path, c->is_clang ? args_clang : args_gcc, more, &u->src);
+}
 TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
   if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
   TgStatus st = TG_OK;
   int started = 0;
   for (; started < n && !st; started++)
-    if (!job_start(os, &jobs[started], c->path, c->is_clang ? args_clang : args_gcc, u[started].huge ? "-O0" : NULL, &u[started].src))
-      st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+    if (!unit_start(os, &jobs[started], c, &u[started])) st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
   double deadline = time_now_s() + limit_s;
   for (int i = 0; i < started && !st; i++) {
     bool ended = job_wait(os, &jobs[i], deadline);
-    u[i].gave_up = u[i].huge && (!ended || jobs[i].killed);
+    if (ended && jobs[i].died && !u[i].huge) {               /* a fault of its optimiser, most likely */
+      u[i].retried = true;
+      job_end(os, &jobs[i]);
+      if (!unit_start(os, &jobs[i], c, &u[i])) { st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno)); break; }
+      ended = job_wait(os, &jobs[i], deadline);
+    }
+    u[i].gave_up = u[i].huge && (!ended || jobs[i].died);
     if (u[i].gave_up) continue;
     st = ended ? job_result(mem, os, err, c, &jobs[i], &u[i].out)
          : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path, limit_s);

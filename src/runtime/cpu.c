@@ -109,9 +109,9 @@ static TgStatus cpu_open(Device *d) {
 static TgStatus identify(Device *d, Cpu *p) {
   if (p->identified) return TG_OK;
   struct stat s;
-  bool have = d->os->stat(p->cc.path, &s) == 0;
+  bool have = d->os->stat(p->cc.path, &s) == 0;      /* gcc needs no version; what clang is told depends on it */
   int64_t mtime = have ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
-  bool named = p->cc.is_clang || strstr(p->cc.path, "gcc");
+  bool named = !p->cc.is_clang && strstr(p->cc.path, "gcc");
   if (have && cache_ident_get(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
     if (strstr(p->cc.ident, "clang")) p->cc.is_clang = true;
   } else if (p->cache || !named) {
@@ -211,12 +211,20 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   int *unit_of = mem_alloc(d->mem, (size_t)ntodo * sizeof *unit_of);
   uint8_t(*keys)[32] = mem_alloc(d->mem, (size_t)ntodo * sizeof *keys);
   Kernel **in_unit = mem_alloc(d->mem, (size_t)ntodo * sizeof *in_unit);
-  if (!src || !unit || !unit_of || !keys || !in_unit) { error_set(d->err, st, "CPU: out of memory"); goto done; }
-  for (int u = 0; u < nunit; u++) str_init(&src[u], d->mem), str_putn(&src[u], str_text(&p->prelude), p->prelude.len);
+  const char **texts = mem_alloc(d->mem, (size_t)ntodo * sizeof *texts);
+  if (!src || !unit || !unit_of || !keys || !in_unit || !texts) { error_set(d->err, st, "CPU: out of memory"); goto done; }
   for (int i = 0, small = 0, huge = nshared; i < ntodo; i++) {
     bool is = is_huge(p, &ks[todo[i]]);
     unit_of[i] = is ? huge++ : small++ % nshared;
     unit[unit_of[i]].huge = is;
+  }
+  for (int u = 0; u < nunit; u++) {
+    int n = 0;
+    str_init(&src[u], d->mem);
+    for (int i = 0; i < ntodo; i++) if (unit_of[i] == u) texts[n++] = ks[todo[i]].source;
+    if (!prelude_prune(&src[u], str_text(&p->prelude), texts, n)) src[u].oom = true;
+  }
+  for (int i = 0; i < ntodo; i++) {
     unit_add(&src[unit_of[i]], &ks[todo[i]], kn[todo[i]]);
   }
   for (int u = 0; u < nunit; u++) {
@@ -226,6 +234,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   if ((st = compile_units(d->mem, d->os, d->err, &p->cc, unit, nunit, d->env->cc_limit))) goto done;
   for (int u = 0; u < nunit && !st; u++) {
     int n = 0;
+    d->compiles_retried += unit[u].retried;
     for (int i = 0; i < ntodo; i++) if (unit_of[i] == u) in_unit[n++] = kn[todo[i]];
     if (unit[u].gave_up) in_unit[0]->interp = true;
     else st = unit_load(d, p, &unit[u], in_unit, n, keys);
@@ -233,7 +242,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
 done:
   for (int u = 0; src && u < nunit; u++) str_free(&src[u]);
   for (int u = 0; unit && u < nunit; u++) mem_free(d->mem, unit[u].out.at);
-  mem_free(d->mem, src), mem_free(d->mem, unit), mem_free(d->mem, unit_of), mem_free(d->mem, keys), mem_free(d->mem, in_unit);
+  mem_free(d->mem, src), mem_free(d->mem, unit), mem_free(d->mem, unit_of), mem_free(d->mem, keys), mem_free(d->mem, in_unit), mem_free(d->mem, texts);
   return st;
 }
 static bool kernel_key(Device *d, Cpu *p, const KernelSpec *k, uint8_t key[32]) {

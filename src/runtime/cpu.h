@@ -24,8 +24,8 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
 TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s);     /* runs --version */
 const char *compiler_flags(const Compiler *c);                                    /* one line: part of the cache key */
 /* huge: no optimisation, whose time grows faster than the text. Where even that takes too long, or the compiler is ended by a signal (memory),
- * `gave_up` is set and there is no object. */
-typedef struct Unit { Blob src, out; bool huge, gave_up; } Unit;
+ * `gave_up` is set and there is no object. retried: the compiler died of a unit that is not huge, which was then compiled without optimisation. */
+typedef struct Unit { Blob src, out; bool huge, gave_up, retried; } Unit;
 /* Compiles n translation units at the same time, each for at most limit_s seconds; out is for the caller to free. All or nothing. */
 TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int n, int limit_s);
 

@@ -7,7 +7,8 @@ typedef struct Device Device;
 typedef struct Program Program;                              /* a loaded kernel; the backend defines it */
 typedef struct KernelSpec { const Linear *linear; const char *source; } KernelSpec;   /* source: NULL for backends without renderer */
 
-enum { HAS_THREADS = 1, HAS_LOCAL = 2, HAS_RUN = 4 };        /* HAS_RUN: launch computes (NULL device: does not) */
+/* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of the launch. */
+enum { HAS_THREADS = 1, HAS_LOCAL = 2, HAS_RUN = 4, HAS_CHECKS = 8 };
 typedef struct TgBackend {
   const char *name;                                          /* "CPU", "INTERP", "NULL:CUDA" .. */
   uint32_t has;
@@ -35,7 +36,7 @@ struct Device {
   void *priv;
   int ncores;                                                /* of the machine; cost models use this, never TG_THREADS */
   const char *describe;                                      /* one line for `tg devices` */
-  uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits;       /* counters */
+  uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried;       /* counters */
 };
 /* The cache of compiled kernels: its folder, bytes on disk and kernels. False: there is none. */
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes, int64_t *entries);

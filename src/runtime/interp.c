@@ -343,7 +343,7 @@ static TgStatus interp_open(Device *d) {
 }
 static void interp_close(Device *d) { (void)d; }
 #define INTERP_BACKEND(id, text, caps, rend)                                                                                    \
-  const TgBackend id = {.name = text, .has = (caps) | HAS_RUN, .open = interp_open, .close = interp_close, .alloc = host_alloc, \
+  const TgBackend id = {.name = text, .has = (caps) | HAS_RUN | HAS_CHECKS, .open = interp_open, .close = interp_close, .alloc = host_alloc, \
                         .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .copy = host_copy, .compile = interp_compile,              \
                         .unload = interp_unload, .launch = interp_launch, .sync = host_sync, .renderer = rend}
 INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);

@@ -4,7 +4,11 @@
 #include "schedule/stage.h"
 #include <string.h>
 
-enum { MAX_SPLITS_PER_STAGE = 8 };
+enum { MAX_SPLITS_PER_STAGE = 8, LEAST_OF_REDUCTION = 4 };
+/* The loops of a reduction are its lanes and tiles, which a loop of two would end: a pool behind a convolution does not split it. */
+static bool may_split(const Stage *g, int d, int64_t c) {
+  return !g->fixed && g->out[d]->op == OPS_RANGE && is_counted(g->out[d]) && g->nout < MAX_RANK && !(g->is_reduce && c < LEAST_OF_REDUCTION);
+}
 static UOp *simp(Sched *s, UOp *u) { return u ? uop_simplify(s->st, s->mem, u) : NULL; }
 static UOp *divmod(Sched *s, Ops op, UOp *e, int64_t c) { return simp(s, uop_alu2(s->st, op, e, uop_index_const(s->st, c))); }
 
@@ -131,8 +135,7 @@ bool align(Sched *s) {
         if ((r = taken_apart(x->src[d], &c))) {
           for (int a = 0; a < g->nout && again < 0; a++) if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
           for (int a = 0; a < g->nred && again < 0; a++) if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
-        } else if (!s->stages.at[q].fixed && s->stages.at[q].out[d - 1]->op == OPS_RANGE && is_counted(s->stages.at[q].out[d - 1]) && s->stages.at[q].nout < MAX_RANK &&
-                   (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1])))) {
+        } else if ((c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) && may_split(&s->stages.at[q], d - 1, c)) {
           again = q, ok = split_out(s, q, d - 1, c, &readers[q]);
         }
       }

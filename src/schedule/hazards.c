@@ -119,7 +119,7 @@ static bool is_cheap(const Stage *g) {
   return !g->heavy && g->weight <= 12 && full <= 1 && !g->deps.len && !uop_has_op(g->value, OPS_REDUCE);
 }
 /* A reduction whose one reader takes each of its elements once, at an index that is not the reader's own grid (shifted, or reduced over): it
- * nests in the reader, and the tensor between them is never stored. */
+ * nests in the reader, and the tensor between them is never stored. The reader's loops may go a little beyond it, as those of a padding do. */
 static bool nests(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   if (!g->is_reduce || g->readers.len != 1) return false;
@@ -148,7 +148,7 @@ static bool nests(Sched *s, int i) {
   }
   int64_t turns = 1;
   for (int k = 0; k < n; k++) turns *= range_extent(used[k]);
-  return !plain && turns == stage_iterations(q);
+  return !plain && turns == stage_iterations(q) && turns <= stage_out_size(g) + stage_out_size(g) / 2;      /* not once per element of all that is beside it */
 }
 bool for_lanes(Sched *s, int i) {
   const Stage *g = stage_at(s, i);

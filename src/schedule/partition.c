@@ -53,13 +53,27 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
     }
   return true;
 }
-/* Stages that read each other at two places each would double an expression at every step of a chain. A kernel has 64 loops at most: opts split some. */
-enum { MOST_WRITTEN_OUT = 2000, MOST_LOOPS = 40 };
+/* Stages that read each other at two places each would double an expression at every step of a chain, and the C compiler's time with it; a gather of
+ * what gathers does so in its conditions as well. A kernel has 64 loops at most. Those of a nest mostly become one, which opts then cut into whole
+ * blocks and a rest, each of two loops. */
+enum { MOST_REPEATED = 200, MOST_LOOPS = 60, LOOPS_OF_NEST = 4 };
+typedef struct Loops { int axes, nests; } Loops;
+static void count_nest(Loops *l, int naxes) { l->axes += naxes, l->nests += naxes > 0; }
+/* The loops that member m adds to its kernel: those it reduces over, those that fill its row, and those that write it to memory. */
+static void count_loops(Loops *l, const Stage *m, const Gmap *gm, int i, bool row, bool written) {
+  int nred = 0, inner = 0;
+  for (int d = 0; d < m->nred; d++) nred += m->red[d]->op == OPS_RANGE;
+  for (int d = 0; d < m->nout; d++) inner += m->out[d]->op == OPS_RANGE && gm->of(gm, i, d) < 0;
+  count_nest(l, nred), count_nest(l, m->nested_loops);
+  if (m->is_reduce || row) count_nest(l, inner);
+  if (!m->is_reduce && written) count_nest(l, inner);
+}
+static bool too_many_loops(const Loops *l) { return l->axes > MOST_LOOPS || l->nests * LOOPS_OF_NEST > MOST_LOOPS; }
 static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
   double ops = 0, in_us = 0, out_us = 0, reread = 0, rows = 1;
   int64_t elems[MAX_MEMBERS], bytes;
-  int loops = ngrid;
-  double written_out[MAX_MEMBERS];                           /* operations that a member's expression has with all that it computes again */
+  Loops loops = {ngrid, 0};
+  double written_out[MAX_MEMBERS], repeated = 0;             /* operations that a member's expression has with all that it computes again; those alone */
   if (!local_plan(s, gm, mem, nmem, elems, &bytes)) return 1e30;
   for (int g = 0; g < ngrid; g++) rows *= (double)grid[g]->vmax;
   for (size_t k = 0; k < nmem; k++) {
@@ -68,13 +82,19 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
     int nbuf = 0;
     written_out[k] = w;
     for (size_t j = 0; j < m->reads.len; j++) {
+      const Read *rd = &m->reads.at[j];
       size_t at = 0;
-      while (at < k && mem[at] != m->reads.at[j].stage) at++;
-      if (at < k && !elems[at] && !stage_at(s, mem[at])->is_reduce) written_out[k] += inner_size(s, gm, mem[at]) > 1 ? written_out[at] : 1;
+      while (at < k && mem[at] != rd->stage) at++;
+      if (at == k || elems[at] || stage_at(s, mem[at])->is_reduce) continue;
+      bool again = inner_size(s, gm, mem[at]) > 1;
+      if (again && stage_at(s, mem[at])->gathers && index_is_data(rd->index)) return 1e30;
+      written_out[k] += again ? written_out[at] : 1;
+      repeated += again ? written_out[at] : 0;
     }
-    for (int d = 0; d < m->nred; d++) loops += m->red[d]->op == OPS_RANGE;
-    if (m->is_reduce || elems[k]) for (int d = 0; d < m->nout; d++) loops += m->out[d]->op == OPS_RANGE && gm->of(gm, mem[k], d) < 0;
-    if (nmem > 1 && (written_out[k] > MOST_WRITTEN_OUT || loops > MOST_LOOPS)) return 1e30;
+    bool written = m->keep;
+    for (size_t l = 0; l < m->readers.len && !written; l++) written = !in_list(mem, nmem, m->readers.at[l]);
+    count_loops(&loops, m, gm, mem[k], elems[k] > 0, written);
+    if (nmem > 1 && (repeated > MOST_REPEATED || too_many_loops(&loops))) return 1e30;
     for (size_t j = 0; j < m->reads.len; j++) {
       Read *rd = &m->reads.at[j];
       bool dup = false;
@@ -104,8 +124,6 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
       ops += 2 * n / 225e3 * slow;
       if (inner > 1 && rows > 8) reread += (rows / 8 - 1) * bytes_us(operand / TG_MAX(rows, 1)) + (rows / 8 - 1) * bytes_us(inner * 4);
     } else ops += n * w / 58e3;
-    bool written = m->keep;
-    for (size_t l = 0; l < m->readers.len && !written; l++) written = !in_list(mem, nmem, m->readers.at[l]);
     if (written) out_us += bytes_us((double)stage_out_size(m) * (double)dtype_size((DType)m->node->dtype));
   }
   double par = TG_MIN(rows, (double)s->opt->ncores);
@@ -271,18 +289,23 @@ bool recompute_or_store(Sched *s) {
     for (size_t k = 0; k < g->deps.len; k++) available &= written(s, g->deps.at[k]);
     if (!available) continue;
     double size = (double)stage_out_size(g) * (double)dtype_size((DType)g->node->dtype), store = bytes_us(size), again = 0;
-    double par = (double)s->opt->ncores;
-    bool inside = false;
+    double par = (double)s->opt->ncores, text = 0;             /* text: operations that the readers' expressions get */
+    bool inside = false, chained = false;
     for (size_t k = 0; k < g->readers.len; k++) {
       Stage *r = stage_at(s, g->readers.at[k]);
       if (r->kernel == g->kernel) { inside = true; continue; }
       double n = (double)stage_iterations(r);
       store += bytes_us(TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
+      int places = 0;
+      for (size_t j = 0; j < r->reads.len; j++)
+        if (r->reads.at[j].stage == i) places++, chained |= g->gathers && index_is_data(r->reads.at[j].index);
+      text += places * (g->weight + 1);
       again += n * g->weight / 58e3 / par;
       for (size_t j = 0; j < g->reads.len; j++) if (!kernel_reads(s, r->kernel, &g->reads.at[j])) again += read_us(&g->reads.at[j], s, n);
     }
     if (!inside) again -= stage_out_size(g) * (g->weight + 1) / 58e3 / par;       /* its own kernel need not compute it at all */
-    if (again > store * (size > 67108864 ? 2 : 1)) continue;
+    if (!inside) text -= g->weight + 1;
+    if (again > store * (size > 67108864 ? 2 : 1) || text > MOST_REPEATED || chained) continue;
     if (s->opt->explain) str_printf(s->opt->explain, "again s%d in %zu readers: %.1f us, stored %.1f us\n", i, g->readers.len, again, store);
     for (size_t k = g->readers.len; ok && k-- > 0;) {
       int r = g->readers.at[k];

@@ -488,16 +488,23 @@ static double op_weight(const UOp *u) {
   default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
   }
 }
+static bool is_own_loop(const Stage *g, const UOp *r) {
+  for (int d = 0; d < g->nout; d++) if (g->out[d] == r) return true;
+  for (int d = 0; d < g->nred; d++) if (g->red[d] == r) return true;
+  return false;
+}
 bool stage_scan(Sched *s, int i) {
   UOpVec order = {0};
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
   Stage *g = &s->stages.at[i];
-  g->reads.len = g->deps.len = 0, g->weight = 0, g->heavy = false;
+  g->reads.len = g->deps.len = 0, g->weight = 0, g->heavy = g->gathers = false, g->nested_loops = 0;
   for (size_t k = 0; ok && k < order.len; k++) {
     UOp *u = order.at[k];
     double w = op_weight(u);
     g->weight += w, g->heavy |= w >= 10;
+    g->nested_loops += u->op == OPS_RANGE && !is_own_loop(g, u);
     if (u->op != OPS_INDEX) continue;
+    g->gathers |= index_is_data(u);
     int d = read_stage(u);
     ok = vec_push(s->mem, &g->reads, ((Read){u, d})) && (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
   }

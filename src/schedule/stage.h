@@ -26,6 +26,8 @@ typedef struct Stage {
   IntVec readers;                           /* stages that read it (partition) */
   double weight, nested;                    /* weighted operations per element of its iteration space; those of reductions nested in it */
   bool heavy;                               /* transcendental inside */
+  bool gathers;                             /* reads at indices that are read */
+  int nested_loops;                         /* loops of the reductions nested in the value */
   int kernel;
   int gmap[MAX_RANK];                       /* out axis -> grid axis of its kernel, or -1 */
 } Stage;
@@ -78,6 +80,10 @@ static inline bool same_memory(const UOp *a, const UOp *b) { return a->src[0]->a
 static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1; }
 static inline bool same_extent(const UOp *a, const UOp *b) { return a->op == b->op && (a->op != OPS_RANGE || a->src[0] == b->src[0]); }
 static inline bool is_counted(const UOp *r) { return r->op != OPS_RANGE || is_const(r->src[0]); }      /* its turns are known here */
+static inline bool index_is_data(const UOp *index) {
+  for (int i = 1; i < index->nsrc; i++) if (uop_has_op(index->src[i], OPS_INDEX)) return true;
+  return false;
+}
 static inline int read_stage(const UOp *index) {             /* INDEX -> stage it reads, or -1 */
   return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0 ? (int)STAGE_SLOT(index->src[0]->arg.param.slot) : -1;
 }

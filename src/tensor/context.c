@@ -94,13 +94,14 @@ TgCounters tg_counters(const TgContext *ctx) {
   c = ctx->counters;
   c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings, c.nested = ctx->passes.rewrites.nested;
   c.peak_bytes = ctx->dev.bytes_peak;
+  c.retried = ctx->dev.compiles_retried;
   return c;
 }
 void tg_counters_reset(TgContext *ctx) {
   if (!ctx) return;
   RewriteEnv *r = &ctx->passes.rewrites;
   ctx->counters = (TgCounters){0};
-  ctx->dev.bytes_peak = ctx->dev.bytes_in_use;
+  ctx->dev.bytes_peak = ctx->dev.bytes_in_use, ctx->dev.compiles_retried = 0;
   r->visits = r->firings = r->nested = r->created = 0;
 }
 void tg_set_training(TgContext *ctx, bool on) { if (ctx) ctx->training = on; }

@@ -341,6 +341,7 @@ static Step step_random(TgTensor **t, int n) {
     return s;
   }
 }
+enum { MOST_SOURCE = 200 << 10 };                            /* bytes: a kernel with more takes the C compiler too long */
 typedef struct Result { TgStatus status; char msg[400]; size_t n; uint8_t at[ELEMENTS * 8 * 2]; } Result;
 static bool run_on(const Prog *p, int upto, int device, Result *r) {      /* computes step `upto` alone */
   memset(r, 0, sizeof *r);
@@ -351,6 +352,8 @@ static bool run_on(const Prog *p, int upto, int device, Result *r) {      /* com
   if (tg_dtype_is_float(tg_dtype(t[upto]))) t[upto] = tg_cast(t[upto], TG_F32);
   r->n = tg_nbytes(t[upto]);
   if (!tg_error(c) && r->n <= sizeof r->at) tg_read(t[upto], r->at, r->n);
+  uint64_t text = tg_counters(c).largest_source;
+  if (text > MOST_SOURCE) printf("  a kernel of %llu bytes on %s\n", (unsigned long long)text, device_names[device]), r->n = 0;
   r->status = tg_error(c);
   snprintf(r->msg, sizeof r->msg, "%s", tg_errmsg(c));
   for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n; i += 4) {       /* MAX of zeros of both signs may have either; a NaN is a NaN */

@@ -112,6 +112,7 @@ static void goldens_on(const char *device) {
     tg_scope_end(c), tg_collect(c);
   }
   assert_true(cases > 150);
+  assert_in_range(tg_counters(c).largest_source, 0, 200 << 10);      /* bytes: a kernel with more takes the C compiler too long */
   tg_close(c), free(all);
 }
 static void test_goldens(void **s) { (void)s, goldens_on("INTERP"); }

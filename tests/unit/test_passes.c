@@ -150,6 +150,59 @@ static void test_passes(void **state) {
   assert_in_range(cases, 25, 10000);
 }
 
+/* ---- tg_opt makes of a graph's text what tg_realize makes of the graph; a plan for a GPU does not ask how many cores the processor has */
+static int kernels;
+static char source[1 << 15];
+static void keep_source(const TgKernelText *k, void *user) {
+  (void)user;
+  kernels++;
+  snprintf(source, sizeof source, "%s", strchr(k->source, '\n') + 1);      /* below the line that says what it is */
+}
+static TgTensor *normed(TgContext *ctx) { return tg_layer_norm(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(64, 1024)))); }      /* rows in local memory */
+static void test_opt_as_realize(void **state) {
+  (void)state;
+  static const struct { const char *device, *emit, *begins; } targets[] = {{"NULL:C", "c", "\nvoid "}, {"NULL:CUDA", "cuda", "__global__"}, {"NULL:METAL", "metal", "\nkernel "}};
+  for (size_t i = 0; i < TG_COUNT(targets); i++) {
+    char folder[] = "/tmp/tg-passes-XXXXXX", command[128], graph[1 << 14];
+    assert_non_null(mkdtemp(folder));
+    setenv("TG_DUMP", folder, 1);
+    TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = targets[i].device});
+    unsetenv("TG_DUMP");
+    kernels = 0;
+    tg_watch_kernels(ctx, keep_source, NULL);
+    assert_int_equal(tg_realize(normed(ctx)), TG_OK);
+    tg_watch_kernels(ctx, NULL, NULL);
+    tg_close(ctx);
+    snprintf(command, sizeof command, "cat %s/s*input.uop; rm -rf %s", folder, folder);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    graph[fread(graph, 1, sizeof graph - 1, f)] = 0;
+    pclose(f);
+    ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = targets[i].device});
+    const char *text = tg_opt(ctx, graph, .emit = targets[i].emit);
+    if (!text) fail_msg("%s: %s", targets[i].device, tg_errmsg(ctx));
+    int made = 0;
+    for (const char *p = text; (p = strstr(p, targets[i].begins)); p++) made++;
+    assert_int_equal(made, kernels);
+    assert_int_equal(kernels, 1);
+    if (!strstr(text, source)) fail_msg("%s: realized\n%s\nbut tg_opt makes\n%s", targets[i].device, source, text);
+    tg_close(ctx);
+  }
+}
+static void test_gpu_plan(void **state) {
+  (void)state;
+  int n[3][2];
+  for (int i = 0; i < 3; i++)
+    for (int d = 0; d < 2; d++) {
+      TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = d ? "NULL:METAL" : "NULL:CUDA", .cores = i == 0 ? 1 : i == 1 ? 6 : 64});
+      TgTensor *q = tg_empty(ctx, TG_F32, TG_SHAPE(12, 64, 64)), *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
+      TgTensor *t[] = {tg_scaled_dot_product_attention(q, q, q, .causal = true), tg_layer_norm(tg_matmul(x, w)), tg_softmax(tg_matmul(x, w))};
+      n[i][d] = tg_schedule(t, 3, NULL, NULL);
+      assert_true(n[i][d] > 0);
+      assert_int_equal(n[i][d], n[0][d]);
+      tg_close(ctx);
+    }
+}
 /* ---- tg_opt: what the cases above do not ask for */
 static void test_opt(void **state) {
   (void)state;
@@ -257,6 +310,6 @@ static void test_rule_lines(void **state) {
   assert_int_equal(mem.live, 0);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt), cmocka_unit_test(test_rule_lines)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt), cmocka_unit_test(test_opt_as_realize), cmocka_unit_test(test_gpu_plan), cmocka_unit_test(test_rule_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,14 +60,23 @@ static void every_text(const char *language, const char *command, const char *su
 static const char c[] = "C", metal[] = "METAL";
 #define STRICT " -Wall -Wextra -Werror -Wno-unused -Wno-unused-parameter -fsyntax-only"
 #define C_FLAGS " -std=gnu11 -ffreestanding -ffp-contract=off" STRICT
-static void test_gcc(void **state) { (void)state; if (present("gcc")) every_text(c, "gcc -Wno-psabi" C_FLAGS, "c"); else skip(); }
-static void test_clang(void **state) { (void)state; if (present("clang")) every_text(c, "clang" C_FLAGS, "c"); else skip(); }
-static void test_clang_wide(void **state) { (void)state; if (present("clang")) every_text(c, "clang -march=x86-64-v4" C_FLAGS, "c"); else skip(); }
-static void test_gcc_wide(void **state) { (void)state; if (present("gcc")) every_text(c, "gcc -march=x86-64-v4" C_FLAGS, "c"); else skip(); }
+static void c_texts(const char *compiler, const char *flags) {
+  char command[256];
+  if (!present(compiler)) skip();
+  snprintf(command, sizeof command, "%s %s" C_FLAGS, compiler, flags);
+  every_text(c, command, "c");
+}
+static const char *clang(void) { return present("clang-19") ? "clang-19" : "clang"; }
+static void test_gcc(void **state) { (void)state; c_texts("gcc", "-Wno-psabi"); }
+static void test_gcc_wide(void **state) { (void)state; c_texts("gcc", "-march=x86-64-v4"); }
+static void test_clang(void **state) { (void)state; c_texts(clang(), ""); }
+static void test_clang_wide(void **state) { (void)state; c_texts(clang(), "-march=x86-64-v4"); }
 static void test_metal(void **state) {
   (void)state;
-  if (!present("clang")) skip();
-  every_text(metal, "clang -x cl -cl-std=clc++2021 -cl-no-stdinc -I " TG_SOURCE_DIR "/tests/kernels/msl -Wno-unknown-attributes" STRICT, "metal");
+  char command[512];
+  if (!present(clang())) skip();
+  snprintf(command, sizeof command, "%s -x cl -cl-std=clc++2021 -cl-no-stdinc -I " TG_SOURCE_DIR "/tests/kernels/msl -Wno-unknown-attributes" STRICT, clang());
+  every_text(metal, command, "metal");
 }
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_gcc), cmocka_unit_test(test_gcc_wide), cmocka_unit_test(test_clang),

@@ -179,8 +179,8 @@ TgTensor *tg_exp2(TgTensor *x) { return unary(OPS_EXP2, x, true); }
 TgTensor *tg_log(TgTensor *x) { return unary(OPS_LOG, x, true); }
 TgTensor *tg_log2(TgTensor *x) { return unary(OPS_LOG2, x, true); }
 TgTensor *tg_sin(TgTensor *x) { return unary(OPS_SIN, x, true); }
-TgTensor *tg_cos(TgTensor *x) { return tg_sin(tg_rsub_scalar(as_float(x), 1.57079632679489661923)); }
-TgTensor *tg_tan(TgTensor *x) { return tg_div(tg_sin(x), tg_cos(x)); }
+TgTensor *tg_cos(TgTensor *x) { return unary(OPS_COS, x, true); }
+TgTensor *tg_tan(TgTensor *x) { return unary(OPS_TAN, x, true); }
 TgTensor *tg_sqrt(TgTensor *x) { return unary(OPS_SQRT, x, true); }
 TgTensor *tg_reciprocal(TgTensor *x) { return unary(OPS_RECIPROCAL, x, true); }
 TgTensor *tg_rsqrt(TgTensor *x) { return tg_reciprocal(tg_sqrt(x)); }
@@ -226,28 +226,23 @@ TgTensor *tg_elu(TgTensor *x, double alpha) {                /* exp sees no posi
   return tg_where(neg, tg_mul_scalar(tg_sub_scalar(tg_exp(tg_where(neg, x, zero)), 1), alpha), x);
 }
 /* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| by WHERE has slope 1 at 0. */
-TgTensor *tg_sigmoid(TgTensor *x) {
-  x = as_float(x);
+static TgTensor *wide_sigmoid(TgTensor *x) {
   TgTensor *neg = tg_lt_scalar(x, 0), *e = tg_exp(tg_where(neg, x, tg_neg(x)));
   return tg_div(tg_where(neg, e, tg_scalar_like(x, 1)), tg_add_scalar(e, 1));
 }
-/* Near 0 the series keeps relative accuracy (error < 2e-13 of the value at 1/4); elsewhere 2 sigmoid(2x) - 1. */
-TgTensor *tg_tanh(TgTensor *x) {
-  static const double c[] = {-929569.0 / 638512875, 21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1};
-  x = as_float(x);
-  TgTensor *small = tg_lt_scalar(tg_abs(x), 0.25), *far = tg_sub_scalar(tg_mul_scalar(tg_sigmoid(tg_mul_scalar(x, 2)), 2), 1);
-  TgTensor *y = tg_where(small, x, tg_scalar_like(x, 0)), *y2 = tg_mul(y, y), *p = tg_scalar_like(x, c[0]);
-  for (size_t i = 1; i < TG_COUNT(c); i++) p = tg_add_scalar(tg_mul(p, y2), c[i]);
-  return tg_where(small, tg_mul(y, p), far);
-}
+TgTensor *tg_sigmoid(TgTensor *x) { return as_narrow(wide_sigmoid(as_wide(x)), x); }
 TgTensor *tg_gelu(TgTensor *x) {                             /* x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3) */
-  x = as_float(x);
-  TgTensor *inner = tg_mul(x, tg_add_scalar(tg_mul_scalar(tg_mul(x, x), 0.044715), 1));
-  return tg_mul(x, tg_sigmoid(tg_mul_scalar(inner, 1.59576912160573071176)));
+  TgTensor *w = as_wide(x), *inner = tg_mul(w, tg_add_scalar(tg_mul_scalar(tg_mul(w, w), 0.044715), 1));
+  return as_narrow(tg_mul(w, wide_sigmoid(tg_mul_scalar(inner, 1.59576912160573071176))), x);
 }
-TgTensor *tg_silu(TgTensor *x) { return tg_mul(as_float(x), tg_sigmoid(x)); }
+TgTensor *tg_silu(TgTensor *x) {
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_mul(w, wide_sigmoid(w)), x);
+}
+/* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is added back. The share has no slope of its
+ * own: the derivative of log u is that of the whole already. */
 TgTensor *tg_softplus(TgTensor *x) {
-  x = as_float(x);
-  TgTensor *zero = tg_scalar_like(x, 0), *pos = tg_lt(zero, x);
-  return tg_add(tg_where(pos, x, zero), tg_log(tg_add_scalar(tg_exp(tg_where(pos, tg_neg(x), x)), 1)));
+  TgTensor *w = as_wide(x), *zero = tg_scalar_like(w, 0), *pos = tg_lt(zero, w), *e = tg_exp(tg_where(pos, tg_neg(w), w)), *u = tg_add_scalar(e, 1);
+  TgTensor *share = tg_detach(tg_div(tg_sub(e, tg_sub_scalar(u, 1)), u));
+  return as_narrow(tg_add(tg_where(pos, w, zero), tg_add(tg_log(u), share)), x);
 }

@@ -17,7 +17,8 @@
  * Broadcasting is NumPy's; the result dtype of two tensors is their join: bool < integers < f16, bf16 < f32 < f64, mixed signs take
  * the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives f32, fp8 is below f16 and bf16, fp8e4m3 with fp8e5m2 gives
  * f16. What is computed in f16, bf16 or fp8 is computed in f32 and rounded once per operation, on every device. A scalar takes the tensor's kind: a whole
- * number keeps an integer tensor's dtype, a fraction makes it f32. Integers wrap. Floats follow IEEE: NaN passes through every op.
+ * number keeps an integer tensor's dtype if that holds it (on bool: i32), else stands for the narrowest of i8 i16 i32 i64 u64 that does, and the result has
+ * the join: u8 + 300 is i16, u8 < 300 is true. A fraction, infinity, NaN or 2^64 and more makes it f32. Integers wrap. Floats follow IEEE: NaN passes through every op.
  * Rank is at most TG_MAX_RANK. One thread at a time may use a context; contexts share nothing. */
 #ifndef TG_H
 #define TG_H
@@ -270,7 +271,7 @@ TG_API TgTensor *tg_full_opt(TgContext *ctx, int ndim, const int64_t *dims, doub
 TG_API TgTensor *tg_full_i64(TgContext *ctx, int ndim, const int64_t *dims, int64_t value, TgDType dtype);
 TG_API TgTensor *tg_zeros_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
 TG_API TgTensor *tg_ones_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
-TG_API TgTensor *tg_full_like(TgTensor *t, double value);      /* shape and dtype of t */
+TG_API TgTensor *tg_full_like(TgTensor *t, double value);      /* shape and dtype of t, converted as tg_full does: integers truncate and saturate, NaN is 0 */
 TG_API TgTensor *tg_zeros_like(TgTensor *t);
 TG_API TgTensor *tg_ones_like(TgTensor *t);
 TG_API TgTensor *tg_scalar_like(TgTensor *t, double value);    /* shape (), the dtype a scalar takes beside t */
@@ -395,7 +396,7 @@ TG_API TgTensor *tg_div(TgTensor *a, TgTensor *b);             /* integers are m
 TG_API TgTensor *tg_floordiv(TgTensor *a, TgTensor *b);        /* toward minus infinity; integers by 0: 0 */
 TG_API TgTensor *tg_mod(TgTensor *a, TgTensor *b);             /* sign of b; integers by 0: a; floats as tg_fmod */
 TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient */
+TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient; of 0 and -0 either */
 TG_API TgTensor *tg_minimum(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_lt(TgTensor *a, TgTensor *b);              /* comparisons give bool; with NaN only tg_ne is true */
 TG_API TgTensor *tg_gt(TgTensor *a, TgTensor *b);
@@ -448,10 +449,10 @@ TG_API TgTensor *tg_rpow_scalar(TgTensor *x, double v);        /* v ** x */
 TG_API TgTensor *tg_bitand_scalar(TgTensor *x, double v);      /* TG_ERR_DTYPE: x is a float, or v a fraction */
 TG_API TgTensor *tg_bitor_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_bitxor_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v);
+TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v);            /* TG_ERR_VALUE: v < 0 */
 TG_API TgTensor *tg_shr_scalar(TgTensor *x, int v);
 TG_API TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value);   /* value where the bool mask (broadcast) is true */
-/* Lower bound first, then upper, so hi wins where they cross; an infinite bound is none. NaN stays; gradient 1 inside and on the bounds. */
+/* Lower bound first, then upper, so hi wins where they cross; an infinite bound is none, as is one outside of an integer x's dtype. NaN stays; gradient 1 inside and on the bounds. */
 TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);
 TG_API TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi);    /* broadcast; one may be NULL, TG_ERR_VALUE if both are */
 
@@ -494,7 +495,7 @@ TG_API TgTensor *tg_sqrt(TgTensor *x);                         /* float */
 TG_API TgTensor *tg_rsqrt(TgTensor *x);                        /* float */
 TG_API TgTensor *tg_reciprocal(TgTensor *x);                   /* float */
 TG_API TgTensor *tg_square(TgTensor *x);
-TG_API TgTensor *tg_abs(TgTensor *x);                          /* gradient 0 at 0 */
+TG_API TgTensor *tg_abs(TgTensor *x);                          /* 0 of -0; gradient 0 at both */
 TG_API TgTensor *tg_sign(TgTensor *x);                         /* -1, 0, 1; NaN stays; gradient 0 */
 TG_API TgTensor *tg_trunc(TgTensor *x);                        /* integers unchanged; gradient 0 */
 TG_API TgTensor *tg_floor(TgTensor *x);

@@ -139,9 +139,11 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
 }
 /* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
+  if (!x) return NULL;
+  bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)), above = !any && hi >= dtype_highest(dt(x));   /* bounds that bound nothing */
   TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
-  if (lo != -INFINITY) x = tg_where(tg_lt(x, l), l, x);
-  return hi != INFINITY ? tg_where(tg_lt(h, x), h, x) : x;
+  if (lo != -INFINITY && !below) x = tg_where(tg_lt(x, l), l, x);
+  return hi != INFINITY && !above ? tg_where(tg_lt(h, x), h, x) : x;
 }
 
 /* ---- one tensor */
@@ -187,7 +189,9 @@ TgTensor *tg_rsqrt(TgTensor *x) { return tg_reciprocal(tg_sqrt(x)); }
 TgTensor *tg_square(TgTensor *x) { return tg_mul(x, x); }
 TgTensor *tg_abs(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return x;
-  return tg_maximum(x, tg_neg(x));                           /* a tie at 0: half of +g and half of -g */
+  if (!dtype_is_float(dt(x))) return tg_maximum(x, tg_neg(x));
+  TgTensor *zero = tg_scalar_like(x, 0);                     /* both zeros give this one, which has no slope; MAX may give either */
+  return tg_where(tg_eq(x, zero), zero, tg_where(tg_lt(x, zero), tg_neg(x), x));
 }
 TgTensor *tg_sign(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL) return x;
@@ -203,13 +207,14 @@ TgTensor *tg_round(TgTensor *x) {
   TgTensor *f = tg_floor(x), *d = tg_sub(x, f), *up = tg_add_scalar(f, 1);       /* d is exact */
   TgTensor *half = tg_scalar_like(x, 0.5), *hf = tg_mul_scalar(f, 0.5);
   TgTensor *even = tg_eq(tg_floor(hf), hf);
-  return tg_where(tg_lt(half, d), up, tg_where(tg_eq(d, half), tg_where(even, f, up), f));
+  TgTensor *r = tg_where(tg_lt(half, d), up, tg_where(tg_eq(d, half), tg_where(even, f, up), f));
+  return tg_copysign(r, x);                                  /* -0.3 gives -0 */
 }
 TgTensor *tg_isnan(TgTensor *x) { return tg_ne(x, x); }
 TgTensor *tg_isinf(TgTensor *x) {
   if (!x) return NULL;
   if (!dtype_is_float(dt(x))) return tg_cast(tg_zeros_like(x), TG_BOOL);
-  return tg_eq(tg_abs(x), tg_full(x->ctx, TG_SCALAR, INFINITY, .dtype = tg_dtype(x)));
+  return tg_bitor(tg_eq_scalar(x, INFINITY), tg_eq_scalar(x, -INFINITY));
 }
 
 /* ---- activations */

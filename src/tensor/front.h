@@ -27,6 +27,9 @@ ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
 DType dtype_of(TgDType d, DType fallback);                   /* DTYPE_DEFAULT: fallback; unknown: DT_VOID */
 TgDType dtype_public(DType d);
 DType dtype_join(DType a, DType b);
+double dtype_lowest(DType d);                                /* the ends of an integer dtype, or bool */
+double dtype_highest(DType d);
+Scalar scalar_number(DType d, double v);                     /* v as a constant of d: integers truncate and saturate, NaN is 0 */
 static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_F32; }
 static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
 static inline TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float((DType)x->uop->dtype) ? tg_cast(x, TG_F32) : x; }
@@ -67,7 +70,7 @@ UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask);              /* r
 UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);                        /* removes axes of size 1 */
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);                  /* NumPy's rule; shapes must fit */
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
-UOp *u_num(UOpStore *st, double v, const UOp *like);                        /* a number of like's dtype and shape */
+UOp *u_num(UOpStore *st, double v, const UOp *like);                        /* a number of like's dtype and shape, as scalar_number has it */
 UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);     /* the value of a size, a number or symbolic */
 UOp *u_not(UOpStore *st, UOp *u);                                           /* of a bool */
 UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);      /* the index along axis, at every place of shape */

@@ -67,6 +67,14 @@ DType sum_dtype(DType d) {
   return d == DT_U8 || d == DT_U16 ? DT_U32 : d;
 }
 
+double dtype_lowest(DType d) { return d == DT_BOOL || dtype_is_unsigned(d) ? 0 : -ldexp(1, (int)dtype_size(d) * 8 - 1); }
+double dtype_highest(DType d) {                              /* of 64 bits: the largest that a double can say */
+  if (d == DT_BOOL) return 1;
+  int bits = (int)dtype_size(d) * 8 - !dtype_is_unsigned(d);
+  return bits > 53 ? ldexp(1, bits) - ldexp(1, bits - 53) : ldexp(1, bits) - 1;
+}
+Scalar scalar_number(DType d, double v) { return dtype_is_float(d) ? (Scalar){.f = v} : scalar_cast(d, DT_F64, (Scalar){.f = v}); }
+
 /* ---- checks */
 TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
   if (!a || !b) return NULL;
@@ -191,9 +199,7 @@ UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
   return u_broadcast(st, u, shape);
 }
 UOp *u_num(UOpStore *st, double v, const UOp *like) {
-  if (!like) return NULL;
-  bool f = dtype_is_float((DType)like->dtype);
-  return u_full(st, (DType)like->dtype, f ? (Scalar){.f = v} : (Scalar){.i = (int64_t)v}, like->shape);
+  return like ? u_full(st, (DType)like->dtype, scalar_number((DType)like->dtype, v), like->shape) : NULL;
 }
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape) {
   if (!u || !shape) return NULL;

@@ -110,8 +110,8 @@ TgTensor *tg_atan(TgTensor *x) {
   TgTensor *mid = tg_logical_not(tg_bitor(low, high)), *m = tg_where(mid, a, constant(a, 1));
   TgTensor *t = tg_where(low, a, tg_where(high, tg_rdiv_scalar(only_where(high, a, 1), -1), tg_div(tg_sub_scalar(m, 1), tg_add_scalar(m, 1))));
   TgTensor *base = tg_where(low, constant(a, 0), tg_where(high, constant(a, 1.57079632679489661923), constant(a, 0.78539816339744830962)));
-  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w);
-  return as_narrow(tg_where(tg_isnan(w), w, r), x);
+  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w), *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0));     /* -0 stays -0 */
+  return as_narrow(tg_where(itself, w, r), x);
 }
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;
@@ -231,8 +231,13 @@ TgTensor *tg_rpow_scalar(TgTensor *x, double v) { return tg_pow(tg_scalar_like(x
 TgTensor *tg_bitand_scalar(TgTensor *x, double v) { return tg_bitand(x, tg_scalar_like(x, v)); }
 TgTensor *tg_bitor_scalar(TgTensor *x, double v) { return tg_bitor(x, tg_scalar_like(x, v)); }
 TgTensor *tg_bitxor_scalar(TgTensor *x, double v) { return tg_bitxor(x, tg_scalar_like(x, v)); }
-TgTensor *tg_shl_scalar(TgTensor *x, int v) { return tg_shl(x, tg_scalar_like(x, v)); }
-TgTensor *tg_shr_scalar(TgTensor *x, int v) { return tg_shr(x, tg_scalar_like(x, v)); }
+static TgTensor *shift_by(TgTensor *x, int v) {                /* of x's own dtype, however many places */
+  if (!x) return NULL;
+  TG_REQUIRE(x->ctx, v >= 0, TG_ERR_VALUE, "shift: by %d places", v);
+  return tg_full_like(x, v);
+}
+TgTensor *tg_shl_scalar(TgTensor *x, int v) { return tg_shl(x, shift_by(x, v)); }
+TgTensor *tg_shr_scalar(TgTensor *x, int v) { return tg_shr(x, shift_by(x, v)); }
 TgTensor *tg_usum(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
   for (int i = 1; i < n; i++) r = tg_add(r, x[i]);

@@ -55,8 +55,7 @@ static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *
   TG_REQUIRE(ctx, dtype, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)o.dtype);
   const Ints *shape = shape_make(ctx, op, n, d);
   if (!shape) return NULL;
-  Scalar s = dtype_is_float(dtype) ? (Scalar){.f = v} : scalar_cast(dtype, DT_F64, (Scalar){.f = v});
-  return tensor_new(ctx, u_full(ctx->store, dtype, s, shape));
+  return tensor_new(ctx, u_full(ctx->store, dtype, scalar_number(dtype, v), shape));
 }
 TgTensor *tg_full_opt(TgContext *ctx, int n, const int64_t *d, double value, const TgDTypeOptions *o) {
   return constant(ctx, "full", n, d, value, o);
@@ -74,13 +73,19 @@ TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, Tg
 TgTensor *tg_full_like(TgTensor *t, double v) { return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL; }
 TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
 TgTensor *tg_ones_like(TgTensor *t) { return tg_full_like(t, 1); }
+/* The dtype of a scalar beside a tensor of dtype d: d itself where it holds the number, so that the result keeps it; else what holds it, so that
+ * the join does, and a comparison is true or false as the numbers are. */
+static DType scalar_dtype(DType d, double v) {
+  const DType wider[] = {d == DT_BOOL ? DT_I32 : d, DT_I8, DT_I16, DT_I32, DT_I64, DT_U64};
+  if (dtype_is_float(d)) return d;
+  for (size_t i = 0; v == floor(v) && i < TG_COUNT(wider); i++)
+    if (v >= dtype_lowest(wider[i]) && v <= dtype_highest(wider[i])) return wider[i];
+  return DT_F32;
+}
 TgTensor *tg_scalar_like(TgTensor *t, double v) {
   if (!t) return NULL;
-  DType d = dt(t);
-  bool whole = v == floor(v) && fabs(v) < 9.2e18;
-  if (!dtype_is_float(d)) d = !whole ? DT_F32 : d == DT_BOOL ? DT_I32 : d;
-  Scalar s = dtype_is_float(d) ? (Scalar){.f = v} : (Scalar){.i = (int64_t)v};
-  return tensor_new(t->ctx, u_full(t->ctx->store, d, s, ints_get(t->ctx->store, 0, NULL)));
+  DType d = scalar_dtype(dt(t), v);
+  return tensor_new(t->ctx, u_full(t->ctx->store, d, scalar_number(d, v), ints_get(t->ctx->store, 0, NULL)));
 }
 TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArangeOptions *opt) {
   if (!ctx) return NULL;

@@ -75,7 +75,105 @@ static void test_small_ends(void **state) {
   }
 }
 
+/* IEEE's signs of zero, which 1/x tells apart. */
+static void test_signed_zeros(void **state) {
+  (void)state;
+  Values x = V(0, -0.0, 1, -1, INFINITY, -INFINITY, NAN);
+  ON_DEVICES {
+    for (int f16 = 0; f16 < 2; f16++) {
+      TgTensor *t = given(f16 ? TG_F16 : TG_F32, x), *dt;
+      ARE(tg_abs(t), of(x, fabs));
+      ARE(tg_reciprocal(tg_abs(t)), V(INFINITY, INFINITY, 1, 1, 0, 0, NAN));
+      ARE_NEAR(tg_atan(t), of(x, atan), 0x1p-10, 0);
+      ARE(tg_round(given(f16 ? TG_F16 : TG_F32, V(-0.5, 0.5, -0.25, -0.0, 1.5, 2.5, -2.5, -INFINITY))), V(-0.0, 0, -0.0, -0.0, 2, 2, -2, -INFINITY));
+      assert_int_equal(tg_gradient(tg_sum(tg_abs(t)), &t, 1, &dt), TG_OK);
+      ARE(dt, V(0, 0, 1, -1, 1, -1, 1));
+    }
+  }
+}
+/* Squares and their sums leave f16 at 256; the norms themselves do not. */
+static void test_half_norms(void **state) {
+  (void)state;
+  Values x = V(300, -300, 200, -500, 1, 2, 3, 4);
+  double sum = 0, square = 0, spread = 0;
+  for (int i = 0; i < x.n; i++) sum += x.v[i], square += x.v[i] * x.v[i];
+  double mean = sum / x.n;
+  for (int i = 0; i < x.n; i++) spread += (x.v[i] - mean) * (x.v[i] - mean);
+  Values rms = x, layer = x, unit = x, step = x;
+  for (int i = 0; i < x.n; i++) {
+    rms.v[i] = x.v[i] / sqrt(square / x.n), unit.v[i] = x.v[i] / sqrt(square);
+    layer.v[i] = (x.v[i] - mean) / sqrt(spread / x.n), step.v[i] = 2 * layer.v[i] + 1;
+  }
+  ON_DEVICES {
+    TgTensor *h = tg_reshape(given(TG_F16, x), TG_SHAPE(1, 8)), *two = tg_full(ctx, TG_SHAPE(8), 2, .dtype = TG_F16), *one = tg_full(ctx, TG_SHAPE(8), 1, .dtype = TG_F16);
+    ARE_NEAR(tg_rms_norm(h), rms, 0x1p-10, 0.01);
+    ARE_NEAR(tg_layer_norm(h), layer, 0x1p-10, 0.01);
+    ARE_NEAR(tg_layer_norm(h, .weight = two, .bias = one), step, 0x1p-10, 0.01);
+    assert_int_equal(tg_dtype(tg_layer_norm(h, .weight = two, .bias = one)), TG_F16);
+    assert_int_equal(tg_dtype(tg_layer_norm(h, .weight = tg_float(two))), TG_F32);
+    ARE_NEAR(tg_normalize(h), unit, 0x1p-10, 0.01);
+    ARE_NEAR(tg_std(h), V(sqrt(spread / 7)), 0x1p-10, 0);
+    TgTensor *m = tg_zeros(ctx, TG_SHAPE(1)), *v = tg_ones(ctx, TG_SHAPE(1));
+    ARE_NEAR(tg_reshape(tg_batch_norm_train(tg_reshape(h, TG_SHAPE(8, 1)), m, v), TG_SHAPE(8)), layer, 0x1p-10, 0.01);
+    ARE_NEAR(v, V(0.9 + 0.1 * spread / 7), 1e-6, 0);
+  }
+}
+/* A scalar that the dtype does not hold stands for itself, in a dtype that does. */
+static void scalar_is(int line, TgTensor *y, TgDType d, Values want) {
+  if (!y) fail_msg("line %d on %s: %s", line, device, tg_errmsg(ctx));
+  if (tg_dtype(y) != d) fail_msg("line %d on %s: %s, not %s", line, device, tg_dtype_name(tg_dtype(y)), tg_dtype_name(d));
+  are_at(line, "scalar", y, want, 0, 0);
+}
+#define SCALAR_IS(y, d, ...) scalar_is(__LINE__, (y), (d), V(__VA_ARGS__))
+static void test_scalars(void **state) {
+  (void)state;
+  ON_DEVICES {
+    TgTensor *x = given(TG_U8, V(0, 10, 200, 255)), *s = given(TG_I8, V(-128, 0, 127)), *w = given(TG_U64, V(0, 0x1p63, 1));
+    SCALAR_IS(tg_lt_scalar(x, 300), TG_BOOL, 1, 1, 1, 1);
+    SCALAR_IS(tg_le_scalar(x, 255), TG_BOOL, 1, 1, 1, 1);
+    SCALAR_IS(tg_gt_scalar(x, -1), TG_BOOL, 1, 1, 1, 1);
+    SCALAR_IS(tg_ge_scalar(x, 256), TG_BOOL, 0, 0, 0, 0);
+    SCALAR_IS(tg_eq_scalar(x, 256), TG_BOOL, 0, 0, 0, 0);
+    SCALAR_IS(tg_ne_scalar(x, -246), TG_BOOL, 1, 1, 1, 1);
+    SCALAR_IS(tg_lt_scalar(s, 128), TG_BOOL, 1, 1, 1);
+    SCALAR_IS(tg_lt_scalar(s, 1e30), TG_BOOL, 1, 1, 1);
+    SCALAR_IS(tg_gt_scalar(s, -INFINITY), TG_BOOL, 1, 1, 1);
+    SCALAR_IS(tg_ge_scalar(w, 0x1p63), TG_BOOL, 0, 1, 0);
+    SCALAR_IS(tg_gt_scalar(w, -1), TG_BOOL, 1, 1, 1);
+    SCALAR_IS(tg_clamp(x, 0, 256), TG_U8, 0, 10, 200, 255);
+    SCALAR_IS(tg_clamp(x, -1, 300), TG_U8, 0, 10, 200, 255);
+    SCALAR_IS(tg_clamp(x, -1, 20), TG_U8, 0, 10, 20, 20);
+    SCALAR_IS(tg_clamp(x, 300, 400), TG_I16, 300, 300, 300, 300);
+    SCALAR_IS(tg_clamp(x, -20, -10), TG_I16, -10, -10, -10, -10);
+    SCALAR_IS(tg_add_scalar(x, 300), TG_I16, 300, 310, 500, 555);
+    SCALAR_IS(tg_add_scalar(x, 255), TG_U8, 255, 9, 199, 254);
+    SCALAR_IS(tg_sub_scalar(x, -1), TG_I16, 1, 11, 201, 256);
+    SCALAR_IS(tg_rsub_scalar(x, 256), TG_I16, 256, 246, 56, 1);
+    SCALAR_IS(tg_mul_scalar(x, -1), TG_I16, 0, -10, -200, -255);
+    SCALAR_IS(tg_maximum_scalar(x, 256), TG_I16, 256, 256, 256, 256);
+    SCALAR_IS(tg_minimum_scalar(x, 256), TG_I16, 0, 10, 200, 255);
+    SCALAR_IS(tg_floordiv_scalar(x, -3), TG_I16, 0, -4, -67, -85);
+    SCALAR_IS(tg_mod_scalar(x, 300), TG_I16, 0, 10, 200, 255);
+    SCALAR_IS(tg_fmod_scalar(s, 200), TG_I16, -128, 0, 127);
+    SCALAR_IS(tg_bitor_scalar(x, 256), TG_I16, 256, 266, 456, 511);
+    SCALAR_IS(tg_bitand_scalar(x, -2), TG_I16, 0, 10, 200, 254);
+    SCALAR_IS(tg_masked_fill(x, tg_gt_scalar(x, 100), 1000), TG_I16, 0, 10, 1000, 1000);
+    SCALAR_IS(tg_shl_scalar(x, 300), TG_U8, 0, 0, 0, 0);
+    SCALAR_IS(tg_shr_scalar(s, 300), TG_I8, -1, 0, 0);
+    assert_null(tg_shl_scalar(x, -1));
+    assert_int_equal(tg_error(ctx), TG_ERR_VALUE);
+    tg_clear_error(ctx);
+    TgTensor *i = given(TG_I32, V(1, 2));
+    SCALAR_IS(tg_full_like(i, 3e9), TG_I32, INT32_MAX, INT32_MAX);
+    SCALAR_IS(tg_full_like(i, -1e300), TG_I32, INT32_MIN, INT32_MIN);
+    SCALAR_IS(tg_full_like(i, NAN), TG_I32, 0, 0);
+    SCALAR_IS(tg_full_like(x, -5), TG_U8, 0, 0, 0, 0);
+    SCALAR_IS(tg_pad_value(i, (int64_t[]){1}, (int64_t[]){0}, 3e9), TG_I32, INT32_MAX, 1, 2);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_trigonometry), cmocka_unit_test(test_small_ends)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_trigonometry), cmocka_unit_test(test_small_ends), cmocka_unit_test(test_signed_zeros),
+    cmocka_unit_test(test_half_norms), cmocka_unit_test(test_scalars)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

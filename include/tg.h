@@ -395,7 +395,7 @@ TG_API TgTensor *tg_mul(TgTensor *a, TgTensor *b);             /* on bool: and *
 TG_API TgTensor *tg_div(TgTensor *a, TgTensor *b);             /* integers are made f32 first */
 TG_API TgTensor *tg_floordiv(TgTensor *a, TgTensor *b);        /* toward minus infinity; integers by 0: 0 */
 TG_API TgTensor *tg_mod(TgTensor *a, TgTensor *b);             /* sign of b; integers by 0: a; floats as tg_fmod */
-TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);
+TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);             /* gradients at special values: tests/unit/test_special.c says where they are not PyTorch's */
 TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient; of 0 and -0 either */
 TG_API TgTensor *tg_minimum(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_lt(TgTensor *a, TgTensor *b);              /* comparisons give bool; with NaN only tg_ne is true */
@@ -412,7 +412,7 @@ TG_API TgTensor *tg_shr(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b);        /* toward zero; integers by 0: 0 */
 TG_API TgTensor *tg_fmod(TgTensor *a, TgTensor *b);            /* sign of a; integers by 0: a. Floats: exact, NaN where |a/b| >= 2^69 (f64: 2^150) */
 TG_API TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b);       /* log(e^a + e^b), float, without overflow; of two equal infinities: that */
-TG_API TgTensor *tg_copysign(TgTensor *x, TgTensor *sign);     /* magnitude of x, sign bit of sign (-0.0 and NaN have one); float */
+TG_API TgTensor *tg_copysign(TgTensor *x, TgTensor *sign);     /* magnitude of x, sign bit of sign (-0.0 and NaN have one); float; gradient 0 at 0 */
 TG_API TgTensor *tg_atan2(TgTensor *y, TgTensor *x);           /* the angle of (x, y), -pi .. pi, float; IEEE at zeros and infinities */
 /* x + (end - x) weight, broadcast. u8 with a float weight: the weight is rounded to 1/128 and the result to nearest, in u8. */
 TG_API TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight);

@@ -44,12 +44,20 @@ TgTensor *tg_floordiv(TgTensor *a, TgTensor *b) {
   bool f = dtype_is_float((DType)p.a->dtype);
   return tensor_new(p.ctx, f ? u_floor(p.st, uop_alu2(p.st, OPS_FDIV, p.a, p.b)) : uop_alu2(p.st, OPS_FLOORDIV, p.a, p.b));
 }
+static TgStatus gradient_of_mod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)y, (void)n, (void)user;
+  out[0] = g;
+  out[1] = tg_neg(tg_mul(g, tg_floordiv(x[0], x[1])));
+  return out[1] ? TG_OK : TG_ERR_NOMEM;
+}
 TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   Pair p = operands("mod", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
   if (!dtype_is_float((DType)p.a->dtype)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_FLOORMOD, p.a, p.b));
-  TgTensor *r = tg_fmod(a, b), *y = tensor_new(p.ctx, p.b);   /* moved into the divisor's sign */
-  return tg_where(tg_bitand(tg_ne_scalar(r, 0), tg_ne(tg_signbit(r), tg_signbit(y))), tg_add(r, y), tg_where(tg_eq_scalar(r, 0), tg_copysign(r, y), r));
+  TgTensor *x = tensor_new(p.ctx, p.a), *y = tensor_new(p.ctx, p.b), *r = tg_detach(tg_fmod(x, y)), *at_zero = tg_eq_scalar(r, 0);
+  TgTensor *moved = tg_bitand(tg_logical_not(at_zero), tg_ne(tg_signbit(r), tg_signbit(y)));
+  TgTensor *value = tg_where(moved, tg_add(r, y), tg_where(at_zero, tg_copysign(r, y), r));                  /* in the divisor's sign, 0 too */
+  return tg_custom_gradient(value, (TgTensor *[]){x, y}, 2, gradient_of_mod, NULL);
 }
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
   if (!ctx_two("pow", a, b)) return NULL;
@@ -195,7 +203,7 @@ TgTensor *tg_abs(TgTensor *x) {
 }
 TgTensor *tg_sign(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL) return x;
-  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1), *rest = tg_detach(x);   /* 0 and NaN stay as they are */
+  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1), *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
   TgTensor *r = tg_where(tg_lt(zero, x), one, rest);
   return dtype_is_unsigned(dt(x)) ? r : tg_where(tg_lt(x, zero), tg_neg(one), r);
 }
@@ -218,17 +226,12 @@ TgTensor *tg_isinf(TgTensor *x) {
 }
 
 /* ---- activations */
-TgTensor *tg_relu(TgTensor *x) {                             /* gradient.c knows MAX with 0: nothing passes at 0 */
-  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum_scalar(x, 0) : x;
+TgTensor *tg_relu(TgTensor *x) {                             /* by the detached 0 gradient.rules knows it: nothing passes at 0 */
+  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum(x, tg_detach(tg_scalar_like(x, 0))) : x;
 }
 TgTensor *tg_leaky_relu(TgTensor *x, double slope) {
   x = as_float(x);
   return tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(x, slope), x);
-}
-TgTensor *tg_elu(TgTensor *x, double alpha) {                /* exp sees no positive value: its gradient would be inf * 0 */
-  x = as_float(x);
-  TgTensor *zero = tg_scalar_like(x, 0), *neg = tg_lt(x, zero);
-  return tg_where(neg, tg_mul_scalar(tg_sub_scalar(tg_exp(tg_where(neg, x, zero)), 1), alpha), x);
 }
 /* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| by WHERE has slope 1 at 0. */
 static TgTensor *wide_sigmoid(TgTensor *x) {

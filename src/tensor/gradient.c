@@ -6,7 +6,10 @@
 #include "tensor/gradient.h"
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v) { return u_num(rw->st, v, (UOp *)like); }
-bool is_zero(const UOp *u) { return u_is_number((UOp *)u, 0); }
+bool is_detached_zero(const UOp *u) {
+  while (op_flags((Ops)u->op) & OPF_MOV) u = u->src[0];
+  return u->op == OPS_DETACH && u_is_number(u->src[0], 0);
+}
 
 /* ---- movement */
 UOp *pull(Rewrite *rw, UOp *u, UOp *g) {

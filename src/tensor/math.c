@@ -73,22 +73,46 @@ static TgTensor *signed_as(TgTensor *magnitude, TgTensor *x) { return tg_where(t
 /* Where c is false, a harmless number: the branch that is not taken must not make inf or NaN in its gradient. */
 static TgTensor *only_where(TgTensor *c, TgTensor *x, double harmless) { return tg_where(c, x, constant(x, harmless)); }
 
+/* ---- derivatives of their own, where that of the formula would overflow before it does, or lose what cancels */
+typedef TgTensor *(*Derivative)(TgTensor *x);
+static TgStatus chain(TgTensor *g, TgTensor *x, Derivative d, TgTensor **out) { return (*out = tg_mul(g, d(x))) ? TG_OK : TG_ERR_NOMEM; }
+#define DERIVATIVE(name, d) \
+  static TgStatus name(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) { \
+    (void)y, (void)n, (void)user; \
+    return chain(g, x[0], d, out); \
+  }
+static TgTensor *with_derivative(TgTensor *y, TgTensor *x, TgGradientFn fn) { return tg_custom_gradient(y, &x, 1, fn, NULL); }
+static TgTensor *derivative_of_tanh(TgTensor *x) {            /* 4 e / (1 + e)^2, e = exp(-2|x|) */
+  TgTensor *e = tg_exp(tg_mul_scalar(magnitude(x), -2)), *sum = tg_add_scalar(e, 1);
+  return tg_div(tg_mul_scalar(e, 4), tg_mul(sum, sum));
+}
+static TgTensor *derivative_of_atanh(TgTensor *x) { return tg_reciprocal(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1))); }
+static TgTensor *derivative_of_erf(TgTensor *x) { return tg_mul_scalar(tg_exp(tg_neg(tg_mul(x, x))), 1.12837916709551257390); }
+DERIVATIVE(gradient_of_sinh, tg_cosh)
+DERIVATIVE(gradient_of_cosh, tg_sinh)
+DERIVATIVE(gradient_of_tanh, derivative_of_tanh)
+DERIVATIVE(gradient_of_atanh, derivative_of_atanh)
+DERIVATIVE(gradient_of_erf, derivative_of_erf)
+
 TgTensor *tg_log10(TgTensor *x) { return as_narrow(tg_mul_scalar(tg_log(as_wide(x)), 0.43429448190325182765), x); }
 /* Beyond 1: e = exp(|x|/2), whose square may overflow only where the result does. */
 TgTensor *tg_sinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 1);
   TgTensor *e = tg_exp(tg_mul_scalar(a, 0.5)), *big = tg_sub(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
-  return as_narrow(tg_where(small, odd(only_where(small, w, 0), &fit_sinh), signed_as(big, w)), x);
+  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_sinh), signed_as(big, w));
+  return as_narrow(with_derivative(y, w, gradient_of_sinh), x);
 }
 TgTensor *tg_cosh(TgTensor *x) {
   TgTensor *w = as_wide(x), *e = tg_exp(tg_mul_scalar(magnitude(w), 0.5));
-  return as_narrow(tg_add(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e)), x);
+  TgTensor *y = tg_add(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
+  return as_narrow(with_derivative(y, w, gradient_of_cosh), x);
 }
 /* Beyond 1/4 (1 - e) / (1 + e), e = exp(-2|x|), whose difference is exact. */
 TgTensor *tg_tanh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *e = tg_exp(tg_mul_scalar(a, -2));
   TgTensor *far = tg_div(tg_rsub_scalar(e, 1), tg_add_scalar(e, 1));
-  return as_narrow(tg_where(small, odd(only_where(small, w, 0), &fit_tanh), signed_as(far, w)), x);
+  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_tanh), signed_as(far, w));
+  return as_narrow(with_derivative(y, w, gradient_of_tanh), x);
 }
 /* |x| > 1/2: asin x = pi/2 - 2 asin(sqrt((1 - |x|) / 2)); outside [-1, 1] the root is NaN. */
 static TgTensor *half_angle(TgTensor *a, TgTensor *inner) {
@@ -113,10 +137,11 @@ TgTensor *tg_atan(TgTensor *x) {
   TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w), *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0));     /* -0 stays -0 */
   return as_narrow(tg_where(itself, w, r), x);
 }
+static TgTensor *unsigned_of(TgTensor *x) { return tg_where(tg_signbit(x), tg_neg(x), x); }       /* +0 of -0, with slope -1 as below it */
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(y), dt(x))));
-  TgTensor *a = as_wide(tg_cast(y, d)), *b = as_wide(tg_cast(x, d)), *pa = magnitude(a), *pb = magnitude(b);
+  TgTensor *a = as_wide(tg_cast(y, d)), *b = as_wide(tg_cast(x, d)), *pa = unsigned_of(a), *pb = unsigned_of(b);
   TgTensor *inf = tg_bitand(tg_isinf(a), tg_isinf(b)), *zero = tg_bitand(tg_eq_scalar(a, 0), tg_eq_scalar(b, 0)), *plain = tg_logical_not(tg_bitor(inf, zero));
   TgTensor *steep = tg_lt(pb, pa), *q = tg_atan(tg_div(only_where(plain, tg_where(steep, pb, pa), 0), only_where(plain, tg_where(steep, pa, pb), 1)));
   TgTensor *r = tg_where(steep, tg_rsub_scalar(q, 1.57079632679489661923), q);
@@ -139,7 +164,8 @@ TgTensor *tg_acosh(TgTensor *x) {
 TgTensor *tg_atanh(TgTensor *x) {
   TgTensor *w = as_wide(x), *small = tg_lt_scalar(magnitude(w), 0.25), *m = only_where(tg_logical_not(small), w, 0.5);
   TgTensor *far = tg_mul_scalar(tg_log(tg_div(tg_add_scalar(m, 1), tg_rsub_scalar(m, 1))), 0.5);
-  return as_narrow(tg_where(small, odd(only_where(small, w, 0), &fit_atanh), far), x);
+  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_atanh), far);
+  return as_narrow(with_derivative(y, w, gradient_of_atanh), x);
 }
 /* Beyond 1: 1 - exp(-x^2) q(1/x). */
 TgTensor *tg_erf(TgTensor *x) {
@@ -151,7 +177,8 @@ TgTensor *tg_erf(TgTensor *x) {
   TgTensor *drawn = tg_sub_scalar(tg_mul_scalar(tg_reciprocal(m), scale), shift);
   TgTensor *tail = tg_mul(tg_exp(tg_neg(tg_mul(m, m))), eval(drawn, &fit_erfcx));
   TgTensor *far = tg_where(tg_gt_scalar(a, end), constant(a, 1), tg_rsub_scalar(tail, 1));
-  return as_narrow(tg_where(tg_isnan(w), w, tg_where(small, odd(only_where(small, w, 0), &fit_erf), signed_as(far, w))), x);
+  TgTensor *y = tg_where(tg_isnan(w), w, tg_where(small, odd(only_where(small, w, 0), &fit_erf), signed_as(far, w)));
+  return as_narrow(with_derivative(y, w, gradient_of_erf), x);
 }
 
 /* ---- signs and special values */
@@ -164,8 +191,8 @@ TgTensor *tg_signbit(TgTensor *x) {                           /* also of -0.0 an
 TgTensor *tg_copysign(TgTensor *x, TgTensor *sign) {
   if (!ctx_two("copysign", x, sign)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(x), dt(sign))));
-  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d)));
-  return tg_where(flip, tg_neg(a), a);
+  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d))), *y = tg_where(flip, tg_neg(a), a);
+  return tg_where(tg_eq_scalar(a, 0), tg_detach(y), y);       /* at 0 of either sign there is no slope */
 }
 TgTensor *tg_isfinite(TgTensor *x) { return x ? tg_logical_not(tg_bitor(tg_isnan(x), tg_isinf(x))) : NULL; }
 TgTensor *tg_isposinf(TgTensor *x) { return tg_bitand(tg_isinf(x), tg_gt_scalar(x, 0)); }
@@ -193,6 +220,12 @@ TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b) {
 }
 /* Floats: r - q b with q = trunc(r / b), rounded once, is exact: q is off by half its last place at most, so r / b shrinks 2^23 times. Three rounds, and
  * one step more where the sign or the size of r shows that the quotient was rounded past a whole number. */
+static TgStatus gradient_of_fmod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)y, (void)n, (void)user;
+  out[0] = g;
+  out[1] = tg_neg(tg_mul(g, tg_truncdiv(x[0], x[1])));
+  return out[1] ? TG_OK : TG_ERR_NOMEM;
+}
 TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   Pair p = operands("fmod", a, b, DT_VOID);
   if (!p.ctx) return NULL;
@@ -210,7 +243,8 @@ TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   r = tg_where(tg_le(size, tg_abs(r)), tg_sub(r, step), r);
   r = tg_where(tg_lt(tg_abs(r), size), r, tg_scalar_like(r, (double)NAN));
   r = tg_where(tg_eq_scalar(r, 0), tg_copysign(r, x), r);
-  return tg_cast(tg_where(keep, x, r), dtype_public(d));
+  r = tg_custom_gradient(tg_where(keep, x, r), (TgTensor *[]){x, y}, 2, gradient_of_fmod, NULL);
+  return tg_cast(r, dtype_public(d));
 }
 TgTensor *tg_bitnot(TgTensor *x) {
   if (!x) return NULL;
@@ -278,18 +312,27 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
 }
 
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
-static TgTensor *exp_negative(TgTensor *x, double scale) { return tg_exp(tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale)); }
+/* e^(scale min(x, 0)) - 1; near 0 by 2 sinh(t) e^t, t half the exponent, so that nothing cancels. */
+static TgTensor *expm1_below(TgTensor *x, double scale) {
+  TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2), *e = tg_exp(t), *small = tg_lt_scalar(magnitude(t), 1);
+  TgTensor *near = tg_mul(tg_mul_scalar(odd(only_where(small, t, 0), &fit_sinh), 2), e);
+  return tg_where(small, near, tg_sub_scalar(tg_mul(e, e), 1));
+}
+TgTensor *tg_elu(TgTensor *x, double alpha) {
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1), alpha), w), x);
+}
 TgTensor *tg_relu6(TgTensor *x) { return tg_hardtanh(x, 0, 6); }
 TgTensor *tg_celu(TgTensor *x, double alpha) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, alpha != 0, TG_ERR_VALUE, "celu: alpha is 0");
-  x = as_float(x);
-  return tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(tg_sub_scalar(exp_negative(x, 1 / alpha), 1), alpha), x);
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1 / alpha), alpha), w), x);
 }
 TgTensor *tg_selu(TgTensor *x) {
   const double alpha = 1.6732632423543772848, gamma = 1.0507009873554804934;
-  x = as_float(x);
-  return tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(tg_sub_scalar(exp_negative(x, 1), 1), alpha), x), gamma);
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_mul_scalar(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1), alpha), w), gamma), x);
 }
 TgTensor *tg_logsigmoid(TgTensor *x) { return tg_neg(tg_softplus(tg_neg(as_float(x)))); }
 TgTensor *tg_hardsigmoid(TgTensor *x) { return tg_hardtanh(tg_add_scalar(tg_div_scalar(as_float(x), 6), 0.5), 0, 1); }

@@ -188,7 +188,7 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_SUB: r = a - b; break;
   case OPS_MUL: r = a * b; break;
   case OPS_FDIV: r = a / b; break;
-  case OPS_MAX: r = isnan(a) ? a : isnan(b) ? b : a > b ? a : b > a ? b : signbit(a) ? b : a; break;
+  case OPS_MAX: r = a > b || isnan(a) ? a : b; break;              /* of equal zeros the second, as the renderers write it */
   case OPS_POW: r = pow(a, b); break;
   case OPS_MULACC: r = mulacc(d, a, b, s[2].f); break;
   default: return false;

@@ -347,7 +347,8 @@ TG_API TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order);         /
 TG_API TgTensor *tg_expand(TgTensor *x, int ndim, const int64_t *dims);        /* broadcasts; -1 keeps a size */
 TG_API TgTensor *tg_broadcast_to(TgTensor *x, int ndim, const int64_t *dims);  /* the same as tg_expand */
 TG_API TgTensor *tg_pad(TgTensor *x, const int64_t *lo, const int64_t *hi);    /* zeros around; tg_ndim(x) entries each; negative crops */
-/* Around x by mode: reflect (the edge not repeated; less than the size), replicate (the edge), circular (at most the size); negative crops first. */
+/* Around x by mode: reflect (the edge not repeated; less than the size), replicate (the edge), circular (at most the size). A negative side crops: after
+ * the other side of its axis was made, circular before. */
 TG_API TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode);
 TG_API TgTensor *tg_pad_to(TgTensor *x, int ndim, const int64_t *dims, double value);   /* at the end of each axis, up to dims; -1 keeps a size */
 TG_API TgTensor *tg_shrink_to(TgTensor *x, int ndim, const int64_t *dims);     /* the leading part of each axis; -1 keeps a size */
@@ -355,7 +356,7 @@ TG_API TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi,
 TG_API TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end);   /* keeps begin <= i < end on each axis */
 TG_API TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes);             /* the axes reversed */
 TG_API TgTensor *tg_transpose(TgTensor *x, int a, int b);                      /* two axes swapped */
-TG_API TgTensor *tg_squeeze(TgTensor *x, int axis);                            /* an axis of size 1 removed; other sizes: x itself */
+TG_API TgTensor *tg_squeeze(TgTensor *x, int axis);                            /* an axis of size 1 removed; other sizes, and 0-d: x itself */
 TG_API TgTensor *tg_squeeze_all(TgTensor *x);                                  /* every axis of size 1 removed */
 TG_API TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes);   /* one axis as n; one size may be -1 */
 TG_API TgTensor *tg_unsqueeze(TgTensor *x, int axis);                          /* a new axis of size 1 at axis (-rank-1 .. rank) */
@@ -395,7 +396,9 @@ TG_API TgTensor *tg_mul(TgTensor *a, TgTensor *b);             /* on bool: and *
 TG_API TgTensor *tg_div(TgTensor *a, TgTensor *b);             /* integers are made f32 first */
 TG_API TgTensor *tg_floordiv(TgTensor *a, TgTensor *b);        /* toward minus infinity; integers by 0: 0 */
 TG_API TgTensor *tg_mod(TgTensor *a, TgTensor *b);             /* sign of b; integers by 0: a; floats as tg_fmod */
-TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);             /* gradients at special values: tests/unit/test_special.c says where they are not PyTorch's */
+/* Integers wrap; to a negative power they are 0, but 1 and -1 (an exponent is not looked at when the graph is built).
+ * Gradients at special values: tests/unit/test_special.c says where they are not PyTorch's. */
+TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient; of 0 and -0 either */
 TG_API TgTensor *tg_minimum(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_lt(TgTensor *a, TgTensor *b);              /* comparisons give bool; with NaN only tg_ne is true */
@@ -433,7 +436,7 @@ TG_API TgTensor *tg_rsub_scalar(TgTensor *x, double v);        /* v - x */
 TG_API TgTensor *tg_mul_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_div_scalar(TgTensor *x, double v);         /* x / v */
 TG_API TgTensor *tg_rdiv_scalar(TgTensor *x, double v);        /* v / x */
-TG_API TgTensor *tg_pow_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_pow_scalar(TgTensor *x, double v);         /* TG_ERR_VALUE: x an integer, v a negative whole number */
 TG_API TgTensor *tg_maximum_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_minimum_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_lt_scalar(TgTensor *x, double v);
@@ -546,7 +549,7 @@ TG_API TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o);
 TG_API TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o);
 TG_API TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);   /* the variance; *mean: the mean */
 TG_API TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);
-/* [options] .axis (1) .p (2; INFINITY: the largest) .zero (p = 0: how many are not 0) .eps (1e-12). x / max(its p-norm along axis, eps), float. */
+/* [options] .axis (1) .p (2; INFINITY, -INFINITY: the largest, the least) .zero (p = 0: how many are not 0) .eps (1e-12). x / max(its p-norm along axis, eps), float. */
 TG_API TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *o);
 TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softmax of -x */
 /* [options] .axis (-1); logsumexp reduces (.keepdim), the others keep the shape. Float; .dtype of the

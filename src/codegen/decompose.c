@@ -306,7 +306,7 @@ static UOp *threefry(B *b, UOp *ctr, UOp *key) {             /* the same rounds 
 static UOp *int_pow(B *b, DType d, UOp *x, UOp *y) {         /* square and multiply over the bits an exponent can have */
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
-  for (int i = 0; i < TG_MIN(bits, 32); i++) {
+  for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) {   /* the sign is no bit of a number */
     UOp *bit = op2(b, OPS_CMPNE, op2(b, OPS_AND, op2(b, OPS_SHR, y, ci(b, d, i)), one), zero);
     r = sel(b, bit, op2(b, OPS_MUL, r, p), r);
     p = op2(b, OPS_MUL, p, p);

@@ -62,9 +62,8 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
   if (!ctx_two("pow", a, b)) return NULL;
   DType d = dtype_join(dt(a), dt(b));
-  if (dtype_is_float(d)) return binary("pow", OPS_POW, a, b);
-  Pair p = operands("pow", a, b, DT_F64);                    /* integers: exact below 2^53 */
-  return p.ctx ? tensor_new(p.ctx, uop_cast(p.st, uop_alu2(p.st, OPS_POW, p.a, p.b), d == DT_BOOL ? DT_I32 : d)) : NULL;
+  Pair p = operands("pow", a, b, d == DT_BOOL ? DT_I32 : d);
+  return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, OPS_POW, p.a, p.b)) : NULL;
 }
 TgTensor *tg_maximum(TgTensor *a, TgTensor *b) { return binary("maximum", both_bool(a, b) ? OPS_OR : OPS_MAX, a, b); }
 TgTensor *tg_minimum(TgTensor *a, TgTensor *b) {
@@ -133,10 +132,11 @@ TgTensor *tg_ne_scalar(TgTensor *x, double v) { return tg_ne(x, tg_scalar_like(x
 TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (!x) return NULL;
   bool f = dtype_is_float(dt(x));
+  TG_REQUIRE(x->ctx, f || !(v < 0 && v == floor(v)), TG_ERR_VALUE, "pow: %s to the power %g is no integer; cast to a float first", dtype_name(dt(x)), v);
   if (v == 0) return tg_full_like(dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x, 1);
   if (v == 0.5) return tg_sqrt(x);
   if (v == -0.5) return tg_rsqrt(x);
-  if (v == -1 && f) return tg_reciprocal(x);
+  if (v == -1) return tg_reciprocal(x);
   if (v == floor(v) && v > 0 && v <= 64) {                   /* repeated squaring: exact for integers, quick for floats */
     TgTensor *r = NULL, *p = dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x;
     for (int e = (int)v; e && p; e >>= 1, p = e ? tg_mul(p, p) : p)

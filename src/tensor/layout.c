@@ -95,7 +95,7 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   if (mode == TG_PAD_CONSTANT) return tg_pad(x, lo, hi);
   int64_t crop_lo[TG_MAX_RANK], crop_hi[TG_MAX_RANK];
   for (int i = 0; i < rank(x); i++) crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
-  x = tg_pad(x, crop_lo, crop_hi);
+  if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);            /* it goes round what is left; the others look at the whole axis */
   for (int a = 0; x && a < rank(x); a++) {
     int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a], most = mode == TG_PAD_REFLECT ? n - 1 : mode == TG_PAD_CIRCULAR ? n : n ? INT64_MAX : 0;
     if (!l && !h) continue;
@@ -108,7 +108,7 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
     if (h) part[k++] = mode == TG_PAD_REFLECT ? mirrored(x, a, n - 1 - h, n - 1) : mode == TG_PAD_REPLICATE ? edge(x, a, n - 1, h) : tg_slice(x, a, 0, h);
     x = tg_cat(part, k, a);
   }
-  return x;
+  return mode == TG_PAD_CIRCULAR ? x : tg_pad(x, crop_lo, crop_hi);
 }
 TgTensor *tg_pad_to(TgTensor *x, int n, const int64_t *want, double value) {
   if (!x) return NULL;

@@ -128,6 +128,7 @@ TgTensor *tg_transpose(TgTensor *x, int a, int b) {
 }
 TgTensor *tg_squeeze(TgTensor *x, int axis) {
   if (!x) return NULL;
+  if (rank(x) == 0 && (axis == 0 || axis == -1)) return x;   /* a 0-d tensor has these two by convention */
   int a = axis_get(x->ctx, "squeeze", axis, rank(x));
   if (a < 0 || dims(x)[a] != 1) return a < 0 ? NULL : x;
   bool mask[TG_MAX_RANK] = {false};

@@ -107,10 +107,11 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   TG_OPTIONS(TgNormalizeOptions, o, opt);
   TgAxes axis = {1, {o.axis ? o.axis : rank(x) > 1 ? 1 : 0}};
   double p = o.p != 0 ? o.p : o.zero ? 0 : 2, eps = o.eps != 0 ? o.eps : 1e-12;
-  TG_REQUIRE(x->ctx, p >= 0, TG_ERR_VALUE, "normalize: p = %g", p);
+  TG_REQUIRE(x->ctx, p == p, TG_ERR_VALUE, "normalize: p = %g", p);
   TgTensor *w = as_wide(x), *a = tg_abs(w), *n;
   if (p == 0) n = tg_sum(tg_cast(tg_ne_scalar(w, 0), tg_dtype(w)), .axis = axis, .keepdim = true);
-  else if (isinf(p)) n = tg_max(a, .axis = axis, .keepdim = true);
+  else if (p == INFINITY) n = tg_max(a, .axis = axis, .keepdim = true);
+  else if (p == -INFINITY) n = tg_min(a, .axis = axis, .keepdim = true);
   else if (p == 1) n = tg_sum(a, .axis = axis, .keepdim = true);
   else if (p == 2) n = tg_sqrt(tg_sum(tg_mul(w, w), .axis = axis, .keepdim = true));
   else n = tg_pow_scalar(tg_sum(tg_pow_scalar(a, p), .axis = axis, .keepdim = true), 1 / p);

@@ -172,8 +172,56 @@ static void test_scalars(void **state) {
   }
 }
 
+static void refused(int line, TgTensor *y, const char *word) {
+  if (y || tg_error(ctx) != TG_ERR_VALUE || !strstr(tg_errmsg(ctx), word)) fail_msg("line %d on %s: '%s' where a refusal of %s was due", line, device, tg_errmsg(ctx), word);
+  tg_clear_error(ctx);
+}
+#define REFUSED(y, word) refused(__LINE__, (y), (word))
+static void test_powers_of_integers(void **state) {
+  (void)state;
+  ON_DEVICES {
+    TgTensor *x = given(TG_I32, V(-2, 0, 2, 1, -1, 3)), *y = given(TG_I32, V(-2, -1, -1, -5, -3, 40)), *u = given(TG_U8, V(3, 2)), *l = given(TG_I64, V(3, -3));
+    REFUSED(tg_pow_scalar(x, -2), "pow");
+    REFUSED(tg_pow_scalar(x, -1), "pow");
+    REFUSED(tg_pow_scalar(u, -1), "u8");
+    REFUSED(tg_pow_scalar(tg_bool(x), -3), "bool");
+    ARE_NEAR(tg_pow_scalar(tg_float(x), -2), V(0.25, INFINITY, 0.25, 1, 1, 1.0 / 9), 1e-6, 0);
+    ARE(tg_pow(x, y), V(0, 0, 0, 1, -1, 689956897));         /* 3^40 modulo 2^32 */
+    ARE(tg_pow(l, given(TG_I64, V(39, 39))), V(4052555153018976267, -4052555153018976267));
+    ARE(tg_pow(u, u), V(27, 4));
+    ARE(tg_rpow_scalar(given(TG_I32, V(0, 5, 30)), 2), V(1, 32, 1 << 30));
+  }
+}
+/* What PyTorch computes is not refused. */
+static void test_nothing_refused(void **state) {
+  (void)state;
+  ON_DEVICES {
+    TgTensor *up = tg_arange(ctx, -128, 128, .dtype = TG_I8), *down = tg_arange(ctx, 127, -129, .step = -1, .dtype = TG_I8);
+    assert_int_equal(tg_numel(up), 256);
+    ARE(tg_slice(up, 0, 0, 2), V(-128, -127));
+    ARE(tg_slice(up, 0, 255, 256), V(127));
+    ARE(tg_slice(down, 0, 0, 2), V(127, 126));
+    ARE(tg_slice(down, 0, 254, 256), V(-127, -128));
+    ARE(tg_arange(ctx, -100, 101, .step = 200, .dtype = TG_I8), V(-100, 100));
+    REFUSED(tg_arange(ctx, -129, 0, .dtype = TG_I8), "i8");
+    REFUSED(tg_arange(ctx, 0, 129, .dtype = TG_I8), "i8");
+    TgTensor *point = tg_full(ctx, TG_SCALAR, 3);
+    ARE(tg_squeeze(point, 0), V(3));
+    ARE(tg_squeeze(point, -1), V(3));
+    TgTensor *x = given(TG_F32, V(1, 2, 4, 5));
+    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6, 0);          /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
+    ARE(tg_normalize(x, .p = -INFINITY), V(1, 2, 4, 5));
+    REFUSED(tg_normalize(x, .p = NAN), "normalize");
+    ARE(tg_pad_mode(x, (int64_t[]){-3}, (int64_t[]){3}, TG_PAD_REFLECT), V(5, 4, 2, 1));
+    ARE(tg_pad_mode(x, (int64_t[]){2}, (int64_t[]){-2}, TG_PAD_REFLECT), V(4, 2, 1, 2));
+    ARE(tg_pad_mode(x, (int64_t[]){-4}, (int64_t[]){2}, TG_PAD_REPLICATE), V(5, 5));
+    ARE(tg_pad_mode(x, (int64_t[]){-1}, (int64_t[]){-1}, TG_PAD_REPLICATE), V(2, 4));
+    ARE(tg_pad_mode(x, (int64_t[]){-1}, (int64_t[]){2}, TG_PAD_CIRCULAR), V(2, 4, 5, 2, 4));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_trigonometry), cmocka_unit_test(test_small_ends), cmocka_unit_test(test_signed_zeros),
-    cmocka_unit_test(test_half_norms), cmocka_unit_test(test_scalars)};
+    cmocka_unit_test(test_half_norms), cmocka_unit_test(test_scalars), cmocka_unit_test(test_powers_of_integers), cmocka_unit_test(test_nothing_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,11 @@ check-asan: setup
 	@tools/run-tests build-asan
 check-compilers: setup
 	@tools/check-header && tools/check-compilers $(JOBS)
-fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles
+fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles; 100,000 random calls under the sanitizers
 	@$(BUILD)/fuzz --seconds $(or $(T),30) $(if $(SEED),--seed $(SEED))
+	@cmake -S . -B build-asan -DTG_ASAN=ON -DCMAKE_BUILD_TYPE=Debug > build-asan.log 2>&1 && cmake --build build-asan -j $(JOBS) --target fuzz_calls > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
+	@rm -f build-asan.log
+	@build-asan/fuzz_calls $(if $(SEED),--seed $(SEED))
 torture: all
 	@TG_TORTURE=1 $(BUILD)/test_faults
 clean:

@@ -20,6 +20,10 @@ ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
     }                                                        \
   } while (0)
 #define TG_REQUIRE(ctx, cond, status, ...) TG_REQUIRE_OR(ctx, cond, NULL, status, __VA_ARGS__)
+/* A list of n that the caller must give: NULL is an error, unless there is nothing in it. */
+#define TG_LIST_OR(ctx, op, list, n, result) \
+  TG_REQUIRE_OR(ctx, (list) != NULL || (n) <= 0, result, TG_ERR_VALUE, "%s: NULL where a list of %lld is needed", (op), (long long)(n))
+#define TG_LIST(ctx, op, list, n) TG_LIST_OR(ctx, op, list, n, NULL)
 /* A zeroed copy of the caller's options, whatever size its header had. */
 #define TG_OPTIONS(T, v, o) T v; memset(&v, 0, sizeof v); if (o) memcpy(&v, (o), TG_MIN((o)->size, sizeof v))
 

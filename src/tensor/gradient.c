@@ -212,6 +212,7 @@ TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientF
   if (!y) return NULL;
   TgContext *ctx = y->ctx;
   TG_REQUIRE(ctx, fn && n >= 0 && n < 128, TG_ERR_VALUE, "custom_gradient: %d inputs%s", n, fn ? "" : ", no function");
+  TG_LIST(ctx, "custom_gradient", x, n);
   UOp *src[128] = {y->uop};
   for (int i = 0; i < n; i++) {
     if (!ctx_two("custom_gradient", y, x[i])) return NULL;

@@ -88,7 +88,8 @@ int axis_get(TgContext *ctx, const char *op, int axis, int n) {
 }
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
   int64_t total = 1, size = 1;
-  TG_REQUIRE_OR(ctx, n >= 0 && n <= TG_MAX_RANK && (n == 0 || d), false, TG_ERR_SHAPE, "%s: rank %d is not in 0 .. %d", op, n, TG_MAX_RANK);
+  TG_LIST_OR(ctx, op, d, n, false);
+  TG_REQUIRE_OR(ctx, n >= 0 && n <= TG_MAX_RANK, false, TG_ERR_SHAPE, "%s: rank %d is not in 0 .. %d", op, n, TG_MAX_RANK);
   bool zero = false, fits = true;
   for (int i = 0; i < n; i++) {
     TG_REQUIRE_OR(ctx, !is_negative(d[i]), false, TG_ERR_SHAPE, "%s: negative size in %s", op, dims_text(n, d).s);

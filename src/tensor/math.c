@@ -274,12 +274,12 @@ TgTensor *tg_shl_scalar(TgTensor *x, int v) { return tg_shl(x, shift_by(x, v)); 
 TgTensor *tg_shr_scalar(TgTensor *x, int v) { return tg_shr(x, shift_by(x, v)); }
 TgTensor *tg_usum(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
-  for (int i = 1; i < n; i++) r = tg_add(r, x[i]);
+  for (int i = 1; r && i < n; i++) r = tg_add(r, x[i]);
   return r;
 }
 TgTensor *tg_uprod(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
-  for (int i = 1; i < n; i++) r = tg_mul(r, x[i]);
+  for (int i = 1; r && i < n; i++) r = tg_mul(r, x[i]);
   return r;
 }
 TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {            /* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */

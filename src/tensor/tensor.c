@@ -246,6 +246,7 @@ TgStatus tg_read_f64(TgTensor *t, double *out, size_t n) {
   if (!t) return TG_ERR_VALUE;
   TgContext *ctx = t->ctx;
   TG_REQUIRE_OR(ctx, (int64_t)n == tg_numel(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu elements asked of %s", n, SHAPE_OF(t));
+  TG_LIST_OR(ctx, "read", out, n > 0, TG_ERR_VALUE);
   DType d = dt(t);
   size_t size = dtype_size(d);
   char *p = mem_alloc(&ctx->mem, n * size);
@@ -336,6 +337,8 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   if (!t || !value) return NULL;
   TgContext *ctx = t->ctx;
   int64_t be[2 * TG_MAX_RANK], d[TG_MAX_RANK];
+  TG_LIST(ctx, "assign_slice", begin, rank(t));
+  TG_LIST(ctx, "assign_slice", end, rank(t));
   for (int i = 0; i < rank(t); i++) {
     UOpStore *st = ctx->store;
     if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(t)[i])) return part_refused(t, "assign_slice", i, begin[i], end[i]), NULL;

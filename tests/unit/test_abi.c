@@ -11,45 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "tests/json.h"
 
-/* ---- JSON, as far as the file goes: a value is found by walking */
 static char *json;
-static const char *skip_string(const char *p) {
-  for (p++; *p != '"'; p++) if (*p == '\\') p++;
-  return p + 1;
-}
-static const char *skip_value(const char *p) {
-  if (*p == '"') return skip_string(p);
-  if (*p != '{' && *p != '[') return p + strcspn(p, ",]} \n");
-  int depth = 0;
-  do {
-    if (*p == '"') { p = skip_string(p); continue; }
-    depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']'), p++;
-  } while (depth);
-  return p;
-}
-static const char *blank(const char *p) { return p + strspn(p, " \n,:"); }
-static const char *member(const char *object, const char *key) {      /* the value of key, or NULL */
-  const char *p = blank(object + 1);
-  while (*p == '"') {
-    const char *end = skip_string(p), *value = blank(end);
-    if (strlen(key) == (size_t)(end - p - 2) && !memcmp(p + 1, key, strlen(key))) return value;
-    p = blank(skip_value(value));
-  }
-  return NULL;
-}
-static const char *named(const char *list, const char *name) {        /* the object of the list whose "name" it is */
-  for (const char *p = blank(list + 1); *p == '{'; p = blank(skip_value(p))) {
-    const char *v = member(p, "name");
-    if (v && !strncmp(v + 1, name, strlen(name)) && v[1 + strlen(name)] == '"') return p;
-  }
-  return NULL;
-}
 static long number(const char *v) { return v ? strtol(v, NULL, 10) : -1; }
-static void text_of(const char *v, char *to, size_t cap) {
-  const char *end = skip_string(v);
-  snprintf(to, cap, "%.*s", (int)(end - v - 2), v + 1);
-}
 static long value_of(const char *type, const char *name) {
   const char *e = named(member(json, "enums"), type), *v = e ? member(member(e, "values"), name) : NULL;
   if (!v) fail_msg("no %s in %s", name, type);

@@ -551,10 +551,10 @@ TG_API TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOption
 TG_API TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);
 /* [options] .axis (1) .p (2; INFINITY, -INFINITY: the largest, the least) .zero (p = 0: how many are not 0) .eps (1e-12). x / max(its p-norm along axis, eps), float. */
 TG_API TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *o);
-TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softmax of -x */
 /* [options] .axis (-1); logsumexp reduces (.keepdim), the others keep the shape. Float; .dtype of the
  * result (softmax kinds): converted once the maximum is off. An axis of size 0 is fine. */
 TG_API TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *o);
+TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softmax of -x */
 TG_API TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *o);
 

@@ -42,13 +42,15 @@ TG_API TgStatus tg_embedding_state(const TgEmbedding *l, TgState *s, const char 
 /* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in place. A parameter given twice, as tied
  * weights are, is one: it keeps its first place. TG_ERR_VALUE: one is NULL or of another context. */
 typedef struct TgOptim TgOptim;
-/* lr: SGD 1e-3, Adam and AdamW 1e-3. beta1 0.9, beta2 0.999, eps 1e-8. AdamW weight_decay 0.01 unless given; negative: none. */
 typedef struct TgOptimOptions {
   size_t size; double lr, momentum, weight_decay, beta1, beta2, eps; bool nesterov; int end_;
 } TgOptimOptions;
-TG_API TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);     /* [options] */
-TG_API TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);    /* [options] L2 decay */
-TG_API TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);   /* [options] decoupled decay */
+/* [options] .lr (0.001) .momentum .nesterov .weight_decay */
+TG_API TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0): L2 decay */
+TG_API TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0.01; negative: none): decoupled decay */
+TG_API TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
 /* Updates each parameter that has a gradient, and computes that, the state and the losses of tg_backward in one schedule. The
  * gradients are used up: tg_grad is NULL afterwards. */
 TG_API TgStatus tg_optim_step(TgOptim *opt);

@@ -19,6 +19,11 @@ static const char *const left_out[] = {"tg_open", "tg_close", "tg_scope_begin", 
   "tg_borrow", "tg_sequential", NULL};
 static const char *const steps_of_a_graph[] = {"steps", "k", NULL};          /* as many nodes as it says */
 
+static bool of_tg_h(const char *object) {                     /* what the other headers have takes structs of their own making */
+  char header[64];
+  text_of(member(object, "header"), header, sizeof header);
+  return !strcmp(header, "tg.h");
+}
 static void argument(const char *type, const char *name, bool counts, bool small) {
   if (ends(type, "Options *")) {
     printf("in_%.*s()", (int)(strlen(type) - strlen("const ") - 2), type + strlen("const "));
@@ -54,7 +59,7 @@ static void call(int i, const char *f) {
     data = data || (!strcmp(param[n], "data") && ends(type[n], "*"));
     if (++n == 16) break;
   }
-  if (is_one_of(name, left_out)) return;
+  if (!of_tg_h(f) || is_one_of(name, left_out)) return;
   bool tensor = !strcmp(returns, "TgTensor *"), variable = !strcmp(returns, "TgVariable *"), jit = !strcmp(returns, "TgJit *");
   printf("  case %d: at_call(\"%s\"); %s%s(", i, name, tensor ? "made_tensor(" : variable ? "made_variable(" : jit ? "made_jit(" : "(void)", name);
   for (int k = 0; k < n; k++) {
@@ -67,7 +72,7 @@ static void call(int i, const char *f) {
 static void option_struct(const char *s) {                   /* every field by its type; now and then none at all, or the size of none */
   char name[128], type[128], field[128];
   text_of(member(s, "name"), name, sizeof name);
-  if (!ends(name, "Options") || !strcmp(name, "TgOpenOptions")) return;
+  if (!of_tg_h(s) || !ends(name, "Options") || !strcmp(name, "TgOpenOptions")) return;
   printf("static const %s *in_%s(void) {\n  static %s o;\n  if (rarely()) return NULL;\n  memset(&o, 0, sizeof o);\n", name, name, name);
   for each_of(member(s, "fields"), p) {
     text_of(member(p, "type"), type, sizeof type), text_of(member(p, "name"), field, sizeof field);

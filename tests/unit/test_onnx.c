@@ -323,8 +323,8 @@ static TgTensor *run_node(TgContext *c, const Node *n) {     /* known: input 1 i
 static void node_says(TgContext *c, const Node *n, const char *text) {
   refused(c, run_node(c, n) != NULL, text);
 }
-#define SAYS(text, ...) node_says(c, &(Node){__VA_ARGS__}, "node the node (" text)
-#define GIVES(text, ...) do { TgTensor *y_ = run_node(c, &(Node){__VA_ARGS__}); ok(c); assert_string_equal(tg_to_text(y_), text); } while (0)
+#define SAYS(text, ...) node_says(c, &(Node){.op = __VA_ARGS__}, "node the node (" text)
+#define GIVES(text, ...) do { TgTensor *y_ = run_node(c, &(Node){.op = __VA_ARGS__}); ok(c); assert_string_equal(tg_to_text(y_), text); } while (0)
 static void test_strict(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
@@ -363,7 +363,7 @@ static void test_strict(void **s) {
   float two_f = 1;
   uint8_t *b = alpha.b + alpha.n;                            /* field 2, four bytes */
   b[0] = 2 << 3 | 5, memcpy(b + 1, &two_f, 4), alpha.n += 5;
-  Node quick = {"QuickGelu", 1, {one}, 1, {alpha}};
+  Node quick = {.op = "QuickGelu", .nin = 1, .in = {one}, .nattrs = 1, .attr = {alpha}};
   TgTensor *y = run_node(c, &quick);
   double got[2];
   ok(c);

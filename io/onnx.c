@@ -22,13 +22,15 @@ TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...) {
   return NULL;
 }
 const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind) {
-  static const char *const kinds[] = {"nothing", "a float", "an int", "a string", "a tensor", "a graph", "floats", "ints", "strings"};
+  static const char *const kinds[] = {"nothing", "a float", "an int", "a string", "a tensor",
+                                      "a graph", "floats",  "ints",   "strings"};
   for (int i = 0; i < c->n->nattrs; i++) {
     const OnnxAttr *a = &c->n->attrs[i];
     if (strcmp(a->name, name)) continue;
     if (c->seen) c->seen[i] = true;
     if (a->kind == (int)kind) return a;
-    const char *is = a->kind >= 0 && a->kind < (int)(sizeof kinds / sizeof *kinds) ? kinds[a->kind] : "of an unknown kind";
+    bool known = a->kind >= 0 && a->kind < (int)(sizeof kinds / sizeof *kinds);
+    const char *is = known ? kinds[a->kind] : "of an unknown kind";
     ctx_fail(c->ctx, TG_ERR_VALUE, "attribute %.60s is %s, not %s", name, is, kinds[kind]);
     return NULL;
   }
@@ -37,8 +39,14 @@ const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind) {
 void attr_unused(const OnnxCall *c, const char *name) {
   for (int i = 0; i < c->n->nattrs; i++) if (c->seen && !strcmp(c->n->attrs[i].name, name)) c->seen[i] = true;
 }
-int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise) { const OnnxAttr *a = call_attr(c, name, ONNX_INT); return a ? a->i : otherwise; }
-double attr_f(const OnnxCall *c, const char *name, double otherwise) { const OnnxAttr *a = call_attr(c, name, ONNX_FLOAT); return a ? a->f : otherwise; }
+int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise) {
+  const OnnxAttr *a = call_attr(c, name, ONNX_INT);
+  return a ? a->i : otherwise;
+}
+double attr_f(const OnnxCall *c, const char *name, double otherwise) {
+  const OnnxAttr *a = call_attr(c, name, ONNX_FLOAT);
+  return a ? a->f : otherwise;
+}
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise) {
   const OnnxAttr *a = call_attr(c, name, ONNX_STRING);
   return a && a->s ? a->s : otherwise;
@@ -50,7 +58,8 @@ bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step) {
   int64_t count = tg_numel(x->t);
   if (count && tg_read_f64(x->t, v, (size_t)count)) return false;
   for (int64_t k = column; k < count; k += step)
-    if (v[k] < -(double)n || v[k] >= (double)n) return call_fail(c, TG_ERR_VALUE, "index %g is outside an axis of %lld", v[k], (long long)n), false;
+    if (v[k] < -(double)n || v[k] >= (double)n)
+      return call_fail(c, TG_ERR_VALUE, "index %g is outside an axis of %lld", v[k], (long long)n), false;
   return true;
 }
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out) {
@@ -89,26 +98,32 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n) {
   return !*n || tg_read_f64(t, v, (size_t)*n) == TG_OK || from_host(c, tg_context(t));
 }
 
-/* ---- what dtypes operators take. A letter for each input, the last one for all that follow: f float, n number, i integer, b bool, a any; of those in
- * capitals all have one dtype. Operators that are not here take what the functions that they become take. */
-static const struct { const char *types, *ops; } constraints[] = {
-  {"f", " Exp Log Sqrt Reciprocal Erf Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Tanh Sigmoid Softplus Softsign Mish HardSwish IsNaN IsInf FastGelu"
-        " QuickGelu Gelu LeakyRelu Elu Celu Selu HardSigmoid ThresholdedRelu Swish Softmax LogSoftmax Hardmax LpNormalization LRN MeanVarianceNormalization GlobalAveragePool"
-        " GlobalMaxPool AveragePool DynamicQuantizeLinear "},
-  {"n", " Abs Neg Sign Relu Shrink ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSum ReduceLogSumExp ArgMax ArgMin CumSum TopK MaxPool Pow "},
-  {"b", " Not And Or Xor "},
-  {"i", " BitwiseNot "},
-  {"I", " BitwiseAnd BitwiseOr BitwiseXor BitShift "},
-  {"N", " Add Sub Mul Div Mod Max Min Clip Less LessOrEqual Greater GreaterOrEqual MatMul Gemm Range PRelu Einsum "},
-  {"F", " Sum Mean Conv ConvTranspose InstanceNormalization GroupNormalization LayerNormalization RMSNormalization "},
-  {"A", " Equal Concat "},
-  {"bAA", " Where "},
-  {"ai", " Gather GatherElements GatherND "},
-  {"AiA", " ScatterElements Scatter ScatterND "},
-  {"ab", " Compress "},
-  {"f", " BatchNormalization "},
-  {"ffb", " Dropout "},
-  {"iiii", " ConvInteger MatMulInteger "},
+/* ---- what dtypes operators take. A letter for each input, the last one for all that follow: f float, n
+ * number, i integer, b bool, a any; of those in capitals all have one dtype. Operators that are not here take
+ * what the functions that they become take. */
+static const struct Constraint { const char *types, *ops; } constraints[] = {
+    {"f", " Exp Log Sqrt Reciprocal Erf Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh "
+          "Atanh Tanh Sigmoid Softplus Softsign Mish HardSwish IsNaN IsInf FastGelu"
+          " QuickGelu Gelu LeakyRelu Elu Celu Selu HardSigmoid ThresholdedRelu Swish Softmax LogSoftmax "
+          "Hardmax LpNormalization LRN MeanVarianceNormalization GlobalAveragePool"
+          " GlobalMaxPool AveragePool DynamicQuantizeLinear "},
+    {"n", " Abs Neg Sign Relu Shrink ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
+          "ReduceLogSum ReduceLogSumExp ArgMax ArgMin CumSum TopK MaxPool Pow "},
+    {"b", " Not And Or Xor "},
+    {"i", " BitwiseNot "},
+    {"I", " BitwiseAnd BitwiseOr BitwiseXor BitShift "},
+    {"N", " Add Sub Mul Div Mod Max Min Clip Less LessOrEqual Greater GreaterOrEqual MatMul Gemm Range PRelu "
+          "Einsum "},
+    {"F", " Sum Mean Conv ConvTranspose InstanceNormalization GroupNormalization LayerNormalization "
+          "RMSNormalization "},
+    {"A", " Equal Concat "},
+    {"bAA", " Where "},
+    {"ai", " Gather GatherElements GatherND "},
+    {"AiA", " ScatterElements Scatter ScatterND "},
+    {"ab", " Compress "},
+    {"f", " BatchNormalization "},
+    {"ffb", " Dropout "},
+    {"iiii", " ConvInteger MatMulInteger "},
 };
 static bool is_word(const char *list, const char *word) {
   size_t n = strlen(word);
@@ -126,15 +141,22 @@ static bool type_fits(char letter, TgDType d) {
 }
 static bool types_fit(OnnxCall *c) {
   const char *types = NULL;
-  for (size_t i = 0; i < sizeof constraints / sizeof *constraints && !types; i++) if (is_word(constraints[i].ops, c->n->op)) types = constraints[i].types;
+  for (size_t i = 0; i < sizeof constraints / sizeof *constraints && !types; i++)
+    if (is_word(constraints[i].ops, c->n->op)) types = constraints[i].types;
   TgDType common = TG_DTYPE_DEFAULT;
   for (int i = 0; types && i < c->nin; i++) {
     if (!c->raw[i]) continue;
     char letter = types[(size_t)i < strlen(types) ? (size_t)i : strlen(types) - 1];
     TgDType d = tg_dtype(c->raw[i]->t);
-    if (!type_fits(letter, d)) return call_fail(c, TG_ERR_DTYPE, "input %d is %s, which the operator does not take", i, tg_dtype_name(d)), false;
+    if (!type_fits(letter, d))
+      return call_fail(c, TG_ERR_DTYPE, "input %d is %s, which the operator does not take", i,
+                       tg_dtype_name(d)),
+             false;
     if (letter & 0x20) continue;
-    if (common && d != common) return call_fail(c, TG_ERR_DTYPE, "input %d is %s, not %s as those before it", i, tg_dtype_name(d), tg_dtype_name(common)), false;
+    if (common && d != common)
+      return call_fail(c, TG_ERR_DTYPE, "input %d is %s, not %s as those before it", i, tg_dtype_name(d),
+                       tg_dtype_name(common)),
+             false;
     common = d;
   }
   return true;
@@ -187,7 +209,15 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
     ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name, n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
     return false;
   }
-  OnnxCall c = {.run = r, .n = n, .opset = m->opset, .nin = n->nin, .nout = n->nout, .in = scratch, .out = scratch + n->nin + 4, .raw = raw, .seen = seen};
+  OnnxCall c = {.run = r,
+                .n = n,
+                .opset = m->opset,
+                .nin = n->nin,
+                .nout = n->nout,
+                .in = scratch,
+                .out = scratch + n->nin + 4,
+                .raw = raw,
+                .seen = seen};
   c.ctx = m->ctx;
   while (c.nin > 0 && !n->in[c.nin - 1]) c.nin--;
   if (c.nin < o->min_in || (o->max_in >= 0 && c.nin > o->max_in)) return call_fail(&c, TG_ERR_VALUE, "%d inputs", c.nin), node_fail(r, n);
@@ -206,7 +236,10 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
     memset(c.out, 0, (size_t)(n->nout + 1) * sizeof *c.out);
     c.out[0] = node_call(&c);
     if (!c.out[0] || tg_error(c.ctx)) return node_fail(r, n);
-    for (int i = 0; i < n->nattrs; i++) if (!c.seen[i]) return call_fail(&c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name), node_fail(r, n);
+    for (int i = 0; i < n->nattrs; i++)
+      if (!c.seen[i])
+        return call_fail(&c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name),
+               node_fail(r, n);
     bool small = true;
     for (int i = 0; i < n->nout; i++) small = small && (!c.out[i] || tg_numel(c.out[i]) <= HOST_MAX);
     if (!pass && !small) continue;                           /* a large tensor of small constants: on the device after all */
@@ -223,7 +256,8 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
   TgOnnx *m = r->m;
   size_t most = 1, attrs = 1;
-  for (size_t i = 0; i < g->nnodes; i++) if ((size_t)g->nodes[i].nattrs > attrs) attrs = (size_t)g->nodes[i].nattrs;
+  for (size_t i = 0; i < g->nnodes; i++)
+    if ((size_t)g->nodes[i].nattrs > attrs) attrs = (size_t)g->nodes[i].nattrs;
   for (size_t i = 0; i < g->nnodes; i++) if ((size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout > most) most = (size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout;
   TgTensor **scratch = tg_alloc(m->ctx, (most + 8) * sizeof *scratch);
   OnnxVal **raw = tg_alloc(m->ctx, (most + 8) * sizeof *raw);

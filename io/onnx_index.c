@@ -16,7 +16,9 @@ static TgTensor *op_gather(OnnxCall *c) {
 static TgTensor *op_gather_elements(OnnxCall *c) {
   int axis;
   if (!call_axis(c, attr_i(c, "axis", 0), tg_ndim(c->in[0]), &axis)) return NULL;
-  return call_indices(c, 1, tg_dim(c->in[0], axis), 0, 1) ? tg_gather(c->in[0], axis, wrapped(c->in[1], tg_dim(c->in[0], axis))) : NULL;
+  return call_indices(c, 1, tg_dim(c->in[0], axis), 0, 1)
+             ? tg_gather(c->in[0], axis, wrapped(c->in[1], tg_dim(c->in[0], axis)))
+             : NULL;
 }
 static TgTensor *op_gather_nd(OnnxCall *c) {
   TgTensor *x = c->in[0], *index = c->in[1];
@@ -47,7 +49,9 @@ static TgTensor *scatter(OnnxCall *c, TgTensor *x, int axis, TgTensor *index, Tg
 static TgTensor *op_scatter_elements(OnnxCall *c) {
   int axis;
   if (!call_axis(c, attr_i(c, "axis", 0), tg_ndim(c->in[0]), &axis)) return NULL;
-  return call_indices(c, 1, tg_dim(c->in[0], axis), 0, 1) ? scatter(c, c->in[0], axis, wrapped(c->in[1], tg_dim(c->in[0], axis)), c->in[2]) : NULL;
+  return call_indices(c, 1, tg_dim(c->in[0], axis), 0, 1)
+             ? scatter(c, c->in[0], axis, wrapped(c->in[1], tg_dim(c->in[0], axis)), c->in[2])
+             : NULL;
 }
 /* As a scatter along one axis: the first k axes of x, and of what is written, become one. */
 static TgTensor *op_scatter_nd(OnnxCall *c) {
@@ -59,11 +63,13 @@ static TgTensor *op_scatter_nd(OnnxCall *c) {
   for (int64_t i = 0; i < k; i++) {
     int64_t size = tg_dim(x, (int)i);
     if (!call_indices(c, 1, size, i, k)) return NULL;
-    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size), *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
+    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size),
+             *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
     line = line ? tg_add(tg_mul_scalar(line, (double)size), one) : one;
     inside = inside ? tg_bitand(inside, fits) : fits;
   }
-  line = tg_where(inside, line, tg_scalar_like(line, -1));    /* outside of one axis is outside of all: nothing is written */
+  line = tg_where(inside, line,
+                  tg_scalar_like(line, -1)); /* outside of one axis is outside of all: nothing is written */
   line = tg_expand(tg_reshape(line, TG_SHAPE(n, 1)), TG_SHAPE(n, rest));
   return tg_reshape(scatter(c, tg_reshape(x, TG_SHAPE(places, rest)), 0, line, tg_reshape(c->in[2], TG_SHAPE(n, rest))), tg_ndim(x), tg_shape(x));
 }

@@ -31,7 +31,8 @@ static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   for (int i = 0; i < n; i++) if (out->v[i] < 1 || out->v[i] > SIZE_LIMIT) return call_fail(c, TG_ERR_VALUE, "%s: %lld", name, (long long)out->v[i]), false;
   return true;
 }
-static bool kernel_agrees(OnnxCall *c, int n, const TgSizes *kernel) {   /* what is said of a weight that is there */
+static bool kernel_agrees(OnnxCall *c, int n,
+                          const TgSizes *kernel) { /* what is said of a weight that is there */
   Ints said;
   if (!call_ints(c, -1, "kernel_shape", &said)) return false;
   bool ok = !said.given || said.n == n;
@@ -44,7 +45,8 @@ static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spat
   const char *how = attr_s(c, "auto_pad", "NOTSET");
   int n = s->n = tg_ndim(x) - 2;
   if (n < 1 || n > TG_MAX_SPATIAL) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes", tg_ndim(x)), false;
-  if (!weight && !call_attr(c, "kernel_shape", ONNX_INTS)) return call_fail(c, TG_ERR_VALUE, "no kernel_shape"), false;
+  if (!weight && !call_attr(c, "kernel_shape", ONNX_INTS))
+    return call_fail(c, TG_ERR_VALUE, "no kernel_shape"), false;
   if (weight && tg_ndim(weight) != n + 2) return call_fail(c, TG_ERR_SHAPE, "a weight of %d axes for an input of %d", tg_ndim(weight), n + 2), false;
   if (!sizes(c, "strides", n, &s->stride) || !sizes(c, "dilations", n, &s->dilation) || !call_ints(c, -1, "pads", &pads)) return false;
   if (weight) for (int i = 0; i < n; i++) s->kernel.v[i] = tg_dim(weight, i + 2);
@@ -262,7 +264,9 @@ static TgTensor *less_zero(OnnxCall *c, int i, int zero, ZeroOf of) {
   TgTensor *x = as(c->in[i], TG_I32), *z = c->nin > zero ? as(c->in[zero], TG_I32) : NULL;
   bool many = z && tg_ndim(z) == 1 && tg_dim(z, 0) > 1;
   if (many && of == OF_ROWS) z = tg_unsqueeze(z, 1);
-  if (many && of == OF_FILTERS && tg_dim(z, 0) != tg_dim(x, 0)) return call_fail(c, TG_ERR_SHAPE, "%lld zero points for %lld filters", (long long)tg_dim(z, 0), (long long)tg_dim(x, 0));
+  if (many && of == OF_FILTERS && tg_dim(z, 0) != tg_dim(x, 0))
+    return call_fail(c, TG_ERR_SHAPE, "%lld zero points for %lld filters", (long long)tg_dim(z, 0),
+                     (long long)tg_dim(x, 0));
   if (many && of == OF_FILTERS) {
     int64_t dims[TG_MAX_RANK];
     for (int a = 0; a < tg_ndim(x); a++) dims[a] = a ? 1 : tg_dim(z, 0);
@@ -270,12 +274,18 @@ static TgTensor *less_zero(OnnxCall *c, int i, int zero, ZeroOf of) {
   }
   return z ? tg_sub(x, z) : x;
 }
-static TgTensor *op_matmul_integer(OnnxCall *c) { return tg_matmul(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_COLUMNS)); }
+static TgTensor *op_matmul_integer(OnnxCall *c) {
+  return tg_matmul(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_COLUMNS));
+}
 static TgTensor *op_conv_integer(OnnxCall *c) {
   Spatial s = {0};
-  if (c->nin > 2 && c->in[2] && tg_numel(c->in[2]) != 1) return call_fail(c, TG_ERR_SHAPE, "%lld zero points of the input", (long long)tg_numel(c->in[2]));
-  return !spatial(c, c->in[0], c->in[1], &s) ? NULL
-    : tg_conv2d(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_FILTERS), .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation, .padding = s.padding);
+  if (c->nin > 2 && c->in[2] && tg_numel(c->in[2]) != 1)
+    return call_fail(c, TG_ERR_SHAPE, "%lld zero points of the input", (long long)tg_numel(c->in[2]));
+  return !spatial(c, c->in[0], c->in[1], &s)
+             ? NULL
+             : tg_conv2d(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_FILTERS),
+                         .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation,
+                         .padding = s.padding);
 }
 
 #define F(name, since, lo, hi, f) {name, since, lo, hi, f, NULL, NULL}

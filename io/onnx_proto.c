@@ -175,7 +175,9 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
   const char **strings = NULL;
   Wire w = w0;
   int said = 0;
-  static const uint8_t kind_of[] = {[2] = ONNX_FLOAT, [3] = ONNX_INT, [4] = ONNX_STRING, [5] = ONNX_TENSOR, [6] = ONNX_GRAPH, [7] = ONNX_FLOATS, [8] = ONNX_INTS, [9] = ONNX_STRINGS};
+  static const uint8_t kind_of[] = {
+      [2] = ONNX_FLOAT, [3] = ONNX_INT,    [4] = ONNX_STRING, [5] = ONNX_TENSOR,
+      [6] = ONNX_GRAPH, [7] = ONNX_FLOATS, [8] = ONNX_INTS,   [9] = ONNX_STRINGS};
   while (next(&w, &f)) {
     if (f.number < sizeof kind_of && kind_of[f.number]) a->kind = kind_of[f.number];
     switch (f.number) {

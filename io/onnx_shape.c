@@ -162,11 +162,16 @@ static TgTensor *op_pad(OnnxCall *c) {
 static TgTensor *op_constant(OnnxCall *c) {
   TgContext *ctx = known(c);
   const OnnxAttr *a;
-  if ((a = call_attr(c, "value", ONNX_TENSOR)) && a->t) return a->t->host && c->ctx == ctx ? same(a->t->host) : same(a->t->main);
+  if ((a = call_attr(c, "value", ONNX_TENSOR)) && a->t)
+    return a->t->host && c->ctx == ctx ? same(a->t->host) : same(a->t->main);
   if ((a = call_attr(c, "value_float", ONNX_FLOAT))) return tg_from_f64(ctx, &a->f, TG_F32, TG_SCALAR);
   if ((a = call_attr(c, "value_int", ONNX_INT))) return tg_from(ctx, &a->i, TG_I64, TG_SCALAR);
-  if ((a = call_attr(c, "value_floats", ONNX_FLOATS))) return a->nfloats ? tg_from_f64(ctx, a->floats, TG_F32, TG_SHAPE((int64_t)a->nfloats)) : tg_zeros(ctx, TG_SHAPE(0));
-  if ((a = call_attr(c, "value_ints", ONNX_INTS))) return a->nints ? tg_from(ctx, a->ints, TG_I64, TG_SHAPE((int64_t)a->nints)) : tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_I64);
+  if ((a = call_attr(c, "value_floats", ONNX_FLOATS)))
+    return a->nfloats ? tg_from_f64(ctx, a->floats, TG_F32, TG_SHAPE((int64_t)a->nfloats))
+                      : tg_zeros(ctx, TG_SHAPE(0));
+  if ((a = call_attr(c, "value_ints", ONNX_INTS)))
+    return a->nints ? tg_from(ctx, a->ints, TG_I64, TG_SHAPE((int64_t)a->nints))
+                    : tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_I64);
   return call_fail(c, TG_ERR_VALUE, "strings and sparse values are not implemented");
 }
 static TgTensor *op_constant_of_shape(OnnxCall *c) {

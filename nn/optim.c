@@ -40,7 +40,7 @@ static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, in
   if (p->o.weight_decay < 0) p->o.weight_decay = 0;
   bool ok = (p->lr = one_number(ctx, p->o.lr)) != NULL;
   if (kind != SGD) ok = ok && (p->power1 = one_number(ctx, 1)) && (p->power2 = one_number(ctx, 1));
-  for (int i = 0; ok && i < n; i++) {                        /* tied weights, given by two layers, are one parameter */
+  for (int i = 0; ok && i < n; i++) { /* tied weights, given by two layers, are one parameter */
     int at = 0;
     while (at < p->n && p->params[at] != params[i]) at++;
     if (at < p->n) continue;
@@ -90,7 +90,9 @@ static bool has_first(const TgOptim *p) { return p->kind != SGD || p->o.momentum
 static TgStatus put(TgState *s, const char *prefix, const char *name, TgTensor *t) {
   char full[512];
   if (!t) return TG_ERR_NOMEM;
-  if (snprintf(full, sizeof full, "%s%s%s", prefix ? prefix : "", prefix && *prefix ? "." : "", name) >= (int)sizeof full) return TG_ERR_LIMIT;
+  if (snprintf(full, sizeof full, "%s%s%s", prefix ? prefix : "", prefix && *prefix ? "." : "", name) >=
+      (int)sizeof full)
+    return TG_ERR_LIMIT;
   return tg_state_put(s, full, t);
 }
 TgStatus tg_optim_state(TgOptim *p, TgState *s, const char *prefix) {

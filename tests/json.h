@@ -31,7 +31,8 @@ static inline const char *member(const char *object, const char *key) {      /* 
 }
 /* for each_of(list, p) { .. } */
 #define each_of(list, p) (const char *p = blank((list) + 1); *p == '{'; p = blank(skip_value(p)))
-static inline const char *named(const char *list, const char *name) {        /* the object of the list whose "name" it is */
+static inline const char *named(const char *list,
+                                const char *name) { /* the object of the list whose "name" it is */
   for each_of(list, p) {
     const char *v = member(p, "name");
     if (v && !strncmp(v + 1, name, strlen(name)) && v[1 + strlen(name)] == '"') return p;

@@ -1,8 +1,10 @@
-/* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h. Out: a C program that prints tg_abi.json: every exported function with
- * its header and parameters, every struct with the offset and size of each field, every enum, every callback; the C compiler that compiles that program
- * supplies the numbers. A field of options that is zero means its default; that default stands in the file where it is a value: false, null, and the
- * numbers and enumerators that the comment above a function (or after it on its line) states, `.eps (1e-5)`. What it says in words is left out.
- * It reads the C that the headers are written in, not all of C, and refuses what it does not know as file:line: reason. */
+/* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h. Out: a C program that
+ * prints tg_abi.json: every exported function with its header and parameters, every struct with the offset
+ * and size of each field, every enum, every callback; the C compiler that compiles that program supplies the
+ * numbers. A field of options that is zero means its default; that default stands in the file where it is a
+ * value: false, null, and the numbers and enumerators that the comment above a function (or after it on its
+ * line) states, `.eps (1e-5)`. What it says in words is left out. It reads the C that the headers are written
+ * in, not all of C, and refuses what it does not know as file:line: reason. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -13,7 +15,7 @@
 static const char *path;
 static char *text;                                     /* the header without its preprocessor lines and without what only C++ sees */
 static const char *at;
-static char comment[8192];                             /* of the declarations that follow it without an empty line */
+static char comment[8192]; /* of the declarations that follow it without an empty line */
 
 _Noreturn static void refuse(const char *fmt, ...) {
   int line = 1;
@@ -159,7 +161,8 @@ static int nfields, nenumerators;
 static void remember(Member *list, int *n, int most, const char *of, const char *type, const char *name) {
   if (*n == most) refuse("more names than there is room for");
   Member *m = &list[(*n)++];
-  snprintf(m->of, sizeof m->of, "%s", of), snprintf(m->type, sizeof m->type, "%s", type), snprintf(m->name, sizeof m->name, "%s", name);
+  snprintf(m->of, sizeof m->of, "%s", of), snprintf(m->type, sizeof m->type, "%s", type),
+      snprintf(m->name, sizeof m->name, "%s", name);
 }
 static bool first_of[4];
 static void item(int level) { printf("  printf(\"%s\");\n", first_of[level] ? "\\n" : ",\\n"), first_of[level] = false; }
@@ -195,7 +198,9 @@ static void read_struct(void) {
   if (!is("{")) { while (!is(";")) next(); return; }            /* opaque */
   const char *end = closing('{', '}');
   item(1);
-  printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"header\\\": \\\"%s\\\", \\\"size\\\": %%zu, \\\"fields\\\": [\", sizeof(%s));\n", name, header_name(), name);
+  printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"header\\\": \\\"%s\\\", \\\"size\\\": %%zu, "
+         "\\\"fields\\\": [\", sizeof(%s));\n",
+         name, header_name(), name);
   bool first = true;
   while (at < end) {
     while (isspace((unsigned char)*at)) at++;
@@ -244,8 +249,8 @@ static void params(const char *end) {
     at = stop + (stop < end);
   }
 }
-/* `.name (value)` in the text of a comment: 0 not there, 1 alone, 2 with a value, which is copied; 3 with words, "(2, or as many as ..)". What follows a
- * value is behind a ; or a :. */
+/* `.name (value)` in the text of a comment: 0 not there, 1 alone, 2 with a value, which is copied; 3 with
+ * words, "(2, or as many as ..)". What follows a value is behind a ; or a :. */
 static int stated(const char *docs, const char *name, char *value, size_t cap) {
   size_t n = strlen(name);
   int found = 0;
@@ -262,7 +267,8 @@ static int stated(const char *docs, const char *name, char *value, size_t cap) {
   }
   return found;
 }
-static bool is_enumerator(const Member *e, const char *type, const char *word) {   /* TG_F32 by its name, or f32 */
+static bool is_enumerator(const Member *e, const char *type,
+                          const char *word) { /* TG_F32 by its name, or f32 */
   if (strcmp(e->of, type)) return false;
   if (!strcmp(e->name, word)) return true;
   const char *last = strrchr(e->name, '_');
@@ -278,12 +284,19 @@ static void default_of(const Member *f, const char *docs, char *json, size_t cap
   if (!strcmp(f->type, "bool")) { snprintf(json, cap, "false"); return; }
   if (strchr(f->type, '*')) { snprintf(json, cap, "null"); return; }
   for (int i = 0; said == 2 && i < nenumerators; i++)
-    if (is_enumerator(&enumerators[i], f->type, value)) { snprintf(json, cap, "\"%s\"", enumerators[i].name); return; }
-  bool number = !strcmp(f->type, "int") || !strcmp(f->type, "int64_t") || !strcmp(f->type, "uint64_t") || !strcmp(f->type, "double");
-  if (said == 2 && (isdigit((unsigned char)*value) || (*value == '-' && isdigit((unsigned char)value[1]))) && (strtod(value, &end), !*end)) snprintf(json, cap, "%s", value);
+    if (is_enumerator(&enumerators[i], f->type, value)) {
+      snprintf(json, cap, "\"%s\"", enumerators[i].name);
+      return;
+    }
+  bool number = !strcmp(f->type, "int") || !strcmp(f->type, "int64_t") || !strcmp(f->type, "uint64_t") ||
+                !strcmp(f->type, "double");
+  if (said == 2 && (isdigit((unsigned char)*value) || (*value == '-' && isdigit((unsigned char)value[1]))) &&
+      (strtod(value, &end), !*end))
+    snprintf(json, cap, "%s", value);
   else if (said == 1 && number) snprintf(json, cap, "0");
 }
-static void options(const char *name, const char *type, const char *docs) {        /* a last parameter of `const TgXOptions *` */
+static void options(const char *name, const char *type,
+                    const char *docs) { /* a last parameter of `const TgXOptions *` */
   size_t n = strlen(name);
   if (n < 5 || strcmp(name + n - 4, "_opt") || strncmp(type, "const ", 6)) return;
   char of[128], json[160];
@@ -291,7 +304,8 @@ static void options(const char *name, const char *type, const char *docs) {     
   printf("  printf(\", \\\"macro\\\": \\\"%.*s\\\", \\\"defaults\\\": {\");\n", (int)n - 4, name);
   bool first = true;
   for (int i = 0; i < nfields; i++) {
-    if (strcmp(fields[i].of, of) || !strcmp(fields[i].name, "size") || !strcmp(fields[i].name, "end_")) continue;
+    if (strcmp(fields[i].of, of) || !strcmp(fields[i].name, "size") || !strcmp(fields[i].name, "end_"))
+      continue;
     default_of(&fields[i], docs, json, sizeof json);
     if (!*json) continue;
     printf("  printf(\"%s\\\"%s\\\": ", first ? "" : ", ", fields[i].name);
@@ -301,7 +315,7 @@ static void options(const char *name, const char *type, const char *docs) {     
   }
   printf("  printf(\"}\");\n");
 }
-static const char *after_on_line(void) {                         /* a comment behind the declaration, which is passed over; "" */
+static const char *after_on_line(void) { /* a comment behind the declaration, which is passed over; "" */
   static char trailing[2048];
   const char *p = at;
   while (*p == ' ') p++;
@@ -350,12 +364,14 @@ static void declarations(void) {
     at = open + 1;
     const char *end = closing('(', ')');
     item(3);
-    printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"returns\\\": \\\"%s\\\", \\\"header\\\": \\\"%s\\\", \\\"params\\\": [", d.name, d.type, header_name());
+    printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"returns\\\": \\\"%s\\\", \\\"header\\\": "
+           "\\\"%s\\\", \\\"params\\\": [",
+           d.name, d.type, header_name());
     params(end);
     printf("]\");\n");
     at = semi + 1;
     char docs[sizeof comment + 2048];
-    snprintf(docs, sizeof docs, "%s %s", after_on_line(), comment);              /* what is nearer is found first */
+    snprintf(docs, sizeof docs, "%s %s", after_on_line(), comment); /* what is nearer is found first */
     options(d.name, last_type, docs);
     printf("  printf(\"}\");\n");
   }
@@ -363,12 +379,16 @@ static void declarations(void) {
 int main(int argc, char **argv) {
   enum { MOST = 8 };
   char *texts[MOST];
-  if (argc < 2 || argc > MOST) return fprintf(stderr, "usage: abi include/tg.h [nn/tg_nn.h io/tg_io.h] > program.c\n"), 2;
+  if (argc < 2 || argc > MOST)
+    return fprintf(stderr, "usage: abi include/tg.h [nn/tg_nn.h io/tg_io.h] > program.c\n"), 2;
   for (int i = 1; i < argc; i++) path = argv[i], texts[i] = load();
   static const char *const names[] = {"enums", "structs", "callbacks", "functions"};
-  printf("/* written by tools/abi.c from the headers: prints tg_abi.json */\n#include <stddef.h>\n#include <stdio.h>\n");
-  for (int i = 1; i < argc; i++) printf("#include \"%s\"\n", strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i]);
-  printf("int main(void) {\n  printf(\"{\\n  \\\"pointer\\\": %%zu, \\\"max_rank\\\": %%d,\\n\", sizeof(void *), TG_MAX_RANK);\n");
+  printf("/* written by tools/abi.c from the headers: prints tg_abi.json */\n#include <stddef.h>\n#include "
+         "<stdio.h>\n");
+  for (int i = 1; i < argc; i++)
+    printf("#include \"%s\"\n", strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i]);
+  printf("int main(void) {\n  printf(\"{\\n  \\\"pointer\\\": %%zu, \\\"max_rank\\\": %%d,\\n\", sizeof(void "
+         "*), TG_MAX_RANK);\n");
   for (pass = 0; pass < 4; pass++) {
     printf("  printf(\"  \\\"%s\\\": [\");\n", names[pass]);
     first_of[pass] = true;

@@ -174,9 +174,10 @@ static UOp *do_pow(B *b, UOp *x, UOp *y) {
   return sel(b, op2(b, OPS_OR, op2(b, OPS_CMPEQ, y, c(b, 0)), op2(b, OPS_CMPEQ, x, c(b, 1))), c(b, 1), r);
 }
 
-/* ---- sine, cosine, tangent. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product with m 2^k is a multiple of 4 are left out, the next
- * 96 (f64: 192) are multiplied by m exactly, and the product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for
- * any finite x. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
+/* ---- sine, cosine, tangent. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product
+ * with m 2^k is a multiple of 4 are left out, the next 96 (f64: 192) are multiplied by m exactly, and the
+ * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x. No
+ * f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
 static const uint64_t two_over_pi[] = {
   0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,
   0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
@@ -234,7 +235,7 @@ static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   *quadrant = sel(b, small, zero, n);
   return (Two){sel(b, small, x, r.hi), sel(b, small, c(b, 0), r.lo)};
 }
-/* sin r and cos r for |r| <= pi/4: the large part of each is exact, and what is to be added to it is small. */
+/* sin r and cos r for |r| <= pi/4: the large part of each is exact, what is to be added to it is small. */
 static void sin_cos(B *b, Two r, Two *sine, Two *cosine) {
   Two square = two_mul(b, r.hi, r.hi);
   UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
@@ -243,9 +244,13 @@ static void sin_cos(B *b, Two r, Two *sine, Two *cosine) {
   *sine = (Two){r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))};   /* lo cos r */
   *cosine = (Two){top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost))};
 }
-static UOp *bit_of(B *b, UOp *n, int64_t bit) { return op2(b, OPS_CMPNE, op2(b, OPS_AND, n, ci(b, DT_U64, bit)), ci(b, DT_U64, 0)); }
-static UOp *not_finite_nan(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v); }
-static UOp *keep_zero(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v); }      /* -0 too */
+static UOp *bit_of(B *b, UOp *n, int64_t bit) {
+  return op2(b, OPS_CMPNE, op2(b, OPS_AND, n, ci(b, DT_U64, bit)), ci(b, DT_U64, 0));
+}
+static UOp *not_finite_nan(B *b, UOp *x, UOp *v) {
+  return sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v);
+}
+static UOp *keep_zero(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v); }
 static UOp *do_sin(B *b, UOp *x) {
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
@@ -262,14 +267,16 @@ static UOp *do_cos(B *b, UOp *x) {                           /* of |x|: the sine
   q = add(b, q, ci(b, DT_U64, 1));
   return not_finite_nan(b, x, sel(b, bit_of(b, q, 2), neg(b, v), v));
 }
-/* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over divided once more. */
+/* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over
+ * divided once more. */
 static UOp *do_tan(B *b, UOp *x) {
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
   sn = two_sum(b, sn.hi, sn.lo), cs = two_sum(b, cs.hi, cs.lo);
   UOp *odd = bit_of(b, q, 1);
-  Two above = {sel(b, odd, cs.hi, sn.hi), sel(b, odd, cs.lo, sn.lo)}, below = {sel(b, odd, sn.hi, cs.hi), sel(b, odd, sn.lo, cs.lo)};
+  Two above = {sel(b, odd, cs.hi, sn.hi), sel(b, odd, cs.lo, sn.lo)},
+      below = {sel(b, odd, sn.hi, cs.hi), sel(b, odd, sn.lo, cs.lo)};
   UOp *t = op2(b, OPS_FDIV, above.hi, below.hi), *minus_t = neg(b, t);
   UOp *rest = fma3(b, minus_t, below.lo, add(b, fma3(b, minus_t, below.hi, above.hi), above.lo));
   t = add(b, t, op2(b, OPS_FDIV, rest, below.hi));

@@ -44,7 +44,8 @@ TgTensor *tg_floordiv(TgTensor *a, TgTensor *b) {
   bool f = dtype_is_float((DType)p.a->dtype);
   return tensor_new(p.ctx, f ? u_floor(p.st, uop_alu2(p.st, OPS_FDIV, p.a, p.b)) : uop_alu2(p.st, OPS_FLOORDIV, p.a, p.b));
 }
-static TgStatus gradient_of_mod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+static TgStatus gradient_of_mod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                void *user) {
   (void)y, (void)n, (void)user;
   out[0] = g;
   out[1] = tg_neg(tg_mul(g, tg_floordiv(x[0], x[1])));
@@ -54,9 +55,11 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   Pair p = operands("mod", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
   if (!dtype_is_float((DType)p.a->dtype)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_FLOORMOD, p.a, p.b));
-  TgTensor *x = tensor_new(p.ctx, p.a), *y = tensor_new(p.ctx, p.b), *r = tg_detach(tg_fmod(x, y)), *at_zero = tg_eq_scalar(r, 0);
+  TgTensor *x = tensor_new(p.ctx, p.a), *y = tensor_new(p.ctx, p.b), *r = tg_detach(tg_fmod(x, y)),
+           *at_zero = tg_eq_scalar(r, 0);
   TgTensor *moved = tg_bitand(tg_logical_not(at_zero), tg_ne(tg_signbit(r), tg_signbit(y)));
-  TgTensor *value = tg_where(moved, tg_add(r, y), tg_where(at_zero, tg_copysign(r, y), r));                  /* in the divisor's sign, 0 too */
+  TgTensor *still = tg_where(at_zero, tg_copysign(r, y), r);
+  TgTensor *value = tg_where(moved, tg_add(r, y), still);    /* in the divisor's sign, 0 too */
   return tg_custom_gradient(value, (TgTensor *[]){x, y}, 2, gradient_of_mod, NULL);
 }
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
@@ -132,7 +135,8 @@ TgTensor *tg_ne_scalar(TgTensor *x, double v) { return tg_ne(x, tg_scalar_like(x
 TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (!x) return NULL;
   bool f = dtype_is_float(dt(x));
-  TG_REQUIRE(x->ctx, f || !(v < 0 && v == floor(v)), TG_ERR_VALUE, "pow: %s to the power %g is no integer; cast to a float first", dtype_name(dt(x)), v);
+  TG_REQUIRE(x->ctx, f || !(v < 0 && v == floor(v)), TG_ERR_VALUE,
+             "pow: %s to the power %g is no integer; cast to a float first", dtype_name(dt(x)), v);
   if (v == 0) return tg_full_like(dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x, 1);
   if (v == 0.5) return tg_sqrt(x);
   if (v == -0.5) return tg_rsqrt(x);
@@ -148,7 +152,8 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
 /* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   if (!x) return NULL;
-  bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)), above = !any && hi >= dtype_highest(dt(x));   /* bounds that bound nothing */
+  bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)),
+       above = !any && hi >= dtype_highest(dt(x)); /* bounds that bound nothing */
   TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
   if (lo != -INFINITY && !below) x = tg_where(tg_lt(x, l), l, x);
   return hi != INFINITY && !above ? tg_where(tg_lt(h, x), h, x) : x;
@@ -198,12 +203,13 @@ TgTensor *tg_square(TgTensor *x) { return tg_mul(x, x); }
 TgTensor *tg_abs(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return x;
   if (!dtype_is_float(dt(x))) return tg_maximum(x, tg_neg(x));
-  TgTensor *zero = tg_scalar_like(x, 0);                     /* both zeros give this one, which has no slope; MAX may give either */
+  TgTensor *zero = tg_scalar_like(x, 0);                     /* both zeros give this one, which has no slope */
   return tg_where(tg_eq(x, zero), zero, tg_where(tg_lt(x, zero), tg_neg(x), x));
 }
 TgTensor *tg_sign(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL) return x;
-  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1), *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
+  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1),
+           *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
   TgTensor *r = tg_where(tg_lt(zero, x), one, rest);
   return dtype_is_unsigned(dt(x)) ? r : tg_where(tg_lt(x, zero), tg_neg(one), r);
 }
@@ -226,8 +232,9 @@ TgTensor *tg_isinf(TgTensor *x) {
 }
 
 /* ---- activations */
-TgTensor *tg_relu(TgTensor *x) {                             /* by the detached 0 gradient.rules knows it: nothing passes at 0 */
-  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum(x, tg_detach(tg_scalar_like(x, 0))) : x;
+TgTensor *tg_relu(TgTensor *x) { /* by the detached 0 gradient.rules knows it: nothing passes at 0 */
+  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum(x, tg_detach(tg_scalar_like(x, 0)))
+                                                            : x;
 }
 TgTensor *tg_leaky_relu(TgTensor *x, double slope) {
   x = as_float(x);
@@ -247,10 +254,11 @@ TgTensor *tg_silu(TgTensor *x) {
   TgTensor *w = as_wide(x);
   return as_narrow(tg_mul(w, wide_sigmoid(w)), x);
 }
-/* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is added back. The share has no slope of its
- * own: the derivative of log u is that of the whole already. */
+/* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is
+ * added back. The share has no slope of its own: the derivative of log u is that of the whole already. */
 TgTensor *tg_softplus(TgTensor *x) {
-  TgTensor *w = as_wide(x), *zero = tg_scalar_like(w, 0), *pos = tg_lt(zero, w), *e = tg_exp(tg_where(pos, tg_neg(w), w)), *u = tg_add_scalar(e, 1);
+  TgTensor *w = as_wide(x), *zero = tg_scalar_like(w, 0), *pos = tg_lt(zero, w),
+           *e = tg_exp(tg_where(pos, tg_neg(w), w)), *u = tg_add_scalar(e, 1);
   TgTensor *share = tg_detach(tg_div(tg_sub(e, tg_sub_scalar(u, 1)), u));
   return as_narrow(tg_add(tg_where(pos, w, zero), tg_add(tg_log(u), share)), x);
 }

@@ -121,7 +121,8 @@ static bool trailing(const char *op, TgTensor *x, const TgNormOptions *o, TgAxes
   for (int i = 0; i < n; i++) axes->v[i] = i - n;
   return true;
 }
-/* x in f32 or wider, weighted and rounded once, to what x before that has with its weights: squares of f16 overflow at 256. */
+/* x in f32 or wider, weighted and rounded once, to what x before that has with its weights: squares of f16
+ * overflow at 256. */
 static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (!wide) return NULL;
   DType d = dtype_as_float(dt(x));
@@ -156,7 +157,8 @@ static TgTensor *channel(const char *op, TgTensor *x, TgTensor *t) {
   return tg_reshape(t, rank(x) - 1, d);
 }
 static TgTensor *batch_affine(const char *op, TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *o) {
-  TgTensor *y = tg_mul(tg_sub(as_wide(x), mean), tg_rsqrt(tg_add_scalar(as_wide(var), o->eps != 0 ? o->eps : 1e-5)));
+  TgTensor *y =
+      tg_mul(tg_sub(as_wide(x), mean), tg_rsqrt(tg_add_scalar(as_wide(var), o->eps != 0 ? o->eps : 1e-5)));
   TgTensor *w = o->weight ? channel(op, x, o->weight) : NULL, *b = o->bias ? channel(op, x, o->bias) : NULL;
   if ((o->weight && !w) || (o->bias && !b)) return NULL;
   return affine(y, x, w, b);
@@ -176,7 +178,8 @@ TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, 
   for (int i = 0; i < rank(x); i++) if (i != 1) axes.v[axes.n++] = i;
   double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
   TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s", SHAPE_OF(x));
-  TgTensor *w = as_wide(x), *mean = tg_mean(w, .axis = axes), *cm = channel("batch_norm", w, mean), *d = tg_sub(w, cm);
+  TgTensor *w = as_wide(x), *mean = tg_mean(w, .axis = axes), *cm = channel("batch_norm", w, mean),
+           *d = tg_sub(w, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
   TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
   for (int i = 0; i < 2; i++) {

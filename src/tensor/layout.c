@@ -97,7 +97,8 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   TG_LIST(x->ctx, "pad", lo, rank(x));
   TG_LIST(x->ctx, "pad", hi, rank(x));
   for (int i = 0; i < rank(x); i++) crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
-  if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);            /* it goes round what is left; the others look at the whole axis */
+  if (mode == TG_PAD_CIRCULAR)
+    x = tg_pad(x, crop_lo, crop_hi); /* it goes round what is left; the others look at the whole axis */
   for (int a = 0; x && a < rank(x); a++) {
     int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a], most = mode == TG_PAD_REFLECT ? n - 1 : mode == TG_PAD_CIRCULAR ? n : n ? INT64_MAX : 0;
     if (!l && !h) continue;
@@ -143,7 +144,8 @@ TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   int a = axis_get(x->ctx, "unflatten", axis, rank(x)), k = 0;
   if (a < 0) return NULL;
   TG_LIST(x->ctx, "unflatten", sizes, n);
-  TG_REQUIRE(x->ctx, n >= 1 && n <= TG_MAX_RANK + 1 - rank(x), TG_ERR_SHAPE, "unflatten: axis %d of %s into %d axes", axis, SHAPE_OF(x), n);
+  TG_REQUIRE(x->ctx, n >= 1 && n <= TG_MAX_RANK + 1 - rank(x), TG_ERR_SHAPE,
+             "unflatten: axis %d of %s into %d axes", axis, SHAPE_OF(x), n);
   int64_t d[TG_MAX_RANK], known = 1, infer = -1;
   bool ok = true;
   for (int i = 0; i < n; i++) {

@@ -151,7 +151,8 @@ TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3],
   TG_REQUIRE(x->ctx, steps >= 0 && coefficients, TG_ERR_VALUE, "newton_schulz: %d steps", steps);
   bool tall = dim_at(g, -2) > dim_at(g, -1);
   if (tall) g = mt(g);
-  TgTensor *wide = as_wide(g), *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
+  TgTensor *wide = as_wide(g),
+           *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
   g = as_narrow(tg_div(wide, tg_add_scalar(norm, eps != 0 ? eps : 1e-7)), g);
   for (int i = 0; i < steps && g; i++) {
     TgTensor *a = tg_contiguous(tg_matmul(g, mt(g)));

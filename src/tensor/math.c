@@ -37,9 +37,10 @@ static const Fit fit_atanh = {
        0.09090909126176086, 0.11111111110722037, 0.14285714285716813, 0.19999999999999993, 0.33333333333333331, 1)};
 /* tanh(t)/t in t^2, |t| <= 1/4: 2e-11, 8e-19 */
 static const Fit fit_tanh = {
-  POLY(0.02053972632734929, -0.053896477917581814, 0.13333174056855812, -0.33333332092286955, 0.9999999999844947),
-  POLY(0.0005270263076286928, -0.0014486114700293959, 0.0035916764549595746, -0.008863219000345644, 0.02186948817991788, -0.05396825396393533,
-       0.13333333333330707, -0.33333333333333326, 1.0)};
+  POLY(0.02053972632734929, -0.053896477917581814, 0.13333174056855812, -0.33333332092286955,
+       0.9999999999844947),
+  POLY(0.0005270263076286928, -0.0014486114700293959, 0.0035916764549595746, -0.008863219000345644,
+       0.02186948817991788, -0.05396825396393533, 0.13333333333330707, -0.33333333333333326, 1.0)};
 /* erf(t)/t in t^2, |t| <= 1: 3e-11, 3e-23 */
 static const Fit fit_erf = {
   POLY(-9.6670445714869965e-06, 0.00011265959025606609, -0.00084840804055351068, 0.0052210318078580228, -0.026865430727670243,
@@ -47,16 +48,18 @@ static const Fit fit_erf = {
   POLY(2.8067128195611264e-13, -6.1967364287876997e-12, 9.3237235181530271e-11, -1.2277734486795524e-09, 1.4806027146128752e-08,
        -1.6365768648832071e-07, 1.6462110782018636e-06, -1.4925650236967501e-05, 0.00012055332978879483, -0.0008548327023403001,
        0.0052239776254416736, -0.026866170645131218, 0.11283791670955126, -0.37612638903183754, 1.1283791670955126)};
-/* erfc(x) exp(x^2) in 1/x, with 1/4 .. 1 (f64: 1/6 .. 1) drawn out to -1 .. 1, where the powers do not cancel: absolute 5e-9, 2e-16. Beyond x = 4 (6)
- * erf is 1 in f32 (f64). */
+/* erfc(x) exp(x^2) in 1/x, with 1/4 .. 1 (f64: 1/6 .. 1) drawn out to -1 .. 1, where the powers do not
+ * cancel: absolute 5e-9, 2e-16. Beyond x = 4 (6) erf is 1 in f32 (f64). */
 static const Fit fit_erfcx = {
-  POLY(3.6710168983085523e-06, -2.7728106705509834e-06, -2.775028240125302e-05, 0.00012419661914497173, -0.0003483616161278017,
-       0.0004599445172602164, 0.002308089708172659, -0.024242836555229387, 0.1433564093135487, 0.3059529887942309),
-  POLY(1.5556735704659984e-09, -4.287386484589626e-09, 2.2486492143038342e-10, 1.0397665991608866e-08, -1.8649792031756494e-08,
-       4.106033452106679e-08, -9.481431088854679e-08, 1.3115171718798185e-07, 1.4689536495763653e-09, -6.657921249770734e-07,
-       2.5830659599898264e-06, -6.497291537598882e-06, 1.0882654670489532e-05, -4.046789993234076e-06, -5.52864958439701e-05,
-       0.0002656054895056027, -0.0007383867430399212, 0.0010344322249226908, 0.0028211318978840923, -0.030831050508395068,
-       0.16536269001261455, 0.28972211632346406)};
+    POLY(3.6710168983085523e-06, -2.7728106705509834e-06, -2.775028240125302e-05, 0.00012419661914497173,
+         -0.0003483616161278017, 0.0004599445172602164, 0.002308089708172659, -0.024242836555229387,
+         0.1433564093135487, 0.3059529887942309),
+    POLY(1.5556735704659984e-09, -4.287386484589626e-09, 2.2486492143038342e-10, 1.0397665991608866e-08,
+         -1.8649792031756494e-08, 4.106033452106679e-08, -9.481431088854679e-08, 1.3115171718798185e-07,
+         1.4689536495763653e-09, -6.657921249770734e-07, 2.5830659599898264e-06, -6.497291537598882e-06,
+         1.0882654670489532e-05, -4.046789993234076e-06, -5.52864958439701e-05, 0.0002656054895056027,
+         -0.0007383867430399212, 0.0010344322249226908, 0.0028211318978840923, -0.030831050508395068,
+         0.16536269001261455, 0.28972211632346406)};
 
 static TgTensor *eval(TgTensor *z, const Fit *f) {
   if (!z) return NULL;
@@ -73,28 +76,38 @@ static TgTensor *signed_as(TgTensor *magnitude, TgTensor *x) { return tg_where(t
 /* Where c is false, a harmless number: the branch that is not taken must not make inf or NaN in its gradient. */
 static TgTensor *only_where(TgTensor *c, TgTensor *x, double harmless) { return tg_where(c, x, constant(x, harmless)); }
 
-/* ---- derivatives of their own, where that of the formula would overflow before it does, or lose what cancels */
+/* ---- derivatives of their own, where the formula's would overflow before it does, or lose what cancels */
 typedef TgTensor *(*Derivative)(TgTensor *x);
-static TgStatus chain(TgTensor *g, TgTensor *x, Derivative d, TgTensor **out) { return (*out = tg_mul(g, d(x))) ? TG_OK : TG_ERR_NOMEM; }
+static TgStatus chain(TgTensor *g, TgTensor *x, Derivative d, TgTensor **out) {
+  return (*out = tg_mul(g, d(x))) ? TG_OK : TG_ERR_NOMEM;
+}
 #define DERIVATIVE(name, d) \
   static TgStatus name(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) { \
     (void)y, (void)n, (void)user; \
     return chain(g, x[0], d, out); \
   }
-static TgTensor *with_derivative(TgTensor *y, TgTensor *x, TgGradientFn fn) { return tg_custom_gradient(y, &x, 1, fn, NULL); }
+static TgTensor *with_derivative(TgTensor *y, TgTensor *x, TgGradientFn fn) {
+  return tg_custom_gradient(y, &x, 1, fn, NULL);
+}
 static TgTensor *derivative_of_tanh(TgTensor *x) {            /* 4 e / (1 + e)^2, e = exp(-2|x|) */
   TgTensor *e = tg_exp(tg_mul_scalar(magnitude(x), -2)), *sum = tg_add_scalar(e, 1);
   return tg_div(tg_mul_scalar(e, 4), tg_mul(sum, sum));
 }
-static TgTensor *derivative_of_atanh(TgTensor *x) { return tg_reciprocal(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1))); }
-static TgTensor *derivative_of_erf(TgTensor *x) { return tg_mul_scalar(tg_exp(tg_neg(tg_mul(x, x))), 1.12837916709551257390); }
+static TgTensor *derivative_of_atanh(TgTensor *x) {
+  return tg_reciprocal(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1)));
+}
+static TgTensor *derivative_of_erf(TgTensor *x) {
+  return tg_mul_scalar(tg_exp(tg_neg(tg_mul(x, x))), 1.12837916709551257390);
+}
 DERIVATIVE(gradient_of_sinh, tg_cosh)
 DERIVATIVE(gradient_of_cosh, tg_sinh)
 DERIVATIVE(gradient_of_tanh, derivative_of_tanh)
 DERIVATIVE(gradient_of_atanh, derivative_of_atanh)
 DERIVATIVE(gradient_of_erf, derivative_of_erf)
 
-TgTensor *tg_log10(TgTensor *x) { return as_narrow(tg_mul_scalar(tg_log(as_wide(x)), 0.43429448190325182765), x); }
+TgTensor *tg_log10(TgTensor *x) {
+  return as_narrow(tg_mul_scalar(tg_log(as_wide(x)), 0.43429448190325182765), x);
+}
 /* Beyond 1: e = exp(|x|/2), whose square may overflow only where the result does. */
 TgTensor *tg_sinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 1);
@@ -109,7 +122,8 @@ TgTensor *tg_cosh(TgTensor *x) {
 }
 /* Beyond 1/4 (1 - e) / (1 + e), e = exp(-2|x|), whose difference is exact. */
 TgTensor *tg_tanh(TgTensor *x) {
-  TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *e = tg_exp(tg_mul_scalar(a, -2));
+  TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25),
+           *e = tg_exp(tg_mul_scalar(a, -2));
   TgTensor *far = tg_div(tg_rsub_scalar(e, 1), tg_add_scalar(e, 1));
   TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_tanh), signed_as(far, w));
   return as_narrow(with_derivative(y, w, gradient_of_tanh), x);
@@ -126,22 +140,29 @@ TgTensor *tg_asin(TgTensor *x) {
 TgTensor *tg_acos(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
   TgTensor *h = tg_mul_scalar(half_angle(a, inner), 2), *outer = tg_where(tg_lt_scalar(w, 0), tg_rsub_scalar(h, 3.14159265358979323846), h);
-  return as_narrow(tg_where(inner, tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923), outer), x);
+  return as_narrow(
+      tg_where(inner, tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923), outer),
+      x);
 }
 /* t = |x|, or -1/|x| beyond tan(3 pi/8), or (|x| - 1)/(|x| + 1) between: always within tan(pi/8); the angle taken off is 0, pi/2 or pi/4. */
 TgTensor *tg_atan(TgTensor *x) {
-  TgTensor *w = as_wide(x), *a = magnitude(w), *low = tg_lt_scalar(a, 0.41421356237309503), *high = tg_gt_scalar(a, 2.4142135623730949);
+  TgTensor *w = as_wide(x), *a = magnitude(w), *low = tg_lt_scalar(a, 0.41421356237309503),
+           *high = tg_gt_scalar(a, 2.4142135623730949);
   TgTensor *mid = tg_logical_not(tg_bitor(low, high)), *m = tg_where(mid, a, constant(a, 1));
   TgTensor *t = tg_where(low, a, tg_where(high, tg_rdiv_scalar(only_where(high, a, 1), -1), tg_div(tg_sub_scalar(m, 1), tg_add_scalar(m, 1))));
   TgTensor *base = tg_where(low, constant(a, 0), tg_where(high, constant(a, 1.57079632679489661923), constant(a, 0.78539816339744830962)));
-  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w), *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0));     /* -0 stays -0 */
+  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w),
+           *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0)); /* -0 stays -0 */
   return as_narrow(tg_where(itself, w, r), x);
 }
-static TgTensor *unsigned_of(TgTensor *x) { return tg_where(tg_signbit(x), tg_neg(x), x); }       /* +0 of -0, with slope -1 as below it */
+static TgTensor *unsigned_of(TgTensor *x) {
+  return tg_where(tg_signbit(x), tg_neg(x), x);
+} /* +0 of -0, with slope -1 as below it */
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(y), dt(x))));
-  TgTensor *a = as_wide(tg_cast(y, d)), *b = as_wide(tg_cast(x, d)), *pa = unsigned_of(a), *pb = unsigned_of(b);
+  TgTensor *a = as_wide(tg_cast(y, d)), *b = as_wide(tg_cast(x, d)), *pa = unsigned_of(a),
+           *pb = unsigned_of(b);
   TgTensor *inf = tg_bitand(tg_isinf(a), tg_isinf(b)), *zero = tg_bitand(tg_eq_scalar(a, 0), tg_eq_scalar(b, 0)), *plain = tg_logical_not(tg_bitor(inf, zero));
   TgTensor *steep = tg_lt(pb, pa), *q = tg_atan(tg_div(only_where(plain, tg_where(steep, pb, pa), 0), only_where(plain, tg_where(steep, pa, pb), 1)));
   TgTensor *r = tg_where(steep, tg_rsub_scalar(q, 1.57079632679489661923), q);
@@ -155,14 +176,16 @@ TgTensor *tg_asinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *huge = tg_gt_scalar(a, 1e9);
   TgTensor *m = tg_where(tg_bitor(small, huge), constant(a, 1), a);
   TgTensor *mid = tg_log(tg_add(m, tg_sqrt(tg_add_scalar(tg_mul(m, m), 1)))), *far = tg_add_scalar(tg_log(only_where(huge, a, 1)), 0.69314718055994530942);
-  return as_narrow(tg_where(small, odd(only_where(small, w, 0), &fit_asinh), signed_as(tg_where(huge, far, mid), w)), x);
+  return as_narrow(
+      tg_where(small, odd(only_where(small, w, 0), &fit_asinh), signed_as(tg_where(huge, far, mid), w)), x);
 }
 /* 2 asinh(sqrt((x - 1) / 2)): accurate near 1, NaN below it. */
 TgTensor *tg_acosh(TgTensor *x) {
   return as_narrow(tg_mul_scalar(tg_asinh(tg_sqrt(tg_mul_scalar(tg_sub_scalar(as_wide(x), 1), 0.5))), 2), x);
 }
 TgTensor *tg_atanh(TgTensor *x) {
-  TgTensor *w = as_wide(x), *small = tg_lt_scalar(magnitude(w), 0.25), *m = only_where(tg_logical_not(small), w, 0.5);
+  TgTensor *w = as_wide(x), *small = tg_lt_scalar(magnitude(w), 0.25),
+           *m = only_where(tg_logical_not(small), w, 0.5);
   TgTensor *far = tg_mul_scalar(tg_log(tg_div(tg_add_scalar(m, 1), tg_rsub_scalar(m, 1))), 0.5);
   TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_atanh), far);
   return as_narrow(with_derivative(y, w, gradient_of_atanh), x);
@@ -177,7 +200,8 @@ TgTensor *tg_erf(TgTensor *x) {
   TgTensor *drawn = tg_sub_scalar(tg_mul_scalar(tg_reciprocal(m), scale), shift);
   TgTensor *tail = tg_mul(tg_exp(tg_neg(tg_mul(m, m))), eval(drawn, &fit_erfcx));
   TgTensor *far = tg_where(tg_gt_scalar(a, end), constant(a, 1), tg_rsub_scalar(tail, 1));
-  TgTensor *y = tg_where(tg_isnan(w), w, tg_where(small, odd(only_where(small, w, 0), &fit_erf), signed_as(far, w)));
+  TgTensor *y =
+      tg_where(tg_isnan(w), w, tg_where(small, odd(only_where(small, w, 0), &fit_erf), signed_as(far, w)));
   return as_narrow(with_derivative(y, w, gradient_of_erf), x);
 }
 
@@ -191,7 +215,8 @@ TgTensor *tg_signbit(TgTensor *x) {                           /* also of -0.0 an
 TgTensor *tg_copysign(TgTensor *x, TgTensor *sign) {
   if (!ctx_two("copysign", x, sign)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(x), dt(sign))));
-  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d))), *y = tg_where(flip, tg_neg(a), a);
+  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d))),
+           *y = tg_where(flip, tg_neg(a), a);
   return tg_where(tg_eq_scalar(a, 0), tg_detach(y), y);       /* at 0 of either sign there is no slope */
 }
 TgTensor *tg_isfinite(TgTensor *x) { return x ? tg_logical_not(tg_bitor(tg_isnan(x), tg_isinf(x))) : NULL; }
@@ -220,7 +245,8 @@ TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b) {
 }
 /* Floats: r - q b with q = trunc(r / b), rounded once, is exact: q is off by half its last place at most, so r / b shrinks 2^23 times. Three rounds, and
  * one step more where the sign or the size of r shows that the quotient was rounded past a whole number. */
-static TgStatus gradient_of_fmod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+static TgStatus gradient_of_fmod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                 void *user) {
   (void)y, (void)n, (void)user;
   out[0] = g;
   out[1] = tg_neg(tg_mul(g, tg_truncdiv(x[0], x[1])));
@@ -231,7 +257,8 @@ TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   if (!p.ctx) return NULL;
   DType d = p.a->dtype == DT_BOOL ? DT_I32 : (DType)p.a->dtype;
   if (!dtype_is_float(d)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_CMOD, uop_cast(p.st, p.a, d), uop_cast(p.st, p.b, d)));
-  TgTensor *x = as_wide(tensor_new(p.ctx, p.a)), *y = as_wide(tensor_new(p.ctx, p.b)), *keep = tg_bitand(tg_isinf(y), tg_isfinite(x));
+  TgTensor *x = as_wide(tensor_new(p.ctx, p.a)), *y = as_wide(tensor_new(p.ctx, p.b)),
+           *keep = tg_bitand(tg_isinf(y), tg_isfinite(x));
   TgTensor *z = tg_where(keep, tg_full_like(y, 1), y), *r = x;
   for (int i = 0; i < 3; i++) {
     TgTensor *q = tg_neg(tg_truncdiv(r, z));
@@ -314,7 +341,8 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
 /* e^(scale min(x, 0)) - 1; near 0 by 2 sinh(t) e^t, t half the exponent, so that nothing cancels. */
 static TgTensor *expm1_below(TgTensor *x, double scale) {
-  TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2), *e = tg_exp(t), *small = tg_lt_scalar(magnitude(t), 1);
+  TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2), *e = tg_exp(t),
+           *small = tg_lt_scalar(magnitude(t), 1);
   TgTensor *near = tg_mul(tg_mul_scalar(odd(only_where(small, t, 0), &fit_sinh), 2), e);
   return tg_where(small, near, tg_sub_scalar(tg_mul(e, e), 1));
 }
@@ -332,7 +360,8 @@ TgTensor *tg_celu(TgTensor *x, double alpha) {
 TgTensor *tg_selu(TgTensor *x) {
   const double alpha = 1.6732632423543772848, gamma = 1.0507009873554804934;
   TgTensor *w = as_wide(x);
-  return as_narrow(tg_mul_scalar(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1), alpha), w), gamma), x);
+  return as_narrow(
+      tg_mul_scalar(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1), alpha), w), gamma), x);
 }
 TgTensor *tg_logsigmoid(TgTensor *x) { return tg_neg(tg_softplus(tg_neg(as_float(x)))); }
 TgTensor *tg_hardsigmoid(TgTensor *x) { return tg_hardtanh(tg_add_scalar(tg_div_scalar(as_float(x), 6), 0.5), 0, 1); }

@@ -7,7 +7,8 @@ TgTensor *tg_reshape(TgTensor *x, int n, const int64_t *want) {
   int64_t d[TG_MAX_RANK], known = 1;
   int infer = -1;
   TG_LIST(ctx, "reshape", want, n);
-  TG_REQUIRE(ctx, n >= 0 && n <= TG_MAX_RANK, TG_ERR_SHAPE, "reshape: rank %d is not in 0 .. %d", n, TG_MAX_RANK);
+  TG_REQUIRE(ctx, n >= 0 && n <= TG_MAX_RANK, TG_ERR_SHAPE, "reshape: rank %d is not in 0 .. %d", n,
+             TG_MAX_RANK);
   for (int i = 0; i < n; i++) {
     d[i] = want[i];
     if (d[i] == -1) {

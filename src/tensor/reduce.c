@@ -93,7 +93,9 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   return finish(x->ctx, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), mask, o.keepdim);
 }
 TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return as_narrow(variance("var", x, o), x); }
-TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) { return as_narrow(tg_sqrt(variance("std", x, o)), x); }
+TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) {
+  return as_narrow(tg_sqrt(variance("std", x, o)), x);
+}
 static TgTensor *with_mean(TgTensor *v, TgTensor *x, TgTensor **mean, const TgVarOptions *opt) {
   TG_OPTIONS(TgVarOptions, o, opt);
   if (!v || !mean) return v;

@@ -38,7 +38,8 @@ TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgIn
   TG_LIST(ctx, "interpolate", size, n);
   bool ok = n >= 1 && n <= rank(x);
   for (int i = 0; ok && i < n; i++) ok = size[i] >= 0 && size[i] <= INT32_MAX / 2 && dims(x)[rank(x) - n + i] > 0 && dims(x)[rank(x) - n + i] <= INT32_MAX / 2;
-  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x), dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
+  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x),
+             dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
   TgDType d = tg_dtype(x);
   if (o.mode == TG_LINEAR && dt(x) != DT_F64) x = tg_cast(x, TG_F32);
   for (int i = 0; x && i < n; i++) if (dims(x)[rank(x) - n + i] != size[i]) x = resize(x, rank(x) - n + i, size[i], &o);

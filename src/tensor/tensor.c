@@ -73,8 +73,9 @@ TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, Tg
 TgTensor *tg_full_like(TgTensor *t, double v) { return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL; }
 TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
 TgTensor *tg_ones_like(TgTensor *t) { return tg_full_like(t, 1); }
-/* The dtype of a scalar beside a tensor of dtype d: d itself where it holds the number, so that the result keeps it; else what holds it, so that
- * the join does, and a comparison is true or false as the numbers are. */
+/* The dtype of a scalar beside a tensor of dtype d: d itself where it holds the number, so that the result
+ * keeps it; else what holds it, so that the join does, and a comparison is true or false as the numbers are.
+ */
 static DType scalar_dtype(DType d, double v) {
   const DType wider[] = {d == DT_BOOL ? DT_I32 : d, DT_I8, DT_I16, DT_I32, DT_I64, DT_U64};
   if (dtype_is_float(d)) return d;
@@ -95,17 +96,22 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (count < 0) count = 0;
   int64_t n = (int64_t)count;
   bool whole = start == floor(start) && step == floor(step) && stop == floor(stop);
-  double last = n ? start + (double)(n - 1) * step : start, low = TG_MIN(start, last), high = TG_MAX(start, last), big = TG_MAX(fabs(start), fabs(last));
+  double last = n ? start + (double)(n - 1) * step : start, low = TG_MIN(start, last),
+         high = TG_MAX(start, last), big = TG_MAX(fabs(start), fabs(last));
   bool wide = big > 2147483647.0 || count > 2147483647.0;
   DType d = dtype_of(o.dtype, !whole ? DT_F32 : wide ? DT_I64 : DT_I32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "arange: dtype %s", dtype_name(d));
-  TG_REQUIRE(ctx, dtype_is_float(d) || !n || (low >= dtype_lowest(d) && high <= TG_MIN(dtype_highest(d), dtype_highest(DT_I64))), TG_ERR_VALUE, "arange: %g .. %g does not fit in %s", start, last, dtype_name(d));
+  TG_REQUIRE(ctx,
+             dtype_is_float(d) || !n ||
+                 (low >= dtype_lowest(d) && high <= TG_MIN(dtype_highest(d), dtype_highest(DT_I64))),
+             TG_ERR_VALUE, "arange: %g .. %g does not fit in %s", start, last, dtype_name(d));
   const Ints *shape = shape_make(ctx, "arange", 1, &n);
   UOpStore *st = ctx->store;
   if (!shape) return NULL;
   if (!n) return tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape));
   UOp *u = u_arange(st, shape, 0, wide ? DT_I64 : DT_I32);
-  if (dtype_is_float(d)) u = uop_cast(st, u, d);             /* integers: step and start may be beyond a narrow d whose ends they reach */
+  if (dtype_is_float(d))
+    u = uop_cast(st, u, d); /* integers: step and start may be beyond a narrow d whose ends they reach */
   if (step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
   if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
   return tensor_new(ctx, uop_cast(st, u, d));

@@ -158,7 +158,8 @@ static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {      /* Salmon et al.
   }
   return (uint64_t)x1 << 32 | x0;
 }
-static int64_t int_pow(int64_t a, int64_t b, bool u64) {        /* wraps; a negative exponent gives 0, but 1 and -1 stay */
+/* Wraps; a negative exponent gives 0, but 1 and -1 stay. */
+static int64_t int_pow(int64_t a, int64_t b, bool u64) {
   if (b < 0 && !u64) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
   uint64_t r = 1, x = (uint64_t)a;
   for (uint64_t n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x;

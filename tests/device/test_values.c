@@ -1,5 +1,6 @@
-/* test_values.c: what functions give at values where a formula goes wrong: huge arguments, signed zeros, the ends of a narrow dtype. Expected
- * values are libm's, or by hand. Every test runs on the CPU, by the interpreter, and as codegen lowers it for the other targets. */
+/* test_values.c: what functions give at values where a formula goes wrong: huge arguments, signed zeros, the
+ * ends of a narrow dtype. Expected values are libm's, or by hand. Every test runs on the CPU, by the
+ * interpreter, and as codegen lowers it for the other targets. */
 #include "tg.h"
 #include <float.h>
 #include <math.h>
@@ -26,11 +27,13 @@ static TgTensor *given(TgDType d, Values x) { return tg_from_f64(ctx, x.v, d, TG
 /* Within eps of the larger of |want| and least; NaN for NaN, and a zero has its sign. */
 static void are_at(int line, const char *what, TgTensor *y, Values want, double eps, double least) {
   double got[MOST];
-  if (tg_read_f64(y, got, (size_t)want.n)) fail_msg("line %d on %s: %s: %s", line, device, what, tg_errmsg(ctx));
+  if (tg_read_f64(y, got, (size_t)want.n))
+    fail_msg("line %d on %s: %s: %s", line, device, what, tg_errmsg(ctx));
   for (int i = 0; i < want.n; i++) {
     double w = want.v[i], g = got[i];
     bool same = isnan(w) ? isnan(g) : g == w && !signbit(g) == !signbit(w);
-    if (!same && !(fabs(g - w) <= eps * fmax(fabs(w), least))) fail_msg("line %d on %s: %s: element %d is %.17g, not %.17g", line, device, what, i, g, w);
+    if (!same && !(fabs(g - w) <= eps * fmax(fabs(w), least)))
+      fail_msg("line %d on %s: %s: element %d is %.17g, not %.17g", line, device, what, i, g, w);
   }
 }
 #define ARE(y, want) are_at(__LINE__, #y, (y), (want), 0, 0)
@@ -40,10 +43,12 @@ static Values of(Values x, double (*f)(double)) {
   return x;
 }
 
-/* The quadrant is found in integers, whatever the size of x: nothing is left of pi/2 - x in f32 at 1e7, in f16 at 1. */
+/* The quadrant is found in integers, whatever the size of x: nothing is left of pi/2 - x in f32 at 1e7, in
+ * f16 at 1. */
 static void test_trigonometry(void **state) {
   (void)state;
-  Values large = V(11, 1571.58f, 9999.5f, 100000.5f, 1e6f, 1e7f, 1e10f, 0x1.6ac5b2p120f, 0x1p127f, -3e30f, 1e-30f, 0x1p-149);
+  Values large = V(11, 1571.58f, 9999.5f, 100000.5f, 1e6f, 1e7f, 1e10f, 0x1.6ac5b2p120f, 0x1p127f, -3e30f,
+                   1e-30f, 0x1p-149);
   Values half = V(1.5703125, 20, 1000, 10000, 65504, -333, 0x1p-24);
   ON_DEVICES {
     TgTensor *x = given(TG_F32, large), *h = given(TG_F16, half), *dx;
@@ -85,7 +90,8 @@ static void test_signed_zeros(void **state) {
       ARE(tg_abs(t), of(x, fabs));
       ARE(tg_reciprocal(tg_abs(t)), V(INFINITY, INFINITY, 1, 1, 0, 0, NAN));
       ARE_NEAR(tg_atan(t), of(x, atan), 0x1p-10, 0);
-      ARE(tg_round(given(f16 ? TG_F16 : TG_F32, V(-0.5, 0.5, -0.25, -0.0, 1.5, 2.5, -2.5, -INFINITY))), V(-0.0, 0, -0.0, -0.0, 2, 2, -2, -INFINITY));
+      ARE(tg_round(given(f16 ? TG_F16 : TG_F32, V(-0.5, 0.5, -0.25, -0.0, 1.5, 2.5, -2.5, -INFINITY))),
+          V(-0.0, 0, -0.0, -0.0, 2, 2, -2, -INFINITY));
       assert_int_equal(tg_gradient(tg_sum(tg_abs(t)), &t, 1, &dt), TG_OK);
       ARE(dt, V(0, 0, 1, -1, 1, -1, 1));
     }
@@ -105,7 +111,9 @@ static void test_half_norms(void **state) {
     layer.v[i] = (x.v[i] - mean) / sqrt(spread / x.n), step.v[i] = 2 * layer.v[i] + 1;
   }
   ON_DEVICES {
-    TgTensor *h = tg_reshape(given(TG_F16, x), TG_SHAPE(1, 8)), *two = tg_full(ctx, TG_SHAPE(8), 2, .dtype = TG_F16), *one = tg_full(ctx, TG_SHAPE(8), 1, .dtype = TG_F16);
+    TgTensor *h = tg_reshape(given(TG_F16, x), TG_SHAPE(1, 8)),
+             *two = tg_full(ctx, TG_SHAPE(8), 2, .dtype = TG_F16),
+             *one = tg_full(ctx, TG_SHAPE(8), 1, .dtype = TG_F16);
     ARE_NEAR(tg_rms_norm(h), rms, 0x1p-10, 0.01);
     ARE_NEAR(tg_layer_norm(h), layer, 0x1p-10, 0.01);
     ARE_NEAR(tg_layer_norm(h, .weight = two, .bias = one), step, 0x1p-10, 0.01);
@@ -114,21 +122,24 @@ static void test_half_norms(void **state) {
     ARE_NEAR(tg_normalize(h), unit, 0x1p-10, 0.01);
     ARE_NEAR(tg_std(h), V(sqrt(spread / 7)), 0x1p-10, 0);
     TgTensor *m = tg_zeros(ctx, TG_SHAPE(1)), *v = tg_ones(ctx, TG_SHAPE(1));
-    ARE_NEAR(tg_reshape(tg_batch_norm_train(tg_reshape(h, TG_SHAPE(8, 1)), m, v), TG_SHAPE(8)), layer, 0x1p-10, 0.01);
+    ARE_NEAR(tg_reshape(tg_batch_norm_train(tg_reshape(h, TG_SHAPE(8, 1)), m, v), TG_SHAPE(8)), layer,
+             0x1p-10, 0.01);
     ARE_NEAR(v, V(0.9 + 0.1 * spread / 7), 1e-6, 0);
   }
 }
 /* A scalar that the dtype does not hold stands for itself, in a dtype that does. */
 static void scalar_is(int line, TgTensor *y, TgDType d, Values want) {
   if (!y) fail_msg("line %d on %s: %s", line, device, tg_errmsg(ctx));
-  if (tg_dtype(y) != d) fail_msg("line %d on %s: %s, not %s", line, device, tg_dtype_name(tg_dtype(y)), tg_dtype_name(d));
+  if (tg_dtype(y) != d)
+    fail_msg("line %d on %s: %s, not %s", line, device, tg_dtype_name(tg_dtype(y)), tg_dtype_name(d));
   are_at(line, "scalar", y, want, 0, 0);
 }
 #define SCALAR_IS(y, d, ...) scalar_is(__LINE__, (y), (d), V(__VA_ARGS__))
 static void test_scalars(void **state) {
   (void)state;
   ON_DEVICES {
-    TgTensor *x = given(TG_U8, V(0, 10, 200, 255)), *s = given(TG_I8, V(-128, 0, 127)), *w = given(TG_U64, V(0, 0x1p63, 1));
+    TgTensor *x = given(TG_U8, V(0, 10, 200, 255)), *s = given(TG_I8, V(-128, 0, 127)),
+             *w = given(TG_U64, V(0, 0x1p63, 1));
     SCALAR_IS(tg_lt_scalar(x, 300), TG_BOOL, 1, 1, 1, 1);
     SCALAR_IS(tg_le_scalar(x, 255), TG_BOOL, 1, 1, 1, 1);
     SCALAR_IS(tg_gt_scalar(x, -1), TG_BOOL, 1, 1, 1, 1);
@@ -173,14 +184,16 @@ static void test_scalars(void **state) {
 }
 
 static void refused(int line, TgTensor *y, const char *word) {
-  if (y || tg_error(ctx) != TG_ERR_VALUE || !strstr(tg_errmsg(ctx), word)) fail_msg("line %d on %s: '%s' where a refusal of %s was due", line, device, tg_errmsg(ctx), word);
+  if (y || tg_error(ctx) != TG_ERR_VALUE || !strstr(tg_errmsg(ctx), word))
+    fail_msg("line %d on %s: '%s' where a refusal of %s was due", line, device, tg_errmsg(ctx), word);
   tg_clear_error(ctx);
 }
 #define REFUSED(y, word) refused(__LINE__, (y), (word))
 static void test_powers_of_integers(void **state) {
   (void)state;
   ON_DEVICES {
-    TgTensor *x = given(TG_I32, V(-2, 0, 2, 1, -1, 3)), *y = given(TG_I32, V(-2, -1, -1, -5, -3, 40)), *u = given(TG_U8, V(3, 2)), *l = given(TG_I64, V(3, -3));
+    TgTensor *x = given(TG_I32, V(-2, 0, 2, 1, -1, 3)), *y = given(TG_I32, V(-2, -1, -1, -5, -3, 40)),
+             *u = given(TG_U8, V(3, 2)), *l = given(TG_I64, V(3, -3));
     REFUSED(tg_pow_scalar(x, -2), "pow");
     REFUSED(tg_pow_scalar(x, -1), "pow");
     REFUSED(tg_pow_scalar(u, -1), "u8");
@@ -196,7 +209,8 @@ static void test_powers_of_integers(void **state) {
 static void test_nothing_refused(void **state) {
   (void)state;
   ON_DEVICES {
-    TgTensor *up = tg_arange(ctx, -128, 128, .dtype = TG_I8), *down = tg_arange(ctx, 127, -129, .step = -1, .dtype = TG_I8);
+    TgTensor *up = tg_arange(ctx, -128, 128, .dtype = TG_I8),
+             *down = tg_arange(ctx, 127, -129, .step = -1, .dtype = TG_I8);
     assert_int_equal(tg_numel(up), 256);
     ARE(tg_slice(up, 0, 0, 2), V(-128, -127));
     ARE(tg_slice(up, 0, 255, 256), V(127));
@@ -209,7 +223,8 @@ static void test_nothing_refused(void **state) {
     ARE(tg_squeeze(point, 0), V(3));
     ARE(tg_squeeze(point, -1), V(3));
     TgTensor *x = given(TG_F32, V(1, 2, 4, 5));
-    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6, 0);          /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
+    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6,
+             0); /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
     ARE(tg_normalize(x, .p = -INFINITY), V(1, 2, 4, 5));
     REFUSED(tg_normalize(x, .p = NAN), "normalize");
     ARE(tg_pad_mode(x, (int64_t[]){-3}, (int64_t[]){3}, TG_PAD_REFLECT), V(5, 4, 2, 1));
@@ -221,7 +236,10 @@ static void test_nothing_refused(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_trigonometry), cmocka_unit_test(test_small_ends), cmocka_unit_test(test_signed_zeros),
-    cmocka_unit_test(test_half_norms), cmocka_unit_test(test_scalars), cmocka_unit_test(test_powers_of_integers), cmocka_unit_test(test_nothing_refused)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_trigonometry),   cmocka_unit_test(test_small_ends),
+      cmocka_unit_test(test_signed_zeros),   cmocka_unit_test(test_half_norms),
+      cmocka_unit_test(test_scalars),        cmocka_unit_test(test_powers_of_integers),
+      cmocka_unit_test(test_nothing_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

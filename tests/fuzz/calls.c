@@ -1,7 +1,7 @@
 /* calls.c: every function of tg.h with random arguments.
  *   fuzz_calls [--seed N] [--calls N]          TRACE=1: each call and its error
- * What is looked for is what the sanitizers see; besides, a builder that gives NULL for tensors that are all there must say why. Tensors are few,
- * small and made by few calls, so that computing them is quick. */
+ * What is looked for is what the sanitizers see; besides, a builder that gives NULL for tensors that are all
+ * there must say why. Tensors are few, small and made by few calls, so that computing them is quick. */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/fuzz/calls.h"
 #include <math.h>
@@ -19,7 +19,7 @@ static TgJit *jit;
 static uint64_t rng;
 static const char *calling = "";
 static int depth;                                            /* of the deepest tensor given to the call */
-static bool trace, with_null, silent;                                /* a NULL was given; a builder failed without a word */
+static bool trace, with_null, silent; /* a NULL was given; a builder failed without a word */
 static uint64_t rnd(void) {
   uint64_t z = rng += 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9, z = (z ^ z >> 27) * 0x94d049bb133111eb;
@@ -33,12 +33,14 @@ bool often(void) { return below(2) == 0; }
 bool in_bool(void) { return below(2); }
 int in_enum(void) { return rarely() ? below(2) ? -1 : 1000 : below(16); }
 int64_t in_int64(void) {
-  static const int64_t odd[] = {INT64_MIN, INT64_MAX, INT32_MAX, INT32_MIN, INT32_MAX + INT64_C(1), -1, 1 << 20, INT64_C(1) << 40, 100, -100};
+  static const int64_t odd[] = {INT64_MIN, INT64_MAX, INT32_MAX,        INT32_MIN, INT32_MAX + INT64_C(1),
+                                -1,        1 << 20,   INT64_C(1) << 40, 100,       -100};
   return below(8) ? below(8) - 3 : odd[below(sizeof odd / sizeof *odd)];
 }
 int64_t in_count(void) { return rarely() ? -1 : below(5) ? below(5) : below(20); }
 double in_double(void) {
-  static const double odd[] = {0, -0.0, NAN, INFINITY, -INFINITY, 1e300, -1e300, 1e-300, 3e9, -3e9, 0x1p63, 0x1p64, 255, 256, -129};
+  static const double odd[] = {0,   -0.0, NAN,    INFINITY, -INFINITY, 1e300, -1e300, 1e-300,
+                               3e9, -3e9, 0x1p63, 0x1p64,   255,       256,   -129};
   return below(3) ? (double)(below(21) - 10) / (1 + below(4)) : odd[below(sizeof odd / sizeof *odd)];
 }
 size_t in_room(void) { return (size_t)below(20); }
@@ -60,7 +62,8 @@ const int64_t *in_sizes(bool small) {
   static int64_t list[4][ROOM];
   static int turn;
   int64_t *v = list[turn++ % 4];
-  for (int i = 0; i < ROOM; i++) v[i] = small ? below(4) - (below(8) == 0) : below(10) ? below(5) - 1 : in_int64();
+  for (int i = 0; i < ROOM; i++)
+    v[i] = small ? below(4) - (below(8) == 0) : below(10) ? below(5) - 1 : in_int64();
   return rarely() ? NULL : v;
 }
 const double *in_doubles(void) {
@@ -74,14 +77,17 @@ const void *in_bytes(void) {
   return rarely() ? NULL : v;
 }
 const char *in_text(void) {
-  static const char *const texts[] = {"", "ij,jk->ik", "ij->ji", "...i,i", "a b -> b a", "a (b c) -> a b c", "(a b) -> a b", "->", "[[1, 2], [3, 4]]", "[1.5, nan]", "[[1], 2",
-    "NOOPT", "FUSE", "TRAINING", "ADD", "WHERE", "SQRT", "/dev/null", "/nonexistent/x", "file", "c", "uops", "u = 1:i32\n", "\xff\xfe", "%s%n"};
+  static const char *const texts[] = {
+    "", "ij,jk->ik", "ij->ji", "...i,i", "a b -> b a", "a (b c) -> a b c", "(a b) -> a b", "->",
+    "[[1, 2], [3, 4]]", "[1.5, nan]", "[[1], 2", "NOOPT", "FUSE", "TRAINING", "ADD", "WHERE", "SQRT",
+    "/dev/null", "/nonexistent/x", "file", "c", "uops", "u = 1:i32\n", "\xff\xfe", "%s%n"};
   return rarely() ? NULL : texts[below(sizeof texts / sizeof *texts)];
 }
 const TgIndex *in_index(void) {
   static TgIndex v[ROOM];
   for (int i = 0; i < ROOM; i++) {
-    v[i] = (TgIndex){(TgIndexKind)(rarely() ? 50 : below(8)), in_int64(), often() ? TG_OPEN : in_int64(), in_int64(), NULL};
+    v[i] = (TgIndex){(TgIndexKind)(rarely() ? 50 : below(8)), in_int64(), often() ? TG_OPEN : in_int64(),
+                     in_int64(), NULL};
     if (often()) v[i].tensor = in_tensor();
   }
   with_null = true;
@@ -89,7 +95,8 @@ const TgIndex *in_index(void) {
 }
 const TgNamedSize *in_named(void) {
   static TgNamedSize v[ROOM];
-  for (int i = 0; i < ROOM; i++) v[i] = (TgNamedSize){rarely() ? NULL : (const char *[]){"a", "b", "c", ""}[below(4)], in_int64()};
+  for (int i = 0; i < ROOM; i++)
+    v[i] = (TgNamedSize){rarely() ? NULL : (const char *[]){"a", "b", "c", ""}[below(4)], in_int64()};
   return rarely() ? NULL : v;
 }
 TgVariable *in_variable(void) { return rarely() ? with_null = true, NULL : variables[below(4)]; }
@@ -136,7 +143,8 @@ void made_variable(TgVariable *v) { if (v) variables[below(4)] = v; }
 void made_jit(TgJit *j) { if (j) jit = j; }
 
 static void fresh_pool(void) {
-  static const TgDType dtypes[] = {TG_F32, TG_F32, TG_F32, TG_F64, TG_F16, TG_BF16, TG_BOOL, TG_I8, TG_U8, TG_I32, TG_I32, TG_I64, TG_U64, TG_FP8E4M3, TG_U32};
+  static const TgDType dtypes[] = {TG_F32, TG_F32, TG_F32, TG_F64, TG_F16, TG_BF16,    TG_BOOL, TG_I8,
+                                   TG_U8,  TG_I32, TG_I32, TG_I64, TG_U64, TG_FP8E4M3, TG_U32};
   memset(pool, 0, sizeof pool);
   for (int i = 0; i < POOL; i++) {
     int rank = below(4);
@@ -159,7 +167,7 @@ static void fresh_context(void) {
 const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "allocator_may_return_null=1:max_allocation_size_mb=4096"; }
 #endif
-static void died(int sig) {                                  /* what follows is the default: the sanitizers have spoken before */
+static void died(int sig) { /* what follows is the default: the sanitizers have spoken before */
   (void)!write(2, "in ", 3), (void)!write(2, calling, strlen(calling)), (void)!write(2, "\n", 1);
   signal(sig, SIG_DFL), raise(sig);
 }
@@ -180,7 +188,8 @@ static bool run(uint64_t seed, long calls) {
     if (trace) fprintf(stderr, "%ld ", i);
     api_call(below(api_calls));
     if (trace) fprintf(stderr, "%s\n", tg_errmsg(ctx));
-    if (silent) printf("call %ld of seed %llu: %s gives NULL without a word\n", i, (unsigned long long)seed, calling), ok = false;
+    ok = !silent;
+    if (silent) printf("call %ld of seed %llu: %s is NULL without a word\n", i, (unsigned long long)seed, calling);
     tg_clear_error(ctx);
   }
   tg_close(ctx), ctx = NULL;
@@ -196,10 +205,11 @@ int main(int argc, char **argv) {
   }
   const int fatal[] = {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL};
   for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) signal(fatal[i], died);
-  char folder[] = "/tmp/tg-calls-XXXXXX";                     /* where tg_from_file makes what it is asked to make */
+  char folder[] = "/tmp/tg-calls-XXXXXX"; /* where tg_from_file makes what it is asked to make */
   if (!mkdtemp(folder) || chdir(folder)) return fprintf(stderr, "fuzz_calls: no folder\n"), 2;
   bool ok = run(seed, calls);
   (void)unlink("file"), (void)!chdir("/"), (void)rmdir(folder);
-  fprintf(stderr, "fuzz_calls: seed %llu: %ld calls: %s\n", (unsigned long long)seed, calls, ok ? "nothing found" : "found one");
+  fprintf(stderr, "fuzz_calls: seed %llu: %ld calls: %s\n", (unsigned long long)seed, calls,
+          ok ? "nothing found" : "found one");
   return !ok;
 }

@@ -1,5 +1,5 @@
-/* calls.h: random arguments for the calls that callgen.c writes. Most are sensible, some are NULL, negative, huge or NaN; an array always has as many
- * elements as a call may say. */
+/* calls.h: random arguments for the calls that callgen.c writes. Most are sensible, some are NULL, negative,
+ * huge or NaN; an array always has as many elements as a call may say. */
 #ifndef TG_FUZZ_CALLS_H
 #define TG_FUZZ_CALLS_H
 #include <stdbool.h>

@@ -1,5 +1,6 @@
-/* test_abi.c: the library through build/tg_abi.json alone, as a binding sees it: functions by dlsym, options by the offsets in the file, types and
- * enums by name, layers, optimisers and files too. No header of the library is included. A call is made only if the signature in the file is the one it is made with. */
+/* test_abi.c: the library through build/tg_abi.json alone, as a binding sees it: functions by dlsym, options
+ * by the offsets in the file, types and enums by name, layers, optimisers and files too. No header of the
+ * library is included. A call is made only if the signature in the file is the one it is made with. */
 #define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <math.h>
@@ -194,25 +195,34 @@ static long offset_of(const char *type, const char *field) {
   const char *f = named(member(named(member(json, "structs"), type), "fields"), field);
   return f ? number(member(f, "offset")) : -1;
 }
-static int status(const char *f, const char *signature, P a) { return ((int (*)(P))function(f, signature))(a); }
+static int status(const char *f, const char *signature, P a) {
+  return ((int (*)(P))function(f, signature))(a);
+}
 static void test_layers_and_files(void **state) {
   (void)state;
   assert_int_equal(offset_of("TgLinear", "weight"), offsetof(Linear, weight));
   assert_int_equal(offset_of("TgLinear", "bias"), offsetof(Linear, bias));
   assert_int_equal(number(member(named(member(json, "structs"), "TgLinear"), "size")), sizeof(Linear));
-  Linear l = ((Linear(*)(P, int64_t, int64_t, bool))function("tg_linear_new", "TgLinear, TgContext *, int64_t, int64_t, bool"))(ctx, 3, 2, true);
+  Linear l = ((Linear(*)(P, int64_t, int64_t, bool))function(
+      "tg_linear_new", "TgLinear, TgContext *, int64_t, int64_t, bool"))(ctx, 3, 2, true);
   assert_non_null(l.weight);
   P sgd = options(0, "TgOptimOptions"), params[] = {l.weight, l.bias};
   put_double(sgd, "TgOptimOptions", "lr", 0.5);
   put_double(sgd, "TgOptimOptions", "momentum", 0.9);
-  P opt = ((P(*)(P, P *, int, P))function("tg_sgd_opt", "TgOptim *, TgContext *, TgTensor *const *, int, const TgOptimOptions *"))(ctx, params, 2, sgd);
+  P opt = ((P(*)(P, P *, int, P))function(
+      "tg_sgd_opt", "TgOptim *, TgContext *, TgTensor *const *, int, const TgOptimOptions *"))(ctx, params, 2,
+                                                                                               sgd);
   assert_non_null(opt);
   double before[2], after[2];
-  int (*read)(P, double *, size_t) = ((int (*)(P, double *, size_t))function("tg_read_f64", "TgStatus, " T ", double *, size_t"));
+  int (*read)(P, double *, size_t) =
+      ((int (*)(P, double *, size_t))function("tg_read_f64", "TgStatus, " T ", double *, size_t"));
   assert_int_equal(read(l.bias, before, 2), 0);
-  P y = ((P(*)(Linear *, P))function("tg_linear_run", T ", const TgLinear *, " T))(&l, from(SHAPE(1, 3), (double[]){1, 2, 3}));
+  P y = ((P(*)(Linear *, P))function("tg_linear_run", T ", const TgLinear *, " T))(
+      &l, from(SHAPE(1, 3), (double[]){1, 2, 3}));
   P loss = to("tg_sum_opt", "TgReduceOptions", y, NULL);
-  assert_int_equal(((int (*)(P, P))function("tg_backward_opt", "TgStatus, " T ", const TgGradientOptions *"))(loss, NULL), 0);
+  assert_int_equal(
+      ((int (*)(P, P))function("tg_backward_opt", "TgStatus, " T ", const TgGradientOptions *"))(loss, NULL),
+      0);
   assert_int_equal(status("tg_optim_step", "TgStatus, TgOptim *", opt), 0);
   assert_int_equal(read(l.bias, after, 2), 0);
   for (int i = 0; i < 2; i++) assert_true(fabs(after[i] - (before[i] - 0.5)) < 1e-6);
@@ -220,13 +230,23 @@ static void test_layers_and_files(void **state) {
   int fd = mkstemp(path);
   assert_true(fd >= 0 && !close(fd));
   P s = ((P(*)(P))function("tg_state_new", "TgState *, TgContext *"))(ctx);
-  assert_int_equal(((int (*)(Linear *, P, const char *))function("tg_linear_state", "TgStatus, const TgLinear *, TgState *, const char *"))(&l, s, "fc"), 0);
-  assert_int_equal(((int (*)(P, P, const char *))function("tg_optim_state", "TgStatus, TgOptim *, TgState *, const char *"))(opt, s, "optim"), 0);
-  assert_int_equal(((int (*)(P, const char *, P))function("tg_safe_save_opt", "TgStatus, const TgState *, const char *, const TgSafeOptions *"))(s, path, NULL), 0);
-  P file = ((P(*)(P, const char *))function("tg_safe_load_file", "TgState *, TgContext *, const char *"))(ctx, path);
+  assert_int_equal(
+      ((int (*)(Linear *, P, const char *))function(
+          "tg_linear_state", "TgStatus, const TgLinear *, TgState *, const char *"))(&l, s, "fc"),
+      0);
+  assert_int_equal(((int (*)(P, P, const char *))function(
+                       "tg_optim_state", "TgStatus, TgOptim *, TgState *, const char *"))(opt, s, "optim"),
+                   0);
+  assert_int_equal(((int (*)(P, const char *, P))function(
+                       "tg_safe_save_opt", "TgStatus, const TgState *, const char *, const TgSafeOptions *"))(
+                       s, path, NULL),
+                   0);
+  P file = ((P(*)(P, const char *))function("tg_safe_load_file", "TgState *, TgContext *, const char *"))(
+      ctx, path);
   assert_non_null(file);
   assert_int_equal(((size_t(*)(P))function("tg_state_count", "size_t, const TgState *"))(file), 4);
-  P (*get)(P, const char *) = ((P(*)(P, const char *))function("tg_state_get", T ", const TgState *, const char *"));
+  P (*get)
+  (P, const char *) = ((P(*)(P, const char *))function("tg_state_get", T ", const TgState *, const char *"));
   is(get(file, "fc.bias"), 2, after);
   IS(get(file, "optim.state.1.momentum_buffer"), 1, 1);
   ((void (*)(P))function("tg_state_free", "void, TgState *"))(file);
@@ -268,7 +288,9 @@ static void test_defaults(void **state) {
     }
   }
   assert_true(values > 100);
-  const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults"), *attention = member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");
+  const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults"),
+             *attention =
+                 member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");
   assert_int_equal(number(member(pool, "kernel")), 2);
   assert_null(member(pool, "axes"));                           /* as many as the kernel has: no value */
   assert_null(member(attention, "scale"));                     /* 1 / sqrt(d): no value */
@@ -291,6 +313,8 @@ static int unload(void **state) {
   return dlclose(library);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_more), cmocka_unit_test(test_layers_and_files), cmocka_unit_test(test_defaults)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_more),
+                                     cmocka_unit_test(test_layers_and_files),
+                                     cmocka_unit_test(test_defaults)};
   return cmocka_run_group_tests(tests, load, unload);
 }

@@ -1,9 +1,11 @@
-/* test_accuracy.c: the decompositions of EXP2, LOG2, EXP, LOG, SIN, COS, TAN and POW against libm: f32 against its double functions, f64 against its
- * long double ones. The error is in ulp of the dtype at the exact result. A graph is evaluated here, 256 values at a time, each op in plain C:
- * neither scalar_eval nor a renderer is trusted; then CPU and the interpreter run the same through the API.
- * Functions that are put together of these (erf, tanh, ..) are measured as the API computes them on the CPU.
- * The suite takes every 4099th float, on the CPU every 61st of cos and tan. make check-accuracy (STRIDE=1, ONLY=name) takes all 2^32. Every 61st:
- * exp2 0.77, exp 0.81, log2 0.94, log 0.83, sin 0.77 ulp. All: cos 0.79, tan 0.92, erf 2.77, tanh 2.69, sigmoid 2.41, softplus 2.03, gelu 225 ulp. */
+/* test_accuracy.c: the decompositions of EXP2, LOG2, EXP, LOG, SIN, COS, TAN and POW against libm: f32
+ * against its double functions, f64 against its long double ones. The error is in ulp of the dtype at the
+ * exact result. A graph is evaluated here, 256 values at a time, each op in plain C: neither scalar_eval nor
+ * a renderer is trusted; then CPU and the interpreter run the same through the API. Functions that are put
+ * together of these (erf, tanh, ..) are measured as the API computes them on the CPU. The suite takes every
+ * 4099th float, on the CPU every 61st of cos and tan. make check-accuracy (STRIDE=1, ONLY=name) takes all
+ * 2^32. Every 61st: exp2 0.77, exp 0.81, log2 0.94, log 0.83, sin 0.77 ulp. All: cos 0.79, tan 0.92,
+ * erf 2.77, tanh 2.69, sigmoid 2.41, softplus 2.03, gelu 225 ulp. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,8 +26,9 @@ static void fn_open(Fn *f, Ops op, DType d) {                /* op on PARAMs 0 a
   memset(f, 0, sizeof *f);
   f->d = d, f->st = store_new(&f->mem);
   Renderer ren = renderer_c;
-  ren.has_f64 = d == DT_F64, ren.native &= ~(op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) |
-    op_bit(OPS_COS) | op_bit(OPS_TAN) | op_bit(OPS_POW));
+  ren.has_f64 = d == DT_F64,
+  ren.native &= ~(op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) |
+                  op_bit(OPS_COS) | op_bit(OPS_TAN) | op_bit(OPS_POW));
   UOp *x[2];
   for (int i = 0; i < 2; i++) x[i] = uop_new(f->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, i}});
   Kernel k = {.st = f->st, .mem = &f->mem, .ren = &ren};
@@ -169,10 +172,13 @@ static uint64_t rnd(uint64_t *s) {                           /* splitmix64 */
   return z ^ z >> 31;
 }
 /* ---- what is allowed, in ulp */
-static const struct { Ops op; double f32, f64; } limits[] = {
-  {OPS_EXP2, 0.85, 0.85}, {OPS_EXP, 0.85, 0.85}, {OPS_LOG2, 1, 1}, {OPS_LOG, 0.9, 0.9}, {OPS_SIN, 0.85, 0.85}, {OPS_COS, 0.85, 0.85}, {OPS_TAN, 1, 1}, {OPS_POW, 0.85, 0.9}};
+static const struct { Ops op; double f32, f64;
+} limits[] = {{OPS_EXP2, 0.85, 0.85}, {OPS_EXP, 0.85, 0.85}, {OPS_LOG2, 1, 1}, {OPS_LOG, 0.9, 0.9},
+              {OPS_SIN, 0.85, 0.85},  {OPS_COS, 0.85, 0.85}, {OPS_TAN, 1, 1},  {OPS_POW, 0.85, 0.9}};
 
-static uint64_t stride_or(uint64_t usual) { return getenv("STRIDE") ? strtoull(getenv("STRIDE"), NULL, 10) : usual; }
+static uint64_t stride_or(uint64_t usual) {
+  return getenv("STRIDE") ? strtoull(getenv("STRIDE"), NULL, 10) : usual;
+}
 static bool wanted(const char *name) { return !getenv("ONLY") || !strcmp(getenv("ONLY"), name); }
 static void test_f32(void **state) {                         /* every STRIDE-th bit pattern: every exponent, subnormals, infinities, NaN */
   (void)state;
@@ -288,13 +294,15 @@ static void test_devices(void **state) {
   on_device("CPU", TG_F32, 20011), on_device("CPU", TG_F64, 20011);
   on_device("INTERP:C", TG_F32, 1009), on_device("INTERP:C", TG_F64, 1009), on_device("INTERP:METAL", TG_F32, 1009);
 }
-/* ---- cos and tan, and functions put together of these, as the CPU computes them: f32 against functions of double, f64 against those of long double. The tanh form of
- * GELU is x e^v for large negative v = 2u, whose own rounding is |v| of its last places: that is the bound, |v| reaching 88 (f64: 708). */
-#define ORACLES(T, SUFFIX, EXP, LOG1P, SQRT, ACOS) \
-  static T sigmoid_##SUFFIX(T x) { return x < 0 ? EXP(x) / (1 + EXP(x)) : 1 / (1 + EXP(-x)); } \
-  static T softplus_##SUFFIX(T x) { return x < 0 ? LOG1P(EXP(x)) : x + LOG1P(EXP(-x)); } \
-  static T gelu_##SUFFIX(T x) {                              /* at -inf it is -inf * 0 */ \
-    return x == -INFINITY ? (T)NAN : x * sigmoid_##SUFFIX(2 * SQRT(2 / ACOS(-1)) * (x + (T)0.044715L * x * x * x)); \
+/* ---- cos and tan, and functions put together of these, as the CPU computes them: f32 against functions of
+ * double, f64 against those of long double. The tanh form of GELU is x e^v for large negative v = 2u, whose
+ * own rounding is |v| of its last places: that is the bound, |v| reaching 88 (f64: 708). */
+#define ORACLES(T, SUFFIX, EXP, LOG1P, SQRT, ACOS)                                                           \
+  static T sigmoid_##SUFFIX(T x) { return x < 0 ? EXP(x) / (1 + EXP(x)) : 1 / (1 + EXP(-x)); }               \
+  static T softplus_##SUFFIX(T x) { return x < 0 ? LOG1P(EXP(x)) : x + LOG1P(EXP(-x)); }                     \
+  static T gelu_##SUFFIX(T x) { /* at -inf it is -inf * 0 */                                                 \
+    return x == -INFINITY ? (T)NAN                                                                           \
+                          : x * sigmoid_##SUFFIX(2 * SQRT(2 / ACOS(-1)) * (x + (T)0.044715L * x * x * x));   \
   }
 ORACLES(double, double, exp, log1p, sqrt, acos)
 ORACLES(long double, long, expl, log1pl, sqrtl, acosl)
@@ -314,7 +322,9 @@ static const struct Composite {
   {"softplus", tg_softplus, softplus_double, softplus_long, 3, 3, 4099},
   {"gelu", tg_gelu, gelu_double, gelu_long, 256, 2048, 4099},
 };
-static long double composite_exact(const struct Composite *c, TgDType d, double x) { return d == TG_F32 ? c->exact32(x) : c->exact64(x); }
+static long double composite_exact(const struct Composite *c, TgDType d, double x) {
+  return d == TG_F32 ? c->exact32(x) : c->exact64(x);
+}
 enum { BATCH = 1 << 18 };
 typedef struct Batch { TgContext *ctx; TgDType dtype; double *x, *y; int n; } Batch;
 static void composite_batch(const struct Composite *c, Batch *b, Worst *w) {
@@ -325,7 +335,8 @@ static void composite_batch(const struct Composite *c, Batch *b, Worst *w) {
   for (int i = 0; i < b->n; i++) {
     long double want = composite_exact(c, b->dtype, b->x[i]);
     w->n++;
-    if (b->dtype == TG_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)b->y[i]) continue;       /* rounded rightly */
+    if (b->dtype == TG_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)b->y[i])
+      continue; /* rounded rightly */
     double u = ulps(b->dtype == TG_F32 ? DT_F32 : DT_F64, b->y[i], want);
     if (u > w->ulp) *w = (Worst){u, b->x[i], 0, b->y[i], w->n};
   }
@@ -333,9 +344,12 @@ static void composite_batch(const struct Composite *c, Batch *b, Worst *w) {
 }
 static void check_composite(const struct Composite *c, const Worst *w, TgDType d) {
   double most = d == TG_F32 ? c->f32 : c->f64;
-  printf("  %-13s %-4s %s %8.4f ulp over %llu values, worst at %a\n", "composite", c->name, tg_dtype_name(d), w->ulp, (unsigned long long)w->n, w->x);
+  printf("  %-13s %-4s %s %8.4f ulp over %llu values, worst at %a\n", "composite", c->name, tg_dtype_name(d),
+         w->ulp, (unsigned long long)w->n, w->x);
   fflush(stdout);
-  if (!(w->ulp <= most)) fail_msg("%s on %s: %g ulp at %a: gives %a, not %La; %g are allowed", c->name, tg_dtype_name(d), w->ulp, w->x, w->got, composite_exact(c, d, w->x), most);
+  if (!(w->ulp <= most))
+    fail_msg("%s on %s: %g ulp at %a: gives %a, not %La; %g are allowed", c->name, tg_dtype_name(d), w->ulp,
+             w->x, w->got, composite_exact(c, d, w->x), most);
 }
 static void test_composites(void **state) {
   (void)state;
@@ -368,6 +382,8 @@ static void test_composites(void **state) {
   tg_close(b.ctx);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_composites), cmocka_unit_test(test_f32), cmocka_unit_test(test_special), cmocka_unit_test(test_samples), cmocka_unit_test(test_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_composites), cmocka_unit_test(test_f32),
+                                     cmocka_unit_test(test_special), cmocka_unit_test(test_samples),
+                                     cmocka_unit_test(test_devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,7 +172,8 @@ static void test_messages(void **state) {
 }
 /* NULL where a list is needed is told, and not read. */
 static void null_list(int line, const void *p) {
-  if (p || tg_error(C) != TG_ERR_VALUE || !strstr(tg_errmsg(C), "NULL where a list")) fail_msg("line %d: '%s'", line, tg_errmsg(C));
+  if (p || tg_error(C) != TG_ERR_VALUE || !strstr(tg_errmsg(C), "NULL where a list"))
+    fail_msg("line %d: '%s'", line, tg_errmsg(C));
   tg_clear_error(C);
 }
 static TgStatus no_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
@@ -196,7 +197,8 @@ static void test_null_lists(void **state) {
   NULL_LIST(tg_pad(x, NULL, two));
   NULL_LIST(tg_pad(x, two, NULL));
   NULL_LIST(tg_pad_value(x, NULL, NULL, 1));
-  for (int mode = TG_PAD_CONSTANT; mode <= TG_PAD_CIRCULAR; mode++) NULL_LIST(tg_pad_mode(x, two, NULL, (TgPadMode)mode));
+  for (int mode = TG_PAD_CONSTANT; mode <= TG_PAD_CIRCULAR; mode++)
+    NULL_LIST(tg_pad_mode(x, two, NULL, (TgPadMode)mode));
   NULL_LIST(tg_pad_to(x, 2, NULL, 0));
   NULL_LIST(tg_shrink(x, NULL, two));
   NULL_LIST(tg_shrink(x, two, NULL));

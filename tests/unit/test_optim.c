@@ -1,5 +1,6 @@
-/* test_optim.c: the optimisers' lists of parameters and their state: a parameter given twice is stepped once; what is saved and loaded goes on as if
- * nothing had happened. Expected values are those of the undisturbed run. */
+/* test_optim.c: the optimisers' lists of parameters and their state: a parameter given twice is stepped once;
+ * what is saved and loaded goes on as if nothing had happened. Expected values are those of the undisturbed
+ * run. */
 #include "tg_io.h"
 #include "tg_nn.h"
 #include <setjmp.h>
@@ -34,7 +35,8 @@ static TgOptim *optimiser(int kind, TgTensor *const *p, int n) {
 typedef struct Model { TgTensor *w, *b; } Model;
 static Model model_new(void) {
   float w[] = {1, -2, 3}, b[] = {0.5f};
-  return (Model){tg_keep(tg_requires_grad(tg_from(C, w, TG_F32, TG_SHAPE(3)), true)), tg_keep(tg_requires_grad(tg_from(C, b, TG_F32, TG_SHAPE(1)), true))};
+  return (Model){tg_keep(tg_requires_grad(tg_from(C, w, TG_F32, TG_SHAPE(3)), true)),
+                 tg_keep(tg_requires_grad(tg_from(C, b, TG_F32, TG_SHAPE(1)), true))};
 }
 static void model_free(Model *m) { tg_release(m->w), tg_release(m->b); }
 static void steps(const Model *m, TgOptim *o, int n) {
@@ -58,7 +60,8 @@ static void test_tied(void **state) {
   (void)state;
   for (int kind = 0; kind < KINDS; kind++) {
     Model once = model_new(), twice = model_new();
-    TgOptim *a = optimiser(kind, (TgTensor *[]){once.w, once.b}, 2), *b = optimiser(kind, (TgTensor *[]){twice.w, twice.b, twice.w, twice.w}, 4);
+    TgOptim *a = optimiser(kind, (TgTensor *[]){once.w, once.b}, 2),
+            *b = optimiser(kind, (TgTensor *[]){twice.w, twice.b, twice.w, twice.w}, 4);
     assert_non_null(a);
     assert_non_null(b);
     steps(&once, a, 3), steps(&twice, b, 3);
@@ -75,14 +78,16 @@ static void test_state(void **state) {
   assert_true(fd >= 0 && !close(fd));
   for (int kind = 0; kind < KINDS; kind++) {
     Model first = model_new(), next = model_new();
-    TgOptim *a = optimiser(kind, (TgTensor *[]){first.w, first.b}, 2), *b = optimiser(kind, (TgTensor *[]){next.w, next.b}, 2);
+    TgOptim *a = optimiser(kind, (TgTensor *[]){first.w, first.b}, 2),
+            *b = optimiser(kind, (TgTensor *[]){next.w, next.b}, 2);
     steps(&first, a, 3);
     TgState *saved = tg_state_new(C), *loaded = tg_state_new(C);
     assert_int_equal(tg_optim_state(a, saved, "optim"), TG_OK);
     assert_int_equal(tg_state_count(saved), entries[kind]);
     assert_true((kind == 1 || kind == 2) == (tg_state_get(saved, "optim.state.0.momentum_buffer") != NULL));
     assert_true((kind > 2) == (tg_state_get(saved, "optim.state.1.exp_avg_sq") != NULL));
-    if (kind > 2) assert_true(tg_item_f64(tg_state_get(saved, "optim.beta1_power")) == (double)(0.9f * 0.9f * 0.9f));
+    if (kind > 2)
+      assert_true(tg_item_f64(tg_state_get(saved, "optim.beta1_power")) == (double)(0.9f * 0.9f * 0.9f));
     tg_state_put(saved, "w", first.w), tg_state_put(saved, "b", first.b);
     if (tg_safe_save(saved, path)) fail_msg("%s", tg_errmsg(C));
     TgState *file = tg_safe_load_file(C, path);
@@ -115,6 +120,7 @@ static void test_refused(void **state) {
   model_free(&m);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied), cmocka_unit_test(test_state), cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied), cmocka_unit_test(test_state),
+                                     cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -20,8 +20,9 @@ static inline const char *skip_value(const char *p) {
   return p;
 }
 static inline const char *blank(const char *p) { return p + strspn(p, " \n,:"); }
+static inline const char *inside(const char *v) { return v ? blank(v + 1) : ""; }      /* of an object or a list; NULL: nothing */
 static inline const char *member(const char *object, const char *key) {      /* the value of key, or NULL */
-  const char *p = blank(object + 1);
+  const char *p = inside(object);
   while (*p == '"') {
     const char *end = skip_string(p), *value = blank(end);
     if (strlen(key) == (size_t)(end - p - 2) && !memcmp(p + 1, key, strlen(key))) return value;
@@ -30,7 +31,7 @@ static inline const char *member(const char *object, const char *key) {      /* 
   return NULL;
 }
 /* for each_of(list, p) { .. } */
-#define each_of(list, p) (const char *p = blank((list) + 1); *p == '{'; p = blank(skip_value(p)))
+#define each_of(list, p) (const char *p = inside(list); *p == '{'; p = blank(skip_value(p)))
 static inline const char *named(const char *list,
                                 const char *name) { /* the object of the list whose "name" it is */
   for each_of(list, p) {

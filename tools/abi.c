@@ -158,11 +158,15 @@ static void quoted(const char *s) {                            /* a JSON string,
 typedef struct Member { char of[96], type[128], name[96]; } Member;
 static Member fields[1024], enumerators[256];
 static int nfields, nenumerators;
+static void copy_name(char *to, size_t cap, const char *s) {
+  size_t n = strlen(s);
+  if (n >= cap) refuse("a name that is too long: %s", s);
+  memcpy(to, s, n + 1);
+}
 static void remember(Member *list, int *n, int most, const char *of, const char *type, const char *name) {
   if (*n == most) refuse("more names than there is room for");
   Member *m = &list[(*n)++];
-  snprintf(m->of, sizeof m->of, "%s", of), snprintf(m->type, sizeof m->type, "%s", type),
-      snprintf(m->name, sizeof m->name, "%s", name);
+  copy_name(m->of, sizeof m->of, of), copy_name(m->type, sizeof m->type, type), copy_name(m->name, sizeof m->name, name);
 }
 static bool first_of[4];
 static void item(int level) { printf("  printf(\"%s\");\n", first_of[level] ? "\\n" : ",\\n"), first_of[level] = false; }

@@ -200,7 +200,9 @@ static void test_powers_of_integers(void **state) {
     REFUSED(tg_pow_scalar(tg_bool(x), -3), "bool");
     ARE_NEAR(tg_pow_scalar(tg_float(x), -2), V(0.25, INFINITY, 0.25, 1, 1, 1.0 / 9), 1e-6, 0);
     ARE(tg_pow(x, y), V(0, 0, 0, 1, -1, 689956897));         /* 3^40 modulo 2^32 */
-    ARE(tg_pow(l, given(TG_I64, V(39, 39))), V(4052555153018976267, -4052555153018976267));
+    int64_t exact[2];                                        /* 3^39 is no f64 */
+    assert_int_equal(tg_read(tg_pow(l, given(TG_I64, V(39, 39))), exact, sizeof exact), TG_OK);
+    assert_true(exact[0] == 4052555153018976267 && exact[1] == -4052555153018976267);
     ARE(tg_pow(u, u), V(27, 4));
     ARE(tg_rpow_scalar(given(TG_I32, V(0, 5, 30)), 2), V(1, 32, 1 << 30));
   }

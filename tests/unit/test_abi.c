@@ -86,10 +86,15 @@ static void put_int(P o, const char *type, const char *field, int v) { put(o, ty
 static void put_bool(P o, const char *type, const char *field) { put(o, type, field, &(bool){true}, sizeof(bool)); }
 static void put_double(P o, const char *type, const char *field, double v) { put(o, type, field, &v, sizeof v); }
 static void put_axes(P o, const char *type, int n, const int *v) {      /* TgAxes, itself by its fields */
-  const char *s = named(member(json, "structs"), "TgAxes");
+  const char *s = named(member(json, "structs"), "TgAxes"), *fields = member(s, "fields");
+  long count = number(member(named(fields, "n"), "offset")), values = number(member(named(fields, "v"), "offset"));
   unsigned char a[200] = {0};
-  memcpy(a + number(member(named(member(s, "fields"), "n"), "offset")), &n, sizeof n);
-  memcpy(a + number(member(named(member(s, "fields"), "v"), "offset")), v, (size_t)n * sizeof *v);
+  if (count < 0 || count >= 100 || values < 0 || values >= 100 || n < 0 || n > 16) {
+    fail_msg("TgAxes is not as it should be");
+    return;
+  }
+  memcpy(a + count, &n, sizeof n);
+  memcpy(a + values, v, (size_t)n * sizeof *v);
   put(o, type, "axis", a, (size_t)number(member(s, "size")));
 }
 static P from(Shape s, const double *v) {

@@ -19,7 +19,7 @@ golden: all   # rewrites the golden kernels and the blocks of docs/tour.md; look
 check-rules: all
 	@$(BUILD)/checkrules $(BUILD)/rules.verdicts
 check-accuracy: all   # the math functions on all 2^32 floats: minutes
-	@printf '%s\n' EXP2 EXP LOG2 LOG SIN | xargs -P $(JOBS) -I F env STRIDE=1 ONLY=F $(BUILD)/test_accuracy 2>&1 | grep -E 'graph .* f32|FAILED|ERROR|ulp at'
+	@printf '%s\n' EXP2 EXP LOG2 LOG SIN COS TAN erf tanh sigmoid softplus gelu | xargs -P $(JOBS) -I F env STRIDE=1 ONLY=F $(BUILD)/test_accuracy 2>&1 | grep -E '(graph|composite) .* f32|FAILED|ERROR|ulp at'
 check-kernel-compilers: all   # the tests on the CPU with the kernels compiled by each of these, where it is here
 	@tools/run-tests $(BUILD) clang-14 clang-19 gcc
 check-asan: setup
@@ -29,8 +29,11 @@ check-asan: setup
 	@tools/run-tests build-asan
 check-compilers: setup
 	@tools/check-header && tools/check-compilers $(JOBS)
-fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles
+fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles; 100,000 random calls under the sanitizers
 	@$(BUILD)/fuzz --seconds $(or $(T),30) $(if $(SEED),--seed $(SEED))
+	@cmake -S . -B build-asan -DTG_ASAN=ON -DCMAKE_BUILD_TYPE=Debug > build-asan.log 2>&1 && cmake --build build-asan -j $(JOBS) --target fuzz_calls > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
+	@rm -f build-asan.log
+	@build-asan/fuzz_calls $(if $(SEED),--seed $(SEED))
 torture: all
 	@TG_TORTURE=1 $(BUILD)/test_faults
 clean:

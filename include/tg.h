@@ -17,7 +17,8 @@
  * Broadcasting is NumPy's; the result dtype of two tensors is their join: bool < integers < f16, bf16 < f32 < f64, mixed signs take
  * the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives f32, fp8 is below f16 and bf16, fp8e4m3 with fp8e5m2 gives
  * f16. What is computed in f16, bf16 or fp8 is computed in f32 and rounded once per operation, on every device. A scalar takes the tensor's kind: a whole
- * number keeps an integer tensor's dtype, a fraction makes it f32. Integers wrap. Floats follow IEEE: NaN passes through every op.
+ * number keeps an integer tensor's dtype if that holds it (on bool: i32), else stands for the narrowest of i8 i16 i32 i64 u64 that does, and the result has
+ * the join: u8 + 300 is i16, u8 < 300 is true. A fraction, infinity, NaN or 2^64 and more makes it f32. Integers wrap. Floats follow IEEE: NaN passes through every op.
  * Rank is at most TG_MAX_RANK. One thread at a time may use a context; contexts share nothing. */
 #ifndef TG_H
 #define TG_H
@@ -273,7 +274,7 @@ TG_API TgTensor *tg_full_opt(TgContext *ctx, int ndim, const int64_t *dims, doub
 TG_API TgTensor *tg_full_i64(TgContext *ctx, int ndim, const int64_t *dims, int64_t value, TgDType dtype);
 TG_API TgTensor *tg_zeros_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
 TG_API TgTensor *tg_ones_opt(TgContext *ctx, int ndim, const int64_t *dims, const TgDTypeOptions *o);
-TG_API TgTensor *tg_full_like(TgTensor *t, double value);      /* shape and dtype of t */
+TG_API TgTensor *tg_full_like(TgTensor *t, double value);      /* shape and dtype of t, converted as tg_full does: integers truncate and saturate, NaN is 0 */
 TG_API TgTensor *tg_zeros_like(TgTensor *t);
 TG_API TgTensor *tg_ones_like(TgTensor *t);
 TG_API TgTensor *tg_scalar_like(TgTensor *t, double value);    /* shape (), the dtype a scalar takes beside t */
@@ -349,7 +350,8 @@ TG_API TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order);         /
 TG_API TgTensor *tg_expand(TgTensor *x, int ndim, const int64_t *dims);        /* broadcasts; -1 keeps a size */
 TG_API TgTensor *tg_broadcast_to(TgTensor *x, int ndim, const int64_t *dims);  /* the same as tg_expand */
 TG_API TgTensor *tg_pad(TgTensor *x, const int64_t *lo, const int64_t *hi);    /* zeros around; tg_ndim(x) entries each; negative crops */
-/* Around x by mode: reflect (the edge not repeated; less than the size), replicate (the edge), circular (at most the size); negative crops first. */
+/* Around x by mode: reflect (the edge not repeated; less than the size), replicate (the edge), circular (at most the size). A negative side crops: after
+ * the other side of its axis was made, circular before. */
 TG_API TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode);
 TG_API TgTensor *tg_pad_to(TgTensor *x, int ndim, const int64_t *dims, double value);   /* at the end of each axis, up to dims; -1 keeps a size */
 TG_API TgTensor *tg_shrink_to(TgTensor *x, int ndim, const int64_t *dims);     /* the leading part of each axis; -1 keeps a size */
@@ -357,7 +359,7 @@ TG_API TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi,
 TG_API TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end);   /* keeps begin <= i < end on each axis */
 TG_API TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes);             /* the axes reversed */
 TG_API TgTensor *tg_transpose(TgTensor *x, int a, int b);                      /* two axes swapped */
-TG_API TgTensor *tg_squeeze(TgTensor *x, int axis);                            /* an axis of size 1 removed; other sizes: x itself */
+TG_API TgTensor *tg_squeeze(TgTensor *x, int axis);                            /* an axis of size 1 removed; other sizes, and 0-d: x itself */
 TG_API TgTensor *tg_squeeze_all(TgTensor *x);                                  /* every axis of size 1 removed */
 TG_API TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes);   /* one axis as n; one size may be -1 */
 TG_API TgTensor *tg_unsqueeze(TgTensor *x, int axis);                          /* a new axis of size 1 at axis (-rank-1 .. rank) */
@@ -397,8 +399,10 @@ TG_API TgTensor *tg_mul(TgTensor *a, TgTensor *b);             /* on bool: and *
 TG_API TgTensor *tg_div(TgTensor *a, TgTensor *b);             /* integers are made f32 first */
 TG_API TgTensor *tg_floordiv(TgTensor *a, TgTensor *b);        /* toward minus infinity; integers by 0: 0 */
 TG_API TgTensor *tg_mod(TgTensor *a, TgTensor *b);             /* sign of b; integers by 0: a; floats as tg_fmod */
+/* Integers wrap; to a negative power they are 0, but 1 and -1 (an exponent is not looked at when the graph is built).
+ * Gradients at special values: tests/unit/test_special.c says where they are not PyTorch's. */
 TG_API TgTensor *tg_pow(TgTensor *a, TgTensor *b);
-TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient */
+TG_API TgTensor *tg_maximum(TgTensor *a, TgTensor *b);         /* NaN if either is; equal values share the gradient; of 0 and -0 either */
 TG_API TgTensor *tg_minimum(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_lt(TgTensor *a, TgTensor *b);              /* comparisons give bool; with NaN only tg_ne is true */
 TG_API TgTensor *tg_gt(TgTensor *a, TgTensor *b);
@@ -414,7 +418,7 @@ TG_API TgTensor *tg_shr(TgTensor *a, TgTensor *b);
 TG_API TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b);        /* toward zero; integers by 0: 0 */
 TG_API TgTensor *tg_fmod(TgTensor *a, TgTensor *b);            /* sign of a; integers by 0: a. Floats: exact, NaN where |a/b| >= 2^69 (f64: 2^150) */
 TG_API TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b);       /* log(e^a + e^b), float, without overflow; of two equal infinities: that */
-TG_API TgTensor *tg_copysign(TgTensor *x, TgTensor *sign);     /* magnitude of x, sign bit of sign (-0.0 and NaN have one); float */
+TG_API TgTensor *tg_copysign(TgTensor *x, TgTensor *sign);     /* magnitude of x, sign bit of sign (-0.0 and NaN have one); float; gradient 0 at 0 */
 TG_API TgTensor *tg_atan2(TgTensor *y, TgTensor *x);           /* the angle of (x, y), -pi .. pi, float; IEEE at zeros and infinities */
 /* x + (end - x) weight, broadcast. u8 with a float weight: the weight is rounded to 1/128 and the result to nearest, in u8. */
 TG_API TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight);
@@ -435,7 +439,7 @@ TG_API TgTensor *tg_rsub_scalar(TgTensor *x, double v);        /* v - x */
 TG_API TgTensor *tg_mul_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_div_scalar(TgTensor *x, double v);         /* x / v */
 TG_API TgTensor *tg_rdiv_scalar(TgTensor *x, double v);        /* v / x */
-TG_API TgTensor *tg_pow_scalar(TgTensor *x, double v);
+TG_API TgTensor *tg_pow_scalar(TgTensor *x, double v);         /* TG_ERR_VALUE: x an integer, v a negative whole number */
 TG_API TgTensor *tg_maximum_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_minimum_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_lt_scalar(TgTensor *x, double v);
@@ -451,10 +455,10 @@ TG_API TgTensor *tg_rpow_scalar(TgTensor *x, double v);        /* v ** x */
 TG_API TgTensor *tg_bitand_scalar(TgTensor *x, double v);      /* TG_ERR_DTYPE: x is a float, or v a fraction */
 TG_API TgTensor *tg_bitor_scalar(TgTensor *x, double v);
 TG_API TgTensor *tg_bitxor_scalar(TgTensor *x, double v);
-TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v);
+TG_API TgTensor *tg_shl_scalar(TgTensor *x, int v);            /* TG_ERR_VALUE: v < 0 */
 TG_API TgTensor *tg_shr_scalar(TgTensor *x, int v);
 TG_API TgTensor *tg_masked_fill(TgTensor *x, TgTensor *mask, double value);   /* value where the bool mask (broadcast) is true */
-/* Lower bound first, then upper, so hi wins where they cross; an infinite bound is none. NaN stays; gradient 1 inside and on the bounds. */
+/* Lower bound first, then upper, so hi wins where they cross; an infinite bound is none, as is one outside of an integer x's dtype. NaN stays; gradient 1 inside and on the bounds. */
 TG_API TgTensor *tg_clamp(TgTensor *x, double lo, double hi);
 TG_API TgTensor *tg_clamp_tensor(TgTensor *x, TgTensor *lo, TgTensor *hi);    /* broadcast; one may be NULL, TG_ERR_VALUE if both are */
 
@@ -480,9 +484,9 @@ TG_API TgTensor *tg_exp(TgTensor *x);                          /* float */
 TG_API TgTensor *tg_exp2(TgTensor *x);                         /* float */
 TG_API TgTensor *tg_log(TgTensor *x);                          /* float */
 TG_API TgTensor *tg_log2(TgTensor *x);                         /* float */
-TG_API TgTensor *tg_sin(TgTensor *x);                          /* float */
-TG_API TgTensor *tg_cos(TgTensor *x);                          /* float */
-TG_API TgTensor *tg_tan(TgTensor *x);                          /* float */
+TG_API TgTensor *tg_sin(TgTensor *x);                          /* float, as cos and tan; on the CPU within 1 ulp for every finite x */
+TG_API TgTensor *tg_cos(TgTensor *x);
+TG_API TgTensor *tg_tan(TgTensor *x);
 TG_API TgTensor *tg_log10(TgTensor *x);                        /* float, as all that follow down to reciprocal; worst errors in f32: 4 ulp */
 TG_API TgTensor *tg_sinh(TgTensor *x);
 TG_API TgTensor *tg_cosh(TgTensor *x);
@@ -497,7 +501,7 @@ TG_API TgTensor *tg_sqrt(TgTensor *x);                         /* float */
 TG_API TgTensor *tg_rsqrt(TgTensor *x);                        /* float */
 TG_API TgTensor *tg_reciprocal(TgTensor *x);                   /* float */
 TG_API TgTensor *tg_square(TgTensor *x);
-TG_API TgTensor *tg_abs(TgTensor *x);                          /* gradient 0 at 0 */
+TG_API TgTensor *tg_abs(TgTensor *x);                          /* 0 of -0; gradient 0 at both */
 TG_API TgTensor *tg_sign(TgTensor *x);                         /* -1, 0, 1; NaN stays; gradient 0 */
 TG_API TgTensor *tg_trunc(TgTensor *x);                        /* integers unchanged; gradient 0 */
 TG_API TgTensor *tg_floor(TgTensor *x);
@@ -548,12 +552,12 @@ TG_API TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o);
 TG_API TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o);
 TG_API TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);   /* the variance; *mean: the mean */
 TG_API TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o);
-/* [options] .axis (1) .p (2; INFINITY: the largest) .zero (p = 0: how many are not 0) .eps (1e-12). x / max(its p-norm along axis, eps), float. */
+/* [options] .axis (1) .p (2; INFINITY, -INFINITY: the largest, the least) .zero (p = 0: how many are not 0) .eps (1e-12). x / max(its p-norm along axis, eps), float. */
 TG_API TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *o);
-TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softmax of -x */
 /* [options] .axis (-1); logsumexp reduces (.keepdim), the others keep the shape. Float; .dtype of the
  * result (softmax kinds): converted once the maximum is off. An axis of size 0 is fine. */
 TG_API TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *o);
+TG_API TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o);   /* softmax of -x */
 TG_API TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *o);
 TG_API TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *o);
 

@@ -21,13 +21,47 @@ TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...) {
   ctx_fail(c->ctx, status, "%s", t);
   return NULL;
 }
-const OnnxAttr *call_attr(const OnnxCall *c, const char *name) {
-  for (int i = 0; i < c->n->nattrs; i++) if (!strcmp(c->n->attrs[i].name, name)) return &c->n->attrs[i];
+const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind) {
+  static const char *const kinds[] = {"nothing", "a float", "an int", "a string", "a tensor",
+                                      "a graph", "floats",  "ints",   "strings"};
+  for (int i = 0; i < c->n->nattrs; i++) {
+    const OnnxAttr *a = &c->n->attrs[i];
+    if (strcmp(a->name, name)) continue;
+    if (c->seen) c->seen[i] = true;
+    if (a->kind == (int)kind) return a;
+    bool known = a->kind >= 0 && a->kind < (int)(sizeof kinds / sizeof *kinds);
+    const char *is = known ? kinds[a->kind] : "of an unknown kind";
+    ctx_fail(c->ctx, TG_ERR_VALUE, "attribute %.60s is %s, not %s", name, is, kinds[kind]);
+    return NULL;
+  }
   return NULL;
 }
-int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise) { const OnnxAttr *a = call_attr(c, name); return a ? a->i : otherwise; }
-double attr_f(const OnnxCall *c, const char *name, double otherwise) { const OnnxAttr *a = call_attr(c, name); return a ? a->f : otherwise; }
-const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise) { const OnnxAttr *a = call_attr(c, name); return a && a->s ? a->s : otherwise; }
+void attr_unused(const OnnxCall *c, const char *name) {
+  for (int i = 0; i < c->n->nattrs; i++) if (c->seen && !strcmp(c->n->attrs[i].name, name)) c->seen[i] = true;
+}
+int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise) {
+  const OnnxAttr *a = call_attr(c, name, ONNX_INT);
+  return a ? a->i : otherwise;
+}
+double attr_f(const OnnxCall *c, const char *name, double otherwise) {
+  const OnnxAttr *a = call_attr(c, name, ONNX_FLOAT);
+  return a ? a->f : otherwise;
+}
+const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise) {
+  const OnnxAttr *a = call_attr(c, name, ONNX_STRING);
+  return a && a->s ? a->s : otherwise;
+}
+bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step) {
+  double v[HOST_MAX];
+  OnnxVal *x = c->raw[i];
+  if (!x->host || tg_numel(x->t) > HOST_MAX) return true;
+  int64_t count = tg_numel(x->t);
+  if (count && tg_read_f64(x->t, v, (size_t)count)) return false;
+  for (int64_t k = column; k < count; k += step)
+    if (v[k] < -(double)n || v[k] >= (double)n)
+      return call_fail(c, TG_ERR_VALUE, "index %g is outside an axis of %lld", v[k], (long long)n), false;
+  return true;
+}
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out) {
   int64_t room = rank > 0 ? rank : 1;
   if (axis < -room || axis >= room) return call_fail(c, TG_ERR_SHAPE, "axis %lld of a tensor of %d axes", (long long)axis, rank), false;
@@ -38,7 +72,7 @@ static bool from_host(OnnxCall *c, TgContext *where) {       /* an error of eith
   return false;
 }
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out) {
-  const OnnxAttr *a = name ? call_attr(c, name) : NULL;
+  const OnnxAttr *a = name ? call_attr(c, name, ONNX_INTS) : NULL;
   enum { CAP = sizeof out->v / sizeof *out->v };
   *out = (Ints){0};
   if (i >= 0 && i < c->nin && c->raw[i]) {
@@ -62,6 +96,70 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n) {
   if (tg_numel(t) > cap) return call_fail(c, TG_ERR_SHAPE, "input %d: %lld numbers, at most %d", i, (long long)tg_numel(t), cap), false;
   *n = (int)tg_numel(t);
   return !*n || tg_read_f64(t, v, (size_t)*n) == TG_OK || from_host(c, tg_context(t));
+}
+
+/* ---- what dtypes operators take. A letter for each input, the last one for all that follow: f float, n
+ * number, i integer, b bool, a any; of those in capitals all have one dtype. Operators that are not here take
+ * what the functions that they become take. */
+static const struct Constraint { const char *types, *ops; } constraints[] = {
+    {"f", " Exp Log Sqrt Reciprocal Erf Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh "
+          "Atanh Tanh Sigmoid Softplus Softsign Mish HardSwish IsNaN IsInf FastGelu"
+          " QuickGelu Gelu LeakyRelu Elu Celu Selu HardSigmoid ThresholdedRelu Swish Softmax LogSoftmax "
+          "Hardmax LpNormalization LRN MeanVarianceNormalization GlobalAveragePool"
+          " GlobalMaxPool AveragePool DynamicQuantizeLinear "},
+    {"n", " Abs Neg Sign Relu Shrink ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
+          "ReduceLogSum ReduceLogSumExp ArgMax ArgMin CumSum TopK MaxPool Pow "},
+    {"b", " Not And Or Xor "},
+    {"i", " BitwiseNot "},
+    {"I", " BitwiseAnd BitwiseOr BitwiseXor BitShift "},
+    {"N", " Add Sub Mul Div Mod Max Min Clip Less LessOrEqual Greater GreaterOrEqual MatMul Gemm Range PRelu "
+          "Einsum "},
+    {"F", " Sum Mean Conv ConvTranspose InstanceNormalization GroupNormalization LayerNormalization "
+          "RMSNormalization "},
+    {"A", " Equal Concat "},
+    {"bAA", " Where "},
+    {"ai", " Gather GatherElements GatherND "},
+    {"AiA", " ScatterElements Scatter ScatterND "},
+    {"ab", " Compress "},
+    {"f", " BatchNormalization "},
+    {"ffb", " Dropout "},
+    {"iiii", " ConvInteger MatMulInteger "},
+};
+static bool is_word(const char *list, const char *word) {
+  size_t n = strlen(word);
+  for (const char *p = list; (p = strstr(p, word)); p += n) if (p[-1] == ' ' && p[n] == ' ') return true;
+  return false;
+}
+static bool type_fits(char letter, TgDType d) {
+  switch (letter | 0x20) {
+  case 'f': return tg_dtype_is_float(d);
+  case 'n': return d != TG_BOOL;
+  case 'i': return d != TG_BOOL && !tg_dtype_is_float(d);
+  case 'b': return d == TG_BOOL;
+  default: return true;
+  }
+}
+static bool types_fit(OnnxCall *c) {
+  const char *types = NULL;
+  for (size_t i = 0; i < sizeof constraints / sizeof *constraints && !types; i++)
+    if (is_word(constraints[i].ops, c->n->op)) types = constraints[i].types;
+  TgDType common = TG_DTYPE_DEFAULT;
+  for (int i = 0; types && i < c->nin; i++) {
+    if (!c->raw[i]) continue;
+    char letter = types[(size_t)i < strlen(types) ? (size_t)i : strlen(types) - 1];
+    TgDType d = tg_dtype(c->raw[i]->t);
+    if (!type_fits(letter, d))
+      return call_fail(c, TG_ERR_DTYPE, "input %d is %s, which the operator does not take", i,
+                       tg_dtype_name(d)),
+             false;
+    if (letter & 0x20) continue;
+    if (common && d != common)
+      return call_fail(c, TG_ERR_DTYPE, "input %d is %s, not %s as those before it", i, tg_dtype_name(d),
+                       tg_dtype_name(common)),
+             false;
+    common = d;
+  }
+  return true;
 }
 
 /* ---- a run */
@@ -96,14 +194,14 @@ static bool node_if(OnnxRun *r, const OnnxNode *n) {
   OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
   OnnxVal *cond = &r->vals[n->in[0]];
   double v = tg_item_f64(cond->t);
-  const OnnxAttr *a = call_attr(&c, v != 0 ? "then_branch" : "else_branch");
+  const OnnxAttr *a = call_attr(&c, v != 0 ? "then_branch" : "else_branch", ONNX_GRAPH);
   if (tg_error(tg_context(cond->t)) || !a || !a->g) return call_fail(&c, TG_ERR_VALUE, "the branch is missing"), false;
   if ((int)a->g->nout != n->nout) return call_fail(&c, TG_ERR_VALUE, "the branch has %zu outputs", a->g->nout), false;
   if (!graph_run(r, a->g)) return false;
   for (int i = 0; i < n->nout; i++) r->vals[n->out[i]] = r->vals[a->g->out[i].value];
   return true;
 }
-static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw) {
+static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw, bool *seen) {
   TgOnnx *m = r->m;
   const OnnxOp *o = n->def;
   bool host = m->host != NULL, is_if = !strcmp(n->op, "If");
@@ -111,7 +209,15 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
     ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name, n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
     return false;
   }
-  OnnxCall c = {.run = r, .n = n, .opset = m->opset, .nin = n->nin, .nout = n->nout, .in = scratch, .out = scratch + n->nin + 4, .raw = raw};
+  OnnxCall c = {.run = r,
+                .n = n,
+                .opset = m->opset,
+                .nin = n->nin,
+                .nout = n->nout,
+                .in = scratch,
+                .out = scratch + n->nin + 4,
+                .raw = raw,
+                .seen = seen};
   c.ctx = m->ctx;
   while (c.nin > 0 && !n->in[c.nin - 1]) c.nin--;
   if (c.nin < o->min_in || (o->max_in >= 0 && c.nin > o->max_in)) return call_fail(&c, TG_ERR_VALUE, "%d inputs", c.nin), node_fail(r, n);
@@ -123,11 +229,17 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
   }
   for (int i = c.nin; i < c.nin + 4; i++) c.in[i] = NULL;
   if (is_if) return node_if(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
+  if (!types_fit(&c)) return node_fail(r, n);
   for (int pass = host ? 0 : 1; pass < 2; pass++) {
     c.ctx = pass ? m->ctx : m->host;
+    memset(c.seen, 0, (size_t)n->nattrs);
     memset(c.out, 0, (size_t)(n->nout + 1) * sizeof *c.out);
     c.out[0] = node_call(&c);
-    if (!c.out[0]) return node_fail(r, n);
+    if (!c.out[0] || tg_error(c.ctx)) return node_fail(r, n);
+    for (int i = 0; i < n->nattrs; i++)
+      if (!c.seen[i])
+        return call_fail(&c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name),
+               node_fail(r, n);
     bool small = true;
     for (int i = 0; i < n->nout; i++) small = small && (!c.out[i] || tg_numel(c.out[i]) <= HOST_MAX);
     if (!pass && !small) continue;                           /* a large tensor of small constants: on the device after all */
@@ -143,17 +255,19 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
 }
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
   TgOnnx *m = r->m;
-  size_t most = 1;
+  size_t most = 1, attrs = 1;
+  for (size_t i = 0; i < g->nnodes; i++)
+    if ((size_t)g->nodes[i].nattrs > attrs) attrs = (size_t)g->nodes[i].nattrs;
   for (size_t i = 0; i < g->nnodes; i++) if ((size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout > most) most = (size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout;
   TgTensor **scratch = tg_alloc(m->ctx, (most + 8) * sizeof *scratch);
   OnnxVal **raw = tg_alloc(m->ctx, (most + 8) * sizeof *raw);
-  bool ok = scratch && raw;
+  bool *seen = tg_alloc(m->ctx, attrs * sizeof *seen), ok = scratch && raw && seen;
   for (size_t i = 0; i < g->ninit && ok; i++) {
     OnnxVal *v = &r->vals[g->init_value[i]];
     if (!v->t) *v = g->init[i]->host ? (OnnxVal){g->init[i]->host, g->init[i]->main, true} : (OnnxVal){g->init[i]->main, NULL, false};
   }
-  for (size_t i = 0; i < g->nnodes && ok; i++) ok = node_run(r, &g->nodes[i], scratch, raw);
-  tg_free(m->ctx, scratch), tg_free(m->ctx, raw);
+  for (size_t i = 0; i < g->nnodes && ok; i++) ok = node_run(r, &g->nodes[i], scratch, raw, seen);
+  tg_free(m->ctx, scratch), tg_free(m->ctx, raw), tg_free(m->ctx, seen);
   return ok;
 }
 

@@ -33,9 +33,10 @@ static TgTensor *op_sum(OnnxCall *c) { return fold(c, tg_add); }
 static TgTensor *op_mean(OnnxCall *c) { return tg_div_scalar(fold(c, tg_add), c->nin); }
 static TgTensor *op_where(OnnxCall *c) { return tg_where(as(c->in[0], TG_BOOL), c->in[1], c->in[2]); }
 static TgTensor *cast_to(OnnxCall *c, TgTensor *x, TgDType d) {
+  bool saturate = attr_i(c, "saturate", 1);
   double most = d == TG_FP8E4M3 ? 448 : 57344;               /* of fp8: past the largest value, that one */
   if (tg_dtype(x) == d) return op_identity(x);
-  return tg_cast((d == TG_FP8E4M3 || d == TG_FP8E5M2) && attr_i(c, "saturate", 1) ? tg_clamp(x, -most, most) : x, d);
+  return tg_cast((d == TG_FP8E4M3 || d == TG_FP8E5M2) && saturate ? tg_clamp(x, -most, most) : x, d);
 }
 static TgTensor *op_cast(OnnxCall *c) {
   TgDType d = onnx_dtype(attr_i(c, "to", 0));
@@ -75,6 +76,9 @@ static TgTensor *op_shrink(OnnxCall *c) {
   return keep_dtype(x, tg_where(tg_lt_scalar(x, -l), tg_add_scalar(x, bias), tg_where(tg_gt_scalar(x, l), tg_sub_scalar(x, bias), tg_zeros_like(x))));
 }
 static TgTensor *op_swish(OnnxCall *c) { return tg_mul(c->in[0], tg_sigmoid(tg_mul_scalar(c->in[0], attr_f(c, "alpha", 1)))); }
+static TgTensor *op_quick_gelu(OnnxCall *c) {
+  return tg_mul(c->in[0], tg_sigmoid(tg_mul_scalar(c->in[0], attr_f(c, "alpha", 1.702f))));
+}
 static TgTensor *op_isinf(OnnxCall *c) {
   int64_t minus = attr_i(c, "detect_negative", 1), plus = attr_i(c, "detect_positive", 1);
   return minus && plus ? tg_isinf(c->in[0]) : minus ? tg_isneginf(c->in[0]) : plus ? tg_isposinf(c->in[0]) : tg_logical_not(tg_eq(tg_zeros_like(c->in[0]), tg_zeros_like(c->in[0])));
@@ -112,7 +116,7 @@ static TgTensor *reduce(OnnxCall *c, Reduce f) {
   bool input = c->opset >= (!strcmp(c->n->op, "ReduceSum") ? 13 : 18);
   if (!call_ints(c, input ? 1 : -1, input ? NULL : "axes", &axes)) return NULL;
   TgAxes a = {0};
-  bool keep = attr_i(c, "keepdims", 1), none = !axes.n && attr_i(c, "noop_with_empty_axes", 0);
+  bool keep = attr_i(c, "keepdims", 1), noop = attr_i(c, "noop_with_empty_axes", 0), none = !axes.n && noop;
   if (axes.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes", axes.n);
   for (int i = 0; i < axes.n; i++) if (!call_axis(c, axes.v[i], tg_ndim(x), &a.v[a.n++])) return NULL;
   if (none || (!tg_ndim(x) && !a.n)) {                       /* no axis, but what f does to each element */
@@ -185,19 +189,94 @@ static TgTensor *op_lpnorm(OnnxCall *c) {
 #define U(name, f) {name, 1, 1, 1, NULL, f, NULL}
 #define B(name, f) {name, 1, 2, 2, NULL, NULL, f}
 #define F(name, since, lo, hi, f) {name, since, lo, hi, f, NULL, NULL}
-const OnnxOp onnx_ops_math[] = {
-  U("Abs", tg_abs), U("Neg", tg_neg), U("Exp", tg_exp), U("Log", tg_log), U("Sqrt", tg_sqrt), U("Reciprocal", tg_reciprocal), U("Erf", tg_erf), U("Sign", tg_sign),
-  U("Floor", tg_floor), U("Ceil", tg_ceil), U("Round", tg_round), U("Sin", tg_sin), U("Cos", tg_cos), U("Tan", tg_tan), U("Asin", tg_asin), U("Acos", tg_acos),
-  U("Atan", tg_atan), U("Sinh", tg_sinh), U("Cosh", tg_cosh), U("Asinh", tg_asinh), U("Acosh", tg_acosh), U("Atanh", tg_atanh), U("Tanh", tg_tanh), U("Relu", tg_relu),
-  U("Sigmoid", tg_sigmoid), U("Softplus", tg_softplus), U("Softsign", tg_softsign), U("Mish", tg_mish), U("HardSwish", tg_hardswish), U("IsNaN", tg_isnan),
-  U("Not", tg_logical_not), U("BitwiseNot", tg_bitnot), U("Identity", op_identity), U("FastGelu", tg_gelu), U("QuickGelu", tg_quick_gelu),
-  B("Add", tg_add), B("Sub", tg_sub), B("Mul", tg_mul), B("Div", op_div), B("Pow", op_pow), B("And", op_and), B("Or", op_or), B("Xor", op_xor), B("Equal", tg_eq),
-  B("Less", tg_lt), B("LessOrEqual", tg_le), B("Greater", tg_gt), B("GreaterOrEqual", tg_ge), B("BitwiseAnd", tg_bitand), B("BitwiseOr", tg_bitor), B("BitwiseXor", tg_bitxor),
-  F("Mod", 10, 2, 2, op_mod), F("BitShift", 11, 2, 2, op_bitshift), F("Max", 1, 1, -1, op_max), F("Min", 1, 1, -1, op_min), F("Sum", 1, 1, -1, op_sum), F("Mean", 1, 1, -1, op_mean),
-  F("Where", 9, 3, 3, op_where), F("Cast", 1, 1, 1, op_cast), F("CastLike", 15, 2, 2, op_castlike), F("BitCast", 26, 1, 1, op_bitcast), F("Clip", 1, 1, 3, op_clip), F("LeakyRelu", 1, 1, 1, op_leaky),
-  F("Elu", 1, 1, 1, op_elu), F("Celu", 12, 1, 1, op_celu), F("Selu", 1, 1, 1, op_selu), F("HardSigmoid", 1, 1, 1, op_hardsigmoid), F("Gelu", 1, 1, 1, op_gelu), F("PRelu", 1, 2, 2, op_prelu),
-  F("ThresholdedRelu", 10, 1, 1, op_thresholded), F("Shrink", 9, 1, 1, op_shrink), F("Swish", 24, 1, 1, op_swish), F("IsInf", 10, 1, 1, op_isinf), F("Softmax", 1, 1, 1, op_softmax),
-  F("LogSoftmax", 1, 1, 1, op_log_softmax), F("Hardmax", 1, 1, 1, op_hardmax), F("ReduceSum", 1, 1, 2, op_rsum), F("ReduceMean", 1, 1, 2, op_rmean), F("ReduceMax", 1, 1, 2, op_rmax),
-  F("ReduceMin", 1, 1, 2, op_rmin), F("ReduceProd", 1, 1, 2, op_rprod), F("ReduceL1", 1, 1, 2, op_rl1), F("ReduceL2", 1, 1, 2, op_rl2), F("ReduceSumSquare", 1, 1, 2, op_rsquare),
-  F("ReduceLogSum", 1, 1, 2, op_rlog), F("ReduceLogSumExp", 1, 1, 2, op_rlogexp), F("ArgMax", 1, 1, 1, op_argmax), F("ArgMin", 1, 1, 1, op_argmin), F("CumSum", 11, 2, 2, op_cumsum),
-  F("LpNormalization", 1, 1, 1, op_lpnorm), {0}};
+const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
+                                U("Neg", tg_neg),
+                                U("Exp", tg_exp),
+                                U("Log", tg_log),
+                                U("Sqrt", tg_sqrt),
+                                U("Reciprocal", tg_reciprocal),
+                                U("Erf", tg_erf),
+                                U("Sign", tg_sign),
+                                U("Floor", tg_floor),
+                                U("Ceil", tg_ceil),
+                                U("Round", tg_round),
+                                U("Sin", tg_sin),
+                                U("Cos", tg_cos),
+                                U("Tan", tg_tan),
+                                U("Asin", tg_asin),
+                                U("Acos", tg_acos),
+                                U("Atan", tg_atan),
+                                U("Sinh", tg_sinh),
+                                U("Cosh", tg_cosh),
+                                U("Asinh", tg_asinh),
+                                U("Acosh", tg_acosh),
+                                U("Atanh", tg_atanh),
+                                U("Tanh", tg_tanh),
+                                U("Relu", tg_relu),
+                                U("Sigmoid", tg_sigmoid),
+                                U("Softplus", tg_softplus),
+                                U("Softsign", tg_softsign),
+                                U("Mish", tg_mish),
+                                U("HardSwish", tg_hardswish),
+                                U("IsNaN", tg_isnan),
+                                U("Not", tg_logical_not),
+                                U("BitwiseNot", tg_bitnot),
+                                U("Identity", op_identity),
+                                U("FastGelu", tg_gelu),
+                                F("QuickGelu", 1, 1, 1, op_quick_gelu),
+                                B("Add", tg_add),
+                                B("Sub", tg_sub),
+                                B("Mul", tg_mul),
+                                B("Div", op_div),
+                                B("Pow", op_pow),
+                                B("And", op_and),
+                                B("Or", op_or),
+                                B("Xor", op_xor),
+                                B("Equal", tg_eq),
+                                B("Less", tg_lt),
+                                B("LessOrEqual", tg_le),
+                                B("Greater", tg_gt),
+                                B("GreaterOrEqual", tg_ge),
+                                B("BitwiseAnd", tg_bitand),
+                                B("BitwiseOr", tg_bitor),
+                                B("BitwiseXor", tg_bitxor),
+                                F("Mod", 10, 2, 2, op_mod),
+                                F("BitShift", 11, 2, 2, op_bitshift),
+                                F("Max", 1, 1, -1, op_max),
+                                F("Min", 1, 1, -1, op_min),
+                                F("Sum", 1, 1, -1, op_sum),
+                                F("Mean", 1, 1, -1, op_mean),
+                                F("Where", 9, 3, 3, op_where),
+                                F("Cast", 1, 1, 1, op_cast),
+                                F("CastLike", 15, 2, 2, op_castlike),
+                                F("BitCast", 26, 1, 1, op_bitcast),
+                                F("Clip", 1, 1, 3, op_clip),
+                                F("LeakyRelu", 1, 1, 1, op_leaky),
+                                F("Elu", 1, 1, 1, op_elu),
+                                F("Celu", 12, 1, 1, op_celu),
+                                F("Selu", 1, 1, 1, op_selu),
+                                F("HardSigmoid", 1, 1, 1, op_hardsigmoid),
+                                F("Gelu", 1, 1, 1, op_gelu),
+                                F("PRelu", 1, 2, 2, op_prelu),
+                                F("ThresholdedRelu", 10, 1, 1, op_thresholded),
+                                F("Shrink", 9, 1, 1, op_shrink),
+                                F("Swish", 24, 1, 1, op_swish),
+                                F("IsInf", 10, 1, 1, op_isinf),
+                                F("Softmax", 1, 1, 1, op_softmax),
+                                F("LogSoftmax", 1, 1, 1, op_log_softmax),
+                                F("Hardmax", 1, 1, 1, op_hardmax),
+                                F("ReduceSum", 1, 1, 2, op_rsum),
+                                F("ReduceMean", 1, 1, 2, op_rmean),
+                                F("ReduceMax", 1, 1, 2, op_rmax),
+                                F("ReduceMin", 1, 1, 2, op_rmin),
+                                F("ReduceProd", 1, 1, 2, op_rprod),
+                                F("ReduceL1", 1, 1, 2, op_rl1),
+                                F("ReduceL2", 1, 1, 2, op_rl2),
+                                F("ReduceSumSquare", 1, 1, 2, op_rsquare),
+                                F("ReduceLogSum", 1, 1, 2, op_rlog),
+                                F("ReduceLogSumExp", 1, 1, 2, op_rlogexp),
+                                F("ArgMax", 1, 1, 1, op_argmax),
+                                F("ArgMin", 1, 1, 1, op_argmin),
+                                F("CumSum", 11, 2, 2, op_cumsum),
+                                F("LpNormalization", 1, 1, 1, op_lpnorm),
+                                {0}};

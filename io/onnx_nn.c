@@ -31,17 +31,27 @@ static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   for (int i = 0; i < n; i++) if (out->v[i] < 1 || out->v[i] > SIZE_LIMIT) return call_fail(c, TG_ERR_VALUE, "%s: %lld", name, (long long)out->v[i]), false;
   return true;
 }
+static bool kernel_agrees(OnnxCall *c, int n,
+                          const TgSizes *kernel) { /* what is said of a weight that is there */
+  Ints said;
+  if (!call_ints(c, -1, "kernel_shape", &said)) return false;
+  bool ok = !said.given || said.n == n;
+  for (int i = 0; ok && said.given && i < n; i++) ok = said.v[i] == kernel->v[i];
+  return ok || (call_fail(c, TG_ERR_SHAPE, "kernel_shape is not the weight's"), false);
+}
 /* kernel: of the weight; NULL: the attribute kernel_shape. */
 static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s) {
   Ints pads;
   const char *how = attr_s(c, "auto_pad", "NOTSET");
   int n = s->n = tg_ndim(x) - 2;
   if (n < 1 || n > TG_MAX_SPATIAL) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes", tg_ndim(x)), false;
-  if (!weight && !call_attr(c, "kernel_shape")) return call_fail(c, TG_ERR_VALUE, "no kernel_shape"), false;
+  if (!weight && !call_attr(c, "kernel_shape", ONNX_INTS))
+    return call_fail(c, TG_ERR_VALUE, "no kernel_shape"), false;
   if (weight && tg_ndim(weight) != n + 2) return call_fail(c, TG_ERR_SHAPE, "a weight of %d axes for an input of %d", tg_ndim(weight), n + 2), false;
   if (!sizes(c, "strides", n, &s->stride) || !sizes(c, "dilations", n, &s->dilation) || !call_ints(c, -1, "pads", &pads)) return false;
   if (weight) for (int i = 0; i < n; i++) s->kernel.v[i] = tg_dim(weight, i + 2);
   else if (!sizes(c, "kernel_shape", n, &s->kernel)) return false;
+  if (weight && !kernel_agrees(c, n, &s->kernel)) return false;
   s->kernel.n = n, s->padding.n = 2 * n;
   bool same = !strncmp(how, "SAME", 4), lower = !strcmp(how, "SAME_LOWER");
   if (!same && strcmp(how, "NOTSET") && strcmp(how, "VALID") && *how) return call_fail(c, TG_ERR_VALUE, "auto_pad %.20s", how), false;
@@ -92,7 +102,8 @@ static TgTensor *op_max_pool(OnnxCall *c) {
   TgTensor *x = c->in[0], *places = NULL, *y;
   if (!spatial(c, x, NULL, &s)) return NULL;
   bool two = c->nout > 1 && c->n->out[1];
-  if (two && attr_i(c, "storage_order", 0)) return call_fail(c, TG_ERR_VALUE, "storage_order 1 is not implemented");
+  bool columns = attr_i(c, "storage_order", 0);
+  if (two && columns) return call_fail(c, TG_ERR_VALUE, "storage_order 1 is not implemented");
   y = tg_max_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .indices = two ? &places : NULL);
   if (!two) return y;
   int64_t dims[TG_MAX_RANK], plane = 1, nc = tg_dim(x, 0) * tg_dim(x, 1);
@@ -116,6 +127,8 @@ static TgTensor *op_global_max(OnnxCall *c) { return tg_ndim(c->in[0]) < 3 ? cal
 
 /* ---- normalisation */
 static TgTensor *op_batch_norm(OnnxCall *c) {
+  attr_unused(c, "momentum");                                /* of training */
+  if (!attr_i(c, "spatial", 1)) return call_fail(c, TG_ERR_VALUE, "spatial 0 is not implemented");
   if (attr_i(c, "training_mode", 0) || c->nout > 1) return call_fail(c, TG_ERR_VALUE, "training is not implemented");
   return as(tg_batch_norm(c->in[0], c->in[3], c->in[4], .weight = c->in[1], .bias = c->in[2], .eps = attr_f(c, "epsilon", 1e-5f)), tg_dtype(c->in[0]));
 }
@@ -134,6 +147,7 @@ static TgTensor *op_instance_norm(OnnxCall *c) {
   return as(tg_add(tg_mul(y, channels(c->in[1], rank)), channels(c->in[2], rank)), tg_dtype(c->in[0]));
 }
 static TgTensor *op_layer_norm(OnnxCall *c) {
+  if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   int axis;
   TgTensor *x = c->in[0], *mean, *inv;
   if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
@@ -144,6 +158,7 @@ static TgTensor *op_layer_norm(OnnxCall *c) {
   return c->nin > 2 && c->in[2] ? tg_add(y, c->in[2]) : y;
 }
 static TgTensor *op_rms_norm(OnnxCall *c) {
+  if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   int axis;
   TgTensor *x = c->in[0], *wide = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
   if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
@@ -151,6 +166,7 @@ static TgTensor *op_rms_norm(OnnxCall *c) {
   return tg_mul(as(tg_mul(wide, inv), tg_dtype(x)), c->in[1]);
 }
 static TgTensor *op_group_norm(OnnxCall *c) {
+  if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   TgTensor *x = c->in[0], *w = c->in[1], *b = c->in[2];
   int rank = tg_ndim(x);
   int64_t groups = attr_i(c, "num_groups", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1);
@@ -180,6 +196,7 @@ static TgTensor *op_lrn(OnnxCall *c) {
 }
 static TgTensor *op_dropout(OnnxCall *c) {
   Ints on;
+  attr_unused(c, "ratio"), attr_unused(c, "seed");           /* of training */
   if (!call_ints(c, c->opset >= 12 ? 2 : -1, NULL, &on)) return NULL;
   if (on.n && on.v[0]) return call_fail(c, TG_ERR_VALUE, "training is not implemented");
   if (c->nout > 1) c->out[1] = tg_ones(c->ctx, tg_ndim(c->in[0]), tg_shape(c->in[0]), .dtype = c->opset >= 10 ? TG_BOOL : tg_dtype(c->in[0]));
@@ -191,9 +208,9 @@ static TgTensor *op_einsum(OnnxCall *c) { return tg_einsum(attr_s(c, "equation",
 /* scale or zero point for x: one number, one per element of axis, or one per block of it. */
 static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
   int axis, rank = tg_ndim(x);
-  int64_t dims[TG_MAX_RANK], block = attr_i(c, "block_size", 0);
+  int64_t dims[TG_MAX_RANK], block = attr_i(c, "block_size", 0), along = attr_i(c, "axis", 1);
   if (!v || (tg_numel(v) == 1 && tg_ndim(v) < 2)) return v ? tg_reshape(v, TG_SCALAR) : NULL;
-  if (!call_axis(c, attr_i(c, "axis", 1), rank, &axis)) return NULL;
+  if (!call_axis(c, along, rank, &axis)) return NULL;
   if (tg_ndim(v) == 1) {
     for (int a = 0; a < rank; a++) dims[a] = a == axis ? tg_dim(v, 0) : 1;
     return tg_reshape(v, rank, dims);
@@ -216,6 +233,7 @@ static bool range_of(TgDType d, double *lo, double *hi) {
 static TgTensor *op_quantize(OnnxCall *c) {
   TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]), *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
   int64_t to = attr_i(c, "output_dtype", 0);
+  if (!attr_i(c, "saturate", 1)) return call_fail(c, TG_ERR_VALUE, "saturate 0 is not implemented");
   TgDType d = zero ? tg_dtype(zero) : to ? onnx_dtype(to) : TG_U8;
   double lo, hi;
   if (!scale || !range_of(d, &lo, &hi)) return call_fail(c, TG_ERR_DTYPE, "this data type is not implemented");
@@ -240,16 +258,34 @@ static TgTensor *op_dynamic_quantize(OnnxCall *c) {
   if (c->nout > 2) c->out[2] = tg_cast(zero, TG_U8);
   return tg_cast(tg_clamp(tg_add(tg_round(tg_div(x, scale)), zero), 0, 255), TG_U8);
 }
-static TgTensor *less_zero(OnnxCall *c, int i, int zero, bool rows) {
+/* Its zero point taken off input i: one, or one for each row, column or filter. */
+typedef enum ZeroOf { OF_ROWS, OF_COLUMNS, OF_FILTERS } ZeroOf;
+static TgTensor *less_zero(OnnxCall *c, int i, int zero, ZeroOf of) {
   TgTensor *x = as(c->in[i], TG_I32), *z = c->nin > zero ? as(c->in[zero], TG_I32) : NULL;
-  if (z && rows && tg_ndim(z) == 1 && tg_dim(z, 0) > 1) z = tg_unsqueeze(z, 1);
+  bool many = z && tg_ndim(z) == 1 && tg_dim(z, 0) > 1;
+  if (many && of == OF_ROWS) z = tg_unsqueeze(z, 1);
+  if (many && of == OF_FILTERS && tg_dim(z, 0) != tg_dim(x, 0))
+    return call_fail(c, TG_ERR_SHAPE, "%lld zero points for %lld filters", (long long)tg_dim(z, 0),
+                     (long long)tg_dim(x, 0));
+  if (many && of == OF_FILTERS) {
+    int64_t dims[TG_MAX_RANK];
+    for (int a = 0; a < tg_ndim(x); a++) dims[a] = a ? 1 : tg_dim(z, 0);
+    z = tg_reshape(z, tg_ndim(x), dims);
+  }
   return z ? tg_sub(x, z) : x;
 }
-static TgTensor *op_matmul_integer(OnnxCall *c) { return tg_matmul(less_zero(c, 0, 2, true), less_zero(c, 1, 3, false)); }
+static TgTensor *op_matmul_integer(OnnxCall *c) {
+  return tg_matmul(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_COLUMNS));
+}
 static TgTensor *op_conv_integer(OnnxCall *c) {
   Spatial s = {0};
-  return !spatial(c, c->in[0], c->in[1], &s) ? NULL
-    : tg_conv2d(less_zero(c, 0, 2, false), less_zero(c, 1, 3, false), .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation, .padding = s.padding);
+  if (c->nin > 2 && c->in[2] && tg_numel(c->in[2]) != 1)
+    return call_fail(c, TG_ERR_SHAPE, "%lld zero points of the input", (long long)tg_numel(c->in[2]));
+  return !spatial(c, c->in[0], c->in[1], &s)
+             ? NULL
+             : tg_conv2d(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_FILTERS),
+                         .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation,
+                         .padding = s.padding);
 }
 
 #define F(name, since, lo, hi, f) {name, since, lo, hi, f, NULL, NULL}

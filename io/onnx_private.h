@@ -9,8 +9,19 @@ enum { ONNX_OPSET_MIN = 7, ONNX_OPSET_MAX = 28, ONNX_DEPTH = 8, HOST_MAX = 1024 
 typedef struct OnnxGraph OnnxGraph;
 /* A tensor of the file. host: the same in the model's host context if it is small, else NULL. */
 typedef struct OnnxTensor { struct OnnxTensor *next; const char *name; TgTensor *main, *host; } OnnxTensor;
+typedef enum OnnxKind {
+  ONNX_FLOAT = 1,
+  ONNX_INT,
+  ONNX_STRING,
+  ONNX_TENSOR,
+  ONNX_GRAPH,
+  ONNX_FLOATS,
+  ONNX_INTS,
+  ONNX_STRINGS
+} OnnxKind;
 typedef struct OnnxAttr {
   const char *name, *s;
+  int kind; /* an OnnxKind, or what the file says; 0: it has no value */
   double f;
   int64_t i;
   const int64_t *ints;
@@ -73,10 +84,14 @@ struct OnnxCall {
   int opset, nin, nout;
   TgTensor **in, **out;                                      /* in: of ctx; NULL where left out. fn returns out[0] and fills in the others */
   OnnxVal **raw;                                             /* the inputs wherever they are */
+  bool *seen; /* of each attribute: an operator has asked for it */
 };
 /* TG_ERR_VALUE with the text; NULL. */
 TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
-const OnnxAttr *call_attr(const OnnxCall *c, const char *name);                /* NULL: not given */
+/* NULL: not given. An attribute that no operator asks for is an error of the node; one of another kind than
+ * it asks for is, too (in the context). */
+const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind);
+void attr_unused(const OnnxCall *c, const char *name);       /* means nothing here, and may be given */
 int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise);
 double attr_f(const OnnxCall *c, const char *name, double otherwise);
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise);
@@ -84,6 +99,9 @@ typedef struct Ints { bool given; int n; int64_t v[4 * TG_MAX_RANK]; } Ints;
 /* Numbers that are needed now: of input i (computed and read), or of the attribute `name` (may be NULL). !given: neither is there. false: an error. */
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out);
 bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n);             /* n 0: not there */
+/* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
+ * from there on. false: an error. */
+bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out);                 /* negative from the end; false: none such */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
 TgTensor *onnx_resize(OnnxCall *c);                            /* onnx_resize.c: of the table in onnx_nn.c */

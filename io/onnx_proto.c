@@ -174,7 +174,13 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
   *a = (OnnxAttr){.name = ""};
   const char **strings = NULL;
   Wire w = w0;
-  while (next(&w, &f)) switch (f.number) {
+  int said = 0;
+  static const uint8_t kind_of[] = {
+      [2] = ONNX_FLOAT, [3] = ONNX_INT,    [4] = ONNX_STRING, [5] = ONNX_TENSOR,
+      [6] = ONNX_GRAPH, [7] = ONNX_FLOATS, [8] = ONNX_INTS,   [9] = ONNX_STRINGS};
+  while (next(&w, &f)) {
+    if (f.number < sizeof kind_of && kind_of[f.number]) a->kind = kind_of[f.number];
+    switch (f.number) {
     case 1: if (!want(&w, &f, 2, "attribute") || !(a->name = text(m, &f))) return false; break;
     case 2: if (!want(&w, &f, 5, "attribute")) return false; a->f = bits_f32(f.v); break;
     case 3: if (!want(&w, &f, 0, "attribute")) return false; a->i = (int64_t)f.v; break;
@@ -186,8 +192,11 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
       if (!(a->g = graph_parse(m, within(&m->s, &f), g, depth + 1))) return false;
       break;
     case 9: if (!want(&w, &f, 2, "attribute")) return false; a->nstrings++; break;
+    case 20: if (!want(&w, &f, 0, "attribute")) return false; said = (int)(f.v & INT32_MAX); break;
     default: break;
+    }
   }
+  if (said) a->kind = said;
   if (w.bad || !numbers(w0, 8, 0, NULL, NULL, &a->nints) || !numbers(w0, 7, 4, NULL, NULL, &a->nfloats)) return false;
   int64_t *ints = doc_alloc(m->doc, (a->nints + 1) * sizeof *ints);
   double *floats = doc_alloc(m->doc, (a->nfloats + 1) * sizeof *floats);

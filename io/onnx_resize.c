@@ -69,7 +69,7 @@ TgTensor *onnx_resize(OnnxCall *c) {
   double roi[2 * TG_MAX_RANK], scales[TG_MAX_RANK];
   Ints axes, want;
   bool old = c->opset < 11;                                  /* Resize 10 and Upsample: x, scales; asymmetric */
-  const OnnxAttr *given = call_attr(c, "scales");
+  const OnnxAttr *given = call_attr(c, "scales", ONNX_FLOATS);
   const char *mode = attr_s(c, "mode", "nearest"), *policy = attr_s(c, "keep_aspect_ratio_policy", "stretch");
   Way w = {attr_s(c, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"), attr_s(c, "nearest_mode", old ? "floor" : "round_prefer_floor"), 1, attr_f(c, "cubic_coeff_a", -0.75),
     attr_f(c, "extrapolation_value", 0), attr_i(c, "exclude_outside", 0)};

@@ -18,7 +18,8 @@ static TgTensor *op_reshape(OnnxCall *c) {
   TgTensor *x = c->in[0];
   if (!call_ints(c, 1, "shape", &s)) return NULL;
   if (s.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", s.n, TG_MAX_RANK);
-  for (int i = 0; i < s.n; i++) if (!s.v[i] && !attr_i(c, "allowzero", 0)) {
+  bool zeros = attr_i(c, "allowzero", 0);
+  for (int i = 0; i < s.n; i++) if (!s.v[i] && !zeros) {
     if (i >= tg_ndim(x)) return call_fail(c, TG_ERR_SHAPE, "size 0 at axis %d copies a size that is not there", i);
     s.v[i] = tg_dim(x, i);
   }
@@ -161,16 +162,21 @@ static TgTensor *op_pad(OnnxCall *c) {
 static TgTensor *op_constant(OnnxCall *c) {
   TgContext *ctx = known(c);
   const OnnxAttr *a;
-  if ((a = call_attr(c, "value")) && a->t) return a->t->host && c->ctx == ctx ? same(a->t->host) : same(a->t->main);
-  if ((a = call_attr(c, "value_float"))) return tg_from_f64(ctx, &a->f, TG_F32, TG_SCALAR);
-  if ((a = call_attr(c, "value_int"))) return tg_from(ctx, &a->i, TG_I64, TG_SCALAR);
-  if ((a = call_attr(c, "value_floats"))) return a->nfloats ? tg_from_f64(ctx, a->floats, TG_F32, TG_SHAPE((int64_t)a->nfloats)) : tg_zeros(ctx, TG_SHAPE(0));
-  if ((a = call_attr(c, "value_ints"))) return a->nints ? tg_from(ctx, a->ints, TG_I64, TG_SHAPE((int64_t)a->nints)) : tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_I64);
+  if ((a = call_attr(c, "value", ONNX_TENSOR)) && a->t)
+    return a->t->host && c->ctx == ctx ? same(a->t->host) : same(a->t->main);
+  if ((a = call_attr(c, "value_float", ONNX_FLOAT))) return tg_from_f64(ctx, &a->f, TG_F32, TG_SCALAR);
+  if ((a = call_attr(c, "value_int", ONNX_INT))) return tg_from(ctx, &a->i, TG_I64, TG_SCALAR);
+  if ((a = call_attr(c, "value_floats", ONNX_FLOATS)))
+    return a->nfloats ? tg_from_f64(ctx, a->floats, TG_F32, TG_SHAPE((int64_t)a->nfloats))
+                      : tg_zeros(ctx, TG_SHAPE(0));
+  if ((a = call_attr(c, "value_ints", ONNX_INTS)))
+    return a->nints ? tg_from(ctx, a->ints, TG_I64, TG_SHAPE((int64_t)a->nints))
+                    : tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_I64);
   return call_fail(c, TG_ERR_VALUE, "strings and sparse values are not implemented");
 }
 static TgTensor *op_constant_of_shape(OnnxCall *c) {
   Ints s;
-  const OnnxAttr *a = call_attr(c, "value");
+  const OnnxAttr *a = call_attr(c, "value", ONNX_TENSOR);
   if (!call_ints(c, 0, NULL, &s)) return NULL;
   if (s.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", s.n, TG_MAX_RANK);
   if (!a || !a->t) return tg_zeros(c->ctx, s.n, s.v);
@@ -186,7 +192,8 @@ static TgTensor *op_range(OnnxCall *c) {
   for (int i = 0; i < 3; i++) if (!call_doubles(c, i, &v[i], 1, &n)) return NULL;
   if (v[2] == 0) return call_fail(c, TG_ERR_VALUE, "step 0");
   double count = (v[1] - v[0]) / v[2];
-  int64_t steps = count > 0 && count < 9e15 ? (int64_t)count + ((double)(int64_t)count < count) : 0;
+  if (!(count < 0x1p31)) return call_fail(c, TG_ERR_VALUE, "from %g to %g by %g", v[0], v[1], v[2]);
+  int64_t steps = count > 0 ? (int64_t)count + ((double)(int64_t)count < count) : 0;
   TgTensor *i = tg_arange(c->ctx, 0, (double)steps, .dtype = d == TG_F64 || tg_dtype_size(d) == 8 ? TG_I64 : TG_I32);
   bool whole = !tg_dtype_is_float(d);
   TgDType wide = whole ? TG_I64 : d == TG_F64 ? TG_F64 : TG_F32;
@@ -194,7 +201,7 @@ static TgTensor *op_range(OnnxCall *c) {
 }
 static TgTensor *op_eyelike(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  const OnnxAttr *a = call_attr(c, "dtype");
+  const OnnxAttr *a = call_attr(c, "dtype", ONNX_INT);
   TgDType d = a ? onnx_dtype(a->i) : tg_dtype(x);
   if (tg_ndim(x) != 2 || !d) return call_fail(c, TG_ERR_SHAPE, "a matrix is needed, and a data type that is known");
   int64_t n = tg_dim(x, 0), m = tg_dim(x, 1);

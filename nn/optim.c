@@ -1,5 +1,7 @@
 /* optim.c: SGD, Adam, AdamW. The learning rate and Adam's powers of beta live in small tensors, so a step is always the same graph. */
 #include "tg_nn.h"
+#include "tg_io.h"
+#include <stdio.h>
 #include <string.h>
 
 typedef enum Kind { SGD, ADAM, ADAMW } Kind;
@@ -14,13 +16,21 @@ struct TgOptim {
 };
 
 static TgTensor *one_number(TgContext *ctx, double v) { return tg_keep(tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1))); }
+static bool refuse(TgContext *ctx, const char *text) { return tg_set_error(ctx, TG_ERR_VALUE, text), false; }
+static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n) {
+  if (n < 0 || (n && !params)) return refuse(ctx, "optimiser: no list of parameters");
+  for (int i = 0; i < n; i++) {
+    if (!params[i]) return refuse(ctx, "optimiser: a parameter is NULL");
+    if (tg_context(params[i]) != ctx) return refuse(ctx, "optimiser: a parameter belongs to another context");
+  }
+  return true;
+}
 static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, int n, const TgOptimOptions *opt) {
-  if (!ctx || n < 0) return NULL;
-  for (int i = 0; i < n; i++) if (!params[i]) return NULL;
+  if (!ctx || !parameters_fine(ctx, params, n)) return NULL;
   TgOptim *p = tg_alloc(ctx, sizeof *p);
   TgTensor **all = tg_alloc(ctx, ((size_t)n * 6 + 2) * sizeof *all);
   if (!p || !all) { tg_free(ctx, p), tg_free(ctx, all); return NULL; }
-  p->ctx = ctx, p->kind = kind, p->n = n, p->params = all, p->m = all + n, p->v = all + 2 * n, p->todo = all + 3 * n;
+  p->ctx = ctx, p->kind = kind, p->params = all, p->m = all + n, p->v = all + 2 * n, p->todo = all + 3 * n;
   if (opt) memcpy(&p->o, opt, opt->size < sizeof p->o ? opt->size : sizeof p->o);
   if (p->o.lr == 0) p->o.lr = 1e-3;
   if (p->o.beta1 == 0) p->o.beta1 = 0.9;
@@ -30,7 +40,13 @@ static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, in
   if (p->o.weight_decay < 0) p->o.weight_decay = 0;
   bool ok = (p->lr = one_number(ctx, p->o.lr)) != NULL;
   if (kind != SGD) ok = ok && (p->power1 = one_number(ctx, 1)) && (p->power2 = one_number(ctx, 1));
-  for (int i = 0; ok && i < n; i++) ok = (p->params[i] = tg_requires_grad(params[i], true)) != NULL;
+  for (int i = 0; ok && i < n; i++) { /* tied weights, given by two layers, are one parameter */
+    int at = 0;
+    while (at < p->n && p->params[at] != params[i]) at++;
+    if (at < p->n) continue;
+    ok = (p->params[at] = tg_requires_grad(params[i], true)) != NULL;
+    p->n += ok;
+  }
   if (ok) return p;
   tg_optim_free(p);
   return NULL;
@@ -69,6 +85,33 @@ static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
 }
 static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) { return tg_add(tg_mul_scalar(a, beta), tg_mul_scalar(b, 1 - beta)); }
 static TgTensor *sized(TgTensor *scalar, TgTensor *like) { return tg_cast(tg_reshape(scalar, TG_SCALAR), tg_dtype(like)); }
+
+static bool has_first(const TgOptim *p) { return p->kind != SGD || p->o.momentum != 0; }
+static TgStatus put(TgState *s, const char *prefix, const char *name, TgTensor *t) {
+  char full[512];
+  if (!t) return TG_ERR_NOMEM;
+  if (snprintf(full, sizeof full, "%s%s%s", prefix ? prefix : "", prefix && *prefix ? "." : "", name) >=
+      (int)sizeof full)
+    return TG_ERR_LIMIT;
+  return tg_state_put(s, full, t);
+}
+TgStatus tg_optim_state(TgOptim *p, TgState *s, const char *prefix) {
+  if (!p || !s) return TG_ERR_VALUE;
+  TgStatus status = TG_OK;
+  if (p->kind != SGD) {
+    status = put(s, prefix, "beta1_power", p->power1);
+    if (!status) status = put(s, prefix, "beta2_power", p->power2);
+  }
+  for (int i = 0; !status && has_first(p) && i < p->n; i++) {
+    char name[64];
+    snprintf(name, sizeof name, "state.%d.%s", i, p->kind == SGD ? "momentum_buffer" : "exp_avg");
+    status = put(s, prefix, name, state(p, &p->m[i], p->params[i]));
+    if (status || p->kind == SGD) continue;
+    snprintf(name, sizeof name, "state.%d.exp_avg_sq", i);
+    status = put(s, prefix, name, state(p, &p->v[i], p->params[i]));
+  }
+  return status;
+}
 
 /* The new value of parameter i; state assignments are appended to todo. */
 static TgTensor *sgd_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {

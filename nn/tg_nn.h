@@ -39,19 +39,30 @@ TG_API TgStatus tg_layer_norm_state(const TgLayerNorm *l, TgState *s, const char
 TG_API TgStatus tg_batch_norm_state(const TgBatchNorm *l, TgState *s, const char *prefix);   /* running_mean and running_var too */
 TG_API TgStatus tg_embedding_state(const TgEmbedding *l, TgState *s, const char *prefix);
 
-/* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in place. */
+/* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in
+ * place. A parameter given twice, as tied weights are, is one: it keeps its first place. TG_ERR_VALUE: one is
+ * NULL or of another context. */
 typedef struct TgOptim TgOptim;
-/* lr: SGD 1e-3, Adam and AdamW 1e-3. beta1 0.9, beta2 0.999, eps 1e-8. AdamW weight_decay 0.01 unless given; negative: none. */
 typedef struct TgOptimOptions {
   size_t size; double lr, momentum, weight_decay, beta1, beta2, eps; bool nesterov; int end_;
 } TgOptimOptions;
-TG_API TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);     /* [options] */
-TG_API TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);    /* [options] L2 decay */
-TG_API TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);   /* [options] decoupled decay */
+/* [options] .lr (0.001) .momentum .nesterov .weight_decay */
+TG_API TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0): L2 decay */
+TG_API TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0.01; negative: none):
+ * decoupled decay */
+TG_API TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
 /* Updates each parameter that has a gradient, and computes that, the state and the losses of tg_backward in one schedule. The
  * gradients are used up: tg_grad is NULL afterwards. */
 TG_API TgStatus tg_optim_step(TgOptim *opt);
 TG_API void tg_optim_zero_grad(TgOptim *opt);
+/* What a step remembers, into a state dictionary, to be read, saved (tg_safe_save) and loaded (tg_load_state)
+ * like a model's; the optimiser goes on from what was loaded. Of the i-th parameter, by torch's names:
+ * state.i.momentum_buffer (SGD with momentum), state.i.exp_avg and state.i.exp_avg_sq (Adam, AdamW, which
+ * have beta1_power and beta2_power too: beta^steps). The learning rate is not among them. s must not outlive
+ * opt. */
+TG_API TgStatus tg_optim_state(TgOptim *opt, TgState *s, const char *prefix);
 TG_API TgStatus tg_optim_set_lr(TgOptim *opt, double lr);                        /* no kernel changes */
 TG_API double tg_optim_lr(const TgOptim *opt);
 TG_API void tg_optim_free(TgOptim *opt);                                         /* before tg_close; NULL is fine */

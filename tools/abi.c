@@ -1,7 +1,10 @@
-/* abi.c: include/tg.h -> the ABI as data. In: the header's text. Out: a C program that prints tg_abi.json: every exported function with its parameters,
- * every struct with the offset and size of each field, every enum, every callback; the C compiler that compiles that program supplies the numbers.
- * The options of options are those that the comment above a function states: `.eps (1e-5)`. A field that is zero means its default.
- * It reads the C that tg.h is written in, not all of C, and refuses what it does not know as file:line: reason. */
+/* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h. Out: a C program that
+ * prints tg_abi.json: every exported function with its header and parameters, every struct with the offset
+ * and size of each field, every enum, every callback; the C compiler that compiles that program supplies the
+ * numbers. A field of options that is zero means its default; that default stands in the file where it is a
+ * value: false, null, and the numbers and enumerators that the comment above a function (or after it on its
+ * line) states, `.eps (1e-5)`. What it says in words is left out. It reads the C that the headers are written
+ * in, not all of C, and refuses what it does not know as file:line: reason. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -12,7 +15,7 @@
 static const char *path;
 static char *text;                                     /* the header without its preprocessor lines and without what only C++ sees */
 static const char *at;
-static char comment[8192];                             /* the last one before the declaration, or after it on its line */
+static char comment[8192]; /* of the declarations that follow it without an empty line */
 
 _Noreturn static void refuse(const char *fmt, ...) {
   int line = 1;
@@ -23,7 +26,7 @@ _Noreturn static void refuse(const char *fmt, ...) {
   fputc('\n', stderr);
   exit(1);
 }
-static void load(void) {
+static char *load(void) {
   FILE *f = fopen(path, "rb");
   if (!f) refuse("cannot be read");
   fseek(f, 0, SEEK_END);
@@ -54,13 +57,14 @@ static void load(void) {
   }
   *o = 0;
   free(all);
+  return text;
 }
 
 /* ---- tokens: an identifier, a number, or one character */
 static char tok[128];
 static bool next(void) {
   for (;;) {
-    while (isspace((unsigned char)*at)) at++;
+    for (int lines = 0; isspace((unsigned char)*at); at++) if (*at == '\n' && ++lines == 2) *comment = 0;
     if (at[0] != '/' || at[1] != '*') break;
     const char *end = strstr(at, "*/");
     if (!end) refuse("a comment without end");
@@ -150,9 +154,24 @@ static void quoted(const char *s) {                            /* a JSON string,
   }
   printf("\\\"");
 }
+/* What the options' defaults are told by: the fields of structs and the enumerators, as they were read. */
+typedef struct Member { char of[96], type[128], name[96]; } Member;
+static Member fields[1024], enumerators[256];
+static int nfields, nenumerators;
+static void copy_name(char *to, size_t cap, const char *s) {
+  size_t n = strlen(s);
+  if (n >= cap) refuse("a name that is too long: %s", s);
+  memcpy(to, s, n + 1);
+}
+static void remember(Member *list, int *n, int most, const char *of, const char *type, const char *name) {
+  if (*n == most) refuse("more names than there is room for");
+  Member *m = &list[(*n)++];
+  copy_name(m->of, sizeof m->of, of), copy_name(m->type, sizeof m->type, type), copy_name(m->name, sizeof m->name, name);
+}
 static bool first_of[4];
 static void item(int level) { printf("  printf(\"%s\");\n", first_of[level] ? "\\n" : ",\\n"), first_of[level] = false; }
 
+static const char *header_name(void) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
 static void read_enum(void) {
   char name[128];
   next();
@@ -167,6 +186,7 @@ static void read_enum(void) {
   while (at < end) {
     if (!next() || at > end || is("}")) break;
     const char *stop = piece(at, end);
+    remember(enumerators, &nenumerators, sizeof enumerators / sizeof *enumerators, name, "", tok);
     printf("  printf(\"%s\\\"%s\\\": %%d\", (int)%s);\n", first ? "" : ", ", tok, tok);
     first = false, at = stop + (stop < end);
   }
@@ -182,7 +202,9 @@ static void read_struct(void) {
   if (!is("{")) { while (!is(";")) next(); return; }            /* opaque */
   const char *end = closing('{', '}');
   item(1);
-  printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"size\\\": %%zu, \\\"fields\\\": [\", sizeof(%s));\n", name, name);
+  printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"header\\\": \\\"%s\\\", \\\"size\\\": %%zu, "
+         "\\\"fields\\\": [\", sizeof(%s));\n",
+         name, header_name(), name);
   bool first = true;
   while (at < end) {
     while (isspace((unsigned char)*at)) at++;
@@ -207,6 +229,7 @@ static void read_struct(void) {
       }
       printf("  printf(\"%s{\\\"name\\\": \\\"%s\\\", \\\"type\\\": \\\"%s\\\", \\\"offset\\\": %%zu, \\\"size\\\": %%zu}\", offsetof(%s, %s), sizeof(((%s *)0)->%s));\n",
              first ? "" : ", ", d.name, d.type, name, d.name, name, d.name);
+      remember(fields, &nfields, sizeof fields / sizeof *fields, name, d.type, d.name);
       first = false, from = stop + (stop < semi);
     }
     at = semi + 1;
@@ -215,6 +238,7 @@ static void read_struct(void) {
   at = end + 1;
   while (next() && !is(";")) {}
 }
+static char last_type[512];                                     /* of the last parameter */
 static void params(const char *end) {
   bool first = true;
   while (at < end) {
@@ -223,39 +247,93 @@ static void params(const char *end) {
     if (strcmp(d.type, "void") || *d.name) {
       if (!*d.name && strcmp(d.type, "void")) refuse("a parameter without a name: %s", d.type);
       printf("%s{\\\"name\\\": \\\"%s\\\", \\\"type\\\": \\\"%s\\\"}", first ? "" : ", ", d.name, d.type);
+      snprintf(last_type, sizeof last_type, "%s", d.type);
       first = false;
     }
     at = stop + (stop < end);
   }
 }
-static void options(const char *name) {                          /* a last parameter of `const TgXOptions *` */
+/* `.name (value)` in the text of a comment: 0 not there, 1 alone, 2 with a value, which is copied; 3 with
+ * words, "(2, or as many as ..)". What follows a value is behind a ; or a :. */
+static int stated(const char *docs, const char *name, char *value, size_t cap) {
   size_t n = strlen(name);
-  if (n < 5 || strcmp(name + n - 4, "_opt")) return;
+  int found = 0;
+  for (const char *p = docs; (p = strchr(p, '.')) != NULL; p++) {
+    if (strncmp(p + 1, name, n) || is_word(p[n + 1]) || (p > docs && p[-1] != ' ' && p[-1] != '\n')) continue;
+    const char *open = p + 1 + n;
+    while (*open == ' ' || *open == '\n') open++;
+    if (*open != '(') { found = 1; continue; }
+    open++;
+    if (!strncmp(open, "default ", 8)) open += 8;
+    size_t length = strcspn(open, ",;:)");
+    snprintf(value, cap, "%.*s", (int)length, open);
+    return open[length] == ',' ? 3 : 2;
+  }
+  return found;
+}
+static bool is_enumerator(const Member *e, const char *type,
+                          const char *word) { /* TG_F32 by its name, or f32 */
+  if (strcmp(e->of, type)) return false;
+  if (!strcmp(e->name, word)) return true;
+  const char *last = strrchr(e->name, '_');
+  size_t k = 0;
+  while (last && word[k] && toupper((unsigned char)word[k]) == last[k + 1]) k++;
+  return last && k && !word[k] && !last[k + 1];
+}
+/* The default of a field, as JSON; "" where there is no value to tell. */
+static void default_of(const Member *f, const char *docs, char *json, size_t cap) {
+  char value[128] = "", *end;
+  int said = stated(docs, f->name, value, sizeof value);
+  *json = 0;
+  if (!strcmp(f->type, "bool")) { snprintf(json, cap, "false"); return; }
+  if (strchr(f->type, '*')) { snprintf(json, cap, "null"); return; }
+  for (int i = 0; said == 2 && i < nenumerators; i++)
+    if (is_enumerator(&enumerators[i], f->type, value)) {
+      snprintf(json, cap, "\"%s\"", enumerators[i].name);
+      return;
+    }
+  bool number = !strcmp(f->type, "int") || !strcmp(f->type, "int64_t") || !strcmp(f->type, "uint64_t") ||
+                !strcmp(f->type, "double");
+  if (said == 2 && (isdigit((unsigned char)*value) || (*value == '-' && isdigit((unsigned char)value[1]))) &&
+      (strtod(value, &end), !*end))
+    snprintf(json, cap, "%s", value);
+  else if (said == 1 && number) snprintf(json, cap, "0");
+}
+static void options(const char *name, const char *type,
+                    const char *docs) { /* a last parameter of `const TgXOptions *` */
+  size_t n = strlen(name);
+  if (n < 5 || strcmp(name + n - 4, "_opt") || strncmp(type, "const ", 6)) return;
+  char of[128], json[160];
+  snprintf(of, sizeof of, "%.*s", (int)strcspn(type + 6, " *"), type + 6);
   printf("  printf(\", \\\"macro\\\": \\\"%.*s\\\", \\\"defaults\\\": {\");\n", (int)n - 4, name);
   bool first = true;
-  const char *p = strstr(comment, "[options]");
-  for (; p && *p; p++) {
-    if (*p != '.' || !isalpha((unsigned char)p[1]) || (p > comment && p[-1] != ' ' && p[-1] != '\n')) continue;
-    size_t k = 1;
-    while (is_word(p[k])) k++;
-    if (p[k] != ' ' && p[k] != ';' && p[k] != ',' && p[k] != '.' && p[k] != ':' && p[k] != '\n' && p[k] != 0) continue;
-    const char *open = p + k;
-    while (*open == ' ' || *open == '\n') open++;
-    char value[128] = "0";
-    if (*open == '(') {
-      size_t len = strcspn(open + 1, ",;)");
-      snprintf(value, sizeof value, "%.*s", (int)len, open + 1);
-    }
-    printf("  printf(\"%s\\\"%.*s\\\": ", first ? "" : ", ", (int)k - 1, p + 1);
-    quoted(value);
+  for (int i = 0; i < nfields; i++) {
+    if (strcmp(fields[i].of, of) || !strcmp(fields[i].name, "size") || !strcmp(fields[i].name, "end_"))
+      continue;
+    default_of(&fields[i], docs, json, sizeof json);
+    if (!*json) continue;
+    printf("  printf(\"%s\\\"%s\\\": ", first ? "" : ", ", fields[i].name);
+    for (const char *p = json; *p; p++) printf(*p == '"' ? "\\\"" : "%c", *p);
     printf("\");\n");
-    first = false, p += k - 1;
+    first = false;
   }
   printf("  printf(\"}\");\n");
 }
+static const char *after_on_line(void) { /* a comment behind the declaration, which is passed over; "" */
+  static char trailing[2048];
+  const char *p = at;
+  while (*p == ' ') p++;
+  *trailing = 0;
+  if (p[0] != '/' || p[1] != '*') return trailing;
+  const char *end = strstr(p, "*/");
+  if (!end) refuse("a comment without end");
+  snprintf(trailing, sizeof trailing, "%.*s", (int)(end - p - 2), p + 2);
+  at = end + 2;
+  return trailing;
+}
 static int pass;                                               /* 0 enums, 1 structs, 2 callbacks, 3 functions */
 static void declarations(void) {
-  at = text, first_of[pass] = true;
+  at = text;
   comment[0] = 0;
   while (next()) {
     if (is(";") || is("}")) continue;
@@ -290,27 +368,38 @@ static void declarations(void) {
     at = open + 1;
     const char *end = closing('(', ')');
     item(3);
-    printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"returns\\\": \\\"%s\\\", \\\"params\\\": [", d.name, d.type);
+    printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"returns\\\": \\\"%s\\\", \\\"header\\\": "
+           "\\\"%s\\\", \\\"params\\\": [",
+           d.name, d.type, header_name());
     params(end);
     printf("]\");\n");
-    options(d.name);
-    printf("  printf(\"}\");\n");
     at = semi + 1;
+    char docs[sizeof comment + 2048];
+    snprintf(docs, sizeof docs, "%s %s", after_on_line(), comment); /* what is nearer is found first */
+    options(d.name, last_type, docs);
+    printf("  printf(\"}\");\n");
   }
 }
 int main(int argc, char **argv) {
-  if (argc != 2) return fprintf(stderr, "usage: abi include/tg.h > program.c\n"), 2;
-  path = argv[1];
-  load();
+  enum { MOST = 8 };
+  char *texts[MOST];
+  if (argc < 2 || argc > MOST)
+    return fprintf(stderr, "usage: abi include/tg.h [nn/tg_nn.h io/tg_io.h] > program.c\n"), 2;
+  for (int i = 1; i < argc; i++) path = argv[i], texts[i] = load();
   static const char *const names[] = {"enums", "structs", "callbacks", "functions"};
-  printf("/* written by tools/abi.c from tg.h: prints tg_abi.json */\n#include <tg.h>\n#include <stddef.h>\n#include <stdio.h>\nint main(void) {\n");
-  printf("  printf(\"{\\n  \\\"pointer\\\": %%zu, \\\"max_rank\\\": %%d,\\n\", sizeof(void *), TG_MAX_RANK);\n");
+  printf("/* written by tools/abi.c from the headers: prints tg_abi.json */\n#include <stddef.h>\n#include "
+         "<stdio.h>\n");
+  for (int i = 1; i < argc; i++)
+    printf("#include \"%s\"\n", strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i]);
+  printf("int main(void) {\n  printf(\"{\\n  \\\"pointer\\\": %%zu, \\\"max_rank\\\": %%d,\\n\", sizeof(void "
+         "*), TG_MAX_RANK);\n");
   for (pass = 0; pass < 4; pass++) {
     printf("  printf(\"  \\\"%s\\\": [\");\n", names[pass]);
-    declarations();
+    first_of[pass] = true;
+    for (int i = 1; i < argc; i++) path = argv[i], text = texts[i], declarations();
     printf("  printf(\"\\n  ]%s\\n\");\n", pass < 3 ? "," : "");
   }
   printf("  printf(\"}\\n\");\n  return 0;\n}\n");
-  free(text);
+  for (int i = 1; i < argc; i++) free(texts[i]);
   return 0;
 }

@@ -174,9 +174,10 @@ static UOp *do_pow(B *b, UOp *x, UOp *y) {
   return sel(b, op2(b, OPS_OR, op2(b, OPS_CMPEQ, y, c(b, 0)), op2(b, OPS_CMPEQ, x, c(b, 1))), c(b, 1), r);
 }
 
-/* ---- sine. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product with m 2^k is a multiple of 4 are left out, the next
- * 96 (f64: 192) are multiplied by m exactly, and the product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for
- * any finite x. No f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
+/* ---- sine, cosine, tangent. Payne and Hanek: |x| = m 2^k with a whole m; the bits of 2/pi whose product
+ * with m 2^k is a multiple of 4 are left out, the next 96 (f64: 192) are multiplied by m exactly, and the
+ * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x. No
+ * f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
 static const uint64_t two_over_pi[] = {
   0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,
   0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
@@ -234,20 +235,53 @@ static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   *quadrant = sel(b, small, zero, n);
   return (Two){sel(b, small, x, r.hi), sel(b, small, c(b, 0), r.lo)};
 }
-static UOp *do_sin(B *b, UOp *x) {
-  UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q, *zero = ci(b, DT_U64, 0);
-  Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q);
+/* sin r and cos r for |r| <= pi/4: the large part of each is exact, what is to be added to it is small. */
+static void sin_cos(B *b, Two r, Two *sine, Two *cosine) {
   Two square = two_mul(b, r.hi, r.hi);
   UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
   UOp *top = sub(b, c(b, 1), half), *lost = sub(b, sub(b, c(b, 1), top), half);          /* 1 - z/2, and what the roundings lost */
   lost = fma3(b, square.lo, c(b, -0.5), lost);
-  UOp *sn = add(b, r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top)));      /* lo cos r */
-  UOp *cs = add(b, top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost)));
-  UOp *v = sel(b, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_U64, 1)), zero), cs, sn);
-  UOp *flip = op2(b, OPS_CMPNE, op2(b, OPS_CMPNE, op2(b, OPS_AND, q, ci(b, DT_U64, 2)), zero), x_neg);
-  v = sel(b, flip, neg(b, v), v);
-  v = sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v);        /* inf and NaN give NaN */
-  return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v);                        /* keeps -0 */
+  *sine = (Two){r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))};   /* lo cos r */
+  *cosine = (Two){top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost))};
+}
+static UOp *bit_of(B *b, UOp *n, int64_t bit) {
+  return op2(b, OPS_CMPNE, op2(b, OPS_AND, n, ci(b, DT_U64, bit)), ci(b, DT_U64, 0));
+}
+static UOp *not_finite_nan(B *b, UOp *x, UOp *v) {
+  return sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v);
+}
+static UOp *keep_zero(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v); }
+static UOp *do_sin(B *b, UOp *x) {
+  UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
+  Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
+  sin_cos(b, r, &sn, &cs);
+  UOp *v = sel(b, bit_of(b, q, 1), add(b, cs.hi, cs.lo), add(b, sn.hi, sn.lo));
+  v = sel(b, op2(b, OPS_CMPNE, bit_of(b, q, 2), x_neg), neg(b, v), v);
+  return keep_zero(b, x, not_finite_nan(b, x, v));
+}
+static UOp *do_cos(B *b, UOp *x) {                           /* of |x|: the sine one quadrant on */
+  UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
+  Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
+  sin_cos(b, r, &sn, &cs);
+  UOp *v = sel(b, bit_of(b, q, 1), add(b, sn.hi, sn.lo), add(b, cs.hi, cs.lo));
+  q = add(b, q, ci(b, DT_U64, 1));
+  return not_finite_nan(b, x, sel(b, bit_of(b, q, 2), neg(b, v), v));
+}
+/* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over
+ * divided once more. */
+static UOp *do_tan(B *b, UOp *x) {
+  UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
+  Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
+  sin_cos(b, r, &sn, &cs);
+  sn = two_sum(b, sn.hi, sn.lo), cs = two_sum(b, cs.hi, cs.lo);
+  UOp *odd = bit_of(b, q, 1);
+  Two above = {sel(b, odd, cs.hi, sn.hi), sel(b, odd, cs.lo, sn.lo)},
+      below = {sel(b, odd, sn.hi, cs.hi), sel(b, odd, sn.lo, cs.lo)};
+  UOp *t = op2(b, OPS_FDIV, above.hi, below.hi), *minus_t = neg(b, t);
+  UOp *rest = fma3(b, minus_t, below.lo, add(b, fma3(b, minus_t, below.hi, above.hi), above.lo));
+  t = add(b, t, op2(b, OPS_FDIV, rest, below.hi));
+  t = sel(b, op2(b, OPS_CMPNE, odd, x_neg), neg(b, t), t);
+  return keep_zero(b, x, not_finite_nan(b, x, t));
 }
 /* Half of a u64; of one just put together from two u32, the u32 itself, so that no arithmetic of 64 bits is left. */
 static UOp *packed_half(const UOp *p, bool high) {
@@ -279,7 +313,7 @@ static UOp *threefry(B *b, UOp *ctr, UOp *key) {             /* the same rounds 
 static UOp *int_pow(B *b, DType d, UOp *x, UOp *y) {         /* square and multiply over the bits an exponent can have */
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
-  for (int i = 0; i < TG_MIN(bits, 32); i++) {
+  for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) {   /* the sign is no bit of a number */
     UOp *bit = op2(b, OPS_CMPNE, op2(b, OPS_AND, op2(b, OPS_SHR, y, ci(b, d, i)), one), zero);
     r = sel(b, bit, op2(b, OPS_MUL, r, p), r);
     p = op2(b, OPS_MUL, p, p);
@@ -424,6 +458,8 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   case OPS_EXP: return do_exp(&b, u->src[0]);
   case OPS_LOG2: case OPS_LOG: return do_log(&b, u->src[0], u->op == OPS_LOG2);
   case OPS_SIN: return do_sin(&b, u->src[0]);
+  case OPS_COS: return do_cos(&b, u->src[0]);
+  case OPS_TAN: return do_tan(&b, u->src[0]);
   case OPS_POW: return dtype_is_float(d) ? do_pow(&b, u->src[0], u->src[1]) : int_pow(&b, d, u->src[0], u->src[1]);
   case OPS_THREEFRY: return threefry(&b, u->src[0], u->src[1]);
   default: return NULL;

@@ -20,5 +20,6 @@ extern const char cstyle_prelude[];    /* helpers written in the subset that C, 
   NATIVE(SUB) | NATIVE(MUL) | NATIVE(FDIV) | NATIVE(CDIV) | NATIVE(CMOD) | NATIVE(FLOORDIV) | NATIVE(FLOORMOD) | NATIVE(MAX) | \
   NATIVE(CMPLT) | NATIVE(CMPNE) | NATIVE(CMPEQ) | NATIVE(AND) | NATIVE(OR) | NATIVE(XOR) | NATIVE(SHL) | NATIVE(SHR) | NATIVE(WHERE) | \
   NATIVE(MULACC))
-#define NATIVE_GPU (NATIVE_BASE | NATIVE(EXP2) | NATIVE(LOG2) | NATIVE(EXP) | NATIVE(LOG) | NATIVE(SIN))
+#define NATIVE_GPU                                                                                           \
+  (NATIVE_BASE | NATIVE(EXP2) | NATIVE(LOG2) | NATIVE(EXP) | NATIVE(LOG) | NATIVE(SIN) | NATIVE(COS))
 #endif

@@ -22,7 +22,7 @@ static void prelude(Str *out) {
                "INL f32 fma_f32(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }\nINL f64 fma_f64(f64 a, f64 b, f64 c) { return fma(a, b, "
                "c); }\n"
                "#define MATH(F) INL f32 F##_f32(f32 x) { return F##f(x); } INL f64 F##_f64(f64 x) { return F(x); }\n"
-               "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin)\n");
+               "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)\n");
   str_put(out, cstyle_prelude);
 }
 const Renderer renderer_cuda = {.name = "CUDA", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .narrow_div = true, .has_f64 = true,

@@ -19,7 +19,8 @@ static void prelude(Str *out) {
         vec[i][0]);
   str_put(out, "INL u32 u32_bits(f32 x) { return as_type<u32>(x); }\nINL f32 f32_bits(u32 x) { return as_type<f32>(x); }\n"
                "INL f32 sqrt_f32(f32 x) { return precise::sqrt(x); }\nINL f32 fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }\n"
-               "#define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }\nMATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin)\n");
+               "#define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }\nMATH(exp2) MATH(log2) "
+               "MATH(exp) MATH(log) MATH(sin) MATH(cos)\n");
   str_put(out, cstyle_prelude);
 }
 const Renderer renderer_metal = {.name = "METAL", .native = NATIVE_GPU, .vec_bytes = 16, .has_local = true, .narrow_div = true, .local_bytes = 32 << 10, .render = render,

@@ -25,6 +25,7 @@ const char *cs_math_name(Ops op) {
   case OPS_EXP: return "exp";
   case OPS_LOG: return "log";
   case OPS_SIN: return "sin";
+  case OPS_COS: return "cos";
   case OPS_SQRT: return "sqrt";
   case OPS_MULACC: return "fma";
   default: return NULL;

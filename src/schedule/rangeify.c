@@ -347,10 +347,16 @@ static bool lower_stage(Rangeify *r, int i) {
   s->stages.at[i].value = uop_simplify(s->st, s->mem, v);
   return s->stages.at[i].value != NULL;
 }
+static bool is_costly(Ops op) {
+  switch (op) {
+  case OPS_EXP2: case OPS_LOG2: case OPS_EXP: case OPS_LOG: case OPS_SIN: case OPS_COS: case OPS_TAN:
+  case OPS_POW: case OPS_THREEFRY: case OPS_FDIV: case OPS_SQRT: return true;
+  default: return false;
+  }
+}
 /* An expensive value read by a much larger loop nest is computed once, not once per iteration. */
 static bool worth_keeping(UOpStore *st, const UOp *n, const Stage *g) {
-  uint64_t costly = op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW) | op_bit(OPS_THREEFRY) | op_bit(OPS_FDIV) | op_bit(OPS_SQRT);
-  if (!(op_bit((Ops)n->op) & costly)) return false;
+  if (!is_costly((Ops)n->op)) return false;
   int64_t own = 1, all = stage_iterations(g);
   for (int i = 0; i < n->shape->n; i++) own *= dim_max(st, n->shape->v[i]);
   return own > 0 && all / own >= 4;
@@ -481,7 +487,7 @@ static double op_weight(const UOp *u) {
   switch (u->op) {
   case OPS_EXP2: case OPS_EXP: return 12;
   case OPS_LOG2: case OPS_LOG: return 14;
-  case OPS_SIN: return 20;
+  case OPS_SIN: case OPS_COS: case OPS_TAN: return 20;
   case OPS_POW: return 30;
   case OPS_THREEFRY: return 60;
   case OPS_SQRT: case OPS_RECIPROCAL: case OPS_FDIV: return 4;

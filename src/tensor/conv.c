@@ -50,11 +50,15 @@ static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Window
   for (int i = 0; i < n; i++) w->lo[i] = p->v[2 * (n - 1 - i)], w->hi[i] = p->v[2 * (n - 1 - i) + 1];
   return true;
 }
+static bool reasonable(int64_t v) {
+  return v > -INT32_MAX && v < INT32_MAX;
+} /* sums and products of two are numbers */
 static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windows *w, bool ceil_mode) {
   for (int i = 0; i < w->n; i++) {
-    int64_t size = dims(x)[rank(x) - w->n + i], most = INT32_MAX, k = w->k[i], s = w->s[i], d = w->d[i];
-    bool ok = s > 0 && d > 0 && k > 0 && s < most && d < most && k < most && llabs(w->lo[i]) < most && llabs(w->hi[i]) < most;
-    int64_t whole = size + w->lo[i] + w->hi[i], span = d * (k - 1) + 1, left = whole - span;
+    int64_t size = dims(x)[rank(x) - w->n + i], k = w->k[i], s = w->s[i], d = w->d[i], left = -1;
+    bool ok = s > 0 && d > 0 && k > 0 && reasonable(s) && reasonable(d) && reasonable(k) &&
+              reasonable(w->lo[i]) && reasonable(w->hi[i]);
+    if (ok) left = size + w->lo[i] + w->hi[i] - (d * (k - 1) + 1);
     ok = ok && size >= 0 && -TG_MIN(w->lo[i], 0) - TG_MIN(w->hi[i], 0) <= size && left >= 0;
     TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE, "%s: %s with kernel %s, stride %s, dilation %s, padding %s and %s", op, SHAPE_OF(x), dims_text(w->n, w->k).s,
                   dims_text(w->n, w->s).s, dims_text(w->n, w->d).s, dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s);
@@ -92,8 +96,11 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   TG_OPTIONS(TgConvOptions, o, opt);
   int n = rank(x) - 2, r = 0;
   int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], order[TG_MAX_RANK], wd[TG_MAX_RANK];
-  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 && dims(x)[1] == dims(weight)[1] * g && dims(weight)[0] % g == 0,
-             TG_ERR_SHAPE, "conv2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight), (long long)g);
+  TG_REQUIRE(ctx,
+             n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 &&
+                 g <= TG_MAX(dims(x)[1], 1) && dims(x)[1] == dims(weight)[1] * g && dims(weight)[0] % g == 0,
+             TG_ERR_SHAPE, "conv2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight),
+             (long long)g);
   TG_REQUIRE(ctx, !o.bias || (o.bias->ctx == ctx && rank(o.bias) == 1 && dims(o.bias)[0] == dims(weight)[0]), TG_ERR_SHAPE, "conv2d: bias %s for weight %s",
              SHAPE_OF(o.bias), SHAPE_OF(weight));
   Windows w = {.n = n};
@@ -146,7 +153,7 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   for (int i = 0; i < n; i++) {
     w.k[i] = d[3 + i] = dims(weight)[2 + i], order[3 + i] = 3 + i, flip[i] = 2 + i;
     bool ok = w.s[i] > 0 && w.d[i] > 0 && w.k[i] > 0 && dims(x)[2 + i] > 0 && extra[i] >= 0 && (extra[i] < w.s[i] || extra[i] < w.d[i]) && w.s[i] < INT32_MAX &&
-              w.d[i] < INT32_MAX && w.k[i] < INT32_MAX;
+              w.d[i] < INT32_MAX && w.k[i] < INT32_MAX && reasonable(w.lo[i]) && reasonable(w.hi[i]);
     TG_REQUIRE(ctx, ok, TG_ERR_VALUE, "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x), SHAPE_OF(weight),
                dims_text(n, w.s).s, dims_text(n, w.d).s, dims_text(n, extra).s);
     int64_t reach = w.d[i] * (w.k[i] - 1);

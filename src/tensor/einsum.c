@@ -195,6 +195,7 @@ TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *size
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   const char *arrow = formula ? strstr(formula, "->") : NULL;
+  TG_LIST(ctx, "rearrange", sizes, n);
   TG_REQUIRE(ctx, arrow && !strstr(arrow + 2, "->"), TG_ERR_VALUE, "rearrange: \"%.200s\" has not one \"->\"", formula ? formula : "");
   Side in, out;
   if (!side_read(ctx, formula, formula, arrow, &in) || !side_read(ctx, formula, arrow + 2, arrow + 2 + strlen(arrow + 2), &out)) return NULL;

@@ -44,19 +44,29 @@ TgTensor *tg_floordiv(TgTensor *a, TgTensor *b) {
   bool f = dtype_is_float((DType)p.a->dtype);
   return tensor_new(p.ctx, f ? u_floor(p.st, uop_alu2(p.st, OPS_FDIV, p.a, p.b)) : uop_alu2(p.st, OPS_FLOORDIV, p.a, p.b));
 }
+static TgStatus gradient_of_mod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                void *user) {
+  (void)y, (void)n, (void)user;
+  out[0] = g;
+  out[1] = tg_neg(tg_mul(g, tg_floordiv(x[0], x[1])));
+  return out[1] ? TG_OK : TG_ERR_NOMEM;
+}
 TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   Pair p = operands("mod", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
   if (!dtype_is_float((DType)p.a->dtype)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_FLOORMOD, p.a, p.b));
-  TgTensor *r = tg_fmod(a, b), *y = tensor_new(p.ctx, p.b);   /* moved into the divisor's sign */
-  return tg_where(tg_bitand(tg_ne_scalar(r, 0), tg_ne(tg_signbit(r), tg_signbit(y))), tg_add(r, y), tg_where(tg_eq_scalar(r, 0), tg_copysign(r, y), r));
+  TgTensor *x = tensor_new(p.ctx, p.a), *y = tensor_new(p.ctx, p.b), *r = tg_detach(tg_fmod(x, y)),
+           *at_zero = tg_eq_scalar(r, 0);
+  TgTensor *moved = tg_bitand(tg_logical_not(at_zero), tg_ne(tg_signbit(r), tg_signbit(y)));
+  TgTensor *still = tg_where(at_zero, tg_copysign(r, y), r);
+  TgTensor *value = tg_where(moved, tg_add(r, y), still);    /* in the divisor's sign, 0 too */
+  return tg_custom_gradient(value, (TgTensor *[]){x, y}, 2, gradient_of_mod, NULL);
 }
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
   if (!ctx_two("pow", a, b)) return NULL;
   DType d = dtype_join(dt(a), dt(b));
-  if (dtype_is_float(d)) return binary("pow", OPS_POW, a, b);
-  Pair p = operands("pow", a, b, DT_F64);                    /* integers: exact below 2^53 */
-  return p.ctx ? tensor_new(p.ctx, uop_cast(p.st, uop_alu2(p.st, OPS_POW, p.a, p.b), d == DT_BOOL ? DT_I32 : d)) : NULL;
+  Pair p = operands("pow", a, b, d == DT_BOOL ? DT_I32 : d);
+  return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, OPS_POW, p.a, p.b)) : NULL;
 }
 TgTensor *tg_maximum(TgTensor *a, TgTensor *b) { return binary("maximum", both_bool(a, b) ? OPS_OR : OPS_MAX, a, b); }
 TgTensor *tg_minimum(TgTensor *a, TgTensor *b) {
@@ -125,10 +135,12 @@ TgTensor *tg_ne_scalar(TgTensor *x, double v) { return tg_ne(x, tg_scalar_like(x
 TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (!x) return NULL;
   bool f = dtype_is_float(dt(x));
+  TG_REQUIRE(x->ctx, f || !(v < 0 && v == floor(v)), TG_ERR_VALUE,
+             "pow: %s to the power %g is no integer; cast to a float first", dtype_name(dt(x)), v);
   if (v == 0) return tg_full_like(dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x, 1);
   if (v == 0.5) return tg_sqrt(x);
   if (v == -0.5) return tg_rsqrt(x);
-  if (v == -1 && f) return tg_reciprocal(x);
+  if (v == -1) return tg_reciprocal(x);
   if (v == floor(v) && v > 0 && v <= 64) {                   /* repeated squaring: exact for integers, quick for floats */
     TgTensor *r = NULL, *p = dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x;
     for (int e = (int)v; e && p; e >>= 1, p = e ? tg_mul(p, p) : p)
@@ -139,9 +151,12 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
 }
 /* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
+  if (!x) return NULL;
+  bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)),
+       above = !any && hi >= dtype_highest(dt(x)); /* bounds that bound nothing */
   TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
-  if (lo != -INFINITY) x = tg_where(tg_lt(x, l), l, x);
-  return hi != INFINITY ? tg_where(tg_lt(h, x), h, x) : x;
+  if (lo != -INFINITY && !below) x = tg_where(tg_lt(x, l), l, x);
+  return hi != INFINITY && !above ? tg_where(tg_lt(h, x), h, x) : x;
 }
 
 /* ---- one tensor */
@@ -179,19 +194,22 @@ TgTensor *tg_exp2(TgTensor *x) { return unary(OPS_EXP2, x, true); }
 TgTensor *tg_log(TgTensor *x) { return unary(OPS_LOG, x, true); }
 TgTensor *tg_log2(TgTensor *x) { return unary(OPS_LOG2, x, true); }
 TgTensor *tg_sin(TgTensor *x) { return unary(OPS_SIN, x, true); }
-TgTensor *tg_cos(TgTensor *x) { return tg_sin(tg_rsub_scalar(as_float(x), 1.57079632679489661923)); }
-TgTensor *tg_tan(TgTensor *x) { return tg_div(tg_sin(x), tg_cos(x)); }
+TgTensor *tg_cos(TgTensor *x) { return unary(OPS_COS, x, true); }
+TgTensor *tg_tan(TgTensor *x) { return unary(OPS_TAN, x, true); }
 TgTensor *tg_sqrt(TgTensor *x) { return unary(OPS_SQRT, x, true); }
 TgTensor *tg_reciprocal(TgTensor *x) { return unary(OPS_RECIPROCAL, x, true); }
 TgTensor *tg_rsqrt(TgTensor *x) { return tg_reciprocal(tg_sqrt(x)); }
 TgTensor *tg_square(TgTensor *x) { return tg_mul(x, x); }
 TgTensor *tg_abs(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return x;
-  return tg_maximum(x, tg_neg(x));                           /* a tie at 0: half of +g and half of -g */
+  if (!dtype_is_float(dt(x))) return tg_maximum(x, tg_neg(x));
+  TgTensor *zero = tg_scalar_like(x, 0);                     /* both zeros give this one, which has no slope */
+  return tg_where(tg_eq(x, zero), zero, tg_where(tg_lt(x, zero), tg_neg(x), x));
 }
 TgTensor *tg_sign(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL) return x;
-  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1), *rest = tg_detach(x);   /* 0 and NaN stay as they are */
+  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1),
+           *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
   TgTensor *r = tg_where(tg_lt(zero, x), one, rest);
   return dtype_is_unsigned(dt(x)) ? r : tg_where(tg_lt(x, zero), tg_neg(one), r);
 }
@@ -203,51 +221,44 @@ TgTensor *tg_round(TgTensor *x) {
   TgTensor *f = tg_floor(x), *d = tg_sub(x, f), *up = tg_add_scalar(f, 1);       /* d is exact */
   TgTensor *half = tg_scalar_like(x, 0.5), *hf = tg_mul_scalar(f, 0.5);
   TgTensor *even = tg_eq(tg_floor(hf), hf);
-  return tg_where(tg_lt(half, d), up, tg_where(tg_eq(d, half), tg_where(even, f, up), f));
+  TgTensor *r = tg_where(tg_lt(half, d), up, tg_where(tg_eq(d, half), tg_where(even, f, up), f));
+  return tg_copysign(r, x);                                  /* -0.3 gives -0 */
 }
 TgTensor *tg_isnan(TgTensor *x) { return tg_ne(x, x); }
 TgTensor *tg_isinf(TgTensor *x) {
   if (!x) return NULL;
   if (!dtype_is_float(dt(x))) return tg_cast(tg_zeros_like(x), TG_BOOL);
-  return tg_eq(tg_abs(x), tg_full(x->ctx, TG_SCALAR, INFINITY, .dtype = tg_dtype(x)));
+  return tg_bitor(tg_eq_scalar(x, INFINITY), tg_eq_scalar(x, -INFINITY));
 }
 
 /* ---- activations */
-TgTensor *tg_relu(TgTensor *x) {                             /* gradient.c knows MAX with 0: nothing passes at 0 */
-  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum_scalar(x, 0) : x;
+TgTensor *tg_relu(TgTensor *x) { /* by the detached 0 gradient.rules knows it: nothing passes at 0 */
+  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum(x, tg_detach(tg_scalar_like(x, 0)))
+                                                            : x;
 }
 TgTensor *tg_leaky_relu(TgTensor *x, double slope) {
   x = as_float(x);
   return tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(x, slope), x);
 }
-TgTensor *tg_elu(TgTensor *x, double alpha) {                /* exp sees no positive value: its gradient would be inf * 0 */
-  x = as_float(x);
-  TgTensor *zero = tg_scalar_like(x, 0), *neg = tg_lt(x, zero);
-  return tg_where(neg, tg_mul_scalar(tg_sub_scalar(tg_exp(tg_where(neg, x, zero)), 1), alpha), x);
-}
 /* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| by WHERE has slope 1 at 0. */
-TgTensor *tg_sigmoid(TgTensor *x) {
-  x = as_float(x);
+static TgTensor *wide_sigmoid(TgTensor *x) {
   TgTensor *neg = tg_lt_scalar(x, 0), *e = tg_exp(tg_where(neg, x, tg_neg(x)));
   return tg_div(tg_where(neg, e, tg_scalar_like(x, 1)), tg_add_scalar(e, 1));
 }
-/* Near 0 the series keeps relative accuracy (error < 2e-13 of the value at 1/4); elsewhere 2 sigmoid(2x) - 1. */
-TgTensor *tg_tanh(TgTensor *x) {
-  static const double c[] = {-929569.0 / 638512875, 21844.0 / 6081075, -1382.0 / 155925, 62.0 / 2835, -17.0 / 315, 2.0 / 15, -1.0 / 3, 1};
-  x = as_float(x);
-  TgTensor *small = tg_lt_scalar(tg_abs(x), 0.25), *far = tg_sub_scalar(tg_mul_scalar(tg_sigmoid(tg_mul_scalar(x, 2)), 2), 1);
-  TgTensor *y = tg_where(small, x, tg_scalar_like(x, 0)), *y2 = tg_mul(y, y), *p = tg_scalar_like(x, c[0]);
-  for (size_t i = 1; i < TG_COUNT(c); i++) p = tg_add_scalar(tg_mul(p, y2), c[i]);
-  return tg_where(small, tg_mul(y, p), far);
-}
+TgTensor *tg_sigmoid(TgTensor *x) { return as_narrow(wide_sigmoid(as_wide(x)), x); }
 TgTensor *tg_gelu(TgTensor *x) {                             /* x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3) */
-  x = as_float(x);
-  TgTensor *inner = tg_mul(x, tg_add_scalar(tg_mul_scalar(tg_mul(x, x), 0.044715), 1));
-  return tg_mul(x, tg_sigmoid(tg_mul_scalar(inner, 1.59576912160573071176)));
+  TgTensor *w = as_wide(x), *inner = tg_mul(w, tg_add_scalar(tg_mul_scalar(tg_mul(w, w), 0.044715), 1));
+  return as_narrow(tg_mul(w, wide_sigmoid(tg_mul_scalar(inner, 1.59576912160573071176))), x);
 }
-TgTensor *tg_silu(TgTensor *x) { return tg_mul(as_float(x), tg_sigmoid(x)); }
+TgTensor *tg_silu(TgTensor *x) {
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_mul(w, wide_sigmoid(w)), x);
+}
+/* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is
+ * added back. The share has no slope of its own: the derivative of log u is that of the whole already. */
 TgTensor *tg_softplus(TgTensor *x) {
-  x = as_float(x);
-  TgTensor *zero = tg_scalar_like(x, 0), *pos = tg_lt(zero, x);
-  return tg_add(tg_where(pos, x, zero), tg_log(tg_add_scalar(tg_exp(tg_where(pos, tg_neg(x), x)), 1)));
+  TgTensor *w = as_wide(x), *zero = tg_scalar_like(w, 0), *pos = tg_lt(zero, w),
+           *e = tg_exp(tg_where(pos, tg_neg(w), w)), *u = tg_add_scalar(e, 1);
+  TgTensor *share = tg_detach(tg_div(tg_sub(e, tg_sub_scalar(u, 1)), u));
+  return as_narrow(tg_add(tg_where(pos, w, zero), tg_add(tg_log(u), share)), x);
 }

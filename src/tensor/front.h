@@ -20,6 +20,11 @@ ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
     }                                                        \
   } while (0)
 #define TG_REQUIRE(ctx, cond, status, ...) TG_REQUIRE_OR(ctx, cond, NULL, status, __VA_ARGS__)
+/* A list of n that the caller must give: NULL is an error, unless there is nothing in it. */
+#define TG_LIST_OR(ctx, op, list, n, result)                                                                 \
+  TG_REQUIRE_OR(ctx, (list) != NULL || (n) <= 0, result, TG_ERR_VALUE,                                       \
+                "%s: NULL where a list of %lld is needed", (op), (long long)(n))
+#define TG_LIST(ctx, op, list, n) TG_LIST_OR(ctx, op, list, n, NULL)
 /* A zeroed copy of the caller's options, whatever size its header had. */
 #define TG_OPTIONS(T, v, o) T v; memset(&v, 0, sizeof v); if (o) memcpy(&v, (o), TG_MIN((o)->size, sizeof v))
 
@@ -27,9 +32,18 @@ ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
 DType dtype_of(TgDType d, DType fallback);                   /* DTYPE_DEFAULT: fallback; unknown: DT_VOID */
 TgDType dtype_public(DType d);
 DType dtype_join(DType a, DType b);
+double dtype_lowest(DType d);                                /* the ends of an integer dtype, or bool */
+double dtype_highest(DType d);
+Scalar scalar_number(DType d, double v); /* v as a constant of d: integers truncate and saturate, NaN is 0 */
 static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_F32; }
 static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
 static inline TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float((DType)x->uop->dtype) ? tg_cast(x, TG_F32) : x; }
+/* What is made of several operations is computed in f32 for narrow floats and integers, and is rounded once:
+ * x as it is computed with, and the result r in the dtype that a function of x has. */
+static inline TgTensor *as_wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tg_cast(x, TG_F32) : x; }
+static inline TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
+  return r && x ? tg_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL;
+}
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
 static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }      /* numbers and symbolic sizes: dims.h counts with both */
 static inline int64_t nelem(const TgTensor *t) { return dim_product(t->ctx->store, t->uop->shape); }
@@ -63,7 +77,8 @@ UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask);              /* r
 UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);                        /* removes axes of size 1 */
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);                  /* NumPy's rule; shapes must fit */
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
-UOp *u_num(UOpStore *st, double v, const UOp *like);                        /* a number of like's dtype and shape */
+UOp *u_num(UOpStore *st, double v,
+           const UOp *like); /* a number of like's dtype and shape, as scalar_number has it */
 UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);     /* the value of a size, a number or symbolic */
 UOp *u_not(UOpStore *st, UOp *u);                                           /* of a bool */
 UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);      /* the index along axis, at every place of shape */

@@ -121,28 +121,31 @@ static bool trailing(const char *op, TgTensor *x, const TgNormOptions *o, TgAxes
   for (int i = 0; i < n; i++) axes->v[i] = i - n;
   return true;
 }
-static TgTensor *affine(TgTensor *x, TgTensor *w, TgTensor *b) {
-  if (w) x = tg_mul(x, w);
-  return b ? tg_add(x, b) : x;
+/* x in f32 or wider, weighted and rounded once, to what x before that has with its weights: squares of f16
+ * overflow at 256. */
+static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
+  if (!wide) return NULL;
+  DType d = dtype_as_float(dt(x));
+  if (w) d = dtype_join(d, dt(w)), wide = tg_mul(wide, w);
+  if (b) d = dtype_join(d, dt(b)), wide = tg_add(wide, b);
+  return tg_cast(wide, dtype_public(d));
 }
 TgTensor *tg_layer_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgNormOptions, o, opt);
   TgAxes axes = {0};
-  x = as_float(x);
-  if (!x || !trailing("layer_norm", x, &o, &axes)) return NULL;
-  TgTensor *d = tg_sub(x, tg_mean(x, .axis = axes, .keepdim = true));
+  if (!trailing("layer_norm", x, &o, &axes)) return NULL;
+  TgTensor *w = as_wide(x), *d = tg_sub(w, tg_mean(w, .axis = axes, .keepdim = true));
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes, .keepdim = true);
-  return affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, o.eps != 0 ? o.eps : 1e-5))), o.weight, o.bias);
+  return affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, o.eps != 0 ? o.eps : 1e-5))), x, o.weight, o.bias);
 }
 TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgNormOptions, o, opt);
   TgAxes axes = {0};
-  x = as_float(x);
-  if (!x || !trailing("rms_norm", x, &o, &axes)) return NULL;
-  TgTensor *ms = tg_mean(tg_mul(x, x), .axis = axes, .keepdim = true);
-  return affine(tg_mul(x, tg_rsqrt(tg_add_scalar(ms, o.eps != 0 ? o.eps : 1e-5))), o.weight, o.bias);
+  if (!trailing("rms_norm", x, &o, &axes)) return NULL;
+  TgTensor *w = as_wide(x), *ms = tg_mean(tg_mul(w, w), .axis = axes, .keepdim = true);
+  return affine(tg_mul(w, tg_rsqrt(tg_add_scalar(ms, o.eps != 0 ? o.eps : 1e-5))), x, o.weight, o.bias);
 }
 /* t (c) seen as (c, 1, ..) so that it broadcasts along axis 1 of x */
 static TgTensor *channel(const char *op, TgTensor *x, TgTensor *t) {
@@ -154,27 +157,29 @@ static TgTensor *channel(const char *op, TgTensor *x, TgTensor *t) {
   return tg_reshape(t, rank(x) - 1, d);
 }
 static TgTensor *batch_affine(const char *op, TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *o) {
-  TgTensor *y = tg_mul(tg_sub(x, mean), tg_rsqrt(tg_add_scalar(var, o->eps != 0 ? o->eps : 1e-5)));
+  TgTensor *y =
+      tg_mul(tg_sub(as_wide(x), mean), tg_rsqrt(tg_add_scalar(as_wide(var), o->eps != 0 ? o->eps : 1e-5)));
   TgTensor *w = o->weight ? channel(op, x, o->weight) : NULL, *b = o->bias ? channel(op, x, o->bias) : NULL;
   if ((o->weight && !w) || (o->bias && !b)) return NULL;
-  return affine(y, w, b);
+  return affine(y, x, w, b);
 }
 TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *opt) {
   TG_OPTIONS(TgNormOptions, o, opt);
-  x = as_float(x);
   mean = channel("batch_norm", x, mean), var = mean ? channel("batch_norm", x, var) : NULL;
-  return var ? batch_affine("batch_norm", x, mean, var, &o) : NULL;
+  if (!var) return NULL;
+  DType d = dtype_join(dtype_as_float(dt(x)), dtype_join(dt(mean), dt(var)));
+  return batch_affine("batch_norm", tg_cast(x, dtype_public(d)), mean, var, &o);
 }
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(TgNormOptions, o, opt);
   TG_NUMBERS(x, "batch_norm");
-  x = as_float(x);
   if (!channel("batch_norm", x, rmean) || !channel("batch_norm", x, rvar)) return NULL;
   TgAxes axes = {0};
   for (int i = 0; i < rank(x); i++) if (i != 1) axes.v[axes.n++] = i;
   double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
   TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s", SHAPE_OF(x));
-  TgTensor *mean = tg_mean(x, .axis = axes), *cm = channel("batch_norm", x, mean), *d = tg_sub(x, cm);
+  TgTensor *w = as_wide(x), *mean = tg_mean(w, .axis = axes), *cm = channel("batch_norm", w, mean),
+           *d = tg_sub(w, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
   TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
   for (int i = 0; i < 2; i++) {

@@ -6,7 +6,10 @@
 #include "tensor/gradient.h"
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v) { return u_num(rw->st, v, (UOp *)like); }
-bool is_zero(const UOp *u) { return u_is_number((UOp *)u, 0); }
+bool is_detached_zero(const UOp *u) {
+  while (op_flags((Ops)u->op) & OPF_MOV) u = u->src[0];
+  return u->op == OPS_DETACH && u_is_number(u->src[0], 0);
+}
 
 /* ---- movement */
 UOp *pull(Rewrite *rw, UOp *u, UOp *g) {
@@ -213,6 +216,7 @@ TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientF
   if (!y) return NULL;
   TgContext *ctx = y->ctx;
   TG_REQUIRE(ctx, fn && n >= 0 && n < 128, TG_ERR_VALUE, "custom_gradient: %d inputs%s", n, fn ? "" : ", no function");
+  TG_LIST(ctx, "custom_gradient", x, n);
   UOp *src[128] = {y->uop};
   for (int i = 0; i < n; i++) {
     if (!ctx_two("custom_gradient", y, x[i])) return NULL;

@@ -67,6 +67,18 @@ DType sum_dtype(DType d) {
   return d == DT_U8 || d == DT_U16 ? DT_U32 : d;
 }
 
+double dtype_lowest(DType d) {
+  return d == DT_BOOL || dtype_is_unsigned(d) ? 0 : -ldexp(1, (int)dtype_size(d) * 8 - 1);
+}
+double dtype_highest(DType d) { /* of 64 bits: the largest that a double can say */
+  if (d == DT_BOOL) return 1;
+  int bits = (int)dtype_size(d) * 8 - !dtype_is_unsigned(d);
+  return bits > 53 ? ldexp(1, bits) - ldexp(1, bits - 53) : ldexp(1, bits) - 1;
+}
+Scalar scalar_number(DType d, double v) {
+  return dtype_is_float(d) ? (Scalar){.f = v} : scalar_cast(d, DT_F64, (Scalar){.f = v});
+}
+
 /* ---- checks */
 TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
   if (!a || !b) return NULL;
@@ -80,7 +92,9 @@ int axis_get(TgContext *ctx, const char *op, int axis, int n) {
 }
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
   int64_t total = 1, size = 1;
-  TG_REQUIRE_OR(ctx, n >= 0 && n <= TG_MAX_RANK && (n == 0 || d), false, TG_ERR_SHAPE, "%s: rank %d is not in 0 .. %d", op, n, TG_MAX_RANK);
+  TG_LIST_OR(ctx, op, d, n, false);
+  TG_REQUIRE_OR(ctx, n >= 0 && n <= TG_MAX_RANK, false, TG_ERR_SHAPE, "%s: rank %d is not in 0 .. %d", op, n,
+                TG_MAX_RANK);
   bool zero = false, fits = true;
   for (int i = 0; i < n; i++) {
     TG_REQUIRE_OR(ctx, !is_negative(d[i]), false, TG_ERR_SHAPE, "%s: negative size in %s", op, dims_text(n, d).s);
@@ -191,9 +205,7 @@ UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
   return u_broadcast(st, u, shape);
 }
 UOp *u_num(UOpStore *st, double v, const UOp *like) {
-  if (!like) return NULL;
-  bool f = dtype_is_float((DType)like->dtype);
-  return u_full(st, (DType)like->dtype, f ? (Scalar){.f = v} : (Scalar){.i = (int64_t)v}, like->shape);
+  return like ? u_full(st, (DType)like->dtype, scalar_number((DType)like->dtype, v), like->shape) : NULL;
 }
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape) {
   if (!u || !shape) return NULL;

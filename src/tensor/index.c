@@ -134,7 +134,8 @@ static UOp *order_of_true(UOpStore *st, UOp *mask, UOp **count) {
 static bool size_of(TgContext *ctx, const char *op, const TgSelectOptions *o, UOp *count, int64_t *size) {
   TG_REQUIRE_OR(ctx, o->size_given >= 0, false, TG_ERR_VALUE, "%s: size %lld", op, (long long)o->size_given);
   *size = o->size_given;
-  if (o->fixed) return true;
+  if (o->fixed)
+    return shape_check(ctx, op, 2, (int64_t[]){*size, TG_MAX_RANK}, NULL); /* also as rows of coordinates */
   TgTensor *c = tensor_new(ctx, count);
   if (!c || tg_realize(c)) return false;
   *size = tg_item_i64(c);

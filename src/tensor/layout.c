@@ -94,8 +94,11 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   TG_REQUIRE(x->ctx, (unsigned)mode < TG_COUNT(names), TG_ERR_VALUE, "pad: unknown mode %d", (int)mode);
   if (mode == TG_PAD_CONSTANT) return tg_pad(x, lo, hi);
   int64_t crop_lo[TG_MAX_RANK], crop_hi[TG_MAX_RANK];
+  TG_LIST(x->ctx, "pad", lo, rank(x));
+  TG_LIST(x->ctx, "pad", hi, rank(x));
   for (int i = 0; i < rank(x); i++) crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
-  x = tg_pad(x, crop_lo, crop_hi);
+  if (mode == TG_PAD_CIRCULAR)
+    x = tg_pad(x, crop_lo, crop_hi); /* it goes round what is left; the others look at the whole axis */
   for (int a = 0; x && a < rank(x); a++) {
     int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a], most = mode == TG_PAD_REFLECT ? n - 1 : mode == TG_PAD_CIRCULAR ? n : n ? INT64_MAX : 0;
     if (!l && !h) continue;
@@ -108,12 +111,13 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
     if (h) part[k++] = mode == TG_PAD_REFLECT ? mirrored(x, a, n - 1 - h, n - 1) : mode == TG_PAD_REPLICATE ? edge(x, a, n - 1, h) : tg_slice(x, a, 0, h);
     x = tg_cat(part, k, a);
   }
-  return x;
+  return mode == TG_PAD_CIRCULAR ? x : tg_pad(x, crop_lo, crop_hi);
 }
 TgTensor *tg_pad_to(TgTensor *x, int n, const int64_t *want, double value) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   bool ok = n == rank(x);
+  TG_LIST(x->ctx, "pad_to", want, n);
   for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? 0 : dim_sub(x->ctx->store, want[i], dims(x)[i]), ok = dim_le(x->ctx->store, 0, hi[i]);
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "pad_to: %s to %s", SHAPE_OF(x), dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_pad_value(x, lo, hi, value);
@@ -122,6 +126,7 @@ TgTensor *tg_shrink_to(TgTensor *x, int n, const int64_t *want) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK];
   bool ok = n == rank(x);
+  TG_LIST(x->ctx, "shrink_to", want, n);
   for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? dims(x)[i] : want[i], ok = dim_le(x->ctx->store, 0, hi[i]) && dim_le(x->ctx->store, hi[i], dims(x)[i]);
   TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "shrink_to: %s to %s", SHAPE_OF(x), dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_shrink(x, lo, hi);
@@ -138,7 +143,9 @@ TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   if (!x) return NULL;
   int a = axis_get(x->ctx, "unflatten", axis, rank(x)), k = 0;
   if (a < 0) return NULL;
-  TG_REQUIRE(x->ctx, n >= 1 && rank(x) - 1 + n <= TG_MAX_RANK, TG_ERR_SHAPE, "unflatten: axis %d of %s into %d axes", axis, SHAPE_OF(x), n);
+  TG_LIST(x->ctx, "unflatten", sizes, n);
+  TG_REQUIRE(x->ctx, n >= 1 && n <= TG_MAX_RANK + 1 - rank(x), TG_ERR_SHAPE,
+             "unflatten: axis %d of %s into %d axes", axis, SHAPE_OF(x), n);
   int64_t d[TG_MAX_RANK], known = 1, infer = -1;
   bool ok = true;
   for (int i = 0; i < n; i++) {
@@ -159,6 +166,8 @@ int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor 
   int a = axis_get(x->ctx, "split", axis, rank(x));
   if (a < 0) return 0;
   int64_t at = 0;
+  TG_LIST_OR(x->ctx, "split", sizes, n, 0);
+  TG_LIST_OR(x->ctx, "split", out, n, 0);
   bool ok = n > 0;
   for (int i = 0; ok && i < n; i++) ok = !is_negative(sizes[i]) && (at = dim_add(x->ctx->store, at, sizes[i])) != DIM_BAD;
   TG_REQUIRE_OR(x->ctx, ok && at == dims(x)[a], 0, TG_ERR_SHAPE, "split: parts %s of axis %d of %s", dims_text(TG_MIN(n, TG_MAX_RANK), sizes).s, axis, SHAPE_OF(x));
@@ -177,6 +186,7 @@ int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
   if (a < 0) return 0;
   TG_REQUIRE_OR(x->ctx, chunks > 0, 0, TG_ERR_VALUE, "chunk: %d parts of axis %d of %s", chunks, axis, SHAPE_OF(x));
   if (dims(x)[a]) return tg_split(x, axis, (dims(x)[a] + chunks - 1) / chunks, out, cap);
+  TG_LIST_OR(x->ctx, "chunk", out, TG_MIN(chunks, cap), 0);
   for (int i = 0; i < chunks && i < cap; i++) if (!(out[i] = x)) return 0;
   return chunks;
 }
@@ -184,6 +194,7 @@ TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes
   TG_NUMBERS(x, "roll");
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, n >= 0 && n <= TG_MAX_RANK && (axes || n == 1), TG_ERR_VALUE, "roll: %d shifts of %s without axes", n, SHAPE_OF(x));
+  TG_LIST(x->ctx, "roll", shifts, n);
   if (!axes) {
     TgTensor *flat = tg_roll(tg_flatten(x, 0, -1), 1, shifts, (int64_t[]){0});
     return tg_reshape(flat, rank(x), dims(x));
@@ -233,7 +244,7 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   order[r - 2] = a, order[r - 1] = b;
   x = tg_permute(x, r, order);
   if (offset >= 0) x = tg_slice(x, -1, TG_MIN(offset, w), w), w = TG_MAX(w - offset, 0);
-  else x = tg_slice(x, -2, TG_MIN(-offset, h), h), h = TG_MAX(h + offset, 0);
+  else x = tg_slice(x, -2, offset < -h ? h : -offset, h), h = offset < -h ? 0 : h + offset;
   int64_t n = TG_MIN(h, w), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2, -1);      /* (.., n n): element i stands at i (n + 1) */
   if (!x) return NULL;
@@ -261,6 +272,7 @@ TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out) {
   TgContext *ctx = x[0]->ctx;
   int64_t d[TG_MAX_RANK];
   TG_REQUIRE_OR(ctx, n <= TG_MAX_RANK, TG_ERR_LIMIT, TG_ERR_LIMIT, "meshgrid: %d tensors", n);
+  TG_LIST_OR(ctx, "meshgrid", out, n, TG_ERR_VALUE);
   for (int i = 0; i < n; i++) {
     if (!ctx_two("meshgrid", x[0], x[i])) return x[i] ? ctx->err.status : TG_ERR_VALUE;
     TG_REQUIRE_OR(ctx, rank(x[i]) <= 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "meshgrid: tensor %d has shape %s, more than one axis", i, SHAPE_OF(x[i]));

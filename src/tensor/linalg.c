@@ -151,8 +151,9 @@ TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3],
   TG_REQUIRE(x->ctx, steps >= 0 && coefficients, TG_ERR_VALUE, "newton_schulz: %d steps", steps);
   bool tall = dim_at(g, -2) > dim_at(g, -1);
   if (tall) g = mt(g);
-  TgTensor *norm = tg_sqrt(tg_sum(tg_mul(g, g), .axis = TG_AXES(-2, -1), .keepdim = true));
-  g = tg_div(g, tg_add_scalar(norm, eps != 0 ? eps : 1e-7));
+  TgTensor *wide = as_wide(g),
+           *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
+  g = as_narrow(tg_div(wide, tg_add_scalar(norm, eps != 0 ? eps : 1e-7)), g);
   for (int i = 0; i < steps && g; i++) {
     TgTensor *a = tg_contiguous(tg_matmul(g, mt(g)));
     TgTensor *b = tg_add(tg_mul_scalar(a, coefficients[1]), tg_mul_scalar(tg_matmul(a, a), coefficients[2]));

@@ -35,6 +35,12 @@ static const Fit fit_atanh = {
   POLY(0.12663173475536446, 0.14198460545975464, 0.20001971836619037, 0.33333317842076299, 1.0000000001938465),
   POLY(0.06189318718360743, 0.044398369096436872, 0.05294480521859566, 0.05880445881765943, 0.06666742858644259, 0.076923056694001249,
        0.09090909126176086, 0.11111111110722037, 0.14285714285716813, 0.19999999999999993, 0.33333333333333331, 1)};
+/* tanh(t)/t in t^2, |t| <= 1/4: 2e-11, 8e-19 */
+static const Fit fit_tanh = {
+  POLY(0.02053972632734929, -0.053896477917581814, 0.13333174056855812, -0.33333332092286955,
+       0.9999999999844947),
+  POLY(0.0005270263076286928, -0.0014486114700293959, 0.0035916764549595746, -0.008863219000345644,
+       0.02186948817991788, -0.05396825396393533, 0.13333333333330707, -0.33333333333333326, 1.0)};
 /* erf(t)/t in t^2, |t| <= 1: 3e-11, 3e-23 */
 static const Fit fit_erf = {
   POLY(-9.6670445714869965e-06, 0.00011265959025606609, -0.00084840804055351068, 0.0052210318078580228, -0.026865430727670243,
@@ -42,14 +48,18 @@ static const Fit fit_erf = {
   POLY(2.8067128195611264e-13, -6.1967364287876997e-12, 9.3237235181530271e-11, -1.2277734486795524e-09, 1.4806027146128752e-08,
        -1.6365768648832071e-07, 1.6462110782018636e-06, -1.4925650236967501e-05, 0.00012055332978879483, -0.0008548327023403001,
        0.0052239776254416736, -0.026866170645131218, 0.11283791670955126, -0.37612638903183754, 1.1283791670955126)};
-/* erfc(x) exp(x^2) in t = 1/x: absolute 5e-9 on 1/4 .. 1, 2e-16 on 1/6 .. 1. Beyond x = 4 (6) erf is 1 in f32 (f64). */
+/* erfc(x) exp(x^2) in 1/x, with 1/4 .. 1 (f64: 1/6 .. 1) drawn out to -1 .. 1, where the powers do not
+ * cancel: absolute 5e-9, 2e-16. Beyond x = 4 (6) erf is 1 in f32 (f64). */
 static const Fit fit_erfcx = {
-  POLY(0.025032543186535638, -0.14789844462513763, 0.36086186040483292, -0.42983374861601875, 0.14547734763553957, 0.28258979373368531,
-       -0.39485958794873938, 0.024847521258800558, 0.56121463798951676, 0.00015165568581170205),
-  POLY(0.15009096484598697, -2.0109667723340658, 12.739795291141236, -50.736084122645529, 142.41628644349964, -299.33980159467785,
-       488.29934934326741, -631.78092214502476, 656.17728887143937, -549.08928322808515, 368.18591730396537, -194.30735254199598,
-       77.668171155595772, -21.872102404218595, 4.0382606277384019, -0.9376144186777452, 0.55825229112916985, -0.01495737471691665,
-       -0.28086552680778942, -7.0663534731816969e-05, 0.56419211897422228, -4.272154036017657e-08)};
+    POLY(3.6710168983085523e-06, -2.7728106705509834e-06, -2.775028240125302e-05, 0.00012419661914497173,
+         -0.0003483616161278017, 0.0004599445172602164, 0.002308089708172659, -0.024242836555229387,
+         0.1433564093135487, 0.3059529887942309),
+    POLY(1.5556735704659984e-09, -4.287386484589626e-09, 2.2486492143038342e-10, 1.0397665991608866e-08,
+         -1.8649792031756494e-08, 4.106033452106679e-08, -9.481431088854679e-08, 1.3115171718798185e-07,
+         1.4689536495763653e-09, -6.657921249770734e-07, 2.5830659599898264e-06, -6.497291537598882e-06,
+         1.0882654670489532e-05, -4.046789993234076e-06, -5.52864958439701e-05, 0.0002656054895056027,
+         -0.0007383867430399212, 0.0010344322249226908, 0.0028211318978840923, -0.030831050508395068,
+         0.16536269001261455, 0.28972211632346406)};
 
 static TgTensor *eval(TgTensor *z, const Fit *f) {
   if (!z) return NULL;
@@ -60,53 +70,99 @@ static TgTensor *eval(TgTensor *z, const Fit *f) {
 }
 static TgTensor *odd(TgTensor *t, const Fit *f) { return tg_mul(t, eval(tg_mul(t, t), f)); }
 static TgTensor *constant(TgTensor *x, double v) { return tg_scalar_like(x, v); }
-/* x in the dtype that is computed with: f32 for narrow floats and integers. */
-static TgTensor *wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tg_cast(x, TG_F32) : x; }
-static TgTensor *narrow(TgTensor *r, const TgTensor *x) { return r && x ? tg_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL; }
 /* |x| with slope 1 at 0, so that what is built on it has its own slope there. */
 static TgTensor *magnitude(TgTensor *x) { return tg_where(tg_lt_scalar(x, 0), tg_neg(x), x); }
 static TgTensor *signed_as(TgTensor *magnitude, TgTensor *x) { return tg_where(tg_lt_scalar(x, 0), tg_neg(magnitude), magnitude); }
 /* Where c is false, a harmless number: the branch that is not taken must not make inf or NaN in its gradient. */
 static TgTensor *only_where(TgTensor *c, TgTensor *x, double harmless) { return tg_where(c, x, constant(x, harmless)); }
 
-TgTensor *tg_log10(TgTensor *x) { return narrow(tg_mul_scalar(tg_log(wide(x)), 0.43429448190325182765), x); }
+/* ---- derivatives of their own, where the formula's would overflow before it does, or lose what cancels */
+typedef TgTensor *(*Derivative)(TgTensor *x);
+static TgStatus chain(TgTensor *g, TgTensor *x, Derivative d, TgTensor **out) {
+  return (*out = tg_mul(g, d(x))) ? TG_OK : TG_ERR_NOMEM;
+}
+#define DERIVATIVE(name, d) \
+  static TgStatus name(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) { \
+    (void)y, (void)n, (void)user; \
+    return chain(g, x[0], d, out); \
+  }
+static TgTensor *with_derivative(TgTensor *y, TgTensor *x, TgGradientFn fn) {
+  return tg_custom_gradient(y, &x, 1, fn, NULL);
+}
+static TgTensor *derivative_of_tanh(TgTensor *x) {            /* 4 e / (1 + e)^2, e = exp(-2|x|) */
+  TgTensor *e = tg_exp(tg_mul_scalar(magnitude(x), -2)), *sum = tg_add_scalar(e, 1);
+  return tg_div(tg_mul_scalar(e, 4), tg_mul(sum, sum));
+}
+static TgTensor *derivative_of_atanh(TgTensor *x) {
+  return tg_reciprocal(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1)));
+}
+static TgTensor *derivative_of_erf(TgTensor *x) {
+  return tg_mul_scalar(tg_exp(tg_neg(tg_mul(x, x))), 1.12837916709551257390);
+}
+DERIVATIVE(gradient_of_sinh, tg_cosh)
+DERIVATIVE(gradient_of_cosh, tg_sinh)
+DERIVATIVE(gradient_of_tanh, derivative_of_tanh)
+DERIVATIVE(gradient_of_atanh, derivative_of_atanh)
+DERIVATIVE(gradient_of_erf, derivative_of_erf)
+
+TgTensor *tg_log10(TgTensor *x) {
+  return as_narrow(tg_mul_scalar(tg_log(as_wide(x)), 0.43429448190325182765), x);
+}
 /* Beyond 1: e = exp(|x|/2), whose square may overflow only where the result does. */
 TgTensor *tg_sinh(TgTensor *x) {
-  TgTensor *w = wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 1);
+  TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 1);
   TgTensor *e = tg_exp(tg_mul_scalar(a, 0.5)), *big = tg_sub(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
-  return narrow(tg_where(small, odd(only_where(small, w, 0), &fit_sinh), signed_as(big, w)), x);
+  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_sinh), signed_as(big, w));
+  return as_narrow(with_derivative(y, w, gradient_of_sinh), x);
 }
 TgTensor *tg_cosh(TgTensor *x) {
-  TgTensor *w = wide(x), *e = tg_exp(tg_mul_scalar(magnitude(w), 0.5));
-  return narrow(tg_add(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e)), x);
+  TgTensor *w = as_wide(x), *e = tg_exp(tg_mul_scalar(magnitude(w), 0.5));
+  TgTensor *y = tg_add(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
+  return as_narrow(with_derivative(y, w, gradient_of_cosh), x);
+}
+/* Beyond 1/4 (1 - e) / (1 + e), e = exp(-2|x|), whose difference is exact. */
+TgTensor *tg_tanh(TgTensor *x) {
+  TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25),
+           *e = tg_exp(tg_mul_scalar(a, -2));
+  TgTensor *far = tg_div(tg_rsub_scalar(e, 1), tg_add_scalar(e, 1));
+  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_tanh), signed_as(far, w));
+  return as_narrow(with_derivative(y, w, gradient_of_tanh), x);
 }
 /* |x| > 1/2: asin x = pi/2 - 2 asin(sqrt((1 - |x|) / 2)); outside [-1, 1] the root is NaN. */
 static TgTensor *half_angle(TgTensor *a, TgTensor *inner) {
   return odd(tg_sqrt(tg_mul_scalar(tg_rsub_scalar(tg_where(inner, constant(a, 0), a), 1), 0.5)), &fit_asin);
 }
 TgTensor *tg_asin(TgTensor *x) {
-  TgTensor *w = wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
+  TgTensor *w = as_wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
   TgTensor *outer = tg_rsub_scalar(tg_mul_scalar(half_angle(a, inner), 2), 1.57079632679489661923);
-  return narrow(tg_where(inner, odd(only_where(inner, w, 0), &fit_asin), signed_as(outer, w)), x);
+  return as_narrow(tg_where(inner, odd(only_where(inner, w, 0), &fit_asin), signed_as(outer, w)), x);
 }
 TgTensor *tg_acos(TgTensor *x) {
-  TgTensor *w = wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
+  TgTensor *w = as_wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
   TgTensor *h = tg_mul_scalar(half_angle(a, inner), 2), *outer = tg_where(tg_lt_scalar(w, 0), tg_rsub_scalar(h, 3.14159265358979323846), h);
-  return narrow(tg_where(inner, tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923), outer), x);
+  return as_narrow(
+      tg_where(inner, tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923), outer),
+      x);
 }
 /* t = |x|, or -1/|x| beyond tan(3 pi/8), or (|x| - 1)/(|x| + 1) between: always within tan(pi/8); the angle taken off is 0, pi/2 or pi/4. */
 TgTensor *tg_atan(TgTensor *x) {
-  TgTensor *w = wide(x), *a = magnitude(w), *low = tg_lt_scalar(a, 0.41421356237309503), *high = tg_gt_scalar(a, 2.4142135623730949);
+  TgTensor *w = as_wide(x), *a = magnitude(w), *low = tg_lt_scalar(a, 0.41421356237309503),
+           *high = tg_gt_scalar(a, 2.4142135623730949);
   TgTensor *mid = tg_logical_not(tg_bitor(low, high)), *m = tg_where(mid, a, constant(a, 1));
   TgTensor *t = tg_where(low, a, tg_where(high, tg_rdiv_scalar(only_where(high, a, 1), -1), tg_div(tg_sub_scalar(m, 1), tg_add_scalar(m, 1))));
   TgTensor *base = tg_where(low, constant(a, 0), tg_where(high, constant(a, 1.57079632679489661923), constant(a, 0.78539816339744830962)));
-  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w);
-  return narrow(tg_where(tg_isnan(w), w, r), x);
+  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w),
+           *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0)); /* -0 stays -0 */
+  return as_narrow(tg_where(itself, w, r), x);
 }
+static TgTensor *unsigned_of(TgTensor *x) {
+  return tg_where(tg_signbit(x), tg_neg(x), x);
+} /* +0 of -0, with slope -1 as below it */
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(y), dt(x))));
-  TgTensor *a = wide(tg_cast(y, d)), *b = wide(tg_cast(x, d)), *pa = magnitude(a), *pb = magnitude(b);
+  TgTensor *a = as_wide(tg_cast(y, d)), *b = as_wide(tg_cast(x, d)), *pa = unsigned_of(a),
+           *pb = unsigned_of(b);
   TgTensor *inf = tg_bitand(tg_isinf(a), tg_isinf(b)), *zero = tg_bitand(tg_eq_scalar(a, 0), tg_eq_scalar(b, 0)), *plain = tg_logical_not(tg_bitor(inf, zero));
   TgTensor *steep = tg_lt(pb, pa), *q = tg_atan(tg_div(only_where(plain, tg_where(steep, pb, pa), 0), only_where(plain, tg_where(steep, pa, pb), 1)));
   TgTensor *r = tg_where(steep, tg_rsub_scalar(q, 1.57079632679489661923), q);
@@ -117,29 +173,36 @@ TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
 }
 /* log(|x| + sqrt(x^2 + 1)); where the square would overflow, log |x| + log 2. */
 TgTensor *tg_asinh(TgTensor *x) {
-  TgTensor *w = wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *huge = tg_gt_scalar(a, 1e9);
+  TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *huge = tg_gt_scalar(a, 1e9);
   TgTensor *m = tg_where(tg_bitor(small, huge), constant(a, 1), a);
   TgTensor *mid = tg_log(tg_add(m, tg_sqrt(tg_add_scalar(tg_mul(m, m), 1)))), *far = tg_add_scalar(tg_log(only_where(huge, a, 1)), 0.69314718055994530942);
-  return narrow(tg_where(small, odd(only_where(small, w, 0), &fit_asinh), signed_as(tg_where(huge, far, mid), w)), x);
+  return as_narrow(
+      tg_where(small, odd(only_where(small, w, 0), &fit_asinh), signed_as(tg_where(huge, far, mid), w)), x);
 }
 /* 2 asinh(sqrt((x - 1) / 2)): accurate near 1, NaN below it. */
 TgTensor *tg_acosh(TgTensor *x) {
-  return narrow(tg_mul_scalar(tg_asinh(tg_sqrt(tg_mul_scalar(tg_sub_scalar(wide(x), 1), 0.5))), 2), x);
+  return as_narrow(tg_mul_scalar(tg_asinh(tg_sqrt(tg_mul_scalar(tg_sub_scalar(as_wide(x), 1), 0.5))), 2), x);
 }
 TgTensor *tg_atanh(TgTensor *x) {
-  TgTensor *w = wide(x), *small = tg_lt_scalar(magnitude(w), 0.25), *m = only_where(tg_logical_not(small), w, 0.5);
+  TgTensor *w = as_wide(x), *small = tg_lt_scalar(magnitude(w), 0.25),
+           *m = only_where(tg_logical_not(small), w, 0.5);
   TgTensor *far = tg_mul_scalar(tg_log(tg_div(tg_add_scalar(m, 1), tg_rsub_scalar(m, 1))), 0.5);
-  return narrow(tg_where(small, odd(only_where(small, w, 0), &fit_atanh), far), x);
+  TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_atanh), far);
+  return as_narrow(with_derivative(y, w, gradient_of_atanh), x);
 }
 /* Beyond 1: 1 - exp(-x^2) q(1/x). */
 TgTensor *tg_erf(TgTensor *x) {
-  TgTensor *w = wide(x), *a = magnitude(w);
+  TgTensor *w = as_wide(x), *a = magnitude(w);
   if (!a) return NULL;
   double end = dt(w) == DT_F64 ? 6 : 4;
   TgTensor *small = tg_lt_scalar(a, 1), *m = tg_where(small, constant(a, 1), tg_where(tg_gt_scalar(a, end), constant(a, end), a));
-  TgTensor *tail = tg_mul(tg_exp(tg_neg(tg_mul(m, m))), eval(tg_reciprocal(m), &fit_erfcx));
+  double scale = 2 * end / (end - 1), shift = (end + 1) / (end - 1);
+  TgTensor *drawn = tg_sub_scalar(tg_mul_scalar(tg_reciprocal(m), scale), shift);
+  TgTensor *tail = tg_mul(tg_exp(tg_neg(tg_mul(m, m))), eval(drawn, &fit_erfcx));
   TgTensor *far = tg_where(tg_gt_scalar(a, end), constant(a, 1), tg_rsub_scalar(tail, 1));
-  return narrow(tg_where(tg_isnan(w), w, tg_where(small, odd(only_where(small, w, 0), &fit_erf), signed_as(far, w))), x);
+  TgTensor *y =
+      tg_where(tg_isnan(w), w, tg_where(small, odd(only_where(small, w, 0), &fit_erf), signed_as(far, w)));
+  return as_narrow(with_derivative(y, w, gradient_of_erf), x);
 }
 
 /* ---- signs and special values */
@@ -152,8 +215,9 @@ TgTensor *tg_signbit(TgTensor *x) {                           /* also of -0.0 an
 TgTensor *tg_copysign(TgTensor *x, TgTensor *sign) {
   if (!ctx_two("copysign", x, sign)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(x), dt(sign))));
-  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d)));
-  return tg_where(flip, tg_neg(a), a);
+  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d))),
+           *y = tg_where(flip, tg_neg(a), a);
+  return tg_where(tg_eq_scalar(a, 0), tg_detach(y), y);       /* at 0 of either sign there is no slope */
 }
 TgTensor *tg_isfinite(TgTensor *x) { return x ? tg_logical_not(tg_bitor(tg_isnan(x), tg_isinf(x))) : NULL; }
 TgTensor *tg_isposinf(TgTensor *x) { return tg_bitand(tg_isinf(x), tg_gt_scalar(x, 0)); }
@@ -181,12 +245,20 @@ TgTensor *tg_truncdiv(TgTensor *a, TgTensor *b) {
 }
 /* Floats: r - q b with q = trunc(r / b), rounded once, is exact: q is off by half its last place at most, so r / b shrinks 2^23 times. Three rounds, and
  * one step more where the sign or the size of r shows that the quotient was rounded past a whole number. */
+static TgStatus gradient_of_fmod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                 void *user) {
+  (void)y, (void)n, (void)user;
+  out[0] = g;
+  out[1] = tg_neg(tg_mul(g, tg_truncdiv(x[0], x[1])));
+  return out[1] ? TG_OK : TG_ERR_NOMEM;
+}
 TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   Pair p = operands("fmod", a, b, DT_VOID);
   if (!p.ctx) return NULL;
   DType d = p.a->dtype == DT_BOOL ? DT_I32 : (DType)p.a->dtype;
   if (!dtype_is_float(d)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_CMOD, uop_cast(p.st, p.a, d), uop_cast(p.st, p.b, d)));
-  TgTensor *x = wide(tensor_new(p.ctx, p.a)), *y = wide(tensor_new(p.ctx, p.b)), *keep = tg_bitand(tg_isinf(y), tg_isfinite(x));
+  TgTensor *x = as_wide(tensor_new(p.ctx, p.a)), *y = as_wide(tensor_new(p.ctx, p.b)),
+           *keep = tg_bitand(tg_isinf(y), tg_isfinite(x));
   TgTensor *z = tg_where(keep, tg_full_like(y, 1), y), *r = x;
   for (int i = 0; i < 3; i++) {
     TgTensor *q = tg_neg(tg_truncdiv(r, z));
@@ -198,7 +270,8 @@ TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   r = tg_where(tg_le(size, tg_abs(r)), tg_sub(r, step), r);
   r = tg_where(tg_lt(tg_abs(r), size), r, tg_scalar_like(r, (double)NAN));
   r = tg_where(tg_eq_scalar(r, 0), tg_copysign(r, x), r);
-  return tg_cast(tg_where(keep, x, r), dtype_public(d));
+  r = tg_custom_gradient(tg_where(keep, x, r), (TgTensor *[]){x, y}, 2, gradient_of_fmod, NULL);
+  return tg_cast(r, dtype_public(d));
 }
 TgTensor *tg_bitnot(TgTensor *x) {
   if (!x) return NULL;
@@ -219,16 +292,21 @@ TgTensor *tg_rpow_scalar(TgTensor *x, double v) { return tg_pow(tg_scalar_like(x
 TgTensor *tg_bitand_scalar(TgTensor *x, double v) { return tg_bitand(x, tg_scalar_like(x, v)); }
 TgTensor *tg_bitor_scalar(TgTensor *x, double v) { return tg_bitor(x, tg_scalar_like(x, v)); }
 TgTensor *tg_bitxor_scalar(TgTensor *x, double v) { return tg_bitxor(x, tg_scalar_like(x, v)); }
-TgTensor *tg_shl_scalar(TgTensor *x, int v) { return tg_shl(x, tg_scalar_like(x, v)); }
-TgTensor *tg_shr_scalar(TgTensor *x, int v) { return tg_shr(x, tg_scalar_like(x, v)); }
+static TgTensor *shift_by(TgTensor *x, int v) {                /* of x's own dtype, however many places */
+  if (!x) return NULL;
+  TG_REQUIRE(x->ctx, v >= 0, TG_ERR_VALUE, "shift: by %d places", v);
+  return tg_full_like(x, v);
+}
+TgTensor *tg_shl_scalar(TgTensor *x, int v) { return tg_shl(x, shift_by(x, v)); }
+TgTensor *tg_shr_scalar(TgTensor *x, int v) { return tg_shr(x, shift_by(x, v)); }
 TgTensor *tg_usum(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
-  for (int i = 1; i < n; i++) r = tg_add(r, x[i]);
+  for (int i = 1; r && i < n; i++) r = tg_add(r, x[i]);
   return r;
 }
 TgTensor *tg_uprod(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
-  for (int i = 1; i < n; i++) r = tg_mul(r, x[i]);
+  for (int i = 1; r && i < n; i++) r = tg_mul(r, x[i]);
   return r;
 }
 TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {            /* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
@@ -261,18 +339,29 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
 }
 
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
-static TgTensor *exp_negative(TgTensor *x, double scale) { return tg_exp(tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale)); }
+/* e^(scale min(x, 0)) - 1; near 0 by 2 sinh(t) e^t, t half the exponent, so that nothing cancels. */
+static TgTensor *expm1_below(TgTensor *x, double scale) {
+  TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2), *e = tg_exp(t),
+           *small = tg_lt_scalar(magnitude(t), 1);
+  TgTensor *near = tg_mul(tg_mul_scalar(odd(only_where(small, t, 0), &fit_sinh), 2), e);
+  return tg_where(small, near, tg_sub_scalar(tg_mul(e, e), 1));
+}
+TgTensor *tg_elu(TgTensor *x, double alpha) {
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1), alpha), w), x);
+}
 TgTensor *tg_relu6(TgTensor *x) { return tg_hardtanh(x, 0, 6); }
 TgTensor *tg_celu(TgTensor *x, double alpha) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, alpha != 0, TG_ERR_VALUE, "celu: alpha is 0");
-  x = as_float(x);
-  return tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(tg_sub_scalar(exp_negative(x, 1 / alpha), 1), alpha), x);
+  TgTensor *w = as_wide(x);
+  return as_narrow(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1 / alpha), alpha), w), x);
 }
 TgTensor *tg_selu(TgTensor *x) {
   const double alpha = 1.6732632423543772848, gamma = 1.0507009873554804934;
-  x = as_float(x);
-  return tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(tg_sub_scalar(exp_negative(x, 1), 1), alpha), x), gamma);
+  TgTensor *w = as_wide(x);
+  return as_narrow(
+      tg_mul_scalar(tg_where(tg_lt_scalar(w, 0), tg_mul_scalar(expm1_below(w, 1), alpha), w), gamma), x);
 }
 TgTensor *tg_logsigmoid(TgTensor *x) { return tg_neg(tg_softplus(tg_neg(as_float(x)))); }
 TgTensor *tg_hardsigmoid(TgTensor *x) { return tg_hardtanh(tg_add_scalar(tg_div_scalar(as_float(x), 6), 0.5), 0, 1); }

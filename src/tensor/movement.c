@@ -6,7 +6,9 @@ TgTensor *tg_reshape(TgTensor *x, int n, const int64_t *want) {
   TgContext *ctx = x->ctx;
   int64_t d[TG_MAX_RANK], known = 1;
   int infer = -1;
-  TG_REQUIRE(ctx, n >= 0 && n <= TG_MAX_RANK && (n == 0 || want), TG_ERR_SHAPE, "reshape: rank %d is not in 0 .. %d", n, TG_MAX_RANK);
+  TG_LIST(ctx, "reshape", want, n);
+  TG_REQUIRE(ctx, n >= 0 && n <= TG_MAX_RANK, TG_ERR_SHAPE, "reshape: rank %d is not in 0 .. %d", n,
+             TG_MAX_RANK);
   for (int i = 0; i < n; i++) {
     d[i] = want[i];
     if (d[i] == -1) {
@@ -29,6 +31,7 @@ TgTensor *tg_permute(TgTensor *x, int n, const int64_t *order) {
   TgContext *ctx = x->ctx;
   int64_t o[TG_MAX_RANK];
   bool seen[TG_MAX_RANK] = {false};
+  TG_LIST(ctx, "permute", order, n);
   TG_REQUIRE(ctx, n == rank(x), TG_ERR_SHAPE, "permute: order of %d axes for %s", n, SHAPE_OF(x));
   for (int i = 0; i < n; i++) {
     o[i] = order[i] < 0 ? order[i] + n : order[i];
@@ -42,8 +45,9 @@ TgTensor *tg_expand(TgTensor *x, int n, const int64_t *want) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   int64_t d[TG_MAX_RANK];
+  TG_LIST(ctx, "expand", want, n);
+  TG_REQUIRE(ctx, n >= rank(x) && n <= TG_MAX_RANK, TG_ERR_SHAPE, "expand: %s to rank %d", SHAPE_OF(x), n);
   int lead = n - rank(x);
-  TG_REQUIRE(ctx, lead >= 0 && n <= TG_MAX_RANK, TG_ERR_SHAPE, "expand: %s to rank %d", SHAPE_OF(x), n);
   for (int i = 0; i < n; i++) {
     int64_t have = i < lead ? 1 : dims(x)[i - lead];
     d[i] = want[i] == -1 && i >= lead ? have : want[i];
@@ -68,6 +72,8 @@ static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *h
 }
 static bool pad_check(TgTensor *x, const int64_t *lo, const int64_t *hi) {
   int64_t d[TG_MAX_RANK];
+  TG_LIST_OR(x->ctx, "pad", lo, rank(x), false);
+  TG_LIST_OR(x->ctx, "pad", hi, rank(x), false);
   for (int i = 0; i < rank(x); i++) {
     UOpStore *st = x->ctx->store;
     int64_t crop_lo = is_negative(lo[i]) ? lo[i] : 0, crop_hi = is_negative(hi[i]) ? hi[i] : 0, left = dim_add(st, dim_add(st, dims(x)[i], crop_lo), crop_hi);
@@ -100,6 +106,8 @@ void part_refused(TgTensor *x, const char *op, int axis, int64_t begin, int64_t 
 TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end) {
   if (!x) return NULL;
   int64_t be[2 * TG_MAX_RANK];
+  TG_LIST(x->ctx, "shrink", begin, rank(x));
+  TG_LIST(x->ctx, "shrink", end, rank(x));
   for (int i = 0; i < rank(x); i++) {
     UOpStore *st = x->ctx->store;
     if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(x)[i])) return part_refused(x, "shrink", i, begin[i], end[i]), NULL;
@@ -110,6 +118,8 @@ TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end) {
 TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes) {
   if (!x) return NULL;
   int64_t f[TG_MAX_RANK] = {0};
+  TG_LIST(x->ctx, "flip", axes, n);
+  TG_REQUIRE(x->ctx, n >= 0 && n <= rank(x), TG_ERR_SHAPE, "flip: %d axes of %s", n, SHAPE_OF(x));
   for (int i = 0; i < n; i++) {
     int a = axes[i] >= -TG_MAX_RANK && axes[i] < TG_MAX_RANK ? axis_get(x->ctx, "flip", (int)axes[i], rank(x)) : -1;
     TG_REQUIRE(x->ctx, a >= 0 && !f[a], TG_ERR_SHAPE, "flip: axes %s of %s", dims_text(n, axes).s, SHAPE_OF(x));
@@ -128,6 +138,7 @@ TgTensor *tg_transpose(TgTensor *x, int a, int b) {
 }
 TgTensor *tg_squeeze(TgTensor *x, int axis) {
   if (!x) return NULL;
+  if (rank(x) == 0 && (axis == 0 || axis == -1)) return x;   /* a 0-d tensor has these two by convention */
   int a = axis_get(x->ctx, "squeeze", axis, rank(x));
   if (a < 0 || dims(x)[a] != 1) return a < 0 ? NULL : x;
   bool mask[TG_MAX_RANK] = {false};
@@ -192,10 +203,11 @@ int tg_split(TgTensor *x, int axis, int64_t size, TgTensor **out, int cap) {
   TG_REQUIRE_OR(x->ctx, a >= 0 && size > 0, 0, TG_ERR_VALUE, "split: parts of %lld of axis %d of %s", (long long)size, axis, SHAPE_OF(x));
   int64_t one = dims(x)[a];
   if (!shape_numbers(x->ctx, "split", ints_get(x->ctx->store, 1, &one))) return 0;
-  int64_t n = (dims(x)[a] + size - 1) / size;
+  int64_t n = dims(x)[a] / size + (dims(x)[a] % size != 0);
+  TG_LIST_OR(x->ctx, "split", out, TG_MIN(n, cap), 0);
   TG_REQUIRE_OR(x->ctx, n <= INT32_MAX, 0, TG_ERR_LIMIT, "split: %lld parts", (long long)n);
   for (int i = 0; i < n && i < cap; i++) {
-    out[i] = tg_slice(x, a, i * size, (i + 1) * size);
+    out[i] = tg_slice(x, a, i * size, i == n - 1 ? dims(x)[a] : (i + 1) * size);
     if (!out[i]) return 0;
   }
   return (int)n;
@@ -252,6 +264,7 @@ TgTensor *tg_stack(TgTensor *const *x, int n, int axis) {
 TgTensor *tg_repeat(TgTensor *x, int n, const int64_t *times) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
+  TG_LIST(ctx, "repeat", times, n);
   TG_REQUIRE(ctx, n >= 0 && n <= TG_MAX_RANK / 2 && rank(x) <= TG_MAX_RANK / 2, TG_ERR_LIMIT, "repeat: rank of %s with %d counts", SHAPE_OF(x), n);
   int r = TG_MAX(n, rank(x));
   int64_t a[TG_MAX_RANK], b[TG_MAX_RANK], c[TG_MAX_RANK];

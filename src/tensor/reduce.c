@@ -80,6 +80,7 @@ TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
   TG_REQUIRE(x->ctx, dtype_is_float(d), TG_ERR_DTYPE, "mean: a result of %s", dtype_name(d));
   return finish(x->ctx, mean_node(x->ctx->store, x->uop, mask, count_of(x, mask), 0, d), mask, o.keepdim);
 }
+/* In the dtype of its sums: squares of f16 overflow, the root of their mean does not. */
 static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgVarOptions, o, opt);
@@ -87,12 +88,14 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   UOpStore *st = x->ctx->store;
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
-  DType d = dtype_as_float(dt(x)), wide = sum_dtype(d);
+  DType wide = sum_dtype(dtype_as_float(dt(x)));
   UOp *u = uop_cast(st, x->uop, wide), *diff = u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
-  return finish(x->ctx, uop_cast(st, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), d), mask, o.keepdim);
+  return finish(x->ctx, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), mask, o.keepdim);
 }
-TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return variance("var", x, o); }
-TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) { return tg_sqrt(variance("std", x, o)); }
+TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return as_narrow(variance("var", x, o), x); }
+TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) {
+  return as_narrow(tg_sqrt(variance("std", x, o)), x);
+}
 static TgTensor *with_mean(TgTensor *v, TgTensor *x, TgTensor **mean, const TgVarOptions *opt) {
   TG_OPTIONS(TgVarOptions, o, opt);
   if (!v || !mean) return v;
@@ -106,15 +109,15 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   TG_OPTIONS(TgNormalizeOptions, o, opt);
   TgAxes axis = {1, {o.axis ? o.axis : rank(x) > 1 ? 1 : 0}};
   double p = o.p != 0 ? o.p : o.zero ? 0 : 2, eps = o.eps != 0 ? o.eps : 1e-12;
-  TG_REQUIRE(x->ctx, p >= 0, TG_ERR_VALUE, "normalize: p = %g", p);
-  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
-  TgTensor *a = tg_abs(x), *n;
-  if (p == 0) n = tg_sum(tg_cast(tg_ne_scalar(x, 0), tg_dtype(x)), .axis = axis, .keepdim = true);
-  else if (isinf(p)) n = tg_max(a, .axis = axis, .keepdim = true);
+  TG_REQUIRE(x->ctx, p == p, TG_ERR_VALUE, "normalize: p = %g", p);
+  TgTensor *w = as_wide(x), *a = tg_abs(w), *n;
+  if (p == 0) n = tg_sum(tg_cast(tg_ne_scalar(w, 0), tg_dtype(w)), .axis = axis, .keepdim = true);
+  else if (p == INFINITY) n = tg_max(a, .axis = axis, .keepdim = true);
+  else if (p == -INFINITY) n = tg_min(a, .axis = axis, .keepdim = true);
   else if (p == 1) n = tg_sum(a, .axis = axis, .keepdim = true);
-  else if (p == 2) n = tg_sqrt(tg_sum(tg_mul(x, x), .axis = axis, .keepdim = true));
+  else if (p == 2) n = tg_sqrt(tg_sum(tg_mul(w, w), .axis = axis, .keepdim = true));
   else n = tg_pow_scalar(tg_sum(tg_pow_scalar(a, p), .axis = axis, .keepdim = true), 1 / p);
-  return tg_div(x, tg_clamp(n, eps, INFINITY));
+  return as_narrow(tg_div(w, tg_clamp(n, eps, INFINITY)), x);
 }
 
 /* The winner's places hold n - i, the others 0; the largest is the first winner. A NaN equals nothing, so it is asked for itself. */

@@ -35,9 +35,11 @@ TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgIn
   TgContext *ctx = x->ctx;
   TG_REQUIRE(ctx, (unsigned)o.mode <= TG_NEAREST_EXACT && (!o.align_corners || o.mode == TG_LINEAR), TG_ERR_VALUE, "interpolate: mode %d%s", (int)o.mode,
              o.align_corners ? " with align_corners" : "");
-  bool ok = n >= 1 && n <= rank(x) && size;
+  TG_LIST(ctx, "interpolate", size, n);
+  bool ok = n >= 1 && n <= rank(x);
   for (int i = 0; ok && i < n; i++) ok = size[i] >= 0 && size[i] <= INT32_MAX / 2 && dims(x)[rank(x) - n + i] > 0 && dims(x)[rank(x) - n + i] <= INT32_MAX / 2;
-  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x), size ? dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s : "nothing");
+  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x),
+             dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
   TgDType d = tg_dtype(x);
   if (o.mode == TG_LINEAR && dt(x) != DT_F64) x = tg_cast(x, TG_F32);
   for (int i = 0; x && i < n; i++) if (dims(x)[rank(x) - n + i] != size[i]) x = resize(x, rank(x) - n + i, size[i], &o);
@@ -45,6 +47,7 @@ TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgIn
   return tg_cast(x, d);
 }
 TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *), int n) {
+  if (x) TG_LIST(x->ctx, "sequential", layers, n);
   for (int i = 0; i < n && x; i++) x = layers[i](x);
   return x;
 }

@@ -55,8 +55,7 @@ static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *
   TG_REQUIRE(ctx, dtype, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)o.dtype);
   const Ints *shape = shape_make(ctx, op, n, d);
   if (!shape) return NULL;
-  Scalar s = dtype_is_float(dtype) ? (Scalar){.f = v} : scalar_cast(dtype, DT_F64, (Scalar){.f = v});
-  return tensor_new(ctx, u_full(ctx->store, dtype, s, shape));
+  return tensor_new(ctx, u_full(ctx->store, dtype, scalar_number(dtype, v), shape));
 }
 TgTensor *tg_full_opt(TgContext *ctx, int n, const int64_t *d, double value, const TgDTypeOptions *o) {
   return constant(ctx, "full", n, d, value, o);
@@ -74,13 +73,20 @@ TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, Tg
 TgTensor *tg_full_like(TgTensor *t, double v) { return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL; }
 TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
 TgTensor *tg_ones_like(TgTensor *t) { return tg_full_like(t, 1); }
+/* The dtype of a scalar beside a tensor of dtype d: d itself where it holds the number, so that the result
+ * keeps it; else what holds it, so that the join does, and a comparison is true or false as the numbers are.
+ */
+static DType scalar_dtype(DType d, double v) {
+  const DType wider[] = {d == DT_BOOL ? DT_I32 : d, DT_I8, DT_I16, DT_I32, DT_I64, DT_U64};
+  if (dtype_is_float(d)) return d;
+  for (size_t i = 0; v == floor(v) && i < TG_COUNT(wider); i++)
+    if (v >= dtype_lowest(wider[i]) && v <= dtype_highest(wider[i])) return wider[i];
+  return DT_F32;
+}
 TgTensor *tg_scalar_like(TgTensor *t, double v) {
   if (!t) return NULL;
-  DType d = dt(t);
-  bool whole = v == floor(v) && fabs(v) < 9.2e18;
-  if (!dtype_is_float(d)) d = !whole ? DT_F32 : d == DT_BOOL ? DT_I32 : d;
-  Scalar s = dtype_is_float(d) ? (Scalar){.f = v} : (Scalar){.i = (int64_t)v};
-  return tensor_new(t->ctx, u_full(t->ctx->store, d, s, ints_get(t->ctx->store, 0, NULL)));
+  DType d = scalar_dtype(dt(t), v);
+  return tensor_new(t->ctx, u_full(t->ctx->store, d, scalar_number(d, v), ints_get(t->ctx->store, 0, NULL)));
 }
 TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArangeOptions *opt) {
   if (!ctx) return NULL;
@@ -90,19 +96,25 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (count < 0) count = 0;
   int64_t n = (int64_t)count;
   bool whole = start == floor(start) && step == floor(step) && stop == floor(stop);
-  double last = n ? start + (double)(n - 1) * step : start, big = TG_MAX(fabs(start), fabs(last));
+  double last = n ? start + (double)(n - 1) * step : start, low = TG_MIN(start, last),
+         high = TG_MAX(start, last), big = TG_MAX(fabs(start), fabs(last));
   bool wide = big > 2147483647.0 || count > 2147483647.0;
   DType d = dtype_of(o.dtype, !whole ? DT_F32 : wide ? DT_I64 : DT_I32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "arange: dtype %s", dtype_name(d));
-  TG_REQUIRE(ctx, dtype_is_float(d) || (last >= (double)dtype_min(d) && start >= (double)dtype_min(d) && big <= (double)dtype_max(d)),
+  TG_REQUIRE(ctx,
+             dtype_is_float(d) || !n ||
+                 (low >= dtype_lowest(d) && high <= TG_MIN(dtype_highest(d), dtype_highest(DT_I64))),
              TG_ERR_VALUE, "arange: %g .. %g does not fit in %s", start, last, dtype_name(d));
   const Ints *shape = shape_make(ctx, "arange", 1, &n);
   UOpStore *st = ctx->store;
   if (!shape) return NULL;
-  UOp *u = n ? uop_cast(st, u_arange(st, shape, 0, wide ? DT_I64 : DT_I32), d) : u_full(st, d, (Scalar){.i = 0}, shape);
-  if (n && step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
-  if (n && start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
-  return tensor_new(ctx, u);
+  if (!n) return tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape));
+  UOp *u = u_arange(st, shape, 0, wide ? DT_I64 : DT_I32);
+  if (dtype_is_float(d))
+    u = uop_cast(st, u, d); /* integers: step and start may be beyond a narrow d whose ends they reach */
+  if (step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
+  if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
+  return tensor_new(ctx, uop_cast(st, u, d));
 }
 TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
   if (!ctx) return NULL;
@@ -238,6 +250,7 @@ TgStatus tg_read_f64(TgTensor *t, double *out, size_t n) {
   if (!t) return TG_ERR_VALUE;
   TgContext *ctx = t->ctx;
   TG_REQUIRE_OR(ctx, (int64_t)n == tg_numel(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu elements asked of %s", n, SHAPE_OF(t));
+  TG_LIST_OR(ctx, "read", out, n > 0, TG_ERR_VALUE);
   DType d = dt(t);
   size_t size = dtype_size(d);
   char *p = mem_alloc(&ctx->mem, n * size);
@@ -285,6 +298,8 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   if (!t || !value) return NULL;
   TgContext *ctx = t->ctx;
   int64_t be[2 * TG_MAX_RANK], d[TG_MAX_RANK];
+  TG_LIST(ctx, "assign_slice", begin, rank(t));
+  TG_LIST(ctx, "assign_slice", end, rank(t));
   for (int i = 0; i < rank(t); i++) {
     UOpStore *st = ctx->store;
     if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(t)[i])) return part_refused(t, "assign_slice", i, begin[i], end[i]), NULL;

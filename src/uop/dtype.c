@@ -158,10 +158,11 @@ static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {      /* Salmon et al.
   }
   return (uint64_t)x1 << 32 | x0;
 }
-static int64_t int_pow(int64_t a, int64_t b) {                  /* wraps; a negative exponent gives 0, but 1 and -1 stay */
-  if (b < 0) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
+/* Wraps; a negative exponent gives 0, but 1 and -1 stay. */
+static int64_t int_pow(int64_t a, int64_t b, bool u64) {
+  if (b < 0 && !u64) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
   uint64_t r = 1, x = (uint64_t)a;
-  for (; b; b >>= 1, x *= x) if (b & 1) r *= x;
+  for (uint64_t n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x;
   return (int64_t)r;
 }
 /* x * y + z rounded once; an f64 sum of the exact f32 product would round twice, hence fmaf. */
@@ -179,6 +180,8 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_EXP: r = exp(a); break;
   case OPS_LOG: r = log(a); break;
   case OPS_SIN: r = sin(a); break;
+  case OPS_COS: r = cos(a); break;
+  case OPS_TAN: r = tan(a); break;
   case OPS_SQRT: r = sqrt(a); break;
   case OPS_RECIPROCAL: r = 1 / a; break;
   case OPS_TRUNC: r = trunc(a); break;
@@ -186,7 +189,7 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_SUB: r = a - b; break;
   case OPS_MUL: r = a * b; break;
   case OPS_FDIV: r = a / b; break;
-  case OPS_MAX: r = isnan(a) ? a : isnan(b) ? b : a > b ? a : b > a ? b : signbit(a) ? b : a; break;
+  case OPS_MAX: r = a > b || isnan(a) ? a : b; break;              /* of equal zeros the second, as the renderers write it */
   case OPS_POW: r = pow(a, b); break;
   case OPS_MULACC: r = mulacc(d, a, b, s[2].f); break;
   default: return false;
@@ -213,7 +216,7 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_FLOORDIV: r = !b ? 0 : u64 ? (int64_t)(ua / ub) : b == -1 ? (int64_t)(0 - ua) : a / b - ((a % b != 0) && ((a < 0) != (b < 0))); break;
   case OPS_FLOORMOD: r = !b ? a : u64 ? (int64_t)(ua % ub) : b == -1 ? 0 : a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0); break;
   case OPS_MAX: r = u64 ? (ua > ub ? a : b) : (a > b ? a : b); break;
-  case OPS_POW: r = int_pow(a, u64 ? (int64_t)(ub & INT64_MAX) : b); break;
+  case OPS_POW: r = int_pow(a, b, u64); break;
   case OPS_CMPLT: r = u64 ? ua < ub : a < b; out->i = r; return true;
   case OPS_CMPNE: out->i = a != b; return true;
   case OPS_CMPEQ: out->i = a == b; return true;

@@ -221,10 +221,12 @@ static bool check_gep(Check *c, const UOp *u) {
 /* Elementwise: which operands an op takes. */
 typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
 static const uint8_t operands[OPS_COUNT] = {
-  [OPS_EXP2] = FLOATS, [OPS_LOG2] = FLOATS, [OPS_EXP] = FLOATS, [OPS_LOG] = FLOATS, [OPS_SIN] = FLOATS, [OPS_SQRT] = FLOATS,
-  [OPS_RECIPROCAL] = FLOATS, [OPS_FDIV] = FLOATS, [OPS_CDIV] = INTS, [OPS_CMOD] = INTS, [OPS_FLOORDIV] = INTS, [OPS_FLOORMOD] = INTS,
-  [OPS_SHL] = INTS, [OPS_SHR] = INTS, [OPS_AND] = BITS, [OPS_OR] = BITS, [OPS_XOR] = BITS, [OPS_THREEFRY] = U64S, [OPS_WHERE] = CHOICE,
-  [OPS_CAST] = CASTS, [OPS_BITCAST] = CASTS,
+    [OPS_EXP2] = FLOATS,       [OPS_LOG2] = FLOATS,   [OPS_EXP] = FLOATS,    [OPS_LOG] = FLOATS,
+    [OPS_SIN] = FLOATS,        [OPS_COS] = FLOATS,    [OPS_TAN] = FLOATS,    [OPS_SQRT] = FLOATS,
+    [OPS_RECIPROCAL] = FLOATS, [OPS_FDIV] = FLOATS,   [OPS_CDIV] = INTS,     [OPS_CMOD] = INTS,
+    [OPS_FLOORDIV] = INTS,     [OPS_FLOORMOD] = INTS, [OPS_SHL] = INTS,      [OPS_SHR] = INTS,
+    [OPS_AND] = BITS,          [OPS_OR] = BITS,       [OPS_XOR] = BITS,      [OPS_THREEFRY] = U64S,
+    [OPS_WHERE] = CHOICE,      [OPS_CAST] = CASTS,    [OPS_BITCAST] = CASTS,
 };
 static bool check_alu(Check *c, const UOp *u) {
   const UOp *a = u->src[0];

@@ -300,7 +300,8 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
   bool ok = keep && vec_reserve(st->mem, &st->free_ids, st->all.len);
   if (ok) {
     for (size_t i = 0; i < live.len; i++) keep[live.at[i]->id] = 1;
-    memset(st->table, 0, st->cap * sizeof *st->table), memset(st->recent_const, 0, sizeof st->recent_const);
+    if (st->cap) memset(st->table, 0, st->cap * sizeof *st->table);
+    memset(st->recent_const, 0, sizeof st->recent_const);
     size_t nbig = 0;
     for (size_t i = 0; i < st->big.len; i++)
       if (keep[st->big.at[i]->id]) st->big.at[nbig++] = st->big.at[i];

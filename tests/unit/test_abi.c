@@ -1,5 +1,7 @@
-/* test_abi.c: the library through build/tg_abi.json alone, as a binding sees it: functions by dlsym, options by the offsets in the file, types and
- * enums by name. tg.h is not included. A call is made only if the signature in the file is the one it is made with. */
+/* test_abi.c: the library through build/tg_abi.json alone, as a binding sees it: functions by dlsym, options
+ * by the offsets in the file, types and enums by name, layers, optimisers and files too. No header of the
+ * library is included. A call is made only if the signature in the file is the one it is made with. */
+#define _POSIX_C_SOURCE 200809L
 #include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
@@ -10,46 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
+#include "tests/json.h"
 
-/* ---- JSON, as far as the file goes: a value is found by walking */
 static char *json;
-static const char *skip_string(const char *p) {
-  for (p++; *p != '"'; p++) if (*p == '\\') p++;
-  return p + 1;
-}
-static const char *skip_value(const char *p) {
-  if (*p == '"') return skip_string(p);
-  if (*p != '{' && *p != '[') return p + strcspn(p, ",]} \n");
-  int depth = 0;
-  do {
-    if (*p == '"') { p = skip_string(p); continue; }
-    depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']'), p++;
-  } while (depth);
-  return p;
-}
-static const char *blank(const char *p) { return p + strspn(p, " \n,:"); }
-static const char *member(const char *object, const char *key) {      /* the value of key, or NULL */
-  const char *p = blank(object + 1);
-  while (*p == '"') {
-    const char *end = skip_string(p), *value = blank(end);
-    if (strlen(key) == (size_t)(end - p - 2) && !memcmp(p + 1, key, strlen(key))) return value;
-    p = blank(skip_value(value));
-  }
-  return NULL;
-}
-static const char *named(const char *list, const char *name) {        /* the object of the list whose "name" it is */
-  for (const char *p = blank(list + 1); *p == '{'; p = blank(skip_value(p))) {
-    const char *v = member(p, "name");
-    if (v && !strncmp(v + 1, name, strlen(name)) && v[1 + strlen(name)] == '"') return p;
-  }
-  return NULL;
-}
 static long number(const char *v) { return v ? strtol(v, NULL, 10) : -1; }
-static void text_of(const char *v, char *to, size_t cap) {
-  const char *end = skip_string(v);
-  snprintf(to, cap, "%.*s", (int)(end - v - 2), v + 1);
-}
 static long value_of(const char *type, const char *name) {
   const char *e = named(member(json, "enums"), type), *v = e ? member(member(e, "values"), name) : NULL;
   if (!v) fail_msg("no %s in %s", name, type);
@@ -118,10 +86,15 @@ static void put_int(P o, const char *type, const char *field, int v) { put(o, ty
 static void put_bool(P o, const char *type, const char *field) { put(o, type, field, &(bool){true}, sizeof(bool)); }
 static void put_double(P o, const char *type, const char *field, double v) { put(o, type, field, &v, sizeof v); }
 static void put_axes(P o, const char *type, int n, const int *v) {      /* TgAxes, itself by its fields */
-  const char *s = named(member(json, "structs"), "TgAxes");
+  const char *s = named(member(json, "structs"), "TgAxes"), *fields = member(s, "fields");
+  long count = number(member(named(fields, "n"), "offset")), values = number(member(named(fields, "v"), "offset"));
   unsigned char a[200] = {0};
-  memcpy(a + number(member(named(member(s, "fields"), "n"), "offset")), &n, sizeof n);
-  memcpy(a + number(member(named(member(s, "fields"), "v"), "offset")), v, (size_t)n * sizeof *v);
+  if (count < 0 || count >= 100 || values < 0 || values >= 100 || n < 0 || n > 16) {
+    fail_msg("TgAxes is not as it should be");
+    return;
+  }
+  memcpy(a + count, &n, sizeof n);
+  memcpy(a + values, v, (size_t)n * sizeof *v);
   put(o, type, "axis", a, (size_t)number(member(s, "size")));
 }
 static P from(Shape s, const double *v) {
@@ -218,8 +191,114 @@ static void test_more(void **state) {
   IS(g, 2, 0, 4);
   assert_null(too("tg_matmul_opt", "TgMatmulOptions", a, a, NULL));
   assert_int_equal(((int (*)(P))function("tg_error", "TgStatus, const TgContext *"))(ctx), value_of("TgStatus", "TG_ERR_SHAPE"));
-  ((void (*)(P))function("tg_close", "void, TgContext *"))(ctx);
+  ((void (*)(P))function("tg_clear_error", "void, TgContext *"))(ctx);
   assert_true(ncalls >= 50);
+}
+/* A layer of tg_nn.h is trained a step, and its tensors go through a file of tg_io.h. */
+typedef struct Linear { P weight, bias; } Linear;             /* as the file says: checked below */
+static long offset_of(const char *type, const char *field) {
+  const char *f = named(member(named(member(json, "structs"), type), "fields"), field);
+  return f ? number(member(f, "offset")) : -1;
+}
+static int status(const char *f, const char *signature, P a) {
+  return ((int (*)(P))function(f, signature))(a);
+}
+static void test_layers_and_files(void **state) {
+  (void)state;
+  assert_int_equal(offset_of("TgLinear", "weight"), offsetof(Linear, weight));
+  assert_int_equal(offset_of("TgLinear", "bias"), offsetof(Linear, bias));
+  assert_int_equal(number(member(named(member(json, "structs"), "TgLinear"), "size")), sizeof(Linear));
+  Linear l = ((Linear(*)(P, int64_t, int64_t, bool))function(
+      "tg_linear_new", "TgLinear, TgContext *, int64_t, int64_t, bool"))(ctx, 3, 2, true);
+  assert_non_null(l.weight);
+  P sgd = options(0, "TgOptimOptions"), params[] = {l.weight, l.bias};
+  put_double(sgd, "TgOptimOptions", "lr", 0.5);
+  put_double(sgd, "TgOptimOptions", "momentum", 0.9);
+  P opt = ((P(*)(P, P *, int, P))function(
+      "tg_sgd_opt", "TgOptim *, TgContext *, TgTensor *const *, int, const TgOptimOptions *"))(ctx, params, 2,
+                                                                                               sgd);
+  assert_non_null(opt);
+  double before[2], after[2];
+  int (*read)(P, double *, size_t) =
+      ((int (*)(P, double *, size_t))function("tg_read_f64", "TgStatus, " T ", double *, size_t"));
+  assert_int_equal(read(l.bias, before, 2), 0);
+  P y = ((P(*)(Linear *, P))function("tg_linear_run", T ", const TgLinear *, " T))(
+      &l, from(SHAPE(1, 3), (double[]){1, 2, 3}));
+  P loss = to("tg_sum_opt", "TgReduceOptions", y, NULL);
+  assert_int_equal(
+      ((int (*)(P, P))function("tg_backward_opt", "TgStatus, " T ", const TgGradientOptions *"))(loss, NULL),
+      0);
+  assert_int_equal(status("tg_optim_step", "TgStatus, TgOptim *", opt), 0);
+  assert_int_equal(read(l.bias, after, 2), 0);
+  for (int i = 0; i < 2; i++) assert_true(fabs(after[i] - (before[i] - 0.5)) < 1e-6);
+  char path[] = "/tmp/tg-abi-XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0 && !close(fd));
+  P s = ((P(*)(P))function("tg_state_new", "TgState *, TgContext *"))(ctx);
+  assert_int_equal(
+      ((int (*)(Linear *, P, const char *))function(
+          "tg_linear_state", "TgStatus, const TgLinear *, TgState *, const char *"))(&l, s, "fc"),
+      0);
+  assert_int_equal(((int (*)(P, P, const char *))function(
+                       "tg_optim_state", "TgStatus, TgOptim *, TgState *, const char *"))(opt, s, "optim"),
+                   0);
+  assert_int_equal(((int (*)(P, const char *, P))function(
+                       "tg_safe_save_opt", "TgStatus, const TgState *, const char *, const TgSafeOptions *"))(
+                       s, path, NULL),
+                   0);
+  P file = ((P(*)(P, const char *))function("tg_safe_load_file", "TgState *, TgContext *, const char *"))(
+      ctx, path);
+  assert_non_null(file);
+  assert_int_equal(((size_t(*)(P))function("tg_state_count", "size_t, const TgState *"))(file), 4);
+  P (*get)
+  (P, const char *) = ((P(*)(P, const char *))function("tg_state_get", T ", const TgState *, const char *"));
+  is(get(file, "fc.bias"), 2, after);
+  IS(get(file, "optim.state.1.momentum_buffer"), 1, 1);
+  ((void (*)(P))function("tg_state_free", "void, TgState *"))(file);
+  ((void (*)(P))function("tg_state_free", "void, TgState *"))(s);
+  ((void (*)(P))function("tg_optim_free", "void, TgOptim *"))(opt);
+  ((void (*)(Linear *))function("tg_linear_free", "void, TgLinear *"))(&l);
+  unlink(path);
+  ((void (*)(P))function("tg_close", "void, TgContext *"))(ctx);
+}
+/* Every default is a value: a number, true, false, null, or an enumerator of its field's type. */
+static void test_defaults(void **state) {
+  (void)state;
+  int values = 0;
+  for each_of(member(json, "functions"), f) {
+    char name[128], type[128] = "", field[128], of[128];
+    text_of(member(f, "name"), name, sizeof name);
+    const char *defaults = member(f, "defaults");
+    if (!defaults) continue;
+    for each_of(member(f, "params"), p) text_of(member(p, "type"), type, sizeof type);
+    snprintf(of, sizeof of, "%.*s", (int)strcspn(type + 6, " "), type + 6);
+    const char *fields = member(named(member(json, "structs"), of), "fields");
+    assert_non_null(fields);
+    for (const char *p = blank(defaults + 1); *p == '"'; values++) {
+      const char *value = blank(skip_string(p));
+      text_of(p, field, sizeof field);
+      const char *at = named(fields, field);
+      if (!at) fail_msg("%s: %s has no field %s", name, of, field);
+      text_of(member(at, "type"), type, sizeof type);
+      if (*value == '"') {
+        char word[128];
+        text_of(value, word, sizeof word);
+        (void)value_of(type, word);
+      } else if (strncmp(value, "true", 4) && strncmp(value, "false", 5) && strncmp(value, "null", 4)) {
+        char *end;
+        strtod(value, &end);
+        if (end == value || !strchr(",}", *end)) fail_msg("%s: %s is %.20s", name, field, value);
+      }
+      p = blank(skip_value(value));
+    }
+  }
+  assert_true(values > 100);
+  const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults"),
+             *attention =
+                 member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");
+  assert_int_equal(number(member(pool, "kernel")), 2);
+  assert_null(member(pool, "axes"));                           /* as many as the kernel has: no value */
+  assert_null(member(attention, "scale"));                     /* 1 / sqrt(d): no value */
 }
 static int load(void **state) {
   (void)state;
@@ -239,6 +318,8 @@ static int unload(void **state) {
   return dlclose(library);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_more)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_more),
+                                     cmocka_unit_test(test_layers_and_files),
+                                     cmocka_unit_test(test_defaults)};
   return cmocka_run_group_tests(tests, load, unload);
 }

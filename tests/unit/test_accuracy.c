@@ -1,8 +1,11 @@
-/* test_accuracy.c: the decompositions of EXP2, LOG2, EXP, LOG, SIN and POW against libm: f32 against its double functions, f64 against its
- * long double ones. The error is in ulp of the dtype at the exact result. A graph is evaluated here, 256 values at a time, each op in plain C:
- * neither scalar_eval nor a renderer is trusted; then CPU and the interpreter run the same through the API.
- * The suite takes every 4099th float. make check-accuracy (STRIDE=1, ONLY=op) takes all 2^32. Every 61st: exp2 0.77,
- * exp 0.81, log2 0.94, log 0.83, sin 0.77 ulp. */
+/* test_accuracy.c: the decompositions of EXP2, LOG2, EXP, LOG, SIN, COS, TAN and POW against libm: f32
+ * against its double functions, f64 against its long double ones. The error is in ulp of the dtype at the
+ * exact result. A graph is evaluated here, 256 values at a time, each op in plain C: neither scalar_eval nor
+ * a renderer is trusted; then CPU and the interpreter run the same through the API. Functions that are put
+ * together of these (erf, tanh, ..) are measured as the API computes them on the CPU. The suite takes every
+ * 4099th float, on the CPU every 61st of cos and tan. make check-accuracy (STRIDE=1, ONLY=name) takes all
+ * 2^32. Every 61st: exp2 0.77, exp 0.81, log2 0.94, log 0.83, sin 0.77 ulp. All: cos 0.79, tan 0.92,
+ * erf 2.77, tanh 2.69, sigmoid 2.41, softplus 2.03, gelu 225 ulp. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +26,9 @@ static void fn_open(Fn *f, Ops op, DType d) {                /* op on PARAMs 0 a
   memset(f, 0, sizeof *f);
   f->d = d, f->st = store_new(&f->mem);
   Renderer ren = renderer_c;
-  ren.has_f64 = d == DT_F64, ren.native &= ~(op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) | op_bit(OPS_POW));
+  ren.has_f64 = d == DT_F64,
+  ren.native &= ~(op_bit(OPS_EXP2) | op_bit(OPS_LOG2) | op_bit(OPS_EXP) | op_bit(OPS_LOG) | op_bit(OPS_SIN) |
+                  op_bit(OPS_COS) | op_bit(OPS_TAN) | op_bit(OPS_POW));
   UOp *x[2];
   for (int i = 0; i < 2; i++) x[i] = uop_new(f->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, i}});
   Kernel k = {.st = f->st, .mem = &f->mem, .ren = &ren};
@@ -118,6 +123,8 @@ static long double exact(Ops op, DType d, double x, double y) {
   case OPS_LOG2: return w ? log2l(x) : log2(x);
   case OPS_LOG: return w ? logl(x) : log(x);
   case OPS_SIN: return w ? sinl(x) : sin(x);
+  case OPS_COS: return w ? cosl(x) : cos(x);
+  case OPS_TAN: return w ? tanl(x) : tan(x);
   default: return w ? powl(x, y) : pow(x, y);
   }
 }
@@ -165,15 +172,19 @@ static uint64_t rnd(uint64_t *s) {                           /* splitmix64 */
   return z ^ z >> 31;
 }
 /* ---- what is allowed, in ulp */
-static const struct { Ops op; double f32, f64; } limits[] = {
-  {OPS_EXP2, 0.85, 0.85}, {OPS_EXP, 0.85, 0.85}, {OPS_LOG2, 1, 1}, {OPS_LOG, 0.9, 0.9}, {OPS_SIN, 0.85, 0.85}, {OPS_POW, 0.85, 0.9}};
+static const struct { Ops op; double f32, f64;
+} limits[] = {{OPS_EXP2, 0.85, 0.85}, {OPS_EXP, 0.85, 0.85}, {OPS_LOG2, 1, 1}, {OPS_LOG, 0.9, 0.9},
+              {OPS_SIN, 0.85, 0.85},  {OPS_COS, 0.85, 0.85}, {OPS_TAN, 1, 1},  {OPS_POW, 0.85, 0.9}};
 
+static uint64_t stride_or(uint64_t usual) {
+  return getenv("STRIDE") ? strtoull(getenv("STRIDE"), NULL, 10) : usual;
+}
+static bool wanted(const char *name) { return !getenv("ONLY") || !strcmp(getenv("ONLY"), name); }
 static void test_f32(void **state) {                         /* every STRIDE-th bit pattern: every exponent, subnormals, infinities, NaN */
   (void)state;
-  uint64_t stride = getenv("STRIDE") ? strtoull(getenv("STRIDE"), NULL, 10) : 4099;
-  const char *only = getenv("ONLY");
-  for (int i = 0; i < 5; i++) {
-    if (only && strcmp(only, op_name(limits[i].op))) continue;
+  for (int i = 0; limits[i].op != OPS_POW; i++) {
+    if (!wanted(op_name(limits[i].op))) continue;
+    uint64_t stride = stride_or(4099);
     Fn f;
     Value x, y = {{0}};
     Worst w = {0};
@@ -266,6 +277,8 @@ static void on_device(const char *dev, TgDType td, int n) {
     case OPS_LOG2: o = tg_log2(a); break;
     case OPS_LOG: o = tg_log(a); break;
     case OPS_SIN: o = tg_sin(a); break;
+    case OPS_COS: o = tg_cos(a); break;
+    case OPS_TAN: o = tg_tan(a); break;
     default: o = tg_pow(a, b);
     }
     if (tg_read_f64(o, r, (size_t)n)) fail_msg("%s: %s: %s", dev, op_name(limits[i].op), tg_errmsg(ctx));
@@ -281,7 +294,96 @@ static void test_devices(void **state) {
   on_device("CPU", TG_F32, 20011), on_device("CPU", TG_F64, 20011);
   on_device("INTERP:C", TG_F32, 1009), on_device("INTERP:C", TG_F64, 1009), on_device("INTERP:METAL", TG_F32, 1009);
 }
+/* ---- cos and tan, and functions put together of these, as the CPU computes them: f32 against functions of
+ * double, f64 against those of long double. The tanh form of GELU is x e^v for large negative v = 2u, whose
+ * own rounding is |v| of its last places: that is the bound, |v| reaching 88 (f64: 708). */
+#define ORACLES(T, SUFFIX, EXP, LOG1P, SQRT, ACOS)                                                           \
+  static T sigmoid_##SUFFIX(T x) { return x < 0 ? EXP(x) / (1 + EXP(x)) : 1 / (1 + EXP(-x)); }               \
+  static T softplus_##SUFFIX(T x) { return x < 0 ? LOG1P(EXP(x)) : x + LOG1P(EXP(-x)); }                     \
+  static T gelu_##SUFFIX(T x) { /* at -inf it is -inf * 0 */                                                 \
+    return x == -INFINITY ? (T)NAN                                                                           \
+                          : x * sigmoid_##SUFFIX(2 * SQRT(2 / ACOS(-1)) * (x + (T)0.044715L * x * x * x));   \
+  }
+ORACLES(double, double, exp, log1p, sqrt, acos)
+ORACLES(long double, long, expl, log1pl, sqrtl, acosl)
+static const struct Composite {
+  const char *name;
+  TgTensor *(*fn)(TgTensor *x);
+  double (*exact32)(double x);
+  long double (*exact64)(long double x);
+  double f32, f64;                                           /* what is allowed, in ulp */
+  uint64_t stride;
+} composites[] = {
+  {"cos", tg_cos, cos, cosl, 0.85, 0.85, 61},
+  {"tan", tg_tan, tan, tanl, 1, 1, 61},
+  {"erf", tg_erf, erf, erfl, 3, 3, 4099},
+  {"tanh", tg_tanh, tanh, tanhl, 3, 3, 4099},
+  {"sigmoid", tg_sigmoid, sigmoid_double, sigmoid_long, 3, 3, 4099},
+  {"softplus", tg_softplus, softplus_double, softplus_long, 3, 3, 4099},
+  {"gelu", tg_gelu, gelu_double, gelu_long, 256, 2048, 4099},
+};
+static long double composite_exact(const struct Composite *c, TgDType d, double x) {
+  return d == TG_F32 ? c->exact32(x) : c->exact64(x);
+}
+enum { BATCH = 1 << 18 };
+typedef struct Batch { TgContext *ctx; TgDType dtype; double *x, *y; int n; } Batch;
+static void composite_batch(const struct Composite *c, Batch *b, Worst *w) {
+  TG_SCOPE(b->ctx) {
+    TgTensor *y = c->fn(tg_from_f64(b->ctx, b->x, b->dtype, TG_SHAPE(BATCH)));
+    if (tg_read_f64(y, b->y, BATCH)) fail_msg("%s: %s", c->name, tg_errmsg(b->ctx));
+  }
+  for (int i = 0; i < b->n; i++) {
+    long double want = composite_exact(c, b->dtype, b->x[i]);
+    w->n++;
+    if (b->dtype == TG_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)b->y[i])
+      continue; /* rounded rightly */
+    double u = ulps(b->dtype == TG_F32 ? DT_F32 : DT_F64, b->y[i], want);
+    if (u > w->ulp) *w = (Worst){u, b->x[i], 0, b->y[i], w->n};
+  }
+  b->n = 0;
+}
+static void check_composite(const struct Composite *c, const Worst *w, TgDType d) {
+  double most = d == TG_F32 ? c->f32 : c->f64;
+  printf("  %-13s %-4s %s %8.4f ulp over %llu values, worst at %a\n", "composite", c->name, tg_dtype_name(d),
+         w->ulp, (unsigned long long)w->n, w->x);
+  fflush(stdout);
+  if (!(w->ulp <= most))
+    fail_msg("%s on %s: %g ulp at %a: gives %a, not %La; %g are allowed", c->name, tg_dtype_name(d), w->ulp,
+             w->x, w->got, composite_exact(c, d, w->x), most);
+}
+static void test_composites(void **state) {
+  (void)state;
+  setenv("TG_DEV", "CPU", 1);
+  Batch b = {.ctx = tg_open(NULL), .x = calloc(2 * BATCH, sizeof(double))};
+  b.y = b.x + BATCH;
+  assert_int_equal(tg_error(b.ctx), TG_OK);
+  for (size_t i = 0; i < TG_COUNT(composites); i++) {
+    const struct Composite *c = &composites[i];
+    if (!wanted(c->name)) continue;
+    Worst w = {0};
+    b.dtype = TG_F32;
+    uint64_t stride = stride_or(c->stride);
+    for (uint64_t bits = 0; bits < 1ull << 32; bits += stride) {
+      uint32_t u = (uint32_t)bits;
+      float v;
+      memcpy(&v, &u, sizeof v);
+      b.x[b.n++] = v;
+      if (b.n == BATCH) composite_batch(c, &b, &w);
+    }
+    composite_batch(c, &b, &w);
+    check_composite(c, &w, TG_F32);
+    uint64_t s = 3;
+    b.dtype = TG_F64, w = (Worst){0};
+    for (int n = 0; n < BATCH; n++) sample(&s, n, DT_F64, &b.x[b.n++]);
+    composite_batch(c, &b, &w);
+    check_composite(c, &w, TG_F64);
+  }
+  free(b.x);
+  tg_close(b.ctx);
+}
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f32), cmocka_unit_test(test_special), cmocka_unit_test(test_samples), cmocka_unit_test(test_devices)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_composites), cmocka_unit_test(test_f32),
+                                     cmocka_unit_test(test_special), cmocka_unit_test(test_samples),
+                                     cmocka_unit_test(test_devices)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

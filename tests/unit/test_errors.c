@@ -170,7 +170,60 @@ static void test_messages(void **state) {
   assert_true(tg_item_f64(tg_sum(x)) == 6);                    /* nothing is lost */
   tg_close(C);
 }
+/* NULL where a list is needed is told, and not read. */
+static void null_list(int line, const void *p) {
+  if (p || tg_error(C) != TG_ERR_VALUE || !strstr(tg_errmsg(C), "NULL where a list"))
+    fail_msg("line %d: '%s'", line, tg_errmsg(C));
+  tg_clear_error(C);
+}
+static TgStatus no_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+  (void)g, (void)y, (void)x, (void)n, (void)out, (void)user;
+  return TG_OK;
+}
+#define NULL_LIST(p) null_list(__LINE__, (p))
+static void test_null_lists(void **state) {
+  (void)state;
+  C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
+  TgTensor *x = tg_ones(C, TG_SHAPE(2, 3)), *out[4];
+  const int64_t two[] = {0, 0};
+  NULL_LIST(tg_zeros(C, 2, NULL));
+  NULL_LIST(tg_full(C, 2, NULL, 1));
+  NULL_LIST(tg_rand(C, 1, NULL));
+  NULL_LIST(tg_empty(C, TG_F32, 1, NULL));
+  NULL_LIST(tg_reshape(x, 2, NULL));
+  NULL_LIST(tg_permute(x, 2, NULL));
+  NULL_LIST(tg_expand(x, 2, NULL));
+  NULL_LIST(tg_broadcast_to(x, 2, NULL));
+  NULL_LIST(tg_pad(x, NULL, two));
+  NULL_LIST(tg_pad(x, two, NULL));
+  NULL_LIST(tg_pad_value(x, NULL, NULL, 1));
+  for (int mode = TG_PAD_CONSTANT; mode <= TG_PAD_CIRCULAR; mode++)
+    NULL_LIST(tg_pad_mode(x, two, NULL, (TgPadMode)mode));
+  NULL_LIST(tg_pad_to(x, 2, NULL, 0));
+  NULL_LIST(tg_shrink(x, NULL, two));
+  NULL_LIST(tg_shrink(x, two, NULL));
+  NULL_LIST(tg_shrink_to(x, 2, NULL));
+  NULL_LIST(tg_flip(x, 1, NULL));
+  NULL_LIST(tg_unflatten(x, 0, 2, NULL));
+  NULL_LIST(tg_roll(x, 2, NULL, two));
+  NULL_LIST(tg_roll(x, 1, NULL, NULL));
+  NULL_LIST(tg_repeat(x, 2, NULL));
+  NULL_LIST(tg_interpolate(x, 1, NULL));
+  NULL_LIST(tg_rearrange(x, "(a b) c -> a b c", NULL, 1));
+  NULL_LIST(tg_assign_slice(x, NULL, two, x));
+  NULL_LIST(tg_custom_gradient(x, NULL, 1, no_gradient, NULL));
+  NULL_LIST(tg_split(x, 0, 1, NULL, 2) ? x : NULL);
+  NULL_LIST(tg_chunk(x, 0, 2, NULL, 2) ? x : NULL);
+  NULL_LIST(tg_split_sizes(x, 0, 2, NULL, out) ? x : NULL);
+  NULL_LIST(tg_split_sizes(x, 0, TG_SHAPE(1, 1), NULL) ? x : NULL);
+  NULL_LIST(tg_meshgrid(T(tg_arange(C, 0, 2)), 1, false, NULL) ? NULL : x);
+  NULL_LIST(tg_read_f64(x, NULL, 6) ? NULL : x);
+  assert_int_equal(tg_split(x, 0, 1, NULL, 0), 2);           /* only asked how many */
+  assert_non_null(tg_reshape(tg_sum(x), 0, NULL));
+  assert_non_null(tg_flip(x, 0, NULL));
+  tg_close(C);
+}
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages), cmocka_unit_test(test_null_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

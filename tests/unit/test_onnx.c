@@ -281,6 +281,121 @@ static void test_refused(void **s) {
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), "node the node (MatMul): ");
   tg_onnx_free(o), tg_close(c);
 }
+/* ---- one node, its inputs given as tensors: what it says, or what comes out */
+static Msg attribute(const char *name, int kind) {
+  Msg a = {0};
+  put_text(&a, 1, name), put_int(&a, 20, kind);
+  return a;
+}
+static Msg attr_int(const char *name, int64_t v) { Msg a = attribute(name, 2); return put_int(&a, 3, v), a; }
+static Msg attr_text(const char *name, const char *v) {
+  Msg a = attribute(name, 3);
+  return put_text(&a, 4, v), a;
+}
+typedef struct Node {
+  const char *op;
+  int nin;
+  TgTensor *in[5];
+  int nattrs;
+  Msg attr[2];
+  bool known;
+  int opset;
+} Node;
+static TgTensor *run_node(TgContext *c, const Node *n) {     /* known: input 1 is an initializer of i64 */
+  static const char *const names[] = {"a", "b", "c", "d", "e"};
+  Msg g = {0}, node = {0};
+  const char *given[5];
+  TgTensor *in[5], *y = NULL;
+  int k = 0;
+  for (int i = 0; i < n->nin; i++) {
+    Msg v = {0};
+    put_text(&node, 1, names[i]);
+    if (n->known && i == 1) {
+      int64_t data[16];
+      assert_int_equal(tg_read(n->in[1], data, tg_nbytes(n->in[1])), TG_OK);
+      Msg w = {0};
+      for (int a = 0; a < tg_ndim(n->in[1]); a++) put_int(&w, 1, tg_dim(n->in[1], a));
+      put_int(&w, 2, 7), put_text(&w, 8, names[i]), put_bytes(&w, 9, data, tg_nbytes(n->in[1])),
+          put(&g, 5, &w);
+      continue;
+    }
+    put_text(&v, 1, names[i]), put(&g, 11, &v);
+    given[k] = names[i], in[k++] = n->in[i];
+  }
+  put_text(&node, 2, "y"), put_text(&node, 3, "the node"), put_text(&node, 4, n->op);
+  for (int i = 0; i < n->nattrs; i++) put(&node, 5, &n->attr[i]);
+  put(&g, 1, &node), input(&g, 12, "y", 0, 0, NULL);
+  Msg m = model(&g, n->opset ? n->opset : 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  ok(c);
+  if (tg_onnx_run(o, given, in, k, &y, 1)) y = NULL;
+  if (y && tg_realize(y)) y = NULL;
+  tg_onnx_free(o);
+  return y;
+}
+static void node_says(TgContext *c, const Node *n, const char *text) {
+  refused(c, run_node(c, n) != NULL, text);
+}
+#define SAYS(text, ...) node_says(c, &(Node){.op = __VA_ARGS__}, "node the node (" text)
+#define GIVES(text, ...)                                                                                     \
+  do {                                                                                                       \
+    TgTensor *y_ = run_node(c, &(Node){.op = __VA_ARGS__});                                                  \
+    ok(c);                                                                                                   \
+    assert_string_equal(tg_to_text(y_), text);                                                               \
+  } while (0)
+static void test_strict(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]"), *i = tg_long(x),
+           *u = tg_from_text(c, "[[1, 2], [3, 4]]", .dtype = TG_U8), *one = tg_from_text(c, "[1.0, 2.0]");
+  /* attributes: each is read, and is of the kind that it should be */
+  SAYS("Relu): attribute wings", "Relu", 1, {x}, 1, {attr_int("wings", 2)});
+  SAYS("SpaceToDepth): attribute mode", "SpaceToDepth", 1, {tg_ones(c, TG_SHAPE(1, 1, 2, 2))}, 2,
+       {attr_int("blocksize", 2), attr_text("mode", "CRD")});
+  SAYS("Flatten): attribute axis is a string, not an int", "Flatten", 1, {x}, 1, {attr_text("axis", "2")});
+  SAYS("LeakyRelu): attribute alpha is an int, not a float", "LeakyRelu", 1, {x}, 1, {attr_int("alpha", 1)});
+  SAYS("ReduceSum): attribute axes", "ReduceSum", 1, {x}, 1, {attribute("axes", 7)});
+  SAYS("BatchNormalization): spatial 0", "BatchNormalization", 5, {x, one, one, one, one}, 1,
+       {attr_int("spatial", 0)}, .opset = 8);
+  /* types */
+  SAYS("Sub): input 1 is i64, not f32", "Sub", 2, {x, i});
+  SAYS("Exp): input 0 is i64", "Exp", 1, {i});
+  SAYS("Not): input 0 is f32", "Not", 1, {x});
+  SAYS("And): input 0 is i64", "And", 2, {i, i});
+  SAYS("BitwiseAnd): input 0 is f32", "BitwiseAnd", 2, {x, x});
+  SAYS("Where): input 0 is i64", "Where", 3, {i, x, x});
+  SAYS("Concat): input 1 is i64, not f32", "Concat", 2, {x, i}, 1, {attr_int("axis", 0)});
+  SAYS("Gather): input 1 is f32", "Gather", 2, {x, one});
+  SAYS("MatMul): input 1 is u8, not f32", "MatMul", 2, {x, u});
+  /* ranges and indices */
+  TgTensor *zero = tg_full(c, TG_SCALAR, 0), *step = tg_full(c, TG_SCALAR, 1);
+  SAYS("Range): from 0 to 4.61169e+18", "Range", 3, {zero, tg_full(c, TG_SCALAR, 0x1p62), step}, .opset = 11);
+  SAYS("Range): from 0 to inf", "Range", 3, {zero, tg_full(c, TG_SCALAR, INFINITY), step}, .opset = 11);
+  TgTensor *far = tg_from_text(c, "[[0, 5]]", .dtype = TG_I64),
+           *near = tg_from_text(c, "[[1, -2]]", .dtype = TG_I64), *v = tg_from_text(c, "[9.0]");
+  SAYS("ScatterND): index 5 is outside an axis of 2", "ScatterND", 3, {x, far, v}, .known = true);
+  SAYS("GatherND): index 5 is outside an axis of 2", "GatherND", 2, {x, far}, .known = true);
+  SAYS("Gather): index 5 is outside an axis of 2", "Gather", 2, {x, far}, .known = true);
+  GIVES("[[1.0, 2.0], [3.0, 4.0]]", "ScatterND", 3, {x, far, v}); /* not known: nothing is written */
+  GIVES("[[1.0, 2.0], [9.0, 4.0]]", "ScatterND", 3, {x, near, v});
+  /* zero points of filters; alpha */
+  TgTensor *image = tg_from_text(c, "[[[[1, 2], [3, 4]]]]", .dtype = TG_U8),
+           *filters = tg_from_text(c, "[[[[5]]], [[[7]]]]", .dtype = TG_U8),
+           *z = tg_from_text(c, "1", .dtype = TG_U8);
+  GIVES("[[[[0, 4], [8, 12]], [[0, 2], [4, 6]]]]", "ConvInteger", 4,
+        {image, filters, z, tg_from_text(c, "[1, 5]", .dtype = TG_U8)});
+  Msg alpha = attribute("alpha", 1);
+  float two_f = 1;
+  uint8_t *b = alpha.b + alpha.n;                            /* field 2, four bytes */
+  b[0] = 2 << 3 | 5, memcpy(b + 1, &two_f, 4), alpha.n += 5;
+  Node quick = {.op = "QuickGelu", .nin = 1, .in = {one}, .nattrs = 1, .attr = {alpha}};
+  TgTensor *y = run_node(c, &quick);
+  double got[2];
+  ok(c);
+  assert_int_equal(tg_read_f64(y, got, 2), TG_OK);
+  for (int k = 0; k < 2; k++) assert_true(fabs(got[k] - (k + 1) / (1 + exp(-(k + 1)))) < 1e-6);
+  tg_close(c);
+}
 static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
   uint8_t *exact = malloc(n ? n : 1);                        /* so that a byte too far is seen */
   memcpy(exact, p, n);
@@ -342,8 +457,14 @@ static void test_mnist(void **s) {
   tg_onnx_free(m), tg_close(c);
 }
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_small), cmocka_unit_test(test_named_sizes), cmocka_unit_test(test_shapes_on_the_host), cmocka_unit_test(test_refused), cmocka_unit_test(test_damaged),
-    cmocka_unit_test(test_ops_by_name), cmocka_unit_test(test_goldens), cmocka_unit_test(test_mnist)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
+                                     cmocka_unit_test(test_named_sizes),
+                                     cmocka_unit_test(test_shapes_on_the_host),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_strict),
+                                     cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_ops_by_name),
+                                     cmocka_unit_test(test_goldens),
+                                     cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

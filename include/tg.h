@@ -679,9 +679,16 @@ TG_API TgStatus tg_vjp(TgTensor *y, TgTensor *g, TgTensor *const *targets, int n
 TG_API TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user);
 TG_API TgTensor *tg_contiguous_backward(TgTensor *x);          /* x; the gradient that comes to it is kept in memory of its own */
 
-/* ---- in place and actions */
-/* value, broadcast, written to t's memory when t is next realized. dtypes must be equal (TG_ERR_DTYPE). Returns t. An unrealized tensor
- * that reads t sees the new value; realize it before, or with it (losses given to tg_backward are). */
+/* ---- in place and actions
+ * What aliases what. A tensor is memory, or an expression. It is memory from the start if it is made of data (tg_from, tg_borrow, tg_from_file, tg_empty), by
+ * tg_clone or as the output of a captured function; an expression becomes memory of its own when it is realized, read or assigned to, however it was made.
+ * What movements alone give of memory (reshape, permute, expand, shrink, flip, slices with any step, detach) is a view of it: all views of a memory, and the
+ * tensor itself, see every write through any of them, from the call that makes it. All else is a value: that of the moment when it was built, as if
+ * everything were computed at once, whatever is written or replayed meanwhile; so are a bitcast, a view of an expression that was not yet memory, and two
+ * tensors of equal expressions, which never share memory. A tensor that depends on a variable stays an expression. Where a write would change what a live
+ * tensor still needs, the old contents are copied first: end the scope of tensors that you do not need, or capture the function, to save that. */
+/* value, broadcast, written to t's memory. Waits until something reads that memory, writes to it again or realizes t. dtypes must be equal (TG_ERR_DTYPE).
+ * TG_ERR_STATE: t is a view that tg_expand is in, so that several elements are one place, or a file opened for reading. Returns t. */
 TG_API TgTensor *tg_assign(TgTensor *t, TgTensor *value);
 /* t = t op x in t's memory (tg_assign of the operator's result). Returns t. TG_ERR_DTYPE: the result has another dtype; TG_ERR_SHAPE: another shape. */
 TG_API TgTensor *tg_add_(TgTensor *t, TgTensor *x);
@@ -700,8 +707,8 @@ TG_API TgTensor *tg_matmul_(TgTensor *t, TgTensor *x);
 TG_API TgTensor *tg_clone(TgTensor *x);
 TG_API TgTensor *tg_to(TgTensor *x, TgContext *ctx);           /* x itself if it belongs to ctx, else its values now as a tensor of ctx */
 TG_API TgTensor *tg_replace(TgTensor *t, TgTensor *x);         /* t becomes another handle of x's graph; equal shapes, the dtype may change. Returns t */
-/* value, broadcast, written to x[..] (see tg_getitem): to x's memory when it is next realized, as tg_assign; where x is a computed tensor, x becomes
- * another graph and gradients flow to both. The last of several writes to a place wins; a number in an index tensor that is outside is skipped.
+/* value, broadcast, written to x[..] (see tg_getitem): to x's memory, as tg_assign; where x is an expression, x becomes another one and gradients flow to
+ * both. The last of several writes to a place wins; a number in an index tensor that is outside is skipped.
  * Returns x. Errors as tg_getitem, and TG_ERR_DTYPE: value has another dtype. */
 TG_API TgTensor *tg_setitem(TgTensor *x, const TgIndex *index, int n, TgTensor *value);
 TG_API TgTensor *tg_setitem_scalar(TgTensor *x, const TgIndex *index, int n, double value);
@@ -729,7 +736,8 @@ TG_API int64_t tg_item_i64(TgTensor *t);                       /* the same as an
 /* It lives until tg_jit_free, or tg_close. NULL: TG_ERR_NOMEM, or no function. */
 TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
 /* in: any tensors of fn's shapes and dtypes, each in memory of its own; out: nout tensors of the innermost scope, in memory of their own that no later run
- * touches. Handles that fn makes belong to that scope too; gradients that fn leaves in tg_grad are those of the captured run. From the capture on:
+ * touches. What fn assigns to is written when a run returns, whether an output depends on it or not; an input that it assigns to must be a whole tensor in
+ * memory (TG_ERR_VALUE). Handles that fn makes belong to that scope too; gradients that fn leaves in tg_grad are those of the captured run. From the capture on:
  * TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE: another number of tensors, shape or dtype than captured, or one tensor given twice. In the capture
  * itself TG_ERR_STATE: fn reads a value, makes a tensor from data (it would be the same at every replay: give it as an input), or runs a
  * captured function. After an error in fn the next run captures anew. */

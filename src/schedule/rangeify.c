@@ -182,10 +182,10 @@ static UOp *buffer_at(Rangeify *r, const UOp *n, const UOp *tuple) {
   return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, n->arg.ints->n, n->arg.ints->v, tuple->src);
 }
 /* A stage reads a buffer before a store or after it: its reads look alike, and it runs once. */
-static bool buffer_read(Rangeify *r, int reader, const UOp *at, bool after) {
+static bool buffer_read(Rangeify *r, int reader, int64_t buffer, bool after) {
   Sched *s = r->s;
   Stage *g = &s->stages.at[reader];
-  int slot = (int)at->src[0]->arg.param.slot;
+  int slot = (int)buffer;
   IntVec *list = after ? &g->fresh : &g->old;
   if (ints_have(after ? &g->old : &g->fresh, slot)) {
     error_set(s->err, TG_ERR_STATE, "schedule: an assignment needs a value that must be read before it and after it");
@@ -206,12 +206,13 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
       break;
     }
     if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0] && !s->stages.at[r->node[n->src[1]->id].stage].update) {
-      v = stage_read(s, r->node[n->src[1]->id].stage, dt, tuple);     /* the whole target was stored: its value is the store's */
+      int store = r->node[n->src[1]->id].stage;                       /* the whole target was stored: its value is the store's */
+      v = buffer_read(r, reader, s->stages.at[store].buffer, true) ? stage_read(s, store, dt, tuple) : NULL;
       break;
     }
     if (is_buffer(n)) {
       v = buffer_at(r, n, tuple);
-      if (v && !buffer_read(r, reader, v, after)) v = NULL;
+      if (v && !buffer_read(r, reader, v->src[0]->arg.param.slot, after)) v = NULL;
       break;
     }
     if (passes_on(n)) {

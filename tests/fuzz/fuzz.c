@@ -3,11 +3,13 @@
  *   graphs       random tensor programs: the same numbers on CPU, on CPU with TG_NOOPT=1, on INTERP and on INTERP:CUDA
  *   text         damaged graphs in text form: refused or taken, and what is taken prints and reads back as itself
  *   files        damaged model files and archives: refused with a reason, or read (tests/fuzz/files.c)
+ *   memory       programs of views, stores, realizes, captured functions and dropped handles, against plain arrays (tests/fuzz/memory.c)
  * A tensor program that differs is cut down and printed as a C program of at most 20 lines. All numbers in it are whole and small enough for f32 to
  * be exact, so devices must agree bit for bit, but for the sign of zeros.
- *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files] [--broken]      --broken: a seeded defect, to see that it is found */
+ *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files|memory] [--broken]      --broken: a seeded defect, to see that it is found */
 #define _GNU_SOURCE
 #include "files.h"
+#include "memory.h"
 #include "tg.h"
 #include "uop/text.h"
 #include <stdio.h>
@@ -439,10 +441,10 @@ static double now(void) {
 }
 int main(int argc, char **argv) {
   double seconds = 0;
-  int64_t cases = 0, done[4] = {0};
+  int64_t cases = 0, done[5] = {0};
   uint64_t seed = (uint64_t)time(NULL);
   const char *only = NULL;
-  static const char *const names[] = {"expressions", "text", "graphs", "files"};
+  static const char *const names[] = {"expressions", "text", "graphs", "files", "memory"};
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--broken")) broken = true;
     else if (i + 1 == argc) return fprintf(stderr, "fuzz: %s?\n", argv[i]), 2;
@@ -460,17 +462,19 @@ int main(int argc, char **argv) {
     rng = seed + (uint64_t)i * 0x632be59bd9b4e019u;          /* --seed names the first case that is run: a case can be had alone */
     uint64_t mine = rng;
     bool ok = true;
-    for (int kind = 0; ok && kind < 4; kind++) {
+    for (int kind = 0; ok && kind < 5; kind++) {
       if (only && strcmp(only, names[kind])) continue;
       rng = mine + (uint64_t)kind;                           /* no kind's numbers depend on the others */
       for (int k = 0; ok && kind == 0 && k < 40; k++) ok = one_expression(), done[0]++;
       for (int k = 0; ok && kind == 1 && k < 10; k++) ok = one_text(), done[1]++;
       for (int k = 0; ok && kind == 3 && k < 10; k++) ok = fuzz_file(mine + (uint64_t)(16 * k + 3), broken), done[3]++;
+      for (int k = 0; ok && kind == 4 && k < 20; k++) ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", broken), done[4]++;
+      if (kind == 4) fuzz_memory_end();
       if (kind == 2) ok = one_graph(i % 8 ? 2 : 4), done[2]++;   /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);
   }
-  fprintf(stderr, "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files: %s\n", (unsigned long long)seed, (long long)done[0], (long long)done[1], (long long)done[2], (long long)done[3],
+  fprintf(stderr, "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories: %s\n", (unsigned long long)seed, (long long)done[0], (long long)done[1], (long long)done[2], (long long)done[3], (long long)done[4],
           found ? "found one" : "nothing found");
   return found;
 }

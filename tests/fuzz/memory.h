@@ -3,4 +3,4 @@
 #include <stdbool.h>
 #include <stdint.h>
 bool fuzz_memory(uint64_t seed, const char *device, bool broken);
-void fuzz_memory_end(void);                                  /* closes what programs share */
+void fuzz_memory_end(void);                                  /* closes the context that programs share: one finds the plans and values of those before it */

@@ -1,0 +1,391 @@
+/* test_memory.c: what aliases what, and which value a tensor has whatever is stored meanwhile. Each case is a small program as a user writes it, its
+ * expected numbers counted by hand. On CPU and INTERP. Random programs of this kind are in tests/fuzz/memory.c. */
+#include "tg_nn.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+static TgContext *C;
+static int open_on(const char *device) {
+  C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 5});
+  return tg_error(C) != TG_OK;
+}
+static int open_cpu(void **state) { (void)state; return open_on("CPU"); }
+static int open_interp(void **state) { (void)state; return open_on("INTERP"); }
+static int close_it(void **state) { (void)state; tg_close(C); return 0; }
+static void text_is_at(int line, TgTensor *t, const char *want) {
+  const char *got = tg_to_text(t);
+  if (!got || strcmp(got, want)) fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
+}
+#define TEXT(t, want) text_is_at(__LINE__, (t), (want))
+static void ok_at(int line, TgStatus s) { if (s) fail_msg("line %d: %s", line, tg_errmsg(C)); }
+#define OK(s) ok_at(__LINE__, (s))
+#define X(text) tg_from_text(C, text)
+static TgTensor *full(double v, int n) { return tg_full(C, TG_SHAPE(n), v, .dtype = TG_I32); }
+
+/* ---- a part that was read is still a part */
+static void part_read_then_written(void **state) {
+  (void)state;
+  TgTensor *x = X("[[0, 1], [2, 3]]"), *row = tg_getitem(x, TG_IDX(TG_AT(0)));
+  TEXT(row, "[0, 1]");
+  assert_non_null(tg_setitem_scalar(x, TG_IDX(TG_AT(0)), 7));
+  TEXT(x, "[[7, 7], [2, 3]]");
+  TEXT(row, "[7, 7]");
+  TG_SCOPE(C) OK(tg_realize(tg_slice(x, 0, 1, 2)));          /* even when its handle is gone */
+  tg_assign_slice(x, (int64_t[]){1, 0}, (int64_t[]){2, 2}, tg_full(C, TG_SHAPE(1, 2), 9, .dtype = TG_I32));
+  TEXT(x, "[[7, 7], [9, 9]]");
+  TgTensor *t = tg_permute(x, 2, (int64_t[]){1, 0});
+  TEXT(t, "[[7, 9], [7, 9]]");
+  assert_non_null(tg_assign(t, X("[[1, 2], [3, 4]]")));
+  TEXT(x, "[[1, 3], [2, 4]]");
+  TEXT(row, "[1, 3]");
+}
+static void ring_buffer(void **state) {
+  (void)state;
+  TgTensor *x = X("[0, 1, 2, 3]");
+  int64_t sum = 0;
+  for (int i = 0; i < 8; i++) TG_SCOPE(C) {
+    sum += tg_item_i64(tg_select(x, 0, i % 4));
+    assert_non_null(tg_setitem_scalar(x, TG_IDX(TG_AT(i % 4)), 10 + i));
+  }
+  assert_int_equal(sum, 0 + 1 + 2 + 3 + 10 + 11 + 12 + 13);
+  TEXT(x, "[14, 15, 16, 17]");
+}
+/* However a tensor was made: what is realized is memory, and a part of that a view of it. */
+static void alias(TgTensor *x) {
+  OK(tg_realize(x));
+  TgTensor *row = tg_select(x, 0, 1), *t = tg_transpose(x, 0, 1), *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
+  assert_non_null(tg_assign(row, full(5, 2)));
+  TEXT(x, "[[0, 0], [5, 5]]");
+  assert_non_null(tg_setitem_scalar(tg_select(x, 0, 0), TG_IDX(TG_AT(0)), 7));
+  TEXT(t, "[[7, 5], [0, 5]]");
+  assert_non_null(tg_setitem_scalar(t, TG_IDX(TG_AT(1), TG_AT(0)), 9));
+  assert_non_null(tg_setitem_scalar(flat, TG_IDX(TG_AT(3)), 8));
+  TEXT(x, "[[7, 9], [5, 8]]");
+  TEXT(row, "[5, 8]");
+}
+static void however_made(void **state) {
+  (void)state;
+  TgTensor *zeros = tg_zeros(C, TG_SHAPE(2, 2), .dtype = TG_I32);
+  alias(X("[[0, 0], [0, 0]]"));
+  alias(tg_sub_scalar(X("[[1, 1], [1, 1]]"), 1));
+  alias(tg_contiguous(zeros));
+  alias(tg_clone(zeros));
+  alias(tg_zeros(C, TG_SHAPE(2, 2), .dtype = TG_I32));
+  alias(tg_cast(tg_mul_scalar(tg_rand(C, TG_SHAPE(2, 2)), 0.5), TG_I32));
+  TEXT(zeros, "[[0, 0], [0, 0]]");
+}
+static void of_itself(void **state) {
+  (void)state;
+  TgTensor *x = X("[0, 1, 2, 3, 4, 5]"), *p = tg_getitem(x, TG_IDX(TG_SLICE(0, 3)));
+  tg_assign(p, tg_mul_scalar(p, 10));
+  assert_non_null(tg_setitem(x, TG_IDX(TG_SLICE(0, 3)), p));  /* x[:3] *= 10, as Python does it */
+  TEXT(x, "[0, 10, 20, 3, 4, 5]");
+  tg_setitem(x, TG_IDX(TG_SLICE(1, 6)), tg_getitem(x, TG_IDX(TG_SLICE(0, 5))));      /* they overlap */
+  TEXT(x, "[0, 0, 10, 20, 3, 4]");
+  TgTensor *m = X("[[0, 1], [2, 3], [4, 5]]"), *r0 = tg_select(m, 0, 0), *r1 = tg_select(m, 0, 1);
+  tg_setitem(m, TG_IDX(TG_AT(0)), r1);
+  tg_setitem(m, TG_IDX(TG_AT(2)), r0);                        /* r0 is what row 0 is now */
+  TEXT(m, "[[2, 3], [2, 3], [2, 3]]");
+  TgTensor *y = X("[1, 2, 3]"), *old = tg_add_scalar(y, 0), *both;
+  tg_assign(y, tg_mul_scalar(y, 2));
+  both = tg_add(tg_mul_scalar(old, 100), y);                  /* a value on both sides of a store */
+  TEXT(both, "[102, 204, 306]");
+}
+static void with_steps(void **state) {
+  (void)state;
+  TgTensor *y = X("[0, 1, 2, 3, 4]"), *even = tg_getitem(y, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 2)));
+  tg_assign(even, full(0, 3));                                /* the step does not divide the size */
+  TEXT(y, "[0, 1, 0, 3, 0]");
+  tg_setitem(y, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, -3)), X("[7, 8]"));
+  TEXT(y, "[0, 8, 0, 3, 7]");
+  TEXT(even, "[0, 0, 7]");
+  TgTensor *m = tg_reshape(tg_arange(C, 0, 20), TG_SHAPE(4, 5));
+  OK(tg_realize(m));
+  tg_assign(tg_getitem(m, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_SLICE(1, TG_OPEN, 2))), tg_zeros(C, TG_SHAPE(2, 2), .dtype = TG_I32));
+  TEXT(m, "[[0, 0, 2, 0, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14], [15, 0, 17, 0, 19]]");
+  TgTensor *wide = tg_expand(X("[[1], [2]]"), TG_SHAPE(2, 3));
+  assert_null(tg_assign(wide, full(0, 3)));
+  assert_int_equal(tg_error(C), TG_ERR_STATE);
+  tg_clear_error(C);
+}
+
+/* ---- values: those of the moment at which a tensor was built */
+static void built_before(void **state) {
+  (void)state;
+  for (int other = 0; other < 2; other++) {
+    TgTensor *x = X("[0, 1, 2, 3]"), *y = tg_add_scalar(x, 1);
+    OK(tg_realize(y));
+    TgTensor *z = tg_mul_scalar(y, 10);
+    if (other) OK(tg_realize(tg_assign(x, full(100, 4))));
+    TgTensor *w = tg_mul_scalar(y, 2);
+    OK(tg_realize(tg_assign(y, full(7, 4))));
+    TEXT(z, "[10, 20, 30, 40]");
+    TEXT(w, "[2, 4, 6, 8]");
+    TEXT(y, "[7, 7, 7, 7]");
+  }
+}
+static void clone_released(void **state) {
+  (void)state;
+  TgTensor *x = X("[0, 1, 2, 3]"), *y;
+  TG_SCOPE(C) y = tg_keep(tg_mul_scalar(tg_clone(x), 10));
+  OK(tg_realize(tg_assign(x, full(100, 4))));
+  OK(tg_collect(C));
+  TEXT(y, "[0, 10, 20, 30]");
+  tg_release(y);
+}
+static void equal_expressions(void **state) {
+  (void)state;
+  TgTensor *w = X("[0, 1, 2, 3]"), *a = tg_mul_scalar(w, 1), *b = tg_mul_scalar(w, 1), *ab[] = {a, b};
+  OK(tg_realize_many(ab, 2));
+  OK(tg_realize(tg_assign(w, tg_add_scalar(w, 1))));
+  OK(tg_realize(tg_add_(a, full(10, 4))));
+  TEXT(a, "[10, 11, 12, 13]");
+  TEXT(b, "[0, 1, 2, 3]");
+  TgTensor *c = tg_zeros(C, TG_SHAPE(2)), *d = tg_zeros(C, TG_SHAPE(2));
+  OK(tg_realize(c));
+  OK(tg_realize(d));
+  tg_setitem_scalar(c, TG_IDX(TG_AT(0)), 1);
+  TEXT(c, "[1.0, 0.0]");
+  TEXT(d, "[0.0, 0.0]");
+  TgTensor *one = X("[3]"), *sum = tg_sum(one);               /* nothing to add up: a value all the same */
+  tg_assign(one, full(4, 1));
+  TEXT(sum, "3");
+}
+static void twins(void **state) {
+  (void)state;
+  TgTensor *x = X("[10, 11, 12, 13]");
+  tg_assign(x, tg_add_scalar(x, 1));
+  TgTensor *early = tg_neg(x);
+  OK(tg_realize(x));
+  TgTensor *late = tg_neg(x);                                 /* the same value as early, of another graph */
+  tg_assign(x, full(5, 4));
+  TgTensor *all[] = {late, x, early};
+  OK(tg_realize_many(all, 3));
+  TEXT(early, "[-11, -12, -13, -14]");
+  TEXT(late, "[-11, -12, -13, -14]");
+  tg_setitem_scalar(late, TG_IDX(TG_AT(0)), 0);
+  TEXT(early, "[-11, -12, -13, -14]");
+}
+/* The parameters and the old loss after an optimiser's step; what was not computed before has the old weights' value. */
+static void around_a_step(void **state) {
+  (void)state;
+  TgTensor *w = tg_requires_grad(X("[1.0, 2.0]"), true), *x = X("[3.0, 4.0]");
+  TgOptim *sgd = tg_sgd(C, &w, 1, .lr = 0.5);
+  TgTensor *y = tg_mul(w, x), *loss = tg_sum(y);
+  OK(tg_backward(loss));
+  OK(tg_optim_step(sgd));
+  TEXT(w, "[-0.5, 0.0]");
+  TEXT(y, "[3.0, 8.0]");
+  TEXT(loss, "11.0");
+  TEXT(tg_mul(w, x), "[-1.5, 0.0]");
+  tg_optim_free(sgd);
+}
+static void gradients_of_what_was_read(void **state) {
+  (void)state;
+  TgTensor *x = X("[1.0, -2.0, 3.0]"), *y = tg_square(x), *z, *g[2];
+  TEXT(y, "[1.0, 4.0, 9.0]");
+  z = tg_sum(tg_mul(y, y));
+  TEXT(z, "98.0");
+  OK(tg_gradient(z, ((TgTensor *[]){x, y}), 2, g));
+  TEXT(g[0], "[4.0, -32.0, 108.0]");
+  TEXT(g[1], "[2.0, 8.0, 18.0]");
+}
+/* x = f(x) keeps neither memory nor, for ever, the way that it was computed; a gradient through that is an error, never 0. */
+static void long_history(void **state) {
+  (void)state;
+  TgTensor *start = tg_keep(X("[1.0, 2.0]")), *x = tg_keep(tg_mul_scalar(start, 1)), *g;
+  OK(tg_realize(x));
+  for (int i = 0; i < 200; i++) {
+    TgTensor *y;
+    TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_add_scalar(x, 1))));
+    tg_release(x), x = y;
+    OK(tg_collect(C));
+    if (i == 20) {
+      OK(tg_gradient(tg_sum(x), &start, 1, &g));
+      TEXT(g, "[1.0, 1.0]");
+    }
+  }
+  TEXT(x, "[201.0, 202.0]");
+  assert_int_equal(tg_gradient(tg_sum(x), &start, 1, &g), TG_ERR_STATE);
+  assert_non_null(strstr(tg_errmsg(C), "target 0"));
+  tg_clear_error(C);
+  tg_release(start), tg_release(x);
+}
+static void memory_is_given_back(void **state) {
+  (void)state;
+  TgTensor *x = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(1 << 16), 1)));
+  OK(tg_realize(x));
+  tg_counters_reset(C);
+  for (int i = 0; i < 300; i++) {                             /* 256 KiB each */
+    TgTensor *y;
+    TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_mul_scalar(x, 1.0001))));
+    tg_release(x), x = y;
+    OK(tg_collect(C));
+  }
+  assert_true(tg_counters(C).peak_bytes < 8 << 20);
+  tg_release(x);
+}
+/* A loop over the batches of a data set is planned once: where a batch begins is no part of the plan. */
+static void batches(void **state) {
+  (void)state;
+  float v[64 * 3];
+  for (int i = 0; i < 64 * 3; i++) v[i] = (float)(i % 7);
+  TgTensor *data = tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), *w = tg_clone(X("[[0.5], [1.0], [2.0]]")), *rows = tg_zeros(C, TG_SHAPE(64, 1));
+  OK(tg_realize(rows));
+  OK(tg_realize(w));
+  TgCounters before = {0};
+  for (int i = 0; i < 16; i++) TG_SCOPE(C) {
+    if (i == 1) before = tg_counters(C);
+    TgTensor *part = tg_matmul(tg_slice(data, 0, 4 * i, 4 * i + 4), w);
+    tg_setitem(rows, TG_IDX(TG_SLICE(4 * i, 4 * i + 4)), part);
+    OK(tg_realize(rows));
+    float got[4];
+    OK(tg_read(part, got, sizeof got));
+    for (int r = 0; r < 4; r++) assert_true(got[r] == v[12 * i + 3 * r] * 0.5f + v[12 * i + 3 * r + 1] + v[12 * i + 3 * r + 2] * 2);
+  }
+  TgCounters after = tg_counters(C);
+  assert_int_equal(after.schedules, before.schedules);
+  assert_int_equal(after.compiled, before.compiled);
+  TgTensor *again = tg_matmul(data, w);
+  assert_true(tg_item_f64(tg_sum(tg_abs(tg_sub(again, rows)))) == 0);
+}
+static void mapped_views(void **state) {
+  (void)state;
+  TgTensor *x = X("[[0, 1, 2], [3, 4, 5]]"), *t = tg_transpose(x, 0, 1), *row = tg_select(x, 0, 1);
+  const int32_t *m = tg_map(row);
+  assert_true(m && m[0] == 3 && m[2] == 5 && m == (const int32_t *)tg_map(x) + 3);
+  m = tg_map(t);
+  assert_true(m && m[0] == 0 && m[1] == 3 && m[5] == 5);
+  tg_assign(x, tg_add_scalar(x, 10));
+  m = tg_map(t);
+  assert_true(m && m[0] == 10 && m[1] == 13);
+}
+
+/* ---- captured functions */
+typedef struct State { TgTensor *w, *n; int mode; } State;
+static TgStatus count_runs(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  State *s = user;
+  tg_assign(s->n, tg_add_scalar(s->n, 1));                    /* no output depends on it */
+  out[0] = tg_mul_scalar(in[0], 2);
+  return tg_error(c);
+}
+static void assigned_without_output(void **state) {
+  (void)state;
+  State s = {.n = X("[0]")};
+  TgJit *j = tg_jit(C, count_runs, &s);
+  for (int i = 0; i < 6; i++) {
+    TgTensor *x = X("[1]"), *o;
+    char want[16];
+    OK(tg_jit_run(j, &x, 1, &o, 1));
+    snprintf(want, sizeof want, "[%d]", i + 1);
+    TEXT(s.n, want);
+  }
+  tg_jit_free(j);
+}
+static TgStatus assigns_input(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  tg_assign(in[0], tg_add_scalar(in[0], 1));
+  out[0] = tg_mul_scalar(in[0], 10);
+  return tg_error(c);
+}
+static void assigned_input(void **state) {
+  (void)state;
+  TgTensor *x = X("[0]"), *o;
+  TgJit *j = tg_jit(C, assigns_input, NULL);
+  for (int i = 0; i < 5; i++) {
+    char want[16];
+    OK(tg_jit_run(j, &x, 1, &o, 1));
+    snprintf(want, sizeof want, "[%d]", i + 1);
+    TEXT(x, want);
+    snprintf(want, sizeof want, "[%d]", 10 * (i + 1));
+    TEXT(o, want);
+  }
+  TgTensor *all = X("[1, 2]"), *part = tg_slice(all, 0, 1, 2);      /* the update would go to a copy */
+  assert_int_equal(tg_jit_run(j, &part, 1, &o, 1), TG_ERR_VALUE);
+  tg_clear_error(C);
+  tg_jit_free(j);
+}
+static TgStatus adds_weight(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin;
+  State *s = user;
+  for (int i = 0; i < nout; i++) out[i] = tg_add(s->w, in[0]);
+  return tg_error(c);
+}
+static void waiting_and_twice(void **state) {
+  (void)state;
+  State s = {.w = X("[0, 0]")};
+  TgJit *j = tg_jit(C, adds_weight, &s);
+  for (int i = 0; i < 5; i++) {
+    TgTensor *x = X("[0, 0]"), *o[2];
+    char want[24];
+    OK(tg_jit_run(j, &x, 1, o, 2));
+    snprintf(want, sizeof want, "[%d, %d]", i, i);
+    TEXT(o[0], want);
+    TEXT(o[1], want);                                         /* the same value again, in memory of its own */
+    tg_setitem_scalar(o[0], TG_IDX(TG_AT(0)), 99);
+    TEXT(o[1], want);
+    tg_assign(s.w, tg_add_scalar(s.w, 1));                    /* waits when the function is called next, and is none of its business */
+  }
+  tg_jit_free(j);
+}
+static TgStatus clears(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  TgTensor *y = tg_mul_scalar(in[0], 2);
+  tg_realize(y);
+  int old = tg_setting(c, "NOOPT", 1);
+  out[0] = tg_add_scalar(y, 1);
+  tg_setting(c, "NOOPT", old);
+  tg_cache_clear(c);
+  return tg_error(c);
+}
+static void cleared_inside(void **state) {
+  (void)state;
+  TgJit *j = tg_jit(C, clears, NULL);
+  for (int i = 0; i < 5; i++) {
+    int32_t v[2] = {i, i + 1};
+    char want[24];
+    TgTensor *x = tg_from(C, v, TG_I32, TG_SHAPE(2)), *o;
+    OK(tg_jit_run(j, &x, 1, &o, 1));
+    snprintf(want, sizeof want, "[%d, %d]", 2 * i + 1, 2 * i + 3);
+    TEXT(o, want);
+    if (i == 3) tg_cache_clear(C);
+  }
+  tg_jit_free(j);
+}
+static TgStatus steps_row(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  State *s = user;
+  TgTensor *row = tg_add(tg_slice(s->w, 0, 0, 1), in[0]);
+  if (s->mode) tg_setitem(s->w, TG_IDX(TG_SLICE(0, 1)), row);
+  else tg_assign_slice(s->w, (int64_t[]){0, 0}, (int64_t[]){1, 4}, row);
+  out[0] = tg_sum(s->w);
+  return tg_error(c);
+}
+static void state_however_made(void **state) {
+  (void)state;
+  for (int mode = 0; mode < 6; mode++) {
+    float zeros[32] = {0}, one[4] = {1, 0, 0, 0};
+    State s = {.mode = mode & 1};
+    s.w = mode < 2 ? tg_zeros(C, TG_SHAPE(8, 4)) : mode < 4 ? tg_mul_scalar(tg_rand(C, TG_SHAPE(8, 4)), 0) : tg_from(C, zeros, TG_F32, TG_SHAPE(8, 4));
+    OK(tg_realize(s.w));
+    TgTensor *x = tg_from(C, one, TG_F32, TG_SHAPE(1, 4)), *o;
+    TgJit *j = tg_jit(C, steps_row, &s);
+    for (int i = 0; i < 6; i++) {
+      OK(tg_jit_run(j, &x, 1, &o, 1));
+      assert_true(tg_item_f64(o) == i + 1);
+    }
+    tg_jit_free(j);
+  }
+}
+
+int main(void) {
+#define BOTH(t) cmocka_unit_test_setup_teardown(t, open_cpu, close_it), cmocka_unit_test_setup_teardown(t, open_interp, close_it)
+  const struct CMUnitTest tests[] = {BOTH(part_read_then_written), BOTH(ring_buffer), BOTH(however_made), BOTH(of_itself), BOTH(with_steps), BOTH(built_before), BOTH(clone_released),
+    BOTH(equal_expressions), BOTH(twins), BOTH(around_a_step), BOTH(gradients_of_what_was_read), BOTH(long_history), BOTH(memory_is_given_back), BOTH(batches), BOTH(mapped_views),
+    BOTH(assigned_without_output), BOTH(assigned_input), BOTH(waiting_and_twice), BOTH(cleared_inside), BOTH(state_however_made)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -465,7 +465,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {
-    if (s->stages.at[i].is_store) s->stages.at[i].keep = true;
+    if (s->stages.at[i].is_store || s->stages.at[i].node->op == OPS_CONTIGUOUS) s->stages.at[i].keep = true;      /* memory of its own, as was asked */
     ok = stage_scan(s, (int)i);
   }
   if (r.failed) ok = false;

@@ -252,6 +252,13 @@ static void batches(void **state) {
   TgTensor *again = tg_matmul(data, w);
   assert_true(tg_item_f64(tg_sum(tg_abs(tg_sub(again, rows)))) == 0);
 }
+static void contiguous_is_memory(void **state) {               /* cheap as it is, it is not written into its reader */
+  (void)state;
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
+  tg_counters_reset(C);
+  TEXT(tg_sum(tg_square(p), .axis = TG_AXES(0)), "[0.0, 10.0, 20.0, 0.0]");
+  assert_int_equal(tg_counters(C).launches, 3);              /* the text is a cast to f64 */
+}
 static void mapped_views(void **state) {
   (void)state;
   TgTensor *x = X("[[0, 1, 2], [3, 4, 5]]"), *t = tg_transpose(x, 0, 1), *row = tg_select(x, 0, 1);
@@ -385,7 +392,7 @@ static void state_however_made(void **state) {
 int main(void) {
 #define BOTH(t) cmocka_unit_test_setup_teardown(t, open_cpu, close_it), cmocka_unit_test_setup_teardown(t, open_interp, close_it)
   const struct CMUnitTest tests[] = {BOTH(part_read_then_written), BOTH(ring_buffer), BOTH(however_made), BOTH(of_itself), BOTH(with_steps), BOTH(built_before), BOTH(clone_released),
-    BOTH(equal_expressions), BOTH(twins), BOTH(around_a_step), BOTH(gradients_of_what_was_read), BOTH(long_history), BOTH(memory_is_given_back), BOTH(batches), BOTH(mapped_views),
+    BOTH(equal_expressions), BOTH(twins), BOTH(around_a_step), BOTH(gradients_of_what_was_read), BOTH(long_history), BOTH(memory_is_given_back), BOTH(batches), BOTH(contiguous_is_memory), BOTH(mapped_views),
     BOTH(assigned_without_output), BOTH(assigned_input), BOTH(waiting_and_twice), BOTH(cleared_inside), BOTH(state_however_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,6 +40,18 @@ void e_6(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   }
 }
 
+/* e_2_9, C, 1 thread, opts VEC r2 18 */
+VECTOR(f32, 16)
+VECTOR(f32, 2)
+void e_2_9(void *const *bufs, const i64 *vars, int tid, void *scratch) {
+  f32 *p0 = (f32 *)bufs[0];
+  f32 *p1 = (f32 *)bufs[1];
+  f32x16 v0 = *(const f32x16u *)(p1 + 0l);
+  f32x2 v1 = *(const f32x2u *)(p1 + 16l);
+  *(f32x16u *)(p0 + 0l) = v0;
+  *(f32x2u *)(p0 + 16l) = v1;
+}
+
 /* e_2_3, C, 1 thread, no opts */
 void e_2_3(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];

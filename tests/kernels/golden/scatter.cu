@@ -34,6 +34,17 @@ extern "C" __global__ void __launch_bounds__(1) e_6(f32 *__restrict__ p0, const 
   }
 }
 
+/* e_2_9, CUDA, grid 2 1 1 of blocks 16 1 1, opts LOCAL r2 16 */
+extern "C" __global__ void __launch_bounds__(16) e_2_9(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  i32 v0 = (i32)blockIdx.x;   /* < 2 */
+  i32 v1 = v0 * 16;
+  i32 v2 = (i32)threadIdx.x;   /* < 16 */
+  i32 v3 = v1 + v2;
+  u8 v4 = v3 < 18;
+  f32 v5 = v4 ? p1[v3] : 0;
+  if (v4) p0[v3] = v5;
+}
+
 /* e_2_3, CUDA, grid 1 1 1 of blocks 2 1 1, opts LOCAL r0 2 */
 extern "C" __global__ void __launch_bounds__(2) e_2_3(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
   i64 v0 = (i64)threadIdx.x;   /* < 2ll */

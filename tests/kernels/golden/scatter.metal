@@ -34,6 +34,17 @@ kernel void e_6(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]]
   }
 }
 
+/* e_2_9, METAL, grid 2 1 1 of blocks 16 1 1, opts LOCAL r2 16 */
+kernel void e_2_9(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  i32 v0 = (i32)gid.x;   /* < 2 */
+  i32 v1 = v0 * 16;
+  i32 v2 = (i32)lid.x;   /* < 16 */
+  i32 v3 = v1 + v2;
+  u8 v4 = v3 < 18;
+  f32 v5 = v4 ? p1[v3] : 0;
+  if (v4) p0[v3] = v5;
+}
+
 /* e_2_3, METAL, grid 1 1 1 of blocks 2 1 1, opts LOCAL r0 2 */
 kernel void e_2_3(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   i64 v0 = (i64)lid.x;   /* < 2l */

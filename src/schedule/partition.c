@@ -166,7 +166,9 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
   }
   return true;
 }
-static bool strict_edge(const Stage *g, const Kern *k) {
+/* What was asked to be memory is read from there, in a kernel after it. */
+static bool strict_edge(Sched *s, const Stage *g, const Kern *k) {
+  for (size_t j = 0; j < g->deps.len; j++) if (stage_at(s, g->deps.at[j])->node->op == OPS_CONTIGUOUS && ints_have(&k->mem, g->deps.at[j])) return true;
   for (size_t j = 0; j < g->after.len; j++) if (ints_have(&k->mem, g->after.at[j])) return true;
   for (size_t j = 0; j < g->war.len; j++) if (ints_have(&k->mem, g->war.at[j])) return true;
   return false;
@@ -205,7 +207,7 @@ static bool place(Sched *s, int i) {
     Kern *kk = &s->ks.at[k];
     bool seen = false;
     for (size_t l = 0; l < j; l++) seen |= stage_at(s, g->deps.at[l])->kernel == k;
-    if (seen || strict_edge(g, kk) || kk->mem.len == MAX_MEMBERS) continue;
+    if (seen || strict_edge(s, g, kk) || kk->mem.len == MAX_MEMBERS) continue;
     int need = level_need(s, g, k);
     if (need > kk->level && kk->minout <= need) continue;
     Trial t;

@@ -1,8 +1,9 @@
-/* collect.c: sweeping. What no handle reaches goes, nodes and buffers; values computed for nodes that stay are kept with them. */
+/* collect.c: sweeping. What no handle reaches goes, nodes and buffers; values computed for nodes that stay
+ * are kept with them. */
 #include "engine/graph.h"
 #include <string.h>
 
-enum { LIVE = 1, REMEMBERED = 2 };           /* of a node: some handle needs it; only a gradient may */
+enum { LIVE = 1, REMEMBERED = 2 }; /* of a node: some handle needs it; only a gradient may */
 /* A live node keeps its value. */
 static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool *grew) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
@@ -16,7 +17,8 @@ static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool
   return true;
 }
 /* A live store that has run stands for the next version of its memory, whose node may be in no graph yet. */
-static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, const UOpVec *live, UOpVec *roots, bool *grew) {
+static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, const UOpVec *live,
+                          UOpVec *roots, bool *grew) {
   for (size_t i = 0; i < live->len; i++) {
     UOp *u = live->at[i], *v = u->op == OPS_AFTER ? stored_value(ctx, u) : u;
     if (!v || v == u || (v->id < limit && keep[v->id])) continue;
@@ -25,11 +27,12 @@ static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, c
   }
   return true;
 }
-/* A live value in memory remembers how it was computed. The values on that way need no memory: they can be computed again. */
+/* A live value in memory remembers how it was computed. The values on that way need no memory: they can be
+ * computed again. */
 static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
   UOpVec more = {0};
   bool ok = true;
-  for (size_t i = 0; ok && i < live->len; i++) {             /* grows on the way */
+  for (size_t i = 0; ok && i < live->len; i++) { /* grows on the way */
     UOp *e = live->at[i]->op == OPS_BUFFER ? map_get_ptr(&ctx->history, live->at[i]) : NULL;
     if (!e || keep[e->id]) continue;
     more.len = 0;
@@ -43,7 +46,8 @@ static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
   return ok;
 }
 static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *live) {
-  for (size_t i = 0; i < ctx->buffers.len; i++) if (ctx->buffers.at[i]) ctx->buffers.at[i]->marked = false;
+  for (size_t i = 0; i < ctx->buffers.len; i++)
+    if (ctx->buffers.at[i]) ctx->buffers.at[i]->marked = false;
   for (size_t i = 0; i < live->len; i++) {
     UOp *u = live->at[i];
     Buffer *b = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
@@ -78,19 +82,23 @@ static void stale_forgotten(TgContext *ctx) {
     if (m->used && m->val && !buffer_of_value(ctx, view_bottom((UOp *)(uintptr_t)m->val))) m->val = 0;
   }
 }
-static bool is_users(const Buffer *b) { return b->borrowed || b->file.at; }      /* memory that is seen from outside: its stores must run */
+static bool is_users(const Buffer *b) {
+  return b->borrowed || b->file.at;
+} /* memory that is seen from outside: its stores must run */
 TgStatus engine_collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;
   stale_forgotten(ctx);
   for (size_t s = 0; s <= ctx->scopes.len && ok; s++)
-    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t && ok; t = t->next) ok = vec_push(&ctx->mem, &roots, t->uop);
+    for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; t && ok; t = t->next)
+      ok = vec_push(&ctx->mem, &roots, t->uop);
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (is_users(b)) ok = vec_push(&ctx->mem, &roots, b->store);
   }
   uint8_t *keep = NULL;
-  for (bool grew = true; ok && grew;) {                      /* a live node keeps its value; that value's buffer is then live too */
+  for (bool grew = true;
+       ok && grew;) { /* a live node keeps its value; that value's buffer is then live too */
     grew = false;
     live.len = 0;
     ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &live);
@@ -102,7 +110,8 @@ TgStatus engine_collect(TgContext *ctx) {
     ok = ok && values_kept(ctx, keep, &roots, &grew) && versions_kept(ctx, keep, limit, &live, &roots, &grew);
   }
   ok = ok && histories_kept(ctx, keep, &live);
-  for (size_t i = 0; ok && i < ctx->waiting.len; i++) {      /* a store that nobody can see any more does not run */
+  for (size_t i = 0; ok && i < ctx->waiting.len;
+       i++) { /* a store that nobody can see any more does not run */
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (keep[b->store->id]) continue;
     b->store = NULL;

@@ -1,8 +1,10 @@
-/* graph.c: the live graph, copied into a store of its own with its memories numbered in order of use. In: roots. Out: the copy, and its bytes: the key
- * under which its schedule and programs are kept, so that a training step compiles nothing after the first time.
- * A node of the live graph never changes its value, whatever is stored meanwhile: a BUFFER names a version. So on the way each source is looked up: an
- * expression that was computed is read where its value lies, a store that has run is the memory's next version, a version that was overwritten is the
- * copy that was kept. The place of a STORE alone is never looked up: it is memory. */
+/* graph.c: the live graph, copied into a store of its own with its memories numbered in order of use. In:
+ * roots. Out: the copy, and its bytes: the key under which its schedule and programs are kept, so that a
+ * training step compiles nothing after the first time. A node of the live graph never changes its value,
+ * whatever is stored meanwhile: a BUFFER names a version. So on the way each source is looked up: an
+ * expression that was computed is read where its value lies, a store that has run is the memory's next
+ * version, a version that was overwritten is the copy that was kept. The place of a STORE alone is never
+ * looked up: it is memory. */
 #include "engine/graph.h"
 #include <string.h>
 
@@ -18,8 +20,9 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
   }
   return NULL;
 }
-/* Where an expression was computed to, if that still holds it. A value of variables is one of their values at that time. While a function is captured,
- * a value that depends on no memory is its own affair: the one that was computed outside may be assigned to. */
+/* Where an expression was computed to, if that still holds it. A value of variables is one of their values at
+ * that time. While a function is captured, a value that depends on no memory is its own affair: the one that
+ * was computed outside may be assigned to. */
 static UOp *computed(TgContext *ctx, UOp *u) {
   UOp *v = map_get_ptr(&ctx->realized, u);
   Buffer *b = v ? buffer_of_value(ctx, view_bottom(v)) : NULL;
@@ -33,14 +36,15 @@ UOp *stored_value(TgContext *ctx, UOp *after) {
   Buffer *b = buffer_get(ctx, bottom);
   if (!b || b->version == buffer_version(bottom)) return b ? after : NULL;
   int64_t slot = bottom->arg.param.slot + (INT64_C(1) << 32);
-  UOp *next = uop_new(ctx->store, OPS_BUFFER, (DType)bottom->dtype, 1, 0, NULL, (Arg){.param = {bottom->arg.param.nelem, slot & INT64_MAX}});
+  UOp *next = uop_new(ctx->store, OPS_BUFFER, (DType)bottom->dtype, 1, 0, NULL,
+                      (Arg){.param = {bottom->arg.param.nelem, slot & INT64_MAX}});
   return view_on(ctx, after->src[0], view_bottom(after->src[0]), next);
 }
 UOp *value_of_node(TgContext *ctx, UOp *u) {
   while (u) {
     if (u->op == OPS_AFTER && u->is_tensor) {
       UOp *v = stored_value(ctx, u);
-      if (v == u) return u;                                  /* waits */
+      if (v == u) return u; /* waits */
       u = v;
       continue;
     }
@@ -60,7 +64,8 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
 /* ---- reaching */
 static GraphNode *node_of(Graph *g, const UOp *u) {
   if (u->id < g->nnode) return &g->node[u->id];
-  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;      /* values add a few nodes on the way */
+  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 +
+             64; /* values add a few nodes on the way */
   GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
   if (!more) return NULL;
   if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
@@ -93,7 +98,9 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
   if (place || s->op == OPS_STORE) return true;
   uint64_t failed = g->ctx->mem.failed;
   if ((to->u = value_of_node(g->ctx, s)) == NULL && failed == g->ctx->mem.failed)
-    error_set(&g->ctx->err, TG_ERR_STATE, "realize: a tensor was built from memory that has changed since, and what that held was not kept; compute it before");
+    error_set(&g->ctx->err, TG_ERR_STATE,
+              "realize: a tensor was built from memory that has changed since, and what that held was not "
+              "kept; compute it before");
   if (g->apart && to->u && to->u->op == OPS_BUFFER) {
     UOp *kept = map_get_ptr(&g->ctx->realized, to->u);
     if (kept) to->u = kept;
@@ -102,10 +109,14 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
 }
 static bool store_seen(Graph *g, UOp *store) {
   Buffer *b = buffer_get(g->ctx, view_bottom(store->src[0]));
-  for (size_t i = 0; i < g->stored.len; i++) if (g->stored.at[i] == b) return true;
+  for (size_t i = 0; i < g->stored.len; i++)
+    if (g->stored.at[i] == b) return true;
   return b && vec_push(&g->ctx->mem, &g->stored, b);
 }
-typedef struct Frame { Reached at; int next; } Frame;
+typedef struct Frame {
+  Reached at;
+  int next;
+} Frame;
 bool graph_reach(Graph *g, UOp *root) {
   TgContext *ctx = g->ctx;
   Vec(Frame) stack = {0};
@@ -125,7 +136,7 @@ bool graph_reach(Graph *g, UOp *root) {
     int i = f->next++;
     ok = source_of(g, at, i, &s) && (n = node_of(g, s.u)) != NULL;
     if (!ok) break;
-    bool base = at.u->op == OPS_AFTER && i == 0;             /* not read, unless the AFTER is: graph_pieces asks */
+    bool base = at.u->op == OPS_AFTER && i == 0; /* not read, unless the AFTER is: graph_pieces asks */
     if (!base) n->user = n->user && n->user != at.u->id + 1 ? MANY : at.u->id + 1;
     bool *seen = s.place ? &n->place : &n->value;
     if (!*seen) *seen = true, ok = vec_push(&ctx->mem, &stack, ((Frame){s, 0}));
@@ -134,27 +145,32 @@ bool graph_reach(Graph *g, UOp *root) {
   return ok || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
 }
 
-/* ---- pieces: a memory that the graph sees through one view, which is one piece of it in order, is for the graph a memory of that size. Where the piece
- * starts is then told at the launch and is no part of the key: a loop over the batches of a data set, or over the rows of a cache, is planned once. */
+/* ---- pieces: a memory that the graph sees through one view, which is one piece of it in order, is for the
+ * graph a memory of that size. Where the piece starts is then told at the launch and is no part of the key: a
+ * loop over the batches of a data set, or over the rows of a cache, is planned once. */
 static bool graph_pieces(Graph *g) {
   TgContext *ctx = g->ctx;
   const Renderer *r = ctx->dev.backend->renderer;
-  size_t align = r && r->has_local ? 16 : 1;                 /* a GPU reads vectors at once only from where they are aligned */
+  size_t align =
+      r && r->has_local ? 16 : 1; /* a GPU reads vectors at once only from where they are aligned */
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op == OPS_AFTER && u->is_tensor && g->node[u->id].user)
-      for (UOp *v = u->src[0]; ; v = v->src[0]) {
+      for (UOp *v = u->src[0];; v = v->src[0]) {
         g->node[v->id].user = MANY;
         if (v->op == OPS_BUFFER) break;
       }
   }
-  for (size_t k = 0; k < g->roots.len; k++) g->node[g->roots.at[k]->id].user = g->roots.at[k]->op == OPS_BUFFER ? MANY : g->node[g->roots.at[k]->id].user;
+  for (size_t k = 0; k < g->roots.len; k++)
+    g->node[g->roots.at[k]->id].user =
+        g->roots.at[k]->op == OPS_BUFFER ? MANY : g->node[g->roots.at[k]->id].user;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op != OPS_SHRINK || !(u->mark & MARK_VIEW)) continue;
     int64_t start, nelem = dim_product(ctx->store, u->shape);
     UOp *b = piece_of(u, &start), *seen = u;
-    if (!b || !nelem || nelem == b->arg.param.nelem || (size_t)start * dtype_size((DType)b->dtype) % align) continue;
+    if (!b || !nelem || nelem == b->arg.param.nelem || (size_t)start * dtype_size((DType)b->dtype) % align)
+      continue;
     while (seen != b && g->node[seen->src[0]->id].user == seen->id + 1) seen = seen->src[0];
     if (seen == b && !map_put_ptr(&g->pieces, (uintptr_t)buffer_uid(b), u)) return false;
   }
@@ -163,13 +179,17 @@ static bool graph_pieces(Graph *g) {
 
 /* ---- copying */
 void key_put(Str *key, const UOp *u) {
-  struct { uint8_t op, dtype, lanes, pad; uint16_t nsrc, list; int64_t a, b; } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
+  struct {
+    uint8_t op, dtype, lanes, pad;
+    uint16_t nsrc, list;
+    int64_t a, b;
+  } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
   const Ints *list = uop_list(u);
   if (list) head.list = 1, head.a = list->n, head.b = op_has_axes((Ops)u->op) ? head.b : 0;
   str_putn(key, (char *)&head, sizeof head);
   if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
 }
-static UOp *key_node(Graph *g, UOp *v) {                     /* v, a node of the copy, is in the key */
+static UOp *key_node(Graph *g, UOp *v) { /* v, a node of the copy, is in the key */
   if (!v || uop_map_number(g->number, v) != UINT32_MAX) return v;
   key_put(&g->key, v);
   for (int i = 0; i < v->nsrc; i++) {
@@ -183,12 +203,15 @@ static int64_t slot_of(Graph *g, const UOp *buffer, int64_t start) {
   if (map_get(&g->slots, (uint64_t)buffer_uid(buffer), &slot)) return (int64_t)slot - 1;
   Buffer *b = buffer_get(g->ctx, buffer);
   size_t offset = (size_t)start * dtype_size(b->dtype);
-  bool ok = vec_push(&g->ctx->mem, &g->buffers, ((BufferPart){b, offset})) && map_put(&g->slots, (uint64_t)buffer_uid(buffer), g->buffers.len);
+  bool ok = vec_push(&g->ctx->mem, &g->buffers, ((BufferPart){b, offset})) &&
+            map_put(&g->slots, (uint64_t)buffer_uid(buffer), g->buffers.len);
   return ok ? (int64_t)g->buffers.len - 1 : -1;
 }
 static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t nelem) {
   int64_t slot = slot_of(g, buffer, start);
-  return slot < 0 ? NULL : key_node(g, uop_new(g->st, OPS_BUFFER, (DType)buffer->dtype, 1, 0, NULL, (Arg){.param = {nelem, slot}}));
+  return slot < 0 ? NULL
+                  : key_node(g, uop_new(g->st, OPS_BUFFER, (DType)buffer->dtype, 1, 0, NULL,
+                                        (Arg){.param = {nelem, slot}}));
 }
 static UOp *copied(Graph *g, Reached at) {
   UOp *u = at.u, *buf[16], **src = buf, *piece = NULL;
@@ -198,7 +221,9 @@ static UOp *copied(Graph *g, Reached at) {
     int64_t start, nelem = dim_product(ctx->store, u->shape);
     UOp *memory = piece_of(u, &start), *b = memory ? copied_memory(g, memory, start, nelem) : NULL;
     const Ints *shape = ints_get(g->st, u->shape->n, u->shape->v);
-    return b && shape ? key_node(g, uop_new(g->st, OPS_RESHAPE, (DType)u->dtype, 1, 1, &b, (Arg){.ints = shape})) : NULL;
+    return b && shape
+               ? key_node(g, uop_new(g->st, OPS_RESHAPE, (DType)u->dtype, 1, 1, &b, (Arg){.ints = shape}))
+               : NULL;
   }
   if (u->op == OPS_BUFFER) return copied_memory(g, u, 0, u->arg.param.nelem);
   if (u->nsrc > 16 && !(src = mem_alloc(&ctx->mem, u->nsrc * sizeof *src))) return NULL;
@@ -211,7 +236,8 @@ static UOp *copied(Graph *g, Reached at) {
     ok = ok && src[i];
     if (!ok) break;
     GraphNode *n = &g->node[u->id], *from = &g->node[s.u->id];
-    if (!at.place) n->grad |= from->grad && u->op != OPS_DETACH, n->generation = TG_MAX(n->generation, from->generation);
+    if (!at.place)
+      n->grad |= from->grad && u->op != OPS_DETACH, n->generation = TG_MAX(n->generation, from->generation);
   }
   Arg arg = u->arg;
   const Ints *list = uop_list(u), *own = list ? ints_get(g->st, list->n, list->v) : NULL;
@@ -221,9 +247,12 @@ static UOp *copied(Graph *g, Reached at) {
   if (src != buf) mem_free(&ctx->mem, src);
   return v;
 }
-static bool under_piece(Graph *g, const UOp *u) {            /* between the memory and the one view that is seen of it: not copied */
-  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL, *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
-  for (UOp *v = piece; v && v->op != OPS_BUFFER; v = v->src[0]) if (v->src[0] == u) return true;
+static bool
+under_piece(Graph *g, const UOp *u) { /* between the memory and the one view that is seen of it: not copied */
+  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL,
+      *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
+  for (UOp *v = piece; v && v->op != OPS_BUFFER; v = v->src[0])
+    if (v->src[0] == u) return true;
   return false;
 }
 bool graph_copy(Graph *g) {
@@ -250,6 +279,7 @@ bool graph_copy(Graph *g) {
   }
   uop_map_end(g->st, g->number);
   ctx->counters.graph_nodes += g->count;
-  return (ok && !g->key.oom) || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
+  return (ok && !g->key.oom) ||
+         (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
 }
 UOp *graph_root(const Graph *g, size_t i) { return g->node[g->roots.at[i]->id].to; }

@@ -3,36 +3,42 @@
 #define TG_GRAPH_H
 #include "engine/engine.h"
 
-typedef struct GraphNode {                   /* what is known of a node of the live store during a copy */
-  UOp *to, *place_to;                        /* its copy as a value; as a place, which is memory whatever is known about its value */
-  uint32_t user;                             /* id + 1 of the one node that reads it, MANY: several */
-  int generation;                            /* of the values in memory below */
-  bool value, place, grad;                   /* reached as a value, as a place; a tensor below requires a gradient */
+typedef struct GraphNode { /* what is known of a node of the live store during a copy */
+  UOp *to, *place_to; /* its copy as a value; as a place, which is memory whatever is known about its value */
+  uint32_t user;      /* id + 1 of the one node that reads it, MANY: several */
+  int generation;     /* of the values in memory below */
+  bool value, place, grad; /* reached as a value, as a place; a tensor below requires a gradient */
 } GraphNode;
-typedef struct Reached { UOp *u; bool place; } Reached;
+typedef struct Reached {
+  UOp *u;
+  bool place;
+} Reached;
 typedef struct Graph {
   TgContext *ctx;
-  UOpStore *st;                              /* the copy's */
-  GraphNode *node;                           /* by id in the live store */
+  UOpStore *st;    /* the copy's */
+  GraphNode *node; /* by id in the live store */
   size_t nnode;
-  Vec(Reached) order;                        /* sources first */
-  UOpVec roots;                              /* of the live store, as they were asked for; then as values */
-  Vec(Buffer *) stored;                      /* the memories that a store in the graph writes */
-  Vec(BufferPart) buffers;                   /* by slot of the copy */
-  Map slots;                                 /* uid -> slot + 1 */
-  Map pieces;                                /* uid -> the one view through which the graph sees that memory */
-  Str key;                                   /* the copy as bytes, the same for equal graphs */
-  UOpMap *number;                            /* of copied nodes in the key */
+  Vec(Reached) order;      /* sources first */
+  UOpVec roots;            /* of the live store, as they were asked for; then as values */
+  Vec(Buffer *) stored;    /* the memories that a store in the graph writes */
+  Vec(BufferPart) buffers; /* by slot of the copy */
+  Map slots;               /* uid -> slot + 1 */
+  Map pieces;              /* uid -> the one view through which the graph sees that memory */
+  Str key;                 /* the copy as bytes, the same for equal graphs */
+  UOpMap *number;          /* of copied nodes in the key */
   uint32_t count;
-  bool apart;                                /* what a memory holds before its store is read from another one */
+  bool apart; /* what a memory holds before its store is read from another one */
 } Graph;
 bool graph_init(Graph *g, TgContext *ctx);
 void graph_free(Graph *g);
-bool graph_reach(Graph *g, UOp *root);       /* adds a root, and all it needs; false: recorded */
-bool graph_copy(Graph *g);                   /* then: the copy of all roots, and the key */
-UOp *graph_root(const Graph *g, size_t i);   /* the copy of root i */
-/* What u's value is to be read from: u itself, or what is known to hold it, whose sources may again stand for others. NULL: nothing holds it any more. */
+bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
+bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */
+UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
+/* What u's value is to be read from: u itself, or what is known to hold it, whose sources may again stand for
+ * others. NULL: nothing holds it any more. */
 UOp *value_of_node(TgContext *ctx, UOp *u);
-UOp *stored_value(TgContext *ctx, UOp *after);   /* an AFTER whose store has run: the view of the next version that it is; one that waits: itself */
-void key_put(Str *key, const UOp *u);        /* a node without its sources, as bytes that mean the same in every store */
+UOp *stored_value(TgContext *ctx, UOp *after); /* an AFTER whose store has run: the view of the next version
+                                                  that it is; one that waits: itself */
+void key_put(Str *key,
+             const UOp *u); /* a node without its sources, as bytes that mean the same in every store */
 #endif

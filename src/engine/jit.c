@@ -1,24 +1,42 @@
-/* jit.c: capture and replay. In: a function on tensors. Out: the list of its plans with their buffers; a replay runs the list with the inputs' buffers,
- * and new ones for the outputs, in place of the captured ones.
- * A captured buffer is an input, an output, a result that only the list needs (then the list has memory of its own for it), or state: memory that was
- * there before, or that the function assigned to. State is pinned: it stays while the capture lives. */
+/* jit.c: capture and replay. In: a function on tensors. Out: the list of its plans with their buffers; a
+ * replay runs the list with the inputs' buffers, and new ones for the outputs, in place of the captured ones.
+ * A captured buffer is an input, an output, a result that only the list needs (then the list has memory of
+ * its own for it), or state: memory that was there before, or that the function assigned to. State is pinned:
+ * it stays while the capture lives. */
 #include "engine/engine.h"
 #include "tensor/front.h"
 
-typedef struct Step { Plan *plan; BufferPart *buf; Buffer **temp; size_t nbuf, ntemp; Buffer *from, *to; } Step;      /* plan NULL: what `from` holds is copied to `to` */
-typedef struct Patch { Buffer **at; int k; } Patch;           /* k: input k, or -1 - output */
-typedef struct Capture { Vec(Step) steps; Vec(Buffer *) stored; bool failed; } Capture;      /* stored: NULL for an input or output */
-typedef struct Want { DType dtype; int n; int64_t dims[TG_MAX_RANK]; } Want;
+typedef struct Step {
+  Plan *plan;
+  BufferPart *buf;
+  Buffer **temp;
+  size_t nbuf, ntemp;
+  Buffer *from, *to;
+} Step; /* plan NULL: what `from` holds is copied to `to` */
+typedef struct Patch {
+  Buffer **at;
+  int k;
+} Patch; /* k: input k, or -1 - output */
+typedef struct Capture {
+  Vec(Step) steps;
+  Vec(Buffer *) stored;
+  bool failed;
+} Capture; /* stored: NULL for an input or output */
+typedef struct Want {
+  DType dtype;
+  int n;
+  int64_t dims[TG_MAX_RANK];
+} Want;
 struct TgJit {
   TgContext *ctx;
   TgJit *next, **link;
   TgJitFn fn;
   void *user;
-  int runs;                                                  /* 0: the next is the first; 1: the next captures; 2: replays */
+  int runs; /* 0: the next is the first; 1: the next captures; 2: replays */
   Capture c;
   Vec(Patch) patches;
   Vec(Buffer *) own, pinned, draws;
-  Vec(int64_t) input_stored;                                 /* inputs that fn assigns to */
+  Vec(int64_t) input_stored; /* inputs that fn assigns to */
   int nin, nout;
   Want *in, *out;
 };
@@ -39,15 +57,19 @@ void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, B
   c->failed = true;
 }
 void capture_copied(TgContext *ctx, Buffer *from, Buffer *to) {
-  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to}))) ctx->capture->failed = true;
+  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to})))
+    ctx->capture->failed = true;
 }
 void capture_stored(TgContext *ctx, Buffer *b) {
   Capture *c = ctx->capture;
-  for (size_t i = 0; i < c->stored.len; i++) if (c->stored.at[i] == b) return;
+  for (size_t i = 0; i < c->stored.len; i++)
+    if (c->stored.at[i] == b) return;
   if (!vec_push(&ctx->mem, &c->stored, b)) c->failed = true;
 }
 bool capture_refuses(TgContext *ctx, const char *op) {
-  if (ctx->capture) error_set(&ctx->err, TG_ERR_STATE, "%s: not inside a function that is captured: what it sees now would hold for every replay", op);
+  if (ctx->capture)
+    error_set(&ctx->err, TG_ERR_STATE,
+              "%s: not inside a function that is captured: what it sees now would hold for every replay", op);
   return ctx->capture != NULL;
 }
 
@@ -70,7 +92,8 @@ void tg_jit_reset(TgJit *j) {
     mem_free(&ctx->mem, b);
   }
   capture_free(ctx, &j->c);
-  vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned), vec_free(&ctx->mem, &j->draws);
+  vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned),
+      vec_free(&ctx->mem, &j->draws);
   vec_free(&ctx->mem, &j->input_stored);
   mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
   j->in = j->out = NULL, j->runs = 0;
@@ -96,7 +119,8 @@ void tg_jit_free(TgJit *j) {
 }
 
 /* ---- the function */
-/* Stores that wait are run: before fn, which must not take them for its own; after it, since nothing later may be what they wait for. */
+/* Stores that wait are run: before fn, which must not take them for its own; after it, since nothing later
+ * may be what they wait for. */
 static TgStatus stores_flushed(TgContext *ctx) {
   while (ctx->waiting.len) {
     size_t n = ctx->waiting.len;
@@ -115,9 +139,12 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   TgStatus s = j->fn(ctx, in, nin, out, nout, j->user);
   if (s || ctx->err.status) return s ? error_set(&ctx->err, s, "jit: the function failed") : ctx->err.status;
   for (int i = 0; i < nout; i++) {
-    if (!out[i] || out[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "jit: output %d is NULL or of another context", i);
-    if (dims_symbolic(out[i]->uop->shape)) return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d has a symbolic size, shape %s", i, SHAPE_OF(out[i]));
-    out[i] = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, out[i]->uop));      /* memory of its own */
+    if (!out[i] || out[i]->ctx != ctx)
+      return error_set(&ctx->err, TG_ERR_VALUE, "jit: output %d is NULL or of another context", i);
+    if (dims_symbolic(out[i]->uop->shape))
+      return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d has a symbolic size, shape %s", i,
+                       SHAPE_OF(out[i]));
+    out[i] = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, out[i]->uop)); /* memory of its own */
     if (!out[i]) return ctx->err.status;
   }
   return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
@@ -125,26 +152,32 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
 /* Each input in a memory of its own, from its first element on; node: what a replay puts in. */
 static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole, Buffer **b) {
   for (int i = 0; i < nin; i++) {
-    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE, "jit: input %d is NULL or of another context", i);
-    TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape), TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
+    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
+                  "jit: input %d is NULL or of another context", i);
+    TG_REQUIRE_OR(ctx, !dims_symbolic(in[i]->uop->shape), TG_ERR_SHAPE, TG_ERR_SHAPE,
+                  "jit: input %d has a symbolic size, shape %s", i, SHAPE_OF(in[i]));
     TgTensor *t = in[i];
     if (tg_realize(t)) return ctx->err.status;
     UOp *own = t->memory && in_memory(t->uop) ? NULL : uop_alu1(ctx->store, OPS_CONTIGUOUS, t->uop);
     if (own && (!(t = tensor_new(ctx, own)) || tg_realize(t))) return ctx->err.status;
     if (!(b[i] = value_of(ctx, t))) return ctx->err.status;
     whole[i] = t;
-    for (int k = 0; k < i; k++) TG_REQUIRE_OR(ctx, b[k] != b[i], TG_ERR_VALUE, TG_ERR_VALUE, "jit: inputs %d and %d are one memory", k, i);
+    for (int k = 0; k < i; k++)
+      TG_REQUIRE_OR(ctx, b[k] != b[i], TG_ERR_VALUE, TG_ERR_VALUE, "jit: inputs %d and %d are one memory", k,
+                    i);
   }
   return TG_OK;
 }
 
 /* ---- the capture */
 static bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
-  for (size_t i = 0; i < n; i++) if (v[i] == b) return true;
+  for (size_t i = 0; i < n; i++)
+    if (v[i] == b) return true;
   return false;
 }
 static bool is_result(const Capture *c, const Buffer *b) {
-  for (size_t i = 0; i < c->steps.len; i++) if (c->steps.at[i].to == b || list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
+  for (size_t i = 0; i < c->steps.len; i++)
+    if (c->steps.at[i].to == b || list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
   return false;
 }
 /* What stands in one place of a step: an input or output to be put in, memory of the list, or state. */
@@ -152,29 +185,39 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   TgContext *ctx = j->ctx;
   Buffer *b = *at;
   if (!b) return true;
-  for (int k = 0; k < j->nin; k++) if (in[k] == b) return vec_push(&ctx->mem, &j->patches, ((Patch){at, k}));
-  for (int k = 0; k < j->nout; k++) if (out[k] == b) return vec_push(&ctx->mem, &j->patches, ((Patch){at, -1 - k}));
+  for (int k = 0; k < j->nin; k++)
+    if (in[k] == b) return vec_push(&ctx->mem, &j->patches, ((Patch){at, k}));
+  for (int k = 0; k < j->nout; k++)
+    if (out[k] == b) return vec_push(&ctx->mem, &j->patches, ((Patch){at, -1 - k}));
   Buffer *mine = map_get_ptr(own, b);
   if (mine || is_result(&j->c, b)) {
     if (!mine) {
       if (!(mine = mem_alloc(&ctx->mem, sizeof *mine))) return false;
       mine->dtype = b->dtype, mine->nelem = b->nelem;
-      if (!vec_push(&ctx->mem, &j->own, mine) || !map_put_ptr(own, b, mine)) { if (!list_has(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine); return false; }
+      if (!vec_push(&ctx->mem, &j->own, mine) || !map_put_ptr(own, b, mine)) {
+        if (!list_has(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine);
+        return false;
+      }
     }
     *at = mine;
     return true;
   }
   if (list_has(j->pinned.at, j->pinned.len, b)) return true;
-  if (b->draws) { if (!vec_push(&ctx->mem, &j->draws, b)) return false; }
-  else if (b->uid >= (int64_t)ctx->capture_first && !list_has(j->c.stored.at, j->c.stored.len, b)) {
-    error_set(&ctx->err, TG_ERR_STATE, "jit: the function makes a tensor of %lld %s from data: at every replay it would be the same; give it as an input", (long long)b->nelem, dtype_name(b->dtype));
+  if (b->draws) {
+    if (!vec_push(&ctx->mem, &j->draws, b)) return false;
+  } else if (b->uid >= (int64_t)ctx->capture_first && !list_has(j->c.stored.at, j->c.stored.len, b)) {
+    error_set(&ctx->err, TG_ERR_STATE,
+              "jit: the function makes a tensor of %lld %s from data: at every replay it would be the same; "
+              "give it as an input",
+              (long long)b->nelem, dtype_name(b->dtype));
     return false;
   }
   if (!vec_push(&ctx->mem, &j->pinned, b)) return false;
   b->pins++;
   return true;
 }
-/* A copy of an old version is a step only if one of the steps reads it; else it was kept for somebody outside. */
+/* A copy of an old version is a step only if one of the steps reads it; else it was kept for somebody
+ * outside. */
 static void drop_copies(Capture *c) {
   size_t n = 0;
   for (size_t i = 0; i < c->steps.len; i++) {
@@ -201,15 +244,18 @@ static void sort_draws(TgJit *j) {
       j->draws.at[k] = j->draws.at[k - 1], j->draws.at[k - 1] = t;
     }
 }
-/* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it is computed in the capture, each time. */
+/* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it
+ * is computed in the capture, each time. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
   size_t n = (size_t)(nin + nout) + 1;
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
-  j->in = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *j->in), j->out = mem_alloc(&ctx->mem, ((size_t)nout + 1) * sizeof *j->out);
+  j->in = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *j->in),
+  j->out = mem_alloc(&ctx->mem, ((size_t)nout + 1) * sizeof *j->out);
   bool ok = whole && b && j->in && j->out;
-  TgStatus s = ok ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  TgStatus s =
+      ok ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   j->nin = nin, j->nout = nout;
   for (int i = 0; !s && i < nin; i++) j->in[i] = want_of(in[i]);
   if (!s) s = stores_flushed(ctx);
@@ -234,24 +280,35 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
     for (size_t k = 0; ok && k < p->nbuf; k++) ok = settle(j, &p->buf[k].buffer, b, b + nin, &own);
     if (!ok) s = ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   }
-  for (size_t i = 0; !s && i < j->c.steps.len; i++) {        /* what is written, after all that is read: is_result looks at it */
+  for (size_t i = 0; !s && i < j->c.steps.len;
+       i++) { /* what is written, after all that is read: is_result looks at it */
     Step *p = &j->c.steps.at[i];
     ok = settle(j, &p->from, b, b + nin, &own);
     for (size_t k = 0; ok && k < p->ntemp; k++) ok = settle(j, &p->temp[k], b, b + nin, &own);
   }
-  for (size_t i = 0; ok && !s && i < j->c.steps.len; i++) ok = settle(j, &j->c.steps.at[i].to, b, b + nin, &own);
+  for (size_t i = 0; ok && !s && i < j->c.steps.len; i++)
+    ok = settle(j, &j->c.steps.at[i].to, b, b + nin, &own);
   if (!ok && !s) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   for (size_t i = 0; !s && i < j->c.stored.len; i++)
     for (int k = 0; !s && k < nin + nout; k++) {
       if (j->c.stored.at[i] != b[k]) continue;
-      if (k < nin && whole[k] != in[k]) s = error_set(&ctx->err, TG_ERR_VALUE, "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor", k);
-      else if (k < nin && !vec_push(&ctx->mem, &j->input_stored, k)) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+      if (k < nin && whole[k] != in[k])
+        s = error_set(&ctx->err, TG_ERR_VALUE,
+                      "jit: input %d is assigned to by the function, and is no memory of its own; give the "
+                      "whole tensor",
+                      k);
+      else if (k < nin && !vec_push(&ctx->mem, &j->input_stored, k))
+        s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
       j->c.stored.at[i] = NULL;
     }
   sort_draws(j);
   map_free(&own);
   mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
-  if (s) { tg_jit_reset(j); j->runs = 1; return s; }
+  if (s) {
+    tg_jit_reset(j);
+    j->runs = 1;
+    return s;
+  }
   j->runs = 2;
   return TG_OK;
 }
@@ -260,11 +317,14 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
 static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   TgContext *ctx = j->ctx;
   for (int i = 0; i < j->nin; i++) {
-    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE, "jit: input %d is NULL or of another context", i);
+    TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
+                  "jit: input %d is NULL or of another context", i);
     Want *w = &j->in[i];
-    TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE, "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
-    TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims), TG_ERR_SHAPE, TG_ERR_SHAPE,
-                  "jit: input %d has shape %s, captured as %s", i, SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
+    TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE,
+                  "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
+    TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
+                  TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
+                  SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
   }
   return TG_OK;
 }
@@ -276,7 +336,8 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
     for (int k = 0; k < w->n; k++) nelem *= w->dims[k];
     UOp *u = buffer_node(ctx, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
     out[i] = tensor_memory(ctx, u);
-    if (!out[i] || buffer_ready(ctx, out[i]->memory)) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+    if (!out[i] || buffer_ready(ctx, out[i]->memory))
+      return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     out[i]->memory->filled = true, b[i] = out[i]->memory;
   }
   return TG_OK;
@@ -286,29 +347,40 @@ static TgStatus drawn_again(TgJit *j) {
   TgContext *ctx = j->ctx;
   TgStatus s = engine_before_stores(ctx, j->draws.at, j->draws.len);
   for (size_t i = 0; !s && i < j->draws.len; i++)
-    if ((s = draw_again(ctx, j->draws.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: the key of a draw cannot be written");
+    if ((s = draw_again(ctx, j->draws.at[i])) != TG_OK)
+      error_set(&ctx->err, s, "jit: the key of a draw cannot be written");
   return s || stores_done(ctx, j->draws.at, j->draws.len) ? s : ctx->err.status;
 }
 static TgStatus step_run(TgContext *ctx, const Step *s) {
   if (s->plan) return plan_run(ctx, s->plan, s->buf, s->temp);
-  return ctx->dev.backend->copy(&ctx->dev, s->to->data, s->from->data, (size_t)s->from->nelem * dtype_size(s->from->dtype));
+  return ctx->dev.backend->copy(&ctx->dev, s->to->data, s->from->data,
+                                (size_t)s->from->nelem * dtype_size(s->from->dtype));
 }
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
-  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b), **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
+  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b),
+         **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
-  TgStatus s = b && stored && whole ? stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  TgStatus s =
+      b && stored && whole ? stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s) s = inputs_checked(j, in);
   if (!s) s = inputs_ready(ctx, in, j->nin, whole, b);
   if (!s) s = outputs_new(j, out, b + j->nin);
   if (!s) s = drawn_again(j);
-  for (size_t i = 0; !s && i < j->own.len; i++) if ((s = buffer_ready(ctx, j->own.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: no device memory");
-  for (size_t i = 0; !s && i < j->patches.len; i++) *j->patches.at[i].at = b[j->patches.at[i].k >= 0 ? j->patches.at[i].k : j->nin - 1 - j->patches.at[i].k];
-  for (size_t i = 0; !s && i < j->c.stored.len; i++) if (j->c.stored.at[i]) stored[nstored++] = j->c.stored.at[i];
+  for (size_t i = 0; !s && i < j->own.len; i++)
+    if ((s = buffer_ready(ctx, j->own.at[i])) != TG_OK) error_set(&ctx->err, s, "jit: no device memory");
+  for (size_t i = 0; !s && i < j->patches.len; i++)
+    *j->patches.at[i].at = b[j->patches.at[i].k >= 0 ? j->patches.at[i].k : j->nin - 1 - j->patches.at[i].k];
+  for (size_t i = 0; !s && i < j->c.stored.len; i++)
+    if (j->c.stored.at[i]) stored[nstored++] = j->c.stored.at[i];
   for (size_t i = 0; !s && i < j->input_stored.len; i++) {
     int k = j->input_stored.at[i];
-    if (whole[k] != in[k]) s = error_set(&ctx->err, TG_ERR_VALUE, "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor", k);
+    if (whole[k] != in[k])
+      s = error_set(
+          &ctx->err, TG_ERR_VALUE,
+          "jit: input %d is assigned to by the function, and is no memory of its own; give the whole tensor",
+          k);
     stored[nstored++] = b[k];
   }
   if (!s) s = engine_before_stores(ctx, stored, nstored);
@@ -322,13 +394,15 @@ TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int 
   TgContext *ctx = j->ctx;
   if (capture_refuses(ctx, "jit")) return TG_ERR_STATE;
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "jit: no device is open");
-  TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE, "jit: %d inputs, %d outputs", nin, nout);
+  TG_REQUIRE_OR(ctx, nin >= 0 && nout >= 0 && (!nin || in) && (!nout || out), TG_ERR_VALUE, TG_ERR_VALUE,
+                "jit: %d inputs, %d outputs", nin, nout);
   if (j->runs == 0) {
     TgStatus s = call(j, in, nin, out, nout);
     if (!s) j->runs = 1;
     return s;
   }
   if (j->runs == 1) return capture_run(j, in, nin, out, nout);
-  TG_REQUIRE_OR(ctx, nin == j->nin && nout == j->nout, TG_ERR_VALUE, TG_ERR_VALUE, "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->nin, j->nout);
+  TG_REQUIRE_OR(ctx, nin == j->nin && nout == j->nout, TG_ERR_VALUE, TG_ERR_VALUE,
+                "jit: %d inputs and %d outputs, captured with %d and %d", nin, nout, j->nin, j->nout);
   return replay(j, in, out);
 }

@@ -1,11 +1,17 @@
-/* realize.c: values of tensors. In: handles. Out: their values in memory, and the stores that wait on it done.
- * What is computed becomes memory of the handle's own. A store that runs makes the next version of its memory; if something that can still be asked for
- * needs the version before, that is copied first: so a tensor has the value of the moment it was built in, as if everything were computed at once. */
+/* realize.c: values of tensors. In: handles. Out: their values in memory, and the stores that wait on it
+ * done. What is computed becomes memory of the handle's own. A store that runs makes the next version of its
+ * memory; if something that can still be asked for needs the version before, that is copied first: so a
+ * tensor has the value of the moment it was built in, as if everything were computed at once. */
 #include "engine/graph.h"
 #include "tensor/front.h"
 #include <string.h>
 
-typedef struct Result { TgTensor *t; size_t root; UOp *expr; UOp *made; } Result;      /* t becomes the value of a root: made, NULL: another result's */
+typedef struct Result {
+  TgTensor *t;
+  size_t root;
+  UOp *expr;
+  UOp *made;
+} Result; /* t becomes the value of a root: made, NULL: another result's */
 typedef struct Run {
   TgContext *ctx;
   Graph g;
@@ -18,9 +24,11 @@ static bool no_memory(TgContext *ctx) {
 static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->store, u->shape); }
 
 /* ---- roots */
-static bool store_root(Run *r, Buffer *b) {                  /* the store that waits on b */
-  UOp *now = memory_node(r->ctx, b), *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
-  for (size_t i = 0; i < r->g.stored.len; i++) if (r->g.stored.at[i] == b) return true;
+static bool store_root(Run *r, Buffer *b) { /* the store that waits on b */
+  UOp *now = memory_node(r->ctx, b),
+      *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
+  for (size_t i = 0; i < r->g.stored.len; i++)
+    if (r->g.stored.at[i] == b) return true;
   return after ? graph_reach(&r->g, after) : no_memory(r->ctx);
 }
 /* t as memory of its own that a store fills: what it holds is, or will be, another handle's. */
@@ -35,7 +43,7 @@ static bool want(Run *r, TgTensor *t, bool only) {
   if (t->memory) return !t->memory->store || store_root(r, t->memory);
   UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
   Buffer *b = bottom && !uop_has_op(v, OPS_AFTER) ? buffer_of_value(ctx, bottom) : NULL;
-  bool stays = t->uop->symbolic || only;                     /* an expression of variables is asked again */
+  bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
   if (b && v != t->uop) {
     if (stays) return true;
     if (b->places || b->store || b->borrowed) return own_copy(r, t);
@@ -50,25 +58,35 @@ static bool want(Run *r, TgTensor *t, bool only) {
     if (!stays) tensor_set(t, none), t->memory->filled = true;
     return true;
   }
-  for (size_t i = 0; i < r->results.len; i++) if (r->results.at[i].expr == t->uop) return stays || own_copy(r, t);
-  return graph_reach(&r->g, t->uop) && (vec_push(&ctx->mem, &r->results, ((Result){t, r->g.roots.len - 1, t->uop, NULL})) || no_memory(ctx));
+  for (size_t i = 0; i < r->results.len; i++)
+    if (r->results.at[i].expr == t->uop) return stays || own_copy(r, t);
+  return graph_reach(&r->g, t->uop) &&
+         (vec_push(&ctx->mem, &r->results, ((Result){t, r->g.roots.len - 1, t->uop, NULL})) ||
+          no_memory(ctx));
 }
-/* Which graphs can need what n memories hold: those with a bit of these among their memories; all, where a memory holds a constant expression's value. */
-typedef struct Bits { uint64_t of; bool all; } Bits;
+/* Which graphs can need what n memories hold: those with a bit of these among their memories; all, where a
+ * memory holds a constant expression's value. */
+typedef struct Bits {
+  uint64_t of;
+  bool all;
+} Bits;
 static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
   Bits bits = {0};
   for (size_t i = 0; i < n; i++) {
-    const Buffer *copy = b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL;      /* asked about too: may it be used again? */
+    const Buffer *copy =
+        b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL; /* asked about too: may it be used again? */
     bits.of |= 1ull << (b[i]->uid & 63) | b[i]->origin | (copy ? copy->origin : 0);
     bits.all |= b[i]->constant || (copy && copy->constant);
   }
   return bits;
 }
 static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & bits.of); }
-/* With any store go the values that were said to be computed before it, and every store that waits and reads what is stored to. */
+/* With any store go the values that were said to be computed before it, and every store that waits and reads
+ * what is stored to. */
 static bool wanted_too(Run *r, bool only) {
   TgContext *ctx = r->ctx;
-  for (size_t i = 0; i < ctx->pending.len; i++) if (!want(r, ctx->pending.at[i], only)) return false;
+  for (size_t i = 0; i < ctx->pending.len; i++)
+    if (!want(r, ctx->pending.at[i], only)) return false;
   for (bool grew = true; grew;) {
     Bits bits = bits_of(ctx, r->g.stored.at, r->g.stored.len);
     size_t n = r->g.stored.len;
@@ -82,14 +100,22 @@ static bool wanted_too(Run *r, bool only) {
 }
 
 /* ---- what old versions are needed for */
-typedef struct Needs { TgContext *ctx; Bits bits; uint8_t *seen; size_t nseen; UOpVec todo; Vec(Buffer *) marked; } Needs;
+typedef struct Needs {
+  TgContext *ctx;
+  Bits bits;
+  uint8_t *seen;
+  size_t nseen;
+  UOpVec todo;
+  Vec(Buffer *) marked;
+} Needs;
 static bool need(Needs *w, UOp *u) {
   if (!u || !can_need(w->bits, u) || (u->id < w->nseen && w->seen[u->id])) return true;
   if (u->id < w->nseen) w->seen[u->id] = 1;
   return vec_push(&w->ctx->mem, &w->todo, u);
 }
 static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
-  for (size_t i = 0; i < n; i++) if (stored[i] == b) return true;
+  for (size_t i = 0; i < n; i++)
+    if (stored[i] == b) return true;
   return false;
 }
 static bool marked(Needs *w, Buffer *b) {
@@ -103,9 +129,12 @@ static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
   uint64_t failed = w->ctx->mem.failed;
   while (ok && w->todo.len) {
     UOp *u = w->todo.at[--w->todo.len];
-    UOp *v = u->symbolic && !(u->mark & MARK_VIEW) ? u : value_of_node(w->ctx, u);      /* an expression of variables is computed again */
+    UOp *v = u->symbolic && !(u->mark & MARK_VIEW)
+                 ? u
+                 : value_of_node(w->ctx, u); /* an expression of variables is computed again */
     if (v && v->op == OPS_AFTER) {
-      if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0])))) continue;      /* the very version that is being made */
+      if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0]))))
+        continue; /* the very version that is being made */
       ok = need(w, v->src[1]->src[1]) && need(w, v->src[0]);
     } else if (v && v->op == OPS_BUFFER) {
       ok = marked(w, buffer_of_value(w->ctx, v));
@@ -128,14 +157,16 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   if (ctx->capture) capture_copied(ctx, b, to);
   return true;
 }
-/* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere else, is copied. Not counted are the
- * results of run r, which are computed now, and handles of the memory itself, which go on to the next version. */
+/* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere
+ * else, is copied. Not counted are the results of run r, which are computed now, and handles of the memory
+ * itself, which go on to the next version. */
 static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
   Needs w = {.ctx = ctx, .nseen = store_id_limit(ctx->store)};
   w.bits = bits_of(ctx, stored, n);
   if (!n) return true;
   bool ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) != NULL;
-  for (size_t i = 0; ok && r && i < r->results.len; i++) if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
+  for (size_t i = 0; ok && r && i < r->results.len; i++)
+    if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
   for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
     for (TgTensor *t = s < ctx->scopes.len ? ctx->scopes.at[s].tensors : ctx->kept; ok && t; t = t->next)
       if (!t->memory) ok = need(&w, t->uop);
@@ -147,8 +178,10 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
   bool *keep = ok ? mem_alloc(&ctx->mem, n * sizeof *keep) : NULL;
   ok = keep != NULL;
   for (size_t i = 0; ok && i < n; i++) keep[i] = stored[i]->needed;
-  for (size_t i = 0; ok && r && i < r->g.buffers.len; i++) ok = marked(&w, r->g.buffers.at[i].buffer);      /* what is read now is not used again */
-  for (size_t i = 0; ok && i < n; i++) if (keep[i]) ok = old_version_kept(ctx, stored[i]);
+  for (size_t i = 0; ok && r && i < r->g.buffers.len; i++)
+    ok = marked(&w, r->g.buffers.at[i].buffer); /* what is read now is not used again */
+  for (size_t i = 0; ok && i < n; i++)
+    if (keep[i]) ok = old_version_kept(ctx, stored[i]);
   mem_free(&ctx->mem, keep);
   for (size_t i = 0; ok && i < n; i++) ok = memory_prepare(ctx, stored[i]);
   for (size_t i = 0; i < w.marked.len; i++) w.marked.at[i]->needed = false;
@@ -156,10 +189,13 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
   vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
   return ok || no_memory(ctx);
 }
-TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) { return old_versions_kept(ctx, b, n, NULL) ? TG_OK : ctx->err.status; }
+TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) {
+  return old_versions_kept(ctx, b, n, NULL) ? TG_OK : ctx->err.status;
+}
 
 /* ---- running */
-static bool file_written(TgContext *ctx, const Buffer *b) {  /* where the device's memory is a copy of the file */
+static bool file_written(TgContext *ctx,
+                         const Buffer *b) { /* where the device's memory is a copy of the file */
   void *at = file_data(&((Buffer *)b)->file);
   if (!at || at == b->data) return true;
   TgStatus s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
@@ -179,7 +215,7 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
   for (size_t i = 0; i < r->results.len; i++) {
     Result *res = &r->results.at[i];
     int64_t at = p->sched.root[res->root];
-    if (at < TEMP_BASE) continue;                            /* another root computes it */
+    if (at < TEMP_BASE) continue; /* another root computes it */
     res->made = buffer_node(ctx, (DType)res->expr->dtype, nelem_of(ctx, res->expr), res->expr->shape);
     Buffer *b = res->made ? buffer_get(ctx, view_bottom(res->made)) : NULL;
     if (!b || buffer_ready(ctx, b)) return no_memory(ctx);
@@ -187,11 +223,13 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
     temp[at - TEMP_BASE] = b;
   }
   for (int i = 0; i < p->sched.nroot; i++)
-    if (NEVER(p->sched.root[i] >= TEMP_BASE && !temp[p->sched.root[i] - TEMP_BASE])) return error_set(&ctx->err, TG_ERR_INTERNAL, "realize: a root that nobody asked for"), false;
+    if (NEVER(p->sched.root[i] >= TEMP_BASE && !temp[p->sched.root[i] - TEMP_BASE]))
+      return error_set(&ctx->err, TG_ERR_INTERNAL, "realize: a root that nobody asked for"), false;
   return true;
 }
-/* How a value was computed is kept for gradients. A loop x = f(x) would keep all its past, so where no tensor requires a gradient the past is cut after
- * some generations: what then asks for a gradient through the cut is told so. */
+/* How a value was computed is kept for gradients. A loop x = f(x) would keep all its past, so where no tensor
+ * requires a gradient the past is cut after some generations: what then asks for a gradient through the cut
+ * is told so. */
 enum { GENERATIONS = 64 };
 static bool remembered(Run *r, const Result *res, UOp *memory) {
   const GraphNode *n = &r->g.node[r->g.roots.at[res->root]->id];
@@ -207,10 +245,13 @@ static bool results_known(Run *r) {
   for (size_t i = 0; i < r->results.len; i++) {
     Result *res = &r->results.at[i];
     UOp *made = res->made;
-    for (size_t k = 0; !made && k < r->results.len; k++)     /* two expressions, one value: one of the roots was computed */
-      if (graph_root(&r->g, r->results.at[k].root) == graph_root(&r->g, res->root)) made = r->results.at[k].made;
+    for (size_t k = 0; !made && k < r->results.len;
+         k++) /* two expressions, one value: one of the roots was computed */
+      if (graph_root(&r->g, r->results.at[k].root) == graph_root(&r->g, res->root))
+        made = r->results.at[k].made;
     if (res->made && !res->expr->symbolic && res->t->uop == res->expr) tensor_set(res->t, made);
-    if (!made || !value_known(ctx, res->expr, made) || !remembered(r, res, view_bottom(made))) return no_memory(ctx);
+    if (!made || !value_known(ctx, res->expr, made) || !remembered(r, res, view_bottom(made)))
+      return no_memory(ctx);
   }
   return true;
 }
@@ -236,8 +277,8 @@ static bool run_planned(Run *r, Plan *p) {
   }
   return ok;
 }
-/* One schedule cannot read a value on both sides of a store to its memory in one step. What the stored memories hold is then copied, by programs that a
- * capture sees too, and read from there. */
+/* One schedule cannot read a value on both sides of a store to its memory in one step. What the stored
+ * memories hold is then copied, by programs that a capture sees too, and read from there. */
 static bool run_apart(Run *r, Watch *only);
 static bool run(Run *r, Watch *only) {
   TgContext *ctx = r->ctx;
@@ -247,19 +288,21 @@ static bool run(Run *r, Watch *only) {
   if (!p) return false;
   if (p->cyclic) {
     if (!r->g.apart) return run_apart(r, only);
-    error_set(&ctx->err, TG_ERR_INTERNAL, "realize: an assignment needs a value that must be read before it and after it");
+    error_set(&ctx->err, TG_ERR_INTERNAL,
+              "realize: an assignment needs a value that must be read before it and after it");
     return false;
   }
   if (only) return watched(p, only), true;
   return run_planned(r, p);
 }
-static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores, Watch *only, bool alone);
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
+                        Watch *only, bool alone);
 static bool contents_copied(TgContext *ctx, Buffer *b) {
   UOp *was = memory_node(ctx, b), *n = was ? buffer_node(ctx, b->dtype, b->nelem, NULL) : NULL;
   TgTensor *t = tensor_memory(ctx, n);
   UOp *store = b->store;
   if (!t) return no_memory(ctx);
-  b->store = NULL;                                           /* what it holds is read: not what it will hold */
+  b->store = NULL; /* what it holds is read: not what it will hold */
   bool ok = store_to(t, n, was) && !realize(ctx, NULL, 0, &t->memory, 1, NULL, true);
   b->store = store;
   ok = ok && value_known(ctx, was, t->uop);
@@ -279,7 +322,8 @@ static bool run_apart(Run *r, Watch *only) {
   return ok;
 }
 /* alone: nothing else is computed with it. */
-static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores, Watch *only, bool alone) {
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
+                        Watch *only, bool alone) {
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
   Run r = {.ctx = ctx};
   bool ok = graph_init(&r.g, ctx) || no_memory(ctx);
@@ -288,20 +332,28 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   if (ok && r.g.stored.len && !alone) ok = wanted_too(&r, only != NULL);
   ok = ok && run(&r, only);
   graph_free(&r.g);
-  for (size_t i = 0; ok && !only && i < r.results.len; i++) {      /* equal values of two handles are memory of each */
+  for (size_t i = 0; ok && !only && i < r.results.len;
+       i++) { /* equal values of two handles are memory of each */
     TgTensor *twin = r.results.at[i].t;
     if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL, false);
   }
   vec_free(&ctx->mem, &r.results);
-  return ok ? TG_OK : ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  return ok                ? TG_OK
+         : ctx->err.status ? ctx->err.status
+                           : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
 }
-TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) { return realize(ctx, t, n, NULL, 0, NULL, false); }
-TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) { return realize(ctx, NULL, 0, b, n, NULL, false); }
+TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
+  return realize(ctx, t, n, NULL, 0, NULL, false);
+}
+TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) {
+  return realize(ctx, NULL, 0, b, n, NULL, false);
+}
 int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
   Watch w = {seen, user, 0};
   TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
   for (size_t i = 0; ctx && i < n; i++)
-    if (!t[i] || t[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
+    if (!t[i] || t[i]->ctx != ctx)
+      return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
   return ctx && !realize(ctx, t, n, NULL, 0, &w, false) ? w.count : -1;
 }
 
@@ -310,11 +362,12 @@ UOp *value_in_memory(TgContext *ctx, TgTensor *t) {
   if (engine_realize(ctx, &t, 1)) return NULL;
   UOp *u = t->memory ? t->uop : value_of_node(ctx, t->uop), *bottom = view_bottom(u);
   Buffer *b = bottom ? buffer_of_value(ctx, bottom) : NULL;
-  if (!b || (!b->data && !b->filled)) error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
+  if (!b || (!b->data && !b->filled))
+    error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
   else return u;
   return NULL;
 }
-bool in_memory(const UOp *u) {                               /* a whole buffer, perhaps in another shape */
+bool in_memory(const UOp *u) { /* a whole buffer, perhaps in another shape */
   while (u->op == OPS_RESHAPE || u->op == OPS_DETACH || u->op == OPS_AFTER) u = u->src[0];
   return u->op == OPS_BUFFER;
 }
@@ -325,7 +378,8 @@ Buffer *value_of(TgContext *ctx, TgTensor *t) {
 /* The leading part, of symbolic size, of a whole buffer: what holds a value of symbolic shape. */
 static bool is_part(const UOp *u) {
   const UOp *whole = u->op == OPS_SHRINK ? u->src[0] : u;
-  bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) && (whole->op == OPS_BUFFER || (whole->op == OPS_RESHAPE && whole->src[0]->op == OPS_BUFFER));
+  bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) &&
+              (whole->op == OPS_BUFFER || (whole->op == OPS_RESHAPE && whole->src[0]->op == OPS_BUFFER));
   for (int i = 0; part && i < u->shape->n; i++) part = u->arg.ints->v[2 * i] == 0;
   return part;
 }
@@ -336,15 +390,18 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
   int n = all->n, first;
   for (int i = 0; i < n; i++) {
     now[i] = dim_now(ctx->store, part->shape->v[i]);
-    if (dim_symbolic(part->shape->v[i]) && NEVER(now[i] > all->v[i])) return error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part larger than its memory");
+    if (dim_symbolic(part->shape->v[i]) && NEVER(now[i] > all->v[i]))
+      return error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part larger than its memory");
   }
-  for (first = n; first > 0 && (first == n || now[first] == all->v[first]); first--) run *= now[first - 1];      /* axes first .. n-1 are one run */
+  for (first = n; first > 0 && (first == n || now[first] == all->v[first]); first--)
+    run *= now[first - 1]; /* axes first .. n-1 are one run */
   TgStatus s = TG_OK;
   size_t size = (size_t)run * dtype_size(b->dtype);
   for (size_t done = 0; !s && done < nbytes; done += size) {
     row = 0;
     for (int i = 0; i < n; i++) row = row * all->v[i] + (i < first ? at[i] : 0);
-    s = ctx->dev.backend->copy_out(&ctx->dev, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
+    s = ctx->dev.backend->copy_out(&ctx->dev, out + done,
+                                   (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
     for (int i = first; i-- > 0 && ++at[i] == now[i];) at[i] = 0;
   }
   return s;
@@ -363,21 +420,27 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   if (!nbytes) return TG_OK;
   if (is_part(u)) return read_part(ctx, b, u, out, nbytes);
   int64_t start;
-  if (piece_of(u, &start)) return ctx->dev.backend->copy_out(&ctx->dev, out, (const char *)b->data + (size_t)start * dtype_size(b->dtype), nbytes);
+  if (piece_of(u, &start))
+    return ctx->dev.backend->copy_out(&ctx->dev, out,
+                                      (const char *)b->data + (size_t)start * dtype_size(b->dtype), nbytes);
   TgTensor *whole = side_by_side(ctx, u);
   TgStatus s = whole ? engine_read(ctx, whole, out, nbytes) : ctx->err.status;
   tg_release(whole);
   return s;
 }
 const void *engine_map(TgContext *ctx, TgTensor *t) {
-  if (ctx->dev.backend->has & HAS_LOCAL) { error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name); return NULL; }
+  if (ctx->dev.backend->has & HAS_LOCAL) {
+    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name);
+    return NULL;
+  }
   UOp *u = value_in_memory(ctx, t);
   if (!u) return NULL;
   Buffer *b = buffer_of_value(ctx, view_bottom(u));
   bool part = is_part(u);
   for (int i = 1; part && i < u->shape->n; i++)
     if (dim_now(ctx->store, u->shape->v[i]) != u->src[0]->shape->v[i]) {
-      error_set(&ctx->err, TG_ERR_SHAPE, "map: axis %d is symbolic, so that the elements do not stand side by side; use tg_read", i);
+      error_set(&ctx->err, TG_ERR_SHAPE,
+                "map: axis %d is symbolic, so that the elements do not stand side by side; use tg_read", i);
       return NULL;
     }
   int64_t start = 0;

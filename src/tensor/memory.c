@@ -1,7 +1,9 @@
-/* memory.c: tensors that are memory. In: handles and what is to be stored. Out: BUFFER nodes, views of them, and stores that wait.
- * A handle whose graph is movement alone over a BUFFER is a place: all places of a memory see a store made through any of them, from the call that
- * makes it on. A store waits (Buffer.store) until something reads the memory or is realized; one at a time, so the next one runs the one before.
- * Until then each place is AFTER(view, STORE) with its own movements on top; once it has run, the same view of the next version. */
+/* memory.c: tensors that are memory. In: handles and what is to be stored. Out: BUFFER nodes, views of them,
+ * and stores that wait. A handle whose graph is movement alone over a BUFFER is a place: all places of a
+ * memory see a store made through any of them, from the call that makes it on. A store waits (Buffer.store)
+ * until something reads the memory or is realized; one at a time, so the next one runs the one before. Until
+ * then each place is AFTER(view, STORE) with its own movements on top; once it has run, the same view of the
+ * next version. */
 #include "tensor/front.h"
 
 /* ---- buffers */
@@ -11,7 +13,7 @@ UOp *memory_node(TgContext *ctx, const Buffer *b) {
 }
 UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape) {
   const Ints *most = shape ? dims_max(ctx->store, shape) : NULL;
-  if (most != shape) {                                       /* room for the largest; a place has one address whatever the sizes are */
+  if (most != shape) { /* room for the largest; a place has one address whatever the sizes are */
     int64_t be[2 * TG_MAX_RANK];
     if (!most) return NULL;
     for (int i = 0; i < shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
@@ -68,7 +70,7 @@ UOp *piece_of(UOp *u, int64_t *start) {
     if (u->op != OPS_SHRINK || dims_symbolic(u->arg.ints) || dims_symbolic(u->src[0]->shape)) return NULL;
     const Ints *from = u->src[0]->shape, *to = u->shape;
     int64_t stride = 1, at = 0;
-    bool part = false;                                       /* an axis further in is cut: this one may keep only one place */
+    bool part = false; /* an axis further in is cut: this one may keep only one place */
     for (int i = from->n; i-- > 0; stride *= from->v[i]) {
       if (part && to->v[i] != 1) return NULL;
       part = part || to->v[i] != from->v[i];
@@ -96,13 +98,13 @@ void tensor_set(TgTensor *t, UOp *u) {
 }
 
 /* ---- stores */
-static bool is_place(const UOp *u) {                         /* each element is one place of memory, which no other element is */
+static bool is_place(const UOp *u) { /* each element is one place of memory, which no other element is */
   for (; u->op != OPS_BUFFER; u = u->src[0])
     if (u->op == OPS_EXPAND) return false;
   return true;
 }
-/* Where AFTER goes in a place's chain: over the very view that is stored to, so that the stored value is seen to be the place's; else over all of
- * the memory. */
+/* Where AFTER goes in a place's chain: over the very view that is stored to, so that the stored value is seen
+ * to be the place's; else over all of the memory. */
 static UOp *after_at(UOp *u, const UOp *view) {
   UOp *whole = u;
   for (; u != view && u->op != OPS_BUFFER; u = u->src[0]) whole = u;
@@ -114,7 +116,8 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
   UOp *store = view && value ? UNEW(ctx->store, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value) : NULL;
   bool ok = store && vec_reserve(&ctx->mem, &ctx->waiting, ctx->waiting.len + 1);
   for (TgTensor *h = b->places; ok && h; h = h->next_place) {
-    UOp *at = after_at(h->uop, view), *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
+    UOp *at = after_at(h->uop, view),
+        *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
     h->then = after ? view_on(ctx, h->uop, at, after) : NULL;
     ok = h->then != NULL;
   }
@@ -133,7 +136,8 @@ bool memory_prepare(TgContext *ctx, Buffer *b) {
   UOp *next = memory_node(ctx, b);
   b->version = (b->version - 1) & INT32_MAX;
   bool ok = next != NULL;
-  for (TgTensor *h = b->places; ok && h; h = h->next_place) ok = (h->then = view_on(ctx, h->uop, view_bottom(h->uop), next)) != NULL;
+  for (TgTensor *h = b->places; ok && h; h = h->next_place)
+    ok = (h->then = view_on(ctx, h->uop, view_bottom(h->uop), next)) != NULL;
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
   return ok;
 }
@@ -175,8 +179,12 @@ bool place_ready(const char *op, TgTensor *t, bool keep_value) {
   TgContext *ctx = t->ctx;
   Buffer *b = t->memory;
   if (b) {
-    TG_REQUIRE_OR(ctx, is_place(t->uop), false, TG_ERR_STATE, "%s: several elements of the tensor, shape %s, are one place in memory (it was expanded); assign to a tg_clone", op, SHAPE_OF(t));
-    TG_REQUIRE_OR(ctx, !b->read_only, false, TG_ERR_STATE, "%s: the tensor is a file opened for reading; say .writable", op);
+    TG_REQUIRE_OR(ctx, is_place(t->uop), false, TG_ERR_STATE,
+                  "%s: several elements of the tensor, shape %s, are one place in memory (it was expanded); "
+                  "assign to a tg_clone",
+                  op, SHAPE_OF(t));
+    TG_REQUIRE_OR(ctx, !b->read_only, false, TG_ERR_STATE,
+                  "%s: the tensor is a file opened for reading; say .writable", op);
     return memory_flush(ctx, b);
   }
   UOp *value = t->uop, *n = buffer_node(ctx, dt(t), nelem(t), value->shape);

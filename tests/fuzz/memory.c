@@ -1,6 +1,7 @@
-/* memory.c: what aliases what, and which value a tensor has, whatever is stored meanwhile. In: a seed. Out: whether a random program agrees with plain
- * arrays. The model is eager: memory is an array of integers, a handle is a list of places in one. What is computed has arrays of its own, which become
- * memory (seen by views made from then on) when the tensor is realized or read. */
+/* memory.c: what aliases what, and which value a tensor has, whatever is stored meanwhile. In: a seed. Out:
+ * whether a random program agrees with plain arrays. The model is eager: memory is an array of integers, a
+ * handle is a list of places in one. What is computed has arrays of its own, which become memory (seen by
+ * views made from then on) when the tensor is realized or read. */
 #include "memory.h"
 #include "tg.h"
 #include <stdarg.h>
@@ -9,32 +10,39 @@
 #include <string.h>
 
 enum { MOST = 48, RANK = 3, HANDLES = 14, STEPS = 28, STORAGES = 400 };
-typedef struct Storage { int32_t at[MOST]; } Storage;
+typedef struct Storage {
+  int32_t at[MOST];
+} Storage;
 typedef struct Handle {
   TgTensor *t;
-  int s;                                                     /* storage */
-  bool memory, kept, expanded;                               /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
+  int s; /* storage */
+  bool memory, kept,
+      expanded; /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
   int rank, n;
   int64_t d[RANK];
   int place[MOST];
 } Handle;
-typedef struct Body { int kind[3], a[3], b[3]; int64_t lo, hi; int32_t k; } Body;      /* what a captured function does */
+typedef struct Body {
+  int kind[3], a[3], b[3];
+  int64_t lo, hi;
+  int32_t k;
+} Body; /* what a captured function does */
 static struct {
   uint64_t rng;
   TgContext *ctx;
   Storage storage[STORAGES];
   int nstorage;
   Handle h[HANDLES];
-  int n, depth;                                              /* depth: open scopes; handles beyond first[] end with them */
+  int n, depth; /* depth: open scopes; handles beyond first[] end with them */
   int first[4];
-  Handle state[2];                                           /* what captured functions assign to; kept */
+  Handle state[2]; /* what captured functions assign to; kept */
   TgJit *jit;
   Body body;
   int runs;
   char text[16384];
   size_t len;
   bool bad, broken;
-  TgTensor *held;                                            /* made in a captured function */
+  TgTensor *held; /* made in a captured function */
 } P;
 static uint32_t draw(void) {
   P.rng = P.rng * 6364136223846793005u + 1442695040888963407u;
@@ -55,7 +63,7 @@ static void wrong(const char *what) {
 
 /* ---- the model */
 static int32_t value(const Handle *h, int i) { return P.storage[h->s].at[h->place[i]]; }
-static Handle own(const Handle *like) {                      /* arrays of its own, elements in order */
+static Handle own(const Handle *like) { /* arrays of its own, elements in order */
   Handle h = *like;
   h.s = P.nstorage++, h.t = NULL, h.memory = h.kept = h.expanded = false;
   for (int i = 0; i < h.n; i++) h.place[i] = i;
@@ -95,14 +103,20 @@ static Handle *handle(int i) { return i < 0 ? &P.state[-1 - i] : &P.h[i]; }
 static int any(void) { return below(6) == 0 ? -1 - below(2) : below(P.n); }
 static void add(Handle h, TgTensor *t) {
   h.t = t;
-  if (!t) { wrong("no tensor"); return; }
+  if (!t) {
+    wrong("no tensor");
+    return;
+  }
   P.h[P.n++] = h;
 }
 static void check(int i) {
   Handle *h = handle(i);
   int32_t out[MOST];
   say("  tg_read(%s);\n", name(i));
-  if (tg_read(h->t, out, (size_t)h->n * 4)) { wrong("read"); return; }
+  if (tg_read(h->t, out, (size_t)h->n * 4)) {
+    wrong("read");
+    return;
+  }
   for (int k = 0; k < h->n; k++)
     if (out[k] != value(h, k)) {
       char text[128];
@@ -133,7 +147,11 @@ static void step_new(void) {
   if (how < 2) t = tg_from(P.ctx, v, TG_I32, h.rank, h.d), h.memory = true;
   if (how == 2) t = tg_full(P.ctx, h.rank, h.d, 7, .dtype = TG_I32);
   if (how == 3) t = tg_reshape(tg_arange(P.ctx, 0, h.n), h.rank, h.d);
-  say("  %s = %s;   /* %d elements */\n", name(P.n), how < 2 ? "tg_from(..)" : how == 2 ? "tg_full(.., 7)" : "tg_reshape(tg_arange(0, n), ..)", h.n);
+  say("  %s = %s;   /* %d elements */\n", name(P.n),
+      how < 2    ? "tg_from(..)"
+      : how == 2 ? "tg_full(.., 7)"
+                 : "tg_reshape(tg_arange(0, n), ..)",
+      h.n);
   add(h, t);
 }
 static void step_view(void) {
@@ -144,7 +162,7 @@ static void step_view(void) {
   v.t = NULL, v.kept = false;
   int64_t stride[RANK] = {0}, all = 1;
   for (int d = s->rank; d-- > 0;) stride[d] = all, all *= s->d[d];
-  if (kind == 0) {                                           /* transpose */
+  if (kind == 0) { /* transpose */
     int64_t order[RANK], from[RANK];
     for (int d = 0; d < s->rank; d++) order[d] = d;
     for (int d = s->rank - 1; d > 0; d--) {
@@ -159,22 +177,24 @@ static void step_view(void) {
       v.place[i] = (int)at;
     }
     t = tg_permute(s->t, s->rank, order);
-    say("  %s = tg_permute(%s, {%d, %d, %d});\n", name(P.n), name(x), (int)order[0], s->rank > 1 ? (int)order[1] : 0, s->rank > 2 ? (int)order[2] : 0);
-  } else if (kind == 1) {                                    /* reshape to one axis, or that to two */
+    say("  %s = tg_permute(%s, {%d, %d, %d});\n", name(P.n), name(x), (int)order[0],
+        s->rank > 1 ? (int)order[1] : 0, s->rank > 2 ? (int)order[2] : 0);
+  } else if (kind == 1) { /* reshape to one axis, or that to two */
     bool two = s->n % 2 == 0 && below(2);
     v.rank = two ? 2 : 1, v.d[0] = two ? 2 : s->n, v.d[1] = s->n / 2;
     for (int i = 0; i < v.n; i++) v.place[i] = i;
     t = tg_reshape(s->t, v.rank, v.d);
     say("  %s = tg_reshape(%s, %s);\n", name(P.n), name(x), two ? "(2, -1)" : "(-1)");
   } else if (kind == 2) {
-    for (int i = 0; i < v.n; i++) v.place[i] = (int)(i + (s->d[axis] - 1 - 2 * (i / stride[axis] % s->d[axis])) * stride[axis]);
+    for (int i = 0; i < v.n; i++)
+      v.place[i] = (int)(i + (s->d[axis] - 1 - 2 * (i / stride[axis] % s->d[axis])) * stride[axis]);
     t = tg_flip(s->t, 1, (int64_t[]){axis});
     say("  %s = tg_flip(%s, %d);\n", name(P.n), name(x), axis);
   } else if (kind == 3) {
     for (int i = 0; i < v.n; i++) v.place[i] = i;
     t = tg_detach(s->t);
     say("  %s = tg_detach(%s);\n", name(P.n), name(x));
-  } else if (kind == 4 && s->rank < RANK && s->n * 2 <= MOST) {      /* every element twice, side by side */
+  } else if (kind == 4 && s->rank < RANK && s->n * 2 <= MOST) { /* every element twice, side by side */
     int64_t with[RANK + 1], d[RANK + 1];
     for (int k = 0; k < s->rank; k++) with[k] = d[k] = s->d[k];
     with[s->rank] = 1, d[s->rank] = 2;
@@ -182,13 +202,15 @@ static void step_view(void) {
     for (int i = 0; i < v.n; i++) v.place[i] = i / 2;
     t = tg_expand(tg_reshape(s->t, v.rank, with), v.rank, d);
     say("  %s = tg_expand(tg_reshape(%s, (.., 1)), (.., 2));\n", name(P.n), name(x));
-  } else {                                                   /* a slice, with steps and backwards too */
-    int64_t size = s->d[axis], step = 1 + below(3), lo = below((int)size), n = 1 + below((int)((size - lo + step - 1) / step));
+  } else { /* a slice, with steps and backwards too */
+    int64_t size = s->d[axis], step = 1 + below(3), lo = below((int)size),
+            n = 1 + below((int)((size - lo + step - 1) / step));
     bool back = below(4) == 0;
     TgIndex idx[RANK];
     for (int d = 0; d < s->rank; d++) idx[d] = (TgIndex)TG_ALL;
     int64_t last = lo + (n - 1) * step;
-    idx[axis] = back ? (TgIndex)TG_SLICE(last, lo > 0 ? lo - 1 : TG_OPEN, -step) : (TgIndex)TG_SLICE(lo, last + 1, step);
+    idx[axis] = back ? (TgIndex)TG_SLICE(last, lo > 0 ? lo - 1 : TG_OPEN, -step)
+                     : (TgIndex)TG_SLICE(lo, last + 1, step);
     v.d[axis] = n, v.n = count(&v);
     for (int i = 0; i < v.n; i++) {
       int64_t at = 0, left = i;
@@ -199,26 +221,36 @@ static void step_view(void) {
       v.place[i] = (int)at;
     }
     t = tg_getitem(s->t, idx, s->rank);
-    say("  %s = tg_getitem(%s, axis %d from %d, %d of them, step %d);\n", name(P.n), name(x), axis, (int)(back ? last : lo), (int)n, (int)(back ? -step : step));
+    say("  %s = tg_getitem(%s, axis %d from %d, %d of them, step %d);\n", name(P.n), name(x), axis,
+        (int)(back ? last : lo), (int)n, (int)(back ? -step : step));
   }
   add(viewed(s, v), t);
 }
 static void step_compute(void) {
   int x = any(), y = any(), kind = below(5);
   Handle *a = handle(x), *b = handle(y);
-  for (int k = 0; k < P.n && (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)); k++) y = (y < 0 ? k : (y + 1) % P.n), b = handle(y);
+  for (int k = 0; k < P.n && (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)); k++)
+    y = (y < 0 ? k : (y + 1) % P.n), b = handle(y);
   if (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)) y = x, b = a;
   Handle h = own(a);
   int32_t *v = P.storage[h.s].at, k = 2 + below(3);
   TgTensor *t = NULL;
   for (int i = 0; i < h.n; i++) {
     uint32_t p = (uint32_t)value(a, i), q = (uint32_t)value(b, i);
-    v[i] = (int32_t)(kind == 0 ? p + q : kind == 1 ? p * (uint32_t)k : kind == 2 ? p + (uint32_t)k : kind == 3 ? 0u - p : p * q);
+    v[i] = (int32_t)(kind == 0   ? p + q
+                     : kind == 1 ? p * (uint32_t)k
+                     : kind == 2 ? p + (uint32_t)k
+                     : kind == 3 ? 0u - p
+                                 : p * q);
   }
   switch (kind) {
   case 0: t = tg_add(a->t, b->t), say("  %s = tg_add(%s, %s);\n", name(P.n), name(x), name(y)); break;
-  case 1: t = tg_mul_scalar(a->t, k), say("  %s = tg_mul_scalar(%s, %d);\n", name(P.n), name(x), (int)k); break;
-  case 2: t = tg_add_scalar(a->t, k), say("  %s = tg_add_scalar(%s, %d);\n", name(P.n), name(x), (int)k); break;
+  case 1:
+    t = tg_mul_scalar(a->t, k), say("  %s = tg_mul_scalar(%s, %d);\n", name(P.n), name(x), (int)k);
+    break;
+  case 2:
+    t = tg_add_scalar(a->t, k), say("  %s = tg_add_scalar(%s, %d);\n", name(P.n), name(x), (int)k);
+    break;
   case 3: t = tg_neg(a->t), say("  %s = tg_neg(%s);\n", name(P.n), name(x)); break;
   default: t = tg_mul(a->t, b->t), say("  %s = tg_mul(%s, %s);\n", name(P.n), name(x), name(y)); break;
   }
@@ -244,23 +276,35 @@ static void own_memory(Handle *h) {
 static void step_assign(void) {
   int x = any(), y = any(), kind = below(4);
   Handle *a = handle(x), *b = handle(y);
-  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank), can = !a->memory || !a->expanded;
+  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank),
+       can = !a->memory || !a->expanded;
   int32_t v[MOST], k = below(50);
-  if (!can && (below(4) || x == y)) return;
+  bool itself = same && a->memory && b->memory && a->s == b->s &&
+                !memcmp(a->place, b->place, sizeof *a->place * (size_t)a->n); /* nothing to do */
+  if (!can && (below(4) || itself)) return;
   TgTensor *t = NULL;
-  for (int i = 0; i < a->n; i++) v[i] = (int32_t)(kind == 0 && same ? (uint32_t)value(b, i) : kind == 1 ? (uint32_t)k : (uint32_t)value(a, i) * 2u + 1u);
+  for (int i = 0; i < a->n; i++)
+    v[i] = (int32_t)(kind == 0 && same ? (uint32_t)value(b, i)
+                     : kind == 1       ? (uint32_t)k
+                                       : (uint32_t)value(a, i) * 2u + 1u);
   if (kind == 0 && same) t = tg_assign(a->t, b->t), say("  tg_assign(%s, %s);\n", name(x), name(y));
-  else if (kind == 1) t = tg_assign(a->t, tg_full(P.ctx, TG_SCALAR, k, .dtype = TG_I32)), say("  tg_assign(%s, %d);\n", name(x), (int)k);
+  else if (kind == 1)
+    t = tg_assign(a->t, tg_full(P.ctx, TG_SCALAR, k, .dtype = TG_I32)),
+    say("  tg_assign(%s, %d);\n", name(x), (int)k);
   else {
     for (int i = 0; i < a->n; i++) v[i] = (int32_t)((uint32_t)value(a, i) * 2u + 1u);
-    t = tg_assign(a->t, tg_add_scalar(tg_mul_scalar(a->t, 2), 1)), say("  tg_assign(%s, 2 %s + 1);\n", name(x), name(x));
+    t = tg_assign(a->t, tg_add_scalar(tg_mul_scalar(a->t, 2), 1)),
+    say("  tg_assign(%s, 2 %s + 1);\n", name(x), name(x));
   }
   if (!can) {
     if (t || tg_error(P.ctx) != TG_ERR_STATE) wrong("an expanded view was assigned to");
     tg_clear_error(P.ctx);
     return;
   }
-  if (!t) { wrong("assign"); return; }
+  if (!t) {
+    wrong("assign");
+    return;
+  }
   own_memory(a);
   for (int i = 0; i < a->n; i++) P.storage[a->s].at[a->place[i]] = P.broken && i == 3 ? v[i] + 1 : v[i];
 }
@@ -282,10 +326,18 @@ static void step_setitem(void) {
   TgIndex from[RANK];
   for (int d = 0; d < a->rank; d++) from[d] = (TgIndex)TG_ALL;
   from[axis] = by_tensor ? (TgIndex)TG_SLICE(other, other + 1) : (TgIndex)TG_AT(other);
-  TgTensor *t = of_itself ? tg_setitem(a->t, idx, a->rank, tg_getitem(a->t, from, a->rank)) : tg_setitem_scalar(a->t, idx, a->rank, k);
-  if (of_itself) say("  tg_setitem(%s, axis %d at %s%d%s, its own at %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at, by_tensor ? "]" : "", (int)other);
-  else say("  tg_setitem_scalar(%s, axis %d at %s%d%s, %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at, by_tensor ? "]" : "", (int)k);
-  if (!t) { wrong("setitem"); return; }
+  TgTensor *t = of_itself ? tg_setitem(a->t, idx, a->rank, tg_getitem(a->t, from, a->rank))
+                          : tg_setitem_scalar(a->t, idx, a->rank, k);
+  if (of_itself)
+    say("  tg_setitem(%s, axis %d at %s%d%s, its own at %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at,
+        by_tensor ? "]" : "", (int)other);
+  else
+    say("  tg_setitem_scalar(%s, axis %d at %s%d%s, %d);\n", name(x), axis, by_tensor ? "[" : "", (int)at,
+        by_tensor ? "]" : "", (int)k);
+  if (!t) {
+    wrong("setitem");
+    return;
+  }
   Handle was = copied(a);
   if (!a->memory) {
     Handle c = copied(a);
@@ -293,7 +345,8 @@ static void step_setitem(void) {
     memcpy(a->place, c.place, sizeof c.place);
   }
   for (int i = 0; i < a->n; i++)
-    if (i / stride % size == at) P.storage[a->s].at[a->place[i]] = of_itself ? value(&was, (int)(i + (other - at) * stride)) : k;
+    if (i / stride % size == at)
+      P.storage[a->s].at[a->place[i]] = of_itself ? value(&was, (int)(i + (other - at) * stride)) : k;
 }
 static void step_clone(void) {
   int x = any();
@@ -312,7 +365,10 @@ static void step_realize(void) {
     say("%s%s", i ? ", " : "", name(at[i]));
   }
   say(");\n");
-  if (tg_realize_many(t, (size_t)n)) { wrong("realize"); return; }
+  if (tg_realize_many(t, (size_t)n)) {
+    wrong("realize");
+    return;
+  }
   for (int i = 0; i < n; i++) handle(at[i])->memory = true;
 }
 static void step_drop(void) {
@@ -327,9 +383,12 @@ static void step_replace(void) {
   Handle *a = &P.h[x], *b = handle(y);
   if (b->rank != a->rank || memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank)) return;
   say("  tg_replace(%s, %s);\n", name(x), name(y));
-  if (!tg_replace(a->t, b->t)) { wrong("replace"); return; }
+  if (!tg_replace(a->t, b->t)) {
+    wrong("replace");
+    return;
+  }
   TgTensor *t = a->t;
-  *a = b->memory ? *b : copied(b);                            /* what is no memory yet becomes memory of each */
+  *a = b->memory ? *b : copied(b); /* what is no memory yet becomes memory of each */
   a->t = t, a->kept = false;
 }
 static void step_scope(void) {
@@ -343,7 +402,8 @@ static void step_scope(void) {
     P.n = P.first[P.depth--];
   }
 }
-/* ---- captured functions: three of: add the input to a state, set a part of one, assign one to the other; out: a sum of both and the input */
+/* ---- captured functions: three of: add the input to a state, set a part of one, assign one to the other;
+ * out: a sum of both and the input */
 static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   const Body *b = &P.body;
@@ -352,7 +412,8 @@ static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **
     TgTensor *x = s[b->a[i]], *y = s[b->b[i]];
     if (b->kind[i] == 0) tg_add_(x, in[0]);
     if (b->kind[i] == 1) tg_assign(x, tg_add_scalar(y, b->k));
-    if (b->kind[i] == 2) tg_setitem(x, TG_IDX(TG_SLICE(b->lo, b->hi)), tg_getitem(y, TG_IDX(TG_SLICE(6 - b->hi, 6 - b->lo))));
+    if (b->kind[i] == 2)
+      tg_setitem(x, TG_IDX(TG_SLICE(b->lo, b->hi)), tg_getitem(y, TG_IDX(TG_SLICE(6 - b->hi, 6 - b->lo))));
     if (b->kind[i] == 3) tg_assign(in[0], tg_mul_scalar(x, 3));
     if (b->kind[i] == 4 && tg_realize(x)) return tg_error(c);
   }
@@ -388,8 +449,9 @@ static void step_jit(void) {
     for (int i = 0; i < 3; i++) b->kind[i] = below(5), b->a[i] = below(2), b->b[i] = below(2);
     b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9);
     P.jit = tg_jit(P.ctx, body_run, NULL);
-    say("  j = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d */\n", b->kind[0], b->kind[1], b->kind[2], b->a[0], b->a[1], b->a[2], b->b[0], b->b[1],
-        b->b[2], (int)b->lo, (int)b->hi, (int)b->k);
+    say("  j = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d */\n", b->kind[0],
+        b->kind[1], b->kind[2], b->a[0], b->a[1], b->a[2], b->b[0], b->b[1], b->b[2], (int)b->lo, (int)b->hi,
+        (int)b->k);
   }
   Handle in = {.rank = 1, .n = 6, .d = {6}};
   in = own(&in), in.memory = true;
@@ -397,8 +459,12 @@ static void step_jit(void) {
   add(in, tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6)));
   TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
   int32_t want[3][6];
-  say("  tg_jit_run(j, %s);   /* run %d: %s %s %s are its outputs */\n", name(P.n - 1), P.runs++, name(P.n), name(P.n + 1), name(P.n + 2));
-  if (tg_jit_run(P.jit, &x, 1, out, 3)) { wrong("jit"); return; }
+  say("  tg_jit_run(j, %s);   /* run %d: %s %s %s are its outputs */\n", name(P.n - 1), P.runs++, name(P.n),
+      name(P.n + 1), name(P.n + 2));
+  if (tg_jit_run(P.jit, &x, 1, out, 3)) {
+    wrong("jit");
+    return;
+  }
   model_run(&P.h[P.n - 1], want);
   for (int o = 0; o < 3; o++) {
     Handle h = own(&in);
@@ -419,7 +485,8 @@ static void begin(const char *device) {
     s = own(&s);
     s.kept = true;
     for (int k = 0; k < 6; k++) P.storage[s.s].at[k] = i ? 5 : 10 * k;
-    s.t = tg_keep(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32) : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6)));
+    s.t = tg_keep(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32)
+                    : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6)));
     s.memory = true;
     if (!s.t || tg_realize(s.t)) wrong("state");
     P.state[i] = s;

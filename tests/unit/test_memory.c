@@ -1,5 +1,6 @@
-/* test_memory.c: what aliases what, and which value a tensor has whatever is stored meanwhile. Each case is a small program as a user writes it, its
- * expected numbers counted by hand. On CPU and INTERP. Random programs of this kind are in tests/fuzz/memory.c. */
+/* test_memory.c: what aliases what, and which value a tensor has whatever is stored meanwhile. Each case is a
+ * small program as a user writes it, its expected numbers counted by hand. On CPU and INTERP. Random programs
+ * of this kind are in tests/fuzz/memory.c. */
 #include "tg_nn.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,15 +13,28 @@ static int open_on(const char *device) {
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 5});
   return tg_error(C) != TG_OK;
 }
-static int open_cpu(void **state) { (void)state; return open_on("CPU"); }
-static int open_interp(void **state) { (void)state; return open_on("INTERP"); }
-static int close_it(void **state) { (void)state; tg_close(C); return 0; }
+static int open_cpu(void **state) {
+  (void)state;
+  return open_on("CPU");
+}
+static int open_interp(void **state) {
+  (void)state;
+  return open_on("INTERP");
+}
+static int close_it(void **state) {
+  (void)state;
+  tg_close(C);
+  return 0;
+}
 static void text_is_at(int line, TgTensor *t, const char *want) {
   const char *got = tg_to_text(t);
-  if (!got || strcmp(got, want)) fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
+  if (!got || strcmp(got, want))
+    fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
 }
 #define TEXT(t, want) text_is_at(__LINE__, (t), (want))
-static void ok_at(int line, TgStatus s) { if (s) fail_msg("line %d: %s", line, tg_errmsg(C)); }
+static void ok_at(int line, TgStatus s) {
+  if (s) fail_msg("line %d: %s", line, tg_errmsg(C));
+}
 #define OK(s) ok_at(__LINE__, (s))
 #define X(text) tg_from_text(C, text)
 static TgTensor *full(double v, int n) { return tg_full(C, TG_SHAPE(n), v, .dtype = TG_I32); }
@@ -33,7 +47,7 @@ static void part_read_then_written(void **state) {
   assert_non_null(tg_setitem_scalar(x, TG_IDX(TG_AT(0)), 7));
   TEXT(x, "[[7, 7], [2, 3]]");
   TEXT(row, "[7, 7]");
-  TG_SCOPE(C) OK(tg_realize(tg_slice(x, 0, 1, 2)));          /* even when its handle is gone */
+  TG_SCOPE(C) OK(tg_realize(tg_slice(x, 0, 1, 2))); /* even when its handle is gone */
   tg_assign_slice(x, (int64_t[]){1, 0}, (int64_t[]){2, 2}, tg_full(C, TG_SHAPE(1, 2), 9, .dtype = TG_I32));
   TEXT(x, "[[7, 7], [9, 9]]");
   TgTensor *t = tg_permute(x, 2, (int64_t[]){1, 0});
@@ -47,16 +61,17 @@ static void ring_buffer(void **state) {
   TgTensor *x = X("[0, 1, 2, 3]");
   int64_t sum = 0;
   for (int i = 0; i < 8; i++) TG_SCOPE(C) {
-    sum += tg_item_i64(tg_select(x, 0, i % 4));
-    assert_non_null(tg_setitem_scalar(x, TG_IDX(TG_AT(i % 4)), 10 + i));
-  }
+      sum += tg_item_i64(tg_select(x, 0, i % 4));
+      assert_non_null(tg_setitem_scalar(x, TG_IDX(TG_AT(i % 4)), 10 + i));
+    }
   assert_int_equal(sum, 0 + 1 + 2 + 3 + 10 + 11 + 12 + 13);
   TEXT(x, "[14, 15, 16, 17]");
 }
 /* However a tensor was made: what is realized is memory, and a part of that a view of it. */
 static void alias(TgTensor *x) {
   OK(tg_realize(x));
-  TgTensor *row = tg_select(x, 0, 1), *t = tg_transpose(x, 0, 1), *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
+  TgTensor *row = tg_select(x, 0, 1), *t = tg_transpose(x, 0, 1),
+           *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
   assert_non_null(tg_assign(row, full(5, 2)));
   TEXT(x, "[[0, 0], [5, 5]]");
   assert_non_null(tg_setitem_scalar(tg_select(x, 0, 0), TG_IDX(TG_AT(0)), 7));
@@ -81,30 +96,31 @@ static void of_itself(void **state) {
   (void)state;
   TgTensor *x = X("[0, 1, 2, 3, 4, 5]"), *p = tg_getitem(x, TG_IDX(TG_SLICE(0, 3)));
   tg_assign(p, tg_mul_scalar(p, 10));
-  assert_non_null(tg_setitem(x, TG_IDX(TG_SLICE(0, 3)), p));  /* x[:3] *= 10, as Python does it */
+  assert_non_null(tg_setitem(x, TG_IDX(TG_SLICE(0, 3)), p)); /* x[:3] *= 10, as Python does it */
   TEXT(x, "[0, 10, 20, 3, 4, 5]");
-  tg_setitem(x, TG_IDX(TG_SLICE(1, 6)), tg_getitem(x, TG_IDX(TG_SLICE(0, 5))));      /* they overlap */
+  tg_setitem(x, TG_IDX(TG_SLICE(1, 6)), tg_getitem(x, TG_IDX(TG_SLICE(0, 5)))); /* they overlap */
   TEXT(x, "[0, 0, 10, 20, 3, 4]");
   TgTensor *m = X("[[0, 1], [2, 3], [4, 5]]"), *r0 = tg_select(m, 0, 0), *r1 = tg_select(m, 0, 1);
   tg_setitem(m, TG_IDX(TG_AT(0)), r1);
-  tg_setitem(m, TG_IDX(TG_AT(2)), r0);                        /* r0 is what row 0 is now */
+  tg_setitem(m, TG_IDX(TG_AT(2)), r0); /* r0 is what row 0 is now */
   TEXT(m, "[[2, 3], [2, 3], [2, 3]]");
   TgTensor *y = X("[1, 2, 3]"), *old = tg_add_scalar(y, 0), *both;
   tg_assign(y, tg_mul_scalar(y, 2));
-  both = tg_add(tg_mul_scalar(old, 100), y);                  /* a value on both sides of a store */
+  both = tg_add(tg_mul_scalar(old, 100), y); /* a value on both sides of a store */
   TEXT(both, "[102, 204, 306]");
 }
 static void with_steps(void **state) {
   (void)state;
   TgTensor *y = X("[0, 1, 2, 3, 4]"), *even = tg_getitem(y, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 2)));
-  tg_assign(even, full(0, 3));                                /* the step does not divide the size */
+  tg_assign(even, full(0, 3)); /* the step does not divide the size */
   TEXT(y, "[0, 1, 0, 3, 0]");
   tg_setitem(y, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, -3)), X("[7, 8]"));
   TEXT(y, "[0, 8, 0, 3, 7]");
   TEXT(even, "[0, 0, 7]");
   TgTensor *m = tg_reshape(tg_arange(C, 0, 20), TG_SHAPE(4, 5));
   OK(tg_realize(m));
-  tg_assign(tg_getitem(m, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_SLICE(1, TG_OPEN, 2))), tg_zeros(C, TG_SHAPE(2, 2), .dtype = TG_I32));
+  tg_assign(tg_getitem(m, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_SLICE(1, TG_OPEN, 2))),
+            tg_zeros(C, TG_SHAPE(2, 2), .dtype = TG_I32));
   TEXT(m, "[[0, 0, 2, 0, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14], [15, 0, 17, 0, 19]]");
   TgTensor *wide = tg_expand(X("[[1], [2]]"), TG_SHAPE(2, 3));
   assert_null(tg_assign(wide, full(0, 3)));
@@ -150,7 +166,7 @@ static void equal_expressions(void **state) {
   tg_setitem_scalar(c, TG_IDX(TG_AT(0)), 1);
   TEXT(c, "[1.0, 0.0]");
   TEXT(d, "[0.0, 0.0]");
-  TgTensor *one = X("[3]"), *sum = tg_sum(one);               /* nothing to add up: a value all the same */
+  TgTensor *one = X("[3]"), *sum = tg_sum(one); /* nothing to add up: a value all the same */
   tg_assign(one, full(4, 1));
   TEXT(sum, "3");
 }
@@ -160,7 +176,7 @@ static void twins(void **state) {
   tg_assign(x, tg_add_scalar(x, 1));
   TgTensor *early = tg_neg(x);
   OK(tg_realize(x));
-  TgTensor *late = tg_neg(x);                                 /* the same value as early, of another graph */
+  TgTensor *late = tg_neg(x); /* the same value as early, of another graph */
   tg_assign(x, full(5, 4));
   TgTensor *all[] = {late, x, early};
   OK(tg_realize_many(all, 3));
@@ -169,7 +185,8 @@ static void twins(void **state) {
   tg_setitem_scalar(late, TG_IDX(TG_AT(0)), 0);
   TEXT(early, "[-11, -12, -13, -14]");
 }
-/* The parameters and the old loss after an optimiser's step; what was not computed before has the old weights' value. */
+/* The parameters and the old loss after an optimiser's step; what was not computed before has the old
+ * weights' value. */
 static void around_a_step(void **state) {
   (void)state;
   TgTensor *w = tg_requires_grad(X("[1.0, 2.0]"), true), *x = X("[3.0, 4.0]");
@@ -193,7 +210,8 @@ static void gradients_of_what_was_read(void **state) {
   TEXT(g[0], "[4.0, -32.0, 108.0]");
   TEXT(g[1], "[2.0, 8.0, 18.0]");
 }
-/* x = f(x) keeps neither memory nor, for ever, the way that it was computed; a gradient through that is an error, never 0. */
+/* x = f(x) keeps neither memory nor, for ever, the way that it was computed; a gradient through that is an
+ * error, never 0. */
 static void long_history(void **state) {
   (void)state;
   TgTensor *start = tg_keep(X("[1.0, 2.0]")), *x = tg_keep(tg_mul_scalar(start, 1)), *g;
@@ -219,7 +237,7 @@ static void memory_is_given_back(void **state) {
   TgTensor *x = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(1 << 16), 1)));
   OK(tg_realize(x));
   tg_counters_reset(C);
-  for (int i = 0; i < 300; i++) {                             /* 256 KiB each */
+  for (int i = 0; i < 300; i++) { /* 256 KiB each */
     TgTensor *y;
     TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_mul_scalar(x, 1.0001))));
     tg_release(x), x = y;
@@ -233,28 +251,31 @@ static void batches(void **state) {
   (void)state;
   float v[64 * 3];
   for (int i = 0; i < 64 * 3; i++) v[i] = (float)(i % 7);
-  TgTensor *data = tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), *w = tg_clone(X("[[0.5], [1.0], [2.0]]")), *rows = tg_zeros(C, TG_SHAPE(64, 1));
+  TgTensor *data = tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), *w = tg_clone(X("[[0.5], [1.0], [2.0]]")),
+           *rows = tg_zeros(C, TG_SHAPE(64, 1));
   OK(tg_realize(rows));
   OK(tg_realize(w));
   TgCounters before = {0};
   for (int i = 0; i < 16; i++) TG_SCOPE(C) {
-    if (i == 1) before = tg_counters(C);
-    TgTensor *part = tg_matmul(tg_slice(data, 0, 4 * i, 4 * i + 4), w);
-    tg_setitem(rows, TG_IDX(TG_SLICE(4 * i, 4 * i + 4)), part);
-    OK(tg_realize(rows));
-    float got[4];
-    OK(tg_read(part, got, sizeof got));
-    for (int r = 0; r < 4; r++) assert_true(got[r] == v[12 * i + 3 * r] * 0.5f + v[12 * i + 3 * r + 1] + v[12 * i + 3 * r + 2] * 2);
-  }
+      if (i == 1) before = tg_counters(C);
+      TgTensor *part = tg_matmul(tg_slice(data, 0, 4 * i, 4 * i + 4), w);
+      tg_setitem(rows, TG_IDX(TG_SLICE(4 * i, 4 * i + 4)), part);
+      OK(tg_realize(rows));
+      float got[4];
+      OK(tg_read(part, got, sizeof got));
+      for (int r = 0; r < 4; r++)
+        assert_true(got[r] == v[12 * i + 3 * r] * 0.5f + v[12 * i + 3 * r + 1] + v[12 * i + 3 * r + 2] * 2);
+    }
   TgCounters after = tg_counters(C);
   assert_int_equal(after.schedules, before.schedules);
   assert_int_equal(after.compiled, before.compiled);
   TgTensor *again = tg_matmul(data, w);
   assert_true(tg_item_f64(tg_sum(tg_abs(tg_sub(again, rows)))) == 0);
 }
-static void contiguous_is_memory(void **state) {               /* cheap as it is, it is not written into its reader */
+static void contiguous_is_memory(void **state) { /* cheap as it is, it is not written into its reader */
   (void)state;
-  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"),
+           *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
   tg_counters_reset(C);
   TEXT(tg_sum(tg_square(p), .axis = TG_AXES(0)), "[0.0, 10.0, 20.0, 0.0]");
   assert_int_equal(tg_counters(C).launches, 2);
@@ -272,11 +293,14 @@ static void mapped_views(void **state) {
 }
 
 /* ---- captured functions */
-typedef struct State { TgTensor *w, *n; int mode; } State;
+typedef struct State {
+  TgTensor *w, *n;
+  int mode;
+} State;
 static TgStatus count_runs(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   State *s = user;
-  tg_assign(s->n, tg_add_scalar(s->n, 1));                    /* no output depends on it */
+  tg_assign(s->n, tg_add_scalar(s->n, 1)); /* no output depends on it */
   out[0] = tg_mul_scalar(in[0], 2);
   return tg_error(c);
 }
@@ -293,7 +317,8 @@ static void assigned_without_output(void **state) {
   }
   tg_jit_free(j);
 }
-static TgStatus assigns_input(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+static TgStatus assigns_input(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                              void *user) {
   (void)nin, (void)nout, (void)user;
   tg_assign(in[0], tg_add_scalar(in[0], 1));
   out[0] = tg_mul_scalar(in[0], 10);
@@ -311,12 +336,13 @@ static void assigned_input(void **state) {
     snprintf(want, sizeof want, "[%d]", 10 * (i + 1));
     TEXT(o, want);
   }
-  TgTensor *all = X("[1, 2]"), *part = tg_slice(all, 0, 1, 2);      /* the update would go to a copy */
+  TgTensor *all = X("[1, 2]"), *part = tg_slice(all, 0, 1, 2); /* the update would go to a copy */
   assert_int_equal(tg_jit_run(j, &part, 1, &o, 1), TG_ERR_VALUE);
   tg_clear_error(C);
   tg_jit_free(j);
 }
-static TgStatus adds_weight(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+static TgStatus adds_weight(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
   (void)nin;
   State *s = user;
   for (int i = 0; i < nout; i++) out[i] = tg_add(s->w, in[0]);
@@ -332,10 +358,11 @@ static void waiting_and_twice(void **state) {
     OK(tg_jit_run(j, &x, 1, o, 2));
     snprintf(want, sizeof want, "[%d, %d]", i, i);
     TEXT(o[0], want);
-    TEXT(o[1], want);                                         /* the same value again, in memory of its own */
+    TEXT(o[1], want); /* the same value again, in memory of its own */
     tg_setitem_scalar(o[0], TG_IDX(TG_AT(0)), 99);
     TEXT(o[1], want);
-    tg_assign(s.w, tg_add_scalar(s.w, 1));                    /* waits when the function is called next, and is none of its business */
+    tg_assign(
+        s.w, tg_add_scalar(s.w, 1)); /* waits when the function is called next, and is none of its business */
   }
   tg_jit_free(j);
 }
@@ -377,7 +404,9 @@ static void state_however_made(void **state) {
   for (int mode = 0; mode < 6; mode++) {
     float zeros[32] = {0}, one[4] = {1, 0, 0, 0};
     State s = {.mode = mode & 1};
-    s.w = mode < 2 ? tg_zeros(C, TG_SHAPE(8, 4)) : mode < 4 ? tg_mul_scalar(tg_rand(C, TG_SHAPE(8, 4)), 0) : tg_from(C, zeros, TG_F32, TG_SHAPE(8, 4));
+    s.w = mode < 2   ? tg_zeros(C, TG_SHAPE(8, 4))
+          : mode < 4 ? tg_mul_scalar(tg_rand(C, TG_SHAPE(8, 4)), 0)
+                     : tg_from(C, zeros, TG_F32, TG_SHAPE(8, 4));
     OK(tg_realize(s.w));
     TgTensor *x = tg_from(C, one, TG_F32, TG_SHAPE(1, 4)), *o;
     TgJit *j = tg_jit(C, steps_row, &s);
@@ -390,9 +419,29 @@ static void state_however_made(void **state) {
 }
 
 int main(void) {
-#define BOTH(t) cmocka_unit_test_setup_teardown(t, open_cpu, close_it), cmocka_unit_test_setup_teardown(t, open_interp, close_it)
-  const struct CMUnitTest tests[] = {BOTH(part_read_then_written), BOTH(ring_buffer), BOTH(however_made), BOTH(of_itself), BOTH(with_steps), BOTH(built_before), BOTH(clone_released),
-    BOTH(equal_expressions), BOTH(twins), BOTH(around_a_step), BOTH(gradients_of_what_was_read), BOTH(long_history), BOTH(memory_is_given_back), BOTH(batches), BOTH(contiguous_is_memory), BOTH(mapped_views),
-    BOTH(assigned_without_output), BOTH(assigned_input), BOTH(waiting_and_twice), BOTH(cleared_inside), BOTH(state_however_made)};
+#define BOTH(t)                                                                                              \
+  cmocka_unit_test_setup_teardown(t, open_cpu, close_it),                                                    \
+      cmocka_unit_test_setup_teardown(t, open_interp, close_it)
+  const struct CMUnitTest tests[] = {BOTH(part_read_then_written),
+                                     BOTH(ring_buffer),
+                                     BOTH(however_made),
+                                     BOTH(of_itself),
+                                     BOTH(with_steps),
+                                     BOTH(built_before),
+                                     BOTH(clone_released),
+                                     BOTH(equal_expressions),
+                                     BOTH(twins),
+                                     BOTH(around_a_step),
+                                     BOTH(gradients_of_what_was_read),
+                                     BOTH(long_history),
+                                     BOTH(memory_is_given_back),
+                                     BOTH(batches),
+                                     BOTH(contiguous_is_memory),
+                                     BOTH(mapped_views),
+                                     BOTH(assigned_without_output),
+                                     BOTH(assigned_input),
+                                     BOTH(waiting_and_twice),
+                                     BOTH(cleared_inside),
+                                     BOTH(state_however_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

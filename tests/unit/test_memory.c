@@ -272,6 +272,58 @@ static void batches(void **state) {
   TgTensor *again = tg_matmul(data, w);
   assert_true(tg_item_f64(tg_sum(tg_abs(tg_sub(again, rows)))) == 0);
 }
+/* Values on both sides of stores, in every order of computing them. */
+static void diamonds(void **state) {
+  (void)state;
+  for (int order = 0; order < 2; order++) {
+    TgTensor *x = X("[0]"), *y[3];
+    for (int i = 0; i < 3; i++) {
+      y[i] = tg_add_scalar(x, 0);
+      tg_assign(x, tg_add_scalar(x, 1));
+    }
+    TgTensor *forth[] = {y[0], y[1], y[2], x}, *back[] = {x, y[2], y[1], y[0]};
+    OK(tg_realize_many(order ? back : forth, 4));
+    TEXT(y[0], "[0]");
+    TEXT(y[1], "[1]");
+    TEXT(y[2], "[2]");
+    TEXT(x, "[3]");
+    TgTensor *a = X("[1, 1]"), *before = tg_mul_scalar(a, 3);
+    tg_assign(a, full(2, 2));
+    TgTensor *sum = tg_add(a, tg_sub_scalar(before, 1)), *both[] = {sum, a}, *turned[] = {a, sum};
+    OK(tg_realize_many(order ? turned : both, 2));
+    TEXT(sum, "[4, 4]");
+    TEXT(a, "[2, 2]");
+    TgTensor *c = X("[2, 2]"), *d = X("[3, 3]"), *old = tg_add_scalar(c, 9);
+    tg_add_(c, d);
+    tg_add_(d, old);                                         /* what c was */
+    TgTensor *cd[] = {c, d}, *dc[] = {d, c};
+    OK(tg_realize_many(order ? dc : cd, 2));
+    TEXT(c, "[5, 5]");
+    TEXT(d, "[14, 14]");
+    TgTensor *e = X("[2, 2]"), *f = X("[3, 3]"), *e4 = tg_mul_scalar(e, 4), *f3 = tg_add_scalar(f, 3);
+    tg_add_(f, e4);
+    tg_add_(e, f3);
+    TgTensor *ef[] = {e, f}, *fe[] = {f, e};
+    OK(tg_realize_many(order ? fe : ef, 2));
+    TEXT(e, "[8, 8]");
+    TEXT(f, "[11, 11]");
+  }
+}
+static void of_itself_moved(void **state) {
+  (void)state;
+  TgTensor *x = X("[1, 2, 3, 4]"), *back = tg_flip(x, 1, (int64_t[]){0});
+  tg_assign(back, tg_add(back, x));
+  TEXT(x, "[5, 5, 5, 5]");
+  TgTensor *m = X("[[1, 2], [3, 4]]");
+  tg_assign(m, tg_add(tg_transpose(m, 0, 1), m));
+  TEXT(m, "[[2, 5], [5, 8]]");
+  TgTensor *s = X("[1, 2, 3, 4]");
+  tg_assign(tg_slice(s, 0, 1, 3), tg_add_scalar(tg_slice(s, 0, 2, 4), 1));
+  TEXT(s, "[1, 4, 5, 4]");
+  TgTensor *n = X("[0, 0]");
+  for (int i = 0; i < 100; i++) tg_add_(tg_slice(n, 0, 0, 1), full(1, 1));
+  TEXT(n, "[100, 0]");
+}
 static void contiguous_is_memory(void **state) { /* cheap as it is, it is not written into its reader */
   (void)state;
   TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"),
@@ -437,6 +489,7 @@ int main(void) {
                                      BOTH(memory_is_given_back),
                                      BOTH(batches),
                                      BOTH(contiguous_is_memory),
+      BOTH(diamonds), BOTH(of_itself_moved),
                                      BOTH(mapped_views),
                                      BOTH(assigned_without_output),
                                      BOTH(assigned_input),

@@ -233,7 +233,46 @@ static TgStatus keep_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int 
 }
 TgTensor *tg_contiguous_backward(TgTensor *x) { return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL; }
 
-/* A value in memory that is remembered to be computed: as it was computed, in the root and in the targets. */
+/* The same view of the same memory, of whatever versions. */
+static bool same_place(const UOp *a, const UOp *b) {
+  for (;; a = a->src[0], b = b->src[0]) {
+    while (a->op == OPS_AFTER || a->op == OPS_DETACH) a = a->src[0];
+    while (b->op == OPS_AFTER || b->op == OPS_DETACH) b = b->src[0];
+    if (a->op != b->op) return false;
+    if (a->op == OPS_BUFFER) return buffer_uid(a) == buffer_uid(b);
+    if (a->arg.ints != b->arg.ints) return false;
+  }
+}
+/* All nodes that e is computed from, through whatever values in memory, sources first. */
+static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
+  UOpVec roots = {0};
+  bool ok = vec_push(&ctx->mem, &roots, e), grew = true;
+  while (ok && grew) {
+    grew = false, topo->len = 0;
+    ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, topo);
+    for (size_t i = 0; ok && i < topo->len; i++) {
+      UOp *before = topo->at[i]->op == OPS_BUFFER ? map_get_ptr(&ctx->history, topo->at[i]) : NULL;
+      for (size_t k = 0; before && k < roots.len; k++)
+        if (roots.at[k] == before) before = NULL;
+      if (before) grew = ok = vec_push(&ctx->mem, &roots, before);
+    }
+  }
+  vec_free(&ctx->mem, &roots);
+  return ok;
+}
+/* Whether a target stands on the way that e was computed by. */
+static bool leads_to(TgContext *ctx, UOp *e, int n, UOp *const *targets) {
+  UOpVec topo = {0};
+  bool ok = way_back(ctx, e, &topo), found = !ok;
+  for (size_t i = 0; i < topo.len && !found; i++) {
+    UOp *u = topo.at[i];
+    for (int k = 0; k < n && !found; k++)
+      found = u == targets[k] || ((u->mark & targets[k]->mark & MARK_VIEW) && same_place(u, targets[k]));
+  }
+  vec_free(&ctx->mem, &topo);
+  return found;
+}
+/* A value in memory that was computed from a target, as it was computed: in the root and in the targets. All else stays memory. */
 static bool histories_put(TgContext *ctx, int n, UOp **graph) {
   UOpVec topo = {0}, from = {0}, to = {0};
   TgMem *mem = &ctx->mem;
@@ -247,7 +286,7 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
     }
     for (size_t i = 0; ok && i < topo.len; i++) {
       UOp *b = topo.at[i], *e = b->op == OPS_BUFFER ? map_get_ptr(&ctx->history, b) : NULL;
-      if (!e) continue;
+      if (!e || !leads_to(ctx, e, n - 1, graph + 1)) continue;
       UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v), *flat = u_reshape(ctx->store, e, 1, b->shape->v);
       ok = seen && flat && vec_push(mem, &from, seen) && vec_push(mem, &to, e);
       if (seen != b) ok = ok && vec_push(mem, &from, b) && vec_push(mem, &to, flat);
@@ -257,16 +296,6 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
   }
   vec_free(mem, &topo), vec_free(mem, &from), vec_free(mem, &to);
   return ok;
-}
-/* The same view of the same memory, of whatever versions. */
-static bool same_place(const UOp *a, const UOp *b) {
-  for (;; a = a->src[0], b = b->src[0]) {
-    while (a->op == OPS_AFTER || a->op == OPS_DETACH) a = a->src[0];
-    while (b->op == OPS_AFTER || b->op == OPS_DETACH) b = b->src[0];
-    if (a->op != b->op) return false;
-    if (a->op == OPS_BUFFER) return buffer_uid(a) == buffer_uid(b);
-    if (a->arg.ints != b->arg.ints) return false;
-  }
 }
 static int64_t version_of(const UOp *place) {
   int64_t stored = 0;
@@ -343,7 +372,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
 /* Whether something in the graph was computed in a way that is not known any more: then no gradient does not mean that there is none. */
 static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   UOpVec topo = {0};
-  bool forgotten = !uop_toposort(ctx->store, &ctx->mem, &root, 1, &topo);
+  bool forgotten = !way_back(ctx, root, &topo);
   for (size_t i = 0; i < topo.len && !forgotten; i++) {
     Buffer *b = topo.at[i]->op == OPS_BUFFER ? buffer_get(ctx, topo.at[i]) : NULL;
     forgotten = b && b->forgotten;

@@ -251,16 +251,18 @@ static void batches(void **state) {
   (void)state;
   float v[64 * 3];
   for (int i = 0; i < 64 * 3; i++) v[i] = (float)(i % 7);
-  TgTensor *data = tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), *w = tg_clone(X("[[0.5], [1.0], [2.0]]")),
-           *rows = tg_zeros(C, TG_SHAPE(64, 1));
-  OK(tg_realize(rows));
-  OK(tg_realize(w));
+  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1), *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
+  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)), *all[] = {data, w, rows};      /* data was computed, as one that is scaled is */
+  OK(tg_realize_many(all, 3));
   TgCounters before = {0};
   for (int i = 0; i < 16; i++) TG_SCOPE(C) {
       if (i == 1) before = tg_counters(C);
       TgTensor *part = tg_matmul(tg_slice(data, 0, 4 * i, 4 * i + 4), w);
       tg_setitem(rows, TG_IDX(TG_SLICE(4 * i, 4 * i + 4)), part);
       OK(tg_realize(rows));
+      TgTensor *grad;
+      OK(tg_gradient(tg_sum(tg_square(part)), &w, 1, &grad));
+      OK(tg_realize(grad));
       float got[4];
       OK(tg_read(part, got, sizeof got));
       for (int r = 0; r < 4; r++)

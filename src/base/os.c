@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,6 +38,24 @@ static int call_pidfd_open(pid_t pid) {
   return (void)pid, errno = ENOSYS, -1;
 #endif
 }
+/* By descriptor and not by number: where the host has reaped the child, its number may be another child's by now. */
+static int call_pidfd_wait(int fd, bool at_once) {
+  enum { BY_PIDFD = 3 };                                     /* P_PIDFD, which older headers lack */
+  siginfo_t info = {0};
+  if (waitid((idtype_t)BY_PIDFD, (id_t)fd, &info, WEXITED | (at_once ? WNOHANG : 0))) return -1;
+  return info.si_pid != 0;
+}
+static int call_socket_pair(int fd[2], int idle_s) {
+  const struct timeval idle = {.tv_sec = idle_s};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd)) return -1;
+  bool low = fd[0] < 3 || fd[1] < 3;                         /* the host has closed one of 0, 1, 2, which a child needs */
+  if (!low && !setsockopt(fd[1], SOL_SOCKET, SO_RCVTIMEO, &idle, sizeof idle)) return 0;
+  close(fd[0]);
+  close(fd[1]);
+  return errno = EMFILE, -1;
+}
+static ssize_t call_send(int fd, const void *p, size_t n) { return send(fd, p, n, MSG_NOSIGNAL | MSG_DONTWAIT); }
+static int call_shutdown(int fd) { return shutdown(fd, SHUT_WR); }
 static int call_sleep_us(long us) { return nanosleep(&(struct timespec){.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000}, NULL); }
 static long call_futex(uint32_t *at, int op, uint32_t value) { return syscall(SYS_futex, at, op, value, NULL, NULL, 0); }
 static int call_thread_start(pthread_t *t, void *(*run)(void *), void *arg) { return pthread_create(t, NULL, run, arg); }

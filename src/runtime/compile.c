@@ -1,5 +1,6 @@
 /* compile.c: C text -> object bytes, by a C compiler started without a shell. Source, object and messages pass through memory files, so no
- * pipe can block and nothing is left behind; a compiler that runs too long is ended. */
+ * pipe can block and nothing is left behind; a compiler that runs too long is ended. Where kernels come one batch after another, the next
+ * compiler is started in advance (the spare). */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -56,7 +57,6 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
 }
 
 /* ---- one process */
-typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok, died; } Job;      /* died: ended by a signal, or the part that did the work was */
 static int memory_file(const TgOs *os) {                           /* never 0, 1 or 2, which the child needs */
   int fd = os->memory_file("tinygrad-c");
   if (fd < 0 || fd > 2) return fd;
@@ -75,19 +75,26 @@ static TgStatus read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob 
   *out = (Blob){0};
   return TG_ERR_IO;
 }
-static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const char *const *more, const Blob *src) {
-  *j = (Job){.src = -1, .obj = -1, .msg = -1, .pidfd = -1, .pid = -1};
-  j->src = memory_file(os), j->obj = memory_file(os), j->msg = memory_file(os);
-  if (j->src < 0 || j->obj < 0 || j->msg < 0) return false;
-  if (!os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET)) return false;
+/* A process that reads `in`. */
+static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const char *const *args, const char *const *more) {
+  j->obj = memory_file(os);
+  j->msg = memory_file(os);
+  if (j->obj < 0 || j->msg < 0) return false;
   const char *argv[32] = {path};
   size_t n = 1;
   for (; *args && n + 1 < TG_COUNT(argv); args++) argv[n++] = *args;
   for (; *more && n + 1 < TG_COUNT(argv); more++) argv[n++] = *more;
-  errno = os->spawn(&j->pid, path, (int[]){j->src, j->obj, j->msg}, (char *const *)argv);
+  errno = os->spawn(&j->pid, path, (int[]){in, j->obj, j->msg}, (char *const *)argv);
   j->running = errno == 0;
   if (j->running) j->pidfd = os->pidfd_open(j->pid);
   return j->running;
+}
+static void job_init(Job *j) { *j = (Job){.src = -1, .obj = -1, .msg = -1, .pidfd = -1, .pid = -1}; }
+static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const char *const *more, const Blob *src) {
+  job_init(j);
+  j->src = memory_file(os);
+  if (j->src < 0 || !os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET)) return false;
+  return job_spawn(os, j, j->src, path, args, more);
 }
 /* What clang's driver (128 + the signal) and gcc's (4) end with when the process that they started does not end by itself. */
 static bool died(int status) { return WIFSIGNALED(status) || (WIFEXITED(status) && (WEXITSTATUS(status) >= 128 || WEXITSTATUS(status) == 4)); }
@@ -111,13 +118,19 @@ static bool job_wait(const TgOs *os, Job *j, double deadline) {
   }
   return true;
 }
-static void job_end(const TgOs *os, Job *j) {
-  if (j->running) {
-    if (os->kill(-j->pid, SIGKILL)) os->kill(j->pid, SIGKILL);     /* the group: gcc starts children of its own */
-    while (os->waitpid(j->pid, NULL, 0) < 0 && errno == EINTR) {}
-  }
+static void job_kill(const TgOs *os, const Job *j) {
+  if (os->kill(-j->pid, SIGKILL)) os->kill(j->pid, SIGKILL);       /* the group: gcc starts children of its own */
+}
+static void job_close(const TgOs *os, const Job *j) {
   int fds[] = {j->src, j->obj, j->msg, j->pidfd};
   for (size_t i = 0; i < TG_COUNT(fds); i++) if (fds[i] >= 0) os->close(fds[i]);
+}
+static void job_end(const TgOs *os, Job *j) {
+  if (j->running) {
+    job_kill(os, j);
+    while (os->waitpid(j->pid, NULL, 0) < 0 && errno == EINTR) {}
+  }
+  job_close(os, j);
 }
 
 TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s) {
@@ -146,23 +159,83 @@ static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compi
   mem_free(mem, msg.at);
   return TG_ERR_COMPILE;
 }
-static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
-  const char *more[3] = {NULL};
+typedef struct More { const char *at[3]; } More;
+static More more_args(const Compiler *c, bool optimise) {
+  More m = {{NULL}};
   int n = 0;
-  if (avx512_is_broken(c)) more[n++] = "-mno-avx512f";
-  if (u->huge || u->retried) more[n++] = "-O0";
-  return job_start(os, j, c->path, c->is_clang ? args_clang : args_gcc, more, &u->src);
+  if (avx512_is_broken(c)) m.at[n++] = "-mno-avx512f";
+  if (!optimise) m.at[n++] = "-O0";
+  return m;
 }
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int n, int limit_s) {
+static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
+  More more = more_args(c, !u->huge && !u->retried);
+  return job_start(os, j, c->path, c->is_clang ? args_clang : args_gcc, more.at, &u->src);
+}
+
+/* ---- the spare: started where a second batch says that more may follow, and only for clang, as gcc loads little.
+ * SPARE_MOST: what the socket takes at once; for more text the time to load LLVM is no matter. */
+enum { SPARE_IDLE_S = 3, SPARE_MOST = 64 << 10 };
+static void spare_start(const TgOs *os, Spare *s, const Compiler *c) {
+  if (s->owner || !c->is_clang) return;
+  int fd[2];
+  Job *j = &s->job;
+  job_init(j);
+  if (os->socket_pair(fd, SPARE_IDLE_S)) return;
+  j->src = fd[0];
+  bool started = job_spawn(os, j, fd[1], c->path, args_clang, more_args(c, true).at);
+  os->close(fd[1]);
+  if (started && j->pidfd >= 0) s->owner = getpid();
+  else job_end(os, j);
+}
+static bool spare_runs(const TgOs *os, const Spare *s) {
+  int r = os->pidfd_wait(s->job.pidfd, true);
+  while (r < 0 && errno == EINTR) r = os->pidfd_wait(s->job.pidfd, true);
+  return r == 0;
+}
+void spare_end(const TgOs *os, Spare *s) {
+  if (!s->owner) return;
+  if (s->owner == getpid() && spare_runs(os, s)) {           /* in a fork it is the parent's */
+    os->shutdown(s->job.src);                                /* it ends by itself, should the signal fail */
+    job_kill(os, &s->job);
+    while (os->pidfd_wait(s->job.pidfd, false) < 0 && errno == EINTR) {}
+  }
+  job_close(os, &s->job);
+  s->owner = 0;
+}
+static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j) {
+  if (!s || !s->owner || u->huge || u->src.nbytes > SPARE_MOST) return false;
+  bool fresh = s->owner == getpid() && spare_runs(os, s);
+  bool sent = fresh && os->send(s->job.src, u->src.at, u->src.nbytes) == (ssize_t)u->src.nbytes;
+  if (!sent || os->shutdown(s->job.src)) {
+    spare_end(os, s);
+    return false;
+  }
+  *j = s->job;
+  s->owner = 0;
+  return true;
+}
+static bool wrote_object(const TgOs *os, const Job *j) {
+  struct stat st;
+  return j->ok && os->fstat(j->obj, &st) == 0 && st.st_size > 0;
+}
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u, int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
   if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
   TgStatus st = TG_OK;
   int started = 0;
+  bool from_spare = spare_take(os, spare, &u[0], &jobs[0]);
+  if (from_spare) started = 1;
   for (; started < n && !st; started++)
     if (!unit_start(os, &jobs[started], c, &u[started])) st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+  if (spare && spare->nbatch++ > 0 && !st) spare_start(os, spare, c);      /* it loads while this waits */
   double deadline = time_now_s() + limit_s;
   for (int i = 0; i < started && !st; i++) {
     bool ended = job_wait(os, &jobs[i], deadline);
+    if (i == 0 && from_spare && ended && !wrote_object(os, &jobs[0])) {      /* it may have given up as the source came */
+      job_end(os, &jobs[0]);
+      if (!unit_start(os, &jobs[0], c, &u[0])) { st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno)); break; }
+      ended = job_wait(os, &jobs[0], deadline);
+    }
     if (ended && jobs[i].died && !u[i].huge) {               /* a fault of its optimiser, most likely */
       u[i].retried = true;
       job_end(os, &jobs[i]);

@@ -15,6 +15,7 @@ typedef struct Kernel { uint8_t key[32]; char symbol[128]; KernelFn fn; bool int
 struct Program { KernelFn fn; Program *interp; int nthread; size_t scratch_bytes; };   /* interp: of INTERP:C, instead of fn */
 typedef struct Cpu {
   Compiler cc;
+  Spare spare;
   bool identified;
   Cache *cache;
   char features[200], names[200], text[512];
@@ -67,6 +68,7 @@ static void cpu_close(Device *d) {
   Cpu *p = d->priv;
   if (!p) return;
   pool_free(p->pool);
+  spare_end(d->os, &p->spare);
   for (Object *o = p->objects, *next; o; o = next) {
     next = o->next;
     image_unmap(d->os, &o->image);
@@ -231,7 +233,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
     unit[u].src = (Blob){(uint8_t *)src[u].at, src[u].len};
     if (src[u].oom) { error_set(d->err, st, "CPU: out of memory"); goto done; }
   }
-  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, unit, nunit, d->env->cc_limit))) goto done;
+  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, unit, nunit, d->env->cc_limit))) goto done;
   for (int u = 0; u < nunit && !st; u++) {
     int n = 0;
     d->compiles_retried += unit[u].retried;

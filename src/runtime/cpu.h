@@ -2,6 +2,7 @@
 #ifndef TG_CPU_H
 #define TG_CPU_H
 #include "runtime/device.h"
+#include <sys/types.h>
 
 /* ---- host.c: memory of devices whose buffers are host memory */
 TgStatus host_alloc(Device *d, size_t nbytes, void **out);
@@ -26,8 +27,16 @@ const char *compiler_flags(const Compiler *c);                                  
 /* huge: no optimisation, whose time grows faster than the text. Where even that takes too long, or the compiler is ended by a signal (memory),
  * `gave_up` is set and there is no object. retried: the compiler died of a unit that is not huge, which was then compiled without optimisation. */
 typedef struct Unit { Blob src, out; bool huge, gave_up, retried; } Unit;
-/* Compiles n translation units at the same time, each for at most limit_s seconds; out is for the caller to free. All or nothing. */
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int n, int limit_s);
+/* One process at work. died: ended by a signal, or the part that did the work was. */
+typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok, died; } Job;
+/* A compiler started before there is anything to compile: two thirds of what a small kernel waits for is the loading of LLVM.
+ * It waits for its source at the other end of the socket job.src, and ends by itself when nothing comes for some seconds or when that is closed.
+ * owner: the process that started it, as a fork has a copy of this; 0: there is none. nbatch: compile_units calls so far. */
+typedef struct Spare { Job job; pid_t owner; int nbatch; } Spare;
+void spare_end(const TgOs *os, Spare *s);
+/* Compiles n translation units at the same time, each for at most limit_s seconds; out is for the caller to free. All or nothing.
+ * spare: kept from call to call, by the caller, who ends it; NULL: none. */
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u, int n, int limit_s);
 
 /* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
 typedef struct Cache Cache;

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 static char dir[] = "/tmp/tg_test_compiler_XXXXXX", path_was[4096];
-static const char *const names[] = {"exits", "silent", "hangs", "floods", "half", "nothing", "died", "slow", "crashes", "clang-nosuch", "half.o"};
+static const char *const names[] = {"exits", "silent", "hangs", "floods", "half", "nothing", "died", "slow", "crashes", "clang-nosuch", "clang-spare", "half.o"};
 static const char *script(const char *name, const char *text) {          /* an executable; its path, valid until the next call */
   static char path[128];
   snprintf(path, sizeof path, "%s/%s", dir, name);
@@ -104,6 +104,25 @@ static void test_half_objects(void **state) {                /* cut at several p
     expect_error(script("half", text), TG_ERR_COMPILE, "object loader");
   }
 }
+/* A compiler started in advance that ends at once, that fails when the source comes, that works: the numbers are right each time. */
+static void test_spare(void **state) {
+  (void)state;
+  static const char *const with_socket[] = {"exit 1", "{ cat > /dev/null; exit 1; }", "exec clang \"$@\""};
+  if (system("command -v clang > /dev/null")) skip();
+  for (size_t i = 0; i < sizeof with_socket / sizeof *with_socket; i++) {
+    char text[200];
+    snprintf(text, sizeof text, "[ -S /proc/self/fd/0 ] && %s; exec clang \"$@\"", with_socket[i]);
+    setenv("TG_CC", script("clang-spare", text), 1);
+    TgContext *c = open_on("CPU");
+    for (int n = 2; n < 8; n++) {
+      float out = 0;
+      assert_int_equal(compute(c, n * n, &out), TG_OK);
+      assert_true(out == (float)(6 * n * n));
+    }
+    setenv("TG_CC", "", 1);
+    tg_close(c);
+  }
+}
 static void test_huge(void **state) {                        /* a compiler that copes with small kernels alone: a huge one is interpreted */
   (void)state;
   float out = 0;
@@ -158,6 +177,6 @@ static void test_byte_masks(void **state) {
 }
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_compiler), cmocka_unit_test(test_bad_compilers), cmocka_unit_test(test_half_objects),
-                                     cmocka_unit_test(test_huge), cmocka_unit_test(test_dies_optimising), cmocka_unit_test(test_byte_masks)};
+                                     cmocka_unit_test(test_spare), cmocka_unit_test(test_huge), cmocka_unit_test(test_dies_optimising), cmocka_unit_test(test_byte_masks)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

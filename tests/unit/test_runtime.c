@@ -898,7 +898,7 @@ static void test_loader(void **state) {
     assert_true(renderer_c.render(&s, &k->lin, &err));
     Unit unit = {.src = {(uint8_t *)s.at, s.len}};
     Image im;
-    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, &unit, 1, 60), TG_OK);
+    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, NULL, &unit, 1, 60), TG_OK);
     Blob obj = unit.out;
     assert_int_equal(elf_load(&mem, &tg_os_default, &err, obj.at, obj.nbytes, &im), TG_OK);
     assert_true(elf_symbol(obj.at, obj.nbytes, "tile") >= 0);

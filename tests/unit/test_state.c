@@ -143,6 +143,38 @@ static void test_updates(void **state) {
   ERROR(tg_div_(i, one), TG_ERR_DTYPE, "div_: the result is f32, the tensor i32");
   ERROR(tg_add_(X("[1.0]"), X("[[1.0, 2.0]]")), TG_ERR_SHAPE, "assign");
 }
+/* What is to be computed of a memory has the values of the time it was built in, however many stores run before. */
+static void test_versions(void **state) {
+  (void)state;
+  TgTensor *a = tg_clone(X("[1.0]")), *b = tg_clone(X("[2.0]"));
+  TgTensor *of_a = tg_neg(a), *of_b = tg_keep(tg_neg(b)), *both[] = {tg_assign(a, X("[10.0]")), tg_assign(b, X("[20.0]"))};
+  assert_int_equal(tg_realize_many(both, 2), TG_OK);
+  TgTensor *later = tg_neg(a);
+  assert_int_equal(tg_realize(tg_assign(a, X("[100.0]"))), TG_OK);
+  TEXT(later, "[-10.0]");
+  TEXT(of_a, "[-1.0]");
+  TEXT(of_b, "[-2.0]");
+  tg_release(of_b);
+  TgTensor *c = tg_clone(X("[1.0]")), *was = tg_keep(tg_neg(c));
+  assert_int_equal(tg_realize(tg_assign(c, X("[10.0]"))), TG_OK);
+  TgTensor *now = tg_neg(c);
+  tg_assign(c, tg_add(was, c));                               /* the last that needs the first version */
+  tg_release(was);
+  assert_int_equal(tg_realize(c), TG_OK);
+  TEXT(c, "[9.0]");
+  TEXT(now, "[-10.0]");
+}
+/* The same expressions, others of them asked for. */
+static void test_roots(void **state) {
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    TgTensor *x = tg_clone(X("[1.0, 4.0]")), *one = tg_add(x, x), *two = tg_neg(one), *three = tg_mul(two, two), *some[] = {i ? two : one, three};
+    assert_int_equal(tg_realize(x), TG_OK);
+    assert_int_equal(tg_realize_many(some, 2), TG_OK);
+    TEXT(some[0], i ? "[-2.0, -8.0]" : "[2.0, 8.0]");
+    TEXT(three, "[4.0, 64.0]");
+  }
+}
 /* A value and its diagonal: the reader's one axis is both of the other's. */
 static void test_diagonal(void **state) {
   (void)state;
@@ -421,7 +453,7 @@ static void test_batch_norm(void **state) {
 }
 #define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_diagonal), BOTH(test_scalars), BOTH(test_items), BOTH(test_kernel), BOTH(test_graphs), BOTH(test_custom_gradient),
+  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_versions), BOTH(test_roots), BOTH(test_diagonal), BOTH(test_scalars), BOTH(test_items), BOTH(test_kernel), BOTH(test_graphs), BOTH(test_custom_gradient),
                                      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

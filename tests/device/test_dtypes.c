@@ -368,6 +368,8 @@ static void test_accumulators(void **state) {
     IS(tg_conv2d(im, im), TG_I32, 20000);
     IS(tg_conv2d(im, im, .dtype = TG_I8), TG_I8, 32);
     IS(tg_conv2d(im, im, .dtype = TG_F32), TG_F32, 20000);
+    IS(tg_prod(OF(TG_F16, 300, 300, 0.0009765625)), TG_F16, 87.875);      /* 90000 does not fit in f16 */
+    IS(tg_cast(OF(TG_I32, 1077936129), TG_BF16), TG_BF16, 1082130432);    /* in f32 it is as near to 2^30 */
     IS(tg_prod(OF(TG_BOOL, 1, 1)), TG_BOOL, 1);
     IS(tg_prod(OF(TG_I8, 100, 2)), TG_I8, -56);
     IS(tg_prod(OF(TG_F16, 300, 300, 0.0009765625)), TG_F16, 87.875);      /* 90000 stays finite on the way: 87.890625 in f16 steps of 1/16 */

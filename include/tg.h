@@ -264,7 +264,7 @@ TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, 
 /* One of dims may be -1: as much as the file has, in whole elements.
  * [options] .offset (bytes, a multiple of the element's size) .writable .create (writable; made, or lengthened with zeros, if need be). A part of
  * a regular file as a tensor: its memory is the file, so nothing is read before it is needed, and tg_assign to a writable one writes the file
- * when it is realized. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
+ * when it is realized, at the latest in tg_close. On devices with memory of their own it is copied at once, and written back. Nobody else may change the file meanwhile; one
  * that is cut short ends the process at the next read. TG_ERR_IO: not there, not a file, too short; TG_ERR_STATE: assigned but not writable. */
 TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int ndim, const int64_t *dims, const TgFileOptions *o);
 /* Memory without a value: tg_read of it before tg_assign is an error (TG_ERR_STATE); what is computed from it takes it as zeros. */

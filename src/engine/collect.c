@@ -82,9 +82,16 @@ static void stale_forgotten(TgContext *ctx) {
     if (m->used && m->val && !buffer_of_value(ctx, view_bottom((UOp *)(uintptr_t)m->val))) m->val = 0;
   }
 }
-static bool is_users(const Buffer *b) {
-  return b->borrowed || b->file.at;
-} /* memory that is seen from outside: its stores must run */
+static bool is_file(const Buffer *b) { return b->file.at; }
+/* A file is seen from outside: a store to one must run, though no handle is left. */
+TgStatus engine_files_written(TgContext *ctx) {
+  TgStatus s = TG_OK;
+  for (size_t i = ctx->waiting.len; !s && i-- > 0;) {
+    Buffer *b = i < ctx->waiting.len ? ctx->buffers.at[ctx->waiting.at[i]] : NULL;
+    if (b && is_file(b)) s = engine_stores(ctx, &b, 1);
+  }
+  return s;
+}
 TgStatus engine_collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;
@@ -94,7 +101,7 @@ TgStatus engine_collect(TgContext *ctx) {
       ok = vec_push(&ctx->mem, &roots, t->uop);
   for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-    if (is_users(b)) ok = vec_push(&ctx->mem, &roots, b->store);
+    if (is_file(b)) ok = vec_push(&ctx->mem, &roots, b->store);
   }
   uint8_t *keep = NULL;
   for (bool grew = true;

@@ -46,6 +46,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
 }
 void tg_close(TgContext *ctx) {
   if (!ctx) return;
+  if (ctx->dev_open) engine_files_written(ctx);
   while (ctx->jits) tg_jit_free(ctx->jits);
   while (ctx->kept) tg_release(ctx->kept);
   for (size_t i = ctx->scopes.len; i-- > 0;)

@@ -119,5 +119,6 @@ TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n);                /* runs the stores that wait on these */
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);       /* realizes, then row-major elements of t's dtype */
 const void *engine_map(TgContext *ctx, TgTensor *t);       /* realizes; where t's elements are in the host's memory; NULL: recorded */
+TgStatus engine_files_written(TgContext *ctx);             /* runs the stores that wait on files */
 TgStatus engine_collect(TgContext *ctx);                   /* sweeps nodes and buffers that no tensor reaches */
 #endif

@@ -1,10 +1,13 @@
 /* test_memory.c: what aliases what, and which value a tensor has whatever is stored meanwhile. Each case is a
  * small program as a user writes it, its expected numbers counted by hand. On CPU and INTERP. Random programs
  * of this kind are in tests/fuzz/memory.c. */
+#define _GNU_SOURCE
 #include "tg_nn.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -231,6 +234,68 @@ static void long_history(void **state) {
   assert_non_null(strstr(tg_errmsg(C), "target 0"));
   tg_clear_error(C);
   tg_release(start), tg_release(x);
+}
+/* What a remembered value was computed from stays, though its own handle is gone; where a gradient is required nothing is ever cut. */
+static void remembered(void **state) {
+  (void)state;
+  TgTensor *t = tg_keep(X("[1.0, 2.0]")), *w = tg_keep(tg_requires_grad(X("[2.0]"), true)), *y, *g;
+  TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_mul(tg_add_scalar(X("[3.0, 4.0]"), 1), t))));
+  OK(tg_collect(C));
+  TgTensor *noise = X("[100.0, 100.0]");                      /* would lie where something was freed */
+  OK(tg_gradient(tg_sum(y), &t, 1, &g));
+  TEXT(g, "[4.0, 5.0]");
+  TEXT(noise, "[100.0, 100.0]");
+  TgTensor *x = tg_keep(tg_mul_scalar(w, 0));
+  for (int i = 0; i < 100; i++) {
+    TgTensor *next;
+    TG_SCOPE(C) OK(tg_realize(next = tg_keep(tg_add(x, w))));
+    tg_release(x), x = next;
+  }
+  OK(tg_collect(C));
+  OK(tg_backward(tg_sum(x)));
+  TEXT(tg_grad(w), "[100.0]");
+  tg_release(t), tg_release(w), tg_release(y), tg_release(x);
+}
+static void of_variables(void **state) {                      /* realized, they are still expressions */
+  (void)state;
+  TgVariable *n = tg_variable(C, "n", 1, 6);
+  TgTensor *x = X("[1, 2, 3, 4, 5, 6]"), *y = tg_mul_scalar(tg_slice(x, 0, 0, tg_size(n)), 2);
+  OK(tg_variable_bind(n, 2));
+  OK(tg_realize(y));
+  TEXT(y, "[2, 4]");
+  OK(tg_variable_bind(n, 4));
+  TEXT(y, "[2, 4, 6, 8]");
+  tg_assign(x, full(9, 6));
+  TEXT(x, "[9, 9, 9, 9, 9, 9]");
+  OK(tg_variable_bind(n, 3));
+  TEXT(y, "[2, 4, 6]");
+}
+/* The same nodes under other roots are another plan. */
+static void order_of_roots(void **state) {
+  (void)state;
+  for (int turn = 0; turn < 2; turn++) {
+    TgTensor *x = X("[1, 2]"), *a = tg_add_scalar(x, 1), *b = tg_mul_scalar(a, 10);
+    TgTensor *forth[] = {a, b}, *back[] = {b, a};
+    OK(tg_realize_many(turn ? back : forth, 2));
+    TEXT(a, "[2, 3]");
+    TEXT(b, "[20, 30]");
+  }
+}
+static void file_at_close(void **state) {                     /* a store that waits on a file when all ends is written */
+  (void)state;
+  char path[] = "/tmp/tg_memory_XXXXXX";
+  int fd = mkstemp(path);
+  assert_true(fd >= 0);
+  assert_int_equal(write(fd, "\1\2\3\4", 4), 4);
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_device(C)});
+  TG_SCOPE(c) tg_assign(tg_from_file(c, path, TG_U8, TG_SHAPE(4), .writable = true), tg_full(c, TG_SHAPE(4), 9, .dtype = TG_U8));
+  OK(tg_collect(c));
+  tg_close(c);
+  char got[4] = {0};
+  assert_int_equal(pread(fd, got, 4, 0), 4);
+  assert_memory_equal(got, "\11\11\11\11", 4);
+  close(fd);
+  remove(path);
 }
 static void memory_is_given_back(void **state) {
   (void)state;
@@ -488,7 +553,8 @@ int main(void) {
                                      BOTH(around_a_step),
                                      BOTH(gradients_of_what_was_read),
                                      BOTH(long_history),
-                                     BOTH(memory_is_given_back),
+                                     BOTH(remembered), BOTH(of_variables),
+      BOTH(order_of_roots), BOTH(file_at_close), BOTH(memory_is_given_back),
                                      BOTH(batches),
                                      BOTH(contiguous_is_memory),
       BOTH(diamonds), BOTH(of_itself_moved),

@@ -376,6 +376,43 @@ static void diamonds(void **state) {
     TEXT(f, "[11, 11]");
   }
 }
+/* What is read at other places than it is written, and what is read late of what is overwritten early. */
+static void elsewhere_and_late(void **state) {
+  (void)state;
+  enum { ROWS = 6, LONG = 300 };
+  TgTensor *x = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(ROWS, LONG));
+  OK(tg_realize(x));
+  tg_assign(x, tg_mul_scalar(x, 2));
+  TgTensor *turned = tg_add_scalar(tg_flip(x, 1, (int64_t[]){1}), 1), *both[] = {x, turned};
+  OK(tg_realize_many(both, 2));
+  static int32_t v[ROWS * LONG], w[ROWS * LONG];
+  OK(tg_read(turned, v, sizeof v));
+  for (int i = 0; i < ROWS * LONG; i++) assert_int_equal(v[i], 2 * (i / LONG * LONG + LONG - 1 - i % LONG) + 1);
+  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS)), *sum = tg_sum(tg_square(y)), *twice = tg_sum(tg_mul(y, sum));
+  TgTensor *late = tg_add(tg_transpose(x, 0, 1), twice);      /* after two sums; the store needs none */
+  tg_assign(x, tg_zeros_like(x));
+  TgTensor *roots[] = {x, late};
+  OK(tg_realize_many(roots, 2));
+  OK(tg_read(late, v, sizeof v));
+  OK(tg_read(x, w, sizeof w));
+  uint32_t total = 0, squares = 0;
+  for (uint32_t i = 0; i < ROWS * LONG; i++) squares += i * i;
+  for (uint32_t i = 0; i < ROWS * LONG; i++) total += i * squares;
+  for (int i = 0; i < ROWS * LONG; i++) {
+    assert_int_equal(v[i], (int32_t)((uint32_t)(2 * (i % ROWS * LONG + i / ROWS)) + total));
+    assert_int_equal(w[i], 0);
+  }
+}
+/* A weight that was assigned to, used while that waited and again when it had run: one version, two nodes. */
+static void gradient_of_one_version(void **state) {
+  (void)state;
+  TgTensor *w = tg_requires_grad(X("[1.0, 2.0]"), true);
+  tg_assign(w, X("[3.0, 4.0]"));
+  TgTensor *a = tg_mul(w, X("[10.0, 20.0]"));
+  OK(tg_realize(w));
+  OK(tg_backward(tg_sum(tg_add(a, tg_mul(w, X("[1.0, 2.0]"))))));
+  TEXT(tg_grad(w), "[11.0, 22.0]");
+}
 static void of_itself_moved(void **state) {
   (void)state;
   TgTensor *x = X("[1, 2, 3, 4]"), *back = tg_flip(x, 1, (int64_t[]){0});
@@ -557,7 +594,7 @@ int main(void) {
       BOTH(order_of_roots), BOTH(file_at_close), BOTH(memory_is_given_back),
                                      BOTH(batches),
                                      BOTH(contiguous_is_memory),
-      BOTH(diamonds), BOTH(of_itself_moved),
+      BOTH(diamonds), BOTH(elsewhere_and_late), BOTH(gradient_of_one_version), BOTH(of_itself_moved),
                                      BOTH(mapped_views),
                                      BOTH(assigned_without_output),
                                      BOTH(assigned_input),

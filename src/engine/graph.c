@@ -6,6 +6,7 @@
  * version, a version that was overwritten is the copy that was kept. The place of a STORE alone is never
  * looked up: it is memory. */
 #include "engine/graph.h"
+#include "uop/dims.h"
 #include <string.h>
 
 enum { MANY = UINT32_MAX };

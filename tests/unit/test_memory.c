@@ -546,6 +546,29 @@ static void cleared_inside(void **state) {
   }
   tg_jit_free(j);
 }
+static TgStatus adds_state(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  State *s = user;
+  out[0] = tg_add(s->w, in[0]);
+  return tg_error(c);
+}
+/* Two captures of one state: it stays while either lives, though nobody else has it. */
+static void state_of_two(void **state) {
+  (void)state;
+  State s = {0};
+  TgJit *j[2] = {tg_jit(C, adds_state, &s), tg_jit(C, adds_state, &s)};
+  TgTensor *x = tg_keep(X("[0, 0, 0, 0]")), *o;
+  TG_SCOPE(C) {
+    s.w = X("[1, 2, 3, 4]");
+    for (int i = 0; i < 4; i++) OK(tg_jit_run(j[i % 2], &x, 1, &o, 1));
+  }
+  tg_jit_free(j[0]);
+  OK(tg_collect(C));
+  for (int i = 0; i < 32; i++) assert_non_null(tg_keep(X("[7, 7, 7, 7]")));      /* would lie where it was freed */
+  OK(tg_jit_run(j[1], &x, 1, &o, 1));
+  TEXT(o, "[1, 2, 3, 4]");
+  tg_jit_free(j[1]);
+}
 static TgStatus steps_row(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   State *s = user;
@@ -600,6 +623,6 @@ int main(void) {
                                      BOTH(assigned_input),
                                      BOTH(waiting_and_twice),
                                      BOTH(cleared_inside),
-                                     BOTH(state_however_made)};
+                                     BOTH(state_of_two), BOTH(state_however_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,7 +149,7 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   }
   return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
 }
-/* Each input in a memory of its own, from its first element on; node: what a replay puts in. */
+/* Each input in a memory of its own: whole[i] is in[i], or a copy of what is a part of another; b[i] its memory. */
 static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole, Buffer **b) {
   for (int i = 0; i < nin; i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,

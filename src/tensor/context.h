@@ -27,7 +27,7 @@ typedef struct Buffer {
   void *user;
   FileMap file;                            /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
   bool read_only;                          /* no store may go here */
-  uint64_t bound_at;                       /* ctx->bound + 1 when a value of symbolic shape was computed here; 0: no such value */
+  uint64_t bound_at;                       /* ctx->bound + 1 when a value of variables was computed here: it holds while they are bound so; 0: no such value */
   int64_t draws;                           /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
   int pins;                                /* captured functions that use it: it stays when no tensor reaches it */
   int64_t owner;                           /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */

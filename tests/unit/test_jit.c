@@ -255,31 +255,8 @@ static void test_constants(void **state) {
     if (i) tg_assign(even, tg_add_scalar(even, 100));
   }
 }
-static TgStatus adds_state(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
-  (void)c, (void)nin, (void)nout;
-  out[0] = tg_add(in[0], *(TgTensor **)user);
-  return TG_OK;
-}
-/* State of two captures stays when one of them is over, though no handle is left. */
-static void test_shared_state(void **state) {
-  (void)state;
-  TgTensor *w = tg_keep(tg_clone(X("[5.0, 6.0]"))), *x = X("[1.0, 1.0]"), *y[1];
-  TgJit *a = tg_jit(C, adds_state, &w), *b = tg_jit(C, adds_state, &w);
-  for (int i = 0; i < 3; i++) {
-    RUN(a, &x, 1, y, 1);
-    RUN(b, &x, 1, y, 1);
-  }
-  tg_jit_free(a);
-  tg_release(w);
-  assert_int_equal(tg_collect(C), TG_OK);
-  for (int i = 0; i < 3; i++) {
-    TG_SCOPE(C) TEXT(tg_add(tg_clone(x), X("[2.0, 2.0]")), "[3.0, 3.0]");      /* its memory would be used again */
-    RUN(b, &x, 1, y, 1);
-    TEXT(y[0], "[6.0, 7.0]");
-  }
-}
 #define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_replay), BOTH(test_training), BOTH(test_random), BOTH(test_state), BOTH(test_refused), BOTH(test_constants), BOTH(test_shared_state)};
+  const struct CMUnitTest tests[] = {BOTH(test_replay), BOTH(test_training), BOTH(test_random), BOTH(test_state), BOTH(test_refused), BOTH(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -148,7 +148,7 @@ static void built_before(void **state) {
 }
 static void clone_released(void **state) {
   (void)state;
-  TgTensor *x = X("[0, 1, 2, 3]"), *y;
+  TgTensor *x = X("[0, 1, 2, 3]"), *y = NULL;
   TG_SCOPE(C) y = tg_keep(tg_mul_scalar(tg_clone(x), 10));
   OK(tg_realize(tg_assign(x, full(100, 4))));
   OK(tg_collect(C));
@@ -220,7 +220,7 @@ static void long_history(void **state) {
   TgTensor *start = tg_keep(X("[1.0, 2.0]")), *x = tg_keep(tg_mul_scalar(start, 1)), *g;
   OK(tg_realize(x));
   for (int i = 0; i < 200; i++) {
-    TgTensor *y;
+    TgTensor *y = NULL;
     TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_add_scalar(x, 1))));
     tg_release(x), x = y;
     OK(tg_collect(C));
@@ -238,7 +238,7 @@ static void long_history(void **state) {
 /* What a remembered value was computed from stays, though its own handle is gone; where a gradient is required nothing is ever cut. */
 static void remembered(void **state) {
   (void)state;
-  TgTensor *t = tg_keep(X("[1.0, 2.0]")), *w = tg_keep(tg_requires_grad(X("[2.0]"), true)), *y, *g;
+  TgTensor *t = tg_keep(X("[1.0, 2.0]")), *w = tg_keep(tg_requires_grad(X("[2.0]"), true)), *y = NULL, *g;
   TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_mul(tg_add_scalar(X("[3.0, 4.0]"), 1), t))));
   OK(tg_collect(C));
   TgTensor *noise = X("[100.0, 100.0]");                      /* would lie where something was freed */
@@ -247,7 +247,7 @@ static void remembered(void **state) {
   TEXT(noise, "[100.0, 100.0]");
   TgTensor *x = tg_keep(tg_mul_scalar(w, 0));
   for (int i = 0; i < 100; i++) {
-    TgTensor *next;
+    TgTensor *next = NULL;
     TG_SCOPE(C) OK(tg_realize(next = tg_keep(tg_add(x, w))));
     tg_release(x), x = next;
   }
@@ -303,7 +303,7 @@ static void memory_is_given_back(void **state) {
   OK(tg_realize(x));
   tg_counters_reset(C);
   for (int i = 0; i < 300; i++) { /* 256 KiB each */
-    TgTensor *y;
+    TgTensor *y = NULL;
     TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_mul_scalar(x, 1.0001))));
     tg_release(x), x = y;
     OK(tg_collect(C));

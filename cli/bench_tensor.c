@@ -1,17 +1,28 @@
-/* bench_tensor.c: `tg bench tensor`: operations that depend on data or on order, warm, each beside a plain C loop that does the same on the same
- * data in one thread. Out: a line per case: ms of both (medians), their ratio, the most memory that the device held meanwhile. */
+/* bench_tensor.c: `tg bench tensor`: operations that depend on data or on order, warm, each beside a plain C
+ * loop that does the same on the same data in one thread. Out: a line per case: ms of both (medians), their
+ * ratio, the most memory that the device held meanwhile. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum { SORTED = 1000000, SCANNED = 10000000, ROWS = 32, VOCAB = 50257, WIDE = 768, TOKENS = 1024, TOP = 50 };
-typedef struct Bench { float *x, *y, *z; int32_t *i, *j; uint32_t *a, *b; } Bench;
+
+typedef struct Bench {
+  float *x, *y, *z;
+  int32_t *i, *j;
+  uint32_t *a, *b;
+} Bench;
+
 static uint64_t seed = 88172645463325252u;
-static uint32_t next_random(void) { seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17; return (uint32_t)(seed >> 32); }
+
+static uint32_t next_random(void) {
+  seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+  return (uint32_t)(seed >> 32);
+}
 
 /* ---- the C side */
-static void plain_sort(const Bench *m) {                     /* radix, 11 bits a pass, all counts in one reading */
+static void plain_sort(const Bench *m) { /* radix, 11 bits a pass, all counts in one reading */
   static uint32_t count[3][2048];
   uint32_t *k = m->a, *to = m->b;
   int32_t *i = m->i, *ito = m->j;
@@ -24,14 +35,25 @@ static void plain_sort(const Bench *m) {                     /* radix, 11 bits a
   }
   for (int p = 0; p < 3; p++) {
     uint32_t at = 0;
-    for (int d = 0; d < 2048; d++) { uint32_t c = count[p][d]; count[p][d] = at, at += c; }
-    for (int64_t n = 0; n < SORTED; n++) { uint32_t o = count[p][k[n] >> 11 * p & 2047]++; to[o] = k[n], ito[o] = i[n]; }
-    uint32_t *t = k; k = to, to = t;
-    int32_t *ti = i; i = ito, ito = ti;
+    for (int d = 0; d < 2048; d++) {
+      uint32_t c = count[p][d];
+      count[p][d] = at, at += c;
+    }
+    for (int64_t n = 0; n < SORTED; n++) {
+      uint32_t o = count[p][k[n] >> 11 * p & 2047]++;
+      to[o] = k[n], ito[o] = i[n];
+    }
+    uint32_t *t = k;
+    k = to, to = t;
+    int32_t *ti = i;
+    i = ito, ito = ti;
   }
-  for (int64_t n = 0; n < SORTED; n++) m->y[n] = m->x[i[n]];
+  for (int64_t n = 0; n < SORTED; n++)
+    m->y[n] = m->x[i[n]];
 }
-static void plain_topk(const Bench *m) {                     /* a heap of the best so far, the worst on top; then sorted by taking the worst away */
+
+static void plain_topk(
+    const Bench *m) { /* a heap of the best so far, the worst on top; then sorted by taking the worst away */
   for (int r = 0; r < ROWS; r++) {
     const float *x = m->x + (int64_t)r * VOCAB;
     float v[TOP];
@@ -41,7 +63,8 @@ static void plain_topk(const Bench *m) {                     /* a heap of the be
       if (n == TOP && !(x[c] > v[0])) continue;
       int at = 0;
       if (n < TOP) {
-        for (at = n++; at && (v[(at - 1) / 2] > x[c]); at = (at - 1) / 2) v[at] = v[(at - 1) / 2], id[at] = id[(at - 1) / 2];
+        for (at = n++; at && (v[(at - 1) / 2] > x[c]); at = (at - 1) / 2)
+          v[at] = v[(at - 1) / 2], id[at] = id[(at - 1) / 2];
       } else
         for (int l; (l = 2 * at + 1) < TOP; at = l) {
           l += l + 1 < TOP && (v[l + 1] < v[l] || (v[l + 1] == v[l] && id[l + 1] > id[l]));
@@ -50,60 +73,94 @@ static void plain_topk(const Bench *m) {                     /* a heap of the be
         }
       v[at] = x[c], id[at] = c;
     }
-    for (int o = 0; o < TOP; o++) {                          /* insertion: few */
+    for (int o = 0; o < TOP; o++) { /* insertion: few */
       int at = o;
       float y = v[o];
       int32_t k = id[o];
-      for (; at && (m->y[r * TOP + at - 1] < y || (m->y[r * TOP + at - 1] == y && m->i[r * TOP + at - 1] > k)); at--) m->y[r * TOP + at] = m->y[r * TOP + at - 1], m->i[r * TOP + at] = m->i[r * TOP + at - 1];
+      for (;
+           at && (m->y[r * TOP + at - 1] < y || (m->y[r * TOP + at - 1] == y && m->i[r * TOP + at - 1] > k));
+           at--)
+        m->y[r * TOP + at] = m->y[r * TOP + at - 1], m->i[r * TOP + at] = m->i[r * TOP + at - 1];
       m->y[r * TOP + at] = y, m->i[r * TOP + at] = k;
     }
   }
 }
+
 static void plain_cumsum(const Bench *m) {
   float s = 0;
-  for (int64_t n = 0; n < SCANNED; n++) m->y[n] = s += m->x[n];
+  for (int64_t n = 0; n < SCANNED; n++)
+    m->y[n] = s += m->x[n];
 }
+
 static void plain_embedding(const Bench *m) {
   memset(m->y, 0, sizeof(float) * VOCAB * WIDE);
   for (int t = 0; t < TOKENS; t++)
-    for (int c = 0; c < WIDE; c++) m->y[(int64_t)m->i[t] * WIDE + c] += m->x[t * WIDE + c];
+    for (int c = 0; c < WIDE; c++)
+      m->y[(int64_t)m->i[t] * WIDE + c] += m->x[t * WIDE + c];
 }
+
 /* ---- ours: the inputs stay, the result is made again in each scope */
 static TgTensor *our_sort(TgTensor **in) { return tg_sort(in[0], NULL); }
+
 static TgTensor *our_topk(TgTensor **in) { return tg_topk(in[0], TOP, NULL); }
+
 static TgTensor *our_cumsum(TgTensor **in) { return tg_cumsum(in[0], 0); }
+
 static TgTensor *our_embedding(TgTensor **in) {
   TgTensor *g = NULL;
   return tg_gradient(tg_sum(tg_mul(tg_embedding(in[2], in[1]), in[0])), &in[2], 1, &g) ? NULL : g;
 }
-typedef struct Case { const char *name; TgTensor *(*ours)(TgTensor **); void (*plain)(const Bench *); int64_t nx, ny; double tol; } Case;
+
+typedef struct Case {
+  const char *name;
+  TgTensor *(*ours)(TgTensor **);
+  void (*plain)(const Bench *);
+  int64_t nx, ny;
+  double tol;
+} Case;
+
 static const Case cases[] = {
-  {"sort 1000000 f32", our_sort, plain_sort, SORTED, SORTED, 0}, {"topk 50 of 32x50257", our_topk, plain_topk, (int64_t)ROWS * VOCAB, ROWS * TOP, 0},
-  {"cumsum 10000000 f32", our_cumsum, plain_cumsum, SCANNED, SCANNED, 1e-3}, {"embedding backward 50257x768, 1024 tokens", our_embedding, plain_embedding, TOKENS * WIDE, (int64_t)VOCAB * WIDE, 1e-5}};
+    {"sort 1000000 f32", our_sort, plain_sort, SORTED, SORTED, 0},
+    {"topk 50 of 32x50257", our_topk, plain_topk, (int64_t)ROWS *VOCAB, ROWS *TOP, 0},
+    {"cumsum 10000000 f32", our_cumsum, plain_cumsum, SCANNED, SCANNED, 1e-3},
+    {"embedding backward 50257x768, 1024 tokens", our_embedding, plain_embedding, TOKENS *WIDE,
+     (int64_t)VOCAB *WIDE, 1e-5}};
 
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
 }
+
 static bool inputs(TgContext *ctx, const Case *c, Bench *m, TgTensor **in) {
-  for (int64_t n = 0; n < c->nx; n++) m->x[n] = (float)(int32_t)next_random() / 2147483648.0f;
-  if (c->plain == plain_topk) in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(ROWS, VOCAB));
+  for (int64_t n = 0; n < c->nx; n++)
+    m->x[n] = (float)(int32_t)next_random() / 2147483648.0f;
+  if (c->plain == plain_topk)
+    in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(ROWS, VOCAB));
   else if (c->plain == plain_embedding) {
-    for (int t = 0; t < TOKENS; t++) m->i[t] = (int32_t)(next_random() % VOCAB);
-    in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(TOKENS, WIDE)), in[1] = tg_from(ctx, m->i, TG_I32, TG_SHAPE(TOKENS));
+    for (int t = 0; t < TOKENS; t++)
+      m->i[t] = (int32_t)(next_random() % VOCAB);
+    in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(TOKENS, WIDE)),
+    in[1] = tg_from(ctx, m->i, TG_I32, TG_SHAPE(TOKENS));
     in[2] = tg_empty(ctx, TG_F32, TG_SHAPE(VOCAB, WIDE));
     return in[0] && in[1] && in[2];
-  } else in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(c->nx));
+  } else
+    in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(c->nx));
   return in[0] != NULL;
 }
-typedef struct Row { double ours, plain; uint64_t peak, kernels; bool same; } Row;
+
+typedef struct Row {
+  double ours, plain;
+  uint64_t peak, kernels;
+  bool same;
+} Row;
+
 static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row) {
   TgTensor *in[3] = {0};
   double ours[64], plain[64];
   bool ok = inputs(ctx, c, m, in);
-  for (int k = -1; ok && k < runs; k++) {                    /* the first run makes the kernels */
+  for (int k = -1; ok && k < runs; k++) { /* the first run makes the kernels */
     TgTensor *y = NULL;
-    ok = !tg_collect(ctx);                                   /* or the value of the last run would be found */
+    ok = !tg_collect(ctx); /* or the value of the last run would be found */
     TG_SCOPE(ctx) {
       y = ok ? c->ours(in) : NULL;
       tg_counters_reset(ctx);
@@ -129,27 +186,44 @@ static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row)
   row->ours = ours[runs / 2], row->plain = plain[runs / 2];
   return true;
 }
+
 int bench_tensor(int argc, char **argv) {
   bool json = false, known = true;
   int64_t runs = 7;
   for (int i = 1; known && i < argc; i++) {
-    if (!strcmp(argv[i], "--json")) json = true;
-    else if (!strcmp(argv[i], "--runs") && i + 1 < argc) known = cli_whole(argv[++i], 1, 64, &runs);
-    else known = false;
+    if (!strcmp(argv[i], "--json"))
+      json = true;
+    else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
+      known = cli_whole(argv[++i], 1, 64, &runs);
+    else
+      known = false;
   }
   if (!known) return fprintf(stderr, "usage: tg bench tensor [--json] [--runs N]\n"), CLI_USAGE;
   size_t big = (size_t)VOCAB * WIDE;
-  Bench m = {malloc(SCANNED * sizeof(float)), malloc(big * sizeof(float)), malloc(big * sizeof(float)), malloc(SORTED * 4), malloc(SORTED * 4), malloc(SORTED * 4), malloc(SORTED * 4)};
+  Bench m = {malloc(SCANNED * sizeof(float)),
+             malloc(big * sizeof(float)),
+             malloc(big * sizeof(float)),
+             malloc(SORTED * 4),
+             malloc(SORTED * 4),
+             malloc(SORTED * 4),
+             malloc(SORTED * 4)};
   int rc = m.x && m.y && m.z && m.i && m.j && m.a && m.b ? CLI_OK : CLI_FAILED;
   if (rc) fprintf(stderr, "tg bench tensor: out of memory\n");
-  if (!rc && !json) printf("%-44s %10s %10s %7s %8s %10s\n", "case", "ms", "C ms", "ratio", "kernels", "peak MB");
+  if (!rc && !json)
+    printf("%-44s %10s %10s %7s %8s %10s\n", "case", "ms", "C ms", "ratio", "kernels", "peak MB");
   for (size_t i = 0; i < sizeof cases / sizeof *cases && !rc; i++) {
     Row r;
     TgContext *ctx = tg_open(NULL);
-    if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], &m, (int)runs, &r)) rc = cli_fail(ctx, "bench");
-    else if (!r.same) rc = CLI_FAILED, fprintf(stderr, "tg bench tensor: %s: the two results differ\n", cases[i].name);
-    else printf(json ? "{\"case\":\"%s\",\"ms\":%.3f,\"c_ms\":%.3f,\"ratio\":%.3f,\"kernels\":%llu,\"peak_bytes\":%.0f}\n" : "%-44s %10.2f %10.2f %6.2fx %8llu %10.1f\n", cases[i].name, r.ours,
-                r.plain, r.ours / r.plain, (unsigned long long)r.kernels, json ? (double)r.peak : (double)r.peak / 1e6);
+    if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], &m, (int)runs, &r))
+      rc = cli_fail(ctx, "bench");
+    else if (!r.same)
+      rc = CLI_FAILED, fprintf(stderr, "tg bench tensor: %s: the two results differ\n", cases[i].name);
+    else
+      printf(json ? "{\"case\":\"%s\",\"ms\":%.3f,\"c_ms\":%.3f,\"ratio\":%.3f,\"kernels\":%llu,\"peak_"
+                    "bytes\":%.0f}\n"
+                  : "%-44s %10.2f %10.2f %6.2fx %8llu %10.1f\n",
+             cases[i].name, r.ours, r.plain, r.ours / r.plain, (unsigned long long)r.kernels,
+             json ? (double)r.peak : (double)r.peak / 1e6);
     fflush(stdout);
     tg_close(ctx);
   }

@@ -1,5 +1,5 @@
-/* demo.c: `tg demo`: trains a small convolutional network on handwritten digits and shows some of its answers.
- * The data is MNIST if it is on this machine, else digits drawn by digits.c. */
+/* demo.c: `tg demo`: trains a small convolutional network on handwritten digits and shows some of its
+ * answers. The data is MNIST if it is on this machine, else digits drawn by digits.c. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tg_io.h"
@@ -9,41 +9,64 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct Images { int n; uint8_t *pixels, *labels; } Images;
-typedef struct Data { const char *name; Images train, test; } Data;
-typedef struct Net { TgConv2d c1, c2; TgLinear out; } Net;
-typedef struct Options { int64_t steps, batch, seed; bool json; } Options;
+typedef struct Images {
+  int n;
+  uint8_t *pixels, *labels;
+} Images;
+
+typedef struct Data {
+  const char *name;
+  Images train, test;
+} Data;
+
+typedef struct Net {
+  TgConv2d c1, c2;
+  TgLinear out;
+} Net;
+
+typedef struct Options {
+  int64_t steps, batch, seed;
+  bool json;
+} Options;
 
 /* ---- data */
 static bool images_alloc(Images *im, int n) {
   *im = (Images){n, malloc((size_t)n * 784), malloc((size_t)n)};
   return im->pixels && im->labels;
 }
+
 static void images_free(Images *im) { free(im->pixels), free(im->labels); }
+
 static bool images_read(Images *im, TgTensor *x, TgTensor *y) {
-  if (!images_alloc(im, (int)tg_len(y)) || tg_read(x, im->pixels, tg_nbytes(x)) || tg_read(y, im->labels, tg_nbytes(y))) return false;
-  for (int i = 0; i < im->n; i++) if (im->labels[i] > 9) return false;
+  if (!images_alloc(im, (int)tg_len(y)) || tg_read(x, im->pixels, tg_nbytes(x)) ||
+      tg_read(y, im->labels, tg_nbytes(y)))
+    return false;
+  for (int i = 0; i < im->n; i++)
+    if (im->labels[i] > 9) return false;
   return im->n > 0;
 }
+
 static bool mnist_load(TgContext *ctx, Data *d) {
   char dir[512];
   const char *own = getenv("TG_DATA"), *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-  int n = own && *own ? snprintf(dir, sizeof dir, "%s/mnist", own)
+  int n = own && *own   ? snprintf(dir, sizeof dir, "%s/mnist", own)
           : xdg && *xdg ? snprintf(dir, sizeof dir, "%s/tinygrad-c/mnist", xdg)
                         : snprintf(dir, sizeof dir, "%s/.local/share/tinygrad-c/mnist", home ? home : "");
   if (n >= (int)sizeof dir) return false;
   bool ok = false;
   TG_SCOPE(ctx) {
     TgTensor *t[4];
-    ok = tg_mnist(ctx, dir, t) == TG_OK && images_read(&d->train, t[0], t[1]) && images_read(&d->test, t[2], t[3]);
+    ok = tg_mnist(ctx, dir, t) == TG_OK && images_read(&d->train, t[0], t[1]) &&
+         images_read(&d->test, t[2], t[3]);
   }
   d->name = "mnist";
   if (ok) return true;
-  tg_clear_error(ctx);                                       /* no MNIST is no fault */
+  tg_clear_error(ctx); /* no MNIST is no fault */
   images_free(&d->train), images_free(&d->test);
   memset(d, 0, sizeof *d);
   return false;
 }
+
 static bool data_load(TgContext *ctx, Data *d, int64_t seed) {
   if (mnist_load(ctx, d)) return true;
   d->name = "drawn";
@@ -55,37 +78,45 @@ static bool data_load(TgContext *ctx, Data *d, int64_t seed) {
 
 /* ---- network */
 static Net net_new(TgContext *ctx) {
-  return (Net){tg_conv2d_new(ctx, 1, 16, 5, true, NULL), tg_conv2d_new(ctx, 16, 32, 3, true, NULL), tg_linear_new(ctx, 800, 10, true)};
+  return (Net){tg_conv2d_new(ctx, 1, 16, 5, true, NULL), tg_conv2d_new(ctx, 16, 32, 3, true, NULL),
+               tg_linear_new(ctx, 800, 10, true)};
 }
-static TgTensor *net_run(const Net *n, TgTensor *x) {        /* (b, 1, 28, 28) -> (b, 10) */
-  x = tg_max_pool2d(tg_relu(tg_conv2d_run(&n->c1, x)));      /* (b, 16, 12, 12) */
-  x = tg_max_pool2d(tg_relu(tg_conv2d_run(&n->c2, x)));      /* (b, 32, 5, 5) */
+
+static TgTensor *net_run(const Net *n, TgTensor *x) {   /* (b, 1, 28, 28) -> (b, 10) */
+  x = tg_max_pool2d(tg_relu(tg_conv2d_run(&n->c1, x))); /* (b, 16, 12, 12) */
+  x = tg_max_pool2d(tg_relu(tg_conv2d_run(&n->c2, x))); /* (b, 32, 5, 5) */
   return tg_linear_run(&n->out, tg_flatten(x, 1, -1));
 }
+
 static uint64_t next(uint64_t *s) {
   *s = *s * 6364136223846793005u + 1442695040888963407u;
   return *s >> 33;
 }
+
 static TgTensor *pictures(TgContext *ctx, float *room, const Images *im, const int *index, int b) {
   for (int i = 0; i < b; i++)
-    for (int k = 0; k < 784; k++) room[784 * i + k] = (float)im->pixels[784 * (size_t)index[i] + (size_t)k] / 255.0f;
+    for (int k = 0; k < 784; k++)
+      room[784 * i + k] = (float)im->pixels[784 * (size_t)index[i] + (size_t)k] / 255.0f;
   return tg_from(ctx, room, TG_F32, TG_SHAPE(b, 1, 28, 28));
 }
 
 enum { EVAL = 250 };
+
 /* The predicted class of each test picture; false: an error in the context. */
 static bool evaluate(TgContext *ctx, const Net *net, const Images *test, float *room, int32_t *predicted) {
   int index[EVAL];
   for (int at = 0; at < test->n; at += EVAL) {
     int32_t p[EVAL];
     bool ok = true;
-    for (int i = 0; i < EVAL; i++) index[i] = at + i < test->n ? at + i : 0;
+    for (int i = 0; i < EVAL; i++)
+      index[i] = at + i < test->n ? at + i : 0;
     TG_SCOPE(ctx) {
       TgTensor *y = tg_argmax(net_run(net, pictures(ctx, room, test, index, EVAL)), .axis = TG_AXES(-1));
       ok = tg_read(y, p, sizeof p) == TG_OK;
     }
     if (!ok) return false;
-    for (int i = 0; i < EVAL && at + i < test->n; i++) predicted[at + i] = p[i];
+    for (int i = 0; i < EVAL && at + i < test->n; i++)
+      predicted[at + i] = p[i];
   }
   return true;
 }
@@ -93,8 +124,9 @@ static bool evaluate(TgContext *ctx, const Net *net, const Images *test, float *
 /* ---- what the terminal shows */
 static void show(const Images *test, const int32_t *predicted) {
   enum { SHOWN = 6 };
+
   int pick[SHOWN], n = 0;
-  for (int i = 0; i < test->n && n < 2; i++)                 /* up to two mistakes, then right answers */
+  for (int i = 0; i < test->n && n < 2; i++) /* up to two mistakes, then right answers */
     if (predicted[i] != test->labels[i]) pick[n++] = i;
   for (int i = 0; i < test->n && n < SHOWN; i++)
     if (predicted[i] == test->labels[i]) pick[n++] = i;
@@ -104,8 +136,10 @@ static void show(const Images *test, const int32_t *predicted) {
       const uint8_t *p = test->pixels + 784 * (size_t)pick[k];
       for (int c = 0; c < 28; c += colour ? 1 : 2) {
         int top = p[28 * r + c], low = p[28 * (r + 1) + c];
-        if (colour) printf("\x1b[38;5;%d;48;5;%dm\xe2\x96\x80", 232 + top * 23 / 255, 232 + low * 23 / 255);
-        else putchar(" .:-=+*#%@"[(top + low + p[28 * r + c + 1] + p[28 * (r + 1) + c + 1]) * 9 / 1020]);
+        if (colour)
+          printf("\x1b[38;5;%d;48;5;%dm\xe2\x96\x80", 232 + top * 23 / 255, 232 + low * 23 / 255);
+        else
+          putchar(" .:-=+*#%@"[(top + low + p[28 * r + c + 1] + p[28 * (r + 1) + c + 1]) * 9 / 1020]);
       }
       fputs(colour ? "\x1b[0m " : " ", stdout);
     }
@@ -115,8 +149,10 @@ static void show(const Images *test, const int32_t *predicted) {
   for (int k = 0; k < n; k++) {
     char text[32];
     bool right = predicted[pick[k]] == test->labels[pick[k]];
-    if (right) snprintf(text, sizeof text, "%d", (int)predicted[pick[k]]);
-    else snprintf(text, sizeof text, "%d (is %d)", (int)predicted[pick[k]], test->labels[pick[k]]);
+    if (right)
+      snprintf(text, sizeof text, "%d", (int)predicted[pick[k]]);
+    else
+      snprintf(text, sizeof text, "%d (is %d)", (int)predicted[pick[k]], test->labels[pick[k]]);
     if (colour) fputs(right ? "\x1b[32m" : "\x1b[31m", stdout);
     printf("%-*s", wide + 1, text);
     if (colour) fputs("\x1b[0m", stdout);
@@ -129,7 +165,8 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
   int room_n = (int)(o->batch > EVAL ? o->batch : EVAL), rc = CLI_FAILED;
   float *room = malloc((size_t)room_n * 784 * sizeof *room);
   int *index = malloc((size_t)o->batch * sizeof *index);
-  int32_t *labels = malloc((size_t)o->batch * sizeof *labels), *predicted = malloc((size_t)d->test.n * sizeof *predicted);
+  int32_t *labels = malloc((size_t)o->batch * sizeof *labels),
+          *predicted = malloc((size_t)d->test.n * sizeof *predicted);
   int *order = malloc((size_t)d->train.n * sizeof *order);
   Net net = net_new(ctx);
   TgTensor *params[] = {net.c1.weight, net.c1.bias, net.c2.weight, net.c2.bias, net.out.weight, net.out.bias};
@@ -138,9 +175,10 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
   double first = 0, begin = cli_now(), loss_mean = 0, shown = 0;
   uint64_t kernels = 0;
   bool live = isatty(STDERR_FILENO), ok = room && index && labels && predicted && order && opt;
-  for (int i = 0; ok && i < d->train.n; i++) order[i] = i;
+  for (int i = 0; ok && i < d->train.n; i++)
+    order[i] = i;
   tg_set_training(ctx, true);
-  int at = d->train.n;                                       /* each epoch in a new order */
+  int at = d->train.n; /* each epoch in a new order */
   for (int64_t step = 0; ok && step < steps; step++) {
     if (at + o->batch > d->train.n) {
       for (int i = d->train.n - 1; i > 0; i--) {
@@ -149,12 +187,14 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
       }
       at = 0;
     }
-    for (int i = 0; i < o->batch; i++) index[i] = order[(at + i) % d->train.n], labels[i] = d->train.labels[index[i]];
+    for (int i = 0; i < o->batch; i++)
+      index[i] = order[(at + i) % d->train.n], labels[i] = d->train.labels[index[i]];
     at += (int)o->batch;
     if (step == steps * 3 / 4) tg_optim_set_lr(opt, 5e-4);
     uint64_t before = tg_counters(ctx).launches;
     TG_SCOPE(ctx) {
-      TgTensor *x = pictures(ctx, room, &d->train, index, (int)o->batch), *y = tg_from(ctx, labels, TG_I32, TG_SHAPE(o->batch));
+      TgTensor *x = pictures(ctx, room, &d->train, index, (int)o->batch),
+               *y = tg_from(ctx, labels, TG_I32, TG_SHAPE(o->batch));
       TgTensor *loss = tg_sparse_cross_entropy(net_run(&net, x), y);
       ok = tg_backward(loss) == TG_OK && tg_optim_step(opt) == TG_OK;
       if (ok) {
@@ -168,42 +208,56 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
     if (step == 0) first = now - begin;
     bool last = step == steps - 1;
     if (live && (last || now - shown > 0.1)) {
-      fprintf(stderr, "\rstep %lld/%lld  loss %.4f  %.1f s%s", (long long)step + 1, (long long)steps, loss_mean, now - begin, last ? "\n" : "  ");
+      fprintf(stderr, "\rstep %lld/%lld  loss %.4f  %.1f s%s", (long long)step + 1, (long long)steps,
+              loss_mean, now - begin, last ? "\n" : "  ");
       shown = now;
     } else if (!live && (last || step % 100 == 0))
-      fprintf(stderr, "step %lld/%lld  loss %.4f  %.1f s\n", (long long)step + 1, (long long)steps, loss_mean, now - begin);
+      fprintf(stderr, "step %lld/%lld  loss %.4f  %.1f s\n", (long long)step + 1, (long long)steps, loss_mean,
+              now - begin);
   }
   double took = cli_now() - begin;
   tg_set_training(ctx, false);
   if (ok && (ok = evaluate(ctx, &net, &d->test, room, predicted))) {
     int right = 0;
-    for (int i = 0; i < d->test.n; i++) right += predicted[i] == d->test.labels[i];
+    for (int i = 0; i < d->test.n; i++)
+      right += predicted[i] == d->test.labels[i];
     double accuracy = (double)right / d->test.n;
     show(&d->test, predicted);
-    printf("%s digits on %s: %.2f %% of %d test pictures right after %lld steps (loss %.4f), first step %.2f s, all %.1f s\n", d->name,
-           tg_device(ctx), 100 * accuracy, d->test.n, (long long)steps, loss_mean, first, took);
+    printf("%s digits on %s: %.2f %% of %d test pictures right after %lld steps (loss %.4f), first step %.2f "
+           "s, all %.1f s\n",
+           d->name, tg_device(ctx), 100 * accuracy, d->test.n, (long long)steps, loss_mean, first, took);
     if (o->json)
-      printf("{\"test_accuracy\":%.4f,\"data\":\"%s\",\"device\":\"%s\",\"steps\":%lld,\"kernels_per_step\":%llu,\"first_step_s\":%.4f,"
+      printf("{\"test_accuracy\":%.4f,\"data\":\"%s\",\"device\":\"%s\",\"steps\":%lld,\"kernels_per_step\":%"
+             "llu,\"first_step_s\":%.4f,"
              "\"train_s\":%.3f}\n",
              accuracy, d->name, tg_device(ctx), (long long)steps, (unsigned long long)kernels, first, took);
     rc = CLI_OK;
   }
-  if (!ok && !tg_error(ctx)) fprintf(stderr, "tg demo: out of memory\n");
-  else if (!ok) cli_fail(ctx, "demo");
+  if (!ok && !tg_error(ctx))
+    fprintf(stderr, "tg demo: out of memory\n");
+  else if (!ok)
+    cli_fail(ctx, "demo");
   tg_optim_free(opt);
   tg_conv2d_free(&net.c1), tg_conv2d_free(&net.c2), tg_linear_free(&net.out);
   free(room), free(index), free(labels), free(predicted), free(order);
   return rc;
 }
+
 int cmd_demo(int argc, char **argv) {
   Options o = {.steps = 0, .batch = 128, .seed = 1};
-  struct { const char *name; int64_t *at, lo, hi; } numbers[] = {
-    {"--steps", &o.steps, 1, 1000000}, {"--batch", &o.batch, 1, 10000}, {"--seed", &o.seed, 1, INT32_MAX}};
+
+  struct {
+    const char *name;
+    int64_t *at, lo, hi;
+  } numbers[] = {
+      {"--steps", &o.steps, 1, 1000000}, {"--batch", &o.batch, 1, 10000}, {"--seed", &o.seed, 1, INT32_MAX}};
+
   for (int i = 1; i < argc; i++) {
     bool known = !strcmp(argv[i], "--json");
     o.json = o.json || known;
     for (size_t k = 0; !known && k < sizeof numbers / sizeof *numbers; k++)
-      if (!strcmp(argv[i], numbers[k].name) && i + 1 < argc) known = cli_whole(argv[++i], numbers[k].lo, numbers[k].hi, numbers[k].at);
+      if (!strcmp(argv[i], numbers[k].name) && i + 1 < argc)
+        known = cli_whole(argv[++i], numbers[k].lo, numbers[k].hi, numbers[k].at);
     if (!known) {
       fprintf(stderr, "usage: tg demo [--steps N] [--batch N] [--seed N] [--json]\n");
       return CLI_USAGE;
@@ -212,10 +266,13 @@ int cmd_demo(int argc, char **argv) {
   Data d = {0};
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = (uint64_t)o.seed});
   int rc = CLI_FAILED;
-  if (tg_error(ctx)) cli_fail(ctx, "demo");
-  else if (!data_load(ctx, &d, o.seed)) fprintf(stderr, "tg demo: out of memory\n");
+  if (tg_error(ctx))
+    cli_fail(ctx, "demo");
+  else if (!data_load(ctx, &d, o.seed))
+    fprintf(stderr, "tg demo: out of memory\n");
   else {
-    fprintf(stderr, "device %s; data: %s\n", tg_device_describe(ctx), !strcmp(d.name, "mnist") ? "MNIST" : "drawn digits (no MNIST here)");
+    fprintf(stderr, "device %s; data: %s\n", tg_device_describe(ctx),
+            !strcmp(d.name, "mnist") ? "MNIST" : "drawn digits (no MNIST here)");
     rc = train(ctx, &o, &d);
   }
   images_free(&d.train), images_free(&d.test);

@@ -1,5 +1,5 @@
-/* info.c: `tg info`: what is needed to understand a fault: the build, the device, the cache, the environment. `tg info FILE`: what a file is, and what a
- * model file holds. */
+/* info.c: `tg info`: what is needed to understand a fault: the build, the device, the cache, the environment.
+ * `tg info FILE`: what a file is, and what a model file holds. */
 #include "cli.h"
 #include "tg_io.h"
 #include <errno.h>
@@ -9,64 +9,85 @@
 
 /* ---- files of models: names, dtypes, shapes */
 typedef enum FileKind { NO_MODEL, SAFETENSORS, GGUF, TORCH } FileKind;
+
 static FileKind kind_of(const char *path) {
   unsigned char b[512] = {0};
   FILE *f = fopen(path, "rb");
   size_t n = f ? fread(b, 1, sizeof b, f) : 0;
   if (f) fclose(f);
   if (n >= 4 && !memcmp(b, "GGUF", 4)) return GGUF;
-  if ((n >= 4 && (!memcmp(b, "PK\3\4", 4) || !memcmp(b, "PK\5\6", 4))) || (n > 15 && !memcmp(b, "\x80\2\x8a\x0a", 4)) || !memcmp(b + 257, "ustar", 5)) return TORCH;
+  if ((n >= 4 && (!memcmp(b, "PK\3\4", 4) || !memcmp(b, "PK\5\6", 4))) ||
+      (n > 15 && !memcmp(b, "\x80\2\x8a\x0a", 4)) || !memcmp(b + 257, "ustar", 5))
+    return TORCH;
   return n >= 10 && b[8] == '{' && !b[7] && !b[6] ? SAFETENSORS : NO_MODEL;
 }
+
 static void tensor_line(const char *name, TgTensor *t) {
   char shape[400] = "";
   int n = 0;
-  for (int i = 0; i < tg_ndim(t); i++) n += snprintf(shape + n, sizeof shape - (size_t)n, i ? ", %lld" : "%lld", (long long)tg_dim(t, i));
+  for (int i = 0; i < tg_ndim(t); i++)
+    n += snprintf(shape + n, sizeof shape - (size_t)n, i ? ", %lld" : "%lld", (long long)tg_dim(t, i));
   printf("%-40s  %-7s  (%s%s)\n", name, tg_dtype_name(tg_dtype(t)), shape, tg_ndim(t) == 1 ? "," : "");
 }
+
 static void value_line(const char *name, const TgValue *v) {
   const char *s = tg_value_string(v, NULL);
   printf("%-40s  ", name);
   switch (tg_value_kind(v)) {
-    case TG_KIND_STRING: printf("\"%.*s\"%s\n", (int)strcspn(s, "\n") > 70 ? 70 : (int)strcspn(s, "\n"), s, strlen(s) > 70 || strchr(s, '\n') ? ".." : ""); break;
-    case TG_KIND_BOOL: puts(tg_value_int(v) ? "true" : "false"); break;
-    case TG_KIND_INT: printf("%lld\n", (long long)tg_value_int(v)); break;
-    case TG_KIND_FLOAT: printf("%.9g\n", tg_value_float(v)); break;
-    case TG_KIND_TENSOR: printf("%lld numbers, %s\n", (long long)tg_numel(tg_value_tensor(v)), tg_dtype_name(tg_dtype(tg_value_tensor(v)))); break;
-    case TG_KIND_LIST: printf("%zu texts\n", tg_value_count(v)); break;
-    default: puts("-"); break;
+  case TG_KIND_STRING:
+    printf("\"%.*s\"%s\n", (int)strcspn(s, "\n") > 70 ? 70 : (int)strcspn(s, "\n"), s,
+           strlen(s) > 70 || strchr(s, '\n') ? ".." : "");
+    break;
+  case TG_KIND_BOOL: puts(tg_value_int(v) ? "true" : "false"); break;
+  case TG_KIND_INT: printf("%lld\n", (long long)tg_value_int(v)); break;
+  case TG_KIND_FLOAT: printf("%.9g\n", tg_value_float(v)); break;
+  case TG_KIND_TENSOR:
+    printf("%lld numbers, %s\n", (long long)tg_numel(tg_value_tensor(v)),
+           tg_dtype_name(tg_dtype(tg_value_tensor(v))));
+    break;
+  case TG_KIND_LIST: printf("%zu texts\n", tg_value_count(v)); break;
+  default: puts("-"); break;
   }
 }
+
 static void state_lines(const char *path, const char *kind, const TgState *s) {
   int64_t n = 0;
   const char *name;
   TgTensor *t;
-  for (size_t i = 0; (t = tg_state_at(s, i, NULL)); i++) n += tg_numel(t);
+  for (size_t i = 0; (t = tg_state_at(s, i, NULL)); i++)
+    n += tg_numel(t);
   printf("%s: %s, %zu tensors, %lld elements\n", path, kind, tg_state_count(s), (long long)n);
-  for (size_t i = 0; (t = tg_state_at(s, i, &name)); i++) tensor_line(name, t);
+  for (size_t i = 0; (t = tg_state_at(s, i, &name)); i++)
+    tensor_line(name, t);
 }
+
 static bool model_info(TgContext *ctx, const char *path, FileKind kind) {
   if (kind == SAFETENSORS) {
     TgState *s = tg_safe_load_file(ctx, path);
     TgValue *head = s ? tg_safe_load_metadata(tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), NULL) : NULL;
     const TgValue *meta = tg_value_get(head, "__metadata__");
     if (head) state_lines(path, "safetensors", s);
-    for (size_t i = 0; i < tg_value_count(meta); i++) value_line(tg_value_string(tg_value_key(meta, i), NULL), tg_value_at(meta, i));
+    for (size_t i = 0; i < tg_value_count(meta); i++)
+      value_line(tg_value_string(tg_value_key(meta, i), NULL), tg_value_at(meta, i));
     bool ok = head != NULL;
     tg_value_free(head), tg_state_free(s);
     return ok;
   }
   TgValue *v = kind == GGUF ? tg_gguf_load_file(ctx, path) : tg_torch_load_file(ctx, path);
-  const TgValue *kv = kind == GGUF ? tg_value_get(v, "kv") : NULL, *tensors = kv ? tg_value_get(v, "tensors") : v;
+  const TgValue *kv = kind == GGUF ? tg_value_get(v, "kv") : NULL,
+                *tensors = kv ? tg_value_get(v, "tensors") : v;
   TgState *s = v ? tg_get_state(ctx, tensors, NULL) : NULL;
   bool ok = s != NULL;
   if (ok) state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s);
   for (size_t i = 0; kv && i < tg_value_count(tensors); i++)
-    if (tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER) printf("%-40s  of a type that is not read here\n", tg_value_string(tg_value_key(tensors, i), NULL));
-  for (size_t i = 0; i < tg_value_count(kv); i++) value_line(tg_value_string(tg_value_key(kv, i), NULL), tg_value_at(kv, i));
+    if (tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER)
+      printf("%-40s  of a type that is not read here\n", tg_value_string(tg_value_key(tensors, i), NULL));
+  for (size_t i = 0; i < tg_value_count(kv); i++)
+    value_line(tg_value_string(tg_value_key(kv, i), NULL), tg_value_at(kv, i));
   tg_state_free(s), tg_value_free(v);
   return ok;
 }
+
 static int file_info(TgContext *ctx, const char *path) {
   FileKind model = kind_of(path);
   if (model) return model_info(ctx, path, model) ? CLI_OK : cli_fail(ctx, "info");
@@ -79,11 +100,14 @@ static int file_info(TgContext *ctx, const char *path) {
     return CLI_FAILED;
   }
   const char *kind = tg_opt(ctx, text, .emit = "kind");
-  if (kind) printf("%s: %s, as TG_DUMP and tg opt write it\n", path, kind);
-  else fprintf(stderr, "tg info: %s is not known: as a graph in text form: %s\n", path, tg_errmsg(ctx));
+  if (kind)
+    printf("%s: %s, as TG_DUMP and tg opt write it\n", path, kind);
+  else
+    fprintf(stderr, "tg info: %s is not known: as a graph in text form: %s\n", path, tg_errmsg(ctx));
   free(text);
   return kind ? CLI_OK : CLI_FAILED;
 }
+
 int cmd_info(int argc, char **argv) {
   if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
     fprintf(stderr, "usage: tg info [FILE]\n");
@@ -92,8 +116,11 @@ int cmd_info(int argc, char **argv) {
   TgContext *ctx = tg_open(NULL);
   const char *name, *text;
   int rc = ctx ? CLI_OK : CLI_FAILED;
-  if (argc == 2 && ctx) rc = tg_error(ctx) ? cli_fail(ctx, "info") : file_info(ctx, argv[1]);
-  else for (int i = 0; (text = tg_info(ctx, i, &name)); i++) printf("%-14s  %s\n", name, *text ? text : "-");
+  if (argc == 2 && ctx)
+    rc = tg_error(ctx) ? cli_fail(ctx, "info") : file_info(ctx, argv[1]);
+  else
+    for (int i = 0; (text = tg_info(ctx, i, &name)); i++)
+      printf("%-14s  %s\n", name, *text ? text : "-");
   tg_close(ctx);
   return rc;
 }

@@ -1,4 +1,5 @@
-/* opt.c: `tg opt`: the compiler on a graph written as text. In: a file or stdin. Out: the graph after a pass, the program, or its source. */
+/* opt.c: `tg opt`: the compiler on a graph written as text. In: a file or stdin. Out: the graph after a pass,
+ * the program, or its source. */
 #include "cli.h"
 #include <errno.h>
 #include <stdio.h>
@@ -6,17 +7,27 @@
 #include <string.h>
 
 static int usage(void) {
-  fprintf(stderr, "usage: tg opt [--pass NAME] [--emit uops|c|cuda|metal] [--opts LIST] [FILE]\n       tg opt --list\n"
-                  "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes it; without FILE, or as -, stdin is read.\n");
+  fprintf(
+      stderr,
+      "usage: tg opt [--pass NAME] [--emit uops|c|cuda|metal] [--opts LIST] [FILE]\n       tg opt --list\n"
+      "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes it; without FILE, or as -, stdin "
+      "is read.\n");
   return CLI_USAGE;
 }
+
 int cmd_opt(int argc, char **argv) {
   const char *file = NULL;
   TgOptOptions o = {.size = sizeof o};
-  struct { const char *name; const char **at; } options[] = {{"--pass", &o.pass}, {"--emit", &o.emit}, {"--opts", &o.opts}};
+
+  struct {
+    const char *name;
+    const char **at;
+  } options[] = {{"--pass", &o.pass}, {"--emit", &o.emit}, {"--opts", &o.opts}};
+
   if (argc == 2 && !strcmp(argv[1], "--list")) {
     const char *stage, *name;
-    for (int i = 0; (name = tg_pass_name(i, &stage)); i++) printf("%-9s %s\n", stage, name);
+    for (int i = 0; (name = tg_pass_name(i, &stage)); i++)
+      printf("%-9s %s\n", stage, name);
     return CLI_OK;
   }
   for (int i = 1; i < argc; i++) {
@@ -32,14 +43,17 @@ int cmd_opt(int argc, char **argv) {
   char *text = f ? cli_read(f) : NULL;
   if (f && f != stdin) fclose(f);
   if (!text) {
-    fprintf(stderr, "tg opt: cannot read %s: %s\n", from_stdin ? "stdin" : file, errno ? strerror(errno) : "unknown error");
+    fprintf(stderr, "tg opt: cannot read %s: %s\n", from_stdin ? "stdin" : file,
+            errno ? strerror(errno) : "unknown error");
     return CLI_FAILED;
   }
   TgContext *ctx = tg_open(NULL);
   const char *result = tg_opt_opt(ctx, text, &o);
   int rc = CLI_OK;
-  if (result) fputs(result, stdout);
-  else rc = cli_fail(ctx, "opt");
+  if (result)
+    fputs(result, stdout);
+  else
+    rc = cli_fail(ctx, "opt");
   tg_close(ctx);
   free(text);
   return rc;

@@ -1,13 +1,18 @@
-/* programs.c: the programs. In: a context. Out: graphs of known size and shape, realized once per step. See programs.h. */
+/* programs.c: the programs. In: a context. Out: graphs of known size and shape, realized once per step. See
+ * programs.h. */
 #include "programs.h"
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Block { TgLayerNorm ln1, ln2; TgLinear qkv, out, up, down; } Block;   /* of a transformer */
+typedef struct Block {
+  TgLayerNorm ln1, ln2;
+  TgLinear qkv, out, up, down;
+} Block; /* of a transformer */
+
 struct ProgramState {
   TgContext *ctx;
   int which, n;
-  TgTensor *x, *y, *z;                                       /* inputs, kept */
+  TgTensor *x, *y, *z; /* inputs, kept */
   TgLinear *linear;
   int nlinear, nblock;
   TgConv2d conv[4];
@@ -22,7 +27,7 @@ struct ProgramState {
 
 /* ---- parameters and data */
 static bool param(ProgramState *p, TgTensor *t) {
-  if (!t) return true;                                       /* a bias that is not there, or an error in the context */
+  if (!t) return true; /* a bias that is not there, or an error in the context */
   if (p->nparam == p->room) {
     TgTensor **more = realloc(p->param, sizeof *more * (size_t)(2 * p->room + 16));
     if (!more) return false;
@@ -31,6 +36,7 @@ static bool param(ProgramState *p, TgTensor *t) {
   p->param[p->nparam++] = t;
   return true;
 }
+
 /* All parameters in memory, then an Adam over them. */
 static bool adam(ProgramState *p) {
   if (tg_error(p->ctx) || tg_realize_many(p->param, (size_t)p->nparam)) return false;
@@ -38,24 +44,31 @@ static bool adam(ProgramState *p) {
   tg_set_training(p->ctx, true);
   return p->opt != NULL;
 }
+
 static TgTensor *floats(TgContext *ctx, unsigned seed, int nd, const int64_t *d) {
   size_t n = 1;
-  for (int i = 0; i < nd; i++) n *= (size_t)d[i];
+  for (int i = 0; i < nd; i++)
+    n *= (size_t)d[i];
   float *v = malloc(n * sizeof *v);
-  for (size_t i = 0; v && i < n; i++) seed = seed * 1664525u + 1013904223u, v[i] = (float)(seed >> 8) / 8388608.f - 1;
+  for (size_t i = 0; v && i < n; i++)
+    seed = seed * 1664525u + 1013904223u, v[i] = (float)(seed >> 8) / 8388608.f - 1;
   TgTensor *t = v ? tg_keep(tg_from(ctx, v, TG_F32, nd, d)) : NULL;
   free(v);
   return t;
 }
+
 static TgTensor *labels(TgContext *ctx, int64_t classes, int nd, const int64_t *d) {
   size_t n = 1;
-  for (int i = 0; i < nd; i++) n *= (size_t)d[i];
+  for (int i = 0; i < nd; i++)
+    n *= (size_t)d[i];
   int32_t *v = malloc(n * sizeof *v);
-  for (size_t i = 0; v && i < n; i++) v[i] = (int32_t)((int64_t)(i * 7 + 3) % classes);
+  for (size_t i = 0; v && i < n; i++)
+    v[i] = (int32_t)((int64_t)(i * 7 + 3) % classes);
   TgTensor *t = v ? tg_keep(tg_from(ctx, v, TG_I32, nd, d)) : NULL;
   free(v);
   return t;
 }
+
 static TgStatus learn(ProgramState *p, TgTensor *loss) {
   TgStatus s = tg_backward(loss);
   return s ? s : tg_optim_step(p->opt);
@@ -63,29 +76,43 @@ static TgStatus learn(ProgramState *p, TgTensor *loss) {
 
 /* ---- one expression */
 static bool matrix_begin(ProgramState *p) { return (p->x = floats(p->ctx, 1, TG_SHAPE(1024, 1024))) != NULL; }
+
 static bool vector_begin(ProgramState *p) { return (p->x = floats(p->ctx, 1, TG_SHAPE(4096))) != NULL; }
+
 static TgStatus chain_step(ProgramState *p) {
   TgTensor *z = p->x;
-  for (int i = 0; i < p->n; i++) z = i % 3 == 2 ? tg_mul_scalar(z, 0.5) : i % 3 ? tg_maximum(z, p->x) : tg_add(z, p->x);
+  for (int i = 0; i < p->n; i++)
+    z = i % 3 == 2 ? tg_mul_scalar(z, 0.5) : i % 3 ? tg_maximum(z, p->x) : tg_add(z, p->x);
   return tg_realize(z);
 }
+
 static TgStatus softmax_step(ProgramState *p) { return tg_realize(tg_softmax(p->x)); }
+
 static bool norm_begin(ProgramState *p) { return (p->x = floats(p->ctx, 1, TG_SHAPE(4096, 1024))) != NULL; }
+
 static TgStatus norm_step(ProgramState *p) { return tg_realize(tg_layer_norm(p->x)); }
+
 static TgStatus variance_step(ProgramState *p) { return tg_realize(tg_var(p->x, .axis = TG_AXES(-1))); }
+
 static bool nll_begin(ProgramState *p) {
   p->x = floats(p->ctx, 1, TG_SHAPE(1024, 1000)), p->y = labels(p->ctx, 1000, TG_SHAPE(1024));
   return p->x && p->y;
 }
+
 static TgStatus nll_step(ProgramState *p) { return tg_realize(tg_sparse_cross_entropy(p->x, p->y)); }
+
 static bool attention_begin(ProgramState *p) {
-  p->x = floats(p->ctx, 1, TG_SHAPE(12, 1024, 64)), p->y = floats(p->ctx, 2, TG_SHAPE(12, 1024, 64)), p->z = floats(p->ctx, 3, TG_SHAPE(12, 1024, 64));
+  p->x = floats(p->ctx, 1, TG_SHAPE(12, 1024, 64)), p->y = floats(p->ctx, 2, TG_SHAPE(12, 1024, 64)),
+  p->z = floats(p->ctx, 3, TG_SHAPE(12, 1024, 64));
   return p->x && p->y && p->z;
 }
-static TgStatus attention_step(ProgramState *p) { return tg_realize(tg_scaled_dot_product_attention(p->x, p->y, p->z, .causal = true)); }
+
+static TgStatus attention_step(ProgramState *p) {
+  return tg_realize(tg_scaled_dot_product_attention(p->x, p->y, p->z, .causal = true));
+}
 
 /* ---- networks */
-static bool linears(ProgramState *p, int n, const int64_t *sizes) {          /* sizes: n + 1 widths */
+static bool linears(ProgramState *p, int n, const int64_t *sizes) { /* sizes: n + 1 widths */
   if (!(p->linear = calloc((size_t)n, sizeof *p->linear))) return false;
   for (p->nlinear = 0; p->nlinear < n; p->nlinear++) {
     TgLinear *l = &p->linear[p->nlinear];
@@ -94,14 +121,17 @@ static bool linears(ProgramState *p, int n, const int64_t *sizes) {          /* 
   }
   return true;
 }
-static bool mlp_begin(ProgramState *p) {                     /* 784, then n - 1 layers of 128, then 10 */
+
+static bool mlp_begin(ProgramState *p) { /* 784, then n - 1 layers of 128, then 10 */
   int64_t *sizes = malloc(sizeof *sizes * (size_t)(p->n + 1));
-  for (int i = 0; sizes && i <= p->n; i++) sizes[i] = i == 0 ? 784 : i == p->n ? 10 : 128;
+  for (int i = 0; sizes && i <= p->n; i++)
+    sizes[i] = i == 0 ? 784 : i == p->n ? 10 : 128;
   bool ok = sizes && linears(p, p->n, sizes);
   free(sizes);
   p->x = floats(p->ctx, 1, TG_SHAPE(32, 784)), p->y = labels(p->ctx, 10, TG_SHAPE(32));
   return ok && p->x && p->y && adam(p);
 }
+
 static TgStatus mlp_step(ProgramState *p) {
   TgTensor *h = p->x;
   for (int i = 0; i < p->nlinear; i++) {
@@ -110,18 +140,22 @@ static TgStatus mlp_step(ProgramState *p) {
   }
   return learn(p, tg_sparse_cross_entropy(h, p->y));
 }
+
 static bool cnn_begin(ProgramState *p) {
   static const int64_t io[4][3] = {{1, 32, 5}, {32, 32, 5}, {32, 64, 3}, {64, 64, 3}};
   bool ok = true;
   for (int i = 0; ok && i < 4; i++) {
     p->conv[i] = tg_conv2d_new(p->ctx, io[i][0], io[i][1], io[i][2], true, NULL);
     ok = param(p, p->conv[i].weight) && param(p, p->conv[i].bias);
-    if (i % 2) p->bn[i / 2] = tg_batch_norm_new(p->ctx, io[i][1]), ok = ok && param(p, p->bn[i / 2].weight) && param(p, p->bn[i / 2].bias);
+    if (i % 2)
+      p->bn[i / 2] = tg_batch_norm_new(p->ctx, io[i][1]),
+                ok = ok && param(p, p->bn[i / 2].weight) && param(p, p->bn[i / 2].bias);
   }
   ok = ok && linears(p, 1, (const int64_t[]){576, 10});
   p->x = floats(p->ctx, 1, TG_SHAPE(128, 1, 28, 28)), p->y = labels(p->ctx, 10, TG_SHAPE(128));
   return ok && p->x && p->y && adam(p);
 }
+
 static TgStatus cnn_step(ProgramState *p) {
   TgTensor *h = p->x;
   for (int i = 0; i < 4; i++) {
@@ -130,35 +164,47 @@ static TgStatus cnn_step(ProgramState *p) {
   }
   return learn(p, tg_sparse_cross_entropy(tg_linear_run(&p->linear[0], tg_flatten(h, 1, -1)), p->y));
 }
+
 enum { GPT_BATCH = 12, GPT_LEN = 64, GPT_WIDE = 128, GPT_HEADS = 4, GPT_VOCAB = 65 };
+
 static bool gpt_begin(ProgramState *p) {
   bool ok = (p->block = calloc((size_t)p->n, sizeof *p->block)) != NULL;
-  p->token = tg_embedding_new(p->ctx, GPT_VOCAB, GPT_WIDE), p->position = tg_embedding_new(p->ctx, GPT_LEN, GPT_WIDE);
+  p->token = tg_embedding_new(p->ctx, GPT_VOCAB, GPT_WIDE),
+  p->position = tg_embedding_new(p->ctx, GPT_LEN, GPT_WIDE);
   ok = ok && param(p, p->token.weight) && param(p, p->position.weight);
   for (; ok && p->nblock < p->n; p->nblock++) {
     Block *b = &p->block[p->nblock];
     b->ln1 = tg_layer_norm_new(p->ctx, GPT_WIDE, 0), b->ln2 = tg_layer_norm_new(p->ctx, GPT_WIDE, 0);
-    b->qkv = tg_linear_new(p->ctx, GPT_WIDE, 3 * GPT_WIDE, true), b->out = tg_linear_new(p->ctx, GPT_WIDE, GPT_WIDE, true);
-    b->up = tg_linear_new(p->ctx, GPT_WIDE, 4 * GPT_WIDE, true), b->down = tg_linear_new(p->ctx, 4 * GPT_WIDE, GPT_WIDE, true);
-    TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight, b->out.bias,
+    b->qkv = tg_linear_new(p->ctx, GPT_WIDE, 3 * GPT_WIDE, true),
+    b->out = tg_linear_new(p->ctx, GPT_WIDE, GPT_WIDE, true);
+    b->up = tg_linear_new(p->ctx, GPT_WIDE, 4 * GPT_WIDE, true),
+    b->down = tg_linear_new(p->ctx, 4 * GPT_WIDE, GPT_WIDE, true);
+    TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight,  b->out.bias,
                        b->ln2.weight, b->ln2.bias, b->up.weight,  b->up.bias,  b->down.weight, b->down.bias};
-    for (size_t i = 0; ok && i < sizeof all / sizeof *all; i++) ok = param(p, all[i]);
+    for (size_t i = 0; ok && i < sizeof all / sizeof *all; i++)
+      ok = param(p, all[i]);
   }
   p->ln = tg_layer_norm_new(p->ctx, GPT_WIDE, 0);
-  ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias) && linears(p, 1, (const int64_t[]){GPT_WIDE, GPT_VOCAB});
-  p->x = labels(p->ctx, GPT_VOCAB, TG_SHAPE(GPT_BATCH, GPT_LEN)), p->y = labels(p->ctx, GPT_VOCAB - 1, TG_SHAPE(GPT_BATCH, GPT_LEN));
+  ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias) &&
+       linears(p, 1, (const int64_t[]){GPT_WIDE, GPT_VOCAB});
+  p->x = labels(p->ctx, GPT_VOCAB, TG_SHAPE(GPT_BATCH, GPT_LEN)),
+  p->y = labels(p->ctx, GPT_VOCAB - 1, TG_SHAPE(GPT_BATCH, GPT_LEN));
   return ok && p->x && p->y && adam(p);
 }
-static TgTensor *heads(TgTensor *qkv, int part) {            /* (b, t, 3 w) -> (b, heads, t, w / heads) */
+
+static TgTensor *heads(TgTensor *qkv, int part) { /* (b, t, 3 w) -> (b, heads, t, w / heads) */
   TgTensor *h = tg_slice(qkv, -1, part * GPT_WIDE, (part + 1) * GPT_WIDE);
   return tg_transpose(tg_reshape(h, TG_SHAPE(GPT_BATCH, GPT_LEN, GPT_HEADS, GPT_WIDE / GPT_HEADS)), 1, 2);
 }
+
 static TgStatus gpt_step(ProgramState *p) {
-  TgTensor *h = tg_add(tg_embedding_run(&p->token, p->x), tg_embedding_run(&p->position, tg_arange(p->ctx, 0, GPT_LEN)));
+  TgTensor *h = tg_add(tg_embedding_run(&p->token, p->x),
+                       tg_embedding_run(&p->position, tg_arange(p->ctx, 0, GPT_LEN)));
   for (int i = 0; i < p->nblock; i++) {
     const Block *b = &p->block[i];
     TgTensor *qkv = tg_linear_run(&b->qkv, tg_layer_norm_run(&b->ln1, h));
-    TgTensor *a = tg_scaled_dot_product_attention(heads(qkv, 0), heads(qkv, 1), heads(qkv, 2), .causal = true);
+    TgTensor *a =
+        tg_scaled_dot_product_attention(heads(qkv, 0), heads(qkv, 1), heads(qkv, 2), .causal = true);
     a = tg_reshape(tg_transpose(a, 1, 2), TG_SHAPE(GPT_BATCH, GPT_LEN, GPT_WIDE));
     h = tg_add(h, tg_linear_run(&b->out, a));
     h = tg_add(h, tg_linear_run(&b->down, tg_gelu(tg_linear_run(&b->up, tg_layer_norm_run(&b->ln2, h)))));
@@ -168,41 +214,55 @@ static TgStatus gpt_step(ProgramState *p) {
 
 /* ---- programs of any size n, for counts of work that must stay linear */
 static TgTensor **handles(ProgramState *p) { return calloc((size_t)p->n, sizeof(TgTensor *)); }
-static TgStatus outputs_step(ProgramState *p) {              /* n results that share their input */
+
+static TgStatus outputs_step(ProgramState *p) { /* n results that share their input */
   TgTensor **t = handles(p);
   if (!t) return TG_ERR_NOMEM;
-  for (int i = 0; i < p->n; i++) t[i] = tg_mul(tg_add_scalar(p->x, i + 1), p->x);
+  for (int i = 0; i < p->n; i++)
+    t[i] = tg_mul(tg_add_scalar(p->x, i + 1), p->x);
   TgStatus s = tg_realize_many(t, (size_t)p->n);
   free(t);
   return s;
 }
-static bool parts_begin(ProgramState *p) {                   /* n buffers */
+
+static bool parts_begin(ProgramState *p) { /* n buffers */
   bool ok = true;
-  for (int i = 0; ok && i < p->n; i++) ok = param(p, floats(p->ctx, (unsigned)i, TG_SHAPE(64, 4)));
+  for (int i = 0; ok && i < p->n; i++)
+    ok = param(p, floats(p->ctx, (unsigned)i, TG_SHAPE(64, 4)));
   return ok && p->nparam == p->n;
 }
-static TgStatus wide_step(ProgramState *p) {                 /* x1 + .. + xn */
+
+static TgStatus wide_step(ProgramState *p) { /* x1 + .. + xn */
   TgTensor *z = p->param[0];
-  for (int i = 1; i < p->n; i++) z = tg_add(z, p->param[i]);
+  for (int i = 1; i < p->n; i++)
+    z = tg_add(z, p->param[i]);
   return tg_realize(z);
 }
+
 static TgStatus cat_step(ProgramState *p) { return tg_realize(tg_cat(p->param, p->n, 0)); }
+
 static bool rows_begin(ProgramState *p) {
   p->x = floats(p->ctx, 1, TG_SHAPE(4096, 8)), p->y = floats(p->ctx, 2, TG_SHAPE(1, 8));
   return p->x && p->y;
 }
-static TgStatus assign_step(ProgramState *p) {               /* n rows of one tensor written in place, one after the other */
+
+static TgStatus
+assign_step(ProgramState *p) { /* n rows of one tensor written in place, one after the other */
   TgStatus s = TG_OK;
   for (int i = 0; !s && i < p->n; i++)
-    s = tg_assign_slice(p->x, (const int64_t[]){i, 0}, (const int64_t[]){i + 1, 8}, p->y) ? tg_realize(p->x) : tg_error(p->ctx);
+    s = tg_assign_slice(p->x, (const int64_t[]){i, 0}, (const int64_t[]){i + 1, 8}, p->y) ? tg_realize(p->x)
+                                                                                          : tg_error(p->ctx);
   return s;
 }
-static TgStatus slices_step(ProgramState *p) {               /* the sum of n overlapping slices */
+
+static TgStatus slices_step(ProgramState *p) { /* the sum of n overlapping slices */
   TgTensor *z = tg_slice(p->x, 0, 0, 64);
-  for (int i = 1; i < p->n; i++) z = tg_add(z, tg_slice(p->x, 0, i, i + 64));
+  for (int i = 1; i < p->n; i++)
+    z = tg_add(z, tg_slice(p->x, 0, i, i + 64));
   return tg_realize(z);
 }
-static TgStatus views_step(ProgramState *p) {                /* n rounds of pad, permute, reshape on top of each other */
+
+static TgStatus views_step(ProgramState *p) { /* n rounds of pad, permute, reshape on top of each other */
   TgTensor *z = tg_slice(p->x, 0, 0, 24);
   for (int i = 0; i < p->n; i++) {
     z = tg_pad(z, (const int64_t[]){1, 0}, (const int64_t[]){1, 0});
@@ -212,43 +272,52 @@ static TgStatus views_step(ProgramState *p) {                /* n rounds of pad,
   return tg_realize(z);
 }
 
-static const struct { ProgramInfo info; bool (*begin)(ProgramState *); TgStatus (*step)(ProgramState *); } programs[] = {
-  {{"chain-1000", 1000, 138000}, vector_begin, chain_step},
-  {{"chain-10000", 10000, 0}, vector_begin, chain_step},
-  {{"softmax", 1, 382}, matrix_begin, softmax_step},
-  {{"layer_norm", 1, 159}, norm_begin, norm_step},
-  {{"variance", 1, 219}, norm_begin, variance_step},
-  {{"log_softmax-nll", 1, 252}, nll_begin, nll_step},
-  {{"attention", 1, 1206}, attention_begin, attention_step},
-  {{"mlp-step", 3, 4300}, mlp_begin, mlp_step},
-  {{"cnn-step", 1, 12500}, cnn_begin, cnn_step},
-  {{"gpt-step", 4, 13200}, gpt_begin, gpt_step},
-  {{"outputs", 100, 0}, vector_begin, outputs_step},
-  {{"wide-sum", 100, 0}, parts_begin, wide_step},
-  {{"cat", 100, 0}, parts_begin, cat_step},
-  {{"slice-assign", 100, 0}, rows_begin, assign_step},
-  {{"slices", 100, 0}, rows_begin, slices_step},
-  {{"views", 20, 0}, rows_begin, views_step},
+static const struct {
+  ProgramInfo info;
+  bool (*begin)(ProgramState *);
+  TgStatus (*step)(ProgramState *);
+} programs[] = {
+    {{"chain-1000", 1000, 138000}, vector_begin, chain_step},
+    {{"chain-10000", 10000, 0}, vector_begin, chain_step},
+    {{"softmax", 1, 382}, matrix_begin, softmax_step},
+    {{"layer_norm", 1, 159}, norm_begin, norm_step},
+    {{"variance", 1, 219}, norm_begin, variance_step},
+    {{"log_softmax-nll", 1, 252}, nll_begin, nll_step},
+    {{"attention", 1, 1206}, attention_begin, attention_step},
+    {{"mlp-step", 3, 4300}, mlp_begin, mlp_step},
+    {{"cnn-step", 1, 12500}, cnn_begin, cnn_step},
+    {{"gpt-step", 4, 13200}, gpt_begin, gpt_step},
+    {{"outputs", 100, 0}, vector_begin, outputs_step},
+    {{"wide-sum", 100, 0}, parts_begin, wide_step},
+    {{"cat", 100, 0}, parts_begin, cat_step},
+    {{"slice-assign", 100, 0}, rows_begin, assign_step},
+    {{"slices", 100, 0}, rows_begin, slices_step},
+    {{"views", 20, 0}, rows_begin, views_step},
 };
+
 enum { NPROGRAM = sizeof programs / sizeof *programs };
+
 const ProgramInfo *program_info(int i) { return i >= 0 && i < NPROGRAM ? &programs[i].info : NULL; }
+
 int program_find(const char *name) {
   for (int i = 0; i < NPROGRAM; i++)
     if (!strcmp(programs[i].info.name, name)) return i;
   return -1;
 }
+
 ProgramState *program_begin(TgContext *ctx, int i, int n) {
   if (!program_info(i) || n < 0) return NULL;
   ProgramState *p = calloc(1, sizeof *p);
   if (!p) return NULL;
   p->ctx = ctx, p->which = i, p->n = n ? n : programs[i].info.size;
-  TgStatus s = tg_scope_begin(ctx);                          /* what initialisation leaves behind ends here */
+  TgStatus s = tg_scope_begin(ctx); /* what initialisation leaves behind ends here */
   bool ok = !s && programs[i].begin(p);
   if (!s) s = tg_scope_end(ctx);
   if (ok && !s && !tg_error(ctx)) return p;
   program_end(p);
   return NULL;
 }
+
 TgStatus program_step(ProgramState *p) {
   TgStatus s = tg_scope_begin(p->ctx);
   if (s) return s;
@@ -256,20 +325,25 @@ TgStatus program_step(ProgramState *p) {
   TgStatus e = tg_scope_end(p->ctx);
   return s ? s : e;
 }
+
 void program_end(ProgramState *p) {
   if (!p) return;
-  bool parts = programs[p->which].begin == parts_begin;      /* its params are inputs, owned by no layer */
+  bool parts = programs[p->which].begin == parts_begin; /* its params are inputs, owned by no layer */
   tg_optim_free(p->opt);
-  for (int i = 0; i < p->nlinear; i++) tg_linear_free(&p->linear[i]);
-  for (int i = 0; i < 4; i++) tg_conv2d_free(&p->conv[i]);
-  for (int i = 0; i < 2; i++) tg_batch_norm_free(&p->bn[i]);
+  for (int i = 0; i < p->nlinear; i++)
+    tg_linear_free(&p->linear[i]);
+  for (int i = 0; i < 4; i++)
+    tg_conv2d_free(&p->conv[i]);
+  for (int i = 0; i < 2; i++)
+    tg_batch_norm_free(&p->bn[i]);
   for (int i = 0; i < p->nblock; i++) {
     Block *b = &p->block[i];
     tg_layer_norm_free(&b->ln1), tg_layer_norm_free(&b->ln2);
     tg_linear_free(&b->qkv), tg_linear_free(&b->out), tg_linear_free(&b->up), tg_linear_free(&b->down);
   }
   tg_embedding_free(&p->token), tg_embedding_free(&p->position), tg_layer_norm_free(&p->ln);
-  for (int i = 0; parts && i < p->nparam; i++) tg_release(p->param[i]);
+  for (int i = 0; parts && i < p->nparam; i++)
+    tg_release(p->param[i]);
   tg_release(p->x), tg_release(p->y), tg_release(p->z);
   free(p->linear), free(p->block), free(p->param);
   free(p);

@@ -2,7 +2,14 @@
 #ifndef TG_GGML_TYPES_H
 #define TG_GGML_TYPES_H
 #include "tg.h"
-#define NO_VALUES ((TgDType)-1)                              /* blocks that are known, values that are not */
-typedef struct GgmlType { int id; const char *name; int block, nbytes; TgDType dtype; } GgmlType;    /* elements and bytes of a block; dtype 0: quantised */
-const GgmlType *ggml_type(int id);                           /* NULL: unknown */
+#define NO_VALUES ((TgDType)-1) /* blocks that are known, values that are not */
+
+typedef struct GgmlType {
+  int id;
+  const char *name;
+  int block, nbytes;
+  TgDType dtype;
+} GgmlType; /* elements and bytes of a block; dtype 0: quantised */
+
+const GgmlType *ggml_type(int id); /* NULL: unknown */
 #endif

@@ -1,13 +1,16 @@
-/* onnx.c: an ONNX model opened and run. In: a file; tensors by name. Out: tensors, lazy as any. A node becomes calls of tg.h, in order.
- * What depends on small constants alone (shapes, axes, indices) is computed in a second context, an interpreter, so that a size is known when an operator
- * asks for it and no kernel is compiled to learn it. What it computes moves to the model's context where a large tensor meets it. */
+/* onnx.c: an ONNX model opened and run. In: a file; tensors by name. Out: tensors, lazy as any. A node
+ * becomes calls of tg.h, in order. What depends on small constants alone (shapes, axes, indices) is computed
+ * in a second context, an interpreter, so that a size is known when an operator asks for it and no kernel is
+ * compiled to learn it. What it computes moves to the model's context where a large tensor meets it. */
 #include "onnx_private.h"
 #include <stdio.h>
 
 static const OnnxOp *const op_tables[] = {onnx_ops_math, onnx_ops_shape, onnx_ops_index, onnx_ops_nn};
+
 const OnnxOp *onnx_op_find(const char *name) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
-    for (const OnnxOp *o = op_tables[t]; o->name; o++) if (!strcmp(o->name, name)) return o;
+    for (const OnnxOp *o = op_tables[t]; o->name; o++)
+      if (!strcmp(o->name, name)) return o;
   return NULL;
 }
 
@@ -21,6 +24,7 @@ TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...) {
   ctx_fail(c->ctx, status, "%s", t);
   return NULL;
 }
+
 const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind) {
   static const char *const kinds[] = {"nothing", "a float", "an int", "a string", "a tensor",
                                       "a graph", "floats",  "ints",   "strings"};
@@ -36,21 +40,27 @@ const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind) {
   }
   return NULL;
 }
+
 void attr_unused(const OnnxCall *c, const char *name) {
-  for (int i = 0; i < c->n->nattrs; i++) if (c->seen && !strcmp(c->n->attrs[i].name, name)) c->seen[i] = true;
+  for (int i = 0; i < c->n->nattrs; i++)
+    if (c->seen && !strcmp(c->n->attrs[i].name, name)) c->seen[i] = true;
 }
+
 int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise) {
   const OnnxAttr *a = call_attr(c, name, ONNX_INT);
   return a ? a->i : otherwise;
 }
+
 double attr_f(const OnnxCall *c, const char *name, double otherwise) {
   const OnnxAttr *a = call_attr(c, name, ONNX_FLOAT);
   return a ? a->f : otherwise;
 }
+
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise) {
   const OnnxAttr *a = call_attr(c, name, ONNX_STRING);
   return a && a->s ? a->s : otherwise;
 }
+
 bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step) {
   double v[HOST_MAX];
   OnnxVal *x = c->raw[i];
@@ -62,38 +72,54 @@ bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step) {
       return call_fail(c, TG_ERR_VALUE, "index %g is outside an axis of %lld", v[k], (long long)n), false;
   return true;
 }
+
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out) {
   int64_t room = rank > 0 ? rank : 1;
-  if (axis < -room || axis >= room) return call_fail(c, TG_ERR_SHAPE, "axis %lld of a tensor of %d axes", (long long)axis, rank), false;
+  if (axis < -room || axis >= room)
+    return call_fail(c, TG_ERR_SHAPE, "axis %lld of a tensor of %d axes", (long long)axis, rank), false;
   return *out = (int)(axis < 0 ? axis + room : axis), true;
 }
-static bool from_host(OnnxCall *c, TgContext *where) {       /* an error of either context becomes one of c's */
-  if (where != c->ctx && tg_error(where)) ctx_fail(c->ctx, tg_error(where), "%s", tg_errmsg(where)), tg_clear_error(where);
+
+static bool from_host(OnnxCall *c, TgContext *where) { /* an error of either context becomes one of c's */
+  if (where != c->ctx && tg_error(where))
+    ctx_fail(c->ctx, tg_error(where), "%s", tg_errmsg(where)), tg_clear_error(where);
   return false;
 }
+
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out) {
   const OnnxAttr *a = name ? call_attr(c, name, ONNX_INTS) : NULL;
+
   enum { CAP = sizeof out->v / sizeof *out->v };
+
   *out = (Ints){0};
   if (i >= 0 && i < c->nin && c->raw[i]) {
     TgTensor *t = c->raw[i]->t;
     TgContext *where = tg_context(t);
-    if (tg_ndim(t) > 1 || tg_numel(t) > CAP) return call_fail(c, TG_ERR_SHAPE, "input %d: %d axes, %lld numbers, where a list of at most %d is needed", i, tg_ndim(t), (long long)tg_numel(t), CAP), false;
+    if (tg_ndim(t) > 1 || tg_numel(t) > CAP)
+      return call_fail(c, TG_ERR_SHAPE,
+                       "input %d: %d axes, %lld numbers, where a list of at most %d is needed", i, tg_ndim(t),
+                       (long long)tg_numel(t), CAP),
+             false;
     out->given = true, out->n = (int)tg_numel(t);
     if (tg_dtype(t) != TG_I64) t = tg_cast(t, TG_I64);
     return (out->n == 0 && t) || tg_read(t, out->v, (size_t)out->n * 8) == TG_OK || from_host(c, where);
   }
   if (!a) return true;
   out->given = true;
-  if (a->nints > CAP) return call_fail(c, TG_ERR_SHAPE, "%s: %zu numbers, at most %d", name, a->nints, CAP), false;
-  for (size_t k = 0; k < a->nints; k++) out->v[out->n++] = a->ints[k];
+  if (a->nints > CAP)
+    return call_fail(c, TG_ERR_SHAPE, "%s: %zu numbers, at most %d", name, a->nints, CAP), false;
+  for (size_t k = 0; k < a->nints; k++)
+    out->v[out->n++] = a->ints[k];
   return true;
 }
+
 bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n) {
   *n = 0;
   if (i >= c->nin || !c->raw[i]) return true;
   TgTensor *t = c->raw[i]->t;
-  if (tg_numel(t) > cap) return call_fail(c, TG_ERR_SHAPE, "input %d: %lld numbers, at most %d", i, (long long)tg_numel(t), cap), false;
+  if (tg_numel(t) > cap)
+    return call_fail(c, TG_ERR_SHAPE, "input %d: %lld numbers, at most %d", i, (long long)tg_numel(t), cap),
+           false;
   *n = (int)tg_numel(t);
   return !*n || tg_read_f64(t, v, (size_t)*n) == TG_OK || from_host(c, tg_context(t));
 }
@@ -101,7 +127,9 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n) {
 /* ---- what dtypes operators take. A letter for each input, the last one for all that follow: f float, n
  * number, i integer, b bool, a any; of those in capitals all have one dtype. Operators that are not here take
  * what the functions that they become take. */
-static const struct Constraint { const char *types, *ops; } constraints[] = {
+static const struct Constraint {
+  const char *types, *ops;
+} constraints[] = {
     {"f", " Exp Log Sqrt Reciprocal Erf Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh "
           "Atanh Tanh Sigmoid Softplus Softsign Mish HardSwish IsNaN IsInf FastGelu"
           " QuickGelu Gelu LeakyRelu Elu Celu Selu HardSigmoid ThresholdedRelu Swish Softmax LogSoftmax "
@@ -125,11 +153,14 @@ static const struct Constraint { const char *types, *ops; } constraints[] = {
     {"ffb", " Dropout "},
     {"iiii", " ConvInteger MatMulInteger "},
 };
+
 static bool is_word(const char *list, const char *word) {
   size_t n = strlen(word);
-  for (const char *p = list; (p = strstr(p, word)); p += n) if (p[-1] == ' ' && p[n] == ' ') return true;
+  for (const char *p = list; (p = strstr(p, word)); p += n)
+    if (p[-1] == ' ' && p[n] == ' ') return true;
   return false;
 }
+
 static bool type_fits(char letter, TgDType d) {
   switch (letter | 0x20) {
   case 'f': return tg_dtype_is_float(d);
@@ -139,6 +170,7 @@ static bool type_fits(char letter, TgDType d) {
   default: return true;
   }
 }
+
 static bool types_fit(OnnxCall *c) {
   const char *types = NULL;
   for (size_t i = 0; i < sizeof constraints / sizeof *constraints && !types; i++)
@@ -166,47 +198,63 @@ static bool types_fit(OnnxCall *c) {
 static TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   if (!v->host || v->moved) return v->host ? v->moved : v->t;
   TgDType d = tg_dtype(v->t);
-  if (tg_numel(v->t) != 1) v->moved = tg_numel(v->t) ? tg_to(v->t, r->m->ctx) : tg_zeros(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), .dtype = d);
-  else if (tg_dtype_is_float(d)) v->moved = tg_full(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), tg_item_f64(v->t), .dtype = d);
-  else v->moved = tg_full_i64(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), tg_item_i64(v->t), d);
+  if (tg_numel(v->t) != 1)
+    v->moved = tg_numel(v->t) ? tg_to(v->t, r->m->ctx)
+                              : tg_zeros(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), .dtype = d);
+  else if (tg_dtype_is_float(d))
+    v->moved = tg_full(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), tg_item_f64(v->t), .dtype = d);
+  else
+    v->moved = tg_full_i64(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), tg_item_i64(v->t), d);
   return v->moved;
 }
+
 /* The error of a node, told with its name. */
 static bool node_fail(OnnxRun *r, const OnnxNode *n) {
   TgContext *ctx = r->m->ctx, *from = tg_error(ctx) || !r->m->host ? ctx : r->m->host;
   TgStatus s = tg_error(from);
   char t[700];
-  snprintf(t, sizeof t, "onnx: node %.100s (%.60s): %.500s", n->name, n->op, s ? tg_errmsg(from) : "no result");
+  snprintf(t, sizeof t, "onnx: node %.100s (%.60s): %.500s", n->name, n->op,
+           s ? tg_errmsg(from) : "no result");
   if (r->m->host) tg_clear_error(r->m->host);
   tg_clear_error(ctx);
   tg_set_error(ctx, s ? s : TG_ERR_INTERNAL, t);
   return false;
 }
+
 static TgTensor *node_call(OnnxCall *c) {
   const OnnxOp *o = c->n->def;
   for (int i = 0; i < c->nin; i++) {
-    if (!c->raw[i]) c->in[i] = NULL;
-    else if (!(c->in[i] = c->ctx == c->run->m->ctx ? val_main(c->run, c->raw[i]) : c->raw[i]->t)) return NULL;
+    if (!c->raw[i])
+      c->in[i] = NULL;
+    else if (!(c->in[i] = c->ctx == c->run->m->ctx ? val_main(c->run, c->raw[i]) : c->raw[i]->t))
+      return NULL;
   }
   return o->unary ? o->unary(c->in[0]) : o->binary ? o->binary(c->in[0], c->in[1]) : o->fn(c);
 }
+
 static bool node_if(OnnxRun *r, const OnnxNode *n) {
   OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
   OnnxVal *cond = &r->vals[n->in[0]];
   double v = tg_item_f64(cond->t);
   const OnnxAttr *a = call_attr(&c, v != 0 ? "then_branch" : "else_branch", ONNX_GRAPH);
-  if (tg_error(tg_context(cond->t)) || !a || !a->g) return call_fail(&c, TG_ERR_VALUE, "the branch is missing"), false;
-  if ((int)a->g->nout != n->nout) return call_fail(&c, TG_ERR_VALUE, "the branch has %zu outputs", a->g->nout), false;
+  if (tg_error(tg_context(cond->t)) || !a || !a->g)
+    return call_fail(&c, TG_ERR_VALUE, "the branch is missing"), false;
+  if ((int)a->g->nout != n->nout)
+    return call_fail(&c, TG_ERR_VALUE, "the branch has %zu outputs", a->g->nout), false;
   if (!graph_run(r, a->g)) return false;
-  for (int i = 0; i < n->nout; i++) r->vals[n->out[i]] = r->vals[a->g->out[i].value];
+  for (int i = 0; i < n->nout; i++)
+    r->vals[n->out[i]] = r->vals[a->g->out[i].value];
   return true;
 }
+
 static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw, bool *seen) {
   TgOnnx *m = r->m;
   const OnnxOp *o = n->def;
   bool host = m->host != NULL, is_if = !strcmp(n->op, "If");
   if (!o || o->since > m->opset) {
-    ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name, n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
+    ctx_fail(m->ctx, TG_ERR_VALUE,
+             "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+             n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
     return false;
   }
   OnnxCall c = {.run = r,
@@ -219,16 +267,21 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
                 .raw = raw,
                 .seen = seen};
   c.ctx = m->ctx;
-  while (c.nin > 0 && !n->in[c.nin - 1]) c.nin--;
-  if (c.nin < o->min_in || (o->max_in >= 0 && c.nin > o->max_in)) return call_fail(&c, TG_ERR_VALUE, "%d inputs", c.nin), node_fail(r, n);
+  while (c.nin > 0 && !n->in[c.nin - 1])
+    c.nin--;
+  if (c.nin < o->min_in || (o->max_in >= 0 && c.nin > o->max_in))
+    return call_fail(&c, TG_ERR_VALUE, "%d inputs", c.nin), node_fail(r, n);
   for (int i = 0; i < c.nin; i++) {
     raw[i] = n->in[i] ? &r->vals[n->in[i]] : NULL;
-    if (!raw[i] && i < o->min_in) return call_fail(&c, TG_ERR_VALUE, "input %d is left out", i), node_fail(r, n);
+    if (!raw[i] && i < o->min_in)
+      return call_fail(&c, TG_ERR_VALUE, "input %d is left out", i), node_fail(r, n);
     if (raw[i] && !raw[i]->t) return call_fail(&c, TG_ERR_VALUE, "input %d has no value", i), node_fail(r, n);
     host = host && (!raw[i] || raw[i]->host);
   }
-  for (int i = c.nin; i < c.nin + 4; i++) c.in[i] = NULL;
-  if (is_if) return node_if(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
+  for (int i = c.nin; i < c.nin + 4; i++)
+    c.in[i] = NULL;
+  if (is_if)
+    return node_if(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
   if (!types_fit(&c)) return node_fail(r, n);
   for (int pass = host ? 0 : 1; pass < 2; pass++) {
     c.ctx = pass ? m->ctx : m->host;
@@ -241,8 +294,9 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
         return call_fail(&c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name),
                node_fail(r, n);
     bool small = true;
-    for (int i = 0; i < n->nout; i++) small = small && (!c.out[i] || tg_numel(c.out[i]) <= HOST_MAX);
-    if (!pass && !small) continue;                           /* a large tensor of small constants: on the device after all */
+    for (int i = 0; i < n->nout; i++)
+      small = small && (!c.out[i] || tg_numel(c.out[i]) <= HOST_MAX);
+    if (!pass && !small) continue; /* a large tensor of small constants: on the device after all */
     for (int i = 0; i < n->nout; i++) {
       if (!n->out[i]) continue;
       if (!c.out[i]) return call_fail(&c, TG_ERR_VALUE, "output %d is not implemented", i), node_fail(r, n);
@@ -253,20 +307,26 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
   }
   return true;
 }
+
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
   TgOnnx *m = r->m;
   size_t most = 1, attrs = 1;
   for (size_t i = 0; i < g->nnodes; i++)
     if ((size_t)g->nodes[i].nattrs > attrs) attrs = (size_t)g->nodes[i].nattrs;
-  for (size_t i = 0; i < g->nnodes; i++) if ((size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout > most) most = (size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout;
+  for (size_t i = 0; i < g->nnodes; i++)
+    if ((size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout > most)
+      most = (size_t)g->nodes[i].nin + (size_t)g->nodes[i].nout;
   TgTensor **scratch = tg_alloc(m->ctx, (most + 8) * sizeof *scratch);
   OnnxVal **raw = tg_alloc(m->ctx, (most + 8) * sizeof *raw);
   bool *seen = tg_alloc(m->ctx, attrs * sizeof *seen), ok = scratch && raw && seen;
   for (size_t i = 0; i < g->ninit && ok; i++) {
     OnnxVal *v = &r->vals[g->init_value[i]];
-    if (!v->t) *v = g->init[i]->host ? (OnnxVal){g->init[i]->host, g->init[i]->main, true} : (OnnxVal){g->init[i]->main, NULL, false};
+    if (!v->t)
+      *v = g->init[i]->host ? (OnnxVal){g->init[i]->host, g->init[i]->main, true}
+                            : (OnnxVal){g->init[i]->main, NULL, false};
   }
-  for (size_t i = 0; i < g->nnodes && ok; i++) ok = node_run(r, &g->nodes[i], scratch, raw, seen);
+  for (size_t i = 0; i < g->nnodes && ok; i++)
+    ok = node_run(r, &g->nodes[i], scratch, raw, seen);
   tg_free(m->ctx, scratch), tg_free(m->ctx, raw), tg_free(m->ctx, seen);
   return ok;
 }
@@ -274,31 +334,49 @@ bool graph_run(OnnxRun *r, OnnxGraph *g) {
 /* ---- the interface */
 static bool input_check(TgOnnx *m, size_t i, TgTensor *t, int64_t *named) {
   const OnnxIO *x = &m->graph->in[i];
-  if (tg_context(t) != m->ctx) return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s belongs to another context", x->name);
-  if (x->dtype && tg_dtype(t) != x->dtype) return ctx_fail(m->ctx, TG_ERR_DTYPE, "onnx: input %.200s is %s, the model takes %s", x->name, tg_dtype_name(tg_dtype(t)), tg_dtype_name(x->dtype));
+  if (tg_context(t) != m->ctx)
+    return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s belongs to another context", x->name);
+  if (x->dtype && tg_dtype(t) != x->dtype)
+    return ctx_fail(m->ctx, TG_ERR_DTYPE, "onnx: input %.200s is %s, the model takes %s", x->name,
+                    tg_dtype_name(tg_dtype(t)), tg_dtype_name(x->dtype));
   if (x->ndim < 0) return true;
-  if (tg_ndim(t) != x->ndim) return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: input %.200s has %d axes, the model takes %d", x->name, tg_ndim(t), x->ndim);
+  if (tg_ndim(t) != x->ndim)
+    return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: input %.200s has %d axes, the model takes %d", x->name,
+                    tg_ndim(t), x->ndim);
   for (int a = 0; a < x->ndim; a++) {
     int64_t n = tg_dim(t, a);
     named[i * TG_MAX_RANK + (size_t)a] = n;
-    if (x->dims[a] >= 0 && n != x->dims[a]) return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: axis %d of input %.200s is %lld, the model takes %lld", a, x->name, (long long)n, (long long)x->dims[a]);
-    for (size_t j = 0; x->dim_names[a] && *x->dim_names[a] && j <= i; j++) for (int b = 0; b < m->graph->in[j].ndim && (j < i || b < a); b++) {
-      const char *other = m->graph->in[j].dim_names[b];
-      int64_t was = named[j * TG_MAX_RANK + (size_t)b];
-      if (other && was >= 0 && !strcmp(other, x->dim_names[a]) && was != n)
-        return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: dimension %.100s is %lld in input %.100s and %lld in input %.100s", other, (long long)was, m->graph->in[j].name, (long long)n, x->name);
-    }
+    if (x->dims[a] >= 0 && n != x->dims[a])
+      return ctx_fail(m->ctx, TG_ERR_SHAPE, "onnx: axis %d of input %.200s is %lld, the model takes %lld", a,
+                      x->name, (long long)n, (long long)x->dims[a]);
+    for (size_t j = 0; x->dim_names[a] && *x->dim_names[a] && j <= i; j++)
+      for (int b = 0; b < m->graph->in[j].ndim && (j < i || b < a); b++) {
+        const char *other = m->graph->in[j].dim_names[b];
+        int64_t was = named[j * TG_MAX_RANK + (size_t)b];
+        if (other && was >= 0 && !strcmp(other, x->dim_names[a]) && was != n)
+          return ctx_fail(m->ctx, TG_ERR_SHAPE,
+                          "onnx: dimension %.100s is %lld in input %.100s and %lld in input %.100s", other,
+                          (long long)was, m->graph->in[j].name, (long long)n, x->name);
+      }
   }
   return true;
 }
-static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor *const *in, int nin, int64_t *named) {
+
+static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor *const *in, int nin,
+                   int64_t *named) {
   OnnxGraph *g = m->graph;
   for (int k = 0; k < nin; k++) {
     size_t i = 0;
-    while (i < g->nin && (!names || !names[k] || strcmp(g->in[i].name, names[k]))) i++;
-    if (i == g->nin) return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: the model has no input %.200s", names && names[k] ? names[k] : "without a name");
-    if (!in || !in[k]) return tg_error(m->ctx) ? false : ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is NULL", names[k]);
-    if (vals[g->in[i].value].t) return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is given twice", names[k]);
+    while (i < g->nin && (!names || !names[k] || strcmp(g->in[i].name, names[k])))
+      i++;
+    if (i == g->nin)
+      return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: the model has no input %.200s",
+                      names && names[k] ? names[k] : "without a name");
+    if (!in || !in[k])
+      return tg_error(m->ctx) ? false
+                              : ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is NULL", names[k]);
+    if (vals[g->in[i].value].t)
+      return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is given twice", names[k]);
     vals[g->in[i].value] = (OnnxVal){.t = in[k]};
   }
   for (size_t i = 0; i < g->nin; i++) {
@@ -309,18 +387,24 @@ static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor 
   }
   return true;
 }
-TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin, TgTensor **out, int nout) {
+
+TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin, TgTensor **out,
+                     int nout) {
   if (!m) return TG_ERR_NOMEM;
-  for (int i = 0; i < nout; i++) out[i] = NULL;
+  for (int i = 0; i < nout; i++)
+    out[i] = NULL;
   if (tg_error(m->ctx)) return tg_error(m->ctx);
   OnnxGraph *g = m->graph;
   OnnxRun r = {m, tg_alloc(m->ctx, m->nvalues * sizeof *r.vals)};
   size_t nnamed = (g->nin + 1) * TG_MAX_RANK;
   int64_t *named = tg_alloc(m->ctx, nnamed * sizeof *named);
   TgStatus status = TG_OK;
-  bool scope = r.vals && named && !tg_scope_begin(m->ctx), scope2 = scope && m->host && !tg_scope_begin(m->host), ok = scope && (scope2 || !m->host);
-  for (size_t i = 0; i < nnamed && ok; i++) named[i] = -1;
-  if (ok && nout > (int)g->nout) ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: %d outputs asked for, the model has %zu", nout, g->nout);
+  bool scope = r.vals && named && !tg_scope_begin(m->ctx),
+       scope2 = scope && m->host && !tg_scope_begin(m->host), ok = scope && (scope2 || !m->host);
+  for (size_t i = 0; i < nnamed && ok; i++)
+    named[i] = -1;
+  if (ok && nout > (int)g->nout)
+    ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: %d outputs asked for, the model has %zu", nout, g->nout);
   ok = ok && inputs(m, r.vals, in_names, in, nin, named) && graph_run(&r, g);
   for (int i = 0; i < nout && ok; i++) {
     TgTensor *t = val_main(&r, &r.vals[g->out[i].value]);
@@ -328,17 +412,19 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
   }
   if (scope2) tg_scope_end(m->host);
   if (scope) tg_scope_end(m->ctx);
-  for (int i = 0; i < nout; i++) {                           /* from kept to the caller's scope */
+  for (int i = 0; i < nout; i++) { /* from kept to the caller's scope */
     TgTensor *kept = out[i];
     if (kept) out[i] = ok ? tg_reshape(kept, tg_ndim(kept), tg_shape(kept)) : NULL;
     tg_release(kept);
     ok = ok && out[i];
   }
   tg_free(m->ctx, r.vals), tg_free(m->ctx, named);
-  if (m->host && tg_error(m->host)) ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), tg_clear_error(m->host);
+  if (m->host && tg_error(m->host))
+    ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), tg_clear_error(m->host);
   status = tg_error(m->ctx);
   return ok ? TG_OK : status ? status : TG_ERR_NOMEM;
 }
+
 static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   TgContext *ctx = tg_context(file);
   TgOnnx *m = ctx && !tg_error(ctx) ? tg_alloc(ctx, sizeof *m) : NULL;
@@ -347,12 +433,14 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   bool ok = (m->doc = doc_new(ctx)) && source_open(&m->s, file, "onnx", path);
   if (ok && with_host) {
     m->host = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
-    if (m->host && tg_error(m->host)) tg_close(m->host), m->host = NULL;     /* without it everything is computed on the device */
+    if (m->host && tg_error(m->host))
+      tg_close(m->host), m->host = NULL; /* without it everything is computed on the device */
   }
   if (ok) return m;
   tg_onnx_free(m);
   return NULL;
 }
+
 static TgOnnx *load(TgTensor *file, const char *path) {
   TgOnnx *m = open_model(file, path, true);
   if (!m) return NULL;
@@ -362,13 +450,16 @@ static TgOnnx *load(TgTensor *file, const char *path) {
   if (!ok) tg_onnx_free(m), m = NULL;
   return m;
 }
+
 TgOnnx *tg_onnx_load(TgTensor *file) { return load(file, NULL); }
+
 TgOnnx *tg_onnx_open(TgContext *ctx, const char *path) {
   if (!ctx || tg_scope_begin(ctx)) return NULL;
   TgOnnx *m = load(file_tensor(ctx, path), path);
   tg_scope_end(ctx);
   return m;
 }
+
 TgTensor *tg_onnx_tensor(TgTensor *file) {
   TgOnnx *m = open_model(file, NULL, false);
   OnnxTensor *t = m ? onnx_tensor_parse(m, 0, m->s.n) : NULL;
@@ -376,23 +467,42 @@ TgTensor *tg_onnx_tensor(TgTensor *file) {
   if (m) tg_onnx_free(m);
   return out;
 }
+
 void tg_onnx_free(TgOnnx *m) {
   if (!m) return;
-  for (OnnxTensor *t = m->tensors; t; t = t->next) tg_release(t->main);
-  for (OnnxGraph *g = m->graphs; g; g = g->next) index_free(m->ctx, &g->names);
-  if (m->host) tg_close(m->host);                            /* ends the host's tensors */
+  for (OnnxTensor *t = m->tensors; t; t = t->next)
+    tg_release(t->main);
+  for (OnnxGraph *g = m->graphs; g; g = g->next)
+    index_free(m->ctx, &g->names);
+  if (m->host) tg_close(m->host); /* ends the host's tensors */
   if (m->s.ctx) source_close(&m->s);
   if (m->doc) doc_free(m->doc);
   tg_free(m->ctx, m);
 }
+
 static bool describe(const OnnxIO *x, TgOnnxValue *v) {
-  *v = (TgOnnxValue){.name = x->name, .dtype = x->dtype, .ndim = x->ndim, .dims = x->dims, .dim_names = x->dim_names, .has_default = x->has_default};
+  *v = (TgOnnxValue){.name = x->name,
+                     .dtype = x->dtype,
+                     .ndim = x->ndim,
+                     .dims = x->dims,
+                     .dim_names = x->dim_names,
+                     .has_default = x->has_default};
   return true;
 }
-bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v) { return m && i < m->graph->nin && describe(&m->graph->in[i], v); }
-bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v) { return m && i < m->graph->nout && describe(&m->graph->out[i], v); }
+
+bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v) {
+  return m && i < m->graph->nin && describe(&m->graph->in[i], v);
+}
+
+bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v) {
+  return m && i < m->graph->nout && describe(&m->graph->out[i], v);
+}
+
 int tg_onnx_opset(const TgOnnx *m) { return m ? m->opset : 0; }
+
 const char *tg_onnx_op_name(size_t i) {
-  for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++) for (const OnnxOp *o = op_tables[t]; o->name; o++) if (!i--) return o->name;
+  for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
+    for (const OnnxOp *o = op_tables[t]; o->name; o++)
+      if (!i--) return o->name;
   return NULL;
 }

@@ -1,66 +1,101 @@
-/* onnx_nn.c: products, convolutions, pools, normalisation, quantisation. In: an OnnxCall. Out: lazy tensors. Spatial attributes come per axis, first axis
- * first, with all pads before the axes ahead of those behind them; tg.h takes a pair per axis, the last axis first. */
+/* onnx_nn.c: products, convolutions, pools, normalisation, quantisation. In: an OnnxCall. Out: lazy tensors.
+ * Spatial attributes come per axis, first axis first, with all pads before the axes ahead of those behind
+ * them; tg.h takes a pair per axis, the last axis first. */
 #include "onnx_private.h"
 #include <math.h>
 
-enum { SIZE_LIMIT = 1 << 28 };                               /* of strides, pads and the like: sums and products of two stay numbers */
+enum { SIZE_LIMIT = 1 << 28 }; /* of strides, pads and the like: sums and products of two stay numbers */
+
 static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
-static TgTensor *channels(TgTensor *v, int rank) {           /* (c) -> (c, 1, ..): to stand beside (n, c, ..) */
+
+static TgTensor *channels(TgTensor *v, int rank) { /* (c) -> (c, 1, ..): to stand beside (n, c, ..) */
   int64_t dims[TG_MAX_RANK];
-  for (int a = 0; a < rank - 1; a++) dims[a] = a ? 1 : tg_numel(v);
+  for (int a = 0; a < rank - 1; a++)
+    dims[a] = a ? 1 : tg_numel(v);
   return tg_reshape(v, rank - 1, dims);
 }
+
 static TgTensor *op_matmul(TgTensor *a, TgTensor *b) { return tg_matmul(a, b); }
+
 static TgTensor *op_gemm(OnnxCall *c) {
   TgTensor *a = c->in[0], *b = c->in[1], *y;
   double alpha = attr_f(c, "alpha", 1), beta = attr_f(c, "beta", 1);
-  if (tg_ndim(a) != 2 || tg_ndim(b) != 2) return call_fail(c, TG_ERR_SHAPE, "operands of %d and %d axes", tg_ndim(a), tg_ndim(b));
-  y = tg_matmul(attr_i(c, "transA", 0) ? tg_transpose(a, 0, 1) : a, attr_i(c, "transB", 0) ? tg_transpose(b, 0, 1) : b);
+  if (tg_ndim(a) != 2 || tg_ndim(b) != 2)
+    return call_fail(c, TG_ERR_SHAPE, "operands of %d and %d axes", tg_ndim(a), tg_ndim(b));
+  y = tg_matmul(attr_i(c, "transA", 0) ? tg_transpose(a, 0, 1) : a,
+                attr_i(c, "transB", 0) ? tg_transpose(b, 0, 1) : b);
   if (alpha != 1) y = as(tg_mul_scalar(y, alpha), tg_dtype(a));
-  return c->nin > 2 && c->in[2] ? tg_add(y, beta != 1 ? as(tg_mul_scalar(c->in[2], beta), tg_dtype(a)) : c->in[2]) : y;
+  return c->nin > 2 && c->in[2]
+             ? tg_add(y, beta != 1 ? as(tg_mul_scalar(c->in[2], beta), tg_dtype(a)) : c->in[2])
+             : y;
 }
 
 /* ---- spatial attributes */
-typedef struct Spatial { int n; TgSizes kernel, stride, dilation, padding; } Spatial;
+typedef struct Spatial {
+  int n;
+  TgSizes kernel, stride, dilation, padding;
+} Spatial;
+
 static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   Ints v;
   if (!call_ints(c, -1, name, &v)) return false;
-  for (int i = 0; i < n; i++) out->v[i] = v.given && i < v.n ? v.v[i] : 1;
+  for (int i = 0; i < n; i++)
+    out->v[i] = v.given && i < v.n ? v.v[i] : 1;
   out->n = n;
-  if (v.given && v.n != n) return call_fail(c, TG_ERR_SHAPE, "%s: %d numbers for %d axes", name, v.n, n), false;
-  for (int i = 0; i < n; i++) if (out->v[i] < 1 || out->v[i] > SIZE_LIMIT) return call_fail(c, TG_ERR_VALUE, "%s: %lld", name, (long long)out->v[i]), false;
+  if (v.given && v.n != n)
+    return call_fail(c, TG_ERR_SHAPE, "%s: %d numbers for %d axes", name, v.n, n), false;
+  for (int i = 0; i < n; i++)
+    if (out->v[i] < 1 || out->v[i] > SIZE_LIMIT)
+      return call_fail(c, TG_ERR_VALUE, "%s: %lld", name, (long long)out->v[i]), false;
   return true;
 }
+
 static bool kernel_agrees(OnnxCall *c, int n,
                           const TgSizes *kernel) { /* what is said of a weight that is there */
   Ints said;
   if (!call_ints(c, -1, "kernel_shape", &said)) return false;
   bool ok = !said.given || said.n == n;
-  for (int i = 0; ok && said.given && i < n; i++) ok = said.v[i] == kernel->v[i];
+  for (int i = 0; ok && said.given && i < n; i++)
+    ok = said.v[i] == kernel->v[i];
   return ok || (call_fail(c, TG_ERR_SHAPE, "kernel_shape is not the weight's"), false);
 }
+
 /* kernel: of the weight; NULL: the attribute kernel_shape. */
 static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s) {
   Ints pads;
   const char *how = attr_s(c, "auto_pad", "NOTSET");
   int n = s->n = tg_ndim(x) - 2;
-  if (n < 1 || n > TG_MAX_SPATIAL) return call_fail(c, TG_ERR_SHAPE, "an input of %d axes", tg_ndim(x)), false;
+  if (n < 1 || n > TG_MAX_SPATIAL)
+    return call_fail(c, TG_ERR_SHAPE, "an input of %d axes", tg_ndim(x)), false;
   if (!weight && !call_attr(c, "kernel_shape", ONNX_INTS))
     return call_fail(c, TG_ERR_VALUE, "no kernel_shape"), false;
-  if (weight && tg_ndim(weight) != n + 2) return call_fail(c, TG_ERR_SHAPE, "a weight of %d axes for an input of %d", tg_ndim(weight), n + 2), false;
-  if (!sizes(c, "strides", n, &s->stride) || !sizes(c, "dilations", n, &s->dilation) || !call_ints(c, -1, "pads", &pads)) return false;
-  if (weight) for (int i = 0; i < n; i++) s->kernel.v[i] = tg_dim(weight, i + 2);
-  else if (!sizes(c, "kernel_shape", n, &s->kernel)) return false;
+  if (weight && tg_ndim(weight) != n + 2)
+    return call_fail(c, TG_ERR_SHAPE, "a weight of %d axes for an input of %d", tg_ndim(weight), n + 2),
+           false;
+  if (!sizes(c, "strides", n, &s->stride) || !sizes(c, "dilations", n, &s->dilation) ||
+      !call_ints(c, -1, "pads", &pads))
+    return false;
+  if (weight)
+    for (int i = 0; i < n; i++)
+      s->kernel.v[i] = tg_dim(weight, i + 2);
+  else if (!sizes(c, "kernel_shape", n, &s->kernel))
+    return false;
   if (weight && !kernel_agrees(c, n, &s->kernel)) return false;
   s->kernel.n = n, s->padding.n = 2 * n;
   bool same = !strncmp(how, "SAME", 4), lower = !strcmp(how, "SAME_LOWER");
-  if (!same && strcmp(how, "NOTSET") && strcmp(how, "VALID") && *how) return call_fail(c, TG_ERR_VALUE, "auto_pad %.20s", how), false;
-  if (pads.given && pads.n != 2 * n) return call_fail(c, TG_ERR_SHAPE, "%d pads for %d axes", pads.n, n), false;
-  for (int i = 0; i < pads.n; i++) if (pads.v[i] < -SIZE_LIMIT || pads.v[i] > SIZE_LIMIT) return call_fail(c, TG_ERR_VALUE, "pads: %lld", (long long)pads.v[i]), false;
+  if (!same && strcmp(how, "NOTSET") && strcmp(how, "VALID") && *how)
+    return call_fail(c, TG_ERR_VALUE, "auto_pad %.20s", how), false;
+  if (pads.given && pads.n != 2 * n)
+    return call_fail(c, TG_ERR_SHAPE, "%d pads for %d axes", pads.n, n), false;
+  for (int i = 0; i < pads.n; i++)
+    if (pads.v[i] < -SIZE_LIMIT || pads.v[i] > SIZE_LIMIT)
+      return call_fail(c, TG_ERR_VALUE, "pads: %lld", (long long)pads.v[i]), false;
   for (int i = 0; i < n; i++) {
-    int64_t before = pads.given && strcmp(how, "VALID") ? pads.v[i] : 0, after = pads.given && strcmp(how, "VALID") ? pads.v[i + n] : 0;
+    int64_t before = pads.given && strcmp(how, "VALID") ? pads.v[i] : 0,
+            after = pads.given && strcmp(how, "VALID") ? pads.v[i + n] : 0;
     if (same) {
-      int64_t in = tg_dim(x, i + 2), out = (in + s->stride.v[i] - 1) / s->stride.v[i], need = (out - 1) * s->stride.v[i] + s->dilation.v[i] * (s->kernel.v[i] - 1) + 1 - in;
+      int64_t in = tg_dim(x, i + 2), out = (in + s->stride.v[i] - 1) / s->stride.v[i],
+              need = (out - 1) * s->stride.v[i] + s->dilation.v[i] * (s->kernel.v[i] - 1) + 1 - in;
       need = need > 0 ? need : 0;
       before = lower ? need - need / 2 : need / 2, after = need - before;
     }
@@ -68,35 +103,50 @@ static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spat
   }
   return true;
 }
+
 static TgTensor *op_conv(OnnxCall *c) {
   Spatial s = {0};
-  return !spatial(c, c->in[0], c->in[1], &s) ? NULL
-    : tg_conv2d(c->in[0], c->in[1], .bias = c->nin > 2 ? c->in[2] : NULL, .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation, .padding = s.padding);
+  return !spatial(c, c->in[0], c->in[1], &s)
+             ? NULL
+             : tg_conv2d(c->in[0], c->in[1], .bias = c->nin > 2 ? c->in[2] : NULL,
+                         .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation,
+                         .padding = s.padding);
 }
+
 static TgTensor *op_conv_transpose(OnnxCall *c) {
   Spatial s = {0};
   Ints want, extra;
   TgTensor *x = c->in[0], *w = c->in[1];
   const char *how = attr_s(c, "auto_pad", "NOTSET");
-  if (!spatial(c, x, w, &s) || !call_ints(c, -1, "output_shape", &want) || !call_ints(c, -1, "output_padding", &extra)) return NULL;
+  if (!spatial(c, x, w, &s) || !call_ints(c, -1, "output_shape", &want) ||
+      !call_ints(c, -1, "output_padding", &extra))
+    return NULL;
   TgSizes out = {.n = s.n};
   int skip = want.given ? want.n - s.n : 0;
-  if (skip < 0 || (extra.given && extra.n != s.n)) return call_fail(c, TG_ERR_SHAPE, "output_shape or output_padding");
+  if (skip < 0 || (extra.given && extra.n != s.n))
+    return call_fail(c, TG_ERR_SHAPE, "output_shape or output_padding");
   for (int i = 0; i < s.n; i++) {
-    int64_t k = s.dilation.v[i] * (s.kernel.v[i] - 1) + 1, full = (tg_dim(x, i + 2) - 1) * s.stride.v[i] + k, p = extra.given ? extra.v[i] : 0;
+    int64_t k = s.dilation.v[i] * (s.kernel.v[i] - 1) + 1, full = (tg_dim(x, i + 2) - 1) * s.stride.v[i] + k,
+            p = extra.given ? extra.v[i] : 0;
     out.v[i] = p;
-    if (p < 0 || p > SIZE_LIMIT || (want.given && (want.v[skip + i] < 0 || want.v[skip + i] > SIZE_LIMIT))) return call_fail(c, TG_ERR_VALUE, "output_shape or output_padding of axis %d", i);
+    if (p < 0 || p > SIZE_LIMIT || (want.given && (want.v[skip + i] < 0 || want.v[skip + i] > SIZE_LIMIT)))
+      return call_fail(c, TG_ERR_VALUE, "output_shape or output_padding of axis %d", i);
     bool same = !strncmp(how, "SAME", 4);
-    if (want.given || same) {                                /* the pads follow from the size that is wanted; what is missing is added behind */
-      int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]), less = total < 0 ? 0 : total;
+    if (want.given ||
+        same) { /* the pads follow from the size that is wanted; what is missing is added behind */
+      int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]),
+              less = total < 0 ? 0 : total;
       if (total < 0) out.v[i] = p - total;
       bool upper = !strcmp(how, "SAME_UPPER");
       int64_t before = upper ? less / 2 : less - less / 2;
       s.padding.v[2 * (s.n - 1 - i)] = before, s.padding.v[2 * (s.n - 1 - i) + 1] = less - before;
     }
   }
-  return tg_conv_transpose2d(x, w, .bias = c->nin > 2 ? c->in[2] : NULL, .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .output_padding = out);
+  return tg_conv_transpose2d(x, w, .bias = c->nin > 2 ? c->in[2] : NULL, .groups = attr_i(c, "group", 1),
+                             .stride = s.stride, .dilation = s.dilation, .padding = s.padding,
+                             .output_padding = out);
 }
+
 static TgTensor *op_max_pool(OnnxCall *c) {
   Spatial s = {0};
   TgTensor *x = c->in[0], *places = NULL, *y;
@@ -104,77 +154,114 @@ static TgTensor *op_max_pool(OnnxCall *c) {
   bool two = c->nout > 1 && c->n->out[1];
   bool columns = attr_i(c, "storage_order", 0);
   if (two && columns) return call_fail(c, TG_ERR_VALUE, "storage_order 1 is not implemented");
-  y = tg_max_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .indices = two ? &places : NULL);
+  y = tg_max_pool2d(x, .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation,
+                    .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0),
+                    .indices = two ? &places : NULL);
   if (!two) return y;
   int64_t dims[TG_MAX_RANK], plane = 1, nc = tg_dim(x, 0) * tg_dim(x, 1);
-  for (int a = 0; a < s.n + 2; a++) dims[a] = a < 2 ? tg_dim(x, a) : 1, plane *= a < 2 ? 1 : tg_dim(x, a);
-  TgTensor *base = tg_reshape(tg_mul_scalar(tg_arange(c->ctx, 0, (double)nc, .dtype = TG_I64), (double)plane), s.n + 2, dims);
-  c->out[1] = tg_add(tg_long(places), base);                 /* ONNX counts from the start of the whole tensor */
+  for (int a = 0; a < s.n + 2; a++)
+    dims[a] = a < 2 ? tg_dim(x, a) : 1, plane *= a < 2 ? 1 : tg_dim(x, a);
+  TgTensor *base = tg_reshape(tg_mul_scalar(tg_arange(c->ctx, 0, (double)nc, .dtype = TG_I64), (double)plane),
+                              s.n + 2, dims);
+  c->out[1] = tg_add(tg_long(places), base); /* ONNX counts from the start of the whole tensor */
   return y;
 }
+
 static TgTensor *op_average_pool(OnnxCall *c) {
   Spatial s = {0};
-  return !spatial(c, c->in[0], NULL, &s) ? NULL
-    : tg_avg_pool2d(c->in[0], .axes = s.n, .kernel = s.kernel, .stride = s.stride, .dilation = s.dilation, .padding = s.padding, .ceil_mode = attr_i(c, "ceil_mode", 0), .exclude_pad = !attr_i(c, "count_include_pad", 0));
+  return !spatial(c, c->in[0], NULL, &s)
+             ? NULL
+             : tg_avg_pool2d(c->in[0], .axes = s.n, .kernel = s.kernel, .stride = s.stride,
+                             .dilation = s.dilation, .padding = s.padding,
+                             .ceil_mode = attr_i(c, "ceil_mode", 0),
+                             .exclude_pad = !attr_i(c, "count_include_pad", 0));
 }
+
 static TgAxes from_axis(int rank, int axis) {
   TgAxes a = {0};
-  for (; axis < rank; axis++) a.v[a.n++] = axis;
+  for (; axis < rank; axis++)
+    a.v[a.n++] = axis;
   return a;
 }
-static TgTensor *op_global_average(OnnxCall *c) { return tg_ndim(c->in[0]) < 3 ? call_fail(c, TG_ERR_SHAPE, "no spatial axes") : tg_mean(c->in[0], .axis = from_axis(tg_ndim(c->in[0]), 2), .keepdim = true); }
-static TgTensor *op_global_max(OnnxCall *c) { return tg_ndim(c->in[0]) < 3 ? call_fail(c, TG_ERR_SHAPE, "no spatial axes") : tg_max(c->in[0], .axis = from_axis(tg_ndim(c->in[0]), 2), .keepdim = true); }
+
+static TgTensor *op_global_average(OnnxCall *c) {
+  return tg_ndim(c->in[0]) < 3 ? call_fail(c, TG_ERR_SHAPE, "no spatial axes")
+                               : tg_mean(c->in[0], .axis = from_axis(tg_ndim(c->in[0]), 2), .keepdim = true);
+}
+
+static TgTensor *op_global_max(OnnxCall *c) {
+  return tg_ndim(c->in[0]) < 3 ? call_fail(c, TG_ERR_SHAPE, "no spatial axes")
+                               : tg_max(c->in[0], .axis = from_axis(tg_ndim(c->in[0]), 2), .keepdim = true);
+}
 
 /* ---- normalisation */
 static TgTensor *op_batch_norm(OnnxCall *c) {
-  attr_unused(c, "momentum");                                /* of training */
+  attr_unused(c, "momentum"); /* of training */
   if (!attr_i(c, "spatial", 1)) return call_fail(c, TG_ERR_VALUE, "spatial 0 is not implemented");
-  if (attr_i(c, "training_mode", 0) || c->nout > 1) return call_fail(c, TG_ERR_VALUE, "training is not implemented");
-  return as(tg_batch_norm(c->in[0], c->in[3], c->in[4], .weight = c->in[1], .bias = c->in[2], .eps = attr_f(c, "epsilon", 1e-5f)), tg_dtype(c->in[0]));
+  if (attr_i(c, "training_mode", 0) || c->nout > 1)
+    return call_fail(c, TG_ERR_VALUE, "training is not implemented");
+  return as(tg_batch_norm(c->in[0], c->in[3], c->in[4], .weight = c->in[1], .bias = c->in[2],
+                          .eps = attr_f(c, "epsilon", 1e-5f)),
+            tg_dtype(c->in[0]));
 }
+
 /* (x - mean) / sqrt(var + eps) over axes; in f32 or wider. mean and inv: NULL if not wanted. */
 static TgTensor *standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean, TgTensor **inv) {
   x = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
-  TgTensor *m = tg_mean(x, .axis = axes, .keepdim = true), *d = tg_sub(x, m), *i = tg_rsqrt(tg_add_scalar(tg_mean(tg_square(d), .axis = axes, .keepdim = true), eps));
+  TgTensor *m = tg_mean(x, .axis = axes, .keepdim = true), *d = tg_sub(x, m),
+           *i = tg_rsqrt(tg_add_scalar(tg_mean(tg_square(d), .axis = axes, .keepdim = true), eps));
   if (mean) *mean = m;
   if (inv) *inv = i;
   return tg_mul(d, i);
 }
+
 static TgTensor *op_instance_norm(OnnxCall *c) {
   int rank = tg_ndim(c->in[0]);
   if (rank < 3) return call_fail(c, TG_ERR_SHAPE, "no spatial axes");
   TgTensor *y = standard(c->in[0], from_axis(rank, 2), attr_f(c, "epsilon", 1e-5f), NULL, NULL);
   return as(tg_add(tg_mul(y, channels(c->in[1], rank)), channels(c->in[2], rank)), tg_dtype(c->in[0]));
 }
+
 static TgTensor *op_layer_norm(OnnxCall *c) {
   if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   int axis;
   TgTensor *x = c->in[0], *mean, *inv;
   if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
-  TgTensor *y = as(standard(x, from_axis(tg_ndim(x), axis), attr_f(c, "epsilon", 1e-5f), &mean, &inv), tg_dtype(x));
+  TgTensor *y =
+      as(standard(x, from_axis(tg_ndim(x), axis), attr_f(c, "epsilon", 1e-5f), &mean, &inv), tg_dtype(x));
   if (c->nout > 1) c->out[1] = mean;
   if (c->nout > 2) c->out[2] = inv;
   y = tg_mul(y, c->in[1]);
   return c->nin > 2 && c->in[2] ? tg_add(y, c->in[2]) : y;
 }
+
 static TgTensor *op_rms_norm(OnnxCall *c) {
   if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   int axis;
   TgTensor *x = c->in[0], *wide = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
   if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
-  TgTensor *inv = tg_rsqrt(tg_add_scalar(tg_mean(tg_square(wide), .axis = from_axis(tg_ndim(x), axis), .keepdim = true), attr_f(c, "epsilon", 1e-5f)));
+  TgTensor *inv =
+      tg_rsqrt(tg_add_scalar(tg_mean(tg_square(wide), .axis = from_axis(tg_ndim(x), axis), .keepdim = true),
+                             attr_f(c, "epsilon", 1e-5f)));
   return tg_mul(as(tg_mul(wide, inv), tg_dtype(x)), c->in[1]);
 }
+
 static TgTensor *op_group_norm(OnnxCall *c) {
   if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
   TgTensor *x = c->in[0], *w = c->in[1], *b = c->in[2];
   int rank = tg_ndim(x);
   int64_t groups = attr_i(c, "num_groups", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1);
-  if (rank < 2 || groups < 1 || ch % groups) return call_fail(c, TG_ERR_SHAPE, "%lld channels in %lld groups", (long long)ch, (long long)groups);
-  if (c->opset < 21) w = tg_repeat_interleave(w, ch / groups, 0), b = tg_repeat_interleave(b, ch / groups, 0);   /* one per group */
-  TgTensor *y = standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f), NULL, NULL);
-  return as(tg_add(tg_mul(tg_reshape(y, rank, tg_shape(x)), channels(w, rank)), channels(b, rank)), tg_dtype(x));
+  if (rank < 2 || groups < 1 || ch % groups)
+    return call_fail(c, TG_ERR_SHAPE, "%lld channels in %lld groups", (long long)ch, (long long)groups);
+  if (c->opset < 21)
+    w = tg_repeat_interleave(w, ch / groups, 0),
+    b = tg_repeat_interleave(b, ch / groups, 0); /* one per group */
+  TgTensor *y =
+      standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f), NULL, NULL);
+  return as(tg_add(tg_mul(tg_reshape(y, rank, tg_shape(x)), channels(w, rank)), channels(b, rank)),
+            tg_dtype(x));
 }
+
 static TgTensor *op_mvn(OnnxCall *c) {
   Ints a;
   TgAxes axes = {0};
@@ -182,26 +269,35 @@ static TgTensor *op_mvn(OnnxCall *c) {
   if (!call_ints(c, -1, "axes", &a)) return NULL;
   if (!a.given) a = (Ints){true, 3, {0, 2, 3}};
   if (a.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes", a.n);
-  for (int i = 0; i < a.n; i++) if (!call_axis(c, a.v[i], tg_ndim(x), &axes.v[axes.n++])) return NULL;
+  for (int i = 0; i < a.n; i++)
+    if (!call_axis(c, a.v[i], tg_ndim(x), &axes.v[axes.n++])) return NULL;
   TgTensor *d = tg_sub(x, tg_mean(x, .axis = axes, .keepdim = true));
   return tg_div(d, tg_add_scalar(tg_sqrt(tg_mean(tg_square(d), .axis = axes, .keepdim = true)), 1e-9));
 }
+
 static TgTensor *op_lrn(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t size = attr_i(c, "size", 0), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  if (tg_ndim(x) < 2 || size < 1 || size > SIZE_LIMIT) return call_fail(c, TG_ERR_SHAPE, "size %lld", (long long)size);
+  if (tg_ndim(x) < 2 || size < 1 || size > SIZE_LIMIT)
+    return call_fail(c, TG_ERR_SHAPE, "size %lld", (long long)size);
   lo[1] = (size - 1) / 2, hi[1] = size - 1 - lo[1];
   TgTensor *s = tg_sum(tg_unfold(tg_pad(tg_square(x), lo, hi), 1, size, 1), .axis = TG_AXES(-1));
-  return tg_div(x, tg_pow_scalar(tg_add_scalar(tg_mul_scalar(s, attr_f(c, "alpha", 1e-4f) / (double)size), attr_f(c, "bias", 1)), attr_f(c, "beta", 0.75)));
+  return tg_div(x, tg_pow_scalar(tg_add_scalar(tg_mul_scalar(s, attr_f(c, "alpha", 1e-4f) / (double)size),
+                                               attr_f(c, "bias", 1)),
+                                 attr_f(c, "beta", 0.75)));
 }
+
 static TgTensor *op_dropout(OnnxCall *c) {
   Ints on;
-  attr_unused(c, "ratio"), attr_unused(c, "seed");           /* of training */
+  attr_unused(c, "ratio"), attr_unused(c, "seed"); /* of training */
   if (!call_ints(c, c->opset >= 12 ? 2 : -1, NULL, &on)) return NULL;
   if (on.n && on.v[0]) return call_fail(c, TG_ERR_VALUE, "training is not implemented");
-  if (c->nout > 1) c->out[1] = tg_ones(c->ctx, tg_ndim(c->in[0]), tg_shape(c->in[0]), .dtype = c->opset >= 10 ? TG_BOOL : tg_dtype(c->in[0]));
+  if (c->nout > 1)
+    c->out[1] = tg_ones(c->ctx, tg_ndim(c->in[0]), tg_shape(c->in[0]),
+                        .dtype = c->opset >= 10 ? TG_BOOL : tg_dtype(c->in[0]));
   return tg_reshape(c->in[0], tg_ndim(c->in[0]), tg_shape(c->in[0]));
 }
+
 static TgTensor *op_einsum(OnnxCall *c) { return tg_einsum(attr_s(c, "equation", ""), c->in, c->nin); }
 
 /* ---- quantisation */
@@ -212,54 +308,66 @@ static TgTensor *beside(OnnxCall *c, TgTensor *x, TgTensor *v) {
   if (!v || (tg_numel(v) == 1 && tg_ndim(v) < 2)) return v ? tg_reshape(v, TG_SCALAR) : NULL;
   if (!call_axis(c, along, rank, &axis)) return NULL;
   if (tg_ndim(v) == 1) {
-    for (int a = 0; a < rank; a++) dims[a] = a == axis ? tg_dim(v, 0) : 1;
+    for (int a = 0; a < rank; a++)
+      dims[a] = a == axis ? tg_dim(v, 0) : 1;
     return tg_reshape(v, rank, dims);
   }
   if (tg_ndim(v) != rank || block < 1) return call_fail(c, TG_ERR_SHAPE, "a scale of %d axes", tg_ndim(v));
   if (block > tg_dim(x, axis)) block = tg_dim(x, axis);
   return tg_slice(tg_repeat_interleave(v, block, axis), axis, 0, tg_dim(x, axis));
 }
+
 static bool range_of(TgDType d, double *lo, double *hi) {
   switch (d) {
-    case TG_U8: return *lo = 0, *hi = 255, true;
-    case TG_I8: return *lo = -128, *hi = 127, true;
-    case TG_U16: return *lo = 0, *hi = 65535, true;
-    case TG_I16: return *lo = -32768, *hi = 32767, true;
-    case TG_FP8E4M3: return *lo = -448, *hi = 448, true;
-    case TG_FP8E5M2: return *lo = -57344, *hi = 57344, true;
-    default: return false;
+  case TG_U8: return *lo = 0, *hi = 255, true;
+  case TG_I8: return *lo = -128, *hi = 127, true;
+  case TG_U16: return *lo = 0, *hi = 65535, true;
+  case TG_I16: return *lo = -32768, *hi = 32767, true;
+  case TG_FP8E4M3: return *lo = -448, *hi = 448, true;
+  case TG_FP8E5M2: return *lo = -57344, *hi = 57344, true;
+  default: return false;
   }
 }
+
 static TgTensor *op_quantize(OnnxCall *c) {
-  TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]), *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
+  TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]),
+           *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
   int64_t to = attr_i(c, "output_dtype", 0);
   if (!attr_i(c, "saturate", 1)) return call_fail(c, TG_ERR_VALUE, "saturate 0 is not implemented");
   TgDType d = zero ? tg_dtype(zero) : to ? onnx_dtype(to) : TG_U8;
   double lo, hi;
-  if (!scale || !range_of(d, &lo, &hi)) return call_fail(c, TG_ERR_DTYPE, "this data type is not implemented");
+  if (!scale || !range_of(d, &lo, &hi))
+    return call_fail(c, TG_ERR_DTYPE, "this data type is not implemented");
   TgTensor *y = tg_div(as(x, TG_F32), as(scale, TG_F32));
   if (d != TG_FP8E4M3 && d != TG_FP8E5M2) y = tg_round(y);
   if (zero) y = tg_add(y, as(zero, TG_F32));
   return tg_cast(tg_clamp(y, lo, hi), d);
 }
+
 static TgTensor *op_dequantize(OnnxCall *c) {
-  TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]), *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
+  TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]),
+           *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
   if (!scale) return NULL;
   TgDType small = tg_dtype(x) == TG_FP8E4M3 || tg_dtype(x) == TG_FP8E5M2 ? TG_F32 : TG_I32;
   TgTensor *y = as(x, small);
   if (zero) y = tg_sub(y, as(zero, small));
   int64_t to = attr_i(c, "output_dtype", 0);
-  return as(tg_mul(as(y, TG_F32), as(scale, TG_F32)), to && onnx_dtype(to) ? onnx_dtype(to) : tg_dtype(scale));
+  return as(tg_mul(as(y, TG_F32), as(scale, TG_F32)),
+            to && onnx_dtype(to) ? onnx_dtype(to) : tg_dtype(scale));
 }
+
 static TgTensor *op_dynamic_quantize(OnnxCall *c) {
-  TgTensor *x = c->in[0], *hi = tg_maximum_scalar(tg_max(x), 0), *lo = tg_minimum_scalar(tg_min(x), 0), *scale = tg_div_scalar(tg_sub(hi, lo), 255);
+  TgTensor *x = c->in[0], *hi = tg_maximum_scalar(tg_max(x), 0), *lo = tg_minimum_scalar(tg_min(x), 0),
+           *scale = tg_div_scalar(tg_sub(hi, lo), 255);
   TgTensor *zero = tg_clamp(tg_round(tg_neg(tg_div(lo, scale))), 0, 255);
   if (c->nout > 1) c->out[1] = scale;
   if (c->nout > 2) c->out[2] = tg_cast(zero, TG_U8);
   return tg_cast(tg_clamp(tg_add(tg_round(tg_div(x, scale)), zero), 0, 255), TG_U8);
 }
+
 /* Its zero point taken off input i: one, or one for each row, column or filter. */
 typedef enum ZeroOf { OF_ROWS, OF_COLUMNS, OF_FILTERS } ZeroOf;
+
 static TgTensor *less_zero(OnnxCall *c, int i, int zero, ZeroOf of) {
   TgTensor *x = as(c->in[i], TG_I32), *z = c->nin > zero ? as(c->in[zero], TG_I32) : NULL;
   bool many = z && tg_ndim(z) == 1 && tg_dim(z, 0) > 1;
@@ -269,14 +377,17 @@ static TgTensor *less_zero(OnnxCall *c, int i, int zero, ZeroOf of) {
                      (long long)tg_dim(x, 0));
   if (many && of == OF_FILTERS) {
     int64_t dims[TG_MAX_RANK];
-    for (int a = 0; a < tg_ndim(x); a++) dims[a] = a ? 1 : tg_dim(z, 0);
+    for (int a = 0; a < tg_ndim(x); a++)
+      dims[a] = a ? 1 : tg_dim(z, 0);
     z = tg_reshape(z, tg_ndim(x), dims);
   }
   return z ? tg_sub(x, z) : x;
 }
+
 static TgTensor *op_matmul_integer(OnnxCall *c) {
   return tg_matmul(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_COLUMNS));
 }
+
 static TgTensor *op_conv_integer(OnnxCall *c) {
   Spatial s = {0};
   if (c->nin > 2 && c->in[2] && tg_numel(c->in[2]) != 1)
@@ -288,11 +399,30 @@ static TgTensor *op_conv_integer(OnnxCall *c) {
                          .padding = s.padding);
 }
 
-#define F(name, since, lo, hi, f) {name, since, lo, hi, f, NULL, NULL}
-const OnnxOp onnx_ops_nn[] = {
-  {"MatMul", 1, 2, 2, NULL, NULL, op_matmul}, F("Gemm", 1, 2, 3, op_gemm), F("Einsum", 12, 1, -1, op_einsum), F("Conv", 1, 2, 3, op_conv), F("ConvTranspose", 1, 2, 3, op_conv_transpose),
-  F("MaxPool", 1, 1, 1, op_max_pool), F("AveragePool", 1, 1, 1, op_average_pool), F("GlobalAveragePool", 1, 1, 1, op_global_average), F("GlobalMaxPool", 1, 1, 1, op_global_max),
-  F("BatchNormalization", 1, 5, 5, op_batch_norm), F("InstanceNormalization", 1, 3, 3, op_instance_norm), F("LayerNormalization", 1, 2, 3, op_layer_norm), F("RMSNormalization", 23, 2, 2, op_rms_norm),
-  F("GroupNormalization", 18, 3, 3, op_group_norm), F("MeanVarianceNormalization", 9, 1, 1, op_mvn), F("LRN", 1, 1, 1, op_lrn), F("Dropout", 1, 1, 3, op_dropout),
-  F("Resize", 10, 1, 4, onnx_resize), F("Upsample", 7, 1, 2, onnx_resize), F("QuantizeLinear", 10, 2, 3, op_quantize), F("DequantizeLinear", 10, 2, 3, op_dequantize),
-  F("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize), F("MatMulInteger", 10, 2, 4, op_matmul_integer), F("ConvInteger", 10, 2, 4, op_conv_integer), {0}};
+#define F(name, since, lo, hi, f)                                                                            \
+  { name, since, lo, hi, f, NULL, NULL }
+const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul},
+                              F("Gemm", 1, 2, 3, op_gemm),
+                              F("Einsum", 12, 1, -1, op_einsum),
+                              F("Conv", 1, 2, 3, op_conv),
+                              F("ConvTranspose", 1, 2, 3, op_conv_transpose),
+                              F("MaxPool", 1, 1, 1, op_max_pool),
+                              F("AveragePool", 1, 1, 1, op_average_pool),
+                              F("GlobalAveragePool", 1, 1, 1, op_global_average),
+                              F("GlobalMaxPool", 1, 1, 1, op_global_max),
+                              F("BatchNormalization", 1, 5, 5, op_batch_norm),
+                              F("InstanceNormalization", 1, 3, 3, op_instance_norm),
+                              F("LayerNormalization", 1, 2, 3, op_layer_norm),
+                              F("RMSNormalization", 23, 2, 2, op_rms_norm),
+                              F("GroupNormalization", 18, 3, 3, op_group_norm),
+                              F("MeanVarianceNormalization", 9, 1, 1, op_mvn),
+                              F("LRN", 1, 1, 1, op_lrn),
+                              F("Dropout", 1, 1, 3, op_dropout),
+                              F("Resize", 10, 1, 4, onnx_resize),
+                              F("Upsample", 7, 1, 2, onnx_resize),
+                              F("QuantizeLinear", 10, 2, 3, op_quantize),
+                              F("DequantizeLinear", 10, 2, 3, op_dequantize),
+                              F("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
+                              F("MatMulInteger", 10, 2, 4, op_matmul_integer),
+                              F("ConvInteger", 10, 2, 4, op_conv_integer),
+                              {0}};

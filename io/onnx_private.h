@@ -1,5 +1,6 @@
-/* onnx_private.h: what the files of the ONNX reader share: the model as parsed, a run of it, and what an operator is given.
- * Names are resolved when the model is opened: from then on a value is a number, 0 for an input or output that is left out. */
+/* onnx_private.h: what the files of the ONNX reader share: the model as parsed, a run of it, and what an
+ * operator is given. Names are resolved when the model is opened: from then on a value is a number, 0 for an
+ * input or output that is left out. */
 #ifndef TG_ONNX_PRIVATE_H
 #define TG_ONNX_PRIVATE_H
 #include "io_private.h"
@@ -7,8 +8,14 @@
 
 enum { ONNX_OPSET_MIN = 7, ONNX_OPSET_MAX = 28, ONNX_DEPTH = 8, HOST_MAX = 1024 };
 typedef struct OnnxGraph OnnxGraph;
+
 /* A tensor of the file. host: the same in the model's host context if it is small, else NULL. */
-typedef struct OnnxTensor { struct OnnxTensor *next; const char *name; TgTensor *main, *host; } OnnxTensor;
+typedef struct OnnxTensor {
+  struct OnnxTensor *next;
+  const char *name;
+  TgTensor *main, *host;
+} OnnxTensor;
+
 typedef enum OnnxKind {
   ONNX_FLOAT = 1,
   ONNX_INT,
@@ -19,6 +26,7 @@ typedef enum OnnxKind {
   ONNX_INTS,
   ONNX_STRINGS
 } OnnxKind;
+
 typedef struct OnnxAttr {
   const char *name, *s;
   int kind; /* an OnnxKind, or what the file says; 0: it has no value */
@@ -32,21 +40,33 @@ typedef struct OnnxAttr {
   OnnxGraph *g;
 } OnnxAttr;
 typedef struct OnnxCall OnnxCall;
+
 typedef struct OnnxOp {
   const char *name;
-  int since, min_in, max_in;                                 /* max_in -1: any number */
-  TgTensor *(*fn)(OnnxCall *c);                              /* exactly one of fn, unary and binary */
+  int since, min_in, max_in;    /* max_in -1: any number */
+  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary and binary */
   TgTensor *(*unary)(TgTensor *x);
   TgTensor *(*binary)(TgTensor *a, TgTensor *b);
 } OnnxOp;
+
 typedef struct OnnxNode {
   const char *name, *op, *domain;
-  size_t *in, *out;                                          /* values */
+  size_t *in, *out; /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
-  const OnnxOp *def;                                         /* NULL: not known here */
+  const OnnxOp *def; /* NULL: not known here */
 } OnnxNode;
-typedef struct OnnxIO { const char *name; TgDType dtype; int ndim; int64_t dims[TG_MAX_RANK]; const char *dim_names[TG_MAX_RANK]; size_t value; bool has_default; } OnnxIO;
+
+typedef struct OnnxIO {
+  const char *name;
+  TgDType dtype;
+  int ndim;
+  int64_t dims[TG_MAX_RANK];
+  const char *dim_names[TG_MAX_RANK];
+  size_t value;
+  bool has_default;
+} OnnxIO;
+
 struct OnnxGraph {
   OnnxGraph *parent;
   Index names;
@@ -55,54 +75,73 @@ struct OnnxGraph {
   OnnxTensor **init;
   size_t *init_value;
   size_t nnodes, nin, nout, ninit;
-  struct OnnxGraph *next;                                    /* all graphs of the model, to be freed */
+  struct OnnxGraph *next; /* all graphs of the model, to be freed */
 };
+
 struct TgOnnx {
-  TgContext *ctx, *host;                                     /* host: an interpreter, where shapes are computed as soon as they are known */
+  TgContext *ctx, *host; /* host: an interpreter, where shapes are computed as soon as they are known */
   Doc *doc;
   Source s;
   OnnxGraph *graph, *graphs;
   OnnxTensor *tensors;
   size_t nvalues;
-  int opset;                                                 /* of the domain "" */
+  int opset; /* of the domain "" */
 };
 
 /* ---- parsing (onnx_proto.c). false, NULL: an error in the context */
 bool onnx_parse(TgOnnx *m);
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
-TgDType onnx_dtype(int64_t data_type);                         /* TG_DTYPE_DEFAULT: none of ours */
-const OnnxOp *onnx_op_find(const char *name);                  /* of the domains "", "ai.onnx" and "com.microsoft" */
-extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[];   /* each ends with a name of NULL */
+TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours */
+const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
+extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[],
+    onnx_ops_nn[]; /* each ends with a name of NULL */
 
 /* ---- running */
-typedef struct OnnxVal { TgTensor *t, *moved; bool host; } OnnxVal;
-typedef struct OnnxRun { TgOnnx *m; OnnxVal *vals; } OnnxRun;
+typedef struct OnnxVal {
+  TgTensor *t, *moved;
+  bool host;
+} OnnxVal;
+
+typedef struct OnnxRun {
+  TgOnnx *m;
+  OnnxVal *vals;
+} OnnxRun;
+
 struct OnnxCall {
-  TgContext *ctx;                                            /* where the node is computed: the model's, or its host */
+  TgContext *ctx; /* where the node is computed: the model's, or its host */
   OnnxRun *run;
   const OnnxNode *n;
   int opset, nin, nout;
-  TgTensor **in, **out;                                      /* in: of ctx; NULL where left out. fn returns out[0] and fills in the others */
-  OnnxVal **raw;                                             /* the inputs wherever they are */
-  bool *seen; /* of each attribute: an operator has asked for it */
+  TgTensor **in, **out; /* in: of ctx; NULL where left out. fn returns out[0] and fills in the others */
+  OnnxVal **raw;        /* the inputs wherever they are */
+  bool *seen;           /* of each attribute: an operator has asked for it */
 };
+
 /* TG_ERR_VALUE with the text; NULL. */
-TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+TgTensor *call_fail(OnnxCall *c, TgStatus status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 /* NULL: not given. An attribute that no operator asks for is an error of the node; one of another kind than
  * it asks for is, too (in the context). */
 const OnnxAttr *call_attr(const OnnxCall *c, const char *name, OnnxKind kind);
-void attr_unused(const OnnxCall *c, const char *name);       /* means nothing here, and may be given */
+void attr_unused(const OnnxCall *c, const char *name); /* means nothing here, and may be given */
 int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise);
 double attr_f(const OnnxCall *c, const char *name, double otherwise);
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise);
-typedef struct Ints { bool given; int n; int64_t v[4 * TG_MAX_RANK]; } Ints;
-/* Numbers that are needed now: of input i (computed and read), or of the attribute `name` (may be NULL). !given: neither is there. false: an error. */
+
+typedef struct Ints {
+  bool given;
+  int n;
+  int64_t v[4 * TG_MAX_RANK];
+} Ints;
+
+/* Numbers that are needed now: of input i (computed and read), or of the attribute `name` (may be NULL).
+ * !given: neither is there. false: an error. */
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out);
-bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n);             /* n 0: not there */
+bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not there */
 /* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
  * from there on. false: an error. */
 bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
-bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out);                 /* negative from the end; false: none such */
+bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
-TgTensor *onnx_resize(OnnxCall *c);                            /* onnx_resize.c: of the table in onnx_nn.c */
+TgTensor *onnx_resize(OnnxCall *c); /* onnx_resize.c: of the table in onnx_nn.c */
 #endif

@@ -1,11 +1,20 @@
-/* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and tensors. A protobuf reader: fields by number, lengths checked against what encloses them.
- * A message is walked twice or more: first to count what repeats, then to read it. Nodes stand in order, so a name that is not there yet is an error and
- * no cycle gets in. */
+/* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and tensors. A protobuf reader: fields by number,
+ * lengths checked against what encloses them. A message is walked twice or more: first to count what repeats,
+ * then to read it. Nodes stand in order, so a name that is not there yet is an error and no cycle gets in. */
 #include "onnx_private.h"
 
 /* ---- the wire */
-typedef struct Wire { const Source *s; uint64_t at, end; bool bad; } Wire;
-typedef struct Field { uint64_t number, v, at, n; int type; } Field;   /* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
+typedef struct Wire {
+  const Source *s;
+  uint64_t at, end;
+  bool bad;
+} Wire;
+
+typedef struct Field {
+  uint64_t number, v, at, n;
+  int type;
+} Field; /* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
+
 static bool varint(Wire *w, uint64_t *v) {
   *v = 0;
   for (int shift = 0; shift < 70 && w->at < w->end; shift += 7) {
@@ -15,8 +24,10 @@ static bool varint(Wire *w, uint64_t *v) {
     if (b < 128) return true;
   }
   w->bad = true;
-  return io_fail(w->s, TG_ERR_VALUE, "a number is cut off or too long at byte %llu", (unsigned long long)w->at);
+  return io_fail(w->s, TG_ERR_VALUE, "a number is cut off or too long at byte %llu",
+                 (unsigned long long)w->at);
 }
+
 /* false at the end, and after an error (w->bad). */
 static bool next(Wire *w, Field *f) {
   uint64_t key;
@@ -24,40 +35,55 @@ static bool next(Wire *w, Field *f) {
   *f = (Field){.number = key >> 3, .type = (int)(key & 7)};
   uint64_t left = w->end - w->at;
   switch (f->type) {
-    case 0: return varint(w, &f->v);
-    case 1: if (left >= 8) return f->v = le64(w->s->p + w->at), w->at += 8, true; break;
-    case 5: if (left >= 4) return f->v = le32(w->s->p + w->at), w->at += 4, true; break;
-    case 2:
-      if (!varint(w, &f->n)) return false;
-      f->at = w->at;
-      if (f->n <= w->end - w->at) return w->at += f->n, true;
-      break;
-    default: break;
+  case 0: return varint(w, &f->v);
+  case 1:
+    if (left >= 8) return f->v = le64(w->s->p + w->at), w->at += 8, true;
+    break;
+  case 5:
+    if (left >= 4) return f->v = le32(w->s->p + w->at), w->at += 4, true;
+    break;
+  case 2:
+    if (!varint(w, &f->n)) return false;
+    f->at = w->at;
+    if (f->n <= w->end - w->at) return w->at += f->n, true;
+    break;
+  default: break;
   }
   w->bad = true;
-  return io_fail(w->s, TG_ERR_VALUE, "field %llu, wire type %d, at byte %llu does not fit", (unsigned long long)f->number, f->type, (unsigned long long)w->at);
+  return io_fail(w->s, TG_ERR_VALUE, "field %llu, wire type %d, at byte %llu does not fit",
+                 (unsigned long long)f->number, f->type, (unsigned long long)w->at);
 }
+
 static Wire wire(const Source *s, uint64_t at, uint64_t n) { return (Wire){s, at, at + n, false}; }
+
 static Wire within(const Source *s, const Field *f) { return wire(s, f->at, f->n); }
+
 static bool want(Wire *w, const Field *f, int type, const char *what) {
   if (f->type == type) return true;
   w->bad = true;
-  return io_fail(w->s, TG_ERR_VALUE, "%s: field %llu has wire type %d", what, (unsigned long long)f->number, f->type);
+  return io_fail(w->s, TG_ERR_VALUE, "%s: field %llu has wire type %d", what, (unsigned long long)f->number,
+                 f->type);
 }
+
 /* How often a field is there. A bad wire is reported. */
 static bool count(Wire w, uint64_t number, size_t *n) {
   Field f;
   *n = 0;
-  while (next(&w, &f)) *n += f.number == number;
+  while (next(&w, &f))
+    *n += f.number == number;
   return !w.bad;
 }
+
 static const char *text(TgOnnx *m, const Field *f) {
   char *s = doc_alloc(m->doc, f->n + 1);
   if (s) memcpy(s, m->s.p + f->at, f->n);
   return s;
 }
-/* Numbers of a repeated field, packed or not, 0 <= size of an element: 8 or 4 bytes fixed, 0 varints. How many: with put NULL; else they are given to put. */
+
+/* Numbers of a repeated field, packed or not, 0 <= size of an element: 8 or 4 bytes fixed, 0 varints. How
+ * many: with put NULL; else they are given to put. */
 typedef void (*Put)(void *to, size_t i, uint64_t v);
+
 static bool numbers(Wire w, uint64_t number, int size, Put put, void *to, size_t *n) {
   Field f;
   *n = 0;
@@ -69,35 +95,61 @@ static bool numbers(Wire w, uint64_t number, int size, Put put, void *to, size_t
       ++*n;
     } else if (f.type == 2) {
       Wire p = within(w.s, &f);
-      if (size && f.n % (uint64_t)size) return io_fail(w.s, TG_ERR_VALUE, "field %llu holds no whole number of elements", (unsigned long long)number);
+      if (size && f.n % (uint64_t)size)
+        return io_fail(w.s, TG_ERR_VALUE, "field %llu holds no whole number of elements",
+                       (unsigned long long)number);
       while (p.at < p.end) {
         uint64_t v;
-        if (size) v = size == 8 ? le64(w.s->p + p.at) : le32(w.s->p + p.at), p.at += (uint64_t)size;
-        else if (!varint(&p, &v)) return false;
+        if (size)
+          v = size == 8 ? le64(w.s->p + p.at) : le32(w.s->p + p.at), p.at += (uint64_t)size;
+        else if (!varint(&p, &v))
+          return false;
         if (put) put(to, *n, v);
         ++*n;
       }
-    } else return want(&w, &f, plain, "repeated numbers");
+    } else
+      return want(&w, &f, plain, "repeated numbers");
   }
   return !w.bad;
 }
+
 static void put_i64(void *to, size_t i, uint64_t v) { ((int64_t *)to)[i] = (int64_t)v; }
-static void put_4(void *to, size_t i, uint64_t v) { uint32_t x = (uint32_t)v; memcpy((char *)to + i * 4, &x, 4); }
-static void put_2(void *to, size_t i, uint64_t v) { uint16_t x = (uint16_t)v; memcpy((char *)to + i * 2, &x, 2); }
+
+static void put_4(void *to, size_t i, uint64_t v) {
+  uint32_t x = (uint32_t)v;
+  memcpy((char *)to + i * 4, &x, 4);
+}
+
+static void put_2(void *to, size_t i, uint64_t v) {
+  uint16_t x = (uint16_t)v;
+  memcpy((char *)to + i * 2, &x, 2);
+}
+
 static void put_1(void *to, size_t i, uint64_t v) { ((uint8_t *)to)[i] = (uint8_t)v; }
-static double bits_f32(uint64_t v) { uint32_t u = (uint32_t)v; float x; return memcpy(&x, &u, 4), (double)x; }
+
+static double bits_f32(uint64_t v) {
+  uint32_t u = (uint32_t)v;
+  float x;
+  return memcpy(&x, &u, 4), (double)x;
+}
+
 static void put_f32(void *to, size_t i, uint64_t v) { ((double *)to)[i] = bits_f32(v); }
 
 /* ---- tensors */
 TgDType onnx_dtype(int64_t t) {
-  static const TgDType d[] = {0, TG_F32, TG_U8, TG_I8, TG_U16, TG_I16, TG_I32, TG_I64, 0, TG_BOOL, TG_F16, TG_F64, TG_U32, TG_U64, 0, 0, TG_BF16, TG_FP8E4M3, 0, TG_FP8E5M2};
+  static const TgDType d[] = {0,      TG_F32, TG_U8,   TG_I8,      TG_U16, TG_I16,    TG_I32,
+                              TG_I64, 0,      TG_BOOL, TG_F16,     TG_F64, TG_U32,    TG_U64,
+                              0,      0,      TG_BF16, TG_FP8E4M3, 0,      TG_FP8E5M2};
   return t >= 0 && t < (int64_t)(sizeof d / sizeof *d) ? d[t] : TG_DTYPE_DEFAULT;
 }
-static TgTensor *single(TgContext *ctx, TgTensor *host) {      /* one number as a constant, so that kernels have it built in */
+
+static TgTensor *single(TgContext *ctx,
+                        TgTensor *host) { /* one number as a constant, so that kernels have it built in */
   TgDType d = tg_dtype(host);
   if (tg_dtype_is_float(d)) return tg_full(ctx, tg_ndim(host), tg_shape(host), tg_item_f64(host), .dtype = d);
   return tg_full_i64(ctx, tg_ndim(host), tg_shape(host), tg_item_i64(host), d);
 }
+
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   OnnxTensor *t = doc_alloc(m->doc, sizeof *t);
   Wire w = wire(&m->s, at, nbytes);
@@ -107,46 +159,85 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   bool raw = false;
   if (!t) return NULL;
   t->name = "";
-  while (next(&w, &f)) switch (f.number) {
-    case 2: if (want(&w, &f, 0, "tensor")) type = (int64_t)f.v; break;
-    case 8: if (want(&w, &f, 2, "tensor") && !(t->name = text(m, &f))) return NULL; break;
-    case 9: if (want(&w, &f, 2, "tensor")) raw = true, raw_at = f.at, raw_n = f.n; break;
-    case 13: return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", t->name), NULL;
-    case 14: if (f.v) return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", t->name), NULL; break;
+  while (next(&w, &f))
+    switch (f.number) {
+    case 2:
+      if (want(&w, &f, 0, "tensor")) type = (int64_t)f.v;
+      break;
+    case 8:
+      if (want(&w, &f, 2, "tensor") && !(t->name = text(m, &f))) return NULL;
+      break;
+    case 9:
+      if (want(&w, &f, 2, "tensor")) raw = true, raw_at = f.at, raw_n = f.n;
+      break;
+    case 13:
+      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", t->name), NULL;
+    case 14:
+      if (f.v)
+        return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", t->name), NULL;
+      break;
     default: break;
-  }
+    }
   if (w.bad) return NULL;
   w = wire(&m->s, at, nbytes);
   size_t ndim, n = 0;
   if (!numbers(w, 1, 0, NULL, NULL, &ndim)) return NULL;
-  if (ndim > TG_MAX_RANK) return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: %zu axes, at most %d", t->name, ndim, TG_MAX_RANK), NULL;
+  if (ndim > TG_MAX_RANK)
+    return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: %zu axes, at most %d", t->name, ndim, TG_MAX_RANK),
+           NULL;
   if (!numbers(w, 1, 0, put_i64, dims, &ndim)) return NULL;
   TgDType d = onnx_dtype(type);
-  if (!d) return io_fail(&m->s, TG_ERR_DTYPE, "tensor %.200s: data type %lld is not read here", t->name, (long long)type), NULL;
+  if (!d)
+    return io_fail(&m->s, TG_ERR_DTYPE, "tensor %.200s: data type %lld is not read here", t->name,
+                   (long long)type),
+           NULL;
   uint64_t size = tg_dtype_size(d), product = size;
   for (size_t i = 0; i < ndim; i++) {
-    if (dims[i] < 0 || (dims[i] && product > (uint64_t)INT64_MAX / 16 / (uint64_t)dims[i])) return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: sizes out of bounds", t->name), NULL;
+    if (dims[i] < 0 || (dims[i] && product > (uint64_t)INT64_MAX / 16 / (uint64_t)dims[i]))
+      return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: sizes out of bounds", t->name), NULL;
     if (dims[i]) product *= (uint64_t)dims[i];
     nelem *= (uint64_t)dims[i];
   }
   const void *data = m->s.p + raw_at;
   if (raw) {
-    if (raw_n != nelem * size) return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %llu bytes for a shape and data type of %llu", t->name, (unsigned long long)raw_n, (unsigned long long)(nelem * size)), NULL;
+    if (raw_n != nelem * size)
+      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %llu bytes for a shape and data type of %llu",
+                     t->name, (unsigned long long)raw_n, (unsigned long long)(nelem * size)),
+             NULL;
   } else {
-    uint64_t number = d == TG_F32 ? 4 : d == TG_F64 ? 10 : d == TG_I64 ? 7 : d == TG_U32 || d == TG_U64 ? 11 : 5;
+    uint64_t number = d == TG_F32                  ? 4
+                      : d == TG_F64                ? 10
+                      : d == TG_I64                ? 7
+                      : d == TG_U32 || d == TG_U64 ? 11
+                                                   : 5;
     int wide = number == 4 ? 4 : number == 10 ? 8 : 0;
     if (!numbers(w, number, wide, NULL, NULL, &n)) return NULL;
-    if (n != nelem) return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %zu elements for a shape of %llu", t->name, n, (unsigned long long)nelem), NULL;
+    if (n != nelem)
+      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %zu elements for a shape of %llu", t->name, n,
+                     (unsigned long long)nelem),
+             NULL;
     void *copy = doc_alloc(m->doc, n * size + 8);
-    if (!copy || !numbers(w, number, wide, size == 8 ? put_i64 : size == 4 ? put_4 : size == 2 ? put_2 : put_1, copy, &n)) return NULL;
+    if (!copy || !numbers(w, number, wide,
+                          size == 8   ? put_i64
+                          : size == 4 ? put_4
+                          : size == 2 ? put_2
+                                      : put_1,
+                          copy, &n))
+      return NULL;
     data = copy;
   }
   bool small = nelem && nelem <= (tg_dtype_is_float(d) ? 16 : HOST_MAX);
-  if (small && m->host && !(t->host = tg_keep(tg_from(m->host, data, d, (int)ndim, dims)))) return ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), NULL;
-  if (!nelem) t->main = tg_zeros(m->ctx, (int)ndim, dims, .dtype = d);
-  else if (t->host && nelem == 1) t->main = single(m->ctx, t->host);
-  else if (raw && !small && raw_at % size == 0) t->main = source_view(&m->s, raw_at, d, (int)ndim, dims);
-  else t->main = tg_from(m->ctx, data, d, (int)ndim, dims);   /* an address unfit for the elements: one copy now, not shifts in every kernel */
+  if (small && m->host && !(t->host = tg_keep(tg_from(m->host, data, d, (int)ndim, dims))))
+    return ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), NULL;
+  if (!nelem)
+    t->main = tg_zeros(m->ctx, (int)ndim, dims, .dtype = d);
+  else if (t->host && nelem == 1)
+    t->main = single(m->ctx, t->host);
+  else if (raw && !small && raw_at % size == 0)
+    t->main = source_view(&m->s, raw_at, d, (int)ndim, dims);
+  else
+    t->main = tg_from(m->ctx, data, d, (int)ndim,
+                      dims); /* an address unfit for the elements: one copy now, not shifts in every kernel */
   if (!tg_keep(t->main)) return NULL;
   t->next = m->tensors, m->tensors = t;
   return t;
@@ -154,20 +245,27 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
 
 /* ---- graphs */
 static OnnxGraph *graph_parse(TgOnnx *m, Wire w, OnnxGraph *parent, int depth);
+
 static bool value_new(TgOnnx *m, OnnxGraph *g, const char *name, const char *what, size_t *value, bool *was) {
   size_t at = m->nvalues;
   bool there = false;
   if (!index_put(m->ctx, &g->names, name, strlen(name), at, &there)) return false;
   if (there && !was) return io_fail(&m->s, TG_ERR_VALUE, "%s %.200s: the name is taken", what, name);
   if (was) *was = there;
-  if (there) { index_find(&g->names, name, strlen(name), value); return true; }
+  if (there) {
+    index_find(&g->names, name, strlen(name), value);
+    return true;
+  }
   *value = at, m->nvalues++;
   return true;
 }
+
 static bool value_find(const OnnxGraph *g, const char *name, size_t *value) {
-  for (; g; g = g->parent) if (index_find(&g->names, name, strlen(name), value)) return true;
+  for (; g; g = g->parent)
+    if (index_find(&g->names, name, strlen(name), value)) return true;
   return false;
 }
+
 static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth) {
   Field f;
   size_t k = 0;
@@ -181,37 +279,63 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
   while (next(&w, &f)) {
     if (f.number < sizeof kind_of && kind_of[f.number]) a->kind = kind_of[f.number];
     switch (f.number) {
-    case 1: if (!want(&w, &f, 2, "attribute") || !(a->name = text(m, &f))) return false; break;
-    case 2: if (!want(&w, &f, 5, "attribute")) return false; a->f = bits_f32(f.v); break;
-    case 3: if (!want(&w, &f, 0, "attribute")) return false; a->i = (int64_t)f.v; break;
-    case 4: if (!want(&w, &f, 2, "attribute") || !(a->s = text(m, &f))) return false; a->s_n = f.n; break;
-    case 5: if (!want(&w, &f, 2, "attribute") || !(a->t = onnx_tensor_parse(m, f.at, f.n))) return false; break;
+    case 1:
+      if (!want(&w, &f, 2, "attribute") || !(a->name = text(m, &f))) return false;
+      break;
+    case 2:
+      if (!want(&w, &f, 5, "attribute")) return false;
+      a->f = bits_f32(f.v);
+      break;
+    case 3:
+      if (!want(&w, &f, 0, "attribute")) return false;
+      a->i = (int64_t)f.v;
+      break;
+    case 4:
+      if (!want(&w, &f, 2, "attribute") || !(a->s = text(m, &f))) return false;
+      a->s_n = f.n;
+      break;
+    case 5:
+      if (!want(&w, &f, 2, "attribute") || !(a->t = onnx_tensor_parse(m, f.at, f.n))) return false;
+      break;
     case 6:
       if (!want(&w, &f, 2, "attribute")) return false;
-      if (depth >= ONNX_DEPTH) return io_fail(&m->s, TG_ERR_LIMIT, "graphs within graphs, more than %d deep", ONNX_DEPTH);
+      if (depth >= ONNX_DEPTH)
+        return io_fail(&m->s, TG_ERR_LIMIT, "graphs within graphs, more than %d deep", ONNX_DEPTH);
       if (!(a->g = graph_parse(m, within(&m->s, &f), g, depth + 1))) return false;
       break;
-    case 9: if (!want(&w, &f, 2, "attribute")) return false; a->nstrings++; break;
-    case 20: if (!want(&w, &f, 0, "attribute")) return false; said = (int)(f.v & INT32_MAX); break;
+    case 9:
+      if (!want(&w, &f, 2, "attribute")) return false;
+      a->nstrings++;
+      break;
+    case 20:
+      if (!want(&w, &f, 0, "attribute")) return false;
+      said = (int)(f.v & INT32_MAX);
+      break;
     default: break;
     }
   }
   if (said) a->kind = said;
-  if (w.bad || !numbers(w0, 8, 0, NULL, NULL, &a->nints) || !numbers(w0, 7, 4, NULL, NULL, &a->nfloats)) return false;
+  if (w.bad || !numbers(w0, 8, 0, NULL, NULL, &a->nints) || !numbers(w0, 7, 4, NULL, NULL, &a->nfloats))
+    return false;
   int64_t *ints = doc_alloc(m->doc, (a->nints + 1) * sizeof *ints);
   double *floats = doc_alloc(m->doc, (a->nfloats + 1) * sizeof *floats);
   if (!ints || !floats || !(strings = doc_alloc(m->doc, (a->nstrings + 1) * sizeof *strings))) return false;
   a->ints = ints, a->floats = floats, a->strings = strings;
-  for (w = w0; next(&w, &f);) if (f.number == 9 && !(strings[k++] = text(m, &f))) return false;
+  for (w = w0; next(&w, &f);)
+    if (f.number == 9 && !(strings[k++] = text(m, &f))) return false;
   return numbers(w0, 8, 0, put_i64, ints, &a->nints) && numbers(w0, 7, 4, put_f32, floats, &a->nfloats);
 }
+
 static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth) {
   Field f;
   size_t nin, nout, nattrs, i = 0, o = 0, a = 0;
   *n = (OnnxNode){.name = "", .op = "", .domain = ""};
   if (!count(w0, 1, &nin) || !count(w0, 2, &nout) || !count(w0, 5, &nattrs)) return false;
-  if (nin > 1 << 20 || nout > 1 << 20 || nattrs > 1 << 20) return io_fail(&m->s, TG_ERR_LIMIT, "a node with more than a million names");
-  n->in = doc_alloc(m->doc, (nin + 1) * sizeof *n->in), n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out), n->attrs = doc_alloc(m->doc, (nattrs + 1) * sizeof *n->attrs);
+  if (nin > 1 << 20 || nout > 1 << 20 || nattrs > 1 << 20)
+    return io_fail(&m->s, TG_ERR_LIMIT, "a node with more than a million names");
+  n->in = doc_alloc(m->doc, (nin + 1) * sizeof *n->in),
+  n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out),
+  n->attrs = doc_alloc(m->doc, (nattrs + 1) * sizeof *n->attrs);
   if (!n->in || !n->out || !n->attrs) return false;
   n->nin = (int)nin, n->nout = (int)nout, n->nattrs = (int)nattrs;
   for (Wire w = w0; next(&w, &f);) {
@@ -226,20 +350,24 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
     const char *name = f.number == 1 ? text(m, &f) : "";
     if (!name) return false;
     if (f.number == 1 && *name && !value_find(g, name, &n->in[i]))
-      return io_fail(&m->s, TG_ERR_VALUE, "node %.100s (%.60s) reads %.200s, which nothing before it makes", n->name, n->op, name);
+      return io_fail(&m->s, TG_ERR_VALUE, "node %.100s (%.60s) reads %.200s, which nothing before it makes",
+                     n->name, n->op, name);
     i += f.number == 1;
     if (f.number == 5 && !attr_parse(m, within(&m->s, &f), &n->attrs[a++], g, depth)) return false;
   }
-  for (Wire w = w0; next(&w, &f);) if (f.number == 2) {
-    const char *name = text(m, &f);
-    if (!name || (*name && !value_new(m, g, name, "output", &n->out[o], NULL))) return false;
-    o++;
-  }
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 2) {
+      const char *name = text(m, &f);
+      if (!name || (*name && !value_new(m, g, name, "output", &n->out[o], NULL))) return false;
+      o++;
+    }
   return true;
 }
+
 static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
   Field f;
-  if (x->ndim == TG_MAX_RANK) return io_fail(&m->s, TG_ERR_SHAPE, "%.200s: more than %d axes", x->name, TG_MAX_RANK);
+  if (x->ndim == TG_MAX_RANK)
+    return io_fail(&m->s, TG_ERR_SHAPE, "%.200s: more than %d axes", x->name, TG_MAX_RANK);
   x->dims[x->ndim] = -1;
   while (next(&w, &f)) {
     if (f.number == 1 && want(&w, &f, 0, "dimension")) x->dims[x->ndim] = (int64_t)f.v;
@@ -249,6 +377,7 @@ static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
   x->ndim++;
   return !w.bad;
 }
+
 static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
   Field f, ff, fff;
   *x = (OnnxIO){.name = "", .ndim = -1};
@@ -257,7 +386,7 @@ static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
     if (f.number != 2 || !want(&w, &f, 2, "value")) continue;
     Wire type = within(&m->s, &f);
     while (next(&type, &ff)) {
-      if (ff.number != 1) continue;                          /* sequences, maps, optionals: of no dtype of ours */
+      if (ff.number != 1) continue; /* sequences, maps, optionals: of no dtype of ours */
       if (!want(&type, &ff, 2, "type")) return false;
       Wire tensor = within(&m->s, &ff);
       while (next(&tensor, &fff)) {
@@ -265,7 +394,9 @@ static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
         if (fff.number != 2 || !want(&tensor, &fff, 2, "type")) continue;
         Wire shape = within(&m->s, &fff);
         x->ndim = 0;
-        while (next(&shape, &fff)) if (fff.number == 1 && (!want(&shape, &fff, 2, "shape") || !dim_parse(m, within(&m->s, &fff), x))) return false;
+        while (next(&shape, &fff))
+          if (fff.number == 1 && (!want(&shape, &fff, 2, "shape") || !dim_parse(m, within(&m->s, &fff), x)))
+            return false;
         if (shape.bad) return false;
       }
       if (tensor.bad) return false;
@@ -274,6 +405,7 @@ static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
   }
   return !w.bad;
 }
+
 static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) {
   OnnxGraph *g = doc_alloc(m->doc, sizeof *g);
   Field f;
@@ -281,38 +413,50 @@ static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) 
   bool was;
   if (!g) return NULL;
   g->parent = parent, g->next = m->graphs, m->graphs = g;
-  if (!count(w0, 1, &g->nnodes) || !count(w0, 5, &g->ninit) || !count(w0, 11, &g->nin) || !count(w0, 12, &g->nout) || !count(w0, 15, &sparse)) return NULL;
+  if (!count(w0, 1, &g->nnodes) || !count(w0, 5, &g->ninit) || !count(w0, 11, &g->nin) ||
+      !count(w0, 12, &g->nout) || !count(w0, 15, &sparse))
+    return NULL;
   if (sparse) return io_fail(&m->s, TG_ERR_VALUE, "sparse initializers are not read here"), NULL;
-  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes), g->in = doc_alloc(m->doc, (g->nin + 1) * sizeof *g->in);
-  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out), g->init = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init);
+  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes),
+  g->in = doc_alloc(m->doc, (g->nin + 1) * sizeof *g->in);
+  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out),
+  g->init = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init);
   g->init_value = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init_value);
   if (!g->nodes || !g->in || !g->out || !g->init || !g->init_value) return NULL;
   for (Wire w = w0; next(&w, &f);) {
-    if ((f.number == 1 || f.number == 5 || f.number == 11 || f.number == 12) && !want(&w, &f, 2, "graph")) return NULL;
+    if ((f.number == 1 || f.number == 5 || f.number == 11 || f.number == 12) && !want(&w, &f, 2, "graph"))
+      return NULL;
     if (f.number != 11) continue;
     OnnxIO *x = &g->in[in++];
-    if (!io_parse(m, within(&m->s, &f), x) || !value_new(m, g, x->name, "input", &x->value, NULL)) return NULL;
+    if (!io_parse(m, within(&m->s, &f), x) || !value_new(m, g, x->name, "input", &x->value, NULL))
+      return NULL;
   }
-  for (Wire w = w0; next(&w, &f);) if (f.number == 5) {
-    OnnxTensor *t = g->init[init] = onnx_tensor_parse(m, f.at, f.n);
-    if (!t || !value_new(m, g, t->name, "initializer", &g->init_value[init], &was)) return NULL;
-    for (size_t i = 0; i < g->nin && was; i++) if (g->in[i].value == g->init_value[init]) {
-      was = g->in[i].has_default;
-      g->in[i].has_default = true;
-      if (!was) goto given;
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 5) {
+      OnnxTensor *t = g->init[init] = onnx_tensor_parse(m, f.at, f.n);
+      if (!t || !value_new(m, g, t->name, "initializer", &g->init_value[init], &was)) return NULL;
+      for (size_t i = 0; i < g->nin && was; i++)
+        if (g->in[i].value == g->init_value[init]) {
+          was = g->in[i].has_default;
+          g->in[i].has_default = true;
+          if (!was) goto given;
+        }
+      if (was) return io_fail(&m->s, TG_ERR_VALUE, "initializer %.200s: the name is taken", t->name), NULL;
+    given:
+      init++;
     }
-    if (was) return io_fail(&m->s, TG_ERR_VALUE, "initializer %.200s: the name is taken", t->name), NULL;
-  given:
-    init++;
-  }
-  for (Wire w = w0; next(&w, &f);) if (f.number == 1 && !node_parse(m, within(&m->s, &f), &g->nodes[node++], g, depth)) return NULL;
-  for (Wire w = w0; next(&w, &f);) if (f.number == 12) {
-    OnnxIO *x = &g->out[out++];
-    if (!io_parse(m, within(&m->s, &f), x)) return NULL;
-    if (!value_find(g, x->name, &x->value)) return io_fail(&m->s, TG_ERR_VALUE, "output %.200s: nothing makes it", x->name), NULL;
-  }
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 1 && !node_parse(m, within(&m->s, &f), &g->nodes[node++], g, depth)) return NULL;
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 12) {
+      OnnxIO *x = &g->out[out++];
+      if (!io_parse(m, within(&m->s, &f), x)) return NULL;
+      if (!value_find(g, x->name, &x->value))
+        return io_fail(&m->s, TG_ERR_VALUE, "output %.200s: nothing makes it", x->name), NULL;
+    }
   return g;
 }
+
 static bool opset_parse(TgOnnx *m, Wire w) {
   Field f;
   const char *domain = "";
@@ -322,17 +466,20 @@ static bool opset_parse(TgOnnx *m, Wire w) {
     if (f.number == 2 && want(&w, &f, 0, "opset")) version = f.v;
   }
   if (w.bad) return false;
-  if (*domain && strcmp(domain, "ai.onnx")) return true;      /* what is used of another domain is refused by its name */
+  if (*domain && strcmp(domain, "ai.onnx"))
+    return true; /* what is used of another domain is refused by its name */
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
-    return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are", (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
+    return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are",
+                   (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
   m->opset = (int)version;
   return true;
 }
+
 bool onnx_parse(TgOnnx *m) {
   Wire w0 = wire(&m->s, 0, m->s.n);
   Field f, graph = {0};
   bool found = false, opsets = false;
-  m->nvalues = 1;                                            /* 0: left out */
+  m->nvalues = 1; /* 0: left out */
   for (Wire w = w0; next(&w, &f);) {
     if ((f.number == 7 || f.number == 8) && !want(&w, &f, 2, "model")) return false;
     if (f.number == 8 && !opset_parse(m, within(&m->s, &f))) return false;
@@ -346,7 +493,9 @@ bool onnx_parse(TgOnnx *m) {
   for (size_t i = 0; m->graph && i < m->graph->nnodes; i++) {
     const OnnxNode *n = &m->graph->nodes[i];
     if (!n->def || n->def->since > m->opset)
-      return io_fail(&m->s, TG_ERR_VALUE, "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name, n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
+      return io_fail(&m->s, TG_ERR_VALUE,
+                     "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+                     n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
   }
   return m->graph && !tg_error(m->ctx);
 }

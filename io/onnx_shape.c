@@ -1,8 +1,9 @@
-/* onnx_shape.c: the operators that move data and ask for shapes. In: an OnnxCall. Out: lazy tensors, mostly views. Shape and Size answer in the host context,
- * where what is computed from them is known at once. */
+/* onnx_shape.c: the operators that move data and ask for shapes. In: an OnnxCall. Out: lazy tensors, mostly
+ * views. Shape and Size answer in the host context, where what is computed from them is known at once. */
 #include "onnx_private.h"
 
 static TgTensor *same(TgTensor *x) { return tg_reshape(x, tg_ndim(x), tg_shape(x)); }
+
 static TgContext *known(OnnxCall *c) { return c->run->m->host ? c->run->m->host : c->ctx; }
 
 static TgTensor *op_shape(OnnxCall *c) {
@@ -10,37 +11,51 @@ static TgTensor *op_shape(OnnxCall *c) {
   int64_t n = tg_ndim(c->in[0]), from = attr_i(c, "start", 0), to = attr_i(c, "end", n);
   from = from < 0 ? from + n : from, to = to < 0 ? to + n : to;
   from = from < 0 ? 0 : from > n ? n : from, to = to < from ? from : to > n ? n : to;
-  return to > from ? tg_from(known(c), dims + from, TG_I64, TG_SHAPE(to - from)) : tg_zeros(known(c), TG_SHAPE(0), .dtype = TG_I64);
+  return to > from ? tg_from(known(c), dims + from, TG_I64, TG_SHAPE(to - from))
+                   : tg_zeros(known(c), TG_SHAPE(0), .dtype = TG_I64);
 }
-static TgTensor *op_size(OnnxCall *c) { return tg_from(known(c), &(int64_t){tg_numel(c->in[0])}, TG_I64, TG_SCALAR); }
+
+static TgTensor *op_size(OnnxCall *c) {
+  return tg_from(known(c), &(int64_t){tg_numel(c->in[0])}, TG_I64, TG_SCALAR);
+}
+
 static TgTensor *op_reshape(OnnxCall *c) {
   Ints s;
   TgTensor *x = c->in[0];
   if (!call_ints(c, 1, "shape", &s)) return NULL;
   if (s.n > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", s.n, TG_MAX_RANK);
   bool zeros = attr_i(c, "allowzero", 0);
-  for (int i = 0; i < s.n; i++) if (!s.v[i] && !zeros) {
-    if (i >= tg_ndim(x)) return call_fail(c, TG_ERR_SHAPE, "size 0 at axis %d copies a size that is not there", i);
-    s.v[i] = tg_dim(x, i);
-  }
+  for (int i = 0; i < s.n; i++)
+    if (!s.v[i] && !zeros) {
+      if (i >= tg_ndim(x))
+        return call_fail(c, TG_ERR_SHAPE, "size 0 at axis %d copies a size that is not there", i);
+      s.v[i] = tg_dim(x, i);
+    }
   return tg_reshape(x, s.n, s.v);
 }
+
 static TgTensor *op_transpose(OnnxCall *c) {
   Ints p;
   TgTensor *x = c->in[0];
   if (!call_ints(c, -1, "perm", &p)) return NULL;
   int n = tg_ndim(x);
-  if (!p.given) for (p.n = n; n--;) p.v[n] = p.n - 1 - n;
+  if (!p.given)
+    for (p.n = n; n--;)
+      p.v[n] = p.n - 1 - n;
   return p.n ? tg_permute(x, p.n, p.v) : same(x);
 }
+
 static TgTensor *op_flatten(OnnxCall *c) {
   TgTensor *x = c->in[0];
   int64_t n = tg_ndim(x), axis = attr_i(c, "axis", 1), lead = 1, rest = 1;
-  if (axis < -n || axis > n) return call_fail(c, TG_ERR_SHAPE, "axis %lld of a tensor of %lld axes", (long long)axis, (long long)n);
+  if (axis < -n || axis > n)
+    return call_fail(c, TG_ERR_SHAPE, "axis %lld of a tensor of %lld axes", (long long)axis, (long long)n);
   if (axis < 0) axis += n;
-  for (int a = 0; a < n; a++) *(a < axis ? &lead : &rest) *= tg_dim(x, a);
+  for (int a = 0; a < n; a++)
+    *(a < axis ? &lead : &rest) *= tg_dim(x, a);
   return tg_reshape(x, TG_SHAPE(lead, rest));
 }
+
 static TgTensor *op_squeeze(OnnxCall *c) {
   Ints axes;
   TgTensor *x = c->in[0];
@@ -48,15 +63,19 @@ static TgTensor *op_squeeze(OnnxCall *c) {
   int n = 0, rank = tg_ndim(x), at;
   bool drop[TG_MAX_RANK] = {0};
   if (!call_ints(c, c->opset >= 13 ? 1 : -1, "axes", &axes)) return NULL;
-  for (int a = 0; a < rank; a++) drop[a] = !axes.given && tg_dim(x, a) == 1;
+  for (int a = 0; a < rank; a++)
+    drop[a] = !axes.given && tg_dim(x, a) == 1;
   for (int i = 0; i < axes.n; i++) {
     if (!call_axis(c, axes.v[i], rank, &at)) return NULL;
-    if (tg_dim(x, at) != 1) return call_fail(c, TG_ERR_SHAPE, "axis %d is of size %lld", at, (long long)tg_dim(x, at));
+    if (tg_dim(x, at) != 1)
+      return call_fail(c, TG_ERR_SHAPE, "axis %d is of size %lld", at, (long long)tg_dim(x, at));
     drop[at] = true;
   }
-  for (int a = 0; a < rank; a++) if (!drop[a]) dims[n++] = tg_dim(x, a);
+  for (int a = 0; a < rank; a++)
+    if (!drop[a]) dims[n++] = tg_dim(x, a);
   return tg_reshape(x, n, dims);
 }
+
 static TgTensor *op_unsqueeze(OnnxCall *c) {
   Ints axes;
   TgTensor *x = c->in[0];
@@ -70,53 +89,74 @@ static TgTensor *op_unsqueeze(OnnxCall *c) {
     if (is_new[at]) return call_fail(c, TG_ERR_SHAPE, "axis %d is named twice", at);
     is_new[at] = true;
   }
-  for (int a = 0; a < rank; a++) dims[a] = is_new[a] ? 1 : tg_dim(x, from++);
+  for (int a = 0; a < rank; a++)
+    dims[a] = is_new[a] ? 1 : tg_dim(x, from++);
   return tg_reshape(x, rank, dims);
 }
+
 static TgTensor *op_concat(OnnxCall *c) {
   int axis;
-  return !call_axis(c, attr_i(c, "axis", 0), tg_ndim(c->in[0]), &axis) ? NULL : c->nin == 1 ? same(c->in[0]) : tg_cat(c->in, c->nin, axis);
+  return !call_axis(c, attr_i(c, "axis", 0), tg_ndim(c->in[0]), &axis) ? NULL
+         : c->nin == 1                                                 ? same(c->in[0])
+                                                                       : tg_cat(c->in, c->nin, axis);
 }
+
 static TgTensor *op_split(OnnxCall *c) {
   Ints s;
   TgTensor *x = c->in[0];
   int axis;
-  if (!call_ints(c, c->opset >= 13 ? 1 : -1, c->opset >= 13 ? NULL : "split", &s) || !call_axis(c, attr_i(c, "axis", 0), tg_ndim(x), &axis)) return NULL;
+  if (!call_ints(c, c->opset >= 13 ? 1 : -1, c->opset >= 13 ? NULL : "split", &s) ||
+      !call_axis(c, attr_i(c, "axis", 0), tg_ndim(x), &axis))
+    return NULL;
   int64_t n = tg_dim(x, axis), parts = attr_i(c, "num_outputs", c->nout), at = 0;
-  if (parts != c->nout || (s.given && s.n != c->nout)) return call_fail(c, TG_ERR_SHAPE, "%lld parts for %d outputs", (long long)(s.given ? s.n : parts), c->nout);
+  if (parts != c->nout || (s.given && s.n != c->nout))
+    return call_fail(c, TG_ERR_SHAPE, "%lld parts for %d outputs", (long long)(s.given ? s.n : parts),
+                     c->nout);
   int64_t each = parts ? (n + parts - 1) / parts : 0;
   for (int i = 0; i < c->nout; i++) {
     int64_t size = s.given ? s.v[i] : at + each <= n ? each : n - at;
-    if (size < 0 || size > n - at) return call_fail(c, TG_ERR_SHAPE, "part %d has %lld of %lld", i, (long long)size, (long long)n);
+    if (size < 0 || size > n - at)
+      return call_fail(c, TG_ERR_SHAPE, "part %d has %lld of %lld", i, (long long)size, (long long)n);
     if (!(c->out[i] = tg_slice(x, axis, at, at + size))) return NULL;
     at += size;
   }
-  return at == n ? c->out[0] : call_fail(c, TG_ERR_SHAPE, "parts add up to %lld of %lld", (long long)at, (long long)n);
+  return at == n ? c->out[0]
+                 : call_fail(c, TG_ERR_SHAPE, "parts add up to %lld of %lld", (long long)at, (long long)n);
 }
+
 static TgTensor *op_slice(OnnxCall *c) {
   Ints starts, ends, axes, steps;
   bool input = c->opset >= 10;
   TgTensor *x = c->in[0];
   TgIndex index[TG_MAX_RANK] = {0};
   int rank = tg_ndim(x), axis;
-  if (!call_ints(c, input ? 1 : -1, input ? NULL : "starts", &starts) || !call_ints(c, input ? 2 : -1, input ? NULL : "ends", &ends)
-      || !call_ints(c, input ? 3 : -1, input ? NULL : "axes", &axes) || !call_ints(c, input ? 4 : -1, NULL, &steps)) return NULL;
-  if (starts.n != ends.n || starts.n > rank || (axes.given && axes.n != starts.n) || (steps.given && steps.n != starts.n)) return call_fail(c, TG_ERR_SHAPE, "%d starts, %d ends", starts.n, ends.n);
+  if (!call_ints(c, input ? 1 : -1, input ? NULL : "starts", &starts) ||
+      !call_ints(c, input ? 2 : -1, input ? NULL : "ends", &ends) ||
+      !call_ints(c, input ? 3 : -1, input ? NULL : "axes", &axes) ||
+      !call_ints(c, input ? 4 : -1, NULL, &steps))
+    return NULL;
+  if (starts.n != ends.n || starts.n > rank || (axes.given && axes.n != starts.n) ||
+      (steps.given && steps.n != starts.n))
+    return call_fail(c, TG_ERR_SHAPE, "%d starts, %d ends", starts.n, ends.n);
   for (int i = 0; i < starts.n; i++) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
     int64_t n = tg_dim(x, axis), step = steps.given ? steps.v[i] : 1, b = starts.v[i], e = ends.v[i];
     if (!step) return call_fail(c, TG_ERR_VALUE, "step 0");
-    if (step > n + 1) step = n + 1;                          /* the same elements, and no overflow */
+    if (step > n + 1) step = n + 1; /* the same elements, and no overflow */
     if (step < -n - 1) step = -n - 1;
     b = b < 0 ? (b < -n ? -1 : b + n) : b > n ? n : b;
     e = e < 0 ? (e < -n ? -1 : e + n) : e > n ? n : e;
-    if (step > 0) b = b < 0 ? 0 : b, e = e < 0 ? 0 : e;
-    else b = b >= n ? n - 1 : b;
+    if (step > 0)
+      b = b < 0 ? 0 : b, e = e < 0 ? 0 : e;
+    else
+      b = b >= n ? n - 1 : b;
     if (step > 0 ? b >= e : b <= e) b = e = 0, step = 1;
-    index[axis] = (TgIndex){.kind = TG_INDEX_STEP, .begin = b, .end = step < 0 && e < 0 ? TG_OPEN : e, .step = step};
+    index[axis] =
+        (TgIndex){.kind = TG_INDEX_STEP, .begin = b, .end = step < 0 && e < 0 ? TG_OPEN : e, .step = step};
   }
   return rank ? tg_getitem(x, index, rank) : same(x);
 }
+
 static TgTensor *op_expand(OnnxCall *c) {
   Ints s;
   TgTensor *x = c->in[0];
@@ -124,19 +164,24 @@ static TgTensor *op_expand(OnnxCall *c) {
   int rank = tg_ndim(x) > s.n ? tg_ndim(x) : s.n;
   int64_t dims[TG_MAX_RANK];
   if (rank > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", rank, TG_MAX_RANK);
-  for (int a = 0; a < rank; a++) {                           /* both ways, from the last axis */
-    int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_dim(x, a - (rank - tg_ndim(x))) : 1, q = a - (rank - s.n) >= 0 ? s.v[a - (rank - s.n)] : 1;
+  for (int a = 0; a < rank; a++) { /* both ways, from the last axis */
+    int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_dim(x, a - (rank - tg_ndim(x))) : 1,
+            q = a - (rank - s.n) >= 0 ? s.v[a - (rank - s.n)] : 1;
     dims[a] = q == 1 ? p : q;
   }
   return rank ? tg_expand(x, rank, dims) : same(x);
 }
+
 static TgTensor *op_tile(OnnxCall *c) {
   Ints s;
   if (!call_ints(c, 1, NULL, &s)) return NULL;
-  if (s.n != tg_ndim(c->in[0])) return call_fail(c, TG_ERR_SHAPE, "%d repeats for %d axes", s.n, tg_ndim(c->in[0]));
+  if (s.n != tg_ndim(c->in[0]))
+    return call_fail(c, TG_ERR_SHAPE, "%d repeats for %d axes", s.n, tg_ndim(c->in[0]));
   return s.n ? tg_repeat(c->in[0], s.n, s.v) : same(c->in[0]);
 }
+
 enum { PAD_LIMIT = 1 << 30 };
+
 static TgTensor *op_pad(OnnxCall *c) {
   Ints p, axes;
   TgTensor *x = c->in[0];
@@ -145,12 +190,15 @@ static TgTensor *op_pad(OnnxCall *c) {
   double value = attr_f(c, "value", 0);
   bool input = c->opset >= 11;
   const char *mode = attr_s(c, "mode", "constant");
-  if (!call_ints(c, input ? 1 : -1, input ? NULL : "pads", &p) || !call_ints(c, input ? 3 : -1, NULL, &axes) || (input && !call_doubles(c, 2, &value, 1, &nv))) return NULL;
+  if (!call_ints(c, input ? 1 : -1, input ? NULL : "pads", &p) ||
+      !call_ints(c, input ? 3 : -1, NULL, &axes) || (input && !call_doubles(c, 2, &value, 1, &nv)))
+    return NULL;
   int n = axes.given ? axes.n : rank;
   if (p.n != 2 * n || n > rank) return call_fail(c, TG_ERR_SHAPE, "%d pads for %d axes", p.n, n);
   for (int i = 0; i < n; i++) {
     if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
-    if (p.v[i] < -PAD_LIMIT || p.v[i] > PAD_LIMIT || p.v[i + n] < -PAD_LIMIT || p.v[i + n] > PAD_LIMIT) return call_fail(c, TG_ERR_VALUE, "pads of axis %d", axis);
+    if (p.v[i] < -PAD_LIMIT || p.v[i] > PAD_LIMIT || p.v[i + n] < -PAD_LIMIT || p.v[i + n] > PAD_LIMIT)
+      return call_fail(c, TG_ERR_VALUE, "pads of axis %d", axis);
     lo[axis] = p.v[i], hi[axis] = p.v[i + n];
   }
   if (!rank) return same(x);
@@ -159,6 +207,7 @@ static TgTensor *op_pad(OnnxCall *c) {
   if (!reflect && !wrap && strcmp(mode, "edge")) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode);
   return tg_pad_mode(x, lo, hi, reflect ? TG_PAD_REFLECT : wrap ? TG_PAD_CIRCULAR : TG_PAD_REPLICATE);
 }
+
 static TgTensor *op_constant(OnnxCall *c) {
   TgContext *ctx = known(c);
   const OnnxAttr *a;
@@ -174,6 +223,7 @@ static TgTensor *op_constant(OnnxCall *c) {
                     : tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_I64);
   return call_fail(c, TG_ERR_VALUE, "strings and sparse values are not implemented");
 }
+
 static TgTensor *op_constant_of_shape(OnnxCall *c) {
   Ints s;
   const OnnxAttr *a = call_attr(c, "value", ONNX_TENSOR);
@@ -183,31 +233,39 @@ static TgTensor *op_constant_of_shape(OnnxCall *c) {
   TgTensor *t = a->t->host ? a->t->host : a->t->main;
   TgDType d = tg_dtype(t);
   if (tg_numel(t) != 1) return call_fail(c, TG_ERR_SHAPE, "a value of %lld elements", (long long)tg_numel(t));
-  return tg_dtype_is_float(d) ? tg_full(c->ctx, s.n, s.v, tg_item_f64(t), .dtype = d) : tg_full_i64(c->ctx, s.n, s.v, tg_item_i64(t), d);
+  return tg_dtype_is_float(d) ? tg_full(c->ctx, s.n, s.v, tg_item_f64(t), .dtype = d)
+                              : tg_full_i64(c->ctx, s.n, s.v, tg_item_i64(t), d);
 }
+
 static TgTensor *op_range(OnnxCall *c) {
   double v[3];
   int n;
   TgDType d = tg_dtype(c->in[0]);
-  for (int i = 0; i < 3; i++) if (!call_doubles(c, i, &v[i], 1, &n)) return NULL;
+  for (int i = 0; i < 3; i++)
+    if (!call_doubles(c, i, &v[i], 1, &n)) return NULL;
   if (v[2] == 0) return call_fail(c, TG_ERR_VALUE, "step 0");
   double count = (v[1] - v[0]) / v[2];
   if (!(count < 0x1p31)) return call_fail(c, TG_ERR_VALUE, "from %g to %g by %g", v[0], v[1], v[2]);
   int64_t steps = count > 0 ? (int64_t)count + ((double)(int64_t)count < count) : 0;
-  TgTensor *i = tg_arange(c->ctx, 0, (double)steps, .dtype = d == TG_F64 || tg_dtype_size(d) == 8 ? TG_I64 : TG_I32);
+  TgTensor *i =
+      tg_arange(c->ctx, 0, (double)steps, .dtype = d == TG_F64 || tg_dtype_size(d) == 8 ? TG_I64 : TG_I32);
   bool whole = !tg_dtype_is_float(d);
   TgDType wide = whole ? TG_I64 : d == TG_F64 ? TG_F64 : TG_F32;
   return tg_cast(tg_add_scalar(tg_mul_scalar(tg_cast(i, wide), v[2]), v[0]), d);
 }
+
 static TgTensor *op_eyelike(OnnxCall *c) {
   TgTensor *x = c->in[0];
   const OnnxAttr *a = call_attr(c, "dtype", ONNX_INT);
   TgDType d = a ? onnx_dtype(a->i) : tg_dtype(x);
-  if (tg_ndim(x) != 2 || !d) return call_fail(c, TG_ERR_SHAPE, "a matrix is needed, and a data type that is known");
+  if (tg_ndim(x) != 2 || !d)
+    return call_fail(c, TG_ERR_SHAPE, "a matrix is needed, and a data type that is known");
   int64_t n = tg_dim(x, 0), m = tg_dim(x, 1);
-  TgTensor *row = tg_reshape(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), TG_SHAPE(n, 1)), *col = tg_reshape(tg_arange(c->ctx, 0, (double)m, .dtype = TG_I64), TG_SHAPE(1, m));
+  TgTensor *row = tg_reshape(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), TG_SHAPE(n, 1)),
+           *col = tg_reshape(tg_arange(c->ctx, 0, (double)m, .dtype = TG_I64), TG_SHAPE(1, m));
   return tg_cast(tg_eq(tg_add_scalar(row, (double)attr_i(c, "k", 0)), col), d);
 }
+
 static TgTensor *op_trilu(OnnxCall *c) {
   Ints k;
   if (!call_ints(c, 1, NULL, &k)) return NULL;
@@ -215,28 +273,56 @@ static TgTensor *op_trilu(OnnxCall *c) {
   d = d < -far ? -far : d > far ? far : d;
   return attr_i(c, "upper", 1) ? tg_triu(c->in[0], d) : tg_tril(c->in[0], d);
 }
+
 static TgTensor *op_depth_to_space(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  int64_t b = attr_i(c, "blocksize", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1), h = tg_dim(x, 2), w = tg_dim(x, 3);
-  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || ch % (b * b)) return call_fail(c, TG_ERR_SHAPE, "%lld channels in blocks of %lld", (long long)ch, (long long)b);
+  int64_t b = attr_i(c, "blocksize", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1), h = tg_dim(x, 2),
+          w = tg_dim(x, 3);
+  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || ch % (b * b))
+    return call_fail(c, TG_ERR_SHAPE, "%lld channels in blocks of %lld", (long long)ch, (long long)b);
   bool crd = !strcmp(attr_s(c, "mode", "DCR"), "CRD");
   int64_t r = ch / (b * b);
-  x = crd ? tg_permute(tg_reshape(x, TG_SHAPE(n, r, b, b, h, w)), TG_SHAPE(0, 1, 4, 2, 5, 3)) : tg_permute(tg_reshape(x, TG_SHAPE(n, b, b, r, h, w)), TG_SHAPE(0, 3, 4, 1, 5, 2));
+  x = crd ? tg_permute(tg_reshape(x, TG_SHAPE(n, r, b, b, h, w)), TG_SHAPE(0, 1, 4, 2, 5, 3))
+          : tg_permute(tg_reshape(x, TG_SHAPE(n, b, b, r, h, w)), TG_SHAPE(0, 3, 4, 1, 5, 2));
   return tg_reshape(x, TG_SHAPE(n, r, h * b, w * b));
 }
+
 static TgTensor *op_space_to_depth(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  int64_t b = attr_i(c, "blocksize", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1), h = tg_dim(x, 2), w = tg_dim(x, 3);
-  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || h % b || w % b) return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)h, (long long)w, (long long)b);
+  int64_t b = attr_i(c, "blocksize", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1), h = tg_dim(x, 2),
+          w = tg_dim(x, 3);
+  if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || h % b || w % b)
+    return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)h, (long long)w,
+                     (long long)b);
   x = tg_permute(tg_reshape(x, TG_SHAPE(n, ch, h / b, b, w / b, b)), TG_SHAPE(0, 3, 5, 1, 2, 4));
   return tg_reshape(x, TG_SHAPE(n, ch * b * b, h / b, w / b));
 }
-static TgTensor *op_if(OnnxCall *c) { return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator"); }   /* onnx.c runs the branch */
 
-#define F(name, since, lo, hi, f) {name, since, lo, hi, f, NULL, NULL}
-const OnnxOp onnx_ops_shape[] = {
-  F("Shape", 1, 1, 1, op_shape), F("Size", 1, 1, 1, op_size), F("Reshape", 5, 2, 2, op_reshape), F("Transpose", 1, 1, 1, op_transpose), F("Flatten", 1, 1, 1, op_flatten),
-  F("Squeeze", 1, 1, 2, op_squeeze), F("Unsqueeze", 1, 1, 2, op_unsqueeze), F("Concat", 1, 1, -1, op_concat), F("Split", 1, 1, 2, op_split), F("Slice", 1, 1, 5, op_slice),
-  F("Expand", 8, 2, 2, op_expand), F("Tile", 6, 2, 2, op_tile), F("Pad", 1, 1, 4, op_pad), F("Constant", 1, 0, 0, op_constant), F("ConstantOfShape", 9, 1, 1, op_constant_of_shape),
-  F("Range", 11, 3, 3, op_range), F("EyeLike", 9, 1, 1, op_eyelike), F("Trilu", 14, 1, 2, op_trilu), F("DepthToSpace", 1, 1, 1, op_depth_to_space), F("SpaceToDepth", 1, 1, 1, op_space_to_depth),
-  F("If", 1, 1, 1, op_if), {0}};
+static TgTensor *op_if(OnnxCall *c) {
+  return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator");
+} /* onnx.c runs the branch */
+
+#define F(name, since, lo, hi, f)                                                                            \
+  { name, since, lo, hi, f, NULL, NULL }
+const OnnxOp onnx_ops_shape[] = {F("Shape", 1, 1, 1, op_shape),
+                                 F("Size", 1, 1, 1, op_size),
+                                 F("Reshape", 5, 2, 2, op_reshape),
+                                 F("Transpose", 1, 1, 1, op_transpose),
+                                 F("Flatten", 1, 1, 1, op_flatten),
+                                 F("Squeeze", 1, 1, 2, op_squeeze),
+                                 F("Unsqueeze", 1, 1, 2, op_unsqueeze),
+                                 F("Concat", 1, 1, -1, op_concat),
+                                 F("Split", 1, 1, 2, op_split),
+                                 F("Slice", 1, 1, 5, op_slice),
+                                 F("Expand", 8, 2, 2, op_expand),
+                                 F("Tile", 6, 2, 2, op_tile),
+                                 F("Pad", 1, 1, 4, op_pad),
+                                 F("Constant", 1, 0, 0, op_constant),
+                                 F("ConstantOfShape", 9, 1, 1, op_constant_of_shape),
+                                 F("Range", 11, 3, 3, op_range),
+                                 F("EyeLike", 9, 1, 1, op_eyelike),
+                                 F("Trilu", 14, 1, 2, op_trilu),
+                                 F("DepthToSpace", 1, 1, 1, op_depth_to_space),
+                                 F("SpaceToDepth", 1, 1, 1, op_space_to_depth),
+                                 F("If", 1, 1, 1, op_if),
+                                 {0}};

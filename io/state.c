@@ -1,31 +1,37 @@
-/* state.c: names -> tensors, and trees of values. In: what readers and layers put. Out: tensors by name or by place; a model's tensors replaced by a file's.
- * Names are found through a table of hashes: a file with a million of them costs what it should. */
+/* state.c: names -> tensors, and trees of values. In: what readers and layers put. Out: tensors by name or by
+ * place; a model's tensors replaced by a file's. Names are found through a table of hashes: a file with a
+ * million of them costs what it should. */
 #include "io_private.h"
 #include <stdio.h>
 
 /* ---- names -> numbers */
 static size_t hash_of(const char *s, size_t n) {
   uint64_t h = 0xcbf29ce484222325u ^ n;
-  for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
+  for (size_t i = 0; i < n; i++)
+    h = (h ^ (unsigned char)s[i]) * 0x100000001b3u;
   return (size_t)(h ^ h >> 29);
 }
+
 static Name *slot_of(const Index *x, const char *name, size_t n) {
   for (size_t i = hash_of(name, n) & (x->cap - 1);; i = (i + 1) & (x->cap - 1)) {
     Name *s = &x->slot[i];
     if (!s->at || (s->n == n && !memcmp(s->at, name, n))) return s;
   }
 }
+
 bool index_find(const Index *x, const char *name, size_t n, size_t *value) {
   Name *s = x->cap ? slot_of(x, name, n) : NULL;
   if (!s || !s->at) return false;
   *value = s->value;
   return true;
 }
+
 bool index_put(TgContext *ctx, Index *x, const char *name, size_t n, size_t value, bool *was_there) {
   if (2 * (x->n + 1) > x->cap) {
     Index big = {.cap = x->cap ? 2 * x->cap : 32, .n = x->n};
     if (!(big.slot = tg_alloc(ctx, big.cap * sizeof *big.slot))) return false;
-    for (size_t i = 0; i < x->cap; i++) if (x->slot[i].at) *slot_of(&big, x->slot[i].at, x->slot[i].n) = x->slot[i];
+    for (size_t i = 0; i < x->cap; i++)
+      if (x->slot[i].at) *slot_of(&big, x->slot[i].at, x->slot[i].n) = x->slot[i];
     tg_free(ctx, x->slot);
     *x = big;
   }
@@ -34,17 +40,31 @@ bool index_put(TgContext *ctx, Index *x, const char *name, size_t n, size_t valu
   if (!s->at) *s = (Name){name, n, value}, x->n++;
   return true;
 }
+
 void index_free(TgContext *ctx, Index *x) { tg_free(ctx, x->slot), *x = (Index){0}; }
 
 /* ---- state dictionaries */
-typedef struct Entry { char *name; bool own; } Entry;
-struct TgState { TgContext *ctx; Entry *at; TgTensor **tensors; size_t n, cap, tcap; Index index; };
+typedef struct Entry {
+  char *name;
+  bool own;
+} Entry;
+
+struct TgState {
+  TgContext *ctx;
+  Entry *at;
+  TgTensor **tensors;
+  size_t n, cap, tcap;
+  Index index;
+};
+
 TgState *tg_state_new(TgContext *ctx) {
   TgState *s = tg_alloc(ctx, sizeof *s);
   if (s) s->ctx = ctx;
   return s;
 }
+
 TgContext *state_context(const TgState *s) { return s ? s->ctx : NULL; }
+
 void tg_state_free(TgState *s) {
   if (!s) return;
   TgContext *ctx = s->ctx;
@@ -55,6 +75,7 @@ void tg_state_free(TgState *s) {
   index_free(ctx, &s->index);
   tg_free(ctx, s->at), tg_free(ctx, s->tensors), tg_free(ctx, s);
 }
+
 static bool put(TgState *s, const char *name, size_t n, TgTensor *t, bool own) {
   Entry *at = io_grow(s->ctx, s->at, s->n, &s->cap, sizeof *at);
   if (at) s->at = at;
@@ -64,36 +85,49 @@ static bool put(TgState *s, const char *name, size_t n, TgTensor *t, bool own) {
   bool there = false;
   if (!copy) return false;
   memcpy(copy, name, n);
-  if (!index_put(s->ctx, &s->index, copy, n, s->n, &there) || there) { tg_free(s->ctx, copy); return false; }
+  if (!index_put(s->ctx, &s->index, copy, n, s->n, &there) || there) {
+    tg_free(s->ctx, copy);
+    return false;
+  }
   s->at[s->n] = (Entry){copy, own}, s->tensors[s->n++] = t;
   return true;
 }
+
 TgStatus tg_state_put(TgState *s, const char *name, TgTensor *t) {
-  if (!s || !name || !t) return !s ? TG_ERR_NOMEM : tg_error(s->ctx) ? tg_error(s->ctx) : tg_set_error(s->ctx, TG_ERR_VALUE, !name ? "state_put: no name" : "state_put: no tensor");
+  if (!s || !name || !t)
+    return !s ? TG_ERR_NOMEM
+           : tg_error(s->ctx)
+               ? tg_error(s->ctx)
+               : tg_set_error(s->ctx, TG_ERR_VALUE, !name ? "state_put: no name" : "state_put: no tensor");
   size_t i, n = strlen(name);
   if (!index_find(&s->index, name, n, &i)) return put(s, name, n, t, false) ? TG_OK : tg_error(s->ctx);
   if (s->at[i].own && s->tensors[i] != t) tg_release(s->tensors[i]), s->at[i].own = false;
   s->tensors[i] = t;
   return TG_OK;
 }
+
 bool state_own(TgState *s, const char *name, size_t n, TgTensor *t) {
   if (!s || !t) return false;
   if (!put(s, name, n, t, true)) return false;
   tg_keep(t);
   return true;
 }
+
 TgTensor *tg_state_get(const TgState *s, const char *name) {
   size_t i;
   return s && name && index_find(&s->index, name, strlen(name), &i) ? s->tensors[i] : NULL;
 }
+
 TgTensor *tg_state_remove(TgState *s, const char *name) {
   size_t i;
   if (!s || !name || !index_find(&s->index, name, strlen(name), &i)) return NULL;
   TgTensor *t = s->tensors[i];
   char *gone = s->at[i].name;
-  memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at), memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
+  memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at),
+      memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
   s->n--;
-  memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot), s->index.n = 0;      /* places behind it have moved: the table is filled again, in its room */
+  memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot),
+      s->index.n = 0; /* places behind it have moved: the table is filled again, in its room */
   for (size_t k = 0; k < s->n; k++) {
     bool there;
     index_put(s->ctx, &s->index, s->at[k].name, strlen(s->at[k].name), k, &there);
@@ -101,23 +135,32 @@ TgTensor *tg_state_remove(TgState *s, const char *name) {
   tg_free(s->ctx, gone);
   return tg_keep(t);
 }
+
 size_t tg_state_count(const TgState *s) { return s ? s->n : 0; }
+
 TgTensor *tg_state_at(const TgState *s, size_t i, const char **name) {
   if (!s || i >= s->n) return NULL;
   if (name) *name = s->at[i].name;
   return s->tensors[i];
 }
+
 TgTensor *const *tg_get_parameters(const TgState *s) { return s ? s->tensors : NULL; }
 
 /* ---- loading */
-static bool one_and_none(const TgTensor *a, const TgTensor *b) { return tg_numel(a) == 1 && tg_numel(b) == 1 && tg_ndim(a) <= 1 && tg_ndim(b) <= 1; }
-static bool same_shape(const TgTensor *a, const TgTensor *b) {
-  return tg_ndim(a) == tg_ndim(b) && (!tg_ndim(a) || !memcmp(tg_shape(a), tg_shape(b), (size_t)tg_ndim(a) * sizeof(int64_t)));
+static bool one_and_none(const TgTensor *a, const TgTensor *b) {
+  return tg_numel(a) == 1 && tg_numel(b) == 1 && tg_ndim(a) <= 1 && tg_ndim(b) <= 1;
 }
+
+static bool same_shape(const TgTensor *a, const TgTensor *b) {
+  return tg_ndim(a) == tg_ndim(b) &&
+         (!tg_ndim(a) || !memcmp(tg_shape(a), tg_shape(b), (size_t)tg_ndim(a) * sizeof(int64_t)));
+}
+
 static void add(char *text, size_t cap, const char *what) {
   size_t n = strlen(text);
   snprintf(text + n, cap - n, "%s", what);
 }
+
 static void shape_text(char *out, size_t cap, const TgTensor *t) {
   char one[32];
   add(out, cap, "(");
@@ -127,11 +170,13 @@ static void shape_text(char *out, size_t cap, const TgTensor *t) {
   }
   add(out, cap, tg_ndim(t) == 1 ? ",)" : ")");
 }
+
 static bool counter(const char *name) {
   static const char end[] = "num_batches_tracked";
   size_t n = strlen(name), k = sizeof end - 1;
   return n >= k && !strcmp(name + n - k, end) && (n == k || name[n - k - 1] == '.');
 }
+
 /* Names of a that b lacks, up to five of them, in text; how many there are. */
 static size_t lacking(const TgState *a, const TgState *b, bool counters, char *text, size_t cap) {
   size_t n = 0;
@@ -143,7 +188,9 @@ static size_t lacking(const TgState *a, const TgState *b, bool counters, char *t
   if (n > 5) add(text, cap, ", ..");
   return n;
 }
-static TgTensor *copied(TgTensor *x, TgContext *ctx) {       /* the values now, in memory of their own: read once, no kernel */
+
+static TgTensor *copied(TgTensor *x,
+                        TgContext *ctx) { /* the values now, in memory of their own: read once, no kernel */
   size_t n = tg_nbytes(x);
   void *p = tg_alloc(ctx, n + 1);
   if (!p) return NULL;
@@ -153,6 +200,7 @@ static TgTensor *copied(TgTensor *x, TgContext *ctx) {       /* the values now, 
   tg_free(ctx, p);
   return t;
 }
+
 TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOptions *opt) {
   if (!model || !file) return TG_ERR_VALUE;
   TgContext *ctx = model->ctx;
@@ -160,9 +208,11 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
   char text[400] = "", more[200] = "";
   if (opt) memcpy(&o, opt, opt->size && opt->size < sizeof o ? opt->size : sizeof o);
   if (tg_error(ctx)) return tg_error(ctx);
-  size_t none = o.partial ? 0 : lacking(model, file, true, text, 200), many = o.more ? 0 : lacking(file, model, false, more, sizeof more);
+  size_t none = o.partial ? 0 : lacking(model, file, true, text, 200),
+         many = o.more ? 0 : lacking(file, model, false, more, sizeof more);
   if (none || many) {
-    ctx_fail(ctx, TG_ERR_VALUE, "load_state: %s%s%s%s%s", none ? "the file lacks " : "", text, none && many ? "; " : "", many ? "the model has no " : "", more);
+    ctx_fail(ctx, TG_ERR_VALUE, "load_state: %s%s%s%s%s", none ? "the file lacks " : "", text,
+             none && many ? "; " : "", many ? "the model has no " : "", more);
     return TG_ERR_VALUE;
   }
   for (size_t i = 0; i < model->n; i++) {
@@ -173,7 +223,10 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
     return TG_ERR_SHAPE;
   }
   TgTensor **fresh = tg_alloc(ctx, (model->n + 1) * sizeof *fresh);
-  if (!fresh || tg_scope_begin(ctx)) { tg_free(ctx, fresh); return tg_error(ctx); }
+  if (!fresh || tg_scope_begin(ctx)) {
+    tg_free(ctx, fresh);
+    return tg_error(ctx);
+  }
   bool ok = true;
   for (size_t i = 0; i < model->n && ok; i++) {
     TgTensor *t = model->tensors[i], *x = tg_state_get(file, model->at[i].name);
@@ -182,7 +235,8 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
     fresh[i] = x && same_shape(t, x) ? x : tg_reshape(x, tg_ndim(t), tg_shape(t));
     ok = fresh[i] != NULL;
   }
-  for (size_t i = 0; i < model->n && ok; i++) if (fresh[i]) ok = tg_replace(model->tensors[i], fresh[i]) != NULL;
+  for (size_t i = 0; i < model->n && ok; i++)
+    if (fresh[i]) ok = tg_replace(model->tensors[i], fresh[i]) != NULL;
   tg_scope_end(ctx);
   tg_free(ctx, fresh);
   return ok ? TG_OK : tg_error(ctx);
@@ -193,19 +247,26 @@ Doc *doc_new(TgContext *ctx) {
   Doc *d = tg_alloc(ctx, sizeof *d);
   if (!d) return NULL;
   d->ctx = ctx;
-  if (!(d->tensors = tg_state_new(ctx))) { tg_free(ctx, d); return NULL; }
+  if (!(d->tensors = tg_state_new(ctx))) {
+    tg_free(ctx, d);
+    return NULL;
+  }
   return d;
 }
+
 void doc_free(Doc *d) {
   for (Doc *more; d; d = more) {
     TgContext *ctx = d->ctx;
     more = d->more;
-    for (Block *b = d->blocks, *next; b; b = next) next = b->next, tg_free(ctx, b);
+    for (Block *b = d->blocks, *next; b; b = next)
+      next = b->next, tg_free(ctx, b);
     tg_state_free(d->tensors);
     tg_free(ctx, d);
   }
 }
+
 void tg_value_free(TgValue *root) { doc_free((Doc *)root); }
+
 void *doc_alloc(Doc *d, size_t n) {
   if (n > SIZE_MAX / 4) return NULL;
   n = (n + 7) & ~(size_t)7;
@@ -219,6 +280,7 @@ void *doc_alloc(Doc *d, size_t n) {
   b->used += n;
   return (char *)(b + 1) + b->used - n;
 }
+
 bool doc_string(Doc *d, TgValue *v, const void *s, size_t n) {
   char *p = doc_alloc(d, n + 1);
   if (!p) return false;
@@ -226,6 +288,7 @@ bool doc_string(Doc *d, TgValue *v, const void *s, size_t n) {
   *v = (TgValue){.kind = TG_KIND_STRING, .n = (int64_t)n, .u.s = p};
   return true;
 }
+
 bool doc_items(Doc *d, TgValue *v, TgKind kind, size_t n) {
   size_t k = kind == TG_KIND_MAP ? 2 : 1;
   TgValue *p = n > SIZE_MAX / 4 / sizeof *p ? NULL : doc_alloc(d, n * k * sizeof *p);
@@ -233,24 +296,44 @@ bool doc_items(Doc *d, TgValue *v, TgKind kind, size_t n) {
   *v = (TgValue){.kind = kind, .n = (int64_t)n, .u.at = p};
   return true;
 }
+
 bool doc_tensor(Doc *d, TgValue *v, TgTensor *t) {
   char name[32];
   snprintf(name, sizeof name, "%zu", d->tensors->n);
   *v = (TgValue){.kind = TG_KIND_TENSOR, .u.t = t};
   return state_own(d->tensors, name, strlen(name), t);
 }
+
 TgKind tg_value_kind(const TgValue *v) { return v ? v->kind : TG_KIND_NONE; }
-int64_t tg_value_int(const TgValue *v) { return v && (v->kind == TG_KIND_INT || v->kind == TG_KIND_BOOL) ? v->u.i : 0; }
-double tg_value_float(const TgValue *v) { return v && v->kind == TG_KIND_FLOAT ? v->u.f : (double)tg_value_int(v); }
+
+int64_t tg_value_int(const TgValue *v) {
+  return v && (v->kind == TG_KIND_INT || v->kind == TG_KIND_BOOL) ? v->u.i : 0;
+}
+
+double tg_value_float(const TgValue *v) {
+  return v && v->kind == TG_KIND_FLOAT ? v->u.f : (double)tg_value_int(v);
+}
+
 const char *tg_value_string(const TgValue *v, size_t *nbytes) {
   bool is = v && v->kind == TG_KIND_STRING;
   if (nbytes) *nbytes = is ? (size_t)v->n : 0;
   return is ? v->u.s : NULL;
 }
+
 TgTensor *tg_value_tensor(const TgValue *v) { return v && v->kind == TG_KIND_TENSOR ? v->u.t : NULL; }
-size_t tg_value_count(const TgValue *v) { return v && (v->kind == TG_KIND_LIST || v->kind == TG_KIND_MAP) ? (size_t)v->n : 0; }
-const TgValue *tg_value_at(const TgValue *v, size_t i) { return i >= tg_value_count(v) ? NULL : v->kind == TG_KIND_MAP ? &v->u.at[2 * i + 1] : &v->u.at[i]; }
-const TgValue *tg_value_key(const TgValue *v, size_t i) { return i >= tg_value_count(v) || v->kind != TG_KIND_MAP ? NULL : &v->u.at[2 * i]; }
+
+size_t tg_value_count(const TgValue *v) {
+  return v && (v->kind == TG_KIND_LIST || v->kind == TG_KIND_MAP) ? (size_t)v->n : 0;
+}
+
+const TgValue *tg_value_at(const TgValue *v, size_t i) {
+  return i >= tg_value_count(v) ? NULL : v->kind == TG_KIND_MAP ? &v->u.at[2 * i + 1] : &v->u.at[i];
+}
+
+const TgValue *tg_value_key(const TgValue *v, size_t i) {
+  return i >= tg_value_count(v) || v->kind != TG_KIND_MAP ? NULL : &v->u.at[2 * i];
+}
+
 const TgValue *tg_value_get(const TgValue *v, const char *key) {
   size_t n = key ? strlen(key) : 0;
   for (size_t i = 0; key && v && v->kind == TG_KIND_MAP && i < (size_t)v->n; i++) {
@@ -260,9 +343,15 @@ const TgValue *tg_value_get(const TgValue *v, const char *key) {
   return NULL;
 }
 
-/* Depth first with a stack of our own: the depth of a tree is the file's to choose. A tree with shared branches could have names without end: they are counted. */
-typedef struct Level { const TgValue *v; size_t next, name; } Level;
+/* Depth first with a stack of our own: the depth of a tree is the file's to choose. A tree with shared
+ * branches could have names without end: they are counted. */
+typedef struct Level {
+  const TgValue *v;
+  size_t next, name;
+} Level;
+
 enum { STATE_VISITS = 1 << 24 };
+
 TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   TgState *s = tg_state_new(ctx);
   Level *stack = NULL;
@@ -277,8 +366,10 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   while (ok && v) {
     if (v->kind == TG_KIND_TENSOR) {
       size_t i;
-      if (index_find(&s->index, used ? name : "", used, &i)) s->tensors[i] = v->u.t;        /* a key written twice: the last, as everywhere */
-      else ok = put(s, used ? name : "", used, v->u.t, false);
+      if (index_find(&s->index, used ? name : "", used, &i))
+        s->tensors[i] = v->u.t; /* a key written twice: the last, as everywhere */
+      else
+        ok = put(s, used ? name : "", used, v->u.t, false);
     } else if (tg_value_count(v)) {
       Level *more = io_grow(ctx, stack, depth, &cap, sizeof *more);
       if (!(ok = more != NULL)) break;
@@ -287,7 +378,10 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
     for (v = NULL; depth && !v;) {
       Level *l = &stack[depth - 1];
       used = l->name;
-      if (l->next == tg_value_count(l->v)) { depth--; continue; }
+      if (l->next == tg_value_count(l->v)) {
+        depth--;
+        continue;
+      }
       const TgValue *k = tg_value_key(l->v, l->next);
       char number[24];
       const char *part = k && k->kind == TG_KIND_STRING ? k->u.s : number;
@@ -299,7 +393,8 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
         if ((ok = more != NULL)) name = more, name[used++] = i < dot ? '.' : part[i - dot];
       }
       v = tg_value_at(l->v, l->next++);
-      if (++visits > STATE_VISITS) ok = ctx_fail(ctx, TG_ERR_LIMIT, "get_state: more than %d values", STATE_VISITS);
+      if (++visits > STATE_VISITS)
+        ok = ctx_fail(ctx, TG_ERR_LIMIT, "get_state: more than %d values", STATE_VISITS);
       if (!ok) break;
     }
   }

@@ -1,10 +1,12 @@
 /* tg_io.h: state dictionaries and files of models and data, built on tg.h alone.
  *
- * A file is a 1-D u8 tensor, tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), and every reader takes one: readers give tensors that are views of it, so nothing is
- * read before it is needed, and a reader works on a file inside an archive too. The functions that end in _file take a path.
- * What a file says is not trusted: each size, offset and count is checked against what there is before it is used. A file that is not what it should be
- * is TG_ERR_VALUE with its name and what is wrong; one that cannot be read is TG_ERR_IO; a thing of the format that is not read here is refused by name.
- * A TgState and a TgValue own the tensors that they were made with, and end before the context is closed. */
+ * A file is a 1-D u8 tensor, tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), and every reader takes one:
+ * readers give tensors that are views of it, so nothing is read before it is needed, and a reader works on a
+ * file inside an archive too. The functions that end in _file take a path. What a file says is not trusted:
+ * each size, offset and count is checked against what there is before it is used. A file that is not what it
+ * should be is TG_ERR_VALUE with its name and what is wrong; one that cannot be read is TG_ERR_IO; a thing of
+ * the format that is not read here is refused by name. A TgState and a TgValue own the tensors that they were
+ * made with, and end before the context is closed. */
 #ifndef TG_IO_H
 #define TG_IO_H
 #include "tg.h"
@@ -15,112 +17,165 @@ extern "C" {
 /* ---- state dictionaries: names -> tensors, in the order they were put */
 typedef struct TgState TgState;
 TG_API TgState *tg_state_new(TgContext *ctx);
-TG_API void tg_state_free(TgState *s);                         /* ends the tensors that readers made; NULL is fine */
-/* The tensor stays yours and must outlive s. A name that is there already gets the new tensor. Layers have tg_linear_state and so on (tg_nn.h). */
+TG_API void tg_state_free(TgState *s); /* ends the tensors that readers made; NULL is fine */
+/* The tensor stays yours and must outlive s. A name that is there already gets the new tensor. Layers have
+ * tg_linear_state and so on (tg_nn.h). */
 TG_API TgStatus tg_state_put(TgState *s, const char *name, TgTensor *t);
-TG_API TgTensor *tg_state_get(const TgState *s, const char *name);     /* NULL: no such name, which is no error */
+TG_API TgTensor *tg_state_get(const TgState *s, const char *name); /* NULL: no such name, which is no error */
 /* Takes the name out; the tensor is yours now, kept (tg_release ends it). NULL: no such name. */
 TG_API TgTensor *tg_state_remove(TgState *s, const char *name);
 TG_API size_t tg_state_count(const TgState *s);
-TG_API TgTensor *tg_state_at(const TgState *s, size_t i, const char **name);   /* name may be NULL. NULL: i is past the end */
-TG_API TgTensor *const *tg_get_parameters(const TgState *s);   /* tg_state_count tensors, in order; valid until s changes */
+TG_API TgTensor *tg_state_at(const TgState *s, size_t i,
+                             const char **name); /* name may be NULL. NULL: i is past the end */
+TG_API TgTensor *const *
+tg_get_parameters(const TgState *s); /* tg_state_count tensors, in order; valid until s changes */
 
-/* ---- what a file says besides tensors: a tree of values. NULL is no value, and every question about it is answered with 0 or NULL. */
+/* ---- what a file says besides tensors: a tree of values. NULL is no value, and every question about it is
+ * answered with 0 or NULL. */
 typedef struct TgValue TgValue;
+
 typedef enum TgKind {
-  TG_KIND_NONE = 0, TG_KIND_BOOL, TG_KIND_INT, TG_KIND_FLOAT, TG_KIND_STRING, TG_KIND_LIST, TG_KIND_MAP, TG_KIND_TENSOR,
-  TG_KIND_OTHER                            /* what the file names but nothing here needs: torch.device and the like */
+  TG_KIND_NONE = 0,
+  TG_KIND_BOOL,
+  TG_KIND_INT,
+  TG_KIND_FLOAT,
+  TG_KIND_STRING,
+  TG_KIND_LIST,
+  TG_KIND_MAP,
+  TG_KIND_TENSOR,
+  TG_KIND_OTHER /* what the file names but nothing here needs: torch.device and the like */
 } TgKind;
+
 TG_API TgKind tg_value_kind(const TgValue *v);
-TG_API int64_t tg_value_int(const TgValue *v);                 /* an int or bool; a u64 above INT64_MAX wraps */
-TG_API double tg_value_float(const TgValue *v);                /* a float, int or bool */
-TG_API const char *tg_value_string(const TgValue *v, size_t *nbytes);  /* ended by a 0 byte; nbytes may be NULL */
+TG_API int64_t tg_value_int(const TgValue *v);  /* an int or bool; a u64 above INT64_MAX wraps */
+TG_API double tg_value_float(const TgValue *v); /* a float, int or bool */
+TG_API const char *tg_value_string(const TgValue *v,
+                                   size_t *nbytes); /* ended by a 0 byte; nbytes may be NULL */
 TG_API TgTensor *tg_value_tensor(const TgValue *v);
-TG_API size_t tg_value_count(const TgValue *v);                /* of a list or a map */
-TG_API const TgValue *tg_value_at(const TgValue *v, size_t i); /* of a list or a map; NULL past the end */
-TG_API const TgValue *tg_value_key(const TgValue *v, size_t i);/* of a map: a string or an int */
-TG_API const TgValue *tg_value_get(const TgValue *v, const char *key);  /* of a map */
-TG_API void tg_value_free(TgValue *root);                      /* what a reader gave, with its tensors. NULL is fine */
-/* The tensors of a tree under dotted names: keys of maps, numbers of lists; what is no tensor is left out. They stay the tree's. prefix may be NULL. */
+TG_API size_t tg_value_count(const TgValue *v);                 /* of a list or a map */
+TG_API const TgValue *tg_value_at(const TgValue *v, size_t i);  /* of a list or a map; NULL past the end */
+TG_API const TgValue *tg_value_key(const TgValue *v, size_t i); /* of a map: a string or an int */
+TG_API const TgValue *tg_value_get(const TgValue *v, const char *key); /* of a map */
+TG_API void tg_value_free(TgValue *root); /* what a reader gave, with its tensors. NULL is fine */
+/* The tensors of a tree under dotted names: keys of maps, numbers of lists; what is no tensor is left out.
+ * They stay the tree's. prefix may be NULL. */
 TG_API TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix);
 
 /* ---- loading
- * [options] .partial (names that the file lacks are left as they are) .more (names that the model lacks are left out; without it they are an error, but
- * for torch's counters num_batches_tracked) .view (the tensors stay views of the file, which cannot be assigned to: for inference).
- * Each tensor of model gets the values, and the dtype, of that name in file. Shapes must be equal, but () and (1,) are.
- * TG_ERR_VALUE: names that are missing or too many; TG_ERR_SHAPE: shapes. Then nothing has changed. */
-typedef struct TgLoadOptions { size_t size; bool partial, more, view; int end_; } TgLoadOptions;
+ * [options] .partial (names that the file lacks are left as they are) .more (names that the model lacks are
+ * left out; without it they are an error, but for torch's counters num_batches_tracked) .view (the tensors
+ * stay views of the file, which cannot be assigned to: for inference). Each tensor of model gets the values,
+ * and the dtype, of that name in file. Shapes must be equal, but () and (1,) are. TG_ERR_VALUE: names that
+ * are missing or too many; TG_ERR_SHAPE: shapes. Then nothing has changed. */
+typedef struct TgLoadOptions {
+  size_t size;
+  bool partial, more, view;
+  int end_;
+} TgLoadOptions;
+
 TG_API TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOptions *o);
 /* The tensors of a model file of any kind below, by its first bytes. */
 TG_API TgState *tg_state_from_file(TgContext *ctx, const char *path);
 
-/* ---- safetensors. dtypes: BOOL, I8 .. U64, F8_E4M3, F8_E5M2, F16, BF16, F32, F64; others are refused by name. */
+/* ---- safetensors. dtypes: BOOL, I8 .. U64, F8_E4M3, F8_E5M2, F16, BF16, F32, F64; others are refused by
+ * name. */
 TG_API TgState *tg_safe_load(TgTensor *file);
 TG_API TgState *tg_safe_load_file(TgContext *ctx, const char *path);
-/* The header: a map of names to {dtype, shape, data_offsets}, and "__metadata__" if there is one. data_start (may be NULL): where the data begins. */
+/* The header: a map of names to {dtype, shape, data_offsets}, and "__metadata__" if there is one. data_start
+ * (may be NULL): where the data begins. */
 TG_API TgValue *tg_safe_load_metadata(TgTensor *file, int64_t *data_start);
-/* [options] .metadata: strings, a key and its value in turn, ended by NULL. Computes the tensors and writes them, by falling size of element, then name. The
- * file is written beside the old one, synced, and takes its place at once: path has the old or the new, whatever happens. */
-typedef struct TgSafeOptions { size_t size; const char *const *metadata; int end_; } TgSafeOptions;
+
+/* [options] .metadata: strings, a key and its value in turn, ended by NULL. Computes the tensors and writes
+ * them, by falling size of element, then name. The file is written beside the old one, synced, and takes its
+ * place at once: path has the old or the new, whatever happens. */
+typedef struct TgSafeOptions {
+  size_t size;
+  const char *const *metadata;
+  int end_;
+} TgSafeOptions;
+
 TG_API TgStatus tg_safe_save_opt(const TgState *s, const char *path, const TgSafeOptions *o);
 
-/* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory. A file of no bytes is a tensor (0).
- * TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and 16 MiB. */
-TG_API TgState *tg_zip_extract(TgTensor *file);                /* stored and deflated, zip64; other methods and encryption are refused by name */
-TG_API TgState *tg_tar_extract(TgTensor *file);                /* ustar, GNU and pax long names */
-TG_API TgTensor *tg_gunzip(TgTensor *file);                    /* gzip, all its members */
+/* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory. A
+ * file of no bytes is a tensor (0). TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and
+ * 16 MiB. */
+TG_API TgState *tg_zip_extract(
+    TgTensor *file); /* stored and deflated, zip64; other methods and encryption are refused by name */
+TG_API TgState *tg_tar_extract(TgTensor *file); /* ustar, GNU and pax long names */
+TG_API TgTensor *tg_gunzip(TgTensor *file);     /* gzip, all its members */
 
-/* ---- torch checkpoints: zip, the older stream, tar. The pickle is read by an interpreter that knows the few globals of state dictionaries and runs nothing;
- * any other global is refused by its name. Tensors may share storages and have permuted strides; other strides are refused. */
+/* ---- torch checkpoints: zip, the older stream, tar. The pickle is read by an interpreter that knows the few
+ * globals of state dictionaries and runs nothing; any other global is refused by its name. Tensors may share
+ * storages and have permuted strides; other strides are refused. */
 TG_API TgValue *tg_torch_load(TgTensor *file);
 TG_API TgValue *tg_torch_load_file(TgContext *ctx, const char *path);
 
-/* ---- gguf, versions 2 and 3. A map {"kv": {..}, "tensors": {..}}: an array of numbers is a 1-D tensor, one of strings a list. Quantised tensors are
- * views whose values are computed where they are used: f32. Those of the types IQ1, IQ2 and IQ3, whose codebooks are not here, are TG_KIND_OTHER.
- * The path of the first part of a split model, ..-00001-of-0000n.gguf, loads all of them; its key-values are the first part's. */
+/* ---- gguf, versions 2 and 3. A map {"kv": {..}, "tensors": {..}}: an array of numbers is a 1-D tensor, one
+ * of strings a list. Quantised tensors are views whose values are computed where they are used: f32. Those of
+ * the types IQ1, IQ2 and IQ3, whose codebooks are not here, are TG_KIND_OTHER. The path of the first part of
+ * a split model, ..-00001-of-0000n.gguf, loads all of them; its key-values are the first part's. */
 TG_API TgValue *tg_gguf_load(TgTensor *file);
 TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
-/* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown type, n no multiple of its block. */
+/* n elements of ggml's type from the bytes at the start of u8 t: (n), f32 if quantised. TG_ERR_VALUE: unknown
+ * type, n no multiple of its block. */
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
-TG_API const char *tg_ggml_type_name(int type);                /* "Q4_K"; NULL: unknown */
+TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 
-/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused by name when the model is opened (in a branch of
- * If: when it is taken); tg_onnx_op_name lists those that are. Weights lie in the file, not beside it. Sizes that depend on shapes and small constants are
- * computed at once; one that depends on an input's values is computed and read when tg_onnx_run is called. Outputs are lazy tensors. */
+/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused
+ * by name when the model is opened (in a branch of If: when it is taken); tg_onnx_op_name lists those that
+ * are. Weights lie in the file, not beside it. Sizes that depend on shapes and small constants are computed
+ * at once; one that depends on an input's values is computed and read when tg_onnx_run is called. Outputs are
+ * lazy tensors. */
 typedef struct TgOnnx TgOnnx;
-/* ndim -1: not said. dims: -1 where a size is free; dim_names: NULL or the name of a free size. has_default: may be left out. Lives as long as the model. */
-typedef struct TgOnnxValue { const char *name; TgDType dtype; int ndim; const int64_t *dims; const char *const *dim_names; bool has_default; } TgOnnxValue;
+
+/* ndim -1: not said. dims: -1 where a size is free; dim_names: NULL or the name of a free size. has_default:
+ * may be left out. Lives as long as the model. */
+typedef struct TgOnnxValue {
+  const char *name;
+  TgDType dtype;
+  int ndim;
+  const int64_t *dims;
+  const char *const *dim_names;
+  bool has_default;
+} TgOnnxValue;
+
 TG_API TgOnnx *tg_onnx_open(TgContext *ctx, const char *path);
 TG_API TgOnnx *tg_onnx_load(TgTensor *file);
-TG_API void tg_onnx_free(TgOnnx *m);                           /* outputs that were not computed stay good. NULL is fine */
-TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v);          /* false: i is past the last */
+TG_API void tg_onnx_free(TgOnnx *m); /* outputs that were not computed stay good. NULL is fine */
+TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v); /* false: i is past the last */
 TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
 TG_API int tg_onnx_opset(const TgOnnx *m);
-/* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input that is missing, unknown or given twice, an
- * operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE: an input unlike the model's, or a named size that is two things at once. */
-TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin, TgTensor **out, int nout);
-TG_API TgTensor *tg_onnx_tensor(TgTensor *file);               /* a TensorProto of its own, as test data are kept */
-TG_API const char *tg_onnx_op_name(size_t i);                  /* the operators, in no order; NULL past the last */
+/* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input
+ * that is missing, unknown or given twice, an operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE:
+ * an input unlike the model's, or a named size that is two things at once. */
+TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
+                            TgTensor **out, int nout);
+TG_API TgTensor *tg_onnx_tensor(TgTensor *file); /* a TensorProto of its own, as test data are kept */
+TG_API const char *tg_onnx_op_name(size_t i);    /* the operators, in no order; NULL past the last */
 
 /* ---- reading a u8 (n) tensor as a stream */
 typedef struct TgTensorIO TgTensorIO;
-TG_API TgTensorIO *tg_tensor_io(TgTensor *t);                  /* TG_ERR_VALUE: not u8, or not 1-D. t must outlive it */
-TG_API size_t tg_tensor_io_read(TgTensorIO *io, void *out, size_t nbytes);   /* how many there were, less at the end */
-TG_API int64_t tg_tensor_io_seek(TgTensorIO *io, int64_t offset, int whence);   /* SEEK_SET, _CUR, _END; the new place, -1: none such */
+TG_API TgTensorIO *tg_tensor_io(TgTensor *t); /* TG_ERR_VALUE: not u8, or not 1-D. t must outlive it */
+TG_API size_t tg_tensor_io_read(TgTensorIO *io, void *out,
+                                size_t nbytes); /* how many there were, less at the end */
+TG_API int64_t tg_tensor_io_seek(TgTensorIO *io, int64_t offset,
+                                 int whence); /* SEEK_SET, _CUR, _END; the new place, -1: none such */
 TG_API int64_t tg_tensor_io_tell(const TgTensorIO *io);
 TG_API void tg_tensor_io_free(TgTensorIO *io);
 
-/* ---- data sets from a folder, gz or not: out[0] train x, [1] train y, [2] test x, [3] test y; u8, lazy where they are not gz.
- * mnist: the four idx files train-images-idx3-ubyte and so on, also of Fashion-MNIST: x (n, 1, 28, 28), y (n).
- * cifar: data_batch_1.bin .. and test_batch.bin of CIFAR-10's binary version: x (n, 3, 32, 32), y (n). */
+/* ---- data sets from a folder, gz or not: out[0] train x, [1] train y, [2] test x, [3] test y; u8, lazy
+ * where they are not gz. mnist: the four idx files train-images-idx3-ubyte and so on, also of Fashion-MNIST:
+ * x (n, 1, 28, 28), y (n). cifar: data_batch_1.bin .. and test_batch.bin of CIFAR-10's binary version: x (n,
+ * 3, 32, 32), y (n). */
 TG_API TgStatus tg_mnist(TgContext *ctx, const char *folder, TgTensor *out[4]);
 TG_API TgStatus tg_cifar(TgContext *ctx, const char *folder, TgTensor *out[4]);
-TG_API TgTensor *tg_idx(TgTensor *file);                       /* an idx file of bytes: its shape, u8 */
-TG_API TgTensor *tg_open_data(TgContext *ctx, const char *path);   /* the bytes of path or, unpacked, of path.gz */
+TG_API TgTensor *tg_idx(TgTensor *file); /* an idx file of bytes: its shape, u8 */
+TG_API TgTensor *tg_open_data(TgContext *ctx,
+                              const char *path); /* the bytes of path or, unpacked, of path.gz */
 
 #ifndef __cplusplus
 #define tg_load_state(...) TG_OPT2_(tg_load_state_opt, TgLoadOptions, __VA_ARGS__, .end_ = 0)
-#define tg_safe_save(...) TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_safe_save(...)  TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
 #else
 }
 #endif

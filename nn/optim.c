@@ -1,22 +1,29 @@
-/* optim.c: SGD, Adam, AdamW. The learning rate and Adam's powers of beta live in small tensors, so a step is always the same graph. */
+/* optim.c: SGD, Adam, AdamW. The learning rate and Adam's powers of beta live in small tensors, so a step is
+ * always the same graph. */
 #include "tg_nn.h"
 #include "tg_io.h"
 #include <stdio.h>
 #include <string.h>
 
 typedef enum Kind { SGD, ADAM, ADAMW } Kind;
+
 struct TgOptim {
   TgContext *ctx;
   Kind kind;
   TgOptimOptions o;
   int n;
-  TgTensor **params, **m, **v;             /* m: momentum or first moment, v: second moment; kept, made at the first step */
-  TgTensor *lr, *power1, *power2;          /* shape (1): learning rate, beta1^t, beta2^t */
-  TgTensor **todo;                         /* what a step computes */
+  TgTensor **params, **m,
+      **v; /* m: momentum or first moment, v: second moment; kept, made at the first step */
+  TgTensor *lr, *power1, *power2; /* shape (1): learning rate, beta1^t, beta2^t */
+  TgTensor **todo;                /* what a step computes */
 };
 
-static TgTensor *one_number(TgContext *ctx, double v) { return tg_keep(tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1))); }
+static TgTensor *one_number(TgContext *ctx, double v) {
+  return tg_keep(tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1)));
+}
+
 static bool refuse(TgContext *ctx, const char *text) { return tg_set_error(ctx, TG_ERR_VALUE, text), false; }
+
 static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n) {
   if (n < 0 || (n && !params)) return refuse(ctx, "optimiser: no list of parameters");
   for (int i = 0; i < n; i++) {
@@ -25,11 +32,16 @@ static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n) {
   }
   return true;
 }
-static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, int n, const TgOptimOptions *opt) {
+
+static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, int n,
+                          const TgOptimOptions *opt) {
   if (!ctx || !parameters_fine(ctx, params, n)) return NULL;
   TgOptim *p = tg_alloc(ctx, sizeof *p);
   TgTensor **all = tg_alloc(ctx, ((size_t)n * 6 + 2) * sizeof *all);
-  if (!p || !all) { tg_free(ctx, p), tg_free(ctx, all); return NULL; }
+  if (!p || !all) {
+    tg_free(ctx, p), tg_free(ctx, all);
+    return NULL;
+  }
   p->ctx = ctx, p->kind = kind, p->params = all, p->m = all + n, p->v = all + 2 * n, p->todo = all + 3 * n;
   if (opt) memcpy(&p->o, opt, opt->size < sizeof p->o ? opt->size : sizeof p->o);
   if (p->o.lr == 0) p->o.lr = 1e-3;
@@ -42,7 +54,8 @@ static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, in
   if (kind != SGD) ok = ok && (p->power1 = one_number(ctx, 1)) && (p->power2 = one_number(ctx, 1));
   for (int i = 0; ok && i < n; i++) { /* tied weights, given by two layers, are one parameter */
     int at = 0;
-    while (at < p->n && p->params[at] != params[i]) at++;
+    while (at < p->n && p->params[at] != params[i])
+      at++;
     if (at < p->n) continue;
     ok = (p->params[at] = tg_requires_grad(params[i], true)) != NULL;
     p->n += ok;
@@ -51,21 +64,36 @@ static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, in
   tg_optim_free(p);
   return NULL;
 }
-TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) { return optim_new(ctx, SGD, p, n, o); }
-TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) { return optim_new(ctx, ADAM, p, n, o); }
-TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) { return optim_new(ctx, ADAMW, p, n, o); }
+
+TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) {
+  return optim_new(ctx, SGD, p, n, o);
+}
+
+TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) {
+  return optim_new(ctx, ADAM, p, n, o);
+}
+
+TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) {
+  return optim_new(ctx, ADAMW, p, n, o);
+}
+
 void tg_optim_free(TgOptim *p) {
   if (!p) return;
-  for (int i = 0; i < p->n; i++) tg_release(p->m[i]), tg_release(p->v[i]);
+  for (int i = 0; i < p->n; i++)
+    tg_release(p->m[i]), tg_release(p->v[i]);
   tg_release(p->lr), tg_release(p->power1), tg_release(p->power2);
   TgContext *ctx = p->ctx;
   tg_free(ctx, p->params);
   tg_free(ctx, p);
 }
+
 void tg_optim_zero_grad(TgOptim *p) {
-  for (int i = 0; p && i < p->n; i++) tg_zero_grad(p->params[i]);
+  for (int i = 0; p && i < p->n; i++)
+    tg_zero_grad(p->params[i]);
 }
+
 double tg_optim_lr(const TgOptim *p) { return p ? p->o.lr : 0; }
+
 TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
   if (!p) return TG_ERR_VALUE;
   TgTensor *t = one_number(p->ctx, lr);
@@ -75,7 +103,8 @@ TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
   return TG_OK;
 }
 
-/* State is memory of zeros of its own, written once: a constant would be shared by all parameters of that shape. */
+/* State is memory of zeros of its own, written once: a constant would be shared by all parameters of that
+ * shape. */
 static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
   if (*at) return *at;
   void *zeros = tg_alloc(p->ctx, tg_nbytes(like) + 1);
@@ -83,10 +112,17 @@ static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
   tg_free(p->ctx, zeros);
   return *at;
 }
-static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) { return tg_add(tg_mul_scalar(a, beta), tg_mul_scalar(b, 1 - beta)); }
-static TgTensor *sized(TgTensor *scalar, TgTensor *like) { return tg_cast(tg_reshape(scalar, TG_SCALAR), tg_dtype(like)); }
+
+static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) {
+  return tg_add(tg_mul_scalar(a, beta), tg_mul_scalar(b, 1 - beta));
+}
+
+static TgTensor *sized(TgTensor *scalar, TgTensor *like) {
+  return tg_cast(tg_reshape(scalar, TG_SCALAR), tg_dtype(like));
+}
 
 static bool has_first(const TgOptim *p) { return p->kind != SGD || p->o.momentum != 0; }
+
 static TgStatus put(TgState *s, const char *prefix, const char *name, TgTensor *t) {
   char full[512];
   if (!t) return TG_ERR_NOMEM;
@@ -95,6 +131,7 @@ static TgStatus put(TgState *s, const char *prefix, const char *name, TgTensor *
     return TG_ERR_LIMIT;
   return tg_state_put(s, full, t);
 }
+
 TgStatus tg_optim_state(TgOptim *p, TgState *s, const char *prefix) {
   if (!p || !s) return TG_ERR_VALUE;
   TgStatus status = TG_OK;
@@ -116,7 +153,7 @@ TgStatus tg_optim_state(TgOptim *p, TgState *s, const char *prefix) {
 /* The new value of parameter i; state assignments are appended to todo. */
 static TgTensor *sgd_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {
   if (p->o.weight_decay != 0) g = tg_add(g, tg_mul_scalar(w, p->o.weight_decay));
-  if (p->o.momentum != 0) {                                  /* torch: b = mu b + g, the first b is g: zeros give the same */
+  if (p->o.momentum != 0) { /* torch: b = mu b + g, the first b is g: zeros give the same */
     TgTensor *b = state(p, &p->m[i], w);
     if (!(b = tg_assign(b, tg_add(tg_mul_scalar(b, p->o.momentum), g)))) return NULL;
     p->todo[(*ntodo)++] = b;
@@ -124,26 +161,32 @@ static TgTensor *sgd_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntod
   }
   return tg_sub(w, tg_mul(g, sized(p->lr, w)));
 }
+
 static TgTensor *adam_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {
   double wd = p->o.weight_decay;
   if (wd != 0 && p->kind == ADAM) g = tg_add(g, tg_mul_scalar(w, wd));
   TgTensor *m = state(p, &p->m[i], w), *v = state(p, &p->v[i], w);
-  if (!(m = tg_assign(m, lerp(m, g, p->o.beta1))) || !(v = tg_assign(v, lerp(v, tg_mul(g, g), p->o.beta2)))) return NULL;
+  if (!(m = tg_assign(m, lerp(m, g, p->o.beta1))) || !(v = tg_assign(v, lerp(v, tg_mul(g, g), p->o.beta2))))
+    return NULL;
   p->todo[(*ntodo)++] = m, p->todo[(*ntodo)++] = v;
-  TgTensor *mh = tg_div(m, sized(tg_rsub_scalar(p->power1, 1), w)), *vh = tg_div(v, sized(tg_rsub_scalar(p->power2, 1), w));
+  TgTensor *mh = tg_div(m, sized(tg_rsub_scalar(p->power1, 1), w)),
+           *vh = tg_div(v, sized(tg_rsub_scalar(p->power2, 1), w));
   TgTensor *up = tg_div(mh, tg_add_scalar(tg_sqrt(vh), p->o.eps));
   if (wd != 0 && p->kind == ADAMW) up = tg_add(up, tg_mul_scalar(w, wd));
   return tg_sub(w, tg_mul(up, sized(p->lr, w)));
 }
+
 TgStatus tg_optim_step(TgOptim *p) {
   if (!p) return TG_ERR_VALUE;
   int ntodo = 0;
   TgStatus s = tg_scope_begin(p->ctx);
   if (s) return s;
   bool ok = true, any = false;
-  for (int i = 0; i < p->n; i++) any = any || tg_grad(p->params[i]);
+  for (int i = 0; i < p->n; i++)
+    any = any || tg_grad(p->params[i]);
   if (any && p->kind != SGD) {
-    ok = tg_assign(p->power1, tg_mul_scalar(p->power1, p->o.beta1)) && tg_assign(p->power2, tg_mul_scalar(p->power2, p->o.beta2));
+    ok = tg_assign(p->power1, tg_mul_scalar(p->power1, p->o.beta1)) &&
+         tg_assign(p->power2, tg_mul_scalar(p->power2, p->o.beta2));
     if (ok) p->todo[ntodo++] = p->power1, p->todo[ntodo++] = p->power2;
   }
   for (int i = 0; ok && i < p->n; i++) {
@@ -152,8 +195,8 @@ TgStatus tg_optim_step(TgOptim *p) {
     ok = tg_assign(w, p->kind == SGD ? sgd_step(p, i, w, g, &ntodo) : adam_step(p, i, w, g, &ntodo)) != NULL;
     if (ok) p->todo[ntodo++] = w;
   }
-  tg_optim_zero_grad(p);                                     /* lazy gradients would soon be of the new values */
-  s = tg_scope_end(p->ctx);                                  /* only the parameters and the state are realized: all kept outside */
+  tg_optim_zero_grad(p);    /* lazy gradients would soon be of the new values */
+  s = tg_scope_end(p->ctx); /* only the parameters and the state are realized: all kept outside */
   if (ok && !s && ntodo) s = tg_realize_many(p->todo, (size_t)ntodo);
   return ok ? s : tg_error(p->ctx) ? tg_error(p->ctx) : TG_ERR_INTERNAL;
 }

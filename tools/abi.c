@@ -13,19 +13,21 @@
 #include <string.h>
 
 static const char *path;
-static char *text;                                     /* the header without its preprocessor lines and without what only C++ sees */
+static char *text; /* the header without its preprocessor lines and without what only C++ sees */
 static const char *at;
 static char comment[8192]; /* of the declarations that follow it without an empty line */
 
 _Noreturn static void refuse(const char *fmt, ...) {
   int line = 1;
-  for (const char *p = text; p && p < at; p++) line += *p == '\n';
+  for (const char *p = text; p && p < at; p++)
+    line += *p == '\n';
   va_list ap;
   fprintf(stderr, "%s:%d: ", path, line);
   va_start(ap, fmt), vfprintf(stderr, fmt, ap), va_end(ap);
   fputc('\n', stderr);
   exit(1);
 }
+
 static char *load(void) {
   FILE *f = fopen(path, "rb");
   if (!f) refuse("cannot be read");
@@ -42,17 +44,24 @@ static char *load(void) {
     end = s + strcspn(s, "\n");
     bool directive = *s == '#', hidden = false;
     if (directive) {
-      while (end > s && end[-1] == '\\' && *end) end += 1 + strcspn(end + 1, "\n");
+      while (end > s && end[-1] == '\\' && *end)
+        end += 1 + strcspn(end + 1, "\n");
       if (!strncmp(s, "#if", 3)) {
         depth++;
         cxx[depth] = !strncmp(s, "#ifdef __cplusplus", 18) || !strncmp(s, "#ifndef __cplusplus", 19);
         skip[depth] = !strncmp(s, "#ifdef __cplusplus", 18);
-      } else if (!strncmp(s, "#else", 5) && cxx[depth]) skip[depth] = !skip[depth];
-      else if (!strncmp(s, "#endif", 6)) depth--;
+      } else if (!strncmp(s, "#else", 5) && cxx[depth])
+        skip[depth] = !skip[depth];
+      else if (!strncmp(s, "#endif", 6))
+        depth--;
     }
-    for (int i = 1; i <= depth; i++) hidden = hidden || skip[i];
-    if (!directive && !hidden) memcpy(o, s, (size_t)(end - s)), o += end - s;
-    else for (char *c = s; c < end; c++) if (*c == '\n') *o++ = '\n';      /* lines keep their numbers */
+    for (int i = 1; i <= depth; i++)
+      hidden = hidden || skip[i];
+    if (!directive && !hidden)
+      memcpy(o, s, (size_t)(end - s)), o += end - s;
+    else
+      for (char *c = s; c < end; c++)
+        if (*c == '\n') *o++ = '\n'; /* lines keep their numbers */
     if (*end) *o++ = '\n', end++;
   }
   *o = 0;
@@ -62,9 +71,11 @@ static char *load(void) {
 
 /* ---- tokens: an identifier, a number, or one character */
 static char tok[128];
+
 static bool next(void) {
   for (;;) {
-    for (int lines = 0; isspace((unsigned char)*at); at++) if (*at == '\n' && ++lines == 2) *comment = 0;
+    for (int lines = 0; isspace((unsigned char)*at); at++)
+      if (*at == '\n' && ++lines == 2) *comment = 0;
     if (at[0] != '/' || at[1] != '*') break;
     const char *end = strstr(at, "*/");
     if (!end) refuse("a comment without end");
@@ -74,28 +85,41 @@ static bool next(void) {
     at = end + 2;
   }
   size_t n = 0;
-  while (isalnum((unsigned char)at[n]) || at[n] == '_') n++;
+  while (isalnum((unsigned char)at[n]) || at[n] == '_')
+    n++;
   if (!n && *at) n = 1;
   if (n >= sizeof tok) refuse("a name that is too long");
   memcpy(tok, at, n), tok[n] = 0;
   at += n;
   return n > 0;
 }
+
 static bool is(const char *t) { return !strcmp(tok, t); }
-static void want(const char *t) { if (!next() || !is(t)) refuse("'%s' where '%s' is expected", tok, t); }
+
+static void want(const char *t) {
+  if (!next() || !is(t)) refuse("'%s' where '%s' is expected", tok, t);
+}
 
 /* ---- declarations: [from, to) of the text, split in a type and a name */
-typedef struct Decl { char type[512], name[256]; } Decl;
+typedef struct Decl {
+  char type[512], name[256];
+} Decl;
+
 static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-static void tidy(char *s) {                                   /* runs of blanks as one, none at the ends */
+
+static void tidy(char *s) { /* runs of blanks as one, none at the ends */
   char *o = s;
   for (char *p = s; *p; p++) {
-    if (!isspace((unsigned char)*p)) *o++ = *p;
-    else if (o > s && o[-1] != ' ') *o++ = ' ';
+    if (!isspace((unsigned char)*p))
+      *o++ = *p;
+    else if (o > s && o[-1] != ' ')
+      *o++ = ' ';
   }
-  while (o > s && o[-1] == ' ') o--;
+  while (o > s && o[-1] == ' ')
+    o--;
   *o = 0;
 }
+
 static Decl declare(const char *from, size_t n) {
   Decl d = {"", ""};
   char s[256];
@@ -104,74 +128,102 @@ static Decl declare(const char *from, size_t n) {
   tidy(s);
   char *paren = strstr(s, "(*"), *stop = s + strlen(s), *bracket = strchr(s, '[');
   char *begin;
-  if (paren) {                                                /* a function pointer: the name follows its stars */
+  if (paren) { /* a function pointer: the name follows its stars */
     begin = paren + 1;
-    while (*begin == '*' || *begin == ' ' || !strncmp(begin, "const", 5)) begin += *begin == 'c' ? 5 : 1;
+    while (*begin == '*' || *begin == ' ' || !strncmp(begin, "const", 5))
+      begin += *begin == 'c' ? 5 : 1;
     stop = begin;
-    while (is_word(*stop)) stop++;
+    while (is_word(*stop))
+      stop++;
   } else {
     if (bracket) stop = bracket;
-    while (stop > s && stop[-1] == ' ') stop--;
+    while (stop > s && stop[-1] == ' ')
+      stop--;
     begin = stop;
-    while (begin > s && is_word(begin[-1])) begin--;
-    if (begin == s) begin = stop;                              /* a type alone */
+    while (begin > s && is_word(begin[-1]))
+      begin--;
+    if (begin == s) begin = stop; /* a type alone */
   }
   snprintf(d.name, sizeof d.name, "%.*s", (int)(stop - begin), begin);
   snprintf(d.type, sizeof d.type, "%.*s%s", (int)(begin - s), s, stop);
   tidy(d.type);
   return d;
 }
+
 /* Each piece of [from, to) between commas outside brackets. */
 static const char *piece(const char *from, const char *to) {
   int depth = 0;
   for (; from < to; from++) {
-    if (from[0] == '/' && from[1] == '*') { from = strstr(from, "*/") + 1; continue; }
+    if (from[0] == '/' && from[1] == '*') {
+      from = strstr(from, "*/") + 1;
+      continue;
+    }
     if (*from == '(' || *from == '[' || *from == '{') depth++;
     if (*from == ')' || *from == ']' || *from == '}') depth--;
     if (*from == ',' && depth == 0) break;
   }
   return from;
 }
-static const char *closing(char open, char close) {            /* at stands after `open` */
+
+static const char *closing(char open, char close) { /* at stands after `open` */
   int depth = 1;
   const char *p = at;
   for (; *p; p++) {
-    if (p[0] == '/' && p[1] == '*') p = strstr(p, "*/") + 1;
-    else if (*p == open) depth++;
-    else if (*p == close && --depth == 0) return p;
+    if (p[0] == '/' && p[1] == '*')
+      p = strstr(p, "*/") + 1;
+    else if (*p == open)
+      depth++;
+    else if (*p == close && --depth == 0)
+      return p;
   }
   refuse("no '%c'", close);
 }
 
 /* ---- the program that is written */
-static void quoted(const char *s) {                            /* a JSON string, inside a C string that printf prints */
+static void quoted(const char *s) { /* a JSON string, inside a C string that printf prints */
   printf("\\\"");
   for (; *s; s++) {
-    if (*s == '"' || *s == '\\') printf("\\\\\\%c", *s);
-    else if (*s == '%') printf("%%%%");
-    else if (*s == '\n') printf(" ");
-    else putchar(*s);
+    if (*s == '"' || *s == '\\')
+      printf("\\\\\\%c", *s);
+    else if (*s == '%')
+      printf("%%%%");
+    else if (*s == '\n')
+      printf(" ");
+    else
+      putchar(*s);
   }
   printf("\\\"");
 }
+
 /* What the options' defaults are told by: the fields of structs and the enumerators, as they were read. */
-typedef struct Member { char of[96], type[128], name[96]; } Member;
+typedef struct Member {
+  char of[96], type[128], name[96];
+} Member;
+
 static Member fields[1024], enumerators[256];
 static int nfields, nenumerators;
+
 static void copy_name(char *to, size_t cap, const char *s) {
   size_t n = strlen(s);
   if (n >= cap) refuse("a name that is too long: %s", s);
   memcpy(to, s, n + 1);
 }
+
 static void remember(Member *list, int *n, int most, const char *of, const char *type, const char *name) {
   if (*n == most) refuse("more names than there is room for");
   Member *m = &list[(*n)++];
-  copy_name(m->of, sizeof m->of, of), copy_name(m->type, sizeof m->type, type), copy_name(m->name, sizeof m->name, name);
+  copy_name(m->of, sizeof m->of, of), copy_name(m->type, sizeof m->type, type),
+      copy_name(m->name, sizeof m->name, name);
 }
+
 static bool first_of[4];
-static void item(int level) { printf("  printf(\"%s\");\n", first_of[level] ? "\\n" : ",\\n"), first_of[level] = false; }
+
+static void item(int level) {
+  printf("  printf(\"%s\");\n", first_of[level] ? "\\n" : ",\\n"), first_of[level] = false;
+}
 
 static const char *header_name(void) { return strrchr(path, '/') ? strrchr(path, '/') + 1 : path; }
+
 static void read_enum(void) {
   char name[128];
   next();
@@ -194,12 +246,17 @@ static void read_enum(void) {
   at = end + 1;
   while (next() && !is(";")) {}
 }
+
 static void read_struct(void) {
   char name[128];
   next();
   strcpy(name, tok);
   next();
-  if (!is("{")) { while (!is(";")) next(); return; }            /* opaque */
+  if (!is("{")) {
+    while (!is(";"))
+      next();
+    return;
+  } /* opaque */
   const char *end = closing('{', '}');
   item(1);
   printf("  printf(\"    {\\\"name\\\": \\\"%s\\\", \\\"header\\\": \\\"%s\\\", \\\"size\\\": %%zu, "
@@ -207,27 +264,33 @@ static void read_struct(void) {
          name, header_name(), name);
   bool first = true;
   while (at < end) {
-    while (isspace((unsigned char)*at)) at++;
-    if (at[0] == '/' && at[1] == '*') { at = strstr(at, "*/") + 2; continue; }
+    while (isspace((unsigned char)*at))
+      at++;
+    if (at[0] == '/' && at[1] == '*') {
+      at = strstr(at, "*/") + 2;
+      continue;
+    }
     if (at >= end) break;
     const char *semi = at;
-    while (*semi != ';') semi++;
+    while (*semi != ';')
+      semi++;
     char base[512] = "";
     for (const char *from = at; from < semi;) {
       const char *stop = piece(from, semi);
       Decl d;
-      if (!*base) {                                            /* "double p" gives the type of what follows the comma, but for its stars */
+      if (!*base) { /* "double p" gives the type of what follows the comma, but for its stars */
         d = declare(from, (size_t)(stop - from));
         snprintf(base, sizeof base, "%s", d.type);
         char *star = strpbrk(base, "*[");
-        if (star) *star = 0;                                   /* fields are no function pointers */
+        if (star) *star = 0; /* fields are no function pointers */
         tidy(base);
       } else {
         char more[800];
         snprintf(more, sizeof more, "%s %.*s", base, (int)(stop - from), from);
         d = declare(more, strlen(more));
       }
-      printf("  printf(\"%s{\\\"name\\\": \\\"%s\\\", \\\"type\\\": \\\"%s\\\", \\\"offset\\\": %%zu, \\\"size\\\": %%zu}\", offsetof(%s, %s), sizeof(((%s *)0)->%s));\n",
+      printf("  printf(\"%s{\\\"name\\\": \\\"%s\\\", \\\"type\\\": \\\"%s\\\", \\\"offset\\\": %%zu, "
+             "\\\"size\\\": %%zu}\", offsetof(%s, %s), sizeof(((%s *)0)->%s));\n",
              first ? "" : ", ", d.name, d.type, name, d.name, name, d.name);
       remember(fields, &nfields, sizeof fields / sizeof *fields, name, d.type, d.name);
       first = false, from = stop + (stop < semi);
@@ -238,7 +301,9 @@ static void read_struct(void) {
   at = end + 1;
   while (next() && !is(";")) {}
 }
-static char last_type[512];                                     /* of the last parameter */
+
+static char last_type[512]; /* of the last parameter */
+
 static void params(const char *end) {
   bool first = true;
   while (at < end) {
@@ -253,6 +318,7 @@ static void params(const char *end) {
     at = stop + (stop < end);
   }
 }
+
 /* `.name (value)` in the text of a comment: 0 not there, 1 alone, 2 with a value, which is copied; 3 with
  * words, "(2, or as many as ..)". What follows a value is behind a ; or a :. */
 static int stated(const char *docs, const char *name, char *value, size_t cap) {
@@ -261,8 +327,12 @@ static int stated(const char *docs, const char *name, char *value, size_t cap) {
   for (const char *p = docs; (p = strchr(p, '.')) != NULL; p++) {
     if (strncmp(p + 1, name, n) || is_word(p[n + 1]) || (p > docs && p[-1] != ' ' && p[-1] != '\n')) continue;
     const char *open = p + 1 + n;
-    while (*open == ' ' || *open == '\n') open++;
-    if (*open != '(') { found = 1; continue; }
+    while (*open == ' ' || *open == '\n')
+      open++;
+    if (*open != '(') {
+      found = 1;
+      continue;
+    }
     open++;
     if (!strncmp(open, "default ", 8)) open += 8;
     size_t length = strcspn(open, ",;:)");
@@ -271,22 +341,31 @@ static int stated(const char *docs, const char *name, char *value, size_t cap) {
   }
   return found;
 }
+
 static bool is_enumerator(const Member *e, const char *type,
                           const char *word) { /* TG_F32 by its name, or f32 */
   if (strcmp(e->of, type)) return false;
   if (!strcmp(e->name, word)) return true;
   const char *last = strrchr(e->name, '_');
   size_t k = 0;
-  while (last && word[k] && toupper((unsigned char)word[k]) == last[k + 1]) k++;
+  while (last && word[k] && toupper((unsigned char)word[k]) == last[k + 1])
+    k++;
   return last && k && !word[k] && !last[k + 1];
 }
+
 /* The default of a field, as JSON; "" where there is no value to tell. */
 static void default_of(const Member *f, const char *docs, char *json, size_t cap) {
   char value[128] = "", *end;
   int said = stated(docs, f->name, value, sizeof value);
   *json = 0;
-  if (!strcmp(f->type, "bool")) { snprintf(json, cap, "false"); return; }
-  if (strchr(f->type, '*')) { snprintf(json, cap, "null"); return; }
+  if (!strcmp(f->type, "bool")) {
+    snprintf(json, cap, "false");
+    return;
+  }
+  if (strchr(f->type, '*')) {
+    snprintf(json, cap, "null");
+    return;
+  }
   for (int i = 0; said == 2 && i < nenumerators; i++)
     if (is_enumerator(&enumerators[i], f->type, value)) {
       snprintf(json, cap, "\"%s\"", enumerators[i].name);
@@ -297,8 +376,10 @@ static void default_of(const Member *f, const char *docs, char *json, size_t cap
   if (said == 2 && (isdigit((unsigned char)*value) || (*value == '-' && isdigit((unsigned char)value[1]))) &&
       (strtod(value, &end), !*end))
     snprintf(json, cap, "%s", value);
-  else if (said == 1 && number) snprintf(json, cap, "0");
+  else if (said == 1 && number)
+    snprintf(json, cap, "0");
 }
+
 static void options(const char *name, const char *type,
                     const char *docs) { /* a last parameter of `const TgXOptions *` */
   size_t n = strlen(name);
@@ -313,16 +394,19 @@ static void options(const char *name, const char *type,
     default_of(&fields[i], docs, json, sizeof json);
     if (!*json) continue;
     printf("  printf(\"%s\\\"%s\\\": ", first ? "" : ", ", fields[i].name);
-    for (const char *p = json; *p; p++) printf(*p == '"' ? "\\\"" : "%c", *p);
+    for (const char *p = json; *p; p++)
+      printf(*p == '"' ? "\\\"" : "%c", *p);
     printf("\");\n");
     first = false;
   }
   printf("  printf(\"}\");\n");
 }
+
 static const char *after_on_line(void) { /* a comment behind the declaration, which is passed over; "" */
   static char trailing[2048];
   const char *p = at;
-  while (*p == ' ') p++;
+  while (*p == ' ')
+    p++;
   *trailing = 0;
   if (p[0] != '/' || p[1] != '*') return trailing;
   const char *end = strstr(p, "*/");
@@ -331,19 +415,32 @@ static const char *after_on_line(void) { /* a comment behind the declaration, wh
   at = end + 2;
   return trailing;
 }
-static int pass;                                               /* 0 enums, 1 structs, 2 callbacks, 3 functions */
+
+static int pass; /* 0 enums, 1 structs, 2 callbacks, 3 functions */
+
 static void declarations(void) {
   at = text;
   comment[0] = 0;
   while (next()) {
     if (is(";") || is("}")) continue;
-    if (is("extern")) { want("\""), next(), want("\""), want("{"); continue; }
+    if (is("extern")) {
+      want("\""), next(), want("\""), want("{");
+      continue;
+    }
     const char *start = at - strlen(tok);
     if (is("typedef")) {
       next();
-      if (is("enum")) { if (pass == 0) { read_enum(); continue; } }
-      else if (is("struct")) { if (pass == 1) { read_struct(); continue; } }
-      else if (pass == 2) {
+      if (is("enum")) {
+        if (pass == 0) {
+          read_enum();
+          continue;
+        }
+      } else if (is("struct")) {
+        if (pass == 1) {
+          read_struct();
+          continue;
+        }
+      } else if (pass == 2) {
         start = at - strlen(tok);
         const char *semi = strchr(at, ';'), *open = strstr(at, ")(");
         if (!open || open > semi) refuse("a typedef that is no struct, enum or callback");
@@ -363,7 +460,10 @@ static void declarations(void) {
     if (!is("TG_API")) refuse("'%s' begins no declaration that this reads", tok);
     const char *from = at, *open = strchr(at, '('), *semi = strchr(at, ';');
     if (!open || !semi || semi < open) refuse("TG_API without a function");
-    if (pass != 3) { at = semi + 1; continue; }
+    if (pass != 3) {
+      at = semi + 1;
+      continue;
+    }
     Decl d = declare(from, (size_t)(open - from));
     at = open + 1;
     const char *end = closing('(', ')');
@@ -380,12 +480,15 @@ static void declarations(void) {
     printf("  printf(\"}\");\n");
   }
 }
+
 int main(int argc, char **argv) {
   enum { MOST = 8 };
+
   char *texts[MOST];
   if (argc < 2 || argc > MOST)
     return fprintf(stderr, "usage: abi include/tg.h [nn/tg_nn.h io/tg_io.h] > program.c\n"), 2;
-  for (int i = 1; i < argc; i++) path = argv[i], texts[i] = load();
+  for (int i = 1; i < argc; i++)
+    path = argv[i], texts[i] = load();
   static const char *const names[] = {"enums", "structs", "callbacks", "functions"};
   printf("/* written by tools/abi.c from the headers: prints tg_abi.json */\n#include <stddef.h>\n#include "
          "<stdio.h>\n");
@@ -396,10 +499,12 @@ int main(int argc, char **argv) {
   for (pass = 0; pass < 4; pass++) {
     printf("  printf(\"  \\\"%s\\\": [\");\n", names[pass]);
     first_of[pass] = true;
-    for (int i = 1; i < argc; i++) path = argv[i], text = texts[i], declarations();
+    for (int i = 1; i < argc; i++)
+      path = argv[i], text = texts[i], declarations();
     printf("  printf(\"\\n  ]%s\\n\");\n", pass < 3 ? "," : "");
   }
   printf("  printf(\"}\\n\");\n  return 0;\n}\n");
-  for (int i = 1; i < argc; i++) free(texts[i]);
+  for (int i = 1; i < argc; i++)
+    free(texts[i]);
   return 0;
 }

@@ -1,8 +1,10 @@
-/* checkrules.c: are the rules true? In: the tables made by `rulegen --check`. Each rule is fired on random graphs of its pattern, in every
- * dtype of its domain; before and after are evaluated by scalar_eval on random and edge values and must agree bit for bit (any NaN is
- * NaN). A rule whose result is an expression is also a statement: both sides over symbolic names and constants, under what its guard says, in
- * every integer dtype, proved by z3 for all values, index as Int, data as bit-vectors. Rules that call C, and what z3 leaves undecided, are
- * proved firing by firing. The rules of wrong.rules must be refuted. Verdicts are cached by the hash of the SMT text in the file named by the first argument. */
+/* checkrules.c: are the rules true? In: the tables made by `rulegen --check`. Each rule is fired on random
+ * graphs of its pattern, in every dtype of its domain; before and after are evaluated by scalar_eval on
+ * random and edge values and must agree bit for bit (any NaN is NaN). A rule whose result is an expression is
+ * also a statement: both sides over symbolic names and constants, under what its guard says, in every integer
+ * dtype, proved by z3 for all values, index as Int, data as bit-vectors. Rules that call C, and what z3
+ * leaves undecided, are proved firing by firing. The rules of wrong.rules must be refuted. Verdicts are
+ * cached by the hash of the SMT text in the file named by the first argument. */
 #include "checkrules.h"
 #include <inttypes.h>
 #include <math.h>
@@ -11,20 +13,47 @@
 #include <string.h>
 
 enum { TRIES = 300, POINTS = 24, MAX_LEAVES = 32, PROOFS = 2, PROOFS_IN_C = 8 };
-typedef struct Leaf { UOp *u; int64_t lo, hi; Scalar v; } Leaf;
-struct Gen { UOpStore *st; TgMem *mem; uint64_t seed; DType root, cmp, inner; bool fail, deep, symbolic; int nleaf, nparam, ngiven; UOp *name[80]; Leaf leaf[MAX_LEAVES]; UOp *given[16]; };
+
+typedef struct Leaf {
+  UOp *u;
+  int64_t lo, hi;
+  Scalar v;
+} Leaf;
+
+struct Gen {
+  UOpStore *st;
+  TgMem *mem;
+  uint64_t seed;
+  DType root, cmp, inner;
+  bool fail, deep, symbolic;
+  int nleaf, nparam, ngiven;
+  UOp *name[80];
+  Leaf leaf[MAX_LEAVES];
+  UOp *given[16];
+};
 
 static uint64_t rnd(Gen *g) {
   uint64_t z = g->seed += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u, z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return z ^ z >> 31;
 }
-static int64_t pick(Gen *g, int64_t lo, int64_t hi) { uint64_t n = (uint64_t)hi - (uint64_t)lo + 1; return n ? (int64_t)((uint64_t)lo + rnd(g) % n) : (int64_t)rnd(g); }
-static UOp *fail(Gen *g) { g->fail = true; return NULL; }
+
+static int64_t pick(Gen *g, int64_t lo, int64_t hi) {
+  uint64_t n = (uint64_t)hi - (uint64_t)lo + 1;
+  return n ? (int64_t)((uint64_t)lo + rnd(g) % n) : (int64_t)rnd(g);
+}
+
+static UOp *fail(Gen *g) {
+  g->fail = true;
+  return NULL;
+}
+
 static Scalar value(Gen *g, DType d, int64_t lo, int64_t hi) {
   if (dtype_is_float(d)) {
-    static const double edge[] = {0, -0.0, 1, -1, 2, 0.5, INFINITY, -INFINITY, NAN, 1e-40, 5e-324, 65504, 3.4e38, 1.7e308, 16777217, -3.25};
-    double x = rnd(g) % 2 ? edge[rnd(g) % TG_COUNT(edge)] : ldexp((double)(int64_t)rnd(g), (int)(rnd(g) % 80) - 100);
+    static const double edge[] = {0,   -0.0,  1,      -1,    2,      0.5,     INFINITY, -INFINITY,
+                                  NAN, 1e-40, 5e-324, 65504, 3.4e38, 1.7e308, 16777217, -3.25};
+    double x =
+        rnd(g) % 2 ? edge[rnd(g) % TG_COUNT(edge)] : ldexp((double)(int64_t)rnd(g), (int)(rnd(g) % 80) - 100);
     return scalar_round(d, (Scalar){.f = x});
   }
   int64_t edge[] = {lo, hi, 0, 1, -1, 2, 3, 7, 8, lo + (lo < hi), hi - (lo < hi)};
@@ -32,13 +61,19 @@ static Scalar value(Gen *g, DType d, int64_t lo, int64_t hi) {
   if (d == DT_U64) return (Scalar){.i = rnd(g) % 4 ? v : -1 - (v & 7)};
   return (Scalar){.i = v < lo || v > hi ? pick(g, lo, hi) : v};
 }
+
 static UOp *leaf_add(Gen *g, UOp *u, int64_t lo, int64_t hi) {
-  for (int i = 0; i < g->nleaf; i++) if (g->leaf[i].u == u) return u;
+  for (int i = 0; i < g->nleaf; i++)
+    if (g->leaf[i].u == u) return u;
   if (!u || g->nleaf == MAX_LEAVES) return fail(g);
   g->leaf[g->nleaf++] = (Leaf){.u = u, .lo = lo, .hi = hi};
   return u;
 }
-static UOp *leaf_var(Gen *g, DType d, int64_t lo, int64_t hi) { return leaf_add(g, uop_new(g->st, OPS_VAR, d, 1, 0, NULL, (Arg){.var = {lo, hi}}), lo, hi); }
+
+static UOp *leaf_var(Gen *g, DType d, int64_t lo, int64_t hi) {
+  return leaf_add(g, uop_new(g->st, OPS_VAR, d, 1, 0, NULL, (Arg){.var = {lo, hi}}), lo, hi);
+}
+
 static UOp *leaf_new(Gen *g, DType d) {
   if (d == DT_INDEX) {
     int64_t lo = pick(g, -3, 3) * (int64_t)(rnd(g) % 2), n = pick(g, 0, rnd(g) % 2 ? 5 : 70);
@@ -48,105 +83,174 @@ static UOp *leaf_new(Gen *g, DType d) {
     int64_t a = pick(g, dtype_min(d), dtype_max(d)), b = rnd(g) % 2 ? a : pick(g, a, dtype_max(d));
     return leaf_var(g, d, a, b);
   }
-  return leaf_add(g, uop_new(g->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, g->nparam++}}), dtype_min(d), dtype_max(d));
+  return leaf_add(g, uop_new(g->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, g->nparam++}}), dtype_min(d),
+                  dtype_max(d));
 }
-static UOp *index_tree(Gen *g, int depth) {                  /* in normal form, as the sources of a node are */
-  if (depth == 0 || rnd(g) % 4 == 0) return g->nleaf && rnd(g) % 2 && g->leaf[0].u->dtype == DT_INDEX ? g->leaf[0].u : leaf_new(g, DT_INDEX);
+
+static UOp *index_tree(Gen *g, int depth) { /* in normal form, as the sources of a node are */
+  if (depth == 0 || rnd(g) % 4 == 0)
+    return g->nleaf && rnd(g) % 2 && g->leaf[0].u->dtype == DT_INDEX ? g->leaf[0].u : leaf_new(g, DT_INDEX);
   static const Ops op[] = {OPS_ADD, OPS_ADD, OPS_SUB, OPS_MUL, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD};
   Ops o = op[rnd(g) % TG_COUNT(op)];
   bool by_const = o == OPS_MUL || o == OPS_FLOORDIV || o == OPS_FLOORMOD || rnd(g) % 3 == 0;
-  UOp *a = index_tree(g, depth - 1), *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8)) : index_tree(g, depth - 1);
+  UOp *a = index_tree(g, depth - 1),
+      *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8))
+                    : index_tree(g, depth - 1);
   return g->fail ? NULL : uop_simplify(g->st, g->mem, uop_alu2(g->st, o, a, b));
 }
-static UOp *symbol(Gen *g, DType d) { return leaf_add(g, uop_new(g->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, g->nparam++}}), 0, 0); }
-static UOp *not_less(Gen *g, UOp *a, UOp *b) { return uop_alu2(g->st, OPS_CMPNE, uop_alu2(g->st, OPS_CMPLT, a, b), uop_const_int(g->st, DT_BOOL, 1)); }
+
+static UOp *symbol(Gen *g, DType d) {
+  return leaf_add(g, uop_new(g->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, g->nparam++}}), 0, 0);
+}
+
+static UOp *not_less(Gen *g, UOp *a, UOp *b) {
+  return uop_alu2(g->st, OPS_CMPNE, uop_alu2(g->st, OPS_CMPLT, a, b), uop_const_int(g->st, DT_BOOL, 1));
+}
+
 static bool assume(Gen *g, UOp *u) {
   if (!u || g->ngiven == (int)TG_COUNT(g->given)) return fail(g), false;
   g->given[g->ngiven++] = u;
   return true;
 }
+
 UOp *gen_bound(Gen *g, UOp *n, int hi) {
   if (n->dtype != DT_INDEX) return fail(g);
   UOp *b = symbol(g, DT_INDEX);
   return b && assume(g, hi ? not_less(g, b, n) : not_less(g, n, b)) ? b : NULL;
 }
+
 bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t x, UOp *b, int64_t y) {
   if (g->fail || (!a && !b)) return false;
   if (!a) a = uop_const_int(g->st, (DType)b->dtype, x);
   if (!b) b = uop_const_int(g->st, (DType)a->dtype, y);
-  if (cmp[0] == '=' || cmp[0] == '!') return assume(g, uop_alu2(g->st, cmp[0] == '=' ? OPS_CMPEQ : OPS_CMPNE, a, b));
+  if (cmp[0] == '=' || cmp[0] == '!')
+    return assume(g, uop_alu2(g->st, cmp[0] == '=' ? OPS_CMPEQ : OPS_CMPNE, a, b));
   UOp *l = cmp[0] == '<' ? a : b, *r = cmp[0] == '<' ? b : a;
   return assume(g, cmp[1] ? not_less(g, r, l) : uop_alu2(g->st, OPS_CMPLT, l, r));
 }
+
 bool gen_fits(Gen *g, UOp *n, int dtype) {
   DType d = (DType)dtype;
-  if (g->fail || dtype_is_float(d) || dtype_is_float((DType)n->dtype) || d == DT_U64 || n->dtype == DT_U64) return false;
+  if (g->fail || dtype_is_float(d) || dtype_is_float((DType)n->dtype) || d == DT_U64 || n->dtype == DT_U64)
+    return false;
   UOp *v = uop_cast(g->st, n, DT_INDEX);
-  return assume(g, not_less(g, v, uop_index_const(g->st, dtype_min(d)))) && assume(g, not_less(g, uop_index_const(g->st, dtype_max(d)), v));
+  return assume(g, not_less(g, v, uop_index_const(g->st, dtype_min(d)))) &&
+         assume(g, not_less(g, uop_index_const(g->st, dtype_max(d)), v));
 }
+
 DType gen_dtype(Gen *g) { return g->root; }
+
 DType gen_child(Gen *g, Ops op, DType d, int i, bool root) {
   if (op_flags(op) & OPF_CMP) return root ? g->cmp : g->inner;
   if (op == OPS_WHERE && i == 0) return DT_BOOL;
   return op == OPS_CAST ? (DType)pick(g, DT_INDEX, DT_F64) : d;
 }
-DType gen_force(Gen *g, DType d, int want) { if ((int)d != want) g->fail = true; return (DType)want; }
+
+DType gen_force(Gen *g, DType d, int want) {
+  if ((int)d != want) g->fail = true;
+  return (DType)want;
+}
+
 UOp *gen_literal(Gen *g, DType d, int64_t v) {
   if (g->fail || (d == DT_BOOL && (v < 0 || v > 1))) return fail(g);
   return uop_const_int(g->st, d, v);
 }
+
 UOp *gen_name(Gen *g, int name, DType d, int domain, bool constant) {
-  bool f = dtype_is_float(d), ok = domain == GEN_ANY || (domain == GEN_FLOAT ? f : domain == GEN_INT ? !f : domain == GEN_INDEX ? d == DT_INDEX :
-                                   domain == GEN_BOOL ? d == DT_BOOL : !f && d != DT_INDEX);
+  bool f = dtype_is_float(d), ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
+                                                         : domain == GEN_INT   ? !f
+                                                         : domain == GEN_INDEX ? d == DT_INDEX
+                                                         : domain == GEN_BOOL  ? d == DT_BOOL
+                                                                               : !f && d != DT_INDEX);
   if (g->fail || !ok || (g->name[name] && g->name[name]->dtype != d)) return fail(g);
   if (g->name[name]) return g->name[name];
   UOp *u = NULL;
-  if (g->symbolic) u = f ? fail(g) : symbol(g, d);
-  else if (constant) u = uop_const(g->st, d, d == DT_INDEX ? (Scalar){.i = pick(g, -9, 12)} : value(g, d, dtype_min(d), dtype_max(d)));
-  else if (d == DT_INDEX && g->deep) u = rnd(g) % 3 ? index_tree(g, 2) : uop_index_const(g->st, pick(g, 1, 12));
-  else u = leaf_new(g, d);
+  if (g->symbolic)
+    u = f ? fail(g) : symbol(g, d);
+  else if (constant)
+    u = uop_const(g->st, d,
+                  d == DT_INDEX ? (Scalar){.i = pick(g, -9, 12)} : value(g, d, dtype_min(d), dtype_max(d)));
+  else if (d == DT_INDEX && g->deep)
+    u = rnd(g) % 3 ? index_tree(g, 2) : uop_index_const(g->st, pick(g, 1, 12));
+  else
+    u = leaf_new(g, d);
   return g->name[name] = u;
 }
+
 UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src) {
   bool cmp = op_flags(op) & OPF_CMP;
   if (g->fail || (cmp && d != DT_BOOL) || !op_is_alu(op)) return fail(g);
-  for (int i = 0; i < n; i++) if (!src[i]) return fail(g);
-  if (!g->symbolic && (op_flags(op) & OPF_COMM) && rnd(g) % 2) { UOp *t = src[0]; src[0] = src[1], src[1] = t; }
+  for (int i = 0; i < n; i++)
+    if (!src[i]) return fail(g);
+  if (!g->symbolic && (op_flags(op) & OPF_COMM) && rnd(g) % 2) {
+    UOp *t = src[0];
+    src[0] = src[1], src[1] = t;
+  }
   return uop_new(g->st, op, d, 1, n, src, ARG0);
 }
+
 /* ---- evaluation */
 static bool eval(const Gen *g, const UOp *u, Scalar *out) {
-  if (is_const(u)) { *out = u->arg.v; return true; }
-  for (int i = 0; i < g->nleaf; i++) if (g->leaf[i].u == u) { *out = g->leaf[i].v; return true; }
+  if (is_const(u)) {
+    *out = u->arg.v;
+    return true;
+  }
+  for (int i = 0; i < g->nleaf; i++)
+    if (g->leaf[i].u == u) {
+      *out = g->leaf[i].v;
+      return true;
+    }
   Scalar v[3] = {{0}, {0}, {0}};
   if (!op_is_alu((Ops)u->op) || u->nsrc > 3) return false;
-  for (int i = 0; i < u->nsrc; i++) if (!eval(g, u->src[i], &v[i])) return false;
+  for (int i = 0; i < u->nsrc; i++)
+    if (!eval(g, u->src[i], &v[i])) return false;
   DType d = (DType)(u->op == OPS_WHERE ? u->dtype : u->src[0]->dtype);
-  if (u->op == OPS_CAST) { *out = scalar_cast((DType)u->dtype, d, v[0]); return true; }
+  if (u->op == OPS_CAST) {
+    *out = scalar_cast((DType)u->dtype, d, v[0]);
+    return true;
+  }
   return scalar_eval((Ops)u->op, d, v, out);
 }
-static bool agree(DType d, Scalar a, Scalar b) { return dtype_is_float(d) && isnan(a.f) ? isnan(b.f) : a.i == b.i; }
+
+static bool agree(DType d, Scalar a, Scalar b) {
+  return dtype_is_float(d) && isnan(a.f) ? isnan(b.f) : a.i == b.i;
+}
+
 /* ---- SMT-LIB. False: has no meaning there (floats, math functions, bits of an index). */
 static int width(DType d) { return d == DT_BOOL ? 1 : d == DT_INDEX ? 0 : (int)dtype_size(d) * 8; }
+
 static void smt_int(Str *s, int w, int64_t v) {
-  if (w) str_printf(s, "(_ bv%" PRIu64 " %d)", w == 64 ? (uint64_t)v : (uint64_t)v & ((UINT64_C(1) << w) - 1), w);
-  else if (v < 0) str_printf(s, "(- %" PRIu64 ")", 0 - (uint64_t)v);
-  else str_printf(s, "%" PRId64, v);
+  if (w)
+    str_printf(s, "(_ bv%" PRIu64 " %d)", w == 64 ? (uint64_t)v : (uint64_t)v & ((UINT64_C(1) << w) - 1), w);
+  else if (v < 0)
+    str_printf(s, "(- %" PRIu64 ")", 0 - (uint64_t)v);
+  else
+    str_printf(s, "%" PRId64, v);
 }
+
 static bool smt(const Gen *g, Str *s, const UOp *u);
-static bool smt_fill(const Gen *g, Str *s, const char *form, const UOp *u) {      /* A B C: sources, Z: zero, O: one of the operand sort */
+
+static bool smt_fill(const Gen *g, Str *s, const char *form,
+                     const UOp *u) { /* A B C: sources, Z: zero, O: one of the operand sort */
   DType d = (DType)(u->op == OPS_WHERE ? u->dtype : u->src[0]->dtype);
   for (; *form; form++)
-    if (*form >= 'A' && *form <= 'C') { if (!smt(g, s, u->src[*form - 'A'])) return false; }
-    else if (*form == 'Z' || *form == 'O') smt_int(s, width(d), *form == 'O');
-    else str_putn(s, form, 1);
+    if (*form >= 'A' && *form <= 'C') {
+      if (!smt(g, s, u->src[*form - 'A'])) return false;
+    } else if (*form == 'Z' || *form == 'O')
+      smt_int(s, width(d), *form == 'O');
+    else
+      str_putn(s, form, 1);
   return s->len < 60000;
 }
+
 static const char *smt_form(Ops op, DType d) {
   bool idx = d == DT_INDEX, uns = dtype_is_unsigned(d) || d == DT_BOOL;
   if (d == DT_BOOL && op != OPS_WHERE && !(op_flags(op) & OPF_CMP))
-    return op == OPS_ADD || op == OPS_MAX || op == OPS_OR ? "(bvor A B)" : op == OPS_MUL || op == OPS_AND ? "(bvand A B)" :
-           op == OPS_SUB || op == OPS_XOR ? "(bvxor A B)" : op == OPS_NEG || op == OPS_TRUNC ? "A" : NULL;
+    return op == OPS_ADD || op == OPS_MAX || op == OPS_OR ? "(bvor A B)"
+           : op == OPS_MUL || op == OPS_AND               ? "(bvand A B)"
+           : op == OPS_SUB || op == OPS_XOR               ? "(bvxor A B)"
+           : op == OPS_NEG || op == OPS_TRUNC             ? "A"
+                                                          : NULL;
   switch (op) {
   case OPS_NEG: return idx ? "(- A)" : "(bvneg A)";
   case OPS_TRUNC: return "A";
@@ -154,16 +258,26 @@ static const char *smt_form(Ops op, DType d) {
   case OPS_SUB: return idx ? "(- A B)" : "(bvsub A B)";
   case OPS_MUL: return idx ? "(* A B)" : "(bvmul A B)";
   case OPS_MULACC: return idx ? "(+ (* A B) C)" : "(bvadd (bvmul A B) C)";
-  case OPS_CDIV: return idx ? "(ite (= B 0) 0 (ite (= (< A 0) (< B 0)) (div (abs A) (abs B)) (- (div (abs A) (abs B)))))" :
-                        uns ? "(ite (= B Z) Z (bvudiv A B))" : "(ite (= B Z) Z (bvsdiv A B))";
-  case OPS_CMOD: return idx ? "(ite (= B 0) A (ite (< A 0) (- (mod (abs A) (abs B))) (mod A (abs B))))" :
-                        uns ? "(ite (= B Z) A (bvurem A B))" : "(ite (= B Z) A (bvsrem A B))";
-  case OPS_FLOORDIV: return idx ? "(ite (= B 0) 0 (ite (> B 0) (div A B) (div (- A) (- B))))" : uns ? "(ite (= B Z) Z (bvudiv A B))" :
-    "(ite (= B Z) Z (ite (and (distinct (bvsrem A B) Z) (distinct (bvslt A Z) (bvslt B Z))) (bvsub (bvsdiv A B) O) (bvsdiv A B)))";
-  case OPS_FLOORMOD: return idx ? "(ite (= B 0) A (ite (> B 0) (mod A B) (- (mod (- A) (- B)))))" :
-                            uns ? "(ite (= B Z) A (bvurem A B))" : "(ite (= B Z) A (bvsmod A B))";
+  case OPS_CDIV:
+    return idx   ? "(ite (= B 0) 0 (ite (= (< A 0) (< B 0)) (div (abs A) (abs B)) (- (div (abs A) (abs B)))))"
+           : uns ? "(ite (= B Z) Z (bvudiv A B))"
+                 : "(ite (= B Z) Z (bvsdiv A B))";
+  case OPS_CMOD:
+    return idx   ? "(ite (= B 0) A (ite (< A 0) (- (mod (abs A) (abs B))) (mod A (abs B))))"
+           : uns ? "(ite (= B Z) A (bvurem A B))"
+                 : "(ite (= B Z) A (bvsrem A B))";
+  case OPS_FLOORDIV:
+    return idx   ? "(ite (= B 0) 0 (ite (> B 0) (div A B) (div (- A) (- B))))"
+           : uns ? "(ite (= B Z) Z (bvudiv A B))"
+                 : "(ite (= B Z) Z (ite (and (distinct (bvsrem A B) Z) (distinct (bvslt A Z) (bvslt B Z))) "
+                   "(bvsub (bvsdiv A B) O) (bvsdiv A B)))";
+  case OPS_FLOORMOD:
+    return idx   ? "(ite (= B 0) A (ite (> B 0) (mod A B) (- (mod (- A) (- B)))))"
+           : uns ? "(ite (= B Z) A (bvurem A B))"
+                 : "(ite (= B Z) A (bvsmod A B))";
   case OPS_MAX: return idx ? "(ite (> A B) A B)" : uns ? "(ite (bvugt A B) A B)" : "(ite (bvsgt A B) A B)";
-  case OPS_CMPLT: return idx ? "(ite (< A B) #b1 #b0)" : uns ? "(ite (bvult A B) #b1 #b0)" : "(ite (bvslt A B) #b1 #b0)";
+  case OPS_CMPLT:
+    return idx ? "(ite (< A B) #b1 #b0)" : uns ? "(ite (bvult A B) #b1 #b0)" : "(ite (bvslt A B) #b1 #b0)";
   case OPS_CMPNE: return "(ite (distinct A B) #b1 #b0)";
   case OPS_CMPEQ: return "(ite (= A B) #b1 #b0)";
   case OPS_AND: return idx ? NULL : "(bvand A B)";
@@ -175,6 +289,7 @@ static const char *smt_form(Ops op, DType d) {
   default: return NULL;
   }
 }
+
 static bool smt_cast(const Gen *g, Str *s, const UOp *u) {
   DType to = (DType)u->dtype, from = (DType)u->src[0]->dtype;
   int wt = width(to), wf = width(from);
@@ -182,44 +297,69 @@ static bool smt_cast(const Gen *g, Str *s, const UOp *u) {
   if (dtype_is_float(from) || dtype_is_float(to)) return false;
   if (to == from) return smt(g, s, u->src[0]);
   const UOp *x = u->src[0]->op == OPS_CAST ? u->src[0]->src[0] : NULL;
-  if (!wt && wf > 1 && wf <= 64 && x && x->dtype == DT_INDEX) {   /* there and back: remainders of Int, which z3 decides where it does not int2bv */
+  if (!wt && wf > 1 && wf <= 64 && x &&
+      x->dtype ==
+          DT_INDEX) { /* there and back: remainders of Int, which z3 decides where it does not int2bv */
     const char *m = wf == 8 ? "256" : wf == 16 ? "65536" : wf == 32 ? "4294967296" : "18446744073709551616";
-    const char *h = uns ? "0" : wf == 8 ? "128" : wf == 16 ? "32768" : wf == 32 ? "2147483648" : "9223372036854775808";
+    const char *h = uns        ? "0"
+                    : wf == 8  ? "128"
+                    : wf == 16 ? "32768"
+                    : wf == 32 ? "2147483648"
+                               : "9223372036854775808";
     str_printf(s, "(- (mod (+ %s ", h);
     if (!smt(g, s, x)) return false;
     str_printf(s, ") %s) %s)", m, h);
     return true;
   }
   if (to == DT_BOOL) return smt_fill(g, s, "(ite (= A Z) #b0 #b1)", u);
-  if (!wf) { str_printf(s, "((_ int2bv %d) ", wt); return smt_fill(g, s, "A)", u); }
+  if (!wf) {
+    str_printf(s, "((_ int2bv %d) ", wt);
+    return smt_fill(g, s, "A)", u);
+  }
   if (!wt && uns) return smt_fill(g, s, "(bv2nat A)", u);
-  if (!wt) {                                           /* signed: take 2^width off where the sign bit is set */
+  if (!wt) { /* signed: take 2^width off where the sign bit is set */
     if (!smt_fill(g, s, "(- (bv2nat A) (ite (bvslt A Z) ", u)) return false;
-    str_put(s, wf == 8 ? "256 0))" : wf == 16 ? "65536 0))" : wf == 32 ? "4294967296 0))" : "18446744073709551616 0))");
+    str_put(s, wf == 8    ? "256 0))"
+               : wf == 16 ? "65536 0))"
+               : wf == 32 ? "4294967296 0))"
+                          : "18446744073709551616 0))");
     return true;
   }
-  if (wt < wf) str_printf(s, "((_ extract %d 0) ", wt - 1);
-  else str_printf(s, "((_ %s_extend %d) ", uns ? "zero" : "sign", wt - wf);
+  if (wt < wf)
+    str_printf(s, "((_ extract %d 0) ", wt - 1);
+  else
+    str_printf(s, "((_ %s_extend %d) ", uns ? "zero" : "sign", wt - wf);
   return smt_fill(g, s, "A)", u);
 }
+
 static bool smt(const Gen *g, Str *s, const UOp *u) {
   DType d = (DType)u->dtype;
   if (dtype_is_float(d)) return false;
-  if (is_const(u)) { smt_int(s, width(d), u->arg.v.i); return true; }
-  for (int i = 0; i < g->nleaf; i++) if (g->leaf[i].u == u) { str_printf(s, "v%d", i); return true; }
+  if (is_const(u)) {
+    smt_int(s, width(d), u->arg.v.i);
+    return true;
+  }
+  for (int i = 0; i < g->nleaf; i++)
+    if (g->leaf[i].u == u) {
+      str_printf(s, "v%d", i);
+      return true;
+    }
   if (!op_is_alu((Ops)u->op) || u->nsrc > 3 || s->len > 60000) return false;
   if (u->op == OPS_CAST) return smt_cast(g, s, u);
   DType od = (DType)(u->op == OPS_WHERE ? u->dtype : u->src[0]->dtype);
   const char *form = dtype_is_float(od) ? NULL : smt_form((Ops)u->op, od);
   return form && smt_fill(g, s, form, u);
 }
+
 static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
   str_put(s, "(push)\n");
   for (int i = 0; i < g->nleaf; i++) {
     DType d = (DType)g->leaf[i].u->dtype;
     if (dtype_is_float(d)) continue;
-    if (d == DT_INDEX) str_printf(s, "(declare-const v%d Int)\n", i);
-    else str_printf(s, "(declare-const v%d (_ BitVec %d))\n", i, width(d));
+    if (d == DT_INDEX)
+      str_printf(s, "(declare-const v%d Int)\n", i);
+    else
+      str_printf(s, "(declare-const v%d (_ BitVec %d))\n", i, width(d));
     if (g->leaf[i].u->op != OPS_VAR || d == DT_BOOL) continue;
     for (int hi = 0; hi < 2; hi++) {
       str_printf(s, "(assert (%s ", d == DT_INDEX ? "<=" : dtype_is_unsigned(d) ? "bvule" : "bvsle");
@@ -230,7 +370,8 @@ static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
     }
   }
   for (int i = 0; i < g->nleaf; i++)
-    if (g->leaf[i].u->op == OPS_VAR && g->leaf[i].u->dtype == DT_BOOL && g->leaf[i].lo == g->leaf[i].hi) str_printf(s, "(assert (= v%d #b%d))\n", i, (int)g->leaf[i].lo);
+    if (g->leaf[i].u->op == OPS_VAR && g->leaf[i].u->dtype == DT_BOOL && g->leaf[i].lo == g->leaf[i].hi)
+      str_printf(s, "(assert (= v%d #b%d))\n", i, (int)g->leaf[i].lo);
   for (int i = 0; i < g->ngiven; i++) {
     str_put(s, "(assert (= #b1 ");
     if (!smt(g, s, g->given[i])) return false;
@@ -243,36 +384,54 @@ static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
   str_put(s, "))\n(check-sat)\n(pop)\n");
   return !s->oom;
 }
+
 /* ---- one rule */
-typedef struct Query { char *text; uint64_t key; int rule; DType d; char verdict; bool symbolic; } Query;      /* verdict: u(nsat) s(at) ?(unknown) 0 */
-typedef struct Result { int fired, bad, refuted; } Result;       /* refuted: as a statement */
+typedef struct Query {
+  char *text;
+  uint64_t key;
+  int rule;
+  DType d;
+  char verdict;
+  bool symbolic;
+} Query; /* verdict: u(nsat) s(at) ?(unknown) 0 */
+
+typedef struct Result {
+  int fired, bad, refuted;
+} Result; /* refuted: as a statement */
+
 static Query *queries;
 static size_t nqueries;
 static int malformed;
 static TgMem mem;
 
-static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id, DType d) {       /* false: said before, or not sayable */
+static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id,
+                      DType d) { /* false: said before, or not sayable */
   Str s;
   str_init(&s, &mem);
   bool added = false;
   if (smt_query(g, &s, a, b)) {
     uint64_t key = hash_bytes(0, s.at, s.len);
     bool known = false;
-    for (size_t i = 0; i < nqueries && !known; i++) known = queries[i].key == key && queries[i].rule == id && queries[i].symbolic == g->symbolic;
+    for (size_t i = 0; i < nqueries && !known; i++)
+      known = queries[i].key == key && queries[i].rule == id && queries[i].symbolic == g->symbolic;
     Query *q = known ? NULL : realloc(queries, (nqueries + 1) * sizeof *q);
-    if (q) queries = q, queries[nqueries++] = (Query){strdup(str_text(&s)), key, id, d, 0, g->symbolic}, added = true;
+    if (q)
+      queries = q, queries[nqueries++] = (Query){strdup(str_text(&s)), key, id, d, 0, g->symbolic},
+      added = true;
   }
   str_free(&s);
   return added;
 }
+
 /* The first rung: for all values of the names, in each integer dtype. */
 static void state_rule(const RuleCheck *r, int id) {
   bool cmp = false;
-  for (int op = 0; op < OPS_COUNT; op++) if (!strcmp(op_name((Ops)op), r->op)) cmp = op_flags((Ops)op) & OPF_CMP;
+  for (int op = 0; op < OPS_COUNT; op++)
+    if (!strcmp(op_name((Ops)op), r->op)) cmp = op_flags((Ops)op) & OPF_CMP;
   for (int d = DT_INDEX; d <= DT_U64; d++) {
     Gen g = {.mem = &mem, .seed = (uint64_t)d * 31 + (uint64_t)id, .symbolic = true};
     g.st = store_new(&mem);
-    for (int t = 0; t < 100; t++) {                          /* the dtypes inside a cast or comparison are drawn */
+    for (int t = 0; t < 100; t++) { /* the dtypes inside a cast or comparison are drawn */
       g.root = cmp ? DT_BOOL : (DType)d, g.cmp = (DType)d;
       g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_U64) : DT_BOOL;
       g.fail = false, g.nleaf = g.nparam = g.ngiven = 0;
@@ -284,9 +443,11 @@ static void state_rule(const RuleCheck *r, int id) {
     store_free(g.st);
   }
 }
+
 static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res) {
   Ops op = 0;
-  while (strcmp(op_name(op), r->op)) op++;
+  while (strcmp(op_name(op), r->op))
+    op++;
   bool cmp = op_flags(op) & OPF_CMP;
   for (int d = DT_INDEX; d < DT_COUNT; d++) {
     Gen g = {.mem = &mem, .seed = (uint64_t)d * 977 + (uint64_t)id, .deep = r->in_c};
@@ -299,18 +460,26 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
       Rewrite rw = {.st = g.st, .mem = &mem};
       UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->match(&rw, a);
       if (!b) continue;
-      if (a->dtype != b->dtype) { if (!expect_bad) printf("%s: %s on %s: %s gives %s\n", r->where, r->name, r->op, dtype_name((DType)a->dtype), dtype_name((DType)b->dtype)); res->bad++; continue; }
+      if (a->dtype != b->dtype) {
+        if (!expect_bad)
+          printf("%s: %s on %s: %s gives %s\n", r->where, r->name, r->op, dtype_name((DType)a->dtype),
+                 dtype_name((DType)b->dtype));
+        res->bad++;
+        continue;
+      }
       bool ok = true;
       for (int k = 0; k < POINTS && ok; k++) {
         Scalar x = {0}, y = {0};
-        for (int i = 0; i < g.nleaf; i++) g.leaf[i].v = value(&g, (DType)g.leaf[i].u->dtype, g.leaf[i].lo, g.leaf[i].hi);
+        for (int i = 0; i < g.nleaf; i++)
+          g.leaf[i].v = value(&g, (DType)g.leaf[i].u->dtype, g.leaf[i].lo, g.leaf[i].hi);
         if (!eval(&g, a, &x)) break;
         res->fired++;
         if (eval(&g, b, &y) && agree((DType)a->dtype, x, y)) continue;
         ok = false, res->bad++;
         if (expect_bad || res->bad > 2) break;
         printf("%s: %s on %s %s is wrong:", r->where, r->name, r->op, dtype_name((DType)d));
-        for (int i = 0; i < g.nleaf; i++) printf(" v%d=%" PRId64, i, g.leaf[i].v.i);
+        for (int i = 0; i < g.nleaf; i++)
+          printf(" v%d=%" PRId64, i, g.leaf[i].v.i);
         Str s;
         str_init(&s, &mem);
         uop_expr(&s, a, 30), str_put(&s, "  =>  "), uop_expr(&s, b, 30);
@@ -323,7 +492,9 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
     store_free(g.st);
   }
 }
-/* Runs z3 once on every query whose verdict the cache lacks. -> how many are left without a verdict: none where z3 is here, or was once. */
+
+/* Runs z3 once on every query whose verdict the cache lacks. -> how many are left without a verdict: none
+ * where z3 is here, or was once. */
 static size_t prove(const char *cache) {
   char line[128], verdict, smt_path[600], command[700];
   uint64_t key;
@@ -331,23 +502,33 @@ static size_t prove(const char *cache) {
   FILE *f = fopen(cache, "r");
   while (f && fgets(line, sizeof line, f))
     if (sscanf(line, "%" SCNx64 " %c", &key, &verdict) == 2)
-      for (size_t q = 0; q < nqueries; q++) if (queries[q].key == key) queries[q].verdict = verdict;
+      for (size_t q = 0; q < nqueries; q++)
+        if (queries[q].key == key) queries[q].verdict = verdict;
   if (f) fclose(f);
-  for (size_t q = 0; q < nqueries; q++) todo += !queries[q].verdict;
+  for (size_t q = 0; q < nqueries; q++)
+    todo += !queries[q].verdict;
   if (!todo) return 0;
   snprintf(smt_path, sizeof smt_path, "%s.smt2", cache);
   FILE *out = fopen(smt_path, "w");
   if (!out) return todo;
-  for (size_t q = 0; q < nqueries; q++) if (!queries[q].verdict) fputs(queries[q].text, out);
+  for (size_t q = 0; q < nqueries; q++)
+    if (!queries[q].verdict) fputs(queries[q].text, out);
   fclose(out);
   snprintf(command, sizeof command, "z3 -T:300 -t:3000 '%s' 2>&1", smt_path);
   FILE *z3 = popen(command, "r"), *save = fopen(cache, "a");
   if (!z3 || !save) return todo;
   while (fgets(line, sizeof line, z3)) {
-    char v = !strncmp(line, "unsat", 5) ? 'u' : !strncmp(line, "sat", 3) ? 's' : !strncmp(line, "unknown", 7) || !strncmp(line, "timeout", 7) ? '?' : 0;
-    if (!strncmp(line, "(error", 6)) malformed++;      /* the verdicts that follow mean nothing */
-    if (!v) { fputs(line, stderr); continue; }
-    while (i < nqueries && queries[i].verdict) i++;
+    char v = !strncmp(line, "unsat", 5)                                     ? 'u'
+             : !strncmp(line, "sat", 3)                                     ? 's'
+             : !strncmp(line, "unknown", 7) || !strncmp(line, "timeout", 7) ? '?'
+                                                                            : 0;
+    if (!strncmp(line, "(error", 6)) malformed++; /* the verdicts that follow mean nothing */
+    if (!v) {
+      fputs(line, stderr);
+      continue;
+    }
+    while (i < nqueries && queries[i].verdict)
+      i++;
     if (i == nqueries) break;
     queries[i].verdict = v, todo--;
     if (v != '?' && !malformed) fprintf(save, "%016" PRIx64 " %c\n", queries[i].key, v);
@@ -356,11 +537,14 @@ static size_t prove(const char *cache) {
   pclose(z3);
   return todo;
 }
+
 int main(int argc, char **argv) {
   const char *cache = argc > 1 ? argv[1] : "rules.verdicts";
   const RuleCheck *const tables[] = {rules_right, rules_wrong};
   int n[2] = {0, 0}, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
-  for (int t = 0; t < 2; t++) while (tables[t][n[t]].name) n[t]++;
+  for (int t = 0; t < 2; t++)
+    while (tables[t][n[t]].name)
+      n[t]++;
   Result *res = calloc((size_t)(n[0] + n[1]), sizeof *res);
   if (!res) return 2;
   for (int k = 0; k < n[0] + n[1]; k++) {
@@ -370,7 +554,8 @@ int main(int argc, char **argv) {
   }
   size_t unproved = prove(cache);
   if (unproved) {
-    printf("%zu of %zu statements were not put to z3 (install z3): the rules are evaluated, not proved\n", unproved, nqueries);
+    printf("%zu of %zu statements were not put to z3 (install z3): the rules are evaluated, not proved\n",
+           unproved, nqueries);
     failed++;
   }
   for (size_t i = 0; i < nqueries; i++) {
@@ -378,29 +563,46 @@ int main(int argc, char **argv) {
     bool right = q->rule < n[0];
     const RuleCheck *r = right ? &rules_right[q->rule] : &rules_wrong[q->rule - n[0]];
     if (q->verdict == 's') {
-      if (right) printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, r->op, dtype_name(q->d), q->text);
+      if (right)
+        printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, r->op, dtype_name(q->d),
+               q->text);
       res[q->rule].bad++, res[q->rule].refuted += q->symbolic;
-    } else if (right && q->verdict == 'u') proved += !q->symbolic, stated += q->symbolic;
+    } else if (right && q->verdict == 'u')
+      proved += !q->symbolic, stated += q->symbolic;
     else if (right) {
       open += !q->symbolic, unstated += q->symbolic;
-      if (q->symbolic && q->verdict) printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where, r->name, r->op, dtype_name(q->d));
+      if (q->symbolic && q->verdict)
+        printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where,
+               r->name, r->op, dtype_name(q->d));
     }
   }
   failed += malformed;
   for (int k = 0; k < n[0] + n[1]; k++) {
     bool right = k < n[0], fired = false;
     const RuleCheck *r = right ? &rules_right[k] : &rules_wrong[k - n[0]];
-    if (!r->arith) { not_arith++; continue; }
+    if (!r->arith) {
+      not_arith++;
+      continue;
+    }
     for (int j = right ? 0 : n[0]; j < (right ? n[0] : n[0] + n[1]); j++)
       fired |= res[j].fired > 0 && !strcmp((right ? &rules_right[j] : &rules_wrong[j - n[0]])->name, r->name);
-    if (right ? fired && !res[k].bad : res[k].bad > 0) { passed++; continue; }
+    if (right ? fired && !res[k].bad : res[k].bad > 0) {
+      passed++;
+      continue;
+    }
     failed++;
-    printf("%s: %s on %s: %s\n", r->where, r->name, r->op, !right ? "a wrong rule that was not refuted" : fired ? "refuted" : "never fired");
+    printf("%s: %s on %s: %s\n", r->where, r->name, r->op,
+           !right  ? "a wrong rule that was not refuted"
+           : fired ? "refuted"
+                   : "never fired");
   }
   int refuted = 0;
-  for (int k = n[0]; k < n[0] + n[1]; k++) refuted += res[k].refuted > 0;
-  printf("%d rules of ops (%d not arithmetic), %d wrong ones, %d refuted as statements; %d statements over all values proved by z3, %d undecided; "
-         "%d firings proved, %d left open\n", n[0], not_arith, n[1], refuted, stated, unstated, proved, open);
+  for (int k = n[0]; k < n[0] + n[1]; k++)
+    refuted += res[k].refuted > 0;
+  printf("%d rules of ops (%d not arithmetic), %d wrong ones, %d refuted as statements; %d statements over "
+         "all values proved by z3, %d undecided; "
+         "%d firings proved, %d left open\n",
+         n[0], not_arith, n[1], refuted, stated, unstated, proved, open);
   printf("%d passed, %d failed\n", passed, failed);
   return failed || !passed;
 }

@@ -1,28 +1,33 @@
-/* checkrules.h: what `rulegen --check` writes against. A build function makes one random graph of its rule's pattern, or sets g->fail. */
+/* checkrules.h: what `rulegen --check` writes against. A build function makes one random graph of its rule's
+ * pattern, or sets g->fail. */
 #ifndef TG_CHECKRULES_H
 #define TG_CHECKRULES_H
 #include "uop/rules.h"
 
 typedef struct Gen Gen;
+
 enum { GEN_ANY, GEN_INT, GEN_INDEX, GEN_DATA, GEN_BOOL, GEN_FLOAT };
-DType gen_dtype(Gen *g);                                                     /* of the root */
-DType gen_child(Gen *g, Ops op, DType d, int i, bool root);                  /* of source i of an op of dtype d */
+
+DType gen_dtype(Gen *g);                                    /* of the root */
+DType gen_child(Gen *g, Ops op, DType d, int i, bool root); /* of source i of an op of dtype d */
 DType gen_force(Gen *g, DType d, int want);
 UOp *gen_literal(Gen *g, DType d, int64_t v);
-UOp *gen_name(Gen *g, int name, DType d, int domain, bool is_const);         /* the same node for the same name */
+UOp *gen_name(Gen *g, int name, DType d, int domain, bool is_const); /* the same node for the same name */
 UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src);
 
 /* In a statement: what the guard lets one assume. False: never true in these dtypes. */
-UOp *gen_bound(Gen *g, UOp *n, int hi);                                      /* vmin or vmax of n: some number that bounds it */
-bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t a_number, UOp *b, int64_t b_number);   /* a NULL node: the number */
+UOp *gen_bound(Gen *g, UOp *n, int hi); /* vmin or vmax of n: some number that bounds it */
+bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t a_number, UOp *b,
+               int64_t b_number); /* a NULL node: the number */
 bool gen_fits(Gen *g, UOp *n, int dtype);
 
 typedef struct RuleCheck {
   const char *name, *where, *op;
-  bool arith, in_c;                                                          /* in_c: the result is a C function */
+  bool arith, in_c; /* in_c: the result is a C function */
   UOp *(*build)(Gen *g);
   UOp *(*match)(Rewrite *rw, UOp *self);
-  UOp *(*state)(Gen *g, Rewrite *rw, UOp *self);                             /* the result over symbolic names; NULL: the rule calls C */
+  UOp *(*state)(Gen *g, Rewrite *rw, UOp *self); /* the result over symbolic names; NULL: the rule calls C */
 } RuleCheck;
-extern const RuleCheck rules_right[], rules_wrong[];                         /* end at a NULL name */
+
+extern const RuleCheck rules_right[], rules_wrong[]; /* end at a NULL name */
 #endif

@@ -13,16 +13,19 @@ static bool mem_fails(TgMem *m) {
   uint64_t n = __atomic_add_fetch(&m->calls, 1, __ATOMIC_RELAXED);
   return m->fail_at && (n == m->fail_at || (m->fail_always_after && n > m->fail_at));
 }
+
 static void *no_memory(TgMem *m) {
   if (m) __atomic_add_fetch(&m->failed, 1, __ATOMIC_RELAXED);
   return NULL;
 }
+
 void *mem_alloc(TgMem *m, size_t nbytes) {
   void *p = mem_fails(m) ? NULL : calloc(1, nbytes ? nbytes : 1);
   if (!p) return no_memory(m);
   if (m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
   return p;
 }
+
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes) {
   void *q = mem_fails(m) ? NULL : realloc(p, nbytes ? nbytes : 1);
   if (!q) return no_memory(m);
@@ -30,11 +33,13 @@ void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes) {
   if (nbytes > old_nbytes) memset((char *)q + old_nbytes, 0, nbytes - old_nbytes);
   return q;
 }
+
 void mem_free(TgMem *m, void *p) {
   if (!p) return;
   if (m) __atomic_sub_fetch(&m->live, 1, __ATOMIC_RELAXED);
   free(p);
 }
+
 char *mem_strdup(TgMem *m, const char *s) {
   size_t n = strlen(s) + 1;
   char *p = mem_alloc(m, n);
@@ -53,8 +58,14 @@ TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) {
 }
 
 /* ---- arena */
-struct ArenaBlock { ArenaBlock *next; size_t size, used; char pad[8]; };
+struct ArenaBlock {
+  ArenaBlock *next;
+  size_t size, used;
+  char pad[8];
+};
+
 void arena_init(Arena *a, TgMem *mem) { *a = (Arena){.mem = mem}; }
+
 void *arena_alloc(Arena *a, size_t nbytes) {
   if (nbytes > SIZE_MAX / 2) return NULL;
   nbytes = (nbytes + 15) & ~(size_t)15;
@@ -72,12 +83,14 @@ void *arena_alloc(Arena *a, size_t nbytes) {
   b->used += nbytes;
   return p;
 }
+
 char *arena_strdup(Arena *a, const char *s) {
   size_t n = strlen(s) + 1;
   char *p = arena_alloc(a, n);
   if (p) memcpy(p, s, n);
   return p;
 }
+
 char *arena_printf(Arena *a, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
@@ -90,23 +103,28 @@ char *arena_printf(Arena *a, const char *fmt, ...) {
   va_end(ap);
   return p;
 }
+
 void arena_reset(Arena *a) {
   ArenaBlock *keep = a->block;
   if (!keep) return;
-  for (ArenaBlock *b = keep->next, *n; b; b = n) n = b->next, mem_free(a->mem, b);
+  for (ArenaBlock *b = keep->next, *n; b; b = n)
+    n = b->next, mem_free(a->mem, b);
   keep->next = NULL;
   memset(keep + 1, 0, keep->used);
   keep->used = 0;
   a->total = keep->size;
 }
+
 void arena_free(Arena *a) {
-  for (ArenaBlock *b = a->block, *n; b; b = n) n = b->next, mem_free(a->mem, b);
+  for (ArenaBlock *b = a->block, *n; b; b = n)
+    n = b->next, mem_free(a->mem, b);
   a->block = NULL, a->total = 0;
 }
 
 bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
   size_t n = *cap ? *cap : 8;
-  while (n < need) n *= 2;
+  while (n < need)
+    n *= 2;
   void *p = mem_realloc(m, *at, *cap * item, n * item);
   if (!p) return false;
   *at = p, *cap = n;
@@ -115,12 +133,16 @@ bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
 
 /* ---- map */
 void map_init(Map *m, TgMem *mem) { *m = (Map){.mem = mem}; }
+
 void map_clear(Map *m) {
   if (m->at) memset(m->at, 0, m->cap * sizeof *m->at);
   m->len = 0;
 }
+
 void map_free(Map *m) { mem_free(m->mem, m->at), m->at = NULL, m->cap = m->len = 0; }
+
 static uint64_t key_hash(uint64_t k) { return hash_mix(0x9e3779b97f4a7c15u, k); }
+
 bool map_put(Map *m, uint64_t key, uint64_t val) {
   if ((m->len + 1) * 2 > m->cap) {
     size_t cap = m->cap ? m->cap * 2 : 32;
@@ -129,46 +151,61 @@ bool map_put(Map *m, uint64_t key, uint64_t val) {
     for (size_t i = 0; i < m->cap; i++)
       if (m->at[i].used) {
         size_t j = key_hash(m->at[i].key) & (cap - 1);
-        while (at[j].used) j = (j + 1) & (cap - 1);
+        while (at[j].used)
+          j = (j + 1) & (cap - 1);
         at[j] = m->at[i];
       }
     mem_free(m->mem, m->at);
     m->at = at, m->cap = cap;
   }
   size_t i = key_hash(key) & (m->cap - 1);
-  while (m->at[i].used && m->at[i].key != key) i = (i + 1) & (m->cap - 1);
+  while (m->at[i].used && m->at[i].key != key)
+    i = (i + 1) & (m->cap - 1);
   if (!m->at[i].used) m->len++;
   m->at[i] = (MapEntry){key, val, true};
   return true;
 }
+
 bool map_get(const Map *m, uint64_t key, uint64_t *val) {
   if (!m->cap) return false;
   for (size_t i = key_hash(key) & (m->cap - 1); m->at[i].used; i = (i + 1) & (m->cap - 1))
-    if (m->at[i].key == key) { *val = m->at[i].val; return true; }
+    if (m->at[i].key == key) {
+      *val = m->at[i].val;
+      return true;
+    }
   return false;
 }
 
 /* ---- strings */
 void str_init(Str *s, TgMem *mem) { *s = (Str){.mem = mem}; }
+
 void str_free(Str *s) { mem_free(s->mem, s->at), s->at = NULL, s->len = s->cap = 0; }
+
 static bool str_room(Str *s, size_t n) {
   if (s->oom) return false;
-  if (s->len + n + 1 > s->cap && !vec_grow(s->mem, (void **)&s->at, &s->cap, s->len + n + 1, 1)) s->oom = true;
+  if (s->len + n + 1 > s->cap && !vec_grow(s->mem, (void **)&s->at, &s->cap, s->len + n + 1, 1))
+    s->oom = true;
   return !s->oom;
 }
+
 void str_putn(Str *s, const char *text, size_t n) {
   if (!str_room(s, n)) return;
   memcpy(s->at + s->len, text, n);
   s->at[s->len += n] = 0;
 }
+
 void str_put(Str *s, const char *text) { str_putn(s, text, strlen(text)); }
+
 void str_int(Str *s, int64_t v) {
   char b[24], *p = b + sizeof b;
   uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
-  do *--p = (char)('0' + u % 10); while (u /= 10);
+  do
+    *--p = (char)('0' + u % 10);
+  while (u /= 10);
   if (v < 0) *--p = '-';
   str_putn(s, p, (size_t)(b + sizeof b - p));
 }
+
 void str_printf(Str *s, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
@@ -180,51 +217,73 @@ void str_printf(Str *s, const char *fmt, ...) {
   va_end(ap);
   s->len += (size_t)n;
 }
+
 const char *str_text(const Str *s) { return s->at ? s->at : ""; }
 
 /* ---- hashing */
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n) {
   const uint8_t *b = p;
   uint64_t h = hash_mix(seed, n), w;
-  for (; n >= 8; n -= 8, b += 8) memcpy(&w, b, 8), h = hash_mix(h, w);
+  for (; n >= 8; n -= 8, b += 8)
+    memcpy(&w, b, 8), h = hash_mix(h, w);
   w = 0;
   if (n) memcpy(&w, b, n);
   return hash_mix(h, w);
 }
+
 static uint32_t rotr(uint32_t x, int n) { return x >> n | x << (32 - n); }
-static const uint32_t sha_k[64] = {   /* FIPS 180-4, section 4.2.2 */
-  0x428a2f98,0x71374491,0xb5c0fbcf,0xe9b5dba5,0x3956c25b,0x59f111f1,0x923f82a4,0xab1c5ed5,0xd807aa98,0x12835b01,0x243185be,0x550c7dc3,
-  0x72be5d74,0x80deb1fe,0x9bdc06a7,0xc19bf174,0xe49b69c1,0xefbe4786,0x0fc19dc6,0x240ca1cc,0x2de92c6f,0x4a7484aa,0x5cb0a9dc,0x76f988da,
-  0x983e5152,0xa831c66d,0xb00327c8,0xbf597fc7,0xc6e00bf3,0xd5a79147,0x06ca6351,0x14292967,0x27b70a85,0x2e1b2138,0x4d2c6dfc,0x53380d13,
-  0x650a7354,0x766a0abb,0x81c2c92e,0x92722c85,0xa2bfe8a1,0xa81a664b,0xc24b8b70,0xc76c51a3,0xd192e819,0xd6990624,0xf40e3585,0x106aa070,
-  0x19a4c116,0x1e376c08,0x2748774c,0x34b0bcb5,0x391c0cb3,0x4ed8aa4a,0x5b9cca4f,0x682e6ff3,0x748f82ee,0x78a5636f,0x84c87814,0x8cc70208,
-  0x90befffa,0xa4506ceb,0xbef9a3f7,0xc67178f2};
+
+static const uint32_t sha_k[64] = {/* FIPS 180-4, section 4.2.2 */
+                                   0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1,
+                                   0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3,
+                                   0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786,
+                                   0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+                                   0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147,
+                                   0x06ca6351, 0x14292967, 0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13,
+                                   0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b,
+                                   0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+                                   0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a,
+                                   0x5b9cca4f, 0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208,
+                                   0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
 static void sha_block(uint32_t h[8], const uint8_t *p) {
   uint32_t w[64], v[8];
-  for (int i = 0; i < 16; i++) w[i] = (uint32_t)p[4*i] << 24 | (uint32_t)p[4*i+1] << 16 | (uint32_t)p[4*i+2] << 8 | p[4*i+3];
+  for (int i = 0; i < 16; i++)
+    w[i] =
+        (uint32_t)p[4 * i] << 24 | (uint32_t)p[4 * i + 1] << 16 | (uint32_t)p[4 * i + 2] << 8 | p[4 * i + 3];
   for (int i = 16; i < 64; i++)
-    w[i] = w[i-16] + (rotr(w[i-15],7) ^ rotr(w[i-15],18) ^ w[i-15]>>3) + w[i-7] + (rotr(w[i-2],17) ^ rotr(w[i-2],19) ^ w[i-2]>>10);
+    w[i] = w[i - 16] + (rotr(w[i - 15], 7) ^ rotr(w[i - 15], 18) ^ w[i - 15] >> 3) + w[i - 7] +
+           (rotr(w[i - 2], 17) ^ rotr(w[i - 2], 19) ^ w[i - 2] >> 10);
   memcpy(v, h, sizeof v);
   for (int i = 0; i < 64; i++) {
-    uint32_t t1 = v[7] + (rotr(v[4],6) ^ rotr(v[4],11) ^ rotr(v[4],25)) + ((v[4]&v[5]) ^ (~v[4]&v[6])) + sha_k[i] + w[i];
-    uint32_t t2 = (rotr(v[0],2) ^ rotr(v[0],13) ^ rotr(v[0],22)) + ((v[0]&v[1]) ^ (v[0]&v[2]) ^ (v[1]&v[2]));
+    uint32_t t1 = v[7] + (rotr(v[4], 6) ^ rotr(v[4], 11) ^ rotr(v[4], 25)) +
+                  ((v[4] & v[5]) ^ (~v[4] & v[6])) + sha_k[i] + w[i];
+    uint32_t t2 =
+        (rotr(v[0], 2) ^ rotr(v[0], 13) ^ rotr(v[0], 22)) + ((v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]));
     memmove(v + 1, v, 7 * sizeof *v);
     v[4] += t1, v[0] = t1 + t2;
   }
-  for (int i = 0; i < 8; i++) h[i] += v[i];
+  for (int i = 0; i < 8; i++)
+    h[i] += v[i];
 }
+
 void sha256(const void *data, size_t n, uint8_t out[32]) {
-  uint32_t h[8] = {0x6a09e667,0xbb67ae85,0x3c6ef372,0xa54ff53a,0x510e527f,0x9b05688c,0x1f83d9ab,0x5be0cd19};
+  uint32_t h[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const uint8_t *p = data;
   size_t left = n;
-  for (; left >= 64; left -= 64, p += 64) sha_block(h, p);
+  for (; left >= 64; left -= 64, p += 64)
+    sha_block(h, p);
   uint8_t tail[128] = {0};
   if (left) memcpy(tail, p, left);
   tail[left] = 0x80;
   size_t end = left < 56 ? 64 : 128;
-  for (int i = 0; i < 8; i++) tail[end - 1 - (size_t)i] = (uint8_t)((uint64_t)n * 8 >> (8 * i));
-  for (size_t o = 0; o < end; o += 64) sha_block(h, tail + o);
-  for (int i = 0; i < 32; i++) out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
+  for (int i = 0; i < 8; i++)
+    tail[end - 1 - (size_t)i] = (uint8_t)((uint64_t)n * 8 >> (8 * i));
+  for (size_t o = 0; o < end; o += 64)
+    sha_block(h, tail + o);
+  for (int i = 0; i < 32; i++)
+    out[i] = (uint8_t)(h[i / 4] >> (24 - 8 * (i % 4)));
 }
 
 /* ---- machine */
@@ -233,15 +292,20 @@ double time_now_s(void) {
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
+
 int cpu_count(void) {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
   return 1;
 }
 
-static const char *const env_names[] = {"TG_DEV", "TG_CC", "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE", "TG_FUSE", "TG_NOOPT", "TG_OPTS",
-  "TG_DEBUG", "TG_DUMP", "TG_SPEC", "TG_TRACE", "TG_RULE_LIMIT", "XDG_CACHE_HOME", "HOME", "PATH"};
+static const char *const env_names[] = {"TG_DEV",        "TG_CC",          "TG_CC_LIMIT", "TG_THREADS",
+                                        "TG_CACHE",      "TG_FUSE",        "TG_NOOPT",    "TG_OPTS",
+                                        "TG_DEBUG",      "TG_DUMP",        "TG_SPEC",     "TG_TRACE",
+                                        "TG_RULE_LIMIT", "XDG_CACHE_HOME", "HOME",        "PATH"};
+
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
+
 static TgStatus env_int(TgError *err, const char *name, int64_t lo, int64_t hi, int64_t *out) {
   const char *s = getenv(name);
   if (!s || !*s) return TG_OK;
@@ -249,21 +313,34 @@ static TgStatus env_int(TgError *err, const char *name, int64_t lo, int64_t hi, 
   errno = 0;
   long long v = strtoll(s, &end, 10);
   if (*end || errno || v < lo || v > hi)
-    return error_set(err, TG_ERR_VALUE, "environment: %s=%.40s: expected a whole number from %lld to %lld", name, s, (long long)lo, (long long)hi);
+    return error_set(err, TG_ERR_VALUE, "environment: %s=%.40s: expected a whole number from %lld to %lld",
+                     name, s, (long long)lo, (long long)hi);
   *out = v;
   return TG_OK;
 }
+
 static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) {
   const char *s = getenv(name);
   if (!s) return TG_OK;
-  if (strlen(s) >= cap) return error_set(err, TG_ERR_VALUE, "environment: %s is longer than %zu bytes", name, cap - 1);
+  if (strlen(s) >= cap)
+    return error_set(err, TG_ERR_VALUE, "environment: %s is longer than %zu bytes", name, cap - 1);
   memcpy(out, s, strlen(s) + 1);
   return TG_OK;
 }
+
 TgStatus env_read(TgEnv *env, TgError *err) {
-  struct { const char *name; int *at; int lo, hi, def; } ints[] = {
-    {"TG_DEBUG", &env->debug, 0, 9, 0}, {"TG_THREADS", &env->threads, 0, 1024, 0}, {"TG_FUSE", &env->fuse, 0, 1, 1},
-    {"TG_NOOPT", &env->noopt, 0, 1, 0}, {"TG_SPEC", &env->spec, 0, 1, 0}, {"TG_CACHE", &env->cache, 0, 1, 1}, {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60}};
+  struct {
+    const char *name;
+    int *at;
+    int lo, hi, def;
+  } ints[] = {{"TG_DEBUG", &env->debug, 0, 9, 0},
+              {"TG_THREADS", &env->threads, 0, 1024, 0},
+              {"TG_FUSE", &env->fuse, 0, 1, 1},
+              {"TG_NOOPT", &env->noopt, 0, 1, 0},
+              {"TG_SPEC", &env->spec, 0, 1, 0},
+              {"TG_CACHE", &env->cache, 0, 1, 1},
+              {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60}};
+
   memset(env, 0, sizeof *env);
   env->rule_limit = -1;
   for (size_t i = 0; i < TG_COUNT(ints); i++) {
@@ -281,7 +358,9 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   env->dev_set = env->dev[0] != 0;
   const char *trace = getenv("TG_TRACE");
   if (trace && *trace) {
-    if (strcmp(trace, "rules")) return error_set(err, TG_ERR_VALUE, "environment: TG_TRACE=%.40s: the one known value is 'rules'", trace);
+    if (strcmp(trace, "rules"))
+      return error_set(err, TG_ERR_VALUE, "environment: TG_TRACE=%.40s: the one known value is 'rules'",
+                       trace);
     env->trace_rules = 1;
   }
   return TG_OK;

@@ -1,5 +1,6 @@
 /* base.h: memory, arrays, strings, hashing, errors and the OS-call table. Knows nothing of tensors.
- * Every allocation of the library goes through TgMem and every OS call through TgOs, so that a test can make the n-th one fail. */
+ * Every allocation of the library goes through TgMem and every OS call through TgOs, so that a test can make
+ * the n-th one fail. */
 #ifndef TG_BASE_H
 #define TG_BASE_H
 #include <stdbool.h>
@@ -7,19 +8,29 @@
 #include <stdint.h>
 #include <stdarg.h>
 
-#ifndef TG_STATUS_DEFINED   /* the same enum stands in tg.h */
+#ifndef TG_STATUS_DEFINED /* the same enum stands in tg.h */
 #define TG_STATUS_DEFINED
+
 typedef enum TgStatus {
-  TG_OK = 0, TG_ERR_NOMEM, TG_ERR_SHAPE, TG_ERR_DTYPE, TG_ERR_VALUE, TG_ERR_DEVICE, TG_ERR_COMPILE, TG_ERR_IO, TG_ERR_STATE,
-  TG_ERR_LIMIT, TG_ERR_INTERNAL
+  TG_OK = 0,
+  TG_ERR_NOMEM,
+  TG_ERR_SHAPE,
+  TG_ERR_DTYPE,
+  TG_ERR_VALUE,
+  TG_ERR_DEVICE,
+  TG_ERR_COMPILE,
+  TG_ERR_IO,
+  TG_ERR_STATE,
+  TG_ERR_LIMIT,
+  TG_ERR_INTERNAL
 } TgStatus;
 #endif
 
-#define TG_COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define TG_MIN(a, b) ((a) < (b) ? (a) : (b))
-#define TG_MAX(a, b) ((a) > (b) ? (a) : (b))
+#define TG_COUNT(a)     (sizeof(a) / sizeof((a)[0]))
+#define TG_MIN(a, b)    ((a) < (b) ? (a) : (b))
+#define TG_MAX(a, b)    ((a) > (b) ? (a) : (b))
 #define TG_PRINTF(f, a) __attribute__((format(printf, f, a)))
-#define TG_MUST_USE __attribute__((warn_unused_result))
+#define TG_MUST_USE     __attribute__((warn_unused_result))
 /* A condition that our own code rules out: traps in debug builds, is an ordinary branch in release builds. */
 #ifdef TG_DEBUG_BUILD
 #define NEVER(x) ((x) ? (__builtin_trap(), true) : false)
@@ -27,82 +38,130 @@ typedef enum TgStatus {
 #define NEVER(x) __builtin_expect(!!(x), 0)
 #endif
 
-/* ---- allocation. All of it may return NULL. The counters serve the tests: `fail_at` n makes the n-th call fail (1-based; 0 never),
- * `live` counts blocks not yet freed. `failed` counts calls that gave NULL: who cannot tell why a step failed looks whether it grew. The one of
- * a context dies with it: `last` then receives its final state. */
-typedef struct TgMem { uint64_t calls, fail_at, live, failed; bool fail_always_after; struct TgMem *last; } TgMem;
-void *mem_alloc(TgMem *m, size_t nbytes);                                    /* zeroed */
-void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes);      /* new part zeroed; on failure p stays valid */
-void mem_free(TgMem *m, void *p);                                            /* NULL is fine */
+/* ---- allocation. All of it may return NULL. The counters serve the tests: `fail_at` n makes the n-th call
+ * fail (1-based; 0 never), `live` counts blocks not yet freed. `failed` counts calls that gave NULL: who
+ * cannot tell why a step failed looks whether it grew. The one of a context dies with it: `last` then
+ * receives its final state. */
+typedef struct TgMem {
+  uint64_t calls, fail_at, live, failed;
+  bool fail_always_after;
+  struct TgMem *last;
+} TgMem;
+
+void *mem_alloc(TgMem *m, size_t nbytes); /* zeroed */
+void *mem_realloc(TgMem *m, void *p, size_t old_nbytes,
+                  size_t nbytes); /* new part zeroed; on failure p stays valid */
+void mem_free(TgMem *m, void *p); /* NULL is fine */
 char *mem_strdup(TgMem *m, const char *s);
 
 /* ---- error record: the first error stays until cleared. No allocation on the error path. */
-typedef struct TgError { TgStatus status; char msg[512]; } TgError;
-TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);   /* keeps an earlier error; returns s */
+typedef struct TgError {
+  TgStatus status;
+  char msg[512];
+} TgError;
+
+TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...)
+    TG_PRINTF(3, 4); /* keeps an earlier error; returns s */
 
 /* ---- arena: bump allocation, freed all at once or back to a mark. Zeroed memory, 16-byte aligned. */
 typedef struct ArenaBlock ArenaBlock;
-typedef struct Arena { TgMem *mem; ArenaBlock *block; size_t total; } Arena;
-typedef struct ArenaMark { ArenaBlock *block; size_t used; } ArenaMark;
+
+typedef struct Arena {
+  TgMem *mem;
+  ArenaBlock *block;
+  size_t total;
+} Arena;
+
+typedef struct ArenaMark {
+  ArenaBlock *block;
+  size_t used;
+} ArenaMark;
+
 void arena_init(Arena *a, TgMem *mem);
-void *arena_alloc(Arena *a, size_t nbytes);               /* NULL when out of memory */
+void *arena_alloc(Arena *a, size_t nbytes); /* NULL when out of memory */
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) TG_PRINTF(2, 3);
-void arena_reset(Arena *a);                                /* keeps one block warm */
+void arena_reset(Arena *a); /* keeps one block warm */
 void arena_free(Arena *a);
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))
 
 /* ---- growable array: `Vec(T) v = {0}; vec_push(mem, &v, x)`; push returns false when out of memory. */
-#define Vec(T) struct { T *at; size_t len, cap; }
+#define Vec(T)                                                                                               \
+  struct {                                                                                                   \
+    T *at;                                                                                                   \
+    size_t len, cap;                                                                                         \
+  }
 bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item);
-#define vec_reserve(m, v, n) ((n) <= (v)->cap || vec_grow((m), (void **)&(v)->at, &(v)->cap, (n), sizeof *(v)->at))
+#define vec_reserve(m, v, n)                                                                                 \
+  ((n) <= (v)->cap || vec_grow((m), (void **)&(v)->at, &(v)->cap, (n), sizeof *(v)->at))
 #define vec_push(m, v, x) (vec_reserve((m), (v), (v)->len + 1) && ((v)->at[(v)->len++] = (x), true))
-#define vec_free(m, v) (mem_free((m), (v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
+#define vec_free(m, v)    (mem_free((m), (v)->at), (v)->at = NULL, (v)->len = (v)->cap = 0)
 
 /* ---- hash map: uint64 key -> uint64 value, open addressing. Keys are hashed; 0 is an ordinary key. */
-typedef struct MapEntry { uint64_t key, val; bool used; } MapEntry;
-typedef struct Map { TgMem *mem; MapEntry *at; size_t cap, len; } Map;
+typedef struct MapEntry {
+  uint64_t key, val;
+  bool used;
+} MapEntry;
+
+typedef struct Map {
+  TgMem *mem;
+  MapEntry *at;
+  size_t cap, len;
+} Map;
+
 void map_init(Map *m, TgMem *mem);
 void map_free(Map *m);
-void map_clear(Map *m);                                    /* empty, its memory kept */
-bool map_put(Map *m, uint64_t key, uint64_t val);          /* false: out of memory */
+void map_clear(Map *m);                           /* empty, its memory kept */
+bool map_put(Map *m, uint64_t key, uint64_t val); /* false: out of memory */
 bool map_get(const Map *m, uint64_t key, uint64_t *val);
 #define map_put_ptr(m, k, v) map_put((m), (uint64_t)(uintptr_t)(k), (uint64_t)(uintptr_t)(v))
+
 static inline void *map_get_ptr(const Map *m, const void *k) {
   uint64_t v;
   return map_get(m, (uint64_t)(uintptr_t)k, &v) ? (void *)(uintptr_t)v : NULL;
 }
 
 /* ---- string builder. After a failed allocation `oom` is set and further appends do nothing. */
-typedef struct Str { TgMem *mem; char *at; size_t len, cap; bool oom; } Str;
+typedef struct Str {
+  TgMem *mem;
+  char *at;
+  size_t len, cap;
+  bool oom;
+} Str;
+
 void str_init(Str *s, TgMem *mem);
 void str_free(Str *s);
 void str_put(Str *s, const char *text);
 void str_putn(Str *s, const char *text, size_t n);
-void str_int(Str *s, int64_t v);                           /* decimal, much faster than printf */
+void str_int(Str *s, int64_t v); /* decimal, much faster than printf */
 void str_printf(Str *s, const char *fmt, ...) TG_PRINTF(2, 3);
-const char *str_text(const Str *s);                        /* never NULL */
+const char *str_text(const Str *s); /* never NULL */
 
 /* ---- hashing */
-static inline uint64_t hash_mix(uint64_t h, uint64_t v) {    /* multiply-fold: the high half of the product reaches every bit */
+static inline uint64_t
+hash_mix(uint64_t h, uint64_t v) { /* multiply-fold: the high half of the product reaches every bit */
   __uint128_t p = (__uint128_t)(h ^ v ^ 0x2d358dccaa6c78a5u) * 0x8bb84b93962eacc9u;
   return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
+
 uint64_t hash_bytes(uint64_t seed, const void *p, size_t n);
 void sha256(const void *p, size_t n, uint8_t out[32]);
 
-/* ---- OS calls used by the library: the table of base/os.h. Tests give a context another one to inject failures. */
+/* ---- OS calls used by the library: the table of base/os.h. Tests give a context another one to inject
+ * failures. */
 typedef struct TgOs TgOs;
 extern const TgOs tg_os_default;
 
-/* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable. */
+/* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable.
+ */
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], opts[512];
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
-  int64_t rule_limit;                                       /* -1: none */
+  int64_t rule_limit; /* -1: none */
 } TgEnv;
+
 TgStatus env_read(TgEnv *env, TgError *err);
-const char *env_name(int i);                               /* every variable that the library reads; NULL past the last */
+const char *env_name(int i); /* every variable that the library reads; NULL past the last */
 double time_now_s(void);
 int cpu_count(void);
 #endif

@@ -1,4 +1,5 @@
-/* os.h: the table of OS calls (os.def). A context holds one; the parts of the library take it as `const TgOs *os`. A failed call leaves errno. */
+/* os.h: the table of OS calls (os.def). A context holds one; the parts of the library take it as `const TgOs
+ * *os`. A failed call leaves errno. */
 #ifndef TG_OS_H
 #define TG_OS_H
 #ifndef _GNU_SOURCE
@@ -18,6 +19,8 @@ struct TgOs {
 #include "base/os.def"
 #undef OS
 };
-bool os_write_all(const TgOs *os, int fd, const void *p, size_t n);      /* goes on after an interruption or a short write */
-bool os_read_all(const TgOs *os, int fd, void *p, size_t n);             /* false: an error, or the file is shorter */
+
+bool os_write_all(const TgOs *os, int fd, const void *p,
+                  size_t n); /* goes on after an interruption or a short write */
+bool os_read_all(const TgOs *os, int fd, void *p, size_t n); /* false: an error, or the file is shorter */
 #endif

@@ -1,4 +1,5 @@
-/* codegen.c: the pass table of code generation. In: one kernel of a schedule. Out: its linear program. See codegen.h. */
+/* codegen.c: the pass table of code generation. In: one kernel of a schedule. Out: its linear program. See
+ * codegen.h. */
 #include "codegen/codegen.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +12,12 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   bool ok = to && uop_toposort(from, mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
-    if (!src) { ok = false; break; }
-    for (int k = 0; k < u->nsrc; k++) src[k] = uop_map_get(to, u->src[k]);
+    if (!src) {
+      ok = false;
+      break;
+    }
+    for (int k = 0; k < u->nsrc; k++)
+      src[k] = uop_map_get(to, u->src[k]);
     UOp *v = uop_with_src(st, u, src);
     if (src != buf) mem_free(mem, src);
     ok = v && uop_map_put(from, to, u, v);
@@ -22,45 +27,61 @@ static UOp *copy_in(UOpStore *st, TgMem *mem, UOp *root, UOpStore *from) {
   uop_map_end(from, to);
   return r;
 }
-/* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only where the condition holds. One
- * walk, inner conditions first. `loose` holds the nodes above a load that no gate proves to be inside yet: others are not entered again.
- * What fills local memory, under an AFTER, is not part of the branch. A condition that is data gates only the addresses that it speaks of. */
-static bool partly_filled(const UOp *memory) {               /* local memory with room for the largest of a loop whose turns are not known */
+
+/* ---- WHERE over ranges protects what its branches read: every load that may leave its buffer is made only
+ * where the condition holds. One walk, inner conditions first. `loose` holds the nodes above a load that no
+ * gate proves to be inside yet: others are not entered again. What fills local memory, under an AFTER, is not
+ * part of the branch. A condition that is data gates only the addresses that it speaks of. */
+static bool partly_filled(
+    const UOp *memory) { /* local memory with room for the largest of a loop whose turns are not known */
   for (int i = 1; memory->op == OPS_AFTER && i < memory->nsrc; i++)
     for (int k = 2; memory->src[i]->op == OPS_STORE && k < memory->src[i]->nsrc; k++)
       if (memory->src[i]->src[k]->op == OPS_RANGE && !is_const(memory->src[i]->src[k]->src[0])) return true;
   return false;
 }
-static const UOp *memory_of(const UOp *index) { return index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0]; }
+
+static const UOp *memory_of(const UOp *index) {
+  return index->src[0]->op == OPS_AFTER ? index->src[0]->src[0] : index->src[0];
+}
+
 static bool is_loose(const UOp *index) {
   if (partly_filled(index->src[0])) return true;
   const UOp *memory = memory_of(index);
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
-  for (int d = 0; d < memory->nsrc; d++) if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
+  for (int d = 0; d < memory->nsrc; d++)
+    if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
   return false;
 }
-/* fills: a gate over these ranges also holds for what fills local memory, where that depends on all of them: who reads it is gated alike. */
+
+/* fills: a gate over these ranges also holds for what fills local memory, where that depends on all of them:
+ * who reads it is gated alike. */
 static bool note_loose(Kernel *k, UOpMap *loose, const UOp *u, uint64_t fills) {
   bool is = u->op == OPS_INDEX && is_loose(u);
   bool closed = u->op == OPS_AFTER && (!fills || (fills & ~u->ranges));
-  for (int i = 0; !is && !closed && i < u->nsrc; i++) is = uop_map_get(loose, u->src[i]) != NULL;
+  for (int i = 0; !is && !closed && i < u->nsrc; i++)
+    is = uop_map_get(loose, u->src[i]) != NULL;
   return !is || uop_map_put(k->st, loose, u, u);
 }
+
 static bool note_all(Kernel *k, UOpMap *loose, UOp *u, uint64_t fills) {
   UOpVec order = {0};
   bool ok = u && uop_toposort(k->st, k->mem, &u, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) ok = note_loose(k, loose, order.at[i], fills);
+  for (size_t i = 0; ok && i < order.len; i++)
+    ok = note_loose(k, loose, order.at[i], fills);
   vec_free(k->mem, &order);
   return ok;
 }
-/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come from the same memory (an inner condition
- * may have gated the read in one of the two since they were one node). NULL: nothing. */
+
+/* What a condition that is data says of the place that an INDEX reads: its comparisons of places that come
+ * from the same memory (an inner condition may have gated the read in one of the two since they were one
+ * node). NULL: nothing. */
 static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   UOp *todo[64], *r = NULL;
   int n = 0;
   UOpVec order = {0};
   UOpMap *below = uop_map_begin(k->st, k->st);
-  bool ok = below && uop_toposort(k->st, k->mem, (UOp *const *)index->src + 1, (size_t)index_naxes(index), &order);
+  bool ok =
+      below && uop_toposort(k->st, k->mem, (UOp *const *)index->src + 1, (size_t)index_naxes(index), &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *m = order.at[i]->op == OPS_INDEX ? memory_of(order.at[i]) : NULL;
     ok = !m || uop_map_put(k->st, below, m, m);
@@ -68,35 +89,50 @@ static UOp *about_place(Kernel *k, const UOp *index, UOp *gate) {
   todo[n++] = gate;
   while (ok && n) {
     UOp *g = todo[--n], *less = g->op == OPS_CMPNE && is_const_int(g->src[1], 1) ? g->src[0] : g;
-    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) { todo[n++] = g->src[1], todo[n++] = g->src[0]; continue; }
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) {
+      todo[n++] = g->src[1], todo[n++] = g->src[0];
+      continue;
+    }
     bool same = less->op == OPS_CMPLT && less->src[0]->dtype == DT_INDEX;
     order.len = 0;
     ok = !same || uop_toposort(k->st, k->mem, &less, 1, &order);
-    for (size_t i = 0; ok && same && i < order.len; i++) same = order.at[i]->op != OPS_INDEX || uop_map_get(below, memory_of(order.at[i]));
+    for (size_t i = 0; ok && same && i < order.len; i++)
+      same = order.at[i]->op != OPS_INDEX || uop_map_get(below, memory_of(order.at[i]));
     if (same) r = r ? uop_alu2(k->st, OPS_AND, r, g) : g;
   }
   uop_map_end(k->st, below);
   vec_free(k->mem, &order);
   return ok ? r : NULL;
 }
-/* The parts of a condition that can keep the address of an INDEX inside: those over loops that it moves with, and those over none. Any other would
- * only tie the load, and a reduction around it that others read too, to a loop that it has nothing to do with. NULL: none. */
+
+/* The parts of a condition that can keep the address of an INDEX inside: those over loops that it moves with,
+ * and those over none. Any other would only tie the load, and a reduction around it that others read too, to
+ * a loop that it has nothing to do with. NULL: none. */
 static UOp *about_loops(Kernel *k, const UOp *index, UOp *gate) {
   UOp *todo[64], *r = NULL;
   uint64_t moves = 0;
   int n = 0;
-  for (int i = 1; i <= index_naxes(index); i++) moves |= index->src[i]->ranges;
+  for (int i = 1; i <= index_naxes(index); i++)
+    moves |= index->src[i]->ranges;
   todo[n++] = gate;
   while (n) {
     UOp *g = todo[--n];
-    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) { todo[n++] = g->src[1], todo[n++] = g->src[0]; continue; }
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && n + 2 <= (int)TG_COUNT(todo)) {
+      todo[n++] = g->src[1], todo[n++] = g->src[0];
+      continue;
+    }
     if (g->ranges && !(g->ranges & moves)) continue;
     if (!(r = r ? uop_alu2(k->st, OPS_AND, r, g) : g)) return NULL;
   }
   return r;
 }
+
 static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_t fills) {
-  typedef struct Frame { UOp *u; int i; } Frame;
+  typedef struct Frame {
+    UOp *u;
+    int i;
+  } Frame;
+
   bool data = gate && uop_has_op(gate, OPS_INDEX), reduces = branch && uop_has_op(branch, OPS_REDUCE);
   Vec(Frame) stack = {0};
   UOpMap *now = uop_map_begin(k->st, k->st);
@@ -113,7 +149,10 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
     stack.len--;
     if (uop_map_get(now, u)) continue;
     UOp **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src), *v = NULL;
-    if (!src) { ok = false; break; }
+    if (!src) {
+      ok = false;
+      break;
+    }
     for (int j = 0; j < u->nsrc; j++) {
       UOp *s = uop_map_get(now, u->src[j]);
       src[j] = s ? s : u->src[j];
@@ -123,14 +162,19 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
       int n = 1 + index_naxes(u);
       memcpy(with, src, (size_t)n * sizeof *with);
       v = uop_with_src(k->st, u, src);
-      if (v && data) g = about_place(k, v, gate);
-      else if (v && reduces) g = about_loops(k, v, gate);
+      if (v && data)
+        g = about_place(k, v, gate);
+      else if (v && reduces)
+        g = about_loops(k, v, gate);
       if (v && g) {
-        with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g)) : g;      /* what is below stays as it is in the address */
+        with[n] = u->arg.i ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_AND, src[n], g))
+                           : g; /* what is below stays as it is in the address */
         v = uop_new(k->st, OPS_INDEX, (DType)u->dtype, 1, n + 1, with, (Arg){.i = 1});
-        if (data || (u->arg.i && uop_map_get(loose, src[n]))) ok = note_all(k, loose, with[n], fills);   /* a gate may read too */
+        if (data || (u->arg.i && uop_map_get(loose, src[n])))
+          ok = note_all(k, loose, with[n], fills); /* a gate may read too */
       }
-    } else v = uop_with_src(k->st, u, src);
+    } else
+      v = uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
     ok = ok && v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, fills);
   }
@@ -139,6 +183,7 @@ static UOp *gate_loose(Kernel *k, UOpMap *loose, UOp *branch, UOp *gate, uint64_
   vec_free(k->mem, &stack);
   return r;
 }
+
 UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   uint64_t fills = gate ? gate->ranges : 0;
   UOpMap *loose = uop_map_begin(k->st, k->st);
@@ -146,16 +191,22 @@ UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   uop_map_end(k->st, loose);
   return r;
 }
+
 static bool move_gates(Kernel *k) {
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st), *loose = uop_map_begin(k->st, k->st);
   bool ok = now && loose && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
-    if (!src) { ok = false; break; }
-    for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(now, u->src[j]);
+    if (!src) {
+      ok = false;
+      break;
+    }
+    for (int j = 0; j < u->nsrc; j++)
+      src[j] = uop_map_get(now, u->src[j]);
     if (u->op == OPS_WHERE && (uop_has_op(u->src[0], OPS_RANGE) || uop_has_op(u->src[0], OPS_INDEX))) {
-      UOp *no = uop_simplify_top(k->st, k->mem, uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
+      UOp *no = uop_simplify_top(k->st, k->mem,
+                                 uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
     }
     UOp *v = uop_with_src(k->st, u, src);
@@ -167,50 +218,73 @@ static bool move_gates(Kernel *k) {
   uop_map_end(k->st, now), uop_map_end(k->st, loose);
   return ok;
 }
-UOp *pm_flatten(Rewrite *rw, UOp *u) {                       /* one index per axis -> one offset */
+
+UOp *pm_flatten(Rewrite *rw, UOp *u) { /* one index per axis -> one offset */
   if (u->op != OPS_INDEX || u->src[0]->op != OPS_PARAM || !u->src[0]->nsrc) return NULL;
   const UOp *p = u->src[0];
-  UOp *src[3] = {uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), index_flat(rw->st, rw->mem, u), index_gate(u)};
+  UOp *src[3] = {uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg),
+                 index_flat(rw->st, rw->mem, u), index_gate(u)};
   return uop_new(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg.i ? 3 : 2, src, u->arg);
 }
+
 static bool run_gates(void *k) { return move_gates(k); }
+
 static bool run_ranges(void *k) { return simplify_ranges(k); }
-static bool run_opts(void *state) { Kernel *k = state; return apply_opts(k, k->opt); }
+
+static bool run_opts(void *state) {
+  Kernel *k = state;
+  return apply_opts(k, k->opt);
+}
+
 static bool run_cut_sums(void *k) { return cut_sums(k); }
+
 static bool run_block_sums(void *k) { return block_sums(k); }
+
 static bool run_expand(void *k) { return expand(k); }
+
 static bool run_gpu(void *k) { return gpu_dims(k); }
+
 static bool run_linearize(void *state) {
   Kernel *k = state;
   Linear *l = k->linear;
   l->nthread = k->nthread;
-  for (int d = 0; d < 3; d++) l->global[d] = TG_MAX(k->global[d], 1), l->local[d] = TG_MAX(k->local[d], 1);
+  for (int d = 0; d < 3; d++)
+    l->global[d] = TG_MAX(k->global[d], 1), l->local[d] = TG_MAX(k->local[d], 1);
   return linearize(k, k->arena, l);
 }
+
 /* Opts come after gates and decompositions: what they split is already in the target's own ops. */
 const Pass codegen_passes[] = {
-  {"gates onto loads",  .run = run_gates, .makes = GRAPH_KERNEL},
-  {"decompositions",    pm_decompose, .makes = GRAPH_KERNEL, .required = true},
-  {"initial symbolic",  pm_symbolic, .makes = GRAPH_KERNEL},
-  {"simplify ranges",   .run = run_ranges, .makes = GRAPH_KERNEL},
-  {"apply opts",        .run = run_opts, .makes = GRAPH_SHAPED},
-  {"cut long sums",     .run = run_cut_sums, .makes = GRAPH_SHAPED},
-  {"flatten indices",   pm_flatten, .makes = GRAPH_SHAPED, .required = true},
-  {"expand",            .run = run_expand, .makes = GRAPH_LOOPS},
-  {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
-  {"gpu dims",          .run = run_gpu, .makes = GRAPH_LOOPS},
-  {"block sums",        .run = run_block_sums, .makes = GRAPH_LOOPS},
-  {"linearize",         .run = run_linearize, .makes = GRAPH_LINEAR},
+    {"gates onto loads", .run = run_gates, .makes = GRAPH_KERNEL},
+    {"decompositions", pm_decompose, .makes = GRAPH_KERNEL, .required = true},
+    {"initial symbolic", pm_symbolic, .makes = GRAPH_KERNEL},
+    {"simplify ranges", .run = run_ranges, .makes = GRAPH_KERNEL},
+    {"apply opts", .run = run_opts, .makes = GRAPH_SHAPED},
+    {"cut long sums", .run = run_cut_sums, .makes = GRAPH_SHAPED},
+    {"flatten indices", pm_flatten, .makes = GRAPH_SHAPED, .required = true},
+    {"expand", .run = run_expand, .makes = GRAPH_LOOPS},
+    {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
+    {"gpu dims", .run = run_gpu, .makes = GRAPH_LOOPS},
+    {"block sums", .run = run_block_sums, .makes = GRAPH_LOOPS},
+    {"linearize", .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);
-static bool graph_of(void *state, UOpVec *roots) { Kernel *k = state; return vec_push(k->mem, roots, k->sink); }
 
-static void name_kernel(const Kernel *k, Linear *out) {      /* r for reductions, e for elementwise; then the loop extents of the first store */
+static bool graph_of(void *state, UOpVec *roots) {
+  Kernel *k = state;
+  return vec_push(k->mem, roots, k->sink);
+}
+
+static void
+name_kernel(const Kernel *k,
+            Linear *out) { /* r for reductions, e for elementwise; then the loop extents of the first store */
   int n = snprintf(out->name, sizeof out->name, "%c", uop_has_op(k->sink, OPS_REDUCE) ? 'r' : 'e');
   UOp *s = k->sink->nsrc ? k->sink->src[0] : NULL;
   for (int i = 2; s && i < s->nsrc && n < 70; i++)
-    if (s->src[i]->op == OPS_RANGE) n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
+    if (s->src[i]->op == OPS_RANGE)
+      n += snprintf(out->name + n, sizeof out->name - (size_t)n, "_%lld", (long long)s->src[i]->src[0]->vmax);
 }
+
 bool kernel_open(Kernel *k) {
   UOpVec order = {0};
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
@@ -221,31 +295,48 @@ bool kernel_open(Kernel *k) {
     if (u->op == OPS_DEFINE_LOCAL) k->next_local = TG_MAX(k->next_local, u->arg.param.slot + 1);
   }
   k->next_range = maxid + 1;
-  ok = ok && maxid < MAX_RANGES;                             /* range sets are 64 bits wide */
-  for (int64_t i = 0; ok && i <= maxid; i++) k->root[i] = (int8_t)i;
+  ok = ok && maxid < MAX_RANGES; /* range sets are 64 bits wide */
+  for (int64_t i = 0; ok && i <= maxid; i++)
+    k->root[i] = (int8_t)i;
   vec_free(k->mem, &order);
   if (ok) name_kernel(k, k->linear);
   return ok;
 }
+
 bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
   PassEnv *e = k->opt->passes;
-  PassRun run = {.env = e, .st = k->st, .mem = k->mem, .err = k->err, .stage = "codegen", .letter = 'k', .subject = k->linear->name, .state = k,
-                 .takes = first == codegen_passes ? GRAPH_KERNEL : first[-1].makes, .root = &k->sink, .graph = graph_of, .linear = k->linear};
+  PassRun run = {.env = e,
+                 .st = k->st,
+                 .mem = k->mem,
+                 .err = k->err,
+                 .stage = "codegen",
+                 .letter = 'k',
+                 .subject = k->linear->name,
+                 .state = k,
+                 .takes = first == codegen_passes ? GRAPH_KERNEL : first[-1].makes,
+                 .root = &k->sink,
+                 .graph = graph_of,
+                 .linear = k->linear};
   if (e) run.number = e->next_kernel++;
   return passes_run(&run, first, n);
 }
-TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
-                       Linear *out, Str *opts_text, TgError *err) {
+
+TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
+                       const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
+                       Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
   uint64_t failed = mem->failed;
   CodegenOptions o = *opt;
-  for (bool last = opt->noopt;; last = o.noopt) {            /* a nest that cannot take all of its opts takes fewer, and at last stands as it is */
+  for (bool last = opt->noopt;;
+       last =
+           o.noopt) { /* a nest that cannot take all of its opts takes fewer, and at last stands as it is */
     Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
     str_init(&k.opts, mem);
     k.st = store_new(mem);
     if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
     k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
-    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass) && mem->failed == failed && !k.opts.oom;
+    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass) &&
+              mem->failed == failed && !k.opts.oom;
     if (ok) {
       if (opts_text) str_put(opts_text, str_text(&k.opts));
       str_free(&k.opts);
@@ -261,5 +352,6 @@ TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer
     o.leave_out = TG_MAX(2 * o.leave_out, 1);
     o.noopt |= opt->opts || o.leave_out > 2 * k.nopt;
   }
-  return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (more than 64 loops?)", out->name);
+  return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (more than 64 loops?)",
+                   out->name);
 }

@@ -1,73 +1,105 @@
-/* codegen.h: one kernel's graph -> a linear program. In: SINK of STOREs over RANGE, INDEX, REDUCE (schedule.h). Out: Linear (uop.h).
- * Stages, in order: copy to a fresh store, gates onto loads, decompositions, opts, expand, linearize. */
+/* codegen.h: one kernel's graph -> a linear program. In: SINK of STOREs over RANGE, INDEX, REDUCE
+ * (schedule.h). Out: Linear (uop.h). Stages, in order: copy to a fresh store, gates onto loads,
+ * decompositions, opts, expand, linearize. */
 #ifndef TG_CODEGEN_H
 #define TG_CODEGEN_H
 #include "renderer/renderer.h"
 #include "uop/pass.h"
 
-enum { MAX_AXES = 16, MAX_RANGES = 64, ROOT_NONE = -1, ROOT_TILE = -2, ROOT_GRID = -3, ROOT_OWN = -4 };      /* GRID: LOCAL threads along the grid; OWN: its own id */
-/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range of a SWAP. opts.c applies them. */
-typedef enum OptOp { OPT_THREAD, OPT_TILE, OPT_SWAP, OPT_LOCAL, OPT_UPCAST, OPT_VEC, OPT_UNROLL, OPT_GROUP } OptOp;
-typedef struct Opt { OptOp op; int64_t r, n; } Opt;
+enum {
+  MAX_AXES = 16,
+  MAX_RANGES = 64,
+  ROOT_NONE = -1,
+  ROOT_TILE = -2,
+  ROOT_GRID = -3,
+  ROOT_OWN = -4
+}; /* GRID: LOCAL threads along the grid; OWN: its own id */
+
+/* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
+ * of a SWAP. opts.c applies them. */
+typedef enum OptOp {
+  OPT_THREAD,
+  OPT_TILE,
+  OPT_SWAP,
+  OPT_LOCAL,
+  OPT_UPCAST,
+  OPT_VEC,
+  OPT_UNROLL,
+  OPT_GROUP
+} OptOp;
+
+typedef struct Opt {
+  OptOp op;
+  int64_t r, n;
+} Opt;
+
 typedef Vec(Opt) OptVec;
 
-typedef struct Kernel {                     /* a kernel while it is being lowered */
+typedef struct Kernel { /* a kernel while it is being lowered */
   UOpStore *st;
   TgMem *mem;
   TgError *err;
-  const Renderer *ren;                      /* NULL: INTERP, which computes every op itself */
+  const Renderer *ren; /* NULL: INTERP, which computes every op itself */
   UOp *sink;
-  int64_t next_range, next_local;           /* ids still free */
-  uint64_t spare;                           /* ids of loops that are no more, to be given again: when next_range is MAX_RANGES */
-  int8_t root[MAX_RANGES];                  /* by range id: the range of the kernel's graph it descends from, or ROOT_* */
-  bool strict;                              /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
-  int nopt;                                 /* opts that the heuristic wanted */
+  int64_t next_range, next_local; /* ids still free */
+  uint64_t spare; /* ids of loops that are no more, to be given again: when next_range is MAX_RANGES */
+  int8_t root[MAX_RANGES]; /* by range id: the range of the kernel's graph it descends from, or ROOT_* */
+  bool strict; /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
+  int nopt;    /* opts that the heuristic wanted */
   int nthread, global[3], local[3];
-  Str opts;                                 /* the opts taken, as text */
+  Str opts; /* the opts taken, as text */
   const struct CodegenOptions *opt;
-  Arena *arena;                             /* where the linear program lives */
+  Arena *arena; /* where the linear program lives */
   Linear *linear;
 } Kernel;
+
 typedef struct CodegenOptions {
   bool noopt;
   int ncores;
-  const char *opts;                         /* a list to use instead of the heuristic's, or NULL */
-  int leave_out;                            /* how many of the heuristic's opts are not taken, the last ones first */
-  PassEnv *passes;                          /* NULL, or what watches the passes */
+  const char *opts; /* a list to use instead of the heuristic's, or NULL */
+  int leave_out;    /* how many of the heuristic's opts are not taken, the last ones first */
+  PassEnv *passes;  /* NULL, or what watches the passes */
 } CodegenOptions;
+
 extern const Pass codegen_passes[];
 extern const size_t codegen_npass;
-/* For looking at one pass: k->st, mem, err, ren, sink, opt, arena, linear are set. kernel_open counts its loops and names it; false: more than
- * 64 loops, or no memory. kernel_passes runs n passes of the table. */
+/* For looking at one pass: k->st, mem, err, ren, sink, opt, arena, linear are set. kernel_open counts its
+ * loops and names it; false: more than 64 loops, or no memory. kernel_passes runs n passes of the table. */
 bool kernel_open(Kernel *k);
 bool kernel_passes(Kernel *k, const Pass *first, size_t n);
 /* out->at lives in *arena. The name is made from the loop extents. */
-TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren, const CodegenOptions *opt, Arena *arena, UOpStore **st_out,
-                       Linear *out, Str *opts_text, TgError *err);
+TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
+                       const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
+                       Str *opts_text, TgError *err);
 
 /* The kernel with a gate on each access that may leave its memory; NULL: out of memory. */
 UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);
 
 /* shared inside codegen/ */
-UOp *pm_decompose(Rewrite *rw, UOp *self);                   /* decompose.c; rw->ctx is the Kernel */
-UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate);          /* codegen.c: loads that may leave their buffer are made only where gate holds */
-UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root);      /* a new loop; NULL where no id is left */
-bool ranges_recycle(Kernel *k);                              /* before a change of the loops: where few ids are left, those of loops that are gone are free */
-bool apply_opts(Kernel *k, const CodegenOptions *opt);       /* opts.c */
-UOp *open_lists(Kernel *k, UOp *root);                       /* list entries that became expressions: the ranges in them */
+UOp *pm_decompose(Rewrite *rw, UOp *self); /* decompose.c; rw->ctx is the Kernel */
+UOp *gate_loads(Kernel *k, UOp *branch,
+                UOp *gate); /* codegen.c: loads that may leave their buffer are made only where gate holds */
+UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root); /* a new loop; NULL where no id is left */
+bool ranges_recycle(Kernel *k); /* before a change of the loops: where few ids are left, those of loops that
+                                   are gone are free */
+bool apply_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
+UOp *open_lists(Kernel *k, UOp *root); /* list entries that became expressions: the ranges in them */
 bool opts_apply(Kernel *k, const OptVec *v);
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
 void opt_print(Str *out, const Opt *o);
-bool simplify_ranges(Kernel *k);                             /* heuristic.c: adjacent loops that always move together are one */
+bool simplify_ranges(Kernel *k); /* heuristic.c: adjacent loops that always move together are one */
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
-bool cut_sums(Kernel *k);                                    /* sums.c: loops of long sums in blocks .. */
-bool block_sums(Kernel *k);                                  /* .. and their accumulators in levels */
-bool expand(Kernel *k);                                      /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
-bool gpu_dims(Kernel *k);                                    /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
-/* An index division by a constant: u with its bounds, x its numerator as i32 or i64. -> how many nodes, sources first; 0: none is better. */
+bool cut_sums(Kernel *k);   /* sums.c: loops of long sums in blocks .. */
+bool block_sums(Kernel *k); /* .. and their accumulators in levels */
+bool expand(Kernel *k);     /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
+bool gpu_dims(Kernel *k);   /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
+
+/* An index division by a constant: u with its bounds, x its numerator as i32 or i64. -> how many nodes,
+ * sources first; 0: none is better. */
 enum { DIVIDE_NODES = 7 };
+
 int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]);
-bool linearize(Kernel *k, Arena *arena, Linear *out);        /* linearize.c */
+bool linearize(Kernel *k, Arena *arena, Linear *out); /* linearize.c */
 typedef Vec(int) CgInts;
 #endif

@@ -1,106 +1,168 @@
-/* decompose.c: ops that a target lacks, or does slowly, written in the ops it has. In: one node. Out: a graph of native ops, or NULL.
- * One form of each function serves f32 and f64, in arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded
- * once, no contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they reach. */
+/* decompose.c: ops that a target lacks, or does slowly, written in the ops it has. In: one node. Out: a graph
+ * of native ops, or NULL. One form of each function serves f32 and f64, in arithmetic of that dtype alone, so
+ * it runs where there is no f64. It needs MULACC rounded once, no contraction and no reassociation.
+ * tests/unit/test_accuracy.c measures every function and says what they reach. */
 #include "codegen/codegen.h"
 #include <math.h>
 
-typedef struct B { UOpStore *st; DType d; } B;
+typedef struct B {
+  UOpStore *st;
+  DType d;
+} B;
+
 static UOp *c(B *b, double v) { return uop_const(b->st, b->d, (Scalar){.f = v}); }
+
 static UOp *ci(B *b, DType d, int64_t v) { return uop_const_int(b->st, d, v); }
+
 static UOp *op1(B *b, Ops o, UOp *x) { return uop_alu1(b->st, o, x); }
+
 static UOp *op2(B *b, Ops o, UOp *x, UOp *y) { return uop_alu2(b->st, o, x, y); }
+
 static UOp *fma3(B *b, UOp *x, UOp *y, UOp *z) { return UNEW(b->st, OPS_MULACC, b->d, 1, ARG0, x, y, z); }
+
 static UOp *sel(B *b, UOp *cond, UOp *x, UOp *y) { return uop_where(b->st, cond, x, y); }
+
 static UOp *bitcast(B *b, UOp *x, DType to) { return UNEW(b->st, OPS_BITCAST, to, 1, ARG0, x); }
+
 static DType int_of(DType d) { return d == DT_F64 ? DT_I64 : DT_I32; }
+
 static UOp *not_(B *b, UOp *x) { return op2(b, OPS_CMPNE, x, ci(b, DT_BOOL, 1)); }
 
-/* nearest whole number for |x| < 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa leaves no room for a fraction */
+/* nearest whole number for |x| < 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa leaves no room for a
+ * fraction */
 static UOp *round_near(B *b, UOp *x) {
   double big = b->d == DT_F64 ? 6755399441055744.0 : 12582912.0;
   return op2(b, OPS_SUB, op2(b, OPS_ADD, x, c(b, big)), c(b, big));
 }
-static UOp *pow2_of_int(B *b, UOp *n) {                      /* 2^n for a normal result; n an integer of int_of(d) */
+
+static UOp *pow2_of_int(B *b, UOp *n) { /* 2^n for a normal result; n an integer of int_of(d) */
   DType i = int_of(b->d);
   int mant = b->d == DT_F64 ? 52 : 23, bias = b->d == DT_F64 ? 1023 : 127;
   return bitcast(b, op2(b, OPS_SHL, op2(b, OPS_ADD, n, ci(b, i, bias)), ci(b, i, mant)), b->d);
 }
+
 /* p(r) * 2^n in two steps, so that subnormal and overflowing results are right */
 static UOp *scale(B *b, UOp *p, UOp *n) {
   DType i = int_of(b->d);
   UOp *e = uop_cast(b->st, n, i), *h = op2(b, OPS_SHR, e, ci(b, i, 1));
   return op2(b, OPS_MUL, op2(b, OPS_MUL, p, pow2_of_int(b, h)), pow2_of_int(b, op2(b, OPS_SUB, e, h)));
 }
-static UOp *horner(B *b, UOp *x, const double *k, int n) {   /* k[0] + k[1] x + .. */
+
+static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + .. */
   UOp *p = c(b, k[n - 1]);
-  for (int i = n - 2; i >= 0; i--) p = fma3(b, p, x, c(b, k[i]));
+  for (int i = n - 2; i >= 0; i--)
+    p = fma3(b, p, x, c(b, k[i]));
   return p;
 }
-static UOp *clamp(B *b, UOp *x, double lo, double hi) {      /* NaN stays NaN */
+
+static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
   x = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
   return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x);
 }
-static UOp *nan_safe_int(B *b, UOp *x, UOp *n) {             /* a NaN must not reach the conversion to an integer */
+
+static UOp *nan_safe_int(B *b, UOp *x, UOp *n) { /* a NaN must not reach the conversion to an integer */
   return sel(b, op2(b, OPS_CMPNE, x, x), c(b, 0), n);
 }
-/* Coefficients: minimax by Remez exchange in 60 digits, then rounded; the weight is what the term adds to the result. Per function
- * the f32 row, then the f64 row; the error is that of the whole function, relative, before any rounding. */
-typedef struct Poly { int n; double k[10]; } Poly;
-static const Poly poly_exp[2] = {          /* (e^t - 1 - t) / t^2, |t| <= ln(2)/2: 2^-28, 2^-56 */
-  {5, {0x1p-1, 0x1.555492p-3, 0x1.55547ep-5, 0x1.12393ep-7, 0x1.6d9608p-10}},
-  {10, {0x1.000000000000ap-1, 0x1.555555555555cp-3, 0x1.5555555550833p-5, 0x1.111111110ebafp-7, 0x1.6c16c1842f883p-10, 0x1.a01a01b2e6026p-13, 0x1.a0199a138f0f6p-16, 0x1.71ddf34f6ff27p-19, 0x1.28ad5b50d277fp-22, 0x1.af63ebc3fba7bp-26}}};
-static const Poly poly_log[2] = {          /* (2 atanh(s)/s - 2) / z, z = s^2, |s| <= tan(pi/8)^2: 2^-29, 2^-58 */
-  {3, {0x1.555578p-1, 0x1.996086p-2, 0x1.31b994p-2}},
-  {7, {0x1.555555555557ep-1, 0x1.999999998567bp-2, 0x1.2492493db9f5cp-2, 0x1.c71c551671561p-3, 0x1.7465acd2a47d3p-3,
-       0x1.39af5eb65f1d7p-3, 0x1.2e848dba21927p-3}}};
-static const Poly poly_atanh[2] = {        /* ((atanh(s)/s - 1) / z - 1/3) / z: 2^-36, 2^-65 */
-  {3, {0x1.9999eep-3, 0x1.245882p-3, 0x1.dea582p-4}},
-  {7, {0x1.99999999999c9p-3, 0x1.249249247f72dp-3, 0x1.c71c71f94aa78p-4, 0x1.745cfab8e879cp-4, 0x1.3b1c0cf1c5223p-4,
-       0x1.0fbf7e0162f2ap-4, 0x1.0c0fe58594f69p-4}}};
-static const Poly poly_sin[2] = {          /* (sin(r)/r - 1) / z, z = r^2, |r| <= pi/4: 2^-28, 2^-58 */
-  {3, {-0x1.555546p-3, 0x1.1107acp-7, -0x1.996354p-13}},
-  {6, {-0x1.555555555554cp-3, 0x1.111111110fc54p-7, -0x1.a01a019c78413p-13, 0x1.71de35c5013b6p-19, -0x1.ae5e9c318d654p-26,
-       0x1.5da137fc7305bp-33}}};
-static const Poly poly_cos[2] = {          /* (cos(r) - 1 + z/2) / z^2: 2^-33, 2^-63 */
-  {3, {0x1.55554cp-5, -0x1.6c0d8p-10, 0x1.9a3f88p-16}},
-  {6, {0x1.5555555555554p-5, -0x1.6c16c16c16132p-10, 0x1.a01a019e1c2bep-16, -0x1.27e4f8fdd9777p-22, 0x1.1eea87807a601p-29,
-       -0x1.8ffaae9c3ee55p-37}}};
-static const double log2e_hi[2] = {0x1.715476p+0, 0x1.71547652b82fep+0}, log2e_lo[2] = {0x1.4ae0cp-26, 0x1.777d0ffda0d24p-56};
-static const double ln2_hi[2] = {0x1.62e4p-1, 0x1.62e42fee00000p-1}, ln2_lo[2] = {0x1.7f7d1cp-20, 0x1.a39ef35793c76p-33};   /* n ln2_hi is exact */
-static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0}, half_pi_lo[2] = {-0x1.777a5cp-25, 0x1.1a62633145c07p-54};
+
+/* Coefficients: minimax by Remez exchange in 60 digits, then rounded; the weight is what the term adds to the
+ * result. Per function the f32 row, then the f64 row; the error is that of the whole function, relative,
+ * before any rounding. */
+typedef struct Poly {
+  int n;
+  double k[10];
+} Poly;
+
+static const Poly poly_exp[2] = {/* (e^t - 1 - t) / t^2, |t| <= ln(2)/2: 2^-28, 2^-56 */
+                                 {5, {0x1p-1, 0x1.555492p-3, 0x1.55547ep-5, 0x1.12393ep-7, 0x1.6d9608p-10}},
+                                 {10,
+                                  {0x1.000000000000ap-1, 0x1.555555555555cp-3, 0x1.5555555550833p-5,
+                                   0x1.111111110ebafp-7, 0x1.6c16c1842f883p-10, 0x1.a01a01b2e6026p-13,
+                                   0x1.a0199a138f0f6p-16, 0x1.71ddf34f6ff27p-19, 0x1.28ad5b50d277fp-22,
+                                   0x1.af63ebc3fba7bp-26}}};
+static const Poly poly_log[2] = {/* (2 atanh(s)/s - 2) / z, z = s^2, |s| <= tan(pi/8)^2: 2^-29, 2^-58 */
+                                 {3, {0x1.555578p-1, 0x1.996086p-2, 0x1.31b994p-2}},
+                                 {7,
+                                  {0x1.555555555557ep-1, 0x1.999999998567bp-2, 0x1.2492493db9f5cp-2,
+                                   0x1.c71c551671561p-3, 0x1.7465acd2a47d3p-3, 0x1.39af5eb65f1d7p-3,
+                                   0x1.2e848dba21927p-3}}};
+static const Poly poly_atanh[2] = {/* ((atanh(s)/s - 1) / z - 1/3) / z: 2^-36, 2^-65 */
+                                   {3, {0x1.9999eep-3, 0x1.245882p-3, 0x1.dea582p-4}},
+                                   {7,
+                                    {0x1.99999999999c9p-3, 0x1.249249247f72dp-3, 0x1.c71c71f94aa78p-4,
+                                     0x1.745cfab8e879cp-4, 0x1.3b1c0cf1c5223p-4, 0x1.0fbf7e0162f2ap-4,
+                                     0x1.0c0fe58594f69p-4}}};
+static const Poly poly_sin[2] = {/* (sin(r)/r - 1) / z, z = r^2, |r| <= pi/4: 2^-28, 2^-58 */
+                                 {3, {-0x1.555546p-3, 0x1.1107acp-7, -0x1.996354p-13}},
+                                 {6,
+                                  {-0x1.555555555554cp-3, 0x1.111111110fc54p-7, -0x1.a01a019c78413p-13,
+                                   0x1.71de35c5013b6p-19, -0x1.ae5e9c318d654p-26, 0x1.5da137fc7305bp-33}}};
+static const Poly poly_cos[2] = {/* (cos(r) - 1 + z/2) / z^2: 2^-33, 2^-63 */
+                                 {3, {0x1.55554cp-5, -0x1.6c0d8p-10, 0x1.9a3f88p-16}},
+                                 {6,
+                                  {0x1.5555555555554p-5, -0x1.6c16c16c16132p-10, 0x1.a01a019e1c2bep-16,
+                                   -0x1.27e4f8fdd9777p-22, 0x1.1eea87807a601p-29, -0x1.8ffaae9c3ee55p-37}}};
+static const double log2e_hi[2] = {0x1.715476p+0, 0x1.71547652b82fep+0},
+                    log2e_lo[2] = {0x1.4ae0cp-26, 0x1.777d0ffda0d24p-56};
+static const double ln2_hi[2] = {0x1.62e4p-1, 0x1.62e42fee00000p-1},
+                    ln2_lo[2] = {0x1.7f7d1cp-20, 0x1.a39ef35793c76p-33}; /* n ln2_hi is exact */
+static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0},
+                    half_pi_lo[2] = {-0x1.777a5cp-25, 0x1.1a62633145c07p-54};
 static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
+
 static int wide(const B *b) { return b->d == DT_F64; }
+
 static UOp *poly(B *b, UOp *x, const Poly *p) { return horner(b, x, p[wide(b)].k, p[wide(b)].n); }
+
 static UOp *add(B *b, UOp *x, UOp *y) { return op2(b, OPS_ADD, x, y); }
+
 static UOp *sub(B *b, UOp *x, UOp *y) { return op2(b, OPS_SUB, x, y); }
+
 static UOp *mul(B *b, UOp *x, UOp *y) { return op2(b, OPS_MUL, x, y); }
+
 static UOp *neg(B *b, UOp *x) { return op1(b, OPS_NEG, x); }
 
 /* ---- a number as an unevaluated sum hi + lo, where |lo| is at most half an ulp of hi or so */
-typedef struct Two { UOp *hi, *lo; } Two;
-static Two two_sum(B *b, UOp *x, UOp *y) { UOp *s = add(b, x, y); return (Two){s, add(b, sub(b, x, s), y)}; }      /* |x| >= |y| or x = 0 */
-static Two two_mul(B *b, UOp *x, UOp *y) { UOp *p = mul(b, x, y); return (Two){p, fma3(b, x, y, neg(b, p))}; }
+typedef struct Two {
+  UOp *hi, *lo;
+} Two;
+
+static Two two_sum(B *b, UOp *x, UOp *y) {
+  UOp *s = add(b, x, y);
+  return (Two){s, add(b, sub(b, x, s), y)};
+} /* |x| >= |y| or x = 0 */
+
+static Two two_mul(B *b, UOp *x, UOp *y) {
+  UOp *p = mul(b, x, y);
+  return (Two){p, fma3(b, x, y, neg(b, p))};
+}
+
 static Two mul_two(B *b, Two x, Two y) {
   Two p = two_mul(b, x.hi, y.hi);
   return (Two){p.hi, fma3(b, x.hi, y.lo, fma3(b, x.lo, y.hi, p.lo))};
 }
 
 /* ---- exponentials */
-static UOp *exp_small(B *b, UOp *t, UOp *lo) {               /* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
+static UOp *
+exp_small(B *b, UOp *t,
+          UOp *lo) { /* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
   UOp *tail = mul(b, mul(b, t, t), poly(b, t, poly_exp));
   Two s = two_sum(b, c(b, 1), t);
   return add(b, s.hi, add(b, s.lo, lo ? add(b, tail, lo) : tail));
 }
-static UOp *exp2_small(B *b, UOp *r, UOp *lo) {              /* 2^(r + lo), |r| <= 1/2 */
+
+static UOp *exp2_small(B *b, UOp *r, UOp *lo) { /* 2^(r + lo), |r| <= 1/2 */
   Two t = two_mul(b, r, c(b, M_LN2));
   return exp_small(b, t.hi, lo ? fma3(b, lo, c(b, M_LN2), t.lo) : t.lo);
 }
+
 static UOp *do_exp2(B *b, UOp *x) {
   UOp *y = clamp(b, x, wide(b) ? -1080 : -151, wide(b) ? 1025 : 129), *n = round_near(b, y);
   return scale(b, exp2_small(b, sub(b, y, n), NULL), nan_safe_int(b, x, n));
 }
-static UOp *do_exp(B *b, UOp *x) {                           /* Cody and Waite: ln 2 in two parts */
-  UOp *y = clamp(b, x, wide(b) ? -748 : -105, wide(b) ? 711 : 90), *n = round_near(b, mul(b, y, c(b, M_LOG2E)));
+
+static UOp *do_exp(B *b, UOp *x) { /* Cody and Waite: ln 2 in two parts */
+  UOp *y = clamp(b, x, wide(b) ? -748 : -105, wide(b) ? 711 : 90),
+      *n = round_near(b, mul(b, y, c(b, M_LOG2E)));
   UOp *r = fma3(b, n, c(b, -ln2_lo[wide(b)]), fma3(b, n, c(b, -ln2_hi[wide(b)]), y));
   return scale(b, exp_small(b, r, NULL), nan_safe_int(b, x, n));
 }
@@ -110,18 +172,22 @@ static UOp *split(B *b, UOp *x, UOp **e) {
   bool f64 = wide(b);
   DType i = int_of(b->d);
   int mant = f64 ? 52 : 23, up = f64 ? 54 : 25;
-  UOp *tiny = op2(b, OPS_CMPLT, x, c(b, f64 ? 0x1p-1022 : 0x1p-126)), *xs = sel(b, tiny, mul(b, x, c(b, f64 ? 0x1p54 : 0x1p25)), x);
-  UOp *bits = bitcast(b, xs, i), *n = op2(b, OPS_SHR, sub(b, bits, ci(b, i, f64 ? 0x3fe6a09e667f3bcd : 0x3f3504f3)), ci(b, i, mant));
+  UOp *tiny = op2(b, OPS_CMPLT, x, c(b, f64 ? 0x1p-1022 : 0x1p-126)),
+      *xs = sel(b, tiny, mul(b, x, c(b, f64 ? 0x1p54 : 0x1p25)), x);
+  UOp *bits = bitcast(b, xs, i),
+      *n = op2(b, OPS_SHR, sub(b, bits, ci(b, i, f64 ? 0x3fe6a09e667f3bcd : 0x3f3504f3)), ci(b, i, mant));
   *e = sub(b, uop_cast(b->st, n, b->d), sel(b, tiny, c(b, up), c(b, 0)));
   return bitcast(b, sub(b, bits, op2(b, OPS_SHL, n, ci(b, i, mant))), b->d);
 }
+
 static UOp *log_special(B *b, UOp *x, UOp *r) {
   r = sel(b, op2(b, OPS_CMPEQ, x, c(b, INFINITY)), x, r);
   r = sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), c(b, -INFINITY), r);
   return sel(b, op2(b, OPS_CMPLT, x, c(b, 0)), c(b, NAN), sel(b, op2(b, OPS_CMPNE, x, x), x, r));
 }
-/* With f = m - 1 (exact), s = f / (2 + f), h = f^2 / 2: ln m = 2 atanh s = f - (h - s (h + R(s^2))), so the large part of the result carries
- * no error and only the small bracket is rounded. */
+
+/* With f = m - 1 (exact), s = f / (2 + f), h = f^2 / 2: ln m = 2 atanh s = f - (h - s (h + R(s^2))), so the
+ * large part of the result carries no error and only the small bracket is rounded. */
 static UOp *do_log(B *b, UOp *x, bool base2) {
   UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *h = mul(b, f, mul(b, f, c(b, 0.5)));
   UOp *s = op2(b, OPS_FDIV, f, add(b, f, c(b, 2))), *z = mul(b, s, s);
@@ -141,31 +207,35 @@ static UOp *do_log(B *b, UOp *x, bool base2) {
 /* ---- powers: log2 x as hi + lo, so that y log2 x keeps enough bits behind the point for every exponent */
 static Two log2_two(B *b, UOp *x) {
   int w = wide(b);
-  UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *sum = add(b, m, c(b, 1)), *sum_lo = sub(b, m, sub(b, sum, c(b, 1)));
+  UOp *e, *m = split(b, x, &e), *f = sub(b, m, c(b, 1)), *sum = add(b, m, c(b, 1)),
+          *sum_lo = sub(b, m, sub(b, sum, c(b, 1)));
   UOp *q = op2(b, OPS_FDIV, f, sum), *rest = fma3(b, neg(b, q), sum_lo, fma3(b, neg(b, q), sum, f));
-  Two s = {q, op2(b, OPS_FDIV, rest, sum)}, z = mul_two(b, s, s);           /* s = (m - 1) / (m + 1) */
+  Two s = {q, op2(b, OPS_FDIV, rest, sum)}, z = mul_two(b, s, s); /* s = (m - 1) / (m + 1) */
   Two third = two_sum(b, c(b, 1.0 / 3), mul(b, z.hi, poly(b, z.hi, poly_atanh)));
   third.lo = add(b, third.lo, c(b, third_lo[w]));
-  Two v = mul_two(b, s, mul_two(b, z, third)), a = two_sum(b, s.hi, v.hi);   /* atanh s = s + s z (1/3 + ..) */
+  Two v = mul_two(b, s, mul_two(b, z, third)), a = two_sum(b, s.hi, v.hi); /* atanh s = s + s z (1/3 + ..) */
   a.lo = add(b, a.lo, add(b, s.lo, v.lo));
   a = mul_two(b, a, (Two){c(b, 2 * log2e_hi[w]), c(b, 2 * log2e_lo[w])});
   Two l = two_sum(b, e, a.hi);
   return two_sum(b, l.hi, add(b, l.lo, a.lo));
 }
+
 static UOp *do_pow(B *b, UOp *x, UOp *y) {
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *y_neg = op2(b, OPS_CMPLT, y, c(b, 0)), *inf = c(b, INFINITY);
   UOp *ax = sel(b, x_neg, neg(b, x), x), *ay = sel(b, y_neg, neg(b, y), y);
   Two l = log2_two(b, ax);
   UOp *plain = op2(b, OPS_AND, op2(b, OPS_CMPLT, c(b, 0), ax), op2(b, OPS_CMPLT, ax, inf));
   l.hi = sel(b, plain, l.hi, log_special(b, ax, ax)), l.lo = sel(b, plain, l.lo, c(b, 0));
-  UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135), *n = round_near(b, near);
+  UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135),
+      *n = round_near(b, near);
   UOp *lo = fma3(b, y, l.lo, fma3(b, y, l.hi, neg(b, p)));
   lo = sel(b, op2(b, OPS_CMPEQ, near, p), lo, c(b, 0));
   Two r2 = two_sum(b, sub(b, near, n), lo);
   UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), nan_safe_int(b, p, n));
   UOp *half = mul(b, y, c(b, 0.5)), *whole = op2(b, OPS_CMPEQ, op1(b, OPS_TRUNC, y), y);
-  UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)), op2(b, OPS_CMPLT, ay, inf));
-  DType i = int_of(b->d);                                    /* -0 to an odd power keeps its sign, so the sign is taken from the bits */
+  UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)),
+                 op2(b, OPS_CMPLT, ay, inf));
+  DType i = int_of(b->d); /* -0 to an odd power keeps its sign, so the sign is taken from the bits */
   UOp *minus = op2(b, OPS_CMPLT, bitcast(b, x, i), ci(b, i, 0)), *finite = op2(b, OPS_CMPLT, ax, inf);
   UOp *r = sel(b, op2(b, OPS_AND, minus, odd), neg(b, mag), mag);
   r = sel(b, op2(b, OPS_AND, op2(b, OPS_AND, x_neg, finite), not_(b, whole)), c(b, NAN), r);
@@ -179,42 +249,55 @@ static UOp *do_pow(B *b, UOp *x, UOp *y) {
  * product, as a fixed-point number of 2 + 62 (2 + 126) bits, is quadrant and remainder for any finite x. No
  * f32 comes closer to a multiple of pi/2 than about 2^-31 of a quadrant, no f64 than about 2^-63. */
 static const uint64_t two_over_pi[] = {
-  0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c, 0xfe1deb1cb129a73e,
-  0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7,
-  0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
-static uint64_t word_of(int i, int bits) {                   /* word i of 2/pi after one word of zeros */
+    0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
+    0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
+    0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
+    0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08, 0x56033046fc7b6bab};
+
+static uint64_t word_of(int i, int bits) { /* word i of 2/pi after one word of zeros */
   if (i < 1 || i > (int)TG_COUNT(two_over_pi) * 64 / bits) return 0;
   return bits == 64 ? two_over_pi[i - 1] : two_over_pi[(i - 1) / 2] >> ((i & 1) * 32) & 0xffffffff;
 }
-static void window(B *b, DType u, UOp *at, UOp **out) {      /* three words of the padded 2/pi from bit `at` on */
+
+static void window(B *b, DType u, UOp *at, UOp **out) { /* three words of the padded 2/pi from bit `at` on */
   int bits = (int)dtype_size(u) * 8, top = bits == 64 ? 16 : 4, lg = bits == 64 ? 6 : 5;
   UOp *w[2 * 16 + 4], *shift = op2(b, OPS_AND, at, ci(b, u, bits - 1));
-  for (int i = 0; i < 2 * top + 3; i++) w[i] = ci(b, u, (int64_t)word_of(i, bits));
-  for (int step = top, n = top + 3; step; step /= 2, n -= step) {          /* which word: one halving per bit of its number */
+  for (int i = 0; i < 2 * top + 3; i++)
+    w[i] = ci(b, u, (int64_t)word_of(i, bits));
+  for (int step = top, n = top + 3; step;
+       step /= 2, n -= step) { /* which word: one halving per bit of its number */
     UOp *on = op2(b, OPS_CMPNE, op2(b, OPS_AND, at, ci(b, u, (int64_t)step << lg)), ci(b, u, 0));
-    for (int i = 0; i < n; i++) w[i] = sel(b, on, w[i + step], w[i]);
+    for (int i = 0; i < n; i++)
+      w[i] = sel(b, on, w[i + step], w[i]);
   }
   UOp *back = sub(b, ci(b, u, bits - 1), shift);
   for (int i = 0; i < 3; i++)
-    out[i] = op2(b, OPS_OR, op2(b, OPS_SHL, w[i], shift), op2(b, OPS_SHR, op2(b, OPS_SHR, w[i + 1], ci(b, u, 1)), back));
+    out[i] = op2(b, OPS_OR, op2(b, OPS_SHL, w[i], shift),
+                 op2(b, OPS_SHR, op2(b, OPS_SHR, w[i + 1], ci(b, u, 1)), back));
 }
-static UOp *mul_high(B *b, UOp *x, UOp *y) {                 /* the upper word of a u64 product */
+
+static UOp *mul_high(B *b, UOp *x, UOp *y) { /* the upper word of a u64 product */
   UOp *half = ci(b, DT_U64, 32), *low = ci(b, DT_U64, 0xffffffff);
-  UOp *xl = op2(b, OPS_AND, x, low), *xh = op2(b, OPS_SHR, x, half), *yl = op2(b, OPS_AND, y, low), *yh = op2(b, OPS_SHR, y, half);
+  UOp *xl = op2(b, OPS_AND, x, low), *xh = op2(b, OPS_SHR, x, half), *yl = op2(b, OPS_AND, y, low),
+      *yh = op2(b, OPS_SHR, y, half);
   UOp *t = add(b, mul(b, xh, yl), op2(b, OPS_SHR, mul(b, xl, yl), half));
   UOp *s = add(b, mul(b, xl, yh), op2(b, OPS_AND, t, low));
   return add(b, add(b, mul(b, xh, yh), op2(b, OPS_SHR, t, half)), op2(b, OPS_SHR, s, half));
 }
-/* x of any size, not negative -> its distance from the nearest multiple of pi/2, and which multiple, modulo 4 */
+
+/* x of any size, not negative -> its distance from the nearest multiple of pi/2, and which multiple, modulo 4
+ */
 static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
   bool f64 = wide(b);
   DType u = f64 ? DT_U64 : DT_U32, q = DT_U64;
   int mant = f64 ? 52 : 23, bias = f64 ? 1023 : 127;
   UOp *bits = bitcast(b, x, u), *w[3], *lo = NULL, *zero = ci(b, q, 0);
   UOp *e = op2(b, OPS_MAX, op2(b, OPS_SHR, bits, ci(b, u, mant)), ci(b, u, bias - 1));
-  UOp *m = op2(b, OPS_OR, op2(b, OPS_AND, bits, ci(b, u, ((int64_t)1 << mant) - 1)), ci(b, u, (int64_t)1 << mant));
+  UOp *m =
+      op2(b, OPS_OR, op2(b, OPS_AND, bits, ci(b, u, ((int64_t)1 << mant) - 1)), ci(b, u, (int64_t)1 << mant));
   window(b, u, sub(b, e, ci(b, u, f64 ? bias - 10 : bias - 7)), w);
-  for (int i = 0; i < 3; i++) w[i] = uop_cast(b->st, w[i], q);
+  for (int i = 0; i < 3; i++)
+    w[i] = uop_cast(b->st, w[i], q);
   m = uop_cast(b->st, m, q);
   UOp *hi;
   if (f64) {
@@ -223,34 +306,43 @@ static Two reduce_half_pi(B *b, UOp *x, UOp **quadrant) {
     UOp *carry = sel(b, op2(b, OPS_CMPLT, lo, mid), ci(b, q, 1), zero);
     hi = add(b, add(b, mul(b, m, w[0]), mul_high(b, m, w[1])), carry);
   } else {
-    hi = add(b, add(b, op2(b, OPS_SHL, mul(b, m, w[0]), ci(b, q, 32)), mul(b, m, w[1])), op2(b, OPS_SHR, mul(b, m, w[2]), ci(b, q, 32)));
+    hi = add(b, add(b, op2(b, OPS_SHL, mul(b, m, w[0]), ci(b, q, 32)), mul(b, m, w[1])),
+             op2(b, OPS_SHR, mul(b, m, w[2]), ci(b, q, 32)));
   }
   UOp *n = op2(b, OPS_SHR, add(b, hi, ci(b, q, (int64_t)1 << 61)), ci(b, q, 62));
   UOp *frac = uop_cast(b->st, sub(b, hi, op2(b, OPS_SHL, n, ci(b, q, 62))), DT_I64);
-  UOp *a = uop_cast(b->st, frac, b->d), *rest = uop_cast(b->st, sub(b, frac, uop_cast(b->st, a, DT_I64)), b->d);
+  UOp *a = uop_cast(b->st, frac, b->d),
+      *rest = uop_cast(b->st, sub(b, frac, uop_cast(b->st, a, DT_I64)), b->d);
   if (lo) rest = fma3(b, uop_cast(b->st, lo, b->d), c(b, 0x1p-64), rest);
   Two part = two_sum(b, a, rest);
-  Two r = mul_two(b, (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))}, (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
-  UOp *small = op2(b, OPS_CMPLT, x, c(b, M_PI_4));           /* fixed point would lose what is far below 1 */
+  Two r = mul_two(b, (Two){mul(b, part.hi, c(b, 0x1p-62)), mul(b, part.lo, c(b, 0x1p-62))},
+                  (Two){c(b, half_pi_hi[f64]), c(b, half_pi_lo[f64])});
+  UOp *small = op2(b, OPS_CMPLT, x, c(b, M_PI_4)); /* fixed point would lose what is far below 1 */
   *quadrant = sel(b, small, zero, n);
   return (Two){sel(b, small, x, r.hi), sel(b, small, c(b, 0), r.lo)};
 }
+
 /* sin r and cos r for |r| <= pi/4: the large part of each is exact, what is to be added to it is small. */
 static void sin_cos(B *b, Two r, Two *sine, Two *cosine) {
   Two square = two_mul(b, r.hi, r.hi);
   UOp *z = square.hi, *half = mul(b, z, c(b, 0.5));
-  UOp *top = sub(b, c(b, 1), half), *lost = sub(b, sub(b, c(b, 1), top), half);          /* 1 - z/2, and what the roundings lost */
+  UOp *top = sub(b, c(b, 1), half),
+      *lost = sub(b, sub(b, c(b, 1), top), half); /* 1 - z/2, and what the roundings lost */
   lost = fma3(b, square.lo, c(b, -0.5), lost);
-  *sine = (Two){r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))};   /* lo cos r */
+  *sine = (Two){r.hi, fma3(b, mul(b, z, r.hi), poly(b, z, poly_sin), mul(b, r.lo, top))}; /* lo cos r */
   *cosine = (Two){top, fma3(b, mul(b, z, z), poly(b, z, poly_cos), fma3(b, neg(b, r.hi), r.lo, lost))};
 }
+
 static UOp *bit_of(B *b, UOp *n, int64_t bit) {
   return op2(b, OPS_CMPNE, op2(b, OPS_AND, n, ci(b, DT_U64, bit)), ci(b, DT_U64, 0));
 }
+
 static UOp *not_finite_nan(B *b, UOp *x, UOp *v) {
   return sel(b, op2(b, OPS_CMPNE, sub(b, x, x), c(b, 0)), c(b, NAN), v);
 }
+
 static UOp *keep_zero(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v); }
+
 static UOp *do_sin(B *b, UOp *x) {
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
@@ -259,7 +351,8 @@ static UOp *do_sin(B *b, UOp *x) {
   v = sel(b, op2(b, OPS_CMPNE, bit_of(b, q, 2), x_neg), neg(b, v), v);
   return keep_zero(b, x, not_finite_nan(b, x, v));
 }
-static UOp *do_cos(B *b, UOp *x) {                           /* of |x|: the sine one quadrant on */
+
+static UOp *do_cos(B *b, UOp *x) { /* of |x|: the sine one quadrant on */
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -267,6 +360,7 @@ static UOp *do_cos(B *b, UOp *x) {                           /* of |x|: the sine
   q = add(b, q, ci(b, DT_U64, 1));
   return not_finite_nan(b, x, sel(b, bit_of(b, q, 2), neg(b, v), v));
 }
+
 /* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over
  * divided once more. */
 static UOp *do_tan(B *b, UOp *x) {
@@ -283,73 +377,102 @@ static UOp *do_tan(B *b, UOp *x) {
   t = sel(b, op2(b, OPS_CMPNE, odd, x_neg), neg(b, t), t);
   return keep_zero(b, x, not_finite_nan(b, x, t));
 }
-/* Half of a u64; of one just put together from two u32, the u32 itself, so that no arithmetic of 64 bits is left. */
+
+/* Half of a u64; of one just put together from two u32, the u32 itself, so that no arithmetic of 64 bits is
+ * left. */
 static UOp *packed_half(const UOp *p, bool high) {
   const UOp *h = p->op == OPS_OR ? p->src[0] : NULL, *l = h ? p->src[1] : NULL;
-  if (!h || h->op != OPS_SHL || !is_const_int(h->src[1], 32) || h->src[0]->op != OPS_CAST || l->op != OPS_CAST) return NULL;
+  if (!h || h->op != OPS_SHL || !is_const_int(h->src[1], 32) || h->src[0]->op != OPS_CAST ||
+      l->op != OPS_CAST)
+    return NULL;
   UOp *u = high ? h->src[0]->src[0] : l->src[0];
   return h->src[0]->src[0]->dtype == DT_U32 && l->src[0]->dtype == DT_U32 && p->dtype == DT_U64 ? u : NULL;
 }
+
 static UOp *half_of(B *b, UOp *x, bool high) {
   UOp *u = packed_half(x, high);
   return u ? u : uop_cast(b->st, high ? op2(b, OPS_SHR, x, ci(b, DT_U64, 32)) : x, DT_U32);
 }
-static UOp *threefry(B *b, UOp *ctr, UOp *key) {             /* the same rounds as dtype.c, on 32-bit words */
+
+static UOp *threefry(B *b, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, on 32-bit words */
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
-  UOp *sh = ci(b, DT_U64, 32), *x0 = half_of(b, ctr, false), *x1 = half_of(b, ctr, true), *ks[3] = {half_of(b, key, false), half_of(b, key, true), NULL};
+  UOp *sh = ci(b, DT_U64, 32), *x0 = half_of(b, ctr, false), *x1 = half_of(b, ctr, true),
+      *ks[3] = {half_of(b, key, false), half_of(b, key, true), NULL};
   ks[2] = op2(b, OPS_XOR, op2(b, OPS_XOR, ks[0], ks[1]), ci(b, DT_U32, 0x1BD11BDA));
   x0 = op2(b, OPS_ADD, x0, ks[0]), x1 = op2(b, OPS_ADD, x1, ks[1]);
   for (int i = 0; i < 5; i++) {
     for (int j = 0; j < 4; j++) {
       int r = rot[i & 1][j];
       x0 = op2(b, OPS_ADD, x0, x1);
-      x1 = op2(b, OPS_XOR, op2(b, OPS_OR, op2(b, OPS_SHL, x1, ci(b, DT_U32, r)), op2(b, OPS_SHR, x1, ci(b, DT_U32, 32 - r))), x0);
+      x1 = op2(
+          b, OPS_XOR,
+          op2(b, OPS_OR, op2(b, OPS_SHL, x1, ci(b, DT_U32, r)), op2(b, OPS_SHR, x1, ci(b, DT_U32, 32 - r))),
+          x0);
     }
     x0 = op2(b, OPS_ADD, x0, ks[(i + 1) % 3]);
     x1 = op2(b, OPS_ADD, op2(b, OPS_ADD, x1, ks[(i + 2) % 3]), ci(b, DT_U32, i + 1));
   }
   return op2(b, OPS_OR, op2(b, OPS_SHL, uop_cast(b->st, x1, DT_U64), sh), uop_cast(b->st, x0, DT_U64));
 }
-static UOp *int_pow(B *b, DType d, UOp *x, UOp *y) {         /* square and multiply over the bits an exponent can have */
+
+static UOp *int_pow(B *b, DType d, UOp *x,
+                    UOp *y) { /* square and multiply over the bits an exponent can have */
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
-  for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) {   /* the sign is no bit of a number */
+  for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) { /* the sign is no bit of a number */
     UOp *bit = op2(b, OPS_CMPNE, op2(b, OPS_AND, op2(b, OPS_SHR, y, ci(b, d, i)), one), zero);
     r = sel(b, bit, op2(b, OPS_MUL, r, p), r);
     p = op2(b, OPS_MUL, p, p);
   }
   if (dtype_is_unsigned(d)) return r;
   UOp *m1 = ci(b, d, -1), *odd = op2(b, OPS_CMPNE, op2(b, OPS_AND, y, one), zero);
-  UOp *neg = sel(b, op2(b, OPS_CMPEQ, x, one), one, sel(b, op2(b, OPS_CMPEQ, x, m1), sel(b, odd, m1, one), zero));
+  UOp *neg =
+      sel(b, op2(b, OPS_CMPEQ, x, one), one, sel(b, op2(b, OPS_CMPEQ, x, m1), sel(b, odd, m1, one), zero));
   return sel(b, op2(b, OPS_CMPLT, y, zero), neg, r);
 }
+
 /* ---- integer division by a constant
- * Measured with clang 19. A loop over vectors of 64 bytes, -O1 and AVX-512, instructions in all: `v / splat` by 7 is multiplied out in every width
- * (i32 32, i16 21, i8 40, 64 bits 70 to 107, as there is no high half of a 64-bit product), by 8 it is a shift with the bias of the sign (22). A
- * floor form has no operator: 32 to 50 in a loop of its own for every lane, against 14 with one shift of the vector.
- * An i64 index on x86: / 12 is 7, as a product of 64 bits 2; % 8 is 6, as a mask 2. PTX: an int of unknown sign / 8 is 4, % 8 is 5, as shift and mask
- * 1; / 12 is 5, of known sign 2, as a short product 2; u8 / 7 is 7 in 16 bits, 2 in 32; i8 // 7 is 13, here 6.
- * So a compiler keeps its CDIV and CMOD of data, and gets what it cannot know: floor forms, numerators bounded far below their dtype, narrow ones
- * on GPUs. A target without native CDIV gets every form that is right. */
-typedef struct Magic { uint64_t m; int s; } Magic;
-/* x * m >> s == x / c for all 0 <= x <= hi, no product above most. With e = m c - 2^s and r = x mod c, the quotient is right exactly if
- * x e < (c - r) 2^s; among the x below the last multiple of c, and among those from it on, the last one decides. */
+ * Measured with clang 19. A loop over vectors of 64 bytes, -O1 and AVX-512, instructions in all: `v / splat`
+ * by 7 is multiplied out in every width (i32 32, i16 21, i8 40, 64 bits 70 to 107, as there is no high half
+ * of a 64-bit product), by 8 it is a shift with the bias of the sign (22). A floor form has no operator: 32
+ * to 50 in a loop of its own for every lane, against 14 with one shift of the vector. An i64 index on x86: /
+ * 12 is 7, as a product of 64 bits 2; % 8 is 6, as a mask 2. PTX: an int of unknown sign / 8 is 4, % 8 is 5,
+ * as shift and mask 1; / 12 is 5, of known sign 2, as a short product 2; u8 / 7 is 7 in 16 bits, 2 in 32; i8
+ * // 7 is 13, here 6. So a compiler keeps its CDIV and CMOD of data, and gets what it cannot know: floor
+ * forms, numerators bounded far below their dtype, narrow ones on GPUs. A target without native CDIV gets
+ * every form that is right. */
+typedef struct Magic {
+  uint64_t m;
+  int s;
+} Magic;
+
+/* x * m >> s == x / c for all 0 <= x <= hi, no product above most. With e = m c - 2^s and r = x mod c, the
+ * quotient is right exactly if x e < (c - r) 2^s; among the x below the last multiple of c, and among those
+ * from it on, the last one decides. */
 static bool exact(uint64_t x, uint64_t c, uint64_t e, int s) {
   uint64_t left, room = c - x % c;
   return !__builtin_mul_overflow(x, e, &left) && (room > UINT64_MAX >> s || left < room << s);
 }
+
 static bool magic_find(uint64_t c, uint64_t hi, uint64_t most, Magic *out) {
   if (c > INT64_MAX) return false;
   for (int s = 0; s < 63; s++) {
     uint64_t m = (((uint64_t)1 << s) + c - 1) / c, e = m * c - ((uint64_t)1 << s), top;
     if (__builtin_mul_overflow(m, hi, &top) || top > most) return false;
-    if (exact(hi, c, e, s) && (hi < c || exact(hi - hi % c - 1, c, e, s))) { *out = (Magic){m, s}; return true; }
+    if (exact(hi, c, e, s) && (hi < c || exact(hi - hi % c - 1, c, e, s))) {
+      *out = (Magic){m, s};
+      return true;
+    }
   }
   return false;
 }
+
 static int log2_of(uint64_t c) { return c && !(c & (c - 1)) ? __builtin_ctzll(c) : -1; }
+
 static UOp *shr(B *b, UOp *x, int s) { return s ? op2(b, OPS_SHR, x, ci(b, (DType)x->dtype, s)) : x; }
-/* x / c where 0 <= x <= hi as numbers of the unsigned type; NULL: no form is right, or none is better than the compiler's own */
+
+/* x / c where 0 <= x <= hi as numbers of the unsigned type; NULL: no form is right, or none is better than
+ * the compiler's own */
 static UOp *quotient(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) {
   DType d = (DType)x->dtype, wide[3] = {d, DT_U32, DT_U64};
   bool native = ren->native & op_bit(OPS_CDIV);
@@ -358,15 +481,21 @@ static UOp *quotient(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi)
   if (log2_of(c) >= 0) return shr(b, x, log2_of(c));
   for (int i = 0; i < n; i++) {
     Magic g;
-    if ((i && (int)dtype_size(wide[i]) <= size) || !magic_find(c, hi, wide[i] == DT_U64 ? UINT64_MAX : (uint64_t)dtype_max(wide[i]), &g)) continue;
+    if ((i && (int)dtype_size(wide[i]) <= size) ||
+        !magic_find(c, hi, wide[i] == DT_U64 ? UINT64_MAX : (uint64_t)dtype_max(wide[i]), &g))
+      continue;
     UOp *p = op2(b, OPS_MUL, uop_cast(b->st, x, wide[i]), ci(b, wide[i], (int64_t)g.m));
     return uop_cast(b->st, shr(b, p, g.s), d);
   }
   return NULL;
 }
-static UOp *rest_of(B *b, UOp *x, UOp *q, int64_t c) { return q ? sub(b, x, mul(b, q, ci(b, (DType)x->dtype, c))) : NULL; }
-/* x of a signed type, either sign, c > 0. Toward minus infinity: ~(~x / c) where x < 0. Toward zero: the quotient of |x|, which as an unsigned
- * number is right for the least x too. */
+
+static UOp *rest_of(B *b, UOp *x, UOp *q, int64_t c) {
+  return q ? sub(b, x, mul(b, q, ci(b, (DType)x->dtype, c))) : NULL;
+}
+
+/* x of a signed type, either sign, c > 0. Toward minus infinity: ~(~x / c) where x < 0. Toward zero: the
+ * quotient of |x|, which as an unsigned number is right for the least x too. */
 static UOp *signed_quotient(B *b, const Renderer *ren, UOp *x, int64_t c, bool floor) {
   DType d = (DType)x->dtype, un = d == DT_I8 ? DT_U8 : d == DT_I16 ? DT_U16 : d == DT_I32 ? DT_U32 : DT_U64;
   int k = log2_of((uint64_t)c), bits = (int)dtype_size(d) * 8;
@@ -383,34 +512,44 @@ static UOp *signed_quotient(B *b, const Renderer *ren, UOp *x, int64_t c, bool f
   q = quotient(b, ren, uop_cast(b->st, sub(b, flip, sign), un), (uint64_t)c, (uint64_t)dtype_max(d) + 1);
   return q ? sub(b, op2(b, OPS_XOR, uop_cast(b->st, q, d), sign), sign) : NULL;
 }
-static UOp *divide(B *b, const Renderer *ren, UOp *u) {      /* data; a constant 0 is left alone */
+
+static UOp *divide(B *b, const Renderer *ren, UOp *u) { /* data; a constant 0 is left alone */
   UOp *x = u->src[0], *q;
   DType d = b->d;
   int64_t c = u->src[1]->arg.v.i;
-  bool mod = u->op == OPS_FLOORMOD || u->op == OPS_CMOD, floor = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD, native = ren->native & op_bit(OPS_CDIV);
+  bool mod = u->op == OPS_FLOORMOD || u->op == OPS_CMOD,
+       floor = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD, native = ren->native & op_bit(OPS_CDIV);
   bool un = dtype_is_unsigned(d), plus = un || x->vmin >= 0;
   if (!c || (!un && c == dtype_min(d))) return NULL;
-  if (!un && c < 0) {                                        /* the quotient by -c, negated; a floor is one lower where there is a rest above 0 */
-    UOp *p = ci(b, d, -c), *zero = ci(b, d, 0), *r = op2(b, OPS_CMOD, x, p), *above = floor ? op2(b, OPS_CMPLT, zero, r) : NULL;
+  if (!un && c < 0) { /* the quotient by -c, negated; a floor is one lower where there is a rest above 0 */
+    UOp *p = ci(b, d, -c), *zero = ci(b, d, 0), *r = op2(b, OPS_CMOD, x, p),
+        *above = floor ? op2(b, OPS_CMPLT, zero, r) : NULL;
     if (mod) return floor ? sel(b, above, sub(b, r, p), r) : r;
     q = neg(b, op2(b, OPS_CDIV, x, p));
     return floor ? sub(b, q, sel(b, above, ci(b, d, 1), zero)) : q;
   }
-  if (mod && log2_of((uint64_t)c) >= 0 && (floor || plus)) return op2(b, OPS_AND, x, ci(b, d, (int64_t)((uint64_t)c - 1)));
-  if (!plus) q = signed_quotient(b, ren, x, c, floor);
+  if (mod && log2_of((uint64_t)c) >= 0 && (floor || plus))
+    return op2(b, OPS_AND, x, ci(b, d, (int64_t)((uint64_t)c - 1)));
+  if (!plus)
+    q = signed_quotient(b, ren, x, c, floor);
   else {
     uint64_t hi = d == DT_U64 ? x->op == OPS_CONST ? (uint64_t)x->arg.v.i : UINT64_MAX : (uint64_t)x->vmax;
     q = quotient(b, ren, x, (uint64_t)c, hi);
-    if (!q && native && d == DT_U64 && floor) return op2(b, mod ? OPS_CMOD : OPS_CDIV, x, u->src[1]);   /* has an operator, the floor form has none */
+    if (!q && native && d == DT_U64 && floor)
+      return op2(b, mod ? OPS_CMOD : OPS_CDIV, x, u->src[1]); /* has an operator, the floor form has none */
   }
   return mod ? rest_of(b, x, q, c) : q;
 }
+
 int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
   DType d = (DType)x->dtype;
   B b = {st, d};
   int n = 0;
-  bool mod = u->op == OPS_FLOORMOD || u->op == OPS_CMOD, floor = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
-  if ((!mod && u->op != OPS_FLOORDIV && u->op != OPS_CDIV) || u->lanes != 1 || !is_const(u->src[1]) || u->src[1]->arg.v.i <= 0) return 0;
+  bool mod = u->op == OPS_FLOORMOD || u->op == OPS_CMOD,
+       floor = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
+  if ((!mod && u->op != OPS_FLOORDIV && u->op != OPS_CDIV) || u->lanes != 1 || !is_const(u->src[1]) ||
+      u->src[1]->arg.v.i <= 0)
+    return 0;
   int64_t c = u->src[1]->arg.v.i, hi = u->src[0]->vmax;
   int k = log2_of((uint64_t)c);
   bool plus = u->src[0]->vmin >= 0;
@@ -432,49 +571,62 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
     out[n] = op2(&b, OPS_SUB, x, out[5]), n++;
     return n;
   }
-  out[n] = ci(&b, d, c), n++;                                /* has an operator whatever the bounds of x are now */
+  out[n] = ci(&b, d, c), n++; /* has an operator whatever the bounds of x are now */
   out[n] = op2(&b, mod ? OPS_CMOD : OPS_CDIV, x, out[0]), n++;
   return n;
 }
+
 static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   DType d = (DType)u->dtype, sd = u->nsrc ? (DType)u->src[u->op == OPS_WHERE ? 1 : 0]->dtype : DT_VOID;
-  bool narrow = dtype_is_narrow_float(sd) && !(sd == DT_F16 && ren->has_f16) && !(sd == DT_BF16 && ren->has_bf16);
-  if (narrow && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE && op_is_alu((Ops)u->op)) {       /* compute in f32, round once */
+  bool narrow =
+      dtype_is_narrow_float(sd) && !(sd == DT_F16 && ren->has_f16) && !(sd == DT_BF16 && ren->has_bf16);
+  if (narrow && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE &&
+      op_is_alu((Ops)u->op)) { /* compute in f32, round once */
     UOp *src[3];
-    for (int i = 0; i < u->nsrc; i++) src[i] = uop_cast(st, u->src[i], DT_F32);
+    for (int i = 0; i < u->nsrc; i++)
+      src[i] = uop_cast(st, u->src[i], DT_F32);
     UOp *r = uop_new(st, (Ops)u->op, d == sd ? DT_F32 : d, 1, u->nsrc, src, u->arg);
     return uop_cast(st, r, d);
   }
   B b = {st, d};
   bool div = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD || u->op == OPS_CDIV || u->op == OPS_CMOD;
-  if (div) return dtype_is_int(d) && d != DT_INDEX && u->lanes == 1 && is_const(u->src[1]) ? divide(&b, ren, u) : NULL;
+  if (div)
+    return dtype_is_int(d) && d != DT_INDEX && u->lanes == 1 && is_const(u->src[1]) ? divide(&b, ren, u)
+                                                                                    : NULL;
   if (u->op == OPS_CAST && d == DT_U32 && sd == DT_U64) {
     const UOp *x = u->src[0];
-    return x->op == OPS_SHR && is_const_int(x->src[1], 32) ? packed_half(x->src[0], true) : packed_half(x, false);
+    return x->op == OPS_SHR && is_const_int(x->src[1], 32) ? packed_half(x->src[0], true)
+                                                           : packed_half(x, false);
   }
   if (ren->native & op_bit((Ops)u->op)) return NULL;
   switch (u->op) {
   case OPS_EXP2: return do_exp2(&b, u->src[0]);
   case OPS_EXP: return do_exp(&b, u->src[0]);
-  case OPS_LOG2: case OPS_LOG: return do_log(&b, u->src[0], u->op == OPS_LOG2);
+  case OPS_LOG2:
+  case OPS_LOG: return do_log(&b, u->src[0], u->op == OPS_LOG2);
   case OPS_SIN: return do_sin(&b, u->src[0]);
   case OPS_COS: return do_cos(&b, u->src[0]);
   case OPS_TAN: return do_tan(&b, u->src[0]);
-  case OPS_POW: return dtype_is_float(d) ? do_pow(&b, u->src[0], u->src[1]) : int_pow(&b, d, u->src[0], u->src[1]);
+  case OPS_POW:
+    return dtype_is_float(d) ? do_pow(&b, u->src[0], u->src[1]) : int_pow(&b, d, u->src[0], u->src[1]);
   case OPS_THREEFRY: return threefry(&b, u->src[0], u->src[1]);
   default: return NULL;
   }
 }
+
 /* A reduction of narrow floats, running or not, is carried in f32 and is rounded once, on every target. */
 static UOp *reduce_wide(UOpStore *st, UOp *u) {
   UOp *src[MAX_RANGES + 1];
   if (u->nsrc > MAX_RANGES + 1) return NULL;
-  for (int i = 0; i < u->nsrc; i++) src[i] = i ? u->src[i] : uop_cast(st, u->src[i], DT_F32);
+  for (int i = 0; i < u->nsrc; i++)
+    src[i] = i ? u->src[i] : uop_cast(st, u->src[i], DT_F32);
   return uop_cast(st, uop_new(st, (Ops)u->op, DT_F32, 1, u->nsrc, src, u->arg), (DType)u->dtype);
 }
+
 UOp *pm_decompose(Rewrite *rw, UOp *self) {
   Kernel *k = rw->ctx;
-  if ((self->op == OPS_REDUCE || self->op == OPS_SCAN) && dtype_is_narrow_float((DType)self->dtype)) return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw->st, self));
-  if (!k->ren || !op_is_alu((Ops)self->op)) return NULL;     /* INTERP computes every op itself */
+  if ((self->op == OPS_REDUCE || self->op == OPS_SCAN) && dtype_is_narrow_float((DType)self->dtype))
+    return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw->st, self));
+  if (!k->ren || !op_is_alu((Ops)self->op)) return NULL; /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
 }

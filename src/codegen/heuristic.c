@@ -1,74 +1,123 @@
-/* heuristic.c: which opts a kernel gets. In: a kernel's ranges, and the strides along them of what it reads and writes. Out: a list of opts.
- * No kernel is recognised by name: lanes go where memory is contiguous, register tiles where a load can be used again, and the loop that
- * streams the smaller operand stands inside. */
+/* heuristic.c: which opts a kernel gets. In: a kernel's ranges, and the strides along them of what it reads
+ * and writes. Out: a list of opts. No kernel is recognised by name: lanes go where memory is contiguous,
+ * register tiles where a load can be used again, and the loop that streams the smaller operand stands inside.
+ */
 #include "codegen/codegen.h"
 #include <string.h>
 
-#define MAX_R MAX_RANGES
-#define STRIDE_ODD INT64_MAX                                 /* not a constant stride */
-typedef struct RInfo { UOp *r; int64_t n; bool reduce, grid; int nout; } RInfo;        /* n: turns that may be shaped: an ordered loop has one. nout: stores to buffers that have it */
-typedef struct Info { int nr; RInfo r[MAX_R]; UOpVec loads, reduces, fills; bool scans; } Info;    /* fills: stores to local memory */
+#define MAX_R      MAX_RANGES
+#define STRIDE_ODD INT64_MAX /* not a constant stride */
+
+typedef struct RInfo {
+  UOp *r;
+  int64_t n;
+  bool reduce, grid;
+  int nout;
+} RInfo; /* n: turns that may be shaped: an ordered loop has one. nout: stores to buffers that have it */
+
+typedef struct Info {
+  int nr;
+  RInfo r[MAX_R];
+  UOpVec loads, reduces, fills;
+  bool scans;
+} Info; /* fills: stores to local memory */
 
 static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
 static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
+
 static bool depends(const UOp *u, const UOp *r) { return u->ranges >> (r->arg.range.id & 63) & 1; }
+
 static bool store_has(const UOp *s, const UOp *r) {
-  for (int i = 2; i < s->nsrc; i++) if (s->src[i] == r) return true;
+  for (int i = 2; i < s->nsrc; i++)
+    if (s->src[i] == r) return true;
   return false;
 }
-static void info_free(Kernel *k, Info *f) { vec_free(k->mem, &f->loads), vec_free(k->mem, &f->reduces), vec_free(k->mem, &f->fills); }
+
+static void info_free(Kernel *k, Info *f) {
+  vec_free(k->mem, &f->loads), vec_free(k->mem, &f->reduces), vec_free(k->mem, &f->fills);
+}
+
 static bool info_get(Kernel *k, Info *f) {
   UOpVec order = {0};
   memset(f, 0, sizeof *f);
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   size_t nid = store_id_limit(k->st) + 1;
-  uint8_t *loaded = mem_alloc(k->mem, nid);                  /* an INDEX that only a store uses is an address, no load */
+  uint8_t *loaded = mem_alloc(k->mem, nid); /* an INDEX that only a store uses is an address, no load */
   ok = ok && loaded;
   for (size_t i = 0; ok && i < order.len; i++)
-    for (int s = 0; s < order.at[i]->nsrc; s++) if (!(order.at[i]->op == OPS_STORE && s == 0)) loaded[order.at[i]->src[s]->id] = 1;
+    for (int s = 0; s < order.at[i]->nsrc; s++)
+      if (!(order.at[i]->op == OPS_STORE && s == 0)) loaded[order.at[i]->src[s]->id] = 1;
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     if (u->op == OPS_RANGE) {
-      if (f->nr == MAX_R) { ok = false; break; }
-      f->r[f->nr++] = (RInfo){.r = u, .n = u->src[0]->ranges || (k->ren->has_local && !is_const(u->src[0])) ? 0 : u->arg.range.type == AXIS_ORDERED ? 1 : u->src[0]->vmax, .grid = u->arg.range.type == AXIS_GLOBAL};
-    } else if (u->op == OPS_SCAN) f->scans = true;
-    else if (u->op == OPS_INDEX && loaded[u->id]) ok = vec_push(k->mem, &f->loads, u);
-    else if (u->op == OPS_REDUCE) ok = vec_push(k->mem, &f->reduces, u);
-    else if (u->op == OPS_AFTER) for (int s = 1; ok && s < u->nsrc; s++) ok = vec_push(k->mem, &f->fills, u->src[s]);
+      if (f->nr == MAX_R) {
+        ok = false;
+        break;
+      }
+      f->r[f->nr++] = (RInfo){.r = u,
+                              .n = u->src[0]->ranges || (k->ren->has_local && !is_const(u->src[0])) ? 0
+                                   : u->arg.range.type == AXIS_ORDERED                              ? 1
+                                                                       : u->src[0]->vmax,
+                              .grid = u->arg.range.type == AXIS_GLOBAL};
+    } else if (u->op == OPS_SCAN)
+      f->scans = true;
+    else if (u->op == OPS_INDEX && loaded[u->id])
+      ok = vec_push(k->mem, &f->loads, u);
+    else if (u->op == OPS_REDUCE)
+      ok = vec_push(k->mem, &f->reduces, u);
+    else if (u->op == OPS_AFTER)
+      for (int s = 1; ok && s < u->nsrc; s++)
+        ok = vec_push(k->mem, &f->fills, u->src[s]);
   }
   for (int i = 0; ok && i < f->nr; i++) {
     for (size_t j = 0; j < f->reduces.len; j++)
-      for (int s = 1; s < f->reduces.at[j]->nsrc; s++) f->r[i].reduce |= f->reduces.at[j]->src[s] == f->r[i].r;
-    for (int j = 0; j < k->sink->nsrc; j++) f->r[i].nout += store_has(k->sink->src[j], f->r[i].r);
+      for (int s = 1; s < f->reduces.at[j]->nsrc; s++)
+        f->r[i].reduce |= f->reduces.at[j]->src[s] == f->r[i].r;
+    for (int j = 0; j < k->sink->nsrc; j++)
+      f->r[i].nout += store_has(k->sink->src[j], f->r[i].r);
   }
   vec_free(k->mem, &order);
   mem_free(k->mem, loaded);
   return ok;
 }
+
 static int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
   if (!depends(e, r)) return 0;
   UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, e, 1, &r, &plus), e));
   return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
 }
-/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move evenly, by the flat offset. */
+
+/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move
+ * evenly, by the flat offset. */
 static int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
   const UOp *memory = index->src[0];
   if (memory->op != OPS_PARAM || !memory->nsrc) return expr_stride(k, index->src[1], r);
   int64_t sum = 0, step = 1;
   for (int d = memory->nsrc - 1; d >= 0; step *= memory->src[d--]->arg.v.i) {
     int64_t s = expr_stride(k, index->src[1 + d], r);
-    if (s == STRIDE_ODD) { UOp *flat = index_flat(k->st, k->mem, index); return flat ? expr_stride(k, flat, r) : STRIDE_ODD; }
+    if (s == STRIDE_ODD) {
+      UOp *flat = index_flat(k->st, k->mem, index);
+      return flat ? expr_stride(k, flat, r) : STRIDE_ODD;
+    }
     sum += s * step;
   }
   return sum;
 }
+
 static bool address_moves(const UOp *index, const UOp *r) {
-  for (int i = 1; i <= index_naxes(index); i++) if (depends(index->src[i], r)) return true;
+  for (int i = 1; i <= index_naxes(index); i++)
+    if (depends(index->src[i], r)) return true;
   return false;
 }
-static bool gate_moves(const UOp *index, const UOp *r) { return index->arg.i && depends(index_gate(index), r); }
-static int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {  /* loads that are neither a vector nor a scalar along r */
+
+static bool gate_moves(const UOp *index, const UOp *r) {
+  return index->arg.i && depends(index_gate(index), r);
+}
+
+static int64_t bad_loads(Kernel *k, const Info *f,
+                         UOp *r) { /* loads that are neither a vector nor a scalar along r */
   int64_t bad = 0;
   for (size_t i = 0; i < f->loads.len; i++) {
     int64_t s = stride_of(k, f->loads.at[i], r);
@@ -76,14 +125,20 @@ static int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {  /* loads that are 
   }
   return bad;
 }
-static bool contiguous(Kernel *k, const UOp *store, UOp *r) { return !depends(store->src[0], r) || stride_of(k, store->src[0], r) == 1; }
+
+static bool contiguous(Kernel *k, const UOp *store, UOp *r) {
+  return !depends(store->src[0], r) || stride_of(k, store->src[0], r) == 1;
+}
+
 static int find_range(const Info *f, const UOp *r) {
-  for (int i = 0; i < f->nr; i++) if (f->r[i].r == r) return i;
+  for (int i = 0; i < f->nr; i++)
+    if (f->r[i].r == r) return i;
   return -1;
 }
 
 /* ---- simplify ranges: (a, b) with every stride of a equal to b's times b's extent is one loop of both */
-static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {      /* a right before b, or neither is there */
+static bool adjacent(const UOp *u, const UOp *a, const UOp *b,
+                     bool *listed) { /* a right before b, or neither is there */
   for (int i = 0; i < u->nsrc; i++) {
     if ((u->op != OPS_STORE || i < 2) && (u->op != OPS_REDUCE || i < 1)) continue;
     bool is_a = u->src[i] == a;
@@ -93,6 +148,7 @@ static bool adjacent(const UOp *u, const UOp *a, const UOp *b, bool *listed) {  
   }
   return true;
 }
+
 static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
   bool listed = false;
   int64_t nb = b->src[0]->arg.v.i;
@@ -102,23 +158,31 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     if (u->op == OPS_INDEX) {
       if (gate_moves(u, a) || gate_moves(u, b)) return false;
       int64_t sa = stride_of(k, u, a), sb = stride_of(k, u, b), want;
-      if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want) return false;
+      if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want)
+        return false;
     }
-    if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE && u->op != OPS_REDUCE)      /* an index used as a value */
-      for (int s = 0; s < u->nsrc; s++) if (u->src[s]->dtype == DT_INDEX && (depends(u->src[s], a) || depends(u->src[s], b))) return false;
+    if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE &&
+        u->op != OPS_REDUCE) /* an index used as a value */
+      for (int s = 0; s < u->nsrc; s++)
+        if (u->src[s]->dtype == DT_INDEX && (depends(u->src[s], a) || depends(u->src[s], b))) return false;
   }
   return listed;
 }
-/* Where loops that memory takes apart became one, its offset is that loop again: said now, because a split of the loop would hide it. */
+
+/* Where loops that memory takes apart became one, its offset is that loop again: said now, because a split of
+ * the loop would hide it. */
 static UOp *pm_rejoin(Rewrite *rw, UOp *u) {
   if (u->op != OPS_INDEX || u->src[0]->op != OPS_PARAM || !u->src[0]->nsrc || u->arg.i) return NULL;
   bool apart = false;
-  for (int i = 1; i <= index_naxes(u); i++) apart |= has_divmod(u->src[i]);
+  for (int i = 1; i <= index_naxes(u); i++)
+    apart |= has_divmod(u->src[i]);
   UOp *flat = apart ? index_flat(rw->st, rw->mem, u) : NULL;
   if (!flat || has_divmod(flat)) return NULL;
   const UOp *p = u->src[0];
-  return UNEW(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg, uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), flat);
+  return UNEW(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg,
+              uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), flat);
 }
+
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
   bool merged = false;
@@ -129,9 +193,13 @@ bool simplify_ranges(Kernel *k) {
     again = false;
     for (size_t i = 0; ok && i < order.len && !again; i++) {
       UOp *u = order.at[i];
-      for (int s = u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; s + 1 < u->nsrc && !again; s++) {
+      for (int s = u->op == OPS_STORE    ? 2
+                   : u->op == OPS_REDUCE ? 1
+                                         : u->nsrc;
+           s + 1 < u->nsrc && !again; s++) {
         a = u->src[s], b = u->src[s + 1];
-        again = is_const(a->src[0]) && is_const(b->src[0]) && a->arg.range.type == b->arg.range.type && mergeable(k, &order, a, b);
+        again = is_const(a->src[0]) && is_const(b->src[0]) && a->arg.range.type == b->arg.range.type &&
+                mergeable(k, &order, a, b);
       }
     }
     vec_free(k->mem, &order);
@@ -139,9 +207,11 @@ bool simplify_ranges(Kernel *k) {
     if (!ok) return false;
     if (!ranges_recycle(k)) return false;
     if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
-    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, ROOT_OWN), *nb = b->src[0];
+    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, ROOT_OWN),
+        *nb = b->src[0];
     if (!m) break;
-    UOp *from[2] = {a, b}, *to[2] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb)};
+    UOp *from[2] = {a, b},
+        *to[2] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb)};
     k->sink = simp(k, open_lists(k, uop_substitute(k->st, k->mem, k->sink, 2, from, to)));
     if (!k->sink) return false;
     merged = true;
@@ -151,57 +221,81 @@ bool simplify_ranges(Kernel *k) {
 }
 
 /* ---- CPU */
-static int64_t balanced(int64_t n, int64_t most) {            /* tiles of at most `most`, as equal as can be */
+static int64_t balanced(int64_t n, int64_t most) { /* tiles of at most `most`, as equal as can be */
   int64_t t = (n + most - 1) / most;
   return (n + t - 1) / t;
 }
-static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) { return vec_push(k->mem, out, ((Opt){op, r, n})); }
+
+static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
+  return vec_push(k->mem, out, ((Opt){op, r, n}));
+}
+
 static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
+
 /* Elements of a load's operand: the extents of the ranges it moves with. */
 static double footprint(const Info *f, const UOp *load) {
   double n = 1;
-  for (int i = 0; i < f->nr; i++) if (address_moves(load, f->r[i].r)) n *= (double)f->r[i].n;
+  for (int i = 0; i < f->nr; i++)
+    if (address_moves(load, f->r[i].r)) n *= (double)f->r[i].n;
   return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
 }
-typedef struct Lane { int r; int64_t bad, n; bool in_reduce, counted; } Lane;
-/* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be gathered. */
+
+typedef struct Lane {
+  int r;
+  int64_t bad, n;
+  bool in_reduce, counted;
+} Lane;
+
+/* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be
+ * gathered. */
 static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) {
   Lane l = {.r = -1};
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
     bool ok = !r->reduce && r->n >= 4 && (may_grid || !r->grid);
-    if (store) ok = ok && store_has(store, r->r) && contiguous(k, store, r->r);
+    if (store)
+      ok = ok && store_has(store, r->r) && contiguous(k, store, r->r);
     else {
       ok = ok && r->nout == k->sink->nsrc;
-      for (int j = 0; ok && j < k->sink->nsrc; j++) ok = contiguous(k, k->sink->src[j], r->r);
+      for (int j = 0; ok && j < k->sink->nsrc; j++)
+        ok = contiguous(k, k->sink->src[j], r->r);
     }
     if (!ok) continue;
     int64_t bad = bad_loads(k, f, r->r);
     if (l.r < 0 || bad < l.bad) l.r = i, l.bad = bad;
   }
   if (l.r >= 0) l.counted = is_const(f->r[l.r].r->src[0]);
-  if (l.r >= 0) for (size_t j = 0; j < f->reduces.len; j++) l.in_reduce |= depends(f->reduces.at[j], f->r[l.r].r);
+  if (l.r >= 0)
+    for (size_t j = 0; j < f->reduces.len; j++)
+      l.in_reduce |= depends(f->reduces.at[j], f->r[l.r].r);
   return l;
 }
+
 static int64_t lane_count(const Lane *l, int64_t n) {
-  if (!l->counted) return TG_MIN(n, 16);                     /* what is left of the last block runs one by one */
+  if (!l->counted) return TG_MIN(n, 16); /* what is left of the last block runs one by one */
   if (l->bad) return TG_MIN(n, 16);
   if (!l->in_reduce) return TG_MIN(n, 32);
   if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
   return n >= 32 ? 32 : TG_MIN(n, 16);
 }
+
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   Info f;
   bool ok = info_get(k, &f), local = ok && f.fills.len;
   Lane lane[MAX_R];
   int nlane = 0, group[MAX_R], ngroup = 0, second = -1;
-  if (!ok) { info_free(k, &f); return false; }
+  if (!ok) {
+    info_free(k, &f);
+    return false;
+  }
   lane[0] = lane_for(k, &f, NULL, !local);
   if (lane[0].r >= 0) nlane = 1;
-  for (int j = 0; j < k->sink->nsrc + (int)f.fills.len; j++) {      /* inner loops that not all outputs share, and rows kept in local memory */
+  for (int j = 0; j < k->sink->nsrc + (int)f.fills.len;
+       j++) { /* inner loops that not all outputs share, and rows kept in local memory */
     const UOp *s = j < k->sink->nsrc ? k->sink->src[j] : f.fills.at[j - k->sink->nsrc];
     bool has = false;
-    for (int i = 0; i < nlane; i++) has |= store_has(s, f.r[lane[i].r].r);
+    for (int i = 0; i < nlane; i++)
+      has |= store_has(s, f.r[lane[i].r].r);
     if (has || nlane == MAX_R) continue;
     Lane l = lane_for(k, &f, s, false);
     if (l.r >= 0) lane[nlane++] = l;
@@ -210,45 +304,62 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   for (size_t j = 0; j < f.reduces.len; j++) {
     UOp *red = f.reduces.at[j];
     int inside = -1;
-    for (int i = 0; i < nlane; i++) if (depends(red, f.r[lane[i].r].r)) inside = i;
+    for (int i = 0; i < nlane; i++)
+      if (depends(red, f.r[lane[i].r].r)) inside = i;
     if (inside >= 0 && !lane[inside].bad) continue;
-    bool own = false;                                        /* the loop that fills a row is its lanes already */
-    for (int s = 1; s < red->nsrc; s++) for (int i = 0; i < nlane; i++) own |= red->src[s] == f.r[lane[i].r].r;
+    bool own = false; /* the loop that fills a row is its lanes already */
+    for (int s = 1; s < red->nsrc; s++)
+      for (int i = 0; i < nlane; i++)
+        own |= red->src[s] == f.r[lane[i].r].r;
     for (int s = red->nsrc - 1; s >= 1 && !own; s--) {
       int i = find_range(&f, red->src[s]);
       if (i < 0 || f.r[i].n < 8 || bad_loads(k, &f, f.r[i].r)) continue;
       bool seen = false;
-      for (int g = 0; g < ngroup; g++) seen |= group[g] == i;
+      for (int g = 0; g < ngroup; g++)
+        seen |= group[g] == i;
       if (!seen) group[ngroup++] = i;
-      if (inside >= 0) lane[inside--] = lane[--nlane];       /* the reduction's axis reads memory better */
+      if (inside >= 0) lane[inside--] = lane[--nlane]; /* the reduction's axis reads memory better */
       break;
     }
   }
   const Lane *l0 = nlane && f.r[lane[0].r].nout == k->sink->nsrc ? &lane[0] : NULL;
   int64_t lanes = l0 ? lane_count(l0, f.r[l0->r].n) : 0, tile = 1;
-  if (f.reduces.len && !local && (!l0 || l0->in_reduce)) {    /* register tile: a range along which some load can be used again */
+  if (f.reduces.len && !local &&
+      (!l0 || l0->in_reduce)) { /* register tile: a range along which some load can be used again */
     int64_t chunks = l0 ? (lanes + 15) / 16 : 1;
     int64_t most = !l0 ? 4 : l0->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
     for (int i = 0; i < f.nr; i++) {
       if ((l0 && i == l0->r) || f.r[i].reduce || f.r[i].nout != k->sink->nsrc || f.r[i].n < 2) continue;
       bool fixed = false, moves = false, all = true;
-      for (size_t j = 0; j < f.loads.len; j++) if (depends(f.loads.at[j], f.r[i].r)) moves = true; else fixed = true;
-      for (size_t j = 0; j < f.reduces.len; j++) all &= depends(f.reduces.at[j], f.r[i].r);
+      for (size_t j = 0; j < f.loads.len; j++)
+        if (depends(f.loads.at[j], f.r[i].r))
+          moves = true;
+        else
+          fixed = true;
+      for (size_t j = 0; j < f.reduces.len; j++)
+        all &= depends(f.reduces.at[j], f.r[i].r);
       if (!fixed || !moves || !all) continue;
-      if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most)) second = i, tile = balanced(f.r[i].n, most);
+      if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most))
+        second = i, tile = balanced(f.r[i].n, most);
     }
   }
-  for (int i = 0; i < f.nr && !nlane && second < 0 && f.scans; i++)      /* a chain of dependent steps: some of them side by side */
+  for (int i = 0; i < f.nr && !nlane && second < 0 && f.scans;
+       i++) /* a chain of dependent steps: some of them side by side */
     if (f.r[i].grid && f.r[i].nout == k->sink->nsrc && f.r[i].n >= 8) second = i, tile = 4;
   double work = 0;
   for (int j = 0; j < k->sink->nsrc; j++) {
     double w = 1;
-    for (int i = 0; i < f.nr; i++) if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce) w *= (double)TG_MAX(f.r[i].r->src[0]->vmax, 1);
+    for (int i = 0; i < f.nr; i++)
+      if (store_has(k->sink->src[j], f.r[i].r) || f.r[i].reduce)
+        w *= (double)TG_MAX(f.r[i].r->src[0]->vmax, 1);
     work += w;
   }
-  if (second >= 0 && work < 16e6)                             /* a tile that divides is one nest instead of two: for the compiler's time, not the kernel's */
-    for (int64_t t = tile; f.r[second].n % tile && t >= (tile + 1) / 2; t--) if (f.r[second].n % t == 0) tile = t;
-  if (second >= 0 && tile > 1 && l0) {                        /* what the inner of the two loops streams is read once per turn of the outer */
+  if (second >= 0 && work < 16e6) /* a tile that divides is one nest instead of two: for the compiler's time,
+                                     not the kernel's */
+    for (int64_t t = tile; f.r[second].n % tile && t >= (tile + 1) / 2; t--)
+      if (f.r[second].n % t == 0) tile = t;
+  if (second >= 0 && tile > 1 &&
+      l0) { /* what the inner of the two loops streams is read once per turn of the outer */
     double by_lane = 0, by_tile = 0;
     for (size_t j = 0; j < f.loads.len; j++) {
       bool a = depends(f.loads.at[j], f.r[second].r), b = depends(f.loads.at[j], f.r[l0->r].r);
@@ -257,16 +368,19 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     }
     UOp *s = k->sink->src[0];
     bool before = false;
-    for (int i = 2; i < s->nsrc && s->src[i] != f.r[l0->r].r; i++) before |= s->src[i] == f.r[second].r;
+    for (int i = 2; i < s->nsrc && s->src[i] != f.r[l0->r].r; i++)
+      before |= s->src[i] == f.r[second].r;
     if (before && by_tile < by_lane) ok = add(k, out, OPT_SWAP, id_of(&f.r[second]), id_of(&f.r[l0->r]));
   }
   if (ok && second >= 0 && tile > 1) ok = add(k, out, OPT_UPCAST, id_of(&f.r[second]), tile);
-  for (int i = 0; ok && i < nlane; i++) ok = add(k, out, OPT_VEC, id_of(&f.r[lane[i].r]), lane_count(&lane[i], f.r[lane[i].r].n));
+  for (int i = 0; ok && i < nlane; i++)
+    ok = add(k, out, OPT_VEC, id_of(&f.r[lane[i].r]), lane_count(&lane[i], f.r[lane[i].r].n));
   for (int g = 0; ok && g < ngroup; g++) {
     int64_t n = f.r[group[g]].n;
     ok = add(k, out, OPT_GROUP, id_of(&f.r[group[g]]), n >= 64 ? 64 : n >= 32 ? 32 : n >= 16 ? 16 : 8);
   }
-  if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads) {   /* the first loop, unless a later one of the grid is much longer */
+  if (ok && work >= 65536 && ncores > 1 &&
+      k->ren->has_threads) { /* the first loop, unless a later one of the grid is much longer */
     int best = -1;
     double most = 0;
     for (int i = 0; i < f.nr; i++) {
@@ -283,32 +397,43 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
 /* ---- GPU */
 static int64_t power_below(int64_t n, int64_t most) {
   int64_t p = 1;
-  while (p * 2 <= n && p * 2 <= most) p *= 2;
+  while (p * 2 <= n && p * 2 <= most)
+    p *= 2;
   return p;
 }
-/* A kernel with rows, or with long reductions and few results: a block per result, its threads along the rows. Else a thread per result, or per
- * register tile of them where a load can be used again. */
+
+/* A kernel with rows, or with long reductions and few results: a block per result, its threads along the
+ * rows. Else a thread per result, or per register tile of them where a load can be used again. */
 bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   bool ok = info_get(k, &f);
-  if (!ok) { info_free(k, &f); return false; }
+  if (!ok) {
+    info_free(k, &f);
+    return false;
+  }
   double grid = 1;
   int64_t longest = 0;
   for (int i = 0; i < f.nr; i++) {
-    if (f.r[i].grid) grid *= (double)f.r[i].n;
-    else longest = TG_MAX(longest, f.r[i].n);
+    if (f.r[i].grid)
+      grid *= (double)f.r[i].n;
+    else
+      longest = TG_MAX(longest, f.r[i].n);
   }
   bool rows = longest >= 32 && (f.fills.len || grid < 4096);
-  for (size_t j = 0; !rows && j < (size_t)k->sink->nsrc; j++)      /* outputs with inner loops */
-    for (int i = 0; i < f.nr; i++) rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
+  for (size_t j = 0; !rows && j < (size_t)k->sink->nsrc; j++) /* outputs with inner loops */
+    for (int i = 0; i < f.nr; i++)
+      rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
   if (rows) {
     int64_t threads = power_below(longest, 256);
-    int column = -1;                                         /* reductions across rows of memory: neighbours in a warp take neighbouring columns */
+    int column = -1; /* reductions across rows of memory: neighbours in a warp take neighbouring columns */
     bool across = !f.fills.len && f.reduces.len;
-    for (int i = 0; i < f.nr && across; i++) if (f.r[i].reduce && f.r[i].n > 1 && !bad_loads(k, &f, f.r[i].r)) across = false;
+    for (int i = 0; i < f.nr && across; i++)
+      if (f.r[i].reduce && f.r[i].n > 1 && !bad_loads(k, &f, f.r[i].r)) across = false;
     for (int i = 0; i < f.nr && across; i++) {
-      bool fits = f.r[i].grid && f.r[i].n >= 16 && f.r[i].nout == k->sink->nsrc && !bad_loads(k, &f, f.r[i].r);
-      for (int j = 0; fits && j < k->sink->nsrc; j++) fits = contiguous(k, k->sink->src[j], f.r[i].r);
+      bool fits =
+          f.r[i].grid && f.r[i].n >= 16 && f.r[i].nout == k->sink->nsrc && !bad_loads(k, &f, f.r[i].r);
+      for (int j = 0; fits && j < k->sink->nsrc; j++)
+        fits = contiguous(k, k->sink->src[j], f.r[i].r);
       if (fits) column = i;
     }
     if (column >= 0) {
@@ -317,10 +442,13 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
       ok = add(k, out, OPT_LOCAL, id_of(&f.r[column]), wide);
     }
     uint64_t dealt = 0;
-    UOpVec nests = {0};                                      /* outermost first: what lies inside a dealt loop is one thread's own */
-    for (int j = 0; ok && j < k->sink->nsrc; j++) ok = vec_push(k->mem, &nests, k->sink->src[j]);
-    for (size_t j = f.fills.len; ok && j-- > 0;) ok = vec_push(k->mem, &nests, f.fills.at[j]);
-    for (size_t j = f.reduces.len; ok && j-- > 0;) ok = vec_push(k->mem, &nests, f.reduces.at[j]);
+    UOpVec nests = {0}; /* outermost first: what lies inside a dealt loop is one thread's own */
+    for (int j = 0; ok && j < k->sink->nsrc; j++)
+      ok = vec_push(k->mem, &nests, k->sink->src[j]);
+    for (size_t j = f.fills.len; ok && j-- > 0;)
+      ok = vec_push(k->mem, &nests, f.fills.at[j]);
+    for (size_t j = f.reduces.len; ok && j-- > 0;)
+      ok = vec_push(k->mem, &nests, f.reduces.at[j]);
     for (size_t j = 0; ok && j < nests.len; j++) {
       UOp *u = nests.at[j];
       int first = u->op == OPS_STORE ? 2 : 1, best = -1;
@@ -328,7 +456,9 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
       for (int s = first; s < u->nsrc; s++) {
         int i = find_range(&f, u->src[s]);
         inside |= dealt >> (u->src[s]->arg.range.id & 63) & 1;
-        if (i >= 0 && !f.r[i].grid && f.r[i].n > 1 && (best < 0 || f.r[i].n >= f.r[best].n || f.r[i].n >= threads)) best = i;
+        if (i >= 0 && !f.r[i].grid && f.r[i].n > 1 &&
+            (best < 0 || f.r[i].n >= f.r[best].n || f.r[i].n >= threads))
+          best = i;
       }
       if (u->op == OPS_REDUCE) inside |= (u->ranges & dealt) != 0;
       if (best < 0 || inside) continue;
@@ -338,27 +468,36 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
     vec_free(k->mem, &nests);
   } else {
     int lane = -1, second = -1;
-    for (int i = 0; i < f.nr; i++) {                         /* neighbours in a warp are neighbours in memory */
+    for (int i = 0; i < f.nr; i++) { /* neighbours in a warp are neighbours in memory */
       bool fits = f.r[i].grid && f.r[i].n > 1;
-      for (int j = 0; fits && j < k->sink->nsrc; j++) fits = contiguous(k, k->sink->src[j], f.r[i].r);
+      for (int j = 0; fits && j < k->sink->nsrc; j++)
+        fits = contiguous(k, k->sink->src[j], f.r[i].r);
       if (fits && (lane < 0 || f.r[i].n > f.r[lane].n)) lane = i;
     }
-    for (int i = 0; f.reduces.len && i < f.nr; i++) {        /* a range along which some load can be used again */
+    for (int i = 0; f.reduces.len && i < f.nr; i++) { /* a range along which some load can be used again */
       bool fixed = false, moves = false, all = f.r[i].grid && i != lane && f.r[i].n > 1;
-      for (size_t j = 0; j < f.loads.len; j++) if (depends(f.loads.at[j], f.r[i].r)) moves = true; else fixed = true;
-      for (size_t j = 0; all && j < f.reduces.len; j++) all &= depends(f.reduces.at[j], f.r[i].r);
+      for (size_t j = 0; j < f.loads.len; j++)
+        if (depends(f.loads.at[j], f.r[i].r))
+          moves = true;
+        else
+          fixed = true;
+      for (size_t j = 0; all && j < f.reduces.len; j++)
+        all &= depends(f.reduces.at[j], f.r[i].r);
       if (all && fixed && moves && (second < 0 || f.r[i].n > f.r[second].n)) second = i;
     }
     if (lane >= 0) {
       int64_t n = f.r[lane].n, vec = n % 4 == 0 && n >= 128 && !bad_loads(k, &f, f.r[lane].r) ? 4 : 1;
-      if (second >= 0 && f.r[second].n >= 4) ok = add(k, out, OPT_UPCAST, id_of(&f.r[second]), f.r[second].n % 8 == 0 && f.r[second].n >= 64 ? 8 : 4);
+      if (second >= 0 && f.r[second].n >= 4)
+        ok = add(k, out, OPT_UPCAST, id_of(&f.r[second]),
+                 f.r[second].n % 8 == 0 && f.r[second].n >= 64 ? 8 : 4);
       if (ok && vec > 1) ok = add(k, out, OPT_VEC, id_of(&f.r[lane]), vec);
       int64_t left = n / vec, t = power_below(left, 256);
       if (second >= 0 && t > 32) t = 32;
       if (ok) ok = add(k, out, OPT_LOCAL, id_of(&f.r[lane]), t);
       int other = second;
-      for (int i = 0; i < f.nr && other < 0; i++) if (f.r[i].grid && i != lane && f.r[i].n > 1) other = i;
-      if (ok && other >= 0 && t < 128) {                     /* a block is at least a few warps */
+      for (int i = 0; i < f.nr && other < 0; i++)
+        if (f.r[i].grid && i != lane && f.r[i].n > 1) other = i;
+      if (ok && other >= 0 && t < 128) { /* a block is at least a few warps */
         int64_t m = f.r[other].n;
         if (other == second && m >= 4) m = (m + 3) / 4;
         int64_t u = power_below(m, 128 / t);
@@ -366,8 +505,10 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
       }
     } else {
       int any = -1;
-      for (int i = 0; i < f.nr; i++) if (f.r[i].grid && (any < 0 || f.r[i].n > f.r[any].n)) any = i;
-      if (any >= 0 && f.r[any].n > 1) ok = add(k, out, OPT_LOCAL, id_of(&f.r[any]), power_below(f.r[any].n, 128));
+      for (int i = 0; i < f.nr; i++)
+        if (f.r[i].grid && (any < 0 || f.r[i].n > f.r[any].n)) any = i;
+      if (any >= 0 && f.r[any].n > 1)
+        ok = add(k, out, OPT_LOCAL, id_of(&f.r[any]), power_below(f.r[any].n, 128));
     }
   }
   info_free(k, &f);

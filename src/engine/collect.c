@@ -4,6 +4,7 @@
 #include <string.h>
 
 enum { LIVE = 1, REMEMBERED = 2 }; /* of a node: some handle needs it; only a gradient may */
+
 /* A live node keeps its value. */
 static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool *grew) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
@@ -16,6 +17,7 @@ static bool values_kept(TgContext *ctx, const uint8_t *keep, UOpVec *roots, bool
   }
   return true;
 }
+
 /* A live store that has run stands for the next version of its memory, whose node may be in no graph yet. */
 static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, const UOpVec *live,
                           UOpVec *roots, bool *grew) {
@@ -27,6 +29,7 @@ static bool versions_kept(TgContext *ctx, const uint8_t *keep, uint32_t limit, c
   }
   return true;
 }
+
 /* A live value in memory remembers how it was computed. The values on that way need no memory: they can be
  * computed again. */
 static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
@@ -45,6 +48,7 @@ static bool histories_kept(TgContext *ctx, uint8_t *keep, UOpVec *live) {
   vec_free(&ctx->mem, &more);
   return ok;
 }
+
 static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *live) {
   for (size_t i = 0; i < ctx->buffers.len; i++)
     if (ctx->buffers.at[i]) ctx->buffers.at[i]->marked = false;
@@ -57,6 +61,7 @@ static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *li
     if (owner) owner->marked = true;
   }
 }
+
 static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool values) {
   Map left;
   bool ok = true;
@@ -75,6 +80,7 @@ static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool va
   map_free(&left);
   return ok;
 }
+
 /* Values that were overwritten, with no copy kept, are forgotten first: nothing is kept for them. */
 static void stale_forgotten(TgContext *ctx) {
   for (size_t i = 0; i < ctx->realized.cap; i++) {
@@ -82,7 +88,9 @@ static void stale_forgotten(TgContext *ctx) {
     if (m->used && m->val && !buffer_of_value(ctx, view_bottom((UOp *)(uintptr_t)m->val))) m->val = 0;
   }
 }
+
 static bool is_file(const Buffer *b) { return b->file.at; }
+
 /* A file is seen from outside: a store to one must run, though no handle is left. */
 TgStatus engine_files_written(TgContext *ctx) {
   TgStatus s = TG_OK;
@@ -92,6 +100,7 @@ TgStatus engine_files_written(TgContext *ctx) {
   }
   return s;
 }
+
 TgStatus engine_collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;
@@ -112,7 +121,8 @@ TgStatus engine_collect(TgContext *ctx) {
     mem_free(&ctx->mem, keep);
     keep = ok ? mem_alloc(&ctx->mem, store_id_limit(ctx->store) + 1) : NULL;
     ok = keep != NULL;
-    for (size_t i = 0; ok && i < live.len; i++) keep[live.at[i]->id] = LIVE;
+    for (size_t i = 0; ok && i < live.len; i++)
+      keep[live.at[i]->id] = LIVE;
     uint32_t limit = store_id_limit(ctx->store);
     ok = ok && values_kept(ctx, keep, &roots, &grew) && versions_kept(ctx, keep, limit, &live, &roots, &grew);
   }

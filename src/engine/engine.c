@@ -1,5 +1,6 @@
-/* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule -> programs -> launches.
- * Here: plans, which are schedules with their programs, kept under the bytes of the graph (graph.c); running them; kernels given as text. */
+/* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule ->
+ * programs -> launches. Here: plans, which are schedules with their programs, kept under the bytes of the
+ * graph (graph.c); running them; kernels given as text. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
 #include "uop/dims.h"
@@ -8,16 +9,22 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct Engine { Map plans, programs; Str prelude; } Engine;
+typedef struct Engine {
+  Map plans, programs;
+  Str prelude;
+} Engine;
 
-static const TgBackend *const backends[] = {&backend_cpu, &backend_interp, &backend_interp_c, &backend_interp_cuda, &backend_interp_metal, &backend_null_c, &backend_null_cuda, &backend_null_metal};
+static const TgBackend *const backends[] = {&backend_cpu,         &backend_interp,       &backend_interp_c,
+                                            &backend_interp_cuda, &backend_interp_metal, &backend_null_c,
+                                            &backend_null_cuda,   &backend_null_metal};
 
 TgStatus engine_open(TgContext *ctx) {
   Engine *e = mem_alloc(&ctx->mem, sizeof *e);
   if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
   map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem), str_init(&e->prelude, &ctx->mem);
   ctx->engine = e;
-  ctx->dev = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
+  ctx->dev =
+      (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
   const char *want = ctx->env.dev;
   for (size_t i = 0; i < TG_COUNT(backends); i++) {
     if (*want && strcmp(want, backends[i]->name)) continue;
@@ -27,32 +34,44 @@ TgStatus engine_open(TgContext *ctx) {
     ctx->dev.err = &err;
     TgStatus s = backends[i]->open(&ctx->dev);
     ctx->dev.err = &ctx->err;
-    if (!s) { ctx->dev_open = true; return TG_OK; }
+    if (!s) {
+      ctx->dev_open = true;
+      return TG_OK;
+    }
     if (*want || i + 1 == TG_COUNT(backends)) return error_set(&ctx->err, s, "%s", err.msg);
   }
   return error_set(&ctx->err, TG_ERR_VALUE, "open: no device is called '%s'", want);
 }
-static void program_forget(TgContext *ctx, CachedProgram *p) { mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p); }
+
+static void program_forget(TgContext *ctx, CachedProgram *p) {
+  mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p);
+}
+
 static void program_release(TgContext *ctx, CachedProgram *p) {
   if (!p || --p->refs) return;
   ctx->dev.backend->unload(&ctx->dev, p->prog);
   program_forget(ctx, p);
 }
+
 void plan_release(TgContext *ctx, Plan *p) {
   if (!p || --p->refs > 0) return;
-  for (int i = 0; i < p->nslab; i++) if (p->slab && p->slab[i]) ctx->dev.backend->free(&ctx->dev, p->slab[i], p->slab_bytes[i]);
-  for (int k = 0; p->prog && k < p->sched.nkernel; k++) program_release(ctx, p->prog[k]);
+  for (int i = 0; i < p->nslab; i++)
+    if (p->slab && p->slab[i]) ctx->dev.backend->free(&ctx->dev, p->slab[i], p->slab_bytes[i]);
+  for (int k = 0; p->prog && k < p->sched.nkernel; k++)
+    program_release(ctx, p->prog[k]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
   mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab);
   schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
+
 /* What a captured function runs stays until that is freed. */
 void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
   for (size_t i = 0; i < e->plans.cap; i++)
     if (e->plans.at[i].used)
-      for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n) n = p->next, plan_release(ctx, p);
+      for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n)
+        n = p->next, plan_release(ctx, p);
   for (size_t i = 0; i < e->programs.cap; i++)
     if (e->programs.at[i].used)
       for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
@@ -61,6 +80,7 @@ void engine_cache_clear(TgContext *ctx) {
       }
   map_free(&e->plans), map_free(&e->programs);
 }
+
 void engine_close(TgContext *ctx) {
   if (ctx->engine) {
     engine_cache_clear(ctx);
@@ -90,20 +110,24 @@ static bool kernel_key(Str *key, UOpStore *st, TgMem *mem, UOp *ast) {
   vec_free(mem, &order);
   return ok && !key->oom;
 }
+
 static CachedProgram *program_find(Engine *e, const Str *key, uint64_t h) {
   uint64_t v;
   if (!map_get(&e->programs, h, &v)) return NULL;
-  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next) if (p->nkey == key->len && !memcmp(p->key, key->at, key->len)) return p;
+  for (CachedProgram *p = (CachedProgram *)(uintptr_t)v; p; p = p->next)
+    if (p->nkey == key->len && !memcmp(p->key, key->at, key->len)) return p;
   return NULL;
 }
-static void kernel_print(const Schedule *s, int k) {          /* TG_DEBUG=5 */
+
+static void kernel_print(const Schedule *s, int k) { /* TG_DEBUG=5 */
   Str t;
   str_init(&t, NULL);
   uop_print(&t, s->store, NULL, &s->kernel[k].ast, 1);
   fprintf(stderr, "%s", str_text(&t));
   str_free(&t);
 }
-static void linear_print(const Linear *lin) {                /* TG_DEBUG=6: one line per UOp, loops indented */
+
+static void linear_print(const Linear *lin) { /* TG_DEBUG=6: one line per UOp, loops indented */
   int depth = 0;
   for (int i = 0; i < lin->n; i++) {
     const UOp *u = lin->at[i];
@@ -111,24 +135,37 @@ static void linear_print(const Linear *lin) {                /* TG_DEBUG=6: one 
     str_init(&t, NULL);
     uop_expr(&t, u, 6);
     if (u->op == OPS_END) depth--;
-    fprintf(stderr, "%4d %*s%s x%d  %s\n", i, 2 * TG_MAX(depth, 0), "", op_name((Ops)u->op), u->lanes, str_text(&t));
+    fprintf(stderr, "%4d %*s%s x%d  %s\n", i, 2 * TG_MAX(depth, 0), "", op_name((Ops)u->op), u->lanes,
+            str_text(&t));
     if (u->op == OPS_RANGE) depth++;
     str_free(&t);
   }
 }
+
 /* The line over each kernel: what it is called, for which language, how it is launched and shaped. */
 static void header_put(Str *out, const Renderer *r, const Linear *lin, const char *opts) {
   str_printf(out, "/* %s, %s, ", lin->name, r->name);
-  if (r->has_local) str_printf(out, "grid %d %d %d of blocks %d %d %d", lin->global[0], lin->global[1], lin->global[2], lin->local[0], lin->local[1], lin->local[2]);
-  else str_printf(out, "%d thread%s", TG_MAX(lin->nthread, 1), lin->nthread > 1 ? "s" : "");
+  if (r->has_local)
+    str_printf(out, "grid %d %d %d of blocks %d %d %d", lin->global[0], lin->global[1], lin->global[2],
+               lin->local[0], lin->local[1], lin->local[2]);
+  else
+    str_printf(out, "%d thread%s", TG_MAX(lin->nthread, 1), lin->nthread > 1 ? "s" : "");
   str_printf(out, ", %s%s */\n", *opts ? "opts " : "no opts", opts);
 }
+
 static void kernel_seen(TgContext *ctx, const Linear *lin, const char *opts, const char *source) {
   const Renderer *r = ctx->dev.backend->renderer;
-  TgKernelText k = {.size = sizeof k, .name = lin->name, .language = r ? r->name : "", .opts = opts, .source = source, .threads = TG_MAX(lin->nthread, 1)};
-  for (int i = 0; i < 3; i++) k.grid[i] = TG_MAX(lin->global[i], 1), k.block[i] = TG_MAX(lin->local[i], 1);
+  TgKernelText k = {.size = sizeof k,
+                    .name = lin->name,
+                    .language = r ? r->name : "",
+                    .opts = opts,
+                    .source = source,
+                    .threads = TG_MAX(lin->nthread, 1)};
+  for (int i = 0; i < 3; i++)
+    k.grid[i] = TG_MAX(lin->global[i], 1), k.block[i] = TG_MAX(lin->local[i], 1);
   ctx->seen(&k, ctx->seen_user);
 }
+
 const char *tg_source_prelude(TgContext *ctx) {
   if (!ctx || !ctx->dev_open || !ctx->dev.backend->renderer) return "";
   Str *s = &((Engine *)ctx->engine)->prelude;
@@ -138,14 +175,25 @@ const char *tg_source_prelude(TgContext *ctx) {
   error_set(&ctx->err, TG_ERR_NOMEM, "source prelude: out of memory");
   return NULL;
 }
-static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {      /* in the order in which the program asks for them */
-  for (int i = 0; i < lin->n; i++) p->nvar += lin->at[i]->op == OPS_VAR;
+
+static bool program_vars(TgContext *ctx, const Linear *lin,
+                         CachedProgram *p) { /* in the order in which the program asks for them */
+  for (int i = 0; i < lin->n; i++)
+    p->nvar += lin->at[i]->op == OPS_VAR;
   if (!p->nvar) return true;
   if (!(p->var = mem_alloc(&ctx->mem, (size_t)p->nvar * sizeof *p->var))) return false;
-  for (int i = 0, n = 0; i < lin->n; i++) if (lin->at[i]->op == OPS_VAR) p->var[n++] = var_number(lin->at[i]);
+  for (int i = 0, n = 0; i < lin->n; i++)
+    if (lin->at[i]->op == OPS_VAR) p->var[n++] = var_number(lin->at[i]);
   return true;
 }
-typedef struct Todo { Linear lin; UOpStore *st; Str source; CachedProgram *prog; } Todo;
+
+typedef struct Todo {
+  Linear lin;
+  UOpStore *st;
+  Str source;
+  CachedProgram *prog;
+} Todo;
+
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Engine *e = ctx->engine;
   Device *d = &ctx->dev;
@@ -157,22 +205,29 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
-    if (!kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast)) { s = TG_ERR_NOMEM; str_free(&key); break; }
+    if (!kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast)) {
+      s = TG_ERR_NOMEM;
+      str_free(&key);
+      break;
+    }
     uint64_t h = hash_bytes(1, key.at, key.len);
     CachedProgram *p = program_find(e, &key, h);
-    if (p) ctx->counters.cache_hits++;
+    if (p)
+      ctx->counters.cache_hits++;
     else {
       Todo t = {0};
       Str opts;
       str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
-      s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt, &arena, &t.st, &t.lin, &opts, &ctx->err);
+      s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt,
+                        &arena, &t.st, &t.lin, &opts, &ctx->err);
       if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
       if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
         s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
       ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t.source.len);
       if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
-      if (ctx->env.debug >= 3) fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
+      if (ctx->env.debug >= 3)
+        fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
       if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
       if (!s && ctx->seen) kernel_seen(ctx, &t.lin, str_text(&opts), str_text(&t.source));
       str_free(&opts);
@@ -183,8 +238,11 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       t.prog = p;
       if (p && !program_vars(ctx, &t.lin, p)) s = TG_ERR_NOMEM;
       if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
-      if (s) { store_free(t.st); str_free(&t.source); if (p) program_forget(ctx, p); }
-      else {                                                 /* found by the next equal kernel of this very schedule */
+      if (s) {
+        store_free(t.st);
+        str_free(&t.source);
+        if (p) program_forget(ctx, p);
+      } else { /* found by the next equal kernel of this very schedule */
         uint64_t v = 0;
         map_get(&e->programs, h, &v);
         p->next = (CachedProgram *)(uintptr_t)v;
@@ -198,18 +256,21 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Program **out = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *out) : NULL;
   if (todo.len && (!spec || !out)) s = TG_ERR_NOMEM;
   if (!s && todo.len) {
-    for (size_t i = 0; i < todo.len; i++) spec[i] = (KernelSpec){&todo.at[i].lin, d->backend->renderer ? str_text(&todo.at[i].source) : NULL};
+    for (size_t i = 0; i < todo.len; i++)
+      spec[i] = (KernelSpec){&todo.at[i].lin, d->backend->renderer ? str_text(&todo.at[i].source) : NULL};
     s = d->backend->compile(d, spec, (int)todo.len, out);
     if (!s) ctx->counters.compiled += todo.len;
   }
   for (size_t i = 0; i < todo.len; i++) {
     CachedProgram *p = todo.at[i].prog;
-    if (!s) p->prog = out[i], p->refs = 1;
-    else {                                                   /* taken out again: nothing half-made stays in the cache */
+    if (!s)
+      p->prog = out[i], p->refs = 1;
+    else { /* taken out again: nothing half-made stays in the cache */
       uint64_t v = 0;
       map_get(&e->programs, p->hash, &v);
       CachedProgram *head = (CachedProgram *)(uintptr_t)v, **link = &head;
-      while (*link && *link != p) link = &(*link)->next;
+      while (*link && *link != p)
+        link = &(*link)->next;
       if (*link) *link = p->next;
       map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
       program_forget(ctx, p);
@@ -217,14 +278,17 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
     store_free(todo.at[i].st), str_free(&todo.at[i].source);
   }
   for (int k = 0; k < plan->sched.nkernel; k++) {
-    if (s) plan->prog[k] = NULL;
-    else plan->prog[k]->refs++;
+    if (s)
+      plan->prog[k] = NULL;
+    else
+      plan->prog[k]->refs++;
   }
   mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
   vec_free(&ctx->mem, &todo);
   arena_free(&arena);
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }
+
 /* Temporaries that do not live at the same time share a slab. */
 static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   Schedule *s = &p->sched;
@@ -234,13 +298,17 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   p->slab_bytes = mem_alloc(&ctx->mem, n * sizeof *p->slab_bytes);
   p->slab = mem_alloc(&ctx->mem, n * sizeof *p->slab);
   TgStatus st = last && p->slab_of && p->slab_bytes && p->slab ? TG_OK : TG_ERR_NOMEM;
-  for (int t = 0; !st && t < s->ntemp; t++) {                /* temporaries are numbered in the order they are first written */
+  for (int t = 0; !st && t < s->ntemp;
+       t++) { /* temporaries are numbered in the order they are first written */
     p->slab_of[t] = -1;
     if (s->temp[t].root >= 0) continue;
     size_t bytes = (size_t)s->temp[t].nelem * dtype_size(s->temp[t].dtype);
     int best = -1;
     for (int i = 0; i < p->nslab; i++)
-      if (last[i] < s->temp[t].first && (best < 0 || (p->slab_bytes[i] >= bytes && (p->slab_bytes[best] < bytes || p->slab_bytes[i] < p->slab_bytes[best])))) best = i;
+      if (last[i] < s->temp[t].first &&
+          (best < 0 || (p->slab_bytes[i] >= bytes &&
+                        (p->slab_bytes[best] < bytes || p->slab_bytes[i] < p->slab_bytes[best]))))
+        best = i;
     if (best < 0) best = p->nslab++;
     p->slab_bytes[best] = TG_MAX(p->slab_bytes[best], bytes);
     last[best] = s->temp[t].last;
@@ -249,7 +317,9 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   mem_free(&ctx->mem, last);
   return st ? error_set(&ctx->err, st, "realize: out of memory") : TG_OK;
 }
-/* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody reads it again. */
+
+/* The kernels alone, in a store of their own: what scheduling made besides is many times larger, and nobody
+ * reads it again. */
 static bool kernels_alone(TgContext *ctx, Schedule *s) {
   UOpStore *st = store_new(&ctx->mem), *old = s->store;
   UOpMap *to = uop_map_begin(old, st);
@@ -259,15 +329,21 @@ static bool kernels_alone(TgContext *ctx, Schedule *s) {
     order.len = 0;
     ok = uop_toposort(old, &ctx->mem, &s->kernel[k].ast, 1, &order);
     for (size_t i = 0; ok && i < order.len; i++) {
-      UOp *u = order.at[i], *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
-      if (!src) { ok = false; break; }
-      for (int j = 0; j < u->nsrc; j++) src[j] = uop_map_get(to, u->src[j]);
+      UOp *u = order.at[i], *buf[64],
+          **src = u->nsrc <= 64 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
+      if (!src) {
+        ok = false;
+        break;
+      }
+      for (int j = 0; j < u->nsrc; j++)
+        src[j] = uop_map_get(to, u->src[j]);
       UOp *v = uop_with_src(st, u, src);
       if (src != buf) mem_free(&ctx->mem, src);
       ok = v && uop_map_put(old, to, u, v);
     }
   }
-  for (int k = 0; ok && k < s->nkernel; k++) s->kernel[k].ast = uop_map_get(to, s->kernel[k].ast);
+  for (int k = 0; ok && k < s->nkernel; k++)
+    s->kernel[k].ast = uop_map_get(to, s->kernel[k].ast);
   if (ok) ctx->counters.nodes += store_created(old) + store_created(st);
   vec_free(&ctx->mem, &order);
   uop_map_end(old, to);
@@ -275,6 +351,7 @@ static bool kernels_alone(TgContext *ctx, Schedule *s) {
   store_free(ok ? old : st);
   return ok;
 }
+
 static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   size_t n = g->roots.len;
   UOp **root = mem_alloc(&ctx->mem, (n + 1) * sizeof *root);
@@ -283,20 +360,24 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   str_init(&explain, &ctx->mem);
   SchedOptions so = sched_options(ctx, ctx->dev.backend->renderer);
   so.explain = ctx->env.debug >= 3 ? &explain : NULL;
-  for (size_t i = 0; i < n; i++) root[i] = graph_root(g, i);
+  for (size_t i = 0; i < n; i++)
+    root[i] = graph_root(g, i);
   TgError err = {0};
   TgStatus s = schedule_make(g->st, &ctx->mem, root, (int)n, &so, &p->sched, &err);
   if (!s) {
-    g->st = NULL;                                            /* the schedule owns it now */
+    g->st = NULL; /* the schedule owns it now */
     ctx->counters.schedules++;
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  } else if (s == TG_ERR_STATE) p->cyclic = true, s = TG_OK;
-  else error_set(&ctx->err, s, "%s", err.msg);
+  } else if (s == TG_ERR_STATE)
+    p->cyclic = true, s = TG_OK;
+  else
+    error_set(&ctx->err, s, "%s", err.msg);
   if (so.explain) fprintf(stderr, "%s", str_text(&explain));
   str_free(&explain);
   mem_free(&ctx->mem, root);
   return s;
 }
+
 static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -311,26 +392,35 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   }
   if (!s) memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
   if (!s && !p->cyclic) s = programs_make(ctx, p);
-  if (p->sched.store) store_free(p->sched.store), p->sched.store = NULL;  /* a plan that is kept needs programs and arguments, no graph */
+  if (p->sched.store)
+    store_free(p->sched.store),
+        p->sched.store = NULL; /* a plan that is kept needs programs and arguments, no graph */
   if (!s && !p->cyclic) s = memory_plan(ctx, p);
   if (!s) {
     uint64_t v = 0;
     map_get(&e->plans, hash, &v);
     p->next = (Plan *)(uintptr_t)v;
-    if (!map_put_ptr(&e->plans, (uintptr_t)hash, p)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+    if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
+      s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
-  if (s) plan_release(ctx, p);
-  else *out = p;
+  if (s)
+    plan_release(ctx, p);
+  else
+    *out = p;
   return s;
 }
+
 Plan *plan_get(TgContext *ctx, Graph *g) {
   Engine *e = ctx->engine;
   uint64_t hash = hash_bytes(3, g->key.at, g->key.len), v;
   Plan *p = NULL;
   if (map_get(&e->plans, hash, &v))
-    for (p = (Plan *)(uintptr_t)v; p; p = p->next) if (p->nkey == g->key.len && !memcmp(p->key, g->key.at, p->nkey)) break;
-  if (p) ctx->counters.schedule_hits++;
-  else plan_make(ctx, g, hash, &p);
+    for (p = (Plan *)(uintptr_t)v; p; p = p->next)
+      if (p->nkey == g->key.len && !memcmp(p->key, g->key.at, p->nkey)) break;
+  if (p)
+    ctx->counters.schedule_hits++;
+  else
+    plan_make(ctx, g, hash, &p);
   return p;
 }
 
@@ -339,15 +429,19 @@ TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   if (b->data || !b->nelem) return TG_OK;
   return ctx->dev.backend->alloc(&ctx->dev, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
 }
+
 /* The values of a program's variables, in units of the VAR nodes. */
 static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   for (int i = 0; i < p->nvar; i++) {
     const DimVar *v = dims_var_at(ctx->dims, p->var[i]);
-    if (!v || !v->bound) return error_set(&ctx->err, TG_ERR_STATE, "realize: variable '%.64s' is not bound to a value", v ? v->name : "?");
+    if (!v || !v->bound)
+      return error_set(&ctx->err, TG_ERR_STATE, "realize: variable '%.64s' is not bound to a value",
+                       v ? v->name : "?");
     out[i] = v->value / v->multiple;
   }
   return TG_OK;
 }
+
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp) {
   Schedule *s = &p->sched;
   Device *d = &ctx->dev;
@@ -355,9 +449,12 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
   int most = 0, most_vars = 0;
   int64_t vars_small[16], *vars = vars_small;
   TgStatus st = TG_OK;
-  for (int i = 0; i < p->nslab && !st; i++) if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
-  for (int k = 0; k < s->nkernel; k++) most = TG_MAX(most, s->kernel[k].narg), most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
-  for (int k = 0; k < s->nkernel && !st && most_vars <= 16; k++) st = vars_get(ctx, p->prog[k], vars);      /* before anything runs */
+  for (int i = 0; i < p->nslab && !st; i++)
+    if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
+  for (int k = 0; k < s->nkernel; k++)
+    most = TG_MAX(most, s->kernel[k].narg), most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
+  for (int k = 0; k < s->nkernel && !st && most_vars <= 16; k++)
+    st = vars_get(ctx, p->prog[k], vars); /* before anything runs */
   if (!st && most > 32) bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs);
   if (!st && most_vars > 16) vars = mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *vars);
   if (!bufs || !vars) st = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
@@ -371,7 +468,8 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
         bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
       } else {
         Buffer *b = buf[id].buffer;
-        st = b ? buffer_ready(ctx, b) : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
+        st = b ? buffer_ready(ctx, b)
+               : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
         if (!st) bufs[a] = (char *)b->data + buf[id].offset;
       }
     }
@@ -380,7 +478,8 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
     if (!st) st = d->backend->launch(d, p->prog[k]->prog, bufs, vars);
     if (!st && ctx->env.debug >= 2) {
       d->backend->sync(d);
-      fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k, p->prog[k]->name, sk->narg, (time_now_s() - k0) * 1e6, sk->est_us);
+      fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k,
+              p->prog[k]->name, sk->narg, (time_now_s() - k0) * 1e6, sk->est_us);
     }
     ctx->counters.launches++, ctx->counters.flops += (uint64_t)sk->flops;
   }
@@ -391,25 +490,48 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
   if (vars != vars_small) mem_free(&ctx->mem, vars);
   return st;
 }
+
 /* ---- a kernel of the user's, given as text */
-typedef struct Slots { TgContext *ctx; TgTensor *const *arg; int n; bool *written; } Slots;
-static bool slots_check(Slots *s, const UOpVec *nodes) {      /* every PARAM is an argument, of its dtype and size; which ones are stored to */
+typedef struct Slots {
+  TgContext *ctx;
+  TgTensor *const *arg;
+  int n;
+  bool *written;
+} Slots;
+
+static bool slots_check(
+    Slots *s,
+    const UOpVec *nodes) { /* every PARAM is an argument, of its dtype and size; which ones are stored to */
   TgContext *ctx = s->ctx;
   for (size_t i = 0; i < nodes->len; i++) {
     const UOp *u = nodes->at[i], *to = u->op == OPS_STORE ? u->src[0]->src[0] : NULL;
-    if (to && to->op == OPS_PARAM && to->arg.param.slot >= 0 && to->arg.param.slot < s->n) s->written[to->arg.param.slot] = true;
+    if (to && to->op == OPS_PARAM && to->arg.param.slot >= 0 && to->arg.param.slot < s->n)
+      s->written[to->arg.param.slot] = true;
     if (u->op != OPS_PARAM) continue;
     int64_t slot = u->arg.param.slot;
-    if (slot < 0 || slot >= s->n) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: PARAM %lld, but %d tensors are given", (long long)slot, s->n), false;
+    if (slot < 0 || slot >= s->n)
+      return error_set(&ctx->err, TG_ERR_VALUE, "kernel: PARAM %lld, but %d tensors are given",
+                       (long long)slot, s->n),
+             false;
     const UOp *t = s->arg[slot]->uop;
-    if (dims_symbolic(t->shape)) return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: tensor %lld has a symbolic size", (long long)slot), false;
-    if (t->dtype != u->dtype) return error_set(&ctx->err, TG_ERR_DTYPE, "kernel: PARAM %lld is %s, the tensor %s", (long long)slot, dtype_name((DType)u->dtype), dtype_name((DType)t->dtype)), false;
+    if (dims_symbolic(t->shape))
+      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: tensor %lld has a symbolic size", (long long)slot),
+             false;
+    if (t->dtype != u->dtype)
+      return error_set(&ctx->err, TG_ERR_DTYPE, "kernel: PARAM %lld is %s, the tensor %s", (long long)slot,
+                       dtype_name((DType)u->dtype), dtype_name((DType)t->dtype)),
+             false;
     if (dim_product(ctx->store, t->shape) != u->arg.param.nelem)
-      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: PARAM %lld has %lld elements, the tensor %lld", (long long)slot, (long long)u->arg.param.nelem, (long long)dim_product(ctx->store, t->shape)), false;
+      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: PARAM %lld has %lld elements, the tensor %lld",
+                       (long long)slot, (long long)u->arg.param.nelem,
+                       (long long)dim_product(ctx->store, t->shape)),
+             false;
   }
   return true;
 }
-/* Where t's elements begin; what stands apart in memory is copied side by side, for an argument that is only read. */
+
+/* Where t's elements begin; what stands apart in memory is copied side by side, for an argument that is only
+ * read. */
 static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
   int64_t start;
   UOp *u = value_in_memory(ctx, t);
@@ -420,6 +542,7 @@ static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
   if (!u || !piece_of(u, &start) || !(*memory = buffer_of_value(ctx, view_bottom(u)))) return NULL;
   return (char *)(*memory)->data + (size_t)start * dtype_size((*memory)->dtype);
 }
+
 /* What is written becomes a whole buffer of its own; a written buffer is given once. */
 static TgStatus slots_ready(Slots *s, void **bufs) {
   TgContext *ctx = s->ctx;
@@ -428,15 +551,21 @@ static TgStatus slots_ready(Slots *s, void **bufs) {
   for (int i = 0; i < s->n && !ctx->err.status; i++) {
     TgTensor *t = s->arg[i];
     if (s->written[i] && !place_ready("kernel", t, true)) break;
-    if (s->written[i] && !in_memory(t->uop)) error_set(&ctx->err, TG_ERR_STATE, "kernel: tensor %d is written, and is a part of another; give the whole", i);
-    else bufs[i] = element_at(ctx, t, &b[i]);
+    if (s->written[i] && !in_memory(t->uop))
+      error_set(&ctx->err, TG_ERR_STATE,
+                "kernel: tensor %d is written, and is a part of another; give the whole", i);
+    else
+      bufs[i] = element_at(ctx, t, &b[i]);
   }
   for (int i = 0; i < s->n; i++)
     for (int k = 0; k < s->n && !ctx->err.status; k++)
-      if (i != k && s->written[i] && b[i] == b[k]) error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensors %d and %d are one memory, which is written", i, k);
+      if (i != k && s->written[i] && b[i] == b[k])
+        error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensors %d and %d are one memory, which is written", i,
+                  k);
   mem_free(&ctx->mem, b);
   return ctx->err.status;
 }
+
 static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   UOpText t = {.mem = &ctx->mem};
   Plan p = {.sched = {.nkernel = 1}};
@@ -448,20 +577,29 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
   bool ok = st && bufs && s->written;
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
-  if (ok) store_set_env(st, &ctx->passes.rewrites), ok = uop_parse(&t, st, &ctx->mem, text, strlen(text), &ctx->err);
-  if (ok && (t.program.n || t.roots.len != 1 || !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t.roots.at, t.roots.len, &bad)))
-    ok = false, error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "", bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
-  ok = ok && uop_toposort(st, &ctx->mem, t.roots.at, 1, &nodes) && slots_check(s, &nodes) && !slots_ready(s, bufs);
+  if (ok)
+    store_set_env(st, &ctx->passes.rewrites),
+        ok = uop_parse(&t, st, &ctx->mem, text, strlen(text), &ctx->err);
+  if (ok && (t.program.n || t.roots.len != 1 ||
+             !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t.roots.at, t.roots.len, &bad)))
+    ok = false,
+    error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "",
+              bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
+  ok = ok && uop_toposort(st, &ctx->mem, t.roots.at, 1, &nodes) && slots_check(s, &nodes) &&
+       !slots_ready(s, bufs);
   Buffer **written = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *written);
   size_t nwritten = 0;
-  for (int i = 0; written && ok && i < s->n; i++) if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
+  for (int i = 0; written && ok && i < s->n; i++)
+    if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
   ok = ok && written && !engine_before_stores(ctx, written, nwritten);
   UOp *kernel = ok ? t.roots.at[0] : NULL;
-  if (ok && !(ctx->dev.backend->has & HAS_CHECKS)) ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
+  if (ok && !(ctx->dev.backend->has & HAS_CHECKS))
+    ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
   if (ok) {
     p.sched.store = st, p.prog = &prog;
     p.sched.kernel = &(SchedKernel){.ast = kernel, .narg = s->n};
-    ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) && !ctx->dev.backend->sync(&ctx->dev);
+    ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) &&
+         !ctx->dev.backend->sync(&ctx->dev);
     ctx->counters.kernels += ok, ctx->counters.launches += ok;
   }
   program_release(ctx, prog);
@@ -474,12 +612,15 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   store_free(st);
   return ok ? TG_OK : ctx->err.status;
 }
+
 TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int n) {
   if (!ctx) return TG_ERR_VALUE;
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: no device is open");
   if (capture_refuses(ctx, "kernel")) return TG_ERR_STATE;
-  if (!text || n < 1 || !args) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: %s", text ? "no tensors" : "no text");
+  if (!text || n < 1 || !args)
+    return error_set(&ctx->err, TG_ERR_VALUE, "kernel: %s", text ? "no tensors" : "no text");
   for (int i = 0; i < n; i++)
-    if (!args[i] || args[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);
+    if (!args[i] || args[i]->ctx != ctx)
+      return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);
   return kernel_run(ctx, text, &(Slots){.ctx = ctx, .arg = args, .n = n});
 }

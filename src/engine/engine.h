@@ -6,35 +6,59 @@
 #include "tensor/context.h"
 
 /* var: numbers of the variables that a launch is given. refs: plans that use it, and the cache. */
-typedef struct CachedProgram { uint8_t *key; size_t nkey; uint64_t hash; Program *prog; char name[96]; int nvar, *var, refs; struct CachedProgram *next; } CachedProgram;
-typedef struct Plan {                        /* a schedule ready to run */
+typedef struct CachedProgram {
+  uint8_t *key;
+  size_t nkey;
+  uint64_t hash;
+  Program *prog;
+  char name[96];
+  int nvar, *var, refs;
+  struct CachedProgram *next;
+} CachedProgram;
+
+typedef struct Plan { /* a schedule ready to run */
   struct Plan *next;
-  int refs;                                  /* captured functions that run it, and the cache */
-  bool cyclic;                               /* there is no schedule: a value is needed on both sides of a store */
+  int refs;    /* captured functions that run it, and the cache */
+  bool cyclic; /* there is no schedule: a value is needed on both sides of a store */
   uint8_t *key;
   size_t nkey;
   Schedule sched;
-  CachedProgram **prog;                      /* by kernel */
-  int *slab_of;                              /* by temporary: slab that holds it, -1 for roots */
+  CachedProgram **prog; /* by kernel */
+  int *slab_of;         /* by temporary: slab that holds it, -1 for roots */
   int nslab;
   size_t *slab_bytes;
   void **slab;
 } Plan;
-typedef struct BufferPart { Buffer *buffer; size_t offset; } BufferPart;      /* offset: bytes */
-typedef struct Watch { void (*seen)(const TgLaunch *l, void *user); void *user; int count; } Watch;
-/* buf: the memories that the graph reads and writes, by the plan's numbers; temp: where results go, by temporary, NULL: in a slab of the plan. */
+
+typedef struct BufferPart {
+  Buffer *buffer;
+  size_t offset;
+} BufferPart; /* offset: bytes */
+
+typedef struct Watch {
+  void (*seen)(const TgLaunch *l, void *user);
+  void *user;
+  int count;
+} Watch;
+
+/* buf: the memories that the graph reads and writes, by the plan's numbers; temp: where results go, by
+ * temporary, NULL: in a slab of the plan. */
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp);
 struct Graph;
-Plan *plan_get(TgContext *ctx, struct Graph *g);             /* the plan of a copied graph, made or found; NULL: recorded */
+Plan *plan_get(TgContext *ctx,
+               struct Graph *g); /* the plan of a copied graph, made or found; NULL: recorded */
 void plan_release(TgContext *ctx, Plan *p);
-TgStatus buffer_ready(TgContext *ctx, Buffer *b);            /* has memory */
-Buffer *buffer_of_value(TgContext *ctx, UOp *bottom);        /* graph.c: where what a BUFFER names lies now; NULL: nowhere */
-UOp *value_in_memory(TgContext *ctx, TgTensor *t);           /* realizes; the view of memory that is t's value; NULL: recorded */
-Buffer *value_of(TgContext *ctx, TgTensor *t);               /* realizes; the memory of that; NULL: recorded */
-bool in_memory(const UOp *u);                                /* a whole buffer, perhaps in another shape */
-/* Around stores that no graph tells of: what the memories held is kept if anybody needs it; then they have a new version. */
+TgStatus buffer_ready(TgContext *ctx, Buffer *b); /* has memory */
+Buffer *buffer_of_value(TgContext *ctx,
+                        UOp *bottom); /* graph.c: where what a BUFFER names lies now; NULL: nowhere */
+UOp *value_in_memory(TgContext *ctx,
+                     TgTensor *t); /* realizes; the view of memory that is t's value; NULL: recorded */
+Buffer *value_of(TgContext *ctx, TgTensor *t); /* realizes; the memory of that; NULL: recorded */
+bool in_memory(const UOp *u);                  /* a whole buffer, perhaps in another shape */
+/* Around stores that no graph tells of: what the memories held is kept if anybody needs it; then they have a
+ * new version. */
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
-bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n);      /* false: recorded */
+bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: recorded */
 /* options.c: for kernels that `ren` renders (NULL: that INTERP runs); opts: instead of TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Renderer *ren);
 CodegenOptions codegen_options(TgContext *ctx, const char *opts);

@@ -21,6 +21,7 @@ Buffer *buffer_of_value(TgContext *ctx, UOp *bottom) {
   }
   return NULL;
 }
+
 /* Where an expression was computed to, if that still holds it. A value of variables is one of their values at
  * that time. While a function is captured, a value that depends on no memory is its own affair: the one that
  * was computed outside may be assigned to. */
@@ -32,6 +33,7 @@ static UOp *computed(TgContext *ctx, UOp *u) {
   if (ctx->capture && !u->ranges && b->uid < (int64_t)ctx->capture_first) return NULL;
   return v;
 }
+
 UOp *stored_value(TgContext *ctx, UOp *after) {
   UOp *bottom = view_bottom(after->src[1]->src[0]);
   Buffer *b = buffer_get(ctx, bottom);
@@ -41,6 +43,7 @@ UOp *stored_value(TgContext *ctx, UOp *after) {
                       (Arg){.param = {bottom->arg.param.nelem, slot & INT64_MAX}});
   return view_on(ctx, after->src[0], view_bottom(after->src[0]), next);
 }
+
 UOp *value_of_node(TgContext *ctx, UOp *u) {
   while (u) {
     if (u->op == OPS_AFTER && u->is_tensor) {
@@ -74,6 +77,7 @@ static GraphNode *node_of(Graph *g, const UOp *u) {
   g->node = more, g->nnode = n;
   return &g->node[u->id];
 }
+
 bool graph_init(Graph *g, TgContext *ctx) {
   *g = (Graph){.ctx = ctx};
   str_init(&g->key, &ctx->mem);
@@ -83,6 +87,7 @@ bool graph_init(Graph *g, TgContext *ctx) {
   store_set_env(g->st, &ctx->passes.rewrites), store_set_dims(g->st, ctx->dims);
   return true;
 }
+
 void graph_free(Graph *g) {
   TgMem *mem = &g->ctx->mem;
   mem_free(mem, g->node);
@@ -91,6 +96,7 @@ void graph_free(Graph *g) {
   str_free(&g->key);
   store_free(g->st);
 }
+
 /* Source i of u as it is read: its value; of a place and of what AFTER is over, the memory itself. */
 static bool source_of(Graph *g, Reached r, int i, Reached *to) {
   UOp *s = r.u->src[i];
@@ -108,16 +114,19 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
   }
   return to->u != NULL;
 }
+
 static bool store_seen(Graph *g, UOp *store) {
   Buffer *b = buffer_get(g->ctx, view_bottom(store->src[0]));
   for (size_t i = 0; i < g->stored.len; i++)
     if (g->stored.at[i] == b) return true;
   return b && vec_push(&g->ctx->mem, &g->stored, b);
 }
+
 typedef struct Frame {
   Reached at;
   int next;
 } Frame;
+
 bool graph_reach(Graph *g, UOp *root) {
   TgContext *ctx = g->ctx;
   Vec(Frame) stack = {0};
@@ -172,7 +181,8 @@ static bool graph_pieces(Graph *g) {
     UOp *b = piece_of(u, &start), *seen = u;
     if (!b || !nelem || nelem == b->arg.param.nelem || (size_t)start * dtype_size((DType)b->dtype) % align)
       continue;
-    while (seen != b && g->node[seen->src[0]->id].user == seen->id + 1) seen = seen->src[0];
+    while (seen != b && g->node[seen->src[0]->id].user == seen->id + 1)
+      seen = seen->src[0];
     if (seen == b && !map_put_ptr(&g->pieces, (uintptr_t)buffer_uid(b), u)) return false;
   }
   return true;
@@ -185,11 +195,13 @@ void key_put(Str *key, const UOp *u) {
     uint16_t nsrc, list;
     int64_t a, b;
   } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
+
   const Ints *list = uop_list(u);
   if (list) head.list = 1, head.a = list->n, head.b = op_has_axes((Ops)u->op) ? head.b : 0;
   str_putn(key, (char *)&head, sizeof head);
   if (list) str_putn(key, (const char *)list->v, (size_t)list->n * sizeof *list->v);
 }
+
 static UOp *key_node(Graph *g, UOp *v) { /* v, a node of the copy, is in the key */
   if (!v || uop_map_number(g->number, v) != UINT32_MAX) return v;
   key_put(&g->key, v);
@@ -199,6 +211,7 @@ static UOp *key_node(Graph *g, UOp *v) { /* v, a node of the copy, is in the key
   }
   return !g->key.oom && uop_map_put_number(g->st, g->number, v, g->count++) ? v : NULL;
 }
+
 static int64_t slot_of(Graph *g, const UOp *buffer, int64_t start) {
   uint64_t slot;
   if (map_get(&g->slots, (uint64_t)buffer_uid(buffer), &slot)) return (int64_t)slot - 1;
@@ -208,12 +221,14 @@ static int64_t slot_of(Graph *g, const UOp *buffer, int64_t start) {
             map_put(&g->slots, (uint64_t)buffer_uid(buffer), g->buffers.len);
   return ok ? (int64_t)g->buffers.len - 1 : -1;
 }
+
 static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t nelem) {
   int64_t slot = slot_of(g, buffer, start);
   return slot < 0 ? NULL
                   : key_node(g, uop_new(g->st, OPS_BUFFER, (DType)buffer->dtype, 1, 0, NULL,
                                         (Arg){.param = {nelem, slot}}));
 }
+
 static UOp *copied(Graph *g, Reached at) {
   UOp *u = at.u, *buf[16], **src = buf, *piece = NULL;
   TgContext *ctx = g->ctx;
@@ -242,12 +257,15 @@ static UOp *copied(Graph *g, Reached at) {
   }
   Arg arg = u->arg;
   const Ints *list = uop_list(u), *own = list ? ints_get(g->st, list->n, list->v) : NULL;
-  if (op_has_axes((Ops)u->op)) arg.reduce.axes = own;
-  else if (list) arg.ints = own;
+  if (op_has_axes((Ops)u->op))
+    arg.reduce.axes = own;
+  else if (list)
+    arg.ints = own;
   UOp *v = ok ? key_node(g, uop_new(g->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, arg)) : NULL;
   if (src != buf) mem_free(&ctx->mem, src);
   return v;
 }
+
 static bool
 under_piece(Graph *g, const UOp *u) { /* between the memory and the one view that is seen of it: not copied */
   UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL,
@@ -256,6 +274,7 @@ under_piece(Graph *g, const UOp *u) { /* between the memory and the one view tha
     if (v->src[0] == u) return true;
   return false;
 }
+
 bool graph_copy(Graph *g) {
   TgContext *ctx = g->ctx;
   bool ok = (g->number = uop_map_begin(g->st, g->st)) != NULL && graph_pieces(g);
@@ -268,8 +287,10 @@ bool graph_copy(Graph *g) {
     }
     if (under_piece(g, at.u)) continue;
     UOp *v = copied(g, at);
-    if (at.place) n->place_to = v;
-    else n->to = v;
+    if (at.place)
+      n->place_to = v;
+    else
+      n->to = v;
     ok = v != NULL;
     if (at.u->op == OPS_DETACH) n->grad = false;
     if (at.u->op != OPS_STORE && !dtype_is_float((DType)at.u->dtype)) n->grad = false, n->generation = 0;
@@ -283,4 +304,5 @@ bool graph_copy(Graph *g) {
   return (ok && !g->key.oom) ||
          (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
 }
+
 UOp *graph_root(const Graph *g, size_t i) { return g->node[g->roots.at[i]->id].to; }

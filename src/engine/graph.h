@@ -9,10 +9,12 @@ typedef struct GraphNode { /* what is known of a node of the live store during a
   int generation;     /* of the values in memory below */
   bool value, place, grad; /* reached as a value, as a place; a tensor below requires a gradient */
 } GraphNode;
+
 typedef struct Reached {
   UOp *u;
   bool place;
 } Reached;
+
 typedef struct Graph {
   TgContext *ctx;
   UOpStore *st;    /* the copy's */
@@ -29,6 +31,7 @@ typedef struct Graph {
   uint32_t count;
   bool apart; /* what a memory holds before its store is read from another one */
 } Graph;
+
 bool graph_init(Graph *g, TgContext *ctx);
 void graph_free(Graph *g);
 bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */

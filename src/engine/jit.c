@@ -13,20 +13,24 @@ typedef struct Step {
   size_t nbuf, ntemp;
   Buffer *from, *to;
 } Step; /* plan NULL: what `from` holds is copied to `to` */
+
 typedef struct Patch {
   Buffer **at;
   int k;
 } Patch; /* k: input k, or -1 - output */
+
 typedef struct Capture {
   Vec(Step) steps;
   Vec(Buffer *) stored;
   bool failed;
 } Capture; /* stored: NULL for an input or output */
+
 typedef struct Want {
   DType dtype;
   int n;
   int64_t dims[TG_MAX_RANK];
 } Want;
+
 struct TgJit {
   TgContext *ctx;
   TgJit *next, **link;
@@ -56,16 +60,19 @@ void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, B
   mem_free(&ctx->mem, s.buf), mem_free(&ctx->mem, s.temp);
   c->failed = true;
 }
+
 void capture_copied(TgContext *ctx, Buffer *from, Buffer *to) {
   if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to})))
     ctx->capture->failed = true;
 }
+
 void capture_stored(TgContext *ctx, Buffer *b) {
   Capture *c = ctx->capture;
   for (size_t i = 0; i < c->stored.len; i++)
     if (c->stored.at[i] == b) return;
   if (!vec_push(&ctx->mem, &c->stored, b)) c->failed = true;
 }
+
 bool capture_refuses(TgContext *ctx, const char *op) {
   if (ctx->capture)
     error_set(&ctx->err, TG_ERR_STATE,
@@ -82,10 +89,12 @@ static void capture_free(TgContext *ctx, Capture *c) {
   vec_free(&ctx->mem, &c->steps), vec_free(&ctx->mem, &c->stored);
   *c = (Capture){0};
 }
+
 void tg_jit_reset(TgJit *j) {
   if (!j) return;
   TgContext *ctx = j->ctx;
-  for (size_t i = 0; i < j->pinned.len; i++) j->pinned.at[i]->pins--;
+  for (size_t i = 0; i < j->pinned.len; i++)
+    j->pinned.at[i]->pins--;
   for (size_t i = 0; i < j->own.len; i++) {
     Buffer *b = j->own.at[i];
     if (b->data) ctx->dev.backend->free(&ctx->dev, b->data, (size_t)b->nelem * dtype_size(b->dtype));
@@ -98,6 +107,7 @@ void tg_jit_reset(TgJit *j) {
   mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
   j->in = j->out = NULL, j->runs = 0;
 }
+
 TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user) {
   if (!ctx) return NULL;
   TG_REQUIRE(ctx, fn, TG_ERR_VALUE, "jit: no function");
@@ -109,6 +119,7 @@ TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user) {
   ctx->jits = j;
   return j;
 }
+
 void tg_jit_free(TgJit *j) {
   if (!j) return;
   tg_jit_reset(j);
@@ -126,16 +137,19 @@ static TgStatus stores_flushed(TgContext *ctx) {
     size_t n = ctx->waiting.len;
     Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
     if (!b) return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-    for (size_t i = 0; i < n; i++) b[i] = ctx->buffers.at[ctx->waiting.at[i]];
+    for (size_t i = 0; i < n; i++)
+      b[i] = ctx->buffers.at[ctx->waiting.at[i]];
     TgStatus s = engine_stores(ctx, b, n);
     mem_free(&ctx->mem, b);
     if (s) return s;
   }
   return TG_OK;
 }
+
 static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   TgContext *ctx = j->ctx;
-  for (int i = 0; i < nout; i++) out[i] = NULL;
+  for (int i = 0; i < nout; i++)
+    out[i] = NULL;
   TgStatus s = j->fn(ctx, in, nin, out, nout, j->user);
   if (s || ctx->err.status) return s ? error_set(&ctx->err, s, "jit: the function failed") : ctx->err.status;
   for (int i = 0; i < nout; i++) {
@@ -149,7 +163,9 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
   }
   return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;
 }
-/* Each input in a memory of its own: whole[i] is in[i], or a copy of what is a part of another; b[i] its memory. */
+
+/* Each input in a memory of its own: whole[i] is in[i], or a copy of what is a part of another; b[i] its
+ * memory. */
 static TgStatus inputs_ready(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **whole, Buffer **b) {
   for (int i = 0; i < nin; i++) {
     TG_REQUIRE_OR(ctx, in[i] && in[i]->ctx == ctx, TG_ERR_VALUE, TG_ERR_VALUE,
@@ -175,11 +191,13 @@ static bool list_has(Buffer *const *v, size_t n, const Buffer *b) {
     if (v[i] == b) return true;
   return false;
 }
+
 static bool is_result(const Capture *c, const Buffer *b) {
   for (size_t i = 0; i < c->steps.len; i++)
     if (c->steps.at[i].to == b || list_has(c->steps.at[i].temp, c->steps.at[i].ntemp, b)) return true;
   return false;
 }
+
 /* What stands in one place of a step: an input or output to be put in, memory of the list, or state. */
 static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out, Map *own) {
   TgContext *ctx = j->ctx;
@@ -216,6 +234,7 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   b->pins++;
   return true;
 }
+
 /* A copy of an old version is a step only if one of the steps reads it; else it was kept for somebody
  * outside. */
 static void drop_copies(Capture *c) {
@@ -225,17 +244,20 @@ static void drop_copies(Capture *c) {
     bool used = s->plan != NULL;
     for (size_t k = 0; k < c->steps.len && !used; k++) {
       used = c->steps.at[k].from == s->to;
-      for (size_t l = 0; l < c->steps.at[k].nbuf; l++) used |= c->steps.at[k].buf[l].buffer == s->to;
+      for (size_t l = 0; l < c->steps.at[k].nbuf; l++)
+        used |= c->steps.at[k].buf[l].buffer == s->to;
     }
     if (used) c->steps.at[n++] = *s;
   }
   c->steps.len = n;
 }
+
 static Want want_of(TgTensor *t) {
   Want w = {.dtype = dt(t), .n = rank(t)};
   memcpy(w.dims, dims(t), (size_t)w.n * sizeof *w.dims);
   return w;
 }
+
 /* Keys are drawn again in the order in which the function drew them. */
 static void sort_draws(TgJit *j) {
   for (size_t i = 1; i < j->draws.len; i++)
@@ -244,6 +266,7 @@ static void sort_draws(TgJit *j) {
       j->draws.at[k] = j->draws.at[k - 1], j->draws.at[k - 1] = t;
     }
 }
+
 /* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it
  * is computed in the capture, each time. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
@@ -257,7 +280,8 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   TgStatus s =
       ok ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   j->nin = nin, j->nout = nout;
-  for (int i = 0; !s && i < nin; i++) j->in[i] = want_of(in[i]);
+  for (int i = 0; !s && i < nin; i++)
+    j->in[i] = want_of(in[i]);
   if (!s) s = stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
   ctx->capture_first = ctx->buffers.len;
@@ -268,8 +292,10 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s && !j->c.steps.len) s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
   for (int i = 0; !s && i < nout; i++) {
-    if (!(b[nin + i] = value_of(ctx, out[i]))) s = ctx->err.status;
-    else j->out[i] = want_of(out[i]);
+    if (!(b[nin + i] = value_of(ctx, out[i])))
+      s = ctx->err.status;
+    else
+      j->out[i] = want_of(out[i]);
   }
   drop_copies(&j->c);
   Map own;
@@ -277,14 +303,16 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   for (size_t i = 0; !s && i < j->c.steps.len; i++) {
     Step *p = &j->c.steps.at[i];
     ok = true;
-    for (size_t k = 0; ok && k < p->nbuf; k++) ok = settle(j, &p->buf[k].buffer, b, b + nin, &own);
+    for (size_t k = 0; ok && k < p->nbuf; k++)
+      ok = settle(j, &p->buf[k].buffer, b, b + nin, &own);
     if (!ok) s = ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   }
   for (size_t i = 0; !s && i < j->c.steps.len;
        i++) { /* what is written, after all that is read: is_result looks at it */
     Step *p = &j->c.steps.at[i];
     ok = settle(j, &p->from, b, b + nin, &own);
-    for (size_t k = 0; ok && k < p->ntemp; k++) ok = settle(j, &p->temp[k], b, b + nin, &own);
+    for (size_t k = 0; ok && k < p->ntemp; k++)
+      ok = settle(j, &p->temp[k], b, b + nin, &own);
   }
   for (size_t i = 0; ok && !s && i < j->c.steps.len; i++)
     ok = settle(j, &j->c.steps.at[i].to, b, b + nin, &own);
@@ -328,12 +356,14 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
   }
   return TG_OK;
 }
+
 static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
   TgContext *ctx = j->ctx;
   for (int i = 0; i < j->nout; i++) {
     Want *w = &j->out[i];
     int64_t nelem = 1;
-    for (int k = 0; k < w->n; k++) nelem *= w->dims[k];
+    for (int k = 0; k < w->n; k++)
+      nelem *= w->dims[k];
     UOp *u = buffer_node(ctx, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
     out[i] = tensor_memory(ctx, u);
     if (!out[i] || buffer_ready(ctx, out[i]->memory))
@@ -342,6 +372,7 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
   }
   return TG_OK;
 }
+
 /* The keys of draws are state that each replay writes, from the host. */
 static TgStatus drawn_again(TgJit *j) {
   TgContext *ctx = j->ctx;
@@ -351,11 +382,13 @@ static TgStatus drawn_again(TgJit *j) {
       error_set(&ctx->err, s, "jit: the key of a draw cannot be written");
   return s || stores_done(ctx, j->draws.at, j->draws.len) ? s : ctx->err.status;
 }
+
 static TgStatus step_run(TgContext *ctx, const Step *s) {
   if (s->plan) return plan_run(ctx, s->plan, s->buf, s->temp);
   return ctx->dev.backend->copy(&ctx->dev, s->to->data, s->from->data,
                                 (size_t)s->from->nelem * dtype_size(s->from->dtype));
 }
+
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
@@ -384,11 +417,13 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
     stored[nstored++] = b[k];
   }
   if (!s) s = engine_before_stores(ctx, stored, nstored);
-  for (size_t i = 0; !s && i < j->c.steps.len; i++) s = step_run(ctx, &j->c.steps.at[i]);
+  for (size_t i = 0; !s && i < j->c.steps.len; i++)
+    s = step_run(ctx, &j->c.steps.at[i]);
   if (!s && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
   mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored), mem_free(&ctx->mem, whole);
   return s;
 }
+
 TgStatus tg_jit_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   if (!j) return TG_ERR_VALUE;
   TgContext *ctx = j->ctx;

@@ -1,5 +1,6 @@
-/* opt.c: the compiler on text: tg_opt. In: a graph or a program as TG_DUMP writes it. Out: the same after one pass, or after all that is left
- * to do; as text or as source. What does not fit the pass is refused by spec.c before the pass sees it. */
+/* opt.c: the compiler on text: tg_opt. In: a graph or a program as TG_DUMP writes it. Out: the same after one
+ * pass, or after all that is left to do; as text or as source. What does not fit the pass is refused by
+ * spec.c before the pass sees it. */
 #include "engine/engine.h"
 #include "tensor/front.h"
 #include "uop/text.h"
@@ -10,36 +11,46 @@ const char *tg_pass_name(int i, const char **stage) {
   if (stage) *stage = codegen ? "codegen" : "schedule";
   return codegen ? codegen_passes[i - (int)schedule_npass].name : schedule_passes[i].name;
 }
+
 typedef struct Job {
   TgContext *ctx;
   TgOptOptions o;
   UOpText text;
-  UOpStore *st;                             /* holds what the text says; the schedule may take it */
-  const Renderer *ren, *emit;               /* what is lowered for; what is written, NULL: text */
-  bool kind;                                /* only say what the text is */
+  UOpStore *st;               /* holds what the text says; the schedule may take it */
+  const Renderer *ren, *emit; /* what is lowered for; what is written, NULL: text */
+  bool kind;                  /* only say what the text is */
   Arena arena;
   Str *out;
 } Job;
+
 static const Pass *find(const Pass *table, size_t n, const char *name) {
-  for (size_t i = 0; i < n; i++) if (!strcmp(table[i].name, name)) return &table[i];
+  for (size_t i = 0; i < n; i++)
+    if (!strcmp(table[i].name, name)) return &table[i];
   return NULL;
 }
+
 static TgError *err_of(Job *j) { return &j->ctx->err; }
+
 static bool no_memory(Job *j) { return error_set(err_of(j), TG_ERR_NOMEM, "opt: out of memory"), false; }
+
 static bool misfit(Job *j, const char *who, GraphKind kind, const SpecError *bad) {
   if (!bad->node) return no_memory(j);
   Str s;
   str_init(&s, &j->ctx->mem);
   uop_expr(&s, bad->node, 12);
-  error_set(err_of(j), TG_ERR_VALUE, "opt: %s takes a %s graph: %s: %s: %s", who, graph_kind_names[kind], op_name((Ops)bad->node->op), bad->why, str_text(&s));
+  error_set(err_of(j), TG_ERR_VALUE, "opt: %s takes a %s graph: %s: %s: %s", who, graph_kind_names[kind],
+            op_name((Ops)bad->node->op), bad->why, str_text(&s));
   str_free(&s);
   return false;
 }
+
 static bool write_program(Job *j, const Linear *lin) {
   if (!j->emit) return uop_print_list(j->out, lin, &j->ctx->mem) || no_memory(j);
-  if (!j->out->len) j->emit->prelude(j->out);                /* once, before the first kernel */
-  return (j->emit->render(j->out, lin, err_of(j)) && (str_put(j->out, "\n"), !j->out->oom)) || err_of(j)->status || no_memory(j);
+  if (!j->out->len) j->emit->prelude(j->out); /* once, before the first kernel */
+  return (j->emit->render(j->out, lin, err_of(j)) && (str_put(j->out, "\n"), !j->out->oom)) ||
+         err_of(j)->status || no_memory(j);
 }
+
 static bool lower(Job *j, UOp *ast, UOpStore *st) {
   UOpStore *own = NULL;
   Linear lin;
@@ -49,83 +60,121 @@ static bool lower(Job *j, UOp *ast, UOpStore *st) {
   store_free(own);
   return ok;
 }
+
 /* A function needs exactly the graph that the pass before it makes; a matcher takes nodes as they come. */
 static bool takes(Job *j, const Pass *p) {
   const UOpVec *r = &j->text.roots;
   GraphKind kind = p == codegen_passes ? GRAPH_KERNEL : p[-1].makes;
   SpecError bad, other;
   if (spec_graph(j->st, &j->ctx->mem, kind, r->at, r->len, &bad))
-    return r->len == 1 || p->matcher || (error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' takes one kernel, not %zu graphs", p->name, r->len), false);
-  for (int k = GRAPH_TENSOR; p->matcher && k < GRAPH_LINEAR; k++) if (spec_graph(j->st, &j->ctx->mem, (GraphKind)k, r->at, r->len, &other)) return true;
+    return r->len == 1 || p->matcher ||
+           (error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' takes one kernel, not %zu graphs", p->name, r->len),
+            false);
+  for (int k = GRAPH_TENSOR; p->matcher && k < GRAPH_LINEAR; k++)
+    if (spec_graph(j->st, &j->ctx->mem, (GraphKind)k, r->at, r->len, &other)) return true;
   return misfit(j, p->name, kind, &bad);
 }
+
 static bool one_pass(Job *j, const Pass *p) {
   TgMem *m = &j->ctx->mem;
   if (!takes(j, p)) return false;
   CodegenOptions co = codegen_options(j->ctx, j->o.opts);
-  co.passes = NULL;                                          /* what a matcher is given may be a part of a graph: it is not checked as a whole */
+  co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
   bool ok = true;
   for (size_t i = 0; ok && i < j->text.roots.len; i++) {
-    Kernel k = {.st = j->st, .mem = m, .err = err_of(j), .ren = j->ren, .sink = j->text.roots.at[i], .nthread = 1, .opt = &co, .arena = &j->arena, .linear = &lin};
+    Kernel k = {.st = j->st,
+                .mem = m,
+                .err = err_of(j),
+                .ren = j->ren,
+                .sink = j->text.roots.at[i],
+                .nthread = 1,
+                .opt = &co,
+                .arena = &j->arena,
+                .linear = &lin};
     str_init(&k.opts, m);
     ok = kernel_open(&k) && kernel_passes(&k, p, 1);
     str_free(&k.opts);
-    if (ok) j->text.roots.at[i] = k.sink;
-    else if (!err_of(j)->status) error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' cannot do it (more than 64 loops, or a nest that it cannot shape)", p->name);
+    if (ok)
+      j->text.roots.at[i] = k.sink;
+    else if (!err_of(j)->status)
+      error_set(err_of(j), TG_ERR_VALUE,
+                "opt: '%s' cannot do it (more than 64 loops, or a nest that it cannot shape)", p->name);
   }
   if (!ok) return false;
   if (lin.n) return write_program(j, &lin);
-  if (j->emit) return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' gives a graph; only a program can be emitted as %s", p->name, j->o.emit), false;
+  if (j->emit)
+    return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' gives a graph; only a program can be emitted as %s",
+                     p->name, j->o.emit),
+           false;
   return uop_print(j->out, j->st, m, j->text.roots.at, j->text.roots.len) || no_memory(j);
 }
-static bool schedule(Job *j) {                               /* a tensor graph: to the pass asked for, or all the way */
+
+static bool schedule(Job *j) { /* a tensor graph: to the pass asked for, or all the way */
   TgMem *m = &j->ctx->mem;
   SpecError bad;
-  if (!spec_graph(j->st, m, GRAPH_TENSOR, j->text.roots.at, j->text.roots.len, &bad)) return misfit(j, "schedule", GRAPH_TENSOR, &bad);
+  if (!spec_graph(j->st, m, GRAPH_TENSOR, j->text.roots.at, j->text.roots.len, &bad))
+    return misfit(j, "schedule", GRAPH_TENSOR, &bad);
   for (size_t i = 0; i < j->text.roots.len; i++)
-    if (!j->text.roots.at[i]->is_tensor) return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
+    if (!j->text.roots.at[i]->is_tensor)
+      return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
   Schedule s;
   SchedOptions so = sched_options(j->ctx, j->ren);
   so.last = j->o.pass, so.graph = j->o.pass ? j->out : NULL;
   if (schedule_make(j->st, m, j->text.roots.at, (int)j->text.roots.len, &so, &s, err_of(j))) return false;
   bool ok = true;
-  for (int k = 0; ok && !j->o.pass && k < s.nkernel; k++) ok = lower(j, s.kernel[k].ast, s.store);
+  for (int k = 0; ok && !j->o.pass && k < s.nkernel; k++)
+    ok = lower(j, s.kernel[k].ast, s.store);
   j->st = NULL;
   schedule_free(&s, m);
   return ok;
 }
+
 static bool say_kind(Job *j) {
   const UOpVec *r = &j->text.roots;
   bool program = j->text.program.at || !r->len;
   SpecError bad;
   int k = program ? GRAPH_LINEAR : GRAPH_TENSOR;
-  if (program && !spec_linear(&j->text.program, &j->ctx->mem, &bad)) return misfit(j, "a renderer", GRAPH_LINEAR, &bad);
-  while (k < GRAPH_LINEAR && !spec_graph(j->st, &j->ctx->mem, (GraphKind)k, r->at, r->len, &bad)) k++;
+  if (program && !spec_linear(&j->text.program, &j->ctx->mem, &bad))
+    return misfit(j, "a renderer", GRAPH_LINEAR, &bad);
+  while (k < GRAPH_LINEAR && !spec_graph(j->st, &j->ctx->mem, (GraphKind)k, r->at, r->len, &bad))
+    k++;
   if (!program && k == GRAPH_LINEAR) return misfit(j, "a device", GRAPH_KERNEL, &bad);
-  if (program) str_printf(j->out, "program of %d UOps", j->text.program.n);
-  else str_printf(j->out, "%s graph of %zu nodes with %zu root%s", graph_kind_names[k], store_count(j->st), r->len, r->len == 1 ? "" : "s");
+  if (program)
+    str_printf(j->out, "program of %d UOps", j->text.program.n);
+  else
+    str_printf(j->out, "%s graph of %zu nodes with %zu root%s", graph_kind_names[k], store_count(j->st),
+               r->len, r->len == 1 ? "" : "s");
   return true;
 }
+
 static bool run(Job *j, const char *text) {
-  const Pass *cp = j->o.pass ? find(codegen_passes, codegen_npass, j->o.pass) : NULL, *sp = j->o.pass ? find(schedule_passes, schedule_npass, j->o.pass) : NULL;
-  if (j->o.pass && !cp && !sp) return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
-  if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j))) return err_of(j)->status ? false : no_memory(j);
+  const Pass *cp = j->o.pass ? find(codegen_passes, codegen_npass, j->o.pass) : NULL,
+             *sp = j->o.pass ? find(schedule_passes, schedule_npass, j->o.pass) : NULL;
+  if (j->o.pass && !cp && !sp)
+    return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
+  if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j)))
+    return err_of(j)->status ? false : no_memory(j);
   if (j->kind) return say_kind(j);
   const UOpVec *r = &j->text.roots;
   SpecError bad;
   if (j->text.program.at || !r->len) {
-    if (!spec_linear(&j->text.program, &j->ctx->mem, &bad)) return misfit(j, "a renderer", GRAPH_LINEAR, &bad);
-    if (j->o.pass) return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' takes a graph, not a program", j->o.pass), false;
+    if (!spec_linear(&j->text.program, &j->ctx->mem, &bad))
+      return misfit(j, "a renderer", GRAPH_LINEAR, &bad);
+    if (j->o.pass)
+      return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' takes a graph, not a program", j->o.pass), false;
     return write_program(j, &j->text.program);
   }
   if (cp) return one_pass(j, cp);
   if (sp || r->at[0]->is_tensor) return schedule(j);
-  if (!spec_graph(j->st, &j->ctx->mem, GRAPH_KERNEL, r->at, r->len, &bad)) return misfit(j, "codegen", GRAPH_KERNEL, &bad);
+  if (!spec_graph(j->st, &j->ctx->mem, GRAPH_KERNEL, r->at, r->len, &bad))
+    return misfit(j, "codegen", GRAPH_KERNEL, &bad);
   bool ok = true;
-  for (size_t i = 0; ok && i < r->len; i++) ok = lower(j, r->at[i], j->st);
+  for (size_t i = 0; ok && i < r->len; i++)
+    ok = lower(j, r->at[i], j->st);
   return ok;
 }
+
 const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *options) {
   if (!ctx || !text) return NULL;
   Job j = {.ctx = ctx, .out = &ctx->opt_text};
@@ -135,7 +184,8 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   j.o = o, j.ren = ctx->dev_open ? ctx->dev.backend->renderer : NULL;
   j.kind = o.emit && !strcmp(o.emit, "kind");
   if (o.emit && strcmp(o.emit, "uops") && !j.kind) {
-    for (size_t i = 0; i < TG_COUNT(names); i++) if (!strcmp(o.emit, names[i])) j.ren = j.emit = targets[i];
+    for (size_t i = 0; i < TG_COUNT(names); i++)
+      if (!strcmp(o.emit, names[i])) j.ren = j.emit = targets[i];
     TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda or metal", o.emit);
   }
   if (ctx->err.status) return NULL;
@@ -143,8 +193,10 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   j.st = store_new(&ctx->mem), j.text.mem = &ctx->mem;
   arena_init(&j.arena, &ctx->mem);
   bool ok = j.st != NULL;
-  if (ok) store_set_env(j.st, &ctx->passes.rewrites), ok = run(&j, text);
-  else no_memory(&j);
+  if (ok)
+    store_set_env(j.st, &ctx->passes.rewrites), ok = run(&j, text);
+  else
+    no_memory(&j);
   if (ok && j.out->oom) ok = no_memory(&j);
   uop_text_free(&j.text);
   arena_free(&j.arena);

@@ -12,15 +12,18 @@ typedef struct Result {
   UOp *expr;
   UOp *made;
 } Result; /* t becomes the value of a root: made, NULL: another result's */
+
 typedef struct Run {
   TgContext *ctx;
   Graph g;
   Vec(Result) results;
 } Run;
+
 static bool no_memory(TgContext *ctx) {
   error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   return false;
 }
+
 static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->store, u->shape); }
 
 /* ---- roots */
@@ -31,6 +34,7 @@ static bool store_root(Run *r, Buffer *b) { /* the store that waits on b */
     if (r->g.stored.at[i] == b) return true;
   return after ? graph_reach(&r->g, after) : no_memory(r->ctx);
 }
+
 /* t as memory of its own that a store fills: what it holds is, or will be, another handle's. */
 static bool own_copy(Run *r, TgTensor *t) {
   UOp *value = t->uop, *n = buffer_node(r->ctx, dt(t), nelem(t), value->shape);
@@ -38,6 +42,7 @@ static bool own_copy(Run *r, TgTensor *t) {
   tensor_set(t, n);
   return store_to(t, n, value) && store_root(r, t->memory);
 }
+
 static bool want(Run *r, TgTensor *t, bool only) {
   TgContext *ctx = r->ctx;
   if (t->memory) return !t->memory->store || store_root(r, t->memory);
@@ -64,12 +69,14 @@ static bool want(Run *r, TgTensor *t, bool only) {
          (vec_push(&ctx->mem, &r->results, ((Result){t, r->g.roots.len - 1, t->uop, NULL})) ||
           no_memory(ctx));
 }
+
 /* Which graphs can need what n memories hold: those with a bit of these among their memories; all, where a
  * memory holds a constant expression's value. */
 typedef struct Bits {
   uint64_t of;
   bool all;
 } Bits;
+
 static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
   Bits bits = {0};
   for (size_t i = 0; i < n; i++) {
@@ -80,7 +87,9 @@ static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
   }
   return bits;
 }
+
 static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & bits.of); }
+
 /* With any store go the values that were said to be computed before it, and every store that waits and reads
  * what is stored to. */
 static bool wanted_too(Run *r, bool only) {
@@ -108,21 +117,25 @@ typedef struct Needs {
   UOpVec todo;
   Vec(Buffer *) marked;
 } Needs;
+
 static bool need(Needs *w, UOp *u) {
   if (!u || !can_need(w->bits, u) || (u->id < w->nseen && w->seen[u->id])) return true;
   if (u->id < w->nseen) w->seen[u->id] = 1;
   return vec_push(&w->ctx->mem, &w->todo, u);
 }
+
 static bool stored_now(Buffer *const *stored, size_t n, const Buffer *b) {
   for (size_t i = 0; i < n; i++)
     if (stored[i] == b) return true;
   return false;
 }
+
 static bool marked(Needs *w, Buffer *b) {
   if (!b || b->needed) return true;
   b->needed = true;
   return vec_push(&w->ctx->mem, &w->marked, b);
 }
+
 /* Marks the buffers that hold what `todo` is to be computed from. */
 static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
   bool ok = true;
@@ -139,17 +152,21 @@ static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
     } else if (v && v->op == OPS_BUFFER) {
       ok = marked(w, buffer_of_value(w->ctx, v));
     } else
-      for (int i = 0; ok && v && i < v->nsrc; i++) ok = need(w, v->src[i]);
+      for (int i = 0; ok && v && i < v->nsrc; i++)
+        ok = need(w, v->src[i]);
   }
   return ok && w->ctx->mem.failed == failed;
 }
+
 static bool old_version_kept(TgContext *ctx, Buffer *b) {
   Buffer *to = b->copy ? ctx->buffers.at[b->copy - 1] : NULL;
   UOp *was = memory_node(ctx, b), *node = NULL;
   if (was && buffer_of_value(ctx, view_bottom(map_get_ptr(&ctx->realized, was)))) return true;
   bool again = to && !ctx->capture && !to->needed && !to->pins && !to->places && !to->store;
-  if (again) to->version = (to->version + 1) & INT32_MAX, node = memory_node(ctx, to);
-  else if ((node = buffer_node(ctx, b->dtype, b->nelem, NULL)) != NULL) to = buffer_get(ctx, node);
+  if (again)
+    to->version = (to->version + 1) & INT32_MAX, node = memory_node(ctx, to);
+  else if ((node = buffer_node(ctx, b->dtype, b->nelem, NULL)) != NULL)
+    to = buffer_get(ctx, node);
   bool ok = was && node && !buffer_ready(ctx, b) && !buffer_ready(ctx, to);
   ok = ok && !ctx->dev.backend->copy(&ctx->dev, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   if (!ok || !value_known(ctx, was, node)) return no_memory(ctx);
@@ -157,6 +174,7 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   if (ctx->capture) capture_copied(ctx, b, to);
   return true;
 }
+
 /* Before n memories are stored to: a version that a live handle's graph reads, and that is found nowhere
  * else, is copied. Not counted are the results of run r, which are computed now, and handles of the memory
  * itself, which go on to the next version. */
@@ -177,18 +195,22 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
   ok = ok && needs_walk(&w, stored, n);
   bool *keep = ok ? mem_alloc(&ctx->mem, n * sizeof *keep) : NULL;
   ok = keep != NULL;
-  for (size_t i = 0; ok && i < n; i++) keep[i] = stored[i]->needed;
+  for (size_t i = 0; ok && i < n; i++)
+    keep[i] = stored[i]->needed;
   for (size_t i = 0; ok && r && i < r->g.buffers.len; i++)
     ok = marked(&w, r->g.buffers.at[i].buffer); /* what is read now is not used again */
   for (size_t i = 0; ok && i < n; i++)
     if (keep[i]) ok = old_version_kept(ctx, stored[i]);
   mem_free(&ctx->mem, keep);
-  for (size_t i = 0; ok && i < n; i++) ok = memory_prepare(ctx, stored[i]);
-  for (size_t i = 0; i < w.marked.len; i++) w.marked.at[i]->needed = false;
+  for (size_t i = 0; ok && i < n; i++)
+    ok = memory_prepare(ctx, stored[i]);
+  for (size_t i = 0; i < w.marked.len; i++)
+    w.marked.at[i]->needed = false;
   mem_free(&ctx->mem, w.seen);
   vec_free(&ctx->mem, &w.todo), vec_free(&ctx->mem, &w.marked);
   return ok || no_memory(ctx);
 }
+
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) {
   return old_versions_kept(ctx, b, n, NULL) ? TG_OK : ctx->err.status;
 }
@@ -201,6 +223,7 @@ static bool file_written(TgContext *ctx,
   TgStatus s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   return !s || (error_set(&ctx->err, s, "realize: the file of an assigned tensor cannot be written"), false);
 }
+
 bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n) {
   bool ok = true;
   for (size_t i = 0; i < n; i++) {
@@ -210,6 +233,7 @@ bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n) {
   }
   return ok;
 }
+
 static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < r->results.len; i++) {
@@ -227,10 +251,12 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
       return error_set(&ctx->err, TG_ERR_INTERNAL, "realize: a root that nobody asked for"), false;
   return true;
 }
+
 /* How a value was computed is kept for gradients. A loop x = f(x) would keep all its past, so where no tensor
  * requires a gradient the past is cut after some generations: what then asks for a gradient through the cut
  * is told so. */
 enum { GENERATIONS = 64 };
+
 static bool remembered(Run *r, const Result *res, UOp *memory) {
   const GraphNode *n = &r->g.node[r->g.roots.at[res->root]->id];
   Buffer *b = buffer_get(r->ctx, memory);
@@ -240,6 +266,7 @@ static bool remembered(Run *r, const Result *res, UOp *memory) {
   if (b->forgotten) b->generation = 0;
   return b->forgotten || map_put_ptr(&r->ctx->history, memory, res->expr);
 }
+
 static bool results_known(Run *r) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < r->results.len; i++) {
@@ -255,6 +282,7 @@ static bool results_known(Run *r) {
   }
   return true;
 }
+
 static void watched(const Plan *p, Watch *only) {
   for (int k = 0; k < p->sched.nkernel; k++, only->count++) {
     const SchedKernel *sk = &p->sched.kernel[k];
@@ -262,6 +290,7 @@ static void watched(const Plan *p, Watch *only) {
     if (only->seen) only->seen(&l, only->user);
   }
 }
+
 static bool run_planned(Run *r, Plan *p) {
   TgContext *ctx = r->ctx;
   Buffer **temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
@@ -272,14 +301,17 @@ static bool run_planned(Run *r, Plan *p) {
   mem_free(&ctx->mem, temp);
   if (ok) ok = stores_done(ctx, r->g.stored.at, r->g.stored.len), ok = results_known(r) && ok;
   if (ok && r->g.stored.len) {
-    for (size_t i = 0; i < ctx->pending.len; i++) ctx->pending.at[i]->pending = false;
+    for (size_t i = 0; i < ctx->pending.len; i++)
+      ctx->pending.at[i]->pending = false;
     ctx->pending.len = 0;
   }
   return ok;
 }
+
 /* One schedule cannot read a value on both sides of a store to its memory in one step. What the stored
  * memories hold is then copied, by programs that a capture sees too, and read from there. */
 static bool run_apart(Run *r, Watch *only);
+
 static bool run(Run *r, Watch *only) {
   TgContext *ctx = r->ctx;
   if (!r->g.roots.len) return true;
@@ -295,8 +327,10 @@ static bool run(Run *r, Watch *only) {
   if (only) return watched(p, only), true;
   return run_planned(r, p);
 }
+
 static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
                         Watch *only, bool alone);
+
 static bool contents_copied(TgContext *ctx, Buffer *b) {
   UOp *was = memory_node(ctx, b), *n = was ? buffer_node(ctx, b->dtype, b->nelem, NULL) : NULL;
   TgTensor *t = tensor_memory(ctx, n);
@@ -309,26 +343,32 @@ static bool contents_copied(TgContext *ctx, Buffer *b) {
   tg_release(t);
   return ok;
 }
+
 static bool run_apart(Run *r, Watch *only) {
   TgContext *ctx = r->ctx;
   Run again = {.ctx = ctx, .results = r->results};
   bool ok = true;
-  for (size_t i = 0; ok && i < r->g.stored.len; i++) ok = contents_copied(ctx, r->g.stored.at[i]);
+  for (size_t i = 0; ok && i < r->g.stored.len; i++)
+    ok = contents_copied(ctx, r->g.stored.at[i]);
   ok = ok && (graph_init(&again.g, ctx) || no_memory(ctx));
   again.g.apart = true;
-  for (size_t i = 0; ok && i < r->g.roots.len; i++) ok = graph_reach(&again.g, r->g.roots.at[i]);
+  for (size_t i = 0; ok && i < r->g.roots.len; i++)
+    ok = graph_reach(&again.g, r->g.roots.at[i]);
   ok = ok && run(&again, only);
   graph_free(&again.g);
   return ok;
 }
+
 /* alone: nothing else is computed with it. */
 static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
                         Watch *only, bool alone) {
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
   Run r = {.ctx = ctx};
   bool ok = graph_init(&r.g, ctx) || no_memory(ctx);
-  for (size_t i = 0; ok && i < n; i++) ok = want(&r, t[i], only != NULL);
-  for (size_t i = 0; ok && i < nstores; i++) ok = !stores[i]->store || store_root(&r, stores[i]);
+  for (size_t i = 0; ok && i < n; i++)
+    ok = want(&r, t[i], only != NULL);
+  for (size_t i = 0; ok && i < nstores; i++)
+    ok = !stores[i]->store || store_root(&r, stores[i]);
   if (ok && r.g.stored.len && !alone) ok = wanted_too(&r, only != NULL);
   ok = ok && run(&r, only);
   graph_free(&r.g);
@@ -342,12 +382,15 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
          : ctx->err.status ? ctx->err.status
                            : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
 }
+
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
   return realize(ctx, t, n, NULL, 0, NULL, false);
 }
+
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) {
   return realize(ctx, NULL, 0, b, n, NULL, false);
 }
+
 int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
   Watch w = {seen, user, 0};
   TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
@@ -364,25 +407,32 @@ UOp *value_in_memory(TgContext *ctx, TgTensor *t) {
   Buffer *b = bottom ? buffer_of_value(ctx, bottom) : NULL;
   if (!b || (!b->data && !b->filled))
     error_set(&ctx->err, TG_ERR_STATE, "read: the tensor was never given a value");
-  else return u;
+  else
+    return u;
   return NULL;
 }
+
 bool in_memory(const UOp *u) { /* a whole buffer, perhaps in another shape */
-  while (u->op == OPS_RESHAPE || u->op == OPS_DETACH || u->op == OPS_AFTER) u = u->src[0];
+  while (u->op == OPS_RESHAPE || u->op == OPS_DETACH || u->op == OPS_AFTER)
+    u = u->src[0];
   return u->op == OPS_BUFFER;
 }
+
 Buffer *value_of(TgContext *ctx, TgTensor *t) {
   UOp *u = value_in_memory(ctx, t);
   return u ? buffer_of_value(ctx, view_bottom(u)) : NULL;
 }
+
 /* The leading part, of symbolic size, of a whole buffer: what holds a value of symbolic shape. */
 static bool is_part(const UOp *u) {
   const UOp *whole = u->op == OPS_SHRINK ? u->src[0] : u;
   bool part = u->op == OPS_SHRINK && dims_symbolic(u->shape) &&
               (whole->op == OPS_BUFFER || (whole->op == OPS_RESHAPE && whole->src[0]->op == OPS_BUFFER));
-  for (int i = 0; part && i < u->shape->n; i++) part = u->arg.ints->v[2 * i] == 0;
+  for (int i = 0; part && i < u->shape->n; i++)
+    part = u->arg.ints->v[2 * i] == 0;
   return part;
 }
+
 /* Element runs of the part that are one piece in memory, one after another. */
 static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char *out, size_t nbytes) {
   const Ints *all = part->src[0]->shape;
@@ -399,13 +449,16 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
   size_t size = (size_t)run * dtype_size(b->dtype);
   for (size_t done = 0; !s && done < nbytes; done += size) {
     row = 0;
-    for (int i = 0; i < n; i++) row = row * all->v[i] + (i < first ? at[i] : 0);
+    for (int i = 0; i < n; i++)
+      row = row * all->v[i] + (i < first ? at[i] : 0);
     s = ctx->dev.backend->copy_out(&ctx->dev, out + done,
                                    (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
-    for (int i = first; i-- > 0 && ++at[i] == now[i];) at[i] = 0;
+    for (int i = first; i-- > 0 && ++at[i] == now[i];)
+      at[i] = 0;
   }
   return s;
 }
+
 /* What stands apart in memory, as a tensor of its own where it stands side by side. */
 static TgTensor *side_by_side(TgContext *ctx, UOp *u) {
   TgTensor *t = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, u));
@@ -413,6 +466,7 @@ static TgTensor *side_by_side(TgContext *ctx, UOp *u) {
   tg_release(t);
   return NULL;
 }
+
 TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   UOp *u = value_in_memory(ctx, t);
   if (!u) return ctx->err.status;
@@ -428,6 +482,7 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   tg_release(whole);
   return s;
 }
+
 const void *engine_map(TgContext *ctx, TgTensor *t) {
   if (ctx->dev.backend->has & HAS_LOCAL) {
     error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name);

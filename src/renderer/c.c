@@ -1,29 +1,50 @@
-/* c.c: the table of GNU C for the CPU. Kernels are `void NAME(void *const *bufs, const i64 *vars, int tid, void *scratch)`, need no header
- * and no symbol from outside. Compiled with -ffp-contract=off: only MULACC fuses. */
+/* c.c: the table of GNU C for the CPU. Kernels are `void NAME(void *const *bufs, const i64 *vars, int tid,
+ * void *scratch)`, need no header and no symbol from outside. Compiled with -ffp-contract=off: only MULACC
+ * fuses. */
 #include "renderer/cstyle.h"
 
-static const CLang lang = {.name = "C", .gnu_vec = true, .long_suffix = "l", .inf32 = "__builtin_inff()", .nan32 = "__builtin_nanf(\"\")",
-                           .inf64 = "__builtin_inf()", .nan64 = "__builtin_nan(\"\")"};
+static const CLang lang = {.name = "C",
+                           .gnu_vec = true,
+                           .long_suffix = "l",
+                           .inf32 = "__builtin_inff()",
+                           .nan32 = "__builtin_nanf(\"\")",
+                           .inf64 = "__builtin_inf()",
+                           .nan64 = "__builtin_nan(\"\")"};
+
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
+
 static void prelude(Str *out) {
-  str_put(out, "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16; typedef int i32; typedef "
-      "unsigned u32;\n"
-               "typedef long i64; typedef unsigned long u64; typedef float f32; typedef double f64;\n"
-               "#define VECTOR(T, N) typedef T T##x##N __attribute__((vector_size(N * sizeof(T)))); \\\n"
-               "typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));\n"
-               "#define INL static inline __attribute__((always_inline))\n"
-               "#define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)\n#define FMA256(K, a, b, c) __builtin_ia32_vfmaddp##K##256(a, b, c)\n"
-               "#define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)\n"
-               "#define SQRT128(K, a) __builtin_ia32_sqrtp##K(a)\n#define SQRT256(K, a) __builtin_ia32_sqrtp##K##256(a)\n#ifdef __clang__\n"
-               "#define SQRT512(K, a) __builtin_ia32_sqrtp##K##512(a, 4)\n#else\n#define SQRT512(K, a) __builtin_ia32_sqrtp##K##512_mask(a, a, -1, 4)\n#endif\n"
-               "INL u32 u32_bits(f32 x) { union { f32 f; u32 u; } b = {.f = x}; return b.u; }\n"
-               "INL f32 f32_bits(u32 x) { union { u32 u; f32 f; } b = {.u = x}; return b.f; }\n"
-               "INL u64 u64_bits(f64 x) { union { f64 f; u64 u; } b = {.f = x}; return b.u; }\n"
-               "INL f64 f64_bits(u64 x) { union { u64 u; f64 f; } b = {.u = x}; return b.f; }\n"
-               "INL f32 sqrt_f32(f32 x) { return __builtin_sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return __builtin_sqrt(x); }\n"
-               "INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }\n"
-               "INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }\n");
+  str_put(out,
+          "typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16; "
+          "typedef int i32; typedef "
+          "unsigned u32;\n"
+          "typedef long i64; typedef unsigned long u64; typedef float f32; typedef double f64;\n"
+          "#define VECTOR(T, N) typedef T T##x##N __attribute__((vector_size(N * sizeof(T)))); \\\n"
+          "typedef T T##x##N##u __attribute__((vector_size(N * sizeof(T)), aligned(sizeof(T)), may_alias));\n"
+          "#define INL static inline __attribute__((always_inline))\n"
+          "#define FMA128(K, a, b, c) __builtin_ia32_vfmaddp##K(a, b, c)\n#define FMA256(K, a, b, c) "
+          "__builtin_ia32_vfmaddp##K##256(a, b, c)\n"
+          "#define FMA512(K, a, b, c) __builtin_ia32_vfmaddp##K##512_mask(a, b, c, -1, 4)\n"
+          "#define SQRT128(K, a) __builtin_ia32_sqrtp##K(a)\n#define SQRT256(K, a) "
+          "__builtin_ia32_sqrtp##K##256(a)\n#ifdef __clang__\n"
+          "#define SQRT512(K, a) __builtin_ia32_sqrtp##K##512(a, 4)\n#else\n#define SQRT512(K, a) "
+          "__builtin_ia32_sqrtp##K##512_mask(a, a, -1, 4)\n#endif\n"
+          "INL u32 u32_bits(f32 x) { union { f32 f; u32 u; } b = {.f = x}; return b.u; }\n"
+          "INL f32 f32_bits(u32 x) { union { u32 u; f32 f; } b = {.u = x}; return b.f; }\n"
+          "INL u64 u64_bits(f64 x) { union { f64 f; u64 u; } b = {.f = x}; return b.u; }\n"
+          "INL f64 f64_bits(u64 x) { union { u64 u; f64 f; } b = {.u = x}; return b.f; }\n"
+          "INL f32 sqrt_f32(f32 x) { return __builtin_sqrtf(x); }\nINL f64 sqrt_f64(f64 x) { return "
+          "__builtin_sqrt(x); }\n"
+          "INL f32 fma_f32(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }\n"
+          "INL f64 fma_f64(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }\n");
   str_put(out, cstyle_prelude);
 }
-const Renderer renderer_c = {.name = "C", .native = NATIVE_BASE, .vec_bytes = 64, .has_threads = true, .has_f64 = true, .local_bytes = 512 << 10, .render = render,
-    .prelude = prelude};
+
+const Renderer renderer_c = {.name = "C",
+                             .native = NATIVE_BASE,
+                             .vec_bytes = 64,
+                             .has_threads = true,
+                             .has_f64 = true,
+                             .local_bytes = 512 << 10,
+                             .render = render,
+                             .prelude = prelude};

@@ -1,58 +1,86 @@
 /* cstyle.c: linear UOps -> one kernel in C, CUDA C++ or MSL.
- * One statement per UOp, in order, numbered as they come (v12, acc3; p0: buffer, r1: loop, l0: local memory), so text depends on the program alone. Vector types
- * and helpers are written in front of the kernel when first needed. A vector of bools in C is a mask of 0 / -1 integers as wide as the
- * values that were compared; `mask_bytes` remembers how wide. */
+ * One statement per UOp, in order, numbered as they come (v12, acc3; p0: buffer, r1: loop, l0: local memory),
+ * so text depends on the program alone. Vector types and helpers are written in front of the kernel when
+ * first needed. A vector of bools in C is a mask of 0 / -1 integers as wide as the values that were compared;
+ * `mask_bytes` remembers how wide. */
 #include "renderer/cstyle_private.h"
 #include <stdio.h>
 #include <string.h>
 
-static void line(C *c) { for (int i = 0; i < c->depth; i++) str_putn(&c->body, "  ", 2); }
-static const char *lane_ref(C *c, const UOp *u, int lane) {        /* GPU languages: one lane of a short vector */
+static void line(C *c) {
+  for (int i = 0; i < c->depth; i++)
+    str_putn(&c->body, "  ", 2);
+}
+
+static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
   u = base_of(u);
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
   return u->lanes == 1 ? cs_ref(c, u) : cs_text(c, "%s.%c", cs_ref(c, u), "xyzw"[lane & 3]);
 }
+
 /* ---- memory */
-static bool divisible(const UOp *u, int n, int depth) {            /* a wide GPU access needs an aligned offset */
+static bool divisible(const UOp *u, int n, int depth) { /* a wide GPU access needs an aligned offset */
   if (u->op == OPS_CONST) return u->arg.v.i % n == 0;
   if (depth > 16) return false;
-  if (u->op == OPS_ADD || u->op == OPS_SUB) return divisible(u->src[0], n, depth + 1) && divisible(u->src[1], n, depth + 1);
+  if (u->op == OPS_ADD || u->op == OPS_SUB)
+    return divisible(u->src[0], n, depth + 1) && divisible(u->src[1], n, depth + 1);
   if (u->op == OPS_MUL) return divisible(u->src[0], n, depth + 1) || divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_SHL && u->src[1]->op == OPS_CONST) return u->src[1]->arg.v.i < 8 && (1 << u->src[1]->arg.v.i) % n == 0;
-  if (u->op == OPS_CAST && !dtype_is_float((DType)u->src[0]->dtype)) return divisible(u->src[0], n, depth + 1);
+  if (u->op == OPS_SHL && u->src[1]->op == OPS_CONST)
+    return u->src[1]->arg.v.i < 8 && (1 << u->src[1]->arg.v.i) % n == 0;
+  if (u->op == OPS_CAST && !dtype_is_float((DType)u->src[0]->dtype))
+    return divisible(u->src[0], n, depth + 1);
   return false;
 }
+
 /* MSL: a pointer made by a cast must name the address space again. */
-static const char *space_of(C *c, const UOp *base) { return !c->lang->msl ? "" : base->op == OPS_PARAM ? "device " : "threadgroup "; }
-/* The value at an INDEX. A GPU reads a short vector at once only where its offset is known to be aligned; GNU C has types that need not be. */
+static const char *space_of(C *c, const UOp *base) {
+  return !c->lang->msl ? "" : base->op == OPS_PARAM ? "device " : "threadgroup ";
+}
+
+/* The value at an INDEX. A GPU reads a short vector at once only where its offset is known to be aligned; GNU
+ * C has types that need not be. */
 static void load_text(C *c, const UOp *ix, const UOp *u) {
   DType d = (DType)u->dtype;
   int n = u->lanes;
   const UOp *base = base_of(ix->src[0]);
   const char *p = cs_ref(c, base), *o = cs_ref(c, ix->src[1]);
-  if (n == 1) cs_put(c, "%s[%s]", p, o);
-  else if (cs_is_mask(c, u)) cs_put(c, "(%s)(*(const %su *)(%s + %s) != 0)", cs_type(c, DT_I8, n), cs_type(c, DT_U8, n), p, o);
-  else if (c->lang->gnu_vec) cs_put(c, "*(const %su *)(%s + %s)", cs_type(c, d, n), p, o);
-  else if (divisible(ix->src[1], n, 0)) cs_put(c, "*(%sconst %s *)(%s + %s)", space_of(c, base), cs_type(c, d, n), p, o);
+  if (n == 1)
+    cs_put(c, "%s[%s]", p, o);
+  else if (cs_is_mask(c, u))
+    cs_put(c, "(%s)(*(const %su *)(%s + %s) != 0)", cs_type(c, DT_I8, n), cs_type(c, DT_U8, n), p, o);
+  else if (c->lang->gnu_vec)
+    cs_put(c, "*(const %su *)(%s + %s)", cs_type(c, d, n), p, o);
+  else if (divisible(ix->src[1], n, 0))
+    cs_put(c, "*(%sconst %s *)(%s + %s)", space_of(c, base), cs_type(c, d, n), p, o);
   else {
     cs_put(c, "%s%s", cs_type(c, d, n), c->lang->vec_open);
-    for (int i = 0; i < n; i++) cs_put(c, "%s%s[%s + %d]", i ? ", " : "", p, o, i);
+    for (int i = 0; i < n; i++)
+      cs_put(c, "%s%s[%s + %d]", i ? ", " : "", p, o, i);
     cs_put(c, "%s", c->lang->vec_close);
   }
 }
+
 static const char *zero_text(C *c, const UOp *u) {
   if (u->lanes == 1) return "0";
-  return c->lang->gnu_vec ? cs_text(c, "(%s){0}", cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes))
-                          : cs_text(c, "%s%s0, 0%s%s", cs_type(c, (DType)u->dtype, u->lanes), c->lang->vec_open, u->lanes > 2 ? ", 0, 0"
-                              : "", c->lang->vec_close);
+  return c->lang->gnu_vec
+             ? cs_text(c, "(%s){0}", cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes))
+             : cs_text(c, "%s%s0, 0%s%s", cs_type(c, (DType)u->dtype, u->lanes), c->lang->vec_open,
+                       u->lanes > 2 ? ", 0, 0" : "", c->lang->vec_close);
 }
+
 /* A gated load reads nothing where the gate is false: ?: for one lane, if for several. */
 static void render_load(C *c, const UOp *u, int id) {
   const UOp *x = base_of(u->src[0]);
   const char *t = cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes);
   if (cs_is_mask(c, u)) c->mask_bytes[cs_place(c, u)] = 1;
-  if (x->op == OPS_DEFINE_REG) { cs_put(c, "%s v%d = %s;\n", t, id, cs_ref(c, x)); return; }
-  if (x->op != OPS_INDEX || x->nsrc < 2) { cs_fail(c, u, "source is neither INDEX nor register"); return; }
+  if (x->op == OPS_DEFINE_REG) {
+    cs_put(c, "%s v%d = %s;\n", t, id, cs_ref(c, x));
+    return;
+  }
+  if (x->op != OPS_INDEX || x->nsrc < 2) {
+    cs_fail(c, u, "source is neither INDEX nor register");
+    return;
+  }
   if (!x->arg.i) {
     cs_put(c, "%s v%d = ", t, id);
     load_text(c, x, u);
@@ -60,7 +88,9 @@ static void render_load(C *c, const UOp *u, int id) {
     return;
   }
   const char *g = cs_ref(c, x->src[x->nsrc - 1]);
-  const char *alt = u->nsrc < 2 ? zero_text(c, u) : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1) : cs_ref(c, u->src[1]);
+  const char *alt = u->nsrc < 2        ? zero_text(c, u)
+                    : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1)
+                                       : cs_ref(c, u->src[1]);
   if (u->lanes == 1) {
     cs_put(c, "%s v%d = %s ? ", t, id, g);
     load_text(c, x, u);
@@ -73,23 +103,34 @@ static void render_load(C *c, const UOp *u, int id) {
     str_put(&c->body, ";\n");
   }
 }
+
 static void render_store(C *c, const UOp *u) {
   const UOp *x = base_of(u->src[0]), *v = u->src[1];
   const char *val = cs_is_mask(c, v) ? cs_mask(c, v, 1) : cs_ref(c, v);
   int n = v->lanes;
-  if (x->op == OPS_DEFINE_REG) { cs_put(c, "%s = %s;\n", cs_ref(c, x), val); return; }
-  if (x->op != OPS_INDEX || x->nsrc < 2) { cs_fail(c, u, "target is neither INDEX nor register"); return; }
+  if (x->op == OPS_DEFINE_REG) {
+    cs_put(c, "%s = %s;\n", cs_ref(c, x), val);
+    return;
+  }
+  if (x->op != OPS_INDEX || x->nsrc < 2) {
+    cs_fail(c, u, "target is neither INDEX nor register");
+    return;
+  }
   const UOp *base = base_of(x->src[0]);
   const char *p = cs_ref(c, base), *o = cs_ref(c, x->src[1]);
   if (x->arg.i) cs_put(c, "if (%s) ", cs_ref(c, x->src[x->nsrc - 1]));
-  if (n == 1) cs_put(c, "%s[%s] = %s;\n", p, o, val);
-  else if (cs_is_mask(c, v)) cs_put(c, "*(%su *)(%s + %s) = (%s)(%s & 1);\n", cs_type(c, DT_U8, n), p, o, cs_type(c, DT_U8, n), val);
-  else if (c->lang->gnu_vec) cs_put(c, "*(%su *)(%s + %s) = %s;\n", cs_type(c, (DType)v->dtype, n), p, o, val);
-  else if (divisible(x->src[1], n, 0)) cs_put(c, "*(%s%s *)(%s + %s) = %s;\n", space_of(c, base), cs_type(c, (DType)v->dtype, n), p, o,
-      val);
+  if (n == 1)
+    cs_put(c, "%s[%s] = %s;\n", p, o, val);
+  else if (cs_is_mask(c, v))
+    cs_put(c, "*(%su *)(%s + %s) = (%s)(%s & 1);\n", cs_type(c, DT_U8, n), p, o, cs_type(c, DT_U8, n), val);
+  else if (c->lang->gnu_vec)
+    cs_put(c, "*(%su *)(%s + %s) = %s;\n", cs_type(c, (DType)v->dtype, n), p, o, val);
+  else if (divisible(x->src[1], n, 0))
+    cs_put(c, "*(%s%s *)(%s + %s) = %s;\n", space_of(c, base), cs_type(c, (DType)v->dtype, n), p, o, val);
   else {
     str_put(&c->body, "{ ");
-    for (int i = 0; i < n; i++) cs_put(c, "%s[%s + %d] = %s; ", p, o, i, lane_ref(c, v, i));
+    for (int i = 0; i < n; i++)
+      cs_put(c, "%s[%s + %d] = %s; ", p, o, i, lane_ref(c, v, i));
     str_put(&c->body, "}\n");
   }
 }
@@ -101,7 +142,10 @@ static void render_vectorize(C *c, const UOp *u, int id) {
   DType d = mask ? DT_I8 : (DType)u->dtype;
   const char *t = cs_type(c, d, n);
   if (mask) c->mask_bytes[cs_place(c, u)] = 1;
-  if (u->nsrc != 1 && u->nsrc != n) { cs_fail(c, u, "sources do not match the lanes"); return; }
+  if (u->nsrc != 1 && u->nsrc != n) {
+    cs_fail(c, u, "sources do not match the lanes");
+    return;
+  }
   if (c->lang->gnu_vec && u->nsrc == 1) {
     const char *s = cs_ref(c, u->src[0]);
     cs_put(c, "%s v%d = %s;\n", t, id, cs_splat(c, d, n, mask ? cs_text(c, "(i8)-%s", s) : s));
@@ -109,21 +153,28 @@ static void render_vectorize(C *c, const UOp *u, int id) {
   }
   cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s){" : "%s v%d = %s", t, id, t);
   if (!c->lang->gnu_vec) str_put(&c->body, c->lang->vec_open);
-  for (int i = 0; i < n; i++) cs_put(c, "%s%s%s", i ? ", " : "", mask ? "-" : "", cs_ref(c, u->src[u->nsrc == 1 ? 0 : i]));
+  for (int i = 0; i < n; i++)
+    cs_put(c, "%s%s%s", i ? ", " : "", mask ? "-" : "", cs_ref(c, u->src[u->nsrc == 1 ? 0 : i]));
   cs_put(c, "%s;\n", c->lang->gnu_vec ? "}" : c->lang->vec_close);
 }
+
 /* Lanes first .. first + n - 1 of a vector. */
 static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
   int n = u->lanes, first = (int)u->arg.i;
-  if (first < 0 || first + n > x->lanes) { cs_fail(c, u, "lanes out of range"); return; }
+  if (first < 0 || first + n > x->lanes) {
+    cs_fail(c, u, "lanes out of range");
+    return;
+  }
   bool mask = cs_is_mask(c, x);
   if (!c->lang->gnu_vec) {
     cs_put(c, "%s v%d = ", cs_type(c, (DType)u->dtype, n), id);
-    if (n == 1) cs_put(c, "%s;\n", lane_ref(c, x, first));
+    if (n == 1)
+      cs_put(c, "%s;\n", lane_ref(c, x, first));
     else {
       cs_put(c, "%s%s", cs_type(c, (DType)u->dtype, n), c->lang->vec_open);
-      for (int i = 0; i < n; i++) cs_put(c, "%s%s", i ? ", " : "", lane_ref(c, x, first + i));
+      for (int i = 0; i < n; i++)
+        cs_put(c, "%s%s", i ? ", " : "", lane_ref(c, x, first + i));
       cs_put(c, "%s;\n", c->lang->vec_close);
     }
     return;
@@ -131,14 +182,20 @@ static void render_gep(C *c, const UOp *u, int id) {
   int w = mask ? cs_mask_size(c, x) : 0;
   DType d = mask ? cs_int_of(w) : (DType)u->dtype;
   const char *r = cs_ref(c, x);
-  if (n == 1 && mask) cs_put(c, "u8 v%d = %s[%d] != 0;\n", id, r, first);
-  else if (n == 1) cs_put(c, "%s v%d = %s[%d];\n", cs_type(c, d, 1), id, r, first);
+  if (n == 1 && mask)
+    cs_put(c, "u8 v%d = %s[%d] != 0;\n", id, r, first);
+  else if (n == 1)
+    cs_put(c, "%s v%d = %s[%d];\n", cs_type(c, d, 1), id, r, first);
   else {
     if (mask) c->mask_bytes[cs_place(c, u)] = (uint8_t)w;
     cs_put(c, "%s v%d = ", cs_type(c, d, n), id);
-    if (n == x->lanes) { cs_put(c, "%s;\n", r); return; }
+    if (n == x->lanes) {
+      cs_put(c, "%s;\n", r);
+      return;
+    }
     cs_put(c, "__builtin_shufflevector(%s, %s", r, r);
-    for (int i = 0; i < n; i++) cs_put(c, ", %d", first + i);
+    for (int i = 0; i < n; i++)
+      cs_put(c, ", %d", first + i);
     str_put(&c->body, ");\n");
   }
 }
@@ -148,21 +205,27 @@ static void render_alu(C *c, const UOp *u, int id) {
   int n = u->lanes;
   if (n == 1) {
     const char *s[3] = {"", "", ""};
-    for (int i = 0; i < u->nsrc && i < 3; i++) s[i] = cs_ref(c, u->src[i]);
+    for (int i = 0; i < u->nsrc && i < 3; i++)
+      s[i] = cs_ref(c, u->src[i]);
     cs_put(c, "%s v%d = ", cs_scalar[cs_storage((DType)u->dtype)], id);
     cs_scalar_alu(c, u, s[0], s[1], s[2]);
   } else if (c->lang->gnu_vec) {
     DType d = (DType)u->src[0]->dtype;
     if (u->op == OPS_MAX && d != DT_BOOL && !dtype_is_narrow_float(d)) {
-      const char *a = cs_ref(c, u->src[0]), *b = cs_ref(c, u->src[1]), *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
-      if (dtype_is_float(d)) cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
-      else cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);
+      const char *a = cs_ref(c, u->src[0]), *b = cs_ref(c, u->src[1]),
+                 *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
+      if (dtype_is_float(d))
+        cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
+      else
+        cs_put(c, "%s m%d = (%s)(%s > %s);\n", i, id, i, a, b);
       line(c);
     }
-    /* the width of a mask is known once its text is, so the text is written first and its type put in front */
+    /* the width of a mask is known once its text is, so the text is written first and its type put in front
+     */
     size_t start = c->body.len;
     cs_vector_alu(c, u);
-    const char *t = cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[cs_place(c, u)]) : (DType)u->dtype, n);
+    const char *t =
+        cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[cs_place(c, u)]) : (DType)u->dtype, n);
     char front[64];
     int len = snprintf(front, sizeof front, "%s v%d = ", t, id);
     size_t size = c->body.len - start;
@@ -171,11 +234,13 @@ static void render_alu(C *c, const UOp *u, int id) {
     memmove(c->body.at + start + len, c->body.at + start, size);
     memcpy(c->body.at + start, front, (size_t)len);
   } else {
-    cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), id, cs_type(c, (DType)u->dtype, n), c->lang->vec_open);
+    cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), id, cs_type(c, (DType)u->dtype, n),
+           c->lang->vec_open);
     for (int i = 0; i < n; i++) {
       const char *s[3] = {"", "", ""};
-      for (int j = 0; j < u->nsrc && j < 3; j++) s[j] = lane_ref(c, u->src[j], i);
-      bool narrow = dtype_size((DType)u->dtype) < 4;         /* C makes it an int, which braces do not take back */
+      for (int j = 0; j < u->nsrc && j < 3; j++)
+        s[j] = lane_ref(c, u->src[j], i);
+      bool narrow = dtype_size((DType)u->dtype) < 4; /* C makes it an int, which braces do not take back */
       if (i) str_put(&c->body, ", ");
       if (narrow) cs_put(c, "%s(", cs_scalar[cs_storage((DType)u->dtype)]);
       cs_scalar_alu(c, u, s[0], s[1], s[2]);
@@ -187,23 +252,28 @@ static void render_alu(C *c, const UOp *u, int id) {
 }
 
 /* ---- kernel */
-/* On a GPU every buffer is memory of its own, and a kernel has one slot for it: no two pointers meet, and what is only read is const. */
+/* On a GPU every buffer is memory of its own, and a kernel has one slot for it: no two pointers meet, and
+ * what is only read is const. */
 static void signature(C *c) {
   const Linear *lin = c->lin;
   Str *s = &c->body;
   if (c->lang->gnu_vec) {
     cs_fmt(s, "void %s(void *const *bufs, const i64 *vars, int tid, void *scratch) {\n", lin->name);
     for (int i = 0; i < lin->n; i++)
-      if (lin->at[i]->op == OPS_PARAM) cs_fmt(s, "  %s *p%d = (%s *)bufs[%d];\n", cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
-          (int)lin->at[i]->arg.param.slot,
-                                           cs_scalar[cs_storage((DType)lin->at[i]->dtype)], (int)lin->at[i]->arg.param.slot);
+      if (lin->at[i]->op == OPS_PARAM)
+        cs_fmt(s, "  %s *p%d = (%s *)bufs[%d];\n", cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
+               (int)lin->at[i]->arg.param.slot, cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
+               (int)lin->at[i]->arg.param.slot);
     return;
   }
-  if (c->lang->msl) cs_fmt(s, "kernel void %s(", lin->name);
-  else cs_fmt(s, "extern \"C\" __global__ void __launch_bounds__(%d) %s(", TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1],
-      1) * TG_MAX(lin->local[2], 1), lin->name);
+  if (c->lang->msl)
+    cs_fmt(s, "kernel void %s(", lin->name);
+  else
+    cs_fmt(s, "extern \"C\" __global__ void __launch_bounds__(%d) %s(",
+           TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1], 1) * TG_MAX(lin->local[2], 1), lin->name);
   int n = 0, k = 0;
-  for (int slot = 0; slot < lin->nparam; slot++) {                  /* parameters in slot order; an unused slot keeps its place */
+  for (int slot = 0; slot < lin->nparam;
+       slot++) { /* parameters in slot order; an unused slot keeps its place */
     DType d = DT_U8;
     bool written = false;
     for (int i = 0; i < lin->n; i++) {
@@ -212,7 +282,8 @@ static void signature(C *c) {
       if (to && to->op == OPS_INDEX) to = base_of(to->src[0]);
       written |= to && to->op == OPS_PARAM && to->arg.param.slot == slot;
     }
-    cs_fmt(s, "%s%s%s%s *%sp%d", n++ ? ", " : "", c->lang->msl ? "device " : "", written ? "" : "const ", cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
+    cs_fmt(s, "%s%s%s%s *%sp%d", n++ ? ", " : "", c->lang->msl ? "device " : "", written ? "" : "const ",
+           cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
     if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", slot);
   }
   for (int i = 0; i < lin->n; i++)
@@ -221,15 +292,22 @@ static void signature(C *c) {
       if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", lin->nparam + k);
       k++;
     }
-  if (c->lang->msl) cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]", n ? ", " : "");
+  if (c->lang->msl)
+    cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]",
+           n ? ", " : "");
   str_put(s, ") {\n");
 }
-/* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the thread's scratch. */
+
+/* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the
+ * thread's scratch. */
 static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scratch) {
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
-  if (!c->lang->gnu_vec) { cs_put(c, "%s %s l%d[%d];\n", c->lang->msl ? "threadgroup" : "__shared__ __attribute__((aligned(16)))", t, id,
-      (int)u->arg.param.nelem); return; }
+  if (!c->lang->gnu_vec) {
+    cs_put(c, "%s %s l%d[%d];\n", c->lang->msl ? "threadgroup" : "__shared__ __attribute__((aligned(16)))", t,
+           id, (int)u->arg.param.nelem);
+    return;
+  }
   if (*stack + size <= LOCAL_STACK_BYTES) {
     cs_put(c, "_Alignas(64) %s l%d[%d];\n", t, id, (int)u->arg.param.nelem);
     *stack += size;
@@ -240,41 +318,61 @@ static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scra
     *scratch += size;
   }
 }
-static const UOp *next_after(const C *c, int at) {                 /* the next that has a statement */
+
+static const UOp *next_after(const C *c, int at) { /* the next that has a statement */
   for (at++; at < c->lin->n; at++) {
     Ops op = (Ops)c->lin->at[at]->op;
     if (op != OPS_CONST && op != OPS_PARAM && op != OPS_INDEX && op != OPS_AFTER) return c->lin->at[at];
   }
   return NULL;
 }
+
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
-  if (u->lanes > 1) {                                              /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
-    if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) { cs_fail(c, u,
-        "this number of lanes does not exist"); return; }
+  if (u->lanes > 1) { /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
+    if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) {
+      cs_fail(c, u, "this number of lanes does not exist");
+      return;
+    }
   }
   switch (u->op) {
-  case OPS_CONST: case OPS_PARAM: case OPS_INDEX: case OPS_AFTER: case OPS_SINK: return;
-  case OPS_STORE: if (u == c->written) return; break;
+  case OPS_CONST:
+  case OPS_PARAM:
+  case OPS_INDEX:
+  case OPS_AFTER:
+  case OPS_SINK: return;
+  case OPS_STORE:
+    if (u == c->written) return;
+    break;
   case OPS_GEP:
-    if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL && u->src[0]->op != OPS_CONST) {      /* written where it is used */
+    if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL &&
+        u->src[0]->op != OPS_CONST) { /* written where it is used */
       if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
       return;
     }
     break;
-  case OPS_END: case OPS_ENDIF:
+  case OPS_END:
+  case OPS_ENDIF:
     if (u->op == OPS_END && u->src[0]->op == OPS_RANGE && u->src[0]->arg.range.type == AXIS_THREAD) return;
-    if (c->depth <= 1) { cs_fail(c, u, "closes nothing"); return; }
+    if (c->depth <= 1) {
+      cs_fail(c, u, "closes nothing");
+      return;
+    }
     c->depth--;
     break;
   default: break;
   }
-  int id = c->number[at] = u->op == OPS_DEFINE_REG ? c->nreg++ : u->op == OPS_DEFINE_LOCAL ? c->nlocal++ : u->dtype != DT_VOID && u->op != OPS_RANGE ? c->nval++ : 0;
+  int id = c->number[at] = u->op == OPS_DEFINE_REG                     ? c->nreg++
+                           : u->op == OPS_DEFINE_LOCAL                 ? c->nlocal++
+                           : u->dtype != DT_VOID && u->op != OPS_RANGE ? c->nval++
+                                                                       : 0;
   line(c);
   switch (u->op) {
   case OPS_VAR:
-    if (c->lang->gnu_vec) cs_put(c, "%s v%d = (%s)vars[%d];\n", t, id, t, c->nvar++);
-    else cs_put(c, "%s v%d = (%s)var%d;\n", t, id, t, c->nvar++);
+    if (c->lang->gnu_vec)
+      cs_put(c, "%s v%d = (%s)vars[%d];\n", t, id, t, c->nvar++);
+    else
+      cs_put(c, "%s v%d = (%s)var%d;\n", t, id, t, c->nvar++);
     break;
   case OPS_DEFINE_REG: {
     DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
@@ -283,46 +381,68 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     if (first && first->op == OPS_STORE && base_of(first->src[0]) == u && !cs_is_mask(c, u)) {
       cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
       c->written = first;
-    } else cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
+    } else
+      cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
     break;
   }
   case OPS_DEFINE_LOCAL: render_local(c, u, id, stack, scratch); break;
   case OPS_RANGE: {
     const char *r = cs_ref(c, u);
-    if (u->arg.range.type == AXIS_THREAD) { cs_put(c, "%s %s = (%s)tid;\n", t, r, t); break; }
+    if (u->arg.range.type == AXIS_THREAD) {
+      cs_put(c, "%s %s = (%s)tid;\n", t, r, t);
+      break;
+    }
     cs_put(c, "for (%s %s = 0; %s < %s; %s++) {\n", t, r, r, cs_ref(c, u->src[0]), r);
     c->depth++;
     break;
   }
-  case OPS_IF: cs_put(c, "if (%s) {\n", cs_ref(c, u->src[0])); c->depth++; break;
-  case OPS_END: case OPS_ENDIF: cs_put(c, "}\n"); break;
+  case OPS_IF:
+    cs_put(c, "if (%s) {\n", cs_ref(c, u->src[0]));
+    c->depth++;
+    break;
+  case OPS_END:
+  case OPS_ENDIF: cs_put(c, "}\n"); break;
   case OPS_LOAD: render_load(c, u, id); break;
   case OPS_STORE: render_store(c, u); break;
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_BARRIER:
-    if (c->lang->barrier) cs_put(c, "%s;\n", c->lang->barrier);
-    else cs_fail(c, u, "no barriers here");
+    if (c->lang->barrier)
+      cs_put(c, "%s;\n", c->lang->barrier);
+    else
+      cs_fail(c, u, "no barriers here");
     break;
   case OPS_SPECIAL: {
-    if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) { cs_fail(c, u, "no grid here"); break; }
-    const char *from = c->lang->msl ? (u->arg.special.local ? "lid" : "gid") : u->arg.special.local ? "threadIdx" : "blockIdx";
-    cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", t, id, t, from, u->arg.special.dim == 0 ? "x" : u->arg.special.dim == 1 ? "y" : "z", cs_ref(c,
-        u->src[0]));
+    if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) {
+      cs_fail(c, u, "no grid here");
+      break;
+    }
+    const char *from = c->lang->msl           ? (u->arg.special.local ? "lid" : "gid")
+                       : u->arg.special.local ? "threadIdx"
+                                              : "blockIdx";
+    cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", t, id, t, from,
+           u->arg.special.dim == 0   ? "x"
+           : u->arg.special.dim == 1 ? "y"
+                                     : "z",
+           cs_ref(c, u->src[0]));
     break;
   }
   default:
-    if (op_is_alu((Ops)u->op)) render_alu(c, u, id);
-    else cs_fail(c, u, "no linear program may contain it");
+    if (op_is_alu((Ops)u->op))
+      render_alu(c, u, id);
+    else
+      cs_fail(c, u, "no linear program may contain it");
   }
 }
+
 bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang) {
   TgMem *mem = out->mem;
   C *c = mem_alloc(mem, sizeof *c);
   if (!c) return error_set(err, TG_ERR_NOMEM, "render %s: out of memory", lang->name), false;
   c->lang = lang, c->lin = lin, c->err = err, c->depth = 1;
   str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->pos, mem), map_init(&c->helpers, mem);
-  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1), c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
+  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1),
+  c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
   bool oom = !c->mask_bytes || !c->number;
   signature(c);
   size_t stack = 0, scratch = 0;
@@ -330,14 +450,17 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
     oom = !map_put_ptr(&c->pos, lin->at[i], i);
     if (!oom) render_one(c, lin->at[i], i, &stack, &scratch);
   }
-  if (!oom && !c->failed && c->depth != 1) error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name,
-      lin->name), c->failed = true;
+  if (!oom && !c->failed && c->depth != 1)
+    error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name, lin->name),
+        c->failed = true;
   str_put(&c->body, "}\n");
   str_putn(out, str_text(&c->head), c->head.len);
   str_putn(out, str_text(&c->body), c->body.len);
   oom = oom || out->oom || c->head.oom || c->body.oom;
   bool ok = !oom && !c->failed;
-  if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);   /* keeps an earlier error */
+  if (!ok)
+    error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name,
+              lin->name); /* keeps an earlier error */
   str_free(&c->head), str_free(&c->body), map_free(&c->pos), map_free(&c->helpers);
   mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
   return ok;

@@ -1,52 +1,68 @@
-/* cstyle_private.h: shared by the files of the C-style renderer. cstyle.c writes statements; scalar.c and vector.c the expressions in them;
- * operands.c the names, constants and types that expressions are made of. */
+/* cstyle_private.h: shared by the files of the C-style renderer. cstyle.c writes statements; scalar.c and
+ * vector.c the expressions in them; operands.c the names, constants and types that expressions are made of.
+ */
 #ifndef TG_CSTYLE_PRIVATE_H
 #define TG_CSTYLE_PRIVATE_H
 #include "renderer/cstyle.h"
 
 enum { NTMP = 64, TMP_LEN = 192 };
+
 typedef struct C {
   const CLang *lang;
   const Linear *lin;
   TgError *err;
   Str head, body;
-  Map pos, helpers;                    /* UOp -> place in the list; hash of a helper's name -> 1 */
-  uint8_t *mask_bytes;                 /* per place: element size of a bool vector's mask */
-  int *number;                         /* per place: of its name, v12 or acc3 */
+  Map pos, helpers;    /* UOp -> place in the list; hash of a helper's name -> 1 */
+  uint8_t *mask_bytes; /* per place: element size of a bool vector's mask */
+  int *number;         /* per place: of its name, v12 or acc3 */
   int depth, tmp_at, nvar, nval, nreg, nlocal;
-  const UOp *written;                  /* a store that was written as the start of its register */
+  const UOp *written; /* a store that was written as the start of its register */
   bool failed;
-  char tmp[NTMP][TMP_LEN];             /* operand texts live in this ring while one statement is written */
+  char tmp[NTMP][TMP_LEN]; /* operand texts live in this ring while one statement is written */
 } C;
 
-static inline DType cs_storage(DType d) { return d == DT_BOOL ? DT_U8 : !dtype_is_narrow_float(d) ? d : dtype_size(d) == 1 ? DT_U8 : DT_U16; }
-static inline DType cs_int_of(int nbytes) { return nbytes == 1 ? DT_I8 : nbytes == 2 ? DT_I16 : nbytes == 4 ? DT_I32 : DT_I64; }
-static inline DType cs_unsigned_of(DType d) { size_t n = dtype_size(d); return n == 1 ? DT_U8 : n == 2 ? DT_U16 : n == 4 ? DT_U32 : DT_U64; }
+static inline DType cs_storage(DType d) {
+  return d == DT_BOOL ? DT_U8 : !dtype_is_narrow_float(d) ? d : dtype_size(d) == 1 ? DT_U8 : DT_U16;
+}
+
+static inline DType cs_int_of(int nbytes) {
+  return nbytes == 1 ? DT_I8 : nbytes == 2 ? DT_I16 : nbytes == 4 ? DT_I32 : DT_I64;
+}
+
+static inline DType cs_unsigned_of(DType d) {
+  size_t n = dtype_size(d);
+  return n == 1 ? DT_U8 : n == 2 ? DT_U16 : n == 4 ? DT_U32 : DT_U64;
+}
+
 static inline const UOp *base_of(const UOp *u) {
-  while (u->op == OPS_AFTER) u = u->src[0];
+  while (u->op == OPS_AFTER)
+    u = u->src[0];
   return u;
 }
-/* ---- operands.c. A text lives until NTMP others are made; a name that is "first used" is defined in front of the kernel. */
-bool cs_fail(C *c, const UOp *u, const char *why);                   /* false; the first reason is kept */
-void cs_fmt(Str *s, const char *f, ...);                             /* %s and %d alone: a tenth of the cost of printf */
-void cs_put(C *c, const char *f, ...);                               /* the same, onto the kernel's body */
-TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...);       /* an operand's text */
-extern const char *const cs_scalar[DT_COUNT];                        /* the type of one element, by cs_storage */
+
+/* ---- operands.c. A text lives until NTMP others are made; a name that is "first used" is defined in front
+ * of the kernel. */
+bool cs_fail(C *c, const UOp *u, const char *why); /* false; the first reason is kept */
+void cs_fmt(Str *s, const char *f, ...);           /* %s and %d alone: a tenth of the cost of printf */
+void cs_put(C *c, const char *f, ...);             /* the same, onto the kernel's body */
+TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...); /* an operand's text */
+extern const char *const cs_scalar[DT_COUNT];                  /* the type of one element, by cs_storage */
 const char *cs_type(C *c, DType d, int lanes);
 /* A function of vectors: in tpl, $F is its name, $N its lanes, $A .. $Z the texts m[0] .. m[25]. */
 void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26], int lanes);
 #define M(letter) [(letter) - 'A'] =
 const char *cs_const(C *c, DType d, Scalar v);
-int cs_place(C *c, const UOp *u);                                    /* in the list; fails where u comes later */
-const char *cs_ref(C *c, const UOp *u);                              /* a value or a memory by its name */
+int cs_place(C *c, const UOp *u);       /* in the list; fails where u comes later */
+const char *cs_ref(C *c, const UOp *u); /* a value or a memory by its name */
 const char *cs_splat(C *c, DType d, int lanes, const char *scalar);
-bool cs_is_mask(C *c, const UOp *u);                                 /* GNU C: a vector of bools is 0 / -1 integers .. */
-int cs_mask_size(C *c, const UOp *u);                                /* .. of so many bytes each, */
-const char *cs_mask(C *c, const UOp *u, int nbytes);                 /* made as wide as what it selects */
+bool cs_is_mask(C *c, const UOp *u);                 /* GNU C: a vector of bools is 0 / -1 integers .. */
+int cs_mask_size(C *c, const UOp *u);                /* .. of so many bytes each, */
+const char *cs_mask(C *c, const UOp *u, int nbytes); /* made as wide as what it selects */
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
-const char *cs_math_name(Ops op);                                    /* "sqrt": a function name_TYPE of the prelude; NULL: none */
-const char *cs_infix(Ops op);                                        /* "+"; NULL: none */
-void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no);   /* no: "!" or, on masks, "~" */
+const char *cs_math_name(Ops op); /* "sqrt": a function name_TYPE of the prelude; NULL: none */
+const char *cs_infix(Ops op);     /* "+"; NULL: none */
+void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e,
+                 const char *no); /* no: "!" or, on masks, "~" */
 void cs_cast(C *c, DType to, DType from, const char *a);
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e);
 /* ---- vector.c: the same for vectors of GNU C, with mask_bytes set for results of bool */

@@ -1,5 +1,6 @@
-/* operands.c: what expressions are made of: names, constants, types. In: a UOp. Out: a short text; types and helper functions go in front
- * of the kernel when first needed, each under an #ifndef, so that kernels are concatenated freely. */
+/* operands.c: what expressions are made of: names, constants, types. In: a UOp. Out: a short text; types and
+ * helper functions go in front of the kernel when first needed, each under an #ifndef, so that kernels are
+ * concatenated freely. */
 #include "renderer/cstyle_private.h"
 #include <math.h>
 #include <stdio.h>
@@ -7,9 +8,9 @@
 #include <string.h>
 
 bool cs_fail(C *c, const UOp *u, const char *why) {
-  if (!c->failed) error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: %s %s x%d: %s", c->lang->name, c->lin->name,
-      op_name((Ops)u->op),
-                            dtype_name((DType)u->dtype), u->lanes, why);
+  if (!c->failed)
+    error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: %s %s x%d: %s", c->lang->name, c->lin->name,
+              op_name((Ops)u->op), dtype_name((DType)u->dtype), u->lanes, why);
   c->failed = true;
   return false;
 }
@@ -18,60 +19,74 @@ bool cs_fail(C *c, const UOp *u, const char *why) {
 static void vfmt(Str *s, const char *f, va_list ap) {
   for (const char *p; (p = strchr(f, '%')); f = p + 2) {
     str_putn(s, f, (size_t)(p - f));
-    if (p[1] == 's') str_put(s, va_arg(ap, const char *));
-    else str_int(s, va_arg(ap, int));
+    if (p[1] == 's')
+      str_put(s, va_arg(ap, const char *));
+    else
+      str_int(s, va_arg(ap, int));
   }
   str_put(s, f);
 }
+
 void cs_fmt(Str *s, const char *f, ...) {
   va_list ap;
   va_start(ap, f);
   vfmt(s, f, ap);
   va_end(ap);
 }
+
 void cs_put(C *c, const char *f, ...) {
   va_list ap;
   va_start(ap, f);
   vfmt(&c->body, f, ap);
   va_end(ap);
 }
+
 static char *tmp(C *c) { return c->tmp[c->tmp_at++ % NTMP]; }
+
 TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...) {
   char *t = tmp(c);
   va_list ap;
   va_start(ap, f);
   int n = vsnprintf(t, TMP_LEN, f, ap);
   va_end(ap);
-  if (n >= TMP_LEN) c->failed = true, error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: operand text too long", c->lang->name,
-      c->lin->name);
+  if (n >= TMP_LEN)
+    c->failed = true, error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: operand text too long",
+                                c->lang->name, c->lin->name);
   return t;
 }
 
 /* ---- types */
-const char *const cs_scalar[DT_COUNT] = {"void", "index", "u8", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64",
-    "u8", "u8", "u16", "u16", "f32", "f64"};
+const char *const cs_scalar[DT_COUNT] = {"void", "index", "u8", "i8", "u8",  "i16", "u16", "i32", "u32",
+                                         "i64",  "u64",   "u8", "u8", "u16", "u16", "f32", "f64"};
+
 static bool first_use(C *c, const char *name) {
   uint64_t k = hash_bytes(1, name, strlen(name)), v;
   if (map_get(&c->helpers, k, &v)) return false;
   if (!map_put(&c->helpers, k, 1)) c->failed = true;
   return true;
 }
+
 const char *cs_type(C *c, DType d, int lanes) {
   d = cs_storage(d);
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
   const char *name = cs_text(c, "%sx%d", s, lanes);
-  if (c->lang->gnu_vec && first_use(c, name)) cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes);   /* C11 lets a typedef be repeated */
+  if (c->lang->gnu_vec && first_use(c, name))
+    cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes); /* C11 lets a typedef be repeated */
   return name;
 }
+
 void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26], int lanes) {
   if (!first_use(c, name)) return;
   cs_fmt(&c->head, "#ifndef H_%s\n#define H_%s\n", name, name);
   for (const char *p; (p = strchr(tpl, '$')); tpl = p + 2) {
     str_putn(&c->head, tpl, (size_t)(p - tpl));
-    if (p[1] == 'N') str_int(&c->head, lanes);
-    else if (p[1] == 'F') str_put(&c->head, name);
-    else if (p[1] >= 'A' && p[1] <= 'Z' && m[p[1] - 'A']) str_put(&c->head, m[p[1] - 'A']);
+    if (p[1] == 'N')
+      str_int(&c->head, lanes);
+    else if (p[1] == 'F')
+      str_put(&c->head, name);
+    else if (p[1] >= 'A' && p[1] <= 'Z' && m[p[1] - 'A'])
+      str_put(&c->head, m[p[1] - 'A']);
   }
   cs_fmt(&c->head, "%s\n#endif\n", tpl);
 }
@@ -87,20 +102,27 @@ static void float_text(char *t, double x, bool f32) {
   bool neg = s[0] == '-', point = false, whole = true;
   if (neg) *t++ = '(';
   for (const char *p = s; *p; p++) {
-    if (strchr("0123456789+-e", *p)) *t++ = *p, whole = whole && *p != 'e';
-    else if (!point) *t++ = '.', point = true;
+    if (strchr("0123456789+-e", *p))
+      *t++ = *p, whole = whole && *p != 'e';
+    else if (!point)
+      *t++ = '.', point = true;
   }
   if (whole && !point) *t++ = '.', *t++ = '0';
   if (f32) *t++ = 'f';
   if (neg) *t++ = ')';
   *t = 0;
 }
+
 const char *cs_const(C *c, DType d, Scalar v) {
   char *t = tmp(c);
   const char *l = c->lang->long_suffix;
   switch (d) {
-  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: snprintf(t, TMP_LEN, "(%s)%d", cs_scalar[d], narrow_bits(d, v.f)); break;
-  case DT_F32: case DT_F64: {
+  case DT_FP8E4M3:
+  case DT_FP8E5M2:
+  case DT_F16:
+  case DT_BF16: snprintf(t, TMP_LEN, "(%s)%d", cs_scalar[d], narrow_bits(d, v.f)); break;
+  case DT_F32:
+  case DT_F64: {
     bool f = d == DT_F32;
     if (isnan(v.f)) return f ? c->lang->nan32 : c->lang->nan64;
     if (isinf(v.f)) return cs_text(c, "(%s%s)", v.f < 0 ? "-" : "", f ? c->lang->inf32 : c->lang->inf64);
@@ -118,47 +140,63 @@ const char *cs_const(C *c, DType d, Scalar v) {
     snprintf(t, TMP_LEN, v.i < 0 ? "(%lld%s)" : "%lld%s", (long long)v.i, l);
     break;
   case DT_U64: snprintf(t, TMP_LEN, "%lluu%s", (unsigned long long)v.i, l); break;
-  default: snprintf(t, TMP_LEN, "(%s)%lld", cs_scalar[cs_storage(d)], (long long)v.i);   /* narrow integers */
+  default: snprintf(t, TMP_LEN, "(%s)%lld", cs_scalar[cs_storage(d)], (long long)v.i); /* narrow integers */
   }
   return t;
 }
+
 int cs_place(C *c, const UOp *u) {
   uint64_t v;
   if (map_get(&c->pos, (uint64_t)(uintptr_t)u, &v)) return (int)v;
   cs_fail(c, u, "used before its definition");
   return 0;
 }
+
 bool cs_is_mask(C *c, const UOp *u) { return c->lang->gnu_vec && u->dtype == DT_BOOL && u->lanes > 1; }
+
 const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
   const char *t = cs_type(c, d, lanes), *name = cs_text(c, "%s_splat", t);
   if (first_use(c, name)) {
-    cs_fmt(&c->head, "#ifndef H_%s\n#define H_%s\nINL %s %s(%s x) { return (%s){", name, name, t, name, cs_scalar[cs_storage(d)], t);
-    for (int i = 0; i < lanes; i++) str_put(&c->head, i ? ", x" : "x");
+    cs_fmt(&c->head, "#ifndef H_%s\n#define H_%s\nINL %s %s(%s x) { return (%s){", name, name, t, name,
+           cs_scalar[cs_storage(d)], t);
+    for (int i = 0; i < lanes; i++)
+      str_put(&c->head, i ? ", x" : "x");
     str_put(&c->head, "}; }\n#endif\n");
   }
   return cs_text(c, "%s(%s)", name, scalar);
 }
+
 const char *cs_ref(C *c, const UOp *u) {
   u = base_of(u);
   if (u->op == OPS_CONST) {
     if (u->lanes == 1) return cs_const(c, (DType)u->dtype, u->arg.v);
     if (cs_is_mask(c, u)) return cs_splat(c, DT_I8, u->lanes, u->arg.v.i ? "(i8)-1" : "(i8)0");
-    if (c->lang->gnu_vec) return cs_splat(c, (DType)u->dtype, u->lanes, cs_const(c, (DType)u->dtype, u->arg.v));
+    if (c->lang->gnu_vec)
+      return cs_splat(c, (DType)u->dtype, u->lanes, cs_const(c, (DType)u->dtype, u->arg.v));
     cs_fail(c, u, "constant with lanes");
     return "?";
   }
-  if (u->op == OPS_GEP && c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL && u->src[0]->op != OPS_CONST)
+  if (u->op == OPS_GEP && c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL &&
+      u->src[0]->op != OPS_CONST)
     return cs_text(c, "%s[%d]", cs_ref(c, u->src[0]), (int)u->arg.i);
   if (u->op == OPS_PARAM) return cs_text(c, "p%d", (int)u->arg.param.slot);
   if (u->op == OPS_RANGE) return cs_text(c, "r%d", (int)u->arg.range.id);
-  return cs_text(c, "%s%d", u->op == OPS_DEFINE_REG ? "acc" : u->op == OPS_DEFINE_LOCAL ? "l" : "v", c->number[cs_place(c, u)]);
+  return cs_text(c, "%s%d",
+                 u->op == OPS_DEFINE_REG     ? "acc"
+                 : u->op == OPS_DEFINE_LOCAL ? "l"
+                                             : "v",
+                 c->number[cs_place(c, u)]);
 }
+
 int cs_mask_size(C *c, const UOp *u) {
   u = base_of(u);
   return u->op == OPS_CONST ? 1 : c->mask_bytes[cs_place(c, u)];
 }
+
 const char *cs_mask(C *c, const UOp *u, int nbytes) {
   if (base_of(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
   const char *r = cs_ref(c, u);
-  return cs_mask_size(c, u) == nbytes ? r : cs_text(c, "__builtin_convertvector(%s, %s)", r, cs_type(c, cs_int_of(nbytes), u->lanes));
+  return cs_mask_size(c, u) == nbytes
+             ? r
+             : cs_text(c, "__builtin_convertvector(%s, %s)", r, cs_type(c, cs_int_of(nbytes), u->lanes));
 }

@@ -2,18 +2,24 @@
 #ifndef TG_RENDERER_H
 #define TG_RENDERER_H
 #include "uop/uop.h"
+
 typedef struct Renderer {
-  const char *name;                    /* "C", "CUDA", "METAL" */
-  uint64_t native;                     /* op_bit of each op the target computes itself; the others are decomposed by codegen */
-  int vec_bytes;                       /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
-  bool has_threads, has_local;         /* CPU thread axis; GPU grid of blocks with shared memory */
-  int64_t local_bytes;                 /* local memory that a kernel may use: scratch in a core's L2, shared memory of a block */
-  bool narrow_div;                     /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the compiler does it */
-  bool has_f64, has_f16, has_bf16;     /* arithmetic in that dtype; without it codegen computes in f32 and converts */
-  /* Appends one kernel to out. False: out of memory or a UOp that no linear program may contain (named in err). */
+  const char *name; /* "C", "CUDA", "METAL" */
+  uint64_t native;  /* op_bit of each op the target computes itself; the others are decomposed by codegen */
+  int vec_bytes;    /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
+  bool has_threads, has_local; /* CPU thread axis; GPU grid of blocks with shared memory */
+  int64_t
+      local_bytes; /* local memory that a kernel may use: scratch in a core's L2, shared memory of a block */
+  bool narrow_div; /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the
+                      compiler does it */
+  bool has_f64, has_f16,
+      has_bf16; /* arithmetic in that dtype; without it codegen computes in f32 and converts */
+  /* Appends one kernel to out. False: out of memory or a UOp that no linear program may contain (named in
+   * err). */
   bool (*render)(Str *out, const Linear *lin, TgError *err);
-  void (*prelude)(Str *out);           /* text before the first kernel of a translation unit */
+  void (*prelude)(Str *out); /* text before the first kernel of a translation unit */
 } Renderer;
+
 /* Appends what n kernels of C use of their prelude. False: out of memory. */
 bool prelude_prune(Str *out, const char *prelude, const char *const *sources, int n);
 extern const Renderer renderer_c, renderer_cuda, renderer_metal;

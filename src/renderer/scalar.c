@@ -1,9 +1,12 @@
-/* scalar.c: an elementwise op on one lane -> an expression of C, CUDA C++ or MSL; and the prelude of helpers that such expressions call.
- * Signed overflow never happens in the text: what may wrap is computed in the unsigned type of its width. */
+/* scalar.c: an elementwise op on one lane -> an expression of C, CUDA C++ or MSL; and the prelude of helpers
+ * that such expressions call. Signed overflow never happens in the text: what may wrap is computed in the
+ * unsigned type of its width. */
 #include "renderer/cstyle_private.h"
 
 static bool known(const UOp *u) { return u->vmin != INT64_MIN && u->vmax != INT64_MAX; }
-/* True when the bounds prove that a plain signed operation cannot overflow: the compiler may then fold addresses. */
+
+/* True when the bounds prove that a plain signed operation cannot overflow: the compiler may then fold
+ * addresses. */
 static bool no_wrap(const UOp *u) {
   DType d = (DType)u->dtype;
   if ((d != DT_I32 && d != DT_I64) || u->lanes != 1) return false;
@@ -12,12 +15,14 @@ static bool no_wrap(const UOp *u) {
   int64_t lo = dtype_min(d), hi = dtype_max(d), r;
   for (int i = 0; i < 4; i++) {
     int64_t x = i & 1 ? a->vmax : a->vmin, y = i & 2 ? b->vmax : b->vmin;
-    bool over = u->op == OPS_ADD ? __builtin_add_overflow(x, y, &r) : u->op == OPS_SUB ? __builtin_sub_overflow(x, y, &r)
-                                                                                       : __builtin_mul_overflow(x, y, &r);
+    bool over = u->op == OPS_ADD   ? __builtin_add_overflow(x, y, &r)
+                : u->op == OPS_SUB ? __builtin_sub_overflow(x, y, &r)
+                                   : __builtin_mul_overflow(x, y, &r);
     if (over || r < lo || r > hi) return false;
   }
   return true;
 }
+
 const char *cs_math_name(Ops op) {
   switch (op) {
   case OPS_EXP2: return "exp2";
@@ -31,6 +36,7 @@ const char *cs_math_name(Ops op) {
   default: return NULL;
   }
 }
+
 const char *cs_infix(Ops op) {
   switch (op) {
   case OPS_ADD: return "+";
@@ -46,148 +52,234 @@ const char *cs_infix(Ops op) {
   default: return NULL;
   }
 }
+
 void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no) {
   switch (u->op) {
-  case OPS_NEG: case OPS_TRUNC: cs_put(c, "%s", a); break;
-  case OPS_ADD: case OPS_OR: case OPS_MAX: cs_put(c, "%s | %s", a, b); break;
-  case OPS_SUB: case OPS_XOR: case OPS_CMPNE: cs_put(c, "%s ^ %s", a, b); break;
+  case OPS_NEG:
+  case OPS_TRUNC: cs_put(c, "%s", a); break;
+  case OPS_ADD:
+  case OPS_OR:
+  case OPS_MAX: cs_put(c, "%s | %s", a, b); break;
+  case OPS_SUB:
+  case OPS_XOR:
+  case OPS_CMPNE: cs_put(c, "%s ^ %s", a, b); break;
   case OPS_CMPEQ: cs_put(c, "%s(%s ^ %s)", no, a, b); break;
-  case OPS_MUL: case OPS_AND: case OPS_CDIV: case OPS_FLOORDIV: cs_put(c, "%s & %s", a, b); break;
+  case OPS_MUL:
+  case OPS_AND:
+  case OPS_CDIV:
+  case OPS_FLOORDIV: cs_put(c, "%s & %s", a, b); break;
   case OPS_CMPLT: cs_put(c, "%s%s & %s", no, a, b); break;
-  case OPS_CMOD: case OPS_FLOORMOD: case OPS_SHL: case OPS_SHR: cs_put(c, "%s & %s%s", a, no, b); break;
+  case OPS_CMOD:
+  case OPS_FLOORMOD:
+  case OPS_SHL:
+  case OPS_SHR: cs_put(c, "%s & %s%s", a, no, b); break;
   case OPS_MULACC: cs_put(c, "(%s & %s) | %s", a, b, e); break;
   default: cs_fail(c, u, "not an op on bool");
   }
 }
-/* Narrow floats are stored as integers and go through f32; what would be rounded to f32 first is rounded to odd there, so that the result is
- * rounded once. */
+
+/* Narrow floats are stored as integers and go through f32; what would be rounded to f32 first is rounded to
+ * odd there, so that the result is rounded once. */
 void cs_cast(C *c, DType to, DType from, const char *a) {
-  if (to == from) { cs_put(c, "%s", a); return; }
+  if (to == from) {
+    cs_put(c, "%s", a);
+    return;
+  }
   if (dtype_is_narrow_float(from)) a = cs_text(c, "f32_%s(%s)", dtype_name(from), a), from = DT_F32;
-  if (to == from) { cs_put(c, "%s", a); return; }
+  if (to == from) {
+    cs_put(c, "%s", a);
+    return;
+  }
   if (dtype_is_narrow_float(to)) {
-    if (from == DT_F32) cs_put(c, "%s_f32(%s)", dtype_name(to), a);
-    else if (dtype_size(from) <= 2) cs_put(c, "%s_f32((f32)%s)", dtype_name(to), a);
-    else cs_put(c, "%s_f32(odd_%s(%s))", dtype_name(to), dtype_name(from), a);
-  } else if (to == DT_BOOL) cs_put(c, "%s != 0", a);
-  else if (dtype_is_float(from) && !dtype_is_float(to)) cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);
-  else cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
+    if (from == DT_F32)
+      cs_put(c, "%s_f32(%s)", dtype_name(to), a);
+    else if (dtype_size(from) <= 2)
+      cs_put(c, "%s_f32((f32)%s)", dtype_name(to), a);
+    else
+      cs_put(c, "%s_f32(odd_%s(%s))", dtype_name(to), dtype_name(from), a);
+  } else if (to == DT_BOOL)
+    cs_put(c, "%s != 0", a);
+  else if (dtype_is_float(from) && !dtype_is_float(to))
+    cs_put(c, "%s_%s(%s)", dtype_name(to), dtype_name(from), a);
+  else
+    cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
 }
+
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e) {
   Ops op = (Ops)u->op;
   DType d = (DType)u->src[op == OPS_WHERE]->dtype, to = (DType)u->dtype;
-  const char *t = cs_scalar[cs_storage(d)], *ut = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32], *sym = cs_infix(op);
+  const char *t = cs_scalar[cs_storage(d)], *ut = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32],
+             *sym = cs_infix(op);
   bool f = dtype_is_float(d), f64 = d == DT_F64;
-  if (op == OPS_CAST) { cs_cast(c, to, d, a); return; }
-  if (op == OPS_WHERE) { cs_put(c, "%s ? %s : %s", a, b, e); return; }
-  if (op == OPS_BITCAST) {
-    if (f == dtype_is_float(to) || dtype_size(d) <= 2) cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
-    else if (f) cs_put(c, "(%s)%s_bits(%s)", cs_scalar[to], f64 ? "u64" : "u32", a);
-    else cs_put(c, "%s_bits((%s)%s)", to == DT_F64 ? "f64" : "f32", to == DT_F64 ? "u64" : "u32", a);
+  if (op == OPS_CAST) {
+    cs_cast(c, to, d, a);
     return;
   }
-  if (d == DT_BOOL) { cs_bool_alu(c, u, a, b, e, "!"); return; }
-  if (dtype_is_narrow_float(d)) { cs_fail(c, u, "no arithmetic in this dtype"); return; }
+  if (op == OPS_WHERE) {
+    cs_put(c, "%s ? %s : %s", a, b, e);
+    return;
+  }
+  if (op == OPS_BITCAST) {
+    if (f == dtype_is_float(to) || dtype_size(d) <= 2)
+      cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
+    else if (f)
+      cs_put(c, "(%s)%s_bits(%s)", cs_scalar[to], f64 ? "u64" : "u32", a);
+    else
+      cs_put(c, "%s_bits((%s)%s)", to == DT_F64 ? "f64" : "f32", to == DT_F64 ? "u64" : "u32", a);
+    return;
+  }
+  if (d == DT_BOOL) {
+    cs_bool_alu(c, u, a, b, e, "!");
+    return;
+  }
+  if (dtype_is_narrow_float(d)) {
+    cs_fail(c, u, "no arithmetic in this dtype");
+    return;
+  }
   if (f) {
     const char *fn = cs_math_name(op);
     if (fn) {
-      if (c->lang->gnu_vec && op != OPS_SQRT && op != OPS_MULACC) { cs_fail(c, u, "not an op of this target"); return; }
-      if (op == OPS_MULACC) cs_put(c, "fma_%s(%s, %s, %s)", t, a, b, e);
-      else cs_put(c, "%s_%s(%s)", fn, t, a);
+      if (c->lang->gnu_vec && op != OPS_SQRT && op != OPS_MULACC) {
+        cs_fail(c, u, "not an op of this target");
+        return;
+      }
+      if (op == OPS_MULACC)
+        cs_put(c, "fma_%s(%s, %s, %s)", t, a, b, e);
+      else
+        cs_put(c, "%s_%s(%s)", fn, t, a);
       return;
     }
     switch (op) {
     case OPS_NEG: cs_put(c, "-%s", a); return;
     case OPS_RECIPROCAL: cs_put(c, "1 / %s", a); return;
     case OPS_TRUNC: cs_put(c, "trunc_%s(%s)", t, a); return;
-    case OPS_MAX: cs_put(c, "%s > %s || %s != %s ? %s : %s", a, b, a, a, a, b); return;   /* NaN in b: the comparison fails, b is taken */
+    case OPS_MAX:
+      cs_put(c, "%s > %s || %s != %s ? %s : %s", a, b, a, a, a, b);
+      return; /* NaN in b: the comparison fails, b is taken */
     default: break;
     }
   } else {
     const UOp *y = u->nsrc > 1 ? u->src[1] : u;
-    bool wide = d == DT_U32 || d == DT_U64;                        /* wraps as it stands; narrower types are promoted to int */
-    bool sure = y->vmin > 0, pos = sure && u->src[0]->vmin >= 0;   /* divisor positive; both operands not negative */
+    bool wide = d == DT_U32 || d == DT_U64; /* wraps as it stands; narrower types are promoted to int */
+    bool sure = y->vmin > 0,
+         pos = sure && u->src[0]->vmin >= 0; /* divisor positive; both operands not negative */
     switch (op) {
     case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", t, ut, a); return;
     case OPS_TRUNC: cs_put(c, "%s", a); return;
-    case OPS_ADD: case OPS_SUB: case OPS_MUL:
-      if (no_wrap(u) || wide) cs_put(c, "%s %s %s", a, sym, b);
-      else cs_put(c, "(%s)((%s)%s %s (%s)%s)", t, ut, a, sym, ut, b);
+    case OPS_ADD:
+    case OPS_SUB:
+    case OPS_MUL:
+      if (no_wrap(u) || wide)
+        cs_put(c, "%s %s %s", a, sym, b);
+      else
+        cs_put(c, "(%s)((%s)%s %s (%s)%s)", t, ut, a, sym, ut, b);
       return;
     case OPS_MULACC: cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", t, ut, a, ut, b, ut, e); return;
-    case OPS_CDIV: case OPS_CMOD:
-      if (sure) cs_put(c, "(%s)(%s %s %s)", t, a, op == OPS_CDIV ? "/" : "%", b);
-      else cs_put(c, "%s_%s(%s, %s)", op == OPS_CDIV ? "cdiv" : "cmod", t, a, b);
+    case OPS_CDIV:
+    case OPS_CMOD:
+      if (sure)
+        cs_put(c, "(%s)(%s %s %s)", t, a, op == OPS_CDIV ? "/" : "%", b);
+      else
+        cs_put(c, "%s_%s(%s, %s)", op == OPS_CDIV ? "cdiv" : "cmod", t, a, b);
       return;
-    case OPS_FLOORDIV: case OPS_FLOORMOD:
-      if (pos) cs_put(c, "(%s)(%s %s %s)", t, a, op == OPS_FLOORDIV ? "/" : "%", b);
-      else cs_put(c, "%s_%s(%s, %s)", op == OPS_FLOORDIV ? "floordiv" : "floormod", t, a, b);
+    case OPS_FLOORDIV:
+    case OPS_FLOORMOD:
+      if (pos)
+        cs_put(c, "(%s)(%s %s %s)", t, a, op == OPS_FLOORDIV ? "/" : "%", b);
+      else
+        cs_put(c, "%s_%s(%s, %s)", op == OPS_FLOORDIV ? "floordiv" : "floormod", t, a, b);
       return;
     case OPS_MAX: cs_put(c, "%s > %s ? %s : %s", a, b, a, b); return;
-    case OPS_SHL: case OPS_SHR: {
+    case OPS_SHL:
+    case OPS_SHR: {
       int bits = (int)dtype_size(d) * 8;
       bool in = y->op == OPS_CONST && y->arg.v.i >= 0 && y->arg.v.i < bits;
-      if (in && op == OPS_SHL) cs_put(c, "(%s)((%s)%s << %s)", t, ut, a, b);
-      else if (in) cs_put(c, "(%s)(%s >> %s)", t, a, b);
-      else cs_put(c, "%s_%s(%s, %s)", op == OPS_SHL ? "shl" : "shr", t, a, b);
+      if (in && op == OPS_SHL)
+        cs_put(c, "(%s)((%s)%s << %s)", t, ut, a, b);
+      else if (in)
+        cs_put(c, "(%s)(%s >> %s)", t, a, b);
+      else
+        cs_put(c, "%s_%s(%s, %s)", op == OPS_SHL ? "shl" : "shr", t, a, b);
       return;
     }
     default: break;
     }
   }
-  if (!sym) { cs_fail(c, u, "not an op of this target"); return; }
-  if (op_flags(op) & OPF_CMP) cs_put(c, "%s %s %s", a, sym, b);
-  else if (f || dtype_size(d) >= 4) cs_put(c, "%s %s %s", a, sym, b);
-  else cs_put(c, "(%s)(%s %s %s)", t, a, sym, b);
+  if (!sym) {
+    cs_fail(c, u, "not an op of this target");
+    return;
+  }
+  if (op_flags(op) & OPF_CMP)
+    cs_put(c, "%s %s %s", a, sym, b);
+  else if (f || dtype_size(d) >= 4)
+    cs_put(c, "%s %s %s", a, sym, b);
+  else
+    cs_put(c, "(%s)(%s %s %s)", t, a, sym, b);
 }
 
 const char cstyle_prelude[] =
-  "#define DIVS(T, U, B, SIGNED) \\\n"
-  "INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \\\n"
-  "INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \\\n"
-  "INL T floordiv_##T(T a, T b) { T q = cdiv_##T(a, b), r = cmod_##T(a, b); return b != 0 && r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(q - 1) : "
-  "q; } \\\n"
-  "INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(r + b) : r; } \\\n"
-  "INL T shl_##T(T a, T b) { return (u64)b >= B ? (T)0 : (T)((U)a << b); } \\\n"
-  "INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0; }\n"
-  "DIVS(i8, u32, 8, 1)\nDIVS(u8, u32, 8, 0)\nDIVS(i16, u32, 16, 1)\nDIVS(u16, u32, 16, 0)\nDIVS(i32, u32, 32, 1)\nDIVS(u32, u32, 32, 0)\n"
-  "DIVS(i64, u64, 64, 1)\nDIVS(u64, u64, 64, 0)\n"
-  "#define SAT(T, F, LO, HI, MIN, MAX) INL T T##_##F(F x) { return x != x ? (T)0 : x <= LO ? (T)(MIN) : x >= HI ? (T)(MAX) : (T)x; }\n"
-  "#define SATS(F) SAT(i8, F, -128.0f, 128.0f, -128, 127) SAT(u8, F, 0.0f, 256.0f, 0, 255) SAT(i16, F, -32768.0f, 32768.0f, -32768, "
-  "32767) \\\n"
-  "SAT(u16, F, 0.0f, 65536.0f, 0, 65535) SAT(i32, F, -2147483648.0f, 2147483648.0f, -2147483647 - 1, 2147483647) \\\n"
-  "SAT(u32, F, 0.0f, 4294967296.0f, 0, 0xffffffffu) SAT(i64, F, -9223372036854775808.0f, 9223372036854775808.0f, (i64)1 << 63, ~((i64)1 "
-  "<< 63)) \\\n"
-  "SAT(u64, F, 0.0f, 18446744073709551616.0f, 0, ~(u64)0)\nSATS(f32)\n"
-  "INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 0x1p23f ? "
-  "f32_bits(u32_bits((f32)(i32)x) | s) : x; }\n"
-  "INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }\n"
-  "INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }\n"
-  "INL f32 f32_f16(u16 h) {\n  u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;\n"
-  "  return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | "
-  "u32_bits((f32)(i32)m * 0x1p-24f));\n}\n"
-  "INL u16 f16_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 16 & 0x8000, a = b & 0x7fffffffu, r;\n"
-  "  if (a > 0x7f800000u) r = 0x7e00;\n  else if (a >= 0x477ff000u) r = 0x7c00;\n"
-  "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;\n"
-  "  else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);\n  return (u16)(s | r);\n}\n"
-  "INL f32 f32_fp8e4m3(u8 h) {\n  u32 s = (u32)(h & 128) << 24, m = h & 127;\n"
-  "  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));\n}\n"
-  "INL u8 fp8e4m3_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
-  "  if (a > 0x43e80000u) r = 127;\n"
-  "  else if (a >= 0x3c800000u) r = (a - (120u << 23) + 0x7ffff + (a >> 20 & 1)) >> 20;\n"
-  "  else r = (u32)(i32)((f32_bits(a) * 0x1p9f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
-  "INL f32 f32_fp8e5m2(u8 h) { return f32_f16((u16)(h << 8)); }\n"
-  "INL u8 fp8e5m2_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
-  "  if (a > 0x7f800000u) r = 126;\n  else if (a >= 0x47700000u) r = 124;\n"
-  "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;\n"
-  "  else r = (u32)(i32)((f32_bits(a) * 0x1p16f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
-  /* f32 rounded to odd: what is then rounded to at most 11 bits is rounded once. Of an integer, 13 leading bits and one for all others do */
-  "INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); return (f32)(i32)x * s; }\n"
-  "INL f32 odd_i64(i64 x) { return x < 0 ? -odd_u64((u64)0 - (u64)x) : odd_u64((u64)x); }\n"
-  "INL f32 odd_u32(u32 x) { return odd_u64(x); }\nINL f32 odd_i32(i32 x) { return odd_i64(x); }\n"
-  "#ifndef NO_F64\nSATS(f64)\n"
-  "INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? "
-  "f64_bits(u64_bits((f64)(i64)x) | s) : x; }\n"
-  "INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == "
-  "(x > 0) ? b - 1 : b + 1); }\n"
-  "#endif\n";
+    "#define DIVS(T, U, B, SIGNED) \\\n"
+    "INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / "
+    "b)); } \\\n"
+    "INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \\\n"
+    "INL T floordiv_##T(T a, T b) { T q = cdiv_##T(a, b), r = cmod_##T(a, b); return b != 0 && r != 0 && "
+    "SIGNED && ((U)(r ^ b) >> (B - 1) & 1) ? (T)(q - 1) : "
+    "q; } \\\n"
+    "INL T floormod_##T(T a, T b) { T r = cmod_##T(a, b); return r != 0 && SIGNED && ((U)(r ^ b) >> (B - 1) "
+    "& 1) ? (T)(r + b) : r; } \\\n"
+    "INL T shl_##T(T a, T b) { return (u64)b >= B ? (T)0 : (T)((U)a << b); } \\\n"
+    "INL T shr_##T(T a, T b) { return (u64)b < B ? (T)(a >> b) : SIGNED ? (T)(a >> (B - 1)) : (T)0; }\n"
+    "DIVS(i8, u32, 8, 1)\nDIVS(u8, u32, 8, 0)\nDIVS(i16, u32, 16, 1)\nDIVS(u16, u32, 16, 0)\nDIVS(i32, u32, "
+    "32, 1)\nDIVS(u32, u32, 32, 0)\n"
+    "DIVS(i64, u64, 64, 1)\nDIVS(u64, u64, 64, 0)\n"
+    "#define SAT(T, F, LO, HI, MIN, MAX) INL T T##_##F(F x) { return x != x ? (T)0 : x <= LO ? (T)(MIN) : x "
+    ">= HI ? (T)(MAX) : (T)x; }\n"
+    "#define SATS(F) SAT(i8, F, -128.0f, 128.0f, -128, 127) SAT(u8, F, 0.0f, 256.0f, 0, 255) SAT(i16, F, "
+    "-32768.0f, 32768.0f, -32768, "
+    "32767) \\\n"
+    "SAT(u16, F, 0.0f, 65536.0f, 0, 65535) SAT(i32, F, -2147483648.0f, 2147483648.0f, -2147483647 - 1, "
+    "2147483647) \\\n"
+    "SAT(u32, F, 0.0f, 4294967296.0f, 0, 0xffffffffu) SAT(i64, F, -9223372036854775808.0f, "
+    "9223372036854775808.0f, (i64)1 << 63, ~((i64)1 "
+    "<< 63)) \\\n"
+    "SAT(u64, F, 0.0f, 18446744073709551616.0f, 0, ~(u64)0)\nSATS(f32)\n"
+    "INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < "
+    "0x1p23f ? "
+    "f32_bits(u32_bits((f32)(i32)x) | s) : x; }\n"
+    "INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }\n"
+    "INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b "
+    ">> 16 & 1)) >> 16); }\n"
+    "INL f32 f32_f16(u16 h) {\n  u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;\n"
+    "  return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : "
+    "f32_bits(s | "
+    "u32_bits((f32)(i32)m * 0x1p-24f));\n}\n"
+    "INL u16 f16_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 16 & 0x8000, a = b & 0x7fffffffu, r;\n"
+    "  if (a > 0x7f800000u) r = 0x7e00;\n  else if (a >= 0x477ff000u) r = 0x7c00;\n"
+    "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13;\n"
+    "  else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);\n  return (u16)(s | r);\n}\n"
+    "INL f32 f32_fp8e4m3(u8 h) {\n  u32 s = (u32)(h & 128) << 24, m = h & 127;\n"
+    "  return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + "
+    "(120u << 23)));\n}\n"
+    "INL u8 fp8e4m3_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
+    "  if (a > 0x43e80000u) r = 127;\n"
+    "  else if (a >= 0x3c800000u) r = (a - (120u << 23) + 0x7ffff + (a >> 20 & 1)) >> 20;\n"
+    "  else r = (u32)(i32)((f32_bits(a) * 0x1p9f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
+    "INL f32 f32_fp8e5m2(u8 h) { return f32_f16((u16)(h << 8)); }\n"
+    "INL u8 fp8e5m2_f32(f32 x) {\n  u32 b = u32_bits(x), s = b >> 24 & 128, a = b & 0x7fffffffu, r;\n"
+    "  if (a > 0x7f800000u) r = 126;\n  else if (a >= 0x47700000u) r = 124;\n"
+    "  else if (a >= 0x38800000u) r = (a - (112u << 23) + 0xfffff + (a >> 21 & 1)) >> 21;\n"
+    "  else r = (u32)(i32)((f32_bits(a) * 0x1p16f + 0x1p23f) - 0x1p23f);\n  return (u8)(s | r);\n}\n"
+    /* f32 rounded to odd: what is then rounded to at most 11 bits is rounded once. Of an integer, 13 leading
+       bits and one for all others do */
+    "INL f32 odd_u64(u64 x) { f32 s = 1.0f; for (; x >> 24; s *= 4096.0f) x = x >> 12 | ((x & 4095) != 0); "
+    "return (f32)(i32)x * s; }\n"
+    "INL f32 odd_i64(i64 x) { return x < 0 ? -odd_u64((u64)0 - (u64)x) : odd_u64((u64)x); }\n"
+    "INL f32 odd_u32(u32 x) { return odd_u64(x); }\nINL f32 odd_i32(i32 x) { return odd_i64(x); }\n"
+    "#ifndef NO_F64\nSATS(f64)\n"
+    "INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << "
+    "63)) < 0x1p52 ? "
+    "f64_bits(u64_bits((f64)(i64)x) | s) : x; }\n"
+    "INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? "
+    "r : f32_bits(((f64)r > x) == "
+    "(x > 0) ? b - 1 : b + 1); }\n"
+    "#endif\n";

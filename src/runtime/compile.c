@@ -1,6 +1,7 @@
-/* compile.c: C text -> object bytes, by a C compiler started without a shell. Source, object and messages pass through memory files, so no
- * pipe can block and nothing is left behind; a compiler that runs too long is ended. Where kernels come one batch after another, the next
- * compiler is started in advance (the spare). */
+/* compile.c: C text -> object bytes, by a C compiler started without a shell. Source, object and messages
+ * pass through memory files, so no pipe can block and nothing is left behind; a compiler that runs too long
+ * is ended. Where kernels come one batch after another, the next compiler is started in advance (the spare).
+ */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -11,16 +12,52 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The object goes to /proc/self/fd/1: a name that gcc cannot delete when it fails, as it would /dev/stdout. */
-static const char *const args_clang[] = {"-x", "c", "-", "-c", "-O1", "-march=native", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding",
-                                         "-fno-ident", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-fno-crash-diagnostics", "-w", "-o",
-                                         "-", NULL};
-static const char *const args_gcc[] = {"-x", "c", "-", "-c", "-O2", "-march=native", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding",
-                                       "-fno-ident", "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w", "-o",
-                                       "/proc/self/fd/1", NULL};
-const char *compiler_flags(const Compiler *c) { return c->is_clang ? "clang -O1 native fPIC nocontract v2" : "gcc -O2 native fPIC nocontract v2"; }
-/* clang before 15 may crash, or choose wrong instructions, on masks of bytes where it has AVX-512: LLVM reads nodes that it has freed. */
+/* The object goes to /proc/self/fd/1: a name that gcc cannot delete when it fails, as it would /dev/stdout.
+ */
+static const char *const args_clang[] = {"-x",
+                                         "c",
+                                         "-",
+                                         "-c",
+                                         "-O1",
+                                         "-march=native",
+                                         "-fPIC",
+                                         "-ffp-contract=off",
+                                         "-fno-math-errno",
+                                         "-ffreestanding",
+                                         "-fno-ident",
+                                         "-fno-stack-protector",
+                                         "-fno-asynchronous-unwind-tables",
+                                         "-fno-crash-diagnostics",
+                                         "-w",
+                                         "-o",
+                                         "-",
+                                         NULL};
+static const char *const args_gcc[] = {"-x",
+                                       "c",
+                                       "-",
+                                       "-c",
+                                       "-O2",
+                                       "-march=native",
+                                       "-fPIC",
+                                       "-ffp-contract=off",
+                                       "-fno-math-errno",
+                                       "-ffreestanding",
+                                       "-fno-ident",
+                                       "-fno-stack-protector",
+                                       "-fno-asynchronous-unwind-tables",
+                                       "-w",
+                                       "-o",
+                                       "/proc/self/fd/1",
+                                       NULL};
+
+const char *compiler_flags(const Compiler *c) {
+  return c->is_clang ? "clang -O1 native fPIC nocontract v2" : "gcc -O2 native fPIC nocontract v2";
+}
+
+/* clang before 15 may crash, or choose wrong instructions, on masks of bytes where it has AVX-512: LLVM reads
+ * nodes that it has freed. */
 enum { FIRST_CLANG_WITH_AVX512 = 15 };
+
 static bool avx512_is_broken(const Compiler *c) {
   const char *v = c->is_clang ? strstr(c->ident, "clang version ") : NULL;
   return v && atoi(v + strlen("clang version ")) < FIRST_CLANG_WITH_AVX512;
@@ -30,6 +67,7 @@ static bool executable(const TgOs *os, const char *path) {
   struct stat s;
   return os->stat(path, &s) == 0 && S_ISREG(s.st_mode) && os->access(path, X_OK) == 0;
 }
+
 static bool search_path(const TgOs *os, const char *name, char *out, size_t cap) {
   if (strchr(name, '/')) return snprintf(out, cap, "%s", name) < (int)cap && executable(os, out);
   const char *p = getenv("PATH");
@@ -40,65 +78,88 @@ static bool search_path(const TgOs *os, const char *name, char *out, size_t cap)
   }
   return false;
 }
+
 TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out) {
   static const char *const names[] = {"clang-19", "clang", "gcc", "cc"};
   *out = (Compiler){0};
   bool found = false;
   if (env && env->cc[0]) {
-    if (!search_path(os, env->cc, out->path, sizeof out->path)) return error_set(err, TG_ERR_DEVICE, "compiler: TG_CC=%s: no such program",
-        env->cc);
+    if (!search_path(os, env->cc, out->path, sizeof out->path))
+      return error_set(err, TG_ERR_DEVICE, "compiler: TG_CC=%s: no such program", env->cc);
     found = true;
   }
-  for (size_t i = 0; i < TG_COUNT(names) && !found; i++) found = search_path(os, names[i], out->path, sizeof out->path);
-  if (!found) return error_set(err, TG_ERR_DEVICE, "compiler: none of clang-19, clang, gcc, cc is on PATH; install one or set TG_CC");
+  for (size_t i = 0; i < TG_COUNT(names) && !found; i++)
+    found = search_path(os, names[i], out->path, sizeof out->path);
+  if (!found)
+    return error_set(err, TG_ERR_DEVICE,
+                     "compiler: none of clang-19, clang, gcc, cc is on PATH; install one or set TG_CC");
   const char *base = strrchr(out->path, '/');
   out->is_clang = strstr(base ? base : out->path, "clang") != NULL;
   return TG_OK;
 }
 
 /* ---- one process */
-static int memory_file(const TgOs *os) {                           /* never 0, 1 or 2, which the child needs */
+static int memory_file(const TgOs *os) { /* never 0, 1 or 2, which the child needs */
   int fd = os->memory_file("tinygrad-c");
   if (fd < 0 || fd > 2) return fd;
   int up = os->dup_from(fd, 3);
   os->close(fd);
   return up;
 }
+
 static TgStatus read_all(TgMem *mem, const TgOs *os, int fd, size_t limit, Blob *out) {
   struct stat s;
   *out = (Blob){0};
   if (os->fstat(fd, &s) || s.st_size < 0 || os->lseek(fd, 0, SEEK_SET)) return TG_ERR_IO;
   size_t want = TG_MIN((size_t)s.st_size, limit);
   if (!(out->at = mem_alloc(mem, want + 1))) return TG_ERR_NOMEM;
-  if (os_read_all(os, fd, out->at, want)) { out->nbytes = want; return TG_OK; }
+  if (os_read_all(os, fd, out->at, want)) {
+    out->nbytes = want;
+    return TG_OK;
+  }
   mem_free(mem, out->at);
   *out = (Blob){0};
   return TG_ERR_IO;
 }
+
 /* A process that reads `in`. */
-static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const char *const *args, const char *const *more) {
+static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const char *const *args,
+                      const char *const *more) {
   j->obj = memory_file(os);
   j->msg = memory_file(os);
   if (j->obj < 0 || j->msg < 0) return false;
   const char *argv[32] = {path};
   size_t n = 1;
-  for (; *args && n + 1 < TG_COUNT(argv); args++) argv[n++] = *args;
-  for (; *more && n + 1 < TG_COUNT(argv); more++) argv[n++] = *more;
+  for (; *args && n + 1 < TG_COUNT(argv); args++)
+    argv[n++] = *args;
+  for (; *more && n + 1 < TG_COUNT(argv); more++)
+    argv[n++] = *more;
   errno = os->spawn(&j->pid, path, (int[]){in, j->obj, j->msg}, (char *const *)argv);
   j->running = errno == 0;
   if (j->running) j->pidfd = os->pidfd_open(j->pid);
   return j->running;
 }
+
 static void job_init(Job *j) { *j = (Job){.src = -1, .obj = -1, .msg = -1, .pidfd = -1, .pid = -1}; }
-static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args, const char *const *more, const Blob *src) {
+
+static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args,
+                      const char *const *more, const Blob *src) {
   job_init(j);
   j->src = memory_file(os);
-  if (j->src < 0 || !os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET)) return false;
+  if (j->src < 0 || !os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET))
+    return false;
   return job_spawn(os, j, j->src, path, args, more);
 }
-/* What clang's driver (128 + the signal) and gcc's (4) end with when the process that they started does not end by itself. */
-static bool died(int status) { return WIFSIGNALED(status) || (WIFEXITED(status) && (WEXITSTATUS(status) >= 128 || WEXITSTATUS(status) == 4)); }
-/* True: ended by itself. A host that ignores SIGCHLD loses the exit status (ECHILD); the object then speaks for itself. */
+
+/* What clang's driver (128 + the signal) and gcc's (4) end with when the process that they started does not
+ * end by itself. */
+static bool died(int status) {
+  return WIFSIGNALED(status) ||
+         (WIFEXITED(status) && (WEXITSTATUS(status) >= 128 || WEXITSTATUS(status) == 4));
+}
+
+/* True: ended by itself. A host that ignores SIGCHLD loses the exit status (ECHILD); the object then speaks
+ * for itself. */
 static bool job_wait(const TgOs *os, Job *j, double deadline) {
   while (j->running) {
     int status = 0;
@@ -114,17 +175,22 @@ static bool job_wait(const TgOs *os, Job *j, double deadline) {
     if (j->pidfd >= 0) {
       struct pollfd p = {.fd = j->pidfd, .events = POLLIN};
       os->poll(&p, 1, (int)(left * 1000) + 1);
-    } else os->sleep_us(300);
+    } else
+      os->sleep_us(300);
   }
   return true;
 }
+
 static void job_kill(const TgOs *os, const Job *j) {
-  if (os->kill(-j->pid, SIGKILL)) os->kill(j->pid, SIGKILL);       /* the group: gcc starts children of its own */
+  if (os->kill(-j->pid, SIGKILL)) os->kill(j->pid, SIGKILL); /* the group: gcc starts children of its own */
 }
+
 static void job_close(const TgOs *os, const Job *j) {
   int fds[] = {j->src, j->obj, j->msg, j->pidfd};
-  for (size_t i = 0; i < TG_COUNT(fds); i++) if (fds[i] >= 0) os->close(fds[i]);
+  for (size_t i = 0; i < TG_COUNT(fds); i++)
+    if (fds[i] >= 0) os->close(fds[i]);
 }
+
 static void job_end(const TgOs *os, Job *j) {
   if (j->running) {
     job_kill(os, j);
@@ -137,29 +203,39 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   static const char *const args[] = {"--version", NULL}, *const none[] = {NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s), ended = ok && j.ok;
+  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s),
+       ended = ok && j.ok;
   TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
   if (st) return error_set(err, TG_ERR_DEVICE, "compiler: %.200s --version fails", c->path);
   memcpy(c->ident, text.at, text.nbytes);
   c->ident[text.nbytes] = 0;
-  for (char *p = c->ident; *p; p++) if (*p == '\n') *p = ' ';
+  for (char *p = c->ident; *p; p++)
+    if (*p == '\n') *p = ' ';
   if (strstr(c->ident, "clang")) c->is_clang = true;
   mem_free(mem, text.at);
   return TG_OK;
 }
-static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j, Blob *out) {
+
+static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j,
+                           Blob *out) {
   Blob msg;
   TgStatus st = read_all(mem, os, j->ok ? j->obj : j->msg, j->ok ? (size_t)1 << 30 : 300, j->ok ? out : &msg);
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
   if (st) return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
-  if (j->ok) return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
-  error_set(err, TG_ERR_COMPILE, "compiler: %.100s failed%s%s", c->path, msg.nbytes ? ": " : "", (char *)msg.at);
+  if (j->ok)
+    return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
+  error_set(err, TG_ERR_COMPILE, "compiler: %.100s failed%s%s", c->path, msg.nbytes ? ": " : "",
+            (char *)msg.at);
   mem_free(mem, msg.at);
   return TG_ERR_COMPILE;
 }
-typedef struct More { const char *at[3]; } More;
+
+typedef struct More {
+  const char *at[3];
+} More;
+
 static More more_args(const Compiler *c, bool optimise) {
   More m = {{NULL}};
   int n = 0;
@@ -167,14 +243,16 @@ static More more_args(const Compiler *c, bool optimise) {
   if (!optimise) m.at[n++] = "-O0";
   return m;
 }
+
 static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
   More more = more_args(c, !u->huge && !u->retried);
   return job_start(os, j, c->path, c->is_clang ? args_clang : args_gcc, more.at, &u->src);
 }
 
-/* ---- the spare: started where a second batch says that more may follow, and only for clang, as gcc loads little.
- * SPARE_MOST: what the socket takes at once; for more text the time to load LLVM is no matter. */
+/* ---- the spare: started where a second batch says that more may follow, and only for clang, as gcc loads
+ * little. SPARE_MOST: what the socket takes at once; for more text the time to load LLVM is no matter. */
 enum { SPARE_IDLE_S = 3, SPARE_MOST = 64 << 10 };
+
 static void spare_start(const TgOs *os, Spare *s, const Compiler *c) {
   if (s->owner || !c->is_clang) return;
   int fd[2];
@@ -184,24 +262,30 @@ static void spare_start(const TgOs *os, Spare *s, const Compiler *c) {
   j->src = fd[0];
   bool started = job_spawn(os, j, fd[1], c->path, args_clang, more_args(c, true).at);
   os->close(fd[1]);
-  if (started && j->pidfd >= 0) s->owner = getpid();
-  else job_end(os, j);
+  if (started && j->pidfd >= 0)
+    s->owner = getpid();
+  else
+    job_end(os, j);
 }
+
 static bool spare_runs(const TgOs *os, const Spare *s) {
   int r = os->pidfd_wait(s->job.pidfd, true);
-  while (r < 0 && errno == EINTR) r = os->pidfd_wait(s->job.pidfd, true);
+  while (r < 0 && errno == EINTR)
+    r = os->pidfd_wait(s->job.pidfd, true);
   return r == 0;
 }
+
 void spare_end(const TgOs *os, Spare *s) {
   if (!s->owner) return;
-  if (s->owner == getpid() && spare_runs(os, s)) {           /* in a fork it is the parent's */
-    os->shutdown(s->job.src);                                /* it ends by itself, should the signal fail */
+  if (s->owner == getpid() && spare_runs(os, s)) { /* in a fork it is the parent's */
+    os->shutdown(s->job.src);                      /* it ends by itself, should the signal fail */
     job_kill(os, &s->job);
     while (os->pidfd_wait(s->job.pidfd, false) < 0 && errno == EINTR) {}
   }
   job_close(os, &s->job);
   s->owner = 0;
 }
+
 static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j) {
   if (!s || !s->owner || u->huge || u->src.nbytes > SPARE_MOST) return false;
   bool fresh = s->owner == getpid() && spare_runs(os, s);
@@ -214,11 +298,14 @@ static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j) {
   s->owner = 0;
   return true;
 }
+
 static bool wrote_object(const TgOs *os, const Job *j) {
   struct stat st;
   return j->ok && os->fstat(j->obj, &st) == 0 && st.st_size > 0;
 }
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u, int n, int limit_s) {
+
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
+                       int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
   if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
   TgStatus st = TG_OK;
@@ -226,29 +313,41 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
   bool from_spare = spare_take(os, spare, &u[0], &jobs[0]);
   if (from_spare) started = 1;
   for (; started < n && !st; started++)
-    if (!unit_start(os, &jobs[started], c, &u[started])) st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-  if (spare && spare->nbatch++ > 0 && !st) spare_start(os, spare, c);      /* it loads while this waits */
+    if (!unit_start(os, &jobs[started], c, &u[started]))
+      st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+  if (spare && spare->nbatch++ > 0 && !st) spare_start(os, spare, c); /* it loads while this waits */
   double deadline = time_now_s() + limit_s;
   for (int i = 0; i < started && !st; i++) {
     bool ended = job_wait(os, &jobs[i], deadline);
-    if (i == 0 && from_spare && ended && !wrote_object(os, &jobs[0])) {      /* it may have given up as the source came */
+    if (i == 0 && from_spare && ended &&
+        !wrote_object(os, &jobs[0])) { /* it may have given up as the source came */
       job_end(os, &jobs[0]);
-      if (!unit_start(os, &jobs[0], c, &u[0])) { st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno)); break; }
+      if (!unit_start(os, &jobs[0], c, &u[0])) {
+        st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+        break;
+      }
       ended = job_wait(os, &jobs[0], deadline);
     }
-    if (ended && jobs[i].died && !u[i].huge) {               /* a fault of its optimiser, most likely */
+    if (ended && jobs[i].died && !u[i].huge) { /* a fault of its optimiser, most likely */
       u[i].retried = true;
       job_end(os, &jobs[i]);
-      if (!unit_start(os, &jobs[i], c, &u[i])) { st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno)); break; }
+      if (!unit_start(os, &jobs[i], c, &u[i])) {
+        st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+        break;
+      }
       ended = job_wait(os, &jobs[i], deadline);
     }
     u[i].gave_up = u[i].huge && (!ended || jobs[i].died);
     if (u[i].gave_up) continue;
     st = ended ? job_result(mem, os, err, c, &jobs[i], &u[i].out)
-         : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path, limit_s);
+               : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path,
+                           limit_s);
   }
-  for (int i = 0; i < started; i++) job_end(os, &jobs[i]);
-  if (st) for (int i = 0; i < n; i++) mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
+  for (int i = 0; i < started; i++)
+    job_end(os, &jobs[i]);
+  if (st)
+    for (int i = 0; i < n; i++)
+      mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
   mem_free(mem, jobs);
   return st;
 }

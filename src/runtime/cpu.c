@@ -1,6 +1,7 @@
-/* cpu.c: the CPU device. A kernel's source is looked up in this device, then on disk, then compiled: the kernels of a batch are dealt to one
- * translation unit per core and compiled at the same time; a huge one has a unit of its own, without optimisation, and is interpreted if the
- * compiler cannot cope with it. A kernel's symbol carries the hash of its key, so equal names never meet. */
+/* cpu.c: the CPU device. A kernel's source is looked up in this device, then on disk, then compiled: the
+ * kernels of a batch are dealt to one translation unit per core and compiled at the same time; a huge one has
+ * a unit of its own, without optimisation, and is interpreted if the compiler cannot cope with it. A kernel's
+ * symbol carries the hash of its key, so equal names never meet. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -10,9 +11,28 @@
 #include <cpuid.h>
 #endif
 
-typedef struct Object { uint8_t digest[32]; Image image; Blob bytes; struct Object *next; } Object;
-typedef struct Kernel { uint8_t key[32]; char symbol[128]; KernelFn fn; bool interp; struct Kernel *next; } Kernel;   /* interp: no compiler can cope */
-struct Program { KernelFn fn; Program *interp; int nthread; size_t scratch_bytes; };   /* interp: of INTERP:C, instead of fn */
+typedef struct Object {
+  uint8_t digest[32];
+  Image image;
+  Blob bytes;
+  struct Object *next;
+} Object;
+
+typedef struct Kernel {
+  uint8_t key[32];
+  char symbol[128];
+  KernelFn fn;
+  bool interp;
+  struct Kernel *next;
+} Kernel; /* interp: no compiler can cope */
+
+struct Program {
+  KernelFn fn;
+  Program *interp;
+  int nthread;
+  size_t scratch_bytes;
+}; /* interp: of INTERP:C, instead of fn */
+
 typedef struct Cpu {
   Compiler cc;
   Spare spare;
@@ -20,14 +40,15 @@ typedef struct Cpu {
   Cache *cache;
   char features[200], names[200], text[512];
   Object *objects;
-  Map kernels;                         /* first 8 bytes of the key -> list of Kernel; kept until the device is closed */
-  Pool *pool;                          /* made by the first kernel that wants threads or scratch */
+  Map kernels; /* first 8 bytes of the key -> list of Kernel; kept until the device is closed */
+  Pool *pool;  /* made by the first kernel that wants threads or scratch */
   pthread_mutex_t pool_lock;
   Str prelude;
 } Cpu;
 
-/* What the processor has and the OS keeps (XCR0: the vector registers saved at a switch). `names` is for people. The compiler finds the same by
- * itself (-march=native); `out` is part of a kernel's key, so that an object from another machine is never run here. */
+/* What the processor has and the OS keeps (XCR0: the vector registers saved at a switch). `names` is for
+ * people. The compiler finds the same by itself (-march=native); `out` is part of a kernel's key, so that an
+ * object from another machine is never run here. */
 #ifdef __x86_64__
 static uint64_t saved_state(void) {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -39,11 +60,28 @@ static uint64_t saved_state(void) {
 static void cpu_features(char *out, size_t cap, char *names, size_t names_cap) {
 #ifdef __x86_64__
   enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000 };
-  static const struct { const char *name; uint8_t leaf, reg, bit; uint32_t state; } known[] = {      /* leaf: index in `leaves`; reg 0..3: a b c d */
-    {"sse4.2", 0, 2, 20, 0}, {"avx", 0, 2, 28, AVX_STATE}, {"f16c", 0, 2, 29, AVX_STATE}, {"fma", 0, 2, 12, AVX_STATE}, {"avx2", 1, 1, 5, AVX_STATE},
-    {"avx512f", 1, 1, 16, AVX512_STATE}, {"avx512bw", 1, 1, 30, AVX512_STATE}, {"avx512vl", 1, 1, 31, AVX512_STATE},
-    {"avx512vnni", 1, 2, 11, AVX512_STATE}, {"avx512fp16", 1, 3, 23, AVX512_STATE}, {"avx512bf16", 2, 0, 5, AVX512_STATE}, {"avxvnni", 2, 0, 4, AVX_STATE},
-    {"amx-tile", 1, 3, 24, TILE_STATE}, {"amx-bf16", 1, 3, 22, TILE_STATE}, {"amx-int8", 1, 3, 25, TILE_STATE}};
+
+  static const struct {
+    const char *name;
+    uint8_t leaf, reg, bit;
+    uint32_t state;
+  } known[] = {/* leaf: index in `leaves`; reg 0..3: a b c d */
+               {"sse4.2", 0, 2, 20, 0},
+               {"avx", 0, 2, 28, AVX_STATE},
+               {"f16c", 0, 2, 29, AVX_STATE},
+               {"fma", 0, 2, 12, AVX_STATE},
+               {"avx2", 1, 1, 5, AVX_STATE},
+               {"avx512f", 1, 1, 16, AVX512_STATE},
+               {"avx512bw", 1, 1, 30, AVX512_STATE},
+               {"avx512vl", 1, 1, 31, AVX512_STATE},
+               {"avx512vnni", 1, 2, 11, AVX512_STATE},
+               {"avx512fp16", 1, 3, 23, AVX512_STATE},
+               {"avx512bf16", 2, 0, 5, AVX512_STATE},
+               {"avxvnni", 2, 0, 4, AVX_STATE},
+               {"amx-tile", 1, 3, 24, TILE_STATE},
+               {"amx-bf16", 1, 3, 22, TILE_STATE},
+               {"amx-int8", 1, 3, 25, TILE_STATE}};
+
   uint64_t saved = saved_state();
   unsigned reg[4][4] = {{0}};
   size_t m = 0;
@@ -52,7 +90,7 @@ static void cpu_features(char *out, size_t cap, char *names, size_t names_cap) {
   for (size_t i = 0; i < TG_COUNT(leaves); i++) {
     unsigned a = 0, b = 0, c = 0, d = 0;
     __get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d);
-    if (i == 0) b = 0;                 /* the id of the core this ran on */
+    if (i == 0) b = 0; /* the id of the core this ran on */
     memcpy(reg[i], (unsigned[4]){a, b, c, d}, sizeof reg[i]);
     n += (size_t)snprintf(out + n, cap - n, "%x.%x.%x.%x ", a, b, c, d);
   }
@@ -64,6 +102,7 @@ static void cpu_features(char *out, size_t cap, char *names, size_t names_cap) {
   snprintf(out, cap, "unknown"), snprintf(names, names_cap, "unknown");
 #endif
 }
+
 static void cpu_close(Device *d) {
   Cpu *p = d->priv;
   if (!p) return;
@@ -77,7 +116,8 @@ static void cpu_close(Device *d) {
   }
   for (size_t i = 0; i < p->kernels.cap; i++)
     if (p->kernels.at[i].used)
-      for (Kernel *k = (Kernel *)(uintptr_t)p->kernels.at[i].val, *next; k; k = next) next = k->next, mem_free(d->mem, k);
+      for (Kernel *k = (Kernel *)(uintptr_t)p->kernels.at[i].val, *next; k; k = next)
+        next = k->next, mem_free(d->mem, k);
   map_free(&p->kernels);
   str_free(&p->prelude);
   cache_close(p->cache);
@@ -85,6 +125,7 @@ static void cpu_close(Device *d) {
   mem_free(d->mem, p);
   d->priv = NULL;
 }
+
 static TgStatus cpu_open(Device *d) {
 #ifndef __x86_64__
   return error_set(d->err, TG_ERR_DEVICE, "CPU: the object loader knows x86-64 only so far");
@@ -93,8 +134,10 @@ static TgStatus cpu_open(Device *d) {
   Cpu *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
   TgStatus st = compiler_find(d->os, d->env, d->err, &p->cc);
-  if (st || pthread_mutex_init(&p->pool_lock, NULL)) { mem_free(d->mem, p); return st ? st : error_set(d->err, TG_ERR_NOMEM,
-      "CPU: out of memory"); }
+  if (st || pthread_mutex_init(&p->pool_lock, NULL)) {
+    mem_free(d->mem, p);
+    return st ? st : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  }
   d->priv = p;
   map_init(&p->kernels, d->mem);
   str_init(&p->prelude, d->mem);
@@ -104,14 +147,18 @@ static TgStatus cpu_open(Device *d) {
   d->ncores = cpu_count();
   snprintf(p->text, sizeof p->text, "%d cores, %s; %.200s", d->ncores, p->names, p->cc.path);
   d->describe = p->text;
-  if (p->prelude.oom) { cpu_close(d); return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory"); }
+  if (p->prelude.oom) {
+    cpu_close(d);
+    return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  }
   return TG_OK;
 }
+
 /* The version text is asked of the compiler once and remembered on disk with its file's time and size. */
 static TgStatus identify(Device *d, Cpu *p) {
   if (p->identified) return TG_OK;
   struct stat s;
-  bool have = d->os->stat(p->cc.path, &s) == 0;      /* gcc needs no version; what clang is told depends on it */
+  bool have = d->os->stat(p->cc.path, &s) == 0; /* gcc needs no version; what clang is told depends on it */
   int64_t mtime = have ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
   bool named = !p->cc.is_clang && strstr(p->cc.path, "gcc");
   if (have && cache_ident_get(p->cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {
@@ -131,13 +178,16 @@ static uint64_t key_word(const uint8_t key[32]) {
   memcpy(&w, key, sizeof w);
   return w;
 }
+
 static Kernel *kernel_find(Cpu *p, const uint8_t key[32]) {
   uint64_t v;
   if (!map_get(&p->kernels, key_word(key), &v)) return NULL;
   Kernel *k = (Kernel *)(uintptr_t)v;
-  while (k && memcmp(k->key, key, 32)) k = k->next;
+  while (k && memcmp(k->key, key, 32))
+    k = k->next;
   return k;
 }
+
 static Kernel *kernel_add(Device *d, Cpu *p, const uint8_t key[32], const char *name) {
   Kernel *k = mem_alloc(d->mem, sizeof *k);
   if (!k) return NULL;
@@ -149,10 +199,15 @@ static Kernel *kernel_add(Device *d, Cpu *p, const uint8_t key[32], const char *
   mem_free(d->mem, k);
   return NULL;
 }
+
 /* Takes the bytes. The same object is mapped once. */
 static Object *object_get(Device *d, Cpu *p, const uint8_t digest[32], Blob *bytes, TgError *err) {
   for (Object *o = p->objects; o; o = o->next)
-    if (!memcmp(o->digest, digest, 32)) { mem_free(d->mem, bytes->at); *bytes = (Blob){0}; return o; }
+    if (!memcmp(o->digest, digest, 32)) {
+      mem_free(d->mem, bytes->at);
+      *bytes = (Blob){0};
+      return o;
+    }
   Object *o = mem_alloc(d->mem, sizeof *o);
   if (!o || elf_load(d->mem, d->os, err, bytes->at, bytes->nbytes, &o->image)) {
     mem_free(d->mem, o), mem_free(d->mem, bytes->at);
@@ -164,6 +219,7 @@ static Object *object_get(Device *d, Cpu *p, const uint8_t digest[32], Blob *byt
   o->next = p->objects, p->objects = o;
   return o;
 }
+
 static bool kernel_link(Kernel *k, const Object *o) {
   int64_t at = elf_symbol(o->bytes.at, o->bytes.nbytes, k->symbol);
   if (at < 0) return false;
@@ -171,6 +227,7 @@ static bool kernel_link(Kernel *k, const Object *o) {
   memcpy(&k->fn, &addr, sizeof addr);
   return true;
 }
+
 static bool kernel_from_disk(Device *d, Cpu *p, Kernel *k) {
   uint8_t digest[32];
   Blob b;
@@ -181,30 +238,45 @@ static bool kernel_from_disk(Device *d, Cpu *p, Kernel *k) {
 }
 
 /* ---- compile */
-static void unit_add(Str *s, const KernelSpec *k, const Kernel *kn) {   /* the macro gives the function its unique name, and nothing else */
-  str_put(s, "#define "), str_put(s, k->linear->name), str_put(s, " "), str_put(s, kn->symbol), str_put(s, "\n");
+static void unit_add(Str *s, const KernelSpec *k,
+                     const Kernel *kn) { /* the macro gives the function its unique name, and nothing else */
+  str_put(s, "#define "), str_put(s, k->linear->name), str_put(s, " "), str_put(s, kn->symbol),
+      str_put(s, "\n");
   str_put(s, k->source);
   str_put(s, "\n#undef "), str_put(s, k->linear->name), str_put(s, "\n");
 }
-/* clang-19 -O1 takes 1 s for 10,000 statements in a row and 60 s for 100,000; -O0 takes 0.4 and 4 s, but 100 s and 2.7 GB for a million, which
- * the interpreter runs in about 10 ms. gcc -O2 takes 20 s for 10,000, -O0 1 s. */
+
+/* clang-19 -O1 takes 1 s for 10,000 statements in a row and 60 s for 100,000; -O0 takes 0.4 and 4 s, but 100
+ * s and 2.7 GB for a million, which the interpreter runs in about 10 ms. gcc -O2 takes 20 s for 10,000, -O0 1
+ * s. */
 enum { HUGE_CLANG = 20000, HUGE_GCC = 5000, GIANT = 300000 };
-static bool is_huge(const Cpu *p, const KernelSpec *k) { return k->linear->n > (p->cc.is_clang ? HUGE_CLANG : HUGE_GCC); }
+
+static bool is_huge(const Cpu *p, const KernelSpec *k) {
+  return k->linear->n > (p->cc.is_clang ? HUGE_CLANG : HUGE_GCC);
+}
+
 /* One object: remembered on disk and mapped; its kernels get their addresses. */
 static TgStatus unit_load(Device *d, Cpu *p, Unit *u, Kernel *const *kn, int n, uint8_t (*keys)[32]) {
   uint8_t digest[32];
   sha256(u->out.at, u->out.nbytes, digest);
-  for (int i = 0; i < n; i++) memcpy(keys[i], kn[i]->key, 32);
+  for (int i = 0; i < n; i++)
+    memcpy(keys[i], kn[i]->key, 32);
   cache_put(p->cache, (const uint8_t(*)[32])keys, n, &u->out);
   Object *o = object_get(d, p, digest, &u->out, d->err);
-  if (!o) return d->err && d->err->status ? d->err->status : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
-  for (int i = 0; i < n; i++) if (!kernel_link(kn[i], o)) return error_set(d->err, TG_ERR_COMPILE, "CPU: kernel %.90s is not in its object", kn[i]->symbol);
+  if (!o)
+    return d->err && d->err->status ? d->err->status : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  for (int i = 0; i < n; i++)
+    if (!kernel_link(kn[i], o))
+      return error_set(d->err, TG_ERR_COMPILE, "CPU: kernel %.90s is not in its object", kn[i]->symbol);
   d->kernels_compiled += (uint64_t)n;
   return TG_OK;
 }
-static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int ntodo) {
+
+static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
+                                int ntodo) {
   int nhuge = 0, nunit;
-  for (int i = 0; i < ntodo; i++) nhuge += is_huge(p, &ks[todo[i]]);
+  for (int i = 0; i < ntodo; i++)
+    nhuge += is_huge(p, &ks[todo[i]]);
   int nshared = TG_MIN(d->ncores, ntodo - nhuge);
   nunit = nshared + nhuge;
   TgStatus st = TG_ERR_NOMEM;
@@ -214,7 +286,10 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   uint8_t(*keys)[32] = mem_alloc(d->mem, (size_t)ntodo * sizeof *keys);
   Kernel **in_unit = mem_alloc(d->mem, (size_t)ntodo * sizeof *in_unit);
   const char **texts = mem_alloc(d->mem, (size_t)ntodo * sizeof *texts);
-  if (!src || !unit || !unit_of || !keys || !in_unit || !texts) { error_set(d->err, st, "CPU: out of memory"); goto done; }
+  if (!src || !unit || !unit_of || !keys || !in_unit || !texts) {
+    error_set(d->err, st, "CPU: out of memory");
+    goto done;
+  }
   for (int i = 0, small = 0, huge = nshared; i < ntodo; i++) {
     bool is = is_huge(p, &ks[todo[i]]);
     unit_of[i] = is ? huge++ : small++ % nshared;
@@ -223,7 +298,8 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   for (int u = 0; u < nunit; u++) {
     int n = 0;
     str_init(&src[u], d->mem);
-    for (int i = 0; i < ntodo; i++) if (unit_of[i] == u) texts[n++] = ks[todo[i]].source;
+    for (int i = 0; i < ntodo; i++)
+      if (unit_of[i] == u) texts[n++] = ks[todo[i]].source;
     if (!prelude_prune(&src[u], str_text(&p->prelude), texts, n)) src[u].oom = true;
   }
   for (int i = 0; i < ntodo; i++) {
@@ -231,46 +307,64 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   }
   for (int u = 0; u < nunit; u++) {
     unit[u].src = (Blob){(uint8_t *)src[u].at, src[u].len};
-    if (src[u].oom) { error_set(d->err, st, "CPU: out of memory"); goto done; }
+    if (src[u].oom) {
+      error_set(d->err, st, "CPU: out of memory");
+      goto done;
+    }
   }
-  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, unit, nunit, d->env->cc_limit))) goto done;
+  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, unit, nunit, d->env->cc_limit)))
+    goto done;
   for (int u = 0; u < nunit && !st; u++) {
     int n = 0;
     d->compiles_retried += unit[u].retried;
-    for (int i = 0; i < ntodo; i++) if (unit_of[i] == u) in_unit[n++] = kn[todo[i]];
-    if (unit[u].gave_up) in_unit[0]->interp = true;
-    else st = unit_load(d, p, &unit[u], in_unit, n, keys);
+    for (int i = 0; i < ntodo; i++)
+      if (unit_of[i] == u) in_unit[n++] = kn[todo[i]];
+    if (unit[u].gave_up)
+      in_unit[0]->interp = true;
+    else
+      st = unit_load(d, p, &unit[u], in_unit, n, keys);
   }
 done:
-  for (int u = 0; src && u < nunit; u++) str_free(&src[u]);
-  for (int u = 0; unit && u < nunit; u++) mem_free(d->mem, unit[u].out.at);
-  mem_free(d->mem, src), mem_free(d->mem, unit), mem_free(d->mem, unit_of), mem_free(d->mem, keys), mem_free(d->mem, in_unit), mem_free(d->mem, texts);
+  for (int u = 0; src && u < nunit; u++)
+    str_free(&src[u]);
+  for (int u = 0; unit && u < nunit; u++)
+    mem_free(d->mem, unit[u].out.at);
+  mem_free(d->mem, src), mem_free(d->mem, unit), mem_free(d->mem, unit_of), mem_free(d->mem, keys),
+      mem_free(d->mem, in_unit), mem_free(d->mem, texts);
   return st;
 }
+
 static bool kernel_key(Device *d, Cpu *p, const KernelSpec *k, uint8_t key[32]) {
   Str s;
   str_init(&s, d->mem);
-  const char *parts[] = {"tinygrad-c 1", compiler_flags(&p->cc), is_huge(p, k) ? "O0" : "", p->cc.path, p->cc.ident, p->features, str_text(&p->prelude),
-      k->linear->name, k->source};
-  for (size_t i = 0; i < TG_COUNT(parts); i++) str_putn(&s, parts[i], strlen(parts[i]) + 1);
+  const char *parts[] = {
+      "tinygrad-c 1", compiler_flags(&p->cc), is_huge(p, k) ? "O0" : "", p->cc.path, p->cc.ident,
+      p->features,    str_text(&p->prelude),  k->linear->name,           k->source};
+  for (size_t i = 0; i < TG_COUNT(parts); i++)
+    str_putn(&s, parts[i], strlen(parts[i]) + 1);
   bool ok = !s.oom;
   if (ok) sha256(s.at, s.len, key);
   str_free(&s);
   return ok;
 }
-static size_t local_bytes(const Linear *lin) {                         /* at least what the renderer takes from scratch */
+
+static size_t local_bytes(const Linear *lin) { /* at least what the renderer takes from scratch */
   size_t n = 0;
   for (int i = 0; i < lin->n; i++)
-    if (lin->at[i]->op == OPS_DEFINE_LOCAL) n += ((size_t)lin->at[i]->arg.param.nelem * dtype_size((DType)lin->at[i]->dtype) + 63) & ~(size_t)63;
+    if (lin->at[i]->op == OPS_DEFINE_LOCAL)
+      n += ((size_t)lin->at[i]->arg.param.nelem * dtype_size((DType)lin->at[i]->dtype) + 63) & ~(size_t)63;
   return n;
 }
+
 static void cpu_unload(Device *d, Program *g) {
   if (g && g->interp) backend_interp_c.unload(d, g->interp);
   mem_free(d->mem, g);
 }
+
 static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
   Cpu *p = d->priv;
-  for (int i = 0; i < n; i++) out[i] = NULL;
+  for (int i = 0; i < n; i++)
+    out[i] = NULL;
   TgStatus st = identify(d, p);
   if (st || n <= 0) return st;
   Kernel **kn = mem_alloc(d->mem, (size_t)n * sizeof *kn);
@@ -278,15 +372,22 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
   if (!kn || !todo) goto oom;
   for (int i = 0; i < n; i++) {
     uint8_t key[32];
-    if (NEVER(!ks[i].source)) { st = error_set(d->err, TG_ERR_INTERNAL, "CPU: kernel without source"); goto done; }
+    if (NEVER(!ks[i].source)) {
+      st = error_set(d->err, TG_ERR_INTERNAL, "CPU: kernel without source");
+      goto done;
+    }
     if (!kernel_key(d, p, &ks[i], key)) goto oom;
     kn[i] = kernel_find(p, key);
     if (kn[i] && (kn[i]->fn || kn[i]->interp)) continue;
-    for (int j = 0; j < ntodo && kn[i]; j++) if (kn[todo[j]] == kn[i]) goto next;       /* twice in one batch */
+    for (int j = 0; j < ntodo && kn[i]; j++)
+      if (kn[todo[j]] == kn[i]) goto next; /* twice in one batch */
     if (!kn[i] && !(kn[i] = kernel_add(d, p, key, ks[i].linear->name))) goto oom;
-    if (ks[i].linear->n > GIANT) kn[i]->interp = true;
-    else if (kernel_from_disk(d, p, kn[i])) d->cache_hits++;
-    else todo[ntodo++] = i;
+    if (ks[i].linear->n > GIANT)
+      kn[i]->interp = true;
+    else if (kernel_from_disk(d, p, kn[i]))
+      d->cache_hits++;
+    else
+      todo[ntodo++] = i;
   next:;
   }
   if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo))) goto done;
@@ -299,7 +400,9 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
 oom:
   st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
 done:
-  if (st) for (int i = 0; i < n; i++) cpu_unload(d, out[i]), out[i] = NULL;
+  if (st)
+    for (int i = 0; i < n; i++)
+      cpu_unload(d, out[i]), out[i] = NULL;
   mem_free(d->mem, kn), mem_free(d->mem, todo);
   return st;
 }
@@ -317,13 +420,31 @@ static Pool *pool_get(Device *d, Cpu *p) {
   pthread_mutex_unlock(&p->pool_lock);
   return pool;
 }
+
 static TgStatus cpu_launch(Device *d, Program *g, void *const *bufs, const int64_t *vars) {
   if (g->interp) return backend_interp_c.launch(d, g->interp, bufs, vars);
-  if (g->nthread == 1 && !g->scratch_bytes) { g->fn(bufs, vars, 0, NULL); return TG_OK; }
+  if (g->nthread == 1 && !g->scratch_bytes) {
+    g->fn(bufs, vars, 0, NULL);
+    return TG_OK;
+  }
   Pool *pool = pool_get(d, d->priv);
   TgStatus st = pool ? pool_run(pool, g->fn, bufs, vars, g->nthread, g->scratch_bytes) : TG_ERR_NOMEM;
-  return st ? error_set(d->err, st, "CPU: out of memory for %zu bytes of scratch per thread", g->scratch_bytes) : TG_OK;
+  return st ? error_set(d->err, st, "CPU: out of memory for %zu bytes of scratch per thread",
+                        g->scratch_bytes)
+            : TG_OK;
 }
-const TgBackend backend_cpu = {.name = "CPU", .has = HAS_THREADS | HAS_RUN, .open = cpu_open, .close = cpu_close, .alloc = host_alloc,
-                               .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .copy = host_copy, .compile = cpu_compile, .unload = cpu_unload,
-                               .launch = cpu_launch, .sync = host_sync, .renderer = &renderer_c};
+
+const TgBackend backend_cpu = {.name = "CPU",
+                               .has = HAS_THREADS | HAS_RUN,
+                               .open = cpu_open,
+                               .close = cpu_close,
+                               .alloc = host_alloc,
+                               .free = host_free,
+                               .copy_in = host_copy,
+                               .copy_out = host_copy,
+                               .copy = host_copy,
+                               .compile = cpu_compile,
+                               .unload = cpu_unload,
+                               .launch = cpu_launch,
+                               .sync = host_sync,
+                               .renderer = &renderer_c};

@@ -1,4 +1,5 @@
-/* cpu.h: private to src/runtime. The parts of the CPU backend: compiler process, ELF loader, kernel cache, thread pool. */
+/* cpu.h: private to src/runtime. The parts of the CPU backend: compiler process, ELF loader, kernel cache,
+ * thread pool. */
 #ifndef TG_CPU_H
 #define TG_CPU_H
 #include "runtime/device.h"
@@ -11,46 +12,80 @@ TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus host_sync(Device *d);
 
 /* ---- elf.c */
-typedef struct Image { uint8_t *at; size_t size, mapped; } Image;    /* read + execute */
-/* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown symbols. */
+typedef struct Image {
+  uint8_t *at;
+  size_t size, mapped;
+} Image; /* read + execute */
+
+/* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown
+ * symbols. */
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out);
 /* Offset of a global function in the image, or -1. Valid for the bytes that elf_load accepted. */
 int64_t elf_symbol(const void *obj, size_t nbytes, const char *name);
 void image_unmap(const TgOs *os, Image *im);
 
 /* ---- compile.c */
-typedef struct Compiler { char path[512], ident[256]; bool is_clang; } Compiler;   /* ident: first line of --version */
-typedef struct Blob { uint8_t *at; size_t nbytes; } Blob;
-TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out);             /* path alone */
-TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s);     /* runs --version */
-const char *compiler_flags(const Compiler *c);                                    /* one line: part of the cache key */
-/* huge: no optimisation, whose time grows faster than the text. Where even that takes too long, or the compiler is ended by a signal (memory),
- * `gave_up` is set and there is no object. retried: the compiler died of a unit that is not huge, which was then compiled without optimisation. */
-typedef struct Unit { Blob src, out; bool huge, gave_up, retried; } Unit;
+typedef struct Compiler {
+  char path[512], ident[256];
+  bool is_clang;
+} Compiler; /* ident: first line of --version */
+
+typedef struct Blob {
+  uint8_t *at;
+  size_t nbytes;
+} Blob;
+
+TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out); /* path alone */
+TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c,
+                           int limit_s);       /* runs --version */
+const char *compiler_flags(const Compiler *c); /* one line: part of the cache key */
+
+/* huge: no optimisation, whose time grows faster than the text. Where even that takes too long, or the
+ * compiler is ended by a signal (memory), `gave_up` is set and there is no object. retried: the compiler died
+ * of a unit that is not huge, which was then compiled without optimisation. */
+typedef struct Unit {
+  Blob src, out;
+  bool huge, gave_up, retried;
+} Unit;
+
 /* One process at work. died: ended by a signal, or the part that did the work was. */
-typedef struct Job { int src, obj, msg, pidfd; pid_t pid; bool running, ok, died; } Job;
-/* A compiler started before there is anything to compile: two thirds of what a small kernel waits for is the loading of LLVM.
- * It waits for its source at the other end of the socket job.src, and ends by itself when nothing comes for some seconds or when that is closed.
- * owner: the process that started it, as a fork has a copy of this; 0: there is none. nbatch: compile_units calls so far. */
-typedef struct Spare { Job job; pid_t owner; int nbatch; } Spare;
+typedef struct Job {
+  int src, obj, msg, pidfd;
+  pid_t pid;
+  bool running, ok, died;
+} Job;
+
+/* A compiler started before there is anything to compile: two thirds of what a small kernel waits for is the
+ * loading of LLVM. It waits for its source at the other end of the socket job.src, and ends by itself when
+ * nothing comes for some seconds or when that is closed. owner: the process that started it, as a fork has a
+ * copy of this; 0: there is none. nbatch: compile_units calls so far. */
+typedef struct Spare {
+  Job job;
+  pid_t owner;
+  int nbatch;
+} Spare;
+
 void spare_end(const TgOs *os, Spare *s);
-/* Compiles n translation units at the same time, each for at most limit_s seconds; out is for the caller to free. All or nothing.
- * spare: kept from call to call, by the caller, who ends it; NULL: none. */
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u, int n, int limit_s);
+/* Compiles n translation units at the same time, each for at most limit_s seconds; out is for the caller to
+ * free. All or nothing. spare: kept from call to call, by the caller, who ends it; NULL: none. */
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
+                       int n, int limit_s);
 
 /* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
 typedef struct Cache Cache;
-Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env);                                  /* NULL: run without */
+Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env); /* NULL: run without */
 void cache_close(Cache *c);
-bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out);    /* object of a kernel; digest names the object */
-void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj);      /* one object that holds n kernels */
+bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32],
+               Blob *out); /* object of a kernel; digest names the object */
+void cache_put(Cache *c, const uint8_t (*keys)[32], int n,
+               const Blob *obj); /* one object that holds n kernels */
 bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, char *out, size_t cap);
 void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, const char *text);
 
 /* ---- pool.c */
 typedef void (*KernelFn)(void *const *bufs, const int64_t *vars, int tid, void *scratch);
 typedef struct Pool Pool;
-Pool *pool_new(TgMem *mem, const TgOs *os, int nthread);                                          /* nthread counts the caller */
+Pool *pool_new(TgMem *mem, const TgOs *os, int nthread); /* nthread counts the caller */
 void pool_free(Pool *p);
 /* Runs fn for tid 0 .. n-1; scratch of that many bytes for each thread at work. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes);

@@ -1,30 +1,38 @@
-/* device.h: what a backend is: allocate, copy, compile, load, launch. The core asks what a device has, never which one it is. */
+/* device.h: what a backend is: allocate, copy, compile, load, launch. The core asks what a device has, never
+ * which one it is. */
 #ifndef TG_DEVICE_H
 #define TG_DEVICE_H
 #include "renderer/renderer.h"
 
 typedef struct Device Device;
-typedef struct Program Program;                              /* a loaded kernel; the backend defines it */
-typedef struct KernelSpec { const Linear *linear; const char *source; } KernelSpec;   /* source: NULL for backends without renderer */
+typedef struct Program Program; /* a loaded kernel; the backend defines it */
 
-/* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of the launch. */
+typedef struct KernelSpec {
+  const Linear *linear;
+  const char *source;
+} KernelSpec; /* source: NULL for backends without renderer */
+
+/* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
+ * the launch. */
 enum { HAS_THREADS = 1, HAS_LOCAL = 2, HAS_RUN = 4, HAS_CHECKS = 8 };
+
 typedef struct TgBackend {
-  const char *name;                                          /* "CPU", "INTERP", "NULL:CUDA" .. */
+  const char *name; /* "CPU", "INTERP", "NULL:CUDA" .. */
   uint32_t has;
-  TgStatus (*open)(Device *d);                               /* TG_ERR_DEVICE with a reason when it cannot work here */
+  TgStatus (*open)(Device *d); /* TG_ERR_DEVICE with a reason when it cannot work here */
   void (*close)(Device *d);
-  TgStatus (*alloc)(Device *d, size_t nbytes, void **out);   /* 64-byte aligned, zeroed */
+  TgStatus (*alloc)(Device *d, size_t nbytes, void **out); /* 64-byte aligned, zeroed */
   void (*free)(Device *d, void *p, size_t nbytes);
   TgStatus (*copy_in)(Device *d, void *dst, const void *src, size_t nbytes);
   TgStatus (*copy_out)(Device *d, void *dst, const void *src, size_t nbytes);
-  TgStatus (*copy)(Device *d, void *dst, const void *src, size_t nbytes);       /* within the device */
+  TgStatus (*copy)(Device *d, void *dst, const void *src, size_t nbytes); /* within the device */
   /* Compiles a batch: out[i] for k[i]; all or nothing. */
   TgStatus (*compile)(Device *d, const KernelSpec *k, int n, Program **out);
   void (*unload)(Device *d, Program *p);
-  TgStatus (*launch)(Device *d, Program *p, void *const *bufs, const int64_t *vars);   /* bufs[slot] for each PARAM */
+  TgStatus (*launch)(Device *d, Program *p, void *const *bufs,
+                     const int64_t *vars); /* bufs[slot] for each PARAM */
   TgStatus (*sync)(Device *d);
-  const Renderer *renderer;                                  /* optional: NULL takes linear UOps directly */
+  const Renderer *renderer; /* optional: NULL takes linear UOps directly */
 } TgBackend;
 
 struct Device {
@@ -34,11 +42,14 @@ struct Device {
   const TgEnv *env;
   TgError *err;
   void *priv;
-  int ncores;                                                /* of the machine; cost models use this, never TG_THREADS */
-  const char *describe;                                      /* one line for `tg devices` */
-  uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried;       /* counters */
+  int ncores;           /* of the machine; cost models use this, never TG_THREADS */
+  const char *describe; /* one line for `tg devices` */
+  uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried; /* counters */
 };
+
 /* The cache of compiled kernels: its folder, bytes on disk and kernels. False: there is none. */
-bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes, int64_t *entries);
-extern const TgBackend backend_cpu, backend_interp, backend_interp_c, backend_interp_cuda, backend_interp_metal, backend_null_cuda, backend_null_metal, backend_null_c;
+bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes,
+                 int64_t *entries);
+extern const TgBackend backend_cpu, backend_interp, backend_interp_c, backend_interp_cuda,
+    backend_interp_metal, backend_null_cuda, backend_null_metal, backend_null_c;
 #endif

@@ -1,5 +1,6 @@
-/* elf.c: an ELF64 x86-64 relocatable object -> executable memory. Written, relocated, then made read + execute; never both.
- * Every offset in the object is checked against its size, so a damaged object is an error and nothing else. */
+/* elf.c: an ELF64 x86-64 relocatable object -> executable memory. Written, relocated, then made read +
+ * execute; never both. Every offset in the object is checked against its size, so a damaged object is an
+ * error and nothing else. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -10,13 +11,26 @@
 
 /* What compilers call on their own. Each gets a 16-byte stub in the image: jmp *[rip], address. */
 static void *libc_memset(void *p, int c, size_t n) { return memset(p, c, n); }
+
 static void *libc_memcpy(void *p, const void *q, size_t n) { return memcpy(p, q, n); }
+
 static void *libc_memmove(void *p, const void *q, size_t n) { return memmove(p, q, n); }
+
 typedef void (*AnyFn)(void);
-static const struct { const char *name; AnyFn fn; } externs[] = {
-  {"memset", (AnyFn)libc_memset}, {"memcpy", (AnyFn)libc_memcpy}, {"memmove", (AnyFn)libc_memmove}, {"fmaf", (AnyFn)fmaf}, {"fma",
-      (AnyFn)fma},
-  {"sqrtf", (AnyFn)sqrtf}, {"sqrt", (AnyFn)sqrt}, {"truncf", (AnyFn)truncf}, {"trunc", (AnyFn)trunc}};
+
+static const struct {
+  const char *name;
+  AnyFn fn;
+} externs[] = {{"memset", (AnyFn)libc_memset},
+               {"memcpy", (AnyFn)libc_memcpy},
+               {"memmove", (AnyFn)libc_memmove},
+               {"fmaf", (AnyFn)fmaf},
+               {"fma", (AnyFn)fma},
+               {"sqrtf", (AnyFn)sqrtf},
+               {"sqrt", (AnyFn)sqrt},
+               {"truncf", (AnyFn)truncf},
+               {"trunc", (AnyFn)trunc}};
+
 enum { STUB_BYTES = 16, STUB_ADDR = 8, MAX_SECTIONS = 4096 };
 
 typedef struct Elf {
@@ -25,50 +39,65 @@ typedef struct Elf {
   Elf64_Ehdr h;
   uint64_t symtab, nsym, strtab, str_bytes;
 } Elf;
-static bool within(const Elf *e, uint64_t off, uint64_t n) { return off <= e->nbytes && n <= e->nbytes - off; }
+
+static bool within(const Elf *e, uint64_t off, uint64_t n) {
+  return off <= e->nbytes && n <= e->nbytes - off;
+}
+
 static bool section(const Elf *e, unsigned i, Elf64_Shdr *s) {
   if (i >= e->h.e_shnum) return false;
   memcpy(s, e->at + e->h.e_shoff + (size_t)i * sizeof *s, sizeof *s);
   return s->sh_type == SHT_NOBITS || within(e, s->sh_offset, s->sh_size);
 }
+
 static bool symbol(const Elf *e, uint64_t i, Elf64_Sym *s) {
   if (i >= e->nsym) return false;
   memcpy(s, e->at + e->symtab + i * sizeof *s, sizeof *s);
   return true;
 }
+
 static bool str_is(const Elf *e, uint64_t off, const char *text) {
   size_t n = strlen(text) + 1;
   return off < e->str_bytes && n <= e->str_bytes - off && !memcmp(e->at + e->strtab + off, text, n);
 }
-static const char *elf_open(Elf *e, const void *obj, size_t nbytes) {         /* NULL: fine; else what is wrong */
+
+static const char *elf_open(Elf *e, const void *obj, size_t nbytes) { /* NULL: fine; else what is wrong */
   *e = (Elf){.at = obj, .nbytes = nbytes};
   if (nbytes < sizeof e->h) return "shorter than its header";
   memcpy(&e->h, obj, sizeof e->h);
   if (memcmp(e->h.e_ident, ELFMAG, SELFMAG) || e->h.e_ident[EI_CLASS] != ELFCLASS64 ||
-      e->h.e_ident[EI_DATA] != ELFDATA2LSB) return "not ELF64";
+      e->h.e_ident[EI_DATA] != ELFDATA2LSB)
+    return "not ELF64";
   if (e->h.e_type != ET_REL || e->h.e_machine != EM_X86_64) return "not a relocatable x86-64 object";
-  if (e->h.e_shentsize != sizeof(Elf64_Shdr) || !e->h.e_shnum || e->h.e_shnum > MAX_SECTIONS) return "strange section table";
-  if (!within(e, e->h.e_shoff, (uint64_t)e->h.e_shnum * sizeof(Elf64_Shdr))) return "section table past the end";
+  if (e->h.e_shentsize != sizeof(Elf64_Shdr) || !e->h.e_shnum || e->h.e_shnum > MAX_SECTIONS)
+    return "strange section table";
+  if (!within(e, e->h.e_shoff, (uint64_t)e->h.e_shnum * sizeof(Elf64_Shdr)))
+    return "section table past the end";
   Elf64_Shdr s, t;
   for (unsigned i = 0; i < e->h.e_shnum; i++) {
     if (!section(e, i, &s)) return "section past the end";
     if (s.sh_type != SHT_SYMTAB) continue;
-    if (s.sh_entsize != sizeof(Elf64_Sym) || !section(e, s.sh_link, &t) || t.sh_type != SHT_STRTAB) return "strange symbol table";
-    e->symtab = s.sh_offset, e->nsym = s.sh_size / sizeof(Elf64_Sym), e->strtab = t.sh_offset, e->str_bytes = t.sh_size;
+    if (s.sh_entsize != sizeof(Elf64_Sym) || !section(e, s.sh_link, &t) || t.sh_type != SHT_STRTAB)
+      return "strange symbol table";
+    e->symtab = s.sh_offset, e->nsym = s.sh_size / sizeof(Elf64_Sym), e->strtab = t.sh_offset,
+    e->str_bytes = t.sh_size;
   }
   return e->nsym ? NULL : "no symbols";
 }
-/* Place of each kept section in the image; off[i] = UINT64_MAX: not loaded. The same for the same object, so symbols need no table. */
+
+/* Place of each kept section in the image; off[i] = UINT64_MAX: not loaded. The same for the same object, so
+ * symbols need no table. */
 static const char *layout(const Elf *e, uint64_t *off, uint64_t *total) {
   Elf64_Shdr s;
   uint64_t at = TG_COUNT(externs) * STUB_BYTES;
   for (unsigned i = 0; i < e->h.e_shnum; i++) {
     if (!section(e, i, &s)) return "section past the end";
     off[i] = UINT64_MAX;
-    bool unwind = s.sh_type == 0x70000001;                                    /* SHT_X86_64_UNWIND: nothing unwinds through a kernel */
+    bool unwind = s.sh_type == 0x70000001; /* SHT_X86_64_UNWIND: nothing unwinds through a kernel */
     if (!(s.sh_flags & SHF_ALLOC) || !s.sh_size || unwind) continue;
     if (s.sh_type != SHT_PROGBITS && s.sh_type != SHT_NOBITS) continue;
-    if ((s.sh_flags & SHF_WRITE) && !(s.sh_flags & SHF_EXECINSTR) && s.sh_type == SHT_NOBITS) return "has variables";
+    if ((s.sh_flags & SHF_WRITE) && !(s.sh_flags & SHF_EXECINSTR) && s.sh_type == SHT_NOBITS)
+      return "has variables";
     uint64_t align = s.sh_addralign ? s.sh_addralign : 1;
     if ((align & (align - 1)) || align > 4096 || s.sh_size > (1u << 30)) return "strange section";
     at = (at + align - 1) & ~(align - 1);
@@ -79,6 +108,7 @@ static const char *layout(const Elf *e, uint64_t *off, uint64_t *total) {
   *total = at;
   return NULL;
 }
+
 static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, unsigned index) {
   Elf64_Shdr rs, to;
   if (!section(e, index, &rs)) return "section past the end";
@@ -93,13 +123,15 @@ static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, u
     uint32_t type = (uint32_t)ELF64_R_TYPE(r.r_info);
     size_t width = type == R_X86_64_64 ? 8 : 4;
     if (type == R_X86_64_NONE) continue;
-    if (to.sh_type == SHT_NOBITS || r.r_offset > to.sh_size || width > to.sh_size - r.r_offset) return "relocation outside its section";
+    if (to.sh_type == SHT_NOBITS || r.r_offset > to.sh_size || width > to.sh_size - r.r_offset)
+      return "relocation outside its section";
     if (!symbol(e, ELF64_R_SYM(r.r_info), &s)) return "relocation without symbol";
     uint64_t addr, place = (uint64_t)(uintptr_t)image + off[rs.sh_info] + r.r_offset;
     bool got = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
     if (s.st_shndx == SHN_UNDEF) {
       size_t x = 0;
-      while (x < TG_COUNT(externs) && !str_is(e, s.st_name, externs[x].name)) x++;
+      while (x < TG_COUNT(externs) && !str_is(e, s.st_name, externs[x].name))
+        x++;
       if (x == TG_COUNT(externs)) return "unknown symbol";
       addr = (uint64_t)(uintptr_t)image + x * STUB_BYTES + (got ? STUB_ADDR : 0);
     } else {
@@ -110,18 +142,27 @@ static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, u
     uint64_t v = addr + (uint64_t)r.r_addend;
     switch (type) {
     case R_X86_64_64: break;
-    case R_X86_64_PC32: case R_X86_64_PLT32: case R_X86_64_GOTPCREL: case R_X86_64_GOTPCRELX: case R_X86_64_REX_GOTPCRELX:
+    case R_X86_64_PC32:
+    case R_X86_64_PLT32:
+    case R_X86_64_GOTPCREL:
+    case R_X86_64_GOTPCRELX:
+    case R_X86_64_REX_GOTPCRELX:
       v -= place;
       if ((int64_t)v != (int32_t)v) return "relocation out of reach";
       break;
-    case R_X86_64_32S: if ((int64_t)v != (int32_t)v) return "relocation out of reach"; break;
-    case R_X86_64_32: if (v != (uint32_t)v) return "relocation out of reach"; break;
+    case R_X86_64_32S:
+      if ((int64_t)v != (int32_t)v) return "relocation out of reach";
+      break;
+    case R_X86_64_32:
+      if (v != (uint32_t)v) return "relocation out of reach";
+      break;
     default: return "unknown relocation";
     }
-    memcpy(image + off[rs.sh_info] + r.r_offset, &v, width);                   /* little endian: the low bytes come first */
+    memcpy(image + off[rs.sh_info] + r.r_offset, &v, width); /* little endian: the low bytes come first */
   }
   return NULL;
 }
+
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out) {
   *out = (Image){0};
 #ifndef __x86_64__
@@ -140,22 +181,28 @@ TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, siz
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     mapped = (total + page - 1) & ~(page - 1);
     void *p = os->mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) bad = "cannot map memory", st = TG_ERR_NOMEM;
-    else im = p;
+    if (p == MAP_FAILED)
+      bad = "cannot map memory", st = TG_ERR_NOMEM;
+    else
+      im = p;
   }
   if (!bad) {
-    static const uint8_t jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0x90, 0x90};       /* jmp *2(%rip): the address is at +8 */
+    static const uint8_t jump[8] = {0xff, 0x25, 2,    0,
+                                    0,    0,    0x90, 0x90}; /* jmp *2(%rip): the address is at +8 */
     for (size_t i = 0; i < TG_COUNT(externs); i++) {
       memcpy(im + i * STUB_BYTES, jump, sizeof jump);
       memcpy(im + i * STUB_BYTES + STUB_ADDR, &externs[i].fn, sizeof externs[i].fn);
     }
     Elf64_Shdr s;
     for (unsigned i = 0; i < e.h.e_shnum && !bad; i++)
-      if (off[i] != UINT64_MAX && section(&e, i, &s) && s.sh_type == SHT_PROGBITS) memcpy(im + off[i], e.at + s.sh_offset, s.sh_size);
+      if (off[i] != UINT64_MAX && section(&e, i, &s) && s.sh_type == SHT_PROGBITS)
+        memcpy(im + off[i], e.at + s.sh_offset, s.sh_size);
     for (unsigned i = 0; i < e.h.e_shnum && !bad; i++)
-      if (section(&e, i, &s) && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL)) bad = relocate(&e, off, im, i);
+      if (section(&e, i, &s) && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL))
+        bad = relocate(&e, off, im, i);
   }
-  if (!bad && os->mprotect(im, mapped, PROT_READ | PROT_EXEC)) bad = "cannot make memory executable", st = TG_ERR_DEVICE;
+  if (!bad && os->mprotect(im, mapped, PROT_READ | PROT_EXEC))
+    bad = "cannot make memory executable", st = TG_ERR_DEVICE;
   mem_free(mem, off);
   if (bad) {
     if (im) os->munmap(im, mapped);
@@ -165,6 +212,7 @@ TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, siz
   return TG_OK;
 #endif
 }
+
 int64_t elf_symbol(const void *obj, size_t nbytes, const char *name) {
   Elf e;
   Elf64_Sym s;
@@ -172,11 +220,13 @@ int64_t elf_symbol(const void *obj, size_t nbytes, const char *name) {
   uint64_t off[MAX_SECTIONS], total;
   if (elf_open(&e, obj, nbytes) || layout(&e, off, &total)) return -1;
   for (uint64_t i = 0; i < e.nsym; i++)
-    if (symbol(&e, i, &s) && ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_shndx < e.h.e_shnum && off[s.st_shndx] != UINT64_MAX &&
-        str_is(&e, s.st_name, name) && section(&e, s.st_shndx, &h) && s.st_value < h.sh_size)
+    if (symbol(&e, i, &s) && ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_shndx < e.h.e_shnum &&
+        off[s.st_shndx] != UINT64_MAX && str_is(&e, s.st_name, name) && section(&e, s.st_shndx, &h) &&
+        s.st_value < h.sh_size)
       return (int64_t)(off[s.st_shndx] + s.st_value);
   return -1;
 }
+
 void image_unmap(const TgOs *os, Image *im) {
   if (im->at) os->munmap(im->at, im->mapped);
   *im = (Image){0};

@@ -1,4 +1,5 @@
-/* host.c: buffers in host memory, shared by CPU, INTERP and NULL. 64-byte aligned, zeroed; the block's start is kept just below. */
+/* host.c: buffers in host memory, shared by CPU, INTERP and NULL. 64-byte aligned, zeroed; the block's start
+ * is kept just below. */
 #include "runtime/cpu.h"
 #include <string.h>
 
@@ -12,6 +13,7 @@ TgStatus host_alloc(Device *d, size_t nbytes, void **out) {
   *out = p;
   return TG_OK;
 }
+
 void host_free(Device *d, void *p, size_t nbytes) {
   if (!p) return;
   char *raw;
@@ -19,9 +21,11 @@ void host_free(Device *d, void *p, size_t nbytes) {
   d->bytes_in_use -= nbytes;
   mem_free(d->mem, raw);
 }
+
 TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes) {
   (void)d;
   if (nbytes) memmove(dst, src, nbytes);
   return TG_OK;
 }
+
 TgStatus host_sync(Device *d) { return (void)d, TG_OK; }

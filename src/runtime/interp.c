@@ -1,23 +1,38 @@
-/* interp.c: the reference device. Runs linear UOps one scalar at a time with scalar_eval, and checks every load and store against the size of
- * its buffer. Shares nothing with the renderers, so that it can judge them.
+/* interp.c: the reference device. Runs linear UOps one scalar at a time with scalar_eval, and checks every
+ * load and store against the size of its buffer. Shares nothing with the renderers, so that it can judge
+ * them.
  *
- * INTERP takes kernels as plain loops. INTERP:C, INTERP:CUDA and INTERP:METAL take what codegen makes for those targets: vectors, tiles, grids.
- * The threads of a block run one after another from barrier to barrier; two of them that touch a cell between the same barriers, one writing,
- * are a race and an error, as are blocks that meet in a cell, threads that stop at different barriers, and reads of local memory never written. */
+ * INTERP takes kernels as plain loops. INTERP:C, INTERP:CUDA and INTERP:METAL take what codegen makes for
+ * those targets: vectors, tiles, grids. The threads of a block run one after another from barrier to barrier;
+ * two of them that touch a cell between the same barriers, one writing, are a race and an error, as are
+ * blocks that meet in a cell, threads that stop at different barriers, and reads of local memory never
+ * written. */
 #include "runtime/cpu.h"
 #include <stdio.h>
 #include <string.h>
 
 /* Slots hold Scalars, one per lane. A memory is a PARAM or a DEFINE_LOCAL. */
 typedef struct Ins {
-  uint8_t op, dtype, from, lanes;      /* from: dtype of the operands */
-  bool reg;                            /* LOAD, STORE: of a register */
-  int dst, nsrc, mem, gate, jump;      /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
-  int *src;                            /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
-  Scalar value;                        /* GEP: first lane; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis, + 3 for the grid */
+  uint8_t op, dtype, from, lanes; /* from: dtype of the operands */
+  bool reg;                       /* LOAD, STORE: of a register */
+  int dst, nsrc, mem, gate,
+      jump;     /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
+  int *src;     /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
+  Scalar value; /* GEP: first lane; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis, + 3 for the grid */
 } Ins;
-typedef struct Loose { int slot, lanes; Scalar value; struct Loose *next; } Loose;   /* a constant that stands nowhere in the list */
-typedef struct Memory { DType dtype; int64_t nelem; int slot; } Memory;   /* slot -1: local */
+
+typedef struct Loose {
+  int slot, lanes;
+  Scalar value;
+  struct Loose *next;
+} Loose; /* a constant that stands nowhere in the list */
+
+typedef struct Memory {
+  DType dtype;
+  int64_t nelem;
+  int slot;
+} Memory; /* slot -1: local */
+
 struct Program {
   Arena arena;
   char name[96];
@@ -28,28 +43,41 @@ struct Program {
 };
 
 /* ---- flatten */
-typedef struct Flat { Program *p; Map slots, mems; TgError *err; const Linear *lin; bool oom; } Flat;
+typedef struct Flat {
+  Program *p;
+  Map slots, mems;
+  TgError *err;
+  const Linear *lin;
+  bool oom;
+} Flat;
 
 static TgStatus refuse(Flat *f, const UOp *u, const char *why) {
-  return error_set(f->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s %s x%d: %s", f->lin->name, op_name((Ops)u->op),
-      dtype_name((DType)u->dtype), u->lanes, why);
+  return error_set(f->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s %s x%d: %s", f->lin->name,
+                   op_name((Ops)u->op), dtype_name((DType)u->dtype), u->lanes, why);
 }
+
 static const UOp *base_of(const UOp *u) {
-  while (u->op == OPS_AFTER) u = u->src[0];
+  while (u->op == OPS_AFTER)
+    u = u->src[0];
   return u;
 }
-static int slot_of(Flat *f, const UOp *u, int need_lanes) {          /* -1: not defined yet, or of other lanes */
+
+static int slot_of(Flat *f, const UOp *u, int need_lanes) { /* -1: not defined yet, or of other lanes */
   uint64_t v;
   u = base_of(u);
   if (need_lanes && u->lanes != need_lanes) return -1;
   if (map_get(&f->slots, (uint64_t)(uintptr_t)u, &v)) return (int)v;
   Loose *l = u->op == OPS_CONST ? arena_alloc(&f->p->arena, sizeof *l) : NULL;
-  if (!l) { f->oom |= u->op == OPS_CONST; return -1; }
+  if (!l) {
+    f->oom |= u->op == OPS_CONST;
+    return -1;
+  }
   *l = (Loose){f->p->nslot, u->lanes, u->arg.v, f->p->loose};
   f->p->loose = l, f->p->nslot += u->lanes;
   f->oom |= !map_put(&f->slots, (uint64_t)(uintptr_t)u, (uint64_t)l->slot);
   return l->slot;
 }
+
 static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
   bool store = u->op == OPS_STORE;
   const UOp *x = base_of(u->src[0]);
@@ -64,45 +92,59 @@ static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
     if (store) in->src[1] = slot_of(f, u->src[1], in->lanes), in->nsrc = 2;
   } else {
     uint64_t m;
-    if (x->op != OPS_INDEX || x->nsrc < 2 || x->nsrc != (x->arg.i ? 3 : 2)) return refuse(f, u, "neither a flat INDEX nor a register");
+    if (x->op != OPS_INDEX || x->nsrc < 2 || x->nsrc != (x->arg.i ? 3 : 2))
+      return refuse(f, u, "neither a flat INDEX nor a register");
     const UOp *base = base_of(x->src[0]);
-    if (!map_get(&f->mems, (uint64_t)(uintptr_t)base, &m)) return refuse(f, base, "not a memory defined before");
+    if (!map_get(&f->mems, (uint64_t)(uintptr_t)base, &m))
+      return refuse(f, base, "not a memory defined before");
     if (base->dtype != in->dtype) return refuse(f, u, "dtype differs from its buffer's");
     in->mem = (int)m;
     in->src[0] = slot_of(f, x->src[1], 1), in->nsrc = 1;
     if (dtype_is_float((DType)x->src[1]->dtype)) return refuse(f, u, "offset is not an integer");
     if (store || (x->arg.i && u->nsrc > 1)) in->src[1] = slot_of(f, u->src[1], in->lanes), in->nsrc = 2;
-    if (x->arg.i && (in->gate = slot_of(f, x->src[2], 1)) < 0) return refuse(f, u, "gate is not defined before, or has lanes");
+    if (x->arg.i && (in->gate = slot_of(f, x->src[2], 1)) < 0)
+      return refuse(f, u, "gate is not defined before, or has lanes");
   }
-  for (int i = 0; i < in->nsrc; i++) if (in->src[i] < 0) return refuse(f, u, "operand not defined before, or of other lanes");
+  for (int i = 0; i < in->nsrc; i++)
+    if (in->src[i] < 0) return refuse(f, u, "operand not defined before, or of other lanes");
   return TG_OK;
 }
+
 static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth) {
   Program *p = f->p;
   Ins *in = &p->at[at];
   *in = (Ins){.op = u->op, .dtype = u->dtype, .lanes = u->lanes, .gate = -1};
   in->src = arena_array(&p->arena, int, TG_MAX(u->nsrc, 2));
-  if (!in->src) { f->oom = true; return TG_OK; }
+  if (!in->src) {
+    f->oom = true;
+    return TG_OK;
+  }
   if (u->op == OPS_PARAM || u->op == OPS_DEFINE_LOCAL) {
-    p->mem[p->nmem] = (Memory){(DType)u->dtype, u->arg.param.nelem, u->op == OPS_PARAM ? (int)u->arg.param.slot : -1};
+    p->mem[p->nmem] =
+        (Memory){(DType)u->dtype, u->arg.param.nelem, u->op == OPS_PARAM ? (int)u->arg.param.slot : -1};
     f->oom |= !map_put_ptr(&f->mems, u, p->nmem++);
     return TG_OK;
   }
   if (u->op == OPS_INDEX || u->op == OPS_AFTER || u->op == OPS_SINK) return TG_OK;
-  bool value = u->dtype != DT_VOID && u->op != OPS_STORE && u->op != OPS_END && u->op != OPS_IF && u->op != OPS_ENDIF &&
-      u->op != OPS_BARRIER;
+  bool value = u->dtype != DT_VOID && u->op != OPS_STORE && u->op != OPS_END && u->op != OPS_IF &&
+               u->op != OPS_ENDIF && u->op != OPS_BARRIER;
   if (value && u->op != OPS_CONST) {
     in->dst = p->nslot;
     p->nslot += u->lanes;
   }
   TgStatus st = TG_OK;
-  if (u->op == OPS_CONST && slot_of(f, u, 0) >= 0) { in->op = OPS_SINK; return TG_OK; }
+  if (u->op == OPS_CONST && slot_of(f, u, 0) >= 0) {
+    in->op = OPS_SINK;
+    return TG_OK;
+  }
   switch (u->op) {
-  case OPS_LOAD: case OPS_STORE: st = flatten_access(f, u, in); break;
+  case OPS_LOAD:
+  case OPS_STORE: st = flatten_access(f, u, in); break;
   case OPS_DEFINE_REG: break;
   case OPS_VAR: {
     int k = 0;
-    for (int i = 0; i < at; i++) k += f->lin->at[i]->op == OPS_VAR;
+    for (int i = 0; i < at; i++)
+      k += f->lin->at[i]->op == OPS_VAR;
     in->value.i = k;
     break;
   }
@@ -115,18 +157,23 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     if ((in->src[0] = slot_of(f, u->src[0], 1)) < 0) return refuse(f, u, "condition not defined before");
     open[(*depth)++] = at;
     break;
-  case OPS_END: case OPS_ENDIF: {
+  case OPS_END:
+  case OPS_ENDIF: {
     const UOp *o = u->src[0];
-    if (u->op == OPS_END && o->op == OPS_RANGE && o->arg.range.type == AXIS_THREAD) { in->jump = -1; break; }
+    if (u->op == OPS_END && o->op == OPS_RANGE && o->arg.range.type == AXIS_THREAD) {
+      in->jump = -1;
+      break;
+    }
     int from = *depth ? open[--*depth] : -1;
-    if (from < 0 || f->lin->at[from] != o) return refuse(f, u, "closes something else than the innermost loop");
+    if (from < 0 || f->lin->at[from] != o)
+      return refuse(f, u, "closes something else than the innermost loop");
     in->jump = from, p->at[from].jump = at;
     break;
   }
   case OPS_GEP:
     in->value.i = u->arg.i, in->nsrc = 1;
-    if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes) return refuse(f, u,
-        "lanes out of range");
+    if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes)
+      return refuse(f, u, "lanes out of range");
     break;
   case OPS_BARRIER: break;
   case OPS_SPECIAL:
@@ -134,95 +181,146 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     in->value.i = u->arg.special.dim + (u->arg.special.local ? 0 : 3);
     break;
   default:
-    if (u->op != OPS_VECTORIZE && !op_is_alu((Ops)u->op)) return refuse(f, u, "no linear program may contain it");
-    if (u->op == OPS_VECTORIZE && u->nsrc != 1 && u->nsrc != u->lanes) return refuse(f, u, "sources do not match the lanes");
+    if (u->op != OPS_VECTORIZE && !op_is_alu((Ops)u->op))
+      return refuse(f, u, "no linear program may contain it");
+    if (u->op == OPS_VECTORIZE && u->nsrc != 1 && u->nsrc != u->lanes)
+      return refuse(f, u, "sources do not match the lanes");
     in->nsrc = u->nsrc;
     in->from = u->nsrc ? u->src[u->op == OPS_WHERE]->dtype : u->dtype;
     for (int i = 0; i < u->nsrc; i++)
-      if ((in->src[i] = slot_of(f, u->src[i], u->op == OPS_VECTORIZE ? 1 : u->lanes)) < 0) return refuse(f, u,
-          "operand not defined before, or of other lanes");
+      if ((in->src[i] = slot_of(f, u->src[i], u->op == OPS_VECTORIZE ? 1 : u->lanes)) < 0)
+        return refuse(f, u, "operand not defined before, or of other lanes");
   }
   if (value && !st) f->oom |= !map_put(&f->slots, (uint64_t)(uintptr_t)u, (uint64_t)in->dst);
   return st;
 }
+
 static void interp_unload(Device *d, Program *p) {
   if (!p) return;
   arena_free(&p->arena);
   mem_free(d->mem, p);
 }
+
 static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   Program *p = *out = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
   arena_init(&p->arena, d->mem);
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   p->n = lin->n, p->nthread = TG_MAX(lin->nthread, 1);
-  for (int i = 0; i < 3; i++) p->global[i] = TG_MAX(lin->global[i], 1), p->local[i] = TG_MAX(lin->local[i], 1);
+  for (int i = 0; i < 3; i++)
+    p->global[i] = TG_MAX(lin->global[i], 1), p->local[i] = TG_MAX(lin->local[i], 1);
   Flat f = {.p = p, .err = d->err, .lin = lin};
   map_init(&f.slots, d->mem), map_init(&f.mems, d->mem);
   p->at = arena_array(&p->arena, Ins, lin->n + 1), p->mem = arena_array(&p->arena, Memory, lin->n + 1);
   int *open = arena_array(&p->arena, int, lin->n + 1), depth = 0;
   f.oom = !p->at || !p->mem || !open;
   TgStatus st = TG_OK;
-  for (int i = 0; i < lin->n && !f.oom && !st; i++) st = flatten_one(&f, lin->at[i], i, open, &depth);
+  for (int i = 0; i < lin->n && !f.oom && !st; i++)
+    st = flatten_one(&f, lin->at[i], i, open, &depth);
   if (!st && f.oom) st = error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
-  if (!st && depth) st = error_set(d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: a loop is not closed", lin->name);
+  if (!st && depth)
+    st = error_set(d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: a loop is not closed", lin->name);
   map_free(&f.slots), map_free(&f.mems);
   return st;
 }
+
 static TgStatus interp_compile(Device *d, const KernelSpec *k, int n, Program **out) {
   TgStatus st = TG_OK;
-  for (int i = 0; i < n; i++) out[i] = NULL;
-  for (int i = 0; i < n && !st; i++) st = flatten(d, k[i].linear, &out[i]);
-  if (st) for (int i = 0; i < n; i++) interp_unload(d, out[i]), out[i] = NULL;
-  else d->kernels_compiled += (uint64_t)n;
+  for (int i = 0; i < n; i++)
+    out[i] = NULL;
+  for (int i = 0; i < n && !st; i++)
+    st = flatten(d, k[i].linear, &out[i]);
+  if (st)
+    for (int i = 0; i < n; i++)
+      interp_unload(d, out[i]), out[i] = NULL;
+  else
+    d->kernels_compiled += (uint64_t)n;
   return st;
 }
 
 /* ---- run */
-static Scalar element_read(DType d, const void *p, int64_t i) { return scalar_load(d, (const char *)p + (size_t)i * dtype_size(d)); }
-static void element_write(DType d, void *p, int64_t i, Scalar v) { scalar_store(d, v, (char *)p + (size_t)i * dtype_size(d)); }
+static Scalar element_read(DType d, const void *p, int64_t i) {
+  return scalar_load(d, (const char *)p + (size_t)i * dtype_size(d));
+}
+
+static void element_write(DType d, void *p, int64_t i, Scalar v) {
+  scalar_store(d, v, (char *)p + (size_t)i * dtype_size(d));
+}
+
 static Scalar bitcast(DType to, DType from, Scalar v) {
-  union { uint64_t bits[1]; uint8_t bytes[8]; } b = {{0}};
+  union {
+    uint64_t bits[1];
+    uint8_t bytes[8];
+  } b = {{0}};
+
   element_write(from, b.bytes, 0, v);
   return element_read(to, b.bytes, 0);
 }
+
 /* Who touched a cell last in this launch: block + 1 (0: no one), barriers passed, thread (-1: several). */
-typedef struct Touch { int32_t block, epoch, thread; } Touch;
-typedef struct Cell { Touch written, read; } Cell;
-typedef struct Run { Device *d; const Program *p; void **mem; Cell **cells; const int64_t *vars; int block, epoch, at[6]; } Run;   /* at: thread and block indices */
-typedef struct Thread { Scalar *s; int pc, id; } Thread;     /* pc: where it goes on; p->n: it is done */
+typedef struct Touch {
+  int32_t block, epoch, thread;
+} Touch;
+
+typedef struct Cell {
+  Touch written, read;
+} Cell;
+
+typedef struct Run {
+  Device *d;
+  const Program *p;
+  void **mem;
+  Cell **cells;
+  const int64_t *vars;
+  int block, epoch, at[6];
+} Run; /* at: thread and block indices */
+
+typedef struct Thread {
+  Scalar *s;
+  int pc, id;
+} Thread; /* pc: where it goes on; p->n: it is done */
 
 static TgStatus access_fails(const Run *r, const Ins *in, int64_t at, const char *why) {
   const Memory *m = &r->p->mem[in->mem];
-  return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s of %d at %lld of %s %d with %lld elements%s", r->p->name,
-      op_name((Ops)in->op), in->lanes, (long long)at, m->slot < 0 ? "local memory" : "buffer", m->slot < 0 ? in->mem : m->slot, (long long)m->nelem, why);
+  return error_set(r->d->err, TG_ERR_INTERNAL,
+                   "INTERP: kernel %s: %s of %d at %lld of %s %d with %lld elements%s", r->p->name,
+                   op_name((Ops)in->op), in->lanes, (long long)at, m->slot < 0 ? "local memory" : "buffer",
+                   m->slot < 0 ? in->mem : m->slot, (long long)m->nelem, why);
 }
-static bool meets(const Touch *t, const Run *r, int thread) {  /* another thread, and no barrier between */
+
+static bool meets(const Touch *t, const Run *r, int thread) { /* another thread, and no barrier between */
   return t->block && (t->block != r->block + 1 || (t->epoch == r->epoch && t->thread != thread));
 }
+
 static TgStatus touch(Run *r, const Ins *in, int64_t at, int thread) {
   bool store = in->op == OPS_STORE, local = r->p->mem[in->mem].slot < 0;
   for (int l = 0; l < in->lanes; l++) {
     Cell *c = &r->cells[in->mem][at + l];
     if (local && !store && !c->written.block) return access_fails(r, in, at, ", never written");
-    if (meets(&c->written, r, thread) || (store && meets(&c->read, r, thread))) return access_fails(r, in, at, ": two threads race");
+    if (meets(&c->written, r, thread) || (store && meets(&c->read, r, thread)))
+      return access_fails(r, in, at, ": two threads race");
     Touch now = {r->block + 1, r->epoch, thread}, *t = store ? &c->written : &c->read;
     if (!store && t->block == now.block && t->epoch == now.epoch && t->thread != thread) now.thread = -1;
     *t = now;
   }
   return TG_OK;
 }
+
 static TgStatus run_access(Run *r, const Ins *in, Scalar *s, int thread) {
   bool store = in->op == OPS_STORE;
   if (in->reg) {
-    memcpy(store ? s + in->src[0] : s + in->dst, store ? s + in->src[1] : s + in->src[0], in->lanes * sizeof *s);
+    memcpy(store ? s + in->src[0] : s + in->dst, store ? s + in->src[1] : s + in->src[0],
+           in->lanes * sizeof *s);
     return TG_OK;
   }
   DType dt = (DType)in->dtype;
   if (in->gate >= 0 && !s[in->gate].i) {
     if (store) return TG_OK;
-    if (in->nsrc > 1) memcpy(s + in->dst, s + in->src[1], in->lanes * sizeof *s);
-    else for (int l = 0; l < in->lanes; l++) s[in->dst + l] = dtype_is_float(dt) ? (Scalar){.f = 0} : (Scalar){.i = 0};
+    if (in->nsrc > 1)
+      memcpy(s + in->dst, s + in->src[1], in->lanes * sizeof *s);
+    else
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = dtype_is_float(dt) ? (Scalar){.f = 0} : (Scalar){.i = 0};
     return TG_OK;
   }
   int64_t at = s[in->src[0]].i;
@@ -230,10 +328,13 @@ static TgStatus run_access(Run *r, const Ins *in, Scalar *s, int thread) {
   TgStatus st = r->cells ? touch(r, in, at, thread) : TG_OK;
   if (st) return st;
   for (int l = 0; l < in->lanes; l++)
-    if (store) element_write(dt, r->mem[in->mem], at + l, s[in->src[1] + l]);
-    else s[in->dst + l] = element_read(dt, r->mem[in->mem], at + l);
+    if (store)
+      element_write(dt, r->mem[in->mem], at + l, s[in->src[1] + l]);
+    else
+      s[in->dst + l] = element_read(dt, r->mem[in->mem], at + l);
   return TG_OK;
 }
+
 /* Runs a thread to its next barrier, or to its end. */
 static TgStatus run_thread(Run *r, Thread *t, int tid) {
   const Program *p = r->p;
@@ -243,7 +344,13 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     DType dt = (DType)in->dtype;
     TgStatus st;
     switch (in->op) {
-    case OPS_PARAM: case OPS_DEFINE_LOCAL: case OPS_INDEX: case OPS_AFTER: case OPS_SINK: case OPS_DEFINE_REG: case OPS_ENDIF: break;
+    case OPS_PARAM:
+    case OPS_DEFINE_LOCAL:
+    case OPS_INDEX:
+    case OPS_AFTER:
+    case OPS_SINK:
+    case OPS_DEFINE_REG:
+    case OPS_ENDIF: break;
     case OPS_BARRIER: t->pc = pc + 1; return TG_OK;
     case OPS_SPECIAL: s[in->dst].i = r->at[in->value.i]; break;
     case OPS_VAR: s[in->dst].i = r->vars[in->value.i]; break;
@@ -257,40 +364,66 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
       if (++s[loop->dst].i < s[loop->src[0]].i) pc = in->jump;
       break;
     }
-    case OPS_IF: if (!s[in->src[0]].i) pc = in->jump; break;
-    case OPS_LOAD: case OPS_STORE: if ((st = run_access(r, in, s, t->id))) return st; break;
-    case OPS_VECTORIZE: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = s[in->src[in->nsrc == 1 ? 0 : l]]; break;
-    case OPS_GEP: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = s[in->src[0] + in->value.i + l]; break;
-    case OPS_CAST: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = scalar_cast(dt, (DType)in->from, s[in->src[0] + l]); break;
-    case OPS_BITCAST: for (int l = 0; l < in->lanes; l++) s[in->dst + l] = bitcast(dt, (DType)in->from, s[in->src[0] + l]); break;
+    case OPS_IF:
+      if (!s[in->src[0]].i) pc = in->jump;
+      break;
+    case OPS_LOAD:
+    case OPS_STORE:
+      if ((st = run_access(r, in, s, t->id))) return st;
+      break;
+    case OPS_VECTORIZE:
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = s[in->src[in->nsrc == 1 ? 0 : l]];
+      break;
+    case OPS_GEP:
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = s[in->src[0] + in->value.i + l];
+      break;
+    case OPS_CAST:
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = scalar_cast(dt, (DType)in->from, s[in->src[0] + l]);
+      break;
+    case OPS_BITCAST:
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = bitcast(dt, (DType)in->from, s[in->src[0] + l]);
+      break;
     default:
       for (int l = 0; l < in->lanes; l++) {
         Scalar v[3] = {{0}};
-        for (int i = 0; i < in->nsrc && i < 3; i++) v[i] = s[in->src[i] + l];
+        for (int i = 0; i < in->nsrc && i < 3; i++)
+          v[i] = s[in->src[i] + l];
         if (!scalar_eval((Ops)in->op, (DType)in->from, v, &s[in->dst + l]))
-          return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s on %s has no meaning", p->name, op_name((Ops)in->op),
-              dtype_name((DType)in->from));
+          return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s on %s has no meaning", p->name,
+                           op_name((Ops)in->op), dtype_name((DType)in->from));
       }
     }
   }
   t->pc = p->n;
   return TG_OK;
 }
-static void indices(int flat, const int *size, int *at) { at[0] = flat % size[0], at[1] = flat / size[0] % size[1], at[2] = flat / size[0] / size[1]; }
+
+static void indices(int flat, const int *size, int *at) {
+  at[0] = flat % size[0], at[1] = flat / size[0] % size[1], at[2] = flat / size[0] / size[1];
+}
+
 static TgStatus run_block(Run *r, Thread *threads, int n) {
   TgStatus st = TG_OK;
-  for (int i = 0; i < n; i++) threads[i].pc = 0;
+  for (int i = 0; i < n; i++)
+    threads[i].pc = 0;
   for (r->epoch = 0; !st; r->epoch++) {
     for (int i = 0; i < n && !st; i++) {
       indices(i, r->p->local, r->at);
       st = run_thread(r, &threads[i], 0);
       if (!st && threads[i].pc != threads[0].pc)
-        st = error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: threads 0 and %d of a block stop at different barriers", r->p->name, i);
+        st = error_set(r->d->err, TG_ERR_INTERNAL,
+                       "INTERP: kernel %s: threads 0 and %d of a block stop at different barriers",
+                       r->p->name, i);
     }
     if (threads[0].pc >= r->p->n) break;
   }
   return st;
 }
+
 static TgStatus run_grid(Run *r, const Scalar *first) {
   const Program *p = r->p;
   TgMem *m = r->d->mem;
@@ -307,45 +440,72 @@ static TgStatus run_grid(Run *r, const Scalar *first) {
     memcpy(t[i].s, first, (size_t)p->nslot * sizeof *first);
   }
   for (r->block = 0; r->block < nblock && !st; r->block++) {
-    for (int i = 0; i < p->nmem; i++) if (p->mem[i].slot < 0) memset(r->cells[i], 0, (size_t)p->mem[i].nelem * sizeof **r->cells);
+    for (int i = 0; i < p->nmem; i++)
+      if (p->mem[i].slot < 0) memset(r->cells[i], 0, (size_t)p->mem[i].nelem * sizeof **r->cells);
     indices(r->block, p->global, r->at + 3);
     st = run_block(r, t, n);
   }
-  for (int i = 0; r->cells && i < p->nmem; i++) mem_free(m, r->cells[i]);
+  for (int i = 0; r->cells && i < p->nmem; i++)
+    mem_free(m, r->cells[i]);
   mem_free(m, r->cells), mem_free(m, all), mem_free(m, t);
   return st;
 }
+
 static TgStatus interp_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
   TgStatus st = TG_ERR_NOMEM;
   Scalar *s = mem_alloc(d->mem, ((size_t)p->nslot + 1) * sizeof *s);
   void **mem = mem_alloc(d->mem, ((size_t)p->nmem + 1) * sizeof *mem);
   bool ok = s && mem, grid = false;
   for (int i = 0; i < p->nmem && ok; i++) {
-    if (p->mem[i].slot >= 0) mem[i] = bufs[p->mem[i].slot];
-    else ok = (mem[i] = mem_alloc(d->mem, (size_t)p->mem[i].nelem * dtype_size(p->mem[i].dtype))) != NULL;
+    if (p->mem[i].slot >= 0)
+      mem[i] = bufs[p->mem[i].slot];
+    else
+      ok = (mem[i] = mem_alloc(d->mem, (size_t)p->mem[i].nelem * dtype_size(p->mem[i].dtype))) != NULL;
   }
-  if (ok) st = TG_OK;
-  else error_set(d->err, st, "INTERP: out of memory");
+  if (ok)
+    st = TG_OK;
+  else
+    error_set(d->err, st, "INTERP: out of memory");
   for (const Loose *c = p->loose; c && ok; c = c->next)
-    for (int l = 0; l < c->lanes; l++) s[c->slot + l] = c->value;
-  for (int i = 0; i < p->n; i++) grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER;
+    for (int l = 0; l < c->lanes; l++)
+      s[c->slot + l] = c->value;
+  for (int i = 0; i < p->n; i++)
+    grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER;
   Run r = {.d = d, .p = p, .mem = mem, .vars = vars};
-  if (grid && !st) st = run_grid(&r, s);
-  else for (int tid = 0; tid < p->nthread && !st; tid++) st = run_thread(&r, &(Thread){s, 0, tid}, tid);
-  for (int i = 0; mem && i < p->nmem; i++) if (p->mem[i].slot < 0) mem_free(d->mem, mem[i]);
+  if (grid && !st)
+    st = run_grid(&r, s);
+  else
+    for (int tid = 0; tid < p->nthread && !st; tid++)
+      st = run_thread(&r, &(Thread){s, 0, tid}, tid);
+  for (int i = 0; mem && i < p->nmem; i++)
+    if (p->mem[i].slot < 0) mem_free(d->mem, mem[i]);
   mem_free(d->mem, mem), mem_free(d->mem, s);
   return st;
 }
+
 static TgStatus interp_open(Device *d) {
   d->ncores = cpu_count();
   d->describe = "reference interpreter, checks every access";
   return TG_OK;
 }
+
 static void interp_close(Device *d) { (void)d; }
-#define INTERP_BACKEND(id, text, caps, rend)                                                                                    \
-  const TgBackend id = {.name = text, .has = (caps) | HAS_RUN | HAS_CHECKS, .open = interp_open, .close = interp_close, .alloc = host_alloc, \
-                        .free = host_free, .copy_in = host_copy, .copy_out = host_copy, .copy = host_copy, .compile = interp_compile,              \
-                        .unload = interp_unload, .launch = interp_launch, .sync = host_sync, .renderer = rend}
+
+#define INTERP_BACKEND(id, text, caps, rend)                                                                 \
+  const TgBackend id = {.name = text,                                                                        \
+                        .has = (caps) | HAS_RUN | HAS_CHECKS,                                                \
+                        .open = interp_open,                                                                 \
+                        .close = interp_close,                                                               \
+                        .alloc = host_alloc,                                                                 \
+                        .free = host_free,                                                                   \
+                        .copy_in = host_copy,                                                                \
+                        .copy_out = host_copy,                                                               \
+                        .copy = host_copy,                                                                   \
+                        .compile = interp_compile,                                                           \
+                        .unload = interp_unload,                                                             \
+                        .launch = interp_launch,                                                             \
+                        .sync = host_sync,                                                                   \
+                        .renderer = rend}
 INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
 INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_LOCAL, &renderer_cuda);

@@ -1,59 +1,92 @@
-/* null.c: devices that schedule, render and plan but do not run: C, CUDA and Metal. A program is its source. */
+/* null.c: devices that schedule, render and plan but do not run: C, CUDA and Metal. A program is its source.
+ */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
 #include <string.h>
 
-struct Program { char *source; };
+struct Program {
+  char *source;
+};
 
-enum { NULL_CORES = 8 };                                     /* of the machine that is planned for: the text must not depend on this one */
+enum { NULL_CORES = 8 }; /* of the machine that is planned for: the text must not depend on this one */
+
 static TgStatus null_open(Device *d) {
   d->ncores = NULL_CORES;
   d->describe = "renders and plans, runs nothing";
   return TG_OK;
 }
+
 static void null_close(Device *d) { (void)d; }
+
 static void null_unload(Device *d, Program *p) {
   if (!p) return;
   mem_free(d->mem, p->source);
   mem_free(d->mem, p);
 }
+
 static TgStatus null_compile(Device *d, const KernelSpec *k, int n, Program **out) {
-  for (int i = 0; i < n; i++) out[i] = NULL;
+  for (int i = 0; i < n; i++)
+    out[i] = NULL;
   for (int i = 0; i < n; i++) {
     out[i] = mem_alloc(d->mem, sizeof *out[i]);
     if (out[i]) out[i]->source = mem_strdup(d->mem, k[i].source ? k[i].source : "");
     if (!out[i] || !out[i]->source) {
-      for (int j = 0; j <= i; j++) null_unload(d, out[j]), out[j] = NULL;
+      for (int j = 0; j <= i; j++)
+        null_unload(d, out[j]), out[j] = NULL;
       return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->backend->name);
     }
     d->kernels_compiled++;
   }
   return TG_OK;
 }
+
 static TgStatus null_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
   (void)d, (void)p, (void)bufs, (void)vars;
   return TG_OK;
 }
-/* Nothing computes here, so large memory is address space that nobody touches: planning a model costs no memory of its size. */
+
+/* Nothing computes here, so large memory is address space that nobody touches: planning a model costs no
+ * memory of its size. */
 enum { LARGE = 1 << 18 };
+
 static TgStatus null_alloc(Device *d, size_t nbytes, void **out) {
   if (nbytes < LARGE) return host_alloc(d, nbytes, out);
-  void *p = d->os->mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void *p =
+      d->os->mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   *out = p == MAP_FAILED ? NULL : p;
-  if (!*out) return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
+  if (!*out)
+    return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
   d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
   return TG_OK;
 }
+
 static void null_free(Device *d, void *p, size_t nbytes) {
-  if (nbytes < LARGE) host_free(d, p, nbytes);
-  else if (p) d->os->munmap(p, nbytes), d->bytes_in_use -= nbytes;
+  if (nbytes < LARGE)
+    host_free(d, p, nbytes);
+  else if (p)
+    d->os->munmap(p, nbytes), d->bytes_in_use -= nbytes;
 }
-static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) { return (void)d, (void)dst, (void)src, (void)nbytes, TG_OK; }
-#define NULL_BACKEND(id, text, caps, rend)                                                                                      \
-  const TgBackend id = {.name = text, .has = caps, .open = null_open, .close = null_close, .alloc = null_alloc,                 \
-                        .free = null_free, .copy_in = host_copy, .copy_out = host_copy, .copy = null_copy, .compile = null_compile, \
-                        .unload = null_unload, .launch = null_launch, .sync = host_sync, .renderer = &rend}
+
+static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) {
+  return (void)d, (void)dst, (void)src, (void)nbytes, TG_OK;
+}
+
+#define NULL_BACKEND(id, text, caps, rend)                                                                   \
+  const TgBackend id = {.name = text,                                                                        \
+                        .has = caps,                                                                         \
+                        .open = null_open,                                                                   \
+                        .close = null_close,                                                                 \
+                        .alloc = null_alloc,                                                                 \
+                        .free = null_free,                                                                   \
+                        .copy_in = host_copy,                                                                \
+                        .copy_out = host_copy,                                                               \
+                        .copy = null_copy,                                                                   \
+                        .compile = null_compile,                                                             \
+                        .unload = null_unload,                                                               \
+                        .launch = null_launch,                                                               \
+                        .sync = host_sync,                                                                   \
+                        .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_LOCAL, renderer_cuda);
 NULL_BACKEND(backend_null_metal, "NULL:METAL", HAS_LOCAL, renderer_metal);

@@ -1,5 +1,7 @@
-/* pool.c: threads for the thread axis. Workers spin for a while after a job, then park on a futex. One job at a time: a second caller runs its
- * tids itself. Which thread runs which tid is left to chance; results cannot depend on it, since tids share no output.
+/* pool.c: threads for the thread axis. Workers spin for a while after a job, then park on a futex. One job at
+ a time: a second caller runs its
+ * tids itself. Which thread runs which tid is left to chance; results cannot depend on it, since tids share
+ no output.
  * `ticket` = job number << 32 | next tid. A claim is a compare-and-swap on it,
      so a worker that read the fields of an older job fails; a job
  * that is over leaves CLOSED in the low half before the fields change. */
@@ -11,35 +13,44 @@
 #include <stdatomic.h>
 
 enum { SPIN_US = 50 };
+
 static const uint32_t CLOSED = UINT32_MAX;
-typedef struct Worker { Pool *pool; pthread_t thread; int index; } Worker;
+
+typedef struct Worker {
+  Pool *pool;
+  pthread_t thread;
+  int index;
+} Worker;
+
 struct Pool {
   TgMem *mem;
   const TgOs *os;
   pthread_mutex_t busy;
   int nworker;
   Worker *workers;
-  void **scratch;                      /* per thread, the caller first */
+  void **scratch; /* per thread, the caller first */
   size_t scratch_bytes;
-  char pad0[64];                       /* what workers write stays off the lines that others read */
+  char pad0[64]; /* what workers write stays off the lines that others read */
   _Atomic uint64_t ticket;
   char pad1[64];
-  _Atomic int left;                    /* tids not yet finished */
+  _Atomic int left; /* tids not yet finished */
   char pad2[64];
   _Atomic uint32_t wake, parked;
   _Atomic bool stop;
-  _Atomic(KernelFn) fn;                /* of the current job; atomics because a late worker may look while they change */
+  _Atomic(KernelFn) fn; /* of the current job; atomics because a late worker may look while they change */
   _Atomic(void *const *) bufs;
   _Atomic(const int64_t *) vars;
   _Atomic uint32_t n;
 };
 
 static void *align64(void *p) { return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
+
 static void pause_cpu(void) {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
+
 /* Runs one tid of the current job; false: none left. */
 static bool run_one(Pool *p, int index) {
   uint64_t t = atomic_load_explicit(&p->ticket, memory_order_acquire);
@@ -49,43 +60,52 @@ static bool run_one(Pool *p, int index) {
     const int64_t *vars = atomic_load_explicit(&p->vars, memory_order_relaxed);
     uint32_t n = atomic_load_explicit(&p->n, memory_order_relaxed), tid = (uint32_t)t;
     void *scratch = align64(__atomic_load_n(&p->scratch[index], __ATOMIC_RELAXED));
-    if (tid >= n) {                                                 /* final only if this still is the ticket of that n */
+    if (tid >= n) { /* final only if this still is the ticket of that n */
       uint64_t again = atomic_load_explicit(&p->ticket, memory_order_acquire);
       if (again == t) return false;
       t = again;
       continue;
     }
-    if (atomic_compare_exchange_strong_explicit(&p->ticket, &t, t + 1, memory_order_acq_rel, memory_order_acquire)) {
+    if (atomic_compare_exchange_strong_explicit(&p->ticket, &t, t + 1, memory_order_acq_rel,
+                                                memory_order_acquire)) {
       fn(bufs, vars, (int)tid, scratch);
       atomic_fetch_sub_explicit(&p->left, 1, memory_order_release);
       return true;
     }
   }
 }
+
 static void *work(void *arg) {
   Worker *w = arg;
   Pool *p = w->pool;
   double until = 0;
   for (int spins = 0; !atomic_load(&p->stop);) {
-    if (run_one(p, w->index)) { spins = 0, until = 0; continue; }
+    if (run_one(p, w->index)) {
+      spins = 0, until = 0;
+      continue;
+    }
     pause_cpu();
     if (++spins % 64) continue;
     double now = time_now_s();
     if (until == 0) until = now + SPIN_US * 1e-6;
     if (now < until) continue;
     uint32_t seen = atomic_load(&p->wake);
-    atomic_fetch_add(&p->parked, 1);                                /* before the last look: the caller looks at it after publishing */
-    if (!atomic_load(&p->stop) && !run_one(p, w->index)) p->os->futex((uint32_t *)&p->wake, FUTEX_WAIT_PRIVATE, seen);
+    atomic_fetch_add(&p->parked, 1); /* before the last look: the caller looks at it after publishing */
+    if (!atomic_load(&p->stop) && !run_one(p, w->index))
+      p->os->futex((uint32_t *)&p->wake, FUTEX_WAIT_PRIVATE, seen);
     atomic_fetch_sub(&p->parked, 1);
     until = 0;
   }
   return NULL;
 }
+
 static void wake_all(Pool *p) {
   atomic_fetch_add(&p->wake, 1);
   for (int i = 0; i < 3 && p->os->futex((uint32_t *)&p->wake, FUTEX_WAKE_PRIVATE, INT32_MAX) < 0; i++) {}
 }
-/* Pinned: an unpinned pool is sometimes placed on one core for milliseconds. The caller's own thread is the host's and is left alone. */
+
+/* Pinned: an unpinned pool is sometimes placed on one core for milliseconds. The caller's own thread is the
+ * host's and is left alone. */
 static void pin(const TgOs *os, pthread_t t, int k) {
   cpu_set_t allowed, one;
   if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < 2) return;
@@ -98,6 +118,7 @@ static void pin(const TgOs *os, pthread_t t, int k) {
     return;
   }
 }
+
 Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   Pool *p = mem_alloc(mem, sizeof *p);
   if (!p) return NULL;
@@ -111,25 +132,30 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   }
   sigset_t all, old;
   sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &old);                         /* the host's signals stay with the host's threads */
+  pthread_sigmask(SIG_SETMASK, &all, &old); /* the host's signals stay with the host's threads */
   for (int i = 0; i < want; i++) {
     p->workers[i] = (Worker){.pool = p, .index = i + 1};
-    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i])) break;   /* fewer workers: slower, never wrong */
+    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i]))
+      break; /* fewer workers: slower, never wrong */
     pin(os, p->workers[i].thread, i);
     p->nworker++;
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   return p;
 }
+
 void pool_free(Pool *p) {
   if (!p) return;
   atomic_store(&p->stop, true);
   wake_all(p);
-  for (int i = 0; i < p->nworker; i++) pthread_join(p->workers[i].thread, NULL);
-  for (int i = 0; i <= p->nworker; i++) mem_free(p->mem, p->scratch[i]);
+  for (int i = 0; i < p->nworker; i++)
+    pthread_join(p->workers[i].thread, NULL);
+  for (int i = 0; i <= p->nworker; i++)
+    mem_free(p->mem, p->scratch[i]);
   pthread_mutex_destroy(&p->busy);
   mem_free(p->mem, p->workers), mem_free(p->mem, p->scratch), mem_free(p->mem, p);
 }
+
 static bool grow_scratch(Pool *p, size_t nbytes) {
   if (nbytes <= p->scratch_bytes) return true;
   for (int i = 0; i <= p->nworker; i++) {
@@ -141,17 +167,23 @@ static bool grow_scratch(Pool *p, size_t nbytes) {
   p->scratch_bytes = nbytes;
   return true;
 }
+
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes) {
-  if (pthread_mutex_trylock(&p->busy)) {                            /* another thread of the host is at work here */
+  if (pthread_mutex_trylock(&p->busy)) { /* another thread of the host is at work here */
     void *own = scratch_bytes ? mem_alloc(p->mem, scratch_bytes + 64) : NULL;
     if (scratch_bytes && !own) return TG_ERR_NOMEM;
-    for (int tid = 0; tid < n; tid++) fn(bufs, vars, tid, align64(own));
+    for (int tid = 0; tid < n; tid++)
+      fn(bufs, vars, tid, align64(own));
     mem_free(p->mem, own);
     return TG_OK;
   }
-  if (!grow_scratch(p, scratch_bytes)) { pthread_mutex_unlock(&p->busy); return TG_ERR_NOMEM; }
+  if (!grow_scratch(p, scratch_bytes)) {
+    pthread_mutex_unlock(&p->busy);
+    return TG_ERR_NOMEM;
+  }
   if (n == 1 || !p->nworker) {
-    for (int tid = 0; tid < n; tid++) fn(bufs, vars, tid, align64(p->scratch[0]));
+    for (int tid = 0; tid < n; tid++)
+      fn(bufs, vars, tid, align64(p->scratch[0]));
     pthread_mutex_unlock(&p->busy);
     return TG_OK;
   }

@@ -1,30 +1,42 @@
-/* align.c: loops of readers and of what they read are made the same. In: stages after rangeify. Out: the same stages, their axes split where a
- * reader takes them apart (r // c, r % c) or puts them together (a * c + b), so that a reshape between two stages does not keep them from
- * sharing a grid. A split axis is row-major as before: no value and no address changes. */
+/* align.c: loops of readers and of what they read are made the same. In: stages after rangeify. Out: the same
+ * stages, their axes split where a reader takes them apart (r // c, r % c) or puts them together (a * c + b),
+ * so that a reshape between two stages does not keep them from sharing a grid. A split axis is row-major as
+ * before: no value and no address changes. */
 #include "schedule/stage.h"
 #include <string.h>
 
 enum { MAX_SPLITS_PER_STAGE = 8, LEAST_OF_REDUCTION = 4 };
-/* The loops of a reduction are its lanes and tiles, which a loop of two would end: a pool behind a convolution does not split it. */
+
+/* The loops of a reduction are its lanes and tiles, which a loop of two would end: a pool behind a
+ * convolution does not split it. */
 static bool may_split(const Stage *g, int d, int64_t c) {
-  return !g->fixed && g->out[d]->op == OPS_RANGE && is_counted(g->out[d]) && g->nout < MAX_RANK && !(g->is_reduce && c < LEAST_OF_REDUCTION);
+  return !g->fixed && g->out[d]->op == OPS_RANGE && is_counted(g->out[d]) && g->nout < MAX_RANK &&
+         !(g->is_reduce && c < LEAST_OF_REDUCTION);
 }
+
 static UOp *simp(Sched *s, UOp *u) { return u ? uop_simplify(s->st, s->mem, u) : NULL; }
-static UOp *divmod(Sched *s, Ops op, UOp *e, int64_t c) { return simp(s, uop_alu2(s->st, op, e, uop_index_const(s->st, c))); }
+
+static UOp *divmod(Sched *s, Ops op, UOp *e, int64_t c) {
+  return simp(s, uop_alu2(s->st, op, e, uop_index_const(s->st, c)));
+}
 
 /* r becomes a * c + b inside stage i; *a and *b are its new loops. */
 static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, UOp **b) {
   Stage *g = &s->stages.at[i];
-  *a = uop_range(s->st, range_extent(r) / c, s->next_range++, type), *b = uop_range(s->st, c, s->next_range++, type);
-  UOp *e = *a && *b ? uop_alu2(s->st, OPS_ADD, uop_alu2(s->st, OPS_MUL, *a, uop_index_const(s->st, c)), *b) : NULL;
+  *a = uop_range(s->st, range_extent(r) / c, s->next_range++, type),
+  *b = uop_range(s->st, c, s->next_range++, type);
+  UOp *e =
+      *a && *b ? uop_alu2(s->st, OPS_ADD, uop_alu2(s->st, OPS_MUL, *a, uop_index_const(s->st, c)), *b) : NULL;
   if (!e) return false;
   UOp *v = g->value;
-  if (v->op == OPS_REDUCE) {                                 /* its list names loops: split those first */
+  if (v->op == OPS_REDUCE) { /* its list names loops: split those first */
     UOp *src[2 * MAX_RANK + 2];
     int n = 0;
     for (int k = 0; k < v->nsrc && n < 2 * MAX_RANK; k++) {
-      if (v->src[k] == r) src[n++] = *a, src[n++] = *b;
-      else src[n++] = k ? v->src[k] : uop_substitute(s->st, s->mem, v->src[0], 1, &r, &e);
+      if (v->src[k] == r)
+        src[n++] = *a, src[n++] = *b;
+      else
+        src[n++] = k ? v->src[k] : uop_substitute(s->st, s->mem, v->src[0], 1, &r, &e);
     }
     v = uop_new(s->st, OPS_REDUCE, (DType)v->dtype, 1, n, src, v->arg);
   }
@@ -32,6 +44,7 @@ static bool halves(Sched *s, int i, UOp *r, int64_t c, AxisType type, UOp **a, U
   if (g->is_store) g->target = simp(s, uop_substitute(s->st, s->mem, g->target, 1, &r, &e));
   return g->value && (!g->is_store || g->target) && stage_scan(s, i);
 }
+
 static bool split_red(Sched *s, int i, int k, int64_t c) {
   Stage *g = &s->stages.at[i];
   UOp *a, *b;
@@ -41,6 +54,7 @@ static bool split_red(Sched *s, int i, int k, int64_t c) {
   g->red[k] = a, g->red[k + 1] = b, g->nred++;
   return true;
 }
+
 static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) {
   Stage *g = &s->stages.at[i];
   UOp *a, *b;
@@ -57,7 +71,10 @@ static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) 
       if (q->reads.at[k].stage != i) continue;
       int n = 0;
       for (int l = 0; l < x->nsrc; l++) {
-        if (l != 1 + d) { src[n++] = x->src[l]; continue; }
+        if (l != 1 + d) {
+          src[n++] = x->src[l];
+          continue;
+        }
         src[n++] = divmod(s, OPS_FLOORDIV, x->src[l], c), src[n++] = divmod(s, OPS_FLOORMOD, x->src[l], c);
       }
       UOp *y = uop_new(s->st, OPS_INDEX, (DType)x->dtype, 1, n, src, x->arg);
@@ -78,6 +95,7 @@ static bool split_out(Sched *s, int i, int d, int64_t c, const IntVec *readers) 
   }
   return true;
 }
+
 /* A part of e of the form r // c or r % c, r a loop of extent n that c divides: r, or NULL. */
 static UOp *taken_apart(const UOp *e, int64_t *c) {
   const UOp *stack[64];
@@ -86,14 +104,19 @@ static UOp *taken_apart(const UOp *e, int64_t *c) {
   while (n) {
     const UOp *u = stack[--n];
     if (!has_divmod(u)) continue;
-    if ((u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD) && u->src[0]->op == OPS_RANGE && is_const(u->src[1])) {
+    if ((u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD) && u->src[0]->op == OPS_RANGE &&
+        is_const(u->src[1])) {
       *c = u->src[1]->arg.v.i;
-      if (*c > 1 && is_counted(u->src[0]) && *c < range_extent(u->src[0]) && range_extent(u->src[0]) % *c == 0) return u->src[0];
+      if (*c > 1 && is_counted(u->src[0]) && *c < range_extent(u->src[0]) &&
+          range_extent(u->src[0]) % *c == 0)
+        return u->src[0];
     }
-    for (int k = 0; k < u->nsrc && n < 64; k++) if (u->src[k]->dtype == DT_INDEX) stack[n++] = u->src[k];
+    for (int k = 0; k < u->nsrc && n < 64; k++)
+      if (u->src[k]->dtype == DT_INDEX) stack[n++] = u->src[k];
   }
   return NULL;
 }
+
 /* e = .. * c + b, b a loop of extent c: c, or 0. */
 static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   const UOp *stack[64];
@@ -102,7 +125,10 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   stack[n++] = e;
   while (n) {
     const UOp *u = stack[--n];
-    if (u->op == OPS_ADD && n + 2 <= 64) { stack[n++] = u->src[0], stack[n++] = u->src[1]; continue; }
+    if (u->op == OPS_ADD && n + 2 <= 64) {
+      stack[n++] = u->src[0], stack[n++] = u->src[1];
+      continue;
+    }
     if (u->op != OPS_RANGE || !is_counted(u)) continue;
     int64_t c = range_extent(u);
     if (c <= 1 || c >= extent || extent % c) continue;
@@ -111,6 +137,7 @@ static int64_t put_together(Sched *s, UOp *e, int64_t extent) {
   }
   return 0;
 }
+
 bool align(Sched *s) {
   size_t n = s->stages.len, left = MAX_SPLITS_PER_STAGE * n;
   IntVec *readers = mem_alloc(s->mem, (n + 1) * sizeof *readers), work = {0};
@@ -118,14 +145,16 @@ bool align(Sched *s) {
   bool ok = readers && queued;
   for (size_t i = 0; ok && i < n; i++) {
     Stage *g = &s->stages.at[i];
-    for (size_t k = 0; ok && k < g->deps.len; k++) ok = vec_push(s->mem, &readers[g->deps.at[k]], (int)i);
+    for (size_t k = 0; ok && k < g->deps.len; k++)
+      ok = vec_push(s->mem, &readers[g->deps.at[k]], (int)i);
   }
-  for (size_t i = 0; ok && i < n; i++) ok = vec_push(s->mem, &work, (int)i), queued[i] = 1;
+  for (size_t i = 0; ok && i < n; i++)
+    ok = vec_push(s->mem, &work, (int)i), queued[i] = 1;
   for (size_t w = 0; ok && w < work.len && left; w++) {
     int i = work.at[w], again = -1;
     Stage *g = &s->stages.at[i];
     queued[i] = 0;
-    if (g->fixed) continue;                                  /* its loops are in an order that means something */
+    if (g->fixed) continue; /* its loops are in an order that means something */
     for (size_t k = 0; ok && again < 0 && k < g->reads.len; k++) {
       int q = g->reads.at[k].stage;
       if (q < 0) continue;
@@ -133,21 +162,27 @@ bool align(Sched *s) {
       for (int d = 1; ok && again < 0 && d < x->nsrc; d++) {
         int64_t c = 0;
         if ((r = taken_apart(x->src[d], &c))) {
-          for (int a = 0; a < g->nout && again < 0; a++) if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
-          for (int a = 0; a < g->nred && again < 0; a++) if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
-        } else if ((c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) && may_split(&s->stages.at[q], d - 1, c)) {
+          for (int a = 0; a < g->nout && again < 0; a++)
+            if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
+          for (int a = 0; a < g->nred && again < 0; a++)
+            if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
+        } else if ((c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) &&
+                   may_split(&s->stages.at[q], d - 1, c)) {
           again = q, ok = split_out(s, q, d - 1, c, &readers[q]);
         }
       }
     }
     if (again < 0) continue;
     left--;
-    int touched[2] = {i, again};                             /* and whoever reads what was split */
-    for (int t = 0; ok && t < 2; t++) if (!queued[touched[t]]) queued[touched[t]] = 1, ok = vec_push(s->mem, &work, touched[t]);
+    int touched[2] = {i, again}; /* and whoever reads what was split */
+    for (int t = 0; ok && t < 2; t++)
+      if (!queued[touched[t]]) queued[touched[t]] = 1, ok = vec_push(s->mem, &work, touched[t]);
     for (size_t k = 0; ok && k < readers[again].len; k++)
-      if (!queued[readers[again].at[k]]) queued[readers[again].at[k]] = 1, ok = vec_push(s->mem, &work, readers[again].at[k]);
+      if (!queued[readers[again].at[k]])
+        queued[readers[again].at[k]] = 1, ok = vec_push(s->mem, &work, readers[again].at[k]);
   }
-  for (size_t i = 0; readers && i < n; i++) vec_free(s->mem, &readers[i]);
+  for (size_t i = 0; readers && i < n; i++)
+    vec_free(s->mem, &readers[i]);
   mem_free(s->mem, readers), mem_free(s->mem, queued);
   vec_free(s->mem, &work);
   return ok;

@@ -1,25 +1,48 @@
-/* build.c: kernels as sets of stages -> kernel graphs. In: members with their place in the grid. Out: SINK of STOREs over RANGE, INDEX and
- * REDUCE, slots and ids numbered depth first, so that equal kernels are equal text.
+/* build.c: kernels as sets of stages -> kernel graphs. In: members with their place in the grid. Out: SINK of
+ * STOREs over RANGE, INDEX and REDUCE, slots and ids numbered depth first, so that equal kernels are equal
+ * text.
  *
- * Phases. A member that needs a finished reduction, or a row at another inner index, comes a phase after it. Members of one phase with equal
- * inner extents loop over the same RANGEs, and so share a loop: the sum of a softmax is taken while its exponentials are kept. What a later
- * phase reads stands in a register if it has no inner axis, else in a DEFINE_LOCAL row, or is computed again (local_plan decides). */
+ * Phases. A member that needs a finished reduction, or a row at another inner index, comes a phase after it.
+ * Members of one phase with equal inner extents loop over the same RANGEs, and so share a loop: the sum of a
+ * softmax is taken while its exponentials are kept. What a later phase reads stands in a register if it has
+ * no inner axis, else in a DEFINE_LOCAL row, or is computed again (local_plan decides). */
 #include "schedule/stage.h"
 #include <string.h>
 
-typedef struct Nest { int phase, n; UOp *r[MAX_RANK]; } Nest;            /* loops that members of a phase share */
-typedef struct Member { UOp *value, *local; int nnest, phase; UOp *nest[MAX_RANK]; int64_t elems; } Member;   /* value over grid and nest */
-typedef struct Build { Sched *s; const KernVec *ks; Schedule *out; int *temp_of; Member *m; Vec(Nest) nests; int64_t nlocal; } Build;
+typedef struct Nest {
+  int phase, n;
+  UOp *r[MAX_RANK];
+} Nest; /* loops that members of a phase share */
 
-static UOp *flat(Sched *s, int n, UOp *const *axis, UOp *const *idx) {   /* row-major offset; axes of extent 1 stand as constants */
+typedef struct Member {
+  UOp *value, *local;
+  int nnest, phase;
+  UOp *nest[MAX_RANK];
+  int64_t elems;
+} Member; /* value over grid and nest */
+
+typedef struct Build {
+  Sched *s;
+  const KernVec *ks;
+  Schedule *out;
+  int *temp_of;
+  Member *m;
+  Vec(Nest) nests;
+  int64_t nlocal;
+} Build;
+
+static UOp *flat(Sched *s, int n, UOp *const *axis,
+                 UOp *const *idx) { /* row-major offset; axes of extent 1 stand as constants */
   UOp *f = uop_index_const(s->st, 0);
   int64_t stride = 1;
   for (int d = n - 1; d >= 0; d--) {
-    if (axis[d]->op == OPS_RANGE) f = uop_alu2(s->st, OPS_ADD, f, uop_alu2(s->st, OPS_MUL, idx[d], uop_index_const(s->st, stride)));
+    if (axis[d]->op == OPS_RANGE)
+      f = uop_alu2(s->st, OPS_ADD, f, uop_alu2(s->st, OPS_MUL, idx[d], uop_index_const(s->st, stride)));
     stride *= range_extent(axis[d]);
   }
   return uop_simplify(s->st, s->mem, f);
 }
+
 /* Where a stage's value lives in memory, at idx: a temporary, or the buffer that a store writes. */
 static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   Sched *s = b->s;
@@ -28,7 +51,8 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   if (g->is_store && !g->update) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
     int n = 0;
-    for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
+    for (int d = 0; d < g->nout; d++)
+      if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
     return uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->target, n, f, t));
   }
   if (b->temp_of[i] < 0) {
@@ -38,20 +62,28 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
     b->temp_of[i] = o->ntemp++;
   }
   int64_t ext[MAX_RANK];
-  for (int d = 0; d < g->nout; d++) ext[d] = range_extent(g->out[d]);
+  for (int d = 0; d < g->nout; d++)
+    ext[d] = range_extent(g->out[d]);
   return memory_index(s, dt, stage_out_size(g), TEMP_BASE + b->temp_of[i], g->nout, ext, idx);
 }
-static int inner_axes(const Stage *g, UOp *const *of, UOp **out) {       /* of[d] for each axis d that is an inner loop */
+
+static int inner_axes(const Stage *g, UOp *const *of,
+                      UOp **out) { /* of[d] for each axis d that is an inner loop */
   int n = 0;
-  for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE && g->gmap[d] < 0) out[n++] = of[d];
+  for (int d = 0; d < g->nout; d++)
+    if (g->out[d]->op == OPS_RANGE && g->gmap[d] < 0) out[n++] = of[d];
   return n;
 }
+
 static bool same_axes(int n, UOp *const *a, int m, UOp *const *b) {
   if (n != m) return false;
-  for (int i = 0; i < n; i++) if (a[i] != b[i]) return false;
+  for (int i = 0; i < n; i++)
+    if (a[i] != b[i]) return false;
   return true;
 }
-/* Member q's value at idx (one per out axis): the value itself inside its own loops, else its row, else the value computed again. */
+
+/* Member q's value at idx (one per out axis): the value itself inside its own loops, else its row, else the
+ * value computed again. */
 static UOp *member_at(Build *b, int q, UOp *const *idx) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, q);
@@ -62,6 +94,7 @@ static UOp *member_at(Build *b, int q, UOp *const *idx) {
   if (!m->local) return uop_substitute(s->st, s->mem, m->value, n, m->nest, at);
   return UNEW(s->st, OPS_INDEX, (DType)g->node->dtype, 1, ARG0, m->local, flat(s, n, m->nest, at));
 }
+
 static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
   Stage *g = stage_at(b->s, i);
   int phase = 0;
@@ -72,33 +105,45 @@ static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
     UOp *at[MAX_RANK];
     int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
     bool here = n && same_axes(n, at, nloop, loop);
-    for (int d = 0, l = 0; here && d < pq->nout; d++) if (pq->out[d]->op == OPS_RANGE && pq->gmap[d] < 0) here = same_extent(pq->out[d], at[l++]);
+    for (int d = 0, l = 0; here && d < pq->nout; d++)
+      if (pq->out[d]->op == OPS_RANGE && pq->gmap[d] < 0) here = same_extent(pq->out[d], at[l++]);
     phase = TG_MAX(phase, b->m[q].phase + (pq->is_reduce || (b->m[q].elems && !here)));
   }
   return phase;
 }
+
 static bool shared_nest(Build *b, int phase, int n, UOp *const *loop, UOp **to) {
   Sched *s = b->s;
   for (size_t i = 0; i < b->nests.len; i++) {
     Nest *e = &b->nests.at[i];
     bool same = e->phase == phase && e->n == n;
-    for (int d = 0; same && d < n; d++) same = same_extent(e->r[d], loop[d]);
-    if (same) { memcpy(to, e->r, (size_t)n * sizeof *to); return true; }
+    for (int d = 0; same && d < n; d++)
+      same = same_extent(e->r[d], loop[d]);
+    if (same) {
+      memcpy(to, e->r, (size_t)n * sizeof *to);
+      return true;
+    }
   }
   Nest e = {phase, n, {0}};
-  for (int d = 0; d < n; d++) if (!(to[d] = e.r[d] = uop_range_of(s->st, loop[d]->src[0], s->next_range++, AXIS_REDUCE))) return false;
+  for (int d = 0; d < n; d++)
+    if (!(to[d] = e.r[d] = uop_range_of(s->st, loop[d]->src[0], s->next_range++, AXIS_REDUCE))) return false;
   return vec_push(s->mem, &b->nests, e);
 }
+
 static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, i);
   Member *m = &b->m[i];
   UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK], *loop[MAX_RANK];
   int n = 0, nloop = 0;
-  for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0) from[n] = g->out[d], to[n++] = grid[g->gmap[d]];
+  for (int d = 0; d < g->nout; d++)
+    if (g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0) from[n] = g->out[d], to[n++] = grid[g->gmap[d]];
   m->nnest = inner_axes(g, g->out, m->nest);
-  if (g->is_reduce && !m->nnest) { for (int k = 0; k < g->nred; k++) if (g->red[k]->op == OPS_RANGE) loop[nloop++] = g->red[k]; }
-  else if (m->elems && !uop_has_op(g->value, OPS_REDUCE)) nloop = inner_axes(g, g->out, loop);
+  if (g->is_reduce && !m->nnest) {
+    for (int k = 0; k < g->nred; k++)
+      if (g->red[k]->op == OPS_RANGE) loop[nloop++] = g->red[k];
+  } else if (m->elems && !uop_has_op(g->value, OPS_REDUCE))
+    nloop = inner_axes(g, g->out, loop);
   m->phase = phase_of(b, ki, i, nloop, loop);
   if (nloop) {
     if (!shared_nest(b, m->phase, nloop, loop, to + n)) return false;
@@ -109,7 +154,7 @@ static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
   UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, from, to));
   UOpVec order = {0}, rfrom = {0}, rto = {0};
   bool ok = v != NULL;
-  while (ok) {                                             /* an index may itself hold a read (gather), so until none is left */
+  while (ok) { /* an index may itself hold a read (gather), so until none is left */
     order.len = rfrom.len = rto.len = 0;
     ok = uop_toposort(s->st, s->mem, &v, 1, &order);
     for (size_t k = 0; ok && k < order.len; k++) {
@@ -127,25 +172,34 @@ static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
   m->value = v;
   if (!ok || !m->elems) return ok;
   DType dt = (DType)g->node->dtype;
-  UOp *src[2 + MAX_RANK], *l = uop_new(s->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {m->elems, b->nlocal++}});
+  UOp *src[2 + MAX_RANK],
+      *l = uop_new(s->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {m->elems, b->nlocal++}});
   src[0] = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, l, flat(s, m->nnest, m->nest, m->nest)), src[1] = v;
   memcpy(src + 2, m->nest, (size_t)m->nnest * sizeof *src);
-  m->local = UNEW(s->st, OPS_AFTER, dt, 1, ARG0, l, uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + m->nnest, src, ARG0));
+  m->local =
+      UNEW(s->st, OPS_AFTER, dt, 1, ARG0, l, uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + m->nnest, src, ARG0));
   return m->local != NULL;
 }
-/* The loops of a stage's own store. A scatter runs in the order of its axes; a scan carries its value in the innermost loop. */
+
+/* The loops of a stage's own store. A scatter runs in the order of its axes; a scan carries its value in the
+ * innermost loop. */
 static int own_loops(const Stage *g, UOp *const *idx, UOp *const *grid, int ngrid, UOp **out) {
   int n = 0;
-  if (g->update) for (int d = 0; d < g->nout; d++) if (g->out[d]->op == OPS_RANGE) out[n++] = idx[d];
+  if (g->update)
+    for (int d = 0; d < g->nout; d++)
+      if (g->out[d]->op == OPS_RANGE) out[n++] = idx[d];
   if (g->update) return n;
-  for (int gd = 0; gd < ngrid; gd++) out[n++] = grid[gd];
+  for (int gd = 0; gd < ngrid; gd++)
+    out[n++] = grid[gd];
   return n + inner_axes(g, g->out, out + n);
 }
+
 /* The stores of an update: what its place becomes, and with OLD what it was. */
 static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const *loop, UOpVec *stores) {
   Sched *s = b->s;
   Stage *g = stage_at(s, i);
-  UOp *t = b->m[i].value, *n = g->node->op == OPS_STORE ? g->node->src[1] : g->node, *src[2 + MAX_RANK], *x[MAX_RANK + 2];
+  UOp *t = b->m[i].value, *n = g->node->op == OPS_STORE ? g->node->src[1] : g->node, *src[2 + MAX_RANK],
+      *x[MAX_RANK + 2];
   if (t->op != OPS_TUPLE || t->nsrc != 3 || t->src[1]->op != OPS_INDEX) return false;
   UOp *place = t->src[1];
   if (!is_const_int(t->src[2], 1)) {
@@ -162,7 +216,9 @@ static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const
   st = src[0] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, 2 + nloop, src, ARG0) : NULL;
   return st && vec_push(s->mem, stores, st);
 }
-static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {            /* PARAM slots, locals and RANGE ids in depth-first order */
+
+static bool renumber(Build *b, SchedKernel *sk,
+                     UOp *sink) { /* PARAM slots, locals and RANGE ids in depth-first order */
   Sched *s = b->s;
   UOpVec order = {0}, from = {0}, to = {0};
   Vec(int64_t) slots = {0};
@@ -172,12 +228,18 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {            /* PARAM
     UOp *u = order.at[k], *v = NULL;
     if (u->op == OPS_PARAM) {
       size_t j = 0;
-      while (j < slots.len && slots.at[j] != u->arg.param.slot) j++;
+      while (j < slots.len && slots.at[j] != u->arg.param.slot)
+        j++;
       if (j == slots.len) ok = vec_push(s->mem, &slots, u->arg.param.slot);
-      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src, (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
-    } else if (u->op == OPS_RANGE) v = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, u->src, (Arg){.range = {nr++, u->arg.range.type}});
-    else if (u->op == OPS_DEFINE_LOCAL) v = uop_new(s->st, OPS_DEFINE_LOCAL, (DType)u->dtype, 1, 0, NULL, (Arg){.param = {u->arg.param.nelem, nl++}});
-    else continue;
+      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src,
+                  (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
+    } else if (u->op == OPS_RANGE)
+      v = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, u->src, (Arg){.range = {nr++, u->arg.range.type}});
+    else if (u->op == OPS_DEFINE_LOCAL)
+      v = uop_new(s->st, OPS_DEFINE_LOCAL, (DType)u->dtype, 1, 0, NULL,
+                  (Arg){.param = {u->arg.param.nelem, nl++}});
+    else
+      continue;
     ok = ok && v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
   }
   sk->ast = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
@@ -188,6 +250,7 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {            /* PARAM
   vec_free(s->mem, &order), vec_free(s->mem, &from), vec_free(s->mem, &to), vec_free(s->mem, &slots);
   return ok;
 }
+
 static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   Sched *s = b->s;
   const Kern *k = &b->ks->at[ki];
@@ -197,20 +260,27 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   int64_t elems[MAX_MEMBERS], bytes;
   bool ok = local_plan(s, &gm, k->mem.at, k->mem.len, elems, &bytes);
   b->nests.len = 0;
-  for (int g = 0; g < k->ngrid; g++) grid[g] = uop_range_of(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
-  for (size_t m = 0; ok && m < k->mem.len; m++) b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, ki, grid, k->mem.at[m]);
+  for (int g = 0; g < k->ngrid; g++)
+    grid[g] = uop_range_of(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
+  for (size_t m = 0; ok && m < k->mem.len; m++)
+    b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, ki, grid, k->mem.at[m]);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];
     Stage *g = stage_at(b->s, i);
     bool written = g->keep;
-    for (size_t l = 0; l < g->readers.len && !written; l++) written = stage_at(b->s, g->readers.at[l])->kernel != ki;
+    for (size_t l = 0; l < g->readers.len && !written; l++)
+      written = stage_at(b->s, g->readers.at[l])->kernel != ki;
     sk->flops += (int64_t)((double)stage_iterations(g) * (g->weight + 1));
     if (!written) continue;
     UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
     int n = 2;
-    for (int d = 0; d < g->nout; d++) idx[d] = g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0 ? grid[g->gmap[d]] : g->out[d];
+    for (int d = 0; d < g->nout; d++)
+      idx[d] = g->out[d]->op == OPS_RANGE && g->gmap[d] >= 0 ? grid[g->gmap[d]] : g->out[d];
     n += own_loops(g, idx, grid, k->ngrid, src + n);
-    if (g->update) { ok = build_update(b, i, idx, n - 2, src + 2, &stores); continue; }
+    if (g->update) {
+      ok = build_update(b, i, idx, n - 2, src + 2, &stores);
+      continue;
+    }
     src[0] = memory_at(b, i, idx), src[1] = uop_simplify(s->st, s->mem, member_at(b, i, idx));
     UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
     ok = st && vec_push(s->mem, &stores, st);
@@ -221,6 +291,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   vec_free(s->mem, &stores);
   return ok;
 }
+
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
   size_t n = s->stages.len, nk = ks->len;
   Build b = {.s = s, .ks = ks, .out = out};
@@ -229,21 +300,27 @@ bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
   out->temp = arena_array(&out->arena, SchedTemp, n + 1);
   out->kernel = arena_array(&out->arena, SchedKernel, nk + 1);
   bool ok = b.temp_of && b.m && out->temp && out->kernel;
-  for (size_t i = 0; ok && i < n; i++) b.temp_of[i] = -1;
+  for (size_t i = 0; ok && i < n; i++)
+    b.temp_of[i] = -1;
   int maxlevel = 0;
-  for (size_t k = 0; k < nk; k++) maxlevel = TG_MAX(maxlevel, ks->at[k].level);
+  for (size_t k = 0; k < nk; k++)
+    maxlevel = TG_MAX(maxlevel, ks->at[k].level);
   IntVec *by = mem_alloc(s->mem, ((size_t)maxlevel + 1) * sizeof *by);
   ok = ok && by;
-  for (size_t k = 0; ok && k < nk; k++) ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
+  for (size_t k = 0; ok && k < nk; k++)
+    ok = vec_push(s->mem, &by[ks->at[k].level], (int)k);
   for (int l = 0; ok && l <= maxlevel; l++)
     for (size_t j = 0; ok && j < by[l].len; j++) {
       if (!ks->at[by[l].at[j]].mem.len) continue;
       SchedKernel *sk = &out->kernel[out->nkernel];
       ok = build_kernel(&b, by[l].at[j], sk);
-      if (ok && sk->ast->nsrc) out->nkernel++;
-      else *sk = (SchedKernel){0};                           /* its values were simplified out of all who read them */
+      if (ok && sk->ast->nsrc)
+        out->nkernel++;
+      else
+        *sk = (SchedKernel){0}; /* its values were simplified out of all who read them */
     }
-  for (int l = 0; by && l <= maxlevel; l++) vec_free(s->mem, &by[l]);
+  for (int l = 0; by && l <= maxlevel; l++)
+    vec_free(s->mem, &by[l]);
   mem_free(s->mem, by);
   for (int k = 0; ok && k < out->nkernel; k++)
     for (int a = 0; a < out->kernel[k].narg; a++) {

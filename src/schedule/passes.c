@@ -2,40 +2,95 @@
 #include "schedule/stage.h"
 #include <string.h>
 
-typedef struct Run { Sched *s; UOp *const *roots; int nroots; Schedule *out; } Run;
-static bool run_rangeify(void *state) { Run *r = state; return rangeify(r->s, r->roots, r->nroots); }
-static bool run_align(void *state) { Run *r = state; return !r->s->opt->fuse || align(r->s); }
-static bool run_hazards(void *state) { Run *r = state; return hazards(r->s) && order_stages(r->s) && readers_build(r->s); }
-static bool run_inline(void *state) { Run *r = state; return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s)); }
-static bool run_join(void *state) { Run *r = state; return place_stages(r->s); }
-static bool run_memory(void *state) { Run *r = state; return !r->s->opt->fuse || recompute_or_store(r->s); }
-static bool run_kernels(void *state) { Run *r = state; return build_kernels(r->s, &r->s->ks, r->out); }
+typedef struct Run {
+  Sched *s;
+  UOp *const *roots;
+  int nroots;
+  Schedule *out;
+} Run;
+
+static bool run_rangeify(void *state) {
+  Run *r = state;
+  return rangeify(r->s, r->roots, r->nroots);
+}
+
+static bool run_align(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || align(r->s);
+}
+
+static bool run_hazards(void *state) {
+  Run *r = state;
+  return hazards(r->s) && order_stages(r->s) && readers_build(r->s);
+}
+
+static bool run_inline(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s));
+}
+
+static bool run_join(void *state) {
+  Run *r = state;
+  return place_stages(r->s);
+}
+
+static bool run_memory(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || recompute_or_store(r->s);
+}
+
+static bool run_kernels(void *state) {
+  Run *r = state;
+  return build_kernels(r->s, &r->s->ks, r->out);
+}
+
 const Pass schedule_passes[] = {
-  {"rangeify",           .run = run_rangeify, .makes = GRAPH_STAGES},      /* tensor graph -> stages over ranges */
-  {"align ranges",       .run = run_align, .makes = GRAPH_STAGES},         /* a reshape between two stages splits their loops alike */
-  {"hazards",            .run = run_hazards, .makes = GRAPH_STAGES},       /* what must come before what */
-  {"inline cheap",       .run = run_inline, .makes = GRAPH_STAGES},        /* what costs less than its memory */
-  {"join by level",      .run = run_join, .makes = GRAPH_STAGES},          /* stages that share a grid share a kernel */
-  {"recompute or store", .run = run_memory, .makes = GRAPH_STAGES},        /* the place of each value that other kernels read */
-  {"kernels",            .run = run_kernels, .makes = GRAPH_KERNEL},       /* kernel graphs, numbered alike when they are alike */
+    {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES}, /* tensor graph -> stages over ranges */
+    {"align ranges", .run = run_align,
+     .makes = GRAPH_STAGES}, /* a reshape between two stages splits their loops alike */
+    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},     /* what must come before what */
+    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES}, /* what costs less than its memory */
+    {"join by level", .run = run_join, .makes = GRAPH_STAGES},  /* stages that share a grid share a kernel */
+    {"recompute or store", .run = run_memory,
+     .makes = GRAPH_STAGES}, /* the place of each value that other kernels read */
+    {"kernels", .run = run_kernels,
+     .makes = GRAPH_KERNEL}, /* kernel graphs, numbered alike when they are alike */
 };
 const size_t schedule_npass = TG_COUNT(schedule_passes);
+
 /* The graph is the roots at first, then the values of the stages, at last the kernels. */
 static bool graph_of(void *state, UOpVec *to) {
   Run *r = state;
   TgMem *m = r->s->mem;
   bool ok = true;
-  if (r->out->nkernel) for (int i = 0; ok && i < r->out->nkernel; i++) ok = vec_push(m, to, r->out->kernel[i].ast);
-  else if (r->s->stages.len) for (size_t i = 0; ok && i < r->s->stages.len; i++) ok = !r->s->stages.at[i].value || vec_push(m, to, r->s->stages.at[i].value);
-  else for (int i = 0; ok && i < r->nroots; i++) ok = vec_push(m, to, r->roots[i]);
+  if (r->out->nkernel)
+    for (int i = 0; ok && i < r->out->nkernel; i++)
+      ok = vec_push(m, to, r->out->kernel[i].ast);
+  else if (r->s->stages.len)
+    for (size_t i = 0; ok && i < r->s->stages.len; i++)
+      ok = !r->s->stages.at[i].value || vec_push(m, to, r->s->stages.at[i].value);
+  else
+    for (int i = 0; ok && i < r->nroots; i++)
+      ok = vec_push(m, to, r->roots[i]);
   return ok;
 }
+
 static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out) {
   Run r = {s, roots, nroots, out};
-  PassRun run = {.env = s->opt->passes, .st = s->st, .mem = s->mem, .err = s->err, .stage = "schedule", .letter = 's', .takes = GRAPH_TENSOR, .subject = "", .state = &r, .graph = graph_of};
+  PassRun run = {.env = s->opt->passes,
+                 .st = s->st,
+                 .mem = s->mem,
+                 .err = s->err,
+                 .stage = "schedule",
+                 .letter = 's',
+                 .takes = GRAPH_TENSOR,
+                 .subject = "",
+                 .state = &r,
+                 .graph = graph_of};
   if (run.env) run.number = run.env->next_schedule++;
   size_t n = schedule_npass;
-  for (size_t i = 0; s->opt->last && i < n; i++) if (!strcmp(schedule_passes[i].name, s->opt->last)) n = i + 1;
+  for (size_t i = 0; s->opt->last && i < n; i++)
+    if (!strcmp(schedule_passes[i].name, s->opt->last)) n = i + 1;
   bool ok = passes_run(&run, schedule_passes, n);
   if (ok && s->opt->graph) {
     UOpVec at = {0};
@@ -45,7 +100,8 @@ static bool schedule_run(Sched *s, UOp *const *roots, int nroots, Schedule *out)
   return ok;
 }
 
-TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err) {
+TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt,
+                       Schedule *out, TgError *err) {
   Sched s = {.st = st, .mem = mem, .err = err, .opt = opt};
   uint64_t failed = mem->failed;
   memset(out, 0, sizeof *out);
@@ -53,20 +109,27 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   out->nroot = nroots;
   out->root = arena_array(&out->arena, int64_t, nroots + 1);
   bool ok = out->root != NULL;
-  for (int i = 0; ok && i < nroots; i++) out->root[i] = -1;
+  for (int i = 0; ok && i < nroots; i++)
+    out->root[i] = -1;
   ok = ok && schedule_run(&s, roots, nroots, out) && mem->failed == failed;
   for (size_t i = 0; i < s.stages.len; i++) {
     Stage *g = &s.stages.at[i];
-    vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads), vec_free(mem, &g->readers), vec_free(mem, &g->old), vec_free(mem, &g->fresh);
+    vec_free(mem, &g->after), vec_free(mem, &g->war), vec_free(mem, &g->deps), vec_free(mem, &g->reads),
+        vec_free(mem, &g->readers), vec_free(mem, &g->old), vec_free(mem, &g->fresh);
   }
-  for (size_t k = 0; k < s.ks.len; k++) vec_free(mem, &s.ks.at[k].mem);
+  for (size_t k = 0; k < s.ks.len; k++)
+    vec_free(mem, &s.ks.at[k].mem);
   vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order);
-  if (ok) { out->store = st; return TG_OK; }
+  if (ok) {
+    out->store = st;
+    return TG_OK;
+  }
   arena_free(&out->arena);
   memset(out, 0, sizeof *out);
   if (mem->failed != failed) error_set(err, TG_ERR_NOMEM, "schedule: out of memory");
   return error_set(err, TG_ERR_INTERNAL, "schedule: a graph it cannot lower"), err->status;
 }
+
 void schedule_free(Schedule *s, TgMem *mem) {
   (void)mem;
   arena_free(&s->arena);

@@ -1,28 +1,46 @@
-/* rangeify.c: tensor graph -> stages. In: tensor nodes. Out: stages whose values are expressions of RANGE, INDEX and REDUCE; no movement
- * op is left. One walk from the roots: every node collects demands (which stage reads it, at which indices); movement ops rewrite a demand
- * and pass it on. A node with one demand belongs to the stage that reads it; a node with several, and every REDUCE_AXIS, STORE, CONTIGUOUS
- * and root, is a stage with ranges of its own. A SCATTER is two: memory that starts as its target, and the update of it, over the axes of
- * what is scattered; readers read the memory after the update. What a GATHER reads is a stage, because the demand on it is data. */
+/* rangeify.c: tensor graph -> stages. In: tensor nodes. Out: stages whose values are expressions of RANGE,
+ * INDEX and REDUCE; no movement op is left. One walk from the roots: every node collects demands (which stage
+ * reads it, at which indices); movement ops rewrite a demand and pass it on. A node with one demand belongs
+ * to the stage that reads it; a node with several, and every REDUCE_AXIS, STORE, CONTIGUOUS and root, is a
+ * stage with ranges of its own. A SCATTER is two: memory that starts as its target, and the update of it,
+ * over the axes of what is scattered; readers read the memory after the update. What a GATHER reads is a
+ * stage, because the demand on it is data. */
 #include "schedule/stage.h"
 #include "uop/dims.h"
 #include <string.h>
 
-typedef struct Demand { struct Demand *next; int stage; UOp *tuple; } Demand;
-typedef struct Node { Demand *demands; int stage, other, ndemand;    /* other: of a SCATTER, its update, or with OLD its memory */
-  UOp *lowered; bool force; } Node;
+typedef struct Demand {
+  struct Demand *next;
+  int stage;
+  UOp *tuple;
+} Demand;
+
+typedef struct Node {
+  Demand *demands;
+  int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
+  UOp *lowered;
+  bool force;
+} Node;
+
 typedef struct Rangeify {
   Sched *s;
   Arena arena;
-  Node *node;                                /* by id */
-  Map moved;                                 /* (movement node, tuple) -> tuple of its source, and gate */
-  Map places, wanted;                        /* of nodes with many demands: (node, tuple) -> number; (number, stage): it is there */
+  Node *node;         /* by id */
+  Map moved;          /* (movement node, tuple) -> tuple of its source, and gate */
+  Map places, wanted; /* of nodes with many demands: (node, tuple) -> number; (number, stage): it is there */
   bool failed;
 } Rangeify;
 
-static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) { return uop_simplify_top(s->st, s->mem, uop_alu2(s->st, op, a, b)); }
-static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) { return ix(s, op, a, dim_uop(s->st, s->mem, c)); }        /* c: a number or a size */
+static UOp *ix(Sched *s, Ops op, UOp *a, UOp *b) {
+  return uop_simplify_top(s->st, s->mem, uop_alu2(s->st, op, a, b));
+}
 
-/* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits and merges make div and mod. */
+static UOp *ixc(Sched *s, Ops op, UOp *a, int64_t c) {
+  return ix(s, op, a, dim_uop(s->st, s->mem, c));
+} /* c: a number or a size */
+
+/* Split both shapes into groups of equal product: an axis alone in its group passes through, only real splits
+ * and merges make div and mod. */
 static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *idx, UOp **to) {
   UOpStore *st = s->st;
   UOp *zero = uop_index_const(st, 0);
@@ -30,13 +48,21 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
   while (i < in->n || j < out->n) {
     int i0 = i, j0 = j;
     int64_t pi = i < in->n ? in->v[i++] : 1, pj = j < out->n ? out->v[j++] : 1;
-    while (pi != pj) {                                       /* any end is right where the products are equal; the largest values only find it early */
-      if (dim_max(st, pi) < dim_max(st, pj) && i < in->n) pi = dim_mul(st, pi, in->v[i++]);
-      else if (j < out->n) pj = dim_mul(st, pj, out->v[j++]);
-      else if (i < in->n) pi = dim_mul(st, pi, in->v[i++]);
-      else break;
+    while (pi !=
+           pj) { /* any end is right where the products are equal; the largest values only find it early */
+      if (dim_max(st, pi) < dim_max(st, pj) && i < in->n)
+        pi = dim_mul(st, pi, in->v[i++]);
+      else if (j < out->n)
+        pj = dim_mul(st, pj, out->v[j++]);
+      else if (i < in->n)
+        pi = dim_mul(st, pi, in->v[i++]);
+      else
+        break;
     }
-    if (i - i0 == 1 && j - j0 == 1) { to[i0] = idx[j0]; continue; }
+    if (i - i0 == 1 && j - j0 == 1) {
+      to[i0] = idx[j0];
+      continue;
+    }
     UOp *flat = zero;
     int64_t stride = 1;
     for (int k = j - 1; k >= j0; k--) {
@@ -45,7 +71,10 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
     }
     stride = 1;
     for (int k = i - 1; k >= i0; k--) {
-      if (in->v[k] == 1) { to[k] = zero; continue; }
+      if (in->v[k] == 1) {
+        to[k] = zero;
+        continue;
+      }
       UOp *e = stride == 1 ? flat : ixc(s, OPS_FLOORDIV, flat, stride);
       int64_t above = dim_mul(st, stride, in->v[k]);
       to[k] = above == pi ? e : ixc(s, OPS_FLOORMOD, e, in->v[k]);
@@ -53,12 +82,13 @@ static void move_reshape(Sched *s, const Ints *in, const Ints *out, UOp *const *
     }
   }
 }
+
 /* The index tuple of n's source for an index tuple of n; *gate is non-NULL where a PAD puts zeros. */
 static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
   Sched *s = r->s;
   *gate = NULL;
   if (!tuple) return r->failed = true, NULL;
-  static const Ints scalar;                                           /* a CONST has no shape of its own */
+  static const Ints scalar; /* a CONST has no shape of its own */
   const Ints *p = n->arg.ints, *in = n->src[0]->is_tensor ? n->src[0]->shape : &scalar;
   uint64_t key = (uint64_t)n->id << 32 | tuple->id;
   UOp *hit;
@@ -70,12 +100,22 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
     return n->op == OPS_PAD ? uop_new(s->st, OPS_TUPLE, DT_VOID, 1, hit->nsrc - 1, hit->src, ARG0) : hit;
   }
   UOp *to[MAX_RANK + 1], *g = NULL, *zero = uop_index_const(s->st, 0);
-  for (int i = 0; i < in->n; i++) to[i] = i < tuple->nsrc ? tuple->src[i] : zero;
+  for (int i = 0; i < in->n; i++)
+    to[i] = i < tuple->nsrc ? tuple->src[i] : zero;
   switch (n->op) {
   case OPS_RESHAPE: move_reshape(s, in, p, tuple->src, to); break;
-  case OPS_PERMUTE: for (int i = 0; i < p->n; i++) to[p->v[i]] = tuple->src[i]; break;
-  case OPS_EXPAND: for (int i = 0; i < in->n; i++) if (in->v[i] == 1) to[i] = zero; break;
-  case OPS_SHRINK: for (int i = 0; i < in->n; i++) to[i] = ixc(s, OPS_ADD, tuple->src[i], p->v[2 * i]); break;
+  case OPS_PERMUTE:
+    for (int i = 0; i < p->n; i++)
+      to[p->v[i]] = tuple->src[i];
+    break;
+  case OPS_EXPAND:
+    for (int i = 0; i < in->n; i++)
+      if (in->v[i] == 1) to[i] = zero;
+    break;
+  case OPS_SHRINK:
+    for (int i = 0; i < in->n; i++)
+      to[i] = ixc(s, OPS_ADD, tuple->src[i], p->v[2 * i]);
+    break;
   case OPS_FLIP:
     for (int i = 0; i < in->n; i++)
       if (p->v[i]) to[i] = ix(s, OPS_SUB, dim_uop(s->st, s->mem, dim_sub(s->st, in->v[i], 1)), tuple->src[i]);
@@ -84,28 +124,40 @@ static UOp *move(Rangeify *r, UOp *n, UOp *tuple, UOp **gate) {
     g = uop_const_int(s->st, DT_BOOL, 1);
     for (int i = 0; i < in->n; i++) {
       UOp *e = ixc(s, OPS_ADD, tuple->src[i], dim_sub(s->st, 0, p->v[2 * i]));
-      if (p->v[2 * i])                                            /* not (e < 0) */
-        g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), uop_const_int(s->st, DT_BOOL, 1)));
-      if (p->v[2 * i + 1]) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, in->v[i])));
+      if (p->v[2 * i]) /* not (e < 0) */
+        g = uop_alu2(s->st, OPS_AND, g,
+                     uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero),
+                              uop_const_int(s->st, DT_BOOL, 1)));
+      if (p->v[2 * i + 1])
+        g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, in->v[i])));
       to[i] = e;
     }
     g = uop_simplify(s->st, s->mem, g);
     break;
-  default: break;                                                     /* DETACH and the like: same indices */
+  default: break; /* DETACH and the like: same indices */
   }
   UOp *t = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n, to, ARG0);
   if (n->op == OPS_PAD) {
     to[in->n] = g;
     hit = uop_new(s->st, OPS_TUPLE, DT_VOID, 1, in->n + 1, to, ARG0);
     *gate = g && is_const(g) && g->arg.v.i ? NULL : g;
-  } else hit = t;
+  } else
+    hit = t;
   if (!t || !hit || !map_put_ptr(&r->moved, (uintptr_t)key, hit)) r->failed = true;
   return t;
 }
-static bool passes_on(const UOp *n) { return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH || n->op == OPS_CUSTOM_GRADIENT; }
-static bool is_leaf(const UOp *n) { return n->op == OPS_BUFFER || n->op == OPS_CONST || n->op == OPS_ARANGE || n->op == OPS_AFTER || n->op == OPS_VAR; }
 
-enum { FEW_DEMANDS = 16 };                                           /* up to here a list is searched, beyond it a map */
+static bool passes_on(const UOp *n) {
+  return (op_flags((Ops)n->op) & OPF_MOV) || n->op == OPS_DETACH || n->op == OPS_CUSTOM_GRADIENT;
+}
+
+static bool is_leaf(const UOp *n) {
+  return n->op == OPS_BUFFER || n->op == OPS_CONST || n->op == OPS_ARANGE || n->op == OPS_AFTER ||
+         n->op == OPS_VAR;
+}
+
+enum { FEW_DEMANDS = 16 }; /* up to here a list is searched, beyond it a map */
+
 static bool want(Rangeify *r, const UOp *n, int stage, const UOp *tuple, bool *had) {
   uint64_t place, key = (uint64_t)n->id << 32 | tuple->id, one;
   if (!map_get(&r->places, key, &place) && !map_put(&r->places, key, place = r->places.len)) return false;
@@ -113,74 +165,111 @@ static bool want(Rangeify *r, const UOp *n, int stage, const UOp *tuple, bool *h
   *had = map_get(&r->wanted, key, &one);
   return *had || map_put(&r->wanted, key, 1);
 }
+
 static void demand(Rangeify *r, UOp *n, int stage, UOp *tuple) {
-  if (!tuple || is_leaf(n)) { if (!tuple) r->failed = true; return; }
+  if (!tuple || is_leaf(n)) {
+    if (!tuple) r->failed = true;
+    return;
+  }
   Node *d = &r->node[n->id];
   if (d->ndemand <= FEW_DEMANDS) {
-    for (Demand *x = d->demands; x; x = x->next) if (x->stage == stage && x->tuple == tuple) return;
+    for (Demand *x = d->demands; x; x = x->next)
+      if (x->stage == stage && x->tuple == tuple) return;
   }
   bool had = false;
   if (d->ndemand == FEW_DEMANDS)
-    for (Demand *x = d->demands; x; x = x->next) r->failed |= !want(r, n, x->stage, x->tuple, &had);
+    for (Demand *x = d->demands; x; x = x->next)
+      r->failed |= !want(r, n, x->stage, x->tuple, &had);
   had = false;
   if (d->ndemand >= FEW_DEMANDS && !want(r, n, stage, tuple, &had)) r->failed = true;
   if (had) return;
   Demand *x = arena_alloc(&r->arena, sizeof *x);
-  if (!x) { r->failed = true; return; }
+  if (!x) {
+    r->failed = true;
+    return;
+  }
   *x = (Demand){d->demands, stage, tuple};
   d->demands = x, d->ndemand++;
 }
+
 /* A stage over shape sh for node n, which stage_of then finds unless it is the second one. */
 static int stage_over(Rangeify *r, UOp *n, const Ints *sh) {
   Sched *s = r->s;
-  Stage g = {.node = n, .root = -1, .kernel = -1, .is_reduce = n->op == OPS_REDUCE_AXIS, .is_store = n->op == OPS_STORE};
+  Stage g = {.node = n,
+             .root = -1,
+             .kernel = -1,
+             .is_reduce = n->op == OPS_REDUCE_AXIS,
+             .is_store = n->op == OPS_STORE};
   g.nout = sh->n;
   if (n->op == OPS_SCAN_AXIS) g.ordered = 1u << n->arg.reduce.axes->v[0], g.fixed = true;
   for (int i = 0; i < sh->n; i++)
-    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0) : uop_range_of(s->st, dim_uop(s->st, s->mem, sh->v[i]), s->next_range++, g.ordered >> i & 1 ? AXIS_ORDERED : AXIS_LOOP);
+    g.out[i] = sh->v[i] == 1 ? uop_index_const(s->st, 0)
+                             : uop_range_of(s->st, dim_uop(s->st, s->mem, sh->v[i]), s->next_range++,
+                                            g.ordered >> i & 1 ? AXIS_ORDERED : AXIS_LOOP);
   if (g.is_reduce)
     for (int i = 0; i < n->arg.reduce.axes->n; i++) {
       int64_t ext = n->src[0]->shape->v[n->arg.reduce.axes->v[i]];
-      g.red[g.nred++] = ext == 1 ? uop_index_const(s->st, 0) : uop_range_of(s->st, dim_uop(s->st, s->mem, ext), s->next_range++, AXIS_REDUCE);
+      g.red[g.nred++] = ext == 1
+                            ? uop_index_const(s->st, 0)
+                            : uop_range_of(s->st, dim_uop(s->st, s->mem, ext), s->next_range++, AXIS_REDUCE);
     }
-  if (!vec_push(s->mem, &s->stages, g)) { r->failed = true; return -1; }
+  if (!vec_push(s->mem, &s->stages, g)) {
+    r->failed = true;
+    return -1;
+  }
   return (int)s->stages.len - 1;
 }
+
 static int stage_open(Rangeify *r, UOp *n) { return r->node[n->id].stage = stage_over(r, n, n->shape); }
-static UOp *stage_tuple(Rangeify *r, int i, bool of_source) {         /* the indices at which a stage reads its sources */
+
+static UOp *stage_tuple(Rangeify *r, int i,
+                        bool of_source) { /* the indices at which a stage reads its sources */
   Stage *g = &r->s->stages.at[i];
   UOp *at[MAX_RANK];
   memcpy(at, g->out, sizeof at);
-  if (of_source && g->is_reduce) for (int k = 0; k < g->nred; k++) at[g->node->arg.reduce.axes->v[k]] = g->red[k];
+  if (of_source && g->is_reduce)
+    for (int k = 0; k < g->nred; k++)
+      at[g->node->arg.reduce.axes->v[k]] = g->red[k];
   return uop_new(r->s->st, OPS_TUPLE, DT_VOID, 1, g->nout, at, ARG0);
 }
 
-/* The value of n at tuple, seen by stage `reader`: through movement ops to what holds it. Gates met on the way become one WHERE. */
+/* The value of n at tuple, seen by stage `reader`: through movement ops to what holds it. Gates met on the
+ * way become one WHERE. */
 static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   UOp *src[MAX_RANK + 1];
   src[0] = uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(stage)}});
-  for (int i = 0; i < tuple->nsrc; i++) src[1 + i] = tuple->src[i];
+  for (int i = 0; i < tuple->nsrc; i++)
+    src[1 + i] = tuple->src[i];
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
 }
-UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents, UOp *const *idx) {
+
+UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents,
+                  UOp *const *idx) {
   UOp *ext[MAX_RANK], *src[MAX_RANK + 1];
   int k = 0;
-  for (int d = 0; d < n; d++) if (extents[d] != 1) src[1 + k] = idx[d], ext[k++] = uop_index_const(s->st, extents[d]);
+  for (int d = 0; d < n; d++)
+    if (extents[d] != 1) src[1 + k] = idx[d], ext[k++] = uop_index_const(s->st, extents[d]);
   if (!k) src[1] = uop_index_const(s->st, 0);
   src[0] = uop_new(s->st, OPS_PARAM, dt, 1, k > 1 ? k : 0, ext, (Arg){.param = {nelem, slot}});
   UOp *x = uop_new(s->st, OPS_INDEX, dt, 1, 1 + TG_MAX(k, 1), src, ARG0);
   if (k < 2 || !x || !has_divmod(x)) return x;
-  UOp *flat = index_flat(s->st, s->mem, x);                  /* axes that one loop takes apart and the buffer puts together */
+  UOp *flat = index_flat(s->st, s->mem, x); /* axes that one loop takes apart and the buffer puts together */
   if (!flat || has_divmod(flat)) return flat ? x : NULL;
-  return UNEW(s->st, OPS_INDEX, dt, 1, ARG0, uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {nelem, slot}}), flat);
+  return UNEW(s->st, OPS_INDEX, dt, 1, ARG0,
+              uop_new(s->st, OPS_PARAM, dt, 1, 0, NULL, (Arg){.param = {nelem, slot}}), flat);
 }
-/* A buffer read or written through a reshape keeps an index per axis: an opt that copies a tile needs the extents, and a flat index with
- * padding cannot be split back. */
+
+/* A buffer read or written through a reshape keeps an index per axis: an opt that copies a tile needs the
+ * extents, and a flat index with padding cannot be split back. */
 static UOp *buffer_at(Rangeify *r, const UOp *n, const UOp *tuple) {
   const UOp *b = n->op == OPS_BUFFER ? n : n->src[0];
-  if (n->op == OPS_BUFFER) return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, 1, &b->arg.param.nelem, tuple->src);
-  return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, n->arg.ints->n, n->arg.ints->v, tuple->src);
+  if (n->op == OPS_BUFFER)
+    return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, 1, &b->arg.param.nelem,
+                        tuple->src);
+  return memory_index(r->s, (DType)b->dtype, b->arg.param.nelem, b->arg.param.slot, n->arg.ints->n,
+                      n->arg.ints->v, tuple->src);
 }
+
 /* A stage reads a buffer before a store or after it: its reads look alike, and it runs once. */
 static bool buffer_read(Rangeify *r, int reader, int64_t buffer, bool after) {
   Sched *s = r->s;
@@ -188,25 +277,33 @@ static bool buffer_read(Rangeify *r, int reader, int64_t buffer, bool after) {
   int slot = (int)buffer;
   IntVec *list = after ? &g->fresh : &g->old;
   if (ints_have(after ? &g->old : &g->fresh, slot)) {
-    error_set(s->err, TG_ERR_STATE, "schedule: an assignment needs a value that must be read before it and after it");
+    error_set(s->err, TG_ERR_STATE,
+              "schedule: an assignment needs a value that must be read before it and after it");
     return false;
   }
   return ints_have(list, slot) || vec_push(s->mem, list, slot);
 }
-static bool is_buffer(const UOp *n) { return n->op == OPS_BUFFER || (n->op == OPS_RESHAPE && n->src[0]->op == OPS_BUFFER); }
+
+static bool is_buffer(const UOp *n) {
+  return n->op == OPS_BUFFER || (n->op == OPS_RESHAPE && n->src[0]->op == OPS_BUFFER);
+}
+
 static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   Sched *s = r->s;
   UOp *gates = NULL, *v = NULL, *g;
   DType dt = (DType)n->dtype;
   bool after = false;
-  for (; tuple; ) {
+  for (; tuple;) {
     if (r->node[n->id].stage >= 0 && !passes_on(n) && n->op != OPS_AFTER) {
       v = stage_read(s, r->node[n->id].stage, dt, tuple);
-      if (n->op == OPS_SCATTER && !(n->arg.scatter.how & SCATTER_OLD) && !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->id].other)) r->failed = true;
+      if (n->op == OPS_SCATTER && !(n->arg.scatter.how & SCATTER_OLD) &&
+          !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->id].other))
+        r->failed = true;
       break;
     }
-    if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0] && !s->stages.at[r->node[n->src[1]->id].stage].update) {
-      int store = r->node[n->src[1]->id].stage;                       /* the whole target was stored: its value is the store's */
+    if (n->op == OPS_AFTER && n->nsrc == 2 && n->src[1]->op == OPS_STORE && n->src[1]->src[0] == n->src[0] &&
+        !s->stages.at[r->node[n->src[1]->id].stage].update) {
+      int store = r->node[n->src[1]->id].stage; /* the whole target was stored: its value is the store's */
       v = buffer_read(r, reader, s->stages.at[store].buffer, true) ? stage_read(s, store, dt, tuple) : NULL;
       break;
     }
@@ -219,34 +316,52 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
       tuple = move(r, n, tuple, &g);
       if (g) gates = gates ? uop_alu2(s->st, OPS_AND, gates, g) : g;
       n = n->src[0];
-      if (!n->is_tensor) { v = uop_simplify(s->st, s->mem, n); break; }
+      if (!n->is_tensor) {
+        v = uop_simplify(s->st, s->mem, n);
+        break;
+      }
       continue;
     }
-    if (n->op == OPS_ARANGE) { v = uop_cast(s->st, tuple->src[0], dt); break; }
+    if (n->op == OPS_ARANGE) {
+      v = uop_cast(s->st, tuple->src[0], dt);
+      break;
+    }
     if (n->op == OPS_AFTER) {
       for (int i = 1; i < n->nsrc; i++)
-        if (r->node[n->src[i]->id].stage >= 0 && !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->src[i]->id].stage)) r->failed = true;
+        if (r->node[n->src[i]->id].stage >= 0 &&
+            !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->src[i]->id].stage))
+          r->failed = true;
       n = n->src[0], after = true;
       continue;
     }
     v = r->node[n->id].lowered;
     break;
   }
-  if (!v) { r->failed = true; return NULL; }
+  if (!v) {
+    r->failed = true;
+    return NULL;
+  }
   return gates ? uop_where(s->st, gates, v, uop_const_int(s->st, dt, 0)) : v;
 }
-static bool lower_store_target(Rangeify *r, int i, UOp *tuple) {      /* target view -> BUFFER number and INDEX */
+
+static bool lower_store_target(Rangeify *r, int i, UOp *tuple) { /* target view -> BUFFER number and INDEX */
   Sched *s = r->s;
   UOp *n = s->stages.at[i].node->src[0], *g;
   while (tuple && !is_buffer(n)) {
-    if (passes_on(n)) { tuple = move(r, n, tuple, &g), n = n->src[0]; continue; }
+    if (passes_on(n)) {
+      tuple = move(r, n, tuple, &g), n = n->src[0];
+      continue;
+    }
     if (n->op == OPS_AFTER) {
       for (int k = 1; k < n->nsrc; k++)
-        if (r->node[n->src[k]->id].stage >= 0 && !vec_push(s->mem, &s->stages.at[i].after, r->node[n->src[k]->id].stage)) return false;
+        if (r->node[n->src[k]->id].stage >= 0 &&
+            !vec_push(s->mem, &s->stages.at[i].after, r->node[n->src[k]->id].stage))
+          return false;
       n = n->src[0];
       continue;
     }
-    error_set(s->err, TG_ERR_STATE, "assign: the target is a computed %s, not memory; realize it first", op_name((Ops)n->op));
+    error_set(s->err, TG_ERR_STATE, "assign: the target is a computed %s, not memory; realize it first",
+              op_name((Ops)n->op));
     return false;
   }
   if (!tuple) return false;
@@ -254,64 +369,88 @@ static bool lower_store_target(Rangeify *r, int i, UOp *tuple) {      /* target 
   if (target) s->stages.at[i].buffer = target->src[0]->arg.param.slot;
   return (s->stages.at[i].target = target) != NULL;
 }
-/* The integers src[first ..] of n at tuple, as a TUPLE of places of `shape`; *gate: where all of them are inside, NULL: everywhere. */
-static UOp *lower_places(Rangeify *r, UOp *n, int first, const Ints *shape, UOp *tuple, int reader, UOp **gate) {
+
+/* The integers src[first ..] of n at tuple, as a TUPLE of places of `shape`; *gate: where all of them are
+ * inside, NULL: everywhere. */
+static UOp *lower_places(Rangeify *r, UOp *n, int first, const Ints *shape, UOp *tuple, int reader,
+                         UOp **gate) {
   Sched *s = r->s;
   UOp *at[MAX_RANK], *yes = uop_const_int(s->st, DT_BOOL, 1), *g = yes, *zero = uop_index_const(s->st, 0);
   for (int i = 0; i < shape->n; i++) {
     UOp *e = lower_read(r, n->src[first + i], tuple, reader);
     if (!(at[i] = e = e ? uop_simplify(s->st, s->mem, uop_cast(s->st, e, DT_INDEX)) : NULL)) return NULL;
-    if (e->vmin < 0) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), yes));
-    if (e->vmax >= dim_min(s->st, shape->v[i])) g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, shape->v[i])));
+    if (e->vmin < 0)
+      g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPNE, uop_alu2(s->st, OPS_CMPLT, e, zero), yes));
+    if (e->vmax >= dim_min(s->st, shape->v[i]))
+      g = uop_alu2(s->st, OPS_AND, g, uop_alu2(s->st, OPS_CMPLT, e, dim_uop(s->st, s->mem, shape->v[i])));
   }
   if (!(g = g ? uop_simplify(s->st, s->mem, g) : NULL)) return NULL;
   *gate = is_const_int(g, 1) ? NULL : g;
   return uop_new(s->st, OPS_TUPLE, DT_VOID, 1, shape->n, at, ARG0);
 }
+
 static UOp *lower_gather(Rangeify *r, UOp *n, UOp *tuple, int reader) {
-  UOp *gate, *at = lower_places(r, n, 1, n->src[0]->shape, tuple, reader, &gate), *v = at ? lower_read(r, n->src[0], at, reader) : NULL;
+  UOp *gate, *at = lower_places(r, n, 1, n->src[0]->shape, tuple, reader, &gate),
+             *v = at ? lower_read(r, n->src[0], at, reader) : NULL;
   return v && gate ? uop_where(r->s->st, gate, v, uop_const_int(r->s->st, (DType)n->dtype, 0)) : v;
 }
+
 /* Places that differ whenever r does: some coordinate moves with r alone, and evenly. */
 static bool tells_apart(Sched *s, const UOp *places, UOp *r) {
   for (int i = 0; i < places->nsrc; i++) {
     UOp *e = places->src[i];
     if (e->ranges != r->ranges || uop_has_op(e, OPS_INDEX)) continue;
     UOp *plus = uop_alu2(s->st, OPS_ADD, r, uop_index_const(s->st, 1));
-    UOp *d = plus ? uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_SUB, uop_substitute(s->st, s->mem, e, 1, &r, &plus), e)) : NULL;
+    UOp *d = plus ? uop_simplify(s->st, s->mem,
+                                 uop_alu2(s->st, OPS_SUB, uop_substitute(s->st, s->mem, e, 1, &r, &plus), e))
+                  : NULL;
     if (d && is_const(d) && d->arg.v.i) return true;
   }
   return false;
 }
-static bool updates_in_place(const UOp *n) { return n->op == OPS_STORE && n->src[1]->op == OPS_SCATTER && n->src[1]->src[0] == n->src[0] && !n->src[1]->arg.scatter.how; }
+
+static bool updates_in_place(const UOp *n) {
+  return n->op == OPS_STORE && n->src[1]->op == OPS_SCATTER && n->src[1]->src[0] == n->src[0] &&
+         !n->src[1]->arg.scatter.how;
+}
+
 /* Stage i updates the memory of stage `memory`, or, -1, the buffer under the view that its STORE names. */
 static bool lower_update(Rangeify *r, int i, UOp *n, int memory) {
   Sched *s = r->s;
   Stage *g = &s->stages.at[i];
-  UOp *own = stage_tuple(r, i, false), *gate, *places = lower_places(r, n, 2, n->src[0]->shape, own, i, &gate), *target = NULL;
+  UOp *own = stage_tuple(r, i, false), *gate,
+      *places = lower_places(r, n, 2, n->src[0]->shape, own, i, &gate), *target = NULL;
   if (!places) return false;
-  if (memory >= 0) target = stage_read(s, memory, (DType)n->dtype, places);
-  else if (lower_store_target(r, i, places)) target = s->stages.at[i].target;
+  if (memory >= 0)
+    target = stage_read(s, memory, (DType)n->dtype, places);
+  else if (lower_store_target(r, i, places))
+    target = s->stages.at[i].target;
   UOp *v = target ? lower_read(r, n->src[1], own, i) : NULL, *from[MAX_RANK], *to[MAX_RANK];
   int nr = 0;
   g = &s->stages.at[i];
   for (int d = 0; d < g->nout; d++) {
-    if (g->out[d]->op != OPS_RANGE || (n->arg.scatter.how & SCATTER_ONCE) || tells_apart(s, places, g->out[d])) continue;
+    if (g->out[d]->op != OPS_RANGE || (n->arg.scatter.how & SCATTER_ONCE) ||
+        tells_apart(s, places, g->out[d]))
+      continue;
     from[nr] = g->out[d], g->ordered |= 1u << d;
     to[nr] = g->out[d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_ORDERED), nr++;
   }
-  v = v ? UNEW(s->st, OPS_TUPLE, DT_VOID, 1, ARG0, v, target, gate ? gate : uop_const_int(s->st, DT_BOOL, 1)) : NULL;
+  v = v ? UNEW(s->st, OPS_TUPLE, DT_VOID, 1, ARG0, v, target, gate ? gate : uop_const_int(s->st, DT_BOOL, 1))
+        : NULL;
   v = v && nr ? uop_substitute(s->st, s->mem, v, nr, from, to) : v;
   return (g->value = v ? uop_simplify(s->st, s->mem, v) : NULL) != NULL;
 }
+
 static UOp *lower_compute(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   UOp *src[8];
   if (n->op == OPS_GATHER) return lower_gather(r, n, tuple, reader);
   if (n->nsrc > 8) return NULL;
   for (int i = 0; i < n->nsrc; i++)
     if (!(src[i] = lower_read(r, n->src[i], tuple, reader))) return NULL;
-  return uop_simplify_top(r->s->st, r->s->mem, uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, n->arg));
+  return uop_simplify_top(r->s->st, r->s->mem,
+                          uop_new(r->s->st, (Ops)n->op, (DType)n->dtype, 1, n->nsrc, src, n->arg));
 }
+
 static bool lower_stage(Rangeify *r, int i) {
   Sched *s = r->s;
   UOp *n = s->stages.at[i].node, *tuple = stage_tuple(r, i, true), *v;
@@ -320,8 +459,10 @@ static bool lower_stage(Rangeify *r, int i) {
     bool old = n->arg.scatter.how & SCATTER_OLD;
     int memory = old ? r->node[n->id].other : i, update = old ? i : r->node[n->id].other;
     UOp *at = stage_tuple(r, memory, false);
-    if (s->stages.at[memory].inlined) v = NULL;              /* every place is written: what was there does not matter */
-    else if (!at || !(v = lower_read(r, n->src[0], at, memory))) return false;
+    if (s->stages.at[memory].inlined)
+      v = NULL; /* every place is written: what was there does not matter */
+    else if (!at || !(v = lower_read(r, n->src[0], at, memory)))
+      return false;
     s->stages.at[memory].value = v ? uop_simplify(s->st, s->mem, v) : NULL;
     return lower_update(r, update, n, memory);
   }
@@ -332,93 +473,131 @@ static bool lower_stage(Rangeify *r, int i) {
     UOp *src[MAX_RANK + 1];
     Stage *g = &s->stages.at[i];
     src[0] = lower_read(r, n->src[0], tuple, i);
-    for (int k = 0; k < g->nred; k++) src[1 + k] = g->red[k];
-    v = src[0] ? uop_new(s->st, OPS_REDUCE, (DType)n->dtype, 1, 1 + g->nred, src, (Arg){.reduce = {NULL, n->arg.reduce.op}}) : NULL;
+    for (int k = 0; k < g->nred; k++)
+      src[1 + k] = g->red[k];
+    v = src[0] ? uop_new(s->st, OPS_REDUCE, (DType)n->dtype, 1, 1 + g->nred, src,
+                         (Arg){.reduce = {NULL, n->arg.reduce.op}})
+               : NULL;
   } else if (n->op == OPS_SCAN_AXIS) {
     UOp *along = s->stages.at[i].out[n->arg.reduce.axes->v[0]];
     v = lower_read(r, n->src[0], tuple, i);
-    v = v && along->op == OPS_RANGE ? uop_new(s->st, OPS_SCAN, (DType)n->dtype, 1, 2, (UOp *[]){v, along}, (Arg){.reduce = {NULL, n->arg.reduce.op}}) : v;
+    v = v && along->op == OPS_RANGE ? uop_new(s->st, OPS_SCAN, (DType)n->dtype, 1, 2, (UOp *[]){v, along},
+                                              (Arg){.reduce = {NULL, n->arg.reduce.op}})
+                                    : v;
   } else if (n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || passes_on(n) || is_leaf(n)) {
     /* a root that is a view is read through itself: its own stage must not be found on the way */
     int own = r->node[n->id].stage;
     r->node[n->id].stage = -1;
     v = passes_on(n) || is_leaf(n) ? lower_read(r, n, tuple, i) : lower_read(r, n->src[0], tuple, i);
     r->node[n->id].stage = own;
-  } else v = lower_compute(r, n, tuple, i);
+  } else
+    v = lower_compute(r, n, tuple, i);
   s->stages.at[i].value = uop_simplify(s->st, s->mem, v);
   return s->stages.at[i].value != NULL;
 }
+
 static bool is_costly(Ops op) {
   switch (op) {
-  case OPS_EXP2: case OPS_LOG2: case OPS_EXP: case OPS_LOG: case OPS_SIN: case OPS_COS: case OPS_TAN:
-  case OPS_POW: case OPS_THREEFRY: case OPS_FDIV: case OPS_SQRT: return true;
+  case OPS_EXP2:
+  case OPS_LOG2:
+  case OPS_EXP:
+  case OPS_LOG:
+  case OPS_SIN:
+  case OPS_COS:
+  case OPS_TAN:
+  case OPS_POW:
+  case OPS_THREEFRY:
+  case OPS_FDIV:
+  case OPS_SQRT: return true;
   default: return false;
   }
 }
+
 /* An expensive value read by a much larger loop nest is computed once, not once per iteration. */
 static bool worth_keeping(UOpStore *st, const UOp *n, const Stage *g) {
   if (!is_costly((Ops)n->op)) return false;
   int64_t own = 1, all = stage_iterations(g);
-  for (int i = 0; i < n->shape->n; i++) own *= dim_max(st, n->shape->v[i]);
+  for (int i = 0; i < n->shape->n; i++)
+    own *= dim_max(st, n->shape->v[i]);
   return own > 0 && all / own >= 4;
 }
-/* What is read at indices that are data has ranges of its own, unless it is memory or a closed form already. */
+
+/* What is read at indices that are data has ranges of its own, unless it is memory or a closed form already.
+ */
 static void force_memory(Rangeify *r, UOp *x) {
-  while (passes_on(x)) x = x->src[0];
+  while (passes_on(x))
+    x = x->src[0];
   if (!is_leaf(x)) r->node[x->id].force = true;
 }
-/* Whether what is scattered, or where to, is computed from the very buffer that an update in place would change. */
+
+/* Whether what is scattered, or where to, is computed from the very buffer that an update in place would
+ * change. */
 static bool reads_own_target(Rangeify *r, const UOp *n) {
   const UOp *b = n->src[0];
-  while (b->op != OPS_BUFFER && b->nsrc) b = b->src[0];
+  while (b->op != OPS_BUFFER && b->nsrc)
+    b = b->src[0];
   UOpVec order = {0};
   bool reads = !uop_toposort(r->s->st, r->s->mem, n->src + 1, (size_t)n->nsrc - 1, &order);
-  for (size_t i = 0; i < order.len; i++) reads |= order.at[i] == b;
+  for (size_t i = 0; i < order.len; i++)
+    reads |= order.at[i] == b;
   vec_free(r->s->mem, &order);
   return reads;
 }
+
 /* The stages of a SCATTER, or of a STORE of one to its own target; and what they demand. */
 static bool scatter_open(Rangeify *r, UOp *n) {
   Sched *s = r->s;
   UOp *sc = n->op == OPS_STORE ? n->src[1] : n, *tuple;
   int64_t how = sc->arg.scatter.how;
-  int memory = n->op == OPS_STORE ? -1 : stage_over(r, n, sc->src[0]->shape), update = stage_over(r, n, sc->src[1]->shape);
+  int memory = n->op == OPS_STORE ? -1 : stage_over(r, n, sc->src[0]->shape),
+      update = stage_over(r, n, sc->src[1]->shape);
   if (update < 0 || (n->op != OPS_STORE && memory < 0)) return r->failed = true, false;
   Stage *g = &s->stages.at[update];
   g->update = g->fixed = g->keep = true, g->is_store = !(how & SCATTER_OLD);
-  r->node[n->id].stage = memory < 0 || (how & SCATTER_OLD) ? update : memory, r->node[n->id].other = how & SCATTER_OLD ? memory : update;
-  if (memory < 0) r->node[n->id].other = -1;
+  r->node[n->id].stage = memory < 0 || (how & SCATTER_OLD) ? update : memory,
+  r->node[n->id].other = how & SCATTER_OLD ? memory : update;
+  if (memory < 0)
+    r->node[n->id].other = -1;
   else {
     g->buffer = STAGE_SLOT(memory);
     g = &s->stages.at[memory], g->fixed = g->keep = true, g->inlined = how & SCATTER_ONCE;
     if (!g->inlined && sc->src[0]->is_tensor) demand(r, sc->src[0], memory, stage_tuple(r, memory, false));
   }
   tuple = stage_tuple(r, update, false);
-  for (int i = 1; i < sc->nsrc; i++) demand(r, sc->src[i], update, tuple);
+  for (int i = 1; i < sc->nsrc; i++)
+    demand(r, sc->src[i], update, tuple);
   return !r->failed;
 }
-/* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its memory must hold. */
+
+/* What is computed for a root: a scan or a scatter that is only seen in another shape is already what its
+ * memory must hold. */
 static UOp *root_node(UOp *const *roots, int nroots, int i) {
   UOp *n = roots[i];
-  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor) n = n->src[0];
+  while (n->op == OPS_RESHAPE && n->src[0]->is_tensor)
+    n = n->src[0];
   if (n->op != OPS_SCAN_AXIS && n->op != OPS_SCATTER) return roots[i];
   for (int k = 0; k < nroots; k++) {
     UOp *o = roots[k];
-    while (o->op == OPS_RESHAPE && o->src[0]->is_tensor) o = o->src[0];
-    if (k != i && o == n) return roots[i];                   /* a stage has one memory */
+    while (o->op == OPS_RESHAPE && o->src[0]->is_tensor)
+      o = o->src[0];
+    if (k != i && o == n) return roots[i]; /* a stage has one memory */
   }
   return n;
 }
+
 bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   Rangeify r = {.s = s};
   UOpVec order = {0};
-  arena_init(&r.arena, s->mem), map_init(&r.moved, s->mem), map_init(&r.places, s->mem), map_init(&r.wanted, s->mem);
+  arena_init(&r.arena, s->mem), map_init(&r.moved, s->mem), map_init(&r.places, s->mem),
+      map_init(&r.wanted, s->mem);
   bool ok = uop_toposort(s->st, s->mem, roots, (size_t)nroots, &order);
   size_t nid = store_id_limit(s->st);
   r.node = ok ? arena_array(&r.arena, Node, nid + 1) : NULL;
   ok = r.node != NULL;
-  for (size_t i = 0; ok && i < nid; i++) r.node[i].stage = r.node[i].other = -1;
-  for (int i = 0; ok && i < nroots; i++) if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
+  for (size_t i = 0; ok && i < nid; i++)
+    r.node[i].stage = r.node[i].other = -1;
+  for (int i = 0; ok && i < nroots; i++)
+    if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
   /* consumers first: who reads what, where */
   for (size_t k = order.len; ok && !r.failed && k-- > 0;) {
     UOp *n = order.at[k];
@@ -430,11 +609,14 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (!must && !d->demands) continue;
     if (!must && passes_on(n)) {
       UOp *g;
-      for (Demand *x = d->demands; x; x = x->next) demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
+      for (Demand *x = d->demands; x; x = x->next)
+        demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
       continue;
     }
-    if (!must) must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY || n->op == OPS_SCAN_AXIS || n->op == OPS_SCATTER || d->demands->next ||
-                      worth_keeping(s->st, n, &s->stages.at[d->demands->stage]);
+    if (!must)
+      must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY ||
+             n->op == OPS_SCAN_AXIS || n->op == OPS_SCATTER || d->demands->next ||
+             worth_keeping(s->st, n, &s->stages.at[d->demands->stage]);
     if (n->op == OPS_SCATTER || (updates_in_place(n) && !reads_own_target(&r, n->src[1]))) {
       if (!scatter_open(&r, n)) break;
       continue;
@@ -442,30 +624,35 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     int stage = must ? stage_open(&r, n) : d->demands->stage;
     if (stage < 0) break;
     UOp *tuple = must ? stage_tuple(&r, stage, true) : d->demands->tuple;
-    if (must && passes_on(n)) {                                        /* a root that is a view: others read through it all the same */
+    if (must && passes_on(n)) { /* a root that is a view: others read through it all the same */
       UOp *g;
       demand(&r, n->src[0], stage, move(&r, n, tuple, &g));
-      for (Demand *x = d->demands; x; x = x->next) demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
+      for (Demand *x = d->demands; x; x = x->next)
+        demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
       continue;
     }
     if (is_leaf(n)) continue;
     if (n->op == OPS_GATHER) force_memory(&r, n->src[0]);
-    for (int i = n->op == OPS_STORE || n->op == OPS_GATHER ? 1 : 0; i < n->nsrc; i++) if (n->src[i]->is_tensor) demand(&r, n->src[i], stage, tuple);
+    for (int i = n->op == OPS_STORE || n->op == OPS_GATHER ? 1 : 0; i < n->nsrc; i++)
+      if (n->src[i]->is_tensor) demand(&r, n->src[i], stage, tuple);
   }
   /* producers first: values */
   for (size_t k = 0; ok && !r.failed && k < order.len; k++) {
     UOp *n = order.at[k];
     Node *d = &r.node[n->id];
     if (!n->is_tensor) continue;
-    if (d->stage >= 0) ok = lower_stage(&r, d->stage);
-    else if (d->demands && !passes_on(n) && !is_leaf(n)) ok = (d->lowered = lower_compute(&r, n, d->demands->tuple, d->demands->stage)) != NULL;
+    if (d->stage >= 0)
+      ok = lower_stage(&r, d->stage);
+    else if (d->demands && !passes_on(n) && !is_leaf(n))
+      ok = (d->lowered = lower_compute(&r, n, d->demands->tuple, d->demands->stage)) != NULL;
   }
   for (int i = 0; ok && !r.failed && i < nroots; i++) {
     int g = r.node[root_node(roots, nroots, i)->id].stage;
     if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {
-    if (s->stages.at[i].is_store || s->stages.at[i].node->op == OPS_CONTIGUOUS) s->stages.at[i].keep = true;      /* memory of its own, as was asked */
+    if (s->stages.at[i].is_store || s->stages.at[i].node->op == OPS_CONTIGUOUS)
+      s->stages.at[i].keep = true; /* memory of its own, as was asked */
     ok = stage_scan(s, (int)i);
   }
   if (r.failed) ok = false;
@@ -476,30 +663,44 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
 
 int64_t stage_out_size(const Stage *g) {
   int64_t n = 1;
-  for (int i = 0; i < g->nout; i++) n *= range_extent(g->out[i]);
+  for (int i = 0; i < g->nout; i++)
+    n *= range_extent(g->out[i]);
   return n;
 }
+
 int64_t stage_iterations(const Stage *g) {
   int64_t n = stage_out_size(g);
-  for (int i = 0; i < g->nred; i++) n *= range_extent(g->red[i]);
+  for (int i = 0; i < g->nred; i++)
+    n *= range_extent(g->red[i]);
   return n;
 }
+
 static double op_weight(const UOp *u) {
   switch (u->op) {
-  case OPS_EXP2: case OPS_EXP: return 12;
-  case OPS_LOG2: case OPS_LOG: return 14;
-  case OPS_SIN: case OPS_COS: case OPS_TAN: return 20;
+  case OPS_EXP2:
+  case OPS_EXP: return 12;
+  case OPS_LOG2:
+  case OPS_LOG: return 14;
+  case OPS_SIN:
+  case OPS_COS:
+  case OPS_TAN: return 20;
   case OPS_POW: return 30;
   case OPS_THREEFRY: return 60;
-  case OPS_SQRT: case OPS_RECIPROCAL: case OPS_FDIV: return 4;
+  case OPS_SQRT:
+  case OPS_RECIPROCAL:
+  case OPS_FDIV: return 4;
   default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
   }
 }
+
 static bool is_own_loop(const Stage *g, const UOp *r) {
-  for (int d = 0; d < g->nout; d++) if (g->out[d] == r) return true;
-  for (int d = 0; d < g->nred; d++) if (g->red[d] == r) return true;
+  for (int d = 0; d < g->nout; d++)
+    if (g->out[d] == r) return true;
+  for (int d = 0; d < g->nred; d++)
+    if (g->red[d] == r) return true;
   return false;
 }
+
 bool stage_scan(Sched *s, int i) {
   UOpVec order = {0};
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
@@ -513,7 +714,8 @@ bool stage_scan(Sched *s, int i) {
     if (u->op != OPS_INDEX) continue;
     g->gathers |= index_is_data(u);
     int d = read_stage(u);
-    ok = vec_push(s->mem, &g->reads, ((Read){u, d})) && (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
+    ok = vec_push(s->mem, &g->reads, ((Read){u, d})) &&
+         (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
   }
   vec_free(s->mem, &order);
   return ok;

@@ -1,40 +1,55 @@
-/* schedule.h: tensor graph -> kernels. In: the roots of a tensor graph whose BUFFER nodes are numbered 0.. by arg.param.slot.
- * Out: kernels in the order they run; each is a graph SINK(STORE..) of RANGE, INDEX and REDUCE over PARAM slots, with the list of the
- * buffers those slots stand for. Pure: no device, no context; the same graph gives the same schedule, so the engine may cache it. */
+/* schedule.h: tensor graph -> kernels. In: the roots of a tensor graph whose BUFFER nodes are numbered 0.. by
+ * arg.param.slot. Out: kernels in the order they run; each is a graph SINK(STORE..) of RANGE, INDEX and
+ * REDUCE over PARAM slots, with the list of the buffers those slots stand for. Pure: no device, no context;
+ * the same graph gives the same schedule, so the engine may cache it. */
 #ifndef TG_SCHEDULE_H
 #define TG_SCHEDULE_H
 #include "uop/pass.h"
 
 typedef struct SchedKernel {
-  UOp *ast;                                 /* SINK of STOREs, in Schedule.store */
+  UOp *ast; /* SINK of STOREs, in Schedule.store */
   int narg;
-  int64_t *arg;                             /* by PARAM slot: BUFFER number, or TEMP_BASE + temporary number */
+  int64_t *arg; /* by PARAM slot: BUFFER number, or TEMP_BASE + temporary number */
   int level;
-  double est_us;                            /* the cost model's estimate */
+  double est_us; /* the cost model's estimate */
   int64_t flops, bytes;
 } SchedKernel;
+
 #define TEMP_BASE (INT64_C(1) << 40)
-typedef struct SchedTemp { DType dtype; int64_t nelem; int first, last; int root; } SchedTemp;   /* kernels that write and last read it */
+
+typedef struct SchedTemp {
+  DType dtype;
+  int64_t nelem;
+  int first, last;
+  int root;
+} SchedTemp; /* kernels that write and last read it */
+
 typedef struct Schedule {
   UOpStore *store;
   Arena arena;
   int nkernel, ntemp, nroot;
   SchedKernel *kernel;
   SchedTemp *temp;
-  int64_t *root;                            /* by root: TEMP_BASE + number of the temporary that holds it, or a BUFFER number (assignments) */
+  int64_t *
+      root; /* by root: TEMP_BASE + number of the temporary that holds it, or a BUFFER number (assignments) */
 } Schedule;
+
 typedef struct SchedOptions {
-  bool fuse;                                /* false: every stage is a kernel of its own, the oracle of every join */
+  bool fuse; /* false: every stage is a kernel of its own, the oracle of every join */
   int ncores;
-  int64_t local_bytes;                      /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a GPU block */
-  Str *explain;                             /* NULL, or where both sides of each join are printed */
-  PassEnv *passes;                          /* NULL, or what watches the passes */
-  const char *last;                         /* NULL, or the pass to stop after; the schedule is then not complete .. */
-  Str *graph;                               /* .. but its graph is printed here */
+  int64_t local_bytes; /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a GPU
+                          block */
+  Str *explain;        /* NULL, or where both sides of each join are printed */
+  PassEnv *passes;     /* NULL, or what watches the passes */
+  const char *last;    /* NULL, or the pass to stop after; the schedule is then not complete .. */
+  Str *graph;          /* .. but its graph is printed here */
 } SchedOptions;
+
 extern const Pass schedule_passes[];
 extern const size_t schedule_npass;
-/* roots: tensor nodes of `st`, which also receives what scheduling makes. On failure err says why and out is empty. */
-TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt, Schedule *out, TgError *err);
-void schedule_free(Schedule *s, TgMem *mem);   /* frees its store too */
+/* roots: tensor nodes of `st`, which also receives what scheduling makes. On failure err says why and out is
+ * empty. */
+TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, const SchedOptions *opt,
+                       Schedule *out, TgError *err);
+void schedule_free(Schedule *s, TgMem *mem); /* frees its store too */
 #endif

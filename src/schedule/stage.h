@@ -1,40 +1,62 @@
-/* stage.h: what rangeify makes and the partition joins. A stage is a loop nest with one result; not yet memory. */
+/* stage.h: what rangeify makes and the partition joins. A stage is a loop nest with one result; not yet
+ * memory. */
 #ifndef TG_STAGE_H
 #define TG_STAGE_H
 #include "schedule/schedule.h"
 
-#define STAGE_SLOT(i) (-1 - (int64_t)(i))    /* PARAM slot that stands for the value of stage i; its own inverse */
+#define STAGE_SLOT(i)                                                                                        \
+  (-1 - (int64_t)(i)) /* PARAM slot that stands for the value of stage i; its own inverse */
 #define MAX_RANK 16
 typedef Vec(int) IntVec;
-typedef struct Read { UOp *index; int stage; } Read;         /* what a value reads: stage, or -1 for a buffer */
+
+typedef struct Read {
+  UOp *index;
+  int stage;
+} Read; /* what a value reads: stage, or -1 for a buffer */
+
 typedef struct Stage {
   UOp *node;
-  bool is_reduce, is_store, keep, inlined;  /* keep: a root, a store, or read by another kernel: must be written */
-  int root;                                 /* index of the root it computes, or -1 */
+  bool is_reduce, is_store, keep,
+      inlined; /* keep: a root, a store, or read by another kernel: must be written */
+  int root;    /* index of the root it computes, or -1 */
   int nout, nred;
-  UOp *out[MAX_RANK], *red[MAX_RANK];       /* RANGE, or CONST 0 for an axis of size 1 */
-  UOp *value;                               /* expression over out (and red inside its REDUCE) */
-  uint32_t ordered;                         /* out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a place */
-  bool update;                              /* a scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value */
-  bool fixed;                               /* ordered, update, or memory that an update changes: never inlined, joined or split */
-  int64_t buffer;                           /* is_store: BUFFER number written .. */
-  UOp *target;                              /* .. at this INDEX over out */
-  IntVec after, war;                        /* stages whose store must have happened; readers that a store must wait for */
-  IntVec old, fresh;                        /* buffers read as they were before the stores of this schedule, and as they are after one */
-  Vec(Read) reads;                          /* INDEX nodes in the value */
-  IntVec deps;                              /* stages read */
-  IntVec readers;                           /* stages that read it (partition) */
-  double weight, nested;                    /* weighted operations per element of its iteration space; those of reductions nested in it */
-  bool heavy;                               /* transcendental inside */
-  bool gathers;                             /* reads at indices that are read */
-  int nested_loops;                         /* loops of the reductions nested in the value */
+  UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
+  UOp *value;                         /* expression over out (and red inside its REDUCE) */
+  uint32_t ordered; /* out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may
+                       meet in a place */
+  bool
+      update; /* a scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value */
+  bool fixed; /* ordered, update, or memory that an update changes: never inlined, joined or split */
+  int64_t buffer;    /* is_store: BUFFER number written .. */
+  UOp *target;       /* .. at this INDEX over out */
+  IntVec after, war; /* stages whose store must have happened; readers that a store must wait for */
+  IntVec old,
+      fresh; /* buffers read as they were before the stores of this schedule, and as they are after one */
+  Vec(Read) reads; /* INDEX nodes in the value */
+  IntVec deps;     /* stages read */
+  IntVec readers;  /* stages that read it (partition) */
+  double weight,
+      nested;   /* weighted operations per element of its iteration space; those of reductions nested in it */
+  bool heavy;   /* transcendental inside */
+  bool gathers; /* reads at indices that are read */
+  int nested_loops; /* loops of the reductions nested in the value */
   int kernel;
-  int gmap[MAX_RANK];                       /* out axis -> grid axis of its kernel, or -1 */
+  int gmap[MAX_RANK]; /* out axis -> grid axis of its kernel, or -1 */
 } Stage;
+
 /* A kernel: a set of stages with a common grid. */
 enum { MAX_MEMBERS = 64 };
-typedef struct Kern { IntVec mem; int ngrid; UOp *grid[MAX_RANK]; int level, minout; double us; } Kern;      /* grid: extents */
+
+typedef struct Kern {
+  IntVec mem;
+  int ngrid;
+  UOp *grid[MAX_RANK];
+  int level, minout;
+  double us;
+} Kern; /* grid: extents */
+
 typedef Vec(Kern) KernVec;
+
 typedef struct Sched {
   UOpStore *st;
   TgMem *mem;
@@ -42,49 +64,85 @@ typedef struct Sched {
   const SchedOptions *opt;
   Vec(Stage) stages;
   int64_t next_range;
-  IntVec order;                             /* stages, each after what it needs */
+  IntVec order; /* stages, each after what it needs */
   KernVec ks;
 } Sched;
 
 /* ---- the passes; their order is in passes.c */
-bool rangeify(Sched *s, UOp *const *roots, int nroots);      /* fills stages, producers first */
-bool stage_scan(Sched *s, int i);                            /* recomputes reads, deps, weight from value */
+bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
+bool stage_scan(Sched *s, int i);                       /* recomputes reads, deps, weight from value */
 bool align(Sched *s);
 bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
 bool inline_cheap(Sched *s);
-bool for_lanes(Sched *s, int i);                              /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
-bool replace_reads(Sched *s, int reader, int producer);      /* the producer's value is written into the reader */
+bool for_lanes(Sched *s,
+               int i); /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
+bool replace_reads(Sched *s, int reader, int producer); /* the producer's value is written into the reader */
 bool place_stages(Sched *s);
 bool recompute_or_store(Sched *s);
-/* Where out axis d of a stage stands in a grid: a grid axis, or -1 for an inner loop. A trial asks about a grid that is not yet made. */
-typedef struct Gmap { int (*of)(const struct Gmap *g, int stage, int d); Sched *s; int stage; const void *trial; } Gmap;
-/* Elements that each member keeps in local memory per grid point: 0 for a register, or for what is computed again at each read. False: what
- * must be kept does not fit; *bytes then says how much it takes. */
+
+/* Where out axis d of a stage stands in a grid: a grid axis, or -1 for an inner loop. A trial asks about a
+ * grid that is not yet made. */
+typedef struct Gmap {
+  int (*of)(const struct Gmap *g, int stage, int d);
+  Sched *s;
+  int stage;
+  const void *trial;
+} Gmap;
+
+/* Elements that each member keeps in local memory per grid point: 0 for a register, or for what is computed
+ * again at each read. False: what must be kept does not fit; *bytes then says how much it takes. */
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
-int gmap_placed(const Gmap *g, int stage, int d);            /* Gmap.of: the grid as it stands */
+int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
+
 static inline Stage *stage_at(Sched *s, int i) { return &s->stages.at[i]; }
+
 static inline bool ints_have(const IntVec *v, int x) {
-  for (size_t i = 0; i < v->len; i++) if (v->at[i] == x) return true;
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == x) return true;
   return false;
 }
+
 int64_t stage_out_size(const Stage *g);
 int64_t stage_iterations(const Stage *g);
-/* A buffer's element at idx, one per axis of `extents`; axes of extent 1 do not count, and with fewer than two the index is flat. */
-UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents, UOp *const *idx);
-static inline bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
-static inline bool same_memory(const UOp *a, const UOp *b) { return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot; }
-/* The most turns that a loop has: what memory is laid out for. Loops of equal extent nodes have the same number of turns. */
-static inline int64_t range_extent(const UOp *r) { return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1; }
-static inline bool same_extent(const UOp *a, const UOp *b) { return a->op == b->op && (a->op != OPS_RANGE || a->src[0] == b->src[0]); }
-static inline bool is_counted(const UOp *r) { return r->op != OPS_RANGE || is_const(r->src[0]); }      /* its turns are known here */
+/* A buffer's element at idx, one per axis of `extents`; axes of extent 1 do not count, and with fewer than
+ * two the index is flat. */
+UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents,
+                  UOp *const *idx);
+
+static inline bool has_divmod(const UOp *e) {
+  return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD);
+}
+
+static inline bool same_memory(const UOp *a, const UOp *b) {
+  return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot;
+}
+
+/* The most turns that a loop has: what memory is laid out for. Loops of equal extent nodes have the same
+ * number of turns. */
+static inline int64_t range_extent(const UOp *r) {
+  return r->op == OPS_RANGE ? TG_MAX(r->src[0]->vmax, 0) : 1;
+}
+
+static inline bool same_extent(const UOp *a, const UOp *b) {
+  return a->op == b->op && (a->op != OPS_RANGE || a->src[0] == b->src[0]);
+}
+
+static inline bool is_counted(const UOp *r) {
+  return r->op != OPS_RANGE || is_const(r->src[0]);
+} /* its turns are known here */
+
 static inline bool index_is_data(const UOp *index) {
-  for (int i = 1; i < index->nsrc; i++) if (uop_has_op(index->src[i], OPS_INDEX)) return true;
+  for (int i = 1; i < index->nsrc; i++)
+    if (uop_has_op(index->src[i], OPS_INDEX)) return true;
   return false;
 }
-static inline int read_stage(const UOp *index) {             /* INDEX -> stage it reads, or -1 */
-  return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0 ? (int)STAGE_SLOT(index->src[0]->arg.param.slot) : -1;
+
+static inline int read_stage(const UOp *index) { /* INDEX -> stage it reads, or -1 */
+  return index->op == OPS_INDEX && index->src[0]->arg.param.slot < 0
+             ? (int)STAGE_SLOT(index->src[0]->arg.param.slot)
+             : -1;
 }
 #endif

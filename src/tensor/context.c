@@ -5,11 +5,19 @@
 #include <time.h>
 
 /* Names that tg_open knows. Whether one works here is found out by opening it. */
-static const char *const device_names[] = {"CPU", "INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL", "NULL:C", "NULL:CUDA", "NULL:METAL"};
-const char *tg_device_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL; }
+static const char *const device_names[] = {"CPU",          "INTERP", "INTERP:C",  "INTERP:CUDA",
+                                           "INTERP:METAL", "NULL:C", "NULL:CUDA", "NULL:METAL"};
 
-static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }   /* only what TG_TRACE asked for */
+const char *tg_device_name(int i) {
+  return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL;
+}
+
+static void say(void *to, const char *text) {
+  (void)to, fputs(text, stderr);
+} /* only what TG_TRACE asked for */
+
 TgContext *tg_open(const TgOpenOptions *options) { return context_open(options, &tg_os_default, (TgMem){0}); }
+
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
   TG_OPTIONS(TgOpenOptions, o, options);
   TgContext *ctx = mem_alloc(&mem, sizeof *ctx);
@@ -33,25 +41,34 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   if (o.threads) ctx->env.threads = o.threads;
   if (o.cores < 0) error_set(&ctx->err, TG_ERR_VALUE, "open: cores is %d", o.cores);
   if (o.device) {
-    if (strlen(o.device) >= sizeof ctx->env.dev) error_set(&ctx->err, TG_ERR_VALUE, "open: the device name is too long");
-    else memcpy(ctx->env.dev, o.device, strlen(o.device) + 1), ctx->env.dev_set = 1;
+    if (strlen(o.device) >= sizeof ctx->env.dev)
+      error_set(&ctx->err, TG_ERR_VALUE, "open: the device name is too long");
+    else
+      memcpy(ctx->env.dev, o.device, strlen(o.device) + 1), ctx->env.dev_set = 1;
   }
   if (!ctx->err.status) {
     TgStatus s = engine_open(ctx);
-    if (s) error_set(&ctx->err, s, "open: device %s does not open", ctx->env.dev[0] ? ctx->env.dev : "(default)");
-    else ctx->dev_open = true;
+    if (s)
+      error_set(&ctx->err, s, "open: device %s does not open", ctx->env.dev[0] ? ctx->env.dev : "(default)");
+    else
+      ctx->dev_open = true;
     if (!s && o.cores > 0) ctx->dev.ncores = o.cores;
   }
   return ctx;
 }
+
 void tg_close(TgContext *ctx) {
   if (!ctx) return;
   if (ctx->dev_open) engine_files_written(ctx);
-  while (ctx->jits) tg_jit_free(ctx->jits);
-  while (ctx->kept) tg_release(ctx->kept);
+  while (ctx->jits)
+    tg_jit_free(ctx->jits);
+  while (ctx->kept)
+    tg_release(ctx->kept);
   for (size_t i = ctx->scopes.len; i-- > 0;)
-    while (ctx->scopes.at[i].tensors) tg_release(ctx->scopes.at[i].tensors);
-  for (size_t i = 0; i < ctx->buffers.len; i++) buffer_free(ctx, (int64_t)i);
+    while (ctx->scopes.at[i].tensors)
+      tg_release(ctx->scopes.at[i].tensors);
+  for (size_t i = 0; i < ctx->buffers.len; i++)
+    buffer_free(ctx, (int64_t)i);
   engine_close(ctx);
   vec_free(&ctx->mem, &ctx->buffers);
   vec_free(&ctx->mem, &ctx->scopes);
@@ -59,9 +76,11 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->waiting);
   map_free(&ctx->realized), map_free(&ctx->history);
   vec_free(&ctx->mem, &ctx->hooks);
-  pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text), str_free(&ctx->info_text);
+  pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text),
+      str_free(&ctx->info_text);
   if (ctx->store) store_free(ctx->store);
-  for (size_t i = 0; i < ctx->variables.len; i++) mem_free(&ctx->mem, ctx->variables.at[i]);
+  for (size_t i = 0; i < ctx->variables.len; i++)
+    mem_free(&ctx->mem, ctx->variables.at[i]);
   vec_free(&ctx->mem, &ctx->variables), dims_free(ctx->dims);
   TgMem mem = ctx->mem;
   mem_free(&mem, ctx);
@@ -70,34 +89,51 @@ void tg_close(TgContext *ctx) {
 
 /* ---- errors and facts */
 TgStatus tg_error(const TgContext *ctx) { return ctx ? ctx->err.status : TG_ERR_NOMEM; }
-const char *tg_errmsg(const TgContext *ctx) { return !ctx ? "out of memory" : ctx->err.status ? ctx->err.msg : ""; }
-void tg_clear_error(TgContext *ctx) { if (ctx) memset(&ctx->err, 0, sizeof ctx->err); }
+
+const char *tg_errmsg(const TgContext *ctx) {
+  return !ctx ? "out of memory" : ctx->err.status ? ctx->err.msg : "";
+}
+
+void tg_clear_error(TgContext *ctx) {
+  if (ctx) memset(&ctx->err, 0, sizeof ctx->err);
+}
+
 TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text) {
   if (ctx && status) error_set(&ctx->err, status, "%s", text ? text : tg_status_name(status));
   return status;
 }
+
 const char *tg_status_name(TgStatus s) {
-  static const char *const names[] = {"ok", "out of memory", "shape error", "dtype error", "value error", "device error",
-                                      "compile error", "input or output error", "state error", "limit reached", "internal error"};
+  static const char *const names[] = {
+      "ok",          "out of memory", "shape error",   "dtype error",
+      "value error", "device error",  "compile error", "input or output error",
+      "state error", "limit reached", "internal error"};
   return (unsigned)s < TG_COUNT(names) ? names[s] : "unknown";
 }
+
 const char *tg_version(void) { return "0.1.0"; }
+
 const char *tg_device(const TgContext *ctx) { return ctx && ctx->dev_open ? ctx->dev.backend->name : ""; }
+
 const char *tg_device_describe(const TgContext *ctx) {
   return ctx && ctx->dev_open && ctx->dev.describe ? ctx->dev.describe : tg_device(ctx);
 }
+
 void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user) {
   if (ctx) ctx->seen = seen, ctx->seen_user = user;
 }
+
 TgCounters tg_counters(const TgContext *ctx) {
   TgCounters c = {0};
   if (!ctx) return c;
   c = ctx->counters;
-  c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings, c.nested = ctx->passes.rewrites.nested;
+  c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings,
+  c.nested = ctx->passes.rewrites.nested;
   c.peak_bytes = ctx->dev.bytes_peak;
   c.retried = ctx->dev.compiles_retried;
   return c;
 }
+
 void tg_counters_reset(TgContext *ctx) {
   if (!ctx) return;
   RewriteEnv *r = &ctx->passes.rewrites;
@@ -105,9 +141,17 @@ void tg_counters_reset(TgContext *ctx) {
   ctx->dev.bytes_peak = ctx->dev.bytes_in_use, ctx->dev.compiles_retried = 0;
   r->visits = r->firings = r->nested = r->created = 0;
 }
-void tg_set_training(TgContext *ctx, bool on) { if (ctx) ctx->training = on; }
+
+void tg_set_training(TgContext *ctx, bool on) {
+  if (ctx) ctx->training = on;
+}
+
 bool tg_training(const TgContext *ctx) { return ctx && ctx->training; }
-void tg_cache_clear(TgContext *ctx) { if (ctx && ctx->engine) engine_cache_clear(ctx); }
+
+void tg_cache_clear(TgContext *ctx) {
+  if (ctx && ctx->engine) engine_cache_clear(ctx);
+}
+
 TgStatus tg_collect(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   if (!ctx->dev_open) return TG_OK;
@@ -121,35 +165,46 @@ void *tg_alloc(TgContext *ctx, size_t nbytes) {
   if (!p && ctx) error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
   return p;
 }
-void tg_free(TgContext *ctx, void *p) { if (ctx) mem_free(&ctx->mem, p); }
+
+void tg_free(TgContext *ctx, void *p) {
+  if (ctx) mem_free(&ctx->mem, p);
+}
 
 /* ---- scopes */
 TgStatus tg_scope_begin(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
-  if (!vec_push(&ctx->mem, &ctx->scopes, (TgScope){0})) return error_set(&ctx->err, TG_ERR_NOMEM, "scope: out of memory");
-  for (size_t i = 0; i < ctx->scopes.len; i++)               /* the array may have moved: first tensors point back into it */
+  if (!vec_push(&ctx->mem, &ctx->scopes, (TgScope){0}))
+    return error_set(&ctx->err, TG_ERR_NOMEM, "scope: out of memory");
+  for (size_t i = 0; i < ctx->scopes.len;
+       i++) /* the array may have moved: first tensors point back into it */
     if (ctx->scopes.at[i].tensors) ctx->scopes.at[i].tensors->link = &ctx->scopes.at[i].tensors;
   return TG_OK;
 }
+
 TgStatus tg_scope_end(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   if (ctx->scopes.len < 2) return error_set(&ctx->err, TG_ERR_STATE, "scope: end without begin");
   TgScope *s = &ctx->scopes.at[ctx->scopes.len - 1];
-  while (s->tensors) tg_release(s->tensors);
+  while (s->tensors)
+    tg_release(s->tensors);
   ctx->scopes.len--;
-  if (store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 || ctx->dev.bytes_in_use > 2 * ctx->swept_bytes + (64u << 20))
+  if (store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 ||
+      ctx->dev.bytes_in_use > 2 * ctx->swept_bytes + (64u << 20))
     return tg_collect(ctx);
   return TG_OK;
 }
+
 static void link_in(TgTensor *t, TgTensor **head) {
   t->next = *head, t->link = head;
   if (t->next) t->next->link = &t->next;
   *head = t;
 }
+
 static void link_out(TgTensor *t) {
   *t->link = t->next;
   if (t->next) t->next->link = t->link;
 }
+
 TgTensor *tensor_new(TgContext *ctx, UOp *u) {
   TgTensor *t = u ? mem_alloc(&ctx->mem, sizeof *t) : NULL;
   if (!t) {
@@ -160,12 +215,17 @@ TgTensor *tensor_new(TgContext *ctx, UOp *u) {
   link_in(t, &ctx->scopes.at[ctx->scopes.len - 1].tensors);
   return t;
 }
+
 TgTensor *tensor_memory(TgContext *ctx, UOp *u) {
   TgTensor *t = tensor_new(ctx, u);
   if (t) tensor_set(t, u);
   return t;
 }
-TgTensor *tensor_view(TgTensor *x, UOp *u) { return x->memory ? tensor_memory(x->ctx, u) : tensor_new(x->ctx, u); }
+
+TgTensor *tensor_view(TgTensor *x, UOp *u) {
+  return x->memory ? tensor_memory(x->ctx, u) : tensor_new(x->ctx, u);
+}
+
 TgTensor *tg_keep(TgTensor *t) {
   if (!t || t->kept) return t;
   link_out(t);
@@ -173,6 +233,7 @@ TgTensor *tg_keep(TgTensor *t) {
   t->kept = true;
   return t;
 }
+
 void tg_release(TgTensor *t) {
   if (!t) return;
   TgContext *ctx = t->ctx;
@@ -184,14 +245,20 @@ void tg_release(TgTensor *t) {
   if (t->grad_of) t->grad_of->grad = NULL;
   if (t->pending)
     for (size_t i = 0; i < ctx->pending.len; i++)
-      if (ctx->pending.at[i] == t) { ctx->pending.at[i] = ctx->pending.at[--ctx->pending.len]; break; }
+      if (ctx->pending.at[i] == t) {
+        ctx->pending.at[i] = ctx->pending.at[--ctx->pending.len];
+        break;
+      }
   mem_free(&ctx->mem, t->sizes);
   mem_free(&ctx->mem, t);
 }
+
 void pending_add(TgTensor *t) {
   if (t->pending) return;
-  if (vec_push(&t->ctx->mem, &t->ctx->pending, t)) t->pending = true;
-  else error_set(&t->ctx->err, TG_ERR_NOMEM, "out of memory");
+  if (vec_push(&t->ctx->mem, &t->ctx->pending, t))
+    t->pending = true;
+  else
+    error_set(&t->ctx->err, TG_ERR_NOMEM, "out of memory");
 }
 
 /* ---- realizing */
@@ -200,8 +267,12 @@ TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
   TgContext *ctx = NULL;
   bool whole = true;
   for (size_t i = 0; i < n; i++) {
-    if (!t || !t[i]) { whole = false; continue; }
-    if (ctx && t[i]->ctx != ctx) return error_set(&ctx->err, TG_ERR_VALUE, "realize: the tensors belong to different contexts");
+    if (!t || !t[i]) {
+      whole = false;
+      continue;
+    }
+    if (ctx && t[i]->ctx != ctx)
+      return error_set(&ctx->err, TG_ERR_VALUE, "realize: the tensors belong to different contexts");
     ctx = t[i]->ctx;
   }
   if (!ctx) return TG_ERR_VALUE;
@@ -209,4 +280,5 @@ TgStatus tg_realize_many(TgTensor *const *t, size_t n) {
   if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
   return engine_realize(ctx, t, n);
 }
+
 TgStatus tg_realize(TgTensor *t) { return t ? tg_realize_many(&t, 1) : TG_ERR_VALUE; }

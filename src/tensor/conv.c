@@ -1,20 +1,25 @@
-/* conv.c: matrix products, convolutions and pools. All are a view of windows, a multiply and a sum: no op of their own. */
+/* conv.c: matrix products, convolutions and pools. All are a view of windows, a multiply and a sum: no op of
+ * their own. */
 #include "tensor/front.h"
 #include <stdlib.h>
 
 static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
   TgReduceOptions o = {.size = sizeof o, .axis = {.n = n}, .dtype = dtype_public(acc)};
-  for (int i = 0; i < n; i++) o.axis.v[i] = axes[i];
+  for (int i = 0; i < n; i++)
+    o.axis.v[i] = axes[i];
   return tg_sum_opt(x, &o);
 }
+
 /* a (.., m, 1, k) times b (.., 1, n, k), summed over k. */
 TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   TgContext *ctx = ctx_two("matmul", a, b);
   if (!ctx) return NULL;
   TG_OPTIONS(TgMatmulOptions, o, opt);
   int ra = rank(a), rb = rank(b);
-  TG_REQUIRE(ctx, ra > 0 && rb > 0 && ra < TG_MAX_RANK && rb < TG_MAX_RANK, TG_ERR_SHAPE, "matmul: %s by %s", SHAPE_OF(a), SHAPE_OF(b));
-  TG_REQUIRE(ctx, dim_at(a, -1) == dim_at(b, rb == 1 ? -1 : -2), TG_ERR_SHAPE, "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
+  TG_REQUIRE(ctx, ra > 0 && rb > 0 && ra < TG_MAX_RANK && rb < TG_MAX_RANK, TG_ERR_SHAPE, "matmul: %s by %s",
+             SHAPE_OF(a), SHAPE_OF(b));
+  TG_REQUIRE(ctx, dim_at(a, -1) == dim_at(b, rb == 1 ? -1 : -2), TG_ERR_SHAPE,
+             "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
   DType d = dtype_of(o.dtype, dtype_join(dt(a), dt(b))), acc = o.dtype ? d : sum_dtype(d);
   TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "matmul: unknown dtype %d", (int)o.dtype);
   a = tg_cast(a, dtype_public(acc)), b = tg_cast(b, dtype_public(acc));
@@ -26,33 +31,51 @@ TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   if (ra == 1) r = tg_squeeze(r, rb == 1 ? -1 : -2);
   return tg_cast(r, dtype_public(d));
 }
+
 TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o) { return tg_matmul_opt(a, b, o); }
+
 TgTensor *tg_linear(TgTensor *x, TgTensor *weight, TgTensor *bias) {
   TgContext *ctx = ctx_two("linear", x, weight);
   if (!ctx) return NULL;
-  TG_REQUIRE(ctx, rank(weight) == 2 && dim_at(x, -1) == dims(weight)[1], TG_ERR_SHAPE, "linear: %s by weight %s", SHAPE_OF(x), SHAPE_OF(weight));
-  TG_REQUIRE(ctx, !bias || (rank(bias) == 1 && dims(bias)[0] == dims(weight)[0]), TG_ERR_SHAPE, "linear: bias %s for weight %s", SHAPE_OF(bias),
-             SHAPE_OF(weight));
+  TG_REQUIRE(ctx, rank(weight) == 2 && dim_at(x, -1) == dims(weight)[1], TG_ERR_SHAPE,
+             "linear: %s by weight %s", SHAPE_OF(x), SHAPE_OF(weight));
+  TG_REQUIRE(ctx, !bias || (rank(bias) == 1 && dims(bias)[0] == dims(weight)[0]), TG_ERR_SHAPE,
+             "linear: bias %s for weight %s", SHAPE_OF(bias), SHAPE_OF(weight));
   TgTensor *r = tg_matmul(x, tg_transpose(weight, 0, 1));
   return bias ? tg_add(r, bias) : r;
 }
 
-/* ---- geometry of sliding windows over the last n axes: n of each, paddings lo and hi, o windows along each axis */
-typedef struct Windows { int n; int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_SPATIAL], lo[TG_MAX_SPATIAL], hi[TG_MAX_SPATIAL], o[TG_MAX_SPATIAL]; } Windows;
-static bool sizes_get(TgContext *ctx, const char *op, const char *what, const TgSizes *z, int n, int64_t fallback, int64_t *out) {
-  TG_REQUIRE_OR(ctx, z->n == 0 || z->n == 1 || z->n == n, false, TG_ERR_VALUE, "%s: %d values of %s for %d axes", op, z->n, what, n);
-  for (int i = 0; i < n; i++) out[i] = z->n == 0 ? fallback : z->v[z->n == 1 ? 0 : i];
+/* ---- geometry of sliding windows over the last n axes: n of each, paddings lo and hi, o windows along each
+ * axis */
+typedef struct Windows {
+  int n;
+  int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_SPATIAL], lo[TG_MAX_SPATIAL], hi[TG_MAX_SPATIAL],
+      o[TG_MAX_SPATIAL];
+} Windows;
+
+static bool sizes_get(TgContext *ctx, const char *op, const char *what, const TgSizes *z, int n,
+                      int64_t fallback, int64_t *out) {
+  TG_REQUIRE_OR(ctx, z->n == 0 || z->n == 1 || z->n == n, false, TG_ERR_VALUE,
+                "%s: %d values of %s for %d axes", op, z->n, what, n);
+  for (int i = 0; i < n; i++)
+    out[i] = z->n == 0 ? fallback : z->v[z->n == 1 ? 0 : i];
   return true;
 }
-static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p, Windows *w) {     /* one, n, or 2n: (lo, hi) of the last axis first */
+
+static bool padding_get(TgContext *ctx, const char *op, const TgSizes *p,
+                        Windows *w) { /* one, n, or 2n: (lo, hi) of the last axis first */
   int n = w->n;
-  if (p->n != 2 * n) return sizes_get(ctx, op, "padding", p, n, 0, w->lo) && sizes_get(ctx, op, "padding", p, n, 0, w->hi);
-  for (int i = 0; i < n; i++) w->lo[i] = p->v[2 * (n - 1 - i)], w->hi[i] = p->v[2 * (n - 1 - i) + 1];
+  if (p->n != 2 * n)
+    return sizes_get(ctx, op, "padding", p, n, 0, w->lo) && sizes_get(ctx, op, "padding", p, n, 0, w->hi);
+  for (int i = 0; i < n; i++)
+    w->lo[i] = p->v[2 * (n - 1 - i)], w->hi[i] = p->v[2 * (n - 1 - i) + 1];
   return true;
 }
+
 static bool reasonable(int64_t v) {
   return v > -INT32_MAX && v < INT32_MAX;
 } /* sums and products of two are numbers */
+
 static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windows *w, bool ceil_mode) {
   for (int i = 0; i < w->n; i++) {
     int64_t size = dims(x)[rank(x) - w->n + i], k = w->k[i], s = w->s[i], d = w->d[i], left = -1;
@@ -60,13 +83,17 @@ static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windo
               reasonable(w->lo[i]) && reasonable(w->hi[i]);
     if (ok) left = size + w->lo[i] + w->hi[i] - (d * (k - 1) + 1);
     ok = ok && size >= 0 && -TG_MIN(w->lo[i], 0) - TG_MIN(w->hi[i], 0) <= size && left >= 0;
-    TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE, "%s: %s with kernel %s, stride %s, dilation %s, padding %s and %s", op, SHAPE_OF(x), dims_text(w->n, w->k).s,
-                  dims_text(w->n, w->s).s, dims_text(w->n, w->d).s, dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s);
+    TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE,
+                  "%s: %s with kernel %s, stride %s, dilation %s, padding %s and %s", op, SHAPE_OF(x),
+                  dims_text(w->n, w->k).s, dims_text(w->n, w->s).s, dims_text(w->n, w->d).s,
+                  dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s);
     w->o[i] = (ceil_mode ? left + s - 1 : left) / s + 1;
-    if ((w->o[i] - 1) * s >= size + w->lo[i] && w->o[i] > 1 && ceil_mode) w->o[i]--;          /* it would begin in the padding at the end */
+    if ((w->o[i] - 1) * s >= size + w->lo[i] && w->o[i] > 1 && ceil_mode)
+      w->o[i]--; /* it would begin in the padding at the end */
   }
   return true;
 }
+
 /* x padded by lo and hi, and where the last window needs more (ceil mode) by that too. */
 static TgTensor *pad_windows(TgTensor *x, const Windows *w, double value) {
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
@@ -76,10 +103,13 @@ static TgTensor *pad_windows(TgTensor *x, const Windows *w, double value) {
   }
   return tg_pad_value(x, lo, hi, value);
 }
-static TgTensor *windows(TgTensor *x, const Windows *w, double value) {   /* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn) */
+
+static TgTensor *windows(TgTensor *x, const Windows *w,
+                         double value) { /* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn) */
   x = pad_windows(x, w, value);
   return x ? tensor_new(x->ctx, u_windows_nd(x->ctx->store, x->uop, w->n, w->k, w->s, w->d)) : NULL;
 }
+
 /* What is computed in, and the result: narrow floats come back, narrow integers stay wide. */
 static bool out_dtype(TgContext *ctx, const char *op, TgDType want, DType join, DType *acc, DType *out) {
   *acc = dtype_of(want, sum_dtype(join)), *out = want || !dtype_is_float(join) ? *acc : join;
@@ -101,17 +131,20 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
                  g <= TG_MAX(dims(x)[1], 1) && dims(x)[1] == dims(weight)[1] * g && dims(weight)[0] % g == 0,
              TG_ERR_SHAPE, "conv2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight),
              (long long)g);
-  TG_REQUIRE(ctx, !o.bias || (o.bias->ctx == ctx && rank(o.bias) == 1 && dims(o.bias)[0] == dims(weight)[0]), TG_ERR_SHAPE, "conv2d: bias %s for weight %s",
-             SHAPE_OF(o.bias), SHAPE_OF(weight));
+  TG_REQUIRE(ctx, !o.bias || (o.bias->ctx == ctx && rank(o.bias) == 1 && dims(o.bias)[0] == dims(weight)[0]),
+             TG_ERR_SHAPE, "conv2d: bias %s for weight %s", SHAPE_OF(o.bias), SHAPE_OF(weight));
   Windows w = {.n = n};
-  for (int i = 0; i < n; i++) w.k[i] = dims(weight)[2 + i];
+  for (int i = 0; i < n; i++)
+    w.k[i] = dims(weight)[2 + i];
   DType acc, out;
-  if (!sizes_get(ctx, "conv2d", "stride", &o.stride, n, 1, w.s) || !sizes_get(ctx, "conv2d", "dilation", &o.dilation, n, 1, w.d) ||
+  if (!sizes_get(ctx, "conv2d", "stride", &o.stride, n, 1, w.s) ||
+      !sizes_get(ctx, "conv2d", "dilation", &o.dilation, n, 1, w.d) ||
       !padding_get(ctx, "conv2d", &o.padding, &w) || !windows_fit(ctx, "conv2d", x, &w, false) ||
       !out_dtype(ctx, "conv2d", o.dtype, dtype_join(dt(x), dt(weight)), &acc, &out))
     return NULL;
   int64_t b = dims(x)[0], cout = dims(weight)[0], cin = dims(weight)[1];
-  TgTensor *v = windows(tg_cast(x, dtype_public(acc)), &w, 0);            /* (b, g cin, o.., k..) -> (b, g, 1, o.., cin, k..) */
+  TgTensor *v =
+      windows(tg_cast(x, dtype_public(acc)), &w, 0); /* (b, g cin, o.., k..) -> (b, g, 1, o.., cin, k..) */
   if (!v) return NULL;
   d[0] = b, d[1] = g, d[2] = 1, d[3] = cin;
   wd[0] = 1, wd[1] = g, wd[2] = cout / g, wd[3 + n] = cin;
@@ -123,16 +156,20 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   }
   v = tg_permute(tg_reshape(v, 4 + 2 * n, d), 4 + 2 * n, order);
   int axes[TG_MAX_RANK];
-  for (int i = 0; i <= n; i++) axes[r++] = 3 + n + i;
-  TgTensor *y = sum_in(tg_mul(v, tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), acc, r, axes);
+  for (int i = 0; i <= n; i++)
+    axes[r++] = 3 + n + i;
+  TgTensor *y =
+      sum_in(tg_mul(v, tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), acc, r, axes);
   d[0] = b, d[1] = cout;
-  for (int i = 0; i < n; i++) d[2 + i] = w.o[i], wd[1 + i] = 1;
+  for (int i = 0; i < n; i++)
+    d[2 + i] = w.o[i], wd[1 + i] = 1;
   y = tg_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   wd[0] = cout;
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
 }
-/* The gradient of a convolution by its input: x with stride - 1 zeros between its elements, padded by what the kernel overhangs, and convolved
- * with the kernel reversed and its channels swapped. */
+
+/* The gradient of a convolution by its input: x with stride - 1 zeros between its elements, padded by what
+ * the kernel overhangs, and convolved with the kernel reversed and its channels swapped. */
 TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
   TG_NUMBERS(x, "conv_transpose2d");
   TG_NUMBERS(weight, "conv_transpose2d");
@@ -140,22 +177,30 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   if (!ctx) return NULL;
   TG_OPTIONS(TgConvOptions, o, opt);
   int n = rank(x) - 2;
-  int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], extra[TG_MAX_SPATIAL], order[TG_MAX_RANK], flip[TG_MAX_SPATIAL];
-  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 && dims(x)[1] == dims(weight)[0] && dims(weight)[0] % g == 0, TG_ERR_SHAPE,
-             "conv_transpose2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight), (long long)g);
+  int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], extra[TG_MAX_SPATIAL], order[TG_MAX_RANK],
+          flip[TG_MAX_SPATIAL];
+  TG_REQUIRE(ctx,
+             n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 &&
+                 dims(x)[1] == dims(weight)[0] && dims(weight)[0] % g == 0,
+             TG_ERR_SHAPE, "conv_transpose2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight),
+             (long long)g);
   Windows w = {.n = n};
-  if (!sizes_get(ctx, "conv_transpose2d", "stride", &o.stride, n, 1, w.s) || !sizes_get(ctx, "conv_transpose2d", "dilation", &o.dilation, n, 1, w.d) ||
-      !padding_get(ctx, "conv_transpose2d", &o.padding, &w) || !sizes_get(ctx, "conv_transpose2d", "output_padding", &o.output_padding, n, 0, extra))
+  if (!sizes_get(ctx, "conv_transpose2d", "stride", &o.stride, n, 1, w.s) ||
+      !sizes_get(ctx, "conv_transpose2d", "dilation", &o.dilation, n, 1, w.d) ||
+      !padding_get(ctx, "conv_transpose2d", &o.padding, &w) ||
+      !sizes_get(ctx, "conv_transpose2d", "output_padding", &o.output_padding, n, 0, extra))
     return NULL;
   TgSizes pad = {.n = 2 * n};
   d[0] = g, d[1] = dims(weight)[0] / g, d[2] = dims(weight)[1];
   order[0] = 0, order[1] = 2, order[2] = 1;
   for (int i = 0; i < n; i++) {
     w.k[i] = d[3 + i] = dims(weight)[2 + i], order[3 + i] = 3 + i, flip[i] = 2 + i;
-    bool ok = w.s[i] > 0 && w.d[i] > 0 && w.k[i] > 0 && dims(x)[2 + i] > 0 && extra[i] >= 0 && (extra[i] < w.s[i] || extra[i] < w.d[i]) && w.s[i] < INT32_MAX &&
-              w.d[i] < INT32_MAX && w.k[i] < INT32_MAX && reasonable(w.lo[i]) && reasonable(w.hi[i]);
-    TG_REQUIRE(ctx, ok, TG_ERR_VALUE, "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x), SHAPE_OF(weight),
-               dims_text(n, w.s).s, dims_text(n, w.d).s, dims_text(n, extra).s);
+    bool ok = w.s[i] > 0 && w.d[i] > 0 && w.k[i] > 0 && dims(x)[2 + i] > 0 && extra[i] >= 0 &&
+              (extra[i] < w.s[i] || extra[i] < w.d[i]) && w.s[i] < INT32_MAX && w.d[i] < INT32_MAX &&
+              w.k[i] < INT32_MAX && reasonable(w.lo[i]) && reasonable(w.hi[i]);
+    TG_REQUIRE(ctx, ok, TG_ERR_VALUE,
+               "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x),
+               SHAPE_OF(weight), dims_text(n, w.s).s, dims_text(n, w.d).s, dims_text(n, extra).s);
     int64_t reach = w.d[i] * (w.k[i] - 1);
     pad.v[2 * (n - 1 - i)] = reach - w.lo[i], pad.v[2 * (n - 1 - i) + 1] = reach - w.hi[i] + extra[i];
   }
@@ -167,7 +212,12 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
     hi[a + 1] = w.s[i] - 1;
     x = tg_slice(tg_flatten(tg_pad(tg_unsqueeze(x, a + 1), lo, hi), a, a + 1), a, 0, (size - 1) * w.s[i] + 1);
   }
-  TgConvOptions c = {.size = sizeof c, .bias = o.bias, .groups = g, .dilation = o.dilation, .padding = pad, .dtype = o.dtype};
+  TgConvOptions c = {.size = sizeof c,
+                     .bias = o.bias,
+                     .groups = g,
+                     .dilation = o.dilation,
+                     .padding = pad,
+                     .dtype = o.dtype};
   return tg_conv2d_opt(x, k, &c);
 }
 
@@ -175,9 +225,11 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
 static bool pool_geometry(const char *op, TgTensor *x, const TgPoolOptions *o, Windows *w) {
   TgContext *ctx = x->ctx;
   int n = o->axes ? o->axes : o->kernel.n > 1 ? o->kernel.n : 2;
-  TG_REQUIRE_OR(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && rank(x) + n < TG_MAX_RANK, false, TG_ERR_SHAPE, "%s: %d axes of %s", op, n, SHAPE_OF(x));
+  TG_REQUIRE_OR(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && rank(x) + n < TG_MAX_RANK, false,
+                TG_ERR_SHAPE, "%s: %d axes of %s", op, n, SHAPE_OF(x));
   w->n = n;
-  if (!sizes_get(ctx, op, "kernel", &o->kernel, n, 2, w->k) || !sizes_get(ctx, op, "dilation", &o->dilation, n, 1, w->d) ||
+  if (!sizes_get(ctx, op, "kernel", &o->kernel, n, 2, w->k) ||
+      !sizes_get(ctx, op, "dilation", &o->dilation, n, 1, w->d) ||
       !sizes_get(ctx, op, "stride", &o->stride, n, 0, w->s) || !padding_get(ctx, op, &o->padding, w))
     return false;
   for (int i = 0; i < n; i++) {
@@ -186,21 +238,28 @@ static bool pool_geometry(const char *op, TgTensor *x, const TgPoolOptions *o, W
   }
   return windows_fit(ctx, op, x, w, o->ceil_mode);
 }
+
 static TgAxes last_axes(int n) {
   TgAxes a = {.n = n};
-  for (int i = 0; i < n; i++) a.v[i] = i - n;
+  for (int i = 0; i < n; i++)
+    a.v[i] = i - n;
   return a;
 }
+
 /* The place of the first largest in each window, counted in the unpadded block. */
 static TgTensor *pool_places(TgTensor *x, TgTensor *win, TgTensor *best, const Windows *w) {
   int64_t d[TG_MAX_SPATIAL], total = 1;
-  for (int i = 0; i < w->n; i++) total *= d[i] = dims(x)[rank(x) - w->n + i];
+  for (int i = 0; i < w->n; i++)
+    total *= d[i] = dims(x)[rank(x) - w->n + i];
   TgContext *ctx = x->ctx;
-  TG_REQUIRE(ctx, total < INT32_MAX, TG_ERR_LIMIT, "max_pool2d: indices into %lld elements", (long long)total);
+  TG_REQUIRE(ctx, total < INT32_MAX, TG_ERR_LIMIT, "max_pool2d: indices into %lld elements",
+             (long long)total);
   TgTensor *place = windows(tg_reshape(tg_arange(ctx, 0, (double)total), w->n, d), w, INT32_MAX);
   TgTensor *hit = tg_bitor(tg_eq(win, best), tg_isnan(win));
-  return tg_min(tg_where(hit, place, tg_full(ctx, TG_SCALAR, INT32_MAX, .dtype = TG_I32)), .axis = last_axes(w->n));
+  return tg_min(tg_where(hit, place, tg_full(ctx, TG_SCALAR, INT32_MAX, .dtype = TG_I32)),
+                .axis = last_axes(w->n));
 }
+
 TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_NUMBERS(x, "max_pool2d");
   if (!x) return NULL;
@@ -210,11 +269,14 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TgTensor *v = windows(x, &w, -INFINITY), *best = tg_max(v, .axis = last_axes(w.n));
   if (!best || !o.indices) return best;
   int64_t d[TG_MAX_RANK];
-  for (int i = 0; i < rank(v); i++) d[i] = i < rank(best) ? dims(best)[i] : 1;
+  for (int i = 0; i < rank(v); i++)
+    d[i] = i < rank(best) ? dims(best)[i] : 1;
   *o.indices = pool_places(x, v, tg_reshape(best, rank(v), d), &w);
   return *o.indices ? best : NULL;
 }
-/* Averages over the window, or over the part of it that is x and its padding (what ceil mode adds never counts), or over x alone. */
+
+/* Averages over the window, or over the part of it that is x and its padding (what ceil mode adds never
+ * counts), or over x alone. */
 TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_NUMBERS(x, "avg_pool2d");
   if (!x) return NULL;
@@ -241,6 +303,7 @@ TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TgTensor *sum = tg_sum(v, .axis = axes), *count = tg_sum(windows(one, &counted, 0), .axis = axes);
   return sum ? tg_cast(tg_div(sum, count), tg_dtype(x)) : NULL;
 }
+
 TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOptions *opt) {
   TgContext *ctx = ctx_two("max_unpool2d", x, indices);
   if (!ctx) return NULL;
@@ -249,24 +312,33 @@ TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOption
   int n = o.axes ? o.axes : o.kernel.n > 1 ? o.kernel.n : 2;
   int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_RANK], rows = 1, cells = 1, each = 1;
   Windows w = {.n = n};
-  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && x->uop->shape == indices->uop->shape, TG_ERR_SHAPE, "max_unpool2d: %s with indices %s", SHAPE_OF(x),
-             SHAPE_OF(indices));
-  TG_REQUIRE(ctx, dtype_is_int(dt(indices)), TG_ERR_DTYPE, "max_unpool2d: indices of %s", dtype_name(dt(indices)));
-  if (!sizes_get(ctx, "max_unpool2d", "kernel", &o.kernel, n, 2, k) || !sizes_get(ctx, "max_unpool2d", "stride", &o.stride, n, 0, s) ||
+  TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && x->uop->shape == indices->uop->shape,
+             TG_ERR_SHAPE, "max_unpool2d: %s with indices %s", SHAPE_OF(x), SHAPE_OF(indices));
+  TG_REQUIRE(ctx, dtype_is_int(dt(indices)), TG_ERR_DTYPE, "max_unpool2d: indices of %s",
+             dtype_name(dt(indices)));
+  if (!sizes_get(ctx, "max_unpool2d", "kernel", &o.kernel, n, 2, k) ||
+      !sizes_get(ctx, "max_unpool2d", "stride", &o.stride, n, 0, s) ||
       !padding_get(ctx, "max_unpool2d", &o.padding, &w))
     return NULL;
-  TG_REQUIRE(ctx, o.output_size.n == 0 || o.output_size.n == n, TG_ERR_VALUE, "max_unpool2d: %d output sizes for %d axes", o.output_size.n, n);
+  TG_REQUIRE(ctx, o.output_size.n == 0 || o.output_size.n == n, TG_ERR_VALUE,
+             "max_unpool2d: %d output sizes for %d axes", o.output_size.n, n);
   for (int i = 0; i < rank(x); i++) {
     int a = i - (rank(x) - n);
     d[i] = dims(x)[i];
-    if (a < 0) { rows *= d[i]; continue; }
+    if (a < 0) {
+      rows *= d[i];
+      continue;
+    }
     cells *= d[i];
-    d[i] = o.output_size.n ? o.output_size.v[a] : (d[i] - 1) * (o.stride.n ? s[a] : k[a]) - w.lo[a] - w.hi[a] + k[a];
-    TG_REQUIRE(ctx, d[i] > 0, TG_ERR_SHAPE, "max_unpool2d: %s unpooled to %s", SHAPE_OF(x), dims_text(i + 1, d).s);
+    d[i] = o.output_size.n ? o.output_size.v[a]
+                           : (d[i] - 1) * (o.stride.n ? s[a] : k[a]) - w.lo[a] - w.hi[a] + k[a];
+    TG_REQUIRE(ctx, d[i] > 0, TG_ERR_SHAPE, "max_unpool2d: %s unpooled to %s", SHAPE_OF(x),
+               dims_text(i + 1, d).s);
     each *= d[i];
   }
   if (!shape_check(ctx, "max_unpool2d", rank(x), d, NULL)) return NULL;
   TgTensor *grid = tg_zeros(ctx, TG_SHAPE(rows, each), .dtype = tg_dtype(x));
-  grid = tg_scatter(grid, 1, tg_reshape(indices, TG_SHAPE(rows, cells)), tg_reshape(x, TG_SHAPE(rows, cells)), .reduce = TG_SCATTER_ADD);
+  grid = tg_scatter(grid, 1, tg_reshape(indices, TG_SHAPE(rows, cells)), tg_reshape(x, TG_SHAPE(rows, cells)),
+                    .reduce = TG_SCATTER_ADD);
   return tg_reshape(grid, rank(x), d);
 }

@@ -1,133 +1,184 @@
-/* einsum.c: axes named by text. In: a formula and tensors. Out: movement, one broadcast product and one sum (einsum), or movement alone
- * (rearrange). */
+/* einsum.c: axes named by text. In: a formula and tensors. Out: movement, one broadcast product and one sum
+ * (einsum), or movement alone (rearrange). */
 #include "tensor/front.h"
 
-/* ---- einsum. An operand's axes are letters; "..." stands for axes that broadcast, kept before the letters of the result. */
-typedef struct Term { int n, dots; char axis[TG_MAX_RANK]; } Term;        /* dots: letters before "...", or -1 */
+/* ---- einsum. An operand's axes are letters; "..." stands for axes that broadcast, kept before the letters
+ * of the result. */
+typedef struct Term {
+  int n, dots;
+  char axis[TG_MAX_RANK];
+} Term; /* dots: letters before "...", or -1 */
+
 static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t len, Term *t) {
   *t = (Term){.dots = -1};
   for (size_t i = 0; i < len; i++) {
     if (s[i] == ' ') continue;
-    if (len - i >= 3 && !memcmp(s + i, "...", 3) && t->dots < 0) { t->dots = t->n, i += 2; continue; }
+    if (len - i >= 3 && !memcmp(s + i, "...", 3) && t->dots < 0) {
+      t->dots = t->n, i += 2;
+      continue;
+    }
     bool letter = (s[i] >= 'a' && s[i] <= 'z') || (s[i] >= 'A' && s[i] <= 'Z');
     TG_REQUIRE_OR(ctx, letter, false, TG_ERR_VALUE, "einsum: '%c' in \"%.200s\" is no axis", s[i], formula);
-    TG_REQUIRE_OR(ctx, t->n < TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
+    TG_REQUIRE_OR(ctx, t->n < TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"",
+                  TG_MAX_RANK, formula);
     t->axis[t->n++] = s[i];
   }
   return true;
 }
+
 typedef struct Einsum {
   TgContext *ctx;
   const char *formula;
-  int n, nletter, ndots, count[128];                           /* axes of the longest "..."; how often each letter stands in the operands */
-  char letter[TG_MAX_RANK];                                    /* in the order they are met */
+  int n, nletter, ndots,
+      count[128];           /* axes of the longest "..."; how often each letter stands in the operands */
+  char letter[TG_MAX_RANK]; /* in the order they are met */
   int64_t size[TG_MAX_RANK];
   Term *term, out;
-  TgTensor **x;                                                /* operands, their repeated letters reduced to diagonals, "..." first */
+  TgTensor **x; /* operands, their repeated letters reduced to diagonals, "..." first */
 } Einsum;
+
 static int letter_at(const Einsum *e, char c) {
-  for (int i = 0; i < e->nletter; i++) if (e->letter[i] == c) return i;
+  for (int i = 0; i < e->nletter; i++)
+    if (e->letter[i] == c) return i;
   return -1;
 }
+
 static bool has_letter(const Term *t, char c) { return memchr(t->axis, c, (size_t)t->n) != NULL; }
+
 static TgTensor *diagonals(Einsum *e, TgTensor *x, Term *t, int dots) {
   int64_t order[TG_MAX_RANK];
   int r = rank(x), k = 0, before = t->dots < 0 ? t->n : t->dots;
-  for (int i = 0; i < dots; i++) order[k++] = before + i;
-  for (int i = 0; i < t->n; i++) order[k++] = i < before ? i : i + dots;
+  for (int i = 0; i < dots; i++)
+    order[k++] = before + i;
+  for (int i = 0; i < t->n; i++)
+    order[k++] = i < before ? i : i + dots;
   x = tg_permute(x, r, order);
   for (int i = 0; x && i < t->n; i++)
     for (int j = i + 1; x && j < t->n; j++) {
       if (t->axis[i] != t->axis[j]) continue;
-      TG_REQUIRE(e->ctx, dims(x)[dots + i] == dims(x)[dots + j], TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[i], e->formula,
+      TG_REQUIRE(e->ctx, dims(x)[dots + i] == dims(x)[dots + j], TG_ERR_SHAPE,
+                 "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[i], e->formula,
                  (long long)dims(x)[dots + i], (long long)dims(x)[dots + j]);
-      x = tg_diagonal(x, 0, dots + i, dots + j);               /* the diagonal comes last: so does its letter */
+      x = tg_diagonal(x, 0, dots + i, dots + j); /* the diagonal comes last: so does its letter */
       char c = t->axis[i];
       int m = 0;
-      for (int q = 0; q < t->n; q++) if (q != i && q != j) t->axis[m++] = t->axis[q];
+      for (int q = 0; q < t->n; q++)
+        if (q != i && q != j) t->axis[m++] = t->axis[q];
       t->axis[m] = c, t->n--, i = -1;
       break;
     }
   return x;
 }
+
 static bool letters_sized(Einsum *e, const TgTensor *x, const Term *t, int dots) {
   for (int k = 0; k < t->n; k++) {
     int64_t size = dims(x)[dots + k];
     int l = letter_at(e, t->axis[k]);
-    TG_REQUIRE_OR(e->ctx, l >= 0 || e->nletter < TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
-    TG_REQUIRE_OR(e->ctx, l < 0 || size == 1 || e->size[l] == 1 || size == e->size[l], false, TG_ERR_SHAPE, "einsum: '%c' of \"%.200s\" has sizes %lld and %lld",
-                  t->axis[k], e->formula, (long long)e->size[l], (long long)size);
-    if (l < 0) e->letter[e->nletter] = t->axis[k], e->size[e->nletter++] = size;
-    else if (e->size[l] == 1) e->size[l] = size;
+    TG_REQUIRE_OR(e->ctx, l >= 0 || e->nletter < TG_MAX_RANK, false, TG_ERR_LIMIT,
+                  "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
+    TG_REQUIRE_OR(e->ctx, l < 0 || size == 1 || e->size[l] == 1 || size == e->size[l], false, TG_ERR_SHAPE,
+                  "einsum: '%c' of \"%.200s\" has sizes %lld and %lld", t->axis[k], e->formula,
+                  (long long)e->size[l], (long long)size);
+    if (l < 0)
+      e->letter[e->nletter] = t->axis[k], e->size[e->nletter++] = size;
+    else if (e->size[l] == 1)
+      e->size[l] = size;
   }
   return true;
 }
+
 static bool operands_read(Einsum *e, TgTensor *const *x, const char *end, DType *join) {
   const char *at = e->formula;
   for (int i = 0; i < e->n; i++) {
     const char *stop = memchr(at, ',', (size_t)(end - at));
     Term *t = &e->term[i];
     if (!stop) stop = end;
-    if (!x[i] || (i && !ctx_two("einsum", x[0], x[i])) || !term_read(e->ctx, e->formula, at, (size_t)(stop - at), t)) return false;
+    if (!x[i] || (i && !ctx_two("einsum", x[0], x[i])) ||
+        !term_read(e->ctx, e->formula, at, (size_t)(stop - at), t))
+      return false;
     at = stop + (stop < end);
     int dots = rank(x[i]) - t->n;
-    TG_REQUIRE_OR(e->ctx, dots == 0 || (dots > 0 && t->dots >= 0), false, TG_ERR_SHAPE, "einsum: operand %d of \"%.200s\" has %d axes, shape %s", i, e->formula,
-                  t->n, SHAPE_OF(x[i]));
+    TG_REQUIRE_OR(e->ctx, dots == 0 || (dots > 0 && t->dots >= 0), false, TG_ERR_SHAPE,
+                  "einsum: operand %d of \"%.200s\" has %d axes, shape %s", i, e->formula, t->n,
+                  SHAPE_OF(x[i]));
     e->ndots = TG_MAX(e->ndots, dots), *join = i ? dtype_join(*join, dt(x[i])) : dt(x[i]);
-    for (int k = 0; k < t->n; k++) e->count[(int)t->axis[k]]++;
+    for (int k = 0; k < t->n; k++)
+      e->count[(int)t->axis[k]]++;
     if (!(e->x[i] = diagonals(e, x[i], t, dots)) || !letters_sized(e, e->x[i], t, dots)) return false;
   }
   return true;
 }
-/* No result named: "..." and the letters that stand once, sorted. A result without "..." sums those axes too: dots -2. */
+
+/* No result named: "..." and the letters that stand once, sorted. A result without "..." sums those axes too:
+ * dots -2. */
 static bool result_read(Einsum *e, const char *arrow) {
   Term *o = &e->out;
-  if (arrow) { if (!term_read(e->ctx, e->formula, arrow + 2, strlen(arrow + 2), o)) return false; }
-  else {
+  if (arrow) {
+    if (!term_read(e->ctx, e->formula, arrow + 2, strlen(arrow + 2), o)) return false;
+  } else {
     o->dots = e->ndots ? 0 : -1;
-    for (int c = 'A'; c <= 'z'; c++) if (e->count[c] == 1) o->axis[o->n++] = (char)c;
+    for (int c = 'A'; c <= 'z'; c++)
+      if (e->count[c] == 1) o->axis[o->n++] = (char)c;
   }
   if (e->ndots && o->dots < 0) o->dots = -2;
   for (int k = 0; k < o->n; k++) {
     bool twice = memchr(o->axis, o->axis[k], (size_t)k) != NULL;
-    TG_REQUIRE_OR(e->ctx, letter_at(e, o->axis[k]) >= 0 && !twice, false, TG_ERR_VALUE, "einsum: '%c' of the result of \"%.200s\" %s", o->axis[k], e->formula,
+    TG_REQUIRE_OR(e->ctx, letter_at(e, o->axis[k]) >= 0 && !twice, false, TG_ERR_VALUE,
+                  "einsum: '%c' of the result of \"%.200s\" %s", o->axis[k], e->formula,
                   twice ? "stands twice" : "is in no operand");
   }
-  TG_REQUIRE_OR(e->ctx, e->ndots + e->nletter <= TG_MAX_RANK, false, TG_ERR_LIMIT, "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
+  TG_REQUIRE_OR(e->ctx, e->ndots + e->nletter <= TG_MAX_RANK, false, TG_ERR_LIMIT,
+                "einsum: more than %d axes in \"%.200s\"", TG_MAX_RANK, e->formula);
   return true;
 }
-static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {     /* (dots.., letters..), with 1 where the operand lacks the axis */
+
+static TgTensor *aligned(Einsum *e, int i,
+                         TgDType dtype) { /* (dots.., letters..), with 1 where the operand lacks the axis */
   const Term *t = &e->term[i];
   int dots = rank(e->x[i]) - t->n, k = 0;
   int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
-  for (int a = 0; a < dots; a++) order[k++] = a;
+  for (int a = 0; a < dots; a++)
+    order[k++] = a;
   for (int l = 0; l < e->nletter; l++)
-    for (int a = 0; a < t->n; a++) if (t->axis[a] == e->letter[l]) order[k++] = dots + a;
+    for (int a = 0; a < t->n; a++)
+      if (t->axis[a] == e->letter[l]) order[k++] = dots + a;
   TgTensor *p = tg_permute(tg_cast(e->x[i], dtype), k, order);
   if (!p) return NULL;
   k = 0;
-  for (int a = 0; a < e->ndots; a++) d[k++] = a < e->ndots - dots ? 1 : dims(p)[a - (e->ndots - dots)];
-  for (int l = 0, from = dots; l < e->nletter; l++) d[k++] = has_letter(t, e->letter[l]) ? dims(p)[from++] : 1;
+  for (int a = 0; a < e->ndots; a++)
+    d[k++] = a < e->ndots - dots ? 1 : dims(p)[a - (e->ndots - dots)];
+  for (int l = 0, from = dots; l < e->nletter; l++)
+    d[k++] = has_letter(t, e->letter[l]) ? dims(p)[from++] : 1;
   return tg_reshape(p, k, d);
 }
-static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {   /* over what is not in the result, and the rest put in its order */
+
+static TgTensor *summed(Einsum *e, TgTensor *r,
+                        TgDType acc) { /* over what is not in the result, and the rest put in its order */
   const Term *o = &e->out;
   int axes[TG_MAX_RANK], m = 0, dots = o->dots == -2 ? 0 : e->ndots, k = 0, put = o->dots < 0 ? 0 : o->dots;
   int64_t order[TG_MAX_RANK];
-  if (o->dots == -2) for (int a = 0; a < e->ndots; a++) axes[m++] = a;
-  for (int l = 0; l < e->nletter; l++) if (!has_letter(o, e->letter[l])) axes[m++] = e->ndots + l;
+  if (o->dots == -2)
+    for (int a = 0; a < e->ndots; a++)
+      axes[m++] = a;
+  for (int l = 0; l < e->nletter; l++)
+    if (!has_letter(o, e->letter[l])) axes[m++] = e->ndots + l;
   if (m) r = tg_cast(tensor_sum(r, m, axes, false), acc);
   for (int q = 0; q <= o->n; q++) {
-    if (q == put) for (int a = 0; a < dots; a++) order[k++] = a;
+    if (q == put)
+      for (int a = 0; a < dots; a++)
+        order[k++] = a;
     if (q == o->n) break;
     int place = dots;
-    for (int l = 0; e->letter[l] != o->axis[q]; l++) place += has_letter(o, e->letter[l]);
+    for (int l = 0; e->letter[l] != o->axis[q]; l++)
+      place += has_letter(o, e->letter[l]);
     order[k++] = place;
   }
   return tg_permute(r, k, order);
 }
+
 TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const TgDTypeOptions *opt) {
-  for (int i = 0; x && i < n; i++) TG_NUMBERS(x[i], "einsum");
+  for (int i = 0; x && i < n; i++)
+    TG_NUMBERS(x[i], "einsum");
   if (!x || n < 1 || !x[0]) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   TgContext *ctx = x[0]->ctx;
@@ -135,82 +186,117 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
   TG_REQUIRE(ctx, formula, TG_ERR_VALUE, "einsum: no formula");
   const char *arrow = strstr(formula, "->"), *end = arrow ? arrow : formula + strlen(formula);
   int terms = 1;
-  for (const char *c = formula; c < end; c++) terms += *c == ',';
-  TG_REQUIRE(ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula, terms, n);
-  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term), e.x = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.x);
+  for (const char *c = formula; c < end; c++)
+    terms += *c == ',';
+  TG_REQUIRE(ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula,
+             terms, n);
+  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term),
+  e.x = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.x);
   DType join = DT_F32;
   TgTensor *r = NULL;
-  if (!e.term || !e.x) error_set(&ctx->err, TG_ERR_NOMEM, "einsum: out of memory");
+  if (!e.term || !e.x)
+    error_set(&ctx->err, TG_ERR_NOMEM, "einsum: out of memory");
   else if (operands_read(&e, x, end, &join) && result_read(&e, arrow)) {
     TgDType acc = o.dtype ? o.dtype : dtype_public(sum_dtype(join));
     r = aligned(&e, 0, acc);
-    for (int i = 1; i < n && r; i++) r = tg_mul(r, aligned(&e, i, acc));
+    for (int i = 1; i < n && r; i++)
+      r = tg_mul(r, aligned(&e, i, acc));
     r = tg_cast(r ? summed(&e, r, acc) : NULL, o.dtype ? o.dtype : dtype_public(join));
   }
   mem_free(&ctx->mem, e.term), mem_free(&ctx->mem, e.x);
   return r;
 }
 
-/* ---- rearrange: "b (h p) c -> b h (p c)". An axis is a name, 1, or "..."; parentheses group names that one axis is made of. */
+/* ---- rearrange: "b (h p) c -> b h (p c)". An axis is a name, 1, or "..."; parentheses group names that one
+ * axis is made of. */
 enum { MAX_NAMES = TG_MAX_RANK, NAME_LEN = 32 };
-typedef struct Side { int naxes, nnames, first[MAX_NAMES + 1], dots; char name[MAX_NAMES][NAME_LEN]; } Side;   /* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
+
+typedef struct Side {
+  int naxes, nnames, first[MAX_NAMES + 1], dots;
+  char name[MAX_NAMES][NAME_LEN];
+} Side; /* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
+
 static bool side_read(TgContext *ctx, const char *formula, const char *s, const char *end, Side *d) {
   bool open = false;
   *d = (Side){.dots = -1};
   while (s < end) {
-    if (*s == ' ') { s++; continue; }
+    if (*s == ' ') {
+      s++;
+      continue;
+    }
     if (*s == '(' || *s == ')') {
-      TG_REQUIRE_OR(ctx, open == (*s == ')'), false, TG_ERR_VALUE, "rearrange: the parentheses of \"%.200s\" do not match", formula);
+      TG_REQUIRE_OR(ctx, open == (*s == ')'), false, TG_ERR_VALUE,
+                    "rearrange: the parentheses of \"%.200s\" do not match", formula);
       if (*s == ')') d->first[++d->naxes] = d->nnames;
       open = !open, s++;
-      TG_REQUIRE_OR(ctx, d->naxes < MAX_NAMES, false, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
+      TG_REQUIRE_OR(ctx, d->naxes < MAX_NAMES, false, TG_ERR_LIMIT,
+                    "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
       continue;
     }
     size_t len = 0;
-    while (s + len < end && (s[len] == '_' || (s[len] >= '0' && s[len] <= '9') || (s[len] >= 'a' && s[len] <= 'z') || (s[len] >= 'A' && s[len] <= 'Z'))) len++;
+    while (s + len < end && (s[len] == '_' || (s[len] >= '0' && s[len] <= '9') ||
+                             (s[len] >= 'a' && s[len] <= 'z') || (s[len] >= 'A' && s[len] <= 'Z')))
+      len++;
     bool dots = end - s >= 3 && !memcmp(s, "...", 3), one = len == 1 && *s == '1';
     if (dots) len = 3;
-    TG_REQUIRE_OR(ctx, len > 0 && len < NAME_LEN && (one || dots || *s > '9'), false, TG_ERR_VALUE, "rearrange: \"%.16s\" in \"%.200s\" is no axis", s, formula);
-    TG_REQUIRE_OR(ctx, !dots || (d->dots < 0 && !open), false, TG_ERR_VALUE, "rearrange: \"...\" stands twice or within parentheses in \"%.200s\"", formula);
-    TG_REQUIRE_OR(ctx, d->nnames < MAX_NAMES && d->naxes < MAX_NAMES, false, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
+    TG_REQUIRE_OR(ctx, len > 0 && len < NAME_LEN && (one || dots || *s > '9'), false, TG_ERR_VALUE,
+                  "rearrange: \"%.16s\" in \"%.200s\" is no axis", s, formula);
+    TG_REQUIRE_OR(ctx, !dots || (d->dots < 0 && !open), false, TG_ERR_VALUE,
+                  "rearrange: \"...\" stands twice or within parentheses in \"%.200s\"", formula);
+    TG_REQUIRE_OR(ctx, d->nnames < MAX_NAMES && d->naxes < MAX_NAMES, false, TG_ERR_LIMIT,
+                  "rearrange: more than %d axes in \"%.200s\"", MAX_NAMES, formula);
     if (!one) {
       for (int i = 0; i < d->nnames; i++)
-        TG_REQUIRE_OR(ctx, strncmp(d->name[i], s, len) || d->name[i][len], false, TG_ERR_VALUE, "rearrange: \"%.*s\" stands twice on one side of \"%.200s\"",
-                      (int)len, s, formula);
+        TG_REQUIRE_OR(ctx, strncmp(d->name[i], s, len) || d->name[i][len], false, TG_ERR_VALUE,
+                      "rearrange: \"%.*s\" stands twice on one side of \"%.200s\"", (int)len, s, formula);
       memcpy(d->name[d->nnames], s, len), d->name[d->nnames++][len] = 0;
       if (dots) d->dots = d->naxes;
     }
     if (!open) d->first[++d->naxes] = d->nnames;
     s += len;
   }
-  TG_REQUIRE_OR(ctx, !open, false, TG_ERR_VALUE, "rearrange: the parentheses of \"%.200s\" do not match", formula);
+  TG_REQUIRE_OR(ctx, !open, false, TG_ERR_VALUE, "rearrange: the parentheses of \"%.200s\" do not match",
+                formula);
   return true;
 }
+
 static int name_at(const Side *d, const char *name) {
-  for (int i = 0; i < d->nnames; i++) if (!strcmp(d->name[i], name)) return i;
+  for (int i = 0; i < d->nnames; i++)
+    if (!strcmp(d->name[i], name)) return i;
   return -1;
 }
+
 TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n) {
   TG_NUMBERS(x, "rearrange");
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   const char *arrow = formula ? strstr(formula, "->") : NULL;
   TG_LIST(ctx, "rearrange", sizes, n);
-  TG_REQUIRE(ctx, arrow && !strstr(arrow + 2, "->"), TG_ERR_VALUE, "rearrange: \"%.200s\" has not one \"->\"", formula ? formula : "");
+  TG_REQUIRE(ctx, arrow && !strstr(arrow + 2, "->"), TG_ERR_VALUE, "rearrange: \"%.200s\" has not one \"->\"",
+             formula ? formula : "");
   Side in, out;
-  if (!side_read(ctx, formula, formula, arrow, &in) || !side_read(ctx, formula, arrow + 2, arrow + 2 + strlen(arrow + 2), &out)) return NULL;
+  if (!side_read(ctx, formula, formula, arrow, &in) ||
+      !side_read(ctx, formula, arrow + 2, arrow + 2 + strlen(arrow + 2), &out))
+    return NULL;
   int dots = in.dots < 0 ? 0 : rank(x) - (in.naxes - 1);
-  TG_REQUIRE(ctx, dots >= 0 && rank(x) == in.naxes - (in.dots >= 0) + dots, TG_ERR_SHAPE, "rearrange: \"%.200s\" for %s", formula, SHAPE_OF(x));
+  TG_REQUIRE(ctx, dots >= 0 && rank(x) == in.naxes - (in.dots >= 0) + dots, TG_ERR_SHAPE,
+             "rearrange: \"%.200s\" for %s", formula, SHAPE_OF(x));
   for (int i = 0; i < TG_MAX(in.nnames, out.nnames); i++) {
-    const char *lost = i < in.nnames && name_at(&out, in.name[i]) < 0 ? in.name[i] : i < out.nnames && name_at(&in, out.name[i]) < 0 ? out.name[i] : NULL;
-    TG_REQUIRE(ctx, !lost, TG_ERR_VALUE, "rearrange: \"%s\" stands on one side only of \"%.200s\"", lost, formula);
+    const char *lost = i < in.nnames && name_at(&out, in.name[i]) < 0    ? in.name[i]
+                       : i < out.nnames && name_at(&in, out.name[i]) < 0 ? out.name[i]
+                                                                         : NULL;
+    TG_REQUIRE(ctx, !lost, TG_ERR_VALUE, "rearrange: \"%s\" stands on one side only of \"%.200s\"", lost,
+               formula);
   }
   int64_t size[MAX_NAMES];
-  for (int i = 0; i < in.nnames; i++) size[i] = -1;
+  for (int i = 0; i < in.nnames; i++)
+    size[i] = -1;
   for (int i = 0; i < n; i++) {
     int at = sizes[i].name ? name_at(&in, sizes[i].name) : -1;
-    TG_REQUIRE(ctx, at >= 0, TG_ERR_VALUE, "rearrange: no axis \"%.32s\" in \"%.200s\"", sizes[i].name ? sizes[i].name : "", formula);
-    TG_REQUIRE(ctx, sizes[i].size >= 0, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"", (long long)sizes[i].size, sizes[i].name);
+    TG_REQUIRE(ctx, at >= 0, TG_ERR_VALUE, "rearrange: no axis \"%.32s\" in \"%.200s\"",
+               sizes[i].name ? sizes[i].name : "", formula);
+    TG_REQUIRE(ctx, sizes[i].size >= 0, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"",
+               (long long)sizes[i].size, sizes[i].name);
     size[at] = sizes[i].size;
   }
   /* the source split into its names; each name then has a run of axes (one, but for "...") */
@@ -220,21 +306,28 @@ TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *size
     if (a == in.dots) {
       int at = in.first[a];
       start[at] = k, count[at] = dots;
-      for (int i = 0; i < dots; i++) d[k++] = dims(x)[from++];
+      for (int i = 0; i < dots; i++)
+        d[k++] = dims(x)[from++];
       continue;
     }
     int64_t known = 1, have = dims(x)[from++];
     int infer = -1;
     bool ok = true;
     for (int i = in.first[a]; i < in.first[a + 1]; i++) {
-      if (size[i] >= 0) ok = ok && !__builtin_mul_overflow(known, size[i], &known);
-      else ok = ok && infer < 0, infer = i;
+      if (size[i] >= 0)
+        ok = ok && !__builtin_mul_overflow(known, size[i], &known);
+      else
+        ok = ok && infer < 0, infer = i;
     }
     ok = ok && (infer < 0 ? known == have : known > 0 && have % known == 0);
-    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "rearrange: axis %d of %s, size %lld, does not split as \"%.200s\" says", from - 1, SHAPE_OF(x), (long long)have, formula);
+    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE,
+               "rearrange: axis %d of %s, size %lld, does not split as \"%.200s\" says", from - 1,
+               SHAPE_OF(x), (long long)have, formula);
     if (infer >= 0) size[infer] = have / known;
-    TG_REQUIRE(ctx, k + in.first[a + 1] - in.first[a] <= TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
-    for (int i = in.first[a]; i < in.first[a + 1]; i++) start[i] = k, count[i] = 1, d[k++] = size[i];
+    TG_REQUIRE(ctx, k + in.first[a + 1] - in.first[a] <= TG_MAX_RANK, TG_ERR_LIMIT,
+               "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
+    for (int i = in.first[a]; i < in.first[a + 1]; i++)
+      start[i] = k, count[i] = 1, d[k++] = size[i];
   }
   x = tg_reshape(x, k, d);
   int m = 0, r = 0;
@@ -245,12 +338,15 @@ TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *size
       int at = name_at(&in, out.name[i]);
       for (int j = 0; j < count[at]; j++) {
         order[m++] = start[at] + j;
-        if (a == out.dots) res[r++] = d[start[at] + j];
-        else whole *= d[start[at] + j];
+        if (a == out.dots)
+          res[r++] = d[start[at] + j];
+        else
+          whole *= d[start[at] + j];
       }
     }
     if (a == out.dots) continue;
-    TG_REQUIRE(ctx, r < TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
+    TG_REQUIRE(ctx, r < TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK,
+               formula);
     res[r++] = whole;
   }
   return tg_reshape(tg_permute(x, m, order), r, res);

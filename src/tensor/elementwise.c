@@ -14,36 +14,52 @@ Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to) {
   error_set(&ctx->err, TG_ERR_NOMEM, "%s: out of memory", op);
   return (Pair){0};
 }
+
 static TgTensor *binary(const char *name, Ops op, TgTensor *a, TgTensor *b) {
   Pair p = operands(name, a, b, DT_VOID);
   return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, op, p.a, p.b)) : NULL;
 }
-static DType float_join(const TgTensor *a, const TgTensor *b) { return a && b ? dtype_as_float(dtype_join(dt(a), dt(b))) : DT_F32; }
-static bool both_bool(const TgTensor *a, const TgTensor *b) { return a && b && dt(a) == DT_BOOL && dt(b) == DT_BOOL; }
+
+static DType float_join(const TgTensor *a, const TgTensor *b) {
+  return a && b ? dtype_as_float(dtype_join(dt(a), dt(b))) : DT_F32;
+}
+
+static bool both_bool(const TgTensor *a, const TgTensor *b) {
+  return a && b && dt(a) == DT_BOOL && dt(b) == DT_BOOL;
+}
 
 TgTensor *tg_add(TgTensor *a, TgTensor *b) { return binary("add", both_bool(a, b) ? OPS_OR : OPS_ADD, a, b); }
+
 TgTensor *tg_sub(TgTensor *a, TgTensor *b) {
   if (!ctx_two("sub", a, b)) return NULL;
   TG_REQUIRE(a->ctx, !both_bool(a, b), TG_ERR_DTYPE, "sub: two bools; use ne");
   return binary("sub", OPS_SUB, a, b);
 }
-TgTensor *tg_mul(TgTensor *a, TgTensor *b) { return binary("mul", both_bool(a, b) ? OPS_AND : OPS_MUL, a, b); }
+
+TgTensor *tg_mul(TgTensor *a, TgTensor *b) {
+  return binary("mul", both_bool(a, b) ? OPS_AND : OPS_MUL, a, b);
+}
+
 TgTensor *tg_div(TgTensor *a, TgTensor *b) {
   Pair p = operands("div", a, b, float_join(a, b));
   return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, OPS_FDIV, p.a, p.b)) : NULL;
 }
+
 /* TRUNC plus or minus one where truncation went the wrong way. */
 static UOp *u_floor(UOpStore *st, UOp *x) {
   if (!x || !dtype_is_float((DType)x->dtype)) return x;
   UOp *t = uop_alu1(st, OPS_TRUNC, x);
   return uop_where(st, uop_alu2(st, OPS_CMPLT, x, t), uop_alu2(st, OPS_SUB, t, u_num(st, 1, x)), t);
 }
+
 TgTensor *tg_floordiv(TgTensor *a, TgTensor *b) {
   Pair p = operands("floordiv", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
   bool f = dtype_is_float((DType)p.a->dtype);
-  return tensor_new(p.ctx, f ? u_floor(p.st, uop_alu2(p.st, OPS_FDIV, p.a, p.b)) : uop_alu2(p.st, OPS_FLOORDIV, p.a, p.b));
+  return tensor_new(p.ctx, f ? u_floor(p.st, uop_alu2(p.st, OPS_FDIV, p.a, p.b))
+                             : uop_alu2(p.st, OPS_FLOORDIV, p.a, p.b));
 }
+
 static TgStatus gradient_of_mod(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
                                 void *user) {
   (void)y, (void)n, (void)user;
@@ -51,6 +67,7 @@ static TgStatus gradient_of_mod(TgTensor *g, TgTensor *y, TgTensor *const *x, in
   out[1] = tg_neg(tg_mul(g, tg_floordiv(x[0], x[1])));
   return out[1] ? TG_OK : TG_ERR_NOMEM;
 }
+
 TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   Pair p = operands("mod", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
@@ -59,16 +76,21 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
            *at_zero = tg_eq_scalar(r, 0);
   TgTensor *moved = tg_bitand(tg_logical_not(at_zero), tg_ne(tg_signbit(r), tg_signbit(y)));
   TgTensor *still = tg_where(at_zero, tg_copysign(r, y), r);
-  TgTensor *value = tg_where(moved, tg_add(r, y), still);    /* in the divisor's sign, 0 too */
+  TgTensor *value = tg_where(moved, tg_add(r, y), still); /* in the divisor's sign, 0 too */
   return tg_custom_gradient(value, (TgTensor *[]){x, y}, 2, gradient_of_mod, NULL);
 }
+
 TgTensor *tg_pow(TgTensor *a, TgTensor *b) {
   if (!ctx_two("pow", a, b)) return NULL;
   DType d = dtype_join(dt(a), dt(b));
   Pair p = operands("pow", a, b, d == DT_BOOL ? DT_I32 : d);
   return p.ctx ? tensor_new(p.ctx, uop_alu2(p.st, OPS_POW, p.a, p.b)) : NULL;
 }
-TgTensor *tg_maximum(TgTensor *a, TgTensor *b) { return binary("maximum", both_bool(a, b) ? OPS_OR : OPS_MAX, a, b); }
+
+TgTensor *tg_maximum(TgTensor *a, TgTensor *b) {
+  return binary("maximum", both_bool(a, b) ? OPS_OR : OPS_MAX, a, b);
+}
+
 TgTensor *tg_minimum(TgTensor *a, TgTensor *b) {
   Pair p = operands("minimum", a, b, DT_VOID);
   return p.ctx ? tensor_new(p.ctx, u_min(p.st, p.a, p.b)) : NULL;
@@ -80,28 +102,40 @@ static UOp *u_le(UOpStore *st, UOp *a, UOp *b) {
   if (!dtype_is_float((DType)a->dtype)) return u_not(st, uop_alu2(st, OPS_CMPLT, b, a));
   return uop_alu2(st, OPS_OR, uop_alu2(st, OPS_CMPLT, a, b), uop_alu2(st, OPS_CMPEQ, a, b));
 }
+
 static TgTensor *less_equal(const char *name, TgTensor *a, TgTensor *b) {
   Pair p = operands(name, a, b, DT_VOID);
   return p.ctx ? tensor_new(p.ctx, u_le(p.st, p.a, p.b)) : NULL;
 }
+
 TgTensor *tg_lt(TgTensor *a, TgTensor *b) { return binary("lt", OPS_CMPLT, a, b); }
+
 TgTensor *tg_gt(TgTensor *a, TgTensor *b) { return binary("gt", OPS_CMPLT, b, a); }
+
 TgTensor *tg_le(TgTensor *a, TgTensor *b) { return less_equal("le", a, b); }
+
 TgTensor *tg_ge(TgTensor *a, TgTensor *b) { return less_equal("ge", b, a); }
+
 TgTensor *tg_eq(TgTensor *a, TgTensor *b) { return binary("eq", OPS_CMPEQ, a, b); }
+
 TgTensor *tg_ne(TgTensor *a, TgTensor *b) { return binary("ne", OPS_CMPNE, a, b); }
 
 static TgTensor *bits(const char *name, Ops op, TgTensor *a, TgTensor *b) {
   if (!ctx_two(name, a, b)) return NULL;
   DType d = dtype_join(dt(a), dt(b));
-  TG_REQUIRE(a->ctx, !dtype_is_float(d) && (d != DT_BOOL || (op != OPS_SHL && op != OPS_SHR)), TG_ERR_DTYPE, "%s: %s and %s", name,
-             dtype_name(dt(a)), dtype_name(dt(b)));
+  TG_REQUIRE(a->ctx, !dtype_is_float(d) && (d != DT_BOOL || (op != OPS_SHL && op != OPS_SHR)), TG_ERR_DTYPE,
+             "%s: %s and %s", name, dtype_name(dt(a)), dtype_name(dt(b)));
   return binary(name, op, a, b);
 }
+
 TgTensor *tg_bitand(TgTensor *a, TgTensor *b) { return bits("bitand", OPS_AND, a, b); }
+
 TgTensor *tg_bitor(TgTensor *a, TgTensor *b) { return bits("bitor", OPS_OR, a, b); }
+
 TgTensor *tg_bitxor(TgTensor *a, TgTensor *b) { return bits("bitxor", OPS_XOR, a, b); }
+
 TgTensor *tg_shl(TgTensor *a, TgTensor *b) { return bits("shl", OPS_SHL, a, b); }
+
 TgTensor *tg_shr(TgTensor *a, TgTensor *b) { return bits("shr", OPS_SHR, a, b); }
 
 TgTensor *tg_where(TgTensor *c, TgTensor *a, TgTensor *b) {
@@ -113,25 +147,40 @@ TgTensor *tg_where(TgTensor *c, TgTensor *a, TgTensor *b) {
   if (s) s = shape_broadcast(ctx, "where", c->uop->shape, s);
   if (!s) return NULL;
   DType d = dtype_join(dt(a), dt(b));
-  return tensor_new(ctx, uop_where(st, u_broadcast(st, c->uop, s), u_broadcast(st, uop_cast(st, a->uop, d), s),
-                                   u_broadcast(st, uop_cast(st, b->uop, d), s)));
+  return tensor_new(ctx,
+                    uop_where(st, u_broadcast(st, c->uop, s), u_broadcast(st, uop_cast(st, a->uop, d), s),
+                              u_broadcast(st, uop_cast(st, b->uop, d), s)));
 }
 
 /* ---- a tensor and a scalar */
 TgTensor *tg_add_scalar(TgTensor *x, double v) { return tg_add(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_sub_scalar(TgTensor *x, double v) { return tg_sub(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_rsub_scalar(TgTensor *x, double v) { return tg_sub(tg_scalar_like(x, v), x); }
+
 TgTensor *tg_mul_scalar(TgTensor *x, double v) { return tg_mul(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_div_scalar(TgTensor *x, double v) { return tg_div(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_rdiv_scalar(TgTensor *x, double v) { return tg_div(tg_scalar_like(x, v), x); }
+
 TgTensor *tg_maximum_scalar(TgTensor *x, double v) { return tg_maximum(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_minimum_scalar(TgTensor *x, double v) { return tg_minimum(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_lt_scalar(TgTensor *x, double v) { return tg_lt(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_gt_scalar(TgTensor *x, double v) { return tg_gt(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_le_scalar(TgTensor *x, double v) { return tg_le(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_ge_scalar(TgTensor *x, double v) { return tg_ge(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_eq_scalar(TgTensor *x, double v) { return tg_eq(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_ne_scalar(TgTensor *x, double v) { return tg_ne(x, tg_scalar_like(x, v)); }
+
 TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (!x) return NULL;
   bool f = dtype_is_float(dt(x));
@@ -141,7 +190,7 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   if (v == 0.5) return tg_sqrt(x);
   if (v == -0.5) return tg_rsqrt(x);
   if (v == -1) return tg_reciprocal(x);
-  if (v == floor(v) && v > 0 && v <= 64) {                   /* repeated squaring: exact for integers, quick for floats */
+  if (v == floor(v) && v > 0 && v <= 64) { /* repeated squaring: exact for integers, quick for floats */
     TgTensor *r = NULL, *p = dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x;
     for (int e = (int)v; e && p; e >>= 1, p = e ? tg_mul(p, p) : p)
       if (e & 1) r = r ? tg_mul(r, p) : p;
@@ -149,7 +198,9 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   }
   return tg_pow(x, tg_scalar_like(x, v));
 }
-/* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is none. */
+
+/* By WHERE and not MAX: NaN falls through, and the bounds themselves pass the gradient. An infinite bound is
+ * none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   if (!x) return NULL;
   bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)),
@@ -163,49 +214,75 @@ TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
 static TgTensor *unary(Ops op, TgTensor *x, bool to_float) {
   if (!x) return NULL;
   UOpStore *st = x->ctx->store;
-  return tensor_new(x->ctx, uop_alu1(st, op, to_float ? uop_cast(st, x->uop, dtype_as_float(dt(x))) : x->uop));
+  return tensor_new(x->ctx,
+                    uop_alu1(st, op, to_float ? uop_cast(st, x->uop, dtype_as_float(dt(x))) : x->uop));
 }
+
 TgTensor *tg_cast(TgTensor *x, TgDType to) {
   if (!x) return NULL;
   DType d = dtype_of(to, DT_VOID);
   TG_REQUIRE(x->ctx, d, TG_ERR_DTYPE, "cast: unknown dtype %d", (int)to);
   return d == dt(x) ? x : tensor_new(x->ctx, uop_cast(x->ctx->store, x->uop, d));
 }
+
 TgTensor *tg_float(TgTensor *x) { return tg_cast(x, TG_F32); }
+
 TgTensor *tg_double(TgTensor *x) { return tg_cast(x, TG_F64); }
+
 TgTensor *tg_half(TgTensor *x) { return tg_cast(x, TG_F16); }
+
 TgTensor *tg_bfloat16(TgTensor *x) { return tg_cast(x, TG_BF16); }
+
 TgTensor *tg_int(TgTensor *x) { return tg_cast(x, TG_I32); }
+
 TgTensor *tg_long(TgTensor *x) { return tg_cast(x, TG_I64); }
+
 TgTensor *tg_short(TgTensor *x) { return tg_cast(x, TG_I16); }
+
 TgTensor *tg_bool(TgTensor *x) { return tg_cast(x, TG_BOOL); }
+
 TgTensor *tg_neg(TgTensor *x) {
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, dt(x) != DT_BOOL, TG_ERR_DTYPE, "neg: bool; use logical_not");
   return unary(OPS_NEG, x, false);
 }
+
 TgTensor *tg_logical_not(TgTensor *x) {
   if (!x) return NULL;
   UOpStore *st = x->ctx->store;
-  return tensor_new(x->ctx, dt(x) == DT_BOOL ? u_not(st, x->uop) : uop_alu2(st, OPS_CMPEQ, x->uop, u_num(st, 0, x->uop)));
+  return tensor_new(x->ctx, dt(x) == DT_BOOL ? u_not(st, x->uop)
+                                             : uop_alu2(st, OPS_CMPEQ, x->uop, u_num(st, 0, x->uop)));
 }
+
 TgTensor *tg_exp(TgTensor *x) { return unary(OPS_EXP, x, true); }
+
 TgTensor *tg_exp2(TgTensor *x) { return unary(OPS_EXP2, x, true); }
+
 TgTensor *tg_log(TgTensor *x) { return unary(OPS_LOG, x, true); }
+
 TgTensor *tg_log2(TgTensor *x) { return unary(OPS_LOG2, x, true); }
+
 TgTensor *tg_sin(TgTensor *x) { return unary(OPS_SIN, x, true); }
+
 TgTensor *tg_cos(TgTensor *x) { return unary(OPS_COS, x, true); }
+
 TgTensor *tg_tan(TgTensor *x) { return unary(OPS_TAN, x, true); }
+
 TgTensor *tg_sqrt(TgTensor *x) { return unary(OPS_SQRT, x, true); }
+
 TgTensor *tg_reciprocal(TgTensor *x) { return unary(OPS_RECIPROCAL, x, true); }
+
 TgTensor *tg_rsqrt(TgTensor *x) { return tg_reciprocal(tg_sqrt(x)); }
+
 TgTensor *tg_square(TgTensor *x) { return tg_mul(x, x); }
+
 TgTensor *tg_abs(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return x;
   if (!dtype_is_float(dt(x))) return tg_maximum(x, tg_neg(x));
-  TgTensor *zero = tg_scalar_like(x, 0);                     /* both zeros give this one, which has no slope */
+  TgTensor *zero = tg_scalar_like(x, 0); /* both zeros give this one, which has no slope */
   return tg_where(tg_eq(x, zero), zero, tg_where(tg_lt(x, zero), tg_neg(x), x));
 }
+
 TgTensor *tg_sign(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL) return x;
   TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1),
@@ -213,18 +290,26 @@ TgTensor *tg_sign(TgTensor *x) {
   TgTensor *r = tg_where(tg_lt(zero, x), one, rest);
   return dtype_is_unsigned(dt(x)) ? r : tg_where(tg_lt(x, zero), tg_neg(one), r);
 }
+
 TgTensor *tg_trunc(TgTensor *x) { return x && dtype_is_float(dt(x)) ? unary(OPS_TRUNC, x, false) : x; }
-TgTensor *tg_floor(TgTensor *x) { return x && dtype_is_float(dt(x)) ? tensor_new(x->ctx, u_floor(x->ctx->store, x->uop)) : x; }
+
+TgTensor *tg_floor(TgTensor *x) {
+  return x && dtype_is_float(dt(x)) ? tensor_new(x->ctx, u_floor(x->ctx->store, x->uop)) : x;
+}
+
 TgTensor *tg_ceil(TgTensor *x) { return x && dtype_is_float(dt(x)) ? tg_neg(tg_floor(tg_neg(x))) : x; }
+
 TgTensor *tg_round(TgTensor *x) {
   if (!x || !dtype_is_float(dt(x))) return x;
-  TgTensor *f = tg_floor(x), *d = tg_sub(x, f), *up = tg_add_scalar(f, 1);       /* d is exact */
+  TgTensor *f = tg_floor(x), *d = tg_sub(x, f), *up = tg_add_scalar(f, 1); /* d is exact */
   TgTensor *half = tg_scalar_like(x, 0.5), *hf = tg_mul_scalar(f, 0.5);
   TgTensor *even = tg_eq(tg_floor(hf), hf);
   TgTensor *r = tg_where(tg_lt(half, d), up, tg_where(tg_eq(d, half), tg_where(even, f, up), f));
-  return tg_copysign(r, x);                                  /* -0.3 gives -0 */
+  return tg_copysign(r, x); /* -0.3 gives -0 */
 }
+
 TgTensor *tg_isnan(TgTensor *x) { return tg_ne(x, x); }
+
 TgTensor *tg_isinf(TgTensor *x) {
   if (!x) return NULL;
   if (!dtype_is_float(dt(x))) return tg_cast(tg_zeros_like(x), TG_BOOL);
@@ -236,24 +321,31 @@ TgTensor *tg_relu(TgTensor *x) { /* by the detached 0 gradient.rules knows it: n
   return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum(x, tg_detach(tg_scalar_like(x, 0)))
                                                             : x;
 }
+
 TgTensor *tg_leaky_relu(TgTensor *x, double slope) {
   x = as_float(x);
   return tg_where(tg_lt_scalar(x, 0), tg_mul_scalar(x, slope), x);
 }
-/* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| by WHERE has slope 1 at 0. */
+
+/* e = exp(-|x|) is at most 1, so neither the value nor its gradient overflows. |x| by WHERE has slope 1 at 0.
+ */
 static TgTensor *wide_sigmoid(TgTensor *x) {
   TgTensor *neg = tg_lt_scalar(x, 0), *e = tg_exp(tg_where(neg, x, tg_neg(x)));
   return tg_div(tg_where(neg, e, tg_scalar_like(x, 1)), tg_add_scalar(e, 1));
 }
+
 TgTensor *tg_sigmoid(TgTensor *x) { return as_narrow(wide_sigmoid(as_wide(x)), x); }
-TgTensor *tg_gelu(TgTensor *x) {                             /* x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3) */
+
+TgTensor *tg_gelu(TgTensor *x) { /* x/2 (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3) */
   TgTensor *w = as_wide(x), *inner = tg_mul(w, tg_add_scalar(tg_mul_scalar(tg_mul(w, w), 0.044715), 1));
   return as_narrow(tg_mul(w, wide_sigmoid(tg_mul_scalar(inner, 1.59576912160573071176))), x);
 }
+
 TgTensor *tg_silu(TgTensor *x) {
   TgTensor *w = as_wide(x);
   return as_narrow(tg_mul(w, wide_sigmoid(w)), x);
 }
+
 /* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is
  * added back. The share has no slope of its own: the derivative of log u is that of the whole already. */
 TgTensor *tg_softplus(TgTensor *x) {

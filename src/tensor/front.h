@@ -6,18 +6,21 @@
 #include <math.h>
 #include <string.h>
 
-typedef struct ShapeText { char s[256]; } ShapeText;
-ShapeText shape_text(const Ints *s);                         /* "(2, 3)"; a symbolic size is "?" */
+typedef struct ShapeText {
+  char s[256];
+} ShapeText;
+
+ShapeText shape_text(const Ints *s); /* "(2, 3)"; a symbolic size is "?" */
 ShapeText dims_text(int n, const int64_t *v);
-ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
+ShapeText tensor_text(const TgTensor *t); /* "(2, n + 1)" */
 #define SHAPE_OF(t) tensor_text(t).s
 
-#define TG_REQUIRE_OR(ctx, cond, result, status, ...)        \
-  do {                                                       \
-    if (!(cond)) {                                           \
-      error_set(&(ctx)->err, (status), __VA_ARGS__);         \
-      return result;                                         \
-    }                                                        \
+#define TG_REQUIRE_OR(ctx, cond, result, status, ...)                                                        \
+  do {                                                                                                       \
+    if (!(cond)) {                                                                                           \
+      error_set(&(ctx)->err, (status), __VA_ARGS__);                                                         \
+      return result;                                                                                         \
+    }                                                                                                        \
   } while (0)
 #define TG_REQUIRE(ctx, cond, status, ...) TG_REQUIRE_OR(ctx, cond, NULL, status, __VA_ARGS__)
 /* A list of n that the caller must give: NULL is an error, unless there is nothing in it. */
@@ -26,86 +29,128 @@ ShapeText tensor_text(const TgTensor *t);                    /* "(2, n + 1)" */
                 "%s: NULL where a list of %lld is needed", (op), (long long)(n))
 #define TG_LIST(ctx, op, list, n) TG_LIST_OR(ctx, op, list, n, NULL)
 /* A zeroed copy of the caller's options, whatever size its header had. */
-#define TG_OPTIONS(T, v, o) T v; memset(&v, 0, sizeof v); if (o) memcpy(&v, (o), TG_MIN((o)->size, sizeof v))
+#define TG_OPTIONS(T, v, o)                                                                                  \
+  T v;                                                                                                       \
+  memset(&v, 0, sizeof v);                                                                                   \
+  if (o) memcpy(&v, (o), TG_MIN((o)->size, sizeof v))
 
 /* ---- dtypes */
-DType dtype_of(TgDType d, DType fallback);                   /* DTYPE_DEFAULT: fallback; unknown: DT_VOID */
+DType dtype_of(TgDType d, DType fallback); /* DTYPE_DEFAULT: fallback; unknown: DT_VOID */
 TgDType dtype_public(DType d);
 DType dtype_join(DType a, DType b);
-double dtype_lowest(DType d);                                /* the ends of an integer dtype, or bool */
+double dtype_lowest(DType d); /* the ends of an integer dtype, or bool */
 double dtype_highest(DType d);
 Scalar scalar_number(DType d, double v); /* v as a constant of d: integers truncate and saturate, NaN is 0 */
+
 static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_F32; }
+
 static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
-static inline TgTensor *as_float(TgTensor *x) { return x && !dtype_is_float((DType)x->uop->dtype) ? tg_cast(x, TG_F32) : x; }
+
+static inline TgTensor *as_float(TgTensor *x) {
+  return x && !dtype_is_float((DType)x->uop->dtype) ? tg_cast(x, TG_F32) : x;
+}
+
 /* What is made of several operations is computed in f32 for narrow floats and integers, and is rounded once:
  * x as it is computed with, and the result r in the dtype that a function of x has. */
 static inline TgTensor *as_wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tg_cast(x, TG_F32) : x; }
+
 static inline TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
   return r && x ? tg_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL;
 }
+
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
-static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }      /* numbers and symbolic sizes: dims.h counts with both */
+
+static inline const int64_t *dims(const TgTensor *t) {
+  return t->uop->shape->v;
+} /* numbers and symbolic sizes: dims.h counts with both */
+
 static inline int64_t nelem(const TgTensor *t) { return dim_product(t->ctx->store, t->uop->shape); }
-static inline int64_t dim_at(const TgTensor *t, int axis) {  /* size of an axis, negative from the end; -1: no such axis */
+
+static inline int64_t dim_at(const TgTensor *t,
+                             int axis) { /* size of an axis, negative from the end; -1: no such axis */
   int a = axis < 0 ? axis + rank(t) : axis;
   return a >= 0 && a < rank(t) ? dims(t)[a] : -1;
 }
+
 static inline bool is_negative(int64_t d) { return d < 0 && !dim_symbolic(d); }
 
 static inline bool is_index_dtype(const TgTensor *t) { return !dtype_is_float(dt(t)) && dt(t) != DT_BOOL; }
 
 /* ---- checks */
-TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b);   /* NULL: one is NULL, or (recorded) of another context */
-int axis_get(TgContext *ctx, const char *op, int axis, int n);              /* 0 .. n-1; -1: recorded */
-bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem);   /* rank, signs, overflow */
-bool shape_numbers(TgContext *ctx, const char *op, const Ints *s);           /* for what needs sizes that are numbers; false: recorded, with the axis */
+TgContext *ctx_two(const char *op, const TgTensor *a,
+                   const TgTensor *b); /* NULL: one is NULL, or (recorded) of another context */
+int axis_get(TgContext *ctx, const char *op, int axis, int n); /* 0 .. n-1; -1: recorded */
+bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d,
+                 int64_t *nelem); /* rank, signs, overflow */
+bool shape_numbers(TgContext *ctx, const char *op,
+                   const Ints *s); /* for what needs sizes that are numbers; false: recorded, with the axis */
 bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d);
-#define TG_NUMBERS_OR(x, op, result) do { if ((x) && !shape_numbers((x)->ctx, (op), (x)->uop->shape)) return result; } while (0)
+#define TG_NUMBERS_OR(x, op, result)                                                                         \
+  do {                                                                                                       \
+    if ((x) && !shape_numbers((x)->ctx, (op), (x)->uop->shape)) return result;                               \
+  } while (0)
 #define TG_NUMBERS(x, op) TG_NUMBERS_OR(x, op, NULL)
-const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b);   /* NULL: recorded */
-bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);   /* none named: all */
+const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a,
+                            const Ints *b); /* NULL: recorded */
+bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n,
+              bool mask[TG_MAX_RANK]); /* none named: all */
 
 /* ---- graph builders; NULL in, NULL out. Trivial operations return their source. */
 UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d);
 UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order);
-UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d);                      /* same rank */
+UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d); /* same rank */
 UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi);
 UOp *u_shrink(UOpStore *st, UOp *u, const int64_t *be);
 UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags);
-UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask);              /* reduced axes stay with size 1 */
-UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);                        /* removes axes of size 1 */
-UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);                  /* NumPy's rule; shapes must fit */
+UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask); /* reduced axes stay with size 1 */
+UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);           /* removes axes of size 1 */
+UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);     /* NumPy's rule; shapes must fit */
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
 UOp *u_num(UOpStore *st, double v,
            const UOp *like); /* a number of like's dtype and shape, as scalar_number has it */
-UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);     /* the value of a size, a number or symbolic */
-UOp *u_not(UOpStore *st, UOp *u);                                           /* of a bool */
-UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);      /* the index along axis, at every place of shape */
+UOp *u_size(UOpStore *st, int64_t size, DType dtype,
+            const Ints *shape);   /* the value of a size, a number or symbolic */
+UOp *u_not(UOpStore *st, UOp *u); /* of a bool */
+UOp *u_arange(UOpStore *st, const Ints *shape, int axis,
+              DType dtype); /* the index along axis, at every place of shape */
 UOp *u_min(UOpStore *st, UOp *a, UOp *b);
-UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape);                     /* adds up what a broadcast from shape repeated */
-UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride, int64_t dilation);   /* layout.c: an axis -> (windows, k) */
-UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride, const int64_t *dilation);   /* the last n -> windows.., k.. */
-UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at);                        /* at: an integer tensor per axis of x (at least one), of one shape */
-UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at);   /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
-UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis);                        /* running reduction; long axes in parts side by side */
-UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index);                    /* x at index along axis, at its own place along the others */
-void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at);   /* at[d]: the index along d, at every place of shape; along `axis`: index */
-bool u_is_arange(const UOp *u, int axis);                                   /* u_arange along axis, or zeros where that has size 1 */
-UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis);             /* max: x's running maximum; the index where it was first met */
-UOp *u_reversed(UOpStore *st, UOp *u);                                      /* what reverses the order: negation of floats, complement of integers */
-DType sum_dtype(DType d);                                                   /* the accumulator of a sum */
-bool u_is_number(const UOp *u, double v);                                   /* a broadcast constant equal to v */
+UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape); /* adds up what a broadcast from shape repeated */
+UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride,
+               int64_t dilation); /* layout.c: an axis -> (windows, k) */
+UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride,
+                  const int64_t *dilation); /* the last n -> windows.., k.. */
+UOp *u_gather(UOpStore *st, UOp *x,
+              UOp *const *at); /* at: an integer tensor per axis of x (at least one), of one shape */
+UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v,
+               UOp *const *at); /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
+UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis); /* running reduction; long axes in parts side by side */
+UOp *u_pick(UOpStore *st, UOp *x, int axis,
+            UOp *index); /* x at index along axis, at its own place along the others */
+void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index,
+              UOp **at); /* at[d]: the index along d, at every place of shape; along `axis`: index */
+bool u_is_arange(const UOp *u, int axis); /* u_arange along axis, or zeros where that has size 1 */
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max,
+                    int axis); /* max: x's running maximum; the index where it was first met */
+UOp *u_reversed(UOpStore *st,
+                UOp *u);  /* what reverses the order: negation of floats, complement of integers */
+DType sum_dtype(DType d); /* the accumulator of a sum */
+bool u_is_number(const UOp *u, double v); /* a broadcast constant equal to v */
 
 /* movement.c: records that begin .. end is no part of an axis */
 void part_refused(TgTensor *x, const char *op, int axis, int64_t begin, int64_t end);
 
-/* elementwise.c: both operands in one dtype (`to`, or their join if DT_VOID) and one shape. ctx NULL: something failed and is recorded. */
-typedef struct Pair { TgContext *ctx; UOpStore *st; UOp *a, *b; } Pair;
+/* elementwise.c: both operands in one dtype (`to`, or their join if DT_VOID) and one shape. ctx NULL:
+ * something failed and is recorded. */
+typedef struct Pair {
+  TgContext *ctx;
+  UOpStore *st;
+  UOp *a, *b;
+} Pair;
+
 Pair operands(const char *op, TgTensor *a, TgTensor *b, DType to);
 
-/* gradient.c: for each target the gradient of root (float), given seed as its own, or NULL where there is none; strict: where that is not known, it is an
- * error; false: recorded */
+/* gradient.c: for each target the gradient of root (float), given seed as its own, or NULL where there is
+ * none; strict: where that is not known, it is an error; false: recorded */
 bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict);
 void pending_add(TgTensor *t);
 TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim);

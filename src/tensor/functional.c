@@ -1,17 +1,20 @@
 /* functional.c: losses, normalisation, attention. Compositions of the other files. */
 #include "tensor/front.h"
 
-
 /* ---- losses */
 static bool reduction_known(TgContext *ctx, const char *op, const TgLossOptions *o) {
-  TG_REQUIRE_OR(ctx, (unsigned)o->reduction <= TG_NONE, false, TG_ERR_VALUE, "%s: reduction %d is none of mean, sum and none", op, (int)o->reduction);
-  TG_REQUIRE_OR(ctx, o->label_smoothing >= 0 && o->label_smoothing <= 1, false, TG_ERR_VALUE, "%s: label smoothing %g is not in 0 .. 1", op, o->label_smoothing);
+  TG_REQUIRE_OR(ctx, (unsigned)o->reduction <= TG_NONE, false, TG_ERR_VALUE,
+                "%s: reduction %d is none of mean, sum and none", op, (int)o->reduction);
+  TG_REQUIRE_OR(ctx, o->label_smoothing >= 0 && o->label_smoothing <= 1, false, TG_ERR_VALUE,
+                "%s: label smoothing %g is not in 0 .. 1", op, o->label_smoothing);
   return true;
 }
+
 static TgTensor *reduced(const char *op, TgTensor *l, const TgLossOptions *o) {
   if (!l || !reduction_known(l->ctx, op, o)) return NULL;
   return o->reduction == TG_NONE ? l : o->reduction == TG_SUM ? tg_sum(l) : tg_mean(l);
 }
+
 /* Scores with the classes last, whatever axis they stand on. */
 static TgTensor *classes_last(const char *op, TgTensor *x, const TgLossOptions *o) {
   if (!x) return NULL;
@@ -20,73 +23,91 @@ static TgTensor *classes_last(const char *op, TgTensor *x, const TgLossOptions *
   int64_t order[TG_MAX_RANK];
   int a = axis_get(x->ctx, op, o->axis.n ? o->axis.v[0] : -1, rank(x)), k = 0;
   if (a < 0) return NULL;
-  for (int i = 0; i < rank(x); i++) if (i != a) order[k++] = i;
+  for (int i = 0; i < rank(x); i++)
+    if (i != a) order[k++] = i;
   order[k] = a;
   return tg_permute(x, rank(x), order);
 }
+
 TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TgContext *ctx = ctx_two("cross_entropy", x, target);
   if (!ctx) return NULL;
   TG_OPTIONS(TgLossOptions, o, opt);
   if (rank(target) == rank(x) - 1) return tg_sparse_cross_entropy_opt(x, target, opt);
-  TG_REQUIRE(ctx, x->uop->shape == target->uop->shape && rank(x) > 0, TG_ERR_SHAPE, "cross_entropy: logits %s and target %s", SHAPE_OF(x), SHAPE_OF(target));
+  TG_REQUIRE(ctx, x->uop->shape == target->uop->shape && rank(x) > 0, TG_ERR_SHAPE,
+             "cross_entropy: logits %s and target %s", SHAPE_OF(x), SHAPE_OF(target));
   if (!reduction_known(ctx, "cross_entropy", &o)) return NULL;
-  x = classes_last("cross_entropy", as_float(x), &o), target = x ? tg_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
+  x = classes_last("cross_entropy", as_float(x), &o),
+  target = x ? tg_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
   if (!target) return NULL;
   double s = o.label_smoothing;
-  TG_REQUIRE(ctx, s == 0 || !dim_symbolic(dim_at(x, -1)), TG_ERR_SHAPE, "cross_entropy: label smoothing over the classes of %s, whose number is symbolic", SHAPE_OF(x));
+  TG_REQUIRE(ctx, s == 0 || !dim_symbolic(dim_at(x, -1)), TG_ERR_SHAPE,
+             "cross_entropy: label smoothing over the classes of %s, whose number is symbolic", SHAPE_OF(x));
   if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / (double)TG_MAX(dim_at(x, -1), 1));
-  return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x)), 1, (int[]){-1}, false)), &o);
+  return reduced("cross_entropy",
+                 tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x)), 1, (int[]){-1}, false)), &o);
 }
+
 /* Each label has a weight: its class's, 0 where it is to be ignored. The mean is over the weights. */
 static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, const TgLossOptions *o) {
   TgContext *ctx = ctx_two(op, logp, labels);
   if (!ctx || !reduction_known(ctx, op, o)) return NULL;
   int r = rank(labels);
   bool ok = rank(logp) == r + 1;
-  for (int i = 0; ok && i < r; i++) ok = dims(logp)[i] == dims(labels)[i];
-  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "%s: scores %s (classes last) and labels %s", op, SHAPE_OF(logp), SHAPE_OF(labels));
+  for (int i = 0; ok && i < r; i++)
+    ok = dims(logp)[i] == dims(labels)[i];
+  TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "%s: scores %s (classes last) and labels %s", op, SHAPE_OF(logp),
+             SHAPE_OF(labels));
   TG_REQUIRE(ctx, is_index_dtype(labels), TG_ERR_DTYPE, "%s: labels of %s", op, dtype_name(dt(labels)));
   TgTensor *at = tg_unsqueeze(labels, -1), *weight = NULL, *zero = tg_scalar_like(logp, 0);
-  TgTensor *l = tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
+  TgTensor *l =
+      tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
   double s = o->label_smoothing;
-  if (s != 0) l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
+  if (s != 0)
+    l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
   if (o->weight) {
     if (!ctx_two(op, logp, o->weight)) return NULL;
-    TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == dim_at(logp, -1), TG_ERR_SHAPE, "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
+    TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == dim_at(logp, -1), TG_ERR_SHAPE,
+               "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
     weight = tg_cast(tg_take(o->weight, labels), tg_dtype(logp));
   }
   if (o->ignore) {
     TgTensor *keep = tg_ne_scalar(labels, (double)o->ignore_index), *one = tg_scalar_like(logp, 1);
     weight = tg_where(keep, weight ? weight : one, zero);
-    l = tg_where(keep, l, zero);                               /* whatever the scores are there */
+    l = tg_where(keep, l, zero); /* whatever the scores are there */
   }
   if (!weight) return reduced(op, l, o);
   if (o->weight) l = tg_mul(l, weight);
   return o->reduction == TG_MEAN ? tg_div(tg_sum(l), tg_sum(weight)) : reduced(op, l, o);
 }
+
 TgTensor *tg_sparse_cross_entropy_opt(TgTensor *x, TgTensor *labels, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!ctx_two("sparse_cross_entropy", x, labels)) return NULL;
   x = classes_last("sparse_cross_entropy", x, &o);
   return x ? label_loss("sparse_cross_entropy", tg_log_softmax(x), labels, &o) : NULL;
 }
+
 TgTensor *tg_nll_opt(TgTensor *logp, TgTensor *labels, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   logp = classes_last("nll", as_float(logp), &o);
   return logp && labels ? label_loss("nll", logp, labels, &o) : NULL;
 }
+
 static bool same_shape(const char *op, TgTensor *a, TgTensor *b) {
   TgContext *ctx = ctx_two(op, a, b);
   if (!ctx) return false;
-  TG_REQUIRE_OR(ctx, a->uop->shape == b->uop->shape, false, TG_ERR_SHAPE, "%s: %s and target %s", op, SHAPE_OF(a), SHAPE_OF(b));
+  TG_REQUIRE_OR(ctx, a->uop->shape == b->uop->shape, false, TG_ERR_SHAPE, "%s: %s and target %s", op,
+                SHAPE_OF(a), SHAPE_OF(b));
   return true;
 }
+
 TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("mse", x, target)) return NULL;
   return reduced("mse", tg_square(tg_sub(as_float(x), target)), &o);
 }
+
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
@@ -94,33 +115,40 @@ TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOpti
   TgTensor *l = tg_add(tg_mul(y, tg_log(p)), tg_mul(tg_rsub_scalar(y, 1), tg_log(tg_rsub_scalar(p, 1))));
   return reduced("binary_cross_entropy", tg_neg(l), &o);
 }
+
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
   x = as_float(x), y = tg_cast(y, tg_dtype(x));
   if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
   /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
-  TgTensor *w = tg_cast(o.weight, tg_dtype(x)), *l = tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))), tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
-  TG_REQUIRE(x->ctx, !l || l->uop->shape == x->uop->shape, TG_ERR_SHAPE, "binary_cross_entropy_logits: weights %s for %s", SHAPE_OF(o.weight), SHAPE_OF(x));
+  TgTensor *w = tg_cast(o.weight, tg_dtype(x)), *l = tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))),
+                                                            tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
+  TG_REQUIRE(x->ctx, !l || l->uop->shape == x->uop->shape, TG_ERR_SHAPE,
+             "binary_cross_entropy_logits: weights %s for %s", SHAPE_OF(o.weight), SHAPE_OF(x));
   return reduced("binary_cross_entropy_logits", l, &o);
 }
 
 /* ---- normalisation */
 static bool trailing(const char *op, TgTensor *x, const TgNormOptions *o, TgAxes *axes) {
   int n = o->dims ? o->dims : o->weight ? rank(o->weight) : o->bias ? rank(o->bias) : 1;
-  TG_REQUIRE_OR(x->ctx, n >= 1 && n <= rank(x), false, TG_ERR_SHAPE, "%s: the last %d axes of %s", op, n, SHAPE_OF(x));
+  TG_REQUIRE_OR(x->ctx, n >= 1 && n <= rank(x), false, TG_ERR_SHAPE, "%s: the last %d axes of %s", op, n,
+                SHAPE_OF(x));
   TgTensor *affine[] = {o->weight, o->bias};
   for (size_t i = 0; i < TG_COUNT(affine); i++) {
     TgTensor *t = affine[i];
     if (!t) continue;
     if (!ctx_two(op, x, t)) return false;
-    TG_REQUIRE_OR(x->ctx, rank(t) == n && !memcmp(dims(t), dims(x) + rank(x) - n, (size_t)n * sizeof(int64_t)), false, TG_ERR_SHAPE,
-                  "%s: %s for the last %d axes of %s", op, SHAPE_OF(t), n, SHAPE_OF(x));
+    TG_REQUIRE_OR(x->ctx,
+                  rank(t) == n && !memcmp(dims(t), dims(x) + rank(x) - n, (size_t)n * sizeof(int64_t)), false,
+                  TG_ERR_SHAPE, "%s: %s for the last %d axes of %s", op, SHAPE_OF(t), n, SHAPE_OF(x));
   }
   axes->n = n;
-  for (int i = 0; i < n; i++) axes->v[i] = i - n;
+  for (int i = 0; i < n; i++)
+    axes->v[i] = i - n;
   return true;
 }
+
 /* x in f32 or wider, weighted and rounded once, to what x before that has with its weights: squares of f16
  * overflow at 256. */
 static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
@@ -130,6 +158,7 @@ static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
   if (b) d = dtype_join(d, dt(b)), wide = tg_add(wide, b);
   return tg_cast(wide, dtype_public(d));
 }
+
 TgTensor *tg_layer_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgNormOptions, o, opt);
@@ -139,6 +168,7 @@ TgTensor *tg_layer_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes, .keepdim = true);
   return affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, o.eps != 0 ? o.eps : 1e-5))), x, o.weight, o.bias);
 }
+
 TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgNormOptions, o, opt);
@@ -147,22 +177,28 @@ TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   TgTensor *w = as_wide(x), *ms = tg_mean(tg_mul(w, w), .axis = axes, .keepdim = true);
   return affine(tg_mul(w, tg_rsqrt(tg_add_scalar(ms, o.eps != 0 ? o.eps : 1e-5))), x, o.weight, o.bias);
 }
+
 /* t (c) seen as (c, 1, ..) so that it broadcasts along axis 1 of x */
 static TgTensor *channel(const char *op, TgTensor *x, TgTensor *t) {
   TgContext *ctx = ctx_two(op, x, t);
   if (!ctx) return NULL;
-  TG_REQUIRE(ctx, rank(x) >= 2 && rank(t) == 1 && dims(t)[0] == dims(x)[1], TG_ERR_SHAPE, "%s: %s for the channels of %s", op, SHAPE_OF(t), SHAPE_OF(x));
+  TG_REQUIRE(ctx, rank(x) >= 2 && rank(t) == 1 && dims(t)[0] == dims(x)[1], TG_ERR_SHAPE,
+             "%s: %s for the channels of %s", op, SHAPE_OF(t), SHAPE_OF(x));
   int64_t d[TG_MAX_RANK];
-  for (int i = 1; i < rank(x); i++) d[i - 1] = i == 1 ? dims(x)[1] : 1;
+  for (int i = 1; i < rank(x); i++)
+    d[i - 1] = i == 1 ? dims(x)[1] : 1;
   return tg_reshape(t, rank(x) - 1, d);
 }
-static TgTensor *batch_affine(const char *op, TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *o) {
+
+static TgTensor *batch_affine(const char *op, TgTensor *x, TgTensor *mean, TgTensor *var,
+                              const TgNormOptions *o) {
   TgTensor *y =
       tg_mul(tg_sub(as_wide(x), mean), tg_rsqrt(tg_add_scalar(as_wide(var), o->eps != 0 ? o->eps : 1e-5)));
   TgTensor *w = o->weight ? channel(op, x, o->weight) : NULL, *b = o->bias ? channel(op, x, o->bias) : NULL;
   if ((o->weight && !w) || (o->bias && !b)) return NULL;
   return affine(y, x, w, b);
 }
+
 TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *opt) {
   TG_OPTIONS(TgNormOptions, o, opt);
   mean = channel("batch_norm", x, mean), var = mean ? channel("batch_norm", x, var) : NULL;
@@ -170,53 +206,69 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
   DType d = dtype_join(dtype_as_float(dt(x)), dtype_join(dt(mean), dt(var)));
   return batch_affine("batch_norm", tg_cast(x, dtype_public(d)), mean, var, &o);
 }
+
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
   TG_OPTIONS(TgNormOptions, o, opt);
   TG_NUMBERS(x, "batch_norm");
   if (!channel("batch_norm", x, rmean) || !channel("batch_norm", x, rvar)) return NULL;
   TgAxes axes = {0};
-  for (int i = 0; i < rank(x); i++) if (i != 1) axes.v[axes.n++] = i;
+  for (int i = 0; i < rank(x); i++)
+    if (i != 1) axes.v[axes.n++] = i;
   double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
-  TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s", SHAPE_OF(x));
+  TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s",
+             SHAPE_OF(x));
   TgTensor *w = as_wide(x), *mean = tg_mean(w, .axis = axes), *cm = channel("batch_norm", w, mean),
            *d = tg_sub(w, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
   TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
   for (int i = 0; i < 2; i++) {
-    TgTensor *next = tg_add(tg_mul_scalar(tg_detach(old[i]), 1 - m), tg_mul_scalar(tg_cast(now[i], tg_dtype(old[i])), m));
+    TgTensor *next =
+        tg_add(tg_mul_scalar(tg_detach(old[i]), 1 - m), tg_mul_scalar(tg_cast(now[i], tg_dtype(old[i])), m));
     if (!tg_assign(old[i], next)) return NULL;
     pending_add(old[i]);
   }
   return batch_affine("batch_norm", x, cm, cv, &o);
 }
 
-/* The mask is a condition c, or what a float mask adds. Where c is false neither the score nor the value is looked at: a NaN there goes nowhere, a row
- * without any true place is 0, and a compiler may leave those places out. */
-TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v, const TgAttentionOptions *opt) {
+/* The mask is a condition c, or what a float mask adds. Where c is false neither the score nor the value is
+ * looked at: a NaN there goes nowhere, a row without any true place is 0, and a compiler may leave those
+ * places out. */
+TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor *v,
+                                              const TgAttentionOptions *opt) {
   TgContext *ctx = ctx_two("attention", q, k);
   if (!ctx || !ctx_two("attention", q, v)) return NULL;
   TG_OPTIONS(TgAttentionOptions, o, opt);
   if (o.mask && !ctx_two("attention", q, o.mask)) return NULL;
-  TG_REQUIRE(ctx, rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && dim_at(q, -1) == dim_at(k, -1) && dim_at(k, -2) == dim_at(v, -2) && !dim_symbolic(dim_at(q, -1)), TG_ERR_SHAPE,
-             "attention: q %s, k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
-  if (o.grouped) {                                             /* h query heads share h / g key and value heads */
-    bool ok = rank(q) >= 3 && rank(k) >= 3 && !dim_symbolic(dim_at(q, -3)) && !dim_symbolic(dim_at(k, -3)) && rank(v) >= 3 && dim_at(k, -3) > 0 && dim_at(q, -3) % dim_at(k, -3) == 0 && dim_at(k, -3) == dim_at(v, -3);
-    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "attention: heads of q %s in groups for k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
+  TG_REQUIRE(ctx,
+             rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && dim_at(q, -1) == dim_at(k, -1) &&
+                 dim_at(k, -2) == dim_at(v, -2) && !dim_symbolic(dim_at(q, -1)),
+             TG_ERR_SHAPE, "attention: q %s, k %s, v %s", SHAPE_OF(q), SHAPE_OF(k), SHAPE_OF(v));
+  if (o.grouped) { /* h query heads share h / g key and value heads */
+    bool ok = rank(q) >= 3 && rank(k) >= 3 && !dim_symbolic(dim_at(q, -3)) && !dim_symbolic(dim_at(k, -3)) &&
+              rank(v) >= 3 && dim_at(k, -3) > 0 && dim_at(q, -3) % dim_at(k, -3) == 0 &&
+              dim_at(k, -3) == dim_at(v, -3);
+    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "attention: heads of q %s in groups for k %s, v %s", SHAPE_OF(q),
+               SHAPE_OF(k), SHAPE_OF(v));
     int64_t times = dim_at(q, -3) / dim_at(k, -3);
     k = tg_repeat_interleave(k, times, -3), v = tg_repeat_interleave(v, times, -3);
   }
-  TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k))))), out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
+  TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k))))),
+          out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
   double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1));
-  TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale), *c = NULL;
+  TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale),
+           *c = NULL;
   if (!s) return NULL;
   if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(dim_at(q, -2), dim_at(k, -2)), 1, .dtype = TG_BOOL), 0);
-  if (o.mask && tg_dtype(o.mask) == TG_BOOL) c = c ? tg_bitand(c, o.mask) : o.mask;
-  else if (o.mask) s = tg_add(s, tg_cast(o.mask, wide));
+  if (o.mask && tg_dtype(o.mask) == TG_BOOL)
+    c = c ? tg_bitand(c, o.mask) : o.mask;
+  else if (o.mask)
+    s = tg_add(s, tg_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
   TgTensor *p = tg_softmax(s);
   if (o.dropout != 0) p = tg_dropout(p, o.dropout);
   if (!c || !p) return tg_cast(tg_matmul(p, tg_cast(v, wide)), out);
   /* p v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
   TgTensor *w = tg_mul(tg_unsqueeze(p, -2), tg_unsqueeze(tg_transpose(tg_cast(v, wide), -1, -2), -3));
-  return tg_cast(tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false), out);
+  return tg_cast(tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false),
+                 out);
 }

@@ -1,22 +1,30 @@
-/* getitem.c: x[..] as a list of TgIndex, read and written. In: a tensor and a list. Out: a view where every index is a range (movement alone), else a
- * GATHER; written as a store to the view, else as a SCATTER. As in PyTorch and tinygrad, numbers, ranges and new axes are applied first; index
- * tensors are broadcast together and their axes stand where the first one stood, or in front where something else is between them. */
+/* getitem.c: x[..] as a list of TgIndex, read and written. In: a tensor and a list. Out: a view where every
+ * index is a range (movement alone), else a GATHER; written as a store to the view, else as a SCATTER. As in
+ * PyTorch and tinygrad, numbers, ranges and new axes are applied first; index tensors are broadcast together
+ * and their axes stand where the first one stood, or in front where something else is between them. */
 #include "tensor/front.h"
 
-typedef struct Axis { char kind; int64_t begin, count, step; TgTensor *index; } Axis;     /* of x: r(ange), a(t begin), t(ensor) */
+typedef struct Axis {
+  char kind;
+  int64_t begin, count, step;
+  TgTensor *index;
+} Axis; /* of x: r(ange), a(t begin), t(ensor) */
+
 typedef struct Plan {
-  int nitem, ntensor;                                        /* item: r, n(ew), t; in the order of the result, before tensors move */
+  int nitem, ntensor; /* item: r, n(ew), t; in the order of the result, before tensors move */
   char item[2 * TG_MAX_RANK];
   Axis axis[TG_MAX_RANK];
-  const Ints *index_shape;                                   /* of all index tensors together */
-  int ndim, at;                                              /* the result; where the axes of index_shape begin */
+  const Ints *index_shape; /* of all index tensors together */
+  int ndim, at;            /* the result; where the axes of index_shape begin */
   int64_t dims[TG_MAX_RANK];
 } Plan;
 
 static bool range_of(TgContext *ctx, const char *op, const TgIndex *i, int64_t size, Axis *a) {
   int64_t step = i->step == 0 ? 1 : i->step, b = i->begin, e = i->end;
-  TG_REQUIRE_OR(ctx, i->step != 0 || i->kind != TG_INDEX_STEP, false, TG_ERR_VALUE, "%s: a slice of step 0", op);
-  TG_REQUIRE_OR(ctx, step > -INT64_MAX && step < INT64_MAX, false, TG_ERR_VALUE, "%s: a slice of step %lld", op, (long long)step);
+  TG_REQUIRE_OR(ctx, i->step != 0 || i->kind != TG_INDEX_STEP, false, TG_ERR_VALUE, "%s: a slice of step 0",
+                op);
+  TG_REQUIRE_OR(ctx, step > -INT64_MAX && step < INT64_MAX, false, TG_ERR_VALUE, "%s: a slice of step %lld",
+                op, (long long)step);
   int64_t least = step < 0 ? -1 : 0, most = step < 0 ? size - 1 : size;
   b = b == TG_OPEN ? (step < 0 ? most : least) : TG_MIN(TG_MAX(b < 0 ? b + size : b, least), most);
   e = e == TG_OPEN ? (step < 0 ? least : most) : TG_MIN(TG_MAX(e < 0 ? e + size : e, least), most);
@@ -24,47 +32,67 @@ static bool range_of(TgContext *ctx, const char *op, const TgIndex *i, int64_t s
   *a = (Axis){'r', b, span > 0 ? (span - 1) / by + 1 : 0, step, NULL};
   return true;
 }
+
 static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64_t size, Plan *p, Axis *a) {
-  TG_REQUIRE_OR(ctx, t && t->ctx == ctx, false, TG_ERR_VALUE, "%s: index %d is NULL or of another context", op, at);
+  TG_REQUIRE_OR(ctx, t && t->ctx == ctx, false, TG_ERR_VALUE, "%s: index %d is NULL or of another context",
+                op, at);
   TG_NUMBERS_OR(t, op, false);
-  TG_REQUIRE_OR(ctx, dtype_is_int(dt(t)), false, TG_ERR_DTYPE, "%s: index %d is %s, not an integer", op, at, dtype_name(dt(t)));
+  TG_REQUIRE_OR(ctx, dtype_is_int(dt(t)), false, TG_ERR_DTYPE, "%s: index %d is %s, not an integer", op, at,
+                dtype_name(dt(t)));
   const Ints *s = p->index_shape ? shape_broadcast(ctx, op, p->index_shape, t->uop->shape) : t->uop->shape;
   if (!s) return false;
-  if (!dtype_is_unsigned(dt(t))) t = tg_where(tg_lt_scalar(t, 0), tg_add_scalar(tg_cast(t, dtype_size(dt(t)) == 8 || size > INT32_MAX ? TG_I64 : TG_I32), (double)size), t);
+  if (!dtype_is_unsigned(dt(t)))
+    t = tg_where(
+        tg_lt_scalar(t, 0),
+        tg_add_scalar(tg_cast(t, dtype_size(dt(t)) == 8 || size > INT32_MAX ? TG_I64 : TG_I32), (double)size),
+        t);
   p->index_shape = s, p->ntensor++;
   *a = (Axis){.kind = 't', .index = t};
   return t != NULL;
 }
+
 static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p) {
   TgContext *ctx = x->ctx;
   *p = (Plan){0};
-  TG_NUMBERS_OR(x, op, false);                                /* tg_slice, tg_shrink and tg_select take symbolic sizes */
+  TG_NUMBERS_OR(x, op, false); /* tg_slice, tg_shrink and tg_select take symbolic sizes */
   int used = 0, dots = 0, news = 0;
   TG_REQUIRE_OR(ctx, n >= 0 && (n == 0 || idx), false, TG_ERR_VALUE, "%s: %d indices", op, n);
   for (int i = 0; i < n; i++) {
-    TG_REQUIRE_OR(ctx, (unsigned)idx[i].kind <= TG_INDEX_MASK, false, TG_ERR_VALUE, "%s: index %d has kind %d", op, i, (int)idx[i].kind);
-    if (idx[i].kind == TG_INDEX_MASK) TG_REQUIRE_OR(ctx, idx[i].tensor && idx[i].tensor->ctx == ctx, false, TG_ERR_VALUE, "%s: mask %d is NULL or of another context", op, i);
+    TG_REQUIRE_OR(ctx, (unsigned)idx[i].kind <= TG_INDEX_MASK, false, TG_ERR_VALUE,
+                  "%s: index %d has kind %d", op, i, (int)idx[i].kind);
+    if (idx[i].kind == TG_INDEX_MASK)
+      TG_REQUIRE_OR(ctx, idx[i].tensor && idx[i].tensor->ctx == ctx, false, TG_ERR_VALUE,
+                    "%s: mask %d is NULL or of another context", op, i);
     dots += idx[i].kind == TG_INDEX_ELLIPSIS, news += idx[i].kind == TG_INDEX_NEW;
-    used += idx[i].kind == TG_INDEX_MASK ? rank(idx[i].tensor) : idx[i].kind != TG_INDEX_NEW && idx[i].kind != TG_INDEX_ELLIPSIS;
+    used += idx[i].kind == TG_INDEX_MASK ? rank(idx[i].tensor)
+                                         : idx[i].kind != TG_INDEX_NEW && idx[i].kind != TG_INDEX_ELLIPSIS;
   }
   TG_REQUIRE_OR(ctx, dots <= 1, false, TG_ERR_VALUE, "%s: two ellipses", op);
   TG_REQUIRE_OR(ctx, used <= rank(x), false, TG_ERR_SHAPE, "%s: %d indices for %s", op, used, SHAPE_OF(x));
-  TG_REQUIRE_OR(ctx, rank(x) + news <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: %d new axes for %s", op, news, SHAPE_OF(x));
+  TG_REQUIRE_OR(ctx, rank(x) + news <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: %d new axes for %s", op, news,
+                SHAPE_OF(x));
   int axis = 0;
   for (int i = 0; i <= n; i++) {
     TgIndexKind kind = i < n ? idx[i].kind : TG_INDEX_ELLIPSIS;
     if (i == n && dots) break;
-    if (kind == TG_INDEX_NEW) { p->item[p->nitem++] = 'n'; continue; }
-    if (kind == TG_INDEX_ELLIPSIS) {
-      for (int k = used; k < rank(x); k++, axis++) p->axis[axis] = (Axis){'r', 0, dims(x)[axis], 1, NULL}, p->item[p->nitem++] = 'r';
+    if (kind == TG_INDEX_NEW) {
+      p->item[p->nitem++] = 'n';
       continue;
     }
-    if (kind == TG_INDEX_MASK) {                               /* the places where it is true, as one index tensor per axis */
+    if (kind == TG_INDEX_ELLIPSIS) {
+      for (int k = used; k < rank(x); k++, axis++)
+        p->axis[axis] = (Axis){'r', 0, dims(x)[axis], 1, NULL}, p->item[p->nitem++] = 'r';
+      continue;
+    }
+    if (kind == TG_INDEX_MASK) { /* the places where it is true, as one index tensor per axis */
       TgTensor *m = idx[i].tensor;
-      TG_REQUIRE_OR(ctx, dt(m) == DT_BOOL, false, TG_ERR_DTYPE, "%s: mask %d is %s, not bool", op, i, dtype_name(dt(m)));
+      TG_REQUIRE_OR(ctx, dt(m) == DT_BOOL, false, TG_ERR_DTYPE, "%s: mask %d is %s, not bool", op, i,
+                    dtype_name(dt(m)));
       bool same = rank(m) >= 1;
-      for (int d = 0; same && d < rank(m); d++) same = dims(m)[d] == dims(x)[axis + d];
-      TG_REQUIRE_OR(ctx, same, false, TG_ERR_SHAPE, "%s: mask %s for axes from %d of %s", op, SHAPE_OF(m), axis, SHAPE_OF(x));
+      for (int d = 0; same && d < rank(m); d++)
+        same = dims(m)[d] == dims(x)[axis + d];
+      TG_REQUIRE_OR(ctx, same, false, TG_ERR_SHAPE, "%s: mask %s for axes from %d of %s", op, SHAPE_OF(m),
+                    axis, SHAPE_OF(x));
       TgTensor *at = tg_nonzero(m);
       for (int d = 0; d < rank(m); d++, axis++) {
         TgTensor *column = tg_select(at, 1, d);
@@ -77,7 +105,8 @@ static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p
     Axis *a = &p->axis[axis++];
     if (kind == TG_INDEX_AT) {
       int64_t at = idx[i].begin < 0 ? idx[i].begin + size : idx[i].begin;
-      TG_REQUIRE_OR(ctx, at >= 0 && at < size, false, TG_ERR_SHAPE, "%s: index %lld on axis %d of %s", op, (long long)idx[i].begin, axis - 1, SHAPE_OF(x));
+      TG_REQUIRE_OR(ctx, at >= 0 && at < size, false, TG_ERR_SHAPE, "%s: index %lld on axis %d of %s", op,
+                    (long long)idx[i].begin, axis - 1, SHAPE_OF(x));
       *a = (Axis){'a', at, 1, 1, NULL};
     } else if (kind == TG_INDEX_TENSOR) {
       if (!tensor_of(ctx, op, i, idx[i].tensor, size, p, a)) return false;
@@ -90,33 +119,44 @@ static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p
   }
   /* the result's axes: where tensors stand apart, theirs come first */
   int first = -1, last = -1, k = 0, from = 0;
-  for (int i = 0; i < p->nitem; i++) if (p->item[i] == 't') first = first < 0 ? i : first, last = i;
+  for (int i = 0; i < p->nitem; i++)
+    if (p->item[i] == 't') first = first < 0 ? i : first, last = i;
   bool apart = first >= 0 && last - first + 1 != p->ntensor, placed = false;
   int64_t d[3 * TG_MAX_RANK];
   for (int i = -1; i < p->nitem; i++) {
     bool here = p->ntensor && !placed && (apart ? i < 0 : i == first);
     if (here) {
       p->at = k, placed = true;
-      for (int b = 0; b < p->index_shape->n; b++) d[k++] = p->index_shape->v[b];
+      for (int b = 0; b < p->index_shape->n; b++)
+        d[k++] = p->index_shape->v[b];
     }
     if (i < 0 || p->item[i] == 't') continue;
-    if (p->item[i] == 'n') { d[k++] = 1; continue; }
-    while (p->axis[from].kind != 'r') from++;
+    if (p->item[i] == 'n') {
+      d[k++] = 1;
+      continue;
+    }
+    while (p->axis[from].kind != 'r')
+      from++;
     d[k++] = p->axis[from++].count;
   }
-  TG_REQUIRE_OR(ctx, k <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: a result of %d axes from %s", op, k, SHAPE_OF(x));
+  TG_REQUIRE_OR(ctx, k <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: a result of %d axes from %s", op, k,
+                SHAPE_OF(x));
   p->ndim = k;
   memcpy(p->dims, d, (size_t)k * sizeof *d);
   return shape_check(ctx, op, k, d, NULL);
 }
-/* Every by-th place of an axis from `low` on, `count` of them. Whole steps are cut: begun earlier where there is room before, else with padding behind,
- * of which nothing is seen; so the result is a view all the same. */
+
+/* Every by-th place of an axis from `low` on, `count` of them. Whole steps are cut: begun earlier where there
+ * is room before, else with padding behind, of which nothing is seen; so the result is a view all the same.
+ */
 static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, int64_t by) {
   int64_t be[2 * TG_MAX_RANK], pad[2 * TG_MAX_RANK] = {0}, d[TG_MAX_RANK], phase = 0, before = 1, behind = 1;
   if (!u) return NULL;
   int64_t size = u->shape->v[axis], end = low + count * by, over = TG_MAX(end - size, 0);
-  if (over <= low) phase = over, low -= over, end -= over;
-  else pad[2 * axis + 1] = over;
+  if (over <= low)
+    phase = over, low -= over, end -= over;
+  else
+    pad[2 * axis + 1] = over;
   for (int i = 0; i < u->shape->n; i++) {
     be[2 * i] = i == axis ? low : 0, be[2 * i + 1] = i == axis ? TG_MIN(end, size) : u->shape->v[i];
     d[i] = i == axis ? count : u->shape->v[i];
@@ -129,12 +169,13 @@ static UOp *every(UOpStore *st, UOp *u, int axis, int64_t low, int64_t count, in
   u = u_shrink(st, u, (int64_t[]){0, before, 0, count, phase, phase + 1, 0, behind});
   return u_reshape(st, u, n, d);
 }
+
 /* Ranges and numbers done by movement; axes of index tensors left whole. */
 static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   int n = u->shape->n, k = 0;
   int64_t be[2 * TG_MAX_RANK] = {0}, flip[TG_MAX_RANK] = {0}, d[2 * TG_MAX_RANK];
   const Ints *whole = u->shape;
-  for (int i = 0; i < n; i++) {                                /* what is cut without a step, first */
+  for (int i = 0; i < n; i++) { /* what is cut without a step, first */
     const Axis *a = &p->axis[i];
     bool steps = a->kind == 'r' && a->count > 1 && a->step != 1 && a->step != -1;
     bool all = a->kind == 't' || steps;
@@ -146,34 +187,42 @@ static UOp *view_of(UOpStore *st, UOp *u, const Plan *p) {
   for (int i = 0; i < n; i++) {
     const Axis *a = &p->axis[i];
     int64_t by = a->step < 0 ? -a->step : a->step;
-    if (a->kind == 'r' && a->count > 1 && by > 1) u = every(st, u, i, a->step < 0 ? a->begin - (a->count - 1) * by : a->begin, a->count, by);
+    if (a->kind == 'r' && a->count > 1 && by > 1)
+      u = every(st, u, i, a->step < 0 ? a->begin - (a->count - 1) * by : a->begin, a->count, by);
   }
   u = u_flip(st, u, flip);
   if (!u) return NULL;
-  for (int i = 0, a = 0; i < p->nitem || a < n; i++) {         /* numbers vanish, new axes appear */
-    while (a < n && p->axis[a].kind == 'a') a++;
+  for (int i = 0, a = 0; i < p->nitem || a < n; i++) { /* numbers vanish, new axes appear */
+    while (a < n && p->axis[a].kind == 'a')
+      a++;
     if (i >= p->nitem) break;
     d[k++] = p->item[i] == 'n' ? 1 : u->shape->v[a++];
   }
   return u_reshape(st, u, k, d);
 }
-/* An integer tensor of the result's shape for each axis of what view_of gives (whole: of x itself): where the element comes from. */
+
+/* An integer tensor of the result's shape for each axis of what view_of gives (whole: of x itself): where the
+ * element comes from. */
 static bool places(TgTensor *x, const Plan *p, bool whole, UOp **at) {
   UOpStore *st = x->ctx->store;
   const Ints *shape = ints_get(st, p->ndim, p->dims);
   int out = p->ntensor && p->at == 0 && p->item[0] != 't' ? p->index_shape->n : 0, k = 0;
-  bool put = out > 0;                                          /* the index tensors' axes are behind us */
+  bool put = out > 0; /* the index tensors' axes are behind us */
   int64_t d[TG_MAX_RANK];
   for (int i = 0, a = 0; shape && (i < p->nitem || a < rank(x)); i++) {
     for (; a < rank(x) && p->axis[a].kind == 'a'; a++)
-      if (whole) at[k++] = u_full(st, p->axis[a].begin > INT32_MAX ? DT_I64 : DT_I32, (Scalar){.i = p->axis[a].begin}, shape);
+      if (whole)
+        at[k++] = u_full(st, p->axis[a].begin > INT32_MAX ? DT_I64 : DT_I32, (Scalar){.i = p->axis[a].begin},
+                         shape);
     if (i >= p->nitem) break;
     const Axis *ax = &p->axis[a];
     if (p->item[i] == 't') {
       UOp *u = ax->index->uop;
       int b = p->index_shape->n;
-      for (int j = 0; j < p->ndim; j++) d[j] = 1;
-      for (int j = 0; j < u->shape->n; j++) d[p->at + b - u->shape->n + j] = u->shape->v[j];
+      for (int j = 0; j < p->ndim; j++)
+        d[j] = 1;
+      for (int j = 0; j < u->shape->n; j++)
+        d[p->at + b - u->shape->n + j] = u->shape->v[j];
       at[k++] = u_expand(st, u_reshape(st, u, p->ndim, d), shape->v);
       if (!put) out += b, put = true;
       a++;
@@ -192,6 +241,7 @@ static bool places(TgTensor *x, const Plan *p, bool whole, UOp **at) {
   }
   return shape != NULL;
 }
+
 TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
   Plan p;
   if (!x || !plan("getitem", x, idx, n, &p)) return NULL;
@@ -199,44 +249,59 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
   UOpStore *st = ctx->store;
   UOp *at[TG_MAX_RANK];
   bool empty = false;
-  for (int i = 0; i < p.ndim; i++) empty = empty || p.dims[i] == 0;
-  if (empty) return tensor_new(ctx, u_full(st, dt(x), op_identity(OPS_ADD, dt(x)), ints_get(st, p.ndim, p.dims)));
+  for (int i = 0; i < p.ndim; i++)
+    empty = empty || p.dims[i] == 0;
+  if (empty)
+    return tensor_new(ctx, u_full(st, dt(x), op_identity(OPS_ADD, dt(x)), ints_get(st, p.ndim, p.dims)));
   UOp *v = view_of(st, x->uop, &p);
   if (!v || !p.ntensor) return tensor_view(x, v);
   return tensor_new(ctx, places(x, &p, false, at) ? u_gather(st, v, at) : NULL);
 }
 
 /* ---- writing */
-static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {   /* x with value at the places, as a SCATTER */
+static UOp *written(TgTensor *x, const Plan *p, TgTensor *value,
+                    bool add) { /* x with value at the places, as a SCATTER */
   UOp *at[TG_MAX_RANK];
   UOpStore *st = x->ctx->store;
   UOp *v = u_broadcast(st, value->uop, ints_get(st, p->ndim, p->dims));
   if (rank(x) == 0) return add ? uop_alu2(st, OPS_ADD, x->uop, v) : v;
   return places(x, p, true, at) ? u_scatter(st, add ? OPS_ADD : OPS_STORE, 0, x->uop, v, at) : NULL;
 }
+
 static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *value) {
   TG_NUMBERS_OR(value, op, false);
   TgContext *ctx = x->ctx;
-  const Ints *shape = ints_get(ctx->store, p->ndim, p->dims), *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
+  const Ints *shape = ints_get(ctx->store, p->ndim, p->dims),
+             *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
   if (!s) return false;
-  TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op, dtype_name(dt(value)), dtype_name(dt(x)));
-  TG_REQUIRE_OR(ctx, s == shape, false, TG_ERR_SHAPE, "%s: %s to a place of shape %s", op, SHAPE_OF(value), shape_text(shape).s);
+  TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op,
+                dtype_name(dt(value)), dtype_name(dt(x)));
+  TG_REQUIRE_OR(ctx, s == shape, false, TG_ERR_SHAPE, "%s: %s to a place of shape %s", op, SHAPE_OF(value),
+                shape_text(shape).s);
   return true;
 }
-TgTensor *tg_index_put_opt(TgTensor *x, const TgIndex *idx, int n, TgTensor *value, const TgIndexPutOptions *opt) {
+
+TgTensor *tg_index_put_opt(TgTensor *x, const TgIndex *idx, int n, TgTensor *value,
+                           const TgIndexPutOptions *opt) {
   Plan p;
   TG_OPTIONS(TgIndexPutOptions, o, opt);
-  if (!ctx_two("index_put", x, value) || !plan("index_put", x, idx, n, &p) || !value_fits("index_put", x, &p, value)) return NULL;
+  if (!ctx_two("index_put", x, value) || !plan("index_put", x, idx, n, &p) ||
+      !value_fits("index_put", x, &p, value))
+    return NULL;
   UOp *u = written(x, &p, value, o.accumulate && dt(x) != DT_BOOL);
   return tensor_new(x->ctx, u);
 }
+
 TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   Plan p;
-  if (!ctx_two("setitem", x, value) || !plan("setitem", x, idx, n, &p) || !value_fits("setitem", x, &p, value)) return NULL;
+  if (!ctx_two("setitem", x, value) || !plan("setitem", x, idx, n, &p) ||
+      !value_fits("setitem", x, &p, value))
+    return NULL;
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
-  for (int i = 0; i < p.ndim; i++) if (p.dims[i] == 0) return x;
-  if (!x->memory) {                                            /* an expression: another graph, through which both gradients flow */
+  for (int i = 0; i < p.ndim; i++)
+    if (p.dims[i] == 0) return x;
+  if (!x->memory) { /* an expression: another graph, through which both gradients flow */
     UOp *u = written(x, &p, value, false);
     TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "setitem: out of memory");
     x->uop = u;
@@ -244,9 +309,11 @@ TgTensor *tg_setitem(TgTensor *x, const TgIndex *idx, int n, TgTensor *value) {
   }
   if (!place_ready("setitem", x, true)) return NULL;
   UOp *view = p.ntensor ? x->uop : view_of(st, x->uop, &p);
-  UOp *stored = p.ntensor ? written(x, &p, value, false) : u_broadcast(st, value->uop, view ? view->shape : NULL);
+  UOp *stored =
+      p.ntensor ? written(x, &p, value, false) : u_broadcast(st, value->uop, view ? view->shape : NULL);
   return store_to(x, view, stored) ? x : NULL;
 }
+
 TgTensor *tg_setitem_scalar(TgTensor *x, const TgIndex *idx, int n, double value) {
   return x ? tg_setitem(x, idx, n, tg_full(x->ctx, TG_SCALAR, value, .dtype = tg_dtype(x))) : NULL;
 }

@@ -1,13 +1,15 @@
-/* gradient.c: reverse-mode differentiation of the tensor graph; the gradient is another graph. What an op passes on
- * is its rule in rules/gradient.rules; here are the walk, and the functions that those rules name.
- * The graph is walked once, readers before sources, over a list: no recursion. Only nodes on a path from a target to the root are
- * visited by rules; gradients pass through floats alone. */
+/* gradient.c: reverse-mode differentiation of the tensor graph; the gradient is another graph. What an op
+ * passes on is its rule in rules/gradient.rules; here are the walk, and the functions that those rules name.
+ * The graph is walked once, readers before sources, over a list: no recursion. Only nodes on a path from a
+ * target to the root are visited by rules; gradients pass through floats alone. */
 #include "tensor/front.h"
 #include "tensor/gradient.h"
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v) { return u_num(rw->st, v, (UOp *)like); }
+
 bool is_detached_zero(const UOp *u) {
-  while (op_flags((Ops)u->op) & OPF_MOV) u = u->src[0];
+  while (op_flags((Ops)u->op) & OPF_MOV)
+    u = u->src[0];
   return u->op == OPS_DETACH && u_is_number(u->src[0], 0);
 }
 
@@ -18,47 +20,72 @@ UOp *pull(Rewrite *rw, UOp *u, UOp *g) {
   int64_t v[2 * TG_MAX_RANK];
   switch (u->op) {
   case OPS_RESHAPE: return s ? u_reshape(st, g, s->n, s->v) : NULL;
-  case OPS_PERMUTE: for (int i = 0; i < s->n; i++) v[p->v[i]] = i; return u_permute(st, g, v);
+  case OPS_PERMUTE:
+    for (int i = 0; i < s->n; i++)
+      v[p->v[i]] = i;
+    return u_permute(st, g, v);
   case OPS_EXPAND: return u_sum_to(st, g, s);
-  case OPS_PAD: for (int i = 0; i < s->n; i++) v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_add(st, p->v[2 * i], s->v[i]); return u_shrink(st, g, v);
-  case OPS_SHRINK: for (int i = 0; i < s->n; i++) v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_sub(st, s->v[i], p->v[2 * i + 1]); return u_pad(st, g, v);
+  case OPS_PAD:
+    for (int i = 0; i < s->n; i++)
+      v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_add(st, p->v[2 * i], s->v[i]);
+    return u_shrink(st, g, v);
+  case OPS_SHRINK:
+    for (int i = 0; i < s->n; i++)
+      v[2 * i] = p->v[2 * i], v[2 * i + 1] = dim_sub(st, s->v[i], p->v[2 * i + 1]);
+    return u_pad(st, g, v);
   case OPS_FLIP: return u_flip(st, g, p->v);
   default: return NULL;
   }
 }
 
-static UOp *zero_if_not(Rewrite *rw, UOp *c, UOp *g) { return uop_where(rw->st, c, g, gradient_number(rw, g, 0)); }
+static UOp *zero_if_not(Rewrite *rw, UOp *c, UOp *g) {
+  return uop_where(rw->st, c, g, gradient_number(rw, g, 0));
+}
+
 UOp *gradient_of_reduce(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   UOp *x = u->src[0];
   const Ints *axes = u->arg.reduce.axes;
   bool mask[TG_MAX_RANK] = {false};
-  for (int i = 0; i < axes->n; i++) mask[axes->v[i]] = true;
+  for (int i = 0; i < axes->n; i++)
+    mask[axes->v[i]] = true;
   UOp *gx = u_expand(st, g, x->shape->v);
   DType d = (DType)u->dtype, acc = sum_dtype(d);
   switch (u->arg.reduce.op) {
   case OPS_ADD: return gx;
-  case OPS_MAX: {                                            /* equal maxima share */
+  case OPS_MAX: { /* equal maxima share */
     UOp *hit = uop_alu2(st, OPS_CMPEQ, x, u_expand(st, u, x->shape->v));
     UOp *count = uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, hit, acc), mask), d);
     return zero_if_not(rw, hit, u_expand(st, uop_alu2(st, OPS_FDIV, g, count), x->shape->v));
   }
-  case OPS_MUL: {                                            /* the product of the others, also where one of them is 0 */
-    UOp *is0 = uop_alu2(st, OPS_CMPEQ, x, gradient_number(rw, x, 0)), *safe = uop_where(st, is0, gradient_number(rw, x, 1), x);
+  case OPS_MUL: { /* the product of the others, also where one of them is 0 */
+    UOp *is0 = uop_alu2(st, OPS_CMPEQ, x, gradient_number(rw, x, 0)),
+        *safe = uop_where(st, is0, gradient_number(rw, x, 1), x);
     UOp *p = u_expand(st, u_reduce(st, OPS_MUL, safe, mask), x->shape->v);
-    UOp *zeros = u_expand(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, is0, acc), mask), d), x->shape->v);
-    UOp *none = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 0)), *one = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 1));
+    UOp *zeros =
+        u_expand(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, is0, acc), mask), d), x->shape->v);
+    UOp *none = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 0)),
+        *one = uop_alu2(st, OPS_CMPEQ, zeros, gradient_number(rw, x, 1));
     UOp *only = uop_alu2(st, OPS_AND, one, is0);
-    return uop_alu2(st, OPS_MUL, gx, uop_where(st, none, uop_alu2(st, OPS_FDIV, p, safe), zero_if_not(rw, only, p)));
+    return uop_alu2(st, OPS_MUL, gx,
+                    uop_where(st, none, uop_alu2(st, OPS_FDIV, p, safe), zero_if_not(rw, only, p)));
   }
-  default: error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a reduction by %s", op_name((Ops)u->arg.reduce.op)); return NULL;
+  default:
+    error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a reduction by %s",
+              op_name((Ops)u->arg.reduce.op));
+    return NULL;
   }
 }
 
 /* ---- places named by data */
-static UOp *zero_beside(Rewrite *rw, UOp *c, UOp *g) { return uop_where(rw->st, c, gradient_number(rw, g, 0), g); }
+static UOp *zero_beside(Rewrite *rw, UOp *c, UOp *g) {
+  return uop_where(rw->st, c, gradient_number(rw, g, 0), g);
+}
+
 static UOp *equal(Rewrite *rw, UOp *a, UOp *b) { return uop_alu2(rw->st, OPS_CMPEQ, a, b); }
-/* One element of each row was taken: a comparison beats a scatter, and fuses with what the rows' other gradients are. */
+
+/* One element of each row was taken: a comparison beats a scatter, and fuses with what the rows' other
+ * gradients are. */
 static UOp *one_of_row(Rewrite *rw, UOp *u, UOp *g) {
   const Ints *x = u->src[0]->shape, *s = u->shape;
   int axis = -1;
@@ -69,97 +96,136 @@ static UOp *one_of_row(Rewrite *rw, UOp *u, UOp *g) {
     axis = d;
   }
   if (axis < 0) return g;
-  UOp *e = u_expand(rw->st, u->src[1 + axis], x->v), *at = e ? u_arange(rw->st, x, axis, dim_max(rw->st, x->v[axis]) > INT32_MAX ? DT_I64 : DT_I32) : NULL;
+  UOp *e = u_expand(rw->st, u->src[1 + axis], x->v),
+      *at = e ? u_arange(rw->st, x, axis, dim_max(rw->st, x->v[axis]) > INT32_MAX ? DT_I64 : DT_I32) : NULL;
   if (!at) return NULL;
   DType wide = dtype_size((DType)e->dtype) < 4 ? DT_I32 : (DType)e->dtype;
-  return zero_if_not(rw, equal(rw, uop_cast(rw->st, e, wide), uop_cast(rw->st, at, wide)), u_expand(rw->st, g, x->v));
+  return zero_if_not(rw, equal(rw, uop_cast(rw->st, e, wide), uop_cast(rw->st, at, wide)),
+                     u_expand(rw->st, g, x->v));
 }
+
 UOp *gradient_of_gather(Rewrite *rw, UOp *u, UOp *g) {
   UOp *row = one_of_row(rw, u, g);
   return row ? row : u_scatter(rw->st, OPS_ADD, 0, gradient_number(rw, u->src[0], 0), g, u->src + 1);
 }
-/* What a product gets: the product of the others. zeros and rest are the number of zeros in it and the product of all else. */
+
+/* What a product gets: the product of the others. zeros and rest are the number of zeros in it and the
+ * product of all else. */
 static UOp *of_product(Rewrite *rw, UOp *x, UOp *zeros, UOp *rest, UOp *g) {
   UOp *zero = gradient_number(rw, x, 0), *one = gradient_number(rw, x, 1), *is0 = equal(rw, x, zero);
   UOp *others = uop_alu2(rw->st, OPS_FDIV, rest, uop_where(rw->st, is0, one, x));
   UOp *left = uop_alu2(rw->st, OPS_SUB, zeros, uop_cast(rw->st, is0, (DType)x->dtype));
   return zero_if_not(rw, equal(rw, left, zero), uop_alu2(rw->st, OPS_MUL, g, others));
 }
-typedef struct Product { UOp *zeros, *rest; } Product;
-static Product product_of(Rewrite *rw, UOp *u) {             /* of a SCATTER by MUL, at each place */
+
+typedef struct Product {
+  UOp *zeros, *rest;
+} Product;
+
+static Product product_of(Rewrite *rw, UOp *u) { /* of a SCATTER by MUL, at each place */
   UOpStore *st = rw->st;
-  UOp *t = u->src[0], *v = u->src[1], *t0 = equal(rw, t, gradient_number(rw, t, 0)), *v0 = equal(rw, v, gradient_number(rw, v, 0));
+  UOp *t = u->src[0], *v = u->src[1], *t0 = equal(rw, t, gradient_number(rw, t, 0)),
+      *v0 = equal(rw, v, gradient_number(rw, v, 0));
   UOp *tz = uop_cast(st, t0, (DType)t->dtype);
   return (Product){u_scatter(st, OPS_ADD, 0, tz, uop_cast(st, v0, (DType)v->dtype), u->src + 2),
-                   u_scatter(st, OPS_MUL, 0, uop_where(st, t0, gradient_number(rw, t, 1), t), uop_where(st, v0, gradient_number(rw, v, 1), v), u->src + 2)};
+                   u_scatter(st, OPS_MUL, 0, uop_where(st, t0, gradient_number(rw, t, 1), t),
+                             uop_where(st, v0, gradient_number(rw, v, 1), v), u->src + 2)};
 }
-static UOp *share(Rewrite *rw, UOp *u, UOp *g) {             /* equal maxima share */
+
+static UOp *share(Rewrite *rw, UOp *u, UOp *g) { /* equal maxima share */
   UOpStore *st = rw->st;
   UOp *hit = equal(rw, u->src[1], u_gather(st, u, u->src + 2));
-  UOp *n = u_scatter(st, OPS_ADD, 0, uop_cast(st, equal(rw, u->src[0], u), (DType)u->dtype), uop_cast(st, hit, (DType)u->dtype), u->src + 2);
+  UOp *n = u_scatter(st, OPS_ADD, 0, uop_cast(st, equal(rw, u->src[0], u), (DType)u->dtype),
+                     uop_cast(st, hit, (DType)u->dtype), u->src + 2);
   return uop_alu2(st, OPS_FDIV, g, n);
 }
+
 static bool differentiable(Rewrite *rw, const UOp *u, int64_t op) {
-  if (u->arg.scatter.how & SCATTER_OLD) op = OPS_SINK;       /* counts places, which are integers */
+  if (u->arg.scatter.how & SCATTER_OLD) op = OPS_SINK; /* counts places, which are integers */
   if (op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_STORE) return true;
-  error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a %s by %s", op_name((Ops)u->op), op_name((Ops)op));
+  error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a %s by %s", op_name((Ops)u->op),
+            op_name((Ops)op));
   return false;
 }
+
 UOp *gradient_of_target(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   UOp *const *at = u->src + 2;
   int64_t op = u->arg.scatter.op;
   if (!differentiable(rw, u, op)) return NULL;
   if (op == OPS_ADD) return g;
-  if (op == OPS_MUL) { Product p = product_of(rw, u); return of_product(rw, u->src[0], p.zeros, p.rest, g); }
+  if (op == OPS_MUL) {
+    Product p = product_of(rw, u);
+    return of_product(rw, u->src[0], p.zeros, p.rest, g);
+  }
   if (op == OPS_MAX) return zero_if_not(rw, equal(rw, u->src[0], u), share(rw, u, g));
-  return zero_beside(rw, u_scatter(st, OPS_STORE, 0, u_full(st, DT_BOOL, (Scalar){.i = 0}, g->shape), u_full(st, DT_BOOL, (Scalar){.i = 1}, u->src[1]->shape), at), g);
+  return zero_beside(rw,
+                     u_scatter(st, OPS_STORE, 0, u_full(st, DT_BOOL, (Scalar){.i = 0}, g->shape),
+                               u_full(st, DT_BOOL, (Scalar){.i = 1}, u->src[1]->shape), at),
+                     g);
 }
+
 UOp *gradient_of_scattered(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   UOp *const *at = u->src + 2, *v = u->src[1];
   int64_t op = u->arg.scatter.op;
   if (!differentiable(rw, u, op)) return NULL;
   if (op == OPS_ADD || (u->arg.scatter.how & SCATTER_ONCE)) return u_gather(st, g, at);
-  if (op == OPS_MUL) { Product p = product_of(rw, u); return of_product(rw, v, u_gather(st, p.zeros, at), u_gather(st, p.rest, at), u_gather(st, g, at)); }
-  if (op == OPS_MAX) return zero_if_not(rw, equal(rw, v, u_gather(st, u, at)), u_gather(st, share(rw, u, g), at));
+  if (op == OPS_MUL) {
+    Product p = product_of(rw, u);
+    return of_product(rw, v, u_gather(st, p.zeros, at), u_gather(st, p.rest, at), u_gather(st, g, at));
+  }
+  if (op == OPS_MAX)
+    return zero_if_not(rw, equal(rw, v, u_gather(st, u, at)), u_gather(st, share(rw, u, g), at));
   /* only the last one to a place is in the result */
   int64_t n = dim_product(st, v->shape);
   const Ints *flat = ints_get(st, 1, &n);
-  UOp *id = flat ? u_reshape(st, u_arange(st, flat, 0, dim_max(st, n) > INT32_MAX ? DT_I64 : DT_I32), v->shape->n, v->shape->v) : NULL;
+  UOp *id = flat ? u_reshape(st, u_arange(st, flat, 0, dim_max(st, n) > INT32_MAX ? DT_I64 : DT_I32),
+                             v->shape->n, v->shape->v)
+                 : NULL;
   UOp *none = id ? u_full(st, (DType)id->dtype, (Scalar){.i = -1}, g->shape) : NULL;
-  return zero_if_not(rw, equal(rw, id, u_gather(st, u_scatter(st, OPS_STORE, 0, none, id, at), at)), u_gather(st, g, at));
+  return zero_if_not(rw, equal(rw, id, u_gather(st, u_scatter(st, OPS_STORE, 0, none, id, at), at)),
+                     u_gather(st, g, at));
 }
+
 /* ---- running reductions */
-static UOp *scan_back(Rewrite *rw, UOp *u, int axis) {       /* the sum of what stands here and after */
+static UOp *scan_back(Rewrite *rw, UOp *u, int axis) { /* the sum of what stands here and after */
   int64_t f[TG_MAX_RANK] = {0};
   f[axis] = 1;
   return u ? u_flip(rw->st, u_scan(rw->st, OPS_ADD, u_flip(rw->st, u, f), axis), f) : NULL;
 }
+
 UOp *gradient_of_scan(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   UOp *x = u->src[0];
   int axis = (int)u->arg.reduce.axes->v[0];
   switch (u->arg.reduce.op) {
   case OPS_ADD: return scan_back(rw, g, axis);
-  case OPS_MUL: {                                            /* behind the first zero all is 0; at it, the product without it, until the next one */
-    UOp *is0 = equal(rw, x, gradient_number(rw, x, 0)), *n = u_scan(st, OPS_ADD, uop_cast(st, is0, DT_I32), axis);
-    UOp *first = n ? uop_alu2(st, OPS_AND, is0, equal(rw, n, u_num(st, 1, n))) : NULL, *one = gradient_number(rw, x, 1);
-    UOp *without = scan_back(rw, uop_alu2(st, OPS_MUL, g, u_scan(st, OPS_MUL, uop_where(st, first, one, x), axis)), axis);
-    UOp *with = uop_alu2(st, OPS_FDIV, scan_back(rw, uop_alu2(st, OPS_MUL, g, u), axis), uop_where(st, is0, one, x));
+  case OPS_MUL: { /* behind the first zero all is 0; at it, the product without it, until the next one */
+    UOp *is0 = equal(rw, x, gradient_number(rw, x, 0)),
+        *n = u_scan(st, OPS_ADD, uop_cast(st, is0, DT_I32), axis);
+    UOp *first = n ? uop_alu2(st, OPS_AND, is0, equal(rw, n, u_num(st, 1, n))) : NULL,
+        *one = gradient_number(rw, x, 1);
+    UOp *without = scan_back(
+        rw, uop_alu2(st, OPS_MUL, g, u_scan(st, OPS_MUL, uop_where(st, first, one, x), axis)), axis);
+    UOp *with =
+        uop_alu2(st, OPS_FDIV, scan_back(rw, uop_alu2(st, OPS_MUL, g, u), axis), uop_where(st, is0, one, x));
     return uop_where(st, first, without, with);
   }
-  case OPS_MAX: {                                            /* to the first that holds each maximum */
+  case OPS_MAX: { /* to the first that holds each maximum */
     UOp *at[TG_MAX_RANK];
     u_places(st, x->shape, axis, u_first_of_max(st, x, u, axis), at);
     return u_scatter(st, OPS_ADD, 0, gradient_number(rw, x, 0), g, at);
   }
-  default: error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a scan by %s", op_name((Ops)u->arg.reduce.op)); return NULL;
+  default:
+    error_set(&((TgContext *)rw->ctx)->err, TG_ERR_INTERNAL, "gradient: a scan by %s",
+              op_name((Ops)u->arg.reduce.op));
+    return NULL;
   }
 }
 
 /* ---- assignment: what was stored gets the gradient of its places, what was there before keeps the rest */
-static UOp *push(UOpStore *st, UOp *m, UOp *x) {             /* movement m done to x */
+static UOp *push(UOpStore *st, UOp *m, UOp *x) { /* movement m done to x */
   switch (m->op) {
   case OPS_RESHAPE: return u_reshape(st, x, m->shape->n, m->shape->v);
   case OPS_PERMUTE: return u_permute(st, x, m->arg.ints->v);
@@ -169,24 +235,32 @@ static UOp *push(UOpStore *st, UOp *m, UOp *x) {             /* movement m done 
   default: return NULL;
   }
 }
-/* The movements from what AFTER holds to what was stored to, last first. What it holds is on the way, or, seen in another shape, all of the memory:
- * *from is where the way begins. */
+
+/* The movements from what AFTER holds to what was stored to, last first. What it holds is on the way, or,
+ * seen in another shape, all of the memory: *from is where the way begins. */
 static bool path_of_view(Rewrite *rw, UOp *after, UOpVec *path, UOp **from) {
-  for (UOp *v = *from = after->src[1]->src[0]; v != after->src[0] && v->op != OPS_BUFFER; v = *from = v->src[0])
+  for (UOp *v = *from = after->src[1]->src[0]; v != after->src[0] && v->op != OPS_BUFFER;
+       v = *from = v->src[0])
     if (v->op != OPS_DETACH && !vec_push(rw->mem, path, v)) return false;
   return true;
 }
+
 UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g) {
   UOpVec path = {0};
-  UOp *from, *r = path_of_view(rw, after, &path, &from) ? u_reshape(rw->st, g, from->shape->n, from->shape->v) : NULL;
-  for (size_t i = path.len; r && i-- > 0;) r = push(rw->st, path.at[i], r);
+  UOp *from, *r = path_of_view(rw, after, &path, &from) ? u_reshape(rw->st, g, from->shape->n, from->shape->v)
+                                                        : NULL;
+  for (size_t i = path.len; r && i-- > 0;)
+    r = push(rw->st, path.at[i], r);
   vec_free(rw->mem, &path);
   return r;
 }
+
 UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
   UOpVec path = {0};
-  UOp *from, *mask = path_of_view(rw, after, &path, &from) ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
-  for (size_t i = 0; mask && i < path.len; i++) mask = pull(rw, path.at[i], mask);
+  UOp *from,
+      *mask = path_of_view(rw, after, &path, &from) ? gradient_number(rw, after->src[1]->src[0], 1) : NULL;
+  for (size_t i = 0; mask && i < path.len; i++)
+    mask = pull(rw, path.at[i], mask);
   vec_free(rw->mem, &path);
   mask = mask ? u_reshape(rw->st, mask, g->shape->n, g->shape->v) : NULL;
   return mask ? zero_if_not(rw, uop_alu2(rw->st, OPS_CMPEQ, mask, gradient_number(rw, mask, 0)), g) : NULL;
@@ -196,9 +270,11 @@ UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g) {
 static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   GradientHook *h = &ctx->hooks.at[u->arg.i];
   int n = u->nsrc - 1;
-  TgTensor *y = tensor_new(ctx, u), *gy = tensor_new(ctx, g), **x = mem_alloc(&ctx->mem, (size_t)(2 * n + 1) * sizeof *x), **gx = x ? x + n : NULL;
+  TgTensor *y = tensor_new(ctx, u), *gy = tensor_new(ctx, g),
+           **x = mem_alloc(&ctx->mem, (size_t)(2 * n + 1) * sizeof *x), **gx = x ? x + n : NULL;
   bool ok = y && gy && x;
-  for (int i = 0; ok && i < n; i++) ok = (x[i] = tensor_new(ctx, u->src[i + 1])) != NULL;
+  for (int i = 0; ok && i < n; i++)
+    ok = (x[i] = tensor_new(ctx, u->src[i + 1])) != NULL;
   TgStatus s = ok ? h->fn(gy, y, x, n, gx, h->user) : TG_ERR_NOMEM;
   if (s) error_set(&ctx->err, s, "gradient: the function of a custom gradient failed");
   ok = !s && !ctx->err.status;
@@ -206,16 +282,21 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
     UOp *p = gx[i] ? gx[i]->uop : NULL;
     if (!p) continue;
     ok = gx[i]->ctx == ctx && p->shape == x[i]->uop->shape;
-    if (!ok) error_set(&ctx->err, TG_ERR_SHAPE, "gradient: a custom gradient of shape %s for input %d of shape %s", shape_text(p->shape).s, i, SHAPE_OF(x[i]));
-    else part[i + 1] = uop_cast(ctx->store, p, dt(x[i])), ok = part[i + 1] != NULL;
+    if (!ok)
+      error_set(&ctx->err, TG_ERR_SHAPE, "gradient: a custom gradient of shape %s for input %d of shape %s",
+                shape_text(p->shape).s, i, SHAPE_OF(x[i]));
+    else
+      part[i + 1] = uop_cast(ctx->store, p, dt(x[i])), ok = part[i + 1] != NULL;
   }
   mem_free(&ctx->mem, x);
   return ok;
 }
+
 TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user) {
   if (!y) return NULL;
   TgContext *ctx = y->ctx;
-  TG_REQUIRE(ctx, fn && n >= 0 && n < 128, TG_ERR_VALUE, "custom_gradient: %d inputs%s", n, fn ? "" : ", no function");
+  TG_REQUIRE(ctx, fn && n >= 0 && n < 128, TG_ERR_VALUE, "custom_gradient: %d inputs%s", n,
+             fn ? "" : ", no function");
   TG_LIST(ctx, "custom_gradient", x, n);
   UOp *src[128] = {y->uop};
   for (int i = 0; i < n; i++) {
@@ -223,26 +304,38 @@ TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientF
     src[i + 1] = x[i]->uop;
   }
   size_t at = 0;
-  while (at < ctx->hooks.len && (ctx->hooks.at[at].fn != fn || ctx->hooks.at[at].user != user)) at++;
-  if (at == ctx->hooks.len) TG_REQUIRE(ctx, vec_push(&ctx->mem, &ctx->hooks, ((GradientHook){fn, user})), TG_ERR_NOMEM, "custom_gradient: out of memory");
-  return tensor_new(ctx, uop_new(ctx->store, OPS_CUSTOM_GRADIENT, dt(y), 1, n + 1, src, (Arg){.i = (int64_t)at}));
+  while (at < ctx->hooks.len && (ctx->hooks.at[at].fn != fn || ctx->hooks.at[at].user != user))
+    at++;
+  if (at == ctx->hooks.len)
+    TG_REQUIRE(ctx, vec_push(&ctx->mem, &ctx->hooks, ((GradientHook){fn, user})), TG_ERR_NOMEM,
+               "custom_gradient: out of memory");
+  return tensor_new(ctx,
+                    uop_new(ctx->store, OPS_CUSTOM_GRADIENT, dt(y), 1, n + 1, src, (Arg){.i = (int64_t)at}));
 }
-static TgStatus keep_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+
+static TgStatus keep_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                              void *user) {
   (void)y, (void)x, (void)n, (void)user;
   return (out[0] = tg_contiguous(g)) ? TG_OK : tg_error(g->ctx);
 }
-TgTensor *tg_contiguous_backward(TgTensor *x) { return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL; }
+
+TgTensor *tg_contiguous_backward(TgTensor *x) {
+  return x ? tg_custom_gradient(x, &x, 1, keep_gradient, NULL) : NULL;
+}
 
 /* The same view of the same memory, of whatever versions. */
 static bool same_place(const UOp *a, const UOp *b) {
   for (;; a = a->src[0], b = b->src[0]) {
-    while (a->op == OPS_AFTER || a->op == OPS_DETACH) a = a->src[0];
-    while (b->op == OPS_AFTER || b->op == OPS_DETACH) b = b->src[0];
+    while (a->op == OPS_AFTER || a->op == OPS_DETACH)
+      a = a->src[0];
+    while (b->op == OPS_AFTER || b->op == OPS_DETACH)
+      b = b->src[0];
     if (a->op != b->op) return false;
     if (a->op == OPS_BUFFER) return buffer_uid(a) == buffer_uid(b);
     if (a->arg.ints != b->arg.ints) return false;
   }
 }
+
 /* All nodes that e is computed from, through whatever values in memory, sources first. */
 static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
   UOpVec roots = {0};
@@ -260,6 +353,7 @@ static bool way_back(TgContext *ctx, UOp *e, UOpVec *topo) {
   vec_free(&ctx->mem, &roots);
   return ok;
 }
+
 /* Whether a target stands on the way that e was computed by. */
 static bool leads_to(TgContext *ctx, UOp *e, int n, UOp *const *targets) {
   UOpVec topo = {0};
@@ -272,7 +366,9 @@ static bool leads_to(TgContext *ctx, UOp *e, int n, UOp *const *targets) {
   vec_free(&ctx->mem, &topo);
   return found;
 }
-/* A value in memory that was computed from a target, as it was computed: in the root and in the targets. All else stays memory. */
+
+/* A value in memory that was computed from a target, as it was computed: in the root and in the targets. All
+ * else stays memory. */
 static bool histories_put(TgContext *ctx, int n, UOp **graph) {
   UOpVec topo = {0}, from = {0}, to = {0};
   TgMem *mem = &ctx->mem;
@@ -287,22 +383,28 @@ static bool histories_put(TgContext *ctx, int n, UOp **graph) {
     for (size_t i = 0; ok && i < topo.len; i++) {
       UOp *b = topo.at[i], *e = b->op == OPS_BUFFER ? map_get_ptr(&ctx->history, b) : NULL;
       if (!e || !leads_to(ctx, e, n - 1, graph + 1)) continue;
-      UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v), *flat = u_reshape(ctx->store, e, 1, b->shape->v);
+      UOp *seen = u_reshape(ctx->store, b, e->shape->n, e->shape->v),
+          *flat = u_reshape(ctx->store, e, 1, b->shape->v);
       ok = seen && flat && vec_push(mem, &from, seen) && vec_push(mem, &to, e);
       if (seen != b) ok = ok && vec_push(mem, &from, b) && vec_push(mem, &to, flat);
     }
     more = from.len > 0;
-    for (int i = 0; ok && more && i < n; i++) ok = (graph[i] = uop_substitute(ctx->store, mem, graph[i], (int)from.len, from.at, to.at)) != NULL;
+    for (int i = 0; ok && more && i < n; i++)
+      ok = (graph[i] = uop_substitute(ctx->store, mem, graph[i], (int)from.len, from.at, to.at)) != NULL;
   }
   vec_free(mem, &topo), vec_free(mem, &from), vec_free(mem, &to);
   return ok;
 }
+
 static int64_t version_of(const UOp *place) {
   int64_t stored = 0;
-  for (; place->op != OPS_BUFFER; place = place->src[0]) stored |= place->op == OPS_AFTER;
+  for (; place->op != OPS_BUFFER; place = place->src[0])
+    stored |= place->op == OPS_AFTER;
   return buffer_version(place) + stored;
 }
-/* The gradient of a target: of its own node, or, of a place, of the newest version that has one: it may have been assigned to since, or between. */
+
+/* The gradient of a target: of its own node, or, of a place, of the newest version that has one: it may have
+ * been assigned to since, or between. */
 static UOp *of_target(UOpStore *st, UOp *t, const UOpVec *views, UOp *const *grad, uint32_t limit) {
   UOp *g = t->id < limit ? grad[t->id] : NULL;
   if (!(t->mark & MARK_VIEW)) return g;
@@ -318,6 +420,7 @@ static UOp *of_target(UOpStore *st, UOp *t, const UOpVec *views, UOp *const *gra
   }
   return g;
 }
+
 static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
   Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
@@ -327,7 +430,8 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   UOp **grad = mem_alloc(mem, limit * sizeof *grad), *part[UINT8_MAX];
   bool ok = needs && wanted && grad && uop_toposort(ctx->store, mem, &root, 1, &topo);
   for (size_t i = 0; ok && i < topo.len; i++)
-    if ((topo.at[i]->mark & MARK_VIEW) && topo.at[i]->op != OPS_DETACH) ok = vec_push(mem, &views, topo.at[i]);
+    if ((topo.at[i]->mark & MARK_VIEW) && topo.at[i]->op != OPS_DETACH)
+      ok = vec_push(mem, &views, topo.at[i]);
   for (int i = 0; ok && i < n; i++) {
     UOp *t = targets[i];
     out[i] = NULL;
@@ -338,7 +442,8 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   for (size_t i = 0; ok && i < topo.len; i++) {
     UOp *u = topo.at[i];
     bool need = wanted[u->id];
-    for (int s = 0; s < u->nsrc && !need; s++) need = needs[u->src[s]->id];
+    for (int s = 0; s < u->nsrc && !need; s++)
+      need = needs[u->src[s]->id];
     needs[u->id] = need && dtype_is_float((DType)u->dtype) && u->op != OPS_DETACH;
     if (wanted[u->id] && dtype_is_float((DType)u->dtype)) needs[u->id] = true;
   }
@@ -346,10 +451,13 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
   for (size_t i = topo.len; ok && i-- > 0;) {
     UOp *u = topo.at[i], *g = grad[u->id];
     bool below = false;
-    for (int s = 0; s < u->nsrc; s++) below = below || needs[u->src[s]->id];
+    for (int s = 0; s < u->nsrc; s++)
+      below = below || needs[u->src[s]->id];
     if (!g || !below || u->op == OPS_DETACH) continue;
     if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
-    int done = u->nsrc > TG_COUNT(part) ? -1 : u->op == OPS_CUSTOM_GRADIENT ? custom_gradient(ctx, u, g, part) : gradient_rule(&rw, u, g, part);
+    int done = u->nsrc > TG_COUNT(part)       ? -1
+               : u->op == OPS_CUSTOM_GRADIENT ? custom_gradient(ctx, u, g, part)
+                                              : gradient_rule(&rw, u, g, part);
     if (done < 0) {
       error_set(&ctx->err, TG_ERR_INTERNAL, "gradient: none is known for %s", op_name((Ops)u->op));
       ok = false;
@@ -363,13 +471,16 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
       ok = grad[x->id] != NULL;
     }
   }
-  for (int i = 0; ok && i < n; i++) out[i] = of_target(rw.st, targets[i], &views, grad, limit);
+  for (int i = 0; ok && i < n; i++)
+    out[i] = of_target(rw.st, targets[i], &views, grad, limit);
   mem_free(mem, needs), mem_free(mem, wanted), mem_free(mem, grad);
   vec_free(mem, &topo), vec_free(mem, &views);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   return ok;
 }
-/* Whether something in the graph was computed in a way that is not known any more: then no gradient does not mean that there is none. */
+
+/* Whether something in the graph was computed in a way that is not known any more: then no gradient does not
+ * mean that there is none. */
 static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   UOpVec topo = {0};
   bool forgotten = !way_back(ctx, root, &topo);
@@ -379,10 +490,14 @@ static bool past_forgotten(TgContext *ctx, UOp *root, int target) {
   }
   vec_free(&ctx->mem, &topo);
   if (forgotten)
-    error_set(&ctx->err, TG_ERR_STATE, "gradient: whether the loss depends on target %d is not known: it goes through many values that were computed one by one; "
-                                       "call tg_requires_grad on the target before", target);
+    error_set(&ctx->err, TG_ERR_STATE,
+              "gradient: whether the loss depends on target %d is not known: it goes through many values "
+              "that were computed one by one; "
+              "call tg_requires_grad on the target before",
+              target);
   return forgotten;
 }
+
 bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out, bool strict) {
   UOp **graph = mem_alloc(&ctx->mem, ((size_t)n + 1) * sizeof *graph);
   bool ok = graph != NULL;
@@ -390,7 +505,8 @@ bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *target
   ok = ok && histories_put(ctx, n + 1, graph);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   ok = ok && gradient_walk(ctx, graph[0], seed, n, graph + 1, out);
-  for (int i = 0; ok && strict && i < n; i++) ok = out[i] || !past_forgotten(ctx, graph[0], i);
+  for (int i = 0; ok && strict && i < n; i++)
+    ok = out[i] || !past_forgotten(ctx, graph[0], i);
   mem_free(&ctx->mem, graph);
   return ok;
 }
@@ -399,31 +515,39 @@ bool gradient_of(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *target
 /* What the walk starts with: the seed, or 1 for a loss of one element. */
 static TgStatus seed_check(const char *op, TgTensor *y, TgTensor *seed, UOp **out) {
   TgContext *ctx = y->ctx;
-  TG_REQUIRE_OR(ctx, dtype_is_float(dt(y)), TG_ERR_DTYPE, TG_ERR_DTYPE, "%s: the loss is %s, not a float", op, dtype_name(dt(y)));
+  TG_REQUIRE_OR(ctx, dtype_is_float(dt(y)), TG_ERR_DTYPE, TG_ERR_DTYPE, "%s: the loss is %s, not a float", op,
+                dtype_name(dt(y)));
   if (!seed) {
-    TG_REQUIRE_OR(ctx, nelem(y) == 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: the loss has shape %s, not one element", op, SHAPE_OF(y));
+    TG_REQUIRE_OR(ctx, nelem(y) == 1, TG_ERR_SHAPE, TG_ERR_SHAPE,
+                  "%s: the loss has shape %s, not one element", op, SHAPE_OF(y));
     *out = u_num(ctx->store, 1, y->uop);
   } else {
     if (!ctx_two(op, y, seed)) return ctx->err.status;
-    TG_REQUIRE_OR(ctx, seed->uop->shape == y->uop->shape, TG_ERR_SHAPE, TG_ERR_SHAPE, "%s: a gradient of shape %s for a loss of shape %s", op, SHAPE_OF(seed),
-                  SHAPE_OF(y));
+    TG_REQUIRE_OR(ctx, seed->uop->shape == y->uop->shape, TG_ERR_SHAPE, TG_ERR_SHAPE,
+                  "%s: a gradient of shape %s for a loss of shape %s", op, SHAPE_OF(seed), SHAPE_OF(y));
     *out = uop_cast(ctx->store, seed->uop, dt(y));
   }
   return *out ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "%s: out of memory", op);
 }
+
 static TgStatus gradients(TgTensor *loss, TgTensor *given, TgTensor *const *targets, int n, TgTensor **out) {
   TgContext *ctx = loss->ctx;
   UOp *seed;
-  TG_REQUIRE_OR(ctx, n >= 0 && (n == 0 || (targets && out)), TG_ERR_VALUE, TG_ERR_VALUE, "gradient: %d targets", n);
+  TG_REQUIRE_OR(ctx, n >= 0 && (n == 0 || (targets && out)), TG_ERR_VALUE, TG_ERR_VALUE,
+                "gradient: %d targets", n);
   TgStatus s = seed_check("gradient", loss, given, &seed);
   if (s) return s;
   UOp **t = mem_alloc(&ctx->mem, ((size_t)n * 2 + 1) * sizeof *t), **g = t + n;
   if (!t) return error_set(&ctx->err, TG_ERR_NOMEM, "gradient: out of memory");
   for (int i = 0; !s && i < n; i++) {
     out[i] = NULL;
-    if (!targets[i] || targets[i]->ctx != ctx) s = error_set(&ctx->err, TG_ERR_VALUE, "gradient: target %d is NULL or of another context", i);
-    else if (!dtype_is_float(dt(targets[i]))) s = error_set(&ctx->err, TG_ERR_DTYPE, "gradient: target %d is %s, not a float", i, dtype_name(dt(targets[i])));
-    else t[i] = targets[i]->uop;
+    if (!targets[i] || targets[i]->ctx != ctx)
+      s = error_set(&ctx->err, TG_ERR_VALUE, "gradient: target %d is NULL or of another context", i);
+    else if (!dtype_is_float(dt(targets[i])))
+      s = error_set(&ctx->err, TG_ERR_DTYPE, "gradient: target %d is %s, not a float", i,
+                    dtype_name(dt(targets[i])));
+    else
+      t[i] = targets[i]->uop;
   }
   if (!s && !gradient_of(ctx, loss->uop, seed, n, t, g, true)) s = ctx->err.status;
   for (int i = 0; !s && i < n; i++) {
@@ -433,12 +557,15 @@ static TgStatus gradients(TgTensor *loss, TgTensor *given, TgTensor *const *targ
   mem_free(&ctx->mem, t);
   return s;
 }
+
 TgStatus tg_gradient(TgTensor *loss, TgTensor *const *targets, int n, TgTensor **out) {
   return loss ? gradients(loss, NULL, targets, n, out) : TG_ERR_VALUE;
 }
+
 TgStatus tg_vjp(TgTensor *y, TgTensor *g, TgTensor *const *targets, int n, TgTensor **out) {
   return y && g ? gradients(y, g, targets, n, out) : TG_ERR_VALUE;
 }
+
 TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
   if (!loss) return TG_ERR_VALUE;
   TG_OPTIONS(TgGradientOptions, o, opt);
@@ -451,9 +578,11 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
   for (size_t i = 0; i <= ctx->scopes.len; i++)
     for (TgTensor *t = i < ctx->scopes.len ? ctx->scopes.at[i].tensors : ctx->kept; ok && t; t = t->next)
       if (t->requires_grad) ok = vec_push(&ctx->mem, &params, t);
-  UOp **u = ok ? mem_alloc(&ctx->mem, (params.len ? params.len : 1) * 2 * sizeof *u) : NULL, **g = u ? u + params.len : NULL;
+  UOp **u = ok ? mem_alloc(&ctx->mem, (params.len ? params.len : 1) * 2 * sizeof *u) : NULL,
+      **g = u ? u + params.len : NULL;
   if (!u) s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
-  for (size_t i = 0; !s && i < params.len; i++) u[i] = params.at[i]->uop;
+  for (size_t i = 0; !s && i < params.len; i++)
+    u[i] = params.at[i]->uop;
   if (!s && !gradient_of(ctx, loss->uop, seed, (int)params.len, u, g, false)) s = ctx->err.status;
   bool any = false;
   for (size_t i = 0; !s && i < params.len; i++) {
@@ -462,20 +591,29 @@ TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
     TgTensor *t = params.at[i], *old = t->grad, *now = tensor_new(ctx, g[i]);
     if (old && now) {
       UOp *sum = uop_alu2(ctx->store, OPS_ADD, old->uop, g[i]);
-      if (sum) tensor_set(now, sum);
-      else now = NULL;
+      if (sum)
+        tensor_set(now, sum);
+      else
+        now = NULL;
       old->grad_of = NULL;
     }
-    if (!now) { s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory"); break; }
+    if (!now) {
+      s = error_set(&ctx->err, TG_ERR_NOMEM, "backward: out of memory");
+      break;
+    }
     t->grad = now, now->grad_of = t;
   }
-  if (!s && !any) s = error_set(&ctx->err, TG_ERR_STATE, "backward: the loss depends on no tensor that requires a gradient");
+  if (!s && !any)
+    s = error_set(&ctx->err, TG_ERR_STATE,
+                  "backward: the loss depends on no tensor that requires a gradient");
   if (!s) pending_add(loss);
   mem_free(&ctx->mem, u);
   vec_free(&ctx->mem, &params);
   return s ? s : TG_OK;
 }
+
 TgTensor *tg_grad(const TgTensor *t) { return t ? t->grad : NULL; }
+
 void tg_zero_grad(TgTensor *t) {
   if (!t || !t->grad) return;
   t->grad->grad_of = NULL;

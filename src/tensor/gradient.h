@@ -2,17 +2,19 @@
 #ifndef TG_GRADIENT_H
 #define TG_GRADIENT_H
 #include "uop/uop.h"
-/* The gradients of self's sources into out; those that get none keep what out had. 1: done, 0: out of memory or an error, -1: no rule. */
+/* The gradients of self's sources into out; those that get none keep what out had. 1: done, 0: out of memory
+ * or an error, -1: no rule. */
 int gradient_rule(Rewrite *rw, UOp *self, UOp *g, UOp **out);
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v);
-bool is_detached_zero(const UOp *u);                                  /* the number 0 of any shape */
-UOp *pull(Rewrite *rw, UOp *move, UOp *g);                   /* the transposed movement */
+bool is_detached_zero(const UOp *u);       /* the number 0 of any shape */
+UOp *pull(Rewrite *rw, UOp *move, UOp *g); /* the transposed movement */
 UOp *gradient_of_reduce(Rewrite *rw, UOp *reduce, UOp *g);
 UOp *gradient_of_scan(Rewrite *rw, UOp *scan, UOp *g);
 UOp *gradient_of_gather(Rewrite *rw, UOp *gather, UOp *g);
-UOp *gradient_of_target(Rewrite *rw, UOp *scatter, UOp *g);  /* of what a SCATTER started from, */
-UOp *gradient_of_scattered(Rewrite *rw, UOp *scatter, UOp *g);   /* and of what it scattered */
-UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g);    /* after an assignment to a view: of what was stored, */
-UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g);      /* and of what was there before */
+UOp *gradient_of_target(Rewrite *rw, UOp *scatter, UOp *g);    /* of what a SCATTER started from, */
+UOp *gradient_of_scattered(Rewrite *rw, UOp *scatter, UOp *g); /* and of what it scattered */
+UOp *gradient_of_stored(Rewrite *rw, UOp *after,
+                        UOp *g); /* after an assignment to a view: of what was stored, */
+UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g); /* and of what was there before */
 #endif

@@ -1,4 +1,5 @@
-/* graph.c: builders of tensor-graph nodes. Callers have checked shapes; here trivial operations vanish and NULL passes through. */
+/* graph.c: builders of tensor-graph nodes. Callers have checked shapes; here trivial operations vanish and
+ * NULL passes through. */
 #include "tensor/front.h"
 #include <stdio.h>
 
@@ -6,11 +7,17 @@ ShapeText dims_text(int n, const int64_t *v) {
   ShapeText t = {"("};
   size_t at = 1;
   for (int i = 0; i < n && at < sizeof t.s - 32; i++)
-    at += (size_t)snprintf(t.s + at, sizeof t.s - at, dim_symbolic(v[i]) ? i ? ", ?" : "?" : i ? ", %lld" : "%lld", (long long)v[i]);
+    at += (size_t)snprintf(t.s + at, sizeof t.s - at,
+                           dim_symbolic(v[i]) ? i ? ", ?" : "?"
+                           : i                ? ", %lld"
+                                              : "%lld",
+                           (long long)v[i]);
   snprintf(t.s + at, sizeof t.s - at, ")");
   return t;
 }
+
 ShapeText shape_text(const Ints *s) { return dims_text(s->n, s->v); }
+
 ShapeText tensor_text(const TgTensor *x) {
   if (!dims_symbolic(x->uop->shape)) return shape_text(x->uop->shape);
   ShapeText t = {"("};
@@ -25,42 +32,65 @@ ShapeText tensor_text(const TgTensor *x) {
 }
 
 /* ---- dtypes: the one table between public and internal names */
-static const DType dtype_table[] = {
-  [TG_DTYPE_DEFAULT] = DT_VOID, [TG_BOOL] = DT_BOOL, [TG_I8] = DT_I8, [TG_U8] = DT_U8, [TG_I16] = DT_I16, [TG_U16] = DT_U16,
-  [TG_I32] = DT_I32, [TG_U32] = DT_U32, [TG_I64] = DT_I64, [TG_U64] = DT_U64, [TG_F16] = DT_F16, [TG_BF16] = DT_BF16,
-  [TG_F32] = DT_F32, [TG_F64] = DT_F64, [TG_FP8E4M3] = DT_FP8E4M3, [TG_FP8E5M2] = DT_FP8E5M2};
+static const DType dtype_table[] = {[TG_DTYPE_DEFAULT] = DT_VOID,
+                                    [TG_BOOL] = DT_BOOL,
+                                    [TG_I8] = DT_I8,
+                                    [TG_U8] = DT_U8,
+                                    [TG_I16] = DT_I16,
+                                    [TG_U16] = DT_U16,
+                                    [TG_I32] = DT_I32,
+                                    [TG_U32] = DT_U32,
+                                    [TG_I64] = DT_I64,
+                                    [TG_U64] = DT_U64,
+                                    [TG_F16] = DT_F16,
+                                    [TG_BF16] = DT_BF16,
+                                    [TG_F32] = DT_F32,
+                                    [TG_F64] = DT_F64,
+                                    [TG_FP8E4M3] = DT_FP8E4M3,
+                                    [TG_FP8E5M2] = DT_FP8E5M2};
+
 DType dtype_of(TgDType d, DType fallback) {
   if (d == TG_DTYPE_DEFAULT) return fallback;
   return (unsigned)d < TG_COUNT(dtype_table) ? dtype_table[d] : DT_VOID;
 }
+
 TgDType dtype_public(DType d) {
   for (size_t i = 1; i < TG_COUNT(dtype_table); i++)
     if (dtype_table[i] == d) return (TgDType)i;
   return TG_DTYPE_DEFAULT;
 }
-/* The promotion lattice as the result of each pair. Scalars are not here: they take the tensor's kind. i64 with u64 has no integer to go to;
- * tinygrad gives a float of no width there, here it is f32. */
-#define JOIN(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o) \
-  {DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, DT_##i, DT_##j, DT_##k, DT_##l, DT_##m, DT_##n, DT_##o}
+
+/* The promotion lattice as the result of each pair. Scalars are not here: they take the tensor's kind. i64
+ * with u64 has no integer to go to; tinygrad gives a float of no width there, here it is f32. */
+#define JOIN(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)                                                    \
+  {                                                                                                          \
+    DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, DT_##i, DT_##j, DT_##k, DT_##l, DT_##m,  \
+        DT_##n, DT_##o                                                                                       \
+  }
 static const uint8_t joins[DT_COUNT - DT_BOOL][DT_COUNT - DT_BOOL] = {
-  /*   bool     i8       u8       i16      u16      i32      u32      i64      u64      fp8e4m3  fp8e5m2  f16      bf16     f32      f64 */
-  JOIN(BOOL,    I8,      U8,      I16,     U16,     I32,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* bool */
-  JOIN(I8,      I8,      I16,     I16,     I32,     I32,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i8 */
-  JOIN(U8,      I16,     U8,      I16,     U16,     I32,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u8 */
-  JOIN(I16,     I16,     I16,     I16,     I32,     I32,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i16 */
-  JOIN(U16,     I32,     U16,     I32,     U16,     I32,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u16 */
-  JOIN(I32,     I32,     I32,     I32,     I32,     I32,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i32 */
-  JOIN(U32,     I64,     U32,     I64,     U32,     I64,     U32,     I64,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u32 */
-  JOIN(I64,     I64,     I64,     I64,     I64,     I64,     I64,     I64,     F32,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* i64 */
-  JOIN(U64,     F32,     U64,     F32,     U64,     F32,     U64,     F32,     U64,     FP8E4M3, FP8E5M2, F16,     BF16,    F32,     F64),   /* u64 */
-  JOIN(FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, F16,     F16,     BF16,    F32,     F64),   /* fp8e4m3 */
-  JOIN(FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, F16,     FP8E5M2, F16,     BF16,    F32,     F64),   /* fp8e5m2 */
-  JOIN(F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F16,     F32,     F32,     F64),   /* f16 */
-  JOIN(BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    BF16,    F32,     BF16,    F32,     F64),   /* bf16 */
-  JOIN(F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F32,     F64),   /* f32 */
-  JOIN(F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64,     F64),   /* f64 */
+    /*   bool     i8       u8       i16      u16      i32      u32      i64      u64      fp8e4m3  fp8e5m2 f16
+       bf16     f32      f64 */
+    JOIN(BOOL, I8, U8, I16, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),  /* bool */
+    JOIN(I8, I8, I16, I16, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),   /* i8 */
+    JOIN(U8, I16, U8, I16, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),   /* u8 */
+    JOIN(I16, I16, I16, I16, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i16 */
+    JOIN(U16, I32, U16, I32, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u16 */
+    JOIN(I32, I32, I32, I32, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i32 */
+    JOIN(U32, I64, U32, I64, U32, I64, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u32 */
+    JOIN(I64, I64, I64, I64, I64, I64, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i64 */
+    JOIN(U64, F32, U64, F32, U64, F32, U64, F32, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u64 */
+    JOIN(FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, F16, F16,
+         BF16, F32, F64), /* fp8e4m3 */
+    JOIN(FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, F16, FP8E5M2, F16,
+         BF16, F32, F64),                                                                        /* fp8e5m2 */
+    JOIN(F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64),             /* f16 */
+    JOIN(BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64), /* bf16 */
+    JOIN(F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F64),             /* f32 */
+    JOIN(F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64),             /* f64 */
 };
+
 DType dtype_join(DType a, DType b) { return (DType)joins[a - DT_BOOL][b - DT_BOOL]; }
+
 DType sum_dtype(DType d) {
   if (dtype_is_narrow_float(d)) return DT_F32;
   if (d == DT_BOOL || d == DT_I8 || d == DT_I16) return DT_I32;
@@ -70,11 +100,13 @@ DType sum_dtype(DType d) {
 double dtype_lowest(DType d) {
   return d == DT_BOOL || dtype_is_unsigned(d) ? 0 : -ldexp(1, (int)dtype_size(d) * 8 - 1);
 }
+
 double dtype_highest(DType d) { /* of 64 bits: the largest that a double can say */
   if (d == DT_BOOL) return 1;
   int bits = (int)dtype_size(d) * 8 - !dtype_is_unsigned(d);
   return bits > 53 ? ldexp(1, bits) - ldexp(1, bits - 53) : ldexp(1, bits) - 1;
 }
+
 Scalar scalar_number(DType d, double v) {
   return dtype_is_float(d) ? (Scalar){.f = v} : scalar_cast(d, DT_F64, (Scalar){.f = v});
 }
@@ -85,11 +117,14 @@ TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b) {
   TG_REQUIRE(a->ctx, a->ctx == b->ctx, TG_ERR_VALUE, "%s: the tensors belong to different contexts", op);
   return a->ctx;
 }
+
 int axis_get(TgContext *ctx, const char *op, int axis, int n) {
   int a = axis < 0 ? axis + n : axis;
-  TG_REQUIRE_OR(ctx, a >= 0 && a < n, -1, TG_ERR_SHAPE, "%s: axis %d is not in %d .. %d, the axes of a tensor of rank %d", op, axis, -n, n - 1, n);
+  TG_REQUIRE_OR(ctx, a >= 0 && a < n, -1, TG_ERR_SHAPE,
+                "%s: axis %d is not in %d .. %d, the axes of a tensor of rank %d", op, axis, -n, n - 1, n);
   return a;
 }
+
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
   int64_t total = 1, size = 1;
   TG_LIST_OR(ctx, op, d, n, false);
@@ -97,50 +132,66 @@ bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_
                 TG_MAX_RANK);
   bool zero = false, fits = true;
   for (int i = 0; i < n; i++) {
-    TG_REQUIRE_OR(ctx, !is_negative(d[i]), false, TG_ERR_SHAPE, "%s: negative size in %s", op, dims_text(n, d).s);
-    TG_REQUIRE_OR(ctx, dim_valid(ctx->store, d[i]), false, TG_ERR_SHAPE, "%s: size %d of %s is below 0 for some value of its variables, or no symbolic size that is known", op, i,
+    TG_REQUIRE_OR(ctx, !is_negative(d[i]), false, TG_ERR_SHAPE, "%s: negative size in %s", op,
                   dims_text(n, d).s);
+    TG_REQUIRE_OR(
+        ctx, dim_valid(ctx->store, d[i]), false, TG_ERR_SHAPE,
+        "%s: size %d of %s is below 0 for some value of its variables, or no symbolic size that is known", op,
+        i, dims_text(n, d).s);
     int64_t most = dim_max(ctx->store, d[i]);
-    TG_REQUIRE_OR(ctx, !dim_symbolic(d[i]) || most > 1, false, TG_ERR_SHAPE, "%s: symbolic size %d of %s is never above 1", op, i, dims_text(n, d).s);
-    if (most == 0) zero = true;
-    else if (__builtin_mul_overflow(total, most, &total)) fits = false, total = 1;
+    TG_REQUIRE_OR(ctx, !dim_symbolic(d[i]) || most > 1, false, TG_ERR_SHAPE,
+                  "%s: symbolic size %d of %s is never above 1", op, i, dims_text(n, d).s);
+    if (most == 0)
+      zero = true;
+    else if (__builtin_mul_overflow(total, most, &total))
+      fits = false, total = 1;
     size = dim_mul(ctx->store, size, d[i]);
   }
-  TG_REQUIRE_OR(ctx, fits && total <= INT64_MAX / 16, false, TG_ERR_SHAPE, "%s: too many elements in %s", op, dims_text(n, d).s);
-  TG_REQUIRE_OR(ctx, size != DIM_BAD, false, TG_ERR_SHAPE, "%s: the number of elements in %s is too long a sum of products", op, dims_text(n, d).s);
+  TG_REQUIRE_OR(ctx, fits && total <= INT64_MAX / 16, false, TG_ERR_SHAPE, "%s: too many elements in %s", op,
+                dims_text(n, d).s);
+  TG_REQUIRE_OR(ctx, size != DIM_BAD, false, TG_ERR_SHAPE,
+                "%s: the number of elements in %s is too long a sum of products", op, dims_text(n, d).s);
   if (nelem) *nelem = zero ? 0 : size;
   return true;
 }
-bool shape_numbers(TgContext *ctx, const char *op, const Ints *s) { return dims_numbers(ctx, op, s->n, s->v); }
+
+bool shape_numbers(TgContext *ctx, const char *op, const Ints *s) {
+  return dims_numbers(ctx, op, s->n, s->v);
+}
+
 bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d) {
   for (int i = 0; d && i < n; i++) {
     if (!dim_symbolic(d[i])) continue;
     char size[128];
     dim_print(ctx->store, d[i], size, sizeof size);
-    error_set(&ctx->err, TG_ERR_SHAPE, "%s: axis %d has the symbolic size %s; a number is needed", op, i, size);
+    error_set(&ctx->err, TG_ERR_SHAPE, "%s: axis %d has the symbolic size %s; a number is needed", op, i,
+              size);
     return false;
   }
   return true;
 }
+
 const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b) {
   int64_t d[TG_MAX_RANK];
   int n = TG_MAX(a->n, b->n);
   for (int i = 0; i < n; i++) {
     int ia = i - (n - a->n), ib = i - (n - b->n);
     int64_t da = ia < 0 ? 1 : a->v[ia], db = ib < 0 ? 1 : b->v[ib];
-    TG_REQUIRE(ctx, da == db || da == 1 || db == 1, TG_ERR_SHAPE, "%s: shapes %s and %s do not broadcast", op, shape_text(a).s,
-               shape_text(b).s);
+    TG_REQUIRE(ctx, da == db || da == 1 || db == 1, TG_ERR_SHAPE, "%s: shapes %s and %s do not broadcast", op,
+               shape_text(a).s, shape_text(b).s);
     d[i] = da == 1 ? db : da;
   }
   const Ints *s = shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
   if (!s) error_set(&ctx->err, TG_ERR_NOMEM, "%s: out of memory", op);
   return s;
 }
+
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]) {
-  for (int i = 0; i < TG_MAX_RANK; i++) mask[i] = a->n == 0 && i < n;
+  for (int i = 0; i < TG_MAX_RANK; i++)
+    mask[i] = a->n == 0 && i < n;
   TG_REQUIRE_OR(ctx, a->n >= 0 && a->n <= TG_MAX_RANK, false, TG_ERR_VALUE, "%s: %d axes", op, a->n);
   for (int i = 0; i < a->n; i++) {
-    if (n == 0 && (a->v[i] == 0 || a->v[i] == -1)) continue;               /* a 0-d tensor has these two by convention */
+    if (n == 0 && (a->v[i] == 0 || a->v[i] == -1)) continue; /* a 0-d tensor has these two by convention */
     int axis = axis_get(ctx, op, a->v[i], n);
     if (axis < 0) return false;
     TG_REQUIRE_OR(ctx, !mask[axis], false, TG_ERR_SHAPE, "%s: axis %d is named twice", op, a->v[i]);
@@ -153,44 +204,55 @@ bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[
 static UOp *move(UOpStore *st, Ops op, UOp *u, const Ints *arg) {
   return arg ? uop_new(st, op, (DType)u->dtype, 1, 1, &u, (Arg){.ints = arg}) : NULL;
 }
+
 UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d) {
   if (!u) return NULL;
   const Ints *s = ints_get(st, n, d);
   if (!s) return NULL;
   if (u->is_tensor && u->shape == s) return u;
-  return move(st, OPS_RESHAPE, u, s);                                      /* kept even on a reshape: src0 may be asked a gradient of */
+  return move(st, OPS_RESHAPE, u, s); /* kept even on a reshape: src0 may be asked a gradient of */
 }
+
 UOp *u_permute(UOpStore *st, UOp *u, const int64_t *order) {
   if (!u) return NULL;
   bool same = true;
-  for (int i = 0; i < u->shape->n; i++) same = same && order[i] == i;
+  for (int i = 0; i < u->shape->n; i++)
+    same = same && order[i] == i;
   return same ? u : move(st, OPS_PERMUTE, u, ints_get(st, u->shape->n, order));
 }
+
 UOp *u_expand(UOpStore *st, UOp *u, const int64_t *d) {
   if (!u) return NULL;
   const Ints *s = ints_get(st, u->shape->n, d);
   if (s && s == u->shape) return u;
   return move(st, OPS_EXPAND, u, s);
 }
+
 UOp *u_pad(UOpStore *st, UOp *u, const int64_t *lohi) {
   if (!u) return NULL;
   bool none = true;
-  for (int i = 0; i < 2 * u->shape->n; i++) none = none && lohi[i] == 0;
+  for (int i = 0; i < 2 * u->shape->n; i++)
+    none = none && lohi[i] == 0;
   return none ? u : move(st, OPS_PAD, u, ints_get(st, 2 * u->shape->n, lohi));
 }
+
 UOp *u_shrink(UOpStore *st, UOp *u, const int64_t *be) {
   if (!u) return NULL;
   bool whole = true;
-  for (int i = 0; i < u->shape->n; i++) whole = whole && be[2 * i] == 0 && be[2 * i + 1] == u->shape->v[i];
+  for (int i = 0; i < u->shape->n; i++)
+    whole = whole && be[2 * i] == 0 && be[2 * i + 1] == u->shape->v[i];
   return whole ? u : move(st, OPS_SHRINK, u, ints_get(st, 2 * u->shape->n, be));
 }
+
 UOp *u_flip(UOpStore *st, UOp *u, const int64_t *flags) {
   if (!u) return NULL;
   int64_t f[TG_MAX_RANK];
   bool none = true;
-  for (int i = 0; i < u->shape->n; i++) f[i] = flags[i] != 0 && u->shape->v[i] != 0 && u->shape->v[i] != 1, none = none && !f[i];
+  for (int i = 0; i < u->shape->n; i++)
+    f[i] = flags[i] != 0 && u->shape->v[i] != 0 && u->shape->v[i] != 1, none = none && !f[i];
   return none ? u : move(st, OPS_FLIP, u, ints_get(st, u->shape->n, f));
 }
+
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape) {
   UOp *c = uop_const(st, dtype, v);
   if (!c || !shape) return NULL;
@@ -198,22 +260,30 @@ UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape) {
   UOp *u = none ? move(st, OPS_RESHAPE, c, none) : NULL;
   return u_broadcast(st, u, shape);
 }
+
 UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
-  if (!dim_symbolic(size)) return u_full(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)size} : (Scalar){.i = size}, shape);
+  if (!dim_symbolic(size))
+    return u_full(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)size} : (Scalar){.i = size},
+                  shape);
   const Ints *none = ints_get(st, 0, NULL);
-  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype), *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
+  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype),
+      *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
   return u_broadcast(st, u, shape);
 }
+
 UOp *u_num(UOpStore *st, double v, const UOp *like) {
   return like ? u_full(st, (DType)like->dtype, scalar_number((DType)like->dtype, v), like->shape) : NULL;
 }
+
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape) {
   if (!u || !shape) return NULL;
   int64_t d[TG_MAX_RANK];
   int lead = shape->n - u->shape->n;
-  for (int i = 0; i < shape->n; i++) d[i] = i < lead ? 1 : u->shape->v[i - lead];
+  for (int i = 0; i < shape->n; i++)
+    d[i] = i < lead ? 1 : u->shape->v[i - lead];
   return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
 }
+
 UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask) {
   if (!u) return NULL;
   int64_t axes[TG_MAX_RANK], d[TG_MAX_RANK];
@@ -224,10 +294,12 @@ UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask) {
     if (mask[i] && u->shape->v[i] != 1) axes[n++] = i, empty = empty || u->shape->v[i] == 0;
   }
   if (n == 0) return u;
-  if (empty) return u_full(st, (DType)u->dtype, op_identity(op, (DType)u->dtype), ints_get(st, u->shape->n, d));
+  if (empty)
+    return u_full(st, (DType)u->dtype, op_identity(op, (DType)u->dtype), ints_get(st, u->shape->n, d));
   const Ints *l = ints_get(st, n, axes);
   return l ? uop_new(st, OPS_REDUCE_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {l, op}}) : NULL;
 }
+
 UOp *u_drop(UOpStore *st, UOp *u, const bool *mask) {
   if (!u) return NULL;
   int64_t d[TG_MAX_RANK];
@@ -236,120 +308,168 @@ UOp *u_drop(UOpStore *st, UOp *u, const bool *mask) {
     if (!mask[i]) d[n++] = u->shape->v[i];
   return u_reshape(st, u, n, d);
 }
-UOp *u_not(UOpStore *st, UOp *u) { return u ? uop_alu2(st, OPS_CMPNE, u, u_full(st, DT_BOOL, (Scalar){.i = 1}, u->shape)) : NULL; }
+
+UOp *u_not(UOpStore *st, UOp *u) {
+  return u ? uop_alu2(st, OPS_CMPNE, u, u_full(st, DT_BOOL, (Scalar){.i = 1}, u->shape)) : NULL;
+}
+
 UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype) {
   if (!shape) return NULL;
   int64_t n = shape->v[axis], d[TG_MAX_RANK];
   const Ints *l = ints_get(st, 1, &n);
   UOp *u = l ? uop_new(st, OPS_ARANGE, dtype, 1, 0, NULL, (Arg){.ints = l}) : NULL;
-  for (int i = 0; i < shape->n; i++) d[i] = i == axis ? n : 1;
+  for (int i = 0; i < shape->n; i++)
+    d[i] = i == axis ? n : 1;
   return u_expand(st, u_reshape(st, u, shape->n, d), shape->v);
 }
+
 bool u_is_arange(const UOp *u, int axis) {
   if (!u || u->shape->v[axis] == 1) return u != NULL;
   const UOp *e = u->op == OPS_EXPAND ? u->src[0] : u, *a = e;
-  for (int i = 0; i < e->shape->n; i++) if ((i == axis) != (e->shape->v[i] != 1)) return false;
-  while (a->op == OPS_RESHAPE && a->src[0]->is_tensor) a = a->src[0];
+  for (int i = 0; i < e->shape->n; i++)
+    if ((i == axis) != (e->shape->v[i] != 1)) return false;
+  while (a->op == OPS_RESHAPE && a->src[0]->is_tensor)
+    a = a->src[0];
   return a->op == OPS_ARANGE;
 }
+
 /* ---- places named by data */
 static int64_t elements(UOpStore *st, const UOp *u) { return dim_product(st, u->shape); }
-static DType places_dtype(UOpStore *st, int64_t size) { return dim_max(st, size) > INT32_MAX ? DT_I64 : DT_I32; }
-void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at) {
-  for (int d = 0; d < shape->n; d++) at[d] = d == axis ? index : u_arange(st, shape, d, places_dtype(st, shape->v[d]));
+
+static DType places_dtype(UOpStore *st, int64_t size) {
+  return dim_max(st, size) > INT32_MAX ? DT_I64 : DT_I32;
 }
+
+void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at) {
+  for (int d = 0; d < shape->n; d++)
+    at[d] = d == axis ? index : u_arange(st, shape, d, places_dtype(st, shape->v[d]));
+}
+
 UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at) {
   UOp *src[TG_MAX_RANK + 1] = {x};
   if (!x || !at[0]) return NULL;
-  if (!elements(st, x) || !elements(st, at[0])) return u_full(st, (DType)x->dtype, op_identity(OPS_ADD, (DType)x->dtype), at[0]->shape);
-  for (int d = 0; d < x->shape->n; d++) src[1 + d] = at[d];
+  if (!elements(st, x) || !elements(st, at[0]))
+    return u_full(st, (DType)x->dtype, op_identity(OPS_ADD, (DType)x->dtype), at[0]->shape);
+  for (int d = 0; d < x->shape->n; d++)
+    src[1 + d] = at[d];
   return uop_new(st, OPS_GATHER, (DType)x->dtype, 1, 1 + x->shape->n, src, ARG0);
 }
+
 UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at) {
   UOp *src[TG_MAX_RANK + 2] = {to, v};
   if (!to || !v) return NULL;
   if (!elements(st, to) || !elements(st, v)) return how & SCATTER_OLD ? u_num(st, 0, v) : to;
-  for (int d = 0; d < to->shape->n; d++) src[2 + d] = at[d];
+  for (int d = 0; d < to->shape->n; d++)
+    src[2 + d] = at[d];
   return uop_new(st, OPS_SCATTER, (DType)to->dtype, 1, 2 + to->shape->n, src, (Arg){.scatter = {op, how}});
 }
+
 UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index) {
   UOp *at[TG_MAX_RANK];
   if (!x || !index) return NULL;
   u_places(st, index->shape, axis, index, at);
   return u_gather(st, x, at);
 }
-/* ---- running reductions. A long axis with little beside it is cut in parts: the reduction of each part, a scan of those, then all parts
- * side by side, each started with what stands before it. How many parts depends on the shape alone. */
+
+/* ---- running reductions. A long axis with little beside it is cut in parts: the reduction of each part, a
+ * scan of those, then all parts side by side, each started with what stands before it. How many parts depends
+ * on the shape alone. */
 enum { SCAN_LONG = 8192, SCAN_PARTS = 64 };
+
 static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
   int64_t a = axis;
   const Ints *axes = ints_get(st, 1, &a);
-  return u && axes ? uop_new(st, OPS_SCAN_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {axes, op}}) : NULL;
+  return u && axes ? uop_new(st, OPS_SCAN_AXIS, (DType)u->dtype, 1, 1, &u, (Arg){.reduce = {axes, op}})
+                   : NULL;
 }
+
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   if (!u) return NULL;
   const Ints *s = u->shape;
   int64_t all = 1, n = s->v[axis];
   if (n == 0 || n == 1 || !elements(st, u)) return u;
   if (dim_symbolic(n)) return scan_one(st, op, u, axis);
-  for (int i = 0; i < s->n; i++) all *= dim_max(st, s->v[i]);
+  for (int i = 0; i < s->n; i++)
+    all *= dim_max(st, s->v[i]);
   int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
   if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
-  int64_t len = (n + parts - 1) / parts, d[TG_MAX_RANK], lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK] = {0};
+  int64_t len = (n + parts - 1) / parts, d[TG_MAX_RANK], lohi[2 * TG_MAX_RANK] = {0},
+          be[2 * TG_MAX_RANK] = {0};
   parts = (n + len - 1) / len;
   bool mask[TG_MAX_RANK] = {false};
   lohi[2 * axis + 1] = parts * len - n;
   for (int i = 0, o = 0; i < s->n; i++) {
-    if (i == axis) d[o++] = parts, d[o++] = len;
-    else d[o++] = s->v[i];
+    if (i == axis)
+      d[o++] = parts, d[o++] = len;
+    else
+      d[o++] = s->v[i];
   }
   mask[axis + 1] = true;
   u = u_reshape(st, u_pad(st, u, lohi), s->n + 1, d);
-  UOp *before = scan_one(st, op, u_reduce(st, op, u, mask), axis);         /* (.., parts, 1, ..), then moved by one part */
+  UOp *before =
+      scan_one(st, op, u_reduce(st, op, u, mask), axis); /* (.., parts, 1, ..), then moved by one part */
   if (!before) return NULL;
-  for (int i = 0; i <= s->n; i++) be[2 * i + 1] = i == axis ? parts - 1 : i == axis + 1 ? 1 : d[i];
+  for (int i = 0; i <= s->n; i++)
+    be[2 * i + 1] = i == axis ? parts - 1 : i == axis + 1 ? 1 : d[i];
   memset(lohi, 0, sizeof lohi), lohi[2 * axis] = 1;
   before = u_pad(st, u_shrink(st, before, be), lohi);
   UOp *first = u_arange(st, u->shape, axis + 1, DT_I32), *part = u_arange(st, u->shape, axis, DT_I32);
-  UOp *starts = uop_alu2(st, OPS_AND, uop_alu2(st, OPS_CMPEQ, first, u_num(st, 0, first)), uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part)));
-  u = scan_one(st, op, uop_where(st, starts, uop_alu2(st, op, u_expand(st, before, u->shape->v), u), u), axis + 1);
+  UOp *starts = uop_alu2(st, OPS_AND, uop_alu2(st, OPS_CMPEQ, first, u_num(st, 0, first)),
+                         uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part)));
+  u = scan_one(st, op, uop_where(st, starts, uop_alu2(st, op, u_expand(st, before, u->shape->v), u), u),
+               axis + 1);
   for (int i = 0, o = 0; i < s->n; i++, o++) {
-    if (i == axis) d[i] = parts * len, o++;
-    else d[i] = s->v[i];
+    if (i == axis)
+      d[i] = parts * len, o++;
+    else
+      d[i] = s->v[i];
     be[2 * i] = 0, be[2 * i + 1] = s->v[i];
   }
   return u_shrink(st, u_reshape(st, u, s->n, d), be);
 }
-UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {             /* a new one where it is not what it was one place before */
+
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max,
+                    int axis) { /* a new one where it is not what it was one place before */
   if (!x || !max) return NULL;
   int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
-  for (int i = 0; i < x->shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
+  for (int i = 0; i < x->shape->n; i++)
+    be[2 * i] = 0, be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
   lohi[2 * axis] = 1;
-  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis])), *was = u_pad(st, u_shrink(st, max, be), lohi);
+  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis])),
+      *was = u_pad(st, u_shrink(st, max, be), lohi);
   UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
-  if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));      /* NaN stays */
+  if (dtype_is_float((DType)x->dtype))
+    same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was)); /* NaN stays */
   return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;
 }
+
 UOp *u_reversed(UOpStore *st, UOp *u) {
   if (!u) return NULL;
   if (dtype_is_float((DType)u->dtype)) return uop_alu1(st, OPS_NEG, u);
-  return uop_alu2(st, OPS_XOR, u, u_full(st, (DType)u->dtype, (Scalar){.i = u->dtype == DT_BOOL ? 1 : -1}, u->shape));
+  return uop_alu2(st, OPS_XOR, u,
+                  u_full(st, (DType)u->dtype, (Scalar){.i = u->dtype == DT_BOOL ? 1 : -1}, u->shape));
 }
+
 UOp *u_min(UOpStore *st, UOp *a, UOp *b) {
   if (!a || !b) return NULL;
   if (a->dtype == DT_BOOL) return uop_alu2(st, OPS_AND, a, b);
   if (!dtype_is_float((DType)a->dtype)) return uop_where(st, uop_alu2(st, OPS_CMPLT, a, b), a, b);
   return uop_alu1(st, OPS_NEG, uop_alu2(st, OPS_MAX, uop_alu1(st, OPS_NEG, a), uop_alu1(st, OPS_NEG, b)));
 }
+
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape) {
   if (!u || !shape) return NULL;
   bool mask[TG_MAX_RANK] = {false};
   int lead = u->shape->n - shape->n;
-  for (int i = 0; i < u->shape->n; i++) mask[i] = i < lead || (shape->v[i - lead] == 1 && u->shape->v[i] != 1);
+  for (int i = 0; i < u->shape->n; i++)
+    mask[i] = i < lead || (shape->v[i - lead] == 1 && u->shape->v[i] != 1);
   DType d = (DType)u->dtype;
-  return u_reshape(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(d)), mask), d), shape->n, shape->v);
+  return u_reshape(st, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(d)), mask), d), shape->n,
+                   shape->v);
 }
+
 bool u_is_number(const UOp *u, double v) {
-  while (u->op == OPS_EXPAND || u->op == OPS_RESHAPE) u = u->src[0];
+  while (u->op == OPS_EXPAND || u->op == OPS_RESHAPE)
+    u = u->src[0];
   return u->op == OPS_CONST && (dtype_is_float((DType)u->dtype) ? u->arg.v.f == v : (double)u->arg.v.i == v);
 }

@@ -1,28 +1,29 @@
-/* info.c: facts about the library, its device, its cache and its environment, for people who look for a fault. */
+/* info.c: facts about the library, its device, its cache and its environment, for people who look for a
+ * fault. */
 #include "tensor/context.h"
 #include <stdio.h>
 #include <stdlib.h>
 
 static const char built[] =
 #if defined(__clang__)
-  "clang " __clang_version__
+    "clang " __clang_version__
 #elif defined(__GNUC__)
-  "gcc " __VERSION__
+    "gcc " __VERSION__
 #else
-  "an unknown compiler"
+    "an unknown compiler"
 #endif
 #ifdef TG_DEBUG_BUILD
-  ", debug"
+    ", debug"
 #endif
 #if defined(__SANITIZE_ADDRESS__)
-  ", address sanitizer"
+    ", address sanitizer"
 #endif
 #ifdef TG_HAVE_SQLITE
-  ", sqlite"
+    ", sqlite"
 #else
-  ", no sqlite: no cache on disk"
+    ", no sqlite: no cache on disk"
 #endif
-  ;
+    ;
 const char *tg_info(TgContext *ctx, int i, const char **name) {
   static const char *const facts[] = {"version", "built by", "device", "cache"};
   const char *none = NULL;
@@ -41,10 +42,14 @@ const char *tg_info(TgContext *ctx, int i, const char **name) {
   str_free(s), str_init(s, &ctx->mem);
   char dir[400];
   int64_t nbytes, entries;
-  if (i == 2) str_printf(s, "%s: %s", ctx->dev_open ? tg_device(ctx) : "none", ctx->dev_open ? tg_device_describe(ctx) : ctx->err.msg);
-  else if (!ctx->env.cache) str_put(s, "off (TG_CACHE=0)");
+  if (i == 2)
+    str_printf(s, "%s: %s", ctx->dev_open ? tg_device(ctx) : "none",
+               ctx->dev_open ? tg_device_describe(ctx) : ctx->err.msg);
+  else if (!ctx->env.cache)
+    str_put(s, "off (TG_CACHE=0)");
   else if (cache_facts(&ctx->mem, ctx->os, &ctx->env, dir, sizeof dir, &nbytes, &entries))
     str_printf(s, "%s: %lld kernels, %lld bytes", dir, (long long)entries, (long long)nbytes);
-  else str_put(s, "none: no folder that is private to this user");
+  else
+    str_put(s, "none: no folder that is private to this user");
   return s->oom ? "out of memory" : str_text(s);
 }

@@ -1,41 +1,58 @@
-/* layout.c: movement made of other movement: padding by mode, parts, diagonals, rolling, windows, grids. Nothing here is a node of its own. */
+/* layout.c: movement made of other movement: padding by mode, parts, diagonals, rolling, windows, grids.
+ * Nothing here is a node of its own. */
 #include "tensor/front.h"
 
-static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {   /* begin .. end of one axis */
+static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin,
+                     int64_t end) { /* begin .. end of one axis */
   if (!u) return NULL;
   int64_t be[2 * TG_MAX_RANK];
-  for (int i = 0; i < u->shape->n; i++) be[2 * i] = i == axis ? begin : 0, be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  for (int i = 0; i < u->shape->n; i++)
+    be[2 * i] = i == axis ? begin : 0, be[2 * i + 1] = i == axis ? end : u->shape->v[i];
   return u_shrink(st, u, be);
 }
-static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n, const int64_t *sizes) {   /* one axis seen as n axes of these sizes; n 0 drops it */
+
+static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n,
+                       const int64_t *sizes) { /* one axis seen as n axes of these sizes; n 0 drops it */
   if (!u) return NULL;
   int64_t d[2 * TG_MAX_RANK];
   int k = 0;
   for (int i = 0; i < u->shape->n; i++) {
-    if (i != axis) d[k++] = u->shape->v[i];
-    else for (int j = 0; j < n; j++) d[k++] = sizes[j];
+    if (i != axis)
+      d[k++] = u->shape->v[i];
+    else
+      for (int j = 0; j < n; j++)
+        d[k++] = sizes[j];
   }
   return u_reshape(st, u, k, d);
 }
-static UOp *merge_axes(UOpStore *st, UOp *u, int axis) {       /* axis and the next as one */
+
+static UOp *merge_axes(UOpStore *st, UOp *u, int axis) { /* axis and the next as one */
   if (!u) return NULL;
   int64_t d[TG_MAX_RANK];
-  for (int i = 0; i < u->shape->n - 1; i++) d[i] = i < axis ? u->shape->v[i] : i == axis ? dim_mul(st, u->shape->v[i], u->shape->v[i + 1]) : u->shape->v[i + 1];
+  for (int i = 0; i < u->shape->n - 1; i++)
+    d[i] = i < axis    ? u->shape->v[i]
+           : i == axis ? dim_mul(st, u->shape->v[i], u->shape->v[i + 1])
+                       : u->shape->v[i + 1];
   return u_reshape(st, u, u->shape->n - 1, d);
 }
 
 /* ---- windows. axis (size i) -> (o, k): o = (i - dil (k - 1) - 1) / s + 1 windows of k elements, a view.
- * With s >= k and no dilation the axis splits in (o, s) and loses the tail of each part. Otherwise the axis is repeated so that each period of
- * i f + dil elements starts dil further on: row r of the (k, period) split is the axis shifted by r dil. */
+ * With s >= k and no dilation the axis splits in (o, s) and loses the tail of each part. Otherwise the axis
+ * is repeated so that each period of i f + dil elements starts dil further on: row r of the (k, period) split
+ * is the axis shifted by r dil. */
 UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil) {
   if (!u) return NULL;
-  int64_t i = u->shape->v[axis], o = (i - dil * (k - 1) - 1) / s + 1, order[TG_MAX_RANK], pad[2 * TG_MAX_RANK] = {0};
+  int64_t i = u->shape->v[axis], o = (i - dil * (k - 1) - 1) / s + 1, order[TG_MAX_RANK],
+          pad[2 * TG_MAX_RANK] = {0};
   if (s >= k && dil == 1) {
-    if (o * s > i) pad[2 * axis + 1] = o * s - i, u = u_pad(st, u, pad);
-    else u = one_axis(st, u, axis, 0, o * s);
+    if (o * s > i)
+      pad[2 * axis + 1] = o * s - i, u = u_pad(st, u, pad);
+    else
+      u = one_axis(st, u, axis, 0, o * s);
     return one_axis(st, split_axis(st, u, axis, 2, (int64_t[]){o, s}), axis + 1, 0, k);
   }
-  int64_t f = 1 + (o * s > i - dil * (k - 1)), period = i * f + dil, reps = (k * period + i - 1) / i, d[TG_MAX_RANK];
+  int64_t f = 1 + (o * s > i - dil * (k - 1)), period = i * f + dil, reps = (k * period + i - 1) / i,
+          d[TG_MAX_RANK];
   u = split_axis(st, u, axis, 2, (int64_t[]){1, i});
   if (!u) return NULL;
   memcpy(d, u->shape->v, (size_t)u->shape->n * sizeof *d);
@@ -45,48 +62,62 @@ UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil
   u = split_axis(st, one_axis(st, u, axis + 1, 0, o * s), axis + 1, 2, (int64_t[]){o, s});
   u = split_axis(st, one_axis(st, u, axis + 2, 0, 1), axis + 2, 0, NULL);
   if (!u) return NULL;
-  for (int a = 0; a < u->shape->n; a++) order[a] = a == axis ? axis + 1 : a == axis + 1 ? axis : a;
+  for (int a = 0; a < u->shape->n; a++)
+    order[a] = a == axis ? axis + 1 : a == axis + 1 ? axis : a;
   return u_permute(st, u, order);
 }
+
 /* The last n axes -> (.., o1 .. on, k1 .. kn). */
 UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *s, const int64_t *dil) {
   if (!u) return NULL;
   int lead = u->shape->n - n;
   int64_t order[TG_MAX_RANK];
-  for (int a = 0; a < n; a++) u = u_windows(st, u, lead + 2 * a, k[a], s[a], dil[a]);
-  for (int i = 0; i < lead; i++) order[i] = i;
-  for (int a = 0; a < n; a++) order[lead + a] = lead + 2 * a, order[lead + n + a] = lead + 2 * a + 1;
+  for (int a = 0; a < n; a++)
+    u = u_windows(st, u, lead + 2 * a, k[a], s[a], dil[a]);
+  for (int i = 0; i < lead; i++)
+    order[i] = i;
+  for (int a = 0; a < n; a++)
+    order[lead + a] = lead + 2 * a, order[lead + n + a] = lead + 2 * a + 1;
   return u_permute(st, u, order);
 }
+
 TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
   TG_NUMBERS(x, "unfold");
   if (!x) return NULL;
   int a = axis_get(x->ctx, "unfold", axis, rank(x));
   if (a < 0) return NULL;
-  TG_REQUIRE(x->ctx, step > 0 && size >= 0 && size <= dims(x)[a], TG_ERR_VALUE, "unfold: windows of %lld, step %lld, on axis %d of %s", (long long)size,
-             (long long)step, axis, SHAPE_OF(x));
+  TG_REQUIRE(x->ctx, step > 0 && size >= 0 && size <= dims(x)[a], TG_ERR_VALUE,
+             "unfold: windows of %lld, step %lld, on axis %d of %s", (long long)size, (long long)step, axis,
+             SHAPE_OF(x));
   TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "unfold: rank of %s", SHAPE_OF(x));
   UOpStore *st = x->ctx->store;
   if (size == 0 || dims(x)[a] == 0) {
     int64_t d[TG_MAX_RANK + 1];
-    for (int i = 0; i < rank(x); i++) d[i] = i == a ? (dims(x)[a] - size) / step + 1 : dims(x)[i];
+    for (int i = 0; i < rank(x); i++)
+      d[i] = i == a ? (dims(x)[a] - size) / step + 1 : dims(x)[i];
     d[rank(x)] = size;
     return tensor_new(x->ctx, u_full(st, dt(x), (Scalar){.i = 0}, ints_get(st, rank(x) + 1, d)));
   }
   UOp *u = u_windows(st, x->uop, a, size, step, 1);
   int64_t order[TG_MAX_RANK];
-  for (int i = 0, k = 0; i <= rank(x); i++) if (i != a + 1) order[k++] = i;
+  for (int i = 0, k = 0; i <= rank(x); i++)
+    if (i != a + 1) order[k++] = i;
   order[rank(x)] = a + 1;
   return tensor_view(x, u_permute(st, u, order));
 }
 
 /* ---- padding */
-static TgTensor *mirrored(TgTensor *x, int axis, int64_t begin, int64_t end) { return tg_flip(tg_slice(x, axis, begin, end), 1, (int64_t[]){axis}); }
+static TgTensor *mirrored(TgTensor *x, int axis, int64_t begin, int64_t end) {
+  return tg_flip(tg_slice(x, axis, begin, end), 1, (int64_t[]){axis});
+}
+
 static TgTensor *edge(TgTensor *x, int axis, int64_t at, int64_t n) {
   int64_t d[TG_MAX_RANK];
-  for (int i = 0; i < rank(x); i++) d[i] = i == axis ? n : -1;
+  for (int i = 0; i < rank(x); i++)
+    d[i] = i == axis ? n : -1;
   return tg_expand(tg_slice(x, axis, at, at + 1), rank(x), d);
 }
+
 TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode) {
   if (mode != TG_PAD_CONSTANT) TG_NUMBERS(x, "pad_mode");
   static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
@@ -96,39 +127,59 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   int64_t crop_lo[TG_MAX_RANK], crop_hi[TG_MAX_RANK];
   TG_LIST(x->ctx, "pad", lo, rank(x));
   TG_LIST(x->ctx, "pad", hi, rank(x));
-  for (int i = 0; i < rank(x); i++) crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
+  for (int i = 0; i < rank(x); i++)
+    crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
   if (mode == TG_PAD_CIRCULAR)
     x = tg_pad(x, crop_lo, crop_hi); /* it goes round what is left; the others look at the whole axis */
   for (int a = 0; x && a < rank(x); a++) {
-    int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a], most = mode == TG_PAD_REFLECT ? n - 1 : mode == TG_PAD_CIRCULAR ? n : n ? INT64_MAX : 0;
+    int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a],
+            most = mode == TG_PAD_REFLECT    ? n - 1
+                   : mode == TG_PAD_CIRCULAR ? n
+                   : n                       ? INT64_MAX
+                                             : 0;
     if (!l && !h) continue;
-    TG_REQUIRE(x->ctx, l <= most && h <= most, TG_ERR_SHAPE, "pad: axis %d of %s has too few elements to %s %lld before and %lld after", a, SHAPE_OF(x),
+    TG_REQUIRE(x->ctx, l <= most && h <= most, TG_ERR_SHAPE,
+               "pad: axis %d of %s has too few elements to %s %lld before and %lld after", a, SHAPE_OF(x),
                names[mode], (long long)l, (long long)h);
     TgTensor *part[3];
     int k = 0;
-    if (l) part[k++] = mode == TG_PAD_REFLECT ? mirrored(x, a, 1, l + 1) : mode == TG_PAD_REPLICATE ? edge(x, a, 0, l) : tg_slice(x, a, n - l, n);
+    if (l)
+      part[k++] = mode == TG_PAD_REFLECT     ? mirrored(x, a, 1, l + 1)
+                  : mode == TG_PAD_REPLICATE ? edge(x, a, 0, l)
+                                             : tg_slice(x, a, n - l, n);
     part[k++] = x;
-    if (h) part[k++] = mode == TG_PAD_REFLECT ? mirrored(x, a, n - 1 - h, n - 1) : mode == TG_PAD_REPLICATE ? edge(x, a, n - 1, h) : tg_slice(x, a, 0, h);
+    if (h)
+      part[k++] = mode == TG_PAD_REFLECT     ? mirrored(x, a, n - 1 - h, n - 1)
+                  : mode == TG_PAD_REPLICATE ? edge(x, a, n - 1, h)
+                                             : tg_slice(x, a, 0, h);
     x = tg_cat(part, k, a);
   }
   return mode == TG_PAD_CIRCULAR ? x : tg_pad(x, crop_lo, crop_hi);
 }
+
 TgTensor *tg_pad_to(TgTensor *x, int n, const int64_t *want, double value) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
   bool ok = n == rank(x);
   TG_LIST(x->ctx, "pad_to", want, n);
-  for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? 0 : dim_sub(x->ctx->store, want[i], dims(x)[i]), ok = dim_le(x->ctx->store, 0, hi[i]);
-  TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "pad_to: %s to %s", SHAPE_OF(x), dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
+  for (int i = 0; ok && i < n; i++)
+    hi[i] = want[i] == -1 ? 0 : dim_sub(x->ctx->store, want[i], dims(x)[i]),
+    ok = dim_le(x->ctx->store, 0, hi[i]);
+  TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "pad_to: %s to %s", SHAPE_OF(x),
+             dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_pad_value(x, lo, hi, value);
 }
+
 TgTensor *tg_shrink_to(TgTensor *x, int n, const int64_t *want) {
   if (!x) return NULL;
   int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK];
   bool ok = n == rank(x);
   TG_LIST(x->ctx, "shrink_to", want, n);
-  for (int i = 0; ok && i < n; i++) hi[i] = want[i] == -1 ? dims(x)[i] : want[i], ok = dim_le(x->ctx->store, 0, hi[i]) && dim_le(x->ctx->store, hi[i], dims(x)[i]);
-  TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "shrink_to: %s to %s", SHAPE_OF(x), dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
+  for (int i = 0; ok && i < n; i++)
+    hi[i] = want[i] == -1 ? dims(x)[i] : want[i],
+    ok = dim_le(x->ctx->store, 0, hi[i]) && dim_le(x->ctx->store, hi[i], dims(x)[i]);
+  TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "shrink_to: %s to %s", SHAPE_OF(x),
+             dims_text(TG_MIN(n, TG_MAX_RANK), want).s);
   return tg_shrink(x, lo, hi);
 }
 
@@ -136,9 +187,11 @@ TgTensor *tg_shrink_to(TgTensor *x, int n, const int64_t *want) {
 TgTensor *tg_squeeze_all(TgTensor *x) {
   if (!x) return NULL;
   bool mask[TG_MAX_RANK];
-  for (int i = 0; i < rank(x); i++) mask[i] = dims(x)[i] == 1;
+  for (int i = 0; i < rank(x); i++)
+    mask[i] = dims(x)[i] == 1;
   return tensor_view(x, u_drop(x->ctx->store, x->uop, mask));
 }
+
 TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   if (!x) return NULL;
   int a = axis_get(x->ctx, "unflatten", axis, rank(x)), k = 0;
@@ -149,18 +202,25 @@ TgTensor *tg_unflatten(TgTensor *x, int axis, int n, const int64_t *sizes) {
   int64_t d[TG_MAX_RANK], known = 1, infer = -1;
   bool ok = true;
   for (int i = 0; i < n; i++) {
-    if (sizes[i] == -1) ok = ok && infer < 0, infer = i;
-    else ok = ok && !is_negative(sizes[i]) && (known = dim_mul(x->ctx->store, known, sizes[i])) != DIM_BAD;
+    if (sizes[i] == -1)
+      ok = ok && infer < 0, infer = i;
+    else
+      ok = ok && !is_negative(sizes[i]) && (known = dim_mul(x->ctx->store, known, sizes[i])) != DIM_BAD;
   }
   int64_t rest = 0;
   ok = ok && (infer < 0 ? known == dims(x)[a] : dim_div(x->ctx->store, dims(x)[a], known, &rest));
-  TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "unflatten: axis %d of %s into %s", axis, SHAPE_OF(x), dims_text(n, sizes).s);
+  TG_REQUIRE(x->ctx, ok, TG_ERR_SHAPE, "unflatten: axis %d of %s into %s", axis, SHAPE_OF(x),
+             dims_text(n, sizes).s);
   for (int i = 0; i < rank(x); i++) {
-    if (i != a) d[k++] = dims(x)[i];
-    else for (int j = 0; j < n; j++) d[k++] = sizes[j] == -1 ? rest : sizes[j];
+    if (i != a)
+      d[k++] = dims(x)[i];
+    else
+      for (int j = 0; j < n; j++)
+        d[k++] = sizes[j] == -1 ? rest : sizes[j];
   }
   return tg_reshape(x, k, d);
 }
+
 int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor **out) {
   if (!x) return 0;
   int a = axis_get(x->ctx, "split", axis, rank(x));
@@ -169,8 +229,10 @@ int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor 
   TG_LIST_OR(x->ctx, "split", sizes, n, 0);
   TG_LIST_OR(x->ctx, "split", out, n, 0);
   bool ok = n > 0;
-  for (int i = 0; ok && i < n; i++) ok = !is_negative(sizes[i]) && (at = dim_add(x->ctx->store, at, sizes[i])) != DIM_BAD;
-  TG_REQUIRE_OR(x->ctx, ok && at == dims(x)[a], 0, TG_ERR_SHAPE, "split: parts %s of axis %d of %s", dims_text(TG_MIN(n, TG_MAX_RANK), sizes).s, axis, SHAPE_OF(x));
+  for (int i = 0; ok && i < n; i++)
+    ok = !is_negative(sizes[i]) && (at = dim_add(x->ctx->store, at, sizes[i])) != DIM_BAD;
+  TG_REQUIRE_OR(x->ctx, ok && at == dims(x)[a], 0, TG_ERR_SHAPE, "split: parts %s of axis %d of %s",
+                dims_text(TG_MIN(n, TG_MAX_RANK), sizes).s, axis, SHAPE_OF(x));
   at = 0;
   for (int i = 0; i < n; i++) {
     int64_t end = dim_add(x->ctx->store, at, sizes[i]);
@@ -179,28 +241,34 @@ int tg_split_sizes(TgTensor *x, int axis, int n, const int64_t *sizes, TgTensor 
   }
   return n;
 }
+
 int tg_chunk(TgTensor *x, int axis, int chunks, TgTensor **out, int cap) {
   TG_NUMBERS_OR(x, "chunk", 0);
   if (!x) return 0;
   int a = axis_get(x->ctx, "chunk", axis, rank(x));
   if (a < 0) return 0;
-  TG_REQUIRE_OR(x->ctx, chunks > 0, 0, TG_ERR_VALUE, "chunk: %d parts of axis %d of %s", chunks, axis, SHAPE_OF(x));
+  TG_REQUIRE_OR(x->ctx, chunks > 0, 0, TG_ERR_VALUE, "chunk: %d parts of axis %d of %s", chunks, axis,
+                SHAPE_OF(x));
   if (dims(x)[a]) return tg_split(x, axis, (dims(x)[a] + chunks - 1) / chunks, out, cap);
   TG_LIST_OR(x->ctx, "chunk", out, TG_MIN(chunks, cap), 0);
-  for (int i = 0; i < chunks && i < cap; i++) if (!(out[i] = x)) return 0;
+  for (int i = 0; i < chunks && i < cap; i++)
+    if (!(out[i] = x)) return 0;
   return chunks;
 }
+
 TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes) {
   TG_NUMBERS(x, "roll");
   if (!x) return NULL;
-  TG_REQUIRE(x->ctx, n >= 0 && n <= TG_MAX_RANK && (axes || n == 1), TG_ERR_VALUE, "roll: %d shifts of %s without axes", n, SHAPE_OF(x));
+  TG_REQUIRE(x->ctx, n >= 0 && n <= TG_MAX_RANK && (axes || n == 1), TG_ERR_VALUE,
+             "roll: %d shifts of %s without axes", n, SHAPE_OF(x));
   TG_LIST(x->ctx, "roll", shifts, n);
   if (!axes) {
     TgTensor *flat = tg_roll(tg_flatten(x, 0, -1), 1, shifts, (int64_t[]){0});
     return tg_reshape(flat, rank(x), dims(x));
   }
   for (int i = 0; x && i < n; i++) {
-    int a = axes[i] >= -TG_MAX_RANK && axes[i] < TG_MAX_RANK ? axis_get(x->ctx, "roll", (int)axes[i], rank(x)) : -1;
+    int a = axes[i] >= -TG_MAX_RANK && axes[i] < TG_MAX_RANK ? axis_get(x->ctx, "roll", (int)axes[i], rank(x))
+                                                             : -1;
     TG_REQUIRE(x->ctx, a >= 0, TG_ERR_SHAPE, "roll: no axis %lld in %s", (long long)axes[i], SHAPE_OF(x));
     int64_t size = dims(x)[a], by = size ? shifts[i] % size : 0;
     if (by < 0) by += size;
@@ -208,21 +276,25 @@ TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes
   }
   return x;
 }
+
 TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
   if (!x) return NULL;
   int a = axis_get(x->ctx, "repeat_interleave", axis, rank(x));
   if (a < 0) return NULL;
   int64_t d[TG_MAX_RANK + 1], total;
-  TG_REQUIRE(x->ctx, times >= 0 && !__builtin_mul_overflow(times, TG_MAX(dim_max(x->ctx->store, dims(x)[a]), 1), &total), TG_ERR_VALUE, "repeat_interleave: axis %d of %s %lld times",
-             axis, SHAPE_OF(x), (long long)times);
+  TG_REQUIRE(
+      x->ctx,
+      times >= 0 && !__builtin_mul_overflow(times, TG_MAX(dim_max(x->ctx->store, dims(x)[a]), 1), &total),
+      TG_ERR_VALUE, "repeat_interleave: axis %d of %s %lld times", axis, SHAPE_OF(x), (long long)times);
   TG_REQUIRE(x->ctx, rank(x) < TG_MAX_RANK, TG_ERR_LIMIT, "repeat_interleave: rank of %s", SHAPE_OF(x));
   TgTensor *t = tg_unsqueeze(x, a + 1);
-  for (int i = 0; i <= rank(x); i++) d[i] = i == a + 1 ? times : -1;
+  for (int i = 0; i <= rank(x); i++)
+    d[i] = i == a + 1 ? times : -1;
   return tg_flatten(tg_expand(t, rank(x) + 1, d), a, a + 1);
 }
 
 /* ---- diagonals */
-TgTensor *tg_diag(TgTensor *x) {                               /* each element and n zeros, laid out row by row */
+TgTensor *tg_diag(TgTensor *x) { /* each element and n zeros, laid out row by row */
   TG_NUMBERS(x, "diag");
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) == 1, TG_ERR_SHAPE, "diag: %s is not 1-D", SHAPE_OF(x));
@@ -232,21 +304,28 @@ TgTensor *tg_diag(TgTensor *x) {                               /* each element a
   TgTensor *t = tg_pad(tg_reshape(x, TG_SHAPE(n, 1)), (int64_t[]){0, 0}, (int64_t[]){0, n});
   return tg_reshape(tg_slice(tg_flatten(t, 0, -1), 0, 0, n * n), TG_SHAPE(n, n));
 }
+
 TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   TG_NUMBERS(x, "diagonal");
   if (!x) return NULL;
-  int a = axis_get(x->ctx, "diagonal", axis1, rank(x)), b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
+  int a = axis_get(x->ctx, "diagonal", axis1, rank(x)),
+      b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
   if (b < 0) return NULL;
-  TG_REQUIRE(x->ctx, a != b, TG_ERR_SHAPE, "diagonal: axes %d and %d of %s are one", axis1, axis2, SHAPE_OF(x));
+  TG_REQUIRE(x->ctx, a != b, TG_ERR_SHAPE, "diagonal: axes %d and %d of %s are one", axis1, axis2,
+             SHAPE_OF(x));
   int64_t order[TG_MAX_RANK], h = dims(x)[a], w = dims(x)[b];
   int r = rank(x), k = 0;
-  for (int i = 0; i < r; i++) if (i != a && i != b) order[k++] = i;
+  for (int i = 0; i < r; i++)
+    if (i != a && i != b) order[k++] = i;
   order[r - 2] = a, order[r - 1] = b;
   x = tg_permute(x, r, order);
-  if (offset >= 0) x = tg_slice(x, -1, TG_MIN(offset, w), w), w = TG_MAX(w - offset, 0);
-  else x = tg_slice(x, -2, offset < -h ? h : -offset, h), h = offset < -h ? 0 : h + offset;
+  if (offset >= 0)
+    x = tg_slice(x, -1, TG_MIN(offset, w), w), w = TG_MAX(w - offset, 0);
+  else
+    x = tg_slice(x, -2, offset < -h ? h : -offset, h), h = offset < -h ? 0 : h + offset;
   int64_t n = TG_MIN(h, w), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2, -1);      /* (.., n n): element i stands at i (n + 1) */
+  x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2,
+                 -1); /* (.., n n): element i stands at i (n + 1) */
   if (!x) return NULL;
   if (n == 0) return x;
   hi[r - 2] = n;
@@ -254,19 +333,23 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
 }
 
 /* ---- grids */
-TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t steps, const TgDTypeOptions *opt) {
+TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t steps,
+                          const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d = dtype_of(o.dtype, DT_F32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "linspace: dtype %s", dtype_name(d));
   TG_REQUIRE(ctx, steps >= 0, TG_ERR_VALUE, "linspace: %lld steps", (long long)steps);
   if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d));
-  TgDType c = d == DT_F64 ? TG_F64 : TG_F32;                     /* from each end to the middle: both ends exact */
-  TgTensor *i = tg_arange(ctx, 0, (double)steps), *up = tg_cast(i, c), *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
+  TgDType c = d == DT_F64 ? TG_F64 : TG_F32; /* from each end to the middle: both ends exact */
+  TgTensor *i = tg_arange(ctx, 0, (double)steps), *up = tg_cast(i, c),
+           *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
   double step = (stop - start) / (double)(steps - 1);
-  TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start), *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
+  TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start),
+           *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
   return tg_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
 }
+
 TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out) {
   if (n < 1 || !x || !x[0]) return TG_ERR_VALUE;
   TgContext *ctx = x[0]->ctx;
@@ -275,15 +358,20 @@ TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out) {
   TG_LIST_OR(ctx, "meshgrid", out, n, TG_ERR_VALUE);
   for (int i = 0; i < n; i++) {
     if (!ctx_two("meshgrid", x[0], x[i])) return x[i] ? ctx->err.status : TG_ERR_VALUE;
-    TG_REQUIRE_OR(ctx, rank(x[i]) <= 1, TG_ERR_SHAPE, TG_ERR_SHAPE, "meshgrid: tensor %d has shape %s, more than one axis", i, SHAPE_OF(x[i]));
+    TG_REQUIRE_OR(ctx, rank(x[i]) <= 1, TG_ERR_SHAPE, TG_ERR_SHAPE,
+                  "meshgrid: tensor %d has shape %s, more than one axis", i, SHAPE_OF(x[i]));
     d[i] = nelem(x[i]);
   }
   bool swap = xy && n > 1;
-  if (swap) { int64_t t = d[0]; d[0] = d[1], d[1] = t; }
+  if (swap) {
+    int64_t t = d[0];
+    d[0] = d[1], d[1] = t;
+  }
   for (int i = 0; i < n; i++) {
     int at = swap && i < 2 ? 1 - i : i;
     int64_t one[TG_MAX_RANK];
-    for (int k = 0; k < n; k++) one[k] = k == at ? d[k] : 1;
+    for (int k = 0; k < n; k++)
+      one[k] = k == at ? d[k] : 1;
     if (!(out[i] = tg_expand(tg_reshape(x[i], n, one), n, d))) return ctx->err.status;
   }
   return TG_OK;

@@ -1,27 +1,35 @@
-/* linalg.c: factorisations, as graphs: a fixed number of steps, each of whole-matrix operations over any leading batch axes. The steps' results
- * are kept in memory (tg_contiguous), so that no kernel grows with the number of steps. */
+/* linalg.c: factorisations, as graphs: a fixed number of steps, each of whole-matrix operations over any
+ * leading batch axes. The steps' results are kept in memory (tg_contiguous), so that no kernel grows with the
+ * number of steps. */
 #include "tensor/front.h"
 
-static TgTensor *matrix(const char *op, TgTensor *x) {         /* x as float, checked: rank 2 or more */
+static TgTensor *matrix(const char *op, TgTensor *x) { /* x as float, checked: rank 2 or more */
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) >= 2, TG_ERR_SHAPE, "%s: %s is no matrix", op, SHAPE_OF(x));
   return dtype_is_float(dt(x)) ? x : tg_cast(x, TG_F32);
 }
+
 static TgTensor *mt(TgTensor *x) { return tg_transpose(x, -1, -2); }
-static TgTensor *eye_like(TgTensor *x, int64_t n) {            /* (.., n, n) beside x */
+
+static TgTensor *eye_like(TgTensor *x, int64_t n) { /* (.., n, n) beside x */
   if (!x) return NULL;
   int64_t d[TG_MAX_RANK];
-  for (int i = 0; i < rank(x) - 2; i++) d[i] = dims(x)[i];
+  for (int i = 0; i < rank(x) - 2; i++)
+    d[i] = dims(x)[i];
   d[rank(x) - 2] = d[rank(x) - 1] = n;
   return tg_expand(tg_eye(x->ctx, n, .dtype = tg_dtype(x)), rank(x), d);
 }
-/* x / its largest magnitude along the axes, which is put to *by (1 where all are 0): no square over- or underflows. The factor gets no gradient. */
+
+/* x / its largest magnitude along the axes, which is put to *by (1 where all are 0): no square over- or
+ * underflows. The factor gets no gradient. */
 static TgTensor *scaled(TgTensor *x, TgAxes axes, TgTensor **by) {
   TgTensor *m = tg_detach(tg_max(tg_abs(x), .axis = axes, .keepdim = true));
   *by = tg_where(tg_eq_scalar(m, 0), tg_full_like(m, 1), m);
   return tg_div(x, *by);
 }
-/* One reflector a column: I - 2 v v^T / v^T v takes the column below the diagonal to zero; a column that is zero there is left alone. */
+
+/* One reflector a column: I - 2 v v^T / v^T v takes the column below the diagonal to zero; a column that is
+ * zero there is left alone. */
 TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   TG_NUMBERS_OR(x, "qr", TG_ERR_SHAPE);
   if (!x || !q || !r) return TG_ERR_VALUE;
@@ -34,15 +42,19 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   int64_t m = dim_at(a, -2), n = dim_at(a, -1), steps = TG_MIN(m - 1, n);
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
-    TgTensor *below = tg_ge_scalar(row, (double)k), *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0));         /* (.., m) */
+    TgTensor *below = tg_ge_scalar(row, (double)k),
+             *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0)); /* (.., m) */
     TgTensor *size;
-    col = scaled(col, TG_AXES(-1), &size);                     /* the reflector does not depend on the length of the column */
-    TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true)), *head = tg_slice(col, -1, k, k + 1);
+    col = scaled(col, TG_AXES(-1), &size); /* the reflector does not depend on the length of the column */
+    TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true)),
+             *head = tg_slice(col, -1, k, k + 1);
     TgTensor *sign = tg_where(tg_lt_scalar(head, 0), tg_scalar_like(a, -1), tg_scalar_like(a, 1));
-    TgTensor *v = tg_add(col, tg_where(tg_eq_scalar(row, (double)k), tg_mul(sign, norm), tg_scalar_like(a, 0)));
+    TgTensor *v =
+        tg_add(col, tg_where(tg_eq_scalar(row, (double)k), tg_mul(sign, norm), tg_scalar_like(a, 0)));
     TgTensor *vv = tg_sum(tg_mul(v, v), .axis = TG_AXES(-1), .keepdim = true), *zero = tg_eq_scalar(vv, 0);
     v = tg_contiguous(v);
-    TgTensor *scale = tg_where(zero, tg_scalar_like(a, 0), tg_rdiv_scalar(tg_where(zero, tg_scalar_like(a, 1), vv), 2));
+    TgTensor *scale =
+        tg_where(zero, tg_scalar_like(a, 0), tg_rdiv_scalar(tg_where(zero, tg_scalar_like(a, 1), vv), 2));
     TgTensor *vc = tg_unsqueeze(v, -1), *vr = tg_unsqueeze(tg_mul(v, scale), -2);
     a = tg_contiguous(tg_sub(a, tg_mul(vc, tg_matmul(vr, a))));
     h = tg_contiguous(tg_sub(h, tg_mul(tg_matmul(h, vc), vr)));
@@ -51,26 +63,34 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   return *q && *r ? TG_OK : ctx->err.status;
 }
 
-/* One-sided Jacobi. A (m, n), m >= n: pairs of columns are rotated until all are orthogonal; their lengths are the singular values. n - 1
- * rounds of n/2 disjoint pairs meet every pair once (a sweep): the columns stand in two rows, paired across, and all but the first move on by one. */
+/* One-sided Jacobi. A (m, n), m >= n: pairs of columns are rotated until all are orthogonal; their lengths
+ * are the singular values. n - 1 rounds of n/2 disjoint pairs meet every pair once (a sweep): the columns
+ * stand in two rows, paired across, and all but the first move on by one. */
 enum { SWEEPS = 10 };
-typedef struct Svd { TgTensor *u, *s, *v; } Svd;
-static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {    /* runs of neighbours as slices */
+
+typedef struct Svd {
+  TgTensor *u, *s, *v;
+} Svd;
+
+static TgTensor *permute_columns(TgTensor *x, const int64_t *order,
+                                 int64_t n) { /* runs of neighbours as slices */
   TgTensor *part[64];
   int k = 0;
   for (int64_t i = 0; i < n && k < 64;) {
     int64_t j = i + 1;
-    while (j < n && order[j] == order[j - 1] + 1) j++;
+    while (j < n && order[j] == order[j - 1] + 1)
+      j++;
     part[k++] = tg_slice(x, -1, order[i], order[i] + (j - i)), i = j;
   }
   return tg_cat(part, k, -1);
 }
+
 static bool jacobi(TgTensor *a, Svd *out) {
   TgContext *ctx = a->ctx;
   int64_t n = dim_at(a, -1), even = n + (n & 1), half = even / 2;
   TgTensor *v = eye_like(a, n);
   double eps = dt(a) == DT_F64 ? 0x1p-52 : 0x1p-23;
-  if (even != n) {                                             /* a column of zeros, which no rotation moves */
+  if (even != n) { /* a column of zeros, which no rotation moves */
     int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
     hi[rank(a) - 1] = 1;
     a = tg_pad(a, lo, hi);
@@ -80,44 +100,56 @@ static bool jacobi(TgTensor *a, Svd *out) {
   /* the first column of each row; the players of a round robin: 0 stays, the rest go round */
   int64_t *next = mem_alloc(&ctx->mem, (size_t)even * sizeof *next);
   TG_REQUIRE_OR(ctx, next, false, TG_ERR_NOMEM, "svd: out of memory");
-  for (int64_t i = 0; i < even; i++) next[i] = i;
-  if (even > 2) {                                              /* top: 0, b0, t1 .. t(h-2); bottom: b1 .. b(h-1), t(h-1) */
+  for (int64_t i = 0; i < even; i++)
+    next[i] = i;
+  if (even > 2) { /* top: 0, b0, t1 .. t(h-2); bottom: b1 .. b(h-1), t(h-1) */
     next[1] = half;
-    for (int64_t i = 2; i < half; i++) next[i] = i - 1;
-    for (int64_t i = half; i < even - 1; i++) next[i] = i + 1;
+    for (int64_t i = 2; i < half; i++)
+      next[i] = i - 1;
+    for (int64_t i = half; i < even - 1; i++)
+      next[i] = i + 1;
     next[even - 1] = half - 1;
   }
   int64_t rounds = n < 2 ? 0 : (even - 1) * SWEEPS;
   for (int64_t k = 0; k < rounds && a && v; k++) {
-    TgTensor *p = tg_slice(a, -1, 0, half), *q = tg_slice(a, -1, half, even), *vp = tg_slice(v, -1, 0, half), *vq = tg_slice(v, -1, half, even);
-    TgTensor *alpha = tg_sum(tg_mul(p, p), .axis = TG_AXES(-2), .keepdim = true), *beta = tg_sum(tg_mul(q, q), .axis = TG_AXES(-2), .keepdim = true);
+    TgTensor *p = tg_slice(a, -1, 0, half), *q = tg_slice(a, -1, half, even), *vp = tg_slice(v, -1, 0, half),
+             *vq = tg_slice(v, -1, half, even);
+    TgTensor *alpha = tg_sum(tg_mul(p, p), .axis = TG_AXES(-2), .keepdim = true),
+             *beta = tg_sum(tg_mul(q, q), .axis = TG_AXES(-2), .keepdim = true);
     TgTensor *gamma = tg_sum(tg_mul(p, q), .axis = TG_AXES(-2), .keepdim = true);
-    TgTensor *turn = tg_gt(tg_abs(gamma), tg_mul_scalar(tg_mul(tg_sqrt(alpha), tg_sqrt(beta)), eps * 0.25)), *one = tg_scalar_like(a, 1), *zero = tg_scalar_like(a, 0);
+    TgTensor *turn = tg_gt(tg_abs(gamma), tg_mul_scalar(tg_mul(tg_sqrt(alpha), tg_sqrt(beta)), eps * 0.25)),
+             *one = tg_scalar_like(a, 1), *zero = tg_scalar_like(a, 0);
     TgTensor *zeta = tg_div(tg_sub(beta, alpha), tg_mul_scalar(tg_where(turn, gamma, one), 2));
-    TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15), *z = tg_where(big, one, zeta);    /* its square would overflow */
+    TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15),
+             *z = tg_where(big, one, zeta); /* its square would overflow */
     TgTensor *root = tg_rdiv_scalar(tg_add(tg_abs(z), tg_sqrt(tg_add_scalar(tg_mul(z, z), 1))), 1);
     TgTensor *t = tg_where(big, tg_div(tg_mul_scalar(one, 0.5), tg_where(big, tg_abs(zeta), one)), root);
     t = tg_where(tg_lt_scalar(zeta, 0), tg_neg(t), t);
-    TgTensor *c = tg_where(turn, tg_rsqrt(tg_add_scalar(tg_mul(t, t), 1)), one), *s = tg_where(turn, tg_mul(c, t), zero);
+    TgTensor *c = tg_where(turn, tg_rsqrt(tg_add_scalar(tg_mul(t, t), 1)), one),
+             *s = tg_where(turn, tg_mul(c, t), zero);
     c = tg_contiguous(c), s = tg_contiguous(s);
     TgTensor *side[] = {tg_sub(tg_mul(c, p), tg_mul(s, q)), tg_add(tg_mul(s, p), tg_mul(c, q))};
     TgTensor *vside[] = {tg_sub(tg_mul(c, vp), tg_mul(s, vq)), tg_add(tg_mul(s, vp), tg_mul(c, vq))};
-    a = tg_contiguous(permute_columns(tg_cat(side, 2, -1), next, even)), v = tg_contiguous(permute_columns(tg_cat(vside, 2, -1), next, even));
+    a = tg_contiguous(permute_columns(tg_cat(side, 2, -1), next, even)),
+    v = tg_contiguous(permute_columns(tg_cat(vside, 2, -1), next, even));
   }
   mem_free(&ctx->mem, next);
   if (!a || !v) return false;
   /* a whole number of sweeps: every column stands where it began */
   a = tg_slice(a, -1, 0, n), v = tg_slice(tg_slice(v, -1, 0, n), -2, 0, n);
-  TgTensor *s = tg_contiguous(tg_sqrt(tg_sum(tg_mul(a, a), .axis = TG_AXES(-2))));      /* (.., n) */
+  TgTensor *s = tg_contiguous(tg_sqrt(tg_sum(tg_mul(a, a), .axis = TG_AXES(-2)))); /* (.., n) */
   /* place[i]: how many stand before column i, largest first; sorting is a product with that permutation */
   TgTensor *mine = tg_unsqueeze(s, -1), *other = tg_unsqueeze(s, -2), *i = tg_arange(ctx, 0, (double)n);
-  TgTensor *first = tg_lt(tg_unsqueeze(i, -2), tg_unsqueeze(i, -1)), *before = tg_bitor(tg_gt(other, mine), tg_bitand(tg_eq(other, mine), first));
+  TgTensor *first = tg_lt(tg_unsqueeze(i, -2), tg_unsqueeze(i, -1)),
+           *before = tg_bitor(tg_gt(other, mine), tg_bitand(tg_eq(other, mine), first));
   TgTensor *place = tg_sum(tg_cast(before, TG_I32), .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *order = tg_contiguous(tg_cast(tg_eq(place, i), tg_dtype(a)));
   *out = (Svd){tg_matmul(a, order), tg_squeeze(tg_matmul(other, order), -2), tg_matmul(v, order)};
   return out->u && out->s && out->v;
 }
-/* U from the columns A v = s u: their QR factorisation gives an orthonormal basis even where s is 0, with signs that the diagonal of R shows. */
+
+/* U from the columns A v = s u: their QR factorisation gives an orthonormal basis even where s is 0, with
+ * signs that the diagonal of R shows. */
 TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, const TgSvdOptions *opt) {
   TG_NUMBERS_OR(x, "svd", TG_ERR_SHAPE);
   if (!x || !u || !s || !vt) return TG_ERR_VALUE;
@@ -136,14 +168,17 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
   TgTensor *size;
   a = tg_contiguous(scaled(a, TG_AXES(-2, -1), &size));
   if (!jacobi(a, &f) || tg_qr(f.u, &q, &r)) return ctx->err.status;
-  TgTensor *sign = tg_where(tg_lt_scalar(tg_diagonal(r, 0, -2, -1), 0), tg_scalar_like(q, -1), tg_scalar_like(q, 1));
+  TgTensor *sign =
+      tg_where(tg_lt_scalar(tg_diagonal(r, 0, -2, -1), 0), tg_scalar_like(q, -1), tg_scalar_like(q, 1));
   TgTensor *left = tg_mul(tg_slice(q, -1, 0, n), tg_unsqueeze(sign, -2)), *right = mt(f.v);
   if (o.full_matrices && m > n) left = tg_cat((TgTensor *[]){left, tg_slice(q, -1, n, m)}, 2, -1);
-  *u = tg_cast(wide ? mt(right) : left, out), *vt = tg_cast(wide ? mt(left) : right, out), *s = tg_cast(tg_mul(f.s, tg_squeeze(size, -1)), out);
+  *u = tg_cast(wide ? mt(right) : left, out), *vt = tg_cast(wide ? mt(left) : right, out),
+  *s = tg_cast(tg_mul(f.s, tg_squeeze(size, -1)), out);
   return *u && *s && *vt ? TG_OK : ctx->err.status;
 }
 
-/* X <- a X + (b A + c A^2) X with A = X X^T, from X / |X|: the polynomial that Muon uses drives every singular value toward 1. */
+/* X <- a X + (b A + c A^2) X with A = X X^T, from X / |X|: the polynomial that Muon uses drives every
+ * singular value toward 1. */
 TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3], double eps) {
   TG_NUMBERS(x, "newton_schulz");
   TgTensor *g = matrix("newton_schulz", x);

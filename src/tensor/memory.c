@@ -11,12 +11,14 @@ UOp *memory_node(TgContext *ctx, const Buffer *b) {
   int64_t slot = b->uid | (int64_t)(b->version & INT32_MAX) << 32;
   return uop_new(ctx->store, OPS_BUFFER, b->dtype, 1, 0, NULL, (Arg){.param = {b->nelem, slot}});
 }
+
 UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape) {
   const Ints *most = shape ? dims_max(ctx->store, shape) : NULL;
   if (most != shape) { /* room for the largest; a place has one address whatever the sizes are */
     int64_t be[2 * TG_MAX_RANK];
     if (!most) return NULL;
-    for (int i = 0; i < shape->n; i++) be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
+    for (int i = 0; i < shape->n; i++)
+      be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
     return u_shrink(ctx->store, buffer_node(ctx, dtype, dim_product(ctx->store, most), most), be);
   }
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
@@ -29,10 +31,12 @@ UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape) 
   UOp *u = memory_node(ctx, b);
   return u && shape ? u_reshape(ctx->store, u, shape->n, shape->v) : u;
 }
+
 Buffer *buffer_get(TgContext *ctx, const UOp *u) {
   uint64_t uid = (uint64_t)buffer_uid(u);
   return uid < ctx->buffers.len ? ctx->buffers.at[uid] : NULL;
 }
+
 void buffer_free(TgContext *ctx, int64_t uid) {
   Buffer *b = ctx->buffers.at[uid];
   if (!b) return;
@@ -48,18 +52,22 @@ void buffer_free(TgContext *ctx, int64_t uid) {
 /* ---- views */
 UOp *view_bottom(UOp *u) {
   if (!u || !(u->mark & MARK_VIEW)) return NULL;
-  while (u->op != OPS_BUFFER) u = u->src[0];
+  while (u->op != OPS_BUFFER)
+    u = u->src[0];
   return u;
 }
+
 UOp *view_on(TgContext *ctx, UOp *u, const UOp *at, UOp *base) {
   UOpVec path = {0};
   bool ok = true;
   for (; ok && u != at; u = u->src[0])
     if (u->op != OPS_AFTER) ok = vec_push(&ctx->mem, &path, u);
-  for (size_t i = path.len; ok && base && i-- > 0;) base = uop_with_src(ctx->store, path.at[i], &base);
+  for (size_t i = path.len; ok && base && i-- > 0;)
+    base = uop_with_src(ctx->store, path.at[i], &base);
   vec_free(&ctx->mem, &path);
   return ok ? base : NULL;
 }
+
 UOp *piece_of(UOp *u, int64_t *start) {
   *start = 0;
   for (; u->op != OPS_BUFFER; u = u->src[0]) {
@@ -80,12 +88,14 @@ UOp *piece_of(UOp *u, int64_t *start) {
   }
   return u;
 }
+
 void places_unlink(TgTensor *t) {
   if (!t->memory) return;
   *t->place_link = t->next_place;
   if (t->next_place) t->next_place->place_link = t->place_link;
   t->memory = NULL, t->next_place = NULL, t->place_link = NULL;
 }
+
 void tensor_set(TgTensor *t, UOp *u) {
   places_unlink(t);
   t->uop = u;
@@ -103,13 +113,16 @@ static bool is_place(const UOp *u) { /* each element is one place of memory, whi
     if (u->op == OPS_EXPAND) return false;
   return true;
 }
+
 /* Where AFTER goes in a place's chain: over the very view that is stored to, so that the stored value is seen
  * to be the place's; else over all of the memory. */
 static UOp *after_at(UOp *u, const UOp *view) {
   UOp *whole = u;
-  for (; u != view && u->op != OPS_BUFFER; u = u->src[0]) whole = u;
+  for (; u != view && u->op != OPS_BUFFER; u = u->src[0])
+    whole = u;
   return u == view || whole->op != OPS_RESHAPE ? u : whole;
 }
+
 bool store_to(TgTensor *t, UOp *view, UOp *value) {
   TgContext *ctx = t->ctx;
   Buffer *b = t->memory;
@@ -125,12 +138,15 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
     error_set(&ctx->err, TG_ERR_NOMEM, "assign: out of memory");
     return false;
   }
-  for (TgTensor *h = b->places; h; h = h->next_place) h->uop = h->then;
+  for (TgTensor *h = b->places; h; h = h->next_place)
+    h->uop = h->then;
   b->store = store;
   ctx->waiting.at[ctx->waiting.len++] = b->uid;
   return true;
 }
+
 bool memory_flush(TgContext *ctx, Buffer *b) { return !b->store || !engine_stores(ctx, &b, 1); }
+
 bool memory_prepare(TgContext *ctx, Buffer *b) {
   b->version = (b->version + 1) & INT32_MAX;
   UOp *next = memory_node(ctx, b);
@@ -141,6 +157,7 @@ bool memory_prepare(TgContext *ctx, Buffer *b) {
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");
   return ok;
 }
+
 void memory_written(TgContext *ctx, Buffer *b) {
   for (size_t i = 0; b->store && i < ctx->waiting.len; i++) {
     if (ctx->waiting.at[i] != b->uid) continue;
@@ -149,8 +166,10 @@ void memory_written(TgContext *ctx, Buffer *b) {
   }
   b->store = NULL, b->filled = true, b->origin = 0, b->constant = false;
   b->version = (b->version + 1) & INT32_MAX;
-  for (TgTensor *h = b->places; h; h = h->next_place) h->uop = h->then;
+  for (TgTensor *h = b->places; h; h = h->next_place)
+    h->uop = h->then;
 }
+
 bool value_known(TgContext *ctx, UOp *u, UOp *place) {
   Buffer *to = buffer_get(ctx, view_bottom(place)), *from = u->op == OPS_BUFFER ? buffer_get(ctx, u) : NULL;
   if (!map_put_ptr(&ctx->realized, u, place)) return false;
@@ -158,6 +177,7 @@ bool value_known(TgContext *ctx, UOp *u, UOp *place) {
   to->constant |= !u->ranges || (from && from->constant);
   return true;
 }
+
 bool memories_renewed(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++) {
     Buffer *b = ctx->buffers.at[i];
@@ -175,6 +195,7 @@ bool memories_renewed(TgContext *ctx) {
   }
   return true;
 }
+
 bool place_ready(const char *op, TgTensor *t, bool keep_value) {
   TgContext *ctx = t->ctx;
   Buffer *b = t->memory;

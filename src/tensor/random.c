@@ -1,51 +1,74 @@
-/* random.c: random numbers, tinygrad's stream bit for bit. In: the context's seed and counter. Out: lazy tensors; equal programs get equal numbers on
- * every device.
+/* random.c: random numbers, tinygrad's stream bit for bit. In: the context's seed and counter. Out: lazy
+ * tensors; equal programs get equal numbers on every device.
  *
- * A draw of n words takes the counter c and moves it on by n. Its key is threefry2x32(c, {device, seed}); with h = ceil(n / 2), word i < h is the low
- * half of threefry2x32({i, i + h}, key) and word i + h the high half. Words are then read as elements: the top bits become the mantissa of a
- * number in [1, 2), and 1 is taken off.
+ * A draw of n words takes the counter c and moves it on by n. Its key is threefry2x32(c, {device, seed});
+ * with h = ceil(n / 2), word i < h is the low half of threefry2x32({i, i + h}, key) and word i + h the high
+ * half. Words are then read as elements: the top bits become the mantissa of a number in [1, 2), and 1 is
+ * taken off.
  *
- * The key of a draw is computed here, and lies in a buffer of its own that no graph holds as a constant: a program that draws is the same graph each
- * time, and what replays it moves on by drawing keys again (draw_again). */
+ * The key of a draw is computed here, and lies in a buffer of its own that no graph holds as a constant: a
+ * program that draws is the same graph each time, and what replays it moves on by drawing keys again
+ * (draw_again). */
 #include "tensor/front.h"
 
 /* Low 32 bits of SHA-256 of four zero bytes, big endian: tinygrad's number of the first device that draws. */
 enum { FIRST_DEVICE = 0x14b81119 };
-static const int64_t most_words = UINT32_MAX;                /* of one key: longer draws go on with the key of the counter they have reached */
+
+static const int64_t most_words =
+    UINT32_MAX; /* of one key: longer draws go on with the key of the counter they have reached */
 
 static uint64_t key_at(const TgContext *ctx, uint64_t counter) {
-  Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | FIRST_DEVICE)}}, out = {.i = 0};
+  Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | FIRST_DEVICE)}},
+         out = {.i = 0};
   scalar_eval(OPS_THREEFRY, DT_U64, in, &out);
   return (uint64_t)out.i;
 }
-static UOp *u_int(UOpStore *st, UOp *like, int64_t v) { return like ? u_full(st, (DType)like->dtype, (Scalar){.i = v}, like->shape) : NULL; }
-static UOp *shifted(UOpStore *st, UOp *u, int n) { return u ? uop_alu2(st, OPS_SHR, u, u_int(st, u, n)) : NULL; }
+
+static UOp *u_int(UOpStore *st, UOp *like, int64_t v) {
+  return like ? u_full(st, (DType)like->dtype, (Scalar){.i = v}, like->shape) : NULL;
+}
+
+static UOp *shifted(UOpStore *st, UOp *u, int n) {
+  return u ? uop_alu2(st, OPS_SHR, u, u_int(st, u, n)) : NULL;
+}
+
 static UOp *packed(UOpStore *st, UOp *low, UOp *high) {
   UOp *h = uop_cast(st, high, DT_U64);
-  return h ? uop_alu2(st, OPS_OR, uop_alu2(st, OPS_SHL, h, u_int(st, h, 32)), uop_cast(st, low, DT_U64)) : NULL;
+  return h ? uop_alu2(st, OPS_OR, uop_alu2(st, OPS_SHL, h, u_int(st, h, 32)), uop_cast(st, low, DT_U64))
+           : NULL;
 }
+
 /* n words for a key, u64 (1): u32 (n). */
 static UOp *words_of(UOpStore *st, UOp *key, int64_t n) {
   int64_t h = (n + 1) / 2;
   const Ints *grid = ints_get(st, 2, (int64_t[]){2, h});
   if (!grid || !key) return NULL;
-  UOp *i = uop_cast(st, u_arange(st, grid, 1, h > INT32_MAX ? DT_I64 : DT_I32), DT_U32), *row = u_arange(st, grid, 0, DT_I32);
-  UOp *both = i && row ? uop_alu2(st, OPS_THREEFRY, packed(st, i, uop_alu2(st, OPS_ADD, i, u_int(st, i, h))), u_broadcast(st, key, grid)) : NULL;
+  UOp *i = uop_cast(st, u_arange(st, grid, 1, h > INT32_MAX ? DT_I64 : DT_I32), DT_U32),
+      *row = u_arange(st, grid, 0, DT_I32);
+  UOp *both = i && row ? uop_alu2(st, OPS_THREEFRY, packed(st, i, uop_alu2(st, OPS_ADD, i, u_int(st, i, h))),
+                                  u_broadcast(st, key, grid))
+                       : NULL;
   if (!both) return NULL;
-  UOp *w = uop_where(st, uop_alu2(st, OPS_CMPEQ, row, u_int(st, row, 0)), uop_cast(st, both, DT_U32), uop_cast(st, shifted(st, both, 32), DT_U32));
+  UOp *w = uop_where(st, uop_alu2(st, OPS_CMPEQ, row, u_int(st, row, 0)), uop_cast(st, both, DT_U32),
+                     uop_cast(st, shifted(st, both, 32), DT_U32));
   return u_shrink(st, u_reshape(st, w, 1, (int64_t[]){2 * h}), (int64_t[]){0, n});
 }
+
 static UOp *joined_words(TgContext *ctx, UOp **part, int n) {
   TgTensor *t[64];
   if (n == 1) return part[0];
-  for (int i = 0; i < n; i++) if (!(t[i] = tensor_new(ctx, part[i]))) return NULL;
+  for (int i = 0; i < n; i++)
+    if (!(t[i] = tensor_new(ctx, part[i]))) return NULL;
   TgTensor *all = tg_cat(t, n, 0);
   return all ? all->uop : NULL;
 }
+
 static bool words_check(TgContext *ctx, const char *op, int64_t n) {
-  TG_REQUIRE_OR(ctx, n >= 0 && n / most_words < 64, false, TG_ERR_LIMIT, "%s: %lld words in one draw", op, (long long)n);
+  TG_REQUIRE_OR(ctx, n >= 0 && n / most_words < 64, false, TG_ERR_LIMIT, "%s: %lld words in one draw", op,
+                (long long)n);
   return true;
 }
+
 static UOp *words(TgContext *ctx, const char *op, int64_t n) {
   UOp *part[64];
   int parts = 0;
@@ -61,50 +84,66 @@ static UOp *words(TgContext *ctx, const char *op, int64_t n) {
   ctx->rng_counter += (uint64_t)n;
   return joined_words(ctx, part, parts);
 }
+
 TgStatus draw_again(TgContext *ctx, Buffer *b) {
   uint64_t key = key_at(ctx, ctx->rng_counter);
   ctx->rng_counter += (uint64_t)b->draws;
   return ctx->dev.backend->copy_in(&ctx->dev, b->data, &key, sizeof key);
 }
-void tg_manual_seed(TgContext *ctx, uint64_t seed) { if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0; }
+
+void tg_manual_seed(TgContext *ctx, uint64_t seed) {
+  if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0;
+}
+
 TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n) {
   TG_NUMBERS(key, "random_bits");
   if (key && !dims_numbers(key->ctx, "random_bits", 1, &n)) return NULL;
   TgContext *ctx = ctx_two("random_bits", key, counter);
   if (!ctx) return NULL;
   UOpStore *st = ctx->store;
-  TG_REQUIRE(ctx, dt(key) == DT_U32 && dt(counter) == DT_U32 && nelem(key) == 2 && nelem(counter) == 2, TG_ERR_SHAPE,
-             "random_bits: key %s %s, counter %s %s; both are two u32", dtype_name(dt(key)), SHAPE_OF(key), dtype_name(dt(counter)), SHAPE_OF(counter));
+  TG_REQUIRE(ctx, dt(key) == DT_U32 && dt(counter) == DT_U32 && nelem(key) == 2 && nelem(counter) == 2,
+             TG_ERR_SHAPE, "random_bits: key %s %s, counter %s %s; both are two u32", dtype_name(dt(key)),
+             SHAPE_OF(key), dtype_name(dt(counter)), SHAPE_OF(counter));
   if (!words_check(ctx, "random_bits", n)) return NULL;
   if (n == 0) return tg_zeros(ctx, TG_SHAPE(0), .dtype = TG_U32);
   TgTensor *k = tg_reshape(key, TG_SHAPE(2)), *c = tg_reshape(counter, TG_SHAPE(2));
   if (!k || !c) return NULL;
   UOp *k0 = u_shrink(st, k->uop, (int64_t[]){0, 1}), *k1 = u_shrink(st, k->uop, (int64_t[]){1, 2}), *part[64];
-  UOp *at = packed(st, u_shrink(st, c->uop, (int64_t[]){0, 1}), u_shrink(st, c->uop, (int64_t[]){1, 2})), *base = packed(st, k0, k1);
+  UOp *at = packed(st, u_shrink(st, c->uop, (int64_t[]){0, 1}), u_shrink(st, c->uop, (int64_t[]){1, 2})),
+      *base = packed(st, k0, k1);
   int parts = 0;
   for (int64_t i = 0; i < n; i += most_words, parts++) {
     UOp *from = i && at ? uop_alu2(st, OPS_ADD, at, u_int(st, at, i)) : at;
-    part[parts] = words_of(st, from && base ? uop_alu2(st, OPS_THREEFRY, from, base) : NULL, TG_MIN(n - i, most_words));
+    part[parts] =
+        words_of(st, from && base ? uop_alu2(st, OPS_THREEFRY, from, base) : NULL, TG_MIN(n - i, most_words));
   }
   return tensor_new(ctx, joined_words(ctx, part, parts));
 }
 
 /* ---- floats in [0, 1) */
-static int mantissa_of(DType d) { return d == DT_F64 ? 52 : d == DT_F32 ? 23 : d == DT_F16 ? 10 : d == DT_BF16 ? 7 : d == DT_FP8E4M3 ? 3 : 2; }
+static int mantissa_of(DType d) {
+  return d == DT_F64 ? 52 : d == DT_F32 ? 23 : d == DT_F16 ? 10 : d == DT_BF16 ? 7 : d == DT_FP8E4M3 ? 3 : 2;
+}
+
 /* Flat u32 words as n elements of [0, 1). */
 static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
   UOpStore *st = ctx->store;
   int bits = 8 * (int)dtype_size(d);
   TgDType whole = bits == 8 ? TG_U8 : bits == 16 ? TG_U16 : bits == 32 ? TG_U32 : TG_U64;
   Scalar one = {.i = 0};
-  scalar_store(d, (Scalar){.f = 1}, &one.i);                 /* little endian */
-  if (bits < 32 && w) w = uop_alu1(st, OPS_CONTIGUOUS, w);   /* several elements share a word: it is made once */
+  scalar_store(d, (Scalar){.f = 1}, &one.i); /* little endian */
+  if (bits < 32 && w)
+    w = uop_alu1(st, OPS_CONTIGUOUS, w); /* several elements share a word: it is made once */
   TgTensor *u = tg_slice(tg_bitcast(tensor_new(ctx, w), whole), 0, 0, n);
   UOp *x = u ? shifted(st, u->uop, bits - mantissa_of(d)) : NULL;
   x = x ? uop_alu2(st, OPS_OR, x, u_int(st, x, one.i)) : NULL;
   return tg_sub_scalar(tg_bitcast(tensor_new(ctx, x), dtype_public(d)), 1);
 }
-static TgTensor *kept(TgTensor *t) { return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL; }   /* drawn once, however many readers */
+
+static TgTensor *kept(TgTensor *t) {
+  return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL;
+} /* drawn once, however many readers */
+
 static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem;
   TG_REQUIRE(ctx, dtype_is_float(d), TG_ERR_DTYPE, "%s: %s is not a float", op, dtype_name(d));
@@ -114,20 +153,24 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
   TG_REQUIRE(ctx, w, TG_ERR_NOMEM, "%s: out of memory", op);
   return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
+
 static bool dtype_wanted(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *d) {
   *d = dtype_of(want, fallback);
   TG_REQUIRE_OR(ctx, *d, false, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)want);
   return true;
 }
+
 /* Box and Muller on two uniforms of f32, drawn as one tensor of two halves. */
 static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem;
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
   if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
   TgTensor *u = draw(ctx, op, DT_F32, 2, (int64_t[]){2, nelem});
-  TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586), *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
+  TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586),
+           *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
   return tg_reshape(kept(tg_cast(tg_mul(tg_cos(angle), r), dtype_public(d))), n, dm);
 }
+
 TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
   if (ctx && !dims_numbers(ctx, "rand", n, dm)) return NULL;
   if (!ctx) return NULL;
@@ -135,6 +178,7 @@ TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOpt
   DType d;
   return dtype_wanted(ctx, "rand", o.dtype, DT_F32, &d) ? kept(draw(ctx, "rand", d, n, dm)) : NULL;
 }
+
 TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
   if (ctx && !dims_numbers(ctx, "randn", n, dm)) return NULL;
   if (!ctx) return NULL;
@@ -142,72 +186,90 @@ TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOp
   DType d;
   return dtype_wanted(ctx, "randn", o.dtype, DT_F32, &d) ? normal(ctx, "randn", d, n, dm) : NULL;
 }
+
 static TgDTypeOptions like(TgTensor *t, const TgDTypeOptions *opt) {
   TG_OPTIONS(TgDTypeOptions, o, opt);
   o.size = sizeof o;
   if (!o.dtype) o.dtype = tg_dtype(t);
   return o;
 }
+
 TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   TgDTypeOptions o = like(t, opt);
   return t ? tg_rand_opt(t->ctx, rank(t), dims(t), &o) : NULL;
 }
+
 TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   TgDTypeOptions o = like(t, opt);
   return t ? tg_randn_opt(t->ctx, rank(t), dims(t), &o) : NULL;
 }
+
 TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
   return t ? tg_empty(t->ctx, like(t, opt).dtype, rank(t), dims(t)) : NULL;
 }
 
 /* ---- other laws */
-static TgTensor *between(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high, DType d) {
+static TgTensor *between(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high,
+                         DType d) {
   TG_REQUIRE(ctx, low < high, TG_ERR_VALUE, "%s: %g is not below %g", op, low, high);
   TgTensor *u = tg_mul_scalar(draw(ctx, op, DT_F32, n, dm), high - low);
-  u = tg_cast(u, dtype_public(d));                           /* then low is added in that dtype */
+  u = tg_cast(u, dtype_public(d)); /* then low is added in that dtype */
   return kept(tg_add_scalar(u, low));
 }
-static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high, const TgDTypeOptions *opt) {
+
+static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high,
+                         const TgDTypeOptions *opt) {
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, op, o.dtype, DT_F32, &d)) return NULL;
   TG_REQUIRE(ctx, d != DT_BOOL, TG_ERR_DTYPE, "%s: bool", op);
   return between(ctx, op, n, dm, low, high, d);
 }
-TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *dm, double low, double high, const TgDTypeOptions *o) {
+
+TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *dm, double low, double high,
+                         const TgDTypeOptions *o) {
   if (ctx && !dims_numbers(ctx, "uniform", n, dm)) return NULL;
   return ctx ? uniform(ctx, "uniform", n, dm, low, high, o) : NULL;
 }
+
 TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int64_t high, TgDType dtype) {
   if (ctx && !dims_numbers(ctx, "randint", n, dm)) return NULL;
   DType d;
   if (!ctx || !dtype_wanted(ctx, "randint", dtype, DT_I32, &d)) return NULL;
   TG_REQUIRE(ctx, dtype_is_int(d), TG_ERR_DTYPE, "randint: %s is not an integer", dtype_name(d));
-  TG_REQUIRE(ctx, low < high && low >= dtype_min(d) && high - 1 <= dtype_max(d), TG_ERR_VALUE, "randint: %lld .. %lld in %s", (long long)low, (long long)high,
-             dtype_name(d));
+  TG_REQUIRE(ctx, low < high && low >= dtype_min(d) && high - 1 <= dtype_max(d), TG_ERR_VALUE,
+             "randint: %lld .. %lld in %s", (long long)low, (long long)high, dtype_name(d));
   int64_t span;
-  TG_REQUIRE(ctx, !__builtin_sub_overflow(high, low, &span), TG_ERR_VALUE, "randint: %lld .. %lld", (long long)low, (long long)high);
+  TG_REQUIRE(ctx, !__builtin_sub_overflow(high, low, &span), TG_ERR_VALUE, "randint: %lld .. %lld",
+             (long long)low, (long long)high);
   TgTensor *u = tg_mul_scalar(draw(ctx, "randint", DT_F32, n, dm), (double)span);
   /* a span that its dtype cannot hold goes through i64, which wraps to the same */
   u = tg_cast(tg_add(tg_cast(u, TG_I64), tg_full_i64(ctx, TG_SCALAR, low, TG_I64)), dtype_public(d));
   return kept(u);
 }
-TgTensor *tg_normal_opt(TgContext *ctx, int n, const int64_t *dm, double mean, double std, const TgDTypeOptions *opt) {
+
+TgTensor *tg_normal_opt(TgContext *ctx, int n, const int64_t *dm, double mean, double std,
+                        const TgDTypeOptions *opt) {
   if (ctx && !dims_numbers(ctx, "normal", n, dm)) return NULL;
   if (!ctx) return NULL;
   TG_REQUIRE(ctx, std >= 0, TG_ERR_VALUE, "normal: a deviation of %g", std);
   return tg_add_scalar(tg_mul_scalar(tg_randn_opt(ctx, n, dm, opt), std), mean);
 }
+
 static double size_from(int n, const int64_t *d, int first) {
   double p = 1;
-  for (int i = first; i < n; i++) p *= (double)d[i];
+  for (int i = first; i < n; i++)
+    p *= (double)d[i];
   return p;
 }
+
 TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
   if (ctx && !dims_numbers(ctx, "scaled_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "scaled_uniform", n, d, NULL)) return NULL;
-  return tg_mul_scalar(uniform(ctx, "scaled_uniform", n, d, -1, 1, o), 1 / sqrt(TG_MAX(size_from(n, d, 0), 1)));
+  return tg_mul_scalar(uniform(ctx, "scaled_uniform", n, d, -1, 1, o),
+                       1 / sqrt(TG_MAX(size_from(n, d, 0), 1)));
 }
+
 TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
   if (ctx && !dims_numbers(ctx, "glorot_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "glorot_uniform", n, d, NULL)) return NULL;
@@ -215,23 +277,29 @@ TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int n, const int64_t *d, const T
   double bound = sqrt(6 / TG_MAX((double)d[0] + size_from(n, d, 1), 1));
   return uniform(ctx, "glorot_uniform", n, d, -bound, bound, o);
 }
-static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) {      /* 1 / ((1 + a^2) fan_in) */
+
+static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) { /* 1 / ((1 + a^2) fan_in) */
   double a = o->a == 0 ? 0.01 : o->a;
   return 1 / (1 + a * a) / TG_MAX(size_from(n, d, 1), 1);
 }
+
 TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
   if (ctx && !dims_numbers(ctx, "kaiming_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_uniform", n, d, NULL)) return NULL;
   TG_OPTIONS(TgKaimingOptions, o, opt);
   double bound = sqrt(6 * kaiming(&o, n, d));
-  return uniform(ctx, "kaiming_uniform", n, d, -bound, bound, &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
+  return uniform(ctx, "kaiming_uniform", n, d, -bound, bound,
+                 &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
 }
+
 TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
   if (ctx && !dims_numbers(ctx, "kaiming_normal", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_normal", n, d, NULL)) return NULL;
   TG_OPTIONS(TgKaimingOptions, o, opt);
-  return tg_normal_opt(ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)), &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
+  return tg_normal_opt(ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)),
+                       &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
 }
+
 TgTensor *tg_dropout(TgTensor *x, double p) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
@@ -239,12 +307,12 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
   if (!ctx->training || p == 0 || nelem(x) == 0) return x;
   if (p == 1) return tg_zeros_like(x);
-  TgTensor *mask = kept(tg_ge_scalar(draw(ctx, "dropout", DT_F32, rank(x), dims(x)), p));      /* a byte each */
+  TgTensor *mask = kept(tg_ge_scalar(draw(ctx, "dropout", DT_F32, rank(x), dims(x)), p)); /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
 }
 
-/* ---- choices by weight. w (rows, n): the index is how many running sums the uniform has passed. Without replacement (Efraimidis and Spirakis): the
- * k largest of log(u) / w, the first of equal ones. */
+/* ---- choices by weight. w (rows, n): the index is how many running sums the uniform has passed. Without
+ * replacement (Efraimidis and Spirakis): the k largest of log(u) / w, the first of equal ones. */
 TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *opt) {
   TG_NUMBERS(weight, "multinomial");
   if (!weight) return NULL;
@@ -253,19 +321,24 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   int r = rank(weight);
   TG_REQUIRE(ctx, r == 1 || r == 2, TG_ERR_SHAPE, "multinomial: weights of shape %s", SHAPE_OF(weight));
   int64_t n = dims(weight)[r - 1];
-  TG_REQUIRE(ctx, k > 0 && n > 0 && n < INT32_MAX && (o.replacement || k <= n), TG_ERR_VALUE, "multinomial: %lld samples of %lld weights", (long long)k, (long long)n);
+  TG_REQUIRE(ctx, k > 0 && n > 0 && n < INT32_MAX && (o.replacement || k <= n), TG_ERR_VALUE,
+             "multinomial: %lld samples of %lld weights", (long long)k, (long long)n);
   TgTensor *w = r == 1 ? tg_unsqueeze(weight, 0) : weight, *out = NULL;
   int64_t rows = dims(w)[0];
   if (o.replacement || k == 1) {
-    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));      /* (rows, n) */
+    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32),
+             *part = tg_div(sum, tg_slice(sum, 1, -1, n)); /* (rows, n) */
     TgTensor *u = kept(draw(ctx, "multinomial", DT_F32, 3, (int64_t[]){k, rows, 1}));
     out = tg_transpose(tg_sum(tg_ge(u, tg_unsqueeze(part, 0)), .axis = TG_AXES(2)), 0, 1);
   } else {
-    TgTensor *key = kept(tg_div(tg_log2(draw(ctx, "multinomial", DT_F32, 2, dims(w))), tg_cast(w, TG_F32))), *at = tg_arange(ctx, 0, (double)n);
-    TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL), **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
+    TgTensor *key = kept(tg_div(tg_log2(draw(ctx, "multinomial", DT_F32, 2, dims(w))), tg_cast(w, TG_F32))),
+             *at = tg_arange(ctx, 0, (double)n);
+    TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL),
+             **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
     TG_REQUIRE(ctx, pick, TG_ERR_NOMEM, "multinomial: out of memory");
-    for (int64_t i = 0; i < k; i++) {                        /* one at a time: a place taken is closed */
-      TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY)), *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
+    for (int64_t i = 0; i < k; i++) { /* one at a time: a place taken is closed */
+      TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY)),
+               *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
       TgTensor *hit = tg_cast(tg_bitand(open, tg_eq(left, best)), TG_I32);
       pick[i] = kept(tg_argmax(hit, .axis = TG_AXES(1), .keepdim = true));
       open = kept(tg_bitand(open, tg_ne(at, pick[i])));
@@ -275,12 +348,15 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   }
   return tg_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }
-TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) {   /* the order of n uniforms */
+
+TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n,
+                          const TgDTypeOptions *opt) { /* the order of n uniforms */
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, "randperm", o.dtype, DT_I32, &d)) return NULL;
   TG_REQUIRE(ctx, n >= 0, TG_ERR_VALUE, "randperm: %lld numbers", (long long)n);
-  TG_REQUIRE(ctx, dtype_is_int(d) && (n == 0 || n - 1 <= dtype_max(d)), TG_ERR_DTYPE, "randperm: %lld numbers in %s", (long long)n, dtype_name(d));
+  TG_REQUIRE(ctx, dtype_is_int(d) && (n == 0 || n - 1 <= dtype_max(d)), TG_ERR_DTYPE,
+             "randperm: %lld numbers in %s", (long long)n, dtype_name(d));
   return tg_cast(tg_argsort(tg_rand(ctx, TG_SHAPE(n))), dtype_public(d));
 }

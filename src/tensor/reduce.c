@@ -1,44 +1,58 @@
-/* reduce.c: reductions over named axes. REDUCE_AXIS keeps axes with size 1; here they are dropped unless asked for. */
+/* reduce.c: reductions over named axes. REDUCE_AXIS keeps axes with size 1; here they are dropped unless
+ * asked for. */
 #include "tensor/front.h"
 
 static TgTensor *finish(TgContext *ctx, UOp *u, const bool *mask, bool keepdim) {
   return tensor_new(ctx, keepdim ? u : u_drop(ctx->store, u, mask));
 }
+
 static int64_t count_of(const TgTensor *x, const bool *mask) {
   int64_t n = 1;
-  for (int i = 0; i < rank(x); i++) if (mask[i]) n = dim_mul(x->ctx->store, n, dims(x)[i]);
+  for (int i = 0; i < rank(x); i++)
+    if (mask[i]) n = dim_mul(x->ctx->store, n, dims(x)[i]);
   return n;
 }
+
 static bool dtype_option(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *out) {
   *out = dtype_of(want, fallback);
   TG_REQUIRE_OR(ctx, *out, false, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)want);
   return true;
 }
+
 TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim) {
   TgReduceOptions o = {.size = sizeof o, .keepdim = keepdim, .axis = {.n = naxes}};
-  for (int i = 0; i < naxes; i++) o.axis.v[i] = axes[i];
+  for (int i = 0; i < naxes; i++)
+    o.axis.v[i] = axes[i];
   return tg_sum_opt(x, &o);
 }
+
 TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   DType acc, out;
   UOpStore *st = x->ctx->store;
-  if (!axes_get(x->ctx, "sum", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "sum", o.dtype, sum_dtype(dt(x)), &acc)) return NULL;
+  if (!axes_get(x->ctx, "sum", &o.axis, rank(x), mask) ||
+      !dtype_option(x->ctx, "sum", o.dtype, sum_dtype(dt(x)), &acc))
+    return NULL;
   out = !o.dtype && dtype_is_float(dt(x)) ? dt(x) : acc;
-  return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, x->uop, acc), mask), out), mask, o.keepdim);
+  return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_ADD, uop_cast(st, x->uop, acc), mask), out), mask,
+                o.keepdim);
 }
+
 TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   DType d;
   UOpStore *st = x->ctx->store;
-  if (!axes_get(x->ctx, "prod", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "prod", o.dtype, dt(x), &d)) return NULL;
+  if (!axes_get(x->ctx, "prod", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "prod", o.dtype, dt(x), &d))
+    return NULL;
   DType acc = !o.dtype && dtype_is_narrow_float(d) ? DT_F32 : d;
-  return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, acc), mask), d), mask, o.keepdim);
+  return finish(x->ctx, uop_cast(st, u_reduce(st, OPS_MUL, uop_cast(st, x->uop, acc), mask), d), mask,
+                o.keepdim);
 }
+
 /* min is the max of what reverses the order (right for unsigned and the lowest). */
 static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   if (!u) return NULL;
@@ -46,9 +60,12 @@ static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
   u = u_reduce(st, OPS_MAX, min ? u_reversed(st, u) : u, mask);
   u = min ? u_reversed(st, u) : u;
-  if (d == DT_BOOL) return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u) : NULL;   /* of nothing: the least or the most i32, not 0 or 1 */
+  if (d == DT_BOOL)
+    return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u)
+             : NULL; /* of nothing: the least or the most i32, not 0 or 1 */
   return u;
 }
+
 static TgTensor *max_min(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
   TG_OPTIONS(TgReduceOptions, o, opt);
@@ -56,30 +73,46 @@ static TgTensor *max_min(const char *op, TgTensor *x, const TgReduceOptions *opt
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   return finish(x->ctx, extreme(x->ctx->store, x->uop, mask, min), mask, o.keepdim);
 }
-TgTensor *tg_max_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("max", x, o, false); }
-TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("min", x, o, true); }
-TgTensor *tg_any_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("any", tg_cast(x, TG_BOOL), o, false); }
-TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("all", tg_cast(x, TG_BOOL), o, true); }
 
-static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t less, DType out) {      /* the sum over n - less, at least 0 */
+TgTensor *tg_max_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("max", x, o, false); }
+
+TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("min", x, o, true); }
+
+TgTensor *tg_any_opt(TgTensor *x, const TgReduceOptions *o) {
+  return max_min("any", tg_cast(x, TG_BOOL), o, false);
+}
+
+TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) {
+  return max_min("all", tg_cast(x, TG_BOOL), o, true);
+}
+
+static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t less,
+                      DType out) { /* the sum over n - less, at least 0 */
   UOp *s = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(out)), mask), *count;
   if (!s) return NULL;
-  if (!dim_symbolic(n)) count = u_num(st, (double)TG_MAX(n - less, 0), s);
+  if (!dim_symbolic(n))
+    count = u_num(st, (double)TG_MAX(n - less, 0), s);
   else {
     count = u_size(st, n, (DType)s->dtype, s->shape);
-    if (less) count = uop_alu2(st, OPS_MAX, uop_alu2(st, OPS_SUB, count, u_num(st, (double)less, s)), u_num(st, 0, s));
+    if (less)
+      count =
+          uop_alu2(st, OPS_MAX, uop_alu2(st, OPS_SUB, count, u_num(st, (double)less, s)), u_num(st, 0, s));
   }
   return uop_cast(st, uop_alu2(st, OPS_FDIV, s, count), out);
 }
+
 TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   DType d;
-  if (!axes_get(x->ctx, "mean", &o.axis, rank(x), mask) || !dtype_option(x->ctx, "mean", o.dtype, dtype_as_float(dt(x)), &d)) return NULL;
+  if (!axes_get(x->ctx, "mean", &o.axis, rank(x), mask) ||
+      !dtype_option(x->ctx, "mean", o.dtype, dtype_as_float(dt(x)), &d))
+    return NULL;
   TG_REQUIRE(x->ctx, dtype_is_float(d), TG_ERR_DTYPE, "mean: a result of %s", dtype_name(d));
   return finish(x->ctx, mean_node(x->ctx->store, x->uop, mask, count_of(x, mask), 0, d), mask, o.keepdim);
 }
+
 /* In the dtype of its sums: squares of f16 overflow, the root of their mean does not. */
 static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) {
   if (!x) return NULL;
@@ -89,21 +122,33 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
   DType wide = sum_dtype(dtype_as_float(dt(x)));
-  UOp *u = uop_cast(st, x->uop, wide), *diff = u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
+  UOp *u = uop_cast(st, x->uop, wide),
+      *diff =
+          u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
   return finish(x->ctx, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), mask, o.keepdim);
 }
+
 TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return as_narrow(variance("var", x, o), x); }
+
 TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) {
   return as_narrow(tg_sqrt(variance("std", x, o)), x);
 }
+
 static TgTensor *with_mean(TgTensor *v, TgTensor *x, TgTensor **mean, const TgVarOptions *opt) {
   TG_OPTIONS(TgVarOptions, o, opt);
   if (!v || !mean) return v;
   *mean = tg_mean(x, .axis = o.axis, .keepdim = o.keepdim);
   return *mean ? v : NULL;
 }
-TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) { return with_mean(tg_var_opt(x, o), x, mean, o); }
-TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) { return with_mean(tg_std_opt(x, o), x, mean, o); }
+
+TgTensor *tg_var_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) {
+  return with_mean(tg_var_opt(x, o), x, mean, o);
+}
+
+TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) {
+  return with_mean(tg_std_opt(x, o), x, mean, o);
+}
+
 TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgNormalizeOptions, o, opt);
@@ -111,48 +156,70 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   double p = o.p != 0 ? o.p : o.zero ? 0 : 2, eps = o.eps != 0 ? o.eps : 1e-12;
   TG_REQUIRE(x->ctx, p == p, TG_ERR_VALUE, "normalize: p = %g", p);
   TgTensor *w = as_wide(x), *a = tg_abs(w), *n;
-  if (p == 0) n = tg_sum(tg_cast(tg_ne_scalar(w, 0), tg_dtype(w)), .axis = axis, .keepdim = true);
-  else if (p == INFINITY) n = tg_max(a, .axis = axis, .keepdim = true);
-  else if (p == -INFINITY) n = tg_min(a, .axis = axis, .keepdim = true);
-  else if (p == 1) n = tg_sum(a, .axis = axis, .keepdim = true);
-  else if (p == 2) n = tg_sqrt(tg_sum(tg_mul(w, w), .axis = axis, .keepdim = true));
-  else n = tg_pow_scalar(tg_sum(tg_pow_scalar(a, p), .axis = axis, .keepdim = true), 1 / p);
+  if (p == 0)
+    n = tg_sum(tg_cast(tg_ne_scalar(w, 0), tg_dtype(w)), .axis = axis, .keepdim = true);
+  else if (p == INFINITY)
+    n = tg_max(a, .axis = axis, .keepdim = true);
+  else if (p == -INFINITY)
+    n = tg_min(a, .axis = axis, .keepdim = true);
+  else if (p == 1)
+    n = tg_sum(a, .axis = axis, .keepdim = true);
+  else if (p == 2)
+    n = tg_sqrt(tg_sum(tg_mul(w, w), .axis = axis, .keepdim = true));
+  else
+    n = tg_pow_scalar(tg_sum(tg_pow_scalar(a, p), .axis = axis, .keepdim = true), 1 / p);
   return as_narrow(tg_div(w, tg_clamp(n, eps, INFINITY)), x);
 }
 
-/* The winner's places hold n - i, the others 0; the largest is the first winner. A NaN equals nothing, so it is asked for itself. */
+/* The winner's places hold n - i, the others 0; the largest is the first winner. A NaN equals nothing, so it
+ * is asked for itself. */
 static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
   TG_OPTIONS(TgReduceOptions, o, opt);
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
-  TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n, SHAPE_OF(x));
+  TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n,
+             SHAPE_OF(x));
   if (o.axis.n == 0) x = tg_flatten(x, 0, -1), o.axis = (TgAxes){1, {0}}, o.keepdim = false;
   bool mask[TG_MAX_RANK];
   if (!x || !axes_get(ctx, op, &o.axis, rank(x), mask)) return NULL;
   int axis = 0;
-  while (axis < rank(x) && !mask[axis]) axis++;
+  while (axis < rank(x) && !mask[axis])
+    axis++;
   int64_t n = axis < rank(x) ? dims(x)[axis] : 1;
-  TG_REQUIRE(ctx, dim_max(st, n) > 0 && dim_max(st, n) <= INT32_MAX, TG_ERR_SHAPE, "%s: axis of size %lld in %s", op, (long long)dim_max(st, n), SHAPE_OF(x));
-  if (n == 1 || nelem(x) == 0) return finish(ctx, u_reduce(st, OPS_MAX, u_full(st, DT_I32, (Scalar){.i = 0}, x->uop->shape), mask), mask, o.keepdim);
+  TG_REQUIRE(ctx, dim_max(st, n) > 0 && dim_max(st, n) <= INT32_MAX, TG_ERR_SHAPE,
+             "%s: axis of size %lld in %s", op, (long long)dim_max(st, n), SHAPE_OF(x));
+  if (n == 1 || nelem(x) == 0)
+    return finish(ctx, u_reduce(st, OPS_MAX, u_full(st, DT_I32, (Scalar){.i = 0}, x->uop->shape), mask), mask,
+                  o.keepdim);
   UOp *u = x->uop, *hit = uop_alu2(st, OPS_CMPEQ, u, u_broadcast(st, extreme(st, u, mask, min), u->shape));
   if (dtype_is_float(dt(x))) hit = uop_alu2(st, OPS_OR, hit, uop_alu2(st, OPS_CMPNE, u, u));
   UOp *left = u_size(st, n, DT_I32, u->shape);
   left = uop_alu2(st, OPS_SUB, left, u_arange(st, u->shape, axis, DT_I32));
-  UOp *best = u_reduce(st, OPS_MAX, uop_where(st, hit, left, u_full(st, DT_I32, (Scalar){.i = 0}, u->shape)), mask);
-  return finish(ctx, best ? uop_alu2(st, OPS_SUB, u_size(st, n, DT_I32, best->shape), best) : NULL, mask, o.keepdim);
+  UOp *best =
+      u_reduce(st, OPS_MAX, uop_where(st, hit, left, u_full(st, DT_I32, (Scalar){.i = 0}, u->shape)), mask);
+  return finish(ctx, best ? uop_alu2(st, OPS_SUB, u_size(st, n, DT_I32, best->shape), best) : NULL, mask,
+                o.keepdim);
 }
+
 TgTensor *tg_argmax_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmax", x, o, false); }
+
 TgTensor *tg_argmin_opt(TgTensor *x, const TgReduceOptions *o) { return arg_extreme("argmin", x, o, true); }
 
 /* ---- softmax and its kin: the detached maximum is taken off first */
-typedef struct Shifted { TgTensor *x, *max; TgAxes axis; } Shifted;
+typedef struct Shifted {
+  TgTensor *x, *max;
+  TgAxes axis;
+} Shifted;
+
 static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *s) {
   if (!x) return false;
   TgAxes axis = o->axis.n ? o->axis : (TgAxes){1, {-1}};
   bool mask[TG_MAX_RANK];
   DType d;
-  if (!axes_get(x->ctx, op, &axis, rank(x), mask) || !dtype_option(x->ctx, op, o->dtype, dtype_as_float(dt(x)), &d)) return false;
+  if (!axes_get(x->ctx, op, &axis, rank(x), mask) ||
+      !dtype_option(x->ctx, op, o->dtype, dtype_as_float(dt(x)), &d))
+    return false;
   TG_REQUIRE_OR(x->ctx, dtype_is_float(d), false, TG_ERR_DTYPE, "%s: a result of %s", op, dtype_name(d));
   if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
   s->axis = axis;
@@ -160,6 +227,7 @@ static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *
   s->x = tg_cast(tg_sub(x, s->max), dtype_public(d));
   return s->x != NULL;
 }
+
 TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(TgAxisOptions, o, opt);
   Shifted s;
@@ -167,15 +235,18 @@ TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   TgTensor *e = tg_exp(s.x);
   return tg_div(e, tg_sum(e, .axis = s.axis, .keepdim = true));
 }
+
 TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o) {
   return x ? tg_softmax_opt(tg_neg(dtype_is_float(dt(x)) ? x : tg_cast(x, TG_F32)), o) : NULL;
 }
+
 TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(TgAxisOptions, o, opt);
   Shifted s;
   if (!shift("log_softmax", x, &o, &s)) return NULL;
   return tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)));
 }
+
 /* An infinite maximum is taken off as 0: a row of -inf is -inf, one with +inf is +inf. */
 TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   TG_OPTIONS(TgAxisOptions, o, opt);

@@ -1,53 +1,68 @@
-/* resize.c: interpolation along the last axes, one axis at a time: each output element reads one source element, or two and a weight, at places
- * that are arithmetic on its index. */
+/* resize.c: interpolation along the last axes, one axis at a time: each output element reads one source
+ * element, or two and a weight, at places that are arithmetic on its index. */
 #include "tensor/front.h"
 
-static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) {  /* x along axis at index, 1-D */
+static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) { /* x along axis at index, 1-D */
   return tg_transpose(tg_take(tg_transpose(x, axis, 0), index), axis, 0);
 }
+
 static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOptions *o) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   int64_t from = dims(x)[axis];
   if (to == 0) return tg_slice(x, axis, 0, 0);
   TgTensor *i = tg_arange(ctx, 0, (double)to);
-  if (o->mode != TG_LINEAR) {                                  /* floor(i from / to), or of i + 1/2: whole-number arithmetic, exact */
-    int64_t a = o->mode == TG_NEAREST ? from : 2 * from, b = o->mode == TG_NEAREST ? to : 2 * to, c = o->mode == TG_NEAREST ? 0 : from;
+  if (o->mode != TG_LINEAR) { /* floor(i from / to), or of i + 1/2: whole-number arithmetic, exact */
+    int64_t a = o->mode == TG_NEAREST ? from : 2 * from, b = o->mode == TG_NEAREST ? to : 2 * to,
+            c = o->mode == TG_NEAREST ? 0 : from;
     TgTensor *at = tg_add_scalar(tg_mul_scalar(tg_cast(i, TG_I64), (double)a), (double)c);
-    return pick(x, axis, tg_cast(tg_minimum_scalar(tg_floordiv_scalar(at, (double)b), (double)(from - 1)), TG_I32));
+    return pick(x, axis,
+                tg_cast(tg_minimum_scalar(tg_floordiv_scalar(at, (double)b), (double)(from - 1)), TG_I32));
   }
   TgDType f = tg_dtype(x);
-  double scale = o->align_corners ? to > 1 ? (double)(from - 1) / (double)(to - 1) : 0 : (double)from / (double)to;
+  double scale =
+      o->align_corners ? to > 1 ? (double)(from - 1) / (double)(to - 1) : 0 : (double)from / (double)to;
   TgTensor *at = tg_cast(i, f);
-  at = o->align_corners ? tg_mul_scalar(at, scale) : tg_clamp(tg_sub_scalar(tg_mul_scalar(tg_add_scalar(at, 0.5), scale), 0.5), 0, (double)(from - 1));
-  TgTensor *low = tg_minimum_scalar(tg_cast(at, TG_I32), (double)TG_MAX(from - 2, 0)), *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
+  at = o->align_corners ? tg_mul_scalar(at, scale)
+                        : tg_clamp(tg_sub_scalar(tg_mul_scalar(tg_add_scalar(at, 0.5), scale), 0.5), 0,
+                                   (double)(from - 1));
+  TgTensor *low = tg_minimum_scalar(tg_cast(at, TG_I32), (double)TG_MAX(from - 2, 0)),
+           *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
   TgTensor *w = tg_sub(at, tg_cast(low, f));
   int64_t d[TG_MAX_RANK];
-  for (int k = 0; k < rank(x); k++) d[k] = k == axis ? to : 1;
+  for (int k = 0; k < rank(x); k++)
+    d[k] = k == axis ? to : 1;
   w = tg_reshape(w, rank(x), d);
   TgTensor *a = pick(x, axis, low), *b = pick(x, axis, high);
   return tg_add(a, tg_mul(tg_sub(b, a), w));
 }
+
 TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgInterpolateOptions *opt) {
   TG_NUMBERS(x, "interpolate");
   if (!x) return NULL;
   TG_OPTIONS(TgInterpolateOptions, o, opt);
   TgContext *ctx = x->ctx;
-  TG_REQUIRE(ctx, (unsigned)o.mode <= TG_NEAREST_EXACT && (!o.align_corners || o.mode == TG_LINEAR), TG_ERR_VALUE, "interpolate: mode %d%s", (int)o.mode,
+  TG_REQUIRE(ctx, (unsigned)o.mode <= TG_NEAREST_EXACT && (!o.align_corners || o.mode == TG_LINEAR),
+             TG_ERR_VALUE, "interpolate: mode %d%s", (int)o.mode,
              o.align_corners ? " with align_corners" : "");
   TG_LIST(ctx, "interpolate", size, n);
   bool ok = n >= 1 && n <= rank(x);
-  for (int i = 0; ok && i < n; i++) ok = size[i] >= 0 && size[i] <= INT32_MAX / 2 && dims(x)[rank(x) - n + i] > 0 && dims(x)[rank(x) - n + i] <= INT32_MAX / 2;
+  for (int i = 0; ok && i < n; i++)
+    ok = size[i] >= 0 && size[i] <= INT32_MAX / 2 && dims(x)[rank(x) - n + i] > 0 &&
+         dims(x)[rank(x) - n + i] <= INT32_MAX / 2;
   TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x),
              dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
   TgDType d = tg_dtype(x);
   if (o.mode == TG_LINEAR && dt(x) != DT_F64) x = tg_cast(x, TG_F32);
-  for (int i = 0; x && i < n; i++) if (dims(x)[rank(x) - n + i] != size[i]) x = resize(x, rank(x) - n + i, size[i], &o);
+  for (int i = 0; x && i < n; i++)
+    if (dims(x)[rank(x) - n + i] != size[i]) x = resize(x, rank(x) - n + i, size[i], &o);
   if (x && o.mode == TG_LINEAR && !tg_dtype_is_float(d)) x = tg_round(x);
   return tg_cast(x, d);
 }
+
 TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *), int n) {
   if (x) TG_LIST(x->ctx, "sequential", layers, n);
-  for (int i = 0; i < n && x; i++) x = layers[i](x);
+  for (int i = 0; i < n && x; i++)
+    x = layers[i](x);
   return x;
 }

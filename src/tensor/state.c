@@ -1,4 +1,5 @@
-/* state.c: tensors as memory: copies, handles that move, updates in place written as operators, and what a context can be told and asked. */
+/* state.c: tensors as memory: copies, handles that move, updates in place written as operators, and what a
+ * context can be told and asked. */
 #include "tensor/front.h"
 #include <strings.h>
 
@@ -9,12 +10,15 @@ TgTensor *tg_clone(TgTensor *x) {
   UOp *n = buffer_node(ctx, dt(x), nelem(x), x->uop->shape);
   TgTensor *t = tensor_memory(ctx, n);
   if (!t) return NULL;
-  if (!nelem(x)) t->memory->filled = true;
-  else if (!store_to(t, n, x->uop)) return NULL;
+  if (!nelem(x))
+    t->memory->filled = true;
+  else if (!store_to(t, n, x->uop))
+    return NULL;
   t->requires_grad = t->memory->leaf = x->requires_grad;
   if (x->grad && (t->grad = tg_clone(x->grad)) != NULL) t->grad->grad_of = t;
   return t;
 }
+
 TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
   if (!x || !ctx || x->ctx == ctx) return x;
   size_t n = tg_nbytes(x);
@@ -27,19 +31,25 @@ TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
   if (t) t->requires_grad = x->requires_grad;
   return t;
 }
+
 TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
   if (!ctx_two("replace", t, x)) return NULL;
-  TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t), SHAPE_OF(x));
-  if (x->memory) tensor_set(t, x->uop);
-  else places_unlink(t), t->uop = x->uop;
+  TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t),
+             SHAPE_OF(x));
+  if (x->memory)
+    tensor_set(t, x->uop);
+  else
+    places_unlink(t), t->uop = x->uop;
   return t;
 }
+
 TgTensor *tg_from_bytes(TgContext *ctx, const void *data, size_t nbytes, TgDType dtype) {
   DType d = dtype_of(dtype, DT_U8);
   if (!ctx) return NULL;
   TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "from_bytes: unknown dtype %d", (int)dtype);
   return tg_from(ctx, data, dtype_public(d), TG_SHAPE((int64_t)(nbytes / dtype_size(d))));
 }
+
 const void *tg_map(TgTensor *x) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
@@ -50,23 +60,37 @@ const void *tg_map(TgTensor *x) {
   return tg_realize(x) ? NULL : engine_map(ctx, x);
 }
 
-/* ---- updates: t = t op x, in t's memory. A result of another dtype is an error, as is one of another shape. */
+/* ---- updates: t = t op x, in t's memory. A result of another dtype is an error, as is one of another shape.
+ */
 static TgTensor *update(const char *op, TgTensor *t, TgTensor *value) {
   if (!t || !value) return NULL;
-  TG_REQUIRE(t->ctx, dt(value) == dt(t), TG_ERR_DTYPE, "%s: the result is %s, the tensor %s", op, dtype_name(dt(value)), dtype_name(dt(t)));
+  TG_REQUIRE(t->ctx, dt(value) == dt(t), TG_ERR_DTYPE, "%s: the result is %s, the tensor %s", op,
+             dtype_name(dt(value)), dtype_name(dt(t)));
   return tg_assign(t, value);
 }
+
 TgTensor *tg_add_(TgTensor *t, TgTensor *x) { return update("add_", t, tg_add(t, x)); }
+
 TgTensor *tg_sub_(TgTensor *t, TgTensor *x) { return update("sub_", t, tg_sub(t, x)); }
+
 TgTensor *tg_mul_(TgTensor *t, TgTensor *x) { return update("mul_", t, tg_mul(t, x)); }
+
 TgTensor *tg_div_(TgTensor *t, TgTensor *x) { return update("div_", t, tg_div(t, x)); }
+
 TgTensor *tg_floordiv_(TgTensor *t, TgTensor *x) { return update("floordiv_", t, tg_floordiv(t, x)); }
+
 TgTensor *tg_pow_(TgTensor *t, TgTensor *x) { return update("pow_", t, tg_pow(t, x)); }
+
 TgTensor *tg_bitand_(TgTensor *t, TgTensor *x) { return update("bitand_", t, tg_bitand(t, x)); }
+
 TgTensor *tg_bitor_(TgTensor *t, TgTensor *x) { return update("bitor_", t, tg_bitor(t, x)); }
+
 TgTensor *tg_bitxor_(TgTensor *t, TgTensor *x) { return update("bitxor_", t, tg_bitxor(t, x)); }
+
 TgTensor *tg_shl_(TgTensor *t, TgTensor *x) { return update("shl_", t, tg_shl(t, x)); }
+
 TgTensor *tg_shr_(TgTensor *t, TgTensor *x) { return update("shr_", t, tg_shr(t, x)); }
+
 TgTensor *tg_matmul_(TgTensor *t, TgTensor *x) { return update("matmul_", t, tg_matmul(t, x)); }
 
 /* ---- nodes by name */
@@ -74,33 +98,47 @@ TgTensor *tg_alu(const char *op, TgTensor *const *x, int n) {
   if (!x || n < 1 || !x[0]) return NULL;
   TgContext *ctx = x[0]->ctx;
   int o = 0;
-  while (o < OPS_COUNT && (!op || !op_is_alu((Ops)o) || strcmp(op_name((Ops)o), op))) o++;
-  TG_REQUIRE(ctx, o < OPS_COUNT && o != OPS_CAST && o != OPS_BITCAST, TG_ERR_VALUE, "alu: no elementwise op %s", op ? op : "without a name");
-  TG_REQUIRE(ctx, op_nsrc((Ops)o) == n, TG_ERR_VALUE, "alu: %s takes %d operands, %d are given", op, op_nsrc((Ops)o), n);
+  while (o < OPS_COUNT && (!op || !op_is_alu((Ops)o) || strcmp(op_name((Ops)o), op)))
+    o++;
+  TG_REQUIRE(ctx, o < OPS_COUNT && o != OPS_CAST && o != OPS_BITCAST, TG_ERR_VALUE,
+             "alu: no elementwise op %s", op ? op : "without a name");
+  TG_REQUIRE(ctx, op_nsrc((Ops)o) == n, TG_ERR_VALUE, "alu: %s takes %d operands, %d are given", op,
+             op_nsrc((Ops)o), n);
   const Ints *s = x[0]->uop->shape;
   UOp *src[3];
-  for (int i = 1; i < n; i++) if (!ctx_two("alu", x[0], x[i]) || !(s = shape_broadcast(ctx, op, s, x[i]->uop->shape))) return NULL;
+  for (int i = 1; i < n; i++)
+    if (!ctx_two("alu", x[0], x[i]) || !(s = shape_broadcast(ctx, op, s, x[i]->uop->shape))) return NULL;
   int first = o == OPS_WHERE;
   bool of_float = o == OPS_EXP2 || o == OPS_LOG2 || o == OPS_EXP || o == OPS_LOG || o == OPS_SIN ||
                   o == OPS_COS || o == OPS_TAN || o == OPS_SQRT || o == OPS_RECIPROCAL || o == OPS_FDIV ||
                   o == OPS_POW;
-  bool of_int = o == OPS_CDIV || o == OPS_CMOD || o == OPS_FLOORDIV || o == OPS_FLOORMOD || o == OPS_SHL || o == OPS_SHR;
+  bool of_int = o == OPS_CDIV || o == OPS_CMOD || o == OPS_FLOORDIV || o == OPS_FLOORMOD || o == OPS_SHL ||
+                o == OPS_SHR;
   bool of_bits = of_int || o == OPS_AND || o == OPS_OR || o == OPS_XOR;
   for (int i = 0; i < n; i++) {
     DType d = dt(x[i]);
-    bool ok = (i < first ? d == DT_BOOL : d == dt(x[first])) && (i < first || !of_float || dtype_is_float(d)) && (!of_bits || !dtype_is_float(d)) &&
+    bool ok = (i < first ? d == DT_BOOL : d == dt(x[first])) &&
+              (i < first || !of_float || dtype_is_float(d)) && (!of_bits || !dtype_is_float(d)) &&
               (!of_int || d != DT_BOOL) && (o != OPS_THREEFRY || d == DT_U64);
     TG_REQUIRE(ctx, ok, TG_ERR_DTYPE, "alu: %s with %s as operand %d", op, dtype_name(d), i);
     if (!(src[i] = u_broadcast(ctx->store, x[i]->uop, s))) return tensor_new(ctx, NULL);
   }
-  return tensor_new(ctx, uop_new(ctx->store, (Ops)o, op_flags((Ops)o) & OPF_CMP ? DT_BOOL : dt(x[first]), 1, n, src, ARG0));
+  return tensor_new(
+      ctx, uop_new(ctx->store, (Ops)o, op_flags((Ops)o) & OPF_CMP ? DT_BOOL : dt(x[first]), 1, n, src, ARG0));
 }
 
 /* ---- settings */
 int tg_setting(TgContext *ctx, const char *name, int value) {
   if (!ctx) return -1;
-  struct { const char *name; int *at, least, most; bool plans; } const s[] = {
-    {"NOOPT", &ctx->env.noopt, 0, 1, true}, {"FUSE", &ctx->env.fuse, 0, 1, true}, {"DEBUG", &ctx->env.debug, 0, 7, false}};
+
+  struct {
+    const char *name;
+    int *at, least, most;
+    bool plans;
+  } const s[] = {{"NOOPT", &ctx->env.noopt, 0, 1, true},
+                 {"FUSE", &ctx->env.fuse, 0, 1, true},
+                 {"DEBUG", &ctx->env.debug, 0, 7, false}};
+
   if (name && !strcasecmp(name, "TRAINING")) {
     int old = ctx->training;
     if (value >= 0) ctx->training = value != 0;
@@ -109,16 +147,18 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
   for (size_t i = 0; name && i < TG_COUNT(s); i++) {
     if (strcasecmp(name, s[i].name)) continue;
     int old = *s[i].at;
-    TG_REQUIRE_OR(ctx, value <= s[i].most, -1, TG_ERR_VALUE, "setting: %s = %d is not in %d .. %d", s[i].name, value, s[i].least, s[i].most);
+    TG_REQUIRE_OR(ctx, value <= s[i].most, -1, TG_ERR_VALUE, "setting: %s = %d is not in %d .. %d", s[i].name,
+                  value, s[i].least, s[i].most);
     if (value >= 0 && value != old) {
       *s[i].at = value;
-      if (s[i].plans) tg_cache_clear(ctx);                     /* what was planned was planned otherwise */
+      if (s[i].plans) tg_cache_clear(ctx); /* what was planned was planned otherwise */
     }
     return old;
   }
   error_set(&ctx->err, TG_ERR_VALUE, "setting: there is no %s", name ? name : "name");
   return -1;
 }
+
 TgStatus tg_sync(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "sync: no device is open");

@@ -3,7 +3,9 @@
 
 /* ---- questions */
 int tg_ndim(const TgTensor *t) { return t ? rank(t) : 0; }
-/* Symbolic sizes are asked for in numbers: of the variables as they are bound, or at most. The list lives as long as the tensor. */
+
+/* Symbolic sizes are asked for in numbers: of the variables as they are bound, or at most. The list lives as
+ * long as the tensor. */
 static const int64_t *sizes_as(const TgTensor *t, int which) {
   if (!dims_symbolic(t->uop->shape)) return dims(t);
   TgTensor *own = (TgTensor *)t;
@@ -12,33 +14,53 @@ static const int64_t *sizes_as(const TgTensor *t, int which) {
     return NULL;
   }
   int64_t *to = own->sizes + which * TG_MAX_RANK;
-  for (int i = 0; i < rank(t); i++) to[i] = which ? dim_max(t->ctx->store, dims(t)[i]) : dim_now(t->ctx->store, dims(t)[i]);
+  for (int i = 0; i < rank(t); i++)
+    to[i] = which ? dim_max(t->ctx->store, dims(t)[i]) : dim_now(t->ctx->store, dims(t)[i]);
   return to;
 }
+
 const int64_t *tg_shape(const TgTensor *t) { return t ? sizes_as(t, 0) : NULL; }
+
 const int64_t *tg_max_shape(const TgTensor *t) { return t ? sizes_as(t, 1) : NULL; }
+
 int64_t tg_dim(const TgTensor *t, int axis) { return t ? dim_now(t->ctx->store, dim_at(t, axis)) : -1; }
+
 int64_t tg_size_of(const TgTensor *t, int axis) { return t ? dim_at(t, axis) : -1; }
+
 bool tg_is_symbolic(const TgTensor *t, int axis) { return t && dim_symbolic(dim_at(t, axis)); }
+
 int64_t tg_numel(const TgTensor *t) {
   int64_t n = 1;
-  for (int i = 0; t && i < rank(t); i++) n *= dim_now(t->ctx->store, dims(t)[i]);
+  for (int i = 0; t && i < rank(t); i++)
+    n *= dim_now(t->ctx->store, dims(t)[i]);
   return t ? n : 0;
 }
+
 int64_t tg_max_numel(const TgTensor *t) {
   int64_t n = 1;
-  for (int i = 0; t && i < rank(t); i++) n *= dim_max(t->ctx->store, dims(t)[i]);
+  for (int i = 0; t && i < rank(t); i++)
+    n *= dim_max(t->ctx->store, dims(t)[i]);
   return t ? n : 0;
 }
+
 TgDType tg_dtype(const TgTensor *t) { return t ? dtype_public(dt(t)) : TG_DTYPE_DEFAULT; }
+
 size_t tg_nbytes(const TgTensor *t) { return t ? (size_t)tg_numel(t) * dtype_size(dt(t)) : 0; }
+
 size_t tg_element_size(const TgTensor *t) { return t ? dtype_size(dt(t)) : 0; }
+
 bool tg_is_floating_point(const TgTensor *t) { return t && dtype_is_float(dt(t)); }
+
 int64_t tg_len(const TgTensor *t) { return t && rank(t) ? tg_dim(t, 0) : -1; }
+
 TgContext *tg_context(const TgTensor *t) { return t ? t->ctx : NULL; }
+
 size_t tg_dtype_size(TgDType d) { return dtype_size(dtype_of(d, DT_VOID)); }
+
 const char *tg_dtype_name(TgDType d) { return dtype_name(dtype_of(d, DT_VOID)); }
+
 bool tg_dtype_is_float(TgDType d) { return dtype_is_float(dtype_of(d, DT_VOID)); }
+
 TgDType tg_dtype_join(TgDType a, TgDType b) {
   DType x = dtype_of(a, DT_VOID), y = dtype_of(b, DT_VOID);
   return x && y ? dtype_public(dtype_join(x, y)) : TG_DTYPE_DEFAULT;
@@ -48,7 +70,9 @@ TgDType tg_dtype_join(TgDType a, TgDType b) {
 static const Ints *shape_make(TgContext *ctx, const char *op, int n, const int64_t *d) {
   return ctx && shape_check(ctx, op, n, d, NULL) ? ints_get(ctx->store, n, d) : NULL;
 }
-static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *d, double v, const TgDTypeOptions *opt) {
+
+static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *d, double v,
+                          const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType dtype = dtype_of(o.dtype, DT_F32);
@@ -57,22 +81,38 @@ static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *
   if (!shape) return NULL;
   return tensor_new(ctx, u_full(ctx->store, dtype, scalar_number(dtype, v), shape));
 }
+
 TgTensor *tg_full_opt(TgContext *ctx, int n, const int64_t *d, double value, const TgDTypeOptions *o) {
   return constant(ctx, "full", n, d, value, o);
 }
-TgTensor *tg_zeros_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) { return constant(ctx, "zeros", n, d, 0, o); }
-TgTensor *tg_ones_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) { return constant(ctx, "ones", n, d, 1, o); }
+
+TgTensor *tg_zeros_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
+  return constant(ctx, "zeros", n, d, 0, o);
+}
+
+TgTensor *tg_ones_opt(TgContext *ctx, int n, const int64_t *d, const TgDTypeOptions *o) {
+  return constant(ctx, "ones", n, d, 1, o);
+}
+
 TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, TgDType dtype) {
   if (!ctx) return NULL;
   DType dty = dtype_of(dtype, DT_I64);
   TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "full: unknown dtype %d", (int)dtype);
   const Ints *shape = shape_make(ctx, "full", n, d);
   if (!shape) return NULL;
-  return tensor_new(ctx, u_full(ctx->store, dty, dtype_is_float(dty) ? (Scalar){.f = (double)value} : (Scalar){.i = value}, shape));
+  return tensor_new(ctx,
+                    u_full(ctx->store, dty,
+                           dtype_is_float(dty) ? (Scalar){.f = (double)value} : (Scalar){.i = value}, shape));
 }
-TgTensor *tg_full_like(TgTensor *t, double v) { return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL; }
+
+TgTensor *tg_full_like(TgTensor *t, double v) {
+  return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL;
+}
+
 TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
+
 TgTensor *tg_ones_like(TgTensor *t) { return tg_full_like(t, 1); }
+
 /* The dtype of a scalar beside a tensor of dtype d: d itself where it holds the number, so that the result
  * keeps it; else what holds it, so that the join does, and a comparison is true or false as the numbers are.
  */
@@ -83,16 +123,19 @@ static DType scalar_dtype(DType d, double v) {
     if (v >= dtype_lowest(wider[i]) && v <= dtype_highest(wider[i])) return wider[i];
   return DT_F32;
 }
+
 TgTensor *tg_scalar_like(TgTensor *t, double v) {
   if (!t) return NULL;
   DType d = scalar_dtype(dt(t), v);
   return tensor_new(t->ctx, u_full(t->ctx->store, d, scalar_number(d, v), ints_get(t->ctx->store, 0, NULL)));
 }
+
 TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArangeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgArangeOptions, o, opt);
   double step = o.step == 0 ? 1 : o.step, count = ceil((stop - start) / step);
-  TG_REQUIRE(ctx, count == count && count < 1e15, TG_ERR_VALUE, "arange: from %g to %g by %g", start, stop, step);
+  TG_REQUIRE(ctx, count == count && count < 1e15, TG_ERR_VALUE, "arange: from %g to %g by %g", start, stop,
+             step);
   if (count < 0) count = 0;
   int64_t n = (int64_t)count;
   bool whole = start == floor(start) && step == floor(step) && stop == floor(stop);
@@ -116,6 +159,7 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
   return tensor_new(ctx, uop_cast(st, u, d));
 }
+
 TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgEyeOptions, o, opt);
@@ -124,15 +168,18 @@ TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
   const Ints *s = shape_make(ctx, "eye", 2, (int64_t[]){n, o.m ? o.m : n});
   if (!s) return NULL;
   UOpStore *st = ctx->store;
-  return tensor_new(ctx, uop_cast(st, uop_alu2(st, OPS_CMPEQ, u_arange(st, s, 0, DT_I32), u_arange(st, s, 1, DT_I32)), d));
+  return tensor_new(
+      ctx, uop_cast(st, uop_alu2(st, OPS_CMPEQ, u_arange(st, s, 0, DT_I32), u_arange(st, s, 1, DT_I32)), d));
 }
 
 /* ---- data in */
-static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, const int64_t *d, Buffer **buf, size_t *nbytes) {
+static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, const int64_t *d, Buffer **buf,
+                       size_t *nbytes) {
   DType dty = dtype_of(dtype, DT_F32);
   int64_t nelem;
   TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
-  if (!shape_check(ctx, op, n, d, &nelem) || (strcmp(op, "empty") && !dims_numbers(ctx, op, n, d))) return NULL;
+  if (!shape_check(ctx, op, n, d, &nelem) || (strcmp(op, "empty") && !dims_numbers(ctx, op, n, d)))
+    return NULL;
   TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "%s: no device is open", op);
   const Ints *shape = ints_get(ctx->store, n, d);
   UOp *u = shape ? buffer_node(ctx, dty, nelem, shape) : NULL;
@@ -141,6 +188,7 @@ static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, con
   *nbytes = (size_t)nelem * dtype_size(dty);
   return u;
 }
+
 static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbytes) {
   if (nbytes) {
     if (ctx->dev.backend->alloc(&ctx->dev, nbytes, &b->data)) {
@@ -148,11 +196,15 @@ static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbyt
       return false;
     }
     TgStatus s = ctx->dev.backend->copy_in(&ctx->dev, b->data, data, nbytes);
-    if (s) { error_set(&ctx->err, s, "from: the copy to the device failed"); return false; }
+    if (s) {
+      error_set(&ctx->err, s, "from: the copy to the device failed");
+      return false;
+    }
   }
   b->filled = true;
   return true;
 }
+
 TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   Buffer *b;
@@ -162,6 +214,7 @@ TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const 
   TG_REQUIRE(ctx, data || nbytes == 0, TG_ERR_VALUE, "from: no data");
   return memory_fill(ctx, b, data, nbytes) ? tensor_memory(ctx, u) : NULL;
 }
+
 TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   DType dty = dtype_of(dtype, DT_F32);
@@ -172,12 +225,15 @@ TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, int n, 
   size_t size = dtype_size(dty);
   char *p = mem_alloc(&ctx->mem, (size_t)nelem * size);
   TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "from: out of memory");
-  for (int64_t i = 0; i < nelem; i++) scalar_store(dty, scalar_cast(dty, DT_F64, (Scalar){.f = data[i]}), p + (size_t)i * size);
+  for (int64_t i = 0; i < nelem; i++)
+    scalar_store(dty, scalar_cast(dty, DT_F64, (Scalar){.f = data[i]}), p + (size_t)i * size);
   TgTensor *t = tg_from(ctx, p, dtype_public(dty), n, d);
   mem_free(&ctx->mem, p);
   return t;
 }
-TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int64_t *d, void (*destroy)(void *, void *), void *user) {
+
+TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int64_t *d,
+                    void (*destroy)(void *, void *), void *user) {
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
@@ -186,7 +242,7 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
   TgTensor *t = tensor_memory(ctx, u);
   if (!t) return NULL;
-  if (ctx->dev.backend->has & HAS_LOCAL) {                   /* memory of its own: copied, and given back at once */
+  if (ctx->dev.backend->has & HAS_LOCAL) { /* memory of its own: copied, and given back at once */
     bool ok = memory_fill(ctx, b, data, nbytes);
     if (ok && destroy) destroy(data, user);
     return ok ? t : NULL;
@@ -194,7 +250,9 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   b->data = data, b->borrowed = b->filled = true, b->destroy = destroy, b->user = user;
   return t;
 }
-TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int n, const int64_t *d, const TgFileOptions *opt) {
+
+TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int n, const int64_t *d,
+                           const TgFileOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgFileOptions, o, opt);
   TG_REQUIRE(ctx, path, TG_ERR_VALUE, "from_file: no path");
@@ -202,9 +260,11 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   size_t nbytes;
   int64_t whole[TG_MAX_RANK], known = (int64_t)dtype_size(dtype_of(dtype, DT_F32)), have = 0;
   int infer = -1;
-  for (int i = 0; i < n && n <= TG_MAX_RANK && d && known; i++) {          /* one -1: what the file has */
-    if (d[i] == -1 && infer < 0) infer = i;
-    else if (d[i] > 0 && __builtin_mul_overflow(known, d[i], &known)) known = INT64_MAX;
+  for (int i = 0; i < n && n <= TG_MAX_RANK && d && known; i++) { /* one -1: what the file has */
+    if (d[i] == -1 && infer < 0)
+      infer = i;
+    else if (d[i] > 0 && __builtin_mul_overflow(known, d[i], &known))
+      known = INT64_MAX;
     whole[i] = d[i];
   }
   if (infer >= 0) {
@@ -215,16 +275,19 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   UOp *u = memory_new(ctx, "from_file", dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   size_t size = dtype_size(b->dtype);
-  TG_REQUIRE(ctx, o.offset >= 0 && o.offset % (int64_t)size == 0, TG_ERR_VALUE, "from_file: %.300s: offset %lld is no multiple of %zu, the size of %s",
-             path, (long long)o.offset, size, dtype_name(b->dtype));
+  TG_REQUIRE(ctx, o.offset >= 0 && o.offset % (int64_t)size == 0, TG_ERR_VALUE,
+             "from_file: %.300s: offset %lld is no multiple of %zu, the size of %s", path,
+             (long long)o.offset, size, dtype_name(b->dtype));
   if (file_map(ctx->os, &ctx->err, path, o.offset, nbytes, o.writable, o.create, &b->file)) return NULL;
   b->read_only = !o.writable && !o.create;
-  if (ctx->dev.backend->has & HAS_LOCAL) {                   /* memory of its own: a copy, written back after each store */
+  if (ctx->dev.backend->has & HAS_LOCAL) { /* memory of its own: a copy, written back after each store */
     if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
     if (b->read_only) file_unmap(ctx->os, &b->file);
-  } else b->data = file_data(&b->file), b->filled = true;
+  } else
+    b->data = file_data(&b->file), b->filled = true;
   return tensor_memory(ctx, u);
 }
+
 TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   Buffer *b;
@@ -237,41 +300,50 @@ TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int n, const int64_t *d) {
 TgStatus tg_read(TgTensor *t, void *out, size_t nbytes) {
   if (!t) return TG_ERR_VALUE;
   TgContext *ctx = t->ctx;
-  TG_REQUIRE_OR(ctx, nbytes == tg_nbytes(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu bytes asked of %s %s, which has %zu", nbytes,
-                dtype_name(dt(t)), SHAPE_OF(t), tg_nbytes(t));
+  TG_REQUIRE_OR(ctx, nbytes == tg_nbytes(t), TG_ERR_VALUE, TG_ERR_VALUE,
+                "read: %zu bytes asked of %s %s, which has %zu", nbytes, dtype_name(dt(t)), SHAPE_OF(t),
+                tg_nbytes(t));
   if (nbytes == 0) return TG_OK;
   TG_REQUIRE_OR(ctx, out, TG_ERR_VALUE, TG_ERR_VALUE, "read: no memory to read to");
   Buffer *b = t->memory;
-  TG_REQUIRE_OR(ctx, !b || b->store || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE, "read: tensor %s was never given a value", SHAPE_OF(t));
+  TG_REQUIRE_OR(ctx, !b || b->store || b->filled || b->data, TG_ERR_STATE, TG_ERR_STATE,
+                "read: tensor %s was never given a value", SHAPE_OF(t));
   if (capture_refuses(ctx, "read")) return TG_ERR_STATE;
   return engine_read(ctx, t, out, nbytes);
 }
+
 TgStatus tg_read_f64(TgTensor *t, double *out, size_t n) {
   if (!t) return TG_ERR_VALUE;
   TgContext *ctx = t->ctx;
-  TG_REQUIRE_OR(ctx, (int64_t)n == tg_numel(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu elements asked of %s", n, SHAPE_OF(t));
+  TG_REQUIRE_OR(ctx, (int64_t)n == tg_numel(t), TG_ERR_VALUE, TG_ERR_VALUE, "read: %zu elements asked of %s",
+                n, SHAPE_OF(t));
   TG_LIST_OR(ctx, "read", out, n > 0, TG_ERR_VALUE);
   DType d = dt(t);
   size_t size = dtype_size(d);
   char *p = mem_alloc(&ctx->mem, n * size);
   TG_REQUIRE_OR(ctx, p, TG_ERR_NOMEM, TG_ERR_NOMEM, "read: out of memory");
   TgStatus s = tg_read(t, p, n * size);
-  for (size_t i = 0; !s && i < n; i++) out[i] = scalar_cast(DT_F64, d, scalar_load(d, p + i * size)).f;
+  for (size_t i = 0; !s && i < n; i++)
+    out[i] = scalar_cast(DT_F64, d, scalar_load(d, p + i * size)).f;
   mem_free(&ctx->mem, p);
   return s;
 }
+
 static bool item_read(TgTensor *t, Scalar *v) {
   if (!t) return false;
-  TG_REQUIRE_OR(t->ctx, tg_numel(t) == 1, false, TG_ERR_SHAPE, "item: %s does not have exactly one element", SHAPE_OF(t));
+  TG_REQUIRE_OR(t->ctx, tg_numel(t) == 1, false, TG_ERR_SHAPE, "item: %s does not have exactly one element",
+                SHAPE_OF(t));
   char p[8] = {0};
   if (tg_read(t, p, dtype_size(dt(t)))) return false;
   *v = scalar_load(dt(t), p);
   return true;
 }
+
 double tg_item_f64(TgTensor *t) {
   Scalar v;
   return item_read(t, &v) ? scalar_cast(DT_F64, dt(t), v).f : (double)NAN;
 }
+
 int64_t tg_item_i64(TgTensor *t) {
   Scalar v;
   return item_read(t, &v) ? scalar_cast(DT_I64, dt(t), v).i : 0;
@@ -281,12 +353,15 @@ int64_t tg_item_i64(TgTensor *t) {
 static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
   TgContext *ctx = ctx_two("assign", t, value);
   if (!ctx) return NULL;
-  TG_REQUIRE(ctx, dt(t) == dt(value), TG_ERR_DTYPE, "assign: %s to a tensor of %s", dtype_name(dt(value)), dtype_name(dt(t)));
+  TG_REQUIRE(ctx, dt(t) == dt(value), TG_ERR_DTYPE, "assign: %s to a tensor of %s", dtype_name(dt(value)),
+             dtype_name(dt(t)));
   const Ints *s = shape_broadcast(ctx, "assign", value->uop->shape, shape);
   if (!s) return NULL;
-  TG_REQUIRE(ctx, s == shape, TG_ERR_SHAPE, "assign: %s to a place of shape %s", SHAPE_OF(value), shape_text(shape).s);
+  TG_REQUIRE(ctx, s == shape, TG_ERR_SHAPE, "assign: %s to a place of shape %s", SHAPE_OF(value),
+             shape_text(shape).s);
   return u_broadcast(ctx->store, value->uop, shape);
 }
+
 TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   UOp *v = t ? value_for(t, t->uop->shape, value) : NULL;
   if (!v) return NULL;
@@ -294,6 +369,7 @@ TgTensor *tg_assign(TgTensor *t, TgTensor *value) {
   if (v == t->uop) return place_ready("assign", t, true) ? t : NULL;
   return place_ready("assign", t, false) && store_to(t, t->uop, v) ? t : NULL;
 }
+
 TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end, TgTensor *value) {
   if (!t || !value) return NULL;
   TgContext *ctx = t->ctx;
@@ -302,7 +378,8 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   TG_LIST(ctx, "assign_slice", end, rank(t));
   for (int i = 0; i < rank(t); i++) {
     UOpStore *st = ctx->store;
-    if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(t)[i])) return part_refused(t, "assign_slice", i, begin[i], end[i]), NULL;
+    if (!dim_le(st, 0, begin[i]) || !dim_le(st, begin[i], end[i]) || !dim_le(st, end[i], dims(t)[i]))
+      return part_refused(t, "assign_slice", i, begin[i], end[i]), NULL;
     be[2 * i] = begin[i], be[2 * i + 1] = end[i], d[i] = dim_sub(st, end[i], begin[i]);
   }
   const Ints *shape = ints_get(ctx->store, rank(t), d);
@@ -311,26 +388,34 @@ TgTensor *tg_assign_slice(TgTensor *t, const int64_t *begin, const int64_t *end,
   if (dim_product(ctx->store, shape) == 0) return t;
   return place_ready("assign_slice", t, true) && store_to(t, u_shrink(ctx->store, t->uop, be), v) ? t : NULL;
 }
+
 TgTensor *tg_contiguous(TgTensor *x) {
   if (!x) return NULL;
   UOp *u = x->uop;
-  while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER) u = u->src[0];
+  while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER)
+    u = u->src[0];
   if ((u->op == OPS_BUFFER && x->memory) || x->uop->op == OPS_CONTIGUOUS) return x;
   return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
 }
-TgTensor *tg_detach(TgTensor *x) { return x ? tensor_view(x, uop_alu1(x->ctx->store, OPS_DETACH, x->uop)) : NULL; }
+
+TgTensor *tg_detach(TgTensor *x) {
+  return x ? tensor_view(x, uop_alu1(x->ctx->store, OPS_DETACH, x->uop)) : NULL;
+}
 
 /* A parameter gets memory of its own, because interning makes any two tensors of zeros one node. */
 TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   if (!t) return NULL;
   TgContext *ctx = t->ctx;
-  TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float", dtype_name(dt(t)));
+  TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float",
+             dtype_name(dt(t)));
   if (on && !t->requires_grad && !t->memory) {
     UOp *value = t->uop, *n = buffer_node(ctx, dt(t), nelem(t), value->shape);
     TG_REQUIRE(ctx, n, TG_ERR_NOMEM, "requires_grad: out of memory");
     tensor_set(t, n);
-    if (!nelem(t)) t->memory->filled = true;
-    else if (!store_to(t, n, value)) return NULL;
+    if (!nelem(t))
+      t->memory->filled = true;
+    else if (!store_to(t, n, value))
+      return NULL;
   }
   t->requires_grad = on;
   if (on) t->memory->leaf = true;

@@ -1,44 +1,52 @@
-/* dims.h: sizes that are not numbers. A size in a shape is an int64: a number, or a symbolic size, which stands for a sum of products of variables and
- * numbers. Equal sums have equal handles, so sizes are compared with ==. Handles lie far below zero and far apart: arithmetic that knows nothing of
- * them does not make another one, and a shape that holds such a number is refused where its node is made. */
+/* dims.h: sizes that are not numbers. A size in a shape is an int64: a number, or a symbolic size, which
+ * stands for a sum of products of variables and numbers. Equal sums have equal handles, so sizes are compared
+ * with ==. Handles lie far below zero and far apart: arithmetic that knows nothing of them does not make
+ * another one, and a shape that holds such a number is refused where its node is made. */
 #ifndef TG_DIMS_H
 #define TG_DIMS_H
 #include "uop/uop.h"
 
 typedef struct DimVar {
   const char *name;
-  int64_t lo, hi, multiple;                  /* of what the user sees: multiples of `multiple` in lo .. hi. The VAR node counts in that unit */
+  int64_t lo, hi, multiple; /* of what the user sees: multiples of `multiple` in lo .. hi. The VAR node counts
+                               in that unit */
   bool bound;
   int64_t value;
 } DimVar;
 typedef struct DimTable DimTable;
-#define DIM_BAD (INT64_MIN / 2)              /* no size: too long a sum, or an overflow */
+#define DIM_BAD (INT64_MIN / 2) /* no size: too long a sum, or an overflow */
+
 static inline bool dim_symbolic(int64_t d) { return d < INT64_MIN / 4; }
 
-DimTable *dims_new(TgMem *mem, TgError *err);   /* one for a context: its stores share it (store_set_dims). err: told when memory is out; NULL is fine */
+DimTable *dims_new(TgMem *mem, TgError *err); /* one for a context: its stores share it (store_set_dims). err:
+                                                 told when memory is out; NULL is fine */
 void dims_free(DimTable *t);
-int dims_var(DimTable *t, const char *name, int64_t lo, int64_t hi, int64_t multiple);   /* number of a new variable; -1: out of memory */
-DimVar *dims_var_at(DimTable *t, int i);     /* NULL: no such variable */
+int dims_var(DimTable *t, const char *name, int64_t lo, int64_t hi,
+             int64_t multiple);          /* number of a new variable; -1: out of memory */
+DimVar *dims_var_at(DimTable *t, int i); /* NULL: no such variable */
 void store_set_dims(UOpStore *st, DimTable *t);
 DimTable *store_dims(const UOpStore *st);
 TgMem *store_mem(const UOpStore *st);
 
 /* ---- arithmetic of sizes; DIM_BAD in, DIM_BAD out */
-int64_t dim_of_var(UOpStore *st, int var);   /* the size that a variable is; a number where lo == hi */
+int64_t dim_of_var(UOpStore *st, int var); /* the size that a variable is; a number where lo == hi */
 int64_t dim_add(UOpStore *st, int64_t a, int64_t b);
 int64_t dim_sub(UOpStore *st, int64_t a, int64_t b);
 int64_t dim_mul(UOpStore *st, int64_t a, int64_t b);
-bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *q);   /* a = b * q exactly; false: not */
+bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *q); /* a = b * q exactly; false: not */
 int64_t dim_product(UOpStore *st, const Ints *shape);
-bool dim_valid(UOpStore *st, int64_t d);     /* a number that is not negative, or a symbolic size that nowhere is */
-int64_t dim_max(UOpStore *st, int64_t d);    /* bounds over all values of the variables; never too tight */
+bool dim_valid(UOpStore *st,
+               int64_t d); /* a number that is not negative, or a symbolic size that nowhere is */
+int64_t dim_max(UOpStore *st, int64_t d); /* bounds over all values of the variables; never too tight */
 int64_t dim_min(UOpStore *st, int64_t d);
-int64_t dim_now(UOpStore *st, int64_t d);    /* with the variables as they are bound; the maximum where one is not */
+int64_t dim_now(UOpStore *st,
+                int64_t d); /* with the variables as they are bound; the maximum where one is not */
 const Ints *dims_max(UOpStore *st, const Ints *shape);
 bool dims_symbolic(const Ints *shape);
-bool dim_le(UOpStore *st, int64_t a, int64_t b);   /* a <= b whatever the variables are; false: not known */
+bool dim_le(UOpStore *st, int64_t a, int64_t b); /* a <= b whatever the variables are; false: not known */
 void dim_print(UOpStore *st, int64_t d, char *out, size_t n);
 /* The size as an index expression over VAR nodes, simplified: equal sizes are one node. */
 UOp *dim_uop(UOpStore *st, TgMem *mem, int64_t d);
+
 static inline int var_number(const UOp *var) { return var->nsrc ? (int)var->src[0]->arg.v.i : -1; }
 #endif

@@ -1,19 +1,27 @@
 /* dtype.c: data types, conversions between them, and the exact meaning of every elementwise op on scalars.
- * The one place that says what an op computes: constant folding, bounds, INTERP and the rule checker all call scalar_eval. */
+ * The one place that says what an op computes: constant folding, bounds, INTERP and the rule checker all call
+ * scalar_eval. */
 #include "uop/uop.h"
 #include <math.h>
 #include <string.h>
 
-static const struct { const char *name; uint8_t size; } dtypes[DT_COUNT] = {
-  {"void", 0}, {"index", 0}, {"bool", 1}, {"i8", 1}, {"u8", 1}, {"i16", 2}, {"u16", 2}, {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8},
-  {"fp8e4m3", 1}, {"fp8e5m2", 1}, {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+static const struct {
+  const char *name;
+  uint8_t size;
+} dtypes[DT_COUNT] = {{"void", 0},    {"index", 0}, {"bool", 1}, {"i8", 1},  {"u8", 1},  {"i16", 2},
+                      {"u16", 2},     {"i32", 4},   {"u32", 4},  {"i64", 8}, {"u64", 8}, {"fp8e4m3", 1},
+                      {"fp8e5m2", 1}, {"f16", 2},   {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+
 size_t dtype_size(DType d) { return dtypes[d].size; }
+
 const char *dtype_name(DType d) { return d < DT_COUNT ? dtypes[d].name : "?"; }
+
 int64_t dtype_min(DType d) {
   if (d == DT_BOOL || dtype_is_unsigned(d)) return 0;
   if (d == DT_I8 || d == DT_I16 || d == DT_I32) return -(INT64_C(1) << (8 * dtype_size(d) - 1));
   return INT64_MIN;
 }
+
 int64_t dtype_max(DType d) {
   if (d == DT_BOOL) return 1;
   if (d == DT_U8 || d == DT_U16 || d == DT_U32) return (INT64_C(1) << (8 * dtype_size(d))) - 1;
@@ -21,24 +29,35 @@ int64_t dtype_max(DType d) {
   return INT64_MAX;
 }
 
-/* ---- floats of 8 and 16 bits. fp8e5m2, f16 and bf16 are small IEEE formats. fp8e4m3 (OCP's, "fn") gives the place of infinity to numbers up to
- * 448 and keeps one pattern for NaN: what would round past 448 has no infinity to go to and becomes NaN, as in torch. */
-typedef struct Narrow { uint8_t mant, exp; bool inf; } Narrow;
-static const Narrow narrows[] = {
-  [DT_FP8E4M3 - DT_FP8E4M3] = {3, 4, false}, [DT_FP8E5M2 - DT_FP8E4M3] = {2, 5, true}, [DT_F16 - DT_FP8E4M3] = {10, 5, true}, [DT_BF16 - DT_FP8E4M3] = {7, 8, true}};
-/* A NaN's fraction, its first bits in the first places: no conversion of the machine's, which would set the quiet bit. */
+/* ---- floats of 8 and 16 bits. fp8e5m2, f16 and bf16 are small IEEE formats. fp8e4m3 (OCP's, "fn") gives the
+ * place of infinity to numbers up to 448 and keeps one pattern for NaN: what would round past 448 has no
+ * infinity to go to and becomes NaN, as in torch. */
+typedef struct Narrow {
+  uint8_t mant, exp;
+  bool inf;
+} Narrow;
+
+static const Narrow narrows[] = {[DT_FP8E4M3 - DT_FP8E4M3] = {3, 4, false},
+                                 [DT_FP8E5M2 - DT_FP8E4M3] = {2, 5, true},
+                                 [DT_F16 - DT_FP8E4M3] = {10, 5, true},
+                                 [DT_BF16 - DT_FP8E4M3] = {7, 8, true}};
+
+/* A NaN's fraction, its first bits in the first places: no conversion of the machine's, which would set the
+ * quiet bit. */
 static double nan_value(bool minus, uint64_t fraction, int mant) {
   uint64_t u = (uint64_t)minus << 63 | UINT64_C(0x7ff) << 52 | fraction << (52 - mant);
   double x;
   memcpy(&x, &u, 8);
   return x;
 }
+
 static uint64_t nan_fraction(double x, int mant) {
   uint64_t u;
   memcpy(&u, &x, 8);
   u = (u & ((UINT64_C(1) << 52) - 1)) >> (52 - mant);
   return u ? u : UINT64_C(1) << (mant - 1);
 }
+
 uint16_t narrow_bits(DType d, double x) {
   const Narrow *f = &narrows[d - DT_FP8E4M3];
   int mant = f->mant, bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1;
@@ -49,19 +68,26 @@ uint16_t narrow_bits(DType d, double x) {
   if (a == 0) return sign;
   if (isinf(a)) return (uint16_t)(sign | (f->inf ? inf : nan));
   int e;
-  frexp(a, &e);                                       /* a = m * 2^e, 0.5 <= m < 1 */
-  bool sub = e - 1 < 1 - bias;                        /* below the normal numbers: the last place stays where theirs is */
-  int64_t m = (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1)));   /* whole units in the last place */
-  bits = sub ? m : ((int64_t)(e - 1 + bias) << mant) + (m - (INT64_C(1) << mant));   /* a carry moves into the exponent */
+  frexp(a, &e);                /* a = m * 2^e, 0.5 <= m < 1 */
+  bool sub = e - 1 < 1 - bias; /* below the normal numbers: the last place stays where theirs is */
+  int64_t m =
+      (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1))); /* whole units in the last place */
+  bits = sub ? m
+             : ((int64_t)(e - 1 + bias) << mant) +
+                   (m - (INT64_C(1) << mant)); /* a carry moves into the exponent */
   if (f->inf ? bits > inf : bits > nan) bits = f->inf ? inf : nan;
   return (uint16_t)(sign | bits);
 }
+
 double narrow_value(DType d, uint16_t h) {
   const Narrow *f = &narrows[d - DT_FP8E4M3];
-  int bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1, e = h >> f->mant & emax, m = h & ((1 << f->mant) - 1);
+  int bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1, e = h >> f->mant & emax,
+      m = h & ((1 << f->mant) - 1);
   bool minus = h >> (f->mant + f->exp) & 1;
-  if (e == emax && (f->inf ? m != 0 : m == (1 << f->mant) - 1)) return nan_value(minus, f->inf ? (uint64_t)m : UINT64_C(1) << (f->mant - 1), f->mant);
-  double v = f->inf && e == emax ? (double)INFINITY : ldexp(e ? m + (1 << f->mant) : m, (e ? e : 1) - bias - f->mant);
+  if (e == emax && (f->inf ? m != 0 : m == (1 << f->mant) - 1))
+    return nan_value(minus, f->inf ? (uint64_t)m : UINT64_C(1) << (f->mant - 1), f->mant);
+  double v = f->inf && e == emax ? (double)INFINITY
+                                 : ldexp(e ? m + (1 << f->mant) : m, (e ? e : 1) - bias - f->mant);
   return minus ? -v : v;
 }
 
@@ -74,29 +100,37 @@ Scalar scalar_round(DType d, Scalar v) {
   case DT_U16: return (Scalar){.i = (uint16_t)v.i};
   case DT_I32: return (Scalar){.i = (int32_t)v.i};
   case DT_U32: return (Scalar){.i = (uint32_t)v.i};
-  case DT_FP8E4M3: case DT_FP8E5M2: case DT_F16: case DT_BF16: return (Scalar){.f = narrow_value(d, narrow_bits(d, v.f))};
+  case DT_FP8E4M3:
+  case DT_FP8E5M2:
+  case DT_F16:
+  case DT_BF16: return (Scalar){.f = narrow_value(d, narrow_bits(d, v.f))};
   case DT_F32: return (Scalar){.f = (float)v.f};
   default: return v;
   }
 }
-/* A 64-bit integer in f64, exact or, above 2^53, rounded to odd: what is then rounded to fewer bits is rounded once. */
+
+/* A 64-bit integer in f64, exact or, above 2^53, rounded to odd: what is then rounded to fewer bits is
+ * rounded once. */
 static double odd_f64(bool is_unsigned, int64_t v) {
   bool minus = !is_unsigned && v < 0;
   uint64_t u = minus ? 0 - (uint64_t)v : (uint64_t)v;
   double d = u >> 53 ? (double)(u >> 11 | ((u & 2047) != 0)) * 2048 : (double)u;
   return minus ? -d : d;
 }
+
 Scalar scalar_cast(DType to, DType from, Scalar v) {
   if (dtype_is_float(from)) {
     if (dtype_is_float(to)) return scalar_round(to, v);
     if (to == DT_BOOL) return (Scalar){.i = v.f != 0};
     if (isnan(v.f)) return (Scalar){.i = 0};
-    if (to == DT_U64) return (Scalar){.i = v.f <= 0 ? 0 : v.f >= 18446744073709551616.0 ? -1 : (int64_t)(uint64_t)v.f};
+    if (to == DT_U64)
+      return (Scalar){.i = v.f <= 0 ? 0 : v.f >= 18446744073709551616.0 ? -1 : (int64_t)(uint64_t)v.f};
     double lo = (double)dtype_min(to), hi = (double)dtype_max(to);
     return (Scalar){.i = v.f <= lo ? dtype_min(to) : v.f >= hi ? dtype_max(to) : (int64_t)v.f};
   }
   if (!dtype_is_float(to)) return scalar_round(to, v);
-  if (to == DT_F32) return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i};       /* one rounding */
+  if (to == DT_F32)
+    return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i}; /* one rounding */
   if (dtype_is_narrow_float(to)) return scalar_round(to, (Scalar){.f = odd_f64(from == DT_U64, v.i)});
   return scalar_round(to, (Scalar){.f = from == DT_U64 ? (double)(uint64_t)v.i : (double)v.i});
 }
@@ -112,38 +146,76 @@ Scalar scalar_load(DType d, const void *at) {
     v.f = isnan(f) ? nan_value(u >> 31, u & 0x7fffff, 23) : (double)f;
     break;
   }
-  case DT_F16: case DT_BF16: { uint16_t h; memcpy(&h, at, 2); v.f = narrow_value(d, h); break; }
-  case DT_FP8E4M3: case DT_FP8E5M2: v.f = narrow_value(d, *(const uint8_t *)at); break;
+  case DT_F16:
+  case DT_BF16: {
+    uint16_t h;
+    memcpy(&h, at, 2);
+    v.f = narrow_value(d, h);
+    break;
+  }
+  case DT_FP8E4M3:
+  case DT_FP8E5M2: v.f = narrow_value(d, *(const uint8_t *)at); break;
   case DT_BOOL: v.i = *(const uint8_t *)at != 0; break;
   case DT_U8: v.i = *(const uint8_t *)at; break;
   case DT_I8: v.i = *(const int8_t *)at; break;
-  case DT_I16: { int16_t i; memcpy(&i, at, 2); v.i = i; break; }
-  case DT_U16: { uint16_t i; memcpy(&i, at, 2); v.i = i; break; }
-  case DT_I32: { int32_t i; memcpy(&i, at, 4); v.i = i; break; }
-  case DT_U32: { uint32_t i; memcpy(&i, at, 4); v.i = i; break; }
+  case DT_I16: {
+    int16_t i;
+    memcpy(&i, at, 2);
+    v.i = i;
+    break;
+  }
+  case DT_U16: {
+    uint16_t i;
+    memcpy(&i, at, 2);
+    v.i = i;
+    break;
+  }
+  case DT_I32: {
+    int32_t i;
+    memcpy(&i, at, 4);
+    v.i = i;
+    break;
+  }
+  case DT_U32: {
+    uint32_t i;
+    memcpy(&i, at, 4);
+    v.i = i;
+    break;
+  }
   default: memcpy(&v.i, at, 8);
   }
   return v;
 }
+
 void scalar_store(DType d, Scalar v, void *at) {
   uint64_t bits = (uint64_t)v.i;
   float f;
-  if (d == DT_BOOL) bits = v.i != 0;
+  if (d == DT_BOOL)
+    bits = v.i != 0;
   else if (d == DT_F32) {
     uint32_t u;
     f = (float)v.f, memcpy(&u, &f, 4);
     bits = isnan(v.f) ? (signbit(v.f) ? 0x80000000u : 0) | 0x7f800000u | nan_fraction(v.f, 23) : u;
-  }
-  else if (dtype_is_narrow_float(d)) bits = narrow_bits(d, v.f);
+  } else if (dtype_is_narrow_float(d))
+    bits = narrow_bits(d, v.f);
   switch (dtype_size(d)) {
   case 1: *(uint8_t *)at = (uint8_t)bits; break;
-  case 2: { uint16_t i = (uint16_t)bits; memcpy(at, &i, 2); break; }
-  case 4: { uint32_t i = (uint32_t)bits; memcpy(at, &i, 4); break; }
+  case 2: {
+    uint16_t i = (uint16_t)bits;
+    memcpy(at, &i, 2);
+    break;
+  }
+  case 4: {
+    uint32_t i = (uint32_t)bits;
+    memcpy(at, &i, 4);
+    break;
+  }
   default: memcpy(at, &bits, 8);
   }
 }
 
-static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {      /* Salmon et al. 2011: 20 rounds, the low word of each first */
+static uint64_t threefry2x32(uint64_t ctr,
+                             uint64_t key) { /* Salmon et al. 2011: 20 rounds, the low word of each first */
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   uint32_t ks[3] = {(uint32_t)key, (uint32_t)(key >> 32), 0}, x0 = (uint32_t)ctr, x1 = (uint32_t)(ctr >> 32);
   ks[2] = ks[0] ^ ks[1] ^ 0x1BD11BDAu;
@@ -158,15 +230,20 @@ static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {      /* Salmon et al.
   }
   return (uint64_t)x1 << 32 | x0;
 }
+
 /* Wraps; a negative exponent gives 0, but 1 and -1 stay. */
 static int64_t int_pow(int64_t a, int64_t b, bool u64) {
   if (b < 0 && !u64) return a == 1 ? 1 : a == -1 ? (b & 1 ? -1 : 1) : 0;
   uint64_t r = 1, x = (uint64_t)a;
-  for (uint64_t n = (uint64_t)b; n; n >>= 1, x *= x) if (n & 1) r *= x;
+  for (uint64_t n = (uint64_t)b; n; n >>= 1, x *= x)
+    if (n & 1) r *= x;
   return (int64_t)r;
 }
+
 /* x * y + z rounded once; an f64 sum of the exact f32 product would round twice, hence fmaf. */
-static double mulacc(DType d, double x, double y, double z) { return d == DT_F64 ? fma(x, y, z) : (double)fmaf((float)x, (float)y, (float)z); }
+static double mulacc(DType d, double x, double y, double z) {
+  return d == DT_F64 ? fma(x, y, z) : (double)fmaf((float)x, (float)y, (float)z);
+}
 
 static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   double a = s[0].f, b = op_nsrc(op) > 1 ? s[1].f : 0, r;
@@ -189,17 +266,24 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_SUB: r = a - b; break;
   case OPS_MUL: r = a * b; break;
   case OPS_FDIV: r = a / b; break;
-  case OPS_MAX: r = a > b || isnan(a) ? a : b; break;              /* of equal zeros the second, as the renderers write it */
+  case OPS_MAX:
+    r = a > b || isnan(a) ? a : b;
+    break; /* of equal zeros the second, as the renderers write it */
   case OPS_POW: r = pow(a, b); break;
   case OPS_MULACC: r = mulacc(d, a, b, s[2].f); break;
   default: return false;
   }
-  /* f32 through f64: +, -, *, / and sqrt round once (53 >= 2*24 + 2); narrow ones through f32 likewise (24 >= 2*11 + 2) */
+  /* f32 through f64: +, -, *, / and sqrt round once (53 >= 2*24 + 2); narrow ones through f32 likewise (24 >=
+   * 2*11 + 2) */
   *out = scalar_round(d, (Scalar){.f = dtype_is_narrow_float(d) ? (double)(float)r : r});
   return true;
 }
+
 bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
-  if (op == OPS_WHERE) { *out = s[0].i ? s[1] : s[2]; return true; }
+  if (op == OPS_WHERE) {
+    *out = s[0].i ? s[1] : s[2];
+    return true;
+  }
   if (dtype_is_float(d)) return float_eval(op, d, s, out);
   int64_t a = s[0].i, b = op_nsrc(op) > 1 ? s[1].i : 0, r;
   uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
@@ -213,11 +297,21 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_MUL: r = (int64_t)(ua * ub); break;
   case OPS_CDIV: r = !b ? 0 : u64 ? (int64_t)(ua / ub) : b == -1 ? (int64_t)(0 - ua) : a / b; break;
   case OPS_CMOD: r = !b ? a : u64 ? (int64_t)(ua % ub) : b == -1 ? 0 : a % b; break;
-  case OPS_FLOORDIV: r = !b ? 0 : u64 ? (int64_t)(ua / ub) : b == -1 ? (int64_t)(0 - ua) : a / b - ((a % b != 0) && ((a < 0) != (b < 0))); break;
-  case OPS_FLOORMOD: r = !b ? a : u64 ? (int64_t)(ua % ub) : b == -1 ? 0 : a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0); break;
+  case OPS_FLOORDIV:
+    r = !b        ? 0
+        : u64     ? (int64_t)(ua / ub)
+        : b == -1 ? (int64_t)(0 - ua)
+                  : a / b - ((a % b != 0) && ((a < 0) != (b < 0)));
+    break;
+  case OPS_FLOORMOD:
+    r = !b ? a : u64 ? (int64_t)(ua % ub) : b == -1 ? 0 : a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
+    break;
   case OPS_MAX: r = u64 ? (ua > ub ? a : b) : (a > b ? a : b); break;
   case OPS_POW: r = int_pow(a, b, u64); break;
-  case OPS_CMPLT: r = u64 ? ua < ub : a < b; out->i = r; return true;
+  case OPS_CMPLT:
+    r = u64 ? ua < ub : a < b;
+    out->i = r;
+    return true;
   case OPS_CMPNE: out->i = a != b; return true;
   case OPS_CMPEQ: out->i = a == b; return true;
   case OPS_AND: r = a & b; break;
@@ -225,8 +319,10 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   case OPS_XOR: r = a ^ b; break;
   case OPS_SHL: r = ub >= (uint64_t)bits ? 0 : (int64_t)(ua << ub); break;
   case OPS_SHR:
-    if (dtype_is_unsigned(d) || d == DT_BOOL) r = ub >= (uint64_t)bits ? 0 : (int64_t)(ua >> ub);
-    else r = a >> (ub >= (uint64_t)bits ? bits - 1 : (int)b);
+    if (dtype_is_unsigned(d) || d == DT_BOOL)
+      r = ub >= (uint64_t)bits ? 0 : (int64_t)(ua >> ub);
+    else
+      r = a >> (ub >= (uint64_t)bits ? bits - 1 : (int)b);
     break;
   case OPS_THREEFRY: r = (int64_t)threefry2x32(ua, ub); break;
   case OPS_MULACC: r = (int64_t)(ua * ub + (uint64_t)s[2].i); break;
@@ -235,6 +331,7 @@ bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   *out = scalar_round(d, (Scalar){.i = r});
   return true;
 }
+
 Scalar op_identity(Ops op, DType d) {
   bool f = dtype_is_float(d);
   switch (op) {

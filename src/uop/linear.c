@@ -1,11 +1,21 @@
-/* linear.c: index expressions, and the rules of symbolic.rules that are too big for a line. In: one node whose sources are simplified. Out:
- * a smaller or more canonical node, or NULL. Index expressions have one normal form, a sum of constant * term sorted by structure, so that
- * equal addresses are equal pointers and a stride is read off by subtracting two of them. // and % by a constant act on that form. */
+/* linear.c: index expressions, and the rules of symbolic.rules that are too big for a line. In: one node
+ * whose sources are simplified. Out: a smaller or more canonical node, or NULL. Index expressions have one
+ * normal form, a sum of constant * term sorted by structure, so that equal addresses are equal pointers and a
+ * stride is read off by subtracting two of them. // and % by a constant act on that form. */
 #include "uop/rules.h"
 #include <string.h>
 
 #define MAX_TERMS 24
-typedef struct LinForm { int n; int64_t c; struct { UOp *t; int64_t k; } at[MAX_TERMS]; } LinForm;    /* c + sum k * t */
+
+typedef struct LinForm {
+  int n;
+  int64_t c;
+
+  struct {
+    UOp *t;
+    int64_t k;
+  } at[MAX_TERMS];
+} LinForm; /* c + sum k * t */
 
 static bool lin_add(LinForm *f, UOp *t, int64_t k) {
   if (!k) return true;
@@ -19,19 +29,28 @@ static bool lin_add(LinForm *f, UOp *t, int64_t k) {
   f->at[f->n].t = t, f->at[f->n++].k = k;
   return true;
 }
-/* Adds scale * u to f, looking through + - * by constants. The depth is bounded: sources are already in normal form. */
+
+/* Adds scale * u to f, looking through + - * by constants. The depth is bounded: sources are already in
+ * normal form. */
 static bool lin_of(LinForm *f, UOp *u, int64_t scale, int depth) {
   int64_t k;
-  if (is_const(u)) return !__builtin_mul_overflow(u->arg.v.i, scale, &k) && !__builtin_add_overflow(f->c, k, &f->c);
+  if (is_const(u))
+    return !__builtin_mul_overflow(u->arg.v.i, scale, &k) && !__builtin_add_overflow(f->c, k, &f->c);
   if (depth < 2 * MAX_TERMS) {
-    if (u->op == OPS_ADD) return lin_of(f, u->src[0], scale, depth + 1) && lin_of(f, u->src[1], scale, depth + 1);
-    if (u->op == OPS_SUB) return scale != INT64_MIN && lin_of(f, u->src[0], scale, depth + 1) && lin_of(f, u->src[1], -scale, depth + 1);
+    if (u->op == OPS_ADD)
+      return lin_of(f, u->src[0], scale, depth + 1) && lin_of(f, u->src[1], scale, depth + 1);
+    if (u->op == OPS_SUB)
+      return scale != INT64_MIN && lin_of(f, u->src[0], scale, depth + 1) &&
+             lin_of(f, u->src[1], -scale, depth + 1);
     if (u->op == OPS_NEG) return scale != INT64_MIN && lin_of(f, u->src[0], -scale, depth + 1);
-    if (u->op == OPS_MUL && is_const(u->src[1])) return !__builtin_mul_overflow(u->src[1]->arg.v.i, scale, &k) && lin_of(f, u->src[0], k, depth + 1);
-    if (u->op == OPS_MUL && is_const(u->src[0])) return !__builtin_mul_overflow(u->src[0]->arg.v.i, scale, &k) && lin_of(f, u->src[1], k, depth + 1);
+    if (u->op == OPS_MUL && is_const(u->src[1]))
+      return !__builtin_mul_overflow(u->src[1]->arg.v.i, scale, &k) && lin_of(f, u->src[0], k, depth + 1);
+    if (u->op == OPS_MUL && is_const(u->src[0]))
+      return !__builtin_mul_overflow(u->src[0]->arg.v.i, scale, &k) && lin_of(f, u->src[1], k, depth + 1);
   }
   return lin_add(f, u, scale);
 }
+
 /* (x // c) * (k c) + (x % c) * k = x * k: the two halves of a split axis meet again.
  * (x // c % b) * (k c) + (x % c) * k = (x % (b c)) * k: so do two of three. */
 static bool lin_join_divmod(UOpStore *st, LinForm *f) {
@@ -43,9 +62,11 @@ static bool lin_join_divmod(UOpStore *st, LinForm *f) {
     for (int j = 0; j < f->n; j++) {
       UOp *d = f->at[j].t, *base = NULL;
       if (f->at[j].k != want) continue;
-      if (d->op == OPS_FLOORDIV && d->src[1] == m->src[1] && d->src[0] == m->src[0]) base = m->src[0];
-      else if (d->op == OPS_FLOORMOD && is_const(d->src[1]) && d->src[1]->arg.v.i > 0 && c > 0 && d->src[0]->op == OPS_FLOORDIV &&
-               d->src[0]->src[1] == m->src[1] && d->src[0]->src[0] == m->src[0]) {
+      if (d->op == OPS_FLOORDIV && d->src[1] == m->src[1] && d->src[0] == m->src[0])
+        base = m->src[0];
+      else if (d->op == OPS_FLOORMOD && is_const(d->src[1]) && d->src[1]->arg.v.i > 0 && c > 0 &&
+               d->src[0]->op == OPS_FLOORDIV && d->src[0]->src[1] == m->src[1] &&
+               d->src[0]->src[0] == m->src[0]) {
         int64_t bc;
         if (__builtin_mul_overflow(d->src[1]->arg.v.i, c, &bc)) continue;
         if (!(base = uop_alu2(st, OPS_FLOORMOD, m->src[0], uop_index_const(st, bc)))) return false;
@@ -60,7 +81,11 @@ static bool lin_join_divmod(UOpStore *st, LinForm *f) {
   }
   return true;
 }
-static int lin_before(const UOp *a, const UOp *b) { return a->hash != b->hash ? a->hash < b->hash : a->id < b->id; }
+
+static int lin_before(const UOp *a, const UOp *b) {
+  return a->hash != b->hash ? a->hash < b->hash : a->id < b->id;
+}
+
 static UOp *lin_build(UOpStore *st, LinForm *f) {
   for (int i = 1; i < f->n; i++)
     for (int j = i; j > 0 && lin_before(f->at[j].t, f->at[j - 1].t); j--) {
@@ -69,33 +94,45 @@ static UOp *lin_build(UOpStore *st, LinForm *f) {
     }
   UOp *sum = NULL;
   for (int i = 0; i < f->n; i++) {
-    UOp *t = f->at[i].k == 1 ? f->at[i].t : uop_alu2(st, OPS_MUL, f->at[i].t, uop_index_const(st, f->at[i].k));
+    UOp *t =
+        f->at[i].k == 1 ? f->at[i].t : uop_alu2(st, OPS_MUL, f->at[i].t, uop_index_const(st, f->at[i].k));
     if (t && f->at[i].k != 1) t->mark |= MARK_LINEAR;
     sum = sum ? uop_alu2(st, OPS_ADD, sum, t) : t;
     if (!sum) return NULL;
-    if (i) sum->mark |= MARK_LINEAR;                         /* of a sorted sum every beginning is one */
+    if (i) sum->mark |= MARK_LINEAR; /* of a sorted sum every beginning is one */
   }
   if (!sum) return uop_index_const(st, f->c);
   if (f->c && (sum = uop_alu2(st, OPS_ADD, sum, uop_index_const(st, f->c)))) sum->mark |= MARK_LINEAR;
   return sum;
 }
+
 static void lin_bounds(const LinForm *f, int64_t *lo, int64_t *hi) {
   __int128 l = f->c, h = f->c;
   for (int i = 0; i < f->n; i++) {
-    if (f->at[i].t->vmin == INT64_MIN || f->at[i].t->vmax == INT64_MAX) { *lo = INT64_MIN, *hi = INT64_MAX; return; }
+    if (f->at[i].t->vmin == INT64_MIN || f->at[i].t->vmax == INT64_MAX) {
+      *lo = INT64_MIN, *hi = INT64_MAX;
+      return;
+    }
     __int128 a = (__int128)f->at[i].t->vmin * f->at[i].k, b = (__int128)f->at[i].t->vmax * f->at[i].k;
     l += TG_MIN(a, b), h += TG_MAX(a, b);
   }
   *lo = l < INT64_MIN ? INT64_MIN : (int64_t)l, *hi = h > INT64_MAX ? INT64_MAX : (int64_t)h;
 }
+
 static int64_t fdiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
+
 static int64_t gcd64(int64_t a, int64_t b) {
   if (a < 0) a = -a;
   if (b < 0) b = -b;
-  while (b) { int64_t t = a % b; a = b, b = t; }
+  while (b) {
+    int64_t t = a % b;
+    a = b, b = t;
+  }
   return a;
 }
-/* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x // c = q + r // c and x % c = r % c. */
+
+/* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x //
+ * c = q + r // c and x % c = r % c. */
 UOp *simplify_divmod(Rewrite *rw, UOp *u) {
   UOpStore *st = rw->st;
   UOp *x = u->src[0], *cu = u->src[1];
@@ -108,19 +145,22 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     int64_t q = fdiv(x->vmin, c);
     return div ? uop_index_const(st, q) : q ? uop_alu2(st, OPS_ADD, x, uop_index_const(st, -q * c)) : x;
   }
-  if (x->op == OPS_FLOORDIV && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 && div) {                /* (y // a) // c = y // (a c) */
+  if (x->op == OPS_FLOORDIV && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 &&
+      div) { /* (y // a) // c = y // (a c) */
     int64_t ac;
-    if (!__builtin_mul_overflow(x->src[1]->arg.v.i, c, &ac)) return uop_alu2(st, OPS_FLOORDIV, x->src[0], uop_index_const(st, ac));
+    if (!__builtin_mul_overflow(x->src[1]->arg.v.i, c, &ac))
+      return uop_alu2(st, OPS_FLOORDIV, x->src[0], uop_index_const(st, ac));
   }
   if (x->op == OPS_FLOORMOD && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 && x->src[1]->arg.v.i % c == 0) {
     int64_t m = x->src[1]->arg.v.i;
-    if (!div) return uop_alu2(st, OPS_FLOORMOD, x->src[0], cu);                                       /* (y % cm) % c = y % c */
+    if (!div) return uop_alu2(st, OPS_FLOORMOD, x->src[0], cu); /* (y % cm) % c = y % c */
     return uop_alu2(st, OPS_FLOORMOD, uop_alu2(st, OPS_FLOORDIV, x->src[0], cu), uop_index_const(st, m / c));
   }
   LinForm f, q, r;
   f.n = q.n = r.n = 0, f.c = 0;
   if (!lin_of(&f, x, 1, 0)) return NULL;
-  /* sum = c * q + r: coefficients modulo c, towards zero or to the nearest; if r stays between two multiples of c, that is the answer */
+  /* sum = c * q + r: coefficients modulo c, towards zero or to the nearest; if r stays between two multiples
+   * of c, that is the answer */
   for (int nearest = 1; nearest >= 0; nearest--) {
     q.n = r.n = 0, q.c = fdiv(f.c, c), r.c = f.c - q.c * c;
     for (int i = 0; i < f.n; i++) {
@@ -148,27 +188,36 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     s.n = t.n = 0;
     s.c = fdiv(r.c, g), t.c = r.c - s.c * g;
     for (int j = 0; j < r.n; j++)
-      if (r.at[j].k % g == 0) s.at[s.n].t = r.at[j].t, s.at[s.n++].k = r.at[j].k / g;
-      else t.at[t.n].t = r.at[j].t, t.at[t.n++].k = r.at[j].k;
+      if (r.at[j].k % g == 0)
+        s.at[s.n].t = r.at[j].t, s.at[s.n++].k = r.at[j].k / g;
+      else
+        t.at[t.n].t = r.at[j].t, t.at[t.n++].k = r.at[j].k;
     lin_bounds(&t, &lo, &hi);
     if (lo < 0 || hi >= g) continue;
     UOp *sv = lin_build(st, &s), *cg = uop_index_const(st, c / g);
     if (div) return uop_alu2(st, OPS_FLOORDIV, sv, cg);
-    return uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_FLOORMOD, sv, cg), uop_index_const(st, g)), lin_build(st, &t));
+    return uop_alu2(st, OPS_ADD,
+                    uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_FLOORMOD, sv, cg), uop_index_const(st, g)),
+                    lin_build(st, &t));
   }
   return NULL;
 }
-static bool is_term(const UOp *u) {                          /* lin_of does not look into it */
-  return !is_const(u) && u->op != OPS_ADD && u->op != OPS_SUB && u->op != OPS_NEG && !(u->op == OPS_MUL && (is_const(u->src[0]) || is_const(u->src[1])));
+
+static bool is_term(const UOp *u) { /* lin_of does not look into it */
+  return !is_const(u) && u->op != OPS_ADD && u->op != OPS_SUB && u->op != OPS_NEG &&
+         !(u->op == OPS_MUL && (is_const(u->src[0]) || is_const(u->src[1])));
 }
-/* x + c and x * c, most of what is asked, without taking x apart. *normal: u is in normal form as it stands. */
+
+/* x + c and x * c, most of what is asked, without taking x apart. *normal: u is in normal form as it stands.
+ */
 static UOp *linear_quick(Rewrite *rw, UOp *u, bool *normal) {
   UOp *x = u->src[0], *c = u->nsrc > 1 ? u->src[1] : NULL;
   int64_t v;
   if (!c || !is_const(c) || c->arg.v.i == 0) return NULL;
   if (u->op == OPS_MUL) *normal = c->arg.v.i != 1 && is_term(x);
   if (u->op != OPS_ADD) return NULL;
-  if (x->op != OPS_ADD || !is_const(x->src[1])) *normal = (x->mark & MARK_LINEAR) || is_term(x);
+  if (x->op != OPS_ADD || !is_const(x->src[1]))
+    *normal = (x->mark & MARK_LINEAR) || is_term(x);
   else if ((x->mark & MARK_LINEAR) && !__builtin_add_overflow(x->src[1]->arg.v.i, c->arg.v.i, &v)) {
     UOp *r = v ? uop_alu2(rw->st, OPS_ADD, x->src[0], uop_index_const(rw->st, v)) : x->src[0];
     if (r && v) r->mark |= MARK_LINEAR;
@@ -176,6 +225,7 @@ static UOp *linear_quick(Rewrite *rw, UOp *u, bool *normal) {
   }
   return NULL;
 }
+
 UOp *simplify_linear(Rewrite *rw, UOp *u) {
   LinForm f;
   f.n = 0, f.c = 0;
@@ -186,6 +236,7 @@ UOp *simplify_linear(Rewrite *rw, UOp *u) {
   if (u->op == OPS_MUL && !is_const(u->src[0]) && !is_const(u->src[1])) return NULL;
   return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
 }
+
 /* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
 UOp *simplify_less(Rewrite *rw, UOp *u) {
   UOpStore *st = rw->st;
@@ -193,89 +244,120 @@ UOp *simplify_less(Rewrite *rw, UOp *u) {
   f.n = b.n = 0, f.c = b.c = 0;
   if (!lin_of(&f, u->src[0], 1, 0) || f.c == INT64_MIN) return NULL;
   if (!lin_of(&b, u->src[1], 1, 0)) return NULL;
-  for (int i = 0; i < b.n; i++) if (b.at[i].k == INT64_MIN || !lin_add(&f, b.at[i].t, -b.at[i].k)) return NULL;
+  for (int i = 0; i < b.n; i++)
+    if (b.at[i].k == INT64_MIN || !lin_add(&f, b.at[i].t, -b.at[i].k)) return NULL;
   int64_t c, g = 0;
   if (__builtin_sub_overflow(b.c, f.c, &c)) return NULL;
   f.c = 0;
-  for (int i = 0; i < f.n; i++) g = gcd64(g, f.at[i].k);
+  for (int i = 0; i < f.n; i++)
+    g = gcd64(g, f.at[i].k);
   if (!f.n) return uop_const_int(st, DT_BOOL, 0 < c);
   if (g > 1) {
-    for (int i = 0; i < f.n; i++) f.at[i].k /= g;
+    for (int i = 0; i < f.n; i++)
+      f.at[i].k /= g;
     if (c == INT64_MIN) return NULL;
-    c = -fdiv(-c, g);                                 /* g*x < c  <=>  x < ceil(c/g) */
+    c = -fdiv(-c, g); /* g*x < c  <=>  x < ceil(c/g) */
   }
   UOp *r = uop_alu2(st, OPS_CMPLT, lin_build(st, &f), uop_index_const(st, c));
   return r == u ? NULL : r;
 }
-UOp *store_drop_const(Rewrite *rw, UOp *u) {                 /* a constant in the list of loops is a loop of one step */
+
+UOp *store_drop_const(Rewrite *rw, UOp *u) { /* a constant in the list of loops is a loop of one step */
   UOp *src[64];
   int n = 0;
   if (u->nsrc > 64) return NULL;
-  for (int i = 0; i < u->nsrc; i++) if (i < 2 || !is_const(u->src[i])) src[n++] = u->src[i];
+  for (int i = 0; i < u->nsrc; i++)
+    if (i < 2 || !is_const(u->src[i])) src[n++] = u->src[i];
   return n == u->nsrc ? NULL : uop_new(rw->st, OPS_STORE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
+
 UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
   UOp *src[64];
   int n = 0;
   if (u->nsrc > 64) return NULL;
-  for (int i = 0; i < u->nsrc; i++)                           /* a constant index is a loop of one step; other constants are values */
+  for (int i = 0; i < u->nsrc; i++) /* a constant index is a loop of one step; other constants are values */
     if (i == 0 || !is_const(u->src[i]) || u->src[i]->dtype != DT_INDEX) src[n++] = u->src[i];
-  if (n == u->nsrc) {                                         /* a reduction of a reduction by the same op is one */
+  if (n == u->nsrc) { /* a reduction of a reduction by the same op is one */
     UOp *x = u->src[0];
-    if (x->op != OPS_REDUCE || x->arg.reduce.op != u->arg.reduce.op || u->nsrc + x->nsrc > 64 || u->src[1]->op != OPS_RANGE || x->src[1]->op != OPS_RANGE) return NULL;
-    uint64_t own = 0;                                        /* one that does not change in these loops stands before them, maybe for others too */
-    for (int i = 1; i < u->nsrc; i++) own |= u->src[i]->ranges;
+    if (x->op != OPS_REDUCE || x->arg.reduce.op != u->arg.reduce.op || u->nsrc + x->nsrc > 64 ||
+        u->src[1]->op != OPS_RANGE || x->src[1]->op != OPS_RANGE)
+      return NULL;
+    uint64_t own = 0; /* one that does not change in these loops stands before them, maybe for others too */
+    for (int i = 1; i < u->nsrc; i++)
+      own |= u->src[i]->ranges;
     if (!(x->ranges & own)) return NULL;
     src[0] = x->src[0], n = 1;
-    for (int i = 1; i < u->nsrc; i++) src[n++] = u->src[i];
-    for (int i = 1; i < x->nsrc; i++) src[n++] = x->src[i];
+    for (int i = 1; i < u->nsrc; i++)
+      src[n++] = u->src[i];
+    for (int i = 1; i < x->nsrc; i++)
+      src[n++] = x->src[i];
     return uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
   }
   return n == 1 ? src[0] : uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
 }
 
-/* ---- bounds where a gate holds. A clause bounds a sum of terms, and every multiple of it that stands in another sum. No node is made. */
-typedef struct Clause { LinForm f; int64_t lo, hi; } Clause;   /* lo <= f <= hi, f.c = 0 */
+/* ---- bounds where a gate holds. A clause bounds a sum of terms, and every multiple of it that stands in
+ * another sum. No node is made. */
+typedef struct Clause {
+  LinForm f;
+  int64_t lo, hi;
+} Clause; /* lo <= f <= hi, f.c = 0 */
+
 enum { MAX_CLAUSES = 12 };
+
 static bool same_terms(const LinForm *a, const LinForm *b) {
   bool same = a->n == b->n;
   for (int i = 0; same && i < a->n; i++) {
     bool found = false;
-    for (int j = 0; j < b->n; j++) found |= a->at[i].t == b->at[j].t && a->at[i].k == b->at[j].k;
+    for (int j = 0; j < b->n; j++)
+      found |= a->at[i].t == b->at[j].t && a->at[i].k == b->at[j].k;
     same = found;
   }
   return same;
 }
-/* `a < b` (or, if !holds, a >= b) as a clause, joined with an equal sum already there. A clause left out only weakens what is known. */
+
+/* `a < b` (or, if !holds, a >= b) as a clause, joined with an equal sum already there. A clause left out only
+ * weakens what is known. */
 static int clause_add(Clause *all, int n, const UOp *less, bool holds) {
   LinForm f, b;
   f.n = b.n = 0, f.c = b.c = 0;
-  if (less->src[0]->dtype != DT_INDEX || !lin_of(&f, less->src[0], 1, 0) || !lin_of(&b, less->src[1], 1, 0) || b.n || !f.n) return n;
+  if (less->src[0]->dtype != DT_INDEX || !lin_of(&f, less->src[0], 1, 0) || !lin_of(&b, less->src[1], 1, 0) ||
+      b.n || !f.n)
+    return n;
   int64_t c, lo, hi;
   if (__builtin_sub_overflow(b.c, f.c, &c) || c == INT64_MIN) return n;
   f.c = 0;
   int at = 0;
-  while (at < n && !same_terms(&all[at].f, &f)) at++;
+  while (at < n && !same_terms(&all[at].f, &f))
+    at++;
   if (at == MAX_CLAUSES) return n;
   if (at == n) lin_bounds(&f, &lo, &hi), all[n++] = (Clause){f, lo, hi};
-  if (holds) all[at].hi = TG_MIN(all[at].hi, c - 1);
-  else all[at].lo = TG_MAX(all[at].lo, c);
+  if (holds)
+    all[at].hi = TG_MIN(all[at].hi, c - 1);
+  else
+    all[at].lo = TG_MAX(all[at].lo, c);
   return n;
 }
+
 /* f = m * g + rest: takes m * g out of f. 0: it does not stand there. */
 static int64_t lin_take(LinForm *f, const LinForm *g) {
   int64_t m = 0;
   for (int i = 0; i < g->n; i++) {
     int j = 0;
-    while (j < f->n && f->at[j].t != g->at[i].t) j++;
+    while (j < f->n && f->at[j].t != g->at[i].t)
+      j++;
     if (j == f->n || f->at[j].k % g->at[i].k || (i && f->at[j].k / g->at[i].k != m)) return 0;
     if (!i) m = f->at[j].k / g->at[i].k;
   }
   for (int i = 0; m && i < g->n; i++)
     for (int j = 0; j < f->n; j++)
-      if (f->at[j].t == g->at[i].t) { f->at[j] = f->at[--f->n]; break; }
+      if (f->at[j].t == g->at[i].t) {
+        f->at[j] = f->at[--f->n];
+        break;
+      }
   return m;
 }
+
 UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
   const UOp *memory = x->src[0];
   if (memory->op != OPS_PARAM || !memory->nsrc) return x->src[1];
@@ -285,6 +367,7 @@ UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
     f = uop_alu2(st, OPS_ADD, f, uop_alu2(st, OPS_MUL, x->src[1 + d], uop_index_const(st, stride)));
   return f ? uop_simplify(st, mem, f) : NULL;
 }
+
 bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   if (offset->vmin >= 0 && offset->vmax < n) return true;
   LinForm f;
@@ -296,15 +379,19 @@ bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   todo[nt++] = gate;
   while (nt) {
     UOp *g = todo[--nt];
-    if (g->op == OPS_AND && g->dtype == DT_BOOL && nt + 2 <= (int)TG_COUNT(todo)) todo[nt++] = g->src[0], todo[nt++] = g->src[1];
-    else if (g->op == OPS_CMPLT && g->src[0]->dtype == DT_INDEX) nc = clause_add(all, nc, g, true);      /* data wraps, or is no integer */
-    else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && g->src[0]->src[0]->dtype == DT_INDEX && is_const_int(g->src[1], 1)) nc = clause_add(all, nc, g->src[0], false);
+    if (g->op == OPS_AND && g->dtype == DT_BOOL && nt + 2 <= (int)TG_COUNT(todo))
+      todo[nt++] = g->src[0], todo[nt++] = g->src[1];
+    else if (g->op == OPS_CMPLT && g->src[0]->dtype == DT_INDEX)
+      nc = clause_add(all, nc, g, true); /* data wraps, or is no integer */
+    else if (g->op == OPS_CMPNE && g->src[0]->op == OPS_CMPLT && g->src[0]->src[0]->dtype == DT_INDEX &&
+             is_const_int(g->src[1], 1))
+      nc = clause_add(all, nc, g->src[0], false);
   }
   __int128 lo = 0, hi = 0;
-  for (int terms = MAX_TERMS; terms > 0; terms--)            /* long sums first: a part of one may be bounded too */
+  for (int terms = MAX_TERMS; terms > 0; terms--) /* long sums first: a part of one may be bounded too */
     for (int i = 0; i < nc; i++) {
       if (all[i].f.n != terms || all[i].lo == INT64_MIN || all[i].hi == INT64_MAX) continue;
-      if (all[i].lo > all[i].hi) return true;                /* the gate never holds */
+      if (all[i].lo > all[i].hi) return true; /* the gate never holds */
       int64_t m = lin_take(&f, &all[i].f);
       __int128 a = (__int128)m * all[i].lo, b = (__int128)m * all[i].hi;
       lo += TG_MIN(a, b), hi += TG_MAX(a, b);

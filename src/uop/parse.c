@@ -1,6 +1,7 @@
-/* parse.c: text -> nodes. In: what print.c writes, or a person. Out: the same graph, or the line, the column and what was expected.
- * Recursive descent over one line; the depth of nesting is bounded, so no input exhausts the stack. A node that could not be made safely
- * (sources that are missing, axes that do not exist) is an error here; whether the graph means something is asked of spec.c. */
+/* parse.c: text -> nodes. In: what print.c writes, or a person. Out: the same graph, or the line, the column
+ * and what was expected. Recursive descent over one line; the depth of nesting is bounded, so no input
+ * exhausts the stack. A node that could not be made safely (sources that are missing, axes that do not exist)
+ * is an error here; whether the graph means something is asked of spec.c. */
 #include "uop/spec.h"
 #include "uop/text.h"
 #include <math.h>
@@ -9,67 +10,118 @@
 #include <string.h>
 
 #define MAX_NESTING 64
-#define MAX_INTS 64
-typedef struct Bound { const char *name; size_t len; UOp *u; struct Bound *next; } Bound;
-typedef struct Lit { bool whole, negative; int64_t i; double f; } Lit;
+#define MAX_INTS    64
+
+typedef struct Bound {
+  const char *name;
+  size_t len;
+  UOp *u;
+  struct Bound *next;
+} Bound;
+
+typedef struct Lit {
+  bool whole, negative;
+  int64_t i;
+  double f;
+} Lit;
+
 /* A value: a node, or a literal whose dtype its neighbour decides. */
-typedef struct Val { UOp *u; Lit lit; } Val;
-typedef struct Parser { UOpText *t; TgError *err; const char *text, *end, *at, *line_start; int line, nesting; bool failed; } Parser;
+typedef struct Val {
+  UOp *u;
+  Lit lit;
+} Val;
+
+typedef struct Parser {
+  UOpText *t;
+  TgError *err;
+  const char *text, *end, *at, *line_start;
+  int line, nesting;
+  bool failed;
+} Parser;
 
 /* ---- errors and characters */
 static bool fail(Parser *p, const char *at, const char *fmt, ...) TG_PRINTF(3, 4);
+
 static bool fail(Parser *p, const char *at, const char *fmt, ...) {
   char what[256];
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(what, sizeof what, fmt, ap);
   va_end(ap);
-  if (!p->failed) error_set(p->err, TG_ERR_VALUE, "line %d, column %d: %s", p->line, (int)(at - p->line_start) + 1, what);
+  if (!p->failed)
+    error_set(p->err, TG_ERR_VALUE, "line %d, column %d: %s", p->line, (int)(at - p->line_start) + 1, what);
   p->failed = true;
   return false;
 }
+
 static bool out_of_memory(Parser *p) {
   if (!p->failed) error_set(p->err, TG_ERR_NOMEM, "line %d: out of memory", p->line);
   p->failed = true;
   return false;
 }
+
 static bool is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
+
 static bool is_digit(int c) { return c >= '0' && c <= '9'; }
-static int hex_digit(int c) { return is_digit(c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1; }
-static void blanks(Parser *p) {
-  while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r')) p->at++;
-  if (p->at < p->end && *p->at == '#') while (p->at < p->end && *p->at != '\n') p->at++;
+
+static int hex_digit(int c) {
+  return is_digit(c)            ? c - '0'
+         : c >= 'a' && c <= 'f' ? c - 'a' + 10
+         : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                : -1;
 }
-static int peek(Parser *p) { blanks(p); return p->at < p->end ? (unsigned char)*p->at : 0; }
+
+static void blanks(Parser *p) {
+  while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r'))
+    p->at++;
+  if (p->at < p->end && *p->at == '#')
+    while (p->at < p->end && *p->at != '\n')
+      p->at++;
+}
+
+static int peek(Parser *p) {
+  blanks(p);
+  return p->at < p->end ? (unsigned char)*p->at : 0;
+}
+
 static bool looking_at(Parser *p, const char *s) {
   size_t n = strlen(s);
   blanks(p);
   return (size_t)(p->end - p->at) >= n && !memcmp(p->at, s, n);
 }
+
 static bool accept(Parser *p, const char *s) {
   if (!looking_at(p, s)) return false;
   p->at += strlen(s);
   return true;
 }
-static bool expected(Parser *p, const char *what) {          /* at the present place; what is there is quoted */
+
+static bool expected(Parser *p, const char *what) { /* at the present place; what is there is quoted */
   blanks(p);
   size_t n = 0;
-  while (p->at + n < p->end && n < 16 && p->at[n] > ' ' && p->at[n] < 127) n++;
-  if (p->at >= p->end || *p->at == '\n') return fail(p, p->at, "expected %s, found the end of the line", what);
+  while (p->at + n < p->end && n < 16 && p->at[n] > ' ' && p->at[n] < 127)
+    n++;
+  if (p->at >= p->end || *p->at == '\n')
+    return fail(p, p->at, "expected %s, found the end of the line", what);
   return fail(p, p->at, "expected %s, found '%.*s'", what, (int)TG_MAX(n, 1), n ? p->at : "?");
 }
+
 static bool expect(Parser *p, const char *s) {
   char quoted[24];
   if (accept(p, s)) return true;
   snprintf(quoted, sizeof quoted, "'%s'", s);
   return expected(p, quoted);
 }
-static size_t word(Parser *p) {                              /* length of the word here */
+
+static size_t word(Parser *p) { /* length of the word here */
   blanks(p);
   size_t n = 0;
-  if (p->at < p->end && is_letter(*p->at)) while (p->at + n < p->end && (is_letter(p->at[n]) || is_digit(p->at[n]))) n++;
+  if (p->at < p->end && is_letter(*p->at))
+    while (p->at + n < p->end && (is_letter(p->at[n]) || is_digit(p->at[n])))
+      n++;
   return n;
 }
+
 static bool accept_word(Parser *p, const char *s) {
   size_t n = word(p);
   if (n != strlen(s) || memcmp(p->at, s, n)) return false;
@@ -78,16 +130,19 @@ static bool accept_word(Parser *p, const char *s) {
 }
 
 /* ---- numbers */
-static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, double *f) {   /* after 0x */
+static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, double *f) { /* after 0x */
   uint64_t m = 0;
   int exp = 0, digits = 0;
   size_t k = 0;
   bool point = false;
   for (; k < n; k++) {
-    if (s[k] == '.' && !point) { point = true; continue; }
+    if (s[k] == '.' && !point) {
+      point = true;
+      continue;
+    }
     int d = hex_digit((unsigned char)s[k]);
     if (d < 0) break;
-    if (m >> 60) return 0;                                   /* more than 64 bits */
+    if (m >> 60) return 0; /* more than 64 bits */
     m = m << 4 | (uint64_t)d, digits++, exp -= point ? 4 : 0;
   }
   if (!digits) return 0;
@@ -98,25 +153,31 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
     if (q < n && (s[q] == '-' || s[q] == '+')) q++;
     if (q >= n || !is_digit(s[q])) return 0;
     int e = 0;
-    for (; q < n && is_digit(s[q]); q++) e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
+    for (; q < n && is_digit(s[q]); q++)
+      e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
     exp += neg ? -e : e, k = q, *whole = false;
   }
-  if (!*whole && m >> 53) return 0;                          /* rounded twice otherwise */
+  if (!*whole && m >> 53) return 0; /* rounded twice otherwise */
   *i = (int64_t)m, *f = ldexp((double)m, exp);
   return k;
 }
+
 size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negative, double *f) {
   size_t k = 0, r;
   *negative = n && *s == '-';
   if (*negative) k++;
   *whole = false, *i = 0;
-  if (n - k >= 3 && !memcmp(s + k, "inf", 3)) { *f = *negative ? -INFINITY : INFINITY; return k + 3; }
+  if (n - k >= 3 && !memcmp(s + k, "inf", 3)) {
+    *f = *negative ? -INFINITY : INFINITY;
+    return k + 3;
+  }
   if (n - k >= 3 && !memcmp(s + k, "nan", 3)) {
     uint64_t bits = UINT64_C(0x7ff8000000000000);
     bool w;
     k += 3;
     if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
-      if (!(r = hex_number(s + k + 3, n - k - 3, &w, i, f)) || !w || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
+      if (!(r = hex_number(s + k + 3, n - k - 3, &w, i, f)) || !w || k + 3 + r >= n || s[k + 3 + r] != ')')
+        return 0;
       bits = (uint64_t)*i, k += 4 + r;
     }
     memcpy(f, &bits, sizeof bits);
@@ -128,16 +189,19 @@ size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negat
     if (*negative) *f = -*f;
     return k + 2 + r;
   }
-  char b[80];                                                /* the digits without their point: strtod's point is the locale's */
+  char b[80]; /* the digits without their point: strtod's point is the locale's */
   size_t nb = 0;
   int exp = 0;
   bool point = false, over = false;
   uint64_t m = 0;
   for (; k < n && (is_digit(s[k]) || (s[k] == '.' && !point)); k++) {
-    if (s[k] == '.') { point = true; continue; }
+    if (s[k] == '.') {
+      point = true;
+      continue;
+    }
     uint64_t d = (uint64_t)(s[k] - '0');
     over |= __builtin_mul_overflow(m, 10, &m), over |= __builtin_add_overflow(m, d, &m);
-    if (nb == 48) return 0;                                  /* longer than any number that means something */
+    if (nb == 48) return 0; /* longer than any number that means something */
     b[nb++] = s[k], exp -= point;
   }
   *whole = !point;
@@ -147,15 +211,17 @@ size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negat
     if (q < n && (s[q] == '-' || s[q] == '+')) q++;
     if (q >= n || !is_digit(s[q])) return 0;
     int e = 0;
-    for (; q < n && is_digit(s[q]); q++) e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
+    for (; q < n && is_digit(s[q]); q++)
+      e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
     exp += neg ? -e : e, k = q, *whole = false;
   }
-  if (*whole && over) *whole = false;                        /* still a number, but of a float */
+  if (*whole && over) *whole = false; /* still a number, but of a float */
   snprintf(b + nb, sizeof b - nb, "e%d", exp);
   *f = strtod(b, NULL), *i = (int64_t)m;
   if (*negative) *f = -*f;
   return k;
 }
+
 static bool literal(Parser *p, Lit *l) {
   blanks(p);
   size_t n = text_number(p->at, (size_t)(p->end - p->at), &l->whole, &l->i, &l->negative, &l->f);
@@ -163,6 +229,7 @@ static bool literal(Parser *p, Lit *l) {
   p->at += n;
   return true;
 }
+
 /* The literal as a value of d: exact for integers, rounded for floats. */
 static UOp *literal_node(Parser *p, const char *at, const Lit *l, DType d, int lanes) {
   Scalar v = {.f = l->f};
@@ -171,27 +238,37 @@ static UOp *literal_node(Parser *p, const char *at, const Lit *l, DType d, int l
     bool fits = l->whole && (l->negative ? m <= UINT64_C(1) << 63 : d == DT_U64 || m <= INT64_MAX);
     v.i = l->negative ? (int64_t)(0 - m) : l->i;
     fits = fits && !(d == DT_U64 && l->negative && m) && scalar_round(d, v).i == v.i;
-    if (!fits) { fail(p, at, "expected a value of %s", dtype_name(d)); return NULL; }
-  } else if (v.f == v.f) v = scalar_round(d, v);             /* the bits of a NaN are kept */
+    if (!fits) {
+      fail(p, at, "expected a value of %s", dtype_name(d));
+      return NULL;
+    }
+  } else if (v.f == v.f)
+    v = scalar_round(d, v); /* the bits of a NaN are kept */
   UOp *u = uop_new(p->t->st, OPS_CONST, d, lanes, 0, NULL, (Arg){.raw = {v.i, 0}});
   if (!u) out_of_memory(p);
   return u;
 }
+
 static bool whole_number(Parser *p, int64_t *out) {
   Lit l;
   blanks(p);
   const char *at = p->at;
   if (!literal(p, &l)) return false;
-  if (!l.whole || (l.negative ? (uint64_t)l.i > UINT64_C(1) << 63 : l.i < 0)) return fail(p, at, "expected a whole number of 64 bits");
+  if (!l.whole || (l.negative ? (uint64_t)l.i > UINT64_C(1) << 63 : l.i < 0))
+    return fail(p, at, "expected a whole number of 64 bits");
   *out = l.negative ? (int64_t)(0 - (uint64_t)l.i) : l.i;
   return true;
 }
-static const Ints *int_list(Parser *p) {                     /* (1, 2, 3) */
+
+static const Ints *int_list(Parser *p) { /* (1, 2, 3) */
   int64_t v[MAX_INTS];
   int n = 0;
   if (!expect(p, "(")) return NULL;
   while (peek(p) != ')') {
-    if (n == MAX_INTS) { expected(p, "at most 64 numbers"); return NULL; }
+    if (n == MAX_INTS) {
+      expected(p, "at most 64 numbers");
+      return NULL;
+    }
     if (!whole_number(p, &v[n++])) return NULL;
     if (!accept(p, ",")) break;
   }
@@ -203,10 +280,12 @@ static const Ints *int_list(Parser *p) {                     /* (1, 2, 3) */
 
 /* ---- words */
 static int find_op(const char *s, size_t n) {
-  for (int i = 0; i < OPS_COUNT; i++) if (strlen(op_name((Ops)i)) == n && !memcmp(op_name((Ops)i), s, n)) return i;
+  for (int i = 0; i < OPS_COUNT; i++)
+    if (strlen(op_name((Ops)i)) == n && !memcmp(op_name((Ops)i), s, n)) return i;
   return -1;
 }
-static size_t type_here(Parser *p, DType *d, int *lanes) {   /* f32, f32x4; length, 0: no type here */
+
+static size_t type_here(Parser *p, DType *d, int *lanes) { /* f32, f32x4; length, 0: no type here */
   size_t n = word(p);
   for (int i = 0; i < DT_COUNT; i++) {
     const char *name = dtype_name((DType)i);
@@ -217,19 +296,23 @@ static size_t type_here(Parser *p, DType *d, int *lanes) {   /* f32, f32x4; leng
     if (p->at[k] != 'x' || n == k + 1 || n > k + 4) continue;
     int v = 0;
     size_t q = k + 1;
-    for (; q < n && is_digit(p->at[q]); q++) v = v * 10 + (p->at[q] - '0');
+    for (; q < n && is_digit(p->at[q]); q++)
+      v = v * 10 + (p->at[q] - '0');
     if (q != n || v > 255) continue;
     *lanes = v;
     return n;
   }
   return 0;
 }
+
 static Bound *find_name(const UOpText *t, const char *s, size_t n) {
   uint64_t v;
   if (!map_get(&t->names, hash_bytes(5, s, n), &v)) return NULL;
-  for (Bound *b = (Bound *)(uintptr_t)v; b; b = b->next) if (b->len == n && !memcmp(b->name, s, n)) return b;
+  for (Bound *b = (Bound *)(uintptr_t)v; b; b = b->next)
+    if (b->len == n && !memcmp(b->name, s, n)) return b;
   return NULL;
 }
+
 static bool bind(Parser *p, const char *s, size_t n, UOp *u) {
   uint64_t h = hash_bytes(5, s, n), v = 0;
   Bound *b = arena_alloc(&p->t->arena, sizeof *b);
@@ -247,9 +330,11 @@ static bool comma(Parser *p, bool *first) {
   *first = false;
   return ok;
 }
+
 static bool two(Parser *p, bool *first, int64_t *a, int64_t *b) {
   return comma(p, first) && whole_number(p, a) && expect(p, ",") && whole_number(p, b);
 }
+
 static bool reduce_op(Parser *p, int64_t *op) {
   size_t n = word(p);
   int o = n ? find_op(p->at, n) : -1;
@@ -257,6 +342,7 @@ static bool reduce_op(Parser *p, int64_t *op) {
   p->at += n, *op = o;
   return true;
 }
+
 /* What stands in the brackets after an op: its type if written, then its arg. */
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
   bool first = true, open = accept(p, "[");
@@ -264,38 +350,78 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   if (n) p->at += n, first = false;
   bool needs = false;
   switch (op) {
-  case OPS_CONST: case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: case OPS_VAR: case OPS_RANGE: case OPS_REDUCE:
-  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS: case OPS_SCAN: case OPS_SCATTER: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: needs = true; break;
+  case OPS_CONST:
+  case OPS_PARAM:
+  case OPS_BUFFER:
+  case OPS_DEFINE_LOCAL:
+  case OPS_DEFINE_REG:
+  case OPS_VAR:
+  case OPS_RANGE:
+  case OPS_REDUCE:
+  case OPS_REDUCE_AXIS:
+  case OPS_SCAN_AXIS:
+  case OPS_SCAN:
+  case OPS_SCATTER:
+  case OPS_GEP:
+  case OPS_COPY:
+  case OPS_CUSTOM_GRADIENT:
+  case OPS_SPECIAL:
+  case OPS_ARANGE: needs = true; break;
   default: needs = op_flags(op) & OPF_MOV;
   }
   if (!open) return needs ? expect(p, "[") : true;
   switch (op) {
-  case OPS_CONST: if (!comma(p, &first) || !literal(p, value)) return false; break;
-  case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: if (!two(p, &first, &arg->param.slot, &arg->param.nelem)) return false; break;
-  case OPS_VAR: if (!two(p, &first, &arg->var.lo, &arg->var.hi)) return false; break;
-  case OPS_SPECIAL: if (!two(p, &first, &arg->special.dim, &arg->special.local)) return false; break;
+  case OPS_CONST:
+    if (!comma(p, &first) || !literal(p, value)) return false;
+    break;
+  case OPS_PARAM:
+  case OPS_BUFFER:
+  case OPS_DEFINE_LOCAL:
+  case OPS_DEFINE_REG:
+    if (!two(p, &first, &arg->param.slot, &arg->param.nelem)) return false;
+    break;
+  case OPS_VAR:
+    if (!two(p, &first, &arg->var.lo, &arg->var.hi)) return false;
+    break;
+  case OPS_SPECIAL:
+    if (!two(p, &first, &arg->special.dim, &arg->special.local)) return false;
+    break;
   case OPS_RANGE: {
     if (!comma(p, &first) || !whole_number(p, &arg->range.id) || !expect(p, ",")) return false;
     size_t w = word(p);
     int t = 0;
-    while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != w || memcmp(axis_type_names[t], p->at, w))) t++;
+    while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != w || memcmp(axis_type_names[t], p->at, w)))
+      t++;
     if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
     p->at += w, arg->range.type = t;
     break;
   }
-  case OPS_REDUCE: case OPS_SCAN: if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false; break;
+  case OPS_REDUCE:
+  case OPS_SCAN:
+    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false;
+    break;
   case OPS_SCATTER:
     if (!comma(p, &first) || !reduce_op(p, &arg->scatter.op)) return false;
     while (peek(p) == ',') {
-      int64_t bit = !expect(p, ",") ? 0 : accept_word(p, "old") ? SCATTER_OLD : accept_word(p, "once") ? SCATTER_ONCE : 0;
+      int64_t bit = !expect(p, ",")          ? 0
+                    : accept_word(p, "old")  ? SCATTER_OLD
+                    : accept_word(p, "once") ? SCATTER_ONCE
+                                             : 0;
       if (!bit || (arg->scatter.how & bit)) return expected(p, "'old' or 'once'");
       arg->scatter.how |= bit;
     }
     break;
-  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS:
-    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op) || !expect(p, ",") || !(arg->reduce.axes = int_list(p))) return false;
+  case OPS_REDUCE_AXIS:
+  case OPS_SCAN_AXIS:
+    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op) || !expect(p, ",") ||
+        !(arg->reduce.axes = int_list(p)))
+      return false;
     break;
-  case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: if (!comma(p, &first) || !whole_number(p, &arg->i)) return false; break;
+  case OPS_GEP:
+  case OPS_COPY:
+  case OPS_CUSTOM_GRADIENT:
+    if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
+    break;
   case OPS_INDEX:
     if (peek(p) == ']' && !first) break;
     if (!comma(p, &first)) return false;
@@ -308,25 +434,38 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   }
   return expect(p, "]");
 }
+
 static bool value_of(Parser *p, int level, Val *out);
-static UOp *settle(Parser *p, const char *at, const Val *v) { return v->u ? v->u : literal_node(p, at, &v->lit, DT_INDEX, 1); }
-static bool listed(Parser *p, UOp *u) {                      /* a node of a program stands in its list, once; constants do not */
+
+static UOp *settle(Parser *p, const char *at, const Val *v) {
+  return v->u ? v->u : literal_node(p, at, &v->lit, DT_INDEX, 1);
+}
+
+static bool listed(Parser *p, UOp *u) { /* a node of a program stands in its list, once; constants do not */
   if (!p->t->program.n || is_const(u)) return true;
   if (map_get_ptr(&p->t->listed, u)) return true;
-  return (map_put_ptr(&p->t->listed, (uintptr_t)u, u) && vec_push(p->t->mem, &p->t->list, u)) || out_of_memory(p);
+  return (map_put_ptr(&p->t->listed, (uintptr_t)u, u) && vec_push(p->t->mem, &p->t->list, u)) ||
+         out_of_memory(p);
 }
+
 static UOp *make(Parser *p, const char *at, Ops op, DType d, int lanes, int n, UOp *const *src, Arg arg) {
   SpecError bad;
   if (!spec_new(p->t->st, p->t->mem, op, d, lanes, n, src, arg, &bad)) {
-    if (*bad.why) fail(p, at, "%s: %s", op_name(op), bad.why); else out_of_memory(p);
+    if (*bad.why)
+      fail(p, at, "%s: %s", op_name(op), bad.why);
+    else
+      out_of_memory(p);
     return NULL;
   }
   UOp *u = uop_new(p->t->st, op, d, lanes, n, src, arg);
-  if (!u) out_of_memory(p);
-  else if (!listed(p, u)) u = NULL;
+  if (!u)
+    out_of_memory(p);
+  else if (!listed(p, u))
+    u = NULL;
   return u;
 }
-static UOp *call(Parser *p, Ops op, const char *at) {        /* after the op's name */
+
+static UOp *call(Parser *p, Ops op, const char *at) { /* after the op's name */
   DType d = DT_COUNT, dd;
   int lanes = 0, dl;
   Arg arg = ARG0;
@@ -349,17 +488,29 @@ static UOp *call(Parser *p, Ops op, const char *at) {        /* after the op's n
   if (ok && d == DT_COUNT) {
     uop_type_default(op, (int)TG_MIN(src.len, 65535), src.at, &dd, &dl);
     d = dd, lanes = dl;
-    if (d == DT_COUNT) ok = fail(p, at, "%s needs its dtype in brackets", op_name(op));
-    else if (!lanes) ok = fail(p, at, "%s needs its dtype and lanes in brackets", op_name(op));
+    if (d == DT_COUNT)
+      ok = fail(p, at, "%s needs its dtype in brackets", op_name(op));
+    else if (!lanes)
+      ok = fail(p, at, "%s needs its dtype and lanes in brackets", op_name(op));
   }
   if (ok && src.len > UINT16_MAX) ok = fail(p, at, "more than 65535 sources");
-  if (ok) r = op == OPS_CONST ? literal_node(p, at, &value, d, lanes) : make(p, at, op, d, lanes, (int)src.len, src.at, arg);
+  if (ok)
+    r = op == OPS_CONST ? literal_node(p, at, &value, d, lanes)
+                        : make(p, at, op, d, lanes, (int)src.len, src.at, arg);
   vec_free(p->t->mem, &src);
   return r;
 }
-static const struct { const char *tok; uint8_t op, level; } infix[] = {{"|", OPS_OR, 0}, {"^", OPS_XOR, 1}, {"&", OPS_AND, 2},
-  {"!=", OPS_CMPNE, 3}, {"==", OPS_CMPEQ, 3}, {"<", OPS_CMPLT, 3}, {"+", OPS_ADD, 4}, {"-", OPS_SUB, 4}, {"*", OPS_MUL, 5},
-  {"//", OPS_FLOORDIV, 5}, {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}};                      /* as in rulegen.c; longer ones first */
+
+static const struct {
+  const char *tok;
+  uint8_t op, level;
+} infix[] = {{"|", OPS_OR, 0},       {"^", OPS_XOR, 1},
+             {"&", OPS_AND, 2},      {"!=", OPS_CMPNE, 3},
+             {"==", OPS_CMPEQ, 3},   {"<", OPS_CMPLT, 3},
+             {"+", OPS_ADD, 4},      {"-", OPS_SUB, 4},
+             {"*", OPS_MUL, 5},      {"//", OPS_FLOORDIV, 5},
+             {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}}; /* as in rulegen.c; longer ones first */
+
 static bool primary(Parser *p, Val *out) {
   int c = peek(p);
   const char *at = p->at;
@@ -376,7 +527,8 @@ static bool primary(Parser *p, Val *out) {
     if (!literal(p, &out->lit)) return false;
     DType d;
     int lanes;
-    if (p->at >= p->end || *p->at != ':') return out->lit.whole || fail(p, at, "expected ':' and a dtype after a number that is no integer");
+    if (p->at >= p->end || *p->at != ':')
+      return out->lit.whole || fail(p, at, "expected ':' and a dtype after a number that is no integer");
     p->at++;
     size_t k = type_here(p, &d, &lanes);
     if (!k || lanes != 1) return expected(p, "a dtype");
@@ -394,11 +546,14 @@ static bool primary(Parser *p, Val *out) {
     return out->u != NULL;
   }
   Bound *b = find_name(p->t, name, n);
-  if (!b) return fail(p, name, "expected a name or an op, found '%.*s', which is neither", (int)TG_MIN(n, 40), name);
+  if (!b)
+    return fail(p, name, "expected a name or an op, found '%.*s', which is neither", (int)TG_MIN(n, 40),
+                name);
   p->at += n;
   out->u = b->u;
   return true;
 }
+
 static bool value_of(Parser *p, int level, Val *out) {
   if (level > 5) return primary(p, out);
   blanks(p);
@@ -415,10 +570,11 @@ static bool value_of(Parser *p, int level, Val *out) {
       blanks(p);
       const char *right = p->at;
       if (!value_of(p, level + 1, &r)) return false;
-      const UOp *like = out->u ? out->u : r.u;                /* a literal has the type of the other side */
+      const UOp *like = out->u ? out->u : r.u; /* a literal has the type of the other side */
       DType d = like ? (DType)like->dtype : DT_INDEX;
       if (like && like->lanes > 1 && (!out->u || !r.u)) return fail(p, at, "expected a vector on both sides");
-      UOp *src[2] = {out->u ? out->u : literal_node(p, left, &out->lit, d, 1), r.u ? r.u : literal_node(p, right, &r.lit, d, 1)};
+      UOp *src[2] = {out->u ? out->u : literal_node(p, left, &out->lit, d, 1),
+                     r.u ? r.u : literal_node(p, right, &r.lit, d, 1)};
       if (!src[0] || !src[1]) return false;
       DType rd;
       int lanes;
@@ -435,9 +591,10 @@ static bool value_of(Parser *p, int level, Val *out) {
 /* ---- lines */
 static bool line_end(Parser *p) {
   if (peek(p) && *p->at != '\n') return expected(p, "the end of the line");
-  if (p->at < p->end && *p->at != '\n') return expected(p, "the end of the line");   /* a NUL byte */
+  if (p->at < p->end && *p->at != '\n') return expected(p, "the end of the line"); /* a NUL byte */
   return true;
 }
+
 static bool small_number(Parser *p, int *out) {
   int64_t v;
   blanks(p);
@@ -447,26 +604,32 @@ static bool small_number(Parser *p, int *out) {
   *out = (int)v;
   return true;
 }
+
 static bool keyword(Parser *p, const char *s) {
   if (accept_word(p, s)) return true;
   char quoted[24];
   snprintf(quoted, sizeof quoted, "'%s'", s);
   return expected(p, quoted);
 }
-static bool program_line(Parser *p) {                        /* program r_4_4: 3 params, 2 threads, grid 1 1 1, block 1 1 1 */
+
+static bool program_line(Parser *p) { /* program r_4_4: 3 params, 2 threads, grid 1 1 1, block 1 1 1 */
   Linear *l = &p->t->program;
   size_t n = word(p);
   if (!n) return expected(p, "the name of a program");
-  if (n >= sizeof l->name) return fail(p, p->at, "the name is longer than %zu characters", sizeof l->name - 1);
+  if (n >= sizeof l->name)
+    return fail(p, p->at, "the name is longer than %zu characters", sizeof l->name - 1);
   memcpy(l->name, p->at, n), l->name[n] = 0;
-  p->at += n, l->n = 1;                                      /* a program, though its list is empty yet */
-  bool ok = expect(p, ":") && small_number(p, &l->nparam) && keyword(p, "params") && expect(p, ",") && small_number(p, &l->nthread) && keyword(p, "threads") &&
-            expect(p, ",") && keyword(p, "grid");
-  for (int i = 0; ok && i < 3; i++) ok = small_number(p, &l->global[i]);
+  p->at += n, l->n = 1; /* a program, though its list is empty yet */
+  bool ok = expect(p, ":") && small_number(p, &l->nparam) && keyword(p, "params") && expect(p, ",") &&
+            small_number(p, &l->nthread) && keyword(p, "threads") && expect(p, ",") && keyword(p, "grid");
+  for (int i = 0; ok && i < 3; i++)
+    ok = small_number(p, &l->global[i]);
   ok = ok && expect(p, ",") && keyword(p, "block");
-  for (int i = 0; ok && i < 3; i++) ok = small_number(p, &l->local[i]);
+  for (int i = 0; ok && i < 3; i++)
+    ok = small_number(p, &l->local[i]);
   return ok && line_end(p);
 }
+
 static bool roots_line(Parser *p) {
   UOpVec *r = &p->t->roots;
   r->len = 0;
@@ -480,7 +643,8 @@ static bool roots_line(Parser *p) {
   }
   return line_end(p);
 }
-static bool statement(Parser *p) {                           /* NAME = expression, or an expression alone */
+
+static bool statement(Parser *p) { /* NAME = expression, or an expression alone */
   size_t n = word(p);
   const char *name = p->at;
   p->at += n;
@@ -490,16 +654,18 @@ static bool statement(Parser *p) {                           /* NAME = expressio
     if (find_op(name, n) >= 0) return fail(p, name, "expected a name, found the op %.*s", (int)n, name);
     if ((n == 3 && (!memcmp(name, "inf", 3) || !memcmp(name, "nan", 3))) || find_name(p->t, name, n))
       return fail(p, name, "the name %.*s is taken", (int)TG_MIN(n, 40), name);
-  } else p->at = name;
+  } else
+    p->at = name;
   blanks(p);
   const char *at = p->at;
   Val v;
   UOp *u = value_of(p, 0, &v) ? settle(p, at, &v) : NULL;
   if (!u || !line_end(p)) return false;
   if (named && !bind(p, name, n, u)) return false;
-  p->t->roots.len = 0;                                       /* the last line, unless `roots` follows */
+  p->t->roots.len = 0; /* the last line, unless `roots` follows */
   return vec_push(p->t->mem, &p->t->roots, u) || out_of_memory(p);
 }
+
 bool uop_parse(UOpText *t, UOpStore *st, TgMem *mem, const char *text, size_t n, TgError *err) {
   *t = (UOpText){.st = st, .mem = mem, .program = {.nthread = 1}};
   arena_init(&t->arena, mem), map_init(&t->names, mem), map_init(&t->listed, mem);
@@ -508,23 +674,32 @@ bool uop_parse(UOpText *t, UOpStore *st, TgMem *mem, const char *text, size_t n,
   for (; ok && p.at < p.end; p.line++) {
     p.line_start = p.at;
     if (peek(&p) != '\n' && p.at < p.end) {
-      if (said_roots) ok = expected(&p, "nothing after roots");
-      else if (accept_word(&p, "program")) ok = t->program.n || t->roots.len ? fail(&p, p.line_start, "expected 'program' on the first line") : program_line(&p);
-      else if (accept_word(&p, "roots")) said_roots = true, ok = roots_line(&p);
-      else ok = statement(&p);
+      if (said_roots)
+        ok = expected(&p, "nothing after roots");
+      else if (accept_word(&p, "program"))
+        ok = t->program.n || t->roots.len ? fail(&p, p.line_start, "expected 'program' on the first line")
+                                          : program_line(&p);
+      else if (accept_word(&p, "roots"))
+        said_roots = true, ok = roots_line(&p);
+      else
+        ok = statement(&p);
     }
-    if (ok && p.at < p.end) p.at++;                          /* the end of the line */
+    if (ok && p.at < p.end) p.at++; /* the end of the line */
   }
-  if (ok && !t->program.n && !t->roots.len && !said_roots) ok = fail(&p, p.at, "expected a graph, found nothing");
+  if (ok && !t->program.n && !t->roots.len && !said_roots)
+    ok = fail(&p, p.at, "expected a graph, found nothing");
   if (t->program.n) t->program.n = (int)t->list.len, t->program.at = t->list.at, t->roots.len = 0;
   return ok;
 }
+
 UOp *uop_parse_expr(UOpText *t, const char *text, size_t n, int line, TgError *err) {
-  Parser p = {.t = t, .err = err, .text = text, .end = text + n, .at = text, .line_start = text, .line = line};
+  Parser p = {
+      .t = t, .err = err, .text = text, .end = text + n, .at = text, .line_start = text, .line = line};
   Val v;
   UOp *u = value_of(&p, 0, &v) ? settle(&p, text, &v) : NULL;
   return u && line_end(&p) ? u : NULL;
 }
+
 void uop_text_free(UOpText *t) {
   map_free(&t->names), map_free(&t->listed), arena_free(&t->arena);
   vec_free(t->mem, &t->roots), vec_free(t->mem, &t->list);

@@ -1,4 +1,5 @@
-/* pass.c: the runner. In: a table of passes. Out: the graph after them. Between passes it counts firings, traces them and writes dumps. */
+/* pass.c: the runner. In: a table of passes. Out: the graph after them. Between passes it counts firings,
+ * traces them and writes dumps. */
 #define _GNU_SOURCE
 #include "uop/dims.h"
 #include "uop/pass.h"
@@ -12,8 +13,11 @@ static const char *type_text(const UOp *u, char *to, size_t n) {
   snprintf(to, n, u->lanes > 1 ? "%s x%d" : "%s", dtype_name((DType)u->dtype), u->lanes);
   return to;
 }
-/* A rule gives a node of the same type. Where that holds and the graph is bad after the pass, made_by leads to the rule. */
-static bool fire_checked(PassEnv *e, Rewrite *rw, const char *name, const char *where, const UOp *self, const UOp *result) {
+
+/* A rule gives a node of the same type. Where that holds and the graph is bad after the pass, made_by leads
+ * to the rule. */
+static bool fire_checked(PassEnv *e, Rewrite *rw, const char *name, const char *where, const UOp *self,
+                         const UOp *result) {
   bool tensor = self->is_tensor && result->is_tensor && self->shape != result->shape;
   if (self->dtype == result->dtype && self->lanes == result->lanes && !tensor)
     return map_put(&e->made_by, (uint64_t)(uintptr_t)result, (uint64_t)(uintptr_t)name);
@@ -22,23 +26,31 @@ static bool fire_checked(PassEnv *e, Rewrite *rw, const char *name, const char *
   str_init(&s, rw->mem);
   uop_expr(&s, self, 12), str_put(&s, " => "), uop_expr(&s, result, 12);
   e->bad_rule = name;
-  snprintf(e->bad, sizeof e->bad, "%s: %s becomes %s%s: %s", where, type_text(self, a, sizeof a), type_text(result, b, sizeof b), tensor ? " of another shape" : "", str_text(&s));
+  snprintf(e->bad, sizeof e->bad, "%s: %s becomes %s%s: %s", where, type_text(self, a, sizeof a),
+           type_text(result, b, sizeof b), tensor ? " of another shape" : "", str_text(&s));
   str_free(&s);
   return false;
 }
-static bool on_fire(RewriteEnv *re, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
+
+static bool on_fire(RewriteEnv *re, Rewrite *rw, const char *name, const char *where, UOp *self,
+                    UOp *result) {
   PassEnv *e = (PassEnv *)re;
   if (e->spec && !fire_checked(e, rw, name, where, self, result)) return false;
   if (*e->dump_dir) {
     size_t i = 0;
-    while (i < e->counts.len && strcmp(e->counts.at[i].name, name)) i++;
-    if (i < e->counts.len) e->counts.at[i].n++;
-    else if (!vec_push(e->mem, &e->counts, ((RuleCount){name, where, 1}))) return false;
+    while (i < e->counts.len && strcmp(e->counts.at[i].name, name))
+      i++;
+    if (i < e->counts.len)
+      e->counts.at[i].n++;
+    else if (!vec_push(e->mem, &e->counts, ((RuleCount){name, where, 1})))
+      return false;
   }
   if (e->trace && e->say) {
     Str s;
     str_init(&s, rw->mem);
-    if (!e->said_pass && e->now) str_printf(&s, "%s%s%s: pass %s\n", e->now->stage, *e->now->subject ? " " : "", e->now->subject, e->pass);
+    if (!e->said_pass && e->now)
+      str_printf(&s, "%s%s%s: pass %s\n", e->now->stage, *e->now->subject ? " " : "", e->now->subject,
+                 e->pass);
     e->said_pass = true;
     str_printf(&s, "%s: %s: ", where, name);
     uop_expr(&s, self, 24), str_put(&s, " => "), uop_expr(&s, result, 24), str_put(&s, "\n");
@@ -47,12 +59,21 @@ static bool on_fire(RewriteEnv *re, Rewrite *rw, const char *name, const char *w
   }
   return true;
 }
-void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem, void (*say)(void *to, const char *text), void *say_to) {
-  *e = (PassEnv){.rewrites = {.limit = env->rule_limit}, .mem = mem, .os = os, .trace = env->trace_rules, .spec = env->spec, .say = say, .say_to = say_to};
+
+void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem,
+                   void (*say)(void *to, const char *text), void *say_to) {
+  *e = (PassEnv){.rewrites = {.limit = env->rule_limit},
+                 .mem = mem,
+                 .os = os,
+                 .trace = env->trace_rules,
+                 .spec = env->spec,
+                 .say = say,
+                 .say_to = say_to};
   memcpy(e->dump_dir, env->dump_dir, sizeof e->dump_dir);
   map_init(&e->made_by, mem);
   if (e->trace || e->spec || *e->dump_dir) e->rewrites.on_fire = on_fire;
 }
+
 void pass_env_free(PassEnv *e) { vec_free(e->mem, &e->counts), map_free(&e->made_by); }
 
 /* ---- dumps: DIR/k003-r_4_4.2-expand.uop and .dot */
@@ -62,6 +83,7 @@ static bool write_file(const TgOs *os, const char *path, const char *text, size_
   bool ok = os_write_all(os, fd, text, n);
   return (os->close(fd) == 0) & ok;
 }
+
 static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, const RewriteEnv *before) {
   PassEnv *e = r->env;
   const RewriteEnv *now = &e->rewrites;
@@ -69,17 +91,26 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
   Str text, dot;
   str_init(&text, r->mem), str_init(&dot, r->mem);
   bool linear = r->linear && r->linear->n;
-  str_printf(&text, "# %s%s%s, after pass %d: %s\n# %llu visits, %llu firings, %llu nodes made, %llu nested\n", r->stage, *r->subject ? " " : "", r->subject, number, pass,
-             (unsigned long long)(now->visits - before->visits), (unsigned long long)(now->firings - before->firings),
-             (unsigned long long)(now->created - before->created), (unsigned long long)(now->nested - before->nested));
-  for (size_t i = 0; i < e->counts.len; i++) str_printf(&text, "# %8llu %s (%s)\n", (unsigned long long)e->counts.at[i].n, e->counts.at[i].name, e->counts.at[i].where);
+  str_printf(&text,
+             "# %s%s%s, after pass %d: %s\n# %llu visits, %llu firings, %llu nodes made, %llu nested\n",
+             r->stage, *r->subject ? " " : "", r->subject, number, pass,
+             (unsigned long long)(now->visits - before->visits),
+             (unsigned long long)(now->firings - before->firings),
+             (unsigned long long)(now->created - before->created),
+             (unsigned long long)(now->nested - before->nested));
+  for (size_t i = 0; i < e->counts.len; i++)
+    str_printf(&text, "# %8llu %s (%s)\n", (unsigned long long)e->counts.at[i].n, e->counts.at[i].name,
+               e->counts.at[i].where);
   e->counts.len = 0;
-  bool ok = linear ? uop_print_list(&text, r->linear, r->mem) : uop_print(&text, r->st, r->mem, roots->at, roots->len);
+  bool ok = linear ? uop_print_list(&text, r->linear, r->mem)
+                   : uop_print(&text, r->st, r->mem, roots->at, roots->len);
   ok = ok && (linear || uop_dot(&dot, r->st, r->mem, roots->at, roots->len)) && !text.oom && !dot.oom;
   for (int k = 0; ok && k < (linear ? 1 : 2); k++) {
-    int n = snprintf(path, sizeof path, "%s/%c%03d%s%s.%d-%s.%s", e->dump_dir, r->letter, r->number, *r->subject ? "-" : "", r->subject, number, pass, k ? "dot" : "uop");
-    for (char *c = path + strlen(e->dump_dir) + 1; *c; c++) if (*c == ' ' || *c == '/') *c = '_';
-    e->os->mkdir(e->dump_dir, 0777);                                /* there already, or open says what is wrong */
+    int n = snprintf(path, sizeof path, "%s/%c%03d%s%s.%d-%s.%s", e->dump_dir, r->letter, r->number,
+                     *r->subject ? "-" : "", r->subject, number, pass, k ? "dot" : "uop");
+    for (char *c = path + strlen(e->dump_dir) + 1; *c; c++)
+      if (*c == ' ' || *c == '/') *c = '_';
+    e->os->mkdir(e->dump_dir, 0777); /* there already, or open says what is wrong */
     const Str *s = k ? &dot : &text;
     if (n < 0 || (size_t)n >= sizeof path || !write_file(e->os, path, s->at, s->len))
       error_set(r->err, TG_ERR_IO, "dump: cannot write %.300s", path), ok = false;
@@ -87,8 +118,10 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
   str_free(&text), str_free(&dot);
   return ok;
 }
+
 /* ---- spec */
-static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots, const UOp *bad) {   /* returned the bad node, or the nearest above it */
+static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots,
+                               const UOp *bad) { /* returned the bad node, or the nearest above it */
   const char *rule = map_get_ptr(&e->made_by, bad);
   UOpVec order = {0};
   uint8_t *above = mem_alloc(r->mem, store_id_limit(r->st) + 1);
@@ -96,23 +129,28 @@ static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots, cons
   if (above) above[bad->id] = 1;
   for (size_t i = 0; ok && !rule && i < order.len; i++) {
     const UOp *u = order.at[i];
-    for (int k = 0; k < u->nsrc; k++) above[u->id] |= above[u->src[k]->id];
+    for (int k = 0; k < u->nsrc; k++)
+      above[u->id] |= above[u->src[k]->id];
     if (above[u->id]) rule = map_get_ptr(&e->made_by, u);
   }
   vec_free(r->mem, &order);
   mem_free(r->mem, above);
   return rule;
 }
+
 static bool refuse(PassRun *r, const char *pass, const char *rule, const char *why, const UOp *node) {
   Str s;
   str_init(&s, r->mem);
   if (node) str_put(&s, ": "), uop_line(&s, node), str_put(&s, ": "), uop_expr(&s, node, 12);
-  error_set(r->err, TG_ERR_INTERNAL, "spec: %s%s%s: after %s%s%s: %s%s", r->stage, *r->subject ? " " : "", r->subject, pass, rule ? ", rule " : "", rule ? rule : "", why, str_text(&s));
+  error_set(r->err, TG_ERR_INTERNAL, "spec: %s%s%s: after %s%s%s: %s%s", r->stage, *r->subject ? " " : "",
+            r->subject, pass, rule ? ", rule " : "", rule ? rule : "", why, str_text(&s));
   str_free(&s);
   return false;
 }
+
 /* What is printed reads back as the same text. */
 #define MAX_ROUND_TRIP 4000
+
 static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
   bool linear = r->linear && r->linear->n;
   TgMem *m = r->mem;
@@ -122,22 +160,31 @@ static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
   str_init(&a, m), str_init(&b, m);
   UOpStore *st = store_new(m);
   if (st) store_set_dims(st, store_dims(r->st));
-  bool ok = st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len)), same = true;
+  bool ok =
+           st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len)),
+       same = true;
   if (ok && !uop_parse(&t, st, m, str_text(&a), a.len, &err)) ok = false;
   ok = ok && (linear ? uop_print_list(&b, &t.program, m) : uop_print(&b, st, m, t.roots.at, t.roots.len));
   if (ok) same = !strcmp(str_text(&a), str_text(&b));
-  if (err.status == TG_ERR_VALUE || !same) ok = refuse(r, pass, NULL, same ? err.msg : "the text of the graph reads back as another graph", NULL);
+  if (err.status == TG_ERR_VALUE || !same)
+    ok = refuse(r, pass, NULL, same ? err.msg : "the text of the graph reads back as another graph", NULL);
   uop_text_free(&t);
   store_free(st);
   str_free(&a), str_free(&b);
   return ok;
 }
+
 static bool check(PassRun *r, const UOpVec *roots, const char *pass, GraphKind kind) {
   SpecError bad;
   bool linear = r->linear && r->linear->n;
-  if (linear ? spec_linear(r->linear, r->mem, &bad) : spec_graph(r->st, r->mem, kind, roots->at, roots->len, &bad)) return store_count(r->st) > MAX_ROUND_TRIP || round_trip(r, roots, pass);
-  return bad.node ? refuse(r, pass, linear ? NULL : rule_behind(r->env, r, roots, bad.node), bad.why, bad.node) : false;
+  if (linear ? spec_linear(r->linear, r->mem, &bad)
+             : spec_graph(r->st, r->mem, kind, roots->at, roots->len, &bad))
+    return store_count(r->st) > MAX_ROUND_TRIP || round_trip(r, roots, pass);
+  return bad.node
+             ? refuse(r, pass, linear ? NULL : rule_behind(r->env, r, roots, bad.node), bad.why, bad.node)
+             : false;
 }
+
 static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const RewriteEnv *before) {
   PassEnv *e = r->env;
   if (!e || (!*e->dump_dir && !e->spec)) return true;
@@ -148,6 +195,7 @@ static bool look(PassRun *r, int number, const char *pass, GraphKind kind, const
   vec_free(r->mem, &roots);
   return ok;
 }
+
 bool passes_run(PassRun *r, const Pass *table, size_t n) {
   PassEnv *e = r->env;
   RewriteEnv before = {0};
@@ -158,9 +206,15 @@ bool passes_run(PassRun *r, const Pass *table, size_t n) {
     if (e && e->made_by.len) map_clear(&e->made_by);
     if (e) e->pass = p->name, e->said_pass = false, e->bad_rule = NULL, before = e->rewrites;
     if (p->matcher) {
-      Rewrite rw = {.st = r->st, .mem = r->mem, .ctx = r->state, .top_down = p->top_down, .required = p->required, .mark = p->matcher == pm_symbolic ? MARK_SIMPLE : 0};
+      Rewrite rw = {.st = r->st,
+                    .mem = r->mem,
+                    .ctx = r->state,
+                    .top_down = p->top_down,
+                    .required = p->required,
+                    .mark = p->matcher == pm_symbolic ? MARK_SIMPLE : 0};
       ok = (*r->root = graph_rewrite(&rw, p->matcher, *r->root)) != NULL;
-    } else ok = p->run(r->state);
+    } else
+      ok = p->run(r->state);
     if (!ok && e && e->bad_rule) refuse(r, p->name, e->bad_rule, e->bad, NULL);
     ok = ok && look(r, (int)i + 1, p->name, p->makes, &before);
   }

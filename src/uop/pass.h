@@ -1,54 +1,62 @@
-/* pass.h: a stage is a table of named passes, run by one runner. In: a graph and a table. Out: the graph after the last pass; after each one
- * what TG_SPEC, TG_DUMP and TG_TRACE ask for. The names in the tables are what dumps, traces, tests and `tg opt --pass` use. */
+/* pass.h: a stage is a table of named passes, run by one runner. In: a graph and a table. Out: the graph
+ * after the last pass; after each one what TG_SPEC, TG_DUMP and TG_TRACE ask for. The names in the tables are
+ * what dumps, traces, tests and `tg opt --pass` use. */
 #ifndef TG_PASS_H
 #define TG_PASS_H
 #include "uop/spec.h"
 
 typedef struct Pass {
   const char *name;
-  Matcher matcher;                          /* run by graph_rewrite from the graph's root; or */
-  bool (*run)(void *state);                 /* a function; false: failed, with an error recorded or out of memory */
-  GraphKind makes;                          /* what the graph is when it is done */
-  bool top_down;                            /* the matcher sees a node before its sources */
-  bool required;                            /* lowering: TG_RULE_LIMIT does not stop it */
+  Matcher matcher;          /* run by graph_rewrite from the graph's root; or */
+  bool (*run)(void *state); /* a function; false: failed, with an error recorded or out of memory */
+  GraphKind makes;          /* what the graph is when it is done */
+  bool top_down;            /* the matcher sees a node before its sources */
+  bool required;            /* lowering: TG_RULE_LIMIT does not stop it */
 } Pass;
 
-typedef struct RuleCount { const char *name, *where; uint64_t n; } RuleCount;
-typedef struct PassEnv {                    /* of a context: what was asked for, and counts over all its passes */
-  RewriteEnv rewrites;                      /* first: the stores point at it */
+typedef struct RuleCount {
+  const char *name, *where;
+  uint64_t n;
+} RuleCount;
+
+typedef struct PassEnv { /* of a context: what was asked for, and counts over all its passes */
+  RewriteEnv rewrites;   /* first: the stores point at it */
   TgMem *mem;
   const TgOs *os;
   bool trace, spec;
   char dump_dir[256];
-  int next_schedule, next_kernel;           /* numbers in the names of dumps */
-  void (*say)(void *to, const char *text);  /* where traces go; NULL: nowhere */
+  int next_schedule, next_kernel;          /* numbers in the names of dumps */
+  void (*say)(void *to, const char *text); /* where traces go; NULL: nowhere */
   void *say_to;
-  const struct PassRun *now;                /* the run whose pass is at work */
+  const struct PassRun *now; /* the run whose pass is at work */
   const char *pass;
-  bool said_pass;                           /* the trace has named the pass */
-  Vec(RuleCount) counts;                    /* of this pass; kept when dumping */
-  Map made_by;                              /* node -> name of the rule that returned it in this pass; kept when checking */
-  const char *bad_rule;                     /* a rule that was refused .. */
-  char bad[400];                            /* .. and why */
+  bool said_pass;        /* the trace has named the pass */
+  Vec(RuleCount) counts; /* of this pass; kept when dumping */
+  Map made_by;           /* node -> name of the rule that returned it in this pass; kept when checking */
+  const char *bad_rule;  /* a rule that was refused .. */
+  char bad[400];         /* .. and why */
 } PassEnv;
-void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem, void (*say)(void *to, const char *text), void *say_to);
+
+void pass_env_init(PassEnv *e, const TgEnv *env, const TgOs *os, TgMem *mem,
+                   void (*say)(void *to, const char *text), void *say_to);
 void pass_env_free(PassEnv *e);
 
 typedef struct PassRun {
-  PassEnv *env;                             /* NULL: passes run, nothing else happens */
+  PassEnv *env; /* NULL: passes run, nothing else happens */
   UOpStore *st;
   TgMem *mem;
   TgError *err;
-  const char *stage;                        /* "schedule", "codegen" */
-  char letter;                              /* begins the names of dumps: s, k */
+  const char *stage; /* "schedule", "codegen" */
+  char letter;       /* begins the names of dumps: s, k */
   int number;
-  GraphKind takes;                          /* what the graph is before the first pass */
-  const char *subject;                      /* name of the kernel, or "" */
-  void *state;                              /* a matcher's rw->ctx, a function's argument */
-  UOp **root;                               /* what matchers rewrite; not used by functions */
-  bool (*graph)(void *state, UOpVec *roots);   /* appends the roots of the graph as it is now */
-  const Linear *linear;                     /* set and not empty: the graph is this list */
+  GraphKind takes;                           /* what the graph is before the first pass */
+  const char *subject;                       /* name of the kernel, or "" */
+  void *state;                               /* a matcher's rw->ctx, a function's argument */
+  UOp **root;                                /* what matchers rewrite; not used by functions */
+  bool (*graph)(void *state, UOpVec *roots); /* appends the roots of the graph as it is now */
+  const Linear *linear;                      /* set and not empty: the graph is this list */
 } PassRun;
+
 /* False: a pass failed; err says which when it is no shortage of memory. */
 bool passes_run(PassRun *r, const Pass *table, size_t n);
 #endif

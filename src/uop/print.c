@@ -1,22 +1,25 @@
-/* print.c: a graph as text that parse.c reads back as the same graph. In: roots, or a linear program. Out: one line per node, sources first:
+/* print.c: a graph as text that parse.c reads back as the same graph. In: roots, or a linear program. Out:
+ * one line per node, sources first:
  *
  *   p0 = PARAM[f32, 0, 64]              slot, elements
- *   r1 = RANGE[1, LOOP](8)              NAME = OP[type, arg](sources): brackets only where there is something to say
- *   u2 = INDEX(p0, r1)                  the type is written where it does not follow from the sources
- *   u3 = MUL(u2, 1.5:f32)               scalar constants stand where they are used; without a dtype they are of index
- *   roots u3, u2                        only if the roots are not just the last line
+ *   r1 = RANGE[1, LOOP](8)              NAME = OP[type, arg](sources): brackets only where there is something
+ * to say u2 = INDEX(p0, r1)                  the type is written where it does not follow from the sources u3
+ * = MUL(u2, 1.5:f32)               scalar constants stand where they are used; without a dtype they are of
+ * index roots u3, u2                        only if the roots are not just the last line
  *
- * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and lists its nodes in its own order;
- * its constants have no lines. After `#`: shapes, for the reader. */
+ * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and
+ * lists its nodes in its own order; its constants have no lines. After `#`: shapes, for the reader. */
 #include "uop/uop.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const axis_type_names[AXIS_GROUP + 1] = {"GLOBAL", "THREAD", "LOCAL", "LOOP", "REDUCE", "ORDERED", "UPCAST", "VEC", "UNROLL", "GROUP"};
+const char *const axis_type_names[AXIS_GROUP + 1] = {"GLOBAL",  "THREAD", "LOCAL", "LOOP",   "REDUCE",
+                                                     "ORDERED", "UPCAST", "VEC",   "UNROLL", "GROUP"};
 
-/* ---- values. No locale reaches the text: what is not a digit, sign or e in printf's number is its decimal point. */
+/* ---- values. No locale reaches the text: what is not a digit, sign or e in printf's number is its decimal
+ * point. */
 static void put_float(Str *o, DType d, double f) {
   char b[40];
   if (f != f) {
@@ -26,75 +29,134 @@ static void put_float(Str *o, DType d, double f) {
     if (bits != UINT64_C(0x7ff8000000000000)) str_printf(o, "(0x%llx)", (unsigned long long)bits);
     return;
   }
-  if (isinf(f)) { str_put(o, f < 0 ? "-inf" : "inf"); return; }
-  if (f == (double)(int64_t)TG_MAX(TG_MIN(f, 1e15), -1e15)) {           /* whole and exact */
+  if (isinf(f)) {
+    str_put(o, f < 0 ? "-inf" : "inf");
+    return;
+  }
+  if (f == (double)(int64_t)TG_MAX(TG_MIN(f, 1e15), -1e15)) { /* whole and exact */
     if (signbit(f)) str_put(o, "-");
     str_int(o, (int64_t)fabs(f));
     return;
   }
-  for (int digits = 6; digits <= 17; digits += digits < 9 ? 3 : 4) {    /* the fewest of 6, 9, 13, 17 that come back as f */
+  for (int digits = 6; digits <= 17;
+       digits += digits < 9 ? 3 : 4) { /* the fewest of 6, 9, 13, 17 that come back as f */
     snprintf(b, sizeof b, "%.*g", digits, f);
     if (scalar_round(d, (Scalar){.f = strtod(b, NULL)}).f == f) break;
   }
-  for (char *c = b; *c; c++) if (!strchr("0123456789+-e", *c)) *c = '.';
+  for (char *c = b; *c; c++)
+    if (!strchr("0123456789+-e", *c)) *c = '.';
   str_put(o, b);
 }
+
 static void put_value(Str *o, DType d, Scalar v) {
-  if (dtype_is_float(d)) put_float(o, d, v.f);
-  else if (d == DT_U64 && v.i < 0) str_printf(o, "%llu", (unsigned long long)v.i);
-  else str_int(o, v.i);
+  if (dtype_is_float(d))
+    put_float(o, d, v.f);
+  else if (d == DT_U64 && v.i < 0)
+    str_printf(o, "%llu", (unsigned long long)v.i);
+  else
+    str_int(o, v.i);
 }
+
 static void put_ints(Str *o, const Ints *l) {
   str_put(o, "(");
-  for (int i = 0; i < l->n; i++) { if (i) str_put(o, ", "); str_int(o, l->v[i]); }
+  for (int i = 0; i < l->n; i++) {
+    if (i) str_put(o, ", ");
+    str_int(o, l->v[i]);
+  }
   str_put(o, ")");
 }
+
 static void put_type(Str *o, const UOp *u) {
   str_put(o, dtype_name((DType)u->dtype));
   if (u->lanes != 1) str_put(o, "x"), str_int(o, u->lanes);
 }
+
 static void put_two(Str *o, int64_t a, int64_t b) { str_int(o, a), str_put(o, ", "), str_int(o, b); }
+
 static bool has_arg(const UOp *u) {
   switch (u->op) {
-  case OPS_CONST: case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: case OPS_VAR: case OPS_RANGE: case OPS_REDUCE:
-  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS: case OPS_SCAN: case OPS_SCATTER: case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: case OPS_SPECIAL: case OPS_ARANGE: return true;
+  case OPS_CONST:
+  case OPS_PARAM:
+  case OPS_BUFFER:
+  case OPS_DEFINE_LOCAL:
+  case OPS_DEFINE_REG:
+  case OPS_VAR:
+  case OPS_RANGE:
+  case OPS_REDUCE:
+  case OPS_REDUCE_AXIS:
+  case OPS_SCAN_AXIS:
+  case OPS_SCAN:
+  case OPS_SCATTER:
+  case OPS_GEP:
+  case OPS_COPY:
+  case OPS_CUSTOM_GRADIENT:
+  case OPS_SPECIAL:
+  case OPS_ARANGE: return true;
   case OPS_INDEX: return u->arg.i != 0;
   default: return op_flags((Ops)u->op) & OPF_MOV;
   }
 }
+
 static void put_arg(Str *o, const UOp *u) {
   switch (u->op) {
   case OPS_CONST: put_value(o, (DType)u->dtype, u->arg.v); break;
-  case OPS_PARAM: case OPS_BUFFER: case OPS_DEFINE_LOCAL: case OPS_DEFINE_REG: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
+  case OPS_PARAM:
+  case OPS_BUFFER:
+  case OPS_DEFINE_LOCAL:
+  case OPS_DEFINE_REG: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
   case OPS_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
   case OPS_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
-  case OPS_RANGE: str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]); break;
-  case OPS_REDUCE: case OPS_SCAN: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
+  case OPS_RANGE:
+    str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]);
+    break;
+  case OPS_REDUCE:
+  case OPS_SCAN: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
   case OPS_SCATTER:
     str_put(o, op_name((Ops)u->arg.scatter.op));
     if (u->arg.scatter.how & SCATTER_OLD) str_put(o, ", old");
     if (u->arg.scatter.how & SCATTER_ONCE) str_put(o, ", once");
     break;
-  case OPS_REDUCE_AXIS: case OPS_SCAN_AXIS: str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes); break;
-  case OPS_GEP: case OPS_COPY: case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
+  case OPS_REDUCE_AXIS:
+  case OPS_SCAN_AXIS:
+    str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes);
+    break;
+  case OPS_GEP:
+  case OPS_COPY:
+  case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
   case OPS_INDEX: str_put(o, "gated"); break;
   default: put_ints(o, u->arg.ints);
   }
 }
+
 void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lanes) {
   const UOp *a = nsrc > 0 ? src[0] : NULL;
   *dtype = a ? (DType)a->dtype : DT_COUNT, *lanes = a ? a->lanes : 1;
   switch (op) {
-  case OPS_SINK: case OPS_END: case OPS_IF: case OPS_ENDIF: case OPS_BARRIER: case OPS_TUPLE: *dtype = DT_VOID, *lanes = 1; break;
-  case OPS_STORE: if (!a || !a->is_tensor) *dtype = DT_VOID, *lanes = 1; break;
+  case OPS_SINK:
+  case OPS_END:
+  case OPS_IF:
+  case OPS_ENDIF:
+  case OPS_BARRIER:
+  case OPS_TUPLE: *dtype = DT_VOID, *lanes = 1; break;
+  case OPS_STORE:
+    if (!a || !a->is_tensor) *dtype = DT_VOID, *lanes = 1;
+    break;
   case OPS_VAR: *dtype = DT_INDEX; break;
-  case OPS_CAST: case OPS_BITCAST: *dtype = DT_COUNT; break;
-  case OPS_WHERE: if (nsrc > 1) *dtype = (DType)src[1]->dtype, *lanes = src[1]->lanes; break;
+  case OPS_CAST:
+  case OPS_BITCAST: *dtype = DT_COUNT; break;
+  case OPS_WHERE:
+    if (nsrc > 1) *dtype = (DType)src[1]->dtype, *lanes = src[1]->lanes;
+    break;
   case OPS_VECTORIZE: *lanes = nsrc > 1 ? nsrc : 0; break;
-  case OPS_RANGE: case OPS_SPECIAL: case OPS_GEP: case OPS_INDEX: *lanes = 1; break;
-  default: if (op_flags(op) & OPF_CMP) *dtype = DT_BOOL;
+  case OPS_RANGE:
+  case OPS_SPECIAL:
+  case OPS_GEP:
+  case OPS_INDEX: *lanes = 1; break;
+  default:
+    if (op_flags(op) & OPF_CMP) *dtype = DT_BOOL;
   }
 }
+
 static void put_op(Str *o, const UOp *u, bool type) {
   DType d;
   int lanes;
@@ -108,12 +170,23 @@ static void put_op(Str *o, const UOp *u, bool type) {
   if (arg) put_arg(o, u);
   if (type || arg) str_put(o, "]");
 }
+
 void uop_line(Str *o, const UOp *u) { put_op(o, u, true); }
 
 /* ---- names: a letter and a number by node */
-typedef struct Name { char letter; uint32_t number; } Name;
-typedef struct Names { Map of, taken; uint32_t line; bool ok; } Names;
+typedef struct Name {
+  char letter;
+  uint32_t number;
+} Name;
+
+typedef struct Names {
+  Map of, taken;
+  uint32_t line;
+  bool ok;
+} Names;
+
 static bool inlined(const UOp *u) { return u->op == OPS_CONST && u->lanes == 1; }
+
 static Name name_new(Names *n, const UOp *u) {
   int64_t own = u->op == OPS_RANGE ? u->arg.range.id : u->op == OPS_PARAM ? u->arg.param.slot : -1;
   char letter = u->op == OPS_RANGE ? 'r' : 'p';
@@ -123,7 +196,9 @@ static Name name_new(Names *n, const UOp *u) {
   n->ok &= map_put(&n->taken, key, 1);
   return (Name){letter, (uint32_t)own};
 }
+
 static void put_name(Str *o, Name n) { str_putn(o, &n.letter, 1), str_int(o, n.number); }
+
 static void put_source(Str *o, const Names *n, const UOp *s) {
   if (inlined(s)) {
     put_value(o, (DType)s->dtype, s->arg.v);
@@ -131,62 +206,92 @@ static void put_source(Str *o, const Names *n, const UOp *s) {
     return;
   }
   uint64_t v;
-  if (map_get(&n->of, (uint64_t)(uintptr_t)s, &v)) put_name(o, (Name){(char)(v >> 32), (uint32_t)v});
-  else str_put(o, "?");                                       /* not defined before: no such program is well formed */
+  if (map_get(&n->of, (uint64_t)(uintptr_t)s, &v))
+    put_name(o, (Name){(char)(v >> 32), (uint32_t)v});
+  else
+    str_put(o, "?"); /* not defined before: no such program is well formed */
 }
+
 static void put_node(Str *o, Names *n, const UOp *u) {
   Name name = name_new(n, u);
   n->ok &= map_put(&n->of, (uint64_t)(uintptr_t)u, (uint64_t)name.letter << 32 | name.number);
   put_name(o, name), str_put(o, " = "), put_op(o, u, false);
-  for (int k = 0; k < u->nsrc; k++) str_put(o, k ? ", " : "("), put_source(o, n, u->src[k]);
+  for (int k = 0; k < u->nsrc; k++)
+    str_put(o, k ? ", " : "("), put_source(o, n, u->src[k]);
   if (u->nsrc) str_put(o, ")");
   if (u->is_tensor) str_put(o, "  # "), put_ints(o, u->shape);
   str_put(o, "\n");
 }
+
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots) {
   UOpVec order = {0};
   Names n = {.ok = true};
   map_init(&n.of, mem), map_init(&n.taken, mem);
   bool ok = uop_toposort(st, mem, roots, nroots, &order);
   UOp *last = NULL;
-  for (size_t i = 0; ok && i < order.len; i++) if (!inlined(order.at[i])) put_node(out, &n, last = order.at[i]);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (!inlined(order.at[i])) put_node(out, &n, last = order.at[i]);
   if (ok && (nroots != 1 || roots[0] != last)) {
     str_put(out, "roots");
-    for (size_t i = 0; i < nroots; i++) str_put(out, i ? ", " : " "), put_source(out, &n, roots[i]);
+    for (size_t i = 0; i < nroots; i++)
+      str_put(out, i ? ", " : " "), put_source(out, &n, roots[i]);
     str_put(out, "\n");
   }
   ok = ok && n.ok;
   vec_free(mem, &order), map_free(&n.of), map_free(&n.taken);
   return ok && !out->oom;
 }
+
 bool uop_print_list(Str *out, const Linear *lin, TgMem *mem) {
   Names n = {.ok = true};
   map_init(&n.of, mem), map_init(&n.taken, mem);
-  str_printf(out, "program %s: %d params, %d threads, grid %d %d %d, block %d %d %d\n", *lin->name ? lin->name : "kernel", lin->nparam, lin->nthread,
-             lin->global[0], lin->global[1], lin->global[2], lin->local[0], lin->local[1], lin->local[2]);
-  for (int i = 0; i < lin->n; i++) if (!inlined(lin->at[i])) put_node(out, &n, lin->at[i]);
+  str_printf(out, "program %s: %d params, %d threads, grid %d %d %d, block %d %d %d\n",
+             *lin->name ? lin->name : "kernel", lin->nparam, lin->nthread, lin->global[0], lin->global[1],
+             lin->global[2], lin->local[0], lin->local[1], lin->local[2]);
+  for (int i = 0; i < lin->n; i++)
+    if (!inlined(lin->at[i])) put_node(out, &n, lin->at[i]);
   map_free(&n.of), map_free(&n.taken);
   return n.ok && !out->oom;
 }
 
 /* ---- one line, for messages */
-static int put_expr(Str *o, const UOp *u, int left) {           /* bounded by `left` nodes, hence in depth too */
-  static const char *const infix[OPS_COUNT] = {[OPS_ADD] = "+", [OPS_SUB] = "-", [OPS_MUL] = "*", [OPS_FLOORDIV] = "//", [OPS_FLOORMOD] = "%",
-    [OPS_CMPLT] = "<", [OPS_CMPNE] = "!=", [OPS_CMPEQ] = "==", [OPS_AND] = "&", [OPS_OR] = "|", [OPS_XOR] = "^", [OPS_FDIV] = "/"};
-  if (left <= 0) { str_put(o, ".."); return 0; }
+static int put_expr(Str *o, const UOp *u, int left) { /* bounded by `left` nodes, hence in depth too */
+  static const char *const infix[OPS_COUNT] = {
+      [OPS_ADD] = "+",      [OPS_SUB] = "-",   [OPS_MUL] = "*",    [OPS_FLOORDIV] = "//",
+      [OPS_FLOORMOD] = "%", [OPS_CMPLT] = "<", [OPS_CMPNE] = "!=", [OPS_CMPEQ] = "==",
+      [OPS_AND] = "&",      [OPS_OR] = "|",    [OPS_XOR] = "^",    [OPS_FDIV] = "/"};
+  if (left <= 0) {
+    str_put(o, "..");
+    return 0;
+  }
   left--;
-  if (u->op == OPS_CONST) { put_value(o, (DType)u->dtype, u->arg.v); return left; }
-  if (u->op == OPS_RANGE) { str_put(o, "r"), str_int(o, u->arg.range.id); return left; }
-  if (infix[u->op] && u->nsrc == 2) {
-    str_put(o, "("), left = put_expr(o, u->src[0], left), str_printf(o, " %s ", infix[u->op]), left = put_expr(o, u->src[1], left), str_put(o, ")");
+  if (u->op == OPS_CONST) {
+    put_value(o, (DType)u->dtype, u->arg.v);
     return left;
   }
-  if (u->op == OPS_PARAM) { str_put(o, u->arg.param.slot < 0 ? "stage" : "p"), str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot); return left; }
+  if (u->op == OPS_RANGE) {
+    str_put(o, "r"), str_int(o, u->arg.range.id);
+    return left;
+  }
+  if (infix[u->op] && u->nsrc == 2) {
+    str_put(o, "("), left = put_expr(o, u->src[0], left), str_printf(o, " %s ", infix[u->op]),
+                     left = put_expr(o, u->src[1], left), str_put(o, ")");
+    return left;
+  }
+  if (u->op == OPS_PARAM) {
+    str_put(o, u->arg.param.slot < 0 ? "stage" : "p"),
+        str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot);
+    return left;
+  }
   put_op(o, u, false);
   if (!u->nsrc) return left;
   str_put(o, "(");
-  for (int i = 0; i < u->nsrc; i++) { if (i) str_put(o, ", "); left = put_expr(o, u->src[i], left); }
+  for (int i = 0; i < u->nsrc; i++) {
+    if (i) str_put(o, ", ");
+    left = put_expr(o, u->src[i], left);
+  }
   str_put(o, ")");
   return left;
 }
+
 void uop_expr(Str *out, const UOp *u, int max_nodes) { put_expr(out, u, max_nodes); }

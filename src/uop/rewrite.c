@@ -1,6 +1,7 @@
-/* rewrite.c: graph_rewrite, the engine under every pass. In: a root and a matcher. Out: the root with every rule applied to the fixed
- * point, sources before users. A node is rebuilt from rewritten sources, then matched; what a rule returns is walked again.
- * Memory is an explicit stack and a dense memo by node id; depth never costs C stack. */
+/* rewrite.c: graph_rewrite, the engine under every pass. In: a root and a matcher. Out: the root with every
+ * rule applied to the fixed point, sources before users. A node is rebuilt from rewritten sources, then
+ * matched; what a rule returns is walked again. Memory is an explicit stack and a dense memo by node id;
+ * depth never costs C stack. */
 #include "uop/uop_private.h"
 #include <string.h>
 
@@ -11,40 +12,60 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
     if (env->limit == 0 && !rw->required) return NULL;
     if (env->limit > 0) env->limit--;
     env->firings++;
-    if (env->on_fire && !env->on_fire(env, rw, name, where, self, result)) { rw->failed = true; return NULL; }
+    if (env->on_fire && !env->on_fire(env, rw, name, where, self, result)) {
+      rw->failed = true;
+      return NULL;
+    }
   }
   rw->firings++;
   return result;
 }
 
-static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) { return u->mark & rw->mark ? u : map_node(memo, u); }
+static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) {
+  return u->mark & rw->mark ? u : map_node(memo, u);
+}
+
 static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
   if (env) env->visits++, env->nested += env->in_rule > 0, env->in_rule++;
   UOp *r = m(rw, u);
   if (env) env->in_rule--;
   return r;
 }
-/* A frame waits for node `u`'s sources (top-down: after the matcher has seen it), then for the result `next` of a rule that fired on it. */
+
+/* A frame waits for node `u`'s sources (top-down: after the matcher has seen it), then for the result `next`
+ * of a rule that fired on it. */
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
   RewriteEnv *env = store_env(rw->st);
-  bool limited = env && env->limit >= 0;                     /* rules decline that would fire: no fixed point is known */
-  uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);     /* a rule set that loops is an error, not a hang */
+  bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
+  uint64_t budget = rw->firings + 2000000 +
+                    64 * (uint64_t)store_count(rw->st); /* a rule set that loops is an error, not a hang */
   bool ok = memo && vec_push(rw->st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
   while (ok && memo->stack.len) {
     WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
     if (f->next) {
       UOp *next = f->next, *r = result_of(rw, memo, next);
-      if (r) { ok = map_set(rw->st, memo, f->u, r->id); memo->stack.len--; continue; }
-      ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){next, NULL, 0}));      /* f moves when the stack grows */
+      if (r) {
+        ok = map_set(rw->st, memo, f->u, r->id);
+        memo->stack.len--;
+        continue;
+      }
+      ok = vec_push(rw->st->mem, &memo->stack,
+                    ((WalkFrame){next, NULL, 0})); /* f moves when the stack grows */
       continue;
     }
-    if (rw->top_down && !f->i) {                             /* i counts from 1 then */
+    if (rw->top_down && !f->i) { /* i counts from 1 then */
       f->i = 1;
       UOp *u = f->u, *r = apply(rw, env, m, u);
-      if (rw->firings > budget || rw->failed) { ok = false; break; }
-      if (r && r != u) { memo->stack.at[memo->stack.len - 1].next = r; continue; }
+      if (rw->firings > budget || rw->failed) {
+        ok = false;
+        break;
+      }
+      if (r && r != u) {
+        memo->stack.at[memo->stack.len - 1].next = r;
+        continue;
+      }
       f = &memo->stack.at[memo->stack.len - 1];
     }
     if (f->i - rw->top_down < f->u->nsrc) {
@@ -53,18 +74,36 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
       continue;
     }
     UOp *u = f->u, *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
-    if (!src) { ok = false; break; }
+    if (!src) {
+      ok = false;
+      break;
+    }
     bool same = true;
-    for (int i = 0; i < u->nsrc; i++) src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
+    for (int i = 0; i < u->nsrc; i++)
+      src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
     UOp *v = same ? u : uop_with_src(rw->st, u, src);
     if (src != buf) mem_free(rw->mem, src);
-    if (!v) { ok = false; break; }
+    if (!v) {
+      ok = false;
+      break;
+    }
     UOp *done = v == u ? NULL : result_of(rw, memo, v);
-    if (done) { ok = map_set(rw->st, memo, u, done->id); memo->stack.len--; continue; }
+    if (done) {
+      ok = map_set(rw->st, memo, u, done->id);
+      memo->stack.len--;
+      continue;
+    }
     UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
-    if (rw->firings > budget || rw->failed) { ok = false; break; }
+    if (rw->firings > budget || rw->failed) {
+      ok = false;
+      break;
+    }
     if ((!r || r == v) && !limited && !rw->top_down) v->mark |= rw->mark;
-    if (!r || r == v) { ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id); memo->stack.len--; continue; }
+    if (!r || r == v) {
+      ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id);
+      memo->stack.len--;
+      continue;
+    }
     f = &memo->stack.at[memo->stack.len - 1];
     f->next = r;
   }
@@ -73,18 +112,24 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   uop_map_end(rw->st, memo);
   return result;
 }
-/* Walks only what can hold one of `from`: the op mask excludes the rest, and for ranges the set of free ranges where no REDUCE
- * and no local memory closes one. */
+
+/* Walks only what can hold one of `from`: the op mask excludes the rest, and for ranges the set of free
+ * ranges where no REDUCE and no local memory closes one. */
 UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to) {
   if (!root) return NULL;
   uint64_t mask = 0, ranges = 0;
   bool only_ranges = true;
-  for (int i = 0; i < n; i++) mask |= op_bit((Ops)from[i]->op), ranges |= from[i]->ranges, only_ranges &= from[i]->op == OPS_RANGE;
-#define WITHOUT(u) (!((u)->opmask & mask) || (only_ranges && !((u)->ranges & ranges) && !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER)))))
+  for (int i = 0; i < n; i++)
+    mask |= op_bit((Ops)from[i]->op), ranges |= from[i]->ranges, only_ranges &= from[i]->op == OPS_RANGE;
+#define WITHOUT(u)                                                                                           \
+  (!((u)->opmask & mask) ||                                                                                  \
+   (only_ranges && !((u)->ranges & ranges) &&                                                                \
+    !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER)))))
   if (WITHOUT(root)) return root;
   UOpMap *memo = uop_map_begin(st, st);
   bool ok = memo != NULL;
-  for (int i = 0; ok && i < n; i++) ok = to[i] && map_set(st, memo, from[i], to[i]->id);
+  for (int i = 0; ok && i < n; i++)
+    ok = to[i] && map_set(st, memo, from[i], to[i]->id);
   if (ok && !map_node(memo, root)) ok = vec_push(st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
   while (ok && memo->stack.len) {
     WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
@@ -95,9 +140,12 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
       continue;
     }
     memo->stack.len--;
-    if (map_node(memo, u)) continue;                         /* met twice before it was done */
+    if (map_node(memo, u)) continue; /* met twice before it was done */
     UOp **src = u->nsrc <= 16 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
-    if (!src) { ok = false; break; }
+    if (!src) {
+      ok = false;
+      break;
+    }
     bool same = true;
     for (int i = 0; i < u->nsrc; i++) {
       UOp *s = WITHOUT(u->src[i]) ? u->src[i] : map_node(memo, u->src[i]);
@@ -112,6 +160,7 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
   uop_map_end(st, memo);
   return result;
 }
+
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {
   if (!u || (u->mark & MARK_SIMPLE)) return u;
   Rewrite rw = {.st = st, .mem = mem};
@@ -120,7 +169,8 @@ UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {
   if (r && r != u) return uop_simplify(st, mem, r);
   RewriteEnv *env = store_env(st);
   bool simple = !env || env->limit < 0;
-  for (int i = 0; i < u->nsrc; i++) simple &= (u->src[i]->mark & MARK_SIMPLE) != 0;
+  for (int i = 0; i < u->nsrc; i++)
+    simple &= (u->src[i]->mark & MARK_SIMPLE) != 0;
   if (simple) u->mark |= MARK_SIMPLE;
   return u;
 }

@@ -6,20 +6,30 @@ bool rule_is(const UOp *u, int64_t v) {
   if (!is_const(u)) return false;
   return in_float(u) ? u->arg.v.f == (double)v && !(v == 0 && signbit(u->arg.v.f)) : u->arg.v.i == v;
 }
-UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v) { return self->lanes == 1 ? uop_const_int(rw->st, (DType)self->dtype, v) : NULL; }
-UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c) { return a ? UNEW(rw->st, op, (DType)a->dtype, a->lanes, ARG0, a, b, c) : NULL; }
 
-static bool index_leaves(Ops op, int64_t a, int64_t b) {     /* the result is no int64 or not defined */
+UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v) {
+  return self->lanes == 1 ? uop_const_int(rw->st, (DType)self->dtype, v) : NULL;
+}
+
+UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c) {
+  return a ? UNEW(rw->st, op, (DType)a->dtype, a->lanes, ARG0, a, b, c) : NULL;
+}
+
+static bool index_leaves(Ops op, int64_t a, int64_t b) { /* the result is no int64 or not defined */
   int64_t r;
   switch (op) {
   case OPS_NEG: return a == INT64_MIN;
   case OPS_ADD: return __builtin_add_overflow(a, b, &r);
   case OPS_SUB: return __builtin_sub_overflow(a, b, &r);
   case OPS_MUL: return __builtin_mul_overflow(a, b, &r);
-  case OPS_CDIV: case OPS_CMOD: case OPS_FLOORDIV: case OPS_FLOORMOD: return b == 0 || (a == INT64_MIN && b == -1);
+  case OPS_CDIV:
+  case OPS_CMOD:
+  case OPS_FLOORDIV:
+  case OPS_FLOORMOD: return b == 0 || (a == INT64_MIN && b == -1);
   default: return false;
   }
 }
+
 UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c) {
   UOp *src[3] = {a, b, c};
   Scalar v[3] = {{0}, {0}, {0}}, r;
@@ -33,11 +43,17 @@ UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c) {
   if (!scalar_eval(op, d, v, &r)) return NULL;
   return uop_const(rw->st, op_flags(op) & OPF_CMP ? DT_BOOL : d, r);
 }
-bool has_one_value(const UOp *u) { return in_int(u) && u->dtype != DT_U64 && u->lanes == 1 && u->vmin == u->vmax; }
+
+bool has_one_value(const UOp *u) {
+  return in_int(u) && u->dtype != DT_U64 && u->lanes == 1 && u->vmin == u->vmax;
+}
+
 bool fits(const UOp *n, int dtype) {
   DType d = (DType)dtype;
-  return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmax != INT64_MAX && n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
+  return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmax != INT64_MAX &&
+         n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
 }
+
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u) {
   Rewrite rw = {.st = st, .mem = mem, .mark = MARK_SIMPLE};
   return graph_rewrite(&rw, pm_symbolic, u);

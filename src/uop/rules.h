@@ -1,34 +1,46 @@
-/* rules.h: the words of the rule language, as generated matchers and the C functions named by rules use them. */
+/* rules.h: the words of the rule language, as generated matchers and the C functions named by rules use them.
+ */
 #ifndef TG_RULES_H
 #define TG_RULES_H
 #include "uop/uop.h"
 
 #define SRC(u, k) ((u)->nsrc > (k) ? (u)->src[k] : NULL)
 /* If the result is neither NULL nor self: count it, trace it, return it. Else the next rule is tried. */
-#define FIRE(name, where, result) do { if ((fired = rule_fired(rw, name, where, self, (result)))) return fired; } while (0)
+#define FIRE(name, where, result)                                                                            \
+  do {                                                                                                       \
+    if ((fired = rule_fired(rw, name, where, self, (result)))) return fired;                                 \
+  } while (0)
 
 /* ---- domains of names */
 static inline bool in_int(const UOp *u) { return u->dtype >= DT_INDEX && u->dtype <= DT_U64; }
+
 static inline bool in_index(const UOp *u) { return u->dtype == DT_INDEX; }
+
 static inline bool in_data(const UOp *u) { return u->dtype >= DT_BOOL && u->dtype <= DT_U64; }
+
 static inline bool in_bool(const UOp *u) { return u->dtype == DT_BOOL; }
+
 static inline bool in_float(const UOp *u) { return dtype_is_float((DType)u->dtype); }
 
-bool rule_is(const UOp *u, int64_t v);                       /* the constant v of any dtype; 0 is not -0.0 */
+bool rule_is(const UOp *u, int64_t v); /* the constant v of any dtype; 0 is not -0.0 */
+
 static inline int64_t rule_int(const UOp *c) { return c->arg.v.i; }
-UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v);    /* v in self's dtype; declines for vectors */
-/* op on constants, `to` the dtype of a CAST. Declines where a source is no constant, on overflow of index and on its division by zero. */
+
+UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v); /* v in self's dtype; declines for vectors */
+/* op on constants, `to` the dtype of a CAST. Declines where a source is no constant, on overflow of index and
+ * on its division by zero. */
 UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c);
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c);
 
 /* ---- guards */
-bool has_one_value(const UOp *u);                            /* its bounds leave one integer */
-bool fits(const UOp *n, int dtype);                          /* every value of n is one of the integer dtype */
+bool has_one_value(const UOp *u);   /* its bounds leave one integer */
+bool fits(const UOp *n, int dtype); /* every value of n is one of the integer dtype */
 
-/* ---- rules in C (linear.c). In: a node that the rule's pattern matched. Out: the simpler node; NULL or self: nothing to do. */
-UOp *simplify_linear(Rewrite *rw, UOp *self);                /* + - * and negation on index */
-UOp *simplify_divmod(Rewrite *rw, UOp *self);                /* // and % on index */
-UOp *simplify_less(Rewrite *rw, UOp *self);                  /* < on index */
-UOp *reduce_drop_const(Rewrite *rw, UOp *self);              /* a range of one turn is a constant, and no loop */
+/* ---- rules in C (linear.c). In: a node that the rule's pattern matched. Out: the simpler node; NULL or
+ * self: nothing to do. */
+UOp *simplify_linear(Rewrite *rw, UOp *self);   /* + - * and negation on index */
+UOp *simplify_divmod(Rewrite *rw, UOp *self);   /* // and % on index */
+UOp *simplify_less(Rewrite *rw, UOp *self);     /* < on index */
+UOp *reduce_drop_const(Rewrite *rw, UOp *self); /* a range of one turn is a constant, and no loop */
 UOp *store_drop_const(Rewrite *rw, UOp *self);
 #endif

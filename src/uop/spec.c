@@ -1,16 +1,24 @@
-/* spec.c: the laws. One row per op: the kinds of graph it may stand in, how many sources, which operands, and a function for the rest.
- * Elementwise ops share one function; loops and their closing are laws of the whole graph. In: a graph. Out: the first offender. */
+/* spec.c: the laws. One row per op: the kinds of graph it may stand in, how many sources, which operands, and
+ * a function for the rest. Elementwise ops share one function; loops and their closing are laws of the whole
+ * graph. In: a graph. Out: the first offender. */
 #include "uop/spec.h"
 #include "uop/dims.h"
 #include <stdio.h>
 #include <string.h>
 
 const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "shaped", "loops", "linear"};
-typedef struct Check { GraphKind kind; const Linear *lin; SpecError *bad; UOpStore *st; } Check;      /* st: knows symbolic sizes; NULL: there are none */
+
+typedef struct Check {
+  GraphKind kind;
+  const Linear *lin;
+  SpecError *bad;
+  UOpStore *st;
+} Check; /* st: knows symbolic sizes; NULL: there are none */
 
 #define MAX_NELEM (INT64_C(1) << 48)
-#define MAX_RANK 16
+#define MAX_RANK  16
 static bool broken(Check *c, const UOp *u, const char *fmt, ...) TG_PRINTF(3, 4);
+
 static bool broken(Check *c, const UOp *u, const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
@@ -19,36 +27,65 @@ static bool broken(Check *c, const UOp *u, const char *fmt, ...) {
   va_end(ap);
   return false;
 }
+
 static const UOp *under(const UOp *u) {
-  while (u->op == OPS_AFTER && u->nsrc) u = u->src[0];
+  while (u->op == OPS_AFTER && u->nsrc)
+    u = u->src[0];
   return u;
 }
+
 static const char *dt(const UOp *u) { return dtype_name((DType)u->dtype); }
+
 static bool same_type(Check *c, const UOp *u, const UOp *s, const char *what) {
   if (s->dtype != u->dtype) return broken(c, u, "%s is %s, the result %s", what, dt(s), dt(u));
   if (s->lanes != u->lanes) return broken(c, u, "%s has %d lanes, the result %d", what, s->lanes, u->lanes);
   return true;
 }
-static bool no_arg(Check *c, const UOp *u) { return (!u->arg.raw.a && !u->arg.raw.b) || broken(c, u, "takes no arg"); }
-static bool one_lane(Check *c, const UOp *u) { return u->lanes == 1 || broken(c, u, "has %d lanes", u->lanes); }
-static bool is_void(Check *c, const UOp *u) { return (u->dtype == DT_VOID && u->lanes == 1) || broken(c, u, "is no value, yet of dtype %s", dt(u)); }
-static bool is_data(Check *c, const UOp *u) { return (u->dtype > DT_INDEX && u->dtype < DT_COUNT) || broken(c, u, "dtype %s", dt(u)); }
+
+static bool no_arg(Check *c, const UOp *u) {
+  return (!u->arg.raw.a && !u->arg.raw.b) || broken(c, u, "takes no arg");
+}
+
+static bool one_lane(Check *c, const UOp *u) {
+  return u->lanes == 1 || broken(c, u, "has %d lanes", u->lanes);
+}
+
+static bool is_void(Check *c, const UOp *u) {
+  return (u->dtype == DT_VOID && u->lanes == 1) || broken(c, u, "is no value, yet of dtype %s", dt(u));
+}
+
+static bool is_data(Check *c, const UOp *u) {
+  return (u->dtype > DT_INDEX && u->dtype < DT_COUNT) || broken(c, u, "dtype %s", dt(u));
+}
+
 /* Expressions of addresses and loop bounds: index until lowering, int32 or int64 after it. */
 static bool is_address(Check *c, const UOp *u, const UOp *s, const char *what) {
   if (s->lanes != 1) return broken(c, u, "%s has %d lanes", what, s->lanes);
   if (c->kind == GRAPH_LINEAR ? s->dtype == DT_I32 || s->dtype == DT_I64 : s->dtype == DT_INDEX) return true;
   return broken(c, u, "%s is %s, not %s", what, dt(s), c->kind == GRAPH_LINEAR ? "i32 or i64" : "index");
 }
-static bool is_reduce_op(int64_t op) { return op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_AND || op == OPS_OR; }
-static bool is_memory(const UOp *u) { u = under(u); return u->op == OPS_PARAM || u->op == OPS_DEFINE_LOCAL; }
+
+static bool is_reduce_op(int64_t op) {
+  return op == OPS_ADD || op == OPS_MUL || op == OPS_MAX || op == OPS_AND || op == OPS_OR;
+}
+
+static bool is_memory(const UOp *u) {
+  u = under(u);
+  return u->op == OPS_PARAM || u->op == OPS_DEFINE_LOCAL;
+}
+
 static bool is_index(const UOp *u) { return under(u)->op == OPS_INDEX; }
+
 static bool is_reg(const UOp *u) { return under(u)->op == OPS_DEFINE_REG; }
 
 /* ---- one function per form of arg and sources */
 static bool check_sink(Check *c, const UOp *u) {
-  for (int i = 0; c->kind != GRAPH_TENSOR && i < u->nsrc; i++) if (u->src[i]->op != OPS_STORE) return broken(c, u, "source %d is %s, not STORE", i, op_name((Ops)u->src[i]->op));
+  for (int i = 0; c->kind != GRAPH_TENSOR && i < u->nsrc; i++)
+    if (u->src[i]->op != OPS_STORE)
+      return broken(c, u, "source %d is %s, not STORE", i, op_name((Ops)u->src[i]->op));
   return is_void(c, u) && no_arg(c, u);
 }
+
 static bool check_const(Check *c, const UOp *u) {
   if (u->dtype == DT_VOID || u->dtype >= DT_COUNT) return broken(c, u, "dtype %s", dt(u));
   Scalar r = scalar_round((DType)u->dtype, u->arg.v);
@@ -56,170 +93,262 @@ static bool check_const(Check *c, const UOp *u) {
   if (u->arg.raw.b || (!nan && r.i != u->arg.v.i)) return broken(c, u, "is no value of %s", dt(u));
   return one_lane(c, u);
 }
+
 static bool check_memory(Check *c, const UOp *u) {
-  if (u->arg.param.nelem < 0 || (u->arg.param.slot < 0 && c->kind != GRAPH_STAGES) || u->arg.param.nelem > MAX_NELEM) return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot, (long long)u->arg.param.nelem);
-  if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam) return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
+  if (u->arg.param.nelem < 0 || (u->arg.param.slot < 0 && c->kind != GRAPH_STAGES) ||
+      u->arg.param.nelem > MAX_NELEM)
+    return broken(c, u, "slot %lld of %lld elements", (long long)u->arg.param.slot,
+                  (long long)u->arg.param.nelem);
+  if (u->op == OPS_PARAM && c->lin && u->arg.param.slot >= c->lin->nparam)
+    return broken(c, u, "slot %lld of %d", (long long)u->arg.param.slot, c->lin->nparam);
   return is_data(c, u) && (u->op == OPS_DEFINE_REG || one_lane(c, u));
 }
+
 static bool check_var(Check *c, const UOp *u) {
   if (!dtype_is_int((DType)u->dtype)) return broken(c, u, "dtype %s", dt(u));
-  if (u->nsrc > 1 || (u->nsrc && !is_const(u->src[0]))) return broken(c, u, "which variable it is, is not said by a CONST");
-  return (u->arg.var.lo <= u->arg.var.hi || broken(c, u, "no value between %lld and %lld", (long long)u->arg.var.lo, (long long)u->arg.var.hi)) && one_lane(c, u);
+  if (u->nsrc > 1 || (u->nsrc && !is_const(u->src[0])))
+    return broken(c, u, "which variable it is, is not said by a CONST");
+  return (u->arg.var.lo <= u->arg.var.hi || broken(c, u, "no value between %lld and %lld",
+                                                   (long long)u->arg.var.lo, (long long)u->arg.var.hi)) &&
+         one_lane(c, u);
 }
-static bool is_size(Check *c, int64_t d) { return dim_symbolic(d) ? c->st && dim_valid(c->st, d) && dim_max(c->st, d) <= MAX_NELEM : d >= 0 && d <= MAX_NELEM; }
+
+static bool is_size(Check *c, int64_t d) {
+  return dim_symbolic(d) ? c->st && dim_valid(c->st, d) && dim_max(c->st, d) <= MAX_NELEM
+                         : d >= 0 && d <= MAX_NELEM;
+}
+
 static bool check_movement(Check *c, const UOp *u) {
   static const Ints scalar;
   const Ints *p = u->arg.ints, *s = u->src[0]->is_tensor ? u->src[0]->shape : &scalar;
-  if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR && !(u->src[0]->symbolic && op_is_alu((Ops)u->src[0]->op))) return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
+  if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR &&
+      !(u->src[0]->symbolic && op_is_alu((Ops)u->src[0]->op)))
+    return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
   int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
-  if (u->op != OPS_RESHAPE && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
+  if (u->op != OPS_RESHAPE && p->n != per * s->n)
+    return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
   if (p->n > per * MAX_RANK) return broken(c, u, "rank %d", p->n / per);
   UOpStore *st = c->st;
   int64_t in = 1, out = 1, most = 1;
-  for (int i = 0; i < p->n; i++) if (!is_size(c, p->v[i])) return broken(c, u, "%lld", (long long)p->v[i]);
-  for (int i = 0; u->op == OPS_RESHAPE && i < s->n; i++) in = dim_mul(st, in, s->v[i]);
-  for (int i = 0; u->op == OPS_RESHAPE && i < p->n; i++) out = dim_mul(st, out, p->v[i]);
-  for (int i = 0; i < p->n / per; i++) {                     /* sizes of the result; PERMUTE and FLIP keep the elements */
-    int64_t n = u->op == OPS_RESHAPE || u->op == OPS_EXPAND ? p->v[i] : u->op == OPS_PAD ? dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]) : 1;
-    if (!is_size(c, n) || __builtin_mul_overflow(most, dim_max(st, n), &most) || most > MAX_NELEM) return broken(c, u, "more than 2^48 elements");
+  for (int i = 0; i < p->n; i++)
+    if (!is_size(c, p->v[i])) return broken(c, u, "%lld", (long long)p->v[i]);
+  for (int i = 0; u->op == OPS_RESHAPE && i < s->n; i++)
+    in = dim_mul(st, in, s->v[i]);
+  for (int i = 0; u->op == OPS_RESHAPE && i < p->n; i++)
+    out = dim_mul(st, out, p->v[i]);
+  for (int i = 0; i < p->n / per; i++) { /* sizes of the result; PERMUTE and FLIP keep the elements */
+    int64_t n = u->op == OPS_RESHAPE || u->op == OPS_EXPAND ? p->v[i]
+                : u->op == OPS_PAD ? dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1])
+                                   : 1;
+    if (!is_size(c, n) || __builtin_mul_overflow(most, dim_max(st, n), &most) || most > MAX_NELEM)
+      return broken(c, u, "more than 2^48 elements");
   }
-  if (u->op == OPS_RESHAPE && in != out) return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
+  if (u->op == OPS_RESHAPE && in != out)
+    return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
   for (int i = 0; u->op != OPS_RESHAPE && i < s->n; i++) {
     int64_t a = p->v[per * i], b = per == 2 ? p->v[2 * i + 1] : 0;
     bool ok = true;
     switch (u->op) {
-    case OPS_PERMUTE: ok = a >= 0 && a < s->n && !(seen >> a & 1); if (ok) seen |= 1 << a; break;
+    case OPS_PERMUTE:
+      ok = a >= 0 && a < s->n && !(seen >> a & 1);
+      if (ok) seen |= 1 << a;
+      break;
     case OPS_EXPAND: ok = a == s->v[i] || s->v[i] == 1; break;
     case OPS_SHRINK: ok = dim_le(st, a, b) && dim_le(st, b, s->v[i]); break;
     case OPS_FLIP: ok = a <= 1; break;
     default: break;
     }
-    if (!ok) return broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a, (long long)b);
+    if (!ok)
+      return broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a,
+                    (long long)b);
   }
   return same_type(c, u, u->src[0], "the source");
 }
+
 static bool check_reduce_axis(Check *c, const UOp *u) {
   const Ints *a = u->arg.reduce.axes;
   if (!is_reduce_op(u->arg.reduce.op) || !a) return broken(c, u, "not a reduction");
   if (!u->src[0]->is_tensor) return broken(c, u, "source has no shape");
   for (int i = 0; i < a->n; i++)
-    if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1])) return broken(c, u, "axis %lld", (long long)a->v[i]);
+    if (a->v[i] < 0 || a->v[i] >= u->src[0]->shape->n || (i && a->v[i] <= a->v[i - 1]))
+      return broken(c, u, "axis %lld", (long long)a->v[i]);
   return same_type(c, u, u->src[0], "the source");
 }
+
 static bool check_scan_axis(Check *c, const UOp *u) {
-  return check_reduce_axis(c, u) && (u->arg.reduce.axes->n == 1 || broken(c, u, "along %d axes", u->arg.reduce.axes->n));
+  return check_reduce_axis(c, u) &&
+         (u->arg.reduce.axes->n == 1 || broken(c, u, "along %d axes", u->arg.reduce.axes->n));
 }
+
 /* Integers that name places of `of`, all of one shape. */
 static bool check_places(Check *c, const UOp *u, int first, const UOp *of, const Ints *shape) {
   if (!of->is_tensor || !shape) return broken(c, u, "source has no shape");
-  if (of->shape->n != u->nsrc - first || of->shape->n < 1) return broken(c, u, "%d indices into rank %d", u->nsrc - first, of->shape->n);
+  if (of->shape->n != u->nsrc - first || of->shape->n < 1)
+    return broken(c, u, "%d indices into rank %d", u->nsrc - first, of->shape->n);
   for (int i = first; i < u->nsrc; i++) {
-    if (!dtype_is_int((DType)u->src[i]->dtype) || u->src[i]->dtype == DT_INDEX) return broken(c, u, "index %d is %s", i - first, dt(u->src[i]));
-    if (!u->src[i]->is_tensor || u->src[i]->shape != shape) return broken(c, u, "index %d has another shape", i - first);
+    if (!dtype_is_int((DType)u->src[i]->dtype) || u->src[i]->dtype == DT_INDEX)
+      return broken(c, u, "index %d is %s", i - first, dt(u->src[i]));
+    if (!u->src[i]->is_tensor || u->src[i]->shape != shape)
+      return broken(c, u, "index %d has another shape", i - first);
   }
   return same_type(c, u, of, "the source");
 }
-static bool check_gather(Check *c, const UOp *u) { return no_arg(c, u) && check_places(c, u, 1, u->src[0], u->src[1]->is_tensor ? u->src[1]->shape : NULL); }
+
+static bool check_gather(Check *c, const UOp *u) {
+  return no_arg(c, u) && check_places(c, u, 1, u->src[0], u->src[1]->is_tensor ? u->src[1]->shape : NULL);
+}
+
 static bool check_scatter(Check *c, const UOp *u) {
   int64_t op = u->arg.scatter.op;
-  if ((op != OPS_STORE && !is_reduce_op(op)) || u->arg.scatter.how < 0 || u->arg.scatter.how > 3) return broken(c, u, "combines by nothing known");
+  if ((op != OPS_STORE && !is_reduce_op(op)) || u->arg.scatter.how < 0 || u->arg.scatter.how > 3)
+    return broken(c, u, "combines by nothing known");
   if (u->src[1]->dtype != u->src[0]->dtype) return broken(c, u, "%s into %s", dt(u->src[1]), dt(u->src[0]));
   return check_places(c, u, 2, u->src[0], u->src[1]->is_tensor ? u->src[1]->shape : NULL);
 }
+
 static bool check_tuple(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
+
 static bool check_arange(Check *c, const UOp *u) {
   if (u->arg.ints->n != 1 || !is_size(c, u->arg.ints->v[0])) return broken(c, u, "takes one length");
   return dtype_is_int((DType)u->dtype) || broken(c, u, "dtype %s", dt(u));
 }
+
 static bool check_custom_gradient(Check *c, const UOp *u) {
-  for (int i = 1; i < u->nsrc; i++) if (!u->src[i]->is_tensor) return broken(c, u, "source %d has no shape", i);
-  return same_type(c, u, u->src[0], "the source") && (u->arg.i >= 0 || broken(c, u, "function %lld", (long long)u->arg.i));
+  for (int i = 1; i < u->nsrc; i++)
+    if (!u->src[i]->is_tensor) return broken(c, u, "source %d has no shape", i);
+  return same_type(c, u, u->src[0], "the source") &&
+         (u->arg.i >= 0 || broken(c, u, "function %lld", (long long)u->arg.i));
 }
-static bool check_same(Check *c, const UOp *u) { return same_type(c, u, u->src[0], "the source") && (u->op == OPS_COPY || no_arg(c, u)); }
+
+static bool check_same(Check *c, const UOp *u) {
+  return same_type(c, u, u->src[0], "the source") && (u->op == OPS_COPY || no_arg(c, u));
+}
+
 static bool check_range(Check *c, const UOp *u) {
   int64_t t = u->arg.range.type;
   if (!is_address(c, u, u, "the loop variable") || !is_address(c, u, u->src[0], "the extent")) return false;
-  if (u->arg.range.id < 0 || t < 0 || t > AXIS_GROUP) return broken(c, u, "id %lld, type %lld", (long long)u->arg.range.id, (long long)t);
-  if ((c->kind <= GRAPH_KERNEL && t != AXIS_GLOBAL && t != AXIS_LOOP && t != AXIS_REDUCE && t != AXIS_ORDERED) || (c->kind >= GRAPH_LOOPS && t >= AXIS_UPCAST))
+  if (u->arg.range.id < 0 || t < 0 || t > AXIS_GROUP)
+    return broken(c, u, "id %lld, type %lld", (long long)u->arg.range.id, (long long)t);
+  if ((c->kind <= GRAPH_KERNEL && t != AXIS_GLOBAL && t != AXIS_LOOP && t != AXIS_REDUCE &&
+       t != AXIS_ORDERED) ||
+      (c->kind >= GRAPH_LOOPS && t >= AXIS_UPCAST))
     return broken(c, u, "a loop of type %lld in a %s graph", (long long)t, graph_kind_names[c->kind]);
-  if (t >= AXIS_UPCAST && !is_const(u->src[0])) return broken(c, u, "the extent of an unrolled loop must be a constant");
+  if (t >= AXIS_UPCAST && !is_const(u->src[0]))
+    return broken(c, u, "the extent of an unrolled loop must be a constant");
   return u->src[0]->vmax >= 0 || broken(c, u, "extent below 0");
 }
+
 static bool check_index(Check *c, const UOp *u) {
   bool gated = u->arg.i != 0;
   int n = u->nsrc - 1 - gated;
   if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b) return broken(c, u, "gated or not, nothing else");
   if (!is_memory(u->src[0])) return broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
-  if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) || (c->kind != GRAPH_STAGES && n != TG_MAX(under(u->src[0])->op == OPS_PARAM ? under(u->src[0])->nsrc : 0, 1))) return broken(c, u, "%d offsets", n);
+  if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) ||
+      (c->kind != GRAPH_STAGES &&
+       n != TG_MAX(under(u->src[0])->op == OPS_PARAM ? under(u->src[0])->nsrc : 0, 1)))
+    return broken(c, u, "%d offsets", n);
   if (u->dtype != u->src[0]->dtype) return broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
   if (c->kind < GRAPH_LOOPS && u->lanes != 1) return broken(c, u, "has %d lanes", u->lanes);
-  for (int i = 1; i <= n; i++) if (!is_address(c, u, u->src[i], "an offset")) return false;
+  for (int i = 1; i <= n; i++)
+    if (!is_address(c, u, u->src[i], "an offset")) return false;
   const UOp *g = gated ? u->src[u->nsrc - 1] : NULL;
-  return !g || (g->dtype == DT_BOOL && g->lanes == 1) || broken(c, u, "the gate is %s of %d lanes", dt(g), g->lanes);
+  return !g || (g->dtype == DT_BOOL && g->lanes == 1) ||
+         broken(c, u, "the gate is %s of %d lanes", dt(g), g->lanes);
 }
+
 static bool check_reduce(Check *c, const UOp *u) {
   if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a reduction");
   int n = 0;
-  while (n < u->nsrc && u->src[n]->op != OPS_RANGE) n++;
+  while (n < u->nsrc && u->src[n]->op != OPS_RANGE)
+    n++;
   if (c->kind != GRAPH_LOOPS && n != 1) return broken(c, u, "%d values", n);
   for (int i = 0; i < u->nsrc; i++) {
-    if (i < n) { if (!same_type(c, u, u->src[i], "a value")) return false; }
-    else if (u->src[i]->op != OPS_RANGE) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
-    else if (u->src[i]->arg.range.type == AXIS_ORDERED) return broken(c, u, "over the ordered loop r%lld", (long long)u->src[i]->arg.range.id);
+    if (i < n) {
+      if (!same_type(c, u, u->src[i], "a value")) return false;
+    } else if (u->src[i]->op != OPS_RANGE)
+      return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+    else if (u->src[i]->arg.range.type == AXIS_ORDERED)
+      return broken(c, u, "over the ordered loop r%lld", (long long)u->src[i]->arg.range.id);
   }
   return n > 0 && n < u->nsrc ? true : broken(c, u, "%d values over %d ranges", n, u->nsrc - n);
 }
+
 static bool check_scan(Check *c, const UOp *u) {
   if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a running reduction");
-  if (u->src[1]->op != OPS_RANGE || u->src[1]->arg.range.type != AXIS_ORDERED) return broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
+  if (u->src[1]->op != OPS_RANGE || u->src[1]->arg.range.type != AXIS_ORDERED)
+    return broken(c, u, "along %s, not an ordered loop", op_name((Ops)u->src[1]->op));
   return same_type(c, u, u->src[0], "the source");
 }
+
 static bool check_load(Check *c, const UOp *u) {
   const UOp *x = under(u->src[0]);
   if (!is_index(x) && !is_reg(x)) return broken(c, u, "of %s", op_name((Ops)x->op));
   if (is_index(x) && u->nsrc > 1 && !x->arg.i) return broken(c, u, "a value for a gate that is not there");
   if (is_index(x) && u->nsrc > 2) return broken(c, u, "%d sources", u->nsrc);
-  return no_arg(c, u) && same_type(c, u, x, "the source") && (is_reg(x) || u->nsrc < 2 || same_type(c, u, u->src[1], "the other value"));
+  return no_arg(c, u) && same_type(c, u, x, "the source") &&
+         (is_reg(x) || u->nsrc < 2 || same_type(c, u, u->src[1], "the other value"));
 }
+
 static bool check_store(Check *c, const UOp *u) {
   const UOp *to = u->src[0], *v = u->src[1];
   if (c->kind == GRAPH_TENSOR) {
-    if (v->is_tensor && to->is_tensor && v->shape != to->shape) return broken(c, u, "a value of another shape");
+    if (v->is_tensor && to->is_tensor && v->shape != to->shape)
+      return broken(c, u, "a value of another shape");
     return v->dtype == to->dtype ? no_arg(c, u) : broken(c, u, "%s into %s", dt(v), dt(to));
   }
-  if (!is_index(to) && !(c->kind == GRAPH_LINEAR && is_reg(to))) return broken(c, u, "into %s", op_name((Ops)to->op));
-  if (v->dtype != to->dtype || v->lanes != to->lanes) return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
+  if (!is_index(to) && !(c->kind == GRAPH_LINEAR && is_reg(to)))
+    return broken(c, u, "into %s", op_name((Ops)to->op));
+  if (v->dtype != to->dtype || v->lanes != to->lanes)
+    return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
   if (c->kind == GRAPH_LINEAR && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
   for (int i = 2; i < u->nsrc; i++)
-    if (u->src[i]->op != OPS_RANGE) return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+    if (u->src[i]->op != OPS_RANGE)
+      return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
   return is_void(c, u) && no_arg(c, u);
 }
-static bool check_after(Check *c, const UOp *u) { return no_arg(c, u) && same_type(c, u, u->src[0], "the source"); }
+
+static bool check_after(Check *c, const UOp *u) {
+  return no_arg(c, u) && same_type(c, u, u->src[0], "the source");
+}
+
 static bool check_end(Check *c, const UOp *u) {
   Ops open = u->op == OPS_END ? OPS_RANGE : OPS_IF;
-  return (u->src[0]->op == open || broken(c, u, "of %s", op_name((Ops)u->src[0]->op))) && is_void(c, u) && no_arg(c, u);
+  return (u->src[0]->op == open || broken(c, u, "of %s", op_name((Ops)u->src[0]->op))) && is_void(c, u) &&
+         no_arg(c, u);
 }
+
 static bool check_if(Check *c, const UOp *u) {
-  return (u->src[0]->dtype == DT_BOOL && u->src[0]->lanes == 1) || broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
+  return (u->src[0]->dtype == DT_BOOL && u->src[0]->lanes == 1) ||
+         broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
 }
+
 static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
+
 static bool check_special(Check *c, const UOp *u) {
-  if (u->arg.special.dim < 0 || u->arg.special.dim > 2 || u->arg.special.local < 0 || u->arg.special.local > 1)
-    return broken(c, u, "dim %lld, local %lld", (long long)u->arg.special.dim, (long long)u->arg.special.local);
+  if (u->arg.special.dim < 0 || u->arg.special.dim > 2 || u->arg.special.local < 0 ||
+      u->arg.special.local > 1)
+    return broken(c, u, "dim %lld, local %lld", (long long)u->arg.special.dim,
+                  (long long)u->arg.special.local);
   return is_address(c, u, u, "it") && is_address(c, u, u->src[0], "the extent");
 }
+
 static bool check_vectorize(Check *c, const UOp *u) {
   if (u->nsrc != 1 && u->nsrc != u->lanes) return broken(c, u, "%d sources for %d lanes", u->nsrc, u->lanes);
   for (int i = 0; i < u->nsrc; i++)
-    if (u->src[i]->dtype != u->dtype || u->src[i]->lanes != 1) return broken(c, u, "source %d is %s x%d", i, dt(u->src[i]), u->src[i]->lanes);
+    if (u->src[i]->dtype != u->dtype || u->src[i]->lanes != 1)
+      return broken(c, u, "source %d is %s x%d", i, dt(u->src[i]), u->src[i]->lanes);
   return no_arg(c, u);
 }
+
 static bool check_gep(Check *c, const UOp *u) {
-  if (u->arg.i < 0 || u->arg.raw.b || u->arg.i > u->src[0]->lanes - u->lanes) return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
+  if (u->arg.i < 0 || u->arg.raw.b || u->arg.i > u->src[0]->lanes - u->lanes)
+    return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
   return u->dtype == u->src[0]->dtype || broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
 }
+
 /* Elementwise: which operands an op takes. */
 typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
+
 static const uint8_t operands[OPS_COUNT] = {
     [OPS_EXP2] = FLOATS,       [OPS_LOG2] = FLOATS,   [OPS_EXP] = FLOATS,    [OPS_LOG] = FLOATS,
     [OPS_SIN] = FLOATS,        [OPS_COS] = FLOATS,    [OPS_TAN] = FLOATS,    [OPS_SQRT] = FLOATS,
@@ -228,6 +357,7 @@ static const uint8_t operands[OPS_COUNT] = {
     [OPS_AND] = BITS,          [OPS_OR] = BITS,       [OPS_XOR] = BITS,      [OPS_THREEFRY] = U64S,
     [OPS_WHERE] = CHOICE,      [OPS_CAST] = CASTS,    [OPS_BITCAST] = CASTS,
 };
+
 static bool check_alu(Check *c, const UOp *u) {
   const UOp *a = u->src[0];
   unsigned flags = op_flags((Ops)u->op);
@@ -237,12 +367,18 @@ static bool check_alu(Check *c, const UOp *u) {
     DType d = (DType)s->dtype, want = kind == CHOICE ? (i ? (DType)u->dtype : DT_BOOL) : (DType)a->dtype;
     if (d == DT_VOID) return broken(c, u, "source %d is no value", i);
     if (d != want) return broken(c, u, "source %d is %s, not %s", i, dt(s), dtype_name(want));
-    if (s->lanes != u->lanes) return broken(c, u, "source %d has %d lanes, the result %d", i, s->lanes, u->lanes);
-    if (c->kind == GRAPH_TENSOR && (s->is_tensor != u->is_tensor || (s->is_tensor && s->shape != u->shape))) return broken(c, u, "source %d has another shape", i);
-    bool ok = kind == FLOATS ? dtype_is_float(d) : kind == INTS ? dtype_is_int(d) : kind == BITS ? !dtype_is_float(d) : kind != U64S || d == DT_U64;
+    if (s->lanes != u->lanes)
+      return broken(c, u, "source %d has %d lanes, the result %d", i, s->lanes, u->lanes);
+    if (c->kind == GRAPH_TENSOR && (s->is_tensor != u->is_tensor || (s->is_tensor && s->shape != u->shape)))
+      return broken(c, u, "source %d has another shape", i);
+    bool ok = kind == FLOATS ? dtype_is_float(d)
+              : kind == INTS ? dtype_is_int(d)
+              : kind == BITS ? !dtype_is_float(d)
+                             : kind != U64S || d == DT_U64;
     if (!ok) return broken(c, u, "on %s", dt(s));
   }
-  if (u->op == OPS_BITCAST && (!dtype_size((DType)a->dtype) || dtype_size((DType)a->dtype) != dtype_size((DType)u->dtype)))
+  if (u->op == OPS_BITCAST &&
+      (!dtype_size((DType)a->dtype) || dtype_size((DType)a->dtype) != dtype_size((DType)u->dtype)))
     return broken(c, u, "%s to %s: sizes differ", dt(a), dt(u));
   DType r = flags & OPF_CMP ? DT_BOOL : kind == CASTS || kind == CHOICE ? (DType)u->dtype : (DType)a->dtype;
   if (u->dtype != r || u->dtype == DT_VOID) return broken(c, u, "gives %s, not %s", dt(u), dtype_name(r));
@@ -250,79 +386,106 @@ static bool check_alu(Check *c, const UOp *u) {
 }
 
 /* ---- the table */
-enum { T = 1 << GRAPH_TENSOR, S = 1 << GRAPH_STAGES, K = 1 << GRAPH_KERNEL | 1 << GRAPH_SHAPED, L = 1 << GRAPH_LOOPS, P = 1 << GRAPH_LINEAR };
-typedef struct OpSpec { uint8_t in, least; bool (*check)(Check *c, const UOp *u); } OpSpec;     /* least: sources of an op that takes any number */
-static const OpSpec specs[OPS_COUNT] = {
-  [OPS_SINK]         = {T | K | L,         0, check_sink},
-  [OPS_CONST]        = {T | S | K | L | P, 0, check_const},
-  [OPS_BUFFER]       = {T,                 0, check_memory},
-  [OPS_PARAM]        = {S | K | L | P,     0, check_memory},
-  [OPS_VAR]          = {T | S | K | L | P, 0, check_var},
-  [OPS_RESHAPE]      = {T,                 1, check_movement},
-  [OPS_PERMUTE]      = {T,                 1, check_movement},
-  [OPS_EXPAND]       = {T,                 1, check_movement},
-  [OPS_PAD]          = {T,                 1, check_movement},
-  [OPS_SHRINK]       = {T,                 1, check_movement},
-  [OPS_FLIP]         = {T,                 1, check_movement},
-  [OPS_REDUCE_AXIS]  = {T,                 1, check_reduce_axis},
-  [OPS_SCAN_AXIS]    = {T,                 1, check_scan_axis},
-  [OPS_GATHER]       = {T,                 2, check_gather},
-  [OPS_SCATTER]      = {T,                 3, check_scatter},
-  [OPS_ARANGE]       = {T,                 0, check_arange},
-  [OPS_CONTIGUOUS]   = {T,                 1, check_same},
-  [OPS_DETACH]       = {T,                 1, check_same},
-  [OPS_COPY]         = {T,                 1, check_same},
-  [OPS_CUSTOM_GRADIENT] = {T,              1, check_custom_gradient},
-  [OPS_RANGE]        = {S | K | L | P,     1, check_range},
-  [OPS_INDEX]        = {S | K | L | P,     1, check_index},
-  [OPS_REDUCE]       = {S | K | L,         2, check_reduce},
-  [OPS_SCAN]         = {S | K | L,         2, check_scan},
-  [OPS_TUPLE]        = {S,                 1, check_tuple},
-  [OPS_STAGE]        = {S | K,             1, check_same},
-  [OPS_LOAD]         = {L | P,             1, check_load},
-  [OPS_STORE]        = {T | K | L | P,     2, check_store},
-  [OPS_AFTER]        = {T | S | K | L | P, 2, check_after},
-  [OPS_END]          = {P,                 1, check_end},
-  [OPS_DEFINE_REG]   = {L | P,             0, check_memory},
-  [OPS_DEFINE_LOCAL] = {K | L | P,         0, check_memory},
-  [OPS_SPECIAL]      = {L | P,             1, check_special},
-  [OPS_BARRIER]      = {L | P,             0, check_barrier},
-  [OPS_IF]           = {P,                 1, check_if},
-  [OPS_ENDIF]        = {P,                 1, check_end},
-  [OPS_VECTORIZE]    = {L | P,             1, check_vectorize},
-  [OPS_GEP]          = {L | P,             1, check_gep},
+enum {
+  T = 1 << GRAPH_TENSOR,
+  S = 1 << GRAPH_STAGES,
+  K = 1 << GRAPH_KERNEL | 1 << GRAPH_SHAPED,
+  L = 1 << GRAPH_LOOPS,
+  P = 1 << GRAPH_LINEAR
 };
+
+typedef struct OpSpec {
+  uint8_t in, least;
+  bool (*check)(Check *c, const UOp *u);
+} OpSpec; /* least: sources of an op that takes any number */
+
+static const OpSpec specs[OPS_COUNT] = {
+    [OPS_SINK] = {T | K | L, 0, check_sink},
+    [OPS_CONST] = {T | S | K | L | P, 0, check_const},
+    [OPS_BUFFER] = {T, 0, check_memory},
+    [OPS_PARAM] = {S | K | L | P, 0, check_memory},
+    [OPS_VAR] = {T | S | K | L | P, 0, check_var},
+    [OPS_RESHAPE] = {T, 1, check_movement},
+    [OPS_PERMUTE] = {T, 1, check_movement},
+    [OPS_EXPAND] = {T, 1, check_movement},
+    [OPS_PAD] = {T, 1, check_movement},
+    [OPS_SHRINK] = {T, 1, check_movement},
+    [OPS_FLIP] = {T, 1, check_movement},
+    [OPS_REDUCE_AXIS] = {T, 1, check_reduce_axis},
+    [OPS_SCAN_AXIS] = {T, 1, check_scan_axis},
+    [OPS_GATHER] = {T, 2, check_gather},
+    [OPS_SCATTER] = {T, 3, check_scatter},
+    [OPS_ARANGE] = {T, 0, check_arange},
+    [OPS_CONTIGUOUS] = {T, 1, check_same},
+    [OPS_DETACH] = {T, 1, check_same},
+    [OPS_COPY] = {T, 1, check_same},
+    [OPS_CUSTOM_GRADIENT] = {T, 1, check_custom_gradient},
+    [OPS_RANGE] = {S | K | L | P, 1, check_range},
+    [OPS_INDEX] = {S | K | L | P, 1, check_index},
+    [OPS_REDUCE] = {S | K | L, 2, check_reduce},
+    [OPS_SCAN] = {S | K | L, 2, check_scan},
+    [OPS_TUPLE] = {S, 1, check_tuple},
+    [OPS_STAGE] = {S | K, 1, check_same},
+    [OPS_LOAD] = {L | P, 1, check_load},
+    [OPS_STORE] = {T | K | L | P, 2, check_store},
+    [OPS_AFTER] = {T | S | K | L | P, 2, check_after},
+    [OPS_END] = {P, 1, check_end},
+    [OPS_DEFINE_REG] = {L | P, 0, check_memory},
+    [OPS_DEFINE_LOCAL] = {K | L | P, 0, check_memory},
+    [OPS_SPECIAL] = {L | P, 1, check_special},
+    [OPS_BARRIER] = {L | P, 0, check_barrier},
+    [OPS_IF] = {P, 1, check_if},
+    [OPS_ENDIF] = {P, 1, check_end},
+    [OPS_VECTORIZE] = {L | P, 1, check_vectorize},
+    [OPS_GEP] = {L | P, 1, check_gep},
+};
+
 static bool check_count(Check *c, const UOp *u) {
   int want = op_nsrc((Ops)u->op), least = specs[u->op].least;
-  return (want >= 0 ? u->nsrc == want : u->nsrc >= least) || broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ", want >= 0 ? want : least);
+  return (want >= 0 ? u->nsrc == want : u->nsrc >= least) ||
+         broken(c, u, "%d sources, not %s%d", u->nsrc, want >= 0 ? "" : "at least ",
+                want >= 0 ? want : least);
 }
-bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg, SpecError *bad) {
+
+bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg,
+              SpecError *bad) {
   Check c = {.kind = GRAPH_TENSOR, .bad = bad, .st = st};
   *bad = (SpecError){0};
   UOp *u = mem_alloc(mem, sizeof *u + (size_t)nsrc * sizeof *src);
   if (!u) return false;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->arg = arg;
+  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc,
+  u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;
-  for (int i = 0; ok && i < nsrc; i++)                       /* facts of a node are read from all its sources alike */
+  for (int i = 0; ok && i < nsrc; i++) /* facts of a node are read from all its sources alike */
     if (op != OPS_SINK && src[i]->is_tensor != tensor && (op_is_alu(op) || !(op_flags(op) & OPF_TENSOR)))
       ok = op == OPS_AFTER || broken(&c, u, "source %d has %s shape", i, src[i]->is_tensor ? "a" : "no");
-  if (ok && op_flags(op) & OPF_MOV) ok = check_movement(&c, u);
-  else if (ok && op == OPS_REDUCE_AXIS) ok = check_reduce_axis(&c, u);
-  else if (ok && op == OPS_SCAN_AXIS) ok = check_scan_axis(&c, u);
-  else if (ok && op == OPS_GATHER) ok = check_gather(&c, u);
-  else if (ok && op == OPS_SCATTER) ok = check_scatter(&c, u);
-  else if (ok && op == OPS_ARANGE) ok = check_arange(&c, u);
-  else if (ok && op == OPS_BUFFER) ok = check_memory(&c, u);
-  else if (ok && (op_flags(op) & OPF_KERNEL) && tensor) ok = broken(&c, u, "source 0 has a shape");
-  bad->node = NULL;                                          /* it was never made */
+  if (ok && op_flags(op) & OPF_MOV)
+    ok = check_movement(&c, u);
+  else if (ok && op == OPS_REDUCE_AXIS)
+    ok = check_reduce_axis(&c, u);
+  else if (ok && op == OPS_SCAN_AXIS)
+    ok = check_scan_axis(&c, u);
+  else if (ok && op == OPS_GATHER)
+    ok = check_gather(&c, u);
+  else if (ok && op == OPS_SCATTER)
+    ok = check_scatter(&c, u);
+  else if (ok && op == OPS_ARANGE)
+    ok = check_arange(&c, u);
+  else if (ok && op == OPS_BUFFER)
+    ok = check_memory(&c, u);
+  else if (ok && (op_flags(op) & OPF_KERNEL) && tensor)
+    ok = broken(&c, u, "source 0 has a shape");
+  bad->node = NULL; /* it was never made */
   mem_free(mem, u);
   return ok;
 }
+
 static bool check_node(Check *c, const UOp *u) {
   const OpSpec *s = &specs[u->op];
   bool alu = op_is_alu((Ops)u->op);
-  if (!alu && !(s->in >> c->kind & 1)) return broken(c, u, "%s does not stand in a %s graph", op_name((Ops)u->op), graph_kind_names[c->kind]);
+  if (!alu && !(s->in >> c->kind & 1))
+    return broken(c, u, "%s does not stand in a %s graph", op_name((Ops)u->op), graph_kind_names[c->kind]);
   if (!check_count(c, u)) return false;
   if (c->kind == GRAPH_LINEAR && u->dtype == DT_INDEX) return broken(c, u, "index is not lowered");
   if (c->kind != GRAPH_TENSOR && u->is_tensor) return broken(c, u, "has a shape");
@@ -336,42 +499,56 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
   map_init(&by_id, mem);
   bool ok = true;
   uint64_t carried = 0;
-  for (size_t i = 0; i < order->len; i++) if (order->at[i]->op == OPS_SCAN && order->at[i]->src[1]->op == OPS_RANGE) carried |= 1ull << (order->at[i]->src[1]->arg.range.id & 63);
+  for (size_t i = 0; i < order->len; i++)
+    if (order->at[i]->op == OPS_SCAN && order->at[i]->src[1]->op == OPS_RANGE)
+      carried |= 1ull << (order->at[i]->src[1]->arg.range.id & 63);
   for (size_t i = 0; ok && i < order->len; i++) {
     const UOp *u = order->at[i];
     uint64_t had;
     if (u->op == OPS_RANGE) {
-      if (map_get(&by_id, (uint64_t)u->arg.range.id, &had)) ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
-      else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u)) c->bad->node = NULL, ok = false;
+      if (map_get(&by_id, (uint64_t)u->arg.range.id, &had))
+        ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
+      else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u))
+        c->bad->node = NULL, ok = false;
     }
     if (u->op != OPS_STORE) continue;
     uint64_t listed = 0;
     for (int k = 2; ok && k < u->nsrc; k++) {
       if (u->src[k]->op != OPS_RANGE) continue;
       uint64_t own = 1ull << (u->src[k]->arg.range.id & 63), free = u->src[k]->ranges & ~own & ~listed;
-      if (free) ok = broken(c, u, "loop r%lld depends on r%d, which is not outside it", (long long)u->src[k]->arg.range.id, __builtin_ctzll(free));
+      if (free)
+        ok = broken(c, u, "loop r%lld depends on r%d, which is not outside it",
+                    (long long)u->src[k]->arg.range.id, __builtin_ctzll(free));
       listed |= own;
     }
-    int last = u->nsrc - 1;                                  /* a carried value lives in the innermost loop */
-    while (last > 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type >= AXIS_UPCAST) last--;
+    int last = u->nsrc - 1; /* a carried value lives in the innermost loop */
+    while (last > 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type >= AXIS_UPCAST)
+      last--;
     for (int k = 2; ok && k < last; k++)
-      if (u->src[k]->op == OPS_RANGE && (carried >> (u->src[k]->arg.range.id & 63) & 1)) ok = broken(c, u, "carries a value along a loop that is not its innermost");
+      if (u->src[k]->op == OPS_RANGE && (carried >> (u->src[k]->arg.range.id & 63) & 1))
+        ok = broken(c, u, "carries a value along a loop that is not its innermost");
     uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
-    if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)       /* a row of local memory is filled inside the loops of its kernel */
+    if (ok && free &&
+        under(u->src[0]->src[0])->op !=
+            OPS_DEFINE_LOCAL) /* a row of local memory is filled inside the loops of its kernel */
       ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
   }
   map_free(&by_id);
   return ok;
 }
+
 bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, size_t nroots, SpecError *bad) {
   Check c = {.kind = kind, .bad = bad, .st = st};
   UOpVec order = {0};
   *bad = (SpecError){0};
   bool ok = uop_toposort(st, mem, roots, nroots, &order);
-  for (size_t i = 0; ok && i < order.len; i++) ok = check_node(&c, order.at[i]);
+  for (size_t i = 0; ok && i < order.len; i++)
+    ok = check_node(&c, order.at[i]);
   if (kind >= GRAPH_KERNEL)
-    for (size_t i = 0; ok && i < nroots; i++) ok = roots[i]->op == OPS_SINK || broken(&c, roots[i], "the root of a kernel is %s, not SINK", op_name((Ops)roots[i]->op));
-  if (ok && kind >= GRAPH_KERNEL) {                          /* kernels number their loops each on their own */
+    for (size_t i = 0; ok && i < nroots; i++)
+      ok = roots[i]->op == OPS_SINK ||
+           broken(&c, roots[i], "the root of a kernel is %s, not SINK", op_name((Ops)roots[i]->op));
+  if (ok && kind >= GRAPH_KERNEL) { /* kernels number their loops each on their own */
     for (size_t i = 0; ok && i < nroots; i++) {
       order.len = 0;
       ok = uop_toposort(st, mem, &roots[i], 1, &order) && check_loops(&c, mem, &order);
@@ -384,7 +561,7 @@ bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, siz
 /* ---- a list: sources before users, in a block that is still open; blocks nest */
 bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
   Check c = {.kind = GRAPH_LINEAR, .lin = lin, .bad = bad};
-  Map block_of;                                              /* node -> number of the block it was defined in */
+  Map block_of; /* node -> number of the block it was defined in */
   Vec(const UOp *) open = {0};
   Vec(int) number = {0};
   Vec(uint8_t) closed = {0};
@@ -396,20 +573,32 @@ bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
     const UOp *u = lin->at[i];
     uint64_t b;
     ok = check_node(&c, u);
-    if (ok && !is_const(u) && map_get(&block_of, (uint64_t)(uintptr_t)u, &b)) ok = broken(&c, u, "stands twice in the program");
+    if (ok && !is_const(u) && map_get(&block_of, (uint64_t)(uintptr_t)u, &b))
+      ok = broken(&c, u, "stands twice in the program");
     for (int k = 0; ok && k < u->nsrc; k++) {
       const UOp *s = u->src[k];
-      if (is_const(s)) ok = check_node(&c, s);               /* constants may stand anywhere, or nowhere */
-      else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b)) ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
-      else if (closed.at[b]) ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || u->op == OPS_BARRIER || broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
+      if (is_const(s))
+        ok = check_node(&c, s); /* constants may stand anywhere, or nowhere */
+      else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b))
+        ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
+      else if (closed.at[b])
+        ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || u->op == OPS_BARRIER ||
+             broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
     }
     if (!ok) break;
     if (u->op == OPS_END || u->op == OPS_ENDIF) {
-      if (!open.len || open.at[open.len - 1] != u->src[0]) { ok = broken(&c, u, "closes something else than the innermost block"); break; }
+      if (!open.len || open.at[open.len - 1] != u->src[0]) {
+        ok = broken(&c, u, "closes something else than the innermost block");
+        break;
+      }
       closed.at[number.at[--number.len]] = 1, open.len--;
     }
-    if (!map_put(&block_of, (uint64_t)(uintptr_t)u, (uint64_t)number.at[number.len - 1])) { ok = false; break; }
-    if (u->op == OPS_RANGE || u->op == OPS_IF) ok = vec_push(mem, &open, u) && vec_push(mem, &number, ++block) && vec_push(mem, &closed, 0);
+    if (!map_put(&block_of, (uint64_t)(uintptr_t)u, (uint64_t)number.at[number.len - 1])) {
+      ok = false;
+      break;
+    }
+    if (u->op == OPS_RANGE || u->op == OPS_IF)
+      ok = vec_push(mem, &open, u) && vec_push(mem, &number, ++block) && vec_push(mem, &closed, 0);
   }
   if (ok && open.len) ok = broken(&c, open.at[open.len - 1], "is never closed");
   map_free(&block_of), vec_free(mem, &open), vec_free(mem, &number), vec_free(mem, &closed);

@@ -1,20 +1,27 @@
-/* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its facts (shape or bounds, ops and ranges
- * below it, structural hash) computed once from its sources. Nothing here recurses: a million-node chain needs no stack. */
+/* uop.c: the store. In: op, dtype, sources, arg. Out: the one node with that content, with its facts (shape
+ * or bounds, ops and ranges below it, structural hash) computed once from its sources. Nothing here recurses:
+ * a million-node chain needs no stack. */
 #include "uop/dims.h"
 #include "uop/uop_private.h"
 #include <string.h>
 
 /* ---- op table */
-#define U OPF_U
-#define B OPF_B
-#define T OPF_T
-#define COMM OPF_COMM
-#define ASSOC OPF_ASSOC
-#define CMP OPF_CMP
-#define MOV OPF_MOV
+#define U      OPF_U
+#define B      OPF_B
+#define T      OPF_T
+#define COMM   OPF_COMM
+#define ASSOC  OPF_ASSOC
+#define CMP    OPF_CMP
+#define MOV    OPF_MOV
 #define TENSOR OPF_TENSOR
 #define KERNEL OPF_KERNEL
-static const struct { const char *name; int nsrc; unsigned flags; } op_table[OPS_COUNT] = {
+
+static const struct {
+  const char *name;
+  int nsrc;
+  unsigned flags;
+} op_table[OPS_COUNT] = {
+
 #define OP(name, nsrc, flags, meaning) {#name, nsrc, flags},
 #include "uop/ops.def"
 #undef OP
@@ -22,8 +29,11 @@ static const struct { const char *name; int nsrc; unsigned flags; } op_table[OPS
 #undef U
 #undef B
 #undef T
+
 const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
+
 int op_nsrc(Ops op) { return op_table[op].nsrc; }
+
 unsigned op_flags(Ops op) { return op_table[op].flags; }
 
 /* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
@@ -34,18 +44,26 @@ UOpStore *store_new(TgMem *mem) {
   arena_init(&st->arena, mem), arena_init(&st->ints_arena, mem), map_init(&st->ints, mem);
   return st;
 }
+
 void store_free(UOpStore *st) {
   if (!st) return;
-  for (UOpMap *m = st->free_maps, *n; m; m = n) n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), mem_free(st->mem, m);
-  for (size_t i = 0; i < st->big.len; i++) mem_free(st->mem, st->big.at[i]);
+  for (UOpMap *m = st->free_maps, *n; m; m = n)
+    n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), mem_free(st->mem, m);
+  for (size_t i = 0; i < st->big.len; i++)
+    mem_free(st->mem, st->big.at[i]);
   vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids);
   arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
   mem_free(st->mem, st->table), mem_free(st->mem, st);
 }
+
 void store_set_env(UOpStore *st, RewriteEnv *env) { st->env = env; }
+
 RewriteEnv *store_env(const UOpStore *st) { return st->env; }
+
 size_t store_count(const UOpStore *st) { return st->len; }
+
 size_t store_created(const UOpStore *st) { return st->created; }
+
 uint32_t store_id_limit(const UOpStore *st) { return (uint32_t)st->all.len; }
 
 const Ints *ints_get(UOpStore *st, int n, const int64_t *v) {
@@ -62,15 +80,26 @@ const Ints *ints_get(UOpStore *st, int n, const int64_t *v) {
 }
 
 /* ---- facts */
-static bool add_ok(int64_t a, int64_t b, int64_t *r) { return a != INT64_MIN && a != INT64_MAX && b != INT64_MIN && b != INT64_MAX && !__builtin_add_overflow(a, b, r); }
-static bool mul_ok(int64_t a, int64_t b, int64_t *r) { return a != INT64_MIN && a != INT64_MAX && b != INT64_MIN && b != INT64_MAX && !__builtin_mul_overflow(a, b, r); }
+static bool add_ok(int64_t a, int64_t b, int64_t *r) {
+  return a != INT64_MIN && a != INT64_MAX && b != INT64_MIN && b != INT64_MAX &&
+         !__builtin_add_overflow(a, b, r);
+}
+
+static bool mul_ok(int64_t a, int64_t b, int64_t *r) {
+  return a != INT64_MIN && a != INT64_MAX && b != INT64_MIN && b != INT64_MAX &&
+         !__builtin_mul_overflow(a, b, r);
+}
+
 static int64_t floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
 static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
   int64_t v[4];
   switch (u->op) {
   case OPS_ADD:
-    if (u->dtype == DT_BOOL) { *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break; }
+    if (u->dtype == DT_BOOL) {
+      *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
+      break;
+    }
     if (add_ok(a->vmin, b->vmin, &v[0])) *lo = v[0];
     if (add_ok(a->vmax, b->vmax, &v[1])) *hi = v[1];
     break;
@@ -79,25 +108,35 @@ static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64
     if (b->vmin > INT64_MIN + 1 && add_ok(a->vmax, -b->vmin, &v[1])) *hi = v[1];
     break;
   case OPS_MUL:
-    if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) && mul_ok(a->vmax, b->vmin, &v[2]) && mul_ok(a->vmax, b->vmax, &v[3])) {
+    if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) &&
+        mul_ok(a->vmax, b->vmin, &v[2]) && mul_ok(a->vmax, b->vmax, &v[3])) {
       *lo = *hi = v[0];
-      for (int i = 1; i < 4; i++) *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
-    } else if (a->vmin >= 0 && b->vmin >= 0) *lo = 0;
+      for (int i = 1; i < 4; i++)
+        *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+    } else if (a->vmin >= 0 && b->vmin >= 0)
+      *lo = 0;
     break;
-  case OPS_FLOORDIV: case OPS_CDIV:
+  case OPS_FLOORDIV:
+  case OPS_CDIV:
     if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
       bool c = u->op == OPS_CDIV;
-      v[0] = c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin), v[1] = c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax);
-      v[2] = c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin), v[3] = c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax);
+      v[0] = c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin),
+      v[1] = c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax);
+      v[2] = c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin),
+      v[3] = c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax);
       *lo = *hi = v[0];
-      for (int i = 1; i < 4; i++) *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
-    } else if (b->vmin > 0 && a->vmin >= 0) *lo = 0;
+      for (int i = 1; i < 4; i++)
+        *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+    } else if (b->vmin > 0 && a->vmin >= 0)
+      *lo = 0;
     break;
   case OPS_FLOORMOD:
     if (b->vmin > 0) {
       *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
-      if (a->vmin >= 0 && a->vmax < b->vmin) *lo = a->vmin, *hi = a->vmax;
-      else if (a->vmin >= 0) *hi = TG_MIN(*hi, a->vmax);
+      if (a->vmin >= 0 && a->vmax < b->vmin)
+        *lo = a->vmin, *hi = a->vmax;
+      else if (a->vmin >= 0)
+        *hi = TG_MIN(*hi, a->vmax);
     }
     break;
   case OPS_CMOD:
@@ -106,54 +145,77 @@ static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64
     }
     break;
   case OPS_MAX: *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
-  case OPS_CMPLT:
-    *lo = a->vmax < b->vmin, *hi = !(a->vmin >= b->vmax);
-    break;
-  case OPS_CMPNE: case OPS_CMPEQ: {
-    bool apart = a->vmax < b->vmin || b->vmax < a->vmin, same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
+  case OPS_CMPLT: *lo = a->vmax < b->vmin, *hi = !(a->vmin >= b->vmax); break;
+  case OPS_CMPNE:
+  case OPS_CMPEQ: {
+    bool apart = a->vmax < b->vmin || b->vmax < a->vmin,
+         same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
     *lo = u->op == OPS_CMPNE ? apart : same, *hi = u->op == OPS_CMPNE ? !same : !apart;
     break;
   }
   case OPS_AND:
     if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
-    if (u->dtype == DT_BOOL) *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
-    else if (b->vmin >= 0) *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
+    if (u->dtype == DT_BOOL)
+      *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
+    else if (b->vmin >= 0)
+      *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
     break;
   case OPS_SHR:
-    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL) *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
+    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL)
+      *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
     break;
-  case OPS_OR: if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
+  case OPS_OR:
+    if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
+    break;
   default: break;
   }
 }
-/* Bounds are proved facts: what may wrap in its dtype has the dtype's own bounds. u64 is treated as unknown above INT64_MAX. */
+
+/* Bounds are proved facts: what may wrap in its dtype has the dtype's own bounds. u64 is treated as unknown
+ * above INT64_MAX. */
 static void set_bounds(UOp *u) {
   DType d = (DType)u->dtype;
   int64_t lo = dtype_min(d), hi = dtype_max(d);
-  if (dtype_is_float(d) || d == DT_VOID || d == DT_U64) { u->vmin = INT64_MIN, u->vmax = INT64_MAX; if (d != DT_U64) return; }
+  if (dtype_is_float(d) || d == DT_VOID || d == DT_U64) {
+    u->vmin = INT64_MIN, u->vmax = INT64_MAX;
+    if (d != DT_U64) return;
+  }
   const UOp *a = u->nsrc > 0 ? u->src[0] : NULL, *b = u->nsrc > 1 ? u->src[1] : NULL;
   int64_t blo = lo, bhi = hi;
   switch (u->op) {
   case OPS_CONST: blo = bhi = u->arg.v.i; break;
-  case OPS_RANGE: case OPS_SPECIAL: blo = 0, bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1; break;
+  case OPS_RANGE:
+  case OPS_SPECIAL: blo = 0, bhi = a->vmax == INT64_MAX ? INT64_MAX : TG_MAX(a->vmax, 1) - 1; break;
   case OPS_VAR: blo = u->arg.var.lo, bhi = u->arg.var.hi; break;
   case OPS_WHERE: blo = TG_MIN(b->vmin, u->src[2]->vmin), bhi = TG_MAX(b->vmax, u->src[2]->vmax); break;
-  case OPS_CAST: if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) blo = a->vmin, bhi = a->vmax; break;
-  case OPS_NEG: if (a->vmin != INT64_MIN && a->vmax != INT64_MAX) blo = -a->vmax, bhi = -a->vmin; break;
+  case OPS_CAST:
+    if (!dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) blo = a->vmin, bhi = a->vmax;
+    break;
+  case OPS_NEG:
+    if (a->vmin != INT64_MIN && a->vmax != INT64_MAX) blo = -a->vmax, bhi = -a->vmin;
+    break;
   case OPS_VECTORIZE: {
     blo = INT64_MAX, bhi = INT64_MIN;
-    for (int i = 0; i < u->nsrc; i++) blo = TG_MIN(blo, u->src[i]->vmin), bhi = TG_MAX(bhi, u->src[i]->vmax);
+    for (int i = 0; i < u->nsrc; i++)
+      blo = TG_MIN(blo, u->src[i]->vmin), bhi = TG_MAX(bhi, u->src[i]->vmax);
     break;
   }
-  case OPS_GEP: case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
+  case OPS_GEP:
+  case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
   default:
-    if ((op_flags((Ops)u->op) & OPF_B) && !dtype_is_float((DType)a->dtype) && a->dtype != DT_U64) bounds_binary(u, a, b, &blo, &bhi);
-    else if (op_flags((Ops)u->op) & OPF_CMP) blo = 0, bhi = 1;
+    if ((op_flags((Ops)u->op) & OPF_B) && !dtype_is_float((DType)a->dtype) && a->dtype != DT_U64)
+      bounds_binary(u, a, b, &blo, &bhi);
+    else if (op_flags((Ops)u->op) & OPF_CMP)
+      blo = 0, bhi = 1;
   }
-  if (d == DT_U64) { if (u->op == OPS_CONST && u->arg.v.i >= 0) u->vmin = u->vmax = u->arg.v.i; return; }
-  if (blo < lo || bhi > hi) blo = lo, bhi = hi;               /* may wrap */
+  if (d == DT_U64) {
+    if (u->op == OPS_CONST && u->arg.v.i >= 0) u->vmin = u->vmax = u->arg.v.i;
+    return;
+  }
+  if (blo < lo || bhi > hi) blo = lo, bhi = hi; /* may wrap */
   u->vmin = blo, u->vmax = bhi;
 }
+
 static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   const Ints *s = u->nsrc && u->src[0]->is_tensor ? u->src[0]->shape : NULL, *p = u->arg.ints;
   int64_t d[16];
@@ -161,23 +223,37 @@ static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   switch (u->op) {
   case OPS_BUFFER: d[0] = u->arg.param.nelem; return (*out = ints_get(st, 1, d)) != NULL;
   case OPS_ARANGE: *out = p; return true;
-  case OPS_RESHAPE: case OPS_EXPAND: *out = p; return true;
-  case OPS_PERMUTE: for (int i = 0; i < p->n; i++) d[i] = s->v[p->v[i]]; return (*out = ints_get(st, p->n, d)) != NULL;
-  case OPS_PAD: for (int i = 0; i < s->n; i++) d[i] = dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]); return (*out = ints_get(st, s->n, d)) != NULL;
-  case OPS_SHRINK: for (int i = 0; i < s->n; i++) d[i] = dim_sub(st, p->v[2 * i + 1], p->v[2 * i]); return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_RESHAPE:
+  case OPS_EXPAND: *out = p; return true;
+  case OPS_PERMUTE:
+    for (int i = 0; i < p->n; i++)
+      d[i] = s->v[p->v[i]];
+    return (*out = ints_get(st, p->n, d)) != NULL;
+  case OPS_PAD:
+    for (int i = 0; i < s->n; i++)
+      d[i] = dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]);
+    return (*out = ints_get(st, s->n, d)) != NULL;
+  case OPS_SHRINK:
+    for (int i = 0; i < s->n; i++)
+      d[i] = dim_sub(st, p->v[2 * i + 1], p->v[2 * i]);
+    return (*out = ints_get(st, s->n, d)) != NULL;
   case OPS_GATHER: *out = u->nsrc > 1 ? u->src[1]->shape : s; return true;
   case OPS_SCATTER: *out = u->arg.scatter.how & SCATTER_OLD ? u->src[1]->shape : s; return true;
   case OPS_REDUCE_AXIS:
-    for (int i = 0; i < s->n; i++) d[i] = s->v[i];
-    for (int i = 0; i < u->arg.reduce.axes->n; i++) d[u->arg.reduce.axes->v[i]] = 1;
+    for (int i = 0; i < s->n; i++)
+      d[i] = s->v[i];
+    for (int i = 0; i < u->arg.reduce.axes->n; i++)
+      d[u->arg.reduce.axes->v[i]] = 1;
     return (*out = ints_get(st, s->n, d)) != NULL;
   default:
     if (s && u->op != OPS_SINK && !(op_flags((Ops)u->op) & OPF_KERNEL)) *out = s;
     return true;
   }
 }
-/* A step over an axis that it does not divide: PAD behind the axis, RESHAPE of it to (.., turns, step, ..), SHRINK to one place of each step. Whether
- * nothing of the padding is seen, so that every element is one of memory. */
+
+/* A step over an axis that it does not divide: PAD behind the axis, RESHAPE of it to (.., turns, step, ..),
+ * SHRINK to one place of each step. Whether nothing of the padding is seen, so that every element is one of
+ * memory. */
 static bool padding_hidden(const UOp *shrink) {
   const UOp *split = shrink->src[0], *pad = split->src[0];
   const int64_t *lohi = pad->arg.ints->v, *seen = shrink->arg.ints->v;
@@ -188,50 +264,73 @@ static bool padding_hidden(const UOp *shrink) {
   }
   if (axis < 0 || dims_symbolic(pad->shape) || dims_symbolic(split->shape)) return false;
   int64_t inside = 1, behind = 1, n = pad->shape->v[axis];
-  for (int i = axis + 1; i < pad->shape->n; i++) inside *= pad->shape->v[i];
+  for (int i = axis + 1; i < pad->shape->n; i++)
+    inside *= pad->shape->v[i];
   int at = split->shape->n;
-  while (at > 0 && (behind < inside || split->shape->v[at - 1] == 1)) behind *= split->shape->v[--at];
+  while (at > 0 && (behind < inside || split->shape->v[at - 1] == 1))
+    behind *= split->shape->v[--at];
   if (behind != inside || at < 2 || split->shape->v[at - 1] * split->shape->v[at - 2] != n) return false;
-  int64_t step = split->shape->v[at - 1], last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
+  int64_t step = split->shape->v[at - 1],
+          last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
   return last < n - lohi[2 * axis + 1];
 }
+
 static bool is_view(const UOp *u) {
   if (u->op == OPS_BUFFER) return true;
   if (u->op == OPS_SHRINK && u->src[0]->op == OPS_RESHAPE && u->src[0]->src[0]->op == OPS_PAD)
     return (u->src[0]->src[0]->src[0]->mark & MARK_VIEW) && padding_hidden(u);
   bool moves = (op_flags((Ops)u->op) & OPF_MOV) && u->op != OPS_PAD;
-  return (moves || u->op == OPS_DETACH || (u->op == OPS_AFTER && u->is_tensor)) && (u->src[0]->mark & MARK_VIEW);
+  return (moves || u->op == OPS_DETACH || (u->op == OPS_AFTER && u->is_tensor)) &&
+         (u->src[0]->mark & MARK_VIEW);
 }
+
 static bool facts_set(UOpStore *st, UOp *u) {
   u->opmask = op_bit((Ops)u->op);
-  u->ranges = u->op == OPS_RANGE ? 1ull << (u->arg.range.id & 63) : u->op == OPS_BUFFER ? 1ull << (buffer_uid(u) & 63) : 0;
-  for (int i = 0; i < u->nsrc; i++) u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
+  u->ranges = u->op == OPS_RANGE    ? 1ull << (u->arg.range.id & 63)
+              : u->op == OPS_BUFFER ? 1ull << (buffer_uid(u) & 63)
+                                    : 0;
+  for (int i = 0; i < u->nsrc; i++)
+    u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
   if (u->op == OPS_REDUCE)
-    for (int i = 1; i < u->nsrc; i++) if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
-  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)       /* the loops that filled it are over */
+    for (int i = 1; i < u->nsrc; i++)
+      if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
+  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) ||
+      u->op == OPS_BARRIER) /* the loops that filled it are over */
     for (int i = 0; i < u->nsrc; i++)
-      for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++) u->ranges &= ~u->src[i]->src[k]->ranges;
+      for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)
+        u->ranges &= ~u->src[i]->src[k]->ranges;
   const Ints *shape;
   if (!shape_of(st, u, &shape)) return false;
   const Ints *list = uop_list(u);
   u->symbolic = u->op == OPS_VAR;
-  for (int i = 0; i < (u->op == OPS_AFTER ? 1 : u->nsrc); i++) u->symbolic |= u->src[i]->symbolic;
-  for (int i = 0; list && i < list->n; i++) u->symbolic |= dim_symbolic(list->v[i]);
-  for (int i = 0; shape && i < shape->n; i++) if (dim_symbolic(shape->v[i]) && !dim_valid(st, shape->v[i])) return false;
-  if (shape) u->is_tensor = 1, u->shape = shape;
-  else set_bounds(u);
+  for (int i = 0; i < (u->op == OPS_AFTER ? 1 : u->nsrc); i++)
+    u->symbolic |= u->src[i]->symbolic;
+  for (int i = 0; list && i < list->n; i++)
+    u->symbolic |= dim_symbolic(list->v[i]);
+  for (int i = 0; shape && i < shape->n; i++)
+    if (dim_symbolic(shape->v[i]) && !dim_valid(st, shape->v[i])) return false;
+  if (shape)
+    u->is_tensor = 1, u->shape = shape;
+  else
+    set_bounds(u);
   if (is_view(u)) u->mark |= MARK_VIEW;
   return true;
 }
+
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
-  if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
-  else if (op_has_axes(op)) h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
-  else h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
-  for (int i = 0; i < nsrc; i++) h = hash_mix(h, (uint64_t)src[i]->hash_high << 32 | src[i]->hash);
+  if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE)
+    h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
+  else if (op_has_axes(op))
+    h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
+  else
+    h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
+  for (int i = 0; i < nsrc; i++)
+    h = hash_mix(h, (uint64_t)src[i]->hash_high << 32 | src[i]->hash);
   return h;
 }
+
 static bool table_grow(UOpStore *st) {
   size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
   Slot *t = mem_alloc(st->mem, cap * sizeof *t);
@@ -239,18 +338,23 @@ static bool table_grow(UOpStore *st) {
   for (size_t i = 0; i < st->cap; i++)
     if (st->table[i].next_id) {
       size_t j = st->table[i].hash & (cap - 1);
-      while (t[j].next_id) j = (j + 1) & (cap - 1);
+      while (t[j].next_id)
+        j = (j + 1) & (cap - 1);
       t[j] = st->table[i];
     }
   mem_free(st->mem, st->table);
   st->table = t, st->cap = cap;
   return true;
 }
+
 static UOp *node_alloc(UOpStore *st, int nsrc) {
   size_t size = sizeof(UOp) + (size_t)nsrc * sizeof(UOp *);
   if (nsrc > SMALL_NSRC) {
     UOp *u = mem_alloc(st->mem, size);
-    if (u && !vec_push(st->mem, &st->big, u)) { mem_free(st->mem, u); return NULL; }
+    if (u && !vec_push(st->mem, &st->big, u)) {
+      mem_free(st->mem, u);
+      return NULL;
+    }
     return u;
   }
   UOp *u = st->free_list[nsrc];
@@ -259,13 +363,16 @@ static UOp *node_alloc(UOpStore *st, int nsrc) {
   memset(u, 0, size);
   return u;
 }
+
 static void node_release(UOpStore *st, UOp *u, int nsrc) {
-  if (nsrc > SMALL_NSRC) return;                     /* stays in `big` until the store goes; sweep frees it */
+  if (nsrc > SMALL_NSRC) return; /* stays in `big` until the store goes; sweep frees it */
   memcpy(&u->arg, &st->free_list[nsrc], sizeof(UOp *));
   st->free_list[nsrc] = u;
 }
+
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
-  for (int i = 0; i < nsrc; i++) if (!src[i]) return NULL;
+  for (int i = 0; i < nsrc; i++)
+    if (!src[i]) return NULL;
   if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
   if (op_has_axes(op) && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
@@ -276,36 +383,52 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   for (; st->table[j].next_id; j = (j + 1) & (st->cap - 1)) {
     if (st->table[j].hash != h) continue;
     UOp *u = st->all.at[st->table[j].next_id - 1];
-    if (u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc && u->arg.raw.a == arg.raw.a &&
-        u->arg.raw.b == arg.raw.b && (!nsrc || !memcmp(u->src, src, (size_t)nsrc * sizeof *src)))
+    if (u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc &&
+        u->arg.raw.a == arg.raw.a && u->arg.raw.b == arg.raw.b &&
+        (!nsrc || !memcmp(u->src, src, (size_t)nsrc * sizeof *src)))
       return u;
   }
   if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
   UOp *u = node_alloc(st, nsrc);
   if (!u) return NULL;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc, u->hash = h, u->hash_high = (uint16_t)(full >> 32), u->arg = arg;
+  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc,
+  u->hash = h, u->hash_high = (uint16_t)(full >> 32), u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
-  if (!facts_set(st, u)) { node_release(st, u, nsrc); return NULL; }
+  if (!facts_set(st, u)) {
+    node_release(st, u, nsrc);
+    return NULL;
+  }
   u->id = st->free_ids.len ? st->free_ids.at[--st->free_ids.len] : (uint32_t)st->all.len++;
   st->all.at[u->id] = u;
-  st->table[j] = (Slot){h, u->id + 1};                       /* only now: a failure above leaves the table as it was */
+  st->table[j] = (Slot){h, u->id + 1}; /* only now: a failure above leaves the table as it was */
   st->len++, st->created++;
   if (st->env) st->env->created++;
   return u;
 }
+
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
   UOpVec live = {0};
-  if (!uop_toposort(st, st->mem, roots, nroots, &live)) { vec_free(st->mem, &live); return false; }
+  if (!uop_toposort(st, st->mem, roots, nroots, &live)) {
+    vec_free(st->mem, &live);
+    return false;
+  }
   uint8_t *keep = mem_alloc(st->mem, st->all.len);
   bool ok = keep && vec_reserve(st->mem, &st->free_ids, st->all.len);
   if (ok) {
-    for (size_t i = 0; i < live.len; i++) keep[live.at[i]->id] = 1;
+    for (size_t i = 0; i < live.len; i++)
+      keep[live.at[i]->id] = 1;
     if (st->cap) memset(st->table, 0, st->cap * sizeof *st->table);
     memset(st->recent_const, 0, sizeof st->recent_const);
     size_t nbig = 0;
     for (size_t i = 0; i < st->big.len; i++)
-      if (keep[st->big.at[i]->id]) st->big.at[nbig++] = st->big.at[i];
-      else { st->all.at[st->big.at[i]->id] = NULL; st->free_ids.at[st->free_ids.len++] = st->big.at[i]->id; st->len--; mem_free(st->mem, st->big.at[i]); }
+      if (keep[st->big.at[i]->id])
+        st->big.at[nbig++] = st->big.at[i];
+      else {
+        st->all.at[st->big.at[i]->id] = NULL;
+        st->free_ids.at[st->free_ids.len++] = st->big.at[i]->id;
+        st->len--;
+        mem_free(st->mem, st->big.at[i]);
+      }
     st->big.len = nbig;
     for (size_t id = 0; id < st->all.len; id++) {
       UOp *u = st->all.at[id];
@@ -316,7 +439,8 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
         continue;
       }
       size_t j = u->hash & (st->cap - 1);
-      while (st->table[j].next_id) j = (j + 1) & (st->cap - 1);
+      while (st->table[j].next_id)
+        j = (j + 1) & (st->cap - 1);
       st->table[j] = (Slot){u->hash, u->id + 1};
     }
   }
@@ -326,31 +450,47 @@ bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
 }
 
 /* ---- builders */
-UOp *uop_const(UOpStore *st, DType dtype, Scalar v) { return uop_new(st, OPS_CONST, dtype, 1, 0, NULL, (Arg){.raw = {scalar_round(dtype, v).i, 0}}); }
+UOp *uop_const(UOpStore *st, DType dtype, Scalar v) {
+  return uop_new(st, OPS_CONST, dtype, 1, 0, NULL, (Arg){.raw = {scalar_round(dtype, v).i, 0}});
+}
+
 UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v) {
   return uop_const(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)v} : (Scalar){.i = v});
 }
+
 UOp *uop_index_const(UOpStore *st, int64_t v) {
   UOp **at = &st->recent_const[(uint64_t)v % TG_COUNT(st->recent_const)];
   if (!*at || (*at)->arg.v.i != v) *at = uop_const(st, DT_INDEX, (Scalar){.i = v});
   return *at;
 }
-UOp *uop_alu1(UOpStore *st, Ops op, UOp *a) { return a ? uop_new(st, op, (DType)a->dtype, a->lanes, 1, &a, ARG0) : NULL; }
+
+UOp *uop_alu1(UOpStore *st, Ops op, UOp *a) {
+  return a ? uop_new(st, op, (DType)a->dtype, a->lanes, 1, &a, ARG0) : NULL;
+}
+
 UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b) {
   if (!a || !b) return NULL;
-  return uop_new(st, op, op_flags(op) & OPF_CMP ? DT_BOOL : (DType)a->dtype, a->lanes, 2, (UOp *[]){a, b}, ARG0);
+  return uop_new(st, op, op_flags(op) & OPF_CMP ? DT_BOOL : (DType)a->dtype, a->lanes, 2, (UOp *[]){a, b},
+                 ARG0);
 }
+
 UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b) {
   if (!c || !a || !b) return NULL;
   return uop_new(st, OPS_WHERE, (DType)a->dtype, a->lanes, 3, (UOp *[]){c, a, b}, ARG0);
 }
-UOp *uop_cast(UOpStore *st, UOp *a, DType to) { return !a || a->dtype == to ? a : uop_new(st, OPS_CAST, to, a->lanes, 1, &a, ARG0); }
+
+UOp *uop_cast(UOpStore *st, UOp *a, DType to) {
+  return !a || a->dtype == to ? a : uop_new(st, OPS_CAST, to, a->lanes, 1, &a, ARG0);
+}
+
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type) {
   return uop_range_of(st, uop_index_const(st, extent), id, type);
 }
+
 UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type) {
   return UNEW(st, OPS_RANGE, DT_INDEX, 1, ((Arg){.range = {id, type}}), extent);
 }
+
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
   return uop_new(st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, u->arg);
 }
@@ -358,18 +498,27 @@ UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src) {
 /* ---- walking */
 UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values) {
   UOpMap *m = keys->free_maps;
-  if (m) keys->free_maps = m->next;
-  else if (!(m = mem_alloc(keys->mem, sizeof *m))) return NULL;
+  if (m)
+    keys->free_maps = m->next;
+  else if (!(m = mem_alloc(keys->mem, sizeof *m)))
+    return NULL;
   m->next = NULL, m->values = values, m->stack.len = 0;
   if (++m->epoch == 0) memset(m->at, 0, m->cap * sizeof *m->at), m->epoch = 1;
   return m;
 }
+
 void uop_map_end(UOpStore *keys, UOpMap *m) {
   if (m) m->next = keys->free_maps, keys->free_maps = m;
 }
+
 UOp *uop_map_get(const UOpMap *m, const UOp *u) { return map_node(m, u); }
+
 bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v) { return map_set(keys, m, u, v->id); }
-bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n) { return map_set(keys, m, u, n); }
+
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n) {
+  return map_set(keys, m, u, n);
+}
+
 uint32_t uop_map_number(const UOpMap *m, const UOp *u) {
   uint64_t e = u->id < m->cap ? m->at[u->id] : 0;
   return e >> 32 == m->epoch ? (uint32_t)e : UINT32_MAX;
@@ -381,12 +530,14 @@ bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UO
   bool ok = seen != NULL;
   for (size_t r = 0; ok && r < nroots; r++) {
     if (!roots[r] || map_node(seen, roots[r])) continue;
-    ok = map_set(st, seen, roots[r], roots[r]->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){roots[r], NULL, 0}));
+    ok = map_set(st, seen, roots[r], roots[r]->id) &&
+         vec_push(st->mem, &seen->stack, ((WalkFrame){roots[r], NULL, 0}));
     while (ok && seen->stack.len) {
       WalkFrame *f = &seen->stack.at[seen->stack.len - 1];
       if (f->i < f->u->nsrc) {
         UOp *s = f->u->src[f->i++];
-        if (!map_node(seen, s)) ok = map_set(st, seen, s, s->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){s, NULL, 0}));
+        if (!map_node(seen, s))
+          ok = map_set(st, seen, s, s->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){s, NULL, 0}));
       } else {
         ok = vec_push(mem, out, f->u);
         seen->stack.len--;

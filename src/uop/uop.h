@@ -1,214 +1,354 @@
-/* uop.h: the one graph. A UOp is an immutable node `op dtype src[] arg`; equal content means the same pointer (interning).
+/* uop.h: the one graph. A UOp is an immutable node `op dtype src[] arg`; equal content means the same pointer
+ * (interning).
  *
- * What a linear program (the output of codegen, the input of renderers and of INTERP) looks like: a list of UOps in the order they run.
- *   PARAM        pointer to a buffer of arg.param.nelem elements of dtype
- *   DEFINE_REG   a mutable variable (dtype x lanes);  STORE(reg, value) writes it, LOAD(reg, deps..) reads it where it stands
- *   DEFINE_LOCAL scratch array of arg.param.nelem elements of dtype, per thread of the CPU pool (per block on a GPU)
- *   RANGE(ext)   opens `for (r = 0; r < ext; r++)`, closed by END(r); AXIS_THREAD opens no loop: r is the launch's thread index
- *   INDEX(buf, offset[, gate])  address of `lanes` consecutive elements from the flat element offset; gate present iff arg.i != 0
- *   LOAD(INDEX[, alt])          gate false: alt, or zero.  A gate is scalar.     STORE(INDEX, value): gate false: nothing
- *   elementwise  all sources have the lanes of the result (bool for comparisons and for WHERE's src0)
- *   VECTORIZE    1 source: splat;  n sources: one per lane.   GEP: lanes arg.i.. of src0
- * No `index` dtype remains in it: lowering has chosen int32 or int64. A value is defined once and used only after its definition. */
+ * What a linear program (the output of codegen, the input of renderers and of INTERP) looks like: a list of
+ * UOps in the order they run. PARAM        pointer to a buffer of arg.param.nelem elements of dtype
+ *   DEFINE_REG   a mutable variable (dtype x lanes);  STORE(reg, value) writes it, LOAD(reg, deps..) reads it
+ * where it stands DEFINE_LOCAL scratch array of arg.param.nelem elements of dtype, per thread of the CPU pool
+ * (per block on a GPU) RANGE(ext)   opens `for (r = 0; r < ext; r++)`, closed by END(r); AXIS_THREAD opens no
+ * loop: r is the launch's thread index INDEX(buf, offset[, gate])  address of `lanes` consecutive elements
+ * from the flat element offset; gate present iff arg.i != 0 LOAD(INDEX[, alt])          gate false: alt, or
+ * zero.  A gate is scalar.     STORE(INDEX, value): gate false: nothing elementwise  all sources have the
+ * lanes of the result (bool for comparisons and for WHERE's src0) VECTORIZE    1 source: splat;  n sources:
+ * one per lane.   GEP: lanes arg.i.. of src0 No `index` dtype remains in it: lowering has chosen int32 or
+ * int64. A value is defined once and used only after its definition. */
 #ifndef TG_UOP_H
 #define TG_UOP_H
 #include "base/base.h"
 
 typedef enum Ops {
+
 #define OP(name, nsrc, flags, meaning) OPS_##name,
 #include "uop/ops.def"
 #undef OP
   OPS_COUNT
 } Ops;
 
-/* Data types. `index` is a mathematical integer (shapes, ranges, addresses); all others are data and behave as in C or IEEE. */
+/* Data types. `index` is a mathematical integer (shapes, ranges, addresses); all others are data and behave
+ * as in C or IEEE. */
 typedef enum DType {
-  DT_VOID, DT_INDEX, DT_BOOL, DT_I8, DT_U8, DT_I16, DT_U16, DT_I32, DT_U32, DT_I64, DT_U64, DT_FP8E4M3, DT_FP8E5M2, DT_F16, DT_BF16,
-  DT_F32, DT_F64, DT_COUNT
+  DT_VOID,
+  DT_INDEX,
+  DT_BOOL,
+  DT_I8,
+  DT_U8,
+  DT_I16,
+  DT_U16,
+  DT_I32,
+  DT_U32,
+  DT_I64,
+  DT_U64,
+  DT_FP8E4M3,
+  DT_FP8E5M2,
+  DT_F16,
+  DT_BF16,
+  DT_F32,
+  DT_F64,
+  DT_COUNT
 } DType;
-size_t dtype_size(DType d);                                  /* bytes of an element; 0 for void and index */
-const char *dtype_name(DType d);                             /* "f32", "i8", "index" */
+
+size_t dtype_size(DType d);      /* bytes of an element; 0 for void and index */
+const char *dtype_name(DType d); /* "f32", "i8", "index" */
+
 static inline bool dtype_is_float(DType d) { return d >= DT_FP8E4M3; }
+
 /* Storage alone: an op on them is the op on f32, rounded once to the dtype, on every target. */
 static inline bool dtype_is_narrow_float(DType d) { return d >= DT_FP8E4M3 && d <= DT_BF16; }
+
 static inline bool dtype_is_int(DType d) { return d >= DT_INDEX && d <= DT_U64 && d != DT_BOOL; }
-static inline bool dtype_is_unsigned(DType d) { return d == DT_U8 || d == DT_U16 || d == DT_U32 || d == DT_U64; }
-int64_t dtype_min(DType d);                                  /* integers and bool; u64's maximum is reported as INT64_MAX */
+
+static inline bool dtype_is_unsigned(DType d) {
+  return d == DT_U8 || d == DT_U16 || d == DT_U32 || d == DT_U64;
+}
+
+int64_t dtype_min(DType d); /* integers and bool; u64's maximum is reported as INT64_MAX */
 int64_t dtype_max(DType d);
-/* Bits of a narrow float. Packing rounds once, to nearest, ties to even. Past the largest value: infinity; in fp8e4m3, which has none, NaN. */
+/* Bits of a narrow float. Packing rounds once, to nearest, ties to even. Past the largest value: infinity; in
+ * fp8e4m3, which has none, NaN. */
 double narrow_value(DType d, uint16_t bits);
 uint16_t narrow_bits(DType d, double x);
 
-typedef union Scalar { int64_t i; double f; } Scalar;       /* f for float dtypes, i for all others (u64: same bits) */
+typedef union Scalar {
+  int64_t i;
+  double f;
+} Scalar; /* f for float dtypes, i for all others (u64: same bits) */
+
 /* A value forced into dtype: integers wrap, floats round (all but f64). */
 Scalar scalar_round(DType d, Scalar v);
-/* Conversion between dtypes: float to integer truncates, saturates out of range, NaN gives 0; to bool is != 0. */
+/* Conversion between dtypes: float to integer truncates, saturates out of range, NaN gives 0; to bool is !=
+ * 0. */
 Scalar scalar_cast(DType to, DType from, Scalar v);
-/* One elementwise op on scalars of operand dtype d; the exact semantics of ops.def. False: op is not elementwise. */
+/* One elementwise op on scalars of operand dtype d; the exact semantics of ops.def. False: op is not
+ * elementwise. */
 bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
 /* An element of memory. The bits of a NaN come through unchanged. */
 Scalar scalar_load(DType d, const void *at);
 void scalar_store(DType d, Scalar v, void *at);
 
-typedef struct Ints { int n; int64_t v[]; } Ints;            /* interned list of integers: a shape, an axis list */
-typedef enum AxisType { AXIS_GLOBAL, AXIS_THREAD, AXIS_LOCAL, AXIS_LOOP, AXIS_REDUCE, AXIS_ORDERED, AXIS_UPCAST, AXIS_VEC, AXIS_UNROLL, AXIS_GROUP } AxisType;
+typedef struct Ints {
+  int n;
+  int64_t v[];
+} Ints; /* interned list of integers: a shape, an axis list */
 
-/* SCATTER by STORE: the last one wins. OLD: the result is what each place held just before its update (shape of src1), 0 for places outside.
- * ONCE: every place of src0 is met exactly once, so that order and old values do not matter; a promise. */
+typedef enum AxisType {
+  AXIS_GLOBAL,
+  AXIS_THREAD,
+  AXIS_LOCAL,
+  AXIS_LOOP,
+  AXIS_REDUCE,
+  AXIS_ORDERED,
+  AXIS_UPCAST,
+  AXIS_VEC,
+  AXIS_UNROLL,
+  AXIS_GROUP
+} AxisType;
+
+/* SCATTER by STORE: the last one wins. OLD: the result is what each place held just before its update (shape
+ * of src1), 0 for places outside. ONCE: every place of src0 is met exactly once, so that order and old values
+ * do not matter; a promise. */
 enum { SCATTER_OLD = 1, SCATTER_ONCE = 2 };
+
 typedef union Arg {
-  struct { int64_t a, b; } raw;                              /* all 16 bytes: for hashing and comparing */
+  struct {
+    int64_t a, b;
+  } raw; /* all 16 bytes: for hashing and comparing */
+
   Scalar v;
   int64_t i;
   const Ints *ints;
-  struct { const Ints *axes; int64_t op; } reduce;           /* op: Ops. Kernel REDUCE and SCAN have axes NULL */
-  struct { int64_t op; int64_t how; } scatter;               /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
-  struct { int64_t id; int64_t type; } range;
-  struct { int64_t nelem; int64_t slot; } param;             /* PARAM, DEFINE_LOCAL, DEFINE_REG, BUFFER (slot = uid) */
-  struct { int64_t lo, hi; } var;
-  struct { int64_t dim; int64_t local; } special;
+
+  struct {
+    const Ints *axes;
+    int64_t op;
+  } reduce; /* op: Ops. Kernel REDUCE and SCAN have axes NULL */
+
+  struct {
+    int64_t op;
+    int64_t how;
+  } scatter; /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
+
+  struct {
+    int64_t id;
+    int64_t type;
+  } range;
+
+  struct {
+    int64_t nelem;
+    int64_t slot;
+  } param; /* PARAM, DEFINE_LOCAL, DEFINE_REG, BUFFER (slot = uid) */
+
+  struct {
+    int64_t lo, hi;
+  } var;
+
+  struct {
+    int64_t dim;
+    int64_t local;
+  } special;
 } Arg;
 
 typedef enum UOpMark {
-  MARK_SIMPLE = 1,                                           /* no rule of pm_symbolic fires here or below */
-  MARK_LINEAR = 2,                                           /* an index sum in the normal form of linear.c */
-  MARK_VIEW = 4,                                             /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
+  MARK_SIMPLE = 1, /* no rule of pm_symbolic fires here or below */
+  MARK_LINEAR = 2, /* an index sum in the normal form of linear.c */
+  MARK_VIEW =
+      4, /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
 } UOpMark;
 typedef struct UOp UOp;
+
 struct UOp {
-  uint8_t op, dtype, lanes;                                  /* lanes: 1 = scalar */
-  uint8_t is_tensor : 1, symbolic : 1, mark : 6;             /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it is
-                                                              * not memory. mark: UOpMark bits found out since; no content */
-  uint16_t nsrc, hash_high;                                  /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
-  uint32_t id, hash;                                         /* id: dense in the store; hash: structural, the same in every store */
+  uint8_t op, dtype, lanes; /* lanes: 1 = scalar */
+  uint8_t is_tensor : 1, symbolic : 1,
+      mark : 6; /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it
+                 * is not memory. mark: UOpMark bits found out since; no content */
+  uint16_t nsrc,
+      hash_high;     /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
+  uint32_t id, hash; /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
-  union { struct { int64_t vmin, vmax; }; const Ints *shape; };   /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
-  uint64_t opmask;                                           /* bit op%64 of every op in the subtree: "certainly absent" when clear */
-  uint64_t ranges;                                           /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which has
-                                                              * none, bit uid%64 of every BUFFER below */
+
+  union {
+    struct {
+      int64_t vmin, vmax;
+    };
+
+    const Ints *shape;
+  }; /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
+
+  uint64_t opmask; /* bit op%64 of every op in the subtree: "certainly absent" when clear */
+  uint64_t ranges; /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which
+                    * has none, bit uid%64 of every BUFFER below */
   UOp *src[];
 };
+
 _Static_assert(sizeof(UOp) <= 64, "a UOp is at most 64 bytes plus its sources");
 
 /* ---- op facts */
-enum { OPF_U = 1, OPF_B = 2, OPF_T = 4, OPF_COMM = 8, OPF_ASSOC = 16, OPF_CMP = 32, OPF_MOV = 64, OPF_TENSOR = 128, OPF_KERNEL = 256,
-       OPF_ALU = OPF_U | OPF_B | OPF_T };
-const char *op_name(Ops op);
-int op_nsrc(Ops op);                                         /* -1: any */
-unsigned op_flags(Ops op);
-static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
-static inline uint64_t op_bit(Ops op) { return 1ull << (op % 64); }
-Scalar op_identity(Ops op, DType d);                         /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+enum {
+  OPF_U = 1,
+  OPF_B = 2,
+  OPF_T = 4,
+  OPF_COMM = 8,
+  OPF_ASSOC = 16,
+  OPF_CMP = 32,
+  OPF_MOV = 64,
+  OPF_TENSOR = 128,
+  OPF_KERNEL = 256,
+  OPF_ALU = OPF_U | OPF_B | OPF_T
+};
 
-/* ---- store: owns and interns nodes. Creation returns NULL when out of memory or when a source is NULL (so chains need one check). */
+const char *op_name(Ops op);
+int op_nsrc(Ops op); /* -1: any */
+unsigned op_flags(Ops op);
+
+static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
+
+static inline uint64_t op_bit(Ops op) { return 1ull << (op % 64); }
+
+Scalar op_identity(Ops op,
+                   DType d); /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+
+/* ---- store: owns and interns nodes. Creation returns NULL when out of memory or when a source is NULL (so
+ * chains need one check). */
 typedef struct UOpStore UOpStore;
 typedef struct RewriteEnv RewriteEnv;
 UOpStore *store_new(TgMem *mem);
-void store_set_env(UOpStore *st, RewriteEnv *env);           /* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
+void store_set_env(UOpStore *st, RewriteEnv *env); /* what rewrites in this store report to and obey; NULL:
+                                                      nobody. env outlives the store */
 RewriteEnv *store_env(const UOpStore *st);
 void store_free(UOpStore *st);
-size_t store_count(const UOpStore *st);                      /* live nodes */
-size_t store_created(const UOpStore *st);                    /* nodes ever made: a count that tests can bound */
-uint32_t store_id_limit(const UOpStore *st);                 /* every id is below this */
+size_t store_count(const UOpStore *st);      /* live nodes */
+size_t store_created(const UOpStore *st);    /* nodes ever made: a count that tests can bound */
+uint32_t store_id_limit(const UOpStore *st); /* every id is below this */
 /* Drop every node that cannot be reached from the roots. */
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots);
 const Ints *ints_get(UOpStore *st, int n, const int64_t *v);
 
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg);
 #define ARG0 ((Arg){.raw = {0, 0}})
-#define UNEW(st, op, dt, lanes, arg, ...) \
+#define UNEW(st, op, dt, lanes, arg, ...)                                                                    \
   uop_new((st), (op), (dt), (lanes), (int)TG_COUNT(((UOp *[]){__VA_ARGS__})), (UOp *[]){__VA_ARGS__}, (arg))
-UOp *uop_const(UOpStore *st, DType dtype, Scalar v);         /* rounded to dtype */
-UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v);    /* float dtypes: the value as a float */
+UOp *uop_const(UOpStore *st, DType dtype, Scalar v);      /* rounded to dtype */
+UOp *uop_const_int(UOpStore *st, DType dtype, int64_t v); /* float dtypes: the value as a float */
 UOp *uop_index_const(UOpStore *st, int64_t v);
-UOp *uop_alu1(UOpStore *st, Ops op, UOp *a);                 /* dtype of a; comparisons bool */
+UOp *uop_alu1(UOpStore *st, Ops op, UOp *a); /* dtype of a; comparisons bool */
 UOp *uop_alu2(UOpStore *st, Ops op, UOp *a, UOp *b);
 UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b);
-UOp *uop_cast(UOpStore *st, UOp *a, DType to);               /* a itself if it has that dtype */
+UOp *uop_cast(UOpStore *st, UOp *a, DType to); /* a itself if it has that dtype */
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
 UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type);
-UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);   /* same op, dtype, lanes, arg; other sources */
+UOp *uop_with_src(UOpStore *st, const UOp *u,
+                  UOp *const *src); /* same op, dtype, lanes, arg; other sources */
 
-static inline bool op_has_axes(Ops op) { return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS; }      /* arg.reduce with a list */
-static inline const Ints *uop_list(const UOp *u) {           /* the list in its arg, or NULL */
-  return op_has_axes((Ops)u->op) ? u->arg.reduce.axes : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints : NULL;
+static inline bool op_has_axes(Ops op) {
+  return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS;
+} /* arg.reduce with a list */
+
+static inline const Ints *uop_list(const UOp *u) { /* the list in its arg, or NULL */
+  return op_has_axes((Ops)u->op)                                   ? u->arg.reduce.axes
+         : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints
+                                                                   : NULL;
 }
-/* A BUFFER of a tensor graph is what one memory holds at one time: slot = uid of the memory | version << 32. */
+
+/* A BUFFER of a tensor graph is what one memory holds at one time: slot = uid of the memory | version << 32.
+ */
 static inline int64_t buffer_uid(const UOp *u) { return u->arg.param.slot & UINT32_MAX; }
+
 static inline uint32_t buffer_version(const UOp *u) { return (uint32_t)(u->arg.param.slot >> 32); }
+
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
-static inline bool is_const_int(const UOp *u, int64_t v) { return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v; }
+
+static inline bool is_const_int(const UOp *u, int64_t v) {
+  return u->op == OPS_CONST && !dtype_is_float((DType)u->dtype) && u->arg.v.i == v;
+}
+
 static inline bool uop_has_op(const UOp *u, Ops op) { return (u->opmask & op_bit(op)) != 0; }
 
-/* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is reused: a walk costs what it
- * visits, not what the store holds. Maps nest; a map sees neither swept nodes nor the entries of an earlier walk. */
+/* ---- a map from nodes to nodes for the time of one walk. Its memory stays with the keys' store and is
+ * reused: a walk costs what it visits, not what the store holds. Maps nest; a map sees neither swept nodes
+ * nor the entries of an earlier walk. */
 typedef struct UOpMap UOpMap;
-UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values);     /* NULL: out of memory */
-void uop_map_end(UOpStore *keys, UOpMap *m);                 /* NULL is fine */
-UOp *uop_map_get(const UOpMap *m, const UOp *u);             /* NULL: not there */
+UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values); /* NULL: out of memory */
+void uop_map_end(UOpStore *keys, UOpMap *m);             /* NULL is fine */
+UOp *uop_map_get(const UOpMap *m, const UOp *u);         /* NULL: not there */
 bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
-bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);   /* a map holds nodes, or numbers */
-uint32_t uop_map_number(const UOpMap *m, const UOp *u);      /* UINT32_MAX: not there */
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u,
+                        uint32_t n);                    /* a map holds nodes, or numbers */
+uint32_t uop_map_number(const UOpMap *m, const UOp *u); /* UINT32_MAX: not there */
 
 /* ---- walking. Iterative; depth costs heap, never stack. */
 typedef Vec(UOp *) UOpVec;
-bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out);     /* sources first */
+bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots,
+                  UOpVec *out); /* sources first */
 
-/* ---- rewriting (rewrite.c): to the fixed point, sources first. A matcher returns NULL or self when nothing matches. */
+/* ---- rewriting (rewrite.c): to the fixed point, sources first. A matcher returns NULL or self when nothing
+ * matches. */
 typedef struct Rewrite Rewrite;
 typedef UOp *(*Matcher)(Rewrite *rw, UOp *self);
-typedef struct RuleInfo { const char *name, *where; } RuleInfo;
+
+typedef struct RuleInfo {
+  const char *name, *where;
+} RuleInfo;
+
 struct Rewrite {
   UOpStore *st;
   TgMem *mem;
-  void *ctx;                                                 /* the pass's own state */
-  bool top_down;                                             /* a node before its sources: a rule sees what they were, not what they became */
-  bool required;                                             /* lowering that a target needs: the limit does not stop it */
-  uint16_t mark;                                             /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
+  void *ctx;     /* the pass's own state */
+  bool top_down; /* a node before its sources: a rule sees what they were, not what they became */
+  bool required; /* lowering that a target needs: the limit does not stop it */
+  uint16_t mark; /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
   uint64_t firings;
-  bool failed;                                               /* out of memory, no fixed point within the budget, or a firing was refused */
+  bool failed; /* out of memory, no fixed point within the budget, or a firing was refused */
 };
-/* Shared by all rewrites of a context: every store that it compiles in carries it, so no call passes it on. */
+
+/* Shared by all rewrites of a context: every store that it compiles in carries it, so no call passes it on.
+ */
 struct RewriteEnv {
-  uint64_t visits, firings, created;                         /* nodes visited by graph_rewrite, rules that fired, nodes made */
-  uint64_t nested;                                           /* nodes walked by rewrites, substitutions and toposorts started inside a rule */
-  int64_t limit;                                             /* firings left; negative: no limit */
-  int in_rule;                                               /* depth of matchers now running */
+  uint64_t visits, firings, created; /* nodes visited by graph_rewrite, rules that fired, nodes made */
+  uint64_t nested; /* nodes walked by rewrites, substitutions and toposorts started inside a rule */
+  int64_t limit;   /* firings left; negative: no limit */
+  int in_rule;     /* depth of matchers now running */
   /* NULL, or told of every firing; false refuses it and fails the rewrite. */
   bool (*on_fire)(RewriteEnv *env, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
 };
-UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root);       /* NULL: failed */
+
+UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root); /* NULL: failed */
 /* Called by generated matchers: counts, traces, honours the limit; NULL when the rule may not fire. */
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
-UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to);   /* one pass; no rules */
+UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from,
+                    UOp *const *to); /* one pass; no rules */
 
 /* ---- symbolic (rules/symbolic.rules, with linear.c) */
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
-UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u);         /* graph_rewrite with pm_symbolic */
-UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);     /* the same for a node whose sources are simplified: no walk unless a rule fires */
+UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u); /* graph_rewrite with pm_symbolic */
+UOp *uop_simplify_top(
+    UOpStore *st, TgMem *mem,
+    UOp *u); /* the same for a node whose sources are simplified: no walk unless a rule fires */
 
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }
+
 static inline UOp *index_gate(const UOp *x) { return x->arg.i ? x->src[x->nsrc - 1] : NULL; }
-UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x);     /* the flat element offset of an INDEX, simplified */
+
+UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x); /* the flat element offset of an INDEX, simplified */
 bool uop_within(UOp *offset, UOp *gate, int64_t n);
 
 /* ---- text (print.c; parse.c reads it back): `u3 = ADD(u1, u2)` per line, sources first */
 extern const char *const axis_type_names[AXIS_GROUP + 1];
-/* The type that follows from op and sources: what text need not say. dtype DT_COUNT or lanes 0: it must be said. */
+/* The type that follows from op and sources: what text need not say. dtype DT_COUNT or lanes 0: it must be
+ * said. */
 void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lanes);
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
-void uop_expr(Str *out, const UOp *u, int max_nodes);        /* one-line infix form for messages */
-void uop_line(Str *out, const UOp *u);                       /* op, type and arg of one node: a label */
+void uop_expr(Str *out, const UOp *u, int max_nodes); /* one-line infix form for messages */
+void uop_line(Str *out, const UOp *u);                /* op, type and arg of one node: a label */
 bool uop_dot(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots);
 
-typedef struct Linear {                                      /* a program for one kernel, in order */
+typedef struct Linear { /* a program for one kernel, in order */
   UOp **at;
   int n;
   char name[96];
-  int nparam;                                                /* PARAM slots are 0 .. nparam-1 */
-  int nthread;                                               /* launches: thread index 0 .. nthread-1 */
-  int global[3], local[3];                                   /* GPU: grid and block sizes */
+  int nparam;              /* PARAM slots are 0 .. nparam-1 */
+  int nthread;             /* launches: thread index 0 .. nthread-1 */
+  int global[3], local[3]; /* GPU: grid and block sizes */
 } Linear;
+
 bool uop_print_list(Str *out, const Linear *lin, TgMem *mem);
 #endif

@@ -1,40 +1,54 @@
-/* uop_private.h: what the files of src/uop share: the store, and maps over it with the stack of the walk that uses them. */
+/* uop_private.h: what the files of src/uop share: the store, and maps over it with the stack of the walk that
+ * uses them. */
 #ifndef TG_UOP_PRIVATE_H
 #define TG_UOP_PRIVATE_H
 #include "uop/uop.h"
 
-typedef struct WalkFrame { UOp *u, *next; int i; } WalkFrame;    /* next: in a rewrite, the result of the rule that fired on u */
+typedef struct WalkFrame {
+  UOp *u, *next;
+  int i;
+} WalkFrame; /* next: in a rewrite, the result of the rule that fired on u */
+
 struct UOpMap {
-  UOpStore *values;                        /* store of the values; the store of the keys owns the map */
-  uint64_t *at;                            /* by id of the key: epoch << 32 | id of the value, or a number */
+  UOpStore *values; /* store of the values; the store of the keys owns the map */
+  uint64_t *at;     /* by id of the key: epoch << 32 | id of the value, or a number */
   size_t cap;
   uint32_t epoch;
-  Vec(WalkFrame) stack;                    /* kept with the map, so that a small walk allocates nothing */
-  UOpMap *next;                            /* in the store's list of free maps */
+  Vec(WalkFrame) stack; /* kept with the map, so that a small walk allocates nothing */
+  UOpMap *next;         /* in the store's list of free maps */
 };
+
 #define SMALL_NSRC 8
-typedef struct Slot { uint32_t hash, next_id; } Slot;          /* next_id: id + 1; 0: empty. 8 bytes: half the cache misses of a pointer */
+
+typedef struct Slot {
+  uint32_t hash, next_id;
+} Slot; /* next_id: id + 1; 0: empty. 8 bytes: half the cache misses of a pointer */
+
 struct UOpStore {
   TgMem *mem;
   Arena arena, ints_arena;
   Slot *table;
   size_t cap, len, created;
-  UOp *free_list[SMALL_NSRC + 1];          /* linked through src-less storage: first word of arg */
-  Vec(UOp *) big;                          /* nodes with many sources, from the heap */
-  Vec(UOp *) all;                          /* by id; NULL where swept */
+  UOp *free_list[SMALL_NSRC + 1]; /* linked through src-less storage: first word of arg */
+  Vec(UOp *) big;                 /* nodes with many sources, from the heap */
+  Vec(UOp *) all;                 /* by id; NULL where swept */
   Vec(uint32_t) free_ids;
-  UOp *recent_const[64];                   /* index constants by value % 64: a sweep forgets them */
+  UOp *recent_const[64]; /* index constants by value % 64: a sweep forgets them */
   UOpMap *free_maps;
-  Map ints;                                /* hash of a list -> Ints* (next by probing hash + 1) */
+  Map ints; /* hash of a list -> Ints* (next by probing hash + 1) */
   RewriteEnv *env;
-  struct DimTable *dims;                   /* symbolic sizes (dims.h), or NULL: shapes are numbers */
+  struct DimTable *dims; /* symbolic sizes (dims.h), or NULL: shapes are numbers */
 };
+
 static inline UOp *map_node(const UOpMap *m, const UOp *u) {
   uint64_t e = u->id < m->cap ? m->at[u->id] : 0;
   return e >> 32 == m->epoch ? m->values->all.at[(uint32_t)e] : NULL;
 }
+
 static inline bool map_set(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t v) {
-  if (u->id >= m->cap && !vec_grow(keys->mem, (void **)&m->at, &m->cap, TG_MAX((size_t)u->id + 1, keys->all.len), sizeof *m->at)) return false;
+  if (u->id >= m->cap &&
+      !vec_grow(keys->mem, (void **)&m->at, &m->cap, TG_MAX((size_t)u->id + 1, keys->all.len), sizeof *m->at))
+    return false;
   m->at[u->id] = (uint64_t)m->epoch << 32 | v;
   return true;
 }

@@ -1,5 +1,6 @@
-/* test_random.c: random numbers on every device against tests/goldens/random.txt, which tests/goldens/make_random.py made from the description of tinygrad's
- * stream; and what a stream promises: a counter that moves on, a seed that starts again, keys that can be drawn again. */
+/* test_random.c: random numbers on every device against tests/goldens/random.txt, which
+ * tests/goldens/make_random.py made from the description of tinygrad's stream; and what a stream promises: a
+ * counter that moves on, a seed that starts again, keys that can be drawn again. */
 #include "tensor/context.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,17 +11,24 @@
 #include <cmocka.h>
 
 static const char *const devices[] = {"CPU", "INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL"};
+
 enum { DEVICES = sizeof devices / sizeof *devices, MOST = 64 };
+
 static TgContext *C;
+
 static void open_on(const char *device) {
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 1});
   assert_int_equal(tg_error(C), TG_OK);
 }
+
 static TgDType dtype_named(const char *s) {
-  for (int d = TG_BOOL; d <= TG_FP8E5M2; d++) if (!strcmp(tg_dtype_name((TgDType)d), s)) return (TgDType)d;
+  for (int d = TG_BOOL; d <= TG_FP8E5M2; d++)
+    if (!strcmp(tg_dtype_name((TgDType)d), s)) return (TgDType)d;
   return TG_DTYPE_DEFAULT;
 }
+
 static TgTensor *pair(double a, double b) { return tg_from_f64(C, (double[]){a, b}, TG_U32, TG_SHAPE(2)); }
+
 /* The tensor that a line of the file asks for. *tol: 0 where every bit is told. */
 static TgTensor *asked(const char *line, double *tol) {
   char op[32], dtype[16] = "";
@@ -36,10 +44,13 @@ static TgTensor *asked(const char *line, double *tol) {
   if (!strcmp(op, "rand") || !strcmp(op, "randn")) {
     assert_int_equal(sscanf(line, "%*s %15s %lf", dtype, &n), 2);
     *tol = op[4] ? 2e-6 : 0;
-    return op[4] ? tg_randn(C, TG_SHAPE((int64_t)n), .dtype = dtype_named(dtype)) : tg_rand(C, TG_SHAPE((int64_t)n), .dtype = dtype_named(dtype));
+    return op[4] ? tg_randn(C, TG_SHAPE((int64_t)n), .dtype = dtype_named(dtype))
+                 : tg_rand(C, TG_SHAPE((int64_t)n), .dtype = dtype_named(dtype));
   }
   int k = sscanf(line, "%*s %lf %lf %lf", &a, &b, &c);
-  if (!strcmp(op, "randint")) return assert_int_equal(k, 3), tg_randint(C, TG_SHAPE((int64_t)c), (int64_t)a, (int64_t)b, TG_DTYPE_DEFAULT);
+  if (!strcmp(op, "randint"))
+    return assert_int_equal(k, 3),
+           tg_randint(C, TG_SHAPE((int64_t)c), (int64_t)a, (int64_t)b, TG_DTYPE_DEFAULT);
   if (!strcmp(op, "uniform")) return tg_uniform(C, TG_SHAPE((int64_t)c), a, b);
   if (!strcmp(op, "multinomial")) return tg_multinomial(w, (int64_t)a, .replacement = true);
   if (!strcmp(op, "choose")) return tg_multinomial(w, (int64_t)a);
@@ -58,40 +69,51 @@ static TgTensor *asked(const char *line, double *tol) {
   fail_msg("no such line: %s", line);
   return NULL;
 }
+
 static void goldens_on(const char *device) {
   static char line[4096];
   FILE *f = fopen(TG_TESTS "/goldens/random.txt", "r");
   assert_non_null(f);
   open_on(device);
   int lines = 0;
-  while (fgets(line, sizeof line, f)) TG_SCOPE(C) {
-    unsigned long long seed;
-    if (*line == '#') continue;
-    if (sscanf(line, "seed %llu", &seed) == 1) { tg_manual_seed(C, seed); continue; }
-    bool f64 = strstr(line, " f64 ") != NULL;
-    double tol, got[MOST];
-    TgTensor *t = asked(line, &tol);
-    lines++;
-    if (f64 && strstr(device, "METAL")) continue;            /* Metal has no f64; the draw has moved the counter on all the same */
-    if (!t || tg_numel(t) > MOST || tg_read_f64(t, got, (size_t)tg_numel(t))) fail_msg("%s: %s: %s", device, line, tg_errmsg(C));
-    char *at = strchr(line, '=') + 1, *end;
-    for (int64_t i = 0; i < tg_numel(t); i++, at = end) {
-      double want = strtod(at, &end);
-      if (end == at) fail_msg("too few numbers: %s", line);
-      if (tol == 0 ? got[i] != want : !(fabs(got[i] - want) <= tol * fmax(1, fabs(want)))) fail_msg("%s: element %d is %.9g, not %.9g: %s", device, (int)i, got[i], want, line);
+  while (fgets(line, sizeof line, f))
+    TG_SCOPE(C) {
+      unsigned long long seed;
+      if (*line == '#') continue;
+      if (sscanf(line, "seed %llu", &seed) == 1) {
+        tg_manual_seed(C, seed);
+        continue;
+      }
+      bool f64 = strstr(line, " f64 ") != NULL;
+      double tol, got[MOST];
+      TgTensor *t = asked(line, &tol);
+      lines++;
+      if (f64 && strstr(device, "METAL"))
+        continue; /* Metal has no f64; the draw has moved the counter on all the same */
+      if (!t || tg_numel(t) > MOST || tg_read_f64(t, got, (size_t)tg_numel(t)))
+        fail_msg("%s: %s: %s", device, line, tg_errmsg(C));
+      char *at = strchr(line, '=') + 1, *end;
+      for (int64_t i = 0; i < tg_numel(t); i++, at = end) {
+        double want = strtod(at, &end);
+        if (end == at) fail_msg("too few numbers: %s", line);
+        if (tol == 0 ? got[i] != want : !(fabs(got[i] - want) <= tol * fmax(1, fabs(want))))
+          fail_msg("%s: element %d is %.9g, not %.9g: %s", device, (int)i, got[i], want, line);
+      }
+      strtod(at, &end);
+      if (end != at) fail_msg("too many numbers: %s", line);
     }
-    strtod(at, &end);
-    if (end != at) fail_msg("too many numbers: %s", line);
-  }
   fclose(f);
   assert_in_range(lines, 100, 200);
   if (tg_error(C)) fail_msg("%s: %s", device, tg_errmsg(C));
   tg_close(C);
 }
+
 static void test_goldens(void **state) {
   (void)state;
-  for (int d = 0; d < DEVICES; d++) goldens_on(devices[d]);
+  for (int d = 0; d < DEVICES; d++)
+    goldens_on(devices[d]);
 }
+
 /* What the draws of a program are, whatever is realized, in whatever order, fused with whatever. */
 static void test_order(void **state) {
   (void)state;
@@ -104,17 +126,20 @@ static void test_order(void **state) {
       assert_int_equal(tg_read_f64(round ? y : x, round ? b : a, 5), TG_OK);
       assert_int_equal(tg_read_f64(round ? x : y, round ? again : b, 5), TG_OK);
       assert_int_equal(tg_read_f64(tg_add(x, y), sum, 5), TG_OK);
-      for (int i = 0; i < 5; i++) assert_true(sum[i] == (double)((float)a[i] + (float)b[i]) && a[i] != b[i]);
+      for (int i = 0; i < 5; i++)
+        assert_true(sum[i] == (double)((float)a[i] + (float)b[i]) && a[i] != b[i]);
     }
-    for (int i = 0; i < 5; i++) assert_true(a[i] == again[i]);
+    for (int i = 0; i < 5; i++)
+      assert_true(a[i] == again[i]);
     tg_manual_seed(C, 9);
-    TgTensor *long_one = tg_rand(C, TG_SHAPE(10));           /* not two short ones in a row: a draw has one key */
+    TgTensor *long_one = tg_rand(C, TG_SHAPE(10)); /* not two short ones in a row: a draw has one key */
     assert_int_equal(tg_read_f64(tg_slice(long_one, 0, 0, 5), again, 5), TG_OK);
     assert_true(memcmp(again, a, sizeof a) != 0);
     assert_int_equal(tg_error(C), TG_OK);
     tg_close(C);
   }
 }
+
 /* What replays a graph draws its keys again, and gets what the next calls would have got. */
 static void test_draw_again(void **state) {
   (void)state;
@@ -122,7 +147,8 @@ static void test_draw_again(void **state) {
     double want[3][7], got[7];
     open_on(devices[d]);
     tg_manual_seed(C, 4);
-    for (int i = 0; i < 3; i++) assert_int_equal(tg_read_f64(tg_rand(C, TG_SHAPE(7)), want[i], 7), TG_OK);
+    for (int i = 0; i < 3; i++)
+      assert_int_equal(tg_read_f64(tg_rand(C, TG_SHAPE(7)), want[i], 7), TG_OK);
     tg_manual_seed(C, 4);
     size_t first = C->buffers.len;
     TgTensor *x = tg_rand(C, TG_SHAPE(7));
@@ -133,19 +159,22 @@ static void test_draw_again(void **state) {
     UOp *drawn = x->uop;
     for (int i = 0; i < 3; i++) {
       if (i) assert_int_equal(draw_again(C, key), TG_OK);
-      x = root, x->uop = drawn->src[0];                                /* below another root each time, so that no value is remembered */
+      x = root, x->uop = drawn->src[0]; /* below another root each time, so that no value is remembered */
       x = tg_mul_scalar(x, 1 << i);
       assert_int_equal(tg_read_f64(x, got, 7), TG_OK);
-      for (int k = 0; k < 7; k++) assert_true(got[k] == want[i][k] * (1 << i));
+      for (int k = 0; k < 7; k++)
+        assert_true(got[k] == want[i][k] * (1 << i));
     }
     tg_close(C);
   }
 }
+
 static void refused(const char *word, TgTensor *t, TgStatus s) {
   assert_null(t);
   if (tg_error(C) != s || !strstr(tg_errmsg(C), word)) fail_msg("%s: %s", word, tg_errmsg(C));
   tg_clear_error(C);
 }
+
 static void test_shapes_and_errors(void **state) {
   (void)state;
   open_on("INTERP");
@@ -157,12 +186,15 @@ static void test_shapes_and_errors(void **state) {
   assert_true(tg_numel(tg_rand(C, TG_SHAPE(3, 0))) == 0 && tg_ndim(tg_randn(C, TG_SCALAR)) == 0);
   assert_true(tg_dtype(tg_uniform(C, TG_SHAPE(3), 0, 9, .dtype = TG_I8)) == TG_I8);
   assert_true(tg_dtype(tg_randint(C, TG_SHAPE(3), 0, 200, TG_U8)) == TG_U8);
-  TgTensor *m = tg_multinomial(tg_from_f64(C, (double[]){0, 1, 0, 0, 0, 3}, TG_F32, TG_SHAPE(2, 3)), 4, .replacement = true);
+  TgTensor *m = tg_multinomial(tg_from_f64(C, (double[]){0, 1, 0, 0, 0, 3}, TG_F32, TG_SHAPE(2, 3)), 4,
+                               .replacement = true);
   double v[8];
   assert_int_equal(tg_read_f64(m, v, 8), TG_OK);
-  for (int k = 0; k < 8; k++) assert_true(v[k] == (k < 4 ? 1 : 2) && tg_dim(m, 0) == 2 && tg_dim(m, 1) == 4);
-  assert_int_equal(tg_read_f64(tg_multinomial(tg_from_f64(C, (double[]){0, 5, 0}, TG_F32, TG_SHAPE(3)), 3), v, 3), TG_OK);
-  assert_true(v[0] == 1 && v[1] == 0 && v[2] == 2);          /* all are taken, those of weight 0 last */
+  for (int k = 0; k < 8; k++)
+    assert_true(v[k] == (k < 4 ? 1 : 2) && tg_dim(m, 0) == 2 && tg_dim(m, 1) == 4);
+  assert_int_equal(
+      tg_read_f64(tg_multinomial(tg_from_f64(C, (double[]){0, 5, 0}, TG_F32, TG_SHAPE(3)), 3), v, 3), TG_OK);
+  assert_true(v[0] == 1 && v[1] == 0 && v[2] == 2); /* all are taken, those of weight 0 last */
   refused("rand: i32", tg_rand_like(i), TG_ERR_DTYPE);
   refused("rand", tg_rand(C, TG_SHAPE(-1)), TG_ERR_SHAPE);
   refused("uniform", tg_uniform(C, TG_SHAPE(2), 3, 3), TG_ERR_VALUE);
@@ -175,7 +207,10 @@ static void test_shapes_and_errors(void **state) {
   refused("random_bits", tg_random_bits(i, i, 3), TG_ERR_SHAPE);
   tg_close(C);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_order), cmocka_unit_test(test_draw_again), cmocka_unit_test(test_shapes_and_errors)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_goldens), cmocka_unit_test(test_order),
+                                     cmocka_unit_test(test_draw_again),
+                                     cmocka_unit_test(test_shapes_and_errors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-/* test_symbolic.c: shapes with variables. Devices come from the command line. What an operation gives for n bound to a number is compared with the
- * same operation on tensors of that number, which other tests compare with plain loops; gradients also with finite differences in f64, attention
- * over a growing cache with loops in double. Bound to another number, nothing may be scheduled or compiled. */
+/* test_symbolic.c: shapes with variables. Devices come from the command line. What an operation gives for n
+ * bound to a number is compared with the same operation on tensors of that number, which other tests compare
+ * with plain loops; gradients also with finite differences in f64, attention over a growing cache with loops
+ * in double. Bound to another number, nothing may be scheduled or compiled. */
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>
@@ -13,50 +14,79 @@
 static const char *device = "INTERP";
 static TgContext *C;
 static TgVariable *N;
+
 enum { MOST = 40, WIDE = 24, ELEMS = 200000 };
-static TgTensor *X, *Y, *I;                                  /* (MOST, WIDE), (WIDE, MOST), i32 (MOST) in memory */
+
+static TgTensor *X, *Y, *I; /* (MOST, WIDE), (WIDE, MOST), i32 (MOST) in memory */
+
 static int setup(void **state) {
   (void)state;
   static float x[MOST * WIDE], y[MOST * WIDE];
   static int32_t at[MOST];
   uint32_t r = 1;
-  for (int i = 0; i < MOST * WIDE; i++) r = r * 1664525u + 1013904223u, x[i] = (float)((int)(r >> 20) % 401 - 200) / 128, y[i] = (float)((int)(r >> 9) % 401 - 200) / 256;
-  for (int i = 0; i < MOST; i++) at[i] = i * 7 % MOST;
+  for (int i = 0; i < MOST * WIDE; i++)
+    r = r * 1664525u + 1013904223u, x[i] = (float)((int)(r >> 20) % 401 - 200) / 128,
+    y[i] = (float)((int)(r >> 9) % 401 - 200) / 256;
+  for (int i = 0; i < MOST; i++)
+    at[i] = i * 7 % MOST;
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 42});
-  X = tg_from(C, x, TG_F32, TG_SHAPE(MOST, WIDE)), Y = tg_from(C, y, TG_F32, TG_SHAPE(WIDE, MOST)), I = tg_from(C, at, TG_I32, TG_SHAPE(MOST));
+  X = tg_from(C, x, TG_F32, TG_SHAPE(MOST, WIDE)), Y = tg_from(C, y, TG_F32, TG_SHAPE(WIDE, MOST)),
+  I = tg_from(C, at, TG_I32, TG_SHAPE(MOST));
   N = tg_variable(C, "n", 1, MOST);
   return tg_error(C) != TG_OK;
 }
+
 static int teardown(void **state) {
   (void)state;
   tg_close(C);
   C = NULL;
   return 0;
 }
-static void fine_at(int line, const char *what) { if (tg_error(C)) fail_msg("line %d on %s: %s: %s: %s", line, device, what, tg_status_name(tg_error(C)), tg_errmsg(C)); }
+
+static void fine_at(int line, const char *what) {
+  if (tg_error(C))
+    fail_msg("line %d on %s: %s: %s: %s", line, device, what, tg_status_name(tg_error(C)), tg_errmsg(C));
+}
+
 #define FINE(what) fine_at(__LINE__, (what))
+
 static void error_is_at(int line, const void *t, TgStatus want, const char *word) {
-  if (t || tg_error(C) != want || !strstr(tg_errmsg(C), word)) fail_msg("line %d on %s: %s '%s', not %s '%s'", line, device, tg_status_name(tg_error(C)), tg_errmsg(C), tg_status_name(want), word);
+  if (t || tg_error(C) != want || !strstr(tg_errmsg(C), word))
+    fail_msg("line %d on %s: %s '%s', not %s '%s'", line, device, tg_status_name(tg_error(C)), tg_errmsg(C),
+             tg_status_name(want), word);
   tg_clear_error(C);
 }
+
 #define ERROR_IS(t, status, word) error_is_at(__LINE__, (t), (status), (word))
+
 static void bind_to(TgVariable *v, int64_t value) { assert_int_equal(tg_variable_bind(v, value), TG_OK); }
+
 static double got[ELEMS], wanted[ELEMS];
+
 static void same(const char *what, int64_t n, TgTensor *t, TgTensor *w, double tol) {
   FINE(what);
   int64_t count = tg_numel(w);
-  if (!t || !w || tg_ndim(t) != tg_ndim(w) || memcmp(tg_shape(t), tg_shape(w), (size_t)tg_ndim(w) * sizeof(int64_t)) || tg_dtype(t) != tg_dtype(w) || count > ELEMS)
-    fail_msg("%s on %s, n = %lld: another shape or dtype: %s, wanted %s", what, device, (long long)n, tg_describe(t), tg_describe(w));
+  if (!t || !w || tg_ndim(t) != tg_ndim(w) ||
+      memcmp(tg_shape(t), tg_shape(w), (size_t)tg_ndim(w) * sizeof(int64_t)) || tg_dtype(t) != tg_dtype(w) ||
+      count > ELEMS)
+    fail_msg("%s on %s, n = %lld: another shape or dtype: %s, wanted %s", what, device, (long long)n,
+             tg_describe(t), tg_describe(w));
   tg_read_f64(t, got, (size_t)count), tg_read_f64(w, wanted, (size_t)count);
   FINE(what);
   for (int64_t i = 0; i < count; i++)
-    if (!(got[i] == wanted[i] || (isnan(got[i]) && isnan(wanted[i])) || fabs(got[i] - wanted[i]) <= tol * fmax(1, fabs(wanted[i]))))
-      fail_msg("%s on %s, n = %lld: element %lld is %.9g, not %.9g", what, device, (long long)n, (long long)i, got[i], wanted[i]);
+    if (!(got[i] == wanted[i] || (isnan(got[i]) && isnan(wanted[i])) ||
+          fabs(got[i] - wanted[i]) <= tol * fmax(1, fabs(wanted[i]))))
+      fail_msg("%s on %s, n = %lld: element %lld is %.9g, not %.9g", what, device, (long long)n, (long long)i,
+               got[i], wanted[i]);
 }
 
 /* ---- operations: x (n, WIDE), y (WIDE, n), i (n); n as a size, s is n or a number */
 typedef TgTensor *Op(TgTensor *x, TgTensor *y, TgTensor *i, int64_t n);
-#define OP(name, expr) static TgTensor *name(TgTensor *x, TgTensor *y, TgTensor *i, int64_t n) { (void)x, (void)y, (void)i, (void)n; return expr; }
+#define OP(name, expr)                                                                                       \
+  static TgTensor *name(TgTensor *x, TgTensor *y, TgTensor *i, int64_t n) {                                  \
+    (void)x, (void)y, (void)i, (void)n;                                                                      \
+    return expr;                                                                                             \
+  }
 #define D(...) ((const int64_t[]){__VA_ARGS__})
 OP(itself, tg_contiguous(x))
 OP(other_axis, tg_contiguous(y))
@@ -106,23 +136,60 @@ OP(matmul_rows, tg_matmul(x, tg_full(C, TG_SHAPE(24, 5), 0.5)))
 OP(matmul_inner, tg_matmul(y, x))
 OP(matmul_outer, tg_matmul(x, y))
 OP(matmul_vector, tg_matmul(tg_select(y, 0, 1), x))
-OP(matmul_batch, tg_matmul(tg_unsqueeze(x, 1), tg_expand(tg_unsqueeze(tg_full(C, TG_SHAPE(24, 2), 0.25), 0), TG_SHAPE(n, 24, 2))))
+OP(matmul_batch, tg_matmul(tg_unsqueeze(x, 1),
+                           tg_expand(tg_unsqueeze(tg_full(C, TG_SHAPE(24, 2), 0.25), 0), TG_SHAPE(n, 24, 2))))
 OP(layer_norm, tg_layer_norm(tg_transpose(y, 0, 1)))
-OP(attention, tg_scaled_dot_product_attention(tg_reshape(x, TG_SHAPE(1, n, 24)), tg_reshape(x, TG_SHAPE(1, n, 24)), tg_reshape(x, TG_SHAPE(1, n, 24)), .causal = true))
+OP(attention,
+   tg_scaled_dot_product_attention(tg_reshape(x, TG_SHAPE(1, n, 24)), tg_reshape(x, TG_SHAPE(1, n, 24)),
+                                   tg_reshape(x, TG_SHAPE(1, n, 24)), .causal = true))
 OP(take, tg_take(X, i))
-OP(gather, tg_gather(x, 0, tg_minimum(tg_expand(tg_unsqueeze(i, 1), TG_SHAPE(n, 24)), tg_sub_scalar(tg_size_tensor(C, n, TG_I32), 1))))
+OP(gather, tg_gather(x, 0,
+                     tg_minimum(tg_expand(tg_unsqueeze(i, 1), TG_SHAPE(n, 24)),
+                                tg_sub_scalar(tg_size_tensor(C, n, TG_I32), 1))))
 OP(one_hot, tg_one_hot(i, 40))
 OP(size_value, tg_mul(tg_sum(x), tg_size_tensor(C, n, TG_F32)))
 OP(loss, tg_mse(x, tg_transpose(y, 0, 1)))
 OP(several, tg_matmul(tg_softmax(tg_mul_scalar(tg_matmul(x, y), 0.2)), x))
-#define ROW(f) {#f, f}
-static const struct { const char *name; Op *op; } ops[] = {
-  ROW(itself), ROW(other_axis), ROW(arithmetic), ROW(broadcast), ROW(compare), ROW(permute), ROW(reshape), ROW(reshape_infer), ROW(merge_front), ROW(merge_back), ROW(merge_split),
-  ROW(grow), ROW(expand_to), ROW(flip), ROW(shrink), ROW(last_row), ROW(pad), ROW(pad_by_n), ROW(pad_value), ROW(cat_rows), ROW(cat_columns), ROW(stack), ROW(repeat), ROW(lower),
-  ROW(full), ROW(sum_all), ROW(sum_rows), ROW(sum_columns), ROW(sum_inner), ROW(largest), ROW(smallest), ROW(product), ROW(mean_all), ROW(mean_rows), ROW(variance),
-  ROW(variance_unbiased), ROW(softmax_rows), ROW(softmax_columns), ROW(log_softmax), ROW(cumsum), ROW(cumsum_inner), ROW(cumsum_beside), ROW(argmax), ROW(argmin), ROW(matmul_rows),
-  ROW(matmul_inner), ROW(matmul_outer), ROW(matmul_vector), ROW(matmul_batch), ROW(layer_norm), ROW(attention), ROW(take), ROW(gather), ROW(one_hot), ROW(size_value), ROW(loss), ROW(several)};
-static TgTensor *apply(Op *op, int64_t n) { return op(tg_slice(X, 0, 0, n), tg_slice(Y, 1, 0, n), tg_slice(I, 0, 0, n), n); }
+#define ROW(f)                                                                                               \
+  { #f, f }
+
+static const struct {
+  const char *name;
+  Op *op;
+} ops[] = {ROW(itself),       ROW(other_axis),
+           ROW(arithmetic),   ROW(broadcast),
+           ROW(compare),      ROW(permute),
+           ROW(reshape),      ROW(reshape_infer),
+           ROW(merge_front),  ROW(merge_back),
+           ROW(merge_split),  ROW(grow),
+           ROW(expand_to),    ROW(flip),
+           ROW(shrink),       ROW(last_row),
+           ROW(pad),          ROW(pad_by_n),
+           ROW(pad_value),    ROW(cat_rows),
+           ROW(cat_columns),  ROW(stack),
+           ROW(repeat),       ROW(lower),
+           ROW(full),         ROW(sum_all),
+           ROW(sum_rows),     ROW(sum_columns),
+           ROW(sum_inner),    ROW(largest),
+           ROW(smallest),     ROW(product),
+           ROW(mean_all),     ROW(mean_rows),
+           ROW(variance),     ROW(variance_unbiased),
+           ROW(softmax_rows), ROW(softmax_columns),
+           ROW(log_softmax),  ROW(cumsum),
+           ROW(cumsum_inner), ROW(cumsum_beside),
+           ROW(argmax),       ROW(argmin),
+           ROW(matmul_rows),  ROW(matmul_inner),
+           ROW(matmul_outer), ROW(matmul_vector),
+           ROW(matmul_batch), ROW(layer_norm),
+           ROW(attention),    ROW(take),
+           ROW(gather),       ROW(one_hot),
+           ROW(size_value),   ROW(loss),
+           ROW(several)};
+
+static TgTensor *apply(Op *op, int64_t n) {
+  return op(tg_slice(X, 0, 0, n), tg_slice(Y, 1, 0, n), tg_slice(I, 0, 0, n), n);
+}
+
 static void operations(void **state) {
   (void)state;
   const int64_t values[] = {17, 1, MOST, 2, 33};
@@ -136,10 +203,13 @@ static void operations(void **state) {
         tg_realize(t);
         FINE(ops[o].name);
         TgCounters c = tg_counters(C);
-        if (k && (c.schedules || c.compiled)) fail_msg("%s on %s, n = %lld: %llu schedules, %llu kernels compiled", ops[o].name, device, (long long)values[k], (unsigned long long)c.schedules, (unsigned long long)c.compiled);
+        if (k && (c.schedules || c.compiled))
+          fail_msg("%s on %s, n = %lld: %llu schedules, %llu kernels compiled", ops[o].name, device,
+                   (long long)values[k], (unsigned long long)c.schedules, (unsigned long long)c.compiled);
         same(ops[o].name, values[k], t, apply(ops[o].op, values[k]), 2e-5);
       }
 }
+
 /* ---- one graph, many values: handles that stay */
 static void bound_again(void **state) {
   (void)state;
@@ -162,31 +232,39 @@ static void bound_again(void **state) {
     if (n > 14) tg_counters_reset(C);
     assert_int_equal(tg_read_f64(s, v, (size_t)n), TG_OK);
     double total = 0;
-    for (int64_t i = 0; i < n; i++) { assert_true(fabs(v[i] - sums[i]) < 1e-4); total += sums[i]; }
+    for (int64_t i = 0; i < n; i++) {
+      assert_true(fabs(v[i] - sums[i]) < 1e-4);
+      total += sums[i];
+    }
     one = tg_item_f64(all);
     FINE("sum");
     assert_true(fabs(one - total) < 1e-3);
     if (n > 14) assert_true(!tg_counters(C).schedules && !tg_counters(C).compiled);
     tg_counters_reset(C);
-    tg_read_f64(s, v, (size_t)n);                            /* known, as long as n is what it is */
+    tg_read_f64(s, v, (size_t)n); /* known, as long as n is what it is */
     assert_int_equal(tg_counters(C).launches, 0);
   }
   assert_true(strstr(tg_describe(x), "(n, 24)") != NULL);
 }
+
 /* ---- sizes that may be 0 */
 static void nothing(void **state) {
   (void)state;
   TgVariable *z = tg_variable(C, "z", 0, MOST);
-  static Op *const with[] = {itself, other_axis, arithmetic, merge_front, merge_back, merge_split, pad, pad_by_n, cat_rows, cat_columns, sum_all, sum_rows, sum_inner, largest, product, mean_all, mean_rows,
-                             softmax_rows, cumsum, matmul_rows, matmul_inner, matmul_outer, take, several};
+  static Op *const with[] = {itself,    other_axis,  arithmetic,   merge_front,  merge_back, merge_split,
+                             pad,       pad_by_n,    cat_rows,     cat_columns,  sum_all,    sum_rows,
+                             sum_inner, largest,     product,      mean_all,     mean_rows,  softmax_rows,
+                             cumsum,    matmul_rows, matmul_inner, matmul_outer, take,       several};
   const int64_t values[] = {0, 3, 0, MOST};
   for (size_t o = 0; o < sizeof with / sizeof *with; o++)
     for (int k = 0; k < 4; k++)
       TG_SCOPE(C) {
         bind_to(z, values[k]);
-        same("a size that may be 0", (int64_t)o * 100 + values[k], apply(with[o], tg_size(z)), apply(with[o], values[k]), 2e-5);
+        same("a size that may be 0", (int64_t)o * 100 + values[k], apply(with[o], tg_size(z)),
+             apply(with[o], values[k]), 2e-5);
       }
 }
+
 /* ---- variables and sizes */
 static void variables(void **state) {
   (void)state;
@@ -197,7 +275,7 @@ static void variables(void **state) {
   ERROR_IS(NULL, TG_ERR_STATE, "'n' is not bound");
   assert_false(tg_variable_value(N, &v));
   TgTensor *s = tg_sum(tg_slice(X, 0, 0, tg_size(N)));
-  assert_int_equal(tg_dim(tg_slice(X, 0, 0, tg_size(N)), 0), MOST);            /* not bound: the most */
+  assert_int_equal(tg_dim(tg_slice(X, 0, 0, tg_size(N)), 0), MOST); /* not bound: the most */
   assert_int_equal(tg_realize(s), TG_ERR_STATE);
   ERROR_IS(NULL, TG_ERR_STATE, "'n' is not bound");
   bind_to(N, 5);
@@ -208,21 +286,25 @@ static void variables(void **state) {
   ERROR_IS(tg_variable(C, "m", 5, 4), TG_ERR_VALUE, "'m'");
   ERROR_IS(tg_variable(C, "m", -1, 4), TG_ERR_VALUE, "'m'");
   ERROR_IS(tg_variable(C, "m", 9, 15, .multiple_of = 8), TG_ERR_VALUE, "multiple of 8");
-  TgVariable *even = tg_variable(C, "e", 3, 21, .multiple_of = 4), *fixed = tg_variable(C, "f", 6, 6), *other = tg_variable(C, "n", 1, MOST);
+  TgVariable *even = tg_variable(C, "e", 3, 21, .multiple_of = 4), *fixed = tg_variable(C, "f", 6, 6),
+             *other = tg_variable(C, "n", 1, MOST);
   assert_int_equal(tg_variable_bind(even, 3), TG_ERR_VALUE);
   ERROR_IS(NULL, TG_ERR_VALUE, "'e': 3 is not from 4 to 20, a multiple of 4");
   bind_to(even, 12);
-  assert_int_equal(tg_size(fixed), 6);                       /* only one value: a number */
+  assert_int_equal(tg_size(fixed), 6); /* only one value: a number */
   assert_true(tg_size(other) != tg_size(N));
   /* arithmetic: equal sums are equal sizes */
   int64_t n = tg_size(N), e = tg_size(even), two = tg_size_mul(C, 2, n);
   assert_true(tg_size_add(C, n, n) == two && tg_size_sub(C, two, n) == n && tg_size_sub(C, n, n) == 0);
-  assert_true(tg_size_mul(C, tg_size_add(C, n, 1), tg_size_sub(C, n, 1)) == tg_size_sub(C, tg_size_mul(C, n, n), 1));
+  assert_true(tg_size_mul(C, tg_size_add(C, n, 1), tg_size_sub(C, n, 1)) ==
+              tg_size_sub(C, tg_size_mul(C, n, n), 1));
   assert_true(tg_size_mul(C, e, n) == tg_size_mul(C, n, e));
   bind_to(N, 7);
-  assert_int_equal(tg_item_i64(tg_size_tensor(C, tg_size_add(C, tg_size_mul(C, e, n), 5), TG_DTYPE_DEFAULT)), 12 * 7 + 5);
+  assert_int_equal(tg_item_i64(tg_size_tensor(C, tg_size_add(C, tg_size_mul(C, e, n), 5), TG_DTYPE_DEFAULT)),
+                   12 * 7 + 5);
   assert_int_equal(tg_item_i64(tg_variable_tensor(even)), 12);
-  TgTensor *r = tg_slice(tg_select(Y, 0, 0), 0, 0, e), *grid = tg_contiguous(tg_reshape(r, TG_SHAPE(-1, 4)));      /* (e) -> (e / 4, 4) */
+  TgTensor *r = tg_slice(tg_select(Y, 0, 0), 0, 0, e),
+           *grid = tg_contiguous(tg_reshape(r, TG_SHAPE(-1, 4))); /* (e) -> (e / 4, 4) */
   for (int64_t k = 4; k <= 20; k += 8) {
     bind_to(even, k);
     assert_int_equal(tg_dim(grid, 0), k / 4);
@@ -236,16 +318,20 @@ static void variables(void **state) {
   }
   /* a variable as a place */
   TgTensor *row = tg_select(X, 0, tg_size_sub(C, n, 1));
-  for (int64_t k = 1; k <= MOST; k += 13) bind_to(N, k), same("row", k, row, tg_select(X, 0, k - 1), 0);
+  for (int64_t k = 1; k <= MOST; k += 13)
+    bind_to(N, k), same("row", k, row, tg_select(X, 0, k - 1), 0);
 }
+
 static void refusals(void **state) {
   (void)state;
   int64_t n = tg_size(N);
   TgTensor *x = tg_slice(X, 0, 0, n), *y = tg_slice(Y, 1, 0, n), *out[4];
   ERROR_IS(tg_sort(x, NULL), TG_ERR_SHAPE, "sort: axis 0 has the symbolic size n");
   ERROR_IS(tg_topk(y, 1, NULL), TG_ERR_SHAPE, "topk: axis 1 has the symbolic size n");
-  ERROR_IS(tg_conv2d(tg_reshape(x, TG_SHAPE(n, 1, 4, 6)), tg_ones(C, TG_SHAPE(1, 1, 2, 2))), TG_ERR_SHAPE, "conv2d: axis 0");
-  ERROR_IS(tg_max_pool2d(tg_reshape(y, TG_SHAPE(4, 6, n)), .kernel = TG_SIZES(2)), TG_ERR_SHAPE, "max_pool2d: axis 2");
+  ERROR_IS(tg_conv2d(tg_reshape(x, TG_SHAPE(n, 1, 4, 6)), tg_ones(C, TG_SHAPE(1, 1, 2, 2))), TG_ERR_SHAPE,
+           "conv2d: axis 0");
+  ERROR_IS(tg_max_pool2d(tg_reshape(y, TG_SHAPE(4, 6, n)), .kernel = TG_SIZES(2)), TG_ERR_SHAPE,
+           "max_pool2d: axis 2");
   TgTensor *u, *s, *v;
   assert_int_equal(tg_svd(x, &u, &s, &v), TG_ERR_SHAPE);
   ERROR_IS(NULL, TG_ERR_SHAPE, "svd: axis 0");
@@ -261,11 +347,12 @@ static void refusals(void **state) {
   ERROR_IS(tg_reshape(x, TG_SHAPE(-1, 7)), TG_ERR_SHAPE, "no size fits");
   ERROR_IS(tg_add(x, tg_ones(C, TG_SHAPE(2, 24))), TG_ERR_SHAPE, "do not broadcast");
   ERROR_IS(tg_slice(X, 0, 0, tg_size_add(C, n, 1)), TG_ERR_SHAPE, "0 .. n + 1 of axis 0 of (40, 24)");
-  ERROR_IS(tg_slice(x, 0, 0, 2), TG_ERR_SHAPE, "0 .. 2 of axis 0 of (n, 24)");       /* n may be 1 */
+  ERROR_IS(tg_slice(x, 0, 0, 2), TG_ERR_SHAPE, "0 .. 2 of axis 0 of (n, 24)"); /* n may be 1 */
   ERROR_IS(tg_select(X, 0, n), TG_ERR_SHAPE, "index n on axis 0");
-  ERROR_IS(tg_zeros(C, TG_SHAPE(n + 1)), TG_ERR_SHAPE, "zeros");                     /* not a size */
+  ERROR_IS(tg_zeros(C, TG_SHAPE(n + 1)), TG_ERR_SHAPE, "zeros"); /* not a size */
   ERROR_IS(tg_zeros(C, TG_SHAPE(tg_size_sub(C, n, 2))), TG_ERR_SHAPE, "below 0");
 }
+
 /* ---- memory of symbolic size, stores */
 static void memory(void **state) {
   (void)state;
@@ -276,7 +363,7 @@ static void memory(void **state) {
   assert_non_null(tg_assign(m, tg_expand(tg_cast(tg_slice(I, 0, 0, n), TG_F32), TG_SHAPE(2, n))));
   assert_int_equal(tg_realize(m), TG_OK);
   same("stored", 4, m, tg_expand(tg_cast(tg_slice(I, 0, 0, 4), TG_F32), TG_SHAPE(2, 4)), 0);
-  bind_to(N, 3);                                             /* a store stays: fewer of the same */
+  bind_to(N, 3); /* a store stays: fewer of the same */
   same("stored", 3, m, tg_expand(tg_cast(tg_slice(I, 0, 0, 3), TG_F32), TG_SHAPE(2, 3)), 0);
   TgTensor *c = tg_clone(tg_mul_scalar(m, 2));
   same("clone", 3, c, tg_expand(tg_mul_scalar(tg_cast(tg_slice(I, 0, 0, 3), TG_F32), 2), TG_SHAPE(2, 3)), 0);
@@ -291,8 +378,10 @@ static void memory(void **state) {
   bind_to(k, 6);
   double v[6];
   assert_int_equal(tg_read_f64(p, v, 6), TG_OK);
-  for (int i = 0; i < 6; i++) assert_true(v[i] == (i == 1 ? 5 : 0));
-  /* a value of symbolic shape is computed anew from what the memory held when it was built, though that has changed since */
+  for (int i = 0; i < 6; i++)
+    assert_true(v[i] == (i == 1 ? 5 : 0));
+  /* a value of symbolic shape is computed anew from what the memory held when it was built, though that has
+   * changed since */
   TgTensor *w = tg_clone(t);
   assert_int_equal(tg_realize(w), TG_OK);
   TgTensor *part = tg_add_scalar(tg_slice(w, 0, 0, at), 1);
@@ -304,84 +393,122 @@ static void memory(void **state) {
   bind_to(k, 4);
   same("kept value", 4, part, tg_ones(C, TG_SHAPE(4)), 0);
 }
+
 /* ---- attention over a growing cache: one plan for all steps */
 static void cache(void **state) {
   (void)state;
+
   enum { STEPS = 12, HEAD = 8 };
+
   TgVariable *pos = tg_variable(C, "pos", 0, 63);
   int64_t p = tg_size(pos), next = tg_size_add(C, p, 1);
-  TgTensor *ck = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD))), *cv = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD)));
+  TgTensor *ck = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD))),
+           *cv = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD)));
   static double k[64][HEAD], v[64][HEAD];
   for (int step = 0; step < STEPS; step++)
     TG_SCOPE(C) {
       double q[HEAD], want[HEAD] = {0}, out[HEAD], s[64], sum = 0, most = -INFINITY;
-      for (int i = 0; i < HEAD; i++) q[i] = sin(step * 3 + i), k[step][i] = cos(step * 5 + 2 * i), v[step][i] = sin(step + i * i);
+      for (int i = 0; i < HEAD; i++)
+        q[i] = sin(step * 3 + i), k[step][i] = cos(step * 5 + 2 * i), v[step][i] = sin(step + i * i);
       for (int j = 0; j <= step; j++) {
         s[j] = 0;
-        for (int i = 0; i < HEAD; i++) s[j] += q[i] * k[j][i];
+        for (int i = 0; i < HEAD; i++)
+          s[j] += q[i] * k[j][i];
         most = fmax(most, s[j]);
       }
-      for (int j = 0; j <= step; j++) sum += s[j] = exp(s[j] - most);
-      for (int j = 0; j <= step; j++) for (int i = 0; i < HEAD; i++) want[i] += s[j] / sum * v[j][i];
+      for (int j = 0; j <= step; j++)
+        sum += s[j] = exp(s[j] - most);
+      for (int j = 0; j <= step; j++)
+        for (int i = 0; i < HEAD; i++)
+          want[i] += s[j] / sum * v[j][i];
       bind_to(pos, step);
-      TgTensor *tq = tg_from_f64(C, q, TG_F32, TG_SHAPE(1, HEAD)), *tk = tg_from_f64(C, k[step], TG_F32, TG_SHAPE(1, HEAD)), *tv = tg_from_f64(C, v[step], TG_F32, TG_SHAPE(1, HEAD));
+      TgTensor *tq = tg_from_f64(C, q, TG_F32, TG_SHAPE(1, HEAD)),
+               *tk = tg_from_f64(C, k[step], TG_F32, TG_SHAPE(1, HEAD)),
+               *tv = tg_from_f64(C, v[step], TG_F32, TG_SHAPE(1, HEAD));
       tg_counters_reset(C);
       assert_non_null(tg_assign_slice(ck, D(p, 0), D(next, HEAD), tk));
       assert_non_null(tg_assign_slice(cv, D(p, 0), D(next, HEAD), tv));
-      TgTensor *score = tg_matmul(tq, tg_transpose(tg_slice(ck, 0, 0, next), 0, 1)), *o = tg_matmul(tg_softmax(score), tg_slice(cv, 0, 0, next));
+      TgTensor *score = tg_matmul(tq, tg_transpose(tg_slice(ck, 0, 0, next), 0, 1)),
+               *o = tg_matmul(tg_softmax(score), tg_slice(cv, 0, 0, next));
       assert_int_equal(tg_read_f64(o, out, HEAD), TG_OK);
       FINE("cache");
-      if (step > 1 && (tg_counters(C).schedules || tg_counters(C).compiled)) fail_msg("step %d: %d schedules, %d kernels", step, (int)tg_counters(C).schedules, (int)tg_counters(C).compiled);
-      for (int i = 0; i < HEAD; i++) if (!(fabs(out[i] - want[i]) < 1e-5)) fail_msg("step %d on %s: %d is %g, not %g", step, device, i, out[i], want[i]);
+      if (step > 1 && (tg_counters(C).schedules || tg_counters(C).compiled))
+        fail_msg("step %d: %d schedules, %d kernels", step, (int)tg_counters(C).schedules,
+                 (int)tg_counters(C).compiled);
+      for (int i = 0; i < HEAD; i++)
+        if (!(fabs(out[i] - want[i]) < 1e-5))
+          fail_msg("step %d on %s: %d is %g, not %g", step, device, i, out[i], want[i]);
     }
   tg_release(ck), tg_release(cv);
 }
+
 /* ---- gradients */
 static TgTensor *loss_of(TgTensor *x, TgTensor *w, int which) {
   TgTensor *h = tg_matmul(x, w);
   if (which == 0) return tg_sum(tg_mul(h, tg_sum(tg_mul(h, h), .axis = TG_AXES(0))));
   if (which == 1) return tg_sum(tg_mul(tg_softmax(h, .axis = TG_AXES(0)), h));
   if (which == 2) return tg_mean(tg_square(tg_matmul(tg_softmax(tg_matmul(h, tg_transpose(h, 0, 1))), x)));
-  return tg_add(tg_sum(tg_max(h, .axis = TG_AXES(0))), tg_sum(tg_var(tg_pad(tg_flip(h, 1, D(0)), D(1, 0), D(1, 0)), .axis = TG_AXES(0))));
+  return tg_add(tg_sum(tg_max(h, .axis = TG_AXES(0))),
+                tg_sum(tg_var(tg_pad(tg_flip(h, 1, D(0)), D(1, 0), D(1, 0)), .axis = TG_AXES(0))));
 }
+
 static void gradients(void **state) {
   (void)state;
+
   enum { IN = 5, OUT = 3, ROWS = 9 };
+
   TgDType d = strcmp(device, "INTERP:METAL") ? TG_F64 : TG_F32;
   double x[ROWS * IN], w[IN * OUT], gx[ROWS * IN], gw[IN * OUT];
-  for (int i = 0; i < ROWS * IN; i++) x[i] = sin(i * 1.7) * 0.9;
-  for (int i = 0; i < IN * OUT; i++) w[i] = cos(i * 2.3) * 0.7;
+  for (int i = 0; i < ROWS * IN; i++)
+    x[i] = sin(i * 1.7) * 0.9;
+  for (int i = 0; i < IN * OUT; i++)
+    w[i] = cos(i * 2.3) * 0.7;
   TgVariable *r = tg_variable(C, "rows", 1, ROWS);
   for (int which = 0; which < 4; which++)
     for (int64_t n = 2; n <= ROWS; n += 7)
       TG_SCOPE(C) {
         bind_to(r, n);
-        TgTensor *tx = tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN)), *tw = tg_from_f64(C, w, d, TG_SHAPE(IN, OUT)), *g[2], *h[2];
-        assert_int_equal(tg_gradient(loss_of(tg_slice(tx, 0, 0, tg_size(r)), tw, which), ((TgTensor *[]){tx, tw}), 2, g), TG_OK);
-        assert_int_equal(tg_gradient(loss_of(tg_slice(tx, 0, 0, n), tw, which), ((TgTensor *[]){tx, tw}), 2, h), TG_OK);
+        TgTensor *tx = tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN)),
+                 *tw = tg_from_f64(C, w, d, TG_SHAPE(IN, OUT)), *g[2], *h[2];
+        assert_int_equal(
+            tg_gradient(loss_of(tg_slice(tx, 0, 0, tg_size(r)), tw, which), ((TgTensor *[]){tx, tw}), 2, g),
+            TG_OK);
+        assert_int_equal(
+            tg_gradient(loss_of(tg_slice(tx, 0, 0, n), tw, which), ((TgTensor *[]){tx, tw}), 2, h), TG_OK);
         tg_counters_reset(C);
         tg_realize_many(g, 2);
         FINE("gradient");
-        if (n > 2 && (tg_counters(C).schedules || tg_counters(C).compiled)) fail_msg("loss %d: %d schedules, %d kernels compiled", which, (int)tg_counters(C).schedules, (int)tg_counters(C).compiled);
-        for (int i = 0; i < 2; i++) same("gradient", n, g[i], h[i], d == TG_F64 ? 1e-9 : 1e-4);
+        if (n > 2 && (tg_counters(C).schedules || tg_counters(C).compiled))
+          fail_msg("loss %d: %d schedules, %d kernels compiled", which, (int)tg_counters(C).schedules,
+                   (int)tg_counters(C).compiled);
+        for (int i = 0; i < 2; i++)
+          same("gradient", n, g[i], h[i], d == TG_F64 ? 1e-9 : 1e-4);
         if (strcmp(device, "INTERP")) continue;
         tg_read_f64(g[0], gx, ROWS * IN), tg_read_f64(g[1], gw, IN * OUT);
         for (int i = 0; i < ROWS * IN + IN * OUT; i += 4) {
-          double *at = i < ROWS * IN ? &x[i] : &w[i - ROWS * IN], old = *at, f[2], step = 1e-5, have = i < ROWS * IN ? gx[i] : gw[i - ROWS * IN];
+          double *at = i < ROWS * IN ? &x[i] : &w[i - ROWS * IN], old = *at, f[2], step = 1e-5,
+                 have = i < ROWS * IN ? gx[i] : gw[i - ROWS * IN];
           for (int s = 0; s < 2; s++) {
             *at = old + (s ? step : -step);
-            f[s] = tg_item_f64(loss_of(tg_slice(tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN)), 0, 0, tg_size(r)), tg_from_f64(C, w, d, TG_SHAPE(IN, OUT)), which));
+            f[s] = tg_item_f64(loss_of(tg_slice(tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN)), 0, 0, tg_size(r)),
+                                       tg_from_f64(C, w, d, TG_SHAPE(IN, OUT)), which));
           }
           *at = old;
           double want = (f[1] - f[0]) / (2 * step);
-          if (!(fabs(have - want) < 1e-5 * fmax(1, fabs(want)))) fail_msg("loss %d, n = %lld, input %d: %.9g, not %.9g", which, (long long)n, i, have, want);
+          if (!(fabs(have - want) < 1e-5 * fmax(1, fabs(want))))
+            fail_msg("loss %d, n = %lld, input %d: %.9g, not %.9g", which, (long long)n, i, have, want);
         }
       }
 }
-/* The loops end where the variable says: the text of the kernels asks for it, and no loop runs to the most. */
+
+/* The loops end where the variable says: the text of the kernels asks for it, and no loop runs to the most.
+ */
 static void note_source(const TgKernelText *k, void *user) {
-  if (*k->source) *(int *)user |= strstr(k->source, "vars[0]") || strstr(k->source, "i64 var0") || strstr(k->source, "&var0") ? 1 : 2;
+  if (*k->source)
+    *(int *)user |=
+        strstr(k->source, "vars[0]") || strstr(k->source, "i64 var0") || strstr(k->source, "&var0") ? 1 : 2;
 }
+
 static void cost(void **state) {
   (void)state;
   int seen = 0;
@@ -391,12 +518,16 @@ static void cost(void **state) {
   tg_watch_kernels(C, NULL, NULL);
   assert_true(seen == (strcmp(device, "INTERP") ? 1 : 0));
 }
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {TEST(operations), TEST(bound_again), TEST(nothing), TEST(variables), TEST(refusals), TEST(memory), TEST(cache), TEST(gradients), TEST(cost)};
+  const struct CMUnitTest tests[] = {TEST(operations), TEST(bound_again), TEST(nothing),
+                                     TEST(variables),  TEST(refusals),    TEST(memory),
+                                     TEST(cache),      TEST(gradients),   TEST(cost)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
-  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));   /* a name, with * */
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */
   if (argc < 2 && env && *env) device = env;
   for (int i = argc > 1 ? 1 : 0; i < argc; i++) {
     if (i) device = argv[i];

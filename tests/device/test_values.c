@@ -11,19 +11,29 @@
 #include <cmocka.h>
 
 static const char *const devices[] = {"CPU", "INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL"};
+
 enum { DEVICES = sizeof devices / sizeof *devices, MOST = 64 };
+
 static TgContext *ctx;
 static const char *device;
-typedef struct Values { int n; double v[MOST]; } Values;
-#define V(...) ((Values){(int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), {__VA_ARGS__}})
+
+typedef struct Values {
+  int n;
+  double v[MOST];
+} Values;
+
+#define V(...)     ((Values){(int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), {__VA_ARGS__}})
 #define ON_DEVICES for (int d_ = 0; d_ < DEVICES && device_open(d_); d_++, tg_close(ctx))
+
 static bool device_open(int i) {
   device = devices[i];
   ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
   if (tg_error(ctx)) fail_msg("%s: %s", device, tg_errmsg(ctx));
   return true;
 }
+
 static TgTensor *given(TgDType d, Values x) { return tg_from_f64(ctx, x.v, d, TG_SHAPE(x.n)); }
+
 /* Within eps of the larger of |want| and least; NaN for NaN, and a zero has its sign. */
 static void are_at(int line, const char *what, TgTensor *y, Values want, double eps, double least) {
   double got[MOST];
@@ -36,10 +46,13 @@ static void are_at(int line, const char *what, TgTensor *y, Values want, double 
       fail_msg("line %d on %s: %s: element %d is %.17g, not %.17g", line, device, what, i, g, w);
   }
 }
-#define ARE(y, want) are_at(__LINE__, #y, (y), (want), 0, 0)
+
+#define ARE(y, want)                  are_at(__LINE__, #y, (y), (want), 0, 0)
 #define ARE_NEAR(y, want, eps, least) are_at(__LINE__, #y, (y), (want), (eps), (least))
+
 static Values of(Values x, double (*f)(double)) {
-  for (int i = 0; i < x.n; i++) x.v[i] = f(x.v[i]);
+  for (int i = 0; i < x.n; i++)
+    x.v[i] = f(x.v[i]);
   return x;
 }
 
@@ -65,9 +78,12 @@ static void test_trigonometry(void **state) {
     ARE(tg_tan(given(TG_F32, V(0, -0.0, INFINITY, -INFINITY, NAN))), V(0, -0.0, NAN, NAN, NAN));
   }
 }
+
 /* The small end of log(1 + e^x) is e^x, its slope the sigmoid. */
 static double softplus(double x) { return x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)); }
+
 static double slope(double x) { return x > 0 ? 1 / (1 + exp(-x)) : exp(x) / (1 + exp(x)); }
+
 static void test_small_ends(void **state) {
   (void)state;
   Values x = V(-87, -40, -20, -17, -16.5, -10, -1, 0, 1, 10, 17, 40);
@@ -97,14 +113,17 @@ static void test_signed_zeros(void **state) {
     }
   }
 }
+
 /* Squares and their sums leave f16 at 256; the norms themselves do not. */
 static void test_half_norms(void **state) {
   (void)state;
   Values x = V(300, -300, 200, -500, 1, 2, 3, 4);
   double sum = 0, square = 0, spread = 0;
-  for (int i = 0; i < x.n; i++) sum += x.v[i], square += x.v[i] * x.v[i];
+  for (int i = 0; i < x.n; i++)
+    sum += x.v[i], square += x.v[i] * x.v[i];
   double mean = sum / x.n;
-  for (int i = 0; i < x.n; i++) spread += (x.v[i] - mean) * (x.v[i] - mean);
+  for (int i = 0; i < x.n; i++)
+    spread += (x.v[i] - mean) * (x.v[i] - mean);
   Values rms = x, layer = x, unit = x, step = x;
   for (int i = 0; i < x.n; i++) {
     rms.v[i] = x.v[i] / sqrt(square / x.n), unit.v[i] = x.v[i] / sqrt(square);
@@ -127,6 +146,7 @@ static void test_half_norms(void **state) {
     ARE_NEAR(v, V(0.9 + 0.1 * spread / 7), 1e-6, 0);
   }
 }
+
 /* A scalar that the dtype does not hold stands for itself, in a dtype that does. */
 static void scalar_is(int line, TgTensor *y, TgDType d, Values want) {
   if (!y) fail_msg("line %d on %s: %s", line, device, tg_errmsg(ctx));
@@ -134,7 +154,9 @@ static void scalar_is(int line, TgTensor *y, TgDType d, Values want) {
     fail_msg("line %d on %s: %s, not %s", line, device, tg_dtype_name(tg_dtype(y)), tg_dtype_name(d));
   are_at(line, "scalar", y, want, 0, 0);
 }
+
 #define SCALAR_IS(y, d, ...) scalar_is(__LINE__, (y), (d), V(__VA_ARGS__))
+
 static void test_scalars(void **state) {
   (void)state;
   ON_DEVICES {
@@ -188,7 +210,9 @@ static void refused(int line, TgTensor *y, const char *word) {
     fail_msg("line %d on %s: '%s' where a refusal of %s was due", line, device, tg_errmsg(ctx), word);
   tg_clear_error(ctx);
 }
+
 #define REFUSED(y, word) refused(__LINE__, (y), (word))
+
 static void test_powers_of_integers(void **state) {
   (void)state;
   ON_DEVICES {
@@ -199,14 +223,15 @@ static void test_powers_of_integers(void **state) {
     REFUSED(tg_pow_scalar(u, -1), "u8");
     REFUSED(tg_pow_scalar(tg_bool(x), -3), "bool");
     ARE_NEAR(tg_pow_scalar(tg_float(x), -2), V(0.25, INFINITY, 0.25, 1, 1, 1.0 / 9), 1e-6, 0);
-    ARE(tg_pow(x, y), V(0, 0, 0, 1, -1, 689956897));         /* 3^40 modulo 2^32 */
-    int64_t exact[2];                                        /* 3^39 is no f64 */
+    ARE(tg_pow(x, y), V(0, 0, 0, 1, -1, 689956897)); /* 3^40 modulo 2^32 */
+    int64_t exact[2];                                /* 3^39 is no f64 */
     assert_int_equal(tg_read(tg_pow(l, given(TG_I64, V(39, 39))), exact, sizeof exact), TG_OK);
     assert_true(exact[0] == 4052555153018976267 && exact[1] == -4052555153018976267);
     ARE(tg_pow(u, u), V(27, 4));
     ARE(tg_rpow_scalar(given(TG_I32, V(0, 5, 30)), 2), V(1, 32, 1 << 30));
   }
 }
+
 /* What PyTorch computes is not refused. */
 static void test_nothing_refused(void **state) {
   (void)state;

@@ -1,7 +1,8 @@
-/* test_faults.c: programs through the public API, each run again and again with the n-th allocation, OS call or call of SQLite failing.
- * Whatever fails: the call ends with a declared error or with the reference bits; after tg_close no memory, mapping, file or process is left;
- * and the same program then gives the reference bits, in the same context after tg_clear_error and in a fresh one.
- * All n up to DENSE, then a stride that visits at least SPARSE more; TG_TORTURE=1 (make torture): every n. */
+/* test_faults.c: programs through the public API, each run again and again with the n-th allocation, OS call
+ * or call of SQLite failing. Whatever fails: the call ends with a declared error or with the reference bits;
+ * after tg_close no memory, mapping, file or process is left; and the same program then gives the reference
+ * bits, in the same context after tg_clear_error and in a fresh one. All n up to DENSE, then a stride that
+ * visits at least SPARSE more; TG_TORTURE=1 (make torture): every n. */
 #define _GNU_SOURCE
 #include "base/os.h"
 #include "tensor/context.h"
@@ -24,40 +25,54 @@
 #endif
 
 enum { DENSE = 2000, SPARSE = 1000, MOST = 512 };
+
 static bool torture;
 static char cache_dir[64];
 
 /* ---- what fails: one kind at a time, at its n-th call; `after`: that one and all later ones */
 enum {
+
 #define OS(result, name, params, args, failed, err) OS_##name,
 #include "base/os.def"
 #undef OS
-  OS_KINDS, SQL_MEMORY = OS_KINDS, SQL_FILES, KINDS, MEMORY = KINDS
+  OS_KINDS,
+  SQL_MEMORY = OS_KINDS,
+  SQL_FILES,
+  KINDS,
+  MEMORY = KINDS
 };
 static const char *const kind_names[] = {
 #define OS(result, name, params, args, failed, err) #name,
 #include "base/os.def"
 #undef OS
-  "sqlite memory", "sqlite files", "allocation"
-};
-static struct { uint64_t calls[KINDS], at; int kind; bool after; int64_t open_files, maps; } world;
+    "sqlite memory", "sqlite files", "allocation"};
+
+static struct {
+  uint64_t calls[KINDS], at;
+  int kind;
+  bool after;
+  int64_t open_files, maps;
+} world;
+
 static bool fails(int kind) {
   uint64_t n = __atomic_add_fetch(&world.calls[kind], 1, __ATOMIC_RELAXED);
   return world.at && world.kind == kind && (n == world.at || (world.after && n > world.at));
 }
+
 /* close and munmap do their work before they fail, as the real ones do. */
-#define OS(result, name, params, args, failed, err)                                              \
-  static result fault_##name params {                                                            \
-    bool bad = fails(OS_##name);                                                                 \
-    if (bad && OS_##name != OS_close && OS_##name != OS_munmap) return errno = (err), (failed);  \
-    result r = tg_os_default.name args;                                                          \
-    bool opens = OS_##name == OS_open || OS_##name == OS_memory_file || OS_##name == OS_dup_from || OS_##name == OS_pidfd_open;      \
-    if (opens && (intptr_t)r >= 0) world.open_files++;                                           \
-    if (OS_##name == OS_socket_pair && (intptr_t)r == 0) world.open_files += 2;                    \
-    if (OS_##name == OS_close) world.open_files--;                                               \
-    if (OS_##name == OS_mmap && (intptr_t)r != -1) __atomic_add_fetch(&world.maps, 1, __ATOMIC_RELAXED);   \
-    if (OS_##name == OS_munmap) __atomic_sub_fetch(&world.maps, 1, __ATOMIC_RELAXED);            \
-    return bad ? errno = (err), (failed) : r;                                                    \
+#define OS(result, name, params, args, failed, err)                                                          \
+  static result fault_##name params {                                                                        \
+    bool bad = fails(OS_##name);                                                                             \
+    if (bad && OS_##name != OS_close && OS_##name != OS_munmap) return errno = (err), (failed);              \
+    result r = tg_os_default.name args;                                                                      \
+    bool opens = OS_##name == OS_open || OS_##name == OS_memory_file || OS_##name == OS_dup_from ||          \
+                 OS_##name == OS_pidfd_open;                                                                 \
+    if (opens && (intptr_t)r >= 0) world.open_files++;                                                       \
+    if (OS_##name == OS_socket_pair && (intptr_t)r == 0) world.open_files += 2;                              \
+    if (OS_##name == OS_close) world.open_files--;                                                           \
+    if (OS_##name == OS_mmap && (intptr_t)r != -1) __atomic_add_fetch(&world.maps, 1, __ATOMIC_RELAXED);     \
+    if (OS_##name == OS_munmap) __atomic_sub_fetch(&world.maps, 1, __ATOMIC_RELAXED);                        \
+    return bad ? errno = (err), (failed) : r;                                                                \
   }
 #include "base/os.def"
 #undef OS
@@ -68,15 +83,29 @@ static const TgOs faulty = {
 };
 #ifdef TG_HAVE_SQLITE
 static sqlite3_mem_methods sql_memory;
+
 static void *sql_malloc(int n) { return fails(SQL_MEMORY) ? NULL : sql_memory.xMalloc(n); }
+
 static void *sql_realloc(void *p, int n) { return fails(SQL_MEMORY) ? NULL : sql_memory.xRealloc(p, n); }
-static int sql_open(const char *path, int flags, int mode) { return fails(SQL_FILES) ? errno = EMFILE, -1 : open(path, flags, mode); }
-static ssize_t sql_pread(int fd, void *p, size_t n, off_t at) { return fails(SQL_FILES) ? errno = EIO, -1 : pread(fd, p, n, at); }
-static ssize_t sql_pwrite(int fd, const void *p, size_t n, off_t at) { return fails(SQL_FILES) ? errno = ENOSPC, -1 : pwrite(fd, p, n, at); }
+
+static int sql_open(const char *path, int flags, int mode) {
+  return fails(SQL_FILES) ? errno = EMFILE, -1 : open(path, flags, mode);
+}
+
+static ssize_t sql_pread(int fd, void *p, size_t n, off_t at) {
+  return fails(SQL_FILES) ? errno = EIO, -1 : pread(fd, p, n, at);
+}
+
+static ssize_t sql_pwrite(int fd, const void *p, size_t n, off_t at) {
+  return fails(SQL_FILES) ? errno = ENOSPC, -1 : pwrite(fd, p, n, at);
+}
+
 static int sql_ftruncate(int fd, off_t n) { return fails(SQL_FILES) ? errno = ENOSPC, -1 : ftruncate(fd, n); }
+
 static void *sql_mmap(void *p, size_t n, int prot, int flags, int fd, off_t at) {
   return fails(SQL_FILES) ? errno = ENOMEM, MAP_FAILED : mmap(p, n, prot, flags, fd, at);
 }
+
 static void sql_hook(void) {
   sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sql_memory);
   sqlite3_mem_methods m = sql_memory;
@@ -85,15 +114,19 @@ static void sql_hook(void) {
   assert_int_equal(sqlite3_initialize(), SQLITE_OK);
   sqlite3_vfs *v = sqlite3_vfs_find(NULL);
   v->xSetSystemCall(v, "open", (sqlite3_syscall_ptr)sql_open);
-  v->xSetSystemCall(v, "pread", (sqlite3_syscall_ptr)sql_pread), v->xSetSystemCall(v, "pread64", (sqlite3_syscall_ptr)sql_pread);
-  v->xSetSystemCall(v, "pwrite", (sqlite3_syscall_ptr)sql_pwrite), v->xSetSystemCall(v, "pwrite64", (sqlite3_syscall_ptr)sql_pwrite);
-  v->xSetSystemCall(v, "ftruncate", (sqlite3_syscall_ptr)sql_ftruncate), v->xSetSystemCall(v, "mmap", (sqlite3_syscall_ptr)sql_mmap);
+  v->xSetSystemCall(v, "pread", (sqlite3_syscall_ptr)sql_pread),
+      v->xSetSystemCall(v, "pread64", (sqlite3_syscall_ptr)sql_pread);
+  v->xSetSystemCall(v, "pwrite", (sqlite3_syscall_ptr)sql_pwrite),
+      v->xSetSystemCall(v, "pwrite64", (sqlite3_syscall_ptr)sql_pwrite);
+  v->xSetSystemCall(v, "ftruncate", (sqlite3_syscall_ptr)sql_ftruncate),
+      v->xSetSystemCall(v, "mmap", (sqlite3_syscall_ptr)sql_mmap);
 }
 #else
 static void sql_hook(void) {}
 #endif
 
 static int64_t runs, errors, complaints;
+
 /* Goes on, so that one wrong place does not hide the next; the test fails at its end. */
 static void complain(const char *fmt, ...) {
   va_list ap;
@@ -102,8 +135,13 @@ static void complain(const char *fmt, ...) {
   va_end(ap);
 }
 
-/* ---- programs: build, compute, write what they computed to out. A builder that fails gives NULL down the chain, so no check is needed here. */
-typedef struct Out { uint8_t at[MOST]; size_t n; } Out;
+/* ---- programs: build, compute, write what they computed to out. A builder that fails gives NULL down the
+ * chain, so no check is needed here. */
+typedef struct Out {
+  uint8_t at[MOST];
+  size_t n;
+} Out;
+
 static void put(TgContext *c, Out *o, TgTensor *t) {
   size_t n = tg_nbytes(t);
   if (!t && !tg_error(c)) complain("a builder gave NULL and no error");
@@ -112,13 +150,17 @@ static void put(TgContext *c, Out *o, TgTensor *t) {
   if (s && !tg_error(c)) complain("read gave a status that the context does not know: %s", tg_status_name(s));
   if (!s) o->n += n;
 }
+
 static TgTensor *numbers(TgContext *c, TgDType d, int nd, const int64_t *dims, double from, double step) {
   double v[256];
   int64_t n = 1;
-  for (int i = 0; i < nd; i++) n *= dims[i];
-  for (int64_t i = 0; i < n; i++) v[i] = from + step * (double)(i * 7 % 23);
+  for (int i = 0; i < nd; i++)
+    n *= dims[i];
+  for (int64_t i = 0; i < n; i++)
+    v[i] = from + step * (double)(i * 7 % 23);
   return tg_from_f64(c, v, d, nd, dims);
 }
+
 #define F(from, step, ...) numbers(c, TG_F32, TG_SHAPE(__VA_ARGS__), from, step)
 #define I(from, step, ...) numbers(c, TG_I32, TG_SHAPE(__VA_ARGS__), from, step)
 
@@ -127,6 +169,7 @@ static void elementwise(TgContext *c, Out *o) {
   put(c, o, tg_add(tg_relu(tg_mul(a, b)), tg_where(tg_lt(a, b), tg_exp(d), tg_sin(a))));
   put(c, o, tg_cast(tg_floordiv(tg_mul_scalar(a, 10), b), TG_I8));
 }
+
 static void reduction(TgContext *c, Out *o) {
   TgTensor *a = F(-1, 0.25, 4, 3, 5);
   put(c, o, tg_sum(a, .axis = TG_AXES(1)));
@@ -134,67 +177,87 @@ static void reduction(TgContext *c, Out *o) {
   put(c, o, tg_std(a));
   put(c, o, tg_argmin(a, .axis = TG_AXES(2)));
 }
+
 static void matmul(TgContext *c, Out *o) {
   put(c, o, tg_add(tg_matmul(F(-1, 0.25, 5, 7), F(2, -0.125, 7, 6)), F(0, 1, 6)));
   put(c, o, tg_matmul(I(-9, 2, 2, 3, 4), I(1, 1, 4, 2)));
 }
+
 static void softmax(TgContext *c, Out *o) {
   TgTensor *a = F(-1, 0.25, 3, 7);
   put(c, o, tg_softmax(a));
-  put(c, o, tg_layer_norm(tg_log_softmax(a, .axis = TG_AXES(0)), .weight = F(1, 0.1, 7), .bias = F(0, 0.2, 7)));
+  put(c, o,
+      tg_layer_norm(tg_log_softmax(a, .axis = TG_AXES(0)), .weight = F(1, 0.1, 7), .bias = F(0, 0.2, 7)));
 }
+
 static void conv_pool(TgContext *c, Out *o) {
-  TgTensor *y = tg_conv2d(F(-1, 0.25, 1, 2, 6, 6), F(0.3, -0.05, 3, 2, 3, 3), .bias = F(0.1, 0.2, 3), .padding = TG_SIZES(1, 1), .stride = TG_SIZES(1, 2));
+  TgTensor *y = tg_conv2d(F(-1, 0.25, 1, 2, 6, 6), F(0.3, -0.05, 3, 2, 3, 3), .bias = F(0.1, 0.2, 3),
+                          .padding = TG_SIZES(1, 1), .stride = TG_SIZES(1, 2));
   put(c, o, tg_max_pool2d(tg_relu(y), .kernel = TG_SIZES(2, 2), .stride = TG_SIZES(2, 1)));
 }
+
 static void training(TgContext *c, Out *o) {
-  TgTensor *x = F(-1, 0.125, 4, 3), *y = I(0, 1, 4), *w = tg_keep(F(-0.3, 0.04, 2, 3)), *b = tg_keep(F(0, 0.1, 2));
+  TgTensor *x = F(-1, 0.125, 4, 3), *y = I(0, 1, 4), *w = tg_keep(F(-0.3, 0.04, 2, 3)),
+           *b = tg_keep(F(0, 0.1, 2));
   TgOptim *opt = tg_adam(c, ((TgTensor *[]){w, b}), 2, .lr = 0.05);
-  for (int step = 0; step < 2 && opt; step++) TG_SCOPE(c) {
-    TgTensor *loss = tg_sparse_cross_entropy(tg_linear(x, w, b), tg_mod(y, tg_full_like(y, 2)));
-    if (tg_backward(loss) || tg_optim_step(opt)) break;
-  }
+  for (int step = 0; step < 2 && opt; step++)
+    TG_SCOPE(c) {
+      TgTensor *loss = tg_sparse_cross_entropy(tg_linear(x, w, b), tg_mod(y, tg_full_like(y, 2)));
+      if (tg_backward(loss) || tg_optim_step(opt)) break;
+    }
   put(c, o, w), put(c, o, b);
   tg_optim_free(opt);
   tg_release(w), tg_release(b);
 }
+
 static void in_place(TgContext *c, Out *o) {
   TgTensor *a = F(1, 1, 4, 6), *row = tg_select(a, 0, 2), *sum = tg_sum(a, .axis = TG_AXES(1));
   if (tg_realize(sum)) return;
-  tg_assign_slice(a, (int64_t[]){1, 2}, (int64_t[]){3, 5}, tg_mul_scalar(tg_shrink(a, (int64_t[]){0, 0}, (int64_t[]){2, 3}), 2));
+  tg_assign_slice(a, (int64_t[]){1, 2}, (int64_t[]){3, 5},
+                  tg_mul_scalar(tg_shrink(a, (int64_t[]){0, 0}, (int64_t[]){2, 3}), 2));
   put(c, o, a);
   put(c, o, row), put(c, o, sum);
   tg_assign(a, tg_flip(a, 1, (int64_t[]){0}));
   tg_assign(a, tg_add_scalar(a, 1));
   put(c, o, a);
 }
+
 static void randoms(TgContext *c, Out *o) {
   tg_manual_seed(c, 5);
   tg_set_training(c, true);
   put(c, o, tg_add(tg_rand(c, TG_SHAPE(3, 4)), tg_dropout(tg_randn(c, TG_SHAPE(3, 4)), 0.25)));
   put(c, o, tg_randint(c, TG_SHAPE(5), -3, 9, TG_I64));
 }
+
 static void indexing(TgContext *c, Out *o) {
   TgTensor *a = F(0, 1, 5, 3), *i = I(0, 0.2, 4, 3);
   put(c, o, tg_gather(a, 0, i));
   put(c, o, tg_cat((TgTensor *[]){tg_take(a, I(4, -0.1, 2)), tg_mul_scalar(a, 3)}, 2, 0));
   put(c, o, tg_one_hot(tg_select(i, 1, 1), 5));
 }
+
 static void ordered(TgContext *c, Out *o) {
   TgTensor *a = F(-2, 0.75, 3, 4), *i = I(0, 0.2, 2, 4), *at = NULL, *v = tg_cummin(a, 1, &at);
   put(c, o, v), put(c, o, at);
   put(c, o, tg_scatter_reduce(a, 0, i, a, TG_SCATTER_MEAN, .exclude_self = true));
   put(c, o, tg_argsort(a, .descending = true));
 }
+
 static void one_kernel(TgContext *c, Out *o) { put(c, o, tg_softmax(F(-1, 0.25, 4, 6))); }
-static void kernels_in_turn(TgContext *c, Out *o) {              /* the second batch starts a spare compiler, the third takes it */
-  for (int i = 1; i <= 3; i++) put(c, o, tg_mul_scalar(F(-1, 0.25, 4, 6), i));
+
+static void kernels_in_turn(TgContext *c,
+                            Out *o) { /* the second batch starts a spare compiler, the third takes it */
+  for (int i = 1; i <= 3; i++)
+    put(c, o, tg_mul_scalar(F(-1, 0.25, 4, 6), i));
 }
+
 static void mixed(TgContext *c, Out *o) {
   put(c, o, tg_softmax(tg_matmul(F(-1, 0.25, 4, 6), F(0.5, 0.125, 6, 5))));
   put(c, o, tg_cumsum(I(-4, 1, 9), 0));
 }
-static void files(TgContext *c, Out *o) {                     /* made anew each time, so that a run sees nothing of the one before */
+
+static void files(TgContext *c,
+                  Out *o) { /* made anew each time, so that a run sees nothing of the one before */
   char path[100];
   snprintf(path, sizeof path, "%s/numbers", cache_dir);
   unlink(path);
@@ -203,13 +266,19 @@ static void files(TgContext *c, Out *o) {                     /* made anew each 
   put(c, o, tg_sum(tg_from_file(c, path, TG_F32, TG_SHAPE(2, 3), .offset = 4096 + 20), .axis = TG_AXES(1)));
   put(c, o, t);
 }
-static TgState *of_bytes(TgContext *c, Bytes *b, TgState *(*read)(TgTensor *)) { return read(tg_from_bytes(c, b->at, b->n, TG_U8)); }
+
+static TgState *of_bytes(TgContext *c, Bytes *b, TgState *(*read)(TgTensor *)) {
+  return read(tg_from_bytes(c, b->at, b->n, TG_U8));
+}
+
 static void first_of(TgContext *c, Out *o, TgState *s, const char *name) {
   if (!s && !tg_error(c)) complain("a reader gave NULL and no error");
   if (s) put(c, o, tg_state_get(s, name));
   tg_state_free(s);
 }
-static void models(TgContext *c, Out *o) {                   /* a file of each format; what is in them is in tests/unit/test_files.c */
+
+static void models(TgContext *c,
+                   Out *o) { /* a file of each format; what is in them is in tests/unit/test_files.c */
   static Bytes b;
   Gguf g;
   char path[100];
@@ -223,7 +292,8 @@ static void models(TgContext *c, Out *o) {                   /* a file of each f
   tg_state_free(s), tg_state_free(f), tg_release(w), tg_release(to);
   b.n = 0, zip_write(&b, zip_files, 4, true);
   first_of(c, o, of_bytes(c, &b, tg_zip_extract), "two");
-  b.n = 0, tar_add(&b, "././@LongLink", 'L', "long", 5, NULL), tar_add(&b, "b", '0', "x", 1, "p"), add_le(&b, 0, 1024);
+  b.n = 0, tar_add(&b, "././@LongLink", 'L', "long", 5, NULL), tar_add(&b, "b", '0', "x", 1, "p"),
+  add_le(&b, 0, 1024);
   first_of(c, o, of_bytes(c, &b, tg_tar_extract), "long");
   put(c, o, tg_gunzip(tg_from_bytes(c, gzipped, sizeof gzipped, TG_U8)));
   b.n = 0, checkpoint_write(&b, good_pickle, sizeof good_pickle - 1);
@@ -235,25 +305,35 @@ static void models(TgContext *c, Out *o) {                   /* a file of each f
   first_of(c, o, v ? tg_get_state(c, v, NULL) : NULL, "tensors.w");
   tg_value_free(v);
 }
+
 static void variables(TgContext *c, Out *o) {
   TgVariable *n = tg_variable(c, "n", 1, 6);
   TgTensor *m = F(-1, 0.25, 6, 3);
   for (int k = 5; k > 1; k -= 3) {
     if (!n || tg_variable_bind(n, k)) return;
-    TgTensor *x = tg_slice(m, 0, 0, tg_size(n)), *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
-    put(c, o, p), put(c, o, tg_reshape(tg_cat((TgTensor *[]){x, x}, 2, 0), TG_SHAPE(tg_size_mul(c, tg_size(n), 6))));
-    if (!tg_assign_slice(m, (int64_t[]){0, 1}, (int64_t[]){tg_size(n), 2}, tg_mul_scalar(tg_slice(p, 1, 1, 2), 1))) return;
+    TgTensor *x = tg_slice(m, 0, 0, tg_size(n)),
+             *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
+    put(c, o, p),
+        put(c, o, tg_reshape(tg_cat((TgTensor *[]){x, x}, 2, 0), TG_SHAPE(tg_size_mul(c, tg_size(n), 6))));
+    if (!tg_assign_slice(m, (int64_t[]){0, 1}, (int64_t[]){tg_size(n), 2},
+                         tg_mul_scalar(tg_slice(p, 1, 1, 2), 1)))
+      return;
   }
   put(c, o, m);
 }
-typedef struct Held { TgTensor *w; } Held;
+
+typedef struct Held {
+  TgTensor *w;
+} Held;
+
 static TgStatus step(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   Held *h = user;
   out[0] = tg_add(tg_matmul(in[0], h->w), tg_rand(c, TG_SHAPE(2, 2)));
   return tg_add_(h->w, tg_scalar_like(h->w, 1)) && !tg_realize(h->w) ? TG_OK : tg_error(c);
 }
-static void captured(TgContext *c, Out *o) {                 /* a first run, a capture, two replays */
+
+static void captured(TgContext *c, Out *o) { /* a first run, a capture, two replays */
   tg_manual_seed(c, 3);
   Held h = {tg_keep(tg_clone(F(0, 0.5, 3, 2)))};
   TgJit *j = tg_jit(c, step, &h);
@@ -264,13 +344,18 @@ static void captured(TgContext *c, Out *o) {                 /* a first run, a c
   put(c, o, h.w);
   tg_jit_free(j), tg_release(h.w);
 }
+
 /* y = x + w with its two axes' sizes swapped: Add, Shape, Gather, Reshape, as the onnx package writes it */
 static const unsigned char onnx_model[] = {
-  8, 8, 58, 156, 1, 10, 14, 10, 1, 120, 10, 1, 119, 18, 1, 97, 34, 3, 65, 100, 100, 10, 13, 10, 1, 97, 18, 1, 115, 34, 5, 83, 104, 97, 112, 101, 10, 17,
-  10, 1, 115, 10, 1, 105, 18, 1, 100, 34, 6, 71, 97, 116, 104, 101, 114, 10, 18, 10, 1, 97, 10, 1, 100, 18, 1, 121, 34, 7, 82, 101, 115, 104, 97, 112,
-  101, 18, 1, 103, 42, 21, 8, 3, 16, 1, 66, 1, 119, 74, 12, 0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 42, 25, 8, 2, 16, 7, 66, 1, 105, 74, 16, 1, 0, 0,
-  0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 90, 20, 10, 1, 120, 18, 15, 10, 13, 8, 1, 18, 9, 10, 3, 18, 1, 110, 10, 2, 8, 3, 98, 9, 10, 1, 121, 18, 4, 10,
-  2, 8, 1, 66, 4, 10, 0, 16, 17};
+    8,  8,   58,  156, 1,   10, 14,  10,  1,   120, 10,  1,   119, 18,  1,   97, 34, 3,  65, 100, 100,
+    10, 13,  10,  1,   97,  18, 1,   115, 34,  5,   83,  104, 97,  112, 101, 10, 17, 10, 1,  115, 10,
+    1,  105, 18,  1,   100, 34, 6,   71,  97,  116, 104, 101, 114, 10,  18,  10, 1,  97, 10, 1,   100,
+    18, 1,   121, 34,  7,   82, 101, 115, 104, 97,  112, 101, 18,  1,   103, 42, 21, 8,  3,  16,  1,
+    66, 1,   119, 74,  12,  0,  0,   128, 63,  0,   0,   0,   64,  0,   0,   64, 64, 42, 25, 8,   2,
+    16, 7,   66,  1,   105, 74, 16,  1,   0,   0,   0,   0,   0,   0,   0,   0,  0,  0,  0,  0,   0,
+    0,  0,   90,  20,  10,  1,  120, 18,  15,  10,  13,  8,   1,   18,  9,   10, 3,  18, 1,  110, 10,
+    2,  8,   3,   98,  9,   10, 1,   121, 18,  4,   10,  2,   8,   1,   66,  4,  10, 0,  16, 17};
+
 static void onnx(TgContext *c, Out *o) {
   TgOnnx *m = tg_onnx_load(tg_from_bytes(c, onnx_model, sizeof onnx_model, TG_U8));
   TgTensor *x = F(1, 0.5, 2, 3), *y = NULL;
@@ -279,49 +364,72 @@ static void onnx(TgContext *c, Out *o) {
   put(c, o, y);
   tg_onnx_free(m);
 }
-typedef struct Named { const char *name; void (*run)(TgContext *c, Out *o); } Named;
-static const Named programs[] = {{"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul}, {"softmax", softmax},
-  {"conv and pool", conv_pool}, {"training", training}, {"in place", in_place}, {"random", randoms}, {"indexing", indexing}, {"ordered", ordered}, {"files", files}, {"variables", variables}, {"captured", captured}, {"models", models}, {"onnx", onnx}, {"mixed", mixed}};
+
+typedef struct Named {
+  const char *name;
+  void (*run)(TgContext *c, Out *o);
+} Named;
+
+static const Named programs[] = {
+    {"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul},     {"softmax", softmax},
+    {"conv and pool", conv_pool}, {"training", training},   {"in place", in_place}, {"random", randoms},
+    {"indexing", indexing},       {"ordered", ordered},     {"files", files},       {"variables", variables},
+    {"captured", captured},       {"models", models},       {"onnx", onnx},         {"mixed", mixed}};
 
 /* ---- one run */
-typedef struct Where { const char *device; bool cache; } Where;
+typedef struct Where {
+  const char *device;
+  bool cache;
+} Where;
+
 static int no_complaints(void **state) { return (void)state, complaints ? (complaints = 0, -1) : 0; }
+
 static void cache_remove(void) {
   static const char *const files[] = {"", "-wal", "-shm", "-journal"};
   char path[200];
-  for (size_t i = 0; i < TG_COUNT(files); i++) snprintf(path, sizeof path, "%s/tinygrad-c/kernels-1.db%s", cache_dir, files[i]), unlink(path);
+  for (size_t i = 0; i < TG_COUNT(files); i++)
+    snprintf(path, sizeof path, "%s/tinygrad-c/kernels-1.db%s", cache_dir, files[i]), unlink(path);
 }
+
 static bool declared(TgStatus s, int kind) {
   if (kind == MEMORY) return s == TG_ERR_NOMEM;
-  if (kind >= OS_KINDS) return false;                        /* the cache on disk never fails a program */
+  if (kind >= OS_KINDS) return false; /* the cache on disk never fails a program */
   return s == TG_ERR_NOMEM || s == TG_ERR_DEVICE || s == TG_ERR_COMPILE || s == TG_ERR_IO;
 }
+
 /* Runs p with the n-th call of a kind failing (n 0: none). True: that call was reached. */
-static bool run_one(const Named *p, Where w, int kind, uint64_t n, bool after, const Out *want, Out *got, uint64_t calls[KINDS + 1], bool again) {
+static bool run_one(const Named *p, Where w, int kind, uint64_t n, bool after, const Out *want, Out *got,
+                    uint64_t calls[KINDS + 1], bool again) {
   TgMem last = {0};
   TgMem m = {.fail_at = kind == MEMORY ? n : 0, .fail_always_after = after, .last = &last};
   memset(&world, 0, sizeof world);
   world.kind = kind, world.after = after, world.at = kind == MEMORY ? 0 : n;
   setenv("TG_CACHE", w.cache ? "1" : "0", 1);
-  TgContext *c = context_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = w.device, .threads = 2}, &faulty, m);
+  TgContext *c = context_open(
+      &(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = w.device, .threads = 2}, &faulty, m);
   memset(got, 0, sizeof *got);
   if (c) p->run(c, got);
   uint64_t used = kind == MEMORY ? c ? c->mem.calls : n : world.calls[kind];
   char where[200];
-  snprintf(where, sizeof where, "%s on %s%s, %s %s%llu", p->name, w.device, w.cache ? " with cache" : "", kind_names[kind], after ? "from " : "", (unsigned long long)n);
+  snprintf(where, sizeof where, "%s on %s%s, %s %s%llu", p->name, w.device, w.cache ? " with cache" : "",
+           kind_names[kind], after ? "from " : "", (unsigned long long)n);
   TgStatus s = tg_error(c);
   runs++, errors += s != TG_OK;
-  if (c && s && !declared(s, n ? kind : KINDS)) complain("%s: %s: %s", where, tg_status_name(s), tg_errmsg(c));
+  if (c && s && !declared(s, n ? kind : KINDS))
+    complain("%s: %s: %s", where, tg_status_name(s), tg_errmsg(c));
   if (c && s && !*tg_errmsg(c)) complain("%s: no message", where);
-  if (!s && want && (got->n != want->n || memcmp(got->at, want->at, want->n))) complain("%s: no error, other bits (%zu bytes, not %zu)", where, got->n, want->n);
+  if (!s && want && (got->n != want->n || memcmp(got->at, want->at, want->n)))
+    complain("%s: no error, other bits (%zu bytes, not %zu)", where, got->n, want->n);
   world.at = 0;
-  if (c && s && again && *tg_device(c)) {                    /* the same context works again */
+  if (c && s && again && *tg_device(c)) { /* the same context works again */
     c->mem.fail_at = 0;
     tg_clear_error(c);
     memset(got, 0, sizeof *got);
     p->run(c, got);
-    if (tg_error(c)) complain("%s: again: %s: %s", where, tg_status_name(tg_error(c)), tg_errmsg(c));
-    else if (got->n != want->n || memcmp(got->at, want->at, want->n)) complain("%s: again: other bits", where);
+    if (tg_error(c))
+      complain("%s: again: %s: %s", where, tg_status_name(tg_error(c)), tg_errmsg(c));
+    else if (got->n != want->n || memcmp(got->at, want->at, want->n))
+      complain("%s: again: other bits", where);
   }
   if (calls && c) memcpy(calls, world.calls, sizeof world.calls), calls[MEMORY] = c->mem.calls;
   tg_close(c);
@@ -331,8 +439,10 @@ static bool run_one(const Named *p, Where w, int kind, uint64_t n, bool after, c
   if (waitpid(-1, NULL, WNOHANG) != -1 || errno != ECHILD) complain("%s: a process is left", where);
   return used >= n;
 }
+
 /* The same in a child, when all is to be seen: a crash is a complaint, and the sweep goes on. */
-static bool run_apart(const Named *p, Where w, int kind, uint64_t n, bool after, const Out *want, bool again) {
+static bool run_apart(const Named *p, Where w, int kind, uint64_t n, bool after, const Out *want,
+                      bool again) {
   Out got;
   if (!torture) return run_one(p, w, kind, n, after, want, &got, NULL, again);
   fflush(NULL);
@@ -346,15 +456,23 @@ static bool run_apart(const Named *p, Where w, int kind, uint64_t n, bool after,
   waitpid(pid, &status, 0);
   runs++;
   int rc = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
-  if (rc < 10) complain("%s on %s, %s %s%llu: crash", p->name, w.device, kind_names[kind], after ? "from " : "", (unsigned long long)n);
-  else complaints += rc == 12;
+  if (rc < 10)
+    complain("%s on %s, %s %s%llu: crash", p->name, w.device, kind_names[kind], after ? "from " : "",
+             (unsigned long long)n);
+  else
+    complaints += rc == 12;
   return rc != 10;
 }
+
 static void sweep(const Named *p, Where w, const Out *want, int kind, uint64_t total, uint64_t most) {
   Out got;
-  for (int after = 0; after < 2; after++) {                  /* `after`: a tenth as many, and not what would only wait for ever */
-    if (after && (kind == OS_futex || kind == OS_waitpid || kind == OS_poll || kind == OS_pidfd_wait || kind == OS_kill)) continue;
-    uint64_t dense = torture ? total : TG_MIN(most, DENSE), stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
+  for (int after = 0; after < 2;
+       after++) { /* `after`: a tenth as many, and not what would only wait for ever */
+    if (after && (kind == OS_futex || kind == OS_waitpid || kind == OS_poll || kind == OS_pidfd_wait ||
+                  kind == OS_kill))
+      continue;
+    uint64_t dense = torture ? total : TG_MIN(most, DENSE),
+             stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
     if (most < DENSE) dense = 0, stride = TG_MAX(total / most, 1);
     if (after) dense /= 10, stride *= 10;
     for (uint64_t n = 1; n <= total; n += n < dense ? 1 : stride)
@@ -362,22 +480,26 @@ static void sweep(const Named *p, Where w, const Out *want, int kind, uint64_t t
     run_one(p, w, MEMORY, 0, false, want, &got, NULL, false);
   }
 }
+
 static void reference(const Named *p, Where w, Out *want, uint64_t calls[KINDS + 1]) {
   Out again;
   uint64_t first[KINDS + 1];
   run_one(p, w, MEMORY, 0, false, NULL, want, first, false);
   if (strncmp(w.device, "NULL", 4)) assert_true(want->n > 0);
   run_one(p, w, MEMORY, 0, false, want, &again, calls, false);
-  for (int k = 0; k <= KINDS; k++) calls[k] = TG_MAX(calls[k], first[k]);      /* the first one fills the cache on disk */
+  for (int k = 0; k <= KINDS; k++)
+    calls[k] = TG_MAX(calls[k], first[k]); /* the first one fills the cache on disk */
 }
+
 static void report(const Named *p, Where w, const uint64_t *calls) {
   fprintf(stderr, "%-14s %-9s %llu allocations;", p->name, w.device, (unsigned long long)calls[MEMORY]);
-  for (int k = 0; k < KINDS; k++) if (calls[k]) fprintf(stderr, " %s %llu", kind_names[k], (unsigned long long)calls[k]);
+  for (int k = 0; k < KINDS; k++)
+    if (calls[k]) fprintf(stderr, " %s %llu", kind_names[k], (unsigned long long)calls[k]);
   fprintf(stderr, "\n");
 }
 
 /* ---- tests */
-static void test_allocations(void **state) {                 /* each program on the interpreter */
+static void test_allocations(void **state) { /* each program on the interpreter */
   (void)state;
   for (size_t i = 0; i < TG_COUNT(programs); i++) {
     Where w = {"INTERP", false};
@@ -386,10 +508,13 @@ static void test_allocations(void **state) {                 /* each program on 
     reference(&programs[i], w, &want, calls);
     report(&programs[i], w, calls);
     sweep(&programs[i], w, &want, MEMORY, calls[MEMORY], DENSE);
-    for (int k = 0; k < OS_KINDS; k++) if (calls[k]) sweep(&programs[i], w, &want, k, calls[k], DENSE);
+    for (int k = 0; k < OS_KINDS; k++)
+      if (calls[k]) sweep(&programs[i], w, &want, k, calls[k], DENSE);
   }
 }
-static void test_devices(void **state) {                     /* one program on the other devices, with and without a cache on disk */
+
+static void
+test_devices(void **state) { /* one program on the other devices, with and without a cache on disk */
   (void)state;
   const Named *p = &programs[TG_COUNT(programs) - 1];
   static const Where at[] = {{"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}};
@@ -402,11 +527,12 @@ static void test_devices(void **state) {                     /* one program on t
     sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : !strcmp(at[i].device, "CPU") ? 50 : 500);
   }
 }
-static void test_os_calls(void **state) {                    /* CPU: no cache, a new cache each time, a full one */
+
+static void test_os_calls(void **state) { /* CPU: no cache, a new cache each time, a full one */
   (void)state;
   static const Named small[] = {{"one kernel", one_kernel}, {"kernels in turn", kernels_in_turn}};
   for (int round = 0; round < 4; round++) {
-    int mode = round % 3;                                    /* the last without a cache, so that all its kernels are compiled */
+    int mode = round % 3; /* the last without a cache, so that all its kernels are compiled */
     const Named *p = torture && round < 3 ? &programs[TG_COUNT(programs) - 1] : &small[round == 3];
     Where w = {"CPU", mode > 0};
     Out want, got;
@@ -416,15 +542,18 @@ static void test_os_calls(void **state) {                    /* CPU: no cache, a
     report(p, w, calls);
     for (int k = 0; k < KINDS; k++)
       for (int after = 0; after < 2; after++) {
-        if (after && (k == OS_futex || k == OS_waitpid || k == OS_poll || k == OS_pidfd_wait || k == OS_kill)) continue;
+        if (after && (k == OS_futex || k == OS_waitpid || k == OS_poll || k == OS_pidfd_wait || k == OS_kill))
+          continue;
         for (uint64_t n = 1; n <= calls[k] && (torture || !after || n == 1); n += torture ? 1 : n / 3 + 1) {
           if (mode == 1) cache_remove();
           run_apart(p, w, k, n, after, &want, false);
-          if (k >= OS_KINDS || torture) run_one(p, w, MEMORY, 0, false, &want, &got, NULL, false);      /* nothing bad was left on disk */
+          if (k >= OS_KINDS || torture)
+            run_one(p, w, MEMORY, 0, false, &want, &got, NULL, false); /* nothing bad was left on disk */
         }
       }
   }
 }
+
 /* Kernels that no cache has yet, one after another; false: a wrong number or an error. */
 static bool fill_cache(int round, int n) {
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU", .threads = 1});
@@ -432,12 +561,15 @@ static bool fill_cache(int round, int n) {
   for (int i = 0; ok && i < n; i++) {
     float in[4] = {1, 2, 3, 4}, out[4];
     ok = !tg_read(tg_mul_scalar(tg_from(c, in, TG_F32, TG_SHAPE(4)), 100 * round + i + 2), out, sizeof out);
-    for (int k = 0; ok && k < 4; k++) ok = out[k] == in[k] * (float)(100 * round + i + 2);
+    for (int k = 0; ok && k < 4; k++)
+      ok = out[k] == in[k] * (float)(100 * round + i + 2);
   }
   tg_close(c);
   return ok;
 }
-static void test_kill(void **state) {                        /* ended by force at any moment: the next process works, with the same cache */
+
+static void
+test_kill(void **state) { /* ended by force at any moment: the next process works, with the same cache */
   (void)state;
   setenv("TG_CACHE", "1", 1);
   cache_remove();
@@ -454,6 +586,7 @@ static void test_kill(void **state) {                        /* ended by force a
     if (!fill_cache(round, 2)) fail_msg("round %d: the run after the kill is wrong", round);
   }
 }
+
 static int setup(void **state) {
   (void)state;
   strcpy(cache_dir, "/tmp/tg_test_faults_XXXXXX");
@@ -463,6 +596,7 @@ static int setup(void **state) {
   sql_hook();
   return 0;
 }
+
 static int teardown(void **state) {
   (void)state;
   char path[100];
@@ -476,9 +610,12 @@ static int teardown(void **state) {
   fprintf(stderr, "%lld runs, %lld ended with an error\n", (long long)runs, (long long)errors);
   return rmdir(cache_dir);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_allocations, no_complaints), cmocka_unit_test_teardown(test_devices, no_complaints), cmocka_unit_test_teardown(test_os_calls, no_complaints),
-    cmocka_unit_test(test_kill)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_allocations, no_complaints),
+                                     cmocka_unit_test_teardown(test_devices, no_complaints),
+                                     cmocka_unit_test_teardown(test_os_calls, no_complaints),
+                                     cmocka_unit_test(test_kill)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -11,53 +11,72 @@
 #include <unistd.h>
 
 enum { ROOM = 64, POOL = 24, SMALL = 2048, DEPTH = 4, PER_SCOPE = 40, PER_CONTEXT = 1000 };
-typedef struct Kept { TgTensor *t; int depth; } Kept;
+
+typedef struct Kept {
+  TgTensor *t;
+  int depth;
+} Kept;
+
 static TgContext *ctx;
 static Kept pool[POOL];
 static TgVariable *variables[4];
 static TgJit *jit;
 static uint64_t rng;
 static const char *calling = "";
-static int depth;                                            /* of the deepest tensor given to the call */
+static int depth;                     /* of the deepest tensor given to the call */
 static bool trace, with_null, silent; /* a NULL was given; a builder failed without a word */
+
 static uint64_t rnd(void) {
   uint64_t z = rng += 0x9e3779b97f4a7c15;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9, z = (z ^ z >> 27) * 0x94d049bb133111eb;
   return z ^ z >> 31;
 }
+
 static int below(int n) { return (int)(rnd() % (uint64_t)n); }
 
 /* ---- arguments */
 bool rarely(void) { return below(12) == 0; }
+
 bool often(void) { return below(2) == 0; }
+
 bool in_bool(void) { return below(2); }
+
 int in_enum(void) { return rarely() ? below(2) ? -1 : 1000 : below(16); }
+
 int64_t in_int64(void) {
   static const int64_t odd[] = {INT64_MIN, INT64_MAX, INT32_MAX,        INT32_MIN, INT32_MAX + INT64_C(1),
                                 -1,        1 << 20,   INT64_C(1) << 40, 100,       -100};
   return below(8) ? below(8) - 3 : odd[below(sizeof odd / sizeof *odd)];
 }
+
 int64_t in_count(void) { return rarely() ? -1 : below(5) ? below(5) : below(20); }
+
 double in_double(void) {
   static const double odd[] = {0,   -0.0, NAN,    INFINITY, -INFINITY, 1e300, -1e300, 1e-300,
                                3e9, -3e9, 0x1p63, 0x1p64,   255,       256,   -129};
   return below(3) ? (double)(below(21) - 10) / (1 + below(4)) : odd[below(sizeof odd / sizeof *odd)];
 }
+
 size_t in_room(void) { return (size_t)below(20); }
+
 TgContext *in_context(void) { return rarely() ? with_null = true, NULL : ctx; }
+
 TgTensor *in_tensor(void) {
   Kept k = pool[below(POOL)];
   if (rarely() || !k.t) return with_null = true, NULL;
   if (k.depth > depth) depth = k.depth;
   return k.t;
 }
+
 TgTensor *const *in_tensors(void) {
   static TgTensor *list[ROOM];
-  for (int i = 0; i < ROOM; i++) list[i] = pool[below(POOL)].t;
+  for (int i = 0; i < ROOM; i++)
+    list[i] = pool[below(POOL)].t;
   depth = DEPTH;
-  with_null = true;                                          /* maybe one of them */
+  with_null = true; /* maybe one of them */
   return rarely() ? NULL : list;
 }
+
 const int64_t *in_sizes(bool small) {
   static int64_t list[4][ROOM];
   static int turn;
@@ -66,23 +85,50 @@ const int64_t *in_sizes(bool small) {
     v[i] = small ? below(4) - (below(8) == 0) : below(10) ? below(5) - 1 : in_int64();
   return rarely() ? NULL : v;
 }
+
 const double *in_doubles(void) {
   static double v[1 << 16];
-  for (int i = 0; i < 32; i++) v[i] = in_double();
+  for (int i = 0; i < 32; i++)
+    v[i] = in_double();
   return rarely() ? NULL : v;
 }
+
 const void *in_bytes(void) {
   static unsigned char v[1 << 19];
-  for (int i = 0; i < 64; i++) v[i] = (unsigned char)rnd();
+  for (int i = 0; i < 64; i++)
+    v[i] = (unsigned char)rnd();
   return rarely() ? NULL : v;
 }
+
 const char *in_text(void) {
-  static const char *const texts[] = {
-    "", "ij,jk->ik", "ij->ji", "...i,i", "a b -> b a", "a (b c) -> a b c", "(a b) -> a b", "->",
-    "[[1, 2], [3, 4]]", "[1.5, nan]", "[[1], 2", "NOOPT", "FUSE", "TRAINING", "ADD", "WHERE", "SQRT",
-    "/dev/null", "/nonexistent/x", "file", "c", "uops", "u = 1:i32\n", "\xff\xfe", "%s%n"};
+  static const char *const texts[] = {"",
+                                      "ij,jk->ik",
+                                      "ij->ji",
+                                      "...i,i",
+                                      "a b -> b a",
+                                      "a (b c) -> a b c",
+                                      "(a b) -> a b",
+                                      "->",
+                                      "[[1, 2], [3, 4]]",
+                                      "[1.5, nan]",
+                                      "[[1], 2",
+                                      "NOOPT",
+                                      "FUSE",
+                                      "TRAINING",
+                                      "ADD",
+                                      "WHERE",
+                                      "SQRT",
+                                      "/dev/null",
+                                      "/nonexistent/x",
+                                      "file",
+                                      "c",
+                                      "uops",
+                                      "u = 1:i32\n",
+                                      "\xff\xfe",
+                                      "%s%n"};
   return rarely() ? NULL : texts[below(sizeof texts / sizeof *texts)];
 }
+
 const TgIndex *in_index(void) {
   static TgIndex v[ROOM];
   for (int i = 0; i < ROOM; i++) {
@@ -93,54 +139,93 @@ const TgIndex *in_index(void) {
   with_null = true;
   return rarely() ? NULL : v;
 }
+
 const TgNamedSize *in_named(void) {
   static TgNamedSize v[ROOM];
   for (int i = 0; i < ROOM; i++)
     v[i] = (TgNamedSize){rarely() ? NULL : (const char *[]){"a", "b", "c", ""}[below(4)], in_int64()};
   return rarely() ? NULL : v;
 }
+
 TgVariable *in_variable(void) { return rarely() ? with_null = true, NULL : variables[below(4)]; }
+
 TgJit *in_jit(void) { return rarely() ? with_null = true, NULL : jit; }
+
 static TgStatus pass_on(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
   (void)y, (void)x, (void)user;
   if (n) out[0] = g;
   return n > 3 ? TG_ERR_VALUE : TG_OK;
 }
+
 static TgStatus doubled(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)user;
-  for (int i = 0; i < nout; i++) out[i] = nin ? tg_add(in[i % nin], in[i % nin]) : tg_ones(c, TG_SHAPE(2));
+  for (int i = 0; i < nout; i++)
+    out[i] = nin ? tg_add(in[i % nin], in[i % nin]) : tg_ones(c, TG_SHAPE(2));
   return TG_OK;
 }
+
 TgGradientFn in_gradient_fn(void) { return rarely() ? NULL : pass_on; }
+
 TgJitFn in_jit_fn(void) { return rarely() ? NULL : doubled; }
+
 TgAxes in_axes(void) {
   TgAxes a = {.n = rarely() ? (int)in_int64() : below(3)};
-  for (int i = 0; i < TG_MAX_RANK; i++) a.v[i] = rarely() ? (int)in_int64() : below(6) - 3;
+  for (int i = 0; i < TG_MAX_RANK; i++)
+    a.v[i] = rarely() ? (int)in_int64() : below(6) - 3;
   return a;
 }
+
 TgSizes in_spatial(void) {
   TgSizes s = {.n = rarely() ? (int)in_int64() : below(4)};
-  for (int i = 0; i < 2 * TG_MAX_SPATIAL; i++) s.v[i] = rarely() ? in_int64() : below(4);
+  for (int i = 0; i < 2 * TG_MAX_SPATIAL; i++)
+    s.v[i] = rarely() ? in_int64() : below(4);
   return s;
 }
-int64_t *out_int64(void) { static int64_t v[ROOM]; return rarely() ? NULL : v; }
-double *out_doubles(void) { static double v[1 << 16]; return rarely() ? NULL : v; }
-const char **out_texts(void) { static const char *v[ROOM]; return rarely() ? NULL : v; }
-void *out_bytes(void) { static unsigned char v[1 << 19]; return rarely() ? NULL : v; }
-TgTensor **out_tensors(void) { static TgTensor *v[ROOM]; return rarely() ? NULL : v; }
+
+int64_t *out_int64(void) {
+  static int64_t v[ROOM];
+  return rarely() ? NULL : v;
+}
+
+double *out_doubles(void) {
+  static double v[1 << 16];
+  return rarely() ? NULL : v;
+}
+
+const char **out_texts(void) {
+  static const char *v[ROOM];
+  return rarely() ? NULL : v;
+}
+
+void *out_bytes(void) {
+  static unsigned char v[1 << 19];
+  return rarely() ? NULL : v;
+}
+
+TgTensor **out_tensors(void) {
+  static TgTensor *v[ROOM];
+  return rarely() ? NULL : v;
+}
 
 /* ---- what calls give back */
 void at_call(const char *name) {
   calling = name, depth = 0, with_null = silent = false;
   if (trace) fprintf(stderr, "%s ", name);
 }
+
 void made_tensor(TgTensor *t) {
   int64_t n = t ? tg_max_numel(t) : 0;
   silent = !t && !with_null && !tg_error(ctx) && strcmp(calling, "tg_grad");
   if (t && n >= 0 && n <= SMALL && depth < DEPTH) pool[below(POOL)] = (Kept){t, depth + 1};
 }
-void made_variable(TgVariable *v) { if (v) variables[below(4)] = v; }
-void made_jit(TgJit *j) { if (j) jit = j; }
+
+void made_variable(TgVariable *v) {
+  if (v) variables[below(4)] = v;
+}
+
+void made_jit(TgJit *j) {
+  if (j) jit = j;
+}
 
 static void fresh_pool(void) {
   static const TgDType dtypes[] = {TG_F32, TG_F32, TG_F32, TG_F64, TG_F16, TG_BF16,    TG_BOOL, TG_I8,
@@ -150,21 +235,26 @@ static void fresh_pool(void) {
     int rank = below(4);
     int64_t dims[4], n = 1;
     double v[256];
-    for (int d = 0; d < rank; d++) dims[d] = below(10) ? 1 + below(4) : 0, n *= dims[d];
-    for (int64_t k = 0; k < n; k++) v[k] = below(20) ? below(9) - 4 : in_double();
+    for (int d = 0; d < rank; d++)
+      dims[d] = below(10) ? 1 + below(4) : 0, n *= dims[d];
+    for (int64_t k = 0; k < n; k++)
+      v[k] = below(20) ? below(9) - 4 : in_double();
     TgTensor *t = tg_from_f64(ctx, v, dtypes[below(sizeof dtypes / sizeof *dtypes)], rank, dims);
     pool[i].t = t && below(6) == 0 ? tg_requires_grad(t, true) : t;
   }
   tg_clear_error(ctx);
 }
+
 static void fresh_context(void) {
   tg_close(ctx);
   ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
   jit = NULL;
-  for (int i = 0; i < 4; i++) variables[i] = tg_variable(ctx, "n", i, 2 + 2 * i);
+  for (int i = 0; i < 4; i++)
+    variables[i] = tg_variable(ctx, "n", i, 2 + 2 * i);
 }
 #if defined(__SANITIZE_ADDRESS__)
 const char *__asan_default_options(void);
+
 const char *__asan_default_options(void) { return "allocator_may_return_null=1:max_allocation_size_mb=4096"; }
 #endif
 static void died(int sig) { /* what follows is the default: the sanitizers have spoken before */
@@ -173,6 +263,7 @@ static void died(int sig) { /* what follows is the default: the sanitizers have 
 }
 #if defined(__SANITIZE_ADDRESS__)
 void __asan_on_error(void);
+
 void __asan_on_error(void) { fprintf(stderr, "in %s\n", calling); }
 #endif
 static bool run(uint64_t seed, long calls) {
@@ -189,22 +280,28 @@ static bool run(uint64_t seed, long calls) {
     api_call(below(api_calls));
     if (trace) fprintf(stderr, "%s\n", tg_errmsg(ctx));
     ok = !silent;
-    if (silent) printf("call %ld of seed %llu: %s is NULL without a word\n", i, (unsigned long long)seed, calling);
+    if (silent)
+      printf("call %ld of seed %llu: %s is NULL without a word\n", i, (unsigned long long)seed, calling);
     tg_clear_error(ctx);
   }
   tg_close(ctx), ctx = NULL;
   return ok;
 }
+
 int main(int argc, char **argv) {
   long calls = 100000;
   uint64_t seed = 1;
   for (int i = 1; i + 1 < argc; i += 2) {
-    if (!strcmp(argv[i], "--seed")) seed = strtoull(argv[i + 1], NULL, 10);
-    else if (!strcmp(argv[i], "--calls")) calls = atol(argv[i + 1]);
-    else return fprintf(stderr, "fuzz_calls: %s?\n", argv[i]), 2;
+    if (!strcmp(argv[i], "--seed"))
+      seed = strtoull(argv[i + 1], NULL, 10);
+    else if (!strcmp(argv[i], "--calls"))
+      calls = atol(argv[i + 1]);
+    else
+      return fprintf(stderr, "fuzz_calls: %s?\n", argv[i]), 2;
   }
   const int fatal[] = {SIGSEGV, SIGFPE, SIGABRT, SIGBUS, SIGILL};
-  for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++) signal(fatal[i], died);
+  for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+    signal(fatal[i], died);
   char folder[] = "/tmp/tg-calls-XXXXXX"; /* where tg_from_file makes what it is asked to make */
   if (!mkdtemp(folder) || chdir(folder)) return fprintf(stderr, "fuzz_calls: no folder\n"), 2;
   bool ok = run(seed, calls);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include "tg.h"
 
-void api_call(int i);                                        /* the i-th function, 0 .. api_calls - 1 */
+void api_call(int i); /* the i-th function, 0 .. api_calls - 1 */
 extern const int api_calls;
 
 void at_call(const char *name);
@@ -20,7 +20,7 @@ bool often(void);
 bool in_bool(void);
 int in_enum(void);
 int64_t in_int64(void);
-int64_t in_count(void);                                      /* of an array, or -1 */
+int64_t in_count(void); /* of an array, or -1 */
 size_t in_room(void);
 double in_double(void);
 TgContext *in_context(void);

@@ -10,9 +10,11 @@
 #include <string.h>
 
 enum { MOST = 48, RANK = 3, HANDLES = 14, STEPS = 28, STORAGES = 400 };
+
 typedef struct Storage {
   int32_t at[MOST];
 } Storage;
+
 typedef struct Handle {
   TgTensor *t;
   int s; /* storage */
@@ -22,11 +24,13 @@ typedef struct Handle {
   int64_t d[RANK];
   int place[MOST];
 } Handle;
+
 typedef struct Body {
   int kind[3], a[3], b[3];
   int64_t lo, hi;
   int32_t k;
 } Body; /* what a captured function does */
+
 static struct {
   uint64_t rng;
   TgContext *ctx;
@@ -44,17 +48,21 @@ static struct {
   bool bad, broken;
   TgTensor *held; /* made in a captured function */
 } P;
+
 static uint32_t draw(void) {
   P.rng = P.rng * 6364136223846793005u + 1442695040888963407u;
   return (uint32_t)(P.rng >> 33);
 }
+
 static int below(int n) { return n > 0 ? (int)(draw() % (uint32_t)n) : 0; }
+
 static void say(const char *fmt, ...) {
   va_list ap;
   va_start(ap, fmt);
   if (P.len < sizeof P.text - 300) P.len += (size_t)vsnprintf(P.text + P.len, sizeof P.text - P.len, fmt, ap);
   va_end(ap);
 }
+
 static void wrong(const char *what) {
   if (P.bad) return;
   P.bad = true;
@@ -63,31 +71,40 @@ static void wrong(const char *what) {
 
 /* ---- the model */
 static int32_t value(const Handle *h, int i) { return P.storage[h->s].at[h->place[i]]; }
+
 static Handle own(const Handle *like) { /* arrays of its own, elements in order */
   Handle h = *like;
   h.s = P.nstorage++, h.t = NULL, h.memory = h.kept = h.expanded = false;
-  for (int i = 0; i < h.n; i++) h.place[i] = i;
+  for (int i = 0; i < h.n; i++)
+    h.place[i] = i;
   return h;
 }
+
 static Handle copied(const Handle *x) {
   Handle h = own(x);
-  for (int i = 0; i < h.n; i++) P.storage[h.s].at[i] = value(x, i);
+  for (int i = 0; i < h.n; i++)
+    P.storage[h.s].at[i] = value(x, i);
   return h;
 }
+
 static int count(const Handle *h) {
   int n = 1;
-  for (int i = 0; i < h->rank; i++) n *= (int)h->d[i];
+  for (int i = 0; i < h->rank; i++)
+    n *= (int)h->d[i];
   return n;
 }
+
 /* A view made now: the same arrays if x is memory. place[] of the view is given in elements of x. */
 static Handle viewed(const Handle *x, Handle v) {
   if (x->memory) {
-    for (int i = 0; i < v.n; i++) v.place[i] = x->place[v.place[i]];
+    for (int i = 0; i < v.n; i++)
+      v.place[i] = x->place[v.place[i]];
     v.s = x->s, v.memory = true;
     return v;
   }
   Handle h = own(&v);
-  for (int i = 0; i < v.n; i++) P.storage[h.s].at[i] = value(x, v.place[i]);
+  for (int i = 0; i < v.n; i++)
+    P.storage[h.s].at[i] = value(x, v.place[i]);
   return h;
 }
 
@@ -99,8 +116,11 @@ static const char *name(int i) {
   snprintf(s[at], sizeof s[at], i < 0 ? "s%d" : "h%d", i < 0 ? -1 - i : i);
   return s[at];
 }
+
 static Handle *handle(int i) { return i < 0 ? &P.state[-1 - i] : &P.h[i]; }
+
 static int any(void) { return below(6) == 0 ? -1 - below(2) : below(P.n); }
+
 static void add(Handle h, TgTensor *t) {
   h.t = t;
   if (!t) {
@@ -109,6 +129,7 @@ static void add(Handle h, TgTensor *t) {
   }
   P.h[P.n++] = h;
 }
+
 static void check(int i) {
   Handle *h = handle(i);
   int32_t out[MOST];
@@ -126,6 +147,7 @@ static void check(int i) {
     }
   h->memory = true;
 }
+
 static void fresh(Handle *h, bool with_rank) {
   static const int64_t shapes[][RANK] = {{6}, {5}, {2, 3}, {3, 4}, {4, 2}, {2, 3, 2}, {1}, {8}};
   int s = below(8);
@@ -142,7 +164,8 @@ static void step_new(void) {
   h = own(&h);
   int how = below(4);
   int32_t *v = P.storage[h.s].at;
-  for (int i = 0; i < h.n; i++) v[i] = how < 2 ? below(100) : how == 2 ? 7 : i;
+  for (int i = 0; i < h.n; i++)
+    v[i] = how < 2 ? below(100) : how == 2 ? 7 : i;
   TgTensor *t = NULL;
   if (how < 2) t = tg_from(P.ctx, v, TG_I32, h.rank, h.d), h.memory = true;
   if (how == 2) t = tg_full(P.ctx, h.rank, h.d, 7, .dtype = TG_I32);
@@ -154,6 +177,7 @@ static void step_new(void) {
       h.n);
   add(h, t);
 }
+
 static void step_view(void) {
   int x = any();
   Handle *s = handle(x), v = *s;
@@ -161,19 +185,23 @@ static void step_view(void) {
   int kind = below(8), axis = below(s->rank);
   v.t = NULL, v.kept = false;
   int64_t stride[RANK] = {0}, all = 1;
-  for (int d = s->rank; d-- > 0;) stride[d] = all, all *= s->d[d];
+  for (int d = s->rank; d-- > 0;)
+    stride[d] = all, all *= s->d[d];
   if (kind == 0) { /* transpose */
     int64_t order[RANK], from[RANK];
-    for (int d = 0; d < s->rank; d++) order[d] = d;
+    for (int d = 0; d < s->rank; d++)
+      order[d] = d;
     for (int d = s->rank - 1; d > 0; d--) {
       int e = below(d + 1);
       int64_t o = order[d];
       order[d] = order[e], order[e] = o;
     }
-    for (int d = 0; d < s->rank; d++) v.d[d] = s->d[order[d]], from[d] = stride[order[d]];
+    for (int d = 0; d < s->rank; d++)
+      v.d[d] = s->d[order[d]], from[d] = stride[order[d]];
     for (int i = 0; i < v.n; i++) {
       int64_t at = 0, left = i;
-      for (int d = v.rank; d-- > 0;) at += left % v.d[d] * from[d], left /= v.d[d];
+      for (int d = v.rank; d-- > 0;)
+        at += left % v.d[d] * from[d], left /= v.d[d];
       v.place[i] = (int)at;
     }
     t = tg_permute(s->t, s->rank, order);
@@ -182,7 +210,8 @@ static void step_view(void) {
   } else if (kind == 1) { /* reshape to one axis, or that to two */
     bool two = s->n % 2 == 0 && below(2);
     v.rank = two ? 2 : 1, v.d[0] = two ? 2 : s->n, v.d[1] = s->n / 2;
-    for (int i = 0; i < v.n; i++) v.place[i] = i;
+    for (int i = 0; i < v.n; i++)
+      v.place[i] = i;
     t = tg_reshape(s->t, v.rank, v.d);
     say("  %s = tg_reshape(%s, %s);\n", name(P.n), name(x), two ? "(2, -1)" : "(-1)");
   } else if (kind == 2) {
@@ -191,15 +220,18 @@ static void step_view(void) {
     t = tg_flip(s->t, 1, (int64_t[]){axis});
     say("  %s = tg_flip(%s, %d);\n", name(P.n), name(x), axis);
   } else if (kind == 3) {
-    for (int i = 0; i < v.n; i++) v.place[i] = i;
+    for (int i = 0; i < v.n; i++)
+      v.place[i] = i;
     t = tg_detach(s->t);
     say("  %s = tg_detach(%s);\n", name(P.n), name(x));
   } else if (kind == 4 && s->rank < RANK && s->n * 2 <= MOST) { /* every element twice, side by side */
     int64_t with[RANK + 1], d[RANK + 1];
-    for (int k = 0; k < s->rank; k++) with[k] = d[k] = s->d[k];
+    for (int k = 0; k < s->rank; k++)
+      with[k] = d[k] = s->d[k];
     with[s->rank] = 1, d[s->rank] = 2;
     v.rank = s->rank + 1, v.d[s->rank] = 2, v.n = 2 * s->n, v.expanded = true;
-    for (int i = 0; i < v.n; i++) v.place[i] = i / 2;
+    for (int i = 0; i < v.n; i++)
+      v.place[i] = i / 2;
     t = tg_expand(tg_reshape(s->t, v.rank, with), v.rank, d);
     say("  %s = tg_expand(tg_reshape(%s, (.., 1)), (.., 2));\n", name(P.n), name(x));
   } else { /* a slice, with steps and backwards too */
@@ -207,7 +239,8 @@ static void step_view(void) {
             n = 1 + below((int)((size - lo + step - 1) / step));
     bool back = below(4) == 0;
     TgIndex idx[RANK];
-    for (int d = 0; d < s->rank; d++) idx[d] = (TgIndex)TG_ALL;
+    for (int d = 0; d < s->rank; d++)
+      idx[d] = (TgIndex)TG_ALL;
     int64_t last = lo + (n - 1) * step;
     idx[axis] = back ? (TgIndex)TG_SLICE(last, lo > 0 ? lo - 1 : TG_OPEN, -step)
                      : (TgIndex)TG_SLICE(lo, last + 1, step);
@@ -226,6 +259,7 @@ static void step_view(void) {
   }
   add(viewed(s, v), t);
 }
+
 static void step_compute(void) {
   int x = any(), y = any(), kind = below(5);
   Handle *a = handle(x), *b = handle(y);
@@ -256,16 +290,19 @@ static void step_compute(void) {
   }
   add(h, t);
 }
+
 static void step_sum(void) {
   int x = any();
   Handle *a = handle(x), h = {.rank = 1, .n = 1, .d = {1}};
   h = own(&h);
   uint32_t sum = 0;
-  for (int i = 0; i < a->n; i++) sum += (uint32_t)value(a, i);
+  for (int i = 0; i < a->n; i++)
+    sum += (uint32_t)value(a, i);
   P.storage[h.s].at[0] = (int32_t)sum;
   say("  %s = tg_reshape(tg_sum(%s), (1));\n", name(P.n), name(x));
   add(h, tg_reshape(tg_sum(a->t), TG_SHAPE(1)));
 }
+
 /* x becomes memory, of its own if it was none. */
 static void own_memory(Handle *h) {
   if (h->memory) return;
@@ -273,6 +310,7 @@ static void own_memory(Handle *h) {
   h->s = c.s, h->memory = true, h->expanded = false;
   memcpy(h->place, c.place, sizeof c.place);
 }
+
 static void step_assign(void) {
   int x = any(), y = any(), kind = below(4);
   Handle *a = handle(x), *b = handle(y);
@@ -287,12 +325,14 @@ static void step_assign(void) {
     v[i] = (int32_t)(kind == 0 && same ? (uint32_t)value(b, i)
                      : kind == 1       ? (uint32_t)k
                                        : (uint32_t)value(a, i) * 2u + 1u);
-  if (kind == 0 && same) t = tg_assign(a->t, b->t), say("  tg_assign(%s, %s);\n", name(x), name(y));
+  if (kind == 0 && same)
+    t = tg_assign(a->t, b->t), say("  tg_assign(%s, %s);\n", name(x), name(y));
   else if (kind == 1)
     t = tg_assign(a->t, tg_full(P.ctx, TG_SCALAR, k, .dtype = TG_I32)),
     say("  tg_assign(%s, %d);\n", name(x), (int)k);
   else {
-    for (int i = 0; i < a->n; i++) v[i] = (int32_t)((uint32_t)value(a, i) * 2u + 1u);
+    for (int i = 0; i < a->n; i++)
+      v[i] = (int32_t)((uint32_t)value(a, i) * 2u + 1u);
     t = tg_assign(a->t, tg_add_scalar(tg_mul_scalar(a->t, 2), 1)),
     say("  tg_assign(%s, 2 %s + 1);\n", name(x), name(x));
   }
@@ -306,8 +346,10 @@ static void step_assign(void) {
     return;
   }
   own_memory(a);
-  for (int i = 0; i < a->n; i++) P.storage[a->s].at[a->place[i]] = P.broken && i == 3 ? v[i] + 1 : v[i];
+  for (int i = 0; i < a->n; i++)
+    P.storage[a->s].at[a->place[i]] = P.broken && i == 3 ? v[i] + 1 : v[i];
 }
+
 static void step_setitem(void) {
   int x = any(), axis;
   Handle *a = handle(x);
@@ -317,14 +359,17 @@ static void step_setitem(void) {
   int32_t k = below(50);
   bool by_tensor = below(4) == 0, of_itself = below(4) == 0;
   TgIndex idx[RANK];
-  for (int d = 0; d < a->rank; d++) idx[d] = (TgIndex)TG_ALL;
-  for (int d = a->rank; --d > axis;) stride *= a->d[d];
+  for (int d = 0; d < a->rank; d++)
+    idx[d] = (TgIndex)TG_ALL;
+  for (int d = a->rank; --d > axis;)
+    stride *= a->d[d];
   int32_t where = (int32_t)at;
   TgTensor *places = by_tensor ? tg_from(P.ctx, &where, TG_I32, TG_SHAPE(1)) : NULL;
   idx[axis] = by_tensor ? (TgIndex)TG_TENSOR(places) : (TgIndex)TG_AT(at);
   int64_t other = below((int)size);
   TgIndex from[RANK];
-  for (int d = 0; d < a->rank; d++) from[d] = (TgIndex)TG_ALL;
+  for (int d = 0; d < a->rank; d++)
+    from[d] = (TgIndex)TG_ALL;
   from[axis] = by_tensor ? (TgIndex)TG_SLICE(other, other + 1) : (TgIndex)TG_AT(other);
   TgTensor *t = of_itself ? tg_setitem(a->t, idx, a->rank, tg_getitem(a->t, from, a->rank))
                           : tg_setitem_scalar(a->t, idx, a->rank, k);
@@ -348,6 +393,7 @@ static void step_setitem(void) {
     if (i / stride % size == at)
       P.storage[a->s].at[a->place[i]] = of_itself ? value(&was, (int)(i + (other - at) * stride)) : k;
 }
+
 static void step_clone(void) {
   int x = any();
   Handle h = copied(handle(x));
@@ -355,6 +401,7 @@ static void step_clone(void) {
   say("  %s = tg_clone(%s);\n", name(P.n), name(x));
   add(h, tg_clone(handle(x)->t));
 }
+
 static void step_realize(void) {
   int n = 1 + below(3), at[3];
   TgTensor *t[3];
@@ -369,8 +416,10 @@ static void step_realize(void) {
     wrong("realize");
     return;
   }
-  for (int i = 0; i < n; i++) handle(at[i])->memory = true;
+  for (int i = 0; i < n; i++)
+    handle(at[i])->memory = true;
 }
+
 static void step_drop(void) {
   if (P.n <= P.first[P.depth]) return;
   int x = P.first[P.depth] + below(P.n - P.first[P.depth]);
@@ -378,6 +427,7 @@ static void step_drop(void) {
   tg_release(P.h[x].t);
   P.h[x] = P.h[--P.n];
 }
+
 static void step_replace(void) {
   int x = below(P.n), y = any();
   Handle *a = &P.h[x], *b = handle(y);
@@ -391,6 +441,7 @@ static void step_replace(void) {
   *a = b->memory ? *b : copied(b); /* what is no memory yet becomes memory of each */
   a->t = t, a->kept = false;
 }
+
 static void step_scope(void) {
   if (P.depth < 3 && below(2)) {
     say("  tg_scope_begin(c);\n");
@@ -402,6 +453,7 @@ static void step_scope(void) {
     P.n = P.first[P.depth--];
   }
 }
+
 /* ---- captured functions: three of: add the input to a state, set a part of one, assign one to the other;
  * out: a sum of both and the input */
 static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
@@ -420,14 +472,17 @@ static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **
   out[0] = tg_add(tg_add(s[0], s[1]), in[0]), out[1] = early, out[2] = s[1];
   return tg_error(c);
 }
+
 static void model_run(Handle *in, int32_t out[3][6]) {
   const Body *b = &P.body;
   Handle *s = P.state;
-  for (int i = 0; i < 6; i++) out[1][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(in, i));
+  for (int i = 0; i < 6; i++)
+    out[1][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(in, i));
   for (int i = 0; i < 3; i++) {
     Handle *x = &s[b->a[i]], *y = &s[b->b[i]];
     int32_t v[6];
-    for (int k = 0; k < 6; k++) v[k] = value(x, k);
+    for (int k = 0; k < 6; k++)
+      v[k] = value(x, k);
     for (int k = 0; k < 6; k++) {
       if (b->kind[i] == 0) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(in, k));
       if (b->kind[i] == 1) v[k] = (int32_t)((uint32_t)value(y, k) + (uint32_t)b->k);
@@ -435,18 +490,21 @@ static void model_run(Handle *in, int32_t out[3][6]) {
       if (b->kind[i] == 3) v[k] = (int32_t)((uint32_t)value(x, k) * 3u);
     }
     Handle *to = b->kind[i] == 3 ? in : x;
-    for (int k = 0; k < 6; k++) P.storage[to->s].at[to->place[k]] = v[k];
+    for (int k = 0; k < 6; k++)
+      P.storage[to->s].at[to->place[k]] = v[k];
   }
   for (int i = 0; i < 6; i++) {
     out[0][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(&s[1], i) + (uint32_t)value(in, i));
     out[2][i] = value(&s[1], i);
   }
 }
+
 static void step_jit(void) {
   if (P.n + 4 > HANDLES || P.runs > 8) return;
   if (!P.jit) {
     Body *b = &P.body;
-    for (int i = 0; i < 3; i++) b->kind[i] = below(5), b->a[i] = below(2), b->b[i] = below(2);
+    for (int i = 0; i < 3; i++)
+      b->kind[i] = below(5), b->a[i] = below(2), b->b[i] = below(2);
     b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9);
     P.jit = tg_jit(P.ctx, body_run, NULL);
     say("  j = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d */\n", b->kind[0],
@@ -455,7 +513,8 @@ static void step_jit(void) {
   }
   Handle in = {.rank = 1, .n = 6, .d = {6}};
   in = own(&in), in.memory = true;
-  for (int i = 0; i < 6; i++) P.storage[in.s].at[i] = below(10);
+  for (int i = 0; i < 6; i++)
+    P.storage[in.s].at[i] = below(10);
   add(in, tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6)));
   TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
   int32_t want[3][6];
@@ -484,7 +543,8 @@ static void begin(const char *device) {
     Handle s = {.rank = 1, .n = 6, .d = {6}};
     s = own(&s);
     s.kept = true;
-    for (int k = 0; k < 6; k++) P.storage[s.s].at[k] = i ? 5 : 10 * k;
+    for (int k = 0; k < 6; k++)
+      P.storage[s.s].at[k] = i ? 5 : 10 * k;
     s.t = tg_keep(i ? tg_full(P.ctx, TG_SHAPE(6), 5, .dtype = TG_I32)
                     : tg_from(P.ctx, P.storage[s.s].at, TG_I32, TG_SHAPE(6)));
     s.memory = true;
@@ -493,13 +553,17 @@ static void begin(const char *device) {
   }
   say("  /* s0 = 0 10 20 30 40 50; s1 = tg_full((6), 5), realized */\n");
 }
+
 static void end(void) {
-  while (P.depth > 0) tg_scope_end(P.ctx), P.depth--;
+  while (P.depth > 0)
+    tg_scope_end(P.ctx), P.depth--;
   tg_jit_free(P.jit);
   tg_scope_end(P.ctx);
-  for (int i = 0; i < 2; i++) tg_release(P.state[i].t);
+  for (int i = 0; i < 2; i++)
+    tg_release(P.state[i].t);
   if (P.bad) tg_clear_error(P.ctx);
 }
+
 bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
   P.rng = seed * 2654435761u + 99, P.broken = broken;
   draw(), draw();
@@ -508,29 +572,46 @@ bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
   for (int i = 0; i < STEPS && !P.bad && P.nstorage < STORAGES - 12; i++) {
     int kind = below(22);
     bool room = P.n < HANDLES - 1 && P.n > 0;
-    if (!P.n) step_new();
-    else if (kind < 2 && room) step_new();
-    else if (kind < 6 && room) step_view();
-    else if (kind < 9 && room) step_compute();
-    else if (kind < 12) step_assign();
-    else if (kind < 14) step_setitem();
-    else if (kind < 15 && room) step_clone();
-    else if (kind < 16) step_realize();
-    else if (kind < 17) check(any());
-    else if (kind < 18) step_drop();
-    else if (kind < 19 && room) below(2) ? step_sum() : step_replace();
-    else if (kind < 20) step_scope();
-    else if (kind < 21) step_jit();
-    else if (tg_collect(P.ctx)) wrong("collect");
-    else say("  tg_collect(c);\n");
+    if (!P.n)
+      step_new();
+    else if (kind < 2 && room)
+      step_new();
+    else if (kind < 6 && room)
+      step_view();
+    else if (kind < 9 && room)
+      step_compute();
+    else if (kind < 12)
+      step_assign();
+    else if (kind < 14)
+      step_setitem();
+    else if (kind < 15 && room)
+      step_clone();
+    else if (kind < 16)
+      step_realize();
+    else if (kind < 17)
+      check(any());
+    else if (kind < 18)
+      step_drop();
+    else if (kind < 19 && room)
+      below(2) ? step_sum() : step_replace();
+    else if (kind < 20)
+      step_scope();
+    else if (kind < 21)
+      step_jit();
+    else if (tg_collect(P.ctx))
+      wrong("collect");
+    else
+      say("  tg_collect(c);\n");
     if (!P.bad && tg_error(P.ctx)) wrong("an error");
   }
-  for (int i = -2; i < P.n && !P.bad; i++) check(i);
+  for (int i = -2; i < P.n && !P.bad; i++)
+    check(i);
   bool ok = !P.bad;
   if (!ok) printf("memory, seed %llu on %s:\n%s", (unsigned long long)seed, tg_device(P.ctx), P.text);
   end();
   return ok;
 }
+
 void fuzz_memory_end(void) {
   tg_close(P.ctx);
   P.ctx = NULL;

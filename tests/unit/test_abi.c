@@ -17,7 +17,9 @@
 #include "tests/json.h"
 
 static char *json;
+
 static long number(const char *v) { return v ? strtol(v, NULL, 10) : -1; }
+
 static long value_of(const char *type, const char *name) {
   const char *e = named(member(json, "enums"), type), *v = e ? member(member(e, "values"), name) : NULL;
   if (!v) fail_msg("no %s in %s", name, type);
@@ -27,6 +29,7 @@ static long value_of(const char *type, const char *name) {
 /* ---- calls */
 static void *library;
 static int ncalls;
+
 static void *function(const char *name, const char *signature) {
   const char *f = named(member(json, "functions"), name);
   if (!f) fail_msg("%s is not in the file", name);
@@ -42,52 +45,94 @@ static void *function(const char *name, const char *signature) {
   ncalls++;
   return p;
 }
+
 #define T "TgTensor *"
 typedef void *P;
-typedef struct Shape { int n; const int64_t *d; } Shape;
-#define SHAPE(...) (Shape){(int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__}}
+
+typedef struct Shape {
+  int n;
+  const int64_t *d;
+} Shape;
+
+#define SHAPE(...)                                                                                           \
+  (Shape) {                                                                                                  \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]) { __VA_ARGS__ }                           \
+  }
 static P ctx;
+
 static P t1(const char *f, P a) { return ((P(*)(P))function(f, T ", " T))(a); }
+
 static P t2(const char *f, P a, P b) { return ((P(*)(P, P))function(f, T ", " T ", " T))(a, b); }
-static P t3(const char *f, P a, P b, P c) { return ((P(*)(P, P, P))function(f, T ", " T ", " T ", " T))(a, b, c); }
-static P td(const char *f, P a, double v) { return ((P(*)(P, double))function(f, T ", " T ", double"))(a, v); }
+
+static P t3(const char *f, P a, P b, P c) {
+  return ((P(*)(P, P, P))function(f, T ", " T ", " T ", " T))(a, b, c);
+}
+
+static P td(const char *f, P a, double v) {
+  return ((P(*)(P, double))function(f, T ", " T ", double"))(a, v);
+}
+
 static P ti(const char *f, P a, int v) { return ((P(*)(P, int))function(f, T ", " T ", int"))(a, v); }
-static P tii(const char *f, P a, int v, int w) { return ((P(*)(P, int, int))function(f, T ", " T ", int, int"))(a, v, w); }
-static P tl(const char *f, P a, int64_t v) { return ((P(*)(P, int64_t))function(f, T ", " T ", int64_t"))(a, v); }
-static P ts(const char *f, P a, Shape s) { return ((P(*)(P, int, const int64_t *))function(f, T ", " T ", int, const int64_t *"))(a, s.n, s.d); }
+
+static P tii(const char *f, P a, int v, int w) {
+  return ((P(*)(P, int, int))function(f, T ", " T ", int, int"))(a, v, w);
+}
+
+static P tl(const char *f, P a, int64_t v) {
+  return ((P(*)(P, int64_t))function(f, T ", " T ", int64_t"))(a, v);
+}
+
+static P ts(const char *f, P a, Shape s) {
+  return ((P(*)(P, int, const int64_t *))function(f, T ", " T ", int, const int64_t *"))(a, s.n, s.d);
+}
+
 static P to(const char *f, const char *options, P a, P o) {
   char s[200];
   snprintf(s, sizeof s, T ", " T ", const %s *", options);
   return ((P(*)(P, P))function(f, s))(a, o);
 }
+
 static P too(const char *f, const char *options, P a, P b, P o) {
   char s[200];
   snprintf(s, sizeof s, T ", " T ", " T ", const %s *", options);
   return ((P(*)(P, P, P))function(f, s))(a, b, o);
 }
+
 /* An options struct, all zero but its size; put sets a field by its place in the file. */
 static unsigned char options_memory[8][512];
+
 static P options(int slot, const char *type) {
   const char *s = named(member(json, "structs"), type);
   if (!s) fail_msg("no struct %s", type);
   size_t size = (size_t)number(member(s, "size"));
   assert_true(size <= sizeof *options_memory);
   memset(options_memory[slot], 0, sizeof *options_memory);
-  memcpy(options_memory[slot] + number(member(named(member(s, "fields"), "size"), "offset")), &size, sizeof size);
+  memcpy(options_memory[slot] + number(member(named(member(s, "fields"), "size"), "offset")), &size,
+         sizeof size);
   return options_memory[slot];
 }
+
 static void put(P o, const char *type, const char *field, const void *value, size_t n) {
   const char *f = named(member(named(member(json, "structs"), type), "fields"), field);
   if (!f) fail_msg("no field %s in %s", field, type);
   assert_true(n <= (size_t)number(member(f, "size")));
   memcpy((char *)o + number(member(f, "offset")), value, n);
 }
+
 static void put_int(P o, const char *type, const char *field, int v) { put(o, type, field, &v, sizeof v); }
-static void put_bool(P o, const char *type, const char *field) { put(o, type, field, &(bool){true}, sizeof(bool)); }
-static void put_double(P o, const char *type, const char *field, double v) { put(o, type, field, &v, sizeof v); }
-static void put_axes(P o, const char *type, int n, const int *v) {      /* TgAxes, itself by its fields */
+
+static void put_bool(P o, const char *type, const char *field) {
+  put(o, type, field, &(bool){true}, sizeof(bool));
+}
+
+static void put_double(P o, const char *type, const char *field, double v) {
+  put(o, type, field, &v, sizeof v);
+}
+
+static void put_axes(P o, const char *type, int n, const int *v) { /* TgAxes, itself by its fields */
   const char *s = named(member(json, "structs"), "TgAxes"), *fields = member(s, "fields");
-  long count = number(member(named(fields, "n"), "offset")), values = number(member(named(fields, "v"), "offset"));
+  long count = number(member(named(fields, "n"), "offset")),
+       values = number(member(named(fields, "v"), "offset"));
   unsigned char a[200] = {0};
   if (count < 0 || count >= 100 || values < 0 || values >= 100 || n < 0 || n > 16) {
     fail_msg("TgAxes is not as it should be");
@@ -97,17 +142,26 @@ static void put_axes(P o, const char *type, int n, const int *v) {      /* TgAxe
   memcpy(a + values, v, (size_t)n * sizeof *v);
   put(o, type, "axis", a, (size_t)number(member(s, "size")));
 }
+
 static P from(Shape s, const double *v) {
   P f = function("tg_from_f64", T ", TgContext *, const double *, TgDType, int, const int64_t *");
-  return ((P(*)(P, const double *, int, int, const int64_t *))f)(ctx, v, (int)value_of("TgDType", "TG_F32"), s.n, s.d);
+  return ((P(*)(P, const double *, int, int, const int64_t *))f)(ctx, v, (int)value_of("TgDType", "TG_F32"),
+                                                                 s.n, s.d);
 }
+
 static void is(P t, int n, const double *want) {
   double got[64];
-  int s = ((int (*)(P, double *, size_t))function("tg_read_f64", "TgStatus, " T ", double *, size_t"))(t, got, (size_t)n);
-  if (s != value_of("TgStatus", "TG_OK")) fail_msg("%s", ((const char *(*)(P))function("tg_errmsg", "const char *, const TgContext *"))(ctx));
-  for (int i = 0; i < n; i++) if (!(fabs(got[i] - want[i]) <= 1e-5 * fmax(1, fabs(want[i])))) fail_msg("element %d is %g, not %g", i, got[i], want[i]);
+  int s = ((int (*)(P, double *, size_t))function("tg_read_f64", "TgStatus, " T ", double *, size_t"))(
+      t, got, (size_t)n);
+  if (s != value_of("TgStatus", "TG_OK"))
+    fail_msg("%s", ((const char *(*)(P))function("tg_errmsg", "const char *, const TgContext *"))(ctx));
+  for (int i = 0; i < n; i++)
+    if (!(fabs(got[i] - want[i]) <= 1e-5 * fmax(1, fabs(want[i]))))
+      fail_msg("element %d is %g, not %g", i, got[i], want[i]);
 }
-#define IS(t, ...) is((t), (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
+
+#define IS(t, ...)                                                                                           \
+  is((t), (int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), (const double[]){__VA_ARGS__})
 
 static void test_calls(void **state) {
   (void)state;
@@ -115,15 +169,18 @@ static void test_calls(void **state) {
   put(open, "TgOpenOptions", "device", &(const char *){"INTERP"}, sizeof(char *));
   ctx = ((P(*)(P))function("tg_open", "TgContext *, const TgOpenOptions *"))(open);
   assert_non_null(ctx);
-  assert_int_equal(((int (*)(P))function("tg_error", "TgStatus, const TgContext *"))(ctx), value_of("TgStatus", "TG_OK"));
+  assert_int_equal(((int (*)(P))function("tg_error", "TgStatus, const TgContext *"))(ctx),
+                   value_of("TgStatus", "TG_OK"));
   P a = from(SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), b = from(SHAPE(3), (double[]){1, 0, 2});
   IS(t2("tg_add", a, b), 2, 2, 5, 5, 5, 8);
   IS(t2("tg_sub", a, b), 0, 2, 1, 3, 5, 4);
   IS(t2("tg_mul", a, b), 1, 0, 6, 4, 0, 12);
 }
+
 static void test_more(void **state) {
   (void)state;
-  P a = from(SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), b = from(SHAPE(3), (double[]){1, 0, 2}), w = from(SHAPE(3, 2), (double[]){1, 0, 0, 1, 1, 1});
+  P a = from(SHAPE(2, 3), (double[]){1, 2, 3, 4, 5, 6}), b = from(SHAPE(3), (double[]){1, 0, 2}),
+    w = from(SHAPE(3, 2), (double[]){1, 0, 0, 1, 1, 1});
   IS(t2("tg_maximum", a, b), 1, 2, 3, 4, 5, 6);
   IS(t2("tg_minimum", a, b), 1, 0, 2, 1, 0, 2);
   IS(t2("tg_lt", b, a), 0, 1, 1, 1, 1, 1);
@@ -181,28 +238,38 @@ static void test_more(void **state) {
   put(n, "TgNormOptions", "bias", &b, sizeof b);
   IS(to("tg_layer_norm_opt", "TgNormOptions", from(SHAPE(1, 3), (double[]){4, 4, 4}), n), 1, 0, 2);
   P cat[] = {b, b};
-  IS(((P(*)(P *, int, int))function("tg_cat", T ", TgTensor *const *, int, int"))(cat, 2, 0), 1, 0, 2, 1, 0, 2);
+  IS(((P(*)(P *, int, int))function("tg_cat", T ", TgTensor *const *, int, int"))(cat, 2, 0), 1, 0, 2, 1, 0,
+     2);
   assert_int_equal(((int64_t(*)(P))function("tg_numel", "int64_t, const TgTensor *"))(a), 6);
   assert_int_equal(((int (*)(P))function("tg_ndim", "int, const TgTensor *"))(a), 2);
-  assert_int_equal(((int (*)(P))function("tg_dtype", "TgDType, const TgTensor *"))(a), value_of("TgDType", "TG_F32"));
+  assert_int_equal(((int (*)(P))function("tg_dtype", "TgDType, const TgTensor *"))(a),
+                   value_of("TgDType", "TG_F32"));
   /* a gradient, and an error that is told */
   P y = to("tg_sum_opt", "TgReduceOptions", t1("tg_square", b), NULL), g = NULL;
-  ((int (*)(P, P *, int, P *))function("tg_gradient", "TgStatus, " T ", TgTensor *const *, int, TgTensor **"))(y, &b, 1, &g);
+  ((int (*)(P, P *, int, P *))function("tg_gradient",
+                                       "TgStatus, " T ", TgTensor *const *, int, TgTensor **"))(y, &b, 1, &g);
   IS(g, 2, 0, 4);
   assert_null(too("tg_matmul_opt", "TgMatmulOptions", a, a, NULL));
-  assert_int_equal(((int (*)(P))function("tg_error", "TgStatus, const TgContext *"))(ctx), value_of("TgStatus", "TG_ERR_SHAPE"));
+  assert_int_equal(((int (*)(P))function("tg_error", "TgStatus, const TgContext *"))(ctx),
+                   value_of("TgStatus", "TG_ERR_SHAPE"));
   ((void (*)(P))function("tg_clear_error", "void, TgContext *"))(ctx);
   assert_true(ncalls >= 50);
 }
+
 /* A layer of tg_nn.h is trained a step, and its tensors go through a file of tg_io.h. */
-typedef struct Linear { P weight, bias; } Linear;             /* as the file says: checked below */
+typedef struct Linear {
+  P weight, bias;
+} Linear; /* as the file says: checked below */
+
 static long offset_of(const char *type, const char *field) {
   const char *f = named(member(named(member(json, "structs"), type), "fields"), field);
   return f ? number(member(f, "offset")) : -1;
 }
+
 static int status(const char *f, const char *signature, P a) {
   return ((int (*)(P))function(f, signature))(a);
 }
+
 static void test_layers_and_files(void **state) {
   (void)state;
   assert_int_equal(offset_of("TgLinear", "weight"), offsetof(Linear, weight));
@@ -230,7 +297,8 @@ static void test_layers_and_files(void **state) {
       0);
   assert_int_equal(status("tg_optim_step", "TgStatus, TgOptim *", opt), 0);
   assert_int_equal(read(l.bias, after, 2), 0);
-  for (int i = 0; i < 2; i++) assert_true(fabs(after[i] - (before[i] - 0.5)) < 1e-6);
+  for (int i = 0; i < 2; i++)
+    assert_true(fabs(after[i] - (before[i] - 0.5)) < 1e-6);
   char path[] = "/tmp/tg-abi-XXXXXX";
   int fd = mkstemp(path);
   assert_true(fd >= 0 && !close(fd));
@@ -250,7 +318,7 @@ static void test_layers_and_files(void **state) {
       ctx, path);
   assert_non_null(file);
   assert_int_equal(((size_t(*)(P))function("tg_state_count", "size_t, const TgState *"))(file), 4);
-  P (*get)
+  P(*get)
   (P, const char *) = ((P(*)(P, const char *))function("tg_state_get", T ", const TgState *, const char *"));
   is(get(file, "fc.bias"), 2, after);
   IS(get(file, "optim.state.1.momentum_buffer"), 1, 1);
@@ -261,16 +329,19 @@ static void test_layers_and_files(void **state) {
   unlink(path);
   ((void (*)(P))function("tg_close", "void, TgContext *"))(ctx);
 }
+
 /* Every default is a value: a number, true, false, null, or an enumerator of its field's type. */
 static void test_defaults(void **state) {
   (void)state;
   int values = 0;
-  for each_of(member(json, "functions"), f) {
-    char name[128], type[128] = "", field[128], of[128];
-    text_of(member(f, "name"), name, sizeof name);
-    const char *defaults = member(f, "defaults");
-    if (!defaults) continue;
-    for each_of(member(f, "params"), p) text_of(member(p, "type"), type, sizeof type);
+  for
+    each_of(member(json, "functions"), f) {
+      char name[128], type[128] = "", field[128], of[128];
+      text_of(member(f, "name"), name, sizeof name);
+      const char *defaults = member(f, "defaults");
+      if (!defaults) continue;
+    for
+      each_of(member(f, "params"), p) text_of(member(p, "type"), type, sizeof type);
     snprintf(of, sizeof of, "%.*s", (int)strcspn(type + 6, " "), type + 6);
     const char *fields = member(named(member(json, "structs"), of), "fields");
     assert_non_null(fields);
@@ -291,15 +362,16 @@ static void test_defaults(void **state) {
       }
       p = blank(skip_value(value));
     }
-  }
+    }
   assert_true(values > 100);
   const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults"),
              *attention =
                  member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");
   assert_int_equal(number(member(pool, "kernel")), 2);
-  assert_null(member(pool, "axes"));                           /* as many as the kernel has: no value */
-  assert_null(member(attention, "scale"));                     /* 1 / sqrt(d): no value */
+  assert_null(member(pool, "axes"));       /* as many as the kernel has: no value */
+  assert_null(member(attention, "scale")); /* 1 / sqrt(d): no value */
 }
+
 static int load(void **state) {
   (void)state;
   FILE *f = fopen(TG_ABI, "rb");
@@ -312,11 +384,13 @@ static int load(void **state) {
   assert_int_equal(number(member(json, "pointer")), sizeof(void *));
   return 0;
 }
+
 static int unload(void **state) {
   (void)state;
   free(json);
   return dlclose(library);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_calls), cmocka_unit_test(test_more),
                                      cmocka_unit_test(test_layers_and_files),

@@ -1,5 +1,6 @@
-/* test_bounds.c: vmin and vmax of every integer op hold for every pair of intervals within 5 bits: the least and greatest values that
- * scalar_eval gives over the intervals lie inside. Index, signed, unsigned and bool; one result too tight is a wrong address somewhere. */
+/* test_bounds.c: vmin and vmax of every integer op hold for every pair of intervals within 5 bits: the least
+ * and greatest values that scalar_eval gives over the intervals lie inside. Index, signed, unsigned and bool;
+ * one result too tight is a wrong address somewhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,16 +11,28 @@
 #include "uop/uop.h"
 
 enum { V = 32 };
-typedef struct Span { int64_t lo, hi; } Span;
+
+typedef struct Span {
+  int64_t lo, hi;
+} Span;
+
 static Span span_join(Span a, Span b) { return (Span){TG_MIN(a.lo, b.lo), TG_MAX(a.hi, b.hi)}; }
-static UOp *var(UOpStore *st, DType d, int64_t lo, int64_t hi) { return uop_new(st, OPS_VAR, d, 1, 0, NULL, (Arg){.var = {lo, hi}}); }
-static Span holds(const UOp *u, Span s, const char *what, int64_t alo, int64_t ahi, int64_t blo, int64_t bhi) {
-  if (u->vmin > s.lo || u->vmax < s.hi) fail_msg("%s %s of [%lld, %lld] and [%lld, %lld]: bounds [%lld, %lld], values [%lld, %lld]", dtype_name((DType)u->src[0]->dtype),
-      what, (long long)alo, (long long)ahi, (long long)blo, (long long)bhi, (long long)u->vmin, (long long)u->vmax, (long long)s.lo, (long long)s.hi);
+
+static UOp *var(UOpStore *st, DType d, int64_t lo, int64_t hi) {
+  return uop_new(st, OPS_VAR, d, 1, 0, NULL, (Arg){.var = {lo, hi}});
+}
+
+static Span holds(const UOp *u, Span s, const char *what, int64_t alo, int64_t ahi, int64_t blo,
+                  int64_t bhi) {
+  if (u->vmin > s.lo || u->vmax < s.hi)
+    fail_msg("%s %s of [%lld, %lld] and [%lld, %lld]: bounds [%lld, %lld], values [%lld, %lld]",
+             dtype_name((DType)u->src[0]->dtype), what, (long long)alo, (long long)ahi, (long long)blo,
+             (long long)bhi, (long long)u->vmin, (long long)u->vmax, (long long)s.lo, (long long)s.hi);
   return s;
 }
+
 static void check_binary(TgMem *mem, Ops op, DType d, int64_t first, int n) {
-  static Span row[V][V][V];                                  /* over b in [blo, bhi], for one a */
+  static Span row[V][V][V]; /* over b in [blo, bhi], for one a */
   uint64_t pairs = 0, tight = 0;
   for (int a = 0; a < n; a++)
     for (int lo = 0; lo < n; lo++)
@@ -35,28 +48,37 @@ static void check_binary(TgMem *mem, Ops op, DType d, int64_t first, int n) {
         Span s = row[alo][blo][bhi];
         for (int ahi = alo; ahi < n; ahi++) {
           s = span_join(s, row[ahi][blo][bhi]);
-          UOp *u = uop_alu2(st, op, var(st, d, first + alo, first + ahi), var(st, d, first + blo, first + bhi));
+          UOp *u =
+              uop_alu2(st, op, var(st, d, first + alo, first + ahi), var(st, d, first + blo, first + bhi));
           holds(u, s, op_name(op), first + alo, first + ahi, first + blo, first + bhi);
           pairs++, tight += u->vmin == s.lo && u->vmax == s.hi;
         }
       }
     store_free(st);
   }
-  printf("  %-8s %-5s %6.2f %% of %llu pairs of intervals have the tightest bounds\n", op_name(op), dtype_name(d), 100.0 * (double)tight / (double)pairs,
-      (unsigned long long)pairs);
+  printf("  %-8s %-5s %6.2f %% of %llu pairs of intervals have the tightest bounds\n", op_name(op),
+         dtype_name(d), 100.0 * (double)tight / (double)pairs, (unsigned long long)pairs);
 }
-static const struct { DType d; int64_t first; int n; } domains[] = {{DT_INDEX, -16, 32}, {DT_I8, -16, 32}, {DT_U8, 0, 32}, {DT_U8, 224, 32}, {DT_I8, 96, 32},
-  {DT_BOOL, 0, 2}};
+
+static const struct {
+  DType d;
+  int64_t first;
+  int n;
+} domains[] = {{DT_INDEX, -16, 32}, {DT_I8, -16, 32}, {DT_U8, 0, 32},
+               {DT_U8, 224, 32},    {DT_I8, 96, 32},  {DT_BOOL, 0, 2}};
+
 static void test_binary(void **state) {
   (void)state;
   TgMem mem = {0};
   for (int op = 0; op < OPS_COUNT; op++) {
     if (!(op_flags((Ops)op) & OPF_B) || op == OPS_FDIV || op == OPS_THREEFRY || op == OPS_POW) continue;
-    for (size_t i = 0; i < TG_COUNT(domains); i++) check_binary(&mem, (Ops)op, domains[i].d, domains[i].first, domains[i].n);
+    for (size_t i = 0; i < TG_COUNT(domains); i++)
+      check_binary(&mem, (Ops)op, domains[i].d, domains[i].first, domains[i].n);
   }
   assert_int_equal(mem.live, 0);
 }
-static void test_others(void **state) {                      /* NEG, CAST to every integer dtype, WHERE */
+
+static void test_others(void **state) { /* NEG, CAST to every integer dtype, WHERE */
   (void)state;
   TgMem mem = {0};
   for (size_t i = 0; i < TG_COUNT(domains); i++) {
@@ -69,7 +91,10 @@ static void test_others(void **state) {                      /* NEG, CAST to eve
         UOp *a = var(st, d, lo, hi);
         for (int to = DT_INDEX; to <= DT_U64; to++) {
           Span s = {INT64_MAX, INT64_MIN};
-          for (int64_t v = lo; v <= hi; v++) { Scalar r = scalar_cast((DType)to, d, (Scalar){.i = v}); s = span_join(s, (Span){r.i, r.i}); }
+          for (int64_t v = lo; v <= hi; v++) {
+            Scalar r = scalar_cast((DType)to, d, (Scalar){.i = v});
+            s = span_join(s, (Span){r.i, r.i});
+          }
           if (to != (int)d && to != DT_U64) holds(uop_cast(st, a, (DType)to), s, "CAST", lo, hi, 0, 0);
         }
         Span s = {INT64_MAX, INT64_MIN};
@@ -79,12 +104,15 @@ static void test_others(void **state) {                      /* NEG, CAST to eve
           s = span_join(s, (Span){r.i, r.i});
         }
         holds(uop_alu1(st, OPS_NEG, a), s, "NEG", lo, hi, 0, 0);
-        for (int64_t k = first; k < end; k += 5) holds(uop_where(st, p, a, var(st, d, k, end - 1)), span_join((Span){lo, hi}, (Span){k, end - 1}), "WHERE", lo, hi, k, end - 1);
+        for (int64_t k = first; k < end; k += 5)
+          holds(uop_where(st, p, a, var(st, d, k, end - 1)), span_join((Span){lo, hi}, (Span){k, end - 1}),
+                "WHERE", lo, hi, k, end - 1);
       }
     store_free(st);
   }
   assert_int_equal(mem.live, 0);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_binary), cmocka_unit_test(test_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);

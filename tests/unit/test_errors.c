@@ -1,5 +1,6 @@
-/* test_errors.c: what a wrong call says. Each message is given in full: it names the operation and the value that is wrong, with its shape, axis or dtype.
- * Nothing is lost by a wrong call: the context goes on, and the tensors with it. TG_GOLDEN=write prints the table anew. */
+/* test_errors.c: what a wrong call says. Each message is given in full: it names the operation and the value
+ * that is wrong, with its shape, axis or dtype. Nothing is lost by a wrong call: the context goes on, and the
+ * tensors with it. TG_GOLDEN=write prints the table anew. */
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,21 +11,35 @@
 #include <cmocka.h>
 
 static TgContext *C;
-static TgTensor *x, *y, *v, *s, *b, *f, *big;                /* (2, 3) f32; (4, 5) f32; (3) i32; () f32; (2, 3) bool; (2, 2) f64; rank 16 */
+static TgTensor *x, *y, *v, *s, *b, *f,
+    *big; /* (2, 3) f32; (4, 5) f32; (3) i32; () f32; (2, 3) bool; (2, 2) f64; rank 16 */
+
 static TgTensor *of_status(TgStatus st) { return st ? NULL : s; }
+
 static TgTensor *out[8];
 #define T(...) ((TgTensor *[]){__VA_ARGS__})
 #define I(...) ((const int64_t[]){__VA_ARGS__})
-typedef struct Case { int line; const char *text; TgTensor *got; TgStatus status; char said[400]; } Case;
+
+typedef struct Case {
+  int line;
+  const char *text;
+  TgTensor *got;
+  TgStatus status;
+  char said[400];
+} Case;
+
 static Case cases[200];
 static int ncases;
+
 static void note(int line, const char *text, TgTensor *got) {
   Case *c = &cases[ncases++];
   *c = (Case){line, text, got, tg_error(C), ""};
   snprintf(c->said, sizeof c->said, "%s", tg_errmsg(C));
   tg_clear_error(C);
 }
+
 #define ERR(call) note(__LINE__, #call, (call))
+
 static void calls(void) {
   /* shapes */
   ERR(tg_zeros(C, TG_SHAPE(2, -3)));
@@ -142,19 +157,24 @@ static void calls(void) {
   ERR(tg_from_file(C, "/nonexistent/weights", TG_F32, TG_SHAPE(2)));
   ERR(of_status(tg_read(tg_empty(C, TG_F32, TG_SHAPE(2)), out, 8)));
 }
+
 #include "errors.inc"
+
 static void test_messages(void **state) {
   (void)state;
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
-  x = tg_ones(C, TG_SHAPE(2, 3)), y = tg_ones(C, TG_SHAPE(4, 5)), v = tg_arange(C, 0, 3), s = tg_full(C, TG_SCALAR, 1), b = tg_lt_scalar(x, 0), f = tg_ones(C, TG_SHAPE(2, 2), .dtype = TG_F64);
+  x = tg_ones(C, TG_SHAPE(2, 3)), y = tg_ones(C, TG_SHAPE(4, 5)), v = tg_arange(C, 0, 3),
+  s = tg_full(C, TG_SCALAR, 1), b = tg_lt_scalar(x, 0), f = tg_ones(C, TG_SHAPE(2, 2), .dtype = TG_F64);
   big = tg_ones(C, TG_SHAPE(1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1));
   calls();
   if (getenv("TG_GOLDEN")) {
-    printf("/* What the calls of test_errors.c say, in their order. Written by TG_GOLDEN=write build/test_errors; read it before you keep it. */\n");
+    printf("/* What the calls of test_errors.c say, in their order. Written by TG_GOLDEN=write "
+           "build/test_errors; read it before you keep it. */\n");
     printf("static const struct { TgStatus status; const char *message; } messages[] = {\n");
     for (int i = 0; i < ncases; i++) {
       printf("  {%d, \"", (int)cases[i].status);
-      for (const char *p = cases[i].said; *p; p++) printf(*p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
+      for (const char *p = cases[i].said; *p; p++)
+        printf(*p == '"' || *p == '\\' ? "\\%c" : "%c", *p);
       printf("\"},   /* %s */\n", cases[i].text);
     }
     printf("};\n");
@@ -165,22 +185,28 @@ static void test_messages(void **state) {
   for (int i = 0; i < ncases; i++) {
     Case *c = &cases[i];
     if (c->got || c->status != messages[i].status || strcmp(c->said, messages[i].message))
-      fail_msg("line %d: %s gives %s \"%s\" (status %d), not \"%s\" (status %d)", c->line, c->text, c->got ? "a result," : "", c->said, (int)c->status, messages[i].message, (int)messages[i].status);
+      fail_msg("line %d: %s gives %s \"%s\" (status %d), not \"%s\" (status %d)", c->line, c->text,
+               c->got ? "a result," : "", c->said, (int)c->status, messages[i].message,
+               (int)messages[i].status);
   }
-  assert_true(tg_item_f64(tg_sum(x)) == 6);                    /* nothing is lost */
+  assert_true(tg_item_f64(tg_sum(x)) == 6); /* nothing is lost */
   tg_close(C);
 }
+
 /* NULL where a list is needed is told, and not read. */
 static void null_list(int line, const void *p) {
   if (p || tg_error(C) != TG_ERR_VALUE || !strstr(tg_errmsg(C), "NULL where a list"))
     fail_msg("line %d: '%s'", line, tg_errmsg(C));
   tg_clear_error(C);
 }
+
 static TgStatus no_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
   (void)g, (void)y, (void)x, (void)n, (void)out, (void)user;
   return TG_OK;
 }
+
 #define NULL_LIST(p) null_list(__LINE__, (p))
+
 static void test_null_lists(void **state) {
   (void)state;
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
@@ -218,11 +244,12 @@ static void test_null_lists(void **state) {
   NULL_LIST(tg_split_sizes(x, 0, TG_SHAPE(1, 1), NULL) ? x : NULL);
   NULL_LIST(tg_meshgrid(T(tg_arange(C, 0, 2)), 1, false, NULL) ? NULL : x);
   NULL_LIST(tg_read_f64(x, NULL, 6) ? NULL : x);
-  assert_int_equal(tg_split(x, 0, 1, NULL, 0), 2);           /* only asked how many */
+  assert_int_equal(tg_split(x, 0, 1, NULL, 0), 2); /* only asked how many */
   assert_non_null(tg_reshape(tg_sum(x), 0, NULL));
   assert_non_null(tg_flip(x, 0, NULL));
   tg_close(C);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_messages), cmocka_unit_test(test_null_lists)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* test_files.c: state dictionaries, model files, archives, data sets. Expected values: files of other programs in ../shared/data (skipped where absent) and bytes
- * written here by hand. Damaged files are refused, whatever is wrong with them, and nothing is read past their end (the sanitizers look). */
+/* test_files.c: state dictionaries, model files, archives, data sets. Expected values: files of other
+ * programs in ../shared/data (skipped where absent) and bytes written here by hand. Damaged files are
+ * refused, whatever is wrong with them, and nothing is read past their end (the sanitizers look). */
 #define _GNU_SOURCE
 #include "tg_io.h"
 #include "tg_nn.h"
@@ -19,14 +20,21 @@
 #endif
 
 static char dir[] = "/tmp/tg_test_files_XXXXXX", path[64];
+
 static int setup(void **state) {
   (void)state;
   if (!mkdtemp(dir)) return 1;
   return snprintf(path, sizeof path, "%s/file", dir), 0;
 }
+
 static int teardown(void **state) { return (void)state, unlink(path), rmdir(dir); }
-static TgContext *open_on(const char *device) { return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device}); }
-static char *shared(const char *name) {                      /* a path that lives until the next call but three; NULL: not on this machine */
+
+static TgContext *open_on(const char *device) {
+  return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
+}
+
+static char *
+shared(const char *name) { /* a path that lives until the next call but three; NULL: not on this machine */
   static char p[4][600];
   static int k;
   const char *root = getenv("TG_DATA");
@@ -34,7 +42,15 @@ static char *shared(const char *name) {                      /* a path that live
   snprintf(p[k], sizeof *p, "%s/%s", root && *root ? root : "../shared/data", name);
   return access(p[k], R_OK) ? NULL : p[k];
 }
-#define NEED(p, name) do { if (!((p) = shared(name))) { print_message("skipped: no %s in the shared data\n", name); skip(); } } while (0)
+
+#define NEED(p, name)                                                                                        \
+  do {                                                                                                       \
+    if (!((p) = shared(name))) {                                                                             \
+      print_message("skipped: no %s in the shared data\n", name);                                            \
+      skip();                                                                                                \
+    }                                                                                                        \
+  } while (0)
+
 static char *whole(const char *from, size_t *n) {
   FILE *f = fopen(from, "rb");
   assert_non_null(f);
@@ -46,18 +62,25 @@ static char *whole(const char *from, size_t *n) {
   fclose(f);
   return p;
 }
+
 static void file_write(const void *p, size_t n) {
   FILE *f = fopen(path, "wb");
   assert_non_null(f);
   assert_int_equal(fwrite(p, 1, n, f), n);
   assert_int_equal(fclose(f), 0);
 }
-static void ok(TgContext *c) { if (tg_error(c)) fail_msg("%s", tg_errmsg(c)); }
+
+static void ok(TgContext *c) {
+  if (tg_error(c)) fail_msg("%s", tg_errmsg(c));
+}
+
 static void refused(TgContext *c, const void *got, const char *text) {
   if (got) fail_msg("not refused: %s", text);
-  if (!tg_error(c) || !strstr(tg_errmsg(c), text)) fail_msg("%s: %s, not: %s", tg_status_name(tg_error(c)), tg_errmsg(c), text);
+  if (!tg_error(c) || !strstr(tg_errmsg(c), text))
+    fail_msg("%s: %s, not: %s", tg_status_name(tg_error(c)), tg_errmsg(c), text);
   tg_clear_error(c);
 }
+
 static double at(TgTensor *t, int64_t i) {
   double *v = malloc(((size_t)tg_numel(t) + 1) * sizeof *v), x;
   TgStatus s = tg_read_f64(t, v, (size_t)tg_numel(t));
@@ -75,7 +98,9 @@ static void test_state(void **state) {
   char name[32];
   const char *got;
   TgTensor *t[100];
-  for (int i = 0; i < 100; i++) snprintf(name, sizeof name, "layer.%d.weight", i), t[i] = tg_full(c, TG_SHAPE(2), i), assert_int_equal(tg_state_put(s, name, t[i]), TG_OK);
+  for (int i = 0; i < 100; i++)
+    snprintf(name, sizeof name, "layer.%d.weight", i), t[i] = tg_full(c, TG_SHAPE(2), i),
+                                                       assert_int_equal(tg_state_put(s, name, t[i]), TG_OK);
   assert_int_equal(tg_state_count(s), 100);
   assert_ptr_equal(tg_state_get(s, "layer.37.weight"), t[37]);
   assert_null(tg_state_get(s, "layer.37"));
@@ -98,7 +123,8 @@ static void test_state(void **state) {
   tg_release(t[37]);
   tg_close(c);
 }
-static void test_layers(void **state) {                      /* saved by name, loaded into another model: the same answers */
+
+static void test_layers(void **state) { /* saved by name, loaded into another model: the same answers */
   (void)state;
   for (int dev = 0; dev < 2; dev++) {
     TgContext *c = open_on(dev ? "INTERP:CUDA" : "CPU");
@@ -111,53 +137,73 @@ static void test_layers(void **state) {                      /* saved by name, l
     TgEmbedding e[2];
     assert_int_equal(tg_realize(x), TG_OK);
     for (int i = 0; i < 2; i++) {
-      conv[i] = tg_conv2d_new(c, 3, 4, 3, true, NULL), bn[i] = tg_batch_norm_new(c, 4), l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, 5, 0);
+      conv[i] = tg_conv2d_new(c, 3, 4, 3, true, NULL), bn[i] = tg_batch_norm_new(c, 4),
+      l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, 5, 0);
       e[i] = tg_embedding_new(c, 3, 5), s[i] = tg_state_new(c);
-      assert_int_equal(tg_conv2d_state(&conv[i], s[i], "conv") | tg_batch_norm_state(&bn[i], s[i], "bn") | tg_linear_state(&l[i], s[i], "out") |
-                       tg_layer_norm_state(&ln[i], s[i], "ln") | tg_embedding_state(&e[i], s[i], "e.0"), 0);
+      assert_int_equal(tg_conv2d_state(&conv[i], s[i], "conv") | tg_batch_norm_state(&bn[i], s[i], "bn") |
+                           tg_linear_state(&l[i], s[i], "out") | tg_layer_norm_state(&ln[i], s[i], "ln") |
+                           tg_embedding_state(&e[i], s[i], "e.0"),
+                       0);
     }
     assert_int_equal(tg_state_count(s[0]), 11);
     assert_ptr_equal(tg_state_get(s[0], "bn.running_var"), bn[0].running_var);
     assert_ptr_equal(tg_state_get(s[0], "e.0.weight"), e[0].weight);
-    assert_int_equal(tg_realize(tg_assign(bn[0].running_mean, tg_from_text(c, "[0.5, -1, 2, 3]", .dtype = TG_F32))), TG_OK);
-    assert_int_equal(tg_safe_save(s[0], path, .metadata = (const char *const[]){"format", "pt", "a \"quoted\"\n", "\xc3\xa9", NULL}), TG_OK);
+    assert_int_equal(
+        tg_realize(tg_assign(bn[0].running_mean, tg_from_text(c, "[0.5, -1, 2, 3]", .dtype = TG_F32))),
+        TG_OK);
+    assert_int_equal(
+        tg_safe_save(s[0], path,
+                     .metadata = (const char *const[]){"format", "pt", "a \"quoted\"\n", "\xc3\xa9", NULL}),
+        TG_OK);
     TgState *f = tg_safe_load_file(c, path);
     ok(c);
     assert_int_equal(tg_load_state(s[1], f), TG_OK);
     for (int i = 0; i < 2; i++)
-      y[i] = tg_add(tg_layer_norm_run(&ln[i], tg_linear_run(&l[i], tg_flatten(tg_batch_norm_run(&bn[i], tg_conv2d_run(&conv[i], x)), 1, -1))), tg_embedding_run(&e[i], tg_full_i64(c, TG_SHAPE(2), 1, TG_I32)));
+      y[i] = tg_add(
+          tg_layer_norm_run(
+              &ln[i],
+              tg_linear_run(&l[i], tg_flatten(tg_batch_norm_run(&bn[i], tg_conv2d_run(&conv[i], x)), 1, -1))),
+          tg_embedding_run(&e[i], tg_full_i64(c, TG_SHAPE(2), 1, TG_I32)));
     assert_true(tg_item_i64(tg_allclose(y[0], y[1], .exact = true)) == 1);
-    tg_state_free(f);                                        /* the model has its own memory: it can be trained */
+    tg_state_free(f); /* the model has its own memory: it can be trained */
     TgOptim *opt = tg_sgd(c, tg_get_parameters(s[1]), 2, .lr = 0.1);
     assert_int_equal(tg_backward(tg_sum(y[1])), TG_OK);
     assert_int_equal(tg_optim_step(opt), TG_OK);
     tg_optim_free(opt);
     ok(c);
     TgValue *head = tg_safe_load_metadata(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)), &(int64_t){0});
-    assert_string_equal(tg_value_string(tg_value_get(tg_value_get(head, "__metadata__"), "a \"quoted\"\n"), NULL), "\xc3\xa9");
-    assert_int_equal(tg_value_int(tg_value_at(tg_value_get(tg_value_get(head, "conv.weight"), "shape"), 1)), 3);
+    assert_string_equal(
+        tg_value_string(tg_value_get(tg_value_get(head, "__metadata__"), "a \"quoted\"\n"), NULL),
+        "\xc3\xa9");
+    assert_int_equal(tg_value_int(tg_value_at(tg_value_get(tg_value_get(head, "conv.weight"), "shape"), 1)),
+                     3);
     tg_value_free(head);
-    for (int i = 0; i < 2; i++) tg_state_free(s[i]), tg_conv2d_free(&conv[i]), tg_batch_norm_free(&bn[i]), tg_linear_free(&l[i]), tg_layer_norm_free(&ln[i]), tg_embedding_free(&e[i]);
+    for (int i = 0; i < 2; i++)
+      tg_state_free(s[i]), tg_conv2d_free(&conv[i]), tg_batch_norm_free(&bn[i]), tg_linear_free(&l[i]),
+          tg_layer_norm_free(&ln[i]), tg_embedding_free(&e[i]);
     tg_close(c);
   }
 }
+
 static void test_load_state(void **state) {
   (void)state;
   TgContext *c = open_on("INTERP"), *other = open_on("INTERP");
   TgTensor *a = tg_keep(tg_full(c, TG_SHAPE(2, 2), 1)), *b = tg_keep(tg_full(c, TG_SCALAR, 2));
   TgState *m = tg_state_new(c), *f = tg_state_new(other);
   tg_state_put(m, "a", a), tg_state_put(m, "b", b);
-  tg_state_put(f, "a", tg_full(other, TG_SHAPE(2, 2), 5, .dtype = TG_F16)), tg_state_put(f, "c", tg_full(other, TG_SHAPE(1), 6));
+  tg_state_put(f, "a", tg_full(other, TG_SHAPE(2, 2), 5, .dtype = TG_F16)),
+      tg_state_put(f, "c", tg_full(other, TG_SHAPE(1), 6));
   assert_int_equal(tg_load_state(m, f), TG_ERR_VALUE);
   refused(c, NULL, "the file lacks b; the model has no c");
   assert_int_equal(tg_load_state(m, f, .partial = true), TG_ERR_VALUE);
   refused(c, NULL, "the model has no c");
-  assert_true(at(a, 3) == 1);                                /* nothing has changed */
+  assert_true(at(a, 3) == 1); /* nothing has changed */
   assert_int_equal(tg_load_state(m, f, .partial = true, .more = true), TG_OK);
   assert_true(at(a, 3) == 5 && at(b, 0) == 2 && tg_dtype(a) == TG_F16);
-  tg_state_put(f, "b", tg_full(other, TG_SHAPE(1), 7)), tg_state_put(f, "bn.num_batches_tracked", tg_full(other, TG_SCALAR, 7));
+  tg_state_put(f, "b", tg_full(other, TG_SHAPE(1), 7)),
+      tg_state_put(f, "bn.num_batches_tracked", tg_full(other, TG_SCALAR, 7));
   tg_release(tg_state_remove(f, "c"));
-  assert_int_equal(tg_load_state(m, f), TG_OK);              /* () takes (1,), and a counter is no surprise */
+  assert_int_equal(tg_load_state(m, f), TG_OK); /* () takes (1,), and a counter is no surprise */
   assert_true(at(b, 0) == 7 && tg_ndim(b) == 0);
   tg_state_put(f, "a", tg_full(other, TG_SHAPE(2, 3), 5));
   assert_int_equal(tg_load_state(m, f), TG_ERR_SHAPE);
@@ -165,7 +211,8 @@ static void test_load_state(void **state) {
   tg_state_free(m), tg_state_free(f);
   tg_close(c), tg_close(other);
 }
-static void test_views(void **state) {                       /* .view: nothing is copied, so nothing can be assigned */
+
+static void test_views(void **state) { /* .view: nothing is copied, so nothing can be assigned */
   (void)state;
   TgContext *c = open_on("CPU");
   TgTensor *w = tg_keep(tg_full(c, TG_SHAPE(2, 3), 4)), *to = tg_keep(tg_zeros(c, TG_SHAPE(2, 3)));
@@ -177,10 +224,10 @@ static void test_views(void **state) {                       /* .view: nothing i
   assert_int_equal(tg_load_state(s, f, .view = true), TG_OK);
   uint64_t before = tg_counters(c).kernels;
   assert_true(at(to, 5) == 4);
-  assert_int_equal(tg_counters(c).kernels, before);          /* read where it is */
+  assert_int_equal(tg_counters(c).kernels, before); /* read where it is */
   refused(c, tg_assign(to, tg_zeros(c, TG_SHAPE(2, 3))), "opened for reading");
   tg_state_free(f);
-  assert_true(at(to, 5) == 4);                               /* the model's handles hold the file */
+  assert_true(at(to, 5) == 4); /* the model's handles hold the file */
   tg_state_free(s);
   assert_int_equal(tg_set_error(c, TG_ERR_LIMIT, "first"), TG_ERR_LIMIT);
   assert_int_equal(tg_set_error(c, TG_ERR_IO, "second"), TG_ERR_IO);
@@ -194,16 +241,20 @@ static void test_views(void **state) {                       /* .view: nothing i
 /* ---- safetensors */
 static void test_safe_dtypes(void **state) {
   (void)state;
-  static const TgDType all[] = {TG_BOOL, TG_I8, TG_U8, TG_I16, TG_U16, TG_I32, TG_U32, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64, TG_FP8E4M3, TG_FP8E5M2};
+  static const TgDType all[] = {TG_BOOL, TG_I8,  TG_U8,   TG_I16, TG_U16, TG_I32,     TG_U32,    TG_I64,
+                                TG_U64,  TG_F16, TG_BF16, TG_F32, TG_F64, TG_FP8E4M3, TG_FP8E5M2};
   static const char *const devices[] = {"CPU", "INTERP", "INTERP:CUDA"};
   for (int dev = 0; dev < 3; dev++) {
     TgContext *c = open_on(devices[dev]);
     TgState *s = tg_state_new(c);
     char name[8];
-    for (int i = 0; i < 15; i++) snprintf(name, sizeof name, "t%d", i), tg_state_put(s, name, tg_cast(tg_reshape(tg_arange(c, 0, 6), TG_SHAPE(2, 1, 3)), all[i]));
-    tg_state_put(s, "scalar", tg_full(c, TG_SCALAR, -2.5)), tg_state_put(s, "none", tg_zeros(c, TG_SHAPE(0, 3)));
+    for (int i = 0; i < 15; i++)
+      snprintf(name, sizeof name, "t%d", i),
+          tg_state_put(s, name, tg_cast(tg_reshape(tg_arange(c, 0, 6), TG_SHAPE(2, 1, 3)), all[i]));
+    tg_state_put(s, "scalar", tg_full(c, TG_SCALAR, -2.5)),
+        tg_state_put(s, "none", tg_zeros(c, TG_SHAPE(0, 3)));
     assert_int_equal(tg_safe_save(s, path), TG_OK);
-    assert_int_equal(tg_safe_save(s, path), TG_OK);          /* over itself */
+    assert_int_equal(tg_safe_save(s, path), TG_OK); /* over itself */
     tg_state_free(s);
     s = tg_state_from_file(c, path);
     ok(c);
@@ -213,19 +264,20 @@ static void test_safe_dtypes(void **state) {
       TgTensor *t = tg_state_get(s, name);
       assert_int_equal(tg_dtype(t), all[i]);
       assert_int_equal(tg_ndim(t), 3);
-      for (int k = 0; k < 6; k++) assert_true(at(t, k) == (i ? k : k > 0));
+      for (int k = 0; k < 6; k++)
+        assert_true(at(t, k) == (i ? k : k > 0));
     }
     assert_true(at(tg_state_get(s, "scalar"), 0) == -2.5);
     assert_int_equal(tg_ndim(tg_state_get(s, "scalar")), 0);
     assert_int_equal(tg_dim(tg_state_get(s, "none"), 1), 3);
-    assert_int_equal(tg_safe_save(s, path), TG_OK);          /* over the file that its tensors are views of */
+    assert_int_equal(tg_safe_save(s, path), TG_OK); /* over the file that its tensors are views of */
     tg_state_free(s);
     s = tg_safe_load(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
     assert_true(at(tg_state_get(s, "t12"), 5) == 5);
     tg_state_free(s);
     assert_int_equal(tg_safe_save(NULL, path), TG_ERR_VALUE);
     s = tg_state_new(c);
-    assert_int_equal(tg_safe_save(s, path), TG_OK);          /* nothing at all */
+    assert_int_equal(tg_safe_save(s, path), TG_OK); /* nothing at all */
     assert_int_equal(tg_safe_save(s, "/nowhere/at/all"), TG_ERR_IO);
     refused(c, NULL, "/nowhere/at/all: No such file");
     tg_state_free(s);
@@ -236,65 +288,97 @@ static void test_safe_dtypes(void **state) {
     tg_close(c);
   }
 }
+
 static void test_safe_damaged(void **state) {
   (void)state;
-  static const struct { const char *header, *why; int data; } cases[] = {
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", NULL, 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}   ", NULL, 8},
-    {"{\"__metadata__\":{\"x\":\"y\"},\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"U8\",\"shape\":[0,7],\"data_offsets\":[4,4]}}", NULL, 4},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "8 bytes behind the last tensor", 16},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "ends at 8, the data at 7", 7},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", "not [begin, end]", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,7]}}", "7 bytes for a shape and dtype of 8", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", "not [begin, end]", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]}}", "not [begin, end]", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0.0,8]}}", "not [begin, end]", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,1e400]}}", "no JSON", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,99999999999999999999]}}", "no JSON", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", "no whole number", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", "no whole number", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4,0],\"data_offsets\":[0,0]}}", "too many elements", 0},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", "too many elements", 0},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}", "17 axes", 4},
-    {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", "dtype F4 is not known", 1},
-    {"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "dtype C64 is not known", 8},
-    {"{\"a\":{\"dtype\":3,\"shape\":[2],\"data_offsets\":[0,8]}}", "an entry has dtype", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", "an entry has dtype", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":1}}", "an entry has dtype", 8},
-    {"{\"a\":7}", "an entry has dtype", 8},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}", "b begins at 2, where 4 is next", 6},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}}", "b begins at 8, where 4 is next", 12},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", "b begins at 0, where 4 is next", 4},
-    {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", "no JSON", 8},
-    {"{\"__metadata__\":{\"x\":1}}", "x is no string", 0}, {"{\"__metadata__\":[]}", "is no map", 0},
-    {"[]", "does not begin with {", 0}, {" {}", "does not begin with {", 0}, {"{\"\xff\":1}", "no JSON", 0}, {"{}x", "no JSON", 0}, {"{", "a header of 1 bytes", 0}};
+
+  static const struct {
+    const char *header, *why;
+    int data;
+  } cases[] = {
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", NULL, 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}   ", NULL, 8},
+      {"{\"__metadata__\":{\"x\":\"y\"},\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},\"b\":{"
+       "\"dtype\":\"U8\",\"shape\":[0,7],\"data_offsets\":[4,4]}}",
+       NULL, 4},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "8 bytes behind the last tensor",
+       16},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", "ends at 8, the data at 7", 7},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}", "not [begin, end]", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,7]}}",
+       "7 bytes for a shape and dtype of 8", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[-8,0]}}", "not [begin, end]", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]}}", "not [begin, end]", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0.0,8]}}", "not [begin, end]", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,1e400]}}", "no JSON", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,99999999999999999999]}}", "no JSON", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}", "no whole number", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}}", "no whole number", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4,0],\"data_offsets\":[0,0]}}",
+       "too many elements", 0},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}",
+       "too many elements", 0},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],\"data_offsets\":[0,4]}}",
+       "17 axes", 4},
+      {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", "dtype F4 is not known", 1},
+      {"{\"a\":{\"dtype\":\"C64\",\"shape\":[1],\"data_offsets\":[0,8]}}", "dtype C64 is not known", 8},
+      {"{\"a\":{\"dtype\":3,\"shape\":[2],\"data_offsets\":[0,8]}}", "an entry has dtype", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2]}}", "an entry has dtype", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":1}}", "an entry has dtype",
+       8},
+      {"{\"a\":7}", "an entry has dtype", 8},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":["
+       "1],\"data_offsets\":[2,6]}}",
+       "b begins at 2, where 4 is next", 6},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":["
+       "1],\"data_offsets\":[8,12]}}",
+       "b begins at 8, where 4 is next", 12},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":["
+       "1],\"data_offsets\":[0,4]}}",
+       "b begins at 0, where 4 is next", 4},
+      {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":["
+       "1],\"data_offsets\":[4,8]}}",
+       "no JSON", 8},
+      {"{\"__metadata__\":{\"x\":1}}", "x is no string", 0},
+      {"{\"__metadata__\":[]}", "is no map", 0},
+      {"[]", "does not begin with {", 0},
+      {" {}", "does not begin with {", 0},
+      {"{\"\xff\":1}", "no JSON", 0},
+      {"{}x", "no JSON", 0},
+      {"{", "a header of 1 bytes", 0}};
+
   TgContext *c = open_on("INTERP");
   char bytes[1024];
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     size_t n = strlen(cases[i].header);
     memset(bytes, 0, sizeof bytes), bytes[0] = (char)n, memcpy(bytes + 8, cases[i].header, n);
     TgState *s = tg_safe_load(tg_from_bytes(c, bytes, 8 + n + (size_t)cases[i].data, TG_U8));
-    if (cases[i].why) refused(c, s, cases[i].why);
-    else ok(c), assert_true(at(tg_state_get(s, "a"), 0) == 0), tg_state_free(s);
+    if (cases[i].why)
+      refused(c, s, cases[i].why);
+    else
+      ok(c), assert_true(at(tg_state_get(s, "a"), 0) == 0), tg_state_free(s);
   }
   static const uint64_t lengths[] = {0, 1, 57, 100000001, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
   for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
     memset(bytes, ' ', 64), memcpy(bytes, &lengths[i], 8);
     refused(c, tg_safe_load(tg_from_bytes(c, bytes, 64, TG_U8)), "a header of");
   }
-  memset(bytes, '[', sizeof bytes), memcpy(bytes, "\xf8\x03\0\0\0\0\0\0{\"a\":", 13);    /* nested without end */
+  memset(bytes, '[', sizeof bytes), memcpy(bytes, "\xf8\x03\0\0\0\0\0\0{\"a\":", 13); /* nested without end */
   refused(c, tg_safe_load(tg_from_bytes(c, bytes, 1024, TG_U8)), "no JSON");
   size_t n = strlen(cases[0].header) + 16;
   memset(bytes, 0, sizeof bytes), bytes[0] = (char)(n - 16), memcpy(bytes + 8, cases[0].header, n - 16);
-  for (size_t k = 0; k < n; k++) refused(c, tg_safe_load(tg_from_bytes(c, bytes, k, TG_U8)), "safetensors: ");
+  for (size_t k = 0; k < n; k++)
+    refused(c, tg_safe_load(tg_from_bytes(c, bytes, k, TG_U8)), "safetensors: ");
   refused(c, tg_safe_load(tg_zeros(c, TG_SHAPE(4, 4), .dtype = TG_U8)), "a file is a 1-D tensor of u8");
   refused(c, tg_safe_load_file(c, "/nowhere/at/all"), "/nowhere/at/all");
   file_write(bytes, 9);
-  refused(c, tg_safe_load_file(c, path), path);              /* the file is named */
+  refused(c, tg_safe_load_file(c, path), path); /* the file is named */
   assert_null(tg_safe_load(NULL));
   tg_close(c);
 }
-static void test_mnist_cnn(void **state) {                   /* two trained models: the digits that the README of the data says they get right */
+
+static void test_mnist_cnn(
+    void **state) { /* two trained models: the digits that the README of the data says they get right */
   (void)state;
   const char *st, *pt, *data;
   NEED(st, "mnist-cnn/mnist.safetensors");
@@ -312,16 +396,23 @@ static void test_mnist_cnn(void **state) {                   /* two trained mode
     ok(c);
 #define T(name) tg_state_get(s, name)
     int wrong = 0;
-    for (int i = 0; i < 10000; i += 1000) TG_SCOPE(c) {
-      TgTensor *x = tg_div_scalar(tg_sub_scalar(tg_div_scalar(tg_cast(tg_slice(d[2], 0, i, i + 1000), TG_F32), 255), 0.1307), 0.3081);
-      x = tg_relu(tg_conv2d(x, T("conv1.weight"), .bias = T("conv1.bias")));
-      x = tg_relu(tg_conv2d(x, T("conv2.weight"), .bias = T("conv2.bias")));
-      x = tg_relu(tg_conv2d(x, T("conv3.weight"), .bias = T("conv3.bias")));
-      x = tg_batch_norm(x, T("norm1.running_mean"), T("norm1.running_var"), .weight = T("norm1.weight"), .bias = T("norm1.bias"));
-      x = tg_linear(tg_relu(tg_linear(tg_flatten(x, 1, -1), T("fc1.weight"), T("fc1.bias"))), T("fc2.weight"), T("fc2.bias"));
-      x = tg_batch_norm(x, T("norm2.running_mean"), T("norm2.running_var"), .weight = T("norm2.weight"), .bias = T("norm2.bias"));
-      wrong += (int)tg_item_i64(tg_sum(tg_ne(tg_argmax(x, .axis = TG_AXES(1)), tg_cast(tg_slice(d[3], 0, i, i + 1000), TG_I32))));
-    }
+    for (int i = 0; i < 10000; i += 1000)
+      TG_SCOPE(c) {
+        TgTensor *x = tg_div_scalar(
+            tg_sub_scalar(tg_div_scalar(tg_cast(tg_slice(d[2], 0, i, i + 1000), TG_F32), 255), 0.1307),
+            0.3081);
+        x = tg_relu(tg_conv2d(x, T("conv1.weight"), .bias = T("conv1.bias")));
+        x = tg_relu(tg_conv2d(x, T("conv2.weight"), .bias = T("conv2.bias")));
+        x = tg_relu(tg_conv2d(x, T("conv3.weight"), .bias = T("conv3.bias")));
+        x = tg_batch_norm(x, T("norm1.running_mean"), T("norm1.running_var"), .weight = T("norm1.weight"),
+                          .bias = T("norm1.bias"));
+        x = tg_linear(tg_relu(tg_linear(tg_flatten(x, 1, -1), T("fc1.weight"), T("fc1.bias"))),
+                      T("fc2.weight"), T("fc2.bias"));
+        x = tg_batch_norm(x, T("norm2.running_mean"), T("norm2.running_var"), .weight = T("norm2.weight"),
+                          .bias = T("norm2.bias"));
+        wrong += (int)tg_item_i64(
+            tg_sum(tg_ne(tg_argmax(x, .axis = TG_AXES(1)), tg_cast(tg_slice(d[3], 0, i, i + 1000), TG_I32))));
+      }
     ok(c);
     assert_int_equal(wrong, k ? 85 : 83);
     tg_state_free(s);
@@ -336,6 +427,7 @@ static void is_text(TgTensor *t, const char *want) {
   assert_int_equal(tg_read(t, got, strlen(want)), TG_OK);
   assert_memory_equal(got, want, strlen(want));
 }
+
 /* ---- archives */
 static void test_zip(void **state) {
   (void)state;
@@ -354,22 +446,35 @@ static void test_zip(void **state) {
     is_text(tg_state_get(s, "a/one"), "first"), is_text(tg_state_get(s, "two"), hello);
     assert_int_equal(tg_numel(tg_state_get(s, "none")), 0);
     tg_state_free(s);
-    for (size_t n = 0; n < b.n; n++) refused(c, tg_zip_extract(tg_from_bytes(c, b.at, n, TG_U8)), "zip_extract: ");
+    for (size_t n = 0; n < b.n; n++)
+      refused(c, tg_zip_extract(tg_from_bytes(c, b.at, n, TG_U8)), "zip_extract: ");
     tg_close(c);
   }
 }
+
 static void test_zip_damaged(void **state) {
   (void)state;
   TgContext *c = open_on("INTERP");
-  static const struct { int at; unsigned char put; const char *why; } cases[] = {      /* in the directory's first entry, or from the end (negative) */
-    {0, 'Q', "damaged"}, {8, 1, "encrypted"}, {10, 12, "method 12"}, {10, 8, "says otherwise"}, {20, 4, "size is wrong"}, {21, 9, "size is wrong"}, {24, 9, "size is wrong"},
-    {28, 200, "cut off"}, {28, 0, "no proper name"}, {42, 1, "not where"}, {45, 0x7f, "not where"}, {46, 'x', "not where"}, {46, 0, "no proper name"}, {47, 'x', "not where"},
-    {-24, 'Q', "end record"}, {-14, 3, "in parts"}, {-8, 0x60, "outside"}, {-12, 5, "outside"}, {-5, 0x7f, "outside"}, {-3, 9, "end record"}};
+
+  static const struct {
+    int at;
+    unsigned char put;
+    const char *why;
+  } cases[] = {/* in the directory's first entry, or from the end (negative) */
+               {0, 'Q', "damaged"},       {8, 1, "encrypted"},      {10, 12, "method 12"},
+               {10, 8, "says otherwise"}, {20, 4, "size is wrong"}, {21, 9, "size is wrong"},
+               {24, 9, "size is wrong"},  {28, 200, "cut off"},     {28, 0, "no proper name"},
+               {42, 1, "not where"},      {45, 0x7f, "not where"},  {46, 'x', "not where"},
+               {46, 0, "no proper name"}, {47, 'x', "not where"},   {-24, 'Q', "end record"},
+               {-14, 3, "in parts"},      {-8, 0x60, "outside"},    {-12, 5, "outside"},
+               {-5, 0x7f, "outside"},     {-3, 9, "end record"}};
+
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Bytes b = {.n = 0};
     zip_write(&b, zip_files + 1, 2, false);
     size_t head = 0;
-    while (memcmp(b.at + head, "PK\1\2", 4)) head++;
+    while (memcmp(b.at + head, "PK\1\2", 4))
+      head++;
     b.at[cases[i].at < 0 ? b.n - (size_t)-cases[i].at : head + (size_t)cases[i].at] = cases[i].put;
     refused(c, tg_zip_extract(tg_from_bytes(c, b.at, b.n, TG_U8)), cases[i].why);
   }
@@ -383,37 +488,44 @@ static void test_zip_damaged(void **state) {
     zip_write(&b, f, 2, false);
     refused(c, tg_zip_extract(tg_from_bytes(c, b.at, b.n, TG_U8)), k == 2 ? "zip_extract: " : why[k]);
   }
-  Bytes b = {.n = 0};                                        /* two entries of the directory for one file: overlapping */
+  Bytes b = {.n = 0}; /* two entries of the directory for one file: overlapping */
   zip_write(&b, zip_files + 1, 1, false);
   size_t head = 0;
-  while (memcmp(b.at + head, "PK\1\2", 4)) head++;
+  while (memcmp(b.at + head, "PK\1\2", 4))
+    head++;
   Bytes twice = b;
   twice.n = head, add(&twice, b.at + head, 51), add(&twice, b.at + head, b.n - head);
   twice.at[twice.n - 16] = twice.at[twice.n - 14] = 2, twice.at[twice.n - 12] = 102;
   refused(c, tg_zip_extract(tg_from_bytes(c, twice.at, twice.n, TG_U8)), "overlaps");
   tg_close(c);
 }
+
 static void test_gunzip(void **state) {
   (void)state;
   TgContext *c = open_on("CPU");
   unsigned char two[2 * sizeof gzipped + 3] = {0};
   memcpy(two, gzipped, sizeof gzipped), memcpy(two + sizeof gzipped, gzipped, sizeof gzipped);
   is_text(tg_gunzip(tg_from_bytes(c, gzipped, sizeof gzipped, TG_U8)), hello);
-  is_text(tg_gunzip(tg_from_bytes(c, two, sizeof two, TG_U8)), "hello hello hello hello\nhello hello hello hello\n");
-  for (size_t n = 0; n < sizeof gzipped; n++) refused(c, tg_gunzip(tg_from_bytes(c, gzipped, n, TG_U8)), "gunzip: ");
+  is_text(tg_gunzip(tg_from_bytes(c, two, sizeof two, TG_U8)),
+          "hello hello hello hello\nhello hello hello hello\n");
+  for (size_t n = 0; n < sizeof gzipped; n++)
+    refused(c, tg_gunzip(tg_from_bytes(c, gzipped, n, TG_U8)), "gunzip: ");
   memcpy(two, gzipped, sizeof gzipped), two[sizeof gzipped - 5] ^= 1;
   refused(c, tg_gunzip(tg_from_bytes(c, two, sizeof gzipped, TG_U8)), "unpacking");
   tg_close(c);
 }
+
 static void test_tar(void **state) {
   (void)state;
   static const char *const devices[] = {"CPU", "INTERP:CUDA"};
   char name[151];
   memset(name, 'n', 150), name[150] = 0;
   Bytes b = {.n = 0};
-  tar_add(&b, "d/", '5', "", 0, NULL), tar_add(&b, "d/one", '0', "first", 5, NULL), tar_add(&b, "link", '2', "", 0, NULL), tar_add(&b, "two", 0, hello, 24, "far/away");
+  tar_add(&b, "d/", '5', "", 0, NULL), tar_add(&b, "d/one", '0', "first", 5, NULL),
+      tar_add(&b, "link", '2', "", 0, NULL), tar_add(&b, "two", 0, hello, 24, "far/away");
   tar_add(&b, "././@LongLink", 'L', name, 151, NULL), tar_add(&b, "nnn", '0', "third", 5, NULL);
-  tar_add(&b, "pax", 'x', "16 path=\xc3\xa9t\xc3\xa9/x\n10 size=6\n", 26, NULL), tar_add(&b, "nnn", '0', "fourth", 6, NULL), tar_add(&b, "none", '0', "", 0, NULL);
+  tar_add(&b, "pax", 'x', "16 path=\xc3\xa9t\xc3\xa9/x\n10 size=6\n", 26, NULL),
+      tar_add(&b, "nnn", '0', "fourth", 6, NULL), tar_add(&b, "none", '0', "", 0, NULL);
   size_t end = b.n;
   memset(b.at + b.n, 0, 1024), b.n += 1024;
   for (int dev = 0; dev < 2; dev++) {
@@ -422,16 +534,29 @@ static void test_tar(void **state) {
     TgState *s = tg_tar_extract(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
     ok(c);
     assert_int_equal(tg_state_count(s), 5);
-    is_text(tg_state_get(s, "d/one"), "first"), is_text(tg_state_get(s, "far/away/two"), hello), is_text(tg_state_get(s, name), "third");
+    is_text(tg_state_get(s, "d/one"), "first"), is_text(tg_state_get(s, "far/away/two"), hello),
+        is_text(tg_state_get(s, name), "third");
     is_text(tg_state_get(s, "\xc3\xa9t\xc3\xa9/x"), "fourth");
     tg_state_free(s);
-    for (size_t n = 0; n < end + 512; n += n % 512 > 1 && n % 512 < 510 ? 7 : 1) refused(c, tg_tar_extract(tg_from_bytes(c, b.at, n, TG_U8)), "tar_extract: ");
+    for (size_t n = 0; n<end + 512; n += n % 512> 1 && n % 512 < 510 ? 7 : 1)
+      refused(c, tg_tar_extract(tg_from_bytes(c, b.at, n, TG_U8)), "tar_extract: ");
     tg_close(c);
   }
   TgContext *c = open_on("INTERP");
-  static const struct { char type; const char *data, *why; size_t n; } cases[] = {
-    {'S', "", "sparse", 0}, {'x', "5 a=b\n", "damaged", 6}, {'x', "99 path=x\n", "damaged", 10}, {'x', "999999999999999999999 a=b\n", "damaged", 26},
-    {'x', "7 pathx\n", "damaged", 8}, {'x', "9 size=x\n", "no number", 9}, {'x', "35 size=99999999999999999999999999\n", "number", 35}, {'x', "30 GNU.sparse.name=abcdefghij\n", "sparse", 30}};
+
+  static const struct {
+    char type;
+    const char *data, *why;
+    size_t n;
+  } cases[] = {{'S', "", "sparse", 0},
+               {'x', "5 a=b\n", "damaged", 6},
+               {'x', "99 path=x\n", "damaged", 10},
+               {'x', "999999999999999999999 a=b\n", "damaged", 26},
+               {'x', "7 pathx\n", "damaged", 8},
+               {'x', "9 size=x\n", "no number", 9},
+               {'x', "35 size=99999999999999999999999999\n", "number", 35},
+               {'x', "30 GNU.sparse.name=abcdefghij\n", "sparse", 30}};
+
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     Bytes d = {.n = 0};
     tar_add(&d, "x", cases[i].type, cases[i].data, cases[i].n, NULL), tar_add(&d, "f", '0', "data", 4, NULL);
@@ -439,12 +564,14 @@ static void test_tar(void **state) {
     refused(c, tg_tar_extract(tg_from_bytes(c, d.at, d.n, TG_U8)), cases[i].why);
   }
   Bytes d = {.n = 0};
-  tar_add(&d, "f", '0', "data", 4, NULL), tar_add(&d, "f", '0', "data", 4, NULL), memset(d.at + d.n, 0, 1024), d.n += 1024;
+  tar_add(&d, "f", '0', "data", 4, NULL), tar_add(&d, "f", '0', "data", 4, NULL), memset(d.at + d.n, 0, 1024),
+      d.n += 1024;
   refused(c, tg_tar_extract(tg_from_bytes(c, d.at, d.n, TG_U8)), "twice");
   d.at[0] ^= 1;
   refused(c, tg_tar_extract(tg_from_bytes(c, d.at, d.n, TG_U8)), "damaged");
   tg_close(c);
 }
+
 static void test_tensor_io(void **state) {
   (void)state;
   static const char *const devices[] = {"CPU", "INTERP:CUDA"};
@@ -475,7 +602,8 @@ static void test_tensor_io(void **state) {
 
 /* ---- torch checkpoints */
 #ifdef TG_HAVE_JANSSON
-static void test_torch_files(void **state) {                 /* each file of the set against what another unpickler found in it */
+static void
+test_torch_files(void **state) { /* each file of the set against what another unpickler found in it */
   (void)state;
   const char *expected, *file;
   NEED(expected, "torch-pt/expected.json");
@@ -490,30 +618,40 @@ static void test_torch_files(void **state) {                 /* each file of the
     file = shared(sub);
     assert_non_null(file);
     TgValue *tree = tg_torch_load_file(c, file);
-    if (json_object_get(one, "error")) { refused(c, tree, "no torch checkpoint"); continue; }
+    if (json_object_get(one, "error")) {
+      refused(c, tree, "no torch checkpoint");
+      continue;
+    }
     if (!tree) fail_msg("%s: %s", name, tg_errmsg(c));
     TgState *s = tg_get_state(c, tree, NULL);
     json_t *list = json_object_get(one, "tensors");
     if (list) {
       size_t have = tg_state_count(s);
-      if (have != json_object_size(list)) fail_msg("%s: %zu tensors, not %zu", name, have, json_object_size(list));
+      if (have != json_object_size(list))
+        fail_msg("%s: %zu tensors, not %zu", name, have, json_object_size(list));
     }
     json_object_foreach(list, key, want) {
-      static const char *const names[][2] = {{"float32", "f32"}, {"float64", "f64"}, {"float16", "f16"}, {"bfloat16", "bf16"}, {"int64", "i64"}, {"int32", "i32"}, {"int16", "i16"},
-                                             {"int8", "i8"}, {"uint8", "u8"}, {"bool", "bool"}};
+      static const char *const names[][2] = {
+          {"float32", "f32"}, {"float64", "f64"}, {"float16", "f16"}, {"bfloat16", "bf16"}, {"int64", "i64"},
+          {"int32", "i32"},   {"int16", "i16"},   {"int8", "i8"},     {"uint8", "u8"},      {"bool", "bool"}};
       TgTensor *t = tg_state_get(s, key);
       if (!t) fail_msg("%s: %s is missing", name, key);
-      for (i = 0; strcmp(names[i][0], json_string_value(json_object_get(want, "dtype"))); i++) assert_true(i < 9);
+      for (i = 0; strcmp(names[i][0], json_string_value(json_object_get(want, "dtype"))); i++)
+        assert_true(i < 9);
       assert_string_equal(tg_dtype_name(tg_dtype(t)), names[i][1]);
       json_t *shape = json_object_get(want, "shape");
       assert_int_equal(tg_ndim(t), json_array_size(shape));
-      for (int a = 0; a < tg_ndim(t); a++) assert_int_equal(tg_dim(t, a), json_integer_value(json_array_get(shape, (size_t)a)));
+      for (int a = 0; a < tg_ndim(t); a++)
+        assert_int_equal(tg_dim(t, a), json_integer_value(json_array_get(shape, (size_t)a)));
       double *got = calloc((size_t)tg_numel(t) + 1, sizeof *got);
       assert_int_equal(tg_read_f64(t, got, (size_t)tg_numel(t)), TG_OK);
       json_array_foreach(json_object_get(want, "first"), i, v) {
         const char *text = json_string_value(v);
-        double x = json_is_null(v) ? NAN : text ? (*text == '-' ? -INFINITY : INFINITY) : json_number_value(v);
-        if (!(got[i] == x || (x != x && got[i] != got[i]))) fail_msg("%s: %s[%zu] is %.17g, not %.17g", name, key, i, got[i], x);
+        double x = json_is_null(v) ? NAN
+                   : text          ? (*text == '-' ? -INFINITY : INFINITY)
+                                   : json_number_value(v);
+        if (!(got[i] == x || (x != x && got[i] != got[i])))
+          fail_msg("%s: %s[%zu] is %.17g, not %.17g", name, key, i, got[i], x);
       }
       free(got);
       tensors++;
@@ -522,9 +660,12 @@ static void test_torch_files(void **state) {                 /* each file of the
   }
   ok(c);
   assert_true(tensors > 100);
-  TgValue *tree = tg_torch_load_file(c, shared("torch-pt/tar_weight_bias.tar"));       /* 0.1 .. 0.6 and 0.01, 0.02: its bytes */
+  TgValue *tree = tg_torch_load_file(
+      c, shared("torch-pt/tar_weight_bias.tar")); /* 0.1 .. 0.6 and 0.01, 0.02: its bytes */
   TgState *s = tg_get_state(c, tree, "model.");
-  assert_true((float)at(tg_state_get(s, "model.weight"), 5) == 0.6f && tg_dim(tg_state_get(s, "model.weight"), 0) == 2 && (float)at(tg_state_get(s, "model.bias"), 1) == 0.02f);
+  assert_true((float)at(tg_state_get(s, "model.weight"), 5) == 0.6f &&
+              tg_dim(tg_state_get(s, "model.weight"), 0) == 2 &&
+              (float)at(tg_state_get(s, "model.bias"), 1) == 0.02f);
   tg_state_free(s), tg_value_free(tree);
   tree = tg_torch_load_file(c, shared("torch-pt/weights_with_config.pt"));
   assert_int_equal(tg_value_kind(tree), TG_KIND_MAP);
@@ -539,57 +680,104 @@ static TgValue *unpickled(TgContext *c, const void *pickle, size_t n) {
   checkpoint_write(&b, pickle, n);
   return tg_torch_load(tg_from_bytes(c, b.at, b.n, TG_U8));
 }
+
 static void test_torch_pickle(void **state) {
   (void)state;
   TgContext *c = open_on("CPU");
 #define P(text) text, sizeof(text) - 1
-  static const struct { const char *p; size_t n; const char *why; } cases[] = {
-    {P("\x80\2cos\nsystem\nX\2\0\0\0lstR."), "os.system"}, {P("\x80\2ctorch.storage\n_load_from_bytes\n(tR."), "torch.storage._load_from_bytes"},
-    {P("\x80\4X\2\0\0\0osX\6\0\0\0system\x93."), "os.system"}, {P("\x80\2K\1K\1\x85R."), "no global"}, {P("\x80\2ctorch\nFloatStorage\n)R."), "call of a type"},
-    {P("\x80\2K\1}b."), "what has none"}, {P("\x80\2h\5."), "memo index"}, {P("\x80\2K\1r\xff\xff\xff\xff."), "memo index"}, {P("\x80\2."), "stack is empty"},
-    {P("\x80\2K\1t."), "mark is missing"}, {P("\x80\2\x8b\xff\xff\xff\xff."), "negative"}, {P("\x80\2X\xff\xff\xff\x7f" "."), "longer than"}, {P("\x80\2\x8a\x09" "123456789."), "64 bits"},
-    {P("\x80\2]q\0h\0a."), "holds itself"}, {P("\x80\2K\1K\2."), "more than one"}, {P("\x80\2I1\n."), "opcode 0x49"}, {P("\x80\2K\1"), "too early"}, {P("\x80\x09N."), "protocol"},
-    {P("\x80\2(K\1a."), "stack is empty"}, {P("\x80\2K\1K\2a."), "no list or map"}, {P("\x80\2}K\1e."), "mark is missing"}, {P("\x80\2}(K\1u."), "no list or map"},
-    {P("\x80\2}(]K\1u."), "neither text nor a whole number"}, {P("\x80\2ccollections\nOrderedDict\n(](K\1eatR."), ""},
-    {P("\x80\2" REBUILD "K\1)(tR."), "no global"},
-    {P("\x80\2" REBUILD "K\1K\x10\x85K\1\x85\x89NtR."), "outside of storage 0"}, {P("\x80\2" REBUILD "K\0K\3K\4\x86K\5K\1\x86\x89NtR."), "no permutation"},
-    {P("\x80\2" REBUILD "K\0K\3K\4\x86K\0K\1\x86\x89NtR."), "no permutation"}, {P("\x80\2" REBUILD "K\0K\3K\4\x86K\1K\1\x86\x89NtR."), "no permutation"},
-    {P("\x80\2" REBUILD "J\xff\xff\xff\xffK\1\x85K\1\x85\x89NtR."), "fit together"}, {P("\x80\2" REBUILD "K\0J\xff\xff\xff\xff\x85K\1\x85\x89NtR."), "number from 0 up"},
-    {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\1\x85\x89NtR."), "outside of storage 0"},
-    {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x86K\1K\1\x86\x89NtR."), "outside of storage 0"},
-    {P("\x80\2" REBUILD "K\0K\2\x85\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85\x89NtR."), "outside of storage 0"},
-    {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n(K\0K\0K\1\x85K\1\x85tR."), "without a storage"}, {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n(K\0tR."), "without its parts"},
-    {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" "1X\3\0\0\0cpuK\x10tQK\0K\1\x85K\1\x85\x89NtR."), "storage 1 is missing"}};
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(c, unpickled(c, cases[i].p, cases[i].n), cases[i].why);
-  static const char deep[] = "\x80\2";                       /* lists in lists: at most so many */
+
+  static const struct {
+    const char *p;
+    size_t n;
+    const char *why;
+  } cases[] = {{P("\x80\2cos\nsystem\nX\2\0\0\0lstR."), "os.system"},
+               {P("\x80\2ctorch.storage\n_load_from_bytes\n(tR."), "torch.storage._load_from_bytes"},
+               {P("\x80\4X\2\0\0\0osX\6\0\0\0system\x93."), "os.system"},
+               {P("\x80\2K\1K\1\x85R."), "no global"},
+               {P("\x80\2ctorch\nFloatStorage\n)R."), "call of a type"},
+               {P("\x80\2K\1}b."), "what has none"},
+               {P("\x80\2h\5."), "memo index"},
+               {P("\x80\2K\1r\xff\xff\xff\xff."), "memo index"},
+               {P("\x80\2."), "stack is empty"},
+               {P("\x80\2K\1t."), "mark is missing"},
+               {P("\x80\2\x8b\xff\xff\xff\xff."), "negative"},
+               {P("\x80\2X\xff\xff\xff\x7f"
+                  "."),
+                "longer than"},
+               {P("\x80\2\x8a\x09"
+                  "123456789."),
+                "64 bits"},
+               {P("\x80\2]q\0h\0a."), "holds itself"},
+               {P("\x80\2K\1K\2."), "more than one"},
+               {P("\x80\2I1\n."), "opcode 0x49"},
+               {P("\x80\2K\1"), "too early"},
+               {P("\x80\x09N."), "protocol"},
+               {P("\x80\2(K\1a."), "stack is empty"},
+               {P("\x80\2K\1K\2a."), "no list or map"},
+               {P("\x80\2}K\1e."), "mark is missing"},
+               {P("\x80\2}(K\1u."), "no list or map"},
+               {P("\x80\2}(]K\1u."), "neither text nor a whole number"},
+               {P("\x80\2ccollections\nOrderedDict\n(](K\1eatR."), ""},
+               {P("\x80\2" REBUILD "K\1)(tR."), "no global"},
+               {P("\x80\2" REBUILD "K\1K\x10\x85K\1\x85\x89NtR."), "outside of storage 0"},
+               {P("\x80\2" REBUILD "K\0K\3K\4\x86K\5K\1\x86\x89NtR."), "no permutation"},
+               {P("\x80\2" REBUILD "K\0K\3K\4\x86K\0K\1\x86\x89NtR."), "no permutation"},
+               {P("\x80\2" REBUILD "K\0K\3K\4\x86K\1K\1\x86\x89NtR."), "no permutation"},
+               {P("\x80\2" REBUILD "J\xff\xff\xff\xffK\1\x85K\1\x85\x89NtR."), "fit together"},
+               {P("\x80\2" REBUILD "K\0J\xff\xff\xff\xff\x85K\1\x85\x89NtR."), "number from 0 up"},
+               {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\1\x85\x89NtR."),
+                "outside of storage 0"},
+               {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\x08\xff\xff\xff\xff\xff"
+                                   "\xff\xff\x7f\x86K\1K\1\x86\x89NtR."),
+                "outside of storage 0"},
+               {P("\x80\2" REBUILD "K\0K\2\x85\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85\x89NtR."),
+                "outside of storage 0"},
+               {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n(K\0K\0K\1\x85K\1\x85tR."), "without a storage"},
+               {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n(K\0tR."), "without its parts"},
+               {P("\x80\2ctorch._utils\n_rebuild_tensor_v2\n((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0"
+                  "1X\3\0\0\0cpuK\x10tQK\0K\1\x85K\1\x85\x89NtR."),
+                "storage 1 is missing"}};
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    refused(c, unpickled(c, cases[i].p, cases[i].n), cases[i].why);
+  static const char deep[] = "\x80\2"; /* lists in lists: at most so many */
   char *p = calloc(1, 5000);
   memcpy(p, deep, 2), memset(p + 2, ']', 2000), memset(p + 2002, 'a', 1999), p[4001] = '.';
   refused(c, unpickled(c, p, 4002), "nested more than");
   free(p);
-  /* a permuted tensor, a view with an offset, one of size 0, one of a parameter; None, numbers, shared values */
+  /* a permuted tensor, a view with an offset, one of size 0, one of a parameter; None, numbers, shared values
+   */
   TgValue *v = unpickled(c, P(good_pickle));
   ok(c);
   TgState *s = tg_get_state(c, v, NULL);
   const TgValue *e = tg_value_get(v, "f");
   assert_int_equal(tg_value_count(v), 8);
-  assert_int_equal(tg_value_kind(tg_value_get(v, "e")), TG_KIND_BOOL);                 /* set again: the last one */
-  assert_true(tg_value_float(tg_value_at(e, 0)) == 1.5 && tg_value_int(tg_value_at(e, 1)) == -2 && tg_value_kind(tg_value_at(e, 3)) == TG_KIND_NONE);
+  assert_int_equal(tg_value_kind(tg_value_get(v, "e")), TG_KIND_BOOL); /* set again: the last one */
+  assert_true(tg_value_float(tg_value_at(e, 0)) == 1.5 && tg_value_int(tg_value_at(e, 1)) == -2 &&
+              tg_value_kind(tg_value_at(e, 3)) == TG_KIND_NONE);
   assert_int_equal(tg_value_int(tg_value_key(v, 7)), 127);
   assert_int_equal(tg_value_int(tg_value_at(tg_value_at(v, 7), 1)), 2);
-  assert_int_equal(tg_state_count(s), 6);                    /* a b c d f.2 g.2 */
+  assert_int_equal(tg_state_count(s), 6); /* a b c d f.2 g.2 */
   assert_ptr_equal(tg_state_get(s, "g.2"), tg_state_get(s, "a"));
   TgTensor *a = tg_state_get(s, "a"), *b = tg_state_get(s, "b");
-  for (int i = 0; i < 3; i++) for (int k = 0; k < 4; k++) assert_true(at(a, 4 * i + k) == 2 + i + 3 * k);
+  for (int i = 0; i < 3; i++)
+    for (int k = 0; k < 4; k++)
+      assert_true(at(a, 4 * i + k) == 2 + i + 3 * k);
   assert_int_equal(tg_ndim(b), 3);
-  for (int k = 0; k < 6; k++) assert_true(at(b, k) == 4 + k);
+  for (int k = 0; k < 6; k++)
+    assert_true(at(b, k) == 4 + k);
   assert_int_equal(tg_dim(tg_state_get(s, "c"), 1), 3);
   tg_state_free(s), tg_value_free(v);
-  for (size_t n = 0; n + 1 < sizeof good_pickle - 1; n++) refused(c, unpickled(c, good_pickle, n), "the pickle is damaged");
+  for (size_t n = 0; n + 1 < sizeof good_pickle - 1; n++)
+    refused(c, unpickled(c, good_pickle, n), "the pickle is damaged");
   tg_close(c);
 }
-static void test_torch_cut(void **state) {                   /* each container, cut off at every byte, and with every byte changed */
+
+static void
+test_torch_cut(void **state) { /* each container, cut off at every byte, and with every byte changed */
   (void)state;
-  static const char *const names[] = {"torch-pt/simple_legacy.pt", "torch-pt/boolean.pt", "torch-pt/tar_weight_bias.tar"};
+  static const char *const names[] = {"torch-pt/simple_legacy.pt", "torch-pt/boolean.pt",
+                                      "torch-pt/tar_weight_bias.tar"};
   const char *file;
   for (int k = 0; k < 3; k++) {
     NEED(file, names[k]);
@@ -597,12 +785,13 @@ static void test_torch_cut(void **state) {                   /* each container, 
     size_t n;
     char *p = whole(file, &n);
     for (size_t i = 0; i < (k == 2 ? 3072 : n); i += k == 2 ? 5 : 1) {
-      char *cut = malloc(i + 1);                             /* memory of its own, so that a sanitizer sees a read past it */
+      char *cut = malloc(i + 1); /* memory of its own, so that a sanitizer sees a read past it */
       memcpy(cut, p, i);
-      TG_SCOPE(c) refused(c, tg_torch_load(tg_borrow(c, cut, TG_U8, TG_SHAPE((int64_t)i), NULL, NULL)), "torch_load: ");
+      TG_SCOPE(c)
+      refused(c, tg_torch_load(tg_borrow(c, cut, TG_U8, TG_SHAPE((int64_t)i), NULL, NULL)), "torch_load: ");
       free(cut);
       p[i] ^= (char)(1 << i % 8);
-      TG_SCOPE(c) {                                          /* any answer will do */
+      TG_SCOPE(c) { /* any answer will do */
         TgValue *v = tg_torch_load(tg_from_bytes(c, p, n, TG_U8));
         tg_state_free(v ? tg_get_state(c, v, NULL) : NULL), tg_value_free(v);
       }
@@ -615,7 +804,7 @@ static void test_torch_cut(void **state) {                   /* each container, 
 }
 
 /* ---- gguf */
-static void test_gguf_golden(void **state) {                 /* every type that ggml still has, against ggml's own values */
+static void test_gguf_golden(void **state) { /* every type that ggml still has, against ggml's own values */
   (void)state;
   const char *file;
   NEED(file, "ggml-golden/ggml-dequant-golden.gguf");
@@ -632,15 +821,22 @@ static void test_gguf_golden(void **state) {                 /* every type that 
       snprintf(name, sizeof name, "%s", tg_value_string(tg_value_key(t, i), NULL));
       char *end = strrchr(name, '.');
       if (!end || strcmp(end, ".q")) continue;
-      if (tg_value_kind(tg_value_at(t, i)) == TG_KIND_OTHER) { left++; assert_true(!strncmp(name, "iq", 2)); continue; }
+      if (tg_value_kind(tg_value_at(t, i)) == TG_KIND_OTHER) {
+        left++;
+        assert_true(!strncmp(name, "iq", 2));
+        continue;
+      }
       strcpy(end, ".f32");
       TgTensor *q = tg_value_tensor(tg_value_at(t, i)), *want = tg_value_tensor(tg_value_get(t, name));
       static double a[1024], b[1024];
       assert_int_equal(tg_numel(q), 1024);
       assert_int_equal(tg_read_f64(q, a, 1024), TG_OK);
       assert_int_equal(tg_read_f64(want, b, 1024), TG_OK);
-      for (int k = 0; k < 1024; k++)                         /* an ulp of the larger of product and sum */
-        if (!(fabs(a[k] - b[k]) <= fabs(b[k]) * 1.2e-7 + (strstr("q4_1.f32 q5_1.f32 q2_K.f32 q4_K.f32 q5_K.f32", name) ? 2e-7 : 0))) fail_msg("%s on %s: [%d] is %.9g, not %.9g", name, devices[dev], k, a[k], b[k]);
+      for (int k = 0; k < 1024; k++) /* an ulp of the larger of product and sum */
+        if (!(fabs(a[k] - b[k]) <=
+              fabs(b[k]) * 1.2e-7 +
+                  (strstr("q4_1.f32 q5_1.f32 q2_K.f32 q4_K.f32 q5_K.f32", name) ? 2e-7 : 0)))
+          fail_msg("%s on %s: [%d] is %.9g, not %.9g", name, devices[dev], k, a[k], b[k]);
       compared++;
     }
     assert_int_equal(compared, 20);
@@ -650,37 +846,43 @@ static void test_gguf_golden(void **state) {                 /* every type that 
     tg_close(c);
   }
 }
-static void test_ggml_blocks(void **state) {                 /* blocks whose values can be told by hand */
+
+static void test_ggml_blocks(void **state) { /* blocks whose values can be told by hand */
   (void)state;
   TgContext *c = open_on("INTERP");
   unsigned char b[256] = {0};
   double v[256];
-#define READ(n, bytes_, type) do { TgTensor *t_ = tg_ggml_data_to_tensor(tg_from_bytes(c, b, bytes_, TG_U8), n, type); ok(c); assert_int_equal(tg_read_f64(t_, v, n), TG_OK); } while (0)
-  b[1] = 0x40, b[2] = 0x9f, b[17] = 0x01;                    /* Q4_0: d = 2 */
+#define READ(n, bytes_, type)                                                                                \
+  do {                                                                                                       \
+    TgTensor *t_ = tg_ggml_data_to_tensor(tg_from_bytes(c, b, bytes_, TG_U8), n, type);                      \
+    ok(c);                                                                                                   \
+    assert_int_equal(tg_read_f64(t_, v, n), TG_OK);                                                          \
+  } while (0)
+  b[1] = 0x40, b[2] = 0x9f, b[17] = 0x01; /* Q4_0: d = 2 */
   READ(32, 18, 2);
   assert_true(v[0] == 14 && v[16] == 2 && v[15] == -14 && v[31] == -16 && v[1] == -16);
-  b[3] = 0x3c, b[2] = 0, b[4] = 0x9f, b[17] = 0, b[19] = 0x01;                         /* Q4_1: d = 2, m = 1 */
+  b[3] = 0x3c, b[2] = 0, b[4] = 0x9f, b[17] = 0, b[19] = 0x01; /* Q4_1: d = 2, m = 1 */
   READ(32, 20, 3);
   assert_true(v[0] == 31 && v[16] == 19 && v[15] == 3 && v[31] == 1);
-  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 1, b[4] = 2, b[6] = 0xf3;                /* Q5_0: d = 1, fifth bits 0 and 17 */
+  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 1, b[4] = 2, b[6] = 0xf3; /* Q5_0: d = 1, fifth bits 0 and 17 */
   READ(32, 22, 6);
   assert_true(v[0] == 3 && v[16] == -1 && v[17] == 0 && v[1] == -16);
-  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 0x80, b[33] = 5;                         /* Q8_0 */
+  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 0x80, b[33] = 5; /* Q8_0 */
   READ(32, 34, 8);
   assert_true(v[0] == -128 && v[31] == 5 && v[7] == 0);
-  memset(b, 0, sizeof b), b[0] = 129, b[1] = 0xf7;           /* MXFP4: 2^1; 12, -12 */
+  memset(b, 0, sizeof b), b[0] = 129, b[1] = 0xf7; /* MXFP4: 2^1; 12, -12 */
   READ(32, 17, 39);
   assert_true(v[0] == 24 && v[16] == -24 && v[1] == 0);
-  b[0] = 0;                                                  /* 2^-128: a denormal */
+  b[0] = 0; /* 2^-128: a denormal */
   READ(32, 17, 39);
   assert_true(v[0] == 12 * ldexp(1, -128) && v[16] == -12 * ldexp(1, -128));
-  memset(b, 0, sizeof b), b[0] = 0x38, b[1] = 0x7f, b[4] = 0x27, b[12] = 0x77;         /* NVFP4: scale 1, then none */
+  memset(b, 0, sizeof b), b[0] = 0x38, b[1] = 0x7f, b[4] = 0x27, b[12] = 0x77; /* NVFP4: scale 1, then none */
   READ(64, 36, 40);
   assert_true(v[0] == 6 && v[8] == 1 && v[16] == 0);
-  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 5;             /* Q1_0 */
+  memset(b, 0, sizeof b), b[1] = 0x3c, b[2] = 5; /* Q1_0 */
   READ(128, 18, 41);
   assert_true(v[0] == 1 && v[1] == -1 && v[2] == 1 && v[127] == -1);
-  READ(64, 18, 42);                                          /* Q2_0: 1, 1, 0, .. less 1 */
+  READ(64, 18, 42); /* Q2_0: 1, 1, 0, .. less 1 */
   assert_true(v[0] == 0 && v[1] == 0 && v[2] == -1);
   float f[2] = {1.5f, -2};
   assert_true(at(tg_ggml_data_to_tensor(tg_from_bytes(c, f, 8, TG_U8), 2, 0), 1) == -2);
@@ -689,13 +891,19 @@ static void test_ggml_blocks(void **state) {                 /* blocks whose val
   refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 32, -1), "type -1 is not known");
   refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 66, TG_U8), 256, 16), "IQ2_XXS is not read");
   refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 33, 2), "no whole blocks");
-  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 64, 2), "64 elements of Q4_0 in 18 bytes");
+  refused(c, tg_ggml_data_to_tensor(tg_from_bytes(c, b, 18, TG_U8), 64, 2),
+          "64 elements of Q4_0 in 18 bytes");
   refused(c, tg_ggml_data_to_tensor(tg_zeros(c, TG_SHAPE(18)), 32, 2), "1-D tensor of u8");
   assert_string_equal(tg_ggml_type_name(12), "Q4_K");
   assert_null(tg_ggml_type_name(99));
   tg_close(c);
 }
-static void put_le(Gguf *g, size_t where, uint64_t v, int n) { for (int i = 0; i < n; i++) g->b.at[where + (size_t)i] = (unsigned char)(v >> 8 * i); }
+
+static void put_le(Gguf *g, size_t where, uint64_t v, int n) {
+  for (int i = 0; i < n; i++)
+    g->b.at[where + (size_t)i] = (unsigned char)(v >> 8 * i);
+}
+
 static void test_gguf(void **state) {
   (void)state;
   Gguf g;
@@ -713,9 +921,11 @@ static void test_gguf(void **state) {
       assert_int_equal(tg_value_count(tg_value_get(kv, "b.list")), 2);
       assert_string_equal(tg_value_string(tg_value_at(tg_value_get(kv, "b.list"), 0), NULL), "x");
       assert_true(at(tg_value_tensor(tg_value_get(kv, "c.nums")), 1) == -1);
-      assert_true(tg_value_int(tg_value_get(kv, "d.flag")) == 1 && tg_value_float(tg_value_get(kv, "e.f64")) == 1.5);
+      assert_true(tg_value_int(tg_value_get(kv, "d.flag")) == 1 &&
+                  tg_value_float(tg_value_get(kv, "e.f64")) == 1.5);
       TgTensor *w = tg_value_tensor(tg_value_get(t, "w"));
-      assert_true(tg_dim(w, 0) == 2 && tg_dim(w, 1) == 3 && at(w, 5) == 5 && at(tg_value_tensor(tg_value_get(t, "q")), 16) == 2);
+      assert_true(tg_dim(w, 0) == 2 && tg_dim(w, 1) == 3 && at(w, 5) == 5 &&
+                  at(tg_value_tensor(tg_value_get(t, "q")), 16) == 2);
       tg_value_free(v);
       TgState *s = tg_state_from_file(c, path);
       ok(c);
@@ -732,10 +942,18 @@ static void test_gguf(void **state) {
     tg_close(c);
   }
   TgContext *c = open_on("INTERP");
-#define BAD(where, value, size_, why) do { gguf_write(&g); put_le(&g, g.where, value, size_); refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), why); } while (0)
+#define BAD(where, value, size_, why)                                                                        \
+  do {                                                                                                       \
+    gguf_write(&g);                                                                                          \
+    put_le(&g, g.where, value, size_);                                                                       \
+    refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), why);                                   \
+  } while (0)
   static const uint64_t versions[] = {0, 1, 4, 0x02000000, 0x03000000};
-  for (int i = 0; i < 5; i++) gguf_write(&g), put_le(&g, 4, versions[i], 4), refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), i > 2 ? "big-endian" : "version");
-  gguf_write(&g), g.b.at[0] = 'g', refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), "no gguf file");
+  for (int i = 0; i < 5; i++)
+    gguf_write(&g), put_le(&g, 4, versions[i], 4),
+        refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), i > 2 ? "big-endian" : "version");
+  gguf_write(&g), g.b.at[0] = 'g',
+                  refused(c, tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)), "no gguf file");
   static const uint64_t huge[] = {UINT64_MAX, (uint64_t)1 << 63, (uint64_t)1 << 61, (uint64_t)1 << 60, 1000};
   for (int i = 0; i < 5; i++) {
     BAD(tensors, huge[i], 8, "more entries");
@@ -769,7 +987,7 @@ static void test_gguf(void **state) {
   BAD(name, 0, 8, "");
   BAD(name + 8, 'q', 1, "tensor q is there twice");
   gguf_write(&g);
-  for (size_t i = 0; i < g.b.n; i++) {                       /* every byte changed: any answer will do */
+  for (size_t i = 0; i < g.b.n; i++) { /* every byte changed: any answer will do */
     g.b.at[i] ^= (unsigned char)(1 << i % 8);
     TG_SCOPE(c) tg_value_free(tg_gguf_load(tg_from_bytes(c, g.b.at, g.b.n, TG_U8)));
     tg_clear_error(c);
@@ -777,13 +995,16 @@ static void test_gguf(void **state) {
   }
   tg_close(c);
 }
+
 static void part_write(const char *name, int no, int count, const char *tensor) {
   Bytes b = {.n = 0};
   float f[4] = {(float)no, 1, 2, 3};
-  add(&b, "GGUF", 4), add_le(&b, 3, 4), add_le(&b, 1, 8), add_le(&b, 2, 8), add_text(&b, "split.no"), add_le(&b, 2, 4), add_le(&b, (uint64_t)no, 2);
+  add(&b, "GGUF", 4), add_le(&b, 3, 4), add_le(&b, 1, 8), add_le(&b, 2, 8), add_text(&b, "split.no"),
+      add_le(&b, 2, 4), add_le(&b, (uint64_t)no, 2);
   add_text(&b, "split.count"), add_le(&b, 2, 4), add_le(&b, (uint64_t)count, 2);
   add_text(&b, tensor), add_le(&b, 1, 4), add_le(&b, 4, 8), add_le(&b, 0, 4), add_le(&b, 0, 8);
-  while (b.n % 32) b.at[b.n++] = 0;
+  while (b.n % 32)
+    b.at[b.n++] = 0;
   add(&b, f, 16);
   char full[128];
   snprintf(full, sizeof full, "%s/%s", dir, name);
@@ -791,11 +1012,14 @@ static void part_write(const char *name, int no, int count, const char *tensor) 
   assert_int_equal(fwrite(b.at, 1, b.n, f2), b.n);
   fclose(f2);
 }
+
 static void test_gguf_split(void **state) {
   (void)state;
   TgContext *c = open_on("CPU");
   char first[128], third[128], other[128];
-  snprintf(first, sizeof first, "%s/m-00001-of-00003.gguf", dir), snprintf(third, sizeof third, "%s/m-00003-of-00003.gguf", dir), snprintf(other, sizeof other, "%s/m.gguf", dir);
+  snprintf(first, sizeof first, "%s/m-00001-of-00003.gguf", dir),
+      snprintf(third, sizeof third, "%s/m-00003-of-00003.gguf", dir),
+      snprintf(other, sizeof other, "%s/m.gguf", dir);
   part_write("m-00001-of-00003.gguf", 0, 3, "a"), part_write("m-00002-of-00003.gguf", 1, 3, "b");
   refused(c, tg_gguf_load_file(c, first), "m-00003-of-00003.gguf: No such file");
   part_write("m-00003-of-00003.gguf", 2, 3, "c");
@@ -803,7 +1027,8 @@ static void test_gguf_split(void **state) {
   ok(c);
   const char *name;
   assert_int_equal(tg_state_count(s), 3);
-  for (int i = 0; i < 3; i++) assert_true(at(tg_state_at(s, (size_t)i, &name), 0) == i && name[0] == "abc"[i]);
+  for (int i = 0; i < 3; i++)
+    assert_true(at(tg_state_at(s, (size_t)i, &name), 0) == i && name[0] == "abc"[i]);
   tg_state_free(s);
   refused(c, tg_gguf_load_file(c, third), "not named as the first");
   part_write("m.gguf", 0, 3, "a");
@@ -814,11 +1039,13 @@ static void test_gguf_split(void **state) {
   refused(c, tg_gguf_load_file(c, first), "part 3 of 4, where 3 of 3 is expected");
   part_write("m-00003-of-00003.gguf", 2, 3, "b");
   refused(c, tg_gguf_load_file(c, first), "tensor b is in two parts");
-  for (int i = 1; i < 4; i++) snprintf(third, sizeof third, "%s/m-%05d-of-00003.gguf", dir, i), unlink(third);
+  for (int i = 1; i < 4; i++)
+    snprintf(third, sizeof third, "%s/m-%05d-of-00003.gguf", dir, i), unlink(third);
   unlink(other);
   tg_close(c);
 }
-static void test_gguf_models(void **state) {                 /* real files: a model's two forms agree, and vocabularies */
+
+static void test_gguf_models(void **state) { /* real files: a model's two forms agree, and vocabularies */
   (void)state;
   const char *f32, *q8, *vocab;
   NEED(f32, "stories260K/stories260K-f32.gguf");
@@ -834,10 +1061,12 @@ static void test_gguf_models(void **state) {                 /* real files: a mo
   TgValue *v = tg_gguf_load_file(c, vocab);
   ok(c);
   assert_int_equal(tg_value_count(tg_value_get(tg_value_get(v, "kv"), "tokenizer.ggml.tokens")), 50257);
-  assert_int_equal(tg_numel(tg_value_tensor(tg_value_get(tg_value_get(v, "kv"), "tokenizer.ggml.token_type"))), 50257);
+  assert_int_equal(
+      tg_numel(tg_value_tensor(tg_value_get(tg_value_get(v, "kv"), "tokenizer.ggml.token_type"))), 50257);
   tg_value_free(v);
   tg_close(c);
 }
+
 /* ---- data sets */
 static void test_datasets(void **state) {
   (void)state;
@@ -846,9 +1075,14 @@ static void test_datasets(void **state) {
   TgTensor *t = tg_idx(tg_from_bytes(c, idx, sizeof idx, TG_U8)), *d[4];
   ok(c);
   assert_true(tg_dim(t, 0) == 2 && tg_dim(t, 1) == 3 && at(t, 5) == 6);
-  for (size_t n = 0; n < sizeof idx; n++) refused(c, tg_idx(tg_from_bytes(c, idx, n, TG_U8)), "idx: ");
+  for (size_t n = 0; n < sizeof idx; n++)
+    refused(c, tg_idx(tg_from_bytes(c, idx, n, TG_U8)), "idx: ");
   unsigned char bad[sizeof idx];
-  static const struct { int at, v; } spoil[] = {{0, 1}, {2, 9}, {3, 0}, {3, 17}, {3, 3}, {4, 255}, {7, 0}, {11, 4}};
+
+  static const struct {
+    int at, v;
+  } spoil[] = {{0, 1}, {2, 9}, {3, 0}, {3, 17}, {3, 3}, {4, 255}, {7, 0}, {11, 4}};
+
   for (size_t i = 0; i < sizeof spoil / sizeof *spoil; i++) {
     memcpy(bad, idx, sizeof bad), bad[spoil[i].at] = (unsigned char)spoil[i].v;
     refused(c, tg_idx(tg_from_bytes(c, bad, sizeof bad, TG_U8)), "idx: ");
@@ -857,20 +1091,24 @@ static void test_datasets(void **state) {
   refused(c, NULL, "/nowhere/train-images-idx3-ubyte");
   assert_int_equal(tg_cifar(c, "/nowhere", d), TG_ERR_IO);
   refused(c, NULL, "/nowhere/data_batch_1.bin");
-  char name[128];                                            /* six batches of three records: label i, then bytes that tell their place */
+  char name[128]; /* six batches of three records: label i, then bytes that tell their place */
   unsigned char r[3 * 3073];
   for (int i = 0; i < 6; i++) {
     snprintf(name, sizeof name, i < 5 ? "%s/data_batch_%d.bin" : "%s/test_batch.bin", dir, i + 1);
-    for (int k = 0; k < 3 * 3073; k++) r[k] = (unsigned char)(k % 3073 ? (k % 3073 - 1) / 32 + i : 3 * i + k / 3073);
+    for (int k = 0; k < 3 * 3073; k++)
+      r[k] = (unsigned char)(k % 3073 ? (k % 3073 - 1) / 32 + i : 3 * i + k / 3073);
     FILE *f = fopen(name, "wb");
     assert_int_equal(fwrite(r, 1, sizeof r, f), sizeof r);
     fclose(f);
   }
   assert_int_equal(tg_cifar(c, dir, d), TG_OK);
   assert_true(tg_dim(d[0], 0) == 15 && tg_dim(d[0], 1) == 3 && tg_dim(d[0], 3) == 32 && tg_dim(d[2], 0) == 3);
-  for (int i = 0; i < 15; i++) assert_true(at(d[1], i) == i);
+  for (int i = 0; i < 15; i++)
+    assert_true(at(d[1], i) == i);
   assert_true(at(d[3], 2) == 17 && at(d[0], 3072 * 4 + 33) == 2 && at(d[2], 1024) == 37);
-  for (int i = 0; i < 6; i++) snprintf(name, sizeof name, i < 5 ? "%s/data_batch_%d.bin" : "%s/test_batch.bin", dir, i + 1), unlink(name);
+  for (int i = 0; i < 6; i++)
+    snprintf(name, sizeof name, i < 5 ? "%s/data_batch_%d.bin" : "%s/test_batch.bin", dir, i + 1),
+        unlink(name);
   const char *batch = shared("cifar10/data_batch_1_first2000.bin.gz");
   if (batch) {
     snprintf(name, sizeof name, "%.*s", (int)strlen(batch) - 3, batch);
@@ -880,14 +1118,20 @@ static void test_datasets(void **state) {
   }
   tg_close(c);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_state), cmocka_unit_test(test_layers), cmocka_unit_test(test_load_state), cmocka_unit_test(test_views), cmocka_unit_test(test_safe_dtypes), cmocka_unit_test(test_safe_damaged),
-    cmocka_unit_test(test_mnist_cnn), cmocka_unit_test(test_zip), cmocka_unit_test(test_zip_damaged), cmocka_unit_test(test_gunzip), cmocka_unit_test(test_tar), cmocka_unit_test(test_tensor_io),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_state),        cmocka_unit_test(test_layers),
+                                     cmocka_unit_test(test_load_state),   cmocka_unit_test(test_views),
+                                     cmocka_unit_test(test_safe_dtypes),  cmocka_unit_test(test_safe_damaged),
+                                     cmocka_unit_test(test_mnist_cnn),    cmocka_unit_test(test_zip),
+                                     cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_gunzip),
+                                     cmocka_unit_test(test_tar),          cmocka_unit_test(test_tensor_io),
 #ifdef TG_HAVE_JANSSON
-    cmocka_unit_test(test_torch_files),
+                                     cmocka_unit_test(test_torch_files),
 #endif
-    cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_cut), cmocka_unit_test(test_gguf_golden), cmocka_unit_test(test_ggml_blocks), cmocka_unit_test(test_gguf),
-    cmocka_unit_test(test_gguf_split), cmocka_unit_test(test_gguf_models), cmocka_unit_test(test_datasets)};
+                                     cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_cut),
+                                     cmocka_unit_test(test_gguf_golden),  cmocka_unit_test(test_ggml_blocks),
+                                     cmocka_unit_test(test_gguf),         cmocka_unit_test(test_gguf_split),
+                                     cmocka_unit_test(test_gguf_models),  cmocka_unit_test(test_datasets)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,5 +1,5 @@
-/* test_gradient.c: every op that a float can pass through has a rule in rules/gradient.rules, and the rule of every elementwise op agrees with
- * finite differences of libm's function, source by source. */
+/* test_gradient.c: every op that a float can pass through has a rule in rules/gradient.rules, and the rule of
+ * every elementwise op agrees with finite differences of libm's function, source by source. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +11,14 @@
 
 /* defined on integers and bools alone */
 static bool is_of_integers(Ops op) {
-  return op == OPS_CDIV || op == OPS_CMOD || op == OPS_FLOORDIV || op == OPS_FLOORMOD || op == OPS_AND || op == OPS_OR || op == OPS_XOR || op == OPS_SHL ||
-         op == OPS_SHR || op == OPS_THREEFRY;
+  return op == OPS_CDIV || op == OPS_CMOD || op == OPS_FLOORDIV || op == OPS_FLOORMOD || op == OPS_AND ||
+         op == OPS_OR || op == OPS_XOR || op == OPS_SHL || op == OPS_SHR || op == OPS_THREEFRY;
 }
+
 /* part of the tensor graph, but not a function of floats: leaves, and DETACH, where the walk stops */
-static bool is_no_function(Ops op) { return op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH || op == OPS_CUSTOM_GRADIENT; }
+static bool is_no_function(Ops op) {
+  return op == OPS_BUFFER || op == OPS_ARANGE || op == OPS_DETACH || op == OPS_CUSTOM_GRADIENT;
+}
 
 static double value(Ops op, const double *x) {
   switch (op) {
@@ -31,7 +34,7 @@ static double value(Ops op, const double *x) {
   case OPS_RECIPROCAL: return 1 / x[0];
   case OPS_TRUNC: return trunc(x[0]);
   case OPS_CAST: return x[0];
-  case OPS_BITCAST: return 0;                                /* nothing flows */
+  case OPS_BITCAST: return 0; /* nothing flows */
   case OPS_ADD: return x[0] + x[1];
   case OPS_SUB: return x[0] - x[1];
   case OPS_MUL: return x[0] * x[1];
@@ -43,8 +46,12 @@ static double value(Ops op, const double *x) {
   default: fail_msg("%s is new: say here what it computes", op_name(op)); return 0;
   }
 }
+
 enum { POINTS = 5 };
-static const double at[3][POINTS] = {{0.3, 1.7, 2.5, 0.9, 3.1}, {1.2, 0.4, 3.3, 2.2, 0.7}, {0.6, 1.9, 0.2, 4.1, 1.1}};
+
+static const double at[3][POINTS] = {
+    {0.3, 1.7, 2.5, 0.9, 3.1}, {1.2, 0.4, 3.3, 2.2, 0.7}, {0.6, 1.9, 0.2, 4.1, 1.1}};
+
 static void check_op(TgContext *ctx, Ops op) {
   int n = op_nsrc(op);
   TgTensor *x[3] = {NULL}, *grad[3] = {NULL};
@@ -68,11 +75,13 @@ static void check_op(TgContext *ctx, Ops op) {
       double up = value(op, p);
       p[i] = mid - h;
       double want = (up - value(op, p)) / (2 * h);
-      if (!(fabs(got[k] - want) <= 1e-7 * fmax(1, fabs(want)))) fail_msg("d %s by source %d at %g, %g, %g: %.12g, not %.12g", op_name(op), i, at[0][k], at[1][k],
-          at[2][k], got[k], want);
+      if (!(fabs(got[k] - want) <= 1e-7 * fmax(1, fabs(want))))
+        fail_msg("d %s by source %d at %g, %g, %g: %.12g, not %.12g", op_name(op), i, at[0][k], at[1][k],
+                 at[2][k], got[k], want);
     }
   }
 }
+
 static void test_elementwise(void **state) {
   (void)state;
   setenv("TG_DEV", "INTERP", 1);
@@ -83,29 +92,41 @@ static void test_elementwise(void **state) {
   }
   tg_close(ctx);
 }
-static void test_every_op(void **state) {                    /* of the tensor graph */
+
+static void test_every_op(void **state) { /* of the tensor graph */
   (void)state;
   TgContext *ctx = tg_open(NULL);
-  TgTensor *x = tg_from_f64(ctx, (double[6]){1, 2, 3, 4, 5, 6}, TG_F32, TG_SHAPE(2, 3)), *y = tg_from_f64(ctx, (double[3]){0}, TG_F32, TG_SHAPE(1, 3));
+  TgTensor *x = tg_from_f64(ctx, (double[6]){1, 2, 3, 4, 5, 6}, TG_F32, TG_SHAPE(2, 3)),
+           *y = tg_from_f64(ctx, (double[3]){0}, TG_F32, TG_SHAPE(1, 3));
   TgTensor *i = tg_from_f64(ctx, (double[2]){2, 0}, TG_I32, TG_SHAPE(2, 1));
-  TgTensor *made[] = {tg_reshape(x, TG_SHAPE(3, 2)), tg_permute(x, TG_SHAPE(1, 0)), tg_expand(y, TG_SHAPE(4, 3)), tg_flip(x, TG_SHAPE(0)),
-    tg_pad(x, (int64_t[]){1, 0}, (int64_t[]){0, 1}), tg_shrink(x, (int64_t[]){0, 1}, (int64_t[]){2, 3}), tg_sum(x, .axis = TG_AXES(0), .keepdim = true),
-    tg_cumsum(x, 0), tg_gather(x, 1, i), tg_scatter(x, 1, i, x)};
+  TgTensor *made[] = {tg_reshape(x, TG_SHAPE(3, 2)),
+                      tg_permute(x, TG_SHAPE(1, 0)),
+                      tg_expand(y, TG_SHAPE(4, 3)),
+                      tg_flip(x, TG_SHAPE(0)),
+                      tg_pad(x, (int64_t[]){1, 0}, (int64_t[]){0, 1}),
+                      tg_shrink(x, (int64_t[]){0, 1}, (int64_t[]){2, 3}),
+                      tg_sum(x, .axis = TG_AXES(0), .keepdim = true),
+                      tg_cumsum(x, 0),
+                      tg_gather(x, 1, i),
+                      tg_scatter(x, 1, i, x)};
   for (int op = 0; op < OPS_COUNT; op++) {
     unsigned flags = op_flags((Ops)op);
     if (!(flags & (OPF_MOV | OPF_TENSOR)) || is_no_function((Ops)op)) continue;
     UOp *u = NULL, *out[4] = {NULL};
-    for (size_t i = 0; i < TG_COUNT(made); i++) if (made[i]->uop->op == op) u = made[i]->uop;
+    for (size_t i = 0; i < TG_COUNT(made); i++)
+      if (made[i]->uop->op == op) u = made[i]->uop;
     if (op == OPS_COPY || op == OPS_CONTIGUOUS) u = uop_new(ctx->store, (Ops)op, DT_F32, 1, 1, &x->uop, ARG0);
     if (!u) fail_msg("%s is new: make one here", op_name((Ops)op));
     Rewrite rw = {.st = ctx->store, .mem = &ctx->mem, .ctx = ctx};
-    if (gradient_rule(&rw, u, u_num(ctx->store, 1, u), out) != 1) fail_msg("%s has no gradient rule", op_name((Ops)op));
+    if (gradient_rule(&rw, u, u_num(ctx->store, 1, u), out) != 1)
+      fail_msg("%s has no gradient rule", op_name((Ops)op));
     assert_non_null(out[0]);
     assert_int_equal(out[0]->shape->n, u->src[0]->shape->n);
     assert_memory_equal(out[0]->shape->v, u->src[0]->shape->v, (size_t)out[0]->shape->n * sizeof(int64_t));
   }
   tg_close(ctx);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_elementwise), cmocka_unit_test(test_every_op)};
   return cmocka_run_group_tests(tests, NULL, NULL);

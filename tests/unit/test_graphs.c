@@ -1,5 +1,6 @@
-/* test_graphs.c: random programs give the same numbers however they are cut into kernels and for whatever target they are lowered. The oracle
- * is INTERP with a kernel per stage and plain loops. FIRST and N choose others: FIRST=1000000 N=5000 build/test_graphs */
+/* test_graphs.c: random programs give the same numbers however they are cut into kernels and for whatever
+ * target they are lowered. The oracle is INTERP with a kernel per stage and plain loops. FIRST and N choose
+ * others: FIRST=1000000 N=5000 build/test_graphs */
 #include "tg.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,30 +10,49 @@
 #include <cmocka.h>
 #include <math.h>
 
-typedef struct Rng { uint64_t s; } Rng;
-static uint32_t next(Rng *r) { r->s = r->s * 6364136223846793005u + 1442695040888963407u; return (uint32_t)(r->s >> 33); }
+typedef struct Rng {
+  uint64_t s;
+} Rng;
+
+static uint32_t next(Rng *r) {
+  r->s = r->s * 6364136223846793005u + 1442695040888963407u;
+  return (uint32_t)(r->s >> 33);
+}
+
 static int below(Rng *r, int n) { return (int)(next(r) % (uint32_t)n); }
+
 enum { MAX_NODES = 24, MAX_ROOTS = 5, MAX_ELEMS = 6000 };
-typedef struct Outcome { int n; int64_t numel[MAX_ROOTS]; double v[MAX_ROOTS][MAX_ELEMS]; bool f[MAX_ROOTS]; } Outcome;
+
+typedef struct Outcome {
+  int n;
+  int64_t numel[MAX_ROOTS];
+  double v[MAX_ROOTS][MAX_ELEMS];
+  bool f[MAX_ROOTS];
+} Outcome;
 
 static bool is_float(const TgTensor *t) { return tg_dtype(t) == TG_F32 || tg_dtype(t) == TG_F64; }
+
 static TgTensor *leaf(TgContext *ctx, Rng *r) {
   static const int64_t dims[] = {1, 2, 3, 4, 5, 7, 8, 16, 17};
   int nd = below(r, 4);
   int64_t d[4], n = 1;
-  for (int i = 0; i < nd; i++) d[i] = dims[below(r, 9)], n *= d[i];
+  for (int i = 0; i < nd; i++)
+    d[i] = dims[below(r, 9)], n *= d[i];
   double *v = malloc((size_t)(n + 1) * sizeof *v);
-  for (int64_t i = 0; i < n; i++) v[i] = (double)(below(r, 33) - 16) / 8;
+  for (int64_t i = 0; i < n; i++)
+    v[i] = (double)(below(r, 33) - 16) / 8;
   static const TgDType kinds[] = {TG_F32, TG_F32, TG_F32, TG_I32, TG_I16};
   TgTensor *t = tg_from_f64(ctx, v, kinds[below(r, 5)], nd, d);
   free(v);
   return t;
 }
+
 static TgTensor *step(TgContext *ctx, Rng *r, TgTensor **have, int n) {
   TgTensor *a = have[below(r, n)], *b = have[below(r, n)];
   int nd = tg_ndim(a), ax = nd ? below(r, nd) : 0;
   int64_t d[16], lo[16], hi[16];
-  for (int i = 0; i < nd; i++) d[i] = tg_dim(a, i), lo[i] = 0, hi[i] = d[i];
+  for (int i = 0; i < nd; i++)
+    d[i] = tg_dim(a, i), lo[i] = 0, hi[i] = d[i];
   switch (below(r, 19)) {
   case 0: return tg_add(a, b);
   case 1: return tg_mul(a, b);
@@ -47,19 +67,44 @@ static TgTensor *step(TgContext *ctx, Rng *r, TgTensor **have, int n) {
   case 10: return nd ? tg_softmax(a) : NULL;
   case 11: {
     int64_t order[16];
-    for (int i = 0; i < nd; i++) order[i] = i;
-    for (int i = nd - 1; i > 0; i--) { int k = below(r, i + 1); int64_t x = order[i]; order[i] = order[k], order[k] = x; }
+    for (int i = 0; i < nd; i++)
+      order[i] = i;
+    for (int i = nd - 1; i > 0; i--) {
+      int k = below(r, i + 1);
+      int64_t x = order[i];
+      order[i] = order[k], order[k] = x;
+    }
     return nd ? tg_permute(a, nd, order) : NULL;
   }
-  case 12: if (nd) lo[ax] = below(r, 3), hi[ax] = below(r, 3); for (int i = 0; i < nd; i++) if (i != ax) hi[i] = 0; return nd ? tg_pad(a, lo, hi) : NULL;
-  case 13: if (!nd || d[ax] < 2) return NULL; lo[ax] = below(r, (int)d[ax] - 1), hi[ax] = lo[ax] + 1 + below(r, (int)(d[ax] - lo[ax])); return tg_shrink(a, lo, hi);
+  case 12:
+    if (nd) lo[ax] = below(r, 3), hi[ax] = below(r, 3);
+    for (int i = 0; i < nd; i++)
+      if (i != ax) hi[i] = 0;
+    return nd ? tg_pad(a, lo, hi) : NULL;
+  case 13:
+    if (!nd || d[ax] < 2) return NULL;
+    lo[ax] = below(r, (int)d[ax] - 1), hi[ax] = lo[ax] + 1 + below(r, (int)(d[ax] - lo[ax]));
+    return tg_shrink(a, lo, hi);
   case 14: return nd ? tg_flip(a, TG_SHAPE(ax)) : NULL;
-  case 15: {                                                  /* merge two axes, or split one */
+  case 15: { /* merge two axes, or split one */
     int64_t s[17];
     int k = 0;
-    if (nd > 1 && ax + 1 < nd && below(r, 2)) for (int i = 0; i < nd; i++) { if (i == ax) s[k++] = d[i] * d[i + 1], i++; else s[k++] = d[i]; }
-    else if (nd && d[ax] % 2 == 0) for (int i = 0; i < nd; i++) { if (i == ax) s[k++] = d[i] / 2, s[k++] = 2; else s[k++] = d[i]; }
-    else return NULL;
+    if (nd > 1 && ax + 1 < nd && below(r, 2))
+      for (int i = 0; i < nd; i++) {
+        if (i == ax)
+          s[k++] = d[i] * d[i + 1], i++;
+        else
+          s[k++] = d[i];
+      }
+    else if (nd && d[ax] % 2 == 0)
+      for (int i = 0; i < nd; i++) {
+        if (i == ax)
+          s[k++] = d[i] / 2, s[k++] = 2;
+        else
+          s[k++] = d[i];
+      }
+    else
+      return NULL;
     return tg_reshape(a, k, s);
   }
   case 16: return nd == 2 && tg_ndim(b) == 2 && tg_dim(b, 0) == d[1] ? tg_matmul(a, b) : NULL;
@@ -67,64 +112,81 @@ static TgTensor *step(TgContext *ctx, Rng *r, TgTensor **have, int n) {
   default: return nd == 2 ? tg_matmul(a, tg_permute(a, TG_SHAPE(1, 0))) : tg_contiguous(a);
   }
 }
-/* The same calls on any device: what is refused (shapes that do not broadcast) is refused on all, and left out. */
+
+/* The same calls on any device: what is refused (shapes that do not broadcast) is refused on all, and left
+ * out. */
 static void run(uint64_t seed, const char *dev, const char *fuse, const char *noopt, Outcome *o) {
-  setenv("TG_DEV", dev, 1), setenv("TG_FUSE", fuse, 1), setenv("TG_NOOPT", noopt, 1), setenv("TG_SPEC", "1", 1);
+  setenv("TG_DEV", dev, 1), setenv("TG_FUSE", fuse, 1), setenv("TG_NOOPT", noopt, 1),
+      setenv("TG_SPEC", "1", 1);
   TgContext *ctx = tg_open(NULL);
   unsetenv("TG_FUSE"), unsetenv("TG_NOOPT"), unsetenv("TG_SPEC");
   assert_int_equal(tg_error(ctx), TG_OK);
   Rng r = {seed * 2654435761u + 99};
   TgTensor *have[MAX_NODES], *roots[MAX_ROOTS];
   int n = 0, leaves = 2 + below(&r, 3), nodes = leaves + 3 + below(&r, MAX_NODES - 8);
-  while (n < leaves) have[n++] = leaf(ctx, &r);
+  while (n < leaves)
+    have[n++] = leaf(ctx, &r);
   for (int tries = 0; n < nodes && tries < 200; tries++) {
     TgTensor *t = step(ctx, &r, have, n);
-    if (t && tg_numel(t) <= MAX_ELEMS && tg_ndim(t) < 6) have[n++] = t;
-    else tg_clear_error(ctx);
+    if (t && tg_numel(t) <= MAX_ELEMS && tg_ndim(t) < 6)
+      have[n++] = t;
+    else
+      tg_clear_error(ctx);
   }
   o->n = 1 + below(&r, 3);
-  for (int i = 0; i < o->n; i++) roots[i] = i ? have[below(&r, n)] : have[n - 1];
-  if (below(&r, 3) == 0 && is_float(roots[0]) && tg_numel(roots[0])) {      /* a gradient beside the value */
+  for (int i = 0; i < o->n; i++)
+    roots[i] = i ? have[below(&r, n)] : have[n - 1];
+  if (below(&r, 3) == 0 && is_float(roots[0]) && tg_numel(roots[0])) { /* a gradient beside the value */
     TgTensor *of = NULL;
-    for (int i = 0; i < leaves; i++) if (is_float(have[i])) of = have[i];
+    for (int i = 0; i < leaves; i++)
+      if (is_float(have[i])) of = have[i];
     TgTensor *grad = NULL;
     if (of && !tg_gradient(tg_sum(tg_mul(roots[0], roots[0])), &of, 1, &grad) && grad) roots[o->n++] = grad;
     tg_clear_error(ctx);
   }
-  if (below(&r, 4) == 0) {                                    /* and an assignment to a leaf that others have read */
+  if (below(&r, 4) == 0) { /* and an assignment to a leaf that others have read */
     TgTensor *to = have[below(&r, leaves)];
     TgTensor *v = tg_add(tg_mul(to, to), tg_full_like(to, 1));
     if (v && tg_assign(to, v)) roots[o->n++] = to;
     tg_clear_error(ctx);
   }
-  if (tg_realize_many(roots, (size_t)o->n)) fail_msg("program %llu on %s, fuse %s: %s", (unsigned long long)seed, dev, fuse, tg_errmsg(ctx));
+  if (tg_realize_many(roots, (size_t)o->n))
+    fail_msg("program %llu on %s, fuse %s: %s", (unsigned long long)seed, dev, fuse, tg_errmsg(ctx));
   for (int i = 0; i < o->n; i++) {
     o->numel[i] = tg_numel(roots[i]), o->f[i] = is_float(roots[i]);
-    if (tg_read_f64(roots[i], o->v[i], (size_t)o->numel[i])) fail_msg("program %llu on %s: %s", (unsigned long long)seed, dev, tg_errmsg(ctx));
+    if (tg_read_f64(roots[i], o->v[i], (size_t)o->numel[i]))
+      fail_msg("program %llu on %s: %s", (unsigned long long)seed, dev, tg_errmsg(ctx));
   }
   tg_close(ctx);
 }
+
 static void compare(uint64_t seed, const char *dev, const Outcome *want, const Outcome *got) {
   for (int i = 0; i < want->n; i++) {
     assert_int_equal(want->numel[i], got->numel[i]);
     for (int64_t k = 0; k < want->numel[i]; k++) {
       double a = want->v[i][k], b = got->v[i][k];
       bool same = isnan(a) ? isnan(b) : a == b || (want->f[i] && fabs(a - b) <= 2e-4 * fmax(1, fabs(a)));
-      if (!same) fail_msg("program %llu on %s: root %d, element %lld is %.9g, not %.9g", (unsigned long long)seed, dev, i, (long long)k, b, a);
+      if (!same)
+        fail_msg("program %llu on %s: root %d, element %lld is %.9g, not %.9g", (unsigned long long)seed, dev,
+                 i, (long long)k, b, a);
     }
   }
 }
+
 static void test_programs(void **state) {
   (void)state;
-  uint64_t first = getenv("FIRST") ? strtoull(getenv("FIRST"), NULL, 10) : 0, count = getenv("N") ? strtoull(getenv("N"), NULL, 10) : 300;
+  uint64_t first = getenv("FIRST") ? strtoull(getenv("FIRST"), NULL, 10) : 0,
+           count = getenv("N") ? strtoull(getenv("N"), NULL, 10) : 300;
   static Outcome want, got;
   for (uint64_t s = first; s < first + count; s++) {
     run(s, "INTERP", "0", "1", &want);
     static const char *const devs[] = {"INTERP", "INTERP:C", "INTERP:CUDA"};
-    for (int d = 0; d < 3; d++) run(s, devs[d], "1", "0", &got), compare(s, devs[d], &want, &got);
+    for (int d = 0; d < 3; d++)
+      run(s, devs[d], "1", "0", &got), compare(s, devs[d], &want, &got);
     if (s % 16 == 0) run(s, "CPU", "1", "0", &got), compare(s, "CPU", &want, &got);
   }
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);

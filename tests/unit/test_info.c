@@ -9,7 +9,10 @@
 #include <string.h>
 #include <cmocka.h>
 
-static TgContext *open_on(const char *device) { return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device}); }
+static TgContext *open_on(const char *device) {
+  return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
+}
+
 static void test_facts(void **state) {
   (void)state;
   setenv("TG_OPTS", "", 1), setenv("TG_CC_LIMIT", "59", 1);
@@ -30,32 +33,41 @@ static void test_facts(void **state) {
   assert_string_equal(tg_info(c, 0, NULL), tg_version());
   tg_close(c);
   unsetenv("TG_CC_LIMIT");
-  c = open_on("no such device");                             /* facts are wanted most where nothing works */
+  c = open_on("no such device"); /* facts are wanted most where nothing works */
   assert_non_null(strstr(tg_info(c, 2, &name), "no such device"));
   tg_close(c);
 }
+
 static void test_features(void **state) {
   (void)state;
 #ifdef __x86_64__
-  static const char *const names[][2] = {{"avx2", " avx2 "}, {"fma", " fma "}, {"avx512f", " avx512f "}, {"f16c", " f16c "}, {"avx512vnni", " avx512_vnni "}};
+  static const char *const names[][2] = {{"avx2", " avx2 "},
+                                         {"fma", " fma "},
+                                         {"avx512f", " avx512f "},
+                                         {"f16c", " f16c "},
+                                         {"avx512vnni", " avx512_vnni "}};
   TgContext *c = open_on("CPU");
   FILE *f = fopen("/proc/cpuinfo", "r");
   char line[8192] = "", have[600];
-  while (f && !tg_error(c) && fgets(line, sizeof line - 1, f)) if (!strncmp(line, "flags", 5)) break;
+  while (f && !tg_error(c) && fgets(line, sizeof line - 1, f))
+    if (!strncmp(line, "flags", 5)) break;
   if (f) fclose(f);
   if (!strncmp(line, "flags", 5)) {
     line[strcspn(line, "\n")] = ' ';
     snprintf(have, sizeof have, "%s", tg_device_describe(c));
-    for (char *p = have; *p; p++) if (*p == ';' || *p == ',') *p = ' ';
+    for (char *p = have; *p; p++)
+      if (*p == ';' || *p == ',') *p = ' ';
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
       char word[32];
       snprintf(word, sizeof word, " %s ", names[i][0]);
-      if (!strstr(have, word) != !strstr(line, names[i][1])) fail_msg("%s: %s", names[i][0], tg_device_describe(c));
+      if (!strstr(have, word) != !strstr(line, names[i][1]))
+        fail_msg("%s: %s", names[i][0], tg_device_describe(c));
     }
   }
   tg_close(c);
 #endif
 }
+
 static void test_kind(void **state) {
   (void)state;
   TgContext *c = open_on("INTERP");
@@ -69,7 +81,9 @@ static void test_kind(void **state) {
   tg_clear_error(c);
   tg_close(c);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_facts), cmocka_unit_test(test_features), cmocka_unit_test(test_kind)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_facts), cmocka_unit_test(test_features),
+                                     cmocka_unit_test(test_kind)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_jit.c: captured functions. What a replay gives is compared with the same function called plainly, bit for bit; that it replays, by counters. On CPU
- * and INTERP. */
+/* test_jit.c: captured functions. What a replay gives is compared with the same function called plainly, bit
+ * for bit; that it replays, by counters. On CPU and INTERP. */
 #include "tg_nn.h"
 #include <math.h>
 #include <setjmp.h>
@@ -9,30 +9,56 @@
 #include <cmocka.h>
 
 static TgContext *C;
+
 static int open_on(const char *device) {
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 5});
   return tg_error(C) != TG_OK;
 }
-static int open_cpu(void **state) { (void)state; return open_on("CPU"); }
-static int open_interp(void **state) { (void)state; return open_on("INTERP"); }
-static int close_it(void **state) { (void)state; tg_close(C); return 0; }
+
+static int open_cpu(void **state) {
+  (void)state;
+  return open_on("CPU");
+}
+
+static int open_interp(void **state) {
+  (void)state;
+  return open_on("INTERP");
+}
+
+static int close_it(void **state) {
+  (void)state;
+  tg_close(C);
+  return 0;
+}
+
 static void text_is_at(int line, TgTensor *t, const char *want) {
   const char *got = tg_to_text(t);
-  if (!got || strcmp(got, want)) fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
+  if (!got || strcmp(got, want))
+    fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
 }
+
 #define TEXT(t, want) text_is_at(__LINE__, (t), (want))
-#define X(text) tg_from_text(C, text)
+#define X(text)       tg_from_text(C, text)
+
 static void run_at(int line, TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
   if (tg_jit_run(j, in, nin, out, nout)) fail_msg("line %d: %s", line, tg_errmsg(C));
 }
+
 #define RUN(j, in, nin, out, nout) run_at(__LINE__, (j), (in), (nin), (out), (nout))
+
 static void error_is_at(int line, TgStatus got, TgStatus want, const char *part) {
-  if (got != want || tg_error(C) != want || !strstr(tg_errmsg(C), part)) fail_msg("line %d: status %d, \"%s\", not %d about \"%s\"", line, (int)got, tg_errmsg(C), (int)want, part);
+  if (got != want || tg_error(C) != want || !strstr(tg_errmsg(C), part))
+    fail_msg("line %d: status %d, \"%s\", not %d about \"%s\"", line, (int)got, tg_errmsg(C), (int)want,
+             part);
   tg_clear_error(C);
 }
+
 #define ERROR(s, want, part) error_is_at(__LINE__, (s), (want), (part))
 
-typedef struct Model { TgTensor *w, *b, *count; } Model;
+typedef struct Model {
+  TgTensor *w, *b, *count;
+} Model;
+
 static TgStatus layer(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout;
   Model *m = user;
@@ -40,33 +66,37 @@ static TgStatus layer(TgContext *c, TgTensor *const *in, int nin, TgTensor **out
   out[1] = tg_sum(out[0]);
   return TG_OK;
 }
+
 static void test_replay(void **state) {
   (void)state;
   Model m = {tg_clone(X("[[1.0, 2.0], [3.0, 4.0]]")), tg_clone(X("[1.0, -1.0]")), NULL};
   TgTensor *x[] = {X("[[1.0, 0.0]]"), X("[[0.0, 1.0]]"), X("[[1.0, 1.0]]"), X("[[-2.0, 0.0]]")}, *y[4][2];
   TgJit *j = tg_jit(C, layer, &m);
-  for (int i = 0; i < 3; i++) RUN(j, &x[i], 1, y[i], 2);
+  for (int i = 0; i < 3; i++)
+    RUN(j, &x[i], 1, y[i], 2);
   TgCounters before = tg_counters(C);
   RUN(j, &x[3], 1, y[3], 2);
   TgCounters after = tg_counters(C);
   assert_true(after.launches > before.launches);
-  assert_true(after.schedules == before.schedules && after.schedule_hits == before.schedule_hits && after.compiled == before.compiled);
-  TEXT(y[0][0], "[[2.0, 1.0]]");                              /* none was overwritten by a later run */
+  assert_true(after.schedules == before.schedules && after.schedule_hits == before.schedule_hits &&
+              after.compiled == before.compiled);
+  TEXT(y[0][0], "[[2.0, 1.0]]"); /* none was overwritten by a later run */
   TEXT(y[1][0], "[[4.0, 3.0]]");
   TEXT(y[2][0], "[[5.0, 5.0]]");
   TEXT(y[3][0], "[[0.0, 0.0]]");
   TEXT(y[0][1], "3.0");
   TEXT(y[2][1], "10.0");
-  tg_assign(m.b, X("[0.0, 0.0]"));                             /* state that changes is seen, though the update still waits */
+  tg_assign(m.b, X("[0.0, 0.0]")); /* state that changes is seen, though the update still waits */
   RUN(j, &x[3], 1, y[3], 2);
   RUN(j, &x[2], 1, y[3], 2);
   TEXT(y[3][0], "[[4.0, 6.0]]");
-  TgTensor *view = tg_slice(X("[[9.0, 1.0, 1.0]]"), 1, 1, 3), *made = tg_add_scalar(x[0], 1);       /* inputs that are no whole memory */
+  TgTensor *view = tg_slice(X("[[9.0, 1.0, 1.0]]"), 1, 1, 3),
+           *made = tg_add_scalar(x[0], 1); /* inputs that are no whole memory */
   RUN(j, &view, 1, y[3], 2);
   TEXT(y[3][0], "[[4.0, 6.0]]");
   RUN(j, &made, 1, y[3], 2);
   TEXT(y[3][0], "[[5.0, 8.0]]");
-  tg_cache_clear(C);                                           /* the plans are gone: captured anew */
+  tg_cache_clear(C); /* the plans are gone: captured anew */
   for (int i = 0; i < 2; i++) {
     RUN(j, &x[2], 1, y[3], 2);
     TEXT(y[3][0], "[[4.0, 6.0]]");
@@ -79,23 +109,32 @@ static void test_replay(void **state) {
   tg_jit_free(j);
   tg_jit_free(NULL);
 }
+
 /* ---- a training step: the same numbers as without */
-typedef struct Net { TgTensor *w1, *w2; TgOptim *opt; } Net;
+typedef struct Net {
+  TgTensor *w1, *w2;
+  TgOptim *opt;
+} Net;
+
 static Net net_new(void) {
   tg_manual_seed(C, 1);
-  Net n = {.w1 = tg_keep(tg_requires_grad(tg_clone(tg_randn(C, TG_SHAPE(3, 8))), true)), .w2 = tg_keep(tg_requires_grad(tg_clone(tg_randn(C, TG_SHAPE(8, 1))), true))};
+  Net n = {.w1 = tg_keep(tg_requires_grad(tg_clone(tg_randn(C, TG_SHAPE(3, 8))), true)),
+           .w2 = tg_keep(tg_requires_grad(tg_clone(tg_randn(C, TG_SHAPE(8, 1))), true))};
   n.opt = tg_adam(C, ((TgTensor *[]){n.w1, n.w2}), 2, .lr = 0.01);
   return n;
 }
+
 static TgStatus train(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout;
   Net *n = user;
-  TgTensor *h = tg_dropout(tg_tanh(tg_matmul(in[0], n->w1)), 0.25), *loss = tg_mse(tg_matmul(h, n->w2), in[1]);
+  TgTensor *h = tg_dropout(tg_tanh(tg_matmul(in[0], n->w1)), 0.25),
+           *loss = tg_mse(tg_matmul(h, n->w2), in[1]);
   tg_zero_grad(n->w1), tg_zero_grad(n->w2);
   tg_backward(loss);
   out[0] = loss;
   return tg_optim_step(n->opt);
 }
+
 static void steps(bool jit, double *losses, int count) {
   Net n = net_new();
   tg_set_training(C, true);
@@ -103,42 +142,53 @@ static void steps(bool jit, double *losses, int count) {
   for (int i = 0; i < count; i++)
     TG_SCOPE(C) {
       double v[6] = {i % 3, 1, -i % 5, 0.5, i % 2, 2}, t[2] = {i % 4, -1};
-      TgTensor *in[2] = {tg_from_f64(C, v, TG_F32, TG_SHAPE(2, 3)), tg_from_f64(C, t, TG_F32, TG_SHAPE(2, 1))}, *out[1] = {NULL};
-      if (jit) RUN(j, in, 2, out, 1);
-      else train(C, in, 2, out, 1, &n);
+      TgTensor *in[2] = {tg_from_f64(C, v, TG_F32, TG_SHAPE(2, 3)),
+                         tg_from_f64(C, t, TG_F32, TG_SHAPE(2, 1))},
+               *out[1] = {NULL};
+      if (jit)
+        RUN(j, in, 2, out, 1);
+      else
+        train(C, in, 2, out, 1, &n);
       losses[i] = tg_item_f64(out[0]);
     }
   tg_jit_free(j), tg_optim_free(n.opt), tg_release(n.w1), tg_release(n.w2);
   if (tg_error(C)) fail_msg("%s", tg_errmsg(C));
 }
+
 static void test_training(void **state) {
   (void)state;
   double plain[12], replayed[12];
   steps(false, plain, 12), steps(true, replayed, 12);
-  for (int i = 0; i < 12; i++) if (plain[i] != replayed[i]) fail_msg("step %d: %.9g, replayed %.9g", i, plain[i], replayed[i]);
+  for (int i = 0; i < 12; i++)
+    if (plain[i] != replayed[i]) fail_msg("step %d: %.9g, replayed %.9g", i, plain[i], replayed[i]);
   assert_true(plain[11] != plain[10]);
 }
+
 static TgStatus noise(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   TgTensor *a = tg_rand(c, TG_SHAPE(3)), *b = tg_randn(c, TG_SHAPE(3));
   out[0] = tg_add(in[0], tg_add(a, tg_mul_scalar(b, 10)));
   return TG_OK;
 }
+
 static void test_random(void **state) {
   (void)state;
   TgTensor *zero = X("[0.0, 0.0, 0.0]"), *out[1];
   double want[6][3], got[3];
   tg_manual_seed(C, 9);
-  for (int i = 0; i < 6; i++) noise(C, &zero, 1, out, 1, NULL), tg_read_f64(out[0], want[i], 3);
+  for (int i = 0; i < 6; i++)
+    noise(C, &zero, 1, out, 1, NULL), tg_read_f64(out[0], want[i], 3);
   TgJit *j = tg_jit(C, noise, NULL);
   tg_manual_seed(C, 9);
   for (int i = 0; i < 6; i++) {
     RUN(j, &zero, 1, out, 1);
     tg_read_f64(out[0], got, 3);
-    for (int k = 0; k < 3; k++) assert_true(got[k] == want[i][k]);
+    for (int k = 0; k < 3; k++)
+      assert_true(got[k] == want[i][k]);
   }
   tg_jit_free(j);
 }
+
 /* ---- stores, values in between, and what must not be found done */
 static TgStatus counts(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout;
@@ -149,12 +199,14 @@ static TgStatus counts(TgContext *c, TgTensor *const *in, int nin, TgTensor **ou
   out[0] = tg_add(tg_add(in[0], twice), m->count);
   return TG_OK;
 }
+
 static TgStatus bump(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout, (void)user;
   out[0] = tg_mul_scalar(in[0], 10);
   tg_realize(out[0]);
   return tg_add_(in[1], tg_sum(in[0])) ? tg_realize(in[1]) : TG_ERR_STATE;
 }
+
 static void test_state(void **state) {
   (void)state;
   Model m = {tg_clone(X("[1.0]")), NULL, tg_clone(X("[0.0]"))};
@@ -172,49 +224,57 @@ static void test_state(void **state) {
   RUN(j, &x, 1, y, 1);
   TEXT(y[0], "[109.0]");
   TEXT(m.count, "[5.0]");
-  TEXT(tg_neg(m.count), "[-5.0]");                            /* not what was computed before the replay */
+  TEXT(tg_neg(m.count), "[-5.0]"); /* not what was computed before the replay */
   TEXT(old, "[-4.0]");
   tg_jit_free(j);
-  j = tg_jit(C, bump, NULL);                                   /* an input that is written */
+  j = tg_jit(C, bump, NULL); /* an input that is written */
   TgTensor *sum = tg_clone(X("[0.0]")), *in[2] = {X("[1.0, 2.0]"), sum};
   tg_realize(sum);
   RUN(j, in, 2, y, 1);
   TEXT(sum, "[3.0]");
   tg_jit_free(j);
 }
+
 /* ---- what is refused */
 static TgStatus reads(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout, (void)user;
   out[0] = tg_add_scalar(in[0], tg_item_f64(tg_sum(in[0])));
   return tg_error(c);
 }
+
 static TgStatus bakes(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   out[0] = tg_add(in[0], tg_from_f64(c, (double[]){1, 2}, TG_F32, TG_SHAPE(2)));
   return TG_OK;
 }
+
 static TgStatus nests(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c;
   return tg_jit_run(user, in, nin, out, nout);
 }
+
 static TgStatus fails(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout;
   out[0] = in[0];
   return *(int *)user ? TG_ERR_VALUE : TG_OK;
 }
+
 static void test_refused(void **state) {
   (void)state;
   Model m = {tg_clone(X("[[1.0, 2.0], [3.0, 4.0]]")), tg_clone(X("[1.0, -1.0]")), NULL};
-  TgTensor *x = X("[[1.0, 0.0]]"), *wide = X("[[1.0, 0.0], [0.0, 1.0]]"), *whole = X("[[1, 2]]"), *two = X("[1.0, 1.0]"), *y[2];
+  TgTensor *x = X("[[1.0, 0.0]]"), *wide = X("[[1.0, 0.0], [0.0, 1.0]]"), *whole = X("[[1, 2]]"),
+           *two = X("[1.0, 1.0]"), *y[2];
   TgJit *j = tg_jit(C, layer, &m);
-  for (int i = 0; i < 3; i++) RUN(j, &x, 1, y, 2);
+  for (int i = 0; i < 3; i++)
+    RUN(j, &x, 1, y, 2);
   ERROR(tg_jit_run(j, &wide, 1, y, 2), TG_ERR_SHAPE, "input 0 has shape (2, 2), captured as (1, 2)");
   ERROR(tg_jit_run(j, &whole, 1, y, 2), TG_ERR_DTYPE, "input 0 is i32, captured as f32");
   ERROR(tg_jit_run(j, &x, 1, y, 1), TG_ERR_VALUE, "1 inputs and 1 outputs, captured with 1 and 2");
   ERROR(tg_jit_run(j, (TgTensor *[]){NULL}, 1, y, 2), TG_ERR_VALUE, "input 0 is NULL");
-  RUN(j, &x, 1, y, 2);                                         /* nothing is lost */
+  RUN(j, &x, 1, y, 2); /* nothing is lost */
   TEXT(y[0], "[[2.0, 1.0]]");
-  TgJit *r = tg_jit(C, reads, NULL), *b = tg_jit(C, bakes, NULL), *n = tg_jit(C, nests, j), *d = tg_jit(C, bump, NULL);
+  TgJit *r = tg_jit(C, reads, NULL), *b = tg_jit(C, bakes, NULL), *n = tg_jit(C, nests, j),
+        *d = tg_jit(C, bump, NULL);
   RUN(r, &two, 1, y, 1);
   TEXT(y[0], "[3.0, 3.0]");
   ERROR(tg_jit_run(r, &two, 1, y, 1), TG_ERR_STATE, "read: not inside a function that is captured");
@@ -223,7 +283,8 @@ static void test_refused(void **state) {
   RUN(n, &x, 1, y, 2);
   ERROR(tg_jit_run(n, &x, 1, y, 2), TG_ERR_STATE, "jit: not inside");
   TgTensor *s[2] = {X("[1.0]"), X("[1.0]")}, *same[2] = {s[0], s[0]};
-  for (int i = 0; i < 2; i++) RUN(d, s, 2, y, 1);
+  for (int i = 0; i < 2; i++)
+    RUN(d, s, 2, y, 1);
   ERROR(tg_jit_run(d, same, 2, y, 1), TG_ERR_VALUE, "inputs 0 and 1 are one memory");
   int no = 0;
   TgJit *f = tg_jit(C, fails, &no);
@@ -232,21 +293,25 @@ static void test_refused(void **state) {
   ERROR(tg_jit_run(f, &x, 1, y, 1), TG_ERR_VALUE, "the function failed");
   no = 0;
   for (int i = 0; i < 2; i++) {
-    RUN(f, &x, 1, y, 1);                                       /* an output that is an input is a copy of it */
+    RUN(f, &x, 1, y, 1); /* an output that is an input is a copy of it */
     TEXT(y[0], "[[1.0, 0.0]]");
   }
   assert_null(tg_jit(C, NULL, NULL));
   tg_clear_error(C);
-}                                                              /* the context frees what lives */
+} /* the context frees what lives */
+
 static TgStatus adds_even(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   out[0] = tg_add(in[0], tg_mul_scalar(tg_arange(c, 0, 3, 1), 2));
   return TG_OK;
 }
-/* What a function computes of constants is its own, though the same was computed outside and is memory that may be assigned to. */
+
+/* What a function computes of constants is its own, though the same was computed outside and is memory that
+ * may be assigned to. */
 static void test_constants(void **state) {
   (void)state;
-  TgTensor *even = tg_mul_scalar(tg_arange(C, 0, 3, 1), 2), *x = tg_cast(X("[1, 1, 1]"), tg_dtype(even)), *y[1];
+  TgTensor *even = tg_mul_scalar(tg_arange(C, 0, 3, 1), 2), *x = tg_cast(X("[1, 1, 1]"), tg_dtype(even)),
+           *y[1];
   TgJit *j = tg_jit(C, adds_even, NULL);
   assert_int_equal(tg_realize(even), TG_OK);
   for (int i = 0; i < 4; i++) {
@@ -255,8 +320,13 @@ static void test_constants(void **state) {
     if (i) tg_assign(even, tg_add_scalar(even, 100));
   }
 }
-#define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
+
+#define BOTH(name)                                                                                           \
+  cmocka_unit_test_setup_teardown(name, open_interp, close_it),                                              \
+      cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
+
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_replay), BOTH(test_training), BOTH(test_random), BOTH(test_state), BOTH(test_refused), BOTH(test_constants)};
+  const struct CMUnitTest tests[] = {BOTH(test_replay), BOTH(test_training), BOTH(test_random),
+                                     BOTH(test_state),  BOTH(test_refused),  BOTH(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

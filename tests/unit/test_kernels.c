@@ -1,6 +1,7 @@
-/* test_kernels.c: the golden kernels. Each program of tests/kernels/golden.c is rendered in C, CUDA C++ and MSL and compared byte for byte
- * with tests/kernels/NAME.{c,cu,metal}; `make golden` rewrites those files for review. Each is then run on every device that runs anything,
- * and on the CPU with traps on undefined behaviour, and compared with plain loops. */
+/* test_kernels.c: the golden kernels. Each program of tests/kernels/golden.c is rendered in C, CUDA C++ and
+ * MSL and compared byte for byte with tests/kernels/NAME.{c,cu,metal}; `make golden` rewrites those files for
+ * review. Each is then run on every device that runs anything, and on the CPU with traps on undefined
+ * behaviour, and compared with plain loops. */
 #include "kernels/golden.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,7 +11,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-typedef struct Text { char *at; size_t len; } Text;
+typedef struct Text {
+  char *at;
+  size_t len;
+} Text;
+
 static void append(Text *t, const char *s) {
   size_t n = strlen(s);
   t->at = realloc(t->at, t->len + n + 1);
@@ -18,16 +23,20 @@ static void append(Text *t, const char *s) {
   memcpy(t->at + t->len, s, n + 1);
   t->len += n;
 }
+
 static void take(const TgKernelText *k, void *user) {
   Text *t = user;
   if (t->len) append(t, "\n");
   append(t, k->source);
 }
+
 static TgContext *opened(const char *device) {
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = GOLDEN_SEED});
+  TgContext *ctx =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = GOLDEN_SEED});
   if (!ctx || tg_error(ctx)) fail_msg("%s: %s", device, tg_errmsg(ctx));
   return ctx;
 }
+
 static Text rendered(const char *device, const Golden *g) {
   TgContext *ctx = opened(device);
   Text t = {0};
@@ -38,34 +47,46 @@ static Text rendered(const char *device, const Golden *g) {
   tg_close(ctx);
   return t;
 }
+
 static Text file_text(const char *path) {
   Text t = {0};
   FILE *f = fopen(path, "rb");
   char buf[4096];
   append(&t, "");
-  while (f && fgets(buf, sizeof buf, f)) append(&t, buf);
+  while (f && fgets(buf, sizeof buf, f))
+    append(&t, buf);
   if (f) fclose(f);
   return t;
 }
+
 static void same_as_file(const char *path, const Text *now) {
   const char *mode = getenv("TG_GOLDEN");
   if (mode && !strcmp(mode, "write")) {
     FILE *f = fopen(path, "wb");
-    if (!f || fwrite(now->at, 1, now->len, f) != now->len || fclose(f)) fail_msg("%s cannot be written", path);
+    if (!f || fwrite(now->at, 1, now->len, f) != now->len || fclose(f))
+      fail_msg("%s cannot be written", path);
     return;
   }
   Text old = file_text(path);
   int line = 1;
   const char *a = old.at, *b = now->at;
-  for (; *a && *a == *b; a++, b++) line += *a == '\n';
+  for (; *a && *a == *b; a++, b++)
+    line += *a == '\n';
   if (*a || *b) {
-    while (a > old.at && a[-1] != '\n') a--, b--;
-    fail_msg("%s:%d\n  is    %.*s\n  was   %.*s\n`make golden` rewrites the files; look at their diff", path, line, (int)strcspn(b, "\n"), b, (int)strcspn(a, "\n"), a);
+    while (a > old.at && a[-1] != '\n')
+      a--, b--;
+    fail_msg("%s:%d\n  is    %.*s\n  was   %.*s\n`make golden` rewrites the files; look at their diff", path,
+             line, (int)strcspn(b, "\n"), b, (int)strcspn(a, "\n"), a);
   }
   free(old.at);
 }
-static const struct { const char *device, *suffix; } languages[] = {{"NULL:C", "c"}, {"NULL:CUDA", "cu"}, {"NULL:METAL", "metal"}};
+
+static const struct {
+  const char *device, *suffix;
+} languages[] = {{"NULL:C", "c"}, {"NULL:CUDA", "cu"}, {"NULL:METAL", "metal"}};
+
 enum { LANGUAGES = 3, MOST_LINES = 200 };
+
 static void test_text(void **state) {
   (void)state;
   int long_ones = 0;
@@ -74,9 +95,13 @@ static void test_text(void **state) {
     for (int i = 0; i < golden_count; i++) {
       Text t = rendered(languages[l].device, &golden_programs[i]);
       int lines = 0;
-      for (size_t k = 0; k < t.len; k++) lines += t.at[k] == '\n';
-      if (lines < 3 || lines > MOST_LINES) print_message("%s on %s: %d lines\n", golden_programs[i].name, languages[l].device, lines), long_ones++;
-      snprintf(path, sizeof path, TG_SOURCE_DIR "/tests/kernels/golden/%s.%s", golden_programs[i].name, languages[l].suffix);
+      for (size_t k = 0; k < t.len; k++)
+        lines += t.at[k] == '\n';
+      if (lines < 3 || lines > MOST_LINES)
+        print_message("%s on %s: %d lines\n", golden_programs[i].name, languages[l].device, lines),
+            long_ones++;
+      snprintf(path, sizeof path, TG_SOURCE_DIR "/tests/kernels/golden/%s.%s", golden_programs[i].name,
+               languages[l].suffix);
       same_as_file(path, &t);
       free(t.at);
     }
@@ -90,6 +115,7 @@ static void test_text(void **state) {
   }
   assert_int_equal(long_ones, 0);
 }
+
 /* The text depends on the program alone: not on what ran before in the context, not on TG_THREADS. */
 static void test_text_alone(void **state) {
   (void)state;
@@ -99,7 +125,7 @@ static void test_text_alone(void **state) {
     unsetenv("TG_THREADS");
     for (int i = golden_count; i-- > 0;) {
       const Golden *g = &golden_programs[i];
-      if (!strcmp(g->name, "random")) continue;              /* the place in the sequence is a part of the program */
+      if (!strcmp(g->name, "random")) continue; /* the place in the sequence is a part of the program */
       Text t = {0}, alone = rendered(languages[l].device, g);
       TgTensor *out[GOLDEN_OUTPUTS];
       tg_cache_clear(ctx);
@@ -112,15 +138,23 @@ static void test_text_alone(void **state) {
     tg_close(ctx);
   }
 }
+
 /* What a watcher is told: language, launch, opts; each kernel once; nothing any more after NULL. */
-typedef struct Seen { int n, threads, blocks, in_block, texts; char language[16], opts[128]; } Seen;
+typedef struct Seen {
+  int n, threads, blocks, in_block, texts;
+  char language[16], opts[128];
+} Seen;
+
 static void see(const TgKernelText *k, void *user) {
   Seen *s = user;
-  s->n++, s->threads = k->threads, s->blocks = k->grid[0] * k->grid[1] * k->grid[2], s->in_block = k->block[0] * k->block[1] * k->block[2];
+  s->n++, s->threads = k->threads, s->blocks = k->grid[0] * k->grid[1] * k->grid[2],
+          s->in_block = k->block[0] * k->block[1] * k->block[2];
   s->texts += *k->source && strstr(k->source, k->name) && strstr(k->source, k->opts);
   assert_int_equal(k->size, sizeof *k);
-  snprintf(s->language, sizeof s->language, "%s", k->language), snprintf(s->opts, sizeof s->opts, "%s", k->opts);
+  snprintf(s->language, sizeof s->language, "%s", k->language),
+      snprintf(s->opts, sizeof s->opts, "%s", k->opts);
 }
+
 static Seen seen_on(const char *device, int cores, int times) {
   Seen s = {0};
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .cores = cores});
@@ -137,12 +171,16 @@ static Seen seen_on(const char *device, int cores, int times) {
   tg_close(ctx);
   return s;
 }
+
 static void test_watch(void **state) {
   (void)state;
-  Seen c = seen_on("NULL:C", 0, 3), one = seen_on("NULL:C", 1, 1), gpu = seen_on("NULL:CUDA", 0, 1), interp = seen_on("INTERP", 0, 1);
-  assert_true(c.n == 1 && c.texts == 1 && c.threads == 8 && !strcmp(c.language, "C") && strstr(c.opts, "THREAD"));
+  Seen c = seen_on("NULL:C", 0, 3), one = seen_on("NULL:C", 1, 1), gpu = seen_on("NULL:CUDA", 0, 1),
+       interp = seen_on("INTERP", 0, 1);
+  assert_true(c.n == 1 && c.texts == 1 && c.threads == 8 && !strcmp(c.language, "C") &&
+              strstr(c.opts, "THREAD"));
   assert_true(one.threads == 1 && !strstr(one.opts, "THREAD"));
-  assert_true(gpu.texts == 1 && gpu.blocks > 1 && gpu.in_block > 1 && gpu.blocks * gpu.in_block <= 512 * 1024 && !strcmp(gpu.language, "CUDA"));
+  assert_true(gpu.texts == 1 && gpu.blocks > 1 && gpu.in_block > 1 &&
+              gpu.blocks * gpu.in_block <= 512 * 1024 && !strcmp(gpu.language, "CUDA"));
   assert_true(interp.n == 1 && interp.texts == 0 && !*interp.language);
   TgContext *ctx = opened("INTERP");
   assert_string_equal(tg_source_prelude(ctx), "");
@@ -153,6 +191,7 @@ static void test_watch(void **state) {
   assert_int_equal(tg_error(ctx), TG_ERR_VALUE);
   tg_close(ctx);
 }
+
 static void values_on(const char *device) {
   static double want[GOLDEN_OUTPUTS][GOLDEN_ELEMENTS], got[GOLDEN_ELEMENTS];
   for (int i = 0; i < golden_count; i++) {
@@ -175,12 +214,34 @@ static void values_on(const char *device) {
     tg_close(ctx);
   }
 }
-static void test_interp(void **state) { (void)state; values_on("INTERP"); }
-static void test_interp_c(void **state) { (void)state; values_on("INTERP:C"); }
-static void test_interp_cuda(void **state) { (void)state; values_on("INTERP:CUDA"); }
-static void test_interp_metal(void **state) { (void)state; values_on("INTERP:METAL"); }
-static void test_cpu(void **state) { (void)state; values_on("CPU"); }
-static void test_cpu_traps(void **state) {                   /* a kernel that does what C leaves undefined ends the process here */
+
+static void test_interp(void **state) {
+  (void)state;
+  values_on("INTERP");
+}
+
+static void test_interp_c(void **state) {
+  (void)state;
+  values_on("INTERP:C");
+}
+
+static void test_interp_cuda(void **state) {
+  (void)state;
+  values_on("INTERP:CUDA");
+}
+
+static void test_interp_metal(void **state) {
+  (void)state;
+  values_on("INTERP:METAL");
+}
+
+static void test_cpu(void **state) {
+  (void)state;
+  values_on("CPU");
+}
+
+static void
+test_cpu_traps(void **state) { /* a kernel that does what C leaves undefined ends the process here */
   (void)state;
   if (system("{ command -v clang-19 || command -v clang; } >/dev/null")) {
     print_message("skipped: no clang here, whose traps the kernels are built with\n");
@@ -190,15 +251,18 @@ static void test_cpu_traps(void **state) {                   /* a kernel that do
   values_on("CPU");
   unsetenv("TG_CC");
 }
+
 int main(void) {
   static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_THREADS", "TG_CC"};
-  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) unsetenv(settings[i]);
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++)
+    unsetenv(settings[i]);
   const char *mode = getenv("TG_GOLDEN");
   const struct CMUnitTest write[] = {cmocka_unit_test(test_text)};
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text), cmocka_unit_test(test_text_alone), cmocka_unit_test(test_watch),
-                                     cmocka_unit_test(test_interp),
-                                     cmocka_unit_test(test_interp_c), cmocka_unit_test(test_interp_cuda), cmocka_unit_test(test_interp_metal),
-                                     cmocka_unit_test(test_cpu), cmocka_unit_test(test_cpu_traps)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),         cmocka_unit_test(test_text_alone),
+                                     cmocka_unit_test(test_watch),        cmocka_unit_test(test_interp),
+                                     cmocka_unit_test(test_interp_c),     cmocka_unit_test(test_interp_cuda),
+                                     cmocka_unit_test(test_interp_metal), cmocka_unit_test(test_cpu),
+                                     cmocka_unit_test(test_cpu_traps)};
   if (mode && !strcmp(mode, "write")) return cmocka_run_group_tests(write, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* test_layers.c: the layers of nn/ on the reference interpreter: values against plain C, and the gradient of every parameter and of the
- * input against finite differences. */
+/* test_layers.c: the layers of nn/ on the reference interpreter: values against plain C, and the gradient of
+ * every parameter and of the input against finite differences. */
 #include "tg_nn.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,63 +10,90 @@
 #include <cmocka.h>
 
 enum { MOST = 256 };
+
 static TgContext *C;
+
 static int open_context(void **state) {
   (void)state;
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .seed = 7});
   return tg_error(C);
 }
+
 static int close_context(void **state) {
   (void)state;
   int bad = tg_error(C);
   tg_close(C);
   return bad;
 }
-static TgTensor *wave(double phase, int nd, const int64_t *d) {                  /* kept, f64: differences of 1e-6 stay exact enough */
+
+static TgTensor *wave(double phase, int nd,
+                      const int64_t *d) { /* kept, f64: differences of 1e-6 stay exact enough */
   double v[MOST];
   int n = 1;
-  for (int i = 0; i < nd; i++) n *= (int)d[i];
-  for (int i = 0; i < n; i++) v[i] = sin(1.7 * i + phase) + 0.1 * i;
+  for (int i = 0; i < nd; i++)
+    n *= (int)d[i];
+  for (int i = 0; i < n; i++)
+    v[i] = sin(1.7 * i + phase) + 0.1 * i;
   return tg_keep(tg_from_f64(C, v, TG_F64, nd, d));
 }
-static void to_f64(TgTensor **t, double phase) {                                  /* a parameter of its own values, in f64 */
+
+static void to_f64(TgTensor **t, double phase) { /* a parameter of its own values, in f64 */
   TgTensor *w = tg_requires_grad(wave(phase, tg_ndim(*t), tg_shape(*t)), true);
   tg_release(*t);
   *t = w;
 }
+
 typedef TgTensor *(*Forward)(const void *layer, TgTensor *x);
-static TgTensor *loss_of(Forward f, const void *layer, TgTensor *x) {             /* weighted, so that no gradient vanishes by symmetry */
-  TgTensor *y = f(layer, x), *k = tg_add_scalar(tg_sin(tg_reshape(tg_arange(C, 0, (double)tg_numel(y), .dtype = TG_F64), tg_ndim(y), tg_shape(y))), 0.3);
+
+static TgTensor *loss_of(Forward f, const void *layer,
+                         TgTensor *x) { /* weighted, so that no gradient vanishes by symmetry */
+  TgTensor *y = f(layer, x),
+           *k = tg_add_scalar(tg_sin(tg_reshape(tg_arange(C, 0, (double)tg_numel(y), .dtype = TG_F64),
+                                                tg_ndim(y), tg_shape(y))),
+                              0.3);
   return tg_sum(tg_mul(tg_mul(y, y), k));
 }
-static void check_gradients(const char *name, Forward f, const void *layer, TgTensor *x, TgTensor *const *params, int n) {
+
+static void check_gradients(const char *name, Forward f, const void *layer, TgTensor *x,
+                            TgTensor *const *params, int n) {
   double got[8][MOST];
   TG_SCOPE(C) {
     TgTensor *g[8];
     assert_int_equal(tg_gradient(loss_of(f, layer, x), params, n, g), TG_OK);
-    for (int p = 0; p < n; p++) assert_int_equal(tg_read_f64(g[p], got[p], (size_t)tg_numel(params[p])), TG_OK);
+    for (int p = 0; p < n; p++)
+      assert_int_equal(tg_read_f64(g[p], got[p], (size_t)tg_numel(params[p])), TG_OK);
   }
   for (int p = 0; p < n; p++)
     for (int64_t i = 0; i < tg_numel(params[p]); i++) {
       double was[MOST], at[2], h = 1e-5;
       assert_int_equal(tg_read_f64(params[p], was, (size_t)tg_numel(params[p])), TG_OK);
-      for (int side = 0; side < 2; side++) TG_SCOPE(C) {
-        double v[MOST];
-        for (int64_t k = 0; k < tg_numel(params[p]); k++) v[k] = was[k] + (k == i ? side ? -h : h : 0);
-        assert_non_null(tg_assign(params[p], tg_from_f64(C, v, TG_F64, tg_ndim(params[p]), tg_shape(params[p]))));
-        assert_int_equal(tg_realize(params[p]), TG_OK);
-        at[side] = tg_item_f64(loss_of(f, layer, x));
-      }
-      assert_non_null(tg_assign(params[p], tg_from_f64(C, was, TG_F64, tg_ndim(params[p]), tg_shape(params[p]))));
+      for (int side = 0; side < 2; side++)
+        TG_SCOPE(C) {
+          double v[MOST];
+          for (int64_t k = 0; k < tg_numel(params[p]); k++)
+            v[k] = was[k] + (k == i ? side ? -h : h : 0);
+          assert_non_null(
+              tg_assign(params[p], tg_from_f64(C, v, TG_F64, tg_ndim(params[p]), tg_shape(params[p]))));
+          assert_int_equal(tg_realize(params[p]), TG_OK);
+          at[side] = tg_item_f64(loss_of(f, layer, x));
+        }
+      assert_non_null(
+          tg_assign(params[p], tg_from_f64(C, was, TG_F64, tg_ndim(params[p]), tg_shape(params[p]))));
       assert_int_equal(tg_realize(params[p]), TG_OK);
       double want = (at[0] - at[1]) / (2 * h);
-      if (!(fabs(got[p][i] - want) <= 1e-4 * (1 + fabs(want)))) fail_msg("%s: parameter %d, element %d: %g, not %g", name, p, (int)i, got[p][i], want);
+      if (!(fabs(got[p][i] - want) <= 1e-4 * (1 + fabs(want))))
+        fail_msg("%s: parameter %d, element %d: %g, not %g", name, p, (int)i, got[p][i], want);
     }
 }
+
 static TgTensor *run_linear(const void *l, TgTensor *x) { return tg_linear_run(l, x); }
+
 static TgTensor *run_conv(const void *l, TgTensor *x) { return tg_conv2d_run(l, x); }
+
 static TgTensor *run_layer_norm(const void *l, TgTensor *x) { return tg_layer_norm_run(l, x); }
+
 static TgTensor *run_batch_norm(const void *l, TgTensor *x) { return tg_batch_norm_run(l, x); }
+
 static TgTensor *run_embedding(const void *l, TgTensor *x) { return tg_embedding_run(l, x); }
 
 static void test_linear(void **state) {
@@ -75,23 +102,31 @@ static void test_linear(void **state) {
   TgTensor *x = wave(0.2, TG_SHAPE(2, 3));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2);
   double w[12], b[4], v[6], y[8];
-  assert_int_equal(tg_read_f64(l.weight, w, 12) || tg_read_f64(l.bias, b, 4) || tg_read_f64(x, v, 6) || tg_read_f64(tg_linear_run(&l, x), y, 8), TG_OK);
+  assert_int_equal(tg_read_f64(l.weight, w, 12) || tg_read_f64(l.bias, b, 4) || tg_read_f64(x, v, 6) ||
+                       tg_read_f64(tg_linear_run(&l, x), y, 8),
+                   TG_OK);
   for (int r = 0; r < 2; r++)
     for (int o = 0; o < 4; o++) {
       double s = b[o];
-      for (int i = 0; i < 3; i++) s += v[3 * r + i] * w[3 * o + i];
+      for (int i = 0; i < 3; i++)
+        s += v[3 * r + i] * w[3 * o + i];
       assert_true(fabs(y[4 * r + o] - s) < 1e-12);
     }
   check_gradients("linear", run_linear, &l, x, (TgTensor *[]){l.weight, l.bias, x}, 3);
   tg_linear_free(&l);
 }
+
 static void test_conv(void **state) {
   (void)state;
-  TgConv2d l = tg_conv2d_new(C, 2, 2, 3, true, &(TgConvOptions){.size = sizeof(TgConvOptions), .stride = TG_SIZES(2, 1), .padding = TG_SIZES(1, 1)});
+  TgConv2d l = tg_conv2d_new(
+      C, 2, 2, 3, true,
+      &(TgConvOptions){.size = sizeof(TgConvOptions), .stride = TG_SIZES(2, 1), .padding = TG_SIZES(1, 1)});
   TgTensor *x = wave(0.4, TG_SHAPE(1, 2, 5, 4));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2), l.options.bias = l.bias;
   double w[36], b[2], v[40], y[24];
-  assert_int_equal(tg_read_f64(l.weight, w, 36) || tg_read_f64(l.bias, b, 2) || tg_read_f64(x, v, 40) || tg_read_f64(tg_conv2d_run(&l, x), y, 24), TG_OK);
+  assert_int_equal(tg_read_f64(l.weight, w, 36) || tg_read_f64(l.bias, b, 2) || tg_read_f64(x, v, 40) ||
+                       tg_read_f64(tg_conv2d_run(&l, x), y, 24),
+                   TG_OK);
   for (int o = 0; o < 2; o++)
     for (int i = 0; i < 3; i++)
       for (int j = 0; j < 4; j++) {
@@ -100,49 +135,66 @@ static void test_conv(void **state) {
           for (int a = 0; a < 3; a++)
             for (int e = 0; e < 3; e++) {
               int r = 2 * i + a - 1, k = j + e - 1;
-              if (r >= 0 && r < 5 && k >= 0 && k < 4) s += v[20 * c + 4 * r + k] * w[18 * o + 9 * c + 3 * a + e];
+              if (r >= 0 && r < 5 && k >= 0 && k < 4)
+                s += v[20 * c + 4 * r + k] * w[18 * o + 9 * c + 3 * a + e];
             }
         assert_true(fabs(y[12 * o + 4 * i + j] - s) < 1e-12);
       }
   check_gradients("conv2d", run_conv, &l, x, (TgTensor *[]){l.weight, l.bias, x}, 3);
   tg_conv2d_free(&l);
 }
+
 static void test_layer_norm(void **state) {
   (void)state;
   TgLayerNorm l = tg_layer_norm_new(C, 4, 1e-3);
   TgTensor *x = wave(0.6, TG_SHAPE(2, 4));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2);
   double w[4], b[4], v[8], y[8];
-  assert_int_equal(tg_read_f64(l.weight, w, 4) || tg_read_f64(l.bias, b, 4) || tg_read_f64(x, v, 8) || tg_read_f64(tg_layer_norm_run(&l, x), y, 8), TG_OK);
+  assert_int_equal(tg_read_f64(l.weight, w, 4) || tg_read_f64(l.bias, b, 4) || tg_read_f64(x, v, 8) ||
+                       tg_read_f64(tg_layer_norm_run(&l, x), y, 8),
+                   TG_OK);
   for (int r = 0; r < 2; r++) {
     double m = 0, q = 0;
-    for (int i = 0; i < 4; i++) m += v[4 * r + i] / 4;
-    for (int i = 0; i < 4; i++) q += (v[4 * r + i] - m) * (v[4 * r + i] - m) / 4;
-    for (int i = 0; i < 4; i++) assert_true(fabs(y[4 * r + i] - ((v[4 * r + i] - m) / sqrt(q + 1e-3) * w[i] + b[i])) < 1e-12);
+    for (int i = 0; i < 4; i++)
+      m += v[4 * r + i] / 4;
+    for (int i = 0; i < 4; i++)
+      q += (v[4 * r + i] - m) * (v[4 * r + i] - m) / 4;
+    for (int i = 0; i < 4; i++)
+      assert_true(fabs(y[4 * r + i] - ((v[4 * r + i] - m) / sqrt(q + 1e-3) * w[i] + b[i])) < 1e-12);
   }
   check_gradients("layer_norm", run_layer_norm, &l, x, (TgTensor *[]){l.weight, l.bias, x}, 3);
   tg_layer_norm_free(&l);
 }
-static void test_batch_norm(void **state) {                  /* by the batch when training, by the running statistics when not */
+
+static void
+test_batch_norm(void **state) { /* by the batch when training, by the running statistics when not */
   (void)state;
   TgBatchNorm l = tg_batch_norm_new(C, 2);
   TgTensor *x = wave(0.8, TG_SHAPE(3, 2, 2));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2);
   double w[2], b[2], v[12], y[12];
-  assert_int_equal(tg_read_f64(l.weight, w, 2) || tg_read_f64(l.bias, b, 2) || tg_read_f64(x, v, 12) || tg_read_f64(tg_batch_norm_run(&l, x), y, 12), TG_OK);
-  for (int i = 0; i < 12; i++) assert_true(fabs(y[i] - (v[i] / sqrt(1 + 1e-5) * w[i / 2 % 2] + b[i / 2 % 2])) < 1e-6);     /* mean 0, variance 1 */
+  assert_int_equal(tg_read_f64(l.weight, w, 2) || tg_read_f64(l.bias, b, 2) || tg_read_f64(x, v, 12) ||
+                       tg_read_f64(tg_batch_norm_run(&l, x), y, 12),
+                   TG_OK);
+  for (int i = 0; i < 12; i++)
+    assert_true(fabs(y[i] - (v[i] / sqrt(1 + 1e-5) * w[i / 2 % 2] + b[i / 2 % 2])) <
+                1e-6); /* mean 0, variance 1 */
   tg_set_training(C, true);
   assert_int_equal(tg_read_f64(tg_batch_norm_run(&l, x), y, 12), TG_OK);
   for (int c = 0; c < 2; c++) {
     double m = 0, q = 0;
-    for (int i = 0; i < 12; i++) if (i / 2 % 2 == c) m += v[i] / 6;
-    for (int i = 0; i < 12; i++) if (i / 2 % 2 == c) q += (v[i] - m) * (v[i] - m) / 6;
-    for (int i = 0; i < 12; i++) if (i / 2 % 2 == c) assert_true(fabs(y[i] - ((v[i] - m) / sqrt(q + 1e-5) * w[c] + b[c])) < 1e-6);
+    for (int i = 0; i < 12; i++)
+      if (i / 2 % 2 == c) m += v[i] / 6;
+    for (int i = 0; i < 12; i++)
+      if (i / 2 % 2 == c) q += (v[i] - m) * (v[i] - m) / 6;
+    for (int i = 0; i < 12; i++)
+      if (i / 2 % 2 == c) assert_true(fabs(y[i] - ((v[i] - m) / sqrt(q + 1e-5) * w[c] + b[c])) < 1e-6);
   }
   check_gradients("batch_norm", run_batch_norm, &l, x, (TgTensor *[]){l.weight, l.bias, x}, 3);
   tg_set_training(C, false);
   tg_batch_norm_free(&l);
 }
+
 static void test_embedding(void **state) {
   (void)state;
   TgEmbedding l = tg_embedding_new(C, 5, 3);
@@ -151,12 +203,15 @@ static void test_embedding(void **state) {
   to_f64(&l.weight, 1);
   double w[15], y[12];
   assert_int_equal(tg_read_f64(l.weight, w, 15) || tg_read_f64(tg_embedding_run(&l, x), y, 12), TG_OK);
-  for (int i = 0; i < 12; i++) assert_true(y[i] == w[3 * at[i / 3] + i % 3]);
+  for (int i = 0; i < 12; i++)
+    assert_true(y[i] == w[3 * at[i / 3] + i % 3]);
   check_gradients("embedding", run_embedding, &l, x, &l.weight, 1);
   tg_embedding_free(&l);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_conv), cmocka_unit_test(test_layer_norm),
-                                     cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_embedding)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_conv),
+                                     cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_batch_norm),
+                                     cmocka_unit_test(test_embedding)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

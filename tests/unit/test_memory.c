@@ -12,34 +12,43 @@
 #include <cmocka.h>
 
 static TgContext *C;
+
 static int open_on(const char *device) {
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 5});
   return tg_error(C) != TG_OK;
 }
+
 static int open_cpu(void **state) {
   (void)state;
   return open_on("CPU");
 }
+
 static int open_interp(void **state) {
   (void)state;
   return open_on("INTERP");
 }
+
 static int close_it(void **state) {
   (void)state;
   tg_close(C);
   return 0;
 }
+
 static void text_is_at(int line, TgTensor *t, const char *want) {
   const char *got = tg_to_text(t);
   if (!got || strcmp(got, want))
     fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
 }
+
 #define TEXT(t, want) text_is_at(__LINE__, (t), (want))
+
 static void ok_at(int line, TgStatus s) {
   if (s) fail_msg("line %d: %s", line, tg_errmsg(C));
 }
-#define OK(s) ok_at(__LINE__, (s))
+
+#define OK(s)   ok_at(__LINE__, (s))
 #define X(text) tg_from_text(C, text)
+
 static TgTensor *full(double v, int n) { return tg_full(C, TG_SHAPE(n), v, .dtype = TG_I32); }
 
 /* ---- a part that was read is still a part */
@@ -59,17 +68,20 @@ static void part_read_then_written(void **state) {
   TEXT(x, "[[1, 3], [2, 4]]");
   TEXT(row, "[1, 3]");
 }
+
 static void ring_buffer(void **state) {
   (void)state;
   TgTensor *x = X("[0, 1, 2, 3]");
   int64_t sum = 0;
-  for (int i = 0; i < 8; i++) TG_SCOPE(C) {
+  for (int i = 0; i < 8; i++)
+    TG_SCOPE(C) {
       sum += tg_item_i64(tg_select(x, 0, i % 4));
       assert_non_null(tg_setitem_scalar(x, TG_IDX(TG_AT(i % 4)), 10 + i));
     }
   assert_int_equal(sum, 0 + 1 + 2 + 3 + 10 + 11 + 12 + 13);
   TEXT(x, "[14, 15, 16, 17]");
 }
+
 /* However a tensor was made: what is realized is memory, and a part of that a view of it. */
 static void alias(TgTensor *x) {
   OK(tg_realize(x));
@@ -84,6 +96,7 @@ static void alias(TgTensor *x) {
   TEXT(x, "[[7, 9], [5, 8]]");
   TEXT(row, "[5, 8]");
 }
+
 static void however_made(void **state) {
   (void)state;
   TgTensor *zeros = tg_zeros(C, TG_SHAPE(2, 2), .dtype = TG_I32);
@@ -95,6 +108,7 @@ static void however_made(void **state) {
   alias(tg_cast(tg_mul_scalar(tg_rand(C, TG_SHAPE(2, 2)), 0.5), TG_I32));
   TEXT(zeros, "[[0, 0], [0, 0]]");
 }
+
 static void of_itself(void **state) {
   (void)state;
   TgTensor *x = X("[0, 1, 2, 3, 4, 5]"), *p = tg_getitem(x, TG_IDX(TG_SLICE(0, 3)));
@@ -112,6 +126,7 @@ static void of_itself(void **state) {
   both = tg_add(tg_mul_scalar(old, 100), y); /* a value on both sides of a store */
   TEXT(both, "[102, 204, 306]");
 }
+
 static void with_steps(void **state) {
   (void)state;
   TgTensor *y = X("[0, 1, 2, 3, 4]"), *even = tg_getitem(y, TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 2)));
@@ -146,6 +161,7 @@ static void built_before(void **state) {
     TEXT(y, "[7, 7, 7, 7]");
   }
 }
+
 static void clone_released(void **state) {
   (void)state;
   TgTensor *x = X("[0, 1, 2, 3]"), *y = NULL;
@@ -155,6 +171,7 @@ static void clone_released(void **state) {
   TEXT(y, "[0, 10, 20, 30]");
   tg_release(y);
 }
+
 static void equal_expressions(void **state) {
   (void)state;
   TgTensor *w = X("[0, 1, 2, 3]"), *a = tg_mul_scalar(w, 1), *b = tg_mul_scalar(w, 1), *ab[] = {a, b};
@@ -173,6 +190,7 @@ static void equal_expressions(void **state) {
   tg_assign(one, full(4, 1));
   TEXT(sum, "3");
 }
+
 static void twins(void **state) {
   (void)state;
   TgTensor *x = X("[10, 11, 12, 13]");
@@ -188,6 +206,7 @@ static void twins(void **state) {
   tg_setitem_scalar(late, TG_IDX(TG_AT(0)), 0);
   TEXT(early, "[-11, -12, -13, -14]");
 }
+
 /* The parameters and the old loss after an optimiser's step; what was not computed before has the old
  * weights' value. */
 static void around_a_step(void **state) {
@@ -203,6 +222,7 @@ static void around_a_step(void **state) {
   TEXT(tg_mul(w, x), "[-1.5, 0.0]");
   tg_optim_free(sgd);
 }
+
 static void gradients_of_what_was_read(void **state) {
   (void)state;
   TgTensor *x = X("[1.0, -2.0, 3.0]"), *y = tg_square(x), *z, *g[2];
@@ -213,6 +233,7 @@ static void gradients_of_what_was_read(void **state) {
   TEXT(g[0], "[4.0, -32.0, 108.0]");
   TEXT(g[1], "[2.0, 8.0, 18.0]");
 }
+
 /* x = f(x) keeps neither memory nor, for ever, the way that it was computed; a gradient through that is an
  * error, never 0. */
 static void long_history(void **state) {
@@ -235,13 +256,15 @@ static void long_history(void **state) {
   tg_clear_error(C);
   tg_release(start), tg_release(x);
 }
-/* What a remembered value was computed from stays, though its own handle is gone; where a gradient is required nothing is ever cut. */
+
+/* What a remembered value was computed from stays, though its own handle is gone; where a gradient is
+ * required nothing is ever cut. */
 static void remembered(void **state) {
   (void)state;
   TgTensor *t = tg_keep(X("[1.0, 2.0]")), *w = tg_keep(tg_requires_grad(X("[2.0]"), true)), *y = NULL, *g;
   TG_SCOPE(C) OK(tg_realize(y = tg_keep(tg_mul(tg_add_scalar(X("[3.0, 4.0]"), 1), t))));
   OK(tg_collect(C));
-  TgTensor *noise = X("[100.0, 100.0]");                      /* would lie where something was freed */
+  TgTensor *noise = X("[100.0, 100.0]"); /* would lie where something was freed */
   OK(tg_gradient(tg_sum(y), &t, 1, &g));
   TEXT(g, "[4.0, 5.0]");
   TEXT(noise, "[100.0, 100.0]");
@@ -256,7 +279,8 @@ static void remembered(void **state) {
   TEXT(tg_grad(w), "[100.0]");
   tg_release(t), tg_release(w), tg_release(y), tg_release(x);
 }
-static void of_variables(void **state) {                      /* realized, they are still expressions */
+
+static void of_variables(void **state) { /* realized, they are still expressions */
   (void)state;
   TgVariable *n = tg_variable(C, "n", 1, 6);
   TgTensor *x = X("[1, 2, 3, 4, 5, 6]"), *y = tg_mul_scalar(tg_slice(x, 0, 0, tg_size(n)), 2);
@@ -270,6 +294,7 @@ static void of_variables(void **state) {                      /* realized, they 
   OK(tg_variable_bind(n, 3));
   TEXT(y, "[2, 4, 6]");
 }
+
 /* The same nodes under other roots are another plan. */
 static void order_of_roots(void **state) {
   (void)state;
@@ -281,14 +306,17 @@ static void order_of_roots(void **state) {
     TEXT(b, "[20, 30]");
   }
 }
-static void file_at_close(void **state) {                     /* a store that waits on a file when all ends is written */
+
+static void file_at_close(void **state) { /* a store that waits on a file when all ends is written */
   (void)state;
   char path[] = "/tmp/tg_memory_XXXXXX";
   int fd = mkstemp(path);
   assert_true(fd >= 0);
   assert_int_equal(write(fd, "\1\2\3\4", 4), 4);
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_device(C)});
-  TG_SCOPE(c) tg_assign(tg_from_file(c, path, TG_U8, TG_SHAPE(4), .writable = true), tg_full(c, TG_SHAPE(4), 9, .dtype = TG_U8));
+  TG_SCOPE(c)
+  tg_assign(tg_from_file(c, path, TG_U8, TG_SHAPE(4), .writable = true),
+            tg_full(c, TG_SHAPE(4), 9, .dtype = TG_U8));
   OK(tg_collect(c));
   tg_close(c);
   char got[4] = {0};
@@ -297,6 +325,7 @@ static void file_at_close(void **state) {                     /* a store that wa
   close(fd);
   remove(path);
 }
+
 static void memory_is_given_back(void **state) {
   (void)state;
   TgTensor *x = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(1 << 16), 1)));
@@ -311,16 +340,21 @@ static void memory_is_given_back(void **state) {
   assert_true(tg_counters(C).peak_bytes < 8 << 20);
   tg_release(x);
 }
+
 /* A loop over the batches of a data set is planned once: where a batch begins is no part of the plan. */
 static void batches(void **state) {
   (void)state;
   float v[64 * 3];
-  for (int i = 0; i < 64 * 3; i++) v[i] = (float)(i % 7);
-  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1), *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
-  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)), *all[] = {data, w, rows};      /* data was computed, as one that is scaled is */
+  for (int i = 0; i < 64 * 3; i++)
+    v[i] = (float)(i % 7);
+  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1),
+           *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
+  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)),
+           *all[] = {data, w, rows}; /* data was computed, as one that is scaled is */
   OK(tg_realize_many(all, 3));
   TgCounters before = {0};
-  for (int i = 0; i < 16; i++) TG_SCOPE(C) {
+  for (int i = 0; i < 16; i++)
+    TG_SCOPE(C) {
       if (i == 1) before = tg_counters(C);
       TgTensor *part = tg_matmul(tg_slice(data, 0, 4 * i, 4 * i + 4), w);
       tg_setitem(rows, TG_IDX(TG_SLICE(4 * i, 4 * i + 4)), part);
@@ -339,6 +373,7 @@ static void batches(void **state) {
   TgTensor *again = tg_matmul(data, w);
   assert_true(tg_item_f64(tg_sum(tg_abs(tg_sub(again, rows)))) == 0);
 }
+
 /* Values on both sides of stores, in every order of computing them. */
 static void diamonds(void **state) {
   (void)state;
@@ -362,7 +397,7 @@ static void diamonds(void **state) {
     TEXT(a, "[2, 2]");
     TgTensor *c = X("[2, 2]"), *d = X("[3, 3]"), *old = tg_add_scalar(c, 9);
     tg_add_(c, d);
-    tg_add_(d, old);                                         /* what c was */
+    tg_add_(d, old); /* what c was */
     TgTensor *cd[] = {c, d}, *dc[] = {d, c};
     OK(tg_realize_many(order ? dc : cd, 2));
     TEXT(c, "[5, 5]");
@@ -376,10 +411,13 @@ static void diamonds(void **state) {
     TEXT(f, "[11, 11]");
   }
 }
+
 /* What is read at other places than it is written, and what is read late of what is overwritten early. */
 static void elsewhere_and_late(void **state) {
   (void)state;
+
   enum { ROWS = 6, LONG = 300 };
+
   TgTensor *x = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(ROWS, LONG));
   OK(tg_realize(x));
   tg_assign(x, tg_mul_scalar(x, 2));
@@ -387,22 +425,27 @@ static void elsewhere_and_late(void **state) {
   OK(tg_realize_many(both, 2));
   static int32_t v[ROWS * LONG], w[ROWS * LONG];
   OK(tg_read(turned, v, sizeof v));
-  for (int i = 0; i < ROWS * LONG; i++) assert_int_equal(v[i], 2 * (i / LONG * LONG + LONG - 1 - i % LONG) + 1);
-  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS)), *sum = tg_sum(tg_square(y)), *twice = tg_sum(tg_mul(y, sum));
-  TgTensor *late = tg_add(tg_transpose(x, 0, 1), twice);      /* after two sums; the store needs none */
+  for (int i = 0; i < ROWS * LONG; i++)
+    assert_int_equal(v[i], 2 * (i / LONG * LONG + LONG - 1 - i % LONG) + 1);
+  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS)), *sum = tg_sum(tg_square(y)),
+           *twice = tg_sum(tg_mul(y, sum));
+  TgTensor *late = tg_add(tg_transpose(x, 0, 1), twice); /* after two sums; the store needs none */
   tg_assign(x, tg_zeros_like(x));
   TgTensor *roots[] = {x, late};
   OK(tg_realize_many(roots, 2));
   OK(tg_read(late, v, sizeof v));
   OK(tg_read(x, w, sizeof w));
   uint32_t total = 0, squares = 0;
-  for (uint32_t i = 0; i < ROWS * LONG; i++) squares += i * i;
-  for (uint32_t i = 0; i < ROWS * LONG; i++) total += i * squares;
+  for (uint32_t i = 0; i < ROWS * LONG; i++)
+    squares += i * i;
+  for (uint32_t i = 0; i < ROWS * LONG; i++)
+    total += i * squares;
   for (int i = 0; i < ROWS * LONG; i++) {
     assert_int_equal(v[i], (int32_t)((uint32_t)(2 * (i % ROWS * LONG + i / ROWS)) + total));
     assert_int_equal(w[i], 0);
   }
 }
+
 /* A weight that was assigned to, used while that waited and again when it had run: one version, two nodes. */
 static void gradient_of_one_version(void **state) {
   (void)state;
@@ -413,6 +456,7 @@ static void gradient_of_one_version(void **state) {
   OK(tg_backward(tg_sum(tg_add(a, tg_mul(w, X("[1.0, 2.0]"))))));
   TEXT(tg_grad(w), "[11.0, 22.0]");
 }
+
 static void of_itself_moved(void **state) {
   (void)state;
   TgTensor *x = X("[1, 2, 3, 4]"), *back = tg_flip(x, 1, (int64_t[]){0});
@@ -425,9 +469,11 @@ static void of_itself_moved(void **state) {
   tg_assign(tg_slice(s, 0, 1, 3), tg_add_scalar(tg_slice(s, 0, 2, 4), 1));
   TEXT(s, "[1, 4, 5, 4]");
   TgTensor *n = X("[0, 0]");
-  for (int i = 0; i < 100; i++) tg_add_(tg_slice(n, 0, 0, 1), full(1, 1));
+  for (int i = 0; i < 100; i++)
+    tg_add_(tg_slice(n, 0, 0, 1), full(1, 1));
   TEXT(n, "[100, 0]");
 }
+
 static void contiguous_is_memory(void **state) { /* cheap as it is, it is not written into its reader */
   (void)state;
   TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"),
@@ -436,6 +482,7 @@ static void contiguous_is_memory(void **state) { /* cheap as it is, it is not wr
   TEXT(tg_sum(tg_square(p), .axis = TG_AXES(0)), "[0.0, 10.0, 20.0, 0.0]");
   assert_int_equal(tg_counters(C).launches, 2);
 }
+
 static void mapped_views(void **state) {
   (void)state;
   TgTensor *x = X("[[0, 1, 2], [3, 4, 5]]"), *t = tg_transpose(x, 0, 1), *row = tg_select(x, 0, 1);
@@ -453,6 +500,7 @@ typedef struct State {
   TgTensor *w, *n;
   int mode;
 } State;
+
 static TgStatus count_runs(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   State *s = user;
@@ -460,6 +508,7 @@ static TgStatus count_runs(TgContext *c, TgTensor *const *in, int nin, TgTensor 
   out[0] = tg_mul_scalar(in[0], 2);
   return tg_error(c);
 }
+
 static void assigned_without_output(void **state) {
   (void)state;
   State s = {.n = X("[0]")};
@@ -473,6 +522,7 @@ static void assigned_without_output(void **state) {
   }
   tg_jit_free(j);
 }
+
 static TgStatus assigns_input(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
                               void *user) {
   (void)nin, (void)nout, (void)user;
@@ -480,6 +530,7 @@ static TgStatus assigns_input(TgContext *c, TgTensor *const *in, int nin, TgTens
   out[0] = tg_mul_scalar(in[0], 10);
   return tg_error(c);
 }
+
 static void assigned_input(void **state) {
   (void)state;
   TgTensor *x = X("[0]"), *o;
@@ -497,13 +548,16 @@ static void assigned_input(void **state) {
   tg_clear_error(C);
   tg_jit_free(j);
 }
+
 static TgStatus adds_weight(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout,
                             void *user) {
   (void)nin;
   State *s = user;
-  for (int i = 0; i < nout; i++) out[i] = tg_add(s->w, in[0]);
+  for (int i = 0; i < nout; i++)
+    out[i] = tg_add(s->w, in[0]);
   return tg_error(c);
 }
+
 static void waiting_and_twice(void **state) {
   (void)state;
   State s = {.w = X("[0, 0]")};
@@ -522,6 +576,7 @@ static void waiting_and_twice(void **state) {
   }
   tg_jit_free(j);
 }
+
 static TgStatus clears(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   TgTensor *y = tg_mul_scalar(in[0], 2);
@@ -532,6 +587,7 @@ static TgStatus clears(TgContext *c, TgTensor *const *in, int nin, TgTensor **ou
   tg_cache_clear(c);
   return tg_error(c);
 }
+
 static void cleared_inside(void **state) {
   (void)state;
   TgJit *j = tg_jit(C, clears, NULL);
@@ -546,12 +602,14 @@ static void cleared_inside(void **state) {
   }
   tg_jit_free(j);
 }
+
 static TgStatus adds_state(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   State *s = user;
   out[0] = tg_add(s->w, in[0]);
   return tg_error(c);
 }
+
 /* Two captures of one state: it stays while either lives, though nobody else has it. */
 static void state_of_two(void **state) {
   (void)state;
@@ -560,24 +618,30 @@ static void state_of_two(void **state) {
   TgTensor *x = tg_keep(X("[0, 0, 0, 0]")), *o;
   TG_SCOPE(C) {
     s.w = X("[1, 2, 3, 4]");
-    for (int i = 0; i < 4; i++) OK(tg_jit_run(j[i % 2], &x, 1, &o, 1));
+    for (int i = 0; i < 4; i++)
+      OK(tg_jit_run(j[i % 2], &x, 1, &o, 1));
   }
   tg_jit_free(j[0]);
   OK(tg_collect(C));
-  for (int i = 0; i < 32; i++) assert_non_null(tg_keep(X("[7, 7, 7, 7]")));      /* would lie where it was freed */
+  for (int i = 0; i < 32; i++)
+    assert_non_null(tg_keep(X("[7, 7, 7, 7]"))); /* would lie where it was freed */
   OK(tg_jit_run(j[1], &x, 1, &o, 1));
   TEXT(o, "[1, 2, 3, 4]");
   tg_jit_free(j[1]);
 }
+
 static TgStatus steps_row(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   State *s = user;
   TgTensor *row = tg_add(tg_slice(s->w, 0, 0, 1), in[0]);
-  if (s->mode) tg_setitem(s->w, TG_IDX(TG_SLICE(0, 1)), row);
-  else tg_assign_slice(s->w, (int64_t[]){0, 0}, (int64_t[]){1, 4}, row);
+  if (s->mode)
+    tg_setitem(s->w, TG_IDX(TG_SLICE(0, 1)), row);
+  else
+    tg_assign_slice(s->w, (int64_t[]){0, 0}, (int64_t[]){1, 4}, row);
   out[0] = tg_sum(s->w);
   return tg_error(c);
 }
+
 static void state_however_made(void **state) {
   (void)state;
   for (int mode = 0; mode < 6; mode++) {
@@ -613,16 +677,23 @@ int main(void) {
                                      BOTH(around_a_step),
                                      BOTH(gradients_of_what_was_read),
                                      BOTH(long_history),
-                                     BOTH(remembered), BOTH(of_variables),
-      BOTH(order_of_roots), BOTH(file_at_close), BOTH(memory_is_given_back),
+                                     BOTH(remembered),
+                                     BOTH(of_variables),
+                                     BOTH(order_of_roots),
+                                     BOTH(file_at_close),
+                                     BOTH(memory_is_given_back),
                                      BOTH(batches),
                                      BOTH(contiguous_is_memory),
-      BOTH(diamonds), BOTH(elsewhere_and_late), BOTH(gradient_of_one_version), BOTH(of_itself_moved),
+                                     BOTH(diamonds),
+                                     BOTH(elsewhere_and_late),
+                                     BOTH(gradient_of_one_version),
+                                     BOTH(of_itself_moved),
                                      BOTH(mapped_views),
                                      BOTH(assigned_without_output),
                                      BOTH(assigned_input),
                                      BOTH(waiting_and_twice),
                                      BOTH(cleared_inside),
-                                     BOTH(state_of_two), BOTH(state_however_made)};
+                                     BOTH(state_of_two),
+                                     BOTH(state_however_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

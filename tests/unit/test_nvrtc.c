@@ -1,5 +1,5 @@
-/* test_nvrtc.c: NVIDIA's own compiler takes every CUDA text of the suite, for two architectures, without an error. No GPU is needed; where
- * there is no libnvrtc the tests are skipped. */
+/* test_nvrtc.c: NVIDIA's own compiler takes every CUDA text of the suite, for two architectures, without an
+ * error. No GPU is needed; where there is no libnvrtc the tests are skipped. */
 #include "kernels/texts.h"
 #include <dlfcn.h>
 #include <setjmp.h>
@@ -12,10 +12,12 @@
 #include <cmocka.h>
 
 typedef struct Program_ *Program;
+
 typedef struct Nvrtc {
   void *lib;
   int (*version)(int *major, int *minor);
-  int (*create)(Program *p, const char *source, const char *name, int nheader, const char *const *headers, const char *const *names);
+  int (*create)(Program *p, const char *source, const char *name, int nheader, const char *const *headers,
+                const char *const *names);
   int (*compile)(Program p, int noption, const char *const *options);
   int (*log_size)(Program p, size_t *n);
   int (*log)(Program p, char *text);
@@ -23,6 +25,7 @@ typedef struct Nvrtc {
   int (*ptx)(Program p, char *text);
   int (*destroy)(Program *p);
 } Nvrtc;
+
 static Nvrtc rtc;
 static Texts texts;
 
@@ -31,9 +34,11 @@ static void *try_open(const char *folder, const char *below, const char *name) {
   snprintf(path, sizeof path, "%s%s%s", folder, below, name);
   return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
+
 static bool find_nvrtc(void) {
   static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
-  static const char *const folders[] = {"/usr/local/cuda", "/usr/local/cuda-13.0", "/usr/local/cuda-12.9", "/usr/local/cuda-12"};
+  static const char *const folders[] = {"/usr/local/cuda", "/usr/local/cuda-13.0", "/usr/local/cuda-12.9",
+                                        "/usr/local/cuda-12"};
   const char *set = getenv("CUDA_PATH");
   for (size_t i = 0; i < sizeof names / sizeof *names && !rtc.lib; i++) {
     rtc.lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
@@ -43,9 +48,19 @@ static bool find_nvrtc(void) {
     }
   }
   if (!rtc.lib) return false;
-  const struct { void *to; const char *name; } table[] = {
-    {&rtc.version, "nvrtcVersion"}, {&rtc.create, "nvrtcCreateProgram"}, {&rtc.compile, "nvrtcCompileProgram"}, {&rtc.log_size, "nvrtcGetProgramLogSize"},
-    {&rtc.log, "nvrtcGetProgramLog"}, {&rtc.ptx_size, "nvrtcGetPTXSize"}, {&rtc.ptx, "nvrtcGetPTX"}, {&rtc.destroy, "nvrtcDestroyProgram"}};
+
+  const struct {
+    void *to;
+    const char *name;
+  } table[] = {{&rtc.version, "nvrtcVersion"},
+               {&rtc.create, "nvrtcCreateProgram"},
+               {&rtc.compile, "nvrtcCompileProgram"},
+               {&rtc.log_size, "nvrtcGetProgramLogSize"},
+               {&rtc.log, "nvrtcGetProgramLog"},
+               {&rtc.ptx_size, "nvrtcGetPTXSize"},
+               {&rtc.ptx, "nvrtcGetPTX"},
+               {&rtc.destroy, "nvrtcDestroyProgram"}};
+
   for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
     void *f = dlsym(rtc.lib, table[i].name);
     if (!f) return false;
@@ -53,7 +68,9 @@ static bool find_nvrtc(void) {
   }
   return true;
 }
-/* The assembly of a unit, for the caller to free; NULL: it does not compile. The log is printed where there is one. */
+
+/* The assembly of a unit, for the caller to free; NULL: it does not compile. The log is printed where there
+ * is one. */
 static char *compiled(const char *unit, const char *arch) {
   const char *options[] = {arch, "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"};
   Program p;
@@ -72,26 +89,39 @@ static char *compiled(const char *unit, const char *arch) {
   rtc.destroy(&p);
   return ptx;
 }
+
 static void every_text(const char *arch) {
   if (!rtc.lib) {
     print_message("no libnvrtc here (searched the loader's path, CUDA_PATH, /usr/local/cuda*)\n");
     skip();
   }
+
   enum { BATCH = 40 };
+
   assert_in_range(texts.len, 100, 100000);
   int failed = 0;
   for (size_t i = 0; i < texts.len; i += BATCH) {
     size_t n = texts.len - i < BATCH ? texts.len - i : BATCH, entries = 0;
     char *unit = texts_unit(&texts, i, n), *ptx = compiled(unit, arch);
-    for (const char *p = ptx; p && (p = strstr(p, ".visible .entry ")); p++) entries++;
+    for (const char *p = ptx; p && (p = strstr(p, ".visible .entry ")); p++)
+      entries++;
     if (ptx && entries != n) print_message("%d kernels in, %d out\n", (int)n, (int)entries), failed++;
     failed += !ptx;
     free(unit), free(ptx);
   }
   assert_int_equal(failed, 0);
 }
-static void test_compute_80(void **state) { (void)state; every_text("--gpu-architecture=compute_80"); }
-static void test_compute_90(void **state) { (void)state; every_text("--gpu-architecture=compute_90"); }
+
+static void test_compute_80(void **state) {
+  (void)state;
+  every_text("--gpu-architecture=compute_80");
+}
+
+static void test_compute_90(void **state) {
+  (void)state;
+  every_text("--gpu-architecture=compute_90");
+}
+
 /* What is refused is seen to be refused: the test above can fail. And nothing is fused behind our back. */
 static void test_refuses(void **state) {
   (void)state;
@@ -100,10 +130,14 @@ static void test_refuses(void **state) {
     skip();
   }
   char unit[1 << 15];
-  snprintf(unit, sizeof unit, "%sextern \"C\" __global__ void k(f32 *p) { p[0] = undeclared; }\n", texts.prelude);
+  snprintf(unit, sizeof unit, "%sextern \"C\" __global__ void k(f32 *p) { p[0] = undeclared; }\n",
+           texts.prelude);
   char *ptx = compiled(unit, "--gpu-architecture=compute_80");
   assert_null(ptx);
-  snprintf(unit, sizeof unit, "%sextern \"C\" __global__ void k(f32 *p) { p[0] = p[1] * p[2] + p[3]; p[4] = p[5] / p[6]; p[7] = sqrt_f32(p[8]); }\n", texts.prelude);
+  snprintf(unit, sizeof unit,
+           "%sextern \"C\" __global__ void k(f32 *p) { p[0] = p[1] * p[2] + p[3]; p[4] = p[5] / p[6]; p[7] = "
+           "sqrt_f32(p[8]); }\n",
+           texts.prelude);
   assert_non_null(ptx = compiled(unit, "--gpu-architecture=compute_80"));
   assert_null(strstr(ptx, "fma.rn.f32"));
   assert_null(strstr(ptx, ".ftz"));
@@ -111,8 +145,10 @@ static void test_refuses(void **state) {
   assert_non_null(strstr(ptx, "sqrt.rn.f32"));
   free(ptx);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refuses), cmocka_unit_test(test_compute_80), cmocka_unit_test(test_compute_90)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refuses), cmocka_unit_test(test_compute_80),
+                                     cmocka_unit_test(test_compute_90)};
   if (find_nvrtc()) texts = texts_collect("CUDA");
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   texts_free(&texts);

@@ -1,5 +1,6 @@
-/* test_onnx.c: ONNX models. Expected values: tests/goldens/onnx.bin (make_onnx.py: the reference evaluator of the onnx package), and by hand. Damaged models are
- * written here by a protobuf writer of a few lines, cut at every byte and changed at every byte; nothing is read past their end (the sanitizers look). */
+/* test_onnx.c: ONNX models. Expected values: tests/goldens/onnx.bin (make_onnx.py: the reference evaluator of
+ * the onnx package), and by hand. Damaged models are written here by a protobuf writer of a few lines, cut at
+ * every byte and changed at every byte; nothing is read past their end (the sanitizers look). */
 #define _GNU_SOURCE
 #include "tg_io.h"
 #include <math.h>
@@ -12,23 +13,37 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-static TgContext *open_on(const char *device) { return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device}); }
-static void ok(TgContext *c) { if (tg_error(c)) fail_msg("%s", tg_errmsg(c)); }
+static TgContext *open_on(const char *device) {
+  return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
+}
+
+static void ok(TgContext *c) {
+  if (tg_error(c)) fail_msg("%s", tg_errmsg(c));
+}
+
 static void refused(TgContext *c, bool got, const char *text) {
   if (got) fail_msg("not refused: %s", text);
-  if (!tg_error(c) || !strstr(tg_errmsg(c), text)) fail_msg("%s: %s, not: %s", tg_status_name(tg_error(c)), tg_errmsg(c), text);
+  if (!tg_error(c) || !strstr(tg_errmsg(c), text))
+    fail_msg("%s: %s, not: %s", tg_status_name(tg_error(c)), tg_errmsg(c), text);
   tg_clear_error(c);
 }
-static TgOnnx *load(TgContext *c, const void *p, size_t n) { return tg_onnx_load(tg_from_bytes(c, p, n, TG_U8)); }
+
+static TgOnnx *load(TgContext *c, const void *p, size_t n) {
+  return tg_onnx_load(tg_from_bytes(c, p, n, TG_U8));
+}
 
 /* ---- goldens */
-typedef struct Pack { const uint8_t *p, *end; } Pack;
+typedef struct Pack {
+  const uint8_t *p, *end;
+} Pack;
+
 static uint32_t number(Pack *k) {
   uint32_t v;
   assert_true(k->end - k->p >= 4);
   memcpy(&v, k->p, 4), k->p += 4;
   return v;
 }
+
 static const uint8_t *block(Pack *k, uint32_t *n) {
   const uint8_t *at = k->p + 4;
   *n = number(k);
@@ -36,33 +51,47 @@ static const uint8_t *block(Pack *k, uint32_t *n) {
   k->p += *n;
   return at;
 }
+
 static TgTensor *tensor(TgContext *c, Pack *k) {
   uint32_t n;
   const uint8_t *p = block(k, &n);
   return tg_onnx_tensor(tg_from_bytes(c, p, n, TG_U8));
 }
+
 static void same(TgContext *c, const char *name, TgTensor *got, TgTensor *want) {
   ok(c);
-  if (tg_dtype(got) != tg_dtype(want)) fail_msg("%s: %s, not %s", name, tg_describe(got), tg_dtype_name(tg_dtype(want)));
+  if (tg_dtype(got) != tg_dtype(want))
+    fail_msg("%s: %s, not %s", name, tg_describe(got), tg_dtype_name(tg_dtype(want)));
   if (tg_ndim(got) != tg_ndim(want)) fail_msg("%s: %d axes, not %d", name, tg_ndim(got), tg_ndim(want));
-  for (int a = 0; a < tg_ndim(want); a++) if (tg_dim(got, a) != tg_dim(want, a)) fail_msg("%s: axis %d is %lld, not %lld", name, a, (long long)tg_dim(got, a), (long long)tg_dim(want, a));
+  for (int a = 0; a < tg_ndim(want); a++)
+    if (tg_dim(got, a) != tg_dim(want, a))
+      fail_msg("%s: axis %d is %lld, not %lld", name, a, (long long)tg_dim(got, a),
+               (long long)tg_dim(want, a));
   size_t n = (size_t)tg_numel(want);
-  double *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y), rel = tg_dtype(want) == TG_F16 ? 1e-3 : 2e-5;
+  double *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y),
+         rel = tg_dtype(want) == TG_F16 ? 1e-3 : 2e-5;
   assert_int_equal(tg_read_f64(got, x, n), TG_OK), assert_int_equal(tg_read_f64(want, y, n), TG_OK);
-  for (size_t i = 0; i < n; i++) if (!(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= 2e-6 + rel * fabs(y[i]))) fail_msg("%s: [%zu] is %.9g, not %.9g", name, i, x[i], y[i]);
+  for (size_t i = 0; i < n; i++)
+    if (!(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= 2e-6 + rel * fabs(y[i])))
+      fail_msg("%s: [%zu] is %.9g, not %.9g", name, i, x[i], y[i]);
   free(x), free(y);
 }
+
 static uint64_t splitmix(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
   z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u, z = (z ^ z >> 27) * 0x94d049bb133111ebu;
   return z ^ z >> 31;
 }
-/* A model with a byte or two changed: opened and built, whatever comes of it; a wrong result without an error is what this looks for. */
-static void damaged(TgContext *c, const uint8_t *p, size_t n, const char *const *names, TgTensor *const *in, int nin, uint64_t *state) {
+
+/* A model with a byte or two changed: opened and built, whatever comes of it; a wrong result without an error
+ * is what this looks for. */
+static void damaged(TgContext *c, const uint8_t *p, size_t n, const char *const *names, TgTensor *const *in,
+                    int nin, uint64_t *state) {
   for (int k = 0; k < 12; k++) {
     uint8_t *d = malloc(n);
     memcpy(d, p, n);
-    for (uint64_t i = 0; i <= splitmix(state) % 2; i++) d[splitmix(state) % n] = (uint8_t)splitmix(state);
+    for (uint64_t i = 0; i <= splitmix(state) % 2; i++)
+      d[splitmix(state) % n] = (uint8_t)splitmix(state);
     assert_int_equal(tg_scope_begin(c), TG_OK);
     TgTensor *out[1];
     TgOnnx *m = tg_onnx_load(tg_borrow(c, d, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL));
@@ -72,6 +101,7 @@ static void damaged(TgContext *c, const uint8_t *p, size_t n, const char *const 
     free(d);
   }
 }
+
 static void goldens_on(const char *device) {
   FILE *f = fopen(TG_TESTS "/goldens/onnx.bin", "rb");
   assert_non_null(f);
@@ -104,43 +134,62 @@ static void goldens_on(const char *device) {
       names[i] = v.name, in[i] = tensor(c, &k);
     }
     uint32_t nout = number(&k);
-    for (uint32_t i = 0; i < nout; i++) want[i] = tensor(c, &k);
+    for (uint32_t i = 0; i < nout; i++)
+      want[i] = tensor(c, &k);
     if (tg_onnx_run(m, names, in, (int)nin, out, (int)nout)) fail_msg("%s: %s", name, tg_errmsg(c));
     damaged(c, p, size_of_model, names, in, (int)nin, &state);
-    tg_onnx_free(m);                                         /* what is lazy outlives the model */
-    for (uint32_t i = 0; i < nout; i++) same(c, name, out[i], want[i]);
+    tg_onnx_free(m); /* what is lazy outlives the model */
+    for (uint32_t i = 0; i < nout; i++)
+      same(c, name, out[i], want[i]);
     tg_scope_end(c), tg_collect(c);
   }
   assert_true(cases > 150);
-  assert_in_range(tg_counters(c).largest_source, 0, 200 << 10);      /* bytes: a kernel with more takes the C compiler too long */
+  assert_in_range(tg_counters(c).largest_source, 0,
+                  200 << 10); /* bytes: a kernel with more takes the C compiler too long */
   tg_close(c), free(all);
 }
+
 static void test_goldens(void **s) { (void)s, goldens_on("INTERP"); }
 
 /* ---- a writer */
-typedef struct Msg { uint8_t b[4096]; size_t n; } Msg;
+typedef struct Msg {
+  uint8_t b[4096];
+  size_t n;
+} Msg;
+
 static void num(Msg *m, uint64_t v) {
-  for (; v > 127; v >>= 7) m->b[m->n++] = (uint8_t)(v | 128);
+  for (; v > 127; v >>= 7)
+    m->b[m->n++] = (uint8_t)(v | 128);
   m->b[m->n++] = (uint8_t)v;
 }
+
 static void put_int(Msg *m, int field, int64_t v) { num(m, (uint64_t)field << 3), num(m, (uint64_t)v); }
+
 static void put_bytes(Msg *m, int field, const void *p, size_t n) {
   num(m, (uint64_t)field << 3 | 2), num(m, n);
   assert_true(m->n + n <= sizeof m->b);
   memcpy(m->b + m->n, p, n), m->n += n;
 }
+
 static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, strlen(t)); }
+
 static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
-static void input(Msg *g, int field, const char *name, int type, int n, const char *const *dims) {   /* "3" a size, else its name */
+
+static void input(Msg *g, int field, const char *name, int type, int n,
+                  const char *const *dims) { /* "3" a size, else its name */
   Msg shape = {0}, tensor = {0}, t = {0}, v = {0};
   for (int i = 0; i < n; i++) {
     Msg d = {0};
-    if (dims[i][0] >= '0' && dims[i][0] <= '9') put_int(&d, 1, atoi(dims[i]));
-    else put_text(&d, 2, dims[i]);
+    if (dims[i][0] >= '0' && dims[i][0] <= '9')
+      put_int(&d, 1, atoi(dims[i]));
+    else
+      put_text(&d, 2, dims[i]);
     put(&shape, 1, &d);
   }
-  put_int(&tensor, 1, type), put(&tensor, 2, &shape), put(&t, 1, &tensor), put_text(&v, 1, name), put(&v, 2, &t), put(g, field, &v);
+  put_int(&tensor, 1, type), put(&tensor, 2, &shape), put(&t, 1, &tensor), put_text(&v, 1, name),
+      put(&v, 2, &t), put(g, field, &v);
 }
+
 static Msg node(const char *op, const char *a, const char *b, const char *y) {
   Msg n = {0};
   if (a) put_text(&n, 1, a);
@@ -148,25 +197,32 @@ static Msg node(const char *op, const char *a, const char *b, const char *y) {
   put_text(&n, 2, y), put_text(&n, 3, "the node"), put_text(&n, 4, op);
   return n;
 }
+
 static Msg weight(const char *name, int type, int64_t dim, const void *raw, size_t nbytes) {
   Msg t = {0};
   put_int(&t, 1, dim), put_int(&t, 2, type), put_text(&t, 8, name), put_bytes(&t, 9, raw, nbytes);
   return t;
 }
+
 static Msg model(const Msg *g, int opset) {
   Msg m = {0}, o = {0};
   put_int(&o, 2, opset);
   put_int(&m, 1, 8), put(&m, 7, g), put(&m, 8, &o);
   return m;
 }
+
 static const float two[2] = {10, 20};
+
 /* y = x + w, z = y * x */
 static Msg small(void) {
-  Msg g = {0}, w = weight("w", 1, 2, two, sizeof two), a = node("Add", "x", "w", "y"), b = node("Mul", "y", "x", "z");
+  Msg g = {0}, w = weight("w", 1, 2, two, sizeof two), a = node("Add", "x", "w", "y"),
+      b = node("Mul", "y", "x", "z");
   const char *dims[] = {"n", "2"}, *out[] = {"n", "2"};
-  put(&g, 1, &a), put(&g, 1, &b), put(&g, 5, &w), input(&g, 11, "x", 1, 2, dims), input(&g, 12, "z", 1, 2, out);
+  put(&g, 1, &a), put(&g, 1, &b), put(&g, 5, &w), input(&g, 11, "x", 1, 2, dims),
+      input(&g, 12, "z", 1, 2, out);
   return model(&g, 17);
 }
+
 static void test_small(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
@@ -174,8 +230,10 @@ static void test_small(void **s) {
   TgOnnx *o = load(c, m.b, m.n);
   TgOnnxValue v;
   ok(c);
-  assert_true(tg_onnx_input(o, 0, &v) && !strcmp(v.name, "x") && v.dtype == TG_F32 && v.ndim == 2 && v.dims[0] == -1 && !strcmp(v.dim_names[0], "n") && v.dims[1] == 2 && !v.has_default);
-  assert_true(tg_onnx_output(o, 0, &v) && !strcmp(v.name, "z") && !tg_onnx_output(o, 1, &v) && !tg_onnx_input(o, 1, &v));
+  assert_true(tg_onnx_input(o, 0, &v) && !strcmp(v.name, "x") && v.dtype == TG_F32 && v.ndim == 2 &&
+              v.dims[0] == -1 && !strcmp(v.dim_names[0], "n") && v.dims[1] == 2 && !v.has_default);
+  assert_true(tg_onnx_output(o, 0, &v) && !strcmp(v.name, "z") && !tg_onnx_output(o, 1, &v) &&
+              !tg_onnx_input(o, 1, &v));
   assert_int_equal(tg_onnx_opset(o), 17);
   TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]"), *y;
   for (int run = 0; run < 2; run++) {
@@ -184,36 +242,47 @@ static void test_small(void **s) {
   }
   refused(c, !tg_onnx_run(o, NULL, NULL, 0, &y, 1), "input x is missing");
   refused(c, !tg_onnx_run(o, (const char *[]){"q"}, &x, 1, &y, 1), "no input q");
-  refused(c, !tg_onnx_run(o, (const char *[]){"x", "x"}, (TgTensor *[]){x, x}, 2, &y, 1), "input x is given twice");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x", "x"}, (TgTensor *[]){x, x}, 2, &y, 1),
+          "input x is given twice");
   TgTensor *wrong = tg_int(x), *wide = tg_zeros(c, TG_SHAPE(2, 3)), *flat = tg_zeros(c, TG_SHAPE(2));
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &wrong, 1, &y, 1), "input x is i32, the model takes f32");
-  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &wide, 1, &y, 1), "axis 1 of input x is 3, the model takes 2");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &wide, 1, &y, 1),
+          "axis 1 of input x is 3, the model takes 2");
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &flat, 1, &y, 1), "has 1 axes, the model takes 2");
-  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, (TgTensor *[2]){0}, 2), "2 outputs asked for, the model has 1");
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, (TgTensor *[2]){0}, 2),
+          "2 outputs asked for, the model has 1");
   tg_onnx_free(o), tg_close(c);
 }
+
 static void test_named_sizes(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
   Msg g = {0}, a = node("MatMul", "p", "q", "y");
-  input(&g, 11, "p", 1, 2, (const char *[]){"n", "k"}), input(&g, 11, "q", 1, 2, (const char *[]){"k", "n"}), input(&g, 12, "y", 1, 0, NULL), put(&g, 1, &a);
+  input(&g, 11, "p", 1, 2, (const char *[]){"n", "k"}), input(&g, 11, "q", 1, 2, (const char *[]){"k", "n"}),
+      input(&g, 12, "y", 1, 0, NULL), put(&g, 1, &a);
   Msg m = model(&g, 13);
   TgOnnx *o = load(c, m.b, m.n);
-  TgTensor *p = tg_ones(c, TG_SHAPE(2, 3)), *q = tg_ones(c, TG_SHAPE(3, 2)), *bad = tg_ones(c, TG_SHAPE(3, 5)), *y;
+  TgTensor *p = tg_ones(c, TG_SHAPE(2, 3)), *q = tg_ones(c, TG_SHAPE(3, 2)),
+           *bad = tg_ones(c, TG_SHAPE(3, 5)), *y;
   assert_int_equal(tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){p, q}, 2, &y, 1), TG_OK);
   assert_string_equal(tg_to_text(y), "[[3.0, 3.0], [3.0, 3.0]]");
-  refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1), "dimension n is 2 in input p and 5 in input q");
+  refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1),
+          "dimension n is 2 in input p and 5 in input q");
   tg_onnx_free(o), tg_close(c);
 }
+
 /* Shapes that a model computes from its input's cost the device no kernel. */
 static void test_shapes_on_the_host(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
   const int64_t one = 1, minus = -1;
-  Msg g = {0}, n[4] = {node("Shape", "x", NULL, "s"), node("Gather", "s", "one", "d"), node("Concat", "d", "minus", "t"), node("Reshape", "x", "t", "y")};
+  Msg g = {0}, n[4] = {node("Shape", "x", NULL, "s"), node("Gather", "s", "one", "d"),
+                       node("Concat", "d", "minus", "t"), node("Reshape", "x", "t", "y")};
   Msg w = weight("one", 7, 1, &one, 8), v = weight("minus", 7, 1, &minus, 8);
-  for (int i = 0; i < 4; i++) put(&g, 1, &n[i]);
-  put(&g, 5, &w), put(&g, 5, &v), input(&g, 11, "x", 1, 2, (const char *[]){"a", "b"}), input(&g, 12, "y", 1, 0, NULL);
+  for (int i = 0; i < 4; i++)
+    put(&g, 1, &n[i]);
+  put(&g, 5, &w), put(&g, 5, &v), input(&g, 11, "x", 1, 2, (const char *[]){"a", "b"}),
+      input(&g, 12, "y", 1, 0, NULL);
   Msg m = model(&g, 13);
   TgOnnx *o = load(c, m.b, m.n);
   TgTensor *x = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]"), *y;
@@ -225,18 +294,21 @@ static void test_shapes_on_the_host(void **s) {
   assert_string_equal(tg_to_text(y), "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]");
   tg_onnx_free(o), tg_close(c);
 }
+
 static void refuse_graph(TgContext *c, const Msg *g, int opset, const char *text) {
   Msg m = model(g, opset);
   TgOnnx *o = load(c, m.b, m.n);
   refused(c, o != NULL, text);
 }
+
 static void test_refused(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
   Msg g = {0}, a = node("Frobnicate", "x", NULL, "y"), w;
   input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a);
   refuse_graph(c, &g, 17, "op Frobnicate of the domain ai.onnx, opset 17, is not implemented");
-  g.n = 0, a = node("Relu", "x", NULL, "y"), put_text(&a, 7, "my.domain"), input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a);
+  g.n = 0, a = node("Relu", "x", NULL, "y"), put_text(&a, 7, "my.domain"), input(&g, 11, "x", 1, 0, NULL),
+  put(&g, 1, &a);
   refuse_graph(c, &g, 17, "op Relu of the domain my.domain");
   g.n = 0, a = node("RMSNormalization", "x", "x", "y"), input(&g, 11, "x", 1, 0, NULL), put(&g, 1, &a);
   refuse_graph(c, &g, 17, "op RMSNormalization of the domain ai.onnx, opset 17");
@@ -266,14 +338,15 @@ static void test_refused(void **s) {
   refused(c, load(c, "", 0) != NULL, "");
   refused(c, load(c, "\x08\x08", 2) != NULL, "no graph");
   refused(c, tg_onnx_open(c, "/nonexistent.onnx") != NULL, "/nonexistent.onnx");
-  g = (Msg){0};                                              /* graphs within graphs, deeper than any model */
+  g = (Msg){0}; /* graphs within graphs, deeper than any model */
   for (int i = 0; i < 12; i++) {
     Msg attr = {0}, n = node("If", NULL, NULL, "y"), outer = {0};
     put_text(&attr, 1, "then_branch"), put(&attr, 6, &g), put(&n, 5, &attr), put(&outer, 1, &n);
     g = outer;
   }
   refuse_graph(c, &g, 17, "more than 8 deep");
-  g.n = 0, a = node("Relu", "x", NULL, "y"), put(&g, 1, &a), input(&g, 11, "x", 6, 0, NULL);   /* an error in a node is told with the node */
+  g.n = 0, a = node("Relu", "x", NULL, "y"), put(&g, 1, &a),
+  input(&g, 11, "x", 6, 0, NULL); /* an error in a node is told with the node */
   a = node("MatMul", "x", "x", "z"), put(&g, 1, &a), input(&g, 12, "z", 1, 0, NULL);
   Msg m = model(&g, 17);
   TgOnnx *o = load(c, m.b, m.n);
@@ -281,17 +354,24 @@ static void test_refused(void **s) {
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), "node the node (MatMul): ");
   tg_onnx_free(o), tg_close(c);
 }
+
 /* ---- one node, its inputs given as tensors: what it says, or what comes out */
 static Msg attribute(const char *name, int kind) {
   Msg a = {0};
   put_text(&a, 1, name), put_int(&a, 20, kind);
   return a;
 }
-static Msg attr_int(const char *name, int64_t v) { Msg a = attribute(name, 2); return put_int(&a, 3, v), a; }
+
+static Msg attr_int(const char *name, int64_t v) {
+  Msg a = attribute(name, 2);
+  return put_int(&a, 3, v), a;
+}
+
 static Msg attr_text(const char *name, const char *v) {
   Msg a = attribute(name, 3);
   return put_text(&a, 4, v), a;
 }
+
 typedef struct Node {
   const char *op;
   int nin;
@@ -301,7 +381,8 @@ typedef struct Node {
   bool known;
   int opset;
 } Node;
-static TgTensor *run_node(TgContext *c, const Node *n) {     /* known: input 1 is an initializer of i64 */
+
+static TgTensor *run_node(TgContext *c, const Node *n) { /* known: input 1 is an initializer of i64 */
   static const char *const names[] = {"a", "b", "c", "d", "e"};
   Msg g = {0}, node = {0};
   const char *given[5];
@@ -314,7 +395,8 @@ static TgTensor *run_node(TgContext *c, const Node *n) {     /* known: input 1 i
       int64_t data[16];
       assert_int_equal(tg_read(n->in[1], data, tg_nbytes(n->in[1])), TG_OK);
       Msg w = {0};
-      for (int a = 0; a < tg_ndim(n->in[1]); a++) put_int(&w, 1, tg_dim(n->in[1], a));
+      for (int a = 0; a < tg_ndim(n->in[1]); a++)
+        put_int(&w, 1, tg_dim(n->in[1], a));
       put_int(&w, 2, 7), put_text(&w, 8, names[i]), put_bytes(&w, 9, data, tg_nbytes(n->in[1])),
           put(&g, 5, &w);
       continue;
@@ -323,7 +405,8 @@ static TgTensor *run_node(TgContext *c, const Node *n) {     /* known: input 1 i
     given[k] = names[i], in[k++] = n->in[i];
   }
   put_text(&node, 2, "y"), put_text(&node, 3, "the node"), put_text(&node, 4, n->op);
-  for (int i = 0; i < n->nattrs; i++) put(&node, 5, &n->attr[i]);
+  for (int i = 0; i < n->nattrs; i++)
+    put(&node, 5, &n->attr[i]);
   put(&g, 1, &node), input(&g, 12, "y", 0, 0, NULL);
   Msg m = model(&g, n->opset ? n->opset : 17);
   TgOnnx *o = load(c, m.b, m.n);
@@ -333,9 +416,11 @@ static TgTensor *run_node(TgContext *c, const Node *n) {     /* known: input 1 i
   tg_onnx_free(o);
   return y;
 }
+
 static void node_says(TgContext *c, const Node *n, const char *text) {
   refused(c, run_node(c, n) != NULL, text);
 }
+
 #define SAYS(text, ...) node_says(c, &(Node){.op = __VA_ARGS__}, "node the node (" text)
 #define GIVES(text, ...)                                                                                     \
   do {                                                                                                       \
@@ -343,6 +428,7 @@ static void node_says(TgContext *c, const Node *n, const char *text) {
     ok(c);                                                                                                   \
     assert_string_equal(tg_to_text(y_), text);                                                               \
   } while (0)
+
 static void test_strict(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
@@ -386,21 +472,24 @@ static void test_strict(void **s) {
         {image, filters, z, tg_from_text(c, "[1, 5]", .dtype = TG_U8)});
   Msg alpha = attribute("alpha", 1);
   float two_f = 1;
-  uint8_t *b = alpha.b + alpha.n;                            /* field 2, four bytes */
+  uint8_t *b = alpha.b + alpha.n; /* field 2, four bytes */
   b[0] = 2 << 3 | 5, memcpy(b + 1, &two_f, 4), alpha.n += 5;
   Node quick = {.op = "QuickGelu", .nin = 1, .in = {one}, .nattrs = 1, .attr = {alpha}};
   TgTensor *y = run_node(c, &quick);
   double got[2];
   ok(c);
   assert_int_equal(tg_read_f64(y, got, 2), TG_OK);
-  for (int k = 0; k < 2; k++) assert_true(fabs(got[k] - (k + 1) / (1 + exp(-(k + 1)))) < 1e-6);
+  for (int k = 0; k < 2; k++)
+    assert_true(fabs(got[k] - (k + 1) / (1 + exp(-(k + 1)))) < 1e-6);
   tg_close(c);
 }
+
 static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
-  uint8_t *exact = malloc(n ? n : 1);                        /* so that a byte too far is seen */
+  uint8_t *exact = malloc(n ? n : 1); /* so that a byte too far is seen */
   memcpy(exact, p, n);
   tg_scope_begin(c);
-  TgTensor *file = tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL), *x = tg_ones(c, TG_SHAPE(1, 2)), *y;
+  TgTensor *file = tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL),
+           *x = tg_ones(c, TG_SHAPE(1, 2)), *y;
   TgOnnx *m = tg_onnx_load(file);
   TgOnnxValue v;
   bool good = m && tg_onnx_input(m, 0, &v) && !tg_onnx_run(m, &v.name, &x, 1, &y, 1) && !tg_realize(y);
@@ -409,29 +498,36 @@ static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
   free(exact);
   return good;
 }
+
 static void test_damaged(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
   Msg m = small();
   int good = 0;
-  for (size_t n = 1; n < m.n; n++) good += run_any(c, m.b, n);
+  for (size_t n = 1; n < m.n; n++)
+    good += run_any(c, m.b, n);
   assert_int_equal(good, 0);
   static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
-  for (size_t i = 0; i < m.n; i++) for (size_t k = 0; k < sizeof values; k++) {
-    Msg d = m;
-    d.b[i] = values[k];
-    good += run_any(c, d.b, d.n);
-  }
-  assert_true(good > 20 && good < 5 * (int)m.n);             /* a changed weight is another model, and a good one */
+  for (size_t i = 0; i < m.n; i++)
+    for (size_t k = 0; k < sizeof values; k++) {
+      Msg d = m;
+      d.b[i] = values[k];
+      good += run_any(c, d.b, d.n);
+    }
+  assert_true(good > 20 && good < 5 * (int)m.n); /* a changed weight is another model, and a good one */
   tg_close(c);
 }
+
 static void test_ops_by_name(void **s) {
   (void)s;
   const char *a, *b;
   size_t n = 0;
-  for (; (a = tg_onnx_op_name(n)); n++) for (size_t k = 0; k < n; k++) if (!strcmp(a, b = tg_onnx_op_name(k))) fail_msg("%s is there twice", b);
+  for (; (a = tg_onnx_op_name(n)); n++)
+    for (size_t k = 0; k < n; k++)
+      if (!strcmp(a, b = tg_onnx_op_name(k))) fail_msg("%s is there twice", b);
   assert_true(n > 140);
 }
+
 /* The trained models of the shared data: skipped where they are absent. */
 static void test_mnist(void **s) {
   (void)s;
@@ -439,13 +535,18 @@ static void test_mnist(void **s) {
   char path[600];
   TgContext *c = open_on(NULL);
   snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", root && *root ? root : "../shared/data");
-  if (access(path, R_OK)) { tg_close(c); print_message("skipped: no onnx-mnist in the shared data\n"); skip(); }
+  if (access(path, R_OK)) {
+    tg_close(c);
+    print_message("skipped: no onnx-mnist in the shared data\n");
+    skip();
+  }
   TgOnnx *m = tg_onnx_open(c, path);
   ok(c);
   for (int k = 0; k < 3; k++) {
     static const int digit[] = {2, 0, 9};
     TgTensor *x, *y, *want;
-    snprintf(path, sizeof path, "%s/onnx-mnist/test_data_set_%d/input_0.pb", root && *root ? root : "../shared/data", k);
+    snprintf(path, sizeof path, "%s/onnx-mnist/test_data_set_%d/input_0.pb",
+             root && *root ? root : "../shared/data", k);
     x = tg_onnx_tensor(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
     memcpy(strstr(path, "input_0"), "output_", 7), strcpy(strstr(path, "output_") + 7, "0.pb");
     want = tg_onnx_tensor(tg_from_file(c, path, TG_U8, TG_SHAPE(-1)));
@@ -456,6 +557,7 @@ static void test_mnist(void **s) {
   }
   tg_onnx_free(m), tg_close(c);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
                                      cmocka_unit_test(test_named_sizes),

@@ -12,17 +12,21 @@
 #include <cmocka.h>
 
 static TgContext *C;
+
 static int open_context(void **state) {
   (void)state;
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
   return tg_error(C);
 }
+
 static int close_context(void **state) {
   (void)state;
   tg_close(C);
   return 0;
 }
+
 enum { KINDS = 5 };
+
 static TgOptim *optimiser(int kind, TgTensor *const *p, int n) {
   switch (kind) {
   case 0: return tg_sgd(C, p, n, .lr = 0.1);
@@ -32,13 +36,19 @@ static TgOptim *optimiser(int kind, TgTensor *const *p, int n) {
   default: return tg_adamw(C, p, n, .lr = 0.1);
   }
 }
-typedef struct Model { TgTensor *w, *b; } Model;
+
+typedef struct Model {
+  TgTensor *w, *b;
+} Model;
+
 static Model model_new(void) {
   float w[] = {1, -2, 3}, b[] = {0.5f};
   return (Model){tg_keep(tg_requires_grad(tg_from(C, w, TG_F32, TG_SHAPE(3)), true)),
                  tg_keep(tg_requires_grad(tg_from(C, b, TG_F32, TG_SHAPE(1)), true))};
 }
+
 static void model_free(Model *m) { tg_release(m->w), tg_release(m->b); }
+
 static void steps(const Model *m, TgOptim *o, int n) {
   for (int i = 0; i < n; i++)
     TG_SCOPE(C) {
@@ -47,6 +57,7 @@ static void steps(const Model *m, TgOptim *o, int n) {
       if (tg_optim_step(o)) fail_msg("%s", tg_errmsg(C));
     }
 }
+
 static void same(TgTensor *a, TgTensor *b) {
   float x[8], y[8];
   size_t n = tg_nbytes(a);
@@ -70,6 +81,7 @@ static void test_tied(void **state) {
     model_free(&once), model_free(&twice);
   }
 }
+
 static void test_state(void **state) {
   (void)state;
   const size_t entries[KINDS] = {0, 2, 2, 6, 6};
@@ -102,11 +114,13 @@ static void test_state(void **state) {
   }
   unlink(path);
 }
+
 static void refused(TgOptim *o) {
   assert_null(o);
   assert_int_equal(tg_error(C), TG_ERR_VALUE);
   tg_clear_error(C);
 }
+
 static void test_refused(void **state) {
   (void)state;
   Model m = model_new();
@@ -119,6 +133,7 @@ static void test_refused(void **state) {
   tg_optim_free(none);
   model_free(&m);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied), cmocka_unit_test(test_state),
                                      cmocka_unit_test(test_refused)};

@@ -23,21 +23,27 @@ static TgContext *open_with(const char *name, const char *value) {
   assert_int_equal(tg_error(ctx), TG_OK);
   return ctx;
 }
+
 static const float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
-static void program(TgContext *ctx, float out[4]) {            /* relu(a@b) + 1, a (2, 3), b (3, 2) */
-  TgTensor *a = tg_from(ctx, numbers, TG_F32, TG_SHAPE(2, 3)), *b = tg_from(ctx, numbers + 6, TG_F32, TG_SHAPE(3, 2));
+
+static void program(TgContext *ctx, float out[4]) { /* relu(a@b) + 1, a (2, 3), b (3, 2) */
+  TgTensor *a = tg_from(ctx, numbers, TG_F32, TG_SHAPE(2, 3)),
+           *b = tg_from(ctx, numbers + 6, TG_F32, TG_SHAPE(3, 2));
   TgTensor *z = tg_add(tg_relu(tg_matmul(a, b)), tg_full(ctx, TG_SHAPE(2, 2), 1));
   assert_int_equal(tg_read(z, out, 4 * sizeof *out), TG_OK);
 }
+
 static void check(const float out[4]) {
   float want[4];
   for (int i = 0; i < 2; i++)
     for (int j = 0; j < 2; j++) {
       want[2 * i + j] = 1;
-      for (int k = 0; k < 3; k++) want[2 * i + j] += numbers[3 * i + k] * numbers[6 + 2 * k + j];
+      for (int k = 0; k < 3; k++)
+        want[2 * i + j] += numbers[3 * i + k] * numbers[6 + 2 * k + j];
     }
   assert_memory_equal(out, want, sizeof want);
 }
+
 /* A limit leaves rules undone: the program is slower to read, never wrong. */
 static void test_rule_limit(void **state) {
   (void)state;
@@ -50,13 +56,18 @@ static void test_rule_limit(void **state) {
     program(ctx, out);
     check(out);
     uint64_t fired = tg_counters(ctx).firings;
-    if (n < 0) assert_true((all = fired) > 8);
-    else assert_int_equal(fired, n);
+    if (n < 0)
+      assert_true((all = fired) > 8);
+    else
+      assert_int_equal(fired, n);
     tg_close(ctx);
   }
 }
+
 static Str said;
+
 static void keep(void *to, const char *text) { str_put(to, text); }
+
 static void test_trace(void **state) {
   (void)state;
   TgContext *ctx = open_with("TG_TRACE", "rules");
@@ -66,7 +77,8 @@ static void test_trace(void **state) {
   program(ctx, out);
   check(out);
   uint64_t lines = 0;
-  for (const char *s = str_text(&said); (s = strstr(s, "symbolic.rules:")); s++) lines++;
+  for (const char *s = str_text(&said); (s = strstr(s, "symbolic.rules:")); s++)
+    lines++;
   assert_int_equal(lines, tg_counters(ctx).firings);
   assert_non_null(strstr(str_text(&said), "schedule: pass rangeify\n"));
   assert_non_null(strstr(str_text(&said), "codegen r_2_2: pass "));
@@ -74,6 +86,7 @@ static void test_trace(void **state) {
   str_free(&said);
   tg_close(ctx);
 }
+
 static char *slurp(const char *path) {
   FILE *f = fopen(path, "r");
   assert_non_null(f);
@@ -82,6 +95,7 @@ static char *slurp(const char *path) {
   fclose(f);
   return text;
 }
+
 static void test_dump(void **state) {
   (void)state;
   char dir[] = "/tmp/tg-dump-XXXXXX", path[600], name[64];
@@ -91,12 +105,14 @@ static void test_dump(void **state) {
   program(ctx, out);
   check(out);
   tg_close(ctx);
-  for (size_t t = 0; t < 2; t++) {                             /* a text and a drawing after every pass of both tables, and of the input */
+  for (size_t t = 0; t < 2;
+       t++) { /* a text and a drawing after every pass of both tables, and of the input */
     const Pass *p = t ? codegen_passes : schedule_passes;
     size_t n = t ? codegen_npass : schedule_npass;
     for (size_t i = 0; i <= n; i++) {
       snprintf(name, sizeof name, "%s", i ? p[i - 1].name : "input");
-      for (char *c = name; *c; c++) if (*c == ' ') *c = '_';
+      for (char *c = name; *c; c++)
+        if (*c == ' ') *c = '_';
       bool linear = t && i == n;
       snprintf(path, sizeof path, "%s/%s.%zu-%s.uop", dir, t ? "k000-r_2_2" : "s000", i, name);
       assert_non_null(strstr(slurp(path), linear ? "END" : t ? "SINK" : "f32"));
@@ -118,7 +134,8 @@ static void test_dump(void **state) {
   rmdir(dir);
   assert_int_equal(files, 2 * (schedule_npass + 1) + 2 * (codegen_npass + 1) - 1);
 }
-static void test_dump_nowhere(void **state) {                  /* a folder that cannot be is an error, not silence */
+
+static void test_dump_nowhere(void **state) { /* a folder that cannot be is an error, not silence */
   (void)state;
   TgContext *ctx = open_with("TG_DUMP", "/dev/null/x");
   float out[4];
@@ -127,11 +144,13 @@ static void test_dump_nowhere(void **state) {                  /* a folder that 
   assert_non_null(strstr(tg_errmsg(ctx), "/dev/null/x"));
   tg_close(ctx);
 }
+
 /* Work is linear in the graph: visits, firings, and what rules walk besides. */
 static TgCounters of_chain(int n) {
   TgContext *ctx = open_with(NULL, NULL);
   TgTensor *x = tg_from(ctx, numbers, TG_F32, TG_SHAPE(12)), *z = x;
-  for (int i = 0; i < n; i++) z = tg_add(tg_mul(z, x), x);
+  for (int i = 0; i < n; i++)
+    z = tg_add(tg_mul(z, x), x);
   assert_int_equal(tg_realize(z), TG_OK);
   TgCounters c = tg_counters(ctx);
   tg_counters_reset(ctx);
@@ -139,6 +158,7 @@ static TgCounters of_chain(int n) {
   tg_close(ctx);
   return c;
 }
+
 static void test_linear(void **state) {
   (void)state;
   TgCounters a = of_chain(400), b = of_chain(800);
@@ -147,6 +167,7 @@ static void test_linear(void **state) {
   assert_true(b.firings <= a.firings * 22 / 10 + 10);
   assert_true(b.nested <= a.nested * 22 / 10);
 }
+
 /* The text of a kernel is the key of its program: constants that differ in the last bit are two kernels. */
 static void test_close_constants(void **state) {
   (void)state;
@@ -161,32 +182,43 @@ static void test_close_constants(void **state) {
   }
   tg_close(ctx);
 }
-/* Bottom-up a rule meets what the sources have become, top-down what they were: -(-(-x)) with the rule -(y) => y + 1 if y is a negation. */
+
+/* Bottom-up a rule meets what the sources have become, top-down what they were: -(-(-x)) with the rule -(y)
+ * => y + 1 if y is a negation. */
 static UOp *pm_negations(Rewrite *rw, UOp *u) {
   (*(int *)rw->ctx)++;
-  return u->op == OPS_NEG && u->src[0]->op == OPS_NEG ? uop_alu2(rw->st, OPS_ADD, u->src[0], uop_const_int(rw->st, DT_I32, 1)) : NULL;
+  return u->op == OPS_NEG && u->src[0]->op == OPS_NEG
+             ? uop_alu2(rw->st, OPS_ADD, u->src[0], uop_const_int(rw->st, DT_I32, 1))
+             : NULL;
 }
+
 static void test_top_down(void **state) {
   (void)state;
   TgMem mem = {0};
   for (int top = 0; top < 2; top++) {
     UOpStore *st = store_new(&mem);
     UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}), *u = x;
-    for (int i = 0; i < 3; i++) u = uop_alu1(st, OPS_NEG, u);
+    for (int i = 0; i < 3; i++)
+      u = uop_alu1(st, OPS_NEG, u);
     int seen = 0;
     Rewrite rw = {.st = st, .mem = &mem, .ctx = &seen, .top_down = top};
-    UOp *r = graph_rewrite(&rw, pm_negations, u), *one = uop_const_int(st, DT_I32, 1), *n1 = uop_alu1(st, OPS_NEG, x);
-    /* bottom-up the inner pair goes first: -(-x + 1); top-down the outer one, and then what is left of it: (-x + 1) + 1 */
-    UOp *want = top ? uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_ADD, n1, one), one) : uop_alu1(st, OPS_NEG, uop_alu2(st, OPS_ADD, n1, one));
+    UOp *r = graph_rewrite(&rw, pm_negations, u), *one = uop_const_int(st, DT_I32, 1),
+        *n1 = uop_alu1(st, OPS_NEG, x);
+    /* bottom-up the inner pair goes first: -(-x + 1); top-down the outer one, and then what is left of it:
+     * (-x + 1) + 1 */
+    UOp *want = top ? uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_ADD, n1, one), one)
+                    : uop_alu1(st, OPS_NEG, uop_alu2(st, OPS_ADD, n1, one));
     assert_ptr_equal(r, want);
     assert_true(seen >= 4);
     store_free(st);
   }
   assert_int_equal(mem.live, 0);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-    cmocka_unit_test(test_rule_limit), cmocka_unit_test(test_top_down), cmocka_unit_test(test_trace), cmocka_unit_test(test_dump), cmocka_unit_test(test_dump_nowhere),
-    cmocka_unit_test(test_linear), cmocka_unit_test(test_close_constants)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_rule_limit),     cmocka_unit_test(test_top_down),
+                                     cmocka_unit_test(test_trace),          cmocka_unit_test(test_dump),
+                                     cmocka_unit_test(test_dump_nowhere),   cmocka_unit_test(test_linear),
+                                     cmocka_unit_test(test_close_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

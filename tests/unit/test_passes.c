@@ -1,7 +1,8 @@
-/* test_passes.c: tests/passes: text in, one pass, text out; tests/rules/symbolic.txt: a line per rule. A case of a .uop file is
- *   case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of
- *   expect A, B   the roots are these, in the graph's names      expect (alone)   the text that follows is the result
- *   count OP n    nodes of that op      contains TEXT      order OP OP   the first comes before the second      error TEXT */
+/* test_passes.c: tests/passes: text in, one pass, text out; tests/rules/symbolic.txt: a line per rule. A case
+ * of a .uop file is case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of expect A, B
+ * the roots are these, in the graph's names      expect (alone)   the text that follows is the result count
+ * OP n    nodes of that op      contains TEXT      order OP OP   the first comes before the second      error
+ * TEXT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,13 +24,18 @@ static char *slurp(const char *path) {
   fclose(f);
   return text;
 }
-static bool begins(const char *line, const char *word) { return !strncmp(line, word, strlen(word)) && (line[strlen(word)] == ' ' || !line[strlen(word)]); }
+
+static bool begins(const char *line, const char *word) {
+  return !strncmp(line, word, strlen(word)) && (line[strlen(word)] == ' ' || !line[strlen(word)]);
+}
+
 static void quoted(const char *line, char *to, size_t cap) {
   const char *a = strchr(line, '"'), *b = a ? strchr(a + 1, '"') : NULL;
   if (!b || (size_t)(b - a) > cap) fail_msg("expected a name in quotes: %s", line);
   snprintf(to, cap, "%.*s", (int)(b - a - 1), a + 1);
 }
-static void normal(const char *text, char *to, size_t cap) {  /* parsed and printed */
+
+static void normal(const char *text, char *to, size_t cap) { /* parsed and printed */
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
   UOpText t;
@@ -37,31 +43,43 @@ static void normal(const char *text, char *to, size_t cap) {  /* parsed and prin
   Str s;
   str_init(&s, &mem);
   if (!uop_parse(&t, st, &mem, text, strlen(text), &err)) fail_msg("%s\n%s", text, err.msg);
-  assert_true(t.program.n ? uop_print_list(&s, &t.program, &mem) : uop_print(&s, st, &mem, t.roots.at, t.roots.len));
+  assert_true(t.program.n ? uop_print_list(&s, &t.program, &mem)
+                          : uop_print(&s, st, &mem, t.roots.at, t.roots.len));
   assert_true(s.len < cap);
   strcpy(to, str_text(&s));
   uop_text_free(&t), str_free(&s);
   store_free(st);
   assert_int_equal(mem.live, 0);
 }
-static int count_op(const char *text, const char *op) {       /* definitions: ` = OP[` or ` = OP(` */
+
+static int count_op(const char *text, const char *op) { /* definitions: ` = OP[` or ` = OP(` */
   int n = 0;
   size_t len = strlen(op);
-  for (const char *s = text; (s = strstr(s, " = ")); s += 3) n += !strncmp(s + 3, op, len) && strchr("[(\n", s[3 + len]);
+  for (const char *s = text; (s = strstr(s, " = ")); s += 3)
+    n += !strncmp(s + 3, op, len) && strchr("[(\n", s[3 + len]);
   return n;
 }
-typedef struct Case { char name[128], device[32], opts[64], pass[64], graph[4096]; const char *result; TgContext *ctx; } Case;
+
+typedef struct Case {
+  char name[128], device[32], opts[64], pass[64], graph[4096];
+  const char *result;
+  TgContext *ctx;
+} Case;
+
 static void run_case(Case *c) {
   setenv("TG_SPEC", "1", 1);
-  c->ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = *c->device ? c->device : "NULL:C"});
+  c->ctx =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = *c->device ? c->device : "NULL:C"});
   unsetenv("TG_SPEC");
   assert_int_equal(tg_error(c->ctx), TG_OK);
   c->result = tg_opt(c->ctx, c->graph, .pass = c->pass, .opts = *c->opts ? c->opts : NULL);
 }
+
 static void end_case(Case *c) {
   if (c->ctx) tg_close(c->ctx);
   memset(c, 0, sizeof *c);
 }
+
 static int run_file(const char *path) {
   static char want[16384], got[16384], text[16384];
   char *all = slurp(path), *at = all;
@@ -80,10 +98,20 @@ static int run_file(const char *path) {
       continue;
     }
     if (!cases || !*line || *line == '#') continue;
-    if (begins(line, "device")) { snprintf(c.device, sizeof c.device, "%s", line + 7); continue; }
-    if (begins(line, "opts")) { quoted(line, c.opts, sizeof c.opts); continue; }
-    if (begins(line, "pass")) { quoted(line, c.pass, sizeof c.pass); continue; }
-    bool check = begins(line, "expect") || begins(line, "count") || begins(line, "contains") || begins(line, "order") || begins(line, "error");
+    if (begins(line, "device")) {
+      snprintf(c.device, sizeof c.device, "%s", line + 7);
+      continue;
+    }
+    if (begins(line, "opts")) {
+      quoted(line, c.opts, sizeof c.opts);
+      continue;
+    }
+    if (begins(line, "pass")) {
+      quoted(line, c.pass, sizeof c.pass);
+      continue;
+    }
+    bool check = begins(line, "expect") || begins(line, "count") || begins(line, "contains") ||
+                 begins(line, "order") || begins(line, "error");
     if (!check) {
       if (!in_graph) fail_msg("%s:%d: '%s' after the checks began", path, line_no, line);
       assert_true(strlen(c.graph) + strlen(line) + 2 < sizeof c.graph);
@@ -102,21 +130,23 @@ static int run_file(const char *path) {
       char op[32] = "";
       int n = -1;
       assert_int_equal(sscanf(line, "count %31s %d", op, &n), 2);
-      if (count_op(c.result, op) != n) fail_msg("%s: %s: %d of %s, not %d:\n%s", path, c.name, count_op(c.result, op), op, n, c.result);
+      if (count_op(c.result, op) != n)
+        fail_msg("%s: %s: %d of %s, not %d:\n%s", path, c.name, count_op(c.result, op), op, n, c.result);
     } else if (begins(line, "contains")) {
       if (!strstr(c.result, line + 9)) fail_msg("%s: %s: no '%s' in\n%s", path, c.name, line + 9, c.result);
     } else if (begins(line, "order")) {
       char a[32] = " = ", b[32] = " = ";
       assert_int_equal(sscanf(line, "order %28s %28s", a + 3, b + 3), 2);
       const char *x = strstr(c.result, a), *y = strstr(c.result, b);
-      if (!x || !y || x > y) fail_msg("%s: %s: %s is not before %s:\n%s", path, c.name, a + 3, b + 3, c.result);
+      if (!x || !y || x > y)
+        fail_msg("%s: %s: %s is not before %s:\n%s", path, c.name, a + 3, b + 3, c.result);
     } else {
-      if (line[6]) {                                           /* the result is these expressions of the graph's names */
+      if (line[6]) { /* the result is these expressions of the graph's names */
         strcpy(text, c.graph);
         char *roots = strstr(text, "\nroots ");
         if (roots) roots[1] = 0;
         strcat(text, "roots "), strcat(text, line + 7), strcat(text, "\n");
-      } else {                                                 /* the result is the text up to an empty line */
+      } else { /* the result is the text up to an empty line */
         *text = 0;
         while (*at && *at != '\n') {
           size_t n = strcspn(at, "\n");
@@ -134,6 +164,7 @@ static int run_file(const char *path) {
   free(all);
   return cases;
 }
+
 static void test_passes(void **state) {
   (void)state;
   DIR *d = opendir(TG_TESTS "/passes");
@@ -150,18 +181,30 @@ static void test_passes(void **state) {
   assert_in_range(cases, 25, 10000);
 }
 
-/* ---- tg_opt makes of a graph's text what tg_realize makes of the graph; a plan for a GPU does not ask how many cores the processor has */
+/* ---- tg_opt makes of a graph's text what tg_realize makes of the graph; a plan for a GPU does not ask how
+ * many cores the processor has */
 static int kernels;
 static char source[1 << 15];
+
 static void keep_source(const TgKernelText *k, void *user) {
   (void)user;
   kernels++;
-  snprintf(source, sizeof source, "%s", strchr(k->source, '\n') + 1);      /* below the line that says what it is */
+  snprintf(source, sizeof source, "%s",
+           strchr(k->source, '\n') + 1); /* below the line that says what it is */
 }
-static TgTensor *normed(TgContext *ctx) { return tg_layer_norm(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(64, 1024)))); }      /* rows in local memory */
+
+static TgTensor *normed(TgContext *ctx) {
+  return tg_layer_norm(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(64, 1024))));
+} /* rows in local memory */
+
 static void test_opt_as_realize(void **state) {
   (void)state;
-  static const struct { const char *device, *emit, *begins; } targets[] = {{"NULL:C", "c", "\nvoid "}, {"NULL:CUDA", "cuda", "__global__"}, {"NULL:METAL", "metal", "\nkernel "}};
+
+  static const struct {
+    const char *device, *emit, *begins;
+  } targets[] = {
+      {"NULL:C", "c", "\nvoid "}, {"NULL:CUDA", "cuda", "__global__"}, {"NULL:METAL", "metal", "\nkernel "}};
+
   for (size_t i = 0; i < TG_COUNT(targets); i++) {
     char folder[] = "/tmp/tg-passes-XXXXXX", command[128], graph[1 << 14];
     assert_non_null(mkdtemp(folder));
@@ -182,33 +225,50 @@ static void test_opt_as_realize(void **state) {
     const char *text = tg_opt(ctx, graph, .emit = targets[i].emit);
     if (!text) fail_msg("%s: %s", targets[i].device, tg_errmsg(ctx));
     int made = 0;
-    for (const char *p = text; (p = strstr(p, targets[i].begins)); p++) made++;
+    for (const char *p = text; (p = strstr(p, targets[i].begins)); p++)
+      made++;
     assert_int_equal(made, kernels);
     assert_int_equal(kernels, 1);
-    if (!strstr(text, source)) fail_msg("%s: realized\n%s\nbut tg_opt makes\n%s", targets[i].device, source, text);
+    if (!strstr(text, source))
+      fail_msg("%s: realized\n%s\nbut tg_opt makes\n%s", targets[i].device, source, text);
     tg_close(ctx);
   }
 }
+
 static void test_gpu_plan(void **state) {
   (void)state;
   int n[3][2];
   for (int i = 0; i < 3; i++)
     for (int d = 0; d < 2; d++) {
-      TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = d ? "NULL:METAL" : "NULL:CUDA", .cores = i == 0 ? 1 : i == 1 ? 6 : 64});
-      TgTensor *q = tg_empty(ctx, TG_F32, TG_SHAPE(12, 64, 64)), *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
-      TgTensor *t[] = {tg_scaled_dot_product_attention(q, q, q, .causal = true), tg_layer_norm(tg_matmul(x, w)), tg_softmax(tg_matmul(x, w))};
+      TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions),
+                                                .device = d ? "NULL:METAL" : "NULL:CUDA",
+                                                .cores = i == 0   ? 1
+                                                         : i == 1 ? 6
+                                                                  : 64});
+      TgTensor *q = tg_empty(ctx, TG_F32, TG_SHAPE(12, 64, 64)),
+               *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
+      TgTensor *t[] = {tg_scaled_dot_product_attention(q, q, q, .causal = true),
+                       tg_layer_norm(tg_matmul(x, w)), tg_softmax(tg_matmul(x, w))};
       n[i][d] = tg_schedule(t, 3, NULL, NULL);
       assert_true(n[i][d] > 0);
       assert_int_equal(n[i][d], n[0][d]);
       tg_close(ctx);
     }
 }
+
 /* ---- tg_opt: what the cases above do not ask for */
 static void test_opt(void **state) {
   (void)state;
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
   const char *sum = "b = RESHAPE[(4, 8)](BUFFER[f32, 0, 32])\nREDUCE_AXIS[ADD, (1)](b)\n", *r;
-  static const struct { const char *emit, *has; } emits[] = {{"c", "void r_4("}, {"cuda", "__global__ void __launch_bounds__"}, {"metal", "kernel void r_4("}, {"uops", "program r_4: 2 params"}};
+
+  static const struct {
+    const char *emit, *has;
+  } emits[] = {{"c", "void r_4("},
+               {"cuda", "__global__ void __launch_bounds__"},
+               {"metal", "kernel void r_4("},
+               {"uops", "program r_4: 2 params"}};
+
   for (size_t i = 0; i < TG_COUNT(emits); i++) {
     assert_non_null(r = tg_opt(ctx, sum, .emit = emits[i].emit));
     assert_non_null(strstr(r, emits[i].has));
@@ -217,36 +277,47 @@ static void test_opt(void **state) {
   assert_non_null(r = tg_opt(ctx, sum));
   assert_true(strlen(r) < sizeof program);
   strcpy(program, r);
-  assert_non_null(r = tg_opt(ctx, program));                   /* a program is left as it is .. */
+  assert_non_null(r = tg_opt(ctx, program)); /* a program is left as it is .. */
   assert_string_equal(r, program);
-  assert_non_null(r = tg_opt(ctx, program, .emit = "c"));      /* .. or rendered */
+  assert_non_null(r = tg_opt(ctx, program, .emit = "c")); /* .. or rendered */
   assert_non_null(strstr(r, "void r_4("));
-  const char *two = "b = BUFFER[f32, 0, 32]\nu = CONTIGUOUS(NEG(b))\nroots u, REDUCE_AXIS[ADD, (0)](EXP2(u))\n";
-  assert_non_null(r = tg_opt(ctx, two, .emit = "c"));          /* the words before the first kernel come once */
+  const char *two =
+      "b = BUFFER[f32, 0, 32]\nu = CONTIGUOUS(NEG(b))\nroots u, REDUCE_AXIS[ADD, (0)](EXP2(u))\n";
+  assert_non_null(r = tg_opt(ctx, two, .emit = "c")); /* the words before the first kernel come once */
   assert_null(strstr(strstr(r, "#define INL static") + 1, "#define INL static"));
-  static const struct { const char *text, *pass, *emit, *says; } wrong[] = {
-    {"x\n", NULL, NULL, "line 1, column 1: expected a name or an op"},
-    {"PARAM[f32, 0, 4]\n", "no such", NULL, "opt: no pass is called 'no such'"},
-    {"PARAM[f32, 0, 4]\n", NULL, "pascal", "opt: emit 'pascal': it is uops, c, cuda or metal"},
-    {"PARAM[f32, 0, 4]\n", NULL, NULL, "opt: codegen takes a kernel graph: PARAM: the root of a kernel is PARAM, not SINK: p0"},
-    {"PARAM[f32, 0, 4]\n", "linearize", NULL, "opt: linearize takes a loops graph"},
-    {"PARAM[f32, 0, 4]\n", "initial symbolic", "c", "opt: 'initial symbolic' gives a graph"},
-    {"r0 = RANGE[0, LOOP](4)\nr0 + 1\n", "rangeify", NULL, "opt: schedule takes a tensor graph"},
-    {"1\n", "rangeify", NULL, "opt: a root of the tensor graph has no shape"},
-    {"program x: 0 params, 1 threads, grid 1 1 1, block 1 1 1\nIF(1:bool)\n", NULL, NULL, "opt: a renderer takes a linear graph: IF: is never closed"},
-    {"program x: 1 params, 1 threads, grid 1 1 1, block 1 1 1\nPARAM[f32, 0, 4]\n", "expand", NULL, "opt: 'expand' takes a graph, not a program"},
-    {"p0 = PARAM[f32, 0, 4]\nr99 = RANGE[99, LOOP](4)\ns = SINK(STORE(INDEX(p0, r99), 1:f32, r99))\n", "simplify ranges", NULL, "more than 64 loops"},
+
+  static const struct {
+    const char *text, *pass, *emit, *says;
+  } wrong[] = {
+      {"x\n", NULL, NULL, "line 1, column 1: expected a name or an op"},
+      {"PARAM[f32, 0, 4]\n", "no such", NULL, "opt: no pass is called 'no such'"},
+      {"PARAM[f32, 0, 4]\n", NULL, "pascal", "opt: emit 'pascal': it is uops, c, cuda or metal"},
+      {"PARAM[f32, 0, 4]\n", NULL, NULL,
+       "opt: codegen takes a kernel graph: PARAM: the root of a kernel is PARAM, not SINK: p0"},
+      {"PARAM[f32, 0, 4]\n", "linearize", NULL, "opt: linearize takes a loops graph"},
+      {"PARAM[f32, 0, 4]\n", "initial symbolic", "c", "opt: 'initial symbolic' gives a graph"},
+      {"r0 = RANGE[0, LOOP](4)\nr0 + 1\n", "rangeify", NULL, "opt: schedule takes a tensor graph"},
+      {"1\n", "rangeify", NULL, "opt: a root of the tensor graph has no shape"},
+      {"program x: 0 params, 1 threads, grid 1 1 1, block 1 1 1\nIF(1:bool)\n", NULL, NULL,
+       "opt: a renderer takes a linear graph: IF: is never closed"},
+      {"program x: 1 params, 1 threads, grid 1 1 1, block 1 1 1\nPARAM[f32, 0, 4]\n", "expand", NULL,
+       "opt: 'expand' takes a graph, not a program"},
+      {"p0 = PARAM[f32, 0, 4]\nr99 = RANGE[99, LOOP](4)\ns = SINK(STORE(INDEX(p0, r99), 1:f32, r99))\n",
+       "simplify ranges", NULL, "more than 64 loops"},
   };
+
   for (size_t i = 0; i < TG_COUNT(wrong); i++) {
     assert_null(tg_opt(ctx, wrong[i].text, .pass = wrong[i].pass, .emit = wrong[i].emit));
-    if (!strstr(tg_errmsg(ctx), wrong[i].says)) fail_msg("%s: says '%s', not '%s'", wrong[i].text, tg_errmsg(ctx), wrong[i].says);
+    if (!strstr(tg_errmsg(ctx), wrong[i].says))
+      fail_msg("%s: says '%s', not '%s'", wrong[i].text, tg_errmsg(ctx), wrong[i].says);
     tg_clear_error(ctx);
   }
   assert_null(tg_opt(NULL, sum));
   assert_null(tg_opt(ctx, NULL));
   const char *stage, *name;
   int n = 0;
-  for (; (name = tg_pass_name(n, &stage)); n++) assert_true(!strcmp(stage, "schedule") || !strcmp(stage, "codegen"));
+  for (; (name = tg_pass_name(n, &stage)); n++)
+    assert_true(!strcmp(stage, "schedule") || !strcmp(stage, "codegen"));
   assert_string_equal(tg_pass_name(n - 1, NULL), "linearize");
   assert_null(tg_pass_name(-1, NULL));
   tg_close(ctx);
@@ -254,14 +325,17 @@ static void test_opt(void **state) {
 
 /* ---- a line per rule */
 static const char *fired_name;
+
 static bool fired(RewriteEnv *env, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result) {
   (void)env, (void)rw, (void)where, (void)self, (void)result;
   fired_name = name;
   return true;
 }
+
 static void test_rule_lines(void **state) {
   (void)state;
-  char *text = slurp(TG_TESTS "/rules/symbolic.txt"), *rules = slurp(TG_TESTS "/../rules/symbolic.rules"), *line, *next;
+  char *text = slurp(TG_TESTS "/rules/symbolic.txt"), *rules = slurp(TG_TESTS "/../rules/symbolic.rules"),
+       *line, *next;
   char defs[4096] = "", seen[8192] = "\n";
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
@@ -273,12 +347,16 @@ static void test_rule_lines(void **state) {
     if ((next = strchr(line, '\n'))) *next++ = 0;
     char *colon = strchr(line, ':'), *arrow = strstr(line, "=>");
     if (*line == '#' || !*line) continue;
-    if (!arrow) { strcat(defs, line), strcat(defs, "\n"); continue; }
+    if (!arrow) {
+      strcat(defs, line), strcat(defs, "\n");
+      continue;
+    }
     assert_non_null(colon);
     if (!ready && !uop_parse(&t, st, &mem, defs, strlen(defs), &err)) fail_msg("%s", err.msg);
     ready = true;
     *colon = 0;
-    UOp *from = uop_parse_expr(&t, colon + 1, (size_t)(arrow - colon - 1), 1, &err), *to = from ? uop_parse_expr(&t, arrow + 2, strlen(arrow + 2), 1, &err) : NULL;
+    UOp *from = uop_parse_expr(&t, colon + 1, (size_t)(arrow - colon - 1), 1, &err),
+        *to = from ? uop_parse_expr(&t, arrow + 2, strlen(arrow + 2), 1, &err) : NULL;
     if (!to) fail_msg("%s: %s: %s", line, colon + 1, err.msg);
     Rewrite rw = {.st = st, .mem = &mem};
     fired_name = "no rule";
@@ -295,7 +373,7 @@ static void test_rule_lines(void **state) {
     strcat(seen, line), strcat(seen, "\n");
   }
   int n = 0;
-  for (line = rules; line && *line; line = next) {             /* every rule has a line */
+  for (line = rules; line && *line; line = next) { /* every rule has a line */
     if ((next = strchr(line, '\n'))) *next++ = 0;
     char *arrow = strstr(line, "=>"), *colon = strchr(line, ':'), name[64];
     if (*line == '#' || !arrow || !colon || colon > arrow) continue;
@@ -309,7 +387,10 @@ static void test_rule_lines(void **state) {
   free(text), free(rules);
   assert_int_equal(mem.live, 0);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt), cmocka_unit_test(test_opt_as_realize), cmocka_unit_test(test_gpu_plan), cmocka_unit_test(test_rule_lines)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt),
+                                     cmocka_unit_test(test_opt_as_realize), cmocka_unit_test(test_gpu_plan),
+                                     cmocka_unit_test(test_rule_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

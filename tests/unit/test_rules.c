@@ -1,4 +1,5 @@
-/* test_rules.c: what rulegen refuses, with the line and the reason, and what it takes; and that firings carry the rule's name and line. */
+/* test_rules.c: what rulegen refuses, with the line and the reason, and what it takes; and that firings carry
+ * the rule's name and line. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,43 +14,48 @@
 
 #define HEAD "vars x y: any n: int c c1: CONST\nmatcher pm_t\n"
 #define GRAD "vars x y: any n: int\ngradient grad_t\n"
-static const struct { const char *text, *says; } refused[] = {
-  {HEAD "a: FOO(x) => x\n", ":3: unknown op FOO"},
-  {HEAD "a: foo(x) => x\n", ":3: unknown op foo in the pattern"},
-  {HEAD "a: op(x, y) => x for op in ADD BAR\n", ":3: unknown op BAR"},
-  {HEAD "a: NEG(NEG(x)) => FOO(x)\n", ":3: unknown op FOO"},
-  {HEAD "a: NEG(x, y) => x\n", ":3: op NEG takes 1 sources, not 2"},
-  {HEAD "a: op(x) => x for op in ADD NEG\n", ":3: op ADD takes 2 sources, not 1"},
-  {HEAD "a: x + y => WHERE(x, y)\n", ":3: op WHERE takes 3 sources, not 2"},
-  {HEAD "a: NEG(x) => y\n", ":3: name 'y' is not in the pattern"},
-  {HEAD "a: NEG(x) => CAST[y.dtype](x)\n", ":3: name 'y' is not in the pattern"},
-  {HEAD "a: NEG(x) => x if vmin(y) > 0\n", ":3: name 'y' is not in the pattern"},
-  {HEAD "a: NEG(z) => z\n", ":3: name 'z' is not in vars"},
-  {HEAD "a: x + y => x\nb: n + 0 => n\n", ":4: rule b is hidden by a (line 3)"},
-  {HEAD "a: x + c => x\nb: c1 + x => x\n", ":4: rule b is hidden by a (line 3)"},
-  {HEAD "a: op(x, x) => x for op in AND OR\nb: n & n => n\n", ":4: rule b is hidden by a (line 3)"},
-  {HEAD "a: x + 0 => x\n\n# a comment\na: x * 1 => x\n", ":6: rule a is already on line 3"},
-  {HEAD "a: x + 0\n", ":3: expected '=>', found 'end of line'"},
-  {HEAD "a: x + 0 => x junk\n", ":3: unexpected 'junk'"},
-  {HEAD "a: x => x\n", ":3: the pattern of a is no operation"},
-  {HEAD "a: CAST[f99](x) => x\n", ":3: unknown dtype f99"},
-  {"vars x: anything\n", ":1: unknown domain anything"},
-  {"vars x: any\na: x + 0 => x\n", ":2: a rule before the first matcher"},
-  {HEAD "a: x * 0.5 => x\n", ":3: a fraction outside the result of a gradient rule"},
-  {HEAD "a: NEG(x) => x * 0.5\n", ":3: a fraction outside the result of a gradient rule"},
-  {HEAD "a: NEG(x) => g\n", ":3: name 'g' is not in the pattern"},
-  {GRAD "a: x * y => g\n", ":3: a has 2 sources, not 1"},
-  {GRAD "a: NEG(x) => -, g\n", ":3: a has 1 sources, not 2"},
-  {GRAD "a: NEG(x) => y\n", ":3: name 'y' is not in the pattern"},
-  {GRAD "a: x * y => g * y, g * x\nb: MUL(x, 0) => -, -\n", ":4: rule b is hidden by a (line 3)"},
+
+static const struct {
+  const char *text, *says;
+} refused[] = {
+    {HEAD "a: FOO(x) => x\n", ":3: unknown op FOO"},
+    {HEAD "a: foo(x) => x\n", ":3: unknown op foo in the pattern"},
+    {HEAD "a: op(x, y) => x for op in ADD BAR\n", ":3: unknown op BAR"},
+    {HEAD "a: NEG(NEG(x)) => FOO(x)\n", ":3: unknown op FOO"},
+    {HEAD "a: NEG(x, y) => x\n", ":3: op NEG takes 1 sources, not 2"},
+    {HEAD "a: op(x) => x for op in ADD NEG\n", ":3: op ADD takes 2 sources, not 1"},
+    {HEAD "a: x + y => WHERE(x, y)\n", ":3: op WHERE takes 3 sources, not 2"},
+    {HEAD "a: NEG(x) => y\n", ":3: name 'y' is not in the pattern"},
+    {HEAD "a: NEG(x) => CAST[y.dtype](x)\n", ":3: name 'y' is not in the pattern"},
+    {HEAD "a: NEG(x) => x if vmin(y) > 0\n", ":3: name 'y' is not in the pattern"},
+    {HEAD "a: NEG(z) => z\n", ":3: name 'z' is not in vars"},
+    {HEAD "a: x + y => x\nb: n + 0 => n\n", ":4: rule b is hidden by a (line 3)"},
+    {HEAD "a: x + c => x\nb: c1 + x => x\n", ":4: rule b is hidden by a (line 3)"},
+    {HEAD "a: op(x, x) => x for op in AND OR\nb: n & n => n\n", ":4: rule b is hidden by a (line 3)"},
+    {HEAD "a: x + 0 => x\n\n# a comment\na: x * 1 => x\n", ":6: rule a is already on line 3"},
+    {HEAD "a: x + 0\n", ":3: expected '=>', found 'end of line'"},
+    {HEAD "a: x + 0 => x junk\n", ":3: unexpected 'junk'"},
+    {HEAD "a: x => x\n", ":3: the pattern of a is no operation"},
+    {HEAD "a: CAST[f99](x) => x\n", ":3: unknown dtype f99"},
+    {"vars x: anything\n", ":1: unknown domain anything"},
+    {"vars x: any\na: x + 0 => x\n", ":2: a rule before the first matcher"},
+    {HEAD "a: x * 0.5 => x\n", ":3: a fraction outside the result of a gradient rule"},
+    {HEAD "a: NEG(x) => x * 0.5\n", ":3: a fraction outside the result of a gradient rule"},
+    {HEAD "a: NEG(x) => g\n", ":3: name 'g' is not in the pattern"},
+    {GRAD "a: x * y => g\n", ":3: a has 2 sources, not 1"},
+    {GRAD "a: NEG(x) => -, g\n", ":3: a has 1 sources, not 2"},
+    {GRAD "a: NEG(x) => y\n", ":3: name 'y' is not in the pattern"},
+    {GRAD "a: x * y => g * y, g * x\nb: MUL(x, 0) => -, -\n", ":4: rule b is hidden by a (line 3)"},
 };
+
 static const char *const taken[] = {
-  HEAD "a: x + y => x if is_const(y)\nb: n + 0 => n\n",                     /* a guard hides nothing */
-  HEAD "a: x + x => x\nb: x + y => x\n",                                    /* a name used twice is narrower */
-  HEAD "a: n + 0 => n\nb: x + 0 => x\n",                                    /* so is a domain */
-  GRAD "a: x * y => g * y, -\nb: SIN(x) => 0.5 - g\nc: WHERE(n, x, y) => -, g, g\n",
-  HEAD "a: n + 0 => f(self)\nb: n + 0 => n\n",                              /* a C function may decline */
+    HEAD "a: x + y => x if is_const(y)\nb: n + 0 => n\n", /* a guard hides nothing */
+    HEAD "a: x + x => x\nb: x + y => x\n",                /* a name used twice is narrower */
+    HEAD "a: n + 0 => n\nb: x + 0 => x\n",                /* so is a domain */
+    GRAD "a: x * y => g * y, -\nb: SIN(x) => 0.5 - g\nc: WHERE(n, x, y) => -, g, g\n",
+    HEAD "a: n + 0 => f(self)\nb: n + 0 => n\n", /* a C function may decline */
 };
+
 static int rulegen(const char *text, char *said, size_t cap) {
   char dir[] = "/tmp/tg-rules-XXXXXX", in[64], command[1024];
   assert_non_null(mkdtemp(dir));
@@ -69,6 +75,7 @@ static int rulegen(const char *text, char *said, size_t cap) {
   rmdir(dir);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
+
 static void test_refusals(void **state) {
   (void)state;
   char said[1024];
@@ -76,41 +83,51 @@ static void test_refusals(void **state) {
     if (rulegen(refused[i].text, said, sizeof said) != 1 || !strstr(said, refused[i].says))
       fail_msg("%sshould say '%s', says '%s'", refused[i].text, refused[i].says, said);
 }
+
 static void test_taken(void **state) {
   (void)state;
   char said[1024];
-  for (size_t i = 0; i < TG_COUNT(taken); i++) if (rulegen(taken[i], said, sizeof said)) fail_msg("%s: %s", taken[i], said);
+  for (size_t i = 0; i < TG_COUNT(taken); i++)
+    if (rulegen(taken[i], said, sizeof said)) fail_msg("%s: %s", taken[i], said);
 }
+
 static const char *seen_rule, *seen_where;
+
 static bool seen(RewriteEnv *env, Rewrite *rw, const char *rule, const char *where, UOp *before, UOp *after) {
   (void)env, (void)rw, (void)before, (void)after;
   seen_rule = rule, seen_where = where;
   return true;
 }
+
 static void test_firing(void **state) {
   (void)state;
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
-  UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}), *zero = uop_const_int(st, DT_I32, 0);
-  UOp *f = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {1, 1}}), *fzero = uop_const_int(st, DT_F32, 0);
+  UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}),
+      *zero = uop_const_int(st, DT_I32, 0);
+  UOp *f = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {1, 1}}),
+      *fzero = uop_const_int(st, DT_F32, 0);
   RewriteEnv env = {.limit = -1, .on_fire = seen};
   Rewrite rw = {.st = st, .mem = &mem};
   store_set_env(st, &env);
   assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, x, zero)), x);
   assert_string_equal(seen_rule, "add-zero");
   assert_non_null(strstr(seen_where, "symbolic.rules:"));
-  assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, zero, x)), x);                      /* operands swapped */
-  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, f, fzero)));                             /* -0.0 + 0 is 0 */
-  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_MUL, f, fzero)));                             /* inf * 0 is nan */
-  UOp *one = uop_const_int(st, DT_BOOL, 1), *not_x = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPNE, x, uop_const_int(st, DT_I32, 1)), one);
-  assert_null(pm_symbolic(&rw, not_x));                                                       /* not-not is for bool: x may be 5 */
+  assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, zero, x)), x); /* operands swapped */
+  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, f, fzero)));        /* -0.0 + 0 is 0 */
+  assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_MUL, f, fzero)));        /* inf * 0 is nan */
+  UOp *one = uop_const_int(st, DT_BOOL, 1),
+      *not_x = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPNE, x, uop_const_int(st, DT_I32, 1)), one);
+  assert_null(pm_symbolic(&rw, not_x)); /* not-not is for bool: x may be 5 */
   assert_int_equal(rw.firings, 2);
   env.limit = 0;
   assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, x, zero)));
   store_free(st);
   assert_int_equal(mem.live, 0);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals), cmocka_unit_test(test_taken), cmocka_unit_test(test_firing)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals), cmocka_unit_test(test_taken),
+                                     cmocka_unit_test(test_firing)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-/* test_spec.c: each wrong graph is refused for the reason it is wrong; right ones pass; a pass that spoils a graph is named with its rule. */
+/* test_spec.c: each wrong graph is refused for the reason it is wrong; right ones pass; a pass that spoils a
+ * graph is named with its rule. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,104 +16,138 @@
 #define H GRAPH_SHAPED
 #define L GRAPH_LOOPS
 #define P GRAPH_LINEAR
-#define HEAD "p0 = PARAM[f32, 0, 64]\np1 = PARAM[i32, 1, 64]\nr0 = RANGE[0, LOOP](8)\nr1 = RANGE[1, REDUCE](4)\n"
+#define HEAD                                                                                                 \
+  "p0 = PARAM[f32, 0, 64]\np1 = PARAM[i32, 1, 64]\nr0 = RANGE[0, LOOP](8)\nr1 = RANGE[1, REDUCE](4)\n"
 #define SINK(store) "s = " store "\nroots SINK(s)\n"
-#define PROG "program k: 2 params, 1 threads, grid 1 1 1, block 1 1 1\np0 = PARAM[f32, 0, 64]\np1 = PARAM[i32, 1, 64]\n"
-typedef struct Case { GraphKind kind; const char *text, *says; } Case;   /* says: part of the reason; NULL: well formed */
+#define PROG                                                                                                 \
+  "program k: 2 params, 1 threads, grid 1 1 1, block 1 1 1\np0 = PARAM[f32, 0, 64]\np1 = PARAM[i32, 1, "     \
+  "64]\n"
+
+typedef struct Case {
+  GraphKind kind;
+  const char *text, *says;
+} Case; /* says: part of the reason; NULL: well formed */
+
 static const Case cases[] = {
-  /* tensor graphs */
-  {T, "b = BUFFER[f32, 0, 6]\nADD(RESHAPE[(2, 3)](b), RESHAPE[(2, 3)](b))\n", NULL},
-  {T, "b = BUFFER[f32, 0, 6]\nADD(RESHAPE[(2, 3)](b), RESHAPE[(3, 2)](b))\n", "ADD: source 1 has another shape"},
-  {T, "b = BUFFER[f32, 0, 6]\nADD(b, CAST[f64](b))\n", "ADD: source 1 is f64, not f32"},
-  {T, "b = BUFFER[f32, 0, 6]\nADD[f64](b, b)\n", "ADD: gives f64, not f32"},
-  {T, "b = BUFFER[f32, 0, 6]\nCMPLT[f32](b, b)\n", "CMPLT: gives f32, not bool"},
-  {T, "b = BUFFER[f32, 0, 6]\nWHERE(b, b, b)\n", "WHERE: source 0 is f32, not bool"},
-  {T, "b = BUFFER[f32, 0, 6]\nRESHAPE[f64, (2, 3)](b)\n", "RESHAPE: the source is f32, the result f64"},
-  {T, "b = BUFFER[f32x4, 0, 6]\nroots b\n", "BUFFER: has 4 lanes"},
-  {T, "b = BUFFER[index, 0, 6]\nroots b\n", "BUFFER: dtype index"},
-  {T, "b = BUFFER[f32, -1, 6]\nroots b\n", "BUFFER: slot -1 of 6 elements"},
-  {T, "b = BUFFER[f32, 0, 6]\nREDUCE_AXIS[SUB, (0)](b)\n", "REDUCE_AXIS: not a reduction"},
-  {T, "b = BUFFER[f32, 0, 6]\nRECIPROCAL(CAST[i32](b))\n", "RECIPROCAL: on i32"},
-  {T, "b = BUFFER[f32, 0, 6]\nAND(b, b)\n", "AND: on f32"},
-  {T, "b = BUFFER[f32, 0, 6]\nCDIV(b, b)\n", "CDIV: on f32"},
-  {T, "b = BUFFER[f32, 0, 6]\nTHREEFRY(CAST[i64](b), CAST[i64](b))\n", "THREEFRY: on i64"},
-  {T, "b = BUFFER[f32, 0, 6]\nBITCAST[i64](b)\n", "BITCAST: f32 to i64: sizes differ"},
-  {T, "b = BUFFER[f32, 0, 6]\nSTORE(b, CAST[f64](b))\n", "STORE: f64 into f32"},
-  {T, "ARANGE[f32, (4)]\n", "ARANGE: dtype f32"},
-  {T, HEAD "roots p0\n", "PARAM does not stand in a tensor graph"},
-  {T, "VAR[5, 2]\n", "VAR: no value between 5 and 2"},
-  {T, "VAR[f32, 1, 2]\n", "VAR: dtype f32"},
-  /* stages */
-  {S, HEAD "REDUCE[ADD](INDEX(p0, r0, r1), r1)\n", NULL},
-  {S, "b = BUFFER[f32, 0, 6]\nroots b\n", "BUFFER does not stand in a stages graph"},
-  {S, HEAD "INDEX(p0, CAST[i32](r0))\n", "INDEX: an offset is i32, not index"},
-  {S, HEAD "INDEX[i32](p0, r0)\n", "INDEX: i32 in a buffer of f32"},
-  {S, HEAD "INDEX(r0, r0)\n", "INDEX: into RANGE, not memory"},
-  {S, HEAD "REDUCE[SUB](INDEX(p0, r1), r1)\n", "REDUCE: not a reduction"},
-  {S, HEAD "REDUCE[ADD](INDEX(p0, r1), r1, 4)\n", "REDUCE: source 2 is CONST, not RANGE"},
-  {S, HEAD "REDUCE[ADD](INDEX(p0, r1), INDEX(p0, r1))\n", "REDUCE: 2 values"},
-  {S, HEAD "STORE(INDEX(p0, r0), 1:f32)\n", "STORE does not stand in a stages graph"},
-  {S, "RANGE[0, UPCAST](4)\n", "RANGE: a loop of type 6 in a stages graph"},
-  {S, "RANGE[0, LOOP](4:i64)\n", "RANGE: the loop variable is i64, not index"},
-  {S, "RANGE[-1, LOOP](4)\n", "RANGE: id -1, type 3"},
-  {S, "RANGE[0, LOOP](-4)\n", "RANGE: extent below 0"},
-  /* kernels */
-  {K, HEAD SINK("STORE(INDEX(p0, r0), REDUCE[ADD](INDEX(p0, r0 * 4 + r1), r1), r0)"), NULL},
-  {K, HEAD SINK("STORE(INDEX(p0, r0), INDEX(p0, r0 * 4 + r1), r0)"), "STORE: uses loop r1 but does not close it"},
-  {K, HEAD SINK("STORE(INDEX(p0, r0), 1:f32)"), "STORE: uses loop r0 but does not close it"},
-  {K, HEAD "q = RANGE[0, LOOP](9)\n" SINK("STORE(INDEX(p0, r0), INDEX(p0, q), r0, q)"), "RANGE: two loops have the id 0"},
-  {K, HEAD "q = RANGE[2, LOOP](r0)\n" SINK("STORE(INDEX(p0, r0), INDEX(p0, q), q, r0)"), "STORE: loop r2 depends on r0, which is not outside it"},
-  {K, HEAD SINK("STORE(INDEX(p0, r0, r1), 1:f32, r0, r1)"), "INDEX: 2 offsets"},
-  {K, HEAD SINK("STORE(INDEX(p0, r0), 1:i32, r0)"), "STORE: i32 x1 into f32 x1"},
-  {K, HEAD SINK("STORE(p0, 1:f32, r0)"), "STORE: into PARAM"},
-  {K, HEAD SINK("STORE(INDEX(p0, r0), 1:f32, r0, p1)"), "STORE: source 3 is PARAM, not RANGE"},
-  {K, HEAD SINK("STORE(INDEX[gated](p0, r0, r0), 1:f32, r0)"), "INDEX: the gate is index of 1 lanes"},
-  {K, HEAD SINK("STORE(INDEX[f32x4](p0, r0), VECTORIZE[f32x4](1:f32), r0)"), "INDEX: has 4 lanes"},
-  {K, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX(p0, r0)), r0)"), "LOAD does not stand in a kernel graph"},
-  {K, HEAD "roots STORE(INDEX(p0, r0), 1:f32, r0)\n", "STORE: the root of a kernel is STORE, not SINK"},
-  {K, HEAD "roots SINK(r0)\n", "SINK: source 0 is RANGE, not STORE"},
-  {K, "r0 = RANGE[0, VEC](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"), "RANGE: a loop of type 7 in a kernel graph"},
-  {H, "r0 = RANGE[0, VEC](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"), NULL},
-  {H, "r9 = RANGE[9, LOOP](4)\nr0 = RANGE[0, VEC](r9)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r9, r0)"), "the extent of an unrolled loop must be a constant"},
-  /* in order */
+    /* tensor graphs */
+    {T, "b = BUFFER[f32, 0, 6]\nADD(RESHAPE[(2, 3)](b), RESHAPE[(2, 3)](b))\n", NULL},
+    {T, "b = BUFFER[f32, 0, 6]\nADD(RESHAPE[(2, 3)](b), RESHAPE[(3, 2)](b))\n",
+     "ADD: source 1 has another shape"},
+    {T, "b = BUFFER[f32, 0, 6]\nADD(b, CAST[f64](b))\n", "ADD: source 1 is f64, not f32"},
+    {T, "b = BUFFER[f32, 0, 6]\nADD[f64](b, b)\n", "ADD: gives f64, not f32"},
+    {T, "b = BUFFER[f32, 0, 6]\nCMPLT[f32](b, b)\n", "CMPLT: gives f32, not bool"},
+    {T, "b = BUFFER[f32, 0, 6]\nWHERE(b, b, b)\n", "WHERE: source 0 is f32, not bool"},
+    {T, "b = BUFFER[f32, 0, 6]\nRESHAPE[f64, (2, 3)](b)\n", "RESHAPE: the source is f32, the result f64"},
+    {T, "b = BUFFER[f32x4, 0, 6]\nroots b\n", "BUFFER: has 4 lanes"},
+    {T, "b = BUFFER[index, 0, 6]\nroots b\n", "BUFFER: dtype index"},
+    {T, "b = BUFFER[f32, -1, 6]\nroots b\n", "BUFFER: slot -1 of 6 elements"},
+    {T, "b = BUFFER[f32, 0, 6]\nREDUCE_AXIS[SUB, (0)](b)\n", "REDUCE_AXIS: not a reduction"},
+    {T, "b = BUFFER[f32, 0, 6]\nRECIPROCAL(CAST[i32](b))\n", "RECIPROCAL: on i32"},
+    {T, "b = BUFFER[f32, 0, 6]\nAND(b, b)\n", "AND: on f32"},
+    {T, "b = BUFFER[f32, 0, 6]\nCDIV(b, b)\n", "CDIV: on f32"},
+    {T, "b = BUFFER[f32, 0, 6]\nTHREEFRY(CAST[i64](b), CAST[i64](b))\n", "THREEFRY: on i64"},
+    {T, "b = BUFFER[f32, 0, 6]\nBITCAST[i64](b)\n", "BITCAST: f32 to i64: sizes differ"},
+    {T, "b = BUFFER[f32, 0, 6]\nSTORE(b, CAST[f64](b))\n", "STORE: f64 into f32"},
+    {T, "ARANGE[f32, (4)]\n", "ARANGE: dtype f32"},
+    {T, HEAD "roots p0\n", "PARAM does not stand in a tensor graph"},
+    {T, "VAR[5, 2]\n", "VAR: no value between 5 and 2"},
+    {T, "VAR[f32, 1, 2]\n", "VAR: dtype f32"},
+    /* stages */
+    {S, HEAD "REDUCE[ADD](INDEX(p0, r0, r1), r1)\n", NULL},
+    {S, "b = BUFFER[f32, 0, 6]\nroots b\n", "BUFFER does not stand in a stages graph"},
+    {S, HEAD "INDEX(p0, CAST[i32](r0))\n", "INDEX: an offset is i32, not index"},
+    {S, HEAD "INDEX[i32](p0, r0)\n", "INDEX: i32 in a buffer of f32"},
+    {S, HEAD "INDEX(r0, r0)\n", "INDEX: into RANGE, not memory"},
+    {S, HEAD "REDUCE[SUB](INDEX(p0, r1), r1)\n", "REDUCE: not a reduction"},
+    {S, HEAD "REDUCE[ADD](INDEX(p0, r1), r1, 4)\n", "REDUCE: source 2 is CONST, not RANGE"},
+    {S, HEAD "REDUCE[ADD](INDEX(p0, r1), INDEX(p0, r1))\n", "REDUCE: 2 values"},
+    {S, HEAD "STORE(INDEX(p0, r0), 1:f32)\n", "STORE does not stand in a stages graph"},
+    {S, "RANGE[0, UPCAST](4)\n", "RANGE: a loop of type 6 in a stages graph"},
+    {S, "RANGE[0, LOOP](4:i64)\n", "RANGE: the loop variable is i64, not index"},
+    {S, "RANGE[-1, LOOP](4)\n", "RANGE: id -1, type 3"},
+    {S, "RANGE[0, LOOP](-4)\n", "RANGE: extent below 0"},
+    /* kernels */
+    {K, HEAD SINK("STORE(INDEX(p0, r0), REDUCE[ADD](INDEX(p0, r0 * 4 + r1), r1), r0)"), NULL},
+    {K, HEAD SINK("STORE(INDEX(p0, r0), INDEX(p0, r0 * 4 + r1), r0)"),
+     "STORE: uses loop r1 but does not close it"},
+    {K, HEAD SINK("STORE(INDEX(p0, r0), 1:f32)"), "STORE: uses loop r0 but does not close it"},
+    {K, HEAD "q = RANGE[0, LOOP](9)\n" SINK("STORE(INDEX(p0, r0), INDEX(p0, q), r0, q)"),
+     "RANGE: two loops have the id 0"},
+    {K, HEAD "q = RANGE[2, LOOP](r0)\n" SINK("STORE(INDEX(p0, r0), INDEX(p0, q), q, r0)"),
+     "STORE: loop r2 depends on r0, which is not outside it"},
+    {K, HEAD SINK("STORE(INDEX(p0, r0, r1), 1:f32, r0, r1)"), "INDEX: 2 offsets"},
+    {K, HEAD SINK("STORE(INDEX(p0, r0), 1:i32, r0)"), "STORE: i32 x1 into f32 x1"},
+    {K, HEAD SINK("STORE(p0, 1:f32, r0)"), "STORE: into PARAM"},
+    {K, HEAD SINK("STORE(INDEX(p0, r0), 1:f32, r0, p1)"), "STORE: source 3 is PARAM, not RANGE"},
+    {K, HEAD SINK("STORE(INDEX[gated](p0, r0, r0), 1:f32, r0)"), "INDEX: the gate is index of 1 lanes"},
+    {K, HEAD SINK("STORE(INDEX[f32x4](p0, r0), VECTORIZE[f32x4](1:f32), r0)"), "INDEX: has 4 lanes"},
+    {K, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX(p0, r0)), r0)"), "LOAD does not stand in a kernel graph"},
+    {K, HEAD "roots STORE(INDEX(p0, r0), 1:f32, r0)\n", "STORE: the root of a kernel is STORE, not SINK"},
+    {K, HEAD "roots SINK(r0)\n", "SINK: source 0 is RANGE, not STORE"},
+    {K, "r0 = RANGE[0, VEC](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"),
+     "RANGE: a loop of type 7 in a kernel graph"},
+    {H, "r0 = RANGE[0, VEC](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"), NULL},
+    {H,
+     "r9 = RANGE[9, LOOP](4)\nr0 = RANGE[0, VEC](r9)\np0 = PARAM[f32, 0, 4]\n" SINK(
+         "STORE(INDEX(p0, r0), 1:f32, r9, r0)"),
+     "the extent of an unrolled loop must be a constant"},
+/* in order */
 #define ORDER "r0 = RANGE[0, GLOBAL](4)\nr1 = RANGE[1, ORDERED](8)\np0 = PARAM[f32, 0, 32]\n"
-  {K, ORDER SINK("STORE(INDEX(p0, r0 * 8 + r1), SCAN[ADD](INDEX(p0, r1), r1), r0, r1)"), NULL},
-  {K, ORDER SINK("STORE(INDEX(p0, r0 * 8 + r1), SCAN[ADD](INDEX(p0, r1), r1), r1, r0)"), "STORE: carries a value along a loop that is not its innermost"},
-  {K, ORDER SINK("STORE(INDEX(p0, r0), SCAN[ADD](INDEX(p0, r0), r0), r0)"), "SCAN: along RANGE, not an ordered loop"},
-  {K, ORDER SINK("STORE(INDEX(p0, r1), SCAN[SUB](INDEX(p0, r1), r1), r1)"), "SCAN: not a running reduction"},
-  {K, ORDER SINK("STORE(INDEX(p0, r0), REDUCE[ADD](INDEX(p0, r1), r1), r0)"), "REDUCE: over the ordered loop r1"},
-  {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nGATHER(b, i)\n", NULL},
-  {T, "b = BUFFER[f32, 0, 6]\nGATHER(b, b)\n", "GATHER: index 0 is f32"},
-  {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nGATHER(b, i, i)\n", "GATHER: 2 indices into rank 1"},
-  {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 3]\nSCATTER[ADD](b, b, i)\n", "SCATTER: index 0 has another shape"},
-  {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nSCATTER[SUB](b, b, i)\n", "SCATTER: combines by nothing known"},
-  {T, "b = BUFFER[f32, 0, 6]\nSCAN_AXIS[ADD, (1)](b)\n", "SCAN_AXIS: axis 1"},
-  /* expanded */
-  {L, HEAD SINK("STORE(INDEX[f32x4](p0, r0 * 4), LOAD(INDEX[f32x4](p0, r0 * 4)), r0)"), NULL},
-  {L, HEAD SINK("STORE(INDEX[f32x4](p0, r0 * 4), 1:f32, r0)"), "STORE: f32 x1 into f32 x4"},
-  {L, HEAD "v = VECTORIZE[f32x4](1:f32)\n" SINK("STORE(INDEX[f32x4](p0, r0 * 4), ADD(v, 1:f32), r0)"), "ADD: source 1 has 1 lanes, the result 4"},
-  {L, HEAD "v = VECTORIZE[f32x4](1:f32, 2:f32)\n" SINK("STORE(INDEX[f32x4](p0, r0 * 4), v, r0)"), "VECTORIZE: 2 sources for 4 lanes"},
-  {L, HEAD "v = VECTORIZE(1:f32, 2:i32)\n" SINK("STORE(INDEX[f32x2](p0, r0 * 4), v, r0)"), "VECTORIZE: source 1 is i32 x1"},
-  {L, HEAD "v = VECTORIZE(1:f32, 2:f32)\n" SINK("STORE(INDEX(p0, r0), GEP[2](v), r0)"), "GEP: lanes 2 and on, 1 of 2"},
-  {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX(p0, r0), 1:f32), r0)"), "LOAD: a value for a gate that is not there"},
-  {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX[gated](p0, r0, r0 < 3), 1:i32), r0)"), "LOAD: the other value is i32, the result f32"},
-  {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD[f64](INDEX(p0, r0)), r0)"), "LOAD: the source is f32, the result f64"},
-  {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(p0), r0)"), "LOAD: of PARAM"},
-  {L, "r0 = RANGE[0, UNROLL](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"), "RANGE: a loop of type 8 in a loops graph"},
-  /* programs */
-  {P, PROG "r = RANGE[0, LOOP](8:i64)\ni = INDEX(p0, r)\nl = LOAD(i)\ns = STORE(i, l)\ne = END(r)\n", NULL},
-  {P, PROG "r = RANGE[0, LOOP](8)\nEND(r)\n", "RANGE: index is not lowered"},
-  {P, PROG "r = RANGE[0, LOOP](8:i64)\n", "RANGE: is never closed"},
-  {P, PROG "r = RANGE[0, LOOP](8:i64)\nq = RANGE[1, LOOP](8:i64)\nEND(r)\nEND(q)\n", "END: closes something else than the innermost block"},
-  {P, PROG "r = RANGE[0, LOOP](8:i64)\nl = LOAD(INDEX(p0, r))\nEND(r)\nSTORE(INDEX(p0, 0:i64), l)\n", "STORE: source 1 (LOAD) was defined in a block that is closed"},
-  {P, PROG "r = RANGE[0, LOOP](8:i64)\nEND(r)\nSTORE(INDEX(p0, 0:i64), 1:f32, r)\n", "STORE: 3 sources"},
-  {P, PROG "STORE(INDEX(p0, 1:u8), 1:f32)\n", "INDEX: an offset is u8, not i32 or i64"},
-  {P, PROG "PARAM[f32, 2, 9]\n", "PARAM: slot 2 of 2"},
-  {P, PROG "REDUCE[ADD](LOAD(INDEX(p0, 0:i64)), RANGE[0, LOOP](8:i64))\n", "REDUCE does not stand in a linear graph"},
-  {P, PROG "x = CMPLT(LOAD(INDEX(p0, 0:i64)), 1:f32)\nIF(x)\n", "IF: is never closed"},
-  {P, PROG "IF(LOAD(INDEX(p0, 0:i64)))\n", "IF: the condition is f32 of 1 lanes"},
-  {P, PROG "SPECIAL[3, 0](8:i32)\n", "SPECIAL: dim 3, local 0"},
+    {K, ORDER SINK("STORE(INDEX(p0, r0 * 8 + r1), SCAN[ADD](INDEX(p0, r1), r1), r0, r1)"), NULL},
+    {K, ORDER SINK("STORE(INDEX(p0, r0 * 8 + r1), SCAN[ADD](INDEX(p0, r1), r1), r1, r0)"),
+     "STORE: carries a value along a loop that is not its innermost"},
+    {K, ORDER SINK("STORE(INDEX(p0, r0), SCAN[ADD](INDEX(p0, r0), r0), r0)"),
+     "SCAN: along RANGE, not an ordered loop"},
+    {K, ORDER SINK("STORE(INDEX(p0, r1), SCAN[SUB](INDEX(p0, r1), r1), r1)"),
+     "SCAN: not a running reduction"},
+    {K, ORDER SINK("STORE(INDEX(p0, r0), REDUCE[ADD](INDEX(p0, r1), r1), r0)"),
+     "REDUCE: over the ordered loop r1"},
+    {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nGATHER(b, i)\n", NULL},
+    {T, "b = BUFFER[f32, 0, 6]\nGATHER(b, b)\n", "GATHER: index 0 is f32"},
+    {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nGATHER(b, i, i)\n", "GATHER: 2 indices into rank 1"},
+    {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 3]\nSCATTER[ADD](b, b, i)\n",
+     "SCATTER: index 0 has another shape"},
+    {T, "b = BUFFER[f32, 0, 6]\ni = BUFFER[i32, 1, 6]\nSCATTER[SUB](b, b, i)\n",
+     "SCATTER: combines by nothing known"},
+    {T, "b = BUFFER[f32, 0, 6]\nSCAN_AXIS[ADD, (1)](b)\n", "SCAN_AXIS: axis 1"},
+    /* expanded */
+    {L, HEAD SINK("STORE(INDEX[f32x4](p0, r0 * 4), LOAD(INDEX[f32x4](p0, r0 * 4)), r0)"), NULL},
+    {L, HEAD SINK("STORE(INDEX[f32x4](p0, r0 * 4), 1:f32, r0)"), "STORE: f32 x1 into f32 x4"},
+    {L, HEAD "v = VECTORIZE[f32x4](1:f32)\n" SINK("STORE(INDEX[f32x4](p0, r0 * 4), ADD(v, 1:f32), r0)"),
+     "ADD: source 1 has 1 lanes, the result 4"},
+    {L, HEAD "v = VECTORIZE[f32x4](1:f32, 2:f32)\n" SINK("STORE(INDEX[f32x4](p0, r0 * 4), v, r0)"),
+     "VECTORIZE: 2 sources for 4 lanes"},
+    {L, HEAD "v = VECTORIZE(1:f32, 2:i32)\n" SINK("STORE(INDEX[f32x2](p0, r0 * 4), v, r0)"),
+     "VECTORIZE: source 1 is i32 x1"},
+    {L, HEAD "v = VECTORIZE(1:f32, 2:f32)\n" SINK("STORE(INDEX(p0, r0), GEP[2](v), r0)"),
+     "GEP: lanes 2 and on, 1 of 2"},
+    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX(p0, r0), 1:f32), r0)"),
+     "LOAD: a value for a gate that is not there"},
+    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX[gated](p0, r0, r0 < 3), 1:i32), r0)"),
+     "LOAD: the other value is i32, the result f32"},
+    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD[f64](INDEX(p0, r0)), r0)"),
+     "LOAD: the source is f32, the result f64"},
+    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(p0), r0)"), "LOAD: of PARAM"},
+    {L, "r0 = RANGE[0, UNROLL](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"),
+     "RANGE: a loop of type 8 in a loops graph"},
+    /* programs */
+    {P, PROG "r = RANGE[0, LOOP](8:i64)\ni = INDEX(p0, r)\nl = LOAD(i)\ns = STORE(i, l)\ne = END(r)\n", NULL},
+    {P, PROG "r = RANGE[0, LOOP](8)\nEND(r)\n", "RANGE: index is not lowered"},
+    {P, PROG "r = RANGE[0, LOOP](8:i64)\n", "RANGE: is never closed"},
+    {P, PROG "r = RANGE[0, LOOP](8:i64)\nq = RANGE[1, LOOP](8:i64)\nEND(r)\nEND(q)\n",
+     "END: closes something else than the innermost block"},
+    {P, PROG "r = RANGE[0, LOOP](8:i64)\nl = LOAD(INDEX(p0, r))\nEND(r)\nSTORE(INDEX(p0, 0:i64), l)\n",
+     "STORE: source 1 (LOAD) was defined in a block that is closed"},
+    {P, PROG "r = RANGE[0, LOOP](8:i64)\nEND(r)\nSTORE(INDEX(p0, 0:i64), 1:f32, r)\n", "STORE: 3 sources"},
+    {P, PROG "STORE(INDEX(p0, 1:u8), 1:f32)\n", "INDEX: an offset is u8, not i32 or i64"},
+    {P, PROG "PARAM[f32, 2, 9]\n", "PARAM: slot 2 of 2"},
+    {P, PROG "REDUCE[ADD](LOAD(INDEX(p0, 0:i64)), RANGE[0, LOOP](8:i64))\n",
+     "REDUCE does not stand in a linear graph"},
+    {P, PROG "x = CMPLT(LOAD(INDEX(p0, 0:i64)), 1:f32)\nIF(x)\n", "IF: is never closed"},
+    {P, PROG "IF(LOAD(INDEX(p0, 0:i64)))\n", "IF: the condition is f32 of 1 lanes"},
+    {P, PROG "SPECIAL[3, 0](8:i32)\n", "SPECIAL: dim 3, local 0"},
 };
+
 static void test_cases(void **state) {
   (void)state;
   for (size_t i = 0; i < TG_COUNT(cases); i++) {
@@ -123,18 +158,23 @@ static void test_cases(void **state) {
     TgError err = {0};
     SpecError bad = {0};
     char said[700];
-    if (!uop_parse(&t, st, &mem, c->text, strlen(c->text), &err)) snprintf(said, sizeof said, "%s", err.msg);
-    else if (c->kind == P ? spec_linear(&t.program, &mem, &bad) : spec_graph(st, &mem, c->kind, t.roots.at, t.roots.len, &bad)) *said = 0;
+    if (!uop_parse(&t, st, &mem, c->text, strlen(c->text), &err))
+      snprintf(said, sizeof said, "%s", err.msg);
+    else if (c->kind == P ? spec_linear(&t.program, &mem, &bad)
+                          : spec_graph(st, &mem, c->kind, t.roots.at, t.roots.len, &bad))
+      *said = 0;
     else {
       assert_non_null(bad.node);
       snprintf(said, sizeof said, "%s: %s", op_name((Ops)bad.node->op), bad.why);
     }
-    if (c->says ? !strstr(said, c->says) : *said) fail_msg("%s\nsays '%s', not '%s'", c->text, said, c->says ? c->says : "nothing");
+    if (c->says ? !strstr(said, c->says) : *said)
+      fail_msg("%s\nsays '%s', not '%s'", c->text, said, c->says ? c->says : "nothing");
     uop_text_free(&t);
     store_free(st);
     assert_int_equal(mem.live, 0);
   }
 }
+
 /* What the builders of text cannot say: constants outside their dtype, args that no op takes. */
 static void test_made_by_hand(void **state) {
   (void)state;
@@ -153,7 +193,8 @@ static void test_made_by_hand(void **state) {
   assert_true(spec_graph(st, &mem, S, &n, 1, &bad));
   Linear lin = {.at = (UOp *[]){n, uop_alu1(st, OPS_NEG, n)}, .n = 2, .nparam = 0};
   assert_false(spec_linear(&lin, &mem, &bad));
-  UOp *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {4, 0}}), *ix = UNEW(st, OPS_INDEX, DT_F32, 1, ARG0, p, uop_const_int(st, DT_I64, 1));
+  UOp *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {4, 0}}),
+      *ix = UNEW(st, OPS_INDEX, DT_F32, 1, ARG0, p, uop_const_int(st, DT_I64, 1));
   UOp *ld = UNEW(st, OPS_LOAD, DT_F32, 1, ARG0, ix);
   lin = (Linear){.at = (UOp *[]){p, ld, ix}, .n = 3, .nparam = 1};
   assert_false(spec_linear(&lin, &mem, &bad));
@@ -164,29 +205,52 @@ static void test_made_by_hand(void **state) {
   store_free(st);
   assert_int_equal(mem.live, 0);
 }
+
 /* ---- the runner */
 static UOp *pm_wrong_type(Rewrite *rw, UOp *u) {
-  return u->op == OPS_MUL ? rule_fired(rw, "mul-cast", "wrong.rules:3", u, UNEW(rw->st, OPS_CAST, DT_F64, 1, ARG0, u->src[0])) : NULL;
+  return u->op == OPS_MUL ? rule_fired(rw, "mul-cast", "wrong.rules:3", u,
+                                       UNEW(rw->st, OPS_CAST, DT_F64, 1, ARG0, u->src[0]))
+                          : NULL;
 }
-static UOp *pm_wrong_inside(Rewrite *rw, UOp *u) {             /* the right type over a node that is wrong */
+
+static UOp *pm_wrong_inside(Rewrite *rw, UOp *u) { /* the right type over a node that is wrong */
   if (u->op != OPS_MUL) return NULL;
-  return rule_fired(rw, "mul-and", "wrong.rules:4", u, uop_alu1(rw->st, OPS_NEG, UNEW(rw->st, OPS_AND, DT_F32, 1, ARG0, u->src[0], u->src[1])));
+  return rule_fired(rw, "mul-and", "wrong.rules:4", u,
+                    uop_alu1(rw->st, OPS_NEG, UNEW(rw->st, OPS_AND, DT_F32, 1, ARG0, u->src[0], u->src[1])));
 }
+
 static bool run_wrong(void *state) {
   UOp **root = *(UOp ***)state;
-  *root = (*root)->src[0];                                     /* the sink is lost */
+  *root = (*root)->src[0]; /* the sink is lost */
   return true;
 }
-typedef struct Hold { UOp **root; TgMem *mem; } Hold;
-static bool graph_of(void *state, UOpVec *roots) { Hold *h = state; return vec_push(h->mem, roots, *h->root); }
+
+typedef struct Hold {
+  UOp **root;
+  TgMem *mem;
+} Hold;
+
+static bool graph_of(void *state, UOpVec *roots) {
+  Hold *h = state;
+  return vec_push(h->mem, roots, *h->root);
+}
+
 static void test_runner(void **state) {
   (void)state;
-  static const struct { Pass pass; const char *says; } is[] = {
-    {{"right", pm_symbolic, .makes = K}, NULL},
-    {{"wrong type", pm_wrong_type, .makes = K}, "spec: stage k: after wrong type, rule mul-cast: wrong.rules:3: f32 becomes f64: "},
-    {{"wrong inside", pm_wrong_inside, .makes = K}, "spec: stage k: after wrong inside, rule mul-and: on f32: AND[f32]: (INDEX"},
-    {{"no sink", .run = run_wrong, .makes = K}, "spec: stage k: after no sink: the root of a kernel is STORE, not SINK: STORE[void]: STORE("},
+
+  static const struct {
+    Pass pass;
+    const char *says;
+  } is[] = {
+      {{"right", pm_symbolic, .makes = K}, NULL},
+      {{"wrong type", pm_wrong_type, .makes = K},
+       "spec: stage k: after wrong type, rule mul-cast: wrong.rules:3: f32 becomes f64: "},
+      {{"wrong inside", pm_wrong_inside, .makes = K},
+       "spec: stage k: after wrong inside, rule mul-and: on f32: AND[f32]: (INDEX"},
+      {{"no sink", .run = run_wrong, .makes = K},
+       "spec: stage k: after no sink: the root of a kernel is STORE, not SINK: STORE[void]: STORE("},
   };
+
   for (size_t i = 0; i < TG_COUNT(is); i++) {
     TgMem mem = {0};
     TgEnv env = {.rule_limit = -1, .spec = 1};
@@ -200,10 +264,21 @@ static void test_runner(void **state) {
     assert_true(uop_parse(&t, st, &mem, text, strlen(text), &err));
     UOp *root = t.roots.at[0];
     Hold h = {&root, &mem};
-    PassRun run = {.env = &pe, .st = st, .mem = &mem, .err = &err, .stage = "stage", .letter = 'k', .takes = K, .subject = "k", .state = &h, .root = &root, .graph = graph_of};
+    PassRun run = {.env = &pe,
+                   .st = st,
+                   .mem = &mem,
+                   .err = &err,
+                   .stage = "stage",
+                   .letter = 'k',
+                   .takes = K,
+                   .subject = "k",
+                   .state = &h,
+                   .root = &root,
+                   .graph = graph_of};
     bool ok = passes_run(&run, &is[i].pass, 1);
     assert_int_equal(ok, !is[i].says);
-    if (!ok && strncmp(err.msg, is[i].says, strlen(is[i].says))) fail_msg("says '%s'\nnot  '%s'", err.msg, is[i].says);
+    if (!ok && strncmp(err.msg, is[i].says, strlen(is[i].says)))
+      fail_msg("says '%s'\nnot  '%s'", err.msg, is[i].says);
     assert_int_equal(err.status, ok ? TG_OK : TG_ERR_INTERNAL);
     uop_text_free(&t);
     pass_env_free(&pe);
@@ -211,7 +286,9 @@ static void test_runner(void **state) {
     assert_int_equal(mem.live, 0);
   }
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_made_by_hand), cmocka_unit_test(test_runner)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_cases), cmocka_unit_test(test_made_by_hand),
+                                     cmocka_unit_test(test_runner)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

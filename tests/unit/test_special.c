@@ -10,32 +10,98 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST = 256, SCALARS = 15 };                             /* cases with a scalar */
-typedef struct Row { int n; double v[MOST]; } Row;
-typedef struct Case { char name[64]; Row x, y, f, gx, gy; } Case;
+enum { MOST = 256, SCALARS = 15 }; /* cases with a scalar */
+
+typedef struct Row {
+  int n;
+  double v[MOST];
+} Row;
+
+typedef struct Case {
+  char name[64];
+  Row x, y, f, gx, gy;
+} Case;
 
 /* ---- the functions by name; a number after the name is the scalar */
 typedef TgTensor *(*Unary)(TgTensor *x);
 typedef TgTensor *(*Binary)(TgTensor *x, TgTensor *y);
 typedef TgTensor *(*WithScalar)(TgTensor *x, double v);
+
 static TgTensor *leaky_relu(TgTensor *x) { return tg_leaky_relu(x, 0.1); }
+
 static TgTensor *elu(TgTensor *x) { return tg_elu(x, 1.5); }
+
 static TgTensor *celu(TgTensor *x) { return tg_celu(x, 1.5); }
+
 static TgTensor *hardtanh(TgTensor *x) { return tg_hardtanh(x, -1.5, 2.5); }
+
 static TgTensor *clamp(TgTensor *x) { return tg_clamp(x, -1.5, 2.5); }
-#define F(name) {#name, tg_##name}
-static const struct { const char *name; Unary fn; } unary[] = {
-  F(neg), F(exp), F(exp2), F(log), F(log2), F(log10), F(sin), F(cos), F(tan), F(sinh), F(cosh), F(tanh),
-  F(asin), F(acos), F(atan), F(asinh), F(acosh), F(atanh), F(erf), F(sqrt), F(rsqrt), F(reciprocal),
-  F(square), F(abs), F(sign), F(trunc), F(floor), F(ceil), F(round), F(relu), F(sigmoid), F(gelu), F(silu),
-  F(softplus), F(gelu_erf), F(relu6), F(selu), F(logsigmoid), F(hardsigmoid), F(hardswish), F(softsign),
-  F(mish), {"leaky_relu", leaky_relu}, {"elu", elu}, {"celu", celu}, {"hardtanh", hardtanh},
-  {"clamp", clamp}};
-static const struct { const char *name; Binary fn; } binary[] = {
-  F(add), F(sub), F(mul), F(div), F(floordiv), F(truncdiv), F(mod), F(fmod), F(pow), F(maximum), F(minimum),
-  F(logaddexp), F(copysign), F(atan2)};
-static const struct { const char *name; WithScalar fn; } scalar[] = {
-  F(maximum_scalar), F(minimum_scalar), F(pow_scalar), F(rpow_scalar)};
+
+#define F(name)                                                                                              \
+  { #name, tg_##name }
+
+static const struct {
+  const char *name;
+  Unary fn;
+} unary[] = {F(neg),
+             F(exp),
+             F(exp2),
+             F(log),
+             F(log2),
+             F(log10),
+             F(sin),
+             F(cos),
+             F(tan),
+             F(sinh),
+             F(cosh),
+             F(tanh),
+             F(asin),
+             F(acos),
+             F(atan),
+             F(asinh),
+             F(acosh),
+             F(atanh),
+             F(erf),
+             F(sqrt),
+             F(rsqrt),
+             F(reciprocal),
+             F(square),
+             F(abs),
+             F(sign),
+             F(trunc),
+             F(floor),
+             F(ceil),
+             F(round),
+             F(relu),
+             F(sigmoid),
+             F(gelu),
+             F(silu),
+             F(softplus),
+             F(gelu_erf),
+             F(relu6),
+             F(selu),
+             F(logsigmoid),
+             F(hardsigmoid),
+             F(hardswish),
+             F(softsign),
+             F(mish),
+             {"leaky_relu", leaky_relu},
+             {"elu", elu},
+             {"celu", celu},
+             {"hardtanh", hardtanh},
+             {"clamp", clamp}};
+
+static const struct {
+  const char *name;
+  Binary fn;
+} binary[] = {F(add),  F(sub), F(mul),     F(div),     F(floordiv),  F(truncdiv), F(mod),
+              F(fmod), F(pow), F(maximum), F(minimum), F(logaddexp), F(copysign), F(atan2)};
+
+static const struct {
+  const char *name;
+  WithScalar fn;
+} scalar[] = {F(maximum_scalar), F(minimum_scalar), F(pow_scalar), F(rpow_scalar)};
+
 static TgTensor *call(const Case *c, TgTensor *x, TgTensor *y) {
   char name[64];
   double v = 0;
@@ -52,25 +118,43 @@ static TgTensor *call(const Case *c, TgTensor *x, TgTensor *y) {
 
 /* ---- where we differ */
 typedef enum Part { VALUE = 1, BY_X = 2, BY_Y = 4 } Part;
+
 static bool zero(double x, double y) { return (void)y, x == 0; }
+
 static bool negative_zero(double x, double y) { return (void)y, x == 0 && signbit(x); }
+
 static bool not_a_number(double x, double y) { return (void)y, isnan(x); }
+
 static bool finite_x(double x, double y) { return (void)y, isfinite(x); }
+
 static bool infinite_x(double x, double y) { return (void)y, isinf(x); }
+
 static bool below_one(double x, double y) { return (void)y, x < 1; }
+
 static bool huge(double x, double y) { return (void)y, fabs(x) >= 3e38; }
+
 static bool three_and_more(double x, double y) { return (void)y, fabs(x) >= 3; }
+
 static bool negative(double x, double y) { return (void)y, x < 0; }
+
 static bool at_bounds(double x, double y) { return (void)y, x == -1.5 || x == 2.5 || isnan(x); }
+
 static bool large(double x, double y) { return (void)y, x >= 100000; }
+
 static bool both_infinite(double x, double y) { return isinf(x) && x == y; }
+
 static bool no_slope(double x, double y) { return (void)y, isinf(x) || isnan(x); }
+
 static bool subnormal_y(double x, double y) { return x == 0 && y != 0 && fabs(y) < 0x1p-126; }
+
 static bool small_or_infinite(double x, double y) {
   return isinf(x) || isinf(y) || fmin(fabs(x), fabs(y)) < 0x1p-126;
 }
+
 static bool by_infinity(double x, double y) { return isinf(y) || isinf(x); }
+
 static bool whole_quotient(double x, double y) { return x == 0 || isinf(y) || isinf(x) || fmod(x, y) == 0; }
+
 static const struct Known {
   const char *name;
   int part;
@@ -112,6 +196,7 @@ static const struct Known {
     {"sign", VALUE, not_a_number, "NaN stays"},
     {"tanh", BY_X, finite_x, "4 e / (1 + e)^2 loses nothing where 1 - t^2 does"},
 };
+
 static bool is_known(const Case *c, Part part, double x, double y, bool *used) {
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!strcmp(known[i].name, c->name) && (known[i].part & part) && known[i].where(x, y))
@@ -124,6 +209,7 @@ static bool same(double got, double want, bool zeros) {
   if (want == 0 && got == 0) return !zeros || !signbit(got) == !signbit(want);
   return got == want || fabs(got - want) <= 2e-6 * fabs(want) + 0x1p-147;
 }
+
 static int differing(const Case *c, Part part, const Row *want, TgTensor *t, bool *used) {
   double got[MOST];
   int bad = 0;
@@ -142,6 +228,7 @@ static int differing(const Case *c, Part part, const Row *want, TgTensor *t, boo
   }
   return bad;
 }
+
 static bool read_row(FILE *f, const char *name, Row *r) {
   char word[64];
   long at = ftell(f);
@@ -153,6 +240,7 @@ static bool read_row(FILE *f, const char *name, Row *r) {
   }
   return true;
 }
+
 static bool read_case(FILE *f, Case *c) {
   if (fscanf(f, " case %63[^\n]\n", c->name) != 1) return false;
   bool ok = read_row(f, "x", &c->x);
@@ -161,6 +249,7 @@ static bool read_case(FILE *f, Case *c) {
   if (!ok) fail_msg("special.txt: %s", c->name);
   return true;
 }
+
 static void compare(const char *device) {
   static Case c;
   bool used[sizeof known / sizeof *known] = {false};
@@ -184,8 +273,11 @@ static void compare(const char *device) {
     if (*known[i].name && !used[i]) print_message("%s: no longer differs\n", known[i].name), bad++;
   if (bad) fail_msg("%s: %d differences", device, bad);
 }
+
 static void test_cpu(void **state) { (void)state, compare("CPU"); }
+
 static void test_interp(void **state) { (void)state, compare("INTERP"); }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_cpu), cmocka_unit_test(test_interp)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
-/* test_state.c: tensors as memory and as text, handles, updates in place, settings, factorisations, and the operators with a number: what
- * test_api.c does not reach. Expected values are by hand or laws. Runs on CPU and INTERP. */
+/* test_state.c: tensors as memory and as text, handles, updates in place, settings, factorisations, and the
+ * operators with a number: what test_api.c does not reach. Expected values are by hand or laws. Runs on CPU
+ * and INTERP. */
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>
@@ -10,23 +11,44 @@
 #include <cmocka.h>
 
 static TgContext *C;
+
 static int open_on(const char *device) {
   C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 3});
   return tg_error(C) != TG_OK;
 }
-static int open_cpu(void **state) { (void)state; return open_on("CPU"); }
-static int open_interp(void **state) { (void)state; return open_on("INTERP"); }
-static int close_it(void **state) { (void)state; tg_close(C); return 0; }
+
+static int open_cpu(void **state) {
+  (void)state;
+  return open_on("CPU");
+}
+
+static int open_interp(void **state) {
+  (void)state;
+  return open_on("INTERP");
+}
+
+static int close_it(void **state) {
+  (void)state;
+  tg_close(C);
+  return 0;
+}
+
 static void text_is_at(int line, TgTensor *t, const char *want) {
   const char *got = tg_to_text(t);
-  if (!got || strcmp(got, want)) fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
+  if (!got || strcmp(got, want))
+    fail_msg("line %d: %s, not %s (%s)", line, got ? got : "nothing", want, tg_errmsg(C));
 }
+
 #define TEXT(t, want) text_is_at(__LINE__, (t), (want))
-#define X(text) tg_from_text(C, text)
+#define X(text)       tg_from_text(C, text)
+
 static void error_is_at(int line, const void *p, TgStatus s, const char *part) {
-  if (p || tg_error(C) != s || !strstr(tg_errmsg(C), part)) fail_msg("line %d: %s: %s, not %s about \"%s\"", line, tg_status_name(tg_error(C)), tg_errmsg(C), tg_status_name(s), part);
+  if (p || tg_error(C) != s || !strstr(tg_errmsg(C), part))
+    fail_msg("line %d: %s: %s, not %s about \"%s\"", line, tg_status_name(tg_error(C)), tg_errmsg(C),
+             tg_status_name(s), part);
   tg_clear_error(C);
 }
+
 #define ERROR(p, s, part) error_is_at(__LINE__, (p), (s), (part))
 
 static void test_text(void **state) {
@@ -61,6 +83,7 @@ static void test_text(void **state) {
   TEXT(tg_from_bytes(C, "\1\2\3\4\5", 5, TG_DTYPE_DEFAULT), "[1, 2, 3, 4, 5]");
   TEXT(tg_from_bytes(C, "\1\0\2\0\3", 5, TG_U16), "[1, 2]");
 }
+
 static void test_questions(void **state) {
   (void)state;
   TgTensor *x = tg_zeros(C, TG_SHAPE(2, 3), .dtype = TG_F16);
@@ -79,6 +102,7 @@ static void test_questions(void **state) {
   TEXT(tg_scalar_like(X("[1]"), 3), "3");
   TEXT(tg_scalar_like(X("[1]"), 0.5), "0.5");
 }
+
 static void test_memory(void **state) {
   (void)state;
   TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"), *y = tg_clone(x), *e = tg_empty_like(x);
@@ -114,6 +138,7 @@ static void test_memory(void **state) {
   remove(path);
   ERROR(tg_from_file(C, path, TG_U8, TG_SHAPE(-1)), TG_ERR_IO, "tg_state");
 }
+
 static void test_updates(void **state) {
   (void)state;
   TgTensor *x = X("[6.0, 7.0]"), *two = X("[2.0, 2.0]"), *i = X("[6, 7]"), *one = X("[1, 1]");
@@ -132,10 +157,11 @@ static void test_updates(void **state) {
   TEXT(tg_matmul_(m, X("[[0.0, 1.0], [1.0, 0.0]]")), "[[2.0, 1.0], [4.0, 3.0]]");
   TEXT(tg_add_(tg_slice(m, 0, 1, 2), X("[[1.0, 1.0]]")), "[[5.0, 4.0]]");
   TEXT(m, "[[2.0, 1.0], [5.0, 4.0]]");
-  TgTensor *turn = X("[1, 2, 0]"), *v = X("[1.0, 2.0, 3.0]");      /* what is stored to a place is read at another one */
+  TgTensor *turn = X("[1, 2, 0]"),
+           *v = X("[1.0, 2.0, 3.0]"); /* what is stored to a place is read at another one */
   TEXT(tg_setitem(v, TG_IDX(TG_TENSOR(turn)), tg_mul_scalar(v, 10)), "[30.0, 10.0, 20.0]");
   TEXT(tg_setitem(v, TG_IDX(TG_TENSOR(turn)), tg_flip(v, TG_SHAPE(0))), "[30.0, 20.0, 10.0]");
-  TgTensor *was = tg_add(m, m);                               /* an expression whose value was computed, and then overwritten there */
+  TgTensor *was = tg_add(m, m); /* an expression whose value was computed, and then overwritten there */
   TEXT(was, "[[4.0, 2.0], [10.0, 8.0]]");
   TEXT(tg_assign(was, tg_zeros_like(was)), "[[0.0, 0.0], [0.0, 0.0]]");
   TEXT(tg_neg(tg_add(m, m)), "[[-4.0, -2.0], [-10.0, -8.0]]");
@@ -143,11 +169,14 @@ static void test_updates(void **state) {
   ERROR(tg_div_(i, one), TG_ERR_DTYPE, "div_: the result is f32, the tensor i32");
   ERROR(tg_add_(X("[1.0]"), X("[[1.0, 2.0]]")), TG_ERR_SHAPE, "assign");
 }
-/* What is to be computed of a memory has the values of the time it was built in, however many stores run before. */
+
+/* What is to be computed of a memory has the values of the time it was built in, however many stores run
+ * before. */
 static void test_versions(void **state) {
   (void)state;
   TgTensor *a = tg_clone(X("[1.0]")), *b = tg_clone(X("[2.0]"));
-  TgTensor *of_a = tg_neg(a), *of_b = tg_keep(tg_neg(b)), *both[] = {tg_assign(a, X("[10.0]")), tg_assign(b, X("[20.0]"))};
+  TgTensor *of_a = tg_neg(a), *of_b = tg_keep(tg_neg(b)),
+           *both[] = {tg_assign(a, X("[10.0]")), tg_assign(b, X("[20.0]"))};
   assert_int_equal(tg_realize_many(both, 2), TG_OK);
   TgTensor *later = tg_neg(a);
   assert_int_equal(tg_realize(tg_assign(a, X("[100.0]"))), TG_OK);
@@ -158,35 +187,41 @@ static void test_versions(void **state) {
   TgTensor *c = tg_clone(X("[1.0]")), *was = tg_keep(tg_neg(c));
   assert_int_equal(tg_realize(tg_assign(c, X("[10.0]"))), TG_OK);
   TgTensor *now = tg_neg(c);
-  tg_assign(c, tg_add(was, c));                               /* the last that needs the first version */
+  tg_assign(c, tg_add(was, c)); /* the last that needs the first version */
   tg_release(was);
   assert_int_equal(tg_realize(c), TG_OK);
   TEXT(c, "[9.0]");
   TEXT(now, "[-10.0]");
 }
+
 /* The same expressions, others of them asked for. */
 static void test_roots(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
-    TgTensor *x = tg_clone(X("[1.0, 4.0]")), *one = tg_add(x, x), *two = tg_neg(one), *three = tg_mul(two, two), *some[] = {i ? two : one, three};
+    TgTensor *x = tg_clone(X("[1.0, 4.0]")), *one = tg_add(x, x), *two = tg_neg(one),
+             *three = tg_mul(two, two), *some[] = {i ? two : one, three};
     assert_int_equal(tg_realize(x), TG_OK);
     assert_int_equal(tg_realize_many(some, 2), TG_OK);
     TEXT(some[0], i ? "[-2.0, -8.0]" : "[2.0, 8.0]");
     TEXT(three, "[4.0, 64.0]");
   }
 }
+
 /* A value and its diagonal: the reader's one axis is both of the other's. */
 static void test_diagonal(void **state) {
   (void)state;
   double v[16];
-  for (int i = 0; i < 16; i++) v[i] = i;
+  for (int i = 0; i < 16; i++)
+    v[i] = i;
   TgTensor *x = tg_from_f64(C, v, TG_F32, TG_SHAPE(4, 4)), *s = tg_sqrt(tg_mul(x, x));
   int64_t none[] = {0}, four[] = {4}, begin[] = {0, 0}, end[] = {4, 1};
-  TgTensor *d = tg_shrink(tg_reshape(tg_pad(tg_reshape(s, TG_SHAPE(16)), none, four), TG_SHAPE(4, 5)), begin, end);
+  TgTensor *d =
+      tg_shrink(tg_reshape(tg_pad(tg_reshape(s, TG_SHAPE(16)), none, four), TG_SHAPE(4, 5)), begin, end);
   TgTensor *both[] = {s, tg_add_scalar(tg_reshape(d, TG_SHAPE(4)), 1)};
   assert_int_equal(tg_realize_many(both, 2), TG_OK);
   TEXT(both[1], "[1.0, 6.0, 11.0, 16.0]");
 }
+
 static void test_scalars(void **state) {
   (void)state;
   TgTensor *x = X("[1.0, -2.0, 4.0]"), *i = X("[5, -7, 12]");
@@ -222,47 +257,57 @@ static void test_scalars(void **state) {
   ERROR(tg_bitand_scalar(x, 1), TG_ERR_DTYPE, "bitand");
   ERROR(tg_clamp_tensor(x, NULL, NULL), TG_ERR_VALUE, "neither");
   /* Salmon et al., the vectors published with Random123: threefry2x32, 20 rounds */
-  TgTensor *k = tg_threefry(tg_from(C, (uint64_t[]){0, ~0ull, 0x85a308d3243f6a88}, TG_U64, TG_SHAPE(3)), tg_from(C, (uint64_t[]){0, ~0ull, 0x0370734413198a2e}, TG_U64, TG_SHAPE(3)));
+  TgTensor *k = tg_threefry(tg_from(C, (uint64_t[]){0, ~0ull, 0x85a308d3243f6a88}, TG_U64, TG_SHAPE(3)),
+                            tg_from(C, (uint64_t[]){0, ~0ull, 0x0370734413198a2e}, TG_U64, TG_SHAPE(3)));
   uint64_t v[3];
   assert_int_equal(tg_read(k, v, sizeof v), TG_OK);
   assert_true(v[0] == 0x99ba4efe6b200159 && v[1] == 0xbb002be71cb996fc && v[2] == 0x483df7a0c4923a9c);
   ERROR(tg_threefry(x, x), TG_ERR_DTYPE, "u64");
 }
+
 static void test_items(void **state) {
   (void)state;
   TgTensor *m = X("[[1, 2, 3], [4, 5, 6]]");
   TEXT(tg_setitem_scalar(m, TG_IDX(TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, 2)), 0), "[[0, 2, 0], [0, 5, 0]]");
-  TgTensor *row = tg_getitem(m, TG_IDX(TG_AT(1)));             /* a view: what is written to it is written to m */
+  TgTensor *row = tg_getitem(m, TG_IDX(TG_AT(1))); /* a view: what is written to it is written to m */
   TEXT(tg_setitem_scalar(row, TG_IDX(TG_AT(-1)), 7), "[0, 5, 7]");
   TEXT(m, "[[0, 2, 0], [0, 5, 7]]");
   TEXT(tg_add_(tg_getitem(m, TG_IDX(TG_ALL, TG_AT(1))), X("[10, 20]")), "[12, 25]");
   TEXT(m, "[[0, 12, 0], [0, 25, 7]]");
   TgTensor *at = X("[0, 1, 1]");
-  TEXT(tg_setitem(m, TG_IDX(TG_TENSOR(at), TG_TENSOR(X("[0, 2, 2]"))), X("[1, 2, 3]")), "[[1, 12, 0], [0, 25, 3]]");      /* the last one stays */
+  TEXT(tg_setitem(m, TG_IDX(TG_TENSOR(at), TG_TENSOR(X("[0, 2, 2]"))), X("[1, 2, 3]")),
+       "[[1, 12, 0], [0, 25, 3]]"); /* the last one stays */
   TEXT(tg_index_put(m, TG_IDX(TG_TENSOR(at)), X("1"), .accumulate = true), "[[2, 13, 1], [2, 27, 5]]");
-  TEXT(tg_getitem(m, TG_IDX(TG_TENSOR(X("[0, 5, -9]")), TG_AT(1))), "[12, 0, 0]");                                         /* outside: 0 */
+  TEXT(tg_getitem(m, TG_IDX(TG_TENSOR(X("[0, 5, -9]")), TG_AT(1))), "[12, 0, 0]"); /* outside: 0 */
   TEXT(tg_getitem(X("7"), TG_IDX(TG_NEW)), "[7]");
   TgTensor *big = tg_clone(tg_zeros(C, TG_SHAPE(100, 8)));
   tg_realize(big);
   uint64_t before = tg_counters(C).flops;
   tg_realize(tg_setitem_scalar(big, TG_IDX(TG_AT(3)), 1));
-  assert_true(tg_counters(C).flops - before <= 100);           /* the row, not the tensor */
+  assert_true(tg_counters(C).flops - before <= 100); /* the row, not the tensor */
   assert_true(tg_item_f64(tg_sum(big)) == 8);
-  /* a place that is read, used in the gate of another read, padded: no read leaves its buffer, and fused is as in parts */
+  /* a place that is read, used in the gate of another read, padded: no read leaves its buffer, and fused is
+   * as in parts */
   int32_t v[28];
-  for (int i = 0; i < 28; i++) v[i] = (i * 21 + 11) % 23 - 11;
+  for (int i = 0; i < 28; i++)
+    v[i] = (i * 21 + 11) % 23 - 11;
   TgTensor *t = tg_from(C, v, TG_I32, TG_SHAPE(4, 7)), *parts = tg_take(t, t), *whole = parts;
   tg_realize(parts = tg_clone(parts));
   parts = tg_argmax(tg_pad(parts, (int64_t[]){0, 0, 2}, (int64_t[]){0, 0, 2}), .axis = TG_AXES(2));
   whole = tg_argmax(tg_pad(whole, (int64_t[]){0, 0, 2}, (int64_t[]){0, 0, 2}), .axis = TG_AXES(2));
   tg_realize(parts = tg_clone(parts));
-  TEXT(tg_all(tg_eq(tg_pad(parts, (int64_t[]){2, 0}, (int64_t[]){0, 0}), tg_pad(whole, (int64_t[]){2, 0}, (int64_t[]){0, 0}))), "true");
-  /* the same where the place is a sum that the kernel makes, and where two paddings gate it one after the other */
-  TgTensor *far = tg_clamp(tg_matmul(t, tg_transpose(t, 0, 1)), -64, 64), *rows[2] = {tg_take(t, far), tg_take(t, tg_clone(far))};
+  TEXT(tg_all(tg_eq(tg_pad(parts, (int64_t[]){2, 0}, (int64_t[]){0, 0}),
+                    tg_pad(whole, (int64_t[]){2, 0}, (int64_t[]){0, 0}))),
+       "true");
+  /* the same where the place is a sum that the kernel makes, and where two paddings gate it one after the
+   * other */
+  TgTensor *far = tg_clamp(tg_matmul(t, tg_transpose(t, 0, 1)), -64, 64),
+           *rows[2] = {tg_take(t, far), tg_take(t, tg_clone(far))};
   TgTensor *cols[2] = {tg_take(tg_transpose(tg_pad(t, (int64_t[]){0, 0}, (int64_t[]){2, 0}), 0, 1), t), NULL};
   tg_realize(rows[1] = tg_clone(rows[1])), tg_realize(cols[1] = tg_clone(cols[0]));
   for (int i = 0; i < 2; i++) {
-    rows[i] = tg_pad(tg_pad(rows[i], (int64_t[]){0, 0, 1}, (int64_t[]){0, 0, 0}), (int64_t[]){0, 0, 0}, (int64_t[]){2, 0, 0});
+    rows[i] = tg_pad(tg_pad(rows[i], (int64_t[]){0, 0, 1}, (int64_t[]){0, 0, 0}), (int64_t[]){0, 0, 0},
+                     (int64_t[]){2, 0, 0});
     cols[i] = tg_pad(cols[i], (int64_t[]){0, 2, 0}, (int64_t[]){0, 0, 0});
   }
   TEXT(tg_all(tg_eq(rows[0], rows[1])), "true");
@@ -273,23 +318,25 @@ static void test_items(void **state) {
   TEXT(tg_randperm(C, 0), "[]");
   assert_int_equal(tg_dtype(tg_randperm(C, 5, .dtype = TG_I64)), TG_I64);
 }
+
 static void test_kernel(void **state) {
   (void)state;
-  static const char *const scaled =                            /* out[i] = a[i] * 2 + sum of b's row i */
-    "p0 = PARAM[f32, 0, 3](3)\n"
-    "r0 = RANGE[0, GLOBAL](3)\n"
-    "p1 = PARAM[f32, 1, 3](3)\n"
-    "p2 = PARAM[f32, 2, 12](3, 4)\n"
-    "r1 = RANGE[1, REDUCE](4)\n"
-    "u1 = REDUCE[ADD](INDEX(p2, r0, r1), r1)\n"
-    "u2 = ADD(MUL(INDEX(p1, r0), 2.0:f32), u1)\n"
-    "u3 = STORE(INDEX(p0, r0), u2, r0)\n"
-    "u4 = SINK(u3)\n";
-  TgTensor *o = tg_clone(X("[0.0, 0.0, 0.0]")), *a = X("[1.0, 2.0, 3.0]"), *b = tg_reshape(tg_cast(tg_arange(C, 0, 12), TG_F32), TG_SHAPE(3, 4)), *before = tg_neg(o);
+  static const char *const scaled = /* out[i] = a[i] * 2 + sum of b's row i */
+      "p0 = PARAM[f32, 0, 3](3)\n"
+      "r0 = RANGE[0, GLOBAL](3)\n"
+      "p1 = PARAM[f32, 1, 3](3)\n"
+      "p2 = PARAM[f32, 2, 12](3, 4)\n"
+      "r1 = RANGE[1, REDUCE](4)\n"
+      "u1 = REDUCE[ADD](INDEX(p2, r0, r1), r1)\n"
+      "u2 = ADD(MUL(INDEX(p1, r0), 2.0:f32), u1)\n"
+      "u3 = STORE(INDEX(p0, r0), u2, r0)\n"
+      "u4 = SINK(u3)\n";
+  TgTensor *o = tg_clone(X("[0.0, 0.0, 0.0]")), *a = X("[1.0, 2.0, 3.0]"),
+           *b = tg_reshape(tg_cast(tg_arange(C, 0, 12), TG_F32), TG_SHAPE(3, 4)), *before = tg_neg(o);
   tg_realize(before);
   if (tg_kernel(C, scaled, (TgTensor *[]){o, a, b}, 3)) fail_msg("%s", tg_errmsg(C));
   TEXT(o, "[8.0, 26.0, 44.0]");
-  TEXT(before, "[-0.0, -0.0, -0.0]");                          /* computed from what was there */
+  TEXT(before, "[-0.0, -0.0, -0.0]"); /* computed from what was there */
   TEXT(tg_neg(o), "[-8.0, -26.0, -44.0]");
   assert_int_equal(tg_kernel(C, scaled, (TgTensor *[]){a, o, b}, 3), TG_OK);
   TEXT(a, "[22.0, 74.0, 126.0]");
@@ -306,10 +353,13 @@ static void test_kernel(void **state) {
   ERROR(NULL, TG_ERR_STATE, "part of another");
   assert_int_equal(tg_kernel(C, "u1 = NOPE(1)\n", (TgTensor *[]){o}, 1), TG_ERR_VALUE);
   ERROR(NULL, TG_ERR_VALUE, "line 1");
-  assert_int_equal(tg_kernel(C, "r0 = RANGE[0, LOOP](8)\nu1 = FLOORMOD(r0, 8)\n", (TgTensor *[]){o}, 1), TG_ERR_VALUE);
+  assert_int_equal(tg_kernel(C, "r0 = RANGE[0, LOOP](8)\nu1 = FLOORMOD(r0, 8)\n", (TgTensor *[]){o}, 1),
+                   TG_ERR_VALUE);
   ERROR(NULL, TG_ERR_VALUE, "no kernel graph");
 }
+
 static TgTensor *twice(TgTensor *x) { return tg_mul_scalar(x, 2); }
+
 static void test_graphs(void **state) {
   (void)state;
   TgTensor *x = X("[1.0, 4.0]"), *i = X("[7, -7]");
@@ -322,11 +372,11 @@ static void test_graphs(void **state) {
   ERROR(tg_alu("ADD", (TgTensor *[]){x, i}, 2), TG_ERR_DTYPE, "i32 as operand 1");
   ERROR(tg_alu("SQRT", &i, 1), TG_ERR_DTYPE, "SQRT with i32");
   ERROR(tg_alu("REDUCE", &i, 1), TG_ERR_VALUE, "REDUCE");
-  TEXT(tg_sequential(x, (TgTensor *(*const[])(TgTensor *)){twice, tg_neg, twice}, 3), "[-4.0, -16.0]");
+  TEXT(tg_sequential(x, (TgTensor * (*const[])(TgTensor *)){twice, tg_neg, twice}, 3), "[-4.0, -16.0]");
   int n = tg_schedule((TgTensor *[]){tg_sum(x), tg_exp(x)}, 2, NULL, NULL);
   assert_true(n >= 1 && n <= 2);
   uint64_t before = tg_counters(C).launches;
-  assert_int_equal(tg_schedule(&x, 1, NULL, NULL), 0);                  /* in memory already */
+  assert_int_equal(tg_schedule(&x, 1, NULL, NULL), 0); /* in memory already */
   assert_int_equal(tg_counters(C).launches, before);
   int old = tg_setting(C, "NOOPT", 1);
   assert_int_equal(tg_setting(C, "noopt", -1), 1);
@@ -339,19 +389,24 @@ static void test_graphs(void **state) {
   assert_int_equal(tg_setting(C, "FUSE", 5), -1);
   ERROR(NULL, TG_ERR_VALUE, "FUSE = 5");
 }
+
 /* ---- gradients by hand */
 static TgStatus clip(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
   (void)y, (void)x, (void)n;
   return (out[0] = tg_clamp(g, -*(double *)user, *(double *)user)) ? TG_OK : tg_error(tg_context(g));
 }
+
 static TgStatus broken(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
   (void)y, (void)x, (void)n, (void)user;
   return (out[0] = tg_sum(g)) ? TG_OK : TG_ERR_VALUE;
 }
-static TgStatus square_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out, void *user) {
+
+static TgStatus square_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                void *user) {
   (void)y, (void)n, (void)user;
   return (out[0] = tg_mul_scalar(tg_mul(g, x[0]), 2)) ? TG_OK : TG_ERR_VALUE;
 }
+
 static void test_custom_gradient(void **state) {
   (void)state;
   double limit = 1;
@@ -360,7 +415,8 @@ static void test_custom_gradient(void **state) {
   TEXT(y, "[1.0, -3.0, 0.25]");
   assert_int_equal(tg_gradient(tg_sum(tg_square(y)), &x, 1, g), TG_OK);
   TEXT(g[0], "[1.0, -1.0, 0.5]");
-  TgTensor *s = tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL);      /* and again through it */
+  TgTensor *s =
+      tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL); /* and again through it */
   assert_int_equal(tg_gradient(tg_sum(tg_mul(s, x)), &x, 1, g), TG_OK);
   TEXT(g[0], "[3.0, 27.0, 0.1875]");
   assert_int_equal(tg_gradient(tg_sum(g[0]), &x, 1, h), TG_OK);
@@ -384,27 +440,36 @@ static void test_custom_gradient(void **state) {
   assert_int_equal(tg_gradient(tg_sum(x), &whole, 1, g), TG_ERR_DTYPE);
   ERROR(NULL, TG_ERR_DTYPE, "target 0 is i32");
 }
+
 /* ---- factorisations by their laws */
 static double worst(TgTensor *a, TgTensor *b) { return tg_item_f64(tg_max(tg_abs(tg_sub(a, b)))); }
+
 static TgTensor *T(TgTensor *x) { return tg_transpose(x, -1, -2); }
+
 static TgTensor *noise(TgDType d, int n, const int64_t *dims, unsigned seed) {
   int64_t count = 1;
-  for (int i = 0; i < n; i++) count *= dims[i];
+  for (int i = 0; i < n; i++)
+    count *= dims[i];
   double *v = malloc((size_t)(count + 1) * sizeof *v);
-  for (int64_t i = 0; i < count; i++) seed = seed * 1664525u + 1013904223u, v[i] = (double)(seed >> 8) * 0x1p-23 - 1;
+  for (int64_t i = 0; i < count; i++)
+    seed = seed * 1664525u + 1013904223u, v[i] = (double)(seed >> 8) * 0x1p-23 - 1;
   TgTensor *t = tg_from_f64(C, v, d, n, dims);
   free(v);
   return t;
 }
+
 static void check_qr(TgTensor *a, double tol) {
   TgTensor *q, *r;
   assert_int_equal(tg_qr(a, &q, &r), TG_OK);
   int64_t m = tg_dim(a, -2);
   assert_int_equal(tg_dim(q, -1), m);
-  if (!(worst(tg_matmul(q, r), a) < tol)) fail_msg("QR is %g from A (%s)", worst(tg_matmul(q, r), a), tg_errmsg(C));
-  assert_true(worst(tg_matmul(T(q), q), tg_expand(tg_eye(C, m, .dtype = tg_dtype(a)), tg_ndim(q), tg_shape(q))) < tol);
+  if (!(worst(tg_matmul(q, r), a) < tol))
+    fail_msg("QR is %g from A (%s)", worst(tg_matmul(q, r), a), tg_errmsg(C));
+  assert_true(worst(tg_matmul(T(q), q),
+                    tg_expand(tg_eye(C, m, .dtype = tg_dtype(a)), tg_ndim(q), tg_shape(q))) < tol);
   assert_true(worst(r, tg_triu(r, 0)) == 0);
 }
+
 static void check_svd(TgTensor *a, bool full, double tol) {
   TgTensor *u, *s, *vt;
   assert_int_equal(tg_svd(a, &u, &s, &vt, .full_matrices = full), TG_OK);
@@ -414,11 +479,14 @@ static void check_svd(TgTensor *a, bool full, double tol) {
   TgTensor *uk = tg_slice(u, -1, 0, k), *vk = tg_slice(vt, -2, 0, k);
   double off = worst(tg_matmul(tg_mul(uk, tg_unsqueeze(s, -2)), vk), a);
   if (!(off < tol)) fail_msg("U S V is %g from A (%s)", off, tg_errmsg(C));
-  assert_true(worst(tg_matmul(T(u), u), tg_expand(tg_eye(C, tg_dim(u, -1), .dtype = tg_dtype(a)), tg_ndim(u), tg_shape(tg_matmul(T(u), u)))) < tol);
-  assert_true(worst(tg_matmul(vt, T(vt)), tg_expand(tg_eye(C, tg_dim(vt, -2), .dtype = tg_dtype(a)), tg_ndim(vt), tg_shape(tg_matmul(vt, T(vt))))) < tol);
+  assert_true(worst(tg_matmul(T(u), u), tg_expand(tg_eye(C, tg_dim(u, -1), .dtype = tg_dtype(a)), tg_ndim(u),
+                                                  tg_shape(tg_matmul(T(u), u)))) < tol);
+  assert_true(worst(tg_matmul(vt, T(vt)), tg_expand(tg_eye(C, tg_dim(vt, -2), .dtype = tg_dtype(a)),
+                                                    tg_ndim(vt), tg_shape(tg_matmul(vt, T(vt))))) < tol);
   if (k > 1) assert_true(tg_item_f64(tg_min(tg_sub(tg_slice(s, -1, 0, k - 1), tg_slice(s, -1, 1, k)))) >= 0);
   assert_true(tg_item_f64(tg_min(s)) >= 0);
 }
+
 static void test_factorisations(void **state) {
   (void)state;
   check_qr(noise(TG_F64, TG_SHAPE(4, 4), 1), 1e-13);
@@ -432,7 +500,8 @@ static void test_factorisations(void **state) {
   check_svd(noise(TG_F64, TG_SHAPE(3, 5), 8), false, 1e-12);
   check_svd(noise(TG_F32, TG_SHAPE(2, 4, 3), 9), false, 1e-5);
   check_svd(noise(TG_F64, TG_SHAPE(3, 1), 10), true, 1e-12);
-  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false, 1e-12);    /* rank 1 */
+  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false,
+            1e-12); /* rank 1 */
   TgTensor *u, *s, *vt;
   assert_int_equal(tg_svd(X("[[3.0, 0.0], [0.0, -4.0]]"), &u, &s, &vt), TG_OK);
   TEXT(tg_round(tg_mul_scalar(s, 1000)), "[4000.0, 3000.0]");
@@ -440,20 +509,29 @@ static void test_factorisations(void **state) {
   ERROR(NULL, TG_ERR_SHAPE, "svd: (1) is no matrix");
   TgTensor *x = noise(TG_F64, TG_SHAPE(3, 3), 13), *q, *r, *g[1];
   assert_int_equal(tg_qr(x, &q, &r), TG_OK);
-  assert_int_equal(tg_gradient(tg_sum(tg_square(r)), &x, 1, g), TG_OK);      /* |R|^2 = |A|^2 */
+  assert_int_equal(tg_gradient(tg_sum(tg_square(r)), &x, 1, g), TG_OK); /* |R|^2 = |A|^2 */
   assert_true(worst(g[0], tg_mul_scalar(x, 2)) < 1e-12);
 }
+
 static void test_batch_norm(void **state) {
   (void)state;
-  TgTensor *x = X("[[1.0, 10.0], [3.0, 30.0]]"), *m = tg_clone(X("[0.0, 0.0]")), *v = tg_clone(X("[1.0, 1.0]"));
+  TgTensor *x = X("[[1.0, 10.0], [3.0, 30.0]]"), *m = tg_clone(X("[0.0, 0.0]")),
+           *v = tg_clone(X("[1.0, 1.0]"));
   TgTensor *y = tg_batch_norm_train(x, m, v, .eps = 1e-12, .momentum = 0.5);
   TEXT(tg_round(y), "[[-1.0, -1.0], [1.0, 1.0]]");
-  TEXT(m, "[1.0, 10.0]");                                      /* half way to 2, 20 */
-  TEXT(v, "[1.5, 100.5]");                                     /* to the unbiased 2, 200 */
+  TEXT(m, "[1.0, 10.0]");  /* half way to 2, 20 */
+  TEXT(v, "[1.5, 100.5]"); /* to the unbiased 2, 200 */
 }
-#define BOTH(name) cmocka_unit_test_setup_teardown(name, open_interp, close_it), cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
+
+#define BOTH(name)                                                                                           \
+  cmocka_unit_test_setup_teardown(name, open_interp, close_it),                                              \
+      cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
+
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_text), BOTH(test_questions), BOTH(test_memory), BOTH(test_updates), BOTH(test_versions), BOTH(test_roots), BOTH(test_diagonal), BOTH(test_scalars), BOTH(test_items), BOTH(test_kernel), BOTH(test_graphs), BOTH(test_custom_gradient),
-                                     BOTH(test_factorisations), BOTH(test_batch_norm)};
+  const struct CMUnitTest tests[] = {
+      BOTH(test_text),           BOTH(test_questions), BOTH(test_memory),   BOTH(test_updates),
+      BOTH(test_versions),       BOTH(test_roots),     BOTH(test_diagonal), BOTH(test_scalars),
+      BOTH(test_items),          BOTH(test_kernel),    BOTH(test_graphs),   BOTH(test_custom_gradient),
+      BOTH(test_factorisations), BOTH(test_batch_norm)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

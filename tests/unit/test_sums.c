@@ -1,5 +1,5 @@
-/* test_sums.c: long sums of floats keep their bound: against the sum in double, on every device, shaped or plain, of one axis or several, and the same bits
- * for any number of threads. */
+/* test_sums.c: long sums of floats keep their bound: against the sum in double, on every device, shaped or
+ * plain, of one axis or several, and the same bits for any number of threads. */
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>
@@ -11,28 +11,39 @@
 #include <cmocka.h>
 
 static TgContext *open_on(const char *device, int threads, int noopt) {
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .threads = threads, .cores = 8});
+  TgContext *ctx = tg_open(
+      &(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .threads = threads, .cores = 8});
   assert_int_equal(tg_error(ctx), TG_OK);
   tg_setting(ctx, "NOOPT", noopt);
   return ctx;
 }
+
 static float *numbers(size_t n, double low, double high) {
   float *v = malloc(n * sizeof *v);
   unsigned seed = 7;
-  for (size_t i = 0; i < n; i++) seed = seed * 1664525u + 1013904223u, v[i] = (float)(low + (high - low) * (seed >> 8) / 16777216.0);
+  for (size_t i = 0; i < n; i++)
+    seed = seed * 1664525u + 1013904223u, v[i] = (float)(low + (high - low) * (seed >> 8) / 16777216.0);
   return v;
 }
+
 static void near(const char *what, const char *device, double got, double want, double of) {
   if (!(fabs(got - want) <= 6e-6 * of)) fail_msg("%s on %s: %.9g, not %.9g", what, device, got, want);
 }
-static const struct { const char *device; int noopt; size_t n; } runs[] = {
-  {"CPU", 0, 3000001}, {"CPU", 1, 3000001}, {"CPU", 0, 1 << 21}, {"INTERP", 0, 200001}, {"INTERP:CUDA", 0, 300001}, {"INTERP:METAL", 1, 100000}};
-static void test_equal_values(void **state) {                /* every rounding goes the same way: the worst there is */
+
+static const struct {
+  const char *device;
+  int noopt;
+  size_t n;
+} runs[] = {{"CPU", 0, 3000001},   {"CPU", 1, 3000001},        {"CPU", 0, 1 << 21},
+            {"INTERP", 0, 200001}, {"INTERP:CUDA", 0, 300001}, {"INTERP:METAL", 1, 100000}};
+
+static void test_equal_values(void **state) { /* every rounding goes the same way: the worst there is */
   (void)state;
   for (size_t r = 0; r < sizeof runs / sizeof *runs; r++) {
     TgContext *ctx = open_on(runs[r].device, 0, runs[r].noopt);
     float tenth = 0.1f;
-    TgTensor *x = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 0.1, .dtype = TG_F32)), *b = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 255, .dtype = TG_U8));
+    TgTensor *x = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 0.1, .dtype = TG_F32)),
+             *b = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 255, .dtype = TG_U8));
     near("mean of 0.1", runs[r].device, tg_item_f64(tg_mean(x)), tenth, tenth);
     near("mean of bytes of 255", runs[r].device, tg_item_f64(tg_mean(b)), 255, 255);
     near("variance of 0.1", runs[r].device, tg_item_f64(tg_var(x)), 0, 0.1);
@@ -40,60 +51,82 @@ static void test_equal_values(void **state) {                /* every rounding g
     tg_close(ctx);
   }
 }
-static void test_axes(void **state) {                        /* one loop of several is cut; loops that a maximum and a sum share; a sum of products */
+
+static void test_axes(
+    void **state) { /* one loop of several is cut; loops that a maximum and a sum share; a sum of products */
   (void)state;
+
   enum { A = 7, B = 450, C = 333 };
+
   static const char *const devices[] = {"CPU", "INTERP", "INTERP:C", "INTERP:CUDA"};
   float *v = numbers(A * B * C, 0.5, 1.5);
   double total = 0, rows[A] = {0}, columns[C] = {0}, squares = 0, largest = 0;
-  for (int i = 0; i < A * B * C; i++) total += v[i], rows[i / (B * C)] += v[i], columns[i % C] += v[i], squares += (double)v[i] * v[i], largest = fmax(largest, v[i]);
+  for (int i = 0; i < A * B * C; i++)
+    total += v[i], rows[i / (B * C)] += v[i], columns[i % C] += v[i], squares += (double)v[i] * v[i],
+        largest = fmax(largest, v[i]);
   for (size_t d = 0; d < sizeof devices / sizeof *devices; d++)
     for (int noopt = 0; noopt < 2; noopt++) {
       TgContext *ctx = open_on(devices[d], 0, noopt);
       TgTensor *x = tg_from(ctx, v, TG_F32, TG_SHAPE(A, B, C)), *flat = tg_reshape(x, TG_SHAPE(A * B * C));
       float row[A], column[C];
       near("sum", devices[d], tg_item_f64(tg_sum(x)), total, total);
-      near("sum of a flip", devices[d], tg_item_f64(tg_sum(tg_flip(tg_permute(x, 3, (int64_t[]){2, 0, 1}), 1, (int64_t[]){1}))), total, total);
+      near("sum of a flip", devices[d],
+           tg_item_f64(tg_sum(tg_flip(tg_permute(x, 3, (int64_t[]){2, 0, 1}), 1, (int64_t[]){1}))), total,
+           total);
       near("sum of squares", devices[d], tg_item_f64(tg_sum(tg_square(x))), squares, squares);
       near("dot", devices[d], tg_item_f64(tg_matmul(flat, flat)), squares, squares);
       near("sum less maximum", devices[d], tg_item_f64(tg_sub(tg_sum(x), tg_max(x))), total - largest, total);
       assert_int_equal(tg_read(tg_sum(x, .axis = TG_AXES(1, 2)), row, sizeof row), TG_OK);
-      for (int i = 0; i < A; i++) near("rows", devices[d], row[i], rows[i], rows[i]);
+      for (int i = 0; i < A; i++)
+        near("rows", devices[d], row[i], rows[i], rows[i]);
       assert_int_equal(tg_read(tg_sum(x, .axis = TG_AXES(0, 1)), column, sizeof column), TG_OK);
-      for (int i = 0; i < C; i++) near("columns", devices[d], column[i], columns[i], columns[i]);
+      for (int i = 0; i < C; i++)
+        near("columns", devices[d], column[i], columns[i], columns[i]);
       assert_int_equal(tg_error(ctx), TG_OK);
       tg_close(ctx);
     }
   free(v);
 }
-static void test_rows(void **state) {                        /* a long row kept in local memory beside its sum */
+
+static void test_rows(void **state) { /* a long row kept in local memory beside its sum */
   (void)state;
+
   enum { N = 70001 };
+
   float *v = numbers(N, -1, 1), *got = malloc(N * sizeof *got);
   double sum = 0;
-  for (int i = 0; i < N; i++) sum += exp(v[i]);
+  for (int i = 0; i < N; i++)
+    sum += exp(v[i]);
   for (int noopt = 0; noopt < 2; noopt++) {
     TgContext *ctx = open_on("CPU", 0, noopt);
     assert_int_equal(tg_read(tg_softmax(tg_from(ctx, v, TG_F32, TG_SHAPE(N))), got, N * sizeof *got), TG_OK);
-    for (int i = 0; i < N; i += 97) assert_true(fabs(got[i] - exp(v[i]) / sum) <= 3e-5 * got[i]);
+    for (int i = 0; i < N; i += 97)
+      assert_true(fabs(got[i] - exp(v[i]) / sum) <= 3e-5 * got[i]);
     tg_close(ctx);
   }
   free(v), free(got);
 }
+
 static void test_threads(void **state) {
   (void)state;
+
   enum { ROWS = 16, N = 20011 };
+
   float *v = numbers(ROWS * N, -1, 1), first[ROWS], got[ROWS];
   static const int threads[] = {1, 2, 5};
   for (int t = 0; t < 3; t++) {
     TgContext *ctx = open_on("CPU", threads[t], 0);
-    assert_int_equal(tg_read(tg_sum(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, N)), .axis = TG_AXES(1)), t ? got : first, sizeof got), TG_OK);
+    assert_int_equal(tg_read(tg_sum(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, N)), .axis = TG_AXES(1)),
+                             t ? got : first, sizeof got),
+                     TG_OK);
     if (t) assert_memory_equal(got, first, sizeof got);
     tg_close(ctx);
   }
   free(v);
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_values), cmocka_unit_test(test_axes), cmocka_unit_test(test_rows), cmocka_unit_test(test_threads)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_equal_values), cmocka_unit_test(test_axes),
+                                     cmocka_unit_test(test_rows), cmocka_unit_test(test_threads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* test_texts.c: every C and Metal text of the suite compiles without a warning. C: gcc and clang, with the vectors of a plain x86-64 and with
- * AVX-512. Metal: clang's "C++ for OpenCL" mode with tests/kernels/msl/metal_stdlib, which knows address spaces. A compiler that is not here
- * is skipped. */
+/* test_texts.c: every C and Metal text of the suite compiles without a warning. C: gcc and clang, with the
+ * vectors of a plain x86-64 and with AVX-512. Metal: clang's "C++ for OpenCL" mode with
+ * tests/kernels/msl/metal_stdlib, which knows address spaces. A compiler that is not here is skipped. */
 #define _POSIX_C_SOURCE 200809L
 #include "kernels/texts.h"
 #include <setjmp.h>
@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 static char folder[] = "/tmp/tg-texts-XXXXXX";
+
 static bool present(const char *program) {
   char command[128];
   snprintf(command, sizeof command, "command -v %s >/dev/null 2>&1", program);
@@ -21,6 +22,7 @@ static bool present(const char *program) {
   print_message("no %s here\n", program);
   return false;
 }
+
 /* Runs `command FILE`; what it says is printed. */
 static bool accepts(const char *command, const char *unit, const char *suffix) {
   char path[128], line[2048];
@@ -32,14 +34,17 @@ static bool accepts(const char *command, const char *unit, const char *suffix) {
   snprintf(line, sizeof line, "%s %s 2>&1", command, path);
   FILE *p = popen(line, "r");
   assert_non_null(p);
-  for (int n = 0; fgets(line, sizeof line, p); n++) if (n < 30) print_message("%s", line);
+  for (int n = 0; fgets(line, sizeof line, p); n++)
+    if (n < 30) print_message("%s", line);
   ok = pclose(p) == 0;
   unlink(path);
   return ok;
 }
+
 static void every_text(const char *language, const char *command, const char *suffix) {
   enum { BATCH = 64 };
-  static Texts t;                                            /* of the language asked for last */
+
+  static Texts t; /* of the language asked for last */
   static const char *of;
   if (of != language) texts_free(&t), t = texts_collect(language), of = language;
   assert_in_range(t.len, 100, 100000);
@@ -49,7 +54,7 @@ static void every_text(const char *language, const char *command, const char *su
     if (!accepts(command, unit, suffix)) failed++;
     free(unit);
   }
-  char *unit = texts_unit(&t, 0, 0);                         /* a text that is wrong is seen to be refused */
+  char *unit = texts_unit(&t, 0, 0); /* a text that is wrong is seen to be refused */
   unit = realloc(unit, strlen(unit) + 64);
   assert_non_null(unit);
   strcat(unit, "static int wrong(void) { f32 x = 1; return undeclared; }\n");
@@ -57,30 +62,55 @@ static void every_text(const char *language, const char *command, const char *su
   free(unit);
   assert_int_equal(failed, 0);
 }
+
 static const char c[] = "C", metal[] = "METAL";
-#define STRICT " -Wall -Wextra -Werror -Wno-unused -Wno-unused-parameter -fsyntax-only"
+#define STRICT  " -Wall -Wextra -Werror -Wno-unused -Wno-unused-parameter -fsyntax-only"
 #define C_FLAGS " -std=gnu11 -ffreestanding -ffp-contract=off" STRICT
+
 static void c_texts(const char *compiler, const char *flags) {
   char command[256];
   if (!present(compiler)) skip();
   snprintf(command, sizeof command, "%s %s" C_FLAGS, compiler, flags);
   every_text(c, command, "c");
 }
+
 static const char *clang(void) { return present("clang-19") ? "clang-19" : "clang"; }
-static void test_gcc(void **state) { (void)state; c_texts("gcc", "-Wno-psabi"); }
-static void test_gcc_wide(void **state) { (void)state; c_texts("gcc", "-march=x86-64-v4"); }
-static void test_clang(void **state) { (void)state; c_texts(clang(), ""); }
-static void test_clang_wide(void **state) { (void)state; c_texts(clang(), "-march=x86-64-v4"); }
+
+static void test_gcc(void **state) {
+  (void)state;
+  c_texts("gcc", "-Wno-psabi");
+}
+
+static void test_gcc_wide(void **state) {
+  (void)state;
+  c_texts("gcc", "-march=x86-64-v4");
+}
+
+static void test_clang(void **state) {
+  (void)state;
+  c_texts(clang(), "");
+}
+
+static void test_clang_wide(void **state) {
+  (void)state;
+  c_texts(clang(), "-march=x86-64-v4");
+}
+
 static void test_metal(void **state) {
   (void)state;
   char command[512];
   if (!present(clang())) skip();
-  snprintf(command, sizeof command, "%s -x cl -cl-std=clc++2021 -cl-no-stdinc -I " TG_SOURCE_DIR "/tests/kernels/msl -Wno-unknown-attributes" STRICT, clang());
+  snprintf(command, sizeof command,
+           "%s -x cl -cl-std=clc++2021 -cl-no-stdinc -I " TG_SOURCE_DIR
+           "/tests/kernels/msl -Wno-unknown-attributes" STRICT,
+           clang());
   every_text(metal, command, "metal");
 }
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gcc), cmocka_unit_test(test_gcc_wide), cmocka_unit_test(test_clang),
-                                     cmocka_unit_test(test_clang_wide), cmocka_unit_test(test_metal)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gcc), cmocka_unit_test(test_gcc_wide),
+                                     cmocka_unit_test(test_clang), cmocka_unit_test(test_clang_wide),
+                                     cmocka_unit_test(test_metal)};
   if (!mkdtemp(folder)) return 2;
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   rmdir(folder);

@@ -1,4 +1,5 @@
-/* test_tour.c: docs/tour.md shows what the library prints. Each block of it is made anew and compared; with TG_GOLDEN=1 it is written. */
+/* test_tour.c: docs/tour.md shows what the library prints. Each block of it is made anew and compared; with
+ * TG_GOLDEN=1 it is written. */
 #include "tg.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #define TG_SOURCE_DIR "."
 #endif
 static char dumps[64];
+
 static char *file_text(const char *path) {
   FILE *f = fopen(path, "rb");
   if (!f) return NULL;
@@ -21,8 +23,13 @@ static char *file_text(const char *path) {
   fclose(f);
   return s;
 }
-static void keep_source(const TgKernelText *k, void *user) { if (strlen(k->source) < 1 << 16) strcpy(user, k->source); }
-/* relu(a @ b) on a device that only renders; its kernel's text in source, its dumps in the folder if one is named */
+
+static void keep_source(const TgKernelText *k, void *user) {
+  if (strlen(k->source) < 1 << 16) strcpy(user, k->source);
+}
+
+/* relu(a @ b) on a device that only renders; its kernel's text in source, its dumps in the folder if one is
+ * named */
 static void lower(const char *device, const char *dump, char *source) {
   float zero[96] = {0};
   setenv("TG_DEV", device, 1);
@@ -35,7 +42,9 @@ static void lower(const char *device, const char *dump, char *source) {
   assert_int_equal(tg_realize(tg_relu(tg_matmul(a, b))), TG_OK);
   tg_close(ctx);
 }
-/* What belongs under "<!-- dump NAME -->" or "<!-- source DEVICE -->": without the lines of counts, which are no part of the graph. */
+
+/* What belongs under "<!-- dump NAME -->" or "<!-- source DEVICE -->": without the lines of counts, which are
+ * no part of the graph. */
 static char *block(const char *what) {
   char path[256], name[128], *s, *from;
   if (sscanf(what, "<!-- dump %127s", name) == 1) {
@@ -46,17 +55,19 @@ static char *block(const char *what) {
     assert_int_equal(sscanf(what, "<!-- source %127s", name), 1);
     from = s = calloc(1, 1 << 16);
     lower(name, NULL, s);
-    if (!strcmp(name, "NULL:C")) {                             /* vector types and helpers come first; the reader wants the kernel */
+    if (!strcmp(name, "NULL:C")) { /* vector types and helpers come first; the reader wants the kernel */
       char *k = strstr(s, "\nvoid ");
       if (k) from = k + 1;
     }
   }
   char *out = calloc(1, strlen(from) + 2);
   strcpy(out, from);
-  for (size_t n = strlen(out); n > 1 && out[n - 1] == '\n' && out[n - 2] == '\n'; n--) out[n - 1] = 0;
+  for (size_t n = strlen(out); n > 1 && out[n - 1] == '\n' && out[n - 2] == '\n'; n--)
+    out[n - 1] = 0;
   free(s);
   return out;
 }
+
 static void test_tour(void **state) {
   (void)state;
   strcpy(dumps, "/tmp/tour-XXXXXX");
@@ -68,7 +79,8 @@ static void test_tour(void **state) {
   int blocks = 0;
   char *p = doc;
   for (char *m; (m = strstr(p, "<!-- ")); blocks++) {
-    char *open = strstr(m, "\n```"), *body = open ? strchr(open + 1, '\n') : NULL, *end = body ? strstr(body, "\n```\n") : NULL;
+    char *open = strstr(m, "\n```"), *body = open ? strchr(open + 1, '\n') : NULL,
+         *end = body ? strstr(body, "\n```\n") : NULL;
     assert_non_null(end);
     strncat(made, p, (size_t)(body + 1 - p));
     char *b = block(m);
@@ -85,14 +97,18 @@ static void test_tour(void **state) {
     fclose(f);
   } else if (strcmp(made, doc)) {
     size_t at = 0, line = 1;
-    for (; made[at] == doc[at]; at++) line += made[at] == '\n';
-    fail_msg("docs/tour.md, line %zu, is not what the library prints (make golden writes it): \"%.60s\", not \"%.60s\"", line, made + at, doc + at);
+    for (; made[at] == doc[at]; at++)
+      line += made[at] == '\n';
+    fail_msg("docs/tour.md, line %zu, is not what the library prints (make golden writes it): \"%.60s\", not "
+             "\"%.60s\"",
+             line, made + at, doc + at);
   }
   char clean[96];
   snprintf(clean, sizeof clean, "rm -rf %s", dumps);
   if (system(clean)) fail_msg("%s is left", dumps);
   free(doc), free(made), free(source);
 }
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_tour)};
   return cmocka_run_group_tests(tests, NULL, NULL);

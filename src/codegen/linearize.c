@@ -84,6 +84,9 @@ static bool made_emit(Lin *l, int loop, UOp *u) {
 static DType lowered(Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
 
 static bool loop_splice(Lin *l, int loop) {
+  for (size_t i = 1; i < l->loops.len; i++) /* what is open in it closes with it; a loop is closed once */
+    if (l->loops.at[i].parent == loop && !l->loops.at[i].closed && !loop_splice(l, (int)i)) return false;
+  if (l->loops.at[loop].closed || l->loops.at[l->loops.at[loop].parent].closed) return false;
   Loop *lp = &l->loops.at[loop], *up = &l->loops.at[lp->parent];
   TgMem *m = l->k->mem;
   UOp *range = l->repl[lp->range->id];
@@ -174,6 +177,12 @@ static bool fma_value(const UOp *red, const UOp *v) {
          dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
 }
 
+static bool around(const Lin *l, int outer, int inner) { /* outer is inner, or a loop around it */
+  while (l->loops.at[inner].depth > l->loops.at[outer].depth)
+    inner = l->loops.at[inner].parent;
+  return inner == outer;
+}
+
 /* k-th thing that must be there before u can be emitted, or NULL */
 static UOp *dependency(Lin *l, UOp *u, int k) {
   if (!ends_nest(l, u)) return k < u->nsrc ? u->src[k] : NULL;
@@ -186,6 +195,12 @@ static UOp *dependency(Lin *l, UOp *u, int k) {
       if (k < n) return f ? r->src[i]->src[k] : r->src[i];
       k -= n;
     }
+  }
+  int outer =
+      l->loop_of[u->src[nvalues(u)]->id]; /* it closes behind them: stores that stand in it come first */
+  for (int i = 0; i < l->k->sink->nsrc; i++) {
+    UOp *o = l->k->sink->src[i];
+    if (o->nsrc > 2 && around(l, outer, l->loop_of[o->src[o->nsrc - 1]->id]) && k-- == 0) return o;
   }
   return NULL;
 }
@@ -203,6 +218,7 @@ static bool node_emit(Lin *l, UOp *u) {
   l->state[u->id] = 2;
   if (u->op == OPS_STORE && l->output[u->id]) {
     int loop = u->nsrc > 2 ? l->loop_of[u->src[u->nsrc - 1]->id] : 0;
+    if (l->loops.at[loop].closed) return false; /* a store is never lost */
     r = uop_new(st, OPS_STORE, DT_VOID, 1, 2, src, ARG0);
     return r && vec_push(l->k->mem, &l->loops.at[loop].stores, r);
   }
@@ -235,12 +251,6 @@ static bool node_emit(Lin *l, UOp *u) {
   if (!uop_map_put(st, l->listed, r, r)) return false;
   return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id],
               r);
-}
-
-static bool around(const Lin *l, int outer, int inner) { /* outer is inner, or a loop around it */
-  while (l->loops.at[inner].depth > l->loops.at[outer].depth)
-    inner = l->loops.at[inner].parent;
-  return inner == outer;
 }
 
 static int common(const Lin *l, int a, int b) { /* the deepest loop around both */

@@ -343,6 +343,17 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
+static bool range_origin(Parser *p, Arg *arg) { /* `, of 3` or `, of none` */
+  int64_t of = 0;
+  if (peek(p) != ',') return true;
+  if (!expect(p, ",") || !accept_word(p, "of")) return expected(p, "'of'");
+  if (accept_word(p, "none")) return arg->range.of = -1, true;
+  if (accept_word(p, "grid")) return arg->range.of = -2, true;
+  if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX) return expected(p, "the number of a loop");
+  arg->range.of = (int32_t)of + 1;
+  return true;
+}
+
 /* What stands in the brackets after an op: its type if written, then its arg. */
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
   bool first = true, open = accept(p, "[");
@@ -361,6 +372,7 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_REDUCE_AXIS:
   case OPS_SCAN_AXIS:
   case OPS_SCAN:
+  case OPS_ACC:
   case OPS_SCATTER:
   case OPS_GEP:
   case OPS_COPY:
@@ -394,9 +406,11 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
       t++;
     if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
     p->at += w, arg->range.type = t;
+    if (!range_origin(p, arg)) return false;
     break;
   }
   case OPS_REDUCE:
+  case OPS_ACC:
   case OPS_SCAN:
     if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false;
     break;
@@ -420,6 +434,12 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_GEP:
   case OPS_COPY:
   case OPS_CUSTOM_GRADIENT:
+    if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
+    break;
+  case OPS_LOAD:
+  case OPS_STORE:
+  case OPS_BARRIER:
+    if (peek(p) == ']' && !first) break;
     if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
     break;
   case OPS_INDEX:

@@ -13,7 +13,7 @@
 #define T GRAPH_TENSOR
 #define S GRAPH_STAGES
 #define K GRAPH_KERNEL
-#define H GRAPH_SHAPED
+#define H GRAPH_NEST
 #define L GRAPH_LOOPS
 #define P GRAPH_LINEAR
 #define HEAD                                                                                                 \

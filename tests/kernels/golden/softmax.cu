@@ -1,30 +1,29 @@
 /* r_6_8, CUDA, grid 6 1 1 of blocks 1 1 1, no opts */
 extern "C" __global__ void __launch_bounds__(1) r_6_8(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  f32 acc0 = (-f32_bits(0x7f800000u));
   i32 v0 = (i32)blockIdx.x;   /* < 6 */
   i32 v1 = v0 * 8;
-  __shared__ __attribute__((aligned(16))) f32 l0[8];
-  f32 acc0 = (-f32_bits(0x7f800000u));
   for (i32 r3 = 0; r3 < 8; r3++) {
-    i32 v2 = v1 + r3;
-    f32 v3 = p1[v2];
-    f32 v4 = acc0;
-    f32 v5 = v4 > v3 || v4 != v4 ? v4 : v3;
+    f32 v2 = acc0;
+    i32 v3 = v1 + r3;
+    f32 v4 = p1[v3];
+    f32 v5 = v2 > v4 || v2 != v2 ? v2 : v4;
     acc0 = v5;
   }
-  f32 v6 = acc0;
   f32 acc1 = 0.0f;
+  f32 v6 = acc0;
+  __shared__ __attribute__((aligned(16))) f32 l0[8];
   for (i32 r2 = 0; r2 < 8; r2++) {
-    i32 v7 = v1 + r2;
-    f32 v8 = p1[v7];
-    f32 v9 = v8 - v6;
-    f32 v10 = exp_f32(v9);
-    f32 v11 = acc1;
-    f32 v12 = v11 + v10;
+    f32 v7 = acc1;
+    i32 v8 = v1 + r2;
+    f32 v9 = p1[v8];
+    f32 v10 = v9 - v6;
+    f32 v11 = exp_f32(v10);
+    f32 v12 = v7 + v11;
     acc1 = v12;
-    l0[r2] = v10;
+    l0[r2] = v11;
   }
   f32 v13 = acc1;
-  __syncthreads();
   for (i32 r1 = 0; r1 < 8; r1++) {
     i32 v14 = v1 + r1;
     f32 v15 = l0[r1];

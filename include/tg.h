@@ -70,6 +70,7 @@ typedef struct TgCounters {
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
   uint64_t peak_bytes;                    /* the most memory that the device held at once */
   uint64_t largest_source;                /* the longest text of a kernel given to the device's compiler, in bytes */
+  uint64_t fallbacks;                     /* kernels that could not take all the opts chosen for them, and run with fewer */
   uint64_t retried;                       /* times that the C compiler died, and was started again without optimisation */
 } TgCounters;
 

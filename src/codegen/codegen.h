@@ -41,6 +41,7 @@ typedef struct Kernel { /* a kernel while it is being lowered */
   int64_t next_range, next_local, next_reg; /* ids still free */
   OptVec list;                              /* the opts that it is to get */
   bool strict; /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
+  char refused[160]; /* the opt that could not be applied, and why */
   int nopt;    /* opts that the heuristic wanted */
   int nthread, global[3], local[3];
   Str opts; /* the opts taken, as text */

@@ -73,9 +73,9 @@ UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
 }
 
 static bool refuse(Kernel *k, const Opt *o, const char *why) {
-  if (k->strict)
-    error_set(k->err, TG_ERR_VALUE, "opts: %s r%lld %lld: %s", opt_names[o->op], (long long)o->r,
-              (long long)o->n, why);
+  snprintf(k->refused, sizeof k->refused, "%s r%lld %s%lld: %s", opt_names[o->op], (long long)o->r,
+           o->op == OPT_SWAP ? "r" : "", (long long)o->n, why);
+  if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);
   return false;
 }
 
@@ -91,11 +91,13 @@ static UOp *alone(UOp *loop) { return loop->nsrc == 2 && is_loop(loop->src[1]) ?
 
 /* ---- what a loop does */
 typedef struct Facts {
-  UOpVec started;  /* registers that begin in it */
-  bool carries;    /* it steps a register that begins outside */
-  bool row;        /* it holds local memory that it fills anew in every turn */
-  bool lanes;      /* a statement in it has its lanes */
+  UOpVec started; /* registers that begin in it */
+  UOpVec rows;    /* local memory that it fills anew in every turn */
+  bool carries;   /* it steps a register that begins outside */
+  bool lanes;     /* a statement in it has its lanes */
 } Facts;
+
+static void facts_free(Kernel *k, Facts *f) { vec_free(k->mem, &f->started), vec_free(k->mem, &f->rows); }
 
 static bool vec_has(const UOpVec *v, const UOp *u) {
   for (size_t i = 0; i < v->len; i++)
@@ -117,7 +119,8 @@ static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
       if (pass == 0 && u->op == OPS_STORE && m->op == OPS_DEFINE_REG) ok = vec_push(k->mem, &f->started, m);
       if (pass == 0) continue;
       f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
-      f->row |= m->op == OPS_DEFINE_LOCAL && !depends(u->src[0], loop->src[0]);
+      if (m->op == OPS_DEFINE_LOCAL && !depends(u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
+        ok = vec_push(k->mem, &f->rows, m);
       for (int s = 2; s < u->nsrc; s++)
         f->lanes |= u->src[s]->arg.range.type == AXIS_VEC || u->src[s]->arg.range.type == AXIS_GROUP;
     }
@@ -178,7 +181,7 @@ static UOp *spread(Kernel *k, UOp *body, UOp *r) {
   Spread s = {k, r};
   UOp *now = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
   if (now) now = spread_tree(&s, now);
-  vec_free(k->mem, &f.started), vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  facts_free(k, &f), vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   vec_free(k->mem, &apart);
   return now;
 }
@@ -244,8 +247,41 @@ static UOp *pad(Kernel *k, UOp *loop, UOp *body, UOp *valid) {
   if (!valid || is_const_int(valid, 1)) return valid ? body : NULL;
   Pad p = {k, valid, &f.started};
   UOp *r = facts_of(k, loop, &f) ? padded(&p, body) : NULL;
-  vec_free(k->mem, &f.started);
+  facts_free(k, &f);
   return r;
+}
+
+/* ---- rows: local memory that each turn of a loop fills for itself, where turns go side by side */
+static bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < f->rows.len; i++)
+    bytes += f->rows.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)f->rows.at[i]->dtype);
+  return bytes * n <= k->ren->local_bytes;
+}
+
+/* Each value of `inner` gets rows of its own, element beside element. */
+static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t row = 0; ok && row < f->rows.len; row++) {
+    UOp *m = f->rows.at[row], *n = inner->src[0];
+    UOp *all = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
+                       (Arg){.param = {m->arg.param.nelem * n->arg.v.i, k->next_local++}});
+    for (size_t i = 0; ok && all && i < order.len; i++) {
+      UOp *x = order.at[i], *src[3] = {all};
+      if (x->op != OPS_INDEX || x->src[0] != m) continue;
+      src[1] = add(k, uop_alu2(k->st, OPS_MUL, x->src[1], n), inner), src[2] = index_gate(x);
+      UOp *now = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, x->nsrc, src, x->arg);
+      ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, now);
+    }
+  }
+  UOp *r = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return r;
+}
+
+static bool side_by_side(const UOp *r) {
+  return r->op == OPS_RANGE && (is_expanded(r) || r->arg.range.type == AXIS_LOCAL);
 }
 
 /* ---- splitting */
@@ -274,6 +310,11 @@ static UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
   if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
+  if (body && side_by_side(inner)) {
+    Facts f;
+    body = facts_of(k, u, &f) ? rows_apart(k, &f, body, inner) : NULL;
+    facts_free(k, &f);
+  }
   if (!body) return NULL;
   if (inner->op == OPS_RANGE && is_expanded(inner))
     body = spread(k, body, inner);
@@ -612,29 +653,23 @@ static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
 }
 
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
-  bool grid = type_of(loop) == AXIS_GLOBAL, gpu = k->ren->has_local;
+  bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
+  if (o->op == OPT_TILE) return NULL;
+  if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
+  if (threads && threads_meet(k, o, loop))
+    return "the threads of a block go along this loop nest already, or are another number";
+  if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";
   switch (o->op) {
-  case OPT_LOCAL:
-    if (!gpu) return "the device has no blocks of threads";
-    if (threads_meet(k, o, loop))
-      return "the threads of a block go along this loop nest already, or are another number";
-    if (grid && f->row) return "threads along the grid would need local memory for each row";
-    return f->carries ? "a loop of a reduction: GROUP deals it to the threads" : NULL;
+  case OPT_LOCAL: return f->carries ? "a loop of a reduction: GROUP deals it to the threads" : NULL;
   case OPT_VEC:
     if (f->lanes) return "this loop nest has its lanes already";
-    if (f->carries) return "a loop of a reduction: GROUP makes lanes along it";
-    return f->row ? "lanes along it would need local memory for each lane" : NULL;
-  case OPT_UPCAST:
-    if (f->carries) return "a loop of a reduction: UNROLL takes its steps together";
-    return f->row ? "a tile along it would need local memory for each row" : NULL;
+    return f->carries ? "a loop of a reduction: GROUP makes lanes along it" : NULL;
+  case OPT_UPCAST: return f->carries ? "a loop of a reduction: UNROLL takes its steps together" : NULL;
   case OPT_UNROLL:
-    return f->carries ? f->row ? "local memory is filled anew in each of its turns" : NULL : "not a loop of a reduction";
   case OPT_GROUP:
     if (!f->carries) return "not a loop of a reduction";
-    if (gpu && threads_meet(k, o, loop))
-      return "the threads of a block go along this loop nest already, or are another number";
-    if (f->row) return "local memory is filled anew in each of its turns";
-    return !gpu && f->lanes ? "this loop nest has its lanes already" : NULL;
+    if (f->rows.len) return "local memory is filled anew in each of its turns";
+    return o->op == OPT_GROUP && !gpu && f->lanes ? "this loop nest has its lanes already" : NULL;
   default: return NULL;
   }
 }
@@ -655,7 +690,7 @@ static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
   for (size_t i = 0; i < loops->len; i++) {
     Facts f;
     bool ok = facts_of(k, loops->at[i], &f);
-    vec_free(k->mem, &f.started);
+    facts_free(k, &f);
     if (!ok || f.carries) return ok && refuse(k, o, "a loop of a reduction");
   }
   return thread(k, o);
@@ -676,7 +711,7 @@ static bool opt_apply(Kernel *k, const Opt *o) {
       Facts f;
       ok = facts_of(k, loops.at[i], &f);
       const char *why = ok ? cannot(k, o, loops.at[i], &f) : NULL;
-      vec_free(k->mem, &f.started);
+      facts_free(k, &f);
       if (why) ok = refuse(k, o, why);
       ok = ok && split(k, o, loops.at[i], inner_type(k, o->op));
     }

@@ -1,17 +1,18 @@
-/* expand.c: UPCAST, VEC, UNROLL and GROUP ranges -> vector nodes. In: a nest whose statements list expanded ranges.
- * Out: the same nest over loops alone: each statement once for every chunk of the ranges that it lists, each value up
- * to 16 lanes wide, each register of an axis as many registers as it has chunks; what is read is a LOAD.
+/* expand.c: UPCAST, VEC, UNROLL and GROUP ranges -> vector nodes. In: a nest whose statements list expanded
+ * ranges. Out: the same nest over loops alone: each statement once for every chunk of the ranges that it
+ * lists, each value up to 16 lanes wide, each register of an axis as many registers as it has chunks; what is
+ * read is a LOAD.
  *
  * A scalar range of n gives n chunks of one value. A VEC or GROUP range gives chunks of 16, 8, 4, 2, 1 lanes.
  * Index arithmetic is scalar: it is made per lane, and a load whose lanes have consecutive addresses is one
- * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. Statement by statement, a value
- * is found by (node, chunk of each range of the list below it). */
+ * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. Statement by statement, a
+ * value is found by (node, chunk of each range of the list below it). */
 #include "codegen/nest.h"
 #include <string.h>
 
 enum { MAX_EXP = 16 }; /* ranges in the list of one statement */
 
-#define BIT(e)  (UINT64_C(1) << (e))
+#define BIT(e) (UINT64_C(1) << (e))
 
 typedef struct Chunk {
   int off, lanes;
@@ -361,8 +362,68 @@ static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpV
   return true;
 }
 
-/* What a register takes in over the ranges `group`, which it does not move along: chunks of equal width join lane by
- * lane, by a tree, then the lanes of what they gave, then what is left. */
+/* ---- relane: a tile whose lanes stand apart in memory, where one of its scalar ranges is contiguous: n
+ * vectors of n lanes are transposed in registers */
+static bool transpose(Exp *x, UOp **v, int n) {
+  for (int block = 1; block < n; block *= 2)
+    for (int i = 0; i < n; i++) {
+      if (i & block) continue;
+      UOp *pair[2] = {v[i], v[i + block]};
+      for (int second = 0; second < 2; second++)
+        v[i + second * block] = uop_new(x->k->st, OPS_EXCHANGE, (DType)pair[0]->dtype, n, 2, pair,
+                                        (Arg){.exchange = {block, second}});
+      if (!v[i] || !v[i + block]) return false;
+    }
+  return true;
+}
+
+/* The scalar range of the list along which the address moves by one, or -1. */
+static int relane_range(Exp *x, UOp *index) {
+  if (!x->k->ren || x->k->ren->vec_bytes < 32 || index->arg.i) return -1;
+  for (int e = x->n; e-- > 0;)
+    if (!x->r[e].vec && x->r[e].n >= 4 && along(x, index, e) == LANES_NEXT) return e;
+  return -1;
+}
+
+static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
+                         UOpVec *out) { /* the first n lanes of v */
+  UOpStore *st = x->k->st;
+  for (int done = 0, piece = v->lanes; done < n; piece /= 2) {
+    if (piece > n - done) continue;
+    UOp *src[2] = {memory, simp(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, done)))};
+    UOp *to = uop_new(st, OPS_INDEX, (DType)v->dtype, piece, 2, src, ARG0);
+    UOp *part = piece == v->lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, piece, 1, &v, (Arg){.i = done});
+    UOp *s = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, to, part);
+    if (!s || !vec_push(x->k->mem, out, s)) return false;
+    done += piece, piece *= 2;
+  }
+  return true;
+}
+
+/* One chunk of lanes over all of range `along`, in groups of as many. */
+static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, int scalar, UOpVec *out) {
+  UOp *index = u->src[0], *v[64];
+  int lanes = x->r[vec].chunk[chunk[vec]].lanes, n = x->r[scalar].n, at[MAX_EXP], pos[MAX_EXP];
+  memcpy(at, chunk, sizeof at);
+  for (int first = 0; first < n; first += lanes) {
+    int many = TG_MIN(lanes, n - first);
+    for (int i = 0; i < lanes; i++) {
+      at[scalar] = first + TG_MIN(i, many - 1);
+      if (!(v[i] = splat(x, chunk_value(x, u->src[1], at), lanes))) return false;
+    }
+    if (!transpose(x, v, lanes)) return false;
+    at[scalar] = first;
+    for (int l = 0; l < lanes; l++) {
+      positions(x, at, l, pos);
+      UOp *place = lane_value(x, index->src[1], pos);
+      if (!place || !write_pieces(x, index->src[0], place, v[l], many, out)) return false;
+    }
+  }
+  return true;
+}
+
+/* What a register takes in over the ranges `group`, which it does not move along: chunks of equal width join
+ * lane by lane, by a tree, then the lanes of what they gave, then what is left. */
 static UOp *joined(Exp *x, Ops op, UOp *value, uint64_t group, int *at) {
   UOp *part[64], *r = NULL;
   int n = 0, whole = 0;
@@ -402,9 +463,22 @@ static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
     mask |= BIT(e);
     if (u->op == OPS_ACC && x->r[e].vec && !index_moves(x, u->src[0], e)) group |= BIT(e);
   }
-  int vec = vec_of(x, mask);
+  int vec = vec_of(x, mask), scalar = -1;
   Along way = reg ? LANES_OTHER : along(x, u->src[0], vec);
+  if (!reg && vec >= 0 && way == LANES_OTHER) scalar = relane_range(x, u->src[0]);
+  if (scalar >= 0) mask &= ~BIT(scalar);
   do {
+    int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
+    if (scalar >= 0 && lanes > 1) {
+      if (!write_relaned(x, u, at, vec, scalar, out)) return false;
+      continue;
+    }
+    if (scalar >= 0) { /* one lane: its row as it is */
+      for (at[scalar] = 0; at[scalar] < x->r[scalar].n; at[scalar]++)
+        if (!write_memory(x, u, at, vec, way, out)) return false;
+      at[scalar] = 0;
+      continue;
+    }
     if (reg ? !write_register(x, u, at, group, out) : !write_memory(x, u, at, vec, way, out)) return false;
   } while (next(x, mask & ~group, false, at));
   return true;
@@ -414,7 +488,8 @@ static bool list_range(Exp *x, UOp *range) {
   if (x->n == MAX_EXP || !is_const(range->src[0])) return false;
   ExpRange *r = &x->r[x->n++];
   AxisType type = (AxisType)range->arg.range.type;
-  *r = (ExpRange){.r = range, .n = (int)range->src[0]->arg.v.i, .vec = type == AXIS_VEC || type == AXIS_GROUP};
+  *r =
+      (ExpRange){.r = range, .n = (int)range->src[0]->arg.v.i, .vec = type == AXIS_VEC || type == AXIS_GROUP};
   r->chunk = arena_array(&x->arena, Chunk, r->n + 1);
   if (!r->chunk) return false;
   int widest = x->k->ren && x->k->ren->vec_bytes < 32 ? 4 : 16; /* float4, or what a compiler splits well */
@@ -428,14 +503,15 @@ static bool list_range(Exp *x, UOp *range) {
   return true;
 }
 
-/* UNROLL outside, so that steps of one register stand apart; lanes inside, so that a scalar that they share dies
- * after its row. */
+/* UNROLL outside, so that steps of one register stand apart; lanes inside, so that a scalar that they share
+ * dies after its row. */
 static bool list_ranges(Exp *x, const UOp *u) {
   static const AxisType order[] = {AXIS_UNROLL, AXIS_UPCAST, AXIS_VEC, AXIS_GROUP};
   x->n = 0;
   for (size_t t = 0; t < TG_COUNT(order); t++)
     for (int i = 2; i < u->nsrc; i++)
-      if (u->src[i]->op == OPS_RANGE && (AxisType)u->src[i]->arg.range.type == order[t] && !list_range(x, u->src[i]))
+      if (u->src[i]->op == OPS_RANGE && (AxisType)u->src[i]->arg.range.type == order[t] &&
+          !list_range(x, u->src[i]))
         return false;
   return true;
 }

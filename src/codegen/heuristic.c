@@ -2,7 +2,7 @@
  * and writes. Out: a list of opts. No kernel is recognised by name: lanes go where memory is contiguous,
  * register tiles where a load can be used again, and the loop that streams the smaller operand stands inside.
  */
-#include "codegen/codegen.h"
+#include "codegen/cost.h"
 #include <string.h>
 
 #define STRIDE_ODD INT64_MAX /* not a constant stride */
@@ -190,7 +190,8 @@ static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
   UOp **src = u->nsrc <= 64 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
   if (!src) return rw->failed = true, NULL;
   for (int i = 0; i < u->nsrc; i++)
-    if (i < first || u->src[i] != pair[1]) src[n++] = i >= first && u->src[i] == pair[0] ? pair[2] : u->src[i];
+    if (i < first || u->src[i] != pair[1])
+      src[n++] = i >= first && u->src[i] == pair[0] ? pair[2] : u->src[i];
   r = uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
   if (src != buf) mem_free(rw->mem, src);
   return r;
@@ -220,7 +221,8 @@ bool simplify_ranges(Kernel *k) {
     if (!ok) return false;
     if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
     UOp *m = uop_range(k->st, n, k->next_range++, (AxisType)b->arg.range.type), *nb = b->src[0];
-    UOp *from[2] = {a, b}, *to[3] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb), m};
+    UOp *from[2] = {a, b},
+        *to[3] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb), m};
     Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = to};
     UOp *sink = uop_substitute(k->st, k->mem, k->sink, 2, from, to);
     k->sink = simp(k, sink ? graph_rewrite(&rw, pm_one_loop, sink) : NULL);
@@ -290,7 +292,39 @@ static int64_t lane_count(const Lane *l, int64_t n) {
   return n >= 32 ? 32 : TG_MIN(n, 16);
 }
 
+/* Nothing is summed, and lanes along the outputs' contiguous loop would be gathered: where the loads are
+ * contiguous along another loop, lanes go along that one, and tiles are turned in registers. Blocks of both
+ * loops keep lines whole. */
+static bool transposed(Kernel *k, const Info *f, const Lane *lane, int ncores, OptVec *out, bool *chosen) {
+  enum { TILE = 16, BLOCK = 64 };
+
+  *chosen = false;
+  if (f->reduces.len || f->fills.len || f->scans || lane->r < 0 || !lane->bad || f->r[lane->r].n < TILE)
+    return true;
+  int along = -1;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool fits = i != lane->r && r->grid && r->n >= TILE && r->nout == k->sink->nsrc && is_const(r->r->src[0]);
+    if (fits && !bad_loads(k, f, r->r) && (along < 0 || r->n > f->r[along].n)) along = i;
+  }
+  if (along < 0 || !is_const(f->r[lane->r].r->src[0])) return true;
+  const RInfo *rows = &f->r[lane->r], *lanes = &f->r[along];
+  const RInfo *outer = lanes->n >= 2 * BLOCK ? lanes : rows;
+  bool ok = true;
+  *chosen = true;
+  if (lanes->n >= 2 * BLOCK) ok = add(k, out, OPT_TILE, id_of(lanes), BLOCK);
+  if (ok && rows->n >= 2 * BLOCK) ok = add(k, out, OPT_TILE, id_of(rows), BLOCK);
+  ok = ok && add(k, out, OPT_UPCAST, id_of(rows), TILE) && add(k, out, OPT_VEC, id_of(lanes), TILE);
+  double work = (double)rows->n * (double)lanes->n;
+  if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads && outer->n >= ncores * BLOCK)
+    ok = add(k, out, OPT_THREAD, id_of(outer), ncores);
+  return ok;
+}
+
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
+  bool chosen;
+  if (!choose_contraction(k, k->ren->has_threads ? ncores : 1, out, &chosen)) return false;
+  if (chosen) return true;
   Info f;
   bool ok = info_get(k, &f), local = ok && f.fills.len;
   Lane *lane = ok ? mem_alloc(k->mem, (size_t)(f.nr + 1) * sizeof *lane) : NULL;
@@ -302,6 +336,10 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     return false;
   }
   lane[0] = lane_for(k, &f, NULL, !local);
+  if (!transposed(k, &f, &lane[0], ncores, out, &chosen) || chosen) {
+    info_free(k, &f), mem_free(k->mem, lane), mem_free(k->mem, group);
+    return chosen;
+  }
   if (lane[0].r >= 0) nlane = 1;
   for (int j = 0; j < k->sink->nsrc + (int)f.fills.len;
        j++) { /* inner loops that not all outputs share, and rows kept in local memory */

@@ -1,52 +1,59 @@
-/* opts.c: shapes a kernel's loops by a list of opts. In: a nest and the list. Out: the same kernel with its loops split
- * and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along a reduction), LOCAL
- * (threads of a GPU block), THREAD. Each opt is an edit of the tree.
+/* opts.c: shapes a kernel's loops by a list of opts. In: a nest and the list. Out: the same kernel with its
+ * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
+ * a reduction), LOCAL (threads of a GPU block), THREAD. Each opt is an edit of the tree.
  *
- * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop that
- * a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks. UPCAST balances its
- * tiles: 10 by 8 is 5 and 5. Only the grid of a GPU and the threads of a block are padded, because they are a fixed
- * number: what lies past the end is gated. */
+ * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
+ * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.
+ * UPCAST balances its tiles: 10 by 8 is 5 and 5. Only the grid of a GPU and the threads of a block are
+ * padded, because they are a fixed number: what lies past the end is gated. */
 #include "codegen/nest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *const opt_names[] = {
-    [OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE", [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",
-    [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",   [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
+    [OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
+    [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",   [OPT_UPCAST] = "UPCAST",
+    [OPT_VEC] = "VEC",       [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
 
 void opt_print(Str *out, const Opt *o) {
-  str_printf(out, o->op == OPT_SWAP ? "%s%s r%lld r%lld" : "%s%s r%lld %lld", out->len ? ", " : "",
-             opt_names[o->op], (long long)o->r, (long long)o->n);
+  if (out->len) str_put(out, ", ");
+  str_put(out, opt_names[o->op]);
+  if (o->op == OPT_STAGE)
+    str_printf(out, " p%lld", (long long)o->r);
+  else
+    str_printf(out, o->op == OPT_SWAP ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
+}
+
+/* `r3`, `p3` or `3`: the letter that opens a range or a buffer, 0 for a number. NULL: it is not there. */
+static const char *operand(const char *p, char letter, int64_t *v) {
+  char *end;
+  p += strspn(p, " ");
+  if (letter && *p++ != letter) return NULL;
+  *v = strtoll(p, &end, 10);
+  return end != p && *v >= 0 && (*p >= '0' && *p <= '9') ? end : NULL;
 }
 
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
-  for (const char *p = text; *p;) {
-    p += strspn(p, " ,");
-    if (!*p) break;
+  for (const char *p = text; *(p += strspn(p, " ,"));) {
     size_t len = strcspn(p, " ,"), op = 0;
     while (op < TG_COUNT(opt_names) && !(strlen(opt_names[op]) == len && !strncmp(p, opt_names[op], len)))
       op++;
     if (op == TG_COUNT(opt_names))
       return error_set(err, TG_ERR_VALUE,
-                       "opts: '%.*s' is none of THREAD TILE SWAP LOCAL UPCAST VEC UNROLL GROUP",
+                       "opts: '%.*s' is none of THREAD TILE STAGE SWAP LOCAL UPCAST VEC UNROLL GROUP",
                        (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};
-    char *end = (char *)p + len;
-    long long v[2] = {0};
-    for (int i = 0; i < 2; i++) {
-      end += strspn(end, " ");
-      bool range = *end == 'r', want = i == 0 || op == OPT_SWAP;
-      const char *at = end + range;
-      v[i] = range == want ? strtoll(at, &end, 10) : -1;
-      if (range != want || end == at || v[i] < 0 || (!want && v[i] < 1))
-        return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
-                         op == OPT_SWAP ? "two ranges, as in SWAP r0 r1"
-                                        : "a range and a size, as in UPCAST r0 4"),
-               false;
-    }
-    o.r = v[0], o.n = v[1];
+    bool swap = op == OPT_SWAP, stage = op == OPT_STAGE;
+    const char *end = operand(p + len, stage ? 'p' : 'r', &o.r);
+    if (end && !stage) end = operand(end, swap ? 'r' : 0, &o.n);
+    if (!end || (!swap && !stage && o.n < 1))
+      return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
+                       swap    ? "two ranges, as in SWAP r0 r1"
+                       : stage ? "a buffer, as in STAGE p1"
+                               : "a range and a size, as in UPCAST r0 4"),
+             false;
     if (!vec_push(mem, out, o)) return error_set(err, TG_ERR_NOMEM, "opts: out of memory"), false;
     p = end;
   }
@@ -59,22 +66,19 @@ static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
 static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
 
-/* The kernel's loop that a range descends from, or -1. */
-static int64_t root_of(const UOp *r) {
-  return r->arg.range.of ? (int64_t)r->arg.range.of - 1 : r->arg.range.id;
-}
-
 /* A new loop, a part of `like`; NULL: of none. */
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
-  int64_t root = like ? root_of(like) : -1;
+  int64_t root = like ? range_root(like) : -1;
   int of = type >= AXIS_UPCAST ? 0 : root < 0 ? -1 : (int)root + 1;
   Arg arg = {.range = {k->next_range++, (int32_t)type, of}};
   return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
 }
 
 static bool refuse(Kernel *k, const Opt *o, const char *why) {
-  snprintf(k->refused, sizeof k->refused, "%s r%lld %s%lld: %s", opt_names[o->op], (long long)o->r,
-           o->op == OPT_SWAP ? "r" : "", (long long)o->n, why);
+  Str text;
+  str_init(&text, k->mem), opt_print(&text, o);
+  snprintf(k->refused, sizeof k->refused, "%s: %s", str_text(&text), why);
+  str_free(&text);
   if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);
   return false;
 }
@@ -163,7 +167,10 @@ static UOp *spread(Kernel *k, UOp *body, UOp *r) {
   bool ok = loop && facts_of(k, loop, &f) && uop_toposort(k->st, k->mem, &body, 1, &order);
   for (size_t i = 0; ok && i < f.started.len; i++) {
     UOp *reg = f.started.at[i], *extent[MAX_LIST + 1];
-    if (reg->nsrc >= MAX_LIST) { ok = false; break; }
+    if (reg->nsrc >= MAX_LIST) {
+      ok = false;
+      break;
+    }
     if (reg->nsrc) memcpy(extent, reg->src, reg->nsrc * sizeof *extent);
     extent[reg->nsrc] = r->src[0];
     ok = vec_push(k->mem, &apart, reg_new(k, (DType)reg->dtype, reg->nsrc + 1, extent));
@@ -203,7 +210,8 @@ static UOp *with_value(Kernel *k, UOp *u, UOp *value) {
 static UOp *gated_store(Pad *p, UOp *s) {
   Kernel *k = p->k;
   if (stored_in(s)->op == OPS_DEFINE_LOCAL && !(s->src[0]->ranges & p->valid->ranges))
-    return with_value(k, s, gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
+    return with_value(k, s,
+                      gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
   UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
   UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, p->valid) : NULL) : p->valid;
   int n = 1 + index_naxes(x);
@@ -291,22 +299,25 @@ typedef struct Part {
   UOp *size; /* NULL, or where r ends: turns past it do nothing */
 } Part;
 
-static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) { return is_const_int(extent, 1) ? num(k, 0) : loop; }
+static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) {
+  return is_const_int(extent, 1) ? num(k, 0) : loop;
+}
 
-static UOp *grid_axis(Kernel *k, UOp *r) { /* a thread axis of its own */
+static UOp *marked(Kernel *k, UOp *r, int of) {
   Arg arg = r->arg;
-  arg.range.of = LOCAL_OF_GRID;
+  arg.range.of = of;
   return r->op == OPS_RANGE ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, r->src, arg) : r;
 }
 
-/* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner one where
- * u stood, or in the lists of its statements. -> the statements, as a SINK. */
+/* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner
+ * one where u stood, or in the lists of its statements. -> the statements, as a SINK. */
 static UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *r = u->src[0];
   AxisType outer_type = (AxisType)r->arg.range.type;
-  UOp *block = one_turn(k, p->blocks, kernel_range(k, p->blocks, outer_type, tile ? NULL : r));
+  UOp *block = one_turn(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
+  if (block && tile && range_root(r) >= 0) block = marked(k, block, BLOCKS_OF - (int)range_root(r));
   UOp *inner = one_turn(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
-  if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL) inner = grid_axis(k, inner);
+  if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL) inner = marked(k, inner, LOCAL_OF_GRID);
   UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
   if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
@@ -361,7 +372,8 @@ static bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool ti
   return replace(k, nest, with);
 }
 
-/* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes. */
+/* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes.
+ */
 static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_t)n % 16); }
 
 static int64_t operations_along(Kernel *k, const UOp *r) {
@@ -374,7 +386,8 @@ static int64_t operations_along(Kernel *k, const UOp *r) {
   return n;
 }
 
-/* The loop that a TILE of u goes around: the outermost of those that hold nothing else, inside blocks made before. */
+/* The loop that a TILE of u goes around: the outermost of those that hold nothing else, inside blocks made
+ * before. */
 static UOp *front(Kernel *k, UOp *u) {
   PlaceVec at = {0};
   UOp *top = u;
@@ -384,7 +397,7 @@ static UOp *front(Kernel *k, UOp *u) {
     i++;
   for (int up = ok && i < at.len ? at.at[i].up : -1; up >= 0; up = at.at[up].up) {
     UOp *loop = at.at[up].u;
-    if (loop->nsrc != 2 || root_of(loop->src[0]) < 0) break;
+    if (loop->nsrc != 2 || is_block(loop->src[0])) break;
     top = loop;
   }
   vec_free(k->mem, &at);
@@ -401,7 +414,10 @@ static int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inne
 }
 
 static int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
-  enum { MOST_PIECES_TEXT = 400 }; /* operations written for the lanes that are left, else they run one by one */
+  enum {
+    MOST_PIECES_TEXT = 400
+  }; /* operations written for the lanes that are left, else they run one by one */
+
   int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size);
   bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
   int64_t written = lanes ? operations_along(k, r) : 0;
@@ -496,13 +512,15 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
     rest = copy ? part_of(k, copy, copy, &part[1], false) : NULL;
     ok = rest != NULL;
   }
-  ok = ok && head && push_all(k, &all, head->src, head->nsrc) && (!rest || push_all(k, &all, rest->src, rest->nsrc));
+  ok = ok && head && push_all(k, &all, head->src, head->nsrc) &&
+       (!rest || push_all(k, &all, rest->src, rest->nsrc));
   UOp *now = ok && whole != u ? nest_replace(k, whole, u, (int)all.len, all.at) : NULL;
   ok = ok && push_all(k, &around, p.starts.at, p.starts.len) &&
        (whole == u ? push_all(k, &around, all.at, all.len) : push_all(k, &around, &now, 1)) &&
        push_all(k, &around, p.merges.at, p.merges.len);
   ok = ok && replace(k, whole, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)around.len, around.at, ARG0));
-  vec_free(k->mem, &p.from), vec_free(k->mem, &p.to), vec_free(k->mem, &p.starts), vec_free(k->mem, &p.merges);
+  vec_free(k->mem, &p.from), vec_free(k->mem, &p.to), vec_free(k->mem, &p.starts),
+      vec_free(k->mem, &p.merges);
   vec_free(k->mem, &at), vec_free(k->mem, &all), vec_free(k->mem, &around);
   return ok;
 }
@@ -537,9 +555,9 @@ static bool swap(Kernel *k, const Opt *o, bool *any) {
   bool ok = nest_places(k, k->sink, &at);
   for (size_t i = 0; ok && i < at.len && !inner; i++) {
     outer = at.at[i].u;
-    if (!is_loop(outer) || root_of(outer->src[0]) != o->r) continue;
+    if (!is_loop(outer) || range_root(outer->src[0]) != o->r) continue;
     for (UOp *u = alone(outer); u && !inner; u = alone(u))
-      if (root_of(u->src[0]) == o->n && !depends(u->src[0], outer->src[0])) inner = u;
+      if (range_root(u->src[0]) == o->n && !depends(u->src[0], outer->src[0])) inner = u;
   }
   vec_free(k->mem, &at);
   *any = inner != NULL;
@@ -557,16 +575,17 @@ static bool writes_buffer(const UOp *u) {
   return false;
 }
 
-/* The loop of a nest that is dealt to threads: loop r of the opt where it has it, else its first loop of the grid that
- * is long enough. Outer loops alone: nothing is computed between them. */
+/* The loop of a nest that is dealt to threads: loop r of the opt where it has it, else its first loop of the
+ * grid that is long enough. Outer loops alone: nothing is computed between them. */
 static UOp *thread_loop(UOp *u, const Opt *o) {
   UOp *best = NULL;
   for (; u && is_loop(u); u = alone(u)) {
     const UOp *r = u->src[0];
     if (type_of(u) == AXIS_ORDERED) break;
-    if (type_of(u) == AXIS_REDUCE && root_of(r) != o->r) continue;
+    bool named = range_root(r) == o->r || block_root(r) == o->r;
+    if (type_of(u) == AXIS_REDUCE && !named) continue;
     if (r->src[0]->ranges || r->src[0]->vmax < o->n) continue;
-    if (root_of(r) == o->r) return u;
+    if (named) return u;
     if (!best && type_of(u) == AXIS_GLOBAL) best = u;
   }
   return best;
@@ -578,15 +597,16 @@ static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* on the first thread */
   return loop_new(k, once, 1, &u);
 }
 
-/* Chunk t of the loop's turns: the same ones whoever runs them, and never a reduction, so any number of threads gives
- * the same bits. */
+/* Chunk t of the loop's turns: the same ones whoever runs them, and never a reduction, so any number of
+ * threads gives the same bits. */
 static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   int64_t threads = thread->src[0]->arg.v.i;
   UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
   UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, add(k, m, num(k, threads - 1)), num(k, threads)));
   UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *turns = c;
   if (!is_const(m) || m->arg.v.i % threads)
-    turns = simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
+    turns = simp(
+        k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
   UOp *inner = kernel_range(k, turns, AXIS_LOOP, NULL), *at = add(k, begin, inner);
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, loop), 1, &r, &at) : NULL;
   UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
@@ -594,7 +614,8 @@ static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   return nest_replace(k, u, loop, 1, &now);
 }
 
-/* What writes buffers is dealt out, or runs on the first thread; what is only computed, each thread computes. */
+/* What writes buffers is dealt out, or runs on the first thread; what is only computed, each thread computes.
+ */
 static bool thread(Kernel *k, const Opt *o) {
   UOp *t = kernel_range(k, num(k, o->n), AXIS_THREAD, NULL);
   UOpVec body = {0};
@@ -619,8 +640,8 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     UOp *u = at.at[i].u;
     if (!is_loop(u)) continue;
     const UOp *r = u->src[0];
-    bool named = root_of(r) == o->r;
-    *ordered |= type_of(u) == AXIS_ORDERED && (named || (o->op == OPT_SWAP && root_of(r) == o->n));
+    bool named = range_root(r) == o->r || (o->op == OPT_THREAD && block_root(r) == o->r);
+    *ordered |= type_of(u) == AXIS_ORDERED && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
     if (!named || r->src[0]->ranges || (k->ren->has_local && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
@@ -628,7 +649,8 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
   return ok;
 }
 
-/* LOCAL loops inside the grid share one axis: they have one length and do not nest; the grid has two more at most. */
+/* LOCAL loops inside the grid share one axis: they have one length and do not nest; the grid has two more at
+ * most. */
 static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
   PlaceVec at = {0};
   bool ok = nest_places(k, k->sink, &at), meet = false, grid = type_of(loop) == AXIS_GLOBAL;
@@ -684,6 +706,16 @@ static AxisType inner_type(const Kernel *k, OptOp op) {
   }
 }
 
+bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n) {
+  return split(k, &(Opt){op, -1, n}, loop, inner_type(k, op));
+}
+
+static bool stage(Kernel *k, const Opt *o) {
+  const char *why;
+  if (!k->ren->has_threads) return refuse(k, o, "not on this device yet");
+  return opt_stage(k, o->r, &why) || (why && refuse(k, o, why));
+}
+
 static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
   if (!k->ren->has_threads) return refuse(k, o, "the device has no threads of this kind");
   if (o->n < 2 || o->n > 1024 || k->nthread > 1) return refuse(k, o, "one THREAD, of 2 to 1024");
@@ -697,6 +729,7 @@ static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
 }
 
 static bool opt_apply(Kernel *k, const Opt *o) {
+  if (o->op == OPT_STAGE) return stage(k, o);
   UOpVec loops = {0};
   bool ordered = false, ok = loops_of(k, o, &loops, &ordered), any = false;
   if (ok && ordered) ok = refuse(k, o, "its turns run in order, one after another");
@@ -705,7 +738,8 @@ static bool opt_apply(Kernel *k, const Opt *o) {
     ok = thread_checked(k, o, &loops);
   else if (ok && o->op == OPT_SWAP) {
     ok = swap(k, o, &any);
-    if (ok && !any) ok = refuse(k, o, "no loop nest has both, the first outside and nothing but loops between");
+    if (ok && !any)
+      ok = refuse(k, o, "no loop nest has both, the first outside and nothing but loops between");
   } else
     for (size_t i = 0; ok && i < loops.len; i++) {
       Facts f;
@@ -720,13 +754,14 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 }
 
 bool opts_apply(Kernel *k, const OptVec *v) {
-  static const int rank[] = {[OPT_TILE] = 0,   [OPT_SWAP] = 1,   [OPT_LOCAL] = 2, [OPT_UPCAST] = 2,
-                             [OPT_VEC] = 2,    [OPT_UNROLL] = 2, [OPT_GROUP] = 2};
+  static const int rank[] = {[OPT_TILE] = 0,   [OPT_STAGE] = 0, [OPT_SWAP] = 1,   [OPT_LOCAL] = 2,
+                             [OPT_UPCAST] = 2, [OPT_VEC] = 2,   [OPT_UNROLL] = 2, [OPT_GROUP] = 2};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
     if (rank[v->at[i].op] < last)
-      return refuse(k, &v->at[i], "TILE comes before SWAP, and SWAP before what shapes the inner loops");
+      return refuse(k, &v->at[i],
+                    "TILE and STAGE come before SWAP, and SWAP before what shapes the inner loops");
     last = rank[v->at[i].op];
   }
   for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */
@@ -737,8 +772,8 @@ bool opts_apply(Kernel *k, const OptVec *v) {
   return true;
 }
 
-/* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their largest
- * length, and what lies past their end is gated. */
+/* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their
+ * largest length, and what lies past their end is gated. */
 static bool pad_grid(Kernel *k) {
   PlaceVec at = {0};
   UOpVec loops = {0};

@@ -343,14 +343,17 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
-static bool range_origin(Parser *p, Arg *arg) { /* `, of 3` or `, of none` */
+/* `, of 3`: a part of loop 3; `, blocks of 3`; `, of none`; `, of grid` */
+static bool range_origin(Parser *p, Arg *arg) {
   int64_t of = 0;
   if (peek(p) != ',') return true;
-  if (!expect(p, ",") || !accept_word(p, "of")) return expected(p, "'of'");
-  if (accept_word(p, "none")) return arg->range.of = -1, true;
-  if (accept_word(p, "grid")) return arg->range.of = -2, true;
-  if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX) return expected(p, "the number of a loop");
-  arg->range.of = (int32_t)of + 1;
+  if (!expect(p, ",")) return false;
+  bool blocks = accept_word(p, "blocks");
+  if (!accept_word(p, "of")) return expected(p, "'of'");
+  if (!blocks && accept_word(p, "none")) return arg->range.of = -1, true;
+  if (!blocks && accept_word(p, "grid")) return arg->range.of = -2, true;
+  if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX - 3) return expected(p, "the number of a loop");
+  arg->range.of = blocks ? -3 - (int32_t)of : (int32_t)of + 1;
   return true;
 }
 
@@ -373,6 +376,7 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_SCAN_AXIS:
   case OPS_SCAN:
   case OPS_ACC:
+  case OPS_EXCHANGE:
   case OPS_SCATTER:
   case OPS_GEP:
   case OPS_COPY:
@@ -394,6 +398,9 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
     break;
   case OPS_VAR:
     if (!two(p, &first, &arg->var.lo, &arg->var.hi)) return false;
+    break;
+  case OPS_EXCHANGE:
+    if (!two(p, &first, &arg->exchange.block, &arg->exchange.second)) return false;
     break;
   case OPS_SPECIAL:
     if (!two(p, &first, &arg->special.dim, &arg->special.local)) return false;

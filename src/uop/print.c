@@ -92,7 +92,8 @@ static bool has_arg(const UOp *u) {
   case OPS_CUSTOM_GRADIENT:
   case OPS_SPECIAL:
   case OPS_ARANGE: return true;
-  case OPS_ACC: return true;
+  case OPS_ACC:
+  case OPS_EXCHANGE: return true;
   case OPS_LOAD:
   case OPS_STORE:
   case OPS_BARRIER:
@@ -109,11 +110,14 @@ static void put_arg(Str *o, const UOp *u) {
   case OPS_DEFINE_LOCAL:
   case OPS_DEFINE_REG: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
   case OPS_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
+  case OPS_EXCHANGE: put_two(o, u->arg.exchange.block, u->arg.exchange.second); break;
   case OPS_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
   case OPS_RANGE:
     str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]);
     if (u->arg.range.of > 0) str_put(o, ", of "), str_int(o, u->arg.range.of - 1);
-    if (u->arg.range.of < 0) str_put(o, u->arg.range.of == -1 ? ", of none" : ", of grid");
+    if (u->arg.range.of == -1) str_put(o, ", of none");
+    if (u->arg.range.of == -2) str_put(o, ", of grid");
+    if (u->arg.range.of <= -3) str_put(o, ", blocks of "), str_int(o, -3 - u->arg.range.of);
     break;
   case OPS_REDUCE:
   case OPS_ACC:

@@ -48,7 +48,8 @@ static bool no_arg(Check *c, const UOp *u) {
 
 /* A program tells reads and writes of one place at several times apart by arg.i. */
 static bool at_a_time(Check *c, const UOp *u) {
-  return c->kind == GRAPH_LINEAR ? u->arg.i >= 0 || broken(c, u, "time %lld", (long long)u->arg.i) : no_arg(c, u);
+  return c->kind == GRAPH_LINEAR ? u->arg.i >= 0 || broken(c, u, "time %lld", (long long)u->arg.i)
+                                 : no_arg(c, u);
 }
 
 static bool one_lane(Check *c, const UOp *u) {
@@ -263,7 +264,9 @@ static bool check_index(Check *c, const UOp *u) {
   if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b) return broken(c, u, "gated or not, nothing else");
   if (!is_memory(u->src[0])) return broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
   const UOp *memory = under(u->src[0]);
-  int axes = memory->op == OPS_PARAM ? TG_MAX(memory->nsrc, 1) : memory->op == OPS_DEFINE_REG ? memory->nsrc : 1;
+  int axes = memory->op == OPS_PARAM        ? TG_MAX(memory->nsrc, 1)
+             : memory->op == OPS_DEFINE_REG ? memory->nsrc
+                                            : 1;
   if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) || (c->kind != GRAPH_STAGES && n != axes))
     return broken(c, u, "%d offsets", n);
   if (u->dtype != u->src[0]->dtype) return broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
@@ -383,6 +386,14 @@ static bool check_gep(Check *c, const UOp *u) {
   return u->dtype == u->src[0]->dtype || broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
 }
 
+static bool check_exchange(Check *c, const UOp *u) {
+  int64_t block = u->arg.exchange.block;
+  if (block < 1 || block & (block - 1) || u->lanes % (2 * block) || u->arg.exchange.second < 0 ||
+      u->arg.exchange.second > 1)
+    return broken(c, u, "blocks of %lld in %d lanes", (long long)block, u->lanes);
+  return same_type(c, u, u->src[0], "source 0") && same_type(c, u, u->src[1], "source 1");
+}
+
 /* Elementwise: which operands an op takes. */
 typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
 
@@ -476,6 +487,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_ENDIF] = {P, 1, check_end},
     [OPS_VECTORIZE] = {L | P, 1, check_vectorize},
     [OPS_GEP] = {L | P, 1, check_gep},
+    [OPS_EXCHANGE] = {L | P, 2, check_exchange},
     [OPS_LOOP] = {N | L, 1, check_loop},
     [OPS_ACC] = {N | L, 2, check_acc},
 };
@@ -533,7 +545,8 @@ static bool check_node(Check *c, const UOp *u) {
   return alu ? check_alu(c, u) : s->check(c, u);
 }
 
-/* ---- loops: an id names one loop; what a statement computes uses only the loops around it and those it lists */
+/* ---- loops: an id names one loop; what a statement computes uses only the loops around it and those it
+ * lists */
 typedef Vec(const UOp *) Around;
 
 static bool opened(const Around *open, const UOp *r) {
@@ -573,12 +586,12 @@ static bool uses_open(Check *c, const UOpVec *ranges, const UOp *u, const UOp *v
   return !r || broken(c, u, "uses loop r%lld but does not close it", (long long)r->arg.range.id);
 }
 
-static bool open_range(Check *c, TgMem *mem, const UOpVec *ranges, const UOp *r, Around *open) {
+static bool open_range(Check *c, TgMem *mem, const UOpVec *ranges, const UOp *u, const UOp *r, Around *open) {
   const UOp *out = stray(ranges, r->src[0], open);
   if (out)
-    return broken(c, r, "loop r%lld depends on r%lld, which is not outside it", (long long)r->arg.range.id,
+    return broken(c, u, "loop r%lld depends on r%lld, which is not outside it", (long long)r->arg.range.id,
                   (long long)out->arg.range.id);
-  if (opened(open, r)) return broken(c, r, "loop r%lld stands inside itself", (long long)r->arg.range.id);
+  if (opened(open, r)) return broken(c, u, "loop r%lld stands inside itself", (long long)r->arg.range.id);
   if (vec_push(mem, open, r)) return true;
   c->bad->node = NULL;
   return false;
@@ -588,12 +601,12 @@ static bool check_statement(Check *c, TgMem *mem, const UOpVec *ranges, const UO
   size_t outside = open->len;
   bool ok = true;
   if (u->op == OPS_LOOP) {
-    ok = open_range(c, mem, ranges, u->src[0], open);
+    ok = open_range(c, mem, ranges, u, u->src[0], open);
     for (int i = 1; ok && i < u->nsrc; i++)
       ok = check_statement(c, mem, ranges, u->src[i], open);
   } else if (u->op == OPS_STORE || u->op == OPS_ACC) {
     for (int i = 2; ok && i < u->nsrc; i++)
-      ok = open_range(c, mem, ranges, u->src[i], open);
+      ok = open_range(c, mem, ranges, u, u->src[i], open);
     ok = ok && uses_open(c, ranges, u, u->src[0], open) && uses_open(c, ranges, u, u->src[1], open);
   }
   open->len = outside;
@@ -617,7 +630,8 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order, const UOp *ro
   Around open = {0};
   bool ok = ids_unique(c, mem, order);
   for (size_t i = 0; ok && i < order->len; i++)
-    if (order->at[i]->op == OPS_RANGE && !vec_push(mem, &ranges, order->at[i])) c->bad->node = NULL, ok = false;
+    if (order->at[i]->op == OPS_RANGE && !vec_push(mem, &ranges, order->at[i]))
+      c->bad->node = NULL, ok = false;
   for (int i = 0; ok && i < root->nsrc; i++) {
     if (c->kind == GRAPH_KERNEL) ok = carried_innermost(c, order, root->src[i]);
     ok = ok && check_statement(c, mem, &ranges, root->src[i], &open);

@@ -143,6 +143,10 @@ typedef union Arg {
   } var;
 
   struct {
+    int64_t block, second;
+  } exchange;
+
+  struct {
     int64_t dim;
     int64_t local;
   } special;

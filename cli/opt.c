@@ -9,7 +9,7 @@
 static int usage(void) {
   fprintf(
       stderr,
-      "usage: tg opt [--pass NAME] [--emit uops|c|cuda|metal] [--opts LIST] [FILE]\n       tg opt --list\n"
+      "usage: tg opt [--from NAME] [--pass NAME] [--emit uops|c|cuda|metal] [--opts LIST] [FILE]\n       tg opt --list\n"
       "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes it; without FILE, or as -, stdin "
       "is read.\n");
   return CLI_USAGE;
@@ -22,7 +22,7 @@ int cmd_opt(int argc, char **argv) {
   struct {
     const char *name;
     const char **at;
-  } options[] = {{"--pass", &o.pass}, {"--emit", &o.emit}, {"--opts", &o.opts}};
+  } options[] = {{"--pass", &o.pass}, {"--emit", &o.emit}, {"--opts", &o.opts}, {"--from", &o.from}};
 
   if (argc == 2 && !strcmp(argv[1], "--list")) {
     const char *stage, *name;

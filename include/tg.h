@@ -70,6 +70,7 @@ typedef struct TgCounters {
   uint64_t graph_nodes;                   /* nodes of the tensor graphs that were realized */
   uint64_t peak_bytes;                    /* the most memory that the device held at once */
   uint64_t largest_source;                /* the longest text of a kernel given to the device's compiler, in bytes */
+  uint64_t fallbacks;                     /* kernels that could not take all the opts chosen for them, and run with fewer */
   uint64_t retried;                       /* times that the C compiler died, and was started again without optimisation */
 } TgCounters;
 
@@ -127,7 +128,7 @@ typedef struct TgScatterOptions { size_t size; TgScatterReduce reduce; bool excl
 typedef struct TgSelectOptions { size_t size; bool fixed; int64_t size_given; double fill_value; int end_; } TgSelectOptions;
 typedef struct TgFileOptions { size_t size; int64_t offset; bool writable, create; int end_; } TgFileOptions;
 typedef struct TgVariableOptions { size_t size; int64_t multiple_of; int end_; } TgVariableOptions;
-typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts; int end_; } TgOptOptions;
+typedef struct TgOptOptions { size_t size; const char *pass, *emit, *opts, *from; int end_; } TgOptOptions;
 
 #ifndef __cplusplus
 #define TG_AXES(...) ((TgAxes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
@@ -746,7 +747,7 @@ TG_API void tg_jit_reset(TgJit *jit);                          /* forgets the ca
 TG_API void tg_jit_free(TgJit *jit);                           /* NULL is fine */
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
- * [options] .pass: only this pass (default: all that is left to do). .emit: "uops" (default: text again), "c", "cuda", "metal",
+ * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass of code generation to begin with. .emit: "uops" (default: text again), "c", "cuda", "metal",
  * "kind" (what the text is, "kernel graph of 12 nodes with 1 root"; nothing is compiled).
  * .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program
  * is rendered. NULL: refused, tg_errmsg says why (line and column where it is the text). The result lives until the next tg_opt of ctx. */

@@ -47,6 +47,7 @@ static const UOp *memory_of(const UOp *index) {
 static bool is_loose(const UOp *index) {
   if (partly_filled(index->src[0])) return true;
   const UOp *memory = memory_of(index);
+  if (memory->op == OPS_DEFINE_REG) return false;
   if (!memory->nsrc) return !uop_within(index->src[1], index_gate(index), memory->arg.param.nelem);
   for (int d = 0; d < memory->nsrc; d++)
     if (!uop_within(index->src[1 + d], index_gate(index), memory->src[d]->arg.v.i)) return true;
@@ -238,7 +239,12 @@ static bool run_opts(void *state) {
 
 static bool run_cut_sums(void *k) { return cut_sums(k); }
 
-static bool run_block_sums(void *k) { return block_sums(k); }
+static bool run_nest(void *k) { return nest_build(k); }
+
+static bool run_choose(void *state) {
+  Kernel *k = state;
+  return choose_opts(k, k->opt);
+}
 
 static bool run_expand(void *k) { return expand(k); }
 
@@ -259,13 +265,14 @@ const Pass codegen_passes[] = {
     {"decompositions", pm_decompose, .makes = GRAPH_KERNEL, .required = true},
     {"initial symbolic", pm_symbolic, .makes = GRAPH_KERNEL},
     {"simplify ranges", .run = run_ranges, .makes = GRAPH_KERNEL},
-    {"apply opts", .run = run_opts, .makes = GRAPH_SHAPED},
-    {"cut long sums", .run = run_cut_sums, .makes = GRAPH_SHAPED},
-    {"flatten indices", pm_flatten, .makes = GRAPH_SHAPED, .required = true},
+    {"choose opts", .run = run_choose, .makes = GRAPH_KERNEL},
+    {"nest", .run = run_nest, .makes = GRAPH_NEST},
+    {"apply opts", .run = run_opts, .makes = GRAPH_NEST},
+    {"cut long sums", .run = run_cut_sums, .makes = GRAPH_NEST},
+    {"gpu dims", .run = run_gpu, .makes = GRAPH_NEST},
+    {"flatten indices", pm_flatten, .makes = GRAPH_NEST, .required = true},
     {"expand", .run = run_expand, .makes = GRAPH_LOOPS},
     {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},
-    {"gpu dims", .run = run_gpu, .makes = GRAPH_LOOPS},
-    {"block sums", .run = run_block_sums, .makes = GRAPH_LOOPS},
     {"linearize", .run = run_linearize, .makes = GRAPH_LINEAR},
 };
 const size_t codegen_npass = TG_COUNT(codegen_passes);
@@ -293,11 +300,9 @@ bool kernel_open(Kernel *k) {
     const UOp *u = order.at[i];
     if (u->op == OPS_RANGE) maxid = TG_MAX(maxid, u->arg.range.id);
     if (u->op == OPS_DEFINE_LOCAL) k->next_local = TG_MAX(k->next_local, u->arg.param.slot + 1);
+    if (u->op == OPS_DEFINE_REG) k->next_reg = TG_MAX(k->next_reg, u->arg.param.slot + 1);
   }
   k->next_range = maxid + 1;
-  ok = ok && maxid < MAX_RANGES; /* range sets are 64 bits wide */
-  for (int64_t i = 0; ok && i <= maxid; i++)
-    k->root[i] = (int8_t)i;
   vec_free(k->mem, &order);
   if (ok) name_kernel(k, k->linear);
   return ok;
@@ -321,37 +326,52 @@ bool kernel_passes(Kernel *k, const Pass *first, size_t n) {
   return passes_run(&run, first, n);
 }
 
+/* Why the kernel did not take its opts, for who watches; false: that is an error. */
+static bool fell_back(Kernel *k, PassEnv *e) {
+  char why[320];
+  snprintf(why, sizeof why, "kernel %s: %s: %s", k->linear->name, e && e->pass ? e->pass : "codegen",
+           *k->refused ? k->refused : "the nest cannot be lowered");
+  if (!e) return true;
+  e->fallbacks++;
+  snprintf(e->fallback, sizeof e->fallback, "%s", why);
+  if (!e->spec) return true;
+  error_set(k->err, TG_ERR_INTERNAL, "codegen: %s", why);
+  return false;
+}
+
+/* One attempt. False: err says why, or (no error there) the opts did not fit. */
+static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
+  PassEnv *e = k->opt->passes;
+  uint64_t failed = k->mem->failed;
+  str_init(&k->opts, k->mem);
+  k->st = store_new(k->mem);
+  if (k->st && e) store_set_env(k->st, &e->rewrites);
+  k->sink = k->st ? copy_in(k->st, k->mem, ast, ast_store) : NULL;
+  bool ok = k->sink && kernel_open(k) && kernel_passes(k, codegen_passes, codegen_npass) && !k->opts.oom;
+  vec_free(k->mem, &k->list);
+  if (k->mem->failed != failed) ok = false, error_set(k->err, TG_ERR_NOMEM, "codegen: out of memory");
+  return ok;
+}
+
+/* A nest that cannot take all of its opts takes fewer, and at last stands as it is. */
 TgStatus codegen_lower(TgMem *mem, UOp *ast, UOpStore *ast_store, const Renderer *ren,
                        const CodegenOptions *opt, Arena *arena, UOpStore **st_out, Linear *out,
                        Str *opts_text, TgError *err) {
   memset(out, 0, sizeof *out);
-  uint64_t failed = mem->failed;
   CodegenOptions o = *opt;
-  for (bool last = opt->noopt;;
-       last =
-           o.noopt) { /* a nest that cannot take all of its opts takes fewer, and at last stands as it is */
+  for (bool last = opt->noopt; !err->status; last = o.noopt) {
     Kernel k = {.mem = mem, .err = err, .ren = ren, .nthread = 1, .opt = &o, .arena = arena, .linear = out};
-    str_init(&k.opts, mem);
-    k.st = store_new(mem);
-    if (k.st && opt->passes) store_set_env(k.st, &opt->passes->rewrites);
-    k.sink = k.st ? copy_in(k.st, mem, ast, ast_store) : NULL;
-    bool ok = k.sink && kernel_open(&k) && kernel_passes(&k, codegen_passes, codegen_npass) &&
-              mem->failed == failed && !k.opts.oom;
-    if (ok) {
-      if (opts_text) str_put(opts_text, str_text(&k.opts));
-      str_free(&k.opts);
-      *st_out = k.st;
-      return TG_OK;
-    }
+    bool ok = lower_once(&k, ast, ast_store);
+    if (ok && opts_text) str_put(opts_text, str_text(&k.opts));
     str_free(&k.opts);
+    if (ok) return *st_out = k.st, TG_OK;
     store_free(k.st);
     out->n = out->nparam = 0;
-    if (mem->failed != failed) return error_set(err, TG_ERR_NOMEM, "codegen: out of memory");
-    if (err->status) return err->status;
-    if (last) break;
+    if (err->status) break;
+    if (last) return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered", out->name);
+    if (!fell_back(&k, opt->passes)) break;
     o.leave_out = TG_MAX(2 * o.leave_out, 1);
     o.noopt |= opt->opts || o.leave_out > 2 * k.nopt;
   }
-  return error_set(err, TG_ERR_INTERNAL, "codegen: kernel %s could not be lowered (more than 64 loops?)",
-                   out->name);
+  return err->status;
 }

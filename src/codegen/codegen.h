@@ -8,18 +8,17 @@
 
 enum {
   MAX_AXES = 16,
-  MAX_RANGES = 64,
-  ROOT_NONE = -1,
-  ROOT_TILE = -2,
-  ROOT_GRID = -3,
-  ROOT_OWN = -4
-}; /* GRID: LOCAL threads along the grid; OWN: its own id */
+  MAX_LIST = 14,      /* expanded ranges that a statement lists */
+  LOCAL_OF_GRID = -2, /* arg.range.of of a thread axis along the grid */
+  BLOCKS_OF = -3      /* and of the blocks of loop r: this minus r */
+};
 
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
- * of a SWAP. opts.c applies them. */
+ * of a SWAP. STAGE: r is the number of a buffer. opts.c applies them. */
 typedef enum OptOp {
   OPT_THREAD,
   OPT_TILE,
+  OPT_STAGE,
   OPT_SWAP,
   OPT_LOCAL,
   OPT_UPCAST,
@@ -41,11 +40,11 @@ typedef struct Kernel { /* a kernel while it is being lowered */
   TgError *err;
   const Renderer *ren; /* NULL: INTERP, which computes every op itself */
   UOp *sink;
-  int64_t next_range, next_local; /* ids still free */
-  uint64_t spare; /* ids of loops that are no more, to be given again: when next_range is MAX_RANGES */
-  int8_t root[MAX_RANGES]; /* by range id: the range of the kernel's graph it descends from, or ROOT_* */
+  int64_t next_range, next_local, next_reg; /* ids still free */
+  OptVec list;                              /* the opts that it is to get */
   bool strict; /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
-  int nopt;    /* opts that the heuristic wanted */
+  char refused[160]; /* the opt that could not be applied, and why */
+  int nopt;          /* opts that the heuristic wanted */
   int nthread, global[3], local[3];
   Str opts; /* the opts taken, as text */
   const struct CodegenOptions *opt;
@@ -79,27 +78,26 @@ UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);
 UOp *pm_decompose(Rewrite *rw, UOp *self); /* decompose.c; rw->ctx is the Kernel */
 UOp *gate_loads(Kernel *k, UOp *branch,
                 UOp *gate); /* codegen.c: loads that may leave their buffer are made only where gate holds */
-UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root); /* a new loop; NULL where no id is left */
-bool ranges_recycle(Kernel *k); /* before a change of the loops: where few ids are left, those of loops that
-                                   are gone are free */
-bool apply_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
-UOp *open_lists(Kernel *k, UOp *root); /* list entries that became expressions: the ranges in them */
+/* A new loop: a part of the kernel's loop that `like` is, or (NULL) of none. */
+UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like);
+bool choose_opts(Kernel *k, const CodegenOptions *opt); /* opts.c */
+bool apply_opts(Kernel *k, const CodegenOptions *opt);  /* opts.c */
 bool opts_apply(Kernel *k, const OptVec *v);
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
 void opt_print(Str *out, const Opt *o);
 bool simplify_ranges(Kernel *k); /* heuristic.c: adjacent loops that always move together are one */
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
-bool cut_sums(Kernel *k);   /* sums.c: loops of long sums in blocks .. */
-bool block_sums(Kernel *k); /* .. and their accumulators in levels */
-bool expand(Kernel *k);     /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
-bool gpu_dims(Kernel *k);   /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
+bool cut_sums(Kernel *k); /* sums.c: long sums in blocks */
+bool expand(Kernel *k);   /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
+bool gpu_dims(Kernel *k); /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
 
 /* An index division by a constant: u with its bounds, x its numerator as i32 or i64. -> how many nodes,
  * sources first; 0: none is better. */
 enum { DIVIDE_NODES = 7 };
 
 int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]);
+bool nest_build(Kernel *k);                           /* nest.c: loops and statements */
 bool linearize(Kernel *k, Arena *arena, Linear *out); /* linearize.c */
 typedef Vec(int) CgInts;
 #endif

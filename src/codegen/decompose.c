@@ -615,18 +615,20 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
 }
 
 /* A reduction of narrow floats, running or not, is carried in f32 and is rounded once, on every target. */
-static UOp *reduce_wide(UOpStore *st, UOp *u) {
-  UOp *src[MAX_RANGES + 1];
-  if (u->nsrc > MAX_RANGES + 1) return NULL;
+static UOp *reduce_wide(Rewrite *rw, UOp *u) {
+  UOp **src = mem_alloc(rw->mem, u->nsrc * sizeof *src);
+  if (!src) return rw->failed = true, NULL;
   for (int i = 0; i < u->nsrc; i++)
-    src[i] = i ? u->src[i] : uop_cast(st, u->src[i], DT_F32);
-  return uop_cast(st, uop_new(st, (Ops)u->op, DT_F32, 1, u->nsrc, src, u->arg), (DType)u->dtype);
+    src[i] = i ? u->src[i] : uop_cast(rw->st, u->src[i], DT_F32);
+  UOp *wide = uop_new(rw->st, (Ops)u->op, DT_F32, 1, u->nsrc, src, u->arg);
+  mem_free(rw->mem, src);
+  return uop_cast(rw->st, wide, (DType)u->dtype);
 }
 
 UOp *pm_decompose(Rewrite *rw, UOp *self) {
   Kernel *k = rw->ctx;
   if ((self->op == OPS_REDUCE || self->op == OPS_SCAN) && dtype_is_narrow_float((DType)self->dtype))
-    return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw->st, self));
+    return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw, self));
   if (!k->ren || !op_is_alu((Ops)self->op)) return NULL; /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
 }

@@ -1,16 +1,18 @@
-/* expand.c: UPCAST, VEC, UNROLL and GROUP ranges -> vector nodes. In: a kernel whose ranges opts have typed.
- * Out: the same kernel over loop ranges alone, each value as many nodes as its expanded ranges have chunks,
- * each chunk up to 16 lanes wide.
+/* expand.c: UPCAST, VEC, UNROLL and GROUP ranges -> vector nodes. In: a nest whose statements list expanded
+ * ranges. Out: the same nest over loops alone: each statement once for every chunk of the ranges that it
+ * lists, each value up to 16 lanes wide, each register of an axis as many registers as it has chunks; what is
+ * read is a LOAD.
  *
  * A scalar range of n gives n chunks of one value. A VEC or GROUP range gives chunks of 16, 8, 4, 2, 1 lanes.
  * Index arithmetic is scalar: it is made per lane, and a load whose lanes have consecutive addresses is one
- * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. A value is found by
- * (node, chunk of each expanded range below it). */
-#include "codegen/codegen.h"
+ * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. Statement by statement, a
+ * value is found by (node, chunk of each range of the list below it). */
+#include "codegen/nest.h"
 #include <string.h>
 
-#define MAX_EXP MAX_RANGES
-#define BIT(e)  (UINT64_C(1) << (e))
+enum { MAX_EXP = 16 }; /* ranges in the list of one statement */
+
+#define BIT(e) (UINT64_C(1) << (e))
 
 typedef struct Chunk {
   int off, lanes;
@@ -34,12 +36,11 @@ typedef struct Exp {
   Kernel *k;
   Arena arena;
   int n;
-  ExpRange r[MAX_EXP];
+  ExpRange r[MAX_EXP]; /* of the statement: UNROLL first, lanes last */
   Val *val;
-  UOpVec todo;
+  UOpVec todo, order;
+  Map pieces; /* (register, first element) -> the register that holds it now */
 } Exp;
-
-static bool is_expanded(const UOp *r) { return r->op == OPS_RANGE && r->arg.range.type >= AXIS_UPCAST; }
 
 static bool scalar_domain(const Exp *x, const UOp *u) { /* index arithmetic and comparisons of it */
   if (u->dtype == DT_INDEX) return true;
@@ -110,15 +111,8 @@ static UOp *chunk_value(Exp *x, UOp *u, const int *chunk) {
   return pack(x, lane, lanes);
 }
 
-static UOp *
-memory_of(const Exp *x,
-          const UOp *index) { /* what an INDEX points into: a PARAM, or local memory as it is once filled */
-  return index->src[0]->op == OPS_AFTER ? x->val[index->src[0]->id].at[0] : index->src[0];
-}
-
-static UOp *
-data_lane(Exp *x, UOp *u,
-          const int *pos) { /* one lane of a value that is made in chunks: a loaded index, a mask */
+/* One lane of a value that is made in chunks: a loaded index, a mask. */
+static UOp *data_lane(Exp *x, UOp *u, const int *pos) {
   const Val *s = &x->val[u->id];
   int chunk[MAX_EXP] = {0}, lane = 0;
   for (int e = 0; e < x->n; e++) {
@@ -212,12 +206,12 @@ static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way
   if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
   int n = way == LANES_SAME || (way == LANES_OTHER && same && same_gate) ? 1 : lanes;
   if (n == 1 || (cont && same_gate && !(lanes & (lanes - 1)))) {
-    UOp *src[3] = {memory_of(x, index), at[0], gate[0]};
+    UOp *src[3] = {index->src[0], at[0], gate[0]};
     UOp *i = uop_new(st, OPS_INDEX, (DType)index->dtype, n, gated ? 3 : 2, src, (Arg){.i = gated});
     return uop_new(st, OPS_LOAD, (DType)index->dtype, n, 1, &i, ARG0);
   }
   for (int l = 0; l < lanes; l++) {
-    UOp *src[3] = {memory_of(x, index), at[l], gate[l]};
+    UOp *src[3] = {index->src[0], at[l], gate[l]};
     bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
     if (g && is_const(gate[l])) {
       lane[l] = uop_const_int(st, (DType)index->dtype, 0);
@@ -258,162 +252,80 @@ static bool next(const Exp *x, uint64_t mask, bool per_lane, int *at) { /* odome
   return false;
 }
 
-/* One REDUCE for given chunks of its outer ranges: values over its own unrolled chunks feed one accumulator
- * in order; over grouped chunks one accumulator each, joined by a tree, lanes last. */
-static UOp *make_reduce(Exp *x, UOp *u, const int *outer) {
-  UOpStore *st = x->k->st;
-  uint64_t own = 0, group = 0;
-  UOp *ranges[32];
-  int nr = 0, at[MAX_EXP];
-  for (int i = 1; i < u->nsrc; i++) {
-    bool exp = false;
-    for (int e = 0; e < x->n; e++)
-      if (x->r[e].r == u->src[i]) {
-        exp = true;
-        own |= BIT(e);
-        if (x->r[e].vec) group |= BIT(e);
-      }
-    if (!exp && u->src[i]->op == OPS_RANGE && nr < 32) ranges[nr++] = u->src[i];
+/* ---- registers: one for each chunk of the ranges that an INDEX moves along */
+static bool reg_place(Exp *x, UOp *index, const int *chunk, int lane, int64_t *flat) {
+  UOp *reg = index->src[0];
+  int pos[MAX_EXP];
+  positions(x, chunk, lane, pos);
+  *flat = 0;
+  for (int d = 0; d < reg->nsrc; d++) {
+    UOp *at = lane_value(x, index->src[1 + d], pos);
+    if (!at || !is_const(at)) return false;
+    *flat = *flat * reg->src[d]->arg.v.i + at->arg.v.i;
   }
-  own &= x->val[u->src[0]->id].mask | group;
-  uint64_t unroll = own & ~group;
-  memcpy(at, outer, sizeof at);
-  UOp *accs[64];
-  int na = 0;
-  for (int e = 0; e < x->n; e++)
-    if (own >> e & 1) at[e] = 0;
-  do {
-    UOp *src[256];
-    int nv = 0, lanes = 1;
-    do {
-      UOp *v = chunk_value(x, u->src[0], at);
-      if (!v || nv >= 200) return NULL;
-      lanes = TG_MAX(lanes, v->lanes);
-      src[nv++] = v;
-    } while (next(x, unroll, false, at));
-    int gv = vec_of(x, group);
-    if (gv >= 0) lanes = x->r[gv].chunk[at[gv]].lanes;
-    for (int i = 0; i < nv; i++)
-      src[i] = splat(x, src[i], lanes);
-    for (int i = 0; i < nr; i++)
-      src[nv + i] = ranges[i];
-    UOp *acc;
-    if (!nr) { /* every range is unrolled: no loop is left, the chain stands as it is */
-      UOp *id = uop_const(st, (DType)u->dtype, op_identity((Ops)u->arg.reduce.op, (DType)u->dtype));
-      acc = u->arg.reduce.op == OPS_ADD ? uop_alu2(st, OPS_ADD, splat(x, id, lanes), src[0])
-                                        : src[0]; /* 0 + -0 is +0 */
-      for (int i = 1; i < nv; i++)
-        acc = uop_alu2(st, (Ops)u->arg.reduce.op, acc, src[i]);
-    } else
-      acc = uop_new(st, OPS_REDUCE, (DType)u->dtype, lanes, nv + nr, src, u->arg);
-    if (!acc || na >= 64) return NULL;
-    accs[na++] = acc;
-  } while (next(x, group, false, at));
-  if (!group) return accs[0];
-  int full = 0; /* equal widths join lane by lane first */
-  while (full < na && accs[full]->lanes == accs[0]->lanes)
-    full++;
-  UOp *r = horizontal(x, (Ops)u->arg.reduce.op, tree(x, (Ops)u->arg.reduce.op, accs, full));
-  for (int i = full; i < na; i++)
-    r = uop_alu2(st, (Ops)u->arg.reduce.op, r, horizontal(x, (Ops)u->arg.reduce.op, accs[i]));
-  return r;
-}
-
-static bool expand_store(Exp *x, UOp *u, UOpVec *out) {
-  UOpStore *st = x->k->st;
-  UOp *index = u->src[0], *loops[40];
-  int nl = 0, at[MAX_EXP] = {0}, pos[MAX_EXP];
-  uint64_t mask = 0;
-  for (int i = 2; i < u->nsrc; i++) {
-    bool exp = false;
-    for (int e = 0; e < x->n; e++)
-      if (x->r[e].r == u->src[i]) exp = true, mask |= BIT(e);
-    if (!exp && u->src[i]->op == OPS_RANGE && nl < 36)
-      loops[nl++] = u->src[i]; /* a loop of one step has become 0 */
-  }
-  int vec = vec_of(x, mask);
-  Along way = along(x, index, vec);
-  do {
-    int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
-    UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes), *addr[64], *gate[64] = {0}, *src[40];
-    bool cont = true, gated = index->arg.i != 0;
-    if (!v) return false;
-    for (int l = 0; l < (way == LANES_NEXT ? 1 : lanes); l++) {
-      positions(x, at, l, pos);
-      if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
-      if (gated) gate[l] = gate_lane(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
-      if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
-    }
-    int step = cont ? lanes : 1;
-    for (int l = 0; l < lanes; l += step) {
-      UOp *isrc[3] = {index->src[0], addr[l], gate[l]};
-      bool g = gated && !(is_const(gate[l]) && gate[l]->arg.v.i);
-      if (g && is_const(gate[l])) continue;
-      src[0] = uop_new(st, OPS_INDEX, (DType)index->dtype, step, g ? 3 : 2, isrc, (Arg){.i = g});
-      src[1] = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, 1, 1, &v, (Arg){.i = l});
-      for (int i = 0; i < nl; i++)
-        src[2 + i] = loops[i];
-      UOp *s = uop_new(st, OPS_STORE, DT_VOID, 1, 2 + nl, src, ARG0);
-      if (!s || !vec_push(x->k->mem, out, s)) return false;
-    }
-  } while (next(x, mask, false, at));
   return true;
 }
 
+static bool index_moves(const Exp *x, const UOp *index, int range) {
+  for (int i = 1; i < index->nsrc; i++)
+    if (x->val[index->src[i]->id].mask >> range & 1) return true;
+  return false;
+}
+
+/* The register behind an INDEX for these chunks. The first statement that writes it says how wide it is. */
+static UOp *reg_piece(Exp *x, UOp *index, const int *chunk) {
+  UOp *reg = index->src[0];
+  int64_t flat;
+  uint64_t had;
+  int lanes = 1;
+  for (int e = 0; e < x->n; e++)
+    if (x->r[e].vec && index_moves(x, index, e)) lanes = x->r[e].chunk[chunk[e]].lanes;
+  if (!reg_place(x, index, chunk, 0, &flat)) return NULL;
+  uint64_t key = (uint64_t)reg->arg.param.slot << 32 | (uint64_t)flat;
+  if (map_get(&x->pieces, key, &had)) {
+    UOp *piece = (UOp *)(uintptr_t)had;
+    return piece->lanes == lanes ? piece : NULL;
+  }
+  UOp *piece = uop_new(x->k->st, OPS_DEFINE_REG, (DType)reg->dtype, lanes, 0, NULL,
+                       (Arg){.param = {1, x->k->next_reg++}});
+  return piece && map_put_ptr(&x->pieces, (uintptr_t)key, piece) ? piece : NULL;
+}
+
+/* ---- values */
 static bool expand_node(Exp *x, UOp *u) {
   UOpStore *st = x->k->st;
   Val *v = &x->val[u->id];
+  *v = (Val){0};
   for (int e = 0; e < x->n; e++)
     if (x->r[e].r == u) v->mask = BIT(e);
   for (int i = 0; i < u->nsrc; i++)
     v->mask |= x->val[u->src[i]->id].mask;
-  if (u->op == OPS_REDUCE)
-    for (int i = 1; i < u->nsrc; i++)
-      for (int e = 0; e < x->n; e++)
-        if (x->r[e].r == u->src[i]) v->mask &= ~BIT(e);
-  if (u->op == OPS_STORE || u->op == OPS_SINK) {
-    for (int i = 2; i < u->nsrc; i++)
-      for (int e = 0; e < x->n; e++)
-        if (x->r[e].r == u->src[i]) v->mask &= ~BIT(e);
-    return true;
-  }
-  if (u->op == OPS_AFTER) { /* local memory, filled by every expanded store */
-    UOpVec src = {0};
-    bool ok = !v->mask && vec_push(x->k->mem, &src, u->src[0]);
-    for (int i = 1; ok && i < u->nsrc; i++)
-      ok = expand_store(x, u->src[i], &src);
-    v->at = arena_array(&x->arena, UOp *, 1), v->count = 1;
-    ok = ok && v->at &&
-         (v->at[0] = uop_new(st, OPS_AFTER, (DType)u->dtype, 1, (int)src.len, src.at, u->arg)) != NULL;
-    vec_free(x->k->mem, &src);
-    return ok;
-  }
   v->per_lane = scalar_domain(x, u);
-  if (v->per_lane) return true; /* made lane by lane, as asked for */
+  if (v->per_lane || u->op == OPS_DEFINE_REG) return true; /* made lane by lane, as asked for */
   v->count = total(x, v->mask, false);
   v->at = arena_array(&x->arena, UOp *, v->count);
   if (!v->at) return false;
   int at[MAX_EXP] = {0}, vec = vec_of(x, v->mask);
   uint32_t o = 0;
-  Along way = u->op == OPS_INDEX ? along(x, u, vec) : LANES_OTHER;
+  bool of_reg = u->op == OPS_INDEX && u->src[0]->op == OPS_DEFINE_REG;
+  Along way = u->op == OPS_INDEX && !of_reg ? along(x, u, vec) : LANES_OTHER;
   do {
     UOp *src[64], *r = NULL;
     int lanes = 1;
-    if (u->op == OPS_INDEX) {
+    if (of_reg) {
+      UOp *piece = reg_piece(x, u, at);
+      r = piece ? uop_new(st, OPS_LOAD, (DType)u->dtype, piece->lanes, 1, &piece, ARG0) : NULL;
+    } else if (u->op == OPS_INDEX)
       r = make_load(x, u, at, vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, way);
-    } else if (u->op == OPS_REDUCE)
-      r = make_reduce(x, u, at);
     else {
       if (u->nsrc > 64) return false;
-      bool scan = u->op == OPS_SCAN; /* its loop stays as it is */
       for (int i = 0; i < u->nsrc; i++) {
-        src[i] = u->src[i]->op == OPS_CONST || (scan && i) ? u->src[i] : chunk_value(x, u->src[i], at);
+        src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : chunk_value(x, u->src[i], at);
         if (!src[i]) return false;
         lanes = TG_MAX(lanes, src[i]->lanes);
       }
-      if (lanes > 1)
-        for (int i = 0; i < (scan ? 1 : u->nsrc); i++)
-          src[i] = splat(x, src[i], lanes);
+      for (int i = 0; lanes > 1 && i < u->nsrc; i++)
+        src[i] = splat(x, src[i], lanes);
       r = uop_new(st, (Ops)u->op, (DType)u->dtype, lanes, u->nsrc, src, u->arg);
     }
     if (!r) return false;
@@ -422,47 +334,223 @@ static bool expand_node(Exp *x, UOp *u) {
   return true;
 }
 
+/* ---- statements */
+static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpVec *out) {
+  UOpStore *st = x->k->st;
+  UOp *index = u->src[0], *addr[64], *gate[64] = {0};
+  int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, pos[MAX_EXP];
+  UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes);
+  bool cont = true, gated = index->arg.i != 0;
+  if (!v) return false;
+  for (int l = 0; l < (way == LANES_NEXT ? 1 : lanes); l++) {
+    positions(x, at, l, pos);
+    if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
+    if (gated) gate[l] = gate_lane(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
+    if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
+  }
+  int step = cont ? lanes : 1;
+  for (int l = 0; l < lanes; l += step) {
+    bool known = gated && is_const(gate[l]);
+    if (known && !gate[l]->arg.v.i) continue;
+    bool g = gated && !known;
+    UOp *isrc[3] = {index->src[0], addr[l], gate[l]};
+    UOp *to = uop_new(st, OPS_INDEX, (DType)index->dtype, step, g ? 3 : 2, isrc, (Arg){.i = g});
+    UOp *part = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, 1, 1, &v, (Arg){.i = l});
+    UOp *s = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, to, part);
+    if (!s || !vec_push(x->k->mem, out, s)) return false;
+  }
+  return true;
+}
+
+/* ---- relane: a tile whose lanes stand apart in memory, where one of its scalar ranges is contiguous: n
+ * vectors of n lanes are transposed in registers */
+static bool transpose(Exp *x, UOp **v, int n) {
+  for (int block = 1; block < n; block *= 2)
+    for (int i = 0; i < n; i++) {
+      if (i & block) continue;
+      UOp *pair[2] = {v[i], v[i + block]};
+      for (int second = 0; second < 2; second++)
+        v[i + second * block] = uop_new(x->k->st, OPS_EXCHANGE, (DType)pair[0]->dtype, n, 2, pair,
+                                        (Arg){.exchange = {block, second}});
+      if (!v[i] || !v[i + block]) return false;
+    }
+  return true;
+}
+
+/* The scalar range of the list along which the address moves by one, or -1. */
+static int relane_range(Exp *x, UOp *index) {
+  if (!x->k->ren || x->k->ren->vec_bytes < 32 || index->arg.i) return -1;
+  for (int e = x->n; e-- > 0;)
+    if (!x->r[e].vec && x->r[e].n >= 4 && along(x, index, e) == LANES_NEXT) return e;
+  return -1;
+}
+
+static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
+                         UOpVec *out) { /* the first n lanes of v */
+  UOpStore *st = x->k->st;
+  for (int done = 0, piece = v->lanes; done < n; piece /= 2) {
+    if (piece > n - done) continue;
+    UOp *src[2] = {memory, simp(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, done)))};
+    UOp *to = uop_new(st, OPS_INDEX, (DType)v->dtype, piece, 2, src, ARG0);
+    UOp *part = piece == v->lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, piece, 1, &v, (Arg){.i = done});
+    UOp *s = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, to, part);
+    if (!s || !vec_push(x->k->mem, out, s)) return false;
+    done += piece, piece *= 2;
+  }
+  return true;
+}
+
+/* One chunk of lanes over all of range `along`, in groups of as many. */
+static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, int scalar, UOpVec *out) {
+  UOp *index = u->src[0], *v[64];
+  int lanes = x->r[vec].chunk[chunk[vec]].lanes, n = x->r[scalar].n, at[MAX_EXP], pos[MAX_EXP];
+  memcpy(at, chunk, sizeof at);
+  for (int first = 0; first < n; first += lanes) {
+    int many = TG_MIN(lanes, n - first);
+    for (int i = 0; i < lanes; i++) {
+      at[scalar] = first + TG_MIN(i, many - 1);
+      if (!(v[i] = splat(x, chunk_value(x, u->src[1], at), lanes))) return false;
+    }
+    if (!transpose(x, v, lanes)) return false;
+    at[scalar] = first;
+    for (int l = 0; l < lanes; l++) {
+      positions(x, at, l, pos);
+      UOp *place = lane_value(x, index->src[1], pos);
+      if (!place || !write_pieces(x, index->src[0], place, v[l], many, out)) return false;
+    }
+  }
+  return true;
+}
+
+/* What a register takes in over the ranges `group`, which it does not move along: chunks of equal width join
+ * lane by lane, by a tree, then the lanes of what they gave, then what is left. */
+static UOp *joined(Exp *x, Ops op, UOp *value, uint64_t group, int *at) {
+  UOp *part[64], *r = NULL;
+  int n = 0, whole = 0;
+  do {
+    int vec = vec_of(x, group), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
+    UOp *v = n < (int)TG_COUNT(part) ? splat(x, chunk_value(x, value, at), lanes) : NULL;
+    if (!v) return NULL;
+    part[n++] = v;
+  } while (next(x, group, false, at));
+  while (whole < n && part[whole]->lanes == part[0]->lanes)
+    whole++;
+  int rest = whole;
+  r = horizontal(x, op, tree(x, op, part, whole));
+  for (; rest < n; rest++)
+    r = uop_alu2(x->k->st, op, r, horizontal(x, op, part[rest]));
+  return r;
+}
+
+static bool write_register(Exp *x, UOp *u, const int *at, uint64_t group, UOpVec *out) {
+  UOp *piece = reg_piece(x, u->src[0], at), *v;
+  int over[MAX_EXP];
+  if (!piece) return false;
+  memcpy(over, at, sizeof over);
+  if (u->op == OPS_ACC && group)
+    v = joined(x, (Ops)u->arg.reduce.op, u->src[1], group, over);
+  else
+    v = splat(x, chunk_value(x, u->src[1], at), piece->lanes);
+  UOp *s = v && v->lanes == piece->lanes ? UNEW(x->k->st, (Ops)u->op, DT_VOID, 1, u->arg, piece, v) : NULL;
+  return s && vec_push(x->k->mem, out, s);
+}
+
+static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
+  int at[MAX_EXP] = {0};
+  uint64_t mask = 0, group = 0;
+  bool reg = u->src[0]->src[0]->op == OPS_DEFINE_REG;
+  for (int e = 0; e < x->n; e++) {
+    mask |= BIT(e);
+    if (u->op == OPS_ACC && x->r[e].vec && !index_moves(x, u->src[0], e)) group |= BIT(e);
+  }
+  int vec = vec_of(x, mask), scalar = -1;
+  Along way = reg ? LANES_OTHER : along(x, u->src[0], vec);
+  if (!reg && vec >= 0 && way == LANES_OTHER) scalar = relane_range(x, u->src[0]);
+  if (scalar >= 0) mask &= ~BIT(scalar);
+  do {
+    int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
+    if (scalar >= 0 && lanes > 1) {
+      if (!write_relaned(x, u, at, vec, scalar, out)) return false;
+      continue;
+    }
+    if (scalar >= 0) { /* one lane: its row as it is */
+      for (at[scalar] = 0; at[scalar] < x->r[scalar].n; at[scalar]++)
+        if (!write_memory(x, u, at, vec, way, out)) return false;
+      at[scalar] = 0;
+      continue;
+    }
+    if (reg ? !write_register(x, u, at, group, out) : !write_memory(x, u, at, vec, way, out)) return false;
+  } while (next(x, mask & ~group, false, at));
+  return true;
+}
+
+static bool list_range(Exp *x, UOp *range) {
+  if (x->n == MAX_EXP || !is_const(range->src[0])) return false;
+  ExpRange *r = &x->r[x->n++];
+  AxisType type = (AxisType)range->arg.range.type;
+  *r =
+      (ExpRange){.r = range, .n = (int)range->src[0]->arg.v.i, .vec = type == AXIS_VEC || type == AXIS_GROUP};
+  r->chunk = arena_array(&x->arena, Chunk, r->n + 1);
+  if (!r->chunk) return false;
+  int widest = x->k->ren && x->k->ren->vec_bytes < 32 ? 4 : 16; /* float4, or what a compiler splits well */
+  for (int at = 0; at < r->n;) {
+    int lanes = r->vec ? widest : 1;
+    while (at + lanes > r->n)
+      lanes /= 2;
+    r->chunk[r->nchunk++] = (Chunk){at, lanes};
+    at += lanes;
+  }
+  return true;
+}
+
+/* UNROLL outside, so that steps of one register stand apart; lanes inside, so that a scalar that they share
+ * dies after its row. */
+static bool list_ranges(Exp *x, const UOp *u) {
+  static const AxisType order[] = {AXIS_UNROLL, AXIS_UPCAST, AXIS_VEC, AXIS_GROUP};
+  x->n = 0;
+  for (size_t t = 0; t < TG_COUNT(order); t++)
+    for (int i = 2; i < u->nsrc; i++)
+      if (u->src[i]->op == OPS_RANGE && (AxisType)u->src[i]->arg.range.type == order[t] &&
+          !list_range(x, u->src[i]))
+        return false;
+  return true;
+}
+
+static bool statement_expanded(Exp *x, UOp *u, UOpVec *out) {
+  x->order.len = 0;
+  bool ok = list_ranges(x, u) && uop_toposort(x->k->st, x->k->mem, u->src, 2, &x->order);
+  for (size_t i = 0; ok && i < x->order.len; i++)
+    ok = expand_node(x, x->order.at[i]);
+  ok = ok && expand_statement(x, u, out);
+  x->todo.len = 0;
+  return ok;
+}
+
+static UOp *tree_expanded(Exp *x, UOp *u) { /* of a LOOP or SINK */
+  UOpVec body = {0};
+  bool ok = u->op == OPS_SINK || vec_push(x->k->mem, &body, u->src[0]);
+  for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
+    UOp *s = u->src[i];
+    if (s->op == OPS_STORE || s->op == OPS_ACC)
+      ok = statement_expanded(x, s, &body);
+    else if (s->op == OPS_LOOP)
+      ok = (s = tree_expanded(x, s)) != NULL && vec_push(x->k->mem, &body, s);
+    else
+      ok = vec_push(x->k->mem, &body, s);
+  }
+  UOp *r = ok ? uop_new(x->k->st, (Ops)u->op, DT_VOID, 1, (int)body.len, body.at, u->arg) : NULL;
+  vec_free(x->k->mem, &body);
+  return r;
+}
+
 bool expand(Kernel *k) {
   Exp x = {.k = k};
-  UOpVec order = {0}, stores = {0};
   arena_init(&x.arena, k->mem);
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  x.val = ok ? arena_array(&x.arena, Val, store_id_limit(k->st) + 1) : NULL;
-  ok = ok && x.val;
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i];
-    if (!is_expanded(u)) continue;
-    if (x.n == MAX_EXP) {
-      ok = false;
-      break;
-    }
-    ExpRange *r = &x.r[x.n++];
-    r->r = u, r->n = (int)u->src[0]->arg.v.i,
-    r->vec = u->arg.range.type == AXIS_VEC || u->arg.range.type == AXIS_GROUP;
-    r->chunk = arena_array(&x.arena, Chunk, r->n + 1);
-    ok = r->chunk != NULL;
-    for (int at = 0; ok && at < r->n;) {
-      int l = 1;
-      if (r->vec)
-        for (l = k->ren && k->ren->vec_bytes < 32 ? 4 : 16; at + l > r->n; l /= 2) {
-        } /* float4, or what a compiler splits well */
-      r->chunk[r->nchunk++] = (Chunk){at, l};
-      at += l;
-    }
-  }
-  uint32_t limit = store_id_limit(k->st);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    if (NEVER(order.at[i]->id >= limit)) {
-      ok = false;
-      break;
-    }
-    ok = expand_node(&x, order.at[i]);
-  }
-  /* addresses of stores are made per lane by expand_store, so their INDEX is no load */
-  for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = expand_store(&x, k->sink->src[i], &stores);
-  if (ok) ok = (k->sink = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)) != NULL;
-  vec_free(k->mem, &order), vec_free(k->mem, &stores), vec_free(k->mem, &x.todo);
+  map_init(&x.pieces, k->mem);
+  x.val = arena_array(&x.arena, Val, store_id_limit(k->st) + 1);
+  UOp *sink = x.val ? tree_expanded(&x, k->sink) : NULL;
+  vec_free(k->mem, &x.todo), vec_free(k->mem, &x.order);
+  map_free(&x.pieces);
   arena_free(&x.arena);
-  return ok;
+  return sink && (k->sink = sink);
 }

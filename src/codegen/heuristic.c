@@ -2,10 +2,9 @@
  * and writes. Out: a list of opts. No kernel is recognised by name: lanes go where memory is contiguous,
  * register tiles where a load can be used again, and the loop that streams the smaller operand stands inside.
  */
-#include "codegen/codegen.h"
+#include "codegen/cost.h"
 #include <string.h>
 
-#define MAX_R      MAX_RANGES
 #define STRIDE_ODD INT64_MAX /* not a constant stride */
 
 typedef struct RInfo {
@@ -17,7 +16,7 @@ typedef struct RInfo {
 
 typedef struct Info {
   int nr;
-  RInfo r[MAX_R];
+  RInfo *r;
   UOpVec loads, reduces, fills;
   bool scans;
 } Info; /* fills: stores to local memory */
@@ -26,7 +25,7 @@ static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) 
 
 static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 
-static bool depends(const UOp *u, const UOp *r) { return u->ranges >> (r->arg.range.id & 63) & 1; }
+static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
 
 static bool store_has(const UOp *s, const UOp *r) {
   for (int i = 2; i < s->nsrc; i++)
@@ -35,6 +34,7 @@ static bool store_has(const UOp *s, const UOp *r) {
 }
 
 static void info_free(Kernel *k, Info *f) {
+  mem_free(k->mem, f->r);
   vec_free(k->mem, &f->loads), vec_free(k->mem, &f->reduces), vec_free(k->mem, &f->fills);
 }
 
@@ -44,17 +44,14 @@ static bool info_get(Kernel *k, Info *f) {
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   size_t nid = store_id_limit(k->st) + 1;
   uint8_t *loaded = mem_alloc(k->mem, nid); /* an INDEX that only a store uses is an address, no load */
-  ok = ok && loaded;
+  f->r = mem_alloc(k->mem, (order.len + 1) * sizeof *f->r);
+  ok = ok && loaded && f->r;
   for (size_t i = 0; ok && i < order.len; i++)
     for (int s = 0; s < order.at[i]->nsrc; s++)
       if (!(order.at[i]->op == OPS_STORE && s == 0)) loaded[order.at[i]->src[s]->id] = 1;
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     if (u->op == OPS_RANGE) {
-      if (f->nr == MAX_R) {
-        ok = false;
-        break;
-      }
       f->r[f->nr++] = (RInfo){.r = u,
                               .n = u->src[0]->ranges || (k->ren->has_local && !is_const(u->src[0])) ? 0
                                    : u->arg.range.type == AXIS_ORDERED                              ? 1
@@ -183,6 +180,23 @@ static UOp *pm_rejoin(Rewrite *rw, UOp *u) {
               uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), flat);
 }
 
+/* In the lists: the quotient and the remainder of a loop, which were two loops, are that loop. */
+static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
+  UOp *const *pair = rw->ctx, *buf[64], *r;
+  int first = u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc, n = 0, at = first;
+  while (at < u->nsrc && u->src[at] != pair[0])
+    at++;
+  if (at >= u->nsrc) return NULL;
+  UOp **src = u->nsrc <= 64 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
+  if (!src) return rw->failed = true, NULL;
+  for (int i = 0; i < u->nsrc; i++)
+    if (i < first || u->src[i] != pair[1])
+      src[n++] = i >= first && u->src[i] == pair[0] ? pair[2] : u->src[i];
+  r = uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
+  if (src != buf) mem_free(rw->mem, src);
+  return r;
+}
+
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
   bool merged = false;
@@ -205,14 +219,13 @@ bool simplify_ranges(Kernel *k) {
     vec_free(k->mem, &order);
     int64_t n;
     if (!ok) return false;
-    if (!ranges_recycle(k)) return false;
     if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
-    UOp *m = kernel_range(k, uop_index_const(k->st, n), (AxisType)b->arg.range.type, ROOT_OWN),
-        *nb = b->src[0];
-    if (!m) break;
+    UOp *m = uop_range(k->st, n, k->next_range++, (AxisType)b->arg.range.type), *nb = b->src[0];
     UOp *from[2] = {a, b},
-        *to[2] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb)};
-    k->sink = simp(k, open_lists(k, uop_substitute(k->st, k->mem, k->sink, 2, from, to)));
+        *to[3] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb), m};
+    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = to};
+    UOp *sink = uop_substitute(k->st, k->mem, k->sink, 2, from, to);
+    k->sink = simp(k, sink ? graph_rewrite(&rw, pm_one_loop, sink) : NULL);
     if (!k->sink) return false;
     merged = true;
   }
@@ -279,16 +292,54 @@ static int64_t lane_count(const Lane *l, int64_t n) {
   return n >= 32 ? 32 : TG_MIN(n, 16);
 }
 
+/* Nothing is summed, and lanes along the outputs' contiguous loop would be gathered: where the loads are
+ * contiguous along another loop, lanes go along that one, and tiles are turned in registers. Blocks of both
+ * loops keep lines whole. */
+static bool transposed(Kernel *k, const Info *f, const Lane *lane, int ncores, OptVec *out, bool *chosen) {
+  enum { TILE = 16, BLOCK = 64 };
+
+  *chosen = false;
+  if (f->reduces.len || f->fills.len || f->scans || lane->r < 0 || !lane->bad || f->r[lane->r].n < TILE)
+    return true;
+  int along = -1;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool fits = i != lane->r && r->grid && r->n >= TILE && r->nout == k->sink->nsrc && is_const(r->r->src[0]);
+    if (fits && !bad_loads(k, f, r->r) && (along < 0 || r->n > f->r[along].n)) along = i;
+  }
+  if (along < 0 || !is_const(f->r[lane->r].r->src[0])) return true;
+  const RInfo *rows = &f->r[lane->r], *lanes = &f->r[along];
+  const RInfo *outer = lanes->n >= 2 * BLOCK ? lanes : rows;
+  bool ok = true;
+  *chosen = true;
+  if (lanes->n >= 2 * BLOCK) ok = add(k, out, OPT_TILE, id_of(lanes), BLOCK);
+  if (ok && rows->n >= 2 * BLOCK) ok = add(k, out, OPT_TILE, id_of(rows), BLOCK);
+  ok = ok && add(k, out, OPT_UPCAST, id_of(rows), TILE) && add(k, out, OPT_VEC, id_of(lanes), TILE);
+  double work = (double)rows->n * (double)lanes->n;
+  if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads && outer->n >= ncores * BLOCK)
+    ok = add(k, out, OPT_THREAD, id_of(outer), ncores);
+  return ok;
+}
+
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
+  bool chosen;
+  if (!choose_contraction(k, k->ren->has_threads ? ncores : 1, out, &chosen)) return false;
+  if (chosen) return true;
   Info f;
   bool ok = info_get(k, &f), local = ok && f.fills.len;
-  Lane lane[MAX_R];
-  int nlane = 0, group[MAX_R], ngroup = 0, second = -1;
+  Lane *lane = ok ? mem_alloc(k->mem, (size_t)(f.nr + 1) * sizeof *lane) : NULL;
+  int *group = ok ? mem_alloc(k->mem, (size_t)(f.nr + 1) * sizeof *group) : NULL;
+  int nlane = 0, ngroup = 0, second = -1;
+  ok = lane && group;
   if (!ok) {
-    info_free(k, &f);
+    info_free(k, &f), mem_free(k->mem, lane), mem_free(k->mem, group);
     return false;
   }
   lane[0] = lane_for(k, &f, NULL, !local);
+  if (!transposed(k, &f, &lane[0], ncores, out, &chosen) || chosen) {
+    info_free(k, &f), mem_free(k->mem, lane), mem_free(k->mem, group);
+    return chosen;
+  }
   if (lane[0].r >= 0) nlane = 1;
   for (int j = 0; j < k->sink->nsrc + (int)f.fills.len;
        j++) { /* inner loops that not all outputs share, and rows kept in local memory */
@@ -296,7 +347,7 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     bool has = false;
     for (int i = 0; i < nlane; i++)
       has |= store_has(s, f.r[lane[i].r].r);
-    if (has || nlane == MAX_R) continue;
+    if (has || nlane == f.nr) continue;
     Lane l = lane_for(k, &f, s, false);
     if (l.r >= 0) lane[nlane++] = l;
   }
@@ -390,7 +441,7 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     }
     if (best >= 0) ok = add(k, out, OPT_THREAD, id_of(&f.r[best]), ncores);
   }
-  info_free(k, &f);
+  info_free(k, &f), mem_free(k->mem, lane), mem_free(k->mem, group);
   return ok;
 }
 
@@ -455,14 +506,14 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
       bool inside = false;
       for (int s = first; s < u->nsrc; s++) {
         int i = find_range(&f, u->src[s]);
-        inside |= dealt >> (u->src[s]->arg.range.id & 63) & 1;
+        inside |= dealt & range_bit(u->src[s]->arg.range.id);
         if (i >= 0 && !f.r[i].grid && f.r[i].n > 1 &&
             (best < 0 || f.r[i].n >= f.r[best].n || f.r[i].n >= threads))
           best = i;
       }
       if (u->op == OPS_REDUCE) inside |= (u->ranges & dealt) != 0;
       if (best < 0 || inside) continue;
-      dealt |= 1ull << (f.r[best].r->arg.range.id & 63);
+      dealt |= range_bit(f.r[best].r->arg.range.id);
       ok = add(k, out, f.r[best].reduce ? OPT_GROUP : OPT_LOCAL, id_of(&f.r[best]), threads);
     }
     vec_free(k->mem, &nests);

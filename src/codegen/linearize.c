@@ -1,419 +1,336 @@
-/* linearize.c: graph -> list. In: SINK of STOREs over loop ranges. Out: Linear: loops opened and closed,
- * accumulators explicit, index arithmetic as int64, or as int32 where bounds prove that it fits and the
- * target gains by it; its divisions by constants as decompose.c says.
+/* linearize.c: nest -> list. In: a nest of LOOPs whose statements list nothing any more (expand.c). Out: Linear: loops
+ * opened and closed, index arithmetic as int64, or as int32 where bounds prove that it fits and the target gains by
+ * it; its divisions by constants as decompose.c says.
  *
- * Loops form a tree: a STORE lists its loops outside in; a REDUCE's loops hang below the deepest loop it
- * depends on. A node belongs to the deepest loop below it, so what does not change in a loop stands before
- * it. Stores of a block come last in it: every load of the old contents is done. Reductions and local fills
- * over the same ranges share one loop; AFTER(local, fill..) orders its readers behind it. */
-#include "codegen/codegen.h"
-#include <stdio.h>
+ * A value is made once, in the outermost loop where all that it reads stands: below the loops whose ranges it has, and
+ * below those that write a register or local memory that it reads. What a statement writes makes the reads of it made
+ * so far old: LOADs of a register, local memory, or a buffer that an ORDERED loop writes carry the time of the last
+ * write as arg, so that equal text at different times is not one node. Other stores to buffers come last in their
+ * loop: all loads of the old contents are done. */
+#include "codegen/nest.h"
 #include <string.h>
 
-typedef struct Loop {
-  UOp *range;
-  int parent, depth;
+typedef struct OpenLoop {
+  UOp *range;        /* lowered; NULL: the kernel */
+  uint64_t writes;   /* memories that are written in it */
+  uint32_t serial;
   UOpVec body, stores;
-  bool closed;
-  UOpVec members;
-} Loop; /* loop 0 is the kernel */
+} OpenLoop;
 
 typedef struct Lin {
   Kernel *k;
-  Vec(Loop) loops;
-  UOp **repl;
-  int *home, *loop_of,
-      *late;      /* where a node stands; a RANGE's loop; the innermost loop that is around all users */
-  uint8_t *state; /* 1 on the stack, 2 emitted */
-  UOpMap *listed; /* nodes of the program: lowering may meet one again */
-  bool
-      *updates; /* by PARAM slot: a store in an ordered loop writes it, so what is read of it changes there */
-  bool *output; /* STOREs of the SINK; the others fill local memory */
-  int64_t nreg;
+  Vec(OpenLoop) open; /* outer first; the first is the kernel */
+  uint32_t serial, time;
+  uint32_t changed[64]; /* by memory: the time of its last write */
+  struct {
+    const UOp *reg;
+    UOp *value; /* lowered */
+    uint32_t time, serial;
+  } last[64]; /* by memory: what was last written to a register, and in which loop */
+  UOp **repl;           /* what a node became, .. */
+  uint32_t *in, *when;  /* .. in the loop of this serial, at this time; 0: not made */
+  int *level;           /* .. which is that deep */
+  uint64_t *reads;      /* memories below a node that statements write */
+  bool *updates;        /* by PARAM slot: an ORDERED loop writes it */
+  UOpMap *listed;       /* nodes of the program: lowering may meet one again */
   DType ix;
-  uint32_t nid;
-  UOpVec splats, made; /* constants in every lane, parts of divisions: made here */
+  UOpVec stack;
+  Vec(int) next;
 } Lin;
 
-static int loop_add(Lin *l, UOp *range, int parent) {
-  int have = l->loop_of[range->id];
-  if (have >= 0) return l->loops.at[have].parent == parent ? have : -1;
-  Loop lp = {.range = range, .parent = parent, .depth = l->loops.at[parent].depth + 1};
-  if (!vec_push(l->k->mem, &l->loops, lp)) return -1;
-  return l->loop_of[range->id] = (int)l->loops.len - 1;
+/* Memories share 64 bits; two that share one are only taken for changed more often. */
+static uint64_t memory_bit(const Lin *l, const UOp *m) {
+  switch (m->op) {
+  case OPS_DEFINE_REG: return 1ull << (m->arg.param.slot % 40);
+  case OPS_DEFINE_LOCAL: return 1ull << (40 + m->arg.param.slot % 16);
+  case OPS_PARAM: return l->updates[m->arg.param.slot] ? 1ull << (56 + m->arg.param.slot % 8) : 0;
+  default: return 0;
+  }
 }
 
-static int nvalues(const UOp *r) { /* sources before the ranges of a REDUCE or STORE */
-  int n = 0;
-  while (n < r->nsrc && r->src[n]->op != OPS_RANGE)
-    n++;
-  return n;
+static const UOp *place_memory(const UOp *place) { /* of an INDEX, or a register itself */
+  return place->op == OPS_INDEX ? memory_of(place) : place;
 }
 
-/* A REDUCE, or a STORE that fills local memory, ends a loop nest of its own; those over the same ranges share
- * it. */
-static bool ends_nest(const Lin *l, const UOp *u) {
-  return (u->op == OPS_REDUCE || (u->op == OPS_STORE && !l->output[u->id])) && nvalues(u) < u->nsrc;
+static void written(Lin *l, uint64_t memories) {
+  l->time++;
+  for (; memories; memories &= memories - 1)
+    l->changed[__builtin_ctzll(memories)] = l->time;
 }
 
-static Loop *nest_of(Lin *l, const UOp *u) { return &l->loops.at[l->loop_of[u->src[nvalues(u)]->id]]; }
+static uint32_t last_change(const Lin *l, uint64_t memories) {
+  uint32_t t = 0;
+  for (; memories; memories &= memories - 1)
+    t = TG_MAX(t, l->changed[__builtin_ctzll(memories)]);
+  return t;
+}
 
-static bool emit(Lin *l, int loop, UOp *u) { return u && vec_push(l->k->mem, &l->loops.at[loop].body, u); }
+static bool is_made(const Lin *l, const UOp *u) {
+  if (!l->in[u->id] || l->level[u->id] >= (int)l->open.len) return false;
+  return l->open.at[l->level[u->id]].serial == l->in[u->id] && l->when[u->id] >= last_change(l, l->reads[u->id]);
+}
 
-static bool splat_emit(Lin *l, UOp *u) { /* a constant in every lane: defined once, before all loops */
+static bool list(Lin *l, int level, UOp *u) { return u && vec_push(l->k->mem, &l->open.at[level].body, u); }
+
+/* A node of the program, once. */
+static bool list_once(Lin *l, int level, UOp *u) {
   if (!u) return false;
-  if (u->id < l->nid) {
-    if (l->state[u->id] == 2) return true;
-    l->state[u->id] = 2, l->repl[u->id] = u;
-    return emit(l, 0, u);
+  if (uop_map_get(l->listed, u)) return true;
+  return uop_map_put(l->k->st, l->listed, u, u) && list(l, level, u);
+}
+
+static bool set(Lin *l, const UOp *u, UOp *as, int level) {
+  l->repl[u->id] = as, l->level[u->id] = level, l->in[u->id] = l->open.at[level].serial, l->when[u->id] = l->time;
+  return as != NULL;
+}
+
+static int level_of(const Lin *l, const UOp *u) {
+  int level = 0;
+  for (int i = 0; i < u->nsrc; i++)
+    level = TG_MAX(level, l->level[u->src[i]->id]);
+  if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads */
+    uint64_t m = memory_bit(l, place_memory(u->src[0]));
+    for (int d = (int)l->open.len - 1; d > level; d--)
+      if (l->open.at[d].writes & m) return d;
   }
-  for (size_t i = 0; i < l->splats.len; i++)
-    if (l->splats.at[i] == u) return true;
-  return vec_push(l->k->mem, &l->splats, u) && emit(l, 0, u);
+  return level;
 }
 
-/* part of a division by a constant; the quotient of a division is that of its remainder too */
-static bool made_emit(Lin *l, int loop, UOp *u) {
-  UOpVec *body = &l->loops.at[loop].body;
-  if (!u) return false;
-  for (size_t i = 0; i < body->len; i++)
-    if (body->at[i] == u) return true;
-  return vec_push(l->k->mem, &l->made, u) && emit(l, loop, u);
+static DType lowered(const Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
+
+static bool divided(Lin *l, UOp *u, UOp *x, int level, bool *done) { /* an index division by a constant */
+  UOp *part[DIVIDE_NODES];
+  int n = u->dtype == DT_INDEX && u->nsrc == 2 && l->k->ren ? divide_index(l->k->st, u, x, part) : 0;
+  *done = n > 0;
+  for (int i = 0; i < n; i++)
+    if (!list_once(l, part[i]->op == OPS_CONST ? 0 : level, part[i])) return false;
+  return !n || set(l, u, part[n - 1], level);
 }
 
-static DType lowered(Lin *l, const UOp *u) { return u->dtype == DT_INDEX ? l->ix : (DType)u->dtype; }
-
-static bool loop_splice(Lin *l, int loop) {
-  for (size_t i = 1; i < l->loops.len; i++) /* what is open in it closes with it; a loop is closed once */
-    if (l->loops.at[i].parent == loop && !l->loops.at[i].closed && !loop_splice(l, (int)i)) return false;
-  if (l->loops.at[loop].closed || l->loops.at[l->loops.at[loop].parent].closed) return false;
-  Loop *lp = &l->loops.at[loop], *up = &l->loops.at[lp->parent];
-  TgMem *m = l->k->mem;
-  UOp *range = l->repl[lp->range->id];
-  bool ok = vec_push(m, &up->body, range);
-  for (size_t i = 0; ok && i < lp->body.len; i++)
-    ok = vec_push(m, &up->body, lp->body.at[i]);
-  for (size_t i = 0; ok && i < lp->stores.len; i++)
-    ok = vec_push(m, &up->body, lp->stores.at[i]);
-  lp->closed = true;
-  UOp *end = UNEW(l->k->st, OPS_END, DT_VOID, 1, ARG0, range);
-  return ok && end && vec_push(m, &up->body, end);
+/* What a register holds, where that was written in a loop that is still open and nothing has changed it since. */
+static UOp *held(const Lin *l, const UOp *reg, uint64_t m) {
+  int bit = __builtin_ctzll(m);
+  if (reg->op != OPS_DEFINE_REG || l->last[bit].reg != reg || l->last[bit].time != l->changed[bit]) return NULL;
+  return l->last[bit].serial == l->open.at[l->open.len - 1].serial ? l->last[bit].value : NULL;
 }
 
-static UOp *acc_step(Lin *l, Ops op, UOp *acc, UOp *v, UOp *const *repl) {
+static bool make(Lin *l, UOp *u) { /* its sources are made */
   UOpStore *st = l->k->st;
-  if (op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32)
-    return UNEW(st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, repl[v->src[0]->id], repl[v->src[1]->id],
-                acc);
-  return uop_alu2(st, op, acc, repl[v->id]);
-}
-
-/* A register with the identity of reduction u, in loop `home`. */
-static UOp *acc_new(Lin *l, const UOp *u, int home) {
-  UOpStore *st = l->k->st;
-  DType d = lowered(l, u);
-  UOp *reg = uop_new(st, OPS_DEFINE_REG, d, u->lanes, 0, NULL, (Arg){.param = {1, l->nreg++}});
-  UOp *one = uop_const(st, d, op_identity((Ops)u->arg.reduce.op, d)),
-      *id = one && u->lanes > 1 ? UNEW(st, OPS_VECTORIZE, d, u->lanes, ARG0, one) : one;
-  if (!emit(l, home, reg) || !emit(l, 0, one) || (u->lanes > 1 && !splat_emit(l, id))) return NULL;
-  return emit(l, home, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, id)) ? reg : NULL;
-}
-
-/* A carried value: one more step of its register in every turn of the loop, which is the innermost of its
- * store. */
-static bool scan_emit(Lin *l, UOp *u) {
-  UOpStore *st = l->k->st;
-  int loop = l->loop_of[u->src[1]->id];
-  if (loop < 0 || l->home[u->id] != loop) return false;
-  UOp *reg = acc_new(l, u, l->loops.at[loop].parent);
-  UOp *acc = reg ? UNEW(st, OPS_LOAD, lowered(l, u), u->lanes, ARG0, reg, l->repl[u->src[1]->id]) : NULL;
-  UOp *next = acc ? uop_alu2(st, (Ops)u->arg.reduce.op, acc, l->repl[u->src[0]->id]) : NULL;
-  l->repl[u->id] = next, l->state[u->id] = 2;
-  return emit(l, loop, acc) && emit(l, loop, next) &&
-         emit(l, loop, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, next));
-}
-
-static bool nest_emit(Lin *l, int outer) { /* all members of the loop nest that starts at `outer` */
-  UOpStore *st = l->k->st;
-  UOp *first = l->loops.at[outer].members.at[0];
-  int inner = outer, home = l->loops.at[outer].parent;
-  for (int i = nvalues(first); i < first->nsrc; i++)
-    inner = l->loop_of[first->src[i]->id];
-  UOp *inner_range = l->repl[l->loops.at[inner].range->id];
-  for (size_t m = 0; m < l->loops.at[outer].members.len; m++) {
-    UOp *u = l->loops.at[outer].members.at[m];
-    if (u->op == OPS_STORE) {
-      UOp *s = l->repl[u->id] =
-          UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, l->repl[u->src[0]->id], l->repl[u->src[1]->id]);
-      if (!s || !vec_push(l->k->mem, &l->loops.at[inner].stores, s)) return false;
-      continue;
-    }
-    DType d = lowered(l, u);
-    UOp *reg = acc_new(l, u, home);
-    if (!reg) return false;
-    UOp *acc = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg, inner_range);
-    if (!emit(l, inner, acc)) return false;
-    for (int i = 0, n = nvalues(u); i < n; i++) {
-      acc = acc_step(l, (Ops)u->arg.reduce.op, acc, u->src[i], l->repl);
-      if (!emit(l, inner, acc)) return false;
-    }
-    if (!emit(l, inner, UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, reg, acc))) return false;
-    l->repl[u->id] = UNEW(st, OPS_LOAD, d, u->lanes, ARG0, reg,
-                          UNEW(st, OPS_END, DT_VOID, 1, ARG0, l->repl[l->loops.at[outer].range->id]));
-    if (!l->repl[u->id]) return false;
-  }
-  for (int i = inner; i != home; i = l->loops.at[i].parent)
-    if (!loop_splice(l, i)) return false;
-  for (size_t m = 0; m < l->loops.at[outer].members.len; m++) {
-    UOp *u = l->loops.at[outer].members.at[m];
-    if (u->op == OPS_REDUCE && !emit(l, home, l->repl[u->id])) return false;
-    l->state[u->id] = 2;
-  }
-  return true;
-}
-
-static bool fma_value(const UOp *red, const UOp *v) {
-  return red->op == OPS_REDUCE && red->arg.reduce.op == OPS_ADD && v->op == OPS_MUL &&
-         dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
-}
-
-static bool around(const Lin *l, int outer, int inner) { /* outer is inner, or a loop around it */
-  while (l->loops.at[inner].depth > l->loops.at[outer].depth)
-    inner = l->loops.at[inner].parent;
-  return inner == outer;
-}
-
-/* k-th thing that must be there before u can be emitted, or NULL */
-static UOp *dependency(Lin *l, UOp *u, int k) {
-  if (!ends_nest(l, u)) return k < u->nsrc ? u->src[k] : NULL;
-  Loop *lp = nest_of(l, u);
-  for (size_t m = 0; m < lp->members.len; m++) {
-    UOp *r = lp->members.at[m];
-    for (int i = 0; i < r->nsrc; i++) {
-      bool f = fma_value(r, r->src[i]);
-      int n = f ? 2 : 1;
-      if (k < n) return f ? r->src[i]->src[k] : r->src[i];
-      k -= n;
-    }
-  }
-  int outer =
-      l->loop_of[u->src[nvalues(u)]->id]; /* it closes behind them: stores that stand in it come first */
-  for (int i = 0; i < l->k->sink->nsrc; i++) {
-    UOp *o = l->k->sink->src[i];
-    if (o->nsrc > 2 && around(l, outer, l->loop_of[o->src[o->nsrc - 1]->id]) && k-- == 0) return o;
-  }
-  return NULL;
-}
-
-static bool node_emit(Lin *l, UOp *u) {
-  UOpStore *st = l->k->st;
-  UOp *buf[70], *r;
-  if (ends_nest(l, u)) return nest_emit(l, l->loop_of[u->src[nvalues(u)]->id]);
-  if (u->op == OPS_SCAN) return scan_emit(l, u);
-  UOp **src = u->nsrc <= 70 ? buf : mem_alloc(l->k->mem, u->nsrc * sizeof *src);
+  UOp *buf[70], **src = u->nsrc <= 70 ? buf : mem_alloc(l->k->mem, u->nsrc * sizeof *src);
   if (!src) return false;
   for (int i = 0; i < u->nsrc; i++)
     src[i] = l->repl[u->src[i]->id];
   DType d = lowered(l, u);
-  l->state[u->id] = 2;
-  if (u->op == OPS_STORE && l->output[u->id]) {
-    int loop = u->nsrc > 2 ? l->loop_of[u->src[u->nsrc - 1]->id] : 0;
-    if (l->loops.at[loop].closed) return false; /* a store is never lost */
-    r = uop_new(st, OPS_STORE, DT_VOID, 1, 2, src, ARG0);
-    return r && vec_push(l->k->mem, &l->loops.at[loop].stores, r);
+  int level = u->op == OPS_DEFINE_REG ? (int)l->open.len - 1 : level_of(l, u);
+  bool done = false, ok = true;
+  if (u->op == OPS_CAST && src[0]->dtype == d)
+    ok = set(l, u, src[0], level), done = true;
+  else
+    ok = divided(l, u, src[0], level, &done);
+  if (ok && !done) {
+    Arg arg = u->arg;
+    uint64_t m = u->op == OPS_LOAD ? memory_bit(l, place_memory(u->src[0])) : 0;
+    if (m) arg.i = last_change(l, m);
+    UOp *known = m ? held(l, u->src[0], m) : NULL;
+    bool extents = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG;
+    UOp *r = known ? known
+             : u->op == OPS_CONST ? uop_const(st, d, u->arg.v)
+                                  : uop_new(st, (Ops)u->op, d, u->lanes, extents ? 0 : u->nsrc, src, arg);
+    ok = r && set(l, u, r, level) && (known || list_once(l, level, r));
   }
-  if (u->op == OPS_CAST && src[0]->dtype == d) {
-    l->repl[u->id] = src[0];
-    return true;
-  }
-  if (u->dtype == DT_INDEX && u->nsrc == 2 && l->k->ren) {
-    UOp *part[DIVIDE_NODES];
-    int n = divide_index(st, u, src[0], part);
-    for (int i = 0; i < n; i++)
-      if (!made_emit(l, part[i]->op == OPS_CONST ? 0 : l->home[u->id], part[i])) return false;
-    if (n) {
-      if (src != buf) mem_free(l->k->mem, src);
-      l->repl[u->id] = part[n - 1];
-      return true;
-    }
-  }
-  r = u->op == OPS_CONST ? uop_const(st, d, u->arg.v)
-                         : uop_new(st, (Ops)u->op, d, u->lanes, u->nsrc, src, u->arg);
   if (src != buf) mem_free(l->k->mem, src);
-  if (!r) return false;
-  bool again = r != u && r->id < l->nid && l->state[r->id] == 2 && u->op != OPS_CONST &&
-               l->repl[r->id] == r; /* lowering met an equal node */
-  again |= u->op != OPS_CONST && uop_map_get(l->listed, r) != NULL;
-  for (size_t i = 0; i < l->made.len; i++)
-    again |= l->made.at[i] == r && r->op != OPS_CONST;
-  l->repl[u->id] = r;
-  if (u->op == OPS_RANGE || again) return true;
-  if (!uop_map_put(st, l->listed, r, r)) return false;
-  return emit(l, u->op == OPS_PARAM || u->op == OPS_CONST || u->op == OPS_DEFINE_LOCAL ? 0 : l->home[u->id],
-              r);
+  return ok;
 }
 
-static int common(const Lin *l, int a, int b) { /* the deepest loop around both */
-  while (a != b) {
-    if (l->loops.at[a].depth >= l->loops.at[b].depth)
-      a = l->loops.at[a].parent;
-    else
-      b = l->loops.at[b].parent;
-  }
-  return a;
-}
-
-static int
-earliest(const Lin *l,
-         const UOp *u) { /* the outermost loop in which a nest can stand: the deepest that it depends on */
-  int at = 0;
-  uint64_t open = u->ranges;
-  if (u->op == OPS_STORE)
-    for (int k = nvalues(u); k < u->nsrc; k++)
-      open &= ~(1ull << (u->src[k]->arg.range.id & 63));
-  for (size_t j = 1; j < l->loops.len; j++)
-    if ((open >> (l->loops.at[j].range->arg.range.id & 63) & 1) &&
-        l->loops.at[j].depth > l->loops.at[at].depth)
-      at = (int)j;
-  return at;
-}
-
-static bool loops_build(Lin *l, UOpVec *order) {
-  UOp *sink = l->k->sink;
-  for (int i = 0; i < sink->nsrc; i++) {
-    UOp *s = sink->src[i];
-    int at = 0;
-    for (int k = 2; k < s->nsrc; k++)
-      if ((at = loop_add(l, s->src[k], at)) < 0) return false;
-    l->late[s->id] = at;
-    for (int k = 2; k < s->nsrc; k++)
-      if (s->src[k]->arg.range.type == AXIS_ORDERED && s->src[0]->src[0]->op == OPS_PARAM)
-        l->updates[s->src[0]->src[0]->arg.param.slot] = true;
-  }
-  for (size_t i = order->len; i-- > 0;) { /* users first: the loops around a nest are known before its own */
-    UOp *u = order->at[i];
-    if (u->op == OPS_SINK) continue;
-    int at = l->late[u->id];
-    if (ends_nest(l, u)) {
-      int nv = nvalues(u), most = at, have = l->loop_of[u->src[nv]->id], want;
-      at = want = earliest(l, u);
-      if (have >= 0)
-        want = l->loops.at[have].parent; /* others share its loops: it stands with them, if those who use it
-                                            are in there too */
-      else
-        for (size_t j = 0; j < i; j++) {
-          const UOp *o = order->at[j];
-          if (!ends_nest(l, o) || o->src[nvalues(o)] != u->src[nv]) continue;
-          int e = earliest(l, o);
-          if (l->loops.at[e].depth > l->loops.at[want].depth) want = e;
-        }
-      if (around(l, at, want) && around(l, want, most)) at = want;
-      for (int k = nv; k < u->nsrc; k++)
-        if ((at = loop_add(l, u->src[k], at)) < 0) return false;
-      Loop *lp = nest_of(l, u);
-      if (lp->members.len && lp->members.at[0]->nsrc - nvalues(lp->members.at[0]) != u->nsrc - nv)
-        return false;
-      if (!vec_push(l->k->mem, &lp->members, u)) return false;
+static bool value(Lin *l, UOp *root) {
+  TgMem *m = l->k->mem;
+  bool ok = vec_push(m, &l->stack, root) && vec_push(m, &l->next, 0);
+  while (ok && l->stack.len) {
+    UOp *u = l->stack.at[l->stack.len - 1];
+    int i = l->next.at[l->next.len - 1]++;
+    if (i == 0 && is_made(l, u)) {
+      l->stack.len--, l->next.len--;
+      continue;
     }
-    for (int k = 0; k < u->nsrc; k++) {
-      int *late = &l->late[u->src[k]->id];
-      *late = *late < 0 ? at : common(l, *late, at);
+    bool leaf = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG;
+    if (i < u->nsrc && !leaf) {
+      ok = is_made(l, u->src[i]) || (vec_push(m, &l->stack, u->src[i]) && vec_push(m, &l->next, 0));
+      continue;
     }
+    ok = u->op != OPS_RANGE && make(l, u); /* the RANGE of a loop that is not open: no nest */
+    l->stack.len--, l->next.len--;
   }
-  for (size_t i = 0; i < order->len; i++) { /* home: the deepest loop below */
-    UOp *u = order->at[i];
-    int at = 0;
-    if (u->op == OPS_RANGE)
-      at = l->loop_of[u->id];
-    else if (ends_nest(l, u))
-      at = nest_of(l, u)->parent;
-    else
-      for (int k = 0; k < u->nsrc; k++)
-        if (l->loops.at[l->home[u->src[k]->id]].depth > l->loops.at[at].depth) at = l->home[u->src[k]->id];
-    const UOp *place = u->op == OPS_LOAD && u->src[0]->op == OPS_INDEX ? u->src[0]->src[0] : NULL;
-    if (place && place->op == OPS_PARAM && l->updates[place->arg.param.slot])
-      at = l->late[u->id]; /* in the turn that uses it */
-    if (at < 0) return false;
-    l->home[u->id] = at;
-  }
+  return ok;
+}
+
+/* ---- statements */
+static bool close_stores(Lin *l, OpenLoop *loop) { /* to buffers: the last thing in a turn */
+  for (size_t i = 0; i < loop->stores.len; i++)
+    if (!vec_push(l->k->mem, &loop->body, loop->stores.at[i])) return false;
   return true;
 }
 
-bool linearize(Kernel *k, Arena *arena, Linear *out) {
-  Lin l = {.k = k, .ix = DT_I64};
-  UOpVec order = {0};
-  Vec(UOp *) stack = {0};
-  Vec(int) next = {0};
-  uint32_t n = store_id_limit(k->st) + 1;
+static bool store(Lin *l, UOp *u) {
+  const UOp *memory = place_memory(u->src[0]);
+  OpenLoop *here = &l->open.at[l->open.len - 1];
+  int last = memory->op == OPS_DEFINE_REG ? 0 : 1; /* a register is declared where it gets its first value */
+  if (!value(l, u->src[!last]) || !value(l, u->src[last])) return false;
+  uint64_t m = memory->op == OPS_PARAM ? 0 : memory_bit(l, memory);
+  written(l, m);
+  UOp *to = l->repl[u->src[0]->id], *v = l->repl[u->src[1]->id];
+  if (m) {
+    int bit = __builtin_ctzll(m);
+    l->last[bit].reg = u->src[0], l->last[bit].value = v;
+    l->last[bit].time = l->time, l->last[bit].serial = here->serial;
+  }
+  UOp *s = UNEW(l->k->st, OPS_STORE, DT_VOID, 1, ((Arg){.i = m ? l->time : 0}), to, v);
+  return s && vec_push(l->k->mem, memory->op == OPS_PARAM ? &here->stores : &here->body, s);
+}
+
+static bool barrier(Lin *l) { /* what other threads wrote is read again */
+  written(l, ((1ull << 16) - 1) << 40);
+  return list(l, (int)l->open.len - 1,
+              uop_new(l->k->st, OPS_BARRIER, DT_VOID, 1, 0, NULL, (Arg){.i = l->time}));
+}
+
+static uint64_t writes_of(const Lin *l, const UOp *u) {
+  if (u->op == OPS_STORE) return memory_bit(l, place_memory(u->src[0]));
+  uint64_t m = u->op == OPS_BARRIER ? ((1ull << 16) - 1) << 40 : 0;
+  for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
+    m |= writes_of(l, u->src[i]);
+  return m;
+}
+
+static bool statement(Lin *l, UOp *u);
+
+static bool loop(Lin *l, UOp *u) {
+  UOp *range = u->src[0];
+  OpenLoop open = {.writes = writes_of(l, u), .serial = ++l->serial};
+  if (!value(l, range->src[0])) return false;
+  Arg arg = {.range = {range->arg.range.id, range->arg.range.type, 0}};
+  open.range = uop_new(l->k->st, OPS_RANGE, l->ix, 1, 1, &l->repl[range->src[0]->id], arg);
+  written(l, open.writes);
+  if (!vec_push(l->k->mem, &l->open, open)) return false;
+  int here = (int)l->open.len - 1;
+  bool ok = list(l, here, open.range) && set(l, range, open.range, here);
+  for (int i = 1; ok && i < u->nsrc; i++)
+    ok = statement(l, u->src[i]);
+  OpenLoop *done = &l->open.at[here], *up = &l->open.at[here - 1];
+  ok = ok && close_stores(l, done);
+  for (size_t i = 0; ok && i < done->body.len; i++)
+    ok = vec_push(l->k->mem, &up->body, done->body.at[i]);
+  UOp *end = ok ? UNEW(l->k->st, OPS_END, DT_VOID, 1, ARG0, done->range) : NULL;
+  ok = end && vec_push(l->k->mem, &up->body, end);
+  written(l, done->writes);
+  vec_free(l->k->mem, &done->body), vec_free(l->k->mem, &done->stores);
+  l->open.len--;
+  return ok;
+}
+
+static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has axes: this may recurse */
+  switch (u->op) {
+  case OPS_LOOP: return loop(l, u);
+  case OPS_STORE: return store(l, u);
+  case OPS_BARRIER: return barrier(l);
+  default: return false;
+  }
+}
+
+/* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to */
+static UOp *step(Kernel *k, UOp *u) {
+  UOp *reg = u->src[0], *v = u->src[1], *was = UNEW(k->st, OPS_LOAD, (DType)reg->dtype, reg->lanes, ARG0, reg);
+  Ops op = (Ops)u->arg.reduce.op;
+  bool product = op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
+  if (product)
+    v = UNEW(k->st, OPS_MULACC, (DType)v->dtype, v->lanes, ARG0, v->src[0], v->src[1], was);
+  else
+    v = uop_alu2(k->st, op, was, v);
+  return UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, reg, v);
+}
+
+static UOp *steps(Kernel *k, UOp *u) {
+  if (u->op == OPS_ACC) return step(k, u);
+  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
+  UOpVec src = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < u->nsrc; i++)
+    ok = vec_push(k->mem, &src, steps(k, u->src[i])) && src.at[i];
+  UOp *r = ok ? uop_new(k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
+  vec_free(k->mem, &src);
+  return r;
+}
+
+static void ordered_writes(Lin *l, const UOp *u, bool ordered) { /* buffers that an ORDERED loop writes */
+  if (u->op == OPS_STORE && ordered && place_memory(u->src[0])->op == OPS_PARAM)
+    l->updates[place_memory(u->src[0])->arg.param.slot] = true;
+  ordered |= u->op == OPS_LOOP && u->src[0]->arg.range.type == AXIS_ORDERED;
+  for (int i = u->op == OPS_LOOP; (u->op == OPS_LOOP || u->op == OPS_SINK) && i < u->nsrc; i++)
+    ordered_writes(l, u->src[i], ordered);
+}
+
+static void index_dtype(Lin *l, const UOpVec *order) { /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
+  l->ix = DT_I64;
+  if (!l->k->ren || !l->k->ren->has_local) return;
+  l->ix = DT_I32;
+  for (size_t i = 0; i < order->len; i++)
+    if (order->at[i]->dtype == DT_INDEX && (order->at[i]->vmin < INT32_MIN || order->at[i]->vmax > INT32_MAX))
+      l->ix = DT_I64;
+}
+
+static bool lin_begin(Lin *l, UOp *sink, UOpVec *order, Linear *out) {
+  Kernel *k = l->k;
   TgMem *m = k->mem;
-  l.nid = n;
-  bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
-  int64_t nslot = 1;
-  for (size_t i = 0; i < order.len; i++)
-    if (order.at[i]->op == OPS_PARAM) nslot = TG_MAX(nslot, order.at[i]->arg.param.slot + 1);
-  l.repl = mem_alloc(m, n * sizeof *l.repl), l.home = mem_alloc(m, n * sizeof *l.home),
-  l.loop_of = mem_alloc(m, n * sizeof *l.loop_of), l.late = mem_alloc(m, n * sizeof *l.late);
-  l.state = mem_alloc(m, n), l.output = mem_alloc(m, n), l.updates = mem_alloc(m, (size_t)nslot),
-  l.listed = uop_map_begin(k->st, k->st);
-  ok = ok && l.updates && l.listed && l.repl && l.home && l.loop_of && l.late && l.state && l.output &&
-       vec_push(m, &l.loops, ((Loop){.parent = -1}));
-  for (uint32_t i = 0; ok && i < n; i++)
-    l.loop_of[i] = l.late[i] = -1;
-  for (int i = 0; ok && i < k->sink->nsrc; i++)
-    l.output[k->sink->src[i]->id] = true;
-  if (ok && k->ren &&
-      k->ren->has_local) { /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
-    l.ix = DT_I32;
-    for (size_t i = 0; i < order.len; i++)
-      if (order.at[i]->dtype == DT_INDEX && (order.at[i]->vmin < INT32_MIN || order.at[i]->vmax > INT32_MAX))
-        l.ix = DT_I64;
+  if (!sink || !uop_toposort(k->st, m, &sink, 1, order)) return false;
+  size_t n = store_id_limit(k->st) + 1;
+  l->repl = mem_alloc(m, n * sizeof *l->repl), l->in = mem_alloc(m, n * sizeof *l->in);
+  l->when = mem_alloc(m, n * sizeof *l->when), l->level = mem_alloc(m, n * sizeof *l->level);
+  l->reads = mem_alloc(m, n * sizeof *l->reads), l->listed = uop_map_begin(k->st, k->st);
+  for (size_t i = 0; i < order->len; i++)
+    if (order->at[i]->op == OPS_PARAM) out->nparam = TG_MAX(out->nparam, (int)order->at[i]->arg.param.slot + 1);
+  l->updates = mem_alloc(m, (size_t)out->nparam + 1);
+  if (!l->repl || !l->in || !l->when || !l->level || !l->reads || !l->listed || !l->updates) return false;
+  index_dtype(l, order);
+  ordered_writes(l, sink, false);
+  for (size_t i = 0; i < order->len; i++) {
+    const UOp *u = order->at[i];
+    uint64_t *reads = &l->reads[u->id];
+    if (u->op == OPS_LOAD) *reads = memory_bit(l, place_memory(u->src[0]));
+    for (int s = 0; s < u->nsrc; s++)
+      *reads |= l->reads[u->src[s]->id];
   }
-  ok = ok && loops_build(&l, &order);
-  for (size_t i = 0; ok && i < order.len; i++) /* pointers first, in slot order by first use */
-    if (order.at[i]->op == OPS_PARAM)
-      out->nparam = TG_MAX(out->nparam, (int)order.at[i]->arg.param.slot + 1),
-      ok = node_emit(&l, order.at[i]);
-  for (int s = 0; ok && s < k->sink->nsrc; s++) {
-    ok = vec_push(m, &stack, k->sink->src[s]) && vec_push(m, &next, 0);
-    while (ok && stack.len) {
-      UOp *u = stack.at[stack.len - 1], *d;
-      if (l.state[u->id] == 2) {
-        stack.len--, next.len--;
-        continue;
-      }
-      l.state[u->id] = 1;
-      if ((d = dependency(&l, u, next.at[next.len - 1]++))) {
-        if (l.state[d->id] == 1)
-          ok = false; /* two members of one nest that wait for each other */
-        else if (l.state[d->id] != 2)
-          ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
-        continue;
-      }
-      ok = node_emit(&l, u);
-      stack.len--, next.len--;
-    }
-  }
-  /* what is still open are the loops of stores: close them, deepest first, in the order they were made */
-  int deepest = 0;
-  for (size_t i = 0; i < l.loops.len; i++)
-    deepest = TG_MAX(deepest, l.loops.at[i].depth);
-  for (int d = deepest; ok && d > 0; d--)
-    for (size_t i = 1; ok && i < l.loops.len; i++)
-      if (l.loops.at[i].depth == d && !l.loops.at[i].closed) ok = loop_splice(&l, (int)i);
+  OpenLoop kernel = {.serial = ++l->serial};
+  bool ok = vec_push(m, &l->open, kernel);
+  for (size_t i = 0; ok && i < order->len; i++) /* pointers first */
+    if (order->at[i]->op == OPS_PARAM) ok = value(l, order->at[i]);
+  return ok;
+}
+
+static void lin_end(Lin *l) {
+  TgMem *m = l->k->mem;
+  for (size_t i = 0; i < l->open.len; i++)
+    vec_free(m, &l->open.at[i].body), vec_free(m, &l->open.at[i].stores);
+  vec_free(m, &l->open), vec_free(m, &l->stack), vec_free(m, &l->next);
+  uop_map_end(l->k->st, l->listed);
+  mem_free(m, l->repl), mem_free(m, l->in), mem_free(m, l->when), mem_free(m, l->level), mem_free(m, l->reads);
+  mem_free(m, l->updates);
+}
+
+bool linearize(Kernel *k, Arena *arena, Linear *out) {
+  Lin l = {.k = k};
+  UOpVec order = {0};
+  UOp *sink = steps(k, k->sink);
+  bool ok = lin_begin(&l, sink, &order, out);
+  for (int i = 0; ok && i < sink->nsrc; i++)
+    ok = statement(&l, sink->src[i]);
+  ok = ok && close_stores(&l, &l.open.at[0]);
   if (ok) {
-    UOpVec *b = &l.loops.at[0].body, *s = &l.loops.at[0].stores;
-    out->n = (int)(b->len + s->len);
+    const UOpVec *body = &l.open.at[0].body;
+    out->n = (int)body->len;
     out->at = arena_array(arena, UOp *, out->n + 1);
     ok = out->at != NULL;
-    if (ok && b->len) memcpy(out->at, b->at, b->len * sizeof *b->at);
-    if (ok && s->len) memcpy(out->at + b->len, s->at, s->len * sizeof *s->at);
+    if (ok && body->len) memcpy(out->at, body->at, body->len * sizeof *body->at);
   }
-  for (size_t i = 0; i < l.loops.len; i++)
-    vec_free(m, &l.loops.at[i].body), vec_free(m, &l.loops.at[i].stores), vec_free(m, &l.loops.at[i].members);
-  vec_free(m, &l.loops), vec_free(m, &l.splats), vec_free(m, &l.made), vec_free(m, &order),
-      vec_free(m, &stack), vec_free(m, &next);
-  uop_map_end(k->st, l.listed);
-  mem_free(m, l.repl), mem_free(m, l.home), mem_free(m, l.loop_of), mem_free(m, l.late), mem_free(m, l.state),
-      mem_free(m, l.output), mem_free(m, l.updates);
+  lin_end(&l);
+  vec_free(k->mem, &order);
   return ok;
 }

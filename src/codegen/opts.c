@@ -1,53 +1,59 @@
-/* opts.c: shapes a kernel's loops by a list of opts. In: loop ranges and the list. Out: the same kernel with
- * ranges split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators
- * along a reduction), LOCAL (threads of a GPU block), THREAD.
+/* opts.c: shapes a kernel's loops by a list of opts. In: a nest and the list. Out: the same kernel with its
+ * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
+ * a reduction), LOCAL (threads of a GPU block), THREAD. Each opt is an edit of the tree.
  *
- * An opt names a range by its id in the kernel's graph and acts on every loop that descends from it. A range
- * that a tile does not divide is cut in two, whole tiles and the rest, each a loop nest of its own: no masks.
+ * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
+ * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.
  * UPCAST balances its tiles: 10 by 8 is 5 and 5. Only the grid of a GPU and the threads of a block are
  * padded, because they are a fixed number: what lies past the end is gated. */
-#include "codegen/codegen.h"
+#include "codegen/nest.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_R MAX_RANGES
 static const char *const opt_names[] = {
-    [OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE", [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",
-    [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",   [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
+    [OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
+    [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",   [OPT_UPCAST] = "UPCAST",
+    [OPT_VEC] = "VEC",       [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
 
 void opt_print(Str *out, const Opt *o) {
-  str_printf(out, o->op == OPT_SWAP ? "%s%s r%lld r%lld" : "%s%s r%lld %lld", out->len ? ", " : "",
-             opt_names[o->op], (long long)o->r, (long long)o->n);
+  if (out->len) str_put(out, ", ");
+  str_put(out, opt_names[o->op]);
+  if (o->op == OPT_STAGE)
+    str_printf(out, " p%lld", (long long)o->r);
+  else
+    str_printf(out, o->op == OPT_SWAP ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
+}
+
+/* `r3`, `p3` or `3`: the letter that opens a range or a buffer, 0 for a number. NULL: it is not there. */
+static const char *operand(const char *p, char letter, int64_t *v) {
+  char *end;
+  p += strspn(p, " ");
+  if (letter && *p++ != letter) return NULL;
+  *v = strtoll(p, &end, 10);
+  return end != p && *v >= 0 && (*p >= '0' && *p <= '9') ? end : NULL;
 }
 
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
-  for (const char *p = text; *p;) {
-    p += strspn(p, " ,");
-    if (!*p) break;
+  for (const char *p = text; *(p += strspn(p, " ,"));) {
     size_t len = strcspn(p, " ,"), op = 0;
     while (op < TG_COUNT(opt_names) && !(strlen(opt_names[op]) == len && !strncmp(p, opt_names[op], len)))
       op++;
     if (op == TG_COUNT(opt_names))
       return error_set(err, TG_ERR_VALUE,
-                       "opts: '%.*s' is none of THREAD TILE SWAP LOCAL UPCAST VEC UNROLL GROUP",
+                       "opts: '%.*s' is none of THREAD TILE STAGE SWAP LOCAL UPCAST VEC UNROLL GROUP",
                        (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};
-    char *end = (char *)p + len;
-    long long v[2] = {0};
-    for (int i = 0; i < 2; i++) {
-      end += strspn(end, " ");
-      bool range = *end == 'r', want = i == 0 || op == OPT_SWAP;
-      const char *at = end + range;
-      v[i] = range == want ? strtoll(at, &end, 10) : -1;
-      if (range != want || end == at || v[i] < 0 || (!want && v[i] < 1))
-        return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
-                         op == OPT_SWAP ? "two ranges, as in SWAP r0 r1"
-                                        : "a range and a size, as in UPCAST r0 4"),
-               false;
-    }
-    o.r = v[0], o.n = v[1];
+    bool swap = op == OPT_SWAP, stage = op == OPT_STAGE;
+    const char *end = operand(p + len, stage ? 'p' : 'r', &o.r);
+    if (end && !stage) end = operand(end, swap ? 'r' : 0, &o.n);
+    if (!end || (!swap && !stage && o.n < 1))
+      return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
+                       swap    ? "two ranges, as in SWAP r0 r1"
+                       : stage ? "a buffer, as in STAGE p1"
+                               : "a range and a size, as in UPCAST r0 4"),
+             false;
     if (!vec_push(mem, out, o)) return error_set(err, TG_ERR_NOMEM, "opts: out of memory"), false;
     p = end;
   }
@@ -56,337 +62,314 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
 
 static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
 
-/* Ids rise within one change of the loops: an outer loop's is below that of the loop inside it, which is how
- * their order is told. */
-UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, int root) {
-  int64_t id = k->next_range;
-  if (id < MAX_RANGES)
-    k->next_range++;
-  else if (k->spare)
-    id = __builtin_ctzll(k->spare), k->spare &= k->spare - 1;
-  else
-    return NULL; /* range sets are 64 bits wide */
-  k->root[id] = (int8_t)(root == ROOT_OWN ? id : root);
-  return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, (Arg){.range = {id, type}}) : NULL;
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
+
+/* A new loop, a part of `like`; NULL: of none. */
+UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
+  int64_t root = like ? range_root(like) : -1;
+  int of = type >= AXIS_UPCAST ? 0 : root < 0 ? -1 : (int)root + 1;
+  Arg arg = {.range = {k->next_range++, (int32_t)type, of}};
+  return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
 }
 
-bool ranges_recycle(Kernel *k) {
-  enum { ENOUGH = 16 };
+static bool refuse(Kernel *k, const Opt *o, const char *why) {
+  Str text;
+  str_init(&text, k->mem), opt_print(&text, o);
+  snprintf(k->refused, sizeof k->refused, "%s: %s", str_text(&text), why);
+  str_free(&text);
+  if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);
+  return false;
+}
 
-  if (k->next_range + ENOUGH <= MAX_RANGES) return true;
-  UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  uint64_t live = 0;
-  for (size_t i = 0; ok && i < order.len; i++)
-    if (order.at[i]->op == OPS_RANGE) live |= UINT64_C(1) << order.at[i]->arg.range.id;
-  k->next_range = MAX_RANGES, k->spare = ~live;
-  vec_free(k->mem, &order);
+static bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
+
+static AxisType type_of(const UOp *loop) { return (AxisType)loop->src[0]->arg.range.type; }
+
+static UOp *body_of(Kernel *k, const UOp *loop) { /* a LOOP's statements, as a SINK */
+  return uop_new(k->st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);
+}
+
+static UOp *alone(UOp *loop) { return loop->nsrc == 2 && is_loop(loop->src[1]) ? loop->src[1] : NULL; }
+
+/* ---- what a loop does */
+typedef struct Facts {
+  UOpVec started; /* registers that begin in it */
+  UOpVec rows;    /* local memory that it fills anew in every turn */
+  bool carries;   /* it steps a register that begins outside */
+  bool lanes;     /* a statement in it has its lanes */
+} Facts;
+
+static void facts_free(Kernel *k, Facts *f) { vec_free(k->mem, &f->started), vec_free(k->mem, &f->rows); }
+
+static bool vec_has(const UOpVec *v, const UOp *u) {
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == u) return true;
+  return false;
+}
+
+static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
+
+static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
+  PlaceVec at = {0};
+  *f = (Facts){0};
+  bool ok = nest_places(k, loop, &at);
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; ok && i < at.len; i++) {
+      const UOp *u = at.at[i].u;
+      if (u->op != OPS_STORE && u->op != OPS_ACC) continue;
+      UOp *m = stored_in(u);
+      if (pass == 0 && u->op == OPS_STORE && m->op == OPS_DEFINE_REG) ok = vec_push(k->mem, &f->started, m);
+      if (pass == 0) continue;
+      f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
+      if (m->op == OPS_DEFINE_LOCAL && !depends(u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
+        ok = vec_push(k->mem, &f->rows, m);
+      for (int s = 2; s < u->nsrc; s++)
+        f->lanes |= u->src[s]->arg.range.type == AXIS_VEC || u->src[s]->arg.range.type == AXIS_GROUP;
+    }
+  vec_free(k->mem, &at);
   return ok;
 }
 
-static int root_of(const Kernel *k, const UOp *r) { return k->root[r->arg.range.id]; }
-
-static int list_start(const UOp *u) { return u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; }
-
-static bool lists(const UOp *u, const UOp *r) {
-  for (int i = list_start(u); i < u->nsrc; i++)
-    if (u->src[i] == r) return true;
-  return false;
-}
-
-/* A REDUCE over r, or local memory filled over r: what a cut divides inside a value. */
-static bool loops_over(const UOp *u, const UOp *r) {
-  if (u->op == OPS_REDUCE) return lists(u, r);
-  if (u->op == OPS_AFTER)
-    for (int i = 1; i < u->nsrc; i++)
-      if (u->src[i]->op == OPS_STORE && lists(u->src[i], r)) return true;
-  return false;
-}
-
-/* ---- splitting. List entries (of STORE and REDUCE) that became expressions are opened into their ranges,
- * outer first. */
-static UOp *pm_open_lists(Rewrite *rw, UOp *u) {
-  int first = u->op == OPS_STORE || u->op == OPS_REDUCE ? list_start(u) : -1, n = 0;
-  if (first < 0) return NULL;
-  bool any = false;
-  for (int i = first; i < u->nsrc; i++)
-    any |= u->src[i]->op != OPS_RANGE;
-  if (!any) return NULL;
-  UOp *src[MAX_RANGES + 2];
-  for (int i = 0; i < u->nsrc; i++) {
-    if (i < first || u->src[i]->op == OPS_RANGE) {
-      if (n < MAX_RANGES) src[n++] = u->src[i];
-      continue;
-    }
-    UOpVec order = {0};
-    if (!uop_toposort(rw->st, rw->mem, &u->src[i], 1, &order)) {
-      rw->failed = true;
-      return NULL;
-    }
-    int n0 = n;
-    for (size_t j = 0; j < order.len; j++)
-      if (order.at[j]->op == OPS_RANGE && n < MAX_RANGES) {
-        bool listed = false; /* two loops that became one */
-        for (int l = first; l < n; l++)
-          listed |= src[l] == order.at[j];
-        if (listed) continue;
-        int at = n++;
-        while (at > n0 && src[at - 1]->arg.range.id > order.at[j]->arg.range.id)
-          src[at] = src[at - 1], at--;
-        src[at] = order.at[j];
-      }
-    vec_free(rw->mem, &order);
-  }
-  if (u->op == OPS_REDUCE && n == 1) return src[0];
-  return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
-}
-
-UOp *open_lists(Kernel *k, UOp *root) {
-  Rewrite rw = {.st = k->st, .mem = k->mem};
-  return root ? graph_rewrite(&rw, pm_open_lists, root) : NULL;
-}
-
-static bool becomes_index(const Kernel *k,
-                          const UOp *r) { /* no loop in the end, so it may stand in two places */
-  return k->ren->has_local && (r->arg.range.type == AXIS_GLOBAL || r->arg.range.type == AXIS_LOCAL);
-}
-
-/* root: a REDUCE, a STORE, or a SINK of stores that share loops. The rest of a cut range is a loop nest of
- * its own: r becomes `tail`, and every loop below it (later in a store's list, or of a reduction or fill that
- * depends on a renewed loop) becomes a new loop, so that no loop stands in two places. */
-static UOp *tail_copy(Kernel *k, UOp *root, UOp *r, UOp *tail, bool own_nest) {
-  UOpVec order = {0};
-  UOp *from[MAX_R], *to[MAX_R];
-  int n = 0;
-  uint64_t renewed = r->ranges;
-  from[n] = r, to[n++] = tail;
-  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
-  for (size_t i = order.len; ok && i-- > 0;) { /* users first: outer loops before inner ones */
-    UOp *u = order.at[i];
-    bool top = u == root;
-    for (int s = 0; root->op == OPS_SINK && s < root->nsrc; s++)
-      top |= u == root->src[s];
-    bool passed = !top || own_nest; /* the loops around r stay */
-    if (u != root && !(u->ranges & renewed)) continue;
-    if (u->op == OPS_AFTER) { /* a row filled here is not the row of the other nest */
-      const UOp *l = u->src[0];
-      if (n == MAX_R) {
-        ok = false;
-        break;
-      }
-      from[n] = u->src[0];
-      to[n] = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)l->dtype, 1, 0, NULL,
-                      (Arg){.param = {l->arg.param.nelem, k->next_local++}});
-      ok = to[n++] != NULL;
-      continue;
-    }
-    for (int s = list_start(u); s < u->nsrc && ok; s++) {
-      if (u->src[s] == r) {
-        passed = true;
-        continue;
-      }
-      bool seen = !passed || u->src[s]->op != OPS_RANGE || becomes_index(k, u->src[s]);
-      for (int j = 0; j < n; j++)
-        seen |= from[j] == u->src[s];
-      if (seen) continue;
-      if (n == MAX_R) {
-        ok = false;
-        break;
-      }
-      from[n] = u->src[s], renewed |= u->src[s]->ranges;
-      to[n] = kernel_range(k, u->src[s]->src[0], (AxisType)u->src[s]->arg.range.type, root_of(k, u->src[s]));
-      ok = to[n++] != NULL;
-    }
-  }
-  vec_free(k->mem, &order);
-  return ok ? uop_substitute(k->st, k->mem, root, n, from, to) : NULL;
-}
-
-typedef struct Cut {
+/* ---- spreading: the statements of a body, each over the expanded range r */
+typedef struct Spread {
   Kernel *k;
-  UOp *r, *head, *tail;
-} Cut;
+  UOp *r;
+} Spread;
 
-static UOp *pm_cut(Rewrite *rw,
-                   UOp *u) { /* a loop inside a value: over the whole tiles, then over the rest */
-  Cut *c = rw->ctx;
-  if (!loops_over(u, c->r)) return NULL;
-  if (u->op == OPS_REDUCE)
-    return uop_alu2(rw->st, (Ops)u->arg.reduce.op, uop_substitute(rw->st, rw->mem, u, 1, &c->r, &c->head),
-                    tail_copy(c->k, u, c->r, c->tail, true));
+static UOp *spread_list(Spread *s, UOp *u) {
+  if (u->op == OPS_STORE && !depends(u->src[0], s->r) && !depends(u->src[1], s->r)) return u;
+  UOp *src[MAX_LIST + 3];
+  if (u->nsrc > MAX_LIST + 2) return NULL;
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[u->nsrc] = s->r;
+  return uop_new(s->k->st, (Ops)u->op, DT_VOID, 1, u->nsrc + 1, src, u->arg);
+}
+
+static UOp *spread_tree(Spread *s, UOp *u) {
+  if (u->op == OPS_STORE || u->op == OPS_ACC) return spread_list(s, u);
+  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
   UOpVec src = {0};
-  bool ok = vec_push(rw->mem, &src, u->src[0]);
-  for (int part = 0; ok && part < 2; part++)
-    for (int i = 1; ok && i < u->nsrc; i++) {
-      bool over = lists(u->src[i], c->r);
-      if (part && !over) continue;
-      UOp *s = !over  ? u->src[i]
-               : part ? tail_copy(c->k, u->src[i], c->r, c->tail, true)
-                      : uop_substitute(rw->st, rw->mem, u->src[i], 1, &c->r, &c->head);
-      ok = s && vec_push(rw->mem, &src, s);
-    }
-  UOp *r = ok ? uop_new(rw->st, OPS_AFTER, (DType)u->dtype, 1, (int)src.len, src.at, u->arg) : NULL;
-  if (!ok) rw->failed = true;
-  vec_free(rw->mem, &src);
+  bool ok = u->op != OPS_LOOP || !depends(u->src[0], s->r);
+  for (int i = 0; ok && i < u->nsrc; i++)
+    ok = vec_push(s->k->mem, &src, spread_tree(s, u->src[i])) && src.at[i];
+  UOp *r = ok ? uop_new(s->k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
+  vec_free(s->k->mem, &src);
   return r;
 }
 
-static UOp *gated_store(Kernel *k, UOp *s, UOp *valid) { /* stores, and reads its buffers, only where valid */
-  if (!s) return NULL;
-  UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), valid) : NULL, *at[MAX_AXES + 2];
-  UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, valid) : NULL) : valid;
-  UOp *src[MAX_RANGES + 2];
-  memcpy(src, s->src, s->nsrc * sizeof *src);
+/* Registers that begin in the body get an axis for r: they are apart for each of its values. */
+static UOp *spread(Kernel *k, UOp *body, UOp *r) {
+  Facts f = {0};
+  UOpVec order = {0}, from = {0}, to = {0}, apart = {0};
+  UOp *loop = loop_new(k, r, body->nsrc, body->src);
+  bool ok = loop && facts_of(k, loop, &f) && uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t i = 0; ok && i < f.started.len; i++) {
+    UOp *reg = f.started.at[i], *extent[MAX_LIST + 1];
+    if (reg->nsrc >= MAX_LIST) {
+      ok = false;
+      break;
+    }
+    if (reg->nsrc) memcpy(extent, reg->src, reg->nsrc * sizeof *extent);
+    extent[reg->nsrc] = r->src[0];
+    ok = vec_push(k->mem, &apart, reg_new(k, (DType)reg->dtype, reg->nsrc + 1, extent));
+  }
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *x = order.at[i], *at[MAX_LIST + 1];
+    size_t reg = 0;
+    if (x->op != OPS_INDEX || !vec_has(&f.started, x->src[0])) continue;
+    while (f.started.at[reg] != x->src[0])
+      reg++;
+    memcpy(at, x->src + 1, (size_t)(x->nsrc - 1) * sizeof *at);
+    at[x->nsrc - 1] = r;
+    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at(k, apart.at[reg], x->nsrc, at));
+  }
+  Spread s = {k, r};
+  UOp *now = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  if (now) now = spread_tree(&s, now);
+  facts_free(k, &f), vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  vec_free(k->mem, &apart);
+  return now;
+}
+
+/* ---- padding: turns past the end, which write nothing and add nothing */
+typedef struct Pad {
+  Kernel *k;
+  UOp *valid;
+  const UOpVec *started;
+} Pad;
+
+static UOp *with_value(Kernel *k, UOp *u, UOp *value) {
+  UOp *src[MAX_LIST + 3];
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[1] = value;
+  return uop_new(k->st, (Ops)u->op, DT_VOID, 1, u->nsrc, src, u->arg);
+}
+
+static UOp *gated_store(Pad *p, UOp *s) {
+  Kernel *k = p->k;
+  if (stored_in(s)->op == OPS_DEFINE_LOCAL && !(s->src[0]->ranges & p->valid->ranges))
+    return with_value(k, s,
+                      gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
+  UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
+  UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, p->valid) : NULL) : p->valid;
   int n = 1 + index_naxes(x);
   memcpy(at, x->src, (size_t)n * sizeof *at);
   for (int i = 1; i < n; i++)
-    at[i] = gate_loads(k, at[i], valid); /* places that are data */
+    at[i] = gate_loads(k, at[i], p->valid); /* places that are data */
   at[n] = gate;
+  UOp *src[MAX_LIST + 3];
+  memcpy(src, s->src, s->nsrc * sizeof *src);
   src[0] = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1});
-  src[1] = gate_loads(k, s->src[1], valid);
+  src[1] = gate_loads(k, s->src[1], p->valid);
   return uop_new(k->st, OPS_STORE, DT_VOID, 1, s->nsrc, src, s->arg);
 }
 
-typedef struct Pad {
-  Kernel *k;
-  UOp *r, *whole, *valid;
-} Pad;
+static UOp *gated_acc(Pad *p, UOp *u) {
+  UOpStore *st = p->k->st;
+  UOp *v = gate_loads(p->k, u->src[1], p->valid);
+  if (!v) return NULL;
+  if (!vec_has(p->started, stored_in(u))) {
+    UOp *none = uop_const(st, (DType)v->dtype, op_identity((Ops)u->arg.reduce.op, (DType)v->dtype));
+    v = uop_where(st, p->valid, v, none);
+  }
+  return with_value(p->k, u, v);
+}
 
-static UOp *pm_pad(Rewrite *rw,
-                   UOp *u) { /* r becomes `whole`; what lies past its end is the identity, or not stored */
-  Pad *p = rw->ctx;
-  if (!loops_over(u, p->r)) return NULL;
-  UOp *src[MAX_RANGES + 2], *r = NULL;
-  if (u->op == OPS_REDUCE) {
-    memcpy(src, u->src, u->nsrc * sizeof *src);
-    if (p->valid) {
-      UOp *id = uop_const(rw->st, (DType)u->dtype, op_identity((Ops)u->arg.reduce.op, (DType)u->dtype));
-      src[0] = uop_where(
-          rw->st, p->valid,
-          gate_loads(p->k, uop_substitute(rw->st, rw->mem, u->src[0], 1, &p->r, &p->whole), p->valid), id);
+static UOp *padded(Pad *p, UOp *u) {
+  if (u->op == OPS_ACC) return gated_acc(p, u);
+  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_DEFINE_REG ? u : gated_store(p, u);
+  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
+  UOpVec src = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < u->nsrc; i++)
+    ok = vec_push(p->k->mem, &src, padded(p, u->src[i])) && src.at[i];
+  UOp *r = ok ? uop_new(p->k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
+  vec_free(p->k->mem, &src);
+  return r;
+}
+
+static UOp *pad(Kernel *k, UOp *loop, UOp *body, UOp *valid) {
+  Facts f;
+  if (!valid || is_const_int(valid, 1)) return valid ? body : NULL;
+  Pad p = {k, valid, &f.started};
+  UOp *r = facts_of(k, loop, &f) ? padded(&p, body) : NULL;
+  facts_free(k, &f);
+  return r;
+}
+
+/* ---- rows: local memory that each turn of a loop fills for itself, where turns go side by side */
+static bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < f->rows.len; i++)
+    bytes += f->rows.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)f->rows.at[i]->dtype);
+  return bytes * n <= k->ren->local_bytes;
+}
+
+/* Each value of `inner` gets rows of its own, element beside element. */
+static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t row = 0; ok && row < f->rows.len; row++) {
+    UOp *m = f->rows.at[row], *n = inner->src[0];
+    UOp *all = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
+                       (Arg){.param = {m->arg.param.nelem * n->arg.v.i, k->next_local++}});
+    for (size_t i = 0; ok && all && i < order.len; i++) {
+      UOp *x = order.at[i], *src[3] = {all};
+      if (x->op != OPS_INDEX || x->src[0] != m) continue;
+      src[1] = add(k, uop_alu2(k->st, OPS_MUL, x->src[1], n), inner), src[2] = index_gate(x);
+      UOp *now = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, x->nsrc, src, x->arg);
+      ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, now);
     }
-    r = uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, 1, u->nsrc, src, u->arg);
-    return r ? uop_substitute(rw->st, rw->mem, r, 1, &p->r, &p->whole) : NULL;
   }
-  if (u->nsrc > MAX_RANGES) return NULL;
-  src[0] = u->src[0];
-  for (int i = 1; i < u->nsrc; i++) {
-    src[i] = uop_substitute(rw->st, rw->mem, u->src[i], 1, &p->r, &p->whole);
-    if (src[i] && p->valid && lists(u->src[i], p->r)) src[i] = gated_store(p->k, src[i], p->valid);
-  }
-  return uop_new(rw->st, OPS_AFTER, (DType)u->dtype, 1, u->nsrc, src, u->arg);
+  UOp *r = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return r;
 }
 
-/* Replaces r by `expr` in every loop that has it; `valid`, if any, says where expr is inside r. */
-static bool replace_range(Kernel *k, UOp *r, UOp *expr, UOp *valid) {
-  Pad p = {k, r, expr, valid};
-  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &p};
-  UOp *sink = expr ? k->sink : NULL;
-  if (sink && valid) {
-    sink = graph_rewrite(&rw, pm_pad, sink);
-    UOpVec out = {0};
-    bool ok = sink != NULL;
-    for (int i = 0; ok && i < sink->nsrc; i++) {
-      UOp *s = sink->src[i];
-      if (lists(s, r)) s = gated_store(k, uop_substitute(k->st, k->mem, s, 1, &r, &expr), valid);
-      ok = s && vec_push(k->mem, &out, s);
-    }
-    sink = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
-    vec_free(k->mem, &out);
-  } else if (sink)
-    sink = uop_substitute(k->st, k->mem, sink, 1, &r, &expr);
-  return (k->sink = simp(k, open_lists(k, sink))) != NULL;
+static bool side_by_side(const UOp *r) {
+  return r->op == OPS_RANGE && (is_expanded(r) || r->arg.range.type == AXIS_LOCAL);
 }
 
-static bool cut_range(Kernel *k, UOp *r, UOp *head, UOp *tail, bool own_nest) {
-  Cut c = {k, r, head, tail};
-  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &c};
-  UOp *sink = head && tail ? graph_rewrite(&rw, pm_cut, k->sink) : NULL;
-  UOpVec stores = {0}, cut = {0};
-  bool ok = sink != NULL;
-  for (int i = 0; i < (sink ? sink->nsrc : 0) && ok; i++) {
-    UOp *s = sink->src[i];
-    if (lists(s, r))
-      ok = vec_push(k->mem, &cut, s) && (s = uop_substitute(k->st, k->mem, s, 1, &r, &head)) != NULL;
-    ok = ok && vec_push(k->mem, &stores, s);
+/* ---- splitting */
+typedef struct Part {
+  UOp *base, *blocks, *n; /* r = base + block * n + inner */
+  AxisType inner;
+  UOp *size; /* NULL, or where r ends: turns past it do nothing */
+} Part;
+
+static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) {
+  return is_const_int(extent, 1) ? num(k, 0) : loop;
+}
+
+static UOp *marked(Kernel *k, UOp *r, int of) {
+  Arg arg = r->arg;
+  arg.range.of = of;
+  return r->op == OPS_RANGE ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, r->src, arg) : r;
+}
+
+/* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner
+ * one where u stood, or in the lists of its statements. -> the statements, as a SINK. */
+static UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
+  UOp *r = u->src[0];
+  AxisType outer_type = (AxisType)r->arg.range.type;
+  UOp *block = one_turn(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
+  if (block && tile && range_root(r) >= 0) block = marked(k, block, BLOCKS_OF - (int)range_root(r));
+  UOp *inner = one_turn(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
+  if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL) inner = marked(k, inner, LOCAL_OF_GRID);
+  UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
+  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
+  if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
+  if (body && side_by_side(inner)) {
+    Facts f;
+    body = facts_of(k, u, &f) ? rows_apart(k, &f, body, inner) : NULL;
+    facts_free(k, &f);
   }
-  if (ok && cut.len) {
-    UOp *rest = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)cut.len, cut.at, ARG0);
-    rest = rest ? tail_copy(k, rest, r, tail, own_nest) : NULL;
-    ok = rest != NULL;
-    for (int i = 0; ok && i < rest->nsrc; i++)
-      ok = vec_push(k->mem, &stores, rest->src[i]);
+  if (!body) return NULL;
+  if (inner->op == OPS_RANGE && is_expanded(inner))
+    body = spread(k, body, inner);
+  else if (inner->op == OPS_RANGE) {
+    UOp *loop = loop_new(k, inner, body->nsrc, body->src);
+    body = loop ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, loop) : NULL;
   }
-  k->sink =
-      ok ? simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)))
-         : NULL;
-  vec_free(k->mem, &stores), vec_free(k->mem, &cut);
-  return k->sink != NULL;
-}
-
-typedef struct Block {
-  AxisType outer, inner;
-  int outer_root, inner_root;
-  UOp *loop;
-} Block;
-
-static UOp *block_expr(Kernel *k, Block *b, int64_t base, int64_t blocks,
-                       int64_t n) { /* base + block * n + inner */
-  UOp *zero = uop_index_const(k->st, 0), *size = uop_index_const(k->st, n);
-  UOp *o = blocks == 1 ? zero : kernel_range(k, uop_index_const(k->st, blocks), b->outer, b->outer_root);
-  UOp *i = n == 1 ? zero : kernel_range(k, size, b->inner, b->inner_root);
-  b->loop = o && o->op == OPS_RANGE ? o : NULL;
-  return uop_alu2(k->st, OPS_ADD,
-                  uop_alu2(k->st, OPS_ADD, o && i ? uop_alu2(k->st, OPS_MUL, o, size) : NULL, i),
-                  uop_index_const(k->st, base));
-}
-
-/* Loops in front of their list, behind those already there: the blocks of a TILE. */
-static UOp *pm_front(Rewrite *rw, UOp *u) {
-  Kernel *k = rw->ctx;
-  int first = u->op == OPS_STORE || u->op == OPS_REDUCE ? list_start(u) : -1, n = 0;
-  if (first < 0) return NULL;
-  UOp *src[MAX_RANGES + 2];
-  for (int i = 0; i < first; i++)
-    src[n++] = u->src[i];
-  for (int pass = 0; pass < 2; pass++)
-    for (int i = first; i < u->nsrc; i++)
-      if ((u->src[i]->op == OPS_RANGE && root_of(k, u->src[i]) == ROOT_TILE) == (pass == 0))
-        src[n++] = u->src[i];
-  return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
-}
-
-static bool in_reduce(Kernel *k, const UOpVec *order, const UOp *r) {
-  (void)k;
-  for (size_t i = 0; i < order->len; i++)
-    if (order->at[i]->op == OPS_REDUCE && lists(order->at[i], r)) return true;
-  return false;
-}
-
-/* A loop whose turns are known when the kernel is launched: whole blocks, and what is left as a loop of its
- * own. */
-static bool split_unknown(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
-  bool tile = o->op == OPT_TILE;
-  AxisType outer = (AxisType)r->arg.range.type;
-  UOp *size = uop_index_const(k->st, o->n), *blocks = simp(k, uop_alu2(k->st, OPS_FLOORDIV, r->src[0], size)),
-      *left = simp(k, uop_alu2(k->st, OPS_FLOORMOD, r->src[0], size));
-  if (!blocks || !left) return false;
-  UOp *a = kernel_range(k, blocks, outer, tile ? ROOT_TILE : root_of(k, r)),
-      *b = kernel_range(k, size, tile ? outer : inner, tile ? root_of(k, r) : ROOT_NONE);
-  UOp *head = a && b ? uop_alu2(k->st, OPS_ADD, uop_alu2(k->st, OPS_MUL, a, size), b) : NULL;
-  bool ok = head != NULL;
-  if (is_const_int(left, 0))
-    ok = ok && replace_range(k, r, head, NULL);
-  else {
-    UOp *rest = kernel_range(k, left, outer, ROOT_NONE);
-    ok = ok && rest &&
-         cut_range(k, r, head, uop_alu2(k->st, OPS_ADD, rest, uop_alu2(k->st, OPS_MUL, blocks, size)), tile);
+  if (body && nest != u) {
+    UOp *now = nest_replace(k, nest, u, body->nsrc, body->src);
+    body = now ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, now) : NULL;
   }
-  if (ok && tile) {
-    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
-    ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;
+  if (!body || block->op != OPS_RANGE) return body;
+  UOp *loop = loop_new(k, block, body->nsrc, body->src);
+  return loop ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, loop) : NULL;
+}
+
+/* The loop in a copy of `nest` that stands where u does in it. */
+static UOp *same_loop(UOp *nest, const UOp *u, UOp *copy) {
+  while (nest != u) {
+    nest = alone(nest), copy = alone(copy);
+    if (!nest || !copy) return NULL;
   }
-  return ok;
+  return copy;
+}
+
+static bool replace(Kernel *k, UOp *old, UOp *with) { /* with: a SINK */
+  UOp *sink = with ? nest_replace(k, k->sink, old, with->nsrc, with->src) : NULL;
+  return (k->sink = nest_simplify(k, sink)) != NULL;
+}
+
+/* Both parts of a loop in its place; the second, if any, is a nest of its own. */
+static bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool tile) {
+  UOpVec all = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < n; i++) {
+    UOp *copy = i ? nest_copy(k, nest, 0, NULL, NULL) : nest, *loop = copy ? same_loop(nest, u, copy) : NULL;
+    UOp *part = loop ? part_of(k, copy, loop, &p[i], tile) : NULL;
+    ok = part != NULL;
+    for (int s = 0; ok && s < part->nsrc; s++)
+      ok = vec_push(k->mem, &all, part->src[s]);
+  }
+  UOp *with = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)all.len, all.at, ARG0) : NULL;
+  vec_free(k->mem, &all);
+  return replace(k, nest, with);
 }
 
 /* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes.
@@ -398,287 +381,387 @@ static int64_t operations_along(Kernel *k, const UOp *r) {
   int64_t n = 0;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++)
-    n += (order.at[i]->ranges & r->ranges) && order.at[i]->dtype != DT_INDEX &&
-         op_is_alu((Ops)order.at[i]->op);
+    n += depends(order.at[i], r) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
   vec_free(k->mem, &order);
   return n;
 }
 
-static bool split(Kernel *k, const Opt *o, UOp *r, AxisType inner) {
+/* The loop that a TILE of u goes around: the outermost of those that hold nothing else, inside blocks made
+ * before. */
+static UOp *front(Kernel *k, UOp *u) {
+  PlaceVec at = {0};
+  UOp *top = u;
+  bool ok = nest_places(k, k->sink, &at);
+  size_t i = 0;
+  while (ok && i < at.len && at.at[i].u != u)
+    i++;
+  for (int up = ok && i < at.len ? at.at[i].up : -1; up >= 0; up = at.at[up].up) {
+    UOp *loop = at.at[up].u;
+    if (loop->nsrc != 2 || is_block(loop->src[0])) break;
+    top = loop;
+  }
+  vec_free(k->mem, &at);
+  return top;
+}
+
+static int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
+  UOp *size = num(k, o->n), *blocks = simp(k, uop_alu2(k->st, OPS_FLOORDIV, r->src[0], size));
+  UOp *left = simp(k, uop_alu2(k->st, OPS_FLOORMOD, r->src[0], size));
+  if (!blocks || !left) return 0;
+  p[0] = (Part){num(k, 0), blocks, size, inner, NULL};
+  p[1] = (Part){uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL};
+  return is_const_int(left, 0) ? 1 : 2;
+}
+
+static int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
   enum {
     MOST_PIECES_TEXT = 400
   }; /* operations written for the lanes that are left, else they run one by one */
 
-  if (!is_const(r->src[0])) return split_unknown(k, o, r, inner);
-  int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size), full = size / n, rest = size % n,
-          tiles = (size + n - 1) / n;
-  bool tile = o->op == OPT_TILE;
-  bool grid = r->arg.range.type == AXIS_GLOBAL, pad = k->ren->has_local && (grid || inner == AXIS_LOCAL);
-  Block b = {.outer = (AxisType)r->arg.range.type,
-             .inner = tile ? (AxisType)r->arg.range.type : inner,
-             .outer_root = tile ? ROOT_TILE : root_of(k, r),
-             .inner_root = tile                          ? root_of(k, r)
-                           : grid && inner == AXIS_LOCAL ? ROOT_GRID
-                                                         : ROOT_NONE};
-  if (pad) {
-    if (inner == AXIS_LOCAL) n = o->n, tiles = (size + n - 1) / n, rest = size % n;
-    UOp *e = simp(k, block_expr(k, &b, 0, tiles, n));
-    return e &&
-           replace_range(k, r, e,
-                         rest ? simp(k, uop_alu2(k->st, OPS_CMPLT, e, uop_index_const(k->st, size))) : NULL);
-  }
+  int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size);
   bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
   int64_t written = lanes ? operations_along(k, r) : 0;
   while (lanes && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT)
-    n &= n - 1, full = size / n, rest = size % n;
-  int64_t n1 = n, blocks1 = full, n2 = rest, blocks2 = rest ? 1 : 0;
-  Block left = b;
-  if (written * pieces(rest) > MOST_PIECES_TEXT) left.inner = b.outer;
-  if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of n1 and one less */
-    n1 = (size + tiles - 1) / tiles, n2 = size / tiles;
-    blocks1 = n1 == n2 ? tiles : size - tiles * n2, blocks2 = n1 == n2 ? 0 : tiles - blocks1;
+    n &= n - 1;
+  int64_t whole = size / n, rest = size % n, tiles = (size + n - 1) / n;
+  if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size and of one less */
+    int64_t large = (size + tiles - 1) / tiles, small = size / tiles;
+    int64_t nlarge = large == small ? tiles : size - tiles * small;
+    p[0] = (Part){num(k, 0), num(k, nlarge), num(k, large), inner, NULL};
+    p[1] = (Part){num(k, nlarge * large), num(k, tiles - nlarge), num(k, small), inner, NULL};
+    return nlarge == tiles ? 1 : 2;
   }
-  UOp *head = block_expr(k, &b, 0, blocks1, n1);
-  bool ok = blocks2 ? cut_range(k, r, head, block_expr(k, &left, blocks1 * n1, blocks2, n2), tile)
-                    : replace_range(k, r, head, NULL);
-  if (ok && tile) {
-    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
-    ok = (k->sink = graph_rewrite(&rw, pm_front, k->sink)) != NULL;
+  p[0] = (Part){num(k, 0), num(k, whole), num(k, n), inner, NULL};
+  p[1] = (Part){num(k, whole * n), num(k, 1), num(k, rest), inner, NULL};
+  if (written * pieces(rest) > MOST_PIECES_TEXT) p[1].inner = (AxisType)r->arg.range.type;
+  return rest ? 2 : 1;
+}
+
+/* ---- GROUP on a CPU: each lane has a register of its own, joined when the whole reduction is done */
+typedef struct Partial {
+  UOpVec from, to, starts, merges;
+} Partial;
+
+static UOp *group_range(const UOp *acc) {
+  for (int i = 2; i < acc->nsrc; i++)
+    if (acc->src[i]->arg.range.type == AXIS_GROUP) return acc->src[i];
+  return NULL;
+}
+
+static bool partial_add(Kernel *k, Partial *p, UOp *acc) {
+  UOp *x = acc->src[0], *reg = x->src[0], *lane = group_range(acc), *at[MAX_LIST + 1], *extent[MAX_LIST + 1];
+  if (!lane || vec_has(&p->from, x)) return true;
+  int n = x->nsrc - 1, nlist = 0;
+  UOp *list[MAX_LIST + 1];
+  if (n >= MAX_LIST) return false;
+  if (n) memcpy(at, x->src + 1, (size_t)n * sizeof *at), memcpy(extent, reg->src, (size_t)n * sizeof *extent);
+  at[n] = lane, extent[n] = lane->src[0];
+  for (int i = 2; i < acc->nsrc; i++)
+    if (depends(x, acc->src[i])) list[nlist++] = acc->src[i];
+  list[nlist++] = lane;
+  Ops op = (Ops)acc->arg.reduce.op;
+  UOp *wide = reg_at(k, reg_new(k, (DType)reg->dtype, n + 1, extent), n + 1, at);
+  return wide && vec_push(k->mem, &p->from, x) && vec_push(k->mem, &p->to, wide) &&
+         vec_push(k->mem, &p->starts, reg_start(k, wide, op, nlist, list)) &&
+         vec_push(k->mem, &p->merges, acc_new(k, op, x, wide, nlist, list));
+}
+
+/* The loop of u's reduction that holds all its others: it stands beside where register `reg` begins. */
+static UOp *reduction_of(Kernel *k, const UOp *u, const UOp *reg) {
+  PlaceVec at = {0};
+  UOp *r = NULL;
+  bool ok = nest_places(k, k->sink, &at);
+  int start = -1, here = -1;
+  for (size_t i = 0; ok && i < at.len; i++) {
+    if (at.at[i].u->op == OPS_STORE && stored_in(at.at[i].u) == reg) start = (int)i;
+    if (at.at[i].u == u) here = (int)i;
   }
+  while (start >= 0 && here >= 0 && !r) {
+    if (at.at[here].up == at.at[start].up) r = at.at[here].u;
+    here = at.at[here].up;
+  }
+  vec_free(k->mem, &at);
+  return r;
+}
+
+static bool push_all(Kernel *k, UOpVec *to, UOp *const *from, size_t n) {
+  for (size_t i = 0; i < n; i++)
+    if (!from[i] || !vec_push(k->mem, to, from[i])) return false;
+  return true;
+}
+
+static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n) {
+  Partial p = {0};
+  PlaceVec at = {0};
+  UOpVec all = {0}, around = {0};
+  UOp *head = part_of(k, u, u, &part[0], false), *whole = u, *rest = NULL;
+  bool ok = head && nest_places(k, head, &at), one = true;
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *acc = at.at[i].u;
+    if (acc->op != OPS_ACC || !group_range(acc)) continue;
+    UOp *reduction = reduction_of(k, u, stored_in(acc));
+    if (!reduction) continue; /* begins in this very loop */
+    one &= whole == u || whole == reduction;
+    whole = reduction;
+    ok = partial_add(k, &p, acc);
+  }
+  if (ok && !one) ok = refuse(k, o, "it belongs to reductions that begin in different loops");
+  if (ok) head = uop_substitute(k->st, k->mem, head, (int)p.from.len, p.from.at, p.to.at);
+  if (ok && n > 1) {
+    UOp *copy = nest_copy(k, u, 0, NULL, NULL);
+    rest = copy ? part_of(k, copy, copy, &part[1], false) : NULL;
+    ok = rest != NULL;
+  }
+  ok = ok && head && push_all(k, &all, head->src, head->nsrc) &&
+       (!rest || push_all(k, &all, rest->src, rest->nsrc));
+  UOp *now = ok && whole != u ? nest_replace(k, whole, u, (int)all.len, all.at) : NULL;
+  ok = ok && push_all(k, &around, p.starts.at, p.starts.len) &&
+       (whole == u ? push_all(k, &around, all.at, all.len) : push_all(k, &around, &now, 1)) &&
+       push_all(k, &around, p.merges.at, p.merges.len);
+  ok = ok && replace(k, whole, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)around.len, around.at, ARG0));
+  vec_free(k->mem, &p.from), vec_free(k->mem, &p.to), vec_free(k->mem, &p.starts),
+      vec_free(k->mem, &p.merges);
+  vec_free(k->mem, &at), vec_free(k->mem, &all), vec_free(k->mem, &around);
   return ok;
 }
 
-typedef struct Swap {
-  Kernel *k;
-  int a, b;
-} Swap;
-
-static UOp *pm_swap(Rewrite *rw, UOp *u) {
-  Swap *w = rw->ctx;
-  if (u->op != OPS_STORE && u->op != OPS_REDUCE) return NULL;
-  int at[2] = {-1, -1};
-  for (int i = list_start(u); i < u->nsrc; i++) {
-    if (u->src[i]->op != OPS_RANGE) return NULL;
-    if (root_of(w->k, u->src[i]) == w->a) at[0] = i;
-    if (root_of(w->k, u->src[i]) == w->b) at[1] = i;
+static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
+  UOp *r = u->src[0];
+  bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
+  Part p[2] = {{0}};
+  if (tile) inner = (AxisType)r->arg.range.type;
+  if (k->ren->has_local && (grid || inner == AXIS_LOCAL)) { /* a fixed number of turns */
+    int64_t size = r->src[0]->arg.v.i, n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, size);
+    p[0] = (Part){num(k, 0), num(k, (size + n - 1) / n), num(k, n), inner, size % n ? num(k, size) : NULL};
+    return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
   }
-  if (at[0] < 0 || at[1] < 0 || at[0] > at[1]) return NULL; /* done already */
-  UOp *src[MAX_RANGES + 2];
-  memcpy(src, u->src, u->nsrc * sizeof *src);
-  src[at[0]] = u->src[at[1]], src[at[1]] = u->src[at[0]];
-  return uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, u->nsrc, src, u->arg);
+  int n = is_const(r->src[0]) ? parts_of_known(k, o, r, inner, p) : parts_of_unknown(k, o, r, inner, p);
+  if (!n) return false;
+  if (inner == AXIS_GROUP && !is_const_int(p[0].blocks, 1)) return group_parts(k, o, u, p, n);
+  return in_parts(k, tile ? front(k, u) : u, u, p, n, tile);
 }
 
-static bool refuse(Kernel *k, const Opt *o, const char *why) {
-  if (k->strict)
-    error_set(k->err, TG_ERR_VALUE, "opts: %s r%lld %lld: %s", opt_names[o->op], (long long)o->r,
-              (long long)o->n, why);
+/* ---- SWAP: two loops with nothing but loops between them */
+static UOp *swapped(Kernel *k, UOp *u, UOp *outer, UOp *inner) { /* ranges of a chain that begins at u */
+  UOp *r = u->src[0] == outer ? inner : u->src[0] == inner ? outer : u->src[0];
+  if (u->src[0] == inner) return loop_new(k, r, u->nsrc - 1, u->src + 1);
+  UOp *body = swapped(k, u->src[1], outer, inner);
+  return body ? loop_new(k, r, 1, &body) : NULL;
+}
+
+static bool swap(Kernel *k, const Opt *o, bool *any) {
+  PlaceVec at = {0};
+  UOp *outer = NULL, *inner = NULL;
+  bool ok = nest_places(k, k->sink, &at);
+  for (size_t i = 0; ok && i < at.len && !inner; i++) {
+    outer = at.at[i].u;
+    if (!is_loop(outer) || range_root(outer->src[0]) != o->r) continue;
+    for (UOp *u = alone(outer); u && !inner; u = alone(u))
+      if (range_root(u->src[0]) == o->n && !depends(u->src[0], outer->src[0])) inner = u;
+  }
+  vec_free(k->mem, &at);
+  *any = inner != NULL;
+  if (!ok || !inner) return ok;
+  UOp *now = swapped(k, outer, outer->src[0], inner->src[0]);
+  k->sink = now ? nest_replace(k, k->sink, outer, 1, &now) : NULL;
+  return k->sink != NULL;
+}
+
+/* ---- THREAD */
+static bool writes_buffer(const UOp *u) {
+  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM;
+  for (int i = 1; is_loop(u) && i < u->nsrc; i++)
+    if (writes_buffer(u->src[i])) return true;
   return false;
 }
 
-/* The loop of a store that is dealt to threads: loop r of the opt where the store has it, else its first loop
- * of the grid that is long enough. */
-static UOp *thread_loop(Kernel *k, const UOp *s, const Opt *opt) {
+/* The loop of a nest that is dealt to threads: loop r of the opt where it has it, else its first loop of the
+ * grid that is long enough. Outer loops alone: nothing is computed between them. */
+static UOp *thread_loop(UOp *u, const Opt *o) {
   UOp *best = NULL;
-  for (int i = 2; i < s->nsrc; i++) {
-    UOp *r = s->src[i];
-    if (r->op != OPS_RANGE || r->arg.range.type >= AXIS_UPCAST || r->src[0]->ranges ||
-        r->src[0]->vmax < opt->n)
-      continue;
-    if (root_of(k, r) == opt->r) return r;
-    if (!best && r->arg.range.type == AXIS_GLOBAL) best = r;
+  for (; u && is_loop(u); u = alone(u)) {
+    const UOp *r = u->src[0];
+    if (type_of(u) == AXIS_ORDERED) break;
+    bool named = range_root(r) == o->r || block_root(r) == o->r;
+    if (type_of(u) == AXIS_REDUCE && !named) continue;
+    if (r->src[0]->ranges || r->src[0]->vmax < o->n) continue;
+    if (named) return u;
+    if (!best && type_of(u) == AXIS_GLOBAL) best = u;
   }
   return best;
 }
 
-/* Stores whose loop `best` goes to threads (NULL: they run on the first thread). Apart from other groups they
- * get loops of their own. */
-static bool thread_group(Kernel *k, UOp *const *stores, int n, UOp *best, UOp *t, bool apart, UOpVec *out) {
-  int64_t threads = t->src[0]->arg.v.i;
-  UOp *zero = uop_index_const(k->st, 0), *m = best ? best->src[0] : zero;
-  UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV,
-                            uop_alu2(k->st, OPS_ADD, m, uop_index_const(k->st, threads - 1)),
-                            uop_index_const(k->st, threads))),
-      *begin = uop_alu2(k->st, OPS_MUL, t, c), *ext, *first = best;
-  if (best) {
-    UOp *left = uop_alu2(k->st, OPS_SUB, m, begin);
-    ext = is_const(m) && m->arg.v.i % threads == 0
-              ? c
-              : simp(k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c),
-                                  uop_alu2(k->st, OPS_MAX, left, zero), c));
-  } else
-    ext = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, t, uop_index_const(k->st, 1)),
-                    uop_index_const(k->st, 1), zero);
-  UOp *inner = kernel_range(k, ext, AXIS_LOOP, ROOT_NONE),
-      *group = uop_new(k->st, OPS_SINK, DT_VOID, 1, n, stores, ARG0);
-  for (int i = 2; !first && i < stores[0]->nsrc; i++)
-    first = stores[0]->src[i];
-  if (!inner || !group) return false;
-  if (best)
-    group = apart ? tail_copy(k, group, best, inner, true)
-                  : uop_substitute(k->st, k->mem, group, 1, &best, &inner);
-  else if (apart && first)
-    group =
-        tail_copy(k, group, first,
-                  kernel_range(k, first->src[0], (AxisType)first->arg.range.type, root_of(k, first)), true);
-  UOp *at = uop_alu2(k->st, OPS_ADD, begin, inner);
-  for (int j = 0; group && j < n; j++) {
-    UOp *s = group->src[j], *src[MAX_RANGES + 4];
-    int w = 2;
-    for (int i = 0; i < 2; i++)
-      src[i] = best ? uop_substitute(k->st, k->mem, s->src[i], 1, &inner, &at) : s->src[i];
-    src[w++] = t;
-    if (!best) src[w++] = inner;
-    for (int i = 2; i < s->nsrc; i++)
-      src[w++] = s->src[i];
-    s = uop_new(k->st, OPS_STORE, DT_VOID, 1, w, src, ARG0);
-    if (!s || !vec_push(k->mem, out, s)) return false;
-  }
-  return group != NULL;
+static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* on the first thread */
+  UOp *one = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, thread, num(k, 1)), num(k, 1), num(k, 0));
+  UOp *once = kernel_range(k, one, AXIS_LOOP, NULL);
+  return loop_new(k, once, 1, &u);
 }
 
-/* Outer loops are dealt to threads in chunks, never a reduction: any number of threads gives the same bits.
+/* Chunk t of the loop's turns: the same ones whoever runs them, and never a reduction, so any number of
+ * threads gives the same bits. */
+static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
+  int64_t threads = thread->src[0]->arg.v.i;
+  UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
+  UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, add(k, m, num(k, threads - 1)), num(k, threads)));
+  UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *turns = c;
+  if (!is_const(m) || m->arg.v.i % threads)
+    turns = simp(
+        k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
+  UOp *inner = kernel_range(k, turns, AXIS_LOOP, NULL), *at = add(k, begin, inner);
+  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, loop), 1, &r, &at) : NULL;
+  UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  if (!now || u == loop) return now;
+  return nest_replace(k, u, loop, 1, &now);
+}
+
+/* What writes buffers is dealt out, or runs on the first thread; what is only computed, each thread computes.
  */
-static bool thread(Kernel *k, const Opt *opt) {
-  if (!ranges_recycle(k)) return false;
-  UOp *t = kernel_range(k, uop_index_const(k->st, opt->n), AXIS_THREAD, ROOT_NONE);
-  UOpVec stores = {0}, group = {0}, loops = {0};
+static bool thread(Kernel *k, const Opt *o) {
+  UOp *t = kernel_range(k, num(k, o->n), AXIS_THREAD, NULL);
+  UOpVec body = {0};
   bool ok = t != NULL;
-  for (int j = 0; ok && j < k->sink->nsrc; j++)
-    ok = vec_push(k->mem, &loops, thread_loop(k, k->sink->src[j], opt));
-  for (int j = 0; ok && j < k->sink->nsrc; j++) {
-    bool done = false, apart = false;
-    group.len = 0;
-    for (int i = 0; ok && i < k->sink->nsrc; i++) {
-      if (loops.at[i] == loops.at[j])
-        done |= i < j, ok = vec_push(k->mem, &group, k->sink->src[i]);
-      else
-        apart = true;
-    }
-    if (!done) ok = ok && thread_group(k, group.at, (int)group.len, loops.at[j], t, apart && j > 0, &stores);
+  for (int i = 0; ok && i < k->sink->nsrc; i++) {
+    UOp *u = k->sink->src[i], *loop = thread_loop(u, o);
+    if (writes_buffer(u)) u = loop ? dealt(k, u, loop, t) : guarded(k, u, t);
+    ok = u && vec_push(k->mem, &body, u);
   }
-  if (ok) {
-    k->sink = simp(k, open_lists(k, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0)));
-    k->nthread = (int)opt->n;
-    ok = k->sink != NULL;
+  UOp *all = ok ? loop_new(k, t, (int)body.len, body.at) : NULL;
+  vec_free(k->mem, &body);
+  k->sink = all ? nest_simplify(k, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, all)) : NULL;
+  k->nthread = (int)o->n;
+  return k->sink != NULL;
+}
+
+/* ---- one opt */
+static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at);
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *u = at.at[i].u;
+    if (!is_loop(u)) continue;
+    const UOp *r = u->src[0];
+    bool named = range_root(r) == o->r || (o->op == OPT_THREAD && block_root(r) == o->r);
+    *ordered |= type_of(u) == AXIS_ORDERED && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
+    if (!named || r->src[0]->ranges || (k->ren->has_local && !is_const(r->src[0]))) continue;
+    ok = vec_push(k->mem, loops, u);
   }
-  vec_free(k->mem, &stores), vec_free(k->mem, &group), vec_free(k->mem, &loops);
+  vec_free(k->mem, &at);
   return ok;
 }
 
-/* Lanes along r where there are lanes already: one range is the lanes of a loop nest. */
-static bool lanes_meet(const UOpVec *order, const UOp *r) {
-  uint64_t vec = 0;
-  for (size_t i = 0; i < order->len; i++) {
-    const UOp *u = order->at[i];
-    if (u->op == OPS_RANGE && (u->arg.range.type == AXIS_VEC || u->arg.range.type == AXIS_GROUP))
-      vec |= u->ranges;
+/* LOCAL loops inside the grid share one axis: they have one length and do not nest; the grid has two more at
+ * most. */
+static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at), meet = false, grid = type_of(loop) == AXIS_GLOBAL;
+  int axes = 0, here = -1;
+  for (size_t i = 0; ok && i < at.len; i++)
+    if (at.at[i].u == loop) here = (int)i;
+  for (size_t i = 0; ok && i < at.len; i++) {
+    const UOp *u = at.at[i].u;
+    if (!is_loop(u) || type_of(u) != AXIS_LOCAL) continue;
+    if (u->src[0]->arg.range.of == LOCAL_OF_GRID) {
+      axes++;
+      continue;
+    }
+    if (!grid) meet |= u->src[0]->src[0]->arg.v.i != o->n;
+    for (int up = here; up >= 0; up = at.at[up].up)
+      meet |= up == (int)i;
+    for (int up = (int)i; up >= 0; up = at.at[up].up)
+      meet |= up == here && !grid;
   }
-  for (size_t i = 0; vec && i < order->len; i++) {
-    const UOp *u = order->at[i];
-    if (u->op != OPS_STORE && u->op != OPS_REDUCE) continue;
-    uint64_t own = 0;
-    for (int s = list_start(u); s < u->nsrc; s++)
-      own |= u->src[s]->ranges;
-    for (int s = 0; s < list_start(u); s++)
-      own |= u->src[s]->ranges;
-    if ((own & vec) && (own & r->ranges)) return true;
+  vec_free(k->mem, &at);
+  return !ok || meet || (grid && axes >= 2);
+}
+
+static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
+  bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
+  if (o->op == OPT_TILE) return NULL;
+  if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
+  if (threads && threads_meet(k, o, loop))
+    return "the threads of a block go along this loop nest already, or are another number";
+  if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";
+  switch (o->op) {
+  case OPT_LOCAL: return f->carries ? "a loop of a reduction: GROUP deals it to the threads" : NULL;
+  case OPT_VEC:
+    if (f->lanes) return "this loop nest has its lanes already";
+    return f->carries ? "a loop of a reduction: GROUP makes lanes along it" : NULL;
+  case OPT_UPCAST: return f->carries ? "a loop of a reduction: UNROLL takes its steps together" : NULL;
+  case OPT_UNROLL:
+  case OPT_GROUP:
+    if (!f->carries) return "not a loop of a reduction";
+    if (f->rows.len) return "local memory is filled anew in each of its turns";
+    return o->op == OPT_GROUP && !gpu && f->lanes ? "this loop nest has its lanes already" : NULL;
+  default: return NULL;
   }
-  return false;
+}
+
+static AxisType inner_type(const Kernel *k, OptOp op) {
+  switch (op) {
+  case OPT_LOCAL: return AXIS_LOCAL;
+  case OPT_VEC: return AXIS_VEC;
+  case OPT_UNROLL: return AXIS_UNROLL;
+  case OPT_GROUP: return k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP;
+  default: return AXIS_UPCAST;
+  }
+}
+
+bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n) {
+  return split(k, &(Opt){op, -1, n}, loop, inner_type(k, op));
+}
+
+static bool stage(Kernel *k, const Opt *o) {
+  const char *why;
+  if (!k->ren->has_threads) return refuse(k, o, "not on this device yet");
+  return opt_stage(k, o->r, &why) || (why && refuse(k, o, why));
+}
+
+static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
+  if (!k->ren->has_threads) return refuse(k, o, "the device has no threads of this kind");
+  if (o->n < 2 || o->n > 1024 || k->nthread > 1) return refuse(k, o, "one THREAD, of 2 to 1024");
+  for (size_t i = 0; i < loops->len; i++) {
+    Facts f;
+    bool ok = facts_of(k, loops->at[i], &f);
+    facts_free(k, &f);
+    if (!ok || f.carries) return ok && refuse(k, o, "a loop of a reduction");
+  }
+  return thread(k, o);
 }
 
 static bool opt_apply(Kernel *k, const Opt *o) {
-  UOpVec order = {0};
-  UOp *r[MAX_RANGES];
-  int n = 0;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order), reduce = false, local = false;
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i];
-    local |= u->op == OPS_DEFINE_LOCAL;
-    if (u->op != OPS_RANGE || root_of(k, u) != o->r || u->src[0]->ranges ||
-        (k->ren->has_local && !is_const(u->src[0])) || u->arg.range.type >= AXIS_UPCAST || n == MAX_RANGES)
-      continue;
-    r[n++] = u, reduce |= in_reduce(k, &order, u);
-  }
-  bool meet = false, threads_meet = false, ordered = false;
-  int ngrid_axes = 0;
-  for (size_t i = 0; i < order.len; i++)
-    if (order.at[i]->op == OPS_RANGE && order.at[i]->arg.range.type == AXIS_ORDERED)
-      ordered |= root_of(k, order.at[i]) == o->r || (o->op == OPT_SWAP && root_of(k, order.at[i]) == o->n);
-  for (size_t i = 0; i < order.len; i++) { /* inner LOCAL loops share one axis: one length, once in a nest */
-    UOp *u = order.at[i];
-    if (u->op != OPS_RANGE || u->arg.range.type != AXIS_LOCAL) continue;
-    bool of_grid = root_of(k, u) == ROOT_GRID;
-    ngrid_axes += of_grid;
-    if (!of_grid && n && r[0]->arg.range.type != AXIS_GLOBAL) threads_meet |= u->src[0]->arg.v.i != o->n;
-    for (size_t j = 0; !of_grid && j < order.len && n; j++)
-      for (int l = 0; l < n; l++)
-        threads_meet |=
-            lists(order.at[j], u) && (lists(order.at[j], r[l]) || (order.at[j]->ranges & r[l]->ranges));
-  }
-  threads_meet |= n && r[0]->arg.range.type == AXIS_GLOBAL && ngrid_axes >= 2;
-  for (int i = 0; i < n; i++)
-    meet |= lanes_meet(&order, r[i]);
-  vec_free(k->mem, &order);
-  if (!ok) return false;
-  if (ordered) return refuse(k, o, "its turns run in order, one after another");
-  if (meet && (o->op == OPT_VEC || (o->op == OPT_GROUP && k->ren->has_threads)))
-    return refuse(k, o, "this loop nest has its lanes already");
-  if (!n) return refuse(k, o, "no such loop is left");
-  bool grid = r[0]->arg.range.type == AXIS_GLOBAL;
-  AxisType inner = AXIS_UPCAST;
-  switch (o->op) {
-  case OPT_THREAD:
-    if (!k->ren->has_threads) return refuse(k, o, "the device has no threads of this kind");
-    if (o->n < 2 || o->n > 1024 || k->nthread > 1) return refuse(k, o, "one THREAD, of 2 to 1024");
-    return reduce ? refuse(k, o, "a loop of a reduction") : thread(k, o);
-  case OPT_SWAP: {
-    Swap w = {k, (int)o->r, (int)o->n};
-    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &w};
-    UOp *sink = graph_rewrite(&rw, pm_swap, k->sink);
-    if (sink == k->sink) return refuse(k, o, "no loop nest has both, the first outside");
-    return (k->sink = sink) != NULL;
-  }
-  case OPT_LOCAL:
-    inner = AXIS_LOCAL;
-    if (threads_meet)
-      return refuse(k, o, "the threads of a block go along this loop nest already, or are another number");
-    if (!k->ren->has_local) return refuse(k, o, "the device has no blocks of threads");
-    if (grid && local) return refuse(k, o, "threads along the grid would need local memory for each row");
-    if (reduce) return refuse(k, o, "a loop of a reduction: GROUP deals it to the threads");
-    break;
-  case OPT_VEC:
-    inner = AXIS_VEC;
-    if (grid && local) return refuse(k, o, "lanes along the grid would need local memory for each lane");
-    break;
-  case OPT_UPCAST:
-    if (grid && local) return refuse(k, o, "a tile of the grid would need local memory for each row");
-    break;
-  case OPT_UNROLL:
-    inner = AXIS_UNROLL;
-    if (!reduce) return refuse(k, o, "not a loop of a reduction");
-    break;
-  case OPT_GROUP:
-    inner = k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP;
-    if (k->ren->has_local && threads_meet)
-      return refuse(k, o, "the threads of a block go along this loop nest already, or are another number");
-    if (!reduce) return refuse(k, o, "not a loop of a reduction");
-    break;
-  case OPT_TILE: break;
-  }
-  for (int i = 0; i < n; i++)
-    if (!ranges_recycle(k) || !split(k, o, r[i], inner)) return false;
-  return true;
+  if (o->op == OPT_STAGE) return stage(k, o);
+  UOpVec loops = {0};
+  bool ordered = false, ok = loops_of(k, o, &loops, &ordered), any = false;
+  if (ok && ordered) ok = refuse(k, o, "its turns run in order, one after another");
+  if (ok && !loops.len) ok = refuse(k, o, "no such loop is left");
+  if (ok && o->op == OPT_THREAD)
+    ok = thread_checked(k, o, &loops);
+  else if (ok && o->op == OPT_SWAP) {
+    ok = swap(k, o, &any);
+    if (ok && !any)
+      ok = refuse(k, o, "no loop nest has both, the first outside and nothing but loops between");
+  } else
+    for (size_t i = 0; ok && i < loops.len; i++) {
+      Facts f;
+      ok = facts_of(k, loops.at[i], &f);
+      const char *why = ok ? cannot(k, o, loops.at[i], &f) : NULL;
+      facts_free(k, &f);
+      if (why) ok = refuse(k, o, why);
+      ok = ok && split(k, o, loops.at[i], inner_type(k, o->op));
+    }
+  vec_free(k->mem, &loops);
+  return ok;
 }
 
 bool opts_apply(Kernel *k, const OptVec *v) {
-  static const int rank[] = {[OPT_TILE] = 0, [OPT_SWAP] = 1,   [OPT_LOCAL] = 2, [OPT_UPCAST] = 2,
-                             [OPT_VEC] = 2,  [OPT_UNROLL] = 2, [OPT_GROUP] = 2};
+  static const int rank[] = {[OPT_TILE] = 0,   [OPT_STAGE] = 0, [OPT_SWAP] = 1,   [OPT_LOCAL] = 2,
+                             [OPT_UPCAST] = 2, [OPT_VEC] = 2,   [OPT_UNROLL] = 2, [OPT_GROUP] = 2};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
     if (rank[v->at[i].op] < last)
-      return refuse(k, &v->at[i], "TILE comes before SWAP, and SWAP before what shapes the inner loops");
+      return refuse(k, &v->at[i],
+                    "TILE and STAGE come before SWAP, and SWAP before what shapes the inner loops");
     last = rank[v->at[i].op];
   }
   for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */
@@ -692,16 +775,23 @@ bool opts_apply(Kernel *k, const OptVec *v) {
 /* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their
  * largest length, and what lies past their end is gated. */
 static bool pad_grid(Kernel *k) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *r = order.at[i];
-    if (r->op != OPS_RANGE || r->arg.range.type != AXIS_GLOBAL || is_const(r->src[0]) || r->src[0]->ranges)
-      continue;
-    UOp *e = kernel_range(k, uop_index_const(k->st, r->src[0]->vmax), AXIS_GLOBAL, root_of(k, r));
-    ok = e && replace_range(k, r, e, simp(k, uop_alu2(k->st, OPS_CMPLT, e, r->src[0])));
+  PlaceVec at = {0};
+  UOpVec loops = {0};
+  bool ok = nest_places(k, k->sink, &at);
+  for (size_t i = at.len; ok && i-- > 0;) { /* inner first: an outer one is then found where it was */
+    UOp *u = at.at[i].u;
+    if (is_loop(u) && type_of(u) == AXIS_GLOBAL && !is_const(u->src[0]->src[0]) && !u->src[0]->src[0]->ranges)
+      ok = vec_push(k->mem, &loops, u->src[0]);
   }
-  vec_free(k->mem, &order);
+  for (size_t l = 0; ok && l < loops.len; l++) {
+    UOp *r = loops.at[l], *u = NULL;
+    ok = nest_places(k, k->sink, &at);
+    for (size_t i = 0; ok && i < at.len && !u; i++)
+      if (is_loop(at.at[i].u) && at.at[i].u->src[0] == r) u = at.at[i].u;
+    Part p = {num(k, 0), num(k, 1), num(k, r->src[0]->vmax), AXIS_GLOBAL, r->src[0]};
+    ok = ok && u && in_parts(k, u, u, &p, 1, true);
+  }
+  vec_free(k->mem, &at), vec_free(k->mem, &loops);
   return ok;
 }
 
@@ -718,18 +808,23 @@ static void leave_out(OptVec *list, int n) {
   list->len = kept;
 }
 
-bool apply_opts(Kernel *k, const CodegenOptions *opt) {
-  OptVec list = {0};
+/* Before the nest is made: the list that it will get. */
+bool choose_opts(Kernel *k, const CodegenOptions *opt) {
   bool ok = true;
+  k->list.len = 0;
   if (!k->ren) return true;
-  if (k->ren->has_local && !opt->noopt && !pad_grid(k)) return false;
   if (opt->opts)
-    k->strict = true, ok = opts_parse(opt->opts, k->mem, &list, k->err);
+    k->strict = true, ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
   else if (!opt->noopt)
-    ok = k->ren->has_local ? heuristic_gpu(k, &list) : heuristic_cpu(k, opt->ncores, &list);
-  k->nopt = (int)list.len;
-  if (ok && !opt->opts && opt->leave_out) leave_out(&list, opt->leave_out);
-  ok = ok && opts_apply(k, &list);
-  vec_free(k->mem, &list);
+    ok = k->ren->has_local ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
+  k->nopt = (int)k->list.len;
+  if (ok && !opt->opts && opt->leave_out) leave_out(&k->list, opt->leave_out);
   return ok;
+}
+
+bool apply_opts(Kernel *k, const CodegenOptions *opt) {
+  if (!k->ren) return true;
+  if (opt->opts && !k->list.len && !choose_opts(k, opt)) return false; /* a pass alone, by its name */
+  if (k->ren->has_local && !opt->noopt && !pad_grid(k)) return false;
+  return opts_apply(k, &k->list);
 }

@@ -1,6 +1,6 @@
-/* sums.c: long sums of floats -> sums of sums of blocks. In: a kernel whose loops are shaped. Out: the same
- * kernel; an ADD reduction that adds more than two blocks of values to one accumulator in a row has its loops
- * in two levels: a block is added up from zero, then added to the sum. A level is cut again while it is long.
+/* sums.c: long sums of floats -> sums of sums of blocks. In: a nest whose loops are shaped. Out: the same nest; a
+ * register that takes in more than two blocks of values in a row does so in two levels: a block is added up from zero
+ * in a register of its own, then added to the sum. A level is cut again while it is long.
  *
  * A row of n additions to one accumulator is wrong by at most n * u * sum |x|, u = 2^-24 for f32; where the
  * sum is large and what is added is small, every addition rounds the same way, and it is that wrong: the mean
@@ -10,156 +10,121 @@
  * the registers, and each block costs a few moves of them; its products round in all directions. Blocks are
  * powers of two, so that sums of equal values mostly stay exact.
  *
- * The cut is made from the loops' lengths alone, so the bits are the same for any number of threads. Loops
- * are cut before lanes are made; each accumulator, of a lane or of a thread of a block, then has its levels.
- * Every nest over a loop that is cut has it cut: they go on sharing it. What also fills a row is not cut:
- * rows are short. */
-#include "codegen/codegen.h"
+ * The cut is made from the loops' lengths alone, so the bits are the same for any number of threads. A loop that
+ * also writes memory is not cut: rows are short. */
+#include "codegen/nest.h"
 
-enum { BLOCK = 128, BLOCK_OF_PRODUCTS = 512 };
+enum { BLOCK = 128, BLOCK_OF_PRODUCTS = 512, MOST_EDITS = 4096 };
 
 static bool is_sum(const UOp *u) {
-  return u->op == OPS_REDUCE && u->arg.reduce.op == OPS_ADD && dtype_is_float((DType)u->dtype) &&
-         u->dtype != DT_F64;
+  DType d = (DType)u->src[u->nsrc > 1]->dtype;
+  return u->op == OPS_ACC && u->arg.reduce.op == OPS_ADD && dtype_is_float(d) && d != DT_F64;
 }
 
-static double block_of(const UOp *sum) { return sum->src[0]->op == OPS_MUL ? BLOCK_OF_PRODUCTS : BLOCK; }
+static double block_of(const UOp *sum) { return sum->src[1]->op == OPS_MUL ? BLOCK_OF_PRODUCTS : BLOCK; }
 
 static bool in_a_row(const UOp *r) { /* its turns go to one accumulator, one after another */
   AxisType t = (AxisType)r->arg.range.type;
-  return t == AXIS_REDUCE || t == AXIS_LOOP || t == AXIS_UNROLL;
+  return t == AXIS_REDUCE || t == AXIS_LOOP;
 }
 
 static double turns(const UOp *r) { return (double)TG_MAX(r->src[0]->vmax, 1); }
 
-static int first_loop(const UOp *u) { /* of a REDUCE or STORE: values come before loops */
-  int i = u->op == OPS_STORE ? 2 : 1;
-  while (i < u->nsrc && u->src[i]->op != OPS_RANGE)
-    i++;
-  return i;
+static double steps_of(const UOp *acc) { /* additions that one execution of the statement makes */
+  double n = 1;
+  for (int i = 2; i < acc->nsrc; i++)
+    if (acc->src[i]->arg.range.type == AXIS_UNROLL) n *= turns(acc->src[i]);
+  return n;
 }
 
-/* The loops of a sum before src[end], innermost first, until they are a block: *at is where it begins, *size
- * the values in it. False: what is left is no long row. */
-static bool next_block(const UOp *u, int end, int *at, double *size) {
-  int first = first_loop(u);
-  double all = *size;
-  for (int i = first; i < end; i++)
-    if (in_a_row(u->src[i])) all *= turns(u->src[i]);
-  if (all <= 2 * block_of(u)) return false;
-  *at = end;
-  for (int i = end; i-- > first;) {
-    if (!in_a_row(u->src[i])) continue;
-    if (*size * turns(u->src[i]) > block_of(u)) break;
-    *size *= turns(u->src[i]), *at = i;
-  }
-  return true;
+static bool writes_memory(const UOp *u) {
+  if (u->op == OPS_STORE) return stored_in(u)->op != OPS_DEFINE_REG;
+  for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
+    if (writes_memory(u->src[i])) return true;
+  return false;
 }
 
-/* The innermost loop that stands in a row before src[at], or NULL. */
-static UOp *loop_before(const UOp *u, int at) {
-  for (int i = at; i-- > first_loop(u);)
-    if (in_a_row(u->src[i])) return u->src[i];
-  return NULL;
+/* The loop in which register reg begins: the place of it, or -1: the kernel. */
+static int begins_in(const PlaceVec *at, const UOp *reg) {
+  for (size_t i = 0; i < at->len; i++)
+    if (at->at[i].u->op == OPS_STORE && stored_in(at->at[i].u) == reg) return at->at[i].up;
+  return -1;
 }
 
-static uint64_t bit_of(const UOp *r) { return UINT64_C(1) << r->arg.range.id; }
-
-static uint64_t stored_over(const UOpVec *order) { /* loops of stores, by id */
-  uint64_t loops = 0;
-  for (size_t i = 0; i < order->len; i++)
-    for (int s = 2; order->at[i]->op == OPS_STORE && s < order->at[i]->nsrc; s++)
-      if (order->at[i]->src[s]->op == OPS_RANGE) loops |= bit_of(order->at[i]->src[s]);
-  return loops;
-}
-
-/* r in blocks of n; the last is what is left. */
-static UOp *in_blocks(Kernel *k, UOp *r, int64_t n) {
+/* ---- the two edits */
+static bool cut(Kernel *k, UOp *loop, int64_t n) { /* into blocks of n; the last is what is left */
   UOpStore *st = k->st;
-  UOp *len = uop_index_const(st, n), *more = uop_alu2(st, OPS_ADD, r->src[0], uop_index_const(st, n - 1));
+  UOp *r = loop->src[0], *len = uop_index_const(st, n), *turn = len;
+  UOp *more = uop_alu2(st, OPS_ADD, r->src[0], uop_index_const(st, n - 1));
   UOp *blocks = more ? uop_simplify(st, k->mem, uop_alu2(st, OPS_FLOORDIV, more, len)) : NULL;
-  UOp *a = kernel_range(k, blocks, (AxisType)r->arg.range.type, ROOT_NONE);
-  UOp *from = a ? uop_alu2(st, OPS_MUL, a, len) : NULL, *turn = len;
+  UOp *block = kernel_range(k, blocks, (AxisType)r->arg.range.type, NULL);
+  UOp *from = block ? uop_alu2(st, OPS_MUL, block, len) : NULL;
   if (from && !(is_const(r->src[0]) && r->src[0]->arg.v.i % n == 0)) {
-    UOp *done =
-        uop_alu2(st, OPS_SUB, from,
-                 r->src[0]); /* the lesser of n and what is left, as -max(-n, -left): bounds see through it */
-    turn = done ? uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_MAX, done, uop_index_const(st, -n)),
-                           uop_index_const(st, -1))
+    UOp *done = uop_alu2(st, OPS_SUB, from, r->src[0]); /* the lesser of n and what is left, as -max(-n, -left):
+                                                           bounds see through it */
+    turn = done ? uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_MAX, done, uop_index_const(st, -n)), uop_index_const(st, -1))
                 : NULL;
     turn = turn ? uop_simplify(st, k->mem, turn) : NULL;
   }
-  UOp *b = turn ? kernel_range(k, turn, (AxisType)r->arg.range.type, ROOT_NONE) : NULL;
-  return from && b ? uop_alu2(st, OPS_ADD, from, b) : NULL;
+  UOp *inner = turn ? kernel_range(k, turn, (AxisType)r->arg.range.type, NULL) : NULL;
+  UOp *value = from && inner ? uop_alu2(st, OPS_ADD, from, inner) : NULL;
+  UOp *body = uop_new(st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);
+  body = value ? uop_substitute(st, k->mem, body, 1, &r, &value) : NULL;
+  UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  now = now ? loop_new(k, block, 1, &now) : NULL;
+  UOp *sink = now ? nest_replace(k, k->sink, loop, 1, &now) : NULL;
+  return sink && (k->sink = nest_simplify(k, sink)) != NULL;
 }
 
-/* A loop that a long sum needs cut into blocks of *n, or NULL: one that is too long for a block beside what
- * stands inside it. */
-static UOp *too_long(const UOp *u, uint64_t stored, int64_t *n) {
-  int at = u->nsrc;
-  for (double size = 1; next_block(u, at, &at, &size); size = 1) {
-    UOp *r = loop_before(u, at);
-    if (size >= block_of(u) / 4) continue;
-    *n = (int64_t)(block_of(u) / size);
-    *n = INT64_C(1) << (63 - __builtin_clzll((uint64_t)*n));
-    return r && r->arg.range.type != AXIS_UNROLL && !r->src[0]->ranges && !(bit_of(r) & stored) ? r : NULL;
+/* What `loop` adds to the register of acc goes to one of its own first. */
+static bool level(Kernel *k, UOp *loop, UOp *acc) {
+  UOp *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
+  int n = 0;
+  for (int i = 2; i < acc->nsrc; i++)
+    if (x->ranges & range_bit(acc->src[i]->arg.range.id)) list[n++] = acc->src[i];
+  UOp *own = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src), *mine = reg_at(k, own, x->nsrc - 1, x->src + 1);
+  UOp *with[3] = {reg_start(k, mine, OPS_ADD, n, list),
+                  mine ? uop_substitute(k->st, k->mem, loop, 1, &x, &mine) : NULL, acc_new(k, OPS_ADD, x, mine, n, list)};
+  UOp *sink = with[0] && with[1] && with[2] ? nest_replace(k, k->sink, loop, 3, with) : NULL;
+  return sink && (k->sink = sink);
+}
+
+/* One edit for the sum at place `here`, if it needs one. */
+static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
+  UOp *acc = at->at[here].u, *block = NULL;
+  int home = begins_in(at, stored_in(acc));
+  double size = steps_of(acc), all = size;
+  for (int up = at->at[here].up; up != home && up >= 0; up = at->at[up].up)
+    if (in_a_row(at->at[up].u->src[0])) all *= turns(at->at[up].u->src[0]);
+  if (all <= 2 * block_of(acc)) return true;
+  int up = at->at[here].up;
+  for (; up != home && up >= 0; up = at->at[up].up) {
+    UOp *loop = at->at[up].u;
+    if (!in_a_row(loop->src[0])) continue;
+    if (size * turns(loop->src[0]) > block_of(acc)) break;
+    size *= turns(loop->src[0]), block = loop;
   }
-  return NULL;
+  if (up == home || up < 0) return true; /* what is left is one block */
+  UOp *longer = at->at[up].u;
+  if (size < block_of(acc) / 4 && !longer->src[0]->src[0]->ranges && !writes_memory(longer)) {
+    int64_t n = (int64_t)(block_of(acc) / size);
+    *edited = true;
+    return cut(k, longer, INT64_C(1) << (63 - __builtin_clzll((uint64_t)n)));
+  }
+  if (!block) return true;
+  *edited = true;
+  return level(k, block, acc);
 }
 
 bool cut_sums(Kernel *k) {
-  for (int cuts = 0; cuts < MAX_RANGES; cuts++) {
-    UOpVec order = {0};
-    UOp *loop = NULL;
-    int64_t n = 0;
-    bool ok = ranges_recycle(k) && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-    uint64_t stored = ok ? stored_over(&order) : 0;
-    for (size_t i = 0; ok && i < order.len && !loop; i++)
-      if (is_sum(order.at[i])) loop = too_long(order.at[i], stored, &n);
-    vec_free(k->mem, &order);
-    if (!ok || !loop) return ok;
-    UOp *e = in_blocks(k, loop, n);
-    if (!e) break; /* no id is left: the sum stays as it is */
-    UOp *sink = open_lists(k, uop_substitute(k->st, k->mem, k->sink, 1, &loop, &e));
-    if (!sink || !(k->sink = uop_simplify(k->st, k->mem, sink))) return false;
+  PlaceVec at = {0};
+  bool ok = true, edited = true;
+  for (int edits = 0; ok && edited && edits < MOST_EDITS; edits++) {
+    edited = false;
+    ok = nest_places(k, k->sink, &at);
+    for (size_t i = 0; ok && !edited && i < at.len; i++)
+      if (is_sum(at.at[i].u)) ok = shorten(k, &at, (int)i, &edited);
   }
-  return true;
-}
-
-/* ---- once every loop stands: a list in two, before each loop that begins a block */
-static UOp *pm_two_levels(Rewrite *rw, UOp *u) {
-  const uint64_t *begins = rw->ctx;
-  if (u->op != OPS_REDUCE) return NULL;
-  int first = first_loop(u), at = u->nsrc - 1;
-  while (at > first && !(*begins & bit_of(u->src[at])))
-    at--;
-  if (at <= first) return NULL;
-  UOp *src[2 * MAX_RANGES + 256];
-  int n = 0, m = 1;
-  if (u->nsrc > (int)TG_COUNT(src)) return NULL;
-  for (int i = 0; i < first; i++)
-    src[n++] = u->src[i];
-  for (int i = at; i < u->nsrc; i++)
-    src[n++] = u->src[i];
-  src[0] = uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, n, src, u->arg);
-  for (int i = first; i < at; i++)
-    src[m++] = u->src[i];
-  return src[0] ? uop_new(rw->st, OPS_REDUCE, (DType)u->dtype, u->lanes, m, src, u->arg) : NULL;
-}
-
-bool block_sums(Kernel *k) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  uint64_t begins = 0;
-  for (size_t i = 0; ok && i < order.len; i++) {
-    const UOp *u = order.at[i];
-    double size = first_loop(u); /* values of unrolled turns */
-    for (int at = u->nsrc, end = at;
-         is_sum(u) && next_block(u, end, &at, &size) && at < end && loop_before(u, at); end = at, size = 1)
-      begins |= bit_of(u->src[at]);
-  }
-  if (ok) begins &= ~stored_over(&order);
-  vec_free(k->mem, &order);
-  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = &begins};
-  return ok && (!begins || (k->sink = graph_rewrite(&rw, pm_two_levels, k->sink)) != NULL);
+  vec_free(k->mem, &at);
+  return ok;
 }

@@ -220,6 +220,9 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
       str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
       s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt,
                         &arena, &t.st, &t.lin, &opts, &ctx->err);
+      if (*ctx->passes.fallback && ctx->env.debug >= 1)
+        fprintf(stderr, "%s fewer opts: %s\n", d->backend->name, ctx->passes.fallback);
+      *ctx->passes.fallback = 0;
       if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
       if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
       if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))

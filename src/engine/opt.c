@@ -75,9 +75,9 @@ static bool takes(Job *j, const Pass *p) {
   return misfit(j, p->name, kind, &bad);
 }
 
-static bool one_pass(Job *j, const Pass *p) {
+static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the last */
   TgMem *m = &j->ctx->mem;
-  if (!takes(j, p)) return false;
+  if (!takes(j, first)) return false;
   CodegenOptions co = codegen_options(j->ctx, j->o.opts);
   co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
@@ -93,13 +93,13 @@ static bool one_pass(Job *j, const Pass *p) {
                 .arena = &j->arena,
                 .linear = &lin};
     str_init(&k.opts, m);
-    ok = kernel_open(&k) && kernel_passes(&k, p, 1);
-    str_free(&k.opts);
+    ok = kernel_open(&k) && kernel_passes(&k, first, (size_t)(p - first) + 1);
+    str_free(&k.opts), vec_free(m, &k.list);
     if (ok)
       j->text.roots.at[i] = k.sink;
     else if (!err_of(j)->status)
       error_set(err_of(j), TG_ERR_VALUE,
-                "opt: '%s' cannot do it (more than 64 loops, or a nest that it cannot shape)", p->name);
+                "opt: '%s' cannot do it", p->name);
   }
   if (!ok) return false;
   if (lin.n) return write_program(j, &lin);
@@ -153,6 +153,9 @@ static bool run(Job *j, const char *text) {
              *sp = j->o.pass ? find(schedule_passes, schedule_npass, j->o.pass) : NULL;
   if (j->o.pass && !cp && !sp)
     return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
+  const Pass *first = j->o.from ? find(codegen_passes, codegen_npass, j->o.from) : cp;
+  if (j->o.from && (!first || !cp || first > cp))
+    return error_set(err_of(j), TG_ERR_VALUE, "opt: from '%s': it is a pass of code generation before .pass", j->o.from), false;
   if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j)))
     return err_of(j)->status ? false : no_memory(j);
   if (j->kind) return say_kind(j);
@@ -165,7 +168,7 @@ static bool run(Job *j, const char *text) {
       return error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' takes a graph, not a program", j->o.pass), false;
     return write_program(j, &j->text.program);
   }
-  if (cp) return one_pass(j, cp);
+  if (cp) return some_passes(j, first, cp);
   if (sp || r->at[0]->is_tensor) return schedule(j);
   if (!spec_graph(j->st, &j->ctx->mem, GRAPH_KERNEL, r->at, r->len, &bad))
     return misfit(j, "codegen", GRAPH_KERNEL, &bad);

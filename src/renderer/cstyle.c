@@ -159,6 +159,24 @@ static void render_vectorize(C *c, const UOp *u, int id) {
 }
 
 /* Lanes first .. first + n - 1 of a vector. */
+/* Lane l is of src0 where bit `block` of it is clear, else of src1, moved by a block where it changed places.
+ */
+static void render_exchange(C *c, const UOp *u, int id) {
+  int block = (int)u->arg.exchange.block, second = (int)u->arg.exchange.second;
+  if (!c->lang->gnu_vec) {
+    cs_fail(c, u, "no vectors to exchange lanes of");
+    return;
+  }
+  cs_put(c, "%s v%d = __builtin_shufflevector(%s, ", cs_type(c, (DType)u->dtype, u->lanes), id,
+         cs_ref(c, u->src[0]));
+  cs_put(c, "%s", cs_ref(c, u->src[1]));
+  for (int l = 0; l < u->lanes; l++) {
+    int odd = (l & block) != 0, move = second == odd ? 0 : odd ? -block : block;
+    cs_put(c, ", %d", l + move + (odd ? u->lanes : 0));
+  }
+  cs_put(c, ");\n");
+}
+
 static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
   int n = u->lanes, first = (int)u->arg.i;
@@ -406,6 +424,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_STORE: render_store(c, u); break;
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
+  case OPS_EXCHANGE: render_exchange(c, u, id); break;
   case OPS_BARRIER:
     if (c->lang->barrier)
       cs_put(c, "%s;\n", c->lang->barrier);

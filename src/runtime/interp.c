@@ -181,10 +181,12 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     in->value.i = u->arg.special.dim + (u->arg.special.local ? 0 : 3);
     break;
   default:
-    if (u->op != OPS_VECTORIZE && !op_is_alu((Ops)u->op))
+    if (u->op != OPS_VECTORIZE && u->op != OPS_EXCHANGE && !op_is_alu((Ops)u->op))
       return refuse(f, u, "no linear program may contain it");
     if (u->op == OPS_VECTORIZE && u->nsrc != 1 && u->nsrc != u->lanes)
       return refuse(f, u, "sources do not match the lanes");
+    if (u->op == OPS_EXCHANGE)
+      in->value.i = u->arg.exchange.second ? -u->arg.exchange.block : u->arg.exchange.block;
     in->nsrc = u->nsrc;
     in->from = u->nsrc ? u->src[u->op == OPS_WHERE]->dtype : u->dtype;
     for (int i = 0; i < u->nsrc; i++)
@@ -379,6 +381,14 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l] = s[in->src[0] + in->value.i + l];
       break;
+    case OPS_EXCHANGE: { /* value: the block's lanes, negative for the second result */
+      int second = in->value.i < 0, block = (int)(second ? -in->value.i : in->value.i);
+      for (int l = 0; l < in->lanes; l++) {
+        int odd = (l & block) != 0; /* which vector the lane comes from, and from how far */
+        s[in->dst + l] = s[in->src[odd] + l + (second == odd ? 0 : odd ? -block : block)];
+      }
+      break;
+    }
     case OPS_CAST:
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l] = scalar_cast(dt, (DType)in->from, s[in->src[0] + l]);

@@ -131,6 +131,7 @@ TgCounters tg_counters(const TgContext *ctx) {
   c.nested = ctx->passes.rewrites.nested;
   c.peak_bytes = ctx->dev.bytes_peak;
   c.retried = ctx->dev.compiles_retried;
+  c.fallbacks = ctx->passes.fallbacks;
   return c;
 }
 
@@ -139,6 +140,7 @@ void tg_counters_reset(TgContext *ctx) {
   RewriteEnv *r = &ctx->passes.rewrites;
   ctx->counters = (TgCounters){0};
   ctx->dev.bytes_peak = ctx->dev.bytes_in_use, ctx->dev.compiles_retried = 0;
+  ctx->passes.fallbacks = 0;
   r->visits = r->firings = r->nested = r->created = 0;
 }
 

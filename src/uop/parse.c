@@ -343,6 +343,20 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
+/* `, of 3`: a part of loop 3; `, blocks of 3`; `, of none`; `, of grid` */
+static bool range_origin(Parser *p, Arg *arg) {
+  int64_t of = 0;
+  if (peek(p) != ',') return true;
+  if (!expect(p, ",")) return false;
+  bool blocks = accept_word(p, "blocks");
+  if (!accept_word(p, "of")) return expected(p, "'of'");
+  if (!blocks && accept_word(p, "none")) return arg->range.of = -1, true;
+  if (!blocks && accept_word(p, "grid")) return arg->range.of = -2, true;
+  if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX - 3) return expected(p, "the number of a loop");
+  arg->range.of = blocks ? -3 - (int32_t)of : (int32_t)of + 1;
+  return true;
+}
+
 /* What stands in the brackets after an op: its type if written, then its arg. */
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
   bool first = true, open = accept(p, "[");
@@ -361,6 +375,8 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_REDUCE_AXIS:
   case OPS_SCAN_AXIS:
   case OPS_SCAN:
+  case OPS_ACC:
+  case OPS_EXCHANGE:
   case OPS_SCATTER:
   case OPS_GEP:
   case OPS_COPY:
@@ -383,6 +399,9 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_VAR:
     if (!two(p, &first, &arg->var.lo, &arg->var.hi)) return false;
     break;
+  case OPS_EXCHANGE:
+    if (!two(p, &first, &arg->exchange.block, &arg->exchange.second)) return false;
+    break;
   case OPS_SPECIAL:
     if (!two(p, &first, &arg->special.dim, &arg->special.local)) return false;
     break;
@@ -394,9 +413,11 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
       t++;
     if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
     p->at += w, arg->range.type = t;
+    if (!range_origin(p, arg)) return false;
     break;
   }
   case OPS_REDUCE:
+  case OPS_ACC:
   case OPS_SCAN:
     if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false;
     break;
@@ -420,6 +441,12 @@ static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *val
   case OPS_GEP:
   case OPS_COPY:
   case OPS_CUSTOM_GRADIENT:
+    if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
+    break;
+  case OPS_LOAD:
+  case OPS_STORE:
+  case OPS_BARRIER:
+    if (peek(p) == ']' && !first) break;
     if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
     break;
   case OPS_INDEX:

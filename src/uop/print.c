@@ -92,6 +92,11 @@ static bool has_arg(const UOp *u) {
   case OPS_CUSTOM_GRADIENT:
   case OPS_SPECIAL:
   case OPS_ARANGE: return true;
+  case OPS_ACC:
+  case OPS_EXCHANGE: return true;
+  case OPS_LOAD:
+  case OPS_STORE:
+  case OPS_BARRIER:
   case OPS_INDEX: return u->arg.i != 0;
   default: return op_flags((Ops)u->op) & OPF_MOV;
   }
@@ -105,11 +110,17 @@ static void put_arg(Str *o, const UOp *u) {
   case OPS_DEFINE_LOCAL:
   case OPS_DEFINE_REG: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
   case OPS_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
+  case OPS_EXCHANGE: put_two(o, u->arg.exchange.block, u->arg.exchange.second); break;
   case OPS_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
   case OPS_RANGE:
     str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]);
+    if (u->arg.range.of > 0) str_put(o, ", of "), str_int(o, u->arg.range.of - 1);
+    if (u->arg.range.of == -1) str_put(o, ", of none");
+    if (u->arg.range.of == -2) str_put(o, ", of grid");
+    if (u->arg.range.of <= -3) str_put(o, ", blocks of "), str_int(o, -3 - u->arg.range.of);
     break;
   case OPS_REDUCE:
+  case OPS_ACC:
   case OPS_SCAN: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
   case OPS_SCATTER:
     str_put(o, op_name((Ops)u->arg.scatter.op));
@@ -121,6 +132,9 @@ static void put_arg(Str *o, const UOp *u) {
     str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes);
     break;
   case OPS_GEP:
+  case OPS_LOAD:
+  case OPS_STORE:
+  case OPS_BARRIER:
   case OPS_COPY:
   case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
   case OPS_INDEX: str_put(o, "gated"); break;
@@ -137,6 +151,8 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
   case OPS_IF:
   case OPS_ENDIF:
   case OPS_BARRIER:
+  case OPS_LOOP:
+  case OPS_ACC:
   case OPS_TUPLE: *dtype = DT_VOID, *lanes = 1; break;
   case OPS_STORE:
     if (!a || !a->is_tensor) *dtype = DT_VOID, *lanes = 1;

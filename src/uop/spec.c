@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "shaped", "loops", "linear"};
+const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "nest", "loops", "linear"};
 
 typedef struct Check {
   GraphKind kind;
@@ -46,6 +46,12 @@ static bool no_arg(Check *c, const UOp *u) {
   return (!u->arg.raw.a && !u->arg.raw.b) || broken(c, u, "takes no arg");
 }
 
+/* A program tells reads and writes of one place at several times apart by arg.i. */
+static bool at_a_time(Check *c, const UOp *u) {
+  return c->kind == GRAPH_LINEAR ? u->arg.i >= 0 || broken(c, u, "time %lld", (long long)u->arg.i)
+                                 : no_arg(c, u);
+}
+
 static bool one_lane(Check *c, const UOp *u) {
   return u->lanes == 1 || broken(c, u, "has %d lanes", u->lanes);
 }
@@ -71,18 +77,32 @@ static bool is_reduce_op(int64_t op) {
 
 static bool is_memory(const UOp *u) {
   u = under(u);
-  return u->op == OPS_PARAM || u->op == OPS_DEFINE_LOCAL;
+  return u->op == OPS_PARAM || u->op == OPS_DEFINE_LOCAL || u->op == OPS_DEFINE_REG;
 }
 
 static bool is_index(const UOp *u) { return under(u)->op == OPS_INDEX; }
 
 static bool is_reg(const UOp *u) { return under(u)->op == OPS_DEFINE_REG; }
 
+static bool is_statement(const UOp *u) {
+  return u->op == OPS_STORE || u->op == OPS_ACC || u->op == OPS_LOOP || u->op == OPS_BARRIER;
+}
+
 /* ---- one function per form of arg and sources */
 static bool check_sink(Check *c, const UOp *u) {
   for (int i = 0; c->kind != GRAPH_TENSOR && i < u->nsrc; i++)
-    if (u->src[i]->op != OPS_STORE)
-      return broken(c, u, "source %d is %s, not STORE", i, op_name((Ops)u->src[i]->op));
+    if (u->src[i]->op != OPS_STORE && (c->kind < GRAPH_NEST || !is_statement(u->src[i])))
+      return broken(c, u, "source %d is %s, not %s", i, op_name((Ops)u->src[i]->op),
+                    c->kind < GRAPH_NEST ? "STORE" : "a statement");
+  return is_void(c, u) && no_arg(c, u);
+}
+
+static bool check_loop(Check *c, const UOp *u) {
+  if (u->src[0]->op != OPS_RANGE) return broken(c, u, "over %s, not RANGE", op_name((Ops)u->src[0]->op));
+  if (u->src[0]->arg.range.type >= AXIS_UPCAST) return broken(c, u, "a range of expanded type is no loop");
+  for (int i = 1; i < u->nsrc; i++)
+    if (!is_statement(u->src[i]))
+      return broken(c, u, "source %d is %s, not a statement", i, op_name((Ops)u->src[i]->op));
   return is_void(c, u) && no_arg(c, u);
 }
 
@@ -243,9 +263,11 @@ static bool check_index(Check *c, const UOp *u) {
   int n = u->nsrc - 1 - gated;
   if (u->arg.raw.a < 0 || u->arg.raw.a > 1 || u->arg.raw.b) return broken(c, u, "gated or not, nothing else");
   if (!is_memory(u->src[0])) return broken(c, u, "into %s, not memory", op_name((Ops)u->src[0]->op));
-  if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) ||
-      (c->kind != GRAPH_STAGES &&
-       n != TG_MAX(under(u->src[0])->op == OPS_PARAM ? under(u->src[0])->nsrc : 0, 1)))
+  const UOp *memory = under(u->src[0]);
+  int axes = memory->op == OPS_PARAM        ? TG_MAX(memory->nsrc, 1)
+             : memory->op == OPS_DEFINE_REG ? memory->nsrc
+                                            : 1;
+  if (n < 0 || (c->kind >= GRAPH_LOOPS && n != 1) || (c->kind != GRAPH_STAGES && n != axes))
     return broken(c, u, "%d offsets", n);
   if (u->dtype != u->src[0]->dtype) return broken(c, u, "%s in a buffer of %s", dt(u), dt(u->src[0]));
   if (c->kind < GRAPH_LOOPS && u->lanes != 1) return broken(c, u, "has %d lanes", u->lanes);
@@ -285,8 +307,19 @@ static bool check_load(Check *c, const UOp *u) {
   if (!is_index(x) && !is_reg(x)) return broken(c, u, "of %s", op_name((Ops)x->op));
   if (is_index(x) && u->nsrc > 1 && !x->arg.i) return broken(c, u, "a value for a gate that is not there");
   if (is_index(x) && u->nsrc > 2) return broken(c, u, "%d sources", u->nsrc);
-  return no_arg(c, u) && same_type(c, u, x, "the source") &&
+  return at_a_time(c, u) && same_type(c, u, x, "the source") &&
          (is_reg(x) || u->nsrc < 2 || same_type(c, u, u->src[1], "the other value"));
+}
+
+/* The ranges that a statement lists: in a kernel all its loops, in a nest those that are expanded. */
+static bool check_list(Check *c, const UOp *u) {
+  for (int i = 2; i < u->nsrc; i++) {
+    if (u->src[i]->op != OPS_RANGE)
+      return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
+    if (c->kind == GRAPH_NEST && u->src[i]->arg.range.type < AXIS_UPCAST)
+      return broken(c, u, "lists the loop r%lld", (long long)u->src[i]->arg.range.id);
+  }
+  return true;
 }
 
 static bool check_store(Check *c, const UOp *u) {
@@ -296,15 +329,22 @@ static bool check_store(Check *c, const UOp *u) {
       return broken(c, u, "a value of another shape");
     return v->dtype == to->dtype ? no_arg(c, u) : broken(c, u, "%s into %s", dt(v), dt(to));
   }
-  if (!is_index(to) && !(c->kind == GRAPH_LINEAR && is_reg(to)))
+  if (!is_index(to) && !(c->kind >= GRAPH_LOOPS && is_reg(to)))
     return broken(c, u, "into %s", op_name((Ops)to->op));
   if (v->dtype != to->dtype || v->lanes != to->lanes)
     return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
-  if (c->kind == GRAPH_LINEAR && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
-  for (int i = 2; i < u->nsrc; i++)
-    if (u->src[i]->op != OPS_RANGE)
-      return broken(c, u, "source %d is %s, not RANGE", i, op_name((Ops)u->src[i]->op));
-  return is_void(c, u) && no_arg(c, u);
+  if (c->kind >= GRAPH_LOOPS && u->nsrc != 2) return broken(c, u, "%d sources", u->nsrc);
+  return check_list(c, u) && is_void(c, u) && at_a_time(c, u);
+}
+
+static bool check_acc(Check *c, const UOp *u) {
+  const UOp *to = u->src[0], *v = u->src[1];
+  if (!is_reg(c->kind == GRAPH_NEST && is_index(to) ? to->src[0] : to))
+    return broken(c, u, "into %s, not a register", op_name((Ops)to->op));
+  if (!is_reduce_op(u->arg.reduce.op) || u->arg.reduce.axes) return broken(c, u, "not a reduction");
+  if (v->dtype != to->dtype || v->lanes != to->lanes)
+    return broken(c, u, "%s x%d into %s x%d", dt(v), v->lanes, dt(to), to->lanes);
+  return check_list(c, u) && is_void(c, u);
 }
 
 static bool check_after(Check *c, const UOp *u) {
@@ -322,7 +362,7 @@ static bool check_if(Check *c, const UOp *u) {
          broken(c, u, "the condition is %s of %d lanes", dt(u->src[0]), u->src[0]->lanes);
 }
 
-static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && no_arg(c, u); }
+static bool check_barrier(Check *c, const UOp *u) { return is_void(c, u) && at_a_time(c, u); }
 
 static bool check_special(Check *c, const UOp *u) {
   if (u->arg.special.dim < 0 || u->arg.special.dim > 2 || u->arg.special.local < 0 ||
@@ -344,6 +384,14 @@ static bool check_gep(Check *c, const UOp *u) {
   if (u->arg.i < 0 || u->arg.raw.b || u->arg.i > u->src[0]->lanes - u->lanes)
     return broken(c, u, "lanes %lld and on, %d of %d", (long long)u->arg.i, u->lanes, u->src[0]->lanes);
   return u->dtype == u->src[0]->dtype || broken(c, u, "%s of %s", dt(u), dt(u->src[0]));
+}
+
+static bool check_exchange(Check *c, const UOp *u) {
+  int64_t block = u->arg.exchange.block;
+  if (block < 1 || block & (block - 1) || u->lanes % (2 * block) || u->arg.exchange.second < 0 ||
+      u->arg.exchange.second > 1)
+    return broken(c, u, "blocks of %lld in %d lanes", (long long)block, u->lanes);
+  return same_type(c, u, u->src[0], "source 0") && same_type(c, u, u->src[1], "source 1");
 }
 
 /* Elementwise: which operands an op takes. */
@@ -389,7 +437,8 @@ static bool check_alu(Check *c, const UOp *u) {
 enum {
   T = 1 << GRAPH_TENSOR,
   S = 1 << GRAPH_STAGES,
-  K = 1 << GRAPH_KERNEL | 1 << GRAPH_SHAPED,
+  K = 1 << GRAPH_KERNEL,
+  N = 1 << GRAPH_NEST,
   L = 1 << GRAPH_LOOPS,
   P = 1 << GRAPH_LINEAR
 };
@@ -400,11 +449,11 @@ typedef struct OpSpec {
 } OpSpec; /* least: sources of an op that takes any number */
 
 static const OpSpec specs[OPS_COUNT] = {
-    [OPS_SINK] = {T | K | L, 0, check_sink},
-    [OPS_CONST] = {T | S | K | L | P, 0, check_const},
+    [OPS_SINK] = {T | K | N | L, 0, check_sink},
+    [OPS_CONST] = {T | S | K | N | L | P, 0, check_const},
     [OPS_BUFFER] = {T, 0, check_memory},
-    [OPS_PARAM] = {S | K | L | P, 0, check_memory},
-    [OPS_VAR] = {T | S | K | L | P, 0, check_var},
+    [OPS_PARAM] = {S | K | N | L | P, 0, check_memory},
+    [OPS_VAR] = {T | S | K | N | L | P, 0, check_var},
     [OPS_RESHAPE] = {T, 1, check_movement},
     [OPS_PERMUTE] = {T, 1, check_movement},
     [OPS_EXPAND] = {T, 1, check_movement},
@@ -420,24 +469,27 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_DETACH] = {T, 1, check_same},
     [OPS_COPY] = {T, 1, check_same},
     [OPS_CUSTOM_GRADIENT] = {T, 1, check_custom_gradient},
-    [OPS_RANGE] = {S | K | L | P, 1, check_range},
-    [OPS_INDEX] = {S | K | L | P, 1, check_index},
-    [OPS_REDUCE] = {S | K | L, 2, check_reduce},
-    [OPS_SCAN] = {S | K | L, 2, check_scan},
+    [OPS_RANGE] = {S | K | N | L | P, 1, check_range},
+    [OPS_INDEX] = {S | K | N | L | P, 1, check_index},
+    [OPS_REDUCE] = {S | K, 2, check_reduce},
+    [OPS_SCAN] = {S | K, 2, check_scan},
     [OPS_TUPLE] = {S, 1, check_tuple},
     [OPS_STAGE] = {S | K, 1, check_same},
     [OPS_LOAD] = {L | P, 1, check_load},
-    [OPS_STORE] = {T | K | L | P, 2, check_store},
-    [OPS_AFTER] = {T | S | K | L | P, 2, check_after},
+    [OPS_STORE] = {T | K | N | L | P, 2, check_store},
+    [OPS_AFTER] = {T | S | K | P, 2, check_after},
     [OPS_END] = {P, 1, check_end},
-    [OPS_DEFINE_REG] = {L | P, 0, check_memory},
-    [OPS_DEFINE_LOCAL] = {K | L | P, 0, check_memory},
-    [OPS_SPECIAL] = {L | P, 1, check_special},
-    [OPS_BARRIER] = {L | P, 0, check_barrier},
+    [OPS_DEFINE_REG] = {N | L | P, 0, check_memory},
+    [OPS_DEFINE_LOCAL] = {K | N | L | P, 0, check_memory},
+    [OPS_SPECIAL] = {N | L | P, 1, check_special},
+    [OPS_BARRIER] = {N | L | P, 0, check_barrier},
     [OPS_IF] = {P, 1, check_if},
     [OPS_ENDIF] = {P, 1, check_end},
     [OPS_VECTORIZE] = {L | P, 1, check_vectorize},
     [OPS_GEP] = {L | P, 1, check_gep},
+    [OPS_EXCHANGE] = {L | P, 2, check_exchange},
+    [OPS_LOOP] = {N | L, 1, check_loop},
+    [OPS_ACC] = {N | L, 2, check_acc},
 };
 
 static bool check_count(Check *c, const UOp *u) {
@@ -493,47 +545,98 @@ static bool check_node(Check *c, const UOp *u) {
   return alu ? check_alu(c, u) : s->check(c, u);
 }
 
-/* ---- loops of a graph: an id names one loop; what a STORE computes uses only the loops it lists */
-static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
+/* ---- loops: an id names one loop; what a statement computes uses only the loops around it and those it
+ * lists */
+typedef Vec(const UOp *) Around;
+
+static bool opened(const Around *open, const UOp *r) {
+  for (size_t i = 0; i < open->len; i++)
+    if (open->at[i] == r) return true;
+  return false;
+}
+
+static bool ids_unique(Check *c, TgMem *mem, const UOpVec *order) {
   Map by_id;
-  map_init(&by_id, mem);
   bool ok = true;
-  uint64_t carried = 0;
-  for (size_t i = 0; i < order->len; i++)
-    if (order->at[i]->op == OPS_SCAN && order->at[i]->src[1]->op == OPS_RANGE)
-      carried |= 1ull << (order->at[i]->src[1]->arg.range.id & 63);
+  uint64_t had;
+  map_init(&by_id, mem);
   for (size_t i = 0; ok && i < order->len; i++) {
     const UOp *u = order->at[i];
-    uint64_t had;
-    if (u->op == OPS_RANGE) {
-      if (map_get(&by_id, (uint64_t)u->arg.range.id, &had))
-        ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
-      else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u))
-        c->bad->node = NULL, ok = false;
-    }
-    if (u->op != OPS_STORE) continue;
-    uint64_t listed = 0;
-    for (int k = 2; ok && k < u->nsrc; k++) {
-      if (u->src[k]->op != OPS_RANGE) continue;
-      uint64_t own = 1ull << (u->src[k]->arg.range.id & 63), free = u->src[k]->ranges & ~own & ~listed;
-      if (free)
-        ok = broken(c, u, "loop r%lld depends on r%d, which is not outside it",
-                    (long long)u->src[k]->arg.range.id, __builtin_ctzll(free));
-      listed |= own;
-    }
-    int last = u->nsrc - 1; /* a carried value lives in the innermost loop */
-    while (last > 2 && u->src[last]->op == OPS_RANGE && u->src[last]->arg.range.type >= AXIS_UPCAST)
-      last--;
-    for (int k = 2; ok && k < last; k++)
-      if (u->src[k]->op == OPS_RANGE && (carried >> (u->src[k]->arg.range.id & 63) & 1))
-        ok = broken(c, u, "carries a value along a loop that is not its innermost");
-    uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
-    if (ok && free &&
-        under(u->src[0]->src[0])->op !=
-            OPS_DEFINE_LOCAL) /* a row of local memory is filled inside the loops of its kernel */
-      ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
+    if (u->op != OPS_RANGE) continue;
+    if (map_get(&by_id, (uint64_t)u->arg.range.id, &had))
+      ok = broken(c, u, "two loops have the id %lld", (long long)u->arg.range.id);
+    else if (!map_put_ptr(&by_id, (uintptr_t)u->arg.range.id, u))
+      c->bad->node = NULL, ok = false;
   }
   map_free(&by_id);
+  return ok;
+}
+
+/* A free loop below u that is not among `open`, as far as bits tell; NULL: none. */
+static const UOp *stray(const UOpVec *ranges, const UOp *u, const Around *open) {
+  for (size_t i = 0; i < ranges->len; i++) {
+    const UOp *r = ranges->at[i];
+    if (r->arg.range.id < 63 && (u->ranges & range_bit(r->arg.range.id)) && !opened(open, r)) return r;
+  }
+  return NULL;
+}
+
+static bool uses_open(Check *c, const UOpVec *ranges, const UOp *u, const UOp *value, const Around *open) {
+  const UOp *r = stray(ranges, value, open);
+  return !r || broken(c, u, "uses loop r%lld but does not close it", (long long)r->arg.range.id);
+}
+
+static bool open_range(Check *c, TgMem *mem, const UOpVec *ranges, const UOp *u, const UOp *r, Around *open) {
+  const UOp *out = stray(ranges, r->src[0], open);
+  if (out)
+    return broken(c, u, "loop r%lld depends on r%lld, which is not outside it", (long long)r->arg.range.id,
+                  (long long)out->arg.range.id);
+  if (opened(open, r)) return broken(c, u, "loop r%lld stands inside itself", (long long)r->arg.range.id);
+  if (vec_push(mem, open, r)) return true;
+  c->bad->node = NULL;
+  return false;
+}
+
+static bool check_statement(Check *c, TgMem *mem, const UOpVec *ranges, const UOp *u, Around *open) {
+  size_t outside = open->len;
+  bool ok = true;
+  if (u->op == OPS_LOOP) {
+    ok = open_range(c, mem, ranges, u, u->src[0], open);
+    for (int i = 1; ok && i < u->nsrc; i++)
+      ok = check_statement(c, mem, ranges, u->src[i], open);
+  } else if (u->op == OPS_STORE || u->op == OPS_ACC) {
+    for (int i = 2; ok && i < u->nsrc; i++)
+      ok = open_range(c, mem, ranges, u, u->src[i], open);
+    ok = ok && uses_open(c, ranges, u, u->src[0], open) && uses_open(c, ranges, u, u->src[1], open);
+  }
+  open->len = outside;
+  return ok;
+}
+
+/* A carried value lives in the innermost loop of its store. */
+static bool carried_innermost(Check *c, const UOpVec *order, const UOp *store) {
+  for (size_t i = 0; i < order->len; i++) {
+    const UOp *scan = order->at[i];
+    if (scan->op != OPS_SCAN) continue;
+    for (int k = 2; k + 1 < store->nsrc; k++)
+      if (store->src[k] == scan->src[1])
+        return broken(c, store, "carries a value along a loop that is not its innermost");
+  }
+  return true;
+}
+
+static bool check_loops(Check *c, TgMem *mem, const UOpVec *order, const UOp *root) {
+  UOpVec ranges = {0};
+  Around open = {0};
+  bool ok = ids_unique(c, mem, order);
+  for (size_t i = 0; ok && i < order->len; i++)
+    if (order->at[i]->op == OPS_RANGE && !vec_push(mem, &ranges, order->at[i]))
+      c->bad->node = NULL, ok = false;
+  for (int i = 0; ok && i < root->nsrc; i++) {
+    if (c->kind == GRAPH_KERNEL) ok = carried_innermost(c, order, root->src[i]);
+    ok = ok && check_statement(c, mem, &ranges, root->src[i], &open);
+  }
+  vec_free(mem, &ranges), vec_free(mem, &open);
   return ok;
 }
 
@@ -551,7 +654,7 @@ bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, siz
   if (ok && kind >= GRAPH_KERNEL) { /* kernels number their loops each on their own */
     for (size_t i = 0; ok && i < nroots; i++) {
       order.len = 0;
-      ok = uop_toposort(st, mem, &roots[i], 1, &order) && check_loops(&c, mem, &order);
+      ok = uop_toposort(st, mem, &roots[i], 1, &order) && check_loops(&c, mem, &order, roots[i]);
     }
   }
   vec_free(mem, &order);

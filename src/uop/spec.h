@@ -8,8 +8,8 @@ typedef enum GraphKind {
   GRAPH_TENSOR, /* nodes with shapes; movement ops; no loops */
   GRAPH_STAGES, /* after rangeify: RANGE, INDEX with one expression per axis, REDUCE; no movement op */
   GRAPH_KERNEL, /* SINK of STOREs; INDEX has one flat offset; loops are GLOBAL, LOOP or REDUCE */
-  GRAPH_SHAPED, /* after opts: loops of every type */
-  GRAPH_LOOPS,  /* after expand: vectors and explicit loads; no UPCAST, VEC, UNROLL or GROUP loop */
+  GRAPH_NEST,   /* LOOPs of statements in order; ranges of every type; STORE and ACC list expanded ones */
+  GRAPH_LOOPS,  /* after expand: a nest of vectors and explicit loads; no UPCAST, VEC, UNROLL or GROUP loop */
   GRAPH_LINEAR, /* a program: uop.h says what it looks like */
   GRAPH_KINDS
 } GraphKind;

@@ -202,6 +202,7 @@ static void set_bounds(UOp *u) {
   }
   case OPS_GEP:
   case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
+  case OPS_EXCHANGE: blo = TG_MIN(a->vmin, b->vmin), bhi = TG_MAX(a->vmax, b->vmax); break;
   default:
     if ((op_flags((Ops)u->op) & OPF_B) && !dtype_is_float((DType)a->dtype) && a->dtype != DT_U64)
       bounds_binary(u, a, b, &blo, &bhi);
@@ -284,21 +285,23 @@ static bool is_view(const UOp *u) {
          (u->src[0]->mark & MARK_VIEW);
 }
 
+static uint64_t closed_bit(const UOp *r) { return range_bit(r->arg.range.id) & ~range_bit(63); }
+
 static bool facts_set(UOpStore *st, UOp *u) {
   u->opmask = op_bit((Ops)u->op);
-  u->ranges = u->op == OPS_RANGE    ? 1ull << (u->arg.range.id & 63)
+  u->ranges = u->op == OPS_RANGE    ? range_bit(u->arg.range.id)
               : u->op == OPS_BUFFER ? 1ull << (buffer_uid(u) & 63)
                                     : 0;
   for (int i = 0; i < u->nsrc; i++)
     u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++)
-      if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
+      if (u->src[i]->op == OPS_RANGE) u->ranges &= ~closed_bit(u->src[i]);
   if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) ||
       u->op == OPS_BARRIER) /* the loops that filled it are over */
     for (int i = 0; i < u->nsrc; i++)
       for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)
-        u->ranges &= ~u->src[i]->src[k]->ranges;
+        u->ranges &= ~(u->src[i]->src[k]->ranges & ~range_bit(63));
   const Ints *shape;
   if (!shape_of(st, u, &shape)) return false;
   const Ints *list = uop_list(u);

@@ -127,9 +127,10 @@ typedef union Arg {
     int64_t how;
   } scatter; /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
 
+  /* of: 0 where the loop is itself; n > 0: a part of the kernel's loop n - 1; negative: of none */
   struct {
     int64_t id;
-    int64_t type;
+    int32_t type, of;
   } range;
 
   struct {
@@ -140,6 +141,10 @@ typedef union Arg {
   struct {
     int64_t lo, hi;
   } var;
+
+  struct {
+    int64_t block, second;
+  } exchange;
 
   struct {
     int64_t dim;
@@ -253,6 +258,9 @@ static inline const Ints *uop_list(const UOp *u) { /* the list in its arg, or NU
 static inline int64_t buffer_uid(const UOp *u) { return u->arg.param.slot & UINT32_MAX; }
 
 static inline uint32_t buffer_version(const UOp *u) { return (uint32_t)(u->arg.param.slot >> 32); }
+
+/* A RANGE's bit in `ranges`. Those past 62 share one, which no REDUCE closes: it says "maybe". */
+static inline uint64_t range_bit(int64_t id) { return UINT64_C(1) << TG_MIN(id, 63); }
 
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 

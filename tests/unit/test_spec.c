@@ -13,7 +13,7 @@
 #define T GRAPH_TENSOR
 #define S GRAPH_STAGES
 #define K GRAPH_KERNEL
-#define H GRAPH_SHAPED
+#define H GRAPH_NEST
 #define L GRAPH_LOOPS
 #define P GRAPH_LINEAR
 #define HEAD                                                                                                 \
@@ -89,8 +89,19 @@ static const Case cases[] = {
     {H, "r0 = RANGE[0, VEC](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"), NULL},
     {H,
      "r9 = RANGE[9, LOOP](4)\nr0 = RANGE[0, VEC](r9)\np0 = PARAM[f32, 0, 4]\n" SINK(
-         "STORE(INDEX(p0, r0), 1:f32, r9, r0)"),
+         "LOOP(r9, STORE(INDEX(p0, r0), 1:f32, r0))"),
      "the extent of an unrolled loop must be a constant"},
+    {H, "g = DEFINE_REG[f32, 0, 4](4)\nr0 = RANGE[0, UPCAST](4)\n" SINK("ACC[ADD](INDEX(g, r0), 1:f32, r0)"),
+     NULL},
+    {H, "g = DEFINE_REG[f32, 0, 4](4)\n" SINK("ACC[ADD](INDEX(g), 1:f32)"), "INDEX: 0 offsets"},
+    {H, HEAD SINK("ACC[ADD](INDEX(p0, 0), 1:f32)"), "ACC: into INDEX, not a register"},
+    {H, HEAD SINK("LOOP(r0, LOOP(r0, STORE(INDEX(p0, r0), 1:f32)))"), "LOOP: loop r0 stands inside itself"},
+    {H, HEAD SINK("LOOP(r1, STORE(INDEX(p0, r0), 1:f32))"), "STORE: uses loop r0 but does not close it"},
+    {H, HEAD SINK("LOOP(r0, p0)"), "LOOP: source 1 is PARAM, not a statement"},
+    {H, HEAD SINK("STORE(INDEX(p0, r0), 1:f32, r0)"), "STORE: lists the loop r0"},
+    {H, HEAD SINK("STORE(INDEX(p0, 0), REDUCE[ADD](INDEX(p0, r1), r1))"),
+     "REDUCE does not stand in a nest graph"},
+    {K, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), 1:f32))"), "LOOP does not stand in a kernel graph"},
 /* in order */
 #define ORDER "r0 = RANGE[0, GLOBAL](4)\nr1 = RANGE[1, ORDERED](8)\np0 = PARAM[f32, 0, 32]\n"
     {K, ORDER SINK("STORE(INDEX(p0, r0 * 8 + r1), SCAN[ADD](INDEX(p0, r1), r1), r0, r1)"), NULL},
@@ -111,25 +122,33 @@ static const Case cases[] = {
      "SCATTER: combines by nothing known"},
     {T, "b = BUFFER[f32, 0, 6]\nSCAN_AXIS[ADD, (1)](b)\n", "SCAN_AXIS: axis 1"},
     /* expanded */
-    {L, HEAD SINK("STORE(INDEX[f32x4](p0, r0 * 4), LOAD(INDEX[f32x4](p0, r0 * 4)), r0)"), NULL},
-    {L, HEAD SINK("STORE(INDEX[f32x4](p0, r0 * 4), 1:f32, r0)"), "STORE: f32 x1 into f32 x4"},
-    {L, HEAD "v = VECTORIZE[f32x4](1:f32)\n" SINK("STORE(INDEX[f32x4](p0, r0 * 4), ADD(v, 1:f32), r0)"),
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX[f32x4](p0, r0 * 4), LOAD(INDEX[f32x4](p0, r0 * 4))))"), NULL},
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX[f32x4](p0, r0 * 4), 1:f32))"), "STORE: f32 x1 into f32 x4"},
+    {L, HEAD "v = VECTORIZE[f32x4](1:f32)\n" SINK("LOOP(r0, STORE(INDEX[f32x4](p0, r0 * 4), ADD(v, 1:f32)))"),
      "ADD: source 1 has 1 lanes, the result 4"},
-    {L, HEAD "v = VECTORIZE[f32x4](1:f32, 2:f32)\n" SINK("STORE(INDEX[f32x4](p0, r0 * 4), v, r0)"),
+    {L, HEAD "v = VECTORIZE[f32x4](1:f32, 2:f32)\n" SINK("LOOP(r0, STORE(INDEX[f32x4](p0, r0 * 4), v))"),
      "VECTORIZE: 2 sources for 4 lanes"},
-    {L, HEAD "v = VECTORIZE(1:f32, 2:i32)\n" SINK("STORE(INDEX[f32x2](p0, r0 * 4), v, r0)"),
+    {L, HEAD "v = VECTORIZE(1:f32, 2:i32)\n" SINK("LOOP(r0, STORE(INDEX[f32x2](p0, r0 * 4), v))"),
      "VECTORIZE: source 1 is i32 x1"},
-    {L, HEAD "v = VECTORIZE(1:f32, 2:f32)\n" SINK("STORE(INDEX(p0, r0), GEP[2](v), r0)"),
+    {L, HEAD "v = VECTORIZE(1:f32, 2:f32)\n" SINK("LOOP(r0, STORE(INDEX(p0, r0), GEP[2](v)))"),
      "GEP: lanes 2 and on, 1 of 2"},
-    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX(p0, r0), 1:f32), r0)"),
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), LOAD(INDEX(p0, r0), 1:f32)))"),
      "LOAD: a value for a gate that is not there"},
-    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(INDEX[gated](p0, r0, r0 < 3), 1:i32), r0)"),
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), LOAD(INDEX[gated](p0, r0, r0 < 3), 1:i32)))"),
      "LOAD: the other value is i32, the result f32"},
-    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD[f64](INDEX(p0, r0)), r0)"),
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), LOAD[f64](INDEX(p0, r0))))"),
      "LOAD: the source is f32, the result f64"},
-    {L, HEAD SINK("STORE(INDEX(p0, r0), LOAD(p0), r0)"), "LOAD: of PARAM"},
-    {L, "r0 = RANGE[0, UNROLL](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32, r0)"),
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), LOAD(p0)))"), "LOAD: of PARAM"},
+    {L, "r0 = RANGE[0, UNROLL](4)\np0 = PARAM[f32, 0, 4]\n" SINK("STORE(INDEX(p0, r0), 1:f32)"),
      "RANGE: a loop of type 8 in a loops graph"},
+    {L, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), 1:f32, r0))"), "STORE: 3 sources"},
+    {L,
+     "g = DEFINE_REG[f32x4, 0, 1]\nv = VECTORIZE[f32x4](1:f32)\n" SINK(
+         "STORE(g, v), ACC[ADD](g, EXCHANGE[2, 1](v, v))"),
+     NULL},
+    {L, "g = DEFINE_REG[f32x4, 0, 1]\nv = VECTORIZE[f32x4](1:f32)\n" SINK("STORE(g, EXCHANGE[4, 0](v, v))"),
+     "EXCHANGE: blocks of 4 in 4 lanes"},
+    {L, "g = DEFINE_REG[f32, 0, 1]\n" SINK("ACC[SUB](g, 1:f32)"), "ACC: not a reduction"},
     /* programs */
     {P, PROG "r = RANGE[0, LOOP](8:i64)\ni = INDEX(p0, r)\nl = LOAD(i)\ns = STORE(i, l)\ne = END(r)\n", NULL},
     {P, PROG "r = RANGE[0, LOOP](8)\nEND(r)\n", "RANGE: index is not lowered"},

@@ -1,32 +1,29 @@
 /* r, C, 1 thread, opts GROUP r0 16 */
 VECTOR(f32, 16)
-#ifndef H_f32x16_splat
-#define H_f32x16_splat
-INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
-#endif
 VECTOR(f32, 8)
 VECTOR(f32, 4)
 VECTOR(f32, 2)
 void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
   f32 *p2 = (f32 *)bufs[2];
-  f32x16 v0 = f32x16_splat(0.0f);
-  f32x16 v1 = *(const f32x16u *)(p1 + 0l);
-  f32x16 v2 = *(const f32x16u *)(p2 + 0l);
-  f32x16 v3 = v1 * v2;
-  f32x16 v4 = v0 + v3;
-  f32x8 v5 = __builtin_shufflevector(v4, v4, 0, 1, 2, 3, 4, 5, 6, 7);
-  f32x8 v6 = __builtin_shufflevector(v4, v4, 8, 9, 10, 11, 12, 13, 14, 15);
-  f32x8 v7 = v5 + v6;
-  f32x4 v8 = __builtin_shufflevector(v7, v7, 0, 1, 2, 3);
-  f32x4 v9 = __builtin_shufflevector(v7, v7, 4, 5, 6, 7);
-  f32x4 v10 = v8 + v9;
-  f32x2 v11 = __builtin_shufflevector(v10, v10, 0, 1);
-  f32x2 v12 = __builtin_shufflevector(v10, v10, 2, 3);
-  f32x2 v13 = v11 + v12;
-  f32 v14 = v13[0] + v13[1];
-  p0[0l] = v14;
+  f32 *p0 = (f32 *)bufs[0];
+  f32 acc0 = 0.0f;
+  f32x16 v0 = *(const f32x16u *)(p1 + 0l);
+  f32x16 v1 = *(const f32x16u *)(p2 + 0l);
+  f32x16 v2 = v0 * v1;
+  f32x8 v3 = __builtin_shufflevector(v2, v2, 0, 1, 2, 3, 4, 5, 6, 7);
+  f32x8 v4 = __builtin_shufflevector(v2, v2, 8, 9, 10, 11, 12, 13, 14, 15);
+  f32x8 v5 = v3 + v4;
+  f32x4 v6 = __builtin_shufflevector(v5, v5, 0, 1, 2, 3);
+  f32x4 v7 = __builtin_shufflevector(v5, v5, 4, 5, 6, 7);
+  f32x4 v8 = v6 + v7;
+  f32x2 v9 = __builtin_shufflevector(v8, v8, 0, 1);
+  f32x2 v10 = __builtin_shufflevector(v8, v8, 2, 3);
+  f32x2 v11 = v9 + v10;
+  f32 v12 = v11[0] + v11[1];
+  f32 v13 = 0.0f + v12;
+  acc0 = v13;
+  p0[0l] = v13;
 }
 
 /* e, C, 1 thread, no opts */

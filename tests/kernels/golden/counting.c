@@ -26,13 +26,13 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
 
 /* e_12, C, 1 thread, no opts */
 void e_12(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
+  f32 *p0 = (f32 *)bufs[0];
   f32 acc0 = 0.0f;
   for (i64 r0 = 0; r0 < 12l; r0++) {
-    f32 v0 = p1[r0];
-    f32 v1 = acc0;
-    f32 v2 = v1 + v0;
+    f32 v0 = acc0;
+    f32 v1 = p1[r0];
+    f32 v2 = v0 + v1;
     acc0 = v2;
     p0[r0] = v2;
   }

@@ -26,9 +26,9 @@ extern "C" __global__ void __launch_bounds__(16) e_6_5(i32 *__restrict__ p0, con
 extern "C" __global__ void __launch_bounds__(1) e_12(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
   f32 acc0 = 0.0f;
   for (i32 r0 = 0; r0 < 12; r0++) {
-    f32 v0 = p1[r0];
-    f32 v1 = acc0;
-    f32 v2 = v1 + v0;
+    f32 v0 = acc0;
+    f32 v1 = p1[r0];
+    f32 v2 = v0 + v1;
     acc0 = v2;
     p0[r0] = v2;
   }

@@ -26,9 +26,9 @@ kernel void e_6_5(device i32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)
 kernel void e_12(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   f32 acc0 = 0.0f;
   for (i32 r0 = 0; r0 < 12; r0++) {
-    f32 v0 = p1[r0];
-    f32 v1 = acc0;
-    f32 v2 = v1 + v0;
+    f32 v0 = acc0;
+    f32 v1 = p1[r0];
+    f32 v2 = v0 + v1;
     acc0 = v2;
     p0[r0] = v2;
   }

@@ -1,60 +1,61 @@
 /* r_10, METAL, grid 10 1 1 of blocks 32 1 1, opts GROUP r1 32 */
 kernel void r_10(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  i32 v0 = (i32)gid.x;   /* < 10 */
-  i32 v1 = (i32)lid.x;   /* < 32 */
-  u8 v2 = v1 < 1;
-  threadgroup f32 l0[32];
-  i32 v3 = v0 * 48;
   f32 acc0 = 0.0f;
+  i32 v0 = (i32)lid.x;   /* < 32 */
+  i32 v1 = (i32)gid.x;   /* < 10 */
+  i32 v2 = v1 * 48;
+  i32 v3 = v2 + v0;
   for (i32 r2 = 0; r2 < 2; r2++) {
-    i32 v4 = r2 * 32;
-    i32 v5 = v4 + v1;
-    u8 v6 = v5 < 48;
-    i32 v7 = v4 + v3;
-    i32 v8 = v7 + v1;
-    f32 v9 = v6 ? p1[v8] : 0;
-    f32 v10 = v6 ? v9 : 0.0f;
-    f32 v11 = acc0;
-    f32 v12 = v11 + v10;
-    acc0 = v12;
+    f32 v4 = acc0;
+    i32 v5 = r2 * 32;
+    i32 v6 = v0 + v5;
+    u8 v7 = v6 < 48;
+    i32 v8 = v3 + v5;
+    f32 v9 = v7 ? p1[v8] : 0;
+    f32 v10 = v7 ? v9 : 0.0f;
+    f32 v11 = v4 + v10;
+    acc0 = v11;
   }
-  f32 v13 = acc0;
-  l0[v1] = v13;
+  threadgroup f32 l0[32];
+  f32 v12 = acc0;
+  l0[v0] = v12;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v14 = v1 < 16;
-  f32 v15 = v14 ? l0[v1] : 0;
-  i32 v16 = v1 + 16;
-  f32 v17 = v14 ? l0[v16] : 0;
-  f32 v18 = v15 + v17;
-  if (v14) l0[v1] = v18;
+  u8 v13 = v0 < 16;
+  f32 v14 = v13 ? l0[v0] : 0;
+  i32 v15 = v0 + 16;
+  f32 v16 = v13 ? l0[v15] : 0;
+  f32 v17 = v14 + v16;
+  if (v13) l0[v0] = v17;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v19 = v1 < 8;
-  f32 v20 = v19 ? l0[v1] : 0;
-  i32 v21 = v1 + 8;
-  f32 v22 = v19 ? l0[v21] : 0;
-  f32 v23 = v20 + v22;
-  if (v19) l0[v1] = v23;
+  u8 v18 = v0 < 8;
+  f32 v19 = v18 ? l0[v0] : 0;
+  i32 v20 = v0 + 8;
+  f32 v21 = v18 ? l0[v20] : 0;
+  f32 v22 = v19 + v21;
+  if (v18) l0[v0] = v22;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v24 = v1 < 4;
-  f32 v25 = v24 ? l0[v1] : 0;
-  i32 v26 = v1 + 4;
-  f32 v27 = v24 ? l0[v26] : 0;
-  f32 v28 = v25 + v27;
-  if (v24) l0[v1] = v28;
+  u8 v23 = v0 < 4;
+  f32 v24 = v23 ? l0[v0] : 0;
+  i32 v25 = v0 + 4;
+  f32 v26 = v23 ? l0[v25] : 0;
+  f32 v27 = v24 + v26;
+  if (v23) l0[v0] = v27;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  u8 v29 = v1 < 2;
-  f32 v30 = v29 ? l0[v1] : 0;
-  i32 v31 = v1 + 2;
-  f32 v32 = v29 ? l0[v31] : 0;
-  f32 v33 = v30 + v32;
-  if (v29) l0[v1] = v33;
+  u8 v28 = v0 < 2;
+  f32 v29 = v28 ? l0[v0] : 0;
+  i32 v30 = v0 + 2;
+  f32 v31 = v28 ? l0[v30] : 0;
+  f32 v32 = v29 + v31;
+  if (v28) l0[v0] = v32;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  f32 v34 = v2 ? l0[v1] : 0;
-  i32 v35 = v1 + 1;
-  f32 v36 = v2 ? l0[v35] : 0;
+  u8 v33 = v0 < 1;
+  f32 v34 = v33 ? l0[v0] : 0;
+  i32 v35 = v0 + 1;
+  f32 v36 = v33 ? l0[v35] : 0;
   f32 v37 = v34 + v36;
-  if (v2) l0[v1] = v37;
+  if (v33) l0[v0] = v37;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   f32 v38 = l0[0];
-  if (v2) p0[v0] = v38;
+  acc0 = v38;
+  if (v33) p0[v1] = v38;
 }

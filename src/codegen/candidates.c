@@ -1,0 +1,275 @@
+/* candidates.c: the opts of a contraction. In: a kernel with one reduction. Out: of all lists that a few
+ * templates give, the one that costs least (cost.c).
+ *
+ * Every loop is tried in every role. Lanes: a loop of the outputs, or (GROUP) one of the reduction along
+ * which memory is contiguous. Tile: any other loop of the outputs, so many values that the registers are
+ * used. What is read behind a gate, or strided along the lanes, is staged: once, or for each block of the
+ * lanes, or for each block of a loop that only it depends on. No kernel is known by name. */
+#include "codegen/cost.h"
+#include <math.h>
+#include <string.h>
+
+enum { LANES = 16, MOST_TILE = 16, REGISTERS = 32, ENOUGH_TILE = 12, LITTLE_WORK = 65536 };
+
+typedef struct Search {
+  Kernel *k;
+  const Contraction *c;
+  int ncores, tried;
+  bool found;
+  Taken best;
+  Cost cost;
+} Search;
+
+static bool is_out(const Contraction *c, int r) { return !(c->reduce >> r & 1) && c->size[r] > 1; }
+
+static bool moves(const Contraction *c, int access, int r) { return c->access[access].moves >> r & 1; }
+
+static void take(Taken *t, OptOp op, int r, int64_t n) {
+  if (t->n < MAX_TAKEN) t->opt[t->n] = (Opt){op, r, n};
+  t->n++;
+}
+
+static void take_all(Taken *t, const Taken *more) {
+  for (int i = 0; i < more->n; i++)
+    take(t, more->opt[i].op, (int)more->opt[i].r, more->opt[i].n);
+}
+
+static void consider(Search *s, const Taken *t) {
+  Cost cost;
+  if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, &cost)) return;
+  s->tried++;
+  if (s->found && cost.cycles >= s->cost.cycles) return;
+  s->found = true, s->best = *t, s->cost = cost;
+}
+
+/* ---- sets of accesses */
+typedef struct Set {
+  int n, at[MAX_ACCESS];
+} Set;
+
+static void set_add(Set *s, int a) { s->at[s->n++] = a; }
+
+static bool set_has(const Set *s, int a) {
+  for (int i = 0; i < s->n; i++)
+    if (s->at[i] == a) return true;
+  return false;
+}
+
+static void take_stages(const Contraction *c, Taken *t, const Set *s) {
+  for (int i = 0; i < s->n; i++) {
+    bool had = false; /* two reads of one buffer are one copy */
+    for (int k = 0; k < t->n && k < MAX_TAKEN; k++)
+      had |= t->opt[k].op == OPT_STAGE && c->access[t->opt[k].r].slot == c->access[s->at[i]].slot;
+    if (!had) take(t, OPT_STAGE, s->at[i], 1);
+  }
+}
+
+/* What a choice of lanes asks of the loads of a sum. */
+typedef struct Roles {
+  int lane, tile;
+  int64_t lanes, rows;
+  Set need, lane_loads, others; /* must be staged; move with the lanes; must be staged and do not */
+  Taken batch, base;            /* loops that all loads move with, turn by turn; the inner shape */
+} Roles;
+
+static bool roles_set(const Contraction *c, Roles *r) {
+  r->need.n = r->lane_loads.n = r->others.n = 0;
+  for (int a = c->nstore; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    if (!x->in_sum) continue;
+    bool lane = moves(c, a, r->lane);
+    bool must = x->gated || (lane && access_step(x, r->lane) != 1);
+    if (must && !x->even) return false;
+    if (lane) set_add(&r->lane_loads, a);
+    if (must) set_add(&r->need, a);
+    if (must && !lane) set_add(&r->others, a);
+  }
+  return r->lane_loads.n > 0;
+}
+
+/* ---- the templates */
+static void with_swap(Search *s, const Taken *front, const Roles *r) {
+  for (int swap = 0; swap < 2; swap++) {
+    Taken t = *front;
+    if (swap && (r->tile < 0 || r->tile > r->lane)) continue;
+    if (swap) take(&t, OPT_SWAP, r->tile, r->lane);
+    take_all(&t, &r->base);
+    consider(s, &t);
+  }
+}
+
+static void stage_once(Search *s, const Roles *r) {
+  Taken t = r->batch;
+  take_stages(s->c, &t, &r->need);
+  with_swap(s, &t, r);
+}
+
+/* Blocks of the lanes outside, what moves with them copied in each. */
+static void stage_lane_blocks(Search *s, const Roles *r) {
+  if (s->c->size[r->lane] <= r->lanes) return;
+  for (int all = 0; all < 2; all++) {
+    Taken t = r->batch;
+    Set lane = {0};
+    for (int i = 0; i < r->lane_loads.n; i++)
+      if ((all && s->c->access[r->lane_loads.at[i]].even) || set_has(&r->need, r->lane_loads.at[i]))
+        set_add(&lane, r->lane_loads.at[i]);
+    take_stages(s->c, &t, &r->others);
+    take(&t, OPT_TILE, r->lane, r->lanes);
+    take_stages(s->c, &t, &lane);
+    with_swap(s, &t, r);
+  }
+}
+
+/* What moves with the lanes copied once, the other operand in each block of a loop that only it moves with.
+ */
+static void stage_other_blocks(Search *s, const Roles *r) {
+  const Contraction *c = s->c;
+  static const int sizes[] = {1, 7, 8, 14, 28};
+  for (int g = 0; g < c->n; g++) {
+    bool all = true, used = false;
+    if (!is_out(c, g) || g == r->lane || g == r->tile) continue;
+    for (int a = c->nstore; a < c->naccess; a++)
+      if (c->access[a].in_sum) all &= moves(c, a, g);
+    for (int i = 0; i < r->others.n; i++)
+      used |= moves(c, r->others.at[i], g);
+    if (all || !used) continue;
+    Set lane = {0};
+    for (int i = 0; i < r->lane_loads.n; i++)
+      if (!moves(c, r->lane_loads.at[i], g) && set_has(&r->need, r->lane_loads.at[i]))
+        set_add(&lane, r->lane_loads.at[i]);
+    for (size_t i = 0; i < TG_COUNT(sizes); i++) {
+      if (sizes[i] >= c->size[g]) continue;
+      for (int blocks = 0; blocks < 2; blocks++) {
+        Taken t = r->batch;
+        if (blocks && c->size[r->lane] <= r->lanes) continue;
+        take_stages(c, &t, &lane);
+        take(&t, OPT_TILE, g, sizes[i]);
+        take_stages(c, &t, &r->others);
+        if (blocks) take(&t, OPT_TILE, r->lane, r->lanes);
+        with_swap(s, &t, r);
+      }
+    }
+  }
+}
+
+/* A short reduction written out: windows of a depthwise convolution. */
+static void unrolled(Search *s, const Roles *r) {
+  const Contraction *c = s->c;
+  int64_t steps = 1;
+  for (int i = 0; i < c->n; i++)
+    if (c->reduce >> i & 1) steps *= c->size[i];
+  if (steps > 25) return;
+  Taken t = r->batch;
+  take_stages(c, &t, &r->need);
+  take_all(&t, &r->base);
+  for (int i = 0; i < c->n; i++)
+    if (c->reduce >> i & 1) take(&t, OPT_UNROLL, i, c->size[i]);
+  consider(s, &t);
+}
+
+static void with_tile(Search *s, Roles *r) {
+  r->base.n = 0;
+  if (r->tile >= 0) take(&r->base, OPT_UPCAST, r->tile, r->rows);
+  take(&r->base, OPT_VEC, r->lane, r->lanes);
+  stage_once(s, r);
+  stage_lane_blocks(s, r);
+  stage_other_blocks(s, r);
+  unrolled(s, r);
+}
+
+static void tiles_of(Search *s, Roles *r) {
+  const Contraction *c = s->c;
+  int64_t v = (r->lanes + LANES - 1) / LANES;
+  r->tile = -1, r->rows = 1;
+  with_tile(s, r);
+  for (int u = 0; u < c->n; u++) {
+    int64_t had = 0;
+    if (!is_out(c, u) || u == r->lane) continue;
+    for (int64_t most = 2; most <= MOST_TILE; most++) {
+      int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
+      if (rows == had || rows < 2 || rows * v + v + 2 > REGISTERS) continue;
+      if (rows * v < ENOUGH_TILE && c->size[u] * v > ENOUGH_TILE) continue;
+      had = r->rows = rows, r->tile = u;
+      with_tile(s, r);
+    }
+  }
+}
+
+static void lanes_along(Search *s, int lane) {
+  const Contraction *c = s->c;
+  Roles r = {.lane = lane};
+  if (!roles_set(c, &r)) return;
+  for (int g = 0; g < c->n; g++) { /* loops that every load moves with: one turn at a time */
+    bool all = is_out(c, g) && g != lane;
+    for (int a = c->nstore; all && a < c->naccess; a++)
+      if (c->access[a].in_sum) all = moves(c, a, g);
+    if (all && r.need.n) take(&r.batch, OPT_TILE, g, 1);
+  }
+  for (int64_t v = 1; v <= 4; v++) {
+    if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
+    r.lanes = LANES * v;
+    tiles_of(s, &r);
+  }
+}
+
+/* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs. */
+static void lanes_in_sum(Search *s, int k) {
+  const Contraction *c = s->c;
+  for (int a = c->nstore; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    int64_t by = access_step(x, k);
+    if (x->in_sum && (x->gated || !x->even || (by != 0 && by != 1))) return;
+  }
+  static const int rows[][2] = {{1, 1}, {2, 1}, {4, 1}, {6, 1}, {2, 2},
+                                {4, 2}, {2, 4}, {4, 4}, {4, 6}, {6, 4}};
+  for (int64_t g = LANES; g <= 8 * LANES && g <= c->size[k]; g *= 2)
+    for (size_t i = 0; i < TG_COUNT(rows); i++)
+      for (int u = -1; u < c->n; u++)
+        for (int w = -1; w < c->n; w++) {
+          bool ok = (u >= 0) == (rows[i][0] > 1) && (w >= 0) == (rows[i][1] > 1) && (u < 0 || u != w);
+          ok = ok && (u < 0 || (is_out(c, u) && c->size[u] >= rows[i][0])) &&
+               (w < 0 || (is_out(c, w) && c->size[w] >= rows[i][1]));
+          if (!ok || rows[i][0] * rows[i][1] * g / LANES > 24) continue;
+          for (int swap = 0; swap < (u >= 0 && w >= 0 && u < w ? 2 : 1); swap++) {
+            Taken t = {0};
+            if (swap) take(&t, OPT_SWAP, u, w);
+            if (u >= 0) take(&t, OPT_UPCAST, u, rows[i][0]);
+            if (w >= 0) take(&t, OPT_UPCAST, w, rows[i][1]);
+            take(&t, OPT_GROUP, k, g);
+            consider(s, &t);
+          }
+        }
+}
+
+static bool hand_over(const Search *s, OptVec *out) {
+  const Contraction *c = s->c;
+  TgMem *m = s->k->mem;
+  bool ok = true;
+  for (int i = 0; ok && i < s->best.n; i++) {
+    Opt o = s->best.opt[i];
+    if (o.op == OPT_TILE && o.n >= c->size[o.r]) continue;
+    int64_t r = o.op == OPT_STAGE ? c->access[o.r].slot : c->range[o.r]->arg.range.id;
+    ok = vec_push(m, out, ((Opt){o.op, r, o.op == OPT_SWAP ? c->range[o.n]->arg.range.id : o.n}));
+  }
+  int thread = s->cost.thread;
+  if (ok && thread >= 0)
+    ok = vec_push(m, out, ((Opt){OPT_THREAD, c->range[thread]->arg.range.id, s->ncores}));
+  return ok;
+}
+
+bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen) {
+  Contraction c;
+  *chosen = false;
+  if (!contraction_of(k, &c)) return true;
+  double work = 1;
+  for (int r = 0; r < c.n; r++)
+    work *= (double)c.size[r];
+  if (work < LITTLE_WORK) return true;
+  Search s = {.k = k, .c = &c, .ncores = ncores};
+  for (int r = 0; r < c.n; r++) {
+    if (is_out(&c, r)) lanes_along(&s, r);
+    if (c.reduce >> r & 1 && c.size[r] >= LANES) lanes_in_sum(&s, r);
+  }
+  *chosen = s.found;
+  return !s.found || hand_over(&s, out);
+}

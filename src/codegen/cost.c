@@ -1,0 +1,442 @@
+/* cost.c: the estimate behind the choice of opts (cost.h). In: a contraction and a list. Out: cycles of a
+ * core.
+ *
+ *   compute = turns * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers do
+ * not suffice traffic = for each level of memory, what each operand moves into it: the bytes below the
+ * outermost loop whose footprint fits the level, times the turns outside; nothing where all fits cost    =
+ * the larger of the two, and a part of all: traffic is never hidden whole; copies and stores on top
+ *
+ * The constants were fitted to measured lists of 30 kernels, and hold on 19 others: nine picks of ten within
+ * 0.9 of the best list. */
+#include "codegen/cost.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 16, LEVELS = 3, NOT_EVEN = INT32_MIN };
+
+static const double capacity[LEVELS] = {48 << 10, 1 << 20, 24 << 20};
+static const double period[LEVELS] = {4096, 65536, 1 << 21}; /* addresses this far apart meet in one set .. */
+static const double ways[LEVELS] = {12, 16, 16};             /* .. which has room for so many lines */
+static const double bytes_per_cycle[LEVELS] = {48, 24, 9};   /* into the level from the next */
+static const double short_run[LEVELS] = {0, 128, 256}; /* a run of w bytes costs as much as w and these */
+
+/* ---- what the kernel is */
+static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
+
+static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
+  if (!depends(e, r)) return 0;
+  UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
+  UOp *d = plus ? uop_substitute(k->st, k->mem, e, 1, &r, &plus) : NULL;
+  d = d ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, d, e)) : NULL;
+  return d && is_const(d) ? d->arg.v.i : NOT_EVEN;
+}
+
+int64_t access_step(const Access *a, int loop) {
+  int64_t s = 0;
+  for (int d = 0; d < a->naxis; d++)
+    s += a->coef[d][loop] * a->step[d];
+  return s;
+}
+
+/* An index that goes through several axes of memory, as c * 3136 + s does, is as many axes: loops that move
+ * it by at least what all that move it less can reach together. Those that overlap, as in y + p, stay one. */
+static void axis_split(Access *a, const Contraction *c, int d) {
+  int64_t span = 1, unit = 1, left[MAX_LOOPS];
+  int at = d;
+  memcpy(left, a->coef[d], sizeof left);
+  memset(a->coef[d], 0, sizeof left);
+  for (;;) {
+    int next = -1;
+    for (int r = 0; r < c->n; r++)
+      if (left[r] && (next < 0 || llabs(left[r]) < llabs(left[next]))) next = r;
+    if (next < 0) return;
+    int64_t by = llabs(left[next]);
+    if (by >= span * unit && span > 1 && by % unit == 0 && a->naxis < MAX_AXES) {
+      a->extent[a->naxis] = (a->extent[at] * unit + by - 1) / by;
+      a->extent[at] = by / unit;
+      at = a->naxis++, unit = by, span = 1;
+      a->step[at] = a->step[d] * unit;
+    }
+    a->coef[at][next] = left[next] / unit;
+    span += (c->size[next] - 1) * llabs(a->coef[at][next]);
+    left[next] = 0;
+  }
+}
+
+static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
+  const UOp *memory = x->src[0];
+  if (memory->op != OPS_PARAM || c->naccess == MAX_ACCESS) return false;
+  Access *a = &c->access[c->naccess++];
+  *a = (Access){.index = x,
+                .slot = memory->arg.param.slot,
+                .bytes = (int)dtype_size((DType)x->dtype),
+                .even = true,
+                .naxis = index_naxes(x),
+                .gated = x->arg.i != 0,
+                .in_sum = in_sum};
+  int64_t step = 1;
+  for (int d = a->naxis - 1; d >= 0; d--) {
+    a->extent[d] = memory->nsrc ? memory->src[d]->arg.v.i : memory->arg.param.nelem;
+    a->step[d] = step, step *= a->extent[d];
+    if (uop_has_op(x->src[1 + d], OPS_INDEX)) a->even = false;
+    for (int r = 0; r < c->n; r++) {
+      int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r]);
+      if (by == NOT_EVEN) a->even = false, by = a->extent[d];
+      a->coef[d][r] = by;
+      if (by) a->moves |= 1u << r;
+    }
+  }
+  for (int d = a->naxis; a->even && d-- > 0;)
+    axis_split(a, c, d);
+  return true;
+}
+
+static bool loops_add(Contraction *c, const UOp *u, int first, bool reduce) {
+  for (int i = first; i < u->nsrc; i++) {
+    const UOp *r = u->src[i];
+    int at = 0;
+    if (r->op != OPS_RANGE || !is_const(r->src[0]) || r->arg.range.type == AXIS_ORDERED) return false;
+    while (at < c->n && c->range[at] != r)
+      at++;
+    if (at < c->n && !reduce) continue;
+    if (at < c->n || c->n == MAX_LOOPS) return false; /* a reduction over a loop of an output */
+    c->range[c->n] = r, c->size[c->n] = r->src[0]->arg.v.i;
+    if (reduce) c->reduce |= 1u << c->n;
+    c->n++;
+  }
+  return true;
+}
+
+static const UOp *only_reduce(const UOpVec *order) {
+  const UOp *r = NULL;
+  for (size_t i = 0; i < order->len; i++) {
+    const UOp *u = order->at[i];
+    if (u->op == OPS_SCAN || u->op == OPS_AFTER || u->op == OPS_VAR) return NULL;
+    if (u->op == OPS_REDUCE && r) return NULL;
+    if (u->op == OPS_REDUCE) r = u;
+  }
+  return r;
+}
+
+static bool loads_add(Kernel *k, Contraction *c, UOp *root, const UOp *reduce, bool in_sum) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    bool had = false;
+    if (in_sum && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL) c->ops++;
+    if (u->op != OPS_INDEX) continue;
+    for (int a = c->nstore; a < c->naccess; a++)
+      had |= c->access[a].index == u;
+    ok = had || access_add(k, c, u, in_sum);
+  }
+  vec_free(k->mem, &order);
+  (void)reduce;
+  return ok;
+}
+
+bool contraction_of(Kernel *k, Contraction *c) {
+  UOpVec order = {0};
+  memset(c, 0, sizeof *c);
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  const UOp *reduce = ok ? only_reduce(&order) : NULL;
+  ok = reduce && k->sink->nsrc >= 1;
+  const UOp *first = ok ? k->sink->src[0] : NULL;
+  ok = ok && loops_add(c, first, 2, false);
+  int nout = c->n;
+  for (int i = 1; ok && i < k->sink->nsrc; i++) /* outputs over the same loops */
+    ok = k->sink->src[i]->nsrc == first->nsrc && loops_add(c, k->sink->src[i], 2, false) && c->n == nout;
+  ok = ok && loops_add(c, reduce, 1, true);
+  for (int i = 0; ok && i < k->sink->nsrc; i++)
+    ok = access_add(k, c, k->sink->src[i]->src[0], false) && c->access[i].even && !c->access[i].gated;
+  c->nstore = k->sink->nsrc;
+  ok = ok && loads_add(k, c, reduce->src[0], reduce, true);
+  for (int i = 0; ok && i < k->sink->nsrc; i++)
+    ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
+  for (int r = 0; ok && r < c->n; r++)
+    ok = c->size[r] > 0;
+  if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
+  vec_free(k->mem, &order);
+  return ok;
+}
+
+/* ---- footprints */
+typedef struct Foot {
+  double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
+} Foot;
+
+static Foot foot_of(const Access *a, const Contraction *c, const double *ext, bool packed) {
+  double span[MAX_AXES], n = 1, run = 1, stride = 0;
+  int by_step[MAX_AXES]; /* axes, the largest step first */
+  for (int d = 0; d < a->naxis; d++) {
+    span[d] = 1;
+    for (int r = 0; r < c->n; r++)
+      span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
+    if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
+    n *= span[d];
+    int at = d;
+    for (; at > 0 && a->step[by_step[at - 1]] < a->step[d]; at--)
+      by_step[at] = by_step[at - 1];
+    by_step[at] = d;
+  }
+  if (packed) return (Foot){n * a->bytes, n * a->bytes, 0, 1};
+  for (int i = a->naxis - 1; i >= 0; i--) {
+    int d = by_step[i];
+    bool joins = (double)a->step[d] == run;
+    if (!joins && span[d] > 1) break;
+    if (joins) run *= span[d];
+    if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
+  }
+  double rows = n / fmax(run, 1);
+  for (int d = 0; d < a->naxis; d++)
+    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
+      stride = (double)a->step[d];
+  double line = ceil(run * a->bytes / 64) * 64;
+  return (Foot){rows * fmax(64, line), run * a->bytes, stride * a->bytes, rows};
+}
+
+/* Bytes of a level that rows take up: those that meet in a set push each other out. */
+static double taken_up(Foot f, int level) {
+  if (f.rows <= 1 || f.stride <= 0) return f.bytes;
+  double per_line = fmax(1, ceil(f.run / 64)), sets = period[level] / 64;
+  double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
+  if (apart == floor(apart)) {
+    double a = apart, b = sets;
+    while (b > 0.5) {
+      double rest = fmod(a, b);
+      a = b, b = rest;
+    }
+    distinct = sets / a;
+  }
+  double worst = f.rows * per_line / fmin(sets, distinct * per_line);
+  return worst > ways[level] * 0.7 ? fmax(f.bytes, capacity[level] * worst / ways[level]) : f.bytes;
+}
+
+/* ---- the nest that a list gives */
+typedef struct Level {
+  int loop;
+  double turns, ext[MAX_LOOPS]; /* of every loop, below this one */
+} Level;
+
+typedef struct Plan {
+  const Contraction *c;
+  int n, vec, group, first_stage; /* first_stage: levels outside the first STAGE that stands in a loop */
+  Level level[2 * MAX_LOOPS + MAX_TAKEN];
+  double ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
+  int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
+  double copy_all, copy_dealt;                 /* by every thread; by the one that has the block */
+} Plan;
+
+static void open_loop(Plan *p, int loop, double turns) {
+  Level *l = &p->level[p->n++];
+  l->loop = loop, l->turns = turns;
+  memcpy(l->ext, p->ext, sizeof l->ext);
+}
+
+static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
+
+static bool plan_stage(Plan *p, int access) {
+  const Contraction *c = p->c;
+  const Access *a = &c->access[access];
+  double size[MAX_LOOPS], turns = 1;
+  if (!a->even) return false;
+  for (int r = 0; r < c->n; r++)
+    size[r] = (double)c->size[r];
+  for (int i = 0; i < p->n; i++)
+    turns *= p->level[i].turns;
+  double bytes = foot_of(a, c, p->ext, true).bytes, whole = foot_of(a, c, size, false).bytes;
+  int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
+  double rate = a->gated ? 8 : by == 0 || by == 1 ? 12 : 6;
+  if (bytes > 32 << 20) return false;
+  if (whole > capacity[1]) rate = fmin(rate, 7);
+  if (whole > capacity[2]) rate = fmin(rate, 4);
+  *(p->n ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
+  if (p->n && p->first_stage < 0) p->first_stage = p->n;
+  p->staged_at[access] = p->n;
+  return true;
+}
+
+static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
+  memset(p, 0, sizeof *p);
+  p->c = c, p->vec = p->group = p->first_stage = -1;
+  for (int r = 0; r < c->n; r++)
+    p->ext[r] = (double)c->size[r], p->up[r] = p->unroll[r] = 1, p->order[r] = r;
+  for (int a = 0; a < c->naccess; a++)
+    p->staged_at[a] = -1;
+  for (int i = 0; i < t->n; i++) {
+    const Opt *o = &t->opt[i];
+    if (o->op == OPT_UPCAST || o->op == OPT_VEC) p->up[o->r] = (double)o->n;
+    if (o->op == OPT_VEC) p->vec = (int)o->r;
+    if (o->op == OPT_UNROLL || o->op == OPT_GROUP) p->unroll[o->r] = (double)TG_MIN(o->n, c->size[o->r]);
+    if (o->op == OPT_GROUP) p->group = p->vec = (int)o->r;
+    if (o->op == OPT_SWAP)
+      for (int r = 0; r < c->n; r++)
+        p->order[r] = p->order[r] == o->r ? (int)o->n : p->order[r] == o->n ? (int)o->r : p->order[r];
+  }
+  for (int i = 0; i < t->n; i++) {
+    const Opt *o = &t->opt[i];
+    if (o->op == OPT_STAGE && !plan_stage(p, (int)o->r)) return false;
+    if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
+    double turns = p->ext[o->r] / (double)o->n;
+    p->ext[o->r] = (double)o->n;
+    open_loop(p, (int)o->r, turns);
+  }
+  for (int i = 0; i < c->n; i++) {
+    int r = p->order[i];
+    if (is_reduce(c, r)) continue;
+    double n = p->up[r], turns = ceil(p->ext[r] / n);
+    if (r != p->vec && n > 1) n = p->ext[r] / turns;
+    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, turns);
+  }
+  for (int r = 0; r < c->n; r++) {
+    if (!is_reduce(c, r)) continue;
+    double n = p->unroll[r], turns = r == p->group ? p->ext[r] / n : ceil(p->ext[r] / n);
+    if (p->ext[r] > n) p->ext[r] = n, open_loop(p, r, turns);
+  }
+  return true;
+}
+
+/* ---- the parts of the cost */
+/* Vectors of a tile; a rest is written in pieces of 8, 4, 2 and 1 lanes. */
+static double vectors(const Plan *p) {
+  if (p->vec < 0) return 1;
+  double n = p->ext[p->vec], whole = floor(n / LANES);
+  return whole + __builtin_popcount((unsigned)(n - whole * LANES));
+}
+
+/* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
+ */
+static double loads_of(const Plan *p, const Access *a, bool staged) {
+  double n = 1;
+  bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
+  for (int d = 0; d < a->naxis; d++) {
+    double span = 1;
+    for (int r = 0; r < p->c->n; r++) {
+      if (r == p->vec || !a->coef[d][r]) continue;
+      double some = is_reduce(p->c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
+      if (lanes)
+        span += some - 1;
+      else
+        span *= some;
+    }
+    n *= span;
+  }
+  if (lanes) n *= vectors(p) * (access_step(a, p->vec) == 1 || staged ? 1 : LANES);
+  if (a->gated && !staged) n *= lanes ? LANES : 8;
+  return n;
+}
+
+static double compute_of(const Plan *p, double *tile) {
+  const Contraction *c = p->c;
+  double turns = 1, unrolled = 1, loads = 0;
+  *tile = 1;
+  for (int i = 0; i < p->n; i++)
+    turns *= p->level[i].turns;
+  for (int r = 0; r < c->n; r++) {
+    if (is_reduce(c, r))
+      unrolled *= r == p->group ? ceil(p->unroll[r] / LANES) : p->unroll[r];
+    else if (p->up[r] > 1)
+      *tile *= r == p->vec ? vectors(p) : p->ext[r];
+  }
+  for (int a = c->nstore; a < c->naccess; a++)
+    if (c->access[a].in_sum) loads += loads_of(p, &c->access[a], p->staged_at[a] >= 0);
+  double steps = *tile * unrolled, ops = c->fused ? 1 : 1 + c->ops;
+  double wait = 4 * (p->group < 0 ? unrolled : 1);
+  double step = fmax(fmax(steps * ops / 2, loads / 2), wait) + 1;
+  double registers = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2;
+  if (registers > (unrolled > 1 && p->group < 0 ? 30 : 32)) step *= 2.5;
+  return turns * step;
+}
+
+static double traffic_of(const Plan *p, int level) {
+  const Contraction *c = p->c;
+  double whole[MAX_LOOPS], all = 0;
+  int fits = p->n; /* below the loop before this one, all operands together fit */
+  for (int r = 0; r < c->n; r++)
+    whole[r] = (double)c->size[r];
+  for (int i = p->n; i >= 0; i--) {
+    const double *ext = i ? p->level[i - 1].ext : whole;
+    double sum = 0;
+    for (int a = 0; a < c->naccess; a++)
+      sum += foot_of(&c->access[a], c, ext, p->staged_at[a] >= 0).bytes;
+    if (sum > capacity[level] * 0.8) break;
+    fits = i;
+  }
+  for (int a = 0; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    bool staged = p->staged_at[a] >= 0;
+    int own = p->n;
+    for (int i = p->n; i >= fits; i--) {
+      if (taken_up(foot_of(x, c, i ? p->level[i - 1].ext : whole, staged), level) > capacity[level] * 0.8)
+        break;
+      own = i;
+    }
+    if (own == 0 || (staged && p->staged_at[a] >= own)) continue;
+    Foot f = foot_of(x, c, p->level[own - 1].ext, staged);
+    double bytes = f.bytes;
+    int at = own - 1;
+    while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
+      at--;
+    for (; at >= 0; at--)
+      bytes *= p->level[at].turns;
+    all += bytes * (a < c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
+  }
+  return all / bytes_per_cycle[level];
+}
+
+static double stores_of(const Plan *p, double tile, double *each) {
+  const Contraction *c = p->c;
+  double turns = 1, cost = 0;
+  for (int i = 0; i < p->n; i++)
+    if (!is_reduce(c, p->level[i].loop)) turns *= p->level[i].turns;
+  for (int a = 0; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    if (x->in_sum) continue;
+    int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
+    bool relane = false;
+    for (int r = 0; r < c->n; r++)
+      relane |= a < c->nstore && r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
+    cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
+  }
+  *each = cost;
+  return turns * (tile * cost + 10);
+}
+
+/* The loop that is dealt to threads: an outer one, such that their shares differ least. */
+static double deal(const Plan *p, int ncores, int *loop) {
+  double best = ncores;
+  int last = p->first_stage < 0 ? p->n : p->first_stage;
+  *loop = -1;
+  for (int i = 0; i < last; i++) {
+    const Level *l = &p->level[i];
+    if (is_reduce(p->c, l->loop)) break;
+    double whole = floor(l->turns),
+           n = p->up[l->loop]; /* what is left of the last block is a nest of its own */
+    if (n > 1 && (int64_t)p->c->size[l->loop] % (int64_t)n) whole = ceil(l->turns) - 1;
+    double share = ceil(whole / ncores) * ncores / whole;
+    if (whole >= ncores && share < best * 0.97) best = share, *loop = l->loop;
+  }
+  return best / ncores;
+}
+
+bool cost_of(const Contraction *c, const Taken *t, int ncores, Cost *out) {
+  Plan p;
+  double tile, each;
+  *out = (Cost){.thread = -1};
+  if (!plan_make(&p, c, t)) return false;
+  out->compute = compute_of(&p, &tile);
+  double most = 0, sum = 0;
+  static const double part[LEVELS] = {0.1, 0.3, 0.3};
+  for (int l = 0; l < LEVELS; l++) {
+    out->traffic[l] = traffic_of(&p, l);
+    most = fmax(most, out->traffic[l]), sum += part[l] * out->traffic[l];
+  }
+  out->stores = stores_of(&p, tile, &each);
+  out->copy = 1.5 * (p.copy_all + p.copy_dealt);
+  double share = ncores > 1 ? deal(&p, ncores, &out->thread) : 1;
+  double shared =
+      fmax(out->compute, most) + 0.1 * fmin(out->compute, most) + sum + out->stores + 1.5 * p.copy_dealt;
+  out->cycles = 1.5 * p.copy_all + shared * share;
+  return true;
+}

@@ -1,0 +1,45 @@
+/* cost.h: what a list of opts costs a kernel, before its nest is made. In: the loops of a contraction, how
+ * each access moves with them, a list. Out: an estimate in cycles of one core, and its parts. */
+#ifndef TG_COST_H
+#define TG_COST_H
+#include "codegen/codegen.h"
+
+enum { MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_TAKEN = 16 };
+
+typedef struct Access {
+  const UOp *index;
+  int64_t slot;
+  int bytes, naxis; /* of an element */
+  int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
+  uint32_t moves;   /* bit r: it moves with loop r */
+  bool gated, even; /* even: every index is a sum of loops times constants */
+  bool in_sum;      /* read in every step of the reduction */
+} Access;
+
+/* One reduction over the loops `reduce`, one or more stores over all others. */
+typedef struct Contraction {
+  int n, naccess, nstore; /* stores come first in `access` */
+  const UOp *range[MAX_LOOPS];
+  int64_t size[MAX_LOOPS];
+  uint32_t reduce;
+  Access access[MAX_ACCESS];
+  double ops; /* of one step: a product that is summed is one */
+  bool fused; /* a product is summed: two steps a cycle of the whole vector */
+} Contraction;
+
+typedef struct Taken { /* a list of opts in terms of loop numbers; a STAGE's r is the number of an access */
+  int n;
+  Opt opt[MAX_TAKEN];
+} Taken;
+
+typedef struct Cost {
+  double cycles, compute, traffic[3], copy, stores;
+  int thread; /* loop that is dealt to threads, or -1 */
+} Cost;
+
+/* False: the kernel is none, or has loops of a length that is not known. */
+bool contraction_of(Kernel *k, Contraction *c);
+bool cost_of(const Contraction *c, const Taken *t, int ncores, Cost *out); /* false: it cannot be done so */
+int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
+bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen); /* candidates.c */
+#endif

@@ -1,0 +1,535 @@
+/* nest.c: a kernel's graph -> its loop nest (nest.h). In: SINK of STOREs that list their loops, REDUCE and SCAN in
+ * their values, local memory behind AFTER. Out: the tree; reductions are registers that statements step.
+ *
+ * Loops form a tree: an output lists its loops outside in; the loops of a reduction, or of what fills local memory,
+ * hang below the deepest loop that they depend on, and those over the same ranges share them. In a loop a statement
+ * comes after those that its value needs; stores to buffers come last, so that every load of the old contents is done. */
+#include "codegen/nest.h"
+#include <string.h>
+
+/* ---- which loops a node is in: free ranges, exact for any number of loops */
+typedef struct Free {
+  int n;
+  UOp *r[];
+} Free;
+
+typedef struct NestLoop {
+  UOp *range;
+  int parent, depth;
+  bool closed;
+  UOpVec body, stores, members;
+} NestLoop; /* loop 0 is the kernel */
+
+typedef struct Build {
+  Kernel *k;
+  Arena arena;
+  Vec(NestLoop) loops;
+  const Free **free;
+  UOp **now;          /* what a node is in the nest */
+  int *loop_of;       /* a RANGE's loop */
+  int *late;          /* the innermost loop that is around all users of a node */
+  uint8_t *state;     /* 1: on the stack, 2: done */
+  bool *output;       /* STOREs of the SINK; the others fill local memory */
+} Build;
+
+static const Free no_loops = {0};
+
+static bool free_has(const Free *f, const UOp *r) {
+  for (int i = 0; i < f->n; i++)
+    if (f->r[i] == r) return true;
+  return false;
+}
+
+static const Free *free_union(Build *b, const Free *x, const Free *y) {
+  int more = 0;
+  for (int i = 0; i < y->n; i++)
+    more += !free_has(x, y->r[i]);
+  if (!more) return x;
+  Free *f = arena_alloc(&b->arena, sizeof *f + (size_t)(x->n + more) * sizeof *f->r);
+  if (!f) return NULL;
+  f->n = x->n;
+  if (x->n) memcpy(f->r, x->r, (size_t)x->n * sizeof *f->r);
+  for (int i = 0; i < y->n; i++)
+    if (!free_has(x, y->r[i])) f->r[f->n++] = y->r[i];
+  return f;
+}
+
+static const Free *free_without(Build *b, const Free *x, int n, UOp *const *r) {
+  Free *f = arena_alloc(&b->arena, sizeof *f + (size_t)x->n * sizeof *f->r);
+  if (!f) return NULL;
+  f->n = 0;
+  for (int i = 0; i < x->n; i++) {
+    bool closed = false;
+    for (int k = 0; k < n; k++)
+      closed |= r[k] == x->r[i];
+    if (!closed) f->r[f->n++] = x->r[i];
+  }
+  return f;
+}
+
+static int list_start(const UOp *u) { return u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; }
+
+static bool free_set(Build *b, UOp *u) {
+  const Free *f = &no_loops;
+  for (int i = 0; i < u->nsrc && f; i++)
+    f = free_union(b, f, b->free[u->src[i]->id]);
+  int first = list_start(u);
+  if (f && first < u->nsrc) f = free_without(b, f, u->nsrc - first, u->src + first);
+  if (f && u->op == OPS_RANGE) {
+    Free *own = arena_alloc(&b->arena, sizeof *own + sizeof *own->r);
+    if (!own) return false;
+    own->n = 1, own->r[0] = u;
+    f = free_union(b, own, f);
+  }
+  return (b->free[u->id] = f) != NULL;
+}
+
+/* ---- the tree of loops */
+static int loop_add(Build *b, UOp *range, int parent) {
+  int have = b->loop_of[range->id];
+  if (have >= 0) return b->loops.at[have].parent == parent ? have : -1;
+  NestLoop loop = {.range = range, .parent = parent, .depth = b->loops.at[parent].depth + 1};
+  if (!vec_push(b->k->mem, &b->loops, loop)) return -1;
+  return b->loop_of[range->id] = (int)b->loops.len - 1;
+}
+
+/* A REDUCE, or a STORE that fills local memory, ends a loop nest of its own; those over the same ranges share it. */
+static bool ends_nest(const Build *b, const UOp *u) {
+  return (u->op == OPS_REDUCE || (u->op == OPS_STORE && !b->output[u->id])) && list_start(u) < u->nsrc;
+}
+
+static NestLoop *nest_of(Build *b, const UOp *u) { return &b->loops.at[b->loop_of[u->src[list_start(u)]->id]]; }
+
+static bool around(const Build *b, int outer, int inner) { /* outer is inner, or a loop around it */
+  while (b->loops.at[inner].depth > b->loops.at[outer].depth)
+    inner = b->loops.at[inner].parent;
+  return inner == outer;
+}
+
+static int common(const Build *b, int x, int y) { /* the deepest loop around both */
+  while (x != y) {
+    if (b->loops.at[x].depth >= b->loops.at[y].depth)
+      x = b->loops.at[x].parent;
+    else
+      y = b->loops.at[y].parent;
+  }
+  return x;
+}
+
+/* The outermost loop in which a nest can stand: the deepest that it depends on. */
+static int earliest(const Build *b, const UOp *u) {
+  const Free *f = b->free[u->id];
+  int at = 0;
+  for (int i = 0; i < f->n; i++) {
+    int loop = b->loop_of[f->r[i]->id];
+    if (loop > 0 && b->loops.at[loop].depth > b->loops.at[at].depth) at = loop;
+  }
+  return at;
+}
+
+static bool place_outputs(Build *b) {
+  for (int i = 0; i < b->k->sink->nsrc; i++) {
+    UOp *s = b->k->sink->src[i];
+    int at = 0;
+    for (int k = 2; k < s->nsrc; k++)
+      if (s->src[k]->op == OPS_RANGE && (at = loop_add(b, s->src[k], at)) < 0) return false;
+    b->late[s->id] = at;
+  }
+  return true;
+}
+
+/* Where the loops of u stand: as far out as they can, but with the others over the same ranges where those are in
+ * there too. */
+static int place_nest(Build *b, const UOpVec *order, size_t at, UOp *u) {
+  int most = b->late[u->id], first = list_start(u), have = b->loop_of[u->src[first]->id];
+  int own = earliest(b, u), want = own;
+  if (have >= 0)
+    want = b->loops.at[have].parent;
+  else
+    for (size_t j = 0; j < at; j++) {
+      const UOp *o = order->at[j];
+      if (!ends_nest(b, o) || o->src[list_start(o)] != u->src[first]) continue;
+      int e = earliest(b, o);
+      if (b->loops.at[e].depth > b->loops.at[want].depth) want = e;
+    }
+  int loop = around(b, own, want) && around(b, want, most) ? want : own;
+  for (int i = first; i < u->nsrc && loop >= 0; i++)
+    loop = loop_add(b, u->src[i], loop);
+  if (loop < 0) return -1;
+  NestLoop *outer = nest_of(b, u);
+  const UOp *other = outer->members.len ? outer->members.at[0] : NULL;
+  if (other && other->nsrc - list_start(other) != u->nsrc - first) return -1;
+  return vec_push(b->k->mem, &outer->members, u) ? loop : -1;
+}
+
+/* Users first: the loops around a nest are known before its own. */
+static bool place_nests(Build *b, const UOpVec *order) {
+  for (size_t i = order->len; i-- > 0;) {
+    UOp *u = order->at[i];
+    if (u->op == OPS_SINK) continue;
+    int at = ends_nest(b, u) ? place_nest(b, order, i, u) : b->late[u->id];
+    if (at < 0) return false;
+    for (int k = 0; k < u->nsrc; k++) {
+      int *late = &b->late[u->src[k]->id];
+      *late = *late < 0 ? at : common(b, *late, at);
+    }
+  }
+  return true;
+}
+
+/* ---- registers */
+UOp *reg_new(Kernel *k, DType dtype, int naxis, UOp *const *extent) {
+  int64_t n = 1;
+  for (int i = 0; i < naxis; i++)
+    n *= extent[i]->arg.v.i;
+  return uop_new(k->st, OPS_DEFINE_REG, dtype, 1, naxis, extent, (Arg){.param = {n, k->next_reg++}});
+}
+
+UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at) {
+  UOp *src[MAX_AXES + 1] = {reg};
+  if (!reg || n > MAX_AXES) return NULL;
+  if (n) memcpy(src + 1, at, (size_t)n * sizeof *at);
+  return uop_new(k->st, OPS_INDEX, (DType)reg->dtype, 1, n + 1, src, ARG0);
+}
+
+static UOp *statement(Kernel *k, Ops op, UOp *to, UOp *value, Arg arg, int n, UOp *const *expanded) {
+  UOp *src[2 + 2 * MAX_AXES] = {to, value};
+  if (n > 2 * MAX_AXES) return NULL;
+  if (n) memcpy(src + 2, expanded, (size_t)n * sizeof *expanded);
+  return uop_new(k->st, op, DT_VOID, 1, 2 + n, src, arg);
+}
+
+UOp *write_new(Kernel *k, UOp *to, UOp *value, int n, UOp *const *expanded) {
+  return statement(k, OPS_STORE, to, value, ARG0, n, expanded);
+}
+
+UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expanded) {
+  return statement(k, OPS_ACC, acc, value, (Arg){.reduce = {NULL, op}}, n, expanded);
+}
+
+UOp *reg_start(Kernel *k, UOp *at, Ops op, int n, UOp *const *expanded) {
+  if (!at) return NULL;
+  DType d = (DType)at->dtype;
+  return write_new(k, at, uop_const(k->st, d, op_identity(op, d)), n, expanded);
+}
+
+/* ---- statements in order */
+static bool append(Build *b, int loop, UOp *statement) {
+  return statement && !b->loops.at[loop].closed && vec_push(b->k->mem, &b->loops.at[loop].body, statement);
+}
+
+UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body) {
+  UOp **src = mem_alloc(k->mem, ((size_t)n + 1) * sizeof *src);
+  if (!src || !range) return mem_free(k->mem, src), NULL;
+  src[0] = range;
+  if (n) memcpy(src + 1, body, (size_t)n * sizeof *body);
+  UOp *loop = uop_new(k->st, OPS_LOOP, DT_VOID, 1, n + 1, src, ARG0);
+  mem_free(k->mem, src);
+  return loop;
+}
+
+static bool loop_close(Build *b, int loop) {
+  for (size_t i = 1; i < b->loops.len; i++) /* what is open in it closes with it; a loop is closed once */
+    if (b->loops.at[i].parent == loop && !b->loops.at[i].closed && !loop_close(b, (int)i)) return false;
+  NestLoop *l = &b->loops.at[loop];
+  if (l->closed || b->loops.at[l->parent].closed) return false;
+  for (size_t i = 0; i < l->stores.len; i++)
+    if (!vec_push(b->k->mem, &l->body, l->stores.at[i])) return false;
+  l->closed = true;
+  UOp *range = b->now[l->range->id] ? b->now[l->range->id] : l->range;
+  return append(b, l->parent, loop_new(b->k, range, (int)l->body.len, l->body.at));
+}
+
+static bool scan_done(Build *b, UOp *u) { /* one more step of its register in every turn of its loop */
+  Kernel *k = b->k;
+  int loop = b->loop_of[u->src[1]->id];
+  if (loop < 0) return false;
+  Ops op = (Ops)u->arg.reduce.op;
+  UOp *acc = b->now[u->id] = reg_at(k, reg_new(k, (DType)u->dtype, 0, NULL), 0, NULL);
+  UOp *step = acc_new(k, op, acc, b->now[u->src[0]->id], 0, NULL);
+  return append(b, b->loops.at[loop].parent, reg_start(k, acc, op, 0, NULL)) && append(b, loop, step);
+}
+
+/* All members of the loop nest that starts at `outer`; what they need is done. */
+static bool nest_done(Build *b, int outer) {
+  Kernel *k = b->k;
+  UOp *first = b->loops.at[outer].members.at[0];
+  int home = b->loops.at[outer].parent, inner = b->loop_of[first->src[first->nsrc - 1]->id];
+  for (size_t m = 0; m < b->loops.at[outer].members.len; m++) {
+    UOp *u = b->loops.at[outer].members.at[m];
+    if (u->op == OPS_STORE) {
+      UOp *s = b->now[u->id] = write_new(k, b->now[u->src[0]->id], b->now[u->src[1]->id], 0, NULL);
+      if (!s || !vec_push(k->mem, &b->loops.at[inner].stores, s)) return false;
+      continue;
+    }
+    Ops op = (Ops)u->arg.reduce.op;
+    UOp *acc = b->now[u->id] = reg_at(k, reg_new(k, (DType)u->dtype, 0, NULL), 0, NULL);
+    if (!append(b, home, reg_start(k, acc, op, 0, NULL)) ||
+        !append(b, inner, acc_new(k, op, acc, b->now[u->src[0]->id], 0, NULL)))
+      return false;
+  }
+  for (int i = inner; i != home; i = b->loops.at[i].parent)
+    if (!loop_close(b, i)) return false;
+  for (size_t m = 0; m < b->loops.at[outer].members.len; m++)
+    b->state[b->loops.at[outer].members.at[m]->id] = 2;
+  return true;
+}
+
+/* The k-th thing that must be done before u, or NULL. */
+static UOp *dependency(Build *b, UOp *u, int k) {
+  if (!ends_nest(b, u)) return k < u->nsrc ? u->src[k] : NULL;
+  NestLoop *loop = nest_of(b, u);
+  for (size_t m = 0; m < loop->members.len; m++) {
+    UOp *r = loop->members.at[m];
+    if (k < r->nsrc) return r->src[k];
+    k -= r->nsrc;
+  }
+  int outer = b->loop_of[u->src[list_start(u)]->id]; /* it closes behind them: outputs that stand in it come first */
+  for (int i = 0; i < b->k->sink->nsrc; i++) {
+    UOp *o = b->k->sink->src[i];
+    if (around(b, outer, b->late[o->id]) && k-- == 0) return o;
+  }
+  return NULL;
+}
+
+static bool node_done(Build *b, UOp *u) {
+  Kernel *k = b->k;
+  b->state[u->id] = 2;
+  if (ends_nest(b, u)) return nest_done(b, b->loop_of[u->src[list_start(u)]->id]);
+  if (u->op == OPS_SCAN) return scan_done(b, u);
+  if (u->op == OPS_AFTER) return (b->now[u->id] = b->now[u->src[0]->id]) != NULL;
+  if (u->op == OPS_STORE) {
+    int loop = b->output[u->id] ? b->late[u->id] : TG_MAX(b->late[u->id], 0);
+    UOp *s = b->now[u->id] = write_new(k, b->now[u->src[0]->id], b->now[u->src[1]->id], 0, NULL);
+    if (b->loops.at[loop].closed) return false;       /* a store is never lost */
+    if (!b->output[u->id]) return append(b, loop, s); /* a row of one element */
+    return s && vec_push(k->mem, &b->loops.at[loop].stores, s);
+  }
+  UOp *buf[64], **src = u->nsrc <= 64 ? buf : mem_alloc(k->mem, u->nsrc * sizeof *src);
+  if (!src) return false;
+  for (int i = 0; i < u->nsrc; i++)
+    src[i] = b->now[u->src[i]->id];
+  b->now[u->id] = uop_with_src(k->st, u, src);
+  if (src != buf) mem_free(k->mem, src);
+  return b->now[u->id] != NULL;
+}
+
+static bool order_statements(Build *b) {
+  TgMem *m = b->k->mem;
+  UOpVec stack = {0};
+  Vec(int) next = {0};
+  bool ok = true;
+  for (int s = 0; ok && s < b->k->sink->nsrc; s++) {
+    ok = vec_push(m, &stack, b->k->sink->src[s]) && vec_push(m, &next, 0);
+    while (ok && stack.len) {
+      UOp *u = stack.at[stack.len - 1];
+      if (b->state[u->id] == 2) {
+        stack.len--, next.len--;
+        continue;
+      }
+      b->state[u->id] = 1;
+      UOp *d = dependency(b, u, next.at[next.len - 1]++);
+      if (!d) {
+        ok = node_done(b, u);
+        stack.len--, next.len--;
+      } else if (b->state[d->id] == 1)
+        ok = false; /* two members of one nest that wait for each other */
+      else if (b->state[d->id] != 2)
+        ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
+    }
+  }
+  vec_free(m, &stack), vec_free(m, &next);
+  return ok;
+}
+
+/* What is still open are the loops of outputs: deepest first, in the order they were made. */
+static bool close_outputs(Build *b) {
+  int deepest = 0;
+  for (size_t i = 0; i < b->loops.len; i++)
+    deepest = TG_MAX(deepest, b->loops.at[i].depth);
+  for (int d = deepest; d > 0; d--)
+    for (size_t i = 1; i < b->loops.len; i++)
+      if (b->loops.at[i].depth == d && !b->loops.at[i].closed && !loop_close(b, (int)i)) return false;
+  UOpVec *body = &b->loops.at[0].body, *stores = &b->loops.at[0].stores;
+  for (size_t i = 0; i < stores->len; i++)
+    if (!vec_push(b->k->mem, body, stores->at[i])) return false;
+  UOp *sink = uop_new(b->k->st, OPS_SINK, DT_VOID, 1, (int)body->len, body->at, ARG0);
+  return (b->k->sink = nest_simplify(b->k, sink)) != NULL;
+}
+
+bool nest_build(Kernel *k) {
+  Build b = {.k = k};
+  UOpVec order = {0};
+  TgMem *m = k->mem;
+  arena_init(&b.arena, m);
+  bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
+  size_t n = store_id_limit(k->st) + 1;
+  b.free = arena_alloc(&b.arena, n * sizeof *b.free), b.now = arena_array(&b.arena, UOp *, n);
+  b.loop_of = arena_array(&b.arena, int, n), b.late = arena_array(&b.arena, int, n);
+  b.state = arena_array(&b.arena, uint8_t, n), b.output = arena_array(&b.arena, bool, n);
+  ok = ok && b.free && b.now && b.loop_of && b.late && b.state && b.output;
+  for (size_t i = 0; ok && i < n; i++)
+    b.loop_of[i] = b.late[i] = -1;
+  for (size_t i = 0; ok && i < order.len; i++)
+    ok = free_set(&b, order.at[i]);
+  for (int i = 0; ok && i < k->sink->nsrc; i++)
+    b.output[k->sink->src[i]->id] = true;
+  ok = ok && vec_push(m, &b.loops, ((NestLoop){.parent = -1})) && place_outputs(&b) && place_nests(&b, &order) &&
+       order_statements(&b) && close_outputs(&b);
+  for (size_t i = 0; i < b.loops.len; i++)
+    vec_free(m, &b.loops.at[i].body), vec_free(m, &b.loops.at[i].stores), vec_free(m, &b.loops.at[i].members);
+  vec_free(m, &b.loops), vec_free(m, &order);
+  arena_free(&b.arena);
+  return ok;
+}
+
+/* ---- looking at the tree and changing it */
+bool nest_places(const Kernel *k, UOp *root, PlaceVec *out) {
+  PlaceVec todo = {0}; /* a stack: the last statement of a body is pushed first */
+  out->len = 0;
+  bool ok = true;
+  if (root->op == OPS_SINK)
+    for (int i = root->nsrc; ok && i-- > 0;)
+      ok = vec_push(k->mem, &todo, ((Place){root->src[i], -1, 0}));
+  else
+    ok = vec_push(k->mem, &todo, ((Place){root, -1, 0}));
+  while (ok && todo.len) {
+    Place p = todo.at[--todo.len];
+    ok = vec_push(k->mem, out, p);
+    int here = (int)out->len - 1;
+    if (p.u->op != OPS_LOOP) continue;
+    for (int i = p.u->nsrc; ok && i-- > 1;)
+      ok = vec_push(k->mem, &todo, ((Place){p.u->src[i], here, p.depth + 1}));
+  }
+  vec_free(k->mem, &todo);
+  return ok;
+}
+
+/* Loops nest as deep as a kernel has axes, so this may recurse. */
+static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with, bool *found) {
+  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
+  UOpVec src = {0};
+  bool ok = true, changed = false;
+  for (int i = 0; ok && i < u->nsrc; i++) {
+    if (u->src[i] == old && !*found) {
+      *found = changed = true;
+      for (int j = 0; ok && j < n; j++)
+        ok = with[j] && vec_push(k->mem, &src, with[j]);
+      continue;
+    }
+    UOp *s = replaced(k, u->src[i], old, n, with, found);
+    changed |= s != u->src[i];
+    ok = s && vec_push(k->mem, &src, s);
+  }
+  UOp *r = !ok ? NULL : changed ? uop_new(k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : u;
+  vec_free(k->mem, &src);
+  return r;
+}
+
+/* A loop of one turn, whose range has become 0, is its statements. */
+static bool unlooped(Kernel *k, UOp *u, UOpVec *out) {
+  if (u->op != OPS_LOOP && u->op != OPS_SINK) return vec_push(k->mem, out, u);
+  bool range = u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE, ok = true, changed = false;
+  UOpVec src = {0};
+  if (range) ok = vec_push(k->mem, &src, u->src[0]);
+  for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
+    size_t at = src.len;
+    ok = unlooped(k, u->src[i], &src);
+    changed |= src.len != at + 1 || src.at[at] != u->src[i];
+  }
+  if (u->op == OPS_LOOP && !range)
+    for (size_t i = 0; ok && i < src.len; i++)
+      ok = vec_push(k->mem, out, src.at[i]);
+  else if (ok) {
+    UOp *now = changed ? uop_new(k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : u;
+    ok = now && vec_push(k->mem, out, now);
+  }
+  vec_free(k->mem, &src);
+  return ok;
+}
+
+UOp *nest_simplify(Kernel *k, UOp *sink) {
+  UOp *r = sink ? uop_simplify(k->st, k->mem, sink) : NULL;
+  UOpVec out = {0};
+  if (r) r = unlooped(k, r, &out) ? out.at[0] : NULL;
+  vec_free(k->mem, &out);
+  return r;
+}
+
+UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with) {
+  bool found = false;
+  UOp *r = root ? replaced(k, root, old, n, with, &found) : NULL;
+  return found ? r : NULL;
+}
+
+typedef struct Fresh {
+  Kernel *k;
+  UOpVec from, to;
+} Fresh;
+
+static bool fresh_add(Fresh *f, UOp *from, UOp *to) {
+  return to && vec_push(f->k->mem, &f->from, from) && vec_push(f->k->mem, &f->to, to);
+}
+
+static bool fresh_has(const Fresh *f, const UOp *u) {
+  for (size_t i = 0; i < f->from.len; i++)
+    if (f->from.at[i] == u) return true;
+  return false;
+}
+
+static bool fresh_range(Fresh *f, UOp *r) {
+  if (r->op != OPS_RANGE || fresh_has(f, r)) return true;
+  UOp *extent = uop_substitute(f->k->st, f->k->mem, r->src[0], (int)f->from.len, f->from.at, f->to.at);
+  return fresh_add(f, r, kernel_range(f->k, extent, (AxisType)r->arg.range.type, r));
+}
+
+/* Whether a statement of the kernel that is not in `u` touches memory m. */
+static bool touched_outside(Kernel *k, UOp *u, const UOp *m) {
+  PlaceVec at = {0};
+  UOpVec order = {0};
+  bool ok = nest_places(k, k->sink, &at), found = false;
+  for (size_t i = 0; ok && i < at.len && !found; i++) {
+    bool inside = false;
+    for (int up = (int)i; up >= 0; up = at.at[up].up)
+      inside |= at.at[up].u == u;
+    if (inside || (at.at[i].u->op != OPS_STORE && at.at[i].u->op != OPS_ACC)) continue;
+    order.len = 0;
+    ok = uop_toposort(k->st, k->mem, at.at[i].u->src, 2, &order);
+    for (size_t j = 0; j < order.len; j++)
+      found |= order.at[j] == m;
+  }
+  vec_free(k->mem, &at), vec_free(k->mem, &order);
+  return found || !ok;
+}
+
+/* A register that is started here, or local memory that nothing else touches, is a new one. */
+static bool fresh_memory(Fresh *f, UOp *in, const UOp *store) {
+  UOp *m = stored_in(store);
+  if (fresh_has(f, m)) return true;
+  if (m->op == OPS_DEFINE_REG && store->op == OPS_STORE)
+    return fresh_add(f, m, uop_new(f->k->st, OPS_DEFINE_REG, (DType)m->dtype, m->lanes, m->nsrc, m->src,
+                                   (Arg){.param = {m->arg.param.nelem, f->k->next_reg++}}));
+  if (m->op == OPS_DEFINE_LOCAL && !touched_outside(f->k, in, m))
+    return fresh_add(f, m, uop_new(f->k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
+                                   (Arg){.param = {m->arg.param.nelem, f->k->next_local++}}));
+  return true;
+}
+
+UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to) {
+  Fresh f = {.k = k};
+  PlaceVec at = {0};
+  bool ok = nest_places(k, u, &at);
+  for (int i = 0; ok && i < n; i++)
+    ok = fresh_add(&f, from[i], to[i]);
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *s = at.at[i].u;
+    if (s->op == OPS_LOOP) ok = fresh_range(&f, s->src[0]);
+    if (s->op != OPS_STORE && s->op != OPS_ACC) continue;
+    ok = fresh_memory(&f, u, s);
+    for (int r = 2; ok && r < s->nsrc; r++)
+      ok = fresh_range(&f, s->src[r]);
+  }
+  UOp *copy = ok ? uop_substitute(k->st, k->mem, u, (int)f.from.len, f.from.at, f.to.at) : NULL;
+  vec_free(k->mem, &f.from), vec_free(k->mem, &f.to), vec_free(k->mem, &at);
+  return copy;
+}

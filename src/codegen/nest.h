@@ -1,0 +1,73 @@
+/* nest.h: a kernel as a tree of loops. In: a kernel's graph, where a STORE or REDUCE lists its loops. Out: a
+ * SINK of statements in order; what runs again is a LOOP of statements.
+ *
+ *   STORE(INDEX(m, ..), value, r..)   for all values of the expanded ranges r.. (UPCAST, VEC, UNROLL, GROUP),
+ * UNROLL in order: value written to m ACC[op](INDEX(reg, ..), value, r..)  the register becomes itself op
+ * value LOOP(r, statement..)              the statements, in order, in every turn of r BARRIER() all threads
+ * of a block arrive before any goes on
+ *
+ * A value is an expression that is computed where its statement stands: an INDEX of a register (DEFINE_REG)
+ * or of local memory reads what it holds then, an INDEX of a PARAM what it held before the kernel, unless an
+ * ORDERED loop writes it. A register has an axis for each expanded range that it is apart for:
+ * DEFINE_REG(extent..). */
+#ifndef TG_NEST_H
+#define TG_NEST_H
+#include "codegen/codegen.h"
+
+/* A statement and the place of the LOOP around it (-1: none); outer before inner, in order. */
+typedef struct Place {
+  UOp *u;
+  int up, depth;
+} Place;
+
+typedef Vec(Place) PlaceVec;
+
+bool nest_build(Kernel *k);
+bool nest_places(const Kernel *k, UOp *root, PlaceVec *out);
+UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body);
+
+/* Its expressions simplified; loops of one turn are no loops. */
+UOp *nest_simplify(Kernel *k, UOp *sink);
+
+/* The tree with `old` replaced by n statements (0: taken away). NULL: out of memory, or it is not there. */
+UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with);
+
+/* `u` over loops, registers and local memory of its own, where it fills them itself, and with from[i] ->
+ * to[i]. */
+UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
+
+/* The kernel's loop that a range is a part of, or a negative number: none. */
+static inline int64_t range_root(const UOp *r) {
+  return r->arg.range.of ? (int64_t)r->arg.range.of - 1 : r->arg.range.id;
+}
+
+/* The loop over the blocks of a TILE: of the kernel's loop block_root. */
+static inline bool is_block(const UOp *r) { return r->arg.range.of <= BLOCKS_OF; }
+
+static inline int64_t block_root(const UOp *r) { return is_block(r) ? BLOCKS_OF - r->arg.range.of : -1; }
+
+static inline bool is_expanded(const UOp *r) {
+  return r->op == OPS_RANGE && r->arg.range.type >= AXIS_UPCAST;
+}
+
+static inline UOp *memory_of(const UOp *index) {
+  UOp *m = index->src[0];
+  while (m->op == OPS_AFTER)
+    m = m->src[0];
+  return m;
+}
+
+static inline UOp *stored_in(const UOp *store) { return memory_of(store->src[0]); }
+
+UOp *reg_new(Kernel *k, DType dtype, int naxis, UOp *const *extent);
+UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at); /* its INDEX */
+UOp *write_new(Kernel *k, UOp *to, UOp *value, int n, UOp *const *expanded);
+UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expanded);
+UOp *reg_start(Kernel *k, UOp *at, Ops op, int n,
+               UOp *const *expanded); /* the statement: the identity of op */
+
+/* Splits a loop as opt `op` with n does (opts.c). */
+bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
+/* STAGE of the PARAM of this slot (stage.c). False: *why says why not, or out of memory. */
+bool opt_stage(Kernel *k, int64_t slot, const char **why);
+#endif

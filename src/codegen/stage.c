@@ -1,0 +1,435 @@
+/* stage.c: STAGE, an opt: what the nest below reads of a buffer is copied to local memory first, and read
+ * from there. In: a nest, the number of a PARAM, and the opts still to come. Out: the nest with a fill before
+ * each statement that stands in the innermost blocks made so far, and its reads of the buffer turned to the
+ * copy.
+ *
+ * An index of axis d is base + offset: base has the loops outside, offset those inside. The copy holds the
+ * offsets' span of every axis. An axis read through two loops (`y + p`) stays one axis: a halo, never each
+ * window apart. A gate is an interval of each axis: the copy has zeros outside it and is read without a gate.
+ * An axis that is the range of the lanes to come is laid out in panels, [panel][other axes][lane], so that
+ * lanes lie side by side.
+ *
+ * The fill is a nest like any other: it gets lanes along what is contiguous in the buffer, and where that is
+ * not what is contiguous in the copy, a tile that is transposed in registers (expand.c). */
+#include "codegen/nest.h"
+#include <string.h>
+
+enum { STAGE_BYTES = 32 << 20 }; /* of local memory that one STAGE may take */
+
+typedef struct Axis {
+  UOp *base;         /* of the index, loops outside alone */
+  int64_t low, span; /* offsets are low .. low + span - 1 */
+  bool clip;         /* the gate bounds it: .. */
+  int64_t from, to;  /* .. from <= index < to */
+  int64_t step;      /* elements of the buffer that it moves by */
+  int64_t place;     /* elements of the copy that it moves by; of a panel for the axis of lanes */
+} Axis;
+
+typedef struct Staged {
+  Kernel *k;
+  UOp *nest, *param;    /* the statement that reads, and what */
+  UOpVec reads, inside; /* INDEX nodes; ranges that are opened in the nest */
+  int naxis, lane_axis; /* lane_axis: -1: none */
+  Axis axis[MAX_AXES];
+  int64_t lanes, panel, nelem; /* lanes of a panel, elements of one, elements of the copy */
+  UOp *memory;
+  const char *why; /* it cannot be staged */
+} Staged;
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+static bool cannot(Staged *s, const char *why) {
+  s->why = why;
+  return false;
+}
+
+static bool range_add(Staged *s, UOp *r) { return vec_push(s->k->mem, &s->inside, r); }
+
+static bool collect(Staged *s) {
+  Kernel *k = s->k;
+  PlaceVec at = {0};
+  UOpVec order = {0};
+  bool ok = nest_places(k, s->nest, &at);
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *u = at.at[i].u;
+    if (u->op == OPS_LOOP) ok = range_add(s, u->src[0]);
+    if (u->op != OPS_STORE && u->op != OPS_ACC) continue;
+    for (int r = 2; ok && r < u->nsrc; r++)
+      ok = range_add(s, u->src[r]);
+    if (stored_in(u) == s->param) ok = cannot(s, "the kernel writes it");
+    order.len = 0;
+    ok = ok && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
+    for (size_t j = 0; ok && j < order.len; j++) {
+      bool seen = order.at[j]->op != OPS_INDEX || order.at[j]->src[0] != s->param;
+      for (size_t l = 0; !seen && l < s->reads.len; l++)
+        seen = s->reads.at[l] == order.at[j];
+      if (!seen) ok = vec_push(k->mem, &s->reads, order.at[j]);
+    }
+  }
+  vec_free(k->mem, &at), vec_free(k->mem, &order);
+  return ok;
+}
+
+/* ---- where it is read: base, span and interval of each axis */
+static UOp *base_of(Staged *s, UOp *e) {
+  UOpVec zero = {0};
+  UOp *nought = num(s->k, 0);
+  bool ok = true;
+  for (size_t i = 0; ok && i < s->inside.len; i++)
+    ok = vec_push(s->k->mem, &zero, nought);
+  UOp *r = ok ? uop_substitute(s->k->st, s->k->mem, e, (int)s->inside.len, s->inside.at, zero.at) : NULL;
+  vec_free(s->k->mem, &zero);
+  return r ? uop_simplify(s->k->st, s->k->mem, r) : NULL;
+}
+
+static bool is_inside(const Staged *s, const UOp *r) {
+  for (size_t i = 0; i < s->inside.len; i++)
+    if (s->inside.at[i] == r) return true;
+  return false;
+}
+
+static bool only_inside(Staged *s, UOp *e) { /* no loop from outside, and no data */
+  UOpVec order = {0};
+  bool ok = uop_toposort(s->k->st, s->k->mem, &e, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    ok = u->op != OPS_INDEX && u->op != OPS_VAR && (u->op != OPS_RANGE || is_inside(s, u));
+  }
+  vec_free(s->k->mem, &order);
+  return ok;
+}
+
+static bool read_axes(Staged *s, const UOp *x, bool first) {
+  for (int d = 0; d < s->naxis; d++) {
+    UOp *base = base_of(s, x->src[1 + d]), *offset = ix(s->k, OPS_SUB, x->src[1 + d], base);
+    Axis *a = &s->axis[d];
+    if (!offset) return false;
+    if (!only_inside(s, offset)) return cannot(s, "its index is no sum of loops outside and loops inside");
+    if (!first && base != a->base) return cannot(s, "it is read at two places that move apart");
+    if (offset->vmin == INT64_MIN || offset->vmax == INT64_MAX) return cannot(s, "its index has no bounds");
+    int64_t high = first ? offset->vmax : TG_MAX(a->low + a->span - 1, offset->vmax);
+    a->base = base, a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin), a->span = high - a->low + 1;
+  }
+  return true;
+}
+
+/* less: `a < b` with one side constant, of which `holds` says whether it is true: bounds the axis whose index
+ * differs from it by a constant. */
+static bool clip_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
+  bool below = is_const(less->src[1]); /* e < c, else c < e */
+  UOp *e = less->src[!below], *c = less->src[below];
+  if (!is_const(c) || e->dtype != DT_INDEX) return false;
+  for (int d = 0; d < s->naxis; d++) {
+    UOp *apart = ix(s->k, OPS_SUB, e, x->src[1 + d]);
+    if (!apart || !is_const(apart)) continue;
+    Axis *a = &s->axis[d];
+    int64_t bound = c->arg.v.i - apart->arg.v.i;
+    if (!a->clip) a->clip = true, a->from = INT64_MIN, a->to = INT64_MAX;
+    if (below == holds)
+      a->to = TG_MIN(a->to, below ? bound : bound + 1);
+    else
+      a->from = TG_MAX(a->from, below ? bound : bound + 1);
+    return true;
+  }
+  return false;
+}
+
+static bool clip(Staged *s, const UOp *x) { /* its gate, as an interval of each axis */
+  UOp *todo[32];
+  int n = 0;
+  if (x->arg.i) todo[n++] = index_gate(x);
+  while (n) {
+    UOp *g = todo[--n];
+    if (g->op == OPS_AND && n + 2 <= (int)TG_COUNT(todo)) {
+      todo[n++] = g->src[0], todo[n++] = g->src[1];
+      continue;
+    }
+    bool negated = g->op == OPS_CMPNE && is_const_int(g->src[1], 1);
+    const UOp *less = negated ? g->src[0] : g;
+    if (less->op != OPS_CMPLT || !clip_by(s, x, less, !negated))
+      return cannot(s, "its gate is no interval of its axes");
+  }
+  return true;
+}
+
+static bool same_clip(const Axis *a, const Axis *b) {
+  return a->clip == b->clip && (!a->clip || (a->from == b->from && a->to == b->to));
+}
+
+static bool measure(Staged *s) {
+  s->naxis = TG_MAX(s->param->nsrc, 1);
+  for (size_t i = 0; i < s->reads.len; i++) {
+    const UOp *x = s->reads.at[i];
+    Axis had[MAX_AXES];
+    memcpy(had, s->axis, sizeof had);
+    for (int d = 0; d < s->naxis; d++)
+      s->axis[d].clip = false;
+    if (!read_axes(s, x, i == 0) || !clip(s, x)) return false;
+    for (int d = 0; i && d < s->naxis; d++)
+      if (!same_clip(&had[d], &s->axis[d])) return cannot(s, "it is read through two gates");
+  }
+  int64_t step = 1;
+  for (int d = s->naxis - 1; d >= 0; d--) {
+    Axis *a = &s->axis[d];
+    int64_t extent = s->param->nsrc ? s->param->src[d]->arg.v.i : s->param->arg.param.nelem;
+    a->step = step, step *= extent;
+    if (a->clip) a->from = TG_MAX(a->from, 0), a->to = TG_MIN(a->to, extent);
+  }
+  return true;
+}
+
+/* ---- the layout */
+static const UOp *range_of_root(const Staged *s, int64_t root) {
+  for (size_t i = 0; i < s->inside.len; i++)
+    if (range_root(s->inside.at[i]) == root) return s->inside.at[i];
+  return NULL;
+}
+
+/* The axis that is the range of the lanes to come, alone and step by step, in every read. */
+static int find_lanes(Staged *s) {
+  const Opt *vec = NULL;
+  for (size_t i = 0; i < s->k->list.len; i++)
+    if (s->k->list.at[i].op == OPT_VEC) vec = &s->k->list.at[i];
+  const UOp *r = vec ? range_of_root(s, vec->r) : NULL;
+  if (!r) return -1;
+  s->lanes = vec->n;
+  for (int d = 0; d < s->naxis; d++) {
+    bool is = true;
+    for (size_t i = 0; is && i < s->reads.len; i++)
+      is = ix(s->k, OPS_SUB, s->reads.at[i]->src[1 + d], s->axis[d].base) == r;
+    if (is && d != s->naxis - 1) return d; /* the last axis lies so already */
+    if (is) return s->axis[d].span > s->lanes ? d : -1;
+  }
+  return -1;
+}
+
+static bool lay_out(Staged *s) {
+  s->lane_axis = find_lanes(s);
+  int64_t place = 1;
+  if (s->lane_axis >= 0) {
+    s->lanes = TG_MIN(s->lanes, (s->axis[s->lane_axis].span + 15) / 16 * 16);
+    place = s->lanes;
+  }
+  for (int d = s->naxis - 1; d >= 0; d--) {
+    if (d == s->lane_axis) continue;
+    s->axis[d].place = place;
+    if (__builtin_mul_overflow(place, s->axis[d].span, &place)) return cannot(s, "it is too large");
+  }
+  s->panel = place;
+  if (s->lane_axis >= 0) place *= (s->axis[s->lane_axis].span + s->lanes - 1) / s->lanes;
+  s->nelem = place;
+  DType d = (DType)s->param->dtype;
+  if (place > STAGE_BYTES / (int64_t)dtype_size(d)) return cannot(s, "local memory has no room for it");
+  s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, d, 1, 0, NULL, (Arg){.param = {place, s->k->next_local++}});
+  return s->memory != NULL;
+}
+
+/* The element of the copy for offsets at[d] - low. */
+static UOp *copy_at(Staged *s, UOp *const *at) {
+  Kernel *k = s->k;
+  UOp *flat = num(k, 0);
+  for (int d = 0; d < s->naxis; d++) {
+    UOp *part;
+    if (d == s->lane_axis) {
+      UOp *panel = ix(k, OPS_FLOORDIV, at[d], num(k, s->lanes)),
+          *lane = ix(k, OPS_FLOORMOD, at[d], num(k, s->lanes));
+      part = ix(k, OPS_ADD, ix(k, OPS_MUL, panel, num(k, s->panel)), lane);
+    } else
+      part = ix(k, OPS_MUL, at[d], num(k, s->axis[d].place));
+    flat = ix(k, OPS_ADD, flat, part);
+  }
+  return flat;
+}
+
+static UOp *copy_index(Staged *s, UOp *flat) {
+  return flat ? UNEW(s->k->st, OPS_INDEX, (DType)s->memory->dtype, 1, ARG0, s->memory, flat) : NULL;
+}
+
+static UOp *redirected(Staged *s) { /* the nest, reading the copy */
+  Kernel *k = s->k;
+  UOpVec to = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < s->reads.len; i++) {
+    UOp *at[MAX_AXES];
+    for (int d = 0; d < s->naxis; d++) {
+      UOp *offset = ix(k, OPS_SUB, s->reads.at[i]->src[1 + d], s->axis[d].base);
+      at[d] = ix(k, OPS_SUB, offset, num(k, s->axis[d].low));
+    }
+    UOp *x = copy_index(s, copy_at(s, at));
+    ok = x && vec_push(k->mem, &to, x);
+  }
+  UOp *r = ok ? uop_substitute(k->st, k->mem, s->nest, (int)to.len, s->reads.at, to.at) : NULL;
+  vec_free(k->mem, &to);
+  return r;
+}
+
+/* ---- the fill */
+static UOp *greater(Kernel *k, UOp *a, UOp *b) { return ix(k, OPS_MAX, a, b); }
+
+static UOp *lesser(Kernel *k, UOp *a, UOp *b) { /* as -max(-a, -b): bounds see through it */
+  UOp *minus = num(k, -1);
+  return ix(k, OPS_MUL, ix(k, OPS_MAX, ix(k, OPS_MUL, a, minus), ix(k, OPS_MUL, b, minus)), minus);
+}
+
+typedef struct Fill {
+  int n;
+  UOp *range[MAX_AXES]; /* NULL: an axis of one element */
+  UOp *begin[MAX_AXES]; /* what its turns begin at: offsets from low */
+  int64_t step[MAX_AXES], place[MAX_AXES];
+  int axis[MAX_AXES]; /* of the buffer, the last of those that are one loop */
+  int64_t span[MAX_AXES];
+} Fill;
+
+/* Where index base + low + t is inside the interval of its axis: t from *begin on, *turns of them. */
+static bool clipped(Staged *s, const Axis *a, UOp **begin, UOp **turns) {
+  Kernel *k = s->k;
+  *begin = num(k, 0), *turns = num(k, a->span);
+  if (!a->clip) return true;
+  UOp *start = ix(k, OPS_ADD, a->base, num(k, a->low));
+  *begin = greater(k, num(k, 0), ix(k, OPS_SUB, num(k, a->from), start));
+  UOp *end = lesser(k, num(k, a->span), ix(k, OPS_SUB, num(k, a->to), start));
+  *turns = greater(k, num(k, 0), ix(k, OPS_SUB, end, *begin));
+  return *begin && *turns;
+}
+
+/* Loops of the copy, outer first: axes that follow each other in both are one. */
+static bool fill_loops(Staged *s, Fill *f) {
+  Kernel *k = s->k;
+  f->n = 0;
+  for (int d = 0; d < s->naxis; d++) {
+    const Axis *a = &s->axis[d];
+    UOp *turns;
+    int at = f->n;
+    if (!clipped(s, a, &f->begin[at], &turns)) return false;
+    bool one = at && !a->clip && d != s->lane_axis && f->axis[at - 1] == d - 1 && d - 1 != s->lane_axis &&
+               !s->axis[d - 1].clip && f->step[at - 1] == a->span * a->step &&
+               f->place[at - 1] == a->span * a->place;
+    if (one) {
+      at--, f->span[at] *= a->span, f->begin[at] = num(k, 0), turns = num(k, f->span[at]);
+    } else
+      f->n++, f->span[at] = a->span;
+    f->axis[at] = d, f->step[at] = a->step, f->place[at] = a->place;
+    f->range[at] = is_const_int(turns, 1) ? NULL : kernel_range(k, turns, AXIS_LOOP, NULL);
+    if (!is_const_int(turns, 1) && !f->range[at]) return false;
+  }
+  return true;
+}
+
+static UOp *fill_turn(Kernel *k, const Fill *f, int i) { /* the offset of loop i from low */
+  return f->range[i] ? ix(k, OPS_ADD, f->begin[i], f->range[i]) : f->begin[i];
+}
+
+static UOp *fill_statement(Staged *s, const Fill *f) {
+  Kernel *k = s->k;
+  UOp *from = num(k, 0), *to = num(k, 0);
+  for (int d = 0; d < s->naxis; d++)
+    from =
+        ix(k, OPS_ADD, from,
+           ix(k, OPS_MUL, ix(k, OPS_ADD, s->axis[d].base, num(k, s->axis[d].low)), num(k, s->axis[d].step)));
+  for (int i = 0; i < f->n; i++) {
+    UOp *t = fill_turn(k, f, i), *part;
+    from = ix(k, OPS_ADD, from, ix(k, OPS_MUL, t, num(k, f->step[i])));
+    if (f->axis[i] == s->lane_axis) {
+      UOp *panel = ix(k, OPS_FLOORDIV, t, num(k, s->lanes)), *lane = ix(k, OPS_FLOORMOD, t, num(k, s->lanes));
+      part = ix(k, OPS_ADD, ix(k, OPS_MUL, panel, num(k, s->panel)), lane);
+    } else
+      part = ix(k, OPS_MUL, t, num(k, f->place[i]));
+    to = ix(k, OPS_ADD, to, part);
+  }
+  UOp *flat = uop_new(k->st, OPS_PARAM, (DType)s->param->dtype, 1, 0, NULL, s->param->arg);
+  UOp *value = flat && from ? UNEW(k->st, OPS_INDEX, (DType)flat->dtype, 1, ARG0, flat, from) : NULL;
+  return write_new(k, copy_index(s, to), value, 0, NULL);
+}
+
+static UOp *fill_nest(Staged *s, const Fill *f) {
+  UOp *u = fill_statement(s, f);
+  for (int i = f->n; u && i-- > 0;)
+    if (f->range[i]) u = loop_new(s->k, f->range[i], 1, &u);
+  return u;
+}
+
+static UOp *zeros(Staged *s, UOp **range) {
+  Kernel *k = s->k;
+  DType d = (DType)s->memory->dtype;
+  *range = kernel_range(k, num(k, s->nelem), AXIS_LOOP, NULL);
+  UOp *u = *range ? write_new(k, copy_index(s, *range), uop_const_int(k->st, d, 0), 0, NULL) : NULL;
+  return u ? loop_new(k, *range, 1, &u) : NULL;
+}
+
+/* ---- lanes of the fill: along what is contiguous in the buffer; where another axis is in the copy, it is
+ * the tile */
+static bool shape_loop(Kernel *k, UOp *range, OptOp op, int64_t n) {
+  PlaceVec at = {0};
+  UOp *loop = NULL;
+  bool ok = nest_places(k, k->sink, &at);
+  for (size_t i = 0; ok && i < at.len && !loop; i++)
+    if (at.at[i].u->op == OPS_LOOP && at.at[i].u->src[0] == range) loop = at.at[i].u;
+  vec_free(k->mem, &at);
+  return ok && loop && opt_split(k, op, loop, n);
+}
+
+static bool shape_fill(Staged *s, const Fill *f) {
+  Kernel *k = s->k;
+  int last = f->n - 1, lanes = -1;
+  while (last >= 0 && (!f->range[last] || f->step[last] != 1))
+    last--;
+  for (int i = 0; i < f->n; i++)
+    if (f->range[i] && f->axis[i] == s->lane_axis) lanes = i;
+  if (last < 0) return lanes < 0 || shape_loop(k, f->range[lanes], OPT_VEC, 16);
+  if (lanes >= 0 && lanes != last && f->span[lanes] >= 4)
+    return shape_loop(k, f->range[lanes], OPT_UPCAST, 16) && shape_loop(k, f->range[last], OPT_VEC, 16);
+  return shape_loop(k, f->range[last], OPT_VEC, lanes == last ? TG_MIN(s->lanes, 64) : 16);
+}
+
+static bool stage_one(Kernel *k, UOp *nest, UOp *param, const char **why) {
+  Staged s = {.k = k, .nest = nest, .param = param};
+  Fill f;
+  UOp *zero_range = NULL;
+  bool ok = collect(&s);
+  if (ok && s.reads.len) {
+    ok = measure(&s) && lay_out(&s) && fill_loops(&s, &f);
+    bool clips = false;
+    for (int d = 0; d < s.naxis; d++)
+      clips |= s.axis[d].clip;
+    UOp *with[3];
+    int n = 0;
+    if (ok && clips) with[n++] = zeros(&s, &zero_range);
+    if (ok) with[n++] = fill_nest(&s, &f), with[n++] = redirected(&s);
+    for (int i = 0; i < n; i++)
+      ok = ok && with[i];
+    UOp *sink = ok ? nest_replace(k, k->sink, nest, n, with) : NULL;
+    ok = ok && (k->sink = nest_simplify(k, sink)) != NULL && shape_fill(&s, &f) &&
+         (!zero_range || shape_loop(k, zero_range, OPT_VEC, 64));
+  }
+  *why = s.why;
+  vec_free(k->mem, &s.reads), vec_free(k->mem, &s.inside);
+  return ok;
+}
+
+/* Statements in the innermost blocks made so far. */
+static bool fronts(Kernel *k, UOp *u, UOpVec *out) {
+  for (int i = u->op == OPS_LOOP; i < u->nsrc; i++) {
+    UOp *s = u->src[i];
+    bool block = s->op == OPS_LOOP && is_block(s->src[0]);
+    if (block ? !fronts(k, s, out) : !vec_push(k->mem, out, s)) return false;
+  }
+  return true;
+}
+
+bool opt_stage(Kernel *k, int64_t slot, const char **why) {
+  UOpVec order = {0}, at = {0};
+  UOp *param = NULL;
+  *why = NULL;
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, &at);
+  for (size_t i = 0; i < order.len; i++)
+    if (order.at[i]->op == OPS_PARAM && order.at[i]->arg.param.slot == slot) param = order.at[i];
+  if (ok && !param) *why = "the kernel has no such buffer", ok = false;
+  for (size_t i = 0; ok && i < at.len; i++)
+    ok = stage_one(k, at.at[i], param, why);
+  vec_free(k->mem, &order), vec_free(k->mem, &at);
+  return ok;
+}

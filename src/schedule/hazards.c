@@ -204,7 +204,8 @@ bool inline_cheap(Sched *s) {
       double red = (double)(stage_iterations(g) / TG_MAX(stage_out_size(g), 1));
       bool contraction = g->weight >= 1 && g->reads.len > 1;
       stage_at(s, g->readers.at[0])->nested +=
-          contraction ? red * 2 * 58 / 225 : red * (g->weight + 1 + g->nested);
+          contraction ? red * 2 * target_ops_us(s->opt->target) / target_flops_us(s->opt->target)
+                      : red * (g->weight + 1 + g->nested);
     }
     for (size_t j = 0; ok && j < g->readers.len; j++)
       ok = replace_reads(s, g->readers.at[j], i);

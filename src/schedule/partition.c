@@ -18,9 +18,11 @@ static const IntVec *edges(const Stage *g, int kind) {
   return kind == 0 ? &g->deps : kind == 1 ? &g->after : &g->war;
 }
 
-/* ---- cost, us. Figures of one core: 58 G simple operations, 225 GF of contractions, bandwidth by working
- * set. */
-static double bytes_us(double b) { return b <= 524288 ? b / 174e3 : b <= 16777216 ? b / 95e3 : b / 30e3; }
+/* ---- cost, us of one core; bandwidth by working set */
+static double bytes_us(const Sched *s, double b) {
+  const Target *t = s->opt->target;
+  return b / t->bytes_us[target_level(t, b)];
+}
 
 int gmap_placed(const Gmap *g, int stage, int d) { return g->s->stages.at[stage].gmap[d]; }
 
@@ -62,7 +64,7 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
         readers += inside, written |= !inside;
       }
       if (!readers || (!must && readers + written < 2)) continue;
-      if (n > s->opt->local_bytes / size || *bytes + n * size > s->opt->local_bytes) {
+      if (n > s->opt->target->local_bytes / size || *bytes + n * size > s->opt->target->local_bytes) {
         if (!must) continue;
         *bytes = n > INT64_MAX / size ? INT64_MAX : *bytes + n * size;
         return false;
@@ -150,7 +152,7 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
         Stage *q = stage_at(s, rd->stage);
         bool same_loop = m->is_reduce && inner == 1 && !q->is_reduce;
         if (elems[at])
-          in_us += same_loop ? 0 : bytes_us(b / TG_MAX(rows, 1)) * rows; /* a row in local memory */
+          in_us += same_loop ? 0 : bytes_us(s, b / TG_MAX(rows, 1)) * rows; /* a row in local memory */
         else if (!q->is_reduce && inner_size(s, gm, rd->stage) > 1)
           w += q->weight; /* computed again where it is read */
         continue;
@@ -158,23 +160,24 @@ static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *c
       bool seen_in = false;
       for (size_t l = 0; l < k && !seen_in && rd->stage >= 0; l++)
         seen_in = ints_have(&stage_at(s, mem[l])->deps, rd->stage);
-      if (!seen_in) in_us += bytes_us(b);
+      if (!seen_in) in_us += bytes_us(s, b);
       operand += b;
     }
-    if (elems[k]) out_us += bytes_us((double)elems[k] * (double)dtype_size((DType)m->node->dtype)) * rows;
+    if (elems[k]) out_us += bytes_us(s, (double)elems[k] * (double)dtype_size((DType)m->node->dtype)) * rows;
     bool contraction = m->is_reduce && m->weight >= 1 && stage_iterations(m) > stage_out_size(m) && nbuf > 1;
     if (contraction) {
       double slow = inner > 1 && rows > 1 ? 6 : 1; /* its own axis left the grid: the tile is one row */
-      ops += 2 * n / 225e3 * slow;
+      ops += 2 * n / target_flops_us(s->opt->target) * slow;
       if (inner > 1 && rows > 8)
-        reread += (rows / 8 - 1) * bytes_us(operand / TG_MAX(rows, 1)) + (rows / 8 - 1) * bytes_us(inner * 4);
+        reread +=
+            (rows / 8 - 1) * bytes_us(s, operand / TG_MAX(rows, 1)) + (rows / 8 - 1) * bytes_us(s, inner * 4);
     } else
-      ops += n * w / 58e3;
-    if (written) out_us += bytes_us((double)stage_out_size(m) * (double)dtype_size((DType)m->node->dtype));
+      ops += n * w / target_ops_us(s->opt->target);
+    if (written) out_us += bytes_us(s, (double)stage_out_size(m) * (double)dtype_size((DType)m->node->dtype));
   }
-  double par = TG_MIN(rows, (double)s->opt->ncores);
-  double c = ops / TG_MAX(par, 1), b = (in_us + out_us) / TG_MAX(TG_MIN(par, 2), 1);
-  return 0.2 + TG_MAX(c, b) + 0.3 * TG_MIN(c, b) + reread;
+  double par = TG_MIN(rows, (double)s->opt->target->cores);
+  double c = ops / TG_MAX(par, 1), b = (in_us + out_us) / TG_MAX(TG_MIN(par, s->opt->target->streams), 1);
+  return s->opt->target->launch_us + TG_MAX(c, b) + 0.3 * TG_MIN(c, b) + reread;
 }
 
 /* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
@@ -287,7 +290,7 @@ static bool place(Sched *s, int i) {
     bool fits = fit(s, kk, i, &t, why);
     if (fits && !local_plan(s, &gm, mem, nmem, elems, &bytes)) {
       snprintf(why, sizeof why, "rows of %.1f KB do not fit %lld KB of local memory", (double)bytes / 1024,
-               (long long)s->opt->local_bytes >> 10);
+               (long long)s->opt->target->local_bytes >> 10);
       fits = false;
     }
     if (!fits) {
@@ -347,7 +350,7 @@ static bool written(Sched *s, int i) {
 static double read_us(const Read *rd, Sched *s, double n) {
   double elem = rd->stage >= 0 ? (double)stage_out_size(stage_at(s, rd->stage))
                                : (double)rd->index->src[0]->arg.param.nelem;
-  return bytes_us(TG_MIN(elem, n) * (double)dtype_size((DType)rd->index->dtype));
+  return bytes_us(s, TG_MIN(elem, n) * (double)dtype_size((DType)rd->index->dtype));
 }
 
 static bool kernel_reads(Sched *s, int k, const Read *rd) {
@@ -378,8 +381,9 @@ bool recompute_or_store(Sched *s) {
       available &= written(s, g->deps.at[k]);
     if (!available) continue;
     double size = (double)stage_out_size(g) * (double)dtype_size((DType)g->node->dtype),
-           store = bytes_us(size), again = 0;
-    double par = (double)s->opt->ncores, text = 0; /* text: operations that the readers' expressions get */
+           store = bytes_us(s, size), again = 0;
+    double rate = target_ops_us(s->opt->target) * s->opt->target->cores,
+           text = 0; /* text: operations that the readers' expressions get */
     bool inside = false, chained = false;
     for (size_t k = 0; k < g->readers.len; k++) {
       Stage *r = stage_at(s, g->readers.at[k]);
@@ -388,18 +392,18 @@ bool recompute_or_store(Sched *s) {
         continue;
       }
       double n = (double)stage_iterations(r);
-      store += bytes_us(TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
+      store += bytes_us(s, TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
       int places = 0;
       for (size_t j = 0; j < r->reads.len; j++)
         if (r->reads.at[j].stage == i) places++, chained |= g->gathers && index_is_data(r->reads.at[j].index);
       text += places * (g->weight + 1);
-      again += n * g->weight / 58e3 / par;
+      again += n * g->weight / rate;
       for (size_t j = 0; j < g->reads.len; j++)
         if (!kernel_reads(s, r->kernel, &g->reads.at[j])) again += read_us(&g->reads.at[j], s, n);
     }
     if (!inside)
       again -=
-          stage_out_size(g) * (g->weight + 1) / 58e3 / par; /* its own kernel need not compute it at all */
+          (double)stage_out_size(g) * (g->weight + 1) / rate; /* its own kernel need not compute it at all */
     if (!inside) text -= g->weight + 1;
     if (again > store * (size > 67108864 ? 2 : 1) || text > MOST_REPEATED || chained) continue;
     if (s->opt->explain)

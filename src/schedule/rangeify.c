@@ -675,22 +675,27 @@ int64_t stage_iterations(const Stage *g) {
   return n;
 }
 
-static double op_weight(const UOp *u) {
+static double op_weight(const OpWeights *w, const UOp *u) {
   switch (u->op) {
   case OPS_EXP2:
-  case OPS_EXP: return 12;
+  case OPS_EXP: return w->exp;
   case OPS_LOG2:
-  case OPS_LOG: return 14;
+  case OPS_LOG: return w->log;
   case OPS_SIN:
   case OPS_COS:
-  case OPS_TAN: return 20;
-  case OPS_POW: return 30;
-  case OPS_THREEFRY: return 60;
+  case OPS_TAN: return w->trig;
+  case OPS_POW: return w->pow;
+  case OPS_THREEFRY: return w->threefry;
   case OPS_SQRT:
   case OPS_RECIPROCAL:
-  case OPS_FDIV: return 4;
+  case OPS_FDIV: return w->root;
   default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
   }
+}
+
+static bool is_transcendental(const UOp *u) {
+  return u->op == OPS_EXP2 || u->op == OPS_EXP || u->op == OPS_LOG2 || u->op == OPS_LOG || u->op == OPS_SIN ||
+         u->op == OPS_COS || u->op == OPS_TAN || u->op == OPS_POW || u->op == OPS_THREEFRY;
 }
 
 static bool is_own_loop(const Stage *g, const UOp *r) {
@@ -708,8 +713,7 @@ bool stage_scan(Sched *s, int i) {
   g->reads.len = g->deps.len = 0, g->weight = 0, g->heavy = g->gathers = false, g->nested_loops = 0;
   for (size_t k = 0; ok && k < order.len; k++) {
     UOp *u = order.at[k];
-    double w = op_weight(u);
-    g->weight += w, g->heavy |= w >= 10;
+    g->weight += op_weight(&s->opt->target->weight, u), g->heavy |= is_transcendental(u);
     g->nested_loops += u->op == OPS_RANGE && !is_own_loop(g, u);
     if (u->op != OPS_INDEX) continue;
     g->gathers |= index_is_data(u);

@@ -62,9 +62,11 @@ Target target_this_cpu(void) {
   t.name = "this CPU", t.cores = cpu_count(), t.mhz = max_mhz();
   t.vec_bytes = vector_bytes(), t.registers = t.vec_bytes == 64 ? 32 : 16;
   t.fmas = t.vec_bytes / 2.0, t.ops = t.vec_bytes / 4.0;
+  int64_t lent =
+      TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {
     int64_t nbytes = cpu_cache_bytes(l + 1);
-    if (nbytes > 0) t.cache[l] = nbytes;
+    if (nbytes > 0) t.cache[l] = l == LEVEL_L3 ? TG_MIN(nbytes, lent) : nbytes;
     t.bytes_us[l] = cycle_bytes[l] * t.mhz * t.vec_bytes / 64;
   }
   t.local_bytes = t.cache[LEVEL_L2] / 2;

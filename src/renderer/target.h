@@ -24,14 +24,17 @@ typedef struct Target {
   double bytes_us[NLEVEL]; /* bytes that one core reads in a us, by where they are */
 
   double mhz;
-  double fmas, ops; /* multiplications with addition, and simple operations, of f32 in one cycle of a core */
+  /* Of f32, in one cycle of a core. */
+  double fmas, ops;
   OpWeights weight;
-  int vec_bytes; /* of one vector register; of the widest load on a GPU */
-  int registers; /* vectors; on a GPU words of a thread */
-  int warp;      /* threads in step; 1 on a CPU */
-
-  int64_t
-      local_bytes; /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a block */
+  /* Of one vector register; of the widest load on a GPU. */
+  int vec_bytes;
+  /* Vectors; on a GPU words of a thread. */
+  int registers;
+  /* Threads in step; 1 on a CPU. */
+  int warp;
+  /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
+  int64_t local_bytes;
   double launch_us;
 } Target;
 

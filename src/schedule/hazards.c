@@ -86,23 +86,32 @@ static bool reads_of(const Stage *q, int producer) {
   return false;
 }
 
-bool replace_reads(Sched *s, int reader, int producer) {
+/* The reader's value with the producer's where it was read. An index of such a read may hold another one,
+ * which is then still there. */
+static UOp *with_value(Sched *s, int reader, int producer) {
   Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
   UOpVec from = {0}, to = {0};
   bool ok = true;
-  while (ok && reads_of(q, producer)) { /* again where it is read at an index that is read of it too */
-    from.len = to.len = 0;
-    for (size_t k = 0; ok && k < q->reads.len; k++) {
-      if (q->reads.at[k].stage != producer) continue;
-      UOp *f[MAX_RANK], *t[MAX_RANK];
-      int n = 0;
-      for (int d = 0; d < g->nout; d++)
-        if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
-      UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
-      ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
-    }
-    UOp *v = ok ? uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at) : NULL;
-    ok = v && (q->value = uop_simplify(s->st, s->mem, v)) != NULL && stage_scan(s, reader);
+  for (size_t k = 0; ok && k < q->reads.len; k++) {
+    if (q->reads.at[k].stage != producer) continue;
+    UOp *f[MAX_RANK], *t[MAX_RANK];
+    int n = 0;
+    for (int d = 0; d < g->nout; d++)
+      if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
+    UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
+    ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
+  }
+  UOp *v = ok ? uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at) : NULL;
+  vec_free(s->mem, &from), vec_free(s->mem, &to);
+  return v ? uop_simplify(s->st, s->mem, v) : NULL;
+}
+
+bool replace_reads(Sched *s, int reader, int producer) {
+  Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
+  bool ok = true;
+  while (ok && reads_of(q, producer)) {
+    UOp *v = with_value(s, reader, producer);
+    ok = v && (q->value = v) && stage_scan(s, reader);
   }
   for (size_t k = 0; ok && k < g->after.len; k++)
     ok = ints_have(&q->after, g->after.at[k]) || vec_push(s->mem, &q->after, g->after.at[k]);
@@ -110,7 +119,6 @@ bool replace_reads(Sched *s, int reader, int producer) {
     IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
     ok = ints_have(rd, reader) || vec_push(s->mem, rd, reader);
   }
-  vec_free(s->mem, &from), vec_free(s->mem, &to);
   return ok;
 }
 
@@ -125,7 +133,16 @@ bool readers_build(Sched *s) {
   return true;
 }
 
-static bool is_cheap(const Stage *g) {
+/* A value that is spread: all that it is computed from is a small part of it. */
+static bool is_spread(Sched *s, const Stage *g) {
+  double in = 0;
+  for (size_t j = 0; j < g->reads.len; j++)
+    in += g->reads.at[j].stage >= 0 ? (double)stage_out_size(stage_at(s, g->reads.at[j].stage))
+                                    : (double)g->reads.at[j].index->src[0]->arg.param.nelem;
+  return in * 8 <= (double)stage_out_size(g);
+}
+
+static bool is_cheap(Sched *s, const Stage *g) {
   int full = 0;
   int64_t n = stage_out_size(g);
   for (size_t j = 0; j < g->reads.len; j++) {
@@ -137,7 +154,8 @@ static bool is_cheap(const Stage *g) {
     full += !dup && x->src[0]->arg.param.nelem * 8 > n;
   }
   if (!g->reads.len && !uop_has_op(g->value, OPS_THREEFRY)) return true; /* a closed form of its indices */
-  return !g->heavy && g->weight <= 12 && full <= 1 && !g->deps.len && !uop_has_op(g->value, OPS_REDUCE);
+  if (g->heavy || g->weight > 12 || uop_has_op(g->value, OPS_REDUCE)) return false;
+  return (full <= 1 && !g->deps.len) || is_spread(s, g);
 }
 
 /* A reduction whose one reader takes each of its elements once, at an index that is not the reader's own grid
@@ -179,6 +197,28 @@ static bool nests(Sched *s, int i) {
              stage_out_size(g) + stage_out_size(g) / 2; /* not once per element of all that is beside it */
 }
 
+/* Nested, a reduction is computed where its reader is: with the reader's loops for lanes and tiles, and the
+ * reader's grid alone to share among cores. */
+static bool nesting_pays(Sched *s, int i) {
+  int reader = stage_at(s, i)->readers.at[0];
+  Stage *q = stage_at(s, reader);
+  Cost own = stage_cost(s, i, NULL), apart = stage_cost(s, reader, NULL), nested = {.us = IMPOSSIBLE_US};
+  UOp *old = q->value, *v = with_value(s, reader, i);
+  if (!v) return false;
+  q->value = v;
+  if (stage_scan(s, reader)) nested = stage_cost(s, reader, NULL);
+  q->value = old;
+  if (!stage_scan(s, reader)) return false;
+  bool pays = nested.us < own.us + apart.us;
+  if (s->opt->explain) {
+    str_printf(s->opt->explain, "%s s%d in s%d: apart ", pays ? "nest " : "no   ", i, reader);
+    cost_print(s->opt->explain, &own), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &apart);
+    str_put(s->opt->explain, ", nested "), cost_print(s->opt->explain, &nested),
+        str_put(s->opt->explain, "\n");
+  }
+  return pays;
+}
+
 bool for_lanes(Sched *s, int i) {
   const Stage *g = stage_at(s, i);
   bool in_order = false;
@@ -198,15 +238,8 @@ bool inline_cheap(Sched *s) {
     int i = s->order.at[k];
     Stage *g = stage_at(s, i);
     if (g->keep || g->fixed || for_lanes(s, i) || g->war.len || pinned[i] ||
-        !(g->is_reduce ? nests(s, i) : is_cheap(g)))
+        !(g->is_reduce ? nests(s, i) && nesting_pays(s, i) : is_cheap(s, g)))
       continue;
-    if (g->is_reduce) {
-      double red = (double)(stage_iterations(g) / TG_MAX(stage_out_size(g), 1));
-      bool contraction = g->weight >= 1 && g->reads.len > 1;
-      stage_at(s, g->readers.at[0])->nested +=
-          contraction ? red * 2 * target_ops_us(s->opt->target) / target_flops_us(s->opt->target)
-                      : red * (g->weight + 1 + g->nested);
-    }
     for (size_t j = 0; ok && j < g->readers.len; j++)
       ok = replace_reads(s, g->readers.at[j], i);
     g->inlined = true;

@@ -7,12 +7,16 @@
 #define STAGE_SLOT(i)                                                                                        \
   (-1 - (int64_t)(i)) /* PARAM slot that stands for the value of stage i; its own inverse */
 #define MAX_RANK 16
+
+enum { MOST_REPEATED = 200 }; /* operations that may be written out again */
+
 typedef Vec(int) IntVec;
 
 typedef struct Read {
   UOp *index;
   int stage;
-} Read; /* what a value reads: stage, or -1 for a buffer */
+  double turns; /* of the loops that the index depends on */
+} Read;         /* what a value reads: stage, or -1 for a buffer */
 
 typedef struct Stage {
   UOp *node;
@@ -35,14 +39,22 @@ typedef struct Stage {
   Vec(Read) reads; /* INDEX nodes in the value */
   IntVec deps;     /* stages read */
   IntVec readers;  /* stages that read it (partition) */
-  double weight,
-      nested;   /* weighted operations per element of its iteration space; those of reductions nested in it */
-  bool heavy;   /* transcendental inside */
-  bool gathers; /* reads at indices that are read */
+  /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; those
+   * of sums of products, and the same with what they lose where there is no register tile or no lanes. */
+  double weight, ops, flops, slow_flops;
+  bool heavy;       /* transcendental inside */
+  bool gathers;     /* reads at indices that are read */
   int nested_loops; /* loops of the reductions nested in the value */
   int kernel;
   int gmap[MAX_RANK]; /* out axis -> grid axis of its kernel, or -1 */
 } Stage;
+
+/* An estimate, us, and its parts: us is IMPOSSIBLE_US for what is not to be built. */
+#define IMPOSSIBLE_US 1e30
+
+typedef struct Cost {
+  double us, launch, compute, memory, again; /* again: operands read once per block of rows */
+} Cost;
 
 /* A kernel: a set of stages with a common grid. */
 enum { MAX_MEMBERS = 64 };
@@ -52,10 +64,15 @@ typedef struct Kern {
   int ngrid;
   UOp *grid[MAX_RANK];
   int level, minout;
-  double us;
+  Cost cost;
 } Kern; /* grid: extents */
 
 typedef Vec(Kern) KernVec;
+
+/* Loops that a node depends on, and those along which it reads the next element: bits of one stage. */
+typedef struct LoopSet {
+  uint64_t loops, steps;
+} LoopSet;
 
 typedef struct Sched {
   UOpStore *st;
@@ -64,13 +81,13 @@ typedef struct Sched {
   const SchedOptions *opt;
   Vec(Stage) stages;
   int64_t next_range;
-  IntVec order; /* stages, each after what it needs */
+  Vec(LoopSet) loops; /* by node id, while a stage is scanned */
+  IntVec order;       /* stages, each after what it needs */
   KernVec ks;
 } Sched;
 
 /* ---- the passes; their order is in passes.c */
 bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
-bool stage_scan(Sched *s, int i);                       /* recomputes reads, deps, weight from value */
 bool align(Sched *s);
 bool hazards(Sched *s);
 bool order_stages(Sched *s);
@@ -96,6 +113,15 @@ typedef struct Gmap {
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
+
+/* ---- cost.c */
+bool stage_scan(Sched *s, int i);               /* recomputes reads, deps and work from the value */
+double bytes_us(const Sched *s, double nbytes); /* of one core */
+double read_us(const Sched *s, const Read *rd, double turns); /* read so often */
+int64_t inner_size(Sched *s, const Gmap *g, int i);           /* elements of member i per grid point */
+Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
+Cost stage_cost(Sched *s, int i, Kern *one); /* alone; places it, and fills *one unless that is NULL */
+void cost_print(Str *out, const Cost *c);
 
 static inline Stage *stage_at(Sched *s, int i) { return &s->stages.at[i]; }
 

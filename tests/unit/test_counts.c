@@ -46,6 +46,24 @@ static void test_kernels(void **state) {
   }
 }
 
+/* A contraction keeps its grid, its tile and its lanes: what sums its result up is a kernel of its own. */
+static void test_contractions_stand_alone(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+  TgTensor *a = tg_empty(ctx, TG_F32, TG_SHAPE(1024, 1024)), *b = tg_empty(ctx, TG_F32, TG_SHAPE(1024, 1024)),
+           *x = tg_empty(ctx, TG_F32, TG_SHAPE(8, 512, 7, 7)),
+           *w = tg_empty(ctx, TG_F32, TG_SHAPE(512, 512, 3, 3));
+  TgTensor *conv = tg_conv2d(x, w, .padding = TG_SIZES(1));
+  TgTensor *apart[] = {tg_sum(tg_matmul(a, b)), tg_sum(tg_matmul(a, b), .axis = TG_AXES(0)),
+                       tg_mean(conv, .axis = TG_AXES(2, 3))};
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(tg_schedule(&apart[i], 1, NULL, NULL), 2);
+  TgTensor *one[] = {tg_relu(tg_matmul(a, b)), tg_relu(conv)};
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(tg_schedule(&one[i], 1, NULL, NULL), 1);
+  tg_close(ctx);
+}
+
 static void test_linear(void **state) {
   (void)state;
 
@@ -112,7 +130,8 @@ static void test_plans_large(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels), cmocka_unit_test(test_linear),
-                                     cmocka_unit_test(test_cache_clear), cmocka_unit_test(test_plans_large)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_kernels), cmocka_unit_test(test_contractions_stand_alone),
+      cmocka_unit_test(test_linear), cmocka_unit_test(test_cache_clear), cmocka_unit_test(test_plans_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,9 @@ static uint64_t steps_of(Scan *c, const UOp *index) {
     last--;
   UOp *e = index->src[last];
   uint64_t steps = 0;
+  while (e->op ==
+         OPS_FLOORMOD) /* the last of the axes that e was taken apart for; the others have the rest of it */
+    e = e->src[0];
   for (; e->op == OPS_ADD; e = e->src[0]) /* a sum of terms leans to the left */
     if (e->src[1]->op == OPS_RANGE) steps |= loop_bit(c, e->src[1]);
   return e->op == OPS_RANGE ? steps | loop_bit(c, e) : steps;
@@ -263,7 +266,7 @@ static bool is_written(const Members *m, const Stage *g) {
   return written;
 }
 
-static double value_bytes(const Stage *g, double n) { return n * (double)dtype_size((DType)g->node->dtype); }
+double value_bytes(const Stage *g, double n) { return n * (double)dtype_size((DType)g->node->dtype); }
 
 /* False: an expression would be written out again and again, or there would be too many loops. */
 static bool is_buildable(const Members *m, int ngrid) {
@@ -301,13 +304,11 @@ static bool read_by_others(const Members *m, size_t k, int stage) {
   return false;
 }
 
-static double read_bytes(const Sched *s, const Read *rd, double turns) {
+double read_bytes(const Sched *s, const Read *rd, double turns) {
   double elem = rd->stage >= 0 ? (double)stage_out_size(&s->stages.at[rd->stage])
                                : (double)rd->index->src[0]->arg.param.nelem;
   return TG_MIN(elem, turns) * (double)dtype_size((DType)rd->index->dtype);
 }
-
-double read_us(const Sched *s, const Read *rd, double turns) { return bytes_us(s, read_bytes(s, rd, turns)); }
 
 /* Adds what member k takes, on one core. */
 static void member_cost(const Members *m, size_t k, Cost *c) {

@@ -241,7 +241,8 @@ bool recompute_or_store(Sched *s) {
       text += places * (g->weight + 1);
       again += n * g->weight / rate;
       for (size_t j = 0; j < g->reads.len; j++)
-        if (!kernel_reads(s, r->kernel, &g->reads.at[j])) again += read_us(s, &g->reads.at[j], n);
+        if (!kernel_reads(s, r->kernel, &g->reads.at[j]))
+          again += bytes_us(s, read_bytes(s, &g->reads.at[j], n));
     }
     if (!inside)
       again -=
@@ -264,14 +265,8 @@ bool recompute_or_store(Sched *s) {
       for (size_t m = 0; m < kk->mem.len; m++)
         if (kk->mem.at[m] != i) kk->mem.at[n++] = kk->mem.at[m];
       kk->mem.len = n, g->inlined = true;
-      for (size_t k = 0; k < g->deps.len; k++) {
-        IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
-        for (size_t m = 0; m < rd->len; m++)
-          if (rd->at[m] == i) {
-            rd->at[m] = rd->at[--rd->len];
-            break;
-          }
-      }
+      for (size_t k = 0; k < g->deps.len; k++)
+        ints_drop(&stage_at(s, g->deps.at[k])->readers, i);
     }
   }
   mem_free(s->mem, pinned);

@@ -24,6 +24,16 @@ static bool run_hazards(void *state) {
   return hazards(r->s) && order_stages(r->s) && readers_build(r->s);
 }
 
+static bool run_nest(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (nest_reductions(r->s, false) && order_stages(r->s));
+}
+
+static bool run_nest_divided(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (nest_reductions(r->s, true) && order_stages(r->s));
+}
+
 static bool run_inline(void *state) {
   Run *r = state;
   return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s));
@@ -46,9 +56,13 @@ static bool run_kernels(void *state) {
 
 const Pass schedule_passes[] = {
     {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES}, /* tensor graph -> stages over ranges */
+    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},   /* what must come before what */
+    {"nest reductions", .run = run_nest,
+     .makes = GRAPH_STAGES}, /* a sum of sums over shifted places is one */
     {"align ranges", .run = run_align,
      .makes = GRAPH_STAGES}, /* a reshape between two stages splits their loops alike */
-    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},     /* what must come before what */
+    {"nest again", .run = run_nest_divided,
+     .makes = GRAPH_STAGES},                                    /* at places that loops were aligned for */
     {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES}, /* what costs less than its memory */
     {"join by level", .run = run_join, .makes = GRAPH_STAGES},  /* stages that share a grid share a kernel */
     {"recompute or store", .run = run_memory,

@@ -243,13 +243,33 @@ static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
 }
 
+/* Axes that an index was taken apart for are one again: e // c and e % c, c the extent of the second, are e.
+ */
+static int joined_axes(Sched *s, int n, int64_t *extents, UOp **idx) {
+  for (int d = n - 2; d >= 0; d--) {
+    UOp *low = idx[d + 1], *e = low->src[0];
+    if (low->op != OPS_FLOORMOD || !is_const_int(low->src[1], extents[d + 1])) continue;
+    UOp *high = uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_FLOORDIV, e, low->src[1]));
+    if (!high) return 0;
+    if (high != idx[d]) continue;
+    idx[d] = e, extents[d] *= extents[d + 1], n--;
+    memmove(idx + d + 1, idx + d + 2, (size_t)(n - d - 1) * sizeof *idx);
+    memmove(extents + d + 1, extents + d + 2, (size_t)(n - d - 1) * sizeof *extents);
+  }
+  return n;
+}
+
 UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents,
                   UOp *const *idx) {
-  UOp *ext[MAX_RANK], *src[MAX_RANK + 1];
+  UOp *src[MAX_RANK + 1], **at = src + 1, *ext[MAX_RANK];
+  int64_t size[MAX_RANK];
   int k = 0;
   for (int d = 0; d < n; d++)
-    if (extents[d] != 1) src[1 + k] = idx[d], ext[k++] = uop_index_const(s->st, extents[d]);
-  if (!k) src[1] = uop_index_const(s->st, 0);
+    if (extents[d] != 1) at[k] = idx[d], size[k++] = extents[d];
+  if (!k) at[0] = uop_index_const(s->st, 0);
+  if (k && !(k = joined_axes(s, k, size, at))) return NULL;
+  for (int d = 0; d < k; d++)
+    ext[d] = uop_index_const(s->st, size[d]);
   src[0] = uop_new(s->st, OPS_PARAM, dt, 1, k > 1 ? k : 0, ext, (Arg){.param = {nelem, slot}});
   UOp *x = uop_new(s->st, OPS_INDEX, dt, 1, 1 + TG_MAX(k, 1), src, ARG0);
   if (k < 2 || !x || !has_divmod(x)) return x;

@@ -92,7 +92,12 @@ bool align(Sched *s);
 bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
+bool nest_reductions(Sched *s, bool divided);
 bool inline_cheap(Sched *s);
+UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
+bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
+bool merge_reduces(Sched *s, Stage *q);              /* a value that is a reduction of a reduction: one */
+bool may_move(Sched *s, int i);
 bool for_lanes(Sched *s,
                int i); /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
 bool replace_reads(Sched *s, int reader, int producer); /* the producer's value is written into the reader */
@@ -114,11 +119,20 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
 
+static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes its place */
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == x) {
+      v->at[i] = v->at[--v->len];
+      return;
+    }
+}
+
 /* ---- cost.c */
 bool stage_scan(Sched *s, int i);               /* recomputes reads, deps and work from the value */
 double bytes_us(const Sched *s, double nbytes); /* of one core */
-double read_us(const Sched *s, const Read *rd, double turns); /* read so often */
-int64_t inner_size(Sched *s, const Gmap *g, int i);           /* elements of member i per grid point */
+double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
+double value_bytes(const Stage *g, double nelem);
+int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
 Cost stage_cost(Sched *s, int i, Kern *one); /* alone; places it, and fills *one unless that is NULL */
 void cost_print(Str *out, const Cost *c);

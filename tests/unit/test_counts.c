@@ -64,6 +64,47 @@ static void test_contractions_stand_alone(void **state) {
   tg_close(ctx);
 }
 
+/* The gradients of a convolution are convolutions: one kernel each, and nothing in memory but operands and
+ * results. */
+static void test_convolution_gradients(void **state) {
+  (void)state;
+
+  static const struct {
+    int64_t size, kernel, stride, dilation, padding, groups;
+    bool transposed;
+  } known[] = {{28, 3, 1, 1, 1, 1, 0}, {28, 3, 1, 1, 0, 1, 0}, {28, 5, 1, 1, 2, 1, 0},
+               {28, 3, 2, 1, 1, 1, 0}, {28, 3, 2, 2, 2, 1, 0}, {28, 3, 1, 2, 2, 1, 0},
+               {28, 3, 1, 1, 1, 4, 0}, {28, 3, 2, 1, 1, 4, 0}, {28, 7, 2, 1, 3, 1, 0},
+               {28, 1, 1, 1, 0, 1, 0}, {14, 3, 1, 1, 1, 1, 1}, {14, 3, 2, 1, 1, 1, 1}};
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    for (int of = 0; of < 2; of++) {
+      TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+      int64_t n = known[i].size, k = known[i].kernel, g = known[i].groups, in = 64, out = 64;
+      TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(16, in, n, n)),
+               *w = tg_empty(ctx, TG_F32, TG_SHAPE(out, in / g, k, k));
+      TgConvOptions o = {.size = sizeof o,
+                         .stride = TG_SIZES(known[i].stride),
+                         .dilation = TG_SIZES(known[i].dilation),
+                         .padding = TG_SIZES(known[i].padding),
+                         .groups = g};
+      TgTensor *y = known[i].transposed ? tg_conv_transpose2d_opt(x, w, &o) : tg_conv2d_opt(x, w, &o),
+               *gradient;
+      TgTensor *dy = tg_empty(ctx, TG_F32, tg_ndim(y), tg_shape(y)), *target = of ? w : x;
+      assert_int_equal(tg_realize_many((TgTensor *[]){x, w, dy}, 3), TG_OK);
+      assert_int_equal(tg_vjp(y, dy, &target, 1, &gradient), TG_OK);
+      tg_counters_reset(ctx);
+      assert_int_equal(tg_realize(gradient), TG_OK);
+      TgCounters c = tg_counters(ctx);
+      double held = 4.0 * (double)(tg_numel(x) + tg_numel(w) + tg_numel(dy) + tg_numel(gradient));
+      uint64_t most = 1 + (known[i].stride > 1 && known[i].dilation > 1);
+      if (c.kernels > most || (double)c.peak_bytes > held * 1.1)
+        fail_msg("case %d, %s: %d kernels, %.1f MB; operands and result %.1f MB", (int)i,
+                 of ? "weight" : "input", (int)c.kernels, (double)c.peak_bytes / 1e6, held / 1e6);
+      tg_close(ctx);
+    }
+}
+
 static void test_linear(void **state) {
   (void)state;
 
@@ -130,8 +171,11 @@ static void test_plans_large(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_kernels), cmocka_unit_test(test_contractions_stand_alone),
-      cmocka_unit_test(test_linear), cmocka_unit_test(test_cache_clear), cmocka_unit_test(test_plans_large)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels),
+                                     cmocka_unit_test(test_contractions_stand_alone),
+                                     cmocka_unit_test(test_convolution_gradients),
+                                     cmocka_unit_test(test_linear),
+                                     cmocka_unit_test(test_cache_clear),
+                                     cmocka_unit_test(test_plans_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,7 +227,7 @@ static bool waits_for_reader(Sched *s, int i) {
   return true;
 }
 
-static bool hand_on(Sched *s, int i, int reader) {
+bool war_hand_on(Sched *s, int i, int reader) {
   bool ok = true;
   for (size_t w = 0; ok && w < s->stages.len; w++) {
     IntVec *war = &stage_at(s, (int)w)->war;
@@ -249,7 +249,7 @@ bool nest_reductions(Sched *s, bool divided) {
         !nesting_pays(s, i))
       continue;
     int reader = stage_at(s, i)->readers.at[0];
-    ok = inline_stage(s, i) && hand_on(s, i, reader);
+    ok = inline_stage(s, i) && war_hand_on(s, i, reader);
   }
   return ok;
 }

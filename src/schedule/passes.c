@@ -34,6 +34,11 @@ static bool run_nest_divided(void *state) {
   return !r->s->opt->fuse || (nest_reductions(r->s, true) && order_stages(r->s));
 }
 
+static bool run_partial(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (partial_sums(r->s) && order_stages(r->s));
+}
+
 static bool run_inline(void *state) {
   Run *r = state;
   return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s));
@@ -62,9 +67,10 @@ const Pass schedule_passes[] = {
     {"align ranges", .run = run_align,
      .makes = GRAPH_STAGES}, /* a reshape between two stages splits their loops alike */
     {"nest again", .run = run_nest_divided,
-     .makes = GRAPH_STAGES},                                    /* at places that loops were aligned for */
-    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES}, /* what costs less than its memory */
-    {"join by level", .run = run_join, .makes = GRAPH_STAGES},  /* stages that share a grid share a kernel */
+     .makes = GRAPH_STAGES},                                     /* at places that loops were aligned for */
+    {"partial sums", .run = run_partial, .makes = GRAPH_STAGES}, /* a reduction that would leave cores idle */
+    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},  /* what costs less than its memory */
+    {"join by level", .run = run_join, .makes = GRAPH_STAGES},   /* stages that share a grid share a kernel */
     {"recompute or store", .run = run_memory,
      .makes = GRAPH_STAGES}, /* the place of each value that other kernels read */
     {"kernels", .run = run_kernels,

@@ -93,10 +93,12 @@ bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
 bool nest_reductions(Sched *s, bool divided);
+bool partial_sums(Sched *s);
 bool inline_cheap(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
 bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
 bool merge_reduces(Sched *s, Stage *q);              /* a value that is a reduction of a reduction: one */
+bool war_hand_on(Sched *s, int i, int to);           /* stores that wait for stage i wait for `to` instead */
 bool may_move(Sched *s, int i);
 bool for_lanes(Sched *s,
                int i); /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */

@@ -36,7 +36,7 @@ static void test_kernels(void **state) {
     const char *name;
     uint64_t most;
   } known[] = {{"softmax", 1},   {"layer_norm", 1}, {"variance", 1},  {"log_softmax-nll", 2},
-               {"attention", 4}, {"mlp-step", 20},  {"cnn-step", 50}, {"chain-1000", 1},
+               {"attention", 3}, {"mlp-step", 15},  {"cnn-step", 29}, {"chain-1000", 1},
                {"wide-sum", 1},  {"cat", 1},        {"slices", 1},    {"views", 1}};
 
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -57,7 +57,7 @@ static void test_contractions_stand_alone(void **state) {
   TgTensor *apart[] = {tg_sum(tg_matmul(a, b)), tg_sum(tg_matmul(a, b), .axis = TG_AXES(0)),
                        tg_mean(conv, .axis = TG_AXES(2, 3))};
   for (int i = 0; i < 3; i++)
-    assert_int_equal(tg_schedule(&apart[i], 1, NULL, NULL), 2);
+    assert_int_equal(tg_schedule(&apart[i], 1, NULL, NULL), i ? 2 : 3); /* the sum of all in two steps */
   TgTensor *one[] = {tg_relu(tg_matmul(a, b)), tg_relu(conv)};
   for (int i = 0; i < 2; i++)
     assert_int_equal(tg_schedule(&one[i], 1, NULL, NULL), 1);

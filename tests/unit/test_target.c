@@ -76,8 +76,56 @@ static void test_other_machine(void **state) {
   tg_close(ctx);
 }
 
+/* A reduction to fewer results than cores is split where that pays: on one core it does not. */
+static void test_parts_counted(void **state) {
+  (void)state;
+  for (int cores = 1; cores <= 8; cores += 7) {
+    TgContext *ctx = opened("NULL:C", cores);
+    TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(4096, 4096)), *y = tg_empty(ctx, TG_F32, TG_SHAPE(64, 16));
+    assert_int_equal(kernels_of(tg_sum(x)), cores > 1 ? 2 : 1);
+    assert_int_equal(kernels_of(tg_sum(x, .axis = TG_AXES(0))), 1);
+    assert_int_equal(kernels_of(tg_sum(y)), 1);
+    tg_close(ctx);
+  }
+}
+
+/* On a machine where any gain is enough: the values, and what is assigned to behind the parts. */
+static void test_parts(void **state) {
+  (void)state;
+
+  enum { ROWS = 192, COLUMNS = 3 };
+
+  static float v[ROWS * COLUMNS];
+  double sum[COLUMNS] = {0}, most[COLUMNS], all = 0;
+  for (int i = 0; i < ROWS * COLUMNS; i++) {
+    v[i] = (float)(i * 37 % 101) / 8 - 5;
+    all += (double)v[i] * 2, sum[i % COLUMNS] += v[i];
+    most[i % COLUMNS] = i < COLUMNS || v[i] > most[i % COLUMNS] ? v[i] : most[i % COLUMNS];
+  }
+  TgContext *ctx = opened("INTERP:C", 0);
+  ctx->dev.target.launch_us = 0, ctx->dev.target.cores = ctx->dev.target.streams = 64;
+  TgTensor *x = tg_contiguous(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, COLUMNS)));
+  assert_int_equal(tg_realize(x), TG_OK);
+  TgTensor *t[] = {tg_sum(x, .axis = TG_AXES(0)), tg_max(x, .axis = TG_AXES(0)), tg_sum(tg_add(x, x)), NULL};
+  float got[2 * COLUMNS + 1], after[ROWS * COLUMNS];
+  assert_true(tg_schedule(t, 3, NULL, NULL) > 3);
+  t[3] = tg_assign(x, tg_mul_scalar(x, 3));
+  assert_int_equal(tg_realize_many(t, 4), TG_OK);
+  assert_int_equal(tg_read(t[0], got, COLUMNS * sizeof *got), TG_OK);
+  assert_int_equal(tg_read(t[1], got + COLUMNS, COLUMNS * sizeof *got), TG_OK);
+  assert_int_equal(tg_read(t[2], got + 2 * COLUMNS, sizeof *got), TG_OK);
+  assert_int_equal(tg_read(x, after, sizeof after), TG_OK);
+  for (int c = 0; c < COLUMNS; c++)
+    assert_true(got[c] == sum[c] && got[COLUMNS + c] == most[c]); /* eighths: every sum is exact */
+  assert_true(got[2 * COLUMNS] == all);
+  for (int i = 0; i < ROWS * COLUMNS; i++)
+    assert_true(after[i] == 3 * v[i]);
+  tg_close(ctx);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_written_down), cmocka_unit_test(test_sane),
-                                     cmocka_unit_test(test_other_machine)};
+                                     cmocka_unit_test(test_other_machine),
+                                     cmocka_unit_test(test_parts_counted), cmocka_unit_test(test_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,7 +56,7 @@ bool merge_reduces(Sched *s, Stage *q) {
   return q->value != NULL;
 }
 
-enum { MOST_AGAIN = 4 };
+enum { MOST_AGAIN = 4, MOST_NESTED = 24 }; /* turns that read an element again; loops of a stage */
 
 /* An index as a sum of multiples of loops. A quotient stands for what is divided: with a stride, a gate lets
  * one of the turns through that read the same element. */
@@ -184,7 +184,8 @@ static bool nesting_pays(Sched *s, int i) {
   UOp *v = with_value(s, reader, i);
   if (!v) return false;
   q->value = v;
-  if (merge_reduces(s, q) && stage_scan(s, reader)) nested = stage_cost(s, reader, NULL);
+  if (merge_reduces(s, q) && stage_scan(s, reader) && q->nout + q->nred + q->nested_loops <= MOST_NESTED)
+    nested = stage_cost(s, reader, NULL);
   q->value = old.value, q->nred = old.nred, q->is_reduce = old.is_reduce;
   memcpy(q->red, old.red, sizeof q->red);
   if (!stage_scan(s, reader)) return false;

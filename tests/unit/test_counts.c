@@ -64,6 +64,46 @@ static void test_contractions_stand_alone(void **state) {
   tg_close(ctx);
 }
 
+/* Programs wider than a kernel may be become several kernels. */
+enum { WIDE = 500, OUTPUTS = 100, LOOPS = 70 };
+
+static bool realized(TgContext *ctx, TgTensor **t, size_t n, uint64_t most) {
+  tg_counters_reset(ctx);
+  TgStatus s = tg_realize_many(t, n);
+  return s == TG_OK && tg_counters(ctx).kernels <= most;
+}
+
+static TgTensor *plus(TgTensor *sum, TgTensor *t) { return sum ? tg_add(sum, t) : t; }
+
+static void test_wide(void **state) {
+  (void)state;
+  static const char *const devices[] = {"NULL:C", "NULL:CUDA", "NULL:METAL"};
+  for (int d = 0; d < 3; d++) {
+    TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = devices[d]});
+    TgTensor *param[WIDE], *out[WIDE], *norm = NULL, *sums = NULL;
+    for (int i = 0; i < WIDE; i++) {
+      param[i] = tg_empty(ctx, TG_F32, TG_SHAPE(64 + i % 7, 32 + i % 5));
+      norm = plus(norm, tg_sum(tg_mul(param[i], param[i])));
+    }
+    for (int i = 0; i < WIDE; i++)
+      out[i] = tg_mul(param[i], tg_rsqrt(norm));
+    assert_true(realized(ctx, out, WIDE, 2 * WIDE)); /* clipping by the global norm */
+    TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(512, 1001)), *p = tg_softmax(x);
+    for (int i = 0; i < OUTPUTS; i++)
+      out[i] = tg_add_scalar(p, i + 1);
+    assert_true(realized(ctx, out, 30, 30));
+    assert_true(realized(ctx, out, OUTPUTS, OUTPUTS));
+    for (int i = 0; i < LOOPS; i++)
+      sums = plus(sums, tg_sum(tg_empty(ctx, TG_F32, TG_SHAPE(16, 5 + i, 9)), .axis = TG_AXES(1, 2)));
+    assert_true(realized(ctx, &sums, 1, LOOPS)); /* 210 loops */
+    for (int i = 0; i < LOOPS; i++)
+      sums = tg_mul(sums, tg_sum(tg_empty(ctx, TG_F32, TG_SHAPE(16, 5 + i, 9)), .axis = TG_AXES(1, 2)));
+    sums = tg_sum(sums);
+    assert_true(realized(ctx, &sums, 1, 2 * LOOPS)); /* which all could nest in the last */
+    tg_close(ctx);
+  }
+}
+
 /* The gradients of a convolution are convolutions: one kernel each, and nothing in memory but operands and
  * results. */
 static void test_convolution_gradients(void **state) {
@@ -171,11 +211,10 @@ static void test_plans_large(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels),
-                                     cmocka_unit_test(test_contractions_stand_alone),
-                                     cmocka_unit_test(test_convolution_gradients),
-                                     cmocka_unit_test(test_linear),
-                                     cmocka_unit_test(test_cache_clear),
-                                     cmocka_unit_test(test_plans_large)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_kernels),    cmocka_unit_test(test_contractions_stand_alone),
+      cmocka_unit_test(test_wide),       cmocka_unit_test(test_convolution_gradients),
+      cmocka_unit_test(test_linear),     cmocka_unit_test(test_cache_clear),
+      cmocka_unit_test(test_plans_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

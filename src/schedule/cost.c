@@ -152,8 +152,10 @@ bool stage_scan(Sched *s, int i) {
   Scan c = {.s = s, .g = g};
   g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = g->slow_flops = 0,
   g->heavy = g->gathers = false, g->nested_loops = 0;
-  for (int d = 0; d < g->nout; d++)
+  for (int d = 0; d < g->nout; d++) {
+    if (!g->out[d]) return vec_free(s->mem, &order), false;
     if (g->out[d]->op == OPS_RANGE) c.out |= loop_bit(&c, g->out[d]);
+  }
   while (ok && s->loops.len < store_id_limit(s->st))
     ok = vec_push(s->mem, &s->loops, (LoopSet){0});
   LoopSet *of = s->loops.at;

@@ -33,7 +33,8 @@ static bool part_stage(Sched *s, const Stage *g, int k, int64_t parts, Stage *ou
     v.out[1 + d] = g->out[d];
     if (g->out[d]->op != OPS_RANGE) continue;
     from[n] = g->out[d];
-    to[n] = v.out[1 + d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_LOOP), n++;
+    to[n] = v.out[1 + d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_LOOP);
+    if (!to[n++]) return false;
   }
   from[n] = g->red[k], to[n++] = turn;
   src[0] = uop_substitute(s->st, s->mem, g->value->src[0], n, from, to);

@@ -247,7 +247,9 @@ static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
  */
 static int joined_axes(Sched *s, int n, int64_t *extents, UOp **idx) {
   for (int d = n - 2; d >= 0; d--) {
-    UOp *low = idx[d + 1], *e = low->src[0];
+    UOp *low = idx[d + 1], *e;
+    if (!low || !idx[d]) return 0;
+    e = low->src[0];
     if (low->op != OPS_FLOORMOD || !is_const_int(low->src[1], extents[d + 1])) continue;
     UOp *high = uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_FLOORDIV, e, low->src[1]));
     if (!high) return 0;

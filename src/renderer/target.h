@@ -33,6 +33,8 @@ typedef struct Target {
   int registers;
   /* Threads in step; 1 on a CPU. */
   int warp;
+  /* Of a register tile, from which on loads no longer hold multiplications up. */
+  int tile_rows;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes;
   double launch_us;
@@ -48,6 +50,9 @@ static inline MemoryLevel target_level(const Target *t, double nbytes) {
     if (t->cache[l] && nbytes <= (double)t->cache[l] / 2) return (MemoryLevel)l;
   return LEVEL_MEMORY;
 }
+
+/* Elements side by side from which on it is worth having lanes along them. */
+static inline double target_least_lanes(const Target *t) { return TG_MAX(t->vec_bytes / 8, t->warp / 4); }
 
 extern const Target target_planned, target_cuda, target_metal;
 Target target_this_cpu(void);

@@ -20,7 +20,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
  * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
  * around it. */
-enum { MOST_SCANNED = 64, LEAST_LANES = 8, ROWS_OF_TILE = 6, ROWS_IN_CACHE = 8, LANES_ADDED_UP = 2 };
+enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 8, LANES_ADDED_UP = 2 };
 
 static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
 
@@ -122,11 +122,12 @@ static double tile_slows(Scan *c, const UOp *product, const LoopSet *of) {
   const Target *t = c->s->opt->target;
   const LoopSet *a = &of[product->src[0]->id], *b = &of[product->src[1]->id];
   uint64_t steps = a->steps | b->steps;
+  double least = target_least_lanes(t);
   double rows =
       TG_MIN(turns_of(c, a->loops & ~b->loops & c->out), turns_of(c, b->loops & ~a->loops & c->out));
   double lanes = longest_of(c, steps & c->out), along = longest_of(c, steps & ~c->out);
-  double gathers = TG_MIN(LEAST_LANES / lanes, LANES_ADDED_UP * TG_MAX(LEAST_LANES / along, 1));
-  double slow = TG_MAX((double)ROWS_OF_TILE / rows, 1) * TG_MAX(gathers, 1);
+  double gathers = TG_MIN(least / lanes, LANES_ADDED_UP * TG_MAX(least / along, 1));
+  double slow = TG_MAX(t->tile_rows / rows, 1) * TG_MAX(gathers, 1);
   return TG_MIN(slow, target_flops_us(t) / target_ops_us(t));
 }
 
@@ -339,7 +340,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
   if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
   bool one_row = g->flops > 0 && inner > 1 && m->rows > 1; /* its own axis left the grid */
-  double flops = one_row ? TG_MAX(g->flops * ROWS_OF_TILE, g->slow_flops) : g->slow_flops;
+  double flops = one_row ? TG_MAX(g->flops * t->tile_rows, g->slow_flops) : g->slow_flops;
   c->compute += ops / target_ops_us(t) + flops / target_flops_us(t);
   double blocks = m->rows / ROWS_IN_CACHE - 1;
   if (one_row && blocks > 0)

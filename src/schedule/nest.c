@@ -56,7 +56,8 @@ bool merge_reduces(Sched *s, Stage *q) {
   return q->value != NULL;
 }
 
-enum { MOST_AGAIN = 4, MOST_NESTED = 24 }; /* turns that read an element again; loops of a stage */
+/* Turns that read an element again; loops of a stage. */
+enum { MOST_AGAIN = 4, MOST_NESTED = 24 };
 
 /* An index as a sum of multiples of loops. A quotient stands for what is divided: with a stride, a gate lets
  * one of the turns through that read the same element. */

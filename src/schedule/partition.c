@@ -248,7 +248,9 @@ bool recompute_or_store(Sched *s) {
       again -=
           (double)stage_out_size(g) * (g->weight + 1) / rate; /* its own kernel need not compute it at all */
     if (!inside) text -= g->weight + 1;
-    if (again > store * (size > 67108864 ? 2 : 1) || text > MOST_REPEATED || chained) continue;
+    if (again > store * (size > 2.0 * (double)s->opt->target->cache[LEVEL_L3] ? 2 : 1) ||
+        text > MOST_REPEATED || chained)
+      continue;
     if (s->opt->explain)
       str_printf(s->opt->explain, "again s%d in %zu readers: %.1f us, stored %.1f us\n", i, g->readers.len,
                  again, store);

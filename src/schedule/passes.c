@@ -60,21 +60,26 @@ static bool run_kernels(void *state) {
 }
 
 const Pass schedule_passes[] = {
-    {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES}, /* tensor graph -> stages over ranges */
-    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},   /* what must come before what */
-    {"nest reductions", .run = run_nest,
-     .makes = GRAPH_STAGES}, /* a sum of sums over shifted places is one */
-    {"align ranges", .run = run_align,
-     .makes = GRAPH_STAGES}, /* a reshape between two stages splits their loops alike */
-    {"nest again", .run = run_nest_divided,
-     .makes = GRAPH_STAGES},                                     /* at places that loops were aligned for */
-    {"partial sums", .run = run_partial, .makes = GRAPH_STAGES}, /* a reduction that would leave cores idle */
-    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},  /* what costs less than its memory */
-    {"join by level", .run = run_join, .makes = GRAPH_STAGES},   /* stages that share a grid share a kernel */
-    {"recompute or store", .run = run_memory,
-     .makes = GRAPH_STAGES}, /* the place of each value that other kernels read */
-    {"kernels", .run = run_kernels,
-     .makes = GRAPH_KERNEL}, /* kernel graphs, numbered alike when they are alike */
+    /* tensor graph -> stages over ranges */
+    {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES},
+    /* what must come before what */
+    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},
+    /* a sum of sums over shifted places is one */
+    {"nest reductions", .run = run_nest, .makes = GRAPH_STAGES},
+    /* a reshape between two stages splits their loops alike */
+    {"align ranges", .run = run_align, .makes = GRAPH_STAGES},
+    /* .. also at places that loops were aligned for */
+    {"nest again", .run = run_nest_divided, .makes = GRAPH_STAGES},
+    /* a reduction that would leave cores idle is done in parts */
+    {"partial sums", .run = run_partial, .makes = GRAPH_STAGES},
+    /* what costs less than its memory */
+    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},
+    /* stages that share a grid share a kernel */
+    {"join by level", .run = run_join, .makes = GRAPH_STAGES},
+    /* the place of each value that other kernels read */
+    {"recompute or store", .run = run_memory, .makes = GRAPH_STAGES},
+    /* kernel graphs, numbered alike when they are alike */
+    {"kernels", .run = run_kernels, .makes = GRAPH_KERNEL},
 };
 const size_t schedule_npass = TG_COUNT(schedule_passes);
 

@@ -20,22 +20,24 @@ typedef struct Read {
 
 typedef struct Stage {
   UOp *node;
-  bool is_reduce, is_store, keep,
-      inlined; /* keep: a root, a store, or read by another kernel: must be written */
-  int root;    /* index of the root it computes, or -1 */
+  /* keep: a root, a store, or read by another kernel: must be written */
+  bool is_reduce, is_store, keep, inlined;
+  int root; /* index of the root it computes, or -1 */
   int nout, nred;
   UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                         /* expression over out (and red inside its REDUCE) */
-  uint32_t ordered; /* out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may
-                       meet in a place */
-  bool
-      update; /* a scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value */
-  bool fixed; /* ordered, update, or memory that an update changes: never inlined, joined or split */
+  /* Out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a place.
+   */
+  uint32_t ordered;
+  /* A scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value. */
+  bool update;
+  /* Ordered, update, or memory that an update changes: never inlined, joined or split. */
+  bool fixed;
   int64_t buffer;    /* is_store: BUFFER number written .. */
   UOp *target;       /* .. at this INDEX over out */
   IntVec after, war; /* stages whose store must have happened; readers that a store must wait for */
-  IntVec old,
-      fresh; /* buffers read as they were before the stores of this schedule, and as they are after one */
+  /* Buffers read as they were before the stores of this schedule, and as they are after one. */
+  IntVec old, fresh;
   Vec(Read) reads; /* INDEX nodes in the value */
   IntVec deps;     /* stages read */
   IntVec readers;  /* stages that read it (partition) */
@@ -100,8 +102,8 @@ bool inline_stage(Sched *s, int i);                  /* computed by its readers 
 bool merge_reduces(Sched *s, Stage *q);              /* a value that is a reduction of a reduction: one */
 bool war_hand_on(Sched *s, int i, int to);           /* stores that wait for stage i wait for `to` instead */
 bool may_move(Sched *s, int i);
-bool for_lanes(Sched *s,
-               int i); /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
+/* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it. */
+bool for_lanes(Sched *s, int i);
 bool replace_reads(Sched *s, int reader, int producer); /* the producer's value is written into the reader */
 bool place_stages(Sched *s);
 bool recompute_or_store(Sched *s);

@@ -36,6 +36,7 @@ static void test_written_down(void **state) {
 static void is_sane(const Target *t) {
   assert_true(t->cores >= 1 && t->streams >= 1 && t->warp >= 1 && t->mhz >= 100 && t->mhz < 20000);
   assert_true(t->vec_bytes >= 16 && t->registers >= 16 && t->local_bytes >= 16 << 10 && t->launch_us > 0);
+  assert_true(t->tile_rows > 1 && target_least_lanes(t) >= 2);
   for (int l = LEVEL_L1; l < NLEVEL; l++)
     assert_true(t->bytes_us[l] > 1000 && (!l || t->bytes_us[l] <= t->bytes_us[l - 1]));
   double last = 0;

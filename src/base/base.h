@@ -164,4 +164,5 @@ TgStatus env_read(TgEnv *env, TgError *err);
 const char *env_name(int i); /* every variable that the library reads; NULL past the last */
 double time_now_s(void);
 int cpu_count(void);
+int64_t cpu_cache_bytes(int level); /* 1, 2 or 3; 0 or less: not known */
 #endif

@@ -54,6 +54,7 @@ typedef struct Kernel { /* a kernel while it is being lowered */
 
 typedef struct CodegenOptions {
   bool noopt;
+  const Target *target; /* the machine to plan for */
   int ncores;
   const char *opts; /* a list to use instead of the heuristic's, or NULL */
   int leave_out;    /* how many of the heuristic's opts are not taken, the last ones first */

@@ -13,13 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, LEVELS = 3, NOT_EVEN = INT32_MIN };
+enum { LANES = 16, NOT_EVEN = INT32_MIN }; /* LANES: of a vector as kernels are written */
 
-static const double capacity[LEVELS] = {48 << 10, 1 << 20, 24 << 20};
-static const double period[LEVELS] = {4096, 65536, 1 << 21}; /* addresses this far apart meet in one set .. */
-static const double ways[LEVELS] = {12, 16, 16};             /* .. which has room for so many lines */
-static const double bytes_per_cycle[LEVELS] = {48, 24, 9};   /* into the level from the next */
-static const double short_run[LEVELS] = {0, 128, 256}; /* a run of w bytes costs as much as w and these */
+/* A run of w bytes costs as much as w and these, coming into the level. */
+static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
+/* Of the traffic into a level, what is not hidden behind anything. */
+static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
+
+static double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] / t->mhz; }
 
 /* ---- what the kernel is */
 static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
@@ -139,6 +140,7 @@ static bool loads_add(Kernel *k, Contraction *c, UOp *root, const UOp *reduce, b
 bool contraction_of(Kernel *k, Contraction *c) {
   UOpVec order = {0};
   memset(c, 0, sizeof *c);
+  c->target = k->opt->target;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   const UOp *reduce = ok ? only_reduce(&order) : NULL;
   ok = reduce && k->sink->nsrc >= 1;
@@ -197,9 +199,9 @@ static Foot foot_of(const Access *a, const Contraction *c, const double *ext, bo
 }
 
 /* Bytes of a level that rows take up: those that meet in a set push each other out. */
-static double taken_up(Foot f, int level) {
+static double taken_up(const Target *t, Foot f, int level) {
   if (f.rows <= 1 || f.stride <= 0) return f.bytes;
-  double per_line = fmax(1, ceil(f.run / 64)), sets = period[level] / 64;
+  double per_line = fmax(1, ceil(f.run / 64)), sets = (double)(t->cache[level] / t->ways[level] / 64);
   double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
   if (apart == floor(apart)) {
     double a = apart, b = sets;
@@ -210,7 +212,7 @@ static double taken_up(Foot f, int level) {
     distinct = sets / a;
   }
   double worst = f.rows * per_line / fmin(sets, distinct * per_line);
-  return worst > ways[level] * 0.7 ? fmax(f.bytes, capacity[level] * worst / ways[level]) : f.bytes;
+  return worst > t->ways[level] * 0.7 ? fmax(f.bytes, (double)t->cache[level] * worst / t->ways[level]) : f.bytes;
 }
 
 /* ---- the nest that a list gives */
@@ -247,10 +249,11 @@ static bool plan_stage(Plan *p, int access) {
     turns *= p->level[i].turns;
   double bytes = foot_of(a, c, p->ext, true).bytes, whole = foot_of(a, c, size, false).bytes;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
-  double rate = a->gated ? 8 : by == 0 || by == 1 ? 12 : 6;
-  if (bytes > 32 << 20) return false;
-  if (whole > capacity[1]) rate = fmin(rate, 7);
-  if (whole > capacity[2]) rate = fmin(rate, 4);
+  const Target *t = c->target;
+  double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
+  if (bytes > (double)t->cache[LEVEL_L3]) return false;
+  if (whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
+  if (whole > (double)t->cache[LEVEL_L3]) rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
   *(p->n ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
   if (p->n && p->first_stage < 0) p->first_stage = p->n;
   p->staged_at[access] = p->n;
@@ -341,17 +344,20 @@ static double compute_of(const Plan *p, double *tile) {
   }
   for (int a = c->nstore; a < c->naccess; a++)
     if (c->access[a].in_sum) loads += loads_of(p, &c->access[a], p->staged_at[a] >= 0);
-  double steps = *tile * unrolled, ops = c->fused ? 1 : 1 + c->ops;
+  const Target *t = c->target;
+  double steps = *tile * unrolled, work = c->fused ? LANES / t->fmas : (1 + c->ops) * LANES / (2 * t->ops);
   double wait = 4 * (p->group < 0 ? unrolled : 1);
-  double step = fmax(fmax(steps * ops / 2, loads / 2), wait) + 1;
+  double step = fmax(fmax(steps * work, loads * LANES / t->fmas), wait) + 1;
   double registers = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2;
-  if (registers > (unrolled > 1 && p->group < 0 ? 30 : 32)) step *= 2.5;
+  double room = (double)t->registers * t->vec_bytes / (LANES * 4);
+  if (registers > room - (unrolled > 1 && p->group < 0 ? 2 : 0)) step *= 2.5;
   return turns * step;
 }
 
 static double traffic_of(const Plan *p, int level) {
   const Contraction *c = p->c;
-  double whole[MAX_LOOPS], all = 0;
+  const Target *t = c->target;
+  double whole[MAX_LOOPS], all = 0, capacity = 0.8 * (double)t->cache[level];
   int fits = p->n; /* below the loop before this one, all operands together fit */
   for (int r = 0; r < c->n; r++)
     whole[r] = (double)c->size[r];
@@ -360,7 +366,7 @@ static double traffic_of(const Plan *p, int level) {
     double sum = 0;
     for (int a = 0; a < c->naccess; a++)
       sum += foot_of(&c->access[a], c, ext, p->staged_at[a] >= 0).bytes;
-    if (sum > capacity[level] * 0.8) break;
+    if (sum > capacity) break;
     fits = i;
   }
   for (int a = 0; a < c->naccess; a++) {
@@ -368,7 +374,7 @@ static double traffic_of(const Plan *p, int level) {
     bool staged = p->staged_at[a] >= 0;
     int own = p->n;
     for (int i = p->n; i >= fits; i--) {
-      if (taken_up(foot_of(x, c, i ? p->level[i - 1].ext : whole, staged), level) > capacity[level] * 0.8)
+      if (taken_up(t, foot_of(x, c, i ? p->level[i - 1].ext : whole, staged), level) > capacity)
         break;
       own = i;
     }
@@ -382,7 +388,7 @@ static double traffic_of(const Plan *p, int level) {
       bytes *= p->level[at].turns;
     all += bytes * (a < c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
   }
-  return all / bytes_per_cycle[level];
+  return all / cycle_bytes(t, level + 1);
 }
 
 static double stores_of(const Plan *p, double tile, double *each) {
@@ -427,10 +433,9 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, Cost *out) {
   if (!plan_make(&p, c, t)) return false;
   out->compute = compute_of(&p, &tile);
   double most = 0, sum = 0;
-  static const double part[LEVELS] = {0.1, 0.3, 0.3};
-  for (int l = 0; l < LEVELS; l++) {
-    out->traffic[l] = traffic_of(&p, l);
-    most = fmax(most, out->traffic[l]), sum += part[l] * out->traffic[l];
+  for (int l = 0; l < LEVEL_MEMORY; l++) {
+    out->traffic[l] = c->target->cache[l] ? traffic_of(&p, l) : 0;
+    most = fmax(most, out->traffic[l]), sum += shown[l] * out->traffic[l];
   }
   out->stores = stores_of(&p, tile, &each);
   out->copy = 1.5 * (p.copy_all + p.copy_dealt);

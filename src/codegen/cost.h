@@ -18,6 +18,7 @@ typedef struct Access {
 
 /* One reduction over the loops `reduce`, one or more stores over all others. */
 typedef struct Contraction {
+  const Target *target;
   int n, naccess, nstore; /* stores come first in `access` */
   const UOp *range[MAX_LOOPS];
   int64_t size[MAX_LOOPS];

@@ -18,13 +18,20 @@ static const TgBackend *const backends[] = {&backend_cpu,         &backend_inter
                                             &backend_interp_cuda, &backend_interp_metal, &backend_null_c,
                                             &backend_null_cuda,   &backend_null_metal};
 
+static void device_print(TgContext *ctx) { /* TG_DEBUG=1 */
+  Str s;
+  str_init(&s, &ctx->mem);
+  target_print(&s, &ctx->dev.target);
+  fprintf(stderr, "device %s: %s\n  plans for %s\n", ctx->dev.backend->name, ctx->dev.describe, str_text(&s));
+  str_free(&s);
+}
+
 TgStatus engine_open(TgContext *ctx) {
   Engine *e = mem_alloc(&ctx->mem, sizeof *e);
   if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
   map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem), str_init(&e->prelude, &ctx->mem);
   ctx->engine = e;
-  ctx->dev =
-      (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err, .ncores = cpu_count()};
+  ctx->dev = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err};
   const char *want = ctx->env.dev;
   for (size_t i = 0; i < TG_COUNT(backends); i++) {
     if (*want && strcmp(want, backends[i]->name)) continue;
@@ -36,6 +43,7 @@ TgStatus engine_open(TgContext *ctx) {
     ctx->dev.err = &ctx->err;
     if (!s) {
       ctx->dev_open = true;
+      if (ctx->env.debug >= 1) device_print(ctx);
       return TG_OK;
     }
     if (*want || i + 1 == TG_COUNT(backends)) return error_set(&ctx->err, s, "%s", err.msg);
@@ -201,7 +209,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = codegen_options(ctx, NULL);
+  CodegenOptions copt = codegen_options(ctx, ctx->dev.backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);

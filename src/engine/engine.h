@@ -61,7 +61,7 @@ TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
 bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: recorded */
 /* options.c: for kernels that `ren` renders (NULL: that INTERP runs); opts: instead of TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Renderer *ren);
-CodegenOptions codegen_options(TgContext *ctx, const char *opts);
+CodegenOptions codegen_options(TgContext *ctx, const Renderer *ren, const char *opts);
 /* jit.c: what is captured of a run */
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);
 #endif

@@ -54,7 +54,7 @@ static bool write_program(Job *j, const Linear *lin) {
 static bool lower(Job *j, UOp *ast, UOpStore *st) {
   UOpStore *own = NULL;
   Linear lin;
-  CodegenOptions co = codegen_options(j->ctx, j->o.opts);
+  CodegenOptions co = codegen_options(j->ctx, j->ren, j->o.opts);
   if (codegen_lower(&j->ctx->mem, ast, st, j->ren, &co, &j->arena, &own, &lin, NULL, err_of(j))) return false;
   bool ok = write_program(j, &lin);
   store_free(own);
@@ -78,7 +78,7 @@ static bool takes(Job *j, const Pass *p) {
 static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the last */
   TgMem *m = &j->ctx->mem;
   if (!takes(j, first)) return false;
-  CodegenOptions co = codegen_options(j->ctx, j->o.opts);
+  CodegenOptions co = codegen_options(j->ctx, j->ren, j->o.opts);
   co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
   bool ok = true;

@@ -2,19 +2,22 @@
  * kernels plan alike. */
 #include "engine/engine.h"
 
-/* The cost model's parallelism. That of a GPU is its own, whatever processor stands beside it. */
-enum { GPU_PARALLEL = 8, LOCAL_BYTES_INTERP = 512 << 10 };
-
-SchedOptions sched_options(TgContext *ctx, const Renderer *ren) {
-  bool gpu = ren && ren->has_local;
-  return (SchedOptions){.fuse = ctx->env.fuse,
-                        .ncores = gpu ? GPU_PARALLEL : ctx->dev.ncores,
-                        .local_bytes = ren ? ren->local_bytes : LOCAL_BYTES_INTERP,
-                        .passes = &ctx->passes};
+/* The device's own machine, or, for the text of another language, the one that is written down for that. */
+static const Target *target_of(TgContext *ctx, const Renderer *ren) {
+  bool own = ctx->dev_open && (!ren || ren == ctx->dev.backend->renderer);
+  return own ? &ctx->dev.target : ren ? ren->target : &target_planned;
 }
 
-CodegenOptions codegen_options(TgContext *ctx, const char *opts) {
+SchedOptions sched_options(TgContext *ctx, const Renderer *ren) {
+  return (SchedOptions){.fuse = ctx->env.fuse, .target = target_of(ctx, ren), .passes = &ctx->passes};
+}
+
+CodegenOptions codegen_options(TgContext *ctx, const Renderer *ren, const char *opts) {
   const char *set = *ctx->env.opts ? ctx->env.opts : NULL;
-  return (CodegenOptions){
-      .noopt = ctx->env.noopt, .ncores = ctx->dev.ncores, .opts = opts ? opts : set, .passes = &ctx->passes};
+  const Target *t = target_of(ctx, ren);
+  return (CodegenOptions){.noopt = ctx->env.noopt,
+                          .target = t,
+                          .ncores = t->cores,
+                          .opts = opts ? opts : set,
+                          .passes = &ctx->passes};
 }

@@ -45,6 +45,6 @@ const Renderer renderer_c = {.name = "C",
                              .vec_bytes = 64,
                              .has_threads = true,
                              .has_f64 = true,
-                             .local_bytes = 512 << 10,
+                             .target = &target_planned,
                              .render = render,
                              .prelude = prelude};

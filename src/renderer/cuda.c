@@ -49,6 +49,6 @@ const Renderer renderer_cuda = {.name = "CUDA",
                                 .has_local = true,
                                 .narrow_div = true,
                                 .has_f64 = true,
-                                .local_bytes = 48 << 10,
+                                .target = &target_cuda,
                                 .render = render,
                                 .prelude = prelude};

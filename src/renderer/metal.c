@@ -44,6 +44,6 @@ const Renderer renderer_metal = {.name = "METAL",
                                  .vec_bytes = 16,
                                  .has_local = true,
                                  .narrow_div = true,
-                                 .local_bytes = 32 << 10,
+                                 .target = &target_metal,
                                  .render = render,
                                  .prelude = prelude};

@@ -1,15 +1,14 @@
 /* renderer.h: linear UOps -> source text. One C-style renderer with a table per language. */
 #ifndef TG_RENDERER_H
 #define TG_RENDERER_H
-#include "uop/uop.h"
+#include "renderer/target.h"
 
 typedef struct Renderer {
   const char *name; /* "C", "CUDA", "METAL" */
   uint64_t native;  /* op_bit of each op the target computes itself; the others are decomposed by codegen */
   int vec_bytes;    /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
   bool has_threads, has_local; /* CPU thread axis; GPU grid of blocks with shared memory */
-  int64_t
-      local_bytes; /* local memory that a kernel may use: scratch in a core's L2, shared memory of a block */
+  const Target *target;        /* the machine to plan for where none is there */
   bool narrow_div; /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the
                       compiler does it */
   bool has_f64, has_f16,

@@ -144,8 +144,8 @@ static TgStatus cpu_open(Device *d) {
   renderer_c.prelude(&p->prelude);
   cpu_features(p->features, sizeof p->features, p->names, sizeof p->names);
   p->cache = cache_open(d->mem, d->os, d->env);
-  d->ncores = cpu_count();
-  snprintf(p->text, sizeof p->text, "%d cores, %s; %.200s", d->ncores, p->names, p->cc.path);
+  d->target = target_this_cpu();
+  snprintf(p->text, sizeof p->text, "%d cores, %s; %.200s", d->target.cores, p->names, p->cc.path);
   d->describe = p->text;
   if (p->prelude.oom) {
     cpu_close(d);
@@ -277,7 +277,7 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   int nhuge = 0, nunit;
   for (int i = 0; i < ntodo; i++)
     nhuge += is_huge(p, &ks[todo[i]]);
-  int nshared = TG_MIN(d->ncores, ntodo - nhuge);
+  int nshared = TG_MIN(d->target.cores, ntodo - nhuge);
   nunit = nshared + nhuge;
   TgStatus st = TG_ERR_NOMEM;
   Str *src = mem_alloc(d->mem, (size_t)nunit * sizeof *src);
@@ -413,7 +413,7 @@ static Pool *pool_get(Device *d, Cpu *p) {
   if (pool) return pool;
   pthread_mutex_lock(&p->pool_lock);
   if (!(pool = p->pool)) {
-    int n = d->env && d->env->threads ? d->env->threads : d->ncores;
+    int n = d->env && d->env->threads ? d->env->threads : d->target.cores;
     pool = pool_new(d->mem, d->os, n);
     __atomic_store_n(&p->pool, pool, __ATOMIC_RELEASE);
   }

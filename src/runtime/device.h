@@ -42,7 +42,7 @@ struct Device {
   const TgEnv *env;
   TgError *err;
   void *priv;
-  int ncores;           /* of the machine; cost models use this, never TG_THREADS */
+  Target target;        /* the machine that it plans for */
   const char *describe; /* one line for `tg devices` */
   uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried; /* counters */
 };

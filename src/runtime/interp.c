@@ -494,7 +494,7 @@ static TgStatus interp_launch(Device *d, Program *p, void *const *bufs, const in
 }
 
 static TgStatus interp_open(Device *d) {
-  d->ncores = cpu_count();
+  d->target = d->backend->renderer ? *d->backend->renderer->target : target_planned;
   d->describe = "reference interpreter, checks every access";
   return TG_OK;
 }

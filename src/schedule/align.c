@@ -145,7 +145,7 @@ bool align(Sched *s) {
   bool ok = readers && queued;
   for (size_t i = 0; ok && i < n; i++) {
     Stage *g = &s->stages.at[i];
-    for (size_t k = 0; ok && k < g->deps.len; k++)
+    for (size_t k = 0; ok && !g->inlined && k < g->deps.len; k++)
       ok = vec_push(s->mem, &readers[g->deps.at[k]], (int)i);
   }
   for (size_t i = 0; ok && i < n; i++)
@@ -154,7 +154,7 @@ bool align(Sched *s) {
     int i = work.at[w], again = -1;
     Stage *g = &s->stages.at[i];
     queued[i] = 0;
-    if (g->fixed) continue; /* its loops are in an order that means something */
+    if (g->fixed || g->inlined) continue; /* its loops are in an order that means something */
     for (size_t k = 0; ok && again < 0 && k < g->reads.len; k++) {
       int q = g->reads.at[k].stage;
       if (q < 0) continue;

@@ -287,7 +287,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   }
   UOp *sink = ok ? uop_new(s->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;
   ok = sink && renumber(b, sk, sink);
-  sk->level = k->level, sk->est_us = k->us;
+  sk->level = k->level, sk->est_us = k->cost.us;
   vec_free(s->mem, &stores);
   return ok;
 }

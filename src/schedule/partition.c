@@ -11,16 +11,12 @@ typedef struct Trial {
   UOp *grid[MAX_RANK];
   int old_to_new[MAX_RANK];
   int gmap[MAX_RANK];
-  double us;
+  Cost cost;
 } Trial;
 
 static const IntVec *edges(const Stage *g, int kind) {
   return kind == 0 ? &g->deps : kind == 1 ? &g->after : &g->war;
 }
-
-/* ---- cost, us. Figures of one core: 58 G simple operations, 225 GF of contractions, bandwidth by working
- * set. */
-static double bytes_us(double b) { return b <= 524288 ? b / 174e3 : b <= 16777216 ? b / 95e3 : b / 30e3; }
 
 int gmap_placed(const Gmap *g, int stage, int d) { return g->s->stages.at[stage].gmap[d]; }
 
@@ -29,152 +25,6 @@ static int gmap_trial(const Gmap *g, int stage, int d) {
   if (stage == g->stage) return t->gmap[d];
   int old = g->s->stages.at[stage].gmap[d];
   return old < 0 ? -1 : t->old_to_new[old];
-}
-
-static int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point */
-  const Stage *q = &s->stages.at[i];
-  int64_t n = 1;
-  for (int d = 0; d < q->nout; d++)
-    if (q->out[d]->op == OPS_RANGE && g->of(g, i, d) < 0) n *= range_extent(q->out[d]);
-  return n;
-}
-
-static bool in_list(const int *v, size_t n, int x) {
-  for (size_t i = 0; i < n; i++)
-    if (v[i] == x) return true;
-  return false;
-}
-
-bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes) {
-  *bytes = 0;
-  for (int optional = 0; optional < 2;
-       optional++) /* rows of reductions first: the others can be computed again */
-    for (size_t k = 0; k < nmem; k++) {
-      const Stage *q = &s->stages.at[mem[k]];
-      bool must = q->is_reduce || uop_has_op(q->value, OPS_REDUCE);
-      if (!optional) elems[k] = 0;
-      if (must == (bool)optional || q->is_store || (!must && !q->heavy)) continue;
-      int64_t n = inner_size(s, g, mem[k]), size = (int64_t)dtype_size((DType)q->node->dtype);
-      int readers = 0;
-      bool written = q->keep;
-      for (size_t l = 0; n > 1 && l < q->readers.len; l++) {
-        bool inside = in_list(mem, nmem, q->readers.at[l]);
-        readers += inside, written |= !inside;
-      }
-      if (!readers || (!must && readers + written < 2)) continue;
-      if (n > s->opt->local_bytes / size || *bytes + n * size > s->opt->local_bytes) {
-        if (!must) continue;
-        *bytes = n > INT64_MAX / size ? INT64_MAX : *bytes + n * size;
-        return false;
-      }
-      elems[k] = n, *bytes += n * size;
-    }
-  return true;
-}
-
-/* Stages that read each other at two places each would double an expression at every step of a chain, and the
- * C compiler's time with it; a gather of what gathers does so in its conditions as well. A kernel has 64
- * loops at most. Those of a nest mostly become one, which opts then cut into whole blocks and a rest, each of
- * two loops. */
-enum { MOST_REPEATED = 200, MOST_LOOPS = 60, LOOPS_OF_NEST = 4 };
-
-typedef struct Loops {
-  int axes, nests;
-} Loops;
-
-static void count_nest(Loops *l, int naxes) { l->axes += naxes, l->nests += naxes > 0; }
-
-/* The loops that member m adds to its kernel: those it reduces over, those that fill its row, and those that
- * write it to memory. */
-static void count_loops(Loops *l, const Stage *m, const Gmap *gm, int i, bool row, bool written) {
-  int nred = 0, inner = 0;
-  for (int d = 0; d < m->nred; d++)
-    nred += m->red[d]->op == OPS_RANGE;
-  for (int d = 0; d < m->nout; d++)
-    inner += m->out[d]->op == OPS_RANGE && gm->of(gm, i, d) < 0;
-  count_nest(l, nred), count_nest(l, m->nested_loops);
-  if (m->is_reduce || row) count_nest(l, inner);
-  if (!m->is_reduce && written) count_nest(l, inner);
-}
-
-static bool too_many_loops(const Loops *l) {
-  return l->axes > MOST_LOOPS || l->nests * LOOPS_OF_NEST > MOST_LOOPS;
-}
-
-static double kernel_us(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
-  double ops = 0, in_us = 0, out_us = 0, reread = 0, rows = 1;
-  int64_t elems[MAX_MEMBERS], bytes;
-  Loops loops = {ngrid, 0};
-  double written_out[MAX_MEMBERS],
-      repeated =
-          0; /* operations that a member's expression has with all that it computes again; those alone */
-  if (!local_plan(s, gm, mem, nmem, elems, &bytes)) return 1e30;
-  for (int g = 0; g < ngrid; g++)
-    rows *= (double)grid[g]->vmax;
-  for (size_t k = 0; k < nmem; k++) {
-    Stage *m = stage_at(s, mem[k]);
-    double n = (double)stage_iterations(m), w = m->weight + 1 + m->nested,
-           inner = (double)inner_size(s, gm, mem[k]), operand = 0;
-    int nbuf = 0;
-    written_out[k] = w;
-    for (size_t j = 0; j < m->reads.len; j++) {
-      const Read *rd = &m->reads.at[j];
-      size_t at = 0;
-      while (at < k && mem[at] != rd->stage)
-        at++;
-      if (at == k || elems[at] || stage_at(s, mem[at])->is_reduce) continue;
-      bool again = inner_size(s, gm, mem[at]) > 1;
-      if (again && stage_at(s, mem[at])->gathers && index_is_data(rd->index)) return 1e30;
-      written_out[k] += again ? written_out[at] : 1;
-      repeated += again ? written_out[at] : 0;
-    }
-    bool written = m->keep;
-    for (size_t l = 0; l < m->readers.len && !written; l++)
-      written = !in_list(mem, nmem, m->readers.at[l]);
-    count_loops(&loops, m, gm, mem[k], elems[k] > 0, written);
-    if (nmem > 1 && (repeated > MOST_REPEATED || too_many_loops(&loops))) return 1e30;
-    for (size_t j = 0; j < m->reads.len; j++) {
-      Read *rd = &m->reads.at[j];
-      bool dup = false;
-      for (size_t l = 0; l < j; l++)
-        dup |= same_memory(m->reads.at[l].index, rd->index);
-      if (dup) continue;
-      nbuf++;
-      double elem = rd->stage >= 0 ? (double)stage_out_size(stage_at(s, rd->stage))
-                                   : (double)rd->index->src[0]->arg.param.nelem;
-      double b = TG_MIN(elem, n) * (double)dtype_size((DType)rd->index->dtype);
-      size_t at = 0;
-      while (at < nmem && mem[at] != rd->stage)
-        at++;
-      if (at < nmem) {
-        Stage *q = stage_at(s, rd->stage);
-        bool same_loop = m->is_reduce && inner == 1 && !q->is_reduce;
-        if (elems[at])
-          in_us += same_loop ? 0 : bytes_us(b / TG_MAX(rows, 1)) * rows; /* a row in local memory */
-        else if (!q->is_reduce && inner_size(s, gm, rd->stage) > 1)
-          w += q->weight; /* computed again where it is read */
-        continue;
-      }
-      bool seen_in = false;
-      for (size_t l = 0; l < k && !seen_in && rd->stage >= 0; l++)
-        seen_in = ints_have(&stage_at(s, mem[l])->deps, rd->stage);
-      if (!seen_in) in_us += bytes_us(b);
-      operand += b;
-    }
-    if (elems[k]) out_us += bytes_us((double)elems[k] * (double)dtype_size((DType)m->node->dtype)) * rows;
-    bool contraction = m->is_reduce && m->weight >= 1 && stage_iterations(m) > stage_out_size(m) && nbuf > 1;
-    if (contraction) {
-      double slow = inner > 1 && rows > 1 ? 6 : 1; /* its own axis left the grid: the tile is one row */
-      ops += 2 * n / 225e3 * slow;
-      if (inner > 1 && rows > 8)
-        reread += (rows / 8 - 1) * bytes_us(operand / TG_MAX(rows, 1)) + (rows / 8 - 1) * bytes_us(inner * 4);
-    } else
-      ops += n * w / 58e3;
-    if (written) out_us += bytes_us((double)stage_out_size(m) * (double)dtype_size((DType)m->node->dtype));
-  }
-  double par = TG_MIN(rows, (double)s->opt->ncores);
-  double c = ops / TG_MAX(par, 1), b = (in_us + out_us) / TG_MAX(TG_MIN(par, 2), 1);
-  return 0.2 + TG_MAX(c, b) + 0.3 * TG_MIN(c, b) + reread;
 }
 
 /* The grid of kernel k with stage i added: a dim stays if every read of i carries it as the same plain output
@@ -254,15 +104,18 @@ static void lower_minout(Sched *s, int i, int k) {
     }
 }
 
+static void explain_join(Str *out, int i, int k, const Cost *there, const Cost *one, const Trial *t) {
+  bool wins = there->us + one->us > t->cost.us;
+  str_printf(out, "%s s%d into k%d: apart ", wins ? "join " : "no   ", i, k);
+  cost_print(out, there), str_put(out, " + "), cost_print(out, one);
+  str_put(out, ", fused "), cost_print(out, &t->cost);
+  str_printf(out, ", grid of %d\n", t->ngrid);
+}
+
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
-  Kern one = {.level = 0, .minout = 1 << 30};
-  for (int d = 0; d < g->nout; d++) {
-    g->gmap[d] = -1;
-    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1))
-      g->gmap[d] = one.ngrid, one.grid[one.ngrid++] = g->out[d]->src[0];
-  }
-  one.us = kernel_us(s, &i, 1, one.ngrid, one.grid, &(Gmap){.of = gmap_placed, .s = s});
+  Kern one;
+  stage_cost(s, i, &one);
   int best = -1;
   Trial bt = {0};
   double gain = 0;
@@ -287,18 +140,16 @@ static bool place(Sched *s, int i) {
     bool fits = fit(s, kk, i, &t, why);
     if (fits && !local_plan(s, &gm, mem, nmem, elems, &bytes)) {
       snprintf(why, sizeof why, "rows of %.1f KB do not fit %lld KB of local memory", (double)bytes / 1024,
-               (long long)s->opt->local_bytes >> 10);
+               (long long)s->opt->target->local_bytes >> 10);
       fits = false;
     }
     if (!fits) {
       if (s->opt->explain) str_printf(s->opt->explain, "no    s%d into k%d: %s\n", i, k, why);
       continue;
     }
-    t.us = kernel_us(s, mem, nmem, t.ngrid, t.grid, &gm);
-    double win = kk->us + one.us - t.us;
-    if (s->opt->explain)
-      str_printf(s->opt->explain, "%s s%d into k%d: apart %.1f + %.1f us, fused %.1f us, grid of %d\n",
-                 win > 0 ? "join " : "no   ", i, k, kk->us, one.us, t.us, t.ngrid);
+    t.cost = kernel_cost(s, mem, nmem, t.ngrid, t.grid, &gm);
+    double win = kk->cost.us + one.cost.us - t.cost.us;
+    if (s->opt->explain) explain_join(s->opt->explain, i, k, &kk->cost, &one.cost, &t);
     if (win > gain) gain = win, best = k, bt = t;
   }
   if (best < 0) {
@@ -317,7 +168,7 @@ static bool place(Sched *s, int i) {
         q->gmap[d] = q->gmap[d] < 0 ? -1 : bt.old_to_new[q->gmap[d]];
     }
     memcpy(g->gmap, bt.gmap, sizeof g->gmap);
-    k->ngrid = bt.ngrid, k->us = bt.us;
+    k->ngrid = bt.ngrid, k->cost = bt.cost;
     memcpy(k->grid, bt.grid, sizeof k->grid);
     if (!vec_push(s->mem, &k->mem, i)) return false;
     g->kernel = best;
@@ -342,12 +193,6 @@ static bool written(Sched *s, int i) {
   for (size_t k = 0; k < g->readers.len; k++)
     if (stage_at(s, g->readers.at[k])->kernel != g->kernel) return true;
   return false;
-}
-
-static double read_us(const Read *rd, Sched *s, double n) {
-  double elem = rd->stage >= 0 ? (double)stage_out_size(stage_at(s, rd->stage))
-                               : (double)rd->index->src[0]->arg.param.nelem;
-  return bytes_us(TG_MIN(elem, n) * (double)dtype_size((DType)rd->index->dtype));
 }
 
 static bool kernel_reads(Sched *s, int k, const Read *rd) {
@@ -378,8 +223,9 @@ bool recompute_or_store(Sched *s) {
       available &= written(s, g->deps.at[k]);
     if (!available) continue;
     double size = (double)stage_out_size(g) * (double)dtype_size((DType)g->node->dtype),
-           store = bytes_us(size), again = 0;
-    double par = (double)s->opt->ncores, text = 0; /* text: operations that the readers' expressions get */
+           store = bytes_us(s, size), again = 0;
+    double rate = target_ops_us(s->opt->target) * s->opt->target->cores,
+           text = 0; /* text: operations that the readers' expressions get */
     bool inside = false, chained = false;
     for (size_t k = 0; k < g->readers.len; k++) {
       Stage *r = stage_at(s, g->readers.at[k]);
@@ -388,20 +234,23 @@ bool recompute_or_store(Sched *s) {
         continue;
       }
       double n = (double)stage_iterations(r);
-      store += bytes_us(TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
+      store += bytes_us(s, TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
       int places = 0;
       for (size_t j = 0; j < r->reads.len; j++)
         if (r->reads.at[j].stage == i) places++, chained |= g->gathers && index_is_data(r->reads.at[j].index);
       text += places * (g->weight + 1);
-      again += n * g->weight / 58e3 / par;
+      again += n * g->weight / rate;
       for (size_t j = 0; j < g->reads.len; j++)
-        if (!kernel_reads(s, r->kernel, &g->reads.at[j])) again += read_us(&g->reads.at[j], s, n);
+        if (!kernel_reads(s, r->kernel, &g->reads.at[j]))
+          again += bytes_us(s, read_bytes(s, &g->reads.at[j], n));
     }
     if (!inside)
       again -=
-          stage_out_size(g) * (g->weight + 1) / 58e3 / par; /* its own kernel need not compute it at all */
+          (double)stage_out_size(g) * (g->weight + 1) / rate; /* its own kernel need not compute it at all */
     if (!inside) text -= g->weight + 1;
-    if (again > store * (size > 67108864 ? 2 : 1) || text > MOST_REPEATED || chained) continue;
+    if (again > store * (size > 2.0 * (double)s->opt->target->cache[LEVEL_L3] ? 2 : 1) ||
+        text > MOST_REPEATED || chained)
+      continue;
     if (s->opt->explain)
       str_printf(s->opt->explain, "again s%d in %zu readers: %.1f us, stored %.1f us\n", i, g->readers.len,
                  again, store);
@@ -418,14 +267,8 @@ bool recompute_or_store(Sched *s) {
       for (size_t m = 0; m < kk->mem.len; m++)
         if (kk->mem.at[m] != i) kk->mem.at[n++] = kk->mem.at[m];
       kk->mem.len = n, g->inlined = true;
-      for (size_t k = 0; k < g->deps.len; k++) {
-        IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
-        for (size_t m = 0; m < rd->len; m++)
-          if (rd->at[m] == i) {
-            rd->at[m] = rd->at[--rd->len];
-            break;
-          }
-      }
+      for (size_t k = 0; k < g->deps.len; k++)
+        ints_drop(&stage_at(s, g->deps.at[k])->readers, i);
     }
   }
   mem_free(s->mem, pinned);

@@ -24,6 +24,21 @@ static bool run_hazards(void *state) {
   return hazards(r->s) && order_stages(r->s) && readers_build(r->s);
 }
 
+static bool run_nest(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (nest_reductions(r->s, false) && order_stages(r->s));
+}
+
+static bool run_nest_divided(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (nest_reductions(r->s, true) && order_stages(r->s));
+}
+
+static bool run_partial(void *state) {
+  Run *r = state;
+  return !r->s->opt->fuse || (partial_sums(r->s) && order_stages(r->s));
+}
+
 static bool run_inline(void *state) {
   Run *r = state;
   return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s));
@@ -45,16 +60,26 @@ static bool run_kernels(void *state) {
 }
 
 const Pass schedule_passes[] = {
-    {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES}, /* tensor graph -> stages over ranges */
-    {"align ranges", .run = run_align,
-     .makes = GRAPH_STAGES}, /* a reshape between two stages splits their loops alike */
-    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},     /* what must come before what */
-    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES}, /* what costs less than its memory */
-    {"join by level", .run = run_join, .makes = GRAPH_STAGES},  /* stages that share a grid share a kernel */
-    {"recompute or store", .run = run_memory,
-     .makes = GRAPH_STAGES}, /* the place of each value that other kernels read */
-    {"kernels", .run = run_kernels,
-     .makes = GRAPH_KERNEL}, /* kernel graphs, numbered alike when they are alike */
+    /* tensor graph -> stages over ranges */
+    {"rangeify", .run = run_rangeify, .makes = GRAPH_STAGES},
+    /* what must come before what */
+    {"hazards", .run = run_hazards, .makes = GRAPH_STAGES},
+    /* a sum of sums over shifted places is one */
+    {"nest reductions", .run = run_nest, .makes = GRAPH_STAGES},
+    /* a reshape between two stages splits their loops alike */
+    {"align ranges", .run = run_align, .makes = GRAPH_STAGES},
+    /* .. also at places that loops were aligned for */
+    {"nest again", .run = run_nest_divided, .makes = GRAPH_STAGES},
+    /* a reduction that would leave cores idle is done in parts */
+    {"partial sums", .run = run_partial, .makes = GRAPH_STAGES},
+    /* what costs less than its memory */
+    {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},
+    /* stages that share a grid share a kernel */
+    {"join by level", .run = run_join, .makes = GRAPH_STAGES},
+    /* the place of each value that other kernels read */
+    {"recompute or store", .run = run_memory, .makes = GRAPH_STAGES},
+    /* kernel graphs, numbered alike when they are alike */
+    {"kernels", .run = run_kernels, .makes = GRAPH_KERNEL},
 };
 const size_t schedule_npass = TG_COUNT(schedule_passes);
 
@@ -119,7 +144,7 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   }
   for (size_t k = 0; k < s.ks.len; k++)
     vec_free(mem, &s.ks.at[k].mem);
-  vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order);
+  vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops);
   if (ok) {
     out->store = st;
     return TG_OK;

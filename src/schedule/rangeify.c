@@ -243,13 +243,35 @@ static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
   return uop_new(s->st, OPS_INDEX, dt, 1, 1 + tuple->nsrc, src, ARG0);
 }
 
+/* Axes that an index was taken apart for are one again: e // c and e % c, c the extent of the second, are e.
+ */
+static int joined_axes(Sched *s, int n, int64_t *extents, UOp **idx) {
+  for (int d = n - 2; d >= 0; d--) {
+    UOp *low = idx[d + 1], *e;
+    if (!low || !idx[d]) return 0;
+    e = low->src[0];
+    if (low->op != OPS_FLOORMOD || !is_const_int(low->src[1], extents[d + 1])) continue;
+    UOp *high = uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_FLOORDIV, e, low->src[1]));
+    if (!high) return 0;
+    if (high != idx[d]) continue;
+    idx[d] = e, extents[d] *= extents[d + 1], n--;
+    memmove(idx + d + 1, idx + d + 2, (size_t)(n - d - 1) * sizeof *idx);
+    memmove(extents + d + 1, extents + d + 2, (size_t)(n - d - 1) * sizeof *extents);
+  }
+  return n;
+}
+
 UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents,
                   UOp *const *idx) {
-  UOp *ext[MAX_RANK], *src[MAX_RANK + 1];
+  UOp *src[MAX_RANK + 1], **at = src + 1, *ext[MAX_RANK];
+  int64_t size[MAX_RANK];
   int k = 0;
   for (int d = 0; d < n; d++)
-    if (extents[d] != 1) src[1 + k] = idx[d], ext[k++] = uop_index_const(s->st, extents[d]);
-  if (!k) src[1] = uop_index_const(s->st, 0);
+    if (extents[d] != 1) at[k] = idx[d], size[k++] = extents[d];
+  if (!k) at[0] = uop_index_const(s->st, 0);
+  if (k && !(k = joined_axes(s, k, size, at))) return NULL;
+  for (int d = 0; d < k; d++)
+    ext[d] = uop_index_const(s->st, size[d]);
   src[0] = uop_new(s->st, OPS_PARAM, dt, 1, k > 1 ? k : 0, ext, (Arg){.param = {nelem, slot}});
   UOp *x = uop_new(s->st, OPS_INDEX, dt, 1, 1 + TG_MAX(k, 1), src, ARG0);
   if (k < 2 || !x || !has_divmod(x)) return x;
@@ -673,50 +695,4 @@ int64_t stage_iterations(const Stage *g) {
   for (int i = 0; i < g->nred; i++)
     n *= range_extent(g->red[i]);
   return n;
-}
-
-static double op_weight(const UOp *u) {
-  switch (u->op) {
-  case OPS_EXP2:
-  case OPS_EXP: return 12;
-  case OPS_LOG2:
-  case OPS_LOG: return 14;
-  case OPS_SIN:
-  case OPS_COS:
-  case OPS_TAN: return 20;
-  case OPS_POW: return 30;
-  case OPS_THREEFRY: return 60;
-  case OPS_SQRT:
-  case OPS_RECIPROCAL:
-  case OPS_FDIV: return 4;
-  default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
-  }
-}
-
-static bool is_own_loop(const Stage *g, const UOp *r) {
-  for (int d = 0; d < g->nout; d++)
-    if (g->out[d] == r) return true;
-  for (int d = 0; d < g->nred; d++)
-    if (g->red[d] == r) return true;
-  return false;
-}
-
-bool stage_scan(Sched *s, int i) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
-  Stage *g = &s->stages.at[i];
-  g->reads.len = g->deps.len = 0, g->weight = 0, g->heavy = g->gathers = false, g->nested_loops = 0;
-  for (size_t k = 0; ok && k < order.len; k++) {
-    UOp *u = order.at[k];
-    double w = op_weight(u);
-    g->weight += w, g->heavy |= w >= 10;
-    g->nested_loops += u->op == OPS_RANGE && !is_own_loop(g, u);
-    if (u->op != OPS_INDEX) continue;
-    g->gathers |= index_is_data(u);
-    int d = read_stage(u);
-    ok = vec_push(s->mem, &g->reads, ((Read){u, d})) &&
-         (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
-  }
-  vec_free(s->mem, &order);
-  return ok;
 }

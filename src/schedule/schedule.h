@@ -4,6 +4,7 @@
  * the same graph gives the same schedule, so the engine may cache it. */
 #ifndef TG_SCHEDULE_H
 #define TG_SCHEDULE_H
+#include "renderer/target.h"
 #include "uop/pass.h"
 
 typedef struct SchedKernel {
@@ -35,14 +36,12 @@ typedef struct Schedule {
 } Schedule;
 
 typedef struct SchedOptions {
-  bool fuse; /* false: every stage is a kernel of its own, the oracle of every join */
-  int ncores;
-  int64_t local_bytes; /* local memory that a kernel may use: scratch in L2 of a core, shared memory of a GPU
-                          block */
-  Str *explain;        /* NULL, or where both sides of each join are printed */
-  PassEnv *passes;     /* NULL, or what watches the passes */
-  const char *last;    /* NULL, or the pass to stop after; the schedule is then not complete .. */
-  Str *graph;          /* .. but its graph is printed here */
+  bool fuse;            /* false: every stage is a kernel of its own, the oracle of every join */
+  const Target *target; /* the machine to plan for: the plan depends on it and on the graph alone */
+  Str *explain;         /* NULL, or where both sides of each join are printed */
+  PassEnv *passes;      /* NULL, or what watches the passes */
+  const char *last;     /* NULL, or the pass to stop after; the schedule is then not complete .. */
+  Str *graph;           /* .. but its graph is printed here */
 } SchedOptions;
 
 extern const Pass schedule_passes[];

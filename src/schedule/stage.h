@@ -7,42 +7,56 @@
 #define STAGE_SLOT(i)                                                                                        \
   (-1 - (int64_t)(i)) /* PARAM slot that stands for the value of stage i; its own inverse */
 #define MAX_RANK 16
+
+enum { MOST_REPEATED = 200 }; /* operations that may be written out again */
+
 typedef Vec(int) IntVec;
 
 typedef struct Read {
   UOp *index;
   int stage;
-} Read; /* what a value reads: stage, or -1 for a buffer */
+  double turns; /* of the loops that the index depends on */
+} Read;         /* what a value reads: stage, or -1 for a buffer */
 
 typedef struct Stage {
   UOp *node;
-  bool is_reduce, is_store, keep,
-      inlined; /* keep: a root, a store, or read by another kernel: must be written */
-  int root;    /* index of the root it computes, or -1 */
+  /* keep: a root, a store, or read by another kernel: must be written */
+  bool is_reduce, is_store, keep, inlined;
+  int root; /* index of the root it computes, or -1 */
   int nout, nred;
   UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                         /* expression over out (and red inside its REDUCE) */
-  uint32_t ordered; /* out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may
-                       meet in a place */
-  bool
-      update; /* a scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value */
-  bool fixed; /* ordered, update, or memory that an update changes: never inlined, joined or split */
+  /* Out axes whose turns run in order (ORDERED ranges): a scan's axis, a scatter's that may meet in a place.
+   */
+  uint32_t ordered;
+  /* A scatter: value is TUPLE(value, INDEX of the target, gate), out are the axes of the value. */
+  bool update;
+  /* Ordered, update, or memory that an update changes: never inlined, joined or split. */
+  bool fixed;
   int64_t buffer;    /* is_store: BUFFER number written .. */
   UOp *target;       /* .. at this INDEX over out */
   IntVec after, war; /* stages whose store must have happened; readers that a store must wait for */
-  IntVec old,
-      fresh; /* buffers read as they were before the stores of this schedule, and as they are after one */
+  /* Buffers read as they were before the stores of this schedule, and as they are after one. */
+  IntVec old, fresh;
   Vec(Read) reads; /* INDEX nodes in the value */
   IntVec deps;     /* stages read */
   IntVec readers;  /* stages that read it (partition) */
-  double weight,
-      nested;   /* weighted operations per element of its iteration space; those of reductions nested in it */
-  bool heavy;   /* transcendental inside */
-  bool gathers; /* reads at indices that are read */
+  /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; those
+   * of sums of products, and the same with what they lose where there is no register tile or no lanes. */
+  double weight, ops, flops, slow_flops;
+  bool heavy;       /* transcendental inside */
+  bool gathers;     /* reads at indices that are read */
   int nested_loops; /* loops of the reductions nested in the value */
   int kernel;
   int gmap[MAX_RANK]; /* out axis -> grid axis of its kernel, or -1 */
 } Stage;
+
+/* An estimate, us, and its parts: us is IMPOSSIBLE_US for what is not to be built. */
+#define IMPOSSIBLE_US 1e30
+
+typedef struct Cost {
+  double us, launch, compute, memory, again; /* again: operands read once per block of rows */
+} Cost;
 
 /* A kernel: a set of stages with a common grid. */
 enum { MAX_MEMBERS = 64 };
@@ -52,10 +66,15 @@ typedef struct Kern {
   int ngrid;
   UOp *grid[MAX_RANK];
   int level, minout;
-  double us;
+  Cost cost;
 } Kern; /* grid: extents */
 
 typedef Vec(Kern) KernVec;
+
+/* Loops that a node depends on, and those along which it reads the next element: bits of one stage. */
+typedef struct LoopSet {
+  uint64_t loops, steps;
+} LoopSet;
 
 typedef struct Sched {
   UOpStore *st;
@@ -64,20 +83,27 @@ typedef struct Sched {
   const SchedOptions *opt;
   Vec(Stage) stages;
   int64_t next_range;
-  IntVec order; /* stages, each after what it needs */
+  Vec(LoopSet) loops; /* by node id, while a stage is scanned */
+  IntVec order;       /* stages, each after what it needs */
   KernVec ks;
 } Sched;
 
 /* ---- the passes; their order is in passes.c */
 bool rangeify(Sched *s, UOp *const *roots, int nroots); /* fills stages, producers first */
-bool stage_scan(Sched *s, int i);                       /* recomputes reads, deps, weight from value */
 bool align(Sched *s);
 bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
+bool nest_reductions(Sched *s, bool divided);
+bool partial_sums(Sched *s);
 bool inline_cheap(Sched *s);
-bool for_lanes(Sched *s,
-               int i); /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it */
+UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
+bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
+bool merge_reduces(Sched *s, Stage *q);              /* a value that is a reduction of a reduction: one */
+bool war_hand_on(Sched *s, int i, int to);           /* stores that wait for stage i wait for `to` instead */
+bool may_move(Sched *s, int i);
+/* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it. */
+bool for_lanes(Sched *s, int i);
 bool replace_reads(Sched *s, int reader, int producer); /* the producer's value is written into the reader */
 bool place_stages(Sched *s);
 bool recompute_or_store(Sched *s);
@@ -96,6 +122,24 @@ typedef struct Gmap {
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
+
+static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes its place */
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == x) {
+      v->at[i] = v->at[--v->len];
+      return;
+    }
+}
+
+/* ---- cost.c */
+bool stage_scan(Sched *s, int i);               /* recomputes reads, deps and work from the value */
+double bytes_us(const Sched *s, double nbytes); /* of one core */
+double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
+double value_bytes(const Stage *g, double nelem);
+int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
+Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
+Cost stage_cost(Sched *s, int i, Kern *one); /* alone; places it, and fills *one unless that is NULL */
+void cost_print(Str *out, const Cost *c);
 
 static inline Stage *stage_at(Sched *s, int i) { return &s->stages.at[i]; }
 

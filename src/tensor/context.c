@@ -52,7 +52,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
       error_set(&ctx->err, s, "open: device %s does not open", ctx->env.dev[0] ? ctx->env.dev : "(default)");
     else
       ctx->dev_open = true;
-    if (!s && o.cores > 0) ctx->dev.ncores = o.cores;
+    if (!s && o.cores > 0 && (ctx->dev.backend->has & HAS_THREADS)) ctx->dev.target.cores = o.cores;
   }
   return ctx;
 }

@@ -94,20 +94,27 @@ static bool windows_fit(TgContext *ctx, const char *op, const TgTensor *x, Windo
   return true;
 }
 
-/* x padded by lo and hi, and where the last window needs more (ceil mode) by that too. */
-static TgTensor *pad_windows(TgTensor *x, const Windows *w, double value) {
-  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  for (int i = 0, a = rank(x) - w->n; i < w->n; i++, a++) {
-    int64_t need = (w->o[i] - 1) * w->s[i] + w->d[i] * (w->k[i] - 1) + 1 - dims(x)[a] - w->lo[i];
-    lo[a] = w->lo[i], hi[a] = TG_MAX(w->hi[i], need);
-  }
-  return tg_pad_value(x, lo, hi, value);
+static bool is_inside(const Windows *w) {
+  for (int i = 0; i < w->n; i++)
+    if (w->lo[i] < 0 || w->hi[i] < 0) return false;
+  return true;
 }
 
-static TgTensor *windows(TgTensor *x, const Windows *w,
-                         double value) { /* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn) */
-  x = pad_windows(x, w, value);
-  return x ? tensor_new(x->ctx, u_windows_nd(x->ctx->store, x->uop, w->n, w->k, w->s, w->d)) : NULL;
+/* (.., s1 .. sn) -> (.., o1 .. on, k1 .. kn): of x padded by lo and hi, and where the last window needs more
+ * (ceil mode) by that too. Zeros are added axis by axis as windows are taken. */
+static TgTensor *windows(TgTensor *x, const Windows *w, double value) {
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, none[TG_MAX_SPATIAL] = {0};
+  int first = rank(x) - w->n;
+  for (int i = 0; i < w->n; i++) {
+    int64_t need = (w->o[i] - 1) * w->s[i] + w->d[i] * (w->k[i] - 1) + 1 - dims(x)[first + i] - w->lo[i];
+    lo[first + i] = w->lo[i], hi[first + i] = TG_MAX(w->hi[i], need);
+  }
+  TgTensor *padded = tg_pad_value(x, lo, hi, value);
+  if (!padded) return NULL;
+  bool by_axis = value == 0 && is_inside(w);
+  UOp *u = (by_axis ? x : padded)->uop;
+  return tensor_new(x->ctx, u_windows_nd(x->ctx->store, u, w->n, w->k, w->s, w->d,
+                                         by_axis ? lo + first : none, by_axis ? hi + first : none));
 }
 
 /* What is computed in, and the result: narrow floats come back, narrow integers stay wide. */

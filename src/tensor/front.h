@@ -117,8 +117,12 @@ UOp *u_min(UOpStore *st, UOp *a, UOp *b);
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape); /* adds up what a broadcast from shape repeated */
 UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride,
                int64_t dilation); /* layout.c: an axis -> (windows, k) */
-UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride,
-                  const int64_t *dilation); /* the last n -> windows.., k.. */
+/* u: what u_windows made, g: its gradient. The gradient of *of, which the windows are of; NULL: u is nothing
+ * of the kind. */
+UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of);
+/* lo, hi: zeros added before and after each axis. */
+UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride, const int64_t *dil,
+                  const int64_t *lo, const int64_t *hi); /* the last n -> windows.., k.. */
 UOp *u_gather(UOpStore *st, UOp *x,
               UOp *const *at); /* at: an integer tensor per axis of x (at least one), of one shape */
 UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v,

@@ -421,6 +421,17 @@ static UOp *of_target(UOpStore *st, UOp *t, const UOpVec *views, UOp *const *gra
   return g;
 }
 
+static UOp *sum_of(UOpStore *st, UOp *a, UOp *b) { return a ? uop_alu2(st, OPS_ADD, a, b) : b; }
+
+/* Windows are several movements, whose gradients one by one would be sums over indices with divisions: they
+ * are one step here, unless the gradient of one of them is asked for. */
+static UOp *step_of_windows(UOpStore *st, UOp *u, UOp *g, const bool *wanted, UOp **of) {
+  UOp *r = u_windows_gradient(st, u, g, of);
+  for (UOp *v = u->src[0]; r && v != *of; v = v->src[0])
+    if (wanted[v->id]) return NULL;
+  return r;
+}
+
 static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *const *targets, UOp **out) {
   TgMem *mem = &ctx->mem;
   Rewrite rw = {.st = ctx->store, .mem = mem, .ctx = ctx};
@@ -454,6 +465,11 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     for (int s = 0; s < u->nsrc; s++)
       below = below || needs[u->src[s]->id];
     if (!g || !below || u->op == OPS_DETACH) continue;
+    UOp *of, *windows = step_of_windows(rw.st, u, g, wanted, &of);
+    if (windows) {
+      if (needs[of->id]) ok = (grad[of->id] = sum_of(rw.st, grad[of->id], windows)) != NULL;
+      continue;
+    }
     if (u->nsrc <= TG_COUNT(part)) memset(part, 0, u->nsrc * sizeof *part);
     int done = u->nsrc > TG_COUNT(part)       ? -1
                : u->op == OPS_CUSTOM_GRADIENT ? custom_gradient(ctx, u, g, part)
@@ -467,8 +483,7 @@ static bool gradient_walk(TgContext *ctx, UOp *root, UOp *seed, int n, UOp *cons
     for (int s = 0; ok && s < u->nsrc; s++) {
       UOp *x = u->src[s];
       if (!part[s] || !needs[x->id]) continue;
-      grad[x->id] = grad[x->id] ? uop_alu2(rw.st, OPS_ADD, grad[x->id], part[s]) : part[s];
-      ok = grad[x->id] != NULL;
+      ok = (grad[x->id] = sum_of(rw.st, grad[x->id], part[s])) != NULL;
     }
   }
   for (int i = 0; ok && i < n; i++)

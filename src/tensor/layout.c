@@ -67,13 +67,128 @@ UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil
   return u_permute(st, u, order);
 }
 
-/* The last n axes -> (.., o1 .. on, k1 .. kn). */
-UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *s, const int64_t *dil) {
+static UOp *pad_axis(UOpStore *st, UOp *u, int axis, int64_t lo, int64_t hi) {
+  if (!u) return NULL;
+  int64_t pad[2 * TG_MAX_RANK] = {0};
+  pad[2 * axis] = lo, pad[2 * axis + 1] = hi;
+  return u_pad(st, u, pad);
+}
+
+static UOp *swap_axes(UOpStore *st, UOp *u, int a, int b) {
+  if (!u) return NULL;
+  int64_t order[TG_MAX_RANK];
+  for (int i = 0; i < u->shape->n; i++)
+    order[i] = i == a ? b : i == b ? a : i;
+  return u_permute(st, u, order);
+}
+
+static UOp *sum_axis(UOpStore *st, UOp *u, int axis) { /* and drops it */
+  if (!u) return NULL;
+  int64_t d[TG_MAX_RANK];
+  int n = 0;
+  for (int i = 0; i < u->shape->n; i++)
+    if (i != axis) d[n++] = u->shape->v[i];
+  bool mask[TG_MAX_RANK] = {false};
+  DType dt = (DType)u->dtype;
+  mask[axis] = true;
+  u = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(dt)), mask);
+  return u_reshape(st, uop_cast(st, u, dt), n, d);
+}
+
+/* Axes (k, o) -> n: the sum over r of row r at x + off - r dil, off <= dil (k - 1). A row is laid in a longer
+ * one, whose next row then begins dil too early. */
+static UOp *sum_of_shifted(UOpStore *st, UOp *u, int axis, int64_t n, int64_t dil, int64_t off) {
+  if (!u) return NULL;
+  int64_t k = u->shape->v[axis], o = u->shape->v[axis + 1], lo = dil * (k - 1) - off,
+          hi = TG_MAX(n + off - o, 0);
+  int64_t row = lo + o + hi, begin = off + lo;
+  u = pad_axis(st, u, axis + 1, lo, hi);
+  if (k == 1) return sum_axis(st, one_axis(st, u, axis + 1, 0, n), axis);
+  u = one_axis(st, merge_axes(st, u, axis), axis, begin, begin + k * (row - dil));
+  u = one_axis(st, split_axis(st, u, axis, 2, (int64_t[]){k, row - dil}), axis + 1, 0, n);
+  return sum_axis(st, u, axis);
+}
+
+static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
+
+/* The gradient of windows of an axis of n elements behind `pad` zeros: (o, k) -> n; NULL: too much of a pad.
+ * With a stride, elements s apart get what windows gave them: rows r, r + s, .. of the k go to the elements
+ * of one remainder, and each such sum has no holes. Rows of zeros in front make the remainders those of the
+ * elements. */
+static UOp *dense_windows_back(UOpStore *st, UOp *g, int axis, int64_t n, int64_t pad, int64_t s,
+                               int64_t dil) {
+  int64_t o = g->shape->v[axis], k = g->shape->v[axis + 1];
+  g = swap_axes(st, g, axis, axis + 1);
+  if (s > 1 && dil > 1) { /* holes after all */
+    g = pad_axis(st, split_axis(st, g, axis + 1, 2, (int64_t[]){o, 1}), axis + 2, 0, s - 1);
+    g = one_axis(st, merge_axes(st, g, axis + 1), axis + 1, 0, (o - 1) * s + 1);
+  }
+  if (s == 1 || dil > 1) return pad > dil * (k - 1) ? NULL : sum_of_shifted(st, g, axis, n, dil, pad);
+  int64_t front = (s - pad % s) % s, rows = (front + k + s - 1) / s, each = (n + s - 1) / s;
+  if ((pad + front) / s > rows - 1) return NULL;
+  g = pad_axis(st, g, axis, front, rows * s - k - front);
+  g = swap_axes(st, split_axis(st, g, axis, 2, (int64_t[]){rows, s}), axis, axis + 1); /* (s, rows, o) */
+  g = sum_of_shifted(st, g, axis + 1, each, 1, (pad + front) / s);
+  return one_axis(st, merge_axes(st, swap_axes(st, g, axis, axis + 1), axis), axis, 0, n);
+}
+
+/* The same. What stride and dilation have in common are steps that all windows make: elements between them
+ * get nothing. */
+static UOp *windows_back(UOpStore *st, UOp *g, int axis, int64_t n, int64_t pad, int64_t s, int64_t dil) {
+  int64_t c = gcd(s, dil), first = (c - pad % c) % c;
+  if (c == 1 || first >= n) return dense_windows_back(st, g, axis, n, pad, s, dil);
+  int64_t hit = (n - first + c - 1) / c;
+  g = dense_windows_back(st, g, axis, hit, (pad + first) / c, s / c, dil / c);
+  g = pad_axis(st, split_axis(st, g, axis, 2, (int64_t[]){hit, 1}), axis + 1, first, c - 1 - first);
+  g = merge_axes(st, g, axis);
+  return one_axis(st, pad_axis(st, g, axis, 0, TG_MAX(n - hit * c, 0)), axis, 0, n);
+}
+
+static bool pads_only(const UOp *u, int axis) {
+  for (int i = 0; i < 2 * u->shape->n; i++)
+    if (i / 2 != axis && u->arg.ints->v[i]) return false;
+  return true;
+}
+
+/* What the chain of movements under a permutation would be windows of is compared with such windows, which
+ * are the same node if they are the same. Zeros beside the axis are no place of their own. */
+UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of) {
+  int axis = 0, n = u->shape->n;
+  if (u->op != OPS_PERMUTE) return NULL;
+  while (axis < n && u->arg.ints->v[axis] == axis)
+    axis++;
+  if (axis + 1 >= n || u->arg.ints->v[axis] != axis + 1 || u->arg.ints->v[axis + 1] != axis) return NULL;
+  int64_t s = 0, period = 0, k = u->shape->v[axis + 1];
+  UOp *e = u->src[0];
+  for (; e->op == OPS_RESHAPE || e->op == OPS_SHRINK; e = e->src[0]) {
+    if (!e->src[0]->is_tensor) return NULL;
+    if (e->shape->n == n + 1) s = e->shape->v[axis + 2];
+    if (e->op == OPS_RESHAPE && e->shape->n == n && e->src[0]->shape->n == n - 1)
+      period = e->shape->v[axis + 1];
+  }
+  UOp *x = e->op == OPS_EXPAND && e->src[0]->op == OPS_RESHAPE ? e->src[0]->src[0] : NULL;
+  if (!x || !x->is_tensor || x->shape->n != n - 1 || s <= 0 || k <= 0) return NULL;
+  int64_t i = x->shape->v[axis];
+  for (int f = 1; f <= 2 && i > 0; f++) {
+    int64_t dil = period - i * f;
+    if (dil <= 0 || dil * (k - 1) >= i || u_windows(st, x, axis, k, s, dil) != u) continue;
+    int64_t pad = x->op == OPS_PAD && pads_only(x, axis) ? x->arg.ints->v[2 * axis] : -1;
+    UOp *inside = pad >= 0 ? windows_back(st, g, axis, x->src[0]->shape->v[axis], pad, s, dil) : NULL;
+    *of = inside ? x->src[0] : x;
+    return inside ? inside : windows_back(st, g, axis, i, 0, s, dil);
+  }
+  return NULL;
+}
+
+/* The last n axes -> (.., o1 .. on, k1 .. kn). Each is padded where it is cut, so that its gradient sees
+ * both. */
+UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *s, const int64_t *dil,
+                  const int64_t *lo, const int64_t *hi) {
   if (!u) return NULL;
   int lead = u->shape->n - n;
   int64_t order[TG_MAX_RANK];
   for (int a = 0; a < n; a++)
-    u = u_windows(st, u, lead + 2 * a, k[a], s[a], dil[a]);
+    u = u_windows(st, pad_axis(st, u, lead + 2 * a, lo[a], hi[a]), lead + 2 * a, k[a], s[a], dil[a]);
   for (int i = 0; i < lead; i++)
     order[i] = i;
   for (int a = 0; a < n; a++)

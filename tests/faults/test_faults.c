@@ -178,6 +178,13 @@ static void reduction(TgContext *c, Out *o) {
   put(c, o, tg_argmin(a, .axis = TG_AXES(2)));
 }
 
+/* Of a stride and a padding: shifts, nested sums, gates that go to factors. */
+static void conv_gradient(TgContext *c, Out *o) {
+  TgTensor *x = tg_contiguous(F(-1, 0.25, 1, 2, 5, 4)), *w = F(0.5, 0.125, 2, 2, 3, 3), *gradient = NULL;
+  TgTensor *y = tg_conv2d(x, w, .stride = TG_SIZES(2), .padding = TG_SIZES(1));
+  if (!tg_vjp(y, F(1, -0.5, 1, 2, 3, 2), &x, 1, &gradient)) put(c, o, gradient);
+}
+
 static void matmul(TgContext *c, Out *o) {
   put(c, o, tg_add(tg_matmul(F(-1, 0.25, 5, 7), F(2, -0.125, 7, 6)), F(0, 1, 6)));
   put(c, o, tg_matmul(I(-9, 2, 2, 3, 4), I(1, 1, 4, 2)));
@@ -370,11 +377,23 @@ typedef struct Named {
   void (*run)(TgContext *c, Out *o);
 } Named;
 
-static const Named programs[] = {
-    {"elementwise", elementwise}, {"reduction", reduction}, {"matmul", matmul},     {"softmax", softmax},
-    {"conv and pool", conv_pool}, {"training", training},   {"in place", in_place}, {"random", randoms},
-    {"indexing", indexing},       {"ordered", ordered},     {"files", files},       {"variables", variables},
-    {"captured", captured},       {"models", models},       {"onnx", onnx},         {"mixed", mixed}};
+static const Named programs[] = {{"elementwise", elementwise},
+                                 {"reduction", reduction},
+                                 {"matmul", matmul},
+                                 {"softmax", softmax},
+                                 {"conv and pool", conv_pool},
+                                 {"conv gradient", conv_gradient},
+                                 {"training", training},
+                                 {"in place", in_place},
+                                 {"random", randoms},
+                                 {"indexing", indexing},
+                                 {"ordered", ordered},
+                                 {"files", files},
+                                 {"variables", variables},
+                                 {"captured", captured},
+                                 {"models", models},
+                                 {"onnx", onnx},
+                                 {"mixed", mixed}};
 
 /* ---- one run */
 typedef struct Where {

@@ -127,7 +127,80 @@ static void test_every_op(void **state) { /* of the tensor graph */
   tg_close(ctx);
 }
 
+/* ---- the input gradient of convolutions, against the sum that it is */
+typedef struct Conv {
+  int size, kernel, stride, dilation, lo, hi, groups;
+} Conv;
+
+enum { CONV_IN = 4, CONV_OUT = 6, CONV_MOST = 2 * CONV_OUT * 24 * 24 };
+
+static float number(unsigned i) { return (float)((i * 2654435761u >> 8) % 33) / 16 - 1; }
+
+static int conv_out(const Conv *c) {
+  return (c->size + c->lo + c->hi - c->dilation * (c->kernel - 1) - 1) / c->stride + 1;
+}
+
+/* dx[n, i, y, x]: what every output gave it that it had a part in. Axes differ: the first is twice as long.
+ */
+static void conv_want(const Conv *c, const float *dy, const float *w, double *dx) {
+  int o = conv_out(c), h = 2 * c->size,
+      oh = conv_out(&(Conv){h, c->kernel, c->stride, c->dilation, c->lo, c->hi, 1}), in = CONV_IN / c->groups,
+      out = CONV_OUT / c->groups;
+  memset(dx, 0, sizeof *dx * (size_t)(2 * CONV_IN * h * c->size));
+  for (int n = 0; n < 2; n++)
+    for (int a = 0; a < CONV_OUT; a++)
+      for (int i = 0; i < in; i++)
+        for (int y = 0; y < oh; y++)
+          for (int x = 0; x < o; x++)
+            for (int r = 0; r < c->kernel; r++)
+              for (int q = 0; q < c->kernel; q++) {
+                int yy = y * c->stride + r * c->dilation - c->lo,
+                    xx = x * c->stride + q * c->dilation - c->lo;
+                if (yy < 0 || xx < 0 || yy >= h || xx >= c->size) continue;
+                dx[((n * CONV_IN + a / out * in + i) * h + yy) * c->size + xx] +=
+                    (double)dy[((n * CONV_OUT + a) * oh + y) * o + x] *
+                    w[((a * in + i) * c->kernel + r) * c->kernel + q];
+              }
+}
+
+static void check_conv(const Conv *c) {
+  static double want[CONV_MOST];
+  static float got[CONV_MOST], dy[CONV_MOST], w[CONV_MOST];
+  int h = 2 * c->size, o = conv_out(c),
+      oh = conv_out(&(Conv){h, c->kernel, c->stride, c->dilation, c->lo, c->hi, 1});
+  for (unsigned i = 0; i < CONV_MOST; i++)
+    dy[i] = number(i), w[i] = number(i + 77);
+  conv_want(c, dy, w, want);
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP:C"});
+  TgTensor *x = tg_ones(ctx, TG_SHAPE(2, CONV_IN, h, c->size), .dtype = TG_F32), *dx;
+  TgTensor *tw = tg_from(ctx, w, TG_F32, TG_SHAPE(CONV_OUT, CONV_IN / c->groups, c->kernel, c->kernel));
+  TgTensor *tdy = tg_from(ctx, dy, TG_F32, TG_SHAPE(2, CONV_OUT, oh, o));
+  x = tg_contiguous(x);
+  TgTensor *y = tg_conv2d(x, tw, .stride = TG_SIZES(c->stride), .dilation = TG_SIZES(c->dilation),
+                          .groups = c->groups, .padding = TG_SIZES(c->lo, c->hi, c->lo, c->hi));
+  assert_int_equal(tg_vjp(y, tdy, &x, 1, &dx), TG_OK);
+  int n = 2 * CONV_IN * h * c->size;
+  assert_int_equal(tg_read(dx, got, sizeof *got * (size_t)n), TG_OK);
+  for (int i = 0; i < n; i++)
+    if (fabs(got[i] - want[i]) > 1e-4)
+      fail_msg("size %d kernel %d stride %d dilation %d padding %d, %d groups %d: element %d is %g, not %g",
+               c->size, c->kernel, c->stride, c->dilation, c->lo, c->hi, c->groups, i, got[i], want[i]);
+  tg_close(ctx);
+}
+
+static void test_convolutions(void **state) {
+  (void)state;
+  for (int k = 1; k <= 5; k++)
+    for (int s = 1; s <= 3; s++)
+      for (int d = 1; d <= 2; d++)
+        for (int pad = 0; pad <= 4; pad += 1 + (k > 3)) { /* also more than the kernel reaches */
+          Conv c = {11 + pad % 2, k, s, d, pad, (pad + s) % 3, (k + s) % 2 + 1};
+          if (c.size + c.lo + c.hi > d * (k - 1)) check_conv(&c);
+        }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_elementwise), cmocka_unit_test(test_every_op)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_elementwise), cmocka_unit_test(test_every_op),
+                                     cmocka_unit_test(test_convolutions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,89 @@
+/* target.c: what machines are. In: this processor. Out: a Target. Nothing is timed: a plan, and with it the
+ * order of every sum, must be the same at each start. Devices that run nothing or check plan for a machine
+ * that is written down here, so that their kernels are the same everywhere. */
+#include "renderer/target.h"
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+enum { KB = 1 << 10, MB = 1 << 20 };
+
+/* Rates of one core of a server of 2024 in bytes a cycle; processors differ by less than the levels do. */
+static const double cycle_bytes[LEVEL_MEMORY] = {115, 48, 26};
+
+enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
+
+#define CPU_WEIGHTS                                                                                          \
+  { .exp = 12, .log = 14, .trig = 20, .pow = 30, .threefry = 60, .root = 4 }
+
+const Target target_planned = {.name = "8 cores with AVX-512",
+                               .cores = 8,
+                               .streams = MEMORY_STREAMS,
+                               .cache = {48 * KB, MB, 32 * MB},
+                               .ways = {12, 16, 16},
+                               .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US},
+                               .mhz = CPU_MHZ,
+                               .fmas = 32,
+                               .ops = 16,
+                               .weight = CPU_WEIGHTS,
+                               .vec_bytes = 64,
+                               .registers = 32,
+                               .warp = 1,
+                               .tile_rows = 6,
+                               .local_bytes = 512 * KB,
+                               .launch_us = 0.2};
+
+/* Nominal rates, without matrix units. L2 is one for all and stands where a CPU has its L3. */
+#define GPU(text, shared)                                                                                    \
+  {                                                                                                          \
+    .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
+    .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128,                             \
+    .weight = {.exp = 4, .log = 4, .trig = 8, .pow = 16, .threefry = 60, .root = 4}, .vec_bytes = 16,        \
+    .registers = 255, .warp = 32, .tile_rows = 6, .local_bytes = shared, .launch_us = 3                      \
+  }
+const Target target_cuda = GPU("a GPU with CUDA", 48 * KB), target_metal = GPU("a GPU with Metal", 32 * KB);
+
+#ifdef __x86_64__
+static int vector_bytes(void) {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx") ? 32 : 16;
+}
+
+static double max_mhz(void) { /* leaf 22 tells, where the processor has it */
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(22, 0, &a, &b, &c, &d) && (b & 0xffff) ? b & 0xffff : CPU_MHZ;
+}
+#else
+static int vector_bytes(void) { return 16; }
+
+static double max_mhz(void) { return CPU_MHZ; }
+#endif
+
+Target target_this_cpu(void) {
+  Target t = target_planned;
+  t.name = "this CPU", t.cores = cpu_count(), t.mhz = max_mhz();
+  t.vec_bytes = vector_bytes(), t.registers = t.vec_bytes == 64 ? 32 : 16;
+  t.fmas = t.vec_bytes / 2.0, t.ops = t.vec_bytes / 4.0;
+  int64_t lent =
+      TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */
+  for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {
+    int64_t nbytes = cpu_cache_bytes(l + 1);
+    if (nbytes > 0) t.cache[l] = l == LEVEL_L3 ? TG_MIN(nbytes, lent) : nbytes;
+    t.bytes_us[l] = cycle_bytes[l] * t.mhz * t.vec_bytes / 64;
+  }
+  t.local_bytes = t.cache[LEVEL_L2] / 2;
+  return t;
+}
+
+void target_print(Str *out, const Target *t) {
+  str_printf(out, "%s: %d cores of %.1f GHz, vectors of %d bytes x %d", t->name, t->cores, t->mhz / 1000,
+             t->vec_bytes, t->registers);
+  str_printf(out, ", %.0f Gflop/s and %.0f Gop/s a core; KB (GB/s)", target_flops_us(t) / 1000,
+             target_ops_us(t) / 1000);
+  for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
+    if (t->cache[l])
+      str_printf(out, " L%d %lld (%.0f)", l + 1, (long long)t->cache[l] / KB, t->bytes_us[l] / 1000);
+  str_printf(out, ", memory (%.0f x %d); local %lld KB, launch %.1f us", t->bytes_us[LEVEL_MEMORY] / 1000,
+             t->streams, (long long)t->local_bytes / KB, t->launch_us);
+  if (t->warp > 1) str_printf(out, ", warp %d", t->warp);
+}

@@ -1,0 +1,61 @@
+/* target.h: the machine that kernels are planned for, in numbers. A device fills one when it opens; the
+ * scheduler and codegen hold no number about hardware of their own. A plan is a function of the graph and of
+ * this struct alone: two machines with equal targets make equal kernels. */
+#ifndef TG_TARGET_H
+#define TG_TARGET_H
+#include "uop/uop.h"
+
+typedef enum MemoryLevel { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, NLEVEL } MemoryLevel;
+
+/* What an operation costs beside an addition. */
+typedef struct OpWeights {
+  double exp, log, trig, pow, threefry, root;
+} OpWeights;
+
+/* A core is what runs a part of a grid alone: a core of a CPU, an SM of a GPU. Never the threads in use:
+ * results must not depend on TG_THREADS. */
+typedef struct Target {
+  const char *name;
+  int cores;
+  int streams; /* cores that together read all that the memory behind L1 can give */
+
+  /* Bytes of L1 and L2 as one core has them, of L3 as all share it; 0: there is none. */
+  int64_t cache[LEVEL_MEMORY];
+  int ways[LEVEL_MEMORY];  /* lines that a set of it holds: addresses apart by cache / ways meet in one */
+  double bytes_us[NLEVEL]; /* bytes that one core reads in a us, by where they are */
+
+  double mhz;
+  /* Of f32, in one cycle of a core. */
+  double fmas, ops;
+  OpWeights weight;
+  /* Of one vector register; of the widest load on a GPU. */
+  int vec_bytes;
+  /* Vectors; on a GPU words of a thread. */
+  int registers;
+  /* Threads in step; 1 on a CPU. */
+  int warp;
+  /* Of a register tile, from which on loads no longer hold multiplications up. */
+  int tile_rows;
+  /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
+  int64_t local_bytes;
+  double launch_us;
+} Target;
+
+static inline double target_ops_us(const Target *t) { return t->ops * t->mhz; }
+
+static inline double target_flops_us(const Target *t) { return 2 * t->fmas * t->mhz; }
+
+/* Where a working set stays that is read again: it has half of a level, the rest is other data. */
+static inline MemoryLevel target_level(const Target *t, double nbytes) {
+  for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
+    if (t->cache[l] && nbytes <= (double)t->cache[l] / 2) return (MemoryLevel)l;
+  return LEVEL_MEMORY;
+}
+
+/* Elements side by side from which on it is worth having lanes along them. */
+static inline double target_least_lanes(const Target *t) { return TG_MAX(t->vec_bytes / 8, t->warp / 4); }
+
+extern const Target target_planned, target_cuda, target_metal;
+Target target_this_cpu(void);
+void target_print(Str *out, const Target *t);
+#endif

@@ -1,0 +1,391 @@
+/* cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
+ * estimate; a fusion is a difference of estimates, so that what both sides share need not be right. */
+#include "schedule/stage.h"
+#include <string.h>
+
+/* Of one core; bandwidth by working set. */
+double bytes_us(const Sched *s, double b) {
+  const Target *t = s->opt->target;
+  return b / t->bytes_us[target_level(t, b)];
+}
+
+int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point */
+  const Stage *q = &s->stages.at[i];
+  int64_t n = 1;
+  for (int d = 0; d < q->nout; d++)
+    if (q->out[d]->op == OPS_RANGE && g->of(g, i, d) < 0) n *= range_extent(q->out[d]);
+  return n;
+}
+
+/* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
+ * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
+ * around it. */
+enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 8, LANES_ADDED_UP = 2 };
+
+static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
+
+typedef struct Scan {
+  Sched *s;
+  Stage *g;
+  UOp *loop[MOST_SCANNED]; /* bit i of a set of loops */
+  int nloop;
+  uint64_t out;
+} Scan;
+
+static uint64_t loop_bit(Scan *c, UOp *r) {
+  int i = 0;
+  while (i < c->nloop && c->loop[i] != r)
+    i++;
+  if (i == MOST_SCANNED) return 0;
+  if (i == c->nloop) c->loop[c->nloop++] = r;
+  return UINT64_C(1) << i;
+}
+
+static double turns_of(const Scan *c, uint64_t loops) {
+  double n = 1;
+  for (int i = 0; i < c->nloop; i++)
+    if (loops >> i & 1) n *= (double)range_extent(c->loop[i]);
+  return n;
+}
+
+static double op_weight(const OpWeights *w, const UOp *u) {
+  switch (u->op) {
+  case OPS_EXP2:
+  case OPS_EXP: return w->exp;
+  case OPS_LOG2:
+  case OPS_LOG: return w->log;
+  case OPS_SIN:
+  case OPS_COS:
+  case OPS_TAN: return w->trig;
+  case OPS_POW: return w->pow;
+  case OPS_THREEFRY: return w->threefry;
+  case OPS_SQRT:
+  case OPS_RECIPROCAL:
+  case OPS_FDIV: return w->root;
+  default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
+  }
+}
+
+static bool is_transcendental(const UOp *u) {
+  return u->op == OPS_EXP2 || u->op == OPS_EXP || u->op == OPS_LOG2 || u->op == OPS_LOG || u->op == OPS_SIN ||
+         u->op == OPS_COS || u->op == OPS_TAN || u->op == OPS_POW || u->op == OPS_THREEFRY;
+}
+
+static bool is_own_loop(const Stage *g, const UOp *r) {
+  for (int d = 0; d < g->nout; d++)
+    if (g->out[d] == r) return true;
+  for (int d = 0; d < g->nred; d++)
+    if (g->red[d] == r) return true;
+  return false;
+}
+
+/* Loops along which the next turn reads the next element. */
+static uint64_t steps_of(Scan *c, const UOp *index) {
+  int last = index->nsrc - 1;
+  while (last > 1 && is_const(index->src[last]))
+    last--;
+  UOp *e = index->src[last];
+  uint64_t steps = 0;
+  while (e->op ==
+         OPS_FLOORMOD) /* the last of the axes that e was taken apart for; the others have the rest of it */
+    e = e->src[0];
+  for (; e->op == OPS_ADD; e = e->src[0]) /* a sum of terms leans to the left */
+    if (e->src[1]->op == OPS_RANGE) steps |= loop_bit(c, e->src[1]);
+  return e->op == OPS_RANGE ? steps | loop_bit(c, e) : steps;
+}
+
+static const UOp *product_of(const UOp *reduce) {
+  const UOp *v = reduce->src[0];
+  if (reduce->arg.reduce.op != OPS_ADD) return NULL;
+  for (;;)
+    if (v->op == OPS_CAST)
+      v = v->src[0];
+    else if (v->op == OPS_WHERE && is_const(v->src[2]))
+      v = v->src[1];
+    else
+      break;
+  bool memory = v->op == OPS_MUL && uop_has_op(v->src[0], OPS_INDEX) && uop_has_op(v->src[1], OPS_INDEX);
+  return memory ? v : NULL;
+}
+
+static double longest_of(const Scan *c, uint64_t loops) {
+  double most = 1;
+  for (int i = 0; i < c->nloop; i++)
+    if (loops >> i & 1) most = TG_MAX(most, (double)range_extent(c->loop[i]));
+  return most;
+}
+
+/* A sum of products has a register tile where each factor is used again along loops of the result that the
+ * other one moves along, and lanes where one of the factors lies in memory. How much slower it is with fewer
+ * rows than that, or fewer lanes, or lanes that are added up at the end. */
+static double tile_slows(Scan *c, const UOp *product, const LoopSet *of) {
+  const Target *t = c->s->opt->target;
+  const LoopSet *a = &of[product->src[0]->id], *b = &of[product->src[1]->id];
+  uint64_t steps = a->steps | b->steps;
+  double least = target_least_lanes(t);
+  double rows =
+      TG_MIN(turns_of(c, a->loops & ~b->loops & c->out), turns_of(c, b->loops & ~a->loops & c->out));
+  double lanes = longest_of(c, steps & c->out), along = longest_of(c, steps & ~c->out);
+  double gathers = TG_MIN(least / lanes, LANES_ADDED_UP * TG_MAX(least / along, 1));
+  double slow = TG_MAX(t->tile_rows / rows, 1) * TG_MAX(gathers, 1);
+  return TG_MIN(slow, target_flops_us(t) / target_ops_us(t));
+}
+
+static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
+  uint64_t own = 0;
+  for (int k = 1; k < u->nsrc; k++)
+    if (u->src[k]->op == OPS_RANGE) own |= loop_bit(c, u->src[k]);
+  LoopSet *me = &of[u->id], *src = &of[u->src[0]->id];
+  double n = turns_of(c, src->loops | own);
+  const UOp *p = product_of(u);
+  me->loops = src->loops & ~own, me->steps = src->steps & ~own;
+  if (p) {
+    c->g->ops -= turns_of(c, of[p->id].loops);
+    c->g->flops += 2 * n, c->g->slow_flops += 2 * n * tile_slows(c, p, of);
+  } else
+    c->g->ops += n;
+}
+
+bool stage_scan(Sched *s, int i) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
+  Stage *g = &s->stages.at[i];
+  Scan c = {.s = s, .g = g};
+  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = g->slow_flops = 0,
+  g->heavy = g->gathers = false, g->nested_loops = 0;
+  for (int d = 0; d < g->nout; d++) {
+    if (!g->out[d]) return vec_free(s->mem, &order), false;
+    if (g->out[d]->op == OPS_RANGE) c.out |= loop_bit(&c, g->out[d]);
+  }
+  while (ok && s->loops.len < store_id_limit(s->st))
+    ok = vec_push(s->mem, &s->loops, (LoopSet){0});
+  LoopSet *of = s->loops.at;
+  for (size_t k = 0; ok && k < order.len; k++) {
+    UOp *u = order.at[k];
+    LoopSet *me = &of[u->id];
+    *me = (LoopSet){0};
+    for (int j = 0; j < u->nsrc; j++)
+      me->loops |= of[u->src[j]->id].loops, me->steps |= of[u->src[j]->id].steps;
+    double w = op_weight(&s->opt->target->weight, u);
+    g->weight += w, g->heavy |= is_transcendental(u);
+    if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
+    if (u->op == OPS_REDUCE) scan_reduce(&c, u, of);
+    if (w) g->ops += w * turns_of(&c, me->loops);
+    if (u->op != OPS_INDEX) continue;
+    me->steps = steps_of(&c, u);
+    g->gathers |= index_is_data(u);
+    int d = read_stage(u);
+    ok = vec_push(s->mem, &g->reads, ((Read){u, d, turns_of(&c, me->loops)})) &&
+         (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
+  }
+  g->ops += (double)stage_out_size(g); /* the store */
+  vec_free(s->mem, &order);
+  return ok;
+}
+
+static bool in_list(const int *v, size_t n, int x) {
+  for (size_t i = 0; i < n; i++)
+    if (v[i] == x) return true;
+  return false;
+}
+
+bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes) {
+  *bytes = 0;
+  for (int optional = 0; optional < 2;
+       optional++) /* rows of reductions first: the others can be computed again */
+    for (size_t k = 0; k < nmem; k++) {
+      const Stage *q = &s->stages.at[mem[k]];
+      bool must = q->is_reduce || uop_has_op(q->value, OPS_REDUCE);
+      if (!optional) elems[k] = 0;
+      if (must == (bool)optional || q->is_store || (!must && !q->heavy)) continue;
+      int64_t n = inner_size(s, g, mem[k]), size = (int64_t)dtype_size((DType)q->node->dtype);
+      int readers = 0;
+      bool written = q->keep;
+      for (size_t l = 0; n > 1 && l < q->readers.len; l++) {
+        bool inside = in_list(mem, nmem, q->readers.at[l]);
+        readers += inside, written |= !inside;
+      }
+      if (!readers || (!must && readers + written < 2)) continue;
+      if (n > s->opt->target->local_bytes / size || *bytes + n * size > s->opt->target->local_bytes) {
+        if (!must) continue;
+        *bytes = n > INT64_MAX / size ? INT64_MAX : *bytes + n * size;
+        return false;
+      }
+      elems[k] = n, *bytes += n * size;
+    }
+  return true;
+}
+
+/* Stages that read each other at two places each would double an expression at every step of a chain, and the
+ * C compiler's time with it; a gather of what gathers does so in its conditions as well. A kernel has 64
+ * loops at most. Those of a nest mostly become one, which opts then cut into whole blocks and a rest, each of
+ * two loops. */
+enum { MOST_LOOPS = 60, LOOPS_OF_NEST = 4 };
+
+typedef struct Loops {
+  int axes, nests;
+} Loops;
+
+static void count_nest(Loops *l, int naxes) { l->axes += naxes, l->nests += naxes > 0; }
+
+/* The loops that member m adds to its kernel: those it reduces over, those that fill its row, and those that
+ * write it to memory. */
+static void count_loops(Loops *l, const Stage *m, const Gmap *gm, int i, bool row, bool written) {
+  int nred = 0, inner = 0;
+  for (int d = 0; d < m->nred; d++)
+    nred += m->red[d]->op == OPS_RANGE;
+  for (int d = 0; d < m->nout; d++)
+    inner += m->out[d]->op == OPS_RANGE && gm->of(gm, i, d) < 0;
+  count_nest(l, nred), count_nest(l, m->nested_loops);
+  if (m->is_reduce || row) count_nest(l, inner);
+  if (!m->is_reduce && written) count_nest(l, inner);
+}
+
+static bool too_many_loops(const Loops *l) {
+  return l->axes > MOST_LOOPS || l->nests * LOOPS_OF_NEST > MOST_LOOPS;
+}
+
+/* ---- work of a kernel */
+typedef struct Members {
+  Sched *s;
+  const int *mem;
+  size_t n;
+  const Gmap *gm;
+  double rows; /* points of the grid */
+  int64_t elems[MAX_MEMBERS];
+} Members;
+
+static size_t member_of(const Members *m, int stage) { /* m->n: another kernel's, or a buffer */
+  size_t at = 0;
+  while (at < m->n && m->mem[at] != stage)
+    at++;
+  return at;
+}
+
+static bool is_written(const Members *m, const Stage *g) {
+  bool written = g->keep;
+  for (size_t l = 0; l < g->readers.len && !written; l++)
+    written = !in_list(m->mem, m->n, g->readers.at[l]);
+  return written;
+}
+
+double value_bytes(const Stage *g, double n) { return n * (double)dtype_size((DType)g->node->dtype); }
+
+/* False: an expression would be written out again and again, or there would be too many loops. */
+static bool is_buildable(const Members *m, int ngrid) {
+  Loops loops = {ngrid, 0};
+  double written_out[MAX_MEMBERS], repeated = 0; /* operations with all that is computed again; those alone */
+  for (size_t k = 0; k < m->n; k++) {
+    const Stage *g = stage_at(m->s, m->mem[k]);
+    written_out[k] = g->weight + 1;
+    for (size_t j = 0; j < g->reads.len; j++) {
+      const Read *rd = &g->reads.at[j];
+      size_t at = member_of(m, rd->stage);
+      if (at >= k || m->elems[at] || stage_at(m->s, rd->stage)->is_reduce) continue;
+      bool again = inner_size(m->s, m->gm, rd->stage) > 1;
+      if (again && stage_at(m->s, rd->stage)->gathers && index_is_data(rd->index)) return false;
+      written_out[k] += again ? written_out[at] : 1;
+      repeated += again ? written_out[at] : 0;
+    }
+    count_loops(&loops, g, m->gm, m->mem[k], m->elems[k] > 0, is_written(m, g));
+    if (m->n > 1 && (repeated > MOST_REPEATED || too_many_loops(&loops))) return false;
+  }
+  return true;
+}
+
+static bool read_before(const Members *m, size_t k,
+                        size_t j) { /* by an earlier member, or at another place */
+  const Stage *g = stage_at(m->s, m->mem[k]);
+  for (size_t l = 0; l < j; l++)
+    if (same_memory(g->reads.at[l].index, g->reads.at[j].index)) return true;
+  return false;
+}
+
+static bool read_by_others(const Members *m, size_t k, int stage) {
+  for (size_t l = 0; l < k && stage >= 0; l++)
+    if (ints_have(&stage_at(m->s, m->mem[l])->deps, stage)) return true;
+  return false;
+}
+
+double read_bytes(const Sched *s, const Read *rd, double turns) {
+  double elem = rd->stage >= 0 ? (double)stage_out_size(&s->stages.at[rd->stage])
+                               : (double)rd->index->src[0]->arg.param.nelem;
+  return TG_MIN(elem, turns) * (double)dtype_size((DType)rd->index->dtype);
+}
+
+/* Adds what member k takes, on one core. */
+static void member_cost(const Members *m, size_t k, Cost *c) {
+  Sched *s = m->s;
+  const Target *t = s->opt->target;
+  const Stage *g = stage_at(s, m->mem[k]);
+  double inner = (double)inner_size(s, m->gm, m->mem[k]), ops = g->ops, operands = 0;
+  for (size_t j = 0; j < g->reads.len; j++) {
+    const Read *rd = &g->reads.at[j];
+    size_t at = member_of(m, rd->stage);
+    if (read_before(m, k, j)) continue;
+    double nbytes = read_bytes(s, rd, rd->turns);
+    if (at == m->n) {
+      if (!read_by_others(m, k, rd->stage)) c->memory += bytes_us(s, nbytes);
+      operands += nbytes;
+      continue;
+    }
+    const Stage *q = stage_at(s, rd->stage);
+    bool same_loop = g->is_reduce && inner == 1 && !q->is_reduce;
+    if (m->elems[at])
+      c->memory +=
+          same_loop ? 0 : bytes_us(s, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
+    else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
+      ops += q->weight * (double)stage_iterations(g); /* computed again where it is read */
+  }
+  if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
+  if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
+  bool one_row = g->flops > 0 && inner > 1 && m->rows > 1; /* its own axis left the grid */
+  double flops = one_row ? TG_MAX(g->flops * t->tile_rows, g->slow_flops) : g->slow_flops;
+  c->compute += ops / target_ops_us(t) + flops / target_flops_us(t);
+  double blocks = m->rows / ROWS_IN_CACHE - 1;
+  if (one_row && blocks > 0)
+    c->again += blocks * (bytes_us(s, operands / m->rows) + bytes_us(s, value_bytes(g, inner)));
+}
+
+Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
+  const Target *t = s->opt->target;
+  Members m = {.s = s, .mem = mem, .n = nmem, .gm = gm, .rows = 1};
+  Cost c = {.us = IMPOSSIBLE_US, .launch = t->launch_us};
+  int64_t bytes;
+  if (!local_plan(s, gm, mem, nmem, m.elems, &bytes) || !is_buildable(&m, ngrid)) return c;
+  for (int g = 0; g < ngrid; g++)
+    m.rows *= (double)grid[g]->vmax;
+  for (size_t k = 0; k < nmem; k++)
+    member_cost(&m, k, &c);
+  double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);
+  c.compute /= cores, c.memory /= streams;
+  c.us = c.launch + TG_MAX(c.compute, c.memory) + OVERLAP_LEFT * TG_MIN(c.compute, c.memory) + c.again;
+  return c;
+}
+
+/* The stage as a kernel of its own: what each join is held against. */
+Cost stage_cost(Sched *s, int i, Kern *one) {
+  Stage *g = stage_at(s, i);
+  Kern k = {.level = 0, .minout = 1 << 30};
+  for (int d = 0; d < g->nout; d++) {
+    g->gmap[d] = -1;
+    if (g->out[d]->op == OPS_RANGE && !(g->ordered >> d & 1))
+      g->gmap[d] = k.ngrid, k.grid[k.ngrid++] = g->out[d]->src[0];
+  }
+  k.cost = kernel_cost(s, &i, 1, k.ngrid, k.grid, &(Gmap){.of = gmap_placed, .s = s});
+  if (one) *one = k;
+  return k.cost;
+}
+
+void cost_print(Str *out, const Cost *c) {
+  double most = TG_MAX(TG_MAX(c->launch, c->again), TG_MAX(c->compute, c->memory));
+  if (c->us >= IMPOSSIBLE_US)
+    str_put(out, "not to be built");
+  else
+    str_printf(out, "%.1f us (%s %.1f)", c->us,
+               most == c->compute  ? "compute"
+               : most == c->memory ? "memory"
+               : most == c->again  ? "read again"
+                                   : "launch",
+               most);
+}

@@ -1,0 +1,122 @@
+/* inline.c: stages written into their readers. In: stages with hazards and an order. Out: the same, less
+ * those that cost less where they are read than in memory. */
+#include "schedule/stage.h"
+
+static bool reads_of(const Stage *q, int producer) {
+  for (size_t k = 0; k < q->reads.len; k++)
+    if (q->reads.at[k].stage == producer) return true;
+  return false;
+}
+
+/* The reader's value with the producer's where it was read. An index of such a read may hold another one,
+ * which is then still there. */
+UOp *with_value(Sched *s, int reader, int producer) {
+  Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
+  UOpVec from = {0}, to = {0};
+  bool ok = true;
+  for (size_t k = 0; ok && k < q->reads.len; k++) {
+    if (q->reads.at[k].stage != producer) continue;
+    UOp *f[MAX_RANK], *t[MAX_RANK];
+    int n = 0;
+    for (int d = 0; d < g->nout; d++)
+      if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = q->reads.at[k].index->src[1 + d];
+    UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, f, t));
+    ok = v && vec_push(s->mem, &from, q->reads.at[k].index) && vec_push(s->mem, &to, v);
+  }
+  UOp *v = ok ? uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at) : NULL;
+  vec_free(s->mem, &from), vec_free(s->mem, &to);
+  return v ? uop_simplify(s->st, s->mem, v) : NULL;
+}
+
+bool replace_reads(Sched *s, int reader, int producer) {
+  Stage *q = stage_at(s, reader), *g = stage_at(s, producer);
+  bool ok = true;
+  while (ok && reads_of(q, producer)) {
+    UOp *v = with_value(s, reader, producer);
+    ok = v && (q->value = v) && merge_reduces(s, q) && stage_scan(s, reader);
+  }
+  for (size_t k = 0; ok && k < g->after.len; k++)
+    ok = ints_have(&q->after, g->after.at[k]) || vec_push(s->mem, &q->after, g->after.at[k]);
+  for (size_t k = 0; ok && k < g->deps.len; k++) {
+    IntVec *rd = &stage_at(s, g->deps.at[k])->readers;
+    ok = ints_have(rd, reader) || vec_push(s->mem, rd, reader);
+  }
+  return ok;
+}
+
+bool readers_build(Sched *s) {
+  for (size_t i = 0; i < s->stages.len; i++)
+    stage_at(s, (int)i)->readers.len = 0;
+  for (size_t i = 0; i < s->stages.len; i++) {
+    Stage *g = stage_at(s, (int)i);
+    for (size_t k = 0; !g->inlined && k < g->deps.len; k++)
+      if (!vec_push(s->mem, &stage_at(s, g->deps.at[k])->readers, (int)i)) return false;
+  }
+  return true;
+}
+
+/* A value that is spread: all that it is computed from is a small part of it. */
+static bool is_spread(Sched *s, const Stage *g) {
+  double in = 0;
+  for (size_t j = 0; j < g->reads.len; j++)
+    in += g->reads.at[j].stage >= 0 ? (double)stage_out_size(stage_at(s, g->reads.at[j].stage))
+                                    : (double)g->reads.at[j].index->src[0]->arg.param.nelem;
+  return in * 8 <= (double)stage_out_size(g);
+}
+
+static bool is_cheap(Sched *s, const Stage *g) {
+  int full = 0;
+  int64_t n = stage_out_size(g);
+  for (size_t j = 0; j < g->reads.len; j++) {
+    if (g->reads.at[j].stage >= 0) continue;
+    const UOp *x = g->reads.at[j].index;
+    bool dup = false;
+    for (size_t l = 0; l < j; l++)
+      dup |= same_memory(g->reads.at[l].index, x);
+    full += !dup && x->src[0]->arg.param.nelem * 8 > n;
+  }
+  if (!g->reads.len && !uop_has_op(g->value, OPS_THREEFRY)) return true; /* a closed form of its indices */
+  if (g->heavy || g->weight > 12 || uop_has_op(g->value, OPS_REDUCE)) return false;
+  return (full <= 1 && !g->deps.len) || is_spread(s, g);
+}
+
+bool for_lanes(Sched *s, int i) {
+  const Stage *g = stage_at(s, i);
+  bool in_order = false;
+  for (size_t j = 0; g->node->op == OPS_CONTIGUOUS && j < g->readers.len; j++)
+    in_order |= stage_at(s, g->readers.at[j])->ordered != 0;
+  return in_order;
+}
+
+/* Stage i is computed by its readers alone. */
+bool inline_stage(Sched *s, int i) {
+  Stage *g = stage_at(s, i);
+  bool ok = true;
+  for (size_t j = 0; ok && j < g->readers.len; j++)
+    ok = replace_reads(s, g->readers.at[j], i);
+  for (size_t k = 0; k < g->deps.len; k++)
+    ints_drop(&stage_at(s, g->deps.at[k])->readers, i);
+  g->inlined = true;
+  return ok;
+}
+
+bool may_move(Sched *s, int i) {
+  const Stage *g = stage_at(s, i);
+  return !g->keep && !g->fixed && !g->inlined && !for_lanes(s, i) && !g->war.len;
+}
+
+bool inline_cheap(Sched *s) {
+  /* its buffers are overwritten later: it must keep its place in time */
+  uint8_t *pinned = mem_alloc(s->mem, s->stages.len + 1);
+  bool ok = pinned && readers_build(s);
+  for (size_t w = 0; ok && w < s->stages.len; w++)
+    for (size_t k = 0; k < stage_at(s, (int)w)->war.len; k++)
+      pinned[stage_at(s, (int)w)->war.at[k]] = 1;
+  for (size_t k = 0; ok && k < s->order.len; k++) { /* producers first */
+    int i = s->order.at[k];
+    if (!stage_at(s, i)->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, stage_at(s, i)))
+      ok = inline_stage(s, i);
+  }
+  mem_free(s->mem, pinned);
+  return ok && readers_build(s);
+}

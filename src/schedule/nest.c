@@ -1,0 +1,257 @@
+/* nest.c: reductions written into the reductions that read them. In: stages with hazards and an order. Out:
+ * the same, less the tensors between two reductions of which the second one reads each element once, at a
+ * shifted place: those that have a tensor per tap of a convolution. Most of it comes before loops are
+ * aligned: what is nested has the loops of its reader. */
+#include "schedule/stage.h"
+#include <math.h>
+#include <string.h>
+
+/* WHERE(gate, a * b, 0) is WHERE(gate, a, 0) * b where the gate moves with a alone: a load is gated, not a
+ * product. Each part of a gate goes to the factor that it belongs to. Beside the gate, b meets a zero, as it
+ * does where a is padded. */
+static UOp *gated(Sched *s, UOp *gate, UOp *v, UOp *zero) {
+  if (!gate || !v) return NULL;
+  if (gate->op == OPS_AND) return gated(s, gate->src[1], gated(s, gate->src[0], v, zero), zero);
+  for (int k = 0; k < 2 && v->op == OPS_MUL; k++) {
+    UOp *a = v->src[k], *b = v->src[1 - k];
+    if ((gate->ranges & ~a->ranges) || !uop_has_op(a, OPS_INDEX)) continue;
+    a = gated(s, gate, a, zero);
+    return a ? uop_alu2(s->st, OPS_MUL, k ? b : a, k ? a : b) : NULL;
+  }
+  if (v->op == OPS_WHERE && v->src[2] == zero) /* one gate for all of them */
+    return uop_where(s->st, uop_alu2(s->st, OPS_AND, v->src[0], gate), v->src[1], zero);
+  return uop_where(s->st, gate, v, zero);
+}
+
+/* A reduction of a reduction of one op, also behind a gate, is one over the loops of both. */
+bool merge_reduces(Sched *s, Stage *q) {
+  UOp *u = q->value, *src[MAX_RANK + 1], *red[MAX_RANK];
+  if (u->op != OPS_REDUCE) return true;
+  if (!q->is_reduce) { /* a view of a reduction is that reduction */
+    q->is_reduce = true, q->nred = u->nsrc - 1;
+    memcpy(q->red, u->src + 1, (size_t)q->nred * sizeof *q->red);
+  }
+  UOp *in = u->src[0], *gate = NULL, *zero = NULL;
+  for (; in->op == OPS_WHERE && (!gate || in->src[2] == zero); in = in->src[1]) {
+    gate = gate ? uop_alu2(s->st, OPS_AND, gate, in->src[0]) : in->src[0], zero = in->src[2];
+    if (!gate) return false;
+  }
+  bool same = in->op == OPS_REDUCE && in->arg.reduce.op == u->arg.reduce.op && in->dtype == u->dtype;
+  Scalar none = op_identity((Ops)u->arg.reduce.op, (DType)u->dtype);
+  if (!same || (gate && (!is_const(zero) || zero != uop_const(s->st, (DType)u->dtype, none)))) return true;
+  int n = 0, nred = 0;
+  for (int k = 1; k < u->nsrc && n < MAX_RANK; k++)
+    red[n++] = u->src[k];
+  for (int k = 1; k < in->nsrc; k++, nred++)
+    if (n < MAX_RANK) red[n++] = in->src[k];
+  if (u->nsrc - 1 + nred > MAX_RANK) return true;
+  src[0] = !gate                         ? in->src[0]
+           : u->arg.reduce.op == OPS_ADD ? gated(s, gate, in->src[0], zero)
+                                         : uop_where(s->st, gate, in->src[0], zero);
+  memcpy(src + 1, red, (size_t)n * sizeof *red);
+  UOp *v = src[0] ? uop_new(s->st, OPS_REDUCE, (DType)u->dtype, 1, 1 + n, src, u->arg) : NULL;
+  if (!v) return false;
+  q->value = uop_simplify(s->st, s->mem, v), q->nred = n, q->is_reduce = true;
+  memcpy(q->red, red, (size_t)n * sizeof *red);
+  return q->value != NULL;
+}
+
+/* Turns that read an element again; loops of a stage. */
+enum { MOST_AGAIN = 4, MOST_NESTED = 24 };
+
+/* An index as a sum of multiples of loops. A quotient stands for what is divided: with a stride, a gate lets
+ * one of the turns through that read the same element. */
+typedef struct Terms {
+  int n; /* -1: it is no such sum */
+  UOp *loop[MAX_RANK];
+  double times[MAX_RANK];
+} Terms;
+
+static void terms_add(Terms *t, UOp *e, double times) {
+  if (t->n < 0 || is_const(e)) return;
+  if (e->op == OPS_ADD || e->op == OPS_SUB) {
+    terms_add(t, e->src[0], times), terms_add(t, e->src[1], e->op == OPS_SUB ? -times : times);
+    return;
+  }
+  if (e->op == OPS_FLOORDIV && is_const(e->src[1])) {
+    terms_add(t, e->src[0], times / (double)e->src[1]->arg.v.i);
+    return;
+  }
+  if (e->op == OPS_MUL && is_const(e->src[1])) {
+    terms_add(t, e->src[0], times * (double)e->src[1]->arg.v.i);
+    return;
+  }
+  int k = 0;
+  while (k < t->n && t->loop[k] != e)
+    k++;
+  if (e->op != OPS_RANGE || k == MAX_RANK) {
+    t->n = -1;
+    return;
+  }
+  if (k == t->n) t->loop[t->n] = e, t->times[t->n++] = 0;
+  t->times[k] += times;
+}
+
+static bool list_has(UOp *const *v, int n, const UOp *x) {
+  for (int i = 0; i < n; i++)
+    if (v[i] == x) return true;
+  return false;
+}
+
+/* The loops of t that are not known yet become known, if each sum of theirs comes from one turn alone: like
+ * the digits of a number, each step is longer than all that smaller ones add up to. */
+static bool terms_tell(const Terms *t, UOp **known, int *nknown) {
+  Terms open = {0};
+  double reach = 0, last = 0;
+  for (int k = 0; k < t->n; k++)
+    if (!list_has(known, *nknown, t->loop[k]))
+      open.loop[open.n] = t->loop[k], open.times[open.n++] = t->times[k] < 0 ? -t->times[k] : t->times[k];
+  for (int done = 0; done < open.n; done++) {
+    double least = INFINITY;
+    int at = -1;
+    for (int k = 0; k < open.n; k++)
+      if (open.times[k] > last && open.times[k] < least) least = open.times[k], at = k;
+    if (at < 0 || least <= reach || !is_counted(open.loop[at])) return false;
+    last = least, reach += least * (double)(range_extent(open.loop[at]) - 1);
+  }
+  for (int k = 0; k < open.n && *nknown < MAX_RANK; k++)
+    known[(*nknown)++] = open.loop[k];
+  return open.n > 0;
+}
+
+/* Whether no two turns of the reader's loops read the same element, or only a few, as where a gate of a
+ * stride lets one of them through. */
+static bool reads_once(const Stage *q, const UOp *index) {
+  Terms at[MAX_RANK] = {{0}};
+  UOp *known[MAX_RANK];
+  int ndim = index->nsrc - 1, nknown = 0;
+  int64_t again = 1;
+  if (ndim > MAX_RANK) return false;
+  for (int d = 0; d < ndim; d++) {
+    terms_add(&at[d], index->src[1 + d], 1);
+  }
+  for (bool more = true; more;) {
+    more = false;
+    for (int d = 0; d < ndim; d++)
+      more |= terms_tell(&at[d], known, &nknown);
+  }
+  for (int a = 0; a < q->nout + q->nred; a++) {
+    UOp *own = a < q->nout ? q->out[a] : q->red[a - q->nout];
+    if (own->op == OPS_RANGE && !list_has(known, nknown, own))
+      again *= TG_MIN(range_extent(own), MOST_AGAIN + 1);
+  }
+  for (int k = 0; k < nknown; k++) /* a loop of what is nested already */
+    if (!list_has(q->out, q->nout, known[k]) && !list_has(q->red, q->nred, known[k])) return false;
+  return again <= MOST_AGAIN;
+}
+
+static bool is_plain(const Stage *q, const UOp *index) { /* at the reader's own place in its result */
+  for (int d = 1; d < index->nsrc; d++)
+    if (!is_const(index->src[d]) && !list_has(q->out, q->nout, index->src[d])) return false;
+  return true;
+}
+
+/* A reduction whose one reader takes each of its elements once, at an index that is not the reader's own
+ * place (shifted, or reduced over), can nest in the reader, and the tensor between them is never stored. */
+static bool nests(Sched *s, int i, bool divided) {
+  Stage *g = stage_at(s, i);
+  if (!g->is_reduce || g->readers.len != 1) return false;
+  Stage *q = stage_at(s, g->readers.at[0]);
+  UOp *x = NULL;
+  for (size_t k = 0; k < q->reads.len; k++) {
+    if (q->reads.at[k].stage != i) continue;
+    if (x) return false;
+    x = q->reads.at[k].index;
+  }
+  return x && !q->is_store && !q->fixed && (divided || !has_divmod(x)) && !is_plain(q, x) && reads_once(q, x);
+}
+
+/* A value that takes more memory than all that it is made from, and than what is made from it. It may cost
+ * time not to have it: it would push everything else out of the caches, and a larger batch out of memory. */
+static bool is_swollen(Sched *s, const Stage *reader, const Stage *g) {
+  double most = value_bytes(reader, (double)stage_out_size(reader));
+  for (size_t j = 0; j < g->reads.len; j++)
+    most = TG_MAX(most, read_bytes(s, &g->reads.at[j], g->reads.at[j].turns));
+  return value_bytes(g, (double)stage_out_size(g)) > most;
+}
+
+/* Nested, a reduction is computed where its reader is: with the reader's loops for lanes and tiles, and the
+ * reader's grid alone to share among cores. */
+static bool nesting_pays(Sched *s, int i) {
+  int reader = stage_at(s, i)->readers.at[0];
+  Stage *q = stage_at(s, reader);
+  Cost own = stage_cost(s, i, NULL), apart = stage_cost(s, reader, NULL), nested = {.us = IMPOSSIBLE_US};
+  Stage old = *q;
+  UOp *v = with_value(s, reader, i);
+  if (!v) return false;
+  q->value = v;
+  if (merge_reduces(s, q) && stage_scan(s, reader) && q->nout + q->nred + q->nested_loops <= MOST_NESTED)
+    nested = stage_cost(s, reader, NULL);
+  q->value = old.value, q->nred = old.nred, q->is_reduce = old.is_reduce;
+  memcpy(q->red, old.red, sizeof q->red);
+  if (!stage_scan(s, reader)) return false;
+  bool pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : 1);
+  if (s->opt->explain) {
+    str_printf(s->opt->explain, "%s s%d in s%d: apart ", pays ? "nest " : "no   ", i, reader);
+    cost_print(s->opt->explain, &own), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &apart);
+    str_put(s->opt->explain, ", nested "), cost_print(s->opt->explain, &nested),
+        str_put(s->opt->explain, "\n");
+  }
+  return pays;
+}
+
+/* Whether stage i must run after stage w. */
+static bool comes_after(Sched *s, int i, int w) {
+  uint8_t *seen = mem_alloc(s->mem, s->stages.len + 1);
+  IntVec stack = {0};
+  bool ok = seen && vec_push(s->mem, &stack, i), found = false;
+  while (ok && stack.len && !found) {
+    const Stage *g = stage_at(s, stack.at[--stack.len]);
+    const IntVec *edges[] = {&g->deps, &g->after, &g->war};
+    for (int e = 0; e < 3; e++)
+      for (size_t k = 0; ok && k < edges[e]->len; k++) {
+        int q = edges[e]->at[k];
+        found |= q == w;
+        if (!seen[q]) seen[q] = 1, ok = vec_push(s->mem, &stack, q);
+      }
+  }
+  vec_free(s->mem, &stack);
+  mem_free(s->mem, seen);
+  return found || !ok;
+}
+
+/* Stores that stage i must be done before wait for its reader instead. False: the reader needs one of them.
+ */
+static bool waits_for_reader(Sched *s, int i) {
+  int reader = stage_at(s, i)->readers.at[0];
+  for (size_t w = 0; w < s->stages.len; w++)
+    if (ints_have(&stage_at(s, (int)w)->war, i) && comes_after(s, reader, (int)w)) return false;
+  return true;
+}
+
+bool war_hand_on(Sched *s, int i, int reader) {
+  bool ok = true;
+  for (size_t w = 0; ok && w < s->stages.len; w++) {
+    IntVec *war = &stage_at(s, (int)w)->war;
+    if (!ints_have(war, i)) continue;
+    ints_drop(war, i);
+    ok = ints_have(war, reader) || vec_push(s->mem, war, reader);
+  }
+  return ok;
+}
+
+/* divided: also where the reader takes its loops apart to find the place, which it may no longer have to once
+ * loops are aligned. Readers first: what nests in the last of a chain has the loops of that one, not those of
+ * what was padded or cut between. */
+bool nest_reductions(Sched *s, bool divided) {
+  bool ok = readers_build(s);
+  for (size_t k = s->order.len; ok && k-- > 0;) {
+    int i = s->order.at[k];
+    if (!stage_at(s, i)->is_reduce || !may_move(s, i) || !nests(s, i, divided) || !waits_for_reader(s, i) ||
+        !nesting_pays(s, i))
+      continue;
+    int reader = stage_at(s, i)->readers.at[0];
+    ok = inline_stage(s, i) && war_hand_on(s, i, reader);
+  }
+  return ok;
+}

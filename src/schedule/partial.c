@@ -1,0 +1,117 @@
+/* partial.c: reductions that leave cores idle. In: stages with hazards and an order. Out: the same; a long
+ * reduction to fewer results than there are cores is two stages, one that reduces each part of its first loop
+ * and one that reduces those. The number of parts follows from the loop's length, so that machines that split
+ * at all round alike.
+ */
+#include "schedule/stage.h"
+#include <string.h>
+
+enum { PARTS = 64, MOST_PARTS = 1024, LEAST_LAUNCHES_WON = 100 };
+
+/* How many parts: the least number from PARTS on that divides n; 0: there is none. */
+static int64_t parts_of(int64_t n) {
+  for (int64_t p = PARTS; p <= TG_MIN(n, MOST_PARTS); p++)
+    if (n % p == 0) return p;
+  return 0;
+}
+
+/* The stage of the parts of stage g, over `part` and loops of its own. */
+static bool part_stage(Sched *s, const Stage *g, int k, int64_t parts, Stage *out) {
+  Stage v = {
+      .node = g->node, .root = -1, .kernel = -1, .is_reduce = true, .nout = g->nout + 1, .nred = g->nred};
+  UOp *from[MAX_RANK + 1], *to[MAX_RANK + 1], *src[MAX_RANK + 1];
+  int n = 0;
+  UOp *part = v.out[0] = uop_range(s->st, parts, s->next_range++, AXIS_LOOP);
+  UOp *inside = uop_range(s->st, range_extent(g->red[k]) / parts, s->next_range++, AXIS_REDUCE);
+  UOp *turn =
+      part && inside
+          ? uop_alu2(s->st, OPS_ADD,
+                     uop_alu2(s->st, OPS_MUL, part, uop_index_const(s->st, range_extent(inside))), inside)
+          : NULL;
+  if (!turn) return false;
+  for (int d = 0; d < g->nout; d++) {
+    v.out[1 + d] = g->out[d];
+    if (g->out[d]->op != OPS_RANGE) continue;
+    from[n] = g->out[d];
+    to[n] = v.out[1 + d] = uop_range_of(s->st, g->out[d]->src[0], s->next_range++, AXIS_LOOP);
+    if (!to[n++]) return false;
+  }
+  from[n] = g->red[k], to[n++] = turn;
+  src[0] = uop_substitute(s->st, s->mem, g->value->src[0], n, from, to);
+  for (int r = 0; r < g->nred; r++)
+    src[1 + r] = v.red[r] = r == k ? inside : g->red[r];
+  UOp *value =
+      src[0] ? uop_new(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, 1 + g->nred, src, g->value->arg) : NULL;
+  v.value = value ? uop_simplify(s->st, s->mem, value) : NULL;
+  *out = v;
+  return v.value != NULL;
+}
+
+/* Stage i reads its parts instead. */
+static UOp *sum_of_parts(Sched *s, const Stage *g, int parts_stage, UOp *part) {
+  UOp *src[MAX_RANK + 2];
+  src[0] = uop_new(s->st, OPS_PARAM, (DType)g->value->dtype, 1, 0, NULL,
+                   (Arg){.param = {1, STAGE_SLOT(parts_stage)}});
+  src[1] = part;
+  memcpy(src + 2, g->out, (size_t)g->nout * sizeof *src);
+  UOp *read = uop_new(s->st, OPS_INDEX, (DType)g->value->dtype, 1, 2 + g->nout, src, ARG0);
+  return read ? UNEW(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, g->value->arg, read, part) : NULL;
+}
+
+/* The loops of a reduction are in the order of memory more often than not: the first one that can be split.
+ */
+static int loop_to_split(const Stage *g, int64_t *parts) {
+  for (int k = 0; k < g->nred; k++)
+    if (g->red[k]->op == OPS_RANGE && is_counted(g->red[k]) && (*parts = parts_of(range_extent(g->red[k]))))
+      return k;
+  return -1;
+}
+
+static bool may_split(const Sched *s, const Stage *g) {
+  return g->is_reduce && !g->inlined && !g->fixed && !g->war.len && g->nout < MAX_RANK &&
+         g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred &&
+         stage_out_size(g) < s->opt->target->cores;
+}
+
+/* The whole and its parts are both priced alone: what it could share with others is the same for both. */
+static bool split(Sched *s, int i) {
+  int64_t parts = 0;
+  int k = loop_to_split(stage_at(s, i), &parts), at = (int)s->stages.len;
+  Stage v;
+  if (k < 0) return true;
+  if (!part_stage(s, stage_at(s, i), k, parts, &v) || !vec_push(s->mem, &s->stages, v)) return false;
+  Cost whole = stage_cost(s, i, NULL);
+  Stage old = *stage_at(s, i), *g = stage_at(s, i);
+  UOp *part = uop_range(s->st, parts, s->next_range++, AXIS_REDUCE);
+  g->value = part ? sum_of_parts(s, g, at, part) : NULL;
+  g->red[0] = part, g->nred = 1;
+  if (!g->value || !stage_scan(s, at) || !stage_scan(s, i)) return false;
+  if (!vec_push(s->mem, &stage_at(s, at)->readers, i)) return false;
+  Cost first = stage_cost(s, at, NULL), last = stage_cost(s, i, NULL);
+  bool pays = whole.us - first.us - last.us > LEAST_LAUNCHES_WON * whole.launch;
+  if (s->opt->explain) {
+    str_printf(s->opt->explain, "%s s%d in %lld parts: whole ", pays ? "split" : "no   ", i,
+               (long long)parts);
+    cost_print(s->opt->explain, &whole), str_put(s->opt->explain, ", parts ");
+    cost_print(s->opt->explain, &first), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &last);
+    str_put(s->opt->explain, "\n");
+  }
+  g = stage_at(s, i);
+  if (pays) { /* the parts read what it read */
+    IntVec none = stage_at(s, at)->after;
+    stage_at(s, at)->after = g->after, g->after = none;
+    return war_hand_on(s, i, at);
+  }
+  g->value = old.value, g->nred = old.nred;
+  memcpy(g->red, old.red, sizeof g->red);
+  Stage *dropped = &s->stages.at[--s->stages.len];
+  vec_free(s->mem, &dropped->reads), vec_free(s->mem, &dropped->deps), vec_free(s->mem, &dropped->readers);
+  return stage_scan(s, i);
+}
+
+bool partial_sums(Sched *s) {
+  bool ok = readers_build(s);
+  for (size_t i = 0, n = s->stages.len; ok && i < n; i++)
+    if (may_split(s, stage_at(s, (int)i))) ok = split(s, (int)i);
+  return ok && readers_build(s);
+}

@@ -1,0 +1,132 @@
+/* test_target.c: the machine that a device plans for. Devices without a machine of their own plan alike
+ * everywhere; a plan follows the numbers it is given. */
+#include "tensor/context.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <cmocka.h>
+
+static TgContext *opened(const char *device, int cores) {
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .cores = cores});
+  assert_int_equal(tg_error(ctx), TG_OK);
+  return ctx;
+}
+
+static void test_written_down(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *device;
+    const Target *target;
+  } known[] = {{"NULL:C", &target_planned},    {"INTERP", &target_planned},   {"INTERP:C", &target_planned},
+               {"NULL:CUDA", &target_cuda},    {"INTERP:CUDA", &target_cuda}, {"NULL:METAL", &target_metal},
+               {"INTERP:METAL", &target_metal}};
+
+  for (size_t i = 0; i < TG_COUNT(known); i++) {
+    TgContext *ctx = opened(known[i].device, 0);
+    assert_memory_equal(&ctx->dev.target, known[i].target, sizeof(Target));
+    tg_close(ctx);
+    ctx = opened(known[i].device, 3); /* cores of a processor: a GPU has its own */
+    assert_int_equal(ctx->dev.target.cores, known[i].target->warp > 1 ? known[i].target->cores : 3);
+    tg_close(ctx);
+  }
+}
+
+static void is_sane(const Target *t) {
+  assert_true(t->cores >= 1 && t->streams >= 1 && t->warp >= 1 && t->mhz >= 100 && t->mhz < 20000);
+  assert_true(t->vec_bytes >= 16 && t->registers >= 16 && t->local_bytes >= 16 << 10 && t->launch_us > 0);
+  assert_true(t->tile_rows > 1 && target_least_lanes(t) >= 2);
+  for (int l = LEVEL_L1; l < NLEVEL; l++)
+    assert_true(t->bytes_us[l] > 1000 && (!l || t->bytes_us[l] <= t->bytes_us[l - 1]));
+  double last = 0;
+  for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++) {
+    if (!t->cache[l]) continue;
+    assert_true((double)t->cache[l] > last);
+    last = (double)t->cache[l];
+    assert_int_equal(target_level(t, last / 2), l);
+    assert_true(target_level(t, last / 2 + 1) > (MemoryLevel)l);
+  }
+  assert_int_equal(target_level(t, 1e15), LEVEL_MEMORY);
+  Str s;
+  TgMem mem = {0};
+  str_init(&s, &mem);
+  target_print(&s, t);
+  assert_true(!s.oom && strstr(str_text(&s), t->name) && strstr(str_text(&s), "launch"));
+  str_free(&s);
+}
+
+static void test_sane(void **state) {
+  (void)state;
+  Target here = target_this_cpu(), again = target_this_cpu();
+  assert_memory_equal(&here, &again, sizeof here); /* nothing is timed */
+  is_sane(&here), is_sane(&target_planned), is_sane(&target_cuda), is_sane(&target_metal);
+}
+
+static int kernels_of(TgTensor *t) { return (int)tg_schedule(&t, 1, NULL, NULL); }
+
+static void test_other_machine(void **state) {
+  (void)state;
+  TgContext *ctx = opened("NULL:C", 0);
+  assert_int_equal(kernels_of(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(512, 1024)))), 1);
+  tg_close(ctx);
+  ctx = opened("NULL:C", 0);
+  ctx->dev.target.local_bytes = 1024; /* a row does not fit: its exponentials are computed again or stored */
+  TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
+  assert_true(kernels_of(tg_softmax(tg_matmul(x, w))) > 1);
+  tg_close(ctx);
+}
+
+/* A reduction to fewer results than cores is split where that pays: on one core it does not. */
+static void test_parts_counted(void **state) {
+  (void)state;
+  for (int cores = 1; cores <= 8; cores += 7) {
+    TgContext *ctx = opened("NULL:C", cores);
+    TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(4096, 4096)), *y = tg_empty(ctx, TG_F32, TG_SHAPE(64, 16));
+    assert_int_equal(kernels_of(tg_sum(x)), cores > 1 ? 2 : 1);
+    assert_int_equal(kernels_of(tg_sum(x, .axis = TG_AXES(0))), 1);
+    assert_int_equal(kernels_of(tg_sum(y)), 1);
+    tg_close(ctx);
+  }
+}
+
+/* On a machine where any gain is enough: the values, and what is assigned to behind the parts. */
+static void test_parts(void **state) {
+  (void)state;
+
+  enum { ROWS = 192, COLUMNS = 3 };
+
+  static float v[ROWS * COLUMNS];
+  double sum[COLUMNS] = {0}, most[COLUMNS], all = 0;
+  for (int i = 0; i < ROWS * COLUMNS; i++) {
+    v[i] = (float)(i * 37 % 101) / 8 - 5;
+    all += (double)v[i] * 2, sum[i % COLUMNS] += v[i];
+    most[i % COLUMNS] = i < COLUMNS || v[i] > most[i % COLUMNS] ? v[i] : most[i % COLUMNS];
+  }
+  TgContext *ctx = opened("INTERP:C", 0);
+  ctx->dev.target.launch_us = 0, ctx->dev.target.cores = ctx->dev.target.streams = 64;
+  TgTensor *x = tg_contiguous(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, COLUMNS)));
+  assert_int_equal(tg_realize(x), TG_OK);
+  TgTensor *t[] = {tg_sum(x, .axis = TG_AXES(0)), tg_max(x, .axis = TG_AXES(0)), tg_sum(tg_add(x, x)), NULL};
+  float got[2 * COLUMNS + 1], after[ROWS * COLUMNS];
+  assert_true(tg_schedule(t, 3, NULL, NULL) > 3);
+  t[3] = tg_assign(x, tg_mul_scalar(x, 3));
+  assert_int_equal(tg_realize_many(t, 4), TG_OK);
+  assert_int_equal(tg_read(t[0], got, COLUMNS * sizeof *got), TG_OK);
+  assert_int_equal(tg_read(t[1], got + COLUMNS, COLUMNS * sizeof *got), TG_OK);
+  assert_int_equal(tg_read(t[2], got + 2 * COLUMNS, sizeof *got), TG_OK);
+  assert_int_equal(tg_read(x, after, sizeof after), TG_OK);
+  for (int c = 0; c < COLUMNS; c++)
+    assert_true(got[c] == sum[c] && got[COLUMNS + c] == most[c]); /* eighths: every sum is exact */
+  assert_true(got[2 * COLUMNS] == all);
+  for (int i = 0; i < ROWS * COLUMNS; i++)
+    assert_true(after[i] == 3 * v[i]);
+  tg_close(ctx);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_written_down), cmocka_unit_test(test_sane),
+                                     cmocka_unit_test(test_other_machine),
+                                     cmocka_unit_test(test_parts_counted), cmocka_unit_test(test_parts)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

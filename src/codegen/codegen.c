@@ -193,6 +193,12 @@ UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   return r;
 }
 
+/* A load behind the condition is 0 where that does not hold: no need to choose 0 once more. */
+static bool gate_chooses(const UOp *where, UOp *const *src) {
+  if (where->op != OPS_WHERE || !src[1] || !is_const(src[2]) || src[2]->arg.raw.a) return false;
+  return src[1]->op == OPS_INDEX && src[1]->arg.i && index_gate(src[1]) == src[0];
+}
+
 static bool move_gates(Kernel *k) {
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st), *loose = uop_map_begin(k->st, k->st);
@@ -210,7 +216,7 @@ static bool move_gates(Kernel *k) {
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
     }
-    UOp *v = uop_with_src(k->st, u, src);
+    UOp *v = gate_chooses(u, src) ? src[1] : uop_with_src(k->st, u, src);
     if (src != buf) mem_free(k->mem, src);
     ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, 0);
   }

@@ -728,7 +728,7 @@ static void test_torch_pickle(void **state) {
                {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\1\x85\x89NtR."),
                 "outside of storage 0"},
                {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\x08\xff\xff\xff\xff\xff"
-                                   "\xff\xff\x7f\x86K\1K\1\x86\x89NtR."),
+                  "\xff\xff\x7f\x86K\1K\1\x86\x89NtR."),
                 "outside of storage 0"},
                {P("\x80\2" REBUILD "K\0K\2\x85\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85\x89NtR."),
                 "outside of storage 0"},

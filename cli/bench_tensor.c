@@ -52,8 +52,8 @@ static void plain_sort(const Bench *m) { /* radix, 11 bits a pass, all counts in
     m->y[n] = m->x[i[n]];
 }
 
-static void plain_topk(
-    const Bench *m) { /* a heap of the best so far, the worst on top; then sorted by taking the worst away */
+/* a heap of the best so far, the worst on top; then sorted by taking the worst away */
+static void plain_topk(const Bench *m) {
   for (int r = 0; r < ROWS; r++) {
     const float *x = m->x + (int64_t)r * VOCAB;
     float v[TOP];

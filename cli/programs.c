@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* of a transformer */
 typedef struct Block {
   TgLayerNorm ln1, ln2;
   TgLinear qkv, out, up, down;
-} Block; /* of a transformer */
+} Block;
 
 struct ProgramState {
   TgContext *ctx;
@@ -246,8 +247,8 @@ static bool rows_begin(ProgramState *p) {
   return p->x && p->y;
 }
 
-static TgStatus
-assign_step(ProgramState *p) { /* n rows of one tensor written in place, one after the other */
+/* n rows of one tensor written in place, one after the other */
+static TgStatus assign_step(ProgramState *p) {
   TgStatus s = TG_OK;
   for (int i = 0; !s && i < p->n; i++)
     s = tg_assign_slice(p->x, (const int64_t[]){i, 0}, (const int64_t[]){i + 1, 8}, p->y) ? tg_realize(p->x)

@@ -257,8 +257,8 @@ TgState *zip_read(const Source *s, Source **parts) {
 }
 
 /* ---- tar: blocks of 512 bytes */
-static bool number(const uint8_t *p, int n,
-                   uint64_t *v) { /* octal text, or big-endian behind a byte of 0x80 */
+/* octal text, or big-endian behind a byte of 0x80 */
+static bool number(const uint8_t *p, int n, uint64_t *v) {
   *v = 0;
   if (p[0] & 0x80) {
     if (p[0] != 0x80) return false;

@@ -147,8 +147,8 @@ static TgTensor *q3_k(TgTensor *b) {
   TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, two_bits, 3), TG_SHAPE(-1, 16));
   TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
   TgTensor *bit = tg_reshape(shifts(h, 1, 8, one_bit, 1), TG_SHAPE(-1, 2, 4, 32));
-  q = tg_bitor(shifts(q, 2, 4, two_bits, 3),
-               tg_shl_scalar(bit, 2)); /* q2 - (bit ? 0 : 4) = (q2 | bit << 2) - 4 */
+  /* q2 - (bit ? 0 : 4) = (q2 | bit << 2) - 4 */
+  q = tg_bitor(shifts(q, 2, 4, two_bits, 3), tg_shl_scalar(bit, 2));
   return tg_mul(shaped(tg_mul(half(b, 108), scale), 16, 1, 1), less(shaped(q, 16, 1, 16), 4));
 }
 
@@ -161,8 +161,8 @@ static TgTensor *q45_k(TgTensor *b, bool five) {
 }
 
 static TgTensor *q6_k(TgTensor *b) {
-  TgTensor *l =
-      nibbles(tg_reshape(bytes(b, 0, 128), TG_SHAPE(-1, 2, 64)), 2); /* (m, 2, 2, 64) = (m, 2, 4, 32) */
+  /* (m, 2, 2, 64) = (m, 2, 4, 32) */
+  TgTensor *l = nibbles(tg_reshape(bytes(b, 0, 128), TG_SHAPE(-1, 2, 64)), 2);
   TgTensor *h = shifts(tg_reshape(bytes(b, 128, 64), TG_SHAPE(-1, 2, 32)), 2, 4, two_bits, 3);
   TgTensor *q = tg_bitor(tg_reshape(l, TG_SHAPE(-1, 2, 4, 32)), tg_shl_scalar(h, 4)),
            *s = f32(tg_bitcast(bytes(b, 192, 16), TG_I8));
@@ -177,8 +177,8 @@ static TgTensor *iq4_xs(TgTensor *b) {
   return tg_mul(shaped(tg_mul(half(b, 0), scale), 8, 1, 1), shaped(q, 8, 1, 32));
 }
 
-static TgTensor *
-mxfp4(TgTensor *b) { /* 2^(e - 128): below e = 2 a denormal, all bits of which are in the mantissa */
+/* 2^(e - 128): below e = 2 a denormal, all bits of which are in the mantissa */
+static TgTensor *mxfp4(TgTensor *b) {
   TgTensor *e = tg_cast(bytes(b, 0, 1), TG_U32);
   TgTensor *bits =
       tg_where(tg_lt_scalar(e, 2), tg_shl(tg_full_i64(tg_context(b), TG_SCALAR, 0x200000, TG_U32), e),
@@ -240,8 +240,9 @@ static TgTensor *values(TgTensor *b, int type) {
         half(b, 0),
         less(tg_mul_scalar(tg_reshape(shifts(bytes(b, 2, 16), 2, 8, one_bit, 1), TG_SHAPE(-1, 128)), 2), 1));
   default:
-    return tg_mul(half(b, 0), less(tg_reshape(shifts(bytes(b, 2, 16), 2, 4, two_bits, 3), TG_SHAPE(-1, 64)),
-                                   1)); /* Q2_0 */
+    /* Q2_0 */
+    return tg_mul(half(b, 0),
+                  less(tg_reshape(shifts(bytes(b, 2, 16), 2, 4, two_bits, 3), TG_SHAPE(-1, 64)), 1));
   }
 }
 

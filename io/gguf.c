@@ -171,8 +171,9 @@ static bool read_all(Reader *r, Info **info) {
                    version & 0xffff ? "version %u is not read here" : "a big-endian file, version 0x%08x",
                    version);
   if (!take_u64(r, &tensors) || !take_u64(r, &kv)) return false;
+  /* the shortest ones */
   if (kv > (s->n - r->at) / 13 || tensors > (s->n - r->at) / 24)
-    return bad(r, "more entries than the file has room for"); /* the shortest ones */
+    return bad(r, "more entries than the file has room for");
   if (!doc_items(r->d, root, TG_KIND_MAP, 2) || !doc_string(r->d, &root->u.at[0], "kv", 2) ||
       !doc_items(r->d, &root->u.at[1], TG_KIND_MAP, kv) || !doc_string(r->d, &root->u.at[2], "tensors", 7) ||
       !doc_items(r->d, &root->u.at[3], TG_KIND_MAP, tensors))
@@ -255,8 +256,8 @@ static bool part_is(TgContext *ctx, const TgValue *v, const char *path, int64_t 
                   (long long)no + 1, (long long)count, (long long)i + 1, (long long)n);
 }
 
-static bool joined(TgContext *ctx, Doc *first,
-                   int64_t n) { /* the tensors of all parts in the map of the first */
+/* the tensors of all parts in the map of the first */
+static bool joined(TgContext *ctx, Doc *first, int64_t n) {
   size_t total = 0, at = 0;
   Index names = {0};
   bool ok = true, there = false;
@@ -264,8 +265,8 @@ static bool joined(TgContext *ctx, Doc *first,
   for (Doc *d = first; d; d = d->more)
     total += tg_value_count(tg_value_get(&d->root, "tensors"));
   ok = doc_items(first, &all, TG_KIND_MAP, total);
-  Doc **parts =
-      ok ? tg_alloc(ctx, (size_t)n * sizeof *parts) : NULL; /* the list has the last part behind the first */
+  /* the list has the last part behind the first */
+  Doc **parts = ok ? tg_alloc(ctx, (size_t)n * sizeof *parts) : NULL;
   ok = parts != NULL;
   int64_t k = n;
   if (ok) parts[0] = first;

@@ -433,8 +433,8 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   bool ok = (m->doc = doc_new(ctx)) && source_open(&m->s, file, "onnx", path);
   if (ok && with_host) {
     m->host = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
-    if (m->host && tg_error(m->host))
-      tg_close(m->host), m->host = NULL; /* without it everything is computed on the device */
+    /* without it everything is computed on the device */
+    if (m->host && tg_error(m->host)) tg_close(m->host), m->host = NULL;
   }
   if (ok) return m;
   tg_onnx_free(m);

@@ -50,8 +50,8 @@ static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   return true;
 }
 
-static bool kernel_agrees(OnnxCall *c, int n,
-                          const TgSizes *kernel) { /* what is said of a weight that is there */
+/* what is said of a weight that is there */
+static bool kernel_agrees(OnnxCall *c, int n, const TgSizes *kernel) {
   Ints said;
   if (!call_ints(c, -1, "kernel_shape", &said)) return false;
   bool ok = !said.given || said.n == n;
@@ -132,8 +132,8 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
     if (p < 0 || p > SIZE_LIMIT || (want.given && (want.v[skip + i] < 0 || want.v[skip + i] > SIZE_LIMIT)))
       return call_fail(c, TG_ERR_VALUE, "output_shape or output_padding of axis %d", i);
     bool same = !strncmp(how, "SAME", 4);
-    if (want.given ||
-        same) { /* the pads follow from the size that is wanted; what is missing is added behind */
+    /* the pads follow from the size that is wanted; what is missing is added behind */
+    if (want.given || same) {
       int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]),
               less = total < 0 ? 0 : total;
       if (total < 0) out.v[i] = p - total;

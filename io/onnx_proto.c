@@ -10,10 +10,11 @@ typedef struct Wire {
   bool bad;
 } Wire;
 
+/* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
 typedef struct Field {
   uint64_t number, v, at, n;
   int type;
-} Field; /* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
+} Field;
 
 static bool varint(Wire *w, uint64_t *v) {
   *v = 0;
@@ -143,8 +144,8 @@ TgDType onnx_dtype(int64_t t) {
   return t >= 0 && t < (int64_t)(sizeof d / sizeof *d) ? d[t] : TG_DTYPE_DEFAULT;
 }
 
-static TgTensor *single(TgContext *ctx,
-                        TgTensor *host) { /* one number as a constant, so that kernels have it built in */
+/* one number as a constant, so that kernels have it built in */
+static TgTensor *single(TgContext *ctx, TgTensor *host) {
   TgDType d = tg_dtype(host);
   if (tg_dtype_is_float(d)) return tg_full(ctx, tg_ndim(host), tg_shape(host), tg_item_f64(host), .dtype = d);
   return tg_full_i64(ctx, tg_ndim(host), tg_shape(host), tg_item_i64(host), d);
@@ -235,9 +236,8 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
     t->main = single(m->ctx, t->host);
   else if (raw && !small && raw_at % size == 0)
     t->main = source_view(&m->s, raw_at, d, (int)ndim, dims);
-  else
-    t->main = tg_from(m->ctx, data, d, (int)ndim,
-                      dims); /* an address unfit for the elements: one copy now, not shifts in every kernel */
+  else /* an address unfit for the elements: one copy now, not shifts in every kernel */
+    t->main = tg_from(m->ctx, data, d, (int)ndim, dims);
   if (!tg_keep(t->main)) return NULL;
   t->next = m->tensors, m->tensors = t;
   return t;
@@ -466,8 +466,8 @@ static bool opset_parse(TgOnnx *m, Wire w) {
     if (f.number == 2 && want(&w, &f, 0, "opset")) version = f.v;
   }
   if (w.bad) return false;
-  if (*domain && strcmp(domain, "ai.onnx"))
-    return true; /* what is used of another domain is refused by its name */
+  /* what is used of another domain is refused by its name */
+  if (*domain && strcmp(domain, "ai.onnx")) return true;
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
     return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are",
                    (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);

@@ -77,8 +77,8 @@ static bool entry_read(const Source *s, const char *name, json_t *j, uint64_t ro
       return io_fail(s, TG_ERR_VALUE, "%.200s: a size is no whole number", name);
     e->dims[e->n++] = json_integer_value(v);
     wraps = wraps || (e->dims[i] && product > (uint64_t)INT64_MAX / 16 / (uint64_t)e->dims[i]);
-    if (!wraps && e->dims[i])
-      product *= (uint64_t)e->dims[i]; /* of the sizes that are not 0: a 0 may not hide one that wraps */
+    /* of the sizes that are not 0: a 0 may not hide one that wraps */
+    if (!wraps && e->dims[i]) product *= (uint64_t)e->dims[i];
   }
   if (wraps) return io_fail(s, TG_ERR_VALUE, "%.200s: too many elements", name);
   nbytes *= product;
@@ -310,8 +310,8 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   for (size_t i = 0; i < n && ok; i++)
     ok = write_tensor(ctx, fd, item[i].t);
   struct stat old;
-  if (ok && !stat(path, &old) && S_ISREG(old.st_mode))
-    (void)!fchmod(fd, old.st_mode & 07777); /* who may read it stays */
+  /* who may read it stays */
+  if (ok && !stat(path, &old) && S_ISREG(old.st_mode)) (void)!fchmod(fd, old.st_mode & 07777);
   ok = ok && !fsync(fd);
   if (fd >= 0) ok = !close(fd) && ok;
   ok = ok && !rename(name, path);
@@ -320,8 +320,8 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
     sync_folder(path);
   else if (fd >= 0)
     unlink(name);
-  if (!ok)
-    ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e)); /* an error from before stays */
+  /* an error from before stays */
+  if (!ok) ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e));
   free(text);
   tg_free(ctx, item);
   return ok ? TG_OK : tg_error(ctx);

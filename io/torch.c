@@ -176,8 +176,8 @@ static bool above_mark(Pickle *p, size_t *n) {
 
 static bool item_add(Pickle *p, uint32_t to, uint32_t item) {
   Obj *o = &p->obj[to];
-  size_t used =
-      (size_t)o->n * (o->kind == O_DICT ? 2 : 1) + (o->open ? 1 : 0); /* open: a key whose value comes next */
+  /* open: a key whose value comes next */
+  size_t used = (size_t)o->n * (o->kind == O_DICT ? 2 : 1) + (o->open ? 1 : 0);
   uint32_t *at = io_grow(p->ctx, o->u.at, used, &o->cap, sizeof *at);
   if (!at) return no_memory(p);
   o->u.at = at, at[used] = item;

@@ -12,8 +12,8 @@ struct TgOptim {
   Kind kind;
   TgOptimOptions o;
   int n;
-  TgTensor **params, **m,
-      **v; /* m: momentum or first moment, v: second moment; kept, made at the first step */
+  /* m: momentum or first moment, v: second moment; kept, made at the first step */
+  TgTensor **params, **m, **v;
   TgTensor *lr, *power1, *power2; /* shape (1): learning rate, beta1^t, beta2^t */
   TgTensor **todo;                /* what a step computes */
 };

@@ -44,8 +44,8 @@ static inline const char *member(const char *object, const char *key) { /* the v
 /* for each_of(list, p) { .. } */
 #define each_of(list, p) (const char *p = inside(list); *p == '{'; p = blank(skip_value(p)))
 
-static inline const char *named(const char *list,
-                                const char *name) { /* the object of the list whose "name" it is */
+/* the object of the list whose "name" it is */
+static inline const char *named(const char *list, const char *name) {
   for
     each_of(list, p) {
       const char *v = member(p, "name");

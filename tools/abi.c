@@ -358,8 +358,8 @@ static int stated(const char *docs, const char *name, char *value, size_t cap) {
   return found;
 }
 
-static bool is_enumerator(const Member *e, const char *type,
-                          const char *word) { /* TG_F32 by its name, or f32 */
+/* TG_F32 by its name, or f32 */
+static bool is_enumerator(const Member *e, const char *type, const char *word) {
   if (strcmp(e->of, type)) return false;
   if (!strcmp(e->name, word)) return true;
   const char *last = strrchr(e->name, '_');
@@ -396,8 +396,8 @@ static void default_of(const Member *f, const char *docs, char *json, size_t cap
     snprintf(json, cap, "0");
 }
 
-static void options(const char *name, const char *type,
-                    const char *docs) { /* a last parameter of `const TgXOptions *` */
+/* a last parameter of `const TgXOptions *` */
+static void options(const char *name, const char *type, const char *docs) {
   size_t n = strlen(name);
   if (n < 5 || strcmp(name + n - 4, "_opt") || strncmp(type, "const ", 6)) return;
   char of[128], json[160];

@@ -230,8 +230,8 @@ static void smt_int(Str *s, int w, int64_t v) {
 
 static bool smt(const Gen *g, Str *s, const UOp *u);
 
-static bool smt_fill(const Gen *g, Str *s, const char *form,
-                     const UOp *u) { /* A B C: sources, Z: zero, O: one of the operand sort */
+/* A B C: sources, Z: zero, O: one of the operand sort */
+static bool smt_fill(const Gen *g, Str *s, const char *form, const UOp *u) {
   DType d = (DType)(u->op == OPS_WHERE ? u->dtype : u->src[0]->dtype);
   for (; *form; form++)
     if (*form >= 'A' && *form <= 'C') {
@@ -297,9 +297,8 @@ static bool smt_cast(const Gen *g, Str *s, const UOp *u) {
   if (dtype_is_float(from) || dtype_is_float(to)) return false;
   if (to == from) return smt(g, s, u->src[0]);
   const UOp *x = u->src[0]->op == OPS_CAST ? u->src[0]->src[0] : NULL;
-  if (!wt && wf > 1 && wf <= 64 && x &&
-      x->dtype ==
-          DT_INDEX) { /* there and back: remainders of Int, which z3 decides where it does not int2bv */
+  /* there and back: remainders of Int, which z3 decides where it does not int2bv */
+  if (!wt && wf > 1 && wf <= 64 && x && x->dtype == DT_INDEX) {
     const char *m = wf == 8 ? "256" : wf == 16 ? "65536" : wf == 32 ? "4294967296" : "18446744073709551616";
     const char *h = uns        ? "0"
                     : wf == 8  ? "128"
@@ -391,21 +390,22 @@ typedef struct Query {
   uint64_t key;
   int rule;
   DType d;
-  char verdict;
+  char verdict; /* u(nsat) s(at) ?(unknown) 0 */
   bool symbolic;
-} Query; /* verdict: u(nsat) s(at) ?(unknown) 0 */
+} Query;
 
+/* refuted: as a statement */
 typedef struct Result {
   int fired, bad, refuted;
-} Result; /* refuted: as a statement */
+} Result;
 
 static Query *queries;
 static size_t nqueries;
 static int malformed;
 static TgMem mem;
 
-static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id,
-                      DType d) { /* false: said before, or not sayable */
+/* false: said before, or not sayable */
+static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id, DType d) {
   Str s;
   str_init(&s, &mem);
   bool added = false;

@@ -75,8 +75,8 @@ static void load_tests(const char *dir) {
   if (d) closedir(d);
 }
 
-static void enclosing(const char *text, const char *p, char *out,
-                      size_t cap) { /* the name of the function that p is in */
+/* the name of the function that p is in */
+static void enclosing(const char *text, const char *p, char *out, size_t cap) {
   *out = 0;
   while (p > text && !(p[-1] == '\n' && (!strncmp(p, "static ", 7) || !strncmp(p, "RUN(", 4))))
     p--;
@@ -115,9 +115,9 @@ static bool tested(const char *name, char *where, size_t cap) {
 /* ---- rows */
 typedef struct Row {
   char number[8], name[256], functions[512], note[900];
-  int state;
+  int state; /* 0 open, 1 done, 2 refused, 3 same */
   char where[160];
-} Row; /* state: 0 open, 1 done, 2 refused, 3 same */
+} Row;
 
 static Row rows[400];
 static int nrows;

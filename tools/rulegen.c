@@ -83,8 +83,8 @@ typedef struct MatcherDef {
   const char *guard, *guard_end;
 } MatcherDef;
 
-static const char *path, *file,
-    *include; /* as given; without its folder; a header that the rules' C functions are in */
+/* as given; without its folder; a header that the rules' C functions are in */
+static const char *path, *file, *include;
 static int line_no;
 static Var vars[64];
 static int nvars, nrules, nmatchers;
@@ -596,8 +596,8 @@ static void cond(Emit *e, const char *fmt, ...) {
   va_end(ap);
 }
 
-static bool set_name(Emit *e, const char *name,
-                     const char *at) { /* false: bound before, now a pointer compare */
+/* false: bound before, now a pointer compare */
+static bool set_name(Emit *e, const char *name, const char *at) {
   for (int i = 0; i < e->nat; i++)
     if (!strcmp(e->at[i].name, name)) {
       cond(e, "%s == %s", at, e->at[i].path);
@@ -713,8 +713,8 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
   }
   for (int i = 0; i < n->narg; i++) {
     const Node *other = n->kind == OPN && n->narg == 2 ? n->arg[1 - i] : NULL;
-    if (!e->grad && n->arg[i]->kind == LIT && other &&
-        other->kind == NAME) /* a literal beside a name has its dtype */
+    /* a literal beside a name has its dtype */
+    if (!e->grad && n->arg[i]->kind == LIT && other && other->kind == NAME)
       snprintf(a[i], sizeof a[i], "rule_const(rw, %s, %lld)", path_of(e, other->name), n->arg[i]->lit);
     else
       result(e, n->arg[i], fold, a[i], sizeof a[i]);

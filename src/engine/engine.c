@@ -176,8 +176,8 @@ const char *tg_source_prelude(TgContext *ctx) {
   return NULL;
 }
 
-static bool program_vars(TgContext *ctx, const Linear *lin,
-                         CachedProgram *p) { /* in the order in which the program asks for them */
+/* in the order in which the program asks for them */
+static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {
   for (int i = 0; i < lin->n; i++)
     p->nvar += lin->at[i]->op == OPS_VAR;
   if (!p->nvar) return true;
@@ -298,8 +298,8 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   p->slab_bytes = mem_alloc(&ctx->mem, n * sizeof *p->slab_bytes);
   p->slab = mem_alloc(&ctx->mem, n * sizeof *p->slab);
   TgStatus st = last && p->slab_of && p->slab_bytes && p->slab ? TG_OK : TG_ERR_NOMEM;
-  for (int t = 0; !st && t < s->ntemp;
-       t++) { /* temporaries are numbered in the order they are first written */
+  /* temporaries are numbered in the order they are first written */
+  for (int t = 0; !st && t < s->ntemp; t++) {
     p->slab_of[t] = -1;
     if (s->temp[t].root >= 0) continue;
     size_t bytes = (size_t)s->temp[t].nelem * dtype_size(s->temp[t].dtype);
@@ -392,9 +392,8 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   }
   if (!s) memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
   if (!s && !p->cyclic) s = programs_make(ctx, p);
-  if (p->sched.store)
-    store_free(p->sched.store),
-        p->sched.store = NULL; /* a plan that is kept needs programs and arguments, no graph */
+  /* a plan that is kept needs programs and arguments, no graph */
+  if (p->sched.store) store_free(p->sched.store), p->sched.store = NULL;
   if (!s && !p->cyclic) s = memory_plan(ctx, p);
   if (!s) {
     uint64_t v = 0;
@@ -453,8 +452,9 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
     if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
   for (int k = 0; k < s->nkernel; k++)
     most = TG_MAX(most, s->kernel[k].narg), most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
+  /* before anything runs */
   for (int k = 0; k < s->nkernel && !st && most_vars <= 16; k++)
-    st = vars_get(ctx, p->prog[k], vars); /* before anything runs */
+    st = vars_get(ctx, p->prog[k], vars);
   if (!st && most > 32) bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs);
   if (!st && most_vars > 16) vars = mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *vars);
   if (!bufs || !vars) st = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
@@ -499,9 +499,8 @@ typedef struct Slots {
   bool *written;
 } Slots;
 
-static bool slots_check(
-    Slots *s,
-    const UOpVec *nodes) { /* every PARAM is an argument, of its dtype and size; which ones are stored to */
+/* every PARAM is an argument, of its dtype and size; which ones are stored to */
+static bool slots_check(Slots *s, const UOpVec *nodes) {
   TgContext *ctx = s->ctx;
   for (size_t i = 0; i < nodes->len; i++) {
     const UOp *u = nodes->at[i], *to = u->op == OPS_STORE ? u->src[0]->src[0] : NULL;

@@ -68,8 +68,8 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
 /* ---- reaching */
 static GraphNode *node_of(Graph *g, const UOp *u) {
   if (u->id < g->nnode) return &g->node[u->id];
-  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 +
-             64; /* values add a few nodes on the way */
+  /* values add a few nodes on the way */
+  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;
   GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
   if (!more) return NULL;
   if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
@@ -161,8 +161,8 @@ bool graph_reach(Graph *g, UOp *root) {
 static bool graph_pieces(Graph *g) {
   TgContext *ctx = g->ctx;
   const Renderer *r = ctx->dev.backend->renderer;
-  size_t align =
-      r && r->has_local ? 16 : 1; /* a GPU reads vectors at once only from where they are aligned */
+  /* a GPU reads vectors at once only from where they are aligned */
+  size_t align = r && r->has_local ? 16 : 1;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op == OPS_AFTER && u->is_tensor && g->node[u->id].user)
@@ -266,8 +266,8 @@ static UOp *copied(Graph *g, Reached at) {
   return v;
 }
 
-static bool
-under_piece(Graph *g, const UOp *u) { /* between the memory and the one view that is seen of it: not copied */
+/* between the memory and the one view that is seen of it: not copied */
+static bool under_piece(Graph *g, const UOp *u) {
   UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL,
       *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
   for (UOp *v = piece; v && v->op != OPS_BUFFER; v = v->src[0])

@@ -6,24 +6,27 @@
 #include "engine/engine.h"
 #include "tensor/front.h"
 
+/* plan NULL: what `from` holds is copied to `to` */
 typedef struct Step {
   Plan *plan;
   BufferPart *buf;
   Buffer **temp;
   size_t nbuf, ntemp;
   Buffer *from, *to;
-} Step; /* plan NULL: what `from` holds is copied to `to` */
+} Step;
 
+/* k: input k, or -1 - output */
 typedef struct Patch {
   Buffer **at;
   int k;
-} Patch; /* k: input k, or -1 - output */
+} Patch;
 
+/* stored: NULL for an input or output */
 typedef struct Capture {
   Vec(Step) steps;
   Vec(Buffer *) stored;
   bool failed;
-} Capture; /* stored: NULL for an input or output */
+} Capture;
 
 typedef struct Want {
   DType dtype;
@@ -307,8 +310,8 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
       ok = settle(j, &p->buf[k].buffer, b, b + nin, &own);
     if (!ok) s = ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   }
-  for (size_t i = 0; !s && i < j->c.steps.len;
-       i++) { /* what is written, after all that is read: is_result looks at it */
+  /* what is written, after all that is read: is_result looks at it */
+  for (size_t i = 0; !s && i < j->c.steps.len; i++) {
     Step *p = &j->c.steps.at[i];
     ok = settle(j, &p->from, b, b + nin, &own);
     for (size_t k = 0; ok && k < p->ntemp; k++)

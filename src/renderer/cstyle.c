@@ -272,8 +272,8 @@ static void signature(C *c) {
     cs_fmt(s, "extern \"C\" __global__ void __launch_bounds__(%d) %s(",
            TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1], 1) * TG_MAX(lin->local[2], 1), lin->name);
   int n = 0, k = 0;
-  for (int slot = 0; slot < lin->nparam;
-       slot++) { /* parameters in slot order; an unused slot keeps its place */
+  /* parameters in slot order; an unused slot keeps its place */
+  for (int slot = 0; slot < lin->nparam; slot++) {
     DType d = DT_U8;
     bool written = false;
     for (int i = 0; i < lin->n; i++) {
@@ -345,8 +345,8 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     if (u == c->written) return;
     break;
   case OPS_GEP:
-    if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL &&
-        u->src[0]->op != OPS_CONST) { /* written where it is used */
+    /* written where it is used */
+    if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL && u->src[0]->op != OPS_CONST) {
       if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
       return;
     }
@@ -458,9 +458,8 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   str_putn(out, str_text(&c->body), c->body.len);
   oom = oom || out->oom || c->head.oom || c->body.oom;
   bool ok = !oom && !c->failed;
-  if (!ok)
-    error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name,
-              lin->name); /* keeps an earlier error */
+  /* keeps an earlier error */
+  if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), map_free(&c->pos), map_free(&c->helpers);
   mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
   return ok;

@@ -61,8 +61,8 @@ const char *cs_mask(C *c, const UOp *u, int nbytes); /* made as wide as what it 
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
 const char *cs_math_name(Ops op); /* "sqrt": a function name_TYPE of the prelude; NULL: none */
 const char *cs_infix(Ops op);     /* "+"; NULL: none */
-void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e,
-                 const char *no); /* no: "!" or, on masks, "~" */
+/* no: "!" or, on masks, "~" */
+void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no);
 void cs_cast(C *c, DType to, DType from, const char *a);
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e);
 /* ---- vector.c: the same for vectors of GNU C, with mask_bytes set for results of bool */

@@ -71,8 +71,8 @@ const char *cs_type(C *c, DType d, int lanes) {
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
   const char *name = cs_text(c, "%sx%d", s, lanes);
-  if (c->lang->gnu_vec && first_use(c, name))
-    cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes); /* C11 lets a typedef be repeated */
+  /* C11 lets a typedef be repeated */
+  if (c->lang->gnu_vec && first_use(c, name)) cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes);
   return name;
 }
 

@@ -161,8 +161,8 @@ void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char 
   } else {
     const UOp *y = u->nsrc > 1 ? u->src[1] : u;
     bool wide = d == DT_U32 || d == DT_U64; /* wraps as it stands; narrower types are promoted to int */
-    bool sure = y->vmin > 0,
-         pos = sure && u->src[0]->vmin >= 0; /* divisor positive; both operands not negative */
+    /* divisor positive; both operands not negative */
+    bool sure = y->vmin > 0, pos = sure && u->src[0]->vmin >= 0;
     switch (op) {
     case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", t, ut, a); return;
     case OPS_TRUNC: cs_put(c, "%s", a); return;

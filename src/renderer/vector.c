@@ -11,8 +11,8 @@ static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on ev
     "INL $T $F($T x) {\n  $I b = ($I)x, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
     "(b & ~m) | s);\n}";
-static const char
-    f2i_vec[] = /* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
+/* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
+static const char f2i_vec[] =
     "INL $T $F($S x) {\n  $I lo = ($I)(x <= $A), hi = ($I)(x >= $B), ok = ~lo & ~hi & ($I)(x == x);\n"
     "  $T r = __builtin_convertvector(($S)(($I)x & ok), $T);\n  $J l = $C, h = $D;\n"
     "  return ($T)((($J)r & ~l & ~h) | (l & ($J)$Y) | (h & ($J)$Z));\n}";
@@ -30,8 +30,8 @@ static const char f2h_vec[] =
     "($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
     "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
     "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
-static const char e4m3_to_f32_vec[] = /* $J: i32 lanes. What is no normal number is converted as an integer: a
-                                         denormal operand of * is slow */
+/* $J: i32 lanes. What is no normal number is converted as an integer: a denormal operand of * is slow */
+static const char e4m3_to_f32_vec[] =
     "INL $T $F($S a) {\n  $U b = __builtin_convertvector(a, $U), m = b & 127, low = ($U)(m < 8), nan = "
     "($U)(m == 127) & 0x7fc00000;\n"
     "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-9f), n = (m << 20) + (120u << 23);\n"
@@ -41,8 +41,9 @@ static const char e5m2_to_f32_vec[] =
     "($U)(m >= 124) & (112u << 23);\n"
     "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-16f), n = (m << 21) + (112u << 23) + top;\n"
     "  return ($T)((b & 128) << 24 | (d & low) | (n & ~low));\n}";
-static const char f32_to_fp8_vec[] = /* $A: bits dropped, $B: half a place less 1, $C: bias, $D: 1 / least
-                                        place, $E: least normal, $G: past all, $H: then */
+/* $A: bits dropped, $B: half a place less 1, $C: bias, $D: 1 / least place, $E: least normal, $G: past all,
+ * $H: then */
+static const char f32_to_fp8_vec[] =
     "INL $T $F($S x) {\n  $U b = ($U)x, a = b & 0x7fffffff, low = ($U)(a < $E), past = ($U)(a $G);\n"
     "  $U n = (a - ($Cu << 23) + $B + (a >> $A & 1)) >> $A, d = ($U)(($S)(a & low) * $D + 0x1p23f) - "
     "0x4b000000;\n"
@@ -131,8 +132,8 @@ static void vec_narrow(C *c, DType to, int n, const char *a) {
   m['T' - 'A'] = cs_type(c, to, n), m['S' - 'A'] = cs_type(c, DT_F32, n),
           m['U' - 'A'] = cs_type(c, DT_U32, n);
   if (dtype_size(to) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
-  m['H' - 'A'] =
-      e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']); /* infinity, or NaN */
+  /* infinity, or NaN */
+  m['H' - 'A'] = e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);
   const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
   cs_helper(c, name, tpl[to - DT_FP8E4M3], m, n);
   cs_put(c, "%s(%s)", name, a);
@@ -314,8 +315,8 @@ void cs_vector_alu(C *c, const UOp *u) {
     return;
   }
   case OPS_MAX: {
-    const char *m = cs_text(
-        c, "m%d", c->number[cs_place(c, u)]); /* the mask was written as a statement before this one */
+    /* the mask was written as a statement before this one */
+    const char *m = cs_text(c, "m%d", c->number[cs_place(c, u)]);
     vec_select(c, u, m, a, b, size);
     return;
   }

@@ -44,8 +44,8 @@ static bool private_dir(const TgOs *os, const TgEnv *env, char *dir, size_t cap)
                                    : -1;
   struct stat s;
   if (n <= 0 || (size_t)n >= cap || !make_dirs(os, dir) || os->lstat(dir, &s)) return false;
-  return S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
-         !(s.st_mode & 077); /* anyone else could plant machine code */
+  /* anyone else could plant machine code */
+  return S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 077);
 }
 
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes,

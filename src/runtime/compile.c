@@ -319,8 +319,8 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
   double deadline = time_now_s() + limit_s;
   for (int i = 0; i < started && !st; i++) {
     bool ended = job_wait(os, &jobs[i], deadline);
-    if (i == 0 && from_spare && ended &&
-        !wrote_object(os, &jobs[0])) { /* it may have given up as the source came */
+    /* it may have given up as the source came */
+    if (i == 0 && from_spare && ended && !wrote_object(os, &jobs[0])) {
       job_end(os, &jobs[0]);
       if (!unit_start(os, &jobs[0], c, &u[0])) {
         st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));

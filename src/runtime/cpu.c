@@ -18,20 +18,22 @@ typedef struct Object {
   struct Object *next;
 } Object;
 
+/* interp: no compiler can cope */
 typedef struct Kernel {
   uint8_t key[32];
   char symbol[128];
   KernelFn fn;
   bool interp;
   struct Kernel *next;
-} Kernel; /* interp: no compiler can cope */
+} Kernel;
 
+/* interp: of INTERP:C, instead of fn */
 struct Program {
   KernelFn fn;
   Program *interp;
   int nthread;
   size_t scratch_bytes;
-}; /* interp: of INTERP:C, instead of fn */
+};
 
 typedef struct Cpu {
   Compiler cc;
@@ -238,8 +240,8 @@ static bool kernel_from_disk(Device *d, Cpu *p, Kernel *k) {
 }
 
 /* ---- compile */
-static void unit_add(Str *s, const KernelSpec *k,
-                     const Kernel *kn) { /* the macro gives the function its unique name, and nothing else */
+/* the macro gives the function its unique name, and nothing else */
+static void unit_add(Str *s, const KernelSpec *k, const Kernel *kn) {
   str_put(s, "#define "), str_put(s, k->linear->name), str_put(s, " "), str_put(s, kn->symbol),
       str_put(s, "\n");
   str_put(s, k->source);
@@ -379,8 +381,9 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
     if (!kernel_key(d, p, &ks[i], key)) goto oom;
     kn[i] = kernel_find(p, key);
     if (kn[i] && (kn[i]->fn || kn[i]->interp)) continue;
+    /* twice in one batch */
     for (int j = 0; j < ntodo && kn[i]; j++)
-      if (kn[todo[j]] == kn[i]) goto next; /* twice in one batch */
+      if (kn[todo[j]] == kn[i]) goto next;
     if (!kn[i] && !(kn[i] = kernel_add(d, p, key, ks[i].linear->name))) goto oom;
     if (ks[i].linear->n > GIANT)
       kn[i]->interp = true;

@@ -187,8 +187,8 @@ TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, siz
       im = p;
   }
   if (!bad) {
-    static const uint8_t jump[8] = {0xff, 0x25, 2,    0,
-                                    0,    0,    0x90, 0x90}; /* jmp *2(%rip): the address is at +8 */
+    /* jmp *2(%rip): the address is at +8 */
+    static const uint8_t jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0x90, 0x90};
     for (size_t i = 0; i < TG_COUNT(externs); i++) {
       memcpy(im + i * STUB_BYTES, jump, sizeof jump);
       memcpy(im + i * STUB_BYTES + STUB_ADDR, &externs[i].fn, sizeof externs[i].fn);

@@ -15,23 +15,25 @@
 typedef struct Ins {
   uint8_t op, dtype, from, lanes; /* from: dtype of the operands */
   bool reg;                       /* LOAD, STORE: of a register */
-  int dst, nsrc, mem, gate,
-      jump;     /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
+  /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
+  int dst, nsrc, mem, gate, jump;
   int *src;     /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
   Scalar value; /* GEP: first lane; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis, + 3 for the grid */
 } Ins;
 
+/* a constant that stands nowhere in the list */
 typedef struct Loose {
   int slot, lanes;
   Scalar value;
   struct Loose *next;
-} Loose; /* a constant that stands nowhere in the list */
+} Loose;
 
+/* slot -1: local */
 typedef struct Memory {
   DType dtype;
   int64_t nelem;
   int slot;
-} Memory; /* slot -1: local */
+} Memory;
 
 struct Program {
   Arena arena;
@@ -266,6 +268,7 @@ typedef struct Cell {
   Touch written, read;
 } Cell;
 
+/* at: thread and block indices */
 typedef struct Run {
   Device *d;
   const Program *p;
@@ -273,12 +276,13 @@ typedef struct Run {
   Cell **cells;
   const int64_t *vars;
   int block, epoch, at[6];
-} Run; /* at: thread and block indices */
+} Run;
 
+/* pc: where it goes on; p->n: it is done */
 typedef struct Thread {
   Scalar *s;
   int pc, id;
-} Thread; /* pc: where it goes on; p->n: it is done */
+} Thread;
 
 static TgStatus access_fails(const Run *r, const Ins *in, int64_t at, const char *why) {
   const Memory *m = &r->p->mem[in->mem];

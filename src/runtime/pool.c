@@ -135,8 +135,8 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   pthread_sigmask(SIG_SETMASK, &all, &old); /* the host's signals stay with the host's threads */
   for (int i = 0; i < want; i++) {
     p->workers[i] = (Worker){.pool = p, .index = i + 1};
-    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i]))
-      break; /* fewer workers: slower, never wrong */
+    /* fewer workers: slower, never wrong */
+    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i])) break;
     pin(os, p->workers[i].thread, i);
     p->nworker++;
   }

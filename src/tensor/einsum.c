@@ -5,9 +5,9 @@
 /* ---- einsum. An operand's axes are letters; "..." stands for axes that broadcast, kept before the letters
  * of the result. */
 typedef struct Term {
-  int n, dots;
+  int n, dots; /* dots: letters before "...", or -1 */
   char axis[TG_MAX_RANK];
-} Term; /* dots: letters before "...", or -1 */
+} Term;
 
 static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t len, Term *t) {
   *t = (Term){.dots = -1};
@@ -29,8 +29,8 @@ static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t
 typedef struct Einsum {
   TgContext *ctx;
   const char *formula;
-  int n, nletter, ndots,
-      count[128];           /* axes of the longest "..."; how often each letter stands in the operands */
+  /* axes of the longest "..."; how often each letter stands in the operands */
+  int n, nletter, ndots, count[128];
   char letter[TG_MAX_RANK]; /* in the order they are met */
   int64_t size[TG_MAX_RANK];
   Term *term, out;
@@ -132,8 +132,8 @@ static bool result_read(Einsum *e, const char *arrow) {
   return true;
 }
 
-static TgTensor *aligned(Einsum *e, int i,
-                         TgDType dtype) { /* (dots.., letters..), with 1 where the operand lacks the axis */
+/* (dots.., letters..), with 1 where the operand lacks the axis */
+static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {
   const Term *t = &e->term[i];
   int dots = rank(e->x[i]) - t->n, k = 0;
   int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
@@ -152,8 +152,8 @@ static TgTensor *aligned(Einsum *e, int i,
   return tg_reshape(p, k, d);
 }
 
-static TgTensor *summed(Einsum *e, TgTensor *r,
-                        TgDType acc) { /* over what is not in the result, and the rest put in its order */
+/* over what is not in the result, and the rest put in its order */
+static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {
   const Term *o = &e->out;
   int axes[TG_MAX_RANK], m = 0, dots = o->dots == -2 ? 0 : e->ndots, k = 0, put = o->dots < 0 ? 0 : o->dots;
   int64_t order[TG_MAX_RANK];
@@ -211,10 +211,11 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
  * axis is made of. */
 enum { MAX_NAMES = TG_MAX_RANK, NAME_LEN = 32 };
 
+/* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
 typedef struct Side {
   int naxes, nnames, first[MAX_NAMES + 1], dots;
   char name[MAX_NAMES][NAME_LEN];
-} Side; /* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
+} Side;
 
 static bool side_read(TgContext *ctx, const char *formula, const char *s, const char *end, Side *d) {
   bool open = false;

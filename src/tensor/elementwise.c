@@ -203,8 +203,9 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
  * none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   if (!x) return NULL;
+  /* bounds that bound nothing */
   bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)),
-       above = !any && hi >= dtype_highest(dt(x)); /* bounds that bound nothing */
+       above = !any && hi >= dtype_highest(dt(x));
   TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
   if (lo != -INFINITY && !below) x = tg_where(tg_lt(x, l), l, x);
   return hi != INFINITY && !above ? tg_where(tg_lt(h, x), h, x) : x;

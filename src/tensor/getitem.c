@@ -4,11 +4,12 @@
  * and their axes stand where the first one stood, or in front where something else is between them. */
 #include "tensor/front.h"
 
+/* of x: r(ange), a(t begin), t(ensor) */
 typedef struct Axis {
   char kind;
   int64_t begin, count, step;
   TgTensor *index;
-} Axis; /* of x: r(ange), a(t begin), t(ensor) */
+} Axis;
 
 typedef struct Plan {
   int nitem, ntensor; /* item: r, n(ew), t; in the order of the result, before tensors move */
@@ -259,8 +260,8 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
 }
 
 /* ---- writing */
-static UOp *written(TgTensor *x, const Plan *p, TgTensor *value,
-                    bool add) { /* x with value at the places, as a SCATTER */
+/* x with value at the places, as a SCATTER */
+static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {
   UOp *at[TG_MAX_RANK];
   UOpStore *st = x->ctx->store;
   UOp *v = u_broadcast(st, value->uop, ints_get(st, p->ndim, p->dims));

@@ -79,11 +79,14 @@ static const uint8_t joins[DT_COUNT - DT_BOOL][DT_COUNT - DT_BOOL] = {
     JOIN(U32, I64, U32, I64, U32, I64, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u32 */
     JOIN(I64, I64, I64, I64, I64, I64, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i64 */
     JOIN(U64, F32, U64, F32, U64, F32, U64, F32, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u64 */
+    /* f16 */
+    /* fp8e5m2 */
+    /* fp8e4m3 */
     JOIN(FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, F16, F16,
-         BF16, F32, F64), /* fp8e4m3 */
+         BF16, F32, F64),
     JOIN(FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, F16, FP8E5M2, F16,
-         BF16, F32, F64),                                                                        /* fp8e5m2 */
-    JOIN(F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64),             /* f16 */
+         BF16, F32, F64),
+    JOIN(F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64),
     JOIN(BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64), /* bf16 */
     JOIN(F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F64),             /* f32 */
     JOIN(F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64),             /* f64 */
@@ -406,8 +409,8 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   }
   mask[axis + 1] = true;
   u = u_reshape(st, u_pad(st, u, lohi), s->n + 1, d);
-  UOp *before =
-      scan_one(st, op, u_reduce(st, op, u, mask), axis); /* (.., parts, 1, ..), then moved by one part */
+  /* (.., parts, 1, ..), then moved by one part */
+  UOp *before = scan_one(st, op, u_reduce(st, op, u, mask), axis);
   if (!before) return NULL;
   for (int i = 0; i <= s->n; i++)
     be[2 * i + 1] = i == axis ? parts - 1 : i == axis + 1 ? 1 : d[i];
@@ -428,8 +431,8 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   return u_shrink(st, u_reshape(st, u, s->n, d), be);
 }
 
-UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max,
-                    int axis) { /* a new one where it is not what it was one place before */
+/* a new one where it is not what it was one place before */
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {
   if (!x || !max) return NULL;
   int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
   for (int i = 0; i < x->shape->n; i++)
@@ -438,8 +441,8 @@ UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max,
   UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis])),
       *was = u_pad(st, u_shrink(st, max, be), lohi);
   UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
-  if (dtype_is_float((DType)x->dtype))
-    same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was)); /* NaN stays */
+  /* NaN stays */
+  if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));
   return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;
 }
 

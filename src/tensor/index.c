@@ -3,8 +3,8 @@
  * place outside reads 0 and is not written. */
 #include "tensor/front.h"
 
-static bool one_place_each(const char *op, TgTensor *x, int a,
-                           TgTensor *index) { /* index fits x on every axis but a */
+/* index fits x on every axis but a */
+static bool one_place_each(const char *op, TgTensor *x, int a, TgTensor *index) {
   TG_REQUIRE_OR(x->ctx, is_index_dtype(index), false, TG_ERR_DTYPE, "%s: an index of %s", op,
                 dtype_name(dt(index)));
   TG_REQUIRE_OR(x->ctx, rank(index) == rank(x), false, TG_ERR_SHAPE, "%s: %s by index %s", op, SHAPE_OF(x),
@@ -174,8 +174,8 @@ static UOp *order_of_true(UOpStore *st, UOp *mask, UOp **count) {
 static bool size_of(TgContext *ctx, const char *op, const TgSelectOptions *o, UOp *count, int64_t *size) {
   TG_REQUIRE_OR(ctx, o->size_given >= 0, false, TG_ERR_VALUE, "%s: size %lld", op, (long long)o->size_given);
   *size = o->size_given;
-  if (o->fixed)
-    return shape_check(ctx, op, 2, (int64_t[]){*size, TG_MAX_RANK}, NULL); /* also as rows of coordinates */
+  /* also as rows of coordinates */
+  if (o->fixed) return shape_check(ctx, op, 2, (int64_t[]){*size, TG_MAX_RANK}, NULL);
   TgTensor *c = tensor_new(ctx, count);
   if (!c || tg_realize(c)) return false;
   *size = tg_item_i64(c);

@@ -2,8 +2,8 @@
  * Nothing here is a node of its own. */
 #include "tensor/front.h"
 
-static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin,
-                     int64_t end) { /* begin .. end of one axis */
+/* begin .. end of one axis */
+static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
   if (!u) return NULL;
   int64_t be[2 * TG_MAX_RANK];
   for (int i = 0; i < u->shape->n; i++)
@@ -11,8 +11,8 @@ static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin,
   return u_shrink(st, u, be);
 }
 
-static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n,
-                       const int64_t *sizes) { /* one axis seen as n axes of these sizes; n 0 drops it */
+/* one axis seen as n axes of these sizes; n 0 drops it */
+static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n, const int64_t *sizes) {
   if (!u) return NULL;
   int64_t d[2 * TG_MAX_RANK];
   int k = 0;
@@ -129,8 +129,8 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   TG_LIST(x->ctx, "pad", hi, rank(x));
   for (int i = 0; i < rank(x); i++)
     crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
-  if (mode == TG_PAD_CIRCULAR)
-    x = tg_pad(x, crop_lo, crop_hi); /* it goes round what is left; the others look at the whole axis */
+  /* it goes round what is left; the others look at the whole axis */
+  if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank(x); a++) {
     int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a],
             most = mode == TG_PAD_REFLECT    ? n - 1
@@ -324,8 +324,8 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   else
     x = tg_slice(x, -2, offset < -h ? h : -offset, h), h = offset < -h ? 0 : h + offset;
   int64_t n = TG_MIN(h, w), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2,
-                 -1); /* (.., n n): element i stands at i (n + 1) */
+  /* (.., n n): element i stands at i (n + 1) */
+  x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2, -1);
   if (!x) return NULL;
   if (n == 0) return x;
   hi[r - 2] = n;

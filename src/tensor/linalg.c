@@ -42,8 +42,9 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   int64_t m = dim_at(a, -2), n = dim_at(a, -1), steps = TG_MIN(m - 1, n);
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
+    /* (.., m) */
     TgTensor *below = tg_ge_scalar(row, (double)k),
-             *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0)); /* (.., m) */
+             *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0));
     TgTensor *size;
     col = scaled(col, TG_AXES(-1), &size); /* the reflector does not depend on the length of the column */
     TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true)),
@@ -72,8 +73,8 @@ typedef struct Svd {
   TgTensor *u, *s, *v;
 } Svd;
 
-static TgTensor *permute_columns(TgTensor *x, const int64_t *order,
-                                 int64_t n) { /* runs of neighbours as slices */
+/* runs of neighbours as slices */
+static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
   TgTensor *part[64];
   int k = 0;
   for (int64_t i = 0; i < n && k < 64;) {
@@ -120,8 +121,8 @@ static bool jacobi(TgTensor *a, Svd *out) {
     TgTensor *turn = tg_gt(tg_abs(gamma), tg_mul_scalar(tg_mul(tg_sqrt(alpha), tg_sqrt(beta)), eps * 0.25)),
              *one = tg_scalar_like(a, 1), *zero = tg_scalar_like(a, 0);
     TgTensor *zeta = tg_div(tg_sub(beta, alpha), tg_mul_scalar(tg_where(turn, gamma, one), 2));
-    TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15),
-             *z = tg_where(big, one, zeta); /* its square would overflow */
+    /* its square would overflow */
+    TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15), *z = tg_where(big, one, zeta);
     TgTensor *root = tg_rdiv_scalar(tg_add(tg_abs(z), tg_sqrt(tg_add_scalar(tg_mul(z, z), 1))), 1);
     TgTensor *t = tg_where(big, tg_div(tg_mul_scalar(one, 0.5), tg_where(big, tg_abs(zeta), one)), root);
     t = tg_where(tg_lt_scalar(zeta, 0), tg_neg(t), t);

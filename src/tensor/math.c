@@ -4,10 +4,11 @@
  * them are those of the fit, relative. Narrow floats are computed in f32 and rounded once. */
 #include "tensor/front.h"
 
+/* highest power first */
 typedef struct Poly {
   int n;
   const double *c;
-} Poly; /* highest power first */
+} Poly;
 
 #define POLY(...)                                                                                            \
   {                                                                                                          \
@@ -203,8 +204,9 @@ TgTensor *tg_atan(TgTensor *x) {
   TgTensor *base =
       tg_where(low, constant(a, 0),
                tg_where(high, constant(a, 1.57079632679489661923), constant(a, 0.78539816339744830962)));
+  /* -0 stays -0 */
   TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w),
-           *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0)); /* -0 stays -0 */
+           *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0));
   return as_narrow(tg_where(itself, w, r), x);
 }
 
@@ -413,8 +415,8 @@ TgTensor *tg_uprod(TgTensor *const *x, int n) {
   return r;
 }
 
-TgTensor *tg_logaddexp(TgTensor *a,
-                       TgTensor *b) { /* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
+/* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
+TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {
   if (!ctx_two("logaddexp", a, b)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
   TgTensor *x = tg_cast(a, d), *y = tg_cast(b, d), *less = tg_lt(x, y), *m = tg_where(less, y, x),
@@ -426,8 +428,8 @@ TgTensor *tg_logaddexp(TgTensor *a,
 
 TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight) {
   if (!ctx_two("lerp", x, end) || !ctx_two("lerp", x, weight)) return NULL;
-  if (dt(x) == DT_U8 && dt(end) == DT_U8 &&
-      dtype_is_float(dt(weight))) { /* 7 bits of weight, rounded to nearest: stays u8 */
+  /* 7 bits of weight, rounded to nearest: stays u8 */
+  if (dt(x) == DT_U8 && dt(end) == DT_U8 && dtype_is_float(dt(weight))) {
     TgTensor *w = tg_cast(tg_round(tg_mul_scalar(weight, 128)), TG_I32), *a = tg_cast(x, TG_I32),
              *b = tg_cast(end, TG_I32);
     TgTensor *s = tg_add(tg_mul_scalar(a, 128), tg_mul(tg_sub(b, a), w));

@@ -205,8 +205,8 @@ TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end) {
   for (int i = 0; i < rank(x); i++)
     b[i] = 0, e[i] = dims(x)[i];
   UOpStore *st = x->ctx->store;
-  if (dim_symbolic(size) || dim_symbolic(begin) ||
-      dim_symbolic(end)) { /* clamped where it is known on which side it lies */
+  /* clamped where it is known on which side it lies */
+  if (dim_symbolic(size) || dim_symbolic(begin) || dim_symbolic(end)) {
     b[a] = is_negative(begin) ? dim_add(st, size, begin) : begin,
     e[a] = is_negative(end) ? dim_add(st, size, end) : end;
     if (dim_le(st, size, e[a])) e[a] = size;

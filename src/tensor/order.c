@@ -162,8 +162,8 @@ static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
                    u_arange(st, k->shape, 1, d), at);
 }
 
-static int digit_bits(int64_t n,
-                      int bits) { /* the fewest steps of counting and scanning; the same for all devices */
+/* the fewest steps of counting and scanning; the same for all devices */
+static int digit_bits(int64_t n, int bits) {
   int best = 1;
   double least = INFINITY;
   for (int b = 1; b <= DIGIT_MOST; b++) {
@@ -179,8 +179,8 @@ static UOp *sort_keys(UOpStore *st, UOp *k, int bits) {
   DType d = n > INT32_MAX ? DT_I64 : DT_I32;
   if (n <= 1) return u_full(st, d, (Scalar){.i = 0}, k->shape);
   if (n <= SORT_SMALL) return sort_small(st, k, d);
-  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS)
-    k = uop_alu1(st, OPS_CONTIGUOUS, k); /* a loop in order has no lanes: they are made beside it */
+  /* a loop in order has no lanes: they are made beside it */
+  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
   UOp *idx = u_arange(st, k->shape, 1, d), *at[2];
   int width = digit_bits(n, bits);
   for (int shift = 0; shift < bits && idx && k; shift += width) {
@@ -290,8 +290,8 @@ static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorte
     UOp *count = u_scatter(st, OPS_ADD, 0, none, u_full(st, d, (Scalar){.i = 1}, k->shape), at),
         *upto = u_scan(st, OPS_ADD, count, 1);
     if (!count || !upto) return NULL;
-    UOp *below = uop_alu2(st, OPS_CMPLT, upto,
-                          row_number(st, left, cells)); /* digits that are all taken, and more are wanted */
+    /* digits that are all taken, and more are wanted */
+    UOp *below = uop_alu2(st, OPS_CMPLT, upto, row_number(st, left, cells));
     UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, d), mask),
         *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
     left = uop_alu2(st, OPS_SUB, left, taken);

@@ -14,8 +14,8 @@
 /* Low 32 bits of SHA-256 of four zero bytes, big endian: tinygrad's number of the first device that draws. */
 enum { FIRST_DEVICE = 0x14b81119 };
 
-static const int64_t most_words =
-    UINT32_MAX; /* of one key: longer draws go on with the key of the counter they have reached */
+/* of one key: longer draws go on with the key of the counter they have reached */
+static const int64_t most_words = UINT32_MAX;
 
 static uint64_t key_at(const TgContext *ctx, uint64_t counter) {
   Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | FIRST_DEVICE)}},
@@ -132,8 +132,8 @@ static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
   TgDType whole = bits == 8 ? TG_U8 : bits == 16 ? TG_U16 : bits == 32 ? TG_U32 : TG_U64;
   Scalar one = {.i = 0};
   scalar_store(d, (Scalar){.f = 1}, &one.i); /* little endian */
-  if (bits < 32 && w)
-    w = uop_alu1(st, OPS_CONTIGUOUS, w); /* several elements share a word: it is made once */
+  /* several elements share a word: it is made once */
+  if (bits < 32 && w) w = uop_alu1(st, OPS_CONTIGUOUS, w);
   TgTensor *u = tg_slice(tg_bitcast(tensor_new(ctx, w), whole), 0, 0, n);
   UOp *x = u ? shifted(st, u->uop, bits - mantissa_of(d)) : NULL;
   x = x ? uop_alu2(st, OPS_OR, x, u_int(st, x, one.i)) : NULL;
@@ -326,8 +326,8 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   TgTensor *w = r == 1 ? tg_unsqueeze(weight, 0) : weight, *out = NULL;
   int64_t rows = dims(w)[0];
   if (o.replacement || k == 1) {
-    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32),
-             *part = tg_div(sum, tg_slice(sum, 1, -1, n)); /* (rows, n) */
+    /* (rows, n) */
+    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));
     TgTensor *u = kept(draw(ctx, "multinomial", DT_F32, 3, (int64_t[]){k, rows, 1}));
     out = tg_transpose(tg_sum(tg_ge(u, tg_unsqueeze(part, 0)), .axis = TG_AXES(2)), 0, 1);
   } else {
@@ -349,8 +349,8 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   return tg_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }
 
-TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n,
-                          const TgDTypeOptions *opt) { /* the order of n uniforms */
+/* the order of n uniforms */
+TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;

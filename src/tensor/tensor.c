@@ -153,8 +153,8 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (!shape) return NULL;
   if (!n) return tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape));
   UOp *u = u_arange(st, shape, 0, wide ? DT_I64 : DT_I32);
-  if (dtype_is_float(d))
-    u = uop_cast(st, u, d); /* integers: step and start may be beyond a narrow d whose ends they reach */
+  /* integers: step and start may be beyond a narrow d whose ends they reach */
+  if (dtype_is_float(d)) u = uop_cast(st, u, d);
   if (step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
   if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
   return tensor_new(ctx, uop_cast(st, u, d));

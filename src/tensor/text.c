@@ -198,8 +198,9 @@ const char *tg_to_text(TgTensor *t) {
   str_free(o), str_init(o, &ctx->mem);
   for (int64_t i = 0; !s && i < n; i++) {
     int k = r;
+    /* lists that begin here */
     while (k > 0 && at[k - 1] == 0)
-      k--; /* lists that begin here */
+      k--;
     if (i) str_put(o, ", ");
     for (int j = k; j < r; j++)
       str_put(o, "[");

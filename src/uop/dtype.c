@@ -70,11 +70,10 @@ uint16_t narrow_bits(DType d, double x) {
   int e;
   frexp(a, &e);                /* a = m * 2^e, 0.5 <= m < 1 */
   bool sub = e - 1 < 1 - bias; /* below the normal numbers: the last place stays where theirs is */
-  int64_t m =
-      (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1))); /* whole units in the last place */
-  bits = sub ? m
-             : ((int64_t)(e - 1 + bias) << mant) +
-                   (m - (INT64_C(1) << mant)); /* a carry moves into the exponent */
+  /* whole units in the last place */
+  int64_t m = (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1)));
+  /* a carry moves into the exponent */
+  bits = sub ? m : ((int64_t)(e - 1 + bias) << mant) + (m - (INT64_C(1) << mant));
   if (f->inf ? bits > inf : bits > nan) bits = f->inf ? inf : nan;
   return (uint16_t)(sign | bits);
 }
@@ -129,8 +128,8 @@ Scalar scalar_cast(DType to, DType from, Scalar v) {
     return (Scalar){.i = v.f <= lo ? dtype_min(to) : v.f >= hi ? dtype_max(to) : (int64_t)v.f};
   }
   if (!dtype_is_float(to)) return scalar_round(to, v);
-  if (to == DT_F32)
-    return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i}; /* one rounding */
+  /* one rounding */
+  if (to == DT_F32) return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i};
   if (dtype_is_narrow_float(to)) return scalar_round(to, (Scalar){.f = odd_f64(from == DT_U64, v.i)});
   return scalar_round(to, (Scalar){.f = from == DT_U64 ? (double)(uint64_t)v.i : (double)v.i});
 }
@@ -214,8 +213,8 @@ void scalar_store(DType d, Scalar v, void *at) {
   }
 }
 
-static uint64_t threefry2x32(uint64_t ctr,
-                             uint64_t key) { /* Salmon et al. 2011: 20 rounds, the low word of each first */
+/* Salmon et al. 2011: 20 rounds, the low word of each first */
+static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   uint32_t ks[3] = {(uint32_t)key, (uint32_t)(key >> 32), 0}, x0 = (uint32_t)ctr, x1 = (uint32_t)(ctr >> 32);
   ks[2] = ks[0] ^ ks[1] ^ 0x1BD11BDAu;

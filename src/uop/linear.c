@@ -7,6 +7,7 @@
 
 #define MAX_TERMS 24
 
+/* c + sum k * t */
 typedef struct LinForm {
   int n;
   int64_t c;
@@ -15,7 +16,7 @@ typedef struct LinForm {
     UOp *t;
     int64_t k;
   } at[MAX_TERMS];
-} LinForm; /* c + sum k * t */
+} LinForm;
 
 static bool lin_add(LinForm *f, UOp *t, int64_t k) {
   if (!k) return true;
@@ -145,8 +146,8 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     int64_t q = fdiv(x->vmin, c);
     return div ? uop_index_const(st, q) : q ? uop_alu2(st, OPS_ADD, x, uop_index_const(st, -q * c)) : x;
   }
-  if (x->op == OPS_FLOORDIV && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 &&
-      div) { /* (y // a) // c = y // (a c) */
+  /* (y // a) // c = y // (a c) */
+  if (x->op == OPS_FLOORDIV && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 && div) {
     int64_t ac;
     if (!__builtin_mul_overflow(x->src[1]->arg.v.i, c, &ac))
       return uop_alu2(st, OPS_FLOORDIV, x->src[0], uop_index_const(st, ac));
@@ -299,9 +300,9 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
 /* ---- bounds where a gate holds. A clause bounds a sum of terms, and every multiple of it that stands in
  * another sum. No node is made. */
 typedef struct Clause {
-  LinForm f;
-  int64_t lo, hi;
-} Clause; /* lo <= f <= hi, f.c = 0 */
+  LinForm f;      /* f.c = 0 */
+  int64_t lo, hi; /* lo <= f <= hi */
+} Clause;
 
 enum { MAX_CLAUSES = 12 };
 

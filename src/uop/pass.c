@@ -120,8 +120,8 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
 }
 
 /* ---- spec */
-static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots,
-                               const UOp *bad) { /* returned the bad node, or the nearest above it */
+/* returned the bad node, or the nearest above it */
+static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots, const UOp *bad) {
   const char *rule = map_get_ptr(&e->made_by, bad);
   UOpVec order = {0};
   uint8_t *above = mem_alloc(r->mem, store_id_limit(r->st) + 1);

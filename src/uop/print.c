@@ -38,8 +38,8 @@ static void put_float(Str *o, DType d, double f) {
     str_int(o, (int64_t)fabs(f));
     return;
   }
-  for (int digits = 6; digits <= 17;
-       digits += digits < 9 ? 3 : 4) { /* the fewest of 6, 9, 13, 17 that come back as f */
+  /* the fewest of 6, 9, 13, 17 that come back as f */
+  for (int digits = 6; digits <= 17; digits += digits < 9 ? 3 : 4) {
     snprintf(b, sizeof b, "%.*g", digits, f);
     if (scalar_round(d, (Scalar){.f = strtod(b, NULL)}).f == f) break;
   }

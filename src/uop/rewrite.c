@@ -39,8 +39,8 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
   RewriteEnv *env = store_env(rw->st);
   bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
-  uint64_t budget = rw->firings + 2000000 +
-                    64 * (uint64_t)store_count(rw->st); /* a rule set that loops is an error, not a hang */
+  /* a rule set that loops is an error, not a hang */
+  uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);
   bool ok = memo && vec_push(rw->st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
   while (ok && memo->stack.len) {
     WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
@@ -51,8 +51,8 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
         memo->stack.len--;
         continue;
       }
-      ok = vec_push(rw->st->mem, &memo->stack,
-                    ((WalkFrame){next, NULL, 0})); /* f moves when the stack grows */
+      /* f moves when the stack grows */
+      ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){next, NULL, 0}));
       continue;
     }
     if (rw->top_down && !f->i) { /* i counts from 1 then */

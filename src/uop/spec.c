@@ -8,12 +8,13 @@
 
 const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "shaped", "loops", "linear"};
 
+/* st: knows symbolic sizes; NULL: there are none */
 typedef struct Check {
   GraphKind kind;
   const Linear *lin;
   SpecError *bad;
   UOpStore *st;
-} Check; /* st: knows symbolic sizes; NULL: there are none */
+} Check;
 
 #define MAX_NELEM (INT64_C(1) << 48)
 #define MAX_RANK  16
@@ -394,10 +395,11 @@ enum {
   P = 1 << GRAPH_LINEAR
 };
 
+/* least: sources of an op that takes any number */
 typedef struct OpSpec {
   uint8_t in, least;
   bool (*check)(Check *c, const UOp *u);
-} OpSpec; /* least: sources of an op that takes any number */
+} OpSpec;
 
 static const OpSpec specs[OPS_COUNT] = {
     [OPS_SINK] = {T | K | L, 0, check_sink},
@@ -528,9 +530,8 @@ static bool check_loops(Check *c, TgMem *mem, const UOpVec *order) {
       if (u->src[k]->op == OPS_RANGE && (carried >> (u->src[k]->arg.range.id & 63) & 1))
         ok = broken(c, u, "carries a value along a loop that is not its innermost");
     uint64_t free = (u->src[0]->ranges | u->src[1]->ranges) & ~listed;
-    if (ok && free &&
-        under(u->src[0]->src[0])->op !=
-            OPS_DEFINE_LOCAL) /* a row of local memory is filled inside the loops of its kernel */
+    /* a row of local memory is filled inside the loops of its kernel */
+    if (ok && free && under(u->src[0]->src[0])->op != OPS_DEFINE_LOCAL)
       ok = broken(c, u, "uses loop r%d but does not close it", __builtin_ctzll(free));
   }
   map_free(&by_id);
@@ -577,8 +578,9 @@ bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
       ok = broken(&c, u, "stands twice in the program");
     for (int k = 0; ok && k < u->nsrc; k++) {
       const UOp *s = u->src[k];
+      /* constants may stand anywhere, or nowhere */
       if (is_const(s))
-        ok = check_node(&c, s); /* constants may stand anywhere, or nowhere */
+        ok = check_node(&c, s);
       else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b))
         ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
       else if (closed.at[b])

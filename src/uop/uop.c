@@ -294,8 +294,8 @@ static bool facts_set(UOpStore *st, UOp *u) {
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++)
       if (u->src[i]->op == OPS_RANGE) u->ranges &= ~(1ull << (u->src[i]->arg.range.id & 63));
-  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) ||
-      u->op == OPS_BARRIER) /* the loops that filled it are over */
+  /* the loops that filled it are over */
+  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)
     for (int i = 0; i < u->nsrc; i++)
       for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)
         u->ranges &= ~u->src[i]->src[k]->ranges;

@@ -68,10 +68,11 @@ int64_t dtype_max(DType d);
 double narrow_value(DType d, uint16_t bits);
 uint16_t narrow_bits(DType d, double x);
 
+/* f for float dtypes, i for all others (u64: same bits) */
 typedef union Scalar {
   int64_t i;
   double f;
-} Scalar; /* f for float dtypes, i for all others (u64: same bits) */
+} Scalar;
 
 /* A value forced into dtype: integers wrap, floats round (all but f64). */
 Scalar scalar_round(DType d, Scalar v);
@@ -85,10 +86,11 @@ bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
 Scalar scalar_load(DType d, const void *at);
 void scalar_store(DType d, Scalar v, void *at);
 
+/* interned list of integers: a shape, an axis list */
 typedef struct Ints {
   int n;
   int64_t v[];
-} Ints; /* interned list of integers: a shape, an axis list */
+} Ints;
 
 typedef enum AxisType {
   AXIS_GLOBAL,
@@ -150,18 +152,18 @@ typedef union Arg {
 typedef enum UOpMark {
   MARK_SIMPLE = 1, /* no rule of pm_symbolic fires here or below */
   MARK_LINEAR = 2, /* an index sum in the normal form of linear.c */
-  MARK_VIEW =
-      4, /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
+  /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
+  MARK_VIEW = 4,
 } UOpMark;
 typedef struct UOp UOp;
 
 struct UOp {
   uint8_t op, dtype, lanes; /* lanes: 1 = scalar */
-  uint8_t is_tensor : 1, symbolic : 1,
-      mark : 6; /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it
-                 * is not memory. mark: UOpMark bits found out since; no content */
-  uint16_t nsrc,
-      hash_high;     /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
+  /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it is not
+   * memory. mark: UOpMark bits found out since; no content */
+  uint8_t is_tensor : 1, symbolic : 1, mark : 6;
+  /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
+  uint16_t nsrc, hash_high;
   uint32_t id, hash; /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
 
@@ -174,8 +176,9 @@ struct UOp {
   }; /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
 
   uint64_t opmask; /* bit op%64 of every op in the subtree: "certainly absent" when clear */
-  uint64_t ranges; /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which
-                    * has none, bit uid%64 of every BUFFER below */
+  /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which has none, bit
+   * uid%64 of every BUFFER below */
+  uint64_t ranges;
   UOp *src[];
 };
 
@@ -203,16 +206,16 @@ static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
 
 static inline uint64_t op_bit(Ops op) { return 1ull << (op % 64); }
 
-Scalar op_identity(Ops op,
-                   DType d); /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+/* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+Scalar op_identity(Ops op, DType d);
 
 /* ---- store: owns and interns nodes. Creation returns NULL when out of memory or when a source is NULL (so
  * chains need one check). */
 typedef struct UOpStore UOpStore;
 typedef struct RewriteEnv RewriteEnv;
 UOpStore *store_new(TgMem *mem);
-void store_set_env(UOpStore *st, RewriteEnv *env); /* what rewrites in this store report to and obey; NULL:
-                                                      nobody. env outlives the store */
+/* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
+void store_set_env(UOpStore *st, RewriteEnv *env);
 RewriteEnv *store_env(const UOpStore *st);
 void store_free(UOpStore *st);
 size_t store_count(const UOpStore *st);      /* live nodes */
@@ -235,8 +238,8 @@ UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b);
 UOp *uop_cast(UOpStore *st, UOp *a, DType to); /* a itself if it has that dtype */
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
 UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type);
-UOp *uop_with_src(UOpStore *st, const UOp *u,
-                  UOp *const *src); /* same op, dtype, lanes, arg; other sources */
+/* same op, dtype, lanes, arg; other sources */
+UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);
 
 static inline bool op_has_axes(Ops op) {
   return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS;
@@ -270,14 +273,14 @@ UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values); /* NULL: out of memory 
 void uop_map_end(UOpStore *keys, UOpMap *m);             /* NULL is fine */
 UOp *uop_map_get(const UOpMap *m, const UOp *u);         /* NULL: not there */
 bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
-bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u,
-                        uint32_t n);                    /* a map holds nodes, or numbers */
+/* a map holds nodes, or numbers */
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);
 uint32_t uop_map_number(const UOpMap *m, const UOp *u); /* UINT32_MAX: not there */
 
 /* ---- walking. Iterative; depth costs heap, never stack. */
 typedef Vec(UOp *) UOpVec;
-bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots,
-                  UOpVec *out); /* sources first */
+/* sources first */
+bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out);
 
 /* ---- rewriting (rewrite.c): to the fixed point, sources first. A matcher returns NULL or self when nothing
  * matches. */
@@ -313,15 +316,14 @@ struct RewriteEnv {
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root); /* NULL: failed */
 /* Called by generated matchers: counts, traces, honours the limit; NULL when the rule may not fire. */
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
-UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from,
-                    UOp *const *to); /* one pass; no rules */
+/* one pass; no rules */
+UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to);
 
 /* ---- symbolic (rules/symbolic.rules, with linear.c) */
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u); /* graph_rewrite with pm_symbolic */
-UOp *uop_simplify_top(
-    UOpStore *st, TgMem *mem,
-    UOp *u); /* the same for a node whose sources are simplified: no walk unless a rule fires */
+/* the same for a node whose sources are simplified: no walk unless a rule fires */
+UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);
 
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }

@@ -617,8 +617,8 @@ static void b22_comparisons(void **s) {
   IS(tg_ge(a, b), 0, 1, 1, 0, 0);
   IS(tg_eq(a, b), 0, 1, 0, 0, 0);
   IS(tg_ne(a, b), 1, 0, 1, 1, 1);
-  IS(tg_lt_scalar(tg_add_scalar(tg_from(C, (uint32_t[]){4294967295u}, TG_U32, S(1)), 1), 5),
-     1); /* the sum wraps to 0 */
+  /* the sum wraps to 0 */
+  IS(tg_lt_scalar(tg_add_scalar(tg_from(C, (uint32_t[]){4294967295u}, TG_U32, S(1)), 1), 5), 1);
 }
 
 static void b23_casts(void **s) {
@@ -857,8 +857,8 @@ static void b29_backward_states(void **s) {
   ERROR_IS(NULL, TG_ERR_SHAPE, "backward");
   assert_int_equal(tg_backward(tg_sum(tg_detach(y))), TG_ERR_STATE);
   ERROR_IS(NULL, TG_ERR_STATE, "backward");
-  TgTensor *p = tg_requires_grad(tg_zeros(C, S(2)), true),
-           *q = tg_requires_grad(tg_zeros(C, S(2)), true); /* equal, not the same */
+  /* equal, not the same */
+  TgTensor *p = tg_requires_grad(tg_zeros(C, S(2)), true), *q = tg_requires_grad(tg_zeros(C, S(2)), true);
   OK(tg_backward(tg_sum(tg_add(tg_mul_scalar(p, 2), tg_mul_scalar(q, 5)))));
   IS(tg_grad(p), 2, 2);
   IS(tg_grad(q), 5, 5);
@@ -942,8 +942,8 @@ static void b32_linear_regression(void **s) {
 
 static void b33_xor(void **s) {
   (void)s;
-  TgTensor *x = T32(S(4, 3), 0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1),
-           *t = T32(S(4, 1), 0, 1, 1, 0); /* a column of ones is the bias */
+  /* a column of ones is the bias */
+  TgTensor *x = T32(S(4, 3), 0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1), *t = T32(S(4, 1), 0, 1, 1, 0);
   TgTensor *w1 = tg_from_f64(C, F(0.8, -0.7, 0.6, 0.5, 0.9, -0.8, 0.7, -0.6, -0.1, 0.2, -0.3, 0.1), TG_F32,
                              S(3, 4)),
            *w2 = T32(S(4, 1), 0.5, 0.6, -0.7, 0.4);
@@ -1037,8 +1037,8 @@ static void b36_functions(void **s) {
   IS(tg_var(T32(S(1), 3)), NAN);
   IS(tg_argmax(T32(S(2, 3), 1, 9, 9, 4, 3, 2), .axis = TG_AXES(1)), 1, 0);
   IS(tg_argmin(T32(S(2, 3), 1, 9, 9, 4, 3, 2)), 0);
-  IS(tg_argmax(tg_expand(tg_max(T32(S(2), 1, 2), .keepdim = true), 1, I64(4))),
-     0); /* a maximum that does not change in the loop of the outer one */
+  /* a maximum that does not change in the loop of the outer one */
+  IS(tg_argmax(tg_expand(tg_max(T32(S(2), 1, 2), .keepdim = true), 1, I64(4))), 0);
   TgTensor *a = iota(TG_F32, S(1, 2)), *b = tg_neg(iota(TG_F32, S(2, 2)));
   IS(tg_cat(((TgTensor *[]){a, b}), 2, 0), 1, 2, -1, -2, -3, -4);
   IS(tg_cat(((TgTensor *[]){b, b, b}), 3, -1), -1, -2, -1, -2, -1, -2, -3, -4, -3, -4, -3, -4);
@@ -1063,8 +1063,9 @@ static void b36_functions(void **s) {
   IS(tg_cumsum(iota(TG_F32, S(2, 3)), 1), 1, 3, 6, 4, 9, 15);
   IS(tg_cumsum(iota(TG_F32, S(2, 3)), 0), 1, 2, 3, 5, 7, 9);
   TgTensor *col = iota(TG_I32, S(3, 1)), *outer = tg_clamp(tg_matmul(col, tg_transpose(col, 0, 1)), 0, 7);
+  /* a load gated by lanes of data */
   IS(tg_cat((TgTensor *[]){outer, tg_cumsum(outer, 1)}, 2, 0), 1, 2, 3, 2, 4, 6, 3, 6, 7, 1, 3, 6, 2, 6, 12,
-     3, 9, 16); /* a load gated by lanes of data */
+     3, 9, 16);
   IS(tg_one_hot(TI32(S(3), 2, 0, 7), 3), 0, 0, 1, 1, 0, 0, 0, 0, 0);
   IS(tg_gather(iota(TG_F32, S(2, 3)), 1, TI32(S(2, 2), 2, 0, 1, 1)), 3, 1, 5, 5);
   IS(tg_embedding(iota(TG_F32, S(3, 2)), TI32(S(2), 2, 0)), 5, 6, 1, 2);
@@ -1122,8 +1123,8 @@ static void b37_random(void **s) {
   uint64_t key = threefry_plain(0, (uint64_t)7 << 32 | 0x14b81119);
   for (int i = 0; i < M; i++) {
     uint64_t half = i % (M / 2), w = threefry_plain(half | (half + M / 2) << 32, key);
-    double want =
-        (double)((uint32_t)(i < M / 2 ? w : w >> 32) >> 9) / 8388608; /* the same numbers on every device */
+    /* the same numbers on every device */
+    double want = (double)((uint32_t)(i < M / 2 ? w : w >> 32) >> 9) / 8388608;
     if (v[i] != want) fail_msg("rand[%d] on %s is %.9g, not %.9g", i, device, v[i], want);
     assert_true(v[i] >= 0 && v[i] < 1);
     mean += v[i] / M;
@@ -1147,8 +1148,9 @@ static void b37_random(void **s) {
     assert_true(v[i] >= -2 && v[i] <= 2 && v[i] == floor(v[i]));
   TgTensor *x = tg_ones(C, S(M));
   OK(tg_read_f64(tg_dropout(x, 0.5), v, M));
+  /* not training */
   for (int i = 0; i < M; i++)
-    assert_true(v[i] == 1); /* not training */
+    assert_true(v[i] == 1);
   tg_set_training(C, true);
   OK(tg_read_f64(tg_dropout(x, 0.25), v, M));
   int zeros = 0;

@@ -69,8 +69,8 @@ static const Type *type_of(TgDType d) {
   return NULL;
 }
 
-static long double rounded(const Type *t, long double x) { /* to the nearest of the format, ties to even; past
-                                                              the largest: infinity, or NaN without one */
+/* to the nearest of the format, ties to even; past the largest: infinity, or NaN without one */
+static long double rounded(const Type *t, long double x) {
   int e;
   if (isnan(x) || x == 0) return x;
   long double past = t->inf ? copysignl(INFINITY, x) : NAN, r = x;
@@ -144,8 +144,8 @@ static const TgDType steps[][2] = {
     {TG_FP8E4M3, TG_BF16}, {TG_FP8E5M2, TG_F16}, {TG_FP8E5M2, TG_BF16}, {TG_F16, TG_F32},
     {TG_BF16, TG_F32},     {TG_F32, TG_F64}};
 
-static uint32_t above(TgDType d) { /* d and its ancestors, by place in `types`, which is in the order of
-                                      priority, size and name */
+/* d and its ancestors, by place in `types`, which is in the order of priority, size and name */
+static uint32_t above(TgDType d) {
   uint32_t set = 1u << (type_of(d) - types), was = 0;
   while (set != was) {
     was = set;
@@ -323,10 +323,8 @@ static void test_narrow_arithmetic(void **state) {
   EACH_DEVICE for (size_t k = 0; k < N(kinds); k++) TG_SCOPE(C) {
     const Type *t = type_of(kinds[k]), *f32 = type_of(TG_F32);
     bool small = t->bits == 8;
-    int64_t n = dev_ == 0 ? ALL : 16384,
-            skip = dev_ == 0
-                       ? 0
-                       : (ALL - n) / 2; /* the interpreters are slow: the middle, with NaN and both signs */
+    /* the interpreters are slow: the middle, with NaN and both signs */
+    int64_t n = dev_ == 0 ? ALL : 16384, skip = dev_ == 0 ? 0 : (ALL - n) / 2;
     const void *pa = small ? (const void *)(a8 + skip) : a16 + skip,
                *pb = small ? (const void *)(b8 + skip) : b16 + skip;
     TgTensor *a = tg_from(C, pa, t->id, TG_SHAPE(n)), *b = tg_from(C, pb, t->id, TG_SHAPE(n));
@@ -438,8 +436,8 @@ static void test_integers(void **state) {
   }
 }
 
-static void test_folding(
-    void **state) { /* constants and data alike. x * 0 and x / x are IEEE's, not tinygrad's 0 and 1 */
+/* constants and data alike. x * 0 and x / x are IEEE's, not tinygrad's 0 and 1 */
+static void test_folding(void **state) {
   (void)state;
   EACH_DEVICE for (int data = 0; data < 2; data++) {
 #define K(d, v) (data ? OF(d, v) : tg_full(C, TG_SHAPE(1), v, .dtype = d))
@@ -509,8 +507,8 @@ static void test_accumulators(void **state) {
         IS(tg_var(v, .biased = true), f ? d : TG_F32, 0.1875);
         if (d != TG_F64) IS(tg_sum(x, .dtype = TG_I64), TG_I64, 3);
       }
-    TgTensor *big =
-        tg_full(C, TG_SHAPE(4096), 1, .dtype = TG_F16); /* 1 + 1 + .. in f16 stops at 2048, in fp8 at 16 */
+    /* 1 + 1 + .. in f16 stops at 2048, in fp8 at 16 */
+    TgTensor *big = tg_full(C, TG_SHAPE(4096), 1, .dtype = TG_F16);
     IS(tg_sum(big), TG_F16, 4096);
     IS(tg_matmul(big, big), TG_F16, 4096);
     IS(tg_sum(tg_full(C, TG_SHAPE(300), 1, .dtype = TG_FP8E4M3)), TG_FP8E4M3, 288); /* 300 rounds to 288 */
@@ -534,8 +532,8 @@ static void test_accumulators(void **state) {
     IS(tg_cast(OF(TG_I32, 1077936129), TG_BF16), TG_BF16, 1082130432); /* in f32 it is as near to 2^30 */
     IS(tg_prod(OF(TG_BOOL, 1, 1)), TG_BOOL, 1);
     IS(tg_prod(OF(TG_I8, 100, 2)), TG_I8, -56);
-    IS(tg_prod(OF(TG_F16, 300, 300, 0.0009765625)), TG_F16,
-       87.875); /* 90000 stays finite on the way: 87.890625 in f16 steps of 1/16 */
+    /* 90000 stays finite on the way: 87.890625 in f16 steps of 1/16 */
+    IS(tg_prod(OF(TG_F16, 300, 300, 0.0009765625)), TG_F16, 87.875);
     assert_null(tg_matmul(i8, i8, .dtype = (TgDType)99));
     assert_int_equal(tg_error(C), TG_ERR_DTYPE);
     tg_clear_error(C);
@@ -562,27 +560,28 @@ static void test_bitcast(void **state) {
     IS(tg_bitcast(b, TG_FP8E4M3), TG_FP8E4M3, 0, 0, -0.0, 1.875, 0, 0, 0, -2, 0x1p-9, 0x1p-8, 0x1.8p-8,
        0x1p-7, NAN, NAN, NAN, NAN);
     IS(tg_bitcast(b, TG_I64), TG_I64, (double)(int64_t)0xc00000003f800000, (double)0x7f7fffff04030201);
+    /* any view, as it reads */
     IS(tg_bitcast(tg_flip(b, 2, (int64_t[]){0, 1}), TG_U32), TG_U32, 0xffff7f7f, 0x01020304, 0x000000c0,
-       0x0000803f); /* any view, as it reads */
+       0x0000803f);
     IS(tg_bitcast(tg_slice(b, 1, 2, 4), TG_I16), TG_I16, 0x3f80, 0x0403);
     IS(tg_bitcast(tg_transpose(f, 0, 1), TG_U16), TG_U16, 0, 0x3f80, 0x0201, 0x0403, 0, 0xc000, 0xffff,
        0x7f7f);
-    IS(tg_bitcast(tg_add_scalar(f, 0), TG_U32), TG_U32, 0x3f800000, 0xc0000000, 0x04030201,
-       0x7f7fffff); /* of what is computed */
+    /* of what is computed */
+    IS(tg_bitcast(tg_add_scalar(f, 0), TG_U32), TG_U32, 0x3f800000, 0xc0000000, 0x04030201, 0x7f7fffff);
     IS(tg_bitcast(OF(TG_BOOL, 1, 0), TG_U8), TG_U8, 1, 0);
     IS(tg_bitcast(OF(TG_U8, 7, 0), TG_BOOL), TG_BOOL, 1, 0);
     IS(tg_bitcast(OF(TG_BOOL, 1, 0), TG_U16), TG_U16, 1);
     if (has_f64()) IS(tg_bitcast(tg_bitcast(OF(TG_F64, 1.1, -3), TG_U8), TG_F64), TG_F64, 1.1, -3);
     assert_int_equal(tg_numel(tg_bitcast(tg_zeros(C, TG_SHAPE(3, 0)), TG_U8)), 0);
-    static const uint32_t nans[] = {0x7f800001, 0xff812345, 0x7fc00000,
-                                    0xffffffff}; /* NaNs that signal, and payloads */
+    /* NaNs that signal, and payloads */
+    static const uint32_t nans[] = {0x7f800001, 0xff812345, 0x7fc00000, 0xffffffff};
     static const uint16_t halves[] = {0x7c01, 0xfe55, 0x7d00, 0xffff};
     IS(tg_bitcast(tg_from(C, nans, TG_F32, TG_SHAPE(4)), TG_U32), TG_U32, 0x7f800001, 0xff812345, 0x7fc00000,
        0xffffffff);
     IS(tg_bitcast(tg_from(C, halves, TG_F16, TG_SHAPE(4)), TG_U16), TG_U16, 0x7c01, 0xfe55, 0x7d00, 0xffff);
     IS(tg_bitcast(tg_from(C, halves, TG_BF16, TG_SHAPE(4)), TG_U16), TG_U16, 0x7c01, 0xfe55, 0x7d00, 0xffff);
-    TgTensor *loss = tg_sum(tg_mul(tg_bitcast(tg_bitcast(f, TG_U8), TG_F32), tg_bitcast(f, TG_F32))),
-             *g; /* no gradient goes through */
+    /* no gradient goes through */
+    TgTensor *loss = tg_sum(tg_mul(tg_bitcast(tg_bitcast(f, TG_U8), TG_F32), tg_bitcast(f, TG_F32))), *g;
     assert_int_equal(tg_gradient(loss, &f, 1, &g), TG_OK);
     is_at(__LINE__, g, TG_F32,
           (double[]){(double)words[0], (double)words[1], (double)words[2], (double)words[3]}, 4);
@@ -638,8 +637,8 @@ static void test_file_view(void **state) {
     assert_null(tg_assign(view, tg_zeros_like(view)));
     assert_int_equal(tg_error(C), TG_ERR_STATE);
     tg_clear_error(C);
-    TgTensor *own = tg_from(C, w, TG_F32, TG_SHAPE(2)),
-             *bytes = tg_bitcast(own, TG_U16); /* of memory that may be written: a value, no view */
+    /* of memory that may be written: a value, no view */
+    TgTensor *own = tg_from(C, w, TG_F32, TG_SHAPE(2)), *bytes = tg_bitcast(own, TG_U16);
     uint16_t was[4];
     memcpy(was, w, sizeof was);
     OK(tg_realize(tg_assign(own, tg_ones_like(own))));

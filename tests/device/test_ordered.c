@@ -264,8 +264,8 @@ static void scatters(void **state) {
   IS(tg_scatter(tg_from_f64(C, F(5), TG_F32, 0, NULL), 0, tg_from_f64(C, F(0), TG_I32, 0, NULL),
                 tg_from_f64(C, F(7), TG_F32, 0, NULL)),
      7);
-  y = tg_scatter(tg_exp(tg_mul_scalar(x, 0)), -1, i, x,
-                 .reduce = TG_SCATTER_ADD); /* onto a value that is computed; read twice */
+  /* onto a value that is computed; read twice */
+  y = tg_scatter(tg_exp(tg_mul_scalar(x, 0)), -1, i, x, .reduce = TG_SCATTER_ADD);
   IS(tg_add(tg_mul(y, x), tg_sum(y)), 13, 11, 21);
   IS(tg_scatter(y, 0, i, y), 4, 1, 1);
   IS(tg_scatter_reduce(tg_from_f64(C, F(1, 0), TG_BOOL, S(2)), 0, tg_from_f64(C, F(1), TG_I32, S(1)),
@@ -294,8 +294,8 @@ static void in_place(void **state) {
   assert_true(tg_counters(C).flops < 20);
   IS(x, 21, 2, 3, 4, 45, 6);
   IS(before, 1, 2, 3, 4, 5, 6);
-  TgTensor *twice =
-      tg_mul_scalar(tg_assign(x, tg_scatter(x, 0, i, v)), 2); /* read in the same schedule, after it */
+  /* read in the same schedule, after it */
+  TgTensor *twice = tg_mul_scalar(tg_assign(x, tg_scatter(x, 0, i, v)), 2);
   IS(twice, 40, 4, 6, 8, 60, 12);
   IS(x, 20, 2, 3, 4, 30, 6);
   TgTensor *old = tg_mul_scalar(x, 1); /* reads what was there before, in the same schedule */
@@ -451,8 +451,9 @@ static void sorts(void **state) {
     big.v[i] = (double)(float)(pick(4) ? uniform(-1e6, 1e6) : pick(100));
   order_case(&big, 1, TG_F32, false, 3000, true);
   order_case(&big, 1, TG_F32, true, 50, false);
+  /* all equal: the first k */
   for (int64_t i = 0; i < big.count; i++)
-    big.v[i] = 7; /* all equal: the first k */
+    big.v[i] = 7;
   order_case(&big, 1, TG_I32, true, 9, false);
   free(big.v);
   TgTensor *i, *s = tg_from_f64(C, F(4), TG_F32, 0, NULL), *x = tg_from_f64(C, F(3, 1, 2), TG_F32, S(3));
@@ -609,8 +610,8 @@ static void gradients(void **state) {
     inner = two[i];
     gradcheck_at(300 + (int)i, slope, 2, d, NULL, 2e-5);
   }
-  const double zeros[] = {1,  0, 2, 3, 2,   0, 0, 5, 0, 1.5,
-                          -2, 3, 0, 2, 0.5, 0, 1, 0, 3, 2}; /* products with one zero, and with several */
+  /* products with one zero, and with several */
+  const double zeros[] = {1, 0, 2, 3, 2, 0, 0, 5, 0, 1.5, -2, 3, 0, 2, 0.5, 0, 1, 0, 3, 2};
   gradcheck_at(__LINE__, f_cumprod, 1, d, zeros, 1e-6);
   gradcheck_at(__LINE__, f_mul, 2, d, zeros, 1e-6);
 }

@@ -303,8 +303,8 @@ static void variables(void **state) {
   assert_int_equal(tg_item_i64(tg_size_tensor(C, tg_size_add(C, tg_size_mul(C, e, n), 5), TG_DTYPE_DEFAULT)),
                    12 * 7 + 5);
   assert_int_equal(tg_item_i64(tg_variable_tensor(even)), 12);
-  TgTensor *r = tg_slice(tg_select(Y, 0, 0), 0, 0, e),
-           *grid = tg_contiguous(tg_reshape(r, TG_SHAPE(-1, 4))); /* (e) -> (e / 4, 4) */
+  /* (e) -> (e / 4, 4) */
+  TgTensor *r = tg_slice(tg_select(Y, 0, 0), 0, 0, e), *grid = tg_contiguous(tg_reshape(r, TG_SHAPE(-1, 4)));
   for (int64_t k = 4; k <= 20; k += 8) {
     bind_to(even, k);
     assert_int_equal(tg_dim(grid, 0), k / 4);

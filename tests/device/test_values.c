@@ -250,8 +250,8 @@ static void test_nothing_refused(void **state) {
     ARE(tg_squeeze(point, 0), V(3));
     ARE(tg_squeeze(point, -1), V(3));
     TgTensor *x = given(TG_F32, V(1, 2, 4, 5));
-    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6,
-             0); /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
+    /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
+    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6, 0);
     ARE(tg_normalize(x, .p = -INFINITY), V(1, 2, 4, 5));
     REFUSED(tg_normalize(x, .p = NAN), "normalize");
     ARE(tg_pad_mode(x, (int64_t[]){-3}, (int64_t[]){3}, TG_PAD_REFLECT), V(5, 4, 2, 1));

@@ -25,8 +25,8 @@ typedef struct ZipFile {
   uint32_t crc;
 } ZipFile;
 
-static inline void zip_write(Bytes *b, const ZipFile *f, int n,
-                             bool wide) { /* wide: sizes and the end in the fields of zip64 */
+/* wide: sizes and the end in the fields of zip64 */
+static inline void zip_write(Bytes *b, const ZipFile *f, int n, bool wide) {
   Bytes head = {.n = 0};
   for (int i = 0; i < n; i++) {
     uint32_t at = (uint32_t)b->n, len = (uint32_t)strlen(f[i].name);

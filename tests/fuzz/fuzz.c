@@ -124,8 +124,8 @@ static bool evaluate_one(const UOp *u, const int64_t *val, const int64_t *at, in
   return true;
 }
 
-static const UOp *evaluate(const UOpVec *order, int64_t *val, const int64_t *at,
-                           const char **why) { /* NULL: fine; else the node that is not */
+/* NULL: fine; else the node that is not */
+static const UOp *evaluate(const UOpVec *order, int64_t *val, const int64_t *at, const char **why) {
   for (size_t i = 0; i < order->len; i++) {
     const UOp *u = order->at[i];
     if (!evaluate_one(u, val, at, &val[u->id])) return *why = "no expression may contain it", u;
@@ -553,8 +553,8 @@ static bool run_on(const Prog *p, int upto, int device, Result *r) { /* computes
     printf("  a kernel of %llu bytes on %s\n", (unsigned long long)text, device_names[device]), r->n = 0;
   r->status = tg_error(c);
   snprintf(r->msg, sizeof r->msg, "%s", tg_errmsg(c));
-  for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n;
-       i += 4) { /* MAX of zeros of both signs may have either; a NaN is a NaN */
+  /* MAX of zeros of both signs may have either; a NaN is a NaN */
+  for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n; i += 4) {
     float f;
     memcpy(&f, r->at + i, 4);
     if (f == 0) memset(r->at + i, 0, 4);
@@ -686,9 +686,8 @@ int main(int argc, char **argv) {
   setenv("TG_CACHE", "0", 0); /* thousands of kernels that nobody asks for again */
   double start = now();
   for (int64_t i = 0; !found && (cases ? i < cases : now() - start < seconds); i++) {
-    rng =
-        seed + (uint64_t)i *
-                   0x632be59bd9b4e019u; /* --seed names the first case that is run: a case can be had alone */
+    /* --seed names the first case that is run: a case can be had alone */
+    rng = seed + (uint64_t)i * 0x632be59bd9b4e019u;
     uint64_t mine = rng;
     bool ok = true;
     for (int kind = 0; ok && kind < 5; kind++) {

@@ -18,18 +18,19 @@ typedef struct Storage {
 typedef struct Handle {
   TgTensor *t;
   int s; /* storage */
-  bool memory, kept,
-      expanded; /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
+  /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
+  bool memory, kept, expanded;
   int rank, n;
   int64_t d[RANK];
   int place[MOST];
 } Handle;
 
+/* what a captured function does */
 typedef struct Body {
   int kind[3], a[3], b[3];
   int64_t lo, hi;
   int32_t k;
-} Body; /* what a captured function does */
+} Body;
 
 static struct {
   uint64_t rng;
@@ -317,8 +318,9 @@ static void step_assign(void) {
   bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank),
        can = !a->memory || !a->expanded;
   int32_t v[MOST], k = below(50);
+  /* nothing to do */
   bool itself = same && a->memory && b->memory && a->s == b->s &&
-                !memcmp(a->place, b->place, sizeof *a->place * (size_t)a->n); /* nothing to do */
+                !memcmp(a->place, b->place, sizeof *a->place * (size_t)a->n);
   if (!can && (below(4) || itself)) return;
   TgTensor *t = NULL;
   for (int i = 0; i < a->n; i++)

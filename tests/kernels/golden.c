@@ -395,8 +395,8 @@ static void cat_pad_want(Values *w) {
 /* ---- random numbers, state */
 static uint32_t turned(uint32_t x, int n) { return x << n | x >> (32 - n); }
 
-static void threefry(uint32_t c0, uint32_t c1, uint32_t k0, uint32_t k1, uint32_t *lo,
-                     uint32_t *hi) { /* Salmon et al. 2011: 2x32, 20 rounds */
+/* Salmon et al. 2011: 2x32, 20 rounds */
+static void threefry(uint32_t c0, uint32_t c1, uint32_t k0, uint32_t k1, uint32_t *lo, uint32_t *hi) {
   static const int turn[] = {13, 15, 26, 6, 17, 29, 16, 24};
   uint32_t k[] = {k0, k1, 0x1bd11bda ^ k0 ^ k1}, x0 = c0 + k0, x1 = c1 + k1;
   for (int r = 0; r < 20; r++) {
@@ -412,8 +412,8 @@ static void random_want(Values *w) {
   uint32_t lo, hi, k0, k1;
   threefry(0, 0, 0, 0, &lo, &hi); /* the published answer for zeros */
   bool known = lo == 0x6b200159 && hi == 0x99ba4efe;
-  threefry(0, 0, 0x14b81119, GOLDEN_SEED, &k0,
-           &k1); /* tinygrad's key of a draw, and its halves: tests/goldens/make_random.py */
+  /* tinygrad's key of a draw, and its halves: tests/goldens/make_random.py */
+  threefry(0, 0, 0x14b81119, GOLDEN_SEED, &k0, &k1);
   for (uint32_t i = 0; i < 2; i++) {
     threefry(i, i + 2, k0, k1, &lo, &hi);
     w[0][i] = known ? (lo >> 9) / 8388608.0 : NAN, w[0][i + 2] = known ? (hi >> 9) / 8388608.0 : NAN;
@@ -436,8 +436,8 @@ static void adam_want(Values *w) {
   }
 }
 
-static int assign_slice(TgContext *ctx,
-                        TgTensor **out) { /* rows 2 and 3 become twice rows 0 and 1, in place */
+/* rows 2 and 3 become twice rows 0 and 1, in place */
+static int assign_slice(TgContext *ctx, TgTensor **out) {
   TgTensor *x = IN(1, 6, 8);
   if (!x || tg_realize(x)) return 0;
   OUT(tg_assign_slice(x, (const int64_t[]){2, 0}, (const int64_t[]){4, 8},

@@ -360,8 +360,8 @@ static void on_devices(void **state) {
                tg_full(ctx, TG_SHAPE(15, 28), 1, .dtype = TG_I32));
     assert_int_equal(tg_read(y, out, sizeof out), TG_OK);
     for (int k = 0; k < 420; k++) {
-      int flat = k % 28 * 15 + k / 28,
-          turned = flat % 21 * 20 + flat / 21; /* (28, 15) <- (20, 21) <- (21, 20) <- (35, 12) */
+      /* (28, 15) <- (20, 21) <- (21, 20) <- (35, 12) */
+      int flat = k % 28 * 15 + k / 28, turned = flat % 21 * 20 + flat / 21;
       assert_int_equal(out[k], in[turned % 12 * 35 + turned / 12] + 1);
     }
     tg_close(ctx);

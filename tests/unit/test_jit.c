@@ -90,8 +90,8 @@ static void test_replay(void **state) {
   RUN(j, &x[3], 1, y[3], 2);
   RUN(j, &x[2], 1, y[3], 2);
   TEXT(y[3][0], "[[4.0, 6.0]]");
-  TgTensor *view = tg_slice(X("[[9.0, 1.0, 1.0]]"), 1, 1, 3),
-           *made = tg_add_scalar(x[0], 1); /* inputs that are no whole memory */
+  /* inputs that are no whole memory */
+  TgTensor *view = tg_slice(X("[[9.0, 1.0, 1.0]]"), 1, 1, 3), *made = tg_add_scalar(x[0], 1);
   RUN(j, &view, 1, y[3], 2);
   TEXT(y[3][0], "[[4.0, 6.0]]");
   RUN(j, &made, 1, y[3], 2);

@@ -82,8 +82,9 @@ static void test_runs(void **state) {
   (void)state;
   Run r = {.device = "INTERP", .n = length()};
   in_small_thread(&r);
+  /* exact below 2^24 */
   for (int i = 0; i < 3; i++)
-    assert_true(r.got[i] == (float)(i + 1) * (float)(r.n + 1)); /* exact below 2^24 */
+    assert_true(r.got[i] == (float)(i + 1) * (float)(r.n + 1));
   assert_int_equal(r.counters.kernels, 1);
 }
 

@@ -349,8 +349,8 @@ static void batches(void **state) {
     v[i] = (float)(i % 7);
   TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1),
            *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
-  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)),
-           *all[] = {data, w, rows}; /* data was computed, as one that is scaled is */
+  /* data was computed, as one that is scaled is */
+  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)), *all[] = {data, w, rows};
   OK(tg_realize_many(all, 3));
   TgCounters before = {0};
   for (int i = 0; i < 16; i++)
@@ -571,8 +571,8 @@ static void waiting_and_twice(void **state) {
     TEXT(o[1], want); /* the same value again, in memory of its own */
     tg_setitem_scalar(o[0], TG_IDX(TG_AT(0)), 99);
     TEXT(o[1], want);
-    tg_assign(
-        s.w, tg_add_scalar(s.w, 1)); /* waits when the function is called next, and is none of its business */
+    /* waits when the function is called next, and is none of its business */
+    tg_assign(s.w, tg_add_scalar(s.w, 1));
   }
   tg_jit_free(j);
 }
@@ -623,8 +623,9 @@ static void state_of_two(void **state) {
   }
   tg_jit_free(j[0]);
   OK(tg_collect(C));
+  /* would lie where it was freed */
   for (int i = 0; i < 32; i++)
-    assert_non_null(tg_keep(X("[7, 7, 7, 7]"))); /* would lie where it was freed */
+    assert_non_null(tg_keep(X("[7, 7, 7, 7]")));
   OK(tg_jit_run(j[1], &x, 1, &o, 1));
   TEXT(o, "[1, 2, 3, 4]");
   tg_jit_free(j[1]);

@@ -144,8 +144,8 @@ static void goldens_on(const char *device) {
     tg_scope_end(c), tg_collect(c);
   }
   assert_true(cases > 150);
-  assert_in_range(tg_counters(c).largest_source, 0,
-                  200 << 10); /* bytes: a kernel with more takes the C compiler too long */
+  /* bytes: a kernel with more takes the C compiler too long */
+  assert_in_range(tg_counters(c).largest_source, 0, 200 << 10);
   tg_close(c), free(all);
 }
 
@@ -175,8 +175,8 @@ static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, 
 
 static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
 
-static void input(Msg *g, int field, const char *name, int type, int n,
-                  const char *const *dims) { /* "3" a size, else its name */
+/* "3" a size, else its name */
+static void input(Msg *g, int field, const char *name, int type, int n, const char *const *dims) {
   Msg shape = {0}, tensor = {0}, t = {0}, v = {0};
   for (int i = 0; i < n; i++) {
     Msg d = {0};

@@ -105,8 +105,8 @@ static void test_dump(void **state) {
   program(ctx, out);
   check(out);
   tg_close(ctx);
-  for (size_t t = 0; t < 2;
-       t++) { /* a text and a drawing after every pass of both tables, and of the input */
+  /* a text and a drawing after every pass of both tables, and of the input */
+  for (size_t t = 0; t < 2; t++) {
     const Pass *p = t ? codegen_passes : schedule_passes;
     size_t n = t ? codegen_npass : schedule_npass;
     for (size_t i = 0; i <= n; i++) {

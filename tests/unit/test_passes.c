@@ -189,8 +189,8 @@ static char source[1 << 15];
 static void keep_source(const TgKernelText *k, void *user) {
   (void)user;
   kernels++;
-  snprintf(source, sizeof source, "%s",
-           strchr(k->source, '\n') + 1); /* below the line that says what it is */
+  /* below the line that says what it is */
+  snprintf(source, sizeof source, "%s", strchr(k->source, '\n') + 1);
 }
 
 static TgTensor *normed(TgContext *ctx) {

@@ -26,8 +26,8 @@ static TgEnv env; /* no cache unless a test asks for one */
 static UOpStore *st;
 
 /* ---- devices */
-static const char *const compilers[] = {"clang-19", "clang-14", "clang",
-                                        "gcc"}; /* those that are here are tested */
+/* those that are here are tested */
+static const char *const compilers[] = {"clang-19", "clang-14", "clang", "gcc"};
 
 typedef struct Dev {
   Device d;
@@ -662,17 +662,18 @@ static void test_small_round_trip(void **state) {
  * the one with an even last bit. */
 enum { SMALL_INPUTS = 1 << 18 };
 
+/* not negative, in order */
 typedef struct Numbers {
   float v[65536];
   uint16_t bits[65536];
   int n;
   bool inf;
-} Numbers; /* not negative, in order */
+} Numbers;
 
 static void numbers_of(DType d, Numbers *t) {
   t->n = 0;
-  for (uint32_t h = 0; h < 1u << (8 * dtype_size(d) - 1);
-       h++) { /* the patterns are in the order of their values */
+  /* the patterns are in the order of their values */
+  for (uint32_t h = 0; h < 1u << (8 * dtype_size(d) - 1); h++) {
     float v = small_value(d, (uint16_t)h);
     if (isnan(v) || isinf(v)) break;
     t->v[t->n] = v, t->bits[t->n++] = (uint16_t)h;
@@ -689,9 +690,8 @@ static uint16_t nearest(const Numbers *t, double a) { /* a >= 0; one past the la
     else
       hi = mid;
   }
-  double below = (double)t->v[lo],
-         above =
-             hi < t->n ? (double)t->v[hi] : 2 * below - (double)t->v[lo - 1]; /* as if the format went on */
+  /* as if the format went on */
+  double below = (double)t->v[lo], above = hi < t->n ? (double)t->v[hi] : 2 * below - (double)t->v[lo - 1];
   double down = a - below, up = above - a;
   return (uint16_t)(t->bits[lo] + (up < down || (up == down && (t->bits[lo] & 1))));
 }

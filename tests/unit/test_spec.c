@@ -23,10 +23,11 @@
   "program k: 2 params, 1 threads, grid 1 1 1, block 1 1 1\np0 = PARAM[f32, 0, 64]\np1 = PARAM[i32, 1, "     \
   "64]\n"
 
+/* says: part of the reason; NULL: well formed */
 typedef struct Case {
   GraphKind kind;
   const char *text, *says;
-} Case; /* says: part of the reason; NULL: well formed */
+} Case;
 
 static const Case cases[] = {
     /* tensor graphs */

@@ -157,8 +157,8 @@ static void test_updates(void **state) {
   TEXT(tg_matmul_(m, X("[[0.0, 1.0], [1.0, 0.0]]")), "[[2.0, 1.0], [4.0, 3.0]]");
   TEXT(tg_add_(tg_slice(m, 0, 1, 2), X("[[1.0, 1.0]]")), "[[5.0, 4.0]]");
   TEXT(m, "[[2.0, 1.0], [5.0, 4.0]]");
-  TgTensor *turn = X("[1, 2, 0]"),
-           *v = X("[1.0, 2.0, 3.0]"); /* what is stored to a place is read at another one */
+  /* what is stored to a place is read at another one */
+  TgTensor *turn = X("[1, 2, 0]"), *v = X("[1.0, 2.0, 3.0]");
   TEXT(tg_setitem(v, TG_IDX(TG_TENSOR(turn)), tg_mul_scalar(v, 10)), "[30.0, 10.0, 20.0]");
   TEXT(tg_setitem(v, TG_IDX(TG_TENSOR(turn)), tg_flip(v, TG_SHAPE(0))), "[30.0, 20.0, 10.0]");
   TgTensor *was = tg_add(m, m); /* an expression whose value was computed, and then overwritten there */
@@ -275,8 +275,9 @@ static void test_items(void **state) {
   TEXT(tg_add_(tg_getitem(m, TG_IDX(TG_ALL, TG_AT(1))), X("[10, 20]")), "[12, 25]");
   TEXT(m, "[[0, 12, 0], [0, 25, 7]]");
   TgTensor *at = X("[0, 1, 1]");
+  /* the last one stays */
   TEXT(tg_setitem(m, TG_IDX(TG_TENSOR(at), TG_TENSOR(X("[0, 2, 2]"))), X("[1, 2, 3]")),
-       "[[1, 12, 0], [0, 25, 3]]"); /* the last one stays */
+       "[[1, 12, 0], [0, 25, 3]]");
   TEXT(tg_index_put(m, TG_IDX(TG_TENSOR(at)), X("1"), .accumulate = true), "[[2, 13, 1], [2, 27, 5]]");
   TEXT(tg_getitem(m, TG_IDX(TG_TENSOR(X("[0, 5, -9]")), TG_AT(1))), "[12, 0, 0]"); /* outside: 0 */
   TEXT(tg_getitem(X("7"), TG_IDX(TG_NEW)), "[7]");
@@ -415,8 +416,8 @@ static void test_custom_gradient(void **state) {
   TEXT(y, "[1.0, -3.0, 0.25]");
   assert_int_equal(tg_gradient(tg_sum(tg_square(y)), &x, 1, g), TG_OK);
   TEXT(g[0], "[1.0, -1.0, 0.5]");
-  TgTensor *s =
-      tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL); /* and again through it */
+  /* and again through it */
+  TgTensor *s = tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL);
   assert_int_equal(tg_gradient(tg_sum(tg_mul(s, x)), &x, 1, g), TG_OK);
   TEXT(g[0], "[3.0, 27.0, 0.1875]");
   assert_int_equal(tg_gradient(tg_sum(g[0]), &x, 1, h), TG_OK);
@@ -500,8 +501,8 @@ static void test_factorisations(void **state) {
   check_svd(noise(TG_F64, TG_SHAPE(3, 5), 8), false, 1e-12);
   check_svd(noise(TG_F32, TG_SHAPE(2, 4, 3), 9), false, 1e-5);
   check_svd(noise(TG_F64, TG_SHAPE(3, 1), 10), true, 1e-12);
-  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false,
-            1e-12); /* rank 1 */
+  /* rank 1 */
+  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false, 1e-12);
   TgTensor *u, *s, *vt;
   assert_int_equal(tg_svd(X("[[3.0, 0.0], [0.0, -4.0]]"), &u, &s, &vt), TG_OK);
   TEXT(tg_round(tg_mul_scalar(s, 1000)), "[4000.0, 3000.0]");

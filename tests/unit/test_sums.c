@@ -52,8 +52,8 @@ static void test_equal_values(void **state) { /* every rounding goes the same wa
   }
 }
 
-static void test_axes(
-    void **state) { /* one loop of several is cut; loops that a maximum and a sum share; a sum of products */
+/* one loop of several is cut; loops that a maximum and a sum share; a sum of products */
+static void test_axes(void **state) {
   (void)state;
 
   enum { A = 7, B = 450, C = 333 };

@@ -362,9 +362,9 @@ static void test_damaged(void **state) {
       SpecError bad;
       bool prog = parsed.program.n > 0;
       taken++;
+      /* any answer, no crash */
       for (int k = 0; k < GRAPH_LINEAR; k++)
-        spec_graph(st, &mem, (GraphKind)k, parsed.roots.at, parsed.roots.len,
-                   &bad); /* any answer, no crash */
+        spec_graph(st, &mem, (GraphKind)k, parsed.roots.at, parsed.roots.len, &bad);
       bool well = prog && spec_linear(&parsed.program, &mem, &bad);
       str_init(&a, &mem), str_init(&b, &mem);
       assert_true(prog ? uop_print_list(&a, &parsed.program, &mem)

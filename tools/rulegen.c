@@ -27,7 +27,7 @@ static const struct {
   unsigned flags;
 } ops[] = {
 
-#define OP(name, nsrc, flags, meaning) {#name, nsrc, flags},
+#define OP(name, nsrc, arg, flags, c, meaning) {#name, nsrc, flags},
 #include "uop/ops.def"
 #undef OP
 };

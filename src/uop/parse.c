@@ -325,14 +325,8 @@ static bool bind(Parser *p, const char *s, size_t n, UOp *u) {
 }
 
 /* ---- operations */
-static bool comma(Parser *p, bool *first) {
-  bool ok = *first || expect(p, ",");
-  *first = false;
-  return ok;
-}
-
-static bool two(Parser *p, bool *first, int64_t *a, int64_t *b) {
-  return comma(p, first) && whole_number(p, a) && expect(p, ",") && whole_number(p, b);
+static bool two(Parser *p, int64_t *a, int64_t *b) {
+  return whole_number(p, a) && expect(p, ",") && whole_number(p, b);
 }
 
 static bool reduce_op(Parser *p, int64_t *op) {
@@ -343,96 +337,58 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
+static bool axis_type(Parser *p, int64_t *type) {
+  size_t n = word(p);
+  int t = 0;
+  while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != n || memcmp(axis_type_names[t], p->at, n)))
+    t++;
+  if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
+  p->at += n, *type = t;
+  return true;
+}
+
+/* ", old" and ", once", each once at most. */
+static bool scatter_how(Parser *p, int64_t *how) {
+  while (accept(p, ",")) {
+    int64_t bit = accept_word(p, "old") ? SCATTER_OLD : accept_word(p, "once") ? SCATTER_ONCE : 0;
+    if (!bit || (*how & bit)) return expected(p, "'old' or 'once'");
+    *how |= bit;
+  }
+  return true;
+}
+
+/* The arg of an op, as print.c writes it. A type may stand before it: then `first` is false. */
+static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
+  ArgForm form = op_arg(op);
+  if (form == ARG_NONE) return !first || expected(p, "a type");
+  if (form == ARG_GATED && !first && peek(p) == ']') return true;
+  if (!first && !expect(p, ",")) return false;
+  switch (form) {
+  case ARG_VALUE: return literal(p, value);
+  case ARG_MEMORY: return two(p, &arg->param.slot, &arg->param.nelem);
+  case ARG_VAR: return two(p, &arg->var.lo, &arg->var.hi);
+  case ARG_SPECIAL: return two(p, &arg->special.dim, &arg->special.local);
+  case ARG_RANGE: return whole_number(p, &arg->range.id) && expect(p, ",") && axis_type(p, &arg->range.type);
+  case ARG_REDUCE: return reduce_op(p, &arg->reduce.op);
+  case ARG_AXES: return reduce_op(p, &arg->reduce.op) && expect(p, ",") && (arg->reduce.axes = int_list(p));
+  case ARG_SCATTER: return reduce_op(p, &arg->scatter.op) && scatter_how(p, &arg->scatter.how);
+  case ARG_INTS: return (arg->ints = int_list(p)) != NULL;
+  case ARG_NUMBER: return whole_number(p, &arg->i);
+  case ARG_GATED: arg->i = 1; return accept_word(p, "gated") || expected(p, "'gated'");
+  case ARG_NONE: break;
+  }
+  return true;
+}
+
 /* What stands in the brackets after an op: its type if written, then its arg. */
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
-  bool first = true, open = accept(p, "[");
-  size_t n = open ? type_here(p, d, lanes) : 0;
-  if (n) p->at += n, first = false;
-  bool needs = false;
-  switch (op) {
-  case OPS_CONST:
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG:
-  case OPS_VAR:
-  case OPS_RANGE:
-  case OPS_REDUCE:
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-  case OPS_SCAN:
-  case OPS_SCATTER:
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT:
-  case OPS_SPECIAL:
-  case OPS_ARANGE: needs = true; break;
-  default: needs = op_flags(op) & OPF_MOV;
+  if (!accept(p, "[")) {
+    bool needs = op_arg(op) != ARG_NONE && op_arg(op) != ARG_GATED;
+    return needs ? expect(p, "[") : true;
   }
-  if (!open) return needs ? expect(p, "[") : true;
-  switch (op) {
-  case OPS_CONST:
-    if (!comma(p, &first) || !literal(p, value)) return false;
-    break;
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG:
-    if (!two(p, &first, &arg->param.slot, &arg->param.nelem)) return false;
-    break;
-  case OPS_VAR:
-    if (!two(p, &first, &arg->var.lo, &arg->var.hi)) return false;
-    break;
-  case OPS_SPECIAL:
-    if (!two(p, &first, &arg->special.dim, &arg->special.local)) return false;
-    break;
-  case OPS_RANGE: {
-    if (!comma(p, &first) || !whole_number(p, &arg->range.id) || !expect(p, ",")) return false;
-    size_t w = word(p);
-    int t = 0;
-    while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != w || memcmp(axis_type_names[t], p->at, w)))
-      t++;
-    if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
-    p->at += w, arg->range.type = t;
-    break;
-  }
-  case OPS_REDUCE:
-  case OPS_SCAN:
-    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false;
-    break;
-  case OPS_SCATTER:
-    if (!comma(p, &first) || !reduce_op(p, &arg->scatter.op)) return false;
-    while (peek(p) == ',') {
-      int64_t bit = !expect(p, ",")          ? 0
-                    : accept_word(p, "old")  ? SCATTER_OLD
-                    : accept_word(p, "once") ? SCATTER_ONCE
-                                             : 0;
-      if (!bit || (arg->scatter.how & bit)) return expected(p, "'old' or 'once'");
-      arg->scatter.how |= bit;
-    }
-    break;
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op) || !expect(p, ",") ||
-        !(arg->reduce.axes = int_list(p)))
-      return false;
-    break;
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT:
-    if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
-    break;
-  case OPS_INDEX:
-    if (peek(p) == ']' && !first) break;
-    if (!comma(p, &first)) return false;
-    if (!accept_word(p, "gated")) return expected(p, "'gated'");
-    arg->i = 1;
-    break;
-  default:
-    if (needs && (!comma(p, &first) || !(arg->ints = int_list(p)))) return false;
-    if (!needs && first) return expected(p, "a type");
-  }
-  return expect(p, "]");
+  size_t n = type_here(p, d, lanes);
+  p->at += n;
+  return arg_read(p, op, !n, arg, value) && expect(p, "]");
 }
 
 static bool value_of(Parser *p, int level, Val *out);

@@ -73,58 +73,30 @@ static void put_type(Str *o, const UOp *u) {
 
 static void put_two(Str *o, int64_t a, int64_t b) { str_int(o, a), str_put(o, ", "), str_int(o, b); }
 
-static bool has_arg(const UOp *u) {
-  switch (u->op) {
-  case OPS_CONST:
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG:
-  case OPS_VAR:
-  case OPS_RANGE:
-  case OPS_REDUCE:
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-  case OPS_SCAN:
-  case OPS_SCATTER:
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT:
-  case OPS_SPECIAL:
-  case OPS_ARANGE: return true;
-  case OPS_INDEX: return u->arg.i != 0;
-  default: return op_flags((Ops)u->op) & OPF_MOV;
-  }
-}
-
 static void put_arg(Str *o, const UOp *u) {
-  switch (u->op) {
-  case OPS_CONST: put_value(o, (DType)u->dtype, u->arg.v); break;
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
-  case OPS_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
-  case OPS_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
-  case OPS_RANGE:
-    str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]);
+  switch (op_arg((Ops)u->op)) {
+  case ARG_NONE: break;
+  case ARG_VALUE: put_value(o, (DType)u->dtype, u->arg.v); break;
+  case ARG_MEMORY: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
+  case ARG_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
+  case ARG_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
+  case ARG_RANGE:
+    str_int(o, u->arg.range.id), str_put(o, ", ");
+    str_put(o, axis_type_names[u->arg.range.type]);
     break;
-  case OPS_REDUCE:
-  case OPS_SCAN: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
-  case OPS_SCATTER:
+  case ARG_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
+  case ARG_AXES:
+    str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", ");
+    put_ints(o, u->arg.reduce.axes);
+    break;
+  case ARG_SCATTER:
     str_put(o, op_name((Ops)u->arg.scatter.op));
     if (u->arg.scatter.how & SCATTER_OLD) str_put(o, ", old");
     if (u->arg.scatter.how & SCATTER_ONCE) str_put(o, ", once");
     break;
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-    str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes);
-    break;
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
-  case OPS_INDEX: str_put(o, "gated"); break;
-  default: put_ints(o, u->arg.ints);
+  case ARG_INTS: put_ints(o, u->arg.ints); break;
+  case ARG_NUMBER: str_int(o, u->arg.i); break;
+  case ARG_GATED: str_put(o, "gated"); break;
   }
 }
 
@@ -162,7 +134,8 @@ static void put_op(Str *o, const UOp *u, bool type) {
   int lanes;
   uop_type_default((Ops)u->op, u->nsrc, u->src, &d, &lanes);
   type |= d != u->dtype || lanes != u->lanes;
-  bool arg = has_arg(u);
+  ArgForm form = op_arg((Ops)u->op);
+  bool arg = form != ARG_NONE && (form != ARG_GATED || u->arg.i);
   str_put(o, op_name((Ops)u->op));
   if (type || arg) str_put(o, "[");
   if (type) put_type(o, u);

@@ -19,10 +19,12 @@
 static const struct {
   const char *name;
   int nsrc;
+  ArgForm arg;
   unsigned flags;
+  const char *c;
 } op_table[OPS_COUNT] = {
 
-#define OP(name, nsrc, flags, meaning) {#name, nsrc, flags},
+#define OP(name, nsrc, arg, flags, c, meaning) {#name, nsrc, ARG_##arg, flags, c},
 #include "uop/ops.def"
 #undef OP
 };
@@ -34,7 +36,11 @@ const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
 
 int op_nsrc(Ops op) { return op_table[op].nsrc; }
 
+ArgForm op_arg(Ops op) { return op_table[op].arg; }
+
 unsigned op_flags(Ops op) { return op_table[op].flags; }
+
+const char *op_c(Ops op) { return op_table[op].c; }
 
 /* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
 UOpStore *store_new(TgMem *mem) {
@@ -320,7 +326,7 @@ static bool facts_set(UOpStore *st, UOp *u) {
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
-  if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE)
+  if (op_arg(op) == ARG_INTS)
     h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
   else if (op_has_axes(op))
     h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
@@ -373,7 +379,7 @@ static void node_release(UOpStore *st, UOp *u, int nsrc) {
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
-  if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
+  if (op_arg(op) == ARG_INTS && !arg.ints) return NULL;
   if (op_has_axes(op) && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);

@@ -2,23 +2,31 @@
  * (interning).
  *
  * What a linear program (the output of codegen, the input of renderers and of INTERP) looks like: a list of
- * UOps in the order they run. PARAM        pointer to a buffer of arg.param.nelem elements of dtype
- *   DEFINE_REG   a mutable variable (dtype x lanes);  STORE(reg, value) writes it, LOAD(reg, deps..) reads it
- * where it stands DEFINE_LOCAL scratch array of arg.param.nelem elements of dtype, per thread of the CPU pool
- * (per block on a GPU) RANGE(ext)   opens `for (r = 0; r < ext; r++)`, closed by END(r); AXIS_THREAD opens no
- * loop: r is the launch's thread index INDEX(buf, offset[, gate])  address of `lanes` consecutive elements
- * from the flat element offset; gate present iff arg.i != 0 LOAD(INDEX[, alt])          gate false: alt, or
- * zero.  A gate is scalar.     STORE(INDEX, value): gate false: nothing elementwise  all sources have the
- * lanes of the result (bool for comparisons and for WHERE's src0) VECTORIZE    1 source: splat;  n sources:
- * one per lane.   GEP: lanes arg.i.. of src0 No `index` dtype remains in it: lowering has chosen int32 or
- * int64. A value is defined once and used only after its definition. */
+ * UOps in the order they run.
+ *
+ *   PARAM                      pointer to a buffer of arg.param.nelem elements of dtype
+ *   DEFINE_REG                 a mutable variable (dtype x lanes)
+ *   STORE(reg, value)          writes it
+ *   LOAD(reg, deps..)          reads it where it stands
+ *   DEFINE_LOCAL               scratch array of arg.param.nelem elements of dtype, per thread of the CPU
+ * pool, per block on a GPU RANGE(extent)              opens `for (r = 0; r < extent; r++)`; AXIS_THREAD opens
+ * no loop: r is the launch's thread index END(r)                     closes it INDEX(buf, offset[, gate])
+ * address of `lanes` consecutive elements from the flat element offset; a gate, which is scalar, iff arg.i !=
+ * 0 LOAD(INDEX[, alt])         gate false: alt, or zero STORE(INDEX, value)        gate false: nothing
+ *   elementwise                all sources have the lanes of the result (bool for comparisons and for WHERE's
+ *                              src0)
+ *   VECTORIZE                  1 source: splat; n sources: one per lane
+ *   GEP                        lanes arg.i.. of src0
+ *
+ * No `index` dtype remains in it: lowering has chosen int32 or int64. A value is defined once and used only
+ * after its definition. */
 #ifndef TG_UOP_H
 #define TG_UOP_H
 #include "base/base.h"
 
 typedef enum Ops {
 
-#define OP(name, nsrc, flags, meaning) OPS_##name,
+#define OP(name, nsrc, arg, flags, c, meaning) OPS_##name,
 #include "uop/ops.def"
 #undef OP
   OPS_COUNT
@@ -149,6 +157,22 @@ typedef union Arg {
   } special;
 } Arg;
 
+/* Which part of Arg an op has, by ops.def. */
+typedef enum ArgForm {
+  ARG_NONE,
+  ARG_VALUE,   /* v */
+  ARG_MEMORY,  /* param */
+  ARG_VAR,     /* var */
+  ARG_SPECIAL, /* special */
+  ARG_RANGE,   /* range */
+  ARG_REDUCE,  /* reduce.op alone */
+  ARG_AXES,    /* reduce */
+  ARG_SCATTER, /* scatter */
+  ARG_INTS,    /* ints */
+  ARG_NUMBER,  /* i */
+  ARG_GATED    /* i: whether the last source is a gate */
+} ArgForm;
+
 typedef enum UOpMark {
   MARK_SIMPLE = 1, /* no rule of pm_symbolic fires here or below */
   MARK_LINEAR = 2, /* an index sum in the normal form of linear.c */
@@ -200,7 +224,9 @@ enum {
 
 const char *op_name(Ops op);
 int op_nsrc(Ops op); /* -1: any */
+ArgForm op_arg(Ops op);
 unsigned op_flags(Ops op);
+const char *op_c(Ops op); /* its operator or function in C-like languages; "": neither */
 
 static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
 
@@ -241,14 +267,13 @@ UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type);
 /* same op, dtype, lanes, arg; other sources */
 UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);
 
-static inline bool op_has_axes(Ops op) {
-  return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS;
-} /* arg.reduce with a list */
+/* arg.reduce with a list */
+static inline bool op_has_axes(Ops op) { return op_arg(op) == ARG_AXES; }
 
-static inline const Ints *uop_list(const UOp *u) { /* the list in its arg, or NULL */
-  return op_has_axes((Ops)u->op)                                   ? u->arg.reduce.axes
-         : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints
-                                                                   : NULL;
+/* The list in its arg, or NULL. */
+static inline const Ints *uop_list(const UOp *u) {
+  ArgForm form = op_arg((Ops)u->op);
+  return form == ARG_AXES ? u->arg.reduce.axes : form == ARG_INTS ? u->arg.ints : NULL;
 }
 
 /* A BUFFER of a tensor graph is what one memory holds at one time: slot = uid of the memory | version << 32.

@@ -59,8 +59,7 @@ bool cs_is_mask(C *c, const UOp *u);                 /* GNU C: a vector of bools
 int cs_mask_size(C *c, const UOp *u);                /* .. of so many bytes each, */
 const char *cs_mask(C *c, const UOp *u, int nbytes); /* made as wide as what it selects */
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
-const char *cs_math_name(Ops op); /* "sqrt": a function name_TYPE of the prelude; NULL: none */
-const char *cs_infix(Ops op);     /* "+"; NULL: none */
+bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */
 /* no: "!" or, on masks, "~" */
 void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no);
 void cs_cast(C *c, DType to, DType from, const char *a);

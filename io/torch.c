@@ -316,151 +316,184 @@ static double big_double(const uint8_t *p) {
   return d;
 }
 
-/* Runs one pickle at p[*at..end); *at moves behind it, *out is what it leaves. */
+/* An opcode and its operand: bytes at `head`, then n bytes of text. */
+typedef struct Code {
+  uint8_t op;
+  const uint8_t *head, *text;
+  uint64_t n;
+} Code;
+
+static bool cut_off(Pickle *p) { return bad(p, "it ends too early"); }
+
+/* How many bytes an opcode has in front of its text: the length of the text, if it has one. */
+static size_t head_size(uint8_t op) {
+  switch (op) {
+  case 0x80:
+  case 'K':
+  case 'q':
+  case 'h':
+  case 0x8a:
+  case 'U':
+  case 0x8c:
+  case 'C': return 1;
+  case 'M': return 2;
+  case 'J':
+  case 'r':
+  case 'j':
+  case 'X':
+  case 'T':
+  case 'B':
+  case 0x8b: return 4;
+  case 'G':
+  case 0x95:
+  case 0x8d:
+  case 0x8e: return 8;
+  default: return 0;
+  }
+}
+
+static bool code_read(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end, Code *c) {
+  if (!inside(*at, 1, end)) return cut_off(p);
+  c->op = b[(*at)++], c->head = b + *at, c->n = 0;
+  size_t head = head_size(c->op);
+  if (!inside(*at, head, end)) return cut_off(p);
+  switch (c->op) {
+  case 0x8a:
+  case 'U':
+  case 0x8c:
+  case 'C': c->n = c->head[0]; break;
+  case 'X':
+  case 'T':
+  case 'B':
+  case 0x8b: c->n = le32(c->head); break;
+  case 0x8d:
+  case 0x8e: c->n = le64(c->head); break;
+  default: break;
+  }
+  if ((c->op == 'T' || c->op == 0x8b) && c->n > INT32_MAX) return bad(p, "a negative length");
+  if (c->n > end - *at - head) return bad(p, "a text or number is longer than the pickle");
+  c->text = c->head + head;
+  *at += head + c->n;
+  return true;
+}
+
+static bool value_run(Pickle *p, const Code *c) {
+  switch (c->op) {
+  case 'N': return push(p, p->none);
+  case 0x89: return push(p, p->none + 1);
+  case 0x88: return push(p, p->none + 2);
+  case 'K': return push_int(p, c->head[0]);
+  case 'M': return push_int(p, le16(c->head));
+  case 'J': return push_int(p, (int32_t)le32(c->head));
+  case 0x8a:
+  case 0x8b: return long_push(p, c->text, c->n);
+  case 'G': return push_new(p, (Obj){.kind = O_FLOAT, .u.f = big_double(c->head)});
+  case 'U':
+  case 'T':
+  case 'X':
+  case 0x8c:
+  case 0x8d:
+  case 'C':
+  case 'B':
+  case 0x8e:
+    if (c->n > UINT32_MAX) return bad(p, "a text of 4 GiB");
+    return push_new(p, (Obj){.kind = O_STR, .n = (uint32_t)c->n, .u.s = c->text});
+  default: return io_fail(p->s, TG_ERR_VALUE, "the pickle has opcode 0x%02x, which is not read here", c->op);
+  }
+}
+
+static bool container_run(Pickle *p, const Code *c) {
+  size_t k;
+  switch (c->op) {
+  case ')': return gather(p, O_TUPLE, 0);
+  case 0x85:
+  case 0x86:
+  case 0x87: return gather(p, O_TUPLE, c->op - 0x84u);
+  case ']':
+  case 0x8f: return gather(p, O_LIST, 0);
+  case '}': return gather(p, O_DICT, 0);
+  case 't':
+  case 'l':
+    if (!above_mark(p, &k) || !gather(p, c->op == 't' ? O_TUPLE : O_LIST, k)) return false;
+    p->stack[p->depth - 2] = p->stack[p->depth - 1], p->depth--; /* takes the mark's place */
+    return true;
+  case 'a': return extend(p, O_LIST, 1, false);
+  case 'e':
+  case 0x90: return above_mark(p, &k) && extend(p, O_LIST, k, true);
+  case 's': return extend(p, O_DICT, 2, false);
+  case 'u': return above_mark(p, &k) && extend(p, O_DICT, k, true);
+  default: return value_run(p, c);
+  }
+}
+
+/* The stack alone, and what is called by name. */
+static bool code_run(Pickle *p, const Code *c) {
+  size_t k;
+  uint32_t x, y;
+  switch (c->op) {
+  case 0x80: return c->head[0] <= 5 || bad(p, "an unknown protocol");
+  case 0x95: return true; /* a frame: a hint for buffers */
+  case '(': return push(p, MARK);
+  case '0':
+    if (!p->depth) return bad(p, "the stack is empty");
+    p->depth--;
+    return true;
+  case '1':
+    if (!above_mark(p, &k)) return false;
+    p->depth -= k + 1;
+    return true;
+  case '2': return pop(p, &x) && push(p, x) && push(p, x);
+  case 'h': return memo_get(p, c->head[0]);
+  case 'j': return memo_get(p, le32(c->head));
+  case 0x93:
+    if (!pop(p, &y) || !pop(p, &x)) return false;
+    if (p->obj[x].kind != O_STR || p->obj[y].kind != O_STR) return bad(p, "a global without a name");
+    return global_push(p, p->obj[x].u.s, p->obj[x].n, p->obj[y].u.s, p->obj[y].n);
+  case 'R':
+  case 0x81: return reduce(p);
+  case 'b': return build(p);
+  case 'Q':
+    return pop(p, &x) && obj_new(p, (Obj){.kind = O_PERSISTENT}, &y) && item_add(p, y, x) && push(p, y);
+  default: return container_run(p, c);
+  }
+}
+
+/* A module and a name, each ended by a newline, from *at on. */
+static bool global_run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end) {
+  const uint8_t *module = b + *at, *name_end = NULL;
+  const uint8_t *module_end = memchr(module, '\n', (size_t)(end - *at));
+  if (module_end) name_end = memchr(module_end + 1, '\n', (size_t)(b + end - module_end - 1));
+  if (!name_end) return bad(p, "a global without a name");
+  *at = (uint64_t)(name_end + 1 - b);
+  return global_push(p, module, (size_t)(module_end - module), module_end + 1,
+                     (size_t)(name_end - module_end - 1));
+}
+
+/* The objects that every pickle knows by these numbers: None, False, True. */
+static bool constants_made(Pickle *p) {
+  uint32_t id;
+  return p->nobj || (obj_new(p, (Obj){.kind = O_NONE}, &p->none) && obj_new(p, (Obj){.kind = O_BOOL}, &id) &&
+                     obj_new(p, (Obj){.kind = O_BOOL, .u.i = 1}, &id));
+}
+
+/* Runs one pickle at p[*at..end); *at moves behind it, *out is what it leaves. A memo has as many places as
+ * the pickle has bytes. */
 static bool run(Pickle *p, const uint8_t *b, uint64_t *at, uint64_t end, uint32_t *out) {
   uint64_t start = *at;
   if (end - start > MAX_PICKLE) end = start + MAX_PICKLE;
   p->depth = p->nmemo = 0;
-  if (!p->nobj) {
-    uint32_t id;
-    if (!obj_new(p, (Obj){.kind = O_NONE}, &p->none) || !obj_new(p, (Obj){.kind = O_BOOL}, &id) ||
-        !obj_new(p, (Obj){.kind = O_BOOL, .u.i = 1}, &id))
-      return false;
-  }
-#define NEED(k)                                                                                              \
-  do {                                                                                                       \
-    if (!inside(*at, (k), end)) return bad(p, "it ends too early");                                          \
-  } while (0)
-  for (;;) {
-    NEED(1);
-    uint8_t op = b[(*at)++];
-    const uint8_t *a = b + *at;
-    uint64_t n = 0, head = 0;
-    size_t k;
-    uint32_t x = 0, y = 0;
-    bool ok = true;
-    switch (op) { /* the operand: head bytes, then n of text */
-    case 0x80:
-    case 'K':
-    case 'q':
-    case 'h': head = 1; break;
-    case 'M': head = 2; break;
-    case 'J':
-    case 'r':
-    case 'j': head = 4; break;
-    case 'G':
-    case 0x95: head = 8; break;
-    case 0x8a:
-    case 'U':
-    case 0x8c:
-    case 'C':
-      NEED(1);
-      head = 1, n = a[0];
-      break;
-    case 'X':
-    case 'T':
-    case 'B':
-    case 0x8b:
-      NEED(4);
-      head = 4, n = le32(a);
-      if ((op == 'T' || op == 0x8b) && n > INT32_MAX) return bad(p, "a negative length");
-      break;
-    case 0x8d:
-    case 0x8e:
-      NEED(8);
-      head = 8, n = le64(a);
-      break;
-    default: break;
-    }
-    NEED(head);
-    if (n > end - *at - head) return bad(p, "a text or number is longer than the pickle");
-    *at += head + n;
-    const uint8_t *text = a + head;
-    switch (op) {
-    case 0x80:
-      if (a[0] > 5) return bad(p, "an unknown protocol");
-      break;
-    case 0x95: break; /* a frame: a hint for buffers */
-    case '.':
-      if (!pop(p, out)) return false;
-      return p->depth == 0 || bad(p, "more than one value is left");
-    case '(': ok = push(p, MARK); break;
-    case '0':
-      if (!p->depth) return bad(p, "the stack is empty");
-      p->depth--;
-      break;
-    case '1':
-      ok = above_mark(p, &k);
-      if (ok) p->depth -= k + 1;
-      break;
-    case '2': ok = pop(p, &x) && push(p, x) && push(p, x); break;
-    case 'N': ok = push(p, p->none); break;
-    case 0x89: ok = push(p, p->none + 1); break;
-    case 0x88: ok = push(p, p->none + 2); break;
-    case 'K': ok = push_int(p, a[0]); break;
-    case 'M': ok = push_int(p, le16(a)); break;
-    case 'J': ok = push_int(p, (int32_t)le32(a)); break;
-    case 0x8a:
-    case 0x8b: ok = long_push(p, text, n); break;
-    case 'G': ok = push_new(p, (Obj){.kind = O_FLOAT, .u.f = big_double(a)}); break;
-    case 'U':
-    case 'T':
-    case 'X':
-    case 0x8c:
-    case 0x8d:
-    case 'C':
-    case 'B':
-    case 0x8e:
-      if (n > UINT32_MAX) return bad(p, "a text of 4 GiB");
-      ok = push_new(p, (Obj){.kind = O_STR, .n = (uint32_t)n, .u.s = text});
-      break;
-    case ')': ok = gather(p, O_TUPLE, 0); break;
-    case 0x85:
-    case 0x86:
-    case 0x87: ok = gather(p, O_TUPLE, op - 0x84u); break;
-    case ']':
-    case 0x8f: ok = gather(p, O_LIST, 0); break;
-    case '}': ok = gather(p, O_DICT, 0); break;
-    case 't':
-    case 'l': {
-      if (!above_mark(p, &k) || !gather(p, op == 't' ? O_TUPLE : O_LIST, k)) return false;
-      p->stack[p->depth - 2] = p->stack[p->depth - 1], p->depth--; /* takes the mark's place */
-      break;
-    }
-    case 'a': ok = extend(p, O_LIST, 1, false); break;
-    case 'e':
-    case 0x90: ok = above_mark(p, &k) && extend(p, O_LIST, k, true); break;
-    case 's': ok = extend(p, O_DICT, 2, false); break;
-    case 'u': ok = above_mark(p, &k) && extend(p, O_DICT, k, true); break;
-    case 'q': ok = memo_put(p, a[0], end - start); break;
-    case 'r': ok = memo_put(p, le32(a), end - start); break;
+  bool ok = constants_made(p);
+  Code c = {0};
+  while (ok && (ok = code_read(p, b, at, end, &c)) && c.op != '.') {
+    switch (c.op) {
+    case 'q': ok = memo_put(p, c.head[0], end - start); break;
+    case 'r': ok = memo_put(p, le32(c.head), end - start); break;
     case 0x94: ok = memo_put(p, p->nmemo, end - start); break;
-    case 'h': ok = memo_get(p, a[0]); break;
-    case 'j': ok = memo_get(p, le32(a)); break;
-    case 'c': {
-      const uint8_t *nl = memchr(a, '\n', (size_t)(end - *at)),
-                    *nl2 = nl ? memchr(nl + 1, '\n', (size_t)(b + end - nl - 1)) : NULL;
-      if (!nl2) return bad(p, "a global without a name");
-      *at = (uint64_t)(nl2 + 1 - b);
-      ok = global_push(p, a, (size_t)(nl - a), nl + 1, (size_t)(nl2 - nl - 1));
-      break;
+    case 'c': ok = global_run(p, b, at, end); break;
+    default: ok = code_run(p, &c);
     }
-    case 0x93:
-      if (!pop(p, &y) || !pop(p, &x)) return false;
-      if (p->obj[x].kind != O_STR || p->obj[y].kind != O_STR) return bad(p, "a global without a name");
-      ok = global_push(p, p->obj[x].u.s, p->obj[x].n, p->obj[y].u.s, p->obj[y].n);
-      break;
-    case 'R':
-    case 0x81: ok = reduce(p); break;
-    case 'b': ok = build(p); break;
-    case 'Q':
-      ok = pop(p, &x) && obj_new(p, (Obj){.kind = O_PERSISTENT}, &y) && item_add(p, y, x) && push(p, y);
-      break;
-    default: return io_fail(p->s, TG_ERR_VALUE, "the pickle has opcode 0x%02x, which is not read here", op);
-    }
-    if (!ok) return false;
   }
-#undef NEED
+  return ok && pop(p, out) && (p->depth == 0 || bad(p, "more than one value is left"));
 }
 
 /* ---- storages and tensors */
@@ -507,71 +540,110 @@ static bool sizes(Pickle *p, uint32_t id, int64_t *v, int *n) {
   return true;
 }
 
-static TgTensor *tensor_of(Pickle *p, uint32_t id) {
-  uint32_t st = item(p, id, 0), off = item(p, id, 1);
-  int64_t dims[TG_MAX_RANK], strides[TG_MAX_RANK], sorted[TG_MAX_RANK], order[TG_MAX_RANK], back[TG_MAX_RANK];
-  int n, ns, m = 0;
-  if (p->obj[st].kind == O_PERSISTENT) st = item(p, st, 0);
-  size_t klen = 0, place;
-  char number[24];
-  const char *key;
-  if (!seq(p, st) || p->obj[st].n < 5 || p->obj[item(p, st, 0)].kind != O_STR ||
-      p->obj[item(p, st, 0)].n != 7 || memcmp(p->obj[item(p, st, 0)].u.s, "storage", 7) ||
-      !is_global(p, item(p, st, 1), G_STORAGE) || !(key = key_text(p, item(p, st, 2), number, &klen))) {
-    bad(p, "a tensor without a storage");
+/* What a tensor says of its storage; NULL: an error in the context. The key is text of `number` or of p. */
+static const char *storage_key(Pickle *p, uint32_t storage, char number[24], size_t *n) {
+  const char *key = NULL;
+  if (seq(p, storage) && p->obj[storage].n >= 5) {
+    const Obj *tag = &p->obj[item(p, storage, 0)];
+    if (tag->kind == O_STR && tag->n == 7 && !memcmp(tag->u.s, "storage", 7) &&
+        is_global(p, item(p, storage, 1), G_STORAGE))
+      key = key_text(p, item(p, storage, 2), number, n);
+  }
+  if (!key) return bad(p, "a tensor without a storage"), NULL;
+  if (p->obj[storage].n > 5 && p->obj[item(p, storage, 5)].kind != O_NONE) {
+    io_fail(p->s, TG_ERR_VALUE, "storage %.*s is a view of another, which is not read here", (int)*n, key);
     return NULL;
   }
-  if (p->obj[st].n > 5 && p->obj[item(p, st, 5)].kind != O_NONE) {
-    io_fail(p->s, TG_ERR_VALUE, "storage %.*s is a view of another, which is not read here", (int)klen, key);
-    return NULL;
+  return key;
+}
+
+/* A tensor as it lies in its storage. */
+typedef struct Strided {
+  int n;
+  int64_t dims[TG_MAX_RANK], strides[TG_MAX_RANK];
+  int64_t offset; /* elements */
+  int64_t last;   /* the last element, from the first on */
+} Strided;
+
+static bool lies_inside(Strided *x, uint64_t nelem) {
+  int64_t numel = 1;
+  x->last = 0;
+  for (int i = 0; i < x->n; i++) {
+    if (__builtin_mul_overflow(numel, x->dims[i], &numel)) return false;
+    if (x->dims[i] > 1 && x->strides[i] > INT64_MAX / 64 / x->dims[i]) return false;
+    if (x->dims[i] > 1) x->last += (x->dims[i] - 1) * x->strides[i];
   }
-  TgDType d = globals[p->obj[p->obj[id].n > 4 ? item(p, id, 4) : item(p, st, 1)].n].d;
-  int64_t size = (int64_t)tg_dtype_size(d), offset = p->obj[off].u.i, last = 0, numel = 1, want;
-  if (!sizes(p, item(p, id, 2), dims, &n) || !sizes(p, item(p, id, 3), strides, &ns)) return NULL;
-  if (n != ns || p->obj[off].kind != O_INT || offset < 0) {
-    bad(p, "a tensor whose parts do not fit together");
-    return NULL;
-  }
-  bool empty = false, wraps = false;
-  for (int i = 0; i < n; i++)
-    empty = empty || !dims[i];
-  if (empty) return tg_zeros(p->ctx, n, dims, .dtype = d);
-  for (int i = 0; i < n; i++) {
-    wraps = wraps || __builtin_mul_overflow(numel, dims[i], &numel) ||
-            (dims[i] > 1 && strides[i] > INT64_MAX / 64 / dims[i]);
-    if (!wraps) last += dims[i] > 1 ? (dims[i] - 1) * strides[i] : 0;
-    if (dims[i] > 1) order[m++] = i;
-  }
-  if (!index_find(&p->storages, key, klen, &place)) {
-    io_fail(p->s, TG_ERR_VALUE, "storage %.*s is missing", (int)klen, key);
-    return NULL;
-  }
-  const Storage *s = &p->storage[place];
-  if (wraps || offset > INT64_MAX / 64 || last > INT64_MAX / 64 ||
-      (uint64_t)(offset + last + 1) > s->nbytes / (uint64_t)size) {
-    io_fail(p->s, TG_ERR_VALUE, "a tensor lies outside of storage %.*s", (int)klen, key);
-    return NULL;
-  }
-  for (int i = 1; i < m; i++) /* axes as they lie in memory, the longest stride first */
-    for (int k = i; k > 0 && strides[order[k]] > strides[order[k - 1]]; k--) {
+  return x->offset <= INT64_MAX / 64 && x->last <= INT64_MAX / 64 &&
+         (uint64_t)(x->offset + x->last + 1) <= nelem;
+}
+
+/* The axes longer than 1 as they lie in memory, the longest stride first: how many; -1: the strides are not
+ * those of such an order. */
+static int memory_order(const Strided *x, int64_t order[TG_MAX_RANK]) {
+  int m = 0;
+  for (int i = 0; i < x->n; i++)
+    if (x->dims[i] > 1) order[m++] = i;
+  for (int i = 1; i < m; i++)
+    for (int k = i; k > 0 && x->strides[order[k]] > x->strides[order[k - 1]]; k--) {
       int64_t o = order[k];
       order[k] = order[k - 1], order[k - 1] = o;
     }
-  want = 1;
+  int64_t want = 1;
   for (int k = m; k-- > 0;) {
-    sorted[k] = dims[order[k]];
-    if (strides[order[k]] != want) {
-      io_fail(p->s, TG_ERR_VALUE, "a tensor of storage %.*s has strides that are no permutation of its axes",
-              (int)klen, key);
-      return NULL;
-    }
-    want *= sorted[k];
+    if (x->strides[order[k]] != want) return -1;
+    want *= x->dims[order[k]];
   }
-  for (int k = 0, axis = 0; axis < n; axis++) /* axis (of those longer than 1) -> where it lies */
+  return m;
+}
+
+static bool strided_read(Pickle *p, uint32_t id, Strided *x) {
+  const Obj *offset = &p->obj[item(p, id, 1)];
+  int nstrides;
+  if (!sizes(p, item(p, id, 2), x->dims, &x->n) || !sizes(p, item(p, id, 3), x->strides, &nstrides))
+    return false;
+  if (x->n != nstrides || offset->kind != O_INT || offset->u.i < 0)
+    return bad(p, "a tensor whose parts do not fit together");
+  x->offset = offset->u.i;
+  return true;
+}
+
+/* A view of the file: read in the order of memory, then its axes put in theirs. */
+static TgTensor *tensor_of(Pickle *p, uint32_t id) {
+  uint32_t storage = item(p, id, 0);
+  if (p->obj[storage].kind == O_PERSISTENT) storage = item(p, storage, 0);
+  char number[24];
+  size_t nkey = 0, place;
+  const char *key = storage_key(p, storage, number, &nkey);
+  Strided x;
+  if (!key || !strided_read(p, id, &x)) return NULL;
+  TgDType d = globals[p->obj[p->obj[id].n > 4 ? item(p, id, 4) : item(p, storage, 1)].n].d;
+  for (int i = 0; i < x.n; i++)
+    if (!x.dims[i]) return tg_zeros(p->ctx, x.n, x.dims, .dtype = d);
+
+  if (!index_find(&p->storages, key, nkey, &place)) {
+    io_fail(p->s, TG_ERR_VALUE, "storage %.*s is missing", (int)nkey, key);
+    return NULL;
+  }
+  const Storage *s = &p->storage[place];
+  int64_t size = (int64_t)tg_dtype_size(d);
+  if (!lies_inside(&x, s->nbytes / (uint64_t)size)) {
+    io_fail(p->s, TG_ERR_VALUE, "a tensor lies outside of storage %.*s", (int)nkey, key);
+    return NULL;
+  }
+  int64_t order[TG_MAX_RANK], sorted[TG_MAX_RANK], back[TG_MAX_RANK];
+  int m = memory_order(&x, order);
+  if (m < 0) {
+    io_fail(p->s, TG_ERR_VALUE, "a tensor of storage %.*s has strides that are no permutation of its axes",
+            (int)nkey, key);
+    return NULL;
+  }
+  for (int k = 0; k < m; k++)
+    sorted[k] = x.dims[order[k]];
+  for (int k = 0, axis = 0; axis < x.n; axis++) /* axis (of those longer than 1) -> where it lies */
     for (int q = 0; q < m; q++)
       if (order[q] == axis) back[k++] = q;
-  TgTensor *t = source_view(s->in, s->at + (uint64_t)(offset * size), d, m, sorted);
-  return tg_reshape(tg_permute(t, m, back), n, dims);
+  TgTensor *t = source_view(s->in, s->at + (uint64_t)(x.offset * size), d, m, sorted);
+  return tg_reshape(tg_permute(t, m, back), x.n, x.dims);
 }
 
 /* ---- objects -> the tree. Each object is made once; one that holds itself is refused, so the tree ends. */
@@ -594,75 +666,94 @@ static bool scalar_of(Pickle *p, Doc *d, uint32_t id, TgValue *v) { /* anything 
   }
 }
 
+/* A tensor of a tar by its key, where id is the persistent id of one; else id. */
+static uint32_t tensor_named(Pickle *p, uint32_t id) {
+  char number[24];
+  size_t n, at;
+  const char *key = p->obj[id].kind == O_PERSISTENT ? key_text(p, item(p, id, 0), number, &n) : NULL;
+  return key && index_find(&p->tensors, key, n, &at) ? (uint32_t)at : id;
+}
+
+/* The keys of a dict into its map; a key set twice stands once, with its last value. */
+static bool keys_made(Pickle *p, Doc *d, Obj *dict, TgValue *map) {
+  Index seen = {0};
+  uint32_t kept = 0;
+  bool ok = true;
+  for (uint32_t i = 0; ok && i < dict->n; i++) {
+    size_t nkey, at = kept;
+    bool there = false;
+    uint32_t k = dict->u.at[2 * i];
+    const char *key = p->obj[k].kind == O_STR ? key_text(p, k, NULL, &nkey) : NULL;
+    if (p->obj[k].kind != O_STR && p->obj[k].kind != O_INT) {
+      ok = bad(p, "a key that is neither text nor a whole number");
+      break;
+    }
+    if (key && index_put(p->ctx, &seen, key, nkey, kept, &there) && there) index_find(&seen, key, nkey, &at);
+    dict->u.at[2 * at] = k, dict->u.at[2 * at + 1] = dict->u.at[2 * i + 1];
+    if (!there) ok = scalar_of(p, d, k, &map->u.at[2 * kept++]);
+  }
+  index_free(p->ctx, &seen);
+  dict->n = kept, map->n = kept;
+  return ok;
+}
+
+/* The way from the root to what is being made. */
+typedef struct Path {
+  Step *at;
+  size_t depth, cap;
+} Path;
+
+/* A list or map is begun: its items are made next. */
+static bool path_push(Pickle *p, Doc *d, Path *path, uint32_t id, TgValue *made, TgValue *to) {
+  if (path->depth >= MAX_DEPTH)
+    return io_fail(p->s, TG_ERR_LIMIT, "the pickle is nested more than %d deep", MAX_DEPTH);
+  Step *more = io_grow(p->ctx, path->at, path->depth, &path->cap, sizeof *more);
+  if (!more) return no_memory(p);
+  path->at = more;
+  Obj *o = &p->obj[id];
+  if (!doc_items(d, made, o->kind == O_DICT ? TG_KIND_MAP : TG_KIND_LIST, o->n)) return false;
+  if (o->kind == O_DICT && !keys_made(p, d, o, made)) return false;
+  o->open = true;
+  path->at[path->depth++] = (Step){id, 0, to};
+  return true;
+}
+
+/* The next item to be made, and where it goes; what is complete on the way to it is closed. False: none. */
+static bool path_next(Pickle *p, Path *path, TgValue *made, uint32_t *id, TgValue **to) {
+  for (; path->depth; path->depth--) {
+    Step *s = &path->at[path->depth - 1];
+    Obj *o = &p->obj[s->id];
+    if (s->next < o->n) {
+      uint32_t i = s->next++;
+      if (o->kind == O_DICT) i = 2 * i + 1;
+      *id = o->u.at[i], *to = &made[s->id].u.at[i];
+      return true;
+    }
+    o->open = false, o->done = true, *s->to = made[s->id];
+  }
+  return false;
+}
+
 static bool tree_of(Pickle *p, Doc *d, uint32_t root) {
-  Step *stack = NULL;
-  size_t depth = 0, cap = 0;
+  Path path = {0};
   TgValue *made = tg_alloc(p->ctx, (p->nobj + 1) * sizeof *made), *to = &d->root;
   bool ok = made != NULL;
-  for (uint32_t id = root; ok;) {
+  uint32_t id = root;
+  do {
+    if (!ok) break;
+    for (uint32_t named; (named = tensor_named(p, id)) != id;)
+      id = named;
     Obj *o = &p->obj[id];
-    if (o->kind == O_PERSISTENT) { /* of a tar: a tensor by its key */
-      char number[24];
-      size_t n, at;
-      const char *key = key_text(p, item(p, id, 0), number, &n);
-      if (key && index_find(&p->tensors, key, n, &at)) {
-        id = (uint32_t)at;
-        continue;
-      }
-    }
     if (o->open)
       ok = bad(p, "a value holds itself");
     else if (o->done)
       *to = made[id];
-    else if (o->kind == O_TUPLE || o->kind == O_LIST || o->kind == O_DICT) {
-      Step *more = depth < MAX_DEPTH ? io_grow(p->ctx, stack, depth, &cap, sizeof *more) : NULL;
-      if (!more)
-        ok = depth < MAX_DEPTH
-                 ? no_memory(p)
-                 : io_fail(p->s, TG_ERR_LIMIT, "the pickle is nested more than %d deep", MAX_DEPTH);
-      else {
-        stack = more;
-        size_t n = o->n;
-        if ((ok = doc_items(d, &made[id], o->kind == O_DICT ? TG_KIND_MAP : TG_KIND_LIST, n))) {
-          if (o->kind == O_DICT) { /* a key set twice has its last value */
-            Index seen = {0};
-            uint32_t kept = 0;
-            for (uint32_t i = 0; ok && i < n; i++) {
-              size_t klen, at = kept;
-              bool there = false;
-              uint32_t k = o->u.at[2 * i];
-              const char *key = p->obj[k].kind == O_STR ? key_text(p, k, NULL, &klen) : NULL;
-              if (p->obj[k].kind != O_STR && p->obj[k].kind != O_INT)
-                ok = bad(p, "a key that is neither text nor a whole number");
-              else if (key && index_put(p->ctx, &seen, key, klen, kept, &there) && there)
-                index_find(&seen, key, klen, &at);
-              if (!ok) break;
-              o->u.at[2 * at] = k, o->u.at[2 * at + 1] = o->u.at[2 * i + 1];
-              if (!there) ok = scalar_of(p, d, k, &made[id].u.at[2 * kept++]);
-            }
-            index_free(p->ctx, &seen);
-            o->n = kept, made[id].n = kept;
-          }
-          o->open = true;
-          stack[depth++] = (Step){id, 0, to};
-        }
-      }
-    } else
+    else if (o->kind == O_TUPLE || o->kind == O_LIST || o->kind == O_DICT)
+      ok = path_push(p, d, &path, id, &made[id], to);
+    else
       ok = scalar_of(p, d, id, &made[id]), o->done = true, *to = made[id];
-    bool found = false;
-    while (ok && depth && !found) {
-      Step *s = &stack[depth - 1];
-      Obj *c = &p->obj[s->id];
-      if (s->next < c->n) {
-        uint32_t i = s->next++;
-        bool map = c->kind == O_DICT;
-        id = c->u.at[map ? 2 * i + 1 : i], to = &made[s->id].u.at[map ? 2 * i + 1 : i], found = true;
-      } else
-        c->open = false, c->done = true, *s->to = made[s->id], depth--;
-    }
-    if (!found) break;
-  }
-  tg_free(p->ctx, made), tg_free(p->ctx, stack);
+  } while (ok && path_next(p, &path, made, &id, &to));
+  tg_free(p->ctx, made), tg_free(p->ctx, path.at);
   return ok;
 }
 
@@ -775,9 +866,59 @@ static bool load_stream(Pickle *p, Doc *d) {
   return ok && tree_of(p, d, root);
 }
 
+static bool int_add(Pickle *p, uint32_t to, uint64_t v) {
+  uint32_t id;
+  return obj_new(p, (Obj){.kind = O_INT, .u.i = (int64_t)v}, &id) && item_add(p, to, id);
+}
+
+/* What a persistent id would say of a storage: ("storage", its type, key, .., ..). */
+static bool storage_named(Pickle *p, uint32_t key, TgDType d, uint32_t *out) {
+  uint32_t parts[5], type = 0;
+  while (type < NGLOBALS && !(globals[type].g == G_STORAGE && globals[type].d == d))
+    type++;
+  if (!obj_new(p, (Obj){.kind = O_STR, .n = 7, .u.s = (const uint8_t *)"storage"}, &parts[0]) ||
+      !obj_new(p, (Obj){.kind = O_GLOBAL, .n = type}, &parts[1]) || !obj_new(p, (Obj){.kind = O_TUPLE}, out))
+    return false;
+  parts[2] = key, parts[3] = parts[4] = p->none;
+  for (int k = 0; k < 5; k++)
+    if (!item_add(p, *out, parts[k])) return false;
+  return true;
+}
+
+/* A tensor of the oldest layout at s[*at]: its pickle (key, storage, type), then rank, sizes, strides and
+ * offset as numbers of 8 bytes, the rank of 4 and 4 of nothing. */
+static bool old_tensor(Pickle *p, Doc *d, const Source *s, uint64_t *at) {
+  uint32_t id, storage, made;
+  if (!run(p, s->p, at, s->n, &id)) return false;
+  if (!seq(p, id) || p->obj[id].n != 3 || !is_global(p, item(p, id, 2), G_TENSOR_TYPE))
+    return bad(p, "a tensor without key, storage and type");
+  uint64_t rank = inside(*at, 8, s->n) ? le32(s->p + *at) : UINT64_MAX;
+  if (rank > TG_MAX_RANK || !inside(*at, 8 + 16 * rank + 8, s->n)) return bad(p, "a tensor is cut off");
+  *at += 8;
+  if (!storage_named(p, item(p, id, 1), globals[p->obj[item(p, id, 2)].n].d, &storage) ||
+      !obj_new(p, (Obj){.kind = O_TENSOR}, &made) || !item_add(p, made, storage) ||
+      !int_add(p, made, le64(s->p + *at + 16 * rank)))
+    return false;
+  for (int part = 0; part < 2; part++) { /* sizes, strides */
+    uint32_t list;
+    if (!obj_new(p, (Obj){.kind = O_TUPLE}, &list)) return false;
+    for (uint64_t k = 0; k < rank; k++, *at += 8)
+      if (!int_add(p, list, le64(s->p + *at))) return false;
+    if (!item_add(p, made, list)) return false;
+  }
+  *at += 8;
+  size_t len = 0;
+  bool there = false;
+  const char *key = key_keep(p, d, item(p, id, 0), &len);
+  if (!key || !index_put(p->ctx, &p->tensors, key, len, made, &there) || there)
+    return bad(p, "a tensor's key");
+  return true;
+}
+
 static bool load_tar(Pickle *p, Doc *d, const Files *f) {
-  const Source *pickle = file_named(f, "pickle"), *s = file_named(f, "storages"),
-               *t = file_named(f, "tensors");
+  const Source *pickle = file_named(f, "pickle"), *s = file_named(f, "storages");
+  const Source *tensors =
+      file_named(f, "tensors"); /* the oldest layout: a file of their own, named by number */
   if (!pickle || !s)
     return io_fail(p->s, TG_ERR_VALUE, "the tar has no files pickle and storages: it is no checkpoint");
   uint64_t at = 0, n = 0;
@@ -790,51 +931,11 @@ static bool load_tar(Pickle *p, Doc *d, const Files *f) {
     if (!raw_storage(p, d, s, &at, item(p, id, 0), tg_dtype_size(globals[p->obj[item(p, id, 2)].n].d)))
       return false;
   }
-  if (t) { /* the oldest layout: tensors in a file of their own, named by number */
-    at = 0;
-    if (!run(p, t->p, &at, t->n, &id) || !count_of(p, id, t->n, &n)) return false;
-    for (uint64_t i = 0; i < n; i++) {
-      uint32_t made, parts[5], st, shape;
-      if (!run(p, t->p, &at, t->n, &id)) return false;
-      if (!seq(p, id) || p->obj[id].n != 3 || !is_global(p, item(p, id, 2), G_TENSOR_TYPE))
-        return bad(p, "a tensor without key, storage and type");
-      uint64_t rank = inside(at, 8, t->n) ? le32(t->p + at) : UINT64_MAX;
-      if (rank > TG_MAX_RANK || !inside(at, 8 + 16 * rank + 8, t->n)) return bad(p, "a tensor is cut off");
-      uint32_t type = 0;
-      while (type < NGLOBALS &&
-             !(globals[type].g == G_STORAGE && globals[type].d == globals[p->obj[item(p, id, 2)].n].d))
-        type++;
-      if (!obj_new(p, (Obj){.kind = O_STR, .n = 7, .u.s = (const uint8_t *)"storage"}, &parts[0]) ||
-          !obj_new(p, (Obj){.kind = O_GLOBAL, .n = type}, &parts[1]))
-        return false;
-      parts[2] = item(p, id, 1), parts[3] = parts[4] = p->none;
-      if (!obj_new(p, (Obj){.kind = O_TUPLE}, &st) || !obj_new(p, (Obj){.kind = O_TENSOR}, &made))
-        return false;
-      for (int k = 0; k < 5; k++)
-        if (!item_add(p, st, parts[k])) return false;
-      at += 8;
-      if (!item_add(p, made, st) ||
-          !obj_new(p, (Obj){.kind = O_INT, .u.i = (int64_t)le64(t->p + at + 16 * rank)}, &shape) ||
-          !item_add(p, made, shape))
-        return false;
-      for (int part = 0; part < 2; part++) {
-        if (!obj_new(p, (Obj){.kind = O_TUPLE}, &shape)) return false;
-        for (uint64_t k = 0; k < rank; k++, at += 8) {
-          uint32_t v;
-          if (!obj_new(p, (Obj){.kind = O_INT, .u.i = (int64_t)le64(t->p + at)}, &v) ||
-              !item_add(p, shape, v))
-            return false;
-        }
-        if (!item_add(p, made, shape)) return false;
-      }
-      at += 8;
-      size_t len = 0;
-      bool there = false;
-      const char *key = key_keep(p, d, item(p, id, 0), &len);
-      if (!key || !index_put(p->ctx, &p->tensors, key, len, made, &there) || there)
-        return bad(p, "a tensor's key");
-    }
-  }
+  at = 0;
+  if (tensors && (!run(p, tensors->p, &at, tensors->n, &id) || !count_of(p, id, tensors->n, &n)))
+    return false;
+  for (uint64_t i = 0; tensors && i < n; i++)
+    if (!old_tensor(p, d, tensors, &at)) return false;
   at = 0;
   return run(p, pickle->p, &at, pickle->n, &id) && tree_of(p, d, id);
 }

@@ -187,6 +187,7 @@ static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {
   return true;
 }
 
+/* A program that is made but not compiled yet. */
 typedef struct Todo {
   Linear lin;
   UOpStore *st;
@@ -194,10 +195,106 @@ typedef struct Todo {
   CachedProgram *prog;
 } Todo;
 
-static TgStatus programs_make(TgContext *ctx, Plan *plan) {
+static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source); }
+
+/* Kernel k as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
+static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
+                             Todo *t) {
+  const Renderer *r = ctx->dev.backend->renderer;
+  Str opts;
+  str_init(&opts, &ctx->mem), str_init(&t->source, &ctx->mem);
+  TgStatus s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, r, copt, arena, &t->st,
+                             &t->lin, &opts, &ctx->err);
+  if (!s && ctx->env.debug >= 6) linear_print(&t->lin);
+  if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
+  if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
+    s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
+  ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
+
+  if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
+  if (ctx->env.debug >= 3)
+    fprintf(stderr, "%s %s: opts %s\n", ctx->dev.backend->name, t->lin.name, str_text(&opts));
+  if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t->source));
+  if (!s && ctx->seen) kernel_seen(ctx, &t->lin, str_text(&opts), str_text(&t->source));
+  str_free(&opts);
+  if (t->st) ctx->counters.nodes += store_created(t->st);
+  return s;
+}
+
+/* An entry of the cache for a program; NULL: out of memory. */
+static CachedProgram *program_new(TgContext *ctx, const Str *key, uint64_t hash, const Linear *lin) {
+  CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
+  if (!p) return NULL;
+  p->hash = hash;
+  snprintf(p->name, sizeof p->name, "%s", lin->name);
+  if ((p->key = mem_alloc(&ctx->mem, key->len))) memcpy(p->key, key->at, key->len), p->nkey = key->len;
+  if (p->key && program_vars(ctx, lin, p)) return p;
+  program_forget(ctx, p);
+  return NULL;
+}
+
+static CachedProgram *programs_at(Engine *e, uint64_t hash) {
+  uint64_t v = 0;
+  map_get(&e->programs, hash, &v);
+  return (CachedProgram *)(uintptr_t)v;
+}
+
+typedef Vec(Todo) TodoVec;
+
+/* The program of kernel k is found, or made and put on the list. Once there it is found by the next equal
+ * kernel of this very schedule. */
+static TgStatus program_get(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
+                            const Str *key, TodoVec *todo) {
   Engine *e = ctx->engine;
+  uint64_t hash = hash_bytes(1, key->at, key->len);
+  if ((plan->prog[k] = program_find(e, key, hash))) {
+    ctx->counters.cache_hits++;
+    return TG_OK;
+  }
+  Todo t = {0};
+  TgStatus s = kernel_lower(ctx, plan, k, copt, arena, &t);
+  if (!s && !(t.prog = program_new(ctx, key, hash, &t.lin))) s = TG_ERR_NOMEM;
+  if (!s && !vec_push(&ctx->mem, todo, t)) s = TG_ERR_NOMEM;
+  if (s) {
+    if (t.prog) program_forget(ctx, t.prog);
+    todo_end(&t);
+    return s;
+  }
+  plan->prog[k] = t.prog;
+  t.prog->next = programs_at(e, hash);
+  return map_put_ptr(&e->programs, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
+}
+
+/* Nothing half-made stays in the cache. */
+static void program_withdraw(TgContext *ctx, CachedProgram *p) {
+  Engine *e = ctx->engine;
+  CachedProgram *head = programs_at(e, p->hash), **link = &head;
+  while (*link && *link != p)
+    link = &(*link)->next;
+  if (*link) *link = p->next;
+  map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
+  program_forget(ctx, p);
+}
+
+/* All in one call: the device may compile them side by side. */
+static TgStatus programs_compile(TgContext *ctx, TodoVec *todo) {
+  if (!todo->len) return TG_OK;
   Device *d = &ctx->dev;
-  Vec(Todo) todo = {0};
+  KernelSpec *spec = mem_alloc(&ctx->mem, todo->len * sizeof *spec);
+  Program **out = mem_alloc(&ctx->mem, todo->len * sizeof *out);
+  TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
+  for (size_t i = 0; !s && i < todo->len; i++)
+    spec[i] = (KernelSpec){&todo->at[i].lin, d->backend->renderer ? str_text(&todo->at[i].source) : NULL};
+  if (!s) s = d->backend->compile(d, spec, (int)todo->len, out);
+  if (!s) ctx->counters.compiled += todo->len;
+  for (size_t i = 0; !s && i < todo->len; i++)
+    todo->at[i].prog->prog = out[i], todo->at[i].prog->refs = 1;
+  mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
+  return s;
+}
+
+static TgStatus programs_make(TgContext *ctx, Plan *plan) {
+  TodoVec todo = {0};
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
@@ -205,77 +302,15 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
-    if (!kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast)) {
-      s = TG_ERR_NOMEM;
-      str_free(&key);
-      break;
-    }
-    uint64_t h = hash_bytes(1, key.at, key.len);
-    CachedProgram *p = program_find(e, &key, h);
-    if (p)
-      ctx->counters.cache_hits++;
-    else {
-      Todo t = {0};
-      Str opts;
-      str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
-      s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt,
-                        &arena, &t.st, &t.lin, &opts, &ctx->err);
-      if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
-      if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
-      if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
-        s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
-      ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t.source.len);
-      if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
-      if (ctx->env.debug >= 3)
-        fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
-      if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
-      if (!s && ctx->seen) kernel_seen(ctx, &t.lin, str_text(&opts), str_text(&t.source));
-      str_free(&opts);
-      if (t.st) ctx->counters.nodes += store_created(t.st);
-      p = s ? NULL : mem_alloc(&ctx->mem, sizeof *p);
-      if (p && (p->key = mem_alloc(&ctx->mem, key.len))) memcpy(p->key, key.at, key.len), p->nkey = key.len;
-      if (p) p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
-      t.prog = p;
-      if (p && !program_vars(ctx, &t.lin, p)) s = TG_ERR_NOMEM;
-      if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
-      if (s) {
-        store_free(t.st);
-        str_free(&t.source);
-        if (p) program_forget(ctx, p);
-      } else { /* found by the next equal kernel of this very schedule */
-        uint64_t v = 0;
-        map_get(&e->programs, h, &v);
-        p->next = (CachedProgram *)(uintptr_t)v;
-        if (!map_put_ptr(&e->programs, (uintptr_t)h, p)) s = TG_ERR_NOMEM;
-      }
-    }
-    plan->prog[k] = p;
+    bool known = kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
+    s = known ? program_get(ctx, plan, k, &copt, &arena, &key, &todo) : TG_ERR_NOMEM;
     str_free(&key);
   }
-  KernelSpec *spec = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *spec) : NULL;
-  Program **out = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *out) : NULL;
-  if (todo.len && (!spec || !out)) s = TG_ERR_NOMEM;
-  if (!s && todo.len) {
-    for (size_t i = 0; i < todo.len; i++)
-      spec[i] = (KernelSpec){&todo.at[i].lin, d->backend->renderer ? str_text(&todo.at[i].source) : NULL};
-    s = d->backend->compile(d, spec, (int)todo.len, out);
-    if (!s) ctx->counters.compiled += todo.len;
-  }
+  if (!s) s = programs_compile(ctx, &todo);
+
   for (size_t i = 0; i < todo.len; i++) {
-    CachedProgram *p = todo.at[i].prog;
-    if (!s)
-      p->prog = out[i], p->refs = 1;
-    else { /* taken out again: nothing half-made stays in the cache */
-      uint64_t v = 0;
-      map_get(&e->programs, p->hash, &v);
-      CachedProgram *head = (CachedProgram *)(uintptr_t)v, **link = &head;
-      while (*link && *link != p)
-        link = &(*link)->next;
-      if (*link) *link = p->next;
-      map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
-      program_forget(ctx, p);
-    }
-    store_free(todo.at[i].st), str_free(&todo.at[i].source);
+    if (s) program_withdraw(ctx, todo.at[i].prog);
+    todo_end(&todo.at[i]);
   }
   for (int k = 0; k < plan->sched.nkernel; k++) {
     if (s)
@@ -283,7 +318,6 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
     else
       plan->prog[k]->refs++;
   }
-  mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
   vec_free(&ctx->mem, &todo);
   arena_free(&arena);
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;

@@ -327,41 +327,73 @@ static const UOp *next_after(const C *c, int at) { /* the next that has a statem
   return NULL;
 }
 
-static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
-  const char *t = cs_scalar[cs_storage((DType)u->dtype)];
-  if (u->lanes > 1) { /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
-    if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) {
-      cs_fail(c, u, "this number of lanes does not exist");
-      return;
-    }
-  }
+/* Whether u has no statement of its own: it is written where it is used, or opens nothing. */
+static bool without_statement(C *c, const UOp *u) {
   switch (u->op) {
   case OPS_CONST:
   case OPS_PARAM:
   case OPS_INDEX:
   case OPS_AFTER:
-  case OPS_SINK: return;
-  case OPS_STORE:
-    if (u == c->written) return;
-    break;
+  case OPS_SINK: return true;
+  case OPS_STORE: return u == c->written;
   case OPS_GEP:
-    /* written where it is used */
-    if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL && u->src[0]->op != OPS_CONST) {
-      if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
-      return;
-    }
-    break;
-  case OPS_END:
-  case OPS_ENDIF:
-    if (u->op == OPS_END && u->src[0]->op == OPS_RANGE && u->src[0]->arg.range.type == AXIS_THREAD) return;
-    if (c->depth <= 1) {
-      cs_fail(c, u, "closes nothing");
-      return;
-    }
-    c->depth--;
-    break;
-  default: break;
+    if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
+    if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
+    return true;
+  case OPS_END: return u->src[0]->op == OPS_RANGE && u->src[0]->arg.range.type == AXIS_THREAD;
+  default: return false;
   }
+}
+
+/* A register begins as what is stored to it next, if that comes at once. */
+static void render_reg(C *c, const UOp *u, int at, int id) {
+  bool mask = cs_is_mask(c, u);
+  if (mask) c->mask_bytes[at] = 1;
+  DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
+  const UOp *first = next_after(c, at);
+  if (first && first->op == OPS_STORE && base_of(first->src[0]) == u && !mask) {
+    cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
+    c->written = first;
+  } else
+    cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
+}
+
+static void render_range(C *c, const UOp *u, const char *type) {
+  const char *r = cs_ref(c, u);
+  if (u->arg.range.type == AXIS_THREAD) {
+    cs_put(c, "%s %s = (%s)tid;\n", type, r, type);
+    return;
+  }
+  cs_put(c, "for (%s %s = 0; %s < %s; %s++) {\n", type, r, r, cs_ref(c, u->src[0]), r);
+  c->depth++;
+}
+
+static void render_special(C *c, const UOp *u, const char *type, int id) {
+  static const char *const axis[] = {"x", "y", "z"};
+  if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) {
+    cs_fail(c, u, "no grid here");
+    return;
+  }
+  bool local = u->arg.special.local;
+  const char *from = c->lang->msl ? (local ? "lid" : "gid") : local ? "threadIdx" : "blockIdx";
+  cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", type, id, type, from, axis[u->arg.special.dim],
+         cs_ref(c, u->src[0]));
+}
+
+static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
+  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
+  if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) {
+    cs_fail(c, u, "this number of lanes does not exist");
+    return;
+  }
+  if (without_statement(c, u)) return;
+  bool closes = u->op == OPS_END || u->op == OPS_ENDIF;
+  if (closes && c->depth <= 1) {
+    cs_fail(c, u, "closes nothing");
+    return;
+  }
+  c->depth -= closes;
   int id = c->number[at] = u->op == OPS_DEFINE_REG                     ? c->nreg++
                            : u->op == OPS_DEFINE_LOCAL                 ? c->nlocal++
                            : u->dtype != DT_VOID && u->op != OPS_RANGE ? c->nval++
@@ -369,33 +401,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   line(c);
   switch (u->op) {
   case OPS_VAR:
-    if (c->lang->gnu_vec)
-      cs_put(c, "%s v%d = (%s)vars[%d];\n", t, id, t, c->nvar++);
-    else
-      cs_put(c, "%s v%d = (%s)var%d;\n", t, id, t, c->nvar++);
+    cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s)vars[%d];\n" : "%s v%d = (%s)var%d;\n", type, id, type,
+           c->nvar++);
     break;
-  case OPS_DEFINE_REG: {
-    DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
-    if (cs_is_mask(c, u)) c->mask_bytes[at] = 1;
-    const UOp *first = next_after(c, at);
-    if (first && first->op == OPS_STORE && base_of(first->src[0]) == u && !cs_is_mask(c, u)) {
-      cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
-      c->written = first;
-    } else
-      cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
-    break;
-  }
+  case OPS_DEFINE_REG: render_reg(c, u, at, id); break;
   case OPS_DEFINE_LOCAL: render_local(c, u, id, stack, scratch); break;
-  case OPS_RANGE: {
-    const char *r = cs_ref(c, u);
-    if (u->arg.range.type == AXIS_THREAD) {
-      cs_put(c, "%s %s = (%s)tid;\n", t, r, t);
-      break;
-    }
-    cs_put(c, "for (%s %s = 0; %s < %s; %s++) {\n", t, r, r, cs_ref(c, u->src[0]), r);
-    c->depth++;
-    break;
-  }
+  case OPS_RANGE: render_range(c, u, type); break;
   case OPS_IF:
     cs_put(c, "if (%s) {\n", cs_ref(c, u->src[0]));
     c->depth++;
@@ -412,21 +423,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     else
       cs_fail(c, u, "no barriers here");
     break;
-  case OPS_SPECIAL: {
-    if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) {
-      cs_fail(c, u, "no grid here");
-      break;
-    }
-    const char *from = c->lang->msl           ? (u->arg.special.local ? "lid" : "gid")
-                       : u->arg.special.local ? "threadIdx"
-                                              : "blockIdx";
-    cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", t, id, t, from,
-           u->arg.special.dim == 0   ? "x"
-           : u->arg.special.dim == 1 ? "y"
-                                     : "z",
-           cs_ref(c, u->src[0]));
-    break;
-  }
+  case OPS_SPECIAL: render_special(c, u, type, id); break;
   default:
     if (op_is_alu((Ops)u->op))
       render_alu(c, u, id);

@@ -357,29 +357,12 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
 static bool kernels_alone(TgContext *ctx, Schedule *s) {
   UOpStore *st = store_new(&ctx->mem), *old = s->store;
   UOpMap *to = uop_map_begin(old, st);
-  UOpVec order = {0};
   bool ok = st && to;
-  for (int k = 0; ok && k < s->nkernel; k++) {
-    order.len = 0;
-    ok = uop_toposort(old, &ctx->mem, &s->kernel[k].ast, 1, &order);
-    for (size_t i = 0; ok && i < order.len; i++) {
-      UOp *u = order.at[i], *buf[64],
-          **src = u->nsrc <= 64 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
-      if (!src) {
-        ok = false;
-        break;
-      }
-      for (int j = 0; j < u->nsrc; j++)
-        src[j] = uop_map_get(to, u->src[j]);
-      UOp *v = uop_with_src(st, u, src);
-      if (src != buf) mem_free(&ctx->mem, src);
-      ok = v && uop_map_put(old, to, u, v);
-    }
-  }
+  for (int k = 0; ok && k < s->nkernel; k++)
+    ok = uop_copy(st, old, to, &ctx->mem, s->kernel[k].ast) != NULL;
   for (int k = 0; ok && k < s->nkernel; k++)
     s->kernel[k].ast = uop_map_get(to, s->kernel[k].ast);
   if (ok) ctx->counters.nodes += store_created(old) + store_created(st);
-  vec_free(&ctx->mem, &order);
   uop_map_end(old, to);
   if (ok) s->store = st;
   store_free(ok ? old : st);

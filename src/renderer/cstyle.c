@@ -13,7 +13,7 @@ static void line(C *c) {
 }
 
 static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
-  u = base_of(u);
+  u = uop_base(u);
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
   return u->lanes == 1 ? cs_ref(c, u) : cs_text(c, "%s.%c", cs_ref(c, u), "xyzw"[lane & 3]);
 }
@@ -42,7 +42,7 @@ static const char *space_of(C *c, const UOp *base) {
 static void load_text(C *c, const UOp *ix, const UOp *u) {
   DType d = (DType)u->dtype;
   int n = u->lanes;
-  const UOp *base = base_of(ix->src[0]);
+  const UOp *base = uop_base(ix->src[0]);
   const char *p = cs_ref(c, base), *o = cs_ref(c, ix->src[1]);
   if (n == 1)
     cs_put(c, "%s[%s]", p, o);
@@ -70,7 +70,7 @@ static const char *zero_text(C *c, const UOp *u) {
 
 /* A gated load reads nothing where the gate is false: ?: for one lane, if for several. */
 static void render_load(C *c, const UOp *u, int id) {
-  const UOp *x = base_of(u->src[0]);
+  const UOp *x = uop_base(u->src[0]);
   const char *t = cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes);
   if (cs_is_mask(c, u)) c->mask_bytes[cs_place(c, u)] = 1;
   if (x->op == OPS_DEFINE_REG) {
@@ -105,7 +105,7 @@ static void render_load(C *c, const UOp *u, int id) {
 }
 
 static void render_store(C *c, const UOp *u) {
-  const UOp *x = base_of(u->src[0]), *v = u->src[1];
+  const UOp *x = uop_base(u->src[0]), *v = u->src[1];
   const char *val = cs_is_mask(c, v) ? cs_mask(c, v, 1) : cs_ref(c, v);
   int n = v->lanes;
   if (x->op == OPS_DEFINE_REG) {
@@ -116,7 +116,7 @@ static void render_store(C *c, const UOp *u) {
     cs_fail(c, u, "target is neither INDEX nor register");
     return;
   }
-  const UOp *base = base_of(x->src[0]);
+  const UOp *base = uop_base(x->src[0]);
   const char *p = cs_ref(c, base), *o = cs_ref(c, x->src[1]);
   if (x->arg.i) cs_put(c, "if (%s) ", cs_ref(c, x->src[x->nsrc - 1]));
   if (n == 1)
@@ -277,9 +277,9 @@ static void signature(C *c) {
     DType d = DT_U8;
     bool written = false;
     for (int i = 0; i < lin->n; i++) {
-      const UOp *u = lin->at[i], *to = u->op == OPS_STORE ? base_of(u->src[0]) : NULL;
+      const UOp *u = lin->at[i], *to = u->op == OPS_STORE ? uop_base(u->src[0]) : NULL;
       if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
-      if (to && to->op == OPS_INDEX) to = base_of(to->src[0]);
+      if (to && to->op == OPS_INDEX) to = uop_base(to->src[0]);
       written |= to && to->op == OPS_PARAM && to->arg.param.slot == slot;
     }
     cs_fmt(s, "%s%s%s%s *%sp%d", n++ ? ", " : "", c->lang->msl ? "device " : "", written ? "" : "const ",
@@ -351,7 +351,7 @@ static void render_reg(C *c, const UOp *u, int at, int id) {
   if (mask) c->mask_bytes[at] = 1;
   DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
   const UOp *first = next_after(c, at);
-  if (first && first->op == OPS_STORE && base_of(first->src[0]) == u && !mask) {
+  if (first && first->op == OPS_STORE && uop_base(first->src[0]) == u && !mask) {
     cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
     c->written = first;
   } else

@@ -34,12 +34,6 @@ static inline DType cs_unsigned_of(DType d) {
   return n == 1 ? DT_U8 : n == 2 ? DT_U16 : n == 4 ? DT_U32 : DT_U64;
 }
 
-static inline const UOp *base_of(const UOp *u) {
-  while (u->op == OPS_AFTER)
-    u = u->src[0];
-  return u;
-}
-
 /* ---- operands.c. A text lives until NTMP others are made; a name that is "first used" is defined in front
  * of the kernel. */
 bool cs_fail(C *c, const UOp *u, const char *why); /* false; the first reason is kept */

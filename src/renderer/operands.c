@@ -167,7 +167,7 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
 }
 
 const char *cs_ref(C *c, const UOp *u) {
-  u = base_of(u);
+  u = uop_base(u);
   if (u->op == OPS_CONST) {
     if (u->lanes == 1) return cs_const(c, (DType)u->dtype, u->arg.v);
     if (cs_is_mask(c, u)) return cs_splat(c, DT_I8, u->lanes, u->arg.v.i ? "(i8)-1" : "(i8)0");
@@ -189,12 +189,12 @@ const char *cs_ref(C *c, const UOp *u) {
 }
 
 int cs_mask_size(C *c, const UOp *u) {
-  u = base_of(u);
+  u = uop_base(u);
   return u->op == OPS_CONST ? 1 : c->mask_bytes[cs_place(c, u)];
 }
 
 const char *cs_mask(C *c, const UOp *u, int nbytes) {
-  if (base_of(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
+  if (uop_base(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
   const char *r = cs_ref(c, u);
   return cs_mask_size(c, u) == nbytes
              ? r

@@ -32,81 +32,82 @@ static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
   return r;
 }
 
+/* u from the results of its sources; u itself where none has changed. NULL: out of memory. */
+static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
+  UOp *room[16], **src = u->nsrc <= 16 ? room : mem_alloc(rw->mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  bool same = true;
+  for (int i = 0; i < u->nsrc; i++)
+    src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
+  UOp *v = same ? u : uop_with_src(rw->st, u, src);
+  if (src != room) mem_free(rw->mem, src);
+  return v;
+}
+
+static WalkFrame *top_frame(UOpMap *memo) { return &memo->stack.at[memo->stack.len - 1]; }
+
+static bool frame_push(Rewrite *rw, UOpMap *memo, UOp *u) {
+  return vec_push(rw->st->mem, &memo->stack, ((WalkFrame){u, NULL, 0}));
+}
+
+/* The top frame's node is done: v stands for it. */
+static bool frame_done(Rewrite *rw, UOpMap *memo, const UOp *v) {
+  bool ok = map_set(rw->st, memo, top_frame(memo)->u, v->id);
+  memo->stack.len--;
+  return ok;
+}
+
+/* Its sources have their results: the node is rebuilt and, sources first, matched. False: failed. */
+static bool node_match(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, uint64_t budget) {
+  bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
+  UOp *u = top_frame(memo)->u, *v = rebuilt(rw, memo, u);
+  if (!v) return false;
+  UOp *done = v == u ? NULL : result_of(rw, memo, v);
+  if (done) return frame_done(rw, memo, done);
+  UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
+  if (rw->firings > budget || rw->failed) return false;
+  if (r && r != v) {
+    top_frame(memo)->next = r; /* the stack may have moved */
+    return true;
+  }
+  if (!limited && !rw->top_down) v->mark |= rw->mark;
+  return frame_done(rw, memo, v) && map_set(rw->st, memo, v, v->id);
+}
+
 /* A frame waits for node `u`'s sources (top-down: after the matcher has seen it), then for the result `next`
  * of a rule that fired on it. */
+static bool frame_step(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, uint64_t budget) {
+  WalkFrame *f = top_frame(memo);
+  if (f->next) {
+    UOp *r = result_of(rw, memo, f->next);
+    return r ? frame_done(rw, memo, r) : frame_push(rw, memo, f->next);
+  }
+  if (rw->top_down && !f->i) { /* i counts from 1 then */
+    f->i = 1;
+    UOp *u = f->u, *r = apply(rw, env, m, u);
+    if (rw->firings > budget || rw->failed) return false;
+    f = top_frame(memo);
+    if (r && r != u) {
+      f->next = r;
+      return true;
+    }
+  }
+  if (f->i - rw->top_down < f->u->nsrc) {
+    UOp *s = f->u->src[f->i++ - rw->top_down];
+    return result_of(rw, memo, s) || frame_push(rw, memo, s);
+  }
+  return node_match(rw, env, m, memo, budget);
+}
+
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
   RewriteEnv *env = store_env(rw->st);
-  bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
   /* a rule set that loops is an error, not a hang */
   uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);
-  bool ok = memo && vec_push(rw->st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
-  while (ok && memo->stack.len) {
-    WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
-    if (f->next) {
-      UOp *next = f->next, *r = result_of(rw, memo, next);
-      if (r) {
-        ok = map_set(rw->st, memo, f->u, r->id);
-        memo->stack.len--;
-        continue;
-      }
-      /* f moves when the stack grows */
-      ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){next, NULL, 0}));
-      continue;
-    }
-    if (rw->top_down && !f->i) { /* i counts from 1 then */
-      f->i = 1;
-      UOp *u = f->u, *r = apply(rw, env, m, u);
-      if (rw->firings > budget || rw->failed) {
-        ok = false;
-        break;
-      }
-      if (r && r != u) {
-        memo->stack.at[memo->stack.len - 1].next = r;
-        continue;
-      }
-      f = &memo->stack.at[memo->stack.len - 1];
-    }
-    if (f->i - rw->top_down < f->u->nsrc) {
-      UOp *s = f->u->src[f->i++ - rw->top_down];
-      if (!result_of(rw, memo, s)) ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
-      continue;
-    }
-    UOp *u = f->u, *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
-    if (!src) {
-      ok = false;
-      break;
-    }
-    bool same = true;
-    for (int i = 0; i < u->nsrc; i++)
-      src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
-    UOp *v = same ? u : uop_with_src(rw->st, u, src);
-    if (src != buf) mem_free(rw->mem, src);
-    if (!v) {
-      ok = false;
-      break;
-    }
-    UOp *done = v == u ? NULL : result_of(rw, memo, v);
-    if (done) {
-      ok = map_set(rw->st, memo, u, done->id);
-      memo->stack.len--;
-      continue;
-    }
-    UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
-    if (rw->firings > budget || rw->failed) {
-      ok = false;
-      break;
-    }
-    if ((!r || r == v) && !limited && !rw->top_down) v->mark |= rw->mark;
-    if (!r || r == v) {
-      ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id);
-      memo->stack.len--;
-      continue;
-    }
-    f = &memo->stack.at[memo->stack.len - 1];
-    f->next = r;
-  }
+  bool ok = memo && frame_push(rw, memo, root);
+  while (ok && memo->stack.len)
+    ok = frame_step(rw, env, m, memo, budget);
   UOp *result = ok ? result_of(rw, memo, root) : NULL;
   if (!ok) rw->failed = true;
   uop_map_end(rw->st, memo);
@@ -159,6 +160,28 @@ UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from
   UOp *result = ok ? map_node(memo, root) : NULL;
   uop_map_end(st, memo);
   return result;
+}
+
+UOp *uop_mapped(UOpStore *st, TgMem *mem, const UOp *u, const UOpMap *m) {
+  UOp *room[16] = {NULL}, **src = u->nsrc <= 16 ? room : mem_alloc(mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  for (int i = 0; i < u->nsrc; i++)
+    src[i] = map_node(m, u->src[i]);
+  UOp *v = uop_with_src(st, u, src);
+  if (src != room) mem_free(mem, src);
+  return v;
+}
+
+UOp *uop_copy(UOpStore *to, UOpStore *from, UOpMap *m, TgMem *mem, UOp *root) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(from, mem, &root, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    UOp *v = map_node(m, u) ? NULL : uop_mapped(to, mem, u, m);
+    ok = map_node(m, u) || (v && map_set(from, m, u, v->id));
+  }
+  vec_free(mem, &order);
+  return ok ? map_node(m, root) : NULL;
 }
 
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {

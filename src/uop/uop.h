@@ -282,6 +282,13 @@ static inline int64_t buffer_uid(const UOp *u) { return u->arg.param.slot & UINT
 
 static inline uint32_t buffer_version(const UOp *u) { return (uint32_t)(u->arg.param.slot >> 32); }
 
+/* What it is, without the AFTERs that say from when on: a memory, a register, an INDEX. */
+static inline const UOp *uop_base(const UOp *u) {
+  while (u->op == OPS_AFTER)
+    u = u->src[0];
+  return u;
+}
+
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 
 static inline bool is_const_int(const UOp *u, int64_t v) {
@@ -341,6 +348,12 @@ struct RewriteEnv {
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root); /* NULL: failed */
 /* Called by generated matchers: counts, traces, honours the limit; NULL when the rule may not fire. */
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
+/* u with its sources as m has them, in st, the store of m's values. NULL: out of memory, or m lacks a source.
+ */
+UOp *uop_mapped(UOpStore *st, TgMem *mem, const UOp *u, const UOpMap *m);
+/* The graph below root in another store. m, from nodes of `from` to nodes of `to`, keeps what was copied: it
+ * may be given again. NULL: out of memory. */
+UOp *uop_copy(UOpStore *to, UOpStore *from, UOpMap *m, TgMem *mem, UOp *root);
 /* one pass; no rules */
 UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to);
 

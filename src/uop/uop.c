@@ -98,81 +98,100 @@ static bool mul_ok(int64_t a, int64_t b, int64_t *r) {
 
 static int64_t floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
-static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+static void bounds_of_four(const int64_t v[4], int64_t *lo, int64_t *hi) {
+  *lo = *hi = v[0];
+  for (int i = 1; i < 4; i++)
+    *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+}
+
+static void bounds_mul(const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
   int64_t v[4];
+  if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) && mul_ok(a->vmax, b->vmin, &v[2]) &&
+      mul_ok(a->vmax, b->vmax, &v[3]))
+    bounds_of_four(v, lo, hi);
+  else if (a->vmin >= 0 && b->vmin >= 0)
+    *lo = 0;
+}
+
+/* Toward zero (c) or toward minus infinity. */
+static void bounds_div(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t *hi) {
+  if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
+    int64_t v[4] = {c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin),
+                    c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax),
+                    c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin),
+                    c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax)};
+    bounds_of_four(v, lo, hi);
+  } else if (b->vmin > 0 && a->vmin >= 0)
+    *lo = 0;
+}
+
+/* The sign is that of the divisor, or (c) that of a. */
+static void bounds_mod(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t *hi) {
+  if (b->vmin <= 0) return;
+  if (c) {
+    if (b->vmax == INT64_MAX) return;
+    *hi = a->vmax < 0 ? 0 : TG_MIN(b->vmax - 1, a->vmax);
+    *lo = a->vmin >= 0 ? 0 : -(b->vmax - 1);
+    return;
+  }
+  *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
+  if (a->vmin >= 0 && a->vmax < b->vmin)
+    *lo = a->vmin, *hi = a->vmax;
+  else if (a->vmin >= 0)
+    *hi = TG_MIN(*hi, a->vmax);
+}
+
+static void bounds_equal(const UOp *a, const UOp *b, bool negated, int64_t *lo, int64_t *hi) {
+  bool apart = a->vmax < b->vmin || b->vmax < a->vmin;
+  bool same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
+  *lo = negated ? apart : same, *hi = negated ? !same : !apart;
+}
+
+static void bounds_bits(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+  if (u->op == OPS_SHR) {
+    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL)
+      *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
+    return;
+  }
+  if (u->op == OPS_OR) {
+    if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
+    return;
+  }
+  if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
+  if (u->dtype == DT_BOOL)
+    *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
+  else if (b->vmin >= 0)
+    *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
+}
+
+/* *lo and *hi stay where nothing is known. */
+static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+  int64_t v;
   switch (u->op) {
   case OPS_ADD:
     if (u->dtype == DT_BOOL) {
       *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
       break;
     }
-    if (add_ok(a->vmin, b->vmin, &v[0])) *lo = v[0];
-    if (add_ok(a->vmax, b->vmax, &v[1])) *hi = v[1];
+    if (add_ok(a->vmin, b->vmin, &v)) *lo = v;
+    if (add_ok(a->vmax, b->vmax, &v)) *hi = v;
     break;
   case OPS_SUB:
-    if (b->vmax > INT64_MIN + 1 && add_ok(a->vmin, -b->vmax, &v[0]) && b->vmax != INT64_MAX) *lo = v[0];
-    if (b->vmin > INT64_MIN + 1 && add_ok(a->vmax, -b->vmin, &v[1])) *hi = v[1];
+    if (b->vmax > INT64_MIN + 1 && add_ok(a->vmin, -b->vmax, &v) && b->vmax != INT64_MAX) *lo = v;
+    if (b->vmin > INT64_MIN + 1 && add_ok(a->vmax, -b->vmin, &v)) *hi = v;
     break;
-  case OPS_MUL:
-    if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) &&
-        mul_ok(a->vmax, b->vmin, &v[2]) && mul_ok(a->vmax, b->vmax, &v[3])) {
-      *lo = *hi = v[0];
-      for (int i = 1; i < 4; i++)
-        *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
-    } else if (a->vmin >= 0 && b->vmin >= 0)
-      *lo = 0;
-    break;
+  case OPS_MUL: bounds_mul(a, b, lo, hi); break;
   case OPS_FLOORDIV:
-  case OPS_CDIV:
-    if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
-      bool c = u->op == OPS_CDIV;
-      v[0] = c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin),
-      v[1] = c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax);
-      v[2] = c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin),
-      v[3] = c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax);
-      *lo = *hi = v[0];
-      for (int i = 1; i < 4; i++)
-        *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
-    } else if (b->vmin > 0 && a->vmin >= 0)
-      *lo = 0;
-    break;
+  case OPS_CDIV: bounds_div(a, b, u->op == OPS_CDIV, lo, hi); break;
   case OPS_FLOORMOD:
-    if (b->vmin > 0) {
-      *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
-      if (a->vmin >= 0 && a->vmax < b->vmin)
-        *lo = a->vmin, *hi = a->vmax;
-      else if (a->vmin >= 0)
-        *hi = TG_MIN(*hi, a->vmax);
-    }
-    break;
-  case OPS_CMOD:
-    if (b->vmin > 0 && b->vmax != INT64_MAX) {
-      *hi = a->vmax < 0 ? 0 : TG_MIN(b->vmax - 1, a->vmax), *lo = a->vmin >= 0 ? 0 : -(b->vmax - 1);
-    }
-    break;
+  case OPS_CMOD: bounds_mod(a, b, u->op == OPS_CMOD, lo, hi); break;
   case OPS_MAX: *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
   case OPS_CMPLT: *lo = a->vmax < b->vmin, *hi = !(a->vmin >= b->vmax); break;
   case OPS_CMPNE:
-  case OPS_CMPEQ: {
-    bool apart = a->vmax < b->vmin || b->vmax < a->vmin,
-         same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
-    *lo = u->op == OPS_CMPNE ? apart : same, *hi = u->op == OPS_CMPNE ? !same : !apart;
-    break;
-  }
+  case OPS_CMPEQ: bounds_equal(a, b, u->op == OPS_CMPNE, lo, hi); break;
   case OPS_AND:
-    if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
-    if (u->dtype == DT_BOOL)
-      *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
-    else if (b->vmin >= 0)
-      *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
-    break;
-  case OPS_SHR:
-    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL)
-      *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
-    break;
   case OPS_OR:
-    if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
-    break;
+  case OPS_SHR: bounds_bits(u, a, b, lo, hi); break;
   default: break;
   }
 }

@@ -56,8 +56,10 @@ TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...) {
 }
 
 /* ---- types */
-const char *const cs_scalar[DT_COUNT] = {"void", "index", "u8", "i8", "u8",  "i16", "u16", "i32", "u32",
-                                         "i64",  "u64",   "u8", "u8", "u16", "u16", "f32", "f64"};
+const char *const cs_scalar[DT_COUNT] = {
+#define DTYPE(name, text, bytes, storage) storage,
+#include "uop/dtypes.def"
+};
 
 static bool first_use(C *c, const char *name) {
   uint64_t k = hash_bytes(1, name, strlen(name)), v;

@@ -31,23 +31,12 @@ ShapeText tensor_text(const TgTensor *x) {
   return t;
 }
 
-/* ---- dtypes: the one table between public and internal names */
-static const DType dtype_table[] = {[TG_DTYPE_DEFAULT] = DT_VOID,
-                                    [TG_BOOL] = DT_BOOL,
-                                    [TG_I8] = DT_I8,
-                                    [TG_U8] = DT_U8,
-                                    [TG_I16] = DT_I16,
-                                    [TG_U16] = DT_U16,
-                                    [TG_I32] = DT_I32,
-                                    [TG_U32] = DT_U32,
-                                    [TG_I64] = DT_I64,
-                                    [TG_U64] = DT_U64,
-                                    [TG_F16] = DT_F16,
-                                    [TG_BF16] = DT_BF16,
-                                    [TG_F32] = DT_F32,
-                                    [TG_F64] = DT_F64,
-                                    [TG_FP8E4M3] = DT_FP8E4M3,
-                                    [TG_FP8E5M2] = DT_FP8E5M2};
+/* ---- dtypes: public and internal numbers; DT_VOID, which is 0, stands for none */
+static const DType dtype_table[] = {
+#define INNER(name, text, bytes, storage)
+#define DTYPE(name, text, bytes, storage) [TG_##name] = DT_##name,
+#include "uop/dtypes.def"
+};
 
 DType dtype_of(TgDType d, DType fallback) {
   if (d == TG_DTYPE_DEFAULT) return fallback;
@@ -62,35 +51,35 @@ TgDType dtype_public(DType d) {
 
 /* The promotion lattice as the result of each pair. Scalars are not here: they take the tensor's kind. i64
  * with u64 has no integer to go to; tinygrad gives a float of no width there, here it is f32. */
-#define JOIN(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)                                                    \
-  {                                                                                                          \
-    DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, DT_##i, DT_##j, DT_##k, DT_##l, DT_##m,  \
-        DT_##n, DT_##o                                                                                       \
-  }
+/* clang-format off */
+#define DT_E4M3 DT_FP8E4M3
+#define DT_E5M2 DT_FP8E5M2
+#define ROW(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o) \
+  {DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, \
+   DT_##i, DT_##j, DT_##k, DT_##l, DT_##m, DT_##n, DT_##o}
 static const uint8_t joins[DT_COUNT - DT_BOOL][DT_COUNT - DT_BOOL] = {
-    /*   bool     i8       u8       i16      u16      i32      u32      i64      u64      fp8e4m3  fp8e5m2 f16
-       bf16     f32      f64 */
-    JOIN(BOOL, I8, U8, I16, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),  /* bool */
-    JOIN(I8, I8, I16, I16, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),   /* i8 */
-    JOIN(U8, I16, U8, I16, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),   /* u8 */
-    JOIN(I16, I16, I16, I16, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i16 */
-    JOIN(U16, I32, U16, I32, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u16 */
-    JOIN(I32, I32, I32, I32, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i32 */
-    JOIN(U32, I64, U32, I64, U32, I64, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u32 */
-    JOIN(I64, I64, I64, I64, I64, I64, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i64 */
-    JOIN(U64, F32, U64, F32, U64, F32, U64, F32, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u64 */
-    /* f16 */
-    /* fp8e5m2 */
-    /* fp8e4m3 */
-    JOIN(FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, F16, F16,
-         BF16, F32, F64),
-    JOIN(FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, F16, FP8E5M2, F16,
-         BF16, F32, F64),
-    JOIN(F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64),
-    JOIN(BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64), /* bf16 */
-    JOIN(F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F64),             /* f32 */
-    JOIN(F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64),             /* f64 */
+  /*            bool  i8    u8    i16   u16   i32   u32   i64   u64   e4m3  e5m2  f16   bf16  f32   f64 */
+  /* bool */ ROW(BOOL, I8,   U8,   I16,  U16,  I32,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i8   */ ROW(I8,   I8,   I16,  I16,  I32,  I32,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u8   */ ROW(U8,   I16,  U8,   I16,  U16,  I32,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i16  */ ROW(I16,  I16,  I16,  I16,  I32,  I32,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u16  */ ROW(U16,  I32,  U16,  I32,  U16,  I32,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i32  */ ROW(I32,  I32,  I32,  I32,  I32,  I32,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u32  */ ROW(U32,  I64,  U32,  I64,  U32,  I64,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i64  */ ROW(I64,  I64,  I64,  I64,  I64,  I64,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u64  */ ROW(U64,  F32,  U64,  F32,  U64,  F32,  U64,  F32,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* e4m3 */ ROW(E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, F16,  F16,  BF16, F32,  F64),
+  /* e5m2 */ ROW(E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, F16,  E5M2, F16,  BF16, F32,  F64),
+  /* f16  */ ROW(F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F32,  F32,  F64),
+  /* bf16 */ ROW(BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32,  BF16, F32,  F64),
+  /* f32  */ ROW(F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F64),
+  /* f64  */ ROW(F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64),
 };
+#undef ROW
+#undef DT_E4M3
+#undef DT_E5M2
+
+/* clang-format on */
 
 DType dtype_join(DType a, DType b) { return (DType)joins[a - DT_BOOL][b - DT_BOOL]; }
 

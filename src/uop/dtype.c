@@ -8,9 +8,11 @@
 static const struct {
   const char *name;
   uint8_t size;
-} dtypes[DT_COUNT] = {{"void", 0},    {"index", 0}, {"bool", 1}, {"i8", 1},  {"u8", 1},  {"i16", 2},
-                      {"u16", 2},     {"i32", 4},   {"u32", 4},  {"i64", 8}, {"u64", 8}, {"fp8e4m3", 1},
-                      {"fp8e5m2", 1}, {"f16", 2},   {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+} dtypes[DT_COUNT] = {
+
+#define DTYPE(name, text, bytes, storage) {text, bytes},
+#include "uop/dtypes.def"
+};
 
 size_t dtype_size(DType d) { return dtypes[d].size; }
 

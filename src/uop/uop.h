@@ -35,23 +35,9 @@ typedef enum Ops {
 /* Data types. `index` is a mathematical integer (shapes, ranges, addresses); all others are data and behave
  * as in C or IEEE. */
 typedef enum DType {
-  DT_VOID,
-  DT_INDEX,
-  DT_BOOL,
-  DT_I8,
-  DT_U8,
-  DT_I16,
-  DT_U16,
-  DT_I32,
-  DT_U32,
-  DT_I64,
-  DT_U64,
-  DT_FP8E4M3,
-  DT_FP8E5M2,
-  DT_F16,
-  DT_BF16,
-  DT_F32,
-  DT_F64,
+
+#define DTYPE(name, text, bytes, storage) DT_##name,
+#include "uop/dtypes.def"
   DT_COUNT
 } DType;
 

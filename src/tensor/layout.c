@@ -118,6 +118,14 @@ static TgTensor *edge(TgTensor *x, int axis, int64_t at, int64_t n) {
   return tg_expand(tg_slice(x, axis, at, at + 1), rank(x), d);
 }
 
+/* What stands before (or behind) an axis that is lengthened by n. */
+static TgTensor *padding(TgTensor *x, int axis, int64_t n, bool before, TgPadMode mode) {
+  int64_t size = dims(x)[axis];
+  if (mode == TG_PAD_REPLICATE) return edge(x, axis, before ? 0 : size - 1, n);
+  if (mode == TG_PAD_CIRCULAR) return before ? tg_slice(x, axis, size - n, size) : tg_slice(x, axis, 0, n);
+  return before ? mirrored(x, axis, 1, n + 1) : mirrored(x, axis, size - 1 - n, size - 1);
+}
+
 TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode) {
   if (mode != TG_PAD_CONSTANT) TG_NUMBERS(x, "pad_mode");
   static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
@@ -132,26 +140,18 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   /* it goes round what is left; the others look at the whole axis */
   if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank(x); a++) {
-    int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a],
-            most = mode == TG_PAD_REFLECT    ? n - 1
-                   : mode == TG_PAD_CIRCULAR ? n
-                   : n                       ? INT64_MAX
-                                             : 0;
-    if (!l && !h) continue;
-    TG_REQUIRE(x->ctx, l <= most && h <= most, TG_ERR_SHAPE,
+    int64_t before = TG_MAX(lo[a], 0), behind = TG_MAX(hi[a], 0), n = dims(x)[a], most = n ? INT64_MAX : 0;
+    if (mode == TG_PAD_REFLECT) most = n - 1;
+    if (mode == TG_PAD_CIRCULAR) most = n;
+    if (!before && !behind) continue;
+    TG_REQUIRE(x->ctx, before <= most && behind <= most, TG_ERR_SHAPE,
                "pad: axis %d of %s has too few elements to %s %lld before and %lld after", a, SHAPE_OF(x),
-               names[mode], (long long)l, (long long)h);
+               names[mode], (long long)before, (long long)behind);
     TgTensor *part[3];
     int k = 0;
-    if (l)
-      part[k++] = mode == TG_PAD_REFLECT     ? mirrored(x, a, 1, l + 1)
-                  : mode == TG_PAD_REPLICATE ? edge(x, a, 0, l)
-                                             : tg_slice(x, a, n - l, n);
+    if (before) part[k++] = padding(x, a, before, true, mode);
     part[k++] = x;
-    if (h)
-      part[k++] = mode == TG_PAD_REFLECT     ? mirrored(x, a, n - 1 - h, n - 1)
-                  : mode == TG_PAD_REPLICATE ? edge(x, a, n - 1, h)
-                                             : tg_slice(x, a, 0, h);
+    if (behind) part[k++] = padding(x, a, behind, false, mode);
     x = tg_cat(part, k, a);
   }
   return mode == TG_PAD_CIRCULAR ? x : tg_pad(x, crop_lo, crop_hi);

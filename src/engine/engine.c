@@ -458,53 +458,78 @@ static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   return TG_OK;
 }
 
+/* What a launch is given: room for the pointers and variables of the plan's largest kernel. */
+typedef struct LaunchRoom {
+  void *bufs_small[32], **bufs;
+  int64_t vars_small[16], *vars;
+} LaunchRoom;
+
+static TgStatus launch_room(TgContext *ctx, const Plan *p, LaunchRoom *r) {
+  int most = 0, most_vars = 0;
+  for (int k = 0; k < p->sched.nkernel; k++) {
+    most = TG_MAX(most, p->sched.kernel[k].narg);
+    most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
+  }
+  r->bufs = most > 32 ? mem_alloc(&ctx->mem, (size_t)most * sizeof *r->bufs) : r->bufs_small;
+  r->vars = most_vars > 16 ? mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *r->vars) : r->vars_small;
+  return r->bufs && r->vars ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+}
+
+static TgStatus args_set(TgContext *ctx, const Plan *p, const SchedKernel *sk, const BufferPart *buf,
+                         Buffer *const *temp, void **bufs) {
+  for (int a = 0; a < sk->narg; a++) {
+    int64_t id = sk->arg[a];
+    if (id >= TEMP_BASE) {
+      int t = (int)(id - TEMP_BASE);
+      bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
+      continue;
+    }
+    Buffer *b = buf[id].buffer;
+    TgStatus st = b ? buffer_ready(ctx, b)
+                    : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
+    if (st) return st;
+    bufs[a] = (char *)b->data + buf[id].offset;
+  }
+  return TG_OK;
+}
+
+/* Kernel k, and with TG_DEBUG=2 its time. */
+static TgStatus kernel_launch(TgContext *ctx, const Plan *p, int k, const LaunchRoom *r) {
+  Device *d = &ctx->dev;
+  bool timed = ctx->env.debug >= 2;
+  double begin = timed ? time_now_s() : 0;
+  TgStatus st = vars_get(ctx, p->prog[k], r->vars);
+  if (!st) st = d->backend->launch(d, p->prog[k]->prog, r->bufs, r->vars);
+  if (st || !timed) return st;
+  d->backend->sync(d);
+  fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k,
+          p->prog[k]->name, p->sched.kernel[k].narg, (time_now_s() - begin) * 1e6, p->sched.kernel[k].est_us);
+  return TG_OK;
+}
+
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp) {
   Schedule *s = &p->sched;
   Device *d = &ctx->dev;
-  void *bufs_small[32], **bufs = bufs_small;
-  int most = 0, most_vars = 0;
-  int64_t vars_small[16], *vars = vars_small;
+  LaunchRoom room;
   TgStatus st = TG_OK;
   for (int i = 0; i < p->nslab && !st; i++)
     if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
-  for (int k = 0; k < s->nkernel; k++)
-    most = TG_MAX(most, s->kernel[k].narg), most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
+  TgStatus room_st = launch_room(ctx, p, &room);
+  if (!st) st = room_st;
   /* before anything runs */
-  for (int k = 0; k < s->nkernel && !st && most_vars <= 16; k++)
-    st = vars_get(ctx, p->prog[k], vars);
-  if (!st && most > 32) bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs);
-  if (!st && most_vars > 16) vars = mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *vars);
-  if (!bufs || !vars) st = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  double t0 = time_now_s();
+  for (int k = 0; k < s->nkernel && !st; k++)
+    st = vars_get(ctx, p->prog[k], room.vars);
+  double begin = time_now_s();
   for (int k = 0; k < s->nkernel && !st; k++) {
-    SchedKernel *sk = &s->kernel[k];
-    for (int a = 0; a < sk->narg && !st; a++) {
-      int64_t id = sk->arg[a];
-      if (id >= TEMP_BASE) {
-        int t = (int)(id - TEMP_BASE);
-        bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
-      } else {
-        Buffer *b = buf[id].buffer;
-        st = b ? buffer_ready(ctx, b)
-               : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
-        if (!st) bufs[a] = (char *)b->data + buf[id].offset;
-      }
-    }
-    double k0 = ctx->env.debug >= 2 ? time_now_s() : 0;
-    if (!st) st = vars_get(ctx, p->prog[k], vars);
-    if (!st) st = d->backend->launch(d, p->prog[k]->prog, bufs, vars);
-    if (!st && ctx->env.debug >= 2) {
-      d->backend->sync(d);
-      fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k,
-              p->prog[k]->name, sk->narg, (time_now_s() - k0) * 1e6, sk->est_us);
-    }
-    ctx->counters.launches++, ctx->counters.flops += (uint64_t)sk->flops;
+    st = args_set(ctx, p, &s->kernel[k], buf, temp, room.bufs);
+    if (!st) st = kernel_launch(ctx, p, k, &room);
+    ctx->counters.launches++, ctx->counters.flops += (uint64_t)s->kernel[k].flops;
   }
   if (!st) st = d->backend->sync(d);
   ctx->counters.kernels += (uint64_t)s->nkernel;
-  ctx->counters.ms += (time_now_s() - t0) * 1e3;
-  if (bufs != bufs_small) mem_free(&ctx->mem, bufs);
-  if (vars != vars_small) mem_free(&ctx->mem, vars);
+  ctx->counters.ms += (time_now_s() - begin) * 1e3;
+  if (room.bufs != room.bufs_small) mem_free(&ctx->mem, room.bufs);
+  if (room.vars != room.vars_small) mem_free(&ctx->mem, room.vars);
   return st;
 }
 
@@ -582,49 +607,57 @@ static TgStatus slots_ready(Slots *s, void **bufs) {
   return ctx->err.status;
 }
 
-static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
-  UOpText t = {.mem = &ctx->mem};
-  Plan p = {.sched = {.nkernel = 1}};
-  CachedProgram *prog = NULL;
+/* The one kernel graph that the text is, without accesses outside its tensors; NULL: recorded. */
+static UOp *kernel_read(TgContext *ctx, const char *text, UOpText *t, UOpStore *st, Slots *s, void **bufs) {
   SpecError bad = {0};
   UOpVec nodes = {0};
-  void **bufs = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *bufs);
-  UOpStore *st = store_new(&ctx->mem);
-  s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
-  bool ok = st && bufs && s->written;
-  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
-  if (ok)
-    store_set_env(st, &ctx->passes.rewrites),
-        ok = uop_parse(&t, st, &ctx->mem, text, strlen(text), &ctx->err);
-  if (ok && (t.program.n || t.roots.len != 1 ||
-             !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t.roots.at, t.roots.len, &bad)))
-    ok = false,
+  if (!uop_parse(t, st, &ctx->mem, text, strlen(text), &ctx->err)) return NULL;
+  if (t->program.n || t->roots.len != 1 ||
+      !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t->roots.at, t->roots.len, &bad)) {
     error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "",
               bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
-  ok = ok && uop_toposort(st, &ctx->mem, t.roots.at, 1, &nodes) && slots_check(s, &nodes) &&
-       !slots_ready(s, bufs);
-  Buffer **written = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *written);
+    return NULL;
+  }
+  bool ok =
+      uop_toposort(st, &ctx->mem, t->roots.at, 1, &nodes) && slots_check(s, &nodes) && !slots_ready(s, bufs);
+  vec_free(&ctx->mem, &nodes);
+  return ok ? t->roots.at[0] : NULL;
+}
+
+/* The kernel as a plan of its own, run once. */
+static bool kernel_alone(TgContext *ctx, UOpStore *st, UOp *kernel, int narg, void **bufs) {
+  CachedProgram *prog = NULL;
+  Plan p = {.sched = {.nkernel = 1, .store = st, .kernel = &(SchedKernel){.ast = kernel, .narg = narg}},
+            .prog = &prog};
+  bool ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) &&
+            !ctx->dev.backend->sync(&ctx->dev);
+  ctx->counters.kernels += ok, ctx->counters.launches += ok;
+  program_release(ctx, prog);
+  return ok;
+}
+
+static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
+  UOpText t = {.mem = &ctx->mem};
+  UOp *kernel = NULL;
   size_t nwritten = 0;
-  for (int i = 0; written && ok && i < s->n; i++)
+  void **bufs = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *bufs);
+  Buffer **written = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *written);
+  UOpStore *st = store_new(&ctx->mem);
+  s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
+  if (st && bufs && written && s->written) {
+    store_set_env(st, &ctx->passes.rewrites);
+    kernel = kernel_read(ctx, text, &t, st, s, bufs);
+  } else
+    error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
+  for (int i = 0; kernel && i < s->n; i++)
     if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
-  ok = ok && written && !engine_before_stores(ctx, written, nwritten);
-  UOp *kernel = ok ? t.roots.at[0] : NULL;
+  bool ok = kernel && !engine_before_stores(ctx, written, nwritten);
   if (ok && !(ctx->dev.backend->has & HAS_CHECKS))
     ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
-  if (ok) {
-    p.sched.store = st, p.prog = &prog;
-    p.sched.kernel = &(SchedKernel){.ast = kernel, .narg = s->n};
-    ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) &&
-         !ctx->dev.backend->sync(&ctx->dev);
-    ctx->counters.kernels += ok, ctx->counters.launches += ok;
-  }
-  program_release(ctx, prog);
-  ok = ok && stores_done(ctx, written, nwritten);
-  mem_free(&ctx->mem, written);
+  ok = ok && kernel_alone(ctx, st, kernel, s->n, bufs) && stores_done(ctx, written, nwritten);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory, or the device refuses it");
-  vec_free(&ctx->mem, &nodes);
   uop_text_free(&t);
-  mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
+  mem_free(&ctx->mem, written), mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
   store_free(st);
   return ok ? TG_OK : ctx->err.status;
 }

@@ -252,47 +252,64 @@ static void render_alu(C *c, const UOp *u, int id) {
 }
 
 /* ---- kernel */
-/* On a GPU every buffer is memory of its own, and a kernel has one slot for it: no two pointers meet, and
- * what is only read is const. */
+static void signature_cpu(C *c) {
+  cs_fmt(&c->body, "void %s(void *const *bufs, const i64 *vars, int tid, void *scratch) {\n", c->lin->name);
+  for (int i = 0; i < c->lin->n; i++) {
+    const UOp *u = c->lin->at[i];
+    if (u->op != OPS_PARAM) continue;
+    const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+    int slot = (int)u->arg.param.slot;
+    cs_fmt(&c->body, "  %s *p%d = (%s *)bufs[%d];\n", type, slot, type, slot);
+  }
+}
+
+static bool stores_to(const UOp *u, int slot) {
+  if (u->op != OPS_STORE) return false;
+  const UOp *to = uop_base(u->src[0]);
+  if (to->op == OPS_INDEX) to = uop_base(to->src[0]);
+  return to->op == OPS_PARAM && to->arg.param.slot == slot;
+}
+
+/* Buffers in slot order; an unused slot keeps its place. Every buffer is memory of its own, and a kernel has
+ * one slot for it: no two pointers meet, and what is only read is const. */
+static void signature_buffers(C *c) {
+  bool msl = c->lang->msl;
+  for (int slot = 0; slot < c->lin->nparam; slot++) {
+    DType d = DT_U8;
+    bool written = false;
+    for (int i = 0; i < c->lin->n; i++) {
+      const UOp *u = c->lin->at[i];
+      if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
+      written |= stores_to(u, slot);
+    }
+    cs_fmt(&c->body, "%s%s%s%s *%sp%d", slot ? ", " : "", msl ? "device " : "", written ? "" : "const ",
+           cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
+    if (msl) cs_fmt(&c->body, " [[buffer(%d)]]", slot);
+  }
+}
+
 static void signature(C *c) {
   const Linear *lin = c->lin;
   Str *s = &c->body;
+  bool msl = c->lang->msl;
   if (c->lang->gnu_vec) {
-    cs_fmt(s, "void %s(void *const *bufs, const i64 *vars, int tid, void *scratch) {\n", lin->name);
-    for (int i = 0; i < lin->n; i++)
-      if (lin->at[i]->op == OPS_PARAM)
-        cs_fmt(s, "  %s *p%d = (%s *)bufs[%d];\n", cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
-               (int)lin->at[i]->arg.param.slot, cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
-               (int)lin->at[i]->arg.param.slot);
+    signature_cpu(c);
     return;
   }
-  if (c->lang->msl)
+  if (msl)
     cs_fmt(s, "kernel void %s(", lin->name);
   else
     cs_fmt(s, "extern \"C\" __global__ void __launch_bounds__(%d) %s(",
            TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1], 1) * TG_MAX(lin->local[2], 1), lin->name);
-  int n = 0, k = 0;
-  /* parameters in slot order; an unused slot keeps its place */
-  for (int slot = 0; slot < lin->nparam; slot++) {
-    DType d = DT_U8;
-    bool written = false;
-    for (int i = 0; i < lin->n; i++) {
-      const UOp *u = lin->at[i], *to = u->op == OPS_STORE ? uop_base(u->src[0]) : NULL;
-      if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
-      if (to && to->op == OPS_INDEX) to = uop_base(to->src[0]);
-      written |= to && to->op == OPS_PARAM && to->arg.param.slot == slot;
-    }
-    cs_fmt(s, "%s%s%s%s *%sp%d", n++ ? ", " : "", c->lang->msl ? "device " : "", written ? "" : "const ",
-           cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
-    if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", slot);
-  }
+  signature_buffers(c);
+  int n = lin->nparam, vars = 0;
   for (int i = 0; i < lin->n; i++)
     if (lin->at[i]->op == OPS_VAR) {
-      cs_fmt(s, c->lang->msl ? "%sconstant i64 &var%d" : "%si64 var%d", n++ ? ", " : "", k);
-      if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", lin->nparam + k);
-      k++;
+      cs_fmt(s, msl ? "%sconstant i64 &var%d" : "%si64 var%d", n++ ? ", " : "", vars);
+      if (msl) cs_fmt(s, " [[buffer(%d)]]", lin->nparam + vars);
+      vars++;
     }
-  if (c->lang->msl)
+  if (msl)
     cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]",
            n ? ", " : "");
   str_put(s, ") {\n");

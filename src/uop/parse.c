@@ -162,34 +162,45 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
   return k;
 }
 
-size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negative, double *f) {
-  size_t k = 0, r;
-  *negative = n && *s == '-';
-  if (*negative) k++;
-  *whole = false, *i = 0;
+/* inf or nan, perhaps with its bits, at s[k]. The end of it; 0: it is neither. */
+static size_t not_finite(const char *s, size_t n, size_t k, bool negative, double *f) {
   if (n - k >= 3 && !memcmp(s + k, "inf", 3)) {
-    *f = *negative ? -INFINITY : INFINITY;
+    *f = negative ? -INFINITY : INFINITY;
     return k + 3;
   }
-  if (n - k >= 3 && !memcmp(s + k, "nan", 3)) {
-    uint64_t bits = UINT64_C(0x7ff8000000000000);
-    bool w;
-    k += 3;
-    if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
-      if (!(r = hex_number(s + k + 3, n - k - 3, &w, i, f)) || !w || k + 3 + r >= n || s[k + 3 + r] != ')')
-        return 0;
-      bits = (uint64_t)*i, k += 4 + r;
-    }
-    memcpy(f, &bits, sizeof bits);
-    return *f == *f ? 0 : k;
+  if (n - k < 3 || memcmp(s + k, "nan", 3)) return 0;
+  uint64_t bits = UINT64_C(0x7ff8000000000000);
+  k += 3;
+  if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
+    int64_t i;
+    bool whole;
+    size_t r = hex_number(s + k + 3, n - k - 3, &whole, &i, f);
+    if (!r || !whole || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
+    bits = (uint64_t)i, k += 4 + r;
   }
+  memcpy(f, &bits, sizeof bits);
+  return *f == *f ? 0 : k;
+}
+
+/* The exponent behind an e at s[k], if there is one: the end of it, and *exp moved by it. 0: no number
+ * follows. */
+static size_t exponent(const char *s, size_t n, size_t k, int *exp, bool *whole) {
+  if (k >= n || (s[k] != 'e' && s[k] != 'E')) return k;
+  k++;
+  bool negative = k < n && s[k] == '-';
+  if (k < n && (s[k] == '-' || s[k] == '+')) k++;
   if (k >= n || !is_digit(s[k])) return 0;
-  if (n - k > 2 && s[k] == '0' && (s[k + 1] == 'x' || s[k + 1] == 'X')) {
-    if (!(r = hex_number(s + k + 2, n - k - 2, whole, i, f))) return 0;
-    if (*negative) *f = -*f;
-    return k + 2 + r;
-  }
-  char b[80]; /* the digits without their point: strtod's point is the locale's */
+  int e = 0;
+  for (; k < n && is_digit(s[k]); k++)
+    e = TG_MIN(e * 10 + (s[k] - '0'), 100000);
+  *exp += negative ? -e : e, *whole = false;
+  return k;
+}
+
+/* Digits, a point, an exponent, from s[k] on. The digits go to strtod without their point, which would be the
+ * locale's. */
+static size_t decimal(const char *s, size_t n, size_t k, bool *whole, int64_t *i, double *f) {
+  char b[80];
   size_t nb = 0;
   int exp = 0;
   bool point = false, over = false;
@@ -205,21 +216,26 @@ size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negat
     b[nb++] = s[k], exp -= point;
   }
   *whole = !point;
-  if (k < n && (s[k] == 'e' || s[k] == 'E')) {
-    size_t q = k + 1;
-    bool neg = q < n && s[q] == '-';
-    if (q < n && (s[q] == '-' || s[q] == '+')) q++;
-    if (q >= n || !is_digit(s[q])) return 0;
-    int e = 0;
-    for (; q < n && is_digit(s[q]); q++)
-      e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
-    exp += neg ? -e : e, k = q, *whole = false;
-  }
-  if (*whole && over) *whole = false; /* still a number, but of a float */
+  if (!(k = exponent(s, n, k, &exp, whole))) return 0;
+  if (over) *whole = false; /* still a number, but of a float */
   snprintf(b + nb, sizeof b - nb, "e%d", exp);
   *f = strtod(b, NULL), *i = (int64_t)m;
-  if (*negative) *f = -*f;
   return k;
+}
+
+size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negative, double *f) {
+  *negative = n && *s == '-';
+  size_t k = *negative, end;
+  *whole = false, *i = 0;
+  if ((end = not_finite(s, n, k, *negative, f))) return end;
+  if (k >= n || !is_digit(s[k])) return 0;
+  if (n - k > 2 && s[k] == '0' && (s[k + 1] == 'x' || s[k + 1] == 'X')) {
+    size_t r = hex_number(s + k + 2, n - k - 2, whole, i, f);
+    end = r ? k + 2 + r : 0;
+  } else
+    end = decimal(s, n, k, whole, i, f);
+  if (end && *negative) *f = -*f;
+  return end;
 }
 
 static bool literal(Parser *p, Lit *l) {

@@ -114,49 +114,58 @@ UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   return result;
 }
 
-/* Walks only what can hold one of `from`: the op mask excludes the rest, and for ranges the set of free
- * ranges where no REDUCE and no local memory closes one. */
+/* What a substitution looks for: a node without any of it stays as it is, and is not walked. The op mask
+ * tells most; for ranges the set of free ranges does, where no REDUCE and no local memory closes one. */
+typedef struct Sought {
+  uint64_t ops, ranges;
+  bool only_ranges;
+} Sought;
+
+static bool without(const Sought *s, const UOp *u) {
+  const uint64_t closes = op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER);
+  return !(u->opmask & s->ops) || (s->only_ranges && !(u->ranges & s->ranges) && !(u->opmask & closes));
+}
+
+static UOp *substituted(UOpStore *st, TgMem *mem, const Sought *s, const UOpMap *memo, UOp *u) {
+  UOp *room[16], **src = u->nsrc <= 16 ? room : mem_alloc(mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  bool same = true;
+  for (int i = 0; i < u->nsrc; i++) {
+    src[i] = without(s, u->src[i]) ? u->src[i] : map_node(memo, u->src[i]);
+    same &= src[i] == u->src[i];
+  }
+  UOp *v = same ? u : uop_with_src(st, u, src);
+  if (src != room) mem_free(mem, src);
+  return v;
+}
+
 UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to) {
   if (!root) return NULL;
-  uint64_t mask = 0, ranges = 0;
-  bool only_ranges = true;
-  for (int i = 0; i < n; i++)
-    mask |= op_bit((Ops)from[i]->op), ranges |= from[i]->ranges, only_ranges &= from[i]->op == OPS_RANGE;
-#define WITHOUT(u)                                                                                           \
-  (!((u)->opmask & mask) ||                                                                                  \
-   (only_ranges && !((u)->ranges & ranges) &&                                                                \
-    !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER)))))
-  if (WITHOUT(root)) return root;
+  Sought sought = {.only_ranges = true};
+  for (int i = 0; i < n; i++) {
+    sought.ops |= op_bit((Ops)from[i]->op), sought.ranges |= from[i]->ranges;
+    sought.only_ranges &= from[i]->op == OPS_RANGE;
+  }
+  if (without(&sought, root)) return root;
   UOpMap *memo = uop_map_begin(st, st);
   bool ok = memo != NULL;
   for (int i = 0; ok && i < n; i++)
     ok = to[i] && map_set(st, memo, from[i], to[i]->id);
   if (ok && !map_node(memo, root)) ok = vec_push(st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
   while (ok && memo->stack.len) {
-    WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
-    UOp *u = f->u, *buf[16];
+    WalkFrame *f = top_frame(memo);
+    UOp *u = f->u;
     if (f->i < u->nsrc) {
       UOp *s = u->src[f->i++];
-      if (!WITHOUT(s) && !map_node(memo, s)) ok = vec_push(st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
+      if (!without(&sought, s) && !map_node(memo, s))
+        ok = vec_push(st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
       continue;
     }
     memo->stack.len--;
     if (map_node(memo, u)) continue; /* met twice before it was done */
-    UOp **src = u->nsrc <= 16 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
-    if (!src) {
-      ok = false;
-      break;
-    }
-    bool same = true;
-    for (int i = 0; i < u->nsrc; i++) {
-      UOp *s = WITHOUT(u->src[i]) ? u->src[i] : map_node(memo, u->src[i]);
-      src[i] = s, same &= s == u->src[i];
-    }
-    UOp *v = same ? u : uop_with_src(st, u, src);
-    if (src != buf) mem_free(mem, src);
+    UOp *v = substituted(st, mem, &sought, memo, u);
     ok = v && map_set(st, memo, u, v->id);
   }
-#undef WITHOUT
   UOp *result = ok ? map_node(memo, root) : NULL;
   uop_map_end(st, memo);
   return result;

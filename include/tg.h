@@ -612,15 +612,18 @@ TG_API bool tg_training(const TgContext *ctx);
 
 /* ---- variables: one plan and one kernel for many sizes. A variable is a named integer; a size made of it
  * may stand wherever a shape, an end of a slice or an index is named, and its value is given when the kernels
- * run: bound to another, nothing is scheduled or compiled again. TgVariable *n = tg_variable(ctx, "n", 1,
- * 2048); TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));          (n, d) of (2048, d) tg_variable_bind(n,
- * 17);                                     what is read now has 17 rows A tensor is an expression of its
- * variables: bound anew, it is computed anew when it is read. What is stored (tg_assign) stays as it was
- * stored. Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel, tg_nbytes and tg_read speak
- * of the values bound now (of the largest while a variable is unbound): to build a graph from a tensor's
- * size, pass on tg_size_of. Elementwise functions, movement, reductions, scans, matmul, softmax, gather and
- * their gradients take symbolic sizes; what needs a number says so (TG_ERR_SHAPE, with the axis). Reading
- * while a variable is unbound: TG_ERR_STATE. */
+ * run: bound to another, nothing is scheduled or compiled again.
+ *
+ *   TgVariable *n = tg_variable(ctx, "n", 1, 2048);
+ *   TgTensor *part = tg_slice(cache, 0, 0, tg_size(n));   (n, d) of (2048, d)
+ *   tg_variable_bind(n, 17);                              what is read now has 17 rows
+ *
+ * A tensor is an expression of its variables: bound anew, it is computed anew when it is read. What is stored
+ * (tg_assign) stays as it was stored. Memory is reserved for the largest sizes. tg_shape, tg_dim, tg_numel,
+ * tg_nbytes and tg_read speak of the values bound now (of the largest while a variable is unbound): to build
+ * a graph from a tensor's size, pass on tg_size_of. Elementwise functions, movement, reductions, scans,
+ * matmul, softmax, gather and their gradients take symbolic sizes; what needs a number says so (TG_ERR_SHAPE,
+ * with the axis). Reading while a variable is unbound: TG_ERR_STATE. */
 typedef struct TgVariable TgVariable; /* lives as long as the context */
 /* [options] .multiple_of (1). 0 <= lo <= value <= hi. TG_ERR_VALUE: there is no such value. Names are for
  * messages: equal ones are two variables. */

@@ -1,7 +1,10 @@
 /* parity.c: docs/api-parity.txt, the headers and the tests -> docs/api-parity.md. A row's state is not
  * written by hand: it is done when each of its functions is declared in a public header and called in a test.
- * Out: the table, and on stderr each row that claims what is not so (exit 1). parity [--check] ROOT --check:
- * nothing is written; exit 1 if the table in ROOT/docs is not the one that would be. */
+ * Out: the table, and on stderr each row that claims what is not so (exit 1).
+ *
+ *   parity [--check] ROOT
+ *
+ * --check: nothing is written; exit 1 if the table in ROOT/docs is not the one that would be. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdarg.h>

@@ -1,11 +1,11 @@
 /* print.c: a graph as text that parse.c reads back as the same graph. In: roots, or a linear program. Out:
  * one line per node, sources first:
  *
- *   p0 = PARAM[f32, 0, 64]              slot, elements
- *   r1 = RANGE[1, LOOP](8)              NAME = OP[type, arg](sources): brackets only where there is something
- * to say u2 = INDEX(p0, r1)                  the type is written where it does not follow from the sources u3
- * = MUL(u2, 1.5:f32)               scalar constants stand where they are used; without a dtype they are of
- * index roots u3, u2                        only if the roots are not just the last line
+ *   p0 = PARAM[f32, 0, 64]   slot, elements
+ *   r1 = RANGE[1, LOOP](8)   NAME = OP[type, arg](sources): brackets only where there is something to say
+ *   u2 = INDEX(p0, r1)       the type is written where it does not follow from the sources
+ *   u3 = MUL(u2, 1.5:f32)    scalar constants stand where they are used; without a dtype they are of index
+ *   roots u3, u2             only if the roots are not just the last line
  *
  * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and
  * lists its nodes in its own order; its constants have no lines. After `#`: shapes, for the reader. */

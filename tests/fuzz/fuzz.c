@@ -1,14 +1,23 @@
 /* fuzz.c: random programs against an oracle. In: a seed and how long. Out: nothing, or the case that was
- * found, small. expressions  random index and integer expressions: uop_simplify(e) == e at random points, by
- * an evaluator of its own; bounds hold graphs       random tensor programs: the same numbers on CPU, on CPU
- * with TG_NOOPT=1, on INTERP and on INTERP:CUDA text         damaged graphs in text form: refused or taken,
- * and what is taken prints and reads back as itself files        damaged model files and archives: refused
- * with a reason, or read (tests/fuzz/files.c) memory       programs of views, stores, realizes, captured
- * functions and dropped handles, against plain arrays (tests/fuzz/memory.c) A tensor program that differs is
- * cut down and printed as a C program of at most 20 lines. All numbers in it are whole and small enough for
- * f32 to be exact, so devices must agree bit for bit, but for the sign of zeros. fuzz [--seconds N | --cases
- * N] [--seed N] [--only expressions|graphs|text|files|memory] [--broken]      --broken: a seeded defect, to
- * see that it is found */
+ * found, small.
+ *
+ *   expressions  random index and integer expressions: uop_simplify(e) == e at random points, by an evaluator
+ *                of its own; bounds hold
+ *   graphs       random tensor programs: the same numbers on CPU, on CPU with TG_NOOPT=1, on INTERP and on
+ *                INTERP:CUDA
+ *   text         damaged graphs in text form: refused or taken, and what is taken prints and reads back as
+ *                itself
+ *   files        damaged model files and archives: refused with a reason, or read (tests/fuzz/files.c)
+ *   memory       programs of views, stores, realizes, captured functions and dropped handles, against plain
+ *                arrays (tests/fuzz/memory.c)
+ *
+ * A tensor program that differs is cut down and printed as a C program of at most 20 lines. All numbers in it
+ * are whole and small enough for f32 to be exact, so devices must agree bit for bit, but for the sign of
+ * zeros.
+ *
+ *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files|memory] [--broken]
+ *
+ * --broken: a seeded defect, to see that it is found. */
 #define _GNU_SOURCE
 #include "files.h"
 #include "memory.h"

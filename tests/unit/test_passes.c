@@ -1,8 +1,13 @@
 /* test_passes.c: tests/passes: text in, one pass, text out; tests/rules/symbolic.txt: a line per rule. A case
- * of a .uop file is case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of expect A, B
- * the roots are these, in the graph's names      expect (alone)   the text that follows is the result count
- * OP n    nodes of that op      contains TEXT      order OP OP   the first comes before the second      error
- * TEXT */
+ * of a .uop file is
+ *
+ *   case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of
+ *   expect A, B     the roots are these, in the graph's names
+ *   expect          alone: the text that follows is the result
+ *   count OP n      nodes of that op
+ *   contains TEXT
+ *   order OP OP     the first comes before the second
+ *   error TEXT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -244,6 +244,7 @@ static void progress(int64_t step, int64_t steps, double loss, double seconds, d
             seconds);
 }
 
+/* The learning rate falls for the last quarter; the loss that is shown is a running mean. */
 static int train(TgContext *ctx, const Options *o, const Data *d) {
   int64_t steps = o->steps ? o->steps : 2 * (d->train.n / o->batch);
   double first = 0, shown = -1;

@@ -126,6 +126,7 @@ static bool value_of(Reader *r, uint32_t type, TgValue *v) {
   return doc_tensor(r->d, v, source_view(r->s, at, kinds[of].d, 1, &(int64_t){(int64_t)count}));
 }
 
+/* Offsets are checked to follow each other, so no two tensors share bytes and none is left out. */
 static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   uint64_t n, k, bytes_;
   uint32_t rank, type;

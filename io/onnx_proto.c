@@ -292,6 +292,8 @@ static bool value_find(const OnnxGraph *g, const char *name, size_t *value) {
   return false;
 }
 
+/* Twice over the message: counted first, then filled. The type that is said outweighs the field that was met.
+ */
 static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth) {
   Field f;
   size_t k = 0;

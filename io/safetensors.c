@@ -116,6 +116,7 @@ static int by_offset(const void *a, const void *b) {
                               : strcmp(x->name, y->name);
 }
 
+/* All entries are read and ordered before a tensor is made: they must fill the data without a hole. */
 static TgState *load(TgTensor *t, const char *path) {
   Source s;
   uint64_t data = 0, at = 0;
@@ -295,6 +296,7 @@ static void sync_folder(const char *path) {
   if (fd >= 0) fsync(fd), close(fd);
 }
 
+/* Written beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
 TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *o) {
   size_t n = tg_state_count(state);
   if (!state || !path) return TG_ERR_VALUE;

@@ -352,6 +352,7 @@ typedef struct Level {
 
 enum { STATE_VISITS = 1 << 24 };
 
+/* Without recursion: `stack` holds the lists and maps on the way, `name` the path to where we are. */
 TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   TgState *s = tg_state_new(ctx);
   Level *stack = NULL;

@@ -101,6 +101,8 @@ TgStatus engine_files_written(TgContext *ctx) {
   return s;
 }
 
+/* What no handle, kept tensor or file to be written reaches is given back: nodes, remembered values, stores
+ * that wait, memory. What is live grows while it is looked for, so it is marked until nothing is added. */
 TgStatus engine_collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;

@@ -293,6 +293,7 @@ static TgStatus programs_compile(TgContext *ctx, TodoVec *todo) {
   return s;
 }
 
+/* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   TodoVec todo = {0};
   Arena arena;
@@ -395,6 +396,7 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   return s;
 }
 
+/* A plan enters the cache when all of it is there. */
 static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -507,6 +509,8 @@ static TgStatus kernel_launch(TgContext *ctx, const Plan *p, int k, const Launch
   return TG_OK;
 }
 
+/* Variables are looked up before anything runs, and again by each kernel: an error may not leave half a plan
+ * run. */
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp) {
   Schedule *s = &p->sched;
   Device *d = &ctx->dev;
@@ -636,6 +640,7 @@ static bool kernel_alone(TgContext *ctx, UOpStore *st, UOp *kernel, int narg, vo
   return ok;
 }
 
+/* What still needs the old contents of a tensor that is written is computed before the kernel runs. */
 static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
   UOpText t = {.mem = &ctx->mem};
   UOp *kernel = NULL;

@@ -229,6 +229,8 @@ static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t ne
                                         (Arg){.param = {nelem, slot}}));
 }
 
+/* The node of the copy for what was reached: a piece of memory as a buffer of its own, all else as it is,
+ * with sources and lists of the copy's store. */
 static UOp *copied(Graph *g, Reached at) {
   UOp *u = at.u, *buf[16], **src = buf, *piece = NULL;
   TgContext *ctx = g->ctx;
@@ -275,6 +277,8 @@ static bool under_piece(Graph *g, const UOp *u) {
   return false;
 }
 
+/* Sources first, so that the key lists a node before those that name it; two graphs with one key are one
+ * plan. */
 bool graph_copy(Graph *g) {
   TgContext *ctx = g->ctx;
   bool ok = (g->number = uop_map_begin(g->st, g->st)) != NULL && graph_pieces(g);

@@ -406,6 +406,7 @@ static TgStatus step_run(TgContext *ctx, const Step *s) {
                                 (size_t)s->from->nelem * dtype_size(s->from->dtype));
 }
 
+/* Everything that can be refused is looked at before a step runs: what is stored to would be half written. */
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;

@@ -75,6 +75,7 @@ static bool takes(Job *j, const Pass *p) {
   return misfit(j, p->name, kind, &bad);
 }
 
+/* The pass alone, on each root as a kernel of its own: what is not lowered far enough for it is refused. */
 static bool one_pass(Job *j, const Pass *p) {
   TgMem *m = &j->ctx->mem;
   if (!takes(j, p)) return false;

@@ -104,6 +104,8 @@ static void render_load(C *c, const UOp *u, int id) {
   }
 }
 
+/* Vectors are stored at once where the language lets them lie anywhere, or where the place is known to be
+ * aligned. */
 static void render_store(C *c, const UOp *u) {
   const UOp *x = uop_base(u->src[0]), *v = u->src[1];
   const char *val = cs_is_mask(c, v) ? cs_mask(c, v, 1) : cs_ref(c, v);
@@ -397,6 +399,7 @@ static void render_special(C *c, const UOp *u, const char *type, int id) {
          cs_ref(c, u->src[0]));
 }
 
+/* The statement of one UOp, with the number of its name. */
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *type = cs_scalar[cs_storage((DType)u->dtype)];
   /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */

@@ -115,6 +115,8 @@ static void float_text(char *t, double x, bool f32) {
   *t = 0;
 }
 
+/* A literal that every compiler reads as this very value: negative numbers in parentheses, the least integers
+ * as sums. */
 const char *cs_const(C *c, DType d, Scalar v) {
   char *t = tmp(c);
   const char *l = c->lang->long_suffix;

@@ -139,6 +139,7 @@ static void vec_narrow(C *c, DType to, int n, const char *a) {
   cs_put(c, "%s(%s)", name, a);
 }
 
+/* Narrow floats go through f32. A bool is a mask here: as wide as what it comes from, or goes to. */
 static void vec_cast(C *c, const UOp *u) {
   const UOp *x = u->src[0];
   DType to = (DType)u->dtype, from = (DType)x->dtype;

@@ -394,6 +394,8 @@ static void cpu_unload(Device *d, Program *g) {
   mem_free(d->mem, g);
 }
 
+/* Found in memory, then on disk; what is left is compiled together. A kernel that is too long for a compiler,
+ * or that one gave up, is interpreted. */
 static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
   Cpu *p = d->priv;
   for (int i = 0; i < n; i++)

@@ -172,6 +172,7 @@ static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, u
   return NULL;
 }
 
+/* Written while it can be written, then made executable for good: never both. */
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out) {
   *out = (Image){0};
 #ifndef __x86_64__

@@ -168,6 +168,7 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
   }
 }
 
+/* A value has a slot for each lane; memories and constants have theirs from where they are first met. */
 static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth) {
   Program *p = f->p;
   Ins *in = &p->at[at];

@@ -12,12 +12,13 @@ const char *tg_device_name(int i) {
   return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL;
 }
 
-static void say(void *to, const char *text) {
-  (void)to, fputs(text, stderr);
-} /* only what TG_TRACE asked for */
+/* only what TG_TRACE asked for */
+static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }
 
 TgContext *tg_open(const TgOpenOptions *options) { return context_open(options, &tg_os_default, (TgMem){0}); }
 
+/* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
+ * one. */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
   TG_OPTIONS(TgOpenOptions, o, options);
   TgContext *ctx = mem_alloc(&mem, sizeof *ctx);

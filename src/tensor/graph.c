@@ -117,6 +117,7 @@ int axis_get(TgContext *ctx, const char *op, int axis, int n) {
   return a;
 }
 
+/* Sizes of 0 do not hide a product that is too large without them. */
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
   int64_t total = 1, size = 1;
   TG_LIST_OR(ctx, op, d, n, false);
@@ -375,6 +376,8 @@ static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
                    : NULL;
 }
 
+/* A long axis in parts: each is reduced, the sums are scanned, and each part then begins with the sum before
+ * it. */
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   if (!u) return NULL;
   const Ints *s = u->shape;

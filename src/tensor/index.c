@@ -118,6 +118,7 @@ TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, 
   return scatter_end(ctx, x, u_scatter(s.st, by[o.reduce], 0, s.x, s.v, s.at));
 }
 
+/* The least is the largest of the reversed order; a mean is a sum over a count of what was met. */
 TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, TgScatterReduce how,
                                 const TgScatterOptions *opt) {
   TG_NUMBERS(x, "scatter");

@@ -6,6 +6,8 @@ static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) { /* x along axis 
   return tg_transpose(tg_take(tg_transpose(x, axis, 0), index), axis, 0);
 }
 
+/* Where each new place looks is arithmetic on its index: in whole numbers for the nearest, so that it is
+ * exact. */
 static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOptions *o) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;

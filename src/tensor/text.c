@@ -73,6 +73,7 @@ static void blanks(Reader *r) {
     r->at++;
 }
 
+/* The first number decides the rank, the first list of each depth its length; all others must agree. */
 static bool read_list(Reader *r) {
   int64_t count[TG_MAX_RANK] = {0};
   int depth = 0;
@@ -181,6 +182,8 @@ static void put_value(Str *s, DType d, double f, int64_t i) {
   str_put(s, b);
 }
 
+/* Brackets by counting: an index that wraps to 0 closes a list, and one that stands at 0 has just opened it.
+ */
 const char *tg_to_text(TgTensor *t) {
   if (!t) return NULL;
   TgContext *ctx = t->ctx;

@@ -136,6 +136,7 @@ Scalar scalar_cast(DType to, DType from, Scalar v) {
   return scalar_round(to, (Scalar){.f = from == DT_U64 ? (double)(uint64_t)v.i : (double)v.i});
 }
 
+/* A machine's conversion would set the quiet bit of a NaN, so those are taken apart by hand. */
 Scalar scalar_load(DType d, const void *at) {
   Scalar v = {.i = 0};
   switch (d) {
@@ -280,6 +281,8 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   return true;
 }
 
+/* In 64 bits, then rounded to d. Division by 0 and shifts by the width and more have values here, as ops.def
+ * says. */
 bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   if (op == OPS_WHERE) {
     *out = s[0].i ? s[1] : s[2];

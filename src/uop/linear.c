@@ -384,6 +384,8 @@ UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
   return f ? uop_simplify(st, mem, f) : NULL;
 }
 
+/* The gate is a conjunction of clauses: each multiple of one that stands in the offset is taken out of it,
+ * for the clause's bounds instead of those of its terms. */
 bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   if (offset->vmin >= 0 && offset->vmax < n) return true;
   LinForm f;

@@ -437,6 +437,7 @@ static UOp *make(Parser *p, const char *at, Ops op, DType d, int lanes, int n, U
   return u;
 }
 
+/* What is not written follows from the sources: the dtype, the lanes. */
 static UOp *call(Parser *p, Ops op, const char *at) { /* after the op's name */
   DType d = DT_COUNT, dd;
   int lanes = 0, dl;
@@ -483,6 +484,7 @@ static const struct {
              {"*", OPS_MUL, 5},      {"//", OPS_FLOORDIV, 5},
              {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}}; /* as in rulegen.c; longer ones first */
 
+/* A number without a dtype is an index; with a colon and a dtype behind it a value of that. */
 static bool primary(Parser *p, Val *out) {
   int c = peek(p);
   const char *at = p->at;

@@ -84,6 +84,7 @@ static bool write_file(const TgOs *os, const char *path, const char *text, size_
   return (os->close(fd) == 0) & ok;
 }
 
+/* As text, which can be read back, with what fired; a graph also as dot. */
 static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, const RewriteEnv *before) {
   PassEnv *e = r->env;
   const RewriteEnv *now = &e->rewrites;

@@ -241,6 +241,7 @@ static void set_bounds(UOp *u) {
   u->vmin = blo, u->vmax = bhi;
 }
 
+/* *out NULL: u has no shape, as in a kernel. False: out of memory. */
 static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   const Ints *s = u->nsrc && u->src[0]->is_tensor ? u->src[0]->shape : NULL, *p = u->arg.ints;
   int64_t d[16];
@@ -309,6 +310,7 @@ static bool is_view(const UOp *u) {
          (u->src[0]->mark & MARK_VIEW);
 }
 
+/* From the sources' facts alone, so that making a node takes time by its sources and not by what is below. */
 static bool facts_set(UOpStore *st, UOp *u) {
   u->opmask = op_bit((Ops)u->op);
   u->ranges = u->op == OPS_RANGE    ? 1ull << (u->arg.range.id & 63)
@@ -395,6 +397,7 @@ static void node_release(UOpStore *st, UOp *u, int nsrc) {
   st->free_list[nsrc] = u;
 }
 
+/* Found, or made and entered. The table is at most half full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
@@ -431,6 +434,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   return u;
 }
 
+/* The table is filled anew: with entries taken out of it, searches for others would end too early. */
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
   UOpVec live = {0};
   if (!uop_toposort(st, st->mem, roots, nroots, &live)) {

@@ -74,9 +74,10 @@ static TgTensor *bytes(TgTensor *b, int64_t at, int64_t n) {
   return tg_slice(b, 1, at, at + n);
 } /* (m, n) u8 */
 
+/* (m, 1) */
 static TgTensor *half(TgTensor *b, int64_t at) {
   return tg_cast(tg_bitcast(bytes(b, at, 2), TG_F16), TG_F32);
-} /* (m, 1) */
+}
 
 static TgTensor *shaped(TgTensor *x, int64_t a, int64_t c, int64_t d) {
   return tg_reshape(x, TG_SHAPE(-1, a, c, d));
@@ -95,9 +96,8 @@ static TgTensor *shifts(TgTensor *x, int axis, int n, const int *by, int mask) {
   return tg_stack(parts, n, axis);
 }
 
-static TgTensor *nibbles(TgTensor *x, int axis) {
-  return shifts(x, axis, 2, (const int[]){0, 4}, 15);
-} /* low ones, then high ones */
+/* low ones, then high ones */
+static TgTensor *nibbles(TgTensor *x, int axis) { return shifts(x, axis, 2, (const int[]){0, 4}, 15); }
 
 static TgTensor *f32(TgTensor *x) { return tg_cast(x, TG_F32); }
 

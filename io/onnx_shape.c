@@ -298,9 +298,8 @@ static TgTensor *op_space_to_depth(OnnxCall *c) {
   return tg_reshape(x, TG_SHAPE(n, ch * b * b, h / b, w / b));
 }
 
-static TgTensor *op_if(OnnxCall *c) {
-  return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator");
-} /* onnx.c runs the branch */
+/* onnx.c runs the branch */
+static TgTensor *op_if(OnnxCall *c) { return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator"); }
 
 #define F(name, since, lo, hi, f)                                                                            \
   { name, since, lo, hi, f, NULL, NULL }

@@ -27,9 +27,8 @@ static inline const char *skip_value(const char *p) {
 
 static inline const char *blank(const char *p) { return p + strspn(p, " \n,:"); }
 
-static inline const char *inside(const char *v) {
-  return v ? blank(v + 1) : "";
-} /* of an object or a list; NULL: nothing */
+/* of an object or a list; NULL: nothing */
+static inline const char *inside(const char *v) { return v ? blank(v + 1) : ""; }
 
 static inline const char *member(const char *object, const char *key) { /* the value of key, or NULL */
   const char *p = inside(object);

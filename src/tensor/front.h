@@ -60,9 +60,8 @@ static inline TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
 
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
 
-static inline const int64_t *dims(const TgTensor *t) {
-  return t->uop->shape->v;
-} /* numbers and symbolic sizes: dims.h counts with both */
+/* numbers and symbolic sizes: dims.h counts with both */
+static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }
 
 static inline int64_t nelem(const TgTensor *t) { return dim_product(t->ctx->store, t->uop->shape); }
 

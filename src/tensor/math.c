@@ -210,9 +210,8 @@ TgTensor *tg_atan(TgTensor *x) {
   return as_narrow(tg_where(itself, w, r), x);
 }
 
-static TgTensor *unsigned_of(TgTensor *x) {
-  return tg_where(tg_signbit(x), tg_neg(x), x);
-} /* +0 of -0, with slope -1 as below it */
+/* +0 of -0, with slope -1 as below it */
+static TgTensor *unsigned_of(TgTensor *x) { return tg_where(tg_signbit(x), tg_neg(x), x); }
 
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;

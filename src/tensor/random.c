@@ -140,9 +140,10 @@ static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
   return tg_sub_scalar(tg_bitcast(tensor_new(ctx, x), dtype_public(d)), 1);
 }
 
+/* drawn once, however many readers */
 static TgTensor *kept(TgTensor *t) {
   return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL;
-} /* drawn once, however many readers */
+}
 
 static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem;

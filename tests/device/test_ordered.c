@@ -542,9 +542,8 @@ static void gradcheck_at(int line, Fn f, int nx, const int64_t (*d)[3], const do
   }
 }
 
-static TgTensor *places(void) {
-  return tg_from_f64(C, F(2, 0, 1, 2, 2, 0, 3, 1), TG_I32, S(2, 4));
-} /* into 3: some meet, one is outside */
+/* into 3: some meet, one is outside */
+static TgTensor *places(void) { return tg_from_f64(C, F(2, 0, 1, 2, 2, 0, 3, 1), TG_I32, S(2, 4)); }
 
 static TgTensor *f_gather(TgTensor **x) { return tg_gather(x[0], 0, places()); }
 

@@ -259,6 +259,7 @@ static TgStatus fails(TgContext *c, TgTensor *const *in, int nin, TgTensor **out
   return *(int *)user ? TG_ERR_VALUE : TG_OK;
 }
 
+/* the context frees what lives */
 static void test_refused(void **state) {
   (void)state;
   Model m = {tg_clone(X("[[1.0, 2.0], [3.0, 4.0]]")), tg_clone(X("[1.0, -1.0]")), NULL};
@@ -298,7 +299,7 @@ static void test_refused(void **state) {
   }
   assert_null(tg_jit(C, NULL, NULL));
   tg_clear_error(C);
-} /* the context frees what lives */
+}
 
 static TgStatus adds_even(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;

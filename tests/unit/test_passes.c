@@ -198,9 +198,10 @@ static void keep_source(const TgKernelText *k, void *user) {
   snprintf(source, sizeof source, "%s", strchr(k->source, '\n') + 1);
 }
 
+/* rows in local memory */
 static TgTensor *normed(TgContext *ctx) {
   return tg_layer_norm(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(64, 1024))));
-} /* rows in local memory */
+}
 
 static void test_opt_as_realize(void **state) {
   (void)state;

@@ -310,8 +310,9 @@ static bool pax_read(const Source *s, const uint8_t *p, uint64_t n, Next *next) 
       len = len * 10 + (uint64_t)(p[i] - '0');
     if (i == n || p[i] != ' ' || len < i - at + 4 || !inside(at, len, n) || p[at + len - 1] != '\n')
       return io_fail(s, TG_ERR_VALUE, "a pax record is damaged");
-    const char *key = (const char *)p + i + 1, *end = (const char *)p + at + len - 1,
-               *eq = memchr(key, '=', (size_t)(end - key));
+    const char *key = (const char *)p + i + 1;
+    const char *end = (const char *)p + at + len - 1;
+    const char *eq = memchr(key, '=', (size_t)(end - key));
     if (!eq) return io_fail(s, TG_ERR_VALUE, "a pax record is damaged");
     size_t klen = (size_t)(eq - key);
     if (klen == 4 && !memcmp(key, "path", 4)) next->name = eq + 1, next->name_len = (size_t)(end - eq - 1);

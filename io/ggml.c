@@ -141,8 +141,9 @@ static TgTensor *q2_k(TgTensor *b) {
 }
 
 static TgTensor *q3_k(TgTensor *b) {
-  TgTensor *h = bytes(b, 0, 32), *q = tg_reshape(bytes(b, 32, 64), TG_SHAPE(-1, 2, 32)),
-           *s = bytes(b, 96, 12);
+  TgTensor *h = bytes(b, 0, 32);
+  TgTensor *q = tg_reshape(bytes(b, 32, 64), TG_SHAPE(-1, 2, 32));
+  TgTensor *s = bytes(b, 96, 12);
   TgTensor *low = tg_reshape(nibbles(bytes(s, 0, 8), 1), TG_SHAPE(-1, 16)); /* s[0..7] low, then high */
   TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, two_bits, 3), TG_SHAPE(-1, 16));
   TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
@@ -164,16 +165,16 @@ static TgTensor *q6_k(TgTensor *b) {
   /* (m, 2, 2, 64) = (m, 2, 4, 32) */
   TgTensor *l = nibbles(tg_reshape(bytes(b, 0, 128), TG_SHAPE(-1, 2, 64)), 2);
   TgTensor *h = shifts(tg_reshape(bytes(b, 128, 64), TG_SHAPE(-1, 2, 32)), 2, 4, two_bits, 3);
-  TgTensor *q = tg_bitor(tg_reshape(l, TG_SHAPE(-1, 2, 4, 32)), tg_shl_scalar(h, 4)),
-           *s = f32(tg_bitcast(bytes(b, 192, 16), TG_I8));
+  TgTensor *q = tg_bitor(tg_reshape(l, TG_SHAPE(-1, 2, 4, 32)), tg_shl_scalar(h, 4));
+  TgTensor *s = f32(tg_bitcast(bytes(b, 192, 16), TG_I8));
   return tg_mul(shaped(tg_mul(half(b, 208), s), 16, 1, 1), less(shaped(q, 16, 1, 16), 32));
 }
 
 static TgTensor *iq4_xs(TgTensor *b) {
   TgTensor *low = tg_reshape(shifts(bytes(b, 4, 4), 2, 2, (const int[]){0, 4}, 15), TG_SHAPE(-1, 8));
   TgTensor *high = tg_reshape(shifts(bytes(b, 2, 2), 2, 4, two_bits, 3), TG_SHAPE(-1, 8));
-  TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32),
-           *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), nl, 16);
+  TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
+  TgTensor *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), nl, 16);
   return tg_mul(shaped(tg_mul(half(b, 0), scale), 8, 1, 1), shaped(q, 8, 1, 32));
 }
 

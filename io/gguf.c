@@ -268,8 +268,8 @@ static const char *tail_of(char tail[32], int64_t i, int64_t n) {
 
 static bool part_is(TgContext *ctx, const TgValue *v, const char *path, int64_t i, int64_t n) {
   const TgValue *kv = tg_value_get(v, "kv");
-  int64_t no = tg_value_int(tg_value_get(kv, "split.no")),
-          count = tg_value_int(tg_value_get(kv, "split.count"));
+  int64_t no = tg_value_int(tg_value_get(kv, "split.no"));
+  int64_t count = tg_value_int(tg_value_get(kv, "split.count"));
   return (no == i && count == n) ||
          ctx_fail(ctx, TG_ERR_VALUE, "gguf: %.600s: part %lld of %lld, where %lld of %lld is expected", path,
                   (long long)no + 1, (long long)count, (long long)i + 1, (long long)n);

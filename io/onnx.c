@@ -422,8 +422,9 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
   size_t nnamed = (g->nin + 1) * TG_MAX_RANK;
   int64_t *named = tg_alloc(m->ctx, nnamed * sizeof *named);
   TgStatus status = TG_OK;
-  bool scope = r.vals && named && !tg_scope_begin(m->ctx),
-       scope2 = scope && m->host && !tg_scope_begin(m->host), ok = scope && (scope2 || !m->host);
+  bool scope = r.vals && named && !tg_scope_begin(m->ctx);
+  bool scope2 = scope && m->host && !tg_scope_begin(m->host);
+  bool ok = scope && (scope2 || !m->host);
   for (size_t i = 0; i < nnamed && ok; i++)
     named[i] = -1;
   if (ok && nout > (int)g->nout)

@@ -85,8 +85,8 @@ static TgTensor *op_scatter_nd(OnnxCall *c) {
   for (int64_t i = 0; i < k; i++) {
     int64_t size = tg_dim(x, (int)i);
     if (!call_indices(c, 1, size, i, k)) return NULL;
-    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size),
-             *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
+    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size);
+    TgTensor *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
     line = line ? tg_add(tg_mul_scalar(line, (double)size), one) : one;
     inside = inside ? tg_bitand(inside, fits) : fits;
   }

@@ -92,8 +92,8 @@ static TgTensor *op_celu(OnnxCall *c) { return tg_celu(c->in[0], attr_f(c, "alph
 
 static TgTensor *op_selu(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  double alpha = attr_f(c, "alpha", 1.67326319217681884765625),
-         gamma = attr_f(c, "gamma", 1.05070102214813232421875);
+  double alpha = attr_f(c, "alpha", 1.67326319217681884765625);
+  double gamma = attr_f(c, "gamma", 1.05070102214813232421875);
   return tg_mul_scalar(tg_elu(x, alpha), gamma);
 }
 

@@ -361,8 +361,8 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
   if (!count(w0, 1, &nin) || !count(w0, 2, &nout) || !count(w0, 5, &nattrs)) return false;
   if (nin > 1 << 20 || nout > 1 << 20 || nattrs > 1 << 20)
     return io_fail(&m->s, TG_ERR_LIMIT, "a node with more than a million names");
-  n->in = doc_alloc(m->doc, (nin + 1) * sizeof *n->in),
-  n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out),
+  n->in = doc_alloc(m->doc, (nin + 1) * sizeof *n->in);
+  n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out);
   n->attrs = doc_alloc(m->doc, (nattrs + 1) * sizeof *n->attrs);
   if (!n->in || !n->out || !n->attrs) return false;
   n->nin = (int)nin, n->nout = (int)nout, n->nattrs = (int)nattrs;
@@ -445,9 +445,9 @@ static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) 
       !count(w0, 12, &g->nout) || !count(w0, 15, &sparse))
     return NULL;
   if (sparse) return io_fail(&m->s, TG_ERR_VALUE, "sparse initializers are not read here"), NULL;
-  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes),
+  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes);
   g->in = doc_alloc(m->doc, (g->nin + 1) * sizeof *g->in);
-  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out),
+  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out);
   g->init = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init);
   g->init_value = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init_value);
   if (!g->nodes || !g->in || !g->out || !g->init || !g->init_value) return NULL;

@@ -123,8 +123,8 @@ TgTensor *tg_state_remove(TgState *s, const char *name) {
   if (!s || !name || !index_find(&s->index, name, strlen(name), &i)) return NULL;
   TgTensor *t = s->tensors[i];
   char *gone = s->at[i].name;
-  memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at),
-      memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
+  memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at);
+  memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
   s->n--;
   /* places behind it have moved: the table is filled again, in its room */
   memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot), s->index.n = 0;
@@ -208,8 +208,8 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
   char text[400] = "", more[200] = "";
   if (opt) memcpy(&o, opt, opt->size && opt->size < sizeof o ? opt->size : sizeof o);
   if (tg_error(ctx)) return tg_error(ctx);
-  size_t none = o.partial ? 0 : lacking(model, file, true, text, 200),
-         many = o.more ? 0 : lacking(file, model, false, more, sizeof more);
+  size_t none = o.partial ? 0 : lacking(model, file, true, text, 200);
+  size_t many = o.more ? 0 : lacking(file, model, false, more, sizeof more);
   if (none || many) {
     ctx_fail(ctx, TG_ERR_VALUE, "load_state: %s%s%s%s%s", none ? "the file lacks " : "", text,
              none && many ? "; " : "", many ? "the model has no " : "", more);

@@ -93,8 +93,8 @@ static UOp *index_tree(Gen *g, int depth) { /* in normal form, as the sources of
   static const Ops op[] = {OPS_ADD, OPS_ADD, OPS_SUB, OPS_MUL, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD};
   Ops o = op[rnd(g) % TG_COUNT(op)];
   bool by_const = o == OPS_MUL || o == OPS_FLOORDIV || o == OPS_FLOORMOD || rnd(g) % 3 == 0;
-  UOp *a = index_tree(g, depth - 1),
-      *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8))
+  UOp *a = index_tree(g, depth - 1);
+  UOp *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8))
                     : index_tree(g, depth - 1);
   return g->fail ? NULL : uop_simplify(g->st, g->mem, uop_alu2(g->st, o, a, b));
 }
@@ -157,11 +157,12 @@ UOp *gen_literal(Gen *g, DType d, int64_t v) {
 }
 
 UOp *gen_name(Gen *g, int name, DType d, int domain, bool constant) {
-  bool f = dtype_is_float(d), ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
-                                                         : domain == GEN_INT   ? !f
-                                                         : domain == GEN_INDEX ? d == DT_INDEX
-                                                         : domain == GEN_BOOL  ? d == DT_BOOL
-                                                                               : !f && d != DT_INDEX);
+  bool f = dtype_is_float(d);
+  bool ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
+                                  : domain == GEN_INT   ? !f
+                                  : domain == GEN_INDEX ? d == DT_INDEX
+                                  : domain == GEN_BOOL  ? d == DT_BOOL
+                                                        : !f && d != DT_INDEX);
   if (g->fail || !ok || (g->name[name] && g->name[name]->dtype != d)) return fail(g);
   if (g->name[name]) return g->name[name];
   UOp *u = NULL;

@@ -270,8 +270,8 @@ static UOp *copied(Graph *g, Reached at) {
 
 /* between the memory and the one view that is seen of it: not copied */
 static bool under_piece(Graph *g, const UOp *u) {
-  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL,
-      *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
+  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL;
+  UOp *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
   for (UOp *v = piece; v && v->op != OPS_BUFFER; v = v->src[0])
     if (v->src[0] == u) return true;
   return false;

@@ -410,8 +410,8 @@ static TgStatus step_run(TgContext *ctx, const Step *s) {
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
-  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b),
-         **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
+  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
+  Buffer **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   TgStatus s =
       b && stored && whole ? stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");

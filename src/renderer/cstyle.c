@@ -214,8 +214,9 @@ static void render_alu(C *c, const UOp *u, int id) {
   } else if (c->lang->gnu_vec) {
     DType d = (DType)u->src[0]->dtype;
     if (u->op == OPS_MAX && d != DT_BOOL && !dtype_is_narrow_float(d)) {
-      const char *a = cs_ref(c, u->src[0]), *b = cs_ref(c, u->src[1]),
-                 *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
+      const char *a = cs_ref(c, u->src[0]);
+      const char *b = cs_ref(c, u->src[1]);
+      const char *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
       if (dtype_is_float(d))
         cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
       else
@@ -458,7 +459,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   if (!c) return error_set(err, TG_ERR_NOMEM, "render %s: out of memory", lang->name), false;
   c->lang = lang, c->lin = lin, c->err = err, c->depth = 1;
   str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->pos, mem), map_init(&c->helpers, mem);
-  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1),
+  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
   bool oom = !c->mask_bytes || !c->number;
   signature(c);

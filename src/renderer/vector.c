@@ -80,12 +80,13 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
                                      "18446744073709551616.0f"};
   DType wide = dtype_size(to) < 4 ? DT_I32 : to; /* narrow results: saturate in i32, then drop bits */
   const char *name = cs_text(c, "%sx%d_%s", dtype_name(to), n, dtype_name(from));
-  const char *s = cs_type(c, from, n), *i = cs_type(c, cs_int_of((int)dtype_size(from)), n),
-             *w = cs_type(c, wide, n);
+  const char *s = cs_type(c, from, n);
+  const char *i = cs_type(c, cs_int_of((int)dtype_size(from)), n);
+  const char *w = cs_type(c, wide, n);
   const char *j = cs_type(c, cs_int_of((int)dtype_size(wide)), n), *t = cs_type(c, to, n);
   bool same = dtype_size(wide) == dtype_size(from);
-  const char *lo = same ? "lo" : cs_text(c, "__builtin_convertvector(lo, %s)", j),
-             *hi = same ? "hi" : cs_text(c, "__builtin_convertvector(hi, %s)", j);
+  const char *lo = same ? "lo" : cs_text(c, "__builtin_convertvector(lo, %s)", j);
+  const char *hi = same ? "hi" : cs_text(c, "__builtin_convertvector(hi, %s)", j);
   Scalar min = {.i = dtype_min(to)}, max = {.i = to == DT_U64 ? -1 : dtype_max(to)};
   const char *m[26] = {M('T') w,
                        M('S') s,
@@ -109,8 +110,9 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
 static const char *vec_widen(C *c, DType from, int n, const char *a) {
   static const char *const tpl[] = {e4m3_to_f32_vec, e5m2_to_f32_vec, h2f_vec, bf2f_vec};
   const char *m[26] = {NULL};
-  m['T' - 'A'] = cs_type(c, DT_F32, n), m['S' - 'A'] = cs_type(c, from, n),
-          m['U' - 'A'] = cs_type(c, DT_U32, n);
+  m['T' - 'A'] = cs_type(c, DT_F32, n);
+  m['S' - 'A'] = cs_type(c, from, n);
+  m['U' - 'A'] = cs_type(c, DT_U32, n);
   if (dtype_size(from) == 1)
     m['J' - 'A'] = cs_type(c, DT_I32, n);
   else
@@ -129,8 +131,9 @@ static void vec_narrow(C *c, DType to, int n, const char *a) {
                        M('D') e4 ? "0x1p9f" : "0x1p16f",
                        M('E') e4 ? "0x3c800000" : "0x38800000",
                        M('G') e4 ? "> 0x43e80000" : ">= 0x47700000"};
-  m['T' - 'A'] = cs_type(c, to, n), m['S' - 'A'] = cs_type(c, DT_F32, n),
-          m['U' - 'A'] = cs_type(c, DT_U32, n);
+  m['T' - 'A'] = cs_type(c, to, n);
+  m['S' - 'A'] = cs_type(c, DT_F32, n);
+  m['U' - 'A'] = cs_type(c, DT_U32, n);
   if (dtype_size(to) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
   /* infinity, or NaN */
   m['H' - 'A'] = e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);
@@ -197,8 +200,8 @@ static void vec_cast(C *c, const UOp *u) {
 
 /* What has no vector form: a loop over the lanes around the scalar helper. */
 static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, const char *a, const char *b) {
-  const char *name = cs_text(c, "%s_%s", fn, t),
-             *g = cs_text(c, "%s_%s", fn, cs_scalar[cs_storage((DType)u->src[0]->dtype)]);
+  const char *name = cs_text(c, "%s_%s", fn, t);
+  const char *g = cs_text(c, "%s_%s", fn, cs_scalar[cs_storage((DType)u->src[0]->dtype)]);
   const char *m[26] = {M('T') t, M('S') t, M('G') g};
   cs_helper(c, name, b ? per_lane2 : per_lane1, m, u->lanes);
   if (b)

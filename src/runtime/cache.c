@@ -142,8 +142,9 @@ bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
   sqlite3_stmt *s =
       c ? prepare(c, "SELECT version FROM compiler WHERE path = ? AND mtime = ? AND size = ?") : NULL;
   if (!s) return false;
-  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC), sqlite3_bind_int64(s, 2, mtime_ns),
-      sqlite3_bind_int64(s, 3, nbytes);
+  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(s, 2, mtime_ns);
+  sqlite3_bind_int64(s, 3, nbytes);
   bool ok = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_text(s, 0);
   if (ok) snprintf(out, cap, "%s", (const char *)sqlite3_column_text(s, 0));
   sqlite3_finalize(s);
@@ -153,8 +154,9 @@ bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
 void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, const char *text) {
   sqlite3_stmt *s = c ? prepare(c, "INSERT OR REPLACE INTO compiler VALUES(?, ?, ?, ?)") : NULL;
   if (!s) return;
-  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC), sqlite3_bind_int64(s, 2, mtime_ns),
-      sqlite3_bind_int64(s, 3, nbytes);
+  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(s, 2, mtime_ns);
+  sqlite3_bind_int64(s, 3, nbytes);
   sqlite3_bind_text(s, 4, text, -1, SQLITE_STATIC);
   sqlite3_step(s);
   sqlite3_finalize(s);

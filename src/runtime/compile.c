@@ -203,8 +203,8 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   static const char *const args[] = {"--version", NULL}, *const none[] = {NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s),
-       ended = ok && j.ok;
+  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s);
+  bool ended = ok && j.ok;
   TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");

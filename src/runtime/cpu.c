@@ -242,8 +242,11 @@ static bool kernel_from_disk(Device *d, Cpu *p, Kernel *k) {
 /* ---- compile */
 /* the macro gives the function its unique name, and nothing else */
 static void unit_add(Str *s, const KernelSpec *k, const Kernel *kn) {
-  str_put(s, "#define "), str_put(s, k->linear->name), str_put(s, " "), str_put(s, kn->symbol),
-      str_put(s, "\n");
+  str_put(s, "#define ");
+  str_put(s, k->linear->name);
+  str_put(s, " ");
+  str_put(s, kn->symbol);
+  str_put(s, "\n");
   str_put(s, k->source);
   str_put(s, "\n#undef "), str_put(s, k->linear->name), str_put(s, "\n");
 }

@@ -79,7 +79,9 @@ static const char *elf_open(Elf *e, const void *obj, size_t nbytes) { /* NULL: f
     if (s.sh_type != SHT_SYMTAB) continue;
     if (s.sh_entsize != sizeof(Elf64_Sym) || !section(e, s.sh_link, &t) || t.sh_type != SHT_STRTAB)
       return "strange symbol table";
-    e->symtab = s.sh_offset, e->nsym = s.sh_size / sizeof(Elf64_Sym), e->strtab = t.sh_offset,
+    e->symtab = s.sh_offset;
+    e->nsym = s.sh_size / sizeof(Elf64_Sym);
+    e->strtab = t.sh_offset;
     e->str_bytes = t.sh_size;
   }
   return e->nsym ? NULL : "no symbols";

@@ -128,7 +128,8 @@ TgCounters tg_counters(const TgContext *ctx) {
   TgCounters c = {0};
   if (!ctx) return c;
   c = ctx->counters;
-  c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings,
+  c.visits = ctx->passes.rewrites.visits;
+  c.firings = ctx->passes.rewrites.firings;
   c.nested = ctx->passes.rewrites.nested;
   c.peak_bytes = ctx->dev.bytes_peak;
   c.retried = ctx->dev.compiles_retried;

@@ -190,7 +190,7 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
     terms += *c == ',';
   TG_REQUIRE(ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula,
              terms, n);
-  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term),
+  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term);
   e.x = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.x);
   DType join = DT_F32;
   TgTensor *r = NULL;

@@ -300,8 +300,8 @@ static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {
 static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *value) {
   TG_NUMBERS_OR(value, op, false);
   TgContext *ctx = x->ctx;
-  const Ints *shape = ints_get(ctx->store, p->ndim, p->dims),
-             *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
+  const Ints *shape = ints_get(ctx->store, p->ndim, p->dims);
+  const Ints *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
   if (!s) return false;
   TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op,
                 dtype_name(dt(value)), dtype_name(dt(x)));

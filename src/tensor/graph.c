@@ -259,8 +259,8 @@ UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
     return u_full(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)size} : (Scalar){.i = size},
                   shape);
   const Ints *none = ints_get(st, 0, NULL);
-  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype),
-      *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
+  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype);
+  UOp *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
   return u_broadcast(st, u, shape);
 }
 
@@ -388,8 +388,10 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
     all *= dim_max(st, s->v[i]);
   int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
   if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
-  int64_t len = (n + parts - 1) / parts, d[TG_MAX_RANK], lohi[2 * TG_MAX_RANK] = {0},
-          be[2 * TG_MAX_RANK] = {0};
+  int64_t len = (n + parts - 1) / parts;
+  int64_t lohi[2 * TG_MAX_RANK] = {0};
+  int64_t be[2 * TG_MAX_RANK] = {0};
+  int64_t d[TG_MAX_RANK];
   parts = (n + len - 1) / len;
   bool mask[TG_MAX_RANK] = {false};
   lohi[2 * axis + 1] = parts * len - n;
@@ -430,8 +432,8 @@ UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {
   for (int i = 0; i < x->shape->n; i++)
     be[2 * i] = 0, be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
   lohi[2 * axis] = 1;
-  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis])),
-      *was = u_pad(st, u_shrink(st, max, be), lohi);
+  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis]));
+  UOp *was = u_pad(st, u_shrink(st, max, be), lohi);
   UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
   /* NaN stays */
   if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));

@@ -42,8 +42,10 @@ static UOp *merge_axes(UOpStore *st, UOp *u, int axis) { /* axis and the next as
  * is the axis shifted by r dil. */
 UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil) {
   if (!u) return NULL;
-  int64_t i = u->shape->v[axis], o = (i - dil * (k - 1) - 1) / s + 1, order[TG_MAX_RANK],
-          pad[2 * TG_MAX_RANK] = {0};
+  int64_t i = u->shape->v[axis];
+  int64_t o = (i - dil * (k - 1) - 1) / s + 1;
+  int64_t pad[2 * TG_MAX_RANK] = {0};
+  int64_t order[TG_MAX_RANK];
   if (s >= k && dil == 1) {
     if (o * s > i)
       pad[2 * axis + 1] = o * s - i, u = u_pad(st, u, pad);
@@ -51,8 +53,10 @@ UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil
       u = one_axis(st, u, axis, 0, o * s);
     return one_axis(st, split_axis(st, u, axis, 2, (int64_t[]){o, s}), axis + 1, 0, k);
   }
-  int64_t f = 1 + (o * s > i - dil * (k - 1)), period = i * f + dil, reps = (k * period + i - 1) / i,
-          d[TG_MAX_RANK];
+  int64_t f = 1 + (o * s > i - dil * (k - 1));
+  int64_t period = i * f + dil;
+  int64_t reps = (k * period + i - 1) / i;
+  int64_t d[TG_MAX_RANK];
   u = split_axis(st, u, axis, 2, (int64_t[]){1, i});
   if (!u) return NULL;
   memcpy(d, u->shape->v, (size_t)u->shape->n * sizeof *d);
@@ -308,8 +312,8 @@ TgTensor *tg_diag(TgTensor *x) { /* each element and n zeros, laid out row by ro
 TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   TG_NUMBERS(x, "diagonal");
   if (!x) return NULL;
-  int a = axis_get(x->ctx, "diagonal", axis1, rank(x)),
-      b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
+  int a = axis_get(x->ctx, "diagonal", axis1, rank(x));
+  int b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
   if (b < 0) return NULL;
   TG_REQUIRE(x->ctx, a != b, TG_ERR_SHAPE, "diagonal: axes %d and %d of %s are one", axis1, axis2,
              SHAPE_OF(x));
@@ -342,11 +346,12 @@ TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t ste
   TG_REQUIRE(ctx, steps >= 0, TG_ERR_VALUE, "linspace: %lld steps", (long long)steps);
   if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d));
   TgDType c = d == DT_F64 ? TG_F64 : TG_F32; /* from each end to the middle: both ends exact */
-  TgTensor *i = tg_arange(ctx, 0, (double)steps), *up = tg_cast(i, c),
-           *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
+  TgTensor *i = tg_arange(ctx, 0, (double)steps);
+  TgTensor *up = tg_cast(i, c);
+  TgTensor *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
   double step = (stop - start) / (double)(steps - 1);
-  TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start),
-           *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
+  TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start);
+  TgTensor *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
   return tg_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
 }
 

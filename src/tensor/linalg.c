@@ -43,12 +43,12 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
     /* (.., m) */
-    TgTensor *below = tg_ge_scalar(row, (double)k),
-             *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0));
+    TgTensor *below = tg_ge_scalar(row, (double)k);
+    TgTensor *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0));
     TgTensor *size;
     col = scaled(col, TG_AXES(-1), &size); /* the reflector does not depend on the length of the column */
-    TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true)),
-             *head = tg_slice(col, -1, k, k + 1);
+    TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true));
+    TgTensor *head = tg_slice(col, -1, k, k + 1);
     TgTensor *sign = tg_where(tg_lt_scalar(head, 0), tg_scalar_like(a, -1), tg_scalar_like(a, 1));
     TgTensor *v =
         tg_add(col, tg_where(tg_eq_scalar(row, (double)k), tg_mul(sign, norm), tg_scalar_like(a, 0)));
@@ -196,7 +196,8 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
       tg_where(tg_lt_scalar(tg_diagonal(r, 0, -2, -1), 0), tg_scalar_like(q, -1), tg_scalar_like(q, 1));
   TgTensor *left = tg_mul(tg_slice(q, -1, 0, n), tg_unsqueeze(sign, -2)), *right = mt(f.v);
   if (o.full_matrices && m > n) left = tg_cat((TgTensor *[]){left, tg_slice(q, -1, n, m)}, 2, -1);
-  *u = tg_cast(wide ? mt(right) : left, out), *vt = tg_cast(wide ? mt(left) : right, out),
+  *u = tg_cast(wide ? mt(right) : left, out);
+  *vt = tg_cast(wide ? mt(left) : right, out);
   *s = tg_cast(tg_mul(f.s, tg_squeeze(size, -1)), out);
   return *u && *s && *vt ? TG_OK : ctx->err.status;
 }
@@ -210,8 +211,8 @@ TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3],
   TG_REQUIRE(x->ctx, steps >= 0 && coefficients, TG_ERR_VALUE, "newton_schulz: %d steps", steps);
   bool tall = dim_at(g, -2) > dim_at(g, -1);
   if (tall) g = mt(g);
-  TgTensor *wide = as_wide(g),
-           *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
+  TgTensor *wide = as_wide(g);
+  TgTensor *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
   g = as_narrow(tg_div(wide, tg_add_scalar(norm, eps != 0 ? eps : 1e-7)), g);
   for (int i = 0; i < steps && g; i++) {
     TgTensor *a = tg_contiguous(tg_matmul(g, mt(g)));

@@ -89,8 +89,8 @@ TgTensor *tg_logcumsumexp(TgTensor *x, int axis) { /* each step joins what stand
     for (int i = 0; i < rank(x); i++)
       be[2 * i] = 0, be[2 * i + 1] = dims(x)[i] - (i == a.axis ? step : 0);
     lohi[2 * a.axis] = step;
-    UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32),
-        *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);
+    UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
+    UOp *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);
     if (!at || !before) return NULL;
     u = uop_where(a.st, uop_alu2(a.st, OPS_CMPLT, at, u_num(a.st, (double)step, at)), u,
                   log_add(a.st, u, before));
@@ -109,11 +109,8 @@ static UOp *key_of(UOpStore *st, UOp *x, bool descending, int *bits) {
   if (!x) return NULL;
   *bits = d == DT_BOOL ? 1 : (int)dtype_size(d) * 8;
   uint64_t top = 1ull << (*bits - 1), all = top | (top - 1);
-  DType raw = *bits == 64   ? DT_U64
-              : *bits == 32 ? DT_U32
-              : *bits == 16 ? DT_U16
-                            : DT_U8,
-        wide = *bits == 64 ? DT_U64 : DT_U32;
+  DType raw = *bits == 64 ? DT_U64 : *bits == 32 ? DT_U32 : *bits == 16 ? DT_U16 : DT_U8;
+  DType wide = *bits == 64 ? DT_U64 : DT_U32;
   UOp *k;
   if (dtype_is_float(d)) {
     UOp *zero = u_num(st, 0, x), *nan = uop_alu2(st, OPS_CMPNE, x, x);
@@ -148,8 +145,8 @@ enum { SORT_SMALL = 128, DIGIT_MOST = 11, PASS_COST = 512 };
 static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1], e[3] = {rows, n, n};
   const Ints *s = ints_get(st, 3, e);
-  UOp *mine = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, n, 1}), e),
-      *other = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, 1, n}), e);
+  UOp *mine = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, n, 1}), e);
+  UOp *other = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, 1, n}), e);
   if (!s || !mine || !other) return NULL;
   UOp *earlier = uop_alu2(st, OPS_CMPLT, u_arange(st, s, 2, DT_I32), u_arange(st, s, 1, DT_I32));
   UOp *before = uop_alu2(st, OPS_OR, uop_alu2(st, OPS_CMPLT, other, mine),

@@ -121,9 +121,9 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
   DType wide = sum_dtype(dtype_as_float(dt(x)));
-  UOp *u = uop_cast(st, x->uop, wide),
-      *diff =
-          u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
+  UOp *u = uop_cast(st, x->uop, wide);
+  UOp *diff =
+      u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
   return finish(x->ctx, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), mask, o.keepdim);
 }
 

@@ -139,8 +139,10 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (count < 0) count = 0;
   int64_t n = (int64_t)count;
   bool whole = start == floor(start) && step == floor(step) && stop == floor(stop);
-  double last = n ? start + (double)(n - 1) * step : start, low = TG_MIN(start, last),
-         high = TG_MAX(start, last), big = TG_MAX(fabs(start), fabs(last));
+  double last = n ? start + (double)(n - 1) * step : start;
+  double low = TG_MIN(start, last);
+  double high = TG_MAX(start, last);
+  double big = TG_MAX(fabs(start), fabs(last));
   bool wide = big > 2147483647.0 || count > 2147483647.0;
   DType d = dtype_of(o.dtype, !whole ? DT_F32 : wide ? DT_I64 : DT_I32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "arange: dtype %s", dtype_name(d));

@@ -82,8 +82,10 @@ uint16_t narrow_bits(DType d, double x) {
 
 double narrow_value(DType d, uint16_t h) {
   const Narrow *f = &narrows[d - DT_FP8E4M3];
-  int bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1, e = h >> f->mant & emax,
-      m = h & ((1 << f->mant) - 1);
+  int bias = (1 << (f->exp - 1)) - 1;
+  int emax = (1 << f->exp) - 1;
+  int e = h >> f->mant & emax;
+  int m = h & ((1 << f->mant) - 1);
   bool minus = h >> (f->mant + f->exp) & 1;
   if (e == emax && (f->inf ? m != 0 : m == (1 << f->mant) - 1))
     return nan_value(minus, f->inf ? (uint64_t)m : UINT64_C(1) << (f->mant - 1), f->mant);

@@ -162,8 +162,8 @@ static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
   UOpStore *st = store_new(m);
   if (st) store_set_dims(st, store_dims(r->st));
   bool ok =
-           st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len)),
-       same = true;
+      st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len));
+  bool same = true;
   if (ok && !uop_parse(&t, st, m, str_text(&a), a.len, &err)) ok = false;
   ok = ok && (linear ? uop_print_list(&b, &t.program, m) : uop_print(&b, st, m, t.roots.at, t.roots.len));
   if (ok) same = !strcmp(str_text(&a), str_text(&b));

@@ -247,13 +247,16 @@ static int put_expr(Str *o, const UOp *u, int left) { /* bounded by `left` nodes
     return left;
   }
   if (infix[u->op] && u->nsrc == 2) {
-    str_put(o, "("), left = put_expr(o, u->src[0], left), str_printf(o, " %s ", infix[u->op]),
-                     left = put_expr(o, u->src[1], left), str_put(o, ")");
+    str_put(o, "(");
+    left = put_expr(o, u->src[0], left);
+    str_printf(o, " %s ", infix[u->op]);
+    left = put_expr(o, u->src[1], left);
+    str_put(o, ")");
     return left;
   }
   if (u->op == OPS_PARAM) {
-    str_put(o, u->arg.param.slot < 0 ? "stage" : "p"),
-        str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot);
+    str_put(o, u->arg.param.slot < 0 ? "stage" : "p");
+    str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot);
     return left;
   }
   put_op(o, u, false);

@@ -467,7 +467,10 @@ bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc
   *bad = (SpecError){0};
   UOp *u = mem_alloc(mem, sizeof *u + (size_t)nsrc * sizeof *src);
   if (!u) return false;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc,
+  u->op = (uint8_t)op;
+  u->dtype = (uint8_t)dtype;
+  u->lanes = (uint8_t)lanes;
+  u->nsrc = (uint16_t)nsrc;
   u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;

@@ -296,8 +296,8 @@ static bool padding_hidden(const UOp *shrink) {
   while (at > 0 && (behind < inside || split->shape->v[at - 1] == 1))
     behind *= split->shape->v[--at];
   if (behind != inside || at < 2 || split->shape->v[at - 1] * split->shape->v[at - 2] != n) return false;
-  int64_t step = split->shape->v[at - 1],
-          last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
+  int64_t step = split->shape->v[at - 1];
+  int64_t last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
   return last < n - lohi[2 * axis + 1];
 }
 
@@ -419,8 +419,13 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
   UOp *u = node_alloc(st, nsrc);
   if (!u) return NULL;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc,
-  u->hash = h, u->hash_high = (uint16_t)(full >> 32), u->arg = arg;
+  u->op = (uint8_t)op;
+  u->dtype = (uint8_t)dtype;
+  u->lanes = (uint8_t)lanes;
+  u->nsrc = (uint16_t)nsrc;
+  u->hash = h;
+  u->hash_high = (uint16_t)(full >> 32);
+  u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   if (!facts_set(st, u)) {
     node_release(st, u, nsrc);

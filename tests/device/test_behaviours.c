@@ -378,8 +378,9 @@ static void b11_square_of_sums(void **s) {
 
 static void b12_reduced_then_broadcast(void **s) {
   (void)s;
-  TgTensor *x = iota(TG_F32, S(2, 3)), *rows = tg_sum(x, .axis = TG_AXES(1), .keepdim = true),
-           *cols = tg_sum(x, .axis = TG_AXES(0), .keepdim = true);
+  TgTensor *x = iota(TG_F32, S(2, 3));
+  TgTensor *rows = tg_sum(x, .axis = TG_AXES(1), .keepdim = true);
+  TgTensor *cols = tg_sum(x, .axis = TG_AXES(0), .keepdim = true);
   IS(tg_sub(rows, x), 5, 4, 3, 11, 10, 9);
   IS(tg_sub(cols, x), 4, 5, 6, 1, 2, 3);
   IS(tg_add(rows, cols), 11, 13, 15, 20, 22, 24);
@@ -600,8 +601,11 @@ static void b20_where(void **s) {
 
 static void b21_where_gradient(void **s) {
   (void)s;
-  TgTensor *c = tg_from(C, (uint8_t[]){1, 0, 1, 0}, TG_BOOL, S(4)), *a = iota(TG_F32, S(4)),
-           *b = iota(TG_F32, S(4)), *up = T32(S(4), 2, 3, 5, 7), *g[2];
+  TgTensor *c = tg_from(C, (uint8_t[]){1, 0, 1, 0}, TG_BOOL, S(4));
+  TgTensor *a = iota(TG_F32, S(4));
+  TgTensor *b = iota(TG_F32, S(4));
+  TgTensor *up = T32(S(4), 2, 3, 5, 7);
+  TgTensor *g[2];
   OK(tg_gradient(tg_sum(tg_mul(tg_where(c, a, b), up)), (TgTensor *[]){a, b}, 2, g));
   IS(g[0], 2, 0, 5, 0);
   IS(g[1], 0, 3, 0, 7);
@@ -791,8 +795,9 @@ static void b27_products(void **s) {
                               {3, 3, 1, 1, 1, 1}, {4, 3, 0, 0, 1, 1}, {2, 2, 2, 2, 2, 2}};
   for (int c = 0; c < N(cases); c++) {
     const int64_t *q = cases[c];
-    int64_t oh = (HH + 2 * q[2] - q[4] * (K - 1) - 1) / q[0] + 1,
-            ow = (WW + 2 * q[3] - q[5] * (K - 1) - 1) / q[1] + 1, n = 0;
+    int64_t oh = (HH + 2 * q[2] - q[4] * (K - 1) - 1) / q[0] + 1;
+    int64_t ow = (WW + 2 * q[3] - q[5] * (K - 1) - 1) / q[1] + 1;
+    int64_t n = 0;
     double want[2000];
     for (int b = 0; b < B; b++)
       for (int o = 0; o < CO; o++)
@@ -880,8 +885,9 @@ static void b30_softmax_and_cross_entropy(void **s) {
   TgTensor *x = T32(S(3), 1000, 1001, 1002), *g;
   CLOSE(tg_softmax(x), e0 / z, e1 / z, 1 / z);
   CLOSE(tg_log_softmax(x), -2 - log(z), -1 - log(z), -log(z));
-  TgTensor *l = T64(S(2, 3), 1, 2, 3, 1, 1, 1), *t = T64(S(2, 3), 0, 0, 1, 0.2, 0.3, 0.5),
-           *loss = tg_cross_entropy(l, t);
+  TgTensor *l = T64(S(2, 3), 1, 2, 3, 1, 1, 1);
+  TgTensor *t = T64(S(2, 3), 0, 0, 1, 0.2, 0.3, 0.5);
+  TgTensor *loss = tg_cross_entropy(l, t);
   NEAR(loss, 1e-9, (log(z) + log(3)) / 2);
   OK(tg_gradient(loss, &l, 1, &g));
   NEAR(g, 1e-9, e0 / z / 2, e1 / z / 2, (1 / z - 1) / 2, (1 / 3.0 - 0.2) / 2, (1 / 3.0 - 0.3) / 2,
@@ -944,9 +950,9 @@ static void b33_xor(void **s) {
   (void)s;
   /* a column of ones is the bias */
   TgTensor *x = T32(S(4, 3), 0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1), *t = T32(S(4, 1), 0, 1, 1, 0);
-  TgTensor *w1 = tg_from_f64(C, F(0.8, -0.7, 0.6, 0.5, 0.9, -0.8, 0.7, -0.6, -0.1, 0.2, -0.3, 0.1), TG_F32,
-                             S(3, 4)),
-           *w2 = T32(S(4, 1), 0.5, 0.6, -0.7, 0.4);
+  TgTensor *w1 =
+      tg_from_f64(C, F(0.8, -0.7, 0.6, 0.5, 0.9, -0.8, 0.7, -0.6, -0.1, 0.2, -0.3, 0.1), TG_F32, S(3, 4));
+  TgTensor *w2 = T32(S(4, 1), 0.5, 0.6, -0.7, 0.4);
   TgOptim *o = tg_adam(C, ((TgTensor *[]){w1, w2}), 2, .lr = 0.03);
   double loss = 1;
   for (int i = 0; i < 400; i++)
@@ -963,8 +969,10 @@ static void b33_xor(void **s) {
 
 static void b34_classifier(void **s) {
   (void)s;
-  TgTensor *x = T32(S(4, 2), 2, 1, 1, 2, -2, -1, -1, -2), *y = TI32(S(4), 0, 0, 1, 1),
-           *w = tg_zeros(C, S(2, 2)), *b = tg_zeros(C, S(2));
+  TgTensor *x = T32(S(4, 2), 2, 1, 1, 2, -2, -1, -1, -2);
+  TgTensor *y = TI32(S(4), 0, 0, 1, 1);
+  TgTensor *w = tg_zeros(C, S(2, 2));
+  TgTensor *b = tg_zeros(C, S(2));
   TgOptim *o = tg_sgd(C, ((TgTensor *[]){w, b}), 2, .lr = 0.5, .momentum = 0.9);
   for (int i = 0; i < 50; i++)
     TG_SCOPE(C) {

@@ -86,8 +86,10 @@ static long double read_bits(const Type *t, const void *p, int i) {
   memcpy(&u, (const char *)p + (size_t)i * (size_t)t->bits / 8, (size_t)t->bits / 8);
   if (t->kind == BOOLEAN || t->kind == UNSIGNED) return u;
   if (t->kind == SIGNED) return (int64_t)(u << (64 - t->bits)) >> (64 - t->bits);
-  uint64_t m = u & ((UINT64_C(1) << t->mant) - 1), mask = (UINT64_C(1) << (t->bits - 1 - t->mant)) - 1,
-           e = u >> t->mant & mask, ones = (UINT64_C(1) << t->mant) - 1;
+  uint64_t m = u & ((UINT64_C(1) << t->mant) - 1);
+  uint64_t mask = (UINT64_C(1) << (t->bits - 1 - t->mant)) - 1;
+  uint64_t e = u >> t->mant & mask;
+  uint64_t ones = (UINT64_C(1) << t->mant) - 1;
   bool top = e == mask, minus = u >> (t->bits - 1) & 1;
   long double v = ldexpl((long double)(e ? m + ones + 1 : m), (int)(e ? e : 1) - 1 + t->emin - t->mant);
   if (top && t->inf) v = m ? NAN : INFINITY;
@@ -258,8 +260,9 @@ static void edges_of(const Type *t, void *out) {
       if (t->id == TG_F16) bits = (uint64_t)(i * 1789 + (size_t)s * 32768 + i % 3);
       write_bits(t, out, n++, bits);
     }
-  uint64_t one = UINT64_C(1), top = ((one << (t->bits - 1 - t->mant)) - 1) << t->mant,
-           sign = one << (t->bits - 1);
+  uint64_t one = UINT64_C(1);
+  uint64_t top = ((one << (t->bits - 1 - t->mant)) - 1) << t->mant;
+  uint64_t sign = one << (t->bits - 1);
   for (int s = 0; s < 2; s++)
     write_bits(t, out, n++, top | (s ? sign : 0)), write_bits(t, out, n++, 1 | (s ? sign : 0)),
         write_bits(t, out, n++, (one << t->mant) - 1);
@@ -325,8 +328,8 @@ static void test_narrow_arithmetic(void **state) {
     bool small = t->bits == 8;
     /* the interpreters are slow: the middle, with NaN and both signs */
     int64_t n = dev_ == 0 ? ALL : 16384, skip = dev_ == 0 ? 0 : (ALL - n) / 2;
-    const void *pa = small ? (const void *)(a8 + skip) : a16 + skip,
-               *pb = small ? (const void *)(b8 + skip) : b16 + skip;
+    const void *pa = small ? (const void *)(a8 + skip) : a16 + skip;
+    const void *pb = small ? (const void *)(b8 + skip) : b16 + skip;
     TgTensor *a = tg_from(C, pa, t->id, TG_SHAPE(n)), *b = tg_from(C, pb, t->id, TG_SHAPE(n));
     TgTensor *y[] = {tg_add(a, b),
                      tg_sub(a, b),
@@ -402,8 +405,10 @@ static void test_narrow_functions(void **state) { /* nothing is unsupported in a
 static void test_integers(void **state) {
   (void)state;
   EACH_DEVICE {
-    TgTensor *u = OF(TG_U8, 200, 255, 7), *i = OF(TG_I8, -128, 127, -1), *two = OF(TG_U8, 2, 2, 2),
-             *minus = OF(TG_I8, -1, -1, -1);
+    TgTensor *u = OF(TG_U8, 200, 255, 7);
+    TgTensor *i = OF(TG_I8, -128, 127, -1);
+    TgTensor *two = OF(TG_U8, 2, 2, 2);
+    TgTensor *minus = OF(TG_I8, -1, -1, -1);
     IS(tg_floordiv(tg_mul_scalar(u, 2), two), TG_U8, 72, 127, 7);
     IS(tg_shr(tg_shl(u, two), two), TG_U8, 8, 63, 7);
     IS(tg_shr(i, OF(TG_I8, 1, 1, 7)), TG_I8, -64, 63, -1);
@@ -496,8 +501,9 @@ static void test_accumulators(void **state) {
         TgDType d = rule[i].d;
         if (d == TG_F64 && !has_f64()) continue;
         bool f = tg_dtype_is_float(d);
-        TgTensor *x = tg_reshape(OF(d, 1, 1, 0, 1), TG_SHAPE(1, 1, 2, 2)),
-                 *w = tg_ones(C, TG_SHAPE(1, 1, 2, 2), .dtype = d), *v = tg_reshape(x, TG_SHAPE(4));
+        TgTensor *x = tg_reshape(OF(d, 1, 1, 0, 1), TG_SHAPE(1, 1, 2, 2));
+        TgTensor *w = tg_ones(C, TG_SHAPE(1, 1, 2, 2), .dtype = d);
+        TgTensor *v = tg_reshape(x, TG_SHAPE(4));
         IS(tg_sum(x), rule[i].sum, 3);
         IS(tg_cumsum(v, 0), rule[i].sum, 1, 2, 2, 3);
         IS(tg_prod(x), d, 0);
@@ -546,8 +552,8 @@ static void test_bitcast(void **state) {
   static const double bytes[] = {0, 0, 128, 63, 0, 0, 0, 192, 1, 2, 3, 4, 255, 255, 127, 127};
   static const float words[] = {1, -2, 1.5399896e-36f, 3.40282347e38f};
   EACH_DEVICE {
-    TgTensor *b = tg_from_f64(C, bytes, TG_U8, TG_SHAPE(2, 8)),
-             *f = tg_from(C, words, TG_F32, TG_SHAPE(2, 2));
+    TgTensor *b = tg_from_f64(C, bytes, TG_U8, TG_SHAPE(2, 8));
+    TgTensor *f = tg_from(C, words, TG_F32, TG_SHAPE(2, 2));
     assert_true(tg_dim(tg_bitcast(b, TG_F32), 0) == 2 && tg_dim(tg_bitcast(b, TG_F32), 1) == 2);
     is_at(__LINE__, tg_bitcast(b, TG_F32), TG_F32,
           (double[]){(double)words[0], (double)words[1], (double)words[2], (double)words[3]}, 4);

@@ -197,8 +197,10 @@ static void conv_pool(TgContext *c, Out *o) {
 }
 
 static void training(TgContext *c, Out *o) {
-  TgTensor *x = F(-1, 0.125, 4, 3), *y = I(0, 1, 4), *w = tg_keep(F(-0.3, 0.04, 2, 3)),
-           *b = tg_keep(F(0, 0.1, 2));
+  TgTensor *x = F(-1, 0.125, 4, 3);
+  TgTensor *y = I(0, 1, 4);
+  TgTensor *w = tg_keep(F(-0.3, 0.04, 2, 3));
+  TgTensor *b = tg_keep(F(0, 0.1, 2));
   TgOptim *opt = tg_adam(c, ((TgTensor *[]){w, b}), 2, .lr = 0.05);
   for (int step = 0; step < 2 && opt; step++)
     TG_SCOPE(c) {
@@ -311,8 +313,8 @@ static void variables(TgContext *c, Out *o) {
   TgTensor *m = F(-1, 0.25, 6, 3);
   for (int k = 5; k > 1; k -= 3) {
     if (!n || tg_variable_bind(n, k)) return;
-    TgTensor *x = tg_slice(m, 0, 0, tg_size(n)),
-             *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
+    TgTensor *x = tg_slice(m, 0, 0, tg_size(n));
+    TgTensor *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
     put(c, o, p),
         put(c, o, tg_reshape(tg_cat((TgTensor *[]){x, x}, 2, 0), TG_SHAPE(tg_size_mul(c, tg_size(n), 6))));
     if (!tg_assign_slice(m, (int64_t[]){0, 1}, (int64_t[]){tg_size(n), 2},
@@ -471,8 +473,8 @@ static void sweep(const Named *p, Where w, const Out *want, int kind, uint64_t t
     if (after && (kind == OS_futex || kind == OS_waitpid || kind == OS_poll || kind == OS_pidfd_wait ||
                   kind == OS_kill))
       continue;
-    uint64_t dense = torture ? total : TG_MIN(most, DENSE),
-             stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
+    uint64_t dense = torture ? total : TG_MIN(most, DENSE);
+    uint64_t stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
     if (most < DENSE) dense = 0, stride = TG_MAX(total / most, 1);
     if (after) dense /= 10, stride *= 10;
     for (uint64_t n = 1; n <= total; n += n < dense ? 1 : stride)

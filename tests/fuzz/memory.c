@@ -236,8 +236,10 @@ static void step_view(void) {
     t = tg_expand(tg_reshape(s->t, v.rank, with), v.rank, d);
     say("  %s = tg_expand(tg_reshape(%s, (.., 1)), (.., 2));\n", name(P.n), name(x));
   } else { /* a slice, with steps and backwards too */
-    int64_t size = s->d[axis], step = 1 + below(3), lo = below((int)size),
-            n = 1 + below((int)((size - lo + step - 1) / step));
+    int64_t size = s->d[axis];
+    int64_t step = 1 + below(3);
+    int64_t lo = below((int)size);
+    int64_t n = 1 + below((int)((size - lo + step - 1) / step));
     bool back = below(4) == 0;
     TgIndex idx[RANK];
     for (int d = 0; d < s->rank; d++)
@@ -315,8 +317,8 @@ static void own_memory(Handle *h) {
 static void step_assign(void) {
   int x = any(), y = any(), kind = below(4);
   Handle *a = handle(x), *b = handle(y);
-  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank),
-       can = !a->memory || !a->expanded;
+  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank);
+  bool can = !a->memory || !a->expanded;
   int32_t v[MOST], k = below(50);
   /* nothing to do */
   bool itself = same && a->memory && b->memory && a->s == b->s &&

@@ -582,8 +582,10 @@ static int unload(void **state) {
 static TgTensor *input(const Value *v, bool view) {
   TgTensor *t = tg_from_f64(C, v->v, v->dtype, v->ndim, v->dims);
   if (!view || v->ndim == 0 || v->n == 0) return t;
-  int64_t order[TG_MAX_RANK], lo[TG_MAX_RANK] = {1}, hi[TG_MAX_RANK] = {2}, b[TG_MAX_RANK] = {0},
-                              e[TG_MAX_RANK];
+  int64_t lo[TG_MAX_RANK] = {1};
+  int64_t hi[TG_MAX_RANK] = {2};
+  int64_t b[TG_MAX_RANK] = {0};
+  int64_t order[TG_MAX_RANK], e[TG_MAX_RANK];
   for (int i = 0; i < v->ndim; i++)
     order[i] = v->ndim - 1 - i;
   TgTensor *m = tg_contiguous(tg_pad(tg_flip(tg_permute(t, v->ndim, order), 1, (int64_t[]){0}), lo, hi));

@@ -173,8 +173,8 @@ static void test_refused(void **state) {
     refused(c, tg_from_file(c, path, TG_F32, TG_SHAPE(INT64_MAX / 2, 3)), TG_ERR_SHAPE, "");
     refused(c, tg_from_file(c, path, TG_F32, TG_SHAPE(-2)), TG_ERR_SHAPE, "");
     refused(c, tg_from_file(c, path, (TgDType)99, TG_SHAPE(1)), TG_ERR_DTYPE, "");
-    TgTensor *t = tg_from_file(c, path, TG_F32, TG_SHAPE(2, 2)),
-             *none = tg_from_file(c, path, TG_F32, TG_SHAPE(0, 3), .offset = 16);
+    TgTensor *t = tg_from_file(c, path, TG_F32, TG_SHAPE(2, 2));
+    TgTensor *none = tg_from_file(c, path, TG_F32, TG_SHAPE(0, 3), .offset = 16);
     refused(c, tg_assign(t, tg_full(c, TG_SHAPE(2, 2), 7)), TG_ERR_STATE, "opened for reading");
     refused(c, tg_assign(tg_select(t, 0, 1), tg_full(c, TG_SHAPE(2), 7)), TG_ERR_STATE, "opened for reading");
     refused(c, tg_assign_slice(t, (int64_t[]){0, 0}, (int64_t[]){1, 1}, tg_full(c, TG_SHAPE(1, 1), 7)),

@@ -47,10 +47,10 @@ typedef TgTensor *(*Forward)(const void *layer, TgTensor *x);
 
 /* weighted, so that no gradient vanishes by symmetry */
 static TgTensor *loss_of(Forward f, const void *layer, TgTensor *x) {
-  TgTensor *y = f(layer, x),
-           *k = tg_add_scalar(tg_sin(tg_reshape(tg_arange(C, 0, (double)tg_numel(y), .dtype = TG_F64),
-                                                tg_ndim(y), tg_shape(y))),
-                              0.3);
+  TgTensor *y = f(layer, x);
+  TgTensor *k = tg_add_scalar(
+      tg_sin(tg_reshape(tg_arange(C, 0, (double)tg_numel(y), .dtype = TG_F64), tg_ndim(y), tg_shape(y))),
+      0.3);
   return tg_sum(tg_mul(tg_mul(y, y), k));
 }
 

@@ -85,8 +85,9 @@ static void ring_buffer(void **state) {
 /* However a tensor was made: what is realized is memory, and a part of that a view of it. */
 static void alias(TgTensor *x) {
   OK(tg_realize(x));
-  TgTensor *row = tg_select(x, 0, 1), *t = tg_transpose(x, 0, 1),
-           *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
+  TgTensor *row = tg_select(x, 0, 1);
+  TgTensor *t = tg_transpose(x, 0, 1);
+  TgTensor *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
   assert_non_null(tg_assign(row, full(5, 2)));
   TEXT(x, "[[0, 0], [5, 5]]");
   assert_non_null(tg_setitem_scalar(tg_select(x, 0, 0), TG_IDX(TG_AT(0)), 7));
@@ -347,8 +348,8 @@ static void batches(void **state) {
   float v[64 * 3];
   for (int i = 0; i < 64 * 3; i++)
     v[i] = (float)(i % 7);
-  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1),
-           *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
+  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1);
+  TgTensor *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
   /* data was computed, as one that is scaled is */
   TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)), *all[] = {data, w, rows};
   OK(tg_realize_many(all, 3));
@@ -427,8 +428,9 @@ static void elsewhere_and_late(void **state) {
   OK(tg_read(turned, v, sizeof v));
   for (int i = 0; i < ROWS * LONG; i++)
     assert_int_equal(v[i], 2 * (i / LONG * LONG + LONG - 1 - i % LONG) + 1);
-  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS)), *sum = tg_sum(tg_square(y)),
-           *twice = tg_sum(tg_mul(y, sum));
+  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS));
+  TgTensor *sum = tg_sum(tg_square(y));
+  TgTensor *twice = tg_sum(tg_mul(y, sum));
   TgTensor *late = tg_add(tg_transpose(x, 0, 1), twice); /* after two sums; the store needs none */
   tg_assign(x, tg_zeros_like(x));
   TgTensor *roots[] = {x, late};
@@ -476,8 +478,8 @@ static void of_itself_moved(void **state) {
 
 static void contiguous_is_memory(void **state) { /* cheap as it is, it is not written into its reader */
   (void)state;
-  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"),
-           *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]");
+  TgTensor *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
   tg_counters_reset(C);
   TEXT(tg_sum(tg_square(p), .axis = TG_AXES(0)), "[0.0, 10.0, 20.0, 0.0]");
   assert_int_equal(tg_counters(C).launches, 2);

@@ -93,8 +93,8 @@ static int norms(TgContext *ctx, int n, TgTensor **t) {
 static int largest_twice(TgContext *ctx, int n, TgTensor **t) {
   (void)n;
   TgTensor *y = tg_conv_transpose2d(input(ctx, 1, TG_SHAPE(1, 1, 3)), input(ctx, 2, TG_SHAPE(1, 1, 2)),
-                                    .stride = TG_SIZES(2)),
-           *m = tg_max(y);
+                                    .stride = TG_SIZES(2));
+  TgTensor *m = tg_max(y);
   t[0] = m, t[1] = tg_stack((TgTensor *[]){m, m}, 2, 0);
   return 2;
 }
@@ -121,9 +121,9 @@ static int dense_block(TgContext *ctx, int n, TgTensor **t) { /* of a DenseNet, 
   TgTensor *x = input(ctx, 1, TG_SHAPE(1, 8, 28, 28));
   for (int i = 0; i < n; i++) {
     int64_t channels = tg_dim(x, 1);
-    TgTensor *scale = input(ctx, 3, TG_SHAPE(1, channels, 1, 1)),
-             *narrow = input(ctx, 4, TG_SHAPE(16, channels, 1, 1)),
-             *wide = input(ctx, 5, TG_SHAPE(8, 16, 3, 3));
+    TgTensor *scale = input(ctx, 3, TG_SHAPE(1, channels, 1, 1));
+    TgTensor *narrow = input(ctx, 4, TG_SHAPE(16, channels, 1, 1));
+    TgTensor *wide = input(ctx, 5, TG_SHAPE(8, 16, 3, 3));
     TgTensor *h = tg_relu(tg_conv2d(tg_relu(tg_mul(x, scale)), tg_mul_scalar(narrow, 0.1)));
     x = tg_cat((TgTensor *[]){x, tg_conv2d(h, tg_mul_scalar(wide, 0.1), .padding = TG_SIZES(1))}, 2, 1);
     if (i % 4 == 3) x = tg_avg_pool2d(x, .kernel = TG_SIZES(2), .stride = TG_SIZES(2));
@@ -171,8 +171,8 @@ static void test_texts(void **state) {
         fail_msg("%s on %s: %s", programs[i].name, devices[d], tg_errmsg(ctx));
       if (s.plain && !programs[i].plain)
         fail_msg("%s on %s: %d of %d kernels have no opts", programs[i].name, devices[d], s.plain, s.kernels);
-      size_t largest = tg_counters(ctx).largest_source,
-             most = programs[i].most ? programs[i].most : MOST_SOURCE;
+      size_t largest = tg_counters(ctx).largest_source;
+      size_t most = programs[i].most ? programs[i].most : MOST_SOURCE;
       if (largest > MOST_SOURCE)
         fail_msg("%s on %s: a kernel of %zu bytes", programs[i].name, devices[d], largest);
       if (s.bytes > most)

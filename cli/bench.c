@@ -68,71 +68,85 @@ static void usage(FILE *to) {
   fputc('\n', to);
 }
 
-static int lower(int argc, char **argv) {
-  bool json = false, all = true;
-  int64_t runs = 21, size = 0;
-  bool *wanted = NULL;
-  int count = 0, rc = CLI_OK;
-  while (program_info(count))
-    count++;
-  if (!(wanted = calloc((size_t)count, sizeof *wanted))) return CLI_FAILED;
-  for (int i = 1; i < argc; i++) {
-    int w = program_find(argv[i]);
-    bool known = w >= 0;
-    if (w >= 0) wanted[w] = true, all = false;
+typedef struct LowerOptions {
+  bool json, all, help;
+  int64_t runs, size;
+  bool *wanted; /* by program */
+} LowerOptions;
+
+/* False: what was not understood is told. */
+static bool lower_options(int argc, char **argv, LowerOptions *o) {
+  for (int i = 1; i < argc && !o->help; i++) {
+    int program = program_find(argv[i]);
+    bool known = program >= 0;
+    if (known) o->wanted[program] = true, o->all = false;
     if (!strcmp(argv[i], "--json"))
-      known = json = true;
+      known = o->json = true;
     else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
-      known = cli_whole(argv[++i], 1, MAX_RUNS, &runs);
+      known = cli_whole(argv[++i], 1, MAX_RUNS, &o->runs);
     else if (!strcmp(argv[i], "--size") && i + 1 < argc)
-      known = cli_whole(argv[++i], 1, 100000000, &size);
-    else if (!strcmp(argv[i], "--help")) {
-      usage(stdout);
-      free(wanted);
-      return CLI_OK;
-    }
+      known = cli_whole(argv[++i], 1, 100000000, &o->size);
+    else if (!strcmp(argv[i], "--help"))
+      known = o->help = true;
     if (!known) {
       fprintf(stderr, "tg bench lower: '%s' is no program and no option\n", argv[i]);
-      usage(stderr);
-      free(wanted);
-      return CLI_USAGE;
+      return false;
     }
   }
-  if (!json)
+  return true;
+}
+
+static void figures_print(const ProgramInfo *info, const Figures *f, const LowerOptions *o) {
+  double peer = o->size && o->size != info->size ? 0 : info->peer_ms;
+  char text[32];
+  snprintf(text, sizeof text, o->json ? "%.0f" : "%12.0f", peer);
+  if (o->json)
+    printf("{\"program\":\"%s\",\"size\":%d,\"nodes\":%llu,\"kernels\":%llu,\"made\":%llu,\"ms\":%.3f,"
+           "\"least_ms\":%.3f,\"tinygrad_ms\":%s}\n",
+           info->name, o->size ? (int)o->size : info->size, (unsigned long long)f->nodes,
+           (unsigned long long)f->kernels, (unsigned long long)f->made, f->ms, f->least,
+           peer > 0 ? text : "null");
+  else {
+    printf("%-16s %8llu %8llu %9llu %10.2f %10.2f ", info->name, (unsigned long long)f->nodes,
+           (unsigned long long)f->kernels, (unsigned long long)f->made, f->ms, f->least);
+    if (peer > 0)
+      printf("%s %7.0fx\n", text, peer / f->ms);
+    else
+      printf("%12s %8s\n", "-", "-");
+  }
+  fflush(stdout);
+}
+
+static int lower_all(const LowerOptions *o) {
+  int rc = CLI_OK;
+  if (!o->json)
     printf("%-16s %8s %8s %9s %10s %10s %12s %8s\n", "program", "nodes", "kernels", "made", "ms", "least ms",
            "tinygrad ms", "ratio");
-  for (int i = 0; i < count && rc == CLI_OK; i++) {
-    if (!all && !wanted[i]) continue;
-    const ProgramInfo *info = program_info(i);
+  for (int i = 0; program_info(i) && rc == CLI_OK; i++) {
+    if (!o->all && !o->wanted[i]) continue;
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C", .seed = 1});
     Figures f;
-    if (!ctx || tg_error(ctx) || !measure(ctx, i, (int)size, (int)runs, &f))
+    if (!ctx || tg_error(ctx) || !measure(ctx, i, (int)o->size, (int)o->runs, &f))
       rc = cli_fail(ctx, "bench");
-    else {
-      double peer = size && size != info->size ? 0 : info->peer_ms;
-      char text[32];
-      int n = size ? (int)size : info->size;
-      snprintf(text, sizeof text, json ? "%.0f" : "%12.0f", peer);
-      if (json)
-        printf("{\"program\":\"%s\",\"size\":%d,\"nodes\":%llu,\"kernels\":%llu,\"made\":%llu,\"ms\":%.3f,"
-               "\"least_ms\":%.3f,\"tinygrad_ms\":%s}\n",
-               info->name, n, (unsigned long long)f.nodes, (unsigned long long)f.kernels,
-               (unsigned long long)f.made, f.ms, f.least, peer > 0 ? text : "null");
-      else {
-        printf("%-16s %8llu %8llu %9llu %10.2f %10.2f ", info->name, (unsigned long long)f.nodes,
-               (unsigned long long)f.kernels, (unsigned long long)f.made, f.ms, f.least);
-        if (peer > 0)
-          printf("%s %7.0fx\n", text, peer / f.ms);
-        else
-          printf("%12s %8s\n", "-", "-");
-      }
-      fflush(stdout);
-    }
+    else
+      figures_print(program_info(i), &f, o);
     tg_close(ctx);
   }
-  if (!json && rc == CLI_OK)
+  if (!o->json && rc == CLI_OK)
     fprintf(stderr, "tinygrad's times are of another day and machine moment: an order of magnitude\n");
-  free(wanted);
+  return rc;
+}
+
+static int lower(int argc, char **argv) {
+  LowerOptions o = {.all = true, .runs = 21};
+  int count = 0;
+  while (program_info(count))
+    count++;
+  if (!(o.wanted = calloc((size_t)count, sizeof *o.wanted))) return CLI_FAILED;
+  bool known = lower_options(argc, argv, &o);
+  if (!known || o.help) usage(known ? stdout : stderr);
+  int rc = !known ? CLI_USAGE : o.help ? CLI_OK : lower_all(&o);
+  free(o.wanted);
   return rc;
 }
 

@@ -52,8 +52,8 @@ static void plain_sort(const Bench *m) { /* radix, 11 bits a pass, all counts in
     m->y[n] = m->x[i[n]];
 }
 
-static void plain_topk(
-    const Bench *m) { /* a heap of the best so far, the worst on top; then sorted by taking the worst away */
+/* a heap of the best so far, the worst on top; then sorted by taking the worst away */
+static void plain_topk(const Bench *m) {
   for (int r = 0; r < ROWS; r++) {
     const float *x = m->x + (int64_t)r * VOCAB;
     float v[TOP];
@@ -139,7 +139,7 @@ static bool inputs(TgContext *ctx, const Case *c, Bench *m, TgTensor **in) {
   else if (c->plain == plain_embedding) {
     for (int t = 0; t < TOKENS; t++)
       m->i[t] = (int32_t)(next_random() % VOCAB);
-    in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(TOKENS, WIDE)),
+    in[0] = tg_from(ctx, m->x, TG_F32, TG_SHAPE(TOKENS, WIDE));
     in[1] = tg_from(ctx, m->i, TG_I32, TG_SHAPE(TOKENS));
     in[2] = tg_empty(ctx, TG_F32, TG_SHAPE(VOCAB, WIDE));
     return in[0] && in[1] && in[2];

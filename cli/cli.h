@@ -5,10 +5,11 @@
 #include "tg.h"
 #include <stdio.h>
 
+/* argv[0]: the name */
 typedef struct CliCommand {
   const char *name, *help;
   int (*run)(int argc, char **argv);
-} CliCommand; /* argv[0]: the name */
+} CliCommand;
 
 int cmd_bench(int argc, char **argv);
 int bench_tensor(int argc, char **argv); /* of cmd_bench */

@@ -160,72 +160,121 @@ static void show(const Images *test, const int32_t *predicted) {
   putchar('\n');
 }
 
+/* ---- training */
+typedef struct Training {
+  TgContext *ctx;
+  const Data *data;
+  int batch;
+  float *room; /* pictures of a batch, or of EVAL */
+  int *order, *index;
+  int32_t *labels, *predicted;
+  int at; /* where in `order` the next batch begins */
+  uint64_t rng;
+  Net net;
+  TgOptim *optim;
+  double loss; /* a running mean */
+} Training;
+
+static bool training_begin(Training *t, TgContext *ctx, const Options *o, const Data *d) {
+  size_t batch = (size_t)o->batch;
+  *t = (Training){.ctx = ctx, .data = d, .batch = (int)batch, .at = d->train.n};
+  t->rng = (uint64_t)o->seed + 12345;
+  t->room = malloc((batch > EVAL ? batch : EVAL) * 784 * sizeof *t->room);
+  t->index = malloc(batch * sizeof *t->index);
+  t->labels = malloc(batch * sizeof *t->labels);
+  t->predicted = malloc((size_t)d->test.n * sizeof *t->predicted);
+  t->order = malloc((size_t)d->train.n * sizeof *t->order);
+  t->net = net_new(ctx);
+  TgTensor *params[] = {t->net.c1.weight, t->net.c1.bias,    t->net.c2.weight,
+                        t->net.c2.bias,   t->net.out.weight, t->net.out.bias};
+  t->optim = tg_error(ctx) ? NULL : tg_adam(ctx, params, 6, .lr = 2e-3);
+  for (int i = 0; t->order && i < d->train.n; i++)
+    t->order[i] = i;
+  return t->room && t->index && t->labels && t->predicted && t->order && t->optim;
+}
+
+static void training_end(Training *t) {
+  tg_optim_free(t->optim);
+  tg_conv2d_free(&t->net.c1), tg_conv2d_free(&t->net.c2), tg_linear_free(&t->net.out);
+  free(t->room), free(t->index), free(t->labels), free(t->predicted), free(t->order);
+}
+
+/* Each epoch in a new order; what does not fill a batch is left out. */
+static void batch_next(Training *t) {
+  int n = t->data->train.n;
+  if (t->at + t->batch > n) {
+    for (int i = n - 1; i > 0; i--) {
+      int j = (int)(next(&t->rng) % (uint64_t)(i + 1)), had = t->order[i];
+      t->order[i] = t->order[j], t->order[j] = had;
+    }
+    t->at = 0;
+  }
+  for (int i = 0; i < t->batch; i++) {
+    t->index[i] = t->order[(t->at + i) % n];
+    t->labels[i] = t->data->train.labels[t->index[i]];
+  }
+  t->at += t->batch;
+}
+
+static bool train_step(Training *t, bool first) {
+  bool ok = false;
+  TG_SCOPE(t->ctx) {
+    TgTensor *x = pictures(t->ctx, t->room, &t->data->train, t->index, t->batch);
+    TgTensor *y = tg_from(t->ctx, t->labels, TG_I32, TG_SHAPE(t->batch));
+    TgTensor *loss = tg_sparse_cross_entropy(net_run(&t->net, x), y);
+    ok = tg_backward(loss) == TG_OK && tg_optim_step(t->optim) == TG_OK;
+    if (ok) {
+      double v = tg_item_f64(loss);
+      t->loss = first ? v : 0.9 * t->loss + 0.1 * v;
+      ok = !tg_error(t->ctx);
+    }
+  }
+  return ok;
+}
+
+/* A line that a terminal sees change ten times a second; elsewhere a line for each hundred steps. */
+static void progress(int64_t step, int64_t steps, double loss, double seconds, double *shown) {
+  bool live = isatty(STDERR_FILENO), last = step == steps - 1;
+  if (live && (last || seconds - *shown > 0.1)) {
+    fprintf(stderr, "\rstep %lld/%lld  loss %.4f  %.1f s%s", (long long)step + 1, (long long)steps, loss,
+            seconds, last ? "\n" : "  ");
+    *shown = seconds;
+  } else if (!live && (last || step % 100 == 0))
+    fprintf(stderr, "step %lld/%lld  loss %.4f  %.1f s\n", (long long)step + 1, (long long)steps, loss,
+            seconds);
+}
+
+/* The learning rate falls for the last quarter; the loss that is shown is a running mean. */
 static int train(TgContext *ctx, const Options *o, const Data *d) {
   int64_t steps = o->steps ? o->steps : 2 * (d->train.n / o->batch);
-  int room_n = (int)(o->batch > EVAL ? o->batch : EVAL), rc = CLI_FAILED;
-  float *room = malloc((size_t)room_n * 784 * sizeof *room);
-  int *index = malloc((size_t)o->batch * sizeof *index);
-  int32_t *labels = malloc((size_t)o->batch * sizeof *labels),
-          *predicted = malloc((size_t)d->test.n * sizeof *predicted);
-  int *order = malloc((size_t)d->train.n * sizeof *order);
-  Net net = net_new(ctx);
-  TgTensor *params[] = {net.c1.weight, net.c1.bias, net.c2.weight, net.c2.bias, net.out.weight, net.out.bias};
-  TgOptim *opt = tg_error(ctx) ? NULL : tg_adam(ctx, params, 6, .lr = 2e-3);
-  uint64_t rng = (uint64_t)o->seed + 12345;
-  double first = 0, begin = cli_now(), loss_mean = 0, shown = 0;
+  double first = 0, shown = -1;
   uint64_t kernels = 0;
-  bool live = isatty(STDERR_FILENO), ok = room && index && labels && predicted && order && opt;
-  for (int i = 0; ok && i < d->train.n; i++)
-    order[i] = i;
+  int rc = CLI_FAILED;
+  Training t;
+  double begin = cli_now();
+  bool ok = training_begin(&t, ctx, o, d);
   tg_set_training(ctx, true);
-  int at = d->train.n; /* each epoch in a new order */
   for (int64_t step = 0; ok && step < steps; step++) {
-    if (at + o->batch > d->train.n) {
-      for (int i = d->train.n - 1; i > 0; i--) {
-        int j = (int)(next(&rng) % (uint64_t)(i + 1)), t = order[i];
-        order[i] = order[j], order[j] = t;
-      }
-      at = 0;
-    }
-    for (int i = 0; i < o->batch; i++)
-      index[i] = order[(at + i) % d->train.n], labels[i] = d->train.labels[index[i]];
-    at += (int)o->batch;
-    if (step == steps * 3 / 4) tg_optim_set_lr(opt, 5e-4);
+    batch_next(&t);
+    if (step == steps * 3 / 4) tg_optim_set_lr(t.optim, 5e-4);
     uint64_t before = tg_counters(ctx).launches;
-    TG_SCOPE(ctx) {
-      TgTensor *x = pictures(ctx, room, &d->train, index, (int)o->batch),
-               *y = tg_from(ctx, labels, TG_I32, TG_SHAPE(o->batch));
-      TgTensor *loss = tg_sparse_cross_entropy(net_run(&net, x), y);
-      ok = tg_backward(loss) == TG_OK && tg_optim_step(opt) == TG_OK;
-      if (ok) {
-        double v = tg_item_f64(loss);
-        loss_mean = step ? 0.9 * loss_mean + 0.1 * v : v;
-        ok = !tg_error(ctx);
-      }
-    }
+    ok = train_step(&t, step == 0);
     kernels = tg_counters(ctx).launches - before;
-    double now = cli_now();
-    if (step == 0) first = now - begin;
-    bool last = step == steps - 1;
-    if (live && (last || now - shown > 0.1)) {
-      fprintf(stderr, "\rstep %lld/%lld  loss %.4f  %.1f s%s", (long long)step + 1, (long long)steps,
-              loss_mean, now - begin, last ? "\n" : "  ");
-      shown = now;
-    } else if (!live && (last || step % 100 == 0))
-      fprintf(stderr, "step %lld/%lld  loss %.4f  %.1f s\n", (long long)step + 1, (long long)steps, loss_mean,
-              now - begin);
+    if (step == 0) first = cli_now() - begin;
+    progress(step, steps, t.loss, cli_now() - begin, &shown);
   }
   double took = cli_now() - begin;
   tg_set_training(ctx, false);
-  if (ok && (ok = evaluate(ctx, &net, &d->test, room, predicted))) {
+
+  if (ok && (ok = evaluate(ctx, &t.net, &d->test, t.room, t.predicted))) {
     int right = 0;
     for (int i = 0; i < d->test.n; i++)
-      right += predicted[i] == d->test.labels[i];
+      right += t.predicted[i] == d->test.labels[i];
     double accuracy = (double)right / d->test.n;
-    show(&d->test, predicted);
+    show(&d->test, t.predicted);
     printf("%s digits on %s: %.2f %% of %d test pictures right after %lld steps (loss %.4f), first step %.2f "
            "s, all %.1f s\n",
-           d->name, tg_device(ctx), 100 * accuracy, d->test.n, (long long)steps, loss_mean, first, took);
+           d->name, tg_device(ctx), 100 * accuracy, d->test.n, (long long)steps, t.loss, first, took);
     if (o->json)
       printf("{\"test_accuracy\":%.4f,\"data\":\"%s\",\"device\":\"%s\",\"steps\":%lld,\"kernels_per_step\":%"
              "llu,\"first_step_s\":%.4f,"
@@ -237,9 +286,7 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
     fprintf(stderr, "tg demo: out of memory\n");
   else if (!ok)
     cli_fail(ctx, "demo");
-  tg_optim_free(opt);
-  tg_conv2d_free(&net.c1), tg_conv2d_free(&net.c2), tg_linear_free(&net.out);
-  free(room), free(index), free(labels), free(predicted), free(order);
+  training_end(&t);
   return rc;
 }
 

@@ -74,8 +74,8 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind) {
     return ok;
   }
   TgValue *v = kind == GGUF ? tg_gguf_load_file(ctx, path) : tg_torch_load_file(ctx, path);
-  const TgValue *kv = kind == GGUF ? tg_value_get(v, "kv") : NULL,
-                *tensors = kv ? tg_value_get(v, "tensors") : v;
+  const TgValue *kv = kind == GGUF ? tg_value_get(v, "kv") : NULL;
+  const TgValue *tensors = kv ? tg_value_get(v, "tensors") : v;
   TgState *s = v ? tg_get_state(ctx, tensors, NULL) : NULL;
   bool ok = s != NULL;
   if (ok) state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s);

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* of a transformer */
 typedef struct Block {
   TgLayerNorm ln1, ln2;
   TgLinear qkv, out, up, down;
-} Block; /* of a transformer */
+} Block;
 
 struct ProgramState {
   TgContext *ctx;
@@ -102,7 +103,8 @@ static bool nll_begin(ProgramState *p) {
 static TgStatus nll_step(ProgramState *p) { return tg_realize(tg_sparse_cross_entropy(p->x, p->y)); }
 
 static bool attention_begin(ProgramState *p) {
-  p->x = floats(p->ctx, 1, TG_SHAPE(12, 1024, 64)), p->y = floats(p->ctx, 2, TG_SHAPE(12, 1024, 64)),
+  p->x = floats(p->ctx, 1, TG_SHAPE(12, 1024, 64));
+  p->y = floats(p->ctx, 2, TG_SHAPE(12, 1024, 64));
   p->z = floats(p->ctx, 3, TG_SHAPE(12, 1024, 64));
   return p->x && p->y && p->z;
 }
@@ -169,15 +171,15 @@ enum { GPT_BATCH = 12, GPT_LEN = 64, GPT_WIDE = 128, GPT_HEADS = 4, GPT_VOCAB = 
 
 static bool gpt_begin(ProgramState *p) {
   bool ok = (p->block = calloc((size_t)p->n, sizeof *p->block)) != NULL;
-  p->token = tg_embedding_new(p->ctx, GPT_VOCAB, GPT_WIDE),
+  p->token = tg_embedding_new(p->ctx, GPT_VOCAB, GPT_WIDE);
   p->position = tg_embedding_new(p->ctx, GPT_LEN, GPT_WIDE);
   ok = ok && param(p, p->token.weight) && param(p, p->position.weight);
   for (; ok && p->nblock < p->n; p->nblock++) {
     Block *b = &p->block[p->nblock];
     b->ln1 = tg_layer_norm_new(p->ctx, GPT_WIDE, 0), b->ln2 = tg_layer_norm_new(p->ctx, GPT_WIDE, 0);
-    b->qkv = tg_linear_new(p->ctx, GPT_WIDE, 3 * GPT_WIDE, true),
+    b->qkv = tg_linear_new(p->ctx, GPT_WIDE, 3 * GPT_WIDE, true);
     b->out = tg_linear_new(p->ctx, GPT_WIDE, GPT_WIDE, true);
-    b->up = tg_linear_new(p->ctx, GPT_WIDE, 4 * GPT_WIDE, true),
+    b->up = tg_linear_new(p->ctx, GPT_WIDE, 4 * GPT_WIDE, true);
     b->down = tg_linear_new(p->ctx, 4 * GPT_WIDE, GPT_WIDE, true);
     TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight,  b->out.bias,
                        b->ln2.weight, b->ln2.bias, b->up.weight,  b->up.bias,  b->down.weight, b->down.bias};
@@ -187,7 +189,7 @@ static bool gpt_begin(ProgramState *p) {
   p->ln = tg_layer_norm_new(p->ctx, GPT_WIDE, 0);
   ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias) &&
        linears(p, 1, (const int64_t[]){GPT_WIDE, GPT_VOCAB});
-  p->x = labels(p->ctx, GPT_VOCAB, TG_SHAPE(GPT_BATCH, GPT_LEN)),
+  p->x = labels(p->ctx, GPT_VOCAB, TG_SHAPE(GPT_BATCH, GPT_LEN));
   p->y = labels(p->ctx, GPT_VOCAB - 1, TG_SHAPE(GPT_BATCH, GPT_LEN));
   return ok && p->x && p->y && adam(p);
 }
@@ -246,8 +248,8 @@ static bool rows_begin(ProgramState *p) {
   return p->x && p->y;
 }
 
-static TgStatus
-assign_step(ProgramState *p) { /* n rows of one tensor written in place, one after the other */
+/* n rows of one tensor written in place, one after the other */
+static TgStatus assign_step(ProgramState *p) {
   TgStatus s = TG_OK;
   for (int i = 0; !s && i < p->n; i++)
     s = tg_assign_slice(p->x, (const int64_t[]){i, 0}, (const int64_t[]){i + 1, 8}, p->y) ? tg_realize(p->x)

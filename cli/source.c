@@ -19,10 +19,11 @@ static void usage(FILE *to) {
   fputc('\n', to);
 }
 
+/* unit: names are made to differ, so that all stand in one file */
 typedef struct Printer {
   bool unit;
   int n;
-} Printer; /* unit: names are made to differ, so that all stand in one file */
+} Printer;
 
 static void print_kernel(const TgKernelText *k, void *user) {
   Printer *p = user;

@@ -257,8 +257,8 @@ TgState *zip_read(const Source *s, Source **parts) {
 }
 
 /* ---- tar: blocks of 512 bytes */
-static bool number(const uint8_t *p, int n,
-                   uint64_t *v) { /* octal text, or big-endian behind a byte of 0x80 */
+/* octal text, or big-endian behind a byte of 0x80 */
+static bool number(const uint8_t *p, int n, uint64_t *v) {
   *v = 0;
   if (p[0] & 0x80) {
     if (p[0] != 0x80) return false;
@@ -310,8 +310,9 @@ static bool pax_read(const Source *s, const uint8_t *p, uint64_t n, Next *next) 
       len = len * 10 + (uint64_t)(p[i] - '0');
     if (i == n || p[i] != ' ' || len < i - at + 4 || !inside(at, len, n) || p[at + len - 1] != '\n')
       return io_fail(s, TG_ERR_VALUE, "a pax record is damaged");
-    const char *key = (const char *)p + i + 1, *end = (const char *)p + at + len - 1,
-               *eq = memchr(key, '=', (size_t)(end - key));
+    const char *key = (const char *)p + i + 1;
+    const char *end = (const char *)p + at + len - 1;
+    const char *eq = memchr(key, '=', (size_t)(end - key));
     if (!eq) return io_fail(s, TG_ERR_VALUE, "a pax record is damaged");
     size_t klen = (size_t)(eq - key);
     if (klen == 4 && !memcmp(key, "path", 4)) next->name = eq + 1, next->name_len = (size_t)(end - eq - 1);
@@ -330,61 +331,74 @@ static bool pax_read(const Source *s, const uint8_t *p, uint64_t n, Next *next) 
   return true;
 }
 
+/* The name in a header: prefix and name, without the 0 bytes behind them; at most 256 bytes. */
+static size_t header_name(const uint8_t *h, char name[257]) {
+  size_t n = 0, prefix = !memcmp(h + 257, "ustar\0", 6) ? strnlen((const char *)h + 345, 155) : 0;
+  if (prefix) memcpy(name, h + 345, prefix), name[prefix] = '/', n = prefix + 1;
+  size_t own = strnlen((const char *)h, 100);
+  memcpy(name + n, h, own);
+  return n + own;
+}
+
+static bool is_file(char type) { return type == 0 || type == '0' || type == '7'; }
+
+/* A member that is no header of the next one: kept if it is a file. Names come from the header, or from one
+ * before it. */
+static bool member_keep(const Source *s, const uint8_t *h, uint64_t at, uint64_t size, Next *next,
+                        TgState *out, Source **parts, size_t *cap) {
+  char own[257];
+  const char *name = next->name;
+  size_t n = next->name_len;
+  if (!name) n = header_name(h, own), name = own;
+  *next = (Next){0};
+  if (!is_file((char)h[156]) || (n && name[n - 1] == '/')) return true;
+  if (!n || memchr(name, 0, n)) return io_fail(s, TG_ERR_VALUE, "a file without a proper name");
+  TgTensor *t = source_view(s, at, TG_U8, 1, &(int64_t){(int64_t)size});
+  if (!t || !part_add(s, parts, tg_state_count(out), cap, t, s->p + at)) return false;
+  return state_own(out, name, n, t) ||
+         io_fail(s, TG_ERR_VALUE, "%.*s is there twice", (int)(n > 200 ? 200 : n), name);
+}
+
+/* One header and what it stands for; *at moves behind it. */
+static bool header_read(const Source *s, uint64_t *at, Next *next, TgState *out, Source **parts,
+                        size_t *cap) {
+  const uint8_t *h = s->p + *at;
+  uint64_t size = 0;
+  if (!header_ok(h) || !number(h + 124, 12, &size))
+    return io_fail(s, TG_ERR_VALUE, "no tar: the header at byte %llu is damaged", (unsigned long long)*at);
+  char type = (char)h[156];
+  if (is_file(type) && next->has_size) size = next->size;
+  if (type >= '1' && type <= '6') size = 0; /* links, devices and folders have none */
+  *at += 512;
+  if (!inside(*at, size, s->n)) return io_fail(s, TG_ERR_VALUE, "the tar is cut off");
+  bool ok = true;
+  if (type == 'L')
+    next->name = (const char *)s->p + *at, next->name_len = strnlen(next->name, (size_t)size);
+  else if (type == 'x')
+    ok = pax_read(s, s->p + *at, size, next);
+  else if (type == 'S')
+    ok = io_fail(s, TG_ERR_VALUE, "a sparse file is not read here");
+  else if (type != 'K' && type != 'g')
+    ok = member_keep(s, h, *at, size, next, out, parts, cap);
+  uint64_t padded = (size + 511) & ~(uint64_t)511;
+  *at = padded <= s->n - *at ? *at + padded : s->n;
+  return ok;
+}
+
+/* A header of zeros ends it. */
 TgState *tar_read(const Source *s, Source **parts) {
-  size_t pcap = 0;
+  size_t cap = 0;
   TgState *out = tg_state_new(s->ctx);
   Next next = {0};
-  bool ok = out && !tg_scope_begin(s->ctx), scope = ok, ended = false;
-  for (uint64_t at = 0; ok && !ended;) {
-    if (!inside(at, 512, s->n)) {
+  uint64_t at = 0;
+  bool ok = out && !tg_scope_begin(s->ctx), scope = ok;
+  while (ok) {
+    if (!inside(at, 512, s->n))
       ok = io_fail(s, TG_ERR_VALUE, at ? "the tar is cut off" : "no tar");
+    else if (all_zero(s->p + at))
       break;
-    }
-    const uint8_t *h = s->p + at;
-    if (all_zero(h)) {
-      ended = true;
-      continue;
-    }
-    uint64_t size = 0;
-    if (!header_ok(h) || !number(h + 124, 12, &size)) {
-      ok = io_fail(s, TG_ERR_VALUE, "no tar: the header at byte %llu is damaged", (unsigned long long)at);
-      break;
-    }
-    char type = (char)h[156], name[257];
-    bool file = type == 0 || type == '0' || type == '7';
-    if (file && next.has_size) size = next.size;
-    if (type >= '1' && type <= '6') size = 0; /* links, devices and folders have none */
-    at += 512;
-    if (!inside(at, size, s->n)) {
-      ok = io_fail(s, TG_ERR_VALUE, "the tar is cut off");
-      break;
-    }
-    if (type == 'L')
-      next.name = (const char *)s->p + at, next.name_len = strnlen(next.name, (size_t)size);
-    else if (type == 'x')
-      ok = pax_read(s, s->p + at, size, &next);
-    else if (type == 'S')
-      ok = io_fail(s, TG_ERR_VALUE, "a sparse file is not read here");
-    else if (type != 'K' && type != 'g') {
-      size_t n = 0, prefix = !memcmp(h + 257, "ustar\0", 6) ? strnlen((const char *)h + 345, 155) : 0;
-      if (prefix) memcpy(name, h + 345, prefix), name[prefix] = '/', n = prefix + 1;
-      size_t own = strnlen((const char *)h, 100);
-      memcpy(name + n, h, own);
-      n += own;
-      if (!next.name) next.name = name, next.name_len = n;
-      if (file && !(next.name_len && next.name[next.name_len - 1] == '/')) {
-        ok = (next.name_len && !memchr(next.name, 0, next.name_len)) ||
-             io_fail(s, TG_ERR_VALUE, "a file without a proper name");
-        TgTensor *t = ok ? source_view(s, at, TG_U8, 1, &(int64_t){(int64_t)size}) : NULL;
-        ok = t && part_add(s, parts, tg_state_count(out), &pcap, t, s->p + at) &&
-             (state_own(out, next.name, next.name_len, t) ||
-              io_fail(s, TG_ERR_VALUE, "%.*s is there twice",
-                      (int)(next.name_len > 200 ? 200 : next.name_len), next.name));
-      }
-      next = (Next){0};
-    }
-    uint64_t padded = (size + 511) & ~(uint64_t)511;
-    at = padded <= s->n - at ? at + padded : s->n;
+    else
+      ok = header_read(s, &at, &next, out, parts, &cap);
   }
   if (scope) tg_scope_end(s->ctx);
   return ended_with(s, ok, out, parts);

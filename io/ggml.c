@@ -74,9 +74,10 @@ static TgTensor *bytes(TgTensor *b, int64_t at, int64_t n) {
   return tg_slice(b, 1, at, at + n);
 } /* (m, n) u8 */
 
+/* (m, 1) */
 static TgTensor *half(TgTensor *b, int64_t at) {
   return tg_cast(tg_bitcast(bytes(b, at, 2), TG_F16), TG_F32);
-} /* (m, 1) */
+}
 
 static TgTensor *shaped(TgTensor *x, int64_t a, int64_t c, int64_t d) {
   return tg_reshape(x, TG_SHAPE(-1, a, c, d));
@@ -95,9 +96,8 @@ static TgTensor *shifts(TgTensor *x, int axis, int n, const int *by, int mask) {
   return tg_stack(parts, n, axis);
 }
 
-static TgTensor *nibbles(TgTensor *x, int axis) {
-  return shifts(x, axis, 2, (const int[]){0, 4}, 15);
-} /* low ones, then high ones */
+/* low ones, then high ones */
+static TgTensor *nibbles(TgTensor *x, int axis) { return shifts(x, axis, 2, (const int[]){0, 4}, 15); }
 
 static TgTensor *f32(TgTensor *x) { return tg_cast(x, TG_F32); }
 
@@ -141,14 +141,15 @@ static TgTensor *q2_k(TgTensor *b) {
 }
 
 static TgTensor *q3_k(TgTensor *b) {
-  TgTensor *h = bytes(b, 0, 32), *q = tg_reshape(bytes(b, 32, 64), TG_SHAPE(-1, 2, 32)),
-           *s = bytes(b, 96, 12);
+  TgTensor *h = bytes(b, 0, 32);
+  TgTensor *q = tg_reshape(bytes(b, 32, 64), TG_SHAPE(-1, 2, 32));
+  TgTensor *s = bytes(b, 96, 12);
   TgTensor *low = tg_reshape(nibbles(bytes(s, 0, 8), 1), TG_SHAPE(-1, 16)); /* s[0..7] low, then high */
   TgTensor *high = tg_reshape(shifts(bytes(s, 8, 4), 1, 4, two_bits, 3), TG_SHAPE(-1, 16));
   TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
   TgTensor *bit = tg_reshape(shifts(h, 1, 8, one_bit, 1), TG_SHAPE(-1, 2, 4, 32));
-  q = tg_bitor(shifts(q, 2, 4, two_bits, 3),
-               tg_shl_scalar(bit, 2)); /* q2 - (bit ? 0 : 4) = (q2 | bit << 2) - 4 */
+  /* q2 - (bit ? 0 : 4) = (q2 | bit << 2) - 4 */
+  q = tg_bitor(shifts(q, 2, 4, two_bits, 3), tg_shl_scalar(bit, 2));
   return tg_mul(shaped(tg_mul(half(b, 108), scale), 16, 1, 1), less(shaped(q, 16, 1, 16), 4));
 }
 
@@ -161,24 +162,24 @@ static TgTensor *q45_k(TgTensor *b, bool five) {
 }
 
 static TgTensor *q6_k(TgTensor *b) {
-  TgTensor *l =
-      nibbles(tg_reshape(bytes(b, 0, 128), TG_SHAPE(-1, 2, 64)), 2); /* (m, 2, 2, 64) = (m, 2, 4, 32) */
+  /* (m, 2, 2, 64) = (m, 2, 4, 32) */
+  TgTensor *l = nibbles(tg_reshape(bytes(b, 0, 128), TG_SHAPE(-1, 2, 64)), 2);
   TgTensor *h = shifts(tg_reshape(bytes(b, 128, 64), TG_SHAPE(-1, 2, 32)), 2, 4, two_bits, 3);
-  TgTensor *q = tg_bitor(tg_reshape(l, TG_SHAPE(-1, 2, 4, 32)), tg_shl_scalar(h, 4)),
-           *s = f32(tg_bitcast(bytes(b, 192, 16), TG_I8));
+  TgTensor *q = tg_bitor(tg_reshape(l, TG_SHAPE(-1, 2, 4, 32)), tg_shl_scalar(h, 4));
+  TgTensor *s = f32(tg_bitcast(bytes(b, 192, 16), TG_I8));
   return tg_mul(shaped(tg_mul(half(b, 208), s), 16, 1, 1), less(shaped(q, 16, 1, 16), 32));
 }
 
 static TgTensor *iq4_xs(TgTensor *b) {
   TgTensor *low = tg_reshape(shifts(bytes(b, 4, 4), 2, 2, (const int[]){0, 4}, 15), TG_SHAPE(-1, 8));
   TgTensor *high = tg_reshape(shifts(bytes(b, 2, 2), 2, 4, two_bits, 3), TG_SHAPE(-1, 8));
-  TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32),
-           *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), nl, 16);
+  TgTensor *scale = less(tg_bitor(low, tg_shl_scalar(high, 4)), 32);
+  TgTensor *q = look_up(nibbles(tg_reshape(bytes(b, 8, 128), TG_SHAPE(-1, 8, 16)), 2), nl, 16);
   return tg_mul(shaped(tg_mul(half(b, 0), scale), 8, 1, 1), shaped(q, 8, 1, 32));
 }
 
-static TgTensor *
-mxfp4(TgTensor *b) { /* 2^(e - 128): below e = 2 a denormal, all bits of which are in the mantissa */
+/* 2^(e - 128): below e = 2 a denormal, all bits of which are in the mantissa */
+static TgTensor *mxfp4(TgTensor *b) {
   TgTensor *e = tg_cast(bytes(b, 0, 1), TG_U32);
   TgTensor *bits =
       tg_where(tg_lt_scalar(e, 2), tg_shl(tg_full_i64(tg_context(b), TG_SCALAR, 0x200000, TG_U32), e),
@@ -240,8 +241,9 @@ static TgTensor *values(TgTensor *b, int type) {
         half(b, 0),
         less(tg_mul_scalar(tg_reshape(shifts(bytes(b, 2, 16), 2, 8, one_bit, 1), TG_SHAPE(-1, 128)), 2), 1));
   default:
-    return tg_mul(half(b, 0), less(tg_reshape(shifts(bytes(b, 2, 16), 2, 4, two_bits, 3), TG_SHAPE(-1, 64)),
-                                   1)); /* Q2_0 */
+    /* Q2_0 */
+    return tg_mul(half(b, 0),
+                  less(tg_reshape(shifts(bytes(b, 2, 16), 2, 4, two_bits, 3), TG_SHAPE(-1, 64)), 1));
   }
 }
 

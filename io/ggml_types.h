@@ -4,12 +4,13 @@
 #include "tg.h"
 #define NO_VALUES ((TgDType)-1) /* blocks that are known, values that are not */
 
+/* elements and bytes of a block; dtype 0: quantised */
 typedef struct GgmlType {
   int id;
   const char *name;
   int block, nbytes;
   TgDType dtype;
-} GgmlType; /* elements and bytes of a block; dtype 0: quantised */
+} GgmlType;
 
 const GgmlType *ggml_type(int id); /* NULL: unknown */
 #endif

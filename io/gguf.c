@@ -126,6 +126,7 @@ static bool value_of(Reader *r, uint32_t type, TgValue *v) {
   return doc_tensor(r->d, v, source_view(r->s, at, kinds[of].d, 1, &(int64_t){(int64_t)count}));
 }
 
+/* Offsets are checked to follow each other, so no two tensors share bytes and none is left out. */
 static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   uint64_t n, k, bytes_;
   uint32_t rank, type;
@@ -157,68 +158,87 @@ static bool info_of(Reader *r, Info *t, uint64_t *expect, uint64_t alignment) {
   return *expect >= end || bad(r, "the data is too long");
 }
 
-static bool read_all(Reader *r, Info **info) {
+/* Magic, version and counts; the tree is made for as many entries. */
+static bool header_read(Reader *r, uint64_t *kv, uint64_t *tensors) {
   const Source *s = r->s;
-  uint32_t version, type;
-  uint64_t tensors, kv, alignment = 32, expect = 0, n;
-  const uint8_t *magic = s->n >= 4 ? take(r, 4) : NULL;
-  Index names = {0};
   TgValue *root = &r->d->root;
+  uint32_t version;
+  const uint8_t *magic = s->n >= 4 ? take(r, 4) : NULL;
   if (!magic || memcmp(magic, "GGUF", 4)) return io_fail(s, TG_ERR_VALUE, "no gguf file");
   if (!take_u32(r, &version)) return false;
   if (version != 2 && version != 3)
     return io_fail(s, TG_ERR_VALUE,
                    version & 0xffff ? "version %u is not read here" : "a big-endian file, version 0x%08x",
                    version);
-  if (!take_u64(r, &tensors) || !take_u64(r, &kv)) return false;
-  if (kv > (s->n - r->at) / 13 || tensors > (s->n - r->at) / 24)
-    return bad(r, "more entries than the file has room for"); /* the shortest ones */
-  if (!doc_items(r->d, root, TG_KIND_MAP, 2) || !doc_string(r->d, &root->u.at[0], "kv", 2) ||
-      !doc_items(r->d, &root->u.at[1], TG_KIND_MAP, kv) || !doc_string(r->d, &root->u.at[2], "tensors", 7) ||
-      !doc_items(r->d, &root->u.at[3], TG_KIND_MAP, tensors))
-    return false;
-  bool ok = true, there = false;
-  for (uint64_t i = 0; i < kv && ok; i++) {
-    const char *key;
-    TgValue *k = &root->u.at[1].u.at[2 * i];
-    ok = take_text(r, &key, &n, 65535);
-    if (ok)
-      ok = n && !memchr(key, 0, n) ? index_put(r->d->ctx, &names, key, n, i, &there)
-                                   : bad(r, "a key that is empty or has a 0 byte");
-    if (ok && there) ok = io_fail(s, TG_ERR_VALUE, "key %.*s is there twice", (int)(n > 200 ? 200 : n), key);
-    ok = ok && doc_string(r->d, k, key, n) && take_u32(r, &type) && value_of(r, type, k + 1);
-    if (ok && n == 17 && !memcmp(key, "general.alignment", 17)) {
-      alignment = (uint64_t)tg_value_int(k + 1);
-      ok = (type == V_U32 && alignment && !(alignment & (alignment - 1))) ||
-           bad(r, "general.alignment is no u32 that is a power of two");
-    }
+  if (!take_u64(r, tensors) || !take_u64(r, kv)) return false;
+  /* the shortest ones */
+  if (*kv > (s->n - r->at) / 13 || *tensors > (s->n - r->at) / 24)
+    return bad(r, "more entries than the file has room for");
+  return doc_items(r->d, root, TG_KIND_MAP, 2) && doc_string(r->d, &root->u.at[0], "kv", 2) &&
+         doc_items(r->d, &root->u.at[1], TG_KIND_MAP, *kv) &&
+         doc_string(r->d, &root->u.at[2], "tensors", 7) &&
+         doc_items(r->d, &root->u.at[3], TG_KIND_MAP, *tensors);
+}
+
+/* Entry i of the key-value pairs, into k[0] and k[1]. */
+static bool pair_read(Reader *r, uint64_t i, TgValue *k, Index *names, uint64_t *alignment) {
+  const char *key = NULL;
+  uint32_t type;
+  uint64_t n;
+  bool there = false;
+  if (!take_text(r, &key, &n, 65535)) return false;
+  if (!n || memchr(key, 0, n)) return bad(r, "a key that is empty or has a 0 byte");
+  if (!index_put(r->d->ctx, names, key, n, i, &there)) return false;
+  if (there) return io_fail(r->s, TG_ERR_VALUE, "key %.*s is there twice", (int)(n > 200 ? 200 : n), key);
+  if (!doc_string(r->d, k, key, n) || !take_u32(r, &type) || !value_of(r, type, k + 1)) return false;
+  if (n != 17 || memcmp(key, "general.alignment", 17)) return true;
+  *alignment = (uint64_t)tg_value_int(k + 1);
+  return (type == V_U32 && *alignment && !(*alignment & (*alignment - 1))) ||
+         bad(r, "general.alignment is no u32 that is a power of two");
+}
+
+static bool infos_read(Reader *r, Info *info, uint64_t tensors, uint64_t alignment, Index *names) {
+  uint64_t expect = 0;
+  for (uint64_t i = 0; i < tensors; i++) {
+    bool there = false;
+    if (!info_of(r, &info[i], &expect, alignment) ||
+        !index_put(r->d->ctx, names, info[i].name, info[i].len, i, &there))
+      return false;
+    if (there)
+      return io_fail(r->s, TG_ERR_VALUE, "tensor %.*s is there twice", (int)info[i].len, info[i].name);
   }
+  return true;
+}
+
+/* A tensor and its name, into k[1] and k[0]. What has no values here is there by its name alone. */
+static bool tensor_made(Reader *r, const Info *t, uint64_t data, TgValue *k) {
+  const Source *s = r->s;
+  if (data < r->at || !inside(data, t->offset, s->n) || !inside(data + t->offset, t->nbytes, s->n))
+    return io_fail(s, TG_ERR_VALUE, "%.*s ends behind the file", (int)t->len, t->name);
+  TgTensor *b = source_view(s, data + t->offset, TG_U8, 1, &(int64_t){(int64_t)t->nbytes});
+  if (!doc_string(r->d, k, t->name, t->len)) return false;
+  if (t->type->dtype == NO_VALUES) {
+    k[1].kind = TG_KIND_OTHER;
+    return true;
+  }
+  return doc_tensor(r->d, k + 1, tg_reshape(tg_ggml_data_to_tensor(b, t->nelem, t->type->id), t->n, t->dims));
+}
+
+static bool read_all(Reader *r, Info **info) {
+  uint64_t tensors, kv, alignment = 32;
+  Index names = {0};
+  TgValue *root = &r->d->root;
+  if (!header_read(r, &kv, &tensors)) return false;
+  bool ok = true;
+  for (uint64_t i = 0; i < kv && ok; i++)
+    ok = pair_read(r, i, &root->u.at[1].u.at[2 * i], &names, &alignment);
   index_free(r->d->ctx, &names);
   if (ok) ok = (*info = tg_alloc(r->d->ctx, (size_t)(tensors + 1) * sizeof **info)) != NULL;
-  for (uint64_t i = 0; i < tensors && ok; i++) {
-    Info *t = &(*info)[i];
-    ok = info_of(r, t, &expect, alignment) && index_put(r->d->ctx, &names, t->name, t->len, i, &there);
-    if (ok && there) ok = io_fail(s, TG_ERR_VALUE, "tensor %.*s is there twice", (int)t->len, t->name);
-  }
+  if (ok) ok = infos_read(r, *info, tensors, alignment, &names);
   index_free(r->d->ctx, &names);
   uint64_t data = (r->at + alignment - 1) & ~(alignment - 1);
-  for (uint64_t i = 0; i < tensors && ok; i++) {
-    Info *t = &(*info)[i];
-    TgValue *k = &root->u.at[3].u.at[2 * i];
-    ok = data >= r->at && inside(data, t->offset, s->n) && inside(data + t->offset, t->nbytes, s->n);
-    if (!ok) {
-      ok = io_fail(s, TG_ERR_VALUE, "%.*s ends behind the file", (int)t->len, t->name);
-      break;
-    }
-    TgTensor *b = source_view(s, data + t->offset, TG_U8, 1, &(int64_t){(int64_t)t->nbytes});
-    ok = doc_string(r->d, k, t->name, t->len);
-    if (t->type->dtype == NO_VALUES) {
-      k[1].kind = TG_KIND_OTHER;
-      continue;
-    }
-    ok = ok &&
-         doc_tensor(r->d, k + 1, tg_reshape(tg_ggml_data_to_tensor(b, t->nelem, t->type->id), t->n, t->dims));
-  }
+  for (uint64_t i = 0; i < tensors && ok; i++)
+    ok = tensor_made(r, &(*info)[i], data, &root->u.at[3].u.at[2 * i]);
   return ok;
 }
 
@@ -248,15 +268,15 @@ static const char *tail_of(char tail[32], int64_t i, int64_t n) {
 
 static bool part_is(TgContext *ctx, const TgValue *v, const char *path, int64_t i, int64_t n) {
   const TgValue *kv = tg_value_get(v, "kv");
-  int64_t no = tg_value_int(tg_value_get(kv, "split.no")),
-          count = tg_value_int(tg_value_get(kv, "split.count"));
+  int64_t no = tg_value_int(tg_value_get(kv, "split.no"));
+  int64_t count = tg_value_int(tg_value_get(kv, "split.count"));
   return (no == i && count == n) ||
          ctx_fail(ctx, TG_ERR_VALUE, "gguf: %.600s: part %lld of %lld, where %lld of %lld is expected", path,
                   (long long)no + 1, (long long)count, (long long)i + 1, (long long)n);
 }
 
-static bool joined(TgContext *ctx, Doc *first,
-                   int64_t n) { /* the tensors of all parts in the map of the first */
+/* the tensors of all parts in the map of the first */
+static bool joined(TgContext *ctx, Doc *first, int64_t n) {
   size_t total = 0, at = 0;
   Index names = {0};
   bool ok = true, there = false;
@@ -264,8 +284,8 @@ static bool joined(TgContext *ctx, Doc *first,
   for (Doc *d = first; d; d = d->more)
     total += tg_value_count(tg_value_get(&d->root, "tensors"));
   ok = doc_items(first, &all, TG_KIND_MAP, total);
-  Doc **parts =
-      ok ? tg_alloc(ctx, (size_t)n * sizeof *parts) : NULL; /* the list has the last part behind the first */
+  /* the list has the last part behind the first */
+  Doc **parts = ok ? tg_alloc(ctx, (size_t)n * sizeof *parts) : NULL;
   ok = parts != NULL;
   int64_t k = n;
   if (ok) parts[0] = first;

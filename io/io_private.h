@@ -17,8 +17,8 @@ typedef struct Source {
   const char *what, *name;
 } Source;
 
-bool source_open(Source *s, TgTensor *t, const char *what,
-                 const char *name); /* false: an error in the context. name may be NULL */
+/* false: an error in the context. name may be NULL */
+bool source_open(Source *s, TgTensor *t, const char *what, const char *name);
 void source_close(Source *s);
 /* elements of dtype at bytes at.. of a file, in shape: a view. at + size must lie inside (checked). */
 TgTensor *source_view(const Source *s, uint64_t at, TgDType d, int n, const int64_t *dims);
@@ -58,8 +58,8 @@ typedef struct Index {
   size_t n, cap;
 } Index;
 
-bool index_put(TgContext *ctx, Index *x, const char *name, size_t n, size_t value,
-               bool *was_there); /* false: out of memory; a name that was there stays */
+/* false: out of memory; a name that was there stays */
+bool index_put(TgContext *ctx, Index *x, const char *name, size_t n, size_t value, bool *was_there);
 bool index_find(const Index *x, const char *name, size_t n, size_t *value);
 void index_free(TgContext *ctx, Index *x);
 
@@ -96,12 +96,11 @@ typedef struct Doc {
 Doc *doc_new(TgContext *ctx);
 void *doc_alloc(Doc *d, size_t n); /* zeroed, 8-aligned */
 bool doc_string(Doc *d, TgValue *v, const void *s, size_t n);
-bool doc_items(Doc *d, TgValue *v, TgKind kind,
-               size_t n);                         /* a list of n, or a map of n: key, value, key, value */
+/* a list of n, or a map of n: key, value, key, value */
+bool doc_items(Doc *d, TgValue *v, TgKind kind, size_t n);
 bool doc_tensor(Doc *d, TgValue *v, TgTensor *t); /* t is kept and ends with the tree; NULL: false */
 void doc_free(Doc *d);
 TgContext *state_context(const TgState *s);
-bool state_own(
-    TgState *s, const char *name, size_t n,
-    TgTensor *t); /* t is kept and ends with s; NULL: false. A name that is there: false, no error */
+/* t is kept and ends with s; NULL: false. A name that is there: false, no error */
+bool state_own(TgState *s, const char *name, size_t n, TgTensor *t);
 #endif

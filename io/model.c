@@ -2,9 +2,8 @@
  * safetensors file has none, so it is what is left. */
 #include "io_private.h"
 
-static bool
-all_of(TgState *to,
-       const TgState *from) { /* other handles of the same tensors, which may be there under several names */
+/* other handles of the same tensors, which may be there under several names */
+static bool all_of(TgState *to, const TgState *from) {
   const char *name;
   TgTensor *t;
   bool ok = to != NULL;

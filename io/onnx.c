@@ -247,17 +247,67 @@ static bool node_if(OnnxRun *r, const OnnxNode *n) {
   return true;
 }
 
+/* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
+static bool inputs_taken(OnnxCall *c, bool *host) {
+  const OnnxNode *n = c->n;
+  const OnnxOp *o = n->def;
+  while (c->nin > 0 && !n->in[c->nin - 1])
+    c->nin--;
+  if (c->nin < o->min_in || (o->max_in >= 0 && c->nin > o->max_in))
+    return call_fail(c, TG_ERR_VALUE, "%d inputs", c->nin), false;
+  for (int i = 0; i < c->nin; i++) {
+    c->raw[i] = n->in[i] ? &c->run->vals[n->in[i]] : NULL;
+    if (!c->raw[i] && i < o->min_in) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
+    if (c->raw[i] && !c->raw[i]->t) return call_fail(c, TG_ERR_VALUE, "input %d has no value", i), false;
+    *host = *host && (!c->raw[i] || c->raw[i]->host);
+  }
+  for (int i = c->nin; i < c->nin + 4; i++)
+    c->in[i] = NULL;
+  return true;
+}
+
+/* The node in c->ctx; *small: every output has few elements. Attributes that nobody asked for are errors. */
+static bool outputs_made(OnnxCall *c, bool *small) {
+  const OnnxNode *n = c->n;
+  memset(c->seen, 0, (size_t)n->nattrs);
+  memset(c->out, 0, (size_t)(n->nout + 1) * sizeof *c->out);
+  c->out[0] = node_call(c);
+  if (!c->out[0] || tg_error(c->ctx)) return false;
+  for (int i = 0; i < n->nattrs; i++)
+    if (!c->seen[i])
+      return call_fail(c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name), false;
+  *small = true;
+  for (int i = 0; i < n->nout; i++)
+    *small = *small && (!c->out[i] || tg_numel(c->out[i]) <= HOST_MAX);
+  return true;
+}
+
+static bool outputs_kept(OnnxCall *c) {
+  const OnnxNode *n = c->n;
+  TgOnnx *m = c->run->m;
+  for (int i = 0; i < n->nout; i++) {
+    if (!n->out[i]) continue;
+    if (!c->out[i]) return call_fail(c, TG_ERR_VALUE, "output %d is not implemented", i), false;
+    TgTensor *t = c->out[i];
+    c->run->vals[n->out[i]] = (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host};
+  }
+  return true;
+}
+
+/* Where all inputs are on the host the node runs there, unless what comes out is large: a large tensor of
+ * small constants is made on the device after all. */
 static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw, bool *seen) {
   TgOnnx *m = r->m;
   const OnnxOp *o = n->def;
-  bool host = m->host != NULL, is_if = !strcmp(n->op, "If");
+  bool host = m->host != NULL, small = false;
   if (!o || o->since > m->opset) {
     ctx_fail(m->ctx, TG_ERR_VALUE,
              "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
              n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
     return false;
   }
-  OnnxCall c = {.run = r,
+  OnnxCall c = {.ctx = m->ctx,
+                .run = r,
                 .n = n,
                 .opset = m->opset,
                 .nin = n->nin,
@@ -266,46 +316,19 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
                 .out = scratch + n->nin + 4,
                 .raw = raw,
                 .seen = seen};
-  c.ctx = m->ctx;
-  while (c.nin > 0 && !n->in[c.nin - 1])
-    c.nin--;
-  if (c.nin < o->min_in || (o->max_in >= 0 && c.nin > o->max_in))
-    return call_fail(&c, TG_ERR_VALUE, "%d inputs", c.nin), node_fail(r, n);
-  for (int i = 0; i < c.nin; i++) {
-    raw[i] = n->in[i] ? &r->vals[n->in[i]] : NULL;
-    if (!raw[i] && i < o->min_in)
-      return call_fail(&c, TG_ERR_VALUE, "input %d is left out", i), node_fail(r, n);
-    if (raw[i] && !raw[i]->t) return call_fail(&c, TG_ERR_VALUE, "input %d has no value", i), node_fail(r, n);
-    host = host && (!raw[i] || raw[i]->host);
-  }
-  for (int i = c.nin; i < c.nin + 4; i++)
-    c.in[i] = NULL;
-  if (is_if)
+  if (!inputs_taken(&c, &host)) return node_fail(r, n);
+  if (!strcmp(n->op, "If"))
     return node_if(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
   if (!types_fit(&c)) return node_fail(r, n);
-  for (int pass = host ? 0 : 1; pass < 2; pass++) {
-    c.ctx = pass ? m->ctx : m->host;
-    memset(c.seen, 0, (size_t)n->nattrs);
-    memset(c.out, 0, (size_t)(n->nout + 1) * sizeof *c.out);
-    c.out[0] = node_call(&c);
-    if (!c.out[0] || tg_error(c.ctx)) return node_fail(r, n);
-    for (int i = 0; i < n->nattrs; i++)
-      if (!c.seen[i])
-        return call_fail(&c, TG_ERR_VALUE, "attribute %.60s is not implemented", n->attrs[i].name),
-               node_fail(r, n);
-    bool small = true;
-    for (int i = 0; i < n->nout; i++)
-      small = small && (!c.out[i] || tg_numel(c.out[i]) <= HOST_MAX);
-    if (!pass && !small) continue; /* a large tensor of small constants: on the device after all */
-    for (int i = 0; i < n->nout; i++) {
-      if (!n->out[i]) continue;
-      if (!c.out[i]) return call_fail(&c, TG_ERR_VALUE, "output %d is not implemented", i), node_fail(r, n);
-      TgTensor *t = c.out[i];
-      r->vals[n->out[i]] = (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host};
-    }
-    break;
+  if (host) {
+    c.ctx = m->host;
+    if (!outputs_made(&c, &small)) return node_fail(r, n);
   }
-  return true;
+  if (!small) {
+    c.ctx = m->ctx;
+    if (!outputs_made(&c, &small)) return node_fail(r, n);
+  }
+  return outputs_kept(&c) || node_fail(r, n);
 }
 
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
@@ -399,8 +422,9 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
   size_t nnamed = (g->nin + 1) * TG_MAX_RANK;
   int64_t *named = tg_alloc(m->ctx, nnamed * sizeof *named);
   TgStatus status = TG_OK;
-  bool scope = r.vals && named && !tg_scope_begin(m->ctx),
-       scope2 = scope && m->host && !tg_scope_begin(m->host), ok = scope && (scope2 || !m->host);
+  bool scope = r.vals && named && !tg_scope_begin(m->ctx);
+  bool scope2 = scope && m->host && !tg_scope_begin(m->host);
+  bool ok = scope && (scope2 || !m->host);
   for (size_t i = 0; i < nnamed && ok; i++)
     named[i] = -1;
   if (ok && nout > (int)g->nout)
@@ -433,8 +457,8 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   bool ok = (m->doc = doc_new(ctx)) && source_open(&m->s, file, "onnx", path);
   if (ok && with_host) {
     m->host = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
-    if (m->host && tg_error(m->host))
-      tg_close(m->host), m->host = NULL; /* without it everything is computed on the device */
+    /* without it everything is computed on the device */
+    if (m->host && tg_error(m->host)) tg_close(m->host), m->host = NULL;
   }
   if (ok) return m;
   tg_onnx_free(m);

@@ -85,13 +85,13 @@ static TgTensor *op_scatter_nd(OnnxCall *c) {
   for (int64_t i = 0; i < k; i++) {
     int64_t size = tg_dim(x, (int)i);
     if (!call_indices(c, 1, size, i, k)) return NULL;
-    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size),
-             *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
+    TgTensor *one = wrapped(tg_select(index, rank - 1, i), size);
+    TgTensor *fits = tg_bitand(tg_ge_scalar(one, 0), tg_lt_scalar(one, (double)size));
     line = line ? tg_add(tg_mul_scalar(line, (double)size), one) : one;
     inside = inside ? tg_bitand(inside, fits) : fits;
   }
-  line = tg_where(inside, line,
-                  tg_scalar_like(line, -1)); /* outside of one axis is outside of all: nothing is written */
+  /* outside of one axis is outside of all: nothing is written */
+  line = tg_where(inside, line, tg_scalar_like(line, -1));
   line = tg_expand(tg_reshape(line, TG_SHAPE(n, 1)), TG_SHAPE(n, rest));
   return tg_reshape(
       scatter(c, tg_reshape(x, TG_SHAPE(places, rest)), 0, line, tg_reshape(c->in[2], TG_SHAPE(n, rest))),

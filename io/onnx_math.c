@@ -92,8 +92,8 @@ static TgTensor *op_celu(OnnxCall *c) { return tg_celu(c->in[0], attr_f(c, "alph
 
 static TgTensor *op_selu(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  double alpha = attr_f(c, "alpha", 1.67326319217681884765625),
-         gamma = attr_f(c, "gamma", 1.05070102214813232421875);
+  double alpha = attr_f(c, "alpha", 1.67326319217681884765625);
+  double gamma = attr_f(c, "gamma", 1.05070102214813232421875);
   return tg_mul_scalar(tg_elu(x, alpha), gamma);
 }
 
@@ -156,8 +156,8 @@ static TgTensor *f_softmax(TgTensor *x, int axis) { return tg_softmax(x, .axis =
 static TgTensor *f_log_softmax(TgTensor *x, int axis) { return tg_log_softmax(x, .axis = TG_AXES(axis)); }
 
 static TgTensor *f_hardmax(TgTensor *x, int axis) {
-  TgTensor *best =
-      tg_one_hot(tg_argmax(x, .axis = TG_AXES(axis)), tg_dim(x, axis)); /* (.., n): back to its place */
+  /* (.., n): back to its place */
+  TgTensor *best = tg_one_hot(tg_argmax(x, .axis = TG_AXES(axis)), tg_dim(x, axis));
   int64_t order[TG_MAX_RANK];
   int rank = tg_ndim(x);
   for (int a = 0; a < rank; a++)

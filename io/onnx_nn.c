@@ -50,8 +50,8 @@ static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   return true;
 }
 
-static bool kernel_agrees(OnnxCall *c, int n,
-                          const TgSizes *kernel) { /* what is said of a weight that is there */
+/* what is said of a weight that is there */
+static bool kernel_agrees(OnnxCall *c, int n, const TgSizes *kernel) {
   Ints said;
   if (!call_ints(c, -1, "kernel_shape", &said)) return false;
   bool ok = !said.given || said.n == n;
@@ -91,11 +91,12 @@ static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spat
     if (pads.v[i] < -SIZE_LIMIT || pads.v[i] > SIZE_LIMIT)
       return call_fail(c, TG_ERR_VALUE, "pads: %lld", (long long)pads.v[i]), false;
   for (int i = 0; i < n; i++) {
-    int64_t before = pads.given && strcmp(how, "VALID") ? pads.v[i] : 0,
-            after = pads.given && strcmp(how, "VALID") ? pads.v[i + n] : 0;
+    int64_t before = pads.given && strcmp(how, "VALID") ? pads.v[i] : 0;
+    int64_t after = pads.given && strcmp(how, "VALID") ? pads.v[i + n] : 0;
     if (same) {
-      int64_t in = tg_dim(x, i + 2), out = (in + s->stride.v[i] - 1) / s->stride.v[i],
-              need = (out - 1) * s->stride.v[i] + s->dilation.v[i] * (s->kernel.v[i] - 1) + 1 - in;
+      int64_t in = tg_dim(x, i + 2);
+      int64_t out = (in + s->stride.v[i] - 1) / s->stride.v[i];
+      int64_t need = (out - 1) * s->stride.v[i] + s->dilation.v[i] * (s->kernel.v[i] - 1) + 1 - in;
       need = need > 0 ? need : 0;
       before = lower ? need - need / 2 : need / 2, after = need - before;
     }
@@ -126,16 +127,17 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
   if (skip < 0 || (extra.given && extra.n != s.n))
     return call_fail(c, TG_ERR_SHAPE, "output_shape or output_padding");
   for (int i = 0; i < s.n; i++) {
-    int64_t k = s.dilation.v[i] * (s.kernel.v[i] - 1) + 1, full = (tg_dim(x, i + 2) - 1) * s.stride.v[i] + k,
-            p = extra.given ? extra.v[i] : 0;
+    int64_t k = s.dilation.v[i] * (s.kernel.v[i] - 1) + 1;
+    int64_t full = (tg_dim(x, i + 2) - 1) * s.stride.v[i] + k;
+    int64_t p = extra.given ? extra.v[i] : 0;
     out.v[i] = p;
     if (p < 0 || p > SIZE_LIMIT || (want.given && (want.v[skip + i] < 0 || want.v[skip + i] > SIZE_LIMIT)))
       return call_fail(c, TG_ERR_VALUE, "output_shape or output_padding of axis %d", i);
     bool same = !strncmp(how, "SAME", 4);
-    if (want.given ||
-        same) { /* the pads follow from the size that is wanted; what is missing is added behind */
-      int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]),
-              less = total < 0 ? 0 : total;
+    /* the pads follow from the size that is wanted; what is missing is added behind */
+    if (want.given || same) {
+      int64_t total = full + p - (want.given ? want.v[skip + i] : tg_dim(x, i + 2) * s.stride.v[i]);
+      int64_t less = total < 0 ? 0 : total;
       if (total < 0) out.v[i] = p - total;
       bool upper = !strcmp(how, "SAME_UPPER");
       int64_t before = upper ? less / 2 : less - less / 2;
@@ -208,8 +210,9 @@ static TgTensor *op_batch_norm(OnnxCall *c) {
 /* (x - mean) / sqrt(var + eps) over axes; in f32 or wider. mean and inv: NULL if not wanted. */
 static TgTensor *standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean, TgTensor **inv) {
   x = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
-  TgTensor *m = tg_mean(x, .axis = axes, .keepdim = true), *d = tg_sub(x, m),
-           *i = tg_rsqrt(tg_add_scalar(tg_mean(tg_square(d), .axis = axes, .keepdim = true), eps));
+  TgTensor *m = tg_mean(x, .axis = axes, .keepdim = true);
+  TgTensor *d = tg_sub(x, m);
+  TgTensor *i = tg_rsqrt(tg_add_scalar(tg_mean(tg_square(d), .axis = axes, .keepdim = true), eps));
   if (mean) *mean = m;
   if (inv) *inv = i;
   return tg_mul(d, i);
@@ -330,8 +333,9 @@ static bool range_of(TgDType d, double *lo, double *hi) {
 }
 
 static TgTensor *op_quantize(OnnxCall *c) {
-  TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]),
-           *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
+  TgTensor *x = c->in[0];
+  TgTensor *scale = beside(c, x, c->in[1]);
+  TgTensor *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
   int64_t to = attr_i(c, "output_dtype", 0);
   if (!attr_i(c, "saturate", 1)) return call_fail(c, TG_ERR_VALUE, "saturate 0 is not implemented");
   TgDType d = zero ? tg_dtype(zero) : to ? onnx_dtype(to) : TG_U8;
@@ -345,8 +349,9 @@ static TgTensor *op_quantize(OnnxCall *c) {
 }
 
 static TgTensor *op_dequantize(OnnxCall *c) {
-  TgTensor *x = c->in[0], *scale = beside(c, x, c->in[1]),
-           *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
+  TgTensor *x = c->in[0];
+  TgTensor *scale = beside(c, x, c->in[1]);
+  TgTensor *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
   if (!scale) return NULL;
   TgDType small = tg_dtype(x) == TG_FP8E4M3 || tg_dtype(x) == TG_FP8E5M2 ? TG_F32 : TG_I32;
   TgTensor *y = as(x, small);
@@ -357,8 +362,10 @@ static TgTensor *op_dequantize(OnnxCall *c) {
 }
 
 static TgTensor *op_dynamic_quantize(OnnxCall *c) {
-  TgTensor *x = c->in[0], *hi = tg_maximum_scalar(tg_max(x), 0), *lo = tg_minimum_scalar(tg_min(x), 0),
-           *scale = tg_div_scalar(tg_sub(hi, lo), 255);
+  TgTensor *x = c->in[0];
+  TgTensor *hi = tg_maximum_scalar(tg_max(x), 0);
+  TgTensor *lo = tg_minimum_scalar(tg_min(x), 0);
+  TgTensor *scale = tg_div_scalar(tg_sub(hi, lo), 255);
   TgTensor *zero = tg_clamp(tg_round(tg_neg(tg_div(lo, scale))), 0, 255);
   if (c->nout > 1) c->out[1] = scale;
   if (c->nout > 2) c->out[2] = tg_cast(zero, TG_U8);

@@ -93,8 +93,8 @@ bool onnx_parse(TgOnnx *m);
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
 TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours */
 const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
-extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[],
-    onnx_ops_nn[]; /* each ends with a name of NULL */
+/* each ends with a name of NULL */
+extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[];
 
 /* ---- running */
 typedef struct OnnxVal {

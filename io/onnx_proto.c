@@ -10,10 +10,11 @@ typedef struct Wire {
   bool bad;
 } Wire;
 
+/* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
 typedef struct Field {
   uint64_t number, v, at, n;
   int type;
-} Field; /* type 0: v; 1, 5: v, the bits; 2: n bytes at `at` */
+} Field;
 
 static bool varint(Wire *w, uint64_t *v) {
   *v = 0;
@@ -143,101 +144,126 @@ TgDType onnx_dtype(int64_t t) {
   return t >= 0 && t < (int64_t)(sizeof d / sizeof *d) ? d[t] : TG_DTYPE_DEFAULT;
 }
 
-static TgTensor *single(TgContext *ctx,
-                        TgTensor *host) { /* one number as a constant, so that kernels have it built in */
+/* one number as a constant, so that kernels have it built in */
+static TgTensor *single(TgContext *ctx, TgTensor *host) {
   TgDType d = tg_dtype(host);
   if (tg_dtype_is_float(d)) return tg_full(ctx, tg_ndim(host), tg_shape(host), tg_item_f64(host), .dtype = d);
   return tg_full_i64(ctx, tg_ndim(host), tg_shape(host), tg_item_i64(host), d);
 }
 
-OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
-  OnnxTensor *t = doc_alloc(m->doc, sizeof *t);
-  Wire w = wire(&m->s, at, nbytes);
+/* A TensorProto as it is told, before its elements are made. */
+typedef struct TensorHead {
+  const char *name;
+  int64_t type;
+  bool raw; /* its elements are bytes of the file */
+  uint64_t raw_at, raw_n;
+  TgDType dtype;
+  int ndim;
+  int64_t dims[TG_MAX_RANK];
+  uint64_t nelem;
+} TensorHead;
+
+static bool head_read(TgOnnx *m, Wire w, TensorHead *h) {
   Field f;
-  int64_t type = 0, dims[TG_MAX_RANK];
-  uint64_t raw_at = 0, raw_n = 0, nelem = 1;
-  bool raw = false;
-  if (!t) return NULL;
-  t->name = "";
+  *h = (TensorHead){.name = "", .nelem = 1};
   while (next(&w, &f))
     switch (f.number) {
     case 2:
-      if (want(&w, &f, 0, "tensor")) type = (int64_t)f.v;
+      if (want(&w, &f, 0, "tensor")) h->type = (int64_t)f.v;
       break;
     case 8:
-      if (want(&w, &f, 2, "tensor") && !(t->name = text(m, &f))) return NULL;
+      if (want(&w, &f, 2, "tensor") && !(h->name = text(m, &f))) return false;
       break;
     case 9:
-      if (want(&w, &f, 2, "tensor")) raw = true, raw_at = f.at, raw_n = f.n;
+      if (want(&w, &f, 2, "tensor")) h->raw = true, h->raw_at = f.at, h->raw_n = f.n;
       break;
     case 13:
-      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", t->name), NULL;
     case 14:
-      if (f.v)
-        return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", t->name), NULL;
+      if (f.number == 13 || f.v)
+        return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", h->name);
       break;
     default: break;
     }
-  if (w.bad) return NULL;
-  w = wire(&m->s, at, nbytes);
-  size_t ndim, n = 0;
-  if (!numbers(w, 1, 0, NULL, NULL, &ndim)) return NULL;
+  return !w.bad;
+}
+
+static bool head_shape(TgOnnx *m, Wire w, TensorHead *h) {
+  size_t ndim;
+  if (!numbers(w, 1, 0, NULL, NULL, &ndim)) return false;
   if (ndim > TG_MAX_RANK)
-    return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: %zu axes, at most %d", t->name, ndim, TG_MAX_RANK),
-           NULL;
-  if (!numbers(w, 1, 0, put_i64, dims, &ndim)) return NULL;
-  TgDType d = onnx_dtype(type);
-  if (!d)
-    return io_fail(&m->s, TG_ERR_DTYPE, "tensor %.200s: data type %lld is not read here", t->name,
-                   (long long)type),
-           NULL;
-  uint64_t size = tg_dtype_size(d), product = size;
-  for (size_t i = 0; i < ndim; i++) {
-    if (dims[i] < 0 || (dims[i] && product > (uint64_t)INT64_MAX / 16 / (uint64_t)dims[i]))
-      return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: sizes out of bounds", t->name), NULL;
-    if (dims[i]) product *= (uint64_t)dims[i];
-    nelem *= (uint64_t)dims[i];
+    return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: %zu axes, at most %d", h->name, ndim, TG_MAX_RANK);
+  if (!numbers(w, 1, 0, put_i64, h->dims, &ndim)) return false;
+  h->ndim = (int)ndim;
+  h->dtype = onnx_dtype(h->type);
+  if (!h->dtype)
+    return io_fail(&m->s, TG_ERR_DTYPE, "tensor %.200s: data type %lld is not read here", h->name,
+                   (long long)h->type);
+  uint64_t nbytes = tg_dtype_size(h->dtype); /* of the sizes that are not 0 */
+  for (int i = 0; i < h->ndim; i++) {
+    if (h->dims[i] < 0 || (h->dims[i] && nbytes > (uint64_t)INT64_MAX / 16 / (uint64_t)h->dims[i]))
+      return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: sizes out of bounds", h->name);
+    if (h->dims[i]) nbytes *= (uint64_t)h->dims[i];
+    h->nelem *= (uint64_t)h->dims[i];
   }
-  const void *data = m->s.p + raw_at;
-  if (raw) {
-    if (raw_n != nelem * size)
-      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %llu bytes for a shape and data type of %llu",
-                     t->name, (unsigned long long)raw_n, (unsigned long long)(nelem * size)),
-             NULL;
-  } else {
-    uint64_t number = d == TG_F32                  ? 4
-                      : d == TG_F64                ? 10
-                      : d == TG_I64                ? 7
-                      : d == TG_U32 || d == TG_U64 ? 11
-                                                   : 5;
-    int wide = number == 4 ? 4 : number == 10 ? 8 : 0;
-    if (!numbers(w, number, wide, NULL, NULL, &n)) return NULL;
-    if (n != nelem)
-      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %zu elements for a shape of %llu", t->name, n,
-                     (unsigned long long)nelem),
-             NULL;
-    void *copy = doc_alloc(m->doc, n * size + 8);
-    if (!copy || !numbers(w, number, wide,
-                          size == 8   ? put_i64
-                          : size == 4 ? put_4
-                          : size == 2 ? put_2
-                                      : put_1,
-                          copy, &n))
-      return NULL;
-    data = copy;
+  return true;
+}
+
+/* The field that holds elements of a dtype one by one. */
+static uint64_t elements_field(TgDType d) {
+  switch (d) {
+  case TG_F32: return 4;
+  case TG_F64: return 10;
+  case TG_I64: return 7;
+  case TG_U32:
+  case TG_U64: return 11;
+  default: return 5;
   }
-  bool small = nelem && nelem <= (tg_dtype_is_float(d) ? 16 : HOST_MAX);
-  if (small && m->host && !(t->host = tg_keep(tg_from(m->host, data, d, (int)ndim, dims))))
+}
+
+/* Where the elements are: in the file, or in a copy of those that are told one by one. NULL: an error. */
+static const void *elements(TgOnnx *m, Wire w, const TensorHead *h) {
+  uint64_t size = tg_dtype_size(h->dtype);
+  if (h->raw) {
+    if (h->raw_n == h->nelem * size) return m->s.p + h->raw_at;
+    io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %llu bytes for a shape and data type of %llu", h->name,
+            (unsigned long long)h->raw_n, (unsigned long long)(h->nelem * size));
+    return NULL;
+  }
+  uint64_t field = elements_field(h->dtype);
+  int wide = field == 4 ? 4 : field == 10 ? 8 : 0;
+  size_t n = 0;
+  if (!numbers(w, field, wide, NULL, NULL, &n)) return NULL;
+  if (n != h->nelem) {
+    io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %zu elements for a shape of %llu", h->name, n,
+            (unsigned long long)h->nelem);
+    return NULL;
+  }
+  void *copy = doc_alloc(m->doc, n * size + 8);
+  void (*put)(void *, size_t, uint64_t) = size == 8 ? put_i64 : size == 4 ? put_4 : size == 2 ? put_2 : put_1;
+  return copy && numbers(w, field, wide, put, copy, &n) ? copy : NULL;
+}
+
+/* A small tensor is on the host besides: its values decide shapes there. */
+OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
+  OnnxTensor *t = doc_alloc(m->doc, sizeof *t);
+  TensorHead h;
+  const void *data;
+  if (!t || !head_read(m, wire(&m->s, at, nbytes), &h)) return NULL;
+  t->name = h.name;
+  if (!head_shape(m, wire(&m->s, at, nbytes), &h)) return NULL;
+  if (!(data = elements(m, wire(&m->s, at, nbytes), &h))) return NULL;
+
+  bool small = h.nelem && h.nelem <= (tg_dtype_is_float(h.dtype) ? 16 : HOST_MAX);
+  if (small && m->host && !(t->host = tg_keep(tg_from(m->host, data, h.dtype, h.ndim, h.dims))))
     return ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), NULL;
-  if (!nelem)
-    t->main = tg_zeros(m->ctx, (int)ndim, dims, .dtype = d);
-  else if (t->host && nelem == 1)
+  if (!h.nelem)
+    t->main = tg_zeros(m->ctx, h.ndim, h.dims, .dtype = h.dtype);
+  else if (t->host && h.nelem == 1)
     t->main = single(m->ctx, t->host);
-  else if (raw && !small && raw_at % size == 0)
-    t->main = source_view(&m->s, raw_at, d, (int)ndim, dims);
-  else
-    t->main = tg_from(m->ctx, data, d, (int)ndim,
-                      dims); /* an address unfit for the elements: one copy now, not shifts in every kernel */
+  else if (h.raw && !small && h.raw_at % tg_dtype_size(h.dtype) == 0)
+    t->main = source_view(&m->s, h.raw_at, h.dtype, h.ndim, h.dims);
+  else /* an address unfit for the elements: one copy now, not shifts in every kernel */
+    t->main = tg_from(m->ctx, data, h.dtype, h.ndim, h.dims);
   if (!tg_keep(t->main)) return NULL;
   t->next = m->tensors, m->tensors = t;
   return t;
@@ -266,6 +292,8 @@ static bool value_find(const OnnxGraph *g, const char *name, size_t *value) {
   return false;
 }
 
+/* Twice over the message: counted first, then filled. The type that is said outweighs the field that was met.
+ */
 static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth) {
   Field f;
   size_t k = 0;
@@ -333,8 +361,8 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
   if (!count(w0, 1, &nin) || !count(w0, 2, &nout) || !count(w0, 5, &nattrs)) return false;
   if (nin > 1 << 20 || nout > 1 << 20 || nattrs > 1 << 20)
     return io_fail(&m->s, TG_ERR_LIMIT, "a node with more than a million names");
-  n->in = doc_alloc(m->doc, (nin + 1) * sizeof *n->in),
-  n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out),
+  n->in = doc_alloc(m->doc, (nin + 1) * sizeof *n->in);
+  n->out = doc_alloc(m->doc, (nout + 1) * sizeof *n->out);
   n->attrs = doc_alloc(m->doc, (nattrs + 1) * sizeof *n->attrs);
   if (!n->in || !n->out || !n->attrs) return false;
   n->nin = (int)nin, n->nout = (int)nout, n->nattrs = (int)nattrs;
@@ -417,9 +445,9 @@ static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) 
       !count(w0, 12, &g->nout) || !count(w0, 15, &sparse))
     return NULL;
   if (sparse) return io_fail(&m->s, TG_ERR_VALUE, "sparse initializers are not read here"), NULL;
-  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes),
+  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes);
   g->in = doc_alloc(m->doc, (g->nin + 1) * sizeof *g->in);
-  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out),
+  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out);
   g->init = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init);
   g->init_value = doc_alloc(m->doc, (g->ninit + 1) * sizeof *g->init_value);
   if (!g->nodes || !g->in || !g->out || !g->init || !g->init_value) return NULL;
@@ -466,8 +494,8 @@ static bool opset_parse(TgOnnx *m, Wire w) {
     if (f.number == 2 && want(&w, &f, 0, "opset")) version = f.v;
   }
   if (w.bad) return false;
-  if (*domain && strcmp(domain, "ai.onnx"))
-    return true; /* what is used of another domain is refused by its name */
+  /* what is used of another domain is refused by its name */
+  if (*domain && strcmp(domain, "ai.onnx")) return true;
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
     return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are",
                    (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);

@@ -41,94 +41,138 @@ static double cubic(double a, double x) {
   return x <= 1 ? ((a + 2) * x - (a + 3)) * x * x + 1 : x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+/* Where each new element of an axis looks and with which weights, tap by tap: place [tap * out + i]. */
+typedef struct Taps {
+  int64_t *at;
+  double *weight;
+  uint8_t *outside; /* tf_crop_and_resize: it looks outside of the axis */
+  bool any_outside;
+} Taps;
+
+static bool taps_make(OnnxCall *c, Taps *t, const Way *w, int64_t in, double scale, int64_t out, double begin,
+                      double end) {
+  bool crop = !strcmp(w->transform, "tf_crop_and_resize");
+  t->at = tg_alloc(c->ctx, (size_t)out * 4 * sizeof *t->at);
+  t->weight = tg_alloc(c->ctx, (size_t)out * 4 * sizeof *t->weight);
+  t->outside = tg_alloc(c->ctx, (size_t)out);
+  if (!t->at || !t->weight || !t->outside) return false;
+  double last = (double)(in - 1);
+  for (int64_t i = 0; i < out; i++) {
+    double s = source_of(w, (double)i, scale, in, out, begin, end), total = 0;
+    if (crop && (s < 0 || s > last)) t->outside[i] = 1, t->any_outside = true;
+    double first = w->taps == 1 ? nearest_of(w, s) : floor(s) - (w->taps == 4), f = s - floor(s);
+    for (int k = 0; k < w->taps; k++) {
+      double p = first + k, v = w->taps == 1 ? 1 : w->taps == 2 ? (k ? f : 1 - f) : cubic(w->cubic_a, s - p);
+      if (w->exclude && (p < 0 || p > last)) v = 0;
+      t->at[k * out + i] = !(p > 0) ? 0 : p > last ? in - 1 : (int64_t)p;
+      t->weight[k * out + i] = v, total += v;
+    }
+    for (int k = 0; w->exclude && k < w->taps && total != 0; k++)
+      t->weight[k * out + i] /= total;
+  }
+  return true;
+}
+
 static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, double scale, int64_t out,
                              double begin, double end) {
   int64_t in = tg_dim(x, axis), dims[TG_MAX_RANK];
   TgTensor *sum = NULL, *outside = NULL;
   int rank = tg_ndim(x);
-  bool crop = !strcmp(w->transform, "tf_crop_and_resize"), any = false;
   if (!in || !out) return out ? call_fail(c, TG_ERR_SHAPE, "an empty axis") : tg_slice(x, axis, 0, 0);
-  int64_t *at = tg_alloc(c->ctx, (size_t)out * 4 * sizeof *at);
-  double *weight = tg_alloc(c->ctx, (size_t)out * 4 * sizeof *weight);
-  uint8_t *off = tg_alloc(c->ctx, (size_t)out);
-  for (int64_t i = 0; at && weight && off && i < out; i++) {
-    double s = source_of(w, (double)i, scale, in, out, begin, end), total = 0;
-    if (crop && (s < 0 || s > (double)(in - 1))) off[i] = 1, any = true;
-    double first = w->taps == 1 ? nearest_of(w, s) : floor(s) - (w->taps == 4), f = s - floor(s);
-    for (int t = 0; t < w->taps; t++) {
-      double p = first + t, v = w->taps == 1 ? 1 : w->taps == 2 ? (t ? f : 1 - f) : cubic(w->cubic_a, s - p);
-      if (w->exclude && (p < 0 || p > (double)(in - 1))) v = 0;
-      at[t * out + i] = !(p > 0) ? 0 : p > (double)(in - 1) ? in - 1 : (int64_t)p;
-      weight[t * out + i] = v, total += v;
-    }
-    for (int t = 0; w->exclude && t < w->taps && total != 0; t++)
-      weight[t * out + i] /= total;
-  }
   for (int a = 0; a < rank; a++)
     dims[a] = a == axis ? out : 1;
   TgDType d = tg_dtype(x) == TG_F64 ? TG_F64 : TG_F32;
-  for (int t = 0; t < w->taps && at && weight && off; t++) {
+  Taps taps = {0};
+  bool made = taps_make(c, &taps, w, in, scale, out, begin, end);
+  for (int t = 0; made && t < w->taps; t++) {
     TgIndex index[TG_MAX_RANK] = {0};
-    index[axis] =
-        (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = tg_from(c->ctx, at + t * out, TG_I64, TG_SHAPE(out))};
+    TgTensor *at = tg_from(c->ctx, taps.at + t * out, TG_I64, TG_SHAPE(out));
+    index[axis] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = at};
     TgTensor *part = tg_getitem(x, index, axis + 1);
-    if (w->taps > 1) part = tg_mul(tg_cast(part, d), tg_from_f64(c->ctx, weight + t * out, d, rank, dims));
+    if (w->taps > 1)
+      part = tg_mul(tg_cast(part, d), tg_from_f64(c->ctx, taps.weight + t * out, d, rank, dims));
     sum = t ? tg_add(sum, part) : part;
   }
-  if (any && sum) outside = tg_from(c->ctx, off, TG_BOOL, rank, dims);
-  tg_free(c->ctx, at), tg_free(c->ctx, weight), tg_free(c->ctx, off);
-  return any ? tg_masked_fill(sum, outside, w->extrapolation) : sum;
+  if (taps.any_outside && sum) outside = tg_from(c->ctx, taps.outside, TG_BOOL, rank, dims);
+  tg_free(c->ctx, taps.at), tg_free(c->ctx, taps.weight), tg_free(c->ctx, taps.outside);
+  return taps.any_outside ? tg_masked_fill(sum, outside, w->extrapolation) : sum;
+}
+
+static bool way_read(OnnxCall *c, bool old, Way *w) {
+  const char *mode = attr_s(c, "mode", "nearest");
+  *w = (Way){.transform = attr_s(c, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
+             .nearest = attr_s(c, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+             .cubic_a = attr_f(c, "cubic_coeff_a", -0.75),
+             .extrapolation = attr_f(c, "extrapolation_value", 0),
+             .exclude = attr_i(c, "exclude_outside", 0)};
+  if (!strcmp(mode, "nearest")) w->taps = 1;
+  if (!strcmp(mode, "linear") || !strcmp(mode, "bilinear") || !strcmp(mode, "trilinear")) w->taps = 2;
+  if (!strcmp(mode, "cubic")) w->taps = 4;
+  if (!w->taps) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode), false;
+  if (attr_i(c, "antialias", 0)) return call_fail(c, TG_ERR_VALUE, "antialias is not implemented"), false;
+  return true;
+}
+
+/* What the call says of its axes: a size or a scale each, and for tf_crop_and_resize a part. */
+typedef struct Sizes {
+  Ints axes, want;
+  int n; /* axes */
+  bool by_size;
+  double roi[2 * TG_MAX_RANK], scales[TG_MAX_RANK];
+  int nroi;
+  double one; /* the scale of all axes where the aspect ratio is kept; else 0 */
+} Sizes;
+
+static bool sizes_read(OnnxCall *c, bool old, const Way *w, int rank, Sizes *s) {
+  const OnnxAttr *given = call_attr(c, "scales", ONNX_FLOATS);
+  int nscales;
+  if (!call_ints(c, -1, "axes", &s->axes) || !call_ints(c, old ? -1 : 3, NULL, &s->want) ||
+      !call_doubles(c, old ? c->nin : 1, s->roi, 2 * TG_MAX_RANK, &s->nroi) ||
+      !call_doubles(c, old ? 1 : 2, s->scales, TG_MAX_RANK, &nscales))
+    return false;
+  if (old && given && given->nfloats <= TG_MAX_RANK)
+    for (nscales = 0; nscales < (int)given->nfloats; nscales++)
+      s->scales[nscales] = given->floats[nscales];
+  s->n = s->axes.given ? s->axes.n : rank;
+  s->by_size = s->want.given && s->want.n;
+  int told = s->by_size ? s->want.n : nscales;
+  if (told != s->n || s->n > rank || (!strcmp(w->transform, "tf_crop_and_resize") && s->nroi != 2 * s->n))
+    return call_fail(c, TG_ERR_SHAPE, "%d sizes for %d axes", told, s->n), false;
+  return true;
+}
+
+static bool size_axis(OnnxCall *c, const Sizes *s, int i, int rank, int *axis) {
+  return call_axis(c, s->axes.given ? s->axes.v[i] : i, rank, axis);
+}
+
+/* The largest scale at which nothing is larger than wanted, or the smallest at which nothing is smaller. */
+static bool one_scale(OnnxCall *c, TgTensor *x, Sizes *s) {
+  const char *policy = attr_s(c, "keep_aspect_ratio_policy", "stretch");
+  bool larger = !strcmp(policy, "not_smaller");
+  if (!s->by_size || !strcmp(policy, "stretch")) return true;
+  for (int i = 0, axis; i < s->n; i++) {
+    if (!size_axis(c, s, i, tg_ndim(x), &axis)) return false;
+    double scale = (double)s->want.v[i] / (double)tg_dim(x, axis);
+    s->one = !i || (larger ? scale > s->one : scale < s->one) ? scale : s->one;
+  }
+  return true;
 }
 
 TgTensor *onnx_resize(OnnxCall *c) {
   TgTensor *x = c->in[0];
   TgDType d = tg_dtype(x);
-  int rank = tg_ndim(x), nroi, nscales, axis;
-  double roi[2 * TG_MAX_RANK], scales[TG_MAX_RANK];
-  Ints axes, want;
   bool old = c->opset < 11; /* Resize 10 and Upsample: x, scales; asymmetric */
-  const OnnxAttr *given = call_attr(c, "scales", ONNX_FLOATS);
-  const char *mode = attr_s(c, "mode", "nearest"), *policy = attr_s(c, "keep_aspect_ratio_policy", "stretch");
-  Way w = {attr_s(c, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
-           attr_s(c, "nearest_mode", old ? "floor" : "round_prefer_floor"),
-           1,
-           attr_f(c, "cubic_coeff_a", -0.75),
-           attr_f(c, "extrapolation_value", 0),
-           attr_i(c, "exclude_outside", 0)};
-  w.taps = !strcmp(mode, "nearest")                                                             ? 1
-           : !strcmp(mode, "linear") || !strcmp(mode, "bilinear") || !strcmp(mode, "trilinear") ? 2
-           : !strcmp(mode, "cubic")                                                             ? 4
-                                                                                                : 0;
-  if (!w.taps) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode);
-  if (attr_i(c, "antialias", 0)) return call_fail(c, TG_ERR_VALUE, "antialias is not implemented");
-  if (!call_ints(c, -1, "axes", &axes) || !call_ints(c, old ? -1 : 3, NULL, &want) ||
-      !call_doubles(c, old ? c->nin : 1, roi, 2 * TG_MAX_RANK, &nroi) ||
-      !call_doubles(c, old ? 1 : 2, scales, TG_MAX_RANK, &nscales))
-    return NULL;
-  if (old && given && given->nfloats <= TG_MAX_RANK)
-    for (nscales = 0; nscales < (int)given->nfloats; nscales++)
-      scales[nscales] = given->floats[nscales];
-  int n = axes.given ? axes.n : rank;
-  bool by_size = want.given && want.n;
-  if ((by_size ? want.n : nscales) != n || n > rank ||
-      (!strcmp(w.transform, "tf_crop_and_resize") && nroi != 2 * n))
-    return call_fail(c, TG_ERR_SHAPE, "%d sizes for %d axes", by_size ? want.n : nscales, n);
-  double one = 0;
-  bool larger = !strcmp(policy, "not_smaller");
-  if (by_size && strcmp(policy, "stretch"))
-    for (int i = 0; i < n; i++) {
-      if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
-      double s = (double)want.v[i] / (double)tg_dim(x, axis);
-      one = !i || (larger ? s > one : s < one) ? s : one;
-    }
-  for (int i = 0; i < n; i++) {
-    if (!call_axis(c, axes.given ? axes.v[i] : i, rank, &axis)) return NULL;
-    double in = (double)tg_dim(x, axis), begin = nroi == 2 * n ? roi[i] : 0,
-           end = nroi == 2 * n ? roi[i + n] : 1,
-           scale = by_size ? one > 0 ? one : (double)want.v[i] / in : scales[i];
-    bool crop = !strcmp(w.transform, "tf_crop_and_resize");
-    double size = by_size ? one > 0 ? floor(in * one + 0.5) : (double)want.v[i]
-                          : floor(in * scale * (crop ? end - begin : 1));
+  Way w;
+  Sizes s = {0};
+  if (!way_read(c, old, &w) || !sizes_read(c, old, &w, tg_ndim(x), &s) || !one_scale(c, x, &s)) return NULL;
+  bool crop = !strcmp(w.transform, "tf_crop_and_resize"), part = s.nroi == 2 * s.n;
+  for (int i = 0, axis; i < s.n; i++) {
+    if (!size_axis(c, &s, i, tg_ndim(x), &axis)) return NULL;
+    double in = (double)tg_dim(x, axis), begin = part ? s.roi[i] : 0, end = part ? s.roi[i + s.n] : 1;
+    double scale = !s.by_size ? s.scales[i] : s.one > 0 ? s.one : (double)s.want.v[i] / in;
+    double size = !s.by_size  ? floor(in * scale * (crop ? end - begin : 1))
+                  : s.one > 0 ? floor(in * s.one + 0.5)
+                              : (double)s.want.v[i];
     if (!(scale > 0) || !(size >= 0) || size > 1 << 28)
       return call_fail(c, TG_ERR_VALUE, "scale %g of axis %d", scale, axis);
     if ((int64_t)size == tg_dim(x, axis) && scale == 1 && !crop) continue;

@@ -165,8 +165,8 @@ static TgTensor *op_expand(OnnxCall *c) {
   int64_t dims[TG_MAX_RANK];
   if (rank > TG_MAX_RANK) return call_fail(c, TG_ERR_SHAPE, "%d axes, at most %d", rank, TG_MAX_RANK);
   for (int a = 0; a < rank; a++) { /* both ways, from the last axis */
-    int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_dim(x, a - (rank - tg_ndim(x))) : 1,
-            q = a - (rank - s.n) >= 0 ? s.v[a - (rank - s.n)] : 1;
+    int64_t p = a - (rank - tg_ndim(x)) >= 0 ? tg_dim(x, a - (rank - tg_ndim(x))) : 1;
+    int64_t q = a - (rank - s.n) >= 0 ? s.v[a - (rank - s.n)] : 1;
     dims[a] = q == 1 ? p : q;
   }
   return rank ? tg_expand(x, rank, dims) : same(x);
@@ -261,8 +261,8 @@ static TgTensor *op_eyelike(OnnxCall *c) {
   if (tg_ndim(x) != 2 || !d)
     return call_fail(c, TG_ERR_SHAPE, "a matrix is needed, and a data type that is known");
   int64_t n = tg_dim(x, 0), m = tg_dim(x, 1);
-  TgTensor *row = tg_reshape(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), TG_SHAPE(n, 1)),
-           *col = tg_reshape(tg_arange(c->ctx, 0, (double)m, .dtype = TG_I64), TG_SHAPE(1, m));
+  TgTensor *row = tg_reshape(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), TG_SHAPE(n, 1));
+  TgTensor *col = tg_reshape(tg_arange(c->ctx, 0, (double)m, .dtype = TG_I64), TG_SHAPE(1, m));
   return tg_cast(tg_eq(tg_add_scalar(row, (double)attr_i(c, "k", 0)), col), d);
 }
 
@@ -276,8 +276,11 @@ static TgTensor *op_trilu(OnnxCall *c) {
 
 static TgTensor *op_depth_to_space(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  int64_t b = attr_i(c, "blocksize", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1), h = tg_dim(x, 2),
-          w = tg_dim(x, 3);
+  int64_t b = attr_i(c, "blocksize", 0);
+  int64_t n = tg_dim(x, 0);
+  int64_t ch = tg_dim(x, 1);
+  int64_t h = tg_dim(x, 2);
+  int64_t w = tg_dim(x, 3);
   if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || ch % (b * b))
     return call_fail(c, TG_ERR_SHAPE, "%lld channels in blocks of %lld", (long long)ch, (long long)b);
   bool crd = !strcmp(attr_s(c, "mode", "DCR"), "CRD");
@@ -289,8 +292,11 @@ static TgTensor *op_depth_to_space(OnnxCall *c) {
 
 static TgTensor *op_space_to_depth(OnnxCall *c) {
   TgTensor *x = c->in[0];
-  int64_t b = attr_i(c, "blocksize", 0), n = tg_dim(x, 0), ch = tg_dim(x, 1), h = tg_dim(x, 2),
-          w = tg_dim(x, 3);
+  int64_t b = attr_i(c, "blocksize", 0);
+  int64_t n = tg_dim(x, 0);
+  int64_t ch = tg_dim(x, 1);
+  int64_t h = tg_dim(x, 2);
+  int64_t w = tg_dim(x, 3);
   if (tg_ndim(x) != 4 || b < 1 || b > 1 << 20 || h % b || w % b)
     return call_fail(c, TG_ERR_SHAPE, "%lld by %lld in blocks of %lld", (long long)h, (long long)w,
                      (long long)b);
@@ -298,9 +304,8 @@ static TgTensor *op_space_to_depth(OnnxCall *c) {
   return tg_reshape(x, TG_SHAPE(n, ch * b * b, h / b, w / b));
 }
 
-static TgTensor *op_if(OnnxCall *c) {
-  return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator");
-} /* onnx.c runs the branch */
+/* onnx.c runs the branch */
+static TgTensor *op_if(OnnxCall *c) { return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator"); }
 
 #define F(name, since, lo, hi, f)                                                                            \
   { name, since, lo, hi, f, NULL, NULL }

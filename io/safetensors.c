@@ -56,46 +56,57 @@ static json_t *header_read(const Source *s, uint64_t *data) {
   return j;
 }
 
+/* The sizes of an entry and how many bytes they are. */
+static bool entry_shape(const Source *s, json_t *shape, Entry *e, uint64_t *nbytes) {
+  size_t i;
+  json_t *v;
+  if (json_array_size(shape) > TG_MAX_RANK)
+    return io_fail(s, TG_ERR_SHAPE, "%.200s: %zu axes, at most %d", e->name, json_array_size(shape),
+                   TG_MAX_RANK);
+  uint64_t product = 1; /* of the sizes that are not 0: a 0 may not hide one that wraps */
+  bool wraps = false, empty = false;
+  json_array_foreach(shape, i, v) {
+    if (!json_is_integer(v) || json_integer_value(v) < 0)
+      return io_fail(s, TG_ERR_VALUE, "%.200s: a size is no whole number", e->name);
+    e->dims[e->n++] = json_integer_value(v);
+    empty = empty || !e->dims[i];
+    wraps = wraps || (e->dims[i] && product > (uint64_t)INT64_MAX / 16 / (uint64_t)e->dims[i]);
+    if (!wraps && e->dims[i]) product *= (uint64_t)e->dims[i];
+  }
+  if (wraps) return io_fail(s, TG_ERR_VALUE, "%.200s: too many elements", e->name);
+  *nbytes = empty ? 0 : tg_dtype_size(e->d) * product;
+  return true;
+}
+
+static bool entry_place(const Source *s, json_t *at, uint64_t room, uint64_t nbytes, Entry *e) {
+  json_t *begin = json_array_get(at, 0), *end = json_array_get(at, 1);
+  if (json_array_size(at) != 2 || !json_is_integer(begin) || !json_is_integer(end) ||
+      json_integer_value(begin) < 0 || json_integer_value(end) < json_integer_value(begin))
+    return io_fail(s, TG_ERR_VALUE, "%.200s: data_offsets are not [begin, end]", e->name);
+  e->begin = (uint64_t)json_integer_value(begin), e->end = (uint64_t)json_integer_value(end);
+  if (e->end > room)
+    return io_fail(s, TG_ERR_VALUE, "%.200s ends at %llu, the data at %llu", e->name,
+                   (unsigned long long)e->end, (unsigned long long)room);
+  if (e->end - e->begin != nbytes)
+    return io_fail(s, TG_ERR_VALUE, "%.200s: %llu bytes for a shape and dtype of %llu", e->name,
+                   (unsigned long long)(e->end - e->begin), (unsigned long long)nbytes);
+  return true;
+}
+
 static bool entry_read(const Source *s, const char *name, json_t *j, uint64_t room, Entry *e) {
   *e = (Entry){.name = name};
-  json_t *d = json_object_get(j, "dtype"), *shape = json_object_get(j, "shape"),
-         *at = json_object_get(j, "data_offsets"), *v;
-  size_t i;
+  json_t *d = json_object_get(j, "dtype"), *shape = json_object_get(j, "shape");
+  json_t *at = json_object_get(j, "data_offsets");
+  uint64_t nbytes = 0;
+  size_t i = 0;
   if (!json_is_string(d) || !json_is_array(shape) || !json_is_array(at) || json_object_size(j) != 3)
     return io_fail(s, TG_ERR_VALUE, "%.200s: an entry has dtype, shape and data_offsets, and no more", name);
-  for (i = 0; i < NDTYPES && strcmp(dtypes[i].name, json_string_value(d)); i++) {}
+  while (i < NDTYPES && strcmp(dtypes[i].name, json_string_value(d)))
+    i++;
   if (i == NDTYPES)
     return io_fail(s, TG_ERR_DTYPE, "%.200s: dtype %.40s is not known here", name, json_string_value(d));
   e->d = dtypes[i].d;
-  if (json_array_size(shape) > TG_MAX_RANK)
-    return io_fail(s, TG_ERR_SHAPE, "%.200s: %zu axes, at most %d", name, json_array_size(shape),
-                   TG_MAX_RANK);
-  uint64_t nbytes = tg_dtype_size(e->d), product = 1;
-  bool wraps = false;
-  json_array_foreach(shape, i, v) {
-    if (!json_is_integer(v) || json_integer_value(v) < 0)
-      return io_fail(s, TG_ERR_VALUE, "%.200s: a size is no whole number", name);
-    e->dims[e->n++] = json_integer_value(v);
-    wraps = wraps || (e->dims[i] && product > (uint64_t)INT64_MAX / 16 / (uint64_t)e->dims[i]);
-    if (!wraps && e->dims[i])
-      product *= (uint64_t)e->dims[i]; /* of the sizes that are not 0: a 0 may not hide one that wraps */
-  }
-  if (wraps) return io_fail(s, TG_ERR_VALUE, "%.200s: too many elements", name);
-  nbytes *= product;
-  for (int k = 0; k < e->n; k++)
-    if (!e->dims[k]) nbytes = 0;
-  json_t *b = json_array_get(at, 0), *end = json_array_get(at, 1);
-  if (json_array_size(at) != 2 || !json_is_integer(b) || !json_is_integer(end) || json_integer_value(b) < 0 ||
-      json_integer_value(end) < json_integer_value(b))
-    return io_fail(s, TG_ERR_VALUE, "%.200s: data_offsets are not [begin, end]", name);
-  e->begin = (uint64_t)json_integer_value(b), e->end = (uint64_t)json_integer_value(end);
-  if (e->end > room)
-    return io_fail(s, TG_ERR_VALUE, "%.200s ends at %llu, the data at %llu", name, (unsigned long long)e->end,
-                   (unsigned long long)room);
-  if (e->end - e->begin != nbytes)
-    return io_fail(s, TG_ERR_VALUE, "%.200s: %llu bytes for a shape and dtype of %llu", name,
-                   (unsigned long long)(e->end - e->begin), (unsigned long long)nbytes);
-  return true;
+  return entry_shape(s, shape, e, &nbytes) && entry_place(s, at, room, nbytes, e);
 }
 
 static int by_offset(const void *a, const void *b) {
@@ -105,6 +116,7 @@ static int by_offset(const void *a, const void *b) {
                               : strcmp(x->name, y->name);
 }
 
+/* All entries are read and ordered before a tensor is made: they must fill the data without a hole. */
 static TgState *load(TgTensor *t, const char *path) {
   Source s;
   uint64_t data = 0, at = 0;
@@ -284,6 +296,7 @@ static void sync_folder(const char *path) {
   if (fd >= 0) fsync(fd), close(fd);
 }
 
+/* Written beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
 TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *o) {
   size_t n = tg_state_count(state);
   if (!state || !path) return TG_ERR_VALUE;
@@ -310,8 +323,8 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   for (size_t i = 0; i < n && ok; i++)
     ok = write_tensor(ctx, fd, item[i].t);
   struct stat old;
-  if (ok && !stat(path, &old) && S_ISREG(old.st_mode))
-    (void)!fchmod(fd, old.st_mode & 07777); /* who may read it stays */
+  /* who may read it stays */
+  if (ok && !stat(path, &old) && S_ISREG(old.st_mode)) (void)!fchmod(fd, old.st_mode & 07777);
   ok = ok && !fsync(fd);
   if (fd >= 0) ok = !close(fd) && ok;
   ok = ok && !rename(name, path);
@@ -320,8 +333,8 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
     sync_folder(path);
   else if (fd >= 0)
     unlink(name);
-  if (!ok)
-    ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e)); /* an error from before stays */
+  /* an error from before stays */
+  if (!ok) ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e));
   free(text);
   tg_free(ctx, item);
   return ok ? TG_OK : tg_error(ctx);

@@ -9,8 +9,8 @@ static bool say(TgContext *ctx, TgStatus status, const char *what, const char *n
                 va_list ap) {
   char text[900];
   int n = what ? snprintf(text, sizeof text, "%s: %s%s", what, name ? name : "", name ? ": " : "") : 0;
-  if (n < 0 || n > (int)sizeof text - 200)
-    n = (int)sizeof text - 200; /* a long path gives way to what is wrong */
+  /* a long path gives way to what is wrong */
+  if (n < 0 || n > (int)sizeof text - 200) n = (int)sizeof text - 200;
   vsnprintf(text + n, sizeof text - (size_t)n, format, ap);
   tg_set_error(ctx, status, text);
   return false;

@@ -123,11 +123,11 @@ TgTensor *tg_state_remove(TgState *s, const char *name) {
   if (!s || !name || !index_find(&s->index, name, strlen(name), &i)) return NULL;
   TgTensor *t = s->tensors[i];
   char *gone = s->at[i].name;
-  memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at),
-      memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
+  memmove(s->at + i, s->at + i + 1, (s->n - i - 1) * sizeof *s->at);
+  memmove(s->tensors + i, s->tensors + i + 1, (s->n - i - 1) * sizeof *s->tensors);
   s->n--;
-  memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot),
-      s->index.n = 0; /* places behind it have moved: the table is filled again, in its room */
+  /* places behind it have moved: the table is filled again, in its room */
+  memset(s->index.slot, 0, s->index.cap * sizeof *s->index.slot), s->index.n = 0;
   for (size_t k = 0; k < s->n; k++) {
     bool there;
     index_put(s->ctx, &s->index, s->at[k].name, strlen(s->at[k].name), k, &there);
@@ -189,8 +189,8 @@ static size_t lacking(const TgState *a, const TgState *b, bool counters, char *t
   return n;
 }
 
-static TgTensor *copied(TgTensor *x,
-                        TgContext *ctx) { /* the values now, in memory of their own: read once, no kernel */
+/* the values now, in memory of their own: read once, no kernel */
+static TgTensor *copied(TgTensor *x, TgContext *ctx) {
   size_t n = tg_nbytes(x);
   void *p = tg_alloc(ctx, n + 1);
   if (!p) return NULL;
@@ -208,8 +208,8 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
   char text[400] = "", more[200] = "";
   if (opt) memcpy(&o, opt, opt->size && opt->size < sizeof o ? opt->size : sizeof o);
   if (tg_error(ctx)) return tg_error(ctx);
-  size_t none = o.partial ? 0 : lacking(model, file, true, text, 200),
-         many = o.more ? 0 : lacking(file, model, false, more, sizeof more);
+  size_t none = o.partial ? 0 : lacking(model, file, true, text, 200);
+  size_t many = o.more ? 0 : lacking(file, model, false, more, sizeof more);
   if (none || many) {
     ctx_fail(ctx, TG_ERR_VALUE, "load_state: %s%s%s%s%s", none ? "the file lacks " : "", text,
              none && many ? "; " : "", many ? "the model has no " : "", more);
@@ -352,6 +352,7 @@ typedef struct Level {
 
 enum { STATE_VISITS = 1 << 24 };
 
+/* Without recursion: `stack` holds the lists and maps on the way, `name` the path to where we are. */
 TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   TgState *s = tg_state_new(ctx);
   Level *stack = NULL;
@@ -366,8 +367,9 @@ TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefix) {
   while (ok && v) {
     if (v->kind == TG_KIND_TENSOR) {
       size_t i;
+      /* a key written twice: the last, as everywhere */
       if (index_find(&s->index, used ? name : "", used, &i))
-        s->tensors[i] = v->u.t; /* a key written twice: the last, as everywhere */
+        s->tensors[i] = v->u.t;
       else
         ok = put(s, used ? name : "", used, v->u.t, false);
     } else if (tg_value_count(v)) {

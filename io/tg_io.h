@@ -25,10 +25,10 @@ TG_API TgTensor *tg_state_get(const TgState *s, const char *name); /* NULL: no s
 /* Takes the name out; the tensor is yours now, kept (tg_release ends it). NULL: no such name. */
 TG_API TgTensor *tg_state_remove(TgState *s, const char *name);
 TG_API size_t tg_state_count(const TgState *s);
-TG_API TgTensor *tg_state_at(const TgState *s, size_t i,
-                             const char **name); /* name may be NULL. NULL: i is past the end */
-TG_API TgTensor *const *
-tg_get_parameters(const TgState *s); /* tg_state_count tensors, in order; valid until s changes */
+/* name may be NULL. NULL: i is past the end */
+TG_API TgTensor *tg_state_at(const TgState *s, size_t i, const char **name);
+/* tg_state_count tensors, in order; valid until s changes */
+TG_API TgTensor *const *tg_get_parameters(const TgState *s);
 
 /* ---- what a file says besides tensors: a tree of values. NULL is no value, and every question about it is
  * answered with 0 or NULL. */
@@ -49,8 +49,8 @@ typedef enum TgKind {
 TG_API TgKind tg_value_kind(const TgValue *v);
 TG_API int64_t tg_value_int(const TgValue *v);  /* an int or bool; a u64 above INT64_MAX wraps */
 TG_API double tg_value_float(const TgValue *v); /* a float, int or bool */
-TG_API const char *tg_value_string(const TgValue *v,
-                                   size_t *nbytes); /* ended by a 0 byte; nbytes may be NULL */
+/* ended by a 0 byte; nbytes may be NULL */
+TG_API const char *tg_value_string(const TgValue *v, size_t *nbytes);
 TG_API TgTensor *tg_value_tensor(const TgValue *v);
 TG_API size_t tg_value_count(const TgValue *v);                 /* of a list or a map */
 TG_API const TgValue *tg_value_at(const TgValue *v, size_t i);  /* of a list or a map; NULL past the end */
@@ -99,8 +99,8 @@ TG_API TgStatus tg_safe_save_opt(const TgState *s, const char *path, const TgSaf
 /* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory. A
  * file of no bytes is a tensor (0). TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and
  * 16 MiB. */
-TG_API TgState *tg_zip_extract(
-    TgTensor *file); /* stored and deflated, zip64; other methods and encryption are refused by name */
+/* stored and deflated, zip64; other methods and encryption are refused by name */
+TG_API TgState *tg_zip_extract(TgTensor *file);
 TG_API TgState *tg_tar_extract(TgTensor *file); /* ustar, GNU and pax long names */
 TG_API TgTensor *tg_gunzip(TgTensor *file);     /* gzip, all its members */
 
@@ -156,10 +156,10 @@ TG_API const char *tg_onnx_op_name(size_t i);    /* the operators, in no order; 
 /* ---- reading a u8 (n) tensor as a stream */
 typedef struct TgTensorIO TgTensorIO;
 TG_API TgTensorIO *tg_tensor_io(TgTensor *t); /* TG_ERR_VALUE: not u8, or not 1-D. t must outlive it */
-TG_API size_t tg_tensor_io_read(TgTensorIO *io, void *out,
-                                size_t nbytes); /* how many there were, less at the end */
-TG_API int64_t tg_tensor_io_seek(TgTensorIO *io, int64_t offset,
-                                 int whence); /* SEEK_SET, _CUR, _END; the new place, -1: none such */
+/* how many there were, less at the end */
+TG_API size_t tg_tensor_io_read(TgTensorIO *io, void *out, size_t nbytes);
+/* SEEK_SET, _CUR, _END; the new place, -1: none such */
+TG_API int64_t tg_tensor_io_seek(TgTensorIO *io, int64_t offset, int whence);
 TG_API int64_t tg_tensor_io_tell(const TgTensorIO *io);
 TG_API void tg_tensor_io_free(TgTensorIO *io);
 
@@ -170,8 +170,8 @@ TG_API void tg_tensor_io_free(TgTensorIO *io);
 TG_API TgStatus tg_mnist(TgContext *ctx, const char *folder, TgTensor *out[4]);
 TG_API TgStatus tg_cifar(TgContext *ctx, const char *folder, TgTensor *out[4]);
 TG_API TgTensor *tg_idx(TgTensor *file); /* an idx file of bytes: its shape, u8 */
-TG_API TgTensor *tg_open_data(TgContext *ctx,
-                              const char *path); /* the bytes of path or, unpacked, of path.gz */
+/* the bytes of path or, unpacked, of path.gz */
+TG_API TgTensor *tg_open_data(TgContext *ctx, const char *path);
 
 #ifndef __cplusplus
 #define tg_load_state(...) TG_OPT2_(tg_load_state_opt, TgLoadOptions, __VA_ARGS__, .end_ = 0)

@@ -12,8 +12,8 @@ struct TgOptim {
   Kind kind;
   TgOptimOptions o;
   int n;
-  TgTensor **params, **m,
-      **v; /* m: momentum or first moment, v: second moment; kept, made at the first step */
+  /* m: momentum or first moment, v: second moment; kept, made at the first step */
+  TgTensor **params, **m, **v;
   TgTensor *lr, *power1, *power2; /* shape (1): learning rate, beta1^t, beta2^t */
   TgTensor **todo;                /* what a step computes */
 };
@@ -169,8 +169,8 @@ static TgTensor *adam_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *nto
   if (!(m = tg_assign(m, lerp(m, g, p->o.beta1))) || !(v = tg_assign(v, lerp(v, tg_mul(g, g), p->o.beta2))))
     return NULL;
   p->todo[(*ntodo)++] = m, p->todo[(*ntodo)++] = v;
-  TgTensor *mh = tg_div(m, sized(tg_rsub_scalar(p->power1, 1), w)),
-           *vh = tg_div(v, sized(tg_rsub_scalar(p->power2, 1), w));
+  TgTensor *mh = tg_div(m, sized(tg_rsub_scalar(p->power1, 1), w));
+  TgTensor *vh = tg_div(v, sized(tg_rsub_scalar(p->power2, 1), w));
   TgTensor *up = tg_div(mh, tg_add_scalar(tg_sqrt(vh), p->o.eps));
   if (wd != 0 && p->kind == ADAMW) up = tg_add(up, tg_mul_scalar(w, wd));
   return tg_sub(w, tg_mul(up, sized(p->lr, w)));

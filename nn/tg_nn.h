@@ -8,28 +8,32 @@
 extern "C" {
 #endif
 
+/* weight (out, in), bias (out) or NULL */
 typedef struct TgLinear {
   TgTensor *weight, *bias;
-} TgLinear; /* weight (out, in), bias (out) or NULL */
+} TgLinear;
 
+/* weight (out, in/groups, k, k) */
 typedef struct TgConv2d {
   TgTensor *weight, *bias;
   TgConvOptions options;
-} TgConv2d; /* weight (out, in/groups, k, k) */
+} TgConv2d;
 
+/* over the last axis (n) */
 typedef struct TgLayerNorm {
   TgTensor *weight, *bias;
   double eps;
-} TgLayerNorm; /* over the last axis (n) */
+} TgLayerNorm;
 
 typedef struct TgBatchNorm {
   TgTensor *weight, *bias, *running_mean, *running_var;
   double eps, momentum;
 } TgBatchNorm;
 
+/* weight (count, width) */
 typedef struct TgEmbedding {
   TgTensor *weight;
-} TgEmbedding; /* weight (count, width) */
+} TgEmbedding;
 
 /* Initial values are torch's: uniform within 1/sqrt(fan_in) for linear and convolution, normal for
  * embeddings. */
@@ -45,8 +49,8 @@ TG_API TgLayerNorm tg_layer_norm_new(TgContext *ctx, int64_t n, double eps); /* 
 TG_API TgTensor *tg_layer_norm_run(const TgLayerNorm *l, TgTensor *x);
 TG_API void tg_layer_norm_free(TgLayerNorm *l);
 TG_API TgBatchNorm tg_batch_norm_new(TgContext *ctx, int64_t channels);
-TG_API TgTensor *tg_batch_norm_run(const TgBatchNorm *l,
-                                   TgTensor *x); /* by tg_training(ctx): batch or running statistics */
+/* by tg_training(ctx): batch or running statistics */
+TG_API TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x);
 TG_API void tg_batch_norm_free(TgBatchNorm *l);
 TG_API TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width);
 TG_API TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index); /* integers (..) -> (.., width) */
@@ -58,8 +62,8 @@ typedef struct TgState TgState;
 TG_API TgStatus tg_linear_state(const TgLinear *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_conv2d_state(const TgConv2d *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_layer_norm_state(const TgLayerNorm *l, TgState *s, const char *prefix);
-TG_API TgStatus tg_batch_norm_state(const TgBatchNorm *l, TgState *s,
-                                    const char *prefix); /* running_mean and running_var too */
+/* running_mean and running_var too */
+TG_API TgStatus tg_batch_norm_state(const TgBatchNorm *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_embedding_state(const TgEmbedding *l, TgState *s, const char *prefix);
 
 /* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in

@@ -27,9 +27,8 @@ static inline const char *skip_value(const char *p) {
 
 static inline const char *blank(const char *p) { return p + strspn(p, " \n,:"); }
 
-static inline const char *inside(const char *v) {
-  return v ? blank(v + 1) : "";
-} /* of an object or a list; NULL: nothing */
+/* of an object or a list; NULL: nothing */
+static inline const char *inside(const char *v) { return v ? blank(v + 1) : ""; }
 
 static inline const char *member(const char *object, const char *key) { /* the value of key, or NULL */
   const char *p = inside(object);
@@ -44,8 +43,8 @@ static inline const char *member(const char *object, const char *key) { /* the v
 /* for each_of(list, p) { .. } */
 #define each_of(list, p) (const char *p = inside(list); *p == '{'; p = blank(skip_value(p)))
 
-static inline const char *named(const char *list,
-                                const char *name) { /* the object of the list whose "name" it is */
+/* the object of the list whose "name" it is */
+static inline const char *named(const char *list, const char *name) {
   for
     each_of(list, p) {
       const char *v = member(p, "name");

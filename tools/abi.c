@@ -15,7 +15,9 @@
 static const char *path;
 static char *text; /* the header without its preprocessor lines and without what only C++ sees */
 static const char *at;
-static char comment[8192]; /* of the declarations that follow it without an empty line */
+/* What is said of the declarations that follow it without an empty line: the last comment that speaks of
+ * options, if one does. */
+static char comment[8192];
 
 _Noreturn static void refuse(const char *fmt, ...) {
   int line = 1;
@@ -72,17 +74,31 @@ static char *load(void) {
 /* ---- tokens: an identifier, a number, or one character */
 static char tok[128];
 
+/* The text of the comment that starts here, which is passed over: an end of line and the star of the next one
+ * are a blank. */
+static void read_comment(char *to, size_t cap) {
+  const char *end = strstr(at, "*/");
+  if (!end) refuse("a comment without end");
+  size_t n = 0;
+  for (const char *p = at + 2; p < end && n + 1 < cap; p++) {
+    to[n++] = *p == '\n' ? ' ' : *p;
+    if (*p != '\n') continue;
+    while (p[1] == ' ')
+      p++;
+    if (p[1] == '*' && p + 1 < end) p++;
+  }
+  to[n] = 0;
+  at = end + 2;
+}
+
 static bool next(void) {
   for (;;) {
     for (int lines = 0; isspace((unsigned char)*at); at++)
       if (*at == '\n' && ++lines == 2) *comment = 0;
     if (at[0] != '/' || at[1] != '*') break;
-    const char *end = strstr(at, "*/");
-    if (!end) refuse("a comment without end");
-    size_t n = (size_t)(end - at) - 2;
-    if (n >= sizeof comment) n = sizeof comment - 1;
-    memcpy(comment, at + 2, n), comment[n] = 0;
-    at = end + 2;
+    char said[sizeof comment];
+    read_comment(said, sizeof said);
+    if (strstr(said, "[options]") || !*comment) memcpy(comment, said, sizeof comment);
   }
   size_t n = 0;
   while (isalnum((unsigned char)at[n]) || at[n] == '_')
@@ -325,9 +341,9 @@ static int stated(const char *docs, const char *name, char *value, size_t cap) {
   size_t n = strlen(name);
   int found = 0;
   for (const char *p = docs; (p = strchr(p, '.')) != NULL; p++) {
-    if (strncmp(p + 1, name, n) || is_word(p[n + 1]) || (p > docs && p[-1] != ' ' && p[-1] != '\n')) continue;
+    if (strncmp(p + 1, name, n) || is_word(p[n + 1]) || (p > docs && p[-1] != ' ')) continue;
     const char *open = p + 1 + n;
-    while (*open == ' ' || *open == '\n')
+    while (*open == ' ')
       open++;
     if (*open != '(') {
       found = 1;
@@ -342,8 +358,8 @@ static int stated(const char *docs, const char *name, char *value, size_t cap) {
   return found;
 }
 
-static bool is_enumerator(const Member *e, const char *type,
-                          const char *word) { /* TG_F32 by its name, or f32 */
+/* TG_F32 by its name, or f32 */
+static bool is_enumerator(const Member *e, const char *type, const char *word) {
   if (strcmp(e->of, type)) return false;
   if (!strcmp(e->name, word)) return true;
   const char *last = strrchr(e->name, '_');
@@ -380,8 +396,8 @@ static void default_of(const Member *f, const char *docs, char *json, size_t cap
     snprintf(json, cap, "0");
 }
 
-static void options(const char *name, const char *type,
-                    const char *docs) { /* a last parameter of `const TgXOptions *` */
+/* a last parameter of `const TgXOptions *` */
+static void options(const char *name, const char *type, const char *docs) {
   size_t n = strlen(name);
   if (n < 5 || strcmp(name + n - 4, "_opt") || strncmp(type, "const ", 6)) return;
   char of[128], json[160];
@@ -409,10 +425,8 @@ static const char *after_on_line(void) { /* a comment behind the declaration, wh
     p++;
   *trailing = 0;
   if (p[0] != '/' || p[1] != '*') return trailing;
-  const char *end = strstr(p, "*/");
-  if (!end) refuse("a comment without end");
-  snprintf(trailing, sizeof trailing, "%.*s", (int)(end - p - 2), p + 2);
-  at = end + 2;
+  at = p;
+  read_comment(trailing, sizeof trailing);
   return trailing;
 }
 

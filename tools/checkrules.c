@@ -93,8 +93,8 @@ static UOp *index_tree(Gen *g, int depth) { /* in normal form, as the sources of
   static const Ops op[] = {OPS_ADD, OPS_ADD, OPS_SUB, OPS_MUL, OPS_MUL, OPS_FLOORDIV, OPS_FLOORMOD};
   Ops o = op[rnd(g) % TG_COUNT(op)];
   bool by_const = o == OPS_MUL || o == OPS_FLOORDIV || o == OPS_FLOORMOD || rnd(g) % 3 == 0;
-  UOp *a = index_tree(g, depth - 1),
-      *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8))
+  UOp *a = index_tree(g, depth - 1);
+  UOp *b = by_const ? uop_index_const(g->st, pick(g, o == OPS_MUL || o == OPS_ADD ? -4 : 1, 8))
                     : index_tree(g, depth - 1);
   return g->fail ? NULL : uop_simplify(g->st, g->mem, uop_alu2(g->st, o, a, b));
 }
@@ -157,11 +157,12 @@ UOp *gen_literal(Gen *g, DType d, int64_t v) {
 }
 
 UOp *gen_name(Gen *g, int name, DType d, int domain, bool constant) {
-  bool f = dtype_is_float(d), ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
-                                                         : domain == GEN_INT   ? !f
-                                                         : domain == GEN_INDEX ? d == DT_INDEX
-                                                         : domain == GEN_BOOL  ? d == DT_BOOL
-                                                                               : !f && d != DT_INDEX);
+  bool f = dtype_is_float(d);
+  bool ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
+                                  : domain == GEN_INT   ? !f
+                                  : domain == GEN_INDEX ? d == DT_INDEX
+                                  : domain == GEN_BOOL  ? d == DT_BOOL
+                                                        : !f && d != DT_INDEX);
   if (g->fail || !ok || (g->name[name] && g->name[name]->dtype != d)) return fail(g);
   if (g->name[name]) return g->name[name];
   UOp *u = NULL;
@@ -230,8 +231,8 @@ static void smt_int(Str *s, int w, int64_t v) {
 
 static bool smt(const Gen *g, Str *s, const UOp *u);
 
-static bool smt_fill(const Gen *g, Str *s, const char *form,
-                     const UOp *u) { /* A B C: sources, Z: zero, O: one of the operand sort */
+/* A B C: sources, Z: zero, O: one of the operand sort */
+static bool smt_fill(const Gen *g, Str *s, const char *form, const UOp *u) {
   DType d = (DType)(u->op == OPS_WHERE ? u->dtype : u->src[0]->dtype);
   for (; *form; form++)
     if (*form >= 'A' && *form <= 'C') {
@@ -297,9 +298,8 @@ static bool smt_cast(const Gen *g, Str *s, const UOp *u) {
   if (dtype_is_float(from) || dtype_is_float(to)) return false;
   if (to == from) return smt(g, s, u->src[0]);
   const UOp *x = u->src[0]->op == OPS_CAST ? u->src[0]->src[0] : NULL;
-  if (!wt && wf > 1 && wf <= 64 && x &&
-      x->dtype ==
-          DT_INDEX) { /* there and back: remainders of Int, which z3 decides where it does not int2bv */
+  /* there and back: remainders of Int, which z3 decides where it does not int2bv */
+  if (!wt && wf > 1 && wf <= 64 && x && x->dtype == DT_INDEX) {
     const char *m = wf == 8 ? "256" : wf == 16 ? "65536" : wf == 32 ? "4294967296" : "18446744073709551616";
     const char *h = uns        ? "0"
                     : wf == 8  ? "128"
@@ -391,21 +391,22 @@ typedef struct Query {
   uint64_t key;
   int rule;
   DType d;
-  char verdict;
+  char verdict; /* u(nsat) s(at) ?(unknown) 0 */
   bool symbolic;
-} Query; /* verdict: u(nsat) s(at) ?(unknown) 0 */
+} Query;
 
+/* refuted: as a statement */
 typedef struct Result {
   int fired, bad, refuted;
-} Result; /* refuted: as a statement */
+} Result;
 
 static Query *queries;
 static size_t nqueries;
 static int malformed;
 static TgMem mem;
 
-static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id,
-                      DType d) { /* false: said before, or not sayable */
+/* false: said before, or not sayable */
+static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id, DType d) {
   Str s;
   str_init(&s, &mem);
   bool added = false;

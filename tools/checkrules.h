@@ -17,8 +17,8 @@ UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src);
 
 /* In a statement: what the guard lets one assume. False: never true in these dtypes. */
 UOp *gen_bound(Gen *g, UOp *n, int hi); /* vmin or vmax of n: some number that bounds it */
-bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t a_number, UOp *b,
-               int64_t b_number); /* a NULL node: the number */
+/* a NULL node: the number */
+bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t a_number, UOp *b, int64_t b_number);
 bool gen_fits(Gen *g, UOp *n, int dtype);
 
 typedef struct RuleCheck {

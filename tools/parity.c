@@ -1,7 +1,10 @@
 /* parity.c: docs/api-parity.txt, the headers and the tests -> docs/api-parity.md. A row's state is not
  * written by hand: it is done when each of its functions is declared in a public header and called in a test.
- * Out: the table, and on stderr each row that claims what is not so (exit 1). parity [--check] ROOT --check:
- * nothing is written; exit 1 if the table in ROOT/docs is not the one that would be. */
+ * Out: the table, and on stderr each row that claims what is not so (exit 1).
+ *
+ *   parity [--check] ROOT
+ *
+ * --check: nothing is written; exit 1 if the table in ROOT/docs is not the one that would be. */
 #include <ctype.h>
 #include <dirent.h>
 #include <stdarg.h>
@@ -75,8 +78,8 @@ static void load_tests(const char *dir) {
   if (d) closedir(d);
 }
 
-static void enclosing(const char *text, const char *p, char *out,
-                      size_t cap) { /* the name of the function that p is in */
+/* the name of the function that p is in */
+static void enclosing(const char *text, const char *p, char *out, size_t cap) {
   *out = 0;
   while (p > text && !(p[-1] == '\n' && (!strncmp(p, "static ", 7) || !strncmp(p, "RUN(", 4))))
     p--;
@@ -115,9 +118,9 @@ static bool tested(const char *name, char *where, size_t cap) {
 /* ---- rows */
 typedef struct Row {
   char number[8], name[256], functions[512], note[900];
-  int state;
+  int state; /* 0 open, 1 done, 2 refused, 3 same */
   char where[160];
-} Row; /* state: 0 open, 1 done, 2 refused, 3 same */
+} Row;
 
 static Row rows[400];
 static int nrows;

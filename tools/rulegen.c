@@ -27,7 +27,7 @@ static const struct {
   unsigned flags;
 } ops[] = {
 
-#define OP(name, nsrc, flags, meaning) {#name, nsrc, flags},
+#define OP(name, nsrc, arg, flags, c, meaning) {#name, nsrc, flags},
 #include "uop/ops.def"
 #undef OP
 };
@@ -38,9 +38,13 @@ static const struct {
 } sets[] = {{"UNARY", U},          {"BINARY", B},          {"TERNARY", T},      {"ALU", U | B | T},
             {"COMMUTATIVE", COMM}, {"ASSOCIATIVE", ASSOC}, {"COMPARISON", CMP}, {"MOVEMENT", MOV}};
 
-static const char *const dtypes[] = {"void",    "index", "bool", "i8",  "u8",  "i16",
-                                     "u16",     "i32",   "u32",  "i64", "u64", "fp8e4m3",
-                                     "fp8e5m2", "f16",   "bf16", "f32", "f64"};
+static const struct {
+  const char *text, *name;
+} dtypes[] = {
+
+#define DTYPE(name, text, bytes, storage) {text, "DT_" #name},
+#include "uop/dtypes.def"
+};
 static const char *const domains[] = {"any", "int", "index", "data", "bool", "float"};
 
 enum { DOM_ANY, DOM_INT, DOM_INDEX, DOM_DATA, DOM_BOOL, DOM_FLOAT };
@@ -83,8 +87,8 @@ typedef struct MatcherDef {
   const char *guard, *guard_end;
 } MatcherDef;
 
-static const char *path, *file,
-    *include; /* as given; without its folder; a header that the rules' C functions are in */
+/* as given; without its folder; a header that the rules' C functions are in */
+static const char *path, *file, *include;
 static int line_no;
 static Var vars[64];
 static int nvars, nrules, nmatchers;
@@ -157,7 +161,11 @@ static int find_in(const char *const *t, size_t n, const char *s) {
   return -1;
 }
 
-static int find_dtype(const char *s) { return find_in(dtypes, TG_COUNT(dtypes), s); }
+static int find_dtype(const char *s) {
+  for (size_t i = 0; i < TG_COUNT(dtypes); i++)
+    if (!strcmp(dtypes[i].text, s)) return (int)i;
+  return -1;
+}
 
 static const Var *find_var(const char *s) {
   for (int i = 0; i < nvars; i++)
@@ -596,8 +604,8 @@ static void cond(Emit *e, const char *fmt, ...) {
   va_end(ap);
 }
 
-static bool set_name(Emit *e, const char *name,
-                     const char *at) { /* false: bound before, now a pointer compare */
+/* false: bound before, now a pointer compare */
+static bool set_name(Emit *e, const char *name, const char *at) {
   for (int i = 0; i < e->nat; i++)
     if (!strcmp(e->at[i].name, name)) {
       cond(e, "%s == %s", at, e->at[i].path);
@@ -630,7 +638,7 @@ static void match(Emit *e, const Rule *r, const Node *n, const char *at) {
   int op = n->kind == OPVAR ? e->op : n->op;
   bool root = n == r->pat;
   if (!root) cond(e, "%s->op == OPS_%s", at, ops[op].name);
-  if (n->dtype >= 0) cond(e, "%s->dtype == %d /* %s */", at, n->dtype, dtypes[n->dtype]);
+  if (n->dtype >= 0) cond(e, "%s->dtype == %d /* %s */", at, n->dtype, dtypes[n->dtype].text);
   if (ops[op].nsrc < 0) cond(e, "%s->nsrc %s %d", at, n->rest ? ">=" : "==", n->narg);
   bool may_swap =
       (ops[op].flags & COMM) && n->narg == 2 && !same(n->arg[0], n->arg[1]) &&
@@ -677,10 +685,7 @@ static void guard(Emit *e, char *out, size_t cap, const char *at, const char *en
       snprintf(buf, sizeof buf, !call && v && v->is_const ? "rule_int(%s)" : "%s", path_of(e, tok)),
           text = buf;
     } else if (is_word() && find_dtype(tok) >= 0) {
-      static const char *const names[] = {"VOID",    "INDEX", "BOOL", "I8",  "U8",  "I16",
-                                          "U16",     "I32",   "U32",  "I64", "U64", "FP8E4M3",
-                                          "FP8E5M2", "F16",   "BF16", "F32", "F64"};
-      snprintf(buf, sizeof buf, "DT_%s", names[find_dtype(tok)]), text = buf;
+      text = dtypes[find_dtype(tok)].name;
     }
     bool tight = is("(") || is(")") || is("!") || text != tok || !n || out[n - 1] == '(' || out[n - 1] == '!';
     n += (size_t)snprintf(
@@ -713,8 +718,8 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
   }
   for (int i = 0; i < n->narg; i++) {
     const Node *other = n->kind == OPN && n->narg == 2 ? n->arg[1 - i] : NULL;
-    if (!e->grad && n->arg[i]->kind == LIT && other &&
-        other->kind == NAME) /* a literal beside a name has its dtype */
+    /* a literal beside a name has its dtype */
+    if (!e->grad && n->arg[i]->kind == LIT && other && other->kind == NAME)
       snprintf(a[i], sizeof a[i], "rule_const(rw, %s, %lld)", path_of(e, other->name), n->arg[i]->lit);
     else
       result(e, n->arg[i], fold, a[i], sizeof a[i]);
@@ -722,7 +727,7 @@ static void result(Emit *e, const Node *n, bool fold, char *out, size_t cap) {
   int op = n->kind == OPVAR ? e->op : n->op;
   char dt[64] = "self->dtype";
   if (n->dtype >= 0)
-    snprintf(dt, sizeof dt, "%d /* %s */", n->dtype, dtypes[n->dtype]);
+    snprintf(dt, sizeof dt, "%d /* %s */", n->dtype, dtypes[n->dtype].text);
   else if (n->dtype == -2)
     snprintf(dt, sizeof dt, "%.48s->dtype", path_of(e, n->of));
   size_t k = 0;

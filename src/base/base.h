@@ -49,8 +49,8 @@ typedef struct TgMem {
 } TgMem;
 
 void *mem_alloc(TgMem *m, size_t nbytes); /* zeroed */
-void *mem_realloc(TgMem *m, void *p, size_t old_nbytes,
-                  size_t nbytes); /* new part zeroed; on failure p stays valid */
+/* new part zeroed; on failure p stays valid */
+void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes);
 void mem_free(TgMem *m, void *p); /* NULL is fine */
 char *mem_strdup(TgMem *m, const char *s);
 
@@ -60,8 +60,8 @@ typedef struct TgError {
   char msg[512];
 } TgError;
 
-TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...)
-    TG_PRINTF(3, 4); /* keeps an earlier error; returns s */
+/* keeps an earlier error; returns s */
+TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
 
 /* ---- arena: bump allocation, freed all at once or back to a mark. Zeroed memory, 16-byte aligned. */
 typedef struct ArenaBlock ArenaBlock;
@@ -138,8 +138,8 @@ void str_printf(Str *s, const char *fmt, ...) TG_PRINTF(2, 3);
 const char *str_text(const Str *s); /* never NULL */
 
 /* ---- hashing */
-static inline uint64_t
-hash_mix(uint64_t h, uint64_t v) { /* multiply-fold: the high half of the product reaches every bit */
+/* multiply-fold: the high half of the product reaches every bit */
+static inline uint64_t hash_mix(uint64_t h, uint64_t v) {
   __uint128_t p = (__uint128_t)(h ^ v ^ 0x2d358dccaa6c78a5u) * 0x8bb84b93962eacc9u;
   return (uint64_t)p ^ (uint64_t)(p >> 64);
 }

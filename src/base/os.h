@@ -20,7 +20,7 @@ struct TgOs {
 #undef OS
 };
 
-bool os_write_all(const TgOs *os, int fd, const void *p,
-                  size_t n); /* goes on after an interruption or a short write */
+/* goes on after an interruption or a short write */
+bool os_write_all(const TgOs *os, int fd, const void *p, size_t n);
 bool os_read_all(const TgOs *os, int fd, void *p, size_t n); /* false: an error, or the file is shorter */
 #endif

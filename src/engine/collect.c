@@ -101,6 +101,8 @@ TgStatus engine_files_written(TgContext *ctx) {
   return s;
 }
 
+/* What no handle, kept tensor or file to be written reaches is given back: nodes, remembered values, stores
+ * that wait, memory. What is live grows while it is looked for, so it is marked until nothing is added. */
 TgStatus engine_collect(TgContext *ctx) {
   UOpVec roots = {0}, live = {0};
   bool ok = true;
@@ -113,8 +115,8 @@ TgStatus engine_collect(TgContext *ctx) {
     if (is_file(b)) ok = vec_push(&ctx->mem, &roots, b->store);
   }
   uint8_t *keep = NULL;
-  for (bool grew = true;
-       ok && grew;) { /* a live node keeps its value; that value's buffer is then live too */
+  /* a live node keeps its value; that value's buffer is then live too */
+  for (bool grew = true; ok && grew;) {
     grew = false;
     live.len = 0;
     ok = uop_toposort(ctx->store, &ctx->mem, roots.at, roots.len, &live);
@@ -127,8 +129,8 @@ TgStatus engine_collect(TgContext *ctx) {
     ok = ok && values_kept(ctx, keep, &roots, &grew) && versions_kept(ctx, keep, limit, &live, &roots, &grew);
   }
   ok = ok && histories_kept(ctx, keep, &live);
-  for (size_t i = 0; ok && i < ctx->waiting.len;
-       i++) { /* a store that nobody can see any more does not run */
+  /* a store that nobody can see any more does not run */
+  for (size_t i = 0; ok && i < ctx->waiting.len; i++) {
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (keep[b->store->id]) continue;
     b->store = NULL;

@@ -184,8 +184,8 @@ const char *tg_source_prelude(TgContext *ctx) {
   return NULL;
 }
 
-static bool program_vars(TgContext *ctx, const Linear *lin,
-                         CachedProgram *p) { /* in the order in which the program asks for them */
+/* in the order in which the program asks for them */
+static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {
   for (int i = 0; i < lin->n; i++)
     p->nvar += lin->at[i]->op == OPS_VAR;
   if (!p->nvar) return true;
@@ -195,6 +195,7 @@ static bool program_vars(TgContext *ctx, const Linear *lin,
   return true;
 }
 
+/* A program that is made but not compiled yet. */
 typedef struct Todo {
   Linear lin;
   UOpStore *st;
@@ -202,10 +203,110 @@ typedef struct Todo {
   CachedProgram *prog;
 } Todo;
 
-static TgStatus programs_make(TgContext *ctx, Plan *plan) {
+static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source); }
+
+/* Kernel k as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
+static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
+                             Todo *t) {
+  const Renderer *r = ctx->dev.backend->renderer;
+  Str opts;
+  str_init(&opts, &ctx->mem), str_init(&t->source, &ctx->mem);
+  TgStatus s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, r, copt, arena, &t->st,
+                             &t->lin, &opts, &ctx->err);
+  if (*ctx->passes.fallback && ctx->env.debug >= 1)
+    fprintf(stderr, "%s fewer opts: %s\n", ctx->dev.backend->name, ctx->passes.fallback);
+  *ctx->passes.fallback = 0;
+  if (!s && ctx->env.debug >= 6) linear_print(&t->lin);
+  if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
+  if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
+    s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
+  ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
+
+  if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
+  if (ctx->env.debug >= 3)
+    fprintf(stderr, "%s %s: opts %s\n", ctx->dev.backend->name, t->lin.name, str_text(&opts));
+  if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t->source));
+  if (!s && ctx->seen) kernel_seen(ctx, &t->lin, str_text(&opts), str_text(&t->source));
+  str_free(&opts);
+  if (t->st) ctx->counters.nodes += store_created(t->st);
+  return s;
+}
+
+/* An entry of the cache for a program; NULL: out of memory. */
+static CachedProgram *program_new(TgContext *ctx, const Str *key, uint64_t hash, const Linear *lin) {
+  CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
+  if (!p) return NULL;
+  p->hash = hash;
+  snprintf(p->name, sizeof p->name, "%s", lin->name);
+  if ((p->key = mem_alloc(&ctx->mem, key->len))) memcpy(p->key, key->at, key->len), p->nkey = key->len;
+  if (p->key && program_vars(ctx, lin, p)) return p;
+  program_forget(ctx, p);
+  return NULL;
+}
+
+static CachedProgram *programs_at(Engine *e, uint64_t hash) {
+  uint64_t v = 0;
+  map_get(&e->programs, hash, &v);
+  return (CachedProgram *)(uintptr_t)v;
+}
+
+typedef Vec(Todo) TodoVec;
+
+/* The program of kernel k is found, or made and put on the list. Once there it is found by the next equal
+ * kernel of this very schedule. */
+static TgStatus program_get(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
+                            const Str *key, TodoVec *todo) {
   Engine *e = ctx->engine;
+  uint64_t hash = hash_bytes(1, key->at, key->len);
+  if ((plan->prog[k] = program_find(e, key, hash))) {
+    ctx->counters.cache_hits++;
+    return TG_OK;
+  }
+  Todo t = {0};
+  TgStatus s = kernel_lower(ctx, plan, k, copt, arena, &t);
+  if (!s && !(t.prog = program_new(ctx, key, hash, &t.lin))) s = TG_ERR_NOMEM;
+  if (!s && !vec_push(&ctx->mem, todo, t)) s = TG_ERR_NOMEM;
+  if (s) {
+    if (t.prog) program_forget(ctx, t.prog);
+    todo_end(&t);
+    return s;
+  }
+  plan->prog[k] = t.prog;
+  t.prog->next = programs_at(e, hash);
+  return map_put_ptr(&e->programs, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
+}
+
+/* Nothing half-made stays in the cache. */
+static void program_withdraw(TgContext *ctx, CachedProgram *p) {
+  Engine *e = ctx->engine;
+  CachedProgram *head = programs_at(e, p->hash), **link = &head;
+  while (*link && *link != p)
+    link = &(*link)->next;
+  if (*link) *link = p->next;
+  map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
+  program_forget(ctx, p);
+}
+
+/* All in one call: the device may compile them side by side. */
+static TgStatus programs_compile(TgContext *ctx, TodoVec *todo) {
+  if (!todo->len) return TG_OK;
   Device *d = &ctx->dev;
-  Vec(Todo) todo = {0};
+  KernelSpec *spec = mem_alloc(&ctx->mem, todo->len * sizeof *spec);
+  Program **out = mem_alloc(&ctx->mem, todo->len * sizeof *out);
+  TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
+  for (size_t i = 0; !s && i < todo->len; i++)
+    spec[i] = (KernelSpec){&todo->at[i].lin, d->backend->renderer ? str_text(&todo->at[i].source) : NULL};
+  if (!s) s = d->backend->compile(d, spec, (int)todo->len, out);
+  if (!s) ctx->counters.compiled += todo->len;
+  for (size_t i = 0; !s && i < todo->len; i++)
+    todo->at[i].prog->prog = out[i], todo->at[i].prog->refs = 1;
+  mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
+  return s;
+}
+
+/* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
+static TgStatus programs_make(TgContext *ctx, Plan *plan) {
+  TodoVec todo = {0};
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
@@ -213,80 +314,15 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
-    if (!kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast)) {
-      s = TG_ERR_NOMEM;
-      str_free(&key);
-      break;
-    }
-    uint64_t h = hash_bytes(1, key.at, key.len);
-    CachedProgram *p = program_find(e, &key, h);
-    if (p)
-      ctx->counters.cache_hits++;
-    else {
-      Todo t = {0};
-      Str opts;
-      str_init(&opts, &ctx->mem), str_init(&t.source, &ctx->mem);
-      s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, d->backend->renderer, &copt,
-                        &arena, &t.st, &t.lin, &opts, &ctx->err);
-      if (*ctx->passes.fallback && ctx->env.debug >= 1)
-        fprintf(stderr, "%s fewer opts: %s\n", d->backend->name, ctx->passes.fallback);
-      *ctx->passes.fallback = 0;
-      if (!s && ctx->env.debug >= 6) linear_print(&t.lin);
-      if (!s && d->backend->renderer) header_put(&t.source, d->backend->renderer, &t.lin, str_text(&opts));
-      if (!s && d->backend->renderer && !d->backend->renderer->render(&t.source, &t.lin, &ctx->err))
-        s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t.lin.name);
-      ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t.source.len);
-      if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
-      if (ctx->env.debug >= 3)
-        fprintf(stderr, "%s %s: opts %s\n", d->backend->name, t.lin.name, str_text(&opts));
-      if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t.source));
-      if (!s && ctx->seen) kernel_seen(ctx, &t.lin, str_text(&opts), str_text(&t.source));
-      str_free(&opts);
-      if (t.st) ctx->counters.nodes += store_created(t.st);
-      p = s ? NULL : mem_alloc(&ctx->mem, sizeof *p);
-      if (p && (p->key = mem_alloc(&ctx->mem, key.len))) memcpy(p->key, key.at, key.len), p->nkey = key.len;
-      if (p) p->hash = h, snprintf(p->name, sizeof p->name, "%s", t.lin.name);
-      t.prog = p;
-      if (p && !program_vars(ctx, &t.lin, p)) s = TG_ERR_NOMEM;
-      if (!s && (!p || !p->key || !vec_push(&ctx->mem, &todo, t))) s = TG_ERR_NOMEM;
-      if (s) {
-        store_free(t.st);
-        str_free(&t.source);
-        if (p) program_forget(ctx, p);
-      } else { /* found by the next equal kernel of this very schedule */
-        uint64_t v = 0;
-        map_get(&e->programs, h, &v);
-        p->next = (CachedProgram *)(uintptr_t)v;
-        if (!map_put_ptr(&e->programs, (uintptr_t)h, p)) s = TG_ERR_NOMEM;
-      }
-    }
-    plan->prog[k] = p;
+    bool known = kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
+    s = known ? program_get(ctx, plan, k, &copt, &arena, &key, &todo) : TG_ERR_NOMEM;
     str_free(&key);
   }
-  KernelSpec *spec = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *spec) : NULL;
-  Program **out = todo.len ? mem_alloc(&ctx->mem, todo.len * sizeof *out) : NULL;
-  if (todo.len && (!spec || !out)) s = TG_ERR_NOMEM;
-  if (!s && todo.len) {
-    for (size_t i = 0; i < todo.len; i++)
-      spec[i] = (KernelSpec){&todo.at[i].lin, d->backend->renderer ? str_text(&todo.at[i].source) : NULL};
-    s = d->backend->compile(d, spec, (int)todo.len, out);
-    if (!s) ctx->counters.compiled += todo.len;
-  }
+  if (!s) s = programs_compile(ctx, &todo);
+
   for (size_t i = 0; i < todo.len; i++) {
-    CachedProgram *p = todo.at[i].prog;
-    if (!s)
-      p->prog = out[i], p->refs = 1;
-    else { /* taken out again: nothing half-made stays in the cache */
-      uint64_t v = 0;
-      map_get(&e->programs, p->hash, &v);
-      CachedProgram *head = (CachedProgram *)(uintptr_t)v, **link = &head;
-      while (*link && *link != p)
-        link = &(*link)->next;
-      if (*link) *link = p->next;
-      map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
-      program_forget(ctx, p);
-    }
-    store_free(todo.at[i].st), str_free(&todo.at[i].source);
+    if (s) program_withdraw(ctx, todo.at[i].prog);
+    todo_end(&todo.at[i]);
   }
   for (int k = 0; k < plan->sched.nkernel; k++) {
     if (s)
@@ -294,7 +330,6 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
     else
       plan->prog[k]->refs++;
   }
-  mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
   vec_free(&ctx->mem, &todo);
   arena_free(&arena);
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
@@ -309,8 +344,8 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   p->slab_bytes = mem_alloc(&ctx->mem, n * sizeof *p->slab_bytes);
   p->slab = mem_alloc(&ctx->mem, n * sizeof *p->slab);
   TgStatus st = last && p->slab_of && p->slab_bytes && p->slab ? TG_OK : TG_ERR_NOMEM;
-  for (int t = 0; !st && t < s->ntemp;
-       t++) { /* temporaries are numbered in the order they are first written */
+  /* temporaries are numbered in the order they are first written */
+  for (int t = 0; !st && t < s->ntemp; t++) {
     p->slab_of[t] = -1;
     if (s->temp[t].root >= 0) continue;
     size_t bytes = (size_t)s->temp[t].nelem * dtype_size(s->temp[t].dtype);
@@ -334,29 +369,12 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
 static bool kernels_alone(TgContext *ctx, Schedule *s) {
   UOpStore *st = store_new(&ctx->mem), *old = s->store;
   UOpMap *to = uop_map_begin(old, st);
-  UOpVec order = {0};
   bool ok = st && to;
-  for (int k = 0; ok && k < s->nkernel; k++) {
-    order.len = 0;
-    ok = uop_toposort(old, &ctx->mem, &s->kernel[k].ast, 1, &order);
-    for (size_t i = 0; ok && i < order.len; i++) {
-      UOp *u = order.at[i], *buf[64],
-          **src = u->nsrc <= 64 ? buf : mem_alloc(&ctx->mem, u->nsrc * sizeof *src);
-      if (!src) {
-        ok = false;
-        break;
-      }
-      for (int j = 0; j < u->nsrc; j++)
-        src[j] = uop_map_get(to, u->src[j]);
-      UOp *v = uop_with_src(st, u, src);
-      if (src != buf) mem_free(&ctx->mem, src);
-      ok = v && uop_map_put(old, to, u, v);
-    }
-  }
+  for (int k = 0; ok && k < s->nkernel; k++)
+    ok = uop_copy(st, old, to, &ctx->mem, s->kernel[k].ast) != NULL;
   for (int k = 0; ok && k < s->nkernel; k++)
     s->kernel[k].ast = uop_map_get(to, s->kernel[k].ast);
   if (ok) ctx->counters.nodes += store_created(old) + store_created(st);
-  vec_free(&ctx->mem, &order);
   uop_map_end(old, to);
   if (ok) s->store = st;
   store_free(ok ? old : st);
@@ -389,6 +407,7 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   return s;
 }
 
+/* A plan enters the cache when all of it is there. */
 static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Engine *e = ctx->engine;
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
@@ -403,9 +422,8 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   }
   if (!s) memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
   if (!s && !p->cyclic) s = programs_make(ctx, p);
-  if (p->sched.store)
-    store_free(p->sched.store),
-        p->sched.store = NULL; /* a plan that is kept needs programs and arguments, no graph */
+  /* a plan that is kept needs programs and arguments, no graph */
+  if (p->sched.store) store_free(p->sched.store), p->sched.store = NULL;
   if (!s && !p->cyclic) s = memory_plan(ctx, p);
   if (!s) {
     uint64_t v = 0;
@@ -453,52 +471,80 @@ static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
   return TG_OK;
 }
 
+/* What a launch is given: room for the pointers and variables of the plan's largest kernel. */
+typedef struct LaunchRoom {
+  void *bufs_small[32], **bufs;
+  int64_t vars_small[16], *vars;
+} LaunchRoom;
+
+static TgStatus launch_room(TgContext *ctx, const Plan *p, LaunchRoom *r) {
+  int most = 0, most_vars = 0;
+  for (int k = 0; k < p->sched.nkernel; k++) {
+    most = TG_MAX(most, p->sched.kernel[k].narg);
+    most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
+  }
+  r->bufs = most > 32 ? mem_alloc(&ctx->mem, (size_t)most * sizeof *r->bufs) : r->bufs_small;
+  r->vars = most_vars > 16 ? mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *r->vars) : r->vars_small;
+  return r->bufs && r->vars ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+}
+
+static TgStatus args_set(TgContext *ctx, const Plan *p, const SchedKernel *sk, const BufferPart *buf,
+                         Buffer *const *temp, void **bufs) {
+  for (int a = 0; a < sk->narg; a++) {
+    int64_t id = sk->arg[a];
+    if (id >= TEMP_BASE) {
+      int t = (int)(id - TEMP_BASE);
+      bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
+      continue;
+    }
+    Buffer *b = buf[id].buffer;
+    TgStatus st = b ? buffer_ready(ctx, b)
+                    : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
+    if (st) return st;
+    bufs[a] = (char *)b->data + buf[id].offset;
+  }
+  return TG_OK;
+}
+
+/* Kernel k, and with TG_DEBUG=2 its time. */
+static TgStatus kernel_launch(TgContext *ctx, const Plan *p, int k, const LaunchRoom *r) {
+  Device *d = &ctx->dev;
+  bool timed = ctx->env.debug >= 2;
+  double begin = timed ? time_now_s() : 0;
+  TgStatus st = vars_get(ctx, p->prog[k], r->vars);
+  if (!st) st = d->backend->launch(d, p->prog[k]->prog, r->bufs, r->vars);
+  if (st || !timed) return st;
+  d->backend->sync(d);
+  fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k,
+          p->prog[k]->name, p->sched.kernel[k].narg, (time_now_s() - begin) * 1e6, p->sched.kernel[k].est_us);
+  return TG_OK;
+}
+
+/* Variables are looked up before anything runs, and again by each kernel: an error may not leave half a plan
+ * run. */
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp) {
   Schedule *s = &p->sched;
   Device *d = &ctx->dev;
-  void *bufs_small[32], **bufs = bufs_small;
-  int most = 0, most_vars = 0;
-  int64_t vars_small[16], *vars = vars_small;
+  LaunchRoom room;
   TgStatus st = TG_OK;
   for (int i = 0; i < p->nslab && !st; i++)
     if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
-  for (int k = 0; k < s->nkernel; k++)
-    most = TG_MAX(most, s->kernel[k].narg), most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
-  for (int k = 0; k < s->nkernel && !st && most_vars <= 16; k++)
-    st = vars_get(ctx, p->prog[k], vars); /* before anything runs */
-  if (!st && most > 32) bufs = mem_alloc(&ctx->mem, (size_t)most * sizeof *bufs);
-  if (!st && most_vars > 16) vars = mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *vars);
-  if (!bufs || !vars) st = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  double t0 = time_now_s();
+  TgStatus room_st = launch_room(ctx, p, &room);
+  if (!st) st = room_st;
+  /* before anything runs */
+  for (int k = 0; k < s->nkernel && !st; k++)
+    st = vars_get(ctx, p->prog[k], room.vars);
+  double begin = time_now_s();
   for (int k = 0; k < s->nkernel && !st; k++) {
-    SchedKernel *sk = &s->kernel[k];
-    for (int a = 0; a < sk->narg && !st; a++) {
-      int64_t id = sk->arg[a];
-      if (id >= TEMP_BASE) {
-        int t = (int)(id - TEMP_BASE);
-        bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
-      } else {
-        Buffer *b = buf[id].buffer;
-        st = b ? buffer_ready(ctx, b)
-               : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
-        if (!st) bufs[a] = (char *)b->data + buf[id].offset;
-      }
-    }
-    double k0 = ctx->env.debug >= 2 ? time_now_s() : 0;
-    if (!st) st = vars_get(ctx, p->prog[k], vars);
-    if (!st) st = d->backend->launch(d, p->prog[k]->prog, bufs, vars);
-    if (!st && ctx->env.debug >= 2) {
-      d->backend->sync(d);
-      fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k,
-              p->prog[k]->name, sk->narg, (time_now_s() - k0) * 1e6, sk->est_us);
-    }
-    ctx->counters.launches++, ctx->counters.flops += (uint64_t)sk->flops;
+    st = args_set(ctx, p, &s->kernel[k], buf, temp, room.bufs);
+    if (!st) st = kernel_launch(ctx, p, k, &room);
+    ctx->counters.launches++, ctx->counters.flops += (uint64_t)s->kernel[k].flops;
   }
   if (!st) st = d->backend->sync(d);
   ctx->counters.kernels += (uint64_t)s->nkernel;
-  ctx->counters.ms += (time_now_s() - t0) * 1e3;
-  if (bufs != bufs_small) mem_free(&ctx->mem, bufs);
-  if (vars != vars_small) mem_free(&ctx->mem, vars);
+  ctx->counters.ms += (time_now_s() - begin) * 1e3;
+  if (room.bufs != room.bufs_small) mem_free(&ctx->mem, room.bufs);
+  if (room.vars != room.vars_small) mem_free(&ctx->mem, room.vars);
   return st;
 }
 
@@ -510,9 +556,8 @@ typedef struct Slots {
   bool *written;
 } Slots;
 
-static bool slots_check(
-    Slots *s,
-    const UOpVec *nodes) { /* every PARAM is an argument, of its dtype and size; which ones are stored to */
+/* every PARAM is an argument, of its dtype and size; which ones are stored to */
+static bool slots_check(Slots *s, const UOpVec *nodes) {
   TgContext *ctx = s->ctx;
   for (size_t i = 0; i < nodes->len; i++) {
     const UOp *u = nodes->at[i], *to = u->op == OPS_STORE ? u->src[0]->src[0] : NULL;
@@ -577,49 +622,58 @@ static TgStatus slots_ready(Slots *s, void **bufs) {
   return ctx->err.status;
 }
 
-static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
-  UOpText t = {.mem = &ctx->mem};
-  Plan p = {.sched = {.nkernel = 1}};
-  CachedProgram *prog = NULL;
+/* The one kernel graph that the text is, without accesses outside its tensors; NULL: recorded. */
+static UOp *kernel_read(TgContext *ctx, const char *text, UOpText *t, UOpStore *st, Slots *s, void **bufs) {
   SpecError bad = {0};
   UOpVec nodes = {0};
-  void **bufs = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *bufs);
-  UOpStore *st = store_new(&ctx->mem);
-  s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
-  bool ok = st && bufs && s->written;
-  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
-  if (ok)
-    store_set_env(st, &ctx->passes.rewrites),
-        ok = uop_parse(&t, st, &ctx->mem, text, strlen(text), &ctx->err);
-  if (ok && (t.program.n || t.roots.len != 1 ||
-             !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t.roots.at, t.roots.len, &bad)))
-    ok = false,
+  if (!uop_parse(t, st, &ctx->mem, text, strlen(text), &ctx->err)) return NULL;
+  if (t->program.n || t->roots.len != 1 ||
+      !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t->roots.at, t->roots.len, &bad)) {
     error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "",
               bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
-  ok = ok && uop_toposort(st, &ctx->mem, t.roots.at, 1, &nodes) && slots_check(s, &nodes) &&
-       !slots_ready(s, bufs);
-  Buffer **written = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *written);
+    return NULL;
+  }
+  bool ok =
+      uop_toposort(st, &ctx->mem, t->roots.at, 1, &nodes) && slots_check(s, &nodes) && !slots_ready(s, bufs);
+  vec_free(&ctx->mem, &nodes);
+  return ok ? t->roots.at[0] : NULL;
+}
+
+/* The kernel as a plan of its own, run once. */
+static bool kernel_alone(TgContext *ctx, UOpStore *st, UOp *kernel, int narg, void **bufs) {
+  CachedProgram *prog = NULL;
+  Plan p = {.sched = {.nkernel = 1, .store = st, .kernel = &(SchedKernel){.ast = kernel, .narg = narg}},
+            .prog = &prog};
+  bool ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) &&
+            !ctx->dev.backend->sync(&ctx->dev);
+  ctx->counters.kernels += ok, ctx->counters.launches += ok;
+  program_release(ctx, prog);
+  return ok;
+}
+
+/* What still needs the old contents of a tensor that is written is computed before the kernel runs. */
+static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
+  UOpText t = {.mem = &ctx->mem};
+  UOp *kernel = NULL;
   size_t nwritten = 0;
-  for (int i = 0; written && ok && i < s->n; i++)
+  void **bufs = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *bufs);
+  Buffer **written = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *written);
+  UOpStore *st = store_new(&ctx->mem);
+  s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
+  if (st && bufs && written && s->written) {
+    store_set_env(st, &ctx->passes.rewrites);
+    kernel = kernel_read(ctx, text, &t, st, s, bufs);
+  } else
+    error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
+  for (int i = 0; kernel && i < s->n; i++)
     if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
-  ok = ok && written && !engine_before_stores(ctx, written, nwritten);
-  UOp *kernel = ok ? t.roots.at[0] : NULL;
+  bool ok = kernel && !engine_before_stores(ctx, written, nwritten);
   if (ok && !(ctx->dev.backend->has & HAS_CHECKS))
     ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
-  if (ok) {
-    p.sched.store = st, p.prog = &prog;
-    p.sched.kernel = &(SchedKernel){.ast = kernel, .narg = s->n};
-    ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) &&
-         !ctx->dev.backend->sync(&ctx->dev);
-    ctx->counters.kernels += ok, ctx->counters.launches += ok;
-  }
-  program_release(ctx, prog);
-  ok = ok && stores_done(ctx, written, nwritten);
-  mem_free(&ctx->mem, written);
+  ok = ok && kernel_alone(ctx, st, kernel, s->n, bufs) && stores_done(ctx, written, nwritten);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory, or the device refuses it");
-  vec_free(&ctx->mem, &nodes);
   uop_text_free(&t);
-  mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
+  mem_free(&ctx->mem, written), mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
   store_free(st);
   return ok ? TG_OK : ctx->err.status;
 }

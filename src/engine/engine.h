@@ -30,10 +30,11 @@ typedef struct Plan { /* a schedule ready to run */
   void **slab;
 } Plan;
 
+/* offset: bytes */
 typedef struct BufferPart {
   Buffer *buffer;
   size_t offset;
-} BufferPart; /* offset: bytes */
+} BufferPart;
 
 typedef struct Watch {
   void (*seen)(const TgLaunch *l, void *user);
@@ -45,14 +46,14 @@ typedef struct Watch {
  * temporary, NULL: in a slab of the plan. */
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp);
 struct Graph;
-Plan *plan_get(TgContext *ctx,
-               struct Graph *g); /* the plan of a copied graph, made or found; NULL: recorded */
+/* the plan of a copied graph, made or found; NULL: recorded */
+Plan *plan_get(TgContext *ctx, struct Graph *g);
 void plan_release(TgContext *ctx, Plan *p);
 TgStatus buffer_ready(TgContext *ctx, Buffer *b); /* has memory */
-Buffer *buffer_of_value(TgContext *ctx,
-                        UOp *bottom); /* graph.c: where what a BUFFER names lies now; NULL: nowhere */
-UOp *value_in_memory(TgContext *ctx,
-                     TgTensor *t); /* realizes; the view of memory that is t's value; NULL: recorded */
+/* graph.c: where what a BUFFER names lies now; NULL: nowhere */
+Buffer *buffer_of_value(TgContext *ctx, UOp *bottom);
+/* realizes; the view of memory that is t's value; NULL: recorded */
+UOp *value_in_memory(TgContext *ctx, TgTensor *t);
 Buffer *value_of(TgContext *ctx, TgTensor *t); /* realizes; the memory of that; NULL: recorded */
 bool in_memory(const UOp *u);                  /* a whole buffer, perhaps in another shape */
 /* Around stores that no graph tells of: what the memories held is kept if anybody needs it; then they have a

@@ -68,8 +68,8 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
 /* ---- reaching */
 static GraphNode *node_of(Graph *g, const UOp *u) {
   if (u->id < g->nnode) return &g->node[u->id];
-  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 +
-             64; /* values add a few nodes on the way */
+  /* values add a few nodes on the way */
+  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;
   GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
   if (!more) return NULL;
   if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
@@ -161,8 +161,8 @@ bool graph_reach(Graph *g, UOp *root) {
 static bool graph_pieces(Graph *g) {
   TgContext *ctx = g->ctx;
   const Renderer *r = ctx->dev.backend->renderer;
-  size_t align =
-      r && r->has_local ? 16 : 1; /* a GPU reads vectors at once only from where they are aligned */
+  /* a GPU reads vectors at once only from where they are aligned */
+  size_t align = r && r->has_local ? 16 : 1;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op == OPS_AFTER && u->is_tensor && g->node[u->id].user)
@@ -229,6 +229,8 @@ static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t ne
                                         (Arg){.param = {nelem, slot}}));
 }
 
+/* The node of the copy for what was reached: a piece of memory as a buffer of its own, all else as it is,
+ * with sources and lists of the copy's store. */
 static UOp *copied(Graph *g, Reached at) {
   UOp *u = at.u, *buf[16], **src = buf, *piece = NULL;
   TgContext *ctx = g->ctx;
@@ -266,15 +268,17 @@ static UOp *copied(Graph *g, Reached at) {
   return v;
 }
 
-static bool
-under_piece(Graph *g, const UOp *u) { /* between the memory and the one view that is seen of it: not copied */
-  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL,
-      *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
+/* between the memory and the one view that is seen of it: not copied */
+static bool under_piece(Graph *g, const UOp *u) {
+  UOp *bottom = g->pieces.len ? view_bottom((UOp *)u) : NULL;
+  UOp *piece = bottom ? map_get_ptr(&g->pieces, (void *)(uintptr_t)buffer_uid(bottom)) : NULL;
   for (UOp *v = piece; v && v->op != OPS_BUFFER; v = v->src[0])
     if (v->src[0] == u) return true;
   return false;
 }
 
+/* Sources first, so that the key lists a node before those that name it; two graphs with one key are one
+ * plan. */
 bool graph_copy(Graph *g) {
   TgContext *ctx = g->ctx;
   bool ok = (g->number = uop_map_begin(g->st, g->st)) != NULL && graph_pieces(g);

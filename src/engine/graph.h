@@ -40,8 +40,8 @@ UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
 /* What u's value is to be read from: u itself, or what is known to hold it, whose sources may again stand for
  * others. NULL: nothing holds it any more. */
 UOp *value_of_node(TgContext *ctx, UOp *u);
-UOp *stored_value(TgContext *ctx, UOp *after); /* an AFTER whose store has run: the view of the next version
-                                                  that it is; one that waits: itself */
-void key_put(Str *key,
-             const UOp *u); /* a node without its sources, as bytes that mean the same in every store */
+/* an AFTER whose store has run: the view of the next version that it is; one that waits: itself */
+UOp *stored_value(TgContext *ctx, UOp *after);
+/* a node without its sources, as bytes that mean the same in every store */
+void key_put(Str *key, const UOp *u);
 #endif

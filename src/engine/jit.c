@@ -6,24 +6,27 @@
 #include "engine/engine.h"
 #include "tensor/front.h"
 
+/* plan NULL: what `from` holds is copied to `to` */
 typedef struct Step {
   Plan *plan;
   BufferPart *buf;
   Buffer **temp;
   size_t nbuf, ntemp;
   Buffer *from, *to;
-} Step; /* plan NULL: what `from` holds is copied to `to` */
+} Step;
 
+/* k: input k, or -1 - output */
 typedef struct Patch {
   Buffer **at;
   int k;
-} Patch; /* k: input k, or -1 - output */
+} Patch;
 
+/* stored: NULL for an input or output */
 typedef struct Capture {
   Vec(Step) steps;
   Vec(Buffer *) stored;
   bool failed;
-} Capture; /* stored: NULL for an input or output */
+} Capture;
 
 typedef struct Want {
   DType dtype;
@@ -267,6 +270,57 @@ static void sort_draws(TgJit *j) {
     }
 }
 
+/* The outputs' values in memory, b, and what a replay must make of them. */
+static TgStatus outputs_taken(TgJit *j, TgTensor **out, Buffer **b) {
+  for (int i = 0; i < j->nout; i++) {
+    if (!(b[i] = value_of(j->ctx, out[i]))) return j->ctx->err.status;
+    j->out[i] = want_of(out[i]);
+  }
+  return TG_OK;
+}
+
+/* Every memory of the steps becomes an input, an output, memory of the capture's own or one that stays. What
+ * is written comes after all that is read: is_result looks at it. */
+static TgStatus memories_settled(TgJit *j, Buffer **b) {
+  TgContext *ctx = j->ctx;
+  Map own;
+  map_init(&own, &ctx->mem);
+  Buffer **out = b + j->nin;
+  bool ok = true;
+  for (size_t i = 0; ok && i < j->c.steps.len; i++)
+    for (size_t k = 0; ok && k < j->c.steps.at[i].nbuf; k++)
+      ok = settle(j, &j->c.steps.at[i].buf[k].buffer, b, out, &own);
+  for (size_t i = 0; ok && i < j->c.steps.len; i++) {
+    Step *p = &j->c.steps.at[i];
+    ok = settle(j, &p->from, b, out, &own);
+    for (size_t k = 0; ok && k < p->ntemp; k++)
+      ok = settle(j, &p->temp[k], b, out, &own);
+  }
+  for (size_t i = 0; ok && i < j->c.steps.len; i++)
+    ok = settle(j, &j->c.steps.at[i].to, b, out, &own);
+  map_free(&own);
+  if (ok) return TG_OK;
+  return ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+}
+
+/* Inputs that the function assigns to: another memory at every replay. */
+static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b) {
+  for (size_t i = 0; i < j->c.stored.len; i++)
+    for (int k = 0; k < j->nin + j->nout; k++) {
+      if (j->c.stored.at[i] != b[k]) continue;
+      if (k < j->nin && whole[k] != in[k])
+        return error_set(
+            &j->ctx->err, TG_ERR_VALUE,
+            "jit: input %d is assigned to by the function, and is no memory of its own; give the "
+            "whole tensor",
+            k);
+      if (k < j->nin && !vec_push(&j->ctx->mem, &j->input_stored, k))
+        return error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+      j->c.stored.at[i] = NULL;
+    }
+  return TG_OK;
+}
+
 /* fn is called on a new version of everything, so that what it builds is found nowhere, computed before: it
  * is computed in the capture, each time. */
 static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int nout) {
@@ -274,16 +328,17 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   size_t n = (size_t)(nin + nout) + 1;
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
-  j->in = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *j->in),
+  j->in = mem_alloc(&ctx->mem, ((size_t)nin + 1) * sizeof *j->in);
   j->out = mem_alloc(&ctx->mem, ((size_t)nout + 1) * sizeof *j->out);
-  bool ok = whole && b && j->in && j->out;
+  bool room = whole && b && j->in && j->out;
   TgStatus s =
-      ok ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+      room ? inputs_ready(ctx, in, nin, whole, b) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   j->nin = nin, j->nout = nout;
   for (int i = 0; !s && i < nin; i++)
     j->in[i] = want_of(in[i]);
   if (!s) s = stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
+
   ctx->capture_first = ctx->buffers.len;
   ctx->capture = &j->c;
   if (!s) s = call(j, whole, nin, out, nout);
@@ -291,54 +346,16 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   ctx->capture = NULL;
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s && !j->c.steps.len) s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
-  for (int i = 0; !s && i < nout; i++) {
-    if (!(b[nin + i] = value_of(ctx, out[i])))
-      s = ctx->err.status;
-    else
-      j->out[i] = want_of(out[i]);
-  }
+
+  if (!s) s = outputs_taken(j, out, b + nin);
   drop_copies(&j->c);
-  Map own;
-  map_init(&own, &ctx->mem);
-  for (size_t i = 0; !s && i < j->c.steps.len; i++) {
-    Step *p = &j->c.steps.at[i];
-    ok = true;
-    for (size_t k = 0; ok && k < p->nbuf; k++)
-      ok = settle(j, &p->buf[k].buffer, b, b + nin, &own);
-    if (!ok) s = ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  }
-  for (size_t i = 0; !s && i < j->c.steps.len;
-       i++) { /* what is written, after all that is read: is_result looks at it */
-    Step *p = &j->c.steps.at[i];
-    ok = settle(j, &p->from, b, b + nin, &own);
-    for (size_t k = 0; ok && k < p->ntemp; k++)
-      ok = settle(j, &p->temp[k], b, b + nin, &own);
-  }
-  for (size_t i = 0; ok && !s && i < j->c.steps.len; i++)
-    ok = settle(j, &j->c.steps.at[i].to, b, b + nin, &own);
-  if (!ok && !s) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-  for (size_t i = 0; !s && i < j->c.stored.len; i++)
-    for (int k = 0; !s && k < nin + nout; k++) {
-      if (j->c.stored.at[i] != b[k]) continue;
-      if (k < nin && whole[k] != in[k])
-        s = error_set(&ctx->err, TG_ERR_VALUE,
-                      "jit: input %d is assigned to by the function, and is no memory of its own; give the "
-                      "whole tensor",
-                      k);
-      else if (k < nin && !vec_push(&ctx->mem, &j->input_stored, k))
-        s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
-      j->c.stored.at[i] = NULL;
-    }
+  if (!s) s = memories_settled(j, b);
+  if (!s) s = stored_inputs(j, in, whole, b);
   sort_draws(j);
-  map_free(&own);
   mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
-  if (s) {
-    tg_jit_reset(j);
-    j->runs = 1;
-    return s;
-  }
-  j->runs = 2;
-  return TG_OK;
+  if (s) tg_jit_reset(j);
+  j->runs = s ? 1 : 2;
+  return s;
 }
 
 /* ---- replay */
@@ -389,11 +406,12 @@ static TgStatus step_run(TgContext *ctx, const Step *s) {
                                 (size_t)s->from->nelem * dtype_size(s->from->dtype));
 }
 
+/* Everything that can be refused is looked at before a step runs: what is stored to would be half written. */
 static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   TgContext *ctx = j->ctx;
   size_t nstored = 0, most = j->c.stored.len + j->input_stored.len, n = (size_t)(j->nin + j->nout) + 1;
-  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b),
-         **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
+  Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
+  Buffer **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   TgStatus s =
       b && stored && whole ? stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");

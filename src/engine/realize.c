@@ -6,12 +6,13 @@
 #include "tensor/front.h"
 #include <string.h>
 
+/* t becomes the value of a root: made, NULL: another result's */
 typedef struct Result {
   TgTensor *t;
   size_t root;
   UOp *expr;
   UOp *made;
-} Result; /* t becomes the value of a root: made, NULL: another result's */
+} Result;
 
 typedef struct Run {
   TgContext *ctx;
@@ -28,8 +29,8 @@ static int64_t nelem_of(TgContext *ctx, const UOp *u) { return dim_product(ctx->
 
 /* ---- roots */
 static bool store_root(Run *r, Buffer *b) { /* the store that waits on b */
-  UOp *now = memory_node(r->ctx, b),
-      *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
+  UOp *now = memory_node(r->ctx, b);
+  UOp *after = now ? UNEW(r->ctx->store, OPS_AFTER, b->dtype, 1, ARG0, now, b->store) : NULL;
   for (size_t i = 0; i < r->g.stored.len; i++)
     if (r->g.stored.at[i] == b) return true;
   return after ? graph_reach(&r->g, after) : no_memory(r->ctx);
@@ -80,8 +81,8 @@ typedef struct Bits {
 static Bits bits_of(TgContext *ctx, Buffer *const *b, size_t n) {
   Bits bits = {0};
   for (size_t i = 0; i < n; i++) {
-    const Buffer *copy =
-        b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL; /* asked about too: may it be used again? */
+    /* asked about too: may it be used again? */
+    const Buffer *copy = b[i]->copy ? ctx->buffers.at[b[i]->copy - 1] : NULL;
     bits.of |= 1ull << (b[i]->uid & 63) | b[i]->origin | (copy ? copy->origin : 0);
     bits.all |= b[i]->constant || (copy && copy->constant);
   }
@@ -142,12 +143,11 @@ static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
   uint64_t failed = w->ctx->mem.failed;
   while (ok && w->todo.len) {
     UOp *u = w->todo.at[--w->todo.len];
-    UOp *v = u->symbolic && !(u->mark & MARK_VIEW)
-                 ? u
-                 : value_of_node(w->ctx, u); /* an expression of variables is computed again */
+    /* an expression of variables is computed again */
+    UOp *v = u->symbolic && !(u->mark & MARK_VIEW) ? u : value_of_node(w->ctx, u);
     if (v && v->op == OPS_AFTER) {
-      if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0]))))
-        continue; /* the very version that is being made */
+      /* the very version that is being made */
+      if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0])))) continue;
       ok = need(w, v->src[1]->src[1]) && need(w, v->src[0]);
     } else if (v && v->op == OPS_BUFFER) {
       ok = marked(w, buffer_of_value(w->ctx, v));
@@ -197,8 +197,9 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
   ok = keep != NULL;
   for (size_t i = 0; ok && i < n; i++)
     keep[i] = stored[i]->needed;
+  /* what is read now is not used again */
   for (size_t i = 0; ok && r && i < r->g.buffers.len; i++)
-    ok = marked(&w, r->g.buffers.at[i].buffer); /* what is read now is not used again */
+    ok = marked(&w, r->g.buffers.at[i].buffer);
   for (size_t i = 0; ok && i < n; i++)
     if (keep[i]) ok = old_version_kept(ctx, stored[i]);
   mem_free(&ctx->mem, keep);
@@ -216,8 +217,8 @@ TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) {
 }
 
 /* ---- running */
-static bool file_written(TgContext *ctx,
-                         const Buffer *b) { /* where the device's memory is a copy of the file */
+/* where the device's memory is a copy of the file */
+static bool file_written(TgContext *ctx, const Buffer *b) {
   void *at = file_data(&((Buffer *)b)->file);
   if (!at || at == b->data) return true;
   TgStatus s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
@@ -272,8 +273,8 @@ static bool results_known(Run *r) {
   for (size_t i = 0; i < r->results.len; i++) {
     Result *res = &r->results.at[i];
     UOp *made = res->made;
-    for (size_t k = 0; !made && k < r->results.len;
-         k++) /* two expressions, one value: one of the roots was computed */
+    /* two expressions, one value: one of the roots was computed */
+    for (size_t k = 0; !made && k < r->results.len; k++)
       if (graph_root(&r->g, r->results.at[k].root) == graph_root(&r->g, res->root))
         made = r->results.at[k].made;
     if (res->made && !res->expr->symbolic && res->t->uop == res->expr) tensor_set(res->t, made);
@@ -372,8 +373,8 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   if (ok && r.g.stored.len && !alone) ok = wanted_too(&r, only != NULL);
   ok = ok && run(&r, only);
   graph_free(&r.g);
-  for (size_t i = 0; ok && !only && i < r.results.len;
-       i++) { /* equal values of two handles are memory of each */
+  /* equal values of two handles are memory of each */
+  for (size_t i = 0; ok && !only && i < r.results.len; i++) {
     TgTensor *twin = r.results.at[i].t;
     if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL, false);
   }
@@ -443,8 +444,9 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
     if (dim_symbolic(part->shape->v[i]) && NEVER(now[i] > all->v[i]))
       return error_set(&ctx->err, TG_ERR_INTERNAL, "read: a part larger than its memory");
   }
+  /* axes first .. n-1 are one run */
   for (first = n; first > 0 && (first == n || now[first] == all->v[first]); first--)
-    run *= now[first - 1]; /* axes first .. n-1 are one run */
+    run *= now[first - 1];
   TgStatus s = TG_OK;
   size_t size = (size_t)run * dtype_size(b->dtype);
   for (size_t done = 0; !s && done < nbytes; done += size) {

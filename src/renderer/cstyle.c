@@ -13,7 +13,7 @@ static void line(C *c) {
 }
 
 static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
-  u = base_of(u);
+  u = uop_base(u);
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
   return u->lanes == 1 ? cs_ref(c, u) : cs_text(c, "%s.%c", cs_ref(c, u), "xyzw"[lane & 3]);
 }
@@ -42,7 +42,7 @@ static const char *space_of(C *c, const UOp *base) {
 static void load_text(C *c, const UOp *ix, const UOp *u) {
   DType d = (DType)u->dtype;
   int n = u->lanes;
-  const UOp *base = base_of(ix->src[0]);
+  const UOp *base = uop_base(ix->src[0]);
   const char *p = cs_ref(c, base), *o = cs_ref(c, ix->src[1]);
   if (n == 1)
     cs_put(c, "%s[%s]", p, o);
@@ -70,7 +70,7 @@ static const char *zero_text(C *c, const UOp *u) {
 
 /* A gated load reads nothing where the gate is false: ?: for one lane, if for several. */
 static void render_load(C *c, const UOp *u, int id) {
-  const UOp *x = base_of(u->src[0]);
+  const UOp *x = uop_base(u->src[0]);
   const char *t = cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes);
   if (cs_is_mask(c, u)) c->mask_bytes[cs_place(c, u)] = 1;
   if (x->op == OPS_DEFINE_REG) {
@@ -104,8 +104,10 @@ static void render_load(C *c, const UOp *u, int id) {
   }
 }
 
+/* Vectors are stored at once where the language lets them lie anywhere, or where the place is known to be
+ * aligned. */
 static void render_store(C *c, const UOp *u) {
-  const UOp *x = base_of(u->src[0]), *v = u->src[1];
+  const UOp *x = uop_base(u->src[0]), *v = u->src[1];
   const char *val = cs_is_mask(c, v) ? cs_mask(c, v, 1) : cs_ref(c, v);
   int n = v->lanes;
   if (x->op == OPS_DEFINE_REG) {
@@ -116,7 +118,7 @@ static void render_store(C *c, const UOp *u) {
     cs_fail(c, u, "target is neither INDEX nor register");
     return;
   }
-  const UOp *base = base_of(x->src[0]);
+  const UOp *base = uop_base(x->src[0]);
   const char *p = cs_ref(c, base), *o = cs_ref(c, x->src[1]);
   if (x->arg.i) cs_put(c, "if (%s) ", cs_ref(c, x->src[x->nsrc - 1]));
   if (n == 1)
@@ -230,8 +232,9 @@ static void render_alu(C *c, const UOp *u, int id) {
   } else if (c->lang->gnu_vec) {
     DType d = (DType)u->src[0]->dtype;
     if (u->op == OPS_MAX && d != DT_BOOL && !dtype_is_narrow_float(d)) {
-      const char *a = cs_ref(c, u->src[0]), *b = cs_ref(c, u->src[1]),
-                 *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
+      const char *a = cs_ref(c, u->src[0]);
+      const char *b = cs_ref(c, u->src[1]);
+      const char *i = cs_type(c, cs_int_of((int)dtype_size(d)), n);
       if (dtype_is_float(d))
         cs_put(c, "%s m%d = (%s)(%s > %s) | (%s)(%s != %s);\n", i, id, i, a, b, i, a, a);
       else
@@ -270,47 +273,64 @@ static void render_alu(C *c, const UOp *u, int id) {
 }
 
 /* ---- kernel */
-/* On a GPU every buffer is memory of its own, and a kernel has one slot for it: no two pointers meet, and
- * what is only read is const. */
+static void signature_cpu(C *c) {
+  cs_fmt(&c->body, "void %s(void *const *bufs, const i64 *vars, int tid, void *scratch) {\n", c->lin->name);
+  for (int i = 0; i < c->lin->n; i++) {
+    const UOp *u = c->lin->at[i];
+    if (u->op != OPS_PARAM) continue;
+    const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+    int slot = (int)u->arg.param.slot;
+    cs_fmt(&c->body, "  %s *p%d = (%s *)bufs[%d];\n", type, slot, type, slot);
+  }
+}
+
+static bool stores_to(const UOp *u, int slot) {
+  if (u->op != OPS_STORE) return false;
+  const UOp *to = uop_base(u->src[0]);
+  if (to->op == OPS_INDEX) to = uop_base(to->src[0]);
+  return to->op == OPS_PARAM && to->arg.param.slot == slot;
+}
+
+/* Buffers in slot order; an unused slot keeps its place. Every buffer is memory of its own, and a kernel has
+ * one slot for it: no two pointers meet, and what is only read is const. */
+static void signature_buffers(C *c) {
+  bool msl = c->lang->msl;
+  for (int slot = 0; slot < c->lin->nparam; slot++) {
+    DType d = DT_U8;
+    bool written = false;
+    for (int i = 0; i < c->lin->n; i++) {
+      const UOp *u = c->lin->at[i];
+      if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
+      written |= stores_to(u, slot);
+    }
+    cs_fmt(&c->body, "%s%s%s%s *%sp%d", slot ? ", " : "", msl ? "device " : "", written ? "" : "const ",
+           cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
+    if (msl) cs_fmt(&c->body, " [[buffer(%d)]]", slot);
+  }
+}
+
 static void signature(C *c) {
   const Linear *lin = c->lin;
   Str *s = &c->body;
+  bool msl = c->lang->msl;
   if (c->lang->gnu_vec) {
-    cs_fmt(s, "void %s(void *const *bufs, const i64 *vars, int tid, void *scratch) {\n", lin->name);
-    for (int i = 0; i < lin->n; i++)
-      if (lin->at[i]->op == OPS_PARAM)
-        cs_fmt(s, "  %s *p%d = (%s *)bufs[%d];\n", cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
-               (int)lin->at[i]->arg.param.slot, cs_scalar[cs_storage((DType)lin->at[i]->dtype)],
-               (int)lin->at[i]->arg.param.slot);
+    signature_cpu(c);
     return;
   }
-  if (c->lang->msl)
+  if (msl)
     cs_fmt(s, "kernel void %s(", lin->name);
   else
     cs_fmt(s, "extern \"C\" __global__ void __launch_bounds__(%d) %s(",
            TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1], 1) * TG_MAX(lin->local[2], 1), lin->name);
-  int n = 0, k = 0;
-  for (int slot = 0; slot < lin->nparam;
-       slot++) { /* parameters in slot order; an unused slot keeps its place */
-    DType d = DT_U8;
-    bool written = false;
-    for (int i = 0; i < lin->n; i++) {
-      const UOp *u = lin->at[i], *to = u->op == OPS_STORE ? base_of(u->src[0]) : NULL;
-      if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
-      if (to && to->op == OPS_INDEX) to = base_of(to->src[0]);
-      written |= to && to->op == OPS_PARAM && to->arg.param.slot == slot;
-    }
-    cs_fmt(s, "%s%s%s%s *%sp%d", n++ ? ", " : "", c->lang->msl ? "device " : "", written ? "" : "const ",
-           cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
-    if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", slot);
-  }
+  signature_buffers(c);
+  int n = lin->nparam, vars = 0;
   for (int i = 0; i < lin->n; i++)
     if (lin->at[i]->op == OPS_VAR) {
-      cs_fmt(s, c->lang->msl ? "%sconstant i64 &var%d" : "%si64 var%d", n++ ? ", " : "", k);
-      if (c->lang->msl) cs_fmt(s, " [[buffer(%d)]]", lin->nparam + k);
-      k++;
+      cs_fmt(s, msl ? "%sconstant i64 &var%d" : "%si64 var%d", n++ ? ", " : "", vars);
+      if (msl) cs_fmt(s, " [[buffer(%d)]]", lin->nparam + vars);
+      vars++;
     }
-  if (c->lang->msl)
+  if (msl)
     cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]",
            n ? ", " : "");
   str_put(s, ") {\n");
@@ -345,41 +365,74 @@ static const UOp *next_after(const C *c, int at) { /* the next that has a statem
   return NULL;
 }
 
-static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
-  const char *t = cs_scalar[cs_storage((DType)u->dtype)];
-  if (u->lanes > 1) { /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
-    if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) {
-      cs_fail(c, u, "this number of lanes does not exist");
-      return;
-    }
-  }
+/* Whether u has no statement of its own: it is written where it is used, or opens nothing. */
+static bool without_statement(C *c, const UOp *u) {
   switch (u->op) {
   case OPS_CONST:
   case OPS_PARAM:
   case OPS_INDEX:
   case OPS_AFTER:
-  case OPS_SINK: return;
-  case OPS_STORE:
-    if (u == c->written) return;
-    break;
+  case OPS_SINK: return true;
+  case OPS_STORE: return u == c->written;
   case OPS_GEP:
-    if (c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL &&
-        u->src[0]->op != OPS_CONST) { /* written where it is used */
-      if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
-      return;
-    }
-    break;
-  case OPS_END:
-  case OPS_ENDIF:
-    if (u->op == OPS_END && u->src[0]->op == OPS_RANGE && u->src[0]->arg.range.type == AXIS_THREAD) return;
-    if (c->depth <= 1) {
-      cs_fail(c, u, "closes nothing");
-      return;
-    }
-    c->depth--;
-    break;
-  default: break;
+    if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
+    if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
+    return true;
+  case OPS_END: return u->src[0]->op == OPS_RANGE && u->src[0]->arg.range.type == AXIS_THREAD;
+  default: return false;
   }
+}
+
+/* A register begins as what is stored to it next, if that comes at once. */
+static void render_reg(C *c, const UOp *u, int at, int id) {
+  bool mask = cs_is_mask(c, u);
+  if (mask) c->mask_bytes[at] = 1;
+  DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
+  const UOp *first = next_after(c, at);
+  if (first && first->op == OPS_STORE && uop_base(first->src[0]) == u && !mask) {
+    cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
+    c->written = first;
+  } else
+    cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
+}
+
+static void render_range(C *c, const UOp *u, const char *type) {
+  const char *r = cs_ref(c, u);
+  if (u->arg.range.type == AXIS_THREAD) {
+    cs_put(c, "%s %s = (%s)tid;\n", type, r, type);
+    return;
+  }
+  cs_put(c, "for (%s %s = 0; %s < %s; %s++) {\n", type, r, r, cs_ref(c, u->src[0]), r);
+  c->depth++;
+}
+
+static void render_special(C *c, const UOp *u, const char *type, int id) {
+  static const char *const axis[] = {"x", "y", "z"};
+  if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) {
+    cs_fail(c, u, "no grid here");
+    return;
+  }
+  bool local = u->arg.special.local;
+  const char *from = c->lang->msl ? (local ? "lid" : "gid") : local ? "threadIdx" : "blockIdx";
+  cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", type, id, type, from, axis[u->arg.special.dim],
+         cs_ref(c, u->src[0]));
+}
+
+/* The statement of one UOp, with the number of its name. */
+static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
+  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
+  if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) {
+    cs_fail(c, u, "this number of lanes does not exist");
+    return;
+  }
+  if (without_statement(c, u)) return;
+  bool closes = u->op == OPS_END || u->op == OPS_ENDIF;
+  if (closes && c->depth <= 1) {
+    cs_fail(c, u, "closes nothing");
+    return;
+  }
+  c->depth -= closes;
   int id = c->number[at] = u->op == OPS_DEFINE_REG                     ? c->nreg++
                            : u->op == OPS_DEFINE_LOCAL                 ? c->nlocal++
                            : u->dtype != DT_VOID && u->op != OPS_RANGE ? c->nval++
@@ -387,33 +440,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   line(c);
   switch (u->op) {
   case OPS_VAR:
-    if (c->lang->gnu_vec)
-      cs_put(c, "%s v%d = (%s)vars[%d];\n", t, id, t, c->nvar++);
-    else
-      cs_put(c, "%s v%d = (%s)var%d;\n", t, id, t, c->nvar++);
+    cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s)vars[%d];\n" : "%s v%d = (%s)var%d;\n", type, id, type,
+           c->nvar++);
     break;
-  case OPS_DEFINE_REG: {
-    DType d = u->dtype == DT_BOOL && u->lanes > 1 && c->lang->gnu_vec ? DT_I8 : (DType)u->dtype;
-    if (cs_is_mask(c, u)) c->mask_bytes[at] = 1;
-    const UOp *first = next_after(c, at);
-    if (first && first->op == OPS_STORE && base_of(first->src[0]) == u && !cs_is_mask(c, u)) {
-      cs_put(c, "%s acc%d = %s;\n", cs_type(c, d, u->lanes), id, cs_ref(c, first->src[1]));
-      c->written = first;
-    } else
-      cs_put(c, "%s acc%d;\n", cs_type(c, d, u->lanes), id);
-    break;
-  }
+  case OPS_DEFINE_REG: render_reg(c, u, at, id); break;
   case OPS_DEFINE_LOCAL: render_local(c, u, id, stack, scratch); break;
-  case OPS_RANGE: {
-    const char *r = cs_ref(c, u);
-    if (u->arg.range.type == AXIS_THREAD) {
-      cs_put(c, "%s %s = (%s)tid;\n", t, r, t);
-      break;
-    }
-    cs_put(c, "for (%s %s = 0; %s < %s; %s++) {\n", t, r, r, cs_ref(c, u->src[0]), r);
-    c->depth++;
-    break;
-  }
+  case OPS_RANGE: render_range(c, u, type); break;
   case OPS_IF:
     cs_put(c, "if (%s) {\n", cs_ref(c, u->src[0]));
     c->depth++;
@@ -431,21 +463,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     else
       cs_fail(c, u, "no barriers here");
     break;
-  case OPS_SPECIAL: {
-    if (c->lang->gnu_vec || u->arg.special.dim < 0 || u->arg.special.dim > 2) {
-      cs_fail(c, u, "no grid here");
-      break;
-    }
-    const char *from = c->lang->msl           ? (u->arg.special.local ? "lid" : "gid")
-                       : u->arg.special.local ? "threadIdx"
-                                              : "blockIdx";
-    cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", t, id, t, from,
-           u->arg.special.dim == 0   ? "x"
-           : u->arg.special.dim == 1 ? "y"
-                                     : "z",
-           cs_ref(c, u->src[0]));
-    break;
-  }
+  case OPS_SPECIAL: render_special(c, u, type, id); break;
   default:
     if (op_is_alu((Ops)u->op))
       render_alu(c, u, id);
@@ -460,7 +478,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   if (!c) return error_set(err, TG_ERR_NOMEM, "render %s: out of memory", lang->name), false;
   c->lang = lang, c->lin = lin, c->err = err, c->depth = 1;
   str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->pos, mem), map_init(&c->helpers, mem);
-  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1),
+  c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
   bool oom = !c->mask_bytes || !c->number;
   signature(c);
@@ -477,9 +495,8 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   str_putn(out, str_text(&c->body), c->body.len);
   oom = oom || out->oom || c->head.oom || c->body.oom;
   bool ok = !oom && !c->failed;
-  if (!ok)
-    error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name,
-              lin->name); /* keeps an earlier error */
+  /* keeps an earlier error */
+  if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), map_free(&c->pos), map_free(&c->helpers);
   mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
   return ok;

@@ -14,13 +14,12 @@ typedef struct CLang {
   const char *barrier;
 } CLang;
 
-enum {
-  LOCAL_STACK_BYTES = 16384
-}; /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */
+/* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */
+enum { LOCAL_STACK_BYTES = 16384 };
 
 bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang);
-extern const char cstyle_prelude[]; /* helpers written in the subset that C, CUDA C++ and MSL share; needs
-                                       INL, types, bit casts */
+/* helpers written in the subset that C, CUDA C++ and MSL share; needs INL, types, bit casts */
+extern const char cstyle_prelude[];
 #define NATIVE(op) (1ull << (OPS_##op % 64))
 #define NATIVE_BASE                                                                                          \
   (NATIVE(CAST) | NATIVE(BITCAST) | NATIVE(NEG) | NATIVE(SQRT) | NATIVE(RECIPROCAL) | NATIVE(TRUNC) |        \

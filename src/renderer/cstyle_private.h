@@ -34,12 +34,6 @@ static inline DType cs_unsigned_of(DType d) {
   return n == 1 ? DT_U8 : n == 2 ? DT_U16 : n == 4 ? DT_U32 : DT_U64;
 }
 
-static inline const UOp *base_of(const UOp *u) {
-  while (u->op == OPS_AFTER)
-    u = u->src[0];
-  return u;
-}
-
 /* ---- operands.c. A text lives until NTMP others are made; a name that is "first used" is defined in front
  * of the kernel. */
 bool cs_fail(C *c, const UOp *u, const char *why); /* false; the first reason is kept */
@@ -59,10 +53,9 @@ bool cs_is_mask(C *c, const UOp *u);                 /* GNU C: a vector of bools
 int cs_mask_size(C *c, const UOp *u);                /* .. of so many bytes each, */
 const char *cs_mask(C *c, const UOp *u, int nbytes); /* made as wide as what it selects */
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
-const char *cs_math_name(Ops op); /* "sqrt": a function name_TYPE of the prelude; NULL: none */
-const char *cs_infix(Ops op);     /* "+"; NULL: none */
-void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e,
-                 const char *no); /* no: "!" or, on masks, "~" */
+bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */
+/* no: "!" or, on masks, "~" */
+void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no);
 void cs_cast(C *c, DType to, DType from, const char *a);
 void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e);
 /* ---- vector.c: the same for vectors of GNU C, with mask_bytes set for results of bool */

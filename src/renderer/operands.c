@@ -56,8 +56,10 @@ TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...) {
 }
 
 /* ---- types */
-const char *const cs_scalar[DT_COUNT] = {"void", "index", "u8", "i8", "u8",  "i16", "u16", "i32", "u32",
-                                         "i64",  "u64",   "u8", "u8", "u16", "u16", "f32", "f64"};
+const char *const cs_scalar[DT_COUNT] = {
+#define DTYPE(name, text, bytes, storage) storage,
+#include "uop/dtypes.def"
+};
 
 static bool first_use(C *c, const char *name) {
   uint64_t k = hash_bytes(1, name, strlen(name)), v;
@@ -71,8 +73,8 @@ const char *cs_type(C *c, DType d, int lanes) {
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
   const char *name = cs_text(c, "%sx%d", s, lanes);
-  if (c->lang->gnu_vec && first_use(c, name))
-    cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes); /* C11 lets a typedef be repeated */
+  /* C11 lets a typedef be repeated */
+  if (c->lang->gnu_vec && first_use(c, name)) cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes);
   return name;
 }
 
@@ -113,6 +115,8 @@ static void float_text(char *t, double x, bool f32) {
   *t = 0;
 }
 
+/* A literal that every compiler reads as this very value: negative numbers in parentheses, the least integers
+ * as sums. */
 const char *cs_const(C *c, DType d, Scalar v) {
   char *t = tmp(c);
   const char *l = c->lang->long_suffix;
@@ -167,7 +171,7 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar) {
 }
 
 const char *cs_ref(C *c, const UOp *u) {
-  u = base_of(u);
+  u = uop_base(u);
   if (u->op == OPS_CONST) {
     if (u->lanes == 1) return cs_const(c, (DType)u->dtype, u->arg.v);
     if (cs_is_mask(c, u)) return cs_splat(c, DT_I8, u->lanes, u->arg.v.i ? "(i8)-1" : "(i8)0");
@@ -189,12 +193,12 @@ const char *cs_ref(C *c, const UOp *u) {
 }
 
 int cs_mask_size(C *c, const UOp *u) {
-  u = base_of(u);
+  u = uop_base(u);
   return u->op == OPS_CONST ? 1 : c->mask_bytes[cs_place(c, u)];
 }
 
 const char *cs_mask(C *c, const UOp *u, int nbytes) {
-  if (base_of(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
+  if (uop_base(u)->op == OPS_CONST) return cs_splat(c, cs_int_of(nbytes), u->lanes, u->arg.v.i ? "-1" : "0");
   const char *r = cs_ref(c, u);
   return cs_mask_size(c, u) == nbytes
              ? r

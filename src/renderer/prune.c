@@ -5,16 +5,17 @@
 #include <ctype.h>
 #include <string.h>
 
-static const char *const divisions[] = {"cdiv", "cmod", "floordiv", "floormod",
-                                        "shl",  "shr"}; /* what DIVS(type) defines: cdiv_type .. */
-static const char *const integers[] = {"i8",  "u8",  "i16", "u16", "i32",
-                                       "u32", "i64", "u64"}; /* what SATS(float) defines: i8_float .. */
+/* what DIVS(type) defines: cdiv_type .. */
+static const char *const divisions[] = {"cdiv", "cmod", "floordiv", "floormod", "shl", "shr"};
+/* what SATS(float) defines: i8_float .. */
+static const char *const integers[] = {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64"};
 
+/* one, or those of one definition */
 typedef struct Line {
   const char *at;
   size_t n;
   bool dropped;
-} Line; /* one, or those of one definition */
+} Line;
 
 typedef struct Prune {
   Map used;

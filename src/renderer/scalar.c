@@ -23,35 +23,7 @@ static bool no_wrap(const UOp *u) {
   return true;
 }
 
-const char *cs_math_name(Ops op) {
-  switch (op) {
-  case OPS_EXP2: return "exp2";
-  case OPS_LOG2: return "log2";
-  case OPS_EXP: return "exp";
-  case OPS_LOG: return "log";
-  case OPS_SIN: return "sin";
-  case OPS_COS: return "cos";
-  case OPS_SQRT: return "sqrt";
-  case OPS_MULACC: return "fma";
-  default: return NULL;
-  }
-}
-
-const char *cs_infix(Ops op) {
-  switch (op) {
-  case OPS_ADD: return "+";
-  case OPS_SUB: return "-";
-  case OPS_MUL: return "*";
-  case OPS_FDIV: return "/";
-  case OPS_AND: return "&";
-  case OPS_OR: return "|";
-  case OPS_XOR: return "^";
-  case OPS_CMPLT: return "<";
-  case OPS_CMPNE: return "!=";
-  case OPS_CMPEQ: return "==";
-  default: return NULL;
-  }
-}
+bool cs_infix(Ops op) { return *op_c(op) && !(*op_c(op) >= 'a' && *op_c(op) <= 'z'); }
 
 void cs_bool_alu(C *c, const UOp *u, const char *a, const char *b, const char *e, const char *no) {
   switch (u->op) {
@@ -105,116 +77,115 @@ void cs_cast(C *c, DType to, DType from, const char *a) {
     cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
 }
 
-void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e) {
-  Ops op = (Ops)u->op;
-  DType d = (DType)u->src[op == OPS_WHERE]->dtype, to = (DType)u->dtype;
-  const char *t = cs_scalar[cs_storage(d)], *ut = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32],
-             *sym = cs_infix(op);
-  bool f = dtype_is_float(d), f64 = d == DT_F64;
-  if (op == OPS_CAST) {
-    cs_cast(c, to, d, a);
-    return;
-  }
-  if (op == OPS_WHERE) {
-    cs_put(c, "%s ? %s : %s", a, b, e);
-    return;
-  }
-  if (op == OPS_BITCAST) {
-    if (f == dtype_is_float(to) || dtype_size(d) <= 2)
-      cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
-    else if (f)
-      cs_put(c, "(%s)%s_bits(%s)", cs_scalar[to], f64 ? "u64" : "u32", a);
-    else
-      cs_put(c, "%s_bits((%s)%s)", to == DT_F64 ? "f64" : "f32", to == DT_F64 ? "u64" : "u32", a);
-    return;
-  }
-  if (d == DT_BOOL) {
-    cs_bool_alu(c, u, a, b, e, "!");
-    return;
-  }
-  if (dtype_is_narrow_float(d)) {
-    cs_fail(c, u, "no arithmetic in this dtype");
-    return;
-  }
-  if (f) {
-    const char *fn = cs_math_name(op);
-    if (fn) {
-      if (c->lang->gnu_vec && op != OPS_SQRT && op != OPS_MULACC) {
-        cs_fail(c, u, "not an op of this target");
-        return;
-      }
-      if (op == OPS_MULACC)
-        cs_put(c, "fma_%s(%s, %s, %s)", t, a, b, e);
-      else
-        cs_put(c, "%s_%s(%s)", fn, t, a);
-      return;
-    }
-    switch (op) {
-    case OPS_NEG: cs_put(c, "-%s", a); return;
-    case OPS_RECIPROCAL: cs_put(c, "1 / %s", a); return;
-    case OPS_TRUNC: cs_put(c, "trunc_%s(%s)", t, a); return;
-    case OPS_MAX:
-      cs_put(c, "%s > %s || %s != %s ? %s : %s", a, b, a, a, a, b);
-      return; /* NaN in b: the comparison fails, b is taken */
-    default: break;
-    }
-  } else {
-    const UOp *y = u->nsrc > 1 ? u->src[1] : u;
-    bool wide = d == DT_U32 || d == DT_U64; /* wraps as it stands; narrower types are promoted to int */
-    bool sure = y->vmin > 0,
-         pos = sure && u->src[0]->vmin >= 0; /* divisor positive; both operands not negative */
-    switch (op) {
-    case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", t, ut, a); return;
-    case OPS_TRUNC: cs_put(c, "%s", a); return;
-    case OPS_ADD:
-    case OPS_SUB:
-    case OPS_MUL:
-      if (no_wrap(u) || wide)
-        cs_put(c, "%s %s %s", a, sym, b);
-      else
-        cs_put(c, "(%s)((%s)%s %s (%s)%s)", t, ut, a, sym, ut, b);
-      return;
-    case OPS_MULACC: cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", t, ut, a, ut, b, ut, e); return;
-    case OPS_CDIV:
-    case OPS_CMOD:
-      if (sure)
-        cs_put(c, "(%s)(%s %s %s)", t, a, op == OPS_CDIV ? "/" : "%", b);
-      else
-        cs_put(c, "%s_%s(%s, %s)", op == OPS_CDIV ? "cdiv" : "cmod", t, a, b);
-      return;
-    case OPS_FLOORDIV:
-    case OPS_FLOORMOD:
-      if (pos)
-        cs_put(c, "(%s)(%s %s %s)", t, a, op == OPS_FLOORDIV ? "/" : "%", b);
-      else
-        cs_put(c, "%s_%s(%s, %s)", op == OPS_FLOORDIV ? "floordiv" : "floormod", t, a, b);
-      return;
-    case OPS_MAX: cs_put(c, "%s > %s ? %s : %s", a, b, a, b); return;
-    case OPS_SHL:
-    case OPS_SHR: {
-      int bits = (int)dtype_size(d) * 8;
-      bool in = y->op == OPS_CONST && y->arg.v.i >= 0 && y->arg.v.i < bits;
-      if (in && op == OPS_SHL)
-        cs_put(c, "(%s)((%s)%s << %s)", t, ut, a, b);
-      else if (in)
-        cs_put(c, "(%s)(%s >> %s)", t, a, b);
-      else
-        cs_put(c, "%s_%s(%s, %s)", op == OPS_SHL ? "shl" : "shr", t, a, b);
-      return;
-    }
-    default: break;
-    }
-  }
-  if (!sym) {
-    cs_fail(c, u, "not an op of this target");
-    return;
-  }
-  if (op_flags(op) & OPF_CMP)
-    cs_put(c, "%s %s %s", a, sym, b);
-  else if (f || dtype_size(d) >= 4)
-    cs_put(c, "%s %s %s", a, sym, b);
+static void not_an_op(C *c, const UOp *u) { cs_fail(c, u, "not an op of this target"); }
+
+static void scalar_bitcast(C *c, DType to, DType from, const char *a) {
+  if (dtype_is_float(from) == dtype_is_float(to) || dtype_size(from) <= 2)
+    cs_put(c, "(%s)%s", cs_scalar[cs_storage(to)], a);
+  else if (dtype_is_float(from))
+    cs_put(c, "(%s)%s_bits(%s)", cs_scalar[to], from == DT_F64 ? "u64" : "u32", a);
   else
-    cs_put(c, "(%s)(%s %s %s)", t, a, sym, b);
+    cs_put(c, "%s_bits((%s)%s)", to == DT_F64 ? "f64" : "f32", to == DT_F64 ? "u64" : "u32", a);
+}
+
+static void scalar_float(C *c, const UOp *u, const char *a, const char *b, const char *e) {
+  Ops op = (Ops)u->op;
+  const char *type = cs_scalar[cs_storage((DType)u->src[0]->dtype)];
+  switch (op) {
+  case OPS_NEG: cs_put(c, "-%s", a); return;
+  case OPS_RECIPROCAL: cs_put(c, "1 / %s", a); return;
+  case OPS_MAX: /* NaN in b: the comparison fails, b is taken */
+    cs_put(c, "%s > %s || %s != %s ? %s : %s", a, b, a, a, a, b);
+    return;
+  case OPS_MULACC: cs_put(c, "fma_%s(%s, %s, %s)", type, a, b, e); return;
+  case OPS_SQRT:
+  case OPS_TRUNC: cs_put(c, "%s_%s(%s)", op_c(op), type, a); return;
+  default: break;
+  }
+  if (cs_infix(op))
+    cs_put(c, "%s %s %s", a, op_c(op), b);
+  else if ((op_flags(op) & OPF_U) && *op_c(op) &&
+           !c->lang->gnu_vec) /* the prelude of C has no such functions */
+    cs_put(c, "%s_%s(%s)", op_c(op), type, a);
+  else
+    not_an_op(c, u);
+}
+
+/* C's operator where it is defined and rounds as the op does, else the prelude's function. */
+static void scalar_divide(C *c, const UOp *u, const char *type, const char *a, const char *b) {
+  Ops op = (Ops)u->op;
+  bool floors = op == OPS_FLOORDIV || op == OPS_FLOORMOD;
+  if (u->src[1]->vmin > 0 && (!floors || u->src[0]->vmin >= 0))
+    cs_put(c, "(%s)(%s %s %s)", type, a, op == OPS_CDIV || op == OPS_FLOORDIV ? "/" : "%", b);
+  else
+    cs_put(c, "%s_%s(%s, %s)", op_c(op), type, a, b);
+}
+
+static void scalar_shift(C *c, const UOp *u, const char *type, const char *bits, const char *a,
+                         const char *b) {
+  const UOp *by = u->src[1];
+  bool defined = by->op == OPS_CONST && by->arg.v.i >= 0 &&
+                 by->arg.v.i < (int64_t)dtype_size((DType)u->src[0]->dtype) * 8;
+  if (defined && u->op == OPS_SHL)
+    cs_put(c, "(%s)((%s)%s << %s)", type, bits, a, b);
+  else if (defined)
+    cs_put(c, "(%s)(%s >> %s)", type, a, b);
+  else
+    cs_put(c, "%s_%s(%s, %s)", op_c((Ops)u->op), type, a, b);
+}
+
+/* bits: the unsigned type in which what may wrap is computed. */
+static void scalar_int(C *c, const UOp *u, const char *a, const char *b, const char *e) {
+  Ops op = (Ops)u->op;
+  DType d = (DType)u->src[0]->dtype;
+  const char *type = cs_scalar[cs_storage(d)], *bits = cs_scalar[dtype_size(d) == 8 ? DT_U64 : DT_U32];
+  bool wraps = d == DT_U32 || d == DT_U64; /* as it stands; narrower types are promoted to int */
+  switch (op) {
+  case OPS_NEG: cs_put(c, "(%s)(0 - (%s)%s)", type, bits, a); return;
+  case OPS_TRUNC: cs_put(c, "%s", a); return;
+  case OPS_ADD:
+  case OPS_SUB:
+  case OPS_MUL:
+    if (no_wrap(u) || wraps)
+      cs_put(c, "%s %s %s", a, op_c(op), b);
+    else
+      cs_put(c, "(%s)((%s)%s %s (%s)%s)", type, bits, a, op_c(op), bits, b);
+    return;
+  case OPS_MULACC: cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", type, bits, a, bits, b, bits, e); return;
+  case OPS_CDIV:
+  case OPS_CMOD:
+  case OPS_FLOORDIV:
+  case OPS_FLOORMOD: scalar_divide(c, u, type, a, b); return;
+  case OPS_MAX: cs_put(c, "%s > %s ? %s : %s", a, b, a, b); return;
+  case OPS_SHL:
+  case OPS_SHR: scalar_shift(c, u, type, bits, a, b); return;
+  default: break;
+  }
+  if (!cs_infix(op))
+    not_an_op(c, u);
+  else if ((op_flags(op) & OPF_CMP) || dtype_size(d) >= 4)
+    cs_put(c, "%s %s %s", a, op_c(op), b);
+  else
+    cs_put(c, "(%s)(%s %s %s)", type, a, op_c(op), b);
+}
+
+/* A selection's condition decides nothing: what it chooses from does. */
+void cs_scalar_alu(C *c, const UOp *u, const char *a, const char *b, const char *e) {
+  DType d = (DType)u->src[u->op == OPS_WHERE]->dtype;
+  if (u->op == OPS_CAST)
+    cs_cast(c, (DType)u->dtype, d, a);
+  else if (u->op == OPS_WHERE)
+    cs_put(c, "%s ? %s : %s", a, b, e);
+  else if (u->op == OPS_BITCAST)
+    scalar_bitcast(c, (DType)u->dtype, d, a);
+  else if (d == DT_BOOL)
+    cs_bool_alu(c, u, a, b, e, "!");
+  else if (dtype_is_narrow_float(d))
+    cs_fail(c, u, "no arithmetic in this dtype");
+  else if (dtype_is_float(d))
+    scalar_float(c, u, a, b, e);
+  else
+    scalar_int(c, u, a, b, e);
 }
 
 const char cstyle_prelude[] =

@@ -11,8 +11,8 @@ static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on ev
     "INL $T $F($T x) {\n  $I b = ($I)x, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
     "(b & ~m) | s);\n}";
-static const char
-    f2i_vec[] = /* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
+/* $S float vector, $I mask of its width, $T result, $J mask of the result's width */
+static const char f2i_vec[] =
     "INL $T $F($S x) {\n  $I lo = ($I)(x <= $A), hi = ($I)(x >= $B), ok = ~lo & ~hi & ($I)(x == x);\n"
     "  $T r = __builtin_convertvector(($S)(($I)x & ok), $T);\n  $J l = $C, h = $D;\n"
     "  return ($T)((($J)r & ~l & ~h) | (l & ($J)$Y) | (h & ($J)$Z));\n}";
@@ -30,8 +30,8 @@ static const char f2h_vec[] =
     "($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
     "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
     "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
-static const char e4m3_to_f32_vec[] = /* $J: i32 lanes. What is no normal number is converted as an integer: a
-                                         denormal operand of * is slow */
+/* $J: i32 lanes. What is no normal number is converted as an integer: a denormal operand of * is slow */
+static const char e4m3_to_f32_vec[] =
     "INL $T $F($S a) {\n  $U b = __builtin_convertvector(a, $U), m = b & 127, low = ($U)(m < 8), nan = "
     "($U)(m == 127) & 0x7fc00000;\n"
     "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-9f), n = (m << 20) + (120u << 23);\n"
@@ -41,8 +41,9 @@ static const char e5m2_to_f32_vec[] =
     "($U)(m >= 124) & (112u << 23);\n"
     "  $U d = ($U)(__builtin_convertvector(($J)m, $T) * 0x1p-16f), n = (m << 21) + (112u << 23) + top;\n"
     "  return ($T)((b & 128) << 24 | (d & low) | (n & ~low));\n}";
-static const char f32_to_fp8_vec[] = /* $A: bits dropped, $B: half a place less 1, $C: bias, $D: 1 / least
-                                        place, $E: least normal, $G: past all, $H: then */
+/* $A: bits dropped, $B: half a place less 1, $C: bias, $D: 1 / least place, $E: least normal, $G: past all,
+ * $H: then */
+static const char f32_to_fp8_vec[] =
     "INL $T $F($S x) {\n  $U b = ($U)x, a = b & 0x7fffffff, low = ($U)(a < $E), past = ($U)(a $G);\n"
     "  $U n = (a - ($Cu << 23) + $B + (a >> $A & 1)) >> $A, d = ($U)(($S)(a & low) * $D + 0x1p23f) - "
     "0x4b000000;\n"
@@ -79,12 +80,13 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
                                      "18446744073709551616.0f"};
   DType wide = dtype_size(to) < 4 ? DT_I32 : to; /* narrow results: saturate in i32, then drop bits */
   const char *name = cs_text(c, "%sx%d_%s", dtype_name(to), n, dtype_name(from));
-  const char *s = cs_type(c, from, n), *i = cs_type(c, cs_int_of((int)dtype_size(from)), n),
-             *w = cs_type(c, wide, n);
+  const char *s = cs_type(c, from, n);
+  const char *i = cs_type(c, cs_int_of((int)dtype_size(from)), n);
+  const char *w = cs_type(c, wide, n);
   const char *j = cs_type(c, cs_int_of((int)dtype_size(wide)), n), *t = cs_type(c, to, n);
   bool same = dtype_size(wide) == dtype_size(from);
-  const char *lo = same ? "lo" : cs_text(c, "__builtin_convertvector(lo, %s)", j),
-             *hi = same ? "hi" : cs_text(c, "__builtin_convertvector(hi, %s)", j);
+  const char *lo = same ? "lo" : cs_text(c, "__builtin_convertvector(lo, %s)", j);
+  const char *hi = same ? "hi" : cs_text(c, "__builtin_convertvector(hi, %s)", j);
   Scalar min = {.i = dtype_min(to)}, max = {.i = to == DT_U64 ? -1 : dtype_max(to)};
   const char *m[26] = {M('T') w,
                        M('S') s,
@@ -108,8 +110,9 @@ static void vec_float_to_int(C *c, DType to, DType from, int n, const char *a) {
 static const char *vec_widen(C *c, DType from, int n, const char *a) {
   static const char *const tpl[] = {e4m3_to_f32_vec, e5m2_to_f32_vec, h2f_vec, bf2f_vec};
   const char *m[26] = {NULL};
-  m['T' - 'A'] = cs_type(c, DT_F32, n), m['S' - 'A'] = cs_type(c, from, n),
-          m['U' - 'A'] = cs_type(c, DT_U32, n);
+  m['T' - 'A'] = cs_type(c, DT_F32, n);
+  m['S' - 'A'] = cs_type(c, from, n);
+  m['U' - 'A'] = cs_type(c, DT_U32, n);
   if (dtype_size(from) == 1)
     m['J' - 'A'] = cs_type(c, DT_I32, n);
   else
@@ -128,16 +131,18 @@ static void vec_narrow(C *c, DType to, int n, const char *a) {
                        M('D') e4 ? "0x1p9f" : "0x1p16f",
                        M('E') e4 ? "0x3c800000" : "0x38800000",
                        M('G') e4 ? "> 0x43e80000" : ">= 0x47700000"};
-  m['T' - 'A'] = cs_type(c, to, n), m['S' - 'A'] = cs_type(c, DT_F32, n),
-          m['U' - 'A'] = cs_type(c, DT_U32, n);
+  m['T' - 'A'] = cs_type(c, to, n);
+  m['S' - 'A'] = cs_type(c, DT_F32, n);
+  m['U' - 'A'] = cs_type(c, DT_U32, n);
   if (dtype_size(to) == 2) m['I' - 'A'] = cs_type(c, DT_I16, n);
-  m['H' - 'A'] =
-      e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']); /* infinity, or NaN */
+  /* infinity, or NaN */
+  m['H' - 'A'] = e4 ? "127" : cs_text(c, "(124 | ((%s)(a > 0x7f800000) & 2))", m['U' - 'A']);
   const char *name = cs_text(c, "%sx%d_f32", dtype_name(to), n);
   cs_helper(c, name, tpl[to - DT_FP8E4M3], m, n);
   cs_put(c, "%s(%s)", name, a);
 }
 
+/* Narrow floats go through f32. A bool is a mask here: as wide as what it comes from, or goes to. */
 static void vec_cast(C *c, const UOp *u) {
   const UOp *x = u->src[0];
   DType to = (DType)u->dtype, from = (DType)x->dtype;
@@ -195,8 +200,8 @@ static void vec_cast(C *c, const UOp *u) {
 
 /* What has no vector form: a loop over the lanes around the scalar helper. */
 static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, const char *a, const char *b) {
-  const char *name = cs_text(c, "%s_%s", fn, t),
-             *g = cs_text(c, "%s_%s", fn, cs_scalar[cs_storage((DType)u->src[0]->dtype)]);
+  const char *name = cs_text(c, "%s_%s", fn, t);
+  const char *g = cs_text(c, "%s_%s", fn, cs_scalar[cs_storage((DType)u->src[0]->dtype)]);
   const char *m[26] = {M('T') t, M('S') t, M('G') g};
   cs_helper(c, name, b ? per_lane2 : per_lane1, m, u->lanes);
   if (b)
@@ -205,13 +210,167 @@ static void vec_per_lane(C *c, const UOp *u, const char *fn, const char *t, cons
     cs_put(c, "%s(%s)", name, a);
 }
 
+/* The op on numbers that is being written, and the texts that its forms are put together from. */
+typedef struct VecOp {
+  const UOp *u;
+  DType dtype; /* of the operands */
+  int nbytes;  /* of an element of theirs */
+  bool is_float;
+  bool wraps;              /* unsigned: C wraps it as it stands */
+  const char *type, *bits; /* of the operands; where integers are to wrap: unsigned of the same width */
+  const char *a, *b;       /* b NULL: there is one operand */
+} VecOp;
+
+/* A vector of bools is a mask of 0 / -1 here, which no bits of another dtype are. */
+static void vec_bitcast(C *c, const UOp *u) {
+  const UOp *x = u->src[0];
+  DType from = (DType)x->dtype, to = (DType)u->dtype;
+  if (to == from)
+    cs_put(c, "%s", cs_ref(c, x));
+  else if (from == DT_BOOL)
+    cs_put(c, "(%s)(%s & 1)", cs_type(c, to, u->lanes), cs_mask(c, x, 1));
+  else if (to == DT_BOOL)
+    cs_put(c, "(%s)(%s != 0)", cs_type(c, DT_I8, u->lanes), cs_ref(c, x));
+  else
+    cs_put(c, "(%s)%s", cs_type(c, to, u->lanes), cs_ref(c, x));
+  if (to == DT_BOOL && from == DT_BOOL) c->mask_bytes[cs_place(c, u)] = (uint8_t)cs_mask_size(c, x);
+}
+
+/* An op on bools: masks take the width of the first operand. */
+static void vec_of_masks(C *c, const UOp *u) {
+  int width = cs_mask_size(c, u->src[u->op == OPS_WHERE]);
+  const char *s[3] = {0};
+  for (int i = 0; i < u->nsrc; i++)
+    s[i] = cs_mask(c, u->src[i], width);
+  c->mask_bytes[cs_place(c, u)] = (uint8_t)width;
+  if (u->op == OPS_WHERE)
+    cs_put(c, "(%s & %s) | (~%s & %s)", s[0], s[1], s[0], s[2]);
+  else
+    cs_bool_alu(c, u, s[0], s[1], s[2], "~");
+}
+
+/* MULACC and SQRT of floats: correctly rounded, by what the machine has for vectors of this many bits. */
+static void vec_rounded_once(C *c, const VecOp *v) {
+  bool is_sqrt = v->u->op == OPS_SQRT;
+  const char *name = cs_text(c, "%s_%s", op_c((Ops)v->u->op), v->type);
+  int bits = v->nbytes * v->u->lanes * 8;
+  bool builtin = bits == 512 || bits == 256 || bits == 128;
+  if (is_sqrt && !builtin) {
+    vec_per_lane(c, v->u, "sqrt", v->type, v->a, NULL);
+    return;
+  }
+  const char *kind = v->dtype == DT_F64 ? "d" : "s";
+  const char *has = bits == 512 ? "__AVX512F__" : !is_sqrt ? "__FMA__" : bits == 256 ? "__AVX__" : "__SSE2__";
+  const char *call = "";
+  if (is_sqrt)
+    call = cs_text(c, "#if defined(%s)\n  return SQRT%d(%s, a);\n", has, bits, kind);
+  else if (builtin)
+    call = cs_text(c, "#elif defined(%s)\n  return FMA%d(%s, a, b, c);\n", has, bits, kind);
+  const char *m[26] = {M('T') v->type, M('G') cs_scalar[v->dtype], M('Q') call};
+  cs_helper(c, name, is_sqrt ? sqrt_vec : fma_vec, m, v->u->lanes);
+  if (is_sqrt)
+    cs_put(c, "%s(%s)", name, v->a);
+  else
+    cs_put(c, "%s(%s, %s, %s)", name, v->a, v->b, cs_ref(c, v->u->src[2]));
+}
+
+static void vec_trunc(C *c, const VecOp *v) {
+  if (!v->is_float) {
+    cs_put(c, "%s", v->a);
+    return;
+  }
+  bool f64 = v->dtype == DT_F64;
+  const char *name = cs_text(c, "trunc_%s", v->type);
+  const char *m[26] = {M('T') v->type, M('I') cs_type(c, cs_int_of(v->nbytes), v->u->lanes),
+                       M('M') f64 ? "(-9223372036854775807l - 1)" : "(-2147483647 - 1)",
+                       M('L') f64 ? "0x1p52" : "0x1p23f"};
+  cs_helper(c, name, trunc_vec, m, v->u->lanes);
+  cs_put(c, "%s(%s)", name, v->a);
+}
+
+/* C's operator where it is defined and rounds as the op does, else the helper, lane by lane. */
+static void vec_divide(C *c, const VecOp *v) {
+  Ops op = (Ops)v->u->op;
+  bool floors = op == OPS_FLOORDIV || op == OPS_FLOORMOD;
+  if (v->u->src[1]->vmin > 0 && (!floors || v->u->src[0]->vmin >= 0))
+    cs_put(c, "%s %s %s", v->a, op == OPS_CDIV || op == OPS_FLOORDIV ? "/" : "%", v->b);
+  else
+    vec_per_lane(c, v->u, op_c(op), v->type, v->a, v->b);
+}
+
+static void vec_shift(C *c, const VecOp *v) {
+  bool left = v->u->op == OPS_SHL;
+  const UOp *by = v->u->src[1];
+  if (by->op == OPS_VECTORIZE && by->nsrc == 1) by = by->src[0];
+  bool defined = by->op == OPS_CONST && by->arg.v.i >= 0 && by->arg.v.i < v->nbytes * 8;
+  if (!defined)
+    vec_per_lane(c, v->u, op_c((Ops)v->u->op), v->type, v->a, v->b);
+  else if (left && !v->wraps)
+    cs_put(c, "(%s)((%s)%s << (%s)%s)", v->type, v->bits, v->a, v->bits, v->b);
+  else
+    cs_put(c, left ? "%s << %s" : "%s >> %s", v->a, v->b);
+}
+
+/* What C has an operator for. Signed integers wrap as the unsigned ones of their width do. */
+static void vec_infix(C *c, const VecOp *v) {
+  Ops op = (Ops)v->u->op;
+  const char *sign = op_c(op);
+  if (!cs_infix(op)) {
+    cs_fail(c, v->u, "not an op of this target");
+    return;
+  }
+  if (v->is_float || v->wraps || op == OPS_AND || op == OPS_OR || op == OPS_XOR)
+    cs_put(c, "%s %s %s", v->a, sign, v->b);
+  else
+    cs_put(c, "(%s)((%s)%s %s (%s)%s)", v->type, v->bits, v->a, sign, v->bits, v->b);
+}
+
+static void vec_number(C *c, const VecOp *v) {
+  const UOp *u = v->u;
+  if (v->is_float && (u->op == OPS_MULACC || u->op == OPS_SQRT)) {
+    vec_rounded_once(c, v);
+    return;
+  }
+  switch (u->op) {
+  case OPS_NEG:
+    if (v->is_float)
+      cs_put(c, "-%s", v->a);
+    else
+      cs_put(c, "(%s)-(%s)%s", v->type, v->bits, v->a);
+    return;
+  case OPS_RECIPROCAL:
+    if (v->is_float)
+      cs_put(c, v->dtype == DT_F64 ? "1.0 / %s" : "1.0f / %s", v->a);
+    else
+      cs_fail(c, u, "not an op of this target");
+    return;
+  case OPS_TRUNC: vec_trunc(c, v); return;
+  case OPS_MAX: /* the mask was written as a statement before this one */
+    vec_select(c, u, cs_text(c, "m%d", c->number[cs_place(c, u)]), v->a, v->b, v->nbytes);
+    return;
+  case OPS_MULACC:
+    cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", v->type, v->bits, v->a, v->bits, v->b, v->bits,
+           cs_ref(c, u->src[2]));
+    return;
+  case OPS_CDIV:
+  case OPS_CMOD:
+  case OPS_FLOORDIV:
+  case OPS_FLOORMOD: vec_divide(c, v); return;
+  case OPS_SHL:
+  case OPS_SHR: vec_shift(c, v); return;
+  default: vec_infix(c, v);
+  }
+}
+
+/* A selection's condition is no operand in the sense below: what is chosen from decides the dtype. A type is
+ * defined in the text where it is first asked for, so the calls of cs_type stand in the order of the text. */
 void cs_vector_alu(C *c, const UOp *u) {
   Ops op = (Ops)u->op;
-  int n = u->lanes;
-  DType d = (DType)u->src[op == OPS_WHERE]->dtype, to = (DType)u->dtype;
-  int size = (int)dtype_size(d);
+  bool where = op == OPS_WHERE;
+  VecOp v = {.u = u, .dtype = (DType)u->src[where]->dtype};
+  v.nbytes = (int)dtype_size(v.dtype);
   for (int i = 0; i < u->nsrc; i++)
-    if (u->src[i]->lanes != n) {
+    if (u->src[i]->lanes != u->lanes) {
       cs_fail(c, u, "operands with other lanes");
       return;
     }
@@ -219,145 +378,33 @@ void cs_vector_alu(C *c, const UOp *u) {
     vec_cast(c, u);
     return;
   }
-  if (to == DT_BOOL) c->mask_bytes[cs_place(c, u)] = (uint8_t)size;
+  if (u->dtype == DT_BOOL) c->mask_bytes[cs_place(c, u)] = (uint8_t)v.nbytes;
   if (op == OPS_BITCAST) {
-    if (to == d)
-      cs_put(c, "%s", cs_ref(c, u->src[0]));
-    else if (d == DT_BOOL)
-      cs_put(c, "(%s)(%s & 1)", cs_type(c, to, n), cs_mask(c, u->src[0], 1));
-    else if (to == DT_BOOL)
-      cs_put(c, "(%s)(%s != 0)", cs_type(c, DT_I8, n), cs_ref(c, u->src[0]));
-    else
-      cs_put(c, "(%s)%s", cs_type(c, to, n), cs_ref(c, u->src[0]));
-    if (to == DT_BOOL && d == DT_BOOL) c->mask_bytes[cs_place(c, u)] = (uint8_t)cs_mask_size(c, u->src[0]);
+    vec_bitcast(c, u);
     return;
   }
-  if (d == DT_BOOL) { /* masks take the width of the first operand */
-    int w = cs_mask_size(c, u->src[op == OPS_WHERE]);
-    const char *s[3] = {0};
-    for (int i = 0; i < u->nsrc; i++)
-      s[i] = cs_mask(c, u->src[i], w);
-    c->mask_bytes[cs_place(c, u)] = (uint8_t)w;
-    if (op == OPS_WHERE)
-      cs_put(c, "(%s & %s) | (~%s & %s)", s[0], s[1], s[0], s[2]);
-    else
-      cs_bool_alu(c, u, s[0], s[1], s[2], "~");
+  if (v.dtype == DT_BOOL) {
+    vec_of_masks(c, u);
     return;
   }
-  const char *t = cs_type(c, d, n), *a = cs_ref(c, u->src[op == OPS_WHERE]), *sym = cs_infix(op);
-  const char *b = u->nsrc > 1 ? cs_ref(c, u->src[op == OPS_WHERE ? 2 : 1]) : NULL;
-  if (op == OPS_WHERE) {
-    vec_select(c, u, cs_mask(c, u->src[0], size), a, b, size);
+
+  v.type = cs_type(c, v.dtype, u->lanes);
+  v.a = cs_ref(c, u->src[where]);
+  v.b = u->nsrc > 1 ? cs_ref(c, u->src[where ? 2 : 1]) : NULL;
+  if (where) {
+    vec_select(c, u, cs_mask(c, u->src[0], v.nbytes), v.a, v.b, v.nbytes);
     return;
   }
   if (op_flags(op) & OPF_CMP) {
-    cs_put(c, "(%s)(%s %s %s)", cs_type(c, cs_int_of(size), n), a, sym, b);
+    cs_put(c, "(%s)(%s %s %s)", cs_type(c, cs_int_of(v.nbytes), u->lanes), v.a, op_c(op), v.b);
     return;
   }
-  if (dtype_is_narrow_float(d)) {
+  if (dtype_is_narrow_float(v.dtype)) {
     cs_fail(c, u, "no arithmetic in this dtype");
     return;
   }
-  bool f = dtype_is_float(d);
-  bool plain = !f && cs_unsigned_of(d) == d; /* wraps as it stands */
-  const char *ut = f || plain ? t : cs_type(c, cs_unsigned_of(d), n);
-  const UOp *y = u->nsrc > 1 ? u->src[1] : u;
-  bool sure = y->vmin > 0, pos = sure && u->src[0]->vmin >= 0;
-  if (f && (op == OPS_MULACC || op == OPS_SQRT)) {
-    const char *name = cs_text(c, "%s_%s", cs_math_name(op), t);
-    int bits = size * n * 8;
-    const char *k = d == DT_F64 ? "d" : "s", *has = bits == 512        ? "__AVX512F__"
-                                                    : op == OPS_MULACC ? "__FMA__"
-                                                    : bits == 256      ? "__AVX__"
-                                                                       : "__SSE2__";
-    bool builtin = bits == 512 || bits == 256 || bits == 128;
-    if (op == OPS_SQRT && !builtin) {
-      vec_per_lane(c, u, "sqrt", t, a, NULL);
-      return;
-    }
-    const char *call = op == OPS_SQRT ? cs_text(c, "#if defined(%s)\n  return SQRT%d(%s, a);\n", has, bits, k)
-                       : builtin
-                           ? cs_text(c, "#elif defined(%s)\n  return FMA%d(%s, a, b, c);\n", has, bits, k)
-                           : "";
-    const char *m[26] = {M('T') t, M('G') cs_scalar[d], M('Q') call};
-    cs_helper(c, name, op == OPS_SQRT ? sqrt_vec : fma_vec, m, n);
-    if (op == OPS_SQRT)
-      cs_put(c, "%s(%s)", name, a);
-    else
-      cs_put(c, "%s(%s, %s, %s)", name, a, b, cs_ref(c, u->src[2]));
-    return;
-  }
-  switch (op) {
-  case OPS_NEG:
-    if (f)
-      cs_put(c, "-%s", a);
-    else
-      cs_put(c, "(%s)-(%s)%s", t, ut, a);
-    return;
-  case OPS_RECIPROCAL:
-    if (f) {
-      cs_put(c, d == DT_F64 ? "1.0 / %s" : "1.0f / %s", a);
-      return;
-    }
-    break;
-  case OPS_TRUNC: {
-    if (!f) {
-      cs_put(c, "%s", a);
-      return;
-    }
-    const char *name = cs_text(c, "trunc_%s", t);
-    const char *m[26] = {M('T') t, M('I') cs_type(c, cs_int_of(size), n),
-                         M('M') d == DT_F64 ? "(-9223372036854775807l - 1)" : "(-2147483647 - 1)",
-                         M('L') d == DT_F64 ? "0x1p52" : "0x1p23f"};
-    cs_helper(c, name, trunc_vec, m, n);
-    cs_put(c, "%s(%s)", name, a);
-    return;
-  }
-  case OPS_MAX: {
-    const char *m = cs_text(
-        c, "m%d", c->number[cs_place(c, u)]); /* the mask was written as a statement before this one */
-    vec_select(c, u, m, a, b, size);
-    return;
-  }
-  case OPS_MULACC:
-    cs_put(c, "(%s)((%s)%s * (%s)%s + (%s)%s)", t, ut, a, ut, b, ut, cs_ref(c, u->src[2]));
-    return;
-  case OPS_CDIV:
-  case OPS_CMOD:
-    if (sure)
-      cs_put(c, "%s %s %s", a, op == OPS_CDIV ? "/" : "%", b);
-    else
-      vec_per_lane(c, u, op == OPS_CDIV ? "cdiv" : "cmod", t, a, b);
-    return;
-  case OPS_FLOORDIV:
-  case OPS_FLOORMOD:
-    if (pos)
-      cs_put(c, "%s %s %s", a, op == OPS_FLOORDIV ? "/" : "%", b);
-    else
-      vec_per_lane(c, u, op == OPS_FLOORDIV ? "floordiv" : "floormod", t, a, b);
-    return;
-  case OPS_SHL:
-  case OPS_SHR: {
-    const UOp *s = y->op == OPS_VECTORIZE && y->nsrc == 1 ? y->src[0] : y;
-    bool in = s->op == OPS_CONST && s->arg.v.i >= 0 && s->arg.v.i < size * 8;
-    if (!in)
-      vec_per_lane(c, u, op == OPS_SHL ? "shl" : "shr", t, a, b);
-    else if (op == OPS_SHL && plain)
-      cs_put(c, "%s << %s", a, b);
-    else if (op == OPS_SHL)
-      cs_put(c, "(%s)((%s)%s << (%s)%s)", t, ut, a, ut, b);
-    else
-      cs_put(c, "%s >> %s", a, b);
-    return;
-  }
-  default: break;
-  }
-  if (!sym) {
-    cs_fail(c, u, "not an op of this target");
-    return;
-  }
-  if (f || plain || op == OPS_AND || op == OPS_OR || op == OPS_XOR)
-    cs_put(c, "%s %s %s", a, sym, b);
-  else
-    cs_put(c, "(%s)((%s)%s %s (%s)%s)", t, ut, a, sym, ut, b);
+  v.is_float = dtype_is_float(v.dtype);
+  v.wraps = !v.is_float && cs_unsigned_of(v.dtype) == v.dtype;
+  v.bits = v.is_float || v.wraps ? v.type : cs_type(c, cs_unsigned_of(v.dtype), u->lanes);
+  vec_number(c, &v);
 }

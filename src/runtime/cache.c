@@ -44,8 +44,8 @@ static bool private_dir(const TgOs *os, const TgEnv *env, char *dir, size_t cap)
                                    : -1;
   struct stat s;
   if (n <= 0 || (size_t)n >= cap || !make_dirs(os, dir) || os->lstat(dir, &s)) return false;
-  return S_ISDIR(s.st_mode) && s.st_uid == geteuid() &&
-         !(s.st_mode & 077); /* anyone else could plant machine code */
+  /* anyone else could plant machine code */
+  return S_ISDIR(s.st_mode) && s.st_uid == geteuid() && !(s.st_mode & 077);
 }
 
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes,
@@ -142,8 +142,9 @@ bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
   sqlite3_stmt *s =
       c ? prepare(c, "SELECT version FROM compiler WHERE path = ? AND mtime = ? AND size = ?") : NULL;
   if (!s) return false;
-  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC), sqlite3_bind_int64(s, 2, mtime_ns),
-      sqlite3_bind_int64(s, 3, nbytes);
+  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(s, 2, mtime_ns);
+  sqlite3_bind_int64(s, 3, nbytes);
   bool ok = sqlite3_step(s) == SQLITE_ROW && sqlite3_column_text(s, 0);
   if (ok) snprintf(out, cap, "%s", (const char *)sqlite3_column_text(s, 0));
   sqlite3_finalize(s);
@@ -153,8 +154,9 @@ bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbyte
 void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, const char *text) {
   sqlite3_stmt *s = c ? prepare(c, "INSERT OR REPLACE INTO compiler VALUES(?, ?, ?, ?)") : NULL;
   if (!s) return;
-  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC), sqlite3_bind_int64(s, 2, mtime_ns),
-      sqlite3_bind_int64(s, 3, nbytes);
+  sqlite3_bind_text(s, 1, path, -1, SQLITE_STATIC);
+  sqlite3_bind_int64(s, 2, mtime_ns);
+  sqlite3_bind_int64(s, 3, nbytes);
   sqlite3_bind_text(s, 4, text, -1, SQLITE_STATIC);
   sqlite3_step(s);
   sqlite3_finalize(s);

@@ -203,8 +203,8 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   static const char *const args[] = {"--version", NULL}, *const none[] = {NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s),
-       ended = ok && j.ok;
+  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s);
+  bool ended = ok && j.ok;
   TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
@@ -304,6 +304,34 @@ static bool wrote_object(const TgOs *os, const Job *j) {
   return j->ok && os->fstat(j->obj, &st) == 0 && st.st_size > 0;
 }
 
+static TgStatus unit_restart(const TgOs *os, TgError *err, const Compiler *c, Job *j, Unit *u) {
+  job_end(os, j);
+  if (unit_start(os, j, c, u)) return TG_OK;
+  return error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+}
+
+/* Waits for a unit and takes its object. A compiler that dies is started once more, without optimisation; a
+ * huge unit, which has none to lose, is given up. spare: it may have given up as the source came. */
+static TgStatus unit_finish(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Job *j, Unit *u,
+                            bool spare, double deadline, int limit_s) {
+  bool ended = job_wait(os, j, deadline);
+  TgStatus st = TG_OK;
+  if (spare && ended && !wrote_object(os, j)) {
+    if ((st = unit_restart(os, err, c, j, u))) return st;
+    ended = job_wait(os, j, deadline);
+  }
+  if (ended && j->died && !u->huge) { /* a fault of its optimiser, most likely */
+    u->retried = true;
+    if ((st = unit_restart(os, err, c, j, u))) return st;
+    ended = job_wait(os, j, deadline);
+  }
+  u->gave_up = u->huge && (!ended || j->died);
+  if (u->gave_up) return TG_OK;
+  if (ended) return job_result(mem, os, err, c, j, &u->out);
+  return error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path,
+                   limit_s);
+}
+
 TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
                        int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
@@ -317,32 +345,8 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
       st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
   if (spare && spare->nbatch++ > 0 && !st) spare_start(os, spare, c); /* it loads while this waits */
   double deadline = time_now_s() + limit_s;
-  for (int i = 0; i < started && !st; i++) {
-    bool ended = job_wait(os, &jobs[i], deadline);
-    if (i == 0 && from_spare && ended &&
-        !wrote_object(os, &jobs[0])) { /* it may have given up as the source came */
-      job_end(os, &jobs[0]);
-      if (!unit_start(os, &jobs[0], c, &u[0])) {
-        st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-        break;
-      }
-      ended = job_wait(os, &jobs[0], deadline);
-    }
-    if (ended && jobs[i].died && !u[i].huge) { /* a fault of its optimiser, most likely */
-      u[i].retried = true;
-      job_end(os, &jobs[i]);
-      if (!unit_start(os, &jobs[i], c, &u[i])) {
-        st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-        break;
-      }
-      ended = job_wait(os, &jobs[i], deadline);
-    }
-    u[i].gave_up = u[i].huge && (!ended || jobs[i].died);
-    if (u[i].gave_up) continue;
-    st = ended ? job_result(mem, os, err, c, &jobs[i], &u[i].out)
-               : error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path,
-                           limit_s);
-  }
+  for (int i = 0; i < started && !st; i++)
+    st = unit_finish(mem, os, err, c, &jobs[i], &u[i], i == 0 && from_spare, deadline, limit_s);
   for (int i = 0; i < started; i++)
     job_end(os, &jobs[i]);
   if (st)

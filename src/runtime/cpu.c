@@ -18,20 +18,22 @@ typedef struct Object {
   struct Object *next;
 } Object;
 
+/* interp: no compiler can cope */
 typedef struct Kernel {
   uint8_t key[32];
   char symbol[128];
   KernelFn fn;
   bool interp;
   struct Kernel *next;
-} Kernel; /* interp: no compiler can cope */
+} Kernel;
 
+/* interp: of INTERP:C, instead of fn */
 struct Program {
   KernelFn fn;
   Program *interp;
   int nthread;
   size_t scratch_bytes;
-}; /* interp: of INTERP:C, instead of fn */
+};
 
 typedef struct Cpu {
   Compiler cc;
@@ -238,10 +240,13 @@ static bool kernel_from_disk(Device *d, Cpu *p, Kernel *k) {
 }
 
 /* ---- compile */
-static void unit_add(Str *s, const KernelSpec *k,
-                     const Kernel *kn) { /* the macro gives the function its unique name, and nothing else */
-  str_put(s, "#define "), str_put(s, k->linear->name), str_put(s, " "), str_put(s, kn->symbol),
-      str_put(s, "\n");
+/* the macro gives the function its unique name, and nothing else */
+static void unit_add(Str *s, const KernelSpec *k, const Kernel *kn) {
+  str_put(s, "#define ");
+  str_put(s, k->linear->name);
+  str_put(s, " ");
+  str_put(s, kn->symbol);
+  str_put(s, "\n");
   str_put(s, k->source);
   str_put(s, "\n#undef "), str_put(s, k->linear->name), str_put(s, "\n");
 }
@@ -272,65 +277,96 @@ static TgStatus unit_load(Device *d, Cpu *p, Unit *u, Kernel *const *kn, int n, 
   return TG_OK;
 }
 
+/* The kernels that are compiled by one call of the compiler each time: huge ones alone, the others spread
+ * over as many units as there are cores. */
+typedef struct Batch {
+  Kernel **kernel; /* n of them, and what they are made from */
+  const KernelSpec **spec;
+  int n;
+  int *unit_of; /* by kernel */
+  Unit *unit;   /* nunit of them, and their text */
+  Str *src;
+  int nunit;
+  uint8_t (*keys)[32]; /* room for a unit's */
+  Kernel **in_unit;
+  const char **texts;
+} Batch;
+
+static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int n,
+                      Batch *b) {
+  int nhuge = 0;
+  for (int i = 0; i < n; i++)
+    nhuge += is_huge(p, &ks[todo[i]]);
+  int nshared = TG_MIN(d->target.cores, n - nhuge);
+  *b = (Batch){.n = n, .nunit = nshared + nhuge};
+  size_t count = (size_t)n, units = (size_t)b->nunit;
+  b->src = mem_alloc(d->mem, units * sizeof *b->src);
+  b->unit = mem_alloc(d->mem, units * sizeof *b->unit);
+  b->unit_of = mem_alloc(d->mem, count * sizeof *b->unit_of);
+  b->keys = mem_alloc(d->mem, count * sizeof *b->keys);
+  b->in_unit = mem_alloc(d->mem, count * sizeof *b->in_unit);
+  b->texts = mem_alloc(d->mem, count * sizeof *b->texts);
+  b->kernel = mem_alloc(d->mem, count * sizeof *b->kernel);
+  b->spec = mem_alloc(d->mem, count * sizeof *b->spec);
+  if (!b->src || !b->unit || !b->unit_of || !b->keys || !b->in_unit || !b->texts || !b->kernel || !b->spec)
+    return false;
+  for (int i = 0, small = 0, huge = nshared; i < n; i++) {
+    b->kernel[i] = kn[todo[i]], b->spec[i] = &ks[todo[i]];
+    bool alone = is_huge(p, b->spec[i]);
+    b->unit_of[i] = alone ? huge++ : small++ % nshared;
+    b->unit[b->unit_of[i]].huge = alone;
+  }
+  return true;
+}
+
+static void batch_end(Device *d, Batch *b) {
+  for (int u = 0; b->src && u < b->nunit; u++)
+    str_free(&b->src[u]);
+  for (int u = 0; b->unit && u < b->nunit; u++)
+    mem_free(d->mem, b->unit[u].out.at);
+  mem_free(d->mem, b->src), mem_free(d->mem, b->unit), mem_free(d->mem, b->unit_of),
+      mem_free(d->mem, b->keys);
+  mem_free(d->mem, b->in_unit), mem_free(d->mem, b->texts), mem_free(d->mem, b->kernel),
+      mem_free(d->mem, b->spec);
+}
+
+/* The text of each unit: of the prelude what its kernels use, then the kernels. */
+static bool batch_write(Device *d, Cpu *p, Batch *b) {
+  bool oom = false;
+  for (int u = 0; u < b->nunit; u++) {
+    int n = 0;
+    str_init(&b->src[u], d->mem);
+    for (int i = 0; i < b->n; i++)
+      if (b->unit_of[i] == u) b->texts[n++] = b->spec[i]->source;
+    if (!prelude_prune(&b->src[u], str_text(&p->prelude), b->texts, n)) b->src[u].oom = true;
+  }
+  for (int i = 0; i < b->n; i++)
+    unit_add(&b->src[b->unit_of[i]], b->spec[i], b->kernel[i]);
+  for (int u = 0; u < b->nunit; u++) {
+    b->unit[u].src = (Blob){(uint8_t *)b->src[u].at, b->src[u].len};
+    oom = oom || b->src[u].oom;
+  }
+  return !oom;
+}
+
 static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
                                 int ntodo) {
-  int nhuge = 0, nunit;
-  for (int i = 0; i < ntodo; i++)
-    nhuge += is_huge(p, &ks[todo[i]]);
-  int nshared = TG_MIN(d->target.cores, ntodo - nhuge);
-  nunit = nshared + nhuge;
-  TgStatus st = TG_ERR_NOMEM;
-  Str *src = mem_alloc(d->mem, (size_t)nunit * sizeof *src);
-  Unit *unit = mem_alloc(d->mem, (size_t)nunit * sizeof *unit);
-  int *unit_of = mem_alloc(d->mem, (size_t)ntodo * sizeof *unit_of);
-  uint8_t(*keys)[32] = mem_alloc(d->mem, (size_t)ntodo * sizeof *keys);
-  Kernel **in_unit = mem_alloc(d->mem, (size_t)ntodo * sizeof *in_unit);
-  const char **texts = mem_alloc(d->mem, (size_t)ntodo * sizeof *texts);
-  if (!src || !unit || !unit_of || !keys || !in_unit || !texts) {
-    error_set(d->err, st, "CPU: out of memory");
-    goto done;
-  }
-  for (int i = 0, small = 0, huge = nshared; i < ntodo; i++) {
-    bool is = is_huge(p, &ks[todo[i]]);
-    unit_of[i] = is ? huge++ : small++ % nshared;
-    unit[unit_of[i]].huge = is;
-  }
-  for (int u = 0; u < nunit; u++) {
+  Batch b;
+  TgStatus st = TG_OK;
+  if (!batch_new(d, p, ks, kn, todo, ntodo, &b) || !batch_write(d, p, &b))
+    st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  if (!st) st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, b.unit, b.nunit, d->env->cc_limit);
+  for (int u = 0; u < b.nunit && !st; u++) {
     int n = 0;
-    str_init(&src[u], d->mem);
-    for (int i = 0; i < ntodo; i++)
-      if (unit_of[i] == u) texts[n++] = ks[todo[i]].source;
-    if (!prelude_prune(&src[u], str_text(&p->prelude), texts, n)) src[u].oom = true;
-  }
-  for (int i = 0; i < ntodo; i++) {
-    unit_add(&src[unit_of[i]], &ks[todo[i]], kn[todo[i]]);
-  }
-  for (int u = 0; u < nunit; u++) {
-    unit[u].src = (Blob){(uint8_t *)src[u].at, src[u].len};
-    if (src[u].oom) {
-      error_set(d->err, st, "CPU: out of memory");
-      goto done;
-    }
-  }
-  if ((st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, unit, nunit, d->env->cc_limit)))
-    goto done;
-  for (int u = 0; u < nunit && !st; u++) {
-    int n = 0;
-    d->compiles_retried += unit[u].retried;
-    for (int i = 0; i < ntodo; i++)
-      if (unit_of[i] == u) in_unit[n++] = kn[todo[i]];
-    if (unit[u].gave_up)
-      in_unit[0]->interp = true;
+    d->compiles_retried += b.unit[u].retried;
+    for (int i = 0; i < b.n; i++)
+      if (b.unit_of[i] == u) b.in_unit[n++] = b.kernel[i];
+    if (b.unit[u].gave_up)
+      b.in_unit[0]->interp = true;
     else
-      st = unit_load(d, p, &unit[u], in_unit, n, keys);
+      st = unit_load(d, p, &b.unit[u], b.in_unit, n, b.keys);
   }
-done:
-  for (int u = 0; src && u < nunit; u++)
-    str_free(&src[u]);
-  for (int u = 0; unit && u < nunit; u++)
-    mem_free(d->mem, unit[u].out.at);
-  mem_free(d->mem, src), mem_free(d->mem, unit), mem_free(d->mem, unit_of), mem_free(d->mem, keys),
-      mem_free(d->mem, in_unit), mem_free(d->mem, texts);
+  batch_end(d, &b);
   return st;
 }
 
@@ -361,6 +397,8 @@ static void cpu_unload(Device *d, Program *g) {
   mem_free(d->mem, g);
 }
 
+/* Found in memory, then on disk; what is left is compiled together. A kernel that is too long for a compiler,
+ * or that one gave up, is interpreted. */
 static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
   Cpu *p = d->priv;
   for (int i = 0; i < n; i++)
@@ -379,8 +417,9 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
     if (!kernel_key(d, p, &ks[i], key)) goto oom;
     kn[i] = kernel_find(p, key);
     if (kn[i] && (kn[i]->fn || kn[i]->interp)) continue;
+    /* twice in one batch */
     for (int j = 0; j < ntodo && kn[i]; j++)
-      if (kn[todo[j]] == kn[i]) goto next; /* twice in one batch */
+      if (kn[todo[j]] == kn[i]) goto next;
     if (!kn[i] && !(kn[i] = kernel_add(d, p, key, ks[i].linear->name))) goto oom;
     if (ks[i].linear->n > GIANT)
       kn[i]->interp = true;

@@ -13,9 +13,9 @@ TgStatus host_sync(Device *d);
 
 /* ---- elf.c */
 typedef struct Image {
-  uint8_t *at;
+  uint8_t *at; /* read + execute */
   size_t size, mapped;
-} Image; /* read + execute */
+} Image;
 
 /* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown
  * symbols. */
@@ -26,9 +26,10 @@ void image_unmap(const TgOs *os, Image *im);
 
 /* ---- compile.c */
 typedef struct Compiler {
-  char path[512], ident[256];
+  char path[512];
+  char ident[256]; /* first line of --version */
   bool is_clang;
-} Compiler; /* ident: first line of --version */
+} Compiler;
 
 typedef struct Blob {
   uint8_t *at;
@@ -36,8 +37,8 @@ typedef struct Blob {
 } Blob;
 
 TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out); /* path alone */
-TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c,
-                           int limit_s);       /* runs --version */
+/* runs --version */
+TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s);
 const char *compiler_flags(const Compiler *c); /* one line: part of the cache key */
 
 /* huge: no optimisation, whose time grows faster than the text. Where even that takes too long, or the
@@ -75,10 +76,10 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
 typedef struct Cache Cache;
 Cache *cache_open(TgMem *mem, const TgOs *os, const TgEnv *env); /* NULL: run without */
 void cache_close(Cache *c);
-bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32],
-               Blob *out); /* object of a kernel; digest names the object */
-void cache_put(Cache *c, const uint8_t (*keys)[32], int n,
-               const Blob *obj); /* one object that holds n kernels */
+/* object of a kernel; digest names the object */
+bool cache_get(Cache *c, const uint8_t key[32], uint8_t digest[32], Blob *out);
+/* one object that holds n kernels */
+void cache_put(Cache *c, const uint8_t (*keys)[32], int n, const Blob *obj);
 bool cache_ident_get(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, char *out, size_t cap);
 void cache_ident_put(Cache *c, const char *path, int64_t mtime_ns, int64_t nbytes, const char *text);
 

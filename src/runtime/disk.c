@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A mapping begins at a page: out->lead bytes before the offset are mapped with it. */
 TgStatus file_map(const TgOs *os, TgError *err, const char *path, int64_t offset, size_t nbytes,
                   bool writable, bool create, FileMap *out) {
   *out = (FileMap){0};

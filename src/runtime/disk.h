@@ -3,10 +3,11 @@
 #define TG_DISK_H
 #include "base/base.h"
 
+/* the mapping begins `lead` bytes before what was asked for */
 typedef struct FileMap {
   void *at;
   size_t nbytes, lead;
-} FileMap; /* the mapping begins `lead` bytes before what was asked for */
+} FileMap;
 
 /* Maps nbytes of a regular file from offset on, shared: what is written to the mapping is written to the
  * file. `create`: the file is made, or lengthened with zeros, where it is not there or too short. Without

@@ -79,7 +79,9 @@ static const char *elf_open(Elf *e, const void *obj, size_t nbytes) { /* NULL: f
     if (s.sh_type != SHT_SYMTAB) continue;
     if (s.sh_entsize != sizeof(Elf64_Sym) || !section(e, s.sh_link, &t) || t.sh_type != SHT_STRTAB)
       return "strange symbol table";
-    e->symtab = s.sh_offset, e->nsym = s.sh_size / sizeof(Elf64_Sym), e->strtab = t.sh_offset,
+    e->symtab = s.sh_offset;
+    e->nsym = s.sh_size / sizeof(Elf64_Sym);
+    e->strtab = t.sh_offset;
     e->str_bytes = t.sh_size;
   }
   return e->nsym ? NULL : "no symbols";
@@ -109,6 +111,40 @@ static const char *layout(const Elf *e, uint64_t *off, uint64_t *total) {
   return NULL;
 }
 
+/* Where a relocation's symbol is: in the image, or a stub (got: its address) of one of externs. */
+static const char *symbol_address(const Elf *e, const uint64_t *off, const uint8_t *image, const Elf64_Sym *s,
+                                  bool got, uint64_t *addr) {
+  if (s->st_shndx != SHN_UNDEF) {
+    if (got) return "relocation through a table";
+    if (s->st_shndx >= e->h.e_shnum || off[s->st_shndx] == UINT64_MAX) return "symbol in no loaded section";
+    *addr = (uint64_t)(uintptr_t)image + off[s->st_shndx] + s->st_value;
+    return NULL;
+  }
+  size_t x = 0;
+  while (x < TG_COUNT(externs) && !str_is(e, s->st_name, externs[x].name))
+    x++;
+  if (x == TG_COUNT(externs)) return "unknown symbol";
+  *addr = (uint64_t)(uintptr_t)image + x * STUB_BYTES + (got ? STUB_ADDR : 0);
+  return NULL;
+}
+
+/* What is written at `place` for a symbol and addend that add up to *v. */
+static const char *relocated(uint32_t type, uint64_t place, uint64_t *v) {
+  switch (type) {
+  case R_X86_64_64: return NULL;
+  case R_X86_64_PC32:
+  case R_X86_64_PLT32:
+  case R_X86_64_GOTPCREL:
+  case R_X86_64_GOTPCRELX:
+  case R_X86_64_REX_GOTPCRELX:
+    *v -= place;
+    return (int64_t)*v == (int32_t)*v ? NULL : "relocation out of reach";
+  case R_X86_64_32S: return (int64_t)*v == (int32_t)*v ? NULL : "relocation out of reach";
+  case R_X86_64_32: return *v == (uint32_t)*v ? NULL : "relocation out of reach";
+  default: return "unknown relocation";
+  }
+}
+
 static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, unsigned index) {
   Elf64_Shdr rs, to;
   if (!section(e, index, &rs)) return "section past the end";
@@ -126,43 +162,19 @@ static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, u
     if (to.sh_type == SHT_NOBITS || r.r_offset > to.sh_size || width > to.sh_size - r.r_offset)
       return "relocation outside its section";
     if (!symbol(e, ELF64_R_SYM(r.r_info), &s)) return "relocation without symbol";
-    uint64_t addr, place = (uint64_t)(uintptr_t)image + off[rs.sh_info] + r.r_offset;
     bool got = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
-    if (s.st_shndx == SHN_UNDEF) {
-      size_t x = 0;
-      while (x < TG_COUNT(externs) && !str_is(e, s.st_name, externs[x].name))
-        x++;
-      if (x == TG_COUNT(externs)) return "unknown symbol";
-      addr = (uint64_t)(uintptr_t)image + x * STUB_BYTES + (got ? STUB_ADDR : 0);
-    } else {
-      if (got) return "relocation through a table";
-      if (s.st_shndx >= e->h.e_shnum || off[s.st_shndx] == UINT64_MAX) return "symbol in no loaded section";
-      addr = (uint64_t)(uintptr_t)image + off[s.st_shndx] + s.st_value;
-    }
-    uint64_t v = addr + (uint64_t)r.r_addend;
-    switch (type) {
-    case R_X86_64_64: break;
-    case R_X86_64_PC32:
-    case R_X86_64_PLT32:
-    case R_X86_64_GOTPCREL:
-    case R_X86_64_GOTPCRELX:
-    case R_X86_64_REX_GOTPCRELX:
-      v -= place;
-      if ((int64_t)v != (int32_t)v) return "relocation out of reach";
-      break;
-    case R_X86_64_32S:
-      if ((int64_t)v != (int32_t)v) return "relocation out of reach";
-      break;
-    case R_X86_64_32:
-      if (v != (uint32_t)v) return "relocation out of reach";
-      break;
-    default: return "unknown relocation";
-    }
-    memcpy(image + off[rs.sh_info] + r.r_offset, &v, width); /* little endian: the low bytes come first */
+    uint8_t *place = image + off[rs.sh_info] + r.r_offset;
+    uint64_t v;
+    const char *why = symbol_address(e, off, image, &s, got, &v);
+    if (why) return why;
+    v += (uint64_t)r.r_addend;
+    if ((why = relocated(type, (uint64_t)(uintptr_t)place, &v))) return why;
+    memcpy(place, &v, width); /* little endian: the low bytes come first */
   }
   return NULL;
 }
 
+/* Written while it can be written, then made executable for good: never both. */
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out) {
   *out = (Image){0};
 #ifndef __x86_64__
@@ -187,8 +199,8 @@ TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, siz
       im = p;
   }
   if (!bad) {
-    static const uint8_t jump[8] = {0xff, 0x25, 2,    0,
-                                    0,    0,    0x90, 0x90}; /* jmp *2(%rip): the address is at +8 */
+    /* jmp *2(%rip): the address is at +8 */
+    static const uint8_t jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0x90, 0x90};
     for (size_t i = 0; i < TG_COUNT(externs); i++) {
       memcpy(im + i * STUB_BYTES, jump, sizeof jump);
       memcpy(im + i * STUB_BYTES + STUB_ADDR, &externs[i].fn, sizeof externs[i].fn);

@@ -15,23 +15,25 @@
 typedef struct Ins {
   uint8_t op, dtype, from, lanes; /* from: dtype of the operands */
   bool reg;                       /* LOAD, STORE: of a register */
-  int dst, nsrc, mem, gate,
-      jump;     /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
+  /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
+  int dst, nsrc, mem, gate, jump;
   int *src;     /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
   Scalar value; /* GEP: first lane; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis, + 3 for the grid */
 } Ins;
 
+/* a constant that stands nowhere in the list */
 typedef struct Loose {
   int slot, lanes;
   Scalar value;
   struct Loose *next;
-} Loose; /* a constant that stands nowhere in the list */
+} Loose;
 
+/* slot -1: local */
 typedef struct Memory {
   DType dtype;
   int64_t nelem;
   int slot;
-} Memory; /* slot -1: local */
+} Memory;
 
 struct Program {
   Arena arena;
@@ -56,15 +58,9 @@ static TgStatus refuse(Flat *f, const UOp *u, const char *why) {
                    op_name((Ops)u->op), dtype_name((DType)u->dtype), u->lanes, why);
 }
 
-static const UOp *base_of(const UOp *u) {
-  while (u->op == OPS_AFTER)
-    u = u->src[0];
-  return u;
-}
-
 static int slot_of(Flat *f, const UOp *u, int need_lanes) { /* -1: not defined yet, or of other lanes */
   uint64_t v;
-  u = base_of(u);
+  u = uop_base(u);
   if (need_lanes && u->lanes != need_lanes) return -1;
   if (map_get(&f->slots, (uint64_t)(uintptr_t)u, &v)) return (int)v;
   Loose *l = u->op == OPS_CONST ? arena_alloc(&f->p->arena, sizeof *l) : NULL;
@@ -80,7 +76,7 @@ static int slot_of(Flat *f, const UOp *u, int need_lanes) { /* -1: not defined y
 
 static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
   bool store = u->op == OPS_STORE;
-  const UOp *x = base_of(u->src[0]);
+  const UOp *x = uop_base(u->src[0]);
   if (store && u->nsrc < 2) return refuse(f, u, "no value");
   in->lanes = store ? u->src[1]->lanes : u->lanes;
   in->dtype = store ? u->src[1]->dtype : u->dtype;
@@ -94,7 +90,7 @@ static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
     uint64_t m;
     if (x->op != OPS_INDEX || x->nsrc < 2 || x->nsrc != (x->arg.i ? 3 : 2))
       return refuse(f, u, "neither a flat INDEX nor a register");
-    const UOp *base = base_of(x->src[0]);
+    const UOp *base = uop_base(x->src[0]);
     if (!map_get(&f->mems, (uint64_t)(uintptr_t)base, &m))
       return refuse(f, base, "not a memory defined before");
     if (base->dtype != in->dtype) return refuse(f, u, "dtype differs from its buffer's");
@@ -110,6 +106,71 @@ static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
   return TG_OK;
 }
 
+/* Loops and conditions open a block; END and ENDIF close the innermost one. */
+static TgStatus flatten_block(Flat *f, const UOp *u, int at, Ins *in, int *open, int *depth) {
+  if (u->op == OPS_RANGE || u->op == OPS_IF) {
+    bool loop = u->op == OPS_RANGE;
+    if (loop) in->value.i = u->arg.range.type == AXIS_THREAD;
+    if ((in->src[0] = slot_of(f, u->src[0], 1)) < 0)
+      return refuse(f, u, loop ? "extent not defined before" : "condition not defined before");
+    if (!loop || !in->value.i) open[(*depth)++] = at;
+    return TG_OK;
+  }
+  const UOp *o = u->src[0];
+  if (u->op == OPS_END && o->op == OPS_RANGE && o->arg.range.type == AXIS_THREAD) {
+    in->jump = -1;
+    return TG_OK;
+  }
+  int from = *depth ? open[--*depth] : -1;
+  if (from < 0 || f->lin->at[from] != o) return refuse(f, u, "closes something else than the innermost loop");
+  in->jump = from, f->p->at[from].jump = at;
+  return TG_OK;
+}
+
+static TgStatus flatten_alu(Flat *f, const UOp *u, Ins *in) {
+  bool vector = u->op == OPS_VECTORIZE;
+  bool exchange = u->op == OPS_EXCHANGE;
+  if (!vector && !exchange && !op_is_alu((Ops)u->op)) return refuse(f, u, "no linear program may contain it");
+  if (vector && u->nsrc != 1 && u->nsrc != u->lanes) return refuse(f, u, "sources do not match the lanes");
+  if (exchange) in->value.i = u->arg.exchange.second ? -u->arg.exchange.block : u->arg.exchange.block;
+  in->nsrc = u->nsrc;
+  in->from = u->nsrc ? u->src[u->op == OPS_WHERE]->dtype : u->dtype;
+  for (int i = 0; i < u->nsrc; i++)
+    if ((in->src[i] = slot_of(f, u->src[i], vector ? 1 : u->lanes)) < 0)
+      return refuse(f, u, "operand not defined before, or of other lanes");
+  return TG_OK;
+}
+
+/* What op u does, but for the slot of its value. */
+static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, int *depth) {
+  switch (u->op) {
+  case OPS_LOAD:
+  case OPS_STORE: return flatten_access(f, u, in);
+  case OPS_DEFINE_REG:
+  case OPS_BARRIER: return TG_OK;
+  case OPS_VAR:
+    in->value.i = 0;
+    for (int i = 0; i < at; i++)
+      in->value.i += f->lin->at[i]->op == OPS_VAR;
+    return TG_OK;
+  case OPS_RANGE:
+  case OPS_IF:
+  case OPS_END:
+  case OPS_ENDIF: return flatten_block(f, u, at, in, open, depth);
+  case OPS_GEP:
+    in->value.i = u->arg.i, in->nsrc = 1;
+    if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes)
+      return refuse(f, u, "lanes out of range");
+    return TG_OK;
+  case OPS_SPECIAL:
+    if (u->arg.special.dim < 0 || u->arg.special.dim > 2) return refuse(f, u, "no such axis");
+    in->value.i = u->arg.special.dim + (u->arg.special.local ? 0 : 3);
+    return TG_OK;
+  default: return flatten_alu(f, u, in);
+  }
+}
+
+/* A value has a slot for each lane; memories and constants have theirs from where they are first met. */
 static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth) {
   Program *p = f->p;
   Ins *in = &p->at[at];
@@ -126,73 +187,17 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     return TG_OK;
   }
   if (u->op == OPS_INDEX || u->op == OPS_AFTER || u->op == OPS_SINK) return TG_OK;
+  if (u->op == OPS_CONST && slot_of(f, u, 0) >= 0) {
+    in->op = OPS_SINK;
+    return TG_OK;
+  }
   bool value = u->dtype != DT_VOID && u->op != OPS_STORE && u->op != OPS_END && u->op != OPS_IF &&
                u->op != OPS_ENDIF && u->op != OPS_BARRIER;
   if (value && u->op != OPS_CONST) {
     in->dst = p->nslot;
     p->nslot += u->lanes;
   }
-  TgStatus st = TG_OK;
-  if (u->op == OPS_CONST && slot_of(f, u, 0) >= 0) {
-    in->op = OPS_SINK;
-    return TG_OK;
-  }
-  switch (u->op) {
-  case OPS_LOAD:
-  case OPS_STORE: st = flatten_access(f, u, in); break;
-  case OPS_DEFINE_REG: break;
-  case OPS_VAR: {
-    int k = 0;
-    for (int i = 0; i < at; i++)
-      k += f->lin->at[i]->op == OPS_VAR;
-    in->value.i = k;
-    break;
-  }
-  case OPS_RANGE:
-    in->value.i = u->arg.range.type == AXIS_THREAD;
-    if ((in->src[0] = slot_of(f, u->src[0], 1)) < 0) return refuse(f, u, "extent not defined before");
-    if (!in->value.i) open[(*depth)++] = at;
-    break;
-  case OPS_IF:
-    if ((in->src[0] = slot_of(f, u->src[0], 1)) < 0) return refuse(f, u, "condition not defined before");
-    open[(*depth)++] = at;
-    break;
-  case OPS_END:
-  case OPS_ENDIF: {
-    const UOp *o = u->src[0];
-    if (u->op == OPS_END && o->op == OPS_RANGE && o->arg.range.type == AXIS_THREAD) {
-      in->jump = -1;
-      break;
-    }
-    int from = *depth ? open[--*depth] : -1;
-    if (from < 0 || f->lin->at[from] != o)
-      return refuse(f, u, "closes something else than the innermost loop");
-    in->jump = from, p->at[from].jump = at;
-    break;
-  }
-  case OPS_GEP:
-    in->value.i = u->arg.i, in->nsrc = 1;
-    if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes)
-      return refuse(f, u, "lanes out of range");
-    break;
-  case OPS_BARRIER: break;
-  case OPS_SPECIAL:
-    if (u->arg.special.dim < 0 || u->arg.special.dim > 2) return refuse(f, u, "no such axis");
-    in->value.i = u->arg.special.dim + (u->arg.special.local ? 0 : 3);
-    break;
-  default:
-    if (u->op != OPS_VECTORIZE && u->op != OPS_EXCHANGE && !op_is_alu((Ops)u->op))
-      return refuse(f, u, "no linear program may contain it");
-    if (u->op == OPS_VECTORIZE && u->nsrc != 1 && u->nsrc != u->lanes)
-      return refuse(f, u, "sources do not match the lanes");
-    if (u->op == OPS_EXCHANGE)
-      in->value.i = u->arg.exchange.second ? -u->arg.exchange.block : u->arg.exchange.block;
-    in->nsrc = u->nsrc;
-    in->from = u->nsrc ? u->src[u->op == OPS_WHERE]->dtype : u->dtype;
-    for (int i = 0; i < u->nsrc; i++)
-      if ((in->src[i] = slot_of(f, u->src[i], u->op == OPS_VECTORIZE ? 1 : u->lanes)) < 0)
-        return refuse(f, u, "operand not defined before, or of other lanes");
-  }
+  TgStatus st = flatten_op(f, u, at, in, open, depth);
   if (value && !st) f->oom |= !map_put(&f->slots, (uint64_t)(uintptr_t)u, (uint64_t)in->dst);
   return st;
 }
@@ -268,6 +273,7 @@ typedef struct Cell {
   Touch written, read;
 } Cell;
 
+/* at: thread and block indices */
 typedef struct Run {
   Device *d;
   const Program *p;
@@ -275,12 +281,13 @@ typedef struct Run {
   Cell **cells;
   const int64_t *vars;
   int block, epoch, at[6];
-} Run; /* at: thread and block indices */
+} Run;
 
+/* pc: where it goes on; p->n: it is done */
 typedef struct Thread {
   Scalar *s;
   int pc, id;
-} Thread; /* pc: where it goes on; p->n: it is done */
+} Thread;
 
 static TgStatus access_fails(const Run *r, const Ins *in, int64_t at, const char *why) {
   const Memory *m = &r->p->mem[in->mem];

@@ -135,8 +135,8 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   pthread_sigmask(SIG_SETMASK, &all, &old); /* the host's signals stay with the host's threads */
   for (int i = 0; i < want; i++) {
     p->workers[i] = (Worker){.pool = p, .index = i + 1};
-    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i]))
-      break; /* fewer workers: slower, never wrong */
+    /* fewer workers: slower, never wrong */
+    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i])) break;
     pin(os, p->workers[i].thread, i);
     p->nworker++;
   }
@@ -168,6 +168,8 @@ static bool grow_scratch(Pool *p, size_t nbytes) {
   return true;
 }
 
+/* The caller works too, and waits by spinning: launches take microseconds. fn, bufs, vars and n are read by
+ * those alone who have taken a part of this job's ticket. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes) {
   if (pthread_mutex_trylock(&p->busy)) { /* another thread of the host is at work here */
     void *own = scratch_bytes ? mem_alloc(p->mem, scratch_bytes + 64) : NULL;

@@ -12,8 +12,8 @@ static DType unsigned_of(DType d) {
 
 static UOp *same_size(UOpStore *st, UOp *u, DType to) {
   if (!u || u->dtype == to) return u;
-  if (u->dtype == DT_BOOL ||
-      to == DT_BOOL) { /* a bool is a byte of 0 or 1; a byte is true where it is not 0 */
+  /* a bool is a byte of 0 or 1; a byte is true where it is not 0 */
+  if (u->dtype == DT_BOOL || to == DT_BOOL) {
     u = u->dtype == DT_BOOL ? uop_cast(st, u, DT_U8) : same_size(st, u, DT_U8);
     return to == DT_BOOL ? uop_cast(st, u, to) : same_size(st, u, to);
   }

@@ -12,12 +12,13 @@ const char *tg_device_name(int i) {
   return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL;
 }
 
-static void say(void *to, const char *text) {
-  (void)to, fputs(text, stderr);
-} /* only what TG_TRACE asked for */
+/* only what TG_TRACE asked for */
+static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }
 
 TgContext *tg_open(const TgOpenOptions *options) { return context_open(options, &tg_os_default, (TgMem){0}); }
 
+/* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
+ * one. */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
   TG_OPTIONS(TgOpenOptions, o, options);
   TgContext *ctx = mem_alloc(&mem, sizeof *ctx);
@@ -127,7 +128,8 @@ TgCounters tg_counters(const TgContext *ctx) {
   TgCounters c = {0};
   if (!ctx) return c;
   c = ctx->counters;
-  c.visits = ctx->passes.rewrites.visits, c.firings = ctx->passes.rewrites.firings,
+  c.visits = ctx->passes.rewrites.visits;
+  c.firings = ctx->passes.rewrites.firings;
   c.nested = ctx->passes.rewrites.nested;
   c.peak_bytes = ctx->dev.bytes_peak;
   c.retried = ctx->dev.compiles_retried;
@@ -177,8 +179,8 @@ TgStatus tg_scope_begin(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   if (!vec_push(&ctx->mem, &ctx->scopes, (TgScope){0}))
     return error_set(&ctx->err, TG_ERR_NOMEM, "scope: out of memory");
-  for (size_t i = 0; i < ctx->scopes.len;
-       i++) /* the array may have moved: first tensors point back into it */
+  /* the array may have moved: first tensors point back into it */
+  for (size_t i = 0; i < ctx->scopes.len; i++)
     if (ctx->scopes.at[i].tensors) ctx->scopes.at[i].tensors->link = &ctx->scopes.at[i].tensors;
   return TG_OK;
 }

@@ -13,14 +13,14 @@ typedef struct Buffer {
   DType dtype;
   int64_t nelem, uid;
   uint32_t version; /* of what it holds now */
-  UOp *store; /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting
-               */
-  TgTensor
-      *places; /* the handles that are views of it: they see every store, made through whichever of them */
+  /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting */
+  UOp *store;
+  /* the handles that are views of it: they see every store, made through whichever of them */
+  TgTensor *places;
   uint64_t origin; /* bits (uid % 64) of the memories below the expressions whose value it holds .. */
   bool constant;   /* .. and whether one of them has none: who needs those expressions needs this memory */
-  int64_t
-      copy;  /* uid + 1 of the buffer that kept an older version last: used again once nothing needs that */
+  /* uid + 1 of the buffer that kept an older version last: used again once nothing needs that */
+  int64_t copy;
   bool leaf; /* a tensor in it requires a gradient: it is never forgotten how a value is computed from it */
   bool forgotten;                /* how it was computed is not known any more */
   int generation;                /* realized values on the longest way to it that is remembered */
@@ -31,10 +31,11 @@ typedef struct Buffer {
   void *user;
   FileMap file;   /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
   bool read_only; /* no store may go here */
-  uint64_t bound_at; /* ctx->bound + 1 when a value of variables was computed here: it holds while they are
-                        bound so; 0: no such value */
-  int64_t draws; /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls
-                    draw_again */
+  /* ctx->bound + 1 when a value of variables was computed here: it holds while they are bound so; 0: no such
+   * value */
+  uint64_t bound_at;
+  /* words drawn with the key that it holds (random.c); 0: no key. What replays a graph calls draw_again */
+  int64_t draws;
   int pins;      /* captured functions that use it: it stays when no tensor reaches it */
   int64_t owner; /* uid + 1 of the buffer whose memory data points into (a view of other dtype); 0: its own */
 } Buffer;
@@ -47,9 +48,9 @@ struct TgTensor {
   Buffer *memory; /* what uop is a view of, NULL: an expression, whose value changes with no store */
   TgTensor *next_place, **place_link; /* in memory->places */
   UOp *then;                          /* scratch: what uop becomes if all of a list can be made */
-  TgTensor *mapped,
-      *mapped_of; /* the elements side by side, for tg_map of a view that has them apart; and back */
-  int64_t *sizes; /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
+  /* the elements side by side, for tg_map of a view that has them apart; and back */
+  TgTensor *mapped, *mapped_of;
+  int64_t *sizes;                    /* what tg_shape and tg_max_shape answered, where sizes are symbolic */
   bool requires_grad, kept, pending; /* pending: stands in ctx->pending */
 };
 
@@ -73,9 +74,9 @@ struct TgContext {
   Vec(Buffer *) buffers; /* by uid; NULL where freed */
   Vec(TgScope) scopes;   /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
-  Map realized; /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it
-                   held */
-  Map history;  /* BUFFER -> the expression that it was computed by, for gradients */
+  /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it held */
+  Map realized;
+  Map history;          /* BUFFER -> the expression that it was computed by, for gradients */
   Vec(int64_t) waiting; /* uids of the memories with a store that waits */
   Str info_text;        /* the last answer of tg_info */
   Str text, describe;   /* the last answers of tg_to_text and tg_describe */
@@ -84,8 +85,8 @@ struct TgContext {
   TgCounters counters;
   uint64_t rng_seed, rng_counter;
   bool training;
-  Vec(TgTensor *)
-      pending;        /* losses and running statistics: computed with the next in-place update, before it */
+  /* losses and running statistics: computed with the next in-place update, before it */
+  Vec(TgTensor *) pending;
   size_t swept_nodes; /* store_count after the last collect: tg_scope_end collects when it has doubled */
   uint64_t swept_bytes;
   struct Capture *capture; /* jit.c: what is being captured */
@@ -101,57 +102,53 @@ struct TgContext {
 };
 
 /* front end, for the engine and itself */
-TgContext *context_open(const TgOpenOptions *options, const TgOs *os,
-                        TgMem mem);           /* tg_open with a table and counters of the caller's */
+/* tg_open with a table and counters of the caller's */
+TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);
 TgTensor *tensor_new(TgContext *ctx, UOp *u); /* u's value; owned by the innermost scope; NULL if u is NULL */
 TgTensor *tensor_view(TgTensor *x, UOp *u);   /* u: movements of x. A place if x is one */
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
 /* memory.c */
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
-UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem,
-                 const Ints *shape); /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
+/* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
+UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer); /* of a BUFFER node; NULL if freed */
 void buffer_free(TgContext *ctx, int64_t uid); /* memory, destructor and record; the uid is not used again */
 UOp *memory_node(TgContext *ctx, const Buffer *b); /* the BUFFER of what it holds now */
 UOp *view_bottom(UOp *u);                          /* the BUFFER that u is a view of, NULL: an expression */
-UOp *view_on(
-    TgContext *ctx, UOp *u, const UOp *at,
-    UOp *base); /* u's movements above `at` (of its chain) done to base; an AFTER among them falls away */
-UOp *piece_of(UOp *u, int64_t *start); /* the BUFFER of which u is one piece in order, from element `start`;
-                                          NULL: there is none */
-bool place_ready(const char *op, TgTensor *t,
-                 bool keep_value); /* t becomes a place that can be stored to, of its value if that is kept;
-                                      false: recorded */
-bool store_to(
-    TgTensor *t, UOp *view,
-    UOp *value); /* value to view, a view of place t's memory: waits. All places of the memory see it */
+/* u's movements above `at` (of its chain) done to base; an AFTER among them falls away */
+UOp *view_on(TgContext *ctx, UOp *u, const UOp *at, UOp *base);
+/* the BUFFER of which u is one piece in order, from element `start`; NULL: there is none */
+UOp *piece_of(UOp *u, int64_t *start);
+/* t becomes a place that can be stored to, of its value if that is kept; false: recorded */
+bool place_ready(const char *op, TgTensor *t, bool keep_value);
+/* value to view, a view of place t's memory: waits. All places of the memory see it */
+bool store_to(TgTensor *t, UOp *view, UOp *value);
 bool memory_flush(TgContext *ctx, Buffer *b); /* runs the store that waits, if any; false: recorded */
-bool memory_prepare(TgContext *ctx,
-                    Buffer *b); /* before a store runs: what its places become is made; false: recorded */
-void memory_written(TgContext *ctx,
-                    Buffer *b); /* after it has run, no handle made meanwhile: the next version */
-bool value_known(TgContext *ctx, UOp *u,
-                 UOp *place); /* u, an expression or a BUFFER, has its value at place; false: out of memory */
-bool memories_renewed(TgContext *ctx); /* the next version of all that has places, with the same contents:
-                                          nothing is found computed from it */
-TgStatus draw_again(TgContext *ctx, Buffer *key); /* the key of the context's next draw, as if the call that
-                                                     made the buffer were made again */
-void capture_stored(TgContext *ctx, Buffer *b);   /* jit.c */
+/* before a store runs: what its places become is made; false: recorded */
+bool memory_prepare(TgContext *ctx, Buffer *b);
+/* after it has run, no handle made meanwhile: the next version */
+void memory_written(TgContext *ctx, Buffer *b);
+/* u, an expression or a BUFFER, has its value at place; false: out of memory */
+bool value_known(TgContext *ctx, UOp *u, UOp *place);
+/* the next version of all that has places, with the same contents: nothing is found computed from it */
+bool memories_renewed(TgContext *ctx);
+/* the key of the context's next draw, as if the call that made the buffer were made again */
+TgStatus draw_again(TgContext *ctx, Buffer *key);
+void capture_stored(TgContext *ctx, Buffer *b); /* jit.c */
 void capture_copied(TgContext *ctx, Buffer *from, Buffer *to);
-bool capture_refuses(TgContext *ctx,
-                     const char *op); /* a value is asked for while a function is captured: recorded */
+/* a value is asked for while a function is captured: recorded */
+bool capture_refuses(TgContext *ctx, const char *op);
 /* engine, for the front end */
 TgStatus engine_open(TgContext *ctx); /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);
 void engine_cache_clear(TgContext *ctx); /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);
 TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n); /* runs the stores that wait on these */
-TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out,
-                     size_t nbytes); /* realizes, then row-major elements of t's dtype */
-const void *
-engine_map(TgContext *ctx,
-           TgTensor *t); /* realizes; where t's elements are in the host's memory; NULL: recorded */
+/* realizes, then row-major elements of t's dtype */
+TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
+/* realizes; where t's elements are in the host's memory; NULL: recorded */
+const void *engine_map(TgContext *ctx, TgTensor *t);
 TgStatus engine_files_written(TgContext *ctx); /* runs the stores that wait on files */
 TgStatus engine_collect(TgContext *ctx);       /* sweeps nodes and buffers that no tensor reaches */
 #endif

@@ -5,9 +5,9 @@
 /* ---- einsum. An operand's axes are letters; "..." stands for axes that broadcast, kept before the letters
  * of the result. */
 typedef struct Term {
-  int n, dots;
+  int n, dots; /* dots: letters before "...", or -1 */
   char axis[TG_MAX_RANK];
-} Term; /* dots: letters before "...", or -1 */
+} Term;
 
 static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t len, Term *t) {
   *t = (Term){.dots = -1};
@@ -29,8 +29,8 @@ static bool term_read(TgContext *ctx, const char *formula, const char *s, size_t
 typedef struct Einsum {
   TgContext *ctx;
   const char *formula;
-  int n, nletter, ndots,
-      count[128];           /* axes of the longest "..."; how often each letter stands in the operands */
+  /* axes of the longest "..."; how often each letter stands in the operands */
+  int n, nletter, ndots, count[128];
   char letter[TG_MAX_RANK]; /* in the order they are met */
   int64_t size[TG_MAX_RANK];
   Term *term, out;
@@ -132,8 +132,8 @@ static bool result_read(Einsum *e, const char *arrow) {
   return true;
 }
 
-static TgTensor *aligned(Einsum *e, int i,
-                         TgDType dtype) { /* (dots.., letters..), with 1 where the operand lacks the axis */
+/* (dots.., letters..), with 1 where the operand lacks the axis */
+static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {
   const Term *t = &e->term[i];
   int dots = rank(e->x[i]) - t->n, k = 0;
   int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
@@ -152,8 +152,8 @@ static TgTensor *aligned(Einsum *e, int i,
   return tg_reshape(p, k, d);
 }
 
-static TgTensor *summed(Einsum *e, TgTensor *r,
-                        TgDType acc) { /* over what is not in the result, and the rest put in its order */
+/* over what is not in the result, and the rest put in its order */
+static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {
   const Term *o = &e->out;
   int axes[TG_MAX_RANK], m = 0, dots = o->dots == -2 ? 0 : e->ndots, k = 0, put = o->dots < 0 ? 0 : o->dots;
   int64_t order[TG_MAX_RANK];
@@ -190,7 +190,7 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
     terms += *c == ',';
   TG_REQUIRE(ctx, terms == n, TG_ERR_VALUE, "einsum: \"%.200s\" names %d operands, %d are given", formula,
              terms, n);
-  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term),
+  e.term = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.term);
   e.x = mem_alloc(&ctx->mem, (size_t)n * sizeof *e.x);
   DType join = DT_F32;
   TgTensor *r = NULL;
@@ -211,10 +211,11 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
  * axis is made of. */
 enum { MAX_NAMES = TG_MAX_RANK, NAME_LEN = 32 };
 
+/* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
 typedef struct Side {
   int naxes, nnames, first[MAX_NAMES + 1], dots;
   char name[MAX_NAMES][NAME_LEN];
-} Side; /* axis a: names first[a] .. first[a + 1]; dots: axis, or -1 */
+} Side;
 
 static bool side_read(TgContext *ctx, const char *formula, const char *s, const char *end, Side *d) {
   bool open = false;
@@ -266,6 +267,104 @@ static int name_at(const Side *d, const char *name) {
   return -1;
 }
 
+/* Both sides and what is known of their names: sizes (-1: not yet), and the axes of the split source that
+ * each name has, one but for "...". */
+typedef struct Rearrange {
+  TgContext *ctx;
+  const char *formula;
+  Side in, out;
+  int dots; /* axes that "..." stands for */
+  int64_t size[MAX_NAMES];
+  int start[MAX_NAMES], count[MAX_NAMES];
+  int n;
+  int64_t split[TG_MAX_RANK];
+} Rearrange;
+
+static bool names_agree(const Rearrange *r) {
+  const Side *side[] = {&r->in, &r->out};
+  for (int i = 0; i < TG_MAX(r->in.nnames, r->out.nnames); i++)
+    for (int k = 0; k < 2; k++)
+      TG_REQUIRE_OR(r->ctx, i >= side[k]->nnames || name_at(side[!k], side[k]->name[i]) >= 0, false,
+                    TG_ERR_VALUE, "rearrange: \"%s\" stands on one side only of \"%.200s\"", side[k]->name[i],
+                    r->formula);
+  return true;
+}
+
+static bool sizes_given(Rearrange *r, const TgNamedSize *sizes, int n) {
+  for (int i = 0; i < r->in.nnames; i++)
+    r->size[i] = -1;
+  for (int i = 0; i < n; i++) {
+    int at = sizes[i].name ? name_at(&r->in, sizes[i].name) : -1;
+    TG_REQUIRE_OR(r->ctx, at >= 0, false, TG_ERR_VALUE, "rearrange: no axis \"%.32s\" in \"%.200s\"",
+                  sizes[i].name ? sizes[i].name : "", r->formula);
+    TG_REQUIRE_OR(r->ctx, sizes[i].size >= 0, false, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"",
+                  (long long)sizes[i].size, sizes[i].name);
+    r->size[at] = sizes[i].size;
+  }
+  return true;
+}
+
+/* The names of axis a of the source, axis `from` of x: the one whose size is not given takes what is left. */
+static bool axis_split(Rearrange *r, TgTensor *x, int a, int from) {
+  int64_t known = 1, have = dims(x)[from];
+  int infer = -1, begin = r->in.first[a], end = r->in.first[a + 1];
+  bool ok = true;
+  for (int i = begin; i < end; i++) {
+    if (r->size[i] >= 0)
+      ok = ok && !__builtin_mul_overflow(known, r->size[i], &known);
+    else
+      ok = ok && infer < 0, infer = i;
+  }
+  ok = ok && (infer < 0 ? known == have : known > 0 && have % known == 0);
+  TG_REQUIRE_OR(r->ctx, ok, false, TG_ERR_SHAPE,
+                "rearrange: axis %d of %s, size %lld, does not split as \"%.200s\" says", from, SHAPE_OF(x),
+                (long long)have, r->formula);
+  if (infer >= 0) r->size[infer] = have / known;
+  TG_REQUIRE_OR(r->ctx, r->n + end - begin <= TG_MAX_RANK, false, TG_ERR_LIMIT,
+                "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, r->formula);
+  for (int i = begin; i < end; i++)
+    r->start[i] = r->n, r->count[i] = 1, r->split[r->n++] = r->size[i];
+  return true;
+}
+
+static bool source_split(Rearrange *r, TgTensor *x) {
+  for (int a = 0, from = 0; a < r->in.naxes; a++) {
+    if (a != r->in.dots) {
+      if (!axis_split(r, x, a, from++)) return false;
+      continue;
+    }
+    int at = r->in.first[a];
+    r->start[at] = r->n, r->count[at] = r->dots;
+    for (int i = 0; i < r->dots; i++)
+      r->split[r->n++] = dims(x)[from++];
+  }
+  return true;
+}
+
+/* The split axes in the result's order, and those of a group as one; "..." stays as many as it was. */
+static TgTensor *joined(const Rearrange *r, TgTensor *x) {
+  int64_t order[TG_MAX_RANK], d[TG_MAX_RANK];
+  int m = 0, n = 0;
+  for (int a = 0; a < r->out.naxes; a++) {
+    int64_t whole = 1;
+    for (int i = r->out.first[a]; i < r->out.first[a + 1]; i++) {
+      int at = name_at(&r->in, r->out.name[i]);
+      for (int j = r->start[at]; j < r->start[at] + r->count[at]; j++) {
+        order[m++] = j;
+        if (a == r->out.dots)
+          d[n++] = r->split[j];
+        else
+          whole *= r->split[j];
+      }
+    }
+    if (a == r->out.dots) continue;
+    TG_REQUIRE(r->ctx, n < TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"",
+               TG_MAX_RANK, r->formula);
+    d[n++] = whole;
+  }
+  return tg_reshape(tg_permute(x, m, order), n, d);
+}
+
 TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *sizes, int n) {
   TG_NUMBERS(x, "rearrange");
   if (!x) return NULL;
@@ -274,80 +373,13 @@ TgTensor *tg_rearrange(TgTensor *x, const char *formula, const TgNamedSize *size
   TG_LIST(ctx, "rearrange", sizes, n);
   TG_REQUIRE(ctx, arrow && !strstr(arrow + 2, "->"), TG_ERR_VALUE, "rearrange: \"%.200s\" has not one \"->\"",
              formula ? formula : "");
-  Side in, out;
-  if (!side_read(ctx, formula, formula, arrow, &in) ||
-      !side_read(ctx, formula, arrow + 2, arrow + 2 + strlen(arrow + 2), &out))
+  Rearrange r = {.ctx = ctx, .formula = formula};
+  if (!side_read(ctx, formula, formula, arrow, &r.in) ||
+      !side_read(ctx, formula, arrow + 2, arrow + 2 + strlen(arrow + 2), &r.out))
     return NULL;
-  int dots = in.dots < 0 ? 0 : rank(x) - (in.naxes - 1);
-  TG_REQUIRE(ctx, dots >= 0 && rank(x) == in.naxes - (in.dots >= 0) + dots, TG_ERR_SHAPE,
+  r.dots = r.in.dots < 0 ? 0 : rank(x) - (r.in.naxes - 1);
+  TG_REQUIRE(ctx, r.dots >= 0 && rank(x) == r.in.naxes - (r.in.dots >= 0) + r.dots, TG_ERR_SHAPE,
              "rearrange: \"%.200s\" for %s", formula, SHAPE_OF(x));
-  for (int i = 0; i < TG_MAX(in.nnames, out.nnames); i++) {
-    const char *lost = i < in.nnames && name_at(&out, in.name[i]) < 0    ? in.name[i]
-                       : i < out.nnames && name_at(&in, out.name[i]) < 0 ? out.name[i]
-                                                                         : NULL;
-    TG_REQUIRE(ctx, !lost, TG_ERR_VALUE, "rearrange: \"%s\" stands on one side only of \"%.200s\"", lost,
-               formula);
-  }
-  int64_t size[MAX_NAMES];
-  for (int i = 0; i < in.nnames; i++)
-    size[i] = -1;
-  for (int i = 0; i < n; i++) {
-    int at = sizes[i].name ? name_at(&in, sizes[i].name) : -1;
-    TG_REQUIRE(ctx, at >= 0, TG_ERR_VALUE, "rearrange: no axis \"%.32s\" in \"%.200s\"",
-               sizes[i].name ? sizes[i].name : "", formula);
-    TG_REQUIRE(ctx, sizes[i].size >= 0, TG_ERR_VALUE, "rearrange: size %lld of \"%s\"",
-               (long long)sizes[i].size, sizes[i].name);
-    size[at] = sizes[i].size;
-  }
-  /* the source split into its names; each name then has a run of axes (one, but for "...") */
-  int64_t d[TG_MAX_RANK], order[TG_MAX_RANK];
-  int k = 0, start[MAX_NAMES], count[MAX_NAMES];
-  for (int a = 0, from = 0; a < in.naxes; a++) {
-    if (a == in.dots) {
-      int at = in.first[a];
-      start[at] = k, count[at] = dots;
-      for (int i = 0; i < dots; i++)
-        d[k++] = dims(x)[from++];
-      continue;
-    }
-    int64_t known = 1, have = dims(x)[from++];
-    int infer = -1;
-    bool ok = true;
-    for (int i = in.first[a]; i < in.first[a + 1]; i++) {
-      if (size[i] >= 0)
-        ok = ok && !__builtin_mul_overflow(known, size[i], &known);
-      else
-        ok = ok && infer < 0, infer = i;
-    }
-    ok = ok && (infer < 0 ? known == have : known > 0 && have % known == 0);
-    TG_REQUIRE(ctx, ok, TG_ERR_SHAPE,
-               "rearrange: axis %d of %s, size %lld, does not split as \"%.200s\" says", from - 1,
-               SHAPE_OF(x), (long long)have, formula);
-    if (infer >= 0) size[infer] = have / known;
-    TG_REQUIRE(ctx, k + in.first[a + 1] - in.first[a] <= TG_MAX_RANK, TG_ERR_LIMIT,
-               "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK, formula);
-    for (int i = in.first[a]; i < in.first[a + 1]; i++)
-      start[i] = k, count[i] = 1, d[k++] = size[i];
-  }
-  x = tg_reshape(x, k, d);
-  int m = 0, r = 0;
-  int64_t res[TG_MAX_RANK];
-  for (int a = 0; a < out.naxes; a++) {
-    int64_t whole = 1;
-    for (int i = out.first[a]; i < out.first[a + 1]; i++) {
-      int at = name_at(&in, out.name[i]);
-      for (int j = 0; j < count[at]; j++) {
-        order[m++] = start[at] + j;
-        if (a == out.dots)
-          res[r++] = d[start[at] + j];
-        else
-          whole *= d[start[at] + j];
-      }
-    }
-    if (a == out.dots) continue;
-    TG_REQUIRE(ctx, r < TG_MAX_RANK, TG_ERR_LIMIT, "rearrange: more than %d axes in \"%.200s\"", TG_MAX_RANK,
-               formula);
-    res[r++] = whole;
-  }
-  return tg_reshape(tg_permute(x, m, order), r, res);
+  if (!names_agree(&r) || !sizes_given(&r, sizes, n) || !source_split(&r, x)) return NULL;
+  return joined(&r, tg_reshape(x, r.n, r.split));
 }

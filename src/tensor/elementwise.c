@@ -72,8 +72,10 @@ TgTensor *tg_mod(TgTensor *a, TgTensor *b) {
   Pair p = operands("mod", a, b, both_bool(a, b) ? DT_I32 : DT_VOID);
   if (!p.ctx) return NULL;
   if (!dtype_is_float((DType)p.a->dtype)) return tensor_new(p.ctx, uop_alu2(p.st, OPS_FLOORMOD, p.a, p.b));
-  TgTensor *x = tensor_new(p.ctx, p.a), *y = tensor_new(p.ctx, p.b), *r = tg_detach(tg_fmod(x, y)),
-           *at_zero = tg_eq_scalar(r, 0);
+  TgTensor *x = tensor_new(p.ctx, p.a);
+  TgTensor *y = tensor_new(p.ctx, p.b);
+  TgTensor *r = tg_detach(tg_fmod(x, y));
+  TgTensor *at_zero = tg_eq_scalar(r, 0);
   TgTensor *moved = tg_bitand(tg_logical_not(at_zero), tg_ne(tg_signbit(r), tg_signbit(y)));
   TgTensor *still = tg_where(at_zero, tg_copysign(r, y), r);
   TgTensor *value = tg_where(moved, tg_add(r, y), still); /* in the divisor's sign, 0 too */
@@ -203,8 +205,10 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
  * none. */
 TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   if (!x) return NULL;
-  bool any = dtype_is_float(dt(x)), below = !any && lo <= dtype_lowest(dt(x)),
-       above = !any && hi >= dtype_highest(dt(x)); /* bounds that bound nothing */
+  /* bounds that bound nothing */
+  bool any = dtype_is_float(dt(x));
+  bool below = !any && lo <= dtype_lowest(dt(x));
+  bool above = !any && hi >= dtype_highest(dt(x));
   TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
   if (lo != -INFINITY && !below) x = tg_where(tg_lt(x, l), l, x);
   return hi != INFINITY && !above ? tg_where(tg_lt(h, x), h, x) : x;
@@ -285,8 +289,9 @@ TgTensor *tg_abs(TgTensor *x) {
 
 TgTensor *tg_sign(TgTensor *x) {
   if (!x || dt(x) == DT_BOOL) return x;
-  TgTensor *zero = tg_scalar_like(x, 0), *one = tg_scalar_like(x, 1),
-           *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
+  TgTensor *zero = tg_scalar_like(x, 0);
+  TgTensor *one = tg_scalar_like(x, 1);
+  TgTensor *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
   TgTensor *r = tg_where(tg_lt(zero, x), one, rest);
   return dtype_is_unsigned(dt(x)) ? r : tg_where(tg_lt(x, zero), tg_neg(one), r);
 }
@@ -349,8 +354,11 @@ TgTensor *tg_silu(TgTensor *x) {
 /* log(1 + e) of e = exp(-|x|) in 0 .. 1: u = 1 + e drops the low bits of e, whose share (e - (u - 1)) / u is
  * added back. The share has no slope of its own: the derivative of log u is that of the whole already. */
 TgTensor *tg_softplus(TgTensor *x) {
-  TgTensor *w = as_wide(x), *zero = tg_scalar_like(w, 0), *pos = tg_lt(zero, w),
-           *e = tg_exp(tg_where(pos, tg_neg(w), w)), *u = tg_add_scalar(e, 1);
+  TgTensor *w = as_wide(x);
+  TgTensor *zero = tg_scalar_like(w, 0);
+  TgTensor *pos = tg_lt(zero, w);
+  TgTensor *e = tg_exp(tg_where(pos, tg_neg(w), w));
+  TgTensor *u = tg_add_scalar(e, 1);
   TgTensor *share = tg_detach(tg_div(tg_sub(e, tg_sub_scalar(u, 1)), u));
   return as_narrow(tg_add(tg_where(pos, w, zero), tg_add(tg_log(u), share)), x);
 }

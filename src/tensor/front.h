@@ -60,14 +60,13 @@ static inline TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
 
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }
 
-static inline const int64_t *dims(const TgTensor *t) {
-  return t->uop->shape->v;
-} /* numbers and symbolic sizes: dims.h counts with both */
+/* numbers and symbolic sizes: dims.h counts with both */
+static inline const int64_t *dims(const TgTensor *t) { return t->uop->shape->v; }
 
 static inline int64_t nelem(const TgTensor *t) { return dim_product(t->ctx->store, t->uop->shape); }
 
-static inline int64_t dim_at(const TgTensor *t,
-                             int axis) { /* size of an axis, negative from the end; -1: no such axis */
+/* size of an axis, negative from the end; -1: no such axis */
+static inline int64_t dim_at(const TgTensor *t, int axis) {
   int a = axis < 0 ? axis + rank(t) : axis;
   return a >= 0 && a < rank(t) ? dims(t)[a] : -1;
 }
@@ -77,23 +76,23 @@ static inline bool is_negative(int64_t d) { return d < 0 && !dim_symbolic(d); }
 static inline bool is_index_dtype(const TgTensor *t) { return !dtype_is_float(dt(t)) && dt(t) != DT_BOOL; }
 
 /* ---- checks */
-TgContext *ctx_two(const char *op, const TgTensor *a,
-                   const TgTensor *b); /* NULL: one is NULL, or (recorded) of another context */
+/* NULL: one is NULL, or (recorded) of another context */
+TgContext *ctx_two(const char *op, const TgTensor *a, const TgTensor *b);
 int axis_get(TgContext *ctx, const char *op, int axis, int n); /* 0 .. n-1; -1: recorded */
-bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d,
-                 int64_t *nelem); /* rank, signs, overflow */
-bool shape_numbers(TgContext *ctx, const char *op,
-                   const Ints *s); /* for what needs sizes that are numbers; false: recorded, with the axis */
+/* rank, signs, overflow */
+bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem);
+/* for what needs sizes that are numbers; false: recorded, with the axis */
+bool shape_numbers(TgContext *ctx, const char *op, const Ints *s);
 bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d);
 #define TG_NUMBERS_OR(x, op, result)                                                                         \
   do {                                                                                                       \
     if ((x) && !shape_numbers((x)->ctx, (op), (x)->uop->shape)) return result;                               \
   } while (0)
 #define TG_NUMBERS(x, op) TG_NUMBERS_OR(x, op, NULL)
-const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a,
-                            const Ints *b); /* NULL: recorded */
-bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n,
-              bool mask[TG_MAX_RANK]); /* none named: all */
+/* NULL: recorded */
+const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b);
+/* none named: all */
+bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);
 
 /* ---- graph builders; NULL in, NULL out. Trivial operations return their source. */
 UOp *u_reshape(UOpStore *st, UOp *u, int n, const int64_t *d);
@@ -106,38 +105,38 @@ UOp *u_reduce(UOpStore *st, Ops op, UOp *u, const bool *mask); /* reduced axes s
 UOp *u_drop(UOpStore *st, UOp *u, const bool *mask);           /* removes axes of size 1 */
 UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);     /* NumPy's rule; shapes must fit */
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
-UOp *u_num(UOpStore *st, double v,
-           const UOp *like); /* a number of like's dtype and shape, as scalar_number has it */
-UOp *u_size(UOpStore *st, int64_t size, DType dtype,
-            const Ints *shape);   /* the value of a size, a number or symbolic */
+/* a number of like's dtype and shape, as scalar_number has it */
+UOp *u_num(UOpStore *st, double v, const UOp *like);
+/* the value of a size, a number or symbolic */
+UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);
 UOp *u_not(UOpStore *st, UOp *u); /* of a bool */
-UOp *u_arange(UOpStore *st, const Ints *shape, int axis,
-              DType dtype); /* the index along axis, at every place of shape */
+/* the index along axis, at every place of shape */
+UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype);
 UOp *u_min(UOpStore *st, UOp *a, UOp *b);
 UOp *u_sum_to(UOpStore *st, UOp *u, const Ints *shape); /* adds up what a broadcast from shape repeated */
-UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride,
-               int64_t dilation); /* layout.c: an axis -> (windows, k) */
+/* layout.c: an axis -> (windows, k) */
+UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t stride, int64_t dilation);
 /* u: what u_windows made, g: its gradient. The gradient of *of, which the windows are of; NULL: u is nothing
  * of the kind. */
 UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of);
-/* lo, hi: zeros added before and after each axis. */
+/* The last n -> windows.., k... lo, hi: zeros added before and after each axis. */
 UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride, const int64_t *dil,
-                  const int64_t *lo, const int64_t *hi); /* the last n -> windows.., k.. */
-UOp *u_gather(UOpStore *st, UOp *x,
-              UOp *const *at); /* at: an integer tensor per axis of x (at least one), of one shape */
-UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v,
-               UOp *const *at); /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
+                  const int64_t *lo, const int64_t *hi);
+/* at: an integer tensor per axis of x (at least one), of one shape */
+UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at);
+/* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */
+UOp *u_scatter(UOpStore *st, Ops op, int how, UOp *to, UOp *v, UOp *const *at);
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis); /* running reduction; long axes in parts side by side */
-UOp *u_pick(UOpStore *st, UOp *x, int axis,
-            UOp *index); /* x at index along axis, at its own place along the others */
-void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index,
-              UOp **at); /* at[d]: the index along d, at every place of shape; along `axis`: index */
+/* x at index along axis, at its own place along the others */
+UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index);
+/* at[d]: the index along d, at every place of shape; along `axis`: index */
+void u_places(UOpStore *st, const Ints *shape, int axis, UOp *index, UOp **at);
 bool u_is_arange(const UOp *u, int axis); /* u_arange along axis, or zeros where that has size 1 */
-UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max,
-                    int axis); /* max: x's running maximum; the index where it was first met */
-UOp *u_reversed(UOpStore *st,
-                UOp *u);  /* what reverses the order: negation of floats, complement of integers */
-DType sum_dtype(DType d); /* the accumulator of a sum */
+/* max: x's running maximum; the index where it was first met */
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis);
+/* what reverses the order: negation of floats, complement of integers */
+UOp *u_reversed(UOpStore *st, UOp *u);
+DType sum_dtype(DType d);                 /* the accumulator of a sum */
 bool u_is_number(const UOp *u, double v); /* a broadcast constant equal to v */
 
 /* movement.c: records that begin .. end is no part of an axis */

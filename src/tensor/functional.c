@@ -37,7 +37,7 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
   TG_REQUIRE(ctx, x->uop->shape == target->uop->shape && rank(x) > 0, TG_ERR_SHAPE,
              "cross_entropy: logits %s and target %s", SHAPE_OF(x), SHAPE_OF(target));
   if (!reduction_known(ctx, "cross_entropy", &o)) return NULL;
-  x = classes_last("cross_entropy", as_float(x), &o),
+  x = classes_last("cross_entropy", as_float(x), &o);
   target = x ? tg_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
   if (!target) return NULL;
   double s = o.label_smoothing;
@@ -122,8 +122,9 @@ TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgL
   x = as_float(x), y = tg_cast(y, tg_dtype(x));
   if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
   /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
-  TgTensor *w = tg_cast(o.weight, tg_dtype(x)), *l = tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))),
-                                                            tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
+  TgTensor *w = tg_cast(o.weight, tg_dtype(x));
+  TgTensor *l =
+      tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))), tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
   TG_REQUIRE(x->ctx, !l || l->uop->shape == x->uop->shape, TG_ERR_SHAPE,
              "binary_cross_entropy_logits: weights %s for %s", SHAPE_OF(o.weight), SHAPE_OF(x));
   return reduced("binary_cross_entropy_logits", l, &o);
@@ -217,8 +218,10 @@ TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, 
   double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
   TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s",
              SHAPE_OF(x));
-  TgTensor *w = as_wide(x), *mean = tg_mean(w, .axis = axes), *cm = channel("batch_norm", w, mean),
-           *d = tg_sub(w, cm);
+  TgTensor *w = as_wide(x);
+  TgTensor *mean = tg_mean(w, .axis = axes);
+  TgTensor *cm = channel("batch_norm", w, mean);
+  TgTensor *d = tg_sub(w, cm);
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
   TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
   for (int i = 0; i < 2; i++) {
@@ -252,11 +255,11 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
     int64_t times = dim_at(q, -3) / dim_at(k, -3);
     k = tg_repeat_interleave(k, times, -3), v = tg_repeat_interleave(v, times, -3);
   }
-  TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k))))),
-          out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
+  TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k)))));
+  TgDType out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
   double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1));
-  TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale),
-           *c = NULL;
+  TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale);
+  TgTensor *c = NULL;
   if (!s) return NULL;
   if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(dim_at(q, -2), dim_at(k, -2)), 1, .dtype = TG_BOOL), 0);
   if (o.mask && tg_dtype(o.mask) == TG_BOOL)

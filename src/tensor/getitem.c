@@ -4,11 +4,12 @@
  * and their axes stand where the first one stood, or in front where something else is between them. */
 #include "tensor/front.h"
 
+/* of x: r(ange), a(t begin), t(ensor) */
 typedef struct Axis {
   char kind;
   int64_t begin, count, step;
   TgTensor *index;
-} Axis; /* of x: r(ange), a(t begin), t(ensor) */
+} Axis;
 
 typedef struct Plan {
   int nitem, ntensor; /* item: r, n(ew), t; in the order of the result, before tensors move */
@@ -51,99 +52,127 @@ static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64
   return t != NULL;
 }
 
-static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p) {
-  TgContext *ctx = x->ctx;
-  *p = (Plan){0};
-  TG_NUMBERS_OR(x, op, false); /* tg_slice, tg_shrink and tg_select take symbolic sizes */
-  int used = 0, dots = 0, news = 0;
+/* What a list of indices asks for, counted before anything is made. */
+typedef struct Asked {
+  int axes, dots, news; /* axes of x that are named, "...", new axes */
+} Asked;
+
+static bool indices_count(TgContext *ctx, const char *op, TgTensor *x, const TgIndex *idx, int n, Asked *c) {
+  *c = (Asked){0};
   TG_REQUIRE_OR(ctx, n >= 0 && (n == 0 || idx), false, TG_ERR_VALUE, "%s: %d indices", op, n);
   for (int i = 0; i < n; i++) {
-    TG_REQUIRE_OR(ctx, (unsigned)idx[i].kind <= TG_INDEX_MASK, false, TG_ERR_VALUE,
-                  "%s: index %d has kind %d", op, i, (int)idx[i].kind);
-    if (idx[i].kind == TG_INDEX_MASK)
+    TgIndexKind kind = idx[i].kind;
+    TG_REQUIRE_OR(ctx, (unsigned)kind <= TG_INDEX_MASK, false, TG_ERR_VALUE, "%s: index %d has kind %d", op,
+                  i, (int)kind);
+    if (kind == TG_INDEX_MASK)
       TG_REQUIRE_OR(ctx, idx[i].tensor && idx[i].tensor->ctx == ctx, false, TG_ERR_VALUE,
                     "%s: mask %d is NULL or of another context", op, i);
-    dots += idx[i].kind == TG_INDEX_ELLIPSIS, news += idx[i].kind == TG_INDEX_NEW;
-    used += idx[i].kind == TG_INDEX_MASK ? rank(idx[i].tensor)
-                                         : idx[i].kind != TG_INDEX_NEW && idx[i].kind != TG_INDEX_ELLIPSIS;
+    if (kind == TG_INDEX_ELLIPSIS)
+      c->dots++;
+    else if (kind == TG_INDEX_NEW)
+      c->news++;
+    else
+      c->axes += kind == TG_INDEX_MASK ? rank(idx[i].tensor) : 1;
   }
-  TG_REQUIRE_OR(ctx, dots <= 1, false, TG_ERR_VALUE, "%s: two ellipses", op);
-  TG_REQUIRE_OR(ctx, used <= rank(x), false, TG_ERR_SHAPE, "%s: %d indices for %s", op, used, SHAPE_OF(x));
-  TG_REQUIRE_OR(ctx, rank(x) + news <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: %d new axes for %s", op, news,
+  TG_REQUIRE_OR(ctx, c->dots <= 1, false, TG_ERR_VALUE, "%s: two ellipses", op);
+  TG_REQUIRE_OR(ctx, c->axes <= rank(x), false, TG_ERR_SHAPE, "%s: %d indices for %s", op, c->axes,
                 SHAPE_OF(x));
-  int axis = 0;
-  for (int i = 0; i <= n; i++) {
-    TgIndexKind kind = i < n ? idx[i].kind : TG_INDEX_ELLIPSIS;
-    if (i == n && dots) break;
-    if (kind == TG_INDEX_NEW) {
-      p->item[p->nitem++] = 'n';
-      continue;
-    }
-    if (kind == TG_INDEX_ELLIPSIS) {
-      for (int k = used; k < rank(x); k++, axis++)
-        p->axis[axis] = (Axis){'r', 0, dims(x)[axis], 1, NULL}, p->item[p->nitem++] = 'r';
-      continue;
-    }
-    if (kind == TG_INDEX_MASK) { /* the places where it is true, as one index tensor per axis */
-      TgTensor *m = idx[i].tensor;
-      TG_REQUIRE_OR(ctx, dt(m) == DT_BOOL, false, TG_ERR_DTYPE, "%s: mask %d is %s, not bool", op, i,
-                    dtype_name(dt(m)));
-      bool same = rank(m) >= 1;
-      for (int d = 0; same && d < rank(m); d++)
-        same = dims(m)[d] == dims(x)[axis + d];
-      TG_REQUIRE_OR(ctx, same, false, TG_ERR_SHAPE, "%s: mask %s for axes from %d of %s", op, SHAPE_OF(m),
-                    axis, SHAPE_OF(x));
-      TgTensor *at = tg_nonzero(m);
-      for (int d = 0; d < rank(m); d++, axis++) {
-        TgTensor *column = tg_select(at, 1, d);
-        if (!column || !tensor_of(ctx, op, i, column, dims(x)[axis], p, &p->axis[axis])) return false;
-        p->item[p->nitem++] = 't';
-      }
-      continue;
-    }
-    int64_t size = dims(x)[axis];
-    Axis *a = &p->axis[axis++];
-    if (kind == TG_INDEX_AT) {
-      int64_t at = idx[i].begin < 0 ? idx[i].begin + size : idx[i].begin;
-      TG_REQUIRE_OR(ctx, at >= 0 && at < size, false, TG_ERR_SHAPE, "%s: index %lld on axis %d of %s", op,
-                    (long long)idx[i].begin, axis - 1, SHAPE_OF(x));
-      *a = (Axis){'a', at, 1, 1, NULL};
-    } else if (kind == TG_INDEX_TENSOR) {
-      if (!tensor_of(ctx, op, i, idx[i].tensor, size, p, a)) return false;
-      p->item[p->nitem++] = 't';
-    } else {
-      TgIndex whole = {.kind = TG_INDEX_SLICE, .begin = TG_OPEN, .end = TG_OPEN};
-      if (!range_of(ctx, op, kind == TG_INDEX_ALL ? &whole : &idx[i], size, a)) return false;
-      p->item[p->nitem++] = 'r';
-    }
+  TG_REQUIRE_OR(ctx, rank(x) + c->news <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: %d new axes for %s", op,
+                c->news, SHAPE_OF(x));
+  return true;
+}
+
+/* The places where a mask is true, as one index tensor for each axis of x from `axis` on. */
+static bool mask_plan(const char *op, TgTensor *x, int i, TgTensor *mask, int axis, Plan *p) {
+  TgContext *ctx = x->ctx;
+  TG_REQUIRE_OR(ctx, dt(mask) == DT_BOOL, false, TG_ERR_DTYPE, "%s: mask %d is %s, not bool", op, i,
+                dtype_name(dt(mask)));
+  bool same = rank(mask) >= 1;
+  for (int d = 0; same && d < rank(mask); d++)
+    same = dims(mask)[d] == dims(x)[axis + d];
+  TG_REQUIRE_OR(ctx, same, false, TG_ERR_SHAPE, "%s: mask %s for axes from %d of %s", op, SHAPE_OF(mask),
+                axis, SHAPE_OF(x));
+  TgTensor *at = tg_nonzero(mask);
+  for (int d = 0; d < rank(mask); d++, axis++) {
+    TgTensor *column = tg_select(at, 1, d);
+    if (!column || !tensor_of(ctx, op, i, column, dims(x)[axis], p, &p->axis[axis])) return false;
+    p->item[p->nitem++] = 't';
   }
-  /* the result's axes: where tensors stand apart, theirs come first */
-  int first = -1, last = -1, k = 0, from = 0;
+  return true;
+}
+
+/* An index that takes one axis of x: a number, a tensor or a range. */
+static bool axis_plan(const char *op, TgTensor *x, int i, const TgIndex *index, int axis, Plan *p) {
+  TgContext *ctx = x->ctx;
+  int64_t size = dims(x)[axis];
+  Axis *a = &p->axis[axis];
+  if (index->kind == TG_INDEX_AT) {
+    int64_t at = index->begin < 0 ? index->begin + size : index->begin;
+    TG_REQUIRE_OR(ctx, at >= 0 && at < size, false, TG_ERR_SHAPE, "%s: index %lld on axis %d of %s", op,
+                  (long long)index->begin, axis, SHAPE_OF(x));
+    *a = (Axis){'a', at, 1, 1, NULL};
+    return true;
+  }
+  static const TgIndex whole = {.kind = TG_INDEX_SLICE, .begin = TG_OPEN, .end = TG_OPEN};
+  bool is_tensor = index->kind == TG_INDEX_TENSOR;
+  if (is_tensor ? !tensor_of(ctx, op, i, index->tensor, size, p, a)
+                : !range_of(ctx, op, index->kind == TG_INDEX_ALL ? &whole : index, size, a))
+    return false;
+  p->item[p->nitem++] = is_tensor ? 't' : 'r';
+  return true;
+}
+
+/* The result's axes: those of the index tensors stand where the first one stood; where tensors stand apart,
+ * they come first. */
+static bool result_axes(const char *op, TgTensor *x, Plan *p) {
+  int first = -1, last = -1, n = 0, from = 0;
   for (int i = 0; i < p->nitem; i++)
     if (p->item[i] == 't') first = first < 0 ? i : first, last = i;
   bool apart = first >= 0 && last - first + 1 != p->ntensor, placed = false;
   int64_t d[3 * TG_MAX_RANK];
   for (int i = -1; i < p->nitem; i++) {
-    bool here = p->ntensor && !placed && (apart ? i < 0 : i == first);
-    if (here) {
-      p->at = k, placed = true;
+    if (p->ntensor && !placed && (apart ? i < 0 : i == first)) {
+      p->at = n, placed = true;
       for (int b = 0; b < p->index_shape->n; b++)
-        d[k++] = p->index_shape->v[b];
+        d[n++] = p->index_shape->v[b];
     }
     if (i < 0 || p->item[i] == 't') continue;
     if (p->item[i] == 'n') {
-      d[k++] = 1;
+      d[n++] = 1;
       continue;
     }
     while (p->axis[from].kind != 'r')
       from++;
-    d[k++] = p->axis[from++].count;
+    d[n++] = p->axis[from++].count;
   }
-  TG_REQUIRE_OR(ctx, k <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: a result of %d axes from %s", op, k,
+  TG_REQUIRE_OR(x->ctx, n <= TG_MAX_RANK, false, TG_ERR_LIMIT, "%s: a result of %d axes from %s", op, n,
                 SHAPE_OF(x));
-  p->ndim = k;
-  memcpy(p->dims, d, (size_t)k * sizeof *d);
-  return shape_check(ctx, op, k, d, NULL);
+  p->ndim = n;
+  memcpy(p->dims, d, (size_t)n * sizeof *d);
+  return shape_check(x->ctx, op, n, d, NULL);
+}
+
+/* The axes that no index names are whole: they stand for "...", or behind all others. */
+static bool plan(const char *op, TgTensor *x, const TgIndex *idx, int n, Plan *p) {
+  *p = (Plan){0};
+  TG_NUMBERS_OR(x, op, false); /* tg_slice, tg_shrink and tg_select take symbolic sizes */
+  Asked asked;
+  if (!indices_count(x->ctx, op, x, idx, n, &asked)) return false;
+  int axis = 0;
+  for (int i = 0; i < n + !asked.dots; i++) {
+    TgIndexKind kind = i < n ? idx[i].kind : TG_INDEX_ELLIPSIS;
+    if (kind == TG_INDEX_NEW)
+      p->item[p->nitem++] = 'n';
+    else if (kind == TG_INDEX_ELLIPSIS)
+      for (int k = asked.axes; k < rank(x); k++, axis++)
+        p->axis[axis] = (Axis){'r', 0, dims(x)[axis], 1, NULL}, p->item[p->nitem++] = 'r';
+    else if (kind == TG_INDEX_MASK) {
+      if (!mask_plan(op, x, i, idx[i].tensor, axis, p)) return false;
+      axis += rank(idx[i].tensor);
+    } else if (!axis_plan(op, x, i, &idx[i], axis++, p))
+      return false;
+  }
+  return result_axes(op, x, p);
 }
 
 /* Every by-th place of an axis from `low` on, `count` of them. Whole steps are cut: begun earlier where there
@@ -259,8 +288,8 @@ TgTensor *tg_getitem(TgTensor *x, const TgIndex *idx, int n) {
 }
 
 /* ---- writing */
-static UOp *written(TgTensor *x, const Plan *p, TgTensor *value,
-                    bool add) { /* x with value at the places, as a SCATTER */
+/* x with value at the places, as a SCATTER */
+static UOp *written(TgTensor *x, const Plan *p, TgTensor *value, bool add) {
   UOp *at[TG_MAX_RANK];
   UOpStore *st = x->ctx->store;
   UOp *v = u_broadcast(st, value->uop, ints_get(st, p->ndim, p->dims));
@@ -271,8 +300,8 @@ static UOp *written(TgTensor *x, const Plan *p, TgTensor *value,
 static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *value) {
   TG_NUMBERS_OR(value, op, false);
   TgContext *ctx = x->ctx;
-  const Ints *shape = ints_get(ctx->store, p->ndim, p->dims),
-             *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
+  const Ints *shape = ints_get(ctx->store, p->ndim, p->dims);
+  const Ints *s = shape ? shape_broadcast(ctx, op, value->uop->shape, shape) : NULL;
   if (!s) return false;
   TG_REQUIRE_OR(ctx, dt(value) == dt(x), false, TG_ERR_DTYPE, "%s: %s to a tensor of %s", op,
                 dtype_name(dt(value)), dtype_name(dt(x)));

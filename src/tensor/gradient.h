@@ -14,7 +14,7 @@ UOp *gradient_of_scan(Rewrite *rw, UOp *scan, UOp *g);
 UOp *gradient_of_gather(Rewrite *rw, UOp *gather, UOp *g);
 UOp *gradient_of_target(Rewrite *rw, UOp *scatter, UOp *g);    /* of what a SCATTER started from, */
 UOp *gradient_of_scattered(Rewrite *rw, UOp *scatter, UOp *g); /* and of what it scattered */
-UOp *gradient_of_stored(Rewrite *rw, UOp *after,
-                        UOp *g); /* after an assignment to a view: of what was stored, */
+/* after an assignment to a view: of what was stored, */
+UOp *gradient_of_stored(Rewrite *rw, UOp *after, UOp *g);
 UOp *gradient_of_rest(Rewrite *rw, UOp *after, UOp *g); /* and of what was there before */
 #endif

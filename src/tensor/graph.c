@@ -31,23 +31,12 @@ ShapeText tensor_text(const TgTensor *x) {
   return t;
 }
 
-/* ---- dtypes: the one table between public and internal names */
-static const DType dtype_table[] = {[TG_DTYPE_DEFAULT] = DT_VOID,
-                                    [TG_BOOL] = DT_BOOL,
-                                    [TG_I8] = DT_I8,
-                                    [TG_U8] = DT_U8,
-                                    [TG_I16] = DT_I16,
-                                    [TG_U16] = DT_U16,
-                                    [TG_I32] = DT_I32,
-                                    [TG_U32] = DT_U32,
-                                    [TG_I64] = DT_I64,
-                                    [TG_U64] = DT_U64,
-                                    [TG_F16] = DT_F16,
-                                    [TG_BF16] = DT_BF16,
-                                    [TG_F32] = DT_F32,
-                                    [TG_F64] = DT_F64,
-                                    [TG_FP8E4M3] = DT_FP8E4M3,
-                                    [TG_FP8E5M2] = DT_FP8E5M2};
+/* ---- dtypes: public and internal numbers; DT_VOID, which is 0, stands for none */
+static const DType dtype_table[] = {
+#define INNER(name, text, bytes, storage)
+#define DTYPE(name, text, bytes, storage) [TG_##name] = DT_##name,
+#include "uop/dtypes.def"
+};
 
 DType dtype_of(TgDType d, DType fallback) {
   if (d == TG_DTYPE_DEFAULT) return fallback;
@@ -62,32 +51,35 @@ TgDType dtype_public(DType d) {
 
 /* The promotion lattice as the result of each pair. Scalars are not here: they take the tensor's kind. i64
  * with u64 has no integer to go to; tinygrad gives a float of no width there, here it is f32. */
-#define JOIN(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o)                                                    \
-  {                                                                                                          \
-    DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, DT_##i, DT_##j, DT_##k, DT_##l, DT_##m,  \
-        DT_##n, DT_##o                                                                                       \
-  }
+/* clang-format off */
+#define DT_E4M3 DT_FP8E4M3
+#define DT_E5M2 DT_FP8E5M2
+#define ROW(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o) \
+  {DT_##a, DT_##b, DT_##c, DT_##d, DT_##e, DT_##f, DT_##g, DT_##h, \
+   DT_##i, DT_##j, DT_##k, DT_##l, DT_##m, DT_##n, DT_##o}
 static const uint8_t joins[DT_COUNT - DT_BOOL][DT_COUNT - DT_BOOL] = {
-    /*   bool     i8       u8       i16      u16      i32      u32      i64      u64      fp8e4m3  fp8e5m2 f16
-       bf16     f32      f64 */
-    JOIN(BOOL, I8, U8, I16, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),  /* bool */
-    JOIN(I8, I8, I16, I16, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),   /* i8 */
-    JOIN(U8, I16, U8, I16, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64),   /* u8 */
-    JOIN(I16, I16, I16, I16, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i16 */
-    JOIN(U16, I32, U16, I32, U16, I32, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u16 */
-    JOIN(I32, I32, I32, I32, I32, I32, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i32 */
-    JOIN(U32, I64, U32, I64, U32, I64, U32, I64, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u32 */
-    JOIN(I64, I64, I64, I64, I64, I64, I64, I64, F32, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* i64 */
-    JOIN(U64, F32, U64, F32, U64, F32, U64, F32, U64, FP8E4M3, FP8E5M2, F16, BF16, F32, F64), /* u64 */
-    JOIN(FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, FP8E4M3, F16, F16,
-         BF16, F32, F64), /* fp8e4m3 */
-    JOIN(FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, FP8E5M2, F16, FP8E5M2, F16,
-         BF16, F32, F64),                                                                        /* fp8e5m2 */
-    JOIN(F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F16, F32, F32, F64),             /* f16 */
-    JOIN(BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32, BF16, F32, F64), /* bf16 */
-    JOIN(F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F32, F64),             /* f32 */
-    JOIN(F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64, F64),             /* f64 */
+  /*            bool  i8    u8    i16   u16   i32   u32   i64   u64   e4m3  e5m2  f16   bf16  f32   f64 */
+  /* bool */ ROW(BOOL, I8,   U8,   I16,  U16,  I32,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i8   */ ROW(I8,   I8,   I16,  I16,  I32,  I32,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u8   */ ROW(U8,   I16,  U8,   I16,  U16,  I32,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i16  */ ROW(I16,  I16,  I16,  I16,  I32,  I32,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u16  */ ROW(U16,  I32,  U16,  I32,  U16,  I32,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i32  */ ROW(I32,  I32,  I32,  I32,  I32,  I32,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u32  */ ROW(U32,  I64,  U32,  I64,  U32,  I64,  U32,  I64,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* i64  */ ROW(I64,  I64,  I64,  I64,  I64,  I64,  I64,  I64,  F32,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* u64  */ ROW(U64,  F32,  U64,  F32,  U64,  F32,  U64,  F32,  U64,  E4M3, E5M2, F16,  BF16, F32,  F64),
+  /* e4m3 */ ROW(E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, E4M3, F16,  F16,  BF16, F32,  F64),
+  /* e5m2 */ ROW(E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, E5M2, F16,  E5M2, F16,  BF16, F32,  F64),
+  /* f16  */ ROW(F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F16,  F32,  F32,  F64),
+  /* bf16 */ ROW(BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, BF16, F32,  BF16, F32,  F64),
+  /* f32  */ ROW(F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F32,  F64),
+  /* f64  */ ROW(F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64,  F64),
 };
+#undef ROW
+#undef DT_E4M3
+#undef DT_E5M2
+
+/* clang-format on */
 
 DType dtype_join(DType a, DType b) { return (DType)joins[a - DT_BOOL][b - DT_BOOL]; }
 
@@ -125,6 +117,7 @@ int axis_get(TgContext *ctx, const char *op, int axis, int n) {
   return a;
 }
 
+/* Sizes of 0 do not hide a product that is too large without them. */
 bool shape_check(TgContext *ctx, const char *op, int n, const int64_t *d, int64_t *nelem) {
   int64_t total = 1, size = 1;
   TG_LIST_OR(ctx, op, d, n, false);
@@ -266,8 +259,8 @@ UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape) {
     return u_full(st, dtype, dtype_is_float(dtype) ? (Scalar){.f = (double)size} : (Scalar){.i = size},
                   shape);
   const Ints *none = ints_get(st, 0, NULL);
-  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype),
-      *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
+  UOp *v = uop_cast(st, dim_uop(st, store_mem(st), size), dtype);
+  UOp *u = v && none ? move(st, OPS_RESHAPE, v, none) : NULL;
   return u_broadcast(st, u, shape);
 }
 
@@ -383,6 +376,8 @@ static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
                    : NULL;
 }
 
+/* A long axis in parts: each is reduced, the sums are scanned, and each part then begins with the sum before
+ * it. */
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   if (!u) return NULL;
   const Ints *s = u->shape;
@@ -393,8 +388,10 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
     all *= dim_max(st, s->v[i]);
   int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
   if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
-  int64_t len = (n + parts - 1) / parts, d[TG_MAX_RANK], lohi[2 * TG_MAX_RANK] = {0},
-          be[2 * TG_MAX_RANK] = {0};
+  int64_t len = (n + parts - 1) / parts;
+  int64_t lohi[2 * TG_MAX_RANK] = {0};
+  int64_t be[2 * TG_MAX_RANK] = {0};
+  int64_t d[TG_MAX_RANK];
   parts = (n + len - 1) / len;
   bool mask[TG_MAX_RANK] = {false};
   lohi[2 * axis + 1] = parts * len - n;
@@ -406,8 +403,8 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   }
   mask[axis + 1] = true;
   u = u_reshape(st, u_pad(st, u, lohi), s->n + 1, d);
-  UOp *before =
-      scan_one(st, op, u_reduce(st, op, u, mask), axis); /* (.., parts, 1, ..), then moved by one part */
+  /* (.., parts, 1, ..), then moved by one part */
+  UOp *before = scan_one(st, op, u_reduce(st, op, u, mask), axis);
   if (!before) return NULL;
   for (int i = 0; i <= s->n; i++)
     be[2 * i + 1] = i == axis ? parts - 1 : i == axis + 1 ? 1 : d[i];
@@ -428,18 +425,18 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   return u_shrink(st, u_reshape(st, u, s->n, d), be);
 }
 
-UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max,
-                    int axis) { /* a new one where it is not what it was one place before */
+/* a new one where it is not what it was one place before */
+UOp *u_first_of_max(UOpStore *st, UOp *x, UOp *max, int axis) {
   if (!x || !max) return NULL;
   int64_t lohi[2 * TG_MAX_RANK] = {0}, be[2 * TG_MAX_RANK];
   for (int i = 0; i < x->shape->n; i++)
     be[2 * i] = 0, be[2 * i + 1] = dim_sub(st, x->shape->v[i], i == axis);
   lohi[2 * axis] = 1;
-  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis])),
-      *was = u_pad(st, u_shrink(st, max, be), lohi);
+  UOp *at = u_arange(st, x->shape, axis, places_dtype(st, x->shape->v[axis]));
+  UOp *was = u_pad(st, u_shrink(st, max, be), lohi);
   UOp *same = uop_alu2(st, OPS_CMPEQ, max, was);
-  if (dtype_is_float((DType)x->dtype))
-    same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was)); /* NaN stays */
+  /* NaN stays */
+  if (dtype_is_float((DType)x->dtype)) same = uop_alu2(st, OPS_OR, same, uop_alu2(st, OPS_CMPNE, was, was));
   return at ? u_scan(st, OPS_MAX, uop_where(st, same, u_num(st, 0, at), at), axis) : NULL;
 }
 

@@ -3,8 +3,8 @@
  * place outside reads 0 and is not written. */
 #include "tensor/front.h"
 
-static bool one_place_each(const char *op, TgTensor *x, int a,
-                           TgTensor *index) { /* index fits x on every axis but a */
+/* index fits x on every axis but a */
+static bool one_place_each(const char *op, TgTensor *x, int a, TgTensor *index) {
   TG_REQUIRE_OR(x->ctx, is_index_dtype(index), false, TG_ERR_DTYPE, "%s: an index of %s", op,
                 dtype_name(dt(index)));
   TG_REQUIRE_OR(x->ctx, rank(index) == rank(x), false, TG_ERR_SHAPE, "%s: %s by index %s", op, SHAPE_OF(x),
@@ -118,6 +118,7 @@ TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, 
   return scatter_end(ctx, x, u_scatter(s.st, by[o.reduce], 0, s.x, s.v, s.at));
 }
 
+/* The least is the largest of the reversed order; a mean is a sum over a count of what was met. */
 TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, TgScatterReduce how,
                                 const TgScatterOptions *opt) {
   TG_NUMBERS(x, "scatter");
@@ -133,10 +134,10 @@ TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor
   DType d = dt(x), out = d, acc = d;
   bool min = how == TG_SCATTER_AMIN, mean = how == TG_SCATTER_MEAN;
   Ops op = how == TG_SCATTER_MULTIPLY ? OPS_MUL : how >= TG_SCATTER_AMAX ? OPS_MAX : OPS_ADD;
-  if (op == OPS_ADD)
-    acc = mean ? sum_dtype(dtype_as_float(d)) : sum_dtype(d), out = mean                ? dtype_as_float(d)
-                                                                    : dtype_is_float(d) ? d
-                                                                                        : acc;
+  if (op == OPS_ADD) {
+    acc = sum_dtype(mean ? dtype_as_float(d) : d);
+    out = mean ? dtype_as_float(d) : dtype_is_float(d) ? d : acc;
+  }
   if (d == DT_BOOL && op == OPS_MAX) acc = DT_U8;
   UOp *to = uop_cast(st, s.x, acc), *v = uop_cast(st, s.v, acc), *met = NULL, *count = NULL;
   if (min) to = u_reversed(st, to), v = u_reversed(st, v);
@@ -174,8 +175,8 @@ static UOp *order_of_true(UOpStore *st, UOp *mask, UOp **count) {
 static bool size_of(TgContext *ctx, const char *op, const TgSelectOptions *o, UOp *count, int64_t *size) {
   TG_REQUIRE_OR(ctx, o->size_given >= 0, false, TG_ERR_VALUE, "%s: size %lld", op, (long long)o->size_given);
   *size = o->size_given;
-  if (o->fixed)
-    return shape_check(ctx, op, 2, (int64_t[]){*size, TG_MAX_RANK}, NULL); /* also as rows of coordinates */
+  /* also as rows of coordinates */
+  if (o->fixed) return shape_check(ctx, op, 2, (int64_t[]){*size, TG_MAX_RANK}, NULL);
   TgTensor *c = tensor_new(ctx, count);
   if (!c || tg_realize(c)) return false;
   *size = tg_item_i64(c);
@@ -195,8 +196,10 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
              SHAPE_OF(x));
   UOpStore *st = ctx->store;
   int64_t n = nelem(x), size;
-  UOp *m = u_reshape(st, u_broadcast(st, mask->uop, s), 1, &n), *v = u_reshape(st, x->uop, 1, &n), *count,
-      *at = m ? order_of_true(st, m, &count) : NULL;
+  UOp *m = u_reshape(st, u_broadcast(st, mask->uop, s), 1, &n);
+  UOp *v = u_reshape(st, x->uop, 1, &n);
+  UOp *count;
+  UOp *at = m ? order_of_true(st, m, &count) : NULL;
   if (!at || !v || !size_of(ctx, "masked_select", &o, count, &size)) return NULL;
   DType d = dt(x);
   Scalar fill = scalar_cast(d, DT_F64, (Scalar){.f = o.fill_value});
@@ -210,8 +213,9 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
   int64_t n = nelem(x), size, d[2];
-  UOp *v = u_reshape(st, x->uop, 1, &n),
-      *m = v && dt(x) != DT_BOOL ? uop_alu2(st, OPS_CMPNE, v, u_num(st, 0, v)) : v, *count;
+  UOp *v = u_reshape(st, x->uop, 1, &n);
+  UOp *m = v && dt(x) != DT_BOOL ? uop_alu2(st, OPS_CMPNE, v, u_num(st, 0, v)) : v;
+  UOp *count;
   UOp *at = m ? order_of_true(st, m, &count) : NULL;
   if (!at || !size_of(ctx, "nonzero", &o, count, &size)) return NULL;
   d[0] = size, d[1] = rank(x);
@@ -221,13 +225,13 @@ TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   if (!size || !n || !rank(x)) return tensor_new(ctx, to);
   UOp *coord = NULL; /* (n, rank): each place's own coordinates */
   for (int i = 0; i < rank(x); i++) {
-    UOp *c = u_reshape(st, u_arange(st, x->uop->shape, i, DT_I32), 2, (int64_t[]){n, 1}),
-        *col = both ? u_arange(st, both, 1, DT_I32) : NULL;
+    UOp *c = u_reshape(st, u_arange(st, x->uop->shape, i, DT_I32), 2, (int64_t[]){n, 1});
+    UOp *col = both ? u_arange(st, both, 1, DT_I32) : NULL;
     c = u_broadcast(st, c, both);
     coord = coord ? uop_where(st, uop_alu2(st, OPS_CMPEQ, col, u_num(st, i, col)), c, coord) : c;
     if (!coord) return NULL;
   }
-  where[0] = u_broadcast(st, u_reshape(st, at, 2, (int64_t[]){n, 1}), both),
+  where[0] = u_broadcast(st, u_reshape(st, at, 2, (int64_t[]){n, 1}), both);
   where[1] = u_arange(st, both, 1, DT_I32);
   return tensor_new(ctx, u_scatter(st, OPS_STORE, 0, to, coord, where));
 }

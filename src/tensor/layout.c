@@ -2,8 +2,8 @@
  * Nothing here is a node of its own. */
 #include "tensor/front.h"
 
-static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin,
-                     int64_t end) { /* begin .. end of one axis */
+/* begin .. end of one axis */
+static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
   if (!u) return NULL;
   int64_t be[2 * TG_MAX_RANK];
   for (int i = 0; i < u->shape->n; i++)
@@ -11,8 +11,8 @@ static UOp *one_axis(UOpStore *st, UOp *u, int axis, int64_t begin,
   return u_shrink(st, u, be);
 }
 
-static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n,
-                       const int64_t *sizes) { /* one axis seen as n axes of these sizes; n 0 drops it */
+/* one axis seen as n axes of these sizes; n 0 drops it */
+static UOp *split_axis(UOpStore *st, UOp *u, int axis, int n, const int64_t *sizes) {
   if (!u) return NULL;
   int64_t d[2 * TG_MAX_RANK];
   int k = 0;
@@ -42,8 +42,10 @@ static UOp *merge_axes(UOpStore *st, UOp *u, int axis) { /* axis and the next as
  * is the axis shifted by r dil. */
 UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil) {
   if (!u) return NULL;
-  int64_t i = u->shape->v[axis], o = (i - dil * (k - 1) - 1) / s + 1, order[TG_MAX_RANK],
-          pad[2 * TG_MAX_RANK] = {0};
+  int64_t i = u->shape->v[axis];
+  int64_t o = (i - dil * (k - 1) - 1) / s + 1;
+  int64_t pad[2 * TG_MAX_RANK] = {0};
+  int64_t order[TG_MAX_RANK];
   if (s >= k && dil == 1) {
     if (o * s > i)
       pad[2 * axis + 1] = o * s - i, u = u_pad(st, u, pad);
@@ -51,8 +53,10 @@ UOp *u_windows(UOpStore *st, UOp *u, int axis, int64_t k, int64_t s, int64_t dil
       u = one_axis(st, u, axis, 0, o * s);
     return one_axis(st, split_axis(st, u, axis, 2, (int64_t[]){o, s}), axis + 1, 0, k);
   }
-  int64_t f = 1 + (o * s > i - dil * (k - 1)), period = i * f + dil, reps = (k * period + i - 1) / i,
-          d[TG_MAX_RANK];
+  int64_t f = 1 + (o * s > i - dil * (k - 1));
+  int64_t period = i * f + dil;
+  int64_t reps = (k * period + i - 1) / i;
+  int64_t d[TG_MAX_RANK];
   u = split_axis(st, u, axis, 2, (int64_t[]){1, i});
   if (!u) return NULL;
   memcpy(d, u->shape->v, (size_t)u->shape->n * sizeof *d);
@@ -233,6 +237,14 @@ static TgTensor *edge(TgTensor *x, int axis, int64_t at, int64_t n) {
   return tg_expand(tg_slice(x, axis, at, at + 1), rank(x), d);
 }
 
+/* What stands before (or behind) an axis that is lengthened by n. */
+static TgTensor *padding(TgTensor *x, int axis, int64_t n, bool before, TgPadMode mode) {
+  int64_t size = dims(x)[axis];
+  if (mode == TG_PAD_REPLICATE) return edge(x, axis, before ? 0 : size - 1, n);
+  if (mode == TG_PAD_CIRCULAR) return before ? tg_slice(x, axis, size - n, size) : tg_slice(x, axis, 0, n);
+  return before ? mirrored(x, axis, 1, n + 1) : mirrored(x, axis, size - 1 - n, size - 1);
+}
+
 TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMode mode) {
   if (mode != TG_PAD_CONSTANT) TG_NUMBERS(x, "pad_mode");
   static const char *const names[] = {"constant", "reflect", "replicate", "circular"};
@@ -244,29 +256,21 @@ TgTensor *tg_pad_mode(TgTensor *x, const int64_t *lo, const int64_t *hi, TgPadMo
   TG_LIST(x->ctx, "pad", hi, rank(x));
   for (int i = 0; i < rank(x); i++)
     crop_lo[i] = TG_MIN(lo[i], 0), crop_hi[i] = TG_MIN(hi[i], 0);
-  if (mode == TG_PAD_CIRCULAR)
-    x = tg_pad(x, crop_lo, crop_hi); /* it goes round what is left; the others look at the whole axis */
+  /* it goes round what is left; the others look at the whole axis */
+  if (mode == TG_PAD_CIRCULAR) x = tg_pad(x, crop_lo, crop_hi);
   for (int a = 0; x && a < rank(x); a++) {
-    int64_t l = TG_MAX(lo[a], 0), h = TG_MAX(hi[a], 0), n = dims(x)[a],
-            most = mode == TG_PAD_REFLECT    ? n - 1
-                   : mode == TG_PAD_CIRCULAR ? n
-                   : n                       ? INT64_MAX
-                                             : 0;
-    if (!l && !h) continue;
-    TG_REQUIRE(x->ctx, l <= most && h <= most, TG_ERR_SHAPE,
+    int64_t before = TG_MAX(lo[a], 0), behind = TG_MAX(hi[a], 0), n = dims(x)[a], most = n ? INT64_MAX : 0;
+    if (mode == TG_PAD_REFLECT) most = n - 1;
+    if (mode == TG_PAD_CIRCULAR) most = n;
+    if (!before && !behind) continue;
+    TG_REQUIRE(x->ctx, before <= most && behind <= most, TG_ERR_SHAPE,
                "pad: axis %d of %s has too few elements to %s %lld before and %lld after", a, SHAPE_OF(x),
-               names[mode], (long long)l, (long long)h);
+               names[mode], (long long)before, (long long)behind);
     TgTensor *part[3];
     int k = 0;
-    if (l)
-      part[k++] = mode == TG_PAD_REFLECT     ? mirrored(x, a, 1, l + 1)
-                  : mode == TG_PAD_REPLICATE ? edge(x, a, 0, l)
-                                             : tg_slice(x, a, n - l, n);
+    if (before) part[k++] = padding(x, a, before, true, mode);
     part[k++] = x;
-    if (h)
-      part[k++] = mode == TG_PAD_REFLECT     ? mirrored(x, a, n - 1 - h, n - 1)
-                  : mode == TG_PAD_REPLICATE ? edge(x, a, n - 1, h)
-                                             : tg_slice(x, a, 0, h);
+    if (behind) part[k++] = padding(x, a, behind, false, mode);
     x = tg_cat(part, k, a);
   }
   return mode == TG_PAD_CIRCULAR ? x : tg_pad(x, crop_lo, crop_hi);
@@ -423,8 +427,8 @@ TgTensor *tg_diag(TgTensor *x) { /* each element and n zeros, laid out row by ro
 TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   TG_NUMBERS(x, "diagonal");
   if (!x) return NULL;
-  int a = axis_get(x->ctx, "diagonal", axis1, rank(x)),
-      b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
+  int a = axis_get(x->ctx, "diagonal", axis1, rank(x));
+  int b = a < 0 ? -1 : axis_get(x->ctx, "diagonal", axis2, rank(x));
   if (b < 0) return NULL;
   TG_REQUIRE(x->ctx, a != b, TG_ERR_SHAPE, "diagonal: axes %d and %d of %s are one", axis1, axis2,
              SHAPE_OF(x));
@@ -439,8 +443,8 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
   else
     x = tg_slice(x, -2, offset < -h ? h : -offset, h), h = offset < -h ? 0 : h + offset;
   int64_t n = TG_MIN(h, w), lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-  x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2,
-                 -1); /* (.., n n): element i stands at i (n + 1) */
+  /* (.., n n): element i stands at i (n + 1) */
+  x = tg_flatten(tg_slice(tg_slice(x, -1, 0, n), -2, 0, n), -2, -1);
   if (!x) return NULL;
   if (n == 0) return x;
   hi[r - 2] = n;
@@ -457,11 +461,12 @@ TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t ste
   TG_REQUIRE(ctx, steps >= 0, TG_ERR_VALUE, "linspace: %lld steps", (long long)steps);
   if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d));
   TgDType c = d == DT_F64 ? TG_F64 : TG_F32; /* from each end to the middle: both ends exact */
-  TgTensor *i = tg_arange(ctx, 0, (double)steps), *up = tg_cast(i, c),
-           *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
+  TgTensor *i = tg_arange(ctx, 0, (double)steps);
+  TgTensor *up = tg_cast(i, c);
+  TgTensor *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
   double step = (stop - start) / (double)(steps - 1);
-  TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start),
-           *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
+  TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start);
+  TgTensor *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
   return tg_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
 }
 

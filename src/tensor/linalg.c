@@ -42,12 +42,13 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   int64_t m = dim_at(a, -2), n = dim_at(a, -1), steps = TG_MIN(m - 1, n);
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
-    TgTensor *below = tg_ge_scalar(row, (double)k),
-             *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0)); /* (.., m) */
+    /* (.., m) */
+    TgTensor *below = tg_ge_scalar(row, (double)k);
+    TgTensor *col = tg_where(below, tg_select(a, -1, k), tg_scalar_like(a, 0));
     TgTensor *size;
     col = scaled(col, TG_AXES(-1), &size); /* the reflector does not depend on the length of the column */
-    TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true)),
-             *head = tg_slice(col, -1, k, k + 1);
+    TgTensor *norm = tg_sqrt(tg_sum(tg_mul(col, col), .axis = TG_AXES(-1), .keepdim = true));
+    TgTensor *head = tg_slice(col, -1, k, k + 1);
     TgTensor *sign = tg_where(tg_lt_scalar(head, 0), tg_scalar_like(a, -1), tg_scalar_like(a, 1));
     TgTensor *v =
         tg_add(col, tg_where(tg_eq_scalar(row, (double)k), tg_mul(sign, norm), tg_scalar_like(a, 0)));
@@ -72,8 +73,8 @@ typedef struct Svd {
   TgTensor *u, *s, *v;
 } Svd;
 
-static TgTensor *permute_columns(TgTensor *x, const int64_t *order,
-                                 int64_t n) { /* runs of neighbours as slices */
+/* runs of neighbours as slices */
+static TgTensor *permute_columns(TgTensor *x, const int64_t *order, int64_t n) {
   TgTensor *part[64];
   int k = 0;
   for (int64_t i = 0; i < n && k < 64;) {
@@ -85,67 +86,90 @@ static TgTensor *permute_columns(TgTensor *x, const int64_t *order,
   return tg_cat(part, k, -1);
 }
 
-static bool jacobi(TgTensor *a, Svd *out) {
-  TgContext *ctx = a->ctx;
-  int64_t n = dim_at(a, -1), even = n + (n & 1), half = even / 2;
-  TgTensor *v = eye_like(a, n);
-  double eps = dt(a) == DT_F64 ? 0x1p-52 : 0x1p-23;
-  if (even != n) { /* a column of zeros, which no rotation moves */
-    int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
-    hi[rank(a) - 1] = 1;
-    a = tg_pad(a, lo, hi);
-    hi[rank(a) - 2] = 1;
-    v = tg_pad(v, lo, hi);
-  }
-  /* the first column of each row; the players of a round robin: 0 stays, the rest go round */
-  int64_t *next = mem_alloc(&ctx->mem, (size_t)even * sizeof *next);
-  TG_REQUIRE_OR(ctx, next, false, TG_ERR_NOMEM, "svd: out of memory");
+/* a and v with one more column, of zeros: no rotation moves it. */
+static void column_added(TgTensor **a, TgTensor **v) {
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
+  hi[rank(*a) - 1] = 1;
+  *a = tg_pad(*a, lo, hi);
+  hi[rank(*a) - 2] = 1;
+  *v = tg_pad(*v, lo, hi);
+}
+
+/* A round robin of an even number of players in two rows: 0 stays, the rest go round.
+ * top: 0, b0, t1 .. t(h-2); bottom: b1 .. b(h-1), t(h-1) */
+static void round_robin(int64_t *next, int64_t even) {
+  int64_t half = even / 2;
   for (int64_t i = 0; i < even; i++)
     next[i] = i;
-  if (even > 2) { /* top: 0, b0, t1 .. t(h-2); bottom: b1 .. b(h-1), t(h-1) */
-    next[1] = half;
-    for (int64_t i = 2; i < half; i++)
-      next[i] = i - 1;
-    for (int64_t i = half; i < even - 1; i++)
-      next[i] = i + 1;
-    next[even - 1] = half - 1;
-  }
-  int64_t rounds = n < 2 ? 0 : (even - 1) * SWEEPS;
-  for (int64_t k = 0; k < rounds && a && v; k++) {
-    TgTensor *p = tg_slice(a, -1, 0, half), *q = tg_slice(a, -1, half, even), *vp = tg_slice(v, -1, 0, half),
-             *vq = tg_slice(v, -1, half, even);
-    TgTensor *alpha = tg_sum(tg_mul(p, p), .axis = TG_AXES(-2), .keepdim = true),
-             *beta = tg_sum(tg_mul(q, q), .axis = TG_AXES(-2), .keepdim = true);
-    TgTensor *gamma = tg_sum(tg_mul(p, q), .axis = TG_AXES(-2), .keepdim = true);
-    TgTensor *turn = tg_gt(tg_abs(gamma), tg_mul_scalar(tg_mul(tg_sqrt(alpha), tg_sqrt(beta)), eps * 0.25)),
-             *one = tg_scalar_like(a, 1), *zero = tg_scalar_like(a, 0);
-    TgTensor *zeta = tg_div(tg_sub(beta, alpha), tg_mul_scalar(tg_where(turn, gamma, one), 2));
-    TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15),
-             *z = tg_where(big, one, zeta); /* its square would overflow */
-    TgTensor *root = tg_rdiv_scalar(tg_add(tg_abs(z), tg_sqrt(tg_add_scalar(tg_mul(z, z), 1))), 1);
-    TgTensor *t = tg_where(big, tg_div(tg_mul_scalar(one, 0.5), tg_where(big, tg_abs(zeta), one)), root);
-    t = tg_where(tg_lt_scalar(zeta, 0), tg_neg(t), t);
-    TgTensor *c = tg_where(turn, tg_rsqrt(tg_add_scalar(tg_mul(t, t), 1)), one),
-             *s = tg_where(turn, tg_mul(c, t), zero);
-    c = tg_contiguous(c), s = tg_contiguous(s);
-    TgTensor *side[] = {tg_sub(tg_mul(c, p), tg_mul(s, q)), tg_add(tg_mul(s, p), tg_mul(c, q))};
-    TgTensor *vside[] = {tg_sub(tg_mul(c, vp), tg_mul(s, vq)), tg_add(tg_mul(s, vp), tg_mul(c, vq))};
-    a = tg_contiguous(permute_columns(tg_cat(side, 2, -1), next, even)),
-    v = tg_contiguous(permute_columns(tg_cat(vside, 2, -1), next, even));
-  }
-  mem_free(&ctx->mem, next);
-  if (!a || !v) return false;
-  /* a whole number of sweeps: every column stands where it began */
-  a = tg_slice(a, -1, 0, n), v = tg_slice(tg_slice(v, -1, 0, n), -2, 0, n);
+  if (even <= 2) return;
+  next[1] = half;
+  for (int64_t i = 2; i < half; i++)
+    next[i] = i - 1;
+  for (int64_t i = half; i < even - 1; i++)
+    next[i] = i + 1;
+  next[even - 1] = half - 1;
+}
+
+/* Cosine and sine, by pair of columns of a, of the rotation that makes the columns p and q orthogonal; 1 and
+ * 0 where they are. */
+static void rotation(TgTensor *a, TgTensor *p, TgTensor *q, TgTensor **cosine, TgTensor **sine) {
+  double eps = dt(a) == DT_F64 ? 0x1p-52 : 0x1p-23;
+  TgTensor *alpha = tg_sum(tg_mul(p, p), .axis = TG_AXES(-2), .keepdim = true);
+  TgTensor *beta = tg_sum(tg_mul(q, q), .axis = TG_AXES(-2), .keepdim = true);
+  TgTensor *gamma = tg_sum(tg_mul(p, q), .axis = TG_AXES(-2), .keepdim = true);
+  TgTensor *turn = tg_gt(tg_abs(gamma), tg_mul_scalar(tg_mul(tg_sqrt(alpha), tg_sqrt(beta)), eps * 0.25));
+  TgTensor *one = tg_scalar_like(a, 1), *zero = tg_scalar_like(a, 0);
+  TgTensor *zeta = tg_div(tg_sub(beta, alpha), tg_mul_scalar(tg_where(turn, gamma, one), 2));
+
+  /* tan = sign(zeta) / (|zeta| + sqrt(zeta^2 + 1)), and 1 / (2 zeta) where the square would overflow */
+  TgTensor *big = tg_gt_scalar(tg_abs(zeta), dt(a) == DT_F64 ? 1e150 : 1e15), *z = tg_where(big, one, zeta);
+  TgTensor *root = tg_rdiv_scalar(tg_add(tg_abs(z), tg_sqrt(tg_add_scalar(tg_mul(z, z), 1))), 1);
+  TgTensor *t = tg_where(big, tg_div(tg_mul_scalar(one, 0.5), tg_where(big, tg_abs(zeta), one)), root);
+  t = tg_where(tg_lt_scalar(zeta, 0), tg_neg(t), t);
+  TgTensor *c = tg_where(turn, tg_rsqrt(tg_add_scalar(tg_mul(t, t), 1)), one);
+  TgTensor *s = tg_where(turn, tg_mul(c, t), zero);
+  *cosine = tg_contiguous(c), *sine = tg_contiguous(s);
+}
+
+/* The columns p beside q, rotated, in the order of the next round. */
+static TgTensor *rotated(TgTensor *p, TgTensor *q, TgTensor *c, TgTensor *s, const int64_t *next,
+                         int64_t even) {
+  TgTensor *side[] = {tg_sub(tg_mul(c, p), tg_mul(s, q)), tg_add(tg_mul(s, p), tg_mul(c, q))};
+  return tg_contiguous(permute_columns(tg_cat(side, 2, -1), next, even));
+}
+
+/* The orthogonal columns of a by their lengths, largest first. place[i]: how many stand before column i;
+ * sorting is a product with that permutation. */
+static bool sorted(TgContext *ctx, TgTensor *a, TgTensor *v, int64_t n, Svd *out) {
   TgTensor *s = tg_contiguous(tg_sqrt(tg_sum(tg_mul(a, a), .axis = TG_AXES(-2)))); /* (.., n) */
-  /* place[i]: how many stand before column i, largest first; sorting is a product with that permutation */
   TgTensor *mine = tg_unsqueeze(s, -1), *other = tg_unsqueeze(s, -2), *i = tg_arange(ctx, 0, (double)n);
-  TgTensor *first = tg_lt(tg_unsqueeze(i, -2), tg_unsqueeze(i, -1)),
-           *before = tg_bitor(tg_gt(other, mine), tg_bitand(tg_eq(other, mine), first));
+  TgTensor *first = tg_lt(tg_unsqueeze(i, -2), tg_unsqueeze(i, -1));
+  TgTensor *before = tg_bitor(tg_gt(other, mine), tg_bitand(tg_eq(other, mine), first));
   TgTensor *place = tg_sum(tg_cast(before, TG_I32), .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *order = tg_contiguous(tg_cast(tg_eq(place, i), tg_dtype(a)));
   *out = (Svd){tg_matmul(a, order), tg_squeeze(tg_matmul(other, order), -2), tg_matmul(v, order)};
   return out->u && out->s && out->v;
+}
+
+static bool jacobi(TgTensor *a, Svd *out) {
+  TgContext *ctx = a->ctx;
+  int64_t n = dim_at(a, -1), even = n + (n & 1), half = even / 2;
+  TgTensor *v = eye_like(a, n);
+  if (even != n) column_added(&a, &v);
+  int64_t *next = mem_alloc(&ctx->mem, (size_t)even * sizeof *next);
+  TG_REQUIRE_OR(ctx, next, false, TG_ERR_NOMEM, "svd: out of memory");
+  round_robin(next, even);
+  int64_t rounds = n < 2 ? 0 : (even - 1) * SWEEPS;
+  for (int64_t k = 0; k < rounds && a && v; k++) {
+    TgTensor *p = tg_slice(a, -1, 0, half), *q = tg_slice(a, -1, half, even), *c, *s;
+    TgTensor *vp = tg_slice(v, -1, 0, half), *vq = tg_slice(v, -1, half, even);
+    rotation(a, p, q, &c, &s);
+    a = rotated(p, q, c, s, next, even), v = rotated(vp, vq, c, s, next, even);
+  }
+  mem_free(&ctx->mem, next);
+  if (!a || !v) return false;
+  /* a whole number of sweeps: every column stands where it began */
+  return sorted(ctx, tg_slice(a, -1, 0, n), tg_slice(tg_slice(v, -1, 0, n), -2, 0, n), n, out);
 }
 
 /* U from the columns A v = s u: their QR factorisation gives an orthonormal basis even where s is 0, with
@@ -172,7 +196,8 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
       tg_where(tg_lt_scalar(tg_diagonal(r, 0, -2, -1), 0), tg_scalar_like(q, -1), tg_scalar_like(q, 1));
   TgTensor *left = tg_mul(tg_slice(q, -1, 0, n), tg_unsqueeze(sign, -2)), *right = mt(f.v);
   if (o.full_matrices && m > n) left = tg_cat((TgTensor *[]){left, tg_slice(q, -1, n, m)}, 2, -1);
-  *u = tg_cast(wide ? mt(right) : left, out), *vt = tg_cast(wide ? mt(left) : right, out),
+  *u = tg_cast(wide ? mt(right) : left, out);
+  *vt = tg_cast(wide ? mt(left) : right, out);
   *s = tg_cast(tg_mul(f.s, tg_squeeze(size, -1)), out);
   return *u && *s && *vt ? TG_OK : ctx->err.status;
 }
@@ -186,8 +211,8 @@ TgTensor *tg_newton_schulz(TgTensor *x, int steps, const double coefficients[3],
   TG_REQUIRE(x->ctx, steps >= 0 && coefficients, TG_ERR_VALUE, "newton_schulz: %d steps", steps);
   bool tall = dim_at(g, -2) > dim_at(g, -1);
   if (tall) g = mt(g);
-  TgTensor *wide = as_wide(g),
-           *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
+  TgTensor *wide = as_wide(g);
+  TgTensor *norm = tg_sqrt(tg_sum(tg_mul(wide, wide), .axis = TG_AXES(-2, -1), .keepdim = true));
   g = as_narrow(tg_div(wide, tg_add_scalar(norm, eps != 0 ? eps : 1e-7)), g);
   for (int i = 0; i < steps && g; i++) {
     TgTensor *a = tg_contiguous(tg_matmul(g, mt(g)));

@@ -4,10 +4,11 @@
  * them are those of the fit, relative. Narrow floats are computed in f32 and rounded once. */
 #include "tensor/front.h"
 
+/* highest power first */
 typedef struct Poly {
   int n;
   const double *c;
-} Poly; /* highest power first */
+} Poly;
 
 #define POLY(...)                                                                                            \
   {                                                                                                          \
@@ -150,8 +151,8 @@ TgTensor *tg_log10(TgTensor *x) {
 /* Beyond 1: e = exp(|x|/2), whose square may overflow only where the result does. */
 TgTensor *tg_sinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 1);
-  TgTensor *e = tg_exp(tg_mul_scalar(a, 0.5)),
-           *big = tg_sub(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
+  TgTensor *e = tg_exp(tg_mul_scalar(a, 0.5));
+  TgTensor *big = tg_sub(tg_mul(tg_mul_scalar(e, 0.5), e), tg_div(tg_rdiv_scalar(e, 0.5), e));
   TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_sinh), signed_as(big, w));
   return as_narrow(with_derivative(y, w, gradient_of_sinh), x);
 }
@@ -164,8 +165,10 @@ TgTensor *tg_cosh(TgTensor *x) {
 
 /* Beyond 1/4 (1 - e) / (1 + e), e = exp(-2|x|), whose difference is exact. */
 TgTensor *tg_tanh(TgTensor *x) {
-  TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25),
-           *e = tg_exp(tg_mul_scalar(a, -2));
+  TgTensor *w = as_wide(x);
+  TgTensor *a = magnitude(w);
+  TgTensor *small = tg_lt_scalar(a, 0.25);
+  TgTensor *e = tg_exp(tg_mul_scalar(a, -2));
   TgTensor *far = tg_div(tg_rsub_scalar(e, 1), tg_add_scalar(e, 1));
   TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_tanh), signed_as(far, w));
   return as_narrow(with_derivative(y, w, gradient_of_tanh), x);
@@ -184,8 +187,8 @@ TgTensor *tg_asin(TgTensor *x) {
 
 TgTensor *tg_acos(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
-  TgTensor *h = tg_mul_scalar(half_angle(a, inner), 2),
-           *outer = tg_where(tg_lt_scalar(w, 0), tg_rsub_scalar(h, 3.14159265358979323846), h);
+  TgTensor *h = tg_mul_scalar(half_angle(a, inner), 2);
+  TgTensor *outer = tg_where(tg_lt_scalar(w, 0), tg_rsub_scalar(h, 3.14159265358979323846), h);
   return as_narrow(
       tg_where(inner, tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923), outer),
       x);
@@ -194,8 +197,10 @@ TgTensor *tg_acos(TgTensor *x) {
 /* t = |x|, or -1/|x| beyond tan(3 pi/8), or (|x| - 1)/(|x| + 1) between: always within tan(pi/8); the angle
  * taken off is 0, pi/2 or pi/4. */
 TgTensor *tg_atan(TgTensor *x) {
-  TgTensor *w = as_wide(x), *a = magnitude(w), *low = tg_lt_scalar(a, 0.41421356237309503),
-           *high = tg_gt_scalar(a, 2.4142135623730949);
+  TgTensor *w = as_wide(x);
+  TgTensor *a = magnitude(w);
+  TgTensor *low = tg_lt_scalar(a, 0.41421356237309503);
+  TgTensor *high = tg_gt_scalar(a, 2.4142135623730949);
   TgTensor *mid = tg_logical_not(tg_bitor(low, high)), *m = tg_where(mid, a, constant(a, 1));
   TgTensor *t = tg_where(low, a,
                          tg_where(high, tg_rdiv_scalar(only_where(high, a, 1), -1),
@@ -203,25 +208,28 @@ TgTensor *tg_atan(TgTensor *x) {
   TgTensor *base =
       tg_where(low, constant(a, 0),
                tg_where(high, constant(a, 1.57079632679489661923), constant(a, 0.78539816339744830962)));
-  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w),
-           *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0)); /* -0 stays -0 */
+  /* -0 stays -0 */
+  TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w);
+  TgTensor *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0));
   return as_narrow(tg_where(itself, w, r), x);
 }
 
-static TgTensor *unsigned_of(TgTensor *x) {
-  return tg_where(tg_signbit(x), tg_neg(x), x);
-} /* +0 of -0, with slope -1 as below it */
+/* +0 of -0, with slope -1 as below it */
+static TgTensor *unsigned_of(TgTensor *x) { return tg_where(tg_signbit(x), tg_neg(x), x); }
 
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(y), dt(x))));
-  TgTensor *a = as_wide(tg_cast(y, d)), *b = as_wide(tg_cast(x, d)), *pa = unsigned_of(a),
-           *pb = unsigned_of(b);
-  TgTensor *inf = tg_bitand(tg_isinf(a), tg_isinf(b)),
-           *zero = tg_bitand(tg_eq_scalar(a, 0), tg_eq_scalar(b, 0)),
-           *plain = tg_logical_not(tg_bitor(inf, zero));
-  TgTensor *steep = tg_lt(pb, pa), *q = tg_atan(tg_div(only_where(plain, tg_where(steep, pb, pa), 0),
-                                                       only_where(plain, tg_where(steep, pa, pb), 1)));
+  TgTensor *a = as_wide(tg_cast(y, d));
+  TgTensor *b = as_wide(tg_cast(x, d));
+  TgTensor *pa = unsigned_of(a);
+  TgTensor *pb = unsigned_of(b);
+  TgTensor *inf = tg_bitand(tg_isinf(a), tg_isinf(b));
+  TgTensor *zero = tg_bitand(tg_eq_scalar(a, 0), tg_eq_scalar(b, 0));
+  TgTensor *plain = tg_logical_not(tg_bitor(inf, zero));
+  TgTensor *steep = tg_lt(pb, pa);
+  TgTensor *q = tg_atan(
+      tg_div(only_where(plain, tg_where(steep, pb, pa), 0), only_where(plain, tg_where(steep, pa, pb), 1)));
   TgTensor *r = tg_where(steep, tg_rsub_scalar(q, 1.57079632679489661923), q);
   r = tg_where(inf, constant(r, 0.78539816339744830962), r);
   r = tg_where(tg_signbit(b), tg_rsub_scalar(r, 3.14159265358979323846), r);
@@ -233,8 +241,8 @@ TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
 TgTensor *tg_asinh(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *small = tg_lt_scalar(a, 0.25), *huge = tg_gt_scalar(a, 1e9);
   TgTensor *m = tg_where(tg_bitor(small, huge), constant(a, 1), a);
-  TgTensor *mid = tg_log(tg_add(m, tg_sqrt(tg_add_scalar(tg_mul(m, m), 1)))),
-           *far = tg_add_scalar(tg_log(only_where(huge, a, 1)), 0.69314718055994530942);
+  TgTensor *mid = tg_log(tg_add(m, tg_sqrt(tg_add_scalar(tg_mul(m, m), 1))));
+  TgTensor *far = tg_add_scalar(tg_log(only_where(huge, a, 1)), 0.69314718055994530942);
   return as_narrow(
       tg_where(small, odd(only_where(small, w, 0), &fit_asinh), signed_as(tg_where(huge, far, mid), w)), x);
 }
@@ -245,8 +253,9 @@ TgTensor *tg_acosh(TgTensor *x) {
 }
 
 TgTensor *tg_atanh(TgTensor *x) {
-  TgTensor *w = as_wide(x), *small = tg_lt_scalar(magnitude(w), 0.25),
-           *m = only_where(tg_logical_not(small), w, 0.5);
+  TgTensor *w = as_wide(x);
+  TgTensor *small = tg_lt_scalar(magnitude(w), 0.25);
+  TgTensor *m = only_where(tg_logical_not(small), w, 0.5);
   TgTensor *far = tg_mul_scalar(tg_log(tg_div(tg_add_scalar(m, 1), tg_rsub_scalar(m, 1))), 0.5);
   TgTensor *y = tg_where(small, odd(only_where(small, w, 0), &fit_atanh), far);
   return as_narrow(with_derivative(y, w, gradient_of_atanh), x);
@@ -257,8 +266,8 @@ TgTensor *tg_erf(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w);
   if (!a) return NULL;
   double end = dt(w) == DT_F64 ? 6 : 4;
-  TgTensor *small = tg_lt_scalar(a, 1),
-           *m = tg_where(small, constant(a, 1), tg_where(tg_gt_scalar(a, end), constant(a, end), a));
+  TgTensor *small = tg_lt_scalar(a, 1);
+  TgTensor *m = tg_where(small, constant(a, 1), tg_where(tg_gt_scalar(a, end), constant(a, end), a));
   double scale = 2 * end / (end - 1), shift = (end + 1) / (end - 1);
   TgTensor *drawn = tg_sub_scalar(tg_mul_scalar(tg_reciprocal(m), scale), shift);
   TgTensor *tail = tg_mul(tg_exp(tg_neg(tg_mul(m, m))), eval(drawn, &fit_erfcx));
@@ -281,8 +290,9 @@ TgTensor *tg_signbit(TgTensor *x) { /* also of -0.0 and of NaN: the top bit itse
 TgTensor *tg_copysign(TgTensor *x, TgTensor *sign) {
   if (!ctx_two("copysign", x, sign)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(x), dt(sign))));
-  TgTensor *a = tg_cast(x, d), *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d))),
-           *y = tg_where(flip, tg_neg(a), a);
+  TgTensor *a = tg_cast(x, d);
+  TgTensor *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d)));
+  TgTensor *y = tg_where(flip, tg_neg(a), a);
   return tg_where(tg_eq_scalar(a, 0), tg_detach(y), y); /* at 0 of either sign there is no slope */
 }
 
@@ -295,17 +305,15 @@ TgTensor *tg_isneginf(TgTensor *x) { return tg_bitand(tg_isinf(x), tg_lt_scalar(
 TgTensor *tg_isclose_opt(TgTensor *a, TgTensor *b, const TgCloseOptions *opt) {
   if (!ctx_two("isclose", a, b)) return NULL;
   TG_OPTIONS(TgCloseOptions, o, opt);
-  double rtol = o.exact       ? o.rtol
-                : o.rtol != 0 ? o.rtol
-                              : 1e-5,
-         atol = o.exact       ? o.atol
-                : o.atol != 0 ? o.atol
-                              : 1e-8;
+  double rtol = o.exact ? o.rtol : o.rtol != 0 ? o.rtol : 1e-5;
+  double atol = o.exact ? o.atol : o.atol != 0 ? o.atol : 1e-8;
   TG_REQUIRE(a->ctx, rtol >= 0 && atol >= 0, TG_ERR_VALUE,
              "isclose: rtol %g and atol %g must not be negative", rtol, atol);
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
-  TgTensor *same = tg_eq(a, b), *x = tg_cast(a, d), *y = tg_cast(b, d),
-           *finite = tg_bitand(tg_isfinite(x), tg_isfinite(y));
+  TgTensor *same = tg_eq(a, b);
+  TgTensor *x = tg_cast(a, d);
+  TgTensor *y = tg_cast(b, d);
+  TgTensor *finite = tg_bitand(tg_isfinite(x), tg_isfinite(y));
   TgTensor *room = tg_add_scalar(tg_mul_scalar(tg_abs(y), rtol), atol);
   TgTensor *r = tg_bitor(same, tg_bitand(finite, tg_le(tg_abs(tg_sub(x, y)), room)));
   return o.equal_nan ? tg_bitor(r, tg_bitand(tg_isnan(x), tg_isnan(y))) : r;
@@ -342,8 +350,9 @@ TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   DType d = p.a->dtype == DT_BOOL ? DT_I32 : (DType)p.a->dtype;
   if (!dtype_is_float(d))
     return tensor_new(p.ctx, uop_alu2(p.st, OPS_CMOD, uop_cast(p.st, p.a, d), uop_cast(p.st, p.b, d)));
-  TgTensor *x = as_wide(tensor_new(p.ctx, p.a)), *y = as_wide(tensor_new(p.ctx, p.b)),
-           *keep = tg_bitand(tg_isinf(y), tg_isfinite(x));
+  TgTensor *x = as_wide(tensor_new(p.ctx, p.a));
+  TgTensor *y = as_wide(tensor_new(p.ctx, p.b));
+  TgTensor *keep = tg_bitand(tg_isinf(y), tg_isfinite(x));
   TgTensor *z = tg_where(keep, tg_full_like(y, 1), y), *r = x;
   for (int i = 0; i < 3; i++) {
     TgTensor *q = tg_neg(tg_truncdiv(r, z));
@@ -413,23 +422,27 @@ TgTensor *tg_uprod(TgTensor *const *x, int n) {
   return r;
 }
 
-TgTensor *tg_logaddexp(TgTensor *a,
-                       TgTensor *b) { /* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
+/* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
+TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {
   if (!ctx_two("logaddexp", a, b)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
-  TgTensor *x = tg_cast(a, d), *y = tg_cast(b, d), *less = tg_lt(x, y), *m = tg_where(less, y, x),
-           *l = tg_where(less, x, y);
-  TgTensor *same = tg_bitand(tg_eq(x, y), tg_isinf(x)),
-           *diff = tg_where(same, tg_zeros_like(m), tg_sub(l, m));
+  TgTensor *x = tg_cast(a, d);
+  TgTensor *y = tg_cast(b, d);
+  TgTensor *less = tg_lt(x, y);
+  TgTensor *m = tg_where(less, y, x);
+  TgTensor *l = tg_where(less, x, y);
+  TgTensor *same = tg_bitand(tg_eq(x, y), tg_isinf(x));
+  TgTensor *diff = tg_where(same, tg_zeros_like(m), tg_sub(l, m));
   return tg_add(m, tg_log(tg_add_scalar(tg_exp(diff), 1)));
 }
 
 TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight) {
   if (!ctx_two("lerp", x, end) || !ctx_two("lerp", x, weight)) return NULL;
-  if (dt(x) == DT_U8 && dt(end) == DT_U8 &&
-      dtype_is_float(dt(weight))) { /* 7 bits of weight, rounded to nearest: stays u8 */
-    TgTensor *w = tg_cast(tg_round(tg_mul_scalar(weight, 128)), TG_I32), *a = tg_cast(x, TG_I32),
-             *b = tg_cast(end, TG_I32);
+  /* 7 bits of weight, rounded to nearest: stays u8 */
+  if (dt(x) == DT_U8 && dt(end) == DT_U8 && dtype_is_float(dt(weight))) {
+    TgTensor *w = tg_cast(tg_round(tg_mul_scalar(weight, 128)), TG_I32);
+    TgTensor *a = tg_cast(x, TG_I32);
+    TgTensor *b = tg_cast(end, TG_I32);
     TgTensor *s = tg_add(tg_mul_scalar(a, 128), tg_mul(tg_sub(b, a), w));
     return tg_cast(tg_shr_scalar(tg_add_scalar(s, 64), 7), TG_U8);
   }
@@ -455,8 +468,9 @@ TgTensor *tg_threefry(TgTensor *counter, TgTensor *key) {
 /* ---- activations. exp is given nothing positive where its value is not used, so no gradient is inf * 0. */
 /* e^(scale min(x, 0)) - 1; near 0 by 2 sinh(t) e^t, t half the exponent, so that nothing cancels. */
 static TgTensor *expm1_below(TgTensor *x, double scale) {
-  TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2), *e = tg_exp(t),
-           *small = tg_lt_scalar(magnitude(t), 1);
+  TgTensor *t = tg_mul_scalar(tg_where(tg_lt_scalar(x, 0), x, constant(x, 0)), scale / 2);
+  TgTensor *e = tg_exp(t);
+  TgTensor *small = tg_lt_scalar(magnitude(t), 1);
   TgTensor *near = tg_mul(tg_mul_scalar(odd(only_where(small, t, 0), &fit_sinh), 2), e);
   return tg_where(small, near, tg_sub_scalar(tg_mul(e, e), 1));
 }

@@ -129,8 +129,8 @@ bool store_to(TgTensor *t, UOp *view, UOp *value) {
   UOp *store = view && value ? UNEW(ctx->store, OPS_STORE, (DType)value->dtype, 1, ARG0, view, value) : NULL;
   bool ok = store && vec_reserve(&ctx->mem, &ctx->waiting, ctx->waiting.len + 1);
   for (TgTensor *h = b->places; ok && h; h = h->next_place) {
-    UOp *at = after_at(h->uop, view),
-        *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
+    UOp *at = after_at(h->uop, view);
+    UOp *after = UNEW(ctx->store, OPS_AFTER, (DType)at->dtype, 1, ARG0, at, store);
     h->then = after ? view_on(ctx, h->uop, at, after) : NULL;
     ok = h->then != NULL;
   }

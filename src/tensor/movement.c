@@ -70,8 +70,8 @@ static UOp *pad_node(TgContext *ctx, UOp *x, const int64_t *lo, const int64_t *h
   int64_t pad[2 * TG_MAX_RANK], be[2 * TG_MAX_RANK];
   UOpStore *st = ctx->store;
   for (int i = 0; i < x->shape->n; i++) {
-    be[2 * i] = is_negative(lo[i]) ? -lo[i] : 0,
-           be[2 * i + 1] = dim_add(st, x->shape->v[i], is_negative(hi[i]) ? hi[i] : 0);
+    be[2 * i] = is_negative(lo[i]) ? -lo[i] : 0;
+    be[2 * i + 1] = dim_add(st, x->shape->v[i], is_negative(hi[i]) ? hi[i] : 0);
     pad[2 * i] = is_negative(lo[i]) ? 0 : lo[i], pad[2 * i + 1] = is_negative(hi[i]) ? 0 : hi[i];
   }
   UOp *inner = u_shrink(st, x, be);
@@ -85,8 +85,9 @@ static bool pad_check(TgTensor *x, const int64_t *lo, const int64_t *hi) {
   TG_LIST_OR(x->ctx, "pad", hi, rank(x), false);
   for (int i = 0; i < rank(x); i++) {
     UOpStore *st = x->ctx->store;
-    int64_t crop_lo = is_negative(lo[i]) ? lo[i] : 0, crop_hi = is_negative(hi[i]) ? hi[i] : 0,
-            left = dim_add(st, dim_add(st, dims(x)[i], crop_lo), crop_hi);
+    int64_t crop_lo = is_negative(lo[i]) ? lo[i] : 0;
+    int64_t crop_hi = is_negative(hi[i]) ? hi[i] : 0;
+    int64_t left = dim_add(st, dim_add(st, dims(x)[i], crop_lo), crop_hi);
     d[i] = dim_add(st, dim_add(st, dims(x)[i], lo[i]), hi[i]);
     bool bad = left == DIM_BAD || d[i] == DIM_BAD || !dim_le(st, 0, left) || is_negative(d[i]);
     TG_REQUIRE_OR(x->ctx, !bad, false, TG_ERR_SHAPE, "pad: %s by %s before and %s after", SHAPE_OF(x),
@@ -182,8 +183,8 @@ TgTensor *tg_unsqueeze(TgTensor *x, int axis) {
 TgTensor *tg_flatten(TgTensor *x, int first, int last) {
   if (!x) return NULL;
   if (rank(x) == 0) return tg_reshape(x, 1, (int64_t[]){1});
-  int a = axis_get(x->ctx, "flatten", first, rank(x)),
-      b = a < 0 ? -1 : axis_get(x->ctx, "flatten", last, rank(x));
+  int a = axis_get(x->ctx, "flatten", first, rank(x));
+  int b = a < 0 ? -1 : axis_get(x->ctx, "flatten", last, rank(x));
   if (b < 0) return NULL;
   TG_REQUIRE(x->ctx, a <= b, TG_ERR_SHAPE, "flatten: axes %d to %d of %s", first, last, SHAPE_OF(x));
   int64_t d[TG_MAX_RANK];
@@ -205,9 +206,9 @@ TgTensor *tg_slice(TgTensor *x, int axis, int64_t begin, int64_t end) {
   for (int i = 0; i < rank(x); i++)
     b[i] = 0, e[i] = dims(x)[i];
   UOpStore *st = x->ctx->store;
-  if (dim_symbolic(size) || dim_symbolic(begin) ||
-      dim_symbolic(end)) { /* clamped where it is known on which side it lies */
-    b[a] = is_negative(begin) ? dim_add(st, size, begin) : begin,
+  /* clamped where it is known on which side it lies */
+  if (dim_symbolic(size) || dim_symbolic(begin) || dim_symbolic(end)) {
+    b[a] = is_negative(begin) ? dim_add(st, size, begin) : begin;
     e[a] = is_negative(end) ? dim_add(st, size, end) : end;
     if (dim_le(st, size, e[a])) e[a] = size;
     if (dim_le(st, e[a], b[a])) e[a] = b[a];

@@ -89,8 +89,8 @@ TgTensor *tg_logcumsumexp(TgTensor *x, int axis) { /* each step joins what stand
     for (int i = 0; i < rank(x); i++)
       be[2 * i] = 0, be[2 * i + 1] = dims(x)[i] - (i == a.axis ? step : 0);
     lohi[2 * a.axis] = step;
-    UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32),
-        *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);
+    UOp *at = u_arange(a.st, x->uop->shape, a.axis, n > INT32_MAX ? DT_I64 : DT_I32);
+    UOp *before = u_pad(a.st, u_shrink(a.st, u, be), lohi);
     if (!at || !before) return NULL;
     u = uop_where(a.st, uop_alu2(a.st, OPS_CMPLT, at, u_num(a.st, (double)step, at)), u,
                   log_add(a.st, u, before));
@@ -109,11 +109,8 @@ static UOp *key_of(UOpStore *st, UOp *x, bool descending, int *bits) {
   if (!x) return NULL;
   *bits = d == DT_BOOL ? 1 : (int)dtype_size(d) * 8;
   uint64_t top = 1ull << (*bits - 1), all = top | (top - 1);
-  DType raw = *bits == 64   ? DT_U64
-              : *bits == 32 ? DT_U32
-              : *bits == 16 ? DT_U16
-                            : DT_U8,
-        wide = *bits == 64 ? DT_U64 : DT_U32;
+  DType raw = *bits == 64 ? DT_U64 : *bits == 32 ? DT_U32 : *bits == 16 ? DT_U16 : DT_U8;
+  DType wide = *bits == 64 ? DT_U64 : DT_U32;
   UOp *k;
   if (dtype_is_float(d)) {
     UOp *zero = u_num(st, 0, x), *nan = uop_alu2(st, OPS_CMPNE, x, x);
@@ -148,8 +145,8 @@ enum { SORT_SMALL = 128, DIGIT_MOST = 11, PASS_COST = 512 };
 static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1], e[3] = {rows, n, n};
   const Ints *s = ints_get(st, 3, e);
-  UOp *mine = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, n, 1}), e),
-      *other = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, 1, n}), e);
+  UOp *mine = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, n, 1}), e);
+  UOp *other = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, 1, n}), e);
   if (!s || !mine || !other) return NULL;
   UOp *earlier = uop_alu2(st, OPS_CMPLT, u_arange(st, s, 2, DT_I32), u_arange(st, s, 1, DT_I32));
   UOp *before = uop_alu2(st, OPS_OR, uop_alu2(st, OPS_CMPLT, other, mine),
@@ -162,8 +159,8 @@ static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
                    u_arange(st, k->shape, 1, d), at);
 }
 
-static int digit_bits(int64_t n,
-                      int bits) { /* the fewest steps of counting and scanning; the same for all devices */
+/* the fewest steps of counting and scanning; the same for all devices */
+static int digit_bits(int64_t n, int bits) {
   int best = 1;
   double least = INFINITY;
   for (int b = 1; b <= DIGIT_MOST; b++) {
@@ -179,8 +176,8 @@ static UOp *sort_keys(UOpStore *st, UOp *k, int bits) {
   DType d = n > INT32_MAX ? DT_I64 : DT_I32;
   if (n <= 1) return u_full(st, d, (Scalar){.i = 0}, k->shape);
   if (n <= SORT_SMALL) return sort_small(st, k, d);
-  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS)
-    k = uop_alu1(st, OPS_CONTIGUOUS, k); /* a loop in order has no lanes: they are made beside it */
+  /* a loop in order has no lanes: they are made beside it */
+  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
   UOp *idx = u_arange(st, k->shape, 1, d), *at[2];
   int width = digit_bits(n, bits);
   for (int shift = 0; shift < bits && idx && k; shift += width) {
@@ -260,64 +257,82 @@ TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
   return tg_sort_opt(x, &i, o) ? i : NULL;
 }
 
-/* ---- the largest k: find the k-th key digit by digit, from the top, counting only keys that agree so far;
- * then take what is before it, and of its equals the first ones, and sort those k. keys (rows, n), smaller is
- * better */
-static UOp *row_number(UOpStore *st, UOp *col, const Ints *shape) {
-  return u_expand(st, col, shape->v);
-} /* (rows, 1) -> shape */
+/* (rows, 1) -> shape */
+static UOp *spread(UOpStore *st, UOp *col, const Ints *shape) { return u_expand(st, col, shape->v); }
 
-static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorted) {
-  int64_t rows = k->shape->v[0], n = k->shape->v[1];
-  DType d = n > INT32_MAX ? DT_I64 : DT_I32;
-  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want}),
-             *two = ints_get(st, 2, (int64_t[]){rows, 2});
-  UOp *left = u_full(st, d, (Scalar){.i = want}, col),
-      *prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col), *at[2];
+/* The search for the want-th best key of each row, (rows, 1). */
+typedef struct Search {
+  UOp *prefix; /* the digits of that key that are known, 0 below them */
+  UOp *left;   /* how many are wanted of the keys that have them */
+} Search;
+
+/* One digit more, of w bits below bit `top`: keys that agree so far are counted by it. */
+static bool search_digit(UOpStore *st, UOp *k, int bits, int top, int w, Search *s) {
+  int64_t rows = k->shape->v[0];
+  DType d = (DType)s->left->dtype;
+  const Ints *cells = ints_get(st, 2, (int64_t[]){rows, INT64_C(1) << w});
   bool mask[TG_MAX_RANK] = {false, true};
-  k = uop_alu1(st, OPS_CONTIGUOUS, k);
-  int width = digit_bits(n, bits);
-  for (int top = bits; top > 0 && left && prefix;) {
-    int w = TG_MIN(width, top), shift = top - w;
-    const Ints *cells = ints_get(st, 2, (int64_t[]){rows, INT64_C(1) << w});
-    UOp *digit = digit_of(st, k, shift, w), *none = u_full(st, d, (Scalar){.i = 0}, cells);
-    if (top < bits)
-      digit = uop_where(st,
-                        uop_alu2(st, OPS_CMPEQ, shift_right(st, k, top),
-                                 row_number(st, shift_right(st, prefix, top), k->shape)),
-                        digit, u_num(st, -1, digit));
-    u_places(st, k->shape, 1, digit, at);
-    UOp *count = u_scatter(st, OPS_ADD, 0, none, u_full(st, d, (Scalar){.i = 1}, k->shape), at),
-        *upto = u_scan(st, OPS_ADD, count, 1);
-    if (!count || !upto) return NULL;
-    UOp *below = uop_alu2(st, OPS_CMPLT, upto,
-                          row_number(st, left, cells)); /* digits that are all taken, and more are wanted */
-    UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, d), mask),
-        *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
-    left = uop_alu2(st, OPS_SUB, left, taken);
-    prefix = uop_alu2(
-        st, OPS_OR, prefix,
-        uop_alu2(st, OPS_SHL, uop_cast(st, here, (DType)k->dtype), number(st, (uint64_t)shift, prefix)));
-    top = shift;
+  int shift = top - w;
+  UOp *digit = digit_of(st, k, shift, w), *none = u_full(st, d, (Scalar){.i = 0}, cells), *at[2];
+  if (top < bits) {
+    UOp *agrees = uop_alu2(st, OPS_CMPEQ, shift_right(st, k, top),
+                           spread(st, shift_right(st, s->prefix, top), k->shape));
+    digit = uop_where(st, agrees, digit, u_num(st, -1, digit));
   }
-  if (!left || !prefix || !out || !two) return NULL;
-  /* those before it are numbered from 0, its equals behind them, in order: what gets a number below k is
-   * taken */
-  UOp *last = row_number(st, prefix, k->shape), *no = u_full(st, DT_I32, (Scalar){.i = -1}, k->shape),
-      *zero = u_full(st, DT_I32, (Scalar){.i = 0}, k->shape);
+  u_places(st, k->shape, 1, digit, at);
+  UOp *count = u_scatter(st, OPS_ADD, 0, none, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
+  UOp *upto = u_scan(st, OPS_ADD, count, 1);
+  if (!count || !upto) return false;
+  /* digits that are all taken, and more are wanted */
+  UOp *below = uop_alu2(st, OPS_CMPLT, upto, spread(st, s->left, cells));
+  UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, d), mask);
+  UOp *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
+  s->left = uop_alu2(st, OPS_SUB, s->left, taken);
+  UOp *up =
+      uop_alu2(st, OPS_SHL, uop_cast(st, here, (DType)k->dtype), number(st, (uint64_t)shift, s->prefix));
+  s->prefix = uop_alu2(st, OPS_OR, s->prefix, up);
+  return s->left && s->prefix;
+}
+
+/* The index, (rows, want), of what is before the key that was found, and of its equals the first ones. Those
+ * before it are numbered from 0, its equals behind them, in order: what gets a number below want is taken. */
+static UOp *found_indices(UOpStore *st, UOp *k, int64_t want, const Search *s) {
+  int64_t rows = k->shape->v[0];
+  DType d = (DType)s->left->dtype;
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want});
+  const Ints *two = ints_get(st, 2, (int64_t[]){rows, 2});
+  if (!col || !out || !two) return NULL;
+  UOp *last = spread(st, s->prefix, k->shape), *no = u_full(st, DT_I32, (Scalar){.i = -1}, k->shape), *at[2];
+  UOp *zero = u_full(st, DT_I32, (Scalar){.i = 0}, k->shape);
   UOp *kind = uop_where(st, uop_alu2(st, OPS_CMPLT, k, last), zero,
                         uop_where(st, uop_alu2(st, OPS_CMPEQ, k, last), u_num(st, 1, zero), no));
-  UOp *cell = u_arange(st, two, 1, d),
-      *equals = row_number(st, uop_alu2(st, OPS_SUB, u_full(st, d, (Scalar){.i = want}, col), left), two);
-  UOp *start =
-      cell ? uop_where(st, uop_alu2(st, OPS_CMPEQ, cell, u_num(st, 0, cell)), u_num(st, 0, cell), equals)
-           : NULL;
+  UOp *cell = u_arange(st, two, 1, d);
+  UOp *equals = spread(st, uop_alu2(st, OPS_SUB, u_full(st, d, (Scalar){.i = want}, col), s->left), two);
+  UOp *start = NULL;
+  if (cell)
+    start = uop_where(st, uop_alu2(st, OPS_CMPEQ, cell, u_num(st, 0, cell)), u_num(st, 0, cell), equals);
   u_places(st, k->shape, 1, kind, at);
   UOp *slot = u_scatter(st, OPS_ADD, SCATTER_OLD, start, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
   slot = slot ? uop_where(st, uop_alu2(st, OPS_CMPLT, kind, zero), u_num(st, -1, slot), slot) : NULL;
   u_places(st, k->shape, 1, slot, at);
-  UOp *idx =
-      u_scatter(st, OPS_STORE, 0, u_full(st, d, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, d), at);
+  return u_scatter(st, OPS_STORE, 0, u_full(st, d, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, d), at);
+}
+
+/* ---- the largest k: find the k-th key digit by digit, from the top, counting only keys that agree so far;
+ * then take what is before it, and of its equals the first ones, and sort those k. keys (rows, n), smaller is
+ * better */
+static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorted) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1});
+  Search s = {.left = u_full(st, n > INT32_MAX ? DT_I64 : DT_I32, (Scalar){.i = want}, col),
+              .prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col)};
+  k = uop_alu1(st, OPS_CONTIGUOUS, k);
+  if (!k || !s.left || !s.prefix) return NULL;
+  for (int top = bits, w; top > 0; top -= w) {
+    w = TG_MIN(digit_bits(n, bits), top);
+    if (!search_digit(st, k, bits, top, w, &s)) return NULL;
+  }
+  UOp *idx = found_indices(st, k, want, &s);
   if (!sorted || !idx) return idx;
   return u_pick(st, idx, 1, sort_keys(st, u_pick(st, k, 1, idx), bits));
 }

@@ -14,8 +14,8 @@
 /* Low 32 bits of SHA-256 of four zero bytes, big endian: tinygrad's number of the first device that draws. */
 enum { FIRST_DEVICE = 0x14b81119 };
 
-static const int64_t most_words =
-    UINT32_MAX; /* of one key: longer draws go on with the key of the counter they have reached */
+/* of one key: longer draws go on with the key of the counter they have reached */
+static const int64_t most_words = UINT32_MAX;
 
 static uint64_t key_at(const TgContext *ctx, uint64_t counter) {
   Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | FIRST_DEVICE)}},
@@ -43,8 +43,8 @@ static UOp *words_of(UOpStore *st, UOp *key, int64_t n) {
   int64_t h = (n + 1) / 2;
   const Ints *grid = ints_get(st, 2, (int64_t[]){2, h});
   if (!grid || !key) return NULL;
-  UOp *i = uop_cast(st, u_arange(st, grid, 1, h > INT32_MAX ? DT_I64 : DT_I32), DT_U32),
-      *row = u_arange(st, grid, 0, DT_I32);
+  UOp *i = uop_cast(st, u_arange(st, grid, 1, h > INT32_MAX ? DT_I64 : DT_I32), DT_U32);
+  UOp *row = u_arange(st, grid, 0, DT_I32);
   UOp *both = i && row ? uop_alu2(st, OPS_THREEFRY, packed(st, i, uop_alu2(st, OPS_ADD, i, u_int(st, i, h))),
                                   u_broadcast(st, key, grid))
                        : NULL;
@@ -109,8 +109,8 @@ TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n) {
   TgTensor *k = tg_reshape(key, TG_SHAPE(2)), *c = tg_reshape(counter, TG_SHAPE(2));
   if (!k || !c) return NULL;
   UOp *k0 = u_shrink(st, k->uop, (int64_t[]){0, 1}), *k1 = u_shrink(st, k->uop, (int64_t[]){1, 2}), *part[64];
-  UOp *at = packed(st, u_shrink(st, c->uop, (int64_t[]){0, 1}), u_shrink(st, c->uop, (int64_t[]){1, 2})),
-      *base = packed(st, k0, k1);
+  UOp *at = packed(st, u_shrink(st, c->uop, (int64_t[]){0, 1}), u_shrink(st, c->uop, (int64_t[]){1, 2}));
+  UOp *base = packed(st, k0, k1);
   int parts = 0;
   for (int64_t i = 0; i < n; i += most_words, parts++) {
     UOp *from = i && at ? uop_alu2(st, OPS_ADD, at, u_int(st, at, i)) : at;
@@ -132,17 +132,18 @@ static TgTensor *unit(TgContext *ctx, UOp *w, DType d, int64_t n) {
   TgDType whole = bits == 8 ? TG_U8 : bits == 16 ? TG_U16 : bits == 32 ? TG_U32 : TG_U64;
   Scalar one = {.i = 0};
   scalar_store(d, (Scalar){.f = 1}, &one.i); /* little endian */
-  if (bits < 32 && w)
-    w = uop_alu1(st, OPS_CONTIGUOUS, w); /* several elements share a word: it is made once */
+  /* several elements share a word: it is made once */
+  if (bits < 32 && w) w = uop_alu1(st, OPS_CONTIGUOUS, w);
   TgTensor *u = tg_slice(tg_bitcast(tensor_new(ctx, w), whole), 0, 0, n);
   UOp *x = u ? shifted(st, u->uop, bits - mantissa_of(d)) : NULL;
   x = x ? uop_alu2(st, OPS_OR, x, u_int(st, x, one.i)) : NULL;
   return tg_sub_scalar(tg_bitcast(tensor_new(ctx, x), dtype_public(d)), 1);
 }
 
+/* drawn once, however many readers */
 static TgTensor *kept(TgTensor *t) {
   return t ? tensor_new(t->ctx, uop_alu1(t->ctx->store, OPS_CONTIGUOUS, t->uop)) : NULL;
-} /* drawn once, however many readers */
+}
 
 static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int64_t *dm) {
   int64_t nelem;
@@ -166,8 +167,8 @@ static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const in
   if (!shape_check(ctx, op, n, dm, &nelem)) return NULL;
   if (nelem == 0) return tg_zeros(ctx, n, dm, .dtype = dtype_public(d));
   TgTensor *u = draw(ctx, op, DT_F32, 2, (int64_t[]){2, nelem});
-  TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586),
-           *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
+  TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586);
+  TgTensor *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
   return tg_reshape(kept(tg_cast(tg_mul(tg_cos(angle), r), dtype_public(d))), n, dm);
 }
 
@@ -326,19 +327,19 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   TgTensor *w = r == 1 ? tg_unsqueeze(weight, 0) : weight, *out = NULL;
   int64_t rows = dims(w)[0];
   if (o.replacement || k == 1) {
-    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32),
-             *part = tg_div(sum, tg_slice(sum, 1, -1, n)); /* (rows, n) */
+    /* (rows, n) */
+    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));
     TgTensor *u = kept(draw(ctx, "multinomial", DT_F32, 3, (int64_t[]){k, rows, 1}));
     out = tg_transpose(tg_sum(tg_ge(u, tg_unsqueeze(part, 0)), .axis = TG_AXES(2)), 0, 1);
   } else {
-    TgTensor *key = kept(tg_div(tg_log2(draw(ctx, "multinomial", DT_F32, 2, dims(w))), tg_cast(w, TG_F32))),
-             *at = tg_arange(ctx, 0, (double)n);
-    TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL),
-             **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
+    TgTensor *key = kept(tg_div(tg_log2(draw(ctx, "multinomial", DT_F32, 2, dims(w))), tg_cast(w, TG_F32)));
+    TgTensor *at = tg_arange(ctx, 0, (double)n);
+    TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL);
+    TgTensor **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
     TG_REQUIRE(ctx, pick, TG_ERR_NOMEM, "multinomial: out of memory");
     for (int64_t i = 0; i < k; i++) { /* one at a time: a place taken is closed */
-      TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY)),
-               *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
+      TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY));
+      TgTensor *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
       TgTensor *hit = tg_cast(tg_bitand(open, tg_eq(left, best)), TG_I32);
       pick[i] = kept(tg_argmax(hit, .axis = TG_AXES(1), .keepdim = true));
       open = kept(tg_bitand(open, tg_ne(at, pick[i])));
@@ -349,8 +350,8 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   return tg_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }
 
-TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n,
-                          const TgDTypeOptions *opt) { /* the order of n uniforms */
+/* the order of n uniforms */
+TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;

@@ -60,9 +60,8 @@ static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
   u = uop_cast(st, u, d == DT_BOOL ? DT_I32 : d);
   u = u_reduce(st, OPS_MAX, min ? u_reversed(st, u) : u, mask);
   u = min ? u_reversed(st, u) : u;
-  if (d == DT_BOOL)
-    return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u)
-             : NULL; /* of nothing: the least or the most i32, not 0 or 1 */
+  /* of nothing: the least or the most i32, not 0 or 1 */
+  if (d == DT_BOOL) return u ? uop_alu2(st, OPS_CMPLT, u_num(st, 0, u), u) : NULL;
   return u;
 }
 
@@ -86,8 +85,8 @@ TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) {
   return max_min("all", tg_cast(x, TG_BOOL), o, true);
 }
 
-static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t less,
-                      DType out) { /* the sum over n - less, at least 0 */
+/* the sum over n - less, at least 0 */
+static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t less, DType out) {
   UOp *s = u_reduce(st, OPS_ADD, uop_cast(st, u, sum_dtype(out)), mask), *count;
   if (!s) return NULL;
   if (!dim_symbolic(n))
@@ -122,9 +121,9 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
   DType wide = sum_dtype(dtype_as_float(dt(x)));
-  UOp *u = uop_cast(st, x->uop, wide),
-      *diff =
-          u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
+  UOp *u = uop_cast(st, x->uop, wide);
+  UOp *diff =
+      u ? uop_alu2(st, OPS_SUB, u, u_broadcast(st, mean_node(st, u, mask, n, 0, wide), u->shape)) : NULL;
   return finish(x->ctx, mean_node(st, uop_alu2(st, OPS_MUL, diff, diff), mask, n, c, wide), mask, o.keepdim);
 }
 

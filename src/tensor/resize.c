@@ -6,6 +6,8 @@ static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) { /* x along axis 
   return tg_transpose(tg_take(tg_transpose(x, axis, 0), index), axis, 0);
 }
 
+/* Where each new place looks is arithmetic on its index: in whole numbers for the nearest, so that it is
+ * exact. */
 static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOptions *o) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
@@ -13,8 +15,9 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
   if (to == 0) return tg_slice(x, axis, 0, 0);
   TgTensor *i = tg_arange(ctx, 0, (double)to);
   if (o->mode != TG_LINEAR) { /* floor(i from / to), or of i + 1/2: whole-number arithmetic, exact */
-    int64_t a = o->mode == TG_NEAREST ? from : 2 * from, b = o->mode == TG_NEAREST ? to : 2 * to,
-            c = o->mode == TG_NEAREST ? 0 : from;
+    int64_t a = o->mode == TG_NEAREST ? from : 2 * from;
+    int64_t b = o->mode == TG_NEAREST ? to : 2 * to;
+    int64_t c = o->mode == TG_NEAREST ? 0 : from;
     TgTensor *at = tg_add_scalar(tg_mul_scalar(tg_cast(i, TG_I64), (double)a), (double)c);
     return pick(x, axis,
                 tg_cast(tg_minimum_scalar(tg_floordiv_scalar(at, (double)b), (double)(from - 1)), TG_I32));
@@ -26,8 +29,8 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
   at = o->align_corners ? tg_mul_scalar(at, scale)
                         : tg_clamp(tg_sub_scalar(tg_mul_scalar(tg_add_scalar(at, 0.5), scale), 0.5), 0,
                                    (double)(from - 1));
-  TgTensor *low = tg_minimum_scalar(tg_cast(at, TG_I32), (double)TG_MAX(from - 2, 0)),
-           *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
+  TgTensor *low = tg_minimum_scalar(tg_cast(at, TG_I32), (double)TG_MAX(from - 2, 0));
+  TgTensor *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
   TgTensor *w = tg_sub(at, tg_cast(low, f));
   int64_t d[TG_MAX_RANK];
   for (int k = 0; k < rank(x); k++)

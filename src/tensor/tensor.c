@@ -139,8 +139,10 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (count < 0) count = 0;
   int64_t n = (int64_t)count;
   bool whole = start == floor(start) && step == floor(step) && stop == floor(stop);
-  double last = n ? start + (double)(n - 1) * step : start, low = TG_MIN(start, last),
-         high = TG_MAX(start, last), big = TG_MAX(fabs(start), fabs(last));
+  double last = n ? start + (double)(n - 1) * step : start;
+  double low = TG_MIN(start, last);
+  double high = TG_MAX(start, last);
+  double big = TG_MAX(fabs(start), fabs(last));
   bool wide = big > 2147483647.0 || count > 2147483647.0;
   DType d = dtype_of(o.dtype, !whole ? DT_F32 : wide ? DT_I64 : DT_I32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "arange: dtype %s", dtype_name(d));
@@ -153,8 +155,8 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   if (!shape) return NULL;
   if (!n) return tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape));
   UOp *u = u_arange(st, shape, 0, wide ? DT_I64 : DT_I32);
-  if (dtype_is_float(d))
-    u = uop_cast(st, u, d); /* integers: step and start may be beyond a narrow d whose ends they reach */
+  /* integers: step and start may be beyond a narrow d whose ends they reach */
+  if (dtype_is_float(d)) u = uop_cast(st, u, d);
   if (step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
   if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
   return tensor_new(ctx, uop_cast(st, u, d));

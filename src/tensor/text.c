@@ -73,6 +73,7 @@ static void blanks(Reader *r) {
     r->at++;
 }
 
+/* The first number decides the rank, the first list of each depth its length; all others must agree. */
 static bool read_list(Reader *r) {
   int64_t count[TG_MAX_RANK] = {0};
   int depth = 0;
@@ -181,54 +182,62 @@ static void put_value(Str *s, DType d, double f, int64_t i) {
   str_put(s, b);
 }
 
+/* n leaves in the nesting of these axes. Brackets by counting: an index that wraps to 0 closes a list, and
+ * one that stands at 0 has just opened it. */
+static void put_nested(Str *o, const int64_t *sizes, int axes, int64_t n,
+                       void (*leaf)(Str *o, const void *leaves, int64_t i), const void *leaves) {
+  int64_t at[TG_MAX_RANK] = {0};
+  for (int64_t i = 0; i < n; i++) {
+    int open = axes;
+    while (open > 0 && at[open - 1] == 0)
+      open--;
+    if (i) str_put(o, ", ");
+    for (int k = open; k < axes; k++)
+      str_put(o, "[");
+    leaf(o, leaves, i);
+    for (int k = axes - 1; k >= 0; k--) {
+      if (++at[k] < sizes[k]) break;
+      at[k] = 0;
+      str_put(o, "]");
+    }
+  }
+}
+
+/* Elements as read: doubles of a float dtype, else int64_t. */
+typedef struct Elements {
+  DType dtype;
+  const void *at;
+} Elements;
+
+static void put_element(Str *o, const void *leaves, int64_t i) {
+  const Elements *e = leaves;
+  bool is_float = dtype_is_float(e->dtype);
+  put_value(o, e->dtype, is_float ? ((const double *)e->at)[i] : 0,
+            is_float ? 0 : ((const int64_t *)e->at)[i]);
+}
+
+static void put_empty(Str *o, const void *leaves, int64_t i) { (void)leaves, (void)i, str_put(o, "[]"); }
+
 const char *tg_to_text(TgTensor *t) {
   if (!t) return NULL;
   TgContext *ctx = t->ctx;
   DType d = dt(t);
-  bool f = dtype_is_float(d);
-  int64_t n = tg_numel(t), at[TG_MAX_RANK] = {0};
-  int r = rank(t);
+  int64_t n = tg_numel(t);
   const int64_t *sizes = tg_shape(t);
   if (!sizes) return NULL;
   void *v = mem_alloc(&ctx->mem, (size_t)(n + 1) * 8);
   TG_REQUIRE(ctx, v, TG_ERR_NOMEM, "to_text: out of memory");
-  TgStatus s =
-      f ? tg_read_f64(t, v, (size_t)n) : tg_read(tg_cast(t, d == DT_U64 ? TG_U64 : TG_I64), v, (size_t)n * 8);
+  TgStatus s = dtype_is_float(d) ? tg_read_f64(t, v, (size_t)n)
+                                 : tg_read(tg_cast(t, d == DT_U64 ? TG_U64 : TG_I64), v, (size_t)n * 8);
   Str *o = &ctx->text;
   str_free(o), str_init(o, &ctx->mem);
-  for (int64_t i = 0; !s && i < n; i++) {
-    int k = r;
-    while (k > 0 && at[k - 1] == 0)
-      k--; /* lists that begin here */
-    if (i) str_put(o, ", ");
-    for (int j = k; j < r; j++)
-      str_put(o, "[");
-    put_value(o, d, f ? ((double *)v)[i] : 0, f ? 0 : ((int64_t *)v)[i]);
-    for (int j = r - 1; j >= 0; j--) {
-      if (++at[j] < sizes[j]) break;
-      at[j] = 0;
-      str_put(o, "]");
-    }
-  }
+  if (!s) put_nested(o, sizes, rank(t), n, put_element, &(Elements){d, v});
   if (!s && n == 0) { /* the nesting down to the empty axis */
-    int zero = 0;
+    int axes = 0;
     int64_t lists = 1;
-    while (sizes[zero])
-      lists *= sizes[zero++];
-    for (int64_t i = 0; i < lists && i < 1 << 20; i++) {
-      int k = zero;
-      while (k > 0 && at[k - 1] == 0)
-        k--;
-      if (i) str_put(o, ", ");
-      for (int j = k; j < zero; j++)
-        str_put(o, "[");
-      str_put(o, "[]");
-      for (int j = zero - 1; j >= 0; j--) {
-        if (++at[j] < sizes[j]) break;
-        at[j] = 0;
-        str_put(o, "]");
-      }
-    }
+    while (sizes[axes])
+      lists *= sizes[axes++];
+    put_nested(o, sizes, axes, TG_MIN(lists, 1 << 20), put_empty, NULL);
   }
   mem_free(&ctx->mem, v);
   if (s) return NULL;
@@ -241,8 +250,12 @@ const char *tg_describe(const TgTensor *t) {
   TgContext *ctx = t->ctx;
   Str *o = &ctx->describe;
   str_free(o), str_init(o, &ctx->mem);
-  str_put(o, "tensor "), str_put(o, dtype_name(dt(t))), str_put(o, " "), str_put(o, SHAPE_OF(t)),
-      str_put(o, " on "), str_put(o, tg_device(ctx));
+  str_put(o, "tensor ");
+  str_put(o, dtype_name(dt(t)));
+  str_put(o, " ");
+  str_put(o, SHAPE_OF(t));
+  str_put(o, " on ");
+  str_put(o, tg_device(ctx));
   if (t->requires_grad) str_put(o, t->grad ? ", with a gradient" : ", requires a gradient");
   return str_text(o);
 }

@@ -8,15 +8,17 @@
 
 enum { MAX_TERMS = 16, MAX_FACTORS = 6, MAX_SIZES = 1 << 20 };
 
+/* k times the product of the variables, ascending */
 typedef struct Term {
   int64_t k;
   uint16_t nvar, var[MAX_FACTORS];
-} Term; /* k times the product of the variables, ascending */
+} Term;
 
+/* longest products first; the number, if any, last */
 typedef struct Poly {
   int n;
   Term t[MAX_TERMS];
-} Poly; /* longest products first; the number, if any, last */
+} Poly;
 
 struct DimTable {
   TgMem *mem;
@@ -27,9 +29,8 @@ struct DimTable {
   Map found;
 };
 
-static const int64_t handle_first = INT64_MIN + (INT64_C(1) << 50),
-                     handle_step =
-                         0x9E3779B1; /* no small number of steps apart, and not at the end of the range */
+/* no small number of steps apart, and not at the end of the range */
+static const int64_t handle_first = INT64_MIN + (INT64_C(1) << 50), handle_step = 0x9E3779B1;
 
 static int64_t handle_of(size_t i) { return handle_first + (int64_t)i * handle_step; }
 
@@ -267,8 +268,9 @@ void dim_print(UOpStore *st, int64_t d, char *out, size_t n) {
   for (int i = 0; i < p->n && at + 1 < n; i++) {
     const Term *t = &p->t[i];
     int64_t k = t->k, unit = 1;
+    /* the VAR counts in units */
     for (int j = 0; j < t->nvar; j++)
-      unit *= st->dims->vars.at[t->var[j]].multiple; /* the VAR counts in units */
+      unit *= st->dims->vars.at[t->var[j]].multiple;
     bool whole = t->nvar && k % unit == 0;
     if (whole) k /= unit;
     at += (size_t)snprintf(out + at, n - at, "%s", !i ? (k < 0 ? "-" : "") : k < 0 ? " - " : " + ");

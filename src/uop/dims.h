@@ -8,8 +8,8 @@
 
 typedef struct DimVar {
   const char *name;
-  int64_t lo, hi, multiple; /* of what the user sees: multiples of `multiple` in lo .. hi. The VAR node counts
-                               in that unit */
+  /* of what the user sees: multiples of `multiple` in lo .. hi. The VAR node counts in that unit */
+  int64_t lo, hi, multiple;
   bool bound;
   int64_t value;
 } DimVar;
@@ -18,11 +18,11 @@ typedef struct DimTable DimTable;
 
 static inline bool dim_symbolic(int64_t d) { return d < INT64_MIN / 4; }
 
-DimTable *dims_new(TgMem *mem, TgError *err); /* one for a context: its stores share it (store_set_dims). err:
-                                                 told when memory is out; NULL is fine */
+/* one for a context: its stores share it (store_set_dims). err: told when memory is out; NULL is fine */
+DimTable *dims_new(TgMem *mem, TgError *err);
 void dims_free(DimTable *t);
-int dims_var(DimTable *t, const char *name, int64_t lo, int64_t hi,
-             int64_t multiple);          /* number of a new variable; -1: out of memory */
+/* number of a new variable; -1: out of memory */
+int dims_var(DimTable *t, const char *name, int64_t lo, int64_t hi, int64_t multiple);
 DimVar *dims_var_at(DimTable *t, int i); /* NULL: no such variable */
 void store_set_dims(UOpStore *st, DimTable *t);
 DimTable *store_dims(const UOpStore *st);
@@ -35,12 +35,12 @@ int64_t dim_sub(UOpStore *st, int64_t a, int64_t b);
 int64_t dim_mul(UOpStore *st, int64_t a, int64_t b);
 bool dim_div(UOpStore *st, int64_t a, int64_t b, int64_t *q); /* a = b * q exactly; false: not */
 int64_t dim_product(UOpStore *st, const Ints *shape);
-bool dim_valid(UOpStore *st,
-               int64_t d); /* a number that is not negative, or a symbolic size that nowhere is */
+/* a number that is not negative, or a symbolic size that nowhere is */
+bool dim_valid(UOpStore *st, int64_t d);
 int64_t dim_max(UOpStore *st, int64_t d); /* bounds over all values of the variables; never too tight */
 int64_t dim_min(UOpStore *st, int64_t d);
-int64_t dim_now(UOpStore *st,
-                int64_t d); /* with the variables as they are bound; the maximum where one is not */
+/* with the variables as they are bound; the maximum where one is not */
+int64_t dim_now(UOpStore *st, int64_t d);
 const Ints *dims_max(UOpStore *st, const Ints *shape);
 bool dims_symbolic(const Ints *shape);
 bool dim_le(UOpStore *st, int64_t a, int64_t b); /* a <= b whatever the variables are; false: not known */

@@ -8,9 +8,11 @@
 static const struct {
   const char *name;
   uint8_t size;
-} dtypes[DT_COUNT] = {{"void", 0},    {"index", 0}, {"bool", 1}, {"i8", 1},  {"u8", 1},  {"i16", 2},
-                      {"u16", 2},     {"i32", 4},   {"u32", 4},  {"i64", 8}, {"u64", 8}, {"fp8e4m3", 1},
-                      {"fp8e5m2", 1}, {"f16", 2},   {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+} dtypes[DT_COUNT] = {
+
+#define DTYPE(name, text, bytes, storage) {text, bytes},
+#include "uop/dtypes.def"
+};
 
 size_t dtype_size(DType d) { return dtypes[d].size; }
 
@@ -70,19 +72,20 @@ uint16_t narrow_bits(DType d, double x) {
   int e;
   frexp(a, &e);                /* a = m * 2^e, 0.5 <= m < 1 */
   bool sub = e - 1 < 1 - bias; /* below the normal numbers: the last place stays where theirs is */
-  int64_t m =
-      (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1))); /* whole units in the last place */
-  bits = sub ? m
-             : ((int64_t)(e - 1 + bias) << mant) +
-                   (m - (INT64_C(1) << mant)); /* a carry moves into the exponent */
+  /* whole units in the last place */
+  int64_t m = (int64_t)nearbyint(ldexp(a, mant - (sub ? 1 - bias : e - 1)));
+  /* a carry moves into the exponent */
+  bits = sub ? m : ((int64_t)(e - 1 + bias) << mant) + (m - (INT64_C(1) << mant));
   if (f->inf ? bits > inf : bits > nan) bits = f->inf ? inf : nan;
   return (uint16_t)(sign | bits);
 }
 
 double narrow_value(DType d, uint16_t h) {
   const Narrow *f = &narrows[d - DT_FP8E4M3];
-  int bias = (1 << (f->exp - 1)) - 1, emax = (1 << f->exp) - 1, e = h >> f->mant & emax,
-      m = h & ((1 << f->mant) - 1);
+  int bias = (1 << (f->exp - 1)) - 1;
+  int emax = (1 << f->exp) - 1;
+  int e = h >> f->mant & emax;
+  int m = h & ((1 << f->mant) - 1);
   bool minus = h >> (f->mant + f->exp) & 1;
   if (e == emax && (f->inf ? m != 0 : m == (1 << f->mant) - 1))
     return nan_value(minus, f->inf ? (uint64_t)m : UINT64_C(1) << (f->mant - 1), f->mant);
@@ -129,12 +132,13 @@ Scalar scalar_cast(DType to, DType from, Scalar v) {
     return (Scalar){.i = v.f <= lo ? dtype_min(to) : v.f >= hi ? dtype_max(to) : (int64_t)v.f};
   }
   if (!dtype_is_float(to)) return scalar_round(to, v);
-  if (to == DT_F32)
-    return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i}; /* one rounding */
+  /* one rounding */
+  if (to == DT_F32) return (Scalar){.f = from == DT_U64 ? (float)(uint64_t)v.i : (float)v.i};
   if (dtype_is_narrow_float(to)) return scalar_round(to, (Scalar){.f = odd_f64(from == DT_U64, v.i)});
   return scalar_round(to, (Scalar){.f = from == DT_U64 ? (double)(uint64_t)v.i : (double)v.i});
 }
 
+/* A machine's conversion would set the quiet bit of a NaN, so those are taken apart by hand. */
 Scalar scalar_load(DType d, const void *at) {
   Scalar v = {.i = 0};
   switch (d) {
@@ -214,8 +218,8 @@ void scalar_store(DType d, Scalar v, void *at) {
   }
 }
 
-static uint64_t threefry2x32(uint64_t ctr,
-                             uint64_t key) { /* Salmon et al. 2011: 20 rounds, the low word of each first */
+/* Salmon et al. 2011: 20 rounds, the low word of each first */
+static uint64_t threefry2x32(uint64_t ctr, uint64_t key) {
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   uint32_t ks[3] = {(uint32_t)key, (uint32_t)(key >> 32), 0}, x0 = (uint32_t)ctr, x1 = (uint32_t)(ctr >> 32);
   ks[2] = ks[0] ^ ks[1] ^ 0x1BD11BDAu;
@@ -279,6 +283,8 @@ static bool float_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   return true;
 }
 
+/* In 64 bits, then rounded to d. Division by 0 and shifts by the width and more have values here, as ops.def
+ * says. */
 bool scalar_eval(Ops op, DType d, const Scalar *s, Scalar *out) {
   if (op == OPS_WHERE) {
     *out = s[0].i ? s[1] : s[2];

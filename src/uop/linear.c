@@ -7,6 +7,7 @@
 
 #define MAX_TERMS 24
 
+/* c + sum k * t */
 typedef struct LinForm {
   int n;
   int64_t c;
@@ -15,7 +16,7 @@ typedef struct LinForm {
     UOp *t;
     int64_t k;
   } at[MAX_TERMS];
-} LinForm; /* c + sum k * t */
+} LinForm;
 
 static bool lin_add(LinForm *f, UOp *t, int64_t k) {
   if (!k) return true;
@@ -131,6 +132,59 @@ static int64_t gcd64(int64_t a, int64_t b) {
   return a;
 }
 
+/* x // c or x % c, where x is itself a quotient or a rest. */
+static UOp *divmod_nested(UOpStore *st, UOp *x, UOp *cu, bool div) {
+  if ((x->op != OPS_FLOORDIV && x->op != OPS_FLOORMOD) || !is_const(x->src[1])) return NULL;
+  int64_t a = x->src[1]->arg.v.i, c = cu->arg.v.i, ac;
+  if (a <= 0) return NULL;
+  if (x->op == OPS_FLOORDIV) { /* (y // a) // c = y // (a c) */
+    if (!div || __builtin_mul_overflow(a, c, &ac)) return NULL;
+    return uop_alu2(st, OPS_FLOORDIV, x->src[0], uop_index_const(st, ac));
+  }
+  if (a % c) return NULL;
+  if (!div) return uop_alu2(st, OPS_FLOORMOD, x->src[0], cu); /* (y % cm) % c = y % c */
+  return uop_alu2(st, OPS_FLOORMOD, uop_alu2(st, OPS_FLOORDIV, x->src[0], cu), uop_index_const(st, a / c));
+}
+
+static void term_add(LinForm *f, UOp *t, int64_t k) {
+  if (k) f->at[f->n].t = t, f->at[f->n++].k = k;
+}
+
+/* f = c * q + r, coefficients modulo c, towards zero or to the nearest. */
+static void lin_split(const LinForm *f, int64_t c, bool nearest, LinForm *q, LinForm *r) {
+  q->n = r->n = 0, q->c = fdiv(f->c, c), r->c = f->c - q->c * c;
+  for (int i = 0; i < f->n; i++) {
+    int64_t k = f->at[i].k, d = k > -c && k < c ? 0 : fdiv(k, c), m = k - d * c;
+    if (nearest && m > c / 2) m -= c, d++;
+    if (nearest && m < -(c / 2)) m += c, d--;
+    term_add(q, f->at[i].t, d), term_add(r, f->at[i].t, m);
+  }
+}
+
+/* r = g*s + t with g | c, 0 <= t < g: r // c = s // (c/g), r % c = g * (s % (c/g)) + t. NULL: there is none.
+ */
+static UOp *divmod_common(UOpStore *st, const LinForm *r, int64_t c, bool div) {
+  for (int i = 0; i < r->n; i++) {
+    int64_t g = gcd64(r->at[i].k, c), lo, hi;
+    if (g <= 1) continue;
+    LinForm s, t;
+    s.n = t.n = 0;
+    s.c = fdiv(r->c, g), t.c = r->c - s.c * g;
+    for (int j = 0; j < r->n; j++) {
+      bool whole = r->at[j].k % g == 0;
+      term_add(whole ? &s : &t, r->at[j].t, whole ? r->at[j].k / g : r->at[j].k);
+    }
+    lin_bounds(&t, &lo, &hi);
+    if (lo < 0 || hi >= g) continue;
+    UOp *sv = lin_build(st, &s), *cg = uop_index_const(st, c / g);
+    if (div) return uop_alu2(st, OPS_FLOORDIV, sv, cg);
+    return uop_alu2(st, OPS_ADD,
+                    uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_FLOORMOD, sv, cg), uop_index_const(st, g)),
+                    lin_build(st, &t));
+  }
+  return NULL;
+}
+
 /* x // c and x % c for constant c > 0. Write x = c*q + r with r's coefficients not multiples of c; then x //
  * c = q + r // c and x % c = r % c. */
 UOp *simplify_divmod(Rewrite *rw, UOp *u) {
@@ -145,62 +199,24 @@ UOp *simplify_divmod(Rewrite *rw, UOp *u) {
     int64_t q = fdiv(x->vmin, c);
     return div ? uop_index_const(st, q) : q ? uop_alu2(st, OPS_ADD, x, uop_index_const(st, -q * c)) : x;
   }
-  if (x->op == OPS_FLOORDIV && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 &&
-      div) { /* (y // a) // c = y // (a c) */
-    int64_t ac;
-    if (!__builtin_mul_overflow(x->src[1]->arg.v.i, c, &ac))
-      return uop_alu2(st, OPS_FLOORDIV, x->src[0], uop_index_const(st, ac));
-  }
-  if (x->op == OPS_FLOORMOD && is_const(x->src[1]) && x->src[1]->arg.v.i > 0 && x->src[1]->arg.v.i % c == 0) {
-    int64_t m = x->src[1]->arg.v.i;
-    if (!div) return uop_alu2(st, OPS_FLOORMOD, x->src[0], cu); /* (y % cm) % c = y % c */
-    return uop_alu2(st, OPS_FLOORMOD, uop_alu2(st, OPS_FLOORDIV, x->src[0], cu), uop_index_const(st, m / c));
-  }
+  UOp *nested = divmod_nested(st, x, cu, div);
+  if (nested) return nested;
+
   LinForm f, q, r;
-  f.n = q.n = r.n = 0, f.c = 0;
+  f.n = 0, f.c = 0;
   if (!lin_of(&f, x, 1, 0)) return NULL;
-  /* sum = c * q + r: coefficients modulo c, towards zero or to the nearest; if r stays between two multiples
-   * of c, that is the answer */
+  /* if r stays between two multiples of c, that is the answer */
   for (int nearest = 1; nearest >= 0; nearest--) {
-    q.n = r.n = 0, q.c = fdiv(f.c, c), r.c = f.c - q.c * c;
-    for (int i = 0; i < f.n; i++) {
-      int64_t k = f.at[i].k, d = k > -c && k < c ? 0 : fdiv(k, c), m = k - d * c;
-      if (nearest && m > c / 2) m -= c, d++;
-      if (nearest && m < -(c / 2)) m += c, d--;
-      if (d) q.at[q.n].t = f.at[i].t, q.at[q.n++].k = d;
-      if (m) r.at[r.n].t = f.at[i].t, r.at[r.n++].k = m;
-    }
+    lin_split(&f, c, nearest, &q, &r);
     lin_bounds(&r, &lo, &hi);
     if (lo == INT64_MIN || hi == INT64_MAX || fdiv(lo, c) != fdiv(hi, c)) continue;
     int64_t b = fdiv(lo, c);
     q.c += b, r.c -= b * c;
     return lin_build(st, div ? &q : &r);
   }
-  if (q.n || q.c) {
-    UOp *rest = uop_alu2(st, (Ops)u->op, lin_build(st, &r), cu);
-    return div ? uop_alu2(st, OPS_ADD, lin_build(st, &q), rest) : rest;
-  }
-  /* r = g*s + t with g | c, 0 <= t < g: r // c = s // (c/g), r % c = g * (s % (c/g)) + t */
-  for (int i = 0; i < r.n; i++) {
-    int64_t g = gcd64(r.at[i].k, c);
-    if (g <= 1) continue;
-    LinForm s, t;
-    s.n = t.n = 0;
-    s.c = fdiv(r.c, g), t.c = r.c - s.c * g;
-    for (int j = 0; j < r.n; j++)
-      if (r.at[j].k % g == 0)
-        s.at[s.n].t = r.at[j].t, s.at[s.n++].k = r.at[j].k / g;
-      else
-        t.at[t.n].t = r.at[j].t, t.at[t.n++].k = r.at[j].k;
-    lin_bounds(&t, &lo, &hi);
-    if (lo < 0 || hi >= g) continue;
-    UOp *sv = lin_build(st, &s), *cg = uop_index_const(st, c / g);
-    if (div) return uop_alu2(st, OPS_FLOORDIV, sv, cg);
-    return uop_alu2(st, OPS_ADD,
-                    uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_FLOORMOD, sv, cg), uop_index_const(st, g)),
-                    lin_build(st, &t));
-  }
-  return NULL;
+  if (!q.n && !q.c) return divmod_common(st, &r, c, div);
+  UOp *rest = uop_alu2(st, (Ops)u->op, lin_build(st, &r), cu);
+  return div ? uop_alu2(st, OPS_ADD, lin_build(st, &q), rest) : rest;
 }
 
 static bool is_term(const UOp *u) { /* lin_of does not look into it */
@@ -299,9 +315,9 @@ UOp *reduce_drop_const(Rewrite *rw, UOp *u) {
 /* ---- bounds where a gate holds. A clause bounds a sum of terms, and every multiple of it that stands in
  * another sum. No node is made. */
 typedef struct Clause {
-  LinForm f;
-  int64_t lo, hi;
-} Clause; /* lo <= f <= hi, f.c = 0 */
+  LinForm f;      /* f.c = 0 */
+  int64_t lo, hi; /* lo <= f <= hi */
+} Clause;
 
 enum { MAX_CLAUSES = 12 };
 
@@ -368,6 +384,8 @@ UOp *index_flat(UOpStore *st, TgMem *mem, const UOp *x) {
   return f ? uop_simplify(st, mem, f) : NULL;
 }
 
+/* The gate is a conjunction of clauses: each multiple of one that stands in the offset is taken out of it,
+ * for the clause's bounds instead of those of its terms. */
 bool uop_within(UOp *offset, UOp *gate, int64_t n) {
   if (offset->vmin >= 0 && offset->vmax < n) return true;
   LinForm f;

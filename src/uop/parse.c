@@ -162,34 +162,45 @@ static size_t hex_number(const char *s, size_t n, bool *whole, int64_t *i, doubl
   return k;
 }
 
-size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negative, double *f) {
-  size_t k = 0, r;
-  *negative = n && *s == '-';
-  if (*negative) k++;
-  *whole = false, *i = 0;
+/* inf or nan, perhaps with its bits, at s[k]. The end of it; 0: it is neither. */
+static size_t not_finite(const char *s, size_t n, size_t k, bool negative, double *f) {
   if (n - k >= 3 && !memcmp(s + k, "inf", 3)) {
-    *f = *negative ? -INFINITY : INFINITY;
+    *f = negative ? -INFINITY : INFINITY;
     return k + 3;
   }
-  if (n - k >= 3 && !memcmp(s + k, "nan", 3)) {
-    uint64_t bits = UINT64_C(0x7ff8000000000000);
-    bool w;
-    k += 3;
-    if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
-      if (!(r = hex_number(s + k + 3, n - k - 3, &w, i, f)) || !w || k + 3 + r >= n || s[k + 3 + r] != ')')
-        return 0;
-      bits = (uint64_t)*i, k += 4 + r;
-    }
-    memcpy(f, &bits, sizeof bits);
-    return *f == *f ? 0 : k;
+  if (n - k < 3 || memcmp(s + k, "nan", 3)) return 0;
+  uint64_t bits = UINT64_C(0x7ff8000000000000);
+  k += 3;
+  if (n - k > 3 && !memcmp(s + k, "(0x", 3)) {
+    int64_t i;
+    bool whole;
+    size_t r = hex_number(s + k + 3, n - k - 3, &whole, &i, f);
+    if (!r || !whole || k + 3 + r >= n || s[k + 3 + r] != ')') return 0;
+    bits = (uint64_t)i, k += 4 + r;
   }
+  memcpy(f, &bits, sizeof bits);
+  return *f == *f ? 0 : k;
+}
+
+/* The exponent behind an e at s[k], if there is one: the end of it, and *exp moved by it. 0: no number
+ * follows. */
+static size_t exponent(const char *s, size_t n, size_t k, int *exp, bool *whole) {
+  if (k >= n || (s[k] != 'e' && s[k] != 'E')) return k;
+  k++;
+  bool negative = k < n && s[k] == '-';
+  if (k < n && (s[k] == '-' || s[k] == '+')) k++;
   if (k >= n || !is_digit(s[k])) return 0;
-  if (n - k > 2 && s[k] == '0' && (s[k + 1] == 'x' || s[k + 1] == 'X')) {
-    if (!(r = hex_number(s + k + 2, n - k - 2, whole, i, f))) return 0;
-    if (*negative) *f = -*f;
-    return k + 2 + r;
-  }
-  char b[80]; /* the digits without their point: strtod's point is the locale's */
+  int e = 0;
+  for (; k < n && is_digit(s[k]); k++)
+    e = TG_MIN(e * 10 + (s[k] - '0'), 100000);
+  *exp += negative ? -e : e, *whole = false;
+  return k;
+}
+
+/* Digits, a point, an exponent, from s[k] on. The digits go to strtod without their point, which would be the
+ * locale's. */
+static size_t decimal(const char *s, size_t n, size_t k, bool *whole, int64_t *i, double *f) {
+  char b[80];
   size_t nb = 0;
   int exp = 0;
   bool point = false, over = false;
@@ -205,21 +216,26 @@ size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negat
     b[nb++] = s[k], exp -= point;
   }
   *whole = !point;
-  if (k < n && (s[k] == 'e' || s[k] == 'E')) {
-    size_t q = k + 1;
-    bool neg = q < n && s[q] == '-';
-    if (q < n && (s[q] == '-' || s[q] == '+')) q++;
-    if (q >= n || !is_digit(s[q])) return 0;
-    int e = 0;
-    for (; q < n && is_digit(s[q]); q++)
-      e = TG_MIN(e * 10 + (s[q] - '0'), 100000);
-    exp += neg ? -e : e, k = q, *whole = false;
-  }
-  if (*whole && over) *whole = false; /* still a number, but of a float */
+  if (!(k = exponent(s, n, k, &exp, whole))) return 0;
+  if (over) *whole = false; /* still a number, but of a float */
   snprintf(b + nb, sizeof b - nb, "e%d", exp);
   *f = strtod(b, NULL), *i = (int64_t)m;
-  if (*negative) *f = -*f;
   return k;
+}
+
+size_t text_number(const char *s, size_t n, bool *whole, int64_t *i, bool *negative, double *f) {
+  *negative = n && *s == '-';
+  size_t k = *negative, end;
+  *whole = false, *i = 0;
+  if ((end = not_finite(s, n, k, *negative, f))) return end;
+  if (k >= n || !is_digit(s[k])) return 0;
+  if (n - k > 2 && s[k] == '0' && (s[k + 1] == 'x' || s[k + 1] == 'X')) {
+    size_t r = hex_number(s + k + 2, n - k - 2, whole, i, f);
+    end = r ? k + 2 + r : 0;
+  } else
+    end = decimal(s, n, k, whole, i, f);
+  if (end && *negative) *f = -*f;
+  return end;
 }
 
 static bool literal(Parser *p, Lit *l) {
@@ -325,14 +341,8 @@ static bool bind(Parser *p, const char *s, size_t n, UOp *u) {
 }
 
 /* ---- operations */
-static bool comma(Parser *p, bool *first) {
-  bool ok = *first || expect(p, ",");
-  *first = false;
-  return ok;
-}
-
-static bool two(Parser *p, bool *first, int64_t *a, int64_t *b) {
-  return comma(p, first) && whole_number(p, a) && expect(p, ",") && whole_number(p, b);
+static bool two(Parser *p, int64_t *a, int64_t *b) {
+  return whole_number(p, a) && expect(p, ",") && whole_number(p, b);
 }
 
 static bool reduce_op(Parser *p, int64_t *op) {
@@ -346,8 +356,7 @@ static bool reduce_op(Parser *p, int64_t *op) {
 /* `, of 3`: a part of loop 3; `, blocks of 3`; `, of none`; `, of grid` */
 static bool range_origin(Parser *p, Arg *arg) {
   int64_t of = 0;
-  if (peek(p) != ',') return true;
-  if (!expect(p, ",")) return false;
+  if (!accept(p, ",")) return true;
   bool blocks = accept_word(p, "blocks");
   if (!accept_word(p, "of")) return expected(p, "'of'");
   if (!blocks && accept_word(p, "none")) return arg->range.of = -1, true;
@@ -357,109 +366,61 @@ static bool range_origin(Parser *p, Arg *arg) {
   return true;
 }
 
+static bool axis_type(Parser *p, int32_t *type) {
+  size_t n = word(p);
+  int t = 0;
+  while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != n || memcmp(axis_type_names[t], p->at, n)))
+    t++;
+  if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
+  p->at += n, *type = t;
+  return true;
+}
+
+/* ", old" and ", once", each once at most. */
+static bool scatter_how(Parser *p, int64_t *how) {
+  while (accept(p, ",")) {
+    int64_t bit = accept_word(p, "old") ? SCATTER_OLD : accept_word(p, "once") ? SCATTER_ONCE : 0;
+    if (!bit || (*how & bit)) return expected(p, "'old' or 'once'");
+    *how |= bit;
+  }
+  return true;
+}
+
+/* The arg of an op, as print.c writes it. A type may stand before it: then `first` is false. */
+static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
+  ArgForm form = op_arg(op);
+  if (form == ARG_NONE) return !first || expected(p, "a type");
+  if ((form == ARG_GATED || form == ARG_TIME) && !first && peek(p) == ']') return true;
+  if (!first && !expect(p, ",")) return false;
+  switch (form) {
+  case ARG_VALUE: return literal(p, value);
+  case ARG_MEMORY: return two(p, &arg->param.slot, &arg->param.nelem);
+  case ARG_VAR: return two(p, &arg->var.lo, &arg->var.hi);
+  case ARG_SPECIAL: return two(p, &arg->special.dim, &arg->special.local);
+  case ARG_RANGE: return whole_number(p, &arg->range.id) && expect(p, ",") && axis_type(p, &arg->range.type) && range_origin(p, arg);
+  case ARG_REDUCE: return reduce_op(p, &arg->reduce.op);
+  case ARG_AXES: return reduce_op(p, &arg->reduce.op) && expect(p, ",") && (arg->reduce.axes = int_list(p));
+  case ARG_SCATTER: return reduce_op(p, &arg->scatter.op) && scatter_how(p, &arg->scatter.how);
+  case ARG_INTS: return (arg->ints = int_list(p)) != NULL;
+  case ARG_EXCHANGE: return two(p, &arg->exchange.block, &arg->exchange.second);
+  case ARG_TIME:
+  case ARG_NUMBER: return whole_number(p, &arg->i);
+  case ARG_GATED: arg->i = 1; return accept_word(p, "gated") || expected(p, "'gated'");
+  case ARG_NONE: break;
+  }
+  return true;
+}
+
 /* What stands in the brackets after an op: its type if written, then its arg. */
 static bool brackets(Parser *p, Ops op, DType *d, int *lanes, Arg *arg, Lit *value) {
-  bool first = true, open = accept(p, "[");
-  size_t n = open ? type_here(p, d, lanes) : 0;
-  if (n) p->at += n, first = false;
-  bool needs = false;
-  switch (op) {
-  case OPS_CONST:
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG:
-  case OPS_VAR:
-  case OPS_RANGE:
-  case OPS_REDUCE:
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-  case OPS_SCAN:
-  case OPS_ACC:
-  case OPS_EXCHANGE:
-  case OPS_SCATTER:
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT:
-  case OPS_SPECIAL:
-  case OPS_ARANGE: needs = true; break;
-  default: needs = op_flags(op) & OPF_MOV;
+  if (!accept(p, "[")) {
+    ArgForm form = op_arg(op);
+    bool needs = form != ARG_NONE && form != ARG_GATED && form != ARG_TIME;
+    return needs ? expect(p, "[") : true;
   }
-  if (!open) return needs ? expect(p, "[") : true;
-  switch (op) {
-  case OPS_CONST:
-    if (!comma(p, &first) || !literal(p, value)) return false;
-    break;
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG:
-    if (!two(p, &first, &arg->param.slot, &arg->param.nelem)) return false;
-    break;
-  case OPS_VAR:
-    if (!two(p, &first, &arg->var.lo, &arg->var.hi)) return false;
-    break;
-  case OPS_EXCHANGE:
-    if (!two(p, &first, &arg->exchange.block, &arg->exchange.second)) return false;
-    break;
-  case OPS_SPECIAL:
-    if (!two(p, &first, &arg->special.dim, &arg->special.local)) return false;
-    break;
-  case OPS_RANGE: {
-    if (!comma(p, &first) || !whole_number(p, &arg->range.id) || !expect(p, ",")) return false;
-    size_t w = word(p);
-    int t = 0;
-    while (t <= AXIS_GROUP && (strlen(axis_type_names[t]) != w || memcmp(axis_type_names[t], p->at, w)))
-      t++;
-    if (t > AXIS_GROUP) return expected(p, "the type of a loop, such as LOOP");
-    p->at += w, arg->range.type = t;
-    if (!range_origin(p, arg)) return false;
-    break;
-  }
-  case OPS_REDUCE:
-  case OPS_ACC:
-  case OPS_SCAN:
-    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op)) return false;
-    break;
-  case OPS_SCATTER:
-    if (!comma(p, &first) || !reduce_op(p, &arg->scatter.op)) return false;
-    while (peek(p) == ',') {
-      int64_t bit = !expect(p, ",")          ? 0
-                    : accept_word(p, "old")  ? SCATTER_OLD
-                    : accept_word(p, "once") ? SCATTER_ONCE
-                                             : 0;
-      if (!bit || (arg->scatter.how & bit)) return expected(p, "'old' or 'once'");
-      arg->scatter.how |= bit;
-    }
-    break;
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-    if (!comma(p, &first) || !reduce_op(p, &arg->reduce.op) || !expect(p, ",") ||
-        !(arg->reduce.axes = int_list(p)))
-      return false;
-    break;
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT:
-    if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
-    break;
-  case OPS_LOAD:
-  case OPS_STORE:
-  case OPS_BARRIER:
-    if (peek(p) == ']' && !first) break;
-    if (!comma(p, &first) || !whole_number(p, &arg->i)) return false;
-    break;
-  case OPS_INDEX:
-    if (peek(p) == ']' && !first) break;
-    if (!comma(p, &first)) return false;
-    if (!accept_word(p, "gated")) return expected(p, "'gated'");
-    arg->i = 1;
-    break;
-  default:
-    if (needs && (!comma(p, &first) || !(arg->ints = int_list(p)))) return false;
-    if (!needs && first) return expected(p, "a type");
-  }
-  return expect(p, "]");
+  size_t n = type_here(p, d, lanes);
+  p->at += n;
+  return arg_read(p, op, !n, arg, value) && expect(p, "]");
 }
 
 static bool value_of(Parser *p, int level, Val *out);
@@ -492,6 +453,7 @@ static UOp *make(Parser *p, const char *at, Ops op, DType d, int lanes, int n, U
   return u;
 }
 
+/* What is not written follows from the sources: the dtype, the lanes. */
 static UOp *call(Parser *p, Ops op, const char *at) { /* after the op's name */
   DType d = DT_COUNT, dd;
   int lanes = 0, dl;
@@ -538,6 +500,7 @@ static const struct {
              {"*", OPS_MUL, 5},      {"//", OPS_FLOORDIV, 5},
              {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}}; /* as in rulegen.c; longer ones first */
 
+/* A number without a dtype is an index; with a colon and a dtype behind it a value of that. */
 static bool primary(Parser *p, Val *out) {
   int c = peek(p);
   const char *at = p->at;

@@ -84,6 +84,7 @@ static bool write_file(const TgOs *os, const char *path, const char *text, size_
   return (os->close(fd) == 0) & ok;
 }
 
+/* As text, which can be read back, with what fired; a graph also as dot. */
 static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, const RewriteEnv *before) {
   PassEnv *e = r->env;
   const RewriteEnv *now = &e->rewrites;
@@ -120,8 +121,8 @@ static bool dump(PassRun *r, const UOpVec *roots, int number, const char *pass, 
 }
 
 /* ---- spec */
-static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots,
-                               const UOp *bad) { /* returned the bad node, or the nearest above it */
+/* returned the bad node, or the nearest above it */
+static const char *rule_behind(PassEnv *e, PassRun *r, const UOpVec *roots, const UOp *bad) {
   const char *rule = map_get_ptr(&e->made_by, bad);
   UOpVec order = {0};
   uint8_t *above = mem_alloc(r->mem, store_id_limit(r->st) + 1);
@@ -161,8 +162,8 @@ static bool round_trip(PassRun *r, const UOpVec *roots, const char *pass) {
   UOpStore *st = store_new(m);
   if (st) store_set_dims(st, store_dims(r->st));
   bool ok =
-           st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len)),
-       same = true;
+      st && (linear ? uop_print_list(&a, r->linear, m) : uop_print(&a, r->st, m, roots->at, roots->len));
+  bool same = true;
   if (ok && !uop_parse(&t, st, m, str_text(&a), a.len, &err)) ok = false;
   ok = ok && (linear ? uop_print_list(&b, &t.program, m) : uop_print(&b, st, m, t.roots.at, t.roots.len));
   if (ok) same = !strcmp(str_text(&a), str_text(&b));

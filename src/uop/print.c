@@ -1,11 +1,11 @@
 /* print.c: a graph as text that parse.c reads back as the same graph. In: roots, or a linear program. Out:
  * one line per node, sources first:
  *
- *   p0 = PARAM[f32, 0, 64]              slot, elements
- *   r1 = RANGE[1, LOOP](8)              NAME = OP[type, arg](sources): brackets only where there is something
- * to say u2 = INDEX(p0, r1)                  the type is written where it does not follow from the sources u3
- * = MUL(u2, 1.5:f32)               scalar constants stand where they are used; without a dtype they are of
- * index roots u3, u2                        only if the roots are not just the last line
+ *   p0 = PARAM[f32, 0, 64]   slot, elements
+ *   r1 = RANGE[1, LOOP](8)   NAME = OP[type, arg](sources): brackets only where there is something to say
+ *   u2 = INDEX(p0, r1)       the type is written where it does not follow from the sources
+ *   u3 = MUL(u2, 1.5:f32)    scalar constants stand where they are used; without a dtype they are of index
+ *   roots u3, u2             only if the roots are not just the last line
  *
  * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and
  * lists its nodes in its own order; its constants have no lines. After `#`: shapes, for the reader. */
@@ -38,8 +38,8 @@ static void put_float(Str *o, DType d, double f) {
     str_int(o, (int64_t)fabs(f));
     return;
   }
-  for (int digits = 6; digits <= 17;
-       digits += digits < 9 ? 3 : 4) { /* the fewest of 6, 9, 13, 17 that come back as f */
+  /* the fewest of 6, 9, 13, 17 that come back as f */
+  for (int digits = 6; digits <= 17; digits += digits < 9 ? 3 : 4) {
     snprintf(b, sizeof b, "%.*g", digits, f);
     if (scalar_round(d, (Scalar){.f = strtod(b, NULL)}).f == f) break;
   }
@@ -73,72 +73,36 @@ static void put_type(Str *o, const UOp *u) {
 
 static void put_two(Str *o, int64_t a, int64_t b) { str_int(o, a), str_put(o, ", "), str_int(o, b); }
 
-static bool has_arg(const UOp *u) {
-  switch (u->op) {
-  case OPS_CONST:
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG:
-  case OPS_VAR:
-  case OPS_RANGE:
-  case OPS_REDUCE:
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-  case OPS_SCAN:
-  case OPS_SCATTER:
-  case OPS_GEP:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT:
-  case OPS_SPECIAL:
-  case OPS_ARANGE: return true;
-  case OPS_ACC:
-  case OPS_EXCHANGE: return true;
-  case OPS_LOAD:
-  case OPS_STORE:
-  case OPS_BARRIER:
-  case OPS_INDEX: return u->arg.i != 0;
-  default: return op_flags((Ops)u->op) & OPF_MOV;
-  }
-}
-
 static void put_arg(Str *o, const UOp *u) {
-  switch (u->op) {
-  case OPS_CONST: put_value(o, (DType)u->dtype, u->arg.v); break;
-  case OPS_PARAM:
-  case OPS_BUFFER:
-  case OPS_DEFINE_LOCAL:
-  case OPS_DEFINE_REG: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
-  case OPS_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
-  case OPS_EXCHANGE: put_two(o, u->arg.exchange.block, u->arg.exchange.second); break;
-  case OPS_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
-  case OPS_RANGE:
-    str_int(o, u->arg.range.id), str_put(o, ", "), str_put(o, axis_type_names[u->arg.range.type]);
+  switch (op_arg((Ops)u->op)) {
+  case ARG_NONE: break;
+  case ARG_VALUE: put_value(o, (DType)u->dtype, u->arg.v); break;
+  case ARG_MEMORY: put_two(o, u->arg.param.slot, u->arg.param.nelem); break;
+  case ARG_VAR: put_two(o, u->arg.var.lo, u->arg.var.hi); break;
+  case ARG_SPECIAL: put_two(o, u->arg.special.dim, u->arg.special.local); break;
+  case ARG_RANGE:
+    str_int(o, u->arg.range.id), str_put(o, ", ");
+    str_put(o, axis_type_names[u->arg.range.type]);
     if (u->arg.range.of > 0) str_put(o, ", of "), str_int(o, u->arg.range.of - 1);
     if (u->arg.range.of == -1) str_put(o, ", of none");
     if (u->arg.range.of == -2) str_put(o, ", of grid");
     if (u->arg.range.of <= -3) str_put(o, ", blocks of "), str_int(o, -3 - u->arg.range.of);
     break;
-  case OPS_REDUCE:
-  case OPS_ACC:
-  case OPS_SCAN: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
-  case OPS_SCATTER:
+  case ARG_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
+  case ARG_AXES:
+    str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", ");
+    put_ints(o, u->arg.reduce.axes);
+    break;
+  case ARG_SCATTER:
     str_put(o, op_name((Ops)u->arg.scatter.op));
     if (u->arg.scatter.how & SCATTER_OLD) str_put(o, ", old");
     if (u->arg.scatter.how & SCATTER_ONCE) str_put(o, ", once");
     break;
-  case OPS_REDUCE_AXIS:
-  case OPS_SCAN_AXIS:
-    str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", "), put_ints(o, u->arg.reduce.axes);
-    break;
-  case OPS_GEP:
-  case OPS_LOAD:
-  case OPS_STORE:
-  case OPS_BARRIER:
-  case OPS_COPY:
-  case OPS_CUSTOM_GRADIENT: str_int(o, u->arg.i); break;
-  case OPS_INDEX: str_put(o, "gated"); break;
-  default: put_ints(o, u->arg.ints);
+  case ARG_INTS: put_ints(o, u->arg.ints); break;
+  case ARG_EXCHANGE: put_two(o, u->arg.exchange.block, u->arg.exchange.second); break;
+  case ARG_TIME:
+  case ARG_NUMBER: str_int(o, u->arg.i); break;
+  case ARG_GATED: str_put(o, "gated"); break;
   }
 }
 
@@ -178,7 +142,8 @@ static void put_op(Str *o, const UOp *u, bool type) {
   int lanes;
   uop_type_default((Ops)u->op, u->nsrc, u->src, &d, &lanes);
   type |= d != u->dtype || lanes != u->lanes;
-  bool arg = has_arg(u);
+  ArgForm form = op_arg((Ops)u->op);
+  bool maybe = form == ARG_GATED || form == ARG_TIME, arg = form != ARG_NONE && (!maybe || u->arg.i);
   str_put(o, op_name((Ops)u->op));
   if (type || arg) str_put(o, "[");
   if (type) put_type(o, u);
@@ -290,13 +255,16 @@ static int put_expr(Str *o, const UOp *u, int left) { /* bounded by `left` nodes
     return left;
   }
   if (infix[u->op] && u->nsrc == 2) {
-    str_put(o, "("), left = put_expr(o, u->src[0], left), str_printf(o, " %s ", infix[u->op]),
-                     left = put_expr(o, u->src[1], left), str_put(o, ")");
+    str_put(o, "(");
+    left = put_expr(o, u->src[0], left);
+    str_printf(o, " %s ", infix[u->op]);
+    left = put_expr(o, u->src[1], left);
+    str_put(o, ")");
     return left;
   }
   if (u->op == OPS_PARAM) {
-    str_put(o, u->arg.param.slot < 0 ? "stage" : "p"),
-        str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot);
+    str_put(o, u->arg.param.slot < 0 ? "stage" : "p");
+    str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot);
     return left;
   }
   put_op(o, u, false);

@@ -32,133 +32,165 @@ static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
   return r;
 }
 
+/* u from the results of its sources; u itself where none has changed. NULL: out of memory. */
+static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
+  UOp *room[16], **src = u->nsrc <= 16 ? room : mem_alloc(rw->mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  bool same = true;
+  for (int i = 0; i < u->nsrc; i++)
+    src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
+  UOp *v = same ? u : uop_with_src(rw->st, u, src);
+  if (src != room) mem_free(rw->mem, src);
+  return v;
+}
+
+static WalkFrame *top_frame(UOpMap *memo) { return &memo->stack.at[memo->stack.len - 1]; }
+
+static bool frame_push(Rewrite *rw, UOpMap *memo, UOp *u) {
+  return vec_push(rw->st->mem, &memo->stack, ((WalkFrame){u, NULL, 0}));
+}
+
+/* The top frame's node is done: v stands for it. */
+static bool frame_done(Rewrite *rw, UOpMap *memo, const UOp *v) {
+  bool ok = map_set(rw->st, memo, top_frame(memo)->u, v->id);
+  memo->stack.len--;
+  return ok;
+}
+
+/* Its sources have their results: the node is rebuilt and, sources first, matched. False: failed. */
+static bool node_match(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, uint64_t budget) {
+  bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
+  UOp *u = top_frame(memo)->u, *v = rebuilt(rw, memo, u);
+  if (!v) return false;
+  UOp *done = v == u ? NULL : result_of(rw, memo, v);
+  if (done) return frame_done(rw, memo, done);
+  UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
+  if (rw->firings > budget || rw->failed) return false;
+  if (r && r != v) {
+    top_frame(memo)->next = r; /* the stack may have moved */
+    return true;
+  }
+  if (!limited && !rw->top_down) v->mark |= rw->mark;
+  return frame_done(rw, memo, v) && map_set(rw->st, memo, v, v->id);
+}
+
 /* A frame waits for node `u`'s sources (top-down: after the matcher has seen it), then for the result `next`
  * of a rule that fired on it. */
+static bool frame_step(Rewrite *rw, RewriteEnv *env, Matcher m, UOpMap *memo, uint64_t budget) {
+  WalkFrame *f = top_frame(memo);
+  if (f->next) {
+    UOp *r = result_of(rw, memo, f->next);
+    return r ? frame_done(rw, memo, r) : frame_push(rw, memo, f->next);
+  }
+  if (rw->top_down && !f->i) { /* i counts from 1 then */
+    f->i = 1;
+    UOp *u = f->u, *r = apply(rw, env, m, u);
+    if (rw->firings > budget || rw->failed) return false;
+    f = top_frame(memo);
+    if (r && r != u) {
+      f->next = r;
+      return true;
+    }
+  }
+  if (f->i - rw->top_down < f->u->nsrc) {
+    UOp *s = f->u->src[f->i++ - rw->top_down];
+    return result_of(rw, memo, s) || frame_push(rw, memo, s);
+  }
+  return node_match(rw, env, m, memo, budget);
+}
+
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root) {
   if (!root) return NULL;
   UOpMap *memo = uop_map_begin(rw->st, rw->st);
   RewriteEnv *env = store_env(rw->st);
-  bool limited = env && env->limit >= 0; /* rules decline that would fire: no fixed point is known */
-  uint64_t budget = rw->firings + 2000000 +
-                    64 * (uint64_t)store_count(rw->st); /* a rule set that loops is an error, not a hang */
-  bool ok = memo && vec_push(rw->st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
-  while (ok && memo->stack.len) {
-    WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
-    if (f->next) {
-      UOp *next = f->next, *r = result_of(rw, memo, next);
-      if (r) {
-        ok = map_set(rw->st, memo, f->u, r->id);
-        memo->stack.len--;
-        continue;
-      }
-      ok = vec_push(rw->st->mem, &memo->stack,
-                    ((WalkFrame){next, NULL, 0})); /* f moves when the stack grows */
-      continue;
-    }
-    if (rw->top_down && !f->i) { /* i counts from 1 then */
-      f->i = 1;
-      UOp *u = f->u, *r = apply(rw, env, m, u);
-      if (rw->firings > budget || rw->failed) {
-        ok = false;
-        break;
-      }
-      if (r && r != u) {
-        memo->stack.at[memo->stack.len - 1].next = r;
-        continue;
-      }
-      f = &memo->stack.at[memo->stack.len - 1];
-    }
-    if (f->i - rw->top_down < f->u->nsrc) {
-      UOp *s = f->u->src[f->i++ - rw->top_down];
-      if (!result_of(rw, memo, s)) ok = vec_push(rw->st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
-      continue;
-    }
-    UOp *u = f->u, *buf[16], **src = u->nsrc <= 16 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
-    if (!src) {
-      ok = false;
-      break;
-    }
-    bool same = true;
-    for (int i = 0; i < u->nsrc; i++)
-      src[i] = result_of(rw, memo, u->src[i]), same &= src[i] == u->src[i];
-    UOp *v = same ? u : uop_with_src(rw->st, u, src);
-    if (src != buf) mem_free(rw->mem, src);
-    if (!v) {
-      ok = false;
-      break;
-    }
-    UOp *done = v == u ? NULL : result_of(rw, memo, v);
-    if (done) {
-      ok = map_set(rw->st, memo, u, done->id);
-      memo->stack.len--;
-      continue;
-    }
-    UOp *r = rw->top_down ? NULL : apply(rw, env, m, v);
-    if (rw->firings > budget || rw->failed) {
-      ok = false;
-      break;
-    }
-    if ((!r || r == v) && !limited && !rw->top_down) v->mark |= rw->mark;
-    if (!r || r == v) {
-      ok = map_set(rw->st, memo, u, v->id) && map_set(rw->st, memo, v, v->id);
-      memo->stack.len--;
-      continue;
-    }
-    f = &memo->stack.at[memo->stack.len - 1];
-    f->next = r;
-  }
+  /* a rule set that loops is an error, not a hang */
+  uint64_t budget = rw->firings + 2000000 + 64 * (uint64_t)store_count(rw->st);
+  bool ok = memo && frame_push(rw, memo, root);
+  while (ok && memo->stack.len)
+    ok = frame_step(rw, env, m, memo, budget);
   UOp *result = ok ? result_of(rw, memo, root) : NULL;
   if (!ok) rw->failed = true;
   uop_map_end(rw->st, memo);
   return result;
 }
 
-/* Walks only what can hold one of `from`: the op mask excludes the rest, and for ranges the set of free
- * ranges where no REDUCE and no local memory closes one. */
+/* What a substitution looks for: a node without any of it stays as it is, and is not walked. The op mask
+ * tells most; for ranges the set of free ranges does, where no REDUCE and no local memory closes one. */
+typedef struct Sought {
+  uint64_t ops, ranges;
+  bool only_ranges;
+} Sought;
+
+static bool without(const Sought *s, const UOp *u) {
+  const uint64_t closes = op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER);
+  return !(u->opmask & s->ops) || (s->only_ranges && !(u->ranges & s->ranges) && !(u->opmask & closes));
+}
+
+static UOp *substituted(UOpStore *st, TgMem *mem, const Sought *s, const UOpMap *memo, UOp *u) {
+  UOp *room[16], **src = u->nsrc <= 16 ? room : mem_alloc(mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  bool same = true;
+  for (int i = 0; i < u->nsrc; i++) {
+    src[i] = without(s, u->src[i]) ? u->src[i] : map_node(memo, u->src[i]);
+    same &= src[i] == u->src[i];
+  }
+  UOp *v = same ? u : uop_with_src(st, u, src);
+  if (src != room) mem_free(mem, src);
+  return v;
+}
+
 UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to) {
   if (!root) return NULL;
-  uint64_t mask = 0, ranges = 0;
-  bool only_ranges = true;
-  for (int i = 0; i < n; i++)
-    mask |= op_bit((Ops)from[i]->op), ranges |= from[i]->ranges, only_ranges &= from[i]->op == OPS_RANGE;
-#define WITHOUT(u)                                                                                           \
-  (!((u)->opmask & mask) ||                                                                                  \
-   (only_ranges && !((u)->ranges & ranges) &&                                                                \
-    !(((u)->opmask) & (op_bit(OPS_REDUCE) | op_bit(OPS_AFTER) | op_bit(OPS_BARRIER)))))
-  if (WITHOUT(root)) return root;
+  Sought sought = {.only_ranges = true};
+  for (int i = 0; i < n; i++) {
+    sought.ops |= op_bit((Ops)from[i]->op), sought.ranges |= from[i]->ranges;
+    sought.only_ranges &= from[i]->op == OPS_RANGE;
+  }
+  if (without(&sought, root)) return root;
   UOpMap *memo = uop_map_begin(st, st);
   bool ok = memo != NULL;
   for (int i = 0; ok && i < n; i++)
     ok = to[i] && map_set(st, memo, from[i], to[i]->id);
   if (ok && !map_node(memo, root)) ok = vec_push(st->mem, &memo->stack, ((WalkFrame){root, NULL, 0}));
   while (ok && memo->stack.len) {
-    WalkFrame *f = &memo->stack.at[memo->stack.len - 1];
-    UOp *u = f->u, *buf[16];
+    WalkFrame *f = top_frame(memo);
+    UOp *u = f->u;
     if (f->i < u->nsrc) {
       UOp *s = u->src[f->i++];
-      if (!WITHOUT(s) && !map_node(memo, s)) ok = vec_push(st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
+      if (!without(&sought, s) && !map_node(memo, s))
+        ok = vec_push(st->mem, &memo->stack, ((WalkFrame){s, NULL, 0}));
       continue;
     }
     memo->stack.len--;
     if (map_node(memo, u)) continue; /* met twice before it was done */
-    UOp **src = u->nsrc <= 16 ? buf : mem_alloc(mem, u->nsrc * sizeof *src);
-    if (!src) {
-      ok = false;
-      break;
-    }
-    bool same = true;
-    for (int i = 0; i < u->nsrc; i++) {
-      UOp *s = WITHOUT(u->src[i]) ? u->src[i] : map_node(memo, u->src[i]);
-      src[i] = s, same &= s == u->src[i];
-    }
-    UOp *v = same ? u : uop_with_src(st, u, src);
-    if (src != buf) mem_free(mem, src);
+    UOp *v = substituted(st, mem, &sought, memo, u);
     ok = v && map_set(st, memo, u, v->id);
   }
-#undef WITHOUT
   UOp *result = ok ? map_node(memo, root) : NULL;
   uop_map_end(st, memo);
   return result;
+}
+
+UOp *uop_mapped(UOpStore *st, TgMem *mem, const UOp *u, const UOpMap *m) {
+  UOp *room[16] = {NULL}, **src = u->nsrc <= 16 ? room : mem_alloc(mem, u->nsrc * sizeof *src);
+  if (!src) return NULL;
+  for (int i = 0; i < u->nsrc; i++)
+    src[i] = map_node(m, u->src[i]);
+  UOp *v = uop_with_src(st, u, src);
+  if (src != room) mem_free(mem, src);
+  return v;
+}
+
+UOp *uop_copy(UOpStore *to, UOpStore *from, UOpMap *m, TgMem *mem, UOp *root) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(from, mem, &root, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    UOp *v = map_node(m, u) ? NULL : uop_mapped(to, mem, u, m);
+    ok = map_node(m, u) || (v && map_set(from, m, u, v->id));
+  }
+  vec_free(mem, &order);
+  return ok ? map_node(m, root) : NULL;
 }
 
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u) {

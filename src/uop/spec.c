@@ -8,12 +8,13 @@
 
 const char *const graph_kind_names[GRAPH_KINDS] = {"tensor", "stages", "kernel", "nest", "loops", "linear"};
 
+/* st: knows symbolic sizes; NULL: there are none */
 typedef struct Check {
   GraphKind kind;
   const Linear *lin;
   SpecError *bad;
   UOpStore *st;
-} Check; /* st: knows symbolic sizes; NULL: there are none */
+} Check;
 
 #define MAX_NELEM (INT64_C(1) << 48)
 #define MAX_RANK  16
@@ -138,6 +139,45 @@ static bool is_size(Check *c, int64_t d) {
                          : d >= 0 && d <= MAX_NELEM;
 }
 
+/* One axis of a movement that is no RESHAPE: a and b are its numbers. `seen`: the axes that a PERMUTE has
+ * named. */
+static bool check_axis(Check *c, const UOp *u, const Ints *s, int i, int64_t a, int64_t b, int *seen) {
+  bool ok = true;
+  switch (u->op) {
+  case OPS_PERMUTE:
+    ok = a >= 0 && a < s->n && !(*seen >> a & 1);
+    if (ok) *seen |= 1 << a;
+    break;
+  case OPS_EXPAND: ok = a == s->v[i] || s->v[i] == 1; break;
+  case OPS_SHRINK: ok = dim_le(c->st, a, b) && dim_le(c->st, b, s->v[i]); break;
+  case OPS_FLIP: ok = a <= 1; break;
+  default: break;
+  }
+  return ok ||
+         broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a, (long long)b);
+}
+
+/* Sizes of the result; PERMUTE and FLIP keep the elements. */
+static bool check_result_size(Check *c, const UOp *u, const Ints *s, int naxes) {
+  const Ints *p = u->arg.ints;
+  int64_t most = 1;
+  for (int i = 0; i < naxes; i++) {
+    int64_t n = 1;
+    if (u->op == OPS_RESHAPE || u->op == OPS_EXPAND) n = p->v[i];
+    if (u->op == OPS_PAD) n = dim_add(c->st, dim_add(c->st, s->v[i], p->v[2 * i]), p->v[2 * i + 1]);
+    if (!is_size(c, n) || __builtin_mul_overflow(most, dim_max(c->st, n), &most) || most > MAX_NELEM)
+      return broken(c, u, "more than 2^48 elements");
+  }
+  return true;
+}
+
+static int64_t size_product(Check *c, const Ints *s) {
+  int64_t n = 1;
+  for (int i = 0; i < s->n; i++)
+    n = dim_mul(c->st, n, s->v[i]);
+  return n;
+}
+
 static bool check_movement(Check *c, const UOp *u) {
   static const Ints scalar;
   const Ints *p = u->arg.ints, *s = u->src[0]->is_tensor ? u->src[0]->shape : &scalar;
@@ -145,43 +185,16 @@ static bool check_movement(Check *c, const UOp *u) {
       !(u->src[0]->symbolic && op_is_alu((Ops)u->src[0]->op)))
     return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
   int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
-  if (u->op != OPS_RESHAPE && p->n != per * s->n)
-    return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
+  bool reshape = u->op == OPS_RESHAPE;
+  if (!reshape && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);
   if (p->n > per * MAX_RANK) return broken(c, u, "rank %d", p->n / per);
-  UOpStore *st = c->st;
-  int64_t in = 1, out = 1, most = 1;
   for (int i = 0; i < p->n; i++)
     if (!is_size(c, p->v[i])) return broken(c, u, "%lld", (long long)p->v[i]);
-  for (int i = 0; u->op == OPS_RESHAPE && i < s->n; i++)
-    in = dim_mul(st, in, s->v[i]);
-  for (int i = 0; u->op == OPS_RESHAPE && i < p->n; i++)
-    out = dim_mul(st, out, p->v[i]);
-  for (int i = 0; i < p->n / per; i++) { /* sizes of the result; PERMUTE and FLIP keep the elements */
-    int64_t n = u->op == OPS_RESHAPE || u->op == OPS_EXPAND ? p->v[i]
-                : u->op == OPS_PAD ? dim_add(st, dim_add(st, s->v[i], p->v[2 * i]), p->v[2 * i + 1])
-                                   : 1;
-    if (!is_size(c, n) || __builtin_mul_overflow(most, dim_max(st, n), &most) || most > MAX_NELEM)
-      return broken(c, u, "more than 2^48 elements");
-  }
-  if (u->op == OPS_RESHAPE && in != out)
-    return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
-  for (int i = 0; u->op != OPS_RESHAPE && i < s->n; i++) {
-    int64_t a = p->v[per * i], b = per == 2 ? p->v[2 * i + 1] : 0;
-    bool ok = true;
-    switch (u->op) {
-    case OPS_PERMUTE:
-      ok = a >= 0 && a < s->n && !(seen >> a & 1);
-      if (ok) seen |= 1 << a;
-      break;
-    case OPS_EXPAND: ok = a == s->v[i] || s->v[i] == 1; break;
-    case OPS_SHRINK: ok = dim_le(st, a, b) && dim_le(st, b, s->v[i]); break;
-    case OPS_FLIP: ok = a <= 1; break;
-    default: break;
-    }
-    if (!ok)
-      return broken(c, u, "axis %d of size %lld: %lld %lld", i, (long long)s->v[i], (long long)a,
-                    (long long)b);
-  }
+  int64_t in = reshape ? size_product(c, s) : 1, out = reshape ? size_product(c, p) : 1;
+  if (!check_result_size(c, u, s, p->n / per)) return false;
+  if (in != out) return broken(c, u, "%lld elements into %lld", (long long)in, (long long)out);
+  for (int i = 0; !reshape && i < s->n; i++)
+    if (!check_axis(c, u, s, i, p->v[per * i], per == 2 ? p->v[2 * i + 1] : 0, &seen)) return false;
   return same_type(c, u, u->src[0], "the source");
 }
 
@@ -443,10 +456,11 @@ enum {
   P = 1 << GRAPH_LINEAR
 };
 
+/* least: sources of an op that takes any number */
 typedef struct OpSpec {
   uint8_t in, least;
   bool (*check)(Check *c, const UOp *u);
-} OpSpec; /* least: sources of an op that takes any number */
+} OpSpec;
 
 static const OpSpec specs[OPS_COUNT] = {
     [OPS_SINK] = {T | K | N | L, 0, check_sink},
@@ -505,7 +519,10 @@ bool spec_new(UOpStore *st, TgMem *mem, Ops op, DType dtype, int lanes, int nsrc
   *bad = (SpecError){0};
   UOp *u = mem_alloc(mem, sizeof *u + (size_t)nsrc * sizeof *src);
   if (!u) return false;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc,
+  u->op = (uint8_t)op;
+  u->dtype = (uint8_t)dtype;
+  u->lanes = (uint8_t)lanes;
+  u->nsrc = (uint16_t)nsrc;
   u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   bool ok = check_count(&c, u), tensor = nsrc && src[0]->is_tensor;
@@ -662,48 +679,57 @@ bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, siz
 }
 
 /* ---- a list: sources before users, in a block that is still open; blocks nest */
+typedef struct Blocks {
+  TgMem *mem;
+  Map of; /* node -> number of the block it was defined in */
+  Vec(const UOp *) open;
+  Vec(int) number; /* of the open blocks, from the outermost in */
+  Vec(uint8_t) closed;
+  int count;
+} Blocks;
+
+static bool block_open(Blocks *b, const UOp *u) {
+  return (!u || vec_push(b->mem, &b->open, u)) && vec_push(b->mem, &b->number, b->count++) &&
+         vec_push(b->mem, &b->closed, 0);
+}
+
+static bool source_defined(Check *c, const Blocks *b, const UOp *u, int k) {
+  const UOp *s = u->src[k];
+  uint64_t block;
+  if (is_const(s)) return check_node(c, s); /* constants may stand anywhere, or nowhere */
+  if (!map_get(&b->of, (uint64_t)(uintptr_t)s, &block))
+    return broken(c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
+  if (!b->closed.at[block] || s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) ||
+      u->op == OPS_BARRIER)
+    return true;
+  return broken(c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
+}
+
+static bool place_checked(Check *c, Blocks *b, const UOp *u) {
+  uint64_t had;
+  if (!check_node(c, u)) return false;
+  if (!is_const(u) && map_get(&b->of, (uint64_t)(uintptr_t)u, &had))
+    return broken(c, u, "stands twice in the program");
+  for (int k = 0; k < u->nsrc; k++)
+    if (!source_defined(c, b, u, k)) return false;
+  if (u->op == OPS_END || u->op == OPS_ENDIF) {
+    if (!b->open.len || b->open.at[b->open.len - 1] != u->src[0])
+      return broken(c, u, "closes something else than the innermost block");
+    b->closed.at[b->number.at[--b->number.len]] = 1, b->open.len--;
+  }
+  if (!map_put(&b->of, (uint64_t)(uintptr_t)u, (uint64_t)b->number.at[b->number.len - 1])) return false;
+  return (u->op != OPS_RANGE && u->op != OPS_IF) || block_open(b, u);
+}
+
 bool spec_linear(const Linear *lin, TgMem *mem, SpecError *bad) {
   Check c = {.kind = GRAPH_LINEAR, .lin = lin, .bad = bad};
-  Map block_of; /* node -> number of the block it was defined in */
-  Vec(const UOp *) open = {0};
-  Vec(int) number = {0};
-  Vec(uint8_t) closed = {0};
-  int block = 0;
-  map_init(&block_of, mem);
+  Blocks b = {.mem = mem};
+  map_init(&b.of, mem);
   *bad = (SpecError){0};
-  bool ok = vec_push(mem, &closed, 0) && vec_push(mem, &number, 0);
-  for (int i = 0; ok && i < lin->n; i++) {
-    const UOp *u = lin->at[i];
-    uint64_t b;
-    ok = check_node(&c, u);
-    if (ok && !is_const(u) && map_get(&block_of, (uint64_t)(uintptr_t)u, &b))
-      ok = broken(&c, u, "stands twice in the program");
-    for (int k = 0; ok && k < u->nsrc; k++) {
-      const UOp *s = u->src[k];
-      if (is_const(s))
-        ok = check_node(&c, s); /* constants may stand anywhere, or nowhere */
-      else if (!map_get(&block_of, (uint64_t)(uintptr_t)s, &b))
-        ok = broken(&c, u, "source %d (%s) is not defined before", k, op_name((Ops)s->op));
-      else if (closed.at[b])
-        ok = s->op == OPS_END || s->op == OPS_ENDIF || (u->op == OPS_AFTER && k) || u->op == OPS_BARRIER ||
-             broken(&c, u, "source %d (%s) was defined in a block that is closed", k, op_name((Ops)s->op));
-    }
-    if (!ok) break;
-    if (u->op == OPS_END || u->op == OPS_ENDIF) {
-      if (!open.len || open.at[open.len - 1] != u->src[0]) {
-        ok = broken(&c, u, "closes something else than the innermost block");
-        break;
-      }
-      closed.at[number.at[--number.len]] = 1, open.len--;
-    }
-    if (!map_put(&block_of, (uint64_t)(uintptr_t)u, (uint64_t)number.at[number.len - 1])) {
-      ok = false;
-      break;
-    }
-    if (u->op == OPS_RANGE || u->op == OPS_IF)
-      ok = vec_push(mem, &open, u) && vec_push(mem, &number, ++block) && vec_push(mem, &closed, 0);
-  }
-  if (ok && open.len) ok = broken(&c, open.at[open.len - 1], "is never closed");
-  map_free(&block_of), vec_free(mem, &open), vec_free(mem, &number), vec_free(mem, &closed);
+  bool ok = block_open(&b, NULL);
+  for (int i = 0; ok && i < lin->n; i++)
+    ok = place_checked(&c, &b, lin->at[i]);
+  if (ok && b.open.len) ok = broken(&c, b.open.at[b.open.len - 1], "is never closed");
+  map_free(&b.of), vec_free(mem, &b.open), vec_free(mem, &b.number), vec_free(mem, &b.closed);
   return ok;
 }

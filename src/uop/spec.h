@@ -16,10 +16,11 @@ typedef enum GraphKind {
 
 extern const char *const graph_kind_names[GRAPH_KINDS]; /* "tensor", "stages", .. */
 
+/* node NULL: out of memory */
 typedef struct SpecError {
   const UOp *node;
   char why[200];
-} SpecError; /* node NULL: out of memory */
+} SpecError;
 
 bool spec_graph(UOpStore *st, TgMem *mem, GraphKind kind, UOp *const *roots, size_t nroots, SpecError *bad);
 /* Whether such a node can be made at all: enough sources, axes that exist, sizes that fit. False with an

@@ -19,10 +19,12 @@
 static const struct {
   const char *name;
   int nsrc;
+  ArgForm arg;
   unsigned flags;
+  const char *c;
 } op_table[OPS_COUNT] = {
 
-#define OP(name, nsrc, flags, meaning) {#name, nsrc, flags},
+#define OP(name, nsrc, arg, flags, c, meaning) {#name, nsrc, ARG_##arg, flags, c},
 #include "uop/ops.def"
 #undef OP
 };
@@ -34,7 +36,11 @@ const char *op_name(Ops op) { return op < OPS_COUNT ? op_table[op].name : "?"; }
 
 int op_nsrc(Ops op) { return op_table[op].nsrc; }
 
+ArgForm op_arg(Ops op) { return op_table[op].arg; }
+
 unsigned op_flags(Ops op) { return op_table[op].flags; }
+
+const char *op_c(Ops op) { return op_table[op].c; }
 
 /* ---- store: chunks of nodes by number of sources with free lists, an intern table of {hash, id} */
 UOpStore *store_new(TgMem *mem) {
@@ -92,81 +98,100 @@ static bool mul_ok(int64_t a, int64_t b, int64_t *r) {
 
 static int64_t floordiv(int64_t a, int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0))); }
 
-static void bounds_binary(UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+static void bounds_of_four(const int64_t v[4], int64_t *lo, int64_t *hi) {
+  *lo = *hi = v[0];
+  for (int i = 1; i < 4; i++)
+    *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
+}
+
+static void bounds_mul(const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
   int64_t v[4];
+  if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) && mul_ok(a->vmax, b->vmin, &v[2]) &&
+      mul_ok(a->vmax, b->vmax, &v[3]))
+    bounds_of_four(v, lo, hi);
+  else if (a->vmin >= 0 && b->vmin >= 0)
+    *lo = 0;
+}
+
+/* Toward zero (c) or toward minus infinity. */
+static void bounds_div(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t *hi) {
+  if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
+    int64_t v[4] = {c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin),
+                    c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax),
+                    c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin),
+                    c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax)};
+    bounds_of_four(v, lo, hi);
+  } else if (b->vmin > 0 && a->vmin >= 0)
+    *lo = 0;
+}
+
+/* The sign is that of the divisor, or (c) that of a. */
+static void bounds_mod(const UOp *a, const UOp *b, bool c, int64_t *lo, int64_t *hi) {
+  if (b->vmin <= 0) return;
+  if (c) {
+    if (b->vmax == INT64_MAX) return;
+    *hi = a->vmax < 0 ? 0 : TG_MIN(b->vmax - 1, a->vmax);
+    *lo = a->vmin >= 0 ? 0 : -(b->vmax - 1);
+    return;
+  }
+  *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
+  if (a->vmin >= 0 && a->vmax < b->vmin)
+    *lo = a->vmin, *hi = a->vmax;
+  else if (a->vmin >= 0)
+    *hi = TG_MIN(*hi, a->vmax);
+}
+
+static void bounds_equal(const UOp *a, const UOp *b, bool negated, int64_t *lo, int64_t *hi) {
+  bool apart = a->vmax < b->vmin || b->vmax < a->vmin;
+  bool same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
+  *lo = negated ? apart : same, *hi = negated ? !same : !apart;
+}
+
+static void bounds_bits(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+  if (u->op == OPS_SHR) {
+    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL)
+      *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
+    return;
+  }
+  if (u->op == OPS_OR) {
+    if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
+    return;
+  }
+  if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
+  if (u->dtype == DT_BOOL)
+    *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
+  else if (b->vmin >= 0)
+    *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
+}
+
+/* *lo and *hi stay where nothing is known. */
+static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo, int64_t *hi) {
+  int64_t v;
   switch (u->op) {
   case OPS_ADD:
     if (u->dtype == DT_BOOL) {
       *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
       break;
     }
-    if (add_ok(a->vmin, b->vmin, &v[0])) *lo = v[0];
-    if (add_ok(a->vmax, b->vmax, &v[1])) *hi = v[1];
+    if (add_ok(a->vmin, b->vmin, &v)) *lo = v;
+    if (add_ok(a->vmax, b->vmax, &v)) *hi = v;
     break;
   case OPS_SUB:
-    if (b->vmax > INT64_MIN + 1 && add_ok(a->vmin, -b->vmax, &v[0]) && b->vmax != INT64_MAX) *lo = v[0];
-    if (b->vmin > INT64_MIN + 1 && add_ok(a->vmax, -b->vmin, &v[1])) *hi = v[1];
+    if (b->vmax > INT64_MIN + 1 && add_ok(a->vmin, -b->vmax, &v) && b->vmax != INT64_MAX) *lo = v;
+    if (b->vmin > INT64_MIN + 1 && add_ok(a->vmax, -b->vmin, &v)) *hi = v;
     break;
-  case OPS_MUL:
-    if (mul_ok(a->vmin, b->vmin, &v[0]) && mul_ok(a->vmin, b->vmax, &v[1]) &&
-        mul_ok(a->vmax, b->vmin, &v[2]) && mul_ok(a->vmax, b->vmax, &v[3])) {
-      *lo = *hi = v[0];
-      for (int i = 1; i < 4; i++)
-        *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
-    } else if (a->vmin >= 0 && b->vmin >= 0)
-      *lo = 0;
-    break;
+  case OPS_MUL: bounds_mul(a, b, lo, hi); break;
   case OPS_FLOORDIV:
-  case OPS_CDIV:
-    if (b->vmin > 0 && a->vmin != INT64_MIN && a->vmax != INT64_MAX) {
-      bool c = u->op == OPS_CDIV;
-      v[0] = c ? a->vmin / b->vmin : floordiv(a->vmin, b->vmin),
-      v[1] = c ? a->vmin / b->vmax : floordiv(a->vmin, b->vmax);
-      v[2] = c ? a->vmax / b->vmin : floordiv(a->vmax, b->vmin),
-      v[3] = c ? a->vmax / b->vmax : floordiv(a->vmax, b->vmax);
-      *lo = *hi = v[0];
-      for (int i = 1; i < 4; i++)
-        *lo = TG_MIN(*lo, v[i]), *hi = TG_MAX(*hi, v[i]);
-    } else if (b->vmin > 0 && a->vmin >= 0)
-      *lo = 0;
-    break;
+  case OPS_CDIV: bounds_div(a, b, u->op == OPS_CDIV, lo, hi); break;
   case OPS_FLOORMOD:
-    if (b->vmin > 0) {
-      *lo = 0, *hi = b->vmax - (b->vmax != INT64_MAX);
-      if (a->vmin >= 0 && a->vmax < b->vmin)
-        *lo = a->vmin, *hi = a->vmax;
-      else if (a->vmin >= 0)
-        *hi = TG_MIN(*hi, a->vmax);
-    }
-    break;
-  case OPS_CMOD:
-    if (b->vmin > 0 && b->vmax != INT64_MAX) {
-      *hi = a->vmax < 0 ? 0 : TG_MIN(b->vmax - 1, a->vmax), *lo = a->vmin >= 0 ? 0 : -(b->vmax - 1);
-    }
-    break;
+  case OPS_CMOD: bounds_mod(a, b, u->op == OPS_CMOD, lo, hi); break;
   case OPS_MAX: *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax); break;
   case OPS_CMPLT: *lo = a->vmax < b->vmin, *hi = !(a->vmin >= b->vmax); break;
   case OPS_CMPNE:
-  case OPS_CMPEQ: {
-    bool apart = a->vmax < b->vmin || b->vmax < a->vmin,
-         same = a->vmin == a->vmax && b->vmin == b->vmax && a->vmin == b->vmin;
-    *lo = u->op == OPS_CMPNE ? apart : same, *hi = u->op == OPS_CMPNE ? !same : !apart;
-    break;
-  }
+  case OPS_CMPEQ: bounds_equal(a, b, u->op == OPS_CMPNE, lo, hi); break;
   case OPS_AND:
-    if (a->vmin >= 0 || b->vmin >= 0) *lo = 0;
-    if (u->dtype == DT_BOOL)
-      *lo = TG_MIN(a->vmin, b->vmin), *hi = TG_MIN(a->vmax, b->vmax);
-    else if (b->vmin >= 0)
-      *hi = a->vmin >= 0 ? TG_MIN(a->vmax, b->vmax) : b->vmax;
-    break;
-  case OPS_SHR:
-    if (b->vmin == b->vmax && b->vmin >= 0 && b->vmin < 64 && u->dtype != DT_BOOL)
-      *lo = a->vmin >> b->vmin, *hi = a->vmax >> b->vmin;
-    break;
   case OPS_OR:
-    if (u->dtype == DT_BOOL) *lo = TG_MAX(a->vmin, b->vmin), *hi = TG_MAX(a->vmax, b->vmax);
-    break;
+  case OPS_SHR: bounds_bits(u, a, b, lo, hi); break;
   default: break;
   }
 }
@@ -217,6 +242,7 @@ static void set_bounds(UOp *u) {
   u->vmin = blo, u->vmax = bhi;
 }
 
+/* *out NULL: u has no shape, as in a kernel. False: out of memory. */
 static bool shape_of(UOpStore *st, UOp *u, const Ints **out) {
   const Ints *s = u->nsrc && u->src[0]->is_tensor ? u->src[0]->shape : NULL, *p = u->arg.ints;
   int64_t d[16];
@@ -271,8 +297,8 @@ static bool padding_hidden(const UOp *shrink) {
   while (at > 0 && (behind < inside || split->shape->v[at - 1] == 1))
     behind *= split->shape->v[--at];
   if (behind != inside || at < 2 || split->shape->v[at - 1] * split->shape->v[at - 2] != n) return false;
-  int64_t step = split->shape->v[at - 1],
-          last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
+  int64_t step = split->shape->v[at - 1];
+  int64_t last = (seen[2 * (at - 2) + 1] - 1) * step + seen[2 * (at - 1) + 1] - 1;
   return last < n - lohi[2 * axis + 1];
 }
 
@@ -287,6 +313,7 @@ static bool is_view(const UOp *u) {
 
 static uint64_t closed_bit(const UOp *r) { return range_bit(r->arg.range.id) & ~range_bit(63); }
 
+/* From the sources' facts alone, so that making a node takes time by its sources and not by what is below. */
 static bool facts_set(UOpStore *st, UOp *u) {
   u->opmask = op_bit((Ops)u->op);
   u->ranges = u->op == OPS_RANGE    ? range_bit(u->arg.range.id)
@@ -297,8 +324,8 @@ static bool facts_set(UOpStore *st, UOp *u) {
   if (u->op == OPS_REDUCE)
     for (int i = 1; i < u->nsrc; i++)
       if (u->src[i]->op == OPS_RANGE) u->ranges &= ~closed_bit(u->src[i]);
-  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) ||
-      u->op == OPS_BARRIER) /* the loops that filled it are over */
+  /* the loops that filled it are over */
+  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)
     for (int i = 0; i < u->nsrc; i++)
       for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)
         u->ranges &= ~(u->src[i]->src[k]->ranges & ~range_bit(63));
@@ -323,7 +350,7 @@ static bool facts_set(UOpStore *st, UOp *u) {
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
-  if ((op_flags(op) & OPF_MOV) || op == OPS_ARANGE)
+  if (op_arg(op) == ARG_INTS)
     h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
   else if (op_has_axes(op))
     h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
@@ -373,10 +400,11 @@ static void node_release(UOpStore *st, UOp *u, int nsrc) {
   st->free_list[nsrc] = u;
 }
 
+/* Found, or made and entered. The table is at most half full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
-  if (((op_flags(op) & OPF_MOV) || op == OPS_ARANGE) && !arg.ints) return NULL;
+  if (op_arg(op) == ARG_INTS && !arg.ints) return NULL;
   if (op_has_axes(op) && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
@@ -394,8 +422,13 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
   UOp *u = node_alloc(st, nsrc);
   if (!u) return NULL;
-  u->op = (uint8_t)op, u->dtype = (uint8_t)dtype, u->lanes = (uint8_t)lanes, u->nsrc = (uint16_t)nsrc,
-  u->hash = h, u->hash_high = (uint16_t)(full >> 32), u->arg = arg;
+  u->op = (uint8_t)op;
+  u->dtype = (uint8_t)dtype;
+  u->lanes = (uint8_t)lanes;
+  u->nsrc = (uint16_t)nsrc;
+  u->hash = h;
+  u->hash_high = (uint16_t)(full >> 32);
+  u->arg = arg;
   if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
   if (!facts_set(st, u)) {
     node_release(st, u, nsrc);
@@ -409,6 +442,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   return u;
 }
 
+/* The table is filled anew: with entries taken out of it, searches for others would end too early. */
 bool store_sweep(UOpStore *st, UOp *const *roots, size_t nroots) {
   UOpVec live = {0};
   if (!uop_toposort(st, st->mem, roots, nroots, &live)) {

@@ -2,23 +2,31 @@
  * (interning).
  *
  * What a linear program (the output of codegen, the input of renderers and of INTERP) looks like: a list of
- * UOps in the order they run. PARAM        pointer to a buffer of arg.param.nelem elements of dtype
- *   DEFINE_REG   a mutable variable (dtype x lanes);  STORE(reg, value) writes it, LOAD(reg, deps..) reads it
- * where it stands DEFINE_LOCAL scratch array of arg.param.nelem elements of dtype, per thread of the CPU pool
- * (per block on a GPU) RANGE(ext)   opens `for (r = 0; r < ext; r++)`, closed by END(r); AXIS_THREAD opens no
- * loop: r is the launch's thread index INDEX(buf, offset[, gate])  address of `lanes` consecutive elements
- * from the flat element offset; gate present iff arg.i != 0 LOAD(INDEX[, alt])          gate false: alt, or
- * zero.  A gate is scalar.     STORE(INDEX, value): gate false: nothing elementwise  all sources have the
- * lanes of the result (bool for comparisons and for WHERE's src0) VECTORIZE    1 source: splat;  n sources:
- * one per lane.   GEP: lanes arg.i.. of src0 No `index` dtype remains in it: lowering has chosen int32 or
- * int64. A value is defined once and used only after its definition. */
+ * UOps in the order they run.
+ *
+ *   PARAM                      pointer to a buffer of arg.param.nelem elements of dtype
+ *   DEFINE_REG                 a mutable variable (dtype x lanes)
+ *   STORE(reg, value)          writes it
+ *   LOAD(reg, deps..)          reads it where it stands
+ *   DEFINE_LOCAL               scratch array of arg.param.nelem elements of dtype, per thread of the CPU
+ * pool, per block on a GPU RANGE(extent)              opens `for (r = 0; r < extent; r++)`; AXIS_THREAD opens
+ * no loop: r is the launch's thread index END(r)                     closes it INDEX(buf, offset[, gate])
+ * address of `lanes` consecutive elements from the flat element offset; a gate, which is scalar, iff arg.i !=
+ * 0 LOAD(INDEX[, alt])         gate false: alt, or zero STORE(INDEX, value)        gate false: nothing
+ *   elementwise                all sources have the lanes of the result (bool for comparisons and for WHERE's
+ *                              src0)
+ *   VECTORIZE                  1 source: splat; n sources: one per lane
+ *   GEP                        lanes arg.i.. of src0
+ *
+ * No `index` dtype remains in it: lowering has chosen int32 or int64. A value is defined once and used only
+ * after its definition. */
 #ifndef TG_UOP_H
 #define TG_UOP_H
 #include "base/base.h"
 
 typedef enum Ops {
 
-#define OP(name, nsrc, flags, meaning) OPS_##name,
+#define OP(name, nsrc, arg, flags, c, meaning) OPS_##name,
 #include "uop/ops.def"
 #undef OP
   OPS_COUNT
@@ -27,23 +35,9 @@ typedef enum Ops {
 /* Data types. `index` is a mathematical integer (shapes, ranges, addresses); all others are data and behave
  * as in C or IEEE. */
 typedef enum DType {
-  DT_VOID,
-  DT_INDEX,
-  DT_BOOL,
-  DT_I8,
-  DT_U8,
-  DT_I16,
-  DT_U16,
-  DT_I32,
-  DT_U32,
-  DT_I64,
-  DT_U64,
-  DT_FP8E4M3,
-  DT_FP8E5M2,
-  DT_F16,
-  DT_BF16,
-  DT_F32,
-  DT_F64,
+
+#define DTYPE(name, text, bytes, storage) DT_##name,
+#include "uop/dtypes.def"
   DT_COUNT
 } DType;
 
@@ -68,10 +62,11 @@ int64_t dtype_max(DType d);
 double narrow_value(DType d, uint16_t bits);
 uint16_t narrow_bits(DType d, double x);
 
+/* f for float dtypes, i for all others (u64: same bits) */
 typedef union Scalar {
   int64_t i;
   double f;
-} Scalar; /* f for float dtypes, i for all others (u64: same bits) */
+} Scalar;
 
 /* A value forced into dtype: integers wrap, floats round (all but f64). */
 Scalar scalar_round(DType d, Scalar v);
@@ -85,10 +80,11 @@ bool scalar_eval(Ops op, DType d, const Scalar *src, Scalar *out);
 Scalar scalar_load(DType d, const void *at);
 void scalar_store(DType d, Scalar v, void *at);
 
+/* interned list of integers: a shape, an axis list */
 typedef struct Ints {
   int n;
   int64_t v[];
-} Ints; /* interned list of integers: a shape, an axis list */
+} Ints;
 
 typedef enum AxisType {
   AXIS_GLOBAL,
@@ -152,21 +148,39 @@ typedef union Arg {
   } special;
 } Arg;
 
+/* Which part of Arg an op has, by ops.def. */
+typedef enum ArgForm {
+  ARG_NONE,
+  ARG_VALUE,   /* v */
+  ARG_MEMORY,  /* param */
+  ARG_VAR,     /* var */
+  ARG_SPECIAL, /* special */
+  ARG_RANGE,   /* range */
+  ARG_REDUCE,  /* reduce.op alone */
+  ARG_AXES,    /* reduce */
+  ARG_SCATTER, /* scatter */
+  ARG_INTS,    /* ints */
+  ARG_NUMBER,  /* i */
+  ARG_GATED,   /* i: whether the last source is a gate */
+  ARG_TIME,    /* i: in a program, when; else 0 */
+  ARG_EXCHANGE /* exchange */
+} ArgForm;
+
 typedef enum UOpMark {
   MARK_SIMPLE = 1, /* no rule of pm_symbolic fires here or below */
   MARK_LINEAR = 2, /* an index sum in the normal form of linear.c */
-  MARK_VIEW =
-      4, /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
+  /* movements over memory: BUFFER is at the end of the chain of first sources. Set at creation */
+  MARK_VIEW = 4,
 } UOpMark;
 typedef struct UOp UOp;
 
 struct UOp {
   uint8_t op, dtype, lanes; /* lanes: 1 = scalar */
-  uint8_t is_tensor : 1, symbolic : 1,
-      mark : 6; /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it
-                 * is not memory. mark: UOpMark bits found out since; no content */
-  uint16_t nsrc,
-      hash_high;     /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
+  /* is_tensor: has `shape` instead of bounds. symbolic: a VAR or a size of one is in it, and it is not
+   * memory. mark: UOpMark bits found out since; no content */
+  uint8_t is_tensor : 1, symbolic : 1, mark : 6;
+  /* hash_high: 16 more bits that users' hashes build on: 32 would repeat in long chains */
+  uint16_t nsrc, hash_high;
   uint32_t id, hash; /* id: dense in the store; hash: structural, the same in every store */
   Arg arg;
 
@@ -179,8 +193,9 @@ struct UOp {
   }; /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
 
   uint64_t opmask; /* bit op%64 of every op in the subtree: "certainly absent" when clear */
-  uint64_t ranges; /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which
-                    * has none, bit uid%64 of every BUFFER below */
+  /* bit id%64 of every free RANGE below (a REDUCE closes its own); in a tensor graph, which has none, bit
+   * uid%64 of every BUFFER below */
+  uint64_t ranges;
   UOp *src[];
 };
 
@@ -202,22 +217,24 @@ enum {
 
 const char *op_name(Ops op);
 int op_nsrc(Ops op); /* -1: any */
+ArgForm op_arg(Ops op);
 unsigned op_flags(Ops op);
+const char *op_c(Ops op); /* its operator or function in C-like languages; "": neither */
 
 static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
 
 static inline uint64_t op_bit(Ops op) { return 1ull << (op % 64); }
 
-Scalar op_identity(Ops op,
-                   DType d); /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+/* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
+Scalar op_identity(Ops op, DType d);
 
 /* ---- store: owns and interns nodes. Creation returns NULL when out of memory or when a source is NULL (so
  * chains need one check). */
 typedef struct UOpStore UOpStore;
 typedef struct RewriteEnv RewriteEnv;
 UOpStore *store_new(TgMem *mem);
-void store_set_env(UOpStore *st, RewriteEnv *env); /* what rewrites in this store report to and obey; NULL:
-                                                      nobody. env outlives the store */
+/* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
+void store_set_env(UOpStore *st, RewriteEnv *env);
 RewriteEnv *store_env(const UOpStore *st);
 void store_free(UOpStore *st);
 size_t store_count(const UOpStore *st);      /* live nodes */
@@ -240,17 +257,16 @@ UOp *uop_where(UOpStore *st, UOp *c, UOp *a, UOp *b);
 UOp *uop_cast(UOpStore *st, UOp *a, DType to); /* a itself if it has that dtype */
 UOp *uop_range(UOpStore *st, int64_t extent, int64_t id, AxisType type);
 UOp *uop_range_of(UOpStore *st, UOp *extent, int64_t id, AxisType type);
-UOp *uop_with_src(UOpStore *st, const UOp *u,
-                  UOp *const *src); /* same op, dtype, lanes, arg; other sources */
+/* same op, dtype, lanes, arg; other sources */
+UOp *uop_with_src(UOpStore *st, const UOp *u, UOp *const *src);
 
-static inline bool op_has_axes(Ops op) {
-  return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS;
-} /* arg.reduce with a list */
+/* arg.reduce with a list */
+static inline bool op_has_axes(Ops op) { return op_arg(op) == ARG_AXES; }
 
-static inline const Ints *uop_list(const UOp *u) { /* the list in its arg, or NULL */
-  return op_has_axes((Ops)u->op)                                   ? u->arg.reduce.axes
-         : (op_flags((Ops)u->op) & OPF_MOV) || u->op == OPS_ARANGE ? u->arg.ints
-                                                                   : NULL;
+/* The list in its arg, or NULL. */
+static inline const Ints *uop_list(const UOp *u) {
+  ArgForm form = op_arg((Ops)u->op);
+  return form == ARG_AXES ? u->arg.reduce.axes : form == ARG_INTS ? u->arg.ints : NULL;
 }
 
 /* A BUFFER of a tensor graph is what one memory holds at one time: slot = uid of the memory | version << 32.
@@ -261,6 +277,13 @@ static inline uint32_t buffer_version(const UOp *u) { return (uint32_t)(u->arg.p
 
 /* A RANGE's bit in `ranges`. Those past 62 share one, which no REDUCE closes: it says "maybe". */
 static inline uint64_t range_bit(int64_t id) { return UINT64_C(1) << TG_MIN(id, 63); }
+
+/* What it is, without the AFTERs that say from when on: a memory, a register, an INDEX. */
+static inline const UOp *uop_base(const UOp *u) {
+  while (u->op == OPS_AFTER)
+    u = u->src[0];
+  return u;
+}
 
 static inline bool is_const(const UOp *u) { return u->op == OPS_CONST; }
 
@@ -278,14 +301,14 @@ UOpMap *uop_map_begin(UOpStore *keys, UOpStore *values); /* NULL: out of memory 
 void uop_map_end(UOpStore *keys, UOpMap *m);             /* NULL is fine */
 UOp *uop_map_get(const UOpMap *m, const UOp *u);         /* NULL: not there */
 bool uop_map_put(UOpStore *keys, UOpMap *m, const UOp *u, const UOp *v);
-bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u,
-                        uint32_t n);                    /* a map holds nodes, or numbers */
+/* a map holds nodes, or numbers */
+bool uop_map_put_number(UOpStore *keys, UOpMap *m, const UOp *u, uint32_t n);
 uint32_t uop_map_number(const UOpMap *m, const UOp *u); /* UINT32_MAX: not there */
 
 /* ---- walking. Iterative; depth costs heap, never stack. */
 typedef Vec(UOp *) UOpVec;
-bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots,
-                  UOpVec *out); /* sources first */
+/* sources first */
+bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out);
 
 /* ---- rewriting (rewrite.c): to the fixed point, sources first. A matcher returns NULL or self when nothing
  * matches. */
@@ -321,15 +344,20 @@ struct RewriteEnv {
 UOp *graph_rewrite(Rewrite *rw, Matcher m, UOp *root); /* NULL: failed */
 /* Called by generated matchers: counts, traces, honours the limit; NULL when the rule may not fire. */
 UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
-UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from,
-                    UOp *const *to); /* one pass; no rules */
+/* u with its sources as m has them, in st, the store of m's values. NULL: out of memory, or m lacks a source.
+ */
+UOp *uop_mapped(UOpStore *st, TgMem *mem, const UOp *u, const UOpMap *m);
+/* The graph below root in another store. m, from nodes of `from` to nodes of `to`, keeps what was copied: it
+ * may be given again. NULL: out of memory. */
+UOp *uop_copy(UOpStore *to, UOpStore *from, UOpMap *m, TgMem *mem, UOp *root);
+/* one pass; no rules */
+UOp *uop_substitute(UOpStore *st, TgMem *mem, UOp *root, int n, UOp *const *from, UOp *const *to);
 
 /* ---- symbolic (rules/symbolic.rules, with linear.c) */
 UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u); /* graph_rewrite with pm_symbolic */
-UOp *uop_simplify_top(
-    UOpStore *st, TgMem *mem,
-    UOp *u); /* the same for a node whose sources are simplified: no walk unless a rule fires */
+/* the same for a node whose sources are simplified: no walk unless a rule fires */
+UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);
 
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }

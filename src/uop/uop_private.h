@@ -4,10 +4,11 @@
 #define TG_UOP_PRIVATE_H
 #include "uop/uop.h"
 
+/* next: in a rewrite, the result of the rule that fired on u */
 typedef struct WalkFrame {
   UOp *u, *next;
   int i;
-} WalkFrame; /* next: in a rewrite, the result of the rule that fired on u */
+} WalkFrame;
 
 struct UOpMap {
   UOpStore *values; /* store of the values; the store of the keys owns the map */
@@ -20,9 +21,10 @@ struct UOpMap {
 
 #define SMALL_NSRC 8
 
+/* next_id: id + 1; 0: empty. 8 bytes: half the cache misses of a pointer */
 typedef struct Slot {
   uint32_t hash, next_id;
-} Slot; /* next_id: id + 1; 0: empty. 8 bytes: half the cache misses of a pointer */
+} Slot;
 
 struct UOpStore {
   TgMem *mem;

@@ -378,8 +378,9 @@ static void b11_square_of_sums(void **s) {
 
 static void b12_reduced_then_broadcast(void **s) {
   (void)s;
-  TgTensor *x = iota(TG_F32, S(2, 3)), *rows = tg_sum(x, .axis = TG_AXES(1), .keepdim = true),
-           *cols = tg_sum(x, .axis = TG_AXES(0), .keepdim = true);
+  TgTensor *x = iota(TG_F32, S(2, 3));
+  TgTensor *rows = tg_sum(x, .axis = TG_AXES(1), .keepdim = true);
+  TgTensor *cols = tg_sum(x, .axis = TG_AXES(0), .keepdim = true);
   IS(tg_sub(rows, x), 5, 4, 3, 11, 10, 9);
   IS(tg_sub(cols, x), 4, 5, 6, 1, 2, 3);
   IS(tg_add(rows, cols), 11, 13, 15, 20, 22, 24);
@@ -600,8 +601,11 @@ static void b20_where(void **s) {
 
 static void b21_where_gradient(void **s) {
   (void)s;
-  TgTensor *c = tg_from(C, (uint8_t[]){1, 0, 1, 0}, TG_BOOL, S(4)), *a = iota(TG_F32, S(4)),
-           *b = iota(TG_F32, S(4)), *up = T32(S(4), 2, 3, 5, 7), *g[2];
+  TgTensor *c = tg_from(C, (uint8_t[]){1, 0, 1, 0}, TG_BOOL, S(4));
+  TgTensor *a = iota(TG_F32, S(4));
+  TgTensor *b = iota(TG_F32, S(4));
+  TgTensor *up = T32(S(4), 2, 3, 5, 7);
+  TgTensor *g[2];
   OK(tg_gradient(tg_sum(tg_mul(tg_where(c, a, b), up)), (TgTensor *[]){a, b}, 2, g));
   IS(g[0], 2, 0, 5, 0);
   IS(g[1], 0, 3, 0, 7);
@@ -617,8 +621,8 @@ static void b22_comparisons(void **s) {
   IS(tg_ge(a, b), 0, 1, 1, 0, 0);
   IS(tg_eq(a, b), 0, 1, 0, 0, 0);
   IS(tg_ne(a, b), 1, 0, 1, 1, 1);
-  IS(tg_lt_scalar(tg_add_scalar(tg_from(C, (uint32_t[]){4294967295u}, TG_U32, S(1)), 1), 5),
-     1); /* the sum wraps to 0 */
+  /* the sum wraps to 0 */
+  IS(tg_lt_scalar(tg_add_scalar(tg_from(C, (uint32_t[]){4294967295u}, TG_U32, S(1)), 1), 5), 1);
 }
 
 static void b23_casts(void **s) {
@@ -791,8 +795,9 @@ static void b27_products(void **s) {
                               {3, 3, 1, 1, 1, 1}, {4, 3, 0, 0, 1, 1}, {2, 2, 2, 2, 2, 2}};
   for (int c = 0; c < N(cases); c++) {
     const int64_t *q = cases[c];
-    int64_t oh = (HH + 2 * q[2] - q[4] * (K - 1) - 1) / q[0] + 1,
-            ow = (WW + 2 * q[3] - q[5] * (K - 1) - 1) / q[1] + 1, n = 0;
+    int64_t oh = (HH + 2 * q[2] - q[4] * (K - 1) - 1) / q[0] + 1;
+    int64_t ow = (WW + 2 * q[3] - q[5] * (K - 1) - 1) / q[1] + 1;
+    int64_t n = 0;
     double want[2000];
     for (int b = 0; b < B; b++)
       for (int o = 0; o < CO; o++)
@@ -857,8 +862,8 @@ static void b29_backward_states(void **s) {
   ERROR_IS(NULL, TG_ERR_SHAPE, "backward");
   assert_int_equal(tg_backward(tg_sum(tg_detach(y))), TG_ERR_STATE);
   ERROR_IS(NULL, TG_ERR_STATE, "backward");
-  TgTensor *p = tg_requires_grad(tg_zeros(C, S(2)), true),
-           *q = tg_requires_grad(tg_zeros(C, S(2)), true); /* equal, not the same */
+  /* equal, not the same */
+  TgTensor *p = tg_requires_grad(tg_zeros(C, S(2)), true), *q = tg_requires_grad(tg_zeros(C, S(2)), true);
   OK(tg_backward(tg_sum(tg_add(tg_mul_scalar(p, 2), tg_mul_scalar(q, 5)))));
   IS(tg_grad(p), 2, 2);
   IS(tg_grad(q), 5, 5);
@@ -880,8 +885,9 @@ static void b30_softmax_and_cross_entropy(void **s) {
   TgTensor *x = T32(S(3), 1000, 1001, 1002), *g;
   CLOSE(tg_softmax(x), e0 / z, e1 / z, 1 / z);
   CLOSE(tg_log_softmax(x), -2 - log(z), -1 - log(z), -log(z));
-  TgTensor *l = T64(S(2, 3), 1, 2, 3, 1, 1, 1), *t = T64(S(2, 3), 0, 0, 1, 0.2, 0.3, 0.5),
-           *loss = tg_cross_entropy(l, t);
+  TgTensor *l = T64(S(2, 3), 1, 2, 3, 1, 1, 1);
+  TgTensor *t = T64(S(2, 3), 0, 0, 1, 0.2, 0.3, 0.5);
+  TgTensor *loss = tg_cross_entropy(l, t);
   NEAR(loss, 1e-9, (log(z) + log(3)) / 2);
   OK(tg_gradient(loss, &l, 1, &g));
   NEAR(g, 1e-9, e0 / z / 2, e1 / z / 2, (1 / z - 1) / 2, (1 / 3.0 - 0.2) / 2, (1 / 3.0 - 0.3) / 2,
@@ -942,11 +948,11 @@ static void b32_linear_regression(void **s) {
 
 static void b33_xor(void **s) {
   (void)s;
-  TgTensor *x = T32(S(4, 3), 0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1),
-           *t = T32(S(4, 1), 0, 1, 1, 0); /* a column of ones is the bias */
-  TgTensor *w1 = tg_from_f64(C, F(0.8, -0.7, 0.6, 0.5, 0.9, -0.8, 0.7, -0.6, -0.1, 0.2, -0.3, 0.1), TG_F32,
-                             S(3, 4)),
-           *w2 = T32(S(4, 1), 0.5, 0.6, -0.7, 0.4);
+  /* a column of ones is the bias */
+  TgTensor *x = T32(S(4, 3), 0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 1), *t = T32(S(4, 1), 0, 1, 1, 0);
+  TgTensor *w1 =
+      tg_from_f64(C, F(0.8, -0.7, 0.6, 0.5, 0.9, -0.8, 0.7, -0.6, -0.1, 0.2, -0.3, 0.1), TG_F32, S(3, 4));
+  TgTensor *w2 = T32(S(4, 1), 0.5, 0.6, -0.7, 0.4);
   TgOptim *o = tg_adam(C, ((TgTensor *[]){w1, w2}), 2, .lr = 0.03);
   double loss = 1;
   for (int i = 0; i < 400; i++)
@@ -963,8 +969,10 @@ static void b33_xor(void **s) {
 
 static void b34_classifier(void **s) {
   (void)s;
-  TgTensor *x = T32(S(4, 2), 2, 1, 1, 2, -2, -1, -1, -2), *y = TI32(S(4), 0, 0, 1, 1),
-           *w = tg_zeros(C, S(2, 2)), *b = tg_zeros(C, S(2));
+  TgTensor *x = T32(S(4, 2), 2, 1, 1, 2, -2, -1, -1, -2);
+  TgTensor *y = TI32(S(4), 0, 0, 1, 1);
+  TgTensor *w = tg_zeros(C, S(2, 2));
+  TgTensor *b = tg_zeros(C, S(2));
   TgOptim *o = tg_sgd(C, ((TgTensor *[]){w, b}), 2, .lr = 0.5, .momentum = 0.9);
   for (int i = 0; i < 50; i++)
     TG_SCOPE(C) {
@@ -1037,8 +1045,8 @@ static void b36_functions(void **s) {
   IS(tg_var(T32(S(1), 3)), NAN);
   IS(tg_argmax(T32(S(2, 3), 1, 9, 9, 4, 3, 2), .axis = TG_AXES(1)), 1, 0);
   IS(tg_argmin(T32(S(2, 3), 1, 9, 9, 4, 3, 2)), 0);
-  IS(tg_argmax(tg_expand(tg_max(T32(S(2), 1, 2), .keepdim = true), 1, I64(4))),
-     0); /* a maximum that does not change in the loop of the outer one */
+  /* a maximum that does not change in the loop of the outer one */
+  IS(tg_argmax(tg_expand(tg_max(T32(S(2), 1, 2), .keepdim = true), 1, I64(4))), 0);
   TgTensor *a = iota(TG_F32, S(1, 2)), *b = tg_neg(iota(TG_F32, S(2, 2)));
   IS(tg_cat(((TgTensor *[]){a, b}), 2, 0), 1, 2, -1, -2, -3, -4);
   IS(tg_cat(((TgTensor *[]){b, b, b}), 3, -1), -1, -2, -1, -2, -1, -2, -3, -4, -3, -4, -3, -4);
@@ -1063,8 +1071,9 @@ static void b36_functions(void **s) {
   IS(tg_cumsum(iota(TG_F32, S(2, 3)), 1), 1, 3, 6, 4, 9, 15);
   IS(tg_cumsum(iota(TG_F32, S(2, 3)), 0), 1, 2, 3, 5, 7, 9);
   TgTensor *col = iota(TG_I32, S(3, 1)), *outer = tg_clamp(tg_matmul(col, tg_transpose(col, 0, 1)), 0, 7);
+  /* a load gated by lanes of data */
   IS(tg_cat((TgTensor *[]){outer, tg_cumsum(outer, 1)}, 2, 0), 1, 2, 3, 2, 4, 6, 3, 6, 7, 1, 3, 6, 2, 6, 12,
-     3, 9, 16); /* a load gated by lanes of data */
+     3, 9, 16);
   IS(tg_one_hot(TI32(S(3), 2, 0, 7), 3), 0, 0, 1, 1, 0, 0, 0, 0, 0);
   IS(tg_gather(iota(TG_F32, S(2, 3)), 1, TI32(S(2, 2), 2, 0, 1, 1)), 3, 1, 5, 5);
   IS(tg_embedding(iota(TG_F32, S(3, 2)), TI32(S(2), 2, 0)), 5, 6, 1, 2);
@@ -1122,8 +1131,8 @@ static void b37_random(void **s) {
   uint64_t key = threefry_plain(0, (uint64_t)7 << 32 | 0x14b81119);
   for (int i = 0; i < M; i++) {
     uint64_t half = i % (M / 2), w = threefry_plain(half | (half + M / 2) << 32, key);
-    double want =
-        (double)((uint32_t)(i < M / 2 ? w : w >> 32) >> 9) / 8388608; /* the same numbers on every device */
+    /* the same numbers on every device */
+    double want = (double)((uint32_t)(i < M / 2 ? w : w >> 32) >> 9) / 8388608;
     if (v[i] != want) fail_msg("rand[%d] on %s is %.9g, not %.9g", i, device, v[i], want);
     assert_true(v[i] >= 0 && v[i] < 1);
     mean += v[i] / M;
@@ -1147,8 +1156,9 @@ static void b37_random(void **s) {
     assert_true(v[i] >= -2 && v[i] <= 2 && v[i] == floor(v[i]));
   TgTensor *x = tg_ones(C, S(M));
   OK(tg_read_f64(tg_dropout(x, 0.5), v, M));
+  /* not training */
   for (int i = 0; i < M; i++)
-    assert_true(v[i] == 1); /* not training */
+    assert_true(v[i] == 1);
   tg_set_training(C, true);
   OK(tg_read_f64(tg_dropout(x, 0.25), v, M));
   int zeros = 0;

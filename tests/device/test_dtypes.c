@@ -69,8 +69,8 @@ static const Type *type_of(TgDType d) {
   return NULL;
 }
 
-static long double rounded(const Type *t, long double x) { /* to the nearest of the format, ties to even; past
-                                                              the largest: infinity, or NaN without one */
+/* to the nearest of the format, ties to even; past the largest: infinity, or NaN without one */
+static long double rounded(const Type *t, long double x) {
   int e;
   if (isnan(x) || x == 0) return x;
   long double past = t->inf ? copysignl(INFINITY, x) : NAN, r = x;
@@ -86,8 +86,10 @@ static long double read_bits(const Type *t, const void *p, int i) {
   memcpy(&u, (const char *)p + (size_t)i * (size_t)t->bits / 8, (size_t)t->bits / 8);
   if (t->kind == BOOLEAN || t->kind == UNSIGNED) return u;
   if (t->kind == SIGNED) return (int64_t)(u << (64 - t->bits)) >> (64 - t->bits);
-  uint64_t m = u & ((UINT64_C(1) << t->mant) - 1), mask = (UINT64_C(1) << (t->bits - 1 - t->mant)) - 1,
-           e = u >> t->mant & mask, ones = (UINT64_C(1) << t->mant) - 1;
+  uint64_t m = u & ((UINT64_C(1) << t->mant) - 1);
+  uint64_t mask = (UINT64_C(1) << (t->bits - 1 - t->mant)) - 1;
+  uint64_t e = u >> t->mant & mask;
+  uint64_t ones = (UINT64_C(1) << t->mant) - 1;
   bool top = e == mask, minus = u >> (t->bits - 1) & 1;
   long double v = ldexpl((long double)(e ? m + ones + 1 : m), (int)(e ? e : 1) - 1 + t->emin - t->mant);
   if (top && t->inf) v = m ? NAN : INFINITY;
@@ -144,8 +146,8 @@ static const TgDType steps[][2] = {
     {TG_FP8E4M3, TG_BF16}, {TG_FP8E5M2, TG_F16}, {TG_FP8E5M2, TG_BF16}, {TG_F16, TG_F32},
     {TG_BF16, TG_F32},     {TG_F32, TG_F64}};
 
-static uint32_t above(TgDType d) { /* d and its ancestors, by place in `types`, which is in the order of
-                                      priority, size and name */
+/* d and its ancestors, by place in `types`, which is in the order of priority, size and name */
+static uint32_t above(TgDType d) {
   uint32_t set = 1u << (type_of(d) - types), was = 0;
   while (set != was) {
     was = set;
@@ -258,8 +260,9 @@ static void edges_of(const Type *t, void *out) {
       if (t->id == TG_F16) bits = (uint64_t)(i * 1789 + (size_t)s * 32768 + i % 3);
       write_bits(t, out, n++, bits);
     }
-  uint64_t one = UINT64_C(1), top = ((one << (t->bits - 1 - t->mant)) - 1) << t->mant,
-           sign = one << (t->bits - 1);
+  uint64_t one = UINT64_C(1);
+  uint64_t top = ((one << (t->bits - 1 - t->mant)) - 1) << t->mant;
+  uint64_t sign = one << (t->bits - 1);
   for (int s = 0; s < 2; s++)
     write_bits(t, out, n++, top | (s ? sign : 0)), write_bits(t, out, n++, 1 | (s ? sign : 0)),
         write_bits(t, out, n++, (one << t->mant) - 1);
@@ -323,12 +326,10 @@ static void test_narrow_arithmetic(void **state) {
   EACH_DEVICE for (size_t k = 0; k < N(kinds); k++) TG_SCOPE(C) {
     const Type *t = type_of(kinds[k]), *f32 = type_of(TG_F32);
     bool small = t->bits == 8;
-    int64_t n = dev_ == 0 ? ALL : 16384,
-            skip = dev_ == 0
-                       ? 0
-                       : (ALL - n) / 2; /* the interpreters are slow: the middle, with NaN and both signs */
-    const void *pa = small ? (const void *)(a8 + skip) : a16 + skip,
-               *pb = small ? (const void *)(b8 + skip) : b16 + skip;
+    /* the interpreters are slow: the middle, with NaN and both signs */
+    int64_t n = dev_ == 0 ? ALL : 16384, skip = dev_ == 0 ? 0 : (ALL - n) / 2;
+    const void *pa = small ? (const void *)(a8 + skip) : a16 + skip;
+    const void *pb = small ? (const void *)(b8 + skip) : b16 + skip;
     TgTensor *a = tg_from(C, pa, t->id, TG_SHAPE(n)), *b = tg_from(C, pb, t->id, TG_SHAPE(n));
     TgTensor *y[] = {tg_add(a, b),
                      tg_sub(a, b),
@@ -404,8 +405,10 @@ static void test_narrow_functions(void **state) { /* nothing is unsupported in a
 static void test_integers(void **state) {
   (void)state;
   EACH_DEVICE {
-    TgTensor *u = OF(TG_U8, 200, 255, 7), *i = OF(TG_I8, -128, 127, -1), *two = OF(TG_U8, 2, 2, 2),
-             *minus = OF(TG_I8, -1, -1, -1);
+    TgTensor *u = OF(TG_U8, 200, 255, 7);
+    TgTensor *i = OF(TG_I8, -128, 127, -1);
+    TgTensor *two = OF(TG_U8, 2, 2, 2);
+    TgTensor *minus = OF(TG_I8, -1, -1, -1);
     IS(tg_floordiv(tg_mul_scalar(u, 2), two), TG_U8, 72, 127, 7);
     IS(tg_shr(tg_shl(u, two), two), TG_U8, 8, 63, 7);
     IS(tg_shr(i, OF(TG_I8, 1, 1, 7)), TG_I8, -64, 63, -1);
@@ -438,8 +441,8 @@ static void test_integers(void **state) {
   }
 }
 
-static void test_folding(
-    void **state) { /* constants and data alike. x * 0 and x / x are IEEE's, not tinygrad's 0 and 1 */
+/* constants and data alike. x * 0 and x / x are IEEE's, not tinygrad's 0 and 1 */
+static void test_folding(void **state) {
   (void)state;
   EACH_DEVICE for (int data = 0; data < 2; data++) {
 #define K(d, v) (data ? OF(d, v) : tg_full(C, TG_SHAPE(1), v, .dtype = d))
@@ -498,8 +501,9 @@ static void test_accumulators(void **state) {
         TgDType d = rule[i].d;
         if (d == TG_F64 && !has_f64()) continue;
         bool f = tg_dtype_is_float(d);
-        TgTensor *x = tg_reshape(OF(d, 1, 1, 0, 1), TG_SHAPE(1, 1, 2, 2)),
-                 *w = tg_ones(C, TG_SHAPE(1, 1, 2, 2), .dtype = d), *v = tg_reshape(x, TG_SHAPE(4));
+        TgTensor *x = tg_reshape(OF(d, 1, 1, 0, 1), TG_SHAPE(1, 1, 2, 2));
+        TgTensor *w = tg_ones(C, TG_SHAPE(1, 1, 2, 2), .dtype = d);
+        TgTensor *v = tg_reshape(x, TG_SHAPE(4));
         IS(tg_sum(x), rule[i].sum, 3);
         IS(tg_cumsum(v, 0), rule[i].sum, 1, 2, 2, 3);
         IS(tg_prod(x), d, 0);
@@ -509,8 +513,8 @@ static void test_accumulators(void **state) {
         IS(tg_var(v, .biased = true), f ? d : TG_F32, 0.1875);
         if (d != TG_F64) IS(tg_sum(x, .dtype = TG_I64), TG_I64, 3);
       }
-    TgTensor *big =
-        tg_full(C, TG_SHAPE(4096), 1, .dtype = TG_F16); /* 1 + 1 + .. in f16 stops at 2048, in fp8 at 16 */
+    /* 1 + 1 + .. in f16 stops at 2048, in fp8 at 16 */
+    TgTensor *big = tg_full(C, TG_SHAPE(4096), 1, .dtype = TG_F16);
     IS(tg_sum(big), TG_F16, 4096);
     IS(tg_matmul(big, big), TG_F16, 4096);
     IS(tg_sum(tg_full(C, TG_SHAPE(300), 1, .dtype = TG_FP8E4M3)), TG_FP8E4M3, 288); /* 300 rounds to 288 */
@@ -534,8 +538,8 @@ static void test_accumulators(void **state) {
     IS(tg_cast(OF(TG_I32, 1077936129), TG_BF16), TG_BF16, 1082130432); /* in f32 it is as near to 2^30 */
     IS(tg_prod(OF(TG_BOOL, 1, 1)), TG_BOOL, 1);
     IS(tg_prod(OF(TG_I8, 100, 2)), TG_I8, -56);
-    IS(tg_prod(OF(TG_F16, 300, 300, 0.0009765625)), TG_F16,
-       87.875); /* 90000 stays finite on the way: 87.890625 in f16 steps of 1/16 */
+    /* 90000 stays finite on the way: 87.890625 in f16 steps of 1/16 */
+    IS(tg_prod(OF(TG_F16, 300, 300, 0.0009765625)), TG_F16, 87.875);
     assert_null(tg_matmul(i8, i8, .dtype = (TgDType)99));
     assert_int_equal(tg_error(C), TG_ERR_DTYPE);
     tg_clear_error(C);
@@ -548,8 +552,8 @@ static void test_bitcast(void **state) {
   static const double bytes[] = {0, 0, 128, 63, 0, 0, 0, 192, 1, 2, 3, 4, 255, 255, 127, 127};
   static const float words[] = {1, -2, 1.5399896e-36f, 3.40282347e38f};
   EACH_DEVICE {
-    TgTensor *b = tg_from_f64(C, bytes, TG_U8, TG_SHAPE(2, 8)),
-             *f = tg_from(C, words, TG_F32, TG_SHAPE(2, 2));
+    TgTensor *b = tg_from_f64(C, bytes, TG_U8, TG_SHAPE(2, 8));
+    TgTensor *f = tg_from(C, words, TG_F32, TG_SHAPE(2, 2));
     assert_true(tg_dim(tg_bitcast(b, TG_F32), 0) == 2 && tg_dim(tg_bitcast(b, TG_F32), 1) == 2);
     is_at(__LINE__, tg_bitcast(b, TG_F32), TG_F32,
           (double[]){(double)words[0], (double)words[1], (double)words[2], (double)words[3]}, 4);
@@ -562,27 +566,28 @@ static void test_bitcast(void **state) {
     IS(tg_bitcast(b, TG_FP8E4M3), TG_FP8E4M3, 0, 0, -0.0, 1.875, 0, 0, 0, -2, 0x1p-9, 0x1p-8, 0x1.8p-8,
        0x1p-7, NAN, NAN, NAN, NAN);
     IS(tg_bitcast(b, TG_I64), TG_I64, (double)(int64_t)0xc00000003f800000, (double)0x7f7fffff04030201);
+    /* any view, as it reads */
     IS(tg_bitcast(tg_flip(b, 2, (int64_t[]){0, 1}), TG_U32), TG_U32, 0xffff7f7f, 0x01020304, 0x000000c0,
-       0x0000803f); /* any view, as it reads */
+       0x0000803f);
     IS(tg_bitcast(tg_slice(b, 1, 2, 4), TG_I16), TG_I16, 0x3f80, 0x0403);
     IS(tg_bitcast(tg_transpose(f, 0, 1), TG_U16), TG_U16, 0, 0x3f80, 0x0201, 0x0403, 0, 0xc000, 0xffff,
        0x7f7f);
-    IS(tg_bitcast(tg_add_scalar(f, 0), TG_U32), TG_U32, 0x3f800000, 0xc0000000, 0x04030201,
-       0x7f7fffff); /* of what is computed */
+    /* of what is computed */
+    IS(tg_bitcast(tg_add_scalar(f, 0), TG_U32), TG_U32, 0x3f800000, 0xc0000000, 0x04030201, 0x7f7fffff);
     IS(tg_bitcast(OF(TG_BOOL, 1, 0), TG_U8), TG_U8, 1, 0);
     IS(tg_bitcast(OF(TG_U8, 7, 0), TG_BOOL), TG_BOOL, 1, 0);
     IS(tg_bitcast(OF(TG_BOOL, 1, 0), TG_U16), TG_U16, 1);
     if (has_f64()) IS(tg_bitcast(tg_bitcast(OF(TG_F64, 1.1, -3), TG_U8), TG_F64), TG_F64, 1.1, -3);
     assert_int_equal(tg_numel(tg_bitcast(tg_zeros(C, TG_SHAPE(3, 0)), TG_U8)), 0);
-    static const uint32_t nans[] = {0x7f800001, 0xff812345, 0x7fc00000,
-                                    0xffffffff}; /* NaNs that signal, and payloads */
+    /* NaNs that signal, and payloads */
+    static const uint32_t nans[] = {0x7f800001, 0xff812345, 0x7fc00000, 0xffffffff};
     static const uint16_t halves[] = {0x7c01, 0xfe55, 0x7d00, 0xffff};
     IS(tg_bitcast(tg_from(C, nans, TG_F32, TG_SHAPE(4)), TG_U32), TG_U32, 0x7f800001, 0xff812345, 0x7fc00000,
        0xffffffff);
     IS(tg_bitcast(tg_from(C, halves, TG_F16, TG_SHAPE(4)), TG_U16), TG_U16, 0x7c01, 0xfe55, 0x7d00, 0xffff);
     IS(tg_bitcast(tg_from(C, halves, TG_BF16, TG_SHAPE(4)), TG_U16), TG_U16, 0x7c01, 0xfe55, 0x7d00, 0xffff);
-    TgTensor *loss = tg_sum(tg_mul(tg_bitcast(tg_bitcast(f, TG_U8), TG_F32), tg_bitcast(f, TG_F32))),
-             *g; /* no gradient goes through */
+    /* no gradient goes through */
+    TgTensor *loss = tg_sum(tg_mul(tg_bitcast(tg_bitcast(f, TG_U8), TG_F32), tg_bitcast(f, TG_F32))), *g;
     assert_int_equal(tg_gradient(loss, &f, 1, &g), TG_OK);
     is_at(__LINE__, g, TG_F32,
           (double[]){(double)words[0], (double)words[1], (double)words[2], (double)words[3]}, 4);
@@ -638,8 +643,8 @@ static void test_file_view(void **state) {
     assert_null(tg_assign(view, tg_zeros_like(view)));
     assert_int_equal(tg_error(C), TG_ERR_STATE);
     tg_clear_error(C);
-    TgTensor *own = tg_from(C, w, TG_F32, TG_SHAPE(2)),
-             *bytes = tg_bitcast(own, TG_U16); /* of memory that may be written: a value, no view */
+    /* of memory that may be written: a value, no view */
+    TgTensor *own = tg_from(C, w, TG_F32, TG_SHAPE(2)), *bytes = tg_bitcast(own, TG_U16);
     uint16_t was[4];
     memcpy(was, w, sizeof was);
     OK(tg_realize(tg_assign(own, tg_ones_like(own))));

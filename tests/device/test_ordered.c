@@ -179,17 +179,17 @@ static void gathers(void **state) {
     }
     free(x.v), free(e.v), free(want.v);
   }
-  TgTensor *w = tg_from_f64(C, F(1, 2, 3, 4, 5, 6), TG_F32, S(3, 2)),
-           *i = tg_from_f64(C, F(2, 0, 7, -1), TG_I32, S(2, 2));
+  TgTensor *w = tg_from_f64(C, F(1, 2, 3, 4, 5, 6), TG_F32, S(3, 2));
+  TgTensor *i = tg_from_f64(C, F(2, 0, 7, -1), TG_I32, S(2, 2));
   IS(tg_take(w, i), 5, 6, 1, 2, 0, 0, 0, 0);
   IS(tg_take(w, tg_from_f64(C, F(1), TG_I64, 0, NULL)), 3, 4);
   IS(tg_take(tg_sum(w, .axis = TG_AXES(1)), i), 11, 3, 0, 0); /* of a reduction */
   IS(tg_take(tg_arange(C, 5, 9), i), 7, 5, 0, 0);
   IS(tg_take(tg_take(w, i), tg_from_f64(C, F(1, 0), TG_I32, S(2))), 0, 0, 0, 0, 5, 6, 1, 2);
   /* an index that is read of the very tensor, behind a pad, a reduction, a cat */
-  TgTensor *x = tg_from_f64(C, F(3, 1, -1, 2, 0), TG_F32, S(5)),
-           *p = tg_pad(x, (int64_t[]){2}, (int64_t[]){0}),
-           *q = tg_from_f64(C, F(1, 3, 2, 0), TG_F32, S(2, 2));
+  TgTensor *x = tg_from_f64(C, F(3, 1, -1, 2, 0), TG_F32, S(5));
+  TgTensor *p = tg_pad(x, (int64_t[]){2}, (int64_t[]){0});
+  TgTensor *q = tg_from_f64(C, F(1, 3, 2, 0), TG_F32, S(2, 2));
   IS(tg_take(p, tg_cast(p, TG_I32)), 0, 0, 1, 0, 0, 3, 0);
   p = tg_pad(tg_clamp(tg_sub(x, tg_min(x)), -64, 64), (int64_t[]){2}, (int64_t[]){0});
   IS(tg_take(p, tg_cast(p, TG_I32)), 0, 0, 0, 4, 0, 2, 0);
@@ -241,8 +241,9 @@ static void scatter_case(int t, TgScatterReduce how, bool reduce, bool exclude, 
     for (int64_t i = 0; i < x.count; i++)
       if (n.v[i] == 0) want.v[i] = x.v[i];
   TG_SCOPE(C) {
-    TgTensor *tx = view_of(&x, dt, pick(3)), *te = view_of(&e, TG_I32, pick(3)),
-             *tv = view_of(&v, dt, pick(3));
+    TgTensor *tx = view_of(&x, dt, pick(3));
+    TgTensor *te = view_of(&e, TG_I32, pick(3));
+    TgTensor *tv = view_of(&v, dt, pick(3));
     TgTensor *r = reduce ? tg_scatter_reduce(tx, axis, te, tv, how, .exclude_self = exclude)
                          : tg_scatter(tx, axis, te, tv, .reduce = how);
     NEAR("scatter", r, want.v, want.count, how == TG_SCATTER_MEAN ? 1e-6 : 0);
@@ -264,8 +265,8 @@ static void scatters(void **state) {
   IS(tg_scatter(tg_from_f64(C, F(5), TG_F32, 0, NULL), 0, tg_from_f64(C, F(0), TG_I32, 0, NULL),
                 tg_from_f64(C, F(7), TG_F32, 0, NULL)),
      7);
-  y = tg_scatter(tg_exp(tg_mul_scalar(x, 0)), -1, i, x,
-                 .reduce = TG_SCATTER_ADD); /* onto a value that is computed; read twice */
+  /* onto a value that is computed; read twice */
+  y = tg_scatter(tg_exp(tg_mul_scalar(x, 0)), -1, i, x, .reduce = TG_SCATTER_ADD);
   IS(tg_add(tg_mul(y, x), tg_sum(y)), 13, 11, 21);
   IS(tg_scatter(y, 0, i, y), 4, 1, 1);
   IS(tg_scatter_reduce(tg_from_f64(C, F(1, 0), TG_BOOL, S(2)), 0, tg_from_f64(C, F(1), TG_I32, S(1)),
@@ -282,9 +283,9 @@ static void scatters(void **state) {
  */
 static void in_place(void **state) {
   (void)state;
-  TgTensor *x = tg_from_f64(C, F(1, 2, 3, 4, 5, 6), TG_F32, S(3, 2)),
-           *i = tg_from_f64(C, F(2, 0, 2), TG_I32, S(3, 1)),
-           *v = tg_from_f64(C, F(10, 20, 30), TG_F32, S(3, 1));
+  TgTensor *x = tg_from_f64(C, F(1, 2, 3, 4, 5, 6), TG_F32, S(3, 2));
+  TgTensor *i = tg_from_f64(C, F(2, 0, 2), TG_I32, S(3, 1));
+  TgTensor *v = tg_from_f64(C, F(10, 20, 30), TG_F32, S(3, 1));
   TgTensor *before = tg_mul_scalar(x, 1);
   assert_int_equal(tg_realize(x) || tg_realize(before) || tg_realize(i) || tg_realize(v), TG_OK);
   tg_counters_reset(C);
@@ -294,8 +295,8 @@ static void in_place(void **state) {
   assert_true(tg_counters(C).flops < 20);
   IS(x, 21, 2, 3, 4, 45, 6);
   IS(before, 1, 2, 3, 4, 5, 6);
-  TgTensor *twice =
-      tg_mul_scalar(tg_assign(x, tg_scatter(x, 0, i, v)), 2); /* read in the same schedule, after it */
+  /* read in the same schedule, after it */
+  TgTensor *twice = tg_mul_scalar(tg_assign(x, tg_scatter(x, 0, i, v)), 2);
   IS(twice, 40, 4, 6, 8, 60, 12);
   IS(x, 20, 2, 3, 4, 30, 6);
   TgTensor *old = tg_mul_scalar(x, 1); /* reads what was there before, in the same schedule */
@@ -318,8 +319,8 @@ static void scan_case(const Arr *x, int axis, TgDType dt, double tol) {
     int64_t c = coord(x, i, axis), p = i - st;
     double v = x->v[i];
     sum.v[i] = c ? sum.v[p] + v : v, prod.v[i] = c ? prod.v[p] * v : v;
-    bool up = !c || (!isnan(hi.v[p]) && (isnan(v) || v > hi.v[p])),
-         down = !c || (!isnan(lo.v[p]) && (isnan(v) || v < lo.v[p]));
+    bool up = !c || (!isnan(hi.v[p]) && (isnan(v) || v > hi.v[p]));
+    bool down = !c || (!isnan(lo.v[p]) && (isnan(v) || v < lo.v[p]));
     hi.v[i] = up ? v : hi.v[p], at.v[i] = up ? (double)c : at.v[p], lo.v[i] = down ? v : lo.v[p],
     lat.v[i] = down ? (double)c : lat.v[p];
     double m = -INFINITY, s = 0;
@@ -434,8 +435,8 @@ static void sorts(void **state) {
       Arr x = t < NSHAPE ? arr(shapes[t].n, shapes[t].d) : arr(more[t - NSHAPE].n, more[t - NSHAPE].d);
       TgDType dt = kinds[(t * 5 + rep) % 13];
       if (dt == TG_F64 && no_f64()) dt = TG_F32;
-      bool floats = dt == TG_F32 || dt == TG_F16 || dt == TG_BF16 || dt == TG_F64,
-           positive = dt == TG_U8 || dt == TG_U64 || dt == TG_U32 || dt == TG_U16;
+      bool floats = dt == TG_F32 || dt == TG_F16 || dt == TG_BF16 || dt == TG_F64;
+      bool positive = dt == TG_U8 || dt == TG_U64 || dt == TG_U32 || dt == TG_U16;
       for (int64_t i = 0; i < x.count; i++) {
         x.v[i] = dt == TG_BOOL ? pick(2) : positive ? pick(120) : pick(100) - 50;
         if (floats && pick(6) == 0) x.v[i] = F(NAN, INFINITY, -INFINITY, 0.0, -0.0)[pick(5)];
@@ -451,8 +452,9 @@ static void sorts(void **state) {
     big.v[i] = (double)(float)(pick(4) ? uniform(-1e6, 1e6) : pick(100));
   order_case(&big, 1, TG_F32, false, 3000, true);
   order_case(&big, 1, TG_F32, true, 50, false);
+  /* all equal: the first k */
   for (int64_t i = 0; i < big.count; i++)
-    big.v[i] = 7; /* all equal: the first k */
+    big.v[i] = 7;
   order_case(&big, 1, TG_I32, true, 9, false);
   free(big.v);
   TgTensor *i, *s = tg_from_f64(C, F(4), TG_F32, 0, NULL), *x = tg_from_f64(C, F(3, 1, 2), TG_F32, S(3));
@@ -541,9 +543,8 @@ static void gradcheck_at(int line, Fn f, int nx, const int64_t (*d)[3], const do
   }
 }
 
-static TgTensor *places(void) {
-  return tg_from_f64(C, F(2, 0, 1, 2, 2, 0, 3, 1), TG_I32, S(2, 4));
-} /* into 3: some meet, one is outside */
+/* into 3: some meet, one is outside */
+static TgTensor *places(void) { return tg_from_f64(C, F(2, 0, 1, 2, 2, 0, 3, 1), TG_I32, S(2, 4)); }
 
 static TgTensor *f_gather(TgTensor **x) { return tg_gather(x[0], 0, places()); }
 
@@ -609,8 +610,8 @@ static void gradients(void **state) {
     inner = two[i];
     gradcheck_at(300 + (int)i, slope, 2, d, NULL, 2e-5);
   }
-  const double zeros[] = {1,  0, 2, 3, 2,   0, 0, 5, 0, 1.5,
-                          -2, 3, 0, 2, 0.5, 0, 1, 0, 3, 2}; /* products with one zero, and with several */
+  /* products with one zero, and with several */
+  const double zeros[] = {1, 0, 2, 3, 2, 0, 0, 5, 0, 1.5, -2, 3, 0, 2, 0.5, 0, 1, 0, 3, 2};
   gradcheck_at(__LINE__, f_cumprod, 1, d, zeros, 1e-6);
   gradcheck_at(__LINE__, f_mul, 2, d, zeros, 1e-6);
 }
@@ -621,8 +622,9 @@ static void costs(void **state) {
 
   enum { VOCAB = 512, WIDE = 8, TOKENS = 16 };
 
-  TgTensor *w = tg_ones(C, S(VOCAB, WIDE)),
-           *i = tg_from_f64(C, F(5, 511, 5, 0, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9), TG_I32, S(TOKENS)), *g;
+  TgTensor *w = tg_ones(C, S(VOCAB, WIDE));
+  TgTensor *i = tg_from_f64(C, F(5, 511, 5, 0, 7, 8, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9), TG_I32, S(TOKENS));
+  TgTensor *g;
   w = tg_keep(tg_contiguous(w));
   assert_int_equal(tg_realize(w) || tg_realize(i), TG_OK);
   tg_counters_reset(C);

@@ -88,8 +88,8 @@ static void goldens_on(const char *device) {
       double tol, got[MOST];
       TgTensor *t = asked(line, &tol);
       lines++;
-      if (f64 && strstr(device, "METAL"))
-        continue; /* Metal has no f64; the draw has moved the counter on all the same */
+      /* Metal has no f64; the draw has moved the counter on all the same */
+      if (f64 && strstr(device, "METAL")) continue;
       if (!t || tg_numel(t) > MOST || tg_read_f64(t, got, (size_t)tg_numel(t)))
         fail_msg("%s: %s: %s", device, line, tg_errmsg(C));
       char *at = strchr(line, '=') + 1, *end;

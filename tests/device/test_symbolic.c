@@ -303,8 +303,8 @@ static void variables(void **state) {
   assert_int_equal(tg_item_i64(tg_size_tensor(C, tg_size_add(C, tg_size_mul(C, e, n), 5), TG_DTYPE_DEFAULT)),
                    12 * 7 + 5);
   assert_int_equal(tg_item_i64(tg_variable_tensor(even)), 12);
-  TgTensor *r = tg_slice(tg_select(Y, 0, 0), 0, 0, e),
-           *grid = tg_contiguous(tg_reshape(r, TG_SHAPE(-1, 4))); /* (e) -> (e / 4, 4) */
+  /* (e) -> (e / 4, 4) */
+  TgTensor *r = tg_slice(tg_select(Y, 0, 0), 0, 0, e), *grid = tg_contiguous(tg_reshape(r, TG_SHAPE(-1, 4)));
   for (int64_t k = 4; k <= 20; k += 8) {
     bind_to(even, k);
     assert_int_equal(tg_dim(grid, 0), k / 4);
@@ -402,8 +402,8 @@ static void cache(void **state) {
 
   TgVariable *pos = tg_variable(C, "pos", 0, 63);
   int64_t p = tg_size(pos), next = tg_size_add(C, p, 1);
-  TgTensor *ck = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD))),
-           *cv = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD)));
+  TgTensor *ck = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD)));
+  TgTensor *cv = tg_keep(tg_empty(C, TG_F32, TG_SHAPE(64, HEAD)));
   static double k[64][HEAD], v[64][HEAD];
   for (int step = 0; step < STEPS; step++)
     TG_SCOPE(C) {
@@ -422,14 +422,14 @@ static void cache(void **state) {
         for (int i = 0; i < HEAD; i++)
           want[i] += s[j] / sum * v[j][i];
       bind_to(pos, step);
-      TgTensor *tq = tg_from_f64(C, q, TG_F32, TG_SHAPE(1, HEAD)),
-               *tk = tg_from_f64(C, k[step], TG_F32, TG_SHAPE(1, HEAD)),
-               *tv = tg_from_f64(C, v[step], TG_F32, TG_SHAPE(1, HEAD));
+      TgTensor *tq = tg_from_f64(C, q, TG_F32, TG_SHAPE(1, HEAD));
+      TgTensor *tk = tg_from_f64(C, k[step], TG_F32, TG_SHAPE(1, HEAD));
+      TgTensor *tv = tg_from_f64(C, v[step], TG_F32, TG_SHAPE(1, HEAD));
       tg_counters_reset(C);
       assert_non_null(tg_assign_slice(ck, D(p, 0), D(next, HEAD), tk));
       assert_non_null(tg_assign_slice(cv, D(p, 0), D(next, HEAD), tv));
-      TgTensor *score = tg_matmul(tq, tg_transpose(tg_slice(ck, 0, 0, next), 0, 1)),
-               *o = tg_matmul(tg_softmax(score), tg_slice(cv, 0, 0, next));
+      TgTensor *score = tg_matmul(tq, tg_transpose(tg_slice(ck, 0, 0, next), 0, 1));
+      TgTensor *o = tg_matmul(tg_softmax(score), tg_slice(cv, 0, 0, next));
       assert_int_equal(tg_read_f64(o, out, HEAD), TG_OK);
       FINE("cache");
       if (step > 1 && (tg_counters(C).schedules || tg_counters(C).compiled))
@@ -468,8 +468,9 @@ static void gradients(void **state) {
     for (int64_t n = 2; n <= ROWS; n += 7)
       TG_SCOPE(C) {
         bind_to(r, n);
-        TgTensor *tx = tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN)),
-                 *tw = tg_from_f64(C, w, d, TG_SHAPE(IN, OUT)), *g[2], *h[2];
+        TgTensor *tx = tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN));
+        TgTensor *tw = tg_from_f64(C, w, d, TG_SHAPE(IN, OUT));
+        TgTensor *g[2], *h[2];
         assert_int_equal(
             tg_gradient(loss_of(tg_slice(tx, 0, 0, tg_size(r)), tw, which), ((TgTensor *[]){tx, tw}), 2, g),
             TG_OK);
@@ -486,8 +487,11 @@ static void gradients(void **state) {
         if (strcmp(device, "INTERP")) continue;
         tg_read_f64(g[0], gx, ROWS * IN), tg_read_f64(g[1], gw, IN * OUT);
         for (int i = 0; i < ROWS * IN + IN * OUT; i += 4) {
-          double *at = i < ROWS * IN ? &x[i] : &w[i - ROWS * IN], old = *at, f[2], step = 1e-5,
-                 have = i < ROWS * IN ? gx[i] : gw[i - ROWS * IN];
+          double *at = i < ROWS * IN ? &x[i] : &w[i - ROWS * IN];
+          double old = *at;
+          double step = 1e-5;
+          double have = i < ROWS * IN ? gx[i] : gw[i - ROWS * IN];
+          double f[2];
           for (int s = 0; s < 2; s++) {
             *at = old + (s ? step : -step);
             f[s] = tg_item_f64(loss_of(tg_slice(tg_from_f64(C, x, d, TG_SHAPE(ROWS, IN)), 0, 0, tg_size(r)),

@@ -130,9 +130,9 @@ static void test_half_norms(void **state) {
     layer.v[i] = (x.v[i] - mean) / sqrt(spread / x.n), step.v[i] = 2 * layer.v[i] + 1;
   }
   ON_DEVICES {
-    TgTensor *h = tg_reshape(given(TG_F16, x), TG_SHAPE(1, 8)),
-             *two = tg_full(ctx, TG_SHAPE(8), 2, .dtype = TG_F16),
-             *one = tg_full(ctx, TG_SHAPE(8), 1, .dtype = TG_F16);
+    TgTensor *h = tg_reshape(given(TG_F16, x), TG_SHAPE(1, 8));
+    TgTensor *two = tg_full(ctx, TG_SHAPE(8), 2, .dtype = TG_F16);
+    TgTensor *one = tg_full(ctx, TG_SHAPE(8), 1, .dtype = TG_F16);
     ARE_NEAR(tg_rms_norm(h), rms, 0x1p-10, 0.01);
     ARE_NEAR(tg_layer_norm(h), layer, 0x1p-10, 0.01);
     ARE_NEAR(tg_layer_norm(h, .weight = two, .bias = one), step, 0x1p-10, 0.01);
@@ -160,8 +160,9 @@ static void scalar_is(int line, TgTensor *y, TgDType d, Values want) {
 static void test_scalars(void **state) {
   (void)state;
   ON_DEVICES {
-    TgTensor *x = given(TG_U8, V(0, 10, 200, 255)), *s = given(TG_I8, V(-128, 0, 127)),
-             *w = given(TG_U64, V(0, 0x1p63, 1));
+    TgTensor *x = given(TG_U8, V(0, 10, 200, 255));
+    TgTensor *s = given(TG_I8, V(-128, 0, 127));
+    TgTensor *w = given(TG_U64, V(0, 0x1p63, 1));
     SCALAR_IS(tg_lt_scalar(x, 300), TG_BOOL, 1, 1, 1, 1);
     SCALAR_IS(tg_le_scalar(x, 255), TG_BOOL, 1, 1, 1, 1);
     SCALAR_IS(tg_gt_scalar(x, -1), TG_BOOL, 1, 1, 1, 1);
@@ -216,8 +217,10 @@ static void refused(int line, TgTensor *y, const char *word) {
 static void test_powers_of_integers(void **state) {
   (void)state;
   ON_DEVICES {
-    TgTensor *x = given(TG_I32, V(-2, 0, 2, 1, -1, 3)), *y = given(TG_I32, V(-2, -1, -1, -5, -3, 40)),
-             *u = given(TG_U8, V(3, 2)), *l = given(TG_I64, V(3, -3));
+    TgTensor *x = given(TG_I32, V(-2, 0, 2, 1, -1, 3));
+    TgTensor *y = given(TG_I32, V(-2, -1, -1, -5, -3, 40));
+    TgTensor *u = given(TG_U8, V(3, 2));
+    TgTensor *l = given(TG_I64, V(3, -3));
     REFUSED(tg_pow_scalar(x, -2), "pow");
     REFUSED(tg_pow_scalar(x, -1), "pow");
     REFUSED(tg_pow_scalar(u, -1), "u8");
@@ -236,8 +239,8 @@ static void test_powers_of_integers(void **state) {
 static void test_nothing_refused(void **state) {
   (void)state;
   ON_DEVICES {
-    TgTensor *up = tg_arange(ctx, -128, 128, .dtype = TG_I8),
-             *down = tg_arange(ctx, 127, -129, .step = -1, .dtype = TG_I8);
+    TgTensor *up = tg_arange(ctx, -128, 128, .dtype = TG_I8);
+    TgTensor *down = tg_arange(ctx, 127, -129, .step = -1, .dtype = TG_I8);
     assert_int_equal(tg_numel(up), 256);
     ARE(tg_slice(up, 0, 0, 2), V(-128, -127));
     ARE(tg_slice(up, 0, 255, 256), V(127));
@@ -250,8 +253,8 @@ static void test_nothing_refused(void **state) {
     ARE(tg_squeeze(point, 0), V(3));
     ARE(tg_squeeze(point, -1), V(3));
     TgTensor *x = given(TG_F32, V(1, 2, 4, 5));
-    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6,
-             0); /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
+    /* 1 / (1 + 1/2 + 1/4 + 1/5) = 20/39 */
+    ARE_NEAR(tg_normalize(x, .p = -1), V(1.95, 3.9, 7.8, 9.75), 1e-6, 0);
     ARE(tg_normalize(x, .p = -INFINITY), V(1, 2, 4, 5));
     REFUSED(tg_normalize(x, .p = NAN), "normalize");
     ARE(tg_pad_mode(x, (int64_t[]){-3}, (int64_t[]){3}, TG_PAD_REFLECT), V(5, 4, 2, 1));

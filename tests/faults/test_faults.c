@@ -204,8 +204,10 @@ static void conv_pool(TgContext *c, Out *o) {
 }
 
 static void training(TgContext *c, Out *o) {
-  TgTensor *x = F(-1, 0.125, 4, 3), *y = I(0, 1, 4), *w = tg_keep(F(-0.3, 0.04, 2, 3)),
-           *b = tg_keep(F(0, 0.1, 2));
+  TgTensor *x = F(-1, 0.125, 4, 3);
+  TgTensor *y = I(0, 1, 4);
+  TgTensor *w = tg_keep(F(-0.3, 0.04, 2, 3));
+  TgTensor *b = tg_keep(F(0, 0.1, 2));
   TgOptim *opt = tg_adam(c, ((TgTensor *[]){w, b}), 2, .lr = 0.05);
   for (int step = 0; step < 2 && opt; step++)
     TG_SCOPE(c) {
@@ -252,8 +254,8 @@ static void ordered(TgContext *c, Out *o) {
 
 static void one_kernel(TgContext *c, Out *o) { put(c, o, tg_softmax(F(-1, 0.25, 4, 6))); }
 
-static void kernels_in_turn(TgContext *c,
-                            Out *o) { /* the second batch starts a spare compiler, the third takes it */
+/* the second batch starts a spare compiler, the third takes it */
+static void kernels_in_turn(TgContext *c, Out *o) {
   for (int i = 1; i <= 3; i++)
     put(c, o, tg_mul_scalar(F(-1, 0.25, 4, 6), i));
 }
@@ -263,8 +265,8 @@ static void mixed(TgContext *c, Out *o) {
   put(c, o, tg_cumsum(I(-4, 1, 9), 0));
 }
 
-static void files(TgContext *c,
-                  Out *o) { /* made anew each time, so that a run sees nothing of the one before */
+/* made anew each time, so that a run sees nothing of the one before */
+static void files(TgContext *c, Out *o) {
   char path[100];
   snprintf(path, sizeof path, "%s/numbers", cache_dir);
   unlink(path);
@@ -284,8 +286,8 @@ static void first_of(TgContext *c, Out *o, TgState *s, const char *name) {
   tg_state_free(s);
 }
 
-static void models(TgContext *c,
-                   Out *o) { /* a file of each format; what is in them is in tests/unit/test_files.c */
+/* a file of each format; what is in them is in tests/unit/test_files.c */
+static void models(TgContext *c, Out *o) {
   static Bytes b;
   Gguf g;
   char path[100];
@@ -318,8 +320,8 @@ static void variables(TgContext *c, Out *o) {
   TgTensor *m = F(-1, 0.25, 6, 3);
   for (int k = 5; k > 1; k -= 3) {
     if (!n || tg_variable_bind(n, k)) return;
-    TgTensor *x = tg_slice(m, 0, 0, tg_size(n)),
-             *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
+    TgTensor *x = tg_slice(m, 0, 0, tg_size(n));
+    TgTensor *p = tg_matmul(tg_softmax(tg_matmul(x, tg_transpose(x, 0, 1))), x);
     put(c, o, p),
         put(c, o, tg_reshape(tg_cat((TgTensor *[]){x, x}, 2, 0), TG_SHAPE(tg_size_mul(c, tg_size(n), 6))));
     if (!tg_assign_slice(m, (int64_t[]){0, 1}, (int64_t[]){tg_size(n), 2},
@@ -485,13 +487,13 @@ static bool run_apart(const Named *p, Where w, int kind, uint64_t n, bool after,
 
 static void sweep(const Named *p, Where w, const Out *want, int kind, uint64_t total, uint64_t most) {
   Out got;
-  for (int after = 0; after < 2;
-       after++) { /* `after`: a tenth as many, and not what would only wait for ever */
+  /* `after`: a tenth as many, and not what would only wait for ever */
+  for (int after = 0; after < 2; after++) {
     if (after && (kind == OS_futex || kind == OS_waitpid || kind == OS_poll || kind == OS_pidfd_wait ||
                   kind == OS_kill))
       continue;
-    uint64_t dense = torture ? total : TG_MIN(most, DENSE),
-             stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
+    uint64_t dense = torture ? total : TG_MIN(most, DENSE);
+    uint64_t stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
     if (most < DENSE) dense = 0, stride = TG_MAX(total / most, 1);
     if (after) dense /= 10, stride *= 10;
     for (uint64_t n = 1; n <= total; n += n < dense ? 1 : stride)
@@ -506,8 +508,9 @@ static void reference(const Named *p, Where w, Out *want, uint64_t calls[KINDS +
   run_one(p, w, MEMORY, 0, false, NULL, want, first, false);
   if (strncmp(w.device, "NULL", 4)) assert_true(want->n > 0);
   run_one(p, w, MEMORY, 0, false, want, &again, calls, false);
+  /* the first one fills the cache on disk */
   for (int k = 0; k <= KINDS; k++)
-    calls[k] = TG_MAX(calls[k], first[k]); /* the first one fills the cache on disk */
+    calls[k] = TG_MAX(calls[k], first[k]);
 }
 
 static void report(const Named *p, Where w, const uint64_t *calls) {
@@ -532,8 +535,8 @@ static void test_allocations(void **state) { /* each program on the interpreter 
   }
 }
 
-static void
-test_devices(void **state) { /* one program on the other devices, with and without a cache on disk */
+/* one program on the other devices, with and without a cache on disk */
+static void test_devices(void **state) {
   (void)state;
   const Named *p = &programs[TG_COUNT(programs) - 1];
   static const Where at[] = {{"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}};
@@ -566,8 +569,8 @@ static void test_os_calls(void **state) { /* CPU: no cache, a new cache each tim
         for (uint64_t n = 1; n <= calls[k] && (torture || !after || n == 1); n += torture ? 1 : n / 3 + 1) {
           if (mode == 1) cache_remove();
           run_apart(p, w, k, n, after, &want, false);
-          if (k >= OS_KINDS || torture)
-            run_one(p, w, MEMORY, 0, false, &want, &got, NULL, false); /* nothing bad was left on disk */
+          /* nothing bad was left on disk */
+          if (k >= OS_KINDS || torture) run_one(p, w, MEMORY, 0, false, &want, &got, NULL, false);
         }
       }
   }
@@ -587,8 +590,8 @@ static bool fill_cache(int round, int n) {
   return ok;
 }
 
-static void
-test_kill(void **state) { /* ended by force at any moment: the next process works, with the same cache */
+/* ended by force at any moment: the next process works, with the same cache */
+static void test_kill(void **state) {
   (void)state;
   setenv("TG_CACHE", "1", 1);
   cache_remove();

@@ -25,8 +25,8 @@ typedef struct ZipFile {
   uint32_t crc;
 } ZipFile;
 
-static inline void zip_write(Bytes *b, const ZipFile *f, int n,
-                             bool wide) { /* wide: sizes and the end in the fields of zip64 */
+/* wide: sizes and the end in the fields of zip64 */
+static inline void zip_write(Bytes *b, const ZipFile *f, int n, bool wide) {
   Bytes head = {.n = 0};
   for (int i = 0; i < n; i++) {
     uint32_t at = (uint32_t)b->n, len = (uint32_t)strlen(f[i].name);
@@ -98,7 +98,7 @@ static const char good_pickle[] =
     "\x80\2}q\0(X\1\0\0\0a" REBUILD "K\2K\3K\4\x86K\1K\3\x86\x89"
     "ccollections\nOrderedDict\n)RtRq\1X\1\0\0\0b" REBUILD "K\4K\2K\1K\3\x87K\3K\x63K\1\x87\x89NtR"
     "X\1\0\0\0c" REBUILD "K\x63K\0K\3\x86K\3K\1\x86\x89NtRX\1\0\0\0dctorch._utils\n_rebuild_parameter\n("
-                         "h\1\x88NtRX\1\0\0\0e]q\2(G\x3f\xf8\0\0\0\0\0\0\x8a\1\xfeh\1Ne"
+    "h\1\x88NtRX\1\0\0\0e]q\2(G\x3f\xf8\0\0\0\0\0\0\x8a\1\xfeh\1Ne"
     "X\1\0\0\0fh\2X\1\0\0\0e\x88X\1\0\0\0gh\2K\x7f"
     "ctorch\nSize\n(K\1K\2\x86tRu.";
 

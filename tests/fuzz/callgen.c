@@ -101,8 +101,9 @@ static void call(int i, const char *f) {
       if (++n == 16) break;
     }
   if (!of_tg_h(f) || is_one_of(name, left_out)) return;
-  bool tensor = !strcmp(returns, "TgTensor *"), variable = !strcmp(returns, "TgVariable *"),
-       jit = !strcmp(returns, "TgJit *");
+  bool tensor = !strcmp(returns, "TgTensor *");
+  bool variable = !strcmp(returns, "TgVariable *");
+  bool jit = !strcmp(returns, "TgJit *");
   printf("  case %d: at_call(\"%s\"); %s%s(", i, name,
          tensor     ? "made_tensor("
          : variable ? "made_variable("

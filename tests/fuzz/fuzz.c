@@ -1,14 +1,23 @@
 /* fuzz.c: random programs against an oracle. In: a seed and how long. Out: nothing, or the case that was
- * found, small. expressions  random index and integer expressions: uop_simplify(e) == e at random points, by
- * an evaluator of its own; bounds hold graphs       random tensor programs: the same numbers on CPU, on CPU
- * with TG_NOOPT=1, on INTERP and on INTERP:CUDA text         damaged graphs in text form: refused or taken,
- * and what is taken prints and reads back as itself files        damaged model files and archives: refused
- * with a reason, or read (tests/fuzz/files.c) memory       programs of views, stores, realizes, captured
- * functions and dropped handles, against plain arrays (tests/fuzz/memory.c) A tensor program that differs is
- * cut down and printed as a C program of at most 20 lines. All numbers in it are whole and small enough for
- * f32 to be exact, so devices must agree bit for bit, but for the sign of zeros. fuzz [--seconds N | --cases
- * N] [--seed N] [--only expressions|graphs|text|files|memory] [--broken]      --broken: a seeded defect, to
- * see that it is found */
+ * found, small.
+ *
+ *   expressions  random index and integer expressions: uop_simplify(e) == e at random points, by an evaluator
+ *                of its own; bounds hold
+ *   graphs       random tensor programs: the same numbers on CPU, on CPU with TG_NOOPT=1, on INTERP and on
+ *                INTERP:CUDA
+ *   text         damaged graphs in text form: refused or taken, and what is taken prints and reads back as
+ *                itself
+ *   files        damaged model files and archives: refused with a reason, or read (tests/fuzz/files.c)
+ *   memory       programs of views, stores, realizes, captured functions and dropped handles, against plain
+ *                arrays (tests/fuzz/memory.c)
+ *
+ * A tensor program that differs is cut down and printed as a C program of at most 20 lines. All numbers in it
+ * are whole and small enough for f32 to be exact, so devices must agree bit for bit, but for the sign of
+ * zeros.
+ *
+ *   fuzz [--seconds N | --cases N] [--seed N] [--only expressions|graphs|text|files|memory] [--broken]
+ *
+ * --broken: a seeded defect, to see that it is found. */
 #define _GNU_SOURCE
 #include "files.h"
 #include "memory.h"
@@ -124,8 +133,8 @@ static bool evaluate_one(const UOp *u, const int64_t *val, const int64_t *at, in
   return true;
 }
 
-static const UOp *evaluate(const UOpVec *order, int64_t *val, const int64_t *at,
-                           const char **why) { /* NULL: fine; else the node that is not */
+/* NULL: fine; else the node that is not */
+static const UOp *evaluate(const UOpVec *order, int64_t *val, const int64_t *at, const char **why) {
   for (size_t i = 0; i < order->len; i++) {
     const UOp *u = order->at[i];
     if (!evaluate_one(u, val, at, &val[u->id])) return *why = "no expression may contain it", u;
@@ -553,8 +562,8 @@ static bool run_on(const Prog *p, int upto, int device, Result *r) { /* computes
     printf("  a kernel of %llu bytes on %s\n", (unsigned long long)text, device_names[device]), r->n = 0;
   r->status = tg_error(c);
   snprintf(r->msg, sizeof r->msg, "%s", tg_errmsg(c));
-  for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n;
-       i += 4) { /* MAX of zeros of both signs may have either; a NaN is a NaN */
+  /* MAX of zeros of both signs may have either; a NaN is a NaN */
+  for (size_t i = 0; tg_dtype(t[upto]) == TG_F32 && i + 4 <= r->n; i += 4) {
     float f;
     memcpy(&f, r->at + i, 4);
     if (f == 0) memset(r->at + i, 0, 4);
@@ -686,9 +695,8 @@ int main(int argc, char **argv) {
   setenv("TG_CACHE", "0", 0); /* thousands of kernels that nobody asks for again */
   double start = now();
   for (int64_t i = 0; !found && (cases ? i < cases : now() - start < seconds); i++) {
-    rng =
-        seed + (uint64_t)i *
-                   0x632be59bd9b4e019u; /* --seed names the first case that is run: a case can be had alone */
+    /* --seed names the first case that is run: a case can be had alone */
+    rng = seed + (uint64_t)i * 0x632be59bd9b4e019u;
     uint64_t mine = rng;
     bool ok = true;
     for (int kind = 0; ok && kind < 5; kind++) {

@@ -18,18 +18,19 @@ typedef struct Storage {
 typedef struct Handle {
   TgTensor *t;
   int s; /* storage */
-  bool memory, kept,
-      expanded; /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
+  /* kept: in no scope; expanded: a view that tg_expand is in, which cannot be stored to */
+  bool memory, kept, expanded;
   int rank, n;
   int64_t d[RANK];
   int place[MOST];
 } Handle;
 
+/* what a captured function does */
 typedef struct Body {
   int kind[3], a[3], b[3];
   int64_t lo, hi;
   int32_t k;
-} Body; /* what a captured function does */
+} Body;
 
 static struct {
   uint64_t rng;
@@ -235,8 +236,10 @@ static void step_view(void) {
     t = tg_expand(tg_reshape(s->t, v.rank, with), v.rank, d);
     say("  %s = tg_expand(tg_reshape(%s, (.., 1)), (.., 2));\n", name(P.n), name(x));
   } else { /* a slice, with steps and backwards too */
-    int64_t size = s->d[axis], step = 1 + below(3), lo = below((int)size),
-            n = 1 + below((int)((size - lo + step - 1) / step));
+    int64_t size = s->d[axis];
+    int64_t step = 1 + below(3);
+    int64_t lo = below((int)size);
+    int64_t n = 1 + below((int)((size - lo + step - 1) / step));
     bool back = below(4) == 0;
     TgIndex idx[RANK];
     for (int d = 0; d < s->rank; d++)
@@ -314,11 +317,12 @@ static void own_memory(Handle *h) {
 static void step_assign(void) {
   int x = any(), y = any(), kind = below(4);
   Handle *a = handle(x), *b = handle(y);
-  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank),
-       can = !a->memory || !a->expanded;
+  bool same = b->rank == a->rank && !memcmp(b->d, a->d, sizeof *a->d * (size_t)a->rank);
+  bool can = !a->memory || !a->expanded;
   int32_t v[MOST], k = below(50);
+  /* nothing to do */
   bool itself = same && a->memory && b->memory && a->s == b->s &&
-                !memcmp(a->place, b->place, sizeof *a->place * (size_t)a->n); /* nothing to do */
+                !memcmp(a->place, b->place, sizeof *a->place * (size_t)a->n);
   if (!can && (below(4) || itself)) return;
   TgTensor *t = NULL;
   for (int i = 0; i < a->n; i++)

@@ -4,5 +4,5 @@
 #include <stdbool.h>
 #include <stdint.h>
 bool fuzz_memory(uint64_t seed, const char *device, bool broken);
-void fuzz_memory_end(
-    void); /* closes the context that programs share: one finds the plans and values of those before it */
+/* closes the context that programs share: one finds the plans and values of those before it */
+void fuzz_memory_end(void);

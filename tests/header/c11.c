@@ -7,11 +7,12 @@ int main(void) {
   TgTensor *x = tg_full(c, TG_SHAPE(2, 3), 1.5, .dtype = TG_F64), *s = tg_full(c, TG_SCALAR, 2);
   TG_SCOPE(c) {
     TgTensor *y = tg_add(tg_sum(x, .axis = TG_AXES(1, -1), .keepdim = true), tg_mean(x));
-    TgTensor *z = tg_conv2d(x, y, .bias = s, .stride = TG_SIZES(1, 2)),
-             *w = tg_max_pool2d(z, .kernel = TG_SIZES(2));
+    TgTensor *z = tg_conv2d(x, y, .bias = s, .stride = TG_SIZES(1, 2));
+    TgTensor *w = tg_max_pool2d(z, .kernel = TG_SIZES(2));
     TgTensor *f = tg_from_file(c, "data", TG_F32, TG_SHAPE(2, 3), .offset = 64, .writable = true);
-    TgTensor *r = tg_rand(c, TG_SHAPE(4)), *u = tg_uniform(c, TG_SHAPE(4), -1, 1, .dtype = TG_F32),
-             *a = tg_arange(c, 0, 4, .step = 2);
+    TgTensor *r = tg_rand(c, TG_SHAPE(4));
+    TgTensor *u = tg_uniform(c, TG_SHAPE(4), -1, 1, .dtype = TG_F32);
+    TgTensor *a = tg_arange(c, 0, 4, .step = 2);
     TgOptim *opt = tg_adam(c, ((TgTensor *[]){x, w}), 2, .lr = 0.1);
     (void)tg_optim_step(opt), (void)tg_layer_norm(r, .weight = u), (void)tg_eye(c, 3, .m = 4),
         (void)tg_opt(c, "", .emit = "c");

@@ -4,13 +4,16 @@
 #include "tg_nn.h"
 
 enum { GOLDEN_OUTPUTS = 2, GOLDEN_ELEMENTS = 512 };
+
 typedef struct Golden {
   const char *name;
-  int (*build)(TgContext *ctx, TgTensor **out);              /* up to GOLDEN_OUTPUTS tensors; how many, 0 on error */
-  void (*want)(double (*out)[GOLDEN_ELEMENTS]);              /* their elements, row-major */
-  double tol;                                                /* relative above 1, absolute below; 0: exact */
+  int (*build)(TgContext *ctx, TgTensor **out); /* up to GOLDEN_OUTPUTS tensors; how many, 0 on error */
+  void (*want)(double (*out)[GOLDEN_ELEMENTS]); /* their elements, row-major */
+  double tol;                                   /* relative above 1, absolute below; 0: exact */
 } Golden;
+
 extern const Golden golden_programs[];
 extern const int golden_count;
-enum { GOLDEN_SEED = 7 };                                    /* of the contexts they are built in */
+
+enum { GOLDEN_SEED = 7 }; /* of the contexts they are built in */
 #endif

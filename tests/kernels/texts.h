@@ -4,9 +4,10 @@
 #define TG_TEXTS_H
 #include <stddef.h>
 
+/* name of the kernel */
 typedef struct Text {
   char *name, *source;
-} Text; /* name of the kernel */
+} Text;
 
 typedef struct Texts {
   Text *at;

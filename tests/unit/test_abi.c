@@ -364,9 +364,9 @@ static void test_defaults(void **state) {
     }
     }
   assert_true(values > 100);
-  const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults"),
-             *attention =
-                 member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");
+  const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults");
+  const char *attention =
+      member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");
   assert_int_equal(number(member(pool, "kernel")), 2);
   assert_null(member(pool, "axes"));       /* as many as the kernel has: no value */
   assert_null(member(attention, "scale")); /* 1 / sqrt(d): no value */

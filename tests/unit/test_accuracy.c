@@ -217,14 +217,13 @@ static long double exact(Ops op, DType d, double x, double y) {
   }
 }
 
-static double ulps(DType d, double got,
-                   long double want) { /* INFINITY: wrong in kind: NaN, infinity, or the sign of a zero */
+/* INFINITY: wrong in kind: NaN, infinity, or the sign of a zero */
+static double ulps(DType d, double got, long double want) {
   double to = d == DT_F32 ? (double)(float)want : (double)want;
   if (isnan(want) || isnan(got)) return isnan(want) && isnan(got) ? 0 : INFINITY;
   if (isinf(to) || isinf(got)) {
-    long double top =
-        d == DT_F32 ? 0x1p128L
-                    : 0x1p1024L; /* an infinity beside the largest number is as far as its rounding went */
+    /* an infinity beside the largest number is as far as its rounding went */
+    long double top = d == DT_F32 ? 0x1p128L : 0x1p1024L;
     if (isinf(to) && isinf(got)) return (to > 0) == (got > 0) ? 0 : INFINITY;
     if (isinf(want)) return INFINITY;
     long double g = isinf(got) ? copysignl(top, got) : got;
@@ -245,8 +244,8 @@ typedef struct Worst {
 static void note(Worst *w, Ops op, DType d, double x, double y, double got) {
   long double want = exact(op, d, x, y);
   w->n++;
-  if (d == DT_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)got)
-    return; /* rounded rightly: at most 1/2 */
+  /* rounded rightly: at most 1/2 */
+  if (d == DT_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)got) return;
   double u = ulps(d, got, want);
   if (u > w->ulp) *w = (Worst){u, x, y, got, w->n};
 }
@@ -290,8 +289,8 @@ static uint64_t stride_or(uint64_t usual) {
 
 static bool wanted(const char *name) { return !getenv("ONLY") || !strcmp(getenv("ONLY"), name); }
 
-static void
-test_f32(void **state) { /* every STRIDE-th bit pattern: every exponent, subnormals, infinities, NaN */
+/* every STRIDE-th bit pattern: every exponent, subnormals, infinities, NaN */
+static void test_f32(void **state) {
   (void)state;
   for (int i = 0; limits[i].op != OPS_POW; i++) {
     if (!wanted(op_name(limits[i].op))) continue;
@@ -537,8 +536,8 @@ static void composite_batch(const struct Composite *c, Batch *b, Worst *w) {
   for (int i = 0; i < b->n; i++) {
     long double want = composite_exact(c, b->dtype, b->x[i]);
     w->n++;
-    if (b->dtype == TG_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)b->y[i])
-      continue; /* rounded rightly */
+    /* rounded rightly */
+    if (b->dtype == TG_F32 && w->ulp > 0.51 && want != 0 && (float)want == (float)b->y[i]) continue;
     double u = ulps(b->dtype == TG_F32 ? DT_F32 : DT_F64, b->y[i], want);
     if (u > w->ulp) *w = (Worst){u, b->x[i], 0, b->y[i], w->n};
   }

@@ -59,25 +59,27 @@ static TgSizes same(double v) { return (TgSizes){1, {(int64_t)v}}; }
     UNUSED;                                                                                                  \
     ONE(tg_##name(x[0]));                                                                                    \
   }
-#define UNARIES(F)                                                                                           \
-  F(exp2)                                                                                                    \
-  F(log2) F(sin) F(sqrt) F(exp) F(cos) F(log) F(log10) F(tan) F(rsqrt) F(square) F(abs) F(neg) F(reciprocal) \
-      F(sinh) F(cosh) F(tanh) F(asin) F(acos) F(atan) F(asinh) F(acosh) F(atanh) F(erf) F(relu) F(relu6)     \
-          F(selu) F(sigmoid) F(logsigmoid) F(hardsigmoid) F(hardswish) F(softplus) F(softsign) F(mish)       \
-              F(silu) F(quick_gelu) F(gelu) F(gelu_erf) F(sign) F(trunc) F(floor) F(ceil) F(round) F(isnan)  \
-                  F(isinf) F(isfinite) F(isposinf) F(isneginf) F(signbit) F(logical_not) F(bitnot)           \
-                      F(squeeze_all) F(diag) F(zeros_like) F(ones_like)
+/* clang-format off */
+#define UNARIES(F) \
+  F(exp2) F(log2) F(sin) F(sqrt) F(exp) F(cos) F(log) F(log10) F(tan) F(rsqrt) F(square) F(abs) F(neg) \
+  F(reciprocal) F(sinh) F(cosh) F(tanh) F(asin) F(acos) F(atan) F(asinh) F(acosh) F(atanh) F(erf) F(relu) \
+  F(relu6) F(selu) F(sigmoid) F(logsigmoid) F(hardsigmoid) F(hardswish) F(softplus) F(softsign) F(mish) \
+  F(silu) F(quick_gelu) F(gelu) F(gelu_erf) F(sign) F(trunc) F(floor) F(ceil) F(round) F(isnan) F(isinf) \
+  F(isfinite) F(isposinf) F(isneginf) F(signbit) F(logical_not) F(bitnot) F(squeeze_all) F(diag) \
+  F(zeros_like) F(ones_like)
+/* clang-format on */
 UNARIES(UNARY)
 #define BINARY(name)                                                                                         \
   RUN(name) {                                                                                                \
     UNUSED;                                                                                                  \
     ONE(tg_##name(x[0], x[1]));                                                                              \
   }
-#define BINARIES(F)                                                                                          \
-  F(add)                                                                                                     \
-  F(sub) F(mul) F(div) F(maximum) F(minimum) F(atan2) F(logaddexp) F(fmod) F(mod) F(copysign) F(floordiv)    \
-      F(truncdiv) F(pow) F(lt) F(gt) F(le) F(ge) F(eq) F(ne) F(isclose) F(bitand) F(bitor) F(bitxor) F(shl)  \
-          F(shr) F(matmul)
+/* clang-format off */
+#define BINARIES(F) \
+  F(add) F(sub) F(mul) F(div) F(maximum) F(minimum) F(atan2) F(logaddexp) F(fmod) F(mod) F(copysign) \
+  F(floordiv) F(truncdiv) F(pow) F(lt) F(gt) F(le) F(ge) F(eq) F(ne) F(isclose) F(bitand) F(bitor) \
+  F(bitxor) F(shl) F(shr) F(matmul)
+/* clang-format on */
 BINARIES(BINARY)
 #define REDUCTION(name)                                                                                      \
   RUN(name) { ONE(tg_##name(x[0], .keepdim = c->a[0] != 0, .axis = axes_of(c))); }
@@ -403,23 +405,42 @@ RUN(attention_mask) {
 }
 
 /* the lists of make_api.py */
-#define ITEMS(F)                                                                                             \
-  F(0, TG_AT(1))                                                                                             \
-  F(1, TG_AT(-1)) F(2, TG_SLICE(1, 3)) F(3, TG_SLICE(TG_OPEN, TG_OPEN, 2)) F(                                \
-      4, TG_SLICE(TG_OPEN, TG_OPEN, -1)) F(5, TG_ALL, TG_SLICE(3, 0, -2)) F(6, TG_ELLIPSIS, TG_AT(0))        \
-      F(7, TG_NEW, TG_ALL, TG_AT(1), TG_NEW) F(8, TG_SLICE(1, -1), TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_AT(-2)) \
-          F(9, TG_TENSOR(t[0])) F(10, TG_ALL, TG_TENSOR(t[0])) F(11, TG_TENSOR(t[0]), TG_TENSOR(t[1]))       \
-              F(12, TG_TENSOR(t[0]), TG_ALL, TG_TENSOR(t[1]))                                                \
-                  F(13, TG_ALL, TG_TENSOR(t[0]), TG_TENSOR(t[1])) F(14, TG_AT(0), TG_ALL, TG_TENSOR(t[0]))   \
-                      F(15, TG_SLICE(1, 3), TG_TENSOR(t[0])) F(16, TG_MASK(t[0])) F(17, TG_MASK(t[0]))       \
-                          F(18, TG_ALL, TG_MASK(t[0])) F(19, TG_TENSOR(t[0]), TG_NEW)                        \
-                              F(20, TG_SLICE(10, 20)) F(21, TG_SLICE(2, 1)) F(22, TG_NEW)                    \
-                                  F(23, TG_ELLIPSIS, TG_TENSOR(t[0])) F(24, TG_TENSOR(t[0]))                 \
-                                      F(25, TG_SLICE(TG_OPEN, TG_OPEN, 7)) F(26, TG_SLICE(-2, TG_OPEN))      \
-                                          F(27, TG_SLICE(-100, 2))                                           \
-                                              F(28, TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, -3))                  \
-                                                  F(29, TG_TENSOR(t[0])) F(30, TG_ELLIPSIS)                  \
-                                                      F(31, TG_TENSOR(t[0]), TG_MASK(t[1]))
+/* clang-format off */
+#define ITEMS(F) \
+  F(0, TG_AT(1)) \
+  F(1, TG_AT(-1)) \
+  F(2, TG_SLICE(1, 3)) \
+  F(3, TG_SLICE(TG_OPEN, TG_OPEN, 2)) \
+  F(4, TG_SLICE(TG_OPEN, TG_OPEN, -1)) \
+  F(5, TG_ALL, TG_SLICE(3, 0, -2)) \
+  F(6, TG_ELLIPSIS, TG_AT(0)) \
+  F(7, TG_NEW, TG_ALL, TG_AT(1), TG_NEW) \
+  F(8, TG_SLICE(1, -1), TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_AT(-2)) \
+  F(9, TG_TENSOR(t[0])) \
+  F(10, TG_ALL, TG_TENSOR(t[0])) \
+  F(11, TG_TENSOR(t[0]), TG_TENSOR(t[1])) \
+  F(12, TG_TENSOR(t[0]), TG_ALL, TG_TENSOR(t[1])) \
+  F(13, TG_ALL, TG_TENSOR(t[0]), TG_TENSOR(t[1])) \
+  F(14, TG_AT(0), TG_ALL, TG_TENSOR(t[0])) \
+  F(15, TG_SLICE(1, 3), TG_TENSOR(t[0])) \
+  F(16, TG_MASK(t[0])) \
+  F(17, TG_MASK(t[0])) \
+  F(18, TG_ALL, TG_MASK(t[0])) \
+  F(19, TG_TENSOR(t[0]), TG_NEW) \
+  F(20, TG_SLICE(10, 20)) \
+  F(21, TG_SLICE(2, 1)) \
+  F(22, TG_NEW) \
+  F(23, TG_ELLIPSIS, TG_TENSOR(t[0])) \
+  F(24, TG_TENSOR(t[0])) \
+  F(25, TG_SLICE(TG_OPEN, TG_OPEN, 7)) \
+  F(26, TG_SLICE(-2, TG_OPEN)) \
+  F(27, TG_SLICE(-100, 2)) \
+  F(28, TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, -3)) \
+  F(29, TG_TENSOR(t[0])) \
+  F(30, TG_ELLIPSIS) \
+  F(31, TG_TENSOR(t[0]), TG_MASK(t[1]))
+
+/* clang-format on */
 
 RUN(getitem) {
   TgTensor **t = x + 1;
@@ -457,27 +478,24 @@ static const struct {
   const char *name;
   Run run;
 } functions[] = {
-    UNARIES(ENTRY) BINARIES(ENTRY) REDUCTIONS(ENTRY) ALONGS(ENTRY) ENTRY(leaky_relu) ENTRY(elu) ENTRY(celu)
-        ENTRY(softplus_beta) ENTRY(hardtanh) ENTRY(clamp) ENTRY(where) ENTRY(lerp) ENTRY(clamp_tensor) ENTRY(
-            masked_fill) ENTRY(var_mean) ENTRY(std_mean) ENTRY(normalize) ENTRY(reshape) ENTRY(permute)
-            ENTRY(expand) ENTRY(flip) ENTRY(shrink) ENTRY(pad) ENTRY(pad_value) ENTRY(pad_mode) ENTRY(
-                pad_to) ENTRY(shrink_to) ENTRY(transpose) ENTRY(squeeze) ENTRY(unsqueeze) ENTRY(flatten)
-                ENTRY(unflatten) ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(roll) ENTRY(roll_flat) ENTRY(
-                    diagonal) ENTRY(tril) ENTRY(triu) ENTRY(unfold) ENTRY(slice) ENTRY(select) ENTRY(cat)
-                    ENTRY(stack) ENTRY(split) ENTRY(split_sizes) ENTRY(chunk) ENTRY(meshgrid)
-                        ENTRY(rearrange0) ENTRY(rearrange1) ENTRY(rearrange2) ENTRY(arange) ENTRY(linspace)
-                            ENTRY(eye) ENTRY(full) ENTRY(zeros) ENTRY(ones) ENTRY(full_like) ENTRY(linear)
-                                ENTRY(einsum) ENTRY(newton_schulz) ENTRY(conv2d) ENTRY(conv_transpose2d)
-                                    ENTRY(max_pool2d) ENTRY(avg_pool2d) ENTRY(max_pool1d) ENTRY(avg_pool3d)
-                                        ENTRY(max_pool_places) ENTRY(interpolate)
-                                            ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(batch_norm)
-                                                ENTRY(attention) ENTRY(getitem) ENTRY(setitem)
-                                                    ENTRY(index_put) ENTRY(index_add) ENTRY(max_unpool2d)
-                                                        ENTRY(sparse_cross_entropy) ENTRY(cross_entropy)
-                                                            ENTRY(nll) ENTRY(mse) ENTRY(binary_cross_entropy)
-                                                                ENTRY(binary_cross_entropy_logits)
-                                                                    ENTRY(attention_grouped)
-                                                                        ENTRY(attention_mask)};
+    /* clang-format off */
+    UNARIES(ENTRY) BINARIES(ENTRY) REDUCTIONS(ENTRY) ALONGS(ENTRY) ENTRY(leaky_relu) ENTRY(elu)
+    ENTRY(celu) ENTRY(softplus_beta) ENTRY(hardtanh) ENTRY(clamp) ENTRY(where) ENTRY(lerp)
+    ENTRY(clamp_tensor) ENTRY(masked_fill) ENTRY(var_mean) ENTRY(std_mean) ENTRY(normalize) ENTRY(reshape)
+    ENTRY(permute) ENTRY(expand) ENTRY(flip) ENTRY(shrink) ENTRY(pad) ENTRY(pad_value) ENTRY(pad_mode)
+    ENTRY(pad_to) ENTRY(shrink_to) ENTRY(transpose) ENTRY(squeeze) ENTRY(unsqueeze) ENTRY(flatten)
+    ENTRY(unflatten) ENTRY(repeat) ENTRY(repeat_interleave) ENTRY(roll) ENTRY(roll_flat) ENTRY(diagonal)
+    ENTRY(tril) ENTRY(triu) ENTRY(unfold) ENTRY(slice) ENTRY(select) ENTRY(cat) ENTRY(stack) ENTRY(split)
+    ENTRY(split_sizes) ENTRY(chunk) ENTRY(meshgrid) ENTRY(rearrange0) ENTRY(rearrange1) ENTRY(rearrange2)
+    ENTRY(arange) ENTRY(linspace) ENTRY(eye) ENTRY(full) ENTRY(zeros) ENTRY(ones) ENTRY(full_like)
+    ENTRY(linear) ENTRY(einsum) ENTRY(newton_schulz) ENTRY(conv2d) ENTRY(conv_transpose2d)
+    ENTRY(max_pool2d) ENTRY(avg_pool2d) ENTRY(max_pool1d) ENTRY(avg_pool3d) ENTRY(max_pool_places)
+    ENTRY(interpolate) ENTRY(layer_norm) ENTRY(rms_norm) ENTRY(batch_norm) ENTRY(attention) ENTRY(getitem)
+    ENTRY(setitem) ENTRY(index_put) ENTRY(index_add) ENTRY(max_unpool2d) ENTRY(sparse_cross_entropy)
+    ENTRY(cross_entropy) ENTRY(nll) ENTRY(mse) ENTRY(binary_cross_entropy)
+    ENTRY(binary_cross_entropy_logits) ENTRY(attention_grouped) ENTRY(attention_mask)
+    /* clang-format on */
+};
 
 static Run find(const char *name) {
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
@@ -564,8 +582,10 @@ static int unload(void **state) {
 static TgTensor *input(const Value *v, bool view) {
   TgTensor *t = tg_from_f64(C, v->v, v->dtype, v->ndim, v->dims);
   if (!view || v->ndim == 0 || v->n == 0) return t;
-  int64_t order[TG_MAX_RANK], lo[TG_MAX_RANK] = {1}, hi[TG_MAX_RANK] = {2}, b[TG_MAX_RANK] = {0},
-                              e[TG_MAX_RANK];
+  int64_t lo[TG_MAX_RANK] = {1};
+  int64_t hi[TG_MAX_RANK] = {2};
+  int64_t b[TG_MAX_RANK] = {0};
+  int64_t order[TG_MAX_RANK], e[TG_MAX_RANK];
   for (int i = 0; i < v->ndim; i++)
     order[i] = v->ndim - 1 - i;
   TgTensor *m = tg_contiguous(tg_pad(tg_flip(tg_permute(t, v->ndim, order), 1, (int64_t[]){0}), lo, hi));

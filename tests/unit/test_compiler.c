@@ -19,8 +19,8 @@ static char dir[] = "/tmp/tg_test_compiler_XXXXXX", path_was[4096];
 static const char *const names[] = {"exits", "silent", "hangs",   "floods",       "half",        "nothing",
                                     "died",  "slow",   "crashes", "clang-nosuch", "clang-spare", "half.o"};
 
-static const char *script(const char *name,
-                          const char *text) { /* an executable; its path, valid until the next call */
+/* an executable; its path, valid until the next call */
+static const char *script(const char *name, const char *text) {
   static char path[128];
   snprintf(path, sizeof path, "%s/%s", dir, name);
   FILE *f = fopen(path, "w");
@@ -148,8 +148,8 @@ static void test_spare(void **state) {
   }
 }
 
-static void
-test_huge(void **state) { /* a compiler that copes with small kernels alone: a huge one is interpreted */
+/* a compiler that copes with small kernels alone: a huge one is interpreted */
+static void test_huge(void **state) {
   (void)state;
   float out = 0;
   setenv("TG_CC", script("slow", "case \" $* \" in *' -O0 '*) exec sleep 1000;; esac; exec cc \"$@\""), 1);

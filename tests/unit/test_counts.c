@@ -16,14 +16,14 @@ static TgCounters lower(const char *name, int n) {
   ProgramState *p = program_begin(ctx, program_find(name), n);
   if (!p) fail_msg("%s: %s", name, tg_errmsg(ctx));
   if (program_step(p)) fail_msg("%s: %s", name, tg_errmsg(ctx));
-  assert_int_equal(tg_collect(ctx),
-                   TG_OK); /* the second step: the state of the optimiser is there, results are not */
+  /* the second step: the state of the optimiser is there, results are not */
+  assert_int_equal(tg_collect(ctx), TG_OK);
   tg_cache_clear(ctx);
   tg_counters_reset(ctx);
   if (program_step(p)) fail_msg("%s: %s", name, tg_errmsg(ctx));
   TgCounters c = tg_counters(ctx);
-  assert_int_equal(c.schedule_hits,
-                   strcmp(name, "slice-assign") ? 0 : n - 1); /* rows of one memory are one plan */
+  /* rows of one memory are one plan */
+  assert_int_equal(c.schedule_hits, strcmp(name, "slice-assign") ? 0 : n - 1);
   program_end(p);
   tg_close(ctx);
   return c;

@@ -99,8 +99,9 @@ static void arithmetic(void **state) {
         for (int s = 0; s < 4; s++)
           assert_true(f[s][i] <= f[s][j]);
       int64_t q, p = dim_mul(st, e[i], e[j]);
+      /* what was multiplied divides */
       if (e[j] && p != DIM_BAD && dim_div(st, p, e[j], &q))
-        assert_int_equal(q, e[i]); /* what was multiplied divides */
+        assert_int_equal(q, e[i]);
       else if (e[j] && p != DIM_BAD && i < 6 && j < 6)
         fail_msg("%d times %d, divided", i, j);
     }

@@ -243,8 +243,8 @@ static void index_arithmetic(void **state) {
             TgMem mem = {0};
             UOpStore *st = store_new(&mem);
             UOp *x = uop_new(st, OPS_VAR, DT_INDEX, 1, 0, NULL, (Arg){.var = {lo, hi}}), *part[DIVIDE_NODES];
-            UOp *u = uop_alu2(st, ops[o], x, uop_index_const(st, c)),
-                *at = uop_new(st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, 0}});
+            UOp *u = uop_alu2(st, ops[o], x, uop_index_const(st, c));
+            UOp *at = uop_new(st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, 0}});
             int n = divide_index(st, u, at, part);
             if (n) {
               Graph g;
@@ -341,8 +341,8 @@ static void on_devices(void **state) {
         for (int k = 0; k < N; k++)
           in[k] = narrow ? (int8_t)(k - 128) : (k - 130) * 1000003, in8[k] = (int8_t)in[k];
         TgDType d = narrow ? TG_I8 : TG_I32;
-        TgTensor *x = tg_from(ctx, narrow ? (void *)in8 : in, d, TG_SHAPE(N)),
-                 *c = tg_full(ctx, TG_SHAPE(N), by[i], .dtype = d);
+        TgTensor *x = tg_from(ctx, narrow ? (void *)in8 : in, d, TG_SHAPE(N));
+        TgTensor *c = tg_full(ctx, TG_SHAPE(N), by[i], .dtype = d);
         assert_int_equal(tg_read(tg_cast(tg_floordiv(x, c), TG_I32), q, sizeof q), TG_OK);
         assert_int_equal(tg_read(tg_cast(tg_mod(x, c), TG_I32), r, sizeof r), TG_OK);
         for (int k = 0; k < N; k++) {
@@ -360,8 +360,8 @@ static void on_devices(void **state) {
                tg_full(ctx, TG_SHAPE(15, 28), 1, .dtype = TG_I32));
     assert_int_equal(tg_read(y, out, sizeof out), TG_OK);
     for (int k = 0; k < 420; k++) {
-      int flat = k % 28 * 15 + k / 28,
-          turned = flat % 21 * 20 + flat / 21; /* (28, 15) <- (20, 21) <- (21, 20) <- (35, 12) */
+      /* (28, 15) <- (20, 21) <- (21, 20) <- (35, 12) */
+      int flat = k % 28 * 15 + k / 28, turned = flat % 21 * 20 + flat / 21;
       assert_int_equal(out[k], in[turned % 12 * 35 + turned / 12] + 1);
     }
     tg_close(ctx);

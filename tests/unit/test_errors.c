@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 static TgContext *C;
-static TgTensor *x, *y, *v, *s, *b, *f,
-    *big; /* (2, 3) f32; (4, 5) f32; (3) i32; () f32; (2, 3) bool; (2, 2) f64; rank 16 */
+/* (2, 3) f32; (4, 5) f32; (3) i32; () f32; (2, 3) bool; (2, 2) f64; rank 16 */
+static TgTensor *x, *y, *v, *s, *b, *f, *big;
 
 static TgTensor *of_status(TgStatus st) { return st ? NULL : s; }
 

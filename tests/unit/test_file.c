@@ -55,8 +55,8 @@ static void refused(TgContext *c, TgTensor *t, TgStatus s, const char *text) {
   tg_clear_error(c);
 }
 
-static void test_dtypes(
-    void **state) { /* 1, 0, 1, 1, .. of every dtype, at offsets of every alignment, over a page's end */
+/* 1, 0, 1, 1, .. of every dtype, at offsets of every alignment, over a page's end */
+static void test_dtypes(void **state) {
   (void)state;
 
   static const struct {
@@ -85,8 +85,9 @@ static void test_dtypes(
       TG_SCOPE(c) {
         size_t size = tg_dtype_size(kinds[k].d), at = size * (1 + 4088 / size), n = 77;
         memset(bytes, 0, sizeof bytes);
+        /* little endian */
         for (size_t i = 0; i < n; i++)
-          if (i % 3 != 1) memcpy(bytes + at + i * size, &kinds[k].one, size); /* little endian */
+          if (i % 3 != 1) memcpy(bytes + at + i * size, &kinds[k].one, size);
         file_write(path, bytes, at + n * size);
         TgTensor *t = tg_from_file(c, path, kinds[k].d, TG_SHAPE(7, 11), .offset = (int64_t)at);
         double got[77], sum = tg_item_f64(tg_sum(tg_cast(t, TG_F32)));
@@ -119,8 +120,8 @@ static void test_write(void **state) {
     assert_int_equal(
         tg_realize(tg_assign_slice(t, (int64_t[]){1, 0}, (int64_t[]){2, 2}, tg_full(c, TG_SHAPE(1, 2), -1))),
         TG_OK);
-    assert_int_equal(tg_realize(tg_assign(tg_select(t, 1, 3), tg_full(c, TG_SHAPE(2), -2))),
-                     TG_OK); /* a view of it is a view of the file */
+    /* a view of it is a view of the file */
+    assert_int_equal(tg_realize(tg_assign(tg_select(t, 1, 3), tg_full(c, TG_SHAPE(2), -2))), TG_OK);
     assert_int_equal(tg_error(c), TG_OK);
     tg_close(c);
     assert_int_equal(file_read(path, now, sizeof now), sizeof now);
@@ -142,8 +143,8 @@ static void test_create(void **state) {
     assert_int_equal(tg_realize(tg_assign(t, tg_arange(c, 5, 8))), TG_OK);
     assert_int_equal(file_read(other, now, sizeof now), 16);
     assert_true(now[0] == 0 && now[1] == 5 && now[2] == 6 && now[3] == 7);
-    TgTensor *more = tg_from_file(c, other, TG_I32, TG_SHAPE(2), .offset = 16,
-                                  .create = true); /* lengthened; the rest stays */
+    /* lengthened; the rest stays */
+    TgTensor *more = tg_from_file(c, other, TG_I32, TG_SHAPE(2), .offset = 16, .create = true);
     assert_int_equal(tg_realize(tg_assign(more, tg_arange(c, 1, 3))), TG_OK);
     assert_int_equal(file_read(other, now, sizeof now), 24);
     assert_true(now[1] == 5 && now[4] == 1 && now[5] == 2);
@@ -172,8 +173,8 @@ static void test_refused(void **state) {
     refused(c, tg_from_file(c, path, TG_F32, TG_SHAPE(INT64_MAX / 2, 3)), TG_ERR_SHAPE, "");
     refused(c, tg_from_file(c, path, TG_F32, TG_SHAPE(-2)), TG_ERR_SHAPE, "");
     refused(c, tg_from_file(c, path, (TgDType)99, TG_SHAPE(1)), TG_ERR_DTYPE, "");
-    TgTensor *t = tg_from_file(c, path, TG_F32, TG_SHAPE(2, 2)),
-             *none = tg_from_file(c, path, TG_F32, TG_SHAPE(0, 3), .offset = 16);
+    TgTensor *t = tg_from_file(c, path, TG_F32, TG_SHAPE(2, 2));
+    TgTensor *none = tg_from_file(c, path, TG_F32, TG_SHAPE(0, 3), .offset = 16);
     refused(c, tg_assign(t, tg_full(c, TG_SHAPE(2, 2), 7)), TG_ERR_STATE, "opened for reading");
     refused(c, tg_assign(tg_select(t, 0, 1), tg_full(c, TG_SHAPE(2), 7)), TG_ERR_STATE, "opened for reading");
     refused(c, tg_assign_slice(t, (int64_t[]){0, 0}, (int64_t[]){1, 1}, tg_full(c, TG_SHAPE(1, 1), 7)),
@@ -203,8 +204,8 @@ static size_t mappings(void) { /* of our file, in this process */
   return n;
 }
 
-static void test_unmapped(
-    void **state) { /* with the last tensor that reads it; no copy where the device uses host memory */
+/* with the last tensor that reads it; no copy where the device uses host memory */
+static void test_unmapped(void **state) {
   (void)state;
   float v[4] = {1, 2, 3, 4};
   file_write(path, v, sizeof v);

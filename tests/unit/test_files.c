@@ -33,8 +33,8 @@ static TgContext *open_on(const char *device) {
   return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
 }
 
-static char *
-shared(const char *name) { /* a path that lives until the next call but three; NULL: not on this machine */
+/* a path that lives until the next call but three; NULL: not on this machine */
+static char *shared(const char *name) {
   static char p[4][600];
   static int k;
   const char *root = getenv("TG_DATA");
@@ -377,8 +377,8 @@ static void test_safe_damaged(void **state) {
   tg_close(c);
 }
 
-static void test_mnist_cnn(
-    void **state) { /* two trained models: the digits that the README of the data says they get right */
+/* two trained models: the digits that the README of the data says they get right */
+static void test_mnist_cnn(void **state) {
   (void)state;
   const char *st, *pt, *data;
   NEED(st, "mnist-cnn/mnist.safetensors");
@@ -602,8 +602,8 @@ static void test_tensor_io(void **state) {
 
 /* ---- torch checkpoints */
 #ifdef TG_HAVE_JANSSON
-static void
-test_torch_files(void **state) { /* each file of the set against what another unpickler found in it */
+/* each file of the set against what another unpickler found in it */
+static void test_torch_files(void **state) {
   (void)state;
   const char *expected, *file;
   NEED(expected, "torch-pt/expected.json");
@@ -660,8 +660,8 @@ test_torch_files(void **state) { /* each file of the set against what another un
   }
   ok(c);
   assert_true(tensors > 100);
-  TgValue *tree = tg_torch_load_file(
-      c, shared("torch-pt/tar_weight_bias.tar")); /* 0.1 .. 0.6 and 0.01, 0.02: its bytes */
+  /* 0.1 .. 0.6 and 0.01, 0.02: its bytes */
+  TgValue *tree = tg_torch_load_file(c, shared("torch-pt/tar_weight_bias.tar"));
   TgState *s = tg_get_state(c, tree, "model.");
   assert_true((float)at(tg_state_get(s, "model.weight"), 5) == 0.6f &&
               tg_dim(tg_state_get(s, "model.weight"), 0) == 2 &&
@@ -728,7 +728,7 @@ static void test_torch_pickle(void **state) {
                {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85K\1\x85\x89NtR."),
                 "outside of storage 0"},
                {P("\x80\2" REBUILD "K\0\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x8a\x08\xff\xff\xff\xff\xff"
-                                   "\xff\xff\x7f\x86K\1K\1\x86\x89NtR."),
+                  "\xff\xff\x7f\x86K\1K\1\x86\x89NtR."),
                 "outside of storage 0"},
                {P("\x80\2" REBUILD "K\0K\2\x85\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f\x85\x89NtR."),
                 "outside of storage 0"},
@@ -773,8 +773,8 @@ static void test_torch_pickle(void **state) {
   tg_close(c);
 }
 
-static void
-test_torch_cut(void **state) { /* each container, cut off at every byte, and with every byte changed */
+/* each container, cut off at every byte, and with every byte changed */
+static void test_torch_cut(void **state) {
   (void)state;
   static const char *const names[] = {"torch-pt/simple_legacy.pt", "torch-pt/boolean.pt",
                                       "torch-pt/tar_weight_bias.tar"};

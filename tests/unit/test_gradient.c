@@ -96,8 +96,8 @@ static void test_elementwise(void **state) {
 static void test_every_op(void **state) { /* of the tensor graph */
   (void)state;
   TgContext *ctx = tg_open(NULL);
-  TgTensor *x = tg_from_f64(ctx, (double[6]){1, 2, 3, 4, 5, 6}, TG_F32, TG_SHAPE(2, 3)),
-           *y = tg_from_f64(ctx, (double[3]){0}, TG_F32, TG_SHAPE(1, 3));
+  TgTensor *x = tg_from_f64(ctx, (double[6]){1, 2, 3, 4, 5, 6}, TG_F32, TG_SHAPE(2, 3));
+  TgTensor *y = tg_from_f64(ctx, (double[3]){0}, TG_F32, TG_SHAPE(1, 3));
   TgTensor *i = tg_from_f64(ctx, (double[2]){2, 0}, TG_I32, TG_SHAPE(2, 1));
   TgTensor *made[] = {tg_reshape(x, TG_SHAPE(3, 2)),
                       tg_permute(x, TG_SHAPE(1, 0)),

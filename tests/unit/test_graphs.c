@@ -175,8 +175,8 @@ static void compare(uint64_t seed, const char *dev, const Outcome *want, const O
 
 static void test_programs(void **state) {
   (void)state;
-  uint64_t first = getenv("FIRST") ? strtoull(getenv("FIRST"), NULL, 10) : 0,
-           count = getenv("N") ? strtoull(getenv("N"), NULL, 10) : 300;
+  uint64_t first = getenv("FIRST") ? strtoull(getenv("FIRST"), NULL, 10) : 0;
+  uint64_t count = getenv("N") ? strtoull(getenv("N"), NULL, 10) : 300;
   static Outcome want, got;
   for (uint64_t s = first; s < first + count; s++) {
     run(s, "INTERP", "0", "1", &want);

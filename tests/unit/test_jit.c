@@ -90,8 +90,8 @@ static void test_replay(void **state) {
   RUN(j, &x[3], 1, y[3], 2);
   RUN(j, &x[2], 1, y[3], 2);
   TEXT(y[3][0], "[[4.0, 6.0]]");
-  TgTensor *view = tg_slice(X("[[9.0, 1.0, 1.0]]"), 1, 1, 3),
-           *made = tg_add_scalar(x[0], 1); /* inputs that are no whole memory */
+  /* inputs that are no whole memory */
+  TgTensor *view = tg_slice(X("[[9.0, 1.0, 1.0]]"), 1, 1, 3), *made = tg_add_scalar(x[0], 1);
   RUN(j, &view, 1, y[3], 2);
   TEXT(y[3][0], "[[4.0, 6.0]]");
   RUN(j, &made, 1, y[3], 2);
@@ -127,8 +127,8 @@ static Net net_new(void) {
 static TgStatus train(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout;
   Net *n = user;
-  TgTensor *h = tg_dropout(tg_tanh(tg_matmul(in[0], n->w1)), 0.25),
-           *loss = tg_mse(tg_matmul(h, n->w2), in[1]);
+  TgTensor *h = tg_dropout(tg_tanh(tg_matmul(in[0], n->w1)), 0.25);
+  TgTensor *loss = tg_mse(tg_matmul(h, n->w2), in[1]);
   tg_zero_grad(n->w1), tg_zero_grad(n->w2);
   tg_backward(loss);
   out[0] = loss;
@@ -143,8 +143,8 @@ static void steps(bool jit, double *losses, int count) {
     TG_SCOPE(C) {
       double v[6] = {i % 3, 1, -i % 5, 0.5, i % 2, 2}, t[2] = {i % 4, -1};
       TgTensor *in[2] = {tg_from_f64(C, v, TG_F32, TG_SHAPE(2, 3)),
-                         tg_from_f64(C, t, TG_F32, TG_SHAPE(2, 1))},
-               *out[1] = {NULL};
+                         tg_from_f64(C, t, TG_F32, TG_SHAPE(2, 1))};
+      TgTensor *out[1] = {NULL};
       if (jit)
         RUN(j, in, 2, out, 1);
       else
@@ -259,11 +259,15 @@ static TgStatus fails(TgContext *c, TgTensor *const *in, int nin, TgTensor **out
   return *(int *)user ? TG_ERR_VALUE : TG_OK;
 }
 
+/* the context frees what lives */
 static void test_refused(void **state) {
   (void)state;
   Model m = {tg_clone(X("[[1.0, 2.0], [3.0, 4.0]]")), tg_clone(X("[1.0, -1.0]")), NULL};
-  TgTensor *x = X("[[1.0, 0.0]]"), *wide = X("[[1.0, 0.0], [0.0, 1.0]]"), *whole = X("[[1, 2]]"),
-           *two = X("[1.0, 1.0]"), *y[2];
+  TgTensor *x = X("[[1.0, 0.0]]");
+  TgTensor *wide = X("[[1.0, 0.0], [0.0, 1.0]]");
+  TgTensor *whole = X("[[1, 2]]");
+  TgTensor *two = X("[1.0, 1.0]");
+  TgTensor *y[2];
   TgJit *j = tg_jit(C, layer, &m);
   for (int i = 0; i < 3; i++)
     RUN(j, &x, 1, y, 2);
@@ -298,7 +302,7 @@ static void test_refused(void **state) {
   }
   assert_null(tg_jit(C, NULL, NULL));
   tg_clear_error(C);
-} /* the context frees what lives */
+}
 
 static TgStatus adds_even(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
@@ -310,8 +314,9 @@ static TgStatus adds_even(TgContext *c, TgTensor *const *in, int nin, TgTensor *
  * may be assigned to. */
 static void test_constants(void **state) {
   (void)state;
-  TgTensor *even = tg_mul_scalar(tg_arange(C, 0, 3, 1), 2), *x = tg_cast(X("[1, 1, 1]"), tg_dtype(even)),
-           *y[1];
+  TgTensor *even = tg_mul_scalar(tg_arange(C, 0, 3, 1), 2);
+  TgTensor *x = tg_cast(X("[1, 1, 1]"), tg_dtype(even));
+  TgTensor *y[1];
   TgJit *j = tg_jit(C, adds_even, NULL);
   assert_int_equal(tg_realize(even), TG_OK);
   for (int i = 0; i < 4; i++) {

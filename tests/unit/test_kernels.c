@@ -240,8 +240,8 @@ static void test_cpu(void **state) {
   values_on("CPU");
 }
 
-static void
-test_cpu_traps(void **state) { /* a kernel that does what C leaves undefined ends the process here */
+/* a kernel that does what C leaves undefined ends the process here */
+static void test_cpu_traps(void **state) {
   (void)state;
   if (system("{ command -v clang-19 || command -v clang; } >/dev/null")) {
     print_message("skipped: no clang here, whose traps the kernels are built with\n");

@@ -26,8 +26,8 @@ static int close_context(void **state) {
   return bad;
 }
 
-static TgTensor *wave(double phase, int nd,
-                      const int64_t *d) { /* kept, f64: differences of 1e-6 stay exact enough */
+/* kept, f64: differences of 1e-6 stay exact enough */
+static TgTensor *wave(double phase, int nd, const int64_t *d) {
   double v[MOST];
   int n = 1;
   for (int i = 0; i < nd; i++)
@@ -45,12 +45,12 @@ static void to_f64(TgTensor **t, double phase) { /* a parameter of its own value
 
 typedef TgTensor *(*Forward)(const void *layer, TgTensor *x);
 
-static TgTensor *loss_of(Forward f, const void *layer,
-                         TgTensor *x) { /* weighted, so that no gradient vanishes by symmetry */
-  TgTensor *y = f(layer, x),
-           *k = tg_add_scalar(tg_sin(tg_reshape(tg_arange(C, 0, (double)tg_numel(y), .dtype = TG_F64),
-                                                tg_ndim(y), tg_shape(y))),
-                              0.3);
+/* weighted, so that no gradient vanishes by symmetry */
+static TgTensor *loss_of(Forward f, const void *layer, TgTensor *x) {
+  TgTensor *y = f(layer, x);
+  TgTensor *k = tg_add_scalar(
+      tg_sin(tg_reshape(tg_arange(C, 0, (double)tg_numel(y), .dtype = TG_F64), tg_ndim(y), tg_shape(y))),
+      0.3);
   return tg_sum(tg_mul(tg_mul(y, y), k));
 }
 
@@ -166,8 +166,8 @@ static void test_layer_norm(void **state) {
   tg_layer_norm_free(&l);
 }
 
-static void
-test_batch_norm(void **state) { /* by the batch when training, by the running statistics when not */
+/* by the batch when training, by the running statistics when not */
+static void test_batch_norm(void **state) {
   (void)state;
   TgBatchNorm l = tg_batch_norm_new(C, 2);
   TgTensor *x = wave(0.8, TG_SHAPE(3, 2, 2));
@@ -176,9 +176,9 @@ test_batch_norm(void **state) { /* by the batch when training, by the running st
   assert_int_equal(tg_read_f64(l.weight, w, 2) || tg_read_f64(l.bias, b, 2) || tg_read_f64(x, v, 12) ||
                        tg_read_f64(tg_batch_norm_run(&l, x), y, 12),
                    TG_OK);
+  /* mean 0, variance 1 */
   for (int i = 0; i < 12; i++)
-    assert_true(fabs(y[i] - (v[i] / sqrt(1 + 1e-5) * w[i / 2 % 2] + b[i / 2 % 2])) <
-                1e-6); /* mean 0, variance 1 */
+    assert_true(fabs(y[i] - (v[i] / sqrt(1 + 1e-5) * w[i / 2 % 2] + b[i / 2 % 2])) < 1e-6);
   tg_set_training(C, true);
   assert_int_equal(tg_read_f64(tg_batch_norm_run(&l, x), y, 12), TG_OK);
   for (int c = 0; c < 2; c++) {

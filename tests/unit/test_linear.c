@@ -31,8 +31,8 @@ static void test_within(void **state) {
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
   UOp *r[3] = {uop_range(st, 4, 0, AXIS_LOOP), uop_range(st, 5, 1, AXIS_LOOP),
-               uop_range(st, 6, 2, AXIS_LOOP)},
-      *yes = uop_const_int(st, DT_BOOL, 1);
+               uop_range(st, 6, 2, AXIS_LOOP)};
+  UOp *yes = uop_const_int(st, DT_BOOL, 1);
   unsigned seed = 99, told = 0, gated = 0;
   for (int n = 0; n < 40000; n++) {
     UOp *off = uop_simplify(st, &mem, random_sum(st, r, &seed)), *gate = yes;
@@ -111,10 +111,11 @@ static void test_pad(void **state) {
   (void)state;
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
-  UOp *i = uop_range(st, 20, 0, AXIS_LOOP), *j = uop_range(st, 4, 1, AXIS_LOOP),
-      *yes = uop_const_int(st, DT_BOOL, 1);
-  UOp *low = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 3)), yes),
-      *high = uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 10));
+  UOp *i = uop_range(st, 20, 0, AXIS_LOOP);
+  UOp *j = uop_range(st, 4, 1, AXIS_LOOP);
+  UOp *yes = uop_const_int(st, DT_BOOL, 1);
+  UOp *low = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 3)), yes);
+  UOp *high = uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 10));
   UOp *at = uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_MUL, i, uop_index_const(st, 4)), j),
                      uop_index_const(st, -12));
   UOp *both = uop_alu2(st, OPS_AND, low, high);

@@ -1,7 +1,8 @@
 /* test_long.c: a chain of additions far deeper than the stack, which is 256 KiB: built, scheduled, lowered
  * and run, forward and backward. Memory stays below 2 KiB per addition. The full size, a million additions
- * within 2 GiB, about 20 s: TG_LONG=1000000 build/test_long          (run it with `prlimit --as=2147483648`
- * to see the limit held by the system as well) */
+ * within 2 GiB, about 20 s; under `prlimit --as=2147483648` the system holds the limit as well:
+ *
+ *   TG_LONG=1000000 build/test_long */
 #include "tg.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -82,8 +83,9 @@ static void test_runs(void **state) {
   (void)state;
   Run r = {.device = "INTERP", .n = length()};
   in_small_thread(&r);
+  /* exact below 2^24 */
   for (int i = 0; i < 3; i++)
-    assert_true(r.got[i] == (float)(i + 1) * (float)(r.n + 1)); /* exact below 2^24 */
+    assert_true(r.got[i] == (float)(i + 1) * (float)(r.n + 1));
   assert_int_equal(r.counters.kernels, 1);
 }
 

@@ -85,8 +85,9 @@ static void ring_buffer(void **state) {
 /* However a tensor was made: what is realized is memory, and a part of that a view of it. */
 static void alias(TgTensor *x) {
   OK(tg_realize(x));
-  TgTensor *row = tg_select(x, 0, 1), *t = tg_transpose(x, 0, 1),
-           *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
+  TgTensor *row = tg_select(x, 0, 1);
+  TgTensor *t = tg_transpose(x, 0, 1);
+  TgTensor *flat = tg_reshape(tg_detach(x), TG_SHAPE(4));
   assert_non_null(tg_assign(row, full(5, 2)));
   TEXT(x, "[[0, 0], [5, 5]]");
   assert_non_null(tg_setitem_scalar(tg_select(x, 0, 0), TG_IDX(TG_AT(0)), 7));
@@ -347,10 +348,10 @@ static void batches(void **state) {
   float v[64 * 3];
   for (int i = 0; i < 64 * 3; i++)
     v[i] = (float)(i % 7);
-  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1),
-           *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
-  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)),
-           *all[] = {data, w, rows}; /* data was computed, as one that is scaled is */
+  TgTensor *data = tg_mul_scalar(tg_from(C, v, TG_F32, TG_SHAPE(64, 3)), 1);
+  TgTensor *w = tg_clone(X("[[0.5], [1.0], [2.0]]"));
+  /* data was computed, as one that is scaled is */
+  TgTensor *rows = tg_zeros(C, TG_SHAPE(64, 1)), *all[] = {data, w, rows};
   OK(tg_realize_many(all, 3));
   TgCounters before = {0};
   for (int i = 0; i < 16; i++)
@@ -427,8 +428,9 @@ static void elsewhere_and_late(void **state) {
   OK(tg_read(turned, v, sizeof v));
   for (int i = 0; i < ROWS * LONG; i++)
     assert_int_equal(v[i], 2 * (i / LONG * LONG + LONG - 1 - i % LONG) + 1);
-  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS)), *sum = tg_sum(tg_square(y)),
-           *twice = tg_sum(tg_mul(y, sum));
+  TgTensor *y = tg_reshape(tg_arange(C, 0, ROWS * LONG), TG_SHAPE(LONG, ROWS));
+  TgTensor *sum = tg_sum(tg_square(y));
+  TgTensor *twice = tg_sum(tg_mul(y, sum));
   TgTensor *late = tg_add(tg_transpose(x, 0, 1), twice); /* after two sums; the store needs none */
   tg_assign(x, tg_zeros_like(x));
   TgTensor *roots[] = {x, late};
@@ -476,8 +478,8 @@ static void of_itself_moved(void **state) {
 
 static void contiguous_is_memory(void **state) { /* cheap as it is, it is not written into its reader */
   (void)state;
-  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]"),
-           *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
+  TgTensor *x = X("[[1.0, 2.0], [3.0, 4.0]]");
+  TgTensor *p = tg_contiguous(tg_pad(x, (int64_t[]){1, 1}, (int64_t[]){1, 1}));
   tg_counters_reset(C);
   TEXT(tg_sum(tg_square(p), .axis = TG_AXES(0)), "[0.0, 10.0, 20.0, 0.0]");
   assert_int_equal(tg_counters(C).launches, 2);
@@ -571,8 +573,8 @@ static void waiting_and_twice(void **state) {
     TEXT(o[1], want); /* the same value again, in memory of its own */
     tg_setitem_scalar(o[0], TG_IDX(TG_AT(0)), 99);
     TEXT(o[1], want);
-    tg_assign(
-        s.w, tg_add_scalar(s.w, 1)); /* waits when the function is called next, and is none of its business */
+    /* waits when the function is called next, and is none of its business */
+    tg_assign(s.w, tg_add_scalar(s.w, 1));
   }
   tg_jit_free(j);
 }
@@ -623,8 +625,9 @@ static void state_of_two(void **state) {
   }
   tg_jit_free(j[0]);
   OK(tg_collect(C));
+  /* would lie where it was freed */
   for (int i = 0; i < 32; i++)
-    assert_non_null(tg_keep(X("[7, 7, 7, 7]"))); /* would lie where it was freed */
+    assert_non_null(tg_keep(X("[7, 7, 7, 7]")));
   OK(tg_jit_run(j[1], &x, 1, &o, 1));
   TEXT(o, "[1, 2, 3, 4]");
   tg_jit_free(j[1]);

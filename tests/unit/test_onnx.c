@@ -68,8 +68,9 @@ static void same(TgContext *c, const char *name, TgTensor *got, TgTensor *want) 
       fail_msg("%s: axis %d is %lld, not %lld", name, a, (long long)tg_dim(got, a),
                (long long)tg_dim(want, a));
   size_t n = (size_t)tg_numel(want);
-  double *x = calloc(n + 1, sizeof *x), *y = calloc(n + 1, sizeof *y),
-         rel = tg_dtype(want) == TG_F16 ? 1e-3 : 2e-5;
+  double *x = calloc(n + 1, sizeof *x);
+  double *y = calloc(n + 1, sizeof *y);
+  double rel = tg_dtype(want) == TG_F16 ? 1e-3 : 2e-5;
   assert_int_equal(tg_read_f64(got, x, n), TG_OK), assert_int_equal(tg_read_f64(want, y, n), TG_OK);
   for (size_t i = 0; i < n; i++)
     if (!(x[i] == y[i] || (isnan(x[i]) && isnan(y[i])) || fabs(x[i] - y[i]) <= 2e-6 + rel * fabs(y[i])))
@@ -144,8 +145,8 @@ static void goldens_on(const char *device) {
     tg_scope_end(c), tg_collect(c);
   }
   assert_true(cases > 150);
-  assert_in_range(tg_counters(c).largest_source, 0,
-                  200 << 10); /* bytes: a kernel with more takes the C compiler too long */
+  /* bytes: a kernel with more takes the C compiler too long */
+  assert_in_range(tg_counters(c).largest_source, 0, 200 << 10);
   tg_close(c), free(all);
 }
 
@@ -175,8 +176,8 @@ static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, 
 
 static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
 
-static void input(Msg *g, int field, const char *name, int type, int n,
-                  const char *const *dims) { /* "3" a size, else its name */
+/* "3" a size, else its name */
+static void input(Msg *g, int field, const char *name, int type, int n, const char *const *dims) {
   Msg shape = {0}, tensor = {0}, t = {0}, v = {0};
   for (int i = 0; i < n; i++) {
     Msg d = {0};
@@ -262,8 +263,10 @@ static void test_named_sizes(void **s) {
       input(&g, 12, "y", 1, 0, NULL), put(&g, 1, &a);
   Msg m = model(&g, 13);
   TgOnnx *o = load(c, m.b, m.n);
-  TgTensor *p = tg_ones(c, TG_SHAPE(2, 3)), *q = tg_ones(c, TG_SHAPE(3, 2)),
-           *bad = tg_ones(c, TG_SHAPE(3, 5)), *y;
+  TgTensor *p = tg_ones(c, TG_SHAPE(2, 3));
+  TgTensor *q = tg_ones(c, TG_SHAPE(3, 2));
+  TgTensor *bad = tg_ones(c, TG_SHAPE(3, 5));
+  TgTensor *y;
   assert_int_equal(tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){p, q}, 2, &y, 1), TG_OK);
   assert_string_equal(tg_to_text(y), "[[3.0, 3.0], [3.0, 3.0]]");
   refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1),
@@ -432,8 +435,10 @@ static void node_says(TgContext *c, const Node *n, const char *text) {
 static void test_strict(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
-  TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]"), *i = tg_long(x),
-           *u = tg_from_text(c, "[[1, 2], [3, 4]]", .dtype = TG_U8), *one = tg_from_text(c, "[1.0, 2.0]");
+  TgTensor *x = tg_from_text(c, "[[1.0, 2.0], [3.0, 4.0]]");
+  TgTensor *i = tg_long(x);
+  TgTensor *u = tg_from_text(c, "[[1, 2], [3, 4]]", .dtype = TG_U8);
+  TgTensor *one = tg_from_text(c, "[1.0, 2.0]");
   /* attributes: each is read, and is of the kind that it should be */
   SAYS("Relu): attribute wings", "Relu", 1, {x}, 1, {attr_int("wings", 2)});
   SAYS("SpaceToDepth): attribute mode", "SpaceToDepth", 1, {tg_ones(c, TG_SHAPE(1, 1, 2, 2))}, 2,
@@ -457,17 +462,18 @@ static void test_strict(void **s) {
   TgTensor *zero = tg_full(c, TG_SCALAR, 0), *step = tg_full(c, TG_SCALAR, 1);
   SAYS("Range): from 0 to 4.61169e+18", "Range", 3, {zero, tg_full(c, TG_SCALAR, 0x1p62), step}, .opset = 11);
   SAYS("Range): from 0 to inf", "Range", 3, {zero, tg_full(c, TG_SCALAR, INFINITY), step}, .opset = 11);
-  TgTensor *far = tg_from_text(c, "[[0, 5]]", .dtype = TG_I64),
-           *near = tg_from_text(c, "[[1, -2]]", .dtype = TG_I64), *v = tg_from_text(c, "[9.0]");
+  TgTensor *far = tg_from_text(c, "[[0, 5]]", .dtype = TG_I64);
+  TgTensor *near = tg_from_text(c, "[[1, -2]]", .dtype = TG_I64);
+  TgTensor *v = tg_from_text(c, "[9.0]");
   SAYS("ScatterND): index 5 is outside an axis of 2", "ScatterND", 3, {x, far, v}, .known = true);
   SAYS("GatherND): index 5 is outside an axis of 2", "GatherND", 2, {x, far}, .known = true);
   SAYS("Gather): index 5 is outside an axis of 2", "Gather", 2, {x, far}, .known = true);
   GIVES("[[1.0, 2.0], [3.0, 4.0]]", "ScatterND", 3, {x, far, v}); /* not known: nothing is written */
   GIVES("[[1.0, 2.0], [9.0, 4.0]]", "ScatterND", 3, {x, near, v});
   /* zero points of filters; alpha */
-  TgTensor *image = tg_from_text(c, "[[[[1, 2], [3, 4]]]]", .dtype = TG_U8),
-           *filters = tg_from_text(c, "[[[[5]]], [[[7]]]]", .dtype = TG_U8),
-           *z = tg_from_text(c, "1", .dtype = TG_U8);
+  TgTensor *image = tg_from_text(c, "[[[[1, 2], [3, 4]]]]", .dtype = TG_U8);
+  TgTensor *filters = tg_from_text(c, "[[[[5]]], [[[7]]]]", .dtype = TG_U8);
+  TgTensor *z = tg_from_text(c, "1", .dtype = TG_U8);
   GIVES("[[[[0, 4], [8, 12]], [[0, 2], [4, 6]]]]", "ConvInteger", 4,
         {image, filters, z, tg_from_text(c, "[1, 5]", .dtype = TG_U8)});
   Msg alpha = attribute("alpha", 1);
@@ -488,8 +494,9 @@ static bool run_any(TgContext *c, const uint8_t *p, size_t n) {
   uint8_t *exact = malloc(n ? n : 1); /* so that a byte too far is seen */
   memcpy(exact, p, n);
   tg_scope_begin(c);
-  TgTensor *file = tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL),
-           *x = tg_ones(c, TG_SHAPE(1, 2)), *y;
+  TgTensor *file = tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL);
+  TgTensor *x = tg_ones(c, TG_SHAPE(1, 2));
+  TgTensor *y;
   TgOnnx *m = tg_onnx_load(file);
   TgOnnxValue v;
   bool good = m && tg_onnx_input(m, 0, &v) && !tg_onnx_run(m, &v.name, &x, 1, &y, 1) && !tg_realize(y);

@@ -27,8 +27,8 @@ static TgContext *open_with(const char *name, const char *value) {
 static const float numbers[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
 
 static void program(TgContext *ctx, float out[4]) { /* relu(a@b) + 1, a (2, 3), b (3, 2) */
-  TgTensor *a = tg_from(ctx, numbers, TG_F32, TG_SHAPE(2, 3)),
-           *b = tg_from(ctx, numbers + 6, TG_F32, TG_SHAPE(3, 2));
+  TgTensor *a = tg_from(ctx, numbers, TG_F32, TG_SHAPE(2, 3));
+  TgTensor *b = tg_from(ctx, numbers + 6, TG_F32, TG_SHAPE(3, 2));
   TgTensor *z = tg_add(tg_relu(tg_matmul(a, b)), tg_full(ctx, TG_SHAPE(2, 2), 1));
   assert_int_equal(tg_read(z, out, 4 * sizeof *out), TG_OK);
 }
@@ -105,8 +105,8 @@ static void test_dump(void **state) {
   program(ctx, out);
   check(out);
   tg_close(ctx);
-  for (size_t t = 0; t < 2;
-       t++) { /* a text and a drawing after every pass of both tables, and of the input */
+  /* a text and a drawing after every pass of both tables, and of the input */
+  for (size_t t = 0; t < 2; t++) {
     const Pass *p = t ? codegen_passes : schedule_passes;
     size_t n = t ? codegen_npass : schedule_npass;
     for (size_t i = 0; i <= n; i++) {
@@ -202,8 +202,9 @@ static void test_top_down(void **state) {
       u = uop_alu1(st, OPS_NEG, u);
     int seen = 0;
     Rewrite rw = {.st = st, .mem = &mem, .ctx = &seen, .top_down = top};
-    UOp *r = graph_rewrite(&rw, pm_negations, u), *one = uop_const_int(st, DT_I32, 1),
-        *n1 = uop_alu1(st, OPS_NEG, x);
+    UOp *r = graph_rewrite(&rw, pm_negations, u);
+    UOp *one = uop_const_int(st, DT_I32, 1);
+    UOp *n1 = uop_alu1(st, OPS_NEG, x);
     /* bottom-up the inner pair goes first: -(-x + 1); top-down the outer one, and then what is left of it:
      * (-x + 1) + 1 */
     UOp *want = top ? uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_ADD, n1, one), one)

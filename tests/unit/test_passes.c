@@ -1,8 +1,13 @@
 /* test_passes.c: tests/passes: text in, one pass, text out; tests/rules/symbolic.txt: a line per rule. A case
- * of a .uop file is case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of expect A, B
- * the roots are these, in the graph's names      expect (alone)   the text that follows is the result count
- * OP n    nodes of that op      contains TEXT      order OP OP   the first comes before the second      error
- * TEXT */
+ * of a .uop file is
+ *
+ *   case NAME / device NAME / opts "LIST" / pass "NAME" / the graph / then any of
+ *   expect A, B     the roots are these, in the graph's names
+ *   expect          alone: the text that follows is the result
+ *   count OP n      nodes of that op
+ *   contains TEXT
+ *   order OP OP     the first comes before the second
+ *   error TEXT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,13 +199,14 @@ static char source[1 << 15];
 static void keep_source(const TgKernelText *k, void *user) {
   (void)user;
   kernels++;
-  snprintf(source, sizeof source, "%s",
-           strchr(k->source, '\n') + 1); /* below the line that says what it is */
+  /* below the line that says what it is */
+  snprintf(source, sizeof source, "%s", strchr(k->source, '\n') + 1);
 }
 
+/* rows in local memory */
 static TgTensor *normed(TgContext *ctx) {
   return tg_layer_norm(tg_softmax(tg_empty(ctx, TG_F32, TG_SHAPE(64, 1024))));
-} /* rows in local memory */
+}
 
 static void test_opt_as_realize(void **state) {
   (void)state;
@@ -250,8 +256,9 @@ static void test_gpu_plan(void **state) {
                                                 .cores = i == 0   ? 1
                                                          : i == 1 ? 6
                                                                   : 64});
-      TgTensor *q = tg_empty(ctx, TG_F32, TG_SHAPE(12, 64, 64)),
-               *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
+      TgTensor *q = tg_empty(ctx, TG_F32, TG_SHAPE(12, 64, 64));
+      TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768));
+      TgTensor *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
       TgTensor *t[] = {tg_scaled_dot_product_attention(q, q, q, .causal = true),
                        tg_layer_norm(tg_matmul(x, w)), tg_softmax(tg_matmul(x, w))};
       n[i][d] = tg_schedule(t, 3, NULL, NULL);
@@ -341,8 +348,9 @@ static bool fired(RewriteEnv *env, Rewrite *rw, const char *name, const char *wh
 
 static void test_rule_lines(void **state) {
   (void)state;
-  char *text = slurp(TG_TESTS "/rules/symbolic.txt"), *rules = slurp(TG_TESTS "/../rules/symbolic.rules"),
-       *line, *next;
+  char *text = slurp(TG_TESTS "/rules/symbolic.txt");
+  char *rules = slurp(TG_TESTS "/../rules/symbolic.rules");
+  char *line, *next;
   char defs[4096] = "", seen[8192] = "\n";
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
@@ -362,8 +370,8 @@ static void test_rule_lines(void **state) {
     if (!ready && !uop_parse(&t, st, &mem, defs, strlen(defs), &err)) fail_msg("%s", err.msg);
     ready = true;
     *colon = 0;
-    UOp *from = uop_parse_expr(&t, colon + 1, (size_t)(arrow - colon - 1), 1, &err),
-        *to = from ? uop_parse_expr(&t, arrow + 2, strlen(arrow + 2), 1, &err) : NULL;
+    UOp *from = uop_parse_expr(&t, colon + 1, (size_t)(arrow - colon - 1), 1, &err);
+    UOp *to = from ? uop_parse_expr(&t, arrow + 2, strlen(arrow + 2), 1, &err) : NULL;
     if (!to) fail_msg("%s: %s: %s", line, colon + 1, err.msg);
     Rewrite rw = {.st = st, .mem = &mem};
     fired_name = "no rule";

@@ -44,8 +44,9 @@ static uint64_t kernels_of(TgContext *ctx, TgTensor *t) {
 static void test_kernel_counts(void **state) {
   (void)state;
   TgContext *ctx = open_with("NULL:C", "1", "0");
-  TgTensor *x = input(ctx, 1, TG_SHAPE(256, 256)), *q = input(ctx, 2, TG_SHAPE(2, 64, 32)),
-           *w = input(ctx, 3, TG_SHAPE(256, 64));
+  TgTensor *x = input(ctx, 1, TG_SHAPE(256, 256));
+  TgTensor *q = input(ctx, 2, TG_SHAPE(2, 64, 32));
+  TgTensor *w = input(ctx, 3, TG_SHAPE(256, 64));
   int64_t labels[256] = {0};
   TgTensor *y = tg_from(ctx, labels, TG_I64, TG_SHAPE(256));
   assert_int_equal(kernels_of(ctx, tg_softmax(x)), 1);
@@ -59,8 +60,10 @@ static void test_kernel_counts(void **state) {
 
 /* every program: fused with opts, fused without, unfused, on the reference interpreter */
 static TgTensor *program(TgContext *ctx, int which) {
-  TgTensor *a = input(ctx, 7, TG_SHAPE(5, 7, 9)), *b = input(ctx, 8, TG_SHAPE(9, 6)),
-           *img = input(ctx, 9, TG_SHAPE(2, 3, 9, 10)), *k = input(ctx, 10, TG_SHAPE(4, 3, 3, 3));
+  TgTensor *a = input(ctx, 7, TG_SHAPE(5, 7, 9));
+  TgTensor *b = input(ctx, 8, TG_SHAPE(9, 6));
+  TgTensor *img = input(ctx, 9, TG_SHAPE(2, 3, 9, 10));
+  TgTensor *k = input(ctx, 10, TG_SHAPE(4, 3, 3, 3));
   switch (which) {
   case 0: return tg_softmax(tg_matmul(a, b));
   case 1: return tg_layer_norm(tg_matmul(a, b));

@@ -103,10 +103,10 @@ static void test_firing(void **state) {
   (void)state;
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
-  UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}}),
-      *zero = uop_const_int(st, DT_I32, 0);
-  UOp *f = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {1, 1}}),
-      *fzero = uop_const_int(st, DT_F32, 0);
+  UOp *x = uop_new(st, OPS_PARAM, DT_I32, 1, 0, NULL, (Arg){.param = {1, 0}});
+  UOp *zero = uop_const_int(st, DT_I32, 0);
+  UOp *f = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {1, 1}});
+  UOp *fzero = uop_const_int(st, DT_F32, 0);
   RewriteEnv env = {.limit = -1, .on_fire = seen};
   Rewrite rw = {.st = st, .mem = &mem};
   store_set_env(st, &env);
@@ -116,8 +116,8 @@ static void test_firing(void **state) {
   assert_ptr_equal(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, zero, x)), x); /* operands swapped */
   assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_ADD, f, fzero)));        /* -0.0 + 0 is 0 */
   assert_null(pm_symbolic(&rw, uop_alu2(st, OPS_MUL, f, fzero)));        /* inf * 0 is nan */
-  UOp *one = uop_const_int(st, DT_BOOL, 1),
-      *not_x = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPNE, x, uop_const_int(st, DT_I32, 1)), one);
+  UOp *one = uop_const_int(st, DT_BOOL, 1);
+  UOp *not_x = uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_CMPNE, x, uop_const_int(st, DT_I32, 1)), one);
   assert_null(pm_symbolic(&rw, not_x)); /* not-not is for bool: x may be 5 */
   assert_int_equal(rw.firings, 2);
   env.limit = 0;

@@ -26,8 +26,8 @@ static TgEnv env; /* no cache unless a test asks for one */
 static UOpStore *st;
 
 /* ---- devices */
-static const char *const compilers[] = {"clang-19", "clang-14", "clang",
-                                        "gcc"}; /* those that are here are tested */
+/* those that are here are tested */
+static const char *const compilers[] = {"clang-19", "clang-14", "clang", "gcc"};
 
 typedef struct Dev {
   Device d;
@@ -282,8 +282,10 @@ static void check_int(const Case *c, const char *dev, void **got) {
   Ops op = (Ops)c->id;
   DType d = (DType)c->id2, to = op_flags(op) & OPF_CMP ? DT_BOOL : d;
   for (int i = 0; i < 256; i++) {
-    int64_t a = ivalue(d, got[1], i), b = ivalue(d, got[2], i), want = int_expected(op, d, a, b, a),
-            have = ivalue(to, got[0], i);
+    int64_t a = ivalue(d, got[1], i);
+    int64_t b = ivalue(d, got[2], i);
+    int64_t want = int_expected(op, d, a, b, a);
+    int64_t have = ivalue(to, got[0], i);
     if (want != have)
       fail_msg("%s: %s %s(%lld, %lld) = %lld, not %lld", dev, dtype_name(d), op_name(op), (long long)a,
                (long long)b, (long long)want, (long long)have);
@@ -353,8 +355,9 @@ static void check_int_const(const Case *c, const char *dev, void **got) {
   Ops op = (Ops)(c->id & 255);
   DType d = (DType)c->id2;
   for (int i = 0; i < 256; i++) {
-    int64_t a = ivalue(d, got[1], i), want = int_expected(op, d, a, c->id >> 8, 0),
-            have = ivalue(d, got[0], i);
+    int64_t a = ivalue(d, got[1], i);
+    int64_t want = int_expected(op, d, a, c->id >> 8, 0);
+    int64_t have = ivalue(d, got[0], i);
     if (want != have)
       fail_msg("%s: %s %s(%lld, %d) = %lld, not %lld", dev, dtype_name(d), op_name(op), (long long)a,
                c->id >> 8, (long long)want, (long long)have);
@@ -418,8 +421,10 @@ static void check_float(const Case *c, const char *dev, void **got) {
   Ops op = (Ops)c->id;
   DType d = (DType)c->id2, to = op_flags(op) & OPF_CMP ? DT_BOOL : d;
   for (int i = 0; i < 256; i++) {
-    double a = (double)value(d, got[1], i), b = (double)value(d, got[2], i),
-           want = float_expected(op, d == DT_F32, a, b), have = (double)value(to, got[0], i);
+    double a = (double)value(d, got[1], i);
+    double b = (double)value(d, got[2], i);
+    double want = float_expected(op, d == DT_F32, a, b);
+    double have = (double)value(to, got[0], i);
     if (op == OPS_MAX && want == 0 && have == 0) continue; /* max(0, -0) may be either zero */
     if (!same(want, have))
       fail_msg("%s: %s %s(%a, %a) = %a, not %a", dev, dtype_name(d), op_name(op), a, b, want, have);
@@ -638,10 +643,13 @@ static void test_small_round_trip(void **state) {
     for (int l = 1; l <= 32; l *= l == 1 ? 8 : 2) {
       DType d = types[w];
       K *k = k_new("round_trip");
-      UOp *o = param(k, d, 65536), *a = param(k, d, 65536), *f = param(k, DT_F32, 65536),
-          *r = range(k, 65536 / l, 0, AXIS_LOOP);
-      UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l)), *x = load(k, a, at, l),
-          *y = E(k, CAST, DT_F32, l, ARG0, x);
+      UOp *o = param(k, d, 65536);
+      UOp *a = param(k, d, 65536);
+      UOp *f = param(k, DT_F32, 65536);
+      UOp *r = range(k, 65536 / l, 0, AXIS_LOOP);
+      UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l));
+      UOp *x = load(k, a, at, l);
+      UOp *y = E(k, CAST, DT_F32, l, ARG0, x);
       store(k, f, at, y);
       store(k, o, at, E(k, CAST, d, l, ARG0, y));
       end(k, r);
@@ -662,17 +670,18 @@ static void test_small_round_trip(void **state) {
  * the one with an even last bit. */
 enum { SMALL_INPUTS = 1 << 18 };
 
+/* not negative, in order */
 typedef struct Numbers {
   float v[65536];
   uint16_t bits[65536];
   int n;
   bool inf;
-} Numbers; /* not negative, in order */
+} Numbers;
 
 static void numbers_of(DType d, Numbers *t) {
   t->n = 0;
-  for (uint32_t h = 0; h < 1u << (8 * dtype_size(d) - 1);
-       h++) { /* the patterns are in the order of their values */
+  /* the patterns are in the order of their values */
+  for (uint32_t h = 0; h < 1u << (8 * dtype_size(d) - 1); h++) {
     float v = small_value(d, (uint16_t)h);
     if (isnan(v) || isinf(v)) break;
     t->v[t->n] = v, t->bits[t->n++] = (uint16_t)h;
@@ -689,9 +698,8 @@ static uint16_t nearest(const Numbers *t, double a) { /* a >= 0; one past the la
     else
       hi = mid;
   }
-  double below = (double)t->v[lo],
-         above =
-             hi < t->n ? (double)t->v[hi] : 2 * below - (double)t->v[lo - 1]; /* as if the format went on */
+  /* as if the format went on */
+  double below = (double)t->v[lo], above = hi < t->n ? (double)t->v[hi] : 2 * below - (double)t->v[lo - 1];
   double down = a - below, up = above - a;
   return (uint16_t)(t->bits[lo] + (up < down || (up == down && (t->bits[lo] & 1))));
 }
@@ -778,15 +786,19 @@ static void test_bool_vectors(void **state) {
   int n = 0;
   for (int l = 1; l <= 16; l *= 2) {
     K *k = k_new("bools");
-    UOp *o = param(k, DT_BOOL, 64), *px = param(k, DT_F32, 64), *py = param(k, DT_I8, 64),
-        *pz = param(k, DT_BOOL, 64), *po = param(k, DT_I32, 64);
-    UOp *acc = reg(k, DT_BOOL, l, 0), *r = range(k, 64 / l, 0, AXIS_LOOP),
-        *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l));
+    UOp *o = param(k, DT_BOOL, 64);
+    UOp *px = param(k, DT_F32, 64);
+    UOp *py = param(k, DT_I8, 64);
+    UOp *pz = param(k, DT_BOOL, 64);
+    UOp *po = param(k, DT_I32, 64);
+    UOp *acc = reg(k, DT_BOOL, l, 0);
+    UOp *r = range(k, 64 / l, 0, AXIS_LOOP);
+    UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l));
     UOp *lt = E(k, CMPLT, DT_BOOL, l, ARG0, load(k, px, at, l),
                 splat(k, uop_const(st, DT_F32, (Scalar){.f = 0.5}), l));
     UOp *ne = E(k, CMPNE, DT_BOOL, l, ARG0, load(k, py, at, l),
-                splat(k, uop_const(st, DT_I8, (Scalar){.i = 3}), l)),
-        *b = load(k, pz, at, l);
+                splat(k, uop_const(st, DT_I8, (Scalar){.i = 3}), l));
+    UOp *b = load(k, pz, at, l);
     UOp *v = E(k, OR, DT_BOOL, l, ARG0, E(k, AND, DT_BOOL, l, ARG0, ne, lt), b);
     v = E(k, XOR, DT_BOOL, l, ARG0, E(k, CMPEQ, DT_BOOL, l, ARG0, lt, b), v);
     E(k, STORE, DT_VOID, 1, ARG0, acc, v);
@@ -798,8 +810,8 @@ static void test_bool_vectors(void **state) {
       v = push(k, uop_new(st, OPS_VECTORIZE, DT_BOOL, l, l, s, ARG0));
     }
     store(k, o, at, v);
-    UOp *w = E(k, WHERE, DT_I32, l, ARG0, v, splat(k, ci(10), l), splat(k, ci(20), l)),
-        *less = E(k, CMPLT, DT_BOOL, l, ARG0, ne, b);
+    UOp *w = E(k, WHERE, DT_I32, l, ARG0, v, splat(k, ci(10), l), splat(k, ci(20), l));
+    UOp *less = E(k, CMPLT, DT_BOOL, l, ARG0, ne, b);
     UOp *sum = E(k, ADD, DT_I32, l, ARG0, E(k, CAST, DT_I32, l, ARG0, lt), w);
     sum = E(k, ADD, DT_I32, l, ARG0, sum,
             E(k, WHERE, DT_I32, l, ARG0, less, splat(k, ci(100), l), splat(k, ci(0), l)));
@@ -837,10 +849,15 @@ static void test_where(void **state) {
     for (int l = 1; l <= 8; l *= 8) {
       DType d = types[t];
       K *k = k_new("where");
-      UOp *o = param(k, d, 64), *x = param(k, d, 64), *y = param(k, d, 64), *q = param(k, DT_BOOL, 64),
-          *r = range(k, 64 / l, 0, AXIS_LOOP);
-      UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l)), *mm = load(k, q, at, l), *xx = load(k, x, at, l),
-          *yy = load(k, y, at, l);
+      UOp *o = param(k, d, 64);
+      UOp *x = param(k, d, 64);
+      UOp *y = param(k, d, 64);
+      UOp *q = param(k, DT_BOOL, 64);
+      UOp *r = range(k, 64 / l, 0, AXIS_LOOP);
+      UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l));
+      UOp *mm = load(k, q, at, l);
+      UOp *xx = load(k, x, at, l);
+      UOp *yy = load(k, y, at, l);
       store(k, o, at, E(k, WHERE, d, l, ARG0, mm, xx, yy));
       end(k, r);
       size_t s = 64 * dtype_size(d);
@@ -872,14 +889,17 @@ static void test_gated(void **state) {
   for (int v = 0; v < 2; v++) {
     int l = v ? 8 : 1;
     K *k = k_new("gated");
-    UOp *o = param(k, DT_F32, 64), *a = param(k, DT_F32, 32), *r = range(k, 64 / l, 0, AXIS_LOOP),
-        *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l));
-    UOp *low = E(k, CMPLT, DT_BOOL, 1, ARG0, at, ci(16)), *high = E(k, CMPLT, DT_BOOL, 1, ARG0, at, ci(48)),
-        *in_it = E(k, CMPLT, DT_BOOL, 1, ARG0, low, high);
-    UOp *off = E(k, SUB, DT_I32, 1, ARG0, at, ci(16)),
-        *ix = E(k, INDEX, DT_F32, 1, (Arg){.i = 1}, a, off, in_it);
-    UOp *zero = E(k, LOAD, DT_F32, l, ARG0, ix),
-        *alt = E(k, LOAD, DT_F32, l, ARG0, ix, splat(k, uop_const(st, DT_F32, (Scalar){.f = -7}), l));
+    UOp *o = param(k, DT_F32, 64);
+    UOp *a = param(k, DT_F32, 32);
+    UOp *r = range(k, 64 / l, 0, AXIS_LOOP);
+    UOp *at = E(k, MUL, DT_I32, 1, ARG0, r, ci(l));
+    UOp *low = E(k, CMPLT, DT_BOOL, 1, ARG0, at, ci(16));
+    UOp *high = E(k, CMPLT, DT_BOOL, 1, ARG0, at, ci(48));
+    UOp *in_it = E(k, CMPLT, DT_BOOL, 1, ARG0, low, high);
+    UOp *off = E(k, SUB, DT_I32, 1, ARG0, at, ci(16));
+    UOp *ix = E(k, INDEX, DT_F32, 1, (Arg){.i = 1}, a, off, in_it);
+    UOp *zero = E(k, LOAD, DT_F32, l, ARG0, ix);
+    UOp *alt = E(k, LOAD, DT_F32, l, ARG0, ix, splat(k, uop_const(st, DT_F32, (Scalar){.f = -7}), l));
     UOp *lows = splat(k, low, l), *val = E(k, WHERE, DT_F32, l, ARG0, lows, zero, alt);
     UOp *sx = E(k, INDEX, DT_F32, 1, (Arg){.i = 1}, o, at, E(k, CMPLT, DT_BOOL, 1, ARG0, at, ci(56)));
     E(k, STORE, DT_VOID, 1, ARG0, sx, val);
@@ -905,12 +925,13 @@ static void test_reduce_and_var(void **state) {
   for (int i = 0; i < 1000; i++)
     in[i] = (float)(i % 17) * 0.37f;
   K *k = k_new("sum");
-  UOp *o = param(k, DT_F32, 1), *a = param(k, DT_F32, 1000),
-      *var = push(k, uop_new(st, OPS_VAR, DT_I32, 1, 0, NULL, (Arg){.var = {1, 1000}}));
+  UOp *o = param(k, DT_F32, 1);
+  UOp *a = param(k, DT_F32, 1000);
+  UOp *var = push(k, uop_new(st, OPS_VAR, DT_I32, 1, 0, NULL, (Arg){.var = {1, 1000}}));
   UOp *acc = reg(k, DT_F32, 1, 0);
   E(k, STORE, DT_VOID, 1, ARG0, acc, uop_const(st, DT_F32, (Scalar){.f = 0}));
-  UOp *r = E(k, RANGE, DT_I32, 1, ((Arg){.range = {0, AXIS_REDUCE}}), var),
-      *was = E(k, LOAD, DT_F32, 1, ARG0, acc, r);
+  UOp *r = E(k, RANGE, DT_I32, 1, ((Arg){.range = {0, AXIS_REDUCE}}), var);
+  UOp *was = E(k, LOAD, DT_F32, 1, ARG0, acc, r);
   UOp *sum = E(k, ADD, DT_F32, 1, ARG0, was, load(k, a, r, 1)), *s = E(k, STORE, DT_VOID, 1, ARG0, acc, sum);
   end(k, r);
   store(k, o, ci(0), E(k, LOAD, DT_F32, 1, ARG0, acc, s));
@@ -923,8 +944,10 @@ enum { TM = 8, TN = 48, TK = 40 };
 
 static K *matmul_tile(void) {
   K *k = k_new("tile");
-  UOp *o = param(k, DT_F32, TM * TN), *a = param(k, DT_F32, TM * TK), *b = param(k, DT_F32, TK * TN),
-      *acc[TM][3], *s[TM][3];
+  UOp *o = param(k, DT_F32, TM * TN);
+  UOp *a = param(k, DT_F32, TM * TK);
+  UOp *b = param(k, DT_F32, TK * TN);
+  UOp *acc[TM][3], *s[TM][3];
   for (int i = 0; i < TM; i++)
     for (int j = 0; j < 3; j++) {
       acc[i][j] = reg(k, DT_F32, 16, i * 3 + j);
@@ -982,8 +1005,8 @@ static void test_mulacc_tile(void **state) {
 static K *threaded(int nthread) {
   K *k = k_new("threaded");
   k->lin.nthread = nthread;
-  UOp *o = param(k, DT_I64, nthread),
-      *loc = push(k, uop_new(st, OPS_DEFINE_LOCAL, DT_I32, 1, 0, NULL, (Arg){.param = {10000, 0}}));
+  UOp *o = param(k, DT_I64, nthread);
+  UOp *loc = push(k, uop_new(st, OPS_DEFINE_LOCAL, DT_I32, 1, 0, NULL, (Arg){.param = {10000, 0}}));
   UOp *small = push(k, uop_new(st, OPS_DEFINE_LOCAL, DT_I64, 1, 0, NULL, (Arg){.param = {4, 1}}));
   UOp *t = range(k, nthread, 0, AXIS_THREAD), *r = range(k, 10000, 1, AXIS_LOOP);
   store(k, loc, r, E(k, ADD, DT_I32, 1, ARG0, r, t));
@@ -1318,8 +1341,8 @@ static void test_gpu_text(void **state) {
     K *k = k_new("scale");
     UOp *o = param(k, DT_F32, 256), *a = param(k, DT_F32, 256), *at = NULL;
     if (i) {
-      UOp *g = E(k, SPECIAL, DT_I32, 1, ((Arg){.special = {0, 0}}), ci(4)),
-          *l = E(k, SPECIAL, DT_I32, 1, ((Arg){.special = {0, 1}}), ci(16));
+      UOp *g = E(k, SPECIAL, DT_I32, 1, ((Arg){.special = {0, 0}}), ci(4));
+      UOp *l = E(k, SPECIAL, DT_I32, 1, ((Arg){.special = {0, 1}}), ci(16));
       k->lin.global[0] = 4, k->lin.local[0] = 16;
       at = E(k, MUL, DT_I32, 1, ARG0, E(k, ADD, DT_I32, 1, ARG0, E(k, MUL, DT_I32, 1, ARG0, g, ci(16)), l),
              ci(4));

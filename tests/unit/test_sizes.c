@@ -13,10 +13,11 @@
 
 enum { MOST_SOURCE = 200 << 10, MAX_RESULTS = 64 };
 
+/* plain: with loops, and no opts */
 typedef struct Seen {
   int kernels, plain;
   size_t bytes;
-} Seen; /* plain: with loops, and no opts */
+} Seen;
 
 static void seen(const TgKernelText *k, void *user) {
   Seen *s = user;
@@ -37,8 +38,8 @@ static TgTensor *input(TgContext *ctx, unsigned seed, int ndim, const int64_t *d
 /* ---- programs: they fill t and say how many */
 typedef int (*Make)(TgContext *ctx, int n, TgTensor **t);
 
-static int clipped(TgContext *ctx, int n, const int64_t *dims, int ndim,
-                   TgTensor **t) { /* gradients, by their norm over all of them */
+/* gradients, by their norm over all of them */
+static int clipped(TgContext *ctx, int n, const int64_t *dims, int ndim, TgTensor **t) {
   TgTensor *sum = NULL;
   for (int i = 0; i < n; i++) {
     TgTensor *s = tg_sum(tg_square(t[i] = input(ctx, (unsigned)i, ndim, dims)));
@@ -88,13 +89,12 @@ static int norms(TgContext *ctx, int n, TgTensor **t) {
   return 1;
 }
 
-static int
-largest_twice(TgContext *ctx, int n,
-              TgTensor **t) { /* of a transposed convolution: its gates say nothing of its readers */
+/* of a transposed convolution: its gates say nothing of its readers */
+static int largest_twice(TgContext *ctx, int n, TgTensor **t) {
   (void)n;
   TgTensor *y = tg_conv_transpose2d(input(ctx, 1, TG_SHAPE(1, 1, 3)), input(ctx, 2, TG_SHAPE(1, 1, 2)),
-                                    .stride = TG_SIZES(2)),
-           *m = tg_max(y);
+                                    .stride = TG_SIZES(2));
+  TgTensor *m = tg_max(y);
   t[0] = m, t[1] = tg_stack((TgTensor *[]){m, m}, 2, 0);
   return 2;
 }
@@ -121,9 +121,9 @@ static int dense_block(TgContext *ctx, int n, TgTensor **t) { /* of a DenseNet, 
   TgTensor *x = input(ctx, 1, TG_SHAPE(1, 8, 28, 28));
   for (int i = 0; i < n; i++) {
     int64_t channels = tg_dim(x, 1);
-    TgTensor *scale = input(ctx, 3, TG_SHAPE(1, channels, 1, 1)),
-             *narrow = input(ctx, 4, TG_SHAPE(16, channels, 1, 1)),
-             *wide = input(ctx, 5, TG_SHAPE(8, 16, 3, 3));
+    TgTensor *scale = input(ctx, 3, TG_SHAPE(1, channels, 1, 1));
+    TgTensor *narrow = input(ctx, 4, TG_SHAPE(16, channels, 1, 1));
+    TgTensor *wide = input(ctx, 5, TG_SHAPE(8, 16, 3, 3));
     TgTensor *h = tg_relu(tg_conv2d(tg_relu(tg_mul(x, scale)), tg_mul_scalar(narrow, 0.1)));
     x = tg_cat((TgTensor *[]){x, tg_conv2d(h, tg_mul_scalar(wide, 0.1), .padding = TG_SIZES(1))}, 2, 1);
     if (i % 4 == 3) x = tg_avg_pool2d(x, .kernel = TG_SIZES(2), .stride = TG_SIZES(2));
@@ -137,18 +137,18 @@ static const struct {
   int n;
   bool plain;
   size_t most;
-} programs[] =
-    {/* plain: loops too short for opts; most: bytes of all texts */
-     {"clip 8 matrices", clip_matrices, 8, false},   {"clip 33 matrices", clip_matrices, 33, false},
-     {"clip 62 matrices", clip_matrices, 62, false}, {"clip 12 filters", clip_filters, 12, false},
-     {"clip 20 filters", clip_filters, 20, false},   {"5 multiples", multiples, 5, false},
-     {"20 multiples", multiples, 20, false},         {"60 multiples", multiples, 60, false},
-     {"20 transposes", transposes, 20, false},       {"60 transposes", transposes, 60, false},
-     {"33 dense layers", dense_layers, 33, true},    {"6 norms", norms, 6, false},
-     {"largest twice", largest_twice, 0, true},      {"31 log sums", log_sums, 31, true, 90000},
-     {"45 log sums", log_sums, 45, false, 110000},   {"1000 log sums", log_sums, 1000, false, 250000},
-     {"variance", variance, 35, false, 10000},       {"9 jumps", jumps, 9, true, 60000},
-     {"dense block", dense_block, 8, true, 240000}};
+} programs[] = {
+    /* plain: loops too short for opts; most: bytes of all texts */
+    {"clip 8 matrices", clip_matrices, 8, false},   {"clip 33 matrices", clip_matrices, 33, false},
+    {"clip 62 matrices", clip_matrices, 62, false}, {"clip 12 filters", clip_filters, 12, false},
+    {"clip 20 filters", clip_filters, 20, false},   {"5 multiples", multiples, 5, false},
+    {"20 multiples", multiples, 20, false},         {"60 multiples", multiples, 60, false},
+    {"20 transposes", transposes, 20, false},       {"60 transposes", transposes, 60, false},
+    {"33 dense layers", dense_layers, 33, true},    {"6 norms", norms, 6, false},
+    {"largest twice", largest_twice, 0, true},      {"31 log sums", log_sums, 31, true, 90000},
+    {"45 log sums", log_sums, 45, false, 110000},   {"1000 log sums", log_sums, 1000, false, 250000},
+    {"variance", variance, 35, false, 10000},       {"9 jumps", jumps, 9, true, 60000},
+    {"dense block", dense_block, 8, true, 240000}};
 
 static TgContext *open_on(const char *dev, int fuse) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = dev});
@@ -171,8 +171,8 @@ static void test_texts(void **state) {
         fail_msg("%s on %s: %s", programs[i].name, devices[d], tg_errmsg(ctx));
       if (s.plain && !programs[i].plain)
         fail_msg("%s on %s: %d of %d kernels have no opts", programs[i].name, devices[d], s.plain, s.kernels);
-      size_t largest = tg_counters(ctx).largest_source,
-             most = programs[i].most ? programs[i].most : MOST_SOURCE;
+      size_t largest = tg_counters(ctx).largest_source;
+      size_t most = programs[i].most ? programs[i].most : MOST_SOURCE;
       if (largest > MOST_SOURCE)
         fail_msg("%s on %s: a kernel of %zu bytes", programs[i].name, devices[d], largest);
       if (s.bytes > most)

@@ -23,10 +23,11 @@
   "program k: 2 params, 1 threads, grid 1 1 1, block 1 1 1\np0 = PARAM[f32, 0, 64]\np1 = PARAM[i32, 1, "     \
   "64]\n"
 
+/* says: part of the reason; NULL: well formed */
 typedef struct Case {
   GraphKind kind;
   const char *text, *says;
-} Case; /* says: part of the reason; NULL: well formed */
+} Case;
 
 static const Case cases[] = {
     /* tensor graphs */
@@ -212,8 +213,8 @@ static void test_made_by_hand(void **state) {
   assert_true(spec_graph(st, &mem, S, &n, 1, &bad));
   Linear lin = {.at = (UOp *[]){n, uop_alu1(st, OPS_NEG, n)}, .n = 2, .nparam = 0};
   assert_false(spec_linear(&lin, &mem, &bad));
-  UOp *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {4, 0}}),
-      *ix = UNEW(st, OPS_INDEX, DT_F32, 1, ARG0, p, uop_const_int(st, DT_I64, 1));
+  UOp *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {4, 0}});
+  UOp *ix = UNEW(st, OPS_INDEX, DT_F32, 1, ARG0, p, uop_const_int(st, DT_I64, 1));
   UOp *ld = UNEW(st, OPS_LOAD, DT_F32, 1, ARG0, ix);
   lin = (Linear){.at = (UOp *[]){p, ld, ix}, .n = 3, .nparam = 1};
   assert_false(spec_linear(&lin, &mem, &bad));

@@ -259,8 +259,8 @@ static void compare(const char *device) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
   for (; read_case(f, &c); cases++)
     TG_SCOPE(ctx) {
-      TgTensor *x = tg_from_f64(ctx, c.x.v, TG_F32, TG_SHAPE(c.x.n)),
-               *y = tg_from_f64(ctx, c.y.v, TG_F32, TG_SHAPE(c.y.n));
+      TgTensor *x = tg_from_f64(ctx, c.x.v, TG_F32, TG_SHAPE(c.x.n));
+      TgTensor *y = tg_from_f64(ctx, c.y.v, TG_F32, TG_SHAPE(c.y.n));
       TgTensor *in[] = {x, y}, *grad[2], *out = call(&c, x, y);
       if (tg_gradient(tg_sum(out), in, c.y.n ? 2 : 1, grad)) fail_msg("%s: %s", c.name, tg_errmsg(ctx));
       bad += differing(&c, VALUE, &c.f, out, used) + differing(&c, BY_X, &c.gx, grad[0], used);

@@ -157,8 +157,8 @@ static void test_updates(void **state) {
   TEXT(tg_matmul_(m, X("[[0.0, 1.0], [1.0, 0.0]]")), "[[2.0, 1.0], [4.0, 3.0]]");
   TEXT(tg_add_(tg_slice(m, 0, 1, 2), X("[[1.0, 1.0]]")), "[[5.0, 4.0]]");
   TEXT(m, "[[2.0, 1.0], [5.0, 4.0]]");
-  TgTensor *turn = X("[1, 2, 0]"),
-           *v = X("[1.0, 2.0, 3.0]"); /* what is stored to a place is read at another one */
+  /* what is stored to a place is read at another one */
+  TgTensor *turn = X("[1, 2, 0]"), *v = X("[1.0, 2.0, 3.0]");
   TEXT(tg_setitem(v, TG_IDX(TG_TENSOR(turn)), tg_mul_scalar(v, 10)), "[30.0, 10.0, 20.0]");
   TEXT(tg_setitem(v, TG_IDX(TG_TENSOR(turn)), tg_flip(v, TG_SHAPE(0))), "[30.0, 20.0, 10.0]");
   TgTensor *was = tg_add(m, m); /* an expression whose value was computed, and then overwritten there */
@@ -175,8 +175,9 @@ static void test_updates(void **state) {
 static void test_versions(void **state) {
   (void)state;
   TgTensor *a = tg_clone(X("[1.0]")), *b = tg_clone(X("[2.0]"));
-  TgTensor *of_a = tg_neg(a), *of_b = tg_keep(tg_neg(b)),
-           *both[] = {tg_assign(a, X("[10.0]")), tg_assign(b, X("[20.0]"))};
+  TgTensor *of_a = tg_neg(a);
+  TgTensor *of_b = tg_keep(tg_neg(b));
+  TgTensor *both[] = {tg_assign(a, X("[10.0]")), tg_assign(b, X("[20.0]"))};
   assert_int_equal(tg_realize_many(both, 2), TG_OK);
   TgTensor *later = tg_neg(a);
   assert_int_equal(tg_realize(tg_assign(a, X("[100.0]"))), TG_OK);
@@ -198,8 +199,11 @@ static void test_versions(void **state) {
 static void test_roots(void **state) {
   (void)state;
   for (int i = 0; i < 2; i++) {
-    TgTensor *x = tg_clone(X("[1.0, 4.0]")), *one = tg_add(x, x), *two = tg_neg(one),
-             *three = tg_mul(two, two), *some[] = {i ? two : one, three};
+    TgTensor *x = tg_clone(X("[1.0, 4.0]"));
+    TgTensor *one = tg_add(x, x);
+    TgTensor *two = tg_neg(one);
+    TgTensor *three = tg_mul(two, two);
+    TgTensor *some[] = {i ? two : one, three};
     assert_int_equal(tg_realize(x), TG_OK);
     assert_int_equal(tg_realize_many(some, 2), TG_OK);
     TEXT(some[0], i ? "[-2.0, -8.0]" : "[2.0, 8.0]");
@@ -275,8 +279,9 @@ static void test_items(void **state) {
   TEXT(tg_add_(tg_getitem(m, TG_IDX(TG_ALL, TG_AT(1))), X("[10, 20]")), "[12, 25]");
   TEXT(m, "[[0, 12, 0], [0, 25, 7]]");
   TgTensor *at = X("[0, 1, 1]");
+  /* the last one stays */
   TEXT(tg_setitem(m, TG_IDX(TG_TENSOR(at), TG_TENSOR(X("[0, 2, 2]"))), X("[1, 2, 3]")),
-       "[[1, 12, 0], [0, 25, 3]]"); /* the last one stays */
+       "[[1, 12, 0], [0, 25, 3]]");
   TEXT(tg_index_put(m, TG_IDX(TG_TENSOR(at)), X("1"), .accumulate = true), "[[2, 13, 1], [2, 27, 5]]");
   TEXT(tg_getitem(m, TG_IDX(TG_TENSOR(X("[0, 5, -9]")), TG_AT(1))), "[12, 0, 0]"); /* outside: 0 */
   TEXT(tg_getitem(X("7"), TG_IDX(TG_NEW)), "[7]");
@@ -301,8 +306,8 @@ static void test_items(void **state) {
        "true");
   /* the same where the place is a sum that the kernel makes, and where two paddings gate it one after the
    * other */
-  TgTensor *far = tg_clamp(tg_matmul(t, tg_transpose(t, 0, 1)), -64, 64),
-           *rows[2] = {tg_take(t, far), tg_take(t, tg_clone(far))};
+  TgTensor *far = tg_clamp(tg_matmul(t, tg_transpose(t, 0, 1)), -64, 64);
+  TgTensor *rows[2] = {tg_take(t, far), tg_take(t, tg_clone(far))};
   TgTensor *cols[2] = {tg_take(tg_transpose(tg_pad(t, (int64_t[]){0, 0}, (int64_t[]){2, 0}), 0, 1), t), NULL};
   tg_realize(rows[1] = tg_clone(rows[1])), tg_realize(cols[1] = tg_clone(cols[0]));
   for (int i = 0; i < 2; i++) {
@@ -331,8 +336,10 @@ static void test_kernel(void **state) {
       "u2 = ADD(MUL(INDEX(p1, r0), 2.0:f32), u1)\n"
       "u3 = STORE(INDEX(p0, r0), u2, r0)\n"
       "u4 = SINK(u3)\n";
-  TgTensor *o = tg_clone(X("[0.0, 0.0, 0.0]")), *a = X("[1.0, 2.0, 3.0]"),
-           *b = tg_reshape(tg_cast(tg_arange(C, 0, 12), TG_F32), TG_SHAPE(3, 4)), *before = tg_neg(o);
+  TgTensor *o = tg_clone(X("[0.0, 0.0, 0.0]"));
+  TgTensor *a = X("[1.0, 2.0, 3.0]");
+  TgTensor *b = tg_reshape(tg_cast(tg_arange(C, 0, 12), TG_F32), TG_SHAPE(3, 4));
+  TgTensor *before = tg_neg(o);
   tg_realize(before);
   if (tg_kernel(C, scaled, (TgTensor *[]){o, a, b}, 3)) fail_msg("%s", tg_errmsg(C));
   TEXT(o, "[8.0, 26.0, 44.0]");
@@ -415,8 +422,8 @@ static void test_custom_gradient(void **state) {
   TEXT(y, "[1.0, -3.0, 0.25]");
   assert_int_equal(tg_gradient(tg_sum(tg_square(y)), &x, 1, g), TG_OK);
   TEXT(g[0], "[1.0, -1.0, 0.5]");
-  TgTensor *s =
-      tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL); /* and again through it */
+  /* and again through it */
+  TgTensor *s = tg_custom_gradient(tg_detach(tg_square(x)), &x, 1, square_gradient, NULL);
   assert_int_equal(tg_gradient(tg_sum(tg_mul(s, x)), &x, 1, g), TG_OK);
   TEXT(g[0], "[3.0, 27.0, 0.1875]");
   assert_int_equal(tg_gradient(tg_sum(g[0]), &x, 1, h), TG_OK);
@@ -500,8 +507,8 @@ static void test_factorisations(void **state) {
   check_svd(noise(TG_F64, TG_SHAPE(3, 5), 8), false, 1e-12);
   check_svd(noise(TG_F32, TG_SHAPE(2, 4, 3), 9), false, 1e-5);
   check_svd(noise(TG_F64, TG_SHAPE(3, 1), 10), true, 1e-12);
-  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false,
-            1e-12); /* rank 1 */
+  /* rank 1 */
+  check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false, 1e-12);
   TgTensor *u, *s, *vt;
   assert_int_equal(tg_svd(X("[[3.0, 0.0], [0.0, -4.0]]"), &u, &s, &vt), TG_OK);
   TEXT(tg_round(tg_mul_scalar(s, 1000)), "[4000.0, 3000.0]");
@@ -515,8 +522,9 @@ static void test_factorisations(void **state) {
 
 static void test_batch_norm(void **state) {
   (void)state;
-  TgTensor *x = X("[[1.0, 10.0], [3.0, 30.0]]"), *m = tg_clone(X("[0.0, 0.0]")),
-           *v = tg_clone(X("[1.0, 1.0]"));
+  TgTensor *x = X("[[1.0, 10.0], [3.0, 30.0]]");
+  TgTensor *m = tg_clone(X("[0.0, 0.0]"));
+  TgTensor *v = tg_clone(X("[1.0, 1.0]"));
   TgTensor *y = tg_batch_norm_train(x, m, v, .eps = 1e-12, .momentum = 0.5);
   TEXT(tg_round(y), "[[-1.0, -1.0], [1.0, 1.0]]");
   TEXT(m, "[1.0, 10.0]");  /* half way to 2, 20 */

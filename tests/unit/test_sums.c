@@ -42,8 +42,8 @@ static void test_equal_values(void **state) { /* every rounding goes the same wa
   for (size_t r = 0; r < sizeof runs / sizeof *runs; r++) {
     TgContext *ctx = open_on(runs[r].device, 0, runs[r].noopt);
     float tenth = 0.1f;
-    TgTensor *x = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 0.1, .dtype = TG_F32)),
-             *b = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 255, .dtype = TG_U8));
+    TgTensor *x = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 0.1, .dtype = TG_F32));
+    TgTensor *b = tg_contiguous(tg_full(ctx, TG_SHAPE((int64_t)runs[r].n), 255, .dtype = TG_U8));
     near("mean of 0.1", runs[r].device, tg_item_f64(tg_mean(x)), tenth, tenth);
     near("mean of bytes of 255", runs[r].device, tg_item_f64(tg_mean(b)), 255, 255);
     near("variance of 0.1", runs[r].device, tg_item_f64(tg_var(x)), 0, 0.1);
@@ -52,8 +52,8 @@ static void test_equal_values(void **state) { /* every rounding goes the same wa
   }
 }
 
-static void test_axes(
-    void **state) { /* one loop of several is cut; loops that a maximum and a sum share; a sum of products */
+/* one loop of several is cut; loops that a maximum and a sum share; a sum of products */
+static void test_axes(void **state) {
   (void)state;
 
   enum { A = 7, B = 450, C = 333 };

@@ -104,11 +104,11 @@ static void test_values(void **state) {
 static void test_nodes(void **state) {
   (void)state;
   setup_store();
-  UOp *r = uop_range(st, 8, 0, AXIS_LOOP),
-      *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {64, 2}});
+  UOp *r = uop_range(st, 8, 0, AXIS_LOOP);
+  UOp *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {64, 2}});
   UOp *i4 = uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_MUL, r, uop_index_const(st, 4)), uop_index_const(st, 1));
-  UOp *ix = UNEW(st, OPS_INDEX, DT_F32, 4, ARG0, p, i4),
-      *g = uop_alu2(st, OPS_CMPLT, r, uop_index_const(st, 3));
+  UOp *ix = UNEW(st, OPS_INDEX, DT_F32, 4, ARG0, p, i4);
+  UOp *g = uop_alu2(st, OPS_CMPLT, r, uop_index_const(st, 3));
   const char *head = "r0 = RANGE[0, LOOP](8)\np2 = PARAM[f32, 2, 64]\n";
 
   const struct {
@@ -362,9 +362,9 @@ static void test_damaged(void **state) {
       SpecError bad;
       bool prog = parsed.program.n > 0;
       taken++;
+      /* any answer, no crash */
       for (int k = 0; k < GRAPH_LINEAR; k++)
-        spec_graph(st, &mem, (GraphKind)k, parsed.roots.at, parsed.roots.len,
-                   &bad); /* any answer, no crash */
+        spec_graph(st, &mem, (GraphKind)k, parsed.roots.at, parsed.roots.len, &bad);
       bool well = prog && spec_linear(&parsed.program, &mem, &bad);
       str_init(&a, &mem), str_init(&b, &mem);
       assert_true(prog ? uop_print_list(&a, &parsed.program, &mem)

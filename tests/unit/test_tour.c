@@ -79,8 +79,9 @@ static void test_tour(void **state) {
   int blocks = 0;
   char *p = doc;
   for (char *m; (m = strstr(p, "<!-- ")); blocks++) {
-    char *open = strstr(m, "\n```"), *body = open ? strchr(open + 1, '\n') : NULL,
-         *end = body ? strstr(body, "\n```\n") : NULL;
+    char *open = strstr(m, "\n```");
+    char *body = open ? strchr(open + 1, '\n') : NULL;
+    char *end = body ? strstr(body, "\n```\n") : NULL;
     assert_non_null(end);
     strncat(made, p, (size_t)(body + 1 - p));
     char *b = block(m);

@@ -4,8 +4,6 @@ VECTOR(f32, 4)
 #define H_f32x4_splat
 INL f32x4 f32x4_splat(f32 x) { return (f32x4){x, x, x, x}; }
 #endif
-VECTOR(i8, 4)
-VECTOR(i32, 4)
 #ifndef H_fma_f32x4
 #define H_fma_f32x4
 INL f32x4 fma_f32x4(f32x4 a, f32x4 b, f32x4 c) {
@@ -19,65 +17,63 @@ INL f32x4 fma_f32x4(f32x4 a, f32x4 b, f32x4 c) {
 }
 #endif
 void r_3_4_4(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
   f32 *p2 = (f32 *)bufs[2];
+  f32 *p0 = (f32 *)bufs[0];
   f32 *p3 = (f32 *)bufs[3];
   f32x4 v0 = f32x4_splat(0.0f);
   for (i64 r0 = 0; r0 < 3l; r0++) {
-    i64 v1 = r0 * 16l;
-    i64 v2 = r0 * 18l;
+    i64 v1 = r0 * 18l;
+    i64 v2 = r0 * 16l;
     f32 v3 = p3[r0];
     f32x4 v4 = f32x4_splat(v3);
     for (i64 r1 = 0; r1 < 4l; r1++) {
-      i64 v5 = r1 * 4l;
-      i64 v6 = v5 + v1;
       f32x4 acc0 = v0;
+      i64 v5 = r1 * 4l;
       for (i64 r5 = 0; r5 < 2l; r5++) {
-        i64 v7 = r5 * 16l;
-        i64 v8 = r5 * 9l;
+        i64 v6 = r5 * 16l;
+        i64 v7 = r5 * 9l;
         for (i64 r4 = 0; r4 < 3l; r4++) {
+          i64 v8 = r4 * 4l;
           i64 v9 = r4 + r1;
           u8 v10 = v9 < 1l;
           u8 v11 = v10 ^ 1;
           u8 v12 = v9 < 5l;
           u8 v13 = v11 & v12;
-          i64 v14 = r4 * 4l;
-          i64 v15 = r4 * 3l;
+          i64 v14 = r4 * 3l;
           for (i64 r3 = 0; r3 < 3l; r3++) {
-            u8 v16 = r3 < 1l;
-            u8 v17 = v16 ^ 1;
-            u8 v18 = v17 & v13;
-            u8 v19 = r3 < 2l;
-            u8 v20 = v19 & v13;
-            i8x4 v21 = (i8x4){-v18, -v13, -v13, -v20};
-            i64 v22 = r3 + v7;
-            i64 v23 = v22 + v14;
-            i64 v24 = v23 + v5;
-            i64 v25 = v24 + (-5l);
-            f32 v26 = v18 ? p1[v25] : 0;
-            i64 v27 = v24 + (-4l);
-            f32 v28 = v13 ? p1[v27] : 0;
-            i64 v29 = v24 + (-3l);
-            f32 v30 = v13 ? p1[v29] : 0;
-            i64 v31 = v24 + (-2l);
-            f32 v32 = v20 ? p1[v31] : 0;
-            f32x4 v33 = (f32x4){v26, v28, v30, v32};
-            f32x4 v34 = (f32x4)((__builtin_convertvector(v21, i32x4) & (i32x4)v33) | (~__builtin_convertvector(v21, i32x4) & (i32x4)v0));
-            i64 v35 = r3 + v8;
-            i64 v36 = v35 + v15;
-            i64 v37 = v36 + v2;
-            f32 v38 = p2[v37];
-            f32x4 v39 = f32x4_splat(v38);
-            f32x4 v40 = acc0;
-            f32x4 v41 = fma_f32x4(v34, v39, v40);
-            acc0 = v41;
+            i64 v15 = r3 + v6;
+            i64 v16 = v15 + v8;
+            i64 v17 = v16 + v5;
+            i64 v18 = v17 + (-5l);
+            u8 v19 = r3 < 1l;
+            u8 v20 = v19 ^ 1;
+            u8 v21 = v20 & v13;
+            f32 v22 = v21 ? p1[v18] : 0;
+            i64 v23 = v17 + (-4l);
+            f32 v24 = v13 ? p1[v23] : 0;
+            i64 v25 = v17 + (-3l);
+            f32 v26 = v13 ? p1[v25] : 0;
+            i64 v27 = v17 + (-2l);
+            u8 v28 = r3 < 2l;
+            u8 v29 = v28 & v13;
+            f32 v30 = v29 ? p1[v27] : 0;
+            f32x4 v31 = (f32x4){v22, v24, v26, v30};
+            i64 v32 = r3 + v7;
+            i64 v33 = v32 + v14;
+            i64 v34 = v33 + v1;
+            f32 v35 = p2[v34];
+            f32x4 v36 = f32x4_splat(v35);
+            f32x4 v37 = acc0;
+            f32x4 v38 = fma_f32x4(v31, v36, v37);
+            acc0 = v38;
           }
         }
       }
-      f32x4 v42 = acc0;
-      f32x4 v43 = v42 + v4;
-      *(f32x4u *)(p0 + v6) = v43;
+      i64 v39 = v5 + v2;
+      f32x4 v40 = acc0;
+      f32x4 v41 = v40 + v4;
+      *(f32x4u *)(p0 + v39) = v41;
     }
   }
 }

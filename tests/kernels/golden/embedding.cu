@@ -11,13 +11,12 @@ extern "C" __global__ void __launch_bounds__(32) e_2_3_16(f32 *__restrict__ p0, 
   i64 v8 = v0 + v7;
   i32 v9 = p1[v8];
   i64 v10 = (i64)v9;
-  u8 v11 = v10 < 0ll;
-  u8 v12 = v11 ^ 1;
-  u8 v13 = v10 < 8ll;
-  u8 v14 = v12 & v13;
-  i64 v15 = v10 * 16ll;
-  i64 v16 = v15 + v5;
-  f32 v17 = v14 ? p2[v16] : 0;
-  f32 v18 = v14 ? v17 : 0.0f;
-  p0[v6] = v18;
+  i64 v11 = v10 * 16ll;
+  i64 v12 = v11 + v5;
+  u8 v13 = v10 < 0ll;
+  u8 v14 = v13 ^ 1;
+  u8 v15 = v10 < 8ll;
+  u8 v16 = v14 & v15;
+  f32 v17 = v16 ? p2[v12] : 0;
+  p0[v6] = v17;
 }

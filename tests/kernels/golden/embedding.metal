@@ -11,13 +11,12 @@ kernel void e_2_3_16(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer
   i64 v8 = v0 + v7;
   i32 v9 = p1[v8];
   i64 v10 = (i64)v9;
-  u8 v11 = v10 < 0l;
-  u8 v12 = v11 ^ 1;
-  u8 v13 = v10 < 8l;
-  u8 v14 = v12 & v13;
-  i64 v15 = v10 * 16l;
-  i64 v16 = v15 + v5;
-  f32 v17 = v14 ? p2[v16] : 0;
-  f32 v18 = v14 ? v17 : 0.0f;
-  p0[v6] = v18;
+  i64 v11 = v10 * 16l;
+  i64 v12 = v11 + v5;
+  u8 v13 = v10 < 0l;
+  u8 v14 = v13 ^ 1;
+  u8 v15 = v10 < 8l;
+  u8 v16 = v14 & v15;
+  f32 v17 = v16 ? p2[v12] : 0;
+  p0[v6] = v17;
 }

@@ -9,15 +9,14 @@ extern "C" __global__ void __launch_bounds__(4) e_2_3(f32 *__restrict__ p0, cons
   i64 v6 = v4 + v5;
   i64 v7 = v1 + v5;
   u8 v8 = v7 < 3ll;
-  i32 v9 = v8 ? p1[v6] : 0;
-  i64 v10 = (i64)v9;
-  u8 v11 = v10 < 0ll;
-  u8 v12 = v11 ^ 1;
-  u8 v13 = v10 < 9ll;
-  u8 v14 = v12 & v13;
-  i64 v15 = v2 * 9ll;
-  i64 v16 = v15 + v10;
-  f32 v17 = v14 ? p2[v16] : 0;
-  f32 v18 = v14 ? v17 : 0.0f;
-  if (v8) p0[v6] = v18;
+  i64 v9 = v2 * 9ll;
+  i32 v10 = v8 ? p1[v6] : 0;
+  i64 v11 = (i64)v10;
+  i64 v12 = v9 + v11;
+  u8 v13 = v11 < 0ll;
+  u8 v14 = v13 ^ 1;
+  u8 v15 = v11 < 9ll;
+  u8 v16 = v14 & v15;
+  f32 v17 = v16 ? p2[v12] : 0;
+  if (v8) p0[v6] = v17;
 }

@@ -106,7 +106,7 @@ typedef struct TgCounters {
   uint64_t largest_source; /* the longest text of a kernel given to the device's compiler, in bytes */
   /* kernels that could not take all the opts chosen for them, and run with fewer */
   uint64_t fallbacks;
-  uint64_t retried;        /* times that the C compiler died, and was started again without optimisation */
+  uint64_t retried; /* times that the C compiler died, and was started again without optimisation */
 } TgCounters;
 
 /* n 0: the default (for reductions: all axes) */

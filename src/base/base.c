@@ -27,6 +27,13 @@ void *mem_alloc(TgMem *m, size_t nbytes) {
   return p;
 }
 
+void *mem_alloc_raw(TgMem *m, size_t nbytes) {
+  void *p = mem_fails(m) ? NULL : malloc(nbytes ? nbytes : 1);
+  if (!p) return no_memory(m);
+  if (m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes) {
   void *q = mem_fails(m) ? NULL : realloc(p, nbytes ? nbytes : 1);
   if (!q) return no_memory(m);

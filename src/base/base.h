@@ -48,7 +48,8 @@ typedef struct TgMem {
   struct TgMem *last;
 } TgMem;
 
-void *mem_alloc(TgMem *m, size_t nbytes); /* zeroed */
+void *mem_alloc(TgMem *m, size_t nbytes);     /* zeroed */
+void *mem_alloc_raw(TgMem *m, size_t nbytes); /* of any content */
 /* new part zeroed; on failure p stays valid */
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes);
 void mem_free(TgMem *m, void *p); /* NULL is fine */

@@ -9,7 +9,13 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16, MOST_TILE = 16, ENOUGH_TILE = 12, LITTLE_WORK = 65536 };
+enum {
+  LANES = 16,
+  MOST_TILE = 16,
+  ENOUGH_TILE = 12,
+  LITTLE_WORK = 65536,
+  MOST_TEXT = 128
+}; /* MOST_TEXT: steps that are written out */
 
 typedef struct Search {
   Kernel *k;
@@ -158,7 +164,7 @@ static void unrolled(Search *s, const Roles *r) {
   int64_t steps = 1;
   for (int i = 0; i < c->n; i++)
     if (c->reduce >> i & 1) steps *= c->size[i];
-  if (steps > 25) return;
+  if (steps > 25 || steps * r->rows * r->lanes / LANES > MOST_TEXT) return;
   Taken t = r->batch;
   take_stages(c, &t, &r->need);
   take_all(&t, &r->base);
@@ -187,7 +193,9 @@ static void tiles_of(Search *s, Roles *r) {
     if (!is_out(c, u) || u == r->lane) continue;
     for (int64_t most = 2; most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
-      if (rows == had || rows < 2 || rows * v + v + 2 > (int64_t)c->target->registers * c->target->vec_bytes / (LANES * 4)) continue;
+      if (rows == had || rows < 2 ||
+          rows * v + v + 2 > (int64_t)c->target->registers * c->target->vec_bytes / (LANES * 4))
+        continue;
       if (rows * v < ENOUGH_TILE && c->size[u] * v > ENOUGH_TILE) continue;
       had = r->rows = rows, r->tile = u;
       with_tile(s, r);

@@ -195,7 +195,7 @@ UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
 
 /* A load behind the condition is 0 where that does not hold: no need to choose 0 once more. */
 static bool gate_chooses(const UOp *where, UOp *const *src) {
-  if (where->op != OPS_WHERE || !src[1] || !is_const(src[2]) || src[2]->arg.raw.a) return false;
+  if (where->op != OPS_WHERE || !src[1] || !src[2] || !is_const(src[2]) || src[2]->arg.raw.a) return false;
   return src[1]->op == OPS_INDEX && src[1]->arg.i && index_gate(src[1]) == src[0];
 }
 
@@ -243,6 +243,8 @@ static bool run_opts(void *state) {
   return apply_opts(k, k->opt);
 }
 
+static bool run_clip(void *k) { return clip_loops(k); }
+
 static bool run_cut_sums(void *k) { return cut_sums(k); }
 
 static bool run_nest(void *k) { return nest_build(k); }
@@ -274,6 +276,7 @@ const Pass codegen_passes[] = {
     {"choose opts", .run = run_choose, .makes = GRAPH_KERNEL},
     {"nest", .run = run_nest, .makes = GRAPH_NEST},
     {"apply opts", .run = run_opts, .makes = GRAPH_NEST},
+    {"clip loops", .run = run_clip, .makes = GRAPH_NEST},
     {"cut long sums", .run = run_cut_sums, .makes = GRAPH_NEST},
     {"gpu dims", .run = run_gpu, .makes = GRAPH_NEST},
     {"flatten indices", pm_flatten, .makes = GRAPH_NEST, .required = true},

@@ -89,9 +89,10 @@ void opt_print(Str *out, const Opt *o);
 bool simplify_ranges(Kernel *k); /* heuristic.c: adjacent loops that always move together are one */
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
-bool cut_sums(Kernel *k); /* sums.c: long sums in blocks */
-bool expand(Kernel *k);   /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
-bool gpu_dims(Kernel *k); /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
+bool clip_loops(Kernel *k); /* clip.c: no step where a condition keeps it from counting */
+bool cut_sums(Kernel *k);   /* sums.c: long sums in blocks */
+bool expand(Kernel *k);     /* expand.c: no UPCAST, VEC, UNROLL, GROUP range is left */
+bool gpu_dims(Kernel *k);   /* gpu.c: GLOBAL and LOCAL loops become the indices of a grid */
 
 /* An index division by a constant: u with its bounds, x its numerator as i32 or i64. -> how many nodes,
  * sources first; 0: none is better. */

@@ -212,7 +212,8 @@ static double taken_up(const Target *t, Foot f, int level) {
     distinct = sets / a;
   }
   double worst = f.rows * per_line / fmin(sets, distinct * per_line);
-  return worst > t->ways[level] * 0.7 ? fmax(f.bytes, (double)t->cache[level] * worst / t->ways[level]) : f.bytes;
+  return worst > t->ways[level] * 0.7 ? fmax(f.bytes, (double)t->cache[level] * worst / t->ways[level])
+                                      : f.bytes;
 }
 
 /* ---- the nest that a list gives */
@@ -374,8 +375,7 @@ static double traffic_of(const Plan *p, int level) {
     bool staged = p->staged_at[a] >= 0;
     int own = p->n;
     for (int i = p->n; i >= fits; i--) {
-      if (taken_up(t, foot_of(x, c, i ? p->level[i - 1].ext : whole, staged), level) > capacity)
-        break;
+      if (taken_up(t, foot_of(x, c, i ? p->level[i - 1].ext : whole, staged), level) > capacity) break;
       own = i;
     }
     if (own == 0 || (staged && p->staged_at[a] >= own)) continue;

@@ -1,9 +1,11 @@
-/* gpu.c: a kernel for a grid of blocks of threads. In: a nest with loops typed GLOBAL and LOCAL. Out: SPECIAL indices in
- * their place, reductions over the threads of a block, barriers where local memory is written and then read by others.
+/* gpu.c: a kernel for a grid of blocks of threads. In: a nest with loops typed GLOBAL and LOCAL. Out: SPECIAL
+ * indices in their place, reductions over the threads of a block, barriers where local memory is written and
+ * then read by others.
  *
  * GLOBAL loops that hold nothing but each other become the grid. LOCAL loops of the grid are thread axes of
  * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
- * length. Nothing here branches: what lies past an end is gated, so every thread of a block meets every barrier. */
+ * length. Nothing here branches: what lies past an end is gated, so every thread of a block meets every
+ * barrier. */
 #include "codegen/nest.h"
 
 typedef struct Grid {
@@ -26,7 +28,9 @@ static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
 
 static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
-static bool is_a(const UOp *u, AxisType t) { return u->op == OPS_LOOP && (AxisType)u->src[0]->arg.range.type == t; }
+static bool is_a(const UOp *u, AxisType t) {
+  return u->op == OPS_LOOP && (AxisType)u->src[0]->arg.range.type == t;
+}
 
 static bool becomes(Grid *g, UOp *range, UOp *index) {
   return index && vec_push(g->k->mem, &g->from, range) && vec_push(g->k->mem, &g->to, index);
@@ -48,15 +52,16 @@ static UOp *gated_at(Kernel *k, UOp *mem, UOp *at, UOp *gate) {
   return gate ? UNEW(k->st, OPS_INDEX, (DType)mem->dtype, 1, ((Arg){.i = 1}), mem, at, gate) : NULL;
 }
 
-/* Partial values of the threads along the inner axis, in the register that acc steps, become one in all of them, by
- * halves: h threads take what the next h hold, then h/2. */
+/* Partial values of the threads along the inner axis, in the register that acc steps, become one in all of
+ * them, by halves: h threads take what the next h hold, then h/2. */
 static bool block_reduce(Grid *g, const UOp *acc, UOpVec *out) {
   Kernel *k = g->k;
   UOp *x = acc->src[0], *list[MAX_LIST], *at_list = num(k, 0);
   Ops op = (Ops)acc->arg.reduce.op;
   int n = 0;
   int64_t all, step = 1, apart = 1, threads = g->extent[g->inner], half = 1;
-  for (int i = 2; i < acc->nsrc; i++) { /* each value of the ranges that the register is apart for has its own */
+  for (int i = 2; i < acc->nsrc;
+       i++) { /* each value of the ranges that the register is apart for has its own */
     UOp *r = acc->src[i];
     if (!(x->ranges & range_bit(r->arg.range.id))) continue;
     list[n++] = r;
@@ -66,13 +71,15 @@ static bool block_reduce(Grid *g, const UOp *acc, UOpVec *out) {
   at = ix(k, OPS_ADD, ix(k, OPS_MUL, at_list, num(k, all)), at);
   UOp *mem = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)x->dtype, 1, 0, NULL,
                      (Arg){.param = {all * apart, k->next_local++}});
-  UOp *mine = at ? UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ARG0, mem, at) : NULL, *s = write_new(k, mine, x, n, list);
+  UOp *mine = at ? UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ARG0, mem, at) : NULL,
+      *s = write_new(k, mine, x, n, list);
   if (!s || !vec_push(k->mem, out, s)) return false;
   while (half * 2 < threads)
     half *= 2;
   for (int64_t h = half; threads > 1 && h >= 1; h /= 2) {
     UOp *gate = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, TG_MIN(h, threads - h)));
-    UOp *near = gated_at(k, mem, at, gate), *far = gated_at(k, mem, ix(k, OPS_ADD, at, num(k, h * step)), gate);
+    UOp *near = gated_at(k, mem, at, gate),
+        *far = gated_at(k, mem, ix(k, OPS_ADD, at, num(k, h * step)), gate);
     s = near && far ? write_new(k, near, uop_alu2(k->st, op, near, far), n, list) : NULL;
     if (!s || !vec_push(k->mem, out, s)) return false;
   }
@@ -126,8 +133,8 @@ static bool starts_before(const UOp *body, int i, const UOp *reg) {
   return false;
 }
 
-/* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its register, the
- * threads join what they have. */
+/* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its
+ * register, the threads join what they have. */
 static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   UOpVec steps = {0};
   bool ok = true;
@@ -202,9 +209,10 @@ static bool barrier_put(Kernel *k, UOpVec *out) {
 
 static bool is_local(const UOp *m) { return m->op == OPS_DEFINE_LOCAL; }
 
-/* A statement waits where it reads what others wrote, or writes what they may still read: all that was touched since
- * the last barrier. A loop that writes local memory begins each turn with one. Buffers are written once, by the thread
- * that is alone with its element: only who reads others' elements before has to be waited for. */
+/* A statement waits where it reads what others wrote, or writes what they may still read: all that was
+ * touched since the last barrier. A loop that writes local memory begins each turn with one. Buffers are
+ * written once, by the thread that is alone with its element: only who reads others' elements before has to
+ * be waited for. */
 static UOp *with_barriers(Kernel *k, UOp *u) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
   Touched since = {0};
@@ -222,7 +230,8 @@ static UOp *with_barriers(Kernel *k, UOp *u) {
     Touched t = {0};
     UOp *s = u->src[i];
     ok = touched(k, s, &t);
-    if (ok && (meet(&t.reads, &since.writes) || meet(&t.writes, &since.reads) || meet(&t.writes, &since.writes)))
+    if (ok &&
+        (meet(&t.reads, &since.writes) || meet(&t.writes, &since.reads) || meet(&t.writes, &since.writes)))
       ok = barrier_put(k, &src), forget(k, &since);
     s = with_barriers(k, s);
     ok = ok && s && vec_push(k->mem, &src, s);
@@ -239,7 +248,8 @@ static UOp *with_barriers(Kernel *k, UOp *u) {
 }
 
 /* ---- the grid */
-/* The last loop is x, the one before y; those before share z. Where one is too long for its axis, all share x. */
+/* The last loop is x, the one before y; those before share z. Where one is too long for its axis, all share
+ * x. */
 static bool grid_indices(Grid *g, int n, UOp *const *grid) {
   Kernel *k = g->k;
   int own = n <= 3 ? n : 2; /* loops with an axis of their own: the last ones */
@@ -254,7 +264,8 @@ static bool grid_indices(Grid *g, int n, UOp *const *grid) {
     own = 0, flat = 1;
     for (int d = 0; d < n; d++)
       if (__builtin_mul_overflow(flat, grid[d]->src[0]->arg.v.i, &flat)) flat = INT64_MAX;
-    if (flat > INT32_MAX) return error_set(k->err, TG_ERR_LIMIT, "codegen: a grid of more than 2^31 blocks"), false;
+    if (flat > INT32_MAX)
+      return error_set(k->err, TG_ERR_LIMIT, "codegen: a grid of more than 2^31 blocks"), false;
   }
   UOp *shared = own < n ? special(k, flat, own, false) : NULL;
   if (own < n) k->global[own] = (int)flat;
@@ -282,7 +293,9 @@ static UOp *inner_local(UOp *u) { /* the first LOCAL loop below */
   return NULL;
 }
 
-static bool block_axes(Grid *g, UOp *const *local) { /* the last axis is x: neighbours in memory are neighbours in a warp */
+static bool
+block_axes(Grid *g,
+           UOp *const *local) { /* the last axis is x: neighbours in memory are neighbours in a warp */
   for (int d = 0; d < g->nlocal; d++) {
     int dim = g->nlocal - 1 - d;
     g->thread[d] = special(g->k, g->extent[d], dim, true);
@@ -300,14 +313,17 @@ bool gpu_dims(Kernel *k) {
   while (u->nsrc == 1 + (u->op == OPS_LOOP)) { /* outer first */
     UOp *next = u->src[u->nsrc - 1];
     bool block = is_a(next, AXIS_LOCAL) && next->src[0]->arg.range.of == LOCAL_OF_GRID;
-    if ((!is_a(next, AXIS_GLOBAL) && !block) || !is_const(next->src[0]->src[0]) || ngrid == MAX_LIST || g.nlocal == 3) break;
+    if ((!is_a(next, AXIS_GLOBAL) && !block) || !is_const(next->src[0]->src[0]) || ngrid == MAX_LIST ||
+        g.nlocal == 3)
+      break;
     u = next;
     if (block)
       local[g.nlocal] = u->src[0], g.extent[g.nlocal++] = u->src[0]->src[0]->arg.v.i;
     else
       grid[ngrid++] = u->src[0];
   }
-  UOp *body = uop_new(k->st, OPS_SINK, DT_VOID, 1, u->nsrc - (u->op == OPS_LOOP), u->src + (u->op == OPS_LOOP), ARG0);
+  UOp *body =
+      uop_new(k->st, OPS_SINK, DT_VOID, 1, u->nsrc - (u->op == OPS_LOOP), u->src + (u->op == OPS_LOOP), ARG0);
   UOp *inner = body ? inner_local(body) : NULL;
   bool ok = body != NULL && !(inner && g.nlocal == 3);
   if (ok && inner) g.inner = g.nlocal, g.extent[g.nlocal++] = inner->src[0]->src[0]->arg.v.i;

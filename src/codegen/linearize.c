@@ -1,18 +1,18 @@
-/* linearize.c: nest -> list. In: a nest of LOOPs whose statements list nothing any more (expand.c). Out: Linear: loops
- * opened and closed, index arithmetic as int64, or as int32 where bounds prove that it fits and the target gains by
- * it; its divisions by constants as decompose.c says.
+/* linearize.c: nest -> list. In: a nest of LOOPs whose statements list nothing any more (expand.c). Out:
+ * Linear: loops opened and closed, index arithmetic as int64, or as int32 where bounds prove that it fits and
+ * the target gains by it; its divisions by constants as decompose.c says.
  *
- * A value is made once, in the outermost loop where all that it reads stands: below the loops whose ranges it has, and
- * below those that write a register or local memory that it reads. What a statement writes makes the reads of it made
- * so far old: LOADs of a register, local memory, or a buffer that an ORDERED loop writes carry the time of the last
- * write as arg, so that equal text at different times is not one node. Other stores to buffers come last in their
- * loop: all loads of the old contents are done. */
+ * A value is made once, in the outermost loop where all that it reads stands: below the loops whose ranges it
+ * has, and below those that write a register or local memory that it reads. What a statement writes makes the
+ * reads of it made so far old: LOADs of a register, local memory, or a buffer that an ORDERED loop writes
+ * carry the time of the last write as arg, so that equal text at different times is not one node. Other
+ * stores to buffers come last in their loop: all loads of the old contents are done. */
 #include "codegen/nest.h"
 #include <string.h>
 
 typedef struct OpenLoop {
-  UOp *range;        /* lowered; NULL: the kernel */
-  uint64_t writes;   /* memories that are written in it */
+  UOp *range;      /* lowered; NULL: the kernel */
+  uint64_t writes; /* memories that are written in it */
   uint32_t serial;
   UOpVec body, stores;
 } OpenLoop;
@@ -22,17 +22,19 @@ typedef struct Lin {
   Vec(OpenLoop) open; /* outer first; the first is the kernel */
   uint32_t serial, time;
   uint32_t changed[64]; /* by memory: the time of its last write */
+
   struct {
     const UOp *reg;
     UOp *value; /* lowered */
     uint32_t time, serial;
   } last[64]; /* by memory: what was last written to a register, and in which loop */
-  UOp **repl;           /* what a node became, .. */
-  uint32_t *in, *when;  /* .. in the loop of this serial, at this time; 0: not made */
-  int *level;           /* .. which is that deep */
-  uint64_t *reads;      /* memories below a node that statements write */
-  bool *updates;        /* by PARAM slot: an ORDERED loop writes it */
-  UOpMap *listed;       /* nodes of the program: lowering may meet one again */
+
+  UOp **repl;          /* what a node became, .. */
+  uint32_t *in, *when; /* .. in the loop of this serial, at this time; 0: not made */
+  int *level;          /* .. which is that deep */
+  uint64_t *reads;     /* memories below a node that statements write */
+  bool *updates;       /* by PARAM slot: an ORDERED loop writes it */
+  UOpMap *listed;      /* nodes of the program: lowering may meet one again */
   DType ix;
   UOpVec stack;
   Vec(int) next;
@@ -67,7 +69,8 @@ static uint32_t last_change(const Lin *l, uint64_t memories) {
 
 static bool is_made(const Lin *l, const UOp *u) {
   if (!l->in[u->id] || l->level[u->id] >= (int)l->open.len) return false;
-  return l->open.at[l->level[u->id]].serial == l->in[u->id] && l->when[u->id] >= last_change(l, l->reads[u->id]);
+  return l->open.at[l->level[u->id]].serial == l->in[u->id] &&
+         l->when[u->id] >= last_change(l, l->reads[u->id]);
 }
 
 static bool list(Lin *l, int level, UOp *u) { return u && vec_push(l->k->mem, &l->open.at[level].body, u); }
@@ -80,7 +83,8 @@ static bool list_once(Lin *l, int level, UOp *u) {
 }
 
 static bool set(Lin *l, const UOp *u, UOp *as, int level) {
-  l->repl[u->id] = as, l->level[u->id] = level, l->in[u->id] = l->open.at[level].serial, l->when[u->id] = l->time;
+  l->repl[u->id] = as, l->level[u->id] = level, l->in[u->id] = l->open.at[level].serial,
+  l->when[u->id] = l->time;
   return as != NULL;
 }
 
@@ -107,10 +111,12 @@ static bool divided(Lin *l, UOp *u, UOp *x, int level, bool *done) { /* an index
   return !n || set(l, u, part[n - 1], level);
 }
 
-/* What a register holds, where that was written in a loop that is still open and nothing has changed it since. */
+/* What a register holds, where that was written in a loop that is still open and nothing has changed it
+ * since. */
 static UOp *held(const Lin *l, const UOp *reg, uint64_t m) {
   int bit = __builtin_ctzll(m);
-  if (reg->op != OPS_DEFINE_REG || l->last[bit].reg != reg || l->last[bit].time != l->changed[bit]) return NULL;
+  if (reg->op != OPS_DEFINE_REG || l->last[bit].reg != reg || l->last[bit].time != l->changed[bit])
+    return NULL;
   return l->last[bit].serial == l->open.at[l->open.len - 1].serial ? l->last[bit].value : NULL;
 }
 
@@ -133,7 +139,7 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
     if (m) arg.i = last_change(l, m);
     UOp *known = m ? held(l, u->src[0], m) : NULL;
     bool extents = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG;
-    UOp *r = known ? known
+    UOp *r = known                ? known
              : u->op == OPS_CONST ? uop_const(st, d, u->arg.v)
                                   : uop_new(st, (Ops)u->op, d, u->lanes, extents ? 0 : u->nsrc, src, arg);
     ok = r && set(l, u, r, level) && (known || list_once(l, level, r));
@@ -238,7 +244,8 @@ static bool statement(Lin *l, UOp *u) { /* loops nest as deep as a kernel has ax
 
 /* ---- before: what an ACC does, as a STORE; a product is rounded once with the sum that it goes to */
 static UOp *step(Kernel *k, UOp *u) {
-  UOp *reg = u->src[0], *v = u->src[1], *was = UNEW(k->st, OPS_LOAD, (DType)reg->dtype, reg->lanes, ARG0, reg);
+  UOp *reg = u->src[0], *v = u->src[1],
+      *was = UNEW(k->st, OPS_LOAD, (DType)reg->dtype, reg->lanes, ARG0, reg);
   Ops op = (Ops)u->arg.reduce.op;
   bool product = op == OPS_ADD && v->op == OPS_MUL && dtype_is_float((DType)v->dtype) && v->dtype >= DT_F32;
   if (product)
@@ -268,7 +275,9 @@ static void ordered_writes(Lin *l, const UOp *u, bool ordered) { /* buffers that
     ordered_writes(l, u->src[i], ordered);
 }
 
-static void index_dtype(Lin *l, const UOpVec *order) { /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
+static void
+index_dtype(Lin *l,
+            const UOpVec *order) { /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
   l->ix = DT_I64;
   if (!l->k->ren || !l->k->ren->has_local) return;
   l->ix = DT_I32;
@@ -286,7 +295,8 @@ static bool lin_begin(Lin *l, UOp *sink, UOpVec *order, Linear *out) {
   l->when = mem_alloc(m, n * sizeof *l->when), l->level = mem_alloc(m, n * sizeof *l->level);
   l->reads = mem_alloc(m, n * sizeof *l->reads), l->listed = uop_map_begin(k->st, k->st);
   for (size_t i = 0; i < order->len; i++)
-    if (order->at[i]->op == OPS_PARAM) out->nparam = TG_MAX(out->nparam, (int)order->at[i]->arg.param.slot + 1);
+    if (order->at[i]->op == OPS_PARAM)
+      out->nparam = TG_MAX(out->nparam, (int)order->at[i]->arg.param.slot + 1);
   l->updates = mem_alloc(m, (size_t)out->nparam + 1);
   if (!l->repl || !l->in || !l->when || !l->level || !l->reads || !l->listed || !l->updates) return false;
   index_dtype(l, order);
@@ -311,7 +321,8 @@ static void lin_end(Lin *l) {
     vec_free(m, &l->open.at[i].body), vec_free(m, &l->open.at[i].stores);
   vec_free(m, &l->open), vec_free(m, &l->stack), vec_free(m, &l->next);
   uop_map_end(l->k->st, l->listed);
-  mem_free(m, l->repl), mem_free(m, l->in), mem_free(m, l->when), mem_free(m, l->level), mem_free(m, l->reads);
+  mem_free(m, l->repl), mem_free(m, l->in), mem_free(m, l->when), mem_free(m, l->level),
+      mem_free(m, l->reads);
   mem_free(m, l->updates);
 }
 

@@ -1,9 +1,11 @@
-/* nest.c: a kernel's graph -> its loop nest (nest.h). In: SINK of STOREs that list their loops, REDUCE and SCAN in
- * their values, local memory behind AFTER. Out: the tree; reductions are registers that statements step.
+/* nest.c: a kernel's graph -> its loop nest (nest.h). In: SINK of STOREs that list their loops, REDUCE and
+ * SCAN in their values, local memory behind AFTER. Out: the tree; reductions are registers that statements
+ * step.
  *
- * Loops form a tree: an output lists its loops outside in; the loops of a reduction, or of what fills local memory,
- * hang below the deepest loop that they depend on, and those over the same ranges share them. In a loop a statement
- * comes after those that its value needs; stores to buffers come last, so that every load of the old contents is done. */
+ * Loops form a tree: an output lists its loops outside in; the loops of a reduction, or of what fills local
+ * memory, hang below the deepest loop that they depend on, and those over the same ranges share them. In a
+ * loop a statement comes after those that its value needs; stores to buffers come last, so that every load of
+ * the old contents is done. */
 #include "codegen/nest.h"
 #include <string.h>
 
@@ -25,11 +27,11 @@ typedef struct Build {
   Arena arena;
   Vec(NestLoop) loops;
   const Free **free;
-  UOp **now;          /* what a node is in the nest */
-  int *loop_of;       /* a RANGE's loop */
-  int *late;          /* the innermost loop that is around all users of a node */
-  uint8_t *state;     /* 1: on the stack, 2: done */
-  bool *output;       /* STOREs of the SINK; the others fill local memory */
+  UOp **now;      /* what a node is in the nest */
+  int *loop_of;   /* a RANGE's loop */
+  int *late;      /* the innermost loop that is around all users of a node */
+  uint8_t *state; /* 1: on the stack, 2: done */
+  bool *output;   /* STOREs of the SINK; the others fill local memory */
 } Build;
 
 static const Free no_loops = {0};
@@ -93,12 +95,15 @@ static int loop_add(Build *b, UOp *range, int parent) {
   return b->loop_of[range->id] = (int)b->loops.len - 1;
 }
 
-/* A REDUCE, or a STORE that fills local memory, ends a loop nest of its own; those over the same ranges share it. */
+/* A REDUCE, or a STORE that fills local memory, ends a loop nest of its own; those over the same ranges share
+ * it. */
 static bool ends_nest(const Build *b, const UOp *u) {
   return (u->op == OPS_REDUCE || (u->op == OPS_STORE && !b->output[u->id])) && list_start(u) < u->nsrc;
 }
 
-static NestLoop *nest_of(Build *b, const UOp *u) { return &b->loops.at[b->loop_of[u->src[list_start(u)]->id]]; }
+static NestLoop *nest_of(Build *b, const UOp *u) {
+  return &b->loops.at[b->loop_of[u->src[list_start(u)]->id]];
+}
 
 static bool around(const Build *b, int outer, int inner) { /* outer is inner, or a loop around it */
   while (b->loops.at[inner].depth > b->loops.at[outer].depth)
@@ -138,8 +143,8 @@ static bool place_outputs(Build *b) {
   return true;
 }
 
-/* Where the loops of u stand: as far out as they can, but with the others over the same ranges where those are in
- * there too. */
+/* Where the loops of u stand: as far out as they can, but with the others over the same ranges where those
+ * are in there too. */
 static int place_nest(Build *b, const UOpVec *order, size_t at, UOp *u) {
   int most = b->late[u->id], first = list_start(u), have = b->loop_of[u->src[first]->id];
   int own = earliest(b, u), want = own;
@@ -284,7 +289,8 @@ static UOp *dependency(Build *b, UOp *u, int k) {
     if (k < r->nsrc) return r->src[k];
     k -= r->nsrc;
   }
-  int outer = b->loop_of[u->src[list_start(u)]->id]; /* it closes behind them: outputs that stand in it come first */
+  int outer =
+      b->loop_of[u->src[list_start(u)]->id]; /* it closes behind them: outputs that stand in it come first */
   for (int i = 0; i < b->k->sink->nsrc; i++) {
     UOp *o = b->k->sink->src[i];
     if (around(b, outer, b->late[o->id]) && k-- == 0) return o;
@@ -374,8 +380,8 @@ bool nest_build(Kernel *k) {
     ok = free_set(&b, order.at[i]);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     b.output[k->sink->src[i]->id] = true;
-  ok = ok && vec_push(m, &b.loops, ((NestLoop){.parent = -1})) && place_outputs(&b) && place_nests(&b, &order) &&
-       order_statements(&b) && close_outputs(&b);
+  ok = ok && vec_push(m, &b.loops, ((NestLoop){.parent = -1})) && place_outputs(&b) &&
+       place_nests(&b, &order) && order_statements(&b) && close_outputs(&b);
   for (size_t i = 0; i < b.loops.len; i++)
     vec_free(m, &b.loops.at[i].body), vec_free(m, &b.loops.at[i].stores), vec_free(m, &b.loops.at[i].members);
   vec_free(m, &b.loops), vec_free(m, &order);
@@ -507,11 +513,13 @@ static bool fresh_memory(Fresh *f, UOp *in, const UOp *store) {
   UOp *m = stored_in(store);
   if (fresh_has(f, m)) return true;
   if (m->op == OPS_DEFINE_REG && store->op == OPS_STORE)
-    return fresh_add(f, m, uop_new(f->k->st, OPS_DEFINE_REG, (DType)m->dtype, m->lanes, m->nsrc, m->src,
-                                   (Arg){.param = {m->arg.param.nelem, f->k->next_reg++}}));
+    return fresh_add(f, m,
+                     uop_new(f->k->st, OPS_DEFINE_REG, (DType)m->dtype, m->lanes, m->nsrc, m->src,
+                             (Arg){.param = {m->arg.param.nelem, f->k->next_reg++}}));
   if (m->op == OPS_DEFINE_LOCAL && !touched_outside(f->k, in, m))
-    return fresh_add(f, m, uop_new(f->k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
-                                   (Arg){.param = {m->arg.param.nelem, f->k->next_local++}}));
+    return fresh_add(f, m,
+                     uop_new(f->k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
+                             (Arg){.param = {m->arg.param.nelem, f->k->next_local++}}));
   return true;
 }
 

@@ -221,8 +221,10 @@ static bool lay_out(Staged *s) {
   if (s->lane_axis >= 0) place *= (s->axis[s->lane_axis].span + s->lanes - 1) / s->lanes;
   s->nelem = place;
   DType d = (DType)s->param->dtype;
-  const Target *t = s->k->opt->target; /* what does not stay in the last level is as far as the buffer itself */
-  if (place > (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(d)) return cannot(s, "local memory has no room for it");
+  const Target *t =
+      s->k->opt->target; /* what does not stay in the last level is as far as the buffer itself */
+  if (place > (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(d))
+    return cannot(s, "local memory has no room for it");
   s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, d, 1, 0, NULL, (Arg){.param = {place, s->k->next_local++}});
   return s->memory != NULL;
 }

@@ -1,6 +1,6 @@
-/* sums.c: long sums of floats -> sums of sums of blocks. In: a nest whose loops are shaped. Out: the same nest; a
- * register that takes in more than two blocks of values in a row does so in two levels: a block is added up from zero
- * in a register of its own, then added to the sum. A level is cut again while it is long.
+/* sums.c: long sums of floats -> sums of sums of blocks. In: a nest whose loops are shaped. Out: the same
+ * nest; a register that takes in more than two blocks of values in a row does so in two levels: a block is
+ * added up from zero in a register of its own, then added to the sum. A level is cut again while it is long.
  *
  * A row of n additions to one accumulator is wrong by at most n * u * sum |x|, u = 2^-24 for f32; where the
  * sum is large and what is added is small, every addition rounds the same way, and it is that wrong: the mean
@@ -10,8 +10,8 @@
  * the registers, and each block costs a few moves of them; its products round in all directions. Blocks are
  * powers of two, so that sums of equal values mostly stay exact.
  *
- * The cut is made from the loops' lengths alone, so the bits are the same for any number of threads. A loop that
- * also writes memory is not cut: rows are short. */
+ * The cut is made from the loops' lengths alone, so the bits are the same for any number of threads. A loop
+ * that also writes memory is not cut: rows are short. */
 #include "codegen/nest.h"
 
 enum { BLOCK = 128, BLOCK_OF_PRODUCTS = 512, MOST_EDITS = 4096 };
@@ -60,9 +60,10 @@ static bool cut(Kernel *k, UOp *loop, int64_t n) { /* into blocks of n; the last
   UOp *block = kernel_range(k, blocks, (AxisType)r->arg.range.type, NULL);
   UOp *from = block ? uop_alu2(st, OPS_MUL, block, len) : NULL;
   if (from && !(is_const(r->src[0]) && r->src[0]->arg.v.i % n == 0)) {
-    UOp *done = uop_alu2(st, OPS_SUB, from, r->src[0]); /* the lesser of n and what is left, as -max(-n, -left):
-                                                           bounds see through it */
-    turn = done ? uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_MAX, done, uop_index_const(st, -n)), uop_index_const(st, -1))
+    UOp *done = uop_alu2(st, OPS_SUB, from, r->src[0]); /* the lesser of n and what is left, as -max(-n,
+                                                           -left): bounds see through it */
+    turn = done ? uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_MAX, done, uop_index_const(st, -n)),
+                           uop_index_const(st, -1))
                 : NULL;
     turn = turn ? uop_simplify(st, k->mem, turn) : NULL;
   }
@@ -82,9 +83,11 @@ static bool level(Kernel *k, UOp *loop, UOp *acc) {
   int n = 0;
   for (int i = 2; i < acc->nsrc; i++)
     if (x->ranges & range_bit(acc->src[i]->arg.range.id)) list[n++] = acc->src[i];
-  UOp *own = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src), *mine = reg_at(k, own, x->nsrc - 1, x->src + 1);
+  UOp *own = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src),
+      *mine = reg_at(k, own, x->nsrc - 1, x->src + 1);
   UOp *with[3] = {reg_start(k, mine, OPS_ADD, n, list),
-                  mine ? uop_substitute(k->st, k->mem, loop, 1, &x, &mine) : NULL, acc_new(k, OPS_ADD, x, mine, n, list)};
+                  mine ? uop_substitute(k->st, k->mem, loop, 1, &x, &mine) : NULL,
+                  acc_new(k, OPS_ADD, x, mine, n, list)};
   UOp *sink = with[0] && with[1] && with[2] ? nest_replace(k, k->sink, loop, 3, with) : NULL;
   return sink && (k->sink = sink);
 }
@@ -106,7 +109,7 @@ static bool shorten(Kernel *k, const PlaceVec *at, int here, bool *edited) {
   }
   if (up == home || up < 0) return true; /* what is left is one block */
   UOp *longer = at->at[up].u;
-  if (size < block_of(acc) / 4 && !longer->src[0]->src[0]->ranges && !writes_memory(longer)) {
+  if (size < block_of(acc) / 4 && !writes_memory(longer)) {
     int64_t n = (int64_t)(block_of(acc) / size);
     *edited = true;
     return cut(k, longer, INT64_C(1) << (63 - __builtin_clzll((uint64_t)n)));

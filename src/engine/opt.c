@@ -98,8 +98,7 @@ static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the la
     if (ok)
       j->text.roots.at[i] = k.sink;
     else if (!err_of(j)->status)
-      error_set(err_of(j), TG_ERR_VALUE,
-                "opt: '%s' cannot do it", p->name);
+      error_set(err_of(j), TG_ERR_VALUE, "opt: '%s' cannot do it", p->name);
   }
   if (!ok) return false;
   if (lin.n) return write_program(j, &lin);
@@ -155,7 +154,9 @@ static bool run(Job *j, const char *text) {
     return error_set(err_of(j), TG_ERR_VALUE, "opt: no pass is called '%s'", j->o.pass), false;
   const Pass *first = j->o.from ? find(codegen_passes, codegen_npass, j->o.from) : cp;
   if (j->o.from && (!first || !cp || first > cp))
-    return error_set(err_of(j), TG_ERR_VALUE, "opt: from '%s': it is a pass of code generation before .pass", j->o.from), false;
+    return error_set(err_of(j), TG_ERR_VALUE, "opt: from '%s': it is a pass of code generation before .pass",
+                     j->o.from),
+           false;
   if (!uop_parse(&j->text, j->st, &j->ctx->mem, text, strlen(text), err_of(j)))
     return err_of(j)->status ? false : no_memory(j);
   if (j->kind) return say_kind(j);

@@ -106,6 +106,7 @@ static void cpu_features(char *out, size_t cap, char *names, size_t names_cap) {
 }
 
 static void cpu_close(Device *d) {
+  host_trim(d);
   Cpu *p = d->priv;
   if (!p) return;
   pool_free(p->pool);

@@ -8,6 +8,7 @@
 /* ---- host.c: memory of devices whose buffers are host memory */
 TgStatus host_alloc(Device *d, size_t nbytes, void **out);
 void host_free(Device *d, void *p, size_t nbytes);
+void host_trim(Device *d); /* gives back what is kept; when the device closes, or memory is short */
 TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus host_sync(Device *d);
 

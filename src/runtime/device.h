@@ -21,7 +21,7 @@ typedef struct TgBackend {
   uint32_t has;
   TgStatus (*open)(Device *d); /* TG_ERR_DEVICE with a reason when it cannot work here */
   void (*close)(Device *d);
-  TgStatus (*alloc)(Device *d, size_t nbytes, void **out); /* 64-byte aligned, zeroed */
+  TgStatus (*alloc)(Device *d, size_t nbytes, void **out); /* 64-byte aligned; of any content */
   void (*free)(Device *d, void *p, size_t nbytes);
   TgStatus (*copy_in)(Device *d, void *dst, const void *src, size_t nbytes);
   TgStatus (*copy_out)(Device *d, void *dst, const void *src, size_t nbytes);
@@ -42,8 +42,10 @@ struct Device {
   const TgEnv *env;
   TgError *err;
   void *priv;
-  Target target;        /* the machine that it plans for */
-  const char *describe; /* one line for `tg devices` */
+  Target target;                 /* the machine that it plans for */
+  const char *describe;          /* one line for `tg devices` */
+  struct HostBlock *kept[48][8]; /* host memory that was freed, by size (host.c) */
+  uint64_t bytes_kept;
   uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried; /* counters */
 };
 

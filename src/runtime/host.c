@@ -1,25 +1,95 @@
-/* host.c: buffers in host memory, shared by CPU, INTERP and NULL. 64-byte aligned, zeroed; the block's start
- * is kept just below. */
+/* host.c: buffers in host memory, shared by CPU, INTERP and NULL. 64-byte aligned, with a header just below.
+ * Large ones that were freed are kept, by size, for the next that is asked for: memory fresh from the system
+ * costs a page fault for each 4 KB, more than most kernels take to write it. What a buffer holds at first is
+ * not said: kernels write all that is read. Where graphs are checked (TG_SPEC) it is a pattern, so that a
+ * read of what nothing wrote shows. */
 #include "runtime/cpu.h"
 #include <string.h>
 
+enum {
+  ALIGN = 64,
+  KEPT_FROM = 64 << 10, /* bytes: smaller ones come from malloc, which keeps its own */
+  STEPS = 8,            /* sizes are rounded up to one of so many between two powers of two */
+  UNWRITTEN = 0xa5
+};
+
+static const uint64_t ALWAYS_KEPT = 64 << 20; /* bytes kept besides as many as are in use */
+
+typedef struct HostBlock {
+  void *raw;
+  size_t room;
+  struct HostBlock *next; /* of the kept ones of its size */
+} HostBlock;
+
+_Static_assert(sizeof(HostBlock) <= ALIGN, "the header fits before an aligned buffer");
+
+static HostBlock *block_of(void *p) { return (HostBlock *)((char *)p - ALIGN); }
+
+static size_t rounded(size_t nbytes) {
+  size_t step = (size_t)1 << (63 - __builtin_clzll(nbytes | 1));
+  step = TG_MAX(step / STEPS, (size_t)1);
+  return nbytes < KEPT_FROM ? nbytes : (nbytes + step - 1) / step * step;
+}
+
+/* One list for each rounded size: power of two, and step. */
+static HostBlock **list_of(Device *d, size_t room) {
+  int power = 63 - __builtin_clzll(room);
+  size_t step = ((size_t)1 << power) / STEPS;
+  return &d->kept[power][(room - ((size_t)1 << power)) / step % STEPS];
+}
+
+void host_trim(Device *d) {
+  for (size_t power = 0; power < TG_COUNT(d->kept); power++)
+    for (int step = 0; step < STEPS; step++)
+      while (d->kept[power][step]) {
+        HostBlock *b = d->kept[power][step];
+        d->kept[power][step] = b->next;
+        mem_free(d->mem, b->raw);
+      }
+  d->bytes_kept = 0;
+}
+
+static HostBlock *block_new(Device *d, size_t room) {
+  char *raw = room > SIZE_MAX - 2 * ALIGN ? NULL : mem_alloc_raw(d->mem, room + 2 * ALIGN);
+  if (!raw) return NULL;
+  HostBlock *b = (HostBlock *)(((uintptr_t)raw + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1));
+  *b = (HostBlock){raw, room, NULL};
+  return b;
+}
+
 TgStatus host_alloc(Device *d, size_t nbytes, void **out) {
+  size_t room = rounded(nbytes);
+  bool keeps = room >= KEPT_FROM && (d->backend->has & HAS_RUN);
+  HostBlock *b = keeps ? *list_of(d, room) : NULL;
   *out = NULL;
-  char *raw = nbytes > SIZE_MAX - 128 ? NULL : mem_alloc(d->mem, nbytes + 128);
-  if (!raw) return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
-  char *p = (char *)(((uintptr_t)raw + sizeof raw + 63) & ~(uintptr_t)63);
-  memcpy(p - sizeof raw, &raw, sizeof raw);
+  if (b) {
+    *list_of(d, room) = b->next, d->bytes_kept -= room;
+  } else if (!(b = block_new(d, room)) && d->bytes_kept) {
+    host_trim(d);
+    b = block_new(d, room);
+  }
+  if (!b) return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->backend->name, nbytes);
+  *out = (char *)b + ALIGN;
+  if (!(d->backend->has & HAS_RUN))
+    memset(*out, 0, nbytes);
+  else if (d->env && d->env->spec)
+    memset(*out, UNWRITTEN, nbytes);
   d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
-  *out = p;
   return TG_OK;
 }
 
 void host_free(Device *d, void *p, size_t nbytes) {
   if (!p) return;
-  char *raw;
-  memcpy(&raw, (char *)p - sizeof raw, sizeof raw);
+  HostBlock *b = block_of(p);
   d->bytes_in_use -= nbytes;
-  mem_free(d->mem, raw);
+  bool keeps = b->room >= KEPT_FROM && (d->backend->has & HAS_RUN);
+  if (!keeps || d->bytes_kept + b->room > ALWAYS_KEPT + d->bytes_in_use) {
+    mem_free(d->mem, b->raw);
+    return;
+  }
+  HostBlock **list = list_of(d, b->room);
+  b->next = *list, *list = b;
+  d->bytes_kept += b->room;
 }
 
 TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes) {

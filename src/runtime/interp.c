@@ -506,7 +506,7 @@ static TgStatus interp_open(Device *d) {
   return TG_OK;
 }
 
-static void interp_close(Device *d) { (void)d; }
+static void interp_close(Device *d) { host_trim(d); }
 
 #define INTERP_BACKEND(id, text, caps, rend)                                                                 \
   const TgBackend id = {.name = text,                                                                        \

@@ -397,7 +397,9 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   case ARG_MEMORY: return two(p, &arg->param.slot, &arg->param.nelem);
   case ARG_VAR: return two(p, &arg->var.lo, &arg->var.hi);
   case ARG_SPECIAL: return two(p, &arg->special.dim, &arg->special.local);
-  case ARG_RANGE: return whole_number(p, &arg->range.id) && expect(p, ",") && axis_type(p, &arg->range.type) && range_origin(p, arg);
+  case ARG_RANGE:
+    return whole_number(p, &arg->range.id) && expect(p, ",") && axis_type(p, &arg->range.type) &&
+           range_origin(p, arg);
   case ARG_REDUCE: return reduce_op(p, &arg->reduce.op);
   case ARG_AXES: return reduce_op(p, &arg->reduce.op) && expect(p, ",") && (arg->reduce.axes = int_list(p));
   case ARG_SCATTER: return reduce_op(p, &arg->scatter.op) && scatter_how(p, &arg->scatter.how);

@@ -28,8 +28,8 @@ typedef struct PassEnv { /* of a context: what was asked for, and counts over al
   int next_schedule, next_kernel;          /* numbers in the names of dumps */
   void (*say)(void *to, const char *text); /* where traces go; NULL: nowhere */
   void *say_to;
-  uint64_t fallbacks; /* kernels lowered again with fewer opts .. */
-  char fallback[320]; /* .. and why, the last time: kernel, pass, opt, reason; "" once it was told */
+  uint64_t fallbacks;        /* kernels lowered again with fewer opts .. */
+  char fallback[320];        /* .. and why, the last time: kernel, pass, opt, reason; "" once it was told */
   const struct PassRun *now; /* the run whose pass is at work */
   const char *pass;
   bool said_pass;        /* the trace has named the pass */

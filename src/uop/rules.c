@@ -50,7 +50,7 @@ bool has_one_value(const UOp *u) {
 
 bool fits(const UOp *n, int dtype) {
   DType d = (DType)dtype;
-  return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmax != INT64_MAX &&
+  return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmin != INT64_MIN && n->vmax != INT64_MAX &&
          n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
 }
 

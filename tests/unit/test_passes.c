@@ -322,7 +322,8 @@ static void test_opt(void **state) {
       fail_msg("%s: says '%s', not '%s'", wrong[i].text, tg_errmsg(ctx), wrong[i].says);
     tg_clear_error(ctx);
   }
-  const char *many = "p0 = PARAM[f32, 0, 4]\nr99 = RANGE[99, LOOP](4)\ns = SINK(STORE(INDEX(p0, r99), 1:f32, r99))\n";
+  const char *many =
+      "p0 = PARAM[f32, 0, 4]\nr99 = RANGE[99, LOOP](4)\ns = SINK(STORE(INDEX(p0, r99), 1:f32, r99))\n";
   assert_non_null(tg_opt(ctx, many, .pass = "linearize", .from = "simplify ranges"));
   assert_null(tg_opt(ctx, many, .pass = "simplify ranges", .from = "linearize"));
   tg_clear_error(ctx);

@@ -144,8 +144,8 @@ static const Case cases[] = {
      "RANGE: a loop of type 8 in a loops graph"},
     {L, HEAD SINK("LOOP(r0, STORE(INDEX(p0, r0), 1:f32, r0))"), "STORE: 3 sources"},
     {L,
-     "g = DEFINE_REG[f32x4, 0, 1]\nv = VECTORIZE[f32x4](1:f32)\n" 
-      "a = STORE(g, v)\nb = ACC[ADD](g, EXCHANGE[2, 1](v, v))\nroots SINK(a, b)\n",
+     "g = DEFINE_REG[f32x4, 0, 1]\nv = VECTORIZE[f32x4](1:f32)\n"
+     "a = STORE(g, v)\nb = ACC[ADD](g, EXCHANGE[2, 1](v, v))\nroots SINK(a, b)\n",
      NULL},
     {L, "g = DEFINE_REG[f32x4, 0, 1]\nv = VECTORIZE[f32x4](1:f32)\n" SINK("STORE(g, EXCHANGE[4, 0](v, v))"),
      "EXCHANGE: blocks of 4 in 4 lanes"},

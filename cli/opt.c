@@ -9,7 +9,8 @@
 static int usage(void) {
   fprintf(
       stderr,
-      "usage: tg opt [--from NAME] [--pass NAME] [--emit uops|c|cuda|metal] [--opts LIST] [FILE]\n       tg "
+      "usage: tg opt [--from NAME] [--pass NAME] [--emit uops|c|cuda|metal|costs] [--opts LIST] [FILE]\n     "
+      "  tg "
       "opt --list\n"
       "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes it; without FILE, or as -, stdin "
       "is read.\n");

@@ -1159,11 +1159,12 @@ TG_API void tg_jit_free(TgJit *jit);  /* NULL is fine */
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
  * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass of code
- * generation to begin with. .emit: "uops" (default: text again),
- * "c", "cuda", "metal", "kind" (what the text is, "kernel graph of 12 nodes with 1 root"; nothing is
- * compiled). .opts: a list of opts instead of the heuristic's. A tensor graph is scheduled and its kernels
- * compiled, a kernel is compiled, a program is rendered. NULL: refused, tg_errmsg says why (line and column
- * where it is the text). The result lives until the next tg_opt of ctx. */
+ * generation to begin with. .emit: "uops" (default: text again), "costs" (of a kernel: each list of opts that
+ * is considered, and what it is estimated to cost), "c", "cuda", "metal", "kind" (what the text is, "kernel
+ * graph of 12 nodes with 1 root"; nothing is compiled). .opts: a list of opts instead of the heuristic's. A
+ * tensor graph is scheduled and its kernels compiled, a kernel is compiled, a program is rendered. NULL:
+ * refused, tg_errmsg says why (line and column where it is the text). The result lives until the next tg_opt
+ * of ctx. */
 TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *o);
 /* the passes in the order they run; NULL past the last. stage: "codegen" */
 TG_API const char *tg_pass_name(int i, const char **stage);

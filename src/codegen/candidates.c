@@ -20,7 +20,7 @@ enum {
 typedef struct Search {
   Kernel *k;
   const Contraction *c;
-  int ncores, tried;
+  int ncores;
   bool found;
   Taken best;
   Cost cost;
@@ -40,10 +40,34 @@ static void take_all(Taken *t, const Taken *more) {
     take(t, more->opt[i].op, (int)more->opt[i].r, more->opt[i].n);
 }
 
+static Opt named(const Contraction *c, const Opt *o) { /* in the kernel's numbers */
+  int64_t r = o->op == OPT_STAGE ? c->access[o->r].slot : c->range[o->r]->arg.range.id;
+  return (Opt){o->op, r, o->op == OPT_SWAP ? c->range[o->n]->arg.range.id : o->n};
+}
+
+/* A line for `tg opt --emit costs`: thousands of cycles, and the parts. */
+static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
+  Str list;
+  str_init(&list, s->k->mem);
+  for (int i = 0; i < t->n; i++) {
+    Opt o = named(s->c, &t->opt[i]);
+    opt_print(&list, &o);
+  }
+  if (cost->thread >= 0) {
+    Opt o = {OPT_THREAD, s->c->range[cost->thread]->arg.range.id, s->ncores};
+    opt_print(&list, &o);
+  }
+  str_printf(s->k->opt->costs,
+             "%12.1f  compute %.1f, into L1 %.1f L2 %.1f L3 %.1f, copies %.1f, stores %.1f  %s\n",
+             cost->cycles / 1000, cost->compute / 1000, cost->traffic[0] / 1000, cost->traffic[1] / 1000,
+             cost->traffic[2] / 1000, cost->copy / 1000, cost->stores / 1000, str_text(&list));
+  str_free(&list);
+}
+
 static void consider(Search *s, const Taken *t) {
   Cost cost;
   if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, &cost)) return;
-  s->tried++;
+  if (s->k->opt->costs) write_cost(s, t, &cost);
   if (s->found && cost.cycles >= s->cost.cycles) return;
   s->found = true, s->best = *t, s->cost = cost;
 }
@@ -78,6 +102,16 @@ typedef struct Roles {
   Taken batch, base;            /* loops that all loads move with, turn by turn; the inner shape */
 } Roles;
 
+/* One copy can serve: it is read at one place, and its index is a sum of loops. */
+static bool can_stage(const Contraction *c, int a) {
+  const Access *x = &c->access[a];
+  for (int o = c->nstore; o < c->naccess; o++)
+    if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
+  for (int o = 0; o < c->nstore; o++)
+    if (c->access[o].slot == x->slot) return false;
+  return x->even;
+}
+
 static bool roles_set(const Contraction *c, Roles *r) {
   r->need.n = r->lane_loads.n = r->others.n = 0;
   for (int a = c->nstore; a < c->naccess; a++) {
@@ -85,7 +119,7 @@ static bool roles_set(const Contraction *c, Roles *r) {
     if (!x->in_sum) continue;
     bool lane = moves(c, a, r->lane);
     bool must = x->gated || (lane && access_step(x, r->lane) != 1);
-    if (must && !x->even) return false;
+    if (must && !can_stage(c, a)) return false;
     if (lane) set_add(&r->lane_loads, a);
     if (must) set_add(&r->need, a);
     if (must && !lane) set_add(&r->others, a);
@@ -117,7 +151,7 @@ static void stage_lane_blocks(Search *s, const Roles *r) {
     Taken t = r->batch;
     Set lane = {0};
     for (int i = 0; i < r->lane_loads.n; i++)
-      if ((all && s->c->access[r->lane_loads.at[i]].even) || set_has(&r->need, r->lane_loads.at[i]))
+      if ((all && can_stage(s->c, r->lane_loads.at[i])) || set_has(&r->need, r->lane_loads.at[i]))
         set_add(&lane, r->lane_loads.at[i]);
     take_stages(s->c, &t, &r->others);
     take(&t, OPT_TILE, r->lane, r->lanes);
@@ -255,9 +289,7 @@ static bool hand_over(const Search *s, OptVec *out) {
   bool ok = true;
   for (int i = 0; ok && i < s->best.n; i++) {
     Opt o = s->best.opt[i];
-    if (o.op == OPT_TILE && o.n >= c->size[o.r]) continue;
-    int64_t r = o.op == OPT_STAGE ? c->access[o.r].slot : c->range[o.r]->arg.range.id;
-    ok = vec_push(m, out, ((Opt){o.op, r, o.op == OPT_SWAP ? c->range[o.n]->arg.range.id : o.n}));
+    if (o.op != OPT_TILE || o.n < c->size[o.r]) ok = vec_push(m, out, named(c, &o));
   }
   int thread = s->cost.thread;
   if (ok && thread >= 0)

@@ -59,6 +59,7 @@ typedef struct CodegenOptions {
   const char *opts; /* a list to use instead of the heuristic's, or NULL */
   int leave_out;    /* how many of the heuristic's opts are not taken, the last ones first */
   PassEnv *passes;  /* NULL, or what watches the passes */
+  Str *costs;       /* NULL, or where each list that is considered is written with what it costs */
 } CodegenOptions;
 
 extern const Pass codegen_passes[];

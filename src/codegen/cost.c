@@ -93,19 +93,37 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
   return true;
 }
 
-static bool loops_add(Contraction *c, const UOp *u, int first, bool reduce) {
-  for (int i = first; i < u->nsrc; i++) {
-    const UOp *r = u->src[i];
-    int at = 0;
-    if (r->op != OPS_RANGE || !is_const(r->src[0]) || r->arg.range.type == AXIS_ORDERED) return false;
-    while (at < c->n && c->range[at] != r)
-      at++;
-    if (at < c->n && !reduce) continue;
-    if (at < c->n || c->n == MAX_LOOPS) return false; /* a reduction over a loop of an output */
-    c->range[c->n] = r, c->size[c->n] = r->src[0]->arg.v.i;
-    if (reduce) c->reduce |= 1u << c->n;
-    c->n++;
-  }
+static bool loop_add(Contraction *c, const UOp *r, bool reduce) {
+  if (r->op != OPS_RANGE || !is_const(r->src[0]) || r->arg.range.type == AXIS_ORDERED) return false;
+  for (int at = 0; at < c->n; at++)
+    if (c->range[at] == r) return false; /* a reduction over a loop of an output */
+  if (c->n == MAX_LOOPS) return false;
+  c->range[c->n] = r, c->size[c->n] = r->src[0]->arg.v.i;
+  if (reduce) c->reduce |= 1u << c->n;
+  c->n++;
+  return true;
+}
+
+static bool lists(const UOp *store, const UOp *r) {
+  for (int i = 2; i < store->nsrc; i++)
+    if (store->src[i] == r) return true;
+  return false;
+}
+
+/* The loops that all outputs have. Each may have others inside, over which what was summed is only read. */
+static bool outputs_add(Contraction *c, const UOp *sink, const UOp *reduce) {
+  for (int s = 0; s < sink->nsrc; s++)
+    for (int i = 2; i < sink->src[s]->nsrc; i++) {
+      const UOp *r = sink->src[s]->src[i];
+      bool all = true, had = false;
+      for (int o = 0; o < sink->nsrc; o++)
+        all = all && lists(sink->src[o], r);
+      for (int at = 0; at < c->n; at++)
+        had |= c->range[at] == r;
+      if (all && !had && !loop_add(c, r, false)) return false;
+      if (!all && (r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(reduce, r)))
+        return false;
+    }
   return true;
 }
 
@@ -144,12 +162,9 @@ bool contraction_of(Kernel *k, Contraction *c) {
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   const UOp *reduce = ok ? only_reduce(&order) : NULL;
   ok = reduce && k->sink->nsrc >= 1;
-  const UOp *first = ok ? k->sink->src[0] : NULL;
-  ok = ok && loops_add(c, first, 2, false);
-  int nout = c->n;
-  for (int i = 1; ok && i < k->sink->nsrc; i++) /* outputs over the same loops */
-    ok = k->sink->src[i]->nsrc == first->nsrc && loops_add(c, k->sink->src[i], 2, false) && c->n == nout;
-  ok = ok && loops_add(c, reduce, 1, true);
+  ok = ok && outputs_add(c, k->sink, reduce);
+  for (int i = 1; ok && i < reduce->nsrc; i++)
+    ok = loop_add(c, reduce->src[i], true);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = access_add(k, c, k->sink->src[i]->src[0], false) && c->access[i].even && !c->access[i].gated;
   c->nstore = k->sink->nsrc;
@@ -380,6 +395,9 @@ static double traffic_of(const Plan *p, int level) {
     }
     if (own == 0 || (staged && p->staged_at[a] >= own)) continue;
     Foot f = foot_of(x, c, p->level[own - 1].ext, staged);
+    if (access_step(x, p->level[own - 1].loop) == 1) { /* the next turn goes on where this one ends */
+      f.bytes = f.rows * f.run, f.run *= p->level[own - 1].turns;
+    }
     double bytes = f.bytes;
     int at = own - 1;
     while (at >= 0 && !(x->moves >> p->level[at].loop & 1))

@@ -28,11 +28,19 @@ static DType int_of(DType d) { return d == DT_F64 ? DT_I64 : DT_I32; }
 
 static UOp *not_(B *b, UOp *x) { return op2(b, OPS_CMPNE, x, ci(b, DT_BOOL, 1)); }
 
-/* nearest whole number for |x| < 2^22 (f32) or 2^51 (f64): adding 1.5 * 2^mantissa leaves no room for a
- * fraction */
-static UOp *round_near(B *b, UOp *x) {
-  double big = b->d == DT_F64 ? 6755399441055744.0 : 12582912.0;
-  return op2(b, OPS_SUB, op2(b, OPS_ADD, x, c(b, big)), c(b, big));
+static int wide(const B *b) { return b->d == DT_F64; }
+
+/* The nearest whole number for |x| < 2^22 (f32) or 2^51 (f64), as a float and as an integer: adding 1.5 *
+ * 2^mantissa leaves no room for a fraction, and the low bits of the sum are the number. NaN gives NaN and any
+ * integer; that is cheaper than a conversion, which has to saturate. */
+typedef struct Whole {
+  UOp *f, *i;
+} Whole;
+
+static Whole round_near(B *b, UOp *x) {
+  UOp *big = c(b, wide(b) ? 6755399441055744.0 : 12582912.0), *sum = op2(b, OPS_ADD, x, big);
+  DType i = int_of(b->d);
+  return (Whole){op2(b, OPS_SUB, sum, big), op2(b, OPS_SUB, bitcast(b, sum, i), bitcast(b, big, i))};
 }
 
 static UOp *pow2_of_int(B *b, UOp *n) { /* 2^n for a normal result; n an integer of int_of(d) */
@@ -42,9 +50,8 @@ static UOp *pow2_of_int(B *b, UOp *n) { /* 2^n for a normal result; n an integer
 }
 
 /* p(r) * 2^n in two steps, so that subnormal and overflowing results are right */
-static UOp *scale(B *b, UOp *p, UOp *n) {
-  DType i = int_of(b->d);
-  UOp *e = uop_cast(b->st, n, i), *h = op2(b, OPS_SHR, e, ci(b, i, 1));
+static UOp *scale(B *b, UOp *p, UOp *e) {
+  UOp *h = op2(b, OPS_SHR, e, ci(b, int_of(b->d), 1));
   return op2(b, OPS_MUL, op2(b, OPS_MUL, p, pow2_of_int(b, h)), pow2_of_int(b, op2(b, OPS_SUB, e, h)));
 }
 
@@ -58,10 +65,6 @@ static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + ..
 static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
   x = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
   return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x);
-}
-
-static UOp *nan_safe_int(B *b, UOp *x, UOp *n) { /* a NaN must not reach the conversion to an integer */
-  return sel(b, op2(b, OPS_CMPNE, x, x), c(b, 0), n);
 }
 
 /* Coefficients: minimax by Remez exchange in 60 digits, then rounded; the weight is what the term adds to the
@@ -109,8 +112,6 @@ static const double half_pi_hi[2] = {0x1.921fb6p+0, 0x1.921fb54442d18p+0},
                     half_pi_lo[2] = {-0x1.777a5cp-25, 0x1.1a62633145c07p-54};
 static const double third_lo[2] = {-0x1.555556p-27, 0x1.5555555555555p-56};
 
-static int wide(const B *b) { return b->d == DT_F64; }
-
 static UOp *poly(B *b, UOp *x, const Poly *p) { return horner(b, x, p[wide(b)].k, p[wide(b)].n); }
 
 static UOp *add(B *b, UOp *x, UOp *y) { return op2(b, OPS_ADD, x, y); }
@@ -156,15 +157,16 @@ static UOp *exp2_small(B *b, UOp *r, UOp *lo) { /* 2^(r + lo), |r| <= 1/2 */
 }
 
 static UOp *do_exp2(B *b, UOp *x) {
-  UOp *y = clamp(b, x, wide(b) ? -1080 : -151, wide(b) ? 1025 : 129), *n = round_near(b, y);
-  return scale(b, exp2_small(b, sub(b, y, n), NULL), nan_safe_int(b, x, n));
+  UOp *y = clamp(b, x, wide(b) ? -1080 : -151, wide(b) ? 1025 : 129);
+  Whole n = round_near(b, y);
+  return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n.i);
 }
 
 static UOp *do_exp(B *b, UOp *x) { /* Cody and Waite: ln 2 in two parts */
-  UOp *y = clamp(b, x, wide(b) ? -748 : -105, wide(b) ? 711 : 90),
-      *n = round_near(b, mul(b, y, c(b, M_LOG2E)));
-  UOp *r = fma3(b, n, c(b, -ln2_lo[wide(b)]), fma3(b, n, c(b, -ln2_hi[wide(b)]), y));
-  return scale(b, exp_small(b, r, NULL), nan_safe_int(b, x, n));
+  UOp *y = clamp(b, x, wide(b) ? -748 : -105, wide(b) ? 711 : 90);
+  Whole n = round_near(b, mul(b, y, c(b, M_LOG2E)));
+  UOp *r = fma3(b, n.f, c(b, -ln2_lo[wide(b)]), fma3(b, n.f, c(b, -ln2_hi[wide(b)]), y));
+  return scale(b, exp_small(b, r, NULL), n.i);
 }
 
 /* ---- logarithms: x = m 2^e with m in [sqrt(1/2), sqrt 2) */
@@ -226,12 +228,12 @@ static UOp *do_pow(B *b, UOp *x, UOp *y) {
   Two l = log2_two(b, ax);
   UOp *plain = op2(b, OPS_AND, op2(b, OPS_CMPLT, c(b, 0), ax), op2(b, OPS_CMPLT, ax, inf));
   l.hi = sel(b, plain, l.hi, log_special(b, ax, ax)), l.lo = sel(b, plain, l.lo, c(b, 0));
-  UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135),
-      *n = round_near(b, near);
+  UOp *p = mul(b, y, l.hi), *near = clamp(b, p, wide(b) ? -1080 : -155, wide(b) ? 1030 : 135);
+  Whole n = round_near(b, near);
   UOp *lo = fma3(b, y, l.lo, fma3(b, y, l.hi, neg(b, p)));
   lo = sel(b, op2(b, OPS_CMPEQ, near, p), lo, c(b, 0));
-  Two r2 = two_sum(b, sub(b, near, n), lo);
-  UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), nan_safe_int(b, p, n));
+  Two r2 = two_sum(b, sub(b, near, n.f), lo);
+  UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), n.i);
   UOp *half = mul(b, y, c(b, 0.5)), *whole = op2(b, OPS_CMPEQ, op1(b, OPS_TRUNC, y), y);
   UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)),
                  op2(b, OPS_CMPLT, ay, inf));

@@ -18,7 +18,7 @@ typedef struct Job {
   UOpText text;
   UOpStore *st;               /* holds what the text says; the schedule may take it */
   const Renderer *ren, *emit; /* what is lowered for; what is written, NULL: text */
-  bool kind;                  /* only say what the text is */
+  bool kind, costs;           /* only say what the text is, or what lists of opts cost a kernel */
   Arena arena;
   Str *out;
 } Job;
@@ -45,6 +45,7 @@ static bool misfit(Job *j, const char *who, GraphKind kind, const SpecError *bad
 }
 
 static bool write_program(Job *j, const Linear *lin) {
+  if (j->costs) return true;
   if (!j->emit) return uop_print_list(j->out, lin, &j->ctx->mem) || no_memory(j);
   if (!j->out->len) j->emit->prelude(j->out); /* once, before the first kernel */
   return (j->emit->render(j->out, lin, err_of(j)) && (str_put(j->out, "\n"), !j->out->oom)) ||
@@ -55,6 +56,7 @@ static bool lower(Job *j, UOp *ast, UOpStore *st) {
   UOpStore *own = NULL;
   Linear lin;
   CodegenOptions co = codegen_options(j->ctx, j->ren, j->o.opts);
+  if (j->costs) co.costs = j->out;
   if (codegen_lower(&j->ctx->mem, ast, st, j->ren, &co, &j->arena, &own, &lin, NULL, err_of(j))) return false;
   bool ok = write_program(j, &lin);
   store_free(own);
@@ -186,11 +188,12 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   static const Renderer *const targets[] = {&renderer_c, &renderer_cuda, &renderer_metal};
   static const char *const names[] = {"c", "cuda", "metal"};
   j.o = o, j.ren = ctx->dev_open ? ctx->dev.backend->renderer : NULL;
-  j.kind = o.emit && !strcmp(o.emit, "kind");
-  if (o.emit && strcmp(o.emit, "uops") && !j.kind) {
+  j.kind = o.emit && !strcmp(o.emit, "kind"), j.costs = o.emit && !strcmp(o.emit, "costs");
+  if (o.emit && strcmp(o.emit, "uops") && !j.kind && !j.costs) {
     for (size_t i = 0; i < TG_COUNT(names); i++)
       if (!strcmp(o.emit, names[i])) j.ren = j.emit = targets[i];
-    TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda or metal", o.emit);
+    TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda, metal, costs or kind",
+               o.emit);
   }
   if (ctx->err.status) return NULL;
   str_free(&ctx->opt_text), str_init(&ctx->opt_text, &ctx->mem);

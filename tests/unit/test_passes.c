@@ -303,7 +303,7 @@ static void test_opt(void **state) {
   } wrong[] = {
       {"x\n", NULL, NULL, "line 1, column 1: expected a name or an op"},
       {"PARAM[f32, 0, 4]\n", "no such", NULL, "opt: no pass is called 'no such'"},
-      {"PARAM[f32, 0, 4]\n", NULL, "pascal", "opt: emit 'pascal': it is uops, c, cuda or metal"},
+      {"PARAM[f32, 0, 4]\n", NULL, "pascal", "opt: emit 'pascal': it is uops, c, cuda, metal, costs or kind"},
       {"PARAM[f32, 0, 4]\n", NULL, NULL,
        "opt: codegen takes a kernel graph: PARAM: the root of a kernel is PARAM, not SINK: p0"},
       {"PARAM[f32, 0, 4]\n", "linearize", NULL, "opt: linearize takes a loops graph"},

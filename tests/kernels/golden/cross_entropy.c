@@ -25,15 +25,6 @@ INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
 #endif
 }
 #endif
-#ifndef H_i32x8_f32
-#define H_i32x8_f32
-INL i32x8 i32x8_f32(f32x8 x) {
-  i32x8 lo = (i32x8)(x <= -2147483648.0f), hi = (i32x8)(x >= 2147483648.0f), ok = ~lo & ~hi & (i32x8)(x == x);
-  i32x8 r = __builtin_convertvector((f32x8)((i32x8)x & ok), i32x8);
-  i32x8 l = lo, h = hi;
-  return (i32x8)(((i32x8)r & ~l & ~h) | (l & (i32x8)i32x8_splat((-2147483647 - 1))) | (h & (i32x8)i32x8_splat(2147483647)));
-}
-#endif
 VECTOR(u32, 8)
 void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p2 = (f32 *)bufs[2];
@@ -69,49 +60,49 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x8 v19 = f32x8_splat(0.041666266f);
   f32x8 v20 = f32x8_splat(0.16666521f);
   f32x8 v21 = f32x8_splat(0.5f);
-  f32x8 v22 = f32x8_splat(0.0f);
-  i32x8 v23 = i32x8_splat(1);
-  i32x8 v24 = i32x8_splat(127);
-  i32x8 v25 = i32x8_splat(23);
+  i32 v22 = (i32)u32_bits(12582912.0f);
+  i32x8 v23 = i32x8_splat(v22);
+  i32x8 v24 = i32x8_splat(1);
+  i32x8 v25 = i32x8_splat(127);
+  i32x8 v26 = i32x8_splat(23);
   _Alignas(64) f32 l1[6];
   for (i64 r3 = 0; r3 < 6l; r3++) {
     f32 acc1 = 0.0f;
-    i64 v26 = r3 * 8l;
-    f32x8 v27 = *(const f32x8u *)(p2 + v26);
-    f32 v28 = l0[r3];
-    f32x8 v29 = f32x8_splat(v28);
-    f32x8 v30 = v27 - v29;
-    i32x8 v31 = (i32x8)(v11 < v30);
-    f32x8 v32 = (f32x8)((v31 & (i32x8)v11) | (~v31 & (i32x8)v30));
-    i32x8 v33 = (i32x8)(v32 < v12);
-    f32x8 v34 = (f32x8)((v33 & (i32x8)v12) | (~v33 & (i32x8)v32));
-    f32x8 v35 = v34 * v13;
-    f32x8 v36 = v35 + v14;
-    f32x8 v37 = v36 - v14;
-    f32x8 v38 = fma_f32x8(v37, v16, v34);
-    f32x8 v39 = fma_f32x8(v37, v15, v38);
-    f32x8 v40 = v10 + v39;
-    f32x8 v41 = v10 - v40;
-    f32x8 v42 = v41 + v39;
-    f32x8 v43 = v39 * v39;
-    f32x8 v44 = fma_f32x8(v17, v39, v18);
-    f32x8 v45 = fma_f32x8(v44, v39, v19);
-    f32x8 v46 = fma_f32x8(v45, v39, v20);
-    f32x8 v47 = fma_f32x8(v46, v39, v21);
-    f32x8 v48 = v43 * v47;
-    f32x8 v49 = v42 + v48;
-    f32x8 v50 = v40 + v49;
-    i32x8 v51 = (i32x8)(v30 != v30);
-    f32x8 v52 = (f32x8)((v51 & (i32x8)v22) | (~v51 & (i32x8)v37));
-    i32x8 v53 = i32x8_f32(v52);
-    i32x8 v54 = v53 >> v23;
-    i32x8 v55 = (i32x8)((u32x8)v54 + (u32x8)v24);
-    i32x8 v56 = (i32x8)((u32x8)v55 << (u32x8)v25);
+    i64 v27 = r3 * 8l;
+    f32x8 v28 = *(const f32x8u *)(p2 + v27);
+    f32 v29 = l0[r3];
+    f32x8 v30 = f32x8_splat(v29);
+    f32x8 v31 = v28 - v30;
+    i32x8 v32 = (i32x8)(v11 < v31);
+    f32x8 v33 = (f32x8)((v32 & (i32x8)v11) | (~v32 & (i32x8)v31));
+    i32x8 v34 = (i32x8)(v33 < v12);
+    f32x8 v35 = (f32x8)((v34 & (i32x8)v12) | (~v34 & (i32x8)v33));
+    f32x8 v36 = v35 * v13;
+    f32x8 v37 = v36 + v14;
+    f32x8 v38 = v37 - v14;
+    f32x8 v39 = fma_f32x8(v38, v16, v35);
+    f32x8 v40 = fma_f32x8(v38, v15, v39);
+    f32x8 v41 = v10 + v40;
+    f32x8 v42 = v10 - v41;
+    f32x8 v43 = v42 + v40;
+    f32x8 v44 = v40 * v40;
+    f32x8 v45 = fma_f32x8(v17, v40, v18);
+    f32x8 v46 = fma_f32x8(v45, v40, v19);
+    f32x8 v47 = fma_f32x8(v46, v40, v20);
+    f32x8 v48 = fma_f32x8(v47, v40, v21);
+    f32x8 v49 = v44 * v48;
+    f32x8 v50 = v43 + v49;
+    f32x8 v51 = v41 + v50;
+    i32x8 v52 = (i32x8)v37;
+    i32x8 v53 = (i32x8)((u32x8)v52 - (u32x8)v23);
+    i32x8 v54 = v53 >> v24;
+    i32x8 v55 = (i32x8)((u32x8)v54 + (u32x8)v25);
+    i32x8 v56 = (i32x8)((u32x8)v55 << (u32x8)v26);
     f32x8 v57 = (f32x8)v56;
-    f32x8 v58 = v50 * v57;
+    f32x8 v58 = v51 * v57;
     i32x8 v59 = (i32x8)((u32x8)v53 - (u32x8)v54);
-    i32x8 v60 = (i32x8)((u32x8)v59 + (u32x8)v24);
-    i32x8 v61 = (i32x8)((u32x8)v60 << (u32x8)v25);
+    i32x8 v60 = (i32x8)((u32x8)v59 + (u32x8)v25);
+    i32x8 v61 = (i32x8)((u32x8)v60 << (u32x8)v26);
     f32x8 v62 = (f32x8)v61;
     f32x8 v63 = v58 * v62;
     f32x4 v64 = __builtin_shufflevector(v63, v63, 0, 1, 2, 3);

@@ -25,15 +25,6 @@ INL f32x8 fma_f32x8(f32x8 a, f32x8 b, f32x8 c) {
 #endif
 }
 #endif
-#ifndef H_i32x8_f32
-#define H_i32x8_f32
-INL i32x8 i32x8_f32(f32x8 x) {
-  i32x8 lo = (i32x8)(x <= -2147483648.0f), hi = (i32x8)(x >= 2147483648.0f), ok = ~lo & ~hi & (i32x8)(x == x);
-  i32x8 r = __builtin_convertvector((f32x8)((i32x8)x & ok), i32x8);
-  i32x8 l = lo, h = hi;
-  return (i32x8)(((i32x8)r & ~l & ~h) | (l & (i32x8)i32x8_splat((-2147483647 - 1))) | (h & (i32x8)i32x8_splat(2147483647)));
-}
-#endif
 VECTOR(u32, 8)
 void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
@@ -50,60 +41,60 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x8 v9 = f32x8_splat(0.041666266f);
   f32x8 v10 = f32x8_splat(0.16666521f);
   f32x8 v11 = f32x8_splat(0.5f);
-  f32x8 v12 = f32x8_splat(0.0f);
-  i32x8 v13 = i32x8_splat(1);
-  i32x8 v14 = i32x8_splat(127);
-  i32x8 v15 = i32x8_splat(23);
+  i32 v12 = (i32)u32_bits(12582912.0f);
+  i32x8 v13 = i32x8_splat(v12);
+  i32x8 v14 = i32x8_splat(1);
+  i32x8 v15 = i32x8_splat(127);
+  i32x8 v16 = i32x8_splat(23);
   _Alignas(64) f32 l0[8];
   for (i64 r0 = 0; r0 < 6l; r0++) {
     f32 acc0 = (-__builtin_inff());
-    i64 v16 = r0 * 8l;
-    f32x8 v17 = *(const f32x8u *)(p1 + v16);
-    f32x4 v18 = __builtin_shufflevector(v17, v17, 0, 1, 2, 3);
-    f32x4 v19 = __builtin_shufflevector(v17, v17, 4, 5, 6, 7);
-    i32x4 m20 = (i32x4)(v18 > v19) | (i32x4)(v18 != v18);
-    f32x4 v20 = (f32x4)((m20 & (i32x4)v18) | (~m20 & (i32x4)v19));
-    f32x2 v21 = __builtin_shufflevector(v20, v20, 0, 1);
-    f32x2 v22 = __builtin_shufflevector(v20, v20, 2, 3);
-    i32x2 m23 = (i32x2)(v21 > v22) | (i32x2)(v21 != v21);
-    f32x2 v23 = (f32x2)((m23 & (i32x2)v21) | (~m23 & (i32x2)v22));
-    f32 v24 = v23[0] > v23[1] || v23[0] != v23[0] ? v23[0] : v23[1];
-    f32 v25 = (-__builtin_inff()) > v24 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v24;
-    acc0 = v25;
+    i64 v17 = r0 * 8l;
+    f32x8 v18 = *(const f32x8u *)(p1 + v17);
+    f32x4 v19 = __builtin_shufflevector(v18, v18, 0, 1, 2, 3);
+    f32x4 v20 = __builtin_shufflevector(v18, v18, 4, 5, 6, 7);
+    i32x4 m21 = (i32x4)(v19 > v20) | (i32x4)(v19 != v19);
+    f32x4 v21 = (f32x4)((m21 & (i32x4)v19) | (~m21 & (i32x4)v20));
+    f32x2 v22 = __builtin_shufflevector(v21, v21, 0, 1);
+    f32x2 v23 = __builtin_shufflevector(v21, v21, 2, 3);
+    i32x2 m24 = (i32x2)(v22 > v23) | (i32x2)(v22 != v22);
+    f32x2 v24 = (f32x2)((m24 & (i32x2)v22) | (~m24 & (i32x2)v23));
+    f32 v25 = v24[0] > v24[1] || v24[0] != v24[0] ? v24[0] : v24[1];
+    f32 v26 = (-__builtin_inff()) > v25 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v25;
+    acc0 = v26;
     f32 acc1 = 0.0f;
-    f32x8 v26 = f32x8_splat(v25);
-    f32x8 v27 = v17 - v26;
-    i32x8 v28 = (i32x8)(v1 < v27);
-    f32x8 v29 = (f32x8)((v28 & (i32x8)v1) | (~v28 & (i32x8)v27));
-    i32x8 v30 = (i32x8)(v29 < v2);
-    f32x8 v31 = (f32x8)((v30 & (i32x8)v2) | (~v30 & (i32x8)v29));
-    f32x8 v32 = v31 * v3;
-    f32x8 v33 = v32 + v4;
-    f32x8 v34 = v33 - v4;
-    f32x8 v35 = fma_f32x8(v34, v6, v31);
-    f32x8 v36 = fma_f32x8(v34, v5, v35);
-    f32x8 v37 = v0 + v36;
-    f32x8 v38 = v0 - v37;
-    f32x8 v39 = v38 + v36;
-    f32x8 v40 = v36 * v36;
-    f32x8 v41 = fma_f32x8(v7, v36, v8);
-    f32x8 v42 = fma_f32x8(v41, v36, v9);
-    f32x8 v43 = fma_f32x8(v42, v36, v10);
-    f32x8 v44 = fma_f32x8(v43, v36, v11);
-    f32x8 v45 = v40 * v44;
-    f32x8 v46 = v39 + v45;
-    f32x8 v47 = v37 + v46;
-    i32x8 v48 = (i32x8)(v27 != v27);
-    f32x8 v49 = (f32x8)((v48 & (i32x8)v12) | (~v48 & (i32x8)v34));
-    i32x8 v50 = i32x8_f32(v49);
-    i32x8 v51 = v50 >> v13;
-    i32x8 v52 = (i32x8)((u32x8)v51 + (u32x8)v14);
-    i32x8 v53 = (i32x8)((u32x8)v52 << (u32x8)v15);
+    f32x8 v27 = f32x8_splat(v26);
+    f32x8 v28 = v18 - v27;
+    i32x8 v29 = (i32x8)(v1 < v28);
+    f32x8 v30 = (f32x8)((v29 & (i32x8)v1) | (~v29 & (i32x8)v28));
+    i32x8 v31 = (i32x8)(v30 < v2);
+    f32x8 v32 = (f32x8)((v31 & (i32x8)v2) | (~v31 & (i32x8)v30));
+    f32x8 v33 = v32 * v3;
+    f32x8 v34 = v33 + v4;
+    f32x8 v35 = v34 - v4;
+    f32x8 v36 = fma_f32x8(v35, v6, v32);
+    f32x8 v37 = fma_f32x8(v35, v5, v36);
+    f32x8 v38 = v0 + v37;
+    f32x8 v39 = v0 - v38;
+    f32x8 v40 = v39 + v37;
+    f32x8 v41 = v37 * v37;
+    f32x8 v42 = fma_f32x8(v7, v37, v8);
+    f32x8 v43 = fma_f32x8(v42, v37, v9);
+    f32x8 v44 = fma_f32x8(v43, v37, v10);
+    f32x8 v45 = fma_f32x8(v44, v37, v11);
+    f32x8 v46 = v41 * v45;
+    f32x8 v47 = v40 + v46;
+    f32x8 v48 = v38 + v47;
+    i32x8 v49 = (i32x8)v34;
+    i32x8 v50 = (i32x8)((u32x8)v49 - (u32x8)v13);
+    i32x8 v51 = v50 >> v14;
+    i32x8 v52 = (i32x8)((u32x8)v51 + (u32x8)v15);
+    i32x8 v53 = (i32x8)((u32x8)v52 << (u32x8)v16);
     f32x8 v54 = (f32x8)v53;
-    f32x8 v55 = v47 * v54;
+    f32x8 v55 = v48 * v54;
     i32x8 v56 = (i32x8)((u32x8)v50 - (u32x8)v51);
-    i32x8 v57 = (i32x8)((u32x8)v56 + (u32x8)v14);
-    i32x8 v58 = (i32x8)((u32x8)v57 << (u32x8)v15);
+    i32x8 v57 = (i32x8)((u32x8)v56 + (u32x8)v15);
+    i32x8 v58 = (i32x8)((u32x8)v57 << (u32x8)v16);
     f32x8 v59 = (f32x8)v58;
     f32x8 v60 = v55 * v59;
     f32x4 v61 = __builtin_shufflevector(v60, v60, 0, 1, 2, 3);
@@ -119,6 +110,6 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x8 v69 = *(const f32x8u *)(l0 + 0l);
     f32x8 v70 = f32x8_splat(v68);
     f32x8 v71 = v69 / v70;
-    *(f32x8u *)(p0 + v16) = v71;
+    *(f32x8u *)(p0 + v17) = v71;
   }
 }

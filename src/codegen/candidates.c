@@ -66,7 +66,8 @@ static void write_cost(const Search *s, const Taken *t, const Cost *cost) {
 
 static void consider(Search *s, const Taken *t) {
   Cost cost;
-  if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, &cost)) return;
+  double most = s->found && !s->k->opt->costs ? s->cost.cycles : INFINITY;
+  if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, most, &cost)) return;
   if (s->k->opt->costs) write_cost(s, t, &cost);
   if (s->found && cost.cycles >= s->cost.cycles) return;
   s->found = true, s->best = *t, s->cost = cost;
@@ -207,6 +208,24 @@ static void unrolled(Search *s, const Roles *r) {
   consider(s, &t);
 }
 
+/* Blocks of the reduction outside, the output their accumulator: what they copy is small, and read while it
+ * is near. */
+static void blocks_of_sum(Search *s, Roles *r) {
+  const Contraction *c = s->c;
+  static const int sizes[] = {1, 8, 64, 256};
+  Taken before = r->batch;
+  if (!c->plain || before.n) return;
+  for (int k = 0; k < c->n; k++)
+    for (size_t i = 0; i < TG_COUNT(sizes); i++) {
+      if (!(c->reduce >> k & 1) || c->size[k] < 2 * sizes[i]) continue;
+      r->batch = before;
+      take(&r->batch, OPT_TILE, k, sizes[i]);
+      stage_once(s, r);
+      stage_lane_blocks(s, r);
+    }
+  r->batch = before;
+}
+
 static void with_tile(Search *s, Roles *r) {
   r->base.n = 0;
   if (r->tile >= 0) take(&r->base, OPT_UPCAST, r->tile, r->rows);
@@ -215,6 +234,7 @@ static void with_tile(Search *s, Roles *r) {
   stage_lane_blocks(s, r);
   stage_other_blocks(s, r);
   unrolled(s, r);
+  blocks_of_sum(s, r);
 }
 
 static void tiles_of(Search *s, Roles *r) {

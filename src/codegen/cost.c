@@ -90,6 +90,12 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
   }
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
+  for (int d = 0; d < a->naxis; d++) {
+    int at = d;
+    for (; at > 0 && a->step[a->by_step[at - 1]] < a->step[d]; at--)
+      a->by_step[at] = a->by_step[at - 1];
+    a->by_step[at] = d;
+  }
   return true;
 }
 
@@ -173,6 +179,9 @@ bool contraction_of(Kernel *k, Contraction *c) {
     ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
+  if (ok) c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
+  for (int a = 1; ok && a < c->naccess; a++)
+    c->plain &= c->access[a].slot != c->access[0].slot;
   if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
   vec_free(k->mem, &order);
   return ok;
@@ -185,21 +194,16 @@ typedef struct Foot {
 
 static Foot foot_of(const Access *a, const Contraction *c, const double *ext, bool packed) {
   double span[MAX_AXES], n = 1, run = 1, stride = 0;
-  int by_step[MAX_AXES]; /* axes, the largest step first */
   for (int d = 0; d < a->naxis; d++) {
     span[d] = 1;
     for (int r = 0; r < c->n; r++)
       span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
     if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
     n *= span[d];
-    int at = d;
-    for (; at > 0 && a->step[by_step[at - 1]] < a->step[d]; at--)
-      by_step[at] = by_step[at - 1];
-    by_step[at] = d;
   }
   if (packed) return (Foot){n * a->bytes, n * a->bytes, 0, 1};
   for (int i = a->naxis - 1; i >= 0; i--) {
-    int d = by_step[i];
+    int d = a->by_step[i];
     bool joins = (double)a->step[d] == run;
     if (!joins && span[d] > 1) break;
     if (joins) run *= span[d];
@@ -239,7 +243,8 @@ typedef struct Level {
 
 typedef struct Plan {
   const Contraction *c;
-  int n, vec, group, first_stage; /* first_stage: levels outside the first STAGE that stands in a loop */
+  int n, ntile, vec, group, first_stage; /* ntile: levels that TILE made */
+  /* first_stage: levels outside the first STAGE that stands in a loop */
   Level level[2 * MAX_LOOPS + MAX_TAKEN];
   double ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
@@ -301,6 +306,7 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     p->ext[o->r] = (double)o->n;
     open_loop(p, (int)o->r, turns);
   }
+  p->ntile = p->n;
   for (int i = 0; i < c->n; i++) {
     int r = p->order[i];
     if (is_reduce(c, r)) continue;
@@ -370,42 +376,58 @@ static double compute_of(const Plan *p, double *tile) {
   return turns * step;
 }
 
-static double traffic_of(const Plan *p, int level) {
+/* What each access touches below each loop of the plan: [0] the whole kernel. */
+typedef struct Feet {
+  Foot of[2 * MAX_LOOPS + MAX_TAKEN + 1][MAX_ACCESS];
+  double all[2 * MAX_LOOPS + MAX_TAKEN + 1]; /* bytes of all together */
+} Feet;
+
+static void feet_of(const Plan *p, Feet *feet) {
   const Contraction *c = p->c;
-  const Target *t = c->target;
-  double whole[MAX_LOOPS], all = 0, capacity = 0.8 * (double)t->cache[level];
-  int fits = p->n; /* below the loop before this one, all operands together fit */
+  double whole[MAX_LOOPS];
   for (int r = 0; r < c->n; r++)
     whole[r] = (double)c->size[r];
-  for (int i = p->n; i >= 0; i--) {
-    const double *ext = i ? p->level[i - 1].ext : whole;
-    double sum = 0;
-    for (int a = 0; a < c->naccess; a++)
-      sum += foot_of(&c->access[a], c, ext, p->staged_at[a] >= 0).bytes;
-    if (sum > capacity) break;
+  for (int i = 0; i <= p->n; i++) {
+    feet->all[i] = 0;
+    for (int a = 0; a < c->naccess; a++) {
+      feet->of[i][a] = foot_of(&c->access[a], c, i ? p->level[i - 1].ext : whole, p->staged_at[a] >= 0);
+      feet->all[i] += feet->of[i][a].bytes;
+    }
+  }
+}
+
+/* Bytes that an access moves into a level: those below the outermost loop that fit it, for each turn outside,
+ * but not again for loops just outside that it does not move with. */
+static double moved(const Plan *p, const Feet *feet, int a, int fits, int level) {
+  const Access *x = &p->c->access[a];
+  const Target *t = p->c->target;
+  int own = p->n;
+  for (int i = p->n; i >= fits; i--) {
+    if (taken_up(t, feet->of[i][a], level) > 0.8 * (double)t->cache[level]) break;
+    own = i;
+  }
+  if (own == 0 || (p->staged_at[a] >= 0 && p->staged_at[a] >= own)) return 0;
+  Foot f = feet->of[own][a];
+  if (access_step(x, p->level[own - 1].loop) == 1) { /* the next turn goes on where this one ends */
+    f.bytes = f.rows * f.run, f.run *= p->level[own - 1].turns;
+  }
+  double bytes = f.bytes;
+  int at = own - 1;
+  while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
+    at--;
+  for (; at >= 0; at--)
+    bytes *= p->level[at].turns;
+  return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
+}
+
+static double traffic_of(const Plan *p, const Feet *feet, int level) {
+  const Target *t = p->c->target;
+  int fits = p->n; /* below the loop before this one, all operands together fit */
+  double all = 0;
+  for (int i = p->n; i >= 0 && feet->all[i] <= 0.8 * (double)t->cache[level]; i--)
     fits = i;
-  }
-  for (int a = 0; a < c->naccess; a++) {
-    const Access *x = &c->access[a];
-    bool staged = p->staged_at[a] >= 0;
-    int own = p->n;
-    for (int i = p->n; i >= fits; i--) {
-      if (taken_up(t, foot_of(x, c, i ? p->level[i - 1].ext : whole, staged), level) > capacity) break;
-      own = i;
-    }
-    if (own == 0 || (staged && p->staged_at[a] >= own)) continue;
-    Foot f = foot_of(x, c, p->level[own - 1].ext, staged);
-    if (access_step(x, p->level[own - 1].loop) == 1) { /* the next turn goes on where this one ends */
-      f.bytes = f.rows * f.run, f.run *= p->level[own - 1].turns;
-    }
-    double bytes = f.bytes;
-    int at = own - 1;
-    while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
-      at--;
-    for (; at >= 0; at--)
-      bytes *= p->level[at].turns;
-    all += bytes * (a < c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
-  }
+  for (int a = 0; a < p->c->naccess; a++)
+    all += moved(p, feet, a, fits, level);
   return all / cycle_bytes(t, level + 1);
 }
 
@@ -413,7 +435,7 @@ static double stores_of(const Plan *p, double tile, double *each) {
   const Contraction *c = p->c;
   double turns = 1, cost = 0;
   for (int i = 0; i < p->n; i++)
-    if (!is_reduce(c, p->level[i].loop)) turns *= p->level[i].turns;
+    if (i < p->ntile || !is_reduce(c, p->level[i].loop)) turns *= p->level[i].turns;
   for (int a = 0; a < c->naccess; a++) {
     const Access *x = &c->access[a];
     if (x->in_sum) continue;
@@ -434,6 +456,10 @@ static double deal(const Plan *p, int ncores, int *loop) {
   *loop = -1;
   for (int i = 0; i < last; i++) {
     const Level *l = &p->level[i];
+    if (is_reduce(p->c, l->loop) && i < p->ntile) { /* every thread has all blocks */
+      last = p->n;
+      continue;
+    }
     if (is_reduce(p->c, l->loop)) break;
     double whole = floor(l->turns),
            n = p->up[l->loop]; /* what is left of the last block is a nest of its own */
@@ -444,22 +470,23 @@ static double deal(const Plan *p, int ncores, int *loop) {
   return best / ncores;
 }
 
-bool cost_of(const Contraction *c, const Taken *t, int ncores, Cost *out) {
+bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out) {
   Plan p;
-  double tile, each;
+  Feet feet;
+  double tile, each, slowest = 0, sum = 0;
   *out = (Cost){.thread = -1};
   if (!plan_make(&p, c, t)) return false;
   out->compute = compute_of(&p, &tile);
-  double most = 0, sum = 0;
+  double share = ncores > 1 ? deal(&p, ncores, &out->thread) : 1;
+  out->copy = 1.5 * (p.copy_all + p.copy_dealt);
+  if (1.5 * p.copy_all + (out->compute + 1.5 * p.copy_dealt) * share > most) return false;
+  feet_of(&p, &feet);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
-    out->traffic[l] = c->target->cache[l] ? traffic_of(&p, l) : 0;
-    most = fmax(most, out->traffic[l]), sum += shown[l] * out->traffic[l];
+    out->traffic[l] = c->target->cache[l] ? traffic_of(&p, &feet, l) : 0;
+    slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
   }
   out->stores = stores_of(&p, tile, &each);
-  out->copy = 1.5 * (p.copy_all + p.copy_dealt);
-  double share = ncores > 1 ? deal(&p, ncores, &out->thread) : 1;
-  double shared =
-      fmax(out->compute, most) + 0.1 * fmin(out->compute, most) + sum + out->stores + 1.5 * p.copy_dealt;
-  out->cycles = 1.5 * p.copy_all + shared * share;
+  double shared = fmax(out->compute, slowest) + 0.1 * fmin(out->compute, slowest) + sum + out->stores;
+  out->cycles = 1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share;
   return true;
 }

@@ -11,9 +11,10 @@ typedef struct Access {
   int64_t slot;
   int bytes, naxis; /* of an element */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
-  uint32_t moves;   /* bit r: it moves with loop r */
-  bool gated, even; /* even: every index is a sum of loops times constants */
-  bool in_sum;      /* read in every step of the reduction */
+  int by_step[MAX_AXES]; /* axes, the largest step first */
+  uint32_t moves;        /* bit r: it moves with loop r */
+  bool gated, even;      /* even: every index is a sum of loops times constants */
+  bool in_sum;           /* read in every step of the reduction */
 } Access;
 
 /* One reduction over the loops `reduce`, one or more stores over all others. */
@@ -25,6 +26,7 @@ typedef struct Contraction {
   uint32_t reduce;
   Access access[MAX_ACCESS];
   double ops; /* of one step: a product that is summed is one */
+  bool plain; /* one output, which is what was summed */
   bool fused; /* a product is summed: two steps a cycle of the whole vector */
 } Contraction;
 
@@ -40,7 +42,8 @@ typedef struct Cost {
 
 /* False: the kernel is none, or has loops of a length that is not known. */
 bool contraction_of(Kernel *k, Contraction *c);
-bool cost_of(const Contraction *c, const Taken *t, int ncores, Cost *out); /* false: it cannot be done so */
+/* False: it cannot be done so, or costs more than `most`. */
+bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
 bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen); /* candidates.c */
 #endif

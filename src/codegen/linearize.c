@@ -267,10 +267,13 @@ static UOp *steps(Kernel *k, UOp *u) {
   return r;
 }
 
-static void ordered_writes(Lin *l, const UOp *u, bool ordered) { /* buffers that an ORDERED loop writes */
+/* Buffers that an ORDERED loop writes, or the blocks of a reduction that they hold the sum of: they are read
+ * again in each turn. */
+static void ordered_writes(Lin *l, const UOp *u, bool ordered) {
   if (u->op == OPS_STORE && ordered && place_memory(u->src[0])->op == OPS_PARAM)
     l->updates[place_memory(u->src[0])->arg.param.slot] = true;
-  ordered |= u->op == OPS_LOOP && u->src[0]->arg.range.type == AXIS_ORDERED;
+  const UOp *r = u->op == OPS_LOOP ? u->src[0] : NULL;
+  ordered |= r && (r->arg.range.type == AXIS_ORDERED || (r->arg.range.type == AXIS_REDUCE && is_block(r)));
   for (int i = u->op == OPS_LOOP; (u->op == OPS_LOOP || u->op == OPS_SINK) && i < u->nsrc; i++)
     ordered_writes(l, u->src[i], ordered);
 }

@@ -525,11 +525,87 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
   return ok;
 }
 
+static bool carries(Kernel *k, UOp *loop) {
+  Facts f;
+  bool r = facts_of(k, loop, &f) && f.carries;
+  facts_free(k, &f);
+  return r;
+}
+
+/* ---- TILE of a reduction: its blocks stand around the loops of the output, which is their accumulator. A
+ * block is summed from zero and added to what the output holds, so that no sum gets longer than a block. */
+typedef struct Blocked {
+  UOp *nest, *loop, *store; /* the outermost loop of the output, the reduction's, the one store */
+} Blocked;
+
+static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at);
+  int here = -1, home = -1, writes = 0, starts = 0;
+  *b = (Blocked){.loop = u};
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *s = at.at[i].u;
+    if (s == u) here = (int)i;
+    if (s->op != OPS_STORE) continue;
+    if (stored_in(s)->op == OPS_PARAM) b->store = s, home = at.at[i].up, writes++;
+    starts += stored_in(s)->op == OPS_DEFINE_REG;
+  }
+  ok = ok && here >= 0 && home >= 0 && writes == 1 && starts == 1;
+  const UOp *value = ok ? b->store->src[1] : NULL;
+  ok = ok && value->op == OPS_INDEX && value->src[0]->op == OPS_DEFINE_REG && !b->store->src[0]->arg.i;
+  int up = here;
+  while (ok && up >= 0 && up != home) /* the loop of the reduction stands where its output is written */
+    up = at.at[up].up;
+  ok = ok && up == home;
+  bool moves = false; /* the output is read in the loops around it, not before all blocks */
+  for (; ok && up >= 0; up = at.at[up].up) {
+    if (is_block(at.at[up].u->src[0]) || (up != home && !alone(at.at[up].u))) break;
+    b->nest = at.at[up].u, moves |= depends(b->store->src[0], at.at[up].u->src[0]);
+  }
+  vec_free(k->mem, &at);
+  return ok && b->nest && moves;
+}
+
+static bool tile_reduction(Kernel *k, const Opt *o, UOp *u, const Blocked *b) {
+  UOp *r = u->src[0], *n = num(k, o->n);
+  int64_t size = r->src[0]->arg.v.i;
+  if (o->n >= size) return true;
+  UOp *block = marked(k, kernel_range(k, num(k, (size + o->n - 1) / o->n), AXIS_REDUCE, r),
+                      BLOCKS_OF - (int)range_root(r));
+  UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *turns = n;
+  if (begin &&
+      size % o->n) { /* the lesser of n and what is left, as -max(-n, -left): bounds see through it */
+    UOp *done = uop_alu2(k->st, OPS_SUB, begin, r->src[0]),
+        *most = uop_alu2(k->st, OPS_MAX, done, num(k, -o->n));
+    turns = simp(k, uop_alu2(k->st, OPS_MUL, most, num(k, -1)));
+  }
+  UOp *inner = turns ? kernel_range(k, turns, AXIS_REDUCE, r) : NULL,
+      *at = inner ? add(k, begin, inner) : NULL;
+  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
+  UOp *loop = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  UOp *nest = loop ? nest_replace(k, b->nest, u, 1, &loop) : NULL;
+  UOp *sum = b->store->src[1], *first = block ? uop_alu2(k->st, OPS_CMPLT, block, num(k, 1)) : NULL;
+  Ops op = OPS_ADD;
+  PlaceVec places = {0};
+  if (nest && nest_places(k, nest, &places))
+    for (size_t i = 0; i < places.len; i++)
+      if (places.at[i].u->op == OPS_ACC) op = (Ops)places.at[i].u->arg.reduce.op;
+  vec_free(k->mem, &places);
+  UOp *all = first ? uop_where(k->st, first, sum, uop_alu2(k->st, op, b->store->src[0], sum)) : NULL;
+  UOp *store = all ? with_value(k, b->store, all) : NULL;
+  nest = nest && store ? nest_replace(k, nest, b->store, 1, &store) : NULL;
+  nest = nest ? loop_new(k, block, 1, &nest) : NULL;
+  return nest && replace(k, b->nest, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, nest));
+}
+
 static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   UOp *r = u->src[0];
   bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
   Part p[2] = {{0}};
   if (tile) inner = (AxisType)r->arg.range.type;
+  Blocked b;
+  if (tile && !k->ren->has_local && is_const(r->src[0]) && carries(k, u) && find_blocked(k, u, &b))
+    return tile_reduction(k, o, u, &b);
   if (k->ren->has_local && (grid || inner == AXIS_LOCAL)) { /* a fixed number of turns */
     int64_t size = r->src[0]->arg.v.i, n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, size);
     p[0] = (Part){num(k, 0), num(k, (size + n - 1) / n), num(k, n), inner, size % n ? num(k, size) : NULL};
@@ -614,17 +690,28 @@ static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
   return nest_replace(k, u, loop, 1, &now);
 }
 
-/* What writes buffers is dealt out, or runs on the first thread; what is only computed, each thread computes.
- */
+/* The statements of `of`: what writes buffers is dealt out, or runs on the first thread; what is only
+ * computed, each thread computes. In the blocks of a reduction that stand around its output, every block is
+ * dealt alike. */
+static bool deal_all(Kernel *k, const Opt *o, const UOp *of, UOp *t, UOpVec *body) {
+  bool ok = true;
+  for (int i = of->op == OPS_LOOP; ok && i < of->nsrc; i++) {
+    UOp *u = of->src[i], *loop = thread_loop(u, o);
+    if (writes_buffer(u) && is_loop(u) && is_block(u->src[0]) && type_of(u) == AXIS_REDUCE) {
+      UOpVec inner = {0};
+      u = deal_all(k, o, u, t, &inner) ? loop_new(k, u->src[0], (int)inner.len, inner.at) : NULL;
+      vec_free(k->mem, &inner);
+    } else if (writes_buffer(u))
+      u = loop ? dealt(k, u, loop, t) : guarded(k, u, t);
+    ok = u && vec_push(k->mem, body, u);
+  }
+  return ok;
+}
+
 static bool thread(Kernel *k, const Opt *o) {
   UOp *t = kernel_range(k, num(k, o->n), AXIS_THREAD, NULL);
   UOpVec body = {0};
-  bool ok = t != NULL;
-  for (int i = 0; ok && i < k->sink->nsrc; i++) {
-    UOp *u = k->sink->src[i], *loop = thread_loop(u, o);
-    if (writes_buffer(u)) u = loop ? dealt(k, u, loop, t) : guarded(k, u, t);
-    ok = u && vec_push(k->mem, &body, u);
-  }
+  bool ok = t && deal_all(k, o, k->sink, t, &body);
   UOp *all = ok ? loop_new(k, t, (int)body.len, body.at) : NULL;
   vec_free(k->mem, &body);
   k->sink = all ? nest_simplify(k, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, all)) : NULL;

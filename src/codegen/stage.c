@@ -17,7 +17,7 @@
 typedef struct Axis {
   UOp *base;         /* of the index, loops outside alone */
   int64_t low, span; /* offsets are low .. low + span - 1 */
-  bool clip;         /* the gate bounds it: .. */
+  bool clip, gate;   /* it is bounded (gate: by the gate, with zeros outside): .. */
   int64_t from, to;  /* .. from <= index < to */
   int64_t step;      /* elements of the buffer that it moves by */
   int64_t place;     /* elements of the copy that it moves by; of a panel for the axis of lanes */
@@ -90,14 +90,17 @@ static bool is_inside(const Staged *s, const UOp *r) {
   return false;
 }
 
-static bool only_inside(Staged *s, UOp *e) { /* no loop from outside, and no data */
-  UOpVec order = {0};
-  bool ok = uop_toposort(s->k->st, s->k->mem, &e, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    const UOp *u = order.at[i];
+/* No loop from outside, and no data. The length of a loop inside may be anything. */
+static bool only_inside(Staged *s, UOp *e) {
+  UOpVec todo = {0};
+  bool ok = vec_push(s->k->mem, &todo, e);
+  while (ok && todo.len) {
+    const UOp *u = todo.at[--todo.len];
     ok = u->op != OPS_INDEX && u->op != OPS_VAR && (u->op != OPS_RANGE || is_inside(s, u));
+    for (int i = 0; ok && u->op != OPS_RANGE && i < u->nsrc; i++)
+      ok = vec_push(s->k->mem, &todo, u->src[i]);
   }
-  vec_free(s->k->mem, &order);
+  vec_free(s->k->mem, &todo);
   return ok;
 }
 
@@ -175,6 +178,10 @@ static bool measure(Staged *s) {
     Axis *a = &s->axis[d];
     int64_t extent = s->param->nsrc ? s->param->src[d]->arg.v.i : s->param->arg.param.nelem;
     a->step = step, step *= extent;
+    a->gate = a->clip;
+    bool past = a->base->vmin + a->low < 0 ||
+                a->base->vmax + a->low + a->span > extent; /* in a last, shorter block */
+    if (past && !a->clip) a->clip = true, a->from = 0, a->to = extent;
     if (a->clip) a->from = TG_MAX(a->from, 0), a->to = TG_MIN(a->to, extent);
   }
   return true;
@@ -395,7 +402,7 @@ static bool stage_one(Kernel *k, UOp *nest, UOp *param, const char **why) {
     ok = measure(&s) && lay_out(&s) && fill_loops(&s, &f);
     bool clips = false;
     for (int d = 0; d < s.naxis; d++)
-      clips |= s.axis[d].clip;
+      clips |= s.axis[d].gate;
     UOp *with[3];
     int n = 0;
     if (ok && clips) with[n++] = zeros(&s, &zero_range);

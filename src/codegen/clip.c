@@ -1,12 +1,15 @@
 /* clip.c: reductions behind a condition on their own loop. In: a nest after opts. Out: a loop whose steps add
- * WHERE(condition, value, identity), where the condition bounds the loop, runs only where it may hold, and without it
- * where it must: attention looks at no key behind its query, and at most of those before it without asking.
+ * WHERE(condition, value, identity), where the condition bounds the loop, runs only where it may hold, and
+ * without it where it must: attention looks at no key behind its query, and at most of those before it
+ * without asking.
  *
- * A bound that moves with ranges that the statements list (a tile of queries) is two: between what holds for all of them
- * and what holds for any the condition stays. What a step left out would have added is the identity. */
+ * A bound that moves with ranges that the statements list (a tile of queries) is two: between what holds for
+ * all of them and what holds for any the condition stays. What a step left out would have added is the
+ * identity. */
 #include "codegen/nest.h"
 
-/* Where the condition holds: turns from .. to - 1. `all`: for every value of the listed ranges; `any`: for one. */
+/* Where the condition holds: turns from .. to - 1. `all`: for every value of the listed ranges; `any`: for
+ * one. */
 typedef struct Clip {
   Kernel *k;
   UOp *loop, *r;
@@ -30,7 +33,8 @@ static UOp *at_value(Kernel *k, UOp *e, UOp *r, int64_t v) {
 
 /* How much e grows with r: the same everywhere, or false. */
 static bool slope(Kernel *k, UOp *e, UOp *r, int64_t *out) {
-  UOp *next = ix(k, OPS_ADD, r, num(k, 1)), *moved = next ? uop_substitute(k->st, k->mem, e, 1, &r, &next) : NULL;
+  UOp *next = ix(k, OPS_ADD, r, num(k, 1)),
+      *moved = next ? uop_substitute(k->st, k->mem, e, 1, &r, &next) : NULL;
   UOp *d = moved ? ix(k, OPS_SUB, uop_simplify(k->st, k->mem, moved), e) : NULL;
   if (!d || !is_const(d)) return false;
   *out = d->arg.v.i;
@@ -72,8 +76,8 @@ static bool bound_by(Clip *c, const UOp *less, bool holds) {
   return e && bound(c, e, !holds);
 }
 
-/* The clauses that bound the loop, of a condition that must hold, or must not, are taken out; what is left of it, or NULL:
- * nothing. */
+/* The clauses that bound the loop, of a condition that must hold, or must not, are taken out; what is left of
+ * it, or NULL: nothing. */
 static bool take_bounds(Clip *c, UOp *g, bool holds, UOp **left) {
   bool clauses = g->dtype == DT_BOOL && g->op == (holds ? OPS_AND : OPS_OR);
   if (clauses) return take_bounds(c, g->src[0], holds, left) && take_bounds(c, g->src[1], holds, left);
@@ -90,7 +94,8 @@ static bool is_identity(const UOp *acc, const UOp *v) {
   return dtype_is_float((DType)v->dtype) ? v->arg.v.f == none.f : v->arg.v.i == none.i;
 }
 
-/* All statements of the loop add a value where one condition holds (*holds: does not hold), else the identity. */
+/* All statements of the loop add a value where one condition holds (*holds: does not hold), else the
+ * identity. */
 static UOp *condition(const UOp *loop, bool *holds) {
   UOp *g = NULL;
   for (int i = 1; i < loop->nsrc; i++) {
@@ -160,7 +165,8 @@ static bool in_parts(Clip *c, UOp *left) {
   Kernel *k = c->k;
   UOp *zero = num(k, 0), *from_any = c->from_any ? inside(c, c->from_any) : zero;
   UOp *from_all = c->from_all ? inside(c, c->from_all) : zero;
-  UOp *to_all = inside(c, c->to_all ? c->to_all : c->r->src[0]), *to_any = inside(c, c->to_any ? c->to_any : c->r->src[0]);
+  UOp *to_all = inside(c, c->to_all ? c->to_all : c->r->src[0]),
+      *to_any = inside(c, c->to_any ? c->to_any : c->r->src[0]);
   UOp *clean_end = ix(k, OPS_MAX, from_all, to_all), *clean = without(c, left);
   UOpVec all = {0};
   bool ok = from_any && clean_end && to_any && part_add(c, c->loop, from_any, from_all, &all) &&
@@ -176,7 +182,8 @@ bool clip_loops(Kernel *k) {
   bool ok = nest_places(k, k->sink, &at);
   for (size_t i = 0; ok && i < at.len; i++) {
     UOp *u = at.at[i].u;
-    bool plain = u->op == OPS_LOOP && (u->src[0]->arg.range.type == AXIS_REDUCE || u->src[0]->arg.range.type == AXIS_LOOP);
+    bool plain = u->op == OPS_LOOP &&
+                 (u->src[0]->arg.range.type == AXIS_REDUCE || u->src[0]->arg.range.type == AXIS_LOOP);
     if (plain) ok = vec_push(k->mem, &loops, u);
   }
   for (size_t i = 0; ok && i < loops.len; i++) {

@@ -196,6 +196,13 @@ static bool transposed_sizes(TgContext *ctx, const TgTensor *x, const TgTensor *
   return true;
 }
 
+/* What windows are given back to has the windows of its gradient for a gradient. */
+static TgStatus gradient_of_back(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                 void *user) {
+  (void)y, (void)x, (void)n;
+  return (out[0] = windows(g, user, 0)) ? TG_OK : tg_error(g->ctx);
+}
+
 /* The gradient of a convolution by its input: products of each element and each tap, summed over the
  * channels, and given back to what windows at those elements would be of. */
 TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
@@ -215,7 +222,8 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   TG_REQUIRE(ctx, !o.bias || (o.bias->ctx == ctx && rank(o.bias) == 1 && dims(o.bias)[0] == g * cout),
              TG_ERR_SHAPE, "conv_transpose2d: bias %s for weight %s in %lld groups", SHAPE_OF(o.bias),
              SHAPE_OF(weight), (long long)g);
-  Windows w = {.n = n};
+  Windows w;
+  memset(&w, 0, sizeof w), w.n = n; /* kept, and compared byte by byte */
   for (int i = 0; i < n; i++)
     w.k[i] = dims(weight)[2 + i];
   DType acc, out;
@@ -239,6 +247,9 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   TgTensor *sum = sum_in(product, acc, 1, (int[]){2}); /* (b, g, cout, i.., k..) */
   if (!sum) return NULL;
   TgTensor *y = tensor_new(ctx, u_windows_back_nd(ctx->store, sum->uop, n, size, w.lo, w.s, w.d));
+  for (int i = 0; i < n; i++) /* as many windows as there are elements, whatever the output padding */
+    w.o[i] = dims(x)[2 + i], w.hi[i] -= extra[i];
+  if (dtype_is_float(acc)) y = with_gradient(y, &sum, 1, gradient_of_back, &w, sizeof w);
   y = tg_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, each)) : y;
 }

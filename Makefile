@@ -14,7 +14,7 @@ test: all
 	@tools/run-tests $(BUILD)
 parity: all   # rewrites docs/api-parity.md from its table, the headers and the tests
 	@$(BUILD)/parity .
-golden: all   # rewrites the golden kernels and the blocks of docs/tour.md; look at their diff
+golden: all   # rewrites the golden kernels and the blocks of docs/; look at their diff
 	@TG_GOLDEN=write $(BUILD)/test_kernels && TG_GOLDEN=write $(BUILD)/test_tour
 check-rules: all
 	@$(BUILD)/checkrules $(BUILD)/rules.verdicts

@@ -76,6 +76,8 @@ void tg_close(TgContext *ctx) {
   vec_free(&ctx->mem, &ctx->pending);
   vec_free(&ctx->mem, &ctx->waiting);
   map_free(&ctx->realized), map_free(&ctx->history);
+  for (size_t i = 0; i < ctx->hooks.len; i++)
+    if (ctx->hooks.at[i].own) mem_free(&ctx->mem, ctx->hooks.at[i].user);
   vec_free(&ctx->mem, &ctx->hooks);
   pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text),
       str_free(&ctx->info_text);

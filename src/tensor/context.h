@@ -61,6 +61,7 @@ typedef struct TgScope {
 typedef struct GradientHook {
   TgGradientFn fn;
   void *user;
+  size_t own; /* bytes of user, which is then a copy of the context's own; 0: the caller's */
 } GradientHook;
 
 struct TgContext {

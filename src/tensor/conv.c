@@ -175,8 +175,36 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
 }
 
-/* The gradient of a convolution by its input: x with stride - 1 zeros between its elements, padded by what
- * the kernel overhangs, and convolved with the kernel reversed and its channels swapped. */
+/* How many elements a transposed convolution makes along each axis. */
+static bool transposed_sizes(TgContext *ctx, const TgTensor *x, const TgTensor *weight, const Windows *w,
+                             const int64_t *extra, int64_t *size) {
+  for (int i = 0; i < w->n; i++) {
+    int64_t in = dims(x)[2 + i], k = w->k[i], s = w->s[i], d = w->d[i], most = INT64_MAX / 8;
+    bool ok = s > 0 && d > 0 && k > 0 && in > 0 && extra[i] >= 0 && (extra[i] < s || extra[i] < d) &&
+              s < INT32_MAX && d < INT32_MAX && k < INT32_MAX && in < most / s && k < most / d &&
+              reasonable(w->lo[i]) && reasonable(w->hi[i]);
+    size[i] = ok ? (in - 1) * s + d * (k - 1) + 1 + extra[i] : 0;
+    TG_REQUIRE_OR(ctx, ok, false, TG_ERR_VALUE,
+                  "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x),
+                  SHAPE_OF(weight), dims_text(w->n, w->s).s, dims_text(w->n, w->d).s,
+                  dims_text(w->n, extra).s);
+    ok = w->lo[i] < size[i] && w->hi[i] < size[i] && w->lo[i] + w->hi[i] < size[i];
+    TG_REQUIRE_OR(ctx, ok, false, TG_ERR_SHAPE, "conv_transpose2d: padding %s and %s of %lld elements",
+                  dims_text(w->n, w->lo).s, dims_text(w->n, w->hi).s, (long long)size[i]);
+    size[i] -= w->lo[i] + w->hi[i];
+  }
+  return true;
+}
+
+/* What windows are given back to has the windows of its gradient for a gradient. */
+static TgStatus gradient_of_back(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
+                                 void *user) {
+  (void)y, (void)x, (void)n;
+  return (out[0] = windows(g, user, 0)) ? TG_OK : tg_error(g->ctx);
+}
+
+/* The gradient of a convolution by its input: products of each element and each tap, summed over the
+ * channels, and given back to what windows at those elements would be of. */
 TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt) {
   TG_NUMBERS(x, "conv_transpose2d");
   TG_NUMBERS(weight, "conv_transpose2d");
@@ -184,48 +212,46 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   if (!ctx) return NULL;
   TG_OPTIONS(TgConvOptions, o, opt);
   int n = rank(x) - 2;
-  int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], extra[TG_MAX_SPATIAL], order[TG_MAX_RANK],
-          flip[TG_MAX_SPATIAL];
+  int64_t g = o.groups ? o.groups : 1, extra[TG_MAX_SPATIAL], size[TG_MAX_SPATIAL];
   TG_REQUIRE(ctx,
              n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 &&
                  dims(x)[1] == dims(weight)[0] && dims(weight)[0] % g == 0,
              TG_ERR_SHAPE, "conv_transpose2d: %s by weight %s in %lld groups", SHAPE_OF(x), SHAPE_OF(weight),
              (long long)g);
-  Windows w = {.n = n};
+  int64_t cin = dims(x)[1] / g, cout = dims(weight)[1];
+  TG_REQUIRE(ctx, !o.bias || (o.bias->ctx == ctx && rank(o.bias) == 1 && dims(o.bias)[0] == g * cout),
+             TG_ERR_SHAPE, "conv_transpose2d: bias %s for weight %s in %lld groups", SHAPE_OF(o.bias),
+             SHAPE_OF(weight), (long long)g);
+  Windows w;
+  memset(&w, 0, sizeof w), w.n = n; /* kept, and compared byte by byte */
+  for (int i = 0; i < n; i++)
+    w.k[i] = dims(weight)[2 + i];
+  DType acc, out;
   if (!sizes_get(ctx, "conv_transpose2d", "stride", &o.stride, n, 1, w.s) ||
       !sizes_get(ctx, "conv_transpose2d", "dilation", &o.dilation, n, 1, w.d) ||
       !padding_get(ctx, "conv_transpose2d", &o.padding, &w) ||
-      !sizes_get(ctx, "conv_transpose2d", "output_padding", &o.output_padding, n, 0, extra))
+      !sizes_get(ctx, "conv_transpose2d", "output_padding", &o.output_padding, n, 0, extra) ||
+      !transposed_sizes(ctx, x, weight, &w, extra, size) ||
+      !out_dtype(ctx, "conv_transpose2d", o.dtype, dtype_join(dt(x), dt(weight)), &acc, &out))
     return NULL;
-  TgSizes pad = {.n = 2 * n};
-  d[0] = g, d[1] = dims(weight)[0] / g, d[2] = dims(weight)[1];
-  order[0] = 0, order[1] = 2, order[2] = 1;
+
+  int64_t xd[TG_MAX_RANK] = {dims(x)[0], g, cin, 1}, wd[TG_MAX_RANK] = {1, g, cin, cout};
+  int64_t d[TG_MAX_RANK] = {dims(x)[0], g * cout}, each[TG_MAX_RANK] = {g * cout};
   for (int i = 0; i < n; i++) {
-    w.k[i] = d[3 + i] = dims(weight)[2 + i], order[3 + i] = 3 + i, flip[i] = 2 + i;
-    bool ok = w.s[i] > 0 && w.d[i] > 0 && w.k[i] > 0 && dims(x)[2 + i] > 0 && extra[i] >= 0 &&
-              (extra[i] < w.s[i] || extra[i] < w.d[i]) && w.s[i] < INT32_MAX && w.d[i] < INT32_MAX &&
-              w.k[i] < INT32_MAX && reasonable(w.lo[i]) && reasonable(w.hi[i]);
-    TG_REQUIRE(ctx, ok, TG_ERR_VALUE,
-               "conv_transpose2d: %s by weight %s, stride %s, dilation %s, output padding %s", SHAPE_OF(x),
-               SHAPE_OF(weight), dims_text(n, w.s).s, dims_text(n, w.d).s, dims_text(n, extra).s);
-    int64_t reach = w.d[i] * (w.k[i] - 1);
-    pad.v[2 * (n - 1 - i)] = reach - w.lo[i], pad.v[2 * (n - 1 - i) + 1] = reach - w.hi[i] + extra[i];
+    xd[4 + i] = dims(x)[2 + i], xd[4 + n + i] = 1;
+    wd[4 + i] = 1, wd[4 + n + i] = w.k[i];
+    d[2 + i] = size[i], each[1 + i] = 1;
   }
-  TgTensor *k = tg_flip(tg_flatten(tg_permute(tg_reshape(weight, 3 + n, d), 3 + n, order), 0, 1), n, flip);
-  for (int i = 0; i < n && x; i++) {
-    if (w.s[i] == 1) continue;
-    int a = 2 + i;
-    int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, size = dims(x)[a];
-    hi[a + 1] = w.s[i] - 1;
-    x = tg_slice(tg_flatten(tg_pad(tg_unsqueeze(x, a + 1), lo, hi), a, a + 1), a, 0, (size - 1) * w.s[i] + 1);
-  }
-  TgConvOptions c = {.size = sizeof c,
-                     .bias = o.bias,
-                     .groups = g,
-                     .dilation = o.dilation,
-                     .padding = pad,
-                     .dtype = o.dtype};
-  return tg_conv2d_opt(x, k, &c);
+  TgTensor *product = tg_mul(tg_reshape(tg_cast(x, dtype_public(acc)), 4 + 2 * n, xd),
+                             tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd));
+  TgTensor *sum = sum_in(product, acc, 1, (int[]){2}); /* (b, g, cout, i.., k..) */
+  if (!sum) return NULL;
+  TgTensor *y = tensor_new(ctx, u_windows_back_nd(ctx->store, sum->uop, n, size, w.lo, w.s, w.d));
+  for (int i = 0; i < n; i++) /* as many windows as there are elements, whatever the output padding */
+    w.o[i] = dims(x)[2 + i], w.hi[i] -= extra[i];
+  if (dtype_is_float(acc)) y = with_gradient(y, &sum, 1, gradient_of_back, &w, sizeof w);
+  y = tg_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
+  return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, each)) : y;
 }
 
 /* ---- pools */

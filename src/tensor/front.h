@@ -122,6 +122,11 @@ UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of);
 /* The last n -> windows.., k... lo, hi: zeros added before and after each axis. */
 UOp *u_windows_nd(UOpStore *st, UOp *u, int n, const int64_t *k, const int64_t *stride, const int64_t *dil,
                   const int64_t *lo, const int64_t *hi);
+/* tg_custom_gradient; with a size, user is copied and lives as long as the context. */
+TgTensor *with_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user, size_t own);
+/* The gradient of u_windows_nd of n elements behind `pad` zeros on each axis: (.., o.., k..) -> (.., n..). */
+UOp *u_windows_back_nd(UOpStore *st, UOp *g, int m, const int64_t *n, const int64_t *pad,
+                       const int64_t *stride, const int64_t *dil);
 /* at: an integer tensor per axis of x (at least one), of one shape */
 UOp *u_gather(UOpStore *st, UOp *x, UOp *const *at);
 /* op: OPS_STORE or what combines; how: SCATTER_OLD, SCATTER_ONCE */

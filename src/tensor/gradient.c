@@ -292,7 +292,23 @@ static bool custom_gradient(TgContext *ctx, UOp *u, UOp *g, UOp **part) {
   return ok;
 }
 
-TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user) {
+static bool same_hook(const GradientHook *h, TgGradientFn fn, const void *user, size_t own) {
+  return h->fn == fn && h->own == own && (own ? !memcmp(h->user, user, own) : h->user == user);
+}
+
+/* The number of fn's hook with this user, which is copied if it has a size; -1: out of memory. */
+static int64_t hook_of(TgContext *ctx, TgGradientFn fn, void *user, size_t own) {
+  for (size_t at = 0; at < ctx->hooks.len; at++)
+    if (same_hook(&ctx->hooks.at[at], fn, user, own)) return (int64_t)at;
+  void *kept = own ? mem_alloc(&ctx->mem, own) : user;
+  if (own && kept) memcpy(kept, user, own);
+  if ((!own || kept) && vec_push(&ctx->mem, &ctx->hooks, ((GradientHook){fn, kept, own})))
+    return (int64_t)ctx->hooks.len - 1;
+  if (own) mem_free(&ctx->mem, kept);
+  return -1;
+}
+
+TgTensor *with_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user, size_t own) {
   if (!y) return NULL;
   TgContext *ctx = y->ctx;
   TG_REQUIRE(ctx, fn && n >= 0 && n < 128, TG_ERR_VALUE, "custom_gradient: %d inputs%s", n,
@@ -303,14 +319,13 @@ TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientF
     if (!ctx_two("custom_gradient", y, x[i])) return NULL;
     src[i + 1] = x[i]->uop;
   }
-  size_t at = 0;
-  while (at < ctx->hooks.len && (ctx->hooks.at[at].fn != fn || ctx->hooks.at[at].user != user))
-    at++;
-  if (at == ctx->hooks.len)
-    TG_REQUIRE(ctx, vec_push(&ctx->mem, &ctx->hooks, ((GradientHook){fn, user})), TG_ERR_NOMEM,
-               "custom_gradient: out of memory");
-  return tensor_new(ctx,
-                    uop_new(ctx->store, OPS_CUSTOM_GRADIENT, dt(y), 1, n + 1, src, (Arg){.i = (int64_t)at}));
+  int64_t at = hook_of(ctx, fn, user, own);
+  TG_REQUIRE(ctx, at >= 0, TG_ERR_NOMEM, "custom_gradient: out of memory");
+  return tensor_new(ctx, uop_new(ctx->store, OPS_CUSTOM_GRADIENT, dt(y), 1, n + 1, src, (Arg){.i = at}));
+}
+
+TgTensor *tg_custom_gradient(TgTensor *y, TgTensor *const *x, int n, TgGradientFn fn, void *user) {
+  return with_gradient(y, x, n, fn, user, 0);
 }
 
 static TgStatus keep_gradient(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,

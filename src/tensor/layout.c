@@ -115,37 +115,85 @@ static UOp *sum_of_shifted(UOpStore *st, UOp *u, int axis, int64_t n, int64_t di
 
 static int64_t gcd(int64_t a, int64_t b) { return b ? gcd(b, a % b) : a; }
 
-/* The gradient of windows of an axis of n elements behind `pad` zeros: (o, k) -> n; NULL: too much of a pad.
- * With a stride, elements s apart get what windows gave them: rows r, r + s, .. of the k go to the elements
- * of one remainder, and each such sum has no holes. Rows of zeros in front make the remainders those of the
- * elements. */
-static UOp *dense_windows_back(UOpStore *st, UOp *g, int axis, int64_t n, int64_t pad, int64_t s,
-                               int64_t dil) {
-  int64_t o = g->shape->v[axis], k = g->shape->v[axis + 1];
+/* What windows were of: n elements behind `pad` zeros. Their gradient has `skip` elements before those, and
+ * may have some behind. */
+typedef struct Windowed {
+  int64_t n, pad, s, dil;
+  bool may_skip;
+  int64_t skip;
+} Windowed;
+
+/* The gradient of windows: (o, k) -> skip + n or more; NULL: too much of a pad. With a stride, elements s
+ * apart get what windows gave them: rows r, r + s, .. of the k go to the elements of one remainder, and each
+ * such sum has no holes. Rows of zeros in front make the remainders those of the elements; if that takes a
+ * row more for each of them, some elements to skip do. */
+static UOp *dense_windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
+  int64_t o = g->shape->v[axis], k = g->shape->v[axis + 1], s = w->s;
   g = swap_axes(st, g, axis, axis + 1);
-  if (s > 1 && dil > 1) { /* holes after all */
+  if (s > 1 && w->dil > 1) { /* holes after all */
     g = pad_axis(st, split_axis(st, g, axis + 1, 2, (int64_t[]){o, 1}), axis + 2, 0, s - 1);
     g = one_axis(st, merge_axes(st, g, axis + 1), axis + 1, 0, (o - 1) * s + 1);
   }
-  if (s == 1 || dil > 1) return pad > dil * (k - 1) ? NULL : sum_of_shifted(st, g, axis, n, dil, pad);
-  int64_t front = (s - pad % s) % s, rows = (front + k + s - 1) / s, each = (n + s - 1) / s;
-  if ((pad + front) / s > rows - 1) return NULL;
+  if (s == 1 || w->dil > 1)
+    return w->pad > w->dil * (k - 1) ? NULL : sum_of_shifted(st, g, axis, w->n, w->dil, w->pad);
+  int64_t front = (s - w->pad % s) % s, rows = (front + k + s - 1) / s, least = (k + s - 1) / s;
+  if (w->may_skip && rows > least) front = 0, w->skip = w->pad % s, rows = least;
+  int64_t each = (w->skip + w->n + s - 1) / s, off = (w->pad + front) / s;
+  if (off > rows - 1) return NULL;
   g = pad_axis(st, g, axis, front, rows * s - k - front);
   g = swap_axes(st, split_axis(st, g, axis, 2, (int64_t[]){rows, s}), axis, axis + 1); /* (s, rows, o) */
-  g = sum_of_shifted(st, g, axis + 1, each, 1, (pad + front) / s);
-  return one_axis(st, merge_axes(st, swap_axes(st, g, axis, axis + 1), axis), axis, 0, n);
+  g = sum_of_shifted(st, g, axis + 1, each, 1, off);
+  return merge_axes(st, swap_axes(st, g, axis, axis + 1), axis);
 }
 
 /* The same. What stride and dilation have in common are steps that all windows make: elements between them
  * get nothing. */
-static UOp *windows_back(UOpStore *st, UOp *g, int axis, int64_t n, int64_t pad, int64_t s, int64_t dil) {
-  int64_t c = gcd(s, dil), first = (c - pad % c) % c;
-  if (c == 1 || first >= n) return dense_windows_back(st, g, axis, n, pad, s, dil);
-  int64_t hit = (n - first + c - 1) / c;
-  g = dense_windows_back(st, g, axis, hit, (pad + first) / c, s / c, dil / c);
+static UOp *steps_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
+  int64_t c = gcd(w->s, w->dil), first = (c - w->pad % c) % c;
+  w->skip = 0;
+  if (c == 1 || first >= w->n) return dense_windows_back(st, g, axis, w);
+  int64_t hit = (w->n - first + c - 1) / c;
+  Windowed part = {.n = hit, .pad = (w->pad + first) / c, .s = w->s / c, .dil = w->dil / c};
+  g = one_axis(st, dense_windows_back(st, g, axis, &part), axis, 0, hit);
   g = pad_axis(st, split_axis(st, g, axis, 2, (int64_t[]){hit, 1}), axis + 1, first, c - 1 - first);
-  g = merge_axes(st, g, axis);
-  return one_axis(st, pad_axis(st, g, axis, 0, TG_MAX(n - hit * c, 0)), axis, 0, n);
+  return pad_axis(st, merge_axes(st, g, axis), axis, 0, TG_MAX(w->n - hit * c, 0));
+}
+
+/* The same behind any pad: too much of one is given its part too, which is then skipped; what a negative one
+ * has cut off is given nothing. */
+static UOp *windows_back(UOpStore *st, UOp *g, int axis, Windowed *w) {
+  UOp *u = w->pad >= 0 ? steps_back(st, g, axis, w) : NULL;
+  if (u) return u;
+  Windowed all = {.n = w->n + w->pad, .s = w->s, .dil = w->dil};
+  u = steps_back(st, g, axis, &all);
+  w->skip = TG_MAX(w->pad, 0);
+  return w->pad < 0 ? pad_axis(st, u, axis, -w->pad, 0) : u;
+}
+
+/* The last axes o1 .. om, k1 .. km -> n1 .. nm. A transposed convolution is that of products: what each
+ * element adds through each tap is what a gradient would bring its window there. Axes are cut when all of
+ * them have their sums, which are one sum then, in memory: read at places to skip, an axis has no remainders.
+ */
+UOp *u_windows_back_nd(UOpStore *st, UOp *g, int m, const int64_t *n, const int64_t *pad, const int64_t *s,
+                       const int64_t *dil) {
+  if (!g) return NULL;
+  int lead = g->shape->n - 2 * m;
+  int64_t order[TG_MAX_RANK], skip[TG_MAX_RANK] = {0};
+  bool cut = false;
+  for (int i = 0; i < lead; i++)
+    order[i] = i;
+  for (int a = 0; a < m; a++)
+    order[lead + 2 * a] = lead + a, order[lead + 2 * a + 1] = lead + m + a;
+  g = u_permute(st, g, order);
+  for (int a = 0; g && a < m; a++) {
+    Windowed w = {.n = n[a], .pad = pad[a], .s = s[a], .dil = dil[a], .may_skip = true};
+    g = windows_back(st, g, lead + a, &w);
+    skip[a] = w.skip, cut = cut || w.skip;
+  }
+  if (g && cut) g = uop_alu1(st, OPS_CONTIGUOUS, g);
+  for (int a = 0; g && a < m; a++)
+    g = one_axis(st, g, lead + a, skip[a], skip[a] + n[a]);
+  return g;
 }
 
 static bool pads_only(const UOp *u, int axis) {
@@ -176,10 +224,12 @@ UOp *u_windows_gradient(UOpStore *st, UOp *u, UOp *g, UOp **of) {
   for (int f = 1; f <= 2 && i > 0; f++) {
     int64_t dil = period - i * f;
     if (dil <= 0 || dil * (k - 1) >= i || u_windows(st, x, axis, k, s, dil) != u) continue;
-    int64_t pad = x->op == OPS_PAD && pads_only(x, axis) ? x->arg.ints->v[2 * axis] : -1;
-    UOp *inside = pad >= 0 ? windows_back(st, g, axis, x->src[0]->shape->v[axis], pad, s, dil) : NULL;
-    *of = inside ? x->src[0] : x;
-    return inside ? inside : windows_back(st, g, axis, i, 0, s, dil);
+    bool padded = x->op == OPS_PAD && pads_only(x, axis);
+    *of = padded ? x->src[0] : x;
+    Windowed w = {
+        .n = (*of)->shape->v[axis], .pad = padded ? x->arg.ints->v[2 * axis] : 0, .s = s, .dil = dil};
+    g = windows_back(st, g, axis, &w);
+    return one_axis(st, g, axis, w.skip, w.skip + w.n);
   }
   return NULL;
 }

@@ -112,10 +112,10 @@ static void test_convolution_gradients(void **state) {
   static const struct {
     int64_t size, kernel, stride, dilation, padding, groups;
     bool transposed;
-  } known[] = {{28, 3, 1, 1, 1, 1, 0}, {28, 3, 1, 1, 0, 1, 0}, {28, 5, 1, 1, 2, 1, 0},
-               {28, 3, 2, 1, 1, 1, 0}, {28, 3, 2, 2, 2, 1, 0}, {28, 3, 1, 2, 2, 1, 0},
-               {28, 3, 1, 1, 1, 4, 0}, {28, 3, 2, 1, 1, 4, 0}, {28, 7, 2, 1, 3, 1, 0},
-               {28, 1, 1, 1, 0, 1, 0}, {14, 3, 1, 1, 1, 1, 1}, {14, 3, 2, 1, 1, 1, 1}};
+  } known[] = {{28, 3, 1, 1, 1, 1, 0}, {28, 3, 1, 1, 0, 1, 0}, {28, 5, 1, 1, 2, 1, 0}, {28, 3, 2, 1, 1, 1, 0},
+               {28, 3, 2, 2, 2, 1, 0}, {28, 3, 1, 2, 2, 1, 0}, {28, 3, 1, 1, 1, 4, 0}, {28, 3, 2, 1, 1, 4, 0},
+               {28, 7, 2, 1, 3, 1, 0}, {28, 1, 1, 1, 0, 1, 0}, {14, 3, 1, 1, 1, 1, 1}, {14, 3, 2, 1, 1, 1, 1},
+               {14, 4, 2, 1, 1, 1, 1}, {14, 3, 2, 3, 1, 1, 1}};
 
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     for (int of = 0; of < 2; of++) {
@@ -143,6 +143,55 @@ static void test_convolution_gradients(void **state) {
                  of ? "weight" : "input", (int)c.kernels, (double)c.peak_bytes / 1e6, held / 1e6);
       tg_close(ctx);
     }
+}
+
+/* A transposed convolution adds up the taps of each remainder of its stride: in one kernel, whose indices are
+ * sums of loops; where its pad is no multiple of the stride another one may put the remainders in their
+ * places. */
+static void keep_contraction(const TgKernelText *k, void *user) {
+  bool sums = strstr(k->source, "fma") != NULL;
+  if (sums && (strstr(k->source, " / ") || strstr(k->source, " % ") || strstr(k->source, " >> ")))
+    strcpy(user, k->name);
+}
+
+static void test_transposed(void **state) {
+  (void)state;
+
+  static const struct {
+    int axes;
+    int64_t size, kernel, stride, dilation, padding, extra, groups;
+    uint64_t kernels;
+  } known[] = {{2, 28, 4, 2, 1, 1, 0, 1, 2}, {2, 28, 3, 2, 1, 1, 1, 1, 1},  {2, 28, 2, 2, 1, 0, 0, 1, 1},
+               {2, 28, 4, 2, 1, 0, 0, 1, 1}, {2, 14, 5, 2, 1, 2, 1, 1, 1},  {2, 14, 4, 4, 1, 0, 0, 1, 1},
+               {2, 14, 3, 1, 2, 1, 0, 1, 1}, {2, 14, 3, 2, 1, 1, 1, 4, 1},  {2, 14, 4, 2, 1, 1, 0, 4, 2},
+               {2, 14, 3, 1, 1, 1, 0, 1, 1}, {1, 96, 16, 8, 1, 4, 0, 1, 2}, {3, 8, 4, 2, 1, 1, 0, 1, 2},
+               {3, 8, 3, 2, 1, 1, 1, 1, 1},  {2, 14, 3, 2, 2, 2, 1, 1, 2}};
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    char divided[128] = "";
+    setenv("TG_NOOPT", "1", 1); /* indices as the schedule left them */
+    TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+    unsetenv("TG_NOOPT");
+    tg_watch_kernels(ctx, keep_contraction, divided);
+    int64_t n = known[i].size, k = known[i].kernel, g = known[i].groups, xd[5] = {4, 64, n, n, n},
+            wd[5] = {64, 64 / g, k, k, k};
+    TgTensor *x = tg_empty(ctx, TG_F32, 2 + known[i].axes, xd),
+             *w = tg_empty(ctx, TG_F32, 2 + known[i].axes, wd);
+    assert_int_equal(tg_realize_many((TgTensor *[]){x, w}, 2), TG_OK);
+    TgTensor *y = tg_conv_transpose2d(
+        x, w, .stride = TG_SIZES(known[i].stride), .dilation = TG_SIZES(known[i].dilation),
+        .padding = TG_SIZES(known[i].padding), .output_padding = TG_SIZES(known[i].extra), .groups = g);
+    tg_counters_reset(ctx);
+    assert_int_equal(tg_realize(y), TG_OK);
+    TgCounters c = tg_counters(ctx);
+    double held = 4.0 * (double)(tg_numel(x) + tg_numel(w) + tg_numel(y)), own = 4.0 * (double)tg_numel(y);
+    bool placed = known[i].kernels > 1;
+    if (c.kernels > known[i].kernels || (double)c.peak_bytes > 1.1 * held + (placed ? 1.5 * own : 0))
+      fail_msg("case %d: %d kernels, %.1f MB; operands and result %.1f MB", (int)i, (int)c.kernels,
+               (double)c.peak_bytes / 1e6, held / 1e6);
+    if (*divided) fail_msg("case %d: %s divides to find an element", (int)i, divided);
+    tg_close(ctx);
+  }
 }
 
 static void test_linear(void **state) {
@@ -212,9 +261,9 @@ static void test_plans_large(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_kernels),    cmocka_unit_test(test_contractions_stand_alone),
-      cmocka_unit_test(test_wide),       cmocka_unit_test(test_convolution_gradients),
-      cmocka_unit_test(test_linear),     cmocka_unit_test(test_cache_clear),
-      cmocka_unit_test(test_plans_large)};
+      cmocka_unit_test(test_kernels),     cmocka_unit_test(test_contractions_stand_alone),
+      cmocka_unit_test(test_wide),        cmocka_unit_test(test_convolution_gradients),
+      cmocka_unit_test(test_transposed),  cmocka_unit_test(test_linear),
+      cmocka_unit_test(test_cache_clear), cmocka_unit_test(test_plans_large)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

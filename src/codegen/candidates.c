@@ -14,6 +14,7 @@ enum {
   MOST_TILE = 16,
   ENOUGH_TILE = 12,
   LITTLE_WORK = 65536,
+  LEAST_LANES = 4,
   MOST_TEXT = 128
 }; /* MOST_TEXT: steps that are written out */
 
@@ -260,17 +261,21 @@ static void tiles_of(Search *s, Roles *r) {
 static void lanes_along(Search *s, int lane) {
   const Contraction *c = s->c;
   Roles r = {.lane = lane};
-  if (!roles_set(c, &r)) return;
+  if (c->size[lane] < LEAST_LANES || !roles_set(c, &r)) return;
   for (int g = 0; g < c->n; g++) { /* loops that every load moves with: one turn at a time */
     bool all = is_out(c, g) && g != lane;
     for (int a = c->nstore; all && a < c->naccess; a++)
       if (c->access[a].in_sum) all = moves(c, a, g);
     if (all && r.need.n) take(&r.batch, OPT_TILE, g, 1);
   }
-  for (int64_t v = 1; v <= 4; v++) {
-    if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
-    r.lanes = LANES * v;
-    tiles_of(s, &r);
+  Taken batch = r.batch;
+  for (int apart = 0; apart < (batch.n ? 2 : 1); apart++) {
+    r.batch = apart ? (Taken){0} : batch;
+    for (int64_t v = 1; v <= 4; v++) {
+      if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
+      r.lanes = LANES * v;
+      tiles_of(s, &r);
+    }
   }
 }
 

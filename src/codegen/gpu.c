@@ -58,7 +58,7 @@ static bool block_reduce(Grid *g, const UOp *acc, UOpVec *out) {
   int64_t all, step = 1, apart = 1, threads = g->extent[g->inner], half = 1;
   for (int i = 2; i < acc->nsrc; i++) { /* each value of the ranges that the register is apart for has its own */
     UOp *r = acc->src[i];
-    if (!(x->ranges & range_bit(r->arg.range.id))) continue;
+    if (!depends(k, x, r)) continue;
     list[n++] = r;
     at_list = ix(k, OPS_ADD, ix(k, OPS_MUL, at_list, r->src[0]), r), apart *= r->src[0]->arg.v.i;
   }
@@ -85,6 +85,13 @@ static bool begins_in(const UOp *u, const UOp *reg) {
   if (u->op == OPS_STORE) return stored_in(u) == reg;
   for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
     if (begins_in(u->src[i], reg)) return true;
+  return false;
+}
+
+static bool steps_in(const UOp *u, const UOp *reg) {
+  if (u->op == OPS_ACC) return stored_in(u) == reg;
+  for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
+    if (steps_in(u->src[i], reg)) return true;
   return false;
 }
 
@@ -120,24 +127,59 @@ static UOp *alone(Grid *g, UOp *u) {
 
 static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out);
 
-static bool starts_before(const UOp *body, int i, const UOp *reg) {
-  for (int j = body->op == OPS_LOOP; j < i; j++)
-    if (body->src[j]->op == OPS_STORE && stored_in(body->src[j]) == reg) return true;
-  return false;
+/* Whether register reg begins among the first i statements of a body. *stepped: another of them has stepped it since. */
+static bool starts_before(const UOp *body, int i, const UOp *reg, bool *stepped) {
+  bool begun = false;
+  *stepped = false;
+  for (int j = body->op == OPS_LOOP; j < i; j++) {
+    const UOp *u = body->src[j];
+    if (u->op == OPS_STORE && stored_in(u) == reg)
+      begun = true, *stepped = false;
+    else
+      *stepped |= steps_in(u, reg);
+  }
+  return begun;
+}
+
+/* Statement u adds to what a register holds in all threads: it does so in a register of its own, which then goes there. */
+static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
+  Kernel *k = g->k;
+  UOp *acc = *step, *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
+  Ops op = (Ops)acc->arg.reduce.op;
+  int n = 0;
+  for (int i = 2; i < acc->nsrc; i++)
+    if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
+  UOp *own = reg_at(k, reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src), x->nsrc - 1, x->src + 1);
+  UOp *start = reg_start(k, own, op, n, list);
+  if (!start || !vec_push(k->mem, out, start)) return NULL;
+  *after = acc_new(k, op, x, own, n, list);
+  *step = uop_substitute(k->st, k->mem, acc, 1, &x, &own);
+  return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &x, &own) : NULL;
 }
 
 /* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its register, the
  * threads join what they have. */
 static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
-  UOpVec steps = {0};
-  bool ok = true;
+  Kernel *k = g->k;
+  UOpVec steps = {0}, after = {0};
+  bool ok = true, stepped;
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
-    steps.len = 0;
-    ok = dealt(g, u->src[i], inside, out) && dealt_steps(g->k, u->src[i], NULL, &steps);
-    for (size_t s = 0; ok && s < steps.len; s++)
-      if (starts_before(u, i, stored_in(steps.at[s]))) ok = block_reduce(g, steps.at[s], out);
+    UOp *s = u->src[i];
+    steps.len = after.len = 0;
+    ok = dealt_steps(k, s, NULL, &steps);
+    for (size_t j = 0; ok && j < steps.len; j++) {
+      UOp *then = NULL;
+      if (starts_before(u, i, stored_in(steps.at[j]), &stepped) && stepped)
+        ok = (s = apart(g, s, &steps.at[j], &then, out)) != NULL;
+      ok = ok && vec_push(k->mem, &after, then);
+    }
+    ok = ok && dealt(g, s, inside, out);
+    for (size_t j = 0; ok && j < steps.len; j++) {
+      if (after.at[j] || starts_before(u, i, stored_in(steps.at[j]), &stepped)) ok = block_reduce(g, steps.at[j], out);
+      ok = ok && (!after.at[j] || vec_push(k->mem, out, after.at[j]));
+    }
   }
-  vec_free(g->k->mem, &steps);
+  vec_free(k->mem, &steps), vec_free(k->mem, &after);
   return ok;
 }
 

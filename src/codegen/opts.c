@@ -109,8 +109,6 @@ static bool vec_has(const UOpVec *v, const UOp *u) {
   return false;
 }
 
-static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
-
 static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
   PlaceVec at = {0};
   *f = (Facts){0};
@@ -123,7 +121,7 @@ static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
       if (pass == 0 && u->op == OPS_STORE && m->op == OPS_DEFINE_REG) ok = vec_push(k->mem, &f->started, m);
       if (pass == 0) continue;
       f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
-      if (m->op == OPS_DEFINE_LOCAL && !depends(u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
+      if (m->op == OPS_DEFINE_LOCAL && !depends(k, u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
         ok = vec_push(k->mem, &f->rows, m);
       for (int s = 2; s < u->nsrc; s++)
         f->lanes |= u->src[s]->arg.range.type == AXIS_VEC || u->src[s]->arg.range.type == AXIS_GROUP;
@@ -139,7 +137,7 @@ typedef struct Spread {
 } Spread;
 
 static UOp *spread_list(Spread *s, UOp *u) {
-  if (u->op == OPS_STORE && !depends(u->src[0], s->r) && !depends(u->src[1], s->r)) return u;
+  if (u->op == OPS_STORE && !depends(s->k, u->src[0], s->r) && !depends(s->k, u->src[1], s->r)) return u;
   UOp *src[MAX_LIST + 3];
   if (u->nsrc > MAX_LIST + 2) return NULL;
   memcpy(src, u->src, u->nsrc * sizeof *src);
@@ -151,7 +149,7 @@ static UOp *spread_tree(Spread *s, UOp *u) {
   if (u->op == OPS_STORE || u->op == OPS_ACC) return spread_list(s, u);
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
   UOpVec src = {0};
-  bool ok = u->op != OPS_LOOP || !depends(u->src[0], s->r);
+  bool ok = u->op != OPS_LOOP || !depends(s->k, u->src[0], s->r);
   for (int i = 0; ok && i < u->nsrc; i++)
     ok = vec_push(s->k->mem, &src, spread_tree(s, u->src[i])) && src.at[i];
   UOp *r = ok ? uop_new(s->k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
@@ -207,9 +205,19 @@ static UOp *with_value(Kernel *k, UOp *u, UOp *value) {
   return uop_new(k->st, (Ops)u->op, DT_VOID, 1, u->nsrc, src, u->arg);
 }
 
+/* Whether u has a range that `valid` has. */
+static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
+  UOpVec order = {0};
+  bool moves = false, ok = (u->ranges & valid->ranges) && uop_toposort(k->st, k->mem, &valid, 1, &order);
+  for (size_t i = 0; ok && i < order.len && !moves; i++)
+    moves = order.at[i]->op == OPS_RANGE && depends(k, u, order.at[i]);
+  vec_free(k->mem, &order);
+  return moves;
+}
+
 static UOp *gated_store(Pad *p, UOp *s) {
   Kernel *k = p->k;
-  if (stored_in(s)->op == OPS_DEFINE_LOCAL && !(s->src[0]->ranges & p->valid->ranges))
+  if (stored_in(s)->op == OPS_DEFINE_LOCAL && !moves_with(k, s->src[0], p->valid))
     return with_value(k, s,
                       gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
   UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
@@ -381,7 +389,7 @@ static int64_t operations_along(Kernel *k, const UOp *r) {
   int64_t n = 0;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++)
-    n += depends(order.at[i], r) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
+    n += (order.at[i]->ranges & range_bit(r->arg.range.id)) != 0 && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
   vec_free(k->mem, &order);
   return n;
 }
@@ -410,7 +418,8 @@ static int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inne
   if (!blocks || !left) return 0;
   p[0] = (Part){num(k, 0), blocks, size, inner, NULL};
   p[1] = (Part){uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL};
-  return is_const_int(left, 0) ? 1 : 2;
+  if (is_const_int(blocks, 0)) p[0] = p[1];
+  return is_const_int(blocks, 0) || is_const_int(left, 0) ? 1 : 2;
 }
 
 static int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
@@ -457,7 +466,7 @@ static bool partial_add(Kernel *k, Partial *p, UOp *acc) {
   if (n) memcpy(at, x->src + 1, (size_t)n * sizeof *at), memcpy(extent, reg->src, (size_t)n * sizeof *extent);
   at[n] = lane, extent[n] = lane->src[0];
   for (int i = 2; i < acc->nsrc; i++)
-    if (depends(x, acc->src[i])) list[nlist++] = acc->src[i];
+    if (depends(k, x, acc->src[i])) list[nlist++] = acc->src[i];
   list[nlist++] = lane;
   Ops op = (Ops)acc->arg.reduce.op;
   UOp *wide = reg_at(k, reg_new(k, (DType)reg->dtype, n + 1, extent), n + 1, at);
@@ -557,7 +566,7 @@ static bool swap(Kernel *k, const Opt *o, bool *any) {
     outer = at.at[i].u;
     if (!is_loop(outer) || range_root(outer->src[0]) != o->r) continue;
     for (UOp *u = alone(outer); u && !inner; u = alone(u))
-      if (range_root(u->src[0]) == o->n && !depends(u->src[0], outer->src[0])) inner = u;
+      if (range_root(u->src[0]) == o->n && !depends(k, u->src[0], outer->src[0])) inner = u;
   }
   vec_free(k->mem, &at);
   *any = inner != NULL;

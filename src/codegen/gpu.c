@@ -88,6 +88,11 @@ static bool begins_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
+/* A LOCAL loop that is not of another length than the axis; inside another such loop it is a loop like any other. */
+static bool is_dealt(const Grid *g, const UOp *u) {
+  return is_a(u, AXIS_LOCAL) && is_const_int(u->src[0]->src[0], g->extent[g->inner]);
+}
+
 static bool steps_in(const UOp *u, const UOp *reg) {
   if (u->op == OPS_ACC) return stored_in(u) == reg;
   for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
@@ -96,15 +101,15 @@ static bool steps_in(const UOp *u, const UOp *reg) {
 }
 
 /* ACCs in an inner LOCAL loop below u, on registers that do not begin in that loop: one for each register. */
-static bool dealt_steps(Kernel *k, UOp *u, const UOp *dealt, UOpVec *out) {
+static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
   if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u))) {
     for (size_t i = 0; i < out->len; i++)
       if (out->at[i]->src[0] == u->src[0]) return true;
-    return vec_push(k->mem, out, u);
+    return vec_push(g->k->mem, out, u);
   }
-  if (is_a(u, AXIS_LOCAL)) dealt = u;
+  if (!dealt && is_dealt(g, u)) dealt = u;
   for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
-    if (!dealt_steps(k, u->src[i], dealt, out)) return false;
+    if (!dealt_steps(g, u->src[i], dealt, out)) return false;
   return true;
 }
 
@@ -166,7 +171,7 @@ static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
     UOp *s = u->src[i];
     steps.len = after.len = 0;
-    ok = dealt_steps(k, s, NULL, &steps);
+    ok = dealt_steps(g, s, NULL, &steps);
     for (size_t j = 0; ok && j < steps.len; j++) {
       UOp *then = NULL;
       if (starts_before(u, i, stored_in(steps.at[j]), &stepped) && stepped)
@@ -189,9 +194,7 @@ static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
   if (u->op == OPS_STORE && !inside && stored_in(u)->op != OPS_DEFINE_REG) u = alone(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
-  if (is_a(u, AXIS_LOCAL))
-    return u->src[0]->src[0]->arg.v.i == g->extent[g->inner] && becomes(g, u->src[0], g->thread[g->inner]) &&
-           dealt_body(g, u, true, out);
+  if (!inside && is_dealt(g, u)) return becomes(g, u->src[0], g->thread[g->inner]) && dealt_body(g, u, true, out);
   UOpVec body = {0};
   UOp *loop = dealt_body(g, u, inside, &body) ? loop_new(k, u->src[0], (int)body.len, body.at) : NULL;
   vec_free(k->mem, &body);

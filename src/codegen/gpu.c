@@ -5,6 +5,7 @@
  * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
  * length. Nothing here branches: what lies past an end is gated, so every thread of a block meets every barrier. */
 #include "codegen/nest.h"
+#include <string.h>
 
 typedef struct Grid {
   Kernel *k;
@@ -114,20 +115,31 @@ static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
 }
 
 /* ---- what does not go along the inner axis: its first thread writes */
+static UOp *with_gate(Kernel *k, UOp *x, UOp *gate) {
+  UOp *at[MAX_AXES + 2];
+  int n = 1 + index_naxes(x);
+  memcpy(at, x->src, (size_t)n * sizeof *at);
+  at[n] = gate && x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), gate) : gate;
+  return at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
+}
+
+/* It alone reads what it replaces there: the others would read while it writes. */
 static UOp *alone(Grid *g, UOp *u) {
   Kernel *k = g->k;
-  UOp *x = u->src[0], *src[MAX_LIST + 2];
-  UOp *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1)), *gate = first;
-  if (x->arg.i) gate = first ? uop_alu2(k->st, OPS_AND, index_gate(x), first) : NULL;
-  int n = 1 + index_naxes(x);
-  UOp *at[MAX_AXES + 2];
-  for (int i = 0; i < n; i++)
-    at[i] = x->src[i];
-  at[n] = gate;
-  for (int i = 0; i < u->nsrc; i++)
-    src[i] = u->src[i];
-  src[0] = gate ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
-  return src[0] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
+  UOp *src[MAX_LIST + 2], *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1)), *memory = stored_in(u);
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = first && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *x = order.at[i];
+    if (x->op != OPS_INDEX || memory->op != OPS_PARAM || memory_of(x)->op != OPS_PARAM) continue;
+    if (memory_of(x)->arg.param.slot != memory->arg.param.slot) continue;
+    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, with_gate(k, x, first));
+  }
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[0] = with_gate(k, u->src[0], first);
+  src[1] = ok ? uop_substitute(k->st, k->mem, u->src[1], (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
 }
 
 static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out);

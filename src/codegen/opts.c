@@ -683,10 +683,32 @@ static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
   return !ok || meet || (grid && axes >= 2);
 }
 
+enum { MOST_THREADS = 1024 };
+
+/* Threads of a block with those that the opt gives it: the axes of the grid, by what the inner loops share. */
+static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at);
+  int64_t grid = 1, inner = 1;
+  for (size_t i = 0; ok && i < at.len; i++) {
+    const UOp *u = at.at[i].u;
+    if (!is_loop(u) || type_of(u) != AXIS_LOCAL) continue;
+    if (u->src[0]->arg.range.of == LOCAL_OF_GRID)
+      grid = TG_MIN(grid * u->src[0]->src[0]->arg.v.i, INT32_MAX);
+    else
+      inner = u->src[0]->src[0]->arg.v.i;
+  }
+  vec_free(k->mem, &at);
+  if (o->n > MOST_THREADS || type_of(loop) != AXIS_GLOBAL) return grid * TG_MIN(o->n, INT32_MAX);
+  return TG_MIN(grid, INT32_MAX / MOST_THREADS) * inner * o->n;
+}
+
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
+  if (threads && block_threads(k, o, loop) > MOST_THREADS) return "a block has 1024 threads at most";
+  if (o->op == OPT_GROUP && o->n > MOST_THREADS) return "of 1024 lanes at most";
   if (threads && threads_meet(k, o, loop))
     return "the threads of a block go along this loop nest already, or are another number";
   if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";

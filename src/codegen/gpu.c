@@ -105,7 +105,7 @@ static bool steps_in(const UOp *u, const UOp *reg) {
 static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
   if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u))) {
     for (size_t i = 0; i < out->len; i++)
-      if (out->at[i]->src[0] == u->src[0]) return true;
+      if (stored_in(out->at[i]) == stored_in(u)) return true; /* each steps all of it */
     return vec_push(g->k->mem, out, u);
   }
   if (!dealt && is_dealt(g, u)) dealt = u;
@@ -166,12 +166,12 @@ static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   int n = 0;
   for (int i = 2; i < acc->nsrc; i++)
     if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
-  UOp *own = reg_at(k, reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src), x->nsrc - 1, x->src + 1);
+  UOp *mine = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src), *own = reg_at(k, mine, x->nsrc - 1, x->src + 1);
   UOp *start = reg_start(k, own, op, n, list);
   if (!start || !vec_push(k->mem, out, start)) return NULL;
   *after = acc_new(k, op, x, own, n, list);
-  *step = uop_substitute(k->st, k->mem, acc, 1, &x, &own);
-  return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &x, &own) : NULL;
+  *step = uop_substitute(k->st, k->mem, acc, 1, &reg, &mine);
+  return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &reg, &mine) : NULL;
 }
 
 /* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its register, the

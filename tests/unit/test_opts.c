@@ -255,6 +255,28 @@ static void test_lists_for_cuda(void **state) {
   lists_on("INTERP:CUDA", 60);
 }
 
+/* Lists that were once wrong. */
+static void test_lists_found(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *dev;
+    int which;
+    const char *list;
+  } found[] = {{"INTERP:METAL", 9, "UPCAST r2 7, GROUP r4 3, UNROLL r3 2"},
+               {"INTERP:CUDA", 25, "TILE r2 4, GROUP r2 6"},
+               {"INTERP:CUDA", 28, "LOCAL r1 16, GROUP r2 50"},
+               {"INTERP:C", 10, "TILE r3 5, STAGE p1"},
+               {"INTERP:C", 2, "TILE r1 16, THREAD r1 48, VEC r0 50"}};
+
+  static Numbers want, got;
+  for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
+    numbers("INTERP", NULL, found[i].which, &want);
+    assert_true(numbers(found[i].dev, found[i].list, found[i].which, &got));
+    compare(&want, &got, found[i].which, found[i].dev, found[i].list);
+  }
+}
+
 static void test_lists_for_metal(void **state) {
   (void)state;
   lists_on("INTERP:METAL", 30);
@@ -341,6 +363,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lists_for_c),     cmocka_unit_test(test_lists_on_cpu),
       cmocka_unit_test(test_lists_for_metal), cmocka_unit_test(test_lists_for_cuda),
-      cmocka_unit_test(test_many_ranges),     cmocka_unit_test(test_lists_refused)};
+      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_many_ranges),
+      cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,6 @@ static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
   return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
 }
 
-static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
-
 static UOp *at_value(Kernel *k, UOp *e, UOp *r, int64_t v) {
   UOp *to = num(k, v), *s = uop_substitute(k->st, k->mem, e, 1, &r, &to);
   return s ? uop_simplify(k->st, k->mem, s) : NULL;
@@ -46,7 +44,7 @@ static UOp *extreme(Clip *c, UOp *e, bool greatest) {
   for (size_t i = 0; e && i < c->listed.len; i++) {
     UOp *x = c->listed.at[i];
     int64_t by;
-    if (!depends(e, x)) continue;
+    if (!depends(c->k, e, x)) continue;
     if (!slope(c->k, e, x, &by)) return NULL;
     e = at_value(c->k, e, x, (by > 0) == greatest ? x->src[0]->arg.v.i - 1 : 0);
   }
@@ -67,7 +65,7 @@ static bool bound_by(Clip *c, const UOp *less, bool holds) {
   int64_t step;
   if (less->src[0]->dtype != DT_INDEX) return false;
   UOp *d = ix(k, OPS_SUB, less->src[0], less->src[1]), *rest = d ? at_value(k, d, c->r, 0) : NULL;
-  if (!rest || !slope(k, d, c->r, &step) || !step || depends(rest, c->r)) return false;
+  if (!rest || !slope(k, d, c->r, &step) || !step || depends(c->k, rest, c->r)) return false;
   if (step > 0) { /* d < 0: r < ceil(-rest / step) */
     UOp *e = ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));
     return e && bound(c, e, holds);
@@ -82,7 +80,7 @@ static bool take_bounds(Clip *c, UOp *g, bool holds, UOp **left) {
   bool clauses = g->dtype == DT_BOOL && g->op == (holds ? OPS_AND : OPS_OR);
   if (clauses) return take_bounds(c, g->src[0], holds, left) && take_bounds(c, g->src[1], holds, left);
   if (g->op == OPS_CMPNE && is_const_int(g->src[1], 1)) return take_bounds(c, g->src[0], !holds, left);
-  if (depends(g, c->r) && g->op == OPS_CMPLT && bound_by(c, g, holds)) return true;
+  if (depends(c->k, g, c->r) && g->op == OPS_CMPLT && bound_by(c, g, holds)) return true;
   if (!holds) g = uop_alu2(c->k->st, OPS_CMPNE, g, uop_const_int(c->k->st, DT_BOOL, 1));
   *left = *left && g ? uop_alu2(c->k->st, OPS_AND, *left, g) : g;
   return *left != NULL;
@@ -111,7 +109,7 @@ static UOp *condition(const UOp *loop, bool *holds) {
 
 static bool find(Clip *c, UOp **left) {
   UOp *g = condition(c->loop, &c->holds);
-  bool ok = g && depends(g, c->r);
+  bool ok = g && depends(c->k, g, c->r);
   for (int i = 1; ok && i < c->loop->nsrc; i++)
     for (int s = 2; ok && s < c->loop->src[i]->nsrc; s++) {
       UOp *x = c->loop->src[i]->src[s];

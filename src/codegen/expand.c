@@ -425,7 +425,7 @@ static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, int scalar,
 /* What a register takes in over the ranges `group`, which it does not move along: chunks of equal width join
  * lane by lane, by a tree, then the lanes of what they gave, then what is left. */
 static UOp *joined(Exp *x, Ops op, UOp *value, uint64_t group, int *at) {
-  UOp *part[64], *r = NULL;
+  UOp *part[80], *r = NULL; /* 1024 lanes at most (opts.c), the last vectors narrower */
   int n = 0, whole = 0;
   do {
     int vec = vec_of(x, group), lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;

@@ -7,6 +7,7 @@
  * length. Nothing here branches: what lies past an end is gated, so every thread of a block meets every
  * barrier. */
 #include "codegen/nest.h"
+#include <string.h>
 
 typedef struct Grid {
   Kernel *k;
@@ -63,7 +64,7 @@ static bool block_reduce(Grid *g, const UOp *acc, UOpVec *out) {
   for (int i = 2; i < acc->nsrc;
        i++) { /* each value of the ranges that the register is apart for has its own */
     UOp *r = acc->src[i];
-    if (!(x->ranges & range_bit(r->arg.range.id))) continue;
+    if (!depends(k, x, r)) continue;
     list[n++] = r;
     at_list = ix(k, OPS_ADD, ix(k, OPS_MUL, at_list, r->src[0]), r), apart *= r->src[0]->arg.v.i;
   }
@@ -95,56 +96,119 @@ static bool begins_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
+/* A LOCAL loop that is not of another length than the axis; inside another such loop it is a loop like any
+ * other. */
+static bool is_dealt(const Grid *g, const UOp *u) {
+  return is_a(u, AXIS_LOCAL) && is_const_int(u->src[0]->src[0], g->extent[g->inner]);
+}
+
+static bool steps_in(const UOp *u, const UOp *reg) {
+  if (u->op == OPS_ACC) return stored_in(u) == reg;
+  for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
+    if (steps_in(u->src[i], reg)) return true;
+  return false;
+}
+
 /* ACCs in an inner LOCAL loop below u, on registers that do not begin in that loop: one for each register. */
-static bool dealt_steps(Kernel *k, UOp *u, const UOp *dealt, UOpVec *out) {
+static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
   if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u))) {
     for (size_t i = 0; i < out->len; i++)
-      if (out->at[i]->src[0] == u->src[0]) return true;
-    return vec_push(k->mem, out, u);
+      if (stored_in(out->at[i]) == stored_in(u)) return true; /* each steps all of it */
+    return vec_push(g->k->mem, out, u);
   }
-  if (is_a(u, AXIS_LOCAL)) dealt = u;
+  if (!dealt && is_dealt(g, u)) dealt = u;
   for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
-    if (!dealt_steps(k, u->src[i], dealt, out)) return false;
+    if (!dealt_steps(g, u->src[i], dealt, out)) return false;
   return true;
 }
 
 /* ---- what does not go along the inner axis: its first thread writes */
+static UOp *with_gate(Kernel *k, UOp *x, UOp *gate) {
+  UOp *at[MAX_AXES + 2];
+  int n = 1 + index_naxes(x);
+  memcpy(at, x->src, (size_t)n * sizeof *at);
+  at[n] = gate && x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), gate) : gate;
+  return at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
+}
+
+/* It alone reads what it replaces there: the others would read while it writes. */
 static UOp *alone(Grid *g, UOp *u) {
   Kernel *k = g->k;
-  UOp *x = u->src[0], *src[MAX_LIST + 2];
-  UOp *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1)), *gate = first;
-  if (x->arg.i) gate = first ? uop_alu2(k->st, OPS_AND, index_gate(x), first) : NULL;
-  int n = 1 + index_naxes(x);
-  UOp *at[MAX_AXES + 2];
-  for (int i = 0; i < n; i++)
-    at[i] = x->src[i];
-  at[n] = gate;
-  for (int i = 0; i < u->nsrc; i++)
-    src[i] = u->src[i];
-  src[0] = gate ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
-  return src[0] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
+  UOp *src[MAX_LIST + 2], *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1)), *memory = stored_in(u);
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = first && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *x = order.at[i];
+    if (x->op != OPS_INDEX || memory->op != OPS_PARAM || memory_of(x)->op != OPS_PARAM) continue;
+    if (memory_of(x)->arg.param.slot != memory->arg.param.slot) continue;
+    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, with_gate(k, x, first));
+  }
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[0] = with_gate(k, u->src[0], first);
+  src[1] = ok ? uop_substitute(k->st, k->mem, u->src[1], (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
 }
 
 static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out);
 
-static bool starts_before(const UOp *body, int i, const UOp *reg) {
-  for (int j = body->op == OPS_LOOP; j < i; j++)
-    if (body->src[j]->op == OPS_STORE && stored_in(body->src[j]) == reg) return true;
-  return false;
+/* Whether register reg begins among the first i statements of a body. *stepped: another of them has stepped
+ * it since. */
+static bool starts_before(const UOp *body, int i, const UOp *reg, bool *stepped) {
+  bool begun = false;
+  *stepped = false;
+  for (int j = body->op == OPS_LOOP; j < i; j++) {
+    const UOp *u = body->src[j];
+    if (u->op == OPS_STORE && stored_in(u) == reg)
+      begun = true, *stepped = false;
+    else
+      *stepped |= steps_in(u, reg);
+  }
+  return begun;
+}
+
+/* Statement u adds to what a register holds in all threads: it does so in a register of its own, which then
+ * goes there. */
+static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
+  Kernel *k = g->k;
+  UOp *acc = *step, *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
+  Ops op = (Ops)acc->arg.reduce.op;
+  int n = 0;
+  for (int i = 2; i < acc->nsrc; i++)
+    if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
+  UOp *mine = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src),
+      *own = reg_at(k, mine, x->nsrc - 1, x->src + 1);
+  UOp *start = reg_start(k, own, op, n, list);
+  if (!start || !vec_push(k->mem, out, start)) return NULL;
+  *after = acc_new(k, op, x, own, n, list);
+  *step = uop_substitute(k->st, k->mem, acc, 1, &reg, &mine);
+  return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &reg, &mine) : NULL;
 }
 
 /* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its
  * register, the threads join what they have. */
 static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
-  UOpVec steps = {0};
-  bool ok = true;
+  Kernel *k = g->k;
+  UOpVec steps = {0}, after = {0};
+  bool ok = true, stepped;
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
-    steps.len = 0;
-    ok = dealt(g, u->src[i], inside, out) && dealt_steps(g->k, u->src[i], NULL, &steps);
-    for (size_t s = 0; ok && s < steps.len; s++)
-      if (starts_before(u, i, stored_in(steps.at[s]))) ok = block_reduce(g, steps.at[s], out);
+    UOp *s = u->src[i];
+    steps.len = after.len = 0;
+    ok = dealt_steps(g, s, NULL, &steps);
+    for (size_t j = 0; ok && j < steps.len; j++) {
+      UOp *then = NULL;
+      if (starts_before(u, i, stored_in(steps.at[j]), &stepped) && stepped)
+        ok = (s = apart(g, s, &steps.at[j], &then, out)) != NULL;
+      ok = ok && vec_push(k->mem, &after, then);
+    }
+    ok = ok && dealt(g, s, inside, out);
+    for (size_t j = 0; ok && j < steps.len; j++) {
+      if (after.at[j] || starts_before(u, i, stored_in(steps.at[j]), &stepped))
+        ok = block_reduce(g, steps.at[j], out);
+      ok = ok && (!after.at[j] || vec_push(k->mem, out, after.at[j]));
+    }
   }
-  vec_free(g->k->mem, &steps);
+  vec_free(k->mem, &steps), vec_free(k->mem, &after);
   return ok;
 }
 
@@ -154,9 +218,8 @@ static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
   if (u->op == OPS_STORE && !inside && stored_in(u)->op != OPS_DEFINE_REG) u = alone(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
-  if (is_a(u, AXIS_LOCAL))
-    return u->src[0]->src[0]->arg.v.i == g->extent[g->inner] && becomes(g, u->src[0], g->thread[g->inner]) &&
-           dealt_body(g, u, true, out);
+  if (!inside && is_dealt(g, u))
+    return becomes(g, u->src[0], g->thread[g->inner]) && dealt_body(g, u, true, out);
   UOpVec body = {0};
   UOp *loop = dealt_body(g, u, inside, &body) ? loop_new(k, u->src[0], (int)body.len, body.at) : NULL;
   vec_free(k->mem, &body);

@@ -13,6 +13,8 @@
 typedef struct OpenLoop {
   UOp *range;      /* lowered; NULL: the kernel */
   uint64_t writes; /* memories that are written in it */
+  bool once;       /* it has one turn or none: its range is 0, and in no index */
+  uint32_t begun;  /* at this time */
   uint32_t serial;
   UOpVec body, stores;
 } OpenLoop;
@@ -92,10 +94,12 @@ static int level_of(const Lin *l, const UOp *u) {
   int level = 0;
   for (int i = 0; i < u->nsrc; i++)
     level = TG_MAX(level, l->level[u->src[i]->id]);
-  if (u->op == OPS_LOAD) { /* in the innermost loop that writes what it reads */
-    uint64_t m = memory_bit(l, place_memory(u->src[0]));
+  if (u->op ==
+      OPS_LOAD) { /* in the innermost loop that writes what it reads, or has no turn where it is no place */
+    const UOp *memory = place_memory(u->src[0]);
+    uint64_t m = memory_bit(l, memory);
     for (int d = (int)l->open.len - 1; d > level; d--)
-      if (l->open.at[d].writes & m) return d;
+      if ((l->open.at[d].writes & m) || (l->open.at[d].once && memory->op != OPS_DEFINE_REG)) return d;
   }
   return level;
 }
@@ -137,6 +141,7 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
     Arg arg = u->arg;
     uint64_t m = u->op == OPS_LOAD ? memory_bit(l, place_memory(u->src[0])) : 0;
     if (m) arg.i = last_change(l, m);
+    if (u->op == OPS_LOAD && l->open.at[level].once) arg.i = TG_MAX(arg.i, l->open.at[level].begun);
     UOp *known = m ? held(l, u->src[0], m) : NULL;
     bool extents = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG;
     UOp *r = known                ? known
@@ -211,11 +216,12 @@ static bool statement(Lin *l, UOp *u);
 
 static bool loop(Lin *l, UOp *u) {
   UOp *range = u->src[0];
-  OpenLoop open = {.writes = writes_of(l, u), .serial = ++l->serial};
+  OpenLoop open = {.writes = writes_of(l, u), .once = range->vmax <= 0, .serial = ++l->serial};
   if (!value(l, range->src[0])) return false;
   Arg arg = {.range = {range->arg.range.id, range->arg.range.type, 0}};
   open.range = uop_new(l->k->st, OPS_RANGE, l->ix, 1, 1, &l->repl[range->src[0]->id], arg);
   written(l, open.writes);
+  open.begun = l->time;
   if (!vec_push(l->k->mem, &l->open, open)) return false;
   int here = (int)l->open.len - 1;
   bool ok = list(l, here, open.range) && set(l, range, open.range, here);

@@ -432,9 +432,10 @@ static UOp *replaced(Kernel *k, UOp *u, const UOp *old, int n, UOp *const *with,
   return r;
 }
 
-/* A loop of one turn, whose range has become 0, is its statements. */
+/* A loop of one turn, whose range has become 0, is its statements; one of no turns is nothing. */
 static bool unlooped(Kernel *k, UOp *u, UOpVec *out) {
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return vec_push(k->mem, out, u);
+  if (u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE && is_const_int(u->src[0]->src[0], 0)) return true;
   bool range = u->op == OPS_LOOP && u->src[0]->op == OPS_RANGE, ok = true, changed = false;
   UOpVec src = {0};
   if (range) ok = vec_push(k->mem, &src, u->src[0]);
@@ -460,6 +461,17 @@ UOp *nest_simplify(Kernel *k, UOp *sink) {
   if (r) r = unlooped(k, r, &out) ? out.at[0] : NULL;
   vec_free(k->mem, &out);
   return r;
+}
+
+bool depends(Kernel *k, UOp *u, const UOp *r) {
+  if (!(u->ranges & range_bit(r->arg.range.id))) return false;
+  if (range_bit(r->arg.range.id) != range_bit(63)) return true;
+  UOpVec order = {0};
+  bool ok = uop_toposort(k->st, k->mem, &u, 1, &order), found = !ok;
+  for (size_t i = 0; i < order.len && !found; i++)
+    found = order.at[i] == r;
+  vec_free(k->mem, &order);
+  return found;
 }
 
 UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with) {

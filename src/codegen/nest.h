@@ -50,6 +50,9 @@ static inline bool is_expanded(const UOp *r) {
   return r->op == OPS_RANGE && r->arg.range.type >= AXIS_UPCAST;
 }
 
+/* Whether range r is in u, however many ranges the kernel has: those past 62 share a bit of u->ranges. */
+bool depends(Kernel *k, UOp *u, const UOp *r);
+
 static inline UOp *memory_of(const UOp *index) {
   UOp *m = index->src[0];
   while (m->op == OPS_AFTER)

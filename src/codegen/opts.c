@@ -109,8 +109,6 @@ static bool vec_has(const UOpVec *v, const UOp *u) {
   return false;
 }
 
-static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
-
 static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
   PlaceVec at = {0};
   *f = (Facts){0};
@@ -123,7 +121,7 @@ static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
       if (pass == 0 && u->op == OPS_STORE && m->op == OPS_DEFINE_REG) ok = vec_push(k->mem, &f->started, m);
       if (pass == 0) continue;
       f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
-      if (m->op == OPS_DEFINE_LOCAL && !depends(u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
+      if (m->op == OPS_DEFINE_LOCAL && !depends(k, u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
         ok = vec_push(k->mem, &f->rows, m);
       for (int s = 2; s < u->nsrc; s++)
         f->lanes |= u->src[s]->arg.range.type == AXIS_VEC || u->src[s]->arg.range.type == AXIS_GROUP;
@@ -139,7 +137,7 @@ typedef struct Spread {
 } Spread;
 
 static UOp *spread_list(Spread *s, UOp *u) {
-  if (u->op == OPS_STORE && !depends(u->src[0], s->r) && !depends(u->src[1], s->r)) return u;
+  if (u->op == OPS_STORE && !depends(s->k, u->src[0], s->r) && !depends(s->k, u->src[1], s->r)) return u;
   UOp *src[MAX_LIST + 3];
   if (u->nsrc > MAX_LIST + 2) return NULL;
   memcpy(src, u->src, u->nsrc * sizeof *src);
@@ -151,7 +149,7 @@ static UOp *spread_tree(Spread *s, UOp *u) {
   if (u->op == OPS_STORE || u->op == OPS_ACC) return spread_list(s, u);
   if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
   UOpVec src = {0};
-  bool ok = u->op != OPS_LOOP || !depends(u->src[0], s->r);
+  bool ok = u->op != OPS_LOOP || !depends(s->k, u->src[0], s->r);
   for (int i = 0; ok && i < u->nsrc; i++)
     ok = vec_push(s->k->mem, &src, spread_tree(s, u->src[i])) && src.at[i];
   UOp *r = ok ? uop_new(s->k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
@@ -207,9 +205,19 @@ static UOp *with_value(Kernel *k, UOp *u, UOp *value) {
   return uop_new(k->st, (Ops)u->op, DT_VOID, 1, u->nsrc, src, u->arg);
 }
 
+/* Whether u has a range that `valid` has. */
+static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
+  UOpVec order = {0};
+  bool moves = false, ok = (u->ranges & valid->ranges) && uop_toposort(k->st, k->mem, &valid, 1, &order);
+  for (size_t i = 0; ok && i < order.len && !moves; i++)
+    moves = order.at[i]->op == OPS_RANGE && depends(k, u, order.at[i]);
+  vec_free(k->mem, &order);
+  return moves;
+}
+
 static UOp *gated_store(Pad *p, UOp *s) {
   Kernel *k = p->k;
-  if (stored_in(s)->op == OPS_DEFINE_LOCAL && !(s->src[0]->ranges & p->valid->ranges))
+  if (stored_in(s)->op == OPS_DEFINE_LOCAL && !moves_with(k, s->src[0], p->valid))
     return with_value(k, s,
                       gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
   UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
@@ -381,7 +389,8 @@ static int64_t operations_along(Kernel *k, const UOp *r) {
   int64_t n = 0;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++)
-    n += depends(order.at[i], r) && order.at[i]->dtype != DT_INDEX && op_is_alu((Ops)order.at[i]->op);
+    n += (order.at[i]->ranges & range_bit(r->arg.range.id)) != 0 && order.at[i]->dtype != DT_INDEX &&
+         op_is_alu((Ops)order.at[i]->op);
   vec_free(k->mem, &order);
   return n;
 }
@@ -410,7 +419,8 @@ static int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inne
   if (!blocks || !left) return 0;
   p[0] = (Part){num(k, 0), blocks, size, inner, NULL};
   p[1] = (Part){uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL};
-  return is_const_int(left, 0) ? 1 : 2;
+  if (is_const_int(blocks, 0)) p[0] = p[1];
+  return is_const_int(blocks, 0) || is_const_int(left, 0) ? 1 : 2;
 }
 
 static int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
@@ -457,7 +467,7 @@ static bool partial_add(Kernel *k, Partial *p, UOp *acc) {
   if (n) memcpy(at, x->src + 1, (size_t)n * sizeof *at), memcpy(extent, reg->src, (size_t)n * sizeof *extent);
   at[n] = lane, extent[n] = lane->src[0];
   for (int i = 2; i < acc->nsrc; i++)
-    if (depends(x, acc->src[i])) list[nlist++] = acc->src[i];
+    if (depends(k, x, acc->src[i])) list[nlist++] = acc->src[i];
   list[nlist++] = lane;
   Ops op = (Ops)acc->arg.reduce.op;
   UOp *wide = reg_at(k, reg_new(k, (DType)reg->dtype, n + 1, extent), n + 1, at);
@@ -560,7 +570,7 @@ static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
   bool moves = false; /* the output is read in the loops around it, not before all blocks */
   for (; ok && up >= 0; up = at.at[up].up) {
     if (is_block(at.at[up].u->src[0]) || (up != home && !alone(at.at[up].u))) break;
-    b->nest = at.at[up].u, moves |= depends(b->store->src[0], at.at[up].u->src[0]);
+    b->nest = at.at[up].u, moves |= depends(k, b->store->src[0], at.at[up].u->src[0]);
   }
   vec_free(k->mem, &at);
   return ok && b->nest && moves;
@@ -633,7 +643,7 @@ static bool swap(Kernel *k, const Opt *o, bool *any) {
     outer = at.at[i].u;
     if (!is_loop(outer) || range_root(outer->src[0]) != o->r) continue;
     for (UOp *u = alone(outer); u && !inner; u = alone(u))
-      if (range_root(u->src[0]) == o->n && !depends(u->src[0], outer->src[0])) inner = u;
+      if (range_root(u->src[0]) == o->n && !depends(k, u->src[0], outer->src[0])) inner = u;
   }
   vec_free(k->mem, &at);
   *any = inner != NULL;
@@ -761,10 +771,33 @@ static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
   return !ok || meet || (grid && axes >= 2);
 }
 
+enum { MOST_THREADS = 1024 };
+
+/* Threads of a block with those that the opt gives it: the axes of the grid, by what the inner loops share.
+ */
+static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at);
+  int64_t grid = 1, inner = 1;
+  for (size_t i = 0; ok && i < at.len; i++) {
+    const UOp *u = at.at[i].u;
+    if (!is_loop(u) || type_of(u) != AXIS_LOCAL) continue;
+    if (u->src[0]->arg.range.of == LOCAL_OF_GRID)
+      grid = TG_MIN(grid * u->src[0]->src[0]->arg.v.i, INT32_MAX);
+    else
+      inner = u->src[0]->src[0]->arg.v.i;
+  }
+  vec_free(k->mem, &at);
+  if (o->n > MOST_THREADS || type_of(loop) != AXIS_GLOBAL) return grid * TG_MIN(o->n, INT32_MAX);
+  return TG_MIN(grid, INT32_MAX / MOST_THREADS) * inner * o->n;
+}
+
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
+  if (threads && block_threads(k, o, loop) > MOST_THREADS) return "a block has 1024 threads at most";
+  if (o->op == OPT_GROUP && o->n > MOST_THREADS) return "of 1024 lanes at most";
   if (threads && threads_meet(k, o, loop))
     return "the threads of a block go along this loop nest already, or are another number";
   if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";

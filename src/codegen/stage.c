@@ -395,7 +395,7 @@ static bool shape_fill(Staged *s, const Fill *f) {
 
 static bool stage_one(Kernel *k, UOp *nest, UOp *param, const char **why) {
   Staged s = {.k = k, .nest = nest, .param = param};
-  Fill f;
+  Fill f = {0};
   UOp *zero_range = NULL;
   bool ok = collect(&s);
   if (ok && s.reads.len) {

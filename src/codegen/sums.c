@@ -82,7 +82,7 @@ static bool level(Kernel *k, UOp *loop, UOp *acc) {
   UOp *x = acc->src[0], *reg = x->src[0], *list[MAX_LIST];
   int n = 0;
   for (int i = 2; i < acc->nsrc; i++)
-    if (x->ranges & range_bit(acc->src[i]->arg.range.id)) list[n++] = acc->src[i];
+    if (depends(k, x, acc->src[i])) list[n++] = acc->src[i];
   UOp *own = reg_new(k, (DType)reg->dtype, reg->nsrc, reg->src),
       *mine = reg_at(k, own, x->nsrc - 1, x->src + 1);
   UOp *with[3] = {reg_start(k, mine, OPS_ADD, n, list),

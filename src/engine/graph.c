@@ -171,9 +171,8 @@ static bool graph_pieces(Graph *g) {
         if (v->op == OPS_BUFFER) break;
       }
   }
-  for (size_t k = 0; k < g->roots.len; k++)
-    g->node[g->roots.at[k]->id].user =
-        g->roots.at[k]->op == OPS_BUFFER ? MANY : g->node[g->roots.at[k]->id].user;
+  for (size_t k = 0; k < g->roots.len; k++) /* what is asked for itself is seen, whoever else sees it */
+    g->node[g->roots.at[k]->id].user = MANY;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op != OPS_SHRINK || !(u->mark & MARK_VIEW)) continue;

@@ -23,7 +23,12 @@ typedef struct Values {
 } Values;
 
 #define V(...)     ((Values){(int)(sizeof((double[]){__VA_ARGS__}) / sizeof(double)), {__VA_ARGS__}})
-#define ON_DEVICES for (int d_ = 0; d_ < DEVICES && device_open(d_); d_++, tg_close(ctx))
+#define ON_DEVICES for (int d_ = 0; d_ < DEVICES && device_open(d_); d_++, device_close())
+
+static void device_close(void) {
+  assert_int_equal(tg_counters(ctx).fallbacks, 0); /* every kernel took its opts */
+  tg_close(ctx);
+}
 
 static bool device_open(int i) {
   device = devices[i];

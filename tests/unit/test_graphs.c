@@ -177,8 +177,10 @@ static void test_programs(void **state) {
   (void)state;
   uint64_t first = getenv("FIRST") ? strtoull(getenv("FIRST"), NULL, 10) : 0;
   uint64_t count = getenv("N") ? strtoull(getenv("N"), NULL, 10) : 300;
+  static const uint64_t found[] = {3018773, 3019589}; /* these were wrong once */
   static Outcome want, got;
-  for (uint64_t s = first; s < first + count; s++) {
+  for (uint64_t i = 0; i < count + sizeof found / sizeof *found; i++) {
+    uint64_t s = i < count ? first + i : found[i - count];
     run(s, "INTERP", "0", "1", &want);
     static const char *const devs[] = {"INTERP", "INTERP:C", "INTERP:CUDA"};
     for (int d = 0; d < 3; d++)

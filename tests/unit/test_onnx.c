@@ -147,6 +147,7 @@ static void goldens_on(const char *device) {
   assert_true(cases > 150);
   /* bytes: a kernel with more takes the C compiler too long */
   assert_in_range(tg_counters(c).largest_source, 0, 200 << 10);
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_close(c), free(all);
 }
 
@@ -252,6 +253,7 @@ static void test_small(void **s) {
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &flat, 1, &y, 1), "has 1 axes, the model takes 2");
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, (TgTensor *[2]){0}, 2),
           "2 outputs asked for, the model has 1");
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_onnx_free(o), tg_close(c);
 }
 
@@ -271,6 +273,7 @@ static void test_named_sizes(void **s) {
   assert_string_equal(tg_to_text(y), "[[3.0, 3.0], [3.0, 3.0]]");
   refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1),
           "dimension n is 2 in input p and 5 in input q");
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_onnx_free(o), tg_close(c);
 }
 
@@ -295,6 +298,7 @@ static void test_shapes_on_the_host(void **s) {
   assert_int_equal(tg_counters(c).launches, 0);
   assert_int_equal(tg_dim(y, 0), 4);
   assert_string_equal(tg_to_text(y), "[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]");
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_onnx_free(o), tg_close(c);
 }
 
@@ -355,6 +359,7 @@ static void test_refused(void **s) {
   TgOnnx *o = load(c, m.b, m.n);
   TgTensor *x = tg_full_i64(c, TG_SCALAR, 3, TG_I32), *y;
   refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), "node the node (MatMul): ");
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_onnx_free(o), tg_close(c);
 }
 
@@ -487,6 +492,7 @@ static void test_strict(void **s) {
   assert_int_equal(tg_read_f64(y, got, 2), TG_OK);
   for (int k = 0; k < 2; k++)
     assert_true(fabs(got[k] - (k + 1) / (1 + exp(-(k + 1)))) < 1e-6);
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_close(c);
 }
 
@@ -522,6 +528,7 @@ static void test_damaged(void **s) {
       good += run_any(c, d.b, d.n);
     }
   assert_true(good > 20 && good < 5 * (int)m.n); /* a changed weight is another model, and a good one */
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_close(c);
 }
 
@@ -543,6 +550,7 @@ static void test_mnist(void **s) {
   TgContext *c = open_on(NULL);
   snprintf(path, sizeof path, "%s/onnx-mnist/mnist.onnx", root && *root ? root : "../shared/data");
   if (access(path, R_OK)) {
+    assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
     tg_close(c);
     print_message("skipped: no onnx-mnist in the shared data\n");
     skip();
@@ -562,6 +570,7 @@ static void test_mnist(void **s) {
     assert_true(tg_item_f64(tg_allclose(y, want, .rtol = 1e-3, .atol = 1e-3)) == 1);
     ok(c);
   }
+  assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
   tg_onnx_free(m), tg_close(c);
 }
 

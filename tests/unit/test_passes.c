@@ -268,6 +268,40 @@ static void test_gpu_plan(void **state) {
     }
 }
 
+/* ---- the tree after each pass as text holds all that there is: read back and lowered on, pass by pass, it
+ * ends in the program that codegen makes at once */
+static void test_pass_by_pass(void **state) {
+  (void)state;
+  static const char *const product =
+      "p0 = PARAM[f32, 0, 70](7, 10)\np1 = PARAM[f32, 1, 2100](7, 300)\np2 = PARAM[f32, 2, 3000](300, 10)\n"
+      "r0 = RANGE[0, GLOBAL](7)\nr1 = RANGE[1, GLOBAL](10)\nr2 = RANGE[2, REDUCE](300)\n"
+      "s = SINK(STORE(INDEX(p0, r0, r1), REDUCE[ADD](INDEX(p1, r0, r2) * INDEX(p2, r2, r1), r2), r0, r1))\n";
+  static const char *const lists[] = {"VEC r1 4",
+                                      "TILE r0 3, UPCAST r0 2, VEC r1 8",
+                                      "TILE r1 4, STAGE p2, VEC r1 4",
+                                      "GROUP r2 16, UPCAST r0 2",
+                                      "SWAP r0 r1, UNROLL r2 7",
+                                      "TILE r0 4, STAGE p1, UPCAST r1 5, VEC r0 4"};
+  static char now[1 << 16], whole[1 << 16];
+  for (size_t i = 0; i < TG_COUNT(lists); i++) {
+    TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+    const char *r = tg_opt(ctx, product, .opts = lists[i]), *name, *stage;
+    if (!r) fail_msg("%s: %s", lists[i], tg_errmsg(ctx));
+    snprintf(whole, sizeof whole, "%s", strchr(r, '\n'));
+    snprintf(now, sizeof now, "%s", product);
+    for (int pass = 0; (name = tg_pass_name(pass, &stage)); pass++) {
+      if (strcmp(stage, "codegen") || !strcmp(name, "choose opts") || !strcmp(name, "nest")) continue;
+      bool opts = !strcmp(name, "apply opts");
+      r = tg_opt(ctx, now, .pass = name, .from = opts ? "choose opts" : NULL, .opts = opts ? lists[i] : NULL);
+      if (!r) fail_msg("%s: %s: %s\n%s", lists[i], name, tg_errmsg(ctx), now);
+      assert_true(strlen(r) < sizeof now);
+      memmove(now, r, strlen(r) + 1);
+    }
+    assert_string_equal(strchr(now, '\n'), whole);
+    tg_close(ctx);
+  }
+}
+
 /* ---- tg_opt: what the cases above do not ask for */
 static void test_opt(void **state) {
   (void)state;
@@ -405,8 +439,9 @@ static void test_rule_lines(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_passes), cmocka_unit_test(test_opt),
-                                     cmocka_unit_test(test_opt_as_realize), cmocka_unit_test(test_gpu_plan),
-                                     cmocka_unit_test(test_rule_lines)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_passes),       cmocka_unit_test(test_opt),
+      cmocka_unit_test(test_pass_by_pass), cmocka_unit_test(test_opt_as_realize),
+      cmocka_unit_test(test_gpu_plan),     cmocka_unit_test(test_rule_lines)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -276,7 +276,7 @@ static inline int64_t buffer_uid(const UOp *u) { return u->arg.param.slot & UINT
 static inline uint32_t buffer_version(const UOp *u) { return (uint32_t)(u->arg.param.slot >> 32); }
 
 /* A RANGE's bit in `ranges`. Those past 62 share one, which no REDUCE closes: it says "maybe". */
-static inline uint64_t range_bit(int64_t id) { return UINT64_C(1) << TG_MIN(id, 63); }
+static inline uint64_t range_bit(int64_t id) { return UINT64_C(1) << (id < 0 || id > 63 ? 63 : id); }
 
 /* What it is, without the AFTERs that say from when on: a memory, a register, an INDEX. */
 static inline const UOp *uop_base(const UOp *u) {

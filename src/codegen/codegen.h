@@ -1,6 +1,6 @@
 /* codegen.h: one kernel's graph -> a linear program. In: SINK of STOREs over RANGE, INDEX, REDUCE
  * (schedule.h). Out: Linear (uop.h). Stages, in order: copy to a fresh store, gates onto loads,
- * decompositions, opts, expand, linearize. */
+ * decompositions, choice of opts, loop nest (nest.h), opts as edits of it, expand, linearize. */
 #ifndef TG_CODEGEN_H
 #define TG_CODEGEN_H
 #include "renderer/renderer.h"
@@ -65,7 +65,7 @@ typedef struct CodegenOptions {
 extern const Pass codegen_passes[];
 extern const size_t codegen_npass;
 /* For looking at one pass: k->st, mem, err, ren, sink, opt, arena, linear are set. kernel_open counts its
- * loops and names it; false: more than 64 loops, or no memory. kernel_passes runs n passes of the table. */
+ * loops and names it; false: no memory. kernel_passes runs n passes of the table. */
 bool kernel_open(Kernel *k);
 bool kernel_passes(Kernel *k, const Pass *first, size_t n);
 /* out->at lives in *arena. The name is made from the loop extents. */

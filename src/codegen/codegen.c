@@ -267,7 +267,8 @@ static bool run_linearize(void *state) {
   return linearize(k, k->arena, l);
 }
 
-/* Opts come after gates and decompositions: what they split is already in the target's own ops. */
+/* Opts come after gates and decompositions: what they split is already in the target's own types. Functions
+ * stay one op each until the nest has its shape. */
 const Pass codegen_passes[] = {
     {"gates onto loads", .run = run_gates, .makes = GRAPH_KERNEL},
     {"decompositions", pm_decompose, .makes = GRAPH_KERNEL, .required = true},
@@ -279,6 +280,7 @@ const Pass codegen_passes[] = {
     {"clip loops", .run = run_clip, .makes = GRAPH_NEST},
     {"cut long sums", .run = run_cut_sums, .makes = GRAPH_NEST},
     {"gpu dims", .run = run_gpu, .makes = GRAPH_NEST},
+    {"math functions", pm_functions, .makes = GRAPH_NEST, .required = true},
     {"flatten indices", pm_flatten, .makes = GRAPH_NEST, .required = true},
     {"expand", .run = run_expand, .makes = GRAPH_LOOPS},
     {"expanded symbolic", pm_symbolic, .makes = GRAPH_LOOPS},

@@ -78,6 +78,7 @@ UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);
 
 /* shared inside codegen/ */
 UOp *pm_decompose(Rewrite *rw, UOp *self); /* decompose.c; rw->ctx is the Kernel */
+UOp *pm_functions(Rewrite *rw, UOp *self); /* decompose.c: exp and its kin, once no pass asks for them */
 UOp *gate_loads(Kernel *k, UOp *branch,
                 UOp *gate); /* codegen.c: loads that may leave their buffer are made only where gate holds */
 /* A new loop: a part of the kernel's loop that `like` is, or (NULL) of none. */

@@ -150,7 +150,8 @@ static bool loads_add(Kernel *k, Contraction *c, UOp *root, const UOp *reduce, b
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     bool had = false;
-    if (in_sum && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL) c->ops++;
+    if (in_sum && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL)
+      c->ops += target_weight(c->target, u);
     if (u->op != OPS_INDEX) continue;
     for (int a = c->nstore; a < c->naccess; a++)
       had |= c->access[a].index == u;

@@ -601,6 +601,13 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
                                                            : packed_half(x, false);
   }
   if (ren->native & op_bit((Ops)u->op)) return NULL;
+  if (u->op == OPS_POW && !dtype_is_float(d)) return int_pow(&b, d, u->src[0], u->src[1]);
+  return u->op == OPS_THREEFRY ? threefry(&b, u->src[0], u->src[1]) : NULL;
+}
+
+/* The functions that the target has no instruction for: polynomials. */
+static UOp *function(UOpStore *st, const UOp *u) {
+  B b = {st, (DType)u->dtype};
   switch (u->op) {
   case OPS_EXP2: return do_exp2(&b, u->src[0]);
   case OPS_EXP: return do_exp(&b, u->src[0]);
@@ -609,9 +616,7 @@ static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
   case OPS_SIN: return do_sin(&b, u->src[0]);
   case OPS_COS: return do_cos(&b, u->src[0]);
   case OPS_TAN: return do_tan(&b, u->src[0]);
-  case OPS_POW:
-    return dtype_is_float(d) ? do_pow(&b, u->src[0], u->src[1]) : int_pow(&b, d, u->src[0], u->src[1]);
-  case OPS_THREEFRY: return threefry(&b, u->src[0], u->src[1]);
+  case OPS_POW: return do_pow(&b, u->src[0], u->src[1]);
   default: return NULL;
   }
 }
@@ -633,4 +638,10 @@ UOp *pm_decompose(Rewrite *rw, UOp *self) {
     return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw, self));
   if (!k->ren || !op_is_alu((Ops)self->op)) return NULL; /* INTERP computes every op itself */
   return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
+}
+
+UOp *pm_functions(Rewrite *rw, UOp *self) {
+  Kernel *k = rw->ctx;
+  if (!k->ren || !op_is_alu((Ops)self->op) || (k->ren->native & op_bit((Ops)self->op))) return NULL;
+  return rule_fired(rw, "function", "decompose.c", self, function(rw->st, self));
 }

@@ -389,8 +389,8 @@ static int64_t operations_along(Kernel *k, const UOp *r) {
   int64_t n = 0;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++)
-    n += (order.at[i]->ranges & range_bit(r->arg.range.id)) != 0 && order.at[i]->dtype != DT_INDEX &&
-         op_is_alu((Ops)order.at[i]->op);
+    if (order.at[i]->ranges & range_bit(r->arg.range.id))
+      n += (int64_t)target_weight(k->opt->target, order.at[i]);
   vec_free(k->mem, &order);
   return n;
 }

@@ -75,6 +75,25 @@ Target target_this_cpu(void) {
   return t;
 }
 
+double target_weight(const Target *t, const UOp *u) {
+  const OpWeights *w = &t->weight;
+  switch (u->op) {
+  case OPS_EXP2:
+  case OPS_EXP: return w->exp;
+  case OPS_LOG2:
+  case OPS_LOG: return w->log;
+  case OPS_SIN:
+  case OPS_COS:
+  case OPS_TAN: return w->trig;
+  case OPS_POW: return w->pow;
+  case OPS_THREEFRY: return w->threefry;
+  case OPS_SQRT:
+  case OPS_RECIPROCAL:
+  case OPS_FDIV: return w->root;
+  default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
+  }
+}
+
 void target_print(Str *out, const Target *t) {
   str_printf(out, "%s: %d cores of %.1f GHz, vectors of %d bytes x %d", t->name, t->cores, t->mhz / 1000,
              t->vec_bytes, t->registers);

@@ -55,6 +55,7 @@ static inline MemoryLevel target_level(const Target *t, double nbytes) {
 /* Elements side by side from which on it is worth having lanes along them. */
 static inline double target_least_lanes(const Target *t) { return TG_MAX(t->vec_bytes / 8, t->warp / 4); }
 
+double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
 extern const Target target_planned, target_cuda, target_metal;
 Target target_this_cpu(void);
 void target_print(Str *out, const Target *t);

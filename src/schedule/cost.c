@@ -48,24 +48,6 @@ static double turns_of(const Scan *c, uint64_t loops) {
   return n;
 }
 
-static double op_weight(const OpWeights *w, const UOp *u) {
-  switch (u->op) {
-  case OPS_EXP2:
-  case OPS_EXP: return w->exp;
-  case OPS_LOG2:
-  case OPS_LOG: return w->log;
-  case OPS_SIN:
-  case OPS_COS:
-  case OPS_TAN: return w->trig;
-  case OPS_POW: return w->pow;
-  case OPS_THREEFRY: return w->threefry;
-  case OPS_SQRT:
-  case OPS_RECIPROCAL:
-  case OPS_FDIV: return w->root;
-  default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
-  }
-}
-
 static bool is_transcendental(const UOp *u) {
   return u->op == OPS_EXP2 || u->op == OPS_EXP || u->op == OPS_LOG2 || u->op == OPS_LOG || u->op == OPS_SIN ||
          u->op == OPS_COS || u->op == OPS_TAN || u->op == OPS_POW || u->op == OPS_THREEFRY;
@@ -140,6 +122,8 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   const UOp *p = product_of(u);
   me->loops = src->loops & ~own, me->steps = src->steps & ~own;
   if (p) {
+    for (const UOp *v = u->src[0]; v != p; v = v->src[v->op == OPS_WHERE])
+      if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* a gate: its loop is clipped */
     c->g->ops -= turns_of(c, of[p->id].loops);
     c->g->flops += 2 * n, c->g->slow_flops += 2 * n * tile_slows(c, p, of);
   } else
@@ -166,7 +150,7 @@ bool stage_scan(Sched *s, int i) {
     *me = (LoopSet){0};
     for (int j = 0; j < u->nsrc; j++)
       me->loops |= of[u->src[j]->id].loops, me->steps |= of[u->src[j]->id].steps;
-    double w = op_weight(&s->opt->target->weight, u);
+    double w = target_weight(s->opt->target, u);
     g->weight += w, g->heavy |= is_transcendental(u);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of);
@@ -313,6 +297,17 @@ double read_bytes(const Sched *s, const Read *rd, double turns) {
   return TG_MIN(elem, turns) * (double)dtype_size((DType)rd->index->dtype);
 }
 
+/* A sum of products whose own axis left the grid has the rows of its tile along the grid, side by side in
+ * local memory: how much slower it is where that has room for fewer of them. */
+static double fewer_rows(const Members *m) {
+  const Target *t = m->s->opt->target;
+  double row = 1;
+  for (size_t k = 0; k < m->n; k++)
+    row += value_bytes(stage_at(m->s, m->mem[k]), (double)m->elems[k]);
+  double rows = TG_MIN(m->rows, (double)t->local_bytes / row);
+  return t->warp > 1 ? t->tile_rows : TG_MAX(t->tile_rows / rows, 1); /* threads of a block share its row */
+}
+
 /* Adds what member k takes, on one core. */
 static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
@@ -340,7 +335,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
   if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
   bool one_row = g->flops > 0 && inner > 1 && m->rows > 1; /* its own axis left the grid */
-  double flops = one_row ? TG_MAX(g->flops * t->tile_rows, g->slow_flops) : g->slow_flops;
+  double flops = one_row ? TG_MAX(g->flops * fewer_rows(m), g->slow_flops) : g->slow_flops;
   c->compute += ops / target_ops_us(t) + flops / target_flops_us(t);
   double blocks = m->rows / ROWS_IN_CACHE - 1;
   if (one_row && blocks > 0)

@@ -267,11 +267,17 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   else if (o.mask)
     s = tg_add(s, tg_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
-  TgTensor *p = tg_softmax(s);
-  if (o.dropout != 0) p = tg_dropout(p, o.dropout);
-  if (!c || !p) return tg_cast(tg_matmul(p, tg_cast(v, wide)), out);
-  /* p v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
-  TgTensor *w = tg_mul(tg_unsqueeze(p, -2), tg_unsqueeze(tg_transpose(tg_cast(v, wide), -1, -2), -3));
-  return tg_cast(tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false),
-                 out);
+  /* softmax(s) v, divided last: a value is divided once, not each weight that it is the sum of */
+  TgTensor *most = s ? tg_detach(tg_max(s, .axis = TG_AXES(-1), .keepdim = true)) : NULL;
+  if (c && most) most = tg_where(tg_eq(most, tg_scalar_like(most, -INFINITY)), tg_scalar_like(most, 0), most);
+  TgTensor *e = tg_exp(tg_sub(s, most)), *sum = tg_sum(e, .axis = TG_AXES(-1), .keepdim = true), *y;
+  if (o.dropout != 0) e = tg_dropout(e, o.dropout);
+  if (!e || !sum) return NULL;
+  if (c) { /* e v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
+    TgTensor *w = tg_mul(tg_unsqueeze(e, -2), tg_unsqueeze(tg_transpose(tg_cast(v, wide), -1, -2), -3));
+    y = tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false);
+    sum = tg_where(tg_eq(sum, tg_scalar_like(sum, 0)), tg_scalar_like(sum, 1), sum);
+  } else
+    y = tg_matmul(e, tg_cast(v, wide));
+  return tg_cast(tg_div(y, sum), out);
 }

@@ -37,32 +37,32 @@ extern "C" __global__ void __launch_bounds__(4) r_2_4_8(f32 *__restrict__ p0, co
   }
   f32 acc2 = 0.0f;
   f32 v23 = acc1;
+  u8 v24 = v23 == (-f32_bits(0x7f800000u));
+  f32 v25 = v24 ? 0.0f : v23;
   __shared__ __attribute__((aligned(16))) f32 l1[16];
   for (i32 r5 = 0; r5 < 4; r5++) {
-    f32 v24 = acc2;
-    i32 v25 = r5 * (-1);
-    i32 v26 = v0 + v25;
-    u8 v27 = v26 < 0;
-    i32 v28 = r5 * 4;
-    i32 v29 = v0 + v28;
-    f32 v30 = l0[v29];
-    f32 v31 = v30 * 0.35355338f;
-    f32 v32 = v27 ? (-f32_bits(0x7f800000u)) : v31;
-    f32 v33 = v32 - v23;
-    f32 v34 = exp_f32(v33);
-    f32 v35 = v24 + v34;
-    acc2 = v35;
-    l1[v29] = v34;
+    f32 v26 = acc2;
+    i32 v27 = r5 * (-1);
+    i32 v28 = v0 + v27;
+    u8 v29 = v28 < 0;
+    i32 v30 = r5 * 4;
+    i32 v31 = v0 + v30;
+    f32 v32 = l0[v31];
+    f32 v33 = v32 * 0.35355338f;
+    f32 v34 = v29 ? (-f32_bits(0x7f800000u)) : v33;
+    f32 v35 = v34 - v25;
+    f32 v36 = exp_f32(v35);
+    f32 v37 = v26 + v36;
+    acc2 = v37;
+    l1[v31] = v36;
   }
-  f32 v36 = acc2;
   __shared__ __attribute__((aligned(16))) f32 l2[32];
   for (i32 r3 = 0; r3 < 8; r3++) {
     f32 acc3 = 0.0f;
     for (i32 r12 = 0; r12 < v16; r12++) {
-      i32 v37 = r12 * 4;
-      i32 v38 = v37 + v0;
-      f32 v39 = l1[v38];
-      f32 v40 = v39 / v36;
+      i32 v38 = r12 * 4;
+      i32 v39 = v38 + v0;
+      f32 v40 = l1[v39];
       i32 v41 = r12 * 8;
       i32 v42 = v41 + v3;
       i32 v43 = v42 + r3;
@@ -76,12 +76,16 @@ extern "C" __global__ void __launch_bounds__(4) r_2_4_8(f32 *__restrict__ p0, co
     f32 v49 = acc3;
     l2[v48] = v49;
   }
+  f32 v50 = acc2;
+  u8 v51 = v50 == 0.0f;
+  f32 v52 = v51 ? 1.0f : v50;
   for (i32 r2 = 0; r2 < 8; r2++) {
-    i32 v50 = r2 + v1;
-    i32 v51 = v50 + v3;
-    i32 v52 = r2 * 4;
-    i32 v53 = v52 + v0;
-    f32 v54 = l2[v53];
-    p0[v51] = v54;
+    i32 v53 = r2 + v1;
+    i32 v54 = v53 + v3;
+    i32 v55 = r2 * 4;
+    i32 v56 = v55 + v0;
+    f32 v57 = l2[v56];
+    f32 v58 = v57 / v52;
+    p0[v54] = v58;
   }
 }

@@ -62,11 +62,6 @@ static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + ..
   return p;
 }
 
-static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
-  x = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
-  return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x);
-}
-
 /* Coefficients: minimax by Remez exchange in 60 digits, then rounded; the weight is what the term adds to the
  * result. Per function the f32 row, then the f64 row; the error is that of the whole function, relative,
  * before any rounding. */
@@ -156,17 +151,36 @@ static UOp *exp2_small(B *b, UOp *r, UOp *lo) { /* 2^(r + lo), |r| <= 1/2 */
   return exp_small(b, t.hi, lo ? fma3(b, lo, c(b, M_LN2), t.lo) : t.lo);
 }
 
-static UOp *do_exp2(B *b, UOp *x) {
-  UOp *y = clamp(b, x, wide(b) ? -1080 : -151, wide(b) ? 1025 : 129);
+static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
+  x = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
+  return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x);
+}
+
+/* f(x), which is 0 below lo and infinite above hi, from f(y), y between them. What is 0 is chosen, not rounded
+ * to: a product that underflows takes a processor a hundred times as long, and masked scores are all of it. */
+static UOp *between(B *b, UOp *x, double lo, double hi, UOp *(*f)(B *, UOp *y)) { /* NaN stays NaN */
+  UOp *below = op2(b, OPS_CMPLT, x, c(b, lo));
+  UOp *y = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);
+  return sel(b, below, c(b, 0), f(b, sel(b, below, c(b, 0), y)));
+}
+
+static UOp *exp2_between(B *b, UOp *y) {
   Whole n = round_near(b, y);
   return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n.i);
 }
 
-static UOp *do_exp(B *b, UOp *x) { /* Cody and Waite: ln 2 in two parts */
-  UOp *y = clamp(b, x, wide(b) ? -748 : -105, wide(b) ? 711 : 90);
+static UOp *do_exp2(B *b, UOp *x) {
+  return between(b, x, wide(b) ? -1075 : -150, wide(b) ? 1025 : 129, exp2_between);
+}
+
+static UOp *exp_between(B *b, UOp *y) { /* Cody and Waite: ln 2 in two parts */
   Whole n = round_near(b, mul(b, y, c(b, M_LOG2E)));
   UOp *r = fma3(b, n.f, c(b, -ln2_lo[wide(b)]), fma3(b, n.f, c(b, -ln2_hi[wide(b)]), y));
   return scale(b, exp_small(b, r, NULL), n.i);
+}
+
+static UOp *do_exp(B *b, UOp *x) {
+  return between(b, x, wide(b) ? -746 : -104, wide(b) ? 711 : 90, exp_between);
 }
 
 /* ---- logarithms: x = m 2^e with m in [sqrt(1/2), sqrt 2) */

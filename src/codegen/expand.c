@@ -97,13 +97,67 @@ static UOp *pack(Exp *x, UOp **lane, int n) { /* equal lanes: one scalar, left t
   return uop_new(x->k->st, OPS_VECTORIZE, (DType)lane[0]->dtype, n, n, lane, ARG0);
 }
 
+/* ---- conditions on loops that are lanes: one comparison of vectors */
+static UOp *chunk_value(Exp *x, UOp *u, const int *chunk);
+static UOp *gate_lane(Exp *x, UOp *u, const int *pos);
+
+/* How much e grows with r: the same everywhere, or false. */
+static bool slope(Exp *x, UOp *e, UOp *r, int64_t *out) {
+  UOpStore *st = x->k->st;
+  UOp *plus = uop_alu2(st, OPS_ADD, r, uop_index_const(st, 1));
+  UOp *d = plus ? uop_substitute(st, x->k->mem, e, 1, &r, &plus) : NULL;
+  d = d ? uop_simplify(st, x->k->mem, uop_alu2(st, OPS_SUB, d, e)) : NULL;
+  if (!d || !is_const(d)) return false;
+  *out = d->arg.v.i;
+  return true;
+}
+
+/* a < b where a - b is d at the first lane and grows by `by` along them: by * lane < -d, in i32. NULL: not so,
+ * or it is known. */
+static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
+  UOpStore *st = x->k->st;
+  UOp *lane[64];
+  int64_t by[2] = {0, 0};
+  int pos[MAX_EXP];
+  positions(x, chunk, 0, pos);
+  for (int i = 0; i < 2; i++)
+    if ((x->val[u->src[i]->id].mask >> vec & 1) && !slope(x, u->src[i], x->r[vec].r, &by[i])) return NULL;
+  UOp *a = gate_lane(x, u->src[0], pos), *b = gate_lane(x, u->src[1], pos);
+  UOp *bound = a && b ? simp(x, uop_alu2(st, OPS_SUB, b, a)) : NULL;
+  int64_t step = by[0] - by[1], most = INT32_MAX / 2;
+  bool narrow = bound && bound->vmin > -most && bound->vmax < most && step > -most / lanes && step < most / lanes;
+  if (!narrow || is_const(bound)) return NULL;
+  for (int l = 0; l < lanes; l++)
+    lane[l] = uop_const_int(st, DT_I32, step * l);
+  UOp *along = uop_new(st, OPS_VECTORIZE, DT_I32, lanes, lanes, lane, ARG0);
+  UOp *all = splat(x, uop_cast(st, bound, DT_I32), lanes);
+  return along && all ? UNEW(st, OPS_CMPLT, DT_BOOL, lanes, ARG0, along, all) : NULL;
+}
+
+static UOp *mask_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
+  enum { LEAST_LANES = 8 };
+  if (u->dtype != DT_BOOL || lanes < LEAST_LANES || u->nsrc != 2) return NULL;
+  if (u->op == OPS_CMPLT && u->src[0]->dtype == DT_INDEX) return mask_less(x, u, chunk, vec, lanes);
+  bool joins = u->op == OPS_AND || u->op == OPS_OR || (u->op == OPS_CMPNE && is_const(u->src[1]));
+  if (!joins || u->src[0]->dtype != DT_BOOL) return NULL;
+  UOp *src[2];
+  for (int i = 0; i < 2; i++) {
+    UOp *s = u->src[i];
+    src[i] = is_const(s) ? s : chunk_value(x, s, chunk);
+    if (!src[i] || (is_const(src[i]) && !is_const(s))) return NULL; /* known: the lanes fold it */
+    if (!(src[i] = splat(x, src[i], lanes))) return NULL;
+  }
+  return UNEW(x->k->st, (Ops)u->op, DT_BOOL, lanes, ARG0, src[0], src[1]);
+}
+
 /* Data value of u for these chunks; may come back scalar when its lanes are equal. */
 static UOp *chunk_value(Exp *x, UOp *u, const int *chunk) {
   const Val *v = &x->val[u->id];
   if (!v->per_lane) return v->at[offset_of(x, v->mask, false, chunk)];
   int vec = vec_of(x, v->mask), pos[MAX_EXP];
   int lanes = vec < 0 ? 1 : x->r[vec].chunk[chunk[vec]].lanes;
-  UOp *lane[64];
+  UOp *lane[64], *mask = lanes > 1 ? mask_value(x, u, chunk, vec, lanes) : NULL;
+  if (mask) return mask;
   for (int l = 0; l < lanes; l++) {
     positions(x, chunk, l, pos);
     if (!(lane[l] = lane_value(x, u, pos))) return NULL;

@@ -20,7 +20,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
  * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
  * around it. */
-enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 8, LANES_ADDED_UP = 2 };
+enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, LANES_ADDED_UP = 2 };
 
 static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
 
@@ -76,16 +76,18 @@ static uint64_t steps_of(Scan *c, const UOp *index) {
   return e->op == OPS_RANGE ? steps | loop_bit(c, e) : steps;
 }
 
+/* Below casts and gates, of which one side is a constant. */
+static const UOp *gated_value(const UOp *v) {
+  if (v->op == OPS_CAST) return v->src[0];
+  if (v->op == OPS_WHERE && is_const(v->src[2])) return v->src[1];
+  return v->op == OPS_WHERE && is_const(v->src[1]) ? v->src[2] : NULL;
+}
+
 static const UOp *product_of(const UOp *reduce) {
   const UOp *v = reduce->src[0];
   if (reduce->arg.reduce.op != OPS_ADD) return NULL;
-  for (;;)
-    if (v->op == OPS_CAST)
-      v = v->src[0];
-    else if (v->op == OPS_WHERE && is_const(v->src[2]))
-      v = v->src[1];
-    else
-      break;
+  while (gated_value(v))
+    v = gated_value(v);
   bool memory = v->op == OPS_MUL && uop_has_op(v->src[0], OPS_INDEX) && uop_has_op(v->src[1], OPS_INDEX);
   return memory ? v : NULL;
 }
@@ -122,12 +124,19 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   const UOp *p = product_of(u);
   me->loops = src->loops & ~own, me->steps = src->steps & ~own;
   if (p) {
-    for (const UOp *v = u->src[0]; v != p; v = v->src[v->op == OPS_WHERE])
+    for (const UOp *v = u->src[0]; v != p; v = gated_value(v))
       if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* a gate: its loop is clipped */
     c->g->ops -= turns_of(c, of[p->id].loops);
     c->g->flops += 2 * n, c->g->slow_flops += 2 * n * tile_slows(c, p, of);
   } else
     c->g->ops += n;
+}
+
+static uint32_t outs_of(Scan *c, uint64_t loops) {
+  uint32_t outs = 0;
+  for (int d = 0; d < c->g->nout; d++)
+    if (c->g->out[d]->op == OPS_RANGE && (loop_bit(c, c->g->out[d]) & loops)) outs |= UINT32_C(1) << d;
+  return outs;
 }
 
 bool stage_scan(Sched *s, int i) {
@@ -159,7 +168,7 @@ bool stage_scan(Sched *s, int i) {
     me->steps = steps_of(&c, u);
     g->gathers |= index_is_data(u);
     int d = read_stage(u);
-    ok = vec_push(s->mem, &g->reads, ((Read){u, d, turns_of(&c, me->loops)})) &&
+    ok = vec_push(s->mem, &g->reads, ((Read){u, d, turns_of(&c, me->loops), outs_of(&c, me->loops)})) &&
          (d < 0 || ints_have(&g->deps, d) || vec_push(s->mem, &g->deps, d));
   }
   g->ops += (double)stage_out_size(g); /* the store */
@@ -297,15 +306,23 @@ double read_bytes(const Sched *s, const Read *rd, double turns) {
   return TG_MIN(elem, turns) * (double)dtype_size((DType)rd->index->dtype);
 }
 
-/* A sum of products whose own axis left the grid has the rows of its tile along the grid, side by side in
- * local memory: how much slower it is where that has room for fewer of them. */
-static double fewer_rows(const Members *m) {
+/* Rows of a kernel that one core has side by side in local memory: the rows of the tile of a sum of products
+ * whose own axis left the grid. The threads of a GPU's block share one row. */
+static double rows_together(const Members *m) {
   const Target *t = m->s->opt->target;
   double row = 1;
   for (size_t k = 0; k < m->n; k++)
     row += value_bytes(stage_at(m->s, m->mem[k]), (double)m->elems[k]);
-  double rows = TG_MIN(m->rows, (double)t->local_bytes / row);
-  return t->warp > 1 ? t->tile_rows : TG_MAX(t->tile_rows / rows, 1); /* threads of a block share its row */
+  double fit = (double)t->local_bytes / row;
+  return t->warp > 1 ? 1 : TG_MAX(TG_MIN(TG_MIN(m->rows, fit), ROWS_IN_CACHE), 1);
+}
+
+/* What a read touches for one point of the grid. */
+static double point_bytes(const Members *m, const Stage *g, int i, const Read *rd) {
+  double turns = rd->turns;
+  for (int d = 0; d < g->nout; d++)
+    if ((rd->outs >> d & 1) && m->gm->of(m->gm, i, d) >= 0) turns /= (double)range_extent(g->out[d]);
+  return read_bytes(m->s, rd, turns);
 }
 
 /* Adds what member k takes, on one core. */
@@ -313,7 +330,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
   const Target *t = s->opt->target;
   const Stage *g = stage_at(s, m->mem[k]);
-  double inner = (double)inner_size(s, m->gm, m->mem[k]), ops = g->ops, operands = 0;
+  double inner = (double)inner_size(s, m->gm, m->mem[k]), ops = g->ops;
   for (size_t j = 0; j < g->reads.len; j++) {
     const Read *rd = &g->reads.at[j];
     size_t at = member_of(m, rd->stage);
@@ -321,7 +338,6 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     double nbytes = read_bytes(s, rd, rd->turns);
     if (at == m->n) {
       if (!read_by_others(m, k, rd->stage)) c->memory += bytes_us(s, nbytes);
-      operands += nbytes;
       continue;
     }
     const Stage *q = stage_at(s, rd->stage);
@@ -334,12 +350,19 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   }
   if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
   if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
-  bool one_row = g->flops > 0 && inner > 1 && m->rows > 1; /* its own axis left the grid */
-  double flops = one_row ? TG_MAX(g->flops * fewer_rows(m), g->slow_flops) : g->slow_flops;
-  c->compute += ops / target_ops_us(t) + flops / target_flops_us(t);
-  double blocks = m->rows / ROWS_IN_CACHE - 1;
-  if (one_row && blocks > 0)
-    c->again += blocks * (bytes_us(s, operands / m->rows) + bytes_us(s, value_bytes(g, inner)));
+  c->compute += ops / target_ops_us(t);
+  if (!g->flops || inner == 1 || m->rows == 1) {
+    c->compute += g->slow_flops / target_flops_us(t);
+    return;
+  }
+  double together = rows_together(m); /* its own axis left the grid */
+  double flops = TG_MAX(g->flops * TG_MAX(t->tile_rows / together, 1), g->slow_flops);
+  c->compute += flops / target_flops_us(t);
+  for (size_t j = 0; j < g->reads.len; j++) {
+    double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
+    if (member_of(m, g->reads.at[j].stage) == m->n && !read_before(m, k, j))
+      c->again += (m->rows / together - 1) * bytes_us(s, nbytes);
+  }
 }
 
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
@@ -353,8 +376,9 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
   for (size_t k = 0; k < nmem; k++)
     member_cost(&m, k, &c);
   double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);
-  c.compute /= cores, c.memory /= streams;
-  c.us = c.launch + TG_MAX(c.compute, c.memory) + OVERLAP_LEFT * TG_MIN(c.compute, c.memory) + c.again;
+  c.compute /= cores, c.memory /= streams, c.again /= cores;
+  double moved = c.memory + c.again;
+  c.us = c.launch + TG_MAX(c.compute, moved) + OVERLAP_LEFT * TG_MIN(c.compute, moved);
   return c;
 }
 

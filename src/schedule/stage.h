@@ -15,8 +15,9 @@ typedef Vec(int) IntVec;
 typedef struct Read {
   UOp *index;
   int stage;
-  double turns; /* of the loops that the index depends on */
-} Read;         /* what a value reads: stage, or -1 for a buffer */
+  double turns;  /* of the loops that the index depends on */
+  uint32_t outs; /* bit d: it depends on out axis d of the stage */
+} Read;          /* what a value reads: stage, or -1 for a buffer */
 
 typedef struct Stage {
   UOp *node;

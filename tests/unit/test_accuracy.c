@@ -52,7 +52,7 @@ static void fn_open(Fn *f, Ops op, DType d) { /* op on PARAMs 0 and 1, as a targ
     x[i] = uop_new(f->st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, i}});
   Kernel k = {.st = f->st, .mem = &f->mem, .ren = &ren};
   Rewrite rw = {.st = f->st, .mem = &f->mem, .ctx = &k, .required = true};
-  f->root = graph_rewrite(&rw, pm_decompose, uop_new(f->st, op, d, 1, op_nsrc(op), x, ARG0));
+  f->root = graph_rewrite(&rw, pm_functions, uop_new(f->st, op, d, 1, op_nsrc(op), x, ARG0));
   f->root = uop_simplify(f->st, &f->mem, f->root);
   assert_non_null(f->root);
   assert_true(uop_toposort(f->st, &f->mem, &f->root, 1, &f->topo) && f->topo.len < MAX_STEPS);

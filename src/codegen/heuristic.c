@@ -2,43 +2,26 @@
  * and writes. Out: a list of opts. No kernel is recognised by name: lanes go where memory is contiguous,
  * register tiles where a load can be used again, and the loop that streams the smaller operand stands inside.
  */
+#include "codegen/heuristic.h"
 #include "codegen/cost.h"
 #include <string.h>
-
-#define STRIDE_ODD INT64_MAX /* not a constant stride */
-
-typedef struct RInfo {
-  UOp *r;
-  int64_t n;
-  bool reduce, grid;
-  int nout;
-} RInfo; /* n: turns that may be shaped: an ordered loop has one. nout: stores to buffers that have it */
-
-typedef struct Info {
-  int nr;
-  RInfo *r;
-  UOpVec loads, reduces, fills;
-  bool scans;
-} Info; /* fills: stores to local memory */
 
 static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
 
 static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 
-static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
-
-static bool store_has(const UOp *s, const UOp *r) {
+bool store_has(const UOp *s, const UOp *r) {
   for (int i = 2; i < s->nsrc; i++)
     if (s->src[i] == r) return true;
   return false;
 }
 
-static void info_free(Kernel *k, Info *f) {
+void info_free(Kernel *k, Info *f) {
   mem_free(k->mem, f->r);
   vec_free(k->mem, &f->loads), vec_free(k->mem, &f->reduces), vec_free(k->mem, &f->fills);
 }
 
-static bool info_get(Kernel *k, Info *f) {
+bool info_get(Kernel *k, Info *f) {
   UOpVec order = {0};
   memset(f, 0, sizeof *f);
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
@@ -80,15 +63,13 @@ static bool info_get(Kernel *k, Info *f) {
 }
 
 static int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
-  if (!depends(e, r)) return 0;
+  if (!depends(k, e, r)) return 0;
   UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, e, 1, &r, &plus), e));
   return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
 }
 
-/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move
- * evenly, by the flat offset. */
-static int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
+int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
   const UOp *memory = index->src[0];
   if (memory->op != OPS_PARAM || !memory->nsrc) return expr_stride(k, index->src[1], r);
   int64_t sum = 0, step = 1;
@@ -103,14 +84,14 @@ static int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
   return sum;
 }
 
-static bool address_moves(const UOp *index, const UOp *r) {
+static bool address_moves(Kernel *k, const UOp *index, const UOp *r) {
   for (int i = 1; i <= index_naxes(index); i++)
-    if (depends(index->src[i], r)) return true;
+    if (depends(k, index->src[i], r)) return true;
   return false;
 }
 
-static bool gate_moves(const UOp *index, const UOp *r) {
-  return index->arg.i && depends(index_gate(index), r);
+static bool gate_moves(Kernel *k, const UOp *index, const UOp *r) {
+  return index->arg.i && depends(k, index_gate(index), r);
 }
 
 static int64_t bad_loads(Kernel *k, const Info *f,
@@ -118,13 +99,13 @@ static int64_t bad_loads(Kernel *k, const Info *f,
   int64_t bad = 0;
   for (size_t i = 0; i < f->loads.len; i++) {
     int64_t s = stride_of(k, f->loads.at[i], r);
-    bad += (s != 0 && s != 1) || gate_moves(f->loads.at[i], r);
+    bad += (s != 0 && s != 1) || gate_moves(k, f->loads.at[i], r);
   }
   return bad;
 }
 
 static bool contiguous(Kernel *k, const UOp *store, UOp *r) {
-  return !depends(store->src[0], r) || stride_of(k, store->src[0], r) == 1;
+  return !depends(k, store->src[0], r) || stride_of(k, store->src[0], r) == 1;
 }
 
 static int find_range(const Info *f, const UOp *r) {
@@ -153,7 +134,7 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     UOp *u = order->at[i];
     if ((u->op == OPS_STORE || u->op == OPS_REDUCE) && !adjacent(u, a, b, &listed)) return false;
     if (u->op == OPS_INDEX) {
-      if (gate_moves(u, a) || gate_moves(u, b)) return false;
+      if (gate_moves(k, u, a) || gate_moves(k, u, b)) return false;
       int64_t sa = stride_of(k, u, a), sb = stride_of(k, u, b), want;
       if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want)
         return false;
@@ -161,7 +142,7 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE &&
         u->op != OPS_REDUCE) /* an index used as a value */
       for (int s = 0; s < u->nsrc; s++)
-        if (u->src[s]->dtype == DT_INDEX && (depends(u->src[s], a) || depends(u->src[s], b))) return false;
+        if (u->src[s]->dtype == DT_INDEX && (depends(k, u->src[s], a) || depends(k, u->src[s], b))) return false;
   }
   return listed;
 }
@@ -234,11 +215,6 @@ bool simplify_ranges(Kernel *k) {
 }
 
 /* ---- CPU */
-static int64_t balanced(int64_t n, int64_t most) { /* tiles of at most `most`, as equal as can be */
-  int64_t t = (n + most - 1) / most;
-  return (n + t - 1) / t;
-}
-
 static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
   return vec_push(k->mem, out, ((Opt){op, r, n}));
 }
@@ -246,10 +222,10 @@ static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
 static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
 
 /* Elements of a load's operand: the extents of the ranges it moves with. */
-static double footprint(const Info *f, const UOp *load) {
+static double footprint(Kernel *k, const Info *f, const UOp *load) {
   double n = 1;
   for (int i = 0; i < f->nr; i++)
-    if (address_moves(load, f->r[i].r)) n *= (double)f->r[i].n;
+    if (address_moves(k, load, f->r[i].r)) n *= (double)f->r[i].n;
   return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
 }
 
@@ -280,7 +256,7 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
   if (l.r >= 0) l.counted = is_const(f->r[l.r].r->src[0]);
   if (l.r >= 0)
     for (size_t j = 0; j < f->reduces.len; j++)
-      l.in_reduce |= depends(f->reduces.at[j], f->r[l.r].r);
+      l.in_reduce |= depends(k, f->reduces.at[j], f->r[l.r].r);
   return l;
 }
 
@@ -327,6 +303,8 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
   if (chosen) return true;
   Info f;
   bool ok = info_get(k, &f), local = ok && f.fills.len;
+  if (ok && local) ok = rows_side_by_side(k, &f, k->ren->has_threads ? ncores : 1, out, &chosen);
+  if (chosen) return info_free(k, &f), ok;
   Lane *lane = ok ? mem_alloc(k->mem, (size_t)(f.nr + 1) * sizeof *lane) : NULL;
   int *group = ok ? mem_alloc(k->mem, (size_t)(f.nr + 1) * sizeof *group) : NULL;
   int nlane = 0, ngroup = 0, second = -1;
@@ -356,7 +334,7 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     UOp *red = f.reduces.at[j];
     int inside = -1;
     for (int i = 0; i < nlane; i++)
-      if (depends(red, f.r[lane[i].r].r)) inside = i;
+      if (depends(k, red, f.r[lane[i].r].r)) inside = i;
     if (inside >= 0 && !lane[inside].bad) continue;
     bool own = false; /* the loop that fills a row is its lanes already */
     for (int s = 1; s < red->nsrc; s++)
@@ -383,12 +361,12 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
       if ((l0 && i == l0->r) || f.r[i].reduce || f.r[i].nout != k->sink->nsrc || f.r[i].n < 2) continue;
       bool fixed = false, moves = false, all = true;
       for (size_t j = 0; j < f.loads.len; j++)
-        if (depends(f.loads.at[j], f.r[i].r))
+        if (depends(k, f.loads.at[j], f.r[i].r))
           moves = true;
         else
           fixed = true;
       for (size_t j = 0; j < f.reduces.len; j++)
-        all &= depends(f.reduces.at[j], f.r[i].r);
+        all &= depends(k, f.reduces.at[j], f.r[i].r);
       if (!fixed || !moves || !all) continue;
       if (second < 0 || TG_MIN(f.r[i].n, most) > TG_MIN(f.r[second].n, most))
         second = i, tile = balanced(f.r[i].n, most);
@@ -413,9 +391,9 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
       l0) { /* what the inner of the two loops streams is read once per turn of the outer */
     double by_lane = 0, by_tile = 0;
     for (size_t j = 0; j < f.loads.len; j++) {
-      bool a = depends(f.loads.at[j], f.r[second].r), b = depends(f.loads.at[j], f.r[l0->r].r);
-      if (a && !b) by_tile += footprint(&f, f.loads.at[j]) * (double)f.r[l0->r].n / (double)lanes;
-      if (b && !a) by_lane += footprint(&f, f.loads.at[j]) * (double)f.r[second].n / (double)tile;
+      bool a = depends(k, f.loads.at[j], f.r[second].r), b = depends(k, f.loads.at[j], f.r[l0->r].r);
+      if (a && !b) by_tile += footprint(k, &f, f.loads.at[j]) * (double)f.r[l0->r].n / (double)lanes;
+      if (b && !a) by_lane += footprint(k, &f, f.loads.at[j]) * (double)f.r[second].n / (double)tile;
     }
     UOp *s = k->sink->src[0];
     bool before = false;
@@ -528,12 +506,12 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
     for (int i = 0; f.reduces.len && i < f.nr; i++) { /* a range along which some load can be used again */
       bool fixed = false, moves = false, all = f.r[i].grid && i != lane && f.r[i].n > 1;
       for (size_t j = 0; j < f.loads.len; j++)
-        if (depends(f.loads.at[j], f.r[i].r))
+        if (depends(k, f.loads.at[j], f.r[i].r))
           moves = true;
         else
           fixed = true;
       for (size_t j = 0; all && j < f.reduces.len; j++)
-        all &= depends(f.reduces.at[j], f.r[i].r);
+        all &= depends(k, f.reduces.at[j], f.r[i].r);
       if (all && fixed && moves && (second < 0 || f.r[i].n > f.r[second].n)) second = i;
     }
     if (lane >= 0) {

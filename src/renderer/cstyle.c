@@ -160,7 +160,6 @@ static void render_vectorize(C *c, const UOp *u, int id) {
   cs_put(c, "%s;\n", c->lang->gnu_vec ? "}" : c->lang->vec_close);
 }
 
-/* Lanes first .. first + n - 1 of a vector. */
 /* Lane l is of src0 where bit `block` of it is clear, else of src1, moved by a block where it changed places.
  */
 static void render_exchange(C *c, const UOp *u, int id) {
@@ -169,9 +168,15 @@ static void render_exchange(C *c, const UOp *u, int id) {
     cs_fail(c, u, "no vectors to exchange lanes of");
     return;
   }
-  cs_put(c, "%s v%d = __builtin_shufflevector(%s, ", cs_type(c, (DType)u->dtype, u->lanes), id,
-         cs_ref(c, u->src[0]));
-  cs_put(c, "%s", cs_ref(c, u->src[1]));
+  DType d = (DType)u->dtype;
+  const char *a, *b;
+  if (cs_is_mask(c, u)) { /* of two masks, as wide as the wider one */
+    int w = TG_MAX(cs_mask_size(c, u->src[0]), cs_mask_size(c, u->src[1]));
+    a = cs_mask(c, u->src[0], w), b = cs_mask(c, u->src[1], w), d = cs_int_of(w);
+    c->mask_bytes[cs_place(c, u)] = (uint8_t)w;
+  } else
+    a = cs_ref(c, u->src[0]), b = cs_ref(c, u->src[1]);
+  cs_put(c, "%s v%d = __builtin_shufflevector(%s, %s", cs_type(c, d, u->lanes), id, a, b);
   for (int l = 0; l < u->lanes; l++) {
     int odd = (l & block) != 0, move = second == odd ? 0 : odd ? -block : block;
     cs_put(c, ", %d", l + move + (odd ? u->lanes : 0));
@@ -179,6 +184,7 @@ static void render_exchange(C *c, const UOp *u, int id) {
   cs_put(c, ");\n");
 }
 
+/* Lanes first .. first + n - 1 of a vector. */
 static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
   int n = u->lanes, first = (int)u->arg.i;

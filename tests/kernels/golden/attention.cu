@@ -26,9 +26,9 @@ extern "C" __global__ void __launch_bounds__(4) r_2_4_8(f32 *__restrict__ p0, co
   }
   f32 acc1 = (-f32_bits(0x7f800000u));
   i32 v16 = v0 + 1;
-  for (i32 r11 = 0; r11 < v16; r11++) {
+  for (i32 r13 = 0; r13 < v16; r13++) {
     f32 v17 = acc1;
-    i32 v18 = r11 * 4;
+    i32 v18 = r13 * 4;
     i32 v19 = v0 + v18;
     f32 v20 = l0[v19];
     f32 v21 = v20 * 0.35355338f;
@@ -52,40 +52,41 @@ extern "C" __global__ void __launch_bounds__(4) r_2_4_8(f32 *__restrict__ p0, co
     f32 v34 = v29 ? (-f32_bits(0x7f800000u)) : v33;
     f32 v35 = v34 - v25;
     f32 v36 = exp_f32(v35);
-    f32 v37 = v26 + v36;
-    acc2 = v37;
-    l1[v31] = v36;
+    f32 v37 = v29 ? 0.0f : v36;
+    f32 v38 = v26 + v37;
+    acc2 = v38;
+    l1[v31] = v37;
   }
   __shared__ __attribute__((aligned(16))) f32 l2[32];
-  for (i32 r3 = 0; r3 < 8; r3++) {
+  for (i32 r12 = 0; r12 < 8; r12++) {
     f32 acc3 = 0.0f;
-    for (i32 r12 = 0; r12 < v16; r12++) {
-      i32 v38 = r12 * 4;
-      i32 v39 = v38 + v0;
-      f32 v40 = l1[v39];
-      i32 v41 = r12 * 8;
-      i32 v42 = v41 + v3;
-      i32 v43 = v42 + r3;
-      f32 v44 = p3[v43];
-      f32 v45 = acc3;
-      f32 v46 = fma_f32(v40, v44, v45);
-      acc3 = v46;
+    for (i32 r11 = 0; r11 < v16; r11++) {
+      i32 v39 = r11 * 4;
+      i32 v40 = v0 + v39;
+      f32 v41 = l1[v40];
+      i32 v42 = r11 * 8;
+      i32 v43 = v42 + v3;
+      i32 v44 = v43 + r12;
+      f32 v45 = p3[v44];
+      f32 v46 = acc3;
+      f32 v47 = fma_f32(v41, v45, v46);
+      acc3 = v47;
     }
-    i32 v47 = r3 * 4;
-    i32 v48 = v0 + v47;
-    f32 v49 = acc3;
-    l2[v48] = v49;
+    i32 v48 = r12 * 4;
+    i32 v49 = v0 + v48;
+    f32 v50 = acc3;
+    l2[v49] = v50;
   }
-  f32 v50 = acc2;
-  u8 v51 = v50 == 0.0f;
-  f32 v52 = v51 ? 1.0f : v50;
+  f32 v51 = acc2;
+  u8 v52 = v51 == 0.0f;
+  f32 v53 = v52 ? 1.0f : v51;
   for (i32 r2 = 0; r2 < 8; r2++) {
-    i32 v53 = r2 + v1;
-    i32 v54 = v53 + v3;
-    i32 v55 = r2 * 4;
-    i32 v56 = v55 + v0;
-    f32 v57 = l2[v56];
-    f32 v58 = v57 / v52;
-    p0[v54] = v58;
+    i32 v54 = r2 + v1;
+    i32 v55 = v54 + v3;
+    i32 v56 = r2 * 4;
+    i32 v57 = v56 + v0;
+    f32 v58 = l2[v57];
+    f32 v59 = v58 / v53;
+    p0[v55] = v59;
   }
 }

@@ -1,0 +1,40 @@
+/* heuristic.h: what the choice of opts looks at. In: a kernel's graph. Out: its loops, what it reads, what it
+ * sums, and which rows of local memory it fills; strides along a loop. */
+#ifndef TG_HEURISTIC_H
+#define TG_HEURISTIC_H
+#include "codegen/nest.h"
+
+#define STRIDE_ODD INT64_MAX /* not a constant stride */
+
+typedef struct RInfo {
+  UOp *r;
+  int64_t n; /* turns that may be shaped: an ordered loop has one */
+  bool reduce, grid;
+  int nout; /* stores to buffers that have it */
+} RInfo;
+
+typedef struct Info {
+  int nr;
+  RInfo *r;
+  UOpVec loads, reduces, fills; /* fills: stores to local memory */
+  bool scans;
+} Info;
+
+bool info_get(Kernel *k, Info *f);
+void info_free(Kernel *k, Info *f);
+bool store_has(const UOp *s, const UOp *r);
+
+/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move evenly,
+ * by the flat offset. */
+int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
+
+/* Tiles of at most `most`, as equal as can be. */
+static inline int64_t balanced(int64_t n, int64_t most) {
+  int64_t tiles = (n + most - 1) / most;
+  return (n + tiles - 1) / tiles;
+}
+
+/* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen: another
+ * kernel. */
+bool rows_side_by_side(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
+#endif

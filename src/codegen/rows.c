@@ -1,0 +1,221 @@
+/* rows.c: opts of kernels that keep rows in local memory and multiply matrices with them: attention, a
+ * normalised row times weights. In: the kernel's loops (heuristic.h). Out: a list with several rows side by side,
+ * a row to a lane.
+ *
+ * Lanes along a row would read what a row alone needs; lanes across rows read once what all of them need (a key,
+ * a weight), as a scalar for all lanes, and tiles along the inner loops use each row's value again. What a row
+ * alone reads (its query) lies apart from row to row: blocks of rows copy it, turned. */
+#include "codegen/heuristic.h"
+#include <string.h>
+
+enum { STORE_TILE = 16 }; /* rows are turned into lines of memory in squares of a vector */
+
+typedef struct Rows {
+  Kernel *k;
+  const Info *f;
+  int ncores;
+  UOp *lane;    /* the loop of the grid that is the lanes */
+  UOpVec inner; /* a loop for each product: tiles of the register along it */
+} Rows;
+
+/* ---- which kernels */
+static bool vec_has(const UOpVec *v, const UOp *u) {
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == u) return true;
+  return false;
+}
+
+/* What a reduction reads in each of its steps; not what was read for rows or for other reductions. */
+static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
+  UOpVec seen = {0};
+  bool ok = vec_push(k->mem, &seen, reduce->src[0]);
+  for (size_t i = 0; ok && i < seen.len; i++) {
+    UOp *u = seen.at[i];
+    if (u->op == OPS_INDEX) ok = vec_push(k->mem, out, u);
+    if (u->op == OPS_INDEX || u->op == OPS_REDUCE || u->op == OPS_AFTER) continue;
+    for (int s = 0; ok && s < u->nsrc; s++)
+      if (!vec_has(&seen, u->src[s])) ok = vec_push(k->mem, &seen, u->src[s]);
+  }
+  vec_free(k->mem, &seen);
+  return ok;
+}
+
+/* Whether some operands move with r and some do not: each value of those is used for several values of r. */
+static bool shared_along(Kernel *k, const UOpVec *reads, const UOp *r) {
+  bool moves = false, stays = false;
+  for (size_t i = 0; i < reads->len; i++) {
+    UOp *x = reads->at[i];
+    bool with = false;
+    for (int a = 1; a <= index_naxes(x); a++)
+      with |= depends(k, x->src[a], r);
+    moves |= with || (x->src[0]->op == OPS_AFTER && depends(k, x->src[0], r)); /* rows are apart for it */
+    stays |= !with && x->src[0]->op == OPS_PARAM;
+  }
+  return moves && stays;
+}
+
+/* The loop inside a row, of those that the reduction stands in, along which it uses what it reads again. */
+static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads) {
+  UOp *best = NULL;
+  for (int i = 0; i < w->f->nr; i++) {
+    const RInfo *r = &w->f->r[i];
+    if (r->grid || r->reduce || r->n < 2 || !depends(w->k, reduce, r->r)) continue;
+    bool moves = false, stays = false;
+    for (size_t j = 0; j < reads->len; j++) {
+      bool with = depends(w->k, reads->at[j], r->r);
+      moves |= with, stays |= !with;
+    }
+    if (moves && stays && (!best || r->n > best->src[0]->vmax)) best = r->r;
+  }
+  return best;
+}
+
+/* Whether all products in rows use what they read again along r; their inner loops. */
+static bool products_share(Rows *w, const UOp *r) {
+  bool ok = true;
+  w->inner.len = 0;
+  for (size_t i = 0; ok && i < w->f->reduces.len; i++) {
+    UOp *reduce = w->f->reduces.at[i];
+    UOpVec reads = {0};
+    ok = operands(w->k, reduce, &reads);
+    UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads) : NULL;
+    if (inner) ok = shared_along(w->k, &reads, r);
+    if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
+    vec_free(w->k->mem, &reads);
+  }
+  return ok && w->inner.len;
+}
+
+static bool find_lane(Rows *w, int64_t least) {
+  const RInfo *best = NULL;
+  for (int i = 0; i < w->f->nr; i++) {
+    const RInfo *r = &w->f->r[i];
+    bool fits = r->grid && r->n >= least && r->nout == w->k->sink->nsrc && is_const(r->r->src[0]);
+    if (fits && (!best || r->n > best->n) && products_share(w, r->r)) best = r;
+  }
+  w->lane = best ? best->r : NULL;
+  return best && products_share(w, best->r);
+}
+
+/* ---- the list */
+static bool add(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
+  return vec_push(w->k->mem, list, ((Opt){op, r, n}));
+}
+
+static int64_t id_of(const UOp *r) { return r->arg.range.id; }
+
+/* Blocks of the lanes stand inside single turns of the rest of the grid: what they copy is one block's. */
+static bool block_rows(Rows *w, OptVec *list, int64_t lanes) {
+  const UOp *out = w->k->sink->src[0];
+  bool ok = true;
+  for (int i = 2; ok && i < out->nsrc; i++)
+    if (out->src[i] != w->lane && out->src[i]->arg.range.type == AXIS_GLOBAL && out->src[i]->src[0]->vmax > 1)
+      ok = add(w, list, OPT_TILE, id_of(out->src[i]), 1);
+  return ok && add(w, list, OPT_TILE, id_of(w->lane), lanes);
+}
+
+/* An output whose lines lie along a loop inside the row is turned in squares. */
+static bool turn_stores(Rows *w, OptVec *list) {
+  bool ok = true;
+  for (int j = 0; ok && j < w->k->sink->nsrc; j++) {
+    const UOp *s = w->k->sink->src[j];
+    if (stride_of(w->k, s->src[0], w->lane) == 1) continue;
+    for (int i = 2; ok && i < s->nsrc; i++) {
+      UOp *r = s->src[i];
+      if (r->op != OPS_RANGE || r->arg.range.type == AXIS_GLOBAL || vec_has(&w->inner, r)) continue;
+      bool line = is_const(r->src[0]) && r->src[0]->arg.v.i > 1 && stride_of(w->k, s->src[0], r) == 1;
+      bool had = false;
+      for (size_t o = 0; o < list->len; o++)
+        had |= list->at[o].op == OPT_UPCAST && list->at[o].r == id_of(r);
+      if (line && !had) ok = add(w, list, OPT_UPCAST, id_of(r), STORE_TILE);
+    }
+  }
+  return ok;
+}
+
+/* The loop that is dealt to threads: of the rest of the grid where it can be, as the rows of a triangle are not
+ * alike; the one that leaves least to wait for. */
+static UOp *dealt_loop(const Rows *w, int64_t lanes) {
+  UOp *best = NULL;
+  double least = 0;
+  for (int i = 0; i < w->f->nr; i++) {
+    const RInfo *r = &w->f->r[i];
+    int64_t n = r->r == w->lane ? r->n / lanes : r->n, most = (n + w->ncores - 1) / w->ncores;
+    if (!r->grid || n < w->ncores || r->nout != w->k->sink->nsrc) continue;
+    double wait = (double)(most * w->ncores) / (double)n * (r->r == w->lane ? 1.25 : 1);
+    if (!best || wait < least) best = r->r, least = wait;
+  }
+  return best;
+}
+
+static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
+  const Target *t = w->k->opt->target;
+  int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
+  bool ok = !copied->len || block_rows(w, list, lanes);
+  for (size_t i = 0; ok && i < copied->len; i++)
+    ok = add(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
+  for (size_t i = 0; ok && i < w->inner.len; i++) {
+    const UOp *r = w->inner.at[i];
+    ok = add(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));
+  }
+  ok = ok && turn_stores(w, list) && add(w, list, OPT_VEC, id_of(w->lane), lanes);
+  UOp *dealt = ok && w->ncores > 1 ? dealt_loop(w, lanes) : NULL;
+  return ok && (!dealt || add(w, list, OPT_THREAD, id_of(dealt), w->ncores));
+}
+
+/* Whether the opts take a list: on a copy of the kernel, as nodes never change. */
+static bool applies(Kernel *k, const OptVec *list) {
+  Kernel trial = *k;
+  str_init(&trial.opts, k->mem);
+  trial.strict = false;
+  bool ok = nest_build(&trial) && opts_apply(&trial, list);
+  str_free(&trial.opts);
+  return ok;
+}
+
+/* Reads of a buffer that are apart from lane to lane. */
+static bool find_copied(Rows *w, UOpVec *copied) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < w->f->loads.len; i++) {
+    UOp *x = w->f->loads.at[i];
+    bool had = false;
+    if (x->src[0]->op != OPS_PARAM || !depends(w->k, x, w->lane)) continue;
+    for (size_t j = 0; j < copied->len; j++)
+      had |= copied->at[j]->src[0] == x->src[0];
+    int64_t step = had ? 0 : stride_of(w->k, x, w->lane);
+    if (step != 0 && step != 1) ok = vec_push(w->k->mem, copied, x);
+  }
+  return ok;
+}
+
+/* The widest list that the opts take: with all copies, or, where one cannot be made, with the others. */
+static bool best_list(Rows *w, int64_t most, int64_t least, OptVec *out, bool *chosen) {
+  UOpVec copied = {0};
+  bool ok = find_copied(w, &copied);
+  for (int64_t lanes = most; ok && lanes >= least && !*chosen; lanes /= 2)
+    for (size_t leave = 0; ok && leave <= copied.len && !*chosen; leave++) {
+      UOpVec some = {0};
+      for (size_t i = 0; ok && i < copied.len; i++)
+        if (!leave || i != leave - 1) ok = vec_push(w->k->mem, &some, copied.at[i]);
+      out->len = 0;
+      ok = ok && shape(w, &some, lanes, out);
+      *chosen = ok && applies(w->k, out);
+      vec_free(w->k->mem, &some);
+    }
+  if (!*chosen) out->len = 0;
+  vec_free(w->k->mem, &copied);
+  return ok;
+}
+
+bool rows_side_by_side(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen) {
+  Rows w = {.k = k, .f = f, .ncores = ncores};
+  int64_t vector = k->opt->target->vec_bytes / 4;
+  bool ok = true;
+  *chosen = false;
+  if (!f->scans && find_lane(&w, vector)) {
+    int64_t n = w.lane->src[0]->arg.v.i;
+    ok = best_list(&w, n >= 2 * vector ? 2 * vector : vector, vector, out, chosen);
+  }
+  vec_free(k->mem, &w.inner);
+  return ok;
+}

@@ -35,14 +35,6 @@ static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
   return s ? uop_simplify(k->st, k->mem, s) : NULL;
 }
 
-/* How much e grows with r: the same everywhere, or false. */
-static bool slope(Kernel *k, UOp *e, UOp *r, int64_t *out) {
-  UOp *moved = with_range(k, e, r, ix(k, OPS_ADD, r, num(k, 1))), *d = ix(k, OPS_SUB, moved, e);
-  if (!d || !is_const(d)) return false;
-  *out = d->arg.v.i;
-  return true;
-}
-
 /* The lesser or the greater of two, by what is known of them where it can be. */
 static UOp *least_of(Kernel *k, UOp *a, UOp *b) {
   UOp *minus = num(k, -1);
@@ -81,7 +73,7 @@ static UOp *extreme(const Clip *c, UOp *e, bool greatest, bool own) {
   UOp *x;
   while (e && (x = inner_range(c, e, own))) {
     int64_t by;
-    if (!slope(c->k, e, x, &by)) return NULL;
+    if (!moves_evenly(c->k, e, x, &by)) return NULL;
     UOp *last = ix(c->k, OPS_SUB, x->src[0], num(c->k, 1));
     e = with_range(c->k, e, x, (by > 0) == greatest ? last : num(c->k, 0));
   }
@@ -93,7 +85,7 @@ static bool solve(Clip *c, UOp *d, bool *upper, UOp **bound) {
   Kernel *k = c->k;
   int64_t step;
   UOp *rest = with_range(k, d, c->r, num(k, 0));
-  if (!rest || !slope(k, d, c->r, &step) || !step || depends(k, rest, c->r)) return false;
+  if (!rest || !moves_evenly(k, d, c->r, &step) || !step || depends(k, rest, c->r)) return false;
   *upper = step > 0;
   if (*upper) /* r < ceil(-rest / step) */
     *bound = ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));

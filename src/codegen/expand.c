@@ -101,17 +101,6 @@ static UOp *pack(Exp *x, UOp **lane, int n) { /* equal lanes: one scalar, left t
 static UOp *chunk_value(Exp *x, UOp *u, const int *chunk);
 static UOp *gate_lane(Exp *x, UOp *u, const int *pos);
 
-/* How much e grows with r: the same everywhere, or false. */
-static bool slope(Exp *x, UOp *e, UOp *r, int64_t *out) {
-  UOpStore *st = x->k->st;
-  UOp *plus = uop_alu2(st, OPS_ADD, r, uop_index_const(st, 1));
-  UOp *d = plus ? uop_substitute(st, x->k->mem, e, 1, &r, &plus) : NULL;
-  d = d ? uop_simplify(st, x->k->mem, uop_alu2(st, OPS_SUB, d, e)) : NULL;
-  if (!d || !is_const(d)) return false;
-  *out = d->arg.v.i;
-  return true;
-}
-
 /* a < b where a - b is d at the first lane and grows by `by` along them: by * lane < -d, in i32. NULL: not so,
  * or it is known. */
 static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
@@ -121,7 +110,7 @@ static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   int pos[MAX_EXP];
   positions(x, chunk, 0, pos);
   for (int i = 0; i < 2; i++)
-    if ((x->val[u->src[i]->id].mask >> vec & 1) && !slope(x, u->src[i], x->r[vec].r, &by[i])) return NULL;
+    if ((x->val[u->src[i]->id].mask >> vec & 1) && !moves_evenly(x->k, u->src[i], x->r[vec].r, &by[i])) return NULL;
   UOp *a = gate_lane(x, u->src[0], pos), *b = gate_lane(x, u->src[1], pos);
   UOp *bound = a && b ? simp(x, uop_alu2(st, OPS_SUB, b, a)) : NULL;
   int64_t step = by[0] - by[1], most = INT32_MAX / 2;

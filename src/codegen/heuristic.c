@@ -64,9 +64,8 @@ bool info_get(Kernel *k, Info *f) {
 
 static int64_t expr_stride(Kernel *k, UOp *e, UOp *r) {
   if (!depends(k, e, r)) return 0;
-  UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
-  UOp *d = simp(k, uop_alu2(k->st, OPS_SUB, uop_substitute(k->st, k->mem, e, 1, &r, &plus), e));
-  return d && is_const(d) ? d->arg.v.i : STRIDE_ODD;
+  int64_t step;
+  return moves_evenly(k, e, r, &step) ? step : STRIDE_ODD;
 }
 
 int64_t stride_of(Kernel *k, const UOp *index, UOp *r) {
@@ -94,8 +93,7 @@ static bool gate_moves(Kernel *k, const UOp *index, const UOp *r) {
   return index->arg.i && depends(k, index_gate(index), r);
 }
 
-static int64_t bad_loads(Kernel *k, const Info *f,
-                         UOp *r) { /* loads that are neither a vector nor a scalar along r */
+int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {
   int64_t bad = 0;
   for (size_t i = 0; i < f->loads.len; i++) {
     int64_t s = stride_of(k, f->loads.at[i], r);
@@ -104,7 +102,7 @@ static int64_t bad_loads(Kernel *k, const Info *f,
   return bad;
 }
 
-static bool contiguous(Kernel *k, const UOp *store, UOp *r) {
+bool contiguous(Kernel *k, const UOp *store, UOp *r) {
   return !depends(k, store->src[0], r) || stride_of(k, store->src[0], r) == 1;
 }
 

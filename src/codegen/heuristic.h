@@ -28,6 +28,9 @@ bool store_has(const UOp *s, const UOp *r);
  * by the flat offset. */
 int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
 
+int64_t bad_loads(Kernel *k, const Info *f, UOp *r); /* that are neither a vector nor a scalar along r */
+bool contiguous(Kernel *k, const UOp *store, UOp *r); /* along r; or it does not move with r */
+
 /* Tiles of at most `most`, as equal as can be. */
 static inline int64_t balanced(int64_t n, int64_t most) {
   int64_t tiles = (n + most - 1) / most;

@@ -474,6 +474,15 @@ bool depends(Kernel *k, UOp *u, const UOp *r) {
   return found;
 }
 
+bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step) {
+  UOp *next = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
+  UOp *moved = next ? uop_substitute(k->st, k->mem, e, 1, &r, &next) : NULL;
+  UOp *d = moved ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, moved, e)) : NULL;
+  if (!d || !is_const(d)) return false;
+  *step = d->arg.v.i;
+  return true;
+}
+
 UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with) {
   bool found = false;
   UOp *r = root ? replaced(k, root, old, n, with, &found) : NULL;

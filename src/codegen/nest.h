@@ -1,10 +1,11 @@
 /* nest.h: a kernel as a tree of loops. In: a kernel's graph, where a STORE or REDUCE lists its loops. Out: a
- * SINK of statements in order; what runs again is a LOOP of statements.
+ * SINK of statements in order; what runs again is a LOOP of statements:
  *
- *   STORE(INDEX(m, ..), value, r..)   for all values of the expanded ranges r.. (UPCAST, VEC, UNROLL, GROUP),
- * UNROLL in order: value written to m ACC[op](INDEX(reg, ..), value, r..)  the register becomes itself op
- * value LOOP(r, statement..)              the statements, in order, in every turn of r BARRIER() all threads
- * of a block arrive before any goes on
+ * - STORE(INDEX(m, ..), value, r..): value is written to m, for all values of the expanded ranges r..
+ * (UPCAST, VEC, UNROLL, GROUP), those of UNROLL in order.
+ * - ACC[op](INDEX(reg, ..), value, r..): the register becomes itself op value.
+ * - LOOP(r, statement..): the statements, in order, in every turn of r.
+ * - BARRIER(): all threads of a block arrive before any goes on.
  *
  * A value is an expression that is computed where its statement stands: an INDEX of a register (DEFINE_REG)
  * or of local memory reads what it holds then, an INDEX of a PARAM what it held before the kernel, unless an
@@ -52,6 +53,9 @@ static inline bool is_expanded(const UOp *r) {
 
 /* Whether range r is in u, however many ranges the kernel has: those past 62 share a bit of u->ranges. */
 bool depends(Kernel *k, UOp *u, const UOp *r);
+
+/* How much e grows when r does by one: the same everywhere, or false. */
+bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step);
 
 static inline UOp *memory_of(const UOp *index) {
   UOp *m = index->src[0];

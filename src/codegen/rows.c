@@ -1,10 +1,11 @@
-/* rows.c: opts of kernels that keep rows in local memory and multiply matrices with them: attention, a
- * normalised row times weights. In: the kernel's loops (heuristic.h). Out: a list with several rows side by side,
- * a row to a lane.
+/* rows.c: opts of kernels that keep rows in local memory, where several rows go side by side, a row to a lane. In:
+ * the kernel's loops (heuristic.h). Out: a list.
  *
- * Lanes along a row would read what a row alone needs; lanes across rows read once what all of them need (a key,
- * a weight), as a scalar for all lanes, and tiles along the inner loops use each row's value again. What a row
- * alone reads (its query) lies apart from row to row: blocks of rows copy it, turned. */
+ * So they go where rows lie beside each other in memory (a softmax along the first axis), and where matrices are
+ * multiplied with them (attention, a normalised row times weights): lanes along a row would read what a row alone
+ * needs; lanes across rows read once what all of them need (a key, a weight), as a scalar for all lanes, and
+ * tiles along the inner loops use each row's value again. What a row alone reads (its query) lies apart from row
+ * to row: blocks of rows copy it, turned. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
@@ -70,31 +71,53 @@ static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads) {
   return best;
 }
 
-/* Whether all products in rows use what they read again along r; their inner loops. */
-static bool products_share(Rows *w, const UOp *r) {
-  bool ok = true;
+static bool reads_even(Rows *w, const UOpVec *reads, UOp *r) {
+  bool even = true;
+  for (size_t i = 0; even && i < reads->len; i++) {
+    int64_t step = reads->at[i]->src[0]->op == OPS_PARAM ? stride_of(w->k, reads->at[i], r) : 0;
+    even = step == 0 || step == 1;
+  }
+  return even;
+}
+
+/* Whether all products can go along r: they read vectors and scalars, or use what they read again, here and in an
+ * inner loop. */
+static bool products_fit(Rows *w, UOp *r) {
+  bool ok = true, any = false;
   w->inner.len = 0;
   for (size_t i = 0; ok && i < w->f->reduces.len; i++) {
     UOp *reduce = w->f->reduces.at[i];
     UOpVec reads = {0};
     ok = operands(w->k, reduce, &reads);
     UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads) : NULL;
-    if (inner) ok = shared_along(w->k, &reads, r);
+    if (ok && reads.len > 1) any = true, ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
     if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
     vec_free(w->k->mem, &reads);
   }
-  return ok && w->inner.len;
+  return ok && any;
+}
+
+/* Reads and writes along r that are neither a vector nor a scalar. */
+static int64_t odd_along(Rows *w, UOp *r) {
+  int64_t odd = bad_loads(w->k, w->f, r);
+  for (int j = 0; j < w->k->sink->nsrc; j++)
+    odd += !contiguous(w->k, w->k->sink->src[j], r);
+  return odd;
 }
 
 static bool find_lane(Rows *w, int64_t least) {
   const RInfo *best = NULL;
+  int64_t fewest = 0;
   for (int i = 0; i < w->f->nr; i++) {
     const RInfo *r = &w->f->r[i];
-    bool fits = r->grid && r->n >= least && r->nout == w->k->sink->nsrc && is_const(r->r->src[0]);
-    if (fits && (!best || r->n > best->n) && products_share(w, r->r)) best = r;
+    if (!r->grid || r->n < least || r->nout != w->k->sink->nsrc || !is_const(r->r->src[0])) continue;
+    int64_t odd = odd_along(w, r->r);
+    if (odd && !products_fit(w, r->r)) continue;
+    if (!best || odd < fewest || (odd == fewest && r->n > best->n)) best = r, fewest = odd;
   }
   w->lane = best ? best->r : NULL;
-  return best && products_share(w, best->r);
+  if (best && !products_fit(w, best->r)) w->inner.len = 0;
+  return best;
 }
 
 /* ---- the list */
@@ -104,13 +127,20 @@ static bool add(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
 
 static int64_t id_of(const UOp *r) { return r->arg.range.id; }
 
-/* Blocks of the lanes stand inside single turns of the rest of the grid: what they copy is one block's. */
-static bool block_rows(Rows *w, OptVec *list, int64_t lanes) {
+/* A loop of the grid that blocks stand in turn by turn, so that what they copy is one turn's; but not one along
+ * which a copy reads memory in order. */
+static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
+  bool batch = r != w->lane && r->op == OPS_RANGE && r->arg.range.type == AXIS_GLOBAL && r->src[0]->vmax > 1;
+  for (size_t i = 0; batch && i < copied->len; i++)
+    batch = stride_of(w->k, copied->at[i], r) != 1;
+  return batch;
+}
+
+static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lanes) {
   const UOp *out = w->k->sink->src[0];
   bool ok = true;
   for (int i = 2; ok && i < out->nsrc; i++)
-    if (out->src[i] != w->lane && out->src[i]->arg.range.type == AXIS_GLOBAL && out->src[i]->src[0]->vmax > 1)
-      ok = add(w, list, OPT_TILE, id_of(out->src[i]), 1);
+    if (is_batch(w, copied, out->src[i])) ok = add(w, list, OPT_TILE, id_of(out->src[i]), 1);
   return ok && add(w, list, OPT_TILE, id_of(w->lane), lanes);
 }
 
@@ -151,7 +181,7 @@ static UOp *dealt_loop(const Rows *w, int64_t lanes) {
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
   int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
-  bool ok = !copied->len || block_rows(w, list, lanes);
+  bool ok = !copied->len || block_rows(w, copied, list, lanes);
   for (size_t i = 0; ok && i < copied->len; i++)
     ok = add(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
   for (size_t i = 0; ok && i < w->inner.len; i++) {

@@ -118,17 +118,37 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
   return true;
 }
 
+/* e < c as axis < t, where the axis is times * e and something small beside it: *t. */
+static bool widened(Staged *s, UOp *e, int64_t c, UOp *axis, int64_t *t) {
+  UOpVec order = {0};
+  UOp *r = NULL, *rest = NULL;
+  int64_t own, all, times = 0;
+  bool ok = e->ranges && uop_toposort(s->k->st, s->k->mem, &e, 1, &order);
+  for (size_t i = 0; ok && i < order.len && !r; i++)
+    if (order.at[i]->op == OPS_RANGE) r = order.at[i];
+  vec_free(s->k->mem, &order);
+  ok = r && moves_evenly(s->k, e, r, &own) && moves_evenly(s->k, axis, r, &all) && own > 0 && all > own;
+  if (ok && all % own == 0) times = all / own;
+  if (times) rest = ix(s->k, OPS_SUB, axis, ix(s->k, OPS_MUL, e, uop_index_const(s->k->st, times)));
+  if (!rest || rest->vmin == INT64_MIN || rest->vmax == INT64_MAX) return false;
+  return rest->vmax - rest->vmin < times && !__builtin_mul_overflow(times, c, t) &&
+         !__builtin_add_overflow(*t, rest->vmin, t);
+}
+
 /* less: `a < b` with one side constant, of which `holds` says whether it is true: bounds the axis whose index
- * differs from it by a constant. */
+ * differs from it by a constant, or grows with it in steps. */
 static bool clip_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
   bool below = is_const(less->src[1]); /* e < c, else c < e */
   UOp *e = less->src[!below], *c = less->src[below];
   if (!is_const(c) || e->dtype != DT_INDEX) return false;
   for (int d = 0; d < s->naxis; d++) {
     UOp *apart = ix(s->k, OPS_SUB, e, x->src[1 + d]);
-    if (!apart || !is_const(apart)) continue;
+    int64_t bound;
+    if (apart && is_const(apart))
+      bound = c->arg.v.i - apart->arg.v.i;
+    else if (!below || !widened(s, e, c->arg.v.i, x->src[1 + d], &bound))
+      continue;
     Axis *a = &s->axis[d];
-    int64_t bound = c->arg.v.i - apart->arg.v.i;
     if (!a->clip) a->clip = true, a->from = INT64_MIN, a->to = INT64_MAX;
     if (below == holds)
       a->to = TG_MIN(a->to, below ? bound : bound + 1);

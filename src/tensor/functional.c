@@ -271,7 +271,8 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   TgTensor *most = s ? tg_detach(tg_max(s, .axis = TG_AXES(-1), .keepdim = true)) : NULL;
   if (c && most) most = tg_where(tg_eq(most, tg_scalar_like(most, -INFINITY)), tg_scalar_like(most, 0), most);
   TgTensor *e = tg_exp(tg_sub(s, most)), *y;
-  if (c && e) e = tg_where(c, e, tg_scalar_like(e, 0)); /* said again, for sums that then need no other keys */
+  if (c && e)
+    e = tg_where(c, e, tg_scalar_like(e, 0)); /* said again, for sums that then need no other keys */
   TgTensor *sum = tg_sum(e, .axis = TG_AXES(-1), .keepdim = true);
   if (o.dropout != 0) e = tg_dropout(e, o.dropout);
   if (!e || !sum) return NULL;

@@ -253,6 +253,41 @@ UOp *simplify_linear(Rewrite *rw, UOp *u) {
   return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
 }
 
+/* Bounds of the sum of those terms that g does not divide. False: not known, or there are none. */
+static bool bounds_beside(const LinForm *f, int64_t g, int64_t *low, int64_t *high) {
+  bool any = false;
+  *low = *high = 0;
+  for (int i = 0; i < f->n; i++) {
+    int64_t k = f->at[i].k, a, b;
+    const UOp *t = f->at[i].t;
+    if (k % g == 0) continue;
+    if (t->vmin == INT64_MIN || t->vmax == INT64_MAX || __builtin_mul_overflow(k, t->vmin, &a) ||
+        __builtin_mul_overflow(k, t->vmax, &b) || __builtin_add_overflow(*low, TG_MIN(a, b), low) ||
+        __builtin_add_overflow(*high, TG_MAX(a, b), high))
+      return false;
+    any = true;
+  }
+  return any;
+}
+
+/* g*x + y < c is x < e where y, small beside g, never decides: x <= (c - 1 - y) // g, the same for every y.
+ */
+static bool drop_small_terms(LinForm *f, int64_t *c) {
+  for (int i = 0; i < f->n; i++) {
+    int64_t g = f->at[i].k, low, high, most, least;
+    if (g == INT64_MIN || (g = g < 0 ? -g : g) < 2 || !bounds_beside(f, g, &low, &high)) continue;
+    if (__builtin_sub_overflow(*c, 1, &most) || __builtin_sub_overflow(most, high, &least) ||
+        __builtin_sub_overflow(most, low, &most) || fdiv(least, g) != fdiv(most, g))
+      continue;
+    int n = 0;
+    for (int k = 0; k < f->n; k++)
+      if (f->at[k].k % g == 0) f->at[n] = f->at[k], f->at[n++].k /= g;
+    f->n = n, *c = fdiv(most, g) + 1;
+    return true;
+  }
+  return false;
+}
+
 /* a < b on index: everything on the left, a constant on the right, divided by the common factor. */
 UOp *simplify_less(Rewrite *rw, UOp *u) {
   UOpStore *st = rw->st;
@@ -274,6 +309,7 @@ UOp *simplify_less(Rewrite *rw, UOp *u) {
     if (c == INT64_MIN) return NULL;
     c = -fdiv(-c, g); /* g*x < c  <=>  x < ceil(c/g) */
   }
+  while (f.n > 1 && drop_small_terms(&f, &c)) {}
   UOp *r = uop_alu2(st, OPS_CMPLT, lin_build(st, &f), uop_index_const(st, c));
   return r == u ? NULL : r;
 }

@@ -30,10 +30,11 @@ extern "C" __global__ void __launch_bounds__(16) e_6_5(f32 *__restrict__ p0, con
   u8 v27 = v10 < 1;
   u8 v28 = v27 ^ 1;
   u8 v29 = v26 & v28;
-  u8 v30 = v10 < 4;
+  u8 v30 = v4 < 1;
   u8 v31 = v29 & v30;
   u8 v32 = v25 & v31;
-  f32 v33 = v32 ? p2[v24] : 0;
-  f32 v34 = v16 ? v18 : v33;
-  if (v15) p0[v9] = v34;
+  u8 v33 = v32 & v14;
+  f32 v34 = v33 ? p2[v24] : 0;
+  f32 v35 = v16 ? v18 : v34;
+  if (v15) p0[v9] = v35;
 }

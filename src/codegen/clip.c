@@ -1,11 +1,11 @@
-/* clip.c: loops whose turns are not all needed. In: a nest after opts. Out: a loop runs from the first turn that
- * counts to the last: one whose steps add WHERE(condition, value, identity) runs where the condition may hold,
- * and without asking where it must; one that fills rows of local memory runs where a row is read afterwards.
- * Together: causal attention scores no key behind its query, and asks of few of those before it.
+/* clip.c: loops whose turns are not all needed. In: a nest after opts. Out: a loop runs from the first turn
+ * that counts to the last: one whose steps add WHERE(condition, value, identity) runs where the condition may
+ * hold, and without asking where it must; one that fills rows of local memory runs where a row is read
+ * afterwards. Together: causal attention scores no key behind its query, and asks of few of those before it.
  *
- * A bound that moves with what is inside the loop (a tile of queries) is two: between what holds for all of it
- * and what holds for any the condition stays. What a step left out would have added is the identity, and what a
- * store left out would have written is never read. */
+ * A bound that moves with what is inside the loop (a tile of queries) is two: between what holds for all of
+ * it and what holds for any the condition stays. What a step left out would have added is the identity, and
+ * what a store left out would have written is never read. */
 #include "codegen/nest.h"
 
 /* Turns from .. to - 1. NULL: from the first, to the last. */
@@ -20,8 +20,8 @@ typedef struct Clip {
   UOp *loop, *r;
   UOp *gate, *left;   /* the one condition of its sums, and what of it does not bound the loop */
   bool holds, bounds; /* sums count where the gate holds (else: where it does not); it bounds the loop */
-  Turns any, all;     /* turns that count, for something in the loop; and where the gate holds for all of it */
-  bool whole, rows;   /* something needs every turn; it fills rows */
+  Turns any, all;   /* turns that count, for something in the loop; and where the gate holds for all of it */
+  bool whole, rows; /* something needs every turn; it fills rows */
 } Clip;
 
 static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
@@ -80,7 +80,8 @@ static UOp *extreme(const Clip *c, UOp *e, bool greatest, bool own) {
   return e;
 }
 
-/* Where d < 0 for a d that moves evenly with the loop, d = step * r + rest: what it bounds, and on which side. */
+/* Where d < 0 for a d that moves evenly with the loop, d = step * r + rest: what it bounds, and on which
+ * side. */
 static bool solve(Clip *c, UOp *d, bool *upper, UOp **bound) {
   Kernel *k = c->k;
   int64_t step;
@@ -127,8 +128,8 @@ static bool is_identity(const UOp *acc, const UOp *v) {
   return dtype_is_float((DType)v->dtype) ? v->arg.v.f == none.f : v->arg.v.i == none.i;
 }
 
-/* A step that adds a value where a condition holds (or does not), else the identity; all steps of the loop have
- * one condition. */
+/* A step that adds a value where a condition holds (or does not), else the identity; all steps of the loop
+ * have one condition. */
 static bool step_gated(Clip *c, const UOp *acc) {
   UOp *v = acc->src[1];
   bool yes = v->op == OPS_WHERE && is_identity(acc, v->src[2]);
@@ -172,7 +173,8 @@ static bool turns_read(Clip *c, const UOp *store, Turns *t) {
   UOp *first = ok && low ? extreme(c, store->src[0]->src[1], false, false) : NULL;
   UOp *last = first ? extreme(c, store->src[0]->src[1], true, false) : NULL;
   if (!last) return false;
-  UOp *past = ix(k, OPS_SUB, ix(k, OPS_SUB, first, high), num(k, 1)); /* < 0: it writes below what is read last */
+  UOp *past =
+      ix(k, OPS_SUB, ix(k, OPS_SUB, first, high), num(k, 1)); /* < 0: it writes below what is read last */
   UOp *before = ix(k, OPS_SUB, ix(k, OPS_SUB, low, last), num(k, 1));
   if (!past || !before || !solve(c, past, &upper, &bound) || !upper) return false;
   t->to = bound;
@@ -299,7 +301,8 @@ static bool may_clip(Clip *c) {
   for (size_t i = c->here + 1; i < c->end; i++) {
     const UOp *u = c->at.at[i].u;
     if (u->op == OPS_ACC && u->src[1]->op == OPS_WHERE && depends(c->k, u->src[1]->src[0], c->r)) return true;
-    if (u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_LOCAL && depends(c->k, u->src[0], c->r)) return true;
+    if (u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_LOCAL && depends(c->k, u->src[0], c->r))
+      return true;
   }
   return false;
 }

@@ -156,8 +156,9 @@ static UOp *clamp(B *b, UOp *x, double lo, double hi) { /* NaN stays NaN */
   return sel(b, op2(b, OPS_CMPLT, x, c(b, lo)), c(b, lo), x);
 }
 
-/* f(x), which is 0 below lo and infinite above hi, from f(y), y between them. What is 0 is chosen, not rounded
- * to: a product that underflows takes a processor a hundred times as long, and masked scores are all of it. */
+/* f(x), which is 0 below lo and infinite above hi, from f(y), y between them. What is 0 is chosen, not
+ * rounded to: a product that underflows takes a processor a hundred times as long, and masked scores are all
+ * of it. */
 static UOp *between(B *b, UOp *x, double lo, double hi, UOp *(*f)(B *, UOp *y)) { /* NaN stays NaN */
   UOp *below = op2(b, OPS_CMPLT, x, c(b, lo));
   UOp *y = sel(b, op2(b, OPS_CMPLT, c(b, hi), x), c(b, hi), x);

@@ -140,7 +140,8 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
     if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE &&
         u->op != OPS_REDUCE) /* an index used as a value */
       for (int s = 0; s < u->nsrc; s++)
-        if (u->src[s]->dtype == DT_INDEX && (depends(k, u->src[s], a) || depends(k, u->src[s], b))) return false;
+        if (u->src[s]->dtype == DT_INDEX && (depends(k, u->src[s], a) || depends(k, u->src[s], b)))
+          return false;
   }
   return listed;
 }

@@ -24,11 +24,11 @@ bool info_get(Kernel *k, Info *f);
 void info_free(Kernel *k, Info *f);
 bool store_has(const UOp *s, const UOp *r);
 
-/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move evenly,
- * by the flat offset. */
+/* Elements that an address moves when r does by one: axis by axis, or, where one of them does not move
+ * evenly, by the flat offset. */
 int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
 
-int64_t bad_loads(Kernel *k, const Info *f, UOp *r); /* that are neither a vector nor a scalar along r */
+int64_t bad_loads(Kernel *k, const Info *f, UOp *r);  /* that are neither a vector nor a scalar along r */
 bool contiguous(Kernel *k, const UOp *store, UOp *r); /* along r; or it does not move with r */
 
 /* Tiles of at most `most`, as equal as can be. */
@@ -37,7 +37,7 @@ static inline int64_t balanced(int64_t n, int64_t most) {
   return (n + tiles - 1) / tiles;
 }
 
-/* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen: another
- * kernel. */
+/* rows.c: the list of a kernel with rows of local memory in which matrices are multiplied. Not chosen:
+ * another kernel. */
 bool rows_side_by_side(Kernel *k, const Info *f, int ncores, OptVec *out, bool *chosen);
 #endif

@@ -1,11 +1,11 @@
-/* rows.c: opts of kernels that keep rows in local memory, where several rows go side by side, a row to a lane. In:
- * the kernel's loops (heuristic.h). Out: a list.
+/* rows.c: opts of kernels that keep rows in local memory, where several rows go side by side, a row to a
+ * lane. In: the kernel's loops (heuristic.h). Out: a list.
  *
- * So they go where rows lie beside each other in memory (a softmax along the first axis), and where matrices are
- * multiplied with them (attention, a normalised row times weights): lanes along a row would read what a row alone
- * needs; lanes across rows read once what all of them need (a key, a weight), as a scalar for all lanes, and
- * tiles along the inner loops use each row's value again. What a row alone reads (its query) lies apart from row
- * to row: blocks of rows copy it, turned. */
+ * So they go where rows lie beside each other in memory (a softmax along the first axis), and where matrices
+ * are multiplied with them (attention, a normalised row times weights): lanes along a row would read what a
+ * row alone needs; lanes across rows read once what all of them need (a key, a weight), as a scalar for all
+ * lanes, and tiles along the inner loops use each row's value again. What a row alone reads (its query) lies
+ * apart from row to row: blocks of rows copy it, turned. */
 #include "codegen/heuristic.h"
 #include <string.h>
 
@@ -80,8 +80,8 @@ static bool reads_even(Rows *w, const UOpVec *reads, UOp *r) {
   return even;
 }
 
-/* Whether all products can go along r: they read vectors and scalars, or use what they read again, here and in an
- * inner loop. */
+/* Whether all products can go along r: they read vectors and scalars, or use what they read again, here and
+ * in an inner loop. */
 static bool products_fit(Rows *w, UOp *r) {
   bool ok = true, any = false;
   w->inner.len = 0;
@@ -90,7 +90,8 @@ static bool products_fit(Rows *w, UOp *r) {
     UOpVec reads = {0};
     ok = operands(w->k, reduce, &reads);
     UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads) : NULL;
-    if (ok && reads.len > 1) any = true, ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
+    if (ok && reads.len > 1)
+      any = true, ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
     if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
     vec_free(w->k->mem, &reads);
   }
@@ -127,8 +128,8 @@ static bool add(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
 
 static int64_t id_of(const UOp *r) { return r->arg.range.id; }
 
-/* A loop of the grid that blocks stand in turn by turn, so that what they copy is one turn's; but not one along
- * which a copy reads memory in order. */
+/* A loop of the grid that blocks stand in turn by turn, so that what they copy is one turn's; but not one
+ * along which a copy reads memory in order. */
 static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
   bool batch = r != w->lane && r->op == OPS_RANGE && r->arg.range.type == AXIS_GLOBAL && r->src[0]->vmax > 1;
   for (size_t i = 0; batch && i < copied->len; i++)
@@ -163,8 +164,8 @@ static bool turn_stores(Rows *w, OptVec *list) {
   return ok;
 }
 
-/* The loop that is dealt to threads: of the rest of the grid where it can be, as the rows of a triangle are not
- * alike; the one that leaves least to wait for. */
+/* The loop that is dealt to threads: of the rest of the grid where it can be, as the rows of a triangle are
+ * not alike; the one that leaves least to wait for. */
 static UOp *dealt_loop(const Rows *w, int64_t lanes) {
   UOp *best = NULL;
   double least = 0;

@@ -8,20 +8,32 @@
  * what a store left out would have written is never read. */
 #include "codegen/nest.h"
 
+enum { MOST_GATES = 8 };
+
 /* Turns from .. to - 1. NULL: from the first, to the last. */
 typedef struct Turns {
   UOp *from, *to;
 } Turns;
+
+/* A condition of sums: they count where it holds (else: where it does not). Turns in which it does for
+ * something in the loop, and for all of it; what of it does not bound the loop is left, or NULL. */
+typedef struct Gate {
+  UOp *g, *left;
+  bool holds;
+  Turns any, all;
+} Gate;
 
 typedef struct Clip {
   Kernel *k;
   PlaceVec at;
   size_t here, end; /* places of the loop and of what follows its last statement */
   UOp *loop, *r;
-  UOp *gate, *left;   /* the one condition of its sums, and what of it does not bound the loop */
-  bool holds, bounds; /* sums count where the gate holds (else: where it does not); it bounds the loop */
-  Turns any, all;   /* turns that count, for something in the loop; and where the gate holds for all of it */
+  Gate gate[MOST_GATES];
+  int ngate;
+  Turns any, all;   /* turns that count; and in which no sum asks */
   bool whole, rows; /* something needs every turn; it fills rows */
+  bool catches_up;  /* blocks of a CASCADE */
+  UOpVec *made;     /* ranges of the loops that parts became */
 } Clip;
 
 static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
@@ -80,46 +92,45 @@ static UOp *extreme(const Clip *c, UOp *e, bool greatest, bool own) {
   return e;
 }
 
-/* Where d < 0 for a d that moves evenly with the loop, d = step * r + rest: what it bounds, and on which
- * side. */
-static bool solve(Clip *c, UOp *d, bool *upper, UOp **bound) {
+/* d = step * r + rest, where d moves evenly with the loop. */
+static bool solve(Clip *c, UOp *d, int64_t *step, UOp **rest) {
+  *rest = with_range(c->k, d, c->r, num(c->k, 0));
+  return *rest && moves_evenly(c->k, d, c->r, step) && *step && !depends(c->k, *rest, c->r);
+}
+
+/* Where d < 0: r < this with a step above 0, else r >= this. */
+static UOp *bound(Clip *c, UOp *rest, int64_t step) {
   Kernel *k = c->k;
-  int64_t step;
-  UOp *rest = with_range(k, d, c->r, num(k, 0));
-  if (!rest || !moves_evenly(k, d, c->r, &step) || !step || depends(k, rest, c->r)) return false;
-  *upper = step > 0;
-  if (*upper) /* r < ceil(-rest / step) */
-    *bound = ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));
-  else /* r > rest / -step */
-    *bound = ix(k, OPS_ADD, ix(k, OPS_FLOORDIV, rest, num(k, -step)), num(k, 1));
-  return *bound != NULL;
+  if (step > 0) /* ceil(-rest / step) */
+    return ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, num(k, step - 1), rest), num(k, step));
+  return ix(k, OPS_ADD, ix(k, OPS_FLOORDIV, rest, num(k, -step)), num(k, 1)); /* r > rest / -step */
 }
 
 /* ---- sums behind a condition */
 
 /* `less` is a < b; holds: whether it must be so. */
-static bool bound_by(Clip *c, const UOp *less, bool holds) {
-  UOp *d = less->src[0]->dtype == DT_INDEX ? ix(c->k, OPS_SUB, less->src[0], less->src[1]) : NULL, *e;
-  bool upper;
-  if (!d || !solve(c, d, &upper, &e)) return false;
-  upper = upper == holds;
-  UOp *least = extreme(c, e, false, false), *most = extreme(c, e, true, false);
-  UOp **all = upper ? &c->all.to : &c->all.from, **any = upper ? &c->any.to : &c->any.from;
+static bool bound_by(Clip *c, Gate *g, const UOp *less, bool holds) {
+  UOp *d = less->src[0]->dtype == DT_INDEX ? ix(c->k, OPS_SUB, less->src[0], less->src[1]) : NULL, *rest;
+  int64_t step;
+  if (!d || !solve(c, d, &step, &rest)) return false;
+  bool upper = (step > 0) == holds;
+  UOp *least = bound(c, extreme(c, rest, step > 0, false), step);
+  UOp *most = bound(c, extreme(c, rest, step < 0, false), step);
+  UOp **all = upper ? &g->all.to : &g->all.from, **any = upper ? &g->any.to : &g->any.from;
   if (*all || !least || !most) return false; /* one bound of each side is enough */
   *all = upper ? least : most, *any = upper ? most : least;
-  return c->bounds = true;
+  return true;
 }
 
-/* The clauses that bound the loop, of a condition that must hold, or must not, are taken out; what is left of
- * it, or NULL: nothing. */
-static bool take_bounds(Clip *c, UOp *g, bool holds) {
-  bool clauses = g->dtype == DT_BOOL && g->op == (holds ? OPS_AND : OPS_OR);
-  if (clauses) return take_bounds(c, g->src[0], holds) && take_bounds(c, g->src[1], holds);
-  if (g->op == OPS_CMPNE && is_const_int(g->src[1], 1)) return take_bounds(c, g->src[0], !holds);
-  if (depends(c->k, g, c->r) && g->op == OPS_CMPLT && bound_by(c, g, holds)) return true;
-  if (!holds) g = uop_alu2(c->k->st, OPS_CMPNE, g, uop_const_int(c->k->st, DT_BOOL, 1));
-  c->left = c->left && g ? uop_alu2(c->k->st, OPS_AND, c->left, g) : g;
-  return c->left != NULL;
+/* The clauses that bound the loop, of a condition that must hold, or must not, are taken out. */
+static bool take_bounds(Clip *c, Gate *g, UOp *e, bool holds) {
+  bool clauses = e->dtype == DT_BOOL && e->op == (holds ? OPS_AND : OPS_OR);
+  if (clauses) return take_bounds(c, g, e->src[0], holds) && take_bounds(c, g, e->src[1], holds);
+  if (e->op == OPS_CMPNE && is_const_int(e->src[1], 1)) return take_bounds(c, g, e->src[0], !holds);
+  if (depends(c->k, e, c->r) && e->op == OPS_CMPLT && bound_by(c, g, e, holds)) return true;
+  if (!holds) e = uop_alu2(c->k->st, OPS_CMPNE, e, uop_const_int(c->k->st, DT_BOOL, 1));
+  g->left = g->left && e ? uop_alu2(c->k->st, OPS_AND, g->left, e) : e;
+  return g->left != NULL;
 }
 
 static bool is_identity(const UOp *acc, const UOp *v) {
@@ -128,14 +139,16 @@ static bool is_identity(const UOp *acc, const UOp *v) {
   return dtype_is_float((DType)v->dtype) ? v->arg.v.f == none.f : v->arg.v.i == none.i;
 }
 
-/* A step that adds a value where a condition holds (or does not), else the identity; all steps of the loop
- * have one condition. */
+/* A step that adds a value where a condition holds (or does not), else the identity. */
 static bool step_gated(Clip *c, const UOp *acc) {
   UOp *v = acc->src[1];
   bool yes = v->op == OPS_WHERE && is_identity(acc, v->src[2]);
+  int i = 0;
   if (v->op != OPS_WHERE || (!yes && !is_identity(acc, v->src[1]))) return false;
-  if (c->gate && (c->gate != v->src[0] || c->holds != yes)) return false;
-  c->gate = v->src[0], c->holds = yes;
+  while (i < c->ngate && !(c->gate[i].g == v->src[0] && c->gate[i].holds == yes))
+    i++;
+  if (i == MOST_GATES) return false;
+  if (i == c->ngate) c->gate[c->ngate++] = (Gate){.g = v->src[0], .holds = yes};
   return true;
 }
 
@@ -166,8 +179,9 @@ static bool reads_of(Clip *c, size_t place, const UOp *m, UOp **low, UOp **high)
 static bool turns_read(Clip *c, const UOp *store, Turns *t) {
   Kernel *k = c->k;
   const UOp *m = stored_in(store);
-  UOp *low = NULL, *high = NULL, *bound;
-  bool upper, ok = index_naxes(store->src[0]) == 1;
+  UOp *low = NULL, *high = NULL, *rest;
+  int64_t step;
+  bool ok = index_naxes(store->src[0]) == 1;
   for (size_t i = 0; ok && i < c->at.len; i++)
     ok = reads_of(c, i, m, &low, &high);
   UOp *first = ok && low ? extreme(c, store->src[0]->src[1], false, false) : NULL;
@@ -176,11 +190,11 @@ static bool turns_read(Clip *c, const UOp *store, Turns *t) {
   UOp *past =
       ix(k, OPS_SUB, ix(k, OPS_SUB, first, high), num(k, 1)); /* < 0: it writes below what is read last */
   UOp *before = ix(k, OPS_SUB, ix(k, OPS_SUB, low, last), num(k, 1));
-  if (!past || !before || !solve(c, past, &upper, &bound) || !upper) return false;
-  t->to = bound;
-  if (!solve(c, before, &upper, &bound) || upper) return false;
-  t->from = bound;
-  return true;
+  if (!past || !before || !solve(c, past, &step, &rest) || step < 0) return false;
+  t->to = bound(c, rest, step);
+  if (!solve(c, before, &step, &rest) || step > 0) return false;
+  t->from = bound(c, rest, step);
+  return t->to && t->from;
 }
 
 /* ---- what a loop does */
@@ -199,27 +213,49 @@ static bool mentioned_outside(Clip *c, UOp *m) {
   return found || !ok;
 }
 
-/* Turns that a statement needs. */
-static void note(Clip *c, const UOp *u) {
-  if (u->op == OPS_LOOP) return;
-  UOp *m = u->op == OPS_STORE || u->op == OPS_ACC ? stored_in(u) : NULL;
-  if (m && m->op == OPS_DEFINE_REG && !mentioned_outside(c, m)) return;
-  if (m && u->op == OPS_ACC && step_gated(c, u)) return;
-  Turns t;
-  if (!m || m->op != OPS_DEFINE_LOCAL || u->op != OPS_STORE || !turns_read(c, u, &t)) {
-    c->whole = true;
-    return;
+/* Whether what the loop leaves behind is made of register m. */
+static bool is_left_behind(Clip *c, const UOp *m) {
+  UOpVec order = {0};
+  bool found = false, ok = true;
+  for (size_t i = c->here + 1; ok && !found && i < c->end; i++) {
+    UOp *u = c->at.at[i].u;
+    if (u->op != OPS_STORE || !mentioned_outside(c, stored_in(u))) continue;
+    order.len = 0;
+    ok = uop_toposort(c->k->st, c->k->mem, &u->src[1], 1, &order);
+    for (size_t j = 0; j < order.len; j++)
+      found |= order.at[j] == m;
   }
-  c->any.from = c->rows ? least_of(c->k, c->any.from, t.from) : t.from;
-  c->any.to = c->rows ? greatest_of(c->k, c->any.to, t.to) : t.to;
-  c->rows = true;
+  vec_free(c->k->mem, &order);
+  return found || !ok;
 }
 
-/* The gate's turns, and those of the rows: what counts for either. */
-static bool join_gate(Clip *c) {
+/* Whether a statement has no effect in turns that do not count; notes which those are. */
+static bool only_counts(Clip *c, const UOp *u) {
+  UOp *m = stored_in(u);
+  bool outside = mentioned_outside(c, m);
+  if (m->op == OPS_DEFINE_REG && u->op == OPS_ACC)
+    return (!outside && !(c->catches_up && is_left_behind(c, m))) || step_gated(c, u);
+  if (m->op == OPS_DEFINE_REG) return !outside || c->catches_up;
+  if (m->op != OPS_DEFINE_LOCAL || c->catches_up) return m->op == OPS_DEFINE_LOCAL;
+  Turns t;
+  if (u->op != OPS_STORE || !turns_read(c, u, &t)) return false;
+  c->any.from = c->rows ? least_of(c->k, c->any.from, t.from) : t.from;
+  c->any.to = c->rows ? greatest_of(c->k, c->any.to, t.to) : t.to;
+  return c->rows = true;
+}
+
+/* Turns that count for some sum, and those in which none asks; with those of the rows, if there are any. */
+static bool join_gates(Clip *c) {
   Turns rows = c->any;
-  c->any = (Turns){0};
-  if (!take_bounds(c, c->gate, c->holds) || !c->bounds) return false;
+  for (int i = 0; i < c->ngate; i++) {
+    Gate *g = &c->gate[i];
+    if (!take_bounds(c, g, g->g, g->holds) || (!g->all.from && !g->all.to)) return false;
+    Turns any = i ? c->any : g->any;
+    c->any.from = any.from && g->any.from ? least_of(c->k, any.from, g->any.from) : NULL;
+    c->any.to = any.to && g->any.to ? greatest_of(c->k, any.to, g->any.to) : NULL;
+    if (g->all.from) c->all.from = c->all.from ? greatest_of(c->k, c->all.from, g->all.from) : g->all.from;
+    if (g->all.to) c->all.to = c->all.to ? least_of(c->k, c->all.to, g->all.to) : g->all.to;
+  }
   if (!c->rows) return true;
   if (c->any.from) c->any.from = least_of(c->k, c->any.from, rows.from);
   if (c->any.to) c->any.to = greatest_of(c->k, c->any.to, rows.to);
@@ -236,11 +272,14 @@ static bool moves_with_threads(const Clip *c, const UOp *e) {
 }
 
 static bool find(Clip *c) {
-  for (size_t i = c->here + 1; i < c->end && !c->whole; i++)
-    note(c, c->at.at[i].u);
-  if (c->whole || (!c->gate && !c->rows) || (c->gate && !join_gate(c))) return false;
-  return !c->rows || (!moves_with_threads(c, c->any.from) && !moves_with_threads(c, c->any.to) &&
-                      !moves_with_threads(c, c->all.from) && !moves_with_threads(c, c->all.to));
+  for (size_t i = c->here + 1; i < c->end; i++) {
+    const UOp *u = c->at.at[i].u;
+    if (u->op != OPS_LOOP && (u->op == OPS_BARRIER || !only_counts(c, u))) return false;
+  }
+  if ((!c->ngate && !c->rows) || (c->ngate && !join_gates(c))) return false;
+  bool alone = c->rows || c->catches_up;
+  return !alone || (!moves_with_threads(c, c->any.from) && !moves_with_threads(c, c->any.to) &&
+                    !moves_with_threads(c, c->all.from) && !moves_with_threads(c, c->all.to));
 }
 
 /* ---- the loop in parts */
@@ -250,12 +289,18 @@ static UOp *inside(Clip *c, UOp *e) { /* e, but no less than 0 and no more than 
   return low ? least_of(k, low, c->r->src[0]) : NULL;
 }
 
-/* The loop where its condition is what is left of it. */
+/* The loop where its conditions are what is left of them. */
 static UOp *without(Clip *c) {
   Kernel *k = c->k;
-  UOp *yes = c->left ? c->left : uop_const_int(k->st, DT_BOOL, 1);
-  UOp *now = c->holds ? yes : uop_alu2(k->st, OPS_CMPNE, yes, uop_const_int(k->st, DT_BOOL, 1));
-  UOp *loop = now ? uop_substitute(k->st, k->mem, c->loop, 1, &c->gate, &now) : NULL;
+  UOp *from[MOST_GATES], *to[MOST_GATES], *yes = uop_const_int(k->st, DT_BOOL, 1);
+  bool ok = yes != NULL;
+  for (int i = 0; ok && i < c->ngate; i++) {
+    const Gate *g = &c->gate[i];
+    UOp *left = g->left ? g->left : yes;
+    from[i] = g->g, to[i] = g->holds ? left : uop_alu2(k->st, OPS_CMPNE, left, yes);
+    ok = to[i] != NULL;
+  }
+  UOp *loop = ok ? uop_substitute(k->st, k->mem, c->loop, c->ngate, from, to) : NULL;
   return loop ? uop_simplify(k->st, k->mem, loop) : NULL;
 }
 
@@ -265,7 +310,10 @@ static bool part_add(Clip *c, UOp *of, UOp *from, UOp *to, UOpVec *out) { /* tur
   if (!of || !n) return false;
   if (is_const_int(n, 0)) return true;
   UOp *copy = out->len ? nest_copy(k, of, 1, &c->r, &c->r) : of;
-  UOp *r = kernel_range(k, n, (AxisType)c->r->arg.range.type, c->r), *at = ix(k, OPS_ADD, from, r);
+  Arg arg = c->r->arg;
+  arg.range.id = k->next_range++;
+  UOp *r = uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &n, arg), *at = ix(k, OPS_ADD, from, r);
+  if (!r || !vec_push(k->mem, c->made, r)) return false;
   UOp *body = copy && at ? uop_new(k->st, OPS_SINK, DT_VOID, 1, copy->nsrc - 1, copy->src + 1, ARG0) : NULL;
   body = body ? uop_substitute(k->st, k->mem, body, 1, &c->r, &at) : NULL;
   UOp *loop = body ? loop_new(k, r, body->nsrc, body->src) : NULL;
@@ -278,7 +326,9 @@ static bool in_parts(Clip *c) {
   UOp *last = inside(c, c->any.to ? c->any.to : c->r->src[0]);
   UOpVec all = {0};
   bool ok;
-  if (!c->gate)
+  if (!first || !last) return false;
+  if (!c->ngate && is_const_int(first, 0) && last == c->r->src[0]) return true;
+  if (!c->ngate)
     ok = part_add(c, c->loop, first, last, &all);
   else {
     UOp *begin = inside(c, c->all.from ? c->all.from : num(k, 0));
@@ -308,8 +358,8 @@ static bool may_clip(Clip *c) {
 }
 
 /* The loop over range r in the nest as it now is. */
-static bool clip_loop(Kernel *k, UOp *r) {
-  Clip c = {.k = k, .r = r};
+static bool clip_loop(Kernel *k, UOp *r, UOpVec *made) {
+  Clip c = {.k = k, .r = r, .made = made, .catches_up = is_block(r) && r->arg.range.type == AXIS_REDUCE};
   bool ok = nest_places(k, k->sink, &c.at);
   while (ok && c.here < c.at.len && !(c.at.at[c.here].u->op == OPS_LOOP && c.at.at[c.here].u->src[0] == r))
     c.here++;
@@ -323,11 +373,25 @@ static bool clip_loop(Kernel *k, UOp *r) {
   return ok;
 }
 
+/* The first loop that was not looked at: outer before inner, as what an outer one leaves out its inner ones
+ * need not ask; and what reads a row before what fills it. */
+static UOp *next_loop(const UOp *u, const UOpVec *seen) {
+  UOp *r = NULL;
+  bool had = !is_plain(u);
+  for (size_t i = 0; !had && i < seen->len; i++)
+    had = seen->at[i] == u->src[0];
+  if (!had) return u->src[0];
+  for (int i = u->op == OPS_LOOP || u->op == OPS_SINK ? u->nsrc : 0; !r && i-- > 0;)
+    if (u->src[i]->op == OPS_LOOP) r = next_loop(u->src[i], seen);
+  return r;
+}
+
 bool clip_loops(Kernel *k) {
-  PlaceVec at = {0};
-  bool ok = nest_places(k, k->sink, &at);
-  for (size_t i = at.len; ok && i-- > 0;) /* what reads a row comes before what fills it */
-    if (is_plain(at.at[i].u)) ok = clip_loop(k, at.at[i].u->src[0]);
-  vec_free(k->mem, &at);
+  UOpVec seen = {0};
+  bool ok = true;
+  UOp *r;
+  while (ok && (r = next_loop(k->sink, &seen)))
+    ok = vec_push(k->mem, &seen, r) && clip_loop(k, r, &seen);
+  vec_free(k->mem, &seen);
   return ok;
 }

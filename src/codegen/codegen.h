@@ -17,6 +17,7 @@ enum {
  * of a SWAP. STAGE: r is the number of a buffer. opts.c applies them. */
 typedef enum OptOp {
   OPT_THREAD,
+  OPT_CASCADE,
   OPT_TILE,
   OPT_STAGE,
   OPT_SWAP,

@@ -28,6 +28,7 @@ typedef struct Lin {
   struct {
     const UOp *reg;
     UOp *value; /* lowered */
+    int level;  /* of the value */
     uint32_t time, serial;
   } last[64]; /* by memory: what was last written to a register, and in which loop */
 
@@ -143,6 +144,8 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
     if (m) arg.i = last_change(l, m);
     if (u->op == OPS_LOAD && l->open.at[level].once) arg.i = TG_MAX(arg.i, l->open.at[level].begun);
     UOp *known = m ? held(l, u->src[0], m) : NULL;
+    if (known)
+      level = l->last[__builtin_ctzll(m)].level; /* what is made of it may be made there, for others too */
     bool extents = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG;
     UOp *r = known                ? known
              : u->op == OPS_CONST ? uop_const(st, d, u->arg.v)
@@ -191,7 +194,7 @@ static bool store(Lin *l, UOp *u) {
   UOp *to = l->repl[u->src[0]->id], *v = l->repl[u->src[1]->id];
   if (m) {
     int bit = __builtin_ctzll(m);
-    l->last[bit].reg = u->src[0], l->last[bit].value = v;
+    l->last[bit].reg = u->src[0], l->last[bit].value = v, l->last[bit].level = l->level[u->src[1]->id];
     l->last[bit].time = l->time, l->last[bit].serial = here->serial;
   }
   UOp *s = UNEW(l->k->st, OPS_STORE, DT_VOID, 1, ((Arg){.i = m ? l->time : 0}), to, v);

@@ -212,6 +212,17 @@ UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expande
   return statement(k, OPS_ACC, acc, value, (Arg){.reduce = {NULL, op}}, n, expanded);
 }
 
+bool starts_register(Kernel *k, UOp *store) {
+  if (store->op != OPS_STORE || stored_in(store)->op != OPS_DEFINE_REG) return false;
+  if (is_const(store->src[1])) return true;
+  UOpVec order = {0};
+  bool starts = uop_toposort(k->st, k->mem, &store->src[1], 1, &order);
+  for (size_t i = 0; i < order.len; i++)
+    starts &= order.at[i] != stored_in(store);
+  vec_free(k->mem, &order);
+  return starts;
+}
+
 UOp *reg_start(Kernel *k, UOp *at, Ops op, int n, UOp *const *expanded) {
   if (!at) return NULL;
   DType d = (DType)at->dtype;
@@ -533,7 +544,7 @@ static bool touched_outside(Kernel *k, UOp *u, const UOp *m) {
 static bool fresh_memory(Fresh *f, UOp *in, const UOp *store) {
   UOp *m = stored_in(store);
   if (fresh_has(f, m)) return true;
-  if (m->op == OPS_DEFINE_REG && store->op == OPS_STORE)
+  if (starts_register(f->k, (UOp *)store))
     return fresh_add(f, m,
                      uop_new(f->k->st, OPS_DEFINE_REG, (DType)m->dtype, m->lanes, m->nsrc, m->src,
                              (Arg){.param = {m->arg.param.nelem, f->k->next_reg++}}));

@@ -7,6 +7,9 @@
  * - LOOP(r, statement..): the statements, in order, in every turn of r.
  * - BARRIER(): all threads of a block arrive before any goes on.
  *
+ * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of a CASCADE: where no step of a turn
+ * counts, the turn changes nothing.
+ *
  * A value is an expression that is computed where its statement stands: an INDEX of a register (DEFINE_REG)
  * or of local memory reads what it holds then, an INDEX of a PARAM what it held before the kernel, unless an
  * ORDERED loop writes it. A register has an axis for each expanded range that it is apart for:
@@ -66,6 +69,9 @@ static inline UOp *memory_of(const UOp *index) {
 
 static inline UOp *stored_in(const UOp *store) { return memory_of(store->src[0]); }
 
+/* Whether a STORE begins a register: what it writes is not made of what the register holds. */
+bool starts_register(Kernel *k, UOp *store);
+
 UOp *reg_new(Kernel *k, DType dtype, int naxis, UOp *const *extent);
 UOp *reg_at(Kernel *k, UOp *reg, int n, UOp *const *at); /* its INDEX */
 UOp *write_new(Kernel *k, UOp *to, UOp *value, int n, UOp *const *expanded);
@@ -75,6 +81,8 @@ UOp *reg_start(Kernel *k, UOp *at, Ops op, int n,
 
 /* Splits a loop as opt `op` with n does (opts.c). */
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
+/* CASCADE of the axis of a loop into blocks of n turns (cascade.c). False: as STAGE. */
+bool opt_cascade(Kernel *k, UOp *loop, int64_t n, const char **why);
 /* STAGE of the PARAM of this slot (stage.c). False: *why says why not, or out of memory. */
 bool opt_stage(Kernel *k, int64_t slot, const char **why);
 #endif

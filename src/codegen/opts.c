@@ -12,9 +12,9 @@
 #include <string.h>
 
 static const char *const opt_names[] = {
-    [OPT_THREAD] = "THREAD", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
-    [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",   [OPT_UPCAST] = "UPCAST",
-    [OPT_VEC] = "VEC",       [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
+    [OPT_THREAD] = "THREAD", [OPT_CASCADE] = "CASCADE", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
+    [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",     [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",
+    [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
 
 void opt_print(Str *out, const Opt *o) {
   if (out->len) str_put(out, ", ");
@@ -41,7 +41,7 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
       op++;
     if (op == TG_COUNT(opt_names))
       return error_set(err, TG_ERR_VALUE,
-                       "opts: '%.*s' is none of THREAD TILE STAGE SWAP LOCAL UPCAST VEC UNROLL GROUP",
+                       "opts: '%.*s' is none of THREAD CASCADE TILE STAGE SWAP LOCAL UPCAST VEC UNROLL GROUP",
                        (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};
@@ -118,7 +118,7 @@ static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
       const UOp *u = at.at[i].u;
       if (u->op != OPS_STORE && u->op != OPS_ACC) continue;
       UOp *m = stored_in(u);
-      if (pass == 0 && u->op == OPS_STORE && m->op == OPS_DEFINE_REG) ok = vec_push(k->mem, &f->started, m);
+      if (pass == 0 && starts_register(k, at.at[i].u)) ok = vec_push(k->mem, &f->started, m);
       if (pass == 0) continue;
       f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
       if (m->op == OPS_DEFINE_LOCAL && !depends(k, u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
@@ -483,7 +483,7 @@ static UOp *reduction_of(Kernel *k, const UOp *u, const UOp *reg) {
   bool ok = nest_places(k, k->sink, &at);
   int start = -1, here = -1;
   for (size_t i = 0; ok && i < at.len; i++) {
-    if (at.at[i].u->op == OPS_STORE && stored_in(at.at[i].u) == reg) start = (int)i;
+    if (start < 0 && at.at[i].u->op == OPS_STORE && stored_in(at.at[i].u) == reg) start = (int)i;
     if (at.at[i].u == u) here = (int)i;
   }
   while (start >= 0 && here >= 0 && !r) {
@@ -836,6 +836,14 @@ static bool stage(Kernel *k, const Opt *o) {
   return opt_stage(k, o->r, &why) || (why && refuse(k, o, why));
 }
 
+static bool cascade(Kernel *k, const Opt *o, const UOpVec *loops) {
+  const char *why;
+  if (k->ren->has_local)
+    return refuse(k, o, "not on this device yet"); /* its threads would share a row of sums */
+  if (loops->len > 1) return refuse(k, o, "it comes before what splits its loop");
+  return opt_cascade(k, loops->at[0], o->n, &why) || (why && refuse(k, o, why));
+}
+
 static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
   if (!k->ren->has_threads) return refuse(k, o, "the device has no threads of this kind");
   if (o->n < 2 || o->n > 1024 || k->nthread > 1) return refuse(k, o, "one THREAD, of 2 to 1024");
@@ -856,6 +864,8 @@ static bool opt_apply(Kernel *k, const Opt *o) {
   if (ok && !loops.len) ok = refuse(k, o, "no such loop is left");
   if (ok && o->op == OPT_THREAD)
     ok = thread_checked(k, o, &loops);
+  else if (ok && o->op == OPT_CASCADE)
+    ok = cascade(k, o, &loops);
   else if (ok && o->op == OPT_SWAP) {
     ok = swap(k, o, &any);
     if (ok && !any)
@@ -874,14 +884,16 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 }
 
 bool opts_apply(Kernel *k, const OptVec *v) {
-  static const int rank[] = {[OPT_TILE] = 0,   [OPT_STAGE] = 0, [OPT_SWAP] = 1,   [OPT_LOCAL] = 2,
-                             [OPT_UPCAST] = 2, [OPT_VEC] = 2,   [OPT_UNROLL] = 2, [OPT_GROUP] = 2};
+  static const int rank[] = {
+      [OPT_CASCADE] = 0, [OPT_TILE] = 1, [OPT_STAGE] = 1,  [OPT_SWAP] = 2, [OPT_LOCAL] = 3,
+      [OPT_UPCAST] = 3,  [OPT_VEC] = 3,  [OPT_UNROLL] = 3, [OPT_GROUP] = 3};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
     if (rank[v->at[i].op] < last)
-      return refuse(k, &v->at[i],
-                    "TILE and STAGE come before SWAP, and SWAP before what shapes the inner loops");
+      return refuse(
+          k, &v->at[i],
+          "CASCADE comes first, TILE and STAGE before SWAP, SWAP before what shapes the inner loops");
     last = rank[v->at[i].op];
   }
   for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */

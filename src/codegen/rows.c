@@ -9,7 +9,11 @@
 #include "codegen/heuristic.h"
 #include <string.h>
 
-enum { STORE_TILE = 16 }; /* rows are turned into lines of memory in squares of a vector */
+enum {
+  STORE_TILE = 16,     /* rows are turned into lines of memory in squares of a vector */
+  CASCADE_BLOCK = 128, /* turns of a cascade's block: rows of it stay near, and few corrections are made */
+  LEAST_CASCADE_BLOCK = 64
+};
 
 typedef struct Rows {
   Kernel *k;
@@ -17,6 +21,7 @@ typedef struct Rows {
   int ncores;
   UOp *lane;    /* the loop of the grid that is the lanes */
   UOpVec inner; /* a loop for each product: tiles of the register along it */
+  UOp *axis;    /* NULL, or what CASCADE cuts into blocks */
 } Rows;
 
 /* ---- which kernels */
@@ -179,10 +184,17 @@ static UOp *dealt_loop(const Rows *w, int64_t lanes) {
   return best;
 }
 
+static int64_t cascade_block(int64_t n) {
+  for (int64_t size = CASCADE_BLOCK; size >= LEAST_CASCADE_BLOCK; size--)
+    if (n % size == 0) return size;
+  return CASCADE_BLOCK;
+}
+
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
   int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
-  bool ok = !copied->len || block_rows(w, copied, list, lanes);
+  bool ok = !w->axis || add(w, list, OPT_CASCADE, id_of(w->axis), cascade_block(w->axis->src[0]->arg.v.i));
+  ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
   for (size_t i = 0; ok && i < copied->len; i++)
     ok = add(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
   for (size_t i = 0; ok && i < w->inner.len; i++) {
@@ -219,7 +231,34 @@ static bool find_copied(Rows *w, UOpVec *copied) {
   return ok;
 }
 
-/* The widest list that the opts take: with all copies, or, where one cannot be made, with the others. */
+/* The rows of a block of lanes do not stay near: an axis of theirs that could be done in blocks, the next one
+ * after `last`. */
+static UOp *next_axis(const Rows *w, int64_t lanes, const UOp *last) {
+  const Target *t = w->k->opt->target;
+  int64_t bytes = 0;
+  bool past = !last;
+  for (size_t i = 0; i < w->f->fills.len; i++) {
+    const UOp *m = stored_in(w->f->fills.at[i]);
+    bytes += m->arg.param.nelem * (int64_t)dtype_size((DType)m->dtype);
+  }
+  for (size_t i = 0; bytes * lanes > t->cache[LEVEL_L2] / 4 && i < w->f->reduces.len; i++) {
+    const UOp *reduce = w->f->reduces.at[i];
+    UOp *r = reduce->src[reduce->nsrc - 1];
+    if (past && reduce->nsrc == 2 && is_const(r->src[0]) && r->src[0]->arg.v.i >= 2 * CASCADE_BLOCK) return r;
+    past |= r == last;
+  }
+  return NULL;
+}
+
+static bool try_list(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *out, bool *chosen) {
+  out->len = 0;
+  bool ok = shape(w, copied, lanes, out);
+  *chosen = ok && applies(w->k, out);
+  return ok;
+}
+
+/* The widest list that the opts take: with all copies, or, where one cannot be made, with the others; in
+ * blocks of an axis where rows are long. */
 static bool best_list(Rows *w, int64_t most, int64_t least, OptVec *out, bool *chosen) {
   UOpVec copied = {0};
   bool ok = find_copied(w, &copied);
@@ -228,9 +267,11 @@ static bool best_list(Rows *w, int64_t most, int64_t least, OptVec *out, bool *c
       UOpVec some = {0};
       for (size_t i = 0; ok && i < copied.len; i++)
         if (!leave || i != leave - 1) ok = vec_push(w->k->mem, &some, copied.at[i]);
-      out->len = 0;
-      ok = ok && shape(w, &some, lanes, out);
-      *chosen = ok && applies(w->k, out);
+      w->axis = NULL;
+      while (ok && !*chosen && (w->axis = next_axis(w, lanes, w->axis)))
+        ok = try_list(w, &some, lanes, out, chosen);
+      w->axis = NULL;
+      if (ok && !*chosen) ok = try_list(w, &some, lanes, out, chosen);
       vec_free(w->k->mem, &some);
     }
   if (!*chosen) out->len = 0;

@@ -1,6 +1,7 @@
 /* cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
  * estimate; a fusion is a difference of estimates, so that what both sides share need not be right. */
 #include "schedule/stage.h"
+#include <math.h>
 #include <string.h>
 
 /* Of one core; bandwidth by working set. */
@@ -20,7 +21,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
  * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
  * around it. */
-enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, LANES_ADDED_UP = 2 };
+enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128, LANES_ADDED_UP = 2 };
 
 static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
 
@@ -306,13 +307,24 @@ double read_bytes(const Sched *s, const Read *rd, double turns) {
   return TG_MIN(elem, turns) * (double)dtype_size((DType)rd->index->dtype);
 }
 
+/* Whether rows go in blocks (codegen/cascade.c): sums of what is left when the maximum of the row is taken
+ * off. An estimate: whether all of them can, the opt finds out. */
+static bool has_maximum(const Members *m) {
+  bool found = false;
+  for (size_t k = 0; k < m->n; k++) {
+    const UOp *n = stage_at(m->s, m->mem[k])->node;
+    found |= n->op == OPS_REDUCE_AXIS && n->arg.reduce.op == OPS_MAX && !m->elems[k];
+  }
+  return found;
+}
+
 /* Rows of a kernel that one core has side by side in local memory: the rows of the tile of a sum of products
  * whose own axis left the grid. The threads of a GPU's block share one row. */
 static double rows_together(const Members *m) {
   const Target *t = m->s->opt->target;
-  double row = 1;
+  double row = 1, longest = has_maximum(m) ? CASCADE_BLOCK : INFINITY;
   for (size_t k = 0; k < m->n; k++)
-    row += value_bytes(stage_at(m->s, m->mem[k]), (double)m->elems[k]);
+    row += value_bytes(stage_at(m->s, m->mem[k]), TG_MIN((double)m->elems[k], longest));
   double fit = (double)t->local_bytes / row;
   return t->warp > 1 ? 1 : TG_MAX(TG_MIN(TG_MIN(m->rows, fit), ROWS_IN_CACHE), 1);
 }

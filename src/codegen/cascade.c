@@ -1,0 +1,624 @@
+/* cascade.c: the opt CASCADE. In: reductions over one axis of which later ones need the result of the first:
+ * a maximum, then sums of exponentials less it, through rows of local memory as long as the axis. Out: one
+ * loop over blocks of the axis, with rows as long as a block; the later results are corrected whenever the
+ * maximum has grown, by what that changes in each of their terms.
+ *
+ * With the maximum a before a block and b after it, a sum of f(k, a) becomes a sum of f(k, b) by one product,
+ * if f(k, b) = f(k, a) * SCALE where SCALE is free of k; a maximum of f by one addition, if f(k, b) = f(k, a)
+ * + SHIFT. SCALE and SHIFT are found term by term below; where there is none, the opt is refused. While
+ * nothing but the identity was seen, a = -inf, what was summed so far is dropped: it is what f makes of -inf
+ * - -inf. (Known difference: a term that is a product with inf or NaN, all of whose weights so far were 0, is
+ * dropped with it.)
+ *
+ * A block in which no step counts changes nothing: clip.c may leave it out. */
+#include "codegen/nest.h"
+#include <string.h>
+
+/* A result that is carried from block to block: a register, or, for one that is apart for loops of the row
+ * (`nest`), a row of them. */
+typedef struct State {
+  UOp *at; /* INDEX of the register */
+  Ops op;
+  UOp *value;
+  UOp *nest; /* the outermost of those loops, or NULL */
+  UOp *row;
+  bool later;     /* its value needs the leader's result */
+  UOp *change;    /* SCALE or SHIFT */
+  UOp *statement; /* of the home's body that steps it */
+} State;
+
+typedef struct Cascade {
+  Kernel *k;
+  const char *why;
+  PlaceVec at;
+  int home;        /* place of the loop that holds all this, or -1: the kernel */
+  UOpVec axes;     /* ranges of the loops over the axis */
+  UOpVec rows;     /* local memory along the axis, */
+  UOpVec stored;   /* and what is written to each */
+  UOpVec accesses; /* INDEXes of rows */
+  UOpVec steps;    /* statements of the home that hold loops over the axis */
+  Vec(State) states;
+  int leader;
+  UOp *before; /* INDEX of a register: what the leader was before the block */
+} Cascade;
+
+typedef struct Block { /* one build of the blocks' statements */
+  UOp *base, *size;    /* turns base .. base + size - 1 of the axis */
+  UOpVec from, to, loops, ranges;
+} Block;
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static bool vec_has(const UOpVec *v, const UOp *u) {
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == u) return true;
+  return false;
+}
+
+static bool cannot(Cascade *c, const char *why) {
+  c->why = why;
+  return false;
+}
+
+static UOp *body_at(const Cascade *c, int i) { /* statement i of the home, from 1 on; NULL: past the last */
+  const UOp *home = c->home < 0 ? c->k->sink : c->at.at[c->home].u;
+  int first = c->home < 0 ? 0 : 1;
+  return first + i < home->nsrc ? home->src[first + i] : NULL;
+}
+
+/* ---- which loops and rows belong together */
+static UOp *loop_around(const Cascade *c, int place, const UOp *r) {
+  for (int up = place; up >= 0; up = c->at.at[up].up)
+    if (c->at.at[up].u->op == OPS_LOOP && c->at.at[up].u->src[0] == r) return c->at.at[up].u;
+  return NULL;
+}
+
+/* Each INDEX of local memory in the statement at a place. */
+static bool local_accesses(Cascade *c, int place, UOpVec *out) {
+  UOp *u = c->at.at[place].u;
+  UOpVec order = {0};
+  out->len = 0;
+  if (u->op != OPS_STORE && u->op != OPS_ACC) return true;
+  bool ok = uop_toposort(c->k->st, c->k->mem, u->src, 2, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (order.at[i]->op == OPS_INDEX && order.at[i]->src[0]->op == OPS_DEFINE_LOCAL)
+      ok = vec_push(c->k->mem, out, order.at[i]);
+  vec_free(c->k->mem, &order);
+  return ok;
+}
+
+static bool axis_add(Cascade *c, UOp *r) {
+  if (vec_has(&c->axes, r)) return true;
+  if (r->src[0] != c->axes.at[0]->src[0]) return cannot(c, "rows are read along loops of different lengths");
+  return vec_push(c->k->mem, &c->axes, r);
+}
+
+/* A row along the axis is read and written at the turn of a loop over it, and nowhere else. */
+static bool row_add(Cascade *c, UOp *x, int place) {
+  UOp *m = x->src[0], *r = x->src[1];
+  bool ours = vec_has(&c->rows, m), along = r->op == OPS_RANGE && vec_has(&c->axes, r);
+  if (!ours && !along) {
+    for (size_t i = 0; i < c->axes.len; i++)
+      if (depends(c->k, r, c->axes.at[i])) return cannot(c, "a row is read at another place than its turn's");
+    return true;
+  }
+  if (r->op != OPS_RANGE || x->arg.i || !loop_around(c, place, r))
+    return cannot(c, "a row is read at another place than its turn's");
+  if (!ours && !vec_push(c->k->mem, &c->rows, m)) return false;
+  if (!vec_has(&c->accesses, x) && !vec_push(c->k->mem, &c->accesses, x)) return false;
+  return axis_add(c, r);
+}
+
+static bool find_axis(Cascade *c) {
+  UOpVec found = {0};
+  bool ok = true;
+  for (size_t had = 0; ok && had != c->axes.len + c->rows.len;) { /* rows bring loops, and loops rows */
+    had = c->axes.len + c->rows.len;
+    for (size_t i = 0; ok && i < c->at.len; i++) {
+      ok = local_accesses(c, (int)i, &found);
+      for (size_t j = 0; ok && j < found.len; j++)
+        ok = row_add(c, found.at[j], (int)i);
+    }
+  }
+  vec_free(c->k->mem, &found);
+  return ok;
+}
+
+static bool is_axis_loop(const Cascade *c, const UOp *u) {
+  return u->op == OPS_LOOP && vec_has(&c->axes, u->src[0]);
+}
+
+static bool place_around(const Cascade *c, int outer, int inner) {
+  while (inner >= 0 && inner != outer)
+    inner = c->at.at[inner].up;
+  return inner == outer;
+}
+
+/* The deepest loop that holds all loops over the axis, and its statements that do. */
+static bool find_home(Cascade *c) {
+  bool first = true, ok = true;
+  for (size_t i = 0; i < c->at.len; i++) {
+    if (!is_axis_loop(c, c->at.at[i].u)) continue;
+    if (first) c->home = c->at.at[i].up;
+    first = false;
+    while (c->home >= 0 && (!place_around(c, c->home, (int)i) || c->home == (int)i))
+      c->home = c->at.at[c->home].up;
+  }
+  for (size_t i = 0; ok && i < c->at.len; i++) {
+    int up = (int)i;
+    if (!is_axis_loop(c, c->at.at[i].u)) continue;
+    for (int above = c->at.at[i].up; above != c->home; above = c->at.at[above].up) {
+      up = above;
+      if (is_axis_loop(c, c->at.at[above].u)) return cannot(c, "a loop over the axis stands in another");
+    }
+    UOp *step = c->at.at[up].u;
+    if (!vec_has(&c->steps, step)) ok = vec_push(c->k->mem, &c->steps, step);
+  }
+  return ok;
+}
+
+/* ---- what is carried */
+static int start_of(const Cascade *c, const UOp *reg) {
+  for (size_t i = 0; i < c->at.len; i++)
+    if (c->at.at[i].u->op == OPS_STORE && stored_in(c->at.at[i].u) == reg) return (int)i;
+  return -1;
+}
+
+static UOp *step_of(const Cascade *c, int place) { /* the home's statement that a place is in */
+  while (c->at.at[place].up != c->home)
+    place = c->at.at[place].up;
+  return c->at.at[place].u;
+}
+
+static bool state_add(Cascade *c, const UOp *acc, int place, int start) {
+  State s = {.at = acc->src[0], .op = (Ops)acc->arg.reduce.op, .value = acc->src[1]};
+  s.statement = step_of(c, place);
+  for (size_t i = 0; i < c->states.len; i++)
+    if (c->states.at[i].at == s.at) return cannot(c, "a result has two statements");
+  int up = c->at.at[start].up;
+  if (up != c->home) { /* it begins in the innermost of a chain of loops, beside the loop over the axis */
+    s.nest = s.statement;
+    for (; up != c->home; up = c->at.at[up].up)
+      if (c->at.at[up].up != c->home && c->at.at[c->at.at[up].up].u->nsrc != 2)
+        return cannot(c, "something else is computed around a sum");
+  }
+  return vec_push(c->k->mem, &c->states, s);
+}
+
+static bool note(Cascade *c, int place, UOp *axis) { /* a statement in a loop over the axis */
+  UOp *u = c->at.at[place].u, *m = stored_in(u);
+  int start = start_of(c, m);
+  if (m->op == OPS_DEFINE_LOCAL && vec_has(&c->rows, m)) {
+    for (size_t i = 0; i < c->rows.len; i++)
+      if (c->rows.at[i] == m) c->stored.at[i] = u->src[1];
+    return u->src[0]->src[1] == axis;
+  }
+  if (m->op != OPS_DEFINE_REG) return cannot(c, "it writes memory in a loop over the axis");
+  bool own = start >= 0 && loop_around(c, start, axis);
+  if (own || u->op != OPS_ACC) return own || cannot(c, "a loop over the axis writes a register");
+  return start >= 0 && state_add(c, u, place, start);
+}
+
+/* What a step does besides: registers begin before the loops over the axis, what is made of sums comes after.
+ */
+static bool plain_step(Cascade *c, UOp *step) {
+  UOp *u = step;
+  while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
+    u = u->src[1];
+  if (is_axis_loop(c, u)) return u == step || cannot(c, "no sum begins around a loop over the axis");
+  int phase = 0;
+  for (int i = 1; i < u->nsrc; i++) {
+    bool axis = is_axis_loop(c, u->src[i]);
+    bool start = u->src[i]->op == OPS_STORE && is_const(u->src[i]->src[1]) &&
+                 stored_in(u->src[i])->op == OPS_DEFINE_REG;
+    int now = axis ? 1 : start && phase == 0 ? 0 : 2;
+    if (now < phase) return cannot(c, "something is computed between loops over the axis");
+    phase = now;
+  }
+  return true;
+}
+
+static bool find_states(Cascade *c) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < c->rows.len; i++)
+    ok = vec_push(c->k->mem, &c->stored, NULL);
+  for (size_t i = 0; ok && i < c->steps.len; i++)
+    ok = plain_step(c, c->steps.at[i]);
+  for (size_t i = 0; ok && i < c->at.len; i++) {
+    const UOp *u = c->at.at[i].u;
+    UOp *axis = NULL;
+    for (int up = (int)i; up >= 0 && !axis; up = c->at.at[up].up)
+      if (is_axis_loop(c, c->at.at[up].u)) axis = c->at.at[up].u->src[0];
+    if (axis && u->op != OPS_LOOP) ok = note(c, (int)i, axis);
+  }
+  for (size_t i = 0; ok && i < c->rows.len; i++)
+    if (!c->stored.at[i]) ok = cannot(c, "a row is filled elsewhere");
+  return ok;
+}
+
+/* ---- how values change with the leader */
+static UOp *row_value(const Cascade *c, const UOp *x) { /* what an INDEX of a row was written, or NULL */
+  for (size_t i = 0; x->op == OPS_INDEX && i < c->rows.len; i++)
+    if (c->rows.at[i] == x->src[0]) return c->stored.at[i];
+  return NULL;
+}
+
+/* Whether x, or what was written to the rows that it reads, has `what` in it: a state, a row or a range. */
+static bool uses(Cascade *c, UOp *x, bool (*what)(const Cascade *c, const UOp *u, int state), int state) {
+  UOpVec seen = {0};
+  bool found = false, ok = vec_push(c->k->mem, &seen, x);
+  for (size_t i = 0; ok && i < seen.len && !found; i++) {
+    UOp *u = seen.at[i], *row = row_value(c, u);
+    found = what(c, u, state);
+    if (row && !vec_has(&seen, row)) ok = vec_push(c->k->mem, &seen, row);
+    for (int s = 0; ok && s < u->nsrc; s++)
+      if (!vec_has(&seen, u->src[s])) ok = vec_push(c->k->mem, &seen, u->src[s]);
+  }
+  vec_free(c->k->mem, &seen);
+  return found || !ok;
+}
+
+static bool is_state(const Cascade *c, const UOp *u, int state) { return u == c->states.at[state].at; }
+
+static bool moves_along(const Cascade *c, const UOp *u, int state) {
+  (void)state;
+  return vec_has(&c->axes, u) || row_value(c, u);
+}
+
+static bool has_leader(Cascade *c, UOp *x) { return uses(c, x, is_state, c->leader); }
+
+static UOp *leader(const Cascade *c) { return c->states.at[c->leader].at; }
+
+static UOp *alu(Cascade *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
+
+static UOp *value_const(Cascade *c, const UOp *like, double v) {
+  return uop_const(c->k->st, (DType)like->dtype, (Scalar){.f = v});
+}
+
+/* x where the leader is b, less x where it is a. NULL: that depends on k, or is not known. */
+static UOp *shift(Cascade *c, UOp *x) {
+  if (!has_leader(c, x)) return value_const(c, x, 0);
+  if (!uses(c, x, moves_along, 0)) {
+    UOp *from = leader(c), *old = uop_substitute(c->k->st, c->k->mem, x, 1, &from, &c->before);
+    return alu(c, OPS_SUB, x, old);
+  }
+  UOp *a = x->nsrc ? x->src[0] : NULL, *b = x->nsrc > 1 ? x->src[1] : NULL;
+  switch (x->op) {
+  case OPS_INDEX: return row_value(c, x) ? shift(c, row_value(c, x)) : NULL;
+  case OPS_ADD:
+  case OPS_SUB:
+    if (!has_leader(c, b)) return shift(c, a);
+    if (!has_leader(c, a) && x->op == OPS_ADD) return shift(c, b);
+    return alu(c, (Ops)x->op, shift(c, a), shift(c, b));
+  case OPS_MUL:
+    if (has_leader(c, a)) a = x->src[1], b = x->src[0]; /* a * b, b with the leader */
+    if (has_leader(c, a) || uses(c, a, moves_along, 0)) return NULL;
+    return alu(c, OPS_MUL, shift(c, b), a);
+  default: return NULL;
+  }
+}
+
+/* x where the leader is b, over x where it is a. NULL: that depends on k, or is not known. */
+static UOp *scale(Cascade *c, UOp *x) {
+  if (!has_leader(c, x)) return value_const(c, x, 1);
+  UOp *a = x->nsrc ? x->src[0] : NULL, *b = x->nsrc > 1 ? x->src[1] : NULL;
+  switch (x->op) {
+  case OPS_INDEX: return row_value(c, x) ? scale(c, row_value(c, x)) : NULL;
+  case OPS_EXP:
+  case OPS_EXP2: {
+    UOp *by = shift(c, a);
+    return by ? UNEW(c->k->st, (Ops)x->op, (DType)x->dtype, 1, ARG0, by) : NULL;
+  }
+  case OPS_MUL:
+    if (!has_leader(c, a)) return scale(c, b);
+    if (!has_leader(c, b)) return scale(c, a);
+    return alu(c, OPS_MUL, scale(c, a), scale(c, b));
+  case OPS_FDIV: return has_leader(c, b) ? NULL : scale(c, a);
+  case OPS_ADD:
+  case OPS_SUB: {
+    UOp *left = scale(c, a), *right = scale(c, b);
+    return left == right ? left : NULL;
+  }
+  case OPS_WHERE:
+    if (has_leader(c, a)) return NULL;
+    if (is_const(b) && b->arg.v.f == 0) return scale(c, x->src[2]);
+    return is_const(x->src[2]) && x->src[2]->arg.v.f == 0 ? scale(c, b) : NULL;
+  default: return NULL;
+  }
+}
+
+static bool find_leader(Cascade *c) {
+  c->leader = -1;
+  for (size_t i = 0; i < c->states.len; i++) {
+    State *s = &c->states.at[i];
+    int needs = -1;
+    for (size_t j = 0; j < c->states.len; j++) {
+      if (!uses(c, s->value, is_state, (int)j)) continue;
+      if (needs >= 0) return cannot(c, "a result needs two others");
+      needs = (int)j;
+    }
+    if (needs < 0) continue;
+    if (c->leader >= 0 && c->leader != needs) return cannot(c, "results need different others");
+    c->leader = needs, s->later = true;
+  }
+  if (c->leader < 0) return cannot(c, "no reduction needs the result of another");
+  const State *l = &c->states.at[c->leader];
+  if (l->later || l->nest || l->op != OPS_MAX || !dtype_is_float((DType)l->at->dtype))
+    return cannot(c, "the result that others need is no maximum of the row");
+  return true;
+}
+
+static bool find_changes(Cascade *c) {
+  UOp *l = leader(c);
+  c->before = reg_at(c->k, reg_new(c->k, (DType)l->dtype, 0, NULL), 0, NULL);
+  for (size_t i = 0; c->before && i < c->states.len; i++) {
+    State *s = &c->states.at[i];
+    if (!s->later) continue;
+    if (s->statement == c->states.at[c->leader].statement) return cannot(c, "a result needs its own loop's");
+    if (s->op == OPS_ADD) s->change = scale(c, s->value);
+    if (s->op == OPS_MAX) s->change = shift(c, s->value);
+    if (!s->change) return cannot(c, "a term changes with the maximum by no factor of all terms");
+    s->change = uop_simplify(c->k->st, c->k->mem, s->change);
+    if (!s->change) return false;
+  }
+  return c->before != NULL;
+}
+
+/* ---- the blocks */
+static UOp *state_new(Cascade *c, const State *s,
+                      UOp *old) { /* what `old` becomes now that the leader is b */
+  UOpStore *st = c->k->st;
+  if (!s->later) return old;
+  UOp *l = leader(c), *none = value_const(c, l, op_identity(OPS_MAX, (DType)l->dtype).f);
+  UOp *start = uop_const(st, (DType)old->dtype, op_identity(s->op, (DType)old->dtype));
+  UOp *moved = alu(c, s->op == OPS_ADD ? OPS_MUL : OPS_ADD, old, s->change);
+  UOp *dropped = moved ? uop_where(st, uop_alu2(st, OPS_CMPEQ, c->before, none), start, moved) : NULL;
+  return dropped ? uop_where(st, uop_alu2(st, OPS_CMPEQ, c->before, l), old, dropped) : NULL;
+}
+
+static bool map(Cascade *c, Block *b, UOp *from, UOp *to) {
+  return to && vec_push(c->k->mem, &b->from, from) && vec_push(c->k->mem, &b->to, to);
+}
+
+static bool map_range(Cascade *c, Block *b, UOp *r, UOp *extent) {
+  UOp *now = kernel_range(c->k, extent, (AxisType)r->arg.range.type, r);
+  return now && vec_push(c->k->mem, &b->loops, r) && vec_push(c->k->mem, &b->ranges, now);
+}
+
+static UOp *mapped_range(const Block *b, const UOp *r) {
+  for (size_t i = 0; i < b->loops.len; i++)
+    if (b->loops.at[i] == r) return b->ranges.at[i];
+  return NULL;
+}
+
+/* Loops, rows and registers of a block: its own. */
+static bool block_open(Cascade *c, Block *b) {
+  Kernel *k = c->k;
+  UOpVec rows = {0};
+  bool ok = map(c, b, c->before->src[0], reg_new(k, (DType)c->before->dtype, 0, NULL));
+  for (size_t i = 0; ok && i < c->axes.len; i++) {
+    ok = map_range(c, b, c->axes.at[i], b->size);
+    UOp *turn = ok ? uop_alu2(k->st, OPS_ADD, b->base, mapped_range(b, c->axes.at[i])) : NULL;
+    ok = ok && map(c, b, c->axes.at[i], turn);
+  }
+  for (size_t i = 0; ok && i < c->rows.len; i++)
+    ok = vec_push(k->mem, &rows,
+                  uop_new(k->st, OPS_DEFINE_LOCAL, (DType)c->rows.at[i]->dtype, 1, 0, NULL,
+                          (Arg){.param = {b->size->arg.v.i, k->next_local++}}));
+  for (size_t i = 0; ok && i < c->accesses.len; i++) {
+    UOp *x = c->accesses.at[i], *src[2] = {NULL, mapped_range(b, x->src[1])};
+    for (size_t j = 0; j < c->rows.len; j++)
+      if (c->rows.at[j] == x->src[0]) src[0] = rows.at[j];
+    ok = src[0] && map(c, b, x, uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, 2, src, ARG0));
+  }
+  for (size_t i = 0; ok && i < c->at.len; i++) {
+    UOp *u = c->at.at[i].u;
+    bool inside = false;
+    for (int up = (int)i; up >= 0; up = c->at.at[up].up)
+      inside |= vec_has(&c->steps, c->at.at[up].u) && c->at.at[up].up == c->home;
+    if (!inside) continue;
+    if (u->op == OPS_LOOP && !mapped_range(b, u->src[0])) {
+      ok = map_range(c, b, u->src[0], u->src[0]->src[0]) && map(c, b, u->src[0], mapped_range(b, u->src[0]));
+    } else if (u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_REG && !vec_has(&b->from, stored_in(u)))
+      ok = map(c, b, stored_in(u), reg_new(k, (DType)stored_in(u)->dtype, 0, NULL));
+  }
+  vec_free(k->mem, &rows);
+  return ok;
+}
+
+static void block_close(Cascade *c, Block *b) {
+  vec_free(c->k->mem, &b->from), vec_free(c->k->mem, &b->to);
+  vec_free(c->k->mem, &b->loops), vec_free(c->k->mem, &b->ranges);
+}
+
+static UOp *of_block(Cascade *c, const Block *b, UOp *u) {
+  return u ? uop_substitute(c->k->st, c->k->mem, u, (int)b->from.len, b->from.at, b->to.at) : NULL;
+}
+
+/* The place of a state in its row: over the loops around it. */
+static UOp *row_place(Cascade *c, const State *s) {
+  UOpStore *st = c->k->st;
+  UOp *at = num(c->k, 0);
+  for (UOp *u = s->nest; at && !is_axis_loop(c, u); u = u->src[1]) {
+    at = uop_alu2(st, OPS_ADD, uop_alu2(st, OPS_MUL, at, u->src[0]->src[0]), u->src[0]);
+    if (u->nsrc != 2 || u->src[1]->op != OPS_LOOP) break;
+  }
+  return at ? uop_simplify(st, c->k->mem, at) : NULL;
+}
+
+static UOp *row_index(Cascade *c, const State *s) {
+  UOp *at = row_place(c, s);
+  return at ? UNEW(c->k->st, OPS_INDEX, (DType)s->at->dtype, 1, ARG0, s->row, at) : NULL;
+}
+
+/* What the innermost loop around a sum does with it at the end of a block. */
+static bool catch_up(Cascade *c, const UOp *step, UOpVec *out) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < c->states.len; i++) {
+    const State *s = &c->states.at[i];
+    if (s->nest != step) continue;
+    UOp *x = row_index(c, s), *all = x ? alu(c, s->op, state_new(c, s, x), s->at) : NULL;
+    ok = all && vec_push(c->k->mem, out, write_new(c->k, x, all, 0, NULL)) && out->at[out->len - 1];
+  }
+  return ok;
+}
+
+/* A loop of a step, in a block: what comes after its loops over the axis is left for the end of all blocks.
+ */
+static UOp *in_block(Cascade *c, const Block *b, UOp *u, const UOp *step) {
+  if (u->op != OPS_LOOP) return of_block(c, b, u);
+  UOpVec body = {0}, ends = {0};
+  bool ok = true, sums = false, within = is_axis_loop(c, u), past = false;
+  for (int i = 1; i < u->nsrc; i++)
+    sums |= !within && is_axis_loop(c, u->src[i]);
+  for (int i = 1; ok && i < u->nsrc; i++) {
+    past |= i > 1 && is_axis_loop(c, u->src[i - 1]) && !is_axis_loop(c, u->src[i]);
+    if (sums && past) break;
+    UOp *now = in_block(c, b, u->src[i], step);
+    ok = now && vec_push(c->k->mem, &body, now);
+  }
+  if (sums) ok = ok && catch_up(c, step, &ends);
+  for (size_t i = 0; ok && i < ends.len; i++) {
+    UOp *now = of_block(c, b, ends.at[i]);
+    ok = now && vec_push(c->k->mem, &body, now);
+  }
+  UOp *loop = ok ? loop_new(c->k, mapped_range(b, u->src[0]), (int)body.len, body.at) : NULL;
+  vec_free(c->k->mem, &body), vec_free(c->k->mem, &ends);
+  return loop;
+}
+
+static bool push(Cascade *c, UOpVec *out, UOp *u) { return u && vec_push(c->k->mem, out, u); }
+
+static bool block_statements(Cascade *c, UOp *base, UOp *size, UOpVec *out) {
+  Block b = {.base = base, .size = size};
+  bool ok = block_open(c, &b);
+  for (size_t i = 0; ok && i < c->steps.len; i++) {
+    bool leads = c->states.at[c->leader].statement == c->steps.at[i];
+    if (leads) ok = push(c, out, of_block(c, &b, write_new(c->k, c->before, leader(c), 0, NULL)));
+    ok = ok && push(c, out, in_block(c, &b, c->steps.at[i], c->steps.at[i]));
+    for (size_t s = 0; ok && leads && s < c->states.len; s++) {
+      const State *state = &c->states.at[s];
+      if (state->later && !state->nest)
+        ok = push(c, out,
+                  of_block(c, &b, write_new(c->k, state->at, state_new(c, state, state->at), 0, NULL)));
+    }
+  }
+  block_close(c, &b);
+  return ok;
+}
+
+/* ---- before and after the blocks */
+
+/* Chains of loops around sums, again, over loops of their own: `with` stands in the innermost. */
+static UOp *chain(Cascade *c, UOp *u, int n, UOp *const *with) {
+  UOp *r = u->src[0], *now = kernel_range(c->k, r->src[0], (AxisType)r->arg.range.type, r);
+  UOp *inner = NULL;
+  if (u->nsrc == 2 && u->src[1]->op == OPS_LOOP) inner = chain(c, u->src[1], n, with);
+  UOp *body = inner ? UNEW(c->k->st, OPS_SINK, DT_VOID, 1, ARG0, inner)
+                    : uop_new(c->k->st, OPS_SINK, DT_VOID, 1, n, with, ARG0);
+  body = body && now ? uop_substitute(c->k->st, c->k->mem, body, 1, &r, &now) : NULL;
+  return body ? loop_new(c->k, now, body->nsrc, body->src) : NULL;
+}
+
+static bool rows_start(Cascade *c, UOpVec *out) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < c->states.len; i++) {
+    State *s = &c->states.at[i];
+    if (!s->nest) continue;
+    UOp *at = row_place(c, s);
+    if (!at || at->vmax == INT64_MAX || at->vmin != 0) return cannot(c, "a row of sums has no known length");
+    s->row = uop_new(c->k->st, OPS_DEFINE_LOCAL, (DType)s->at->dtype, 1, 0, NULL,
+                     (Arg){.param = {at->vmax + 1, c->k->next_local++}});
+    UOp *x = row_index(c, s);
+    UOp *none = uop_const(c->k->st, (DType)s->at->dtype, op_identity(s->op, (DType)s->at->dtype));
+    UOp *start = x ? write_new(c->k, x, none, 0, NULL) : NULL;
+    ok = start && push(c, out, chain(c, s->nest, 1, &start));
+  }
+  return ok;
+}
+
+/* What is made of the sums of a step: the statements after its loops over the axis. */
+static bool rest_of(Cascade *c, UOp *step, UOpVec *out) {
+  UOp *u = step;
+  while (!is_axis_loop(c, u) && u->nsrc == 2 && u->src[1]->op == OPS_LOOP)
+    u = u->src[1];
+  if (is_axis_loop(c, u)) return true;
+  UOpVec from = {0}, to = {0}, rest = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < c->states.len; i++)
+    if (c->states.at[i].nest == step)
+      ok = push(c, &from, c->states.at[i].at) && push(c, &to, row_index(c, &c->states.at[i]));
+  int last = u->nsrc - 1;
+  while (!is_axis_loop(c, u->src[last]))
+    last--;
+  for (int i = last + 1; ok && i < u->nsrc; i++)
+    ok = push(c, &rest, uop_substitute(c->k->st, c->k->mem, u->src[i], (int)from.len, from.at, to.at));
+  if (ok && rest.len) ok = push(c, out, chain(c, step, (int)rest.len, rest.at));
+  vec_free(c->k->mem, &from), vec_free(c->k->mem, &to), vec_free(c->k->mem, &rest);
+  return ok;
+}
+
+/* The statements of the home between the steps may stand before them: registers that begin. */
+static bool is_start(const UOp *u) {
+  return u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_REG && is_const(u->src[1]);
+}
+
+static bool blocks(Cascade *c, int64_t n, UOpVec *out) {
+  Kernel *k = c->k;
+  int64_t size = c->axes.at[0]->src[0]->arg.v.i, root = range_root(c->axes.at[0]);
+  Arg arg = {.range = {k->next_range++, AXIS_REDUCE, BLOCKS_OF - (int)root}};
+  UOp *turns = num(k, size / n);
+  UOp *block = turns ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &turns, arg) : NULL;
+  UOpVec body = {0};
+  bool ok = block && block_statements(c, uop_alu2(k->st, OPS_MUL, block, num(k, n)), num(k, n), &body);
+  ok = ok && push(c, out, loop_new(k, block, (int)body.len, body.at));
+  if (ok && size % n) ok = block_statements(c, num(k, size / n * n), num(k, size % n), out);
+  vec_free(k->mem, &body);
+  return ok;
+}
+
+static bool rebuild(Cascade *c, int64_t n) {
+  Kernel *k = c->k;
+  UOpVec body = {0}, after = {0};
+  size_t done = 0;
+  bool ok = true;
+  UOp *u;
+  for (int i = 0; ok && (u = body_at(c, i)); i++) {
+    if (vec_has(&c->steps, u)) {
+      done++;
+      continue;
+    }
+    if (done && done < c->steps.len && !is_start(u))
+      ok = cannot(c, "something is computed between the reductions");
+    ok = ok && push(c, done < c->steps.len ? &body : &after, u);
+  }
+  ok = ok && rows_start(c, &body) && blocks(c, n, &body);
+  for (size_t i = 0; ok && i < c->steps.len; i++)
+    ok = rest_of(c, c->steps.at[i], &body);
+  for (size_t i = 0; ok && i < after.len; i++)
+    ok = push(c, &body, after.at[i]);
+  if (ok && c->home >= 0) {
+    UOp *old = c->at.at[c->home].u, *now = loop_new(k, old->src[0], (int)body.len, body.at);
+    UOp *sink = now ? nest_replace(k, k->sink, old, 1, &now) : NULL;
+    ok = sink && (k->sink = nest_simplify(k, sink));
+  } else if (ok) {
+    UOp *sink = uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)body.len, body.at, ARG0);
+    ok = sink && (k->sink = nest_simplify(k, sink));
+  }
+  vec_free(k->mem, &body), vec_free(k->mem, &after);
+  return ok;
+}
+
+bool opt_cascade(Kernel *k, UOp *loop, int64_t n, const char **why) {
+  Cascade c = {.k = k};
+  UOp *r = loop->src[0];
+  *why = NULL;
+  if (!is_const(r->src[0])) return *why = "its length is not known", false;
+  if (n >= r->src[0]->arg.v.i) return true; /* one block */
+  bool ok = nest_places(k, k->sink, &c.at) && vec_push(k->mem, &c.axes, r) && find_axis(&c) &&
+            find_home(&c) && find_states(&c) && find_leader(&c) && find_changes(&c) && rebuild(&c, n);
+  *why = c.why;
+  vec_free(k->mem, &c.at), vec_free(k->mem, &c.axes), vec_free(k->mem, &c.rows), vec_free(k->mem, &c.stored);
+  vec_free(k->mem, &c.accesses), vec_free(k->mem, &c.steps), vec_free(k->mem, &c.states);
+  return ok;
+}

@@ -272,12 +272,15 @@ static bool moves_with_threads(const Clip *c, const UOp *e) {
 }
 
 static bool find(Clip *c) {
+  bool nested = false;
   for (size_t i = c->here + 1; i < c->end; i++) {
     const UOp *u = c->at.at[i].u;
+    nested |= u->op == OPS_LOOP;
     if (u->op != OPS_LOOP && (u->op == OPS_BARRIER || !only_counts(c, u))) return false;
   }
   if ((!c->ngate && !c->rows) || (c->ngate && !join_gates(c))) return false;
   bool alone = c->rows || c->catches_up;
+  if (nested && !alone) return false; /* parts of parts: more text than the conditions are worth */
   return !alone || (!moves_with_threads(c, c->any.from) && !moves_with_threads(c, c->any.to) &&
                     !moves_with_threads(c, c->all.from) && !moves_with_threads(c, c->all.to));
 }

@@ -38,7 +38,7 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       for (i64 r18 = 0; r18 < v3; r18++) {
         f32 acc0 = 0.0f;
         i64 v7 = r18 * 8l;
-        i64 v8 = v7 + v2;
+        i64 v8 = v2 + v7;
         f32x8 v9 = *(const f32x8u *)(p2 + v8);
         f32x8 v10 = v6 * v9;
         f32x4 v11 = __builtin_shufflevector(v10, v10, 0, 1, 2, 3);

@@ -26,10 +26,10 @@ extern "C" __global__ void __launch_bounds__(4) r_2_4_8(f32 *__restrict__ p0, co
   }
   f32 acc1 = (-f32_bits(0x7f800000u));
   i32 v16 = v0 + 1;
-  for (i32 r13 = 0; r13 < v16; r13++) {
+  for (i32 r12 = 0; r12 < v16; r12++) {
     f32 v17 = acc1;
-    i32 v18 = r13 * 4;
-    i32 v19 = v0 + v18;
+    i32 v18 = r12 * 4;
+    i32 v19 = v18 + v0;
     f32 v20 = l0[v19];
     f32 v21 = v20 * 0.35355338f;
     f32 v22 = v17 > v21 || v17 != v17 ? v17 : v21;
@@ -58,21 +58,21 @@ extern "C" __global__ void __launch_bounds__(4) r_2_4_8(f32 *__restrict__ p0, co
     l1[v31] = v37;
   }
   __shared__ __attribute__((aligned(16))) f32 l2[32];
-  for (i32 r12 = 0; r12 < 8; r12++) {
+  for (i32 r3 = 0; r3 < 8; r3++) {
     f32 acc3 = 0.0f;
+    i32 v39 = v3 + r3;
     for (i32 r11 = 0; r11 < v16; r11++) {
-      i32 v39 = r11 * 4;
-      i32 v40 = v0 + v39;
-      f32 v41 = l1[v40];
-      i32 v42 = r11 * 8;
-      i32 v43 = v42 + v3;
-      i32 v44 = v43 + r12;
+      i32 v40 = r11 * 4;
+      i32 v41 = v0 + v40;
+      f32 v42 = l1[v41];
+      i32 v43 = r11 * 8;
+      i32 v44 = v39 + v43;
       f32 v45 = p3[v44];
       f32 v46 = acc3;
-      f32 v47 = fma_f32(v41, v45, v46);
+      f32 v47 = fma_f32(v42, v45, v46);
       acc3 = v47;
     }
-    i32 v48 = r12 * 4;
+    i32 v48 = r3 * 4;
     i32 v49 = v0 + v48;
     f32 v50 = acc3;
     l2[v49] = v50;

@@ -31,9 +31,9 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32 *p1 = (i32 *)bufs[1];
   f32 *p0 = (f32 *)bufs[0];
   _Alignas(64) f32 l0[6];
-  for (i64 r10 = 0; r10 < 6l; r10++) {
+  for (i64 r1 = 0; r1 < 6l; r1++) {
     f32 acc0 = (-__builtin_inff());
-    i64 v0 = r10 * 8l;
+    i64 v0 = r1 * 8l;
     f32x8 v1 = *(const f32x8u *)(p2 + v0);
     f32x4 v2 = __builtin_shufflevector(v1, v1, 0, 1, 2, 3);
     f32x4 v3 = __builtin_shufflevector(v1, v1, 4, 5, 6, 7);
@@ -46,7 +46,7 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32 v8 = v7[0] > v7[1] || v7[0] != v7[0] ? v7[0] : v7[1];
     f32 v9 = (-__builtin_inff()) > v8 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v8;
     acc0 = v9;
-    l0[r10] = v9;
+    l0[r1] = v9;
   }
   f32x8 v10 = f32x8_splat((-104.0f));
   f32x8 v11 = f32x8_splat(0.0f);
@@ -67,11 +67,11 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32x8 v26 = i32x8_splat(127);
   i32x8 v27 = i32x8_splat(23);
   _Alignas(64) f32 l1[6];
-  for (i64 r9 = 0; r9 < 6l; r9++) {
+  for (i64 r3 = 0; r3 < 6l; r3++) {
     f32 acc1 = 0.0f;
-    i64 v28 = r9 * 8l;
+    i64 v28 = r3 * 8l;
     f32x8 v29 = *(const f32x8u *)(p2 + v28);
-    f32 v30 = l0[r9];
+    f32 v30 = l0[r3];
     f32x8 v31 = f32x8_splat(v30);
     f32x8 v32 = v29 - v31;
     i32x8 v33 = (i32x8)(v32 < v10);
@@ -116,7 +116,7 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32 v72 = v71[0] + v71[1];
     f32 v73 = 0.0f + v72;
     acc1 = v73;
-    l1[r9] = v73;
+    l1[r3] = v73;
   }
   f32 acc2 = 0.0f;
   for (i64 r0 = 0; r0 < 6l; r0++) {

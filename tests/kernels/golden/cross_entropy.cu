@@ -1,24 +1,24 @@
 /* r, CUDA, grid 1 1 1 of blocks 1 1 1, no opts */
 extern "C" __global__ void __launch_bounds__(1) r(f32 *__restrict__ p0, const i32 *__restrict__ p1, const f32 *__restrict__ p2) {
   __shared__ __attribute__((aligned(16))) f32 l0[6];
-  for (i64 r6 = 0; r6 < 6ll; r6++) {
+  for (i64 r1 = 0; r1 < 6ll; r1++) {
     f32 acc0 = (-f32_bits(0x7f800000u));
-    i64 v0 = r6 * 8ll;
+    i64 v0 = r1 * 8ll;
     for (i64 r2 = 0; r2 < 8ll; r2++) {
       f32 v1 = acc0;
-      i64 v2 = r2 + v0;
+      i64 v2 = v0 + r2;
       f32 v3 = p2[v2];
       f32 v4 = v1 > v3 || v1 != v1 ? v1 : v3;
       acc0 = v4;
     }
     f32 v5 = acc0;
-    l0[r6] = v5;
+    l0[r1] = v5;
   }
   __shared__ __attribute__((aligned(16))) f32 l1[6];
-  for (i64 r5 = 0; r5 < 6ll; r5++) {
+  for (i64 r3 = 0; r3 < 6ll; r3++) {
     f32 acc1 = 0.0f;
-    i64 v6 = r5 * 8ll;
-    f32 v7 = l0[r5];
+    i64 v6 = r3 * 8ll;
+    f32 v7 = l0[r3];
     for (i64 r4 = 0; r4 < 8ll; r4++) {
       f32 v8 = acc1;
       i64 v9 = v6 + r4;
@@ -29,7 +29,7 @@ extern "C" __global__ void __launch_bounds__(1) r(f32 *__restrict__ p0, const i3
       acc1 = v13;
     }
     f32 v14 = acc1;
-    l1[r5] = v14;
+    l1[r3] = v14;
   }
   f32 acc2 = 0.0f;
   for (i64 r0 = 0; r0 < 6ll; r0++) {

@@ -1,24 +1,24 @@
 /* r, METAL, grid 1 1 1 of blocks 1 1 1, no opts */
 kernel void r(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
   threadgroup f32 l0[6];
-  for (i64 r6 = 0; r6 < 6l; r6++) {
+  for (i64 r1 = 0; r1 < 6l; r1++) {
     f32 acc0 = (-INFINITY);
-    i64 v0 = r6 * 8l;
+    i64 v0 = r1 * 8l;
     for (i64 r2 = 0; r2 < 8l; r2++) {
       f32 v1 = acc0;
-      i64 v2 = r2 + v0;
+      i64 v2 = v0 + r2;
       f32 v3 = p2[v2];
       f32 v4 = v1 > v3 || v1 != v1 ? v1 : v3;
       acc0 = v4;
     }
     f32 v5 = acc0;
-    l0[r6] = v5;
+    l0[r1] = v5;
   }
   threadgroup f32 l1[6];
-  for (i64 r5 = 0; r5 < 6l; r5++) {
+  for (i64 r3 = 0; r3 < 6l; r3++) {
     f32 acc1 = 0.0f;
-    i64 v6 = r5 * 8l;
-    f32 v7 = l0[r5];
+    i64 v6 = r3 * 8l;
+    f32 v7 = l0[r3];
     for (i64 r4 = 0; r4 < 8l; r4++) {
       f32 v8 = acc1;
       i64 v9 = v6 + r4;
@@ -29,7 +29,7 @@ kernel void r(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], 
       acc1 = v13;
     }
     f32 v14 = acc1;
-    l1[r5] = v14;
+    l1[r3] = v14;
   }
   f32 acc2 = 0.0f;
   for (i64 r0 = 0; r0 < 6l; r0++) {

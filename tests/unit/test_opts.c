@@ -299,6 +299,52 @@ static void test_lists_found(void **state) {
   }
 }
 
+enum { KEYS = 40, WIDE = 6 };
+
+/* Attention over queries, keys and values among which are NaN and infinities. */
+static void special_attention(const char *opts, bool causal, float *out) {
+  float q[KEYS * WIDE], k[KEYS * WIDE], v[KEYS * WIDE];
+  for (int i = 0; i < KEYS * WIDE; i++)
+    q[i] = (float)(i * 5 % 17) / 8 - 1, k[i] = (float)(i * 3 % 19) / 9 - 1, v[i] = (float)(i * 7 % 23) / 11;
+  q[3 * WIDE] = NAN, q[5 * WIDE + 1] = INFINITY, q[9 * WIDE] = -INFINITY;
+  k[20 * WIDE + 1] = INFINITY, k[30 * WIDE] = NAN;
+  v[33 * WIDE + 2] = NAN, v[12 * WIDE + 3] = INFINITY;
+  setenv("TG_DEV", "INTERP:C", 1);
+  setenv(opts ? "TG_OPTS" : "TG_NOOPT", opts ? opts : "1", 1);
+  TgContext *ctx = tg_open(NULL);
+  unsetenv("TG_OPTS"), unsetenv("TG_NOOPT");
+  TgTensor *x[3] = {tg_from(ctx, q, TG_F32, TG_SHAPE(1, KEYS, WIDE)),
+                    tg_from(ctx, k, TG_F32, TG_SHAPE(1, KEYS, WIDE)),
+                    tg_from(ctx, v, TG_F32, TG_SHAPE(1, KEYS, WIDE))};
+  TgTensor *y = tg_scaled_dot_product_attention(x[0], x[1], x[2], .causal = causal);
+  if (tg_read(y, out, KEYS * WIDE * sizeof *out)) fail_msg("%s: %s", opts ? opts : "", tg_errmsg(ctx));
+  tg_close(ctx);
+}
+
+/* In blocks of keys, NaN and infinities stand where they do without. */
+static void test_cascade_of_specials(void **state) {
+  (void)state;
+
+  static const char *const lists[] = {"CASCADE r%d 8", "CASCADE r%d 7, VEC r1 16", "CASCADE r%d 1",
+                                      "CASCADE r%d 13, TILE r1 8, VEC r1 8"};
+
+  float want[KEYS * WIDE], got[KEYS * WIDE];
+  for (int causal = 0; causal < 2; causal++)
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+      char list[128];
+      snprintf(list, sizeof list, lists[i], causal ? 4 : 3); /* the sum over keys */
+      special_attention(NULL, causal, want), special_attention(list, causal, got);
+      for (int e = 0; e < KEYS * WIDE; e++) {
+        bool same = isnan(want[e])   ? isnan(got[e])
+                    : isinf(want[e]) ? got[e] == want[e]
+                                     : fabsf(got[e] - want[e]) <= 2e-6f * fmaxf(1, fabsf(want[e]));
+        if (!same)
+          fail_msg("%s%s: element %d, %d is %g, not %g", list, causal ? ", causal" : "", e / WIDE, e % WIDE,
+                   (double)got[e], (double)want[e]);
+      }
+    }
+}
+
 static void test_lists_for_metal(void **state) {
   (void)state;
   lists_on("INTERP:METAL", 30);
@@ -385,7 +431,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_lists_for_c),     cmocka_unit_test(test_lists_on_cpu),
       cmocka_unit_test(test_lists_for_metal), cmocka_unit_test(test_lists_for_cuda),
-      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_many_ranges),
-      cmocka_unit_test(test_lists_refused)};
+      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_cascade_of_specials),
+      cmocka_unit_test(test_many_ranges),     cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

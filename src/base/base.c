@@ -81,15 +81,15 @@ void *arena_alloc(Arena *a, size_t nbytes) {
   if (!b || b->size - b->used < nbytes) {
     size_t size = b ? TG_MIN(b->size * 2, (size_t)8 << 20) : 8192;
     if (size < nbytes) size = nbytes;
-    ArenaBlock *nb = mem_alloc(a->mem, sizeof *nb + size);
+    ArenaBlock *nb = mem_alloc_raw(a->mem, sizeof *nb + size);
     if (!nb) return NULL;
-    nb->next = b, nb->size = size;
+    nb->next = b, nb->size = size, nb->used = 0;
     a->block = b = nb;
     a->total += size;
   }
   void *p = (char *)(b + 1) + b->used;
   b->used += nbytes;
-  return p;
+  return memset(p, 0, nbytes); /* here, not a whole block at once: it is about to be written */
 }
 
 char *arena_strdup(Arena *a, const char *s) {
@@ -118,7 +118,6 @@ void arena_reset(Arena *a) {
   for (ArenaBlock *b = keep->next, *n; b; b = n)
     n = b->next, mem_free(a->mem, b);
   keep->next = NULL;
-  memset(keep + 1, 0, keep->used);
   keep->used = 0;
   a->total = keep->size;
 }
@@ -204,14 +203,20 @@ void str_putn(Str *s, const char *text, size_t n) {
 
 void str_put(Str *s, const char *text) { str_putn(s, text, strlen(text)); }
 
-void str_int(Str *s, int64_t v) {
-  char b[24], *p = b + sizeof b;
+char *int_text(char b[INT_TEXT], int64_t v) {
+  char *p = b + INT_TEXT - 1;
   uint64_t u = v < 0 ? 0 - (uint64_t)v : (uint64_t)v;
+  *p = 0;
   do
     *--p = (char)('0' + u % 10);
   while (u /= 10);
   if (v < 0) *--p = '-';
-  str_putn(s, p, (size_t)(b + sizeof b - p));
+  return p;
+}
+
+void str_int(Str *s, int64_t v) {
+  char b[INT_TEXT], *p = int_text(b, v);
+  str_putn(s, p, (size_t)(b + INT_TEXT - 1 - p));
 }
 
 void str_printf(Str *s, const char *fmt, ...) {

@@ -135,6 +135,10 @@ void str_free(Str *s);
 void str_put(Str *s, const char *text);
 void str_putn(Str *s, const char *text, size_t n);
 void str_int(Str *s, int64_t v); /* decimal, much faster than printf */
+
+enum { INT_TEXT = 24 };
+
+char *int_text(char b[INT_TEXT], int64_t v); /* in decimal, somewhere in b */
 void str_printf(Str *s, const char *fmt, ...) TG_PRINTF(2, 3);
 const char *str_text(const Str *s); /* never NULL */
 

@@ -483,15 +483,18 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   C *c = mem_alloc(mem, sizeof *c);
   if (!c) return error_set(err, TG_ERR_NOMEM, "render %s: out of memory", lang->name), false;
   c->lang = lang, c->lin = lin, c->err = err, c->depth = 1;
-  str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->pos, mem), map_init(&c->helpers, mem);
+  str_init(&c->head, mem), str_init(&c->body, mem), map_init(&c->helpers, mem);
+  for (int i = 0; i < lin->n; i++)
+    c->npos = TG_MAX(c->npos, (size_t)lin->at[i]->id + 1);
+  c->pos = mem_alloc(mem, c->npos * sizeof *c->pos);
   c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
-  bool oom = !c->mask_bytes || !c->number;
+  bool oom = !c->mask_bytes || !c->number || !c->pos;
   signature(c);
   size_t stack = 0, scratch = 0;
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
-    oom = !map_put_ptr(&c->pos, lin->at[i], i);
-    if (!oom) render_one(c, lin->at[i], i, &stack, &scratch);
+    c->pos[lin->at[i]->id] = i + 1;
+    render_one(c, lin->at[i], i, &stack, &scratch);
   }
   if (!oom && !c->failed && c->depth != 1)
     error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name, lin->name),
@@ -503,7 +506,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   bool ok = !oom && !c->failed;
   /* keeps an earlier error */
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
-  str_free(&c->head), str_free(&c->body), map_free(&c->pos), map_free(&c->helpers);
+  str_free(&c->head), str_free(&c->body), mem_free(mem, c->pos), map_free(&c->helpers);
   mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
   return ok;
 }

@@ -5,19 +5,22 @@
 #define TG_CSTYLE_PRIVATE_H
 #include "renderer/cstyle.h"
 
-enum { NTMP = 64, TMP_LEN = 192 };
+enum { NTMP = 64, TMP_LEN = 192, MOST_NAMED_LANES = 16, TYPE_LEN = 8 };
 
 typedef struct C {
   const CLang *lang;
   const Linear *lin;
   TgError *err;
   Str head, body;
-  Map pos, helpers;    /* UOp -> place in the list; hash of a helper's name -> 1 */
+  Map helpers; /* hash of a helper's name -> 1 */
+  int *pos;    /* by UOp: place in the list and 1, or 0 */
+  size_t npos;
   uint8_t *mask_bytes; /* per place: element size of a bool vector's mask */
   int *number;         /* per place: of its name, v12 or acc3 */
   int depth, tmp_at, nvar, nval, nreg, nlocal;
   const UOp *written; /* a store that was written as the start of its register */
   bool failed;
+  char vector[DT_COUNT][MOST_NAMED_LANES + 1][TYPE_LEN]; /* names of types */
   char tmp[NTMP][TMP_LEN]; /* operand texts live in this ring while one statement is written */
 } C;
 
@@ -39,8 +42,8 @@ static inline DType cs_unsigned_of(DType d) {
 bool cs_fail(C *c, const UOp *u, const char *why); /* false; the first reason is kept */
 void cs_fmt(Str *s, const char *f, ...);           /* %s and %d alone: a tenth of the cost of printf */
 void cs_put(C *c, const char *f, ...);             /* the same, onto the kernel's body */
-TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...); /* an operand's text */
-extern const char *const cs_scalar[DT_COUNT];                  /* the type of one element, by cs_storage */
+const char *cs_text(C *c, const char *f, ...);     /* the same, as an operand's text */
+extern const char *const cs_scalar[DT_COUNT];      /* the type of one element, by cs_storage */
 const char *cs_type(C *c, DType d, int lanes);
 /* A function of vectors: in tpl, $F is its name, $N its lanes, $A .. $Z the texts m[0] .. m[25]. */
 void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26], int lanes);

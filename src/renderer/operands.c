@@ -43,15 +43,30 @@ void cs_put(C *c, const char *f, ...) {
 
 static char *tmp(C *c) { return c->tmp[c->tmp_at++ % NTMP]; }
 
-TG_PRINTF(2, 3) const char *cs_text(C *c, const char *f, ...) {
-  char *t = tmp(c);
+const char *cs_text(C *c, const char *f, ...) {
+  char *t = tmp(c), *to = t, b[INT_TEXT];
   va_list ap;
   va_start(ap, f);
-  int n = vsnprintf(t, TMP_LEN, f, ap);
+  for (bool more = true; more;) {
+    const char *end = strchr(f, '%'), *part = f;
+    size_t n = end ? (size_t)(end - f) : strlen(f);
+    for (int half = 0; half < (end ? 2 : 1); half++) { /* what is before a %, and what it stands for */
+      if (half)
+        part = end[1] == 's' ? va_arg(ap, const char *) : int_text(b, va_arg(ap, int)), n = strlen(part);
+      if (n >= (size_t)(t + TMP_LEN - to)) {
+        c->failed = true;
+        error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: operand text too long", c->lang->name,
+                  c->lin->name);
+        n = 0;
+      }
+      memcpy(to, part, n);
+      to += n;
+    }
+    more = end != NULL;
+    if (end) f = end + 2;
+  }
   va_end(ap);
-  if (n >= TMP_LEN)
-    c->failed = true, error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: operand text too long",
-                                c->lang->name, c->lin->name);
+  *to = 0;
   return t;
 }
 
@@ -72,10 +87,13 @@ const char *cs_type(C *c, DType d, int lanes) {
   d = cs_storage(d);
   const char *s = cs_scalar[d];
   if (lanes == 1) return s;
+  bool known = lanes <= MOST_NAMED_LANES;
+  char *kept = known ? c->vector[d][lanes] : NULL;
+  if (kept && *kept) return kept;
   const char *name = cs_text(c, "%sx%d", s, lanes);
   /* C11 lets a typedef be repeated */
   if (c->lang->gnu_vec && first_use(c, name)) cs_fmt(&c->head, "VECTOR(%s, %d)\n", s, lanes);
-  return name;
+  return known && strlen(name) < TYPE_LEN ? strcpy(kept, name) : name;
 }
 
 void cs_helper(C *c, const char *name, const char *tpl, const char *const m[26], int lanes) {
@@ -150,8 +168,7 @@ const char *cs_const(C *c, DType d, Scalar v) {
 }
 
 int cs_place(C *c, const UOp *u) {
-  uint64_t v;
-  if (map_get(&c->pos, (uint64_t)(uintptr_t)u, &v)) return (int)v;
+  if (u->id < c->npos && c->pos[u->id]) return c->pos[u->id] - 1;
   cs_fail(c, u, "used before its definition");
   return 0;
 }

@@ -15,7 +15,9 @@ static void line(C *c) {
 static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
   u = uop_base(u);
   if (u->op == OPS_CONST) return cs_const(c, (DType)u->dtype, u->arg.v);
-  return u->lanes == 1 ? cs_ref(c, u) : cs_text(c, "%s.%c", cs_ref(c, u), "xyzw"[lane & 3]);
+  static const char *const letter[] = {"x", "y", "z", "w"};
+
+  return u->lanes == 1 ? cs_ref(c, u) : cs_text(c, "%s.%s", cs_ref(c, u), letter[lane & 3]);
 }
 
 /* ---- memory */

@@ -112,46 +112,84 @@ static void explain_join(Str *out, int i, int k, const Cost *there, const Cost *
   str_printf(out, ", grid of %d\n", t->ngrid);
 }
 
+/* Whether stage i may stand in kernel k: all that it needs is done before, and no one who needs k is. */
+static bool in_order(Sched *s, int i, int k) {
+  const Stage *g = stage_at(s, i);
+  const Kern *kk = &s->ks.at[k];
+  if (stage_at(s, kk->mem.at[0])->fixed) return false; /* in order, and alone */
+  if (strict_edge(s, g, kk) || kk->mem.len == MAX_MEMBERS) return false;
+  int need = level_need(s, g, k);
+  return need <= kk->level || kk->minout > need;
+}
+
+/* What kernel k with stage i costs, the grid as in t; false: it cannot be. */
+static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
+  const Kern *kk = &s->ks.at[k];
+  int mem[MAX_MEMBERS];
+  int64_t elems[MAX_MEMBERS], bytes;
+  Gmap gm = {gmap_trial, s, i, t};
+  size_t nmem = kk->mem.len;
+  memcpy(mem, kk->mem.at, nmem * sizeof *mem);
+  mem[nmem++] = i;
+  if (!local_plan(s, &gm, mem, nmem, elems, &bytes)) {
+    if (s->opt->explain)
+      str_printf(s->opt->explain, "no    s%d into k%d: rows of %.1f KB do not fit %lld KB of local memory\n",
+                 i, k, (double)bytes / 1024, (long long)s->opt->target->local_bytes >> 10);
+    return false;
+  }
+  t->cost = kernel_cost(s, mem, nmem, t->ngrid, t->grid, &gm);
+  if (s->opt->explain) explain_join(s->opt->explain, i, k, &kk->cost, one, t);
+  return true;
+}
+
+/* A kernel that i needs nothing of, and that has its very grid: both run from one launch. Only for what a
+ * launch weighs more than: their shapes are chosen together. */
+static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
+  const Kern *kk = &s->ks.at[k];
+  const Stage *g = stage_at(s, i);
+  double most = 2 * s->opt->target->launch_us;
+  if (kk->cost.us > most || one->cost.us > most || kk->ngrid != one->ngrid || !in_order(s, i, k))
+    return false;
+  memset(t, 0, sizeof *t);
+  for (int a = 0; a < MAX_RANK; a++)
+    t->gmap[a] = -1, t->old_to_new[a] = a < kk->ngrid ? a : -1;
+  for (int a = 0; a < g->nout; a++) {
+    if (g->gmap[a] < 0) continue;
+    if (one->grid[g->gmap[a]] != kk->grid[g->gmap[a]]) return false;
+    t->gmap[a] = g->gmap[a];
+  }
+  t->ngrid = kk->ngrid;
+  memcpy(t->grid, kk->grid, sizeof t->grid);
+  return true;
+}
+
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   Kern one;
   stage_cost(s, i, &one);
   int best = -1;
-  Trial bt = {0};
+  Trial bt = {0}, t;
   double gain = 0;
-  for (size_t j = 0; s->opt->fuse && !g->fixed && j < g->deps.len; j++) {
+  bool joins = s->opt->fuse && !g->fixed;
+  for (size_t j = 0; joins && j < g->deps.len; j++) {
     int k = stage_at(s, g->deps.at[j])->kernel;
-    if (k < 0 || stage_at(s, s->ks.at[k].mem.at[0])->fixed) continue; /* in order, and alone */
-    Kern *kk = &s->ks.at[k];
-    bool seen = false;
+    bool seen = k < 0;
     for (size_t l = 0; l < j; l++)
       seen |= stage_at(s, g->deps.at[l])->kernel == k;
-    if (seen || strict_edge(s, g, kk) || kk->mem.len == MAX_MEMBERS) continue;
-    int need = level_need(s, g, k);
-    if (need > kk->level && kk->minout <= need) continue;
-    Trial t;
+    if (seen || !in_order(s, i, k)) continue;
     char why[96] = "";
-    int mem[MAX_MEMBERS];
-    int64_t elems[MAX_MEMBERS], bytes;
-    Gmap gm = {gmap_trial, s, i, &t};
-    size_t nmem = kk->mem.len;
-    memcpy(mem, kk->mem.at, nmem * sizeof *mem);
-    mem[nmem++] = i;
-    bool fits = fit(s, kk, i, &t, why);
-    if (fits && !local_plan(s, &gm, mem, nmem, elems, &bytes)) {
-      snprintf(why, sizeof why, "rows of %.1f KB do not fit %lld KB of local memory", (double)bytes / 1024,
-               (long long)s->opt->target->local_bytes >> 10);
-      fits = false;
-    }
-    if (!fits) {
+    if (!fit(s, &s->ks.at[k], i, &t, why)) {
       if (s->opt->explain) str_printf(s->opt->explain, "no    s%d into k%d: %s\n", i, k, why);
       continue;
     }
-    t.cost = kernel_cost(s, mem, nmem, t.ngrid, t.grid, &gm);
-    double win = kk->cost.us + one.cost.us - t.cost.us;
-    if (s->opt->explain) explain_join(s->opt->explain, i, k, &kk->cost, &one.cost, &t);
+    if (!try_join(s, i, k, &one.cost, &t)) continue;
+    double win = s->ks.at[k].cost.us + one.cost.us - t.cost.us;
     if (win > gain) gain = win, best = k, bt = t;
   }
+  for (size_t k = s->ks.len; joins && best < 0 && k-- > 0;)
+    if (beside(s, i, (int)k, &one, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
+        s->ks.at[k].cost.us + one.cost.us > t.cost.us)
+      best = (int)k, bt = t;
   if (best < 0) {
     one.level = level_need(s, g, -1);
     if (!vec_push(s->mem, &one.mem, i) || !vec_push(s->mem, &s->ks, one)) {

@@ -138,17 +138,18 @@ bool gen_fits(Gen *g, UOp *n, int dtype) {
          assume(g, not_less(g, uop_index_const(g->st, dtype_max(d)), v));
 }
 
-DType gen_dtype(Gen *g) { return g->root; }
-
-DType gen_child(Gen *g, Ops op, DType d, int i, bool root) {
-  if (op_flags(op) & OPF_CMP) return root ? g->cmp : g->inner;
-  if (op == OPS_WHERE && i == 0) return DT_BOOL;
-  return op == OPS_CAST ? (DType)pick(g, DT_INDEX, DT_F64) : d;
+static DType wanted(Gen *g, DType d, int want) {
+  if (want >= 0 && (int)d != want) g->fail = true;
+  return d;
 }
 
-DType gen_force(Gen *g, DType d, int want) {
-  if ((int)d != want) g->fail = true;
-  return (DType)want;
+DType gen_dtype(Gen *g, int want) { return wanted(g, g->root, want); }
+
+DType gen_child(Gen *g, Ops op, DType d, int i, bool root, int want) {
+  if (op_flags(op) & OPF_CMP) return wanted(g, root ? g->cmp : g->inner, want);
+  if (op == OPS_WHERE && i == 0) return wanted(g, DT_BOOL, want);
+  if (op == OPS_CAST || op == OPS_BITCAST) return want >= 0 ? (DType)want : (DType)pick(g, DT_INDEX, DT_F64);
+  return wanted(g, d, want);
 }
 
 UOp *gen_literal(Gen *g, DType d, int64_t v) {
@@ -426,9 +427,7 @@ static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id, DType d)
 
 /* The first rung: for all values of the names, in each integer dtype. */
 static void state_rule(const RuleCheck *r, int id) {
-  bool cmp = false;
-  for (int op = 0; op < OPS_COUNT; op++)
-    if (!strcmp(op_name((Ops)op), r->op)) cmp = op_flags((Ops)op) & OPF_CMP;
+  bool cmp = op_flags(r->root) & OPF_CMP;
   for (int d = DT_INDEX; d <= DT_U64; d++) {
     Gen g = {.mem = &mem, .seed = (uint64_t)d * 31 + (uint64_t)id, .symbolic = true};
     g.st = store_new(&mem);
@@ -446,10 +445,7 @@ static void state_rule(const RuleCheck *r, int id) {
 }
 
 static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res) {
-  Ops op = 0;
-  while (strcmp(op_name(op), r->op))
-    op++;
-  bool cmp = op_flags(op) & OPF_CMP;
+  bool cmp = op_flags(r->root) & OPF_CMP;
   for (int d = DT_INDEX; d < DT_COUNT; d++) {
     Gen g = {.mem = &mem, .seed = (uint64_t)d * 977 + (uint64_t)id, .deep = r->in_c};
     g.st = store_new(&mem);
@@ -463,8 +459,8 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
       if (!b) continue;
       if (a->dtype != b->dtype) {
         if (!expect_bad)
-          printf("%s: %s on %s: %s gives %s\n", r->where, r->name, r->op, dtype_name((DType)a->dtype),
-                 dtype_name((DType)b->dtype));
+          printf("%s: %s on %s: %s gives %s\n", r->where, r->name, op_name(r->op),
+                 dtype_name((DType)a->dtype), dtype_name((DType)b->dtype));
         res->bad++;
         continue;
       }
@@ -478,7 +474,7 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
         if (eval(&g, b, &y) && agree((DType)a->dtype, x, y)) continue;
         ok = false, res->bad++;
         if (expect_bad || res->bad > 2) break;
-        printf("%s: %s on %s %s is wrong:", r->where, r->name, r->op, dtype_name((DType)d));
+        printf("%s: %s on %s %s is wrong:", r->where, r->name, op_name(r->op), dtype_name((DType)d));
         for (int i = 0; i < g.nleaf; i++)
           printf(" v%d=%" PRId64, i, g.leaf[i].v.i);
         Str s;
@@ -539,19 +535,39 @@ static size_t prove(const char *cache) {
   return todo;
 }
 
+/* every file of rules/, and the rules that must be refuted */
+#define RULES(name) extern const RuleCheck *const rules_##name[];
+#include "gen/rule_files.def"
+RULES(wrong)
+#undef RULES
+#define RULES(name) rules_##name,
+static const RuleCheck *const *const tables[] = {
+#include "gen/rule_files.def"
+};
+
+/* The rules of rules/ come before those of wrong.rules. -> how many in all. */
+static int rules_list(const RuleCheck **to, int *right) {
+  int n = 0;
+  for (size_t t = 0; t <= TG_COUNT(tables); t++) {
+    const RuleCheck *const *table = t < TG_COUNT(tables) ? tables[t] : rules_wrong;
+    if (t == TG_COUNT(tables)) *right = n;
+    for (int i = 0; table[i]; i++, n++)
+      if (to) to[n] = table[i];
+  }
+  return n;
+}
+
 int main(int argc, char **argv) {
   const char *cache = argc > 1 ? argv[1] : "rules.verdicts";
-  const RuleCheck *const tables[] = {rules_right, rules_wrong};
-  int n[2] = {0, 0}, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
-  for (int t = 0; t < 2; t++)
-    while (tables[t][n[t]].name)
-      n[t]++;
-  Result *res = calloc((size_t)(n[0] + n[1]), sizeof *res);
-  if (!res) return 2;
-  for (int k = 0; k < n[0] + n[1]; k++) {
-    const RuleCheck *r = k < n[0] ? &rules_right[k] : &rules_wrong[k - n[0]];
-    if (r->arith && r->state) state_rule(r, k);
-    if (r->arith) check_rule(r, k, k >= n[0], &res[k]);
+  int nright = 0, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
+  int n = rules_list(NULL, &nright), nwrong = n - nright;
+  Result *res = calloc((size_t)n, sizeof *res);
+  const RuleCheck **rules = calloc((size_t)n, sizeof *rules);
+  if (!res || !rules) return 2;
+  rules_list(rules, &nright);
+  for (int k = 0; k < n; k++) {
+    if (rules[k]->state) state_rule(rules[k], k);
+    if (rules[k]->build) check_rule(rules[k], k, k >= nright, &res[k]);
   }
   size_t unproved = prove(cache);
   if (unproved) {
@@ -561,12 +577,12 @@ int main(int argc, char **argv) {
   }
   for (size_t i = 0; i < nqueries; i++) {
     const Query *q = &queries[i];
-    bool right = q->rule < n[0];
-    const RuleCheck *r = right ? &rules_right[q->rule] : &rules_wrong[q->rule - n[0]];
+    bool right = q->rule < nright;
+    const RuleCheck *r = rules[q->rule];
     if (q->verdict == 's') {
       if (right)
-        printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, r->op, dtype_name(q->d),
-               q->text);
+        printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, op_name(r->op),
+               dtype_name(q->d), q->text);
       res[q->rule].bad++, res[q->rule].refuted += q->symbolic;
     } else if (right && q->verdict == 'u')
       proved += !q->symbolic, stated += q->symbolic;
@@ -574,36 +590,36 @@ int main(int argc, char **argv) {
       open += !q->symbolic, unstated += q->symbolic;
       if (q->symbolic && q->verdict)
         printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where,
-               r->name, r->op, dtype_name(q->d));
+               r->name, op_name(r->op), dtype_name(q->d));
     }
   }
   failed += malformed;
-  for (int k = 0; k < n[0] + n[1]; k++) {
-    bool right = k < n[0], fired = false;
-    const RuleCheck *r = right ? &rules_right[k] : &rules_wrong[k - n[0]];
-    if (!r->arith) {
+  for (int k = 0; k < n; k++) {
+    bool right = k < nright, fired = false;
+    const RuleCheck *r = rules[k];
+    if (!r->build) {
       not_arith++;
       continue;
     }
-    for (int j = right ? 0 : n[0]; j < (right ? n[0] : n[0] + n[1]); j++)
-      fired |= res[j].fired > 0 && !strcmp((right ? &rules_right[j] : &rules_wrong[j - n[0]])->name, r->name);
+    for (int j = right ? 0 : nright; j < (right ? nright : n); j++)
+      fired |= res[j].fired > 0 && !strcmp(rules[j]->where, r->where);
     if (right ? fired && !res[k].bad : res[k].bad > 0) {
       passed++;
       continue;
     }
     failed++;
-    printf("%s: %s on %s: %s\n", r->where, r->name, r->op,
+    printf("%s: %s on %s: %s\n", r->where, r->name, op_name(r->op),
            !right  ? "a wrong rule that was not refuted"
            : fired ? "refuted"
                    : "never fired");
   }
   int refuted = 0;
-  for (int k = n[0]; k < n[0] + n[1]; k++)
+  for (int k = nright; k < n; k++)
     refuted += res[k].refuted > 0;
   printf("%d rules of ops (%d not arithmetic), %d wrong ones, %d refuted as statements; %d statements over "
          "all values proved by z3, %d undecided; "
          "%d firings proved, %d left open\n",
-         n[0], not_arith, n[1], refuted, stated, unstated, proved, open);
+         nright, not_arith, nwrong, refuted, stated, unstated, proved, open);
   printf("%d passed, %d failed\n", passed, failed);
   return failed || !passed;
 }

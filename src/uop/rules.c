@@ -7,8 +7,32 @@ bool rule_is(const UOp *u, int64_t v) {
   return in_float(u) ? u->arg.v.f == (double)v && !(v == 0 && signbit(u->arg.v.f)) : u->arg.v.i == v;
 }
 
-UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v) {
-  return self->lanes == 1 ? uop_const_int(rw->st, (DType)self->dtype, v) : NULL;
+UOp *rule_const(Rewrite *rw, const UOp *self, DType d, int64_t v) {
+  return self->lanes == 1 ? uop_const_int(rw->st, d, v) : NULL;
+}
+
+UOp *rule_real(Rewrite *rw, const UOp *self, DType d, double v) {
+  return self->lanes == 1 && dtype_is_float(d) ? uop_const(rw->st, d, (Scalar){.f = v}) : NULL;
+}
+
+UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists) {
+  UOp *room[16], **src = room;
+  int nsrc = 0, at = 0, lanes;
+  DType own;
+  for (int i = 0; i < n; i++)
+    nsrc += lists[i].n;
+  if (nsrc > 16 && !(src = mem_alloc(rw->mem, (size_t)nsrc * sizeof *src))) return rw->failed = true, NULL;
+  bool made = true; /* what is to be a source */
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < lists[i].n; k++)
+      made &= (src[at++] = lists[i].at[k]) != NULL;
+  UOp *u = NULL;
+  if (made) {
+    uop_type_default(op, nsrc, src, &own, &lanes);
+    u = uop_new(rw->st, op, d == DT_COUNT ? own : d, lanes, nsrc, src, arg);
+  }
+  if (src != room) mem_free(rw->mem, src);
+  return u;
 }
 
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c) {

@@ -26,11 +26,36 @@ bool rule_is(const UOp *u, int64_t v); /* the constant v of any dtype; 0 is not 
 
 static inline int64_t rule_int(const UOp *c) { return c->arg.v.i; }
 
-UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v); /* v in self's dtype; declines for vectors */
+/* v in dtype d; declines where self is a vector */
+UOp *rule_const(Rewrite *rw, const UOp *self, DType d, int64_t v);
+UOp *rule_real(Rewrite *rw, const UOp *self, DType d, double v);
 /* op on constants, `to` the dtype of a CAST. Declines where a source is no constant, on overflow of index and
  * on its division by zero. */
 UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c);
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c);
+
+/* ---- lists of sources: `r...` of a rule */
+typedef struct UOpList {
+  UOp *const *at;
+  int n;
+} UOpList;
+
+#define rule_one(u) ((UOpList){(UOp *[]){u}, 1})
+
+static inline UOpList rule_rest(UOp *u, int from) { return (UOpList){u->src + from, u->nsrc - from}; }
+
+static inline bool rule_same_arg(const UOp *a, const UOp *b) {
+  return a->arg.raw.a == b->arg.raw.a && a->arg.raw.b == b->arg.raw.b;
+}
+
+/* A node with the n lists one after the other as its sources. d: DT_COUNT for what follows from them. */
+UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists);
+
+/* The matchers of a file of rules, for tests; ends at a NULL name. */
+typedef struct MatcherName {
+  const char *name;
+  Matcher matcher;
+} MatcherName;
 
 /* ---- guards */
 bool has_one_value(const UOp *u);   /* its bounds leave one integer */

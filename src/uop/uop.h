@@ -86,17 +86,14 @@ typedef struct Ints {
   int64_t v[];
 } Ints;
 
+#define AXIS_TYPES(A)                                                                                        \
+  A(GLOBAL) A(THREAD) A(LOCAL) A(LOOP) A(REDUCE) A(ORDERED) A(UPCAST) A(VEC) A(UNROLL) A(GROUP)
+
 typedef enum AxisType {
-  AXIS_GLOBAL,
-  AXIS_THREAD,
-  AXIS_LOCAL,
-  AXIS_LOOP,
-  AXIS_REDUCE,
-  AXIS_ORDERED,
-  AXIS_UPCAST,
-  AXIS_VEC,
-  AXIS_UNROLL,
-  AXIS_GROUP
+
+#define AXIS_ENUM(name) AXIS_##name,
+  AXIS_TYPES(AXIS_ENUM)
+#undef AXIS_ENUM
 } AxisType;
 
 /* SCATTER by STORE: the last one wins. OLD: the result is what each place held just before its update (shape
@@ -212,6 +209,7 @@ enum {
   OPF_MOV = 64,
   OPF_TENSOR = 128,
   OPF_KERNEL = 256,
+  OPF_MARK = 512,
   OPF_ALU = OPF_U | OPF_B | OPF_T
 };
 

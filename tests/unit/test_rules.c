@@ -13,6 +13,7 @@
 #include "uop/uop.h"
 
 #define HEAD "vars x y: any n: int c c1: CONST\nmatcher pm_t\n"
+#define LIST "vars x y: any k: RANGE h: u32 r s: list\nmatcher pm_t ctx Kernel *\n"
 #define GRAD "vars x y: any n: int\ngradient grad_t\n"
 
 static const struct {
@@ -39,8 +40,35 @@ static const struct {
     {HEAD "a: CAST[f99](x) => x\n", ":3: unknown dtype f99"},
     {"vars x: anything\n", ":1: unknown domain anything"},
     {"vars x: any\na: x + 0 => x\n", ":2: a rule before the first matcher"},
-    {HEAD "a: x * 0.5 => x\n", ":3: a fraction outside the result of a gradient rule"},
-    {HEAD "a: NEG(x) => x * 0.5\n", ":3: a fraction outside the result of a gradient rule"},
+    {HEAD "a: x * 0.5 => x\n", ":3: a fraction in the pattern"},
+    {HEAD "a: NEG(x) => x * 0.5.5\n", ":3: '0.5.5' is no number"},
+    {HEAD "a: NEG(x) => CAST[u8](3) + x\n", ":3: no name says the dtype of a literal"},
+    {HEAD "a: NEG(x) => f(ctx, x)\n", ":3: name 'ctx' is not in the pattern"},
+    {HEAD "a: NEG(x) => x if f(ctx)\n", ":3: name 'ctx' is not in the pattern"},
+    {"vars ctx: any\n", ":1: the name 'ctx' is taken"},
+    {"vars x: any\nmatcher pm_t ctx\n", ":2: a context needs a C type"},
+    {LIST "a: REDUCE[FOO](x, r...) => x\n", ":3: 'FOO' is no arg of REDUCE"},
+    {LIST "a: RANGE[UP](x) => x\n", ":3: 'UP' is no arg of RANGE"},
+    {LIST "a: x + NEG[3](y) => x\n", ":3: '3' is no arg of NEG"},
+    {LIST "a: REDUCE(x, r...) => REDUCE(x, r...)\n", ":3: op REDUCE needs its arg"},
+    {LIST "a: RANGE(x) => RANGE[LOOP](x)\n", ":3: 'LOOP' is no arg of RANGE"},
+    {LIST "a: NEG(x) => NEG[y.arg](x)\n", ":3: name 'y' is not in the pattern"},
+    {LIST "a: REDUCE[y.arg](x, y, k) => x\n", ":3: 'y' comes later in the pattern"},
+    {LIST "a: REDUCE(x, r..., y) => x\n", ":3: 'r...' is not the last source"},
+    {LIST "a: REDUCE(REDUCE(x, r...), r...) => x\n", ":3: the list 'r' stands twice"},
+    {LIST "a: REDUCE(x, y...) => x\n", ":3: 'y' is no list in vars"},
+    {LIST "a: REDUCE(x, r) => x\n", ":3: 'r' is a list: r..."},
+    {LIST "a: NEG(r...) => x\n", ":3: op NEG takes no list"},
+    {LIST "a: REDUCE(x, r...) => NEG(r...)\n", ":3: op NEG takes no list"},
+    {LIST "a: REDUCE(x, r...) => f(r)\n", ":3: 'r' is a list: r..."},
+    {LIST "a: REDUCE(x, r...) => f(s...)\n", ":3: name 's' is not in the pattern"},
+    {LIST "a: REDUCE(x, r...) => x if f(r)\n", ":3: 'r' is a list: r..."},
+    {LIST "a: REDUCE(x, r...) => x if f(x...)\n", ":3: 'x' is no list: x"},
+    {LIST "a: NEG(x) => x for op in ADD\n", ":3: 'op' is not in the pattern"},
+    {LIST "a: AFTER(x, y, x, y, x, y, x, y, x) => x\n", ":3: more than 8 sources"},
+    {LIST "a: NEG(EXP(x)) => x\nb: NEG(op(x)) => x for op in EXP\n", ":4: rule b is hidden by a (line 3)"},
+    {LIST "a: REDUCE(x, ...) => x\nb: REDUCE[ADD](x, r...) => x\n", ":4: rule b is hidden by a (line 3)"},
+    {LIST "a: x + y => y\nb: h + 1 => h\n", ":4: rule b is hidden by a (line 3)"},
     {HEAD "a: NEG(x) => g\n", ":3: name 'g' is not in the pattern"},
     {GRAD "a: x * y => g\n", ":3: a has 2 sources, not 1"},
     {GRAD "a: NEG(x) => -, g\n", ":3: a has 1 sources, not 2"},
@@ -54,6 +82,14 @@ static const char *const taken[] = {
     HEAD "a: n + 0 => n\nb: x + 0 => x\n",                /* so is a domain */
     GRAD "a: x * y => g * y, -\nb: SIN(x) => 0.5 - g\nc: WHERE(n, x, y) => -, g, g\n",
     HEAD "a: n + 0 => f(self)\nb: n + 0 => n\n", /* a C function may decline */
+    LIST "a: REDUCE[ADD](x, r...) => x\nb: REDUCE(x, r...) => x\n",
+    LIST "a: REDUCE(k, r...) => k\nb: REDUCE(h, r...) => h\nc: REDUCE(x, r...) => x\n",
+    LIST "a: NEG(op(x)) => op(NEG(x)) for op in EXP EXP2\nb: NEG(LOG(x)) => x * -0x1.8p-3 + inf\n",
+    LIST "a: AFTER(x, y, x, y, x, y, x, y) => AFTER(x, y, x, y, x, y, x, y)\n",
+    LIST
+    "a: REDUCE[op](u@REDUCE[self.arg](x, r...), s...) => REDUCE[op](f(ctx, x), s..., r...) for op in ADD MAX "
+    "if g(ctx, r..., op) && ctx.n > r.n && !h(ctx.opt.target, ADD)\n",
+    LIST "a: SCALE(x * y, k, h) => SCALE(x, k, h) * SHIFT(y, k, h)\n",
 };
 
 static int rulegen(const char *text, char *said, size_t cap) {

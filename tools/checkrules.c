@@ -7,6 +7,7 @@
  * cached by the hash of the SMT text in the file named by the first argument. Exits with 77 where z3 is not
  * there and the cache does not have all of them. */
 #include "checkrules.h"
+#include "codegen/codegen.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +30,7 @@ struct Gen {
   uint64_t seed;
   DType root, cmp, inner;
   bool fail, deep, symbolic;
-  int nleaf, nparam, ngiven, nfitted;
+  int nleaf, nparam, ngiven, nfitted, turn; /* turn: which of the instances of a rule this is */
   UOp *name[80];
   Leaf leaf[MAX_LEAVES];
   UOp *given[16], *fitted[8]; /* what is assumed; the names of it that fit a dtype */
@@ -117,8 +118,9 @@ static bool assume(Gen *g, UOp *u) {
 }
 
 UOp *gen_bound(Gen *g, UOp *n, int hi) {
-  if (n->dtype != DT_INDEX) return fail(g);
-  UOp *b = symbol(g, DT_INDEX);
+  DType d = (DType)n->dtype;
+  if (d == DT_U64 || d == DT_BOOL || dtype_is_float(d)) return fail(g); /* has no bounds, or is one */
+  UOp *b = symbol(g, d);
   return b && assume(g, hi ? not_less(g, b, n) : not_less(g, n, b)) ? b : NULL;
 }
 
@@ -142,6 +144,24 @@ bool gen_fits(Gen *g, UOp *n, int dtype) {
          assume(g, not_less(g, uop_index_const(g->st, dtype_max(d)), v));
 }
 
+bool gen_power(Gen *g, UOp *c, bool is) { /* each power that there is, one after another */
+  DType d = (DType)c->dtype;
+  int bits = d == DT_INDEX ? 63 : (int)dtype_size(d) * 8 - !dtype_is_unsigned(d);
+  if (g->fail || !is || d == DT_BOOL) return false;
+  return assume(
+      g, uop_alu2(g->st, OPS_CMPEQ, c, uop_const_int(g->st, d, (int64_t)(UINT64_C(1) << g->turn % bits))));
+}
+
+bool gen_least(Gen *g, UOp *c, bool is) {
+  UOp *least = uop_const_int(g->st, (DType)c->dtype, dtype_min((DType)c->dtype));
+  return !g->fail && assume(g, uop_alu2(g->st, is ? OPS_CMPEQ : OPS_CMPNE, c, least));
+}
+
+bool gen_plus(Gen *g, UOp *n, bool is) { /* of one that may be negative nothing is known */
+  if (!is || dtype_is_unsigned((DType)n->dtype) || n->dtype == DT_BOOL) return !g->fail;
+  return !g->fail && assume(g, not_less(g, n, uop_const_int(g->st, (DType)n->dtype, 0)));
+}
+
 static DType wanted(Gen *g, DType d, int want) {
   if (want >= 0 && (int)d != want) g->fail = true;
   return d;
@@ -163,11 +183,14 @@ UOp *gen_literal(Gen *g, DType d, int64_t v) {
 
 UOp *gen_name(Gen *g, int name, DType d, int domain, bool constant) {
   bool f = dtype_is_float(d);
-  bool ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
-                                  : domain == GEN_INT   ? !f
-                                  : domain == GEN_INDEX ? d == DT_INDEX
-                                  : domain == GEN_BOOL  ? d == DT_BOOL
-                                                        : !f && d != DT_INDEX);
+  bool wraps = !f && d != DT_INDEX && d != DT_BOOL;
+  bool ok = domain == GEN_ANY || (domain == GEN_FLOAT    ? f
+                                  : domain == GEN_INT    ? !f
+                                  : domain == GEN_INDEX  ? d == DT_INDEX
+                                  : domain == GEN_BOOL   ? d == DT_BOOL
+                                  : domain == GEN_WRAPS  ? wraps
+                                  : domain == GEN_SIGNED ? wraps && !dtype_is_unsigned(d)
+                                                         : !f && d != DT_INDEX);
   if (g->fail || !ok || (g->name[name] && g->name[name]->dtype != d)) return fail(g);
   if (g->name[name]) return g->name[name];
   UOp *u = NULL;
@@ -458,6 +481,7 @@ static void state_rule(const RuleCheck *r, int id) {
       g.root = cmp ? DT_BOOL : (DType)d, g.cmp = (DType)d;
       g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_U64) : DT_BOOL;
       g.fail = false, g.nleaf = g.nparam = g.ngiven = g.nfitted = 0;
+      g.turn = t;
       memset(g.name, 0, sizeof g.name);
       Rewrite rw = {.st = g.st, .mem = &mem};
       UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->state(&g, &rw, a);
@@ -465,6 +489,13 @@ static void state_rule(const RuleCheck *r, int id) {
     }
     store_free(g.st);
   }
+}
+
+/* What a matcher with a context is run with: a kernel for each kind of target, in turn. */
+static void *context(const RuleCheck *r, int turn) {
+  static Renderer bare; /* has no op of its own */
+  static Kernel kernels[] = {{.ren = &renderer_c}, {.ren = &renderer_cuda}, {.ren = &bare}};
+  return strcmp(r->ctx, "const Kernel *") ? NULL : &kernels[turn % (int)TG_COUNT(kernels)];
 }
 
 static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res) {
@@ -477,7 +508,7 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
       g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_F64) : DT_BOOL;
       g.fail = false, g.nleaf = g.nparam = 0;
       memset(g.name, 0, sizeof g.name);
-      Rewrite rw = {.st = g.st, .mem = &mem};
+      Rewrite rw = {.st = g.st, .mem = &mem, .ctx = context(r, t)};
       UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->match(&rw, a);
       if (!b) continue;
       if (a->dtype != b->dtype) {

@@ -6,7 +6,7 @@
 
 typedef struct Gen Gen;
 
-enum { GEN_ANY, GEN_INT, GEN_INDEX, GEN_DATA, GEN_BOOL, GEN_FLOAT, GEN_LIST };
+enum { GEN_ANY, GEN_INT, GEN_INDEX, GEN_DATA, GEN_WRAPS, GEN_BOOL, GEN_SIGNED, GEN_FLOAT, GEN_LIST };
 
 /* Of the root; of source i of an op of dtype d. want: the one that the rule asks for, or negative. */
 DType gen_dtype(Gen *g, int want);
@@ -20,6 +20,9 @@ UOp *gen_bound(Gen *g, UOp *n, int hi); /* vmin or vmax of n: some number that b
 /* a NULL node: the number */
 bool gen_given(Gen *g, const char *cmp, UOp *a, int64_t a_number, UOp *b, int64_t b_number);
 bool gen_fits(Gen *g, UOp *n, int dtype);
+bool gen_power(Gen *g, UOp *c, bool is);
+bool gen_least(Gen *g, UOp *c, bool is);
+bool gen_plus(Gen *g, UOp *n, bool is);
 
 typedef struct RuleCheck {
   const char *name, *where;

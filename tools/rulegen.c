@@ -5,16 +5,19 @@
  * for tools/checkrules.c. Refuses what cannot be meant, as file:line: reason.
  *
  *   vars  x y: any   c: CONST   k: RANGE   h: u32   r s: list     a domain, an op, an op and a domain, a
- * dtype matcher pm_t = pm_u + ...  ctx const Kernel *  if GUARD        what it tries first, what rw->ctx is
+ *                                                                 dtype
+ *   matcher pm_t = pm_u + ...  ctx const Kernel *  if GUARD       what it tries first, what rw->ctx is, when
+ *                                                                 its own rules are tried
  *   name:  PATTERN => RESULT   for op in SET - OPS  if GUARD       op(..), or REDUCE[op](..): once for each
  *
  * Brackets behind an op hold its dtype, its arg (REDUCE[ADD], RANGE[REDUCE], INDEX[gated], GEP[0]), or the
  * node that it has them from: CAST[a.dtype](x), REDUCE[self.arg](x, r...). Without brackets a pattern takes
- * any; a result has the dtype that follows from its sources. `...` at the end of a pattern is any further
- * sources, `r...` names them: a list, given on to an op, a C function or a guard as UOpList. A literal has
- * the dtype of what stands beside it, else of self. In a guard x.field is x->field, vmin(x) and vmax(x) are
- * bounds, a constant's name is its value (within a call: its node), an op's name is OPS_NAME. `ctx` is the
- * context: C functions and guards get it as any other operand, and read it as ctx.field. */
+ * any; a result has the dtype that follows from its sources. `...` in a pattern is any further sources,
+ * `r...` names them: a list, given on to an op, a C function or a guard as UOpList; what follows it is at the
+ * end. A literal has the dtype of what stands beside it, else of self. In a guard x.field is x->field,
+ * vmin(x) and vmax(x) are bounds, a constant's name is its value (within a call: its node), an op's name is
+ * OPS_NAME. `ctx` is the context: C functions and guards get it as any other operand, and read it as
+ * ctx.field. */
 #define _GNU_SOURCE
 #include "uop/uop.h"
 #include <ctype.h>
@@ -63,9 +66,10 @@ static const struct {
 };
 #define AXIS_TEXT(name) #name,
 static const char *const axis_types[] = {AXIS_TYPES(AXIS_TEXT)};
-static const char *const domains[] = {"any", "int", "index", "data", "bool", "float", "list"};
+static const char *const domains[] = {"any",  "int",    "index", "data", "wraps",
+                                      "bool", "signed", "float", "list"};
 
-enum { DOM_ANY, DOM_INT, DOM_INDEX, DOM_DATA, DOM_BOOL, DOM_FLOAT, DOM_LIST };
+enum { DOM_ANY, DOM_INT, DOM_INDEX, DOM_DATA, DOM_WRAPS, DOM_BOOL, DOM_SIGNED, DOM_FLOAT, DOM_LIST };
 
 enum { MAX_SRC = 8 };
 
@@ -75,7 +79,8 @@ typedef struct Node Node;
 struct Node {
   Kind kind;
   int op, dtype, narg; /* dtype: -1 none, -2 taken from the node named in `of` */
-  bool rest;           /* of a pattern: any further sources, as the list `list` if that is named */
+  bool rest;  /* of a pattern: any further sources behind the first `before`, and before the others, */
+  int before; /* as the list `list` if that is named */
   char list[32];
   char arg_text[32], arg_of[32]; /* the arg as written (an op, a type of loop, `gated`, a number), or whose */
   long long lit;
@@ -305,8 +310,10 @@ static Node *primary(void) {
   }
   while (!is(")")) {
     if (accept("...")) {
-      n->rest = true;
-      break;
+      if (n->rest) refuse(line_no, "'...' twice in one list");
+      n->rest = true, n->before = n->narg;
+      if (!accept(",")) break;
+      continue;
     }
     if (n->narg == MAX_SRC) refuse(line_no, "more than %d sources", MAX_SRC);
     Node *a = expr(0);
@@ -354,6 +361,7 @@ static void check_arity(const Rule *r, const Node *n, int op, bool pattern) {
     list |= n->arg[i]->kind == LIST;
   if (n->rest && !pattern) refuse(r->line, "'...' on the right of %s", r->name);
   if (list && want >= 0 && (!pattern || *n->list)) refuse(r->line, "op %s takes no list", ops[op].name);
+  if (n->rest && want >= 0 && n->before < n->narg) refuse(r->line, "op %s takes no list", ops[op].name);
   if (want >= 0 && (n->rest ? n->narg > want : n->narg != want))
     refuse(r->line, "op %s takes %d sources, not %d", ops[op].name, want, n->narg);
 }
@@ -400,16 +408,19 @@ static bool has_opvar(const Rule *r, const Node *n) {
   return false;
 }
 
-/* Of a pattern: r... at the end is the name of the rest. */
+/* Of a pattern: r... is the name of the rest. */
 static void take_list(const Rule *r, Node *n) {
   for (int i = 0; i < n->narg; i++) {
-    if (n->arg[i]->kind != LIST) continue;
-    if (i != n->narg - 1) refuse(r->line, "'%s...' is not the last source", n->arg[i]->name);
-    if (find_name(r->pat, n->arg[i]->name) != n->arg[i])
-      refuse(r->line, "the list '%s' stands twice", n->arg[i]->name);
-    const Var *v = find_var(n->arg[i]->name);
-    if (!v || v->dom != DOM_LIST) refuse(r->line, "'%s' is no list in vars", n->arg[i]->name);
-    strcpy(n->list, n->arg[i]->name), n->rest = true, n->narg--;
+    const Node *a = n->arg[i];
+    if (a->kind != LIST) continue;
+    if (n->rest) refuse(r->line, "'%s...' is the second list of %s", a->name, n->name);
+    if (find_name(r->pat, a->name) != a) refuse(r->line, "the list '%s' stands twice", a->name);
+    const Var *v = find_var(a->name);
+    if (!v || v->dom != DOM_LIST) refuse(r->line, "'%s' is no list in vars", a->name);
+    strcpy(n->list, a->name), n->rest = true, n->before = i--;
+    n->narg--;
+    for (int k = n->before; k < n->narg; k++)
+      n->arg[k] = n->arg[k + 1];
   }
 }
 
@@ -473,8 +484,9 @@ typedef struct Bound {
 } Bound;
 
 static bool same(const Node *a, const Node *b) {
-  if (a->kind != b->kind || a->narg != b->narg || a->rest != b->rest || a->lit != b->lit || a->op != b->op ||
-      strcmp(a->name, b->name) || strcmp(a->arg_text, b->arg_text) || strcmp(a->arg_of, b->arg_of))
+  if (a->kind != b->kind || a->narg != b->narg || a->rest != b->rest || a->before != b->before ||
+      a->lit != b->lit || a->op != b->op || strcmp(a->name, b->name) || strcmp(a->arg_text, b->arg_text) ||
+      strcmp(a->arg_of, b->arg_of))
     return false;
   for (int i = 0; i < a->narg; i++)
     if (!same(a->arg[i], b->arg[i])) return false;
@@ -482,9 +494,11 @@ static bool same(const Node *a, const Node *b) {
 }
 
 static bool dom_within(int in, int out) {
-  return out == DOM_ANY || in == out ||
-         (out == DOM_INT && (in == DOM_INDEX || in == DOM_DATA || in == DOM_BOOL)) ||
-         (out == DOM_DATA && in == DOM_BOOL);
+  static const int outer[] = {[DOM_INDEX] = DOM_INT, [DOM_DATA] = DOM_INT,     [DOM_WRAPS] = DOM_DATA,
+                              [DOM_BOOL] = DOM_DATA, [DOM_SIGNED] = DOM_WRAPS, [DOM_LIST] = DOM_ANY};
+  while (in != out && in != DOM_ANY)
+    in = outer[in]; /* any stands around those that are not named */
+  return in == out;
 }
 
 /* av, bv: the ops that the rules of a and b stand for. */
@@ -509,6 +523,9 @@ static bool covers(const Node *a, int av, const Node *b, int bv, Bound *bd) {
   if (aop != bop || (a->dtype != -1 && a->dtype != b->dtype) ||
       (a->rest ? b->narg < a->narg : a->narg != b->narg || b->rest))
     return false;
+  if (a->rest && a->before < a->narg && (!b->rest || a->before != b->before || a->narg != b->narg))
+    return false;
+  if (a->rest && b->rest && b->before < a->before) return false;
   Bound keep = *bd;
   bool ok = true;
   for (int i = 0; ok && i < a->narg; i++)
@@ -770,6 +787,23 @@ static bool plain_names(const Node *n) {
          find_var(n->arg[0]->name)->is_const == find_var(n->arg[1]->name)->is_const;
 }
 
+/* Whether a rule with plain names matches in its first order or in none. */
+static bool guard_has(const Rule *r, const char *name) {
+  size_t len = strlen(name);
+  for (const char *at = r->guard; at && (at = strstr(at, name)) && at < r->guard_end; at++) {
+    bool begins = !isalnum((unsigned char)at[-1]) && at[-1] != '_' && at[-1] != '.';
+    if (begins && !isalnum((unsigned char)at[len]) && at[len] != '_') return true;
+  }
+  return false;
+}
+
+static bool may_decline(const Node *n);
+
+static bool one_order(const Rule *r, const Node *n) {
+  if (!plain_names(n) || guard_has(r, n->arg[0]->name) || guard_has(r, n->arg[1]->name)) return false;
+  return r->grad || r->res->kind == FOLD || r->res->kind == CALL || !may_decline(r->res);
+}
+
 static const char *bound(const Emit *e,
                          const char *name) { /* where the pattern has it, seen from its root on */
   const char *path = path_of(e, name);
@@ -813,10 +847,9 @@ static void match(Emit *e, const Rule *r, const Node *n, const char *at) {
   if (*n->arg_of) cond(e, "rule_same_arg(%s, %s)", at, bound(e, n->arg_of));
   if (*n->arg_text) match_arg(e, n, op, at);
   if (ops[op].nsrc < 0) cond(e, "%s->nsrc %s %d", at, n->rest ? ">=" : "==", n->narg);
-  if (*n->list) set_name(e, n->list, format("rule_rest(%s, %d)", at, n->narg));
+  if (*n->list) set_name(e, n->list, format("rule_rest(%s, %d, %d)", at, n->before, n->narg - n->before));
   bool may_swap =
-      (ops[op].flags & COMM) && n->narg == 2 && !same(n->arg[0], n->arg[1]) &&
-      !(plain_names(n) && root && !r->guard && (r->grad || r->res->kind == FOLD || r->res->kind == CALL));
+      (ops[op].flags & COMM) && n->narg == 2 && !same(n->arg[0], n->arg[1]) && !(root && one_order(r, n));
   int swap = may_swap ? (int)(e->swaps >> e->nswap++ & 1) : 0;
   if (root) e->root_swap = swap;
   for (int k = 0; k < 2; k++) /* simple sources first: they are cheap to test and bind names */
@@ -824,7 +857,9 @@ static void match(Emit *e, const Rule *r, const Node *n, const char *at) {
       Node *a = n->arg[i];
       if ((a->kind == OPN || a->kind == OPVAR) != (k == 1)) continue;
       char sub[96];
-      if (root && i < 3)
+      if (n->rest && i >= n->before)
+        snprintf(sub, sizeof sub, "%.40s->src[%.30s->nsrc - %d]", at, at, n->narg - i);
+      else if (root && i < 3)
         snprintf(sub, sizeof sub, "s%d", i ^ swap);
       else
         snprintf(sub, sizeof sub, "%.70s->src[%d]", at, i ^ swap);
@@ -937,6 +972,7 @@ static const char *new_node(const Emit *e, const Node *n, int op, const char *co
     parts = format("%s%s%s", parts, i ? ", " : "",
                    n->arg[i]->kind == LIST ? src[i] : format("rule_one(%s)", src[i]));
   const char *d = n->dtype == -1 ? "DT_COUNT" : dtype_of(e, n);
+  if (!n->narg) return format("rule_new(rw, OPS_%s, %s, %s, 0, NULL)", ops[op].name, d, arg_value(e, n, op));
   return format("rule_new(rw, OPS_%s, %s, %s, %d, (UOpList[]){%s})", ops[op].name, d, arg_value(e, n, op),
                 n->narg, parts);
 }
@@ -1021,14 +1057,14 @@ static void emit_function(FILE *out, const char *linkage, const MatcherDef *m, c
   else
     fprintf(out, "%sUOp *%s(Rewrite *rw, UOp *self) {\n", linkage, name);
   if (*m->ctx) fprintf(out, "  %s ctx = rw->ctx;\n  (void)ctx;\n", m->ctx);
+  if (only < 0)
+    for (int i = 0; i < m->nbase; i++)
+      fprintf(out, "  UOp *base%d = %s(rw, self);\n  if (base%d) return base%d;\n", i, m->base[i], i, i);
   if (m->guard) {
     char g[512];
     guard(&(Emit){.rule = &(Rule){.ctx = *m->ctx != 0}}, g, sizeof g, m->guard, m->guard_end);
     fprintf(out, "  if (!(%s)) return NULL;\n", g);
   }
-  if (only < 0)
-    for (int i = 0; i < m->nbase; i++)
-      fprintf(out, "  UOp *base%d = %s(rw, self);\n  if (base%d) return base%d;\n", i, m->base[i], i, i);
   fprintf(out,
           "  UOp *s0 = SRC(self, 0), *s1 = SRC(self, 1), *s2 = SRC(self, 2)%s;\n  (void)s0, (void)s1, "
           "(void)s2, (void)rw%s;\n  switch (self->op) {\n",
@@ -1066,7 +1102,8 @@ static bool is_alu(const Node *n, int v) {
 }
 
 static int emit_name(FILE *out, int *count, int name, int dom, bool constant, int dtype, const char *child) {
-  static const char *const text[] = {"ANY", "INT", "INDEX", "DATA", "BOOL", "FLOAT", "LIST"};
+  static const char *const text[] = {"ANY",  "INT",    "INDEX", "DATA", "WRAPS",
+                                     "BOOL", "SIGNED", "FLOAT", "LIST"};
   int id = (*count)++;
   fprintf(out, "  DType d%d = %s%d);\n  UOp *u%d = gen_name(g, %d, d%d, GEN_%s, %d);\n", id, child, dtype, id,
           name, id, text[dom], constant);
@@ -1136,6 +1173,21 @@ static bool state_clause(const Emit *e, const char *at, const char *end, char *o
     snprintf(out, cap, "gen_fits(g, %s, %s->dtype)", path_of(e, n), path_of(e, tok));
     return true;
   }
+  static const char *const known[] = {"is_power", "is_least", "is_plus"};
+  p = at, next();
+  bool not = accept("!");
+  if (find_in(known, TG_COUNT(known), tok) >= 0) { /* what is known of a name, in words */
+    char what[32];
+    strcpy(what, tok + 3);
+    next(), next();
+    snprintf(out, cap, "gen_%s(g, %s, %d)", what, path_of(e, tok), !not );
+    return !strcmp(what, "plus") || not == !strcmp(what, "least");
+  }
+  if (is_word() && *p == '(' && !strncmp(p, "(ctx", 4)) { /* what the target has: the rule is true on all */
+    snprintf(out, cap, "true");
+    return true;
+  }
+  p = at, next();
   if (operand(e, end, l, sizeof l)) {
     strcpy(o, tok);
     if (find_in(cmp, TG_COUNT(cmp), o) < 0) return false;

@@ -68,6 +68,15 @@ UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c) {
   return uop_const(rw->st, op_flags(op) & OPF_CMP ? DT_BOOL : d, r);
 }
 
+bool is_power(const UOp *c) {
+  uint64_t v = (uint64_t)c->arg.v.i;
+  return v && !(v & (v - 1)) && (c->dtype == DT_U64 || c->arg.v.i > 0);
+}
+
+bool is_least(const UOp *c) { return c->arg.v.i == dtype_min((DType)c->dtype); }
+
+bool is_plus(const UOp *n) { return dtype_is_unsigned((DType)n->dtype) || n->vmin >= 0; }
+
 bool has_one_value(const UOp *u) {
   return in_int(u) && u->dtype != DT_U64 && u->lanes == 1 && u->vmin == u->vmax;
 }

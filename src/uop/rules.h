@@ -18,6 +18,10 @@ static inline bool in_index(const UOp *u) { return u->dtype == DT_INDEX; }
 
 static inline bool in_data(const UOp *u) { return u->dtype >= DT_BOOL && u->dtype <= DT_U64; }
 
+static inline bool in_wraps(const UOp *u) { return u->dtype > DT_BOOL && u->dtype <= DT_U64; }
+
+static inline bool in_signed(const UOp *u) { return in_wraps(u) && !dtype_is_unsigned((DType)u->dtype); }
+
 static inline bool in_bool(const UOp *u) { return u->dtype == DT_BOOL; }
 
 static inline bool in_float(const UOp *u) { return dtype_is_float((DType)u->dtype); }
@@ -42,7 +46,9 @@ typedef struct UOpList {
 
 #define rule_one(u) ((UOpList){(UOp *[]){u}, 1})
 
-static inline UOpList rule_rest(UOp *u, int from) { return (UOpList){u->src + from, u->nsrc - from}; }
+static inline UOpList rule_rest(UOp *u, int before, int behind) {
+  return (UOpList){u->src + before, u->nsrc - before - behind};
+}
 
 static inline bool rule_same_arg(const UOp *a, const UOp *b) {
   return a->arg.raw.a == b->arg.raw.a && a->arg.raw.b == b->arg.raw.b;
@@ -57,7 +63,10 @@ typedef struct MatcherName {
   Matcher matcher;
 } MatcherName;
 
-/* ---- guards */
+/* ---- guards; checkrules states is_power, is_least, is_plus and fits */
+bool is_power(const UOp *c);        /* 2^k, of an integer dtype */
+bool is_least(const UOp *c);        /* of its dtype */
+bool is_plus(const UOp *n);         /* no value of it is negative */
 bool has_one_value(const UOp *u);   /* its bounds leave one integer */
 bool fits(const UOp *n, int dtype); /* every value of n is one of the integer dtype */
 

@@ -14,6 +14,7 @@
 
 #define HEAD "vars x y: any n: int c c1: CONST\nmatcher pm_t\n"
 #define LIST "vars x y: any k: RANGE h: u32 r s: list\nmatcher pm_t ctx Kernel *\n"
+#define DOMS "vars w: wraps s: signed n: int p: bool\nmatcher pm_t\n"
 #define GRAD "vars x y: any n: int\ngradient grad_t\n"
 
 static const struct {
@@ -54,8 +55,10 @@ static const struct {
     {LIST "a: RANGE(x) => RANGE[LOOP](x)\n", ":3: 'LOOP' is no arg of RANGE"},
     {LIST "a: NEG(x) => NEG[y.arg](x)\n", ":3: name 'y' is not in the pattern"},
     {LIST "a: REDUCE[y.arg](x, y, k) => x\n", ":3: 'y' comes later in the pattern"},
-    {LIST "a: REDUCE(x, r..., y) => x\n", ":3: 'r...' is not the last source"},
+    {LIST "a: REDUCE(x, r..., y, s...) => x\n", ":3: 's...' is the second list of REDUCE"},
     {LIST "a: REDUCE(REDUCE(x, r...), r...) => x\n", ":3: the list 'r' stands twice"},
+    {LIST "a: REDUCE(x, ..., y, ...) => x\n", ":3: '...' twice in one list"},
+    {LIST "a: NEG(..., x) => x\n", ":3: op NEG takes no list"},
     {LIST "a: REDUCE(x, y...) => x\n", ":3: 'y' is no list in vars"},
     {LIST "a: REDUCE(x, r) => x\n", ":3: 'r' is a list: r..."},
     {LIST "a: NEG(r...) => x\n", ":3: op NEG takes no list"},
@@ -69,6 +72,10 @@ static const struct {
     {LIST "a: NEG(EXP(x)) => x\nb: NEG(op(x)) => x for op in EXP\n", ":4: rule b is hidden by a (line 3)"},
     {LIST "a: REDUCE(x, ...) => x\nb: REDUCE[ADD](x, r...) => x\n", ":4: rule b is hidden by a (line 3)"},
     {LIST "a: x + y => y\nb: h + 1 => h\n", ":4: rule b is hidden by a (line 3)"},
+    {LIST "a: REDUCE(x, ...) => x\nb: REDUCE(x, r..., y) => x\n", ":4: rule b is hidden by a (line 3)"},
+    {LIST "a: REDUCE(x, r..., k) => x\nb: REDUCE(y, s..., k) => y\n", ":4: rule b is hidden by a (line 3)"},
+    {DOMS "a: w + 0 => w\nb: s + 0 => s\n", ":4: rule b is hidden by a (line 3)"},
+    {DOMS "a: n + 0 => n\nb: w + 0 => w\n", ":4: rule b is hidden by a (line 3)"},
     {HEAD "a: NEG(x) => g\n", ":3: name 'g' is not in the pattern"},
     {GRAD "a: x * y => g\n", ":3: a has 2 sources, not 1"},
     {GRAD "a: NEG(x) => -, g\n", ":3: a has 1 sources, not 2"},
@@ -83,6 +90,8 @@ static const char *const taken[] = {
     GRAD "a: x * y => g * y, -\nb: SIN(x) => 0.5 - g\nc: WHERE(n, x, y) => -, g, g\n",
     HEAD "a: n + 0 => f(self)\nb: n + 0 => n\n", /* a C function may decline */
     LIST "a: REDUCE[ADD](x, r...) => x\nb: REDUCE(x, r...) => x\n",
+    LIST "a: REDUCE(x, r..., k) => x\nb: REDUCE(x, r..., h) => x\nc: REDUCE(x, r...) => x\n",
+    DOMS "a: s + 0 => s\nb: w + 0 => w\nc: p + 0 => p\nd: n + 0 => n\n",
     LIST "a: REDUCE(k, r...) => k\nb: REDUCE(h, r...) => h\nc: REDUCE(x, r...) => x\n",
     LIST "a: NEG(op(x)) => op(NEG(x)) for op in EXP EXP2\nb: NEG(LOG(x)) => x * -0x1.8p-3 + inf\n",
     LIST "a: AFTER(x, y, x, y, x, y, x, y) => AFTER(x, y, x, y, x, y, x, y)\n",

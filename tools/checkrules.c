@@ -219,7 +219,18 @@ UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src) {
 }
 
 /* ---- evaluation */
-static bool eval(const Gen *g, const UOp *u, Scalar *out) {
+typedef struct Known {
+  unsigned point; /* for which its value is known */
+  Scalar v;
+} Known;
+
+static Known *known; /* by node id: what is written out has nodes with many users */
+static size_t nknown;
+static unsigned point;
+
+static bool eval(const Gen *g, const UOp *u, Scalar *out);
+
+static bool eval_op(const Gen *g, const UOp *u, Scalar *out) {
   if (is_const(u)) {
     *out = u->arg.v;
     return true;
@@ -239,6 +250,23 @@ static bool eval(const Gen *g, const UOp *u, Scalar *out) {
     return true;
   }
   return scalar_eval((Ops)u->op, d, v, out);
+}
+
+static bool eval(const Gen *g, const UOp *u, Scalar *out) {
+  if (u->id >= nknown) {
+    size_t n = 2 * (size_t)u->id + 256;
+    Known *more = realloc(known, n * sizeof *known);
+    if (!more) return false;
+    memset(more + nknown, 0, (n - nknown) * sizeof *known);
+    known = more, nknown = n;
+  }
+  if (known[u->id].point == point) {
+    *out = known[u->id].v;
+    return true;
+  }
+  if (!eval_op(g, u, out)) return false;
+  known[u->id] = (Known){point, *out};
+  return true;
 }
 
 static bool agree(DType d, Scalar a, Scalar b) {
@@ -523,6 +551,7 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
         Scalar x = {0}, y = {0};
         for (int i = 0; i < g.nleaf; i++)
           g.leaf[i].v = value(&g, (DType)g.leaf[i].u->dtype, g.leaf[i].lo, g.leaf[i].hi);
+        point++;
         if (!eval(&g, a, &x)) break;
         res->fired++;
         if (eval(&g, b, &y) && agree((DType)a->dtype, x, y)) continue;
@@ -565,7 +594,7 @@ static size_t prove(const char *cache) {
   for (size_t q = 0; q < nqueries; q++)
     if (!queries[q].verdict) fputs(queries[q].text, out);
   fclose(out);
-  snprintf(command, sizeof command, "z3 -T:300 -t:3000 '%s' 2>&1", smt_path);
+  snprintf(command, sizeof command, "z3 -T:300 -t:1000 '%s' 2>&1", smt_path);
   FILE *z3 = popen(command, "r"), *save = fopen(cache, "a");
   if (!z3 || !save) return todo;
   while (fgets(line, sizeof line, z3)) {
@@ -582,7 +611,7 @@ static size_t prove(const char *cache) {
       i++;
     if (i == nqueries) break;
     queries[i].verdict = v, todo--;
-    if (v != '?' && !malformed) fprintf(save, "%016" PRIx64 " %c\n", queries[i].key, v);
+    if (!malformed) fprintf(save, "%016" PRIx64 " %c\n", queries[i].key, v);
   }
   fclose(save);
   pclose(z3);

@@ -9,9 +9,12 @@
  *   matcher pm_t = pm_u + ...  ctx const Kernel *  if GUARD       what it tries first, what rw->ctx is, when
  *                                                                 its own rules are tried
  *   name:  PATTERN => RESULT   for op in SET - OPS  if GUARD       op(..), or REDUCE[op](..): once for each
+ *   name:  PATTERN ~> RESULT                                       the same but for rounding: measured, not
+ *                                                                  proved
  *
  * Brackets behind an op hold its dtype, its arg (REDUCE[ADD], RANGE[REDUCE], INDEX[gated], GEP[0]), or the
- * node that it has them from: CAST[a.dtype](x), REDUCE[self.arg](x, r...). Without brackets a pattern takes
+ * node that it has them from: CAST[a.dtype](x), REDUCE[self.arg](x, r...). u@(x * y) => MUL[u.order](f(x), y)
+ * has its operands where u has them. Without brackets a pattern takes
  * any; a result has the dtype that follows from its sources. `...` in a pattern is any further sources,
  * `r...` names them: a list, given on to an op, a C function or a guard as UOpList; what follows it is at the
  * end. A literal has the dtype of what stands beside it, else of self. In a guard x.field is x->field,
@@ -82,6 +85,7 @@ struct Node {
   bool rest;  /* of a pattern: any further sources behind the first `before`, and before the others, */
   int before; /* as the list `list` if that is named */
   char list[32];
+  char order_of[32];             /* whose operands stand as its own: exchanged where the pattern's are */
   char arg_text[32], arg_of[32]; /* the arg as written (an op, a type of loop, `gated`, a number), or whose */
   long long lit;
   bool is_real; /* LIT: 0.5, inf */
@@ -101,7 +105,7 @@ typedef struct Var {
 typedef struct Rule {
   char name[40];
   int line;
-  bool grad, ctx;            /* ctx: its matcher has a context */
+  bool grad, ctx, about;     /* ctx: its matcher has a context */
   Node *pat, *res, *more[2]; /* more: gradients of sources 1, 2; NULL: none */
   uint64_t ops[2];
   char opvar[32];
@@ -140,7 +144,7 @@ static char tok[64];
 static const char *tok_at;
 
 static void next(void) {
-  static const char *const two[] = {"...", "=>", "//", "!=", "==", "<=", ">=", "&&", "||"};
+  static const char *const two[] = {"...", "=>", "~>", "//", "!=", "==", "<=", ">=", "&&", "||"};
   while (*p == ' ' || *p == '\t')
     p++;
   tok_at = p;
@@ -240,8 +244,10 @@ static void brackets(Node *n) {
         strcpy(n->of, name), n->dtype = -2;
       else if (is("arg"))
         strcpy(n->arg_of, name);
+      else if (is("order"))
+        strcpy(n->order_of, name);
       else
-        refuse(line_no, "'%s.%s' is no dtype and no arg", name, tok);
+        refuse(line_no, "'%s.%s' is no dtype, no arg and no order", name, tok);
     } else if (find_dtype(name) >= 0)
       n->dtype = find_dtype(name);
     else if (n->op == OPS_CAST || n->op == OPS_BITCAST)
@@ -430,6 +436,14 @@ static void check_name(const Rule *r, const char *name) {
   refuse(r->line, "name '%s' is not in the pattern", name);
 }
 
+static void check_order(const Rule *r, const Node *n, bool pattern) {
+  const Node *of = strcmp(n->order_of, "self") ? find_name(r->pat, n->order_of) : r->pat;
+  if (pattern) refuse(r->line, "an order in the pattern");
+  if (!of || of->kind != OPN || !(ops[of->op].flags & COMM))
+    refuse(r->line, "'%s' has no operands that the pattern exchanges", n->order_of);
+  if (n->narg != 2) refuse(r->line, "%s has no two operands to exchange", n->name);
+}
+
 static void resolve(Rule *r, Node *n, bool pattern) {
   if (n->kind == CALL && *r->opvar && !strcmp(n->name, r->opvar)) n->kind = OPVAR;
   if (pattern) take_list(r, n);
@@ -442,6 +456,7 @@ static void resolve(Rule *r, Node *n, bool pattern) {
     refuse(r->line, "fold() takes one operation");
   if (n->dtype == -2) check_name(r, n->of);
   if (*n->arg_of) check_name(r, n->arg_of);
+  if (*n->order_of) check_order(r, n, pattern);
   if (pattern && *n->bind && find_var(n->bind) && find_var(n->bind)->dom == DOM_LIST)
     refuse(r->line, "'%s' is a list", n->bind);
   const Var *v = n->kind == NAME || n->kind == LIST ? find_var(n->name) : NULL;
@@ -693,7 +708,8 @@ static void read_rule(const char *colon, const char *line) {
   p = colon + 1;
   next();
   r->pat = expr(0);
-  expect("=>");
+  r->about = accept("~>");
+  if (!r->about) expect("=>");
   if (matchers[nmatchers - 1].grad)
     read_gradients(r);
   else
@@ -728,7 +744,9 @@ typedef struct Emit {
   char cond[2048];
 
   struct {
-    char name[32], path[96];
+    char name[32];
+    const char *path;
+    bool swapped;
   } at[24];
 
   int nat, op; /* op: the one that the rule stands for */
@@ -776,8 +794,9 @@ static bool set_name(Emit *e, const char *name, const char *at) {
       cond(e, "%s == %s", at, e->at[i].path);
       return false;
     }
+  if (e->nat == (int)TG_COUNT(e->at)) refuse(e->rule->line, "more than %d names", e->nat);
   strcpy(e->at[e->nat].name, name);
-  snprintf(e->at[e->nat++].path, 96, "%s", at);
+  e->at[e->nat++].path = format("%s", at);
   return true;
 }
 
@@ -851,18 +870,20 @@ static void match(Emit *e, const Rule *r, const Node *n, const char *at) {
   bool may_swap =
       (ops[op].flags & COMM) && n->narg == 2 && !same(n->arg[0], n->arg[1]) && !(root && one_order(r, n));
   int swap = may_swap ? (int)(e->swaps >> e->nswap++ & 1) : 0;
+  for (int i = 0; i < e->nat && *n->bind; i++)
+    if (!strcmp(e->at[i].name, n->bind)) e->at[i].swapped = swap;
   if (root) e->root_swap = swap;
   for (int k = 0; k < 2; k++) /* simple sources first: they are cheap to test and bind names */
     for (int i = 0; i < n->narg; i++) {
       Node *a = n->arg[i];
       if ((a->kind == OPN || a->kind == OPVAR) != (k == 1)) continue;
-      char sub[96];
+      const char *sub;
       if (n->rest && i >= n->before)
-        snprintf(sub, sizeof sub, "%.40s->src[%.30s->nsrc - %d]", at, at, n->narg - i);
+        sub = format("%s->src[%s->nsrc - %d]", at, at, n->narg - i);
       else if (root && i < 3)
-        snprintf(sub, sizeof sub, "s%d", i ^ swap);
+        sub = format("s%d", i ^ swap);
       else
-        snprintf(sub, sizeof sub, "%.70s->src[%d]", at, i ^ swap);
+        sub = format("%s->src[%d]", at, i ^ swap);
       match(e, r, a, sub);
     }
 }
@@ -977,6 +998,12 @@ static const char *new_node(const Emit *e, const Node *n, int op, const char *co
                 n->narg, parts);
 }
 
+static bool is_swapped(const Emit *e, const char *name) {
+  for (int i = 0; i < e->nat; i++)
+    if (!strcmp(e->at[i].name, name)) return e->at[i].swapped;
+  return e->root_swap; /* self */
+}
+
 static const char *result(Emit *e, const Node *n, bool fold, const char *like) {
   const char *src[MAX_SRC], *text = "";
   if (n->kind == NAME || n->kind == LIST) return path_of(e, n->name);
@@ -992,6 +1019,11 @@ static const char *result(Emit *e, const Node *n, bool fold, const char *like) {
     text = format("%s, %s", text, src[i]);
   }
   if (n->kind == CALL) return format("%s(rw%s)", n->name, text);
+  if (*n->order_of && is_swapped(e, n->order_of)) {
+    const char *first = src[0];
+    src[0] = src[1], src[1] = first;
+    text = format(", %s, %s", src[0], src[1]);
+  }
   int op = n->kind == OPVAR ? e->op : n->op;
   const char *name = ops[op].name;
   bool list = false, plain = n->dtype == -1 && !*n->arg_text && !*n->arg_of;
@@ -1233,7 +1265,7 @@ static bool emit_state(FILE *out, const Rule *r, int op) {
 static void emit_check_of(FILE *out, const MatcherDef *m, const Rule *r, int v) {
   const char *id = format("%d_%s", r->line, ops[v].name);
   int i = (int)(r - rules);
-  bool arith = !r->grad && is_alu(r->pat, v), stated = false;
+  bool arith = !r->grad && !r->about && is_alu(r->pat, v), stated = false;
   if (arith) {
     emit_function(out, "static ", m, format("match_%s", id), i, i + 1, v);
     fprintf(out, "static UOp *build_%s(Gen *g) {\n", id);

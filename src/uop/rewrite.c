@@ -10,7 +10,7 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
   RewriteEnv *env = store_env(rw->st);
   if (env) {
     if (env->limit == 0 && !rw->required) return NULL;
-    if (env->limit > 0) env->limit--;
+    if (env->limit > 0 && !rw->required) env->limit--;
     env->firings++;
     if (env->on_fire && !env->on_fire(env, rw, name, where, self, result)) {
       rw->failed = true;
@@ -22,7 +22,8 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
 }
 
 static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) {
-  return u->mark & rw->mark ? u : map_node(memo, u);
+  bool plain = rw->ops && !(u->opmask & rw->ops);
+  return plain || (u->mark & rw->mark) ? u : map_node(memo, u);
 }
 
 static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {

@@ -87,6 +87,20 @@ bool fits(const UOp *n, int dtype) {
          n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
 }
 
+bool is_neutral(const UOp *reduce, const UOp *c) {
+  Scalar none = op_identity((Ops)reduce->arg.reduce.op, (DType)c->dtype);
+  if (!in_float(c)) return c->arg.v.i == none.i;
+  return c->arg.v.f == none.f && signbit(c->arg.v.f) == signbit(none.f);
+}
+
+bool reads_over(const UOp *x, const UOp *p) { return !(p->ranges & ~x->ranges) && uop_has_op(x, OPS_INDEX); }
+
+UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root) {
+  Rewrite rw = {.st = st, .mem = mem, .ctx = ctx, .required = true, .ops = MARKS};
+  UOp *u = graph_rewrite(&rw, m, root);
+  return u && (u->opmask & MARKS) ? NULL : u;
+}
+
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u) {
   Rewrite rw = {.st = st, .mem = mem, .mark = MARK_SIMPLE};
   return graph_rewrite(&rw, pm_symbolic, u);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "codegen/codegen.h"
 #include "rules/language.h"
 #include "tg.h"
 #include "uop/text.h"
@@ -381,73 +382,105 @@ static bool fired(RewriteEnv *env, Rewrite *rw, const char *name, const char *wh
   return true;
 }
 
-/* under: its folder; ctx: of its matchers */
+/* under: its folder; ctx: of its matchers; text: its rules; last: the matcher that `-` lines are for */
 typedef struct RuleFile {
   const char *name, *under;
   const MatcherName *matchers;
   void *ctx;
+  const char *text;
+  Matcher last;
 } RuleFile;
 
 static Limits limits = {.most_loops = 3, .literals = true};
+
+/* What `context NAME` in a file of lines is: a kernel for that target. */
+static Renderer bare, half;
+static Kernel for_c = {.ren = &renderer_c}, for_cuda = {.ren = &renderer_cuda}, for_bare = {.ren = &bare},
+              for_half = {.ren = &half}, for_interp;
+
+static const struct {
+  const char *name;
+  Kernel *kernel;
+} contexts[] = {
+    {"C", &for_c}, {"CUDA", &for_cuda}, {"bare", &for_bare}, {"half", &for_half}, {"INTERP", &for_interp}};
 
 #define RULES(name) extern const MatcherName matchers_##name[];
 #include "gen/rule_files.def"
 RULES(language)
 #undef RULES
-#define RULES(name) {#name, TG_TESTS "/../rules", matchers_##name, NULL},
-static const RuleFile rule_files[] = {
+#define RULES(file) {.name = #file, .under = TG_TESTS "/../rules", .matchers = matchers_##file},
+static RuleFile rule_files[] = {
 #include "gen/rule_files.def"
-    {"language", TG_TESTS "/rules", matchers_language, &limits},
+    {.name = "language", .under = TG_TESTS "/rules", .matchers = matchers_language, .ctx = &limits},
 };
 
 /* The matcher that rule `name` stands in: the last one named before it in the text of the file. */
-static Matcher matcher_of(const RuleFile *f, const char *rules, const char *name) {
+static Matcher matcher_of(const RuleFile *f, const char *name) {
   const char *at = NULL, *last = NULL;
   char line[64], head[64];
   Matcher m = NULL;
   snprintf(line, sizeof line, "\n%s:", name);
-  if (!(at = strstr(rules, line))) fail_msg("%s.rules has no rule %s", f->name, name);
+  if (!(at = strstr(f->text, line)))
+    return f->matchers[0].matcher; /* one that the first matcher tries first */
   for (int i = 0; f->matchers[i].name; i++) {
     snprintf(head, sizeof head, "\nmatcher %s", f->matchers[i].name);
-    const char *from = strstr(rules, head);
+    const char *from = strstr(f->text, head);
     if (from && from < at && from > last) m = f->matchers[i].matcher, last = from;
   }
   return m;
 }
 
-/* One line `name: graph => graph`, or `- graph` where no rule fires, of the nodes that t has names for. */
-static void check_rule_line(UOpText *t, UOpStore *st, TgMem *mem, const RuleFile *f, const char *rules,
-                            char *line) {
+/* One line `name: graph => graph`, `name: graph => ..` where the result is long, or `- graph` where no rule
+ * fires, of the nodes that t has names for. */
+static void check_rule_line(UOpText *t, UOpStore *st, TgMem *mem, const RuleFile *f, char *line) {
   RewriteEnv env = {.limit = -1, .on_fire = fired};
   TgError err = {0};
   bool none = *line == '-';
   char *colon = none ? line : strchr(line, ':'), *arrow = none ? colon + strlen(colon) : strstr(line, "=>");
   assert_non_null(colon);
   UOp *from = uop_parse_expr(t, colon + 1, (size_t)(arrow - colon - 1), 1, &err);
-  UOp *to = from && !none ? uop_parse_expr(t, arrow + 2, strlen(arrow + 2), 1, &err) : from;
+  bool any = !none && strstr(arrow, "=> ..");
+  UOp *to = from && !none && !any ? uop_parse_expr(t, arrow + 2, strlen(arrow + 2), 1, &err) : from;
   if (!to) fail_msg("%s: %s", line, err.msg);
   *colon = 0;
   Rewrite rw = {.st = st, .mem = mem, .ctx = f->ctx};
   fired_name = "";
   store_set_env(st, &env);
-  UOp *r = (none ? f->matchers[0].matcher : matcher_of(f, rules, line))(&rw, from);
+  UOp *r = (none ? f->last : matcher_of(f, line))(&rw, from);
   store_set_env(st, NULL);
   if (strcmp(fired_name, line)) fail_msg("%s:%s: '%s' fired", line, colon + 1, fired_name);
-  if (none) return;
+  if (none || any) return;
   if (r == to || r == uop_simplify(st, mem, to)) return;
   Str s;
   str_init(&s, mem);
-  uop_expr(&s, r, 40);
-  fail_msg("%s:%s: gives %s", line, colon + 1, str_text(&s));
+  uop_print(&s, st, mem, &r, 1), str_put(&s, "and not\n"), uop_print(&s, st, mem, &to, 1);
+  fail_msg("%s:%s: gives\n%s", line, colon + 1, str_text(&s));
 }
 
-/* tests/rules/NAME.txt has definitions, then a line for every rule of NAME.rules, in any order. */
-static void check_rule_file(const RuleFile *f) {
+static void choose_context(RuleFile *f, const char *name) {
+  bare = (Renderer){.native = 0}, half = renderer_c, half.has_f16 = true;
+  f->ctx = NULL;
+  for (size_t i = 0; i < TG_COUNT(contexts); i++)
+    if (!strcmp(contexts[i].name, name)) f->ctx = contexts[i].kernel;
+  if (!f->ctx) fail_msg("%s.txt: no context %s", f->name, name);
+}
+
+static void choose_matcher(RuleFile *f, const char *name) {
+  f->last = NULL;
+  for (int i = 0; f->matchers[i].name; i++)
+    if (!strcmp(f->matchers[i].name, name)) f->last = f->matchers[i].matcher;
+  if (!f->last) fail_msg("%s.txt: no matcher %s", f->name, name);
+}
+
+/* tests/rules/NAME.txt has definitions, then a line for every rule of NAME.rules, in any order. Between them,
+ * `context NAME` chooses what the rules run with, `matcher NAME` which one the `-` lines below are for. */
+static void check_rule_file(RuleFile *f) {
   char path[256], *line, *next;
   snprintf(path, sizeof path, "%s/rules/%s.txt", TG_TESTS, f->name);
   char *text = slurp(path);
   snprintf(path, sizeof path, "%s/%s.rules", f->under, f->name);
   char *rules = slurp(path);
+  f->text = rules, f->last = f->matchers[0].matcher;
   char defs[4096] = "", seen[16384] = "\n";
   TgMem mem = {0};
   UOpStore *st = store_new(&mem);
@@ -457,6 +490,10 @@ static void check_rule_file(const RuleFile *f) {
   for (line = text; line && *line; line = next) {
     if ((next = strchr(line, '\n'))) *next++ = 0;
     if (*line == '#' || !*line) continue;
+    if (begins(line, "context") || begins(line, "matcher")) {
+      (*line == 'c' ? choose_context : choose_matcher)(f, line + 8);
+      continue;
+    }
     if (!strstr(line, "=>") && *line != '-') {
       assert_true(strlen(defs) + strlen(line) + 2 < sizeof defs);
       strcat(defs, line), strcat(defs, "\n");
@@ -464,14 +501,15 @@ static void check_rule_file(const RuleFile *f) {
     }
     if (!ready && !uop_parse(&t, st, &mem, defs, strlen(defs), &err)) fail_msg("%s", err.msg);
     ready = true;
-    check_rule_line(&t, st, &mem, f, rules, line);
+    check_rule_line(&t, st, &mem, f, line);
     assert_true(strlen(seen) + strlen(line) + 2 < sizeof seen);
     strcat(seen, line), strcat(seen, "\n");
   }
   int n = 0;
   for (line = rules; line && *line; line = next) { /* every rule has a line */
     if ((next = strchr(line, '\n'))) *next++ = 0;
-    char *arrow = strstr(line, "=>"), *colon = strchr(line, ':'), name[64];
+    char *exact = strstr(line, "=>"), *arrow = exact ? exact : strstr(line, "~>");
+    char *colon = strchr(line, ':'), name[64];
     if (*line == '#' || !arrow || !colon || colon > arrow) continue;
     snprintf(name, sizeof name, "\n%.*s\n", (int)(colon - line), line);
     if (!strstr(seen, name)) fail_msg("tests/rules/%s.txt has no line for rule%s", f->name, name);

@@ -22,8 +22,7 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
 }
 
 static UOp *result_of(const Rewrite *rw, const UOpMap *memo, UOp *u) {
-  bool plain = rw->ops && !(u->opmask & rw->ops);
-  return plain || (u->mark & rw->mark) ? u : map_node(memo, u);
+  return u->mark & rw->mark ? u : map_node(memo, u);
 }
 
 static UOp *apply(Rewrite *rw, RewriteEnv *env, Matcher m, UOp *u) {
@@ -48,6 +47,7 @@ static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
 static WalkFrame *top_frame(UOpMap *memo) { return &memo->stack.at[memo->stack.len - 1]; }
 
 static bool frame_push(Rewrite *rw, UOpMap *memo, UOp *u) {
+  if (rw->ops && !(u->opmask & rw->ops)) return map_set(rw->st, memo, u, u->id); /* has nothing to find */
   return vec_push(rw->st->mem, &memo->stack, ((WalkFrame){u, NULL, 0}));
 }
 

@@ -16,6 +16,8 @@
 
 enum { TRIES = 300, POINTS = 24, MAX_LEAVES = 32, PROOFS = 2, PROOFS_IN_C = 8 };
 
+enum { STATEMENT_MS = 3000, FIRING_MS = 500 }; /* for z3, each; one that is undecided in them stays so */
+
 enum { NOT_PROVED = 77 }; /* exit status: no rule was refuted, and nothing was there to prove them */
 
 typedef struct Leaf {
@@ -277,8 +279,12 @@ static bool agree(DType d, Scalar a, Scalar b) {
 enum { FITTED_BITS = 66 }; /* holds every value of every dtype, and its sign */
 
 static int index_bits; /* of the query at hand; 0: an index is an Int */
+static DType as_int; /* of the query at hand: a signed dtype whose values are Int in its range; or DT_VOID */
 
-static int width(DType d) { return d == DT_BOOL ? 1 : d == DT_INDEX ? index_bits : (int)dtype_size(d) * 8; }
+static int width(DType d) {
+  if (d == as_int) return 0;
+  return d == DT_BOOL ? 1 : d == DT_INDEX ? index_bits : (int)dtype_size(d) * 8;
+}
 
 static void smt_int(Str *s, int w, int64_t v) {
   if (w > 64 && v < 0)
@@ -307,7 +313,7 @@ static bool smt_fill(const Gen *g, Str *s, const char *form, const UOp *u) {
 }
 
 static const char *smt_form(Ops op, DType d) {
-  bool idx = d == DT_INDEX && !index_bits, uns = dtype_is_unsigned(d) || d == DT_BOOL;
+  bool idx = !width(d), uns = dtype_is_unsigned(d) || d == DT_BOOL;
   if (d == DT_BOOL && op != OPS_WHERE && !(op_flags(op) & OPF_CMP))
     return op == OPS_ADD || op == OPS_MAX || op == OPS_OR ? "(bvor A B)"
            : op == OPS_MUL || op == OPS_AND               ? "(bvand A B)"
@@ -343,7 +349,7 @@ static const char *smt_form(Ops op, DType d) {
     return idx ? "(ite (< A B) #b1 #b0)" : uns ? "(ite (bvult A B) #b1 #b0)" : "(ite (bvslt A B) #b1 #b0)";
   case OPS_CMPNE: return "(ite (distinct A B) #b1 #b0)";
   case OPS_CMPEQ: return "(ite (= A B) #b1 #b0)";
-  case OPS_AND: return idx ? NULL : "(bvand A B)";
+  case OPS_AND: return d == as_int ? "(mod A (+ B 1))" : idx ? NULL : "(bvand A B)"; /* is_low_bits */
   case OPS_OR: return idx ? NULL : "(bvor A B)";
   case OPS_XOR: return idx ? NULL : "(bvxor A B)";
   case OPS_SHL: return idx ? NULL : "(bvshl A B)";
@@ -425,16 +431,75 @@ static bool only_fitted(const Gen *g, const UOp *u) {
   return true;
 }
 
+/* ---- division of wide data as Int. Sums, products and choices of numbers that differ by multiples of
+ * 2^width differ so too: only what is divided or compared must be the number itself, in the range of its
+ * dtype, which is asked of z3 with the rest. */
+static bool is_division(const UOp *u) { return u->op >= OPS_CDIV && u->op <= OPS_FLOORMOD; }
+
+/* x & c - 1 where c is assumed to be a power of two: the rest by c. */
+static bool is_low_bits(const Gen *g, const UOp *u) {
+  const UOp *c = u->op == OPS_AND && u->src[1]->op == OPS_SUB ? u->src[1]->src[0] : NULL;
+  bool power = false;
+  for (int i = 0; c && i < g->ngiven; i++)
+    power |= g->given[i]->op == OPS_CMPEQ && g->given[i]->src[0] == c && is_const(g->given[i]->src[1]) &&
+             is_power(g->given[i]->src[1]);
+  return power && is_const_int(u->src[1]->src[1], 1);
+}
+
+static bool as_int_takes(const Gen *g, const UOp *u, DType d, bool *divides) {
+  if (u->dtype != d && u->dtype != DT_BOOL) return false;
+  *divides |= is_division(u);
+  bool ring = u->op == OPS_NEG || u->op == OPS_ADD || u->op == OPS_SUB || u->op == OPS_MUL;
+  bool fits = is_const(u) || u->op == OPS_PARAM || u->op == OPS_WHERE || (op_flags((Ops)u->op) & OPF_CMP);
+  if (!fits && !is_division(u) && !is_low_bits(g, u) && (!ring || u->dtype == DT_BOOL)) return false;
+  for (int i = 0; i < u->nsrc && u->op != OPS_PARAM; i++)
+    if (!as_int_takes(g, u->src[i], d, divides)) return false;
+  return true;
+}
+
+static bool smt_range(const Gen *g, Str *s, const UOp *u, DType d) { /* low <= u <= high */
+  str_put(s, "(<= "), smt_int(s, 0, dtype_min(d)), str_put(s, " ");
+  bool ok = smt(g, s, u);
+  str_put(s, " "), smt_int(s, 0, dtype_max(d)), str_put(s, ")");
+  return ok;
+}
+
+/* Each operand of a division or comparison below u that is an expression: `(not range)`. */
+static bool smt_leaves(const Gen *g, Str *s, const UOp *u) {
+  bool ok = true;
+  for (int i = 0; ok && i < u->nsrc && u->op != OPS_PARAM; i++) {
+    const UOp *x = u->src[i];
+    bool asks =
+        (is_division(u) || u->op == OPS_AND || (op_flags((Ops)u->op) & OPF_CMP)) && x->dtype == as_int;
+    if (asks && !is_const(x) && x->op != OPS_PARAM)
+      str_put(s, "(not "), ok = smt_range(g, s, x, as_int), str_put(s, ") ");
+    ok = ok && smt_leaves(g, s, x);
+  }
+  return ok;
+}
+
+static DType int_of_query(const Gen *g, const UOp *a, const UOp *b) {
+  DType d = (DType)a->dtype;
+  bool divides = false, signed_ = d == DT_I16 || d == DT_I32 || d == DT_I64;
+  if (!g->symbolic || !signed_ || !as_int_takes(g, a, d, &divides) || !as_int_takes(g, b, d, &divides))
+    return DT_VOID;
+  for (int i = 0; i < g->ngiven; i++)
+    if (!as_int_takes(g, g->given[i], d, &divides)) return DT_VOID;
+  return divides ? d : DT_VOID;
+}
+
 static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
+  as_int = int_of_query(g, a, b);
   index_bits = g->nfitted && only_fitted(g, a) && only_fitted(g, b) ? FITTED_BITS : 0;
   str_put(s, "(push)\n");
   for (int i = 0; i < g->nleaf; i++) {
     DType d = (DType)g->leaf[i].u->dtype;
     if (dtype_is_float(d)) continue;
-    if (d == DT_INDEX && !index_bits)
+    if (!width(d))
       str_printf(s, "(declare-const v%d Int)\n", i);
     else
       str_printf(s, "(declare-const v%d (_ BitVec %d))\n", i, width(d));
+    if (d == as_int) str_put(s, "(assert "), smt_range(g, s, g->leaf[i].u, d), str_put(s, ")\n");
     if (g->leaf[i].u->op != OPS_VAR || d == DT_BOOL) continue;
     for (int hi = 0; hi < 2; hi++) {
       str_printf(s, "(assert (%s ", !width(d) ? "<=" : dtype_is_unsigned(d) ? "bvule" : "bvsle");
@@ -452,11 +517,13 @@ static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
     if (!smt(g, s, g->given[i])) return false;
     str_put(s, "))\n");
   }
-  str_put(s, "(assert (distinct ");
+  str_put(s, "(assert (or ");
+  if (as_int != DT_VOID && (!smt_leaves(g, s, a) || !smt_leaves(g, s, b))) return false;
+  str_put(s, "(distinct ");
   if (!smt(g, s, a)) return false;
   str_put(s, " ");
   if (!smt(g, s, b)) return false;
-  str_put(s, "))\n(check-sat)\n(pop)\n");
+  str_put(s, ")))\n(check-sat)\n(pop)\n");
   return !s->oom;
 }
 
@@ -592,9 +659,11 @@ static size_t prove(const char *cache) {
   FILE *out = fopen(smt_path, "w");
   if (!out) return todo;
   for (size_t q = 0; q < nqueries; q++)
-    if (!queries[q].verdict) fputs(queries[q].text, out);
+    if (!queries[q].verdict)
+      fprintf(out, "(set-option :timeout %d)\n%s", queries[q].symbolic ? STATEMENT_MS : FIRING_MS,
+              queries[q].text);
   fclose(out);
-  snprintf(command, sizeof command, "z3 -T:300 -t:1000 '%s' 2>&1", smt_path);
+  snprintf(command, sizeof command, "z3 -T:300 '%s' 2>&1", smt_path);
   FILE *z3 = popen(command, "r"), *save = fopen(cache, "a");
   if (!z3 || !save) return todo;
   while (fgets(line, sizeof line, z3)) {

@@ -112,8 +112,8 @@ static bool slope(Exp *x, UOp *e, UOp *r, int64_t *out) {
   return true;
 }
 
-/* a < b where a - b is d at the first lane and grows by `by` along them: by * lane < -d, in i32. NULL: not so,
- * or it is known. */
+/* a < b where a - b is d at the first lane and grows by `by` along them: by * lane < -d, in i32. NULL: not
+ * so, or it is known. */
 static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   UOpStore *st = x->k->st;
   UOp *lane[64];
@@ -125,7 +125,8 @@ static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   UOp *a = gate_lane(x, u->src[0], pos), *b = gate_lane(x, u->src[1], pos);
   UOp *bound = a && b ? simp(x, uop_alu2(st, OPS_SUB, b, a)) : NULL;
   int64_t step = by[0] - by[1], most = INT32_MAX / 2;
-  bool narrow = bound && bound->vmin > -most && bound->vmax < most && step > -most / lanes && step < most / lanes;
+  bool narrow =
+      bound && bound->vmin > -most && bound->vmax < most && step > -most / lanes && step < most / lanes;
   if (!narrow || is_const(bound)) return NULL;
   for (int l = 0; l < lanes; l++)
     lane[l] = uop_const_int(st, DT_I32, step * l);
@@ -136,6 +137,7 @@ static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
 
 static UOp *mask_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
   enum { LEAST_LANES = 8 };
+
   if (u->dtype != DT_BOOL || lanes < LEAST_LANES || u->nsrc != 2) return NULL;
   if (u->op == OPS_CMPLT && u->src[0]->dtype == DT_INDEX) return mask_less(x, u, chunk, vec, lanes);
   bool joins = u->op == OPS_AND || u->op == OPS_OR || (u->op == OPS_CMPNE && is_const(u->src[1]));

@@ -175,8 +175,45 @@ static void test_firing(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
+/* ---- marks: answered where they stand, and nothing else is walked */
+static UOp *load(UOpStore *st, int64_t slot, UOp *at) {
+  UOp *p = uop_new(st, OPS_PARAM, DT_F32, 1, 0, NULL, (Arg){.param = {64, slot}});
+  return UNEW(st, OPS_INDEX, DT_F32, 1, ARG0, p, at);
+}
+
+static UOp *mark(UOpStore *st, Ops op, UOp *x, UOp *a, UOp *b) {
+  return UNEW(st, op, DT_F32, 1, ARG0, x, a, b);
+}
+
+static void test_answer(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  RewriteEnv env = {.limit = 0}; /* an answer is required */
+  store_set_env(st, &env);
+  UOp *i = uop_range(st, 8, 0, AXIS_LOOP), *j = uop_range(st, 8, 1, AXIS_LOOP);
+  UOp *a = load(st, 0, i), *b = load(st, 1, j), *zero = uop_const_int(st, DT_F32, 0);
+  UOp *p = uop_alu2(st, OPS_CMPLT, i, uop_index_const(st, 5));
+  UOp *q = uop_alu2(st, OPS_CMPLT, j, uop_index_const(st, 3)), *deep = b;
+  for (int k = 0; k < 1000; k++) /* has no mark */
+    deep = uop_alu2(st, OPS_MUL, uop_alu2(st, OPS_ADD, deep, b), b);
+  UOp *gate = mark(st, OPS_GATE, uop_alu2(st, OPS_MUL, a, deep), uop_alu2(st, OPS_AND, p, q), zero);
+  UOp *u = uop_answer(st, &mem, pm_gate, NULL, uop_alu1(st, OPS_SQRT, gate));
+  /* each part of the gate goes to the first factor that moves with it */
+  UOp *left = uop_where(st, p, a, zero), *right = uop_where(st, q, deep->src[0], zero);
+  UOp *want = uop_alu2(st, OPS_MUL, left, uop_alu2(st, OPS_MUL, right, b));
+  assert_non_null(u);
+  assert_ptr_equal(u, uop_alu1(st, OPS_SQRT, want));
+  assert_in_range(env.visits, 5, 20);
+  assert_null(uop_answer(st, &mem, pm_gate, NULL, uop_alu1(st, OPS_SQRT, mark(st, OPS_SCALE, a, a, b))));
+  assert_ptr_equal(uop_answer(st, &mem, pm_gate, NULL, deep), deep);
+  assert_int_equal(mem.failed, 0);
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_refusals), cmocka_unit_test(test_taken),
-                                     cmocka_unit_test(test_firing)};
+                                     cmocka_unit_test(test_firing), cmocka_unit_test(test_answer)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

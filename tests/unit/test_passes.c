@@ -528,10 +528,30 @@ static void test_rule_lines(void **state) {
     if (rule_files[i].matchers[0].name) check_rule_file(&rule_files[i]); /* gradients: test_gradient.c */
 }
 
+/* A mark is answered by as many rules as it takes, or not at all. */
+static void test_answers(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOpText t = {.mem = &mem};
+  TgError err = {0};
+  static const char text[] = "x = PARAM[f32, 0, 1]\ny = PARAM[f32, 1, 1]\nu = SQRT(SCALE(EXP(x), x, y))\n"
+                             "v = SQRT(EXP(y - x))\nw = SQRT(SCALE(SIN(x), x, y))\nroots u, v, w\n";
+  assert_true(uop_parse(&t, st, &mem, text, sizeof text - 1, &err));
+  UOp *const *root = t.roots.at;
+  assert_ptr_equal(uop_answer(st, &mem, pm_language, &limits, root[0]), root[1]);
+  assert_ptr_equal(uop_answer(st, &mem, pm_language, &limits, root[1]), root[1]);
+  assert_null(uop_answer(st, &mem, pm_language, &limits, root[2]));
+  uop_text_free(&t);
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_passes),       cmocka_unit_test(test_opt),
       cmocka_unit_test(test_pass_by_pass), cmocka_unit_test(test_opt_as_realize),
-      cmocka_unit_test(test_gpu_plan),     cmocka_unit_test(test_rule_lines)};
+      cmocka_unit_test(test_gpu_plan),     cmocka_unit_test(test_rule_lines),
+      cmocka_unit_test(test_answers)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,8 +4,10 @@
  * also a statement: both sides over symbolic names and constants, under what its guard says, in every integer
  * dtype, proved by z3 for all values, index as Int, data as bit-vectors. Rules that call C, and what z3
  * leaves undecided, are proved firing by firing. The rules of wrong.rules must be refuted. Verdicts are
- * cached by the hash of the SMT text in the file named by the first argument. */
+ * cached by the hash of the SMT text in the file named by the first argument. Exits with 77 where z3 is not
+ * there and the cache does not have all of them. */
 #include "checkrules.h"
+#include "codegen/codegen.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,6 +15,10 @@
 #include <string.h>
 
 enum { TRIES = 300, POINTS = 24, MAX_LEAVES = 32, PROOFS = 2, PROOFS_IN_C = 8 };
+
+enum { STATEMENT_MS = 3000, FIRING_MS = 500 }; /* for z3, each; one that is undecided in them stays so */
+
+enum { NOT_PROVED = 77 }; /* exit status: no rule was refuted, and nothing was there to prove them */
 
 typedef struct Leaf {
   UOp *u;
@@ -26,10 +32,10 @@ struct Gen {
   uint64_t seed;
   DType root, cmp, inner;
   bool fail, deep, symbolic;
-  int nleaf, nparam, ngiven;
+  int nleaf, nparam, ngiven, nfitted, turn; /* turn: which of the instances of a rule this is */
   UOp *name[80];
   Leaf leaf[MAX_LEAVES];
-  UOp *given[16];
+  UOp *given[16], *fitted[8]; /* what is assumed; the names of it that fit a dtype */
 };
 
 static uint64_t rnd(Gen *g) {
@@ -114,8 +120,9 @@ static bool assume(Gen *g, UOp *u) {
 }
 
 UOp *gen_bound(Gen *g, UOp *n, int hi) {
-  if (n->dtype != DT_INDEX) return fail(g);
-  UOp *b = symbol(g, DT_INDEX);
+  DType d = (DType)n->dtype;
+  if (d == DT_U64 || d == DT_BOOL || dtype_is_float(d)) return fail(g); /* has no bounds, or is one */
+  UOp *b = symbol(g, d);
   return b && assume(g, hi ? not_less(g, b, n) : not_less(g, n, b)) ? b : NULL;
 }
 
@@ -134,21 +141,41 @@ bool gen_fits(Gen *g, UOp *n, int dtype) {
   if (g->fail || dtype_is_float(d) || dtype_is_float((DType)n->dtype) || d == DT_U64 || n->dtype == DT_U64)
     return false;
   UOp *v = uop_cast(g->st, n, DT_INDEX);
+  if (g->nfitted < (int)TG_COUNT(g->fitted)) g->fitted[g->nfitted++] = n;
   return assume(g, not_less(g, v, uop_index_const(g->st, dtype_min(d)))) &&
          assume(g, not_less(g, uop_index_const(g->st, dtype_max(d)), v));
 }
 
-DType gen_dtype(Gen *g) { return g->root; }
-
-DType gen_child(Gen *g, Ops op, DType d, int i, bool root) {
-  if (op_flags(op) & OPF_CMP) return root ? g->cmp : g->inner;
-  if (op == OPS_WHERE && i == 0) return DT_BOOL;
-  return op == OPS_CAST ? (DType)pick(g, DT_INDEX, DT_F64) : d;
+bool gen_power(Gen *g, UOp *c, bool is) { /* each power that there is, one after another */
+  DType d = (DType)c->dtype;
+  int bits = d == DT_INDEX ? 63 : (int)dtype_size(d) * 8 - !dtype_is_unsigned(d);
+  if (g->fail || !is || d == DT_BOOL) return false;
+  return assume(
+      g, uop_alu2(g->st, OPS_CMPEQ, c, uop_const_int(g->st, d, (int64_t)(UINT64_C(1) << g->turn % bits))));
 }
 
-DType gen_force(Gen *g, DType d, int want) {
-  if ((int)d != want) g->fail = true;
-  return (DType)want;
+bool gen_least(Gen *g, UOp *c, bool is) {
+  UOp *least = uop_const_int(g->st, (DType)c->dtype, dtype_min((DType)c->dtype));
+  return !g->fail && assume(g, uop_alu2(g->st, is ? OPS_CMPEQ : OPS_CMPNE, c, least));
+}
+
+bool gen_plus(Gen *g, UOp *n, bool is) { /* of one that may be negative nothing is known */
+  if (!is || dtype_is_unsigned((DType)n->dtype) || n->dtype == DT_BOOL) return !g->fail;
+  return !g->fail && assume(g, not_less(g, n, uop_const_int(g->st, (DType)n->dtype, 0)));
+}
+
+static DType wanted(Gen *g, DType d, int want) {
+  if (want >= 0 && (int)d != want) g->fail = true;
+  return d;
+}
+
+DType gen_dtype(Gen *g, int want) { return wanted(g, g->root, want); }
+
+DType gen_child(Gen *g, Ops op, DType d, int i, bool root, int want) {
+  if (op_flags(op) & OPF_CMP) return wanted(g, root ? g->cmp : g->inner, want);
+  if (op == OPS_WHERE && i == 0) return wanted(g, DT_BOOL, want);
+  if (op == OPS_CAST || op == OPS_BITCAST) return want >= 0 ? (DType)want : (DType)pick(g, DT_INDEX, DT_F64);
+  return wanted(g, d, want);
 }
 
 UOp *gen_literal(Gen *g, DType d, int64_t v) {
@@ -158,11 +185,14 @@ UOp *gen_literal(Gen *g, DType d, int64_t v) {
 
 UOp *gen_name(Gen *g, int name, DType d, int domain, bool constant) {
   bool f = dtype_is_float(d);
-  bool ok = domain == GEN_ANY || (domain == GEN_FLOAT   ? f
-                                  : domain == GEN_INT   ? !f
-                                  : domain == GEN_INDEX ? d == DT_INDEX
-                                  : domain == GEN_BOOL  ? d == DT_BOOL
-                                                        : !f && d != DT_INDEX);
+  bool wraps = !f && d != DT_INDEX && d != DT_BOOL;
+  bool ok = domain == GEN_ANY || (domain == GEN_FLOAT    ? f
+                                  : domain == GEN_INT    ? !f
+                                  : domain == GEN_INDEX  ? d == DT_INDEX
+                                  : domain == GEN_BOOL   ? d == DT_BOOL
+                                  : domain == GEN_WRAPS  ? wraps
+                                  : domain == GEN_SIGNED ? wraps && !dtype_is_unsigned(d)
+                                                         : !f && d != DT_INDEX);
   if (g->fail || !ok || (g->name[name] && g->name[name]->dtype != d)) return fail(g);
   if (g->name[name]) return g->name[name];
   UOp *u = NULL;
@@ -191,7 +221,18 @@ UOp *gen_op(Gen *g, Ops op, DType d, int n, UOp **src) {
 }
 
 /* ---- evaluation */
-static bool eval(const Gen *g, const UOp *u, Scalar *out) {
+typedef struct Known {
+  unsigned point; /* for which its value is known */
+  Scalar v;
+} Known;
+
+static Known *known; /* by node id: what is written out has nodes with many users */
+static size_t nknown;
+static unsigned point;
+
+static bool eval(const Gen *g, const UOp *u, Scalar *out);
+
+static bool eval_op(const Gen *g, const UOp *u, Scalar *out) {
   if (is_const(u)) {
     *out = u->arg.v;
     return true;
@@ -213,16 +254,43 @@ static bool eval(const Gen *g, const UOp *u, Scalar *out) {
   return scalar_eval((Ops)u->op, d, v, out);
 }
 
+static bool eval(const Gen *g, const UOp *u, Scalar *out) {
+  if (u->id >= nknown) {
+    size_t n = 2 * (size_t)u->id + 256;
+    Known *more = realloc(known, n * sizeof *known);
+    if (!more) return false;
+    memset(more + nknown, 0, (n - nknown) * sizeof *known);
+    known = more, nknown = n;
+  }
+  if (known[u->id].point == point) {
+    *out = known[u->id].v;
+    return true;
+  }
+  if (!eval_op(g, u, out)) return false;
+  known[u->id] = (Known){point, *out};
+  return true;
+}
+
 static bool agree(DType d, Scalar a, Scalar b) {
   return dtype_is_float(d) && isnan(a.f) ? isnan(b.f) : a.i == b.i;
 }
 
 /* ---- SMT-LIB. False: has no meaning there (floats, math functions, bits of an index). */
-static int width(DType d) { return d == DT_BOOL ? 1 : d == DT_INDEX ? 0 : (int)dtype_size(d) * 8; }
+enum { FITTED_BITS = 66 }; /* holds every value of every dtype, and its sign */
+
+static int index_bits; /* of the query at hand; 0: an index is an Int */
+static DType as_int; /* of the query at hand: a signed dtype whose values are Int in its range; or DT_VOID */
+
+static int width(DType d) {
+  if (d == as_int) return 0;
+  return d == DT_BOOL ? 1 : d == DT_INDEX ? index_bits : (int)dtype_size(d) * 8;
+}
 
 static void smt_int(Str *s, int w, int64_t v) {
-  if (w)
-    str_printf(s, "(_ bv%" PRIu64 " %d)", w == 64 ? (uint64_t)v : (uint64_t)v & ((UINT64_C(1) << w) - 1), w);
+  if (w > 64 && v < 0)
+    str_printf(s, "(bvneg (_ bv%" PRIu64 " %d))", 0 - (uint64_t)v, w);
+  else if (w)
+    str_printf(s, "(_ bv%" PRIu64 " %d)", w >= 64 ? (uint64_t)v : (uint64_t)v & ((UINT64_C(1) << w) - 1), w);
   else if (v < 0)
     str_printf(s, "(- %" PRIu64 ")", 0 - (uint64_t)v);
   else
@@ -245,7 +313,7 @@ static bool smt_fill(const Gen *g, Str *s, const char *form, const UOp *u) {
 }
 
 static const char *smt_form(Ops op, DType d) {
-  bool idx = d == DT_INDEX, uns = dtype_is_unsigned(d) || d == DT_BOOL;
+  bool idx = !width(d), uns = dtype_is_unsigned(d) || d == DT_BOOL;
   if (d == DT_BOOL && op != OPS_WHERE && !(op_flags(op) & OPF_CMP))
     return op == OPS_ADD || op == OPS_MAX || op == OPS_OR ? "(bvor A B)"
            : op == OPS_MUL || op == OPS_AND               ? "(bvand A B)"
@@ -281,7 +349,7 @@ static const char *smt_form(Ops op, DType d) {
     return idx ? "(ite (< A B) #b1 #b0)" : uns ? "(ite (bvult A B) #b1 #b0)" : "(ite (bvslt A B) #b1 #b0)";
   case OPS_CMPNE: return "(ite (distinct A B) #b1 #b0)";
   case OPS_CMPEQ: return "(ite (= A B) #b1 #b0)";
-  case OPS_AND: return idx ? NULL : "(bvand A B)";
+  case OPS_AND: return d == as_int ? "(mod A (+ B 1))" : idx ? NULL : "(bvand A B)"; /* is_low_bits */
   case OPS_OR: return idx ? NULL : "(bvor A B)";
   case OPS_XOR: return idx ? NULL : "(bvxor A B)";
   case OPS_SHL: return idx ? NULL : "(bvshl A B)";
@@ -351,18 +419,90 @@ static bool smt(const Gen *g, Str *s, const UOp *u) {
   return form && smt_fill(g, s, form, u);
 }
 
+/* Whether an index below u is only compared, chosen and converted, and each is one that fits a dtype: then
+ * bit-vectors of FITTED_BITS stand for all of its values, and z3 decides what it does not of Int. */
+static bool only_fitted(const Gen *g, const UOp *u) {
+  bool leaf = is_const(u) || u->op == OPS_PARAM;
+  for (int i = 0; i < g->nfitted; i++)
+    if (g->fitted[i] == u) return true;
+  if (u->dtype == DT_INDEX && !is_const(u) && u->op != OPS_CAST && u->op != OPS_WHERE) return false;
+  for (int i = 0; i < u->nsrc && !leaf; i++)
+    if (!only_fitted(g, u->src[i])) return false;
+  return true;
+}
+
+/* ---- division of wide data as Int. Sums, products and choices of numbers that differ by multiples of
+ * 2^width differ so too: only what is divided or compared must be the number itself, in the range of its
+ * dtype, which is asked of z3 with the rest. */
+static bool is_division(const UOp *u) { return u->op >= OPS_CDIV && u->op <= OPS_FLOORMOD; }
+
+/* x & c - 1 where c is assumed to be a power of two: the rest by c. */
+static bool is_low_bits(const Gen *g, const UOp *u) {
+  const UOp *c = u->op == OPS_AND && u->src[1]->op == OPS_SUB ? u->src[1]->src[0] : NULL;
+  bool power = false;
+  for (int i = 0; c && i < g->ngiven; i++)
+    power |= g->given[i]->op == OPS_CMPEQ && g->given[i]->src[0] == c && is_const(g->given[i]->src[1]) &&
+             is_power(g->given[i]->src[1]);
+  return power && is_const_int(u->src[1]->src[1], 1);
+}
+
+static bool as_int_takes(const Gen *g, const UOp *u, DType d, bool *divides) {
+  if (u->dtype != d && u->dtype != DT_BOOL) return false;
+  *divides |= is_division(u);
+  bool ring = u->op == OPS_NEG || u->op == OPS_ADD || u->op == OPS_SUB || u->op == OPS_MUL;
+  bool fits = is_const(u) || u->op == OPS_PARAM || u->op == OPS_WHERE || (op_flags((Ops)u->op) & OPF_CMP);
+  if (!fits && !is_division(u) && !is_low_bits(g, u) && (!ring || u->dtype == DT_BOOL)) return false;
+  for (int i = 0; i < u->nsrc && u->op != OPS_PARAM; i++)
+    if (!as_int_takes(g, u->src[i], d, divides)) return false;
+  return true;
+}
+
+static bool smt_range(const Gen *g, Str *s, const UOp *u, DType d) { /* low <= u <= high */
+  str_put(s, "(<= "), smt_int(s, 0, dtype_min(d)), str_put(s, " ");
+  bool ok = smt(g, s, u);
+  str_put(s, " "), smt_int(s, 0, dtype_max(d)), str_put(s, ")");
+  return ok;
+}
+
+/* Each operand of a division or comparison below u that is an expression: `(not range)`. */
+static bool smt_leaves(const Gen *g, Str *s, const UOp *u) {
+  bool ok = true;
+  for (int i = 0; ok && i < u->nsrc && u->op != OPS_PARAM; i++) {
+    const UOp *x = u->src[i];
+    bool asks =
+        (is_division(u) || u->op == OPS_AND || (op_flags((Ops)u->op) & OPF_CMP)) && x->dtype == as_int;
+    if (asks && !is_const(x) && x->op != OPS_PARAM)
+      str_put(s, "(not "), ok = smt_range(g, s, x, as_int), str_put(s, ") ");
+    ok = ok && smt_leaves(g, s, x);
+  }
+  return ok;
+}
+
+static DType int_of_query(const Gen *g, const UOp *a, const UOp *b) {
+  DType d = (DType)a->dtype;
+  bool divides = false, signed_ = d == DT_I16 || d == DT_I32 || d == DT_I64;
+  if (!g->symbolic || !signed_ || !as_int_takes(g, a, d, &divides) || !as_int_takes(g, b, d, &divides))
+    return DT_VOID;
+  for (int i = 0; i < g->ngiven; i++)
+    if (!as_int_takes(g, g->given[i], d, &divides)) return DT_VOID;
+  return divides ? d : DT_VOID;
+}
+
 static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
+  as_int = int_of_query(g, a, b);
+  index_bits = g->nfitted && only_fitted(g, a) && only_fitted(g, b) ? FITTED_BITS : 0;
   str_put(s, "(push)\n");
   for (int i = 0; i < g->nleaf; i++) {
     DType d = (DType)g->leaf[i].u->dtype;
     if (dtype_is_float(d)) continue;
-    if (d == DT_INDEX)
+    if (!width(d))
       str_printf(s, "(declare-const v%d Int)\n", i);
     else
       str_printf(s, "(declare-const v%d (_ BitVec %d))\n", i, width(d));
+    if (d == as_int) str_put(s, "(assert "), smt_range(g, s, g->leaf[i].u, d), str_put(s, ")\n");
     if (g->leaf[i].u->op != OPS_VAR || d == DT_BOOL) continue;
     for (int hi = 0; hi < 2; hi++) {
-      str_printf(s, "(assert (%s ", d == DT_INDEX ? "<=" : dtype_is_unsigned(d) ? "bvule" : "bvsle");
+      str_printf(s, "(assert (%s ", !width(d) ? "<=" : dtype_is_unsigned(d) ? "bvule" : "bvsle");
       if (hi) str_printf(s, "v%d ", i);
       smt_int(s, width(d), hi ? g->leaf[i].hi : g->leaf[i].lo);
       if (!hi) str_printf(s, " v%d", i);
@@ -377,11 +517,13 @@ static bool smt_query(const Gen *g, Str *s, const UOp *a, const UOp *b) {
     if (!smt(g, s, g->given[i])) return false;
     str_put(s, "))\n");
   }
-  str_put(s, "(assert (distinct ");
+  str_put(s, "(assert (or ");
+  if (as_int != DT_VOID && (!smt_leaves(g, s, a) || !smt_leaves(g, s, b))) return false;
+  str_put(s, "(distinct ");
   if (!smt(g, s, a)) return false;
   str_put(s, " ");
   if (!smt(g, s, b)) return false;
-  str_put(s, "))\n(check-sat)\n(pop)\n");
+  str_put(s, ")))\n(check-sat)\n(pop)\n");
   return !s->oom;
 }
 
@@ -426,16 +568,15 @@ static bool query_add(const Gen *g, const UOp *a, const UOp *b, int id, DType d)
 
 /* The first rung: for all values of the names, in each integer dtype. */
 static void state_rule(const RuleCheck *r, int id) {
-  bool cmp = false;
-  for (int op = 0; op < OPS_COUNT; op++)
-    if (!strcmp(op_name((Ops)op), r->op)) cmp = op_flags((Ops)op) & OPF_CMP;
+  bool cmp = op_flags(r->root) & OPF_CMP;
   for (int d = DT_INDEX; d <= DT_U64; d++) {
     Gen g = {.mem = &mem, .seed = (uint64_t)d * 31 + (uint64_t)id, .symbolic = true};
     g.st = store_new(&mem);
     for (int t = 0; t < 100; t++) { /* the dtypes inside a cast or comparison are drawn */
       g.root = cmp ? DT_BOOL : (DType)d, g.cmp = (DType)d;
       g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_U64) : DT_BOOL;
-      g.fail = false, g.nleaf = g.nparam = g.ngiven = 0;
+      g.fail = false, g.nleaf = g.nparam = g.ngiven = g.nfitted = 0;
+      g.turn = t;
       memset(g.name, 0, sizeof g.name);
       Rewrite rw = {.st = g.st, .mem = &mem};
       UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->state(&g, &rw, a);
@@ -445,11 +586,15 @@ static void state_rule(const RuleCheck *r, int id) {
   }
 }
 
+/* What a matcher with a context is run with: a kernel for each kind of target, in turn. */
+static void *context(const RuleCheck *r, int turn) {
+  static Renderer bare; /* has no op of its own */
+  static Kernel kernels[] = {{.ren = &renderer_c}, {.ren = &renderer_cuda}, {.ren = &bare}};
+  return strcmp(r->ctx, "const Kernel *") ? NULL : &kernels[turn % (int)TG_COUNT(kernels)];
+}
+
 static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res) {
-  Ops op = 0;
-  while (strcmp(op_name(op), r->op))
-    op++;
-  bool cmp = op_flags(op) & OPF_CMP;
+  bool cmp = op_flags(r->root) & OPF_CMP;
   for (int d = DT_INDEX; d < DT_COUNT; d++) {
     Gen g = {.mem = &mem, .seed = (uint64_t)d * 977 + (uint64_t)id, .deep = r->in_c};
     g.st = store_new(&mem);
@@ -458,13 +603,13 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
       g.inner = t % 3 ? (DType)pick(&g, DT_INDEX, DT_F64) : DT_BOOL;
       g.fail = false, g.nleaf = g.nparam = 0;
       memset(g.name, 0, sizeof g.name);
-      Rewrite rw = {.st = g.st, .mem = &mem};
+      Rewrite rw = {.st = g.st, .mem = &mem, .ctx = context(r, t)};
       UOp *a = r->build(&g), *b = g.fail || !a ? NULL : r->match(&rw, a);
       if (!b) continue;
       if (a->dtype != b->dtype) {
         if (!expect_bad)
-          printf("%s: %s on %s: %s gives %s\n", r->where, r->name, r->op, dtype_name((DType)a->dtype),
-                 dtype_name((DType)b->dtype));
+          printf("%s: %s on %s: %s gives %s\n", r->where, r->name, op_name(r->op),
+                 dtype_name((DType)a->dtype), dtype_name((DType)b->dtype));
         res->bad++;
         continue;
       }
@@ -473,12 +618,13 @@ static void check_rule(const RuleCheck *r, int id, bool expect_bad, Result *res)
         Scalar x = {0}, y = {0};
         for (int i = 0; i < g.nleaf; i++)
           g.leaf[i].v = value(&g, (DType)g.leaf[i].u->dtype, g.leaf[i].lo, g.leaf[i].hi);
+        point++;
         if (!eval(&g, a, &x)) break;
         res->fired++;
         if (eval(&g, b, &y) && agree((DType)a->dtype, x, y)) continue;
         ok = false, res->bad++;
         if (expect_bad || res->bad > 2) break;
-        printf("%s: %s on %s %s is wrong:", r->where, r->name, r->op, dtype_name((DType)d));
+        printf("%s: %s on %s %s is wrong:", r->where, r->name, op_name(r->op), dtype_name((DType)d));
         for (int i = 0; i < g.nleaf; i++)
           printf(" v%d=%" PRId64, i, g.leaf[i].v.i);
         Str s;
@@ -513,9 +659,11 @@ static size_t prove(const char *cache) {
   FILE *out = fopen(smt_path, "w");
   if (!out) return todo;
   for (size_t q = 0; q < nqueries; q++)
-    if (!queries[q].verdict) fputs(queries[q].text, out);
+    if (!queries[q].verdict)
+      fprintf(out, "(set-option :timeout %d)\n%s", queries[q].symbolic ? STATEMENT_MS : FIRING_MS,
+              queries[q].text);
   fclose(out);
-  snprintf(command, sizeof command, "z3 -T:300 -t:3000 '%s' 2>&1", smt_path);
+  snprintf(command, sizeof command, "z3 -T:300 '%s' 2>&1", smt_path);
   FILE *z3 = popen(command, "r"), *save = fopen(cache, "a");
   if (!z3 || !save) return todo;
   while (fgets(line, sizeof line, z3)) {
@@ -532,41 +680,60 @@ static size_t prove(const char *cache) {
       i++;
     if (i == nqueries) break;
     queries[i].verdict = v, todo--;
-    if (v != '?' && !malformed) fprintf(save, "%016" PRIx64 " %c\n", queries[i].key, v);
+    if (!malformed) fprintf(save, "%016" PRIx64 " %c\n", queries[i].key, v);
   }
   fclose(save);
   pclose(z3);
   return todo;
 }
 
+/* every file of rules/, and the rules that must be refuted */
+#define RULES(name) extern const RuleCheck *const rules_##name[];
+#include "gen/rule_files.def"
+RULES(wrong)
+#undef RULES
+#define RULES(name) rules_##name,
+static const RuleCheck *const *const tables[] = {
+#include "gen/rule_files.def"
+};
+
+/* The rules of rules/ come before those of wrong.rules. -> how many in all. */
+static int rules_list(const RuleCheck **to, int *right) {
+  int n = 0;
+  for (size_t t = 0; t <= TG_COUNT(tables); t++) {
+    const RuleCheck *const *table = t < TG_COUNT(tables) ? tables[t] : rules_wrong;
+    if (t == TG_COUNT(tables)) *right = n;
+    for (int i = 0; table[i]; i++, n++)
+      if (to) to[n] = table[i];
+  }
+  return n;
+}
+
 int main(int argc, char **argv) {
   const char *cache = argc > 1 ? argv[1] : "rules.verdicts";
-  const RuleCheck *const tables[] = {rules_right, rules_wrong};
-  int n[2] = {0, 0}, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
-  for (int t = 0; t < 2; t++)
-    while (tables[t][n[t]].name)
-      n[t]++;
-  Result *res = calloc((size_t)(n[0] + n[1]), sizeof *res);
-  if (!res) return 2;
-  for (int k = 0; k < n[0] + n[1]; k++) {
-    const RuleCheck *r = k < n[0] ? &rules_right[k] : &rules_wrong[k - n[0]];
-    if (r->arith && r->state) state_rule(r, k);
-    if (r->arith) check_rule(r, k, k >= n[0], &res[k]);
+  int nright = 0, passed = 0, failed = 0, not_arith = 0, proved = 0, open = 0, stated = 0, unstated = 0;
+  int n = rules_list(NULL, &nright), nwrong = n - nright;
+  Result *res = calloc((size_t)n, sizeof *res);
+  const RuleCheck **rules = calloc((size_t)n, sizeof *rules);
+  if (!res || !rules) return 2;
+  rules_list(rules, &nright);
+  for (int k = 0; k < n; k++) {
+    if (rules[k]->state) state_rule(rules[k], k);
+    if (rules[k]->build) check_rule(rules[k], k, k >= nright, &res[k]);
   }
   size_t unproved = prove(cache);
   if (unproved) {
-    printf("%zu of %zu statements were not put to z3 (install z3): the rules are evaluated, not proved\n",
+    printf("%zu of %zu statements were not put to z3 (install z3): these rules are evaluated, NOT PROVED\n",
            unproved, nqueries);
-    failed++;
   }
   for (size_t i = 0; i < nqueries; i++) {
     const Query *q = &queries[i];
-    bool right = q->rule < n[0];
-    const RuleCheck *r = right ? &rules_right[q->rule] : &rules_wrong[q->rule - n[0]];
+    bool right = q->rule < nright;
+    const RuleCheck *r = rules[q->rule];
     if (q->verdict == 's') {
       if (right)
-        printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, r->op, dtype_name(q->d),
-               q->text);
+        printf("%s: %s on %s %s: z3 has a counterexample\n%s", r->where, r->name, op_name(r->op),
+               dtype_name(q->d), q->text);
       res[q->rule].bad++, res[q->rule].refuted += q->symbolic;
     } else if (right && q->verdict == 'u')
       proved += !q->symbolic, stated += q->symbolic;
@@ -574,36 +741,37 @@ int main(int argc, char **argv) {
       open += !q->symbolic, unstated += q->symbolic;
       if (q->symbolic && q->verdict)
         printf("%s: %s on %s %s: undecided for all values; its firings are proved one by one\n", r->where,
-               r->name, r->op, dtype_name(q->d));
+               r->name, op_name(r->op), dtype_name(q->d));
     }
   }
   failed += malformed;
-  for (int k = 0; k < n[0] + n[1]; k++) {
-    bool right = k < n[0], fired = false;
-    const RuleCheck *r = right ? &rules_right[k] : &rules_wrong[k - n[0]];
-    if (!r->arith) {
+  for (int k = 0; k < n; k++) {
+    bool right = k < nright, fired = false;
+    const RuleCheck *r = rules[k];
+    if (!r->build) {
       not_arith++;
       continue;
     }
-    for (int j = right ? 0 : n[0]; j < (right ? n[0] : n[0] + n[1]); j++)
-      fired |= res[j].fired > 0 && !strcmp((right ? &rules_right[j] : &rules_wrong[j - n[0]])->name, r->name);
+    for (int j = right ? 0 : nright; j < (right ? nright : n); j++)
+      fired |= res[j].fired > 0 && !strcmp(rules[j]->where, r->where);
     if (right ? fired && !res[k].bad : res[k].bad > 0) {
       passed++;
       continue;
     }
     failed++;
-    printf("%s: %s on %s: %s\n", r->where, r->name, r->op,
+    printf("%s: %s on %s: %s\n", r->where, r->name, op_name(r->op),
            !right  ? "a wrong rule that was not refuted"
            : fired ? "refuted"
                    : "never fired");
   }
   int refuted = 0;
-  for (int k = n[0]; k < n[0] + n[1]; k++)
+  for (int k = nright; k < n; k++)
     refuted += res[k].refuted > 0;
   printf("%d rules of ops (%d not arithmetic), %d wrong ones, %d refuted as statements; %d statements over "
          "all values proved by z3, %d undecided; "
          "%d firings proved, %d left open\n",
-         n[0], not_arith, n[1], refuted, stated, unstated, proved, open);
+         nright, not_arith, nwrong, refuted, stated, unstated, proved, open);
   printf("%d passed, %d failed\n", passed, failed);
-  return failed || !passed;
+  if (failed || !passed) return 1;
+  return unproved ? NOT_PROVED : 0;
 }

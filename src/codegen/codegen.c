@@ -193,13 +193,8 @@ UOp *gate_loads(Kernel *k, UOp *branch, UOp *gate) {
   return r;
 }
 
-/* A load behind the condition is 0 where that does not hold: no need to choose 0 once more. */
-static bool gate_chooses(const UOp *where, UOp *const *src) {
-  if (where->op != OPS_WHERE || !src[1] || !src[2] || !is_const(src[2]) || src[2]->arg.raw.a) return false;
-  return src[1]->op == OPS_INDEX && src[1]->arg.i && index_gate(src[1]) == src[0];
-}
-
 static bool move_gates(Kernel *k) {
+  Rewrite rw = {.st = k->st, .mem = k->mem};
   UOpVec order = {0};
   UOpMap *now = uop_map_begin(k->st, k->st), *loose = uop_map_begin(k->st, k->st);
   bool ok = now && loose && uop_toposort(k->st, k->mem, &k->sink, 1, &order);
@@ -216,7 +211,8 @@ static bool move_gates(Kernel *k) {
                                  uop_alu2(k->st, OPS_CMPNE, src[0], uop_const_int(k->st, DT_BOOL, 1)));
       src[1] = gate_loose(k, loose, src[1], src[0], 0), src[2] = gate_loose(k, loose, src[2], no, 0);
     }
-    UOp *v = gate_chooses(u, src) ? src[1] : uop_with_src(k->st, u, src);
+    UOp *v = uop_with_src(k->st, u, src), *load = v ? pm_gated(&rw, v) : NULL;
+    if (load) v = load;
     if (src != buf) mem_free(k->mem, src);
     ok = v && uop_map_put(k->st, now, u, v) && note_loose(k, loose, v, 0);
   }
@@ -224,14 +220,6 @@ static bool move_gates(Kernel *k) {
   vec_free(k->mem, &order);
   uop_map_end(k->st, now), uop_map_end(k->st, loose);
   return ok;
-}
-
-UOp *pm_flatten(Rewrite *rw, UOp *u) { /* one index per axis -> one offset */
-  if (u->op != OPS_INDEX || u->src[0]->op != OPS_PARAM || !u->src[0]->nsrc) return NULL;
-  const UOp *p = u->src[0];
-  UOp *src[3] = {uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg),
-                 index_flat(rw->st, rw->mem, u), index_gate(u)};
-  return uop_new(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg.i ? 3 : 2, src, u->arg);
 }
 
 static bool run_gates(void *k) { return move_gates(k); }

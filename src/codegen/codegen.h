@@ -5,6 +5,7 @@
 #define TG_CODEGEN_H
 #include "renderer/renderer.h"
 #include "uop/pass.h"
+#include "uop/rules.h"
 
 enum {
   MAX_AXES = 16,
@@ -80,6 +81,15 @@ UOp *guard_accesses(UOpStore *st, TgMem *mem, UOp *sink);
 /* shared inside codegen/ */
 UOp *pm_decompose(Rewrite *rw, UOp *self); /* decompose.c; rw->ctx is the Kernel */
 UOp *pm_functions(Rewrite *rw, UOp *self); /* decompose.c: exp and its kin, once no pass asks for them */
+/* rules/gates.rules: a load that its gate chooses; one offset for each INDEX; the same where loops joined */
+UOp *pm_gated(Rewrite *rw, UOp *self);
+UOp *pm_flatten(Rewrite *rw, UOp *self);
+UOp *pm_rejoin(Rewrite *rw, UOp *self);
+
+static inline UOp *flat_offset(Rewrite *rw, const UOp *x) { return index_flat(rw->st, rw->mem, x); }
+
+bool any_divided(UOpList places);             /* heuristic.c: one of them has a quotient or a remainder */
+UOp *whole_offset(Rewrite *rw, const UOp *x); /* heuristic.c: the offset of an INDEX, if it has none */
 UOp *gate_loads(Kernel *k, UOp *branch,
                 UOp *gate); /* codegen.c: loads that may leave their buffer are made only where gate holds */
 /* A new loop: a part of the kernel's loop that `like` is, or (NULL) of none. */

@@ -1,8 +1,9 @@
-/* decompose.c: ops that a target lacks, or does slowly, written in the ops it has. In: one node. Out: a graph
- * of native ops, or NULL. One form of each function serves f32 and f64, in arithmetic of that dtype alone, so
- * it runs where there is no f64. It needs MULACC rounded once, no contraction and no reassociation.
- * tests/unit/test_accuracy.c measures every function and says what they reach. */
-#include "codegen/codegen.h"
+/* decompose.c: the decompositions that are no rewrite of a line: what rules/decompose.rules names. In: the
+ * sources of one op. Out: a graph of native ops, or NULL. One form of each function serves f32 and f64, in
+ * arithmetic of that dtype alone, so it runs where there is no f64. It needs MULACC rounded once, no
+ * contraction and no reassociation. tests/unit/test_accuracy.c measures every function and says what they
+ * reach. */
+#include "codegen/decompose.h"
 #include <math.h>
 
 typedef struct B {
@@ -170,7 +171,8 @@ static UOp *exp2_between(B *b, UOp *y) {
   return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n.i);
 }
 
-static UOp *do_exp2(B *b, UOp *x) {
+UOp *exp2_of(Rewrite *rw, UOp *x) {
+  B at = {rw->st, (DType)x->dtype}, *b = &at;
   return between(b, x, wide(b) ? -1075 : -150, wide(b) ? 1025 : 129, exp2_between);
 }
 
@@ -180,7 +182,8 @@ static UOp *exp_between(B *b, UOp *y) { /* Cody and Waite: ln 2 in two parts */
   return scale(b, exp_small(b, r, NULL), n.i);
 }
 
-static UOp *do_exp(B *b, UOp *x) {
+UOp *exp_of(Rewrite *rw, UOp *x) {
+  B at = {rw->st, (DType)x->dtype}, *b = &at;
   return between(b, x, wide(b) ? -746 : -104, wide(b) ? 711 : 90, exp_between);
 }
 
@@ -221,6 +224,16 @@ static UOp *do_log(B *b, UOp *x, bool base2) {
   return log_special(b, x, add(b, t.hi, add(b, t.lo, low)));
 }
 
+UOp *log_of(Rewrite *rw, UOp *x) {
+  B b = {rw->st, (DType)x->dtype};
+  return do_log(&b, x, false);
+}
+
+UOp *log2_of_float(Rewrite *rw, UOp *x) {
+  B b = {rw->st, (DType)x->dtype};
+  return do_log(&b, x, true);
+}
+
 /* ---- powers: log2 x as hi + lo, so that y log2 x keeps enough bits behind the point for every exponent */
 static Two log2_two(B *b, UOp *x) {
   int w = wide(b);
@@ -237,7 +250,8 @@ static Two log2_two(B *b, UOp *x) {
   return two_sum(b, l.hi, add(b, l.lo, a.lo));
 }
 
-static UOp *do_pow(B *b, UOp *x, UOp *y) {
+UOp *pow_of(Rewrite *rw, UOp *x, UOp *y) {
+  B at = {rw->st, (DType)x->dtype}, *b = &at;
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *y_neg = op2(b, OPS_CMPLT, y, c(b, 0)), *inf = c(b, INFINITY);
   UOp *ax = sel(b, x_neg, neg(b, x), x), *ay = sel(b, y_neg, neg(b, y), y);
   Two l = log2_two(b, ax);
@@ -360,7 +374,8 @@ static UOp *not_finite_nan(B *b, UOp *x, UOp *v) {
 
 static UOp *keep_zero(B *b, UOp *x, UOp *v) { return sel(b, op2(b, OPS_CMPEQ, x, c(b, 0)), x, v); }
 
-static UOp *do_sin(B *b, UOp *x) {
+UOp *sin_of(Rewrite *rw, UOp *x) {
+  B at = {rw->st, (DType)x->dtype}, *b = &at;
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -369,7 +384,8 @@ static UOp *do_sin(B *b, UOp *x) {
   return keep_zero(b, x, not_finite_nan(b, x, v));
 }
 
-static UOp *do_cos(B *b, UOp *x) { /* of |x|: the sine one quadrant on */
+UOp *cos_of(Rewrite *rw, UOp *x) {
+  B at = {rw->st, (DType)x->dtype}, *b = &at; /* of |x|: the sine one quadrant on */
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -380,7 +396,8 @@ static UOp *do_cos(B *b, UOp *x) { /* of |x|: the sine one quadrant on */
 
 /* sin r / cos r, or -cos r / sin r in odd quadrants: the quotient of the leading parts, and what is left over
  * divided once more. */
-static UOp *do_tan(B *b, UOp *x) {
+UOp *tan_of(Rewrite *rw, UOp *x) {
+  B at = {rw->st, (DType)x->dtype}, *b = &at;
   UOp *x_neg = op2(b, OPS_CMPLT, x, c(b, 0)), *q;
   Two r = reduce_half_pi(b, sel(b, x_neg, neg(b, x), x), &q), sn, cs;
   sin_cos(b, r, &sn, &cs);
@@ -395,23 +412,12 @@ static UOp *do_tan(B *b, UOp *x) {
   return keep_zero(b, x, not_finite_nan(b, x, t));
 }
 
-/* Half of a u64; of one just put together from two u32, the u32 itself, so that no arithmetic of 64 bits is
- * left. */
-static UOp *packed_half(const UOp *p, bool high) {
-  const UOp *h = p->op == OPS_OR ? p->src[0] : NULL, *l = h ? p->src[1] : NULL;
-  if (!h || h->op != OPS_SHL || !is_const_int(h->src[1], 32) || h->src[0]->op != OPS_CAST ||
-      l->op != OPS_CAST)
-    return NULL;
-  UOp *u = high ? h->src[0]->src[0] : l->src[0];
-  return h->src[0]->src[0]->dtype == DT_U32 && l->src[0]->dtype == DT_U32 && p->dtype == DT_U64 ? u : NULL;
-}
-
 static UOp *half_of(B *b, UOp *x, bool high) {
-  UOp *u = packed_half(x, high);
-  return u ? u : uop_cast(b->st, high ? op2(b, OPS_SHR, x, ci(b, DT_U64, 32)) : x, DT_U32);
+  return uop_cast(b->st, high ? op2(b, OPS_SHR, x, ci(b, DT_U64, 32)) : x, DT_U32);
 }
 
-static UOp *threefry(B *b, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, on 32-bit words */
+UOp *threefry(Rewrite *rw, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, on 32-bit words */
+  B at = {rw->st, DT_U64}, *b = &at;
   static const int rot[2][4] = {{13, 15, 26, 6}, {17, 29, 16, 24}};
   UOp *sh = ci(b, DT_U64, 32), *x0 = half_of(b, ctr, false), *x1 = half_of(b, ctr, true),
       *ks[3] = {half_of(b, key, false), half_of(b, key, true), NULL};
@@ -432,8 +438,9 @@ static UOp *threefry(B *b, UOp *ctr, UOp *key) { /* the same rounds as dtype.c, 
   return op2(b, OPS_OR, op2(b, OPS_SHL, uop_cast(b->st, x1, DT_U64), sh), uop_cast(b->st, x0, DT_U64));
 }
 
-static UOp *int_pow(B *b, DType d, UOp *x,
-                    UOp *y) { /* square and multiply over the bits an exponent can have */
+UOp *pow_of_bits(Rewrite *rw, UOp *x, UOp *y) { /* square and multiply over the bits an exponent can have */
+  DType d = (DType)x->dtype;
+  B at = {rw->st, d}, *b = &at;
   UOp *r = ci(b, d, 1), *p = x, *zero = ci(b, d, 0), *one = ci(b, d, 1);
   int bits = (int)dtype_size(d) * 8;
   for (int i = 0; i < bits - !dtype_is_unsigned(d); i++) { /* the sign is no bit of a number */
@@ -484,18 +491,13 @@ static bool magic_find(uint64_t c, uint64_t hi, uint64_t most, Magic *out) {
   return false;
 }
 
-static int log2_of(uint64_t c) { return c && !(c & (c - 1)) ? __builtin_ctzll(c) : -1; }
-
 static UOp *shr(B *b, UOp *x, int s) { return s ? op2(b, OPS_SHR, x, ci(b, (DType)x->dtype, s)) : x; }
 
-/* x / c where 0 <= x <= hi as numbers of the unsigned type; NULL: no form is right, or none is better than
- * the compiler's own */
-static UOp *quotient(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) {
+/* x / c where 0 <= x <= hi as numbers of the unsigned type */
+static UOp *product(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi) {
   DType d = (DType)x->dtype, wide[3] = {d, DT_U32, DT_U64};
   bool native = ren->native & op_bit(OPS_CDIV);
   int size = (int)dtype_size(d), n = !native ? 3 : size < 4 && ren->narrow_div ? 2 : 1;
-  if (c > hi) return ci(b, d, 0);
-  if (log2_of(c) >= 0) return shr(b, x, log2_of(c));
   for (int i = 0; i < n; i++) {
     Magic g;
     if ((i && (int)dtype_size(wide[i]) <= size) ||
@@ -507,55 +509,26 @@ static UOp *quotient(B *b, const Renderer *ren, UOp *x, uint64_t c, uint64_t hi)
   return NULL;
 }
 
-static UOp *rest_of(B *b, UOp *x, UOp *q, int64_t c) {
-  return q ? sub(b, x, mul(b, q, ci(b, (DType)x->dtype, c))) : NULL;
+UOp *by_product(Rewrite *rw, const Kernel *k, UOp *x, const UOp *c) {
+  DType d = (DType)x->dtype;
+  B b = {rw->st, d};
+  int64_t most = x->vmin >= 0 ? x->vmax : dtype_max(d);
+  if (c->arg.v.i <= 0 || x->lanes != 1) return NULL;
+  return product(&b, k->ren, x, (uint64_t)c->arg.v.i, d == DT_U64 ? UINT64_MAX : (uint64_t)most);
 }
 
-/* x of a signed type, either sign, c > 0. Toward minus infinity: ~(~x / c) where x < 0. Toward zero: the
- * quotient of |x|, which as an unsigned number is right for the least x too. */
-static UOp *signed_quotient(B *b, const Renderer *ren, UOp *x, int64_t c, bool floor) {
-  DType d = (DType)x->dtype, un = d == DT_I8 ? DT_U8 : d == DT_I16 ? DT_U16 : d == DT_I32 ? DT_U32 : DT_U64;
-  int k = log2_of((uint64_t)c), bits = (int)dtype_size(d) * 8;
-  bool native = ren->native & op_bit(OPS_CDIV);
-  if (floor && k >= 0) return shr(b, x, k);
-  if (!floor && native) return NULL;
-  UOp *sign = shr(b, x, bits - 1), *flip = op2(b, OPS_XOR, x, sign), *q;
-  if (floor) {
-    q = quotient(b, ren, flip, (uint64_t)c, (uint64_t)dtype_max(d));
-    if (!q && native) q = op2(b, OPS_CDIV, flip, ci(b, d, c));
-    return q ? op2(b, OPS_XOR, q, sign) : NULL;
-  }
-  if (k >= 0) return shr(b, add(b, x, op2(b, OPS_AND, sign, ci(b, d, c - 1))), k);
-  q = quotient(b, ren, uop_cast(b->st, sub(b, flip, sign), un), (uint64_t)c, (uint64_t)dtype_max(d) + 1);
-  return q ? sub(b, op2(b, OPS_XOR, uop_cast(b->st, q, d), sign), sign) : NULL;
+UOp *sign_of(Rewrite *rw, UOp *s) {
+  B b = {rw->st, (DType)s->dtype};
+  return shr(&b, s, (int)dtype_size(b.d) * 8 - 1);
 }
 
-static UOp *divide(B *b, const Renderer *ren, UOp *u) { /* data; a constant 0 is left alone */
-  UOp *x = u->src[0], *q;
-  DType d = b->d;
-  int64_t c = u->src[1]->arg.v.i;
-  bool mod = u->op == OPS_FLOORMOD || u->op == OPS_CMOD,
-       floor = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD, native = ren->native & op_bit(OPS_CDIV);
-  bool un = dtype_is_unsigned(d), plus = un || x->vmin >= 0;
-  if (!c || (!un && c == dtype_min(d))) return NULL;
-  if (!un && c < 0) { /* the quotient by -c, negated; a floor is one lower where there is a rest above 0 */
-    UOp *p = ci(b, d, -c), *zero = ci(b, d, 0), *r = op2(b, OPS_CMOD, x, p),
-        *above = floor ? op2(b, OPS_CMPLT, zero, r) : NULL;
-    if (mod) return floor ? sel(b, above, sub(b, r, p), r) : r;
-    q = neg(b, op2(b, OPS_CDIV, x, p));
-    return floor ? sub(b, q, sel(b, above, ci(b, d, 1), zero)) : q;
-  }
-  if (mod && log2_of((uint64_t)c) >= 0 && (floor || plus))
-    return op2(b, OPS_AND, x, ci(b, d, (int64_t)((uint64_t)c - 1)));
-  if (!plus)
-    q = signed_quotient(b, ren, x, c, floor);
-  else {
-    uint64_t hi = d == DT_U64 ? x->op == OPS_CONST ? (uint64_t)x->arg.v.i : UINT64_MAX : (uint64_t)x->vmax;
-    q = quotient(b, ren, x, (uint64_t)c, hi);
-    if (!q && native && d == DT_U64 && floor)
-      return op2(b, mod ? OPS_CMOD : OPS_CDIV, x, u->src[1]); /* has an operator, the floor form has none */
-  }
-  return mod ? rest_of(b, x, q, c) : q;
+/* The quotient of |s|, which as an unsigned number is right for the least s too. */
+UOp *of_magnitude(Rewrite *rw, const Kernel *k, UOp *s, const UOp *c) {
+  DType d = (DType)s->dtype, un = d == DT_I8 ? DT_U8 : d == DT_I16 ? DT_U16 : d == DT_I32 ? DT_U32 : DT_U64;
+  B b = {rw->st, d};
+  UOp *sign = sign_of(rw, s), *size = uop_cast(b.st, sub(&b, op2(&b, OPS_XOR, s, sign), sign), un);
+  UOp *q = size ? product(&b, k->ren, size, (uint64_t)c->arg.v.i, (uint64_t)dtype_max(d) + 1) : NULL;
+  return q ? sub(&b, op2(&b, OPS_XOR, uop_cast(b.st, q, d), sign), sign) : NULL;
 }
 
 int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
@@ -568,7 +541,7 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
       u->src[1]->arg.v.i <= 0)
     return 0;
   int64_t c = u->src[1]->arg.v.i, hi = u->src[0]->vmax;
-  int k = log2_of((uint64_t)c);
+  int k = is_power(u->src[1]) ? log2_of(u->src[1]) : -1;
   bool plus = u->src[0]->vmin >= 0;
   if (c > dtype_max(d) || (!plus && (!floor || k < 0))) return 0;
   if (k >= 0) {
@@ -591,72 +564,4 @@ int divide_index(UOpStore *st, const UOp *u, UOp *x, UOp *out[DIVIDE_NODES]) {
   out[n] = ci(&b, d, c), n++; /* has an operator whatever the bounds of x are now */
   out[n] = op2(&b, mod ? OPS_CMOD : OPS_CDIV, x, out[0]), n++;
   return n;
-}
-
-static UOp *decompose(UOpStore *st, const Renderer *ren, UOp *u) {
-  DType d = (DType)u->dtype, sd = u->nsrc ? (DType)u->src[u->op == OPS_WHERE ? 1 : 0]->dtype : DT_VOID;
-  bool narrow =
-      dtype_is_narrow_float(sd) && !(sd == DT_F16 && ren->has_f16) && !(sd == DT_BF16 && ren->has_bf16);
-  if (narrow && u->op != OPS_CAST && u->op != OPS_BITCAST && u->op != OPS_WHERE &&
-      op_is_alu((Ops)u->op)) { /* compute in f32, round once */
-    UOp *src[3];
-    for (int i = 0; i < u->nsrc; i++)
-      src[i] = uop_cast(st, u->src[i], DT_F32);
-    UOp *r = uop_new(st, (Ops)u->op, d == sd ? DT_F32 : d, 1, u->nsrc, src, u->arg);
-    return uop_cast(st, r, d);
-  }
-  B b = {st, d};
-  bool div = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD || u->op == OPS_CDIV || u->op == OPS_CMOD;
-  if (div)
-    return dtype_is_int(d) && d != DT_INDEX && u->lanes == 1 && is_const(u->src[1]) ? divide(&b, ren, u)
-                                                                                    : NULL;
-  if (u->op == OPS_CAST && d == DT_U32 && sd == DT_U64) {
-    const UOp *x = u->src[0];
-    return x->op == OPS_SHR && is_const_int(x->src[1], 32) ? packed_half(x->src[0], true)
-                                                           : packed_half(x, false);
-  }
-  if (ren->native & op_bit((Ops)u->op)) return NULL;
-  if (u->op == OPS_POW && !dtype_is_float(d)) return int_pow(&b, d, u->src[0], u->src[1]);
-  return u->op == OPS_THREEFRY ? threefry(&b, u->src[0], u->src[1]) : NULL;
-}
-
-/* The functions that the target has no instruction for: polynomials. */
-static UOp *function(UOpStore *st, const UOp *u) {
-  B b = {st, (DType)u->dtype};
-  switch (u->op) {
-  case OPS_EXP2: return do_exp2(&b, u->src[0]);
-  case OPS_EXP: return do_exp(&b, u->src[0]);
-  case OPS_LOG2:
-  case OPS_LOG: return do_log(&b, u->src[0], u->op == OPS_LOG2);
-  case OPS_SIN: return do_sin(&b, u->src[0]);
-  case OPS_COS: return do_cos(&b, u->src[0]);
-  case OPS_TAN: return do_tan(&b, u->src[0]);
-  case OPS_POW: return do_pow(&b, u->src[0], u->src[1]);
-  default: return NULL;
-  }
-}
-
-/* A reduction of narrow floats, running or not, is carried in f32 and is rounded once, on every target. */
-static UOp *reduce_wide(Rewrite *rw, UOp *u) {
-  UOp **src = mem_alloc(rw->mem, u->nsrc * sizeof *src);
-  if (!src) return rw->failed = true, NULL;
-  for (int i = 0; i < u->nsrc; i++)
-    src[i] = i ? u->src[i] : uop_cast(rw->st, u->src[i], DT_F32);
-  UOp *wide = uop_new(rw->st, (Ops)u->op, DT_F32, 1, u->nsrc, src, u->arg);
-  mem_free(rw->mem, src);
-  return uop_cast(rw->st, wide, (DType)u->dtype);
-}
-
-UOp *pm_decompose(Rewrite *rw, UOp *self) {
-  Kernel *k = rw->ctx;
-  if ((self->op == OPS_REDUCE || self->op == OPS_SCAN) && dtype_is_narrow_float((DType)self->dtype))
-    return rule_fired(rw, "narrow-reduce", "decompose.c", self, reduce_wide(rw, self));
-  if (!k->ren || !op_is_alu((Ops)self->op)) return NULL; /* INTERP computes every op itself */
-  return rule_fired(rw, "decompose", "decompose.c", self, decompose(rw->st, k->ren, self));
-}
-
-UOp *pm_functions(Rewrite *rw, UOp *self) {
-  Kernel *k = rw->ctx;
-  if (!k->ren || !op_is_alu((Ops)self->op) || (k->ren->native & op_bit((Ops)self->op))) return NULL;
-  return rule_fired(rw, "function", "decompose.c", self, function(rw->st, self));
 }

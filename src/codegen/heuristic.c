@@ -146,18 +146,15 @@ static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
   return listed;
 }
 
-/* Where loops that memory takes apart became one, its offset is that loop again: said now, because a split of
- * the loop would hide it. */
-static UOp *pm_rejoin(Rewrite *rw, UOp *u) {
-  if (u->op != OPS_INDEX || u->src[0]->op != OPS_PARAM || !u->src[0]->nsrc || u->arg.i) return NULL;
-  bool apart = false;
-  for (int i = 1; i <= index_naxes(u); i++)
-    apart |= has_divmod(u->src[i]);
-  UOp *flat = apart ? index_flat(rw->st, rw->mem, u) : NULL;
-  if (!flat || has_divmod(flat)) return NULL;
-  const UOp *p = u->src[0];
-  return UNEW(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->arg,
-              uop_new(rw->st, OPS_PARAM, (DType)p->dtype, 1, 0, NULL, p->arg), flat);
+bool any_divided(UOpList places) {
+  for (int i = 0; i < places.n; i++)
+    if (has_divmod(places.at[i])) return true;
+  return false;
+}
+
+UOp *whole_offset(Rewrite *rw, const UOp *x) {
+  UOp *flat = index_flat(rw->st, rw->mem, x);
+  return !flat || has_divmod(flat) ? NULL : flat;
 }
 
 /* In the lists: the quotient and the remainder of a loop, which were two loops, are that loop. */

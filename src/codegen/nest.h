@@ -7,8 +7,8 @@
  * - LOOP(r, statement..): the statements, in order, in every turn of r.
  * - BARRIER(): all threads of a block arrive before any goes on.
  *
- * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of a CASCADE: where no step of a turn
- * counts, the turn changes nothing.
+ * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of a CASCADE: where no step of a
+ * turn counts, the turn changes nothing.
  *
  * A value is an expression that is computed where its statement stands: an INDEX of a register (DEFINE_REG)
  * or of local memory reads what it holds then, an INDEX of a PARAM what it held before the kernel, unless an

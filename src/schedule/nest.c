@@ -3,56 +3,36 @@
  * shifted place: those that have a tensor per tap of a convolution. Most of it comes before loops are
  * aligned: what is nested has the loops of its reader. */
 #include "schedule/stage.h"
+#include "uop/rules.h"
 #include <math.h>
 #include <string.h>
 
-/* WHERE(gate, a * b, 0) is WHERE(gate, a, 0) * b where the gate moves with a alone: a load is gated, not a
- * product. Each part of a gate goes to the factor that it belongs to. Beside the gate, b meets a zero, as it
- * does where a is padded. */
-static UOp *gated(Sched *s, UOp *gate, UOp *v, UOp *zero) {
-  if (!gate || !v) return NULL;
-  if (gate->op == OPS_AND) return gated(s, gate->src[1], gated(s, gate->src[0], v, zero), zero);
-  for (int k = 0; k < 2 && v->op == OPS_MUL; k++) {
-    UOp *a = v->src[k], *b = v->src[1 - k];
-    if ((gate->ranges & ~a->ranges) || !uop_has_op(a, OPS_INDEX)) continue;
-    a = gated(s, gate, a, zero);
-    return a ? uop_alu2(s->st, OPS_MUL, k ? b : a, k ? a : b) : NULL;
-  }
-  if (v->op == OPS_WHERE && v->src[2] == zero) /* one gate for all of them */
-    return uop_where(s->st, uop_alu2(s->st, OPS_AND, v->src[0], gate), v->src[1], zero);
-  return uop_where(s->st, gate, v, zero);
+bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {
+  int loops = reduce->nsrc - 1;
+  while (x->op == OPS_WHERE && x->src[2] == c)
+    x = x->src[1];
+  return x->op == OPS_REDUCE && x->arg.reduce.op == reduce->arg.reduce.op && x->dtype == reduce->dtype &&
+         is_neutral(reduce, c) && x->nsrc - 1 + loops <= MAX_RANK;
 }
 
 /* A reduction of a reduction of one op, also behind a gate, is one over the loops of both. */
 bool merge_reduces(Sched *s, Stage *q) {
-  UOp *u = q->value, *src[MAX_RANK + 1], *red[MAX_RANK];
+  UOp *u = q->value, *merged = u;
   if (u->op != OPS_REDUCE) return true;
   if (!q->is_reduce) { /* a view of a reduction is that reduction */
     q->is_reduce = true, q->nred = u->nsrc - 1;
     memcpy(q->red, u->src + 1, (size_t)q->nred * sizeof *q->red);
   }
-  UOp *in = u->src[0], *gate = NULL, *zero = NULL;
-  for (; in->op == OPS_WHERE && (!gate || in->src[2] == zero); in = in->src[1]) {
-    gate = gate ? uop_alu2(s->st, OPS_AND, gate, in->src[0]) : in->src[0], zero = in->src[2];
-    if (!gate) return false;
-  }
-  bool same = in->op == OPS_REDUCE && in->arg.reduce.op == u->arg.reduce.op && in->dtype == u->dtype;
-  Scalar none = op_identity((Ops)u->arg.reduce.op, (DType)u->dtype);
-  if (!same || (gate && (!is_const(zero) || zero != uop_const(s->st, (DType)u->dtype, none)))) return true;
-  int n = 0, nred = 0;
-  for (int k = 1; k < u->nsrc && n < MAX_RANK; k++)
-    red[n++] = u->src[k];
-  for (int k = 1; k < in->nsrc; k++, nred++)
-    if (n < MAX_RANK) red[n++] = in->src[k];
-  if (u->nsrc - 1 + nred > MAX_RANK) return true;
-  src[0] = !gate                         ? in->src[0]
-           : u->arg.reduce.op == OPS_ADD ? gated(s, gate, in->src[0], zero)
-                                         : uop_where(s->st, gate, in->src[0], zero);
-  memcpy(src + 1, red, (size_t)n * sizeof *red);
-  UOp *v = src[0] ? uop_new(s->st, OPS_REDUCE, (DType)u->dtype, 1, 1 + n, src, u->arg) : NULL;
+  Rewrite rw = {.st = s->st, .mem = s->mem};
+  for (UOp *next = u; next; next = pm_merge_reduces(&rw, merged))
+    merged = next;
+  if (rw.failed) return false;
+  if (merged == u) return true;
+  UOp *v = uop_answer(s->st, s->mem, pm_gate, NULL, merged);
   if (!v) return false;
-  q->value = uop_simplify(s->st, s->mem, v), q->nred = n, q->is_reduce = true;
-  memcpy(q->red, red, (size_t)n * sizeof *red);
+  q->nred = v->nsrc - 1, q->is_reduce = true;
+  memcpy(q->red, v->src + 1, (size_t)q->nred * sizeof *q->red);
+  q->value = uop_simplify(s->st, s->mem, v);
   return q->value != NULL;
 }
 

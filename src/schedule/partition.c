@@ -150,6 +150,8 @@ static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
   double most = 2 * s->opt->target->launch_us;
   if (kk->cost.us > most || one->cost.us > most || kk->ngrid != one->ngrid || !in_order(s, i, k))
     return false;
+  for (size_t j = 0; j < g->deps.len; j++)
+    if (stage_at(s, g->deps.at[j])->kernel == k) return false; /* it does need it: fit says how */
   memset(t, 0, sizeof *t);
   for (int a = 0; a < MAX_RANK; a++)
     t->gmap[a] = -1, t->old_to_new[a] = a < kk->ngrid ? a : -1;

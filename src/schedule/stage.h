@@ -101,7 +101,10 @@ bool inline_cheap(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
 bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
 bool merge_reduces(Sched *s, Stage *q);              /* a value that is a reduction of a reduction: one */
-bool war_hand_on(Sched *s, int i, int to);           /* stores that wait for stage i wait for `to` instead */
+UOp *pm_merge_reduces(Rewrite *rw, UOp *self);       /* rules/reduce.rules; it may leave GATE */
+/* Below WHEREs that choose c, x is a reduction that can be one with `reduce`. */
+bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c);
+bool war_hand_on(Sched *s, int i, int to); /* stores that wait for stage i wait for `to` instead */
 bool may_move(Sched *s, int i);
 /* CONTIGUOUS read by a loop in order, which has no lanes: it is made beside it. */
 bool for_lanes(Sched *s, int i);
@@ -156,6 +159,8 @@ int64_t stage_iterations(const Stage *g);
  * two the index is flat. */
 UOp *memory_index(Sched *s, DType dt, int64_t nelem, int64_t slot, int n, const int64_t *extents,
                   UOp *const *idx);
+
+#define fit_one(r, s) ((r).n + (s).n <= MAX_RANK) /* lists of loops, for one reduction */
 
 static inline bool has_divmod(const UOp *e) {
   return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD);

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const axis_type_names[AXIS_GROUP + 1] = {"GLOBAL",  "THREAD", "LOCAL", "LOOP",   "REDUCE",
-                                                     "ORDERED", "UPCAST", "VEC",   "UNROLL", "GROUP"};
+#define AXIS_NAME(name) #name,
+const char *const axis_type_names[AXIS_GROUP + 1] = {AXIS_TYPES(AXIS_NAME)};
 
 /* ---- values. No locale reaches the text: what is not a digit, sign or e in printf's number is its decimal
  * point. */

@@ -10,7 +10,7 @@ UOp *rule_fired(Rewrite *rw, const char *name, const char *where, UOp *self, UOp
   RewriteEnv *env = store_env(rw->st);
   if (env) {
     if (env->limit == 0 && !rw->required) return NULL;
-    if (env->limit > 0) env->limit--;
+    if (env->limit > 0 && !rw->required) env->limit--;
     env->firings++;
     if (env->on_fire && !env->on_fire(env, rw, name, where, self, result)) {
       rw->failed = true;
@@ -47,6 +47,7 @@ static UOp *rebuilt(Rewrite *rw, const UOpMap *memo, UOp *u) {
 static WalkFrame *top_frame(UOpMap *memo) { return &memo->stack.at[memo->stack.len - 1]; }
 
 static bool frame_push(Rewrite *rw, UOpMap *memo, UOp *u) {
+  if (rw->ops && !(u->opmask & rw->ops)) return map_set(rw->st, memo, u, u->id); /* has nothing to find */
   return vec_push(rw->st->mem, &memo->stack, ((WalkFrame){u, NULL, 0}));
 }
 

@@ -7,8 +7,32 @@ bool rule_is(const UOp *u, int64_t v) {
   return in_float(u) ? u->arg.v.f == (double)v && !(v == 0 && signbit(u->arg.v.f)) : u->arg.v.i == v;
 }
 
-UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v) {
-  return self->lanes == 1 ? uop_const_int(rw->st, (DType)self->dtype, v) : NULL;
+UOp *rule_const(Rewrite *rw, const UOp *self, DType d, int64_t v) {
+  return self->lanes == 1 ? uop_const_int(rw->st, d, v) : NULL;
+}
+
+UOp *rule_real(Rewrite *rw, const UOp *self, DType d, double v) {
+  return self->lanes == 1 && dtype_is_float(d) ? uop_const(rw->st, d, (Scalar){.f = v}) : NULL;
+}
+
+UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists) {
+  UOp *room[16], **src = room;
+  int nsrc = 0, at = 0, lanes;
+  DType own;
+  for (int i = 0; i < n; i++)
+    nsrc += lists[i].n;
+  if (nsrc > 16 && !(src = mem_alloc(rw->mem, (size_t)nsrc * sizeof *src))) return rw->failed = true, NULL;
+  bool made = true; /* what is to be a source */
+  for (int i = 0; i < n; i++)
+    for (int k = 0; k < lists[i].n; k++)
+      made &= (src[at++] = lists[i].at[k]) != NULL;
+  UOp *u = NULL;
+  if (made) {
+    uop_type_default(op, nsrc, src, &own, &lanes);
+    u = uop_new(rw->st, op, d == DT_COUNT ? own : d, lanes, nsrc, src, arg);
+  }
+  if (src != room) mem_free(rw->mem, src);
+  return u;
 }
 
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c) {
@@ -44,6 +68,15 @@ UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c) {
   return uop_const(rw->st, op_flags(op) & OPF_CMP ? DT_BOOL : d, r);
 }
 
+bool is_power(const UOp *c) {
+  uint64_t v = (uint64_t)c->arg.v.i;
+  return v && !(v & (v - 1)) && (c->dtype == DT_U64 || c->arg.v.i > 0);
+}
+
+bool is_least(const UOp *c) { return c->arg.v.i == dtype_min((DType)c->dtype); }
+
+bool is_plus(const UOp *n) { return dtype_is_unsigned((DType)n->dtype) || n->vmin >= 0; }
+
 bool has_one_value(const UOp *u) {
   return in_int(u) && u->dtype != DT_U64 && u->lanes == 1 && u->vmin == u->vmax;
 }
@@ -52,6 +85,20 @@ bool fits(const UOp *n, int dtype) {
   DType d = (DType)dtype;
   return !in_float(n) && !dtype_is_float(d) && d != DT_U64 && n->vmin != INT64_MIN && n->vmax != INT64_MAX &&
          n->vmin >= dtype_min(d) && n->vmax <= dtype_max(d);
+}
+
+bool is_neutral(const UOp *reduce, const UOp *c) {
+  Scalar none = op_identity((Ops)reduce->arg.reduce.op, (DType)c->dtype);
+  if (!in_float(c)) return c->arg.v.i == none.i;
+  return c->arg.v.f == none.f && signbit(c->arg.v.f) == signbit(none.f);
+}
+
+bool reads_over(const UOp *x, const UOp *p) { return !(p->ranges & ~x->ranges) && uop_has_op(x, OPS_INDEX); }
+
+UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root) {
+  Rewrite rw = {.st = st, .mem = mem, .ctx = ctx, .required = true, .ops = MARKS};
+  UOp *u = graph_rewrite(&rw, m, root);
+  return u && (u->opmask & MARKS) ? NULL : u;
 }
 
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u) {

@@ -18,6 +18,10 @@ static inline bool in_index(const UOp *u) { return u->dtype == DT_INDEX; }
 
 static inline bool in_data(const UOp *u) { return u->dtype >= DT_BOOL && u->dtype <= DT_U64; }
 
+static inline bool in_wraps(const UOp *u) { return u->dtype > DT_BOOL && u->dtype <= DT_U64; }
+
+static inline bool in_signed(const UOp *u) { return in_wraps(u) && !dtype_is_unsigned((DType)u->dtype); }
+
 static inline bool in_bool(const UOp *u) { return u->dtype == DT_BOOL; }
 
 static inline bool in_float(const UOp *u) { return dtype_is_float((DType)u->dtype); }
@@ -26,13 +30,48 @@ bool rule_is(const UOp *u, int64_t v); /* the constant v of any dtype; 0 is not 
 
 static inline int64_t rule_int(const UOp *c) { return c->arg.v.i; }
 
-UOp *rule_const(Rewrite *rw, const UOp *self, int64_t v); /* v in self's dtype; declines for vectors */
+/* v in dtype d; declines where self is a vector */
+UOp *rule_const(Rewrite *rw, const UOp *self, DType d, int64_t v);
+UOp *rule_real(Rewrite *rw, const UOp *self, DType d, double v);
 /* op on constants, `to` the dtype of a CAST. Declines where a source is no constant, on overflow of index and
  * on its division by zero. */
 UOp *rule_fold(Rewrite *rw, Ops op, DType to, UOp *a, UOp *b, UOp *c);
 UOp *rule_new3(Rewrite *rw, Ops op, UOp *a, UOp *b, UOp *c);
 
-/* ---- guards */
+/* ---- lists of sources: `r...` of a rule */
+typedef struct UOpList {
+  UOp *const *at;
+  int n;
+} UOpList;
+
+#define rule_one(u) ((UOpList){(UOp *[]){u}, 1})
+
+static inline UOpList rule_rest(UOp *u, int before, int behind) {
+  return (UOpList){u->src + before, u->nsrc - before - behind};
+}
+
+static inline bool rule_same_arg(const UOp *a, const UOp *b) {
+  return a->arg.raw.a == b->arg.raw.a && a->arg.raw.b == b->arg.raw.b;
+}
+
+/* A node with the n lists one after the other as its sources. d: DT_COUNT for what follows from them. */
+UOp *rule_new(Rewrite *rw, Ops op, DType d, Arg arg, int n, const UOpList *lists);
+
+/* The matchers of a file of rules, for tests; ends at a NULL name. */
+typedef struct MatcherName {
+  const char *name;
+  Matcher matcher;
+} MatcherName;
+
+/* ---- guards; checkrules states is_power, is_least, is_plus and fits */
+bool is_power(const UOp *c);                      /* 2^k, of an integer dtype */
+bool is_least(const UOp *c);                      /* of its dtype */
+bool is_plus(const UOp *n);                       /* no value of it is negative */
+bool is_neutral(const UOp *reduce, const UOp *c); /* c op x is x, op that of the reduction */
+bool reads_over(const UOp *x, const UOp *p);      /* x reads memory, over all loops that p depends on */
+
+static inline bool is_narrow_float(const UOp *x) { return dtype_is_narrow_float((DType)x->dtype); }
+
 bool has_one_value(const UOp *u);   /* its bounds leave one integer */
 bool fits(const UOp *n, int dtype); /* every value of n is one of the integer dtype */
 

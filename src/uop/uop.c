@@ -15,6 +15,7 @@
 #define MOV    OPF_MOV
 #define TENSOR OPF_TENSOR
 #define KERNEL OPF_KERNEL
+#define MARK   OPF_MARK
 
 static const struct {
   const char *name;

@@ -86,17 +86,14 @@ typedef struct Ints {
   int64_t v[];
 } Ints;
 
+#define AXIS_TYPES(A)                                                                                        \
+  A(GLOBAL) A(THREAD) A(LOCAL) A(LOOP) A(REDUCE) A(ORDERED) A(UPCAST) A(VEC) A(UNROLL) A(GROUP)
+
 typedef enum AxisType {
-  AXIS_GLOBAL,
-  AXIS_THREAD,
-  AXIS_LOCAL,
-  AXIS_LOOP,
-  AXIS_REDUCE,
-  AXIS_ORDERED,
-  AXIS_UPCAST,
-  AXIS_VEC,
-  AXIS_UNROLL,
-  AXIS_GROUP
+
+#define AXIS_ENUM(name) AXIS_##name,
+  AXIS_TYPES(AXIS_ENUM)
+#undef AXIS_ENUM
 } AxisType;
 
 /* SCATTER by STORE: the last one wins. OLD: the result is what each place held just before its update (shape
@@ -212,6 +209,7 @@ enum {
   OPF_MOV = 64,
   OPF_TENSOR = 128,
   OPF_KERNEL = 256,
+  OPF_MARK = 512,
   OPF_ALU = OPF_U | OPF_B | OPF_T
 };
 
@@ -326,6 +324,7 @@ struct Rewrite {
   bool top_down; /* a node before its sources: a rule sees what they were, not what they became */
   bool required; /* lowering that a target needs: the limit does not stop it */
   uint16_t mark; /* UOpMark that the matcher's fixed points carry: those are not walked; 0: none */
+  uint64_t ops;  /* op_bit of each op that is looked for: what has none of them below is not walked; 0: all */
   uint64_t firings;
   bool failed; /* out of memory, no fixed point within the budget, or a firing was refused */
 };
@@ -335,7 +334,7 @@ struct Rewrite {
 struct RewriteEnv {
   uint64_t visits, firings, created; /* nodes visited by graph_rewrite, rules that fired, nodes made */
   uint64_t nested; /* nodes walked by rewrites, substitutions and toposorts started inside a rule */
-  int64_t limit;   /* firings left; negative: no limit */
+  int64_t limit;   /* firings left of what is not required; negative: no limit */
   int in_rule;     /* depth of matchers now running */
   /* NULL, or told of every firing; false refuses it and fails the rewrite. */
   bool (*on_fire)(RewriteEnv *env, Rewrite *rw, const char *name, const char *where, UOp *self, UOp *result);
@@ -358,6 +357,13 @@ UOp *pm_symbolic(Rewrite *rw, UOp *self);
 UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u); /* graph_rewrite with pm_symbolic */
 /* the same for a node whose sources are simplified: no walk unless a rule fires */
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);
+
+/* ---- marks: questions that a pass puts into a graph and rules answer */
+#define MARKS (op_bit(OPS_SCALE) | op_bit(OPS_SHIFT) | op_bit(OPS_GATE))
+/* root, of a kernel graph, with m's answer for every mark in it. NULL: one has none, or out of memory. What
+ * has no mark below it is not walked. */
+UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root);
+UOp *pm_gate(Rewrite *rw, UOp *self); /* rules/gates.rules: answers GATE */
 
 /* Whether 0 <= offset < n wherever gate (a bool; NULL: everywhere) holds. False when it cannot be told. */
 static inline int index_naxes(const UOp *x) { return x->nsrc - 1 - (x->arg.i != 0); }

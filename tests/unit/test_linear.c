@@ -46,7 +46,7 @@ static void test_within(void **state) {
     UOp *g = uop_simplify(st, &mem, gate);
     bool says = uop_within(off, g, size);
     for (int64_t p = 0; p < 120; p++) {
-      int64_t at[3] = {p % 4, p / 4 % 5, p / 20}, v = value_at(off, at);
+      int64_t at[4] = {p % 4, p / 4 % 5, p / 20, 0}, v = value_at(off, at);
       if (value_at(gate, at)) inside &= v >= 0 && v < size;
     }
     if (says && !inside) fail_msg("case %d", n);

@@ -47,8 +47,8 @@ static void check(const float out[4]) {
 /* A limit leaves rules undone: the program is slower to read, never wrong. */
 static void test_rule_limit(void **state) {
   (void)state;
-  uint64_t all = 0;
-  for (int64_t n = -1; n < (int64_t)all || n < 0; n++) {
+  uint64_t all = 0, required = 0; /* what lowering needs fires whatever the limit */
+  for (int64_t n = -1; n < (int64_t)(all - required) || n < 0; n++) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)n);
     TgContext *ctx = open_with(n < 0 ? NULL : "TG_RULE_LIMIT", text);
@@ -58,8 +58,10 @@ static void test_rule_limit(void **state) {
     uint64_t fired = tg_counters(ctx).firings;
     if (n < 0)
       assert_true((all = fired) > 8);
+    else if (n == 0)
+      assert_in_range((required = fired), 1, all - 1);
     else
-      assert_int_equal(fired, n);
+      assert_int_equal(fired, n + required);
     tg_close(ctx);
   }
 }
@@ -77,7 +79,7 @@ static void test_trace(void **state) {
   program(ctx, out);
   check(out);
   uint64_t lines = 0;
-  for (const char *s = str_text(&said); (s = strstr(s, "symbolic.rules:")); s++)
+  for (const char *s = str_text(&said); (s = strstr(s, ".rules:")); s++)
     lines++;
   assert_int_equal(lines, tg_counters(ctx).firings);
   assert_non_null(strstr(str_text(&said), "schedule: pass rangeify\n"));

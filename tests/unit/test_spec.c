@@ -51,6 +51,7 @@ static const Case cases[] = {
     {T, "b = BUFFER[f32, 0, 6]\nSTORE(b, CAST[f64](b))\n", "STORE: f64 into f32"},
     {T, "ARANGE[f32, (4)]\n", "ARANGE: dtype f32"},
     {T, HEAD "roots p0\n", "PARAM does not stand in a tensor graph"},
+    {T, "x = 2:f32\nSCALE(x, x, x)\n", "SCALE does not stand in a tensor graph"},
     {T, "VAR[5, 2]\n", "VAR: no value between 5 and 2"},
     {T, "VAR[f32, 1, 2]\n", "VAR: dtype f32"},
     /* stages */
@@ -63,6 +64,7 @@ static const Case cases[] = {
     {S, HEAD "REDUCE[ADD](INDEX(p0, r1), r1, 4)\n", "REDUCE: source 2 is CONST, not RANGE"},
     {S, HEAD "REDUCE[ADD](INDEX(p0, r1), INDEX(p0, r1))\n", "REDUCE: 2 values"},
     {S, HEAD "STORE(INDEX(p0, r0), 1:f32)\n", "STORE does not stand in a stages graph"},
+    {S, HEAD "SHIFT(INDEX(p0, r0), INDEX(p0, r0), 1:f32)\n", "SHIFT does not stand in a stages graph"},
     {S, "RANGE[0, UPCAST](4)\n", "RANGE: a loop of type 6 in a stages graph"},
     {S, "RANGE[0, LOOP](4:i64)\n", "RANGE: the loop variable is i64, not index"},
     {S, "RANGE[-1, LOOP](4)\n", "RANGE: id -1, type 3"},

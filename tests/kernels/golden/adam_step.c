@@ -7,6 +7,8 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p2 = (f32 *)bufs[2];
   f32 *p0 = (f32 *)bufs[0];
+  f32 *p3 = (f32 *)bufs[3];
+  f32 *p4 = (f32 *)bufs[4];
   f32 acc0 = 0.0f;
   f32x16 v0 = *(const f32x16u *)(p1 + 0l);
   f32x16 v1 = *(const f32x16u *)(p2 + 0l);
@@ -23,43 +25,13 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 v12 = v11[0] + v11[1];
   f32 v13 = 0.0f + v12;
   acc0 = v13;
+  f32 v14 = p3[0l];
+  f32 v15 = v14 * 0.9f;
+  f32 v16 = p4[0l];
+  f32 v17 = v16 * 0.999f;
   p0[0l] = v13;
-}
-
-/* e, C, 1 thread, no opts */
-void e(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  f32 *p0 = (f32 *)bufs[0];
-  f32 v0 = p0[0l];
-  f32 v1 = v0 * 0.9f;
-  p0[0l] = v1;
-}
-
-/* e_16, C, 1 thread, opts VEC r0 16 */
-VECTOR(f32, 16)
-#ifndef H_f32x16_splat
-#define H_f32x16_splat
-INL f32x16 f32x16_splat(f32 x) { return (f32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
-#endif
-void e_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  f32 *p0 = (f32 *)bufs[0];
-  f32 *p1 = (f32 *)bufs[1];
-  f32x16 v0 = *(const f32x16u *)(p0 + 0l);
-  f32x16 v1 = f32x16_splat(0.999f);
-  f32x16 v2 = v0 * v1;
-  f32x16 v3 = *(const f32x16u *)(p1 + 0l);
-  f32x16 v4 = v3 * v3;
-  f32x16 v5 = f32x16_splat(0.001f);
-  f32x16 v6 = v4 * v5;
-  f32x16 v7 = v2 + v6;
-  *(f32x16u *)(p0 + 0l) = v7;
-}
-
-/* e, C, 1 thread, no opts */
-void e(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  f32 *p0 = (f32 *)bufs[0];
-  f32 v0 = p0[0l];
-  f32 v1 = v0 * 0.999f;
-  p0[0l] = v1;
+  p3[0l] = v15;
+  p4[0l] = v17;
 }
 
 /* e_16, C, 1 thread, opts VEC r0 16 */
@@ -94,23 +66,30 @@ void e_16(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x16 v5 = v3 * v4;
   f32x16 v6 = v2 + v5;
   f32x16 v7 = *(const f32x16u *)(p2 + 0l);
-  f32 v8 = p3[0l];
-  f32 v9 = 1.0f - v8;
-  f32x16 v10 = f32x16_splat(v9);
-  f32x16 v11 = v6 / v10;
-  f32x16 v12 = *(const f32x16u *)(p4 + 0l);
-  f32 v13 = p5[0l];
-  f32 v14 = 1.0f - v13;
-  f32x16 v15 = f32x16_splat(v14);
-  f32x16 v16 = v12 / v15;
-  f32x16 v17 = sqrt_f32x16(v16);
-  f32x16 v18 = f32x16_splat(1e-08f);
-  f32x16 v19 = v17 + v18;
-  f32x16 v20 = v11 / v19;
-  f32 v21 = p6[0l];
-  f32x16 v22 = f32x16_splat(v21);
-  f32x16 v23 = v20 * v22;
-  f32x16 v24 = v7 - v23;
+  f32x16 v8 = f32x16_splat(0.999f);
+  f32x16 v9 = v7 * v8;
+  f32x16 v10 = v3 * v3;
+  f32x16 v11 = f32x16_splat(0.001f);
+  f32x16 v12 = v10 * v11;
+  f32x16 v13 = v9 + v12;
+  f32x16 v14 = *(const f32x16u *)(p3 + 0l);
+  f32 v15 = p4[0l];
+  f32 v16 = 1.0f - v15;
+  f32x16 v17 = f32x16_splat(v16);
+  f32x16 v18 = v6 / v17;
+  f32 v19 = p5[0l];
+  f32 v20 = 1.0f - v19;
+  f32x16 v21 = f32x16_splat(v20);
+  f32x16 v22 = v13 / v21;
+  f32x16 v23 = sqrt_f32x16(v22);
+  f32x16 v24 = f32x16_splat(1e-08f);
+  f32x16 v25 = v23 + v24;
+  f32x16 v26 = v18 / v25;
+  f32 v27 = p6[0l];
+  f32x16 v28 = f32x16_splat(v27);
+  f32x16 v29 = v26 * v28;
+  f32x16 v30 = v14 - v29;
   *(f32x16u *)(p0 + 0l) = v6;
-  *(f32x16u *)(p2 + 0l) = v24;
+  *(f32x16u *)(p2 + 0l) = v13;
+  *(f32x16u *)(p3 + 0l) = v30;
 }

@@ -49,9 +49,30 @@ INL i32x2 i32x2_f32(f32x2 x) {
   return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat((-2147483647 - 1))) | (h & (i32x2)i32x2_splat(2147483647)));
 }
 #endif
+VECTOR(i8, 16)
+#ifndef H_i8x16_f32
+#define H_i8x16_f32
+INL i32x16 i8x16_f32(f32x16 x) {
+  i32x16 lo = (i32x16)(x <= -128.0f), hi = (i32x16)(x >= 128.0f), ok = ~lo & ~hi & (i32x16)(x == x);
+  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
+  i32x16 l = lo, h = hi;
+  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-128))) | (h & (i32x16)i32x16_splat(127)));
+}
+#endif
+VECTOR(i8, 2)
+#ifndef H_i8x2_f32
+#define H_i8x2_f32
+INL i32x2 i8x2_f32(f32x2 x) {
+  i32x2 lo = (i32x2)(x <= -128.0f), hi = (i32x2)(x >= 128.0f), ok = ~lo & ~hi & (i32x2)(x == x);
+  i32x2 r = __builtin_convertvector((f32x2)((i32x2)x & ok), i32x2);
+  i32x2 l = lo, h = hi;
+  return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat((-128))) | (h & (i32x2)i32x2_splat(127)));
+}
+#endif
 void e_18(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   f32 *p1 = (f32 *)bufs[1];
+  i32 *p2 = (i32 *)bufs[2];
   f32x16 v0 = *(const f32x16u *)(p1 + 0l);
   u8x16 v1 = __builtin_convertvector(u8x16_f32(v0), u8x16);
   f32x16 v2 = __builtin_convertvector(v1, f32x16);
@@ -64,52 +85,12 @@ void e_18(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32x2 v9 = i32x2_f32(v6);
   f32x2 v10 = __builtin_convertvector(v9, f32x2);
   f32x2 v11 = v8 + v10;
+  i8x16 v12 = __builtin_convertvector(i8x16_f32(v0), i8x16);
+  i32x16 v13 = __builtin_convertvector(v12, i32x16);
+  i8x2 v14 = __builtin_convertvector(i8x2_f32(v6), i8x2);
+  i32x2 v15 = __builtin_convertvector(v14, i32x2);
   *(f32x16u *)(p0 + 0l) = v5;
   *(f32x2u *)(p0 + 16l) = v11;
-}
-
-/* e_18, C, 1 thread, opts VEC r0 18 */
-VECTOR(f32, 16)
-VECTOR(i8, 16)
-VECTOR(i32, 16)
-#ifndef H_i32x16_splat
-#define H_i32x16_splat
-INL i32x16 i32x16_splat(i32 x) { return (i32x16){x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
-#endif
-#ifndef H_i8x16_f32
-#define H_i8x16_f32
-INL i32x16 i8x16_f32(f32x16 x) {
-  i32x16 lo = (i32x16)(x <= -128.0f), hi = (i32x16)(x >= 128.0f), ok = ~lo & ~hi & (i32x16)(x == x);
-  i32x16 r = __builtin_convertvector((f32x16)((i32x16)x & ok), i32x16);
-  i32x16 l = lo, h = hi;
-  return (i32x16)(((i32x16)r & ~l & ~h) | (l & (i32x16)i32x16_splat((-128))) | (h & (i32x16)i32x16_splat(127)));
-}
-#endif
-VECTOR(f32, 2)
-VECTOR(i8, 2)
-VECTOR(i32, 2)
-#ifndef H_i32x2_splat
-#define H_i32x2_splat
-INL i32x2 i32x2_splat(i32 x) { return (i32x2){x, x}; }
-#endif
-#ifndef H_i8x2_f32
-#define H_i8x2_f32
-INL i32x2 i8x2_f32(f32x2 x) {
-  i32x2 lo = (i32x2)(x <= -128.0f), hi = (i32x2)(x >= 128.0f), ok = ~lo & ~hi & (i32x2)(x == x);
-  i32x2 r = __builtin_convertvector((f32x2)((i32x2)x & ok), i32x2);
-  i32x2 l = lo, h = hi;
-  return (i32x2)(((i32x2)r & ~l & ~h) | (l & (i32x2)i32x2_splat((-128))) | (h & (i32x2)i32x2_splat(127)));
-}
-#endif
-void e_18(void *const *bufs, const i64 *vars, int tid, void *scratch) {
-  i32 *p0 = (i32 *)bufs[0];
-  f32 *p1 = (f32 *)bufs[1];
-  f32x16 v0 = *(const f32x16u *)(p1 + 0l);
-  i8x16 v1 = __builtin_convertvector(i8x16_f32(v0), i8x16);
-  i32x16 v2 = __builtin_convertvector(v1, i32x16);
-  f32x2 v3 = *(const f32x2u *)(p1 + 16l);
-  i8x2 v4 = __builtin_convertvector(i8x2_f32(v3), i8x2);
-  i32x2 v5 = __builtin_convertvector(v4, i32x2);
-  *(i32x16u *)(p0 + 0l) = v2;
-  *(i32x2u *)(p0 + 16l) = v5;
+  *(i32x16u *)(p2 + 0l) = v13;
+  *(i32x2u *)(p2 + 16l) = v15;
 }

@@ -1,5 +1,5 @@
 /* e_18, CUDA, grid 2 1 1 of blocks 16 1 1, opts LOCAL r0 16 */
-extern "C" __global__ void __launch_bounds__(16) e_18(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+extern "C" __global__ void __launch_bounds__(16) e_18(f32 *__restrict__ p0, const f32 *__restrict__ p1, i32 *__restrict__ p2) {
   i32 v0 = (i32)blockIdx.x;   /* < 2 */
   i32 v1 = v0 * 16;
   i32 v2 = (i32)threadIdx.x;   /* < 16 */
@@ -11,18 +11,8 @@ extern "C" __global__ void __launch_bounds__(16) e_18(f32 *__restrict__ p0, cons
   i32 v8 = i32_f32(v5);
   f32 v9 = (f32)v8;
   f32 v10 = v7 + v9;
+  i8 v11 = i8_f32(v5);
+  i32 v12 = (i32)v11;
   if (v4) p0[v3] = v10;
-}
-
-/* e_18, CUDA, grid 2 1 1 of blocks 16 1 1, opts LOCAL r0 16 */
-extern "C" __global__ void __launch_bounds__(16) e_18(i32 *__restrict__ p0, const f32 *__restrict__ p1) {
-  i32 v0 = (i32)blockIdx.x;   /* < 2 */
-  i32 v1 = v0 * 16;
-  i32 v2 = (i32)threadIdx.x;   /* < 16 */
-  i32 v3 = v1 + v2;
-  u8 v4 = v3 < 18;
-  f32 v5 = v4 ? p1[v3] : 0;
-  i8 v6 = i8_f32(v5);
-  i32 v7 = (i32)v6;
-  if (v4) p0[v3] = v7;
+  if (v4) p2[v3] = v12;
 }

@@ -104,14 +104,14 @@ typedef struct Roles {
   Taken batch, base;            /* loops that all loads move with, turn by turn; the inner shape */
 } Roles;
 
-/* One copy can serve: it is read at one place, and its index is a sum of loops. */
+/* One copy can serve: it is read at one place, its index is a sum of loops, its gate an interval of them. */
 static bool can_stage(const Contraction *c, int a) {
   const Access *x = &c->access[a];
   for (int o = c->nstore; o < c->naccess; o++)
     if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
   for (int o = 0; o < c->nstore; o++)
     if (c->access[o].slot == x->slot) return false;
-  return x->even;
+  return x->even && x->clips;
 }
 
 static bool roles_set(const Contraction *c, Roles *r) {

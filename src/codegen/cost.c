@@ -9,6 +9,7 @@
  * The constants were fitted to measured lists of 30 kernels, and hold on 19 others: nine picks of ten within
  * 0.9 of the best list. */
 #include "codegen/cost.h"
+#include "codegen/nest.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,10 +24,8 @@ static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 static double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] / t->mhz; }
 
 /* ---- what the kernel is */
-static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
-
 static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
-  if (!depends(e, r)) return 0;
+  if (!depends(k, e, r)) return 0;
   UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *d = plus ? uop_substitute(k->st, k->mem, e, 1, &r, &plus) : NULL;
   d = d ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, d, e)) : NULL;
@@ -88,6 +87,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
       if (by) a->moves |= 1u << r;
     }
   }
+  a->clips = !a->gated || stage_takes_gate(k, x);
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
   for (int d = 0; d < a->naxis; d++) {
@@ -117,7 +117,7 @@ static bool lists(const UOp *store, const UOp *r) {
 }
 
 /* The loops that all outputs have. Each may have others inside, over which what was summed is only read. */
-static bool outputs_add(Contraction *c, const UOp *sink, const UOp *reduce) {
+static bool outputs_add(Kernel *k, Contraction *c, const UOp *sink, UOp *reduce) {
   for (int s = 0; s < sink->nsrc; s++)
     for (int i = 2; i < sink->src[s]->nsrc; i++) {
       const UOp *r = sink->src[s]->src[i];
@@ -127,16 +127,16 @@ static bool outputs_add(Contraction *c, const UOp *sink, const UOp *reduce) {
       for (int at = 0; at < c->n; at++)
         had |= c->range[at] == r;
       if (all && !had && !loop_add(c, r, false)) return false;
-      if (!all && (r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(reduce, r)))
+      if (!all && (r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(k, reduce, r)))
         return false;
     }
   return true;
 }
 
-static const UOp *only_reduce(const UOpVec *order) {
-  const UOp *r = NULL;
+static UOp *only_reduce(const UOpVec *order) {
+  UOp *r = NULL;
   for (size_t i = 0; i < order->len; i++) {
-    const UOp *u = order->at[i];
+    UOp *u = order->at[i];
     if (u->op == OPS_SCAN || u->op == OPS_AFTER || u->op == OPS_VAR) return NULL;
     if (u->op == OPS_REDUCE && r) return NULL;
     if (u->op == OPS_REDUCE) r = u;
@@ -167,9 +167,9 @@ bool contraction_of(Kernel *k, Contraction *c) {
   memset(c, 0, sizeof *c);
   c->target = k->opt->target;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  const UOp *reduce = ok ? only_reduce(&order) : NULL;
+  UOp *reduce = ok ? only_reduce(&order) : NULL;
   ok = reduce && k->sink->nsrc >= 1;
-  ok = ok && outputs_add(c, k->sink, reduce);
+  ok = ok && outputs_add(k, c, k->sink, reduce);
   for (int i = 1; ok && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);
   for (int i = 0; ok && i < k->sink->nsrc; i++)

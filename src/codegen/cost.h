@@ -14,6 +14,7 @@ typedef struct Access {
   int by_step[MAX_AXES]; /* axes, the largest step first */
   uint32_t moves;        /* bit r: it moves with loop r */
   bool gated, even;      /* even: every index is a sum of loops times constants */
+  bool clips;            /* its gate, if any, is an interval of each axis */
   bool in_sum;           /* read in every step of the reduction */
 } Access;
 

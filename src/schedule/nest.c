@@ -6,6 +6,22 @@
 #include <math.h>
 #include <string.h>
 
+/* Whether `of` moves with every loop that e moves with. Bits of `ranges` say it, but for loops past 62. */
+bool ranges_within(Sched *s, UOp *e, UOp *of) {
+  if (e->ranges & ~of->ranges) return false;
+  if (!(e->ranges & range_bit(63))) return true;
+  UOpVec order = {0}, mine = {0};
+  bool within = uop_toposort(s->st, s->mem, &of, 1, &order) && uop_toposort(s->st, s->mem, &e, 1, &mine);
+  for (size_t i = 0; within && i < mine.len; i++) {
+    bool has = mine.at[i]->op != OPS_RANGE;
+    for (size_t k = 0; !has && k < order.len; k++)
+      has = order.at[k] == mine.at[i];
+    within = has;
+  }
+  vec_free(s->mem, &order), vec_free(s->mem, &mine);
+  return within;
+}
+
 /* WHERE(gate, a * b, 0) is WHERE(gate, a, 0) * b where the gate moves with a alone: a load is gated, not a
  * product. Each part of a gate goes to the factor that it belongs to. Beside the gate, b meets a zero, as it
  * does where a is padded. */
@@ -14,7 +30,7 @@ static UOp *gated(Sched *s, UOp *gate, UOp *v, UOp *zero) {
   if (gate->op == OPS_AND) return gated(s, gate->src[1], gated(s, gate->src[0], v, zero), zero);
   for (int k = 0; k < 2 && v->op == OPS_MUL; k++) {
     UOp *a = v->src[k], *b = v->src[1 - k];
-    if ((gate->ranges & ~a->ranges) || !uop_has_op(a, OPS_INDEX)) continue;
+    if (!uop_has_op(a, OPS_INDEX) || !ranges_within(s, gate, a)) continue;
     a = gated(s, gate, a, zero);
     return a ? uop_alu2(s->st, OPS_MUL, k ? b : a, k ? a : b) : NULL;
   }

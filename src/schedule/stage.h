@@ -96,6 +96,7 @@ bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
 bool nest_reductions(Sched *s, bool divided);
+bool ranges_within(Sched *s, UOp *e, UOp *of); /* every loop of e is a loop of `of` */
 bool partial_sums(Sched *s);
 bool inline_cheap(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */

@@ -124,8 +124,13 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   const UOp *p = product_of(u);
   me->loops = src->loops & ~own, me->steps = src->steps & ~own;
   if (p) {
-    for (const UOp *v = u->src[0]; v != p; v = gated_value(v))
-      if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* a gate: its loop is clipped */
+    for (const UOp *v = u->src[0]; v != p; v = gated_value(v)) {
+      if (v->op != OPS_WHERE) continue;
+      c->g->ops -= turns_of(c, of[v->id].loops); /* its loop is clipped */
+      c->g->gated = true;
+    }
+    for (int i = 0; i < 2; i++)
+      c->g->gated |= p->src[i]->op == OPS_WHERE;
     c->g->ops -= turns_of(c, of[p->id].loops);
     c->g->flops += 2 * n, c->g->slow_flops += 2 * n * tile_slows(c, p, of);
   } else
@@ -145,7 +150,7 @@ bool stage_scan(Sched *s, int i) {
   Stage *g = &s->stages.at[i];
   Scan c = {.s = s, .g = g};
   g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = g->slow_flops = 0,
-  g->heavy = g->gathers = false, g->nested_loops = 0;
+  g->heavy = g->gathers = g->gated = false, g->nested_loops = 0;
   for (int d = 0; d < g->nout; d++) {
     if (!g->out[d]) return vec_free(s->mem, &order), false;
     if (g->out[d]->op == OPS_RANGE) c.out |= loop_bit(&c, g->out[d]);
@@ -307,8 +312,10 @@ double read_bytes(const Sched *s, const Read *rd, double turns) {
 }
 
 /* Rows of a kernel that one core has side by side in local memory: the rows of the tile of a sum of products
- * whose own axis left the grid. The threads of a GPU's block share one row. */
-static double rows_together(const Members *m) {
+ * whose own axis left the grid. The threads of a GPU's block share one row. What is read behind a gate has a
+ * tile by a copy without one (STAGE), which the nest of one row cannot share with the next. */
+static double rows_together(const Members *m, const Stage *g) {
+  if (g->gated) return 1;
   const Target *t = m->s->opt->target;
   double row = 1;
   for (size_t k = 0; k < m->n; k++)
@@ -355,7 +362,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     c->compute += g->slow_flops / target_flops_us(t);
     return;
   }
-  double together = rows_together(m); /* its own axis left the grid */
+  double together = rows_together(m, g); /* its own axis left the grid */
   double flops = TG_MAX(g->flops * TG_MAX(t->tile_rows / together, 1), g->slow_flops);
   c->compute += flops / target_flops_us(t);
   for (size_t j = 0; j < g->reads.len; j++) {

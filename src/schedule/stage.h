@@ -47,6 +47,7 @@ typedef struct Stage {
   double weight, ops, flops, slow_flops;
   bool heavy;       /* transcendental inside */
   bool gathers;     /* reads at indices that are read */
+  bool gated;       /* a factor of a sum of products is read behind a gate */
   int nested_loops; /* loops of the reductions nested in the value */
   int kernel;
   int gmap[MAX_RANK]; /* out axis -> grid axis of its kernel, or -1 */

@@ -18,6 +18,10 @@ enum { LANES = 16, NOT_EVEN = INT32_MIN }; /* LANES: of a vector as kernels are 
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
+/* The lanes of a vector added up to one. */
+static const double ADDED_ACROSS = 8;
+/* A vector of sums in local memory, read and written. */
+static const double SUM_KEPT = 2.6;
 /* Of the traffic into a level, what is not hidden behind anything. */
 static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 
@@ -180,7 +184,9 @@ bool contraction_of(Kernel *k, Contraction *c) {
     ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
-  if (ok) c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
+  if (ok) c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = true;
+  for (int i = 0; ok && i < k->sink->nsrc; i++)
+    c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
   for (int a = 1; ok && a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;
   if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
@@ -250,6 +256,7 @@ typedef struct Plan {
   double ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
   double copy_all, copy_dealt;                 /* by every thread; by the one that has the block */
+  double blocks; /* of the reduction, outside the outputs: each adds to local memory, or to the one output */
 } Plan;
 
 static void open_loop(Plan *p, int loop, double turns) {
@@ -276,14 +283,27 @@ static bool plan_stage(Plan *p, int access) {
   if (bytes > (double)t->cache[LEVEL_L3]) return false;
   if (whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
   if (whole > (double)t->cache[LEVEL_L3]) rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
-  *(p->n ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
+  bool dealt = false; /* in a loop of the outputs; every thread has all blocks of a reduction */
+  for (int i = 0; i < p->n; i++)
+    dealt |= !is_reduce(c, p->level[i].loop);
+  *(dealt ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
   if (p->n && p->first_stage < 0) p->first_stage = p->n;
   p->staged_at[access] = p->n;
   return true;
 }
 
+/* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
+static bool plan_blocks(Plan *p, double turns) {
+  double sums = 4;
+  p->blocks *= turns;
+  for (int r = 0; r < p->c->n; r++)
+    sums *= is_reduce(p->c, r) ? 1 : p->ext[r];
+  return p->c->plain || (p->c->whole && sums <= (double)p->c->target->local_bytes);
+}
+
 static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
   memset(p, 0, sizeof *p);
+  p->blocks = 1;
   p->c = c, p->vec = p->group = p->first_stage = -1;
   for (int r = 0; r < c->n; r++)
     p->ext[r] = (double)c->size[r], p->up[r] = p->unroll[r] = 1, p->order[r] = r;
@@ -304,6 +324,7 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     if (o->op == OPT_STAGE && !plan_stage(p, (int)o->r)) return false;
     if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
     double turns = p->ext[o->r] / (double)o->n;
+    if (is_reduce(c, (int)o->r) && !plan_blocks(p, turns)) return false;
     p->ext[o->r] = (double)o->n;
     open_loop(p, (int)o->r, turns);
   }
@@ -353,6 +374,16 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
   return n;
 }
 
+/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each turn of the
+ * loops around. */
+static double rests_of(const Plan *p, double tile) {
+  double turns = 1;
+  if (p->group < 0 || p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) return 0;
+  for (int i = 0; i < p->n; i++)
+    if (p->level[i].loop != p->group) turns *= p->level[i].turns;
+  return turns * tile * ADDED_ACROSS;
+}
+
 static double compute_of(const Plan *p, double *tile) {
   const Contraction *c = p->c;
   double turns = 1, unrolled = 1, loads = 0;
@@ -374,7 +405,7 @@ static double compute_of(const Plan *p, double *tile) {
   double registers = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2;
   double room = (double)t->registers * t->vec_bytes / (LANES * 4);
   if (registers > room - (unrolled > 1 && p->group < 0 ? 2 : 0)) step *= 2.5;
-  return turns * step;
+  return turns * step + rests_of(p, *tile);
 }
 
 /* What each access touches below each loop of the plan: [0] the whole kernel. */
@@ -401,6 +432,7 @@ static void feet_of(const Plan *p, Feet *feet) {
  * but not again for loops just outside that it does not move with. */
 static double moved(const Plan *p, const Feet *feet, int a, int fits, int level) {
   const Access *x = &p->c->access[a];
+  bool once = !x->in_sum && !p->c->plain && p->blocks > 1; /* in the last block alone */
   const Target *t = p->c->target;
   int own = p->n;
   for (int i = p->n; i >= fits; i--) {
@@ -418,6 +450,7 @@ static double moved(const Plan *p, const Feet *feet, int a, int fits, int level)
     at--;
   for (; at >= 0; at--)
     bytes *= p->level[at].turns;
+  if (once) bytes /= p->blocks;
   return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
 }
 
@@ -447,7 +480,8 @@ static double stores_of(const Plan *p, double tile, double *each) {
     cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
   }
   *each = cost;
-  return turns * (tile * cost + 10);
+  if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
+  return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
 }
 
 /* The loop that is dealt to threads: an outer one, such that their shares differ least. */

@@ -28,6 +28,7 @@ typedef struct Contraction {
   Access access[MAX_ACCESS];
   double ops; /* of one step: a product that is summed is one */
   bool plain; /* one output, which is what was summed */
+  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
   bool fused; /* a product is summed: two steps a cycle of the whole vector */
 } Contraction;
 

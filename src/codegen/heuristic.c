@@ -199,7 +199,7 @@ static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
 
 /* A gated load has its axes, for whoever copies what a tile reads. */
 static UOp *pm_axes(Rewrite *rw, UOp *u) {
-  if (u->op != OPS_INDEX || !u->arg.i || index_naxes(u) != 1) return NULL;
+  if (u->op != OPS_INDEX || index_naxes(u) != 1) return NULL;
   UOp *r = index_axes(rw->ctx, u);
   if (!r) rw->failed = true;
   return r == u ? NULL : r;

@@ -374,8 +374,8 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
   return n;
 }
 
-/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each turn of the
- * loops around. */
+/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each turn of
+ * the loops around. */
 static double rests_of(const Plan *p, double tile) {
   double turns = 1;
   if (p->group < 0 || p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) return 0;

@@ -184,9 +184,12 @@ bool contraction_of(Kernel *k, Contraction *c) {
     ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
-  if (ok) c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = true;
+  c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = ok;
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
+  for (int r = 0; ok && r < c->n; r++) /* each output is summed in its own turn */
+    c->whole &= (c->reduce >> r & 1) || depends(k, reduce, c->range[r]);
+  c->plain &= c->whole;
   for (int a = 1; ok && a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;
   if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;

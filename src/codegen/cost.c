@@ -18,6 +18,10 @@ enum { LANES = 16, NOT_EVEN = INT32_MIN }; /* LANES: of a vector as kernels are 
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
+/* Compiling a line takes 40 us: a part of that, for a kernel that runs 6,000 times. */
+static const double LINE_CYCLES = 25;
+/* Lines for each register of a tile; for each more step of an unrolled sum. */
+static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
 /* The lanes of a vector added up to one. */
 static const double ADDED_ACROSS = 8;
 /* A vector of sums in local memory, read and written. */
@@ -355,6 +359,14 @@ static double vectors(const Plan *p) {
   return whole + __builtin_popcount((unsigned)(n - whole * LANES));
 }
 
+/* Whether lanes lie side by side: in memory, or in a copy, if each is the next index of an axis. */
+static bool side_by_side(const Plan *p, const Access *a, bool staged) {
+  bool near = access_step(a, p->vec) == 1;
+  for (int d = 0; staged && d < a->naxis; d++)
+    near |= a->coef[d][p->vec] == 1;
+  return near;
+}
+
 /* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
  */
 static double loads_of(const Plan *p, const Access *a, bool staged) {
@@ -372,7 +384,7 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     }
     n *= span;
   }
-  if (lanes) n *= vectors(p) * (access_step(a, p->vec) == 1 || staged ? 1 : LANES);
+  if (lanes) n *= vectors(p) * (side_by_side(p, a, staged) ? 1 : LANES);
   if (a->gated && !staged) n *= lanes ? LANES : 8;
   return n;
 }
@@ -487,6 +499,30 @@ static double stores_of(const Plan *p, double tile, double *each) {
   return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
 }
 
+/* Lines of the kernel's text: a nest for whole tiles and one for tiles of one less, or for the rest of the
+ * lanes.
+ */
+static double text_of(const Plan *p) {
+  const Contraction *c = p->c;
+  double tiles = 1, each = LINES_OF_SUM, steps = 1;
+  for (int r = 0; r < c->n; r++) {
+    int64_t n = (int64_t)(is_reduce(c, r) ? p->unroll[r] : p->up[r]), size = c->size[r], rest = size % n;
+    if (is_reduce(c, r))
+      steps *= (double)((r == p->group ? (n + LANES - 1) / LANES : n) + (rest > 0));
+    else if (r == p->vec)
+      tiles *=
+          (double)((size >= n ? n / LANES : 0) + rest / LANES + __builtin_popcountll((uint64_t)rest % LANES));
+    else if (n > 1)
+      tiles *= (double)(rest ? 2 * n - 1 : n);
+  }
+  for (int a = 0; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !side_by_side(p, x, p->staged_at[a] >= 0);
+    each += (apart ? 2 * LANES : 2) * (x->in_sum ? steps : 1);
+  }
+  return tiles * (each + LINES_OF_STEP * (steps - 1));
+}
+
 /* The loop that is dealt to threads: an outer one, such that their shares differ least. */
 static double deal(const Plan *p, int ncores, int *loop) {
   double best = ncores;
@@ -525,6 +561,6 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
   }
   out->stores = stores_of(&p, tile, &each);
   double shared = fmax(out->compute, slowest) + 0.1 * fmin(out->compute, slowest) + sum + out->stores;
-  out->cycles = 1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share;
+  out->cycles = 1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share + LINE_CYCLES * text_of(&p);
   return true;
 }

@@ -255,6 +255,7 @@ typedef struct Members {
   const Gmap *gm;
   double rows; /* points of the grid */
   int nreduce;
+  bool sums; /* it has a sum of products, whose lanes are along the grid */
   int64_t elems[MAX_MEMBERS];
 } Members;
 
@@ -362,6 +363,9 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   }
   if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
   if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
+  double lanes = t->warp > 1 ? 1 : (double)t->vec_bytes / 4;
+  if (m->sums && !g->is_reduce && inner > 1 && inner < lanes) /* lanes apart in memory: one after another */
+    ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
   c->compute += ops / target_ops_us(t);
   if (!g->flops || inner == 1 || m->rows == 1) {
     double one = TG_MIN(t->tile_rows, target_flops_us(t) / target_ops_us(t)); /* beside other reductions */
@@ -388,7 +392,7 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
   for (int g = 0; g < ngrid; g++)
     m.rows *= (double)grid[g]->vmax;
   for (size_t k = 0; k < nmem; k++)
-    m.nreduce += stage_at(s, mem[k])->nreduce;
+    m.nreduce += stage_at(s, mem[k])->nreduce, m.sums |= stage_at(s, mem[k])->flops > 0;
   for (size_t k = 0; k < nmem; k++)
     member_cost(&m, k, &c);
   double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);

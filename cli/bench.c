@@ -52,6 +52,7 @@ static bool measure(TgContext *ctx, int which, int n, int runs, Figures *f) {
 static void usage(FILE *to) {
   fprintf(to, "usage: tg bench lower [--json] [--runs N] [--size N] [PROGRAM..]\n       tg bench tensor "
               "[--json] [--runs N]: sort, topk, cumsum, embedding backward beside plain C loops\n"
+              "       tg bench net [--json] [--runs N] [CASE..]: convolutions, networks, training steps\n"
               "Times each program from tensor graph to C source on one core, without a C compiler: nodes of "
               "the tensor graph, kernels, graph nodes\n"
               "made on the way, median ms of N cold runs (21; at least 3, about 3 s in all) and the fastest, "
@@ -153,6 +154,7 @@ static int lower(int argc, char **argv) {
 int cmd_bench(int argc, char **argv) {
   if (argc >= 2 && !strcmp(argv[1], "lower")) return lower(argc - 1, argv + 1);
   if (argc >= 2 && !strcmp(argv[1], "tensor")) return bench_tensor(argc - 1, argv + 1);
+  if (argc >= 2 && !strcmp(argv[1], "net")) return bench_net(argc - 1, argv + 1);
   bool help = argc == 2 && !strcmp(argv[1], "--help");
   usage(help ? stdout : stderr);
   return help ? CLI_OK : CLI_USAGE;

@@ -121,7 +121,8 @@ typedef struct MatcherDef {
 } MatcherDef;
 
 /* as given; without its folder; a header that the rules' C functions are in */
-static const char *path, *file, *include;
+static const char *path, *file, *includes[4];
+static int nincludes;
 static int line_no;
 static Var vars[64];
 static int nvars, nrules, nmatchers;
@@ -1325,7 +1326,8 @@ int main(int argc, char **argv) {
     } else if (is("include")) {
       while (*p == ' ')
         p++;
-      include = p; /* the rest of a line, which is kept */
+      if (nincludes == 4) refuse(line_no, "4 files at most are included");
+      includes[nincludes++] = p; /* the rest of a line, which is kept */
       for (char *end = line + strlen(line); end > p && end[-1] == ' ';)
         *--end = 0;
     } else if (colon)
@@ -1347,7 +1349,8 @@ int main(int argc, char **argv) {
           "/* %s, made from %s by rulegen: edit the rules, not this. */\n#include \"uop/rules.h\"\n#include "
           "<math.h>\n",
           strrchr(to, '/') ? strrchr(to, '/') + 1 : to, file);
-  if (include) fprintf(out, "#include \"%s\"\n", include);
+  for (int i = 0; i < nincludes; i++)
+    fprintf(out, "#include \"%s\"\n", includes[i]);
   if (check) emit_check(out);
   for (int m = 0; m < nmatchers && !check; m++) {
     for (int i = 0; i < matchers[m].nbase; i++)

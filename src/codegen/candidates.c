@@ -104,14 +104,14 @@ typedef struct Roles {
   Taken batch, base;            /* loops that all loads move with, turn by turn; the inner shape */
 } Roles;
 
-/* One copy can serve: it is read at one place, and its index is a sum of loops. */
+/* One copy can serve: it is read at one place, its index is a sum of loops, its gate an interval of them. */
 static bool can_stage(const Contraction *c, int a) {
   const Access *x = &c->access[a];
   for (int o = c->nstore; o < c->naccess; o++)
     if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
   for (int o = 0; o < c->nstore; o++)
     if (c->access[o].slot == x->slot) return false;
-  return x->even;
+  return x->even && x->clips;
 }
 
 static bool roles_set(const Contraction *c, Roles *r) {
@@ -209,13 +209,13 @@ static void unrolled(Search *s, const Roles *r) {
   consider(s, &t);
 }
 
-/* Blocks of the reduction outside, the output their accumulator: what they copy is small, and read while it
- * is near. */
+/* Blocks of the reduction outside, the output or local memory their accumulator: what they copy is small, and
+ * read while it is near. */
 static void blocks_of_sum(Search *s, Roles *r) {
   const Contraction *c = s->c;
   static const int sizes[] = {1, 8, 64, 256};
   Taken before = r->batch;
-  if (!c->plain || before.n) return;
+  if ((!c->plain && !c->whole) || before.n) return;
   for (int k = 0; k < c->n; k++)
     for (size_t i = 0; i < TG_COUNT(sizes); i++) {
       if (!(c->reduce >> k & 1) || c->size[k] < 2 * sizes[i]) continue;

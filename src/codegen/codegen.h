@@ -100,6 +100,8 @@ bool opts_apply(Kernel *k, const OptVec *v);
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
 void opt_print(Str *out, const Opt *o);
 bool simplify_ranges(Kernel *k); /* heuristic.c: adjacent loops that always move together are one */
+/* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */
+UOp *index_axes(Kernel *k, UOp *index);
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);
 bool heuristic_gpu(Kernel *k, OptVec *out);
 bool clip_loops(Kernel *k); /* clip.c: no step where a condition keeps it from counting */

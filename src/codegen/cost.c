@@ -9,6 +9,7 @@
  * The constants were fitted to measured lists of 30 kernels, and hold on 19 others: nine picks of ten within
  * 0.9 of the best list. */
 #include "codegen/cost.h"
+#include "codegen/nest.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,16 +18,22 @@ enum { LANES = 16, NOT_EVEN = INT32_MIN }; /* LANES: of a vector as kernels are 
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
+/* A line of text, of which a compiler reads 25,000 a second: 1,000 of them are worth 7 % of the time. */
+static const double LINE_WORTH = 7e-5;
+/* Lines for each register of a tile; for each more step of an unrolled sum. */
+static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
+/* The lanes of a vector added up to one. */
+static const double ADDED_ACROSS = 8;
+/* A vector of sums in local memory, read and written. */
+static const double SUM_KEPT = 2.6;
 /* Of the traffic into a level, what is not hidden behind anything. */
 static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 
 static double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] / t->mhz; }
 
 /* ---- what the kernel is */
-static bool depends(const UOp *u, const UOp *r) { return (u->ranges & range_bit(r->arg.range.id)) != 0; }
-
 static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
-  if (!depends(e, r)) return 0;
+  if (!depends(k, e, r)) return 0;
   UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *d = plus ? uop_substitute(k->st, k->mem, e, 1, &r, &plus) : NULL;
   d = d ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, d, e)) : NULL;
@@ -88,6 +95,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
       if (by) a->moves |= 1u << r;
     }
   }
+  a->clips = !a->gated || stage_takes_gate(k, x);
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
   for (int d = 0; d < a->naxis; d++) {
@@ -117,7 +125,7 @@ static bool lists(const UOp *store, const UOp *r) {
 }
 
 /* The loops that all outputs have. Each may have others inside, over which what was summed is only read. */
-static bool outputs_add(Contraction *c, const UOp *sink, const UOp *reduce) {
+static bool outputs_add(Kernel *k, Contraction *c, const UOp *sink, UOp *reduce) {
   for (int s = 0; s < sink->nsrc; s++)
     for (int i = 2; i < sink->src[s]->nsrc; i++) {
       const UOp *r = sink->src[s]->src[i];
@@ -127,16 +135,16 @@ static bool outputs_add(Contraction *c, const UOp *sink, const UOp *reduce) {
       for (int at = 0; at < c->n; at++)
         had |= c->range[at] == r;
       if (all && !had && !loop_add(c, r, false)) return false;
-      if (!all && (r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(reduce, r)))
+      if (!all && (r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(k, reduce, r)))
         return false;
     }
   return true;
 }
 
-static const UOp *only_reduce(const UOpVec *order) {
-  const UOp *r = NULL;
+static UOp *only_reduce(const UOpVec *order) {
+  UOp *r = NULL;
   for (size_t i = 0; i < order->len; i++) {
-    const UOp *u = order->at[i];
+    UOp *u = order->at[i];
     if (u->op == OPS_SCAN || u->op == OPS_AFTER || u->op == OPS_VAR) return NULL;
     if (u->op == OPS_REDUCE && r) return NULL;
     if (u->op == OPS_REDUCE) r = u;
@@ -167,9 +175,9 @@ bool contraction_of(Kernel *k, Contraction *c) {
   memset(c, 0, sizeof *c);
   c->target = k->opt->target;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  const UOp *reduce = ok ? only_reduce(&order) : NULL;
+  UOp *reduce = ok ? only_reduce(&order) : NULL;
   ok = reduce && k->sink->nsrc >= 1;
-  ok = ok && outputs_add(c, k->sink, reduce);
+  ok = ok && outputs_add(k, c, k->sink, reduce);
   for (int i = 1; ok && i < reduce->nsrc; i++)
     ok = loop_add(c, reduce->src[i], true);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
@@ -180,7 +188,12 @@ bool contraction_of(Kernel *k, Contraction *c) {
     ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
   for (int r = 0; ok && r < c->n; r++)
     ok = c->size[r] > 0;
-  if (ok) c->plain = c->nstore == 1 && k->sink->src[0]->src[1] == reduce;
+  c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = ok;
+  for (int i = 0; ok && i < k->sink->nsrc; i++)
+    c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
+  for (int r = 0; ok && r < c->n; r++) /* each output is summed in its own turn */
+    c->whole &= (c->reduce >> r & 1) || depends(k, reduce, c->range[r]);
+  c->plain &= c->whole;
   for (int a = 1; ok && a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;
   if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
@@ -250,6 +263,7 @@ typedef struct Plan {
   double ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
   double copy_all, copy_dealt;                 /* by every thread; by the one that has the block */
+  double blocks; /* of the reduction, outside the outputs: each adds to local memory, or to the one output */
 } Plan;
 
 static void open_loop(Plan *p, int loop, double turns) {
@@ -276,14 +290,27 @@ static bool plan_stage(Plan *p, int access) {
   if (bytes > (double)t->cache[LEVEL_L3]) return false;
   if (whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
   if (whole > (double)t->cache[LEVEL_L3]) rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
-  *(p->n ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
+  bool dealt = false; /* in a loop of the outputs; every thread has all blocks of a reduction */
+  for (int i = 0; i < p->n; i++)
+    dealt |= !is_reduce(c, p->level[i].loop);
+  *(dealt ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
   if (p->n && p->first_stage < 0) p->first_stage = p->n;
   p->staged_at[access] = p->n;
   return true;
 }
 
+/* Blocks of the reduction outside from here on: whether there is room for a sum of each output. */
+static bool plan_blocks(Plan *p, double turns) {
+  double sums = 4;
+  p->blocks *= turns;
+  for (int r = 0; r < p->c->n; r++)
+    sums *= is_reduce(p->c, r) ? 1 : p->ext[r];
+  return p->c->plain || (p->c->whole && sums <= (double)p->c->target->local_bytes);
+}
+
 static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
   memset(p, 0, sizeof *p);
+  p->blocks = 1;
   p->c = c, p->vec = p->group = p->first_stage = -1;
   for (int r = 0; r < c->n; r++)
     p->ext[r] = (double)c->size[r], p->up[r] = p->unroll[r] = 1, p->order[r] = r;
@@ -304,6 +331,7 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
     if (o->op == OPT_STAGE && !plan_stage(p, (int)o->r)) return false;
     if (o->op != OPT_TILE || p->ext[o->r] <= (double)o->n) continue;
     double turns = p->ext[o->r] / (double)o->n;
+    if (is_reduce(c, (int)o->r) && !plan_blocks(p, turns)) return false;
     p->ext[o->r] = (double)o->n;
     open_loop(p, (int)o->r, turns);
   }
@@ -331,6 +359,14 @@ static double vectors(const Plan *p) {
   return whole + __builtin_popcount((unsigned)(n - whole * LANES));
 }
 
+/* Whether lanes lie side by side: in memory, or in a copy, if each is the next index of an axis. */
+static bool side_by_side(const Plan *p, const Access *a, bool staged) {
+  bool near = access_step(a, p->vec) == 1;
+  for (int d = 0; staged && d < a->naxis; d++)
+    near |= a->coef[d][p->vec] == 1;
+  return near;
+}
+
 /* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
  */
 static double loads_of(const Plan *p, const Access *a, bool staged) {
@@ -348,9 +384,19 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     }
     n *= span;
   }
-  if (lanes) n *= vectors(p) * (access_step(a, p->vec) == 1 || staged ? 1 : LANES);
+  if (lanes) n *= vectors(p) * (side_by_side(p, a, staged) ? 1 : LANES);
   if (a->gated && !staged) n *= lanes ? LANES : 8;
   return n;
+}
+
+/* Lanes along a reduction that does not divide: what is left is added up across its lanes, in each turn of
+ * the loops around. */
+static double rests_of(const Plan *p, double tile) {
+  double turns = 1;
+  if (p->group < 0 || p->c->size[p->group] % (int64_t)p->unroll[p->group] == 0) return 0;
+  for (int i = 0; i < p->n; i++)
+    if (p->level[i].loop != p->group) turns *= p->level[i].turns;
+  return turns * tile * ADDED_ACROSS;
 }
 
 static double compute_of(const Plan *p, double *tile) {
@@ -374,7 +420,7 @@ static double compute_of(const Plan *p, double *tile) {
   double registers = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2;
   double room = (double)t->registers * t->vec_bytes / (LANES * 4);
   if (registers > room - (unrolled > 1 && p->group < 0 ? 2 : 0)) step *= 2.5;
-  return turns * step;
+  return turns * step + rests_of(p, *tile);
 }
 
 /* What each access touches below each loop of the plan: [0] the whole kernel. */
@@ -401,6 +447,7 @@ static void feet_of(const Plan *p, Feet *feet) {
  * but not again for loops just outside that it does not move with. */
 static double moved(const Plan *p, const Feet *feet, int a, int fits, int level) {
   const Access *x = &p->c->access[a];
+  bool once = !x->in_sum && !p->c->plain && p->blocks > 1; /* in the last block alone */
   const Target *t = p->c->target;
   int own = p->n;
   for (int i = p->n; i >= fits; i--) {
@@ -418,6 +465,7 @@ static double moved(const Plan *p, const Feet *feet, int a, int fits, int level)
     at--;
   for (; at >= 0; at--)
     bytes *= p->level[at].turns;
+  if (once) bytes /= p->blocks;
   return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
 }
 
@@ -447,7 +495,32 @@ static double stores_of(const Plan *p, double tile, double *each) {
     cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
   }
   *each = cost;
-  return turns * (tile * cost + 10);
+  if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
+  return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
+}
+
+/* Lines of the kernel's text: a nest for whole tiles and one for tiles of one less, or for the rest of the
+ * lanes.
+ */
+static double text_of(const Plan *p) {
+  const Contraction *c = p->c;
+  double tiles = 1, each = LINES_OF_SUM, steps = 1;
+  for (int r = 0; r < c->n; r++) {
+    int64_t n = (int64_t)(is_reduce(c, r) ? p->unroll[r] : p->up[r]), size = c->size[r], rest = size % n;
+    if (is_reduce(c, r))
+      steps *= (double)((r == p->group ? (n + LANES - 1) / LANES : n) + (rest > 0));
+    else if (r == p->vec)
+      tiles *=
+          (double)((size >= n ? n / LANES : 0) + rest / LANES + __builtin_popcountll((uint64_t)rest % LANES));
+    else if (n > 1)
+      tiles *= (double)(rest ? 2 * n - 1 : n);
+  }
+  for (int a = 0; a < c->naccess; a++) {
+    const Access *x = &c->access[a];
+    bool apart = p->vec >= 0 && (x->moves >> p->vec & 1) && !side_by_side(p, x, p->staged_at[a] >= 0);
+    each += (apart ? 2 * LANES : 2) * (x->in_sum ? steps : 1);
+  }
+  return tiles * (each + LINES_OF_STEP * (steps - 1));
 }
 
 /* The loop that is dealt to threads: an outer one, such that their shares differ least. */
@@ -489,5 +562,6 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
   out->stores = stores_of(&p, tile, &each);
   double shared = fmax(out->compute, slowest) + 0.1 * fmin(out->compute, slowest) + sum + out->stores;
   out->cycles = 1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share;
+  out->cycles *= 1 + LINE_WORTH * text_of(&p);
   return true;
 }

@@ -14,6 +14,7 @@ typedef struct Access {
   int by_step[MAX_AXES]; /* axes, the largest step first */
   uint32_t moves;        /* bit r: it moves with loop r */
   bool gated, even;      /* even: every index is a sum of loops times constants */
+  bool clips;            /* its gate, if any, is an interval of each axis */
   bool in_sum;           /* read in every step of the reduction */
 } Access;
 
@@ -27,6 +28,7 @@ typedef struct Contraction {
   Access access[MAX_ACCESS];
   double ops; /* of one step: a product that is summed is one */
   bool plain; /* one output, which is what was summed */
+  bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
   bool fused; /* a product is summed: two steps a cycle of the whole vector */
 } Contraction;
 

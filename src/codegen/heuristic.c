@@ -174,6 +174,14 @@ static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
   return r;
 }
 
+/* A gated load has its axes, for whoever copies what a tile reads. */
+static UOp *pm_axes(Rewrite *rw, UOp *u) {
+  if (u->op != OPS_INDEX || index_naxes(u) != 1) return NULL;
+  UOp *r = index_axes(rw->ctx, u);
+  if (!r) rw->failed = true;
+  return r == u ? NULL : r;
+}
+
 bool simplify_ranges(Kernel *k) {
   if (k->opt->noopt || !k->ren) return true;
   bool merged = false;
@@ -207,7 +215,8 @@ bool simplify_ranges(Kernel *k) {
     merged = true;
   }
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
-  return !merged || (k->sink = graph_rewrite(&rw, pm_rejoin, k->sink)) != NULL;
+  if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
+  return k->ren->has_local || (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
 }
 
 /* ---- CPU */

@@ -85,4 +85,6 @@ bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
 bool opt_cascade(Kernel *k, UOp *loop, int64_t n, const char **why);
 /* STAGE of the PARAM of this slot (stage.c). False: *why says why not, or out of memory. */
 bool opt_stage(Kernel *k, int64_t slot, const char **why);
+/* Whether the gate of a read is what STAGE can put zeros for: an interval of each axis. */
+bool stage_takes_gate(Kernel *k, const UOp *index);
 #endif

@@ -177,6 +177,11 @@ static bool clip(Staged *s, const UOp *x) { /* its gate, as an interval of each 
   return true;
 }
 
+bool stage_takes_gate(Kernel *k, const UOp *index) {
+  Staged s = {.k = k, .naxis = index_naxes(index)};
+  return clip(&s, index);
+}
+
 static bool same_clip(const Axis *a, const Axis *b) {
   return a->clip == b->clip && (!a->clip || (a->from == b->from && a->to == b->to));
 }

@@ -23,6 +23,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
  * around it. */
 enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128, LANES_ADDED_UP = 2 };
 
+static const double COPY_SLOWS = 1.2;   /* a sum of products that copies a factor */
 static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
 
 typedef struct Scan {
@@ -102,11 +103,12 @@ static double longest_of(const Scan *c, uint64_t loops) {
 
 /* A sum of products has a register tile where each factor is used again along loops of the result that the
  * other one moves along, and lanes where one of the factors lies in memory. How much slower it is with fewer
- * rows than that, or fewer lanes, or lanes that are added up at the end. */
-static double tile_slows(Scan *c, const UOp *product, const LoopSet *of) {
+ * rows than that, or fewer lanes, or lanes that are added up at the end. copied: a copy that lies so can be
+ * made of a factor (STAGE, in threads that have a nest of their own). */
+static double tile_slows(Scan *c, const UOp *product, const LoopSet *of, bool copied) {
   const Target *t = c->s->opt->target;
   const LoopSet *a = &of[product->src[0]->id], *b = &of[product->src[1]->id];
-  uint64_t steps = a->steps | b->steps;
+  uint64_t steps = copied && t->warp <= 1 ? a->loops | b->loops : a->steps | b->steps;
   double least = target_least_lanes(t);
   double rows =
       TG_MIN(turns_of(c, a->loops & ~b->loops & c->out), turns_of(c, b->loops & ~a->loops & c->out));
@@ -126,9 +128,13 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   me->loops = src->loops & ~own, me->steps = src->steps & ~own;
   if (p) {
     for (const UOp *v = u->src[0]; v != p; v = gated_value(v))
-      if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* a gate: its loop is clipped */
+      if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* its loop is clipped */
+    for (int i = 0; i < 2; i++)
+      c->g->gated |= p->src[i]->op == OPS_WHERE; /* padding: a load behind a gate */
     c->g->ops -= turns_of(c, of[p->id].loops);
-    c->g->flops += 2 * n, c->g->slow_flops += 2 * n * tile_slows(c, p, of);
+    double slow = tile_slows(c, p, of, false);
+    c->g->flops += 2 * n, c->g->slow_flops += 2 * n * slow;
+    c->g->copied_flops += 2 * n * TG_MIN(slow, COPY_SLOWS * tile_slows(c, p, of, true));
   } else
     c->g->ops += n;
 }
@@ -145,8 +151,8 @@ bool stage_scan(Sched *s, int i) {
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
   Stage *g = &s->stages.at[i];
   Scan c = {.s = s, .g = g};
-  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = g->slow_flops = 0,
-  g->heavy = g->gathers = false, g->nested_loops = 0;
+  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = g->slow_flops = g->copied_flops = 0,
+  g->heavy = g->gathers = g->gated = false, g->nreduce = g->nested_loops = 0;
   for (int d = 0; d < g->nout; d++) {
     if (!g->out[d]) return vec_free(s->mem, &order), false;
     if (g->out[d]->op == OPS_RANGE) c.out |= loop_bit(&c, g->out[d]);
@@ -163,7 +169,7 @@ bool stage_scan(Sched *s, int i) {
     double w = target_weight(s->opt->target, u);
     g->weight += w, g->heavy |= is_transcendental(u);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
-    if (u->op == OPS_REDUCE) scan_reduce(&c, u, of);
+    if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;
     if (w) g->ops += w * turns_of(&c, me->loops);
     if (u->op != OPS_INDEX) continue;
     me->steps = steps_of(&c, u);
@@ -246,6 +252,8 @@ typedef struct Members {
   size_t n;
   const Gmap *gm;
   double rows; /* points of the grid */
+  int nreduce;
+  bool sums; /* it has a sum of products, whose lanes are along the grid */
   int64_t elems[MAX_MEMBERS];
 } Members;
 
@@ -319,8 +327,10 @@ static bool has_maximum(const Members *m) {
 }
 
 /* Rows of a kernel that one core has side by side in local memory: the rows of the tile of a sum of products
- * whose own axis left the grid. The threads of a GPU's block share one row. */
-static double rows_together(const Members *m) {
+ * whose own axis left the grid. The threads of a GPU's block share one row. What is read behind a gate has a
+ * tile by a copy without one (STAGE), which the nest of one row cannot share with the next. */
+static double rows_together(const Members *m, const Stage *g) {
+  if (g->gated) return 1;
   const Target *t = m->s->opt->target;
   double row = 1, longest = has_maximum(m) ? CASCADE_BLOCK : INFINITY;
   for (size_t k = 0; k < m->n; k++)
@@ -362,13 +372,19 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   }
   if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
   if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
+  double lanes = t->warp > 1 ? 1 : (double)t->vec_bytes / 4;
+  if (m->sums && !g->is_reduce && inner > 1 && inner < lanes) /* lanes apart in memory: one after another */
+    ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
   c->compute += ops / target_ops_us(t);
   if (!g->flops || inner == 1 || m->rows == 1) {
-    c->compute += g->slow_flops / target_flops_us(t);
+    double one = TG_MIN(t->tile_rows, target_flops_us(t) / target_ops_us(t)); /* beside other reductions */
+    double flops = m->nreduce == 1 ? g->copied_flops : TG_MAX(g->flops * one, g->slow_flops);
+    c->compute += flops / target_flops_us(t);
     return;
   }
-  double together = rows_together(m); /* its own axis left the grid */
-  double flops = TG_MAX(g->flops * TG_MAX(t->tile_rows / together, 1), g->slow_flops);
+  double together = rows_together(m, g);                         /* its own axis left the grid */
+  double least = together > 1 ? g->copied_flops : g->slow_flops; /* rows side by side copy what lies apart */
+  double flops = TG_MAX(g->flops * TG_MAX(t->tile_rows / together, 1), least);
   c->compute += flops / target_flops_us(t);
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
@@ -385,6 +401,8 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
   if (!local_plan(s, gm, mem, nmem, m.elems, &bytes) || !is_buildable(&m, ngrid)) return c;
   for (int g = 0; g < ngrid; g++)
     m.rows *= (double)grid[g]->vmax;
+  for (size_t k = 0; k < nmem; k++)
+    m.nreduce += stage_at(s, mem[k])->nreduce, m.sums |= stage_at(s, mem[k])->flops > 0;
   for (size_t k = 0; k < nmem; k++)
     member_cost(&m, k, &c);
   double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);

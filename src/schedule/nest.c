@@ -7,6 +7,24 @@
 #include <math.h>
 #include <string.h>
 
+/* Whether `of` moves with every loop that e moves with. Bits of `ranges` say it, but for loops past 62. */
+bool ranges_within(Sched *s, UOp *e, UOp *of) {
+  if (e->ranges & ~of->ranges) return false;
+  if (!(e->ranges & range_bit(63))) return true;
+  UOpVec order = {0}, mine = {0};
+  bool within = uop_toposort(s->st, s->mem, &of, 1, &order) && uop_toposort(s->st, s->mem, &e, 1, &mine);
+  for (size_t i = 0; within && i < mine.len; i++) {
+    bool has = mine.at[i]->op != OPS_RANGE;
+    for (size_t k = 0; !has && k < order.len; k++)
+      has = order.at[k] == mine.at[i];
+    within = has;
+  }
+  vec_free(s->mem, &order), vec_free(s->mem, &mine);
+  return within;
+}
+
+bool reads_over(Sched *s, UOp *x, UOp *p) { return uop_has_op(x, OPS_INDEX) && ranges_within(s, p, x); }
+
 bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {
   int loops = reduce->nsrc - 1;
   while (x->op == OPS_WHERE && x->src[2] == c)
@@ -28,7 +46,7 @@ bool merge_reduces(Sched *s, Stage *q) {
     merged = next;
   if (rw.failed) return false;
   if (merged == u) return true;
-  UOp *v = uop_answer(s->st, s->mem, pm_gate, NULL, merged);
+  UOp *v = uop_answer(s->st, s->mem, pm_gate, s, merged);
   if (!v) return false;
   q->nred = v->nsrc - 1, q->is_reduce = true;
   memcpy(q->red, v->src + 1, (size_t)q->nred * sizeof *q->red);

@@ -19,7 +19,7 @@ typedef struct Node {
   Demand *demands;
   int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
   UOp *lowered;
-  bool force;
+  bool force, computed; /* computed: from what another loop nest results in */
 } Node;
 
 typedef struct Rangeify {
@@ -421,7 +421,7 @@ static UOp *lower_gather(Rangeify *r, UOp *n, UOp *tuple, int reader) {
 static bool tells_apart(Sched *s, const UOp *places, UOp *r) {
   for (int i = 0; i < places->nsrc; i++) {
     UOp *e = places->src[i];
-    if (e->ranges != r->ranges || uop_has_op(e, OPS_INDEX)) continue;
+    if (e->ranges != r->ranges || uop_has_op(e, OPS_INDEX) || !ranges_within(s, e, r)) continue;
     UOp *plus = uop_alu2(s->st, OPS_ADD, r, uop_index_const(s->st, 1));
     UOp *d = plus ? uop_simplify(s->st, s->mem,
                                  uop_alu2(s->st, OPS_SUB, uop_substitute(s->st, s->mem, e, 1, &r, &plus), e))
@@ -535,9 +535,24 @@ static bool is_costly(Ops op) {
   }
 }
 
-/* An expensive value read by a much larger loop nest is computed once, not once per iteration. */
-static bool worth_keeping(UOpStore *st, const UOp *n, const Stage *g) {
-  if (!is_costly((Ops)n->op)) return false;
+/* Whether a node is computed from the result of another loop nest: what can still be computed there, at its
+ * end. */
+static bool ends_nest(Ops op) { return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS || op == OPS_SCATTER; }
+
+static void note_computed(Rangeify *r, const UOp *n) {
+  bool computed = ends_nest((Ops)n->op);
+  for (int i = 0; i < n->nsrc && !is_leaf(n) && n->op != OPS_CONTIGUOUS; i++)
+    computed |= n->src[i]->is_tensor && r->node[n->src[i]->id].computed;
+  r->node[n->id].computed = computed;
+}
+
+/* A value read by a much larger loop nest is computed once, not once per iteration: an expensive one, and one
+ * that the nest before it can compute at its end. What is made from memory alone may be computed where it is
+ * read: later passes ask what that costs. */
+static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
+  UOpStore *st = r->s->st;
+  bool at_end = g->is_reduce && r->node[n->id].computed && op_is_alu((Ops)n->op);
+  if (!is_costly((Ops)n->op) && !at_end) return false;
   int64_t own = 1, all = stage_iterations(g);
   for (int i = 0; i < n->shape->n; i++)
     own *= dim_max(st, n->shape->v[i]);
@@ -618,6 +633,8 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   ok = r.node != NULL;
   for (size_t i = 0; ok && i < nid; i++)
     r.node[i].stage = r.node[i].other = -1;
+  for (size_t i = 0; ok && i < order.len; i++)
+    note_computed(&r, order.at[i]);
   for (int i = 0; ok && i < nroots; i++)
     if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
   /* consumers first: who reads what, where */
@@ -638,7 +655,7 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (!must)
       must = n->op == OPS_REDUCE_AXIS || n->op == OPS_CONTIGUOUS || n->op == OPS_COPY ||
              n->op == OPS_SCAN_AXIS || n->op == OPS_SCATTER || d->demands->next ||
-             worth_keeping(s->st, n, &s->stages.at[d->demands->stage]);
+             worth_keeping(&r, n, &s->stages.at[d->demands->stage]);
     if (n->op == OPS_SCATTER || (updates_in_place(n) && !reads_own_target(&r, n->src[1]))) {
       if (!scatter_open(&r, n)) break;
       continue;

@@ -43,10 +43,13 @@ typedef struct Stage {
   IntVec deps;     /* stages read */
   IntVec readers;  /* stages that read it (partition) */
   /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; those
-   * of sums of products, and the same with what they lose where there is no register tile or no lanes. */
-  double weight, ops, flops, slow_flops;
+   * of sums of products, and the same with what they lose where there is no register tile or no lanes;
+   * copied_flops: with lanes along a loop for which a factor is copied. */
+  double weight, ops, flops, slow_flops, copied_flops;
   bool heavy;       /* transcendental inside */
   bool gathers;     /* reads at indices that are read */
+  bool gated;       /* a factor of a sum of products is read behind a gate */
+  int nreduce;      /* reductions in its value */
   int nested_loops; /* loops of the reductions nested in the value */
   int kernel;
   int gmap[MAX_RANK]; /* out axis -> grid axis of its kernel, or -1 */
@@ -96,6 +99,8 @@ bool hazards(Sched *s);
 bool order_stages(Sched *s);
 bool readers_build(Sched *s);
 bool nest_reductions(Sched *s, bool divided);
+bool ranges_within(Sched *s, UOp *e, UOp *of); /* every loop of e is a loop of `of` */
+bool reads_over(Sched *s, UOp *x, UOp *p); /* gates.rules: x reads memory, over all loops that p depends on */
 bool partial_sums(Sched *s);
 bool inline_cheap(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */

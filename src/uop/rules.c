@@ -93,8 +93,6 @@ bool is_neutral(const UOp *reduce, const UOp *c) {
   return c->arg.v.f == none.f && signbit(c->arg.v.f) == signbit(none.f);
 }
 
-bool reads_over(const UOp *x, const UOp *p) { return !(p->ranges & ~x->ranges) && uop_has_op(x, OPS_INDEX); }
-
 UOp *uop_answer(UOpStore *st, TgMem *mem, Matcher m, void *ctx, UOp *root) {
   Rewrite rw = {.st = st, .mem = mem, .ctx = ctx, .required = true, .ops = MARKS};
   UOp *u = graph_rewrite(&rw, m, root);

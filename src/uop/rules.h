@@ -68,7 +68,6 @@ bool is_power(const UOp *c);                      /* 2^k, of an integer dtype */
 bool is_least(const UOp *c);                      /* of its dtype */
 bool is_plus(const UOp *n);                       /* no value of it is negative */
 bool is_neutral(const UOp *reduce, const UOp *c); /* c op x is x, op that of the reduction */
-bool reads_over(const UOp *x, const UOp *p);      /* x reads memory, over all loops that p depends on */
 
 static inline bool is_narrow_float(const UOp *x) { return dtype_is_narrow_float((DType)x->dtype); }
 

@@ -148,7 +148,7 @@ static const struct {
     {"largest twice", largest_twice, 0, true},      {"31 log sums", log_sums, 31, true, 90000},
     {"45 log sums", log_sums, 45, false, 110000},   {"1000 log sums", log_sums, 1000, false, 250000},
     {"variance", variance, 35, false, 10000},       {"9 jumps", jumps, 9, true, 60000},
-    {"dense block", dense_block, 8, true, 240000}};
+    {"dense block", dense_block, 8, true, 420000}};
 
 static TgContext *open_on(const char *dev, int fuse) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = dev});

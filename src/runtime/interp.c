@@ -54,6 +54,7 @@ typedef struct Flat {
 } Flat;
 
 static TgStatus refuse(Flat *f, const UOp *u, const char *why) {
+  if (f->oom) return error_set(f->err, TG_ERR_NOMEM, "INTERP: out of memory"); /* that is why */
   return error_set(f->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %s %s x%d: %s", f->lin->name,
                    op_name((Ops)u->op), dtype_name((DType)u->dtype), u->lanes, why);
 }

@@ -139,15 +139,15 @@ static const struct {
   size_t most;
 } programs[] = {
     /* plain: loops too short for opts; most: bytes of all texts */
-    {"clip 8 matrices", clip_matrices, 8, false},   {"clip 33 matrices", clip_matrices, 33, false},
-    {"clip 62 matrices", clip_matrices, 62, false}, {"clip 12 filters", clip_filters, 12, false},
-    {"clip 20 filters", clip_filters, 20, false},   {"5 multiples", multiples, 5, false},
-    {"20 multiples", multiples, 20, false},         {"60 multiples", multiples, 60, false},
-    {"20 transposes", transposes, 20, false},       {"60 transposes", transposes, 60, false},
-    {"33 dense layers", dense_layers, 33, true},    {"6 norms", norms, 6, false},
-    {"largest twice", largest_twice, 0, true},      {"31 log sums", log_sums, 31, true, 90000},
-    {"45 log sums", log_sums, 45, false, 110000},   {"1000 log sums", log_sums, 1000, false, 250000},
-    {"variance", variance, 35, false, 10000},       {"9 jumps", jumps, 9, true, 60000},
+    {"clip 8 matrices", clip_matrices, 8, false, 0},   {"clip 33 matrices", clip_matrices, 33, false, 0},
+    {"clip 62 matrices", clip_matrices, 62, false, 0}, {"clip 12 filters", clip_filters, 12, false, 0},
+    {"clip 20 filters", clip_filters, 20, false, 0},   {"5 multiples", multiples, 5, false, 0},
+    {"20 multiples", multiples, 20, false, 0},         {"60 multiples", multiples, 60, false, 0},
+    {"20 transposes", transposes, 20, false, 0},       {"60 transposes", transposes, 60, false, 0},
+    {"33 dense layers", dense_layers, 33, true, 0},    {"6 norms", norms, 6, false, 0},
+    {"largest twice", largest_twice, 0, true, 0},      {"31 log sums", log_sums, 31, true, 90000},
+    {"45 log sums", log_sums, 45, false, 110000},      {"1000 log sums", log_sums, 1000, false, 250000},
+    {"variance", variance, 35, false, 10000},          {"9 jumps", jumps, 9, true, 60000},
     {"dense block", dense_block, 8, true, 420000}};
 
 static TgContext *open_on(const char *dev, int fuse) {

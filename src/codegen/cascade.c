@@ -11,6 +11,7 @@
  * dropped with it.)
  *
  * A block in which no step counts changes nothing: clip.c may leave it out. */
+#include "codegen/cascade.h"
 #include "codegen/nest.h"
 #include <string.h>
 
@@ -19,8 +20,8 @@
 typedef struct State {
   UOp *at; /* INDEX of the register */
   Ops op;
-  UOp *value;
-  UOp *nest; /* the outermost of those loops, or NULL */
+  UOp *value, *closed; /* closed: no rows are read in it, but what they hold */
+  UOp *nest;           /* the outermost of those loops, or NULL */
   UOp *row;
   bool later;     /* its value needs the leader's result */
   UOp *change;    /* SCALE or SHIFT */
@@ -237,103 +238,77 @@ static bool find_states(Cascade *c) {
 }
 
 /* ---- how values change with the leader */
-static UOp *row_value(const Cascade *c, const UOp *x) { /* what an INDEX of a row was written, or NULL */
-  for (size_t i = 0; x->op == OPS_INDEX && i < c->rows.len; i++)
-    if (c->rows.at[i] == x->src[0]) return c->stored.at[i];
-  return NULL;
-}
-
-/* Whether x, or what was written to the rows that it reads, has `what` in it: a state, a row or a range. */
-static bool uses(Cascade *c, UOp *x, bool (*what)(const Cascade *c, const UOp *u, int state), int state) {
-  UOpVec seen = {0};
-  bool found = false, ok = vec_push(c->k->mem, &seen, x);
-  for (size_t i = 0; ok && i < seen.len && !found; i++) {
-    UOp *u = seen.at[i], *row = row_value(c, u);
-    found = what(c, u, state);
-    if (row && !vec_has(&seen, row)) ok = vec_push(c->k->mem, &seen, row);
-    for (int s = 0; ok && s < u->nsrc; s++)
-      if (!vec_has(&seen, u->src[s])) ok = vec_push(c->k->mem, &seen, u->src[s]);
-  }
-  vec_free(c->k->mem, &seen);
-  return found || !ok;
-}
-
-static bool is_state(const Cascade *c, const UOp *u, int state) { return u == c->states.at[state].at; }
-
-static bool moves_along(const Cascade *c, const UOp *u, int state) {
-  (void)state;
-  return vec_has(&c->axes, u) || row_value(c, u);
-}
-
-static bool has_leader(Cascade *c, UOp *x) { return uses(c, x, is_state, c->leader); }
-
 static UOp *leader(const Cascade *c) { return c->states.at[c->leader].at; }
 
-static UOp *alu(Cascade *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
-
-static UOp *value_const(Cascade *c, const UOp *like, double v) {
-  return uop_const(c->k->st, (DType)like->dtype, (Scalar){.f = v});
+/* x with what was written to the rows that it reads, in terms of one range of the axis. */
+static UOp *closed(Cascade *c, UOp *x, UOp *r) {
+  Kernel *k = c->k;
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = true, again = true;
+  while (ok && again) {
+    from.len = to.len = order.len = 0;
+    ok = uop_toposort(k->st, k->mem, &x, 1, &order);
+    for (size_t i = 0; ok && i < order.len; i++)
+      for (size_t m = 0; ok && m < c->rows.len; m++)
+        if (order.at[i]->op == OPS_INDEX && order.at[i]->src[0] == c->rows.at[m])
+          ok = vec_push(k->mem, &from, order.at[i]) && vec_push(k->mem, &to, c->stored.at[m]);
+    again = from.len > 0;
+    if (ok && again) ok = (x = uop_substitute(k->st, k->mem, x, (int)from.len, from.at, to.at)) != NULL;
+  }
+  from.len = to.len = 0;
+  for (size_t i = 0; ok && i < c->axes.len; i++)
+    ok = vec_push(k->mem, &from, c->axes.at[i]) && vec_push(k->mem, &to, r);
+  if (ok) x = uop_substitute(k->st, k->mem, x, (int)from.len, from.at, to.at);
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return ok ? x : NULL;
 }
 
-/* x where the leader is b, less x where it is a. NULL: that depends on k, or is not known. */
-static UOp *shift(Cascade *c, UOp *x) {
-  if (!has_leader(c, x)) return value_const(c, x, 0);
-  if (!uses(c, x, moves_along, 0)) {
-    UOp *from = leader(c), *old = uop_substitute(c->k->st, c->k->mem, x, 1, &from, &c->before);
-    return alu(c, OPS_SUB, x, old);
+enum { MOST_SEARCHED = 512 };
+
+/* Nodes below x, each once, until one is what is looked for. True: found, or there are too many to say. */
+static bool search(UOp *x, bool (*is)(const UOp *u, const void *what), const void *what) {
+  UOp *seen[MOST_SEARCHED] = {x};
+  int n = 1;
+  for (int i = 0; i < n; i++) {
+    if (is(seen[i], what)) return true;
+    for (int s = 0; s < seen[i]->nsrc; s++) {
+      int had = 0;
+      while (had < n && seen[had] != seen[i]->src[s])
+        had++;
+      if (had == MOST_SEARCHED) return true;
+      if (had == n) seen[n++] = seen[i]->src[s];
+    }
   }
-  UOp *a = x->nsrc ? x->src[0] : NULL, *b = x->nsrc > 1 ? x->src[1] : NULL;
-  switch (x->op) {
-  case OPS_INDEX: return row_value(c, x) ? shift(c, row_value(c, x)) : NULL;
-  case OPS_ADD:
-  case OPS_SUB:
-    if (!has_leader(c, b)) return shift(c, a);
-    if (!has_leader(c, a) && x->op == OPS_ADD) return shift(c, b);
-    return alu(c, (Ops)x->op, shift(c, a), shift(c, b));
-  case OPS_MUL:
-    if (has_leader(c, a)) a = x->src[1], b = x->src[0]; /* a * b, b with the leader */
-    if (has_leader(c, a) || uses(c, a, moves_along, 0)) return NULL;
-    return alu(c, OPS_MUL, shift(c, b), a);
-  default: return NULL;
-  }
+  return false;
 }
 
-/* x where the leader is b, over x where it is a. NULL: that depends on k, or is not known. */
-static UOp *scale(Cascade *c, UOp *x) {
-  if (!has_leader(c, x)) return value_const(c, x, 1);
-  UOp *a = x->nsrc ? x->src[0] : NULL, *b = x->nsrc > 1 ? x->src[1] : NULL;
-  switch (x->op) {
-  case OPS_INDEX: return row_value(c, x) ? scale(c, row_value(c, x)) : NULL;
-  case OPS_EXP:
-  case OPS_EXP2: {
-    UOp *by = shift(c, a);
-    return by ? UNEW(c->k->st, (Ops)x->op, (DType)x->dtype, 1, ARG0, by) : NULL;
-  }
-  case OPS_MUL:
-    if (!has_leader(c, a)) return scale(c, b);
-    if (!has_leader(c, b)) return scale(c, a);
-    return alu(c, OPS_MUL, scale(c, a), scale(c, b));
-  case OPS_FDIV: return has_leader(c, b) ? NULL : scale(c, a);
-  case OPS_ADD:
-  case OPS_SUB: {
-    UOp *left = scale(c, a), *right = scale(c, b);
-    return left == right ? left : NULL;
-  }
-  case OPS_WHERE:
-    if (has_leader(c, a)) return NULL;
-    if (is_const(b) && b->arg.v.f == 0) return scale(c, x->src[2]);
-    return is_const(x->src[2]) && x->src[2]->arg.v.f == 0 ? scale(c, b) : NULL;
-  default: return NULL;
-  }
+static bool is_it(const UOp *u, const void *what) { return u == what; }
+
+bool uses(UOp *x, const UOp *a) { return search(x, is_it, a); }
+
+typedef struct Axis {
+  const UOpVec *ranges;
+  const UOp *but;
+} Axis;
+
+static bool moves(const UOp *u, const void *what) {
+  const Axis *axis = what;
+  if (u->op == OPS_RANGE) return !axis->ranges || vec_has(axis->ranges, u);
+  return u->op == OPS_INDEX && u->src[0]->op == OPS_DEFINE_REG && u != axis->but;
 }
+
+bool is_free(const UOpVec *axes, UOp *x, const UOp *a) { return !search(x, moves, &(Axis){axes, a}); }
+
+UOp *with(Rewrite *rw, UOp *x, UOp *a, UOp *b) { return uop_substitute(rw->st, rw->mem, x, 1, &a, &b); }
 
 static bool find_leader(Cascade *c) {
   c->leader = -1;
   for (size_t i = 0; i < c->states.len; i++) {
     State *s = &c->states.at[i];
     int needs = -1;
+    if (!(s->closed = closed(c, s->value, c->axes.at[0]))) return false;
     for (size_t j = 0; j < c->states.len; j++) {
-      if (!uses(c, s->value, is_state, (int)j)) continue;
+      if (!uses(s->closed, c->states.at[j].at)) continue;
       if (needs >= 0) return cannot(c, "a result needs two others");
       needs = (int)j;
     }
@@ -348,6 +323,21 @@ static bool find_leader(Cascade *c) {
   return true;
 }
 
+/* Whether a change is known at the end of a block: it has no loop of a step, but for those around the sum. */
+static bool known_after(Cascade *c, const State *s) {
+  bool known = true;
+  for (size_t i = 0; known && i < c->at.len; i++) {
+    UOp *u = c->at.at[i].u;
+    bool inside = false, around = false;
+    for (size_t j = 0; j < c->steps.len; j++)
+      inside |= u->op == OPS_LOOP && loop_around(c, (int)i, c->steps.at[j]->src[0]) == c->steps.at[j];
+    for (UOp *n = s->nest; n && n->op == OPS_LOOP && !is_axis_loop(c, n); n = n->src[1])
+      around |= n == u;
+    known = !inside || around || !depends(c->k, s->change, u->src[0]);
+  }
+  return known;
+}
+
 static bool find_changes(Cascade *c) {
   UOp *l = leader(c);
   c->before = reg_at(c->k, reg_new(c->k, (DType)l->dtype, 0, NULL), 0, NULL);
@@ -355,21 +345,26 @@ static bool find_changes(Cascade *c) {
     State *s = &c->states.at[i];
     if (!s->later) continue;
     if (s->statement == c->states.at[c->leader].statement) return cannot(c, "a result needs its own loop's");
-    if (s->op == OPS_ADD) s->change = scale(c, s->value);
-    if (s->op == OPS_MAX) s->change = shift(c, s->value);
-    if (!s->change) return cannot(c, "a term changes with the maximum by no factor of all terms");
-    s->change = uop_simplify(c->k->st, c->k->mem, s->change);
-    if (!s->change) return false;
+    UOp *old = uop_substitute(c->k->st, c->k->mem, s->closed, 1, &l, &c->before);
+    Ops mark = s->op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
+    bool has = s->op == OPS_ADD || s->op == OPS_MAX;
+    UOp *asked = old && has ? UNEW(c->k->st, mark, (DType)old->dtype, 1, ARG0, old, c->before, l) : NULL;
+    s->change = asked ? uop_answer(c->k->st, c->k->mem, pm_cascade, &c->axes, asked) : NULL;
+    s->change = s->change ? uop_simplify(c->k->st, c->k->mem, s->change) : NULL;
+    if (!s->change || !known_after(c, s))
+      return cannot(c, "a term changes with the maximum by no factor of all terms");
   }
   return c->before != NULL;
 }
 
 /* ---- the blocks */
+static UOp *alu(Cascade *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
+
 static UOp *state_new(Cascade *c, const State *s,
                       UOp *old) { /* what `old` becomes now that the leader is b */
   UOpStore *st = c->k->st;
   if (!s->later) return old;
-  UOp *l = leader(c), *none = value_const(c, l, op_identity(OPS_MAX, (DType)l->dtype).f);
+  UOp *l = leader(c), *none = uop_const(st, (DType)l->dtype, op_identity(OPS_MAX, (DType)l->dtype));
   UOp *start = uop_const(st, (DType)old->dtype, op_identity(s->op, (DType)old->dtype));
   UOp *moved = alu(c, s->op == OPS_ADD ? OPS_MUL : OPS_ADD, old, s->change);
   UOp *dropped = moved ? uop_where(st, uop_alu2(st, OPS_CMPEQ, c->before, none), start, moved) : NULL;

@@ -1,0 +1,13 @@
+/* cascade.h: what cascade.rules asks in C (cascade.c). */
+#ifndef TG_CASCADE_H
+#define TG_CASCADE_H
+#include "uop/rules.h"
+
+UOp *pm_cascade(Rewrite *rw,
+                UOp *self);      /* rules/cascade.rules: answers SCALE and SHIFT; ctx: ranges of the axis */
+bool uses(UOp *x, const UOp *a); /* whether a is in x, as far as it is searched */
+/* Whether x is the same in every turn of the axis: it has none of its ranges (axes NULL: no range at all),
+ * and reads no register but a. */
+bool is_free(const UOpVec *axes, UOp *x, const UOp *a);
+UOp *with(Rewrite *rw, UOp *x, UOp *a, UOp *b); /* x with b for a */
+#endif

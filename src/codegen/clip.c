@@ -92,20 +92,11 @@ static UOp *extreme(const Clip *c, UOp *e, bool greatest, bool own) {
   return e;
 }
 
-/* Whether e is known where the loop begins: what it reads was there before the kernel. */
-static bool is_known(Clip *c, UOp *e) {
-  UOpVec order = {0};
-  bool known = uop_toposort(c->k->st, c->k->mem, &e, 1, &order);
-  for (size_t i = 0; known && i < order.len; i++)
-    known = order.at[i]->op != OPS_INDEX || memory_of(order.at[i])->op == OPS_PARAM;
-  vec_free(c->k->mem, &order);
-  return known;
-}
-
-/* d = step * r + rest, where d moves evenly with the loop. */
+/* d = step * r + rest, where d moves evenly with the loop, and nothing is data: what a bound reads, this very
+ * loop might fill. */
 static bool solve(Clip *c, UOp *d, int64_t *step, UOp **rest) {
   *rest = with_range(c->k, d, c->r, num(c->k, 0));
-  return *rest && is_known(c, *rest) && moves_evenly(c->k, d, c->r, step) && *step &&
+  return *rest && !uop_has_op(*rest, OPS_INDEX) && moves_evenly(c->k, d, c->r, step) && *step &&
          !depends(c->k, *rest, c->r);
 }
 

@@ -3,7 +3,7 @@
  * kernels leaves offsets like c*256 + (y+p)*16 + (x+q) - 17; strides alone do not tell y+p from x+q, which
  * overlap, but the gate does: it says that 0 <= x+q-1 < 16. A copy of a tile (stage.c) needs the axes, and so
  * does whoever counts what a tile touches (cost.c). */
-#include "codegen/codegen.h"
+#include "codegen/nest.h"
 #include <string.h>
 
 /* A sum of terms: times[i] * of[i], and a constant. A term is a loop, or anything else that is no sum. */
@@ -109,18 +109,12 @@ static void bound(Split *p, const UOp *less, bool holds) {
 }
 
 static void bounds_of(Split *p, UOp *gate) {
-  UOp *todo[32];
-  int n = 0;
-  if (gate) todo[n++] = gate;
-  while (n) {
-    UOp *g = todo[--n];
-    if (g->op == OPS_AND && n + 2 <= (int)TG_COUNT(todo)) {
-      todo[n++] = g->src[0], todo[n++] = g->src[1];
-      continue;
-    }
-    bool negated = g->op == OPS_CMPNE && is_const_int(g->src[1], 1);
-    const UOp *less = negated ? g->src[0] : g;
-    if (less->op == OPS_CMPLT) bound(p, less, !negated);
+  UOp *clause[MOST_CLAUSES];
+  int n = gate ? gate_clauses(gate, clause) : 0;
+  for (int i = 0; i < n; i++) {
+    bool holds;
+    const UOp *less = clause_of(clause[i], &holds);
+    if (less->op == OPS_CMPLT) bound(p, less, holds);
   }
 }
 

@@ -50,12 +50,6 @@ typedef struct Block { /* one build of the blocks' statements */
 
 static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
-static bool vec_has(const UOpVec *v, const UOp *u) {
-  for (size_t i = 0; i < v->len; i++)
-    if (v->at[i] == u) return true;
-  return false;
-}
-
 static bool cannot(Cascade *c, const char *why) {
   c->why = why;
   return false;

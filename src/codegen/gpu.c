@@ -231,13 +231,7 @@ typedef struct Touched {
   UOpVec reads, writes; /* memory that threads share: local, and buffers that the kernel writes */
 } Touched;
 
-static bool has(const UOpVec *v, const UOp *u) {
-  for (size_t i = 0; i < v->len; i++)
-    if (v->at[i] == u) return true;
-  return false;
-}
-
-static bool touch(Kernel *k, UOpVec *v, UOp *m) { return has(v, m) || vec_push(k->mem, v, m); }
+static bool touch(Kernel *k, UOpVec *v, UOp *m) { return vec_has(v, m) || vec_push(k->mem, v, m); }
 
 static bool touched(Kernel *k, UOp *u, Touched *t) {
   if (u->op == OPS_LOOP) {
@@ -259,7 +253,7 @@ static bool touched(Kernel *k, UOp *u, Touched *t) {
 
 static bool meet(const UOpVec *a, const UOpVec *b) {
   for (size_t i = 0; i < a->len; i++)
-    if (has(b, a->at[i])) return true;
+    if (vec_has(b, a->at[i])) return true;
   return false;
 }
 

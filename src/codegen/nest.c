@@ -485,6 +485,19 @@ bool depends(Kernel *k, UOp *u, const UOp *r) {
   return found;
 }
 
+int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]) {
+  int n = 1;
+  out[0] = gate;
+  for (int i = 0; i < n;) {
+    UOp *g = out[i];
+    if (g->op == OPS_AND && n < MOST_CLAUSES)
+      out[i] = g->src[0], out[n++] = g->src[1];
+    else
+      i++;
+  }
+  return n;
+}
+
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step) {
   UOp *next = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *moved = next ? uop_substitute(k->st, k->mem, e, 1, &r, &next) : NULL;

@@ -54,8 +54,25 @@ static inline bool is_expanded(const UOp *r) {
   return r->op == OPS_RANGE && r->arg.range.type >= AXIS_UPCAST;
 }
 
+static inline bool vec_has(const UOpVec *v, const UOp *u) {
+  for (size_t i = 0; i < v->len; i++)
+    if (v->at[i] == u) return true;
+  return false;
+}
+
 /* Whether range r is in u, however many ranges the kernel has: those past 62 share a bit of u->ranges. */
 bool depends(Kernel *k, UOp *u, const UOp *r);
+
+enum { MOST_CLAUSES = 32 };
+
+/* The clauses of a gate, and how many: conjunctions taken apart, as far as there is room. */
+int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]);
+
+/* A clause that is a comparison, or one that must not hold. */
+static inline const UOp *clause_of(const UOp *g, bool *holds) {
+  *holds = !(g->op == OPS_CMPNE && is_const_int(g->src[1], 1));
+  return *holds ? g : g->src[0];
+}
 
 /* How much e grows when r does by one: the same everywhere, or false. */
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step);

@@ -103,12 +103,6 @@ typedef struct Facts {
 
 static void facts_free(Kernel *k, Facts *f) { vec_free(k->mem, &f->started), vec_free(k->mem, &f->rows); }
 
-static bool vec_has(const UOpVec *v, const UOp *u) {
-  for (size_t i = 0; i < v->len; i++)
-    if (v->at[i] == u) return true;
-  return false;
-}
-
 static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
   PlaceVec at = {0};
   *f = (Facts){0};

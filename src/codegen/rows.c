@@ -25,12 +25,6 @@ typedef struct Rows {
 } Rows;
 
 /* ---- which kernels */
-static bool vec_has(const UOpVec *v, const UOp *u) {
-  for (size_t i = 0; i < v->len; i++)
-    if (v->at[i] == u) return true;
-  return false;
-}
-
 /* What a reduction reads in each of its steps; not what was read for rows or for other reductions. */
 static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
   UOpVec seen = {0};

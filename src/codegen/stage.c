@@ -160,18 +160,12 @@ static bool clip_by(Staged *s, const UOp *x, const UOp *less, bool holds) {
 }
 
 static bool clip(Staged *s, const UOp *x) { /* its gate, as an interval of each axis */
-  UOp *todo[32];
-  int n = 0;
-  if (x->arg.i) todo[n++] = index_gate(x);
-  while (n) {
-    UOp *g = todo[--n];
-    if (g->op == OPS_AND && n + 2 <= (int)TG_COUNT(todo)) {
-      todo[n++] = g->src[0], todo[n++] = g->src[1];
-      continue;
-    }
-    bool negated = g->op == OPS_CMPNE && is_const_int(g->src[1], 1);
-    const UOp *less = negated ? g->src[0] : g;
-    if (less->op != OPS_CMPLT || !clip_by(s, x, less, !negated))
+  UOp *clause[MOST_CLAUSES];
+  int n = x->arg.i ? gate_clauses(index_gate(x), clause) : 0;
+  for (int i = 0; i < n; i++) {
+    bool holds;
+    const UOp *less = clause_of(clause[i], &holds);
+    if (less->op != OPS_CMPLT || !clip_by(s, x, less, holds))
       return cannot(s, "its gate is no interval of its axes");
   }
   return true;

@@ -206,12 +206,14 @@ typedef struct Foot {
   double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
 } Foot;
 
-static Foot foot_of(const Access *a, const Contraction *c, const double *ext, bool packed) {
+static Foot foot_of(const Access *a, const double *ext, bool packed) {
   double span[MAX_AXES], n = 1, run = 1, stride = 0;
   for (int d = 0; d < a->naxis; d++) {
     span[d] = 1;
-    for (int r = 0; r < c->n; r++)
+    for (uint32_t moves = a->moves; moves; moves &= moves - 1) {
+      int r = __builtin_ctz(moves);
       span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
+    }
     if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
     n *= span[d];
   }
@@ -283,7 +285,7 @@ static bool plan_stage(Plan *p, int access) {
     size[r] = (double)c->size[r];
   for (int i = 0; i < p->n; i++)
     turns *= p->level[i].turns;
-  double bytes = foot_of(a, c, p->ext, true).bytes, whole = foot_of(a, c, size, false).bytes;
+  double bytes = foot_of(a, p->ext, true).bytes, whole = foot_of(a, size, false).bytes;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
@@ -437,7 +439,7 @@ static void feet_of(const Plan *p, Feet *feet) {
   for (int i = 0; i <= p->n; i++) {
     feet->all[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
-      feet->of[i][a] = foot_of(&c->access[a], c, i ? p->level[i - 1].ext : whole, p->staged_at[a] >= 0);
+      feet->of[i][a] = foot_of(&c->access[a], i ? p->level[i - 1].ext : whole, p->staged_at[a] >= 0);
       feet->all[i] += feet->of[i][a].bytes;
     }
   }
@@ -553,15 +555,16 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
   out->compute = compute_of(&p, &tile);
   double share = ncores > 1 ? deal(&p, ncores, &out->thread) : 1;
   out->copy = 1.5 * (p.copy_all + p.copy_dealt);
-  if (1.5 * p.copy_all + (out->compute + 1.5 * p.copy_dealt) * share > most) return false;
+  out->stores = stores_of(&p, tile, &each);
+  double lines = 1 + LINE_WORTH * text_of(&p); /* whatever it reads, it takes this long: */
+  if ((1.5 * p.copy_all + (out->compute + out->stores + 1.5 * p.copy_dealt) * share) * lines > most)
+    return false;
   feet_of(&p, &feet);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
     out->traffic[l] = c->target->cache[l] ? traffic_of(&p, &feet, l) : 0;
     slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
   }
-  out->stores = stores_of(&p, tile, &each);
   double shared = fmax(out->compute, slowest) + 0.1 * fmin(out->compute, slowest) + sum + out->stores;
-  out->cycles = 1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share;
-  out->cycles *= 1 + LINE_WORTH * text_of(&p);
+  out->cycles = (1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share) * lines;
   return true;
 }

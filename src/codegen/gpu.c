@@ -132,7 +132,7 @@ static UOp *with_gate(Kernel *k, UOp *x, UOp *gate) {
 }
 
 /* It alone reads what it replaces there: the others would read while it writes. */
-static UOp *alone(Grid *g, UOp *u) {
+static UOp *by_one_thread(Grid *g, UOp *u) {
   Kernel *k = g->k;
   UOp *src[MAX_LIST + 2], *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1)), *memory = stored_in(u);
   UOpVec order = {0}, from = {0}, to = {0};
@@ -215,7 +215,7 @@ static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
 /* Inner LOCAL loops fall away: each thread takes its turn. */
 static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
-  if (u->op == OPS_STORE && !inside && stored_in(u)->op != OPS_DEFINE_REG) u = alone(g, u);
+  if (u->op == OPS_STORE && !inside && stored_in(u)->op != OPS_DEFINE_REG) u = by_one_thread(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
   if (!inside && is_dealt(g, u))

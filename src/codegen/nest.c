@@ -513,6 +513,28 @@ UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with)
   return found ? r : NULL;
 }
 
+UOp *body_of(Kernel *k, const UOp *loop) {
+  return uop_new(k->st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);
+}
+
+UOp *range_marked(Kernel *k, UOp *r, int of) {
+  Arg arg = r->arg;
+  arg.range.of = of;
+  return r->op == OPS_RANGE ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, r->src, arg) : r;
+}
+
+UOp *statement_with(Kernel *k, UOp *u, UOp *value) {
+  UOp *src[MAX_LIST + 3];
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[1] = value;
+  return uop_new(k->st, (Ops)u->op, DT_VOID, 1, u->nsrc, src, u->arg);
+}
+
+bool nest_edit(Kernel *k, UOp *old, UOp *with) {
+  UOp *sink = with ? nest_replace(k, k->sink, old, with->nsrc, with->src) : NULL;
+  return (k->sink = nest_simplify(k, sink)) != NULL;
+}
+
 typedef struct Fresh {
   Kernel *k;
   UOpVec from, to;

@@ -96,6 +96,26 @@ UOp *acc_new(Kernel *k, Ops op, UOp *acc, UOp *value, int n, UOp *const *expande
 UOp *reg_start(Kernel *k, UOp *at, Ops op, int n,
                UOp *const *expanded); /* the statement: the identity of op */
 
+static inline bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
+
+static inline AxisType loop_type(const UOp *loop) { return (AxisType)loop->src[0]->arg.range.type; }
+
+/* The loop that is all that a loop holds, or NULL. */
+static inline UOp *alone(const UOp *loop) {
+  return loop->nsrc == 2 && is_loop(loop->src[1]) ? loop->src[1] : NULL;
+}
+
+UOp *body_of(Kernel *k, const UOp *loop);           /* a LOOP's statements, as a SINK */
+UOp *range_marked(Kernel *k, UOp *r, int of);       /* r with another arg.range.of; what is no range stays */
+UOp *statement_with(Kernel *k, UOp *u, UOp *value); /* a STORE or ACC of another value */
+bool nest_edit(Kernel *k, UOp *old,
+               UOp *with); /* the kernel with `old` replaced by the statements of a SINK */
+
+/* TILE of a reduction in blocks of n turns (blocks.c). False: as STAGE; or, with *is false, it is no such
+ * one. */
+bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
+bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
+
 /* Splits a loop as opt `op` with n does (opts.c). */
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
 /* CASCADE of the axis of a loop into blocks of n turns (cascade.c). False: as STAGE. */

@@ -83,16 +83,6 @@ static bool refuse(Kernel *k, const Opt *o, const char *why) {
   return false;
 }
 
-static bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
-
-static AxisType type_of(const UOp *loop) { return (AxisType)loop->src[0]->arg.range.type; }
-
-static UOp *body_of(Kernel *k, const UOp *loop) { /* a LOOP's statements, as a SINK */
-  return uop_new(k->st, OPS_SINK, DT_VOID, 1, loop->nsrc - 1, loop->src + 1, ARG0);
-}
-
-static UOp *alone(UOp *loop) { return loop->nsrc == 2 && is_loop(loop->src[1]) ? loop->src[1] : NULL; }
-
 /* ---- what a loop does */
 typedef struct Facts {
   UOpVec started; /* registers that begin in it */
@@ -192,13 +182,6 @@ typedef struct Pad {
   const UOpVec *started;
 } Pad;
 
-static UOp *with_value(Kernel *k, UOp *u, UOp *value) {
-  UOp *src[MAX_LIST + 3];
-  memcpy(src, u->src, u->nsrc * sizeof *src);
-  src[1] = value;
-  return uop_new(k->st, (Ops)u->op, DT_VOID, 1, u->nsrc, src, u->arg);
-}
-
 /* Whether u has a range that `valid` has. */
 static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
   UOpVec order = {0};
@@ -212,8 +195,8 @@ static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
 static UOp *gated_store(Pad *p, UOp *s) {
   Kernel *k = p->k;
   if (stored_in(s)->op == OPS_DEFINE_LOCAL && !moves_with(k, s->src[0], p->valid))
-    return with_value(k, s,
-                      gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
+    return statement_with(k, s,
+                          gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
   UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
   UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, p->valid) : NULL) : p->valid;
   int n = 1 + index_naxes(x);
@@ -236,7 +219,7 @@ static UOp *gated_acc(Pad *p, UOp *u) {
     UOp *none = uop_const(st, (DType)v->dtype, op_identity((Ops)u->arg.reduce.op, (DType)v->dtype));
     v = uop_where(st, p->valid, v, none);
   }
-  return with_value(p->k, u, v);
+  return statement_with(p->k, u, v);
 }
 
 static UOp *padded(Pad *p, UOp *u) {
@@ -305,21 +288,16 @@ static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) {
   return is_const_int(extent, 1) ? num(k, 0) : loop;
 }
 
-static UOp *marked(Kernel *k, UOp *r, int of) {
-  Arg arg = r->arg;
-  arg.range.of = of;
-  return r->op == OPS_RANGE ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, r->src, arg) : r;
-}
-
 /* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner
  * one where u stood, or in the lists of its statements. -> the statements, as a SINK. */
 static UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
   UOp *r = u->src[0];
   AxisType outer_type = (AxisType)r->arg.range.type;
   UOp *block = one_turn(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
-  if (block && tile && range_root(r) >= 0) block = marked(k, block, BLOCKS_OF - (int)range_root(r));
+  if (block && tile && range_root(r) >= 0) block = range_marked(k, block, BLOCKS_OF - (int)range_root(r));
   UOp *inner = one_turn(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
-  if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL) inner = marked(k, inner, LOCAL_OF_GRID);
+  if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL)
+    inner = range_marked(k, inner, LOCAL_OF_GRID);
   UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
   UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
   if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
@@ -353,11 +331,6 @@ static UOp *same_loop(UOp *nest, const UOp *u, UOp *copy) {
   return copy;
 }
 
-static bool replace(Kernel *k, UOp *old, UOp *with) { /* with: a SINK */
-  UOp *sink = with ? nest_replace(k, k->sink, old, with->nsrc, with->src) : NULL;
-  return (k->sink = nest_simplify(k, sink)) != NULL;
-}
-
 /* Both parts of a loop in its place; the second, if any, is a nest of its own. */
 static bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool tile) {
   UOpVec all = {0};
@@ -371,7 +344,7 @@ static bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool ti
   }
   UOp *with = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)all.len, all.at, ARG0) : NULL;
   vec_free(k->mem, &all);
-  return replace(k, nest, with);
+  return nest_edit(k, nest, with);
 }
 
 /* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes.
@@ -522,7 +495,7 @@ static bool group_parts(Kernel *k, const Opt *o, UOp *u, const Part *part, int n
   ok = ok && push_all(k, &around, p.starts.at, p.starts.len) &&
        (whole == u ? push_all(k, &around, all.at, all.len) : push_all(k, &around, &now, 1)) &&
        push_all(k, &around, p.merges.at, p.merges.len);
-  ok = ok && replace(k, whole, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)around.len, around.at, ARG0));
+  ok = ok && nest_edit(k, whole, uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)around.len, around.at, ARG0));
   vec_free(k->mem, &p.from), vec_free(k->mem, &p.to), vec_free(k->mem, &p.starts),
       vec_free(k->mem, &p.merges);
   vec_free(k->mem, &at), vec_free(k->mem, &all), vec_free(k->mem, &around);
@@ -536,159 +509,15 @@ static bool carries(Kernel *k, UOp *loop) {
   return r;
 }
 
-/* ---- TILE of a reduction: its blocks stand around the loops of the output, and each adds its sum to an
- * accumulator: the output, where that is the sum alone, else local memory, of which the last block makes the
- * outputs. A block is summed from zero, so that no sum gets longer than a block. */
-typedef struct Blocked {
-  UOp *nest, *loop,
-      *sum; /* the outermost loop of the outputs, the reduction's, what is read of the register */
-  UOpVec stores;
-  bool plain;    /* one output, the sum */
-  UOpVec around; /* ranges of the loops of the outputs, the innermost first */
-} Blocked;
-
-static void blocked_free(Kernel *k, Blocked *b) {
-  vec_free(k->mem, &b->stores), vec_free(k->mem, &b->around);
-}
-
-/* The one place where the values of the stores read a register. */
-static bool find_sum(Kernel *k, Blocked *b) {
-  UOpVec order = {0};
-  bool ok = true;
-  for (size_t s = 0; ok && s < b->stores.len; s++) {
-    const UOp *store = b->stores.at[s];
-    ok = store->nsrc == 2 && !store->src[0]->arg.i;
-    ok = ok && uop_toposort(k->st, k->mem, store->src, 2, &order);
-  }
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i];
-    if (u->op != OPS_INDEX || memory_of(u)->op == OPS_PARAM) continue;
-    ok = memory_of(u)->op == OPS_DEFINE_REG && (!b->sum || b->sum == u);
-    b->sum = u;
-  }
-  vec_free(k->mem, &order);
-  return ok && b->sum;
-}
-
-static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
-  PlaceVec at = {0};
-  bool ok = nest_places(k, k->sink, &at), together = true;
-  int here = -1, home = -1, starts = 0;
-  *b = (Blocked){.loop = u};
-  for (size_t i = 0; ok && i < at.len; i++) {
-    UOp *s = at.at[i].u;
-    if (s == u) here = (int)i;
-    if (s->op != OPS_STORE) continue;
-    starts += stored_in(s)->op == OPS_DEFINE_REG;
-    if (stored_in(s)->op != OPS_PARAM) continue;
-    together &= !b->stores.len || home == at.at[i].up;
-    home = at.at[i].up;
-    ok = vec_push(k->mem, &b->stores, s);
-  }
-  ok = ok && here >= 0 && home >= 0 && together && starts == 1 && find_sum(k, b);
-  b->plain = ok && b->stores.len == 1 && b->stores.at[0]->src[1] == b->sum;
-  int up = here;
-  while (ok && up >= 0 && up != home) /* the loop of the reduction stands where its output is written */
-    up = at.at[up].up;
-  ok = ok && up == home;
-  bool moves = false; /* the output is read in the loops around it, not before all blocks */
-  for (; ok && up >= 0; up = at.at[up].up) {
-    UOp *loop = at.at[up].u;
-    if (is_block(loop->src[0]) || (up != home && !alone(loop))) break;
-    b->nest = loop, moves |= depends(k, b->stores.at[0]->src[0], loop->src[0]);
-    ok = vec_push(k->mem, &b->around, loop->src[0]);
-  }
-  vec_free(k->mem, &at);
-  return ok && b->nest && moves;
-}
-
-/* Local memory with an element for each turn of the loops around: its INDEX, lanes to come side by side. NULL
- * with *room: out of memory; without: there is no room for it. */
-static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
-  int64_t lane = -1, n = 1, most = k->opt->target->local_bytes / (int64_t)dtype_size((DType)b->sum->dtype);
-  for (size_t i = 0; i < k->list.len; i++)
-    if (k->list.at[i].op == OPT_VEC) lane = k->list.at[i].r;
-  UOp *flat = num(k, 0);
-  *room = true;
-  for (int lanes = 1; lanes >= 0; lanes--)
-    for (size_t i = 0; *room && i < b->around.len; i++) {
-      UOp *r = b->around.at[i];
-      if ((range_root(r) == lane) != lanes) continue;
-      flat = simp(k, flat ? add(k, flat, uop_alu2(k->st, OPS_MUL, r, num(k, n))) : NULL);
-      *room = is_const(r->src[0]) && !__builtin_mul_overflow(n, r->src[0]->arg.v.i, &n) && n <= most;
-    }
-  if (!*room || !flat) return NULL;
-  Arg arg = {.param = {n, k->next_local++}};
-  UOp *memory = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)b->sum->dtype, 1, 0, NULL, arg);
-  return memory ? UNEW(k->st, OPS_INDEX, (DType)memory->dtype, 1, ARG0, memory, flat) : NULL;
-}
-
-/* The nest with the outputs stored in the last block alone, and the sum so far after them. */
-static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block, UOp *acc, UOp *all) {
-  UOp *last = uop_alu2(k->st, OPS_CMPLT, block, num(k, block->src[0]->arg.v.i - 1));
-  UOp *turns = last ? uop_where(k->st, last, num(k, 0), num(k, 1)) : NULL;
-  UOp *once = kernel_range(k, turns, AXIS_LOOP, NULL), *with[2] = {0};
-  UOpVec stores = {0};
-  bool ok = once && all;
-  for (size_t i = 0; ok && i < b->stores.len; i++) {
-    UOp *s = b->stores.at[i], *value = uop_substitute(k->st, k->mem, s->src[1], 1, &(UOp *){b->sum}, &all);
-    s = value ? with_value(k, s, value) : NULL;
-    ok = s && vec_push(k->mem, &stores, s);
-    if (i) nest = nest ? nest_replace(k, nest, b->stores.at[i], 0, NULL) : NULL;
-  }
-  if (ok) with[0] = loop_new(k, once, (int)stores.len, stores.at), with[1] = write_new(k, acc, all, 0, NULL);
-  vec_free(k->mem, &stores);
-  return with[0] && with[1] && nest ? nest_replace(k, nest, b->stores.at[0], 2, with) : NULL;
-}
-
-static bool tile_reduction(Kernel *k, const Opt *o, UOp *u, const Blocked *b) {
-  UOp *r = u->src[0], *n = num(k, o->n), *acc = b->stores.at[0]->src[0];
-  int64_t size = r->src[0]->arg.v.i;
-  bool room = true;
-  if (o->n >= size) return true;
-  if (!b->plain && !(acc = accumulator(k, b, &room)))
-    return room ? false : refuse(k, o, "local memory has no room for its sums");
-  UOp *block = marked(k, kernel_range(k, num(k, (size + o->n - 1) / o->n), AXIS_REDUCE, r),
-                      BLOCKS_OF - (int)range_root(r));
-  UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *turns = n;
-  if (begin &&
-      size % o->n) { /* the lesser of n and what is left, as -max(-n, -left): bounds see through it */
-    UOp *done = uop_alu2(k->st, OPS_SUB, begin, r->src[0]),
-        *most = uop_alu2(k->st, OPS_MAX, done, num(k, -o->n));
-    turns = simp(k, uop_alu2(k->st, OPS_MUL, most, num(k, -1)));
-  }
-  UOp *inner = turns ? kernel_range(k, turns, AXIS_REDUCE, r) : NULL,
-      *at = inner ? add(k, begin, inner) : NULL;
-  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
-  UOp *loop = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
-  UOp *nest = loop ? nest_replace(k, b->nest, u, 1, &loop) : NULL;
-  UOp *first = block ? uop_alu2(k->st, OPS_CMPLT, block, num(k, 1)) : NULL;
-  Ops op = OPS_ADD;
-  PlaceVec places = {0};
-  if (nest && nest_places(k, nest, &places))
-    for (size_t i = 0; i < places.len; i++)
-      if (places.at[i].u->op == OPS_ACC) op = (Ops)places.at[i].u->arg.reduce.op;
-  vec_free(k->mem, &places);
-  UOp *all = first ? uop_where(k->st, first, b->sum, uop_alu2(k->st, op, acc, b->sum)) : NULL;
-  if (b->plain) {
-    UOp *store = all ? with_value(k, b->stores.at[0], all) : NULL;
-    nest = nest && store ? nest_replace(k, nest, b->stores.at[0], 1, &store) : NULL;
-  } else
-    nest = nest ? with_accumulator(k, b, nest, block, acc, all) : NULL;
-  nest = nest ? loop_new(k, block, 1, &nest) : NULL;
-  return nest && replace(k, b->nest, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, nest));
-}
-
 static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   UOp *r = u->src[0];
   bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
   Part p[2] = {{0}};
   if (tile) inner = (AxisType)r->arg.range.type;
   if (tile && !k->ren->has_local && is_const(r->src[0]) && carries(k, u)) {
-    Blocked b;
-    bool found = find_blocked(k, u, &b), done = found && tile_reduction(k, o, u, &b);
-    blocked_free(k, &b);
-    if (found) return done;
+    const char *why;
+    bool is, done = opt_tile_sum(k, u, o->n, &is, &why);
+    if (is) return done || (why && refuse(k, o, why));
   }
   if (k->ren->has_local && (grid || inner == AXIS_LOCAL)) { /* a fixed number of turns */
     int64_t size = r->src[0]->arg.v.i, n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, size);
@@ -727,82 +556,6 @@ static bool swap(Kernel *k, const Opt *o, bool *any) {
   return k->sink != NULL;
 }
 
-/* ---- THREAD */
-static bool writes_buffer(const UOp *u) {
-  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM;
-  for (int i = 1; is_loop(u) && i < u->nsrc; i++)
-    if (writes_buffer(u->src[i])) return true;
-  return false;
-}
-
-/* The loop of a nest that is dealt to threads: loop r of the opt where it has it, else its first loop of the
- * grid that is long enough. Outer loops alone: nothing is computed between them. */
-static UOp *thread_loop(UOp *u, const Opt *o) {
-  UOp *best = NULL;
-  for (; u && is_loop(u); u = alone(u)) {
-    const UOp *r = u->src[0];
-    if (type_of(u) == AXIS_ORDERED) break;
-    bool named = range_root(r) == o->r || block_root(r) == o->r;
-    if (type_of(u) == AXIS_REDUCE && !named) continue;
-    if (r->src[0]->ranges || r->src[0]->vmax < o->n) continue;
-    if (named) return u;
-    if (!best && type_of(u) == AXIS_GLOBAL) best = u;
-  }
-  return best;
-}
-
-static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* on the first thread */
-  UOp *one = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, thread, num(k, 1)), num(k, 1), num(k, 0));
-  UOp *once = kernel_range(k, one, AXIS_LOOP, NULL);
-  return loop_new(k, once, 1, &u);
-}
-
-/* Chunk t of the loop's turns: the same ones whoever runs them, and never a reduction, so any number of
- * threads gives the same bits. */
-static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
-  int64_t threads = thread->src[0]->arg.v.i;
-  UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
-  UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, add(k, m, num(k, threads - 1)), num(k, threads)));
-  UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *turns = c;
-  if (!is_const(m) || m->arg.v.i % threads)
-    turns = simp(
-        k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
-  UOp *inner = kernel_range(k, turns, AXIS_LOOP, NULL), *at = add(k, begin, inner);
-  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, loop), 1, &r, &at) : NULL;
-  UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
-  if (!now || u == loop) return now;
-  return nest_replace(k, u, loop, 1, &now);
-}
-
-/* The statements of `of`: what writes buffers is dealt out, or runs on the first thread; what is only
- * computed, each thread computes. In the blocks of a reduction that stand around its output, every block is
- * dealt alike. */
-static bool deal_all(Kernel *k, const Opt *o, const UOp *of, UOp *t, UOpVec *body) {
-  bool ok = true;
-  for (int i = of->op == OPS_LOOP; ok && i < of->nsrc; i++) {
-    UOp *u = of->src[i], *loop = thread_loop(u, o);
-    if (writes_buffer(u) && is_loop(u) && is_block(u->src[0]) && type_of(u) == AXIS_REDUCE) {
-      UOpVec inner = {0};
-      u = deal_all(k, o, u, t, &inner) ? loop_new(k, u->src[0], (int)inner.len, inner.at) : NULL;
-      vec_free(k->mem, &inner);
-    } else if (writes_buffer(u))
-      u = loop ? dealt(k, u, loop, t) : guarded(k, u, t);
-    ok = u && vec_push(k->mem, body, u);
-  }
-  return ok;
-}
-
-static bool thread(Kernel *k, const Opt *o) {
-  UOp *t = kernel_range(k, num(k, o->n), AXIS_THREAD, NULL);
-  UOpVec body = {0};
-  bool ok = t && deal_all(k, o, k->sink, t, &body);
-  UOp *all = ok ? loop_new(k, t, (int)body.len, body.at) : NULL;
-  vec_free(k->mem, &body);
-  k->sink = all ? nest_simplify(k, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, all)) : NULL;
-  k->nthread = (int)o->n;
-  return k->sink != NULL;
-}
-
 /* ---- one opt */
 static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
   PlaceVec at = {0};
@@ -812,7 +565,7 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     if (!is_loop(u)) continue;
     const UOp *r = u->src[0];
     bool named = range_root(r) == o->r || (o->op == OPT_THREAD && block_root(r) == o->r);
-    *ordered |= type_of(u) == AXIS_ORDERED && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
+    *ordered |= loop_type(u) == AXIS_ORDERED && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
     if (!named || r->src[0]->ranges || (k->ren->has_local && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
@@ -824,13 +577,13 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
  * most. */
 static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
   PlaceVec at = {0};
-  bool ok = nest_places(k, k->sink, &at), meet = false, grid = type_of(loop) == AXIS_GLOBAL;
+  bool ok = nest_places(k, k->sink, &at), meet = false, grid = loop_type(loop) == AXIS_GLOBAL;
   int axes = 0, here = -1;
   for (size_t i = 0; ok && i < at.len; i++)
     if (at.at[i].u == loop) here = (int)i;
   for (size_t i = 0; ok && i < at.len; i++) {
     const UOp *u = at.at[i].u;
-    if (!is_loop(u) || type_of(u) != AXIS_LOCAL) continue;
+    if (!is_loop(u) || loop_type(u) != AXIS_LOCAL) continue;
     if (u->src[0]->arg.range.of == LOCAL_OF_GRID) {
       axes++;
       continue;
@@ -855,14 +608,14 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   int64_t grid = 1, inner = 1;
   for (size_t i = 0; ok && i < at.len; i++) {
     const UOp *u = at.at[i].u;
-    if (!is_loop(u) || type_of(u) != AXIS_LOCAL) continue;
+    if (!is_loop(u) || loop_type(u) != AXIS_LOCAL) continue;
     if (u->src[0]->arg.range.of == LOCAL_OF_GRID)
       grid = TG_MIN(grid * u->src[0]->src[0]->arg.v.i, INT32_MAX);
     else
       inner = u->src[0]->src[0]->arg.v.i;
   }
   vec_free(k->mem, &at);
-  if (o->n > MOST_THREADS || type_of(loop) != AXIS_GLOBAL) return grid * TG_MIN(o->n, INT32_MAX);
+  if (o->n > MOST_THREADS || loop_type(loop) != AXIS_GLOBAL) return grid * TG_MIN(o->n, INT32_MAX);
   return TG_MIN(grid, INT32_MAX / MOST_THREADS) * inner * o->n;
 }
 
@@ -927,7 +680,7 @@ static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
     facts_free(k, &f);
     if (!ok || f.carries) return ok && refuse(k, o, "a loop of a reduction");
   }
-  return thread(k, o);
+  return opt_thread(k, o);
 }
 
 static bool opt_apply(Kernel *k, const Opt *o) {
@@ -986,7 +739,8 @@ static bool pad_grid(Kernel *k) {
   bool ok = nest_places(k, k->sink, &at);
   for (size_t i = at.len; ok && i-- > 0;) { /* inner first: an outer one is then found where it was */
     UOp *u = at.at[i].u;
-    if (is_loop(u) && type_of(u) == AXIS_GLOBAL && !is_const(u->src[0]->src[0]) && !u->src[0]->src[0]->ranges)
+    if (is_loop(u) && loop_type(u) == AXIS_GLOBAL && !is_const(u->src[0]->src[0]) &&
+        !u->src[0]->src[0]->ranges)
       ok = vec_push(k->mem, &loops, u->src[0]);
   }
   for (size_t l = 0; ok && l < loops.len; l++) {

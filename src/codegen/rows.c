@@ -12,7 +12,8 @@
 enum {
   STORE_TILE = 16,     /* rows are turned into lines of memory in squares of a vector */
   CASCADE_BLOCK = 128, /* turns of a cascade's block: rows of it stay near, and few corrections are made */
-  LEAST_CASCADE_BLOCK = 64
+  LEAST_CASCADE_BLOCK = 64,
+  MOST_SEARCHED = 512 /* nodes of a value: a longer one is no product */
 };
 
 typedef struct Rows {
@@ -29,13 +30,14 @@ typedef struct Rows {
 static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
   UOpVec seen = {0};
   bool ok = vec_push(k->mem, &seen, reduce->src[0]);
-  for (size_t i = 0; ok && i < seen.len; i++) {
+  for (size_t i = 0; ok && i < seen.len && seen.len < MOST_SEARCHED; i++) {
     UOp *u = seen.at[i];
     if (u->op == OPS_INDEX) ok = vec_push(k->mem, out, u);
     if (u->op == OPS_INDEX || u->op == OPS_REDUCE || u->op == OPS_AFTER) continue;
     for (int s = 0; ok && s < u->nsrc; s++)
       if (!vec_has(&seen, u->src[s])) ok = vec_push(k->mem, &seen, u->src[s]);
   }
+  if (seen.len >= MOST_SEARCHED) out->len = 0;
   vec_free(k->mem, &seen);
   return ok;
 }

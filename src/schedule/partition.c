@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { MOST_BESIDE = 64 }; /* kernels, the newest ones, that are asked whether they share a launch */
+
 typedef struct Trial {
   int ngrid;
   UOp *grid[MAX_RANK];
@@ -188,7 +190,7 @@ static bool place(Sched *s, int i) {
     double win = s->ks.at[k].cost.us + one.cost.us - t.cost.us;
     if (win > gain) gain = win, best = k, bt = t;
   }
-  for (size_t k = s->ks.len; joins && best < 0 && k-- > 0;)
+  for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
     if (beside(s, i, (int)k, &one, &t) && try_join(s, i, (int)k, &one.cost, &t) &&
         s->ks.at[k].cost.us + one.cost.us > t.cost.us)
       best = (int)k, bt = t;

@@ -1,7 +1,7 @@
 /* target.c: what machines are. In: this processor. Out: a Target. Nothing is timed: a plan, and with it the
  * order of every sum, must be the same at each start. Devices that run nothing or check plan for a machine
  * that is written down here, so that their kernels are the same everywhere. */
-#include "renderer/target.h"
+#include "uop/target.h"
 #ifdef __x86_64__
 #include <cpuid.h>
 #endif

@@ -1,0 +1,162 @@
+/* blocks.c: TILE of a reduction. In: a nest with one reduction, whose loop stands where its outputs are
+ * written. Out: the reduction's blocks stand around the loops of the outputs, and each adds its sum to an
+ * accumulator: the output, where that is the sum alone, else local memory, of which the last block makes the
+ * outputs. A block is summed from zero, so that no sum gets longer than a block. */
+#include "codegen/nest.h"
+
+static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
+
+typedef struct Blocked {
+  UOp *nest, *loop,
+      *sum; /* the outermost loop of the outputs, the reduction's, what is read of the register */
+  UOpVec stores;
+  bool plain;    /* one output, the sum */
+  UOpVec around; /* ranges of the loops of the outputs, the innermost first */
+} Blocked;
+
+static void blocked_free(Kernel *k, Blocked *b) {
+  vec_free(k->mem, &b->stores), vec_free(k->mem, &b->around);
+}
+
+/* The one place where the values of the stores read a register. */
+static bool find_sum(Kernel *k, Blocked *b) {
+  UOpVec order = {0};
+  bool ok = true;
+  for (size_t s = 0; ok && s < b->stores.len; s++) {
+    const UOp *store = b->stores.at[s];
+    ok = store->nsrc == 2 && !store->src[0]->arg.i;
+    ok = ok && uop_toposort(k->st, k->mem, store->src, 2, &order);
+  }
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    if (u->op != OPS_INDEX || memory_of(u)->op == OPS_PARAM) continue;
+    ok = memory_of(u)->op == OPS_DEFINE_REG && (!b->sum || b->sum == u);
+    b->sum = u;
+  }
+  vec_free(k->mem, &order);
+  return ok && b->sum;
+}
+
+static bool find_blocked(Kernel *k, UOp *u, Blocked *b) {
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at), together = true;
+  int here = -1, home = -1, starts = 0;
+  *b = (Blocked){.loop = u};
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *s = at.at[i].u;
+    if (s == u) here = (int)i;
+    if (s->op != OPS_STORE) continue;
+    starts += stored_in(s)->op == OPS_DEFINE_REG;
+    if (stored_in(s)->op != OPS_PARAM) continue;
+    together &= !b->stores.len || home == at.at[i].up;
+    home = at.at[i].up;
+    ok = vec_push(k->mem, &b->stores, s);
+  }
+  ok = ok && here >= 0 && home >= 0 && together && starts == 1 && find_sum(k, b);
+  b->plain = ok && b->stores.len == 1 && b->stores.at[0]->src[1] == b->sum;
+  int up = here;
+  while (ok && up >= 0 && up != home) /* the loop of the reduction stands where its output is written */
+    up = at.at[up].up;
+  ok = ok && up == home;
+  bool moves = false; /* the output is read in the loops around it, not before all blocks */
+  for (; ok && up >= 0; up = at.at[up].up) {
+    UOp *loop = at.at[up].u;
+    if (is_block(loop->src[0]) || (up != home && !alone(loop))) break;
+    b->nest = loop, moves |= depends(k, b->stores.at[0]->src[0], loop->src[0]);
+    ok = vec_push(k->mem, &b->around, loop->src[0]);
+  }
+  vec_free(k->mem, &at);
+  return ok && b->nest && moves;
+}
+
+/* Local memory with an element for each turn of the loops around: its INDEX, lanes to come side by side. NULL
+ * with *room: out of memory; without: there is no room for it. */
+static UOp *accumulator(Kernel *k, const Blocked *b, bool *room) {
+  int64_t lane = -1, n = 1, most = k->opt->target->local_bytes / (int64_t)dtype_size((DType)b->sum->dtype);
+  for (size_t i = 0; i < k->list.len; i++)
+    if (k->list.at[i].op == OPT_VEC) lane = k->list.at[i].r;
+  UOp *flat = num(k, 0);
+  *room = true;
+  for (int lanes = 1; lanes >= 0; lanes--)
+    for (size_t i = 0; *room && i < b->around.len; i++) {
+      UOp *r = b->around.at[i];
+      if ((range_root(r) == lane) != lanes) continue;
+      flat = simp(k, flat ? add(k, flat, uop_alu2(k->st, OPS_MUL, r, num(k, n))) : NULL);
+      *room = is_const(r->src[0]) && !__builtin_mul_overflow(n, r->src[0]->arg.v.i, &n) && n <= most;
+    }
+  if (!*room || !flat) return NULL;
+  Arg arg = {.param = {n, k->next_local++}};
+  UOp *memory = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)b->sum->dtype, 1, 0, NULL, arg);
+  return memory ? UNEW(k->st, OPS_INDEX, (DType)memory->dtype, 1, ARG0, memory, flat) : NULL;
+}
+
+/* The nest with the outputs stored in the last block alone, and the sum so far after them. */
+static UOp *with_accumulator(Kernel *k, const Blocked *b, UOp *nest, UOp *block, UOp *acc, UOp *all) {
+  UOp *last = uop_alu2(k->st, OPS_CMPLT, block, num(k, block->src[0]->arg.v.i - 1));
+  UOp *turns = last ? uop_where(k->st, last, num(k, 0), num(k, 1)) : NULL;
+  UOp *once = kernel_range(k, turns, AXIS_LOOP, NULL), *with[2] = {0};
+  UOpVec stores = {0};
+  bool ok = once && all;
+  for (size_t i = 0; ok && i < b->stores.len; i++) {
+    UOp *s = b->stores.at[i], *value = uop_substitute(k->st, k->mem, s->src[1], 1, &(UOp *){b->sum}, &all);
+    s = value ? statement_with(k, s, value) : NULL;
+    ok = s && vec_push(k->mem, &stores, s);
+    if (i) nest = nest ? nest_replace(k, nest, b->stores.at[i], 0, NULL) : NULL;
+  }
+  if (ok) with[0] = loop_new(k, once, (int)stores.len, stores.at), with[1] = write_new(k, acc, all, 0, NULL);
+  vec_free(k->mem, &stores);
+  return with[0] && with[1] && nest ? nest_replace(k, nest, b->stores.at[0], 2, with) : NULL;
+}
+
+static bool tile_sum(Kernel *k, UOp *u, int64_t most_turns, const Blocked *b, const char **why) {
+  UOp *r = u->src[0], *n = num(k, most_turns), *acc = b->stores.at[0]->src[0];
+  int64_t size = r->src[0]->arg.v.i;
+  bool room = true;
+  if (most_turns >= size) return true;
+  if (!b->plain && !(acc = accumulator(k, b, &room))) {
+    if (!room) *why = "local memory has no room for its sums";
+    return false;
+  }
+  UOp *block = range_marked(k, kernel_range(k, num(k, (size + most_turns - 1) / most_turns), AXIS_REDUCE, r),
+                            BLOCKS_OF - (int)range_root(r));
+  UOp *begin = block ? uop_alu2(k->st, OPS_MUL, block, n) : NULL, *turns = n;
+  if (begin &&
+      size % most_turns) { /* the lesser of n and what is left, as -max(-n, -left): bounds see through it */
+    UOp *done = uop_alu2(k->st, OPS_SUB, begin, r->src[0]),
+        *most = uop_alu2(k->st, OPS_MAX, done, num(k, -most_turns));
+    turns = simp(k, uop_alu2(k->st, OPS_MUL, most, num(k, -1)));
+  }
+  UOp *inner = turns ? kernel_range(k, turns, AXIS_REDUCE, r) : NULL,
+      *at = inner ? add(k, begin, inner) : NULL;
+  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
+  UOp *loop = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  UOp *nest = loop ? nest_replace(k, b->nest, u, 1, &loop) : NULL;
+  UOp *first = block ? uop_alu2(k->st, OPS_CMPLT, block, num(k, 1)) : NULL;
+  Ops op = OPS_ADD;
+  PlaceVec places = {0};
+  if (nest && nest_places(k, nest, &places))
+    for (size_t i = 0; i < places.len; i++)
+      if (places.at[i].u->op == OPS_ACC) op = (Ops)places.at[i].u->arg.reduce.op;
+  vec_free(k->mem, &places);
+  UOp *all = first ? uop_where(k->st, first, b->sum, uop_alu2(k->st, op, acc, b->sum)) : NULL;
+  if (b->plain) {
+    UOp *store = all ? statement_with(k, b->stores.at[0], all) : NULL;
+    nest = nest && store ? nest_replace(k, nest, b->stores.at[0], 1, &store) : NULL;
+  } else
+    nest = nest ? with_accumulator(k, b, nest, block, acc, all) : NULL;
+  nest = nest ? loop_new(k, block, 1, &nest) : NULL;
+  return nest && nest_edit(k, b->nest, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, nest));
+}
+
+bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why) {
+  Blocked b;
+  *why = NULL;
+  *is = find_blocked(k, loop, &b);
+  bool done = *is && tile_sum(k, loop, n, &b, why);
+  blocked_free(k, &b);
+  return done;
+}

@@ -1,0 +1,84 @@
+/* thread.c: the opt THREAD. In: a nest that has its other opts. Out: the same, in a loop over threads: of
+ * each nest that writes buffers one loop is dealt to them; what is only computed, each computes. */
+#include "codegen/nest.h"
+
+static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
+
+static bool writes_buffer(const UOp *u) {
+  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM;
+  for (int i = 1; is_loop(u) && i < u->nsrc; i++)
+    if (writes_buffer(u->src[i])) return true;
+  return false;
+}
+
+/* The loop of a nest that is dealt to threads: loop r of the opt where it has it, else its first loop of the
+ * grid that is long enough. Outer loops alone: nothing is computed between them. */
+static UOp *thread_loop(UOp *u, const Opt *o) {
+  UOp *best = NULL;
+  for (; u && is_loop(u); u = alone(u)) {
+    const UOp *r = u->src[0];
+    if (loop_type(u) == AXIS_ORDERED) break;
+    bool named = range_root(r) == o->r || block_root(r) == o->r;
+    if (loop_type(u) == AXIS_REDUCE && !named) continue;
+    if (r->src[0]->ranges || r->src[0]->vmax < o->n) continue;
+    if (named) return u;
+    if (!best && loop_type(u) == AXIS_GLOBAL) best = u;
+  }
+  return best;
+}
+
+static UOp *guarded(Kernel *k, UOp *u, UOp *thread) { /* on the first thread */
+  UOp *one = uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, thread, num(k, 1)), num(k, 1), num(k, 0));
+  UOp *once = kernel_range(k, one, AXIS_LOOP, NULL);
+  return loop_new(k, once, 1, &u);
+}
+
+/* Chunk t of the loop's turns: the same ones whoever runs them, and never a reduction, so any number of
+ * threads gives the same bits. */
+static UOp *dealt(Kernel *k, UOp *u, UOp *loop, UOp *thread) {
+  int64_t threads = thread->src[0]->arg.v.i;
+  UOp *r = loop->src[0], *m = r->src[0], *zero = num(k, 0);
+  UOp *c = simp(k, uop_alu2(k->st, OPS_FLOORDIV, add(k, m, num(k, threads - 1)), num(k, threads)));
+  UOp *begin = uop_alu2(k->st, OPS_MUL, thread, c), *left = uop_alu2(k->st, OPS_SUB, m, begin), *turns = c;
+  if (!is_const(m) || m->arg.v.i % threads)
+    turns = simp(
+        k, uop_where(k->st, uop_alu2(k->st, OPS_CMPLT, left, c), uop_alu2(k->st, OPS_MAX, left, zero), c));
+  UOp *inner = kernel_range(k, turns, AXIS_LOOP, NULL), *at = add(k, begin, inner);
+  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, loop), 1, &r, &at) : NULL;
+  UOp *now = body ? loop_new(k, inner, body->nsrc, body->src) : NULL;
+  if (!now || u == loop) return now;
+  return nest_replace(k, u, loop, 1, &now);
+}
+
+/* The statements of `of`: what writes buffers is dealt out, or runs on the first thread; what is only
+ * computed, each thread computes. In the blocks of a reduction that stand around its output, every block is
+ * dealt alike. */
+static bool deal_all(Kernel *k, const Opt *o, const UOp *of, UOp *t, UOpVec *body) {
+  bool ok = true;
+  for (int i = of->op == OPS_LOOP; ok && i < of->nsrc; i++) {
+    UOp *u = of->src[i], *loop = thread_loop(u, o);
+    if (writes_buffer(u) && is_loop(u) && is_block(u->src[0]) && loop_type(u) == AXIS_REDUCE) {
+      UOpVec inner = {0};
+      u = deal_all(k, o, u, t, &inner) ? loop_new(k, u->src[0], (int)inner.len, inner.at) : NULL;
+      vec_free(k->mem, &inner);
+    } else if (writes_buffer(u))
+      u = loop ? dealt(k, u, loop, t) : guarded(k, u, t);
+    ok = u && vec_push(k->mem, body, u);
+  }
+  return ok;
+}
+
+bool opt_thread(Kernel *k, const Opt *o) {
+  UOp *t = kernel_range(k, num(k, o->n), AXIS_THREAD, NULL);
+  UOpVec body = {0};
+  bool ok = t && deal_all(k, o, k->sink, t, &body);
+  UOp *all = ok ? loop_new(k, t, (int)body.len, body.at) : NULL;
+  vec_free(k->mem, &body);
+  k->sink = all ? nest_simplify(k, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, all)) : NULL;
+  k->nthread = (int)o->n;
+  return k->sink != NULL;
+}

@@ -351,52 +351,56 @@ static bool is_plain(const UOp *u) {
          (u->src[0]->arg.range.type == AXIS_REDUCE || u->src[0]->arg.range.type == AXIS_LOOP);
 }
 
-/* Whether a loop may have turns that do not count: a first look. */
-static bool may_clip(Clip *c) {
-  for (size_t i = c->here + 1; i < c->end; i++) {
-    const UOp *u = c->at.at[i].u;
-    if (u->op == OPS_ACC && u->src[1]->op == OPS_WHERE && depends(c->k, u->src[1]->src[0], c->r)) return true;
-    if (u->op == OPS_STORE && stored_in(u)->op == OPS_DEFINE_LOCAL && depends(c->k, u->src[0], c->r))
-      return true;
+/* Whether a loop over r may have turns that do not count: a first look at it. */
+static bool may_clip(Kernel *k, const UOp *loop, const UOp *r) {
+  bool may = false;
+  for (int i = 1; !may && i < loop->nsrc; i++) {
+    const UOp *u = loop->src[i];
+    if (u->op == OPS_LOOP) may = may_clip(k, u, r);
+    if (u->op == OPS_ACC) may = u->src[1]->op == OPS_WHERE && depends(k, u->src[1]->src[0], r);
+    if (u->op == OPS_STORE) may = stored_in(u)->op == OPS_DEFINE_LOCAL && depends(k, u->src[0], r);
   }
-  return false;
+  return may;
 }
 
-/* The loop over range r in the nest as it now is. */
-static bool clip_loop(Kernel *k, UOp *r, UOpVec *made) {
-  Clip c = {.k = k, .r = r, .made = made, .catches_up = is_block(r) && r->arg.range.type == AXIS_REDUCE};
+static bool clip_loop(Kernel *k, UOp *loop, UOpVec *made) {
+  UOp *r = loop->src[0];
+  Clip c = {.k = k, .loop = loop, .r = r, .made = made};
+  c.catches_up = is_block(r) && r->arg.range.type == AXIS_REDUCE;
+  if (!may_clip(k, loop, r)) return true;
   bool ok = nest_places(k, k->sink, &c.at);
-  while (ok && c.here < c.at.len && !(c.at.at[c.here].u->op == OPS_LOOP && c.at.at[c.here].u->src[0] == r))
+  while (ok && c.here < c.at.len && c.at.at[c.here].u != loop)
     c.here++;
-  if (ok && c.here < c.at.len) {
-    c.loop = c.at.at[c.here].u, c.end = c.here + 1;
-    while (c.end < c.at.len && c.at.at[c.end].depth > c.at.at[c.here].depth)
-      c.end++;
-    if (may_clip(&c) && find(&c)) ok = in_parts(&c);
-  }
+  c.end = c.here + 1;
+  while (ok && c.end < c.at.len && c.at.at[c.end].depth > c.at.at[c.here].depth)
+    c.end++;
+  if (ok && c.here < c.at.len && find(&c)) ok = in_parts(&c);
   vec_free(k->mem, &c.at);
   return ok;
 }
 
-/* The first loop that was not looked at: outer before inner, as what an outer one leaves out its inner ones
- * need not ask; and what reads a row before what fills it. */
-static UOp *next_loop(const UOp *u, const UOpVec *seen) {
-  UOp *r = NULL;
-  bool had = !is_plain(u);
-  for (size_t i = 0; !had && i < seen->len; i++)
-    had = seen->at[i] == u->src[0];
-  if (!had) return u->src[0];
-  for (int i = u->op == OPS_LOOP || u->op == OPS_SINK ? u->nsrc : 0; !r && i-- > 0;)
-    if (u->src[i]->op == OPS_LOOP) r = next_loop(u->src[i], seen);
-  return r;
+/* Outer loops before inner ones, as what an outer one leaves out its inner ones need not ask; and what reads
+ * a row before what fills it. */
+static bool loops_in_order(Kernel *k, UOp *u, UOpVec *out) {
+  bool ok = !is_plain(u) || vec_push(k->mem, out, u);
+  for (int i = u->nsrc; ok && i-- > 0;)
+    if (is_loop(u->src[i])) ok = loops_in_order(k, u->src[i], out);
+  return ok;
 }
 
 bool clip_loops(Kernel *k) {
-  UOpVec seen = {0};
+  UOpVec loops = {0}, seen = {0}; /* seen: ranges */
   bool ok = true;
-  UOp *r;
-  while (ok && (r = next_loop(k->sink, &seen)))
-    ok = vec_push(k->mem, &seen, r) && clip_loop(k, r, &seen);
-  vec_free(k->mem, &seen);
+  for (UOp *before = NULL; ok && k->sink != before;) {
+    before = k->sink, loops.len = 0;
+    ok = loops_in_order(k, k->sink, &loops);
+    for (size_t i = 0; ok && k->sink == before && i < loops.len; i++) {
+      UOp *r = loops.at[i]->src[0];
+      if (seen.len && vec_has(&seen, r)) continue;
+      ok = clip_loop(k, loops.at[i], &seen);
+      if (ok && k->sink != before) ok = vec_push(k->mem, &seen, r);
+    }
+  }
+  vec_free(k->mem, &loops), vec_free(k->mem, &seen);
   return ok;
 }

@@ -5,10 +5,10 @@
  *
  * With the maximum a before a block and b after it, a sum of f(k, a) becomes a sum of f(k, b) by one product,
  * if f(k, b) = f(k, a) * SCALE where SCALE is free of k; a maximum of f by one addition, if f(k, b) = f(k, a)
- * + SHIFT. SCALE and SHIFT are found term by term below; where there is none, the opt is refused. While
- * nothing but the identity was seen, a = -inf, what was summed so far is dropped: it is what f makes of -inf
- * - -inf. (Known difference: a term that is a product with inf or NaN, all of whose weights so far were 0, is
- * dropped with it.)
+ * + SHIFT. rules/cascade.rules says both; where there is none, the opt is refused. While nothing but the
+ * identity was seen, a = -inf, what was summed so far is dropped: it is what f makes of -inf less -inf.
+ * (Known difference: a term that is a product with inf or NaN, all of whose weights so far were 0, is dropped
+ * with it.)
  *
  * A block in which no step counts changes nothing: clip.c may leave it out. */
 #include "codegen/cascade.h"
@@ -55,7 +55,7 @@ static bool cannot(Cascade *c, const char *why) {
   return false;
 }
 
-static UOp *body_at(const Cascade *c, int i) { /* statement i of the home, from 1 on; NULL: past the last */
+static UOp *body_at(const Cascade *c, int i) { /* statement i of the home, from 0 on; NULL: past the last */
   const UOp *home = c->home < 0 ? c->k->sink : c->at.at[c->home].u;
   int first = c->home < 0 ? 0 : 1;
   return first + i < home->nsrc ? home->src[first + i] : NULL;

@@ -1,6 +1,8 @@
 /* opts.c: shapes a kernel's loops by a list of opts. In: a nest and the list. Out: the same kernel with its
  * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
- * a reduction), LOCAL (threads of a GPU block), THREAD. Each opt is an edit of the tree.
+ * a reduction), LOCAL (threads of a GPU block). Each opt is an edit of the tree; those that are a subject of
+ * their own have a file: CASCADE (cascade.c), TILE of a reduction (blocks.c), STAGE (stage.c), THREAD
+ * (thread.c).
  *
  * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
  * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.

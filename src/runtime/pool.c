@@ -1,10 +1,9 @@
 /* pool.c: threads for the thread axis. Workers spin for a while after a job, then park on a futex. One job at
- a time: a second caller runs its
- * tids itself. Which thread runs which tid is left to chance; results cannot depend on it, since tids share
- no output.
- * `ticket` = job number << 32 | next tid. A claim is a compare-and-swap on it,
-     so a worker that read the fields of an older job fails; a job
- * that is over leaves CLOSED in the low half before the fields change. */
+ * a time: a second caller runs its tids itself. Thread i runs tid i where it comes in time, so that what one
+ * kernel leaves in a core's cache the next finds there; a tid whose thread is late is run by any other.
+ * Results cannot depend on it, since tids share no output.
+ * A tid is claimed by a compare-and-swap of its slot to the job. Jobs only grow, so a worker that read the
+ * fields of an older one fails. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -12,9 +11,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 
-enum { SPIN_US = 50 };
-
-static const uint32_t CLOSED = UINT32_MAX;
+enum { SPIN_US = 50, SLOT_BITS = 10, NSLOT = 1 << SLOT_BITS };
 
 typedef struct Worker {
   Pool *pool;
@@ -31,9 +28,9 @@ struct Pool {
   void **scratch; /* per thread, the caller first */
   size_t scratch_bytes;
   char pad0[64]; /* what workers write stays off the lines that others read */
-  _Atomic uint64_t ticket;
+  _Atomic uint64_t job; /* its number, and its slots less one in the low SLOT_BITS */
   char pad1[64];
-  _Atomic int left; /* tids not yet finished */
+  _Atomic int left; /* slots not yet finished */
   char pad2[64];
   _Atomic uint32_t wake, parked;
   _Atomic bool stop;
@@ -41,6 +38,7 @@ struct Pool {
   _Atomic(void *const *) bufs;
   _Atomic(const int64_t *) vars;
   _Atomic uint32_t n;
+  _Atomic uint64_t slot[NSLOT]; /* the last job that each was claimed for; slot k has tids k, k + NSLOT, .. */
 };
 
 static void *align64(void *p) { return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
@@ -51,28 +49,26 @@ static void pause_cpu(void) {
 #endif
 }
 
-/* Runs one tid of the current job; false: none left. */
+/* Runs a slot of the current job, its own if that is free; false: none left. */
 static bool run_one(Pool *p, int index) {
-  uint64_t t = atomic_load_explicit(&p->ticket, memory_order_acquire);
-  for (;;) {
-    KernelFn fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
-    void *const *bufs = atomic_load_explicit(&p->bufs, memory_order_relaxed);
-    const int64_t *vars = atomic_load_explicit(&p->vars, memory_order_relaxed);
-    uint32_t n = atomic_load_explicit(&p->n, memory_order_relaxed), tid = (uint32_t)t;
-    void *scratch = align64(__atomic_load_n(&p->scratch[index], __ATOMIC_RELAXED));
-    if (tid >= n) { /* final only if this still is the ticket of that n */
-      uint64_t again = atomic_load_explicit(&p->ticket, memory_order_acquire);
-      if (again == t) return false;
-      t = again;
+  uint64_t job = atomic_load_explicit(&p->job, memory_order_acquire);
+  KernelFn fn = atomic_load_explicit(&p->fn, memory_order_relaxed);
+  void *const *bufs = atomic_load_explicit(&p->bufs, memory_order_relaxed);
+  const int64_t *vars = atomic_load_explicit(&p->vars, memory_order_relaxed);
+  uint32_t n = atomic_load_explicit(&p->n, memory_order_relaxed), nslot = job % NSLOT + 1;
+  void *scratch = align64(__atomic_load_n(&p->scratch[index], __ATOMIC_RELAXED));
+  for (uint32_t i = 0; i < nslot; i++) {
+    uint32_t k = ((uint32_t)index + i) % nslot;
+    uint64_t last = atomic_load_explicit(&p->slot[k], memory_order_relaxed);
+    if (last >= job || !atomic_compare_exchange_strong_explicit(&p->slot[k], &last, job, memory_order_acq_rel,
+                                                                memory_order_relaxed))
       continue;
-    }
-    if (atomic_compare_exchange_strong_explicit(&p->ticket, &t, t + 1, memory_order_acq_rel,
-                                                memory_order_acquire)) {
+    for (uint32_t tid = k; tid < n; tid += NSLOT)
       fn(bufs, vars, (int)tid, scratch);
-      atomic_fetch_sub_explicit(&p->left, 1, memory_order_release);
-      return true;
-    }
+    atomic_fetch_sub_explicit(&p->left, 1, memory_order_release);
+    return true;
   }
+  return false;
 }
 
 static void *work(void *arg) {
@@ -122,7 +118,7 @@ static void pin(const TgOs *os, pthread_t t, int k) {
 Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   Pool *p = mem_alloc(mem, sizeof *p);
   if (!p) return NULL;
-  p->mem = mem, p->os = os, p->ticket = CLOSED;
+  p->mem = mem, p->os = os;
   int want = TG_MAX(nthread - 1, 0);
   p->workers = mem_alloc(mem, ((size_t)want + 1) * sizeof *p->workers);
   p->scratch = mem_alloc(mem, ((size_t)want + 1) * sizeof *p->scratch);
@@ -168,8 +164,8 @@ static bool grow_scratch(Pool *p, size_t nbytes) {
   return true;
 }
 
-/* The caller works too, and waits by spinning: launches take microseconds. fn, bufs, vars and n are read by
- * those alone who have taken a part of this job's ticket. */
+/* The caller works too, and waits by spinning: launches take microseconds. fn, bufs, vars and n change while no
+ * job is under way, so a claim that succeeds says that what was read before it is of that job. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes) {
   if (pthread_mutex_trylock(&p->busy)) { /* another thread of the host is at work here */
     void *own = scratch_bytes ? mem_alloc(p->mem, scratch_bytes + 64) : NULL;
@@ -189,20 +185,20 @@ TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, 
     pthread_mutex_unlock(&p->busy);
     return TG_OK;
   }
-  uint64_t job = (atomic_load(&p->ticket) >> 32) + 1;
   atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
   atomic_store_explicit(&p->bufs, bufs, memory_order_relaxed);
   atomic_store_explicit(&p->vars, vars, memory_order_relaxed);
   atomic_store_explicit(&p->n, (uint32_t)n, memory_order_relaxed);
-  atomic_store(&p->left, n);
-  atomic_store(&p->ticket, job << 32);
+  uint64_t number = atomic_load(&p->job) / NSLOT + 1;
+  int nslot = TG_MIN(n, NSLOT);
+  atomic_store(&p->left, nslot);
+  atomic_store(&p->job, number * NSLOT + (uint64_t)(nslot - 1));
   if (atomic_load(&p->parked)) wake_all(p);
   while (run_one(p, 0)) {}
   for (int spins = 1; atomic_load_explicit(&p->left, memory_order_acquire); spins++) {
     pause_cpu();
     if (spins % 4096 == 0) sched_yield();
   }
-  atomic_store(&p->ticket, job << 32 | CLOSED);
   pthread_mutex_unlock(&p->busy);
   return TG_OK;
 }

@@ -187,6 +187,17 @@ TgStatus tg_scope_begin(TgContext *ctx) {
   return TG_OK;
 }
 
+/* Results whose handles are gone: the memory that the next ones are written to is cold as long as these hold
+ * theirs. A sweep looks at each node; it is worth that for each SWEPT_FOR_NODE bytes that it gives back. */
+enum { SWEPT_FOR_NODE = 100, SWEPT_FROM = 256 << 10 };
+
+static bool sweep_is_due(const TgContext *ctx) {
+  uint64_t garbage =
+      ctx->dev.bytes_in_use > ctx->swept_bytes ? ctx->dev.bytes_in_use - ctx->swept_bytes : 0;
+  return store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 ||
+         garbage > SWEPT_FROM + (uint64_t)SWEPT_FOR_NODE * store_id_limit(ctx->store);
+}
+
 TgStatus tg_scope_end(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   if (ctx->scopes.len < 2) return error_set(&ctx->err, TG_ERR_STATE, "scope: end without begin");
@@ -194,10 +205,7 @@ TgStatus tg_scope_end(TgContext *ctx) {
   while (s->tensors)
     tg_release(s->tensors);
   ctx->scopes.len--;
-  if (store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 ||
-      ctx->dev.bytes_in_use > 2 * ctx->swept_bytes + (64u << 20))
-    return tg_collect(ctx);
-  return TG_OK;
+  return sweep_is_due(ctx) ? tg_collect(ctx) : TG_OK;
 }
 
 static void link_in(TgTensor *t, TgTensor **head) {

@@ -342,6 +342,19 @@ static void memory_is_given_back(void **state) {
   tg_release(x);
 }
 
+/* What a turn of a loop leaves is written over by the next, not kept beside it: no call of tg_collect. */
+static void scopes_give_back(void **state) {
+  (void)state;
+  TgTensor *x = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(1 << 20), 1)));
+  OK(tg_realize(x));
+  OK(tg_collect(C));
+  tg_counters_reset(C);
+  for (int i = 0; i < 20; i++) /* 4 MiB each */
+    TG_SCOPE(C) OK(tg_realize(tg_mul_scalar(x, 1.0001)));
+  assert_true(tg_counters(C).peak_bytes <= 12 << 20);
+  tg_release(x);
+}
+
 /* A loop over the batches of a data set is planned once: where a batch begins is no part of the plan. */
 static void batches(void **state) {
   (void)state;
@@ -685,6 +698,7 @@ int main(void) {
                                      BOTH(order_of_roots),
                                      BOTH(file_at_close),
                                      BOTH(memory_is_given_back),
+                                     BOTH(scopes_give_back),
                                      BOTH(batches),
                                      BOTH(contiguous_is_memory),
                                      BOTH(diamonds),

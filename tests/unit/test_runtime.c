@@ -1042,8 +1042,10 @@ static K *dedup(K *k) { /* interned nodes that the builders pushed twice */
 
 static void test_threads(void **state) {
   (void)state;
-  static int64_t zero[37];
-  for (int n = 1; n <= 37; n += 12) {
+  static int64_t zero[2500];
+  static const int counts[] = {1, 13, 25, 37, 2500}; /* the last: more than the pool has slots */
+  for (size_t i = 0; i < TG_COUNT(counts); i++) {
+    int n = counts[i];
     Case c = {dedup(threaded(n)), {{zero, (size_t)n * 8}}, 1, NULL, check_threaded, n, 0};
     run(&c, 1);
   }

@@ -2,9 +2,15 @@
  * core.
  *
  *   compute = turns * (max(multiply-adds / 2, loads / 2, 4 * dependent adds) + 1), more where registers do
- * not suffice traffic = for each level of memory, what each operand moves into it: the bytes below the
- * outermost loop whose footprint fits the level, times the turns outside; nothing where all fits cost    =
- * the larger of the two, and a part of all: traffic is never hidden whole; copies and stores on top
+ *             not suffice; lanes that are left over are steps of their own
+ *   traffic = for each level of memory, what each operand moves into it: the bytes below the outermost loop
+ *             whose footprint fits the level, times the turns outside; nothing where all fits
+ *   pages   = the same with the pages that a core knows as a level
+ *   cost    = the larger of compute and traffic, and a part of all: traffic is never hidden whole; copies,
+ *             pages and stores on top
+ *
+ * It is the cost of the thread that has most, for the loop whose shares differ least; where several do, for
+ * the one whose thread reads least.
  *
  * The constants were fitted to measured lists of 30 kernels, and hold on 19 others: nine picks of ten within
  * 0.9 of the best list. */
@@ -14,7 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 16, NOT_EVEN = INT32_MIN }; /* LANES: of a vector as kernels are written */
+enum {
+  LANES = 16,
+  LINE = 64,
+  PAGE = 4096,
+  NOT_EVEN = INT32_MIN
+}; /* LANES: of a vector as kernels are written */
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
@@ -26,6 +37,12 @@ static const double LINES_OF_SUM = 8, LINES_OF_STEP = 5;
 static const double ADDED_ACROSS = 8;
 /* A vector of sums in local memory, read and written. */
 static const double SUM_KEPT = 2.6;
+/* Of a level, what a working set can have: the pages of its rows lie anywhere. */
+static const double ROOM = 0.7;
+/* Of the time of threads that write parts of the same lines. */
+static const double LINES_SPLIT = 1.05;
+/* A copy waits for what it reads. */
+static const double COPY_SHOWN = 1.5;
 /* Of the traffic into a level, what is not hidden behind anything. */
 static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 
@@ -262,9 +279,9 @@ typedef struct Plan {
   int n, ntile, vec, group, first_stage; /* ntile: levels that TILE made */
   /* first_stage: levels outside the first STAGE that stands in a loop */
   Level level[2 * MAX_LOOPS + MAX_TAKEN];
-  double ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
+  double whole[MAX_LOOPS], ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
-  double copy_all, copy_dealt;                 /* by every thread; by the one that has the block */
+  double copy[MAX_ACCESS];
   double blocks; /* of the reduction, outside the outputs: each adds to local memory, or to the one output */
 } Plan;
 
@@ -291,11 +308,9 @@ static bool plan_stage(Plan *p, int access) {
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
   if (bytes > (double)t->cache[LEVEL_L3]) return false;
   if (whole > (double)t->cache[LEVEL_L2]) rate = fmin(rate, cycle_bytes(t, LEVEL_L3) / 3.5);
+  if (bytes > (double)t->cache[LEVEL_L2]) rate /= 2; /* what is written goes there, too */
   if (whole > (double)t->cache[LEVEL_L3]) rate = fmin(rate, cycle_bytes(t, LEVEL_MEMORY) / 2);
-  bool dealt = false; /* in a loop of the outputs; every thread has all blocks of a reduction */
-  for (int i = 0; i < p->n; i++)
-    dealt |= !is_reduce(c, p->level[i].loop);
-  *(dealt ? &p->copy_dealt : &p->copy_all) += bytes * turns / rate;
+  p->copy[access] = COPY_SHOWN * bytes * turns / rate;
   if (p->n && p->first_stage < 0) p->first_stage = p->n;
   p->staged_at[access] = p->n;
   return true;
@@ -315,7 +330,7 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
   p->blocks = 1;
   p->c = c, p->vec = p->group = p->first_stage = -1;
   for (int r = 0; r < c->n; r++)
-    p->ext[r] = (double)c->size[r], p->up[r] = p->unroll[r] = 1, p->order[r] = r;
+    p->whole[r] = p->ext[r] = (double)c->size[r], p->up[r] = p->unroll[r] = 1, p->order[r] = r;
   for (int a = 0; a < c->naccess; a++)
     p->staged_at[a] = -1;
   for (int i = 0; i < t->n; i++) {
@@ -354,12 +369,13 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
 }
 
 /* ---- the parts of the cost */
-/* Vectors of a tile; a rest is written in pieces of 8, 4, 2 and 1 lanes. */
-static double vectors(const Plan *p) {
-  if (p->vec < 0) return 1;
-  double n = p->ext[p->vec], whole = floor(n / LANES);
-  return whole + __builtin_popcount((unsigned)(n - whole * LANES));
+/* Vectors that so many lanes are; a rest is written in pieces of 8, 4, 2 and 1. */
+static double vectors_in(double lanes) {
+  double whole = floor(lanes / LANES);
+  return whole + __builtin_popcount((unsigned)(lanes - whole * LANES));
 }
+
+static double vectors(const Plan *p) { return p->vec < 0 ? 1 : vectors_in(p->ext[p->vec]); }
 
 /* Whether lanes lie side by side: in memory, or in a copy, if each is the next index of an axis. */
 static bool side_by_side(const Plan *p, const Access *a, bool staged) {
@@ -401,12 +417,11 @@ static double rests_of(const Plan *p, double tile) {
   return turns * tile * ADDED_ACROSS;
 }
 
-static double compute_of(const Plan *p, double *tile) {
+/* Cycles of one step of the innermost loop, for so many vectors of lanes as the plan has now. */
+static double step_of(const Plan *p, double *tile) {
   const Contraction *c = p->c;
-  double turns = 1, unrolled = 1, loads = 0;
+  double unrolled = 1, loads = 0;
   *tile = 1;
-  for (int i = 0; i < p->n; i++)
-    turns *= p->level[i].turns;
   for (int r = 0; r < c->n; r++) {
     if (is_reduce(c, r))
       unrolled *= r == p->group ? ceil(p->unroll[r] / LANES) : p->unroll[r];
@@ -422,6 +437,38 @@ static double compute_of(const Plan *p, double *tile) {
   double registers = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2;
   double room = (double)t->registers * t->vec_bytes / (LANES * 4);
   if (registers > room - (unrolled > 1 && p->group < 0 ? 2 : 0)) step *= 2.5;
+  return step;
+}
+
+/* Blocks of lanes that are not whole: what a block of the tiles around leaves, and what the last one does. A
+ * step of them costs what its loads do, however few its lanes are. */
+static double lanes_left(Plan *p, double turns, double whole_step) {
+  int v = p->vec;
+  int64_t size = p->c->size[v], n = (int64_t)p->ext[v], block = size;
+  double had = 1, tile;
+  for (int i = 0; i < p->n; i++)
+    if (p->level[i].loop == v) {
+      had *= p->level[i].turns;
+      if (i < p->ntile) block = (int64_t)p->level[i].ext[v];
+    }
+  int64_t blocks = size / block, last = size % block;
+  int64_t left[2] = {block % n, last % n}, times[2] = {blocks, 1};
+  double cycles = (double)(blocks * (block / n) + last / n) * whole_step;
+  for (int i = 0; i < 2; i++) {
+    if (!left[i]) continue;
+    p->ext[v] = (double)left[i];
+    cycles += (double)times[i] * step_of(p, &tile);
+  }
+  p->ext[v] = (double)n;
+  return turns / had * cycles;
+}
+
+static double compute_of(Plan *p, double *tile) {
+  double turns = 1, step = step_of(p, tile);
+  for (int i = 0; i < p->n; i++)
+    turns *= p->level[i].turns;
+  if (p->vec >= 0 && p->group < 0 && p->c->size[p->vec] % (int64_t)p->ext[p->vec])
+    return lanes_left(p, turns, step);
   return turns * step + rests_of(p, *tile);
 }
 
@@ -429,18 +476,21 @@ static double compute_of(const Plan *p, double *tile) {
 typedef struct Feet {
   Foot of[2 * MAX_LOOPS + MAX_TAKEN + 1][MAX_ACCESS];
   double all[2 * MAX_LOOPS + MAX_TAKEN + 1]; /* bytes of all together */
+  double pages[2 * MAX_LOOPS + MAX_TAKEN + 1];
 } Feet;
+
+static double pages_in(Foot f) {
+  return f.stride >= PAGE ? f.rows * ceil(f.run / PAGE) : fmax(1, f.rows * fmax(f.stride, f.run) / PAGE);
+}
 
 static void feet_of(const Plan *p, Feet *feet) {
   const Contraction *c = p->c;
-  double whole[MAX_LOOPS];
-  for (int r = 0; r < c->n; r++)
-    whole[r] = (double)c->size[r];
   for (int i = 0; i <= p->n; i++) {
-    feet->all[i] = 0;
+    feet->all[i] = feet->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
-      feet->of[i][a] = foot_of(&c->access[a], i ? p->level[i - 1].ext : whole, p->staged_at[a] >= 0);
-      feet->all[i] += feet->of[i][a].bytes;
+      Foot f = foot_of(&c->access[a], i ? p->level[i - 1].ext : p->whole, p->staged_at[a] >= 0);
+      feet->of[i][a] = f;
+      feet->all[i] += f.bytes, feet->pages[i] += pages_in(f);
     }
   }
 }
@@ -453,7 +503,7 @@ static double moved(const Plan *p, const Feet *feet, int a, int fits, int level)
   const Target *t = p->c->target;
   int own = p->n;
   for (int i = p->n; i >= fits; i--) {
-    if (taken_up(t, feet->of[i][a], level) > 0.8 * (double)t->cache[level]) break;
+    if (taken_up(t, feet->of[i][a], level) > ROOM * (double)t->cache[level]) break;
     own = i;
   }
   if (own == 0 || (p->staged_at[a] >= 0 && p->staged_at[a] >= own)) return 0;
@@ -475,11 +525,41 @@ static double traffic_of(const Plan *p, const Feet *feet, int level) {
   const Target *t = p->c->target;
   int fits = p->n; /* below the loop before this one, all operands together fit */
   double all = 0;
-  for (int i = p->n; i >= 0 && feet->all[i] <= 0.8 * (double)t->cache[level]; i--)
+  for (int i = p->n; i >= 0 && feet->all[i] <= ROOM * (double)t->cache[level]; i--)
     fits = i;
   for (int a = 0; a < p->c->naccess; a++)
     all += moved(p, feet, a, fits, level);
   return all / cycle_bytes(t, level + 1);
+}
+
+/* Pages that the turns of a level add for each that is below it. Where a page holds two turns, the next page
+ * is looked up behind them. A copy is read from end to end. */
+static double pages_added(const Plan *p, int access, int level) {
+  const Access *a = &p->c->access[access];
+  const Level *l = &p->level[level];
+  if (p->staged_at[access] >= 0) return a->moves >> l->loop & 1 ? l->turns : 1;
+  double by = (double)llabs(access_step(a, l->loop)) * a->bytes * l->ext[l->loop];
+  return fmax(1, l->turns * fmin(1, 2 * by / PAGE - 1));
+}
+
+/* Pages that are no longer known when they are read again: those below the outermost loop below which all are
+ * known, for each turn outside; but as long as an access stays in a page it is known. */
+static double pages_missed(const Plan *p, const Feet *feet) {
+  int own = p->n;
+  double all = 0, known = p->c->target->pages;
+  if (known == 0 || feet->pages[0] <= known) return 0;
+  while (own > 0 && feet->pages[own - 1] <= known)
+    own--;
+  for (int a = 0; a < p->c->naccess; a++) {
+    bool copied = p->staged_at[a] >= 0, stays = true;
+    double n = copied ? feet->of[own][a].bytes / PAGE : pages_in(feet->of[own][a]), some = n;
+    for (int at = own - 1; at >= 0; at--) {
+      n *= stays ? pages_added(p, a, at) : p->level[at].turns;
+      stays = n <= fmax(1, some);
+    }
+    all += stays ? 0 : n;
+  }
+  return all;
 }
 
 static double stores_of(const Plan *p, double tile, double *each) {
@@ -525,11 +605,21 @@ static double text_of(const Plan *p) {
   return tiles * (each + LINES_OF_STEP * (steps - 1));
 }
 
-/* The loop that is dealt to threads: an outer one, such that their shares differ least. */
-static double deal(const Plan *p, int ncores, int *loop) {
-  double best = ncores;
-  int last = p->first_stage < 0 ? p->n : p->first_stage;
-  *loop = -1;
+/* Whether threads would write parts of the same lines of an output. */
+static bool splits_lines(const Plan *p, int loop, int ncores) {
+  for (int a = 0; a < p->c->nstore; a++) {
+    double by = (double)llabs(access_step(&p->c->access[a], loop)) * p->c->access[a].bytes;
+    if (by < LINE && by * p->whole[loop] / ncores < 8 * LINE) return true;
+  }
+  return false;
+}
+
+/* The loops that can be dealt to threads: outer ones, such that shares differ least. Their number; the share
+ * of the thread that has most. */
+static int deal(const Plan *p, int ncores, int *at, double *share) {
+  int n = 0, last = p->first_stage < 0 ? p->n : p->first_stage;
+  double each[2 * MAX_LOOPS + MAX_TAKEN];
+  *share = ncores;
   for (int i = 0; i < last; i++) {
     const Level *l = &p->level[i];
     if (is_reduce(p->c, l->loop) && i < p->ntile) { /* every thread has all blocks */
@@ -537,34 +627,73 @@ static double deal(const Plan *p, int ncores, int *loop) {
       continue;
     }
     if (is_reduce(p->c, l->loop)) break;
-    double whole = floor(l->turns),
-           n = p->up[l->loop]; /* what is left of the last block is a nest of its own */
-    if (n > 1 && (int64_t)p->c->size[l->loop] % (int64_t)n) whole = ceil(l->turns) - 1;
-    double share = ceil(whole / ncores) * ncores / whole;
-    if (whole >= ncores && share < best * 0.97) best = share, *loop = l->loop;
+    double whole = floor(l->turns), tile = p->up[l->loop];
+    /* what is left of the last block is a nest of its own */
+    if (tile > 1 && (int64_t)p->c->size[l->loop] % (int64_t)tile) whole = ceil(l->turns) - 1;
+    if (whole < ncores) continue;
+    each[n] = ceil(whole / ncores) * ncores / whole, at[n] = i;
+    if (splits_lines(p, l->loop, ncores)) each[n] *= LINES_SPLIT;
+    *share = fmin(*share, each[n++]);
   }
-  return best / ncores;
+  int kept = 0;
+  for (int i = 0; i < n; i++)
+    if (each[i] * 0.97 < *share) at[kept++] = at[i];
+  *share /= ncores;
+  return kept;
+}
+
+/* What one thread has to do where the loop at a level is dealt. */
+static void plan_deal(Plan *p, int at, int ncores) {
+  int loop = p->level[at].loop;
+  p->level[at].turns /= ncores;
+  p->whole[loop] /= ncores;
+  for (int i = 0; i < at; i++)
+    p->level[i].ext[loop] = fmax(1, p->level[i].ext[loop] / ncores);
+}
+
+/* Cycles of the thread that has most, beside its own copies. */
+static double traffic_and_all(const Plan *p, Cost *out, double share) {
+  Feet feet;
+  double slowest = 0, sum = 0, compute = out->compute * share;
+  feet_of(p, &feet);
+  for (int l = 0; l < LEVEL_MEMORY; l++) {
+    out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &feet, l) : 0;
+    slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
+  }
+  sum += pages_missed(p, &feet) * p->c->target->page_miss;
+  return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
+}
+
+/* A thread makes the copies of its own turns, and copies its own part of what moves with the loop. */
+static double copies_of(const Plan *p, int dealt, double share) {
+  double all = 0;
+  for (int a = 0; a < p->c->naccess; a++) {
+    bool part =
+        dealt >= 0 && (dealt < p->staged_at[a] || (p->c->access[a].moves >> p->level[dealt].loop & 1));
+    all += p->copy[a] * (part ? share : 1);
+  }
+  return all;
 }
 
 bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out) {
   Plan p;
-  Feet feet;
-  double tile, each, slowest = 0, sum = 0;
-  *out = (Cost){.thread = -1};
+  double tile, each, share = 1;
+  int at[2 * MAX_LOOPS + MAX_TAKEN], nat = 0;
+  *out = (Cost){.thread = -1, .cycles = INFINITY};
   if (!plan_make(&p, c, t)) return false;
   out->compute = compute_of(&p, &tile);
-  double share = ncores > 1 ? deal(&p, ncores, &out->thread) : 1;
-  out->copy = 1.5 * (p.copy_all + p.copy_dealt);
   out->stores = stores_of(&p, tile, &each);
+  if (ncores > 1) nat = deal(&p, ncores, at, &share);
   double lines = 1 + LINE_WORTH * text_of(&p); /* whatever it reads, it takes this long: */
-  if ((1.5 * p.copy_all + (out->compute + out->stores + 1.5 * p.copy_dealt) * share) * lines > most)
-    return false;
-  feet_of(&p, &feet);
-  for (int l = 0; l < LEVEL_MEMORY; l++) {
-    out->traffic[l] = c->target->cache[l] ? traffic_of(&p, &feet, l) : 0;
-    slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
+  if ((out->compute + out->stores) * share * lines > most) return false;
+  for (int i = 0; i < TG_MAX(nat, 1); i++) {
+    Plan own = p;
+    Cost one = *out;
+    one.thread = nat ? p.level[at[i]].loop : -1;
+    if (nat) plan_deal(&own, at[i], ncores);
+    one.copy = copies_of(&p, nat ? at[i] : -1, share);
+    one.cycles = (traffic_and_all(&own, &one, share) + one.copy) * lines;
+    if (one.cycles * 0.99 < out->cycles) *out = one; /* alike: inner loops, then each reads less again */
   }
-  double shared = fmax(out->compute, slowest) + 0.1 * fmin(out->compute, slowest) + sum + out->stores;
-  out->cycles = (1.5 * p.copy_all + (shared + 1.5 * p.copy_dealt) * share) * lines;
-  return true;
+  return out->cycles <= most;
 }

@@ -27,7 +27,7 @@ struct Pool {
   Worker *workers;
   void **scratch; /* per thread, the caller first */
   size_t scratch_bytes;
-  char pad0[64]; /* what workers write stays off the lines that others read */
+  char pad0[64];        /* what workers write stays off the lines that others read */
   _Atomic uint64_t job; /* its number, and its slots less one in the low SLOT_BITS */
   char pad1[64];
   _Atomic int left; /* slots not yet finished */
@@ -164,8 +164,8 @@ static bool grow_scratch(Pool *p, size_t nbytes) {
   return true;
 }
 
-/* The caller works too, and waits by spinning: launches take microseconds. fn, bufs, vars and n change while no
- * job is under way, so a claim that succeeds says that what was read before it is of that job. */
+/* The caller works too, and waits by spinning: launches take microseconds. fn, bufs, vars and n change while
+ * no job is under way, so a claim that succeeds says that what was read before it is of that job. */
 TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, int n, size_t scratch_bytes) {
   if (pthread_mutex_trylock(&p->busy)) { /* another thread of the host is at work here */
     void *own = scratch_bytes ? mem_alloc(p->mem, scratch_bytes + 64) : NULL;

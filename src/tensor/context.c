@@ -192,8 +192,7 @@ TgStatus tg_scope_begin(TgContext *ctx) {
 enum { SWEPT_FOR_NODE = 100, SWEPT_FROM = 256 << 10 };
 
 static bool sweep_is_due(const TgContext *ctx) {
-  uint64_t garbage =
-      ctx->dev.bytes_in_use > ctx->swept_bytes ? ctx->dev.bytes_in_use - ctx->swept_bytes : 0;
+  uint64_t garbage = ctx->dev.bytes_in_use > ctx->swept_bytes ? ctx->dev.bytes_in_use - ctx->swept_bytes : 0;
   return store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 ||
          garbage > SWEPT_FROM + (uint64_t)SWEPT_FOR_NODE * store_id_limit(ctx->store);
 }

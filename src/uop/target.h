@@ -24,6 +24,11 @@ typedef struct Target {
   int ways[LEVEL_MEMORY];  /* lines that a set of it holds: addresses apart by cache / ways meet in one */
   double bytes_us[NLEVEL]; /* bytes that one core reads in a us, by where they are */
 
+  /* Pages of 4 KB that a core finds at once, and the cycles that one more costs beside other work; 0: none.
+   */
+  int pages;
+  double page_miss;
+
   double mhz;
   /* Of f32, in one cycle of a core. */
   double fmas, ops;

@@ -274,12 +274,13 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
     show(&d->test, t.predicted);
     printf("%s digits on %s: %.2f %% of %d test pictures right after %lld steps (loss %.4f), first step %.2f "
            "s, all %.1f s\n",
-           d->name, tg_device(ctx), 100 * accuracy, d->test.n, (long long)steps, t.loss, first, took);
+           d->name, tg_default_device(ctx), 100 * accuracy, d->test.n, (long long)steps, t.loss, first, took);
     if (o->json)
       printf("{\"test_accuracy\":%.4f,\"data\":\"%s\",\"device\":\"%s\",\"steps\":%lld,\"kernels_per_step\":%"
              "llu,\"first_step_s\":%.4f,"
              "\"train_s\":%.3f}\n",
-             accuracy, d->name, tg_device(ctx), (long long)steps, (unsigned long long)kernels, first, took);
+             accuracy, d->name, tg_default_device(ctx), (long long)steps, (unsigned long long)kernels, first,
+             took);
     rc = CLI_OK;
   }
   if (!ok && !tg_error(ctx))

@@ -88,7 +88,7 @@ int cmd_devices(int argc, char **argv) {
     tg_close(ctx);
   }
   TgContext *ctx = tg_open(NULL); /* as a program that names none: $TG_DEV, else the best present */
-  if (!json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_device(ctx));
+  if (!json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_default_device(ctx));
   tg_close(ctx);
   return any ? CLI_OK : CLI_FAILED;
 }

@@ -1,6 +1,6 @@
 /* tg.h: the public API of tinygrad-c, the only header a program includes.
  *
- * A TgContext holds all state: a device, the graph, the tensors. Building calls (tg_add, tg_matmul, ..) are
+ * A TgContext holds all state: its devices, the graph, the tensors. Building calls (tg_add, tg_matmul, ..) are
  * lazy: they return a new TgTensor at once and compute nothing. tg_realize, tg_read and tg_item_* compute.
  *
  * Errors. A builder given NULL returns NULL; a builder that fails returns NULL and records the first error in
@@ -107,6 +107,7 @@ typedef struct TgCounters {
   /* kernels that could not take all the opts chosen for them, and run with fewer */
   uint64_t fallbacks;
   uint64_t retried; /* times that the C compiler died, and was started again without optimisation */
+  uint64_t copies, bytes_copied; /* between devices */
 } TgCounters;
 
 /* n 0: the default (for reductions: all axes) */
@@ -166,6 +167,7 @@ typedef struct TgOpenOptions {
 typedef struct TgDTypeOptions {
   size_t size;
   TgDType dtype;
+  const char *device;
   int end_;
 } TgDTypeOptions;
 
@@ -173,6 +175,7 @@ typedef struct TgArangeOptions {
   size_t size;
   double step;
   TgDType dtype;
+  const char *device;
   int end_;
 } TgArangeOptions;
 
@@ -180,6 +183,7 @@ typedef struct TgEyeOptions {
   size_t size;
   int64_t m;
   TgDType dtype;
+  const char *device;
   int end_;
 } TgEyeOptions;
 
@@ -187,6 +191,7 @@ typedef struct TgKaimingOptions {
   size_t size;
   TgDType dtype;
   double a;
+  const char *device;
   int end_;
 } TgKaimingOptions;
 
@@ -354,6 +359,7 @@ typedef struct TgFileOptions {
   size_t size;
   int64_t offset;
   bool writable, create;
+  const char *device;
   int end_;
 } TgFileOptions;
 
@@ -417,9 +423,18 @@ TG_API void tg_clear_error(TgContext *ctx);
 TG_API TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text);
 TG_API const char *tg_status_name(TgStatus s); /* "shape error" */
 TG_API const char *tg_version(void);
-TG_API const char *tg_device(const TgContext *ctx);          /* "CPU"; "" if no device opened */
+TG_API const char *tg_default_device(const TgContext *ctx);  /* "CPU"; "" if no device opened */
 TG_API const char *tg_device_describe(const TgContext *ctx); /* one line about the device */
 TG_API const char *tg_device_name(int i); /* names that tg_open knows, present or not; NULL past the last */
+/* ---- devices. A context computes on the device that it was opened on, its default, and on every other one
+ * that is named: "INTERP", "CPU:1" (a second CPU: threads, memory and counters of its own). The first to name
+ * a device opens it. Memory is on one device, and so is what is computed from it; numbers, aranges and what
+ * is computed from those alone are wherever they are used. Tensors of two devices in one operation:
+ * TG_ERR_DEVICE. */
+TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will be; of numbers: the default */
+/* x on another device (NULL: the default), lazily; x itself if it is there. Gradients come back the same way.
+ * TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
+TG_API TgTensor *tg_to(TgTensor *x, const char *device);
 /* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the
  * environment variables that it reads and their values ("" where unset). *name is what the text says; NULL
  * past the last. The text is valid until the next call. */
@@ -535,8 +550,9 @@ TG_API TgTensor *tg_from_f64(TgContext *ctx, const double *data, TgDType dtype, 
 TG_API TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int ndim, const int64_t *dims,
                            void (*destroy)(void *data, void *user), void *user);
 /* One of dims may be -1: as much as the file has, in whole elements.
- * [options] .offset (bytes, a multiple of the element's size) .writable .create (writable; made, or
- * lengthened with zeros, if need be). A part of a regular file as a tensor: its memory is the file, so
+ * [options] .device ("DISK": nothing is computed there; views of it are read straight to where tg_to moves
+ * them; not .writable) .offset (bytes, a multiple of the element's size) .writable .create (writable; made,
+ * or lengthened with zeros, if need be). A part of a regular file as a tensor: its memory is the file, so
  * nothing is read before it is needed, and tg_assign to a writable one writes the file when it is realized,
  * at the latest in tg_close. On devices with memory of their own it is copied at once, and written back.
  * Nobody else may change the file meanwhile; one that is cut short ends the process at the next read.
@@ -546,7 +562,7 @@ TG_API TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtyp
 /* Memory without a value: tg_read of it before tg_assign is an error (TG_ERR_STATE); what is computed from it
  * takes it as zeros. */
 TG_API TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int ndim, const int64_t *dims);
-/* [options] .dtype (default f32): a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2,
+/* [options] .dtype (default f32) .device: a constant tensor, no memory until needed. tg_full(ctx, TG_SHAPE(2,
  * 3), 1.5) */
 TG_API TgTensor *tg_full_opt(TgContext *ctx, int ndim, const int64_t *dims, double value,
                              const TgDTypeOptions *o);
@@ -1104,7 +1120,7 @@ TG_API TgTensor *tg_matmul_(TgTensor *t, TgTensor *x);
 /* A copy in memory of its own, once computed; requires a gradient if x does, and has a copy of x's. */
 TG_API TgTensor *tg_clone(TgTensor *x);
 /* x itself if it belongs to ctx, else its values now as a tensor of ctx */
-TG_API TgTensor *tg_to(TgTensor *x, TgContext *ctx);
+TG_API TgTensor *tg_to_context(TgTensor *x, TgContext *ctx);
 /* t becomes another handle of x's graph; equal shapes, the dtype may change. Returns t */
 TG_API TgTensor *tg_replace(TgTensor *t, TgTensor *x);
 /* value, broadcast, written to x[..] (see tg_getitem): to x's memory, as tg_assign; where x is an expression,

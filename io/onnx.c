@@ -199,7 +199,7 @@ static TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   if (!v->host || v->moved) return v->host ? v->moved : v->t;
   TgDType d = tg_dtype(v->t);
   if (tg_numel(v->t) != 1)
-    v->moved = tg_numel(v->t) ? tg_to(v->t, r->m->ctx)
+    v->moved = tg_numel(v->t) ? tg_to_context(v->t, r->m->ctx)
                               : tg_zeros(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), .dtype = d);
   else if (tg_dtype_is_float(d))
     v->moved = tg_full(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), tg_item_f64(v->t), .dtype = d);

@@ -231,7 +231,7 @@ TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOpti
   for (size_t i = 0; i < model->n && ok; i++) {
     TgTensor *t = model->tensors[i], *x = tg_state_get(file, model->at[i].name);
     if (!x) continue;
-    x = o.view ? tg_to(x, ctx) : copied(x, ctx);
+    x = o.view ? tg_to_context(x, ctx) : copied(x, ctx);
     fresh[i] = x && same_shape(t, x) ? x : tg_reshape(x, tg_ndim(t), tg_shape(t));
     ok = fresh[i] != NULL;
   }

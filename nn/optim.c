@@ -18,8 +18,10 @@ struct TgOptim {
   TgTensor **todo;                /* what a step computes */
 };
 
-static TgTensor *one_number(TgContext *ctx, double v) {
-  return tg_keep(tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1)));
+/* where the first parameter is: most often, where all are */
+static TgTensor *one_number(TgContext *ctx, double v, TgTensor *const *params, int n) {
+  TgTensor *t = tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1));
+  return tg_keep(n && t ? tg_to(t, tg_device(params[0])) : t);
 }
 
 static bool refuse(TgContext *ctx, const char *text) { return tg_set_error(ctx, TG_ERR_VALUE, text), false; }
@@ -50,8 +52,9 @@ static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, in
   if (p->o.eps == 0) p->o.eps = 1e-8;
   if (p->o.weight_decay == 0 && kind == ADAMW) p->o.weight_decay = 0.01;
   if (p->o.weight_decay < 0) p->o.weight_decay = 0;
-  bool ok = (p->lr = one_number(ctx, p->o.lr)) != NULL;
-  if (kind != SGD) ok = ok && (p->power1 = one_number(ctx, 1)) && (p->power2 = one_number(ctx, 1));
+  bool ok = (p->lr = one_number(ctx, p->o.lr, params, n)) != NULL;
+  if (kind != SGD)
+    ok = ok && (p->power1 = one_number(ctx, 1, params, n)) && (p->power2 = one_number(ctx, 1, params, n));
   for (int i = 0; ok && i < n; i++) { /* tied weights, given by two layers, are one parameter */
     int at = 0;
     while (at < p->n && p->params[at] != params[i])
@@ -96,7 +99,7 @@ double tg_optim_lr(const TgOptim *p) { return p ? p->o.lr : 0; }
 
 TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
   if (!p) return TG_ERR_VALUE;
-  TgTensor *t = one_number(p->ctx, lr);
+  TgTensor *t = one_number(p->ctx, lr, p->params, p->n);
   if (!t) return tg_error(p->ctx);
   tg_release(p->lr);
   p->lr = t, p->o.lr = lr;
@@ -108,7 +111,8 @@ TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
 static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
   if (*at) return *at;
   void *zeros = tg_alloc(p->ctx, tg_nbytes(like) + 1);
-  *at = zeros ? tg_keep(tg_from(p->ctx, zeros, tg_dtype(like), tg_ndim(like), tg_shape(like))) : NULL;
+  TgTensor *t = zeros ? tg_from(p->ctx, zeros, tg_dtype(like), tg_ndim(like), tg_shape(like)) : NULL;
+  *at = tg_keep(t ? tg_to(t, tg_device(like)) : NULL);
   tg_free(p->ctx, zeros);
   return *at;
 }
@@ -118,7 +122,7 @@ static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) {
 }
 
 static TgTensor *sized(TgTensor *scalar, TgTensor *like) {
-  return tg_cast(tg_reshape(scalar, TG_SCALAR), tg_dtype(like));
+  return tg_cast(tg_reshape(tg_to(scalar, tg_device(like)), TG_SCALAR), tg_dtype(like));
 }
 
 static bool has_first(const TgOptim *p) { return p->kind != SGD || p->o.momentum != 0; }

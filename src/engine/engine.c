@@ -14,41 +14,12 @@ typedef struct Engine {
   Str prelude;
 } Engine;
 
-static const TgBackend *const backends[] = {&backend_cpu,         &backend_interp,       &backend_interp_c,
-                                            &backend_interp_cuda, &backend_interp_metal, &backend_null_c,
-                                            &backend_null_cuda,   &backend_null_metal};
-
-static void device_print(TgContext *ctx) { /* TG_DEBUG=1 */
-  Str s;
-  str_init(&s, &ctx->mem);
-  target_print(&s, &ctx->dev.target);
-  fprintf(stderr, "device %s: %s\n  plans for %s\n", ctx->dev.backend->name, ctx->dev.describe, str_text(&s));
-  str_free(&s);
-}
-
 TgStatus engine_open(TgContext *ctx) {
   Engine *e = mem_alloc(&ctx->mem, sizeof *e);
   if (!e) return error_set(&ctx->err, TG_ERR_NOMEM, "open: out of memory");
   map_init(&e->plans, &ctx->mem), map_init(&e->programs, &ctx->mem), str_init(&e->prelude, &ctx->mem);
   ctx->engine = e;
-  ctx->dev = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = &ctx->err};
-  const char *want = ctx->env.dev;
-  for (size_t i = 0; i < TG_COUNT(backends); i++) {
-    if (*want && strcmp(want, backends[i]->name)) continue;
-    if (!*want && !(backends[i]->has & HAS_RUN)) continue;
-    TgError err = {0};
-    ctx->dev.backend = backends[i];
-    ctx->dev.err = &err;
-    TgStatus s = backends[i]->open(&ctx->dev);
-    ctx->dev.err = &ctx->err;
-    if (!s) {
-      ctx->dev_open = true;
-      if (ctx->env.debug >= 1) device_print(ctx);
-      return TG_OK;
-    }
-    if (*want || i + 1 == TG_COUNT(backends)) return error_set(&ctx->err, s, "%s", err.msg);
-  }
-  return error_set(&ctx->err, TG_ERR_VALUE, "open: no device is called '%s'", want);
+  return devices_open(ctx);
 }
 
 static void program_forget(TgContext *ctx, CachedProgram *p) {
@@ -57,14 +28,14 @@ static void program_forget(TgContext *ctx, CachedProgram *p) {
 
 static void program_release(TgContext *ctx, CachedProgram *p) {
   if (!p || --p->refs) return;
-  ctx->dev.backend->unload(&ctx->dev, p->prog);
+  p->dev->backend->unload(p->dev, p->prog);
   program_forget(ctx, p);
 }
 
 void plan_release(TgContext *ctx, Plan *p) {
   if (!p || --p->refs > 0) return;
   for (int i = 0; i < p->nslab; i++)
-    if (p->slab && p->slab[i]) ctx->dev.backend->free(&ctx->dev, p->slab[i], p->slab_bytes[i]);
+    if (p->slab && p->slab[i]) p->dev->backend->free(p->dev, p->slab[i], p->slab_bytes[i]);
   for (int k = 0; p->prog && k < p->sched.nkernel; k++)
     program_release(ctx, p->prog[k]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
@@ -96,15 +67,15 @@ void engine_close(TgContext *ctx) {
     mem_free(&ctx->mem, ctx->engine);
     ctx->engine = NULL;
   }
-  if (ctx->dev_open) ctx->dev.backend->close(&ctx->dev);
-  ctx->dev_open = false;
+  devices_close(ctx);
 }
 
 /* ---- programs */
-static bool kernel_key(Str *key, UOpStore *st, TgMem *mem, UOp *ast) {
+static bool kernel_key(Str *key, const Device *dev, UOpStore *st, TgMem *mem, UOp *ast) {
   UOpVec order = {0};
   UOpMap *num = uop_map_begin(st, st);
   bool ok = num && uop_toposort(st, mem, &ast, 1, &order);
+  str_putn(key, (const char *)&dev->index, sizeof dev->index);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];
     key_put(key, u);
@@ -161,8 +132,8 @@ static void header_put(Str *out, const Renderer *r, const Linear *lin, const cha
   str_printf(out, ", %s%s */\n", *opts ? "opts " : "no opts", opts);
 }
 
-static void kernel_seen(TgContext *ctx, const Linear *lin, const char *opts, const char *source) {
-  const Renderer *r = ctx->dev.backend->renderer;
+static void kernel_seen(TgContext *ctx, const Renderer *r, const Linear *lin, const char *opts,
+                        const char *source) {
   TgKernelText k = {.size = sizeof k,
                     .name = lin->name,
                     .language = r ? r->name : "",
@@ -208,13 +179,13 @@ static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source); }
 /* Kernel k as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
 static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
                              Todo *t) {
-  const Renderer *r = ctx->dev.backend->renderer;
+  const Renderer *r = plan->dev->backend->renderer;
   Str opts;
   str_init(&opts, &ctx->mem), str_init(&t->source, &ctx->mem);
   TgStatus s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, r, copt, arena, &t->st,
                              &t->lin, &opts, &ctx->err);
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
-    fprintf(stderr, "%s fewer opts: %s\n", ctx->dev.backend->name, ctx->passes.fallback);
+    fprintf(stderr, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
   if (!s && ctx->env.debug >= 6) linear_print(&t->lin);
   if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
@@ -223,20 +194,20 @@ static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOpt
   ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
 
   if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
-  if (ctx->env.debug >= 3)
-    fprintf(stderr, "%s %s: opts %s\n", ctx->dev.backend->name, t->lin.name, str_text(&opts));
+  if (ctx->env.debug >= 3) fprintf(stderr, "%s %s: opts %s\n", plan->dev->name, t->lin.name, str_text(&opts));
   if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t->source));
-  if (!s && ctx->seen) kernel_seen(ctx, &t->lin, str_text(&opts), str_text(&t->source));
+  if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, str_text(&opts), str_text(&t->source));
   str_free(&opts);
   if (t->st) ctx->counters.nodes += store_created(t->st);
   return s;
 }
 
 /* An entry of the cache for a program; NULL: out of memory. */
-static CachedProgram *program_new(TgContext *ctx, const Str *key, uint64_t hash, const Linear *lin) {
+static CachedProgram *program_new(TgContext *ctx, Device *dev, const Str *key, uint64_t hash,
+                                  const Linear *lin) {
   CachedProgram *p = mem_alloc(&ctx->mem, sizeof *p);
   if (!p) return NULL;
-  p->hash = hash;
+  p->hash = hash, p->dev = dev;
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   if ((p->key = mem_alloc(&ctx->mem, key->len))) memcpy(p->key, key->at, key->len), p->nkey = key->len;
   if (p->key && program_vars(ctx, lin, p)) return p;
@@ -264,7 +235,7 @@ static TgStatus program_get(TgContext *ctx, Plan *plan, int k, const CodegenOpti
   }
   Todo t = {0};
   TgStatus s = kernel_lower(ctx, plan, k, copt, arena, &t);
-  if (!s && !(t.prog = program_new(ctx, key, hash, &t.lin))) s = TG_ERR_NOMEM;
+  if (!s && !(t.prog = program_new(ctx, plan->dev, key, hash, &t.lin))) s = TG_ERR_NOMEM;
   if (!s && !vec_push(&ctx->mem, todo, t)) s = TG_ERR_NOMEM;
   if (s) {
     if (t.prog) program_forget(ctx, t.prog);
@@ -288,9 +259,8 @@ static void program_withdraw(TgContext *ctx, CachedProgram *p) {
 }
 
 /* All in one call: the device may compile them side by side. */
-static TgStatus programs_compile(TgContext *ctx, TodoVec *todo) {
+static TgStatus programs_compile(TgContext *ctx, Device *d, TodoVec *todo) {
   if (!todo->len) return TG_OK;
-  Device *d = &ctx->dev;
   KernelSpec *spec = mem_alloc(&ctx->mem, todo->len * sizeof *spec);
   Program **out = mem_alloc(&ctx->mem, todo->len * sizeof *out);
   TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
@@ -310,15 +280,15 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Arena arena;
   arena_init(&arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = codegen_options(ctx, ctx->dev.backend->renderer, NULL);
+  CodegenOptions copt = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     str_init(&key, &ctx->mem);
-    bool known = kernel_key(&key, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
+    bool known = kernel_key(&key, plan->dev, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
     s = known ? program_get(ctx, plan, k, &copt, &arena, &key, &todo) : TG_ERR_NOMEM;
     str_free(&key);
   }
-  if (!s) s = programs_compile(ctx, &todo);
+  if (!s) s = programs_compile(ctx, plan->dev, &todo);
 
   for (size_t i = 0; i < todo.len; i++) {
     if (s) program_withdraw(ctx, todo.at[i].prog);
@@ -387,7 +357,7 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   if (!root) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   Str explain;
   str_init(&explain, &ctx->mem);
-  SchedOptions so = sched_options(ctx, ctx->dev.backend->renderer);
+  SchedOptions so = sched_options(ctx, p->dev, p->dev->backend->renderer);
   so.explain = ctx->env.debug >= 3 ? &explain : NULL;
   for (size_t i = 0; i < n; i++)
     root[i] = graph_root(g, i);
@@ -413,7 +383,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
   *out = NULL;
   if (!p) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  p->refs = 1;
+  p->refs = 1, p->dev = device_at(ctx, g->device);
   TgStatus s = plan_scheduled(ctx, g, p);
   if (!s) {
     p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
@@ -456,7 +426,8 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
 /* ---- running */
 TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   if (b->data || !b->nelem) return TG_OK;
-  return ctx->dev.backend->alloc(&ctx->dev, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
+  Device *d = device_at(ctx, b->device);
+  return d->backend->alloc(d, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
 }
 
 /* The values of a program's variables, in units of the VAR nodes. */
@@ -508,15 +479,15 @@ static TgStatus args_set(TgContext *ctx, const Plan *p, const SchedKernel *sk, c
 
 /* Kernel k, and with TG_DEBUG=2 its time. */
 static TgStatus kernel_launch(TgContext *ctx, const Plan *p, int k, const LaunchRoom *r) {
-  Device *d = &ctx->dev;
+  Device *d = p->dev;
   bool timed = ctx->env.debug >= 2;
   double begin = timed ? time_now_s() : 0;
   TgStatus st = vars_get(ctx, p->prog[k], r->vars);
   if (!st) st = d->backend->launch(d, p->prog[k]->prog, r->bufs, r->vars);
   if (st || !timed) return st;
   d->backend->sync(d);
-  fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->backend->name, k,
-          p->prog[k]->name, p->sched.kernel[k].narg, (time_now_s() - begin) * 1e6, p->sched.kernel[k].est_us);
+  fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->name, k, p->prog[k]->name,
+          p->sched.kernel[k].narg, (time_now_s() - begin) * 1e6, p->sched.kernel[k].est_us);
   return TG_OK;
 }
 
@@ -524,7 +495,7 @@ static TgStatus kernel_launch(TgContext *ctx, const Plan *p, int k, const Launch
  * run. */
 TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp) {
   Schedule *s = &p->sched;
-  Device *d = &ctx->dev;
+  Device *d = p->dev;
   LaunchRoom room;
   TgStatus st = TG_OK;
   for (int i = 0; i < p->nslab && !st; i++)
@@ -640,12 +611,12 @@ static UOp *kernel_read(TgContext *ctx, const char *text, UOpText *t, UOpStore *
 }
 
 /* The kernel as a plan of its own, run once. */
-static bool kernel_alone(TgContext *ctx, UOpStore *st, UOp *kernel, int narg, void **bufs) {
+static bool kernel_alone(TgContext *ctx, Device *d, UOpStore *st, UOp *kernel, int narg, void **bufs) {
   CachedProgram *prog = NULL;
   Plan p = {.sched = {.nkernel = 1, .store = st, .kernel = &(SchedKernel){.ast = kernel, .narg = narg}},
-            .prog = &prog};
-  bool ok = !programs_make(ctx, &p) && !ctx->dev.backend->launch(&ctx->dev, prog->prog, bufs, NULL) &&
-            !ctx->dev.backend->sync(&ctx->dev);
+            .prog = &prog,
+            .dev = d};
+  bool ok = !programs_make(ctx, &p) && !d->backend->launch(d, prog->prog, bufs, NULL) && !d->backend->sync(d);
   ctx->counters.kernels += ok, ctx->counters.launches += ok;
   program_release(ctx, prog);
   return ok;
@@ -667,10 +638,10 @@ static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
     error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
   for (int i = 0; kernel && i < s->n; i++)
     if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
+  Device *d = device_at(ctx, tensor_device(s->arg[0]));
   bool ok = kernel && !engine_before_stores(ctx, written, nwritten);
-  if (ok && !(ctx->dev.backend->has & HAS_CHECKS))
-    ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
-  ok = ok && kernel_alone(ctx, st, kernel, s->n, bufs) && stores_done(ctx, written, nwritten);
+  if (ok && !(d->backend->has & HAS_CHECKS)) ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
+  ok = ok && kernel_alone(ctx, d, st, kernel, s->n, bufs) && stores_done(ctx, written, nwritten);
   if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory, or the device refuses it");
   uop_text_free(&t);
   mem_free(&ctx->mem, written), mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
@@ -687,5 +658,9 @@ TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int 
   for (int i = 0; i < n; i++)
     if (!args[i] || args[i]->ctx != ctx)
       return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);
+  for (int i = 1; i < n; i++)
+    if (tensor_device(args[i]) != tensor_device(args[0]))
+      return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: tensor %d is on %s, tensor 0 on %s", i,
+                       tg_device(args[i]), tg_device(args[0]));
   return kernel_run(ctx, text, &(Slots){.ctx = ctx, .arg = args, .n = n});
 }

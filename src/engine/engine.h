@@ -10,6 +10,7 @@ typedef struct CachedProgram {
   uint8_t *key;
   size_t nkey;
   uint64_t hash;
+  Device *dev;
   Program *prog;
   char name[96];
   int nvar, *var, refs;
@@ -22,6 +23,7 @@ typedef struct Plan { /* a schedule ready to run */
   bool cyclic; /* there is no schedule: a value is needed on both sides of a store */
   uint8_t *key;
   size_t nkey;
+  Device *dev;
   Schedule sched;
   CachedProgram **prog; /* by kernel */
   int *slab_of;         /* by temporary: slab that holds it, -1 for roots */
@@ -60,9 +62,13 @@ bool in_memory(const UOp *u);                  /* a whole buffer, perhaps in ano
  * new version. */
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
 bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: recorded */
-/* options.c: for kernels that `ren` renders (NULL: that INTERP runs); opts: instead of TG_OPTS, or NULL */
-SchedOptions sched_options(TgContext *ctx, const Renderer *ren);
-CodegenOptions codegen_options(TgContext *ctx, const Renderer *ren, const char *opts);
+/* options.c: for kernels of `dev`, or text that `ren` renders (NULL: that INTERP runs); opts: instead of
+ * TG_OPTS, or NULL */
+SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren);
+CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer *ren, const char *opts);
+/* devices.c */
+TgStatus devices_open(TgContext *ctx);
+void devices_close(TgContext *ctx);
 /* jit.c: what is captured of a run */
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp);
 #endif

@@ -78,9 +78,10 @@ static GraphNode *node_of(Graph *g, const UOp *u) {
   return &g->node[u->id];
 }
 
-bool graph_init(Graph *g, TgContext *ctx) {
-  *g = (Graph){.ctx = ctx};
+bool graph_init(Graph *g, TgContext *ctx, int device) {
+  *g = (Graph){.ctx = ctx, .device = device};
   str_init(&g->key, &ctx->mem);
+  str_putn(&g->key, (const char *)&device, sizeof device);
   map_init(&g->slots, &ctx->mem), map_init(&g->pieces, &ctx->mem);
   g->st = store_new(&ctx->mem);
   if (!g->st) return false;
@@ -91,7 +92,8 @@ bool graph_init(Graph *g, TgContext *ctx) {
 void graph_free(Graph *g) {
   TgMem *mem = &g->ctx->mem;
   mem_free(mem, g->node);
-  vec_free(mem, &g->order), vec_free(mem, &g->roots), vec_free(mem, &g->stored), vec_free(mem, &g->buffers);
+  vec_free(mem, &g->order), vec_free(mem, &g->copies), vec_free(mem, &g->roots), vec_free(mem, &g->stored),
+      vec_free(mem, &g->buffers);
   map_free(&g->slots), map_free(&g->pieces);
   str_free(&g->key);
   store_free(g->st);
@@ -103,6 +105,7 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
   bool place = r.place || ((r.u->op == OPS_STORE || r.u->op == OPS_AFTER) && i == 0);
   *to = (Reached){s, place};
   if (place || s->op == OPS_STORE) return true;
+  if (!s->devices && g->device) return true; /* a number: where it was computed is the default device */
   uint64_t failed = g->ctx->mem.failed;
   if ((to->u = value_of_node(g->ctx, s)) == NULL && failed == g->ctx->mem.failed)
     error_set(&g->ctx->err, TG_ERR_STATE,
@@ -127,6 +130,11 @@ typedef struct Frame {
   int next;
 } Frame;
 
+/* What another device holds has to be copied before the graph can be; it is not looked at any further. */
+static bool comes_from_elsewhere(const Graph *g, const UOp *u) {
+  return u->op == OPS_COPY && u->src[0]->devices & ~(1ull << g->device);
+}
+
 bool graph_reach(Graph *g, UOp *root) {
   TgContext *ctx = g->ctx;
   Vec(Frame) stack = {0};
@@ -138,6 +146,11 @@ bool graph_reach(Graph *g, UOp *root) {
   while (ok && stack.len) {
     Frame *f = &stack.at[stack.len - 1];
     Reached at = f->at, s;
+    if (comes_from_elsewhere(g, at.u)) {
+      stack.len--;
+      ok = vec_push(&ctx->mem, &g->copies, at.u);
+      continue;
+    }
     if (f->next == at.u->nsrc) {
       stack.len--;
       ok = vec_push(&ctx->mem, &g->order, at) && (at.u->op != OPS_STORE || store_seen(g, at.u));
@@ -160,7 +173,7 @@ bool graph_reach(Graph *g, UOp *root) {
  * loop over the batches of a data set, or over the rows of a cache, is planned once. */
 static bool graph_pieces(Graph *g) {
   TgContext *ctx = g->ctx;
-  const Renderer *r = ctx->dev.backend->renderer;
+  const Renderer *r = device_at(ctx, g->device)->backend->renderer;
   /* a GPU reads vectors at once only from where they are aligned */
   size_t align = r && r->has_local ? 16 : 1;
   for (size_t k = 0; k < g->order.len; k++) {
@@ -215,6 +228,8 @@ static int64_t slot_of(Graph *g, const UOp *buffer, int64_t start) {
   uint64_t slot;
   if (map_get(&g->slots, (uint64_t)buffer_uid(buffer), &slot)) return (int64_t)slot - 1;
   Buffer *b = buffer_get(g->ctx, buffer);
+  if (NEVER(b->device != g->device))
+    return error_set(&g->ctx->err, TG_ERR_INTERNAL, "realize: memory of another device"), -1;
   size_t offset = (size_t)start * dtype_size(b->dtype);
   bool ok = vec_push(&g->ctx->mem, &g->buffers, ((BufferPart){b, offset})) &&
             map_put(&g->slots, (uint64_t)buffer_uid(buffer), g->buffers.len);
@@ -226,6 +241,15 @@ static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t ne
   return slot < 0 ? NULL
                   : key_node(g, uop_new(g->st, OPS_BUFFER, (DType)buffer->dtype, 1, 0, NULL,
                                         (Arg){.param = {nelem, slot}}));
+}
+
+/* A COPY that is left only says where its source is computed. */
+static UOp *copied_here(Graph *g, Reached at) {
+  Reached s;
+  if (!source_of(g, at, 0, &s)) return NULL;
+  GraphNode *n = &g->node[at.u->id], *from = &g->node[s.u->id];
+  n->grad = from->grad, n->generation = from->generation;
+  return s.place ? from->place_to : from->to;
 }
 
 /* The node of the copy for what was reached: a piece of memory as a buffer of its own, all else as it is,
@@ -243,6 +267,7 @@ static UOp *copied(Graph *g, Reached at) {
                : NULL;
   }
   if (u->op == OPS_BUFFER) return copied_memory(g, u, 0, u->arg.param.nelem);
+  if (u->op == OPS_COPY) return copied_here(g, at);
   if (u->nsrc > 16 && !(src = mem_alloc(&ctx->mem, u->nsrc * sizeof *src))) return NULL;
   bool ok = true;
   for (int i = 0; ok && i < u->nsrc; i++) {

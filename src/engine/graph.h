@@ -17,6 +17,8 @@ typedef struct Reached {
 
 typedef struct Graph {
   TgContext *ctx;
+  int device;      /* of all its memories; what another one holds is copied first */
+  UOpVec copies;   /* the COPY nodes that stand for that, in the live store */
   UOpStore *st;    /* the copy's */
   GraphNode *node; /* by id in the live store */
   size_t nnode;
@@ -32,7 +34,7 @@ typedef struct Graph {
   bool apart; /* what a memory holds before its store is read from another one */
 } Graph;
 
-bool graph_init(Graph *g, TgContext *ctx);
+bool graph_init(Graph *g, TgContext *ctx, int device);
 void graph_free(Graph *g);
 bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
 bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */

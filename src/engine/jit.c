@@ -6,13 +6,14 @@
 #include "engine/engine.h"
 #include "tensor/front.h"
 
-/* plan NULL: what `from` holds is copied to `to` */
+/* plan NULL: what `from` holds from byte `offset` on is copied to `to`, all of that */
 typedef struct Step {
   Plan *plan;
   BufferPart *buf;
   Buffer **temp;
   size_t nbuf, ntemp;
   Buffer *from, *to;
+  size_t offset;
 } Step;
 
 /* k: input k, or -1 - output */
@@ -29,6 +30,7 @@ typedef struct Capture {
 } Capture;
 
 typedef struct Want {
+  int device;
   DType dtype;
   int n;
   int64_t dims[TG_MAX_RANK];
@@ -64,8 +66,8 @@ void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, B
   c->failed = true;
 }
 
-void capture_copied(TgContext *ctx, Buffer *from, Buffer *to) {
-  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to})))
+void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to) {
+  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to, .offset = offset})))
     ctx->capture->failed = true;
 }
 
@@ -100,7 +102,8 @@ void tg_jit_reset(TgJit *j) {
     j->pinned.at[i]->pins--;
   for (size_t i = 0; i < j->own.len; i++) {
     Buffer *b = j->own.at[i];
-    if (b->data) ctx->dev.backend->free(&ctx->dev, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+    Device *d = device_at(ctx, b->device);
+    if (b->data) d->backend->free(d, b->data, (size_t)b->nelem * dtype_size(b->dtype));
     mem_free(&ctx->mem, b);
   }
   capture_free(ctx, &j->c);
@@ -214,7 +217,7 @@ static bool settle(TgJit *j, Buffer **at, Buffer *const *in, Buffer *const *out,
   if (mine || is_result(&j->c, b)) {
     if (!mine) {
       if (!(mine = mem_alloc(&ctx->mem, sizeof *mine))) return false;
-      mine->dtype = b->dtype, mine->nelem = b->nelem;
+      mine->dtype = b->dtype, mine->nelem = b->nelem, mine->device = b->device;
       if (!vec_push(&ctx->mem, &j->own, mine) || !map_put_ptr(own, b, mine)) {
         if (!list_has(j->own.at, j->own.len, mine)) mem_free(&ctx->mem, mine);
         return false;
@@ -256,7 +259,7 @@ static void drop_copies(Capture *c) {
 }
 
 static Want want_of(TgTensor *t) {
-  Want w = {.dtype = dt(t), .n = rank(t)};
+  Want w = {.dtype = dt(t), .n = rank(t), .device = tensor_device(t)};
   memcpy(w.dims, dims(t), (size_t)w.n * sizeof *w.dims);
   return w;
 }
@@ -367,6 +370,9 @@ static TgStatus inputs_checked(TgJit *j, TgTensor *const *in) {
     Want *w = &j->in[i];
     TG_REQUIRE_OR(ctx, dt(in[i]) == w->dtype, TG_ERR_DTYPE, TG_ERR_DTYPE,
                   "jit: input %d is %s, captured as %s", i, dtype_name(dt(in[i])), dtype_name(w->dtype));
+    TG_REQUIRE_OR(ctx, tensor_device(in[i]) == w->device, TG_ERR_DEVICE, TG_ERR_DEVICE,
+                  "jit: input %d is on %s, captured on %s", i, tg_device(in[i]),
+                  device_at(ctx, w->device)->name);
     TG_REQUIRE_OR(ctx, rank(in[i]) == w->n && !memcmp(dims(in[i]), w->dims, (size_t)w->n * sizeof *w->dims),
                   TG_ERR_SHAPE, TG_ERR_SHAPE, "jit: input %d has shape %s, captured as %s", i,
                   SHAPE_OF(in[i]), dims_text(w->n, w->dims).s);
@@ -381,7 +387,7 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
     int64_t nelem = 1;
     for (int k = 0; k < w->n; k++)
       nelem *= w->dims[k];
-    UOp *u = buffer_node(ctx, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
+    UOp *u = buffer_node(ctx, w->device, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
     out[i] = tensor_memory(ctx, u);
     if (!out[i] || buffer_ready(ctx, out[i]->memory))
       return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
@@ -402,8 +408,9 @@ static TgStatus drawn_again(TgJit *j) {
 
 static TgStatus step_run(TgContext *ctx, const Step *s) {
   if (s->plan) return plan_run(ctx, s->plan, s->buf, s->temp);
-  return ctx->dev.backend->copy(&ctx->dev, s->to->data, s->from->data,
-                                (size_t)s->from->nelem * dtype_size(s->from->dtype));
+  return device_copy(device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
+                     (const char *)s->from->data + s->offset,
+                     (size_t)s->to->nelem * dtype_size(s->to->dtype));
 }
 
 /* Everything that can be refused is looked at before a step runs: what is stored to would be half written. */

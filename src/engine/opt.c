@@ -55,7 +55,7 @@ static bool write_program(Job *j, const Linear *lin) {
 static bool lower(Job *j, UOp *ast, UOpStore *st) {
   UOpStore *own = NULL;
   Linear lin;
-  CodegenOptions co = codegen_options(j->ctx, j->ren, j->o.opts);
+  CodegenOptions co = codegen_options(j->ctx, j->ctx->dev_open ? &j->ctx->dev : NULL, j->ren, j->o.opts);
   if (j->costs) co.costs = j->out;
   if (codegen_lower(&j->ctx->mem, ast, st, j->ren, &co, &j->arena, &own, &lin, NULL, err_of(j))) return false;
   bool ok = write_program(j, &lin);
@@ -80,7 +80,7 @@ static bool takes(Job *j, const Pass *p) {
 static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the last */
   TgMem *m = &j->ctx->mem;
   if (!takes(j, first)) return false;
-  CodegenOptions co = codegen_options(j->ctx, j->ren, j->o.opts);
+  CodegenOptions co = codegen_options(j->ctx, j->ctx->dev_open ? &j->ctx->dev : NULL, j->ren, j->o.opts);
   co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
   bool ok = true;
@@ -120,7 +120,7 @@ static bool schedule(Job *j) { /* a tensor graph: to the pass asked for, or all 
     if (!j->text.roots.at[i]->is_tensor)
       return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
   Schedule s;
-  SchedOptions so = sched_options(j->ctx, j->ren);
+  SchedOptions so = sched_options(j->ctx, j->ctx->dev_open ? &j->ctx->dev : NULL, j->ren);
   so.last = j->o.pass, so.graph = j->o.pass ? j->out : NULL;
   if (schedule_make(j->st, m, j->text.roots.at, (int)j->text.roots.len, &so, &s, err_of(j))) return false;
   bool ok = true;

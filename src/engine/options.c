@@ -3,18 +3,18 @@
 #include "engine/engine.h"
 
 /* The device's own machine, or, for the text of another language, the one that is written down for that. */
-static const Target *target_of(TgContext *ctx, const Renderer *ren) {
-  bool own = ctx->dev_open && (!ren || ren == ctx->dev.backend->renderer);
-  return own ? &ctx->dev.target : ren ? ren->target : &target_planned;
+static const Target *target_of(const Device *dev, const Renderer *ren) {
+  bool own = dev && (!ren || ren == dev->backend->renderer);
+  return own ? &dev->target : ren ? ren->target : &target_planned;
 }
 
-SchedOptions sched_options(TgContext *ctx, const Renderer *ren) {
-  return (SchedOptions){.fuse = ctx->env.fuse, .target = target_of(ctx, ren), .passes = &ctx->passes};
+SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren) {
+  return (SchedOptions){.fuse = ctx->env.fuse, .target = target_of(dev, ren), .passes = &ctx->passes};
 }
 
-CodegenOptions codegen_options(TgContext *ctx, const Renderer *ren, const char *opts) {
+CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer *ren, const char *opts) {
   const char *set = *ctx->env.opts ? ctx->env.opts : NULL;
-  const Target *t = target_of(ctx, ren);
+  const Target *t = target_of(dev, ren);
   return (CodegenOptions){.noopt = ctx->env.noopt,
                           .target = t,
                           .ncores = t->cores,

@@ -38,7 +38,7 @@ static bool store_root(Run *r, Buffer *b) { /* the store that waits on b */
 
 /* t as memory of its own that a store fills: what it holds is, or will be, another handle's. */
 static bool own_copy(Run *r, TgTensor *t) {
-  UOp *value = t->uop, *n = buffer_node(r->ctx, dt(t), nelem(t), value->shape);
+  UOp *value = t->uop, *n = buffer_node(r->ctx, tensor_device(t), dt(t), nelem(t), value->shape);
   if (!n) return no_memory(r->ctx);
   tensor_set(t, n);
   return store_to(t, n, value) && store_root(r, t->memory);
@@ -59,7 +59,7 @@ static bool want(Run *r, TgTensor *t, bool only) {
     return true;
   }
   if (nelem_of(ctx, t->uop) == 0) {
-    UOp *none = stays ? t->uop : buffer_node(ctx, dt(t), 0, t->uop->shape);
+    UOp *none = stays ? t->uop : buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
     if (!none) return no_memory(ctx);
     if (!stays) tensor_set(t, none), t->memory->filled = true;
     return true;
@@ -96,13 +96,15 @@ static bool can_need(Bits bits, const UOp *u) { return bits.all || (u->ranges & 
 static bool wanted_too(Run *r, bool only) {
   TgContext *ctx = r->ctx;
   for (size_t i = 0; i < ctx->pending.len; i++)
-    if (!want(r, ctx->pending.at[i], only)) return false;
+    if (tensor_device(ctx->pending.at[i]) == r->g.device && !want(r, ctx->pending.at[i], only)) return false;
   for (bool grew = true; grew;) {
     Bits bits = bits_of(ctx, r->g.stored.at, r->g.stored.len);
     size_t n = r->g.stored.len;
     for (size_t i = 0; i < ctx->waiting.len; i++) {
       Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-      if (b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
+      bool here =
+          b->device == r->g.device; /* elsewhere it gets a copy, of the version that it was built on */
+      if (here && b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
     }
     grew = r->g.stored.len > n;
   }
@@ -165,13 +167,14 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
   bool again = to && !ctx->capture && !to->needed && !to->pins && !to->places && !to->store;
   if (again)
     to->version = (to->version + 1) & INT32_MAX, node = memory_node(ctx, to);
-  else if ((node = buffer_node(ctx, b->dtype, b->nelem, NULL)) != NULL)
+  else if ((node = buffer_node(ctx, b->device, b->dtype, b->nelem, NULL)) != NULL)
     to = buffer_get(ctx, node);
   bool ok = was && node && !buffer_ready(ctx, b) && !buffer_ready(ctx, to);
-  ok = ok && !ctx->dev.backend->copy(&ctx->dev, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  Device *d = device_at(ctx, b->device);
+  ok = ok && !d->backend->copy(d, to->data, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   if (!ok || !value_known(ctx, was, node)) return no_memory(ctx);
   to->filled = true, b->copy = to->uid + 1;
-  if (ctx->capture) capture_copied(ctx, b, to);
+  if (ctx->capture) capture_copied(ctx, b, 0, to);
   return true;
 }
 
@@ -221,7 +224,8 @@ TgStatus engine_before_stores(TgContext *ctx, Buffer *const *b, size_t n) {
 static bool file_written(TgContext *ctx, const Buffer *b) {
   void *at = file_data(&((Buffer *)b)->file);
   if (!at || at == b->data) return true;
-  TgStatus s = ctx->dev.backend->copy_out(&ctx->dev, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  Device *d = device_at(ctx, b->device);
+  TgStatus s = d->backend->copy_out(d, at, b->data, (size_t)b->nelem * dtype_size(b->dtype));
   return !s || (error_set(&ctx->err, s, "realize: the file of an assigned tensor cannot be written"), false);
 }
 
@@ -241,7 +245,8 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
     Result *res = &r->results.at[i];
     int64_t at = p->sched.root[res->root];
     if (at < TEMP_BASE) continue; /* another root computes it */
-    res->made = buffer_node(ctx, (DType)res->expr->dtype, nelem_of(ctx, res->expr), res->expr->shape);
+    res->made =
+        buffer_node(ctx, r->g.device, (DType)res->expr->dtype, nelem_of(ctx, res->expr), res->expr->shape);
     Buffer *b = res->made ? buffer_get(ctx, view_bottom(res->made)) : NULL;
     if (!b || buffer_ready(ctx, b)) return no_memory(ctx);
     b->filled = true, b->bound_at = res->expr->symbolic ? ctx->bound + 1 : 0;
@@ -302,9 +307,15 @@ static bool run_planned(Run *r, Plan *p) {
   mem_free(&ctx->mem, temp);
   if (ok) ok = stores_done(ctx, r->g.stored.at, r->g.stored.len), ok = results_known(r) && ok;
   if (ok && r->g.stored.len) {
-    for (size_t i = 0; i < ctx->pending.len; i++)
-      ctx->pending.at[i]->pending = false;
-    ctx->pending.len = 0;
+    size_t left = 0;
+    for (size_t i = 0; i < ctx->pending.len; i++) {
+      TgTensor *t = ctx->pending.at[i];
+      if (tensor_device(t) == r->g.device)
+        t->pending = false;
+      else
+        ctx->pending.at[left++] = t;
+    }
+    ctx->pending.len = left;
   }
   return ok;
 }
@@ -331,9 +342,11 @@ static bool run(Run *r, Watch *only) {
 
 static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
                         Watch *only, bool alone);
+static TgTensor *side_by_side(TgContext *ctx, UOp *u);
+static bool copy_made(TgContext *ctx, UOp *copy);
 
 static bool contents_copied(TgContext *ctx, Buffer *b) {
-  UOp *was = memory_node(ctx, b), *n = was ? buffer_node(ctx, b->dtype, b->nelem, NULL) : NULL;
+  UOp *was = memory_node(ctx, b), *n = was ? buffer_node(ctx, b->device, b->dtype, b->nelem, NULL) : NULL;
   TgTensor *t = tensor_memory(ctx, n);
   UOp *store = b->store;
   if (!t) return no_memory(ctx);
@@ -351,7 +364,7 @@ static bool run_apart(Run *r, Watch *only) {
   bool ok = true;
   for (size_t i = 0; ok && i < r->g.stored.len; i++)
     ok = contents_copied(ctx, r->g.stored.at[i]);
-  ok = ok && (graph_init(&again.g, ctx) || no_memory(ctx));
+  ok = ok && (graph_init(&again.g, ctx, r->g.device) || no_memory(ctx));
   again.g.apart = true;
   for (size_t i = 0; ok && i < r->g.roots.len; i++)
     ok = graph_reach(&again.g, r->g.roots.at[i]);
@@ -360,21 +373,104 @@ static bool run_apart(Run *r, Watch *only) {
   return ok;
 }
 
-/* alone: nothing else is computed with it. */
-static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
-                        Watch *only, bool alone) {
-  if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
+/* ---- copies between devices */
+/* What is in memory already, in one piece, is copied from there; all else is computed first, where it is. */
+static UOp *piece_for_copy(TgContext *ctx, UOp *source, TgTensor **computed) {
+  int64_t start;
+  UOp *v = value_of_node(ctx, source);
+  Buffer *b = v && view_bottom(v) ? buffer_of_value(ctx, view_bottom(v)) : NULL;
+  if (b && b->data && piece_of(v, &start)) return v;
+  *computed = side_by_side(ctx, source);
+  return *computed ? value_of_node(ctx, (*computed)->uop) : NULL;
+}
+
+/* All of a file that views see, and the same views of what it was copied to: nothing is computed in files. */
+static bool copy_of_file(TgContext *ctx, UOp *copy, UOp *view) {
+  UOp *bottom = view_bottom(view), *whole = bottom;
+  Buffer *b = buffer_get(ctx, bottom);
+  whole = whole ? uop_new(ctx->store, OPS_COPY, b->dtype, 1, 1, &whole, copy->arg) : NULL;
+  bool ok = whole && (map_get_ptr(&ctx->realized, whole) || copy_made(ctx, whole));
+  UOp *there = ok ? view_on(ctx, view, bottom, map_get_ptr(&ctx->realized, whole)) : NULL;
+  return there && value_known(ctx, copy, there);
+}
+
+/* The value of a COPY in memory of the device that it names. */
+static bool copy_made(TgContext *ctx, UOp *copy) {
+  UOp *source = copy->src[0], *n = NULL;
+  TgTensor *computed = NULL;
+  int64_t start = 0;
+  Device *from = device_at(ctx, __builtin_ctzll(source->devices)), *to = device_at(ctx, (int)copy->arg.i);
+  if ((from->backend->has & HAS_FILES_ONLY) && view_bottom(source) && !piece_of(source, &start))
+    return copy_of_file(ctx, copy, source);
+  UOp *v = piece_for_copy(ctx, source, &computed);
+  UOp *same = v ? uop_new(ctx->store, OPS_COPY, (DType)v->dtype, 1, 1, &v, copy->arg) : NULL;
+  UOp *had = same && same != copy ? value_of_node(ctx, same) : NULL;
+  if (had && had != same) { /* the same memory went there before, by another name */
+    tg_release(computed);
+    return value_known(ctx, copy, had) || no_memory(ctx);
+  }
+  UOp *bottom = v ? view_bottom(v) : NULL;
+  Buffer *b = bottom ? buffer_of_value(ctx, bottom) : NULL, *there = NULL;
+  if (v) piece_of(v, &start); /* of a symbolic size: the first of the memory */
+  if (b) n = buffer_node(ctx, to->index, b->dtype, nelem_of(ctx, source), source->shape);
+  if (n) there = buffer_get(ctx, view_bottom(n));
+  bool ok = there && !buffer_ready(ctx, there);
+  size_t size = ok ? dtype_size(b->dtype) : 0;
+  ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
+                          (size_t)there->nelem * size);
+  if (ok) {
+    there->filled = true, there->bound_at = copy->symbolic ? ctx->bound + 1 : 0;
+    if (ctx->capture) capture_copied(ctx, b, (size_t)start * size, there);
+    ok = value_known(ctx, copy, n) && value_known(ctx, same, n);
+    ctx->counters.copies++, ctx->counters.bytes_copied += (uint64_t)there->nelem * size;
+  }
+  tg_release(computed);
+  return ok || no_memory(ctx);
+}
+
+static bool copies_made(TgContext *ctx, const Graph *g) {
+  for (size_t i = 0; i < g->copies.len; i++)
+    if (!copy_made(ctx, g->copies.at[i])) return false;
+  return true;
+}
+
+/* ---- on one device */
+typedef struct Asked { /* what is to be realized */
+  TgTensor *const *t;
+  size_t n;
+  Buffer *const *stores;
+  size_t nstores;
+  Watch *only;
+  bool alone; /* nothing else is computed with it */
+} Asked;
+
+static bool reached(Run *r, const Asked *a) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < a->n; i++)
+    if (tensor_device(a->t[i]) == r->g.device) ok = want(r, a->t[i], a->only != NULL);
+  for (size_t i = 0; ok && i < a->nstores; i++)
+    if (a->stores[i]->device == r->g.device) ok = !a->stores[i]->store || store_root(r, a->stores[i]);
+  if (ok && r->g.stored.len && !a->alone) ok = wanted_too(r, a->only != NULL);
+  return ok;
+}
+
+/* A graph that needs copies is reached anew when they are made: making them may have run stores. */
+static TgStatus realize_on(TgContext *ctx, int device, const Asked *a) {
   Run r = {.ctx = ctx};
-  bool ok = graph_init(&r.g, ctx) || no_memory(ctx);
-  for (size_t i = 0; ok && i < n; i++)
-    ok = want(&r, t[i], only != NULL);
-  for (size_t i = 0; ok && i < nstores; i++)
-    ok = !stores[i]->store || store_root(&r, stores[i]);
-  if (ok && r.g.stored.len && !alone) ok = wanted_too(&r, only != NULL);
-  ok = ok && run(&r, only);
+  bool ok = graph_init(&r.g, ctx, device) || no_memory(ctx);
+  ok = ok && reached(&r, a);
+  while (ok && r.g.copies.len) {
+    Graph had = r.g;
+    ok = copies_made(ctx, &had);
+    graph_free(&had);
+    r.results.len = 0;
+    bool room = graph_init(&r.g, ctx, device) || no_memory(ctx);
+    ok = ok && room && reached(&r, a);
+  }
+  ok = ok && run(&r, a->only);
   graph_free(&r.g);
   /* equal values of two handles are memory of each */
-  for (size_t i = 0; ok && !only && i < r.results.len; i++) {
+  for (size_t i = 0; ok && !a->only && i < r.results.len; i++) {
     TgTensor *twin = r.results.at[i].t;
     if (!twin->memory && !twin->uop->symbolic) ok = !realize(ctx, &twin, 1, NULL, 0, NULL, false);
   }
@@ -382,6 +478,22 @@ static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *co
   return ok                ? TG_OK
          : ctx->err.status ? ctx->err.status
                            : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+}
+
+/* Each device computes what it has; kernels of two are never joined. */
+static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
+                        Watch *only, bool alone) {
+  if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "realize: no device is open");
+  Asked a = {t, n, stores, nstores, only, alone};
+  uint64_t on = 0;
+  for (size_t i = 0; i < n; i++)
+    on |= 1ull << tensor_device(t[i]);
+  for (size_t i = 0; i < nstores; i++)
+    on |= 1ull << stores[i]->device;
+  TgStatus s = TG_OK;
+  for (; !s && on; on &= on - 1)
+    s = realize_on(ctx, __builtin_ctzll(on), &a);
+  return s;
 }
 
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n) {
@@ -448,13 +560,13 @@ static TgStatus read_part(TgContext *ctx, const Buffer *b, const UOp *part, char
   for (first = n; first > 0 && (first == n || now[first] == all->v[first]); first--)
     run *= now[first - 1];
   TgStatus s = TG_OK;
+  Device *d = device_at(ctx, b->device);
   size_t size = (size_t)run * dtype_size(b->dtype);
   for (size_t done = 0; !s && done < nbytes; done += size) {
     row = 0;
     for (int i = 0; i < n; i++)
       row = row * all->v[i] + (i < first ? at[i] : 0);
-    s = ctx->dev.backend->copy_out(&ctx->dev, out + done,
-                                   (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
+    s = d->backend->copy_out(d, out + done, (const char *)b->data + (size_t)row * dtype_size(b->dtype), size);
     for (int i = first; i-- > 0 && ++at[i] == now[i];)
       at[i] = 0;
   }
@@ -475,10 +587,10 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   Buffer *b = buffer_of_value(ctx, view_bottom(u));
   if (!nbytes) return TG_OK;
   if (is_part(u)) return read_part(ctx, b, u, out, nbytes);
+  Device *d = device_at(ctx, b->device);
   int64_t start;
   if (piece_of(u, &start))
-    return ctx->dev.backend->copy_out(&ctx->dev, out,
-                                      (const char *)b->data + (size_t)start * dtype_size(b->dtype), nbytes);
+    return d->backend->copy_out(d, out, (const char *)b->data + (size_t)start * dtype_size(b->dtype), nbytes);
   TgTensor *whole = side_by_side(ctx, u);
   TgStatus s = whole ? engine_read(ctx, whole, out, nbytes) : ctx->err.status;
   tg_release(whole);
@@ -486,8 +598,9 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
 }
 
 const void *engine_map(TgContext *ctx, TgTensor *t) {
-  if (ctx->dev.backend->has & HAS_LOCAL) {
-    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", ctx->dev.backend->name);
+  const Device *d = device_at(ctx, tensor_device(t));
+  if (d->backend->has & HAS_OWN_MEMORY) {
+    error_set(&ctx->err, TG_ERR_DEVICE, "map: %s has memory of its own; use tg_read", d->name);
     return NULL;
   }
   UOp *u = value_in_memory(ctx, t);

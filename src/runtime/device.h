@@ -13,8 +13,16 @@ typedef struct KernelSpec {
 } KernelSpec; /* source: NULL for backends without renderer */
 
 /* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
- * the launch. */
-enum { HAS_THREADS = 1, HAS_LOCAL = 2, HAS_RUN = 4, HAS_CHECKS = 8 };
+ * the launch. HAS_OWN_MEMORY: the host cannot read and write its buffers in place. HAS_FILES_ONLY: its memory
+ * is files, and it computes nothing. */
+enum {
+  HAS_THREADS = 1,
+  HAS_LOCAL = 2,
+  HAS_RUN = 4,
+  HAS_CHECKS = 8,
+  HAS_OWN_MEMORY = 16,
+  HAS_FILES_ONLY = 32
+};
 
 typedef struct TgBackend {
   const char *name; /* "CPU", "INTERP", "NULL:CUDA" .. */
@@ -37,6 +45,8 @@ typedef struct TgBackend {
 
 struct Device {
   const TgBackend *backend;
+  int index;     /* in its context: 0 is the one that the context was opened on */
+  char name[24]; /* "CPU", "CPU:1" */
   TgMem *mem;
   const TgOs *os;
   const TgEnv *env;
@@ -46,12 +56,16 @@ struct Device {
   const char *describe;          /* one line for `tg devices` */
   struct HostBlock *kept[48][8]; /* host memory that was freed, by size (host.c) */
   uint64_t bytes_kept;
+  uint64_t rng_counter; /* words drawn here */
+  int rng_order; /* how many devices drew before it since the seed was set, and one; 0: it did not draw */
   uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried; /* counters */
 };
 
 /* The cache of compiled kernels: its folder, bytes on disk and kernels. False: there is none. */
 bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t cap, int64_t *nbytes,
                  int64_t *entries);
-extern const TgBackend backend_cpu, backend_interp, backend_interp_c, backend_interp_cuda,
+/* TG_OK and the bytes moved, from any device to any; neither may be in use. */
+TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes);
+extern const TgBackend backend_disk, backend_cpu, backend_interp, backend_interp_c, backend_interp_cuda,
     backend_interp_metal, backend_null_cuda, backend_null_metal, backend_null_c;
 #endif

@@ -58,7 +58,7 @@ static UOp *view_of(TgContext *ctx, UOp *u, DType to, const Ints *shape) {
   if (!b || !b->read_only || !b->data || to == DT_BOOL) return NULL;
   char *data = (char *)b->data + (size_t)start * dtype_size(b->dtype);
   if ((uintptr_t)data % dtype_size(to)) return NULL;
-  UOp *v = buffer_node(ctx, to, dim_product(ctx->store, shape), shape);
+  UOp *v = buffer_node(ctx, b->device, to, dim_product(ctx->store, shape), shape);
   Buffer *w = v ? buffer_get(ctx, view_bottom(v)) : NULL;
   if (w)
     w->data = data, w->borrowed = w->filled = w->read_only = true,

@@ -4,14 +4,6 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Names that tg_open knows. Whether one works here is found out by opening it. */
-static const char *const device_names[] = {"CPU",          "INTERP", "INTERP:C",  "INTERP:CUDA",
-                                           "INTERP:METAL", "NULL:C", "NULL:CUDA", "NULL:METAL"};
-
-const char *tg_device_name(int i) {
-  return i >= 0 && (size_t)i < TG_COUNT(device_names) ? device_names[i] : NULL;
-}
-
 /* only what TG_TRACE asked for */
 static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }
 
@@ -116,10 +108,14 @@ const char *tg_status_name(TgStatus s) {
 
 const char *tg_version(void) { return "0.1.0"; }
 
-const char *tg_device(const TgContext *ctx) { return ctx && ctx->dev_open ? ctx->dev.backend->name : ""; }
+const char *tg_default_device(const TgContext *ctx) { return ctx && ctx->dev_open ? ctx->dev.name : ""; }
+
+const char *tg_device(const TgTensor *t) {
+  return t && t->ctx->dev_open ? device_at(t->ctx, tensor_device(t))->name : "";
+}
 
 const char *tg_device_describe(const TgContext *ctx) {
-  return ctx && ctx->dev_open && ctx->dev.describe ? ctx->dev.describe : tg_device(ctx);
+  return ctx && ctx->dev_open && ctx->dev.describe ? ctx->dev.describe : tg_default_device(ctx);
 }
 
 void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user) {
@@ -133,8 +129,10 @@ TgCounters tg_counters(const TgContext *ctx) {
   c.visits = ctx->passes.rewrites.visits;
   c.firings = ctx->passes.rewrites.firings;
   c.nested = ctx->passes.rewrites.nested;
-  c.peak_bytes = ctx->dev.bytes_peak;
-  c.retried = ctx->dev.compiles_retried;
+  for (int i = 0; i < device_count(ctx); i++) {
+    const Device *d = device_at((TgContext *)ctx, i);
+    c.peak_bytes += d->bytes_peak, c.retried += d->compiles_retried;
+  }
   c.fallbacks = ctx->passes.fallbacks;
   return c;
 }
@@ -143,7 +141,10 @@ void tg_counters_reset(TgContext *ctx) {
   if (!ctx) return;
   RewriteEnv *r = &ctx->passes.rewrites;
   ctx->counters = (TgCounters){0};
-  ctx->dev.bytes_peak = ctx->dev.bytes_in_use, ctx->dev.compiles_retried = 0;
+  for (int i = 0; i < device_count(ctx); i++) {
+    Device *d = device_at(ctx, i);
+    d->bytes_peak = d->bytes_in_use, d->compiles_retried = 0;
+  }
   ctx->passes.fallbacks = 0;
   r->visits = r->firings = r->nested = r->created = 0;
 }
@@ -162,7 +163,7 @@ TgStatus tg_collect(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   if (!ctx->dev_open) return TG_OK;
   TgStatus s = engine_collect(ctx);
-  ctx->swept_nodes = store_count(ctx->store), ctx->swept_bytes = ctx->dev.bytes_in_use;
+  ctx->swept_nodes = store_count(ctx->store), ctx->swept_bytes = devices_bytes(ctx);
   return s;
 }
 
@@ -192,7 +193,7 @@ TgStatus tg_scope_begin(TgContext *ctx) {
 enum { SWEPT_FOR_NODE = 100, SWEPT_FROM = 256 << 10 };
 
 static bool sweep_is_due(const TgContext *ctx) {
-  uint64_t garbage = ctx->dev.bytes_in_use > ctx->swept_bytes ? ctx->dev.bytes_in_use - ctx->swept_bytes : 0;
+  uint64_t used = devices_bytes(ctx), garbage = used > ctx->swept_bytes ? used - ctx->swept_bytes : 0;
   return store_count(ctx->store) > 2 * ctx->swept_nodes + 20000 ||
          garbage > SWEPT_FROM + (uint64_t)SWEPT_FOR_NODE * store_id_limit(ctx->store);
 }
@@ -218,7 +219,17 @@ static void link_out(TgTensor *t) {
   if (t->next) t->next->link = t->link;
 }
 
+/* what no call has seen by itself: lists of tensors */
+static bool on_one_device(TgContext *ctx, const UOp *u) {
+  uint64_t rest = u->devices & (u->devices - 1);
+  if (!rest) return true;
+  error_set(&ctx->err, TG_ERR_DEVICE, "tensors on %s and on %s in one operation; tg_to moves them",
+            device_at(ctx, __builtin_ctzll(u->devices))->name, device_at(ctx, __builtin_ctzll(rest))->name);
+  return false;
+}
+
 TgTensor *tensor_new(TgContext *ctx, UOp *u) {
+  if (u && !on_one_device(ctx, u)) return NULL;
   TgTensor *t = u ? mem_alloc(&ctx->mem, sizeof *t) : NULL;
   if (!t) {
     error_set(&ctx->err, TG_ERR_NOMEM, "out of memory");

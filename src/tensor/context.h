@@ -12,6 +12,7 @@
 typedef struct Buffer {
   DType dtype;
   int64_t nelem, uid;
+  int device;       /* its number in the context */
   uint32_t version; /* of what it holds now */
   /* the STORE that waits to make the next version; NULL: none. The memory is then in ctx->waiting */
   UOp *store;
@@ -70,10 +71,12 @@ struct TgContext {
   TgEnv env;
   TgError err;
   UOpStore *store;
-  Device dev;
+  Device dev; /* number 0 */
   bool dev_open;
-  Vec(Buffer *) buffers; /* by uid; NULL where freed */
-  Vec(TgScope) scopes;   /* scopes.at[0] is the outermost, made by tg_open */
+  Vec(Device *) more_devices; /* number 1, .. */
+  int draw_device;            /* where keys are drawn (random.c) */
+  Vec(Buffer *) buffers;      /* by uid; NULL where freed */
+  Vec(TgScope) scopes;        /* scopes.at[0] is the outermost, made by tg_open */
   TgTensor *kept;
   /* expression -> view of the BUFFER that holds its value; BUFFER -> BUFFER that holds what it held */
   Map realized;
@@ -84,7 +87,7 @@ struct TgContext {
   Str opt_text;         /* the result of the last tg_opt */
   PassEnv passes;       /* TG_TRACE, TG_DUMP, TG_RULE_LIMIT and the counts of all passes */
   TgCounters counters;
-  uint64_t rng_seed, rng_counter;
+  uint64_t rng_seed;
   bool training;
   /* losses and running statistics: computed with the next in-place update, before it */
   Vec(TgTensor *) pending;
@@ -108,11 +111,12 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
 TgTensor *tensor_new(TgContext *ctx, UOp *u); /* u's value; owned by the innermost scope; NULL if u is NULL */
 TgTensor *tensor_view(TgTensor *x, UOp *u);   /* u: movements of x. A place if x is one */
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
+int tensor_device(const TgTensor *t);            /* place.c: the number of its device; of numbers: 0 */
 /* memory.c */
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);
 /* new Buffer; BUFFER reshaped to shape. Symbolic: the largest, cut */
-UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape);
+UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const Ints *shape);
 Buffer *buffer_get(TgContext *ctx, const UOp *buffer); /* of a BUFFER node; NULL if freed */
 void buffer_free(TgContext *ctx, int64_t uid); /* memory, destructor and record; the uid is not used again */
 UOp *memory_node(TgContext *ctx, const Buffer *b); /* the BUFFER of what it holds now */
@@ -137,11 +141,21 @@ bool memories_renewed(TgContext *ctx);
 /* the key of the context's next draw, as if the call that made the buffer were made again */
 TgStatus draw_again(TgContext *ctx, Buffer *key);
 void capture_stored(TgContext *ctx, Buffer *b); /* jit.c */
-void capture_copied(TgContext *ctx, Buffer *from, Buffer *to);
+/* what `from` holds from byte `offset` on, to all of `to` */
+void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to);
 /* a value is asked for while a function is captured: recorded */
 bool capture_refuses(TgContext *ctx, const char *op);
+
 /* engine, for the front end */
-TgStatus engine_open(TgContext *ctx); /* opens the device named by env.dev, or the best present */
+/* devices.c */
+enum { MOST_DEVICES = 16 };
+
+Device *device_at(TgContext *ctx, int index);
+int device_count(const TgContext *ctx);
+/* the number of the device called so, which is opened if it is not; NULL: 0; -1: recorded */
+int device_find(TgContext *ctx, const char *op, const char *name);
+uint64_t devices_bytes(const TgContext *ctx); /* in use, on all */
+TgStatus engine_open(TgContext *ctx);         /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);
 void engine_cache_clear(TgContext *ctx); /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);

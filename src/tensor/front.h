@@ -107,6 +107,11 @@ UOp *u_broadcast(UOpStore *st, UOp *u, const Ints *shape);     /* NumPy's rule; 
 UOp *u_full(UOpStore *st, DType dtype, Scalar v, const Ints *shape);
 /* a number of like's dtype and shape, as scalar_number has it */
 UOp *u_num(UOpStore *st, double v, const UOp *like);
+/* ---- devices (place.c) */
+TgTensor *tensor_on(TgTensor *t, int device); /* moved there, if it is elsewhere */
+TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device); /* NULL: where it is */
+TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n, const int64_t *d);
+TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d);
 /* the value of a size, a number or symbolic */
 UOp *u_size(UOpStore *st, int64_t size, DType dtype, const Ints *shape);
 UOp *u_not(UOpStore *st, UOp *u); /* of a bool */

@@ -14,6 +14,12 @@ bool is_detached_zero(const UOp *u) {
 }
 
 /* ---- movement */
+UOp *moved_back(Rewrite *rw, const UOp *copy, UOp *g) {
+  uint64_t from = copy->src[0]->devices;
+  Arg to = {.i = from ? __builtin_ctzll(from) : 0};
+  return from && g ? uop_new(rw->st, OPS_COPY, (DType)g->dtype, 1, 1, &g, to) : g;
+}
+
 UOp *pull(Rewrite *rw, UOp *u, UOp *g) {
   UOpStore *st = rw->st;
   const Ints *s = u->src[0]->shape, *p = u->arg.ints;

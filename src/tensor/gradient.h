@@ -7,8 +7,9 @@
 int gradient_rule(Rewrite *rw, UOp *self, UOp *g, UOp **out);
 
 UOp *gradient_number(Rewrite *rw, const UOp *like, double v);
-bool is_detached_zero(const UOp *u);       /* the number 0 of any shape */
-UOp *pull(Rewrite *rw, UOp *move, UOp *g); /* the transposed movement */
+bool is_detached_zero(const UOp *u);                   /* the number 0 of any shape */
+UOp *pull(Rewrite *rw, UOp *move, UOp *g);             /* the transposed movement */
+UOp *moved_back(Rewrite *rw, const UOp *copy, UOp *g); /* to the device that was copied from */
 UOp *gradient_of_reduce(Rewrite *rw, UOp *reduce, UOp *g);
 UOp *gradient_of_scan(Rewrite *rw, UOp *scan, UOp *g);
 UOp *gradient_of_gather(Rewrite *rw, UOp *gather, UOp *g);

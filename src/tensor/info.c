@@ -43,7 +43,7 @@ const char *tg_info(TgContext *ctx, int i, const char **name) {
   char dir[400];
   int64_t nbytes, entries;
   if (i == 2)
-    str_printf(s, "%s: %s", ctx->dev_open ? tg_device(ctx) : "none",
+    str_printf(s, "%s: %s", ctx->dev_open ? tg_default_device(ctx) : "none",
                ctx->dev_open ? tg_device_describe(ctx) : ctx->err.msg);
   else if (!ctx->env.cache)
     str_put(s, "off (TG_CACHE=0)");

@@ -509,7 +509,7 @@ TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t ste
   DType d = dtype_of(o.dtype, DT_F32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "linspace: dtype %s", dtype_name(d));
   TG_REQUIRE(ctx, steps >= 0, TG_ERR_VALUE, "linspace: %lld steps", (long long)steps);
-  if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d));
+  if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d), .device = o.device);
   TgDType c = d == DT_F64 ? TG_F64 : TG_F32; /* from each end to the middle: both ends exact */
   TgTensor *i = tg_arange(ctx, 0, (double)steps);
   TgTensor *up = tg_cast(i, c);
@@ -517,7 +517,8 @@ TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t ste
   double step = (stop - start) / (double)(steps - 1);
   TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start);
   TgTensor *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
-  return tg_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
+  TgTensor *t = tg_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
+  return tensor_placed(t, "linspace", o.device);
 }
 
 TgStatus tg_meshgrid(TgTensor *const *x, int n, bool xy, TgTensor **out) {

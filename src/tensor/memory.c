@@ -12,19 +12,20 @@ UOp *memory_node(TgContext *ctx, const Buffer *b) {
   return uop_new(ctx->store, OPS_BUFFER, b->dtype, 1, 0, NULL, (Arg){.param = {b->nelem, slot}});
 }
 
-UOp *buffer_node(TgContext *ctx, DType dtype, int64_t nelem, const Ints *shape) {
+UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const Ints *shape) {
   const Ints *most = shape ? dims_max(ctx->store, shape) : NULL;
   if (most != shape) { /* room for the largest; a place has one address whatever the sizes are */
     int64_t be[2 * TG_MAX_RANK];
     if (!most) return NULL;
     for (int i = 0; i < shape->n; i++)
       be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
-    return u_shrink(ctx->store, buffer_node(ctx, dtype, dim_product(ctx->store, most), most), be);
+    return u_shrink(ctx->store, buffer_node(ctx, device, dtype, dim_product(ctx->store, most), most), be);
   }
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
   if (!b) return NULL;
-  b->dtype = dtype, b->nelem = nelem, b->uid = (int64_t)ctx->buffers.len;
-  if (!vec_push(&ctx->mem, &ctx->buffers, b)) {
+  b->dtype = dtype, b->nelem = nelem, b->uid = (int64_t)ctx->buffers.len, b->device = device;
+  bool said = !device || store_set_device(ctx->store, b->uid, device);
+  if (!said || !vec_push(&ctx->mem, &ctx->buffers, b)) {
     mem_free(&ctx->mem, b);
     return NULL;
   }
@@ -43,8 +44,10 @@ void buffer_free(TgContext *ctx, int64_t uid) {
   ctx->buffers.at[uid] = NULL;
   if (b->borrowed) {
     if (b->destroy) b->destroy(b->data, b->user);
-  } else if (b->data && b->data != file_data(&b->file) && ctx->dev_open)
-    ctx->dev.backend->free(&ctx->dev, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  } else if (b->data && b->data != file_data(&b->file) && ctx->dev_open) {
+    Device *d = device_at(ctx, b->device);
+    d->backend->free(d, b->data, (size_t)b->nelem * dtype_size(b->dtype));
+  }
   file_unmap(ctx->os, &b->file);
   mem_free(&ctx->mem, b);
 }
@@ -208,7 +211,7 @@ bool place_ready(const char *op, TgTensor *t, bool keep_value) {
                   "%s: the tensor is a file opened for reading; say .writable", op);
     return memory_flush(ctx, b);
   }
-  UOp *value = t->uop, *n = buffer_node(ctx, dt(t), nelem(t), value->shape);
+  UOp *value = t->uop, *n = buffer_node(ctx, tensor_device(t), dt(t), nelem(t), value->shape);
   TG_REQUIRE_OR(ctx, n, false, TG_ERR_NOMEM, "%s: out of memory", op);
   tensor_set(t, n);
   return !keep_value || (store_to(t, n, value) && memory_flush(ctx, t->memory));

@@ -11,15 +11,18 @@
  * (draw_again). */
 #include "tensor/front.h"
 
-/* Low 32 bits of SHA-256 of four zero bytes, big endian: tinygrad's number of the first device that draws. */
-enum { FIRST_DEVICE = 0x14b81119 };
+/* Low 32 bits of SHA-256 of 0, 1, .. in four bytes, big endian: tinygrad's numbers of the devices, in the
+ * order in which they draw first. */
+static const uint32_t device_number[MOST_DEVICES] = {
+    0x14b81119, 0x764f528d, 0xdb12cf1a, 0x0f79f7d3, 0x900b0937, 0x3eaa7569, 0x7c0172cb, 0x28a3a23b,
+    0x15036943, 0xdfa285d3, 0xeae31389, 0xf888ebe4, 0x9a1c7059, 0x4273a435, 0x5a3336e3, 0x0f41de35};
 
 /* of one key: longer draws go on with the key of the counter they have reached */
 static const int64_t most_words = UINT32_MAX;
 
-static uint64_t key_at(const TgContext *ctx, uint64_t counter) {
-  Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | FIRST_DEVICE)}},
-         out = {.i = 0};
+static uint64_t key_at(const TgContext *ctx, const Device *d, uint64_t counter) {
+  uint64_t number = device_number[d->rng_order - 1];
+  Scalar in[2] = {{.i = (int64_t)counter}, {.i = (int64_t)(ctx->rng_seed << 32 | number)}}, out = {.i = 0};
   scalar_eval(OPS_THREEFRY, DT_U64, in, &out);
   return (uint64_t)out.i;
 }
@@ -69,30 +72,46 @@ static bool words_check(TgContext *ctx, const char *op, int64_t n) {
   return true;
 }
 
+/* The device, with its place in the order of those that draw. */
+static Device *drawing(TgContext *ctx, int index) {
+  Device *d = device_at(ctx, index);
+  int before = 0;
+  for (int i = 0; i < device_count(ctx); i++)
+    before += device_at(ctx, i)->rng_order > 0;
+  if (!d->rng_order) d->rng_order = before + 1;
+  return d;
+}
+
 static UOp *words(TgContext *ctx, const char *op, int64_t n) {
   UOp *part[64];
   int parts = 0;
   if (!words_check(ctx, op, n)) return NULL;
+  TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "%s: no device is open", op);
+  Device *d = drawing(ctx, ctx->draw_device);
   for (int64_t at = 0; at < n; at += most_words, parts++) {
-    uint64_t key = key_at(ctx, ctx->rng_counter + (uint64_t)at);
-    TgTensor *t = tg_from(ctx, &key, TG_U64, TG_SHAPE(1));
+    uint64_t key = key_at(ctx, d, d->rng_counter + (uint64_t)at);
+    TgTensor *t = tensor_from(ctx, d->index, &key, TG_U64, TG_SHAPE(1));
     Buffer *b = t ? t->memory : NULL;
     if (!b) return NULL;
     b->draws = TG_MIN(n - at, most_words);
     part[parts] = words_of(ctx->store, t->uop, b->draws);
   }
-  ctx->rng_counter += (uint64_t)n;
+  d->rng_counter += (uint64_t)n;
   return joined_words(ctx, part, parts);
 }
 
 TgStatus draw_again(TgContext *ctx, Buffer *b) {
-  uint64_t key = key_at(ctx, ctx->rng_counter);
-  ctx->rng_counter += (uint64_t)b->draws;
-  return ctx->dev.backend->copy_in(&ctx->dev, b->data, &key, sizeof key);
+  Device *d = drawing(ctx, b->device);
+  uint64_t key = key_at(ctx, d, d->rng_counter);
+  d->rng_counter += (uint64_t)b->draws;
+  return d->backend->copy_in(d, b->data, &key, sizeof key);
 }
 
 void tg_manual_seed(TgContext *ctx, uint64_t seed) {
-  if (ctx) ctx->rng_seed = seed, ctx->rng_counter = 0;
+  if (!ctx) return;
+  ctx->rng_seed = seed;
+  for (int i = 0; i < device_count(ctx); i++)
+    device_at(ctx, i)->rng_counter = 0, device_at(ctx, i)->rng_order = 0;
 }
 
 TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n) {
@@ -155,6 +174,27 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
   return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
 
+/* Draws are made on the device called so (NULL: 0) until draw_end, which gets what this returns; -1:
+ * recorded. */
+static int draw_begin(TgContext *ctx, const char *op, const char *device) {
+  int before = ctx->draw_device, on = device ? device_find(ctx, op, device) : before;
+  if (on < 0) return -1;
+  TG_REQUIRE_OR(ctx, !ctx->dev_open || !(device_at(ctx, on)->backend->has & HAS_FILES_ONLY), -1,
+                TG_ERR_DEVICE, "%s: %s has files alone", op, device);
+  ctx->draw_device = on;
+  return before;
+}
+
+static TgTensor *draw_end(TgContext *ctx, int before, TgTensor *t) {
+  ctx->draw_device = before;
+  return t;
+}
+
+static TgTensor *draw_beside(TgTensor *x, const char *op, int n, const int64_t *dm) { /* f32, where x is */
+  int before = draw_begin(x->ctx, op, tg_device(x));
+  return before < 0 ? NULL : draw_end(x->ctx, before, draw(x->ctx, op, DT_F32, n, dm));
+}
+
 static bool dtype_wanted(TgContext *ctx, const char *op, TgDType want, DType fallback, DType *d) {
   *d = dtype_of(want, fallback);
   TG_REQUIRE_OR(ctx, *d, false, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)want);
@@ -177,7 +217,9 @@ TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOpt
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;
-  return dtype_wanted(ctx, "rand", o.dtype, DT_F32, &d) ? kept(draw(ctx, "rand", d, n, dm)) : NULL;
+  if (!dtype_wanted(ctx, "rand", o.dtype, DT_F32, &d)) return NULL;
+  int before = draw_begin(ctx, "rand", o.device);
+  return before < 0 ? NULL : draw_end(ctx, before, kept(draw(ctx, "rand", d, n, dm)));
 }
 
 TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
@@ -185,13 +227,16 @@ TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOp
   if (!ctx) return NULL;
   TG_OPTIONS(TgDTypeOptions, o, opt);
   DType d;
-  return dtype_wanted(ctx, "randn", o.dtype, DT_F32, &d) ? normal(ctx, "randn", d, n, dm) : NULL;
+  if (!dtype_wanted(ctx, "randn", o.dtype, DT_F32, &d)) return NULL;
+  int before = draw_begin(ctx, "randn", o.device);
+  return before < 0 ? NULL : draw_end(ctx, before, normal(ctx, "randn", d, n, dm));
 }
 
 static TgDTypeOptions like(TgTensor *t, const TgDTypeOptions *opt) {
   TG_OPTIONS(TgDTypeOptions, o, opt);
   o.size = sizeof o;
   if (!o.dtype) o.dtype = tg_dtype(t);
+  if (!o.device && t) o.device = tg_device(t);
   return o;
 }
 
@@ -206,7 +251,9 @@ TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
 }
 
 TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
-  return t ? tg_empty(t->ctx, like(t, opt).dtype, rank(t), dims(t)) : NULL;
+  if (!t) return NULL;
+  TgDTypeOptions o = like(t, opt);
+  return tensor_empty(t->ctx, o.device, o.dtype, rank(t), dims(t));
 }
 
 /* ---- other laws */
@@ -224,7 +271,8 @@ static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *d
   DType d;
   if (!dtype_wanted(ctx, op, o.dtype, DT_F32, &d)) return NULL;
   TG_REQUIRE(ctx, d != DT_BOOL, TG_ERR_DTYPE, "%s: bool", op);
-  return between(ctx, op, n, dm, low, high, d);
+  int before = draw_begin(ctx, op, o.device);
+  return before < 0 ? NULL : draw_end(ctx, before, between(ctx, op, n, dm, low, high, d));
 }
 
 TgTensor *tg_uniform_opt(TgContext *ctx, int n, const int64_t *dm, double low, double high,
@@ -290,15 +338,16 @@ TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const 
   TG_OPTIONS(TgKaimingOptions, o, opt);
   double bound = sqrt(6 * kaiming(&o, n, d));
   return uniform(ctx, "kaiming_uniform", n, d, -bound, bound,
-                 &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
+                 &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype, .device = o.device});
 }
 
 TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
   if (ctx && !dims_numbers(ctx, "kaiming_normal", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_normal", n, d, NULL)) return NULL;
   TG_OPTIONS(TgKaimingOptions, o, opt);
-  return tg_normal_opt(ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)),
-                       &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype});
+  return tg_normal_opt(
+      ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)),
+      &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype, .device = o.device});
 }
 
 TgTensor *tg_dropout(TgTensor *x, double p) {
@@ -308,7 +357,7 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
   if (!ctx->training || p == 0 || nelem(x) == 0) return x;
   if (p == 1) return tg_zeros_like(x);
-  TgTensor *mask = kept(tg_ge_scalar(draw(ctx, "dropout", DT_F32, rank(x), dims(x)), p)); /* a byte each */
+  TgTensor *mask = kept(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p)); /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
 }
 
@@ -329,10 +378,10 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   if (o.replacement || k == 1) {
     /* (rows, n) */
     TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));
-    TgTensor *u = kept(draw(ctx, "multinomial", DT_F32, 3, (int64_t[]){k, rows, 1}));
+    TgTensor *u = kept(draw_beside(w, "multinomial", 3, (int64_t[]){k, rows, 1}));
     out = tg_transpose(tg_sum(tg_ge(u, tg_unsqueeze(part, 0)), .axis = TG_AXES(2)), 0, 1);
   } else {
-    TgTensor *key = kept(tg_div(tg_log2(draw(ctx, "multinomial", DT_F32, 2, dims(w))), tg_cast(w, TG_F32)));
+    TgTensor *key = kept(tg_div(tg_log2(draw_beside(w, "multinomial", 2, dims(w))), tg_cast(w, TG_F32)));
     TgTensor *at = tg_arange(ctx, 0, (double)n);
     TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL);
     TgTensor **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
@@ -359,5 +408,5 @@ TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) 
   TG_REQUIRE(ctx, n >= 0, TG_ERR_VALUE, "randperm: %lld numbers", (long long)n);
   TG_REQUIRE(ctx, dtype_is_int(d) && (n == 0 || n - 1 <= dtype_max(d)), TG_ERR_DTYPE,
              "randperm: %lld numbers in %s", (long long)n, dtype_name(d));
-  return tg_cast(tg_argsort(tg_rand(ctx, TG_SHAPE(n))), dtype_public(d));
+  return tg_cast(tg_argsort(tg_rand(ctx, TG_SHAPE(n), .device = o.device)), dtype_public(d));
 }

@@ -7,7 +7,7 @@
 TgTensor *tg_clone(TgTensor *x) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
-  UOp *n = buffer_node(ctx, dt(x), nelem(x), x->uop->shape);
+  UOp *n = buffer_node(ctx, tensor_device(x), dt(x), nelem(x), x->uop->shape);
   TgTensor *t = tensor_memory(ctx, n);
   if (!t) return NULL;
   if (!nelem(x))
@@ -19,13 +19,13 @@ TgTensor *tg_clone(TgTensor *x) {
   return t;
 }
 
-TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
+TgTensor *tg_to_context(TgTensor *x, TgContext *ctx) {
   if (!x || !ctx || x->ctx == ctx) return x;
   size_t n = tg_nbytes(x);
   void *p = mem_alloc(&ctx->mem, n + 1);
-  TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "to: out of memory");
+  TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "to_context: out of memory");
   TgStatus s = tg_read(x, p, n);
-  if (s) error_set(&ctx->err, s, "to: %s", tg_errmsg(x->ctx));
+  if (s) error_set(&ctx->err, s, "to_context: %s", tg_errmsg(x->ctx));
   TgTensor *t = s ? NULL : tg_from(ctx, p, tg_dtype(x), rank(x), tg_shape(x));
   mem_free(&ctx->mem, p);
   if (t) t->requires_grad = x->requires_grad;
@@ -33,7 +33,8 @@ TgTensor *tg_to(TgTensor *x, TgContext *ctx) {
 }
 
 TgTensor *tg_replace(TgTensor *t, TgTensor *x) {
-  if (!ctx_two("replace", t, x)) return NULL;
+  if (!t || !x) return NULL;
+  TG_REQUIRE(t->ctx, t->ctx == x->ctx, TG_ERR_VALUE, "replace: the tensors belong to different contexts");
   TG_REQUIRE(t->ctx, t->uop->shape == x->uop->shape, TG_ERR_SHAPE, "replace: %s by %s", SHAPE_OF(t),
              SHAPE_OF(x));
   if (x->memory)
@@ -162,5 +163,8 @@ int tg_setting(TgContext *ctx, const char *name, int value) {
 TgStatus tg_sync(TgContext *ctx) {
   if (!ctx) return TG_ERR_VALUE;
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "sync: no device is open");
-  return ctx->dev.backend->sync(&ctx->dev);
+  TgStatus s = TG_OK;
+  for (int i = 0; !s && i < device_count(ctx); i++)
+    s = device_at(ctx, i)->backend->sync(device_at(ctx, i));
+  return s;
 }

@@ -79,7 +79,8 @@ static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *
   TG_REQUIRE(ctx, dtype, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)o.dtype);
   const Ints *shape = shape_make(ctx, op, n, d);
   if (!shape) return NULL;
-  return tensor_new(ctx, u_full(ctx->store, dtype, scalar_number(dtype, v), shape));
+  return tensor_placed(tensor_new(ctx, u_full(ctx->store, dtype, scalar_number(dtype, v), shape)), op,
+                       o.device);
 }
 
 TgTensor *tg_full_opt(TgContext *ctx, int n, const int64_t *d, double value, const TgDTypeOptions *o) {
@@ -106,7 +107,7 @@ TgTensor *tg_full_i64(TgContext *ctx, int n, const int64_t *d, int64_t value, Tg
 }
 
 TgTensor *tg_full_like(TgTensor *t, double v) {
-  return t ? tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)) : NULL;
+  return t ? tensor_on(tensor_new(t->ctx, u_num(t->ctx->store, v, t->uop)), tensor_device(t)) : NULL;
 }
 
 TgTensor *tg_zeros_like(TgTensor *t) { return tg_full_like(t, 0); }
@@ -153,13 +154,13 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
   const Ints *shape = shape_make(ctx, "arange", 1, &n);
   UOpStore *st = ctx->store;
   if (!shape) return NULL;
-  if (!n) return tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape));
+  if (!n) return tensor_placed(tensor_new(ctx, u_full(st, d, (Scalar){.i = 0}, shape)), "arange", o.device);
   UOp *u = u_arange(st, shape, 0, wide ? DT_I64 : DT_I32);
   /* integers: step and start may be beyond a narrow d whose ends they reach */
   if (dtype_is_float(d)) u = uop_cast(st, u, d);
   if (step != 1) u = uop_alu2(st, OPS_MUL, u, u_num(st, step, u));
   if (start != 0) u = uop_alu2(st, OPS_ADD, u, u_num(st, start, u));
-  return tensor_new(ctx, uop_cast(st, u, d));
+  return tensor_placed(tensor_new(ctx, uop_cast(st, u, d)), "arange", o.device);
 }
 
 TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
@@ -170,13 +171,13 @@ TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
   const Ints *s = shape_make(ctx, "eye", 2, (int64_t[]){n, o.m ? o.m : n});
   if (!s) return NULL;
   UOpStore *st = ctx->store;
-  return tensor_new(
-      ctx, uop_cast(st, uop_alu2(st, OPS_CMPEQ, u_arange(st, s, 0, DT_I32), u_arange(st, s, 1, DT_I32)), d));
+  UOp *same = uop_alu2(st, OPS_CMPEQ, u_arange(st, s, 0, DT_I32), u_arange(st, s, 1, DT_I32));
+  return tensor_placed(tensor_new(ctx, uop_cast(st, same, d)), "eye", o.device);
 }
 
 /* ---- data in */
-static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, const int64_t *d, Buffer **buf,
-                       size_t *nbytes) {
+static UOp *memory_new(TgContext *ctx, const char *op, int device, TgDType dtype, int n, const int64_t *d,
+                       Buffer **buf, size_t *nbytes) {
   DType dty = dtype_of(dtype, DT_F32);
   int64_t nelem;
   TG_REQUIRE(ctx, dty, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)dtype);
@@ -184,7 +185,7 @@ static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, con
     return NULL;
   TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "%s: no device is open", op);
   const Ints *shape = ints_get(ctx->store, n, d);
-  UOp *u = shape ? buffer_node(ctx, dty, nelem, shape) : NULL;
+  UOp *u = shape ? buffer_node(ctx, device, dty, nelem, shape) : NULL;
   TG_REQUIRE(ctx, u, TG_ERR_NOMEM, "%s: out of memory", op);
   *buf = buffer_get(ctx, view_bottom(u));
   *nbytes = (size_t)nelem * dtype_size(dty);
@@ -193,11 +194,12 @@ static UOp *memory_new(TgContext *ctx, const char *op, TgDType dtype, int n, con
 
 static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbytes) {
   if (nbytes) {
-    if (ctx->dev.backend->alloc(&ctx->dev, nbytes, &b->data)) {
+    Device *d = device_at(ctx, b->device);
+    if (d->backend->alloc(d, nbytes, &b->data)) {
       error_set(&ctx->err, TG_ERR_NOMEM, "from: no device memory for %zu bytes", nbytes);
       return false;
     }
-    TgStatus s = ctx->dev.backend->copy_in(&ctx->dev, b->data, data, nbytes);
+    TgStatus s = d->backend->copy_in(d, b->data, data, nbytes);
     if (s) {
       error_set(&ctx->err, s, "from: the copy to the device failed");
       return false;
@@ -208,10 +210,14 @@ static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbyt
 }
 
 TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const int64_t *d) {
+  return tensor_from(ctx, 0, data, dtype, n, d);
+}
+
+TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
-  UOp *u = memory_new(ctx, "from", dtype, n, d, &b, &nbytes);
+  UOp *u = memory_new(ctx, "from", device, dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   TG_REQUIRE(ctx, data || nbytes == 0, TG_ERR_VALUE, "from: no data");
   return memory_fill(ctx, b, data, nbytes) ? tensor_memory(ctx, u) : NULL;
@@ -239,12 +245,12 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
-  UOp *u = memory_new(ctx, "borrow", dtype, n, d, &b, &nbytes);
+  UOp *u = memory_new(ctx, "borrow", 0, dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
   TgTensor *t = tensor_memory(ctx, u);
   if (!t) return NULL;
-  if (ctx->dev.backend->has & HAS_LOCAL) { /* memory of its own: copied, and given back at once */
+  if (ctx->dev.backend->has & HAS_OWN_MEMORY) { /* copied, and given back at once */
     bool ok = memory_fill(ctx, b, data, nbytes);
     if (ok && destroy) destroy(data, user);
     return ok ? t : NULL;
@@ -258,6 +264,8 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
   if (!ctx) return NULL;
   TG_OPTIONS(TgFileOptions, o, opt);
   TG_REQUIRE(ctx, path, TG_ERR_VALUE, "from_file: no path");
+  int device = device_find(ctx, "from_file", o.device);
+  if (device < 0) return NULL;
   Buffer *b;
   size_t nbytes;
   int64_t whole[TG_MAX_RANK], known = (int64_t)dtype_size(dtype_of(dtype, DT_F32)), have = 0;
@@ -274,7 +282,7 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
     whole[infer] = o.offset >= 0 && have > o.offset ? (have - o.offset) / TG_MAX(known, 1) : 0;
     d = whole;
   }
-  UOp *u = memory_new(ctx, "from_file", dtype, n, d, &b, &nbytes);
+  UOp *u = memory_new(ctx, "from_file", device, dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   size_t size = dtype_size(b->dtype);
   TG_REQUIRE(ctx, o.offset >= 0 && o.offset % (int64_t)size == 0, TG_ERR_VALUE,
@@ -282,7 +290,10 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
              (long long)o.offset, size, dtype_name(b->dtype));
   if (file_map(ctx->os, &ctx->err, path, o.offset, nbytes, o.writable, o.create, &b->file)) return NULL;
   b->read_only = !o.writable && !o.create;
-  if (ctx->dev.backend->has & HAS_LOCAL) { /* memory of its own: a copy, written back after each store */
+  const Device *dev = device_at(ctx, device);
+  TG_REQUIRE(ctx, b->read_only || !(dev->backend->has & HAS_FILES_ONLY), TG_ERR_VALUE,
+             "from_file: nothing is stored on DISK: %.300s is for reading there", path);
+  if (dev->backend->has & HAS_OWN_MEMORY) { /* a copy, written back after each store */
     if (!memory_fill(ctx, b, file_data(&b->file), nbytes)) return NULL;
     if (b->read_only) file_unmap(ctx->os, &b->file);
   } else
@@ -291,10 +302,15 @@ TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int 
 }
 
 TgTensor *tg_empty(TgContext *ctx, TgDType dtype, int n, const int64_t *d) {
+  return tensor_empty(ctx, NULL, dtype, n, d);
+}
+
+TgTensor *tensor_empty(TgContext *ctx, const char *device, TgDType dtype, int n, const int64_t *d) {
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
-  UOp *u = memory_new(ctx, "empty", dtype, n, d, &b, &nbytes);
+  int on = device_find(ctx, "empty", device);
+  UOp *u = on < 0 ? NULL : memory_new(ctx, "empty", on, dtype, n, d, &b, &nbytes);
   return u ? tensor_memory(ctx, u) : NULL;
 }
 
@@ -355,6 +371,8 @@ int64_t tg_item_i64(TgTensor *t) {
 static UOp *value_for(TgTensor *t, const Ints *shape, TgTensor *value) {
   TgContext *ctx = ctx_two("assign", t, value);
   if (!ctx) return NULL;
+  TG_REQUIRE(ctx, !value->uop->devices || tensor_device(value) == tensor_device(t), TG_ERR_DEVICE,
+             "assign: a value on %s to a tensor on %s; tg_to moves it", tg_device(value), tg_device(t));
   TG_REQUIRE(ctx, dt(t) == dt(value), TG_ERR_DTYPE, "assign: %s to a tensor of %s", dtype_name(dt(value)),
              dtype_name(dt(t)));
   const Ints *s = shape_broadcast(ctx, "assign", value->uop->shape, shape);
@@ -411,7 +429,7 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   TG_REQUIRE(ctx, !on || dtype_is_float(dt(t)), TG_ERR_DTYPE, "requires_grad: %s is not a float",
              dtype_name(dt(t)));
   if (on && !t->requires_grad && !t->memory) {
-    UOp *value = t->uop, *n = buffer_node(ctx, dt(t), nelem(t), value->shape);
+    UOp *value = t->uop, *n = buffer_node(ctx, tensor_device(t), dt(t), nelem(t), value->shape);
     TG_REQUIRE(ctx, n, TG_ERR_NOMEM, "requires_grad: out of memory");
     tensor_set(t, n);
     if (!nelem(t))

@@ -135,6 +135,7 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
                 : wide                 ? TG_I64
                                        : TG_I32;
     DType to = dtype_of(d, DT_VOID), from = r.kind == KIND_FLOAT ? DT_F64 : wider ? DT_U64 : DT_I64;
+    int on = device_find(ctx, "from_text", o.device);
     char *v = to ? mem_alloc(&ctx->mem, (size_t)(n + 1) * 8) : NULL;
     for (int64_t i = 0; v && i < n; i++) {
       Item *e = &r.items.at[i];
@@ -146,7 +147,7 @@ TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOption
     else if (!v)
       error_set(&ctx->err, TG_ERR_NOMEM, "from_text: out of memory");
     else
-      t = tg_from(ctx, v, d, r.ndim, r.size);
+      t = on < 0 ? NULL : tensor_from(ctx, on, v, d, r.ndim, r.size);
     mem_free(&ctx->mem, v);
   }
   vec_free(&ctx->mem, &r.items);
@@ -255,7 +256,7 @@ const char *tg_describe(const TgTensor *t) {
   str_put(o, " ");
   str_put(o, SHAPE_OF(t));
   str_put(o, " on ");
-  str_put(o, tg_device(ctx));
+  str_put(o, tg_default_device(ctx));
   if (t->requires_grad) str_put(o, t->grad ? ", with a gradient" : ", requires a gradient");
   return str_text(o);
 }

@@ -254,7 +254,13 @@ static bool check_custom_gradient(Check *c, const UOp *u) {
 }
 
 static bool check_same(Check *c, const UOp *u) {
-  return same_type(c, u, u->src[0], "the source") && (u->op == OPS_COPY || no_arg(c, u));
+  return same_type(c, u, u->src[0], "the source") && no_arg(c, u);
+}
+
+static bool check_copy(Check *c, const UOp *u) {
+  bool known = u->arg.i >= 0 && u->arg.i < 64;
+  return same_type(c, u, u->src[0], "the source") &&
+         (known || broken(c, u, "device %lld", (long long)u->arg.i));
 }
 
 static bool check_range(Check *c, const UOp *u) {
@@ -481,7 +487,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_ARANGE] = {T, 0, check_arange},
     [OPS_CONTIGUOUS] = {T, 1, check_same},
     [OPS_DETACH] = {T, 1, check_same},
-    [OPS_COPY] = {T, 1, check_same},
+    [OPS_COPY] = {T, 1, check_copy},
     [OPS_CUSTOM_GRADIENT] = {T, 1, check_custom_gradient},
     [OPS_RANGE] = {S | K | N | L | P, 1, check_range},
     [OPS_INDEX] = {S | K | N | L | P, 1, check_index},

@@ -58,7 +58,8 @@ void store_free(UOpStore *st) {
     n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), mem_free(st->mem, m);
   for (size_t i = 0; i < st->big.len; i++)
     mem_free(st->mem, st->big.at[i]);
-  vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids);
+  vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids),
+      vec_free(st->mem, &st->devices);
   arena_free(&st->arena), arena_free(&st->ints_arena), map_free(&st->ints);
   mem_free(st->mem, st->table), mem_free(st->mem, st);
 }
@@ -314,6 +315,26 @@ static bool is_view(const UOp *u) {
 
 static uint64_t closed_bit(const UOp *r) { return range_bit(r->arg.range.id) & ~range_bit(63); }
 
+bool store_set_device(UOpStore *st, int64_t uid, int device) {
+  while ((int64_t)st->devices.len <= uid)
+    if (!vec_push(st->mem, &st->devices, 0)) return false;
+  st->devices.at[uid] = (uint8_t)device;
+  return true;
+}
+
+/* An AFTER is on the device of its memory: what is stored there comes from it, too. */
+static uint64_t devices_of(const UOpStore *st, const UOp *u) {
+  uint64_t all = 0;
+  if (u->op == OPS_BUFFER) {
+    int64_t uid = buffer_uid(u);
+    return 1ull << (uid < (int64_t)st->devices.len ? st->devices.at[uid] : 0);
+  }
+  if (u->op == OPS_COPY) return 1ull << (u->arg.i & 63);
+  for (int i = 0; i < (u->op == OPS_AFTER ? 1 : u->nsrc); i++)
+    if (u->src[i]->is_tensor) all |= u->src[i]->devices;
+  return all;
+}
+
 /* From the sources' facts alone, so that making a node takes time by its sources and not by what is below. */
 static bool facts_set(UOpStore *st, UOp *u) {
   u->opmask = op_bit((Ops)u->op);
@@ -341,7 +362,7 @@ static bool facts_set(UOpStore *st, UOp *u) {
   for (int i = 0; shape && i < shape->n; i++)
     if (dim_symbolic(shape->v[i]) && !dim_valid(st, shape->v[i])) return false;
   if (shape)
-    u->is_tensor = 1, u->shape = shape;
+    u->is_tensor = 1, u->shape = shape, u->devices = devices_of(st, u);
   else
     set_bounds(u);
   if (is_view(u)) u->mark |= MARK_VIEW;

@@ -186,7 +186,11 @@ struct UOp {
       int64_t vmin, vmax;
     };
 
-    const Ints *shape;
+    struct {
+      const Ints *shape;
+      uint64_t
+          devices; /* of a tensor: bit k for device k, whose memory is below; 0: none, it may be anywhere */
+    };
   }; /* bounds of integer and bool values; INT64_MIN/MAX: unknown */
 
   uint64_t opmask; /* bit op%64 of every op in the subtree: "certainly absent" when clear */
@@ -234,6 +238,8 @@ UOpStore *store_new(TgMem *mem);
 /* what rewrites in this store report to and obey; NULL: nobody. env outlives the store */
 void store_set_env(UOpStore *st, RewriteEnv *env);
 RewriteEnv *store_env(const UOpStore *st);
+/* Memory `uid` is on a device other than 0; said before its first BUFFER is made. False: out of memory. */
+bool store_set_device(UOpStore *st, int64_t uid, int device);
 void store_free(UOpStore *st);
 size_t store_count(const UOpStore *st);      /* live nodes */
 size_t store_created(const UOpStore *st);    /* nodes ever made: a count that tests can bound */

@@ -39,6 +39,7 @@ struct UOpStore {
   UOpMap *free_maps;
   Map ints; /* hash of a list -> Ints* (next by probing hash + 1) */
   RewriteEnv *env;
+  Vec(uint8_t) devices;  /* of memories, by uid; past the end: 0 */
   struct DimTable *dims; /* symbolic sizes (dims.h), or NULL: shapes are numbers */
 };
 

@@ -266,6 +266,18 @@ static void mixed(TgContext *c, Out *o) {
 }
 
 /* made anew each time, so that a run sees nothing of the one before */
+/* through another device and back, between stores, with a gradient */
+static void devices(TgContext *c, Out *o) {
+  tg_manual_seed(c, 4);
+  TgTensor *x = F(-1, 0.5, 3, 4), *there = tg_to(tg_slice(x, 1, 1, 3), "INTERP:1");
+  TgTensor *w = tg_requires_grad(tg_zeros(c, TG_SHAPE(2, 2), .device = "INTERP:1"), true);
+  put(c, o, tg_to(tg_matmul(there, tg_add_scalar(w, 2)), NULL));
+  tg_assign(x, tg_mul_scalar(x, 2));
+  TgTensor *loss = tg_sum(tg_square(tg_matmul(tg_to(tg_slice(x, 1, 0, 2), "INTERP:1"), w)));
+  if (loss && !tg_backward(loss)) put(c, o, tg_grad(w));
+  put(c, o, tg_rand(c, TG_SHAPE(3), .device = "INTERP:1"));
+}
+
 static void files(TgContext *c, Out *o) {
   char path[100];
   snprintf(path, sizeof path, "%s/numbers", cache_dir);
@@ -391,6 +403,7 @@ static const Named programs[] = {{"elementwise", elementwise},
                                  {"indexing", indexing},
                                  {"ordered", ordered},
                                  {"files", files},
+                                 {"devices", devices},
                                  {"variables", variables},
                                  {"captured", captured},
                                  {"models", models},
@@ -442,7 +455,7 @@ static bool run_one(const Named *p, Where w, int kind, uint64_t n, bool after, c
   if (!s && want && (got->n != want->n || memcmp(got->at, want->at, want->n)))
     complain("%s: no error, other bits (%zu bytes, not %zu)", where, got->n, want->n);
   world.at = 0;
-  if (c && s && again && *tg_device(c)) { /* the same context works again */
+  if (c && s && again && *tg_default_device(c)) { /* the same context works again */
     c->mem.fail_at = 0;
     tg_clear_error(c);
     memset(got, 0, sizeof *got);

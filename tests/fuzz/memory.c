@@ -611,7 +611,7 @@ bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
   for (int i = -2; i < P.n && !P.bad; i++)
     check(i);
   bool ok = !P.bad;
-  if (!ok) printf("memory, seed %llu on %s:\n%s", (unsigned long long)seed, tg_device(P.ctx), P.text);
+  if (!ok) printf("memory, seed %llu on %s:\n%s", (unsigned long long)seed, tg_default_device(P.ctx), P.text);
   end();
   return ok;
 }

@@ -85,7 +85,7 @@ static void test_no_compiler(void **state) {
   unsetenv("TG_DEV");
   float out = 0;
   c = tg_open(NULL); /* what is left works */
-  assert_string_equal(tg_device(c), "INTERP");
+  assert_string_equal(tg_default_device(c), "INTERP");
   assert_int_equal(compute(c, 4, &out), TG_OK);
   assert_true(out == 24);
   tg_close(c);

@@ -314,7 +314,7 @@ static void file_at_close(void **state) { /* a store that waits on a file when a
   int fd = mkstemp(path);
   assert_true(fd >= 0);
   assert_int_equal(write(fd, "\1\2\3\4", 4), 4);
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_device(C)});
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_default_device(C)});
   TG_SCOPE(c)
   tg_assign(tg_from_file(c, path, TG_U8, TG_SHAPE(4), .writable = true),
             tg_full(c, TG_SHAPE(4), 9, .dtype = TG_U8));

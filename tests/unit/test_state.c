@@ -119,10 +119,10 @@ static void test_memory(void **state) {
   TEXT(tg_replace(x, tg_cast(y, TG_I32)), "[[1, 2], [3, 4]]");
   ERROR(tg_replace(x, X("[1]")), TG_ERR_SHAPE, "replace: (2, 2) by (1)");
   TgContext *other = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
-  TgTensor *t = tg_to(y, other);
+  TgTensor *t = tg_to_context(y, other);
   assert_ptr_equal(tg_context(t), other);
   TEXT(t, "[[1.0, 2.0], [3.0, 4.0]]");
-  assert_ptr_equal(tg_to(y, C), y);
+  assert_ptr_equal(tg_to_context(y, C), y);
   tg_close(other);
   TgTensor *p = tg_requires_grad(X("[2.0]"), true);
   tg_backward(tg_sum(tg_square(p)));

@@ -1,0 +1,146 @@
+/* devices.c: the devices of a context. In: names, "CPU", "INTERP", "CPU:1". Out: open devices, numbered in
+ * the order in which they were first asked for. Number 0 is opened with the context; a tensor whose graph
+ * reads no memory is computed there. A name that ends in a number is another device of the same backend, with
+ * threads, memory and counters of its own; number 0 may be left out. */
+#include "engine/engine.h"
+#include "tensor/front.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const TgBackend *const backends[] = {&backend_cpu,         &backend_interp,       &backend_interp_c,
+                                            &backend_interp_cuda, &backend_interp_metal, &backend_null_c,
+                                            &backend_null_cuda,   &backend_null_metal,   &backend_disk};
+
+const char *tg_device_name(int i) {
+  bool opens = i >= 0 && (size_t)i < TG_COUNT(backends) && !(backends[i]->has & HAS_FILES_ONLY);
+  return opens ? backends[i]->name : NULL;
+}
+
+static void device_print(const Device *d) { /* TG_DEBUG=1 */
+  Str s;
+  str_init(&s, d->mem);
+  target_print(&s, &d->target);
+  fprintf(stderr, "device %s: %s\n  plans for %s\n", d->name, d->describe, str_text(&s));
+  str_free(&s);
+}
+
+/* Opens d of a backend. What goes wrong is told in the context's error only where nothing else is tried. */
+static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name, int index,
+                            TgError *err) {
+  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err};
+  d->backend = backend, d->index = index;
+  snprintf(d->name, sizeof d->name, "%s", name);
+  TgStatus s = backend->open(d);
+  d->err = &ctx->err;
+  if (!s && ctx->env.debug >= 1) device_print(d);
+  return s;
+}
+
+/* The backend of a name, and the name as it is listed: without a number 0. NULL: there is none. */
+static const TgBackend *backend_of(const char *name, char *listed, size_t cap) {
+  const char *colon = strrchr(name, ':');
+  size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+  bool numbered = digits > 0 && digits < 4 && !colon[1 + digits];
+  size_t n = numbered ? (size_t)(colon - name) : strlen(name);
+  for (size_t i = 0; i < TG_COUNT(backends); i++) {
+    if (strlen(backends[i]->name) != n || strncmp(backends[i]->name, name, n)) continue;
+    int number = numbered ? atoi(colon + 1) : 0;
+    snprintf(listed, cap, number ? "%s:%d" : "%s", backends[i]->name, number);
+    return backends[i];
+  }
+  return NULL;
+}
+
+Device *device_at(TgContext *ctx, int index) { return index ? ctx->more_devices.at[index - 1] : &ctx->dev; }
+
+int device_count(const TgContext *ctx) { return ctx->dev_open ? 1 + (int)ctx->more_devices.len : 0; }
+
+int device_find(TgContext *ctx, const char *op, const char *name) {
+  char listed[24];
+  TG_REQUIRE_OR(ctx, ctx->dev_open, -1, TG_ERR_DEVICE, "%s: no device is open", op);
+  if (!name || !*name) return 0;
+  const TgBackend *backend = backend_of(name, listed, sizeof listed);
+  TG_REQUIRE_OR(ctx, backend, -1, TG_ERR_VALUE, "%s: no device is called '%.64s'", op, name);
+  for (int i = 0; i < device_count(ctx); i++)
+    if (!strcmp(device_at(ctx, i)->name, listed)) return i;
+  int index = device_count(ctx);
+  TG_REQUIRE_OR(ctx, index < MOST_DEVICES, -1, TG_ERR_LIMIT, "%s: a context has %d devices at most", op,
+                MOST_DEVICES);
+  Device *d = mem_alloc(&ctx->mem, sizeof *d);
+  TgError err = {0};
+  bool room = d && vec_reserve(&ctx->mem, &ctx->more_devices, ctx->more_devices.len + 1);
+  TgStatus s = room ? device_open(ctx, d, backend, listed, index, &err) : TG_ERR_NOMEM;
+  if (s) {
+    mem_free(&ctx->mem, d);
+    error_set(&ctx->err, s, "%s: device %s does not open: %s", op, listed, room ? err.msg : "out of memory");
+    return -1;
+  }
+  ctx->more_devices.at[ctx->more_devices.len++] = d;
+  return index;
+}
+
+/* The device that $TG_DEV or the options name, else the first that runs and works here. */
+TgStatus devices_open(TgContext *ctx) {
+  const char *want = ctx->env.dev;
+  char listed[24];
+  TgError err = {0};
+  TgStatus s = TG_ERR_VALUE;
+  if (*want) {
+    const TgBackend *backend = backend_of(want, listed, sizeof listed);
+    if (!backend || (backend->has & HAS_FILES_ONLY))
+      return error_set(&ctx->err, TG_ERR_VALUE, "open: no device to compute on is called '%s'", want);
+    s = device_open(ctx, &ctx->dev, backend, listed, 0, &err);
+  }
+  for (size_t i = 0; !*want && s && i < TG_COUNT(backends); i++)
+    if (backends[i]->has & HAS_RUN) {
+      err = (TgError){0};
+      s = device_open(ctx, &ctx->dev, backends[i], backends[i]->name, 0, &err);
+    }
+  if (s) return error_set(&ctx->err, s, "%s", err.msg);
+  ctx->dev_open = true;
+  return TG_OK;
+}
+
+void devices_close(TgContext *ctx) {
+  for (int i = device_count(ctx); i-- > 0;) {
+    Device *d = device_at(ctx, i);
+    d->backend->close(d);
+    if (i) mem_free(&ctx->mem, d);
+  }
+  vec_free(&ctx->mem, &ctx->more_devices);
+  ctx->dev_open = false;
+}
+
+uint64_t devices_bytes(const TgContext *ctx) {
+  uint64_t all = 0;
+  for (int i = 0; i < device_count(ctx); i++)
+    all += device_at((TgContext *)ctx, i)->bytes_in_use;
+  return all;
+}
+
+/* ---- copies between devices */
+enum {
+  PIECE = 4 << 20
+}; /* bytes that go through the host at a time, where neither device's memory is there */
+
+static TgStatus copy_through_host(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+  size_t room = TG_MIN(nbytes, (size_t)PIECE);
+  char *host = mem_alloc(to->mem, room + 1);
+  TgStatus s = host ? TG_OK : error_set(to->err, TG_ERR_NOMEM, "copy: out of memory");
+  for (size_t at = 0; !s && at < nbytes; at += room) {
+    size_t n = TG_MIN(room, nbytes - at);
+    s = from->backend->copy_out(from, host, (const char *)src + at, n);
+    if (!s) s = to->backend->copy_in(to, (char *)dst + at, host, n);
+  }
+  mem_free(to->mem, host);
+  return s;
+}
+
+TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+  if (!nbytes) return TG_OK;
+  if (to == from) return to->backend->copy(to, dst, src, nbytes);
+  if (!(from->backend->has & HAS_OWN_MEMORY)) return to->backend->copy_in(to, dst, src, nbytes);
+  if (!(to->backend->has & HAS_OWN_MEMORY)) return from->backend->copy_out(from, dst, src, nbytes);
+  return copy_through_host(to, dst, from, src, nbytes);
+}

@@ -1,7 +1,8 @@
 /* tg.h: the public API of tinygrad-c, the only header a program includes.
  *
- * A TgContext holds all state: its devices, the graph, the tensors. Building calls (tg_add, tg_matmul, ..) are
- * lazy: they return a new TgTensor at once and compute nothing. tg_realize, tg_read and tg_item_* compute.
+ * A TgContext holds all state: its devices, the graph, the tensors. Building calls (tg_add, tg_matmul, ..)
+ * are lazy: they return a new TgTensor at once and compute nothing. tg_realize, tg_read and tg_item_*
+ * compute.
  *
  * Errors. A builder given NULL returns NULL; a builder that fails returns NULL and records the first error in
  * the context, with the operation and the shapes (tg_error, tg_errmsg). So a chain of calls needs one check,

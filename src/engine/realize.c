@@ -414,7 +414,7 @@ static bool copy_made(TgContext *ctx, UOp *copy) {
   if (v) piece_of(v, &start); /* of a symbolic size: the first of the memory */
   if (b) n = buffer_node(ctx, to->index, b->dtype, nelem_of(ctx, source), source->shape);
   if (n) there = buffer_get(ctx, view_bottom(n));
-  bool ok = there && !buffer_ready(ctx, there);
+  bool ok = same && there && !buffer_ready(ctx, there);
   size_t size = ok ? dtype_size(b->dtype) : 0;
   ok = ok && !device_copy(to, there->data, from, (const char *)b->data + (size_t)start * size,
                           (size_t)there->nelem * size);

@@ -219,7 +219,7 @@ static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const
 
 /* The loops of a kernel in the order in which its stores and reductions list them, readers before what they
  * read. Numbered so, equal kernels have equal loops however their index sums are written; and since those
- * are sorted by what their loops are called, equal sums then. */
+ * are sorted by what their loops are called, equal sums once they are simplified again. */
 static bool loops_listed(Sched *s, UOp *sink, UOpVec *out) {
   UOpVec todo = {0};
   UOpMap *seen = uop_map_begin(s->st, s->st);
@@ -241,27 +241,18 @@ static bool loops_listed(Sched *s, UOp *sink, UOpVec *out) {
   return ok;
 }
 
-static UOp *loops_numbered(Sched *s, UOp *sink) {
-  UOpVec from = {0}, to = {0};
-  bool ok = loops_listed(s, sink, &from);
+/* Loops, PARAM slots and locals by number, those two in depth-first order. */
+static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
+  Sched *s = b->s;
+  UOpVec order = {0}, from = {0}, to = {0};
+  Vec(int64_t) slots = {0};
+  bool ok = loops_listed(s, sink, &from) && uop_toposort(s->st, s->mem, &sink, 1, &order);
+  int64_t nl = 0;
   for (size_t i = 0; ok && i < from.len; i++) {
     Arg arg = {.range = {(int64_t)i, from.at[i]->arg.range.type}};
     UOp *r = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, from.at[i]->src, arg);
     ok = r && vec_push(s->mem, &to, r);
   }
-  UOp *v = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
-  vec_free(s->mem, &from), vec_free(s->mem, &to);
-  return uop_simplify(s->st, s->mem, v);
-}
-
-/* PARAM slots and locals in depth-first order. */
-static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
-  Sched *s = b->s;
-  UOpVec order = {0}, from = {0}, to = {0};
-  Vec(int64_t) slots = {0};
-  sink = loops_numbered(s, sink);
-  bool ok = sink && uop_toposort(s->st, s->mem, &sink, 1, &order);
-  int64_t nl = 0;
   for (size_t k = 0; ok && k < order.len; k++) {
     UOp *u = order.at[k], *v = NULL;
     if (u->op == OPS_PARAM) {
@@ -278,7 +269,8 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
       continue;
     ok = ok && v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
   }
-  sk->ast = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
+  sink = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
+  sk->ast = uop_simplify(s->st, s->mem, sink);
   sk->narg = (int)slots.len;
   sk->arg = arena_array(&b->out->arena, int64_t, slots.len + 1);
   ok = ok && sk->ast && sk->arg;

@@ -50,7 +50,7 @@ void mem_free(TgMem *m, void *p) {
 
 char *mem_strdup(TgMem *m, const char *s) {
   size_t n = strlen(s) + 1;
-  char *p = mem_alloc(m, n);
+  char *p = mem_alloc_raw(m, n);
   if (p) memcpy(p, s, n);
   return p;
 }
@@ -188,7 +188,7 @@ void str_init(Str *s, TgMem *mem) { *s = (Str){.mem = mem}; }
 
 void str_free(Str *s) { mem_free(s->mem, s->at), s->at = NULL, s->len = s->cap = 0; }
 
-static bool str_room(Str *s, size_t n) {
+bool str_reserve(Str *s, size_t n) {
   if (s->oom) return false;
   if (s->len + n + 1 > s->cap && !vec_grow(s->mem, (void **)&s->at, &s->cap, s->len + n + 1, 1))
     s->oom = true;
@@ -196,7 +196,7 @@ static bool str_room(Str *s, size_t n) {
 }
 
 void str_putn(Str *s, const char *text, size_t n) {
-  if (!str_room(s, n)) return;
+  if (!str_reserve(s, n)) return;
   memcpy(s->at + s->len, text, n);
   s->at[s->len += n] = 0;
 }
@@ -224,7 +224,7 @@ void str_printf(Str *s, const char *fmt, ...) {
   va_start(ap, fmt);
   int n = vsnprintf(NULL, 0, fmt, ap);
   va_end(ap);
-  if (n < 0 || !str_room(s, (size_t)n)) return;
+  if (n < 0 || !str_reserve(s, (size_t)n)) return;
   va_start(ap, fmt);
   vsnprintf(s->at + s->len, (size_t)n + 1, fmt, ap);
   va_end(ap);

@@ -255,13 +255,12 @@ static void render_alu(C *c, const UOp *u, int id) {
     cs_vector_alu(c, u);
     const char *t =
         cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[cs_place(c, u)]) : (DType)u->dtype, n);
-    char front[64];
-    int len = snprintf(front, sizeof front, "%s v%d = ", t, id);
-    size_t size = c->body.len - start;
-    str_putn(&c->body, front, (size_t)len);
+    const char *front = cs_text(c, "%s v%d = ", t, id);
+    size_t len = strlen(front), size = c->body.len - start;
+    str_putn(&c->body, front, len);
     if (c->body.oom) return;
     memmove(c->body.at + start + len, c->body.at + start, size);
-    memcpy(c->body.at + start, front, (size_t)len);
+    memcpy(c->body.at + start, front, len);
   } else {
     cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), id, cs_type(c, (DType)u->dtype, n),
            c->lang->vec_open);

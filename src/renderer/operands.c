@@ -156,6 +156,12 @@ static void float_text(char *t, double x, bool f32) {
   *t = 0;
 }
 
+static const char *int_literal(C *c, int64_t v, const char *suffix) {
+  char number[INT_TEXT];
+  const char *digits = int_text(number, v);
+  return cs_text(c, v < 0 ? "(%s%s)" : "%s%s", digits, suffix);
+}
+
 /* A literal that every compiler reads as this very value: negative numbers in parentheses, the least integers
  * as sums. */
 const char *cs_const(C *c, DType d, Scalar v) {
@@ -177,13 +183,11 @@ const char *cs_const(C *c, DType d, Scalar v) {
   case DT_BOOL: return v.i ? "1" : "0";
   case DT_I32:
     if (v.i == INT32_MIN) return "(-2147483647 - 1)";
-    snprintf(t, TMP_LEN, v.i < 0 ? "(%lld)" : "%lld", (long long)v.i);
-    break;
+    return int_literal(c, v.i, "");
   case DT_U32: snprintf(t, TMP_LEN, "%lluu", (unsigned long long)(uint32_t)v.i); break;
   case DT_I64:
     if (v.i == INT64_MIN) return cs_text(c, "(-9223372036854775807%s - 1)", l);
-    snprintf(t, TMP_LEN, v.i < 0 ? "(%lld%s)" : "%lld%s", (long long)v.i, l);
-    break;
+    return int_literal(c, v.i, l);
   case DT_U64: snprintf(t, TMP_LEN, "%lluu%s", (unsigned long long)v.i, l); break;
   default: snprintf(t, TMP_LEN, "(%s)%lld", cs_scalar[cs_storage(d)], (long long)v.i); /* narrow integers */
   }

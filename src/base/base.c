@@ -50,7 +50,7 @@ void mem_free(TgMem *m, void *p) {
 
 char *mem_strdup(TgMem *m, const char *s) {
   size_t n = strlen(s) + 1;
-  char *p = mem_alloc(m, n);
+  char *p = mem_alloc_raw(m, n);
   if (p) memcpy(p, s, n);
   return p;
 }
@@ -129,7 +129,9 @@ void arena_free(Arena *a) {
 }
 
 bool vec_grow(TgMem *m, void **at, size_t *cap, size_t need, size_t item) {
-  size_t n = *cap ? *cap : 8;
+  enum { FIRST_BYTES = 256 }; /* most arrays of pointers are longer than a few, and gone soon */
+
+  size_t n = *cap ? *cap : TG_MAX(FIRST_BYTES / item, 8);
   while (n < need)
     n *= 2;
   void *p = mem_realloc(m, *at, *cap * item, n * item);
@@ -188,15 +190,19 @@ void str_init(Str *s, TgMem *mem) { *s = (Str){.mem = mem}; }
 
 void str_free(Str *s) { mem_free(s->mem, s->at), s->at = NULL, s->len = s->cap = 0; }
 
-static bool str_room(Str *s, size_t n) {
-  if (s->oom) return false;
-  if (s->len + n + 1 > s->cap && !vec_grow(s->mem, (void **)&s->at, &s->cap, s->len + n + 1, 1))
-    s->oom = true;
-  return !s->oom;
+bool str_reserve(Str *s, size_t n) {
+  size_t need = s->len + n + 1, cap = TG_MAX(s->cap, 256);
+  if (s->oom || need <= s->cap) return !s->oom;
+  while (cap < need)
+    cap *= 2;
+  char *at = mem_realloc(s->mem, s->at, cap, cap); /* text is written before it is read: nothing to zero */
+  if (!at) return s->oom = true, false;
+  s->at = at, s->cap = cap;
+  return true;
 }
 
 void str_putn(Str *s, const char *text, size_t n) {
-  if (!str_room(s, n)) return;
+  if (!str_reserve(s, n)) return;
   memcpy(s->at + s->len, text, n);
   s->at[s->len += n] = 0;
 }
@@ -224,7 +230,7 @@ void str_printf(Str *s, const char *fmt, ...) {
   va_start(ap, fmt);
   int n = vsnprintf(NULL, 0, fmt, ap);
   va_end(ap);
-  if (n < 0 || !str_room(s, (size_t)n)) return;
+  if (n < 0 || !str_reserve(s, (size_t)n)) return;
   va_start(ap, fmt);
   vsnprintf(s->at + s->len, (size_t)n + 1, fmt, ap);
   va_end(ap);

@@ -132,6 +132,7 @@ typedef struct Str {
 
 void str_init(Str *s, TgMem *mem);
 void str_free(Str *s);
+bool str_reserve(Str *s, size_t n); /* room for n more and the end; false: out of memory, as in oom */
 void str_put(Str *s, const char *text);
 void str_putn(Str *s, const char *text, size_t n);
 void str_int(Str *s, int64_t v); /* decimal, much faster than printf */

@@ -48,7 +48,7 @@ static bool sum_add(Sum *s, UOp *e, int64_t times) {
   while (i < s->n && s->of[i] != e)
     i++;
   if (i == MAX_AXES || e->vmin == INT64_MIN || e->vmax == INT64_MAX) return false;
-  if (i == s->n) s->of[s->n++] = e;
+  if (i == s->n) s->of[i] = e, s->times[s->n++] = 0;
   s->times[i] += times;
   return true;
 }
@@ -93,7 +93,8 @@ static int64_t step_in(const Sum *part, const Sum *offset) {
 static void bound(Split *p, const UOp *less, bool holds) {
   bool below = is_const(less->src[1]);
   UOp *e = less->src[!below], *c = less->src[below];
-  Sum sum = {0};
+  Sum sum;
+  sum.n = 0, sum.add = 0;
   if (!is_const(c) || e->dtype != DT_INDEX || !sum_add(&sum, e, 1) || !sum.n) return;
   int64_t at = c->arg.v.i - sum.add + !below;
   sum.add = 0;
@@ -140,7 +141,9 @@ static bool groups_of(Split *p) {
     int64_t times = p->offset.times[t];
     if (p->used[t] || !times) continue;
     if (times < 0) return false;
-    p->group[p->ngroup++] = (Group){{.n = 1, .times = {1}, .of = {of}}, times, of->vmin, of->vmax + 1, false};
+    Group *x = &p->group[p->ngroup++];
+    x->sum.n = 1, x->sum.add = 0, x->sum.times[0] = 1, x->sum.of[0] = of;
+    x->step = times, x->from = of->vmin, x->to = of->vmax + 1, x->gated = false;
   }
   return p->ngroup > 1;
 }
@@ -191,7 +194,9 @@ static bool axes_of(Split *p) {
 /* The INDEX over axes; u itself where strides and gate tell no two of them apart. NULL: out of memory. */
 UOp *index_axes(Kernel *k, UOp *u) {
   UOp *memory = u->src[0], *src[MAX_AXES + 2], *extent[MAX_AXES];
-  Split p = {.k = k};
+  Split p; /* its lists are long: what is in them is filled in when there is something */
+  p.k = k, p.ngroup = p.naxis = 0, p.offset.n = 0, p.offset.add = 0;
+  memset(p.used, 0, sizeof p.used);
   if (memory->op != OPS_PARAM || memory->nsrc || !sum_add(&p.offset, u->src[1], 1)) return u;
   bounds_of(&p, index_gate(u));
   if (!groups_of(&p)) return u;

@@ -50,19 +50,12 @@ static double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] 
 
 /* ---- what the kernel is */
 static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
+  int64_t by;
   if (!depends(k, e, r)) return 0;
-  UOp *plus = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
-  UOp *d = plus ? uop_substitute(k->st, k->mem, e, 1, &r, &plus) : NULL;
-  d = d ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, d, e)) : NULL;
-  return d && is_const(d) ? d->arg.v.i : NOT_EVEN;
+  return moves_evenly(k, e, r, &by) ? by : NOT_EVEN;
 }
 
-int64_t access_step(const Access *a, int loop) {
-  int64_t s = 0;
-  for (int d = 0; d < a->naxis; d++)
-    s += a->coef[d][loop] * a->step[d];
-  return s;
-}
+int64_t access_step(const Access *a, int loop) { return a->by[loop]; }
 
 /* An index that goes through several axes of memory, as c * 3136 + s does, is as many axes: loops that move
  * it by at least what all that move it less can reach together. Those that overlap, as in y + p, stay one. */
@@ -87,6 +80,38 @@ static void axis_split(Access *a, const Contraction *c, int d) {
     span += (c->size[next] - 1) * llabs(a->coef[at][next]);
     left[next] = 0;
   }
+}
+
+/* ---- footprints */
+typedef struct Foot {
+  double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
+} Foot;
+
+static Foot foot_of(const Access *a, const double *ext, bool packed) {
+  double span[MAX_AXES], n = 1, run = 1, stride = 0;
+  for (int d = 0; d < a->naxis; d++) {
+    span[d] = 1;
+    for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
+      int r = __builtin_ctz(moves);
+      span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
+    }
+    if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
+    n *= span[d];
+  }
+  if (packed) return (Foot){n * a->bytes, n * a->bytes, 0, 1};
+  for (int i = a->naxis - 1; i >= 0; i--) {
+    int d = a->by_step[i];
+    bool joins = (double)a->step[d] == run;
+    if (!joins && span[d] > 1) break;
+    if (joins) run *= span[d];
+    if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
+  }
+  double rows = n / fmax(run, 1);
+  for (int d = 0; d < a->naxis; d++)
+    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
+      stride = (double)a->step[d];
+  double line = ceil(run * a->bytes / 64) * 64;
+  return (Foot){rows * fmax(64, line), run * a->bytes, stride * a->bytes, rows};
 }
 
 static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
@@ -115,12 +140,21 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
   a->clips = !a->gated || stage_takes_gate(k, x);
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
+  for (int r = 0; r < c->n; r++)
+    for (int d = 0; d < a->naxis; d++) {
+      a->by[r] += a->coef[d][r] * a->step[d];
+      if (a->coef[d][r]) a->on[d] |= 1u << r;
+    }
+  double size[MAX_LOOPS];
+  for (int r = 0; r < c->n; r++)
+    size[r] = (double)c->size[r];
   for (int d = 0; d < a->naxis; d++) {
     int at = d;
     for (; at > 0 && a->step[a->by_step[at - 1]] < a->step[d]; at--)
       a->by_step[at] = a->by_step[at - 1];
     a->by_step[at] = d;
   }
+  a->whole = foot_of(a, size, false).bytes;
   return true;
 }
 
@@ -218,50 +252,18 @@ bool contraction_of(Kernel *k, Contraction *c) {
   return ok;
 }
 
-/* ---- footprints */
-typedef struct Foot {
-  double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
-} Foot;
-
-static Foot foot_of(const Access *a, const double *ext, bool packed) {
-  double span[MAX_AXES], n = 1, run = 1, stride = 0;
-  for (int d = 0; d < a->naxis; d++) {
-    span[d] = 1;
-    for (uint32_t moves = a->moves; moves; moves &= moves - 1) {
-      int r = __builtin_ctz(moves);
-      span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
-    }
-    if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
-    n *= span[d];
-  }
-  if (packed) return (Foot){n * a->bytes, n * a->bytes, 0, 1};
-  for (int i = a->naxis - 1; i >= 0; i--) {
-    int d = a->by_step[i];
-    bool joins = (double)a->step[d] == run;
-    if (!joins && span[d] > 1) break;
-    if (joins) run *= span[d];
-    if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
-  }
-  double rows = n / fmax(run, 1);
-  for (int d = 0; d < a->naxis; d++)
-    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
-      stride = (double)a->step[d];
-  double line = ceil(run * a->bytes / 64) * 64;
-  return (Foot){rows * fmax(64, line), run * a->bytes, stride * a->bytes, rows};
-}
-
 /* Bytes of a level that rows take up: those that meet in a set push each other out. */
 static double taken_up(const Target *t, Foot f, int level) {
   if (f.rows <= 1 || f.stride <= 0) return f.bytes;
   double per_line = fmax(1, ceil(f.run / 64)), sets = (double)(t->cache[level] / t->ways[level] / 64);
   double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
   if (apart == floor(apart)) {
-    double a = apart, b = sets;
-    while (b > 0.5) {
-      double rest = fmod(a, b);
+    int64_t a = (int64_t)apart, b = (int64_t)sets;
+    while (b) {
+      int64_t rest = a % b;
       a = b, b = rest;
     }
-    distinct = sets / a;
+    distinct = sets / (double)a;
   }
   double worst = f.rows * per_line / fmin(sets, distinct * per_line);
   return worst > t->ways[level] * 0.7 ? fmax(f.bytes, (double)t->cache[level] * worst / t->ways[level])
@@ -278,11 +280,11 @@ typedef struct Plan {
   const Contraction *c;
   int n, ntile, vec, group, first_stage; /* ntile: levels that TILE made */
   /* first_stage: levels outside the first STAGE that stands in a loop */
-  Level level[2 * MAX_LOOPS + MAX_TAKEN];
   double whole[MAX_LOOPS], ext[MAX_LOOPS], up[MAX_LOOPS], unroll[MAX_LOOPS];
   int order[MAX_LOOPS], staged_at[MAX_ACCESS]; /* -1: not staged */
   double copy[MAX_ACCESS];
   double blocks; /* of the reduction, outside the outputs: each adds to local memory, or to the one output */
+  Level level[2 * MAX_LOOPS + MAX_TAKEN]; /* n of them; last, so that no plan begins with zeroing them */
 } Plan;
 
 static void open_loop(Plan *p, int loop, double turns) {
@@ -296,13 +298,11 @@ static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; 
 static bool plan_stage(Plan *p, int access) {
   const Contraction *c = p->c;
   const Access *a = &c->access[access];
-  double size[MAX_LOOPS], turns = 1;
+  double turns = 1;
   if (!a->even) return false;
-  for (int r = 0; r < c->n; r++)
-    size[r] = (double)c->size[r];
   for (int i = 0; i < p->n; i++)
     turns *= p->level[i].turns;
-  double bytes = foot_of(a, p->ext, true).bytes, whole = foot_of(a, size, false).bytes;
+  double bytes = foot_of(a, p->ext, true).bytes, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
@@ -326,7 +326,7 @@ static bool plan_blocks(Plan *p, double turns) {
 }
 
 static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
-  memset(p, 0, sizeof *p);
+  memset(p, 0, offsetof(Plan, level));
   p->blocks = 1;
   p->c = c, p->vec = p->group = p->first_stage = -1;
   for (int r = 0; r < c->n; r++)
@@ -392,8 +392,9 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
   bool lanes = p->vec >= 0 && (a->moves >> p->vec & 1);
   for (int d = 0; d < a->naxis; d++) {
     double span = 1;
-    for (int r = 0; r < p->c->n; r++) {
-      if (r == p->vec || !a->coef[d][r]) continue;
+    for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
+      int r = __builtin_ctz(moves);
+      if (r == p->vec) continue;
       double some = is_reduce(p->c, r) ? p->unroll[r] : p->up[r] > 1 ? p->ext[r] : 1;
       if (lanes)
         span += some - 1;
@@ -488,7 +489,9 @@ static void feet_of(const Plan *p, Feet *feet) {
   for (int i = 0; i <= p->n; i++) {
     feet->all[i] = feet->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
-      Foot f = foot_of(&c->access[a], i ? p->level[i - 1].ext : p->whole, p->staged_at[a] >= 0);
+      bool same = i && !(c->access[a].moves >> p->level[i - 1].loop & 1); /* the loop outside moves others */
+      Foot f = same ? feet->of[i - 1][a]
+                    : foot_of(&c->access[a], i ? p->level[i - 1].ext : p->whole, p->staged_at[a] >= 0);
       feet->of[i][a] = f;
       feet->all[i] += f.bytes, feet->pages[i] += pages_in(f);
     }
@@ -572,8 +575,10 @@ static double stores_of(const Plan *p, double tile, double *each) {
     if (x->in_sum) continue;
     int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
     bool relane = false;
-    for (int r = 0; r < c->n; r++)
-      relane |= a < c->nstore && r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
+    for (uint32_t at = a < c->nstore ? x->moves : 0; at; at &= at - 1) {
+      int r = __builtin_ctz(at);
+      relane |= r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
+    }
     cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
   }
   *each = cost;

@@ -11,7 +11,10 @@ typedef struct Access {
   int64_t slot;
   int bytes, naxis; /* of an element */
   int64_t coef[MAX_AXES][MAX_LOOPS], extent[MAX_AXES], step[MAX_AXES];
+  int64_t by[MAX_LOOPS]; /* elements that it moves by when the loop does */
   int by_step[MAX_AXES]; /* axes, the largest step first */
+  uint32_t on[MAX_AXES]; /* bit r: the index of the axis moves with loop r */
+  double whole;          /* bytes that it touches in the whole kernel */
   uint32_t moves;        /* bit r: it moves with loop r */
   bool gated, even;      /* even: every index is a sum of loops times constants */
   bool clips;            /* its gate, if any, is an interval of each axis */

@@ -10,7 +10,7 @@
 #include "codegen/nest.h"
 #include <string.h>
 
-enum { MAX_EXP = 16 }; /* ranges in the list of one statement */
+enum { MAX_EXP = MAX_LINEAR }; /* ranges in the list of one statement */
 
 #define BIT(e) (UINT64_C(1) << (e))
 
@@ -25,12 +25,15 @@ typedef struct ExpRange {
   Chunk *chunk;
 } ExpRange;
 
+/* mask: expanded ranges below. sum: of index arithmetic, over all ranges of the statement; NULL: not asked
+ * for yet (asked), or it is no such sum */
 typedef struct Val {
   uint64_t mask;
-  bool per_lane;
+  bool per_lane, asked;
   uint32_t count;
   UOp **at;
-} Val; /* mask: expanded ranges below */
+  const LinearIn *sum;
+} Val;
 
 typedef struct Exp {
   Kernel *k;
@@ -197,7 +200,33 @@ static UOp *lane_make(Exp *x, UOp *u, const int *pos) { /* its scalar-domain sou
   return simp(x, uop_new(st, (Ops)u->op, (DType)u->dtype, 1, u->nsrc, src, u->arg));
 }
 
+/* Most index arithmetic is a sum over the expanded ranges, and so a constant past a part that all lanes
+ * share.
+ */
+static const LinearIn *sum_of(Exp *x, UOp *u) {
+  Val *v = &x->val[u->id];
+  if (v->asked) return v->sum;
+  v->asked = true;
+  if (u->dtype != DT_INDEX || uop_has_op(u, OPS_INDEX)) return NULL;
+  UOp *r[MAX_EXP];
+  for (int e = 0; e < x->n; e++)
+    r[e] = x->r[e].r;
+  LinearIn *sum = arena_alloc(&x->arena, sizeof *sum);
+  if (sum && uop_linear_in(x->k->st, x->k->mem, u, x->n, r, sum)) v->sum = sum;
+  return v->sum;
+}
+
+static UOp *sum_at(Exp *x, const LinearIn *sum, const int *pos) {
+  int64_t c = sum->c;
+  for (int e = 0; e < x->n; e++)
+    c += sum->by[e] * pos[e];
+  UOp *past = sum->rest && !c ? NULL : uop_index_const(x->k->st, c);
+  return !sum->rest ? past : !c ? sum->rest : simp(x, uop_alu2(x->k->st, OPS_ADD, sum->rest, past));
+}
+
 static UOp *lane_value(Exp *x, UOp *u, const int *pos) {
+  const LinearIn *sum = sum_of(x, u);
+  if (sum) return sum_at(x, sum, pos);
   UOpVec *todo = &x->todo;
   size_t base = todo->len;
   if (!vec_push(x->k->mem, todo, u)) return NULL;
@@ -207,6 +236,7 @@ static UOp *lane_value(Exp *x, UOp *u, const int *pos) {
     if (!v->at && !(v->at = arena_array(&x->arena, UOp *, total(x, v->mask, true)))) return NULL;
     UOp **slot = &v->at[offset_of(x, v->mask, true, pos)];
     size_t before = todo->len;
+    if (!*slot && (sum = sum_of(x, t))) *slot = sum_at(x, sum, pos);
     for (int i = 0; !*slot && i < t->nsrc; i++) {
       Val *s = &x->val[t->src[i]->id];
       if (t->src[i]->op == OPS_CONST || !s->per_lane) continue;
@@ -230,10 +260,21 @@ static Along along(Exp *x, UOp *index, int vec) {
   uint64_t bit = r ? r->ranges : 0;
   if (!r || (!(flat->ranges & bit) && !(index->arg.i && (index->src[2]->ranges & bit)))) return LANES_SAME;
   if (index->arg.i && (index->src[2]->ranges & bit)) return LANES_OTHER;
-  UOp *plus = uop_alu2(x->k->st, OPS_ADD, r, uop_index_const(x->k->st, 1));
-  UOp *d = plus ? uop_substitute(x->k->st, x->k->mem, flat, 1, &r, &plus) : NULL;
-  d = d ? uop_simplify(x->k->st, x->k->mem, uop_alu2(x->k->st, OPS_SUB, d, flat)) : NULL;
-  return d && is_const_int(d, 1) ? LANES_NEXT : LANES_OTHER;
+  int64_t by;
+  return moves_evenly(x->k, flat, r, &by) && by == 1 ? LANES_NEXT : LANES_OTHER;
+}
+
+static UOp *without_const(UOp *u, int64_t *c) {
+  *c = is_const(u) ? u->arg.v.i : u->op == OPS_ADD && is_const(u->src[1]) ? u->src[1]->arg.v.i : 0;
+  return is_const(u) ? NULL : u->op == OPS_ADD && is_const(u->src[1]) ? u->src[0] : u;
+}
+
+/* Whether address b is n past a. */
+static bool is_past(Exp *x, UOp *b, UOp *a, int n) {
+  int64_t ca, cb;
+  if (without_const(a, &ca) == without_const(b, &cb)) return cb - ca == n;
+  UOp *d = simp(x, uop_alu2(x->k->st, OPS_SUB, b, a));
+  return d && is_const_int(d, n);
 }
 
 static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way) {
@@ -247,7 +288,7 @@ static UOp *make_load(Exp *x, UOp *index, const int *chunk, int lanes, Along way
     gate[l] = gated ? gate_lane(x, index->src[2], pos) : NULL;
     if (!at[l] || (gated && !gate[l])) return NULL;
     same &= at[l] == at[0], same_gate &= gate[l] == gate[0];
-    if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, at[l], at[0])) == uop_index_const(st, l);
+    if (l && cont) cont = is_past(x, at[l], at[0], l);
   }
   if (gated && is_const(gate[0]) && same_gate && gate[0]->arg.v.i) gated = false;
   int n = way == LANES_SAME || (way == LANES_OTHER && same && same_gate) ? 1 : lanes;
@@ -392,7 +433,7 @@ static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpV
     positions(x, at, l, pos);
     if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
     if (gated) gate[l] = gate_lane(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
-    if (l && cont) cont = simp(x, uop_alu2(st, OPS_SUB, addr[l], addr[0])) == uop_index_const(st, l);
+    if (l && cont) cont = is_past(x, addr[l], addr[0], l);
   }
   int step = cont ? lanes : 1;
   for (int l = 0; l < lanes; l += step) {

@@ -499,6 +499,7 @@ int gate_clauses(UOp *gate, UOp *out[MOST_CLAUSES]) {
 }
 
 bool moves_evenly(Kernel *k, UOp *e, UOp *r, int64_t *step) {
+  if (r->op == OPS_RANGE && uop_coefficient(e, r, step)) return true; /* most are: no node is made */
   UOp *next = uop_alu2(k->st, OPS_ADD, r, uop_index_const(k->st, 1));
   UOp *moved = next ? uop_substitute(k->st, k->mem, e, 1, &r, &next) : NULL;
   UOp *d = moved ? uop_simplify(k->st, k->mem, uop_alu2(k->st, OPS_SUB, moved, e)) : NULL;

@@ -8,8 +8,25 @@
 #include <string.h>
 
 static void line(C *c) {
-  for (int i = 0; i < c->depth; i++)
-    str_putn(&c->body, "  ", 2);
+  static const char spaces[] = "                                ";
+  for (size_t n = 2 * (size_t)c->depth, some; n; n -= some) {
+    some = TG_MIN(n, sizeof spaces - 1);
+    str_putn(&c->body, spaces, some);
+  }
+}
+
+/* The lanes that __builtin_shufflevector takes, each behind a comma. */
+static void put_lanes(C *c, int n, const int *lane) {
+  enum { MOST = 8 }; /* characters of one: two vectors have 510 lanes at most */
+
+  if (!str_reserve(&c->body, (size_t)n * MOST)) return;
+  char *to = c->body.at + c->body.len, number[INT_TEXT];
+  for (int i = 0; i < n; i++) {
+    *to++ = ',', *to++ = ' ';
+    for (const char *digit = int_text(number, lane[i]); *digit; digit++)
+      *to++ = *digit;
+  }
+  *to = 0, c->body.len = (size_t)(to - c->body.at);
 }
 
 static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: one lane of a short vector */
@@ -179,11 +196,13 @@ static void render_exchange(C *c, const UOp *u, int id) {
   } else
     a = cs_ref(c, u->src[0]), b = cs_ref(c, u->src[1]);
   cs_put(c, "%s v%d = __builtin_shufflevector(%s, %s", cs_type(c, d, u->lanes), id, a, b);
+  int lane[UINT8_MAX];
   for (int l = 0; l < u->lanes; l++) {
     int odd = (l & block) != 0, move = second == odd ? 0 : odd ? -block : block;
-    cs_put(c, ", %d", l + move + (odd ? u->lanes : 0));
+    lane[l] = l + move + (odd ? u->lanes : 0);
   }
-  cs_put(c, ");\n");
+  put_lanes(c, u->lanes, lane);
+  str_put(&c->body, ");\n");
 }
 
 /* Lanes first .. first + n - 1 of a vector. */
@@ -222,8 +241,10 @@ static void render_gep(C *c, const UOp *u, int id) {
       return;
     }
     cs_put(c, "__builtin_shufflevector(%s, %s", r, r);
+    int lane[UINT8_MAX];
     for (int i = 0; i < n; i++)
-      cs_put(c, ", %d", first + i);
+      lane[i] = first + i;
+    put_lanes(c, n, lane);
     str_put(&c->body, ");\n");
   }
 }
@@ -255,13 +276,12 @@ static void render_alu(C *c, const UOp *u, int id) {
     cs_vector_alu(c, u);
     const char *t =
         cs_type(c, cs_is_mask(c, u) ? cs_int_of(c->mask_bytes[cs_place(c, u)]) : (DType)u->dtype, n);
-    char front[64];
-    int len = snprintf(front, sizeof front, "%s v%d = ", t, id);
-    size_t size = c->body.len - start;
-    str_putn(&c->body, front, (size_t)len);
+    const char *front = cs_text(c, "%s v%d = ", t, id);
+    size_t len = strlen(front), size = c->body.len - start;
+    str_putn(&c->body, front, len);
     if (c->body.oom) return;
     memmove(c->body.at + start + len, c->body.at + start, size);
-    memcpy(c->body.at + start, front, (size_t)len);
+    memcpy(c->body.at + start, front, len);
   } else {
     cs_put(c, "%s v%d = %s%s", cs_type(c, (DType)u->dtype, n), id, cs_type(c, (DType)u->dtype, n),
            c->lang->vec_open);

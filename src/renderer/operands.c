@@ -16,15 +16,40 @@ bool cs_fail(C *c, const UOp *u, const char *why) {
 }
 
 /* ---- text */
-static void vfmt(Str *s, const char *f, va_list ap) {
-  for (const char *p; (p = strchr(f, '%')); f = p + 2) {
-    str_putn(s, f, (size_t)(p - f));
-    if (p[1] == 's')
-      str_put(s, va_arg(ap, const char *));
-    else
-      str_int(s, va_arg(ap, int));
+/* Operands are a few characters: they are copied one by one. NULL: it does not fit before `end`. */
+static char *put_text(char *to, const char *end, const char *text) {
+  for (; *text; text++) {
+    if (to == end) return NULL;
+    *to++ = *text;
   }
-  str_put(s, f);
+  return to;
+}
+
+/* f with %s and %d replaced, not terminated. */
+static char *put_format(char *to, const char *end, const char *f, va_list ap) {
+  char number[INT_TEXT];
+  for (; to && *f; f++) {
+    if (*f == '%') {
+      bool text = *++f == 's';
+      to = put_text(to, end, text ? va_arg(ap, const char *) : int_text(number, va_arg(ap, int)));
+    } else if (to < end)
+      *to++ = *f;
+    else
+      to = NULL;
+  }
+  return to;
+}
+
+static void vfmt(Str *s, const char *f, va_list ap) {
+  char *to = NULL;
+  for (size_t room = 64; !to && str_reserve(s, room); room *= 2) {
+    va_list again;
+    va_copy(again, ap);
+    to = put_format(s->at + s->len, s->at + s->cap - 1, f, again);
+    va_end(again);
+    if (to) s->len = (size_t)(to - s->at);
+    s->at[s->len] = 0;
+  }
 }
 
 void cs_fmt(Str *s, const char *f, ...) {
@@ -44,30 +69,28 @@ void cs_put(C *c, const char *f, ...) {
 static char *tmp(C *c) { return c->tmp[c->tmp_at++ % NTMP]; }
 
 const char *cs_text(C *c, const char *f, ...) {
-  char *t = tmp(c), *to = t, b[INT_TEXT];
+  char *t = tmp(c);
   va_list ap;
   va_start(ap, f);
-  for (bool more = true; more;) {
-    const char *end = strchr(f, '%'), *part = f;
-    size_t n = end ? (size_t)(end - f) : strlen(f);
-    for (int half = 0; half < (end ? 2 : 1); half++) { /* what is before a %, and what it stands for */
-      if (half)
-        part = end[1] == 's' ? va_arg(ap, const char *) : int_text(b, va_arg(ap, int)), n = strlen(part);
-      if (n >= (size_t)(t + TMP_LEN - to)) {
-        c->failed = true;
-        error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: operand text too long", c->lang->name,
-                  c->lin->name);
-        n = 0;
-      }
-      memcpy(to, part, n);
-      to += n;
-    }
-    more = end != NULL;
-    if (end) f = end + 2;
-  }
+  char *end = put_format(t, t + TMP_LEN - 1, f, ap);
   va_end(ap);
-  *to = 0;
+  if (!end) {
+    c->failed = true;
+    error_set(c->err, TG_ERR_INTERNAL, "render %s: kernel %s: operand text too long", c->lang->name,
+              c->lin->name);
+    end = t;
+  }
+  *end = 0;
   return t;
+}
+
+/* Names are most of a kernel's text: the number is written, and the letters before it. */
+static const char *name_text(C *c, const char *letters, int number) {
+  _Static_assert(TMP_LEN >= 2 * INT_TEXT, "a name fits");
+  char *at = int_text(tmp(c) + INT_TEXT, number);
+  for (size_t n = strlen(letters); n--;)
+    *--at = letters[n];
+  return at;
 }
 
 /* ---- types */
@@ -133,6 +156,12 @@ static void float_text(char *t, double x, bool f32) {
   *t = 0;
 }
 
+static const char *int_literal(C *c, int64_t v, const char *suffix) {
+  char number[INT_TEXT];
+  const char *digits = int_text(number, v);
+  return cs_text(c, v < 0 ? "(%s%s)" : "%s%s", digits, suffix);
+}
+
 /* A literal that every compiler reads as this very value: negative numbers in parentheses, the least integers
  * as sums. */
 const char *cs_const(C *c, DType d, Scalar v) {
@@ -154,13 +183,11 @@ const char *cs_const(C *c, DType d, Scalar v) {
   case DT_BOOL: return v.i ? "1" : "0";
   case DT_I32:
     if (v.i == INT32_MIN) return "(-2147483647 - 1)";
-    snprintf(t, TMP_LEN, v.i < 0 ? "(%lld)" : "%lld", (long long)v.i);
-    break;
+    return int_literal(c, v.i, "");
   case DT_U32: snprintf(t, TMP_LEN, "%lluu", (unsigned long long)(uint32_t)v.i); break;
   case DT_I64:
     if (v.i == INT64_MIN) return cs_text(c, "(-9223372036854775807%s - 1)", l);
-    snprintf(t, TMP_LEN, v.i < 0 ? "(%lld%s)" : "%lld%s", (long long)v.i, l);
-    break;
+    return int_literal(c, v.i, l);
   case DT_U64: snprintf(t, TMP_LEN, "%lluu%s", (unsigned long long)v.i, l); break;
   default: snprintf(t, TMP_LEN, "(%s)%lld", cs_scalar[cs_storage(d)], (long long)v.i); /* narrow integers */
   }
@@ -200,13 +227,10 @@ const char *cs_ref(C *c, const UOp *u) {
   if (u->op == OPS_GEP && c->lang->gnu_vec && u->lanes == 1 && u->dtype != DT_BOOL &&
       u->src[0]->op != OPS_CONST)
     return cs_text(c, "%s[%d]", cs_ref(c, u->src[0]), (int)u->arg.i);
-  if (u->op == OPS_PARAM) return cs_text(c, "p%d", (int)u->arg.param.slot);
-  if (u->op == OPS_RANGE) return cs_text(c, "r%d", (int)u->arg.range.id);
-  return cs_text(c, "%s%d",
-                 u->op == OPS_DEFINE_REG     ? "acc"
-                 : u->op == OPS_DEFINE_LOCAL ? "l"
-                                             : "v",
-                 c->number[cs_place(c, u)]);
+  if (u->op == OPS_PARAM) return name_text(c, "p", (int)u->arg.param.slot);
+  if (u->op == OPS_RANGE) return name_text(c, "r", (int)u->arg.range.id);
+  int number = c->number[cs_place(c, u)];
+  return name_text(c, u->op == OPS_DEFINE_REG ? "acc" : u->op == OPS_DEFINE_LOCAL ? "l" : "v", number);
 }
 
 int cs_mask_size(C *c, const UOp *u) {

@@ -1,6 +1,6 @@
 /* build.c: kernels as sets of stages -> kernel graphs. In: members with their place in the grid. Out: SINK of
- * STOREs over RANGE, INDEX and REDUCE, slots and ids numbered depth first, so that equal kernels are equal
- * text.
+ * STOREs over RANGE, INDEX and REDUCE, slots and loops numbered in an order that does not depend on where the
+ * kernel stands, so that equal kernels are equal text.
  *
  * Phases. A member that needs a finished reduction, or a row at another inner index, comes a phase after it.
  * Members of one phase with equal inner extents loop over the same RANGEs, and so share a loop: the sum of a
@@ -217,13 +217,42 @@ static bool build_update(Build *b, int i, UOp *const *idx, int nloop, UOp *const
   return st && vec_push(s->mem, stores, st);
 }
 
-static bool renumber(Build *b, SchedKernel *sk,
-                     UOp *sink) { /* PARAM slots, locals and RANGE ids in depth-first order */
+/* The loops of a kernel in the order in which its stores and reductions list them, readers before what they
+ * read. Numbered so, equal kernels have equal loops however their index sums are written; and since those
+ * are sorted by what their loops are called, equal sums once they are simplified again. */
+static bool loops_listed(Sched *s, UOp *sink, UOpVec *out) {
+  UOpVec todo = {0};
+  UOpMap *seen = uop_map_begin(s->st, s->st);
+  bool ok = seen && vec_push(s->mem, &todo, sink);
+  while (ok && todo.len) {
+    UOp *u = todo.at[--todo.len];
+    if (uop_map_get(seen, u)) continue;
+    ok = uop_map_put(s->st, seen, u, u);
+    if (u->op == OPS_RANGE) ok = ok && vec_push(s->mem, out, u);
+    bool lists = u->op == OPS_STORE || u->op == OPS_REDUCE;
+    int listed = lists ? u->op == OPS_STORE ? 2 : 1 : u->nsrc;
+    for (int i = listed; ok && i-- > 0;)
+      ok = vec_push(s->mem, &todo, u->src[i]);
+    for (int i = u->nsrc; ok && i-- > listed;)
+      ok = vec_push(s->mem, &todo, u->src[i]);
+  }
+  vec_free(s->mem, &todo);
+  uop_map_end(s->st, seen);
+  return ok;
+}
+
+/* Loops, PARAM slots and locals by number, those two in depth-first order. */
+static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
   Sched *s = b->s;
   UOpVec order = {0}, from = {0}, to = {0};
   Vec(int64_t) slots = {0};
-  bool ok = uop_toposort(s->st, s->mem, &sink, 1, &order);
-  int64_t nr = 0, nl = 0;
+  bool ok = loops_listed(s, sink, &from) && uop_toposort(s->st, s->mem, &sink, 1, &order);
+  int64_t nl = 0;
+  for (size_t i = 0; ok && i < from.len; i++) {
+    Arg arg = {.range = {(int64_t)i, from.at[i]->arg.range.type}};
+    UOp *r = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, from.at[i]->src, arg);
+    ok = r && vec_push(s->mem, &to, r);
+  }
   for (size_t k = 0; ok && k < order.len; k++) {
     UOp *u = order.at[k], *v = NULL;
     if (u->op == OPS_PARAM) {
@@ -233,16 +262,15 @@ static bool renumber(Build *b, SchedKernel *sk,
       if (j == slots.len) ok = vec_push(s->mem, &slots, u->arg.param.slot);
       v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src,
                   (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
-    } else if (u->op == OPS_RANGE)
-      v = uop_new(s->st, OPS_RANGE, DT_INDEX, 1, 1, u->src, (Arg){.range = {nr++, u->arg.range.type}});
-    else if (u->op == OPS_DEFINE_LOCAL)
+    } else if (u->op == OPS_DEFINE_LOCAL)
       v = uop_new(s->st, OPS_DEFINE_LOCAL, (DType)u->dtype, 1, 0, NULL,
                   (Arg){.param = {u->arg.param.nelem, nl++}});
     else
       continue;
     ok = ok && v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
   }
-  sk->ast = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
+  sink = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
+  sk->ast = uop_simplify(s->st, s->mem, sink);
   sk->narg = (int)slots.len;
   sk->arg = arena_array(&b->out->arena, int64_t, slots.len + 1);
   ok = ok && sk->ast && sk->arg;

@@ -152,6 +152,7 @@ static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
   double most = 2 * s->opt->target->launch_us;
   if (kk->cost.us > most || one->cost.us > most || kk->ngrid != one->ngrid || !in_order(s, i, k))
     return false;
+  if (g->readers.len && kk->level > level_need(s, g, -1)) return false; /* they would wait for k's turn */
   for (size_t j = 0; j < g->deps.len; j++)
     if (stage_at(s, g->deps.at[j])->kernel == k) return false; /* it does need it: fit says how */
   memset(t, 0, sizeof *t);
@@ -221,10 +222,57 @@ static bool place(Sched *s, int i) {
   return true;
 }
 
+/* Whether kernel a can run when b does: small both, of one grid, and who needs a runs after b. */
+static bool may_share(Sched *s, const Kern *a, const Kern *b) {
+  double most = 2 * s->opt->target->launch_us;
+  if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > MAX_MEMBERS) return false;
+  if (a->cost.us > most || b->cost.us > most || a->level > b->level || a->minout <= b->level) return false;
+  if (stage_at(s, a->mem.at[0])->fixed || stage_at(s, b->mem.at[0])->fixed) return false;
+  for (int d = 0; d < a->ngrid && a->ngrid == b->ngrid; d++)
+    if (a->grid[d] != b->grid[d]) return false;
+  return a->ngrid == b->ngrid;
+}
+
+/* The members of kernel a go to kernel b, if that costs less than both. False: out of memory. */
+static bool share(Sched *s, int a, int b) {
+  Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b];
+  Gmap gm = {.of = gmap_placed, .s = s};
+  int mem[MAX_MEMBERS];
+  int64_t elems[MAX_MEMBERS], bytes;
+  size_t na = ka->mem.len, nb = kb->mem.len;
+  memcpy(mem, kb->mem.at, nb * sizeof *mem);
+  memcpy(mem + nb, ka->mem.at, na * sizeof *mem);
+  if (!local_plan(s, &gm, mem, na + nb, elems, &bytes)) return true;
+  Cost cost = kernel_cost(s, mem, na + nb, kb->ngrid, kb->grid, &gm);
+  if (cost.us >= ka->cost.us + kb->cost.us) return true;
+  if (!vec_reserve(s->mem, &kb->mem, na + nb)) return false;
+
+  if (s->opt->explain) str_printf(s->opt->explain, "share k%d and k%d: one launch\n", a, b);
+  memcpy(kb->mem.at, mem, (na + nb) * sizeof *mem);
+  kb->mem.len = na + nb, ka->mem.len = 0;
+  kb->cost = cost, kb->minout = TG_MIN(ka->minout, kb->minout);
+  for (size_t m = 0; m < na; m++)
+    stage_at(s, mem[nb + m])->kernel = b;
+  for (size_t m = 0; m < na; m++)
+    lower_minout(s, mem[nb + m], b);
+  return true;
+}
+
+/* Small kernels that wait for nothing of each other share a launch. When their first stages were placed, they
+ * may have had other grids or levels than now. */
+static bool share_launches(Sched *s) {
+  for (size_t a = 0; a < s->ks.len; a++) {
+    size_t first = a > MOST_BESIDE ? a - MOST_BESIDE : 0, end = TG_MIN(s->ks.len, a + MOST_BESIDE);
+    for (size_t b = first; b < end; b++)
+      if (may_share(s, &s->ks.at[a], &s->ks.at[b]) && !share(s, (int)a, (int)b)) return false;
+  }
+  return true;
+}
+
 bool place_stages(Sched *s) {
   for (size_t k = 0; k < s->order.len; k++)
     if (!place(s, s->order.at[k])) return false;
-  return true;
+  return !s->opt->fuse || share_launches(s);
 }
 
 /* ---- memory: a value that other kernels read is written, or computed again there from what is in memory,

@@ -18,6 +18,8 @@ typedef struct LinForm {
   } at[MAX_TERMS];
 } LinForm;
 
+_Static_assert(MAX_LINEAR <= MAX_TERMS, "a sum has room for every range that it is asked about");
+
 static bool lin_add(LinForm *f, UOp *t, int64_t k) {
   if (!k) return true;
   for (int i = 0; i < f->n; i++)
@@ -251,6 +253,63 @@ UOp *simplify_linear(Rewrite *rw, UOp *u) {
   if (normal || quick) return quick;
   if (u->op == OPS_MUL && !is_const(u->src[0]) && !is_const(u->src[1])) return NULL;
   return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
+}
+
+bool uop_coefficient(UOp *e, const UOp *r, int64_t *k) {
+  LinForm f;
+  f.n = 0, f.c = 0;
+  *k = 0;
+  if (!lin_of(&f, e, 1, 0)) return false;
+  for (int i = 0; i < f.n; i++)
+    if (f.at[i].t == r)
+      *k = f.at[i].k;
+    else if (f.at[i].t->ranges & range_bit(r->arg.range.id))
+      return false;
+  return true;
+}
+
+/* Moves the terms that are ranges out of f. False: another term has one of them in it. */
+static bool ranges_out(LinForm *f, int n, UOp *const *r, int64_t *by) {
+  uint64_t bits = 0;
+  int rest = 0;
+  for (int i = 0; i < n; i++)
+    by[i] = 0, bits |= range_bit(r[i]->arg.range.id);
+  for (int t = 0; t < f->n; t++) {
+    int i = 0;
+    while (i < n && r[i] != f->at[t].t)
+      i++;
+    if (i < n)
+      by[i] = f->at[t].k;
+    else if (f->at[t].t->ranges & bits)
+      return false;
+    else
+      f->at[rest++] = f->at[t];
+  }
+  f->n = rest;
+  return true;
+}
+
+/* Whether c + sum by[i] * r[i] is an int64 wherever the ranges stand. */
+static bool stays_small(const LinearIn *sum, int n, UOp *const *r) {
+  int64_t most = sum->c < 0 ? ~sum->c : sum->c, add;
+  for (int i = 0; i < n; i++) {
+    int64_t k = sum->by[i] < 0 ? ~sum->by[i] : sum->by[i];
+    if (r[i]->vmax == INT64_MAX || k == INT64_MAX || __builtin_mul_overflow(k + 1, r[i]->vmax, &add) ||
+        __builtin_add_overflow(most, add, &most))
+      return false;
+  }
+  return true;
+}
+
+bool uop_linear_in(UOpStore *st, TgMem *mem, UOp *e, int n, UOp *const *r, LinearIn *out) {
+  LinForm f;
+  f.n = 0, f.c = 0;
+  e = uop_simplify(st, mem, e);
+  if (!e || n > MAX_LINEAR || !lin_of(&f, e, 1, 0) || !ranges_out(&f, n, r, out->by)) return false;
+  out->c = f.c, f.c = 0, out->rest = NULL;
+  if (!stays_small(out, n, r)) return false;
+  if (f.n) out->rest = uop_simplify(st, mem, lin_build(st, &f));
+  return !f.n || out->rest;
 }
 
 /* Bounds of the sum of those terms that g does not divide. False: not known, or there are none. */

@@ -202,11 +202,11 @@ static void bounds_binary(const UOp *u, const UOp *a, const UOp *b, int64_t *lo,
  * above INT64_MAX. */
 static void set_bounds(UOp *u) {
   DType d = (DType)u->dtype;
-  int64_t lo = dtype_min(d), hi = dtype_max(d);
   if (dtype_is_float(d) || d == DT_VOID || d == DT_U64) {
     u->vmin = INT64_MIN, u->vmax = INT64_MAX;
     if (d != DT_U64) return;
   }
+  int64_t lo = dtype_min(d), hi = dtype_max(d);
   const UOp *a = u->nsrc > 0 ? u->src[0] : NULL, *b = u->nsrc > 1 ? u->src[1] : NULL;
   int64_t blo = lo, bhi = hi;
   switch (u->op) {
@@ -335,28 +335,10 @@ static uint64_t devices_of(const UOpStore *st, const UOp *u) {
   return all;
 }
 
-/* From the sources' facts alone, so that making a node takes time by its sources and not by what is below. */
-static bool facts_set(UOpStore *st, UOp *u) {
-  u->opmask = op_bit((Ops)u->op);
-  u->ranges = u->op == OPS_RANGE    ? range_bit(u->arg.range.id)
-              : u->op == OPS_BUFFER ? 1ull << (buffer_uid(u) & 63)
-                                    : 0;
-  for (int i = 0; i < u->nsrc; i++)
-    u->opmask |= u->src[i]->opmask, u->ranges |= u->src[i]->ranges;
-  if (u->op == OPS_REDUCE)
-    for (int i = 1; i < u->nsrc; i++)
-      if (u->src[i]->op == OPS_RANGE) u->ranges &= ~closed_bit(u->src[i]);
-  /* the loops that filled it are over */
-  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)
-    for (int i = 0; i < u->nsrc; i++)
-      for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)
-        u->ranges &= ~(u->src[i]->src[k]->ranges & ~range_bit(63));
-  const Ints *shape;
+/* The shape of a node of a tensor graph, and whether a size in it is symbolic. */
+static bool tensor_facts(UOpStore *st, UOp *u) {
+  const Ints *shape, *list = uop_list(u);
   if (!shape_of(st, u, &shape)) return false;
-  const Ints *list = uop_list(u);
-  u->symbolic = u->op == OPS_VAR;
-  for (int i = 0; i < (u->op == OPS_AFTER ? 1 : u->nsrc); i++)
-    u->symbolic |= u->src[i]->symbolic;
   for (int i = 0; list && i < list->n; i++)
     u->symbolic |= dim_symbolic(list->v[i]);
   for (int i = 0; shape && i < shape->n; i++)
@@ -369,12 +351,40 @@ static bool facts_set(UOpStore *st, UOp *u) {
   return true;
 }
 
+/* From the sources' facts alone, so that making a node takes time by its sources and not by what is below. */
+static bool facts_set(UOpStore *st, UOp *u) {
+  uint64_t opmask = op_bit((Ops)u->op);
+  uint64_t ranges = u->op == OPS_RANGE    ? range_bit(u->arg.range.id)
+                    : u->op == OPS_BUFFER ? 1ull << (buffer_uid(u) & 63)
+                                          : 0;
+  bool symbolic = u->op == OPS_VAR, tensor = (op_flags((Ops)u->op) & OPF_TENSOR) != 0;
+  for (int i = 0; i < u->nsrc; i++) {
+    const UOp *s = u->src[i];
+    opmask |= s->opmask, ranges |= s->ranges;
+    symbolic |= s->symbolic, tensor |= s->is_tensor;
+  }
+  u->opmask = opmask, u->ranges = ranges, u->symbolic = symbolic;
+  if (u->op == OPS_AFTER) u->symbolic = u->src[0]->symbolic;
+  if (u->op == OPS_REDUCE)
+    for (int i = 1; i < u->nsrc; i++)
+      if (u->src[i]->op == OPS_RANGE) u->ranges &= ~closed_bit(u->src[i]);
+  /* the loops that filled it are over */
+  if ((u->op == OPS_AFTER && u->src[0]->op == OPS_DEFINE_LOCAL) || u->op == OPS_BARRIER)
+    for (int i = 0; i < u->nsrc; i++)
+      for (int k = 2; u->src[i]->op == OPS_STORE && k < u->src[i]->nsrc; k++)
+        u->ranges &= ~(u->src[i]->src[k]->ranges & ~range_bit(63));
+  if (tensor) return tensor_facts(st, u);
+  set_bounds(u);
+  return true;
+}
+
 /* Structural: depends on content alone, so it is the same in every store. Lists hash by their values. */
 static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   uint64_t h = hash_mix((uint64_t)op << 32 | (uint64_t)dtype << 16 | (uint64_t)lanes << 8, (uint64_t)nsrc);
-  if (op_arg(op) == ARG_INTS)
+  ArgForm form = op_table[op].arg;
+  if (form == ARG_INTS)
     h = hash_bytes(h, arg.ints->v, (size_t)arg.ints->n * 8);
-  else if (op_has_axes(op))
+  else if (form == ARG_AXES)
     h = hash_mix(hash_bytes(h, arg.reduce.axes->v, (size_t)arg.reduce.axes->n * 8), (uint64_t)arg.reduce.op);
   else
     h = hash_mix(hash_mix(h, (uint64_t)arg.raw.a), (uint64_t)arg.raw.b);
@@ -422,12 +432,20 @@ static void node_release(UOpStore *st, UOp *u, int nsrc) {
   st->free_list[nsrc] = u;
 }
 
+/* Written out: of most nodes there are one or two. */
+static bool same_sources(const UOp *u, UOp *const *src) {
+  for (int i = 0; i < u->nsrc; i++)
+    if (u->src[i] != src[i]) return false;
+  return true;
+}
+
 /* Found, or made and entered. The table is at most half full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
-  if (op_arg(op) == ARG_INTS && !arg.ints) return NULL;
-  if (op_has_axes(op) && !arg.reduce.axes) return NULL;
+  ArgForm form = op_table[op].arg;
+  if (form == ARG_INTS && !arg.ints) return NULL;
+  if (form == ARG_AXES && !arg.reduce.axes) return NULL;
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;
@@ -437,8 +455,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
     if (st->table[j].hash != h) continue;
     UOp *u = st->all.at[st->table[j].next_id - 1];
     if (u->op == op && u->dtype == dtype && u->lanes == lanes && u->nsrc == nsrc &&
-        u->arg.raw.a == arg.raw.a && u->arg.raw.b == arg.raw.b &&
-        (!nsrc || !memcmp(u->src, src, (size_t)nsrc * sizeof *src)))
+        u->arg.raw.a == arg.raw.a && u->arg.raw.b == arg.raw.b && same_sources(u, src))
       return u;
   }
   if (!vec_reserve(st->mem, &st->all, st->all.len + 1)) return NULL;
@@ -451,7 +468,8 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   u->hash = h;
   u->hash_high = (uint16_t)(full >> 32);
   u->arg = arg;
-  if (nsrc) memcpy(u->src, src, (size_t)nsrc * sizeof *src);
+  for (int i = 0; i < nsrc; i++)
+    u->src[i] = src[i];
   if (!facts_set(st, u)) {
     node_release(st, u, nsrc);
     return NULL;

@@ -364,6 +364,22 @@ UOp *uop_simplify(UOpStore *st, TgMem *mem, UOp *u); /* graph_rewrite with pm_sy
 /* the same for a node whose sources are simplified: no walk unless a rule fires */
 UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);
 
+/* e = *k * r + what r is not in (*k is 0 where it is nowhere in e). No node is made. False: it is not so, or
+ * cannot be told without making any. */
+bool uop_coefficient(UOp *e, const UOp *r, int64_t *k);
+
+enum { MAX_LINEAR = 16 };
+
+/* rest + c + the sum of by[i] * r[i]. rest: simplified, without constant and without any of the ranges; NULL:
+ * there is none. */
+typedef struct LinearIn {
+  UOp *rest;
+  int64_t c, by[MAX_LINEAR];
+} LinearIn;
+
+/* An index expression as such a sum over n ranges. False: it is none, or out of memory. */
+bool uop_linear_in(UOpStore *st, TgMem *mem, UOp *e, int n, UOp *const *r, LinearIn *out);
+
 /* ---- marks: questions that a pass puts into a graph and rules answer */
 #define MARKS (op_bit(OPS_SCALE) | op_bit(OPS_SHIFT) | op_bit(OPS_GATE))
 /* root, of a kernel graph, with m's answer for every mark in it. NULL: one has none, or out of memory. What

@@ -128,8 +128,49 @@ static void test_pad(void **state) {
   assert_int_equal(mem.live, 0);
 }
 
+/* A sum taken apart along two of its three ranges, and the coefficient of each, against evaluation at every
+ * point; what has a range inside a quotient is no such sum. */
+static void test_coefficient(void **state) {
+  (void)state;
+  TgMem mem = {0};
+  UOpStore *st = store_new(&mem);
+  UOp *r[3] = {uop_range(st, 4, 0, AXIS_LOOP), uop_range(st, 5, 1, AXIS_LOOP),
+               uop_range(st, 6, 2, AXIS_LOOP)};
+  unsigned seed = 7, told = 0, apart = 0;
+  for (int n = 0; n < 4000; n++) {
+    UOp *e = random_sum(st, r, &seed);
+    if (draw(&seed) % 2) e = uop_alu2(st, OPS_SUB, e, random_sum(st, r, &seed));
+    if (draw(&seed) % 2) e = uop_simplify(st, &mem, e);
+    int64_t k[3];
+    bool known[3];
+    for (int i = 0; i < 3; i++)
+      known[i] = uop_coefficient(e, r[i], &k[i]), told += known[i];
+    LinearIn sum;
+    bool is = uop_linear_in(st, &mem, e, 2, r, &sum);
+    apart += is;
+    assert_true(!known[0] || !known[1] || is);
+    assert_true(!is || !sum.rest || !(sum.rest->ranges & 3));
+    for (int64_t p = 0; p < 120; p++) {
+      int64_t at[4] = {p % 4, p / 4 % 5, p / 20, 0}, v = value_at(e, at);
+      for (int i = 0; i < 3; i++) {
+        int64_t next[4] = {at[0], at[1], at[2], 0};
+        next[i]++;
+        if (known[i] && value_at(e, next) - v != k[i]) fail_msg("case %d: coefficient of r%d", n, i);
+      }
+      int64_t rest = is && sum.rest ? value_at(sum.rest, at) : 0;
+      if (is && rest + sum.c + sum.by[0] * at[0] + sum.by[1] * at[1] != v) fail_msg("case %d: the sum", n);
+    }
+  }
+  assert_true(told > 6000 && told < 12000 && apart > 1000 && apart < 4000);
+  UOp *most = uop_alu2(st, OPS_MUL, r[0], uop_index_const(st, INT64_MAX / 2));
+  LinearIn sum;
+  assert_false(uop_linear_in(st, &mem, most, 1, r, &sum)); /* 3 * (2^62 - 1) is no int64 */
+  store_free(st);
+  assert_int_equal(mem.live, 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_within), cmocka_unit_test(test_divmod),
-                                     cmocka_unit_test(test_pad)};
+                                     cmocka_unit_test(test_pad), cmocka_unit_test(test_coefficient)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

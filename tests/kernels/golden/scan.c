@@ -1,4 +1,4 @@
-/* e_20_12, C, 1 thread, opts VEC r1 20 */
+/* e_20_12, C, 1 thread, opts VEC r0 20 */
 VECTOR(f32, 16)
 #ifndef H_f32x16_splat
 #define H_f32x16_splat
@@ -16,9 +16,9 @@ void e_20_12(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x16 acc0 = v0;
   f32x4 v1 = f32x4_splat(0.0f);
   f32x4 acc1 = v1;
-  for (i64 r0 = 0; r0 < 12l; r0++) {
+  for (i64 r1 = 0; r1 < 12l; r1++) {
     f32x16 v2 = acc0;
-    i64 v3 = r0 * 20l;
+    i64 v3 = r1 * 20l;
     f32x16 v4 = *(const f32x16u *)(p1 + v3);
     f32x16 v5 = v2 + v4;
     acc0 = v5;

@@ -1,4 +1,4 @@
-/* e_20_12, CUDA, grid 2 1 1 of blocks 16 1 1, opts LOCAL r1 16 */
+/* e_20_12, CUDA, grid 2 1 1 of blocks 16 1 1, opts LOCAL r0 16 */
 extern "C" __global__ void __launch_bounds__(16) e_20_12(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
   f32 acc0 = 0.0f;
   i32 v0 = (i32)blockIdx.x;   /* < 2 */
@@ -6,10 +6,10 @@ extern "C" __global__ void __launch_bounds__(16) e_20_12(f32 *__restrict__ p0, c
   i32 v2 = (i32)threadIdx.x;   /* < 16 */
   i32 v3 = v1 + v2;
   u8 v4 = v3 < 20;
-  for (i32 r0 = 0; r0 < 12; r0++) {
+  for (i32 r1 = 0; r1 < 12; r1++) {
     f32 v5 = acc0;
-    i32 v6 = r0 * 20;
-    i32 v7 = v1 + v6;
+    i32 v6 = r1 * 20;
+    i32 v7 = v6 + v1;
     i32 v8 = v7 + v2;
     f32 v9 = v4 ? p1[v8] : 0;
     f32 v10 = v5 + v9;

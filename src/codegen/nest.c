@@ -553,7 +553,9 @@ static bool fresh_has(const Fresh *f, const UOp *u) {
 static bool fresh_range(Fresh *f, UOp *r) {
   if (r->op != OPS_RANGE || fresh_has(f, r)) return true;
   UOp *extent = uop_substitute(f->k->st, f->k->mem, r->src[0], (int)f->from.len, f->from.at, f->to.at);
-  return fresh_add(f, r, kernel_range(f->k, extent, (AxisType)r->arg.range.type, r));
+  UOp *copy = extent ? kernel_range(f->k, extent, (AxisType)r->arg.range.type, r) : NULL;
+  if (copy && r->arg.range.of == LOCAL_OF_BLOCK) copy = range_marked(f->k, copy, LOCAL_OF_BLOCK);
+  return fresh_add(f, r, copy);
 }
 
 /* Whether a statement of the kernel that is not in `u` touches memory m. */

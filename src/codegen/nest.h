@@ -4,7 +4,8 @@
  * - STORE(INDEX(m, ..), value, r..): value is written to m, for all values of the expanded ranges r..
  * (UPCAST, VEC, UNROLL, GROUP), those of UNROLL in order.
  * - ACC[op](INDEX(reg, ..), value, r..): the register becomes itself op value.
- * - LOOP(r, statement..): the statements, in order, in every turn of r.
+ * - LOOP(r, statement..): the statements, in order, in every turn of r. Turns of a LOCAL loop `of block` are
+ * dealt to all threads of the block: the loops around that are threads do not repeat it.
  * - BARRIER(): all threads of a block arrive before any goes on.
  *
  * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of a CASCADE: where no step of a
@@ -46,7 +47,9 @@ static inline int64_t range_root(const UOp *r) {
 }
 
 /* The loop over the blocks of a TILE: of the kernel's loop block_root. */
-static inline bool is_block(const UOp *r) { return r->arg.range.of <= BLOCKS_OF; }
+static inline bool is_block(const UOp *r) {
+  return r->arg.range.of <= BLOCKS_OF && r->arg.range.of != LOCAL_OF_BLOCK;
+}
 
 static inline int64_t block_root(const UOp *r) { return is_block(r) ? BLOCKS_OF - r->arg.range.of : -1; }
 
@@ -97,6 +100,9 @@ UOp *reg_start(Kernel *k, UOp *at, Ops op, int n,
                UOp *const *expanded); /* the statement: the identity of op */
 
 static inline bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
+
+/* A loop that all threads of a block turn together: they fill what they share. */
+static inline bool is_shared(const UOp *u) { return is_loop(u) && u->src[0]->arg.range.of == LOCAL_OF_BLOCK; }
 
 static inline AxisType loop_type(const UOp *loop) { return (AxisType)loop->src[0]->arg.range.type; }
 

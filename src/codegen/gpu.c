@@ -4,8 +4,8 @@
  *
  * GLOBAL loops that hold nothing but each other become the grid. LOCAL loops of the grid are thread axes of
  * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
- * length. What STAGE copies (LOCAL loops `of block`) is dealt to all threads. Nothing here branches: what lies
- * past an end is gated, so every thread of a block meets every barrier. */
+ * length. What STAGE copies (LOCAL loops `of block`) is dealt to all threads. Nothing here branches: what
+ * lies past an end is gated, so every thread of a block meets every barrier. */
 #include "codegen/nest.h"
 #include <stdio.h>
 #include <string.h>

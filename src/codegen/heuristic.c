@@ -216,7 +216,7 @@ bool simplify_ranges(Kernel *k) {
   }
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
   if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
-  return k->ren->has_local || (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
+  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
 }
 
 /* ---- CPU */
@@ -437,7 +437,8 @@ static int64_t power_below(int64_t n, int64_t most) {
 }
 
 /* A kernel with rows, or with long reductions and few results: a block per result, its threads along the
- * rows. Else a thread per result, or per register tile of them where a load can be used again. */
+ * rows. Else a block for a tile of a contraction (tiles.c); or a thread per result, or per register tile of
+ * them where a load can be used again. */
 bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   bool ok = info_get(k, &f);
@@ -447,6 +448,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   }
   double grid = 1;
   int64_t longest = 0;
+  bool chosen;
   for (int i = 0; i < f.nr; i++) {
     if (f.r[i].grid)
       grid *= (double)f.r[i].n;
@@ -457,6 +459,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   for (size_t j = 0; !rows && j < (size_t)k->sink->nsrc; j++) /* outputs with inner loops */
     for (int i = 0; i < f.nr; i++)
       rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
+  if (!rows && (!choose_tiles(k, &f, out, &chosen) || chosen)) return info_free(k, &f), chosen;
   if (rows) {
     int64_t threads = power_below(longest, 256);
     int column = -1; /* reductions across rows of memory: neighbours in a warp take neighbouring columns */

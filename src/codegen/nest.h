@@ -122,6 +122,9 @@ bool nest_edit(Kernel *k, UOp *old,
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
 
+/* Whether the opts take a list: on a copy of a kernel that is a graph yet, as nodes never change. */
+bool opts_fit(Kernel *k, const OptVec *list);
+
 /* Splits a loop as opt `op` with n does (opts.c). */
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);
 /* CASCADE of the axis of a loop into blocks of n turns (cascade.c). False: as STAGE. */

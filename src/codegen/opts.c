@@ -735,6 +735,15 @@ bool opts_apply(Kernel *k, const OptVec *v) {
   return true;
 }
 
+bool opts_fit(Kernel *k, const OptVec *list) {
+  Kernel trial = *k;
+  str_init(&trial.opts, k->mem);
+  trial.strict = false;
+  bool ok = nest_build(&trial) && opts_apply(&trial, list);
+  str_free(&trial.opts);
+  return ok;
+}
+
 /* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their
  * largest length, and what lies past their end is gated. */
 static bool pad_grid(Kernel *k) {

@@ -219,6 +219,20 @@ bool simplify_ranges(Kernel *k) {
   return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
 }
 
+/* Ranges of all loops that stand inside those of `around`, with them: a reduction stands where all that it
+ * moves with is known, so one that moves with a loop of another stands inside that one. */
+static uint64_t ranges_inside(const Info *f, uint64_t around) {
+  for (uint64_t before = 0; before != around;) {
+    before = around;
+    for (size_t j = 0; j < f->reduces.len; j++) {
+      const UOp *u = f->reduces.at[j];
+      for (int s = 1; (u->ranges & around) && s < u->nsrc; s++)
+        around |= range_bit(u->src[s]->arg.range.id);
+    }
+  }
+  return around;
+}
+
 /* ---- CPU */
 static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
   return vec_push(k->mem, out, ((Opt){op, r, n}));
@@ -348,9 +362,11 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     for (int s = red->nsrc - 1; s >= 1 && !own; s--) {
       int i = find_range(&f, red->src[s]);
       if (i < 0 || f.r[i].n < 8 || bad_loads(k, &f, f.r[i].r)) continue;
-      bool seen = false;
+      bool seen = false, holds = false; /* a reduction inside has its lanes */
+      uint64_t own = range_bit(f.r[i].r->arg.range.id), within = ranges_inside(&f, own) & ~own;
       for (int g = 0; g < ngroup; g++)
-        seen |= group[g] == i;
+        seen |= group[g] == i, holds |= (range_bit(f.r[group[g]].r->arg.range.id) & within) != 0;
+      if (holds) break;
       if (!seen) group[ngroup++] = i;
       if (inside >= 0) lane[inside--] = lane[--nlane]; /* the reduction's axis reads memory better */
       break;
@@ -497,9 +513,14 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
             (best < 0 || f.r[i].n >= f.r[best].n || f.r[i].n >= threads))
           best = i;
       }
-      if (u->op == OPS_REDUCE) inside |= (u->ranges & dealt) != 0;
-      if (best < 0 || inside) continue;
-      dealt |= range_bit(f.r[best].r->arg.range.id);
+      inside |= (u->ranges & dealt) != 0;
+      bool here = best >= 0 && !inside, past = inside;
+      for (int s = first; s < u->nsrc; s++) { /* its loop, and those inside that */
+        past |= here && u->src[s] == f.r[best].r;
+        if (past) dealt |= range_bit(u->src[s]->arg.range.id);
+      }
+      dealt = ranges_inside(&f, dealt);
+      if (!here) continue;
       ok = add(k, out, f.r[best].reduce ? OPT_GROUP : OPT_LOCAL, id_of(&f.r[best]), threads);
     }
     vec_free(k->mem, &nests);

@@ -32,7 +32,7 @@ static TgTensor *input(TgContext *ctx, unsigned s, int nd, const int64_t *d) {
 }
 
 /* What is computed: out[0], and a second output where there is one. Most are one kernel. */
-enum { NPROGRAM = 36, MOST = 4096 };
+enum { NPROGRAM = 37, MOST = 4096 };
 
 static void program(TgContext *ctx, int which, TgTensor *out[2]) {
   out[1] = NULL;
@@ -150,6 +150,13 @@ static void program(TgContext *ctx, int which, TgTensor *out[2]) {
     out[0] = tg_add(tg_matmul(input(ctx, 1, TG_SHAPE(6, 1300)), input(ctx, 2, TG_SHAPE(1300, 8))),
                     input(ctx, 12, TG_SHAPE(6, 1)));
     return;
+  case 36: { /* a sum that ends with its row */
+    TgTensor *i = tg_reshape(tg_arange(ctx, 0, 24), TG_SHAPE(24, 1, 1));
+    TgTensor *k = tg_reshape(tg_arange(ctx, 0, 20), TG_SHAPE(1, 1, 20));
+    TgTensor *xy = tg_mul(input(ctx, 1, TG_SHAPE(24, 1, 20)), input(ctx, 2, TG_SHAPE(1, 18, 20)));
+    out[0] = tg_sum(tg_where(tg_le(k, i), xy, tg_zeros_like(xy)), .axis = TG_AXES(2));
+    return;
+  }
   default: { /* a gradient: the sum goes over the batch and the places */
     TgTensor *x = input(ctx, 5, TG_SHAPE(2, 3, 6, 7)), *w = input(ctx, 6, TG_SHAPE(4, 3, 3, 3));
     TgTensor *y = tg_conv2d(x, w, .padding = TG_SIZES(1, 1));
@@ -262,13 +269,14 @@ static void compare(const Numbers *want, const Numbers *got, int which, const ch
                got->v[k], want->v[k]);
 }
 
-/* LISTS: how many for each program instead of `rounds` */
+/* LISTS: how many for each program instead of `rounds`; ONLY: for one program */
 static void lists_on(const char *dev, int rounds) {
   static Numbers want, got;
   int taken = 0, all = 0;
   bool gpu = strstr(dev, "CUDA") || strstr(dev, "METAL");
   if (getenv("LISTS")) rounds = atoi(getenv("LISTS"));
   for (int which = 0; which < NPROGRAM; which++) {
+    if (getenv("ONLY") && atoi(getenv("ONLY")) != which) continue;
     numbers("INTERP", NULL, which, &want);
     for (int i = 0; i < rounds; i++, all++) {
       char list[256] = "";

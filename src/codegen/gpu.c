@@ -438,9 +438,10 @@ bool gpu_dims(Kernel *k) {
   if (ok && (inner || has_shared(body))) {
     ok = dealt_body(&g, body, false, &out);
     body = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
-    body = body && memory_fits(k, body) ? with_barriers(k, body) : NULL;
+    body = body ? with_barriers(k, body) : NULL;
   }
-  body = ok && body ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
+  ok = ok && body && memory_fits(k, body);
+  body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
   k->sink = nest_simplify(k, body);
   vec_free(k->mem, &g.from), vec_free(k->mem, &g.to), vec_free(k->mem, &out);
   return k->sink != NULL;

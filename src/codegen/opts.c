@@ -622,12 +622,17 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   return TG_MIN(grid, INT32_MAX / MOST_THREADS) * inner * o->n;
 }
 
+/* Sums run on through the blocks of a CASCADE, some in rows: a thread has its own, along the grid. */
+static bool in_cascade(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_CASCADE; }
+
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
   if (threads && block_threads(k, o, loop) > MOST_THREADS) return "a block has 1024 threads at most";
   if (o->op == OPT_GROUP && o->n > MOST_THREADS) return "of 1024 lanes at most";
+  if (threads && in_cascade(k) && loop_type(loop) != AXIS_GLOBAL)
+    return "threads inside a CASCADE would share its running sums: along the grid each has its own";
   if (threads && threads_meet(k, o, loop))
     return "the threads of a block go along this loop nest already, or are another number";
   if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";
@@ -667,8 +672,6 @@ static bool stage(Kernel *k, const Opt *o) {
 
 static bool cascade(Kernel *k, const Opt *o, const UOpVec *loops) {
   const char *why;
-  if (k->ren->has_local)
-    return refuse(k, o, "not on this device yet"); /* its threads would share a row of sums */
   if (loops->len > 1) return refuse(k, o, "it comes before what splits its loop");
   return opt_cascade(k, loops->at[0], o->n, &why) || (why && refuse(k, o, why));
 }

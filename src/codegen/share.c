@@ -11,7 +11,7 @@
  * than where they end, or, where loads are to stay aligned, one vector. */
 #include "codegen/stage.h"
 
-enum { BANK_BYTES = 4 };
+enum { BANK_BYTES = 4, WIDEST_LOAD = 4 }; /* lanes */
 
 static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
@@ -83,7 +83,8 @@ static int64_t used_bytes(Kernel *k) {
 }
 
 static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
-  int64_t size = (int64_t)dtype_size((DType)s->param->dtype), vector = s->k->ren->vec_bytes / size;
+  int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
+  int64_t vector = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD);
   bool across = last != last_wide(s);
   for (int d = 0; d < s->naxis; d++)
     across |= d != last && s->axis[d].span > 1 && has_threads(s, d);

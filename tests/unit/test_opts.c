@@ -297,7 +297,8 @@ static void lists_on(const char *dev, int rounds) {
     }
   }
   if (getenv("LISTS")) print_message("%s: %d of %d lists were taken\n", dev, taken, all);
-  if (all > 500 && taken * 10 < all) fail_msg("%s: only %d of %d lists were taken", dev, taken, all);
+  if (all > 500 && !getenv("ONLY") && taken * 10 < all)
+    fail_msg("%s: only %d of %d lists were taken", dev, taken, all);
 }
 
 static void test_lists_for_c(void **state) {

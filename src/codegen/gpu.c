@@ -385,14 +385,8 @@ static UOp *inner_local(UOp *u) { /* the first LOCAL loop below */
 
 /* A block has so much local memory: what STAGE copies, and what threads join in, are known now. */
 static bool memory_fits(Kernel *k, UOp *body) {
-  UOpVec order = {0};
-  int64_t nbytes = 0, most = k->opt->target->local_bytes;
-  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++)
-    if (order.at[i]->op == OPS_DEFINE_LOCAL)
-      nbytes += order.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)order.at[i]->dtype);
-  vec_free(k->mem, &order);
-  if (!ok || nbytes <= most || !k->list.len) return ok;
+  int64_t nbytes = nest_local_bytes(k, body), most = k->opt->target->local_bytes;
+  if (nbytes < 0 || nbytes <= most || !k->list.len) return nbytes >= 0;
   snprintf(k->refused, sizeof k->refused, "local memory: %lld bytes for a block, there are %lld",
            (long long)nbytes, (long long)most);
   if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);

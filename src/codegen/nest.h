@@ -41,6 +41,9 @@ UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with)
  * to[i]. */
 UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
 
+/* Bytes of the local memory that statements below `root` touch; -1: out of memory. */
+int64_t nest_local_bytes(Kernel *k, UOp *root);
+
 /* The kernel's loop that a range is a part of, or a negative number: none. */
 static inline int64_t range_root(const UOp *r) {
   return r->arg.range.of ? (int64_t)r->arg.range.of - 1 : r->arg.range.id;

@@ -71,17 +71,6 @@ static int last_wide(const Staged *s) { /* the last axis of more than one elemen
   return d;
 }
 
-static int64_t used_bytes(Kernel *k) {
-  UOpVec order = {0};
-  int64_t n = 0;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++)
-    if (order.at[i]->op == OPS_DEFINE_LOCAL)
-      n += order.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)order.at[i]->dtype);
-  vec_free(k->mem, &order);
-  return ok ? n : INT64_MAX / 2;
-}
-
 static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
   int64_t vector = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD);
@@ -109,9 +98,10 @@ bool share_lay_out(Staged *s) {
   }
   s->nelem = place;
   bool again = s->memory && place <= s->memory->arg.param.nelem;
-  if (!again && place > (s->k->opt->target->local_bytes - used_bytes(s->k)) / size)
+  int64_t used = nest_local_bytes(s->k, s->k->sink);
+  if (used >= 0 && !again && place > (s->k->opt->target->local_bytes - used) / size)
     s->why = "local memory has no room for it";
-  return !s->why;
+  return used >= 0 && !s->why;
 }
 
 /* ---- the fill */

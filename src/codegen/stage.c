@@ -491,11 +491,13 @@ bool opt_stage(Kernel *k, int64_t slot, const char **why) {
   if (ok && !param) *why = "the kernel has no such buffer", ok = false;
   if (ok && gpu && writes(k->sink, slot)) *why = "the kernel writes it", ok = false;
   for (size_t i = 0; ok && i < at.len; i++)
-    if (!gpu || is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, &around, &memory, why);
+    if (!gpu || (is_loop(at.at[i]) && !is_shared(at.at[i])))
+      ok = stage_one(k, at.at[i], param, &around, &memory, why);
   bool rest =
       gpu && !memory; /* a statement reads an element once: beside loops that have a copy, the buffer */
   for (size_t i = 0; ok && rest && i < at.len; i++)
     if (!is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, &around, &memory, why);
+  if (ok && gpu && !memory) *why = "no loop reads it but what copies it already", ok = false;
   vec_free(k->mem, &order), vec_free(k->mem, &at), vec_free(k->mem, &around);
   return ok;
 }

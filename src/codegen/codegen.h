@@ -9,9 +9,10 @@
 
 enum {
   MAX_AXES = 16,
-  MAX_LIST = 14,      /* expanded ranges that a statement lists */
-  LOCAL_OF_GRID = -2, /* arg.range.of of a thread axis along the grid */
-  BLOCKS_OF = -3      /* and of the blocks of loop r: this minus r */
+  MAX_LIST = 14,              /* expanded ranges that a statement lists */
+  LOCAL_OF_GRID = -2,         /* arg.range.of of a thread axis along the grid, */
+  BLOCKS_OF = -3,             /* of the blocks of loop r: this minus r, */
+  LOCAL_OF_BLOCK = -INT32_MAX /* and of turns that are dealt to all threads of a block */
 };
 
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
@@ -44,6 +45,7 @@ typedef struct Kernel { /* a kernel while it is being lowered */
   UOp *sink;
   int64_t next_range, next_local, next_reg; /* ids still free */
   OptVec list;                              /* the opts that it is to get */
+  size_t ndone;                             /* of them, that it has */
   bool strict; /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
   char refused[160]; /* the opt that could not be applied, and why */
   int nopt;          /* opts that the heuristic wanted */

@@ -4,9 +4,10 @@
  *
  * GLOBAL loops that hold nothing but each other become the grid. LOCAL loops of the grid are thread axes of
  * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
- * length. Nothing here branches: what lies past an end is gated, so every thread of a block meets every
- * barrier. */
+ * length. What STAGE copies (LOCAL loops `of block`) is dealt to all threads. Nothing here branches: what
+ * lies past an end is gated, so every thread of a block meets every barrier. */
 #include "codegen/nest.h"
+#include <stdio.h>
 #include <string.h>
 
 typedef struct Grid {
@@ -96,10 +97,47 @@ static bool begins_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
+static UOp *with_gate(Kernel *k, UOp *x, UOp *gate) {
+  UOp *at[MAX_AXES + 2];
+  int n = 1 + index_naxes(x);
+  memcpy(at, x->src, (size_t)n * sizeof *at);
+  at[n] = gate && x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), gate) : gate;
+  return at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
+}
+
+/* ---- what all threads of a block do together */
+
+/* Turn t of thread i is t * threads + i: neighbours among threads are neighbours in the loop. */
+static bool share_turns(Grid *g, const UOp *u, UOpVec *out) {
+  Kernel *k = g->k;
+  UOp *r = u->src[0], *store = u->src[1];
+  int64_t all, step, size = r->src[0]->arg.v.i;
+  UOp *thread = flat_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *turn = num(k, 0);
+  if (size > all) turn = kernel_range(k, n, AXIS_LOOP, NULL), turn = range_marked(k, turn, LOCAL_OF_BLOCK);
+  UOp *at = turn ? ix(k, OPS_ADD, ix(k, OPS_MUL, turn, num(k, all)), thread) : NULL;
+  UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
+  if (mine && size % all) {
+    UOp *valid = ix(k, OPS_CMPLT, at, r->src[0]), *src[2];
+    for (int i = 0; i < 2; i++)
+      src[i] = valid ? with_gate(k, mine->src[i], valid) : NULL;
+    mine = src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, 2, src, mine->arg) : NULL;
+  }
+  if (mine && turn->op == OPS_RANGE) mine = loop_new(k, turn, 1, &mine);
+  return mine && vec_push(k->mem, out, mine);
+}
+
+static bool has_shared(const UOp *u) {
+  bool has = is_shared(u);
+  for (int i = 0; !has && (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
+    has = has_shared(u->src[i]);
+  return has;
+}
+
 /* A LOCAL loop that is not of another length than the axis; inside another such loop it is a loop like any
  * other. */
 static bool is_dealt(const Grid *g, const UOp *u) {
-  return is_a(u, AXIS_LOCAL) && is_const_int(u->src[0]->src[0], g->extent[g->inner]);
+  if (g->inner < 0 || !is_a(u, AXIS_LOCAL) || is_shared(u)) return false;
+  return is_const_int(u->src[0]->src[0], g->extent[g->inner]);
 }
 
 static bool steps_in(const UOp *u, const UOp *reg) {
@@ -123,13 +161,6 @@ static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
 }
 
 /* ---- what does not go along the inner axis: its first thread writes */
-static UOp *with_gate(Kernel *k, UOp *x, UOp *gate) {
-  UOp *at[MAX_AXES + 2];
-  int n = 1 + index_naxes(x);
-  memcpy(at, x->src, (size_t)n * sizeof *at);
-  at[n] = gate && x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), gate) : gate;
-  return at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
-}
 
 /* It alone reads what it replaces there: the others would read while it writes. */
 static UOp *by_one_thread(Grid *g, UOp *u) {
@@ -215,7 +246,9 @@ static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
 /* Inner LOCAL loops fall away: each thread takes its turn. */
 static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
-  if (u->op == OPS_STORE && !inside && stored_in(u)->op != OPS_DEFINE_REG) u = by_one_thread(g, u);
+  if (is_shared(u)) return share_turns(g, u, out);
+  bool alone = g->inner >= 0 && !inside;
+  if (u->op == OPS_STORE && alone && stored_in(u)->op != OPS_DEFINE_REG) u = by_one_thread(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
   if (!inside && is_dealt(g, u))
@@ -281,7 +314,7 @@ static UOp *with_barriers(Kernel *k, UOp *u) {
     for (size_t i = 0; i < all.writes.len; i++)
       fills |= is_local(all.writes.at[i]);
     forget(k, &all);
-    if (fills) ok = ok && barrier_put(k, &src);
+    if (fills && !is_shared(u)) ok = ok && barrier_put(k, &src);
   }
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
     Touched t = {0};
@@ -342,12 +375,22 @@ static bool grid_indices(Grid *g, int n, UOp *const *grid) {
 }
 
 static UOp *inner_local(UOp *u) { /* the first LOCAL loop below */
-  if (is_a(u, AXIS_LOCAL)) return u;
+  if (is_a(u, AXIS_LOCAL) && !is_shared(u)) return u;
   for (int i = 0; (u->op == OPS_LOOP || u->op == OPS_SINK) && i < u->nsrc; i++) {
     UOp *r = inner_local(u->src[i]);
     if (r) return r;
   }
   return NULL;
+}
+
+/* A block has so much local memory: what STAGE copies, and what threads join in, are known now. */
+static bool memory_fits(Kernel *k, UOp *body) {
+  int64_t nbytes = nest_local_bytes(k, body), most = k->opt->target->local_bytes;
+  if (nbytes < 0 || nbytes <= most || !k->list.len) return nbytes >= 0;
+  snprintf(k->refused, sizeof k->refused, "local memory: %lld bytes for a block, there are %lld",
+           (long long)nbytes, (long long)most);
+  if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);
+  return false;
 }
 
 static bool
@@ -386,12 +429,13 @@ bool gpu_dims(Kernel *k) {
   if (ok && inner) g.inner = g.nlocal, g.extent[g.nlocal++] = inner->src[0]->src[0]->arg.v.i;
   ok = ok && block_axes(&g, local) && grid_indices(&g, ngrid, grid);
   UOpVec out = {0};
-  if (ok && inner) {
+  if (ok && (inner || has_shared(body))) {
     ok = dealt_body(&g, body, false, &out);
     body = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
     body = body ? with_barriers(k, body) : NULL;
   }
-  body = ok && body ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
+  ok = ok && body && memory_fits(k, body);
+  body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;
   k->sink = nest_simplify(k, body);
   vec_free(k->mem, &g.from), vec_free(k->mem, &g.to), vec_free(k->mem, &out);
   return k->sink != NULL;

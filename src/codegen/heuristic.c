@@ -216,7 +216,21 @@ bool simplify_ranges(Kernel *k) {
   }
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
   if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
-  return k->ren->has_local || (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
+  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
+}
+
+/* Ranges of all loops that stand inside those of `around`, with them: a reduction stands where all that it
+ * moves with is known, so one that moves with a loop of another stands inside that one. */
+static uint64_t ranges_inside(const Info *f, uint64_t around) {
+  for (uint64_t before = 0; before != around;) {
+    before = around;
+    for (size_t j = 0; j < f->reduces.len; j++) {
+      const UOp *u = f->reduces.at[j];
+      for (int s = 1; (u->ranges & around) && s < u->nsrc; s++)
+        around |= range_bit(u->src[s]->arg.range.id);
+    }
+  }
+  return around;
 }
 
 /* ---- CPU */
@@ -348,9 +362,11 @@ bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
     for (int s = red->nsrc - 1; s >= 1 && !own; s--) {
       int i = find_range(&f, red->src[s]);
       if (i < 0 || f.r[i].n < 8 || bad_loads(k, &f, f.r[i].r)) continue;
-      bool seen = false;
+      bool seen = false, holds = false; /* a reduction inside has its lanes */
+      uint64_t own = range_bit(f.r[i].r->arg.range.id), within = ranges_inside(&f, own) & ~own;
       for (int g = 0; g < ngroup; g++)
-        seen |= group[g] == i;
+        seen |= group[g] == i, holds |= (range_bit(f.r[group[g]].r->arg.range.id) & within) != 0;
+      if (holds) break;
       if (!seen) group[ngroup++] = i;
       if (inside >= 0) lane[inside--] = lane[--nlane]; /* the reduction's axis reads memory better */
       break;
@@ -437,7 +453,8 @@ static int64_t power_below(int64_t n, int64_t most) {
 }
 
 /* A kernel with rows, or with long reductions and few results: a block per result, its threads along the
- * rows. Else a thread per result, or per register tile of them where a load can be used again. */
+ * rows. Else a block for a tile of a contraction (tiles.c); or a thread per result, or per register tile of
+ * them where a load can be used again. */
 bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   bool ok = info_get(k, &f);
@@ -447,6 +464,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   }
   double grid = 1;
   int64_t longest = 0;
+  bool chosen;
   for (int i = 0; i < f.nr; i++) {
     if (f.r[i].grid)
       grid *= (double)f.r[i].n;
@@ -457,6 +475,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   for (size_t j = 0; !rows && j < (size_t)k->sink->nsrc; j++) /* outputs with inner loops */
     for (int i = 0; i < f.nr; i++)
       rows |= longest >= 32 && store_has(k->sink->src[j], f.r[i].r) && !f.r[i].grid;
+  if (!rows && (!choose_tiles(k, &f, out, &chosen) || chosen)) return info_free(k, &f), chosen;
   if (rows) {
     int64_t threads = power_below(longest, 256);
     int column = -1; /* reductions across rows of memory: neighbours in a warp take neighbouring columns */
@@ -494,9 +513,14 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
             (best < 0 || f.r[i].n >= f.r[best].n || f.r[i].n >= threads))
           best = i;
       }
-      if (u->op == OPS_REDUCE) inside |= (u->ranges & dealt) != 0;
-      if (best < 0 || inside) continue;
-      dealt |= range_bit(f.r[best].r->arg.range.id);
+      inside |= (u->ranges & dealt) != 0;
+      bool here = best >= 0 && !inside, past = inside;
+      for (int s = first; s < u->nsrc; s++) { /* its loop, and those inside that */
+        past |= here && u->src[s] == f.r[best].r;
+        if (past) dealt |= range_bit(u->src[s]->arg.range.id);
+      }
+      dealt = ranges_inside(&f, dealt);
+      if (!here) continue;
       ok = add(k, out, f.r[best].reduce ? OPT_GROUP : OPT_LOCAL, id_of(&f.r[best]), threads);
     }
     vec_free(k->mem, &nests);

@@ -536,6 +536,16 @@ bool nest_edit(Kernel *k, UOp *old, UOp *with) {
   return (k->sink = nest_simplify(k, sink)) != NULL;
 }
 
+int64_t nest_local_bytes(Kernel *k, UOp *root) {
+  UOpVec order = {0};
+  int64_t n = uop_toposort(k->st, k->mem, &root, 1, &order) ? 0 : -1;
+  for (size_t i = 0; n >= 0 && i < order.len; i++)
+    if (order.at[i]->op == OPS_DEFINE_LOCAL)
+      n += order.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)order.at[i]->dtype);
+  vec_free(k->mem, &order);
+  return n;
+}
+
 typedef struct Fresh {
   Kernel *k;
   UOpVec from, to;
@@ -554,7 +564,9 @@ static bool fresh_has(const Fresh *f, const UOp *u) {
 static bool fresh_range(Fresh *f, UOp *r) {
   if (r->op != OPS_RANGE || fresh_has(f, r)) return true;
   UOp *extent = uop_substitute(f->k->st, f->k->mem, r->src[0], (int)f->from.len, f->from.at, f->to.at);
-  return fresh_add(f, r, kernel_range(f->k, extent, (AxisType)r->arg.range.type, r));
+  UOp *copy = extent ? kernel_range(f->k, extent, (AxisType)r->arg.range.type, r) : NULL;
+  if (copy && r->arg.range.of == LOCAL_OF_BLOCK) copy = range_marked(f->k, copy, LOCAL_OF_BLOCK);
+  return fresh_add(f, r, copy);
 }
 
 /* Whether a statement of the kernel that is not in `u` touches memory m. */

@@ -4,7 +4,8 @@
  * - STORE(INDEX(m, ..), value, r..): value is written to m, for all values of the expanded ranges r..
  * (UPCAST, VEC, UNROLL, GROUP), those of UNROLL in order.
  * - ACC[op](INDEX(reg, ..), value, r..): the register becomes itself op value.
- * - LOOP(r, statement..): the statements, in order, in every turn of r.
+ * - LOOP(r, statement..): the statements, in order, in every turn of r. Turns of a LOCAL loop `of block` are
+ * dealt to all threads of the block: the loops around that are threads do not repeat it.
  * - BARRIER(): all threads of a block arrive before any goes on.
  *
  * A LOOP over blocks of a reduction (is_block) that writes no buffer is one of a CASCADE: where no step of a
@@ -40,13 +41,18 @@ UOp *nest_replace(Kernel *k, UOp *root, const UOp *old, int n, UOp *const *with)
  * to[i]. */
 UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to);
 
+/* Bytes of the local memory that statements below `root` touch; -1: out of memory. */
+int64_t nest_local_bytes(Kernel *k, UOp *root);
+
 /* The kernel's loop that a range is a part of, or a negative number: none. */
 static inline int64_t range_root(const UOp *r) {
   return r->arg.range.of ? (int64_t)r->arg.range.of - 1 : r->arg.range.id;
 }
 
 /* The loop over the blocks of a TILE: of the kernel's loop block_root. */
-static inline bool is_block(const UOp *r) { return r->arg.range.of <= BLOCKS_OF; }
+static inline bool is_block(const UOp *r) {
+  return r->arg.range.of <= BLOCKS_OF && r->arg.range.of != LOCAL_OF_BLOCK;
+}
 
 static inline int64_t block_root(const UOp *r) { return is_block(r) ? BLOCKS_OF - r->arg.range.of : -1; }
 
@@ -98,6 +104,9 @@ UOp *reg_start(Kernel *k, UOp *at, Ops op, int n,
 
 static inline bool is_loop(const UOp *u) { return u->op == OPS_LOOP; }
 
+/* A loop that all threads of a block turn together: they fill what they share. */
+static inline bool is_shared(const UOp *u) { return is_loop(u) && u->src[0]->arg.range.of == LOCAL_OF_BLOCK; }
+
 static inline AxisType loop_type(const UOp *loop) { return (AxisType)loop->src[0]->arg.range.type; }
 
 /* The loop that is all that a loop holds, or NULL. */
@@ -115,6 +124,9 @@ bool nest_edit(Kernel *k, UOp *old,
  * one. */
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
+
+/* Whether the opts take a list: on a copy of a kernel that is a graph yet, as nodes never change. */
+bool opts_fit(Kernel *k, const OptVec *list);
 
 /* Splits a loop as opt `op` with n does (opts.c). */
 bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n);

@@ -107,6 +107,7 @@ static bool facts_of(Kernel *k, UOp *loop, Facts *f) {
       if (pass == 0 && starts_register(k, at.at[i].u)) ok = vec_push(k->mem, &f->started, m);
       if (pass == 0) continue;
       f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
+      if (at.at[i].up >= 0 && is_shared(at.at[at.at[i].up].u)) continue;
       if (m->op == OPS_DEFINE_LOCAL && !depends(k, u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
         ok = vec_push(k->mem, &f->rows, m);
       for (int s = 2; s < u->nsrc; s++)
@@ -227,7 +228,7 @@ static UOp *gated_acc(Pad *p, UOp *u) {
 static UOp *padded(Pad *p, UOp *u) {
   if (u->op == OPS_ACC) return gated_acc(p, u);
   if (u->op == OPS_STORE) return stored_in(u)->op == OPS_DEFINE_REG ? u : gated_store(p, u);
-  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
+  if ((u->op != OPS_LOOP && u->op != OPS_SINK) || is_shared(u)) return u;
   UOpVec src = {0};
   bool ok = true;
   for (int i = 0; ok && i < u->nsrc; i++)
@@ -585,7 +586,7 @@ static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
     if (at.at[i].u == loop) here = (int)i;
   for (size_t i = 0; ok && i < at.len; i++) {
     const UOp *u = at.at[i].u;
-    if (!is_loop(u) || loop_type(u) != AXIS_LOCAL) continue;
+    if (!is_loop(u) || loop_type(u) != AXIS_LOCAL || is_shared(u)) continue;
     if (u->src[0]->arg.range.of == LOCAL_OF_GRID) {
       axes++;
       continue;
@@ -610,7 +611,7 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   int64_t grid = 1, inner = 1;
   for (size_t i = 0; ok && i < at.len; i++) {
     const UOp *u = at.at[i].u;
-    if (!is_loop(u) || loop_type(u) != AXIS_LOCAL) continue;
+    if (!is_loop(u) || loop_type(u) != AXIS_LOCAL || is_shared(u)) continue;
     if (u->src[0]->arg.range.of == LOCAL_OF_GRID)
       grid = TG_MIN(grid * u->src[0]->src[0]->arg.v.i, INT32_MAX);
     else
@@ -621,12 +622,17 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
   return TG_MIN(grid, INT32_MAX / MOST_THREADS) * inner * o->n;
 }
 
+/* Sums run on through the blocks of a CASCADE, some in rows: a thread has its own, along the grid. */
+static bool in_cascade(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_CASCADE; }
+
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
   if (threads && block_threads(k, o, loop) > MOST_THREADS) return "a block has 1024 threads at most";
   if (o->op == OPT_GROUP && o->n > MOST_THREADS) return "of 1024 lanes at most";
+  if (threads && in_cascade(k) && loop_type(loop) != AXIS_GLOBAL)
+    return "threads inside a CASCADE would share its running sums: along the grid each has its own";
   if (threads && threads_meet(k, o, loop))
     return "the threads of a block go along this loop nest already, or are another number";
   if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";
@@ -661,14 +667,11 @@ bool opt_split(Kernel *k, OptOp op, UOp *loop, int64_t n) {
 
 static bool stage(Kernel *k, const Opt *o) {
   const char *why;
-  if (!k->ren->has_threads) return refuse(k, o, "not on this device yet");
   return opt_stage(k, o->r, &why) || (why && refuse(k, o, why));
 }
 
 static bool cascade(Kernel *k, const Opt *o, const UOpVec *loops) {
   const char *why;
-  if (k->ren->has_local)
-    return refuse(k, o, "not on this device yet"); /* its threads would share a row of sums */
   if (loops->len > 1) return refuse(k, o, "it comes before what splits its loop");
   return opt_cascade(k, loops->at[0], o->n, &why) || (why && refuse(k, o, why));
 }
@@ -726,11 +729,22 @@ bool opts_apply(Kernel *k, const OptVec *v) {
     last = rank[v->at[i].op];
   }
   for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */
-    for (size_t i = 0; i < v->len; i++)
+    for (size_t i = 0; i < v->len; i++) {
+      k->ndone = i;
       if ((v->at[i].op == OPT_THREAD) == (late == 1) && !opt_apply(k, &v->at[i])) return false;
+    }
   for (size_t i = 0; i < v->len; i++)
     opt_print(&k->opts, &v->at[i]);
   return true;
+}
+
+bool opts_fit(Kernel *k, const OptVec *list) {
+  Kernel trial = *k;
+  str_init(&trial.opts, k->mem);
+  trial.strict = false;
+  bool ok = nest_build(&trial) && opts_apply(&trial, list);
+  str_free(&trial.opts);
+  return ok;
 }
 
 /* A grid has a number of blocks that is known here: loops of symbolic length that would be of it run to their

@@ -202,16 +202,6 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   return ok && (!dealt || add(w, list, OPT_THREAD, id_of(dealt), w->ncores));
 }
 
-/* Whether the opts take a list: on a copy of the kernel, as nodes never change. */
-static bool applies(Kernel *k, const OptVec *list) {
-  Kernel trial = *k;
-  str_init(&trial.opts, k->mem);
-  trial.strict = false;
-  bool ok = nest_build(&trial) && opts_apply(&trial, list);
-  str_free(&trial.opts);
-  return ok;
-}
-
 /* Reads of a buffer that are apart from lane to lane. */
 static bool find_copied(Rows *w, UOpVec *copied) {
   bool ok = true;
@@ -249,7 +239,7 @@ static UOp *next_axis(const Rows *w, int64_t lanes, const UOp *last) {
 static bool try_list(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *out, bool *chosen) {
   out->len = 0;
   bool ok = shape(w, copied, lanes, out);
-  *chosen = ok && applies(w->k, out);
+  *chosen = ok && opts_fit(w->k, out);
   return ok;
 }
 

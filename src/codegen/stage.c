@@ -10,29 +10,13 @@
  * lanes lie side by side.
  *
  * The fill is a nest like any other: it gets lanes along what is contiguous in the buffer, and where that is
- * not what is contiguous in the copy, a tile that is transposed in registers (expand.c). */
-#include "codegen/nest.h"
+ * not what is contiguous in the copy, a tile that is transposed in registers (expand.c).
+ *
+ * On a GPU the copy is shared memory of a block (share.c). A block is what stands in the loops over blocks:
+ * the other loops of the grid become its threads and their tiles. They stand around the fill, which does not
+ * move with them, and count as inside. */
+#include "codegen/stage.h"
 #include <string.h>
-
-typedef struct Axis {
-  UOp *base;         /* of the index, loops outside alone */
-  int64_t low, span; /* offsets are low .. low + span - 1 */
-  bool clip, gate;   /* it is bounded (gate: by the gate, with zeros outside): .. */
-  int64_t from, to;  /* .. from <= index < to */
-  int64_t step;      /* elements of the buffer that it moves by */
-  int64_t place;     /* elements of the copy that it moves by; of a panel for the axis of lanes */
-} Axis;
-
-typedef struct Staged {
-  Kernel *k;
-  UOp *nest, *param;    /* the statement that reads, and what */
-  UOpVec reads, inside; /* INDEX nodes; ranges that are opened in the nest */
-  int naxis, lane_axis; /* lane_axis: -1: none */
-  Axis axis[MAX_AXES];
-  int64_t lanes, panel, nelem; /* lanes of a panel, elements of one, elements of the copy */
-  UOp *memory;
-  const char *why; /* it cannot be staged */
-} Staged;
 
 static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
 
@@ -45,7 +29,10 @@ static bool cannot(Staged *s, const char *why) {
   return false;
 }
 
-static bool range_add(Staged *s, UOp *r) { return vec_push(s->k->mem, &s->inside, r); }
+static bool range_add(Staged *s, UOp *r) {
+  UOp *padded = s->k->ren->has_local ? share_padded(s->k, r) : r;
+  return padded && vec_push(s->k->mem, &s->inside, r) && vec_push(s->k->mem, &s->padded, padded);
+}
 
 static bool collect(Staged *s) {
   Kernel *k = s->k;
@@ -104,6 +91,12 @@ static bool only_inside(Staged *s, UOp *e) {
   return ok;
 }
 
+static UOp *with_padding(Staged *s, UOp *offset) {
+  Kernel *k = s->k;
+  UOp *u = uop_substitute(k->st, k->mem, offset, (int)s->inside.len, s->inside.at, s->padded.at);
+  return u ? uop_simplify(k->st, k->mem, u) : NULL;
+}
+
 static bool read_axes(Staged *s, const UOp *x, bool first) {
   for (int d = 0; d < s->naxis; d++) {
     UOp *base = base_of(s, x->src[1 + d]), *offset = ix(s->k, OPS_SUB, x->src[1 + d], base);
@@ -111,6 +104,7 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
     if (!offset) return false;
     if (!only_inside(s, offset)) return cannot(s, "its index is no sum of loops outside and loops inside");
     if (!first && base != a->base) return cannot(s, "it is read at two places that move apart");
+    if (s->k->ren->has_local && !(offset = with_padding(s, offset))) return false;
     if (offset->vmin == INT64_MIN || offset->vmax == INT64_MAX) return cannot(s, "its index has no bounds");
     int64_t high = first ? offset->vmax : TG_MAX(a->low + a->span - 1, offset->vmax);
     a->base = base, a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin), a->span = high - a->low + 1;
@@ -207,10 +201,16 @@ static bool measure(Staged *s) {
 }
 
 /* ---- the layout */
-static const UOp *range_of_root(const Staged *s, int64_t root) {
+const UOp *staged_range(const Staged *s, int64_t root) {
   for (size_t i = 0; i < s->inside.len; i++)
     if (range_root(s->inside.at[i]) == root) return s->inside.at[i];
   return NULL;
+}
+
+bool staged_along(Staged *s, int d, const UOp *r) {
+  for (size_t i = 0; i < s->reads.len; i++)
+    if (ix(s->k, OPS_SUB, s->reads.at[i]->src[1 + d], s->axis[d].base) != r) return false;
+  return true;
 }
 
 /* The axis that is the range of the lanes to come, alone and step by step, in every read. */
@@ -218,13 +218,11 @@ static int find_lanes(Staged *s) {
   const Opt *vec = NULL;
   for (size_t i = 0; i < s->k->list.len; i++)
     if (s->k->list.at[i].op == OPT_VEC) vec = &s->k->list.at[i];
-  const UOp *r = vec ? range_of_root(s, vec->r) : NULL;
+  const UOp *r = vec ? staged_range(s, vec->r) : NULL;
   if (!r) return -1;
   s->lanes = vec->n;
   for (int d = 0; d < s->naxis; d++) {
-    bool is = true;
-    for (size_t i = 0; is && i < s->reads.len; i++)
-      is = ix(s->k, OPS_SUB, s->reads.at[i]->src[1 + d], s->axis[d].base) == r;
+    bool is = staged_along(s, d, r);
     if (is && d != s->naxis - 1) return d; /* the last axis lies so already */
     if (is) return s->axis[d].span > s->lanes ? d : -1;
   }
@@ -249,9 +247,15 @@ static bool lay_out(Staged *s) {
   DType d = (DType)s->param->dtype;
   const Target *t =
       s->k->opt->target; /* what does not stay in the last level is as far as the buffer itself */
-  if (place > (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(d))
-    return cannot(s, "local memory has no room for it");
-  s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, d, 1, 0, NULL, (Arg){.param = {place, s->k->next_local++}});
+  return place <= (t->cache[LEVEL_L3] ? t->cache[LEVEL_L3] : t->local_bytes) / (int64_t)dtype_size(d) ||
+         cannot(s, "local memory has no room for it");
+}
+
+/* Memory of the copy. Of a block's, what an earlier nest was staged in will do, where it is large enough. */
+static bool place_copy(Staged *s) {
+  if (s->memory && s->memory->arg.param.nelem >= s->nelem) return true;
+  Arg arg = {.param = {s->nelem, s->k->next_local++}};
+  s->memory = uop_new(s->k->st, OPS_DEFINE_LOCAL, (DType)s->param->dtype, 1, 0, NULL, arg);
   return s->memory != NULL;
 }
 
@@ -412,51 +416,88 @@ static bool shape_fill(Staged *s, const Fill *f) {
   return shape_loop(k, f->range[last], OPT_VEC, lanes == last ? TG_MIN(s->lanes, 64) : 16);
 }
 
-static bool stage_one(Kernel *k, UOp *nest, UOp *param, const char **why) {
-  Staged s = {.k = k, .nest = nest, .param = param};
+/* Before the nest, a copy by loops of its own. */
+static bool stage_alone(Staged *s) {
+  Kernel *k = s->k;
   Fill f = {0};
-  UOp *zero_range = NULL;
-  bool ok = collect(&s);
-  if (ok && s.reads.len) {
-    ok = measure(&s) && lay_out(&s) && fill_loops(&s, &f);
-    bool clips = false;
-    for (int d = 0; d < s.naxis; d++)
-      clips |= s.axis[d].gate;
-    UOp *with[3];
-    int n = 0;
-    if (ok && clips) with[n++] = zeros(&s, &zero_range);
-    if (ok) with[n++] = fill_nest(&s, &f), with[n++] = redirected(&s);
-    for (int i = 0; i < n; i++)
-      ok = ok && with[i];
-    UOp *sink = ok ? nest_replace(k, k->sink, nest, n, with) : NULL;
-    ok = ok && (k->sink = nest_simplify(k, sink)) != NULL && shape_fill(&s, &f) &&
+  UOp *zero_range = NULL, *with[3];
+  int n = 0;
+  bool ok = lay_out(s) && place_copy(s) && fill_loops(s, &f), clips = false;
+  for (int d = 0; d < s->naxis; d++)
+    clips |= s->axis[d].gate;
+  if (ok && clips) with[n++] = zeros(s, &zero_range);
+  if (ok) with[n++] = fill_nest(s, &f), with[n++] = redirected(s);
+  for (int i = 0; i < n; i++)
+    ok = ok && with[i];
+  UOp *sink = ok ? nest_replace(k, k->sink, s->nest, n, with) : NULL;
+  return ok && (k->sink = nest_simplify(k, sink)) != NULL && shape_fill(s, &f) &&
          (!zero_range || shape_loop(k, zero_range, OPT_VEC, 64));
-  }
+}
+
+/* Before the nest, a copy by all threads of the block. */
+static bool stage_shared(Staged *s) {
+  Kernel *k = s->k;
+  if (!share_lay_out(s) || !place_copy(s)) return false;
+  UOp *with[2] = {share_fill(s), redirected(s)};
+  UOp *sink = with[0] && with[1] ? nest_replace(k, k->sink, s->nest, 2, with) : NULL;
+  return (k->sink = nest_simplify(k, sink)) != NULL;
+}
+
+/* *memory: of the copy before, then of this one. */
+static bool stage_one(Kernel *k, UOp *nest, UOp *param, const UOpVec *around, UOp **memory,
+                      const char **why) {
+  Staged s = {.k = k, .nest = nest, .param = param, .memory = *memory};
+  bool ok = true, gpu = k->ren->has_local;
+  for (size_t i = 0; ok && i < around->len; i++)
+    ok = range_add(&s, around->at[i]);
+  ok = ok && collect(&s);
+  if (ok && s.reads.len) ok = measure(&s) && (gpu ? stage_shared(&s) : stage_alone(&s));
+  if (gpu) *memory = s.memory;
   *why = s.why;
-  vec_free(k->mem, &s.reads), vec_free(k->mem, &s.inside);
+  vec_free(k->mem, &s.reads), vec_free(k->mem, &s.inside), vec_free(k->mem, &s.padded);
   return ok;
 }
 
-/* Statements in the innermost blocks made so far. */
-static bool fronts(Kernel *k, UOp *u, UOpVec *out) {
-  for (int i = u->op == OPS_LOOP; i < u->nsrc; i++) {
+/* Statements in the innermost blocks made so far. grid: in nothing but each other stand the loops of the
+ * grid; those that are no blocks are passed, and go to `around`. */
+static bool fronts(Kernel *k, UOp *u, bool grid, UOpVec *out, UOpVec *around) {
+  int first = u->op == OPS_LOOP;
+  grid = grid && u->nsrc == first + 1;
+  for (int i = first; i < u->nsrc; i++) {
     UOp *s = u->src[i];
-    bool block = s->op == OPS_LOOP && is_block(s->src[0]);
-    if (block ? !fronts(k, s, out) : !vec_push(k->mem, out, s)) return false;
+    bool block = is_loop(s) && is_block(s->src[0]);
+    bool passed = grid && !block && is_loop(s) && loop_type(s) == AXIS_GLOBAL;
+    if (passed && !vec_push(k->mem, around, s->src[0])) return false;
+    if (block || passed ? !fronts(k, s, grid, out, around) : !vec_push(k->mem, out, s)) return false;
   }
   return true;
 }
 
+static bool writes(const UOp *u, int64_t slot) {
+  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM && stored_in(u)->arg.param.slot == slot;
+  for (int i = 0; (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
+    if (writes(u->src[i], slot)) return true;
+  return false;
+}
+
 bool opt_stage(Kernel *k, int64_t slot, const char **why) {
-  UOpVec order = {0}, at = {0};
-  UOp *param = NULL;
+  UOpVec order = {0}, at = {0}, around = {0};
+  UOp *param = NULL, *memory = NULL;
+  bool gpu = k->ren->has_local;
   *why = NULL;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, &at);
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, gpu, &at, &around);
   for (size_t i = 0; i < order.len; i++)
     if (order.at[i]->op == OPS_PARAM && order.at[i]->arg.param.slot == slot) param = order.at[i];
   if (ok && !param) *why = "the kernel has no such buffer", ok = false;
+  if (ok && gpu && writes(k->sink, slot)) *why = "the kernel writes it", ok = false;
   for (size_t i = 0; ok && i < at.len; i++)
-    ok = stage_one(k, at.at[i], param, why);
-  vec_free(k->mem, &order), vec_free(k->mem, &at);
+    if (!gpu || (is_loop(at.at[i]) && !is_shared(at.at[i])))
+      ok = stage_one(k, at.at[i], param, &around, &memory, why);
+  bool rest =
+      gpu && !memory; /* a statement reads an element once: beside loops that have a copy, the buffer */
+  for (size_t i = 0; ok && rest && i < at.len; i++)
+    if (!is_loop(at.at[i])) ok = stage_one(k, at.at[i], param, &around, &memory, why);
+  if (ok && gpu && !memory) *why = "no loop reads it but what copies it already", ok = false;
+  vec_free(k->mem, &order), vec_free(k->mem, &at), vec_free(k->mem, &around);
   return ok;
 }

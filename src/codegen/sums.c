@@ -37,9 +37,10 @@ static double steps_of(const UOp *acc) { /* additions that one execution of the 
   return n;
 }
 
+/* Beside what the threads of a block copy together, in whatever loop. */
 static bool writes_memory(const UOp *u) {
   if (u->op == OPS_STORE) return stored_in(u)->op != OPS_DEFINE_REG;
-  for (int i = 1; u->op == OPS_LOOP && i < u->nsrc; i++)
+  for (int i = 1; u->op == OPS_LOOP && !is_shared(u) && i < u->nsrc; i++)
     if (writes_memory(u->src[i])) return true;
   return false;
 }

@@ -353,7 +353,7 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
-/* `, of 3`: a part of loop 3; `, blocks of 3`; `, of none`; `, of grid` */
+/* `, of 3`: a part of loop 3; `, blocks of 3`; `, of none`; `, of grid`; `, of block` */
 static bool range_origin(Parser *p, Arg *arg) {
   int64_t of = 0;
   if (!accept(p, ",")) return true;
@@ -361,7 +361,8 @@ static bool range_origin(Parser *p, Arg *arg) {
   if (!accept_word(p, "of")) return expected(p, "'of'");
   if (!blocks && accept_word(p, "none")) return arg->range.of = -1, true;
   if (!blocks && accept_word(p, "grid")) return arg->range.of = -2, true;
-  if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX - 3) return expected(p, "the number of a loop");
+  if (!blocks && accept_word(p, "block")) return arg->range.of = -INT32_MAX, true;
+  if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX - 4) return expected(p, "the number of a loop");
   arg->range.of = blocks ? -3 - (int32_t)of : (int32_t)of + 1;
   return true;
 }

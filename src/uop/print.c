@@ -86,7 +86,10 @@ static void put_arg(Str *o, const UOp *u) {
     if (u->arg.range.of > 0) str_put(o, ", of "), str_int(o, u->arg.range.of - 1);
     if (u->arg.range.of == -1) str_put(o, ", of none");
     if (u->arg.range.of == -2) str_put(o, ", of grid");
-    if (u->arg.range.of <= -3) str_put(o, ", blocks of "), str_int(o, -3 - u->arg.range.of);
+    if (u->arg.range.of == -INT32_MAX)
+      str_put(o, ", of block");
+    else if (u->arg.range.of <= -3)
+      str_put(o, ", blocks of "), str_int(o, -3 - u->arg.range.of);
     break;
   case ARG_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
   case ARG_AXES:

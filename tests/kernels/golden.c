@@ -199,6 +199,11 @@ static int matmul_batch(TgContext *ctx, TgTensor **out) { OUT(tg_matmul(IN(1, 3,
 
 static void matmul_batch_want(Values *w) { product(w[0], 3, 4, 16, 8); }
 
+/* tiles of the result, blocks of the sum that it is no multiple of */
+static int matmul_tiles(TgContext *ctx, TgTensor **out) { OUT(tg_matmul(IN(1, 128, 40), IN(2, 40, 32))); }
+
+static void matmul_tiles_want(Values *w) { product(w[0], 1, 128, 32, 40); }
+
 static int conv2d(TgContext *ctx, TgTensor **out) {
   OUT(tg_conv2d(IN(1, 1, 2, 4, 4), IN(2, 3, 2, 3, 3), .bias = IN(3, 3), .padding = TG_SIZES(1, 1)));
 }
@@ -464,6 +469,7 @@ const Golden golden_programs[] = {ROW(broadcast, 0),
                                   ROW(matmul, 0),
                                   ROW(matmul_odd, 0),
                                   ROW(matmul_batch, 0),
+                                  ROW(matmul_tiles, 0),
                                   ROW(conv2d, 0),
                                   ROW(max_pool, 0),
                                   ROW(softmax, 1e-6),

@@ -3,7 +3,7 @@
 #define TG_GOLDEN_PROGRAMS_H
 #include "tg_nn.h"
 
-enum { GOLDEN_OUTPUTS = 2, GOLDEN_ELEMENTS = 512 };
+enum { GOLDEN_OUTPUTS = 2, GOLDEN_ELEMENTS = 5120 };
 
 typedef struct Golden {
   const char *name;

@@ -67,7 +67,7 @@ static int count_op(const char *text, const char *op) { /* definitions: ` = OP[`
 }
 
 typedef struct Case {
-  char name[128], device[32], opts[64], from[64], pass[64], graph[4096];
+  char name[128], device[32], opts[128], from[64], pass[64], graph[4096];
   const char *result;
   TgContext *ctx;
 } Case;

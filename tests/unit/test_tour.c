@@ -97,16 +97,15 @@ static char *decisions(const char *program) {
 }
 
 /* The nest of the matrix product's kernel after these opts; its buffers are the same in all of them. */
-static char *after_opts(const char *opts) {
+static char *after_opts(const char *opts, const char *device, const char *pass) {
   char path[256];
   snprintf(path, sizeof path, "%s/k000-r_4_16.5-choose_opts.uop", dump_of("matmul"));
   char *kernel = file_text(path), *out = calloc(1, 1 << 16);
   assert_non_null(kernel);
-  setenv("TG_DEV", "NULL:C", 1);
+  setenv("TG_DEV", device, 1);
   TgContext *ctx = tg_open(NULL);
   bool none = !strncmp(opts, "none", 4);
-  const char *text =
-      tg_opt(ctx, kernel, .from = "choose opts", .pass = "apply opts", .opts = none ? NULL : opts);
+  const char *text = tg_opt(ctx, kernel, .from = "choose opts", .pass = pass, .opts = none ? NULL : opts);
   if (!text) fail_msg("%s: %s", opts, tg_errmsg(ctx));
   char *copy = strdup(text);
   for (char *line = strtok(copy, "\n"); line; line = strtok(NULL, "\n"))
@@ -126,8 +125,9 @@ static char *source_for(const char *device) {
 
 /* What belongs under "<!-- dump NAME -->" (of another program than matmul: "NAME of PROGRAM"), "<!-- source
  * DEVICE
- * -->", "<!-- decisions PROGRAM -->" or "<!-- opts LIST -->": without the lines of counts, which are no part
- * of the graph. */
+ * -->", "<!-- decisions PROGRAM -->", "<!-- opts LIST -->" or, for a GPU, "<!-- blocks LIST -->" and, once
+ * threads have their turns, "<!-- threads LIST -->": without the lines of counts, which are no part of the
+ * graph. */
 static char *block(const char *what) {
   char path[256], name[128], program[32] = "matmul", *s;
   if (sscanf(what, "<!-- dump %127s of %31s", name, program) >= 1) {
@@ -136,7 +136,11 @@ static char *block(const char *what) {
   } else if (sscanf(what, "<!-- decisions %31s", program) == 1)
     s = decisions(program);
   else if (sscanf(what, "<!-- opts %127[^-]", name) == 1)
-    s = after_opts(name);
+    s = after_opts(name, "NULL:C", "apply opts");
+  else if (sscanf(what, "<!-- blocks %127[^-]", name) == 1)
+    s = after_opts(name, "NULL:CUDA", "apply opts");
+  else if (sscanf(what, "<!-- threads %127[^-]", name) == 1)
+    s = after_opts(name, "NULL:CUDA", "gpu dims");
   else {
     assert_int_equal(sscanf(what, "<!-- source %127s", name), 1);
     s = source_for(name);

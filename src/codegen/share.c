@@ -1,0 +1,146 @@
+/* share.c: STAGE on a GPU: the copy is shared memory, filled by all threads of a block. In: what is read of a
+ * buffer (stage.c). Out: where the copy has it, and one loop over all of its elements, LOCAL `of block`: its
+ * turns are dealt to the threads, whatever their number (gpu.c), neighbours in the buffer to neighbours among
+ * them.
+ *
+ * Nothing branches: an element past the gate, or past the end of the buffer, is a gated load, which gives 0.
+ *
+ * Elements lie in the order of the buffer, unless a register tile goes along another axis: then that one is
+ * last, so that the values of a tile are one load. Memory has as many banks as a warp has threads, a word
+ * each; where threads go along another axis than the last, or the fill does, rows begin one bank further on
+ * than where they end, or, where loads are to stay aligned, one vector. */
+#include "codegen/stage.h"
+
+enum { BANK_BYTES = 4, WIDEST_LOAD = 4 }; /* lanes */
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+/* The last turn of a loop of n turns of a part of loop `root`, once opts from number i on have padded it. */
+static int64_t last_turn(const Kernel *k, int64_t root, bool grid, int64_t n, size_t i) {
+  for (; i < k->list.len; i++) {
+    const Opt *o = &k->list.at[i];
+    bool threads = o->op == OPT_LOCAL || o->op == OPT_GROUP;
+    bool tiles = grid && (o->op == OPT_UPCAST || o->op == OPT_VEC), blocks = grid && o->op == OPT_TILE;
+    if (o->r != root || !(threads || tiles || blocks)) continue;
+    int64_t size = threads ? TG_MIN(o->n, INT32_MAX) : TG_MIN(o->n, n), many = (n + size - 1) / size;
+    if (blocks) return (many - 1) * size + last_turn(k, root, grid, size, i + 1);
+    return last_turn(k, root, grid, many, i + 1) * size + size - 1;
+  }
+  return n - 1;
+}
+
+UOp *share_padded(Kernel *k, UOp *r) {
+  if (!is_const(r->src[0]) || r->src[0]->arg.v.i > INT32_MAX) return r;
+  bool grid = r->arg.range.type == AXIS_GLOBAL;
+  int64_t n = last_turn(k, range_root(r), grid, r->src[0]->arg.v.i, k->ndone) + 1;
+  return n == r->src[0]->arg.v.i ? r : kernel_range(k, num(k, n), (AxisType)r->arg.range.type, r);
+}
+
+/* The axis that is the loop of a register tile to come; lanes before other tiles. -1: none. */
+static int tile_axis(Staged *s, int64_t *tile) {
+  static const OptOp ops[] = {OPT_VEC, OPT_UPCAST};
+  for (size_t o = 0; o < TG_COUNT(ops); o++)
+    for (size_t i = 0; i < s->k->list.len; i++) {
+      const Opt *opt = &s->k->list.at[i];
+      const UOp *r = opt->op == ops[o] && opt->n > 1 ? staged_range(s, opt->r) : NULL;
+      for (int d = 0; r && d < s->naxis; d++)
+        if (s->axis[d].span > 1 && staged_along(s, d, r)) return *tile = opt->n, d;
+    }
+  return -1;
+}
+
+/* Whether threads to come go along axis d. */
+static bool has_threads(Staged *s, int d) {
+  for (size_t i = 0; i < s->k->list.len; i++) {
+    const Opt *opt = &s->k->list.at[i];
+    const UOp *r = opt->op == OPT_LOCAL ? staged_range(s, opt->r) : NULL;
+    for (size_t x = 0; r && x < s->reads.len; x++)
+      if (depends(s->k, s->reads.at[x]->src[1 + d], r)) return true;
+  }
+  return false;
+}
+
+static int last_wide(const Staged *s) { /* the last axis of more than one element */
+  int d = s->naxis - 1;
+  while (d > 0 && s->axis[d].span == 1)
+    d--;
+  return d;
+}
+
+static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
+  int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
+  int64_t vector = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD);
+  bool across = last != last_wide(s);
+  for (int d = 0; d < s->naxis; d++)
+    across |= d != last && s->axis[d].span > 1 && has_threads(s, d);
+  if (!across) return 0;
+  return last == tiled && vector && tile % vector == 0 ? vector : TG_MAX(BANK_BYTES / size, 1);
+}
+
+bool share_lay_out(Staged *s) {
+  int64_t tile = 1, size = (int64_t)dtype_size((DType)s->param->dtype);
+  int tiled = tile_axis(s, &tile), last = tiled >= 0 ? tiled : last_wide(s);
+  s->lane_axis = -1;
+  s->axis[last].place = 1;
+  int64_t place = s->axis[last].span, all = place;
+  for (int d = 0; d < s->naxis; d++)
+    if (d != last && __builtin_mul_overflow(all, s->axis[d].span, &all)) all = INT64_MAX;
+  if (all == 1) return s->why = "one element is no copy", false;
+  if (all > place) place += padding(s, last, tiled, tile);
+  for (int d = s->naxis - 1; d >= 0; d--) {
+    if (d == last) continue;
+    s->axis[d].place = place;
+    if (__builtin_mul_overflow(place, s->axis[d].span, &place)) place = INT64_MAX;
+  }
+  s->nelem = place;
+  bool again = s->memory && place <= s->memory->arg.param.nelem;
+  int64_t used = nest_local_bytes(s->k, s->k->sink);
+  if (used >= 0 && !again && place > (s->k->opt->target->local_bytes - used) / size)
+    s->why = "local memory has no room for it";
+  return used >= 0 && !s->why;
+}
+
+/* ---- the fill */
+static UOp *both(Kernel *k, UOp *gate, UOp *more) {
+  if (!more || is_const_int(more, 1)) return gate;
+  return gate ? uop_alu2(k->st, OPS_AND, gate, more) : more;
+}
+
+/* Where the index of axis d is inside its interval; NULL: everywhere. */
+static bool gate_of(Staged *s, const Axis *a, UOp *index, UOp **gate) {
+  Kernel *k = s->k;
+  if (!a->clip) return true;
+  UOp *below = ix(k, OPS_CMPLT, index, num(k, a->to)), *from = ix(k, OPS_CMPLT, num(k, a->from - 1), index);
+  *gate = both(k, both(k, *gate, from), below);
+  return below && from;
+}
+
+UOp *share_fill(Staged *s) {
+  Kernel *k = s->k;
+  int64_t all = 1;
+  for (int d = 0; d < s->naxis; d++)
+    all *= s->axis[d].span;
+  UOp *turn = kernel_range(k, num(k, all), AXIS_LOCAL, NULL), *rest, *to = num(k, 0), *gate = NULL;
+  turn = rest = turn ? range_marked(k, turn, LOCAL_OF_BLOCK) : NULL;
+  UOp *src[MAX_AXES + 2] = {s->param};
+  bool ok = turn != NULL;
+  for (int d = s->naxis - 1; ok && d >= 0; d--) {
+    const Axis *a = &s->axis[d];
+    UOp *span = num(k, a->span), *at = ix(k, OPS_FLOORMOD, rest, span);
+    rest = ix(k, OPS_FLOORDIV, rest, span);
+    to = ix(k, OPS_ADD, to, ix(k, OPS_MUL, at, num(k, a->place)));
+    src[1 + d] = ix(k, OPS_ADD, ix(k, OPS_ADD, a->base, num(k, a->low)), at);
+    ok = src[1 + d] && gate_of(s, a, src[1 + d], &gate);
+  }
+  int n = 1 + s->naxis;
+  if (gate) src[n++] = gate;
+  DType dt = (DType)s->param->dtype;
+  UOp *value = ok ? uop_new(k->st, OPS_INDEX, dt, 1, n, src, (Arg){.i = gate != NULL}) : NULL;
+  UOp *place = to ? UNEW(k->st, OPS_INDEX, dt, 1, ARG0, s->memory, to) : NULL;
+  UOp *store = value && place ? write_new(k, place, value, 0, NULL) : NULL;
+  return store ? loop_new(k, turn, 1, &store) : NULL;
+}

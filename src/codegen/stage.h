@@ -1,0 +1,42 @@
+/* stage.h: a STAGE while it is made: what is read of the buffer, and where the copy has it. Shared by
+ * stage.c, which measures, and share.c, which fills the memory that the threads of a GPU's block share. */
+#ifndef TG_STAGE_H
+#define TG_STAGE_H
+#include "codegen/nest.h"
+
+typedef struct Axis {
+  UOp *base;         /* of the index, loops outside alone */
+  int64_t low, span; /* offsets are low .. low + span - 1 */
+  bool clip, gate;   /* it is bounded (gate: by the gate, with zeros outside): .. */
+  int64_t from, to;  /* .. from <= index < to */
+  int64_t step;      /* elements of the buffer that it moves by */
+  int64_t place;     /* elements of the copy that it moves by; of a panel for the axis of lanes */
+} Axis;
+
+typedef struct Staged {
+  Kernel *k;
+  UOp *nest, *param;    /* the statement that reads, and what */
+  UOpVec reads, inside; /* INDEX nodes; ranges that are opened in the nest */
+  UOpVec padded;        /* the latter, as long as they get */
+  int naxis, lane_axis; /* lane_axis: -1: none */
+  Axis axis[MAX_AXES];
+  int64_t lanes, panel, nelem; /* lanes of a panel, elements of one, elements of the copy */
+  UOp *memory;
+  const char *why; /* it cannot be staged */
+} Staged;
+
+/* A range of the nest that is a part of the kernel's loop `root`, or NULL. */
+const UOp *staged_range(const Staged *s, int64_t root);
+
+/* Whether every read has axis d at base + r. */
+bool staged_along(Staged *s, int d, const UOp *r);
+
+/* share.c: a loop of the nest with the turns that threads and tiles to come pad it with: they read too. */
+UOp *share_padded(Kernel *k, UOp *r);
+
+/* share.c: the places of the axes in shared memory, and nelem; false: too large. */
+bool share_lay_out(Staged *s);
+
+/* The statement that fills the copy, by all threads of a block. NULL: out of memory. */
+UOp *share_fill(Staged *s);
+#endif

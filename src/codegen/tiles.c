@@ -1,0 +1,228 @@
+/* tiles.c: the opts of a contraction on a GPU. In: a kernel whose outputs are made of reductions over the
+ * same loops. Out: a block of threads for each tile of the outputs; a thread has a small tile of it in
+ * registers, and what both read of a block of the reduction is copied to shared memory first.
+ *
+ * Two loops of the outputs are tiled: one that an operand moves with and another does not, and the other way
+ * round; each operand is then read as often as the other's tile is wide. Along the first (`lane`) the outputs
+ * are contiguous: its threads are neighbours. Where a window slides along it (its axis is `x + q`), lanes
+ * cannot be one load: a third loop that moves with the same operand gives the tile its other side. All other
+ * loops are turned one by one, outside. No kernel is known by name. */
+#include "codegen/heuristic.h"
+
+enum {
+  MOST_THREADS_SIDE = 16,
+  MOST_LANE_THREADS = 32,
+  BLOCK_THREADS = 256,
+  LEAST_SIDE = 16,
+  LEAST_LANES = 7,
+  LEAST_STEPS = 16
+};
+
+typedef struct Tiles {
+  Kernel *k;
+  const Info *f;
+  const RInfo *lane, *row, *third; /* third: or NULL */
+  bool slides;                     /* lanes are no vector of what they read */
+  UOpVec staged;                   /* an INDEX of each operand */
+} Tiles;
+
+typedef struct Side {
+  int64_t tile, threads; /* values of a thread; threads */
+} Side;
+
+static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
+
+static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
+  return n == 1 && op != OPT_TILE ? true : vec_push(k->mem, out, ((Opt){op, r, n}));
+}
+
+static int64_t power_below(int64_t n, int64_t most) {
+  int64_t p = 1;
+  while (p * 2 <= n && p * 2 <= most)
+    p *= 2;
+  return p;
+}
+
+/* ---- roles of the loops */
+static bool same_loops(const Info *f) {
+  const UOp *first = f->reduces.at[0];
+  for (size_t j = 0; j < f->reduces.len; j++) {
+    const UOp *u = f->reduces.at[j];
+    if (u->nsrc != first->nsrc || uop_has_op(u->src[0], OPS_REDUCE)) return false;
+    for (int s = 1; s < u->nsrc; s++)
+      if (u->src[s] != first->src[s] || !is_const(u->src[s]->src[0])) return false;
+  }
+  return true;
+}
+
+static bool is_reduced(const Tiles *t, const UOp *e) { /* it moves with a loop of the reductions */
+  const UOp *reduce = t->f->reduces.at[0];
+  for (int s = 1; s < reduce->nsrc; s++)
+    if (depends(t->k, (UOp *)e, reduce->src[s])) return true;
+  return false;
+}
+
+/* Whether an operand moves with loop r and not with `other`. */
+static bool moves_alone(const Tiles *t, const RInfo *r, const RInfo *other) {
+  for (size_t i = 0; i < t->f->loads.len; i++) {
+    UOp *x = t->f->loads.at[i];
+    if (x->src[0]->op == OPS_PARAM && is_reduced(t, x) && depends(t->k, x, r->r) &&
+        !depends(t->k, x, other->r))
+      return true;
+  }
+  return false;
+}
+
+/* A loop of the grid that all outputs, and all reductions, have. */
+static bool is_side(const Tiles *t, const RInfo *r) {
+  bool is = r->grid && r->n > 1 && r->nout == t->k->sink->nsrc && is_const(r->r->src[0]);
+  for (size_t j = 0; is && j < t->f->reduces.len; j++)
+    is = depends(t->k, t->f->reduces.at[j], r->r);
+  return is;
+}
+
+static bool is_lane(const Tiles *t, const RInfo *r) {
+  bool is = is_side(t, r) && r->n >= LEAST_LANES;
+  for (int j = 0; is && j < t->k->sink->nsrc; j++)
+    is = contiguous(t->k, t->k->sink->src[j], r->r);
+  return is;
+}
+
+static bool find_sides(Tiles *t) {
+  const Info *f = t->f;
+  for (int i = 0; i < f->nr; i++)
+    for (int j = 0; is_lane(t, &f->r[i]) && j < f->nr; j++) {
+      const RInfo *lane = &f->r[i], *row = &f->r[j];
+      if (i == j || row->n < LEAST_SIDE || !is_side(t, row)) continue;
+      if (!moves_alone(t, lane, row) || !moves_alone(t, row, lane)) continue;
+      if (!t->lane || lane->n * row->n > t->lane->n * t->row->n) t->lane = lane, t->row = row;
+    }
+  return t->lane != NULL;
+}
+
+/* An operand that moves with the lanes: does another loop, of the reductions, move the same axis? */
+static bool slides(const Tiles *t, const UOp *x) {
+  for (int i = 1; i <= index_naxes(x); i++)
+    if (depends(t->k, x->src[i], t->lane->r) && is_reduced(t, x->src[i])) return true;
+  return false;
+}
+
+/* What moves with one side alone is read by many threads: it is copied. */
+static bool find_staged(Tiles *t) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < t->f->loads.len; i++) {
+    UOp *x = t->f->loads.at[i];
+    if (x->src[0]->op != OPS_PARAM || !is_reduced(t, x)) continue;
+    bool lane = depends(t->k, x, t->lane->r), row = depends(t->k, x, t->row->r), had = false;
+    for (size_t j = 0; j < t->staged.len; j++)
+      had |= t->staged.at[j]->src[0] == x->src[0];
+    if (lane == row || had) continue;
+    t->slides |= lane && slides(t, x);
+    ok = vec_push(t->k->mem, &t->staged, x);
+  }
+  return ok;
+}
+
+static void find_third(Tiles *t) {
+  for (int i = 0; t->slides && i < t->f->nr; i++) {
+    const RInfo *r = &t->f->r[i];
+    bool fits = r != t->lane && r != t->row && is_side(t, r);
+    for (size_t j = 0; fits && j < t->staged.len; j++)
+      fits = depends(t->k, t->staged.at[j], r->r) == depends(t->k, t->staged.at[j], t->lane->r);
+    if (fits && (!t->third || r->n > t->third->n)) t->third = r;
+  }
+}
+
+/* ---- the list */
+static int64_t blocks_of(const RInfo *r, Side s) {
+  return (r->n + s.tile * s.threads - 1) / (s.tile * s.threads);
+}
+
+/* The reduction in blocks of `steps`: loops outside a block turn one by one. */
+static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out) {
+  const UOp *reduce = t->f->reduces.at[0];
+  int64_t inner = 1;
+  int s = reduce->nsrc - 1;
+  for (; s > 1 && inner * reduce->src[s]->src[0]->arg.v.i <= steps; s--)
+    inner *= reduce->src[s]->src[0]->arg.v.i;
+  bool ok = true;
+  for (int o = 1; ok && o < s; o++)
+    ok = add(t->k, out, OPT_TILE, reduce->src[o]->arg.range.id, 1);
+  int64_t size = reduce->src[s]->src[0]->arg.v.i, n = TG_MAX(steps / inner, 1);
+  return ok && (n >= size || add(t->k, out, OPT_TILE, reduce->src[s]->arg.range.id, n));
+}
+
+static bool comes_before(const Tiles *t, const RInfo *a, const RInfo *b) { /* in the nest */
+  const UOp *s = t->k->sink->src[0];
+  for (int i = 2; i < s->nsrc && s->src[i] != b->r; i++)
+    if (s->src[i] == a->r) return true;
+  return false;
+}
+
+static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, OptVec *out) {
+  Kernel *k = t->k;
+  bool ok = true;
+  out->len = 0;
+  for (int i = 0; ok && i < t->f->nr; i++) {
+    const RInfo *r = &t->f->r[i];
+    if (r->grid && r->n > 1 && r != t->lane && r != t->row && r != t->third)
+      ok = add(k, out, OPT_TILE, id_of(r), 1);
+  }
+  ok = ok && add(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads);
+  if (ok && t->third) ok = add(k, out, OPT_TILE, id_of(t->third), third);
+  ok = ok && add(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads) && tile_reduction(t, steps, out);
+  for (size_t i = 0; ok && i < t->staged.len; i++)
+    ok = add(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
+  if (ok && comes_before(t, t->lane, t->row))
+    ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
+  ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
+  if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
+  return ok && add(k, out, OPT_VEC, id_of(t->lane), lane.tile) &&
+         add(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
+         add(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
+}
+
+/* A tile of `side` values: is it taken? The largest that leaves no core idle and pads little; the last that
+ * is tried need not. */
+static bool try_tile(const Tiles *t, int64_t side, bool last, OptVec *out, bool *chosen) {
+  enum { MOST_THIRD = 4, LANES = 4, STEPS = 16, STEPS_OF_WINDOW = 72 };
+
+  Side row = {.tile = side}, lane = {.tile = t->slides ? 1 : TG_MAX(side, LANES)};
+  int64_t third = t->third ? balanced(t->third->n, MOST_THIRD) : 1;
+  int64_t lanes = (t->lane->n + lane.tile - 1) / lane.tile;
+  lane.threads = t->slides ? balanced(lanes, MOST_LANE_THREADS) : power_below(lanes, MOST_THREADS_SIDE);
+  row.threads =
+      power_below((t->row->n + side - 1) / side, TG_MIN(BLOCK_THREADS / lane.threads, 2 * MOST_THREADS_SIDE));
+  double blocks = (double)blocks_of(t->row, row) * (double)blocks_of(t->lane, lane), all = 1, padded = 1;
+  padded = blocks * (double)(row.tile * row.threads) * (double)(lane.tile * lane.threads) /
+           ((double)t->row->n * (double)t->lane->n);
+  for (int i = 0; i < t->f->nr; i++)
+    if (t->f->r[i].grid && &t->f->r[i] != t->row && &t->f->r[i] != t->lane) all *= (double)t->f->r[i].n;
+  if (!last && (blocks * all / (double)third < t->k->opt->target->cores || padded > 1.25)) return true;
+  int64_t steps = t->slides ? STEPS_OF_WINDOW : side <= 2 ? 2 * STEPS : STEPS;
+  bool ok = shape(t, row, lane, third, steps, out);
+  *chosen = ok && opts_fit(t->k, out);
+  return ok;
+}
+
+bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
+  enum { LARGE = 8, SMALL = 2, MOST_SUMS = 64 };
+
+  Tiles t = {.k = k, .f = f};
+  bool ok = true;
+  double steps = 1;
+  *chosen = false;
+  if (!f->reduces.len || f->fills.len || f->scans || !same_loops(f)) return true;
+  for (int s = 1; s < f->reduces.at[0]->nsrc; s++)
+    steps *= (double)f->reduces.at[0]->src[s]->src[0]->arg.v.i;
+  if (steps < LEAST_STEPS || !find_sides(&t)) return true;
+  ok = find_staged(&t);
+  find_third(&t);
+  bool wide = t.lane->n >= LEAST_SIDE || t.third;
+  for (int64_t side = LARGE; ok && wide && !*chosen && side >= SMALL; side /= 2)
+    if (side * side * (int64_t)f->reduces.len <= MOST_SUMS)
+      ok = try_tile(&t, side, side == SMALL, out, chosen);
+  if (!*chosen) out->len = 0;
+  vec_free(k->mem, &t.staged);
+  return ok;
+}

@@ -666,6 +666,7 @@ static double traffic_and_all(const Plan *p, Cost *out, double share) {
     slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
   }
   sum += pages_missed(p, &feet) * p->c->target->page_miss;
+  out->again = feet.all[TG_MIN(1, p->n)];
   return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
 }
 
@@ -698,7 +699,8 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
     if (nat) plan_deal(&own, at[i], ncores);
     one.copy = copies_of(&p, nat ? at[i] : -1, share);
     one.cycles = (traffic_and_all(&own, &one, share) + one.copy) * lines;
-    if (one.cycles * 0.99 < out->cycles) *out = one; /* alike: inner loops, then each reads less again */
+    bool alike = fabs(one.cycles - out->cycles) < 0.01 * one.cycles;
+    if (alike ? one.again < out->again : one.cycles < out->cycles) *out = one;
   }
   return out->cycles <= most;
 }

@@ -42,7 +42,8 @@ typedef struct Taken { /* a list of opts in terms of loop numbers; a STAGE's r i
 
 typedef struct Cost {
   double cycles, compute, traffic[3], copy, stores;
-  int thread; /* loop that is dealt to threads, or -1 */
+  double again; /* bytes that a turn of the outermost loop touches: most of them in each turn anew */
+  int thread;   /* loop that is dealt to threads, or -1 */
 } Cost;
 
 /* False: the kernel is none, or has loops of a length that is not known. */

@@ -39,6 +39,8 @@ static const double ADDED_ACROSS = 8;
 static const double SUM_KEPT = 2.6;
 /* Of a level, what a working set can have: the pages of its rows lie anywhere. */
 static const double ROOM = 0.7;
+/* Cycles until a row comes from memory, beside what is computed meanwhile. */
+static const double ROW_BEGUN = 80;
 /* Of the time of threads that write parts of the same lines. */
 static const double LINES_SPLIT = 1.05;
 /* A copy waits for what it reads. */
@@ -565,6 +567,27 @@ static double pages_missed(const Plan *p, const Feet *feet) {
   return all;
 }
 
+/* Cycles in which rows are waited for: of what is so large that it comes from memory, where the innermost
+ * loop that moves it goes to another page in each turn, so that no prefetch foresees it. A copy asks for many
+ * rows at a time. */
+static double rows_begun(const Plan *p, const Feet *feet) {
+  double cycles = 0;
+  for (int a = p->c->nstore; a < p->c->naccess; a++) {
+    const Access *x = &p->c->access[a];
+    bool far = x->whole > (double)p->c->target->cache[LEVEL_L3] / 8;
+    int at = p->n - 1;
+    if (!x->in_sum || p->staged_at[a] >= 0 || !far) continue;
+    while (at >= 0 && !(x->moves >> p->level[at].loop & 1))
+      at--;
+    if (at < 0) continue;
+    const Level *l = &p->level[at];
+    double run = fmax(feet->of[at + 1][a].run, LINE);
+    bool leaps = (double)llabs(access_step(x, l->loop)) * x->bytes * l->ext[l->loop] >= PAGE;
+    if (leaps) cycles += feet->of[0][a].bytes / run * ROW_BEGUN * fmax(0, 1 - run / PAGE);
+  }
+  return cycles;
+}
+
 static double stores_of(const Plan *p, double tile, double *each) {
   const Contraction *c = p->c;
   double turns = 1, cost = 0;
@@ -666,6 +689,7 @@ static double traffic_and_all(const Plan *p, Cost *out, double share) {
     slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
   }
   sum += pages_missed(p, &feet) * p->c->target->page_miss;
+  sum += rows_begun(p, &feet);
   out->again = feet.all[TG_MIN(1, p->n)];
   return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
 }

@@ -102,9 +102,8 @@ static bool wanted_too(Run *r, bool only) {
     size_t n = r->g.stored.len;
     for (size_t i = 0; i < ctx->waiting.len; i++) {
       Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
-      bool here =
-          b->device == r->g.device; /* elsewhere it gets a copy, of the version that it was built on */
-      if (here && b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
+      /* on another device it gets a copy, of the version that it was built on */
+      if (b->device == r->g.device && b->store && can_need(bits, b->store) && !store_root(r, b)) return false;
     }
     grew = r->g.stored.len > n;
   }

@@ -436,6 +436,9 @@ TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will b
 /* x on another device (NULL: the default), lazily; x itself if it is there. Gradients come back the same way.
  * TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
 TG_API TgTensor *tg_to(TgTensor *x, const char *device);
+/* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
+ * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
+TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);
 /* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the
  * environment variables that it reads and their values ("" where unset). *name is what the text says; NULL
  * past the last. The text is valid until the next call. */

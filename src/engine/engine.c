@@ -426,8 +426,20 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
 /* ---- running */
 TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   if (b->data || !b->nelem) return TG_OK;
-  Device *d = device_at(ctx, b->device);
-  return d->backend->alloc(d, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
+  return device_alloc(ctx, b->device, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
+}
+
+bool slabs_given_back(TgContext *ctx, const Device *d) {
+  Engine *e = ctx->engine;
+  bool any = false;
+  for (size_t i = 0; i < e->plans.cap; i++)
+    for (Plan *p = e->plans.at[i].used ? (Plan *)(uintptr_t)e->plans.at[i].val : NULL; p; p = p->next)
+      for (int k = 0; p->dev == d && !p->running && p->slab && k < p->nslab; k++) {
+        if (!p->slab[k]) continue;
+        p->dev->backend->free(p->dev, p->slab[k], p->slab_bytes[k]);
+        p->slab[k] = NULL, any = true;
+      }
+  return any;
 }
 
 /* The values of a program's variables, in units of the VAR nodes. */
@@ -498,8 +510,9 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
   Device *d = p->dev;
   LaunchRoom room;
   TgStatus st = TG_OK;
+  p->running = true;
   for (int i = 0; i < p->nslab && !st; i++)
-    if (!p->slab[i] && p->slab_bytes[i]) st = d->backend->alloc(d, p->slab_bytes[i], &p->slab[i]);
+    if (!p->slab[i] && p->slab_bytes[i]) st = device_alloc(ctx, d->index, p->slab_bytes[i], &p->slab[i]);
   TgStatus room_st = launch_room(ctx, p, &room);
   if (!st) st = room_st;
   /* before anything runs */
@@ -514,6 +527,7 @@ TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const 
   if (!st) st = d->backend->sync(d);
   ctx->counters.kernels += (uint64_t)s->nkernel;
   ctx->counters.ms += (time_now_s() - begin) * 1e3;
+  p->running = false;
   if (room.bufs != room.bufs_small) mem_free(&ctx->mem, room.bufs);
   if (room.vars != room.vars_small) mem_free(&ctx->mem, room.vars);
   return st;

@@ -24,6 +24,7 @@ typedef struct Plan { /* a schedule ready to run */
   uint8_t *key;
   size_t nkey;
   Device *dev;
+  bool running; /* its slabs are in use */
   Schedule sched;
   CachedProgram **prog; /* by kernel */
   int *slab_of;         /* by temporary: slab that holds it, -1 for roots */
@@ -66,6 +67,8 @@ bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: rec
  * TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren);
 CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer *ren, const char *opts);
+/* engine.c: memory for temporaries of d that no plan uses now is given back; whether there was any */
+bool slabs_given_back(TgContext *ctx, const Device *d);
 /* devices.c */
 TgStatus devices_open(TgContext *ctx);
 void devices_close(TgContext *ctx);

@@ -58,6 +58,7 @@ struct Device {
   uint64_t bytes_kept;
   uint64_t rng_counter; /* words drawn here */
   int rng_order; /* how many devices drew before it since the seed was set, and one; 0: it did not draw */
+  uint64_t bytes_most; /* it may have in use; 0: what there is */
   uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried; /* counters */
 };
 

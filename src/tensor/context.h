@@ -155,7 +155,9 @@ int device_count(const TgContext *ctx);
 /* the number of the device called so, which is opened if it is not; NULL: 0; -1: recorded */
 int device_find(TgContext *ctx, const char *op, const char *name);
 uint64_t devices_bytes(const TgContext *ctx); /* in use, on all */
-TgStatus engine_open(TgContext *ctx);         /* opens the device named by env.dev, or the best present */
+/* memory of a device, within its limit; what caches hold of it is given back for that */
+TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out);
+TgStatus engine_open(TgContext *ctx); /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);
 void engine_cache_clear(TgContext *ctx); /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);

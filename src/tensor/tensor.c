@@ -195,7 +195,7 @@ static UOp *memory_new(TgContext *ctx, const char *op, int device, TgDType dtype
 static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbytes) {
   if (nbytes) {
     Device *d = device_at(ctx, b->device);
-    if (d->backend->alloc(d, nbytes, &b->data)) {
+    if (device_alloc(ctx, b->device, nbytes, &b->data)) {
       error_set(&ctx->err, TG_ERR_NOMEM, "from: no device memory for %zu bytes", nbytes);
       return false;
     }

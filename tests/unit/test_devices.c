@@ -284,6 +284,29 @@ static void swept(void **state) {
   assert_true(tg_counters(C).peak_bytes < 8 << 20);
 }
 
+static void limits(void **state) {
+  (void)state;
+  TgTensor *x = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(1 << 18), 1))); /* 1 MiB */
+  OK(tg_realize(x));
+  OK(tg_memory_limit(C, NULL, 3 << 20));
+  TgTensor *y = tg_keep(tg_add_scalar(x, 1));
+  OK(tg_realize(y));
+  TgTensor *z = tg_keep(tg_contiguous(tg_expand(tg_full(C, TG_SHAPE(1), 2), TG_SHAPE(2 << 18))));
+  assert_int_equal(tg_realize(z), TG_ERR_NOMEM);
+  ERROR(NULL, TG_ERR_NOMEM, "CPU: cannot allocate 2097152 bytes: 2097152 of at most 3145728 are in use");
+  OK(tg_memory_limit(C, "INTERP", 1 << 10)); /* each has its own */
+  TG_SCOPE(C) assert_int_equal(tg_realize(tg_to(x, "INTERP")), TG_ERR_NOMEM);
+  ERROR(NULL, TG_ERR_NOMEM, "INTERP");
+  TgTensor *last = tg_slice(y, 0, (1 << 18) - 1, 1 << 18);
+  assert_true(tg_item_f64(last) == 2); /* nothing is lost */
+  tg_release(x);
+  OK(tg_collect(C));
+  OK(tg_realize(z));
+  OK(tg_memory_limit(C, NULL, 0));
+  assert_true(tg_item_f64(tg_max(z)) == 2);
+  tg_release(y), tg_release(z);
+}
+
 static void symbolic(void **state) {
   (void)state;
   TgVariable *n = tg_variable(C, "n", 1, 8);
@@ -300,6 +323,6 @@ int main(void) {
   const struct CMUnitTest tests[] = {ONE(moves),          ONE(copied_once),   ONE(numbers), ONE(mixed),
                                      ONE(stores_between), ONE(created_there), ONE(draws),   ONE(gradients),
                                      ONE(training),       ONE(captured),      ONE(files),   ONE(swept),
-                                     ONE(symbolic)};
+                                     ONE(limits),         ONE(symbolic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

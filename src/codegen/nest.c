@@ -374,7 +374,50 @@ static bool close_outputs(Build *b) {
   return (b->k->sink = nest_simplify(b->k, sink)) != NULL;
 }
 
+/* ---- before the tree */
+static bool lists_clash(const UOp *a, const UOp *b) { /* they begin with one range, and are not the same */
+  return a->src[1] == b->src[1] &&
+         (a->nsrc != b->nsrc || memcmp(a->src + 1, b->src + 1, (size_t)(a->nsrc - 1) * sizeof *a->src));
+}
+
+/* The REDUCE over ranges of its own, which descend from those that it had. */
+static UOp *with_own_ranges(Kernel *k, UOp *reduce) {
+  UOp *to[MAX_AXES];
+  int n = reduce->nsrc - 1;
+  if (n > MAX_AXES) return NULL;
+  for (int i = 0; i < n; i++) {
+    UOp *r = reduce->src[1 + i];
+    if (!(to[i] = kernel_range(k, r->src[0], (AxisType)r->arg.range.type, r))) return NULL;
+  }
+  return uop_substitute(k->st, k->mem, reduce, n, reduce->src + 1, to);
+}
+
+/* A nest has members over the very same ranges. Merged reductions, as a maximum of maxima, may begin with a
+ * range of another one: they get ranges of their own. */
+static bool lists_apart(Kernel *k) {
+  for (bool clash = true; clash;) {
+    UOpVec order = {0}, reduces = {0};
+    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+    for (size_t i = 0; ok && i < order.len; i++)
+      if (order.at[i]->op == OPS_REDUCE && order.at[i]->nsrc > 1)
+        ok = vec_push(k->mem, &reduces, order.at[i]);
+    clash = false;
+    for (size_t i = 0; ok && !clash && i < reduces.len; i++)
+      for (size_t j = 0; ok && !clash && j < i; j++) {
+        if (!lists_clash(reduces.at[i], reduces.at[j])) continue;
+        UOp *u = reduces.at[i], *own = with_own_ranges(k, u);
+        UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &u, &own) : NULL;
+        ok = sink != NULL, clash = true;
+        if (ok) k->sink = sink;
+      }
+    vec_free(k->mem, &order), vec_free(k->mem, &reduces);
+    if (!ok) return false;
+  }
+  return true;
+}
+
 bool nest_build(Kernel *k) {
+  if (!lists_apart(k)) return false;
   Build b = {.k = k};
   UOpVec order = {0};
   TgMem *m = k->mem;

@@ -715,13 +715,14 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
   out->stores = stores_of(&p, tile, &each);
   if (ncores > 1) nat = deal(&p, ncores, at, &share);
   double lines = 1 + LINE_WORTH * text_of(&p); /* whatever it reads, it takes this long: */
-  if ((out->compute + out->stores) * share * lines > most) return false;
   for (int i = 0; i < TG_MAX(nat, 1); i++) {
-    Plan own = p;
     Cost one = *out;
     one.thread = nat ? p.level[at[i]].loop : -1;
-    if (nat) plan_deal(&own, at[i], ncores);
     one.copy = copies_of(&p, nat ? at[i] : -1, share);
+    double least = ((out->compute + out->stores) * share + one.copy) * lines;
+    if (least > most || least > 1.01 * out->cycles) continue;
+    Plan own = p;
+    if (nat) plan_deal(&own, at[i], ncores);
     one.cycles = (traffic_and_all(&own, &one, share) + one.copy) * lines;
     bool alike = fabs(one.cycles - out->cycles) < 0.01 * one.cycles;
     if (alike ? one.again < out->again : one.cycles < out->cycles) *out = one;

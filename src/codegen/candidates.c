@@ -149,12 +149,14 @@ static void stage_once(Search *s, const Roles *r) {
 /* Blocks of the lanes outside, what moves with them copied in each. */
 static void stage_lane_blocks(Search *s, const Roles *r) {
   if (s->c->size[r->lane] <= r->lanes) return;
-  for (int all = 0; all < 2; all++) {
+  for (int all = 0, had = -1; all < 2; all++) {
     Taken t = r->batch;
     Set lane = {0};
     for (int i = 0; i < r->lane_loads.n; i++)
       if ((all && can_stage(s->c, r->lane_loads.at[i])) || set_has(&r->need, r->lane_loads.at[i]))
         set_add(&lane, r->lane_loads.at[i]);
+    if (lane.n == had) return; /* all that can be is what must be */
+    had = lane.n;
     take_stages(s->c, &t, &r->others);
     take(&t, OPT_TILE, r->lane, r->lanes);
     take_stages(s->c, &t, &lane);

@@ -721,7 +721,8 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
     one.copy = copies_of(&p, nat ? at[i] : -1, share);
     double least = ((out->compute + out->stores) * share + one.copy) * lines;
     if (least > most || least > 1.01 * out->cycles) continue;
-    Plan own = p;
+    Plan own;
+    memcpy(&own, &p, offsetof(Plan, level) + (size_t)p.n * sizeof *p.level);
     if (nat) plan_deal(&own, at[i], ncores);
     one.cycles = (traffic_and_all(&own, &one, share) + one.copy) * lines;
     bool alike = fabs(one.cycles - out->cycles) < 0.01 * one.cycles;

@@ -396,21 +396,23 @@ static UOp *with_own_ranges(Kernel *k, UOp *reduce) {
  * range of another one: they get ranges of their own. */
 static bool lists_apart(Kernel *k) {
   for (bool clash = true; clash;) {
-    UOpVec order = {0}, reduces = {0};
+    UOpVec order = {0};
+    Map first; /* range -> the first REDUCE that begins with it */
+    map_init(&first, k->mem);
     bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-    for (size_t i = 0; ok && i < order.len; i++)
-      if (order.at[i]->op == OPS_REDUCE && order.at[i]->nsrc > 1)
-        ok = vec_push(k->mem, &reduces, order.at[i]);
     clash = false;
-    for (size_t i = 0; ok && !clash && i < reduces.len; i++)
-      for (size_t j = 0; ok && !clash && j < i; j++) {
-        if (!lists_clash(reduces.at[i], reduces.at[j])) continue;
-        UOp *u = reduces.at[i], *own = with_own_ranges(k, u);
-        UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &u, &own) : NULL;
-        ok = sink != NULL, clash = true;
-        if (ok) k->sink = sink;
-      }
-    vec_free(k->mem, &order), vec_free(k->mem, &reduces);
+    for (size_t i = 0; ok && !clash && i < order.len; i++) {
+      UOp *u = order.at[i];
+      if (u->op != OPS_REDUCE || u->nsrc < 2) continue;
+      const UOp *other = map_get_ptr(&first, u->src[1]);
+      if (!other) ok = map_put_ptr(&first, u->src[1], u);
+      if (!other || !lists_clash(u, other)) continue;
+      UOp *own = with_own_ranges(k, u);
+      UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &u, &own) : NULL;
+      ok = sink != NULL, clash = true;
+      if (ok) k->sink = sink;
+    }
+    vec_free(k->mem, &order), map_free(&first);
     if (!ok) return false;
   }
   return true;

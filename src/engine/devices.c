@@ -120,25 +120,26 @@ uint64_t devices_bytes(const TgContext *ctx) {
 }
 
 /* ---- memory */
-static TgStatus alloc_within(Device *d, size_t nbytes, void **out) {
+/* Where it fails, `why` says what the backend said. */
+static TgStatus alloc_within(Device *d, size_t nbytes, void **out, TgError *why) {
   uint64_t most = d->bytes_most ? d->bytes_most : UINT64_MAX;
-  *out = NULL;
-  if (nbytes > most || d->bytes_in_use > most - nbytes) return TG_ERR_NOMEM;
-  TgError *err = d->err, quiet = {0};
-  d->err = &quiet;
+  *out = NULL, *why = (TgError){0};
+  if (nbytes > most || d->bytes_in_use > most - nbytes)
+    return error_set(why, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes: %llu of at most %llu are in use",
+                     d->name, nbytes, (unsigned long long)d->bytes_in_use, (unsigned long long)most);
+  TgError *told = d->err;
+  d->err = why;
   TgStatus s = d->backend->alloc(d, nbytes, out);
-  d->err = err;
+  d->err = told;
   return s;
 }
 
 TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out) {
   Device *d = device_at(ctx, device);
-  TgStatus s = alloc_within(d, nbytes, out);
-  if (s == TG_ERR_NOMEM && slabs_given_back(ctx, d)) s = alloc_within(d, nbytes, out);
-  if (s != TG_ERR_NOMEM) return s ? d->backend->alloc(d, nbytes, out) : TG_OK; /* it says why */
-  if (!d->bytes_most) return error_set(&ctx->err, s, "%s: cannot allocate %zu bytes", d->name, nbytes);
-  return error_set(&ctx->err, s, "%s: cannot allocate %zu bytes: %llu of at most %llu are in use", d->name,
-                   nbytes, (unsigned long long)d->bytes_in_use, (unsigned long long)d->bytes_most);
+  TgError why;
+  TgStatus s = alloc_within(d, nbytes, out, &why);
+  if (s == TG_ERR_NOMEM && slabs_given_back(ctx, d)) s = alloc_within(d, nbytes, out, &why);
+  return s ? error_set(&ctx->err, s, "%s", why.msg) : TG_OK;
 }
 
 TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes) {

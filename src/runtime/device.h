@@ -15,14 +15,7 @@ typedef struct KernelSpec {
 /* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
  * the launch. HAS_OWN_MEMORY: the host cannot read and write its buffers in place. HAS_FILES_ONLY: its memory
  * is files, and it computes nothing. */
-enum {
-  HAS_THREADS = 1,
-  HAS_LOCAL = 2,
-  HAS_RUN = 4,
-  HAS_CHECKS = 8,
-  HAS_OWN_MEMORY = 16,
-  HAS_FILES_ONLY = 32
-};
+enum { HAS_THREADS = 1, HAS_RUN = 2, HAS_CHECKS = 4, HAS_OWN_MEMORY = 8, HAS_FILES_ONLY = 16 };
 
 typedef struct TgBackend {
   const char *name; /* "CPU", "INTERP", "NULL:CUDA" .. */

@@ -526,5 +526,5 @@ static void interp_close(Device *d) { host_trim(d); }
                         .renderer = rend}
 INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
-INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_LOCAL | HAS_OWN_MEMORY, &renderer_cuda);
-INTERP_BACKEND(backend_interp_metal, "INTERP:METAL", HAS_LOCAL | HAS_OWN_MEMORY, &renderer_metal);
+INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_OWN_MEMORY, &renderer_cuda);
+INTERP_BACKEND(backend_interp_metal, "INTERP:METAL", HAS_OWN_MEMORY, &renderer_metal);

@@ -86,5 +86,5 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
                         .sync = host_sync,                                                                   \
                         .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
-NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_LOCAL | HAS_OWN_MEMORY, renderer_cuda);
-NULL_BACKEND(backend_null_metal, "NULL:METAL", HAS_LOCAL | HAS_OWN_MEMORY, renderer_metal);
+NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);
+NULL_BACKEND(backend_null_metal, "NULL:METAL", HAS_OWN_MEMORY, renderer_metal);

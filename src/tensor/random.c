@@ -174,8 +174,8 @@ static TgTensor *draw(TgContext *ctx, const char *op, DType d, int n, const int6
   return tg_reshape(unit(ctx, w, d, nelem), n, dm);
 }
 
-/* Draws are made on the device called so (NULL: 0) until draw_end, which gets what this returns; -1:
- * recorded. */
+/* Draws are made on the device called so (NULL: where they were) until draw_end, which gets what this
+ * returns; -1: recorded. */
 static int draw_begin(TgContext *ctx, const char *op, const char *device) {
   int before = ctx->draw_device, on = device ? device_find(ctx, op, device) : before;
   if (on < 0) return -1;

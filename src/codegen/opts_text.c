@@ -1,0 +1,53 @@
+/* opts_text.c: lists of opts as text. In: "UPCAST r0 4, STAGE p1". Out: the list; and back. */
+#include "codegen/codegen.h"
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const opt_names[] = {
+    [OPT_THREAD] = "THREAD", [OPT_CASCADE] = "CASCADE", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
+    [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",     [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",
+    [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
+
+void opt_print(Str *out, const Opt *o) {
+  if (out->len) str_put(out, ", ");
+  str_put(out, opt_names[o->op]);
+  if (o->op == OPT_STAGE)
+    str_printf(out, " p%lld", (long long)o->r);
+  else
+    str_printf(out, o->op == OPT_SWAP ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
+}
+
+/* `r3`, `p3` or `3`: the letter that opens a range or a buffer, 0 for a number. NULL: it is not there. */
+static const char *operand(const char *p, char letter, int64_t *v) {
+  char *end;
+  p += strspn(p, " ");
+  if (letter && *p++ != letter) return NULL;
+  *v = strtoll(p, &end, 10);
+  return end != p && *v >= 0 && (*p >= '0' && *p <= '9') ? end : NULL;
+}
+
+bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
+  for (const char *p = text; *(p += strspn(p, " ,"));) {
+    size_t len = strcspn(p, " ,"), op = 0;
+    while (op < TG_COUNT(opt_names) && !(strlen(opt_names[op]) == len && !strncmp(p, opt_names[op], len)))
+      op++;
+    if (op == TG_COUNT(opt_names))
+      return error_set(err, TG_ERR_VALUE,
+                       "opts: '%.*s' is none of THREAD CASCADE TILE STAGE SWAP LOCAL UPCAST VEC UNROLL GROUP",
+                       (int)TG_MIN(len, 40), p),
+             false;
+    Opt o = {.op = (OptOp)op};
+    bool swap = op == OPT_SWAP, stage = op == OPT_STAGE;
+    const char *end = operand(p + len, stage ? 'p' : 'r', &o.r);
+    if (end && !stage) end = operand(end, swap ? 'r' : 0, &o.n);
+    if (!end || (!swap && !stage && o.n < 1))
+      return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
+                       swap    ? "two ranges, as in SWAP r0 r1"
+                       : stage ? "a buffer, as in STAGE p1"
+                               : "a range and a size, as in UPCAST r0 4"),
+             false;
+    if (!vec_push(mem, out, o)) return error_set(err, TG_ERR_NOMEM, "opts: out of memory"), false;
+    p = end;
+  }
+  return true;
+}

@@ -101,7 +101,7 @@ typedef struct TgCounters {
   /* nodes visited by rules, rules that fired, nodes that rules walked besides */
   uint64_t visits, firings, nested;
   uint64_t flops, bytes;   /* estimated work of the launches */
-  double ms;               /* time in launches */
+  double ms;               /* time in launches; of a device with a queue, once it was waited for */
   uint64_t graph_nodes;    /* nodes of the tensor graphs that were realized */
   uint64_t peak_bytes;     /* the most memory that the device held at once */
   uint64_t largest_source; /* the longest text of a kernel given to the device's compiler, in bytes */
@@ -109,6 +109,7 @@ typedef struct TgCounters {
   uint64_t fallbacks;
   uint64_t retried; /* times that the C compiler died, and was started again without optimisation */
   uint64_t copies, bytes_copied; /* between devices */
+  uint64_t graphs;               /* replays of captured launches that the device was given as one */
 } TgCounters;
 
 /* n 0: the default (for reductions: all axes) */

@@ -105,6 +105,9 @@ TgStatus devices_open(TgContext *ctx) {
 void devices_close(TgContext *ctx) {
   for (int i = device_count(ctx); i-- > 0;) {
     Device *d = device_at(ctx, i);
+    Event *events[] = {d->fence, d->begun, d->ended};
+    for (size_t k = 0; k < TG_COUNT(events); k++)
+      d->backend->event_free(d, events[k]);
     d->backend->close(d);
     if (i) mem_free(&ctx->mem, d);
   }
@@ -142,6 +145,12 @@ TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out) {
   return s ? error_set(&ctx->err, s, "%s", why.msg) : TG_OK;
 }
 
+TgStatus device_sync(TgContext *ctx, Device *d) {
+  TgStatus s = d->backend->sync(d);
+  if (!s) launch_time_taken(ctx, d);
+  return s;
+}
+
 TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes) {
   if (!ctx) return TG_ERR_VALUE;
   int index = device_find(ctx, "memory_limit", device);
@@ -157,15 +166,26 @@ enum {
 
 static TgStatus copy_through_host(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
   size_t room = TG_MIN(nbytes, (size_t)PIECE);
-  char *host = mem_alloc(to->mem, room + 1);
-  TgStatus s = host ? TG_OK : error_set(to->err, TG_ERR_NOMEM, "copy: out of memory");
+  void *host = NULL;
+  TgStatus s = from->backend->host_alloc(from, room, &host);
   for (size_t at = 0; !s && at < nbytes; at += room) {
     size_t n = TG_MIN(room, nbytes - at);
     s = from->backend->copy_out(from, host, (const char *)src + at, n);
     if (!s) s = to->backend->copy_in(to, (char *)dst + at, host, n);
   }
-  mem_free(to->mem, host);
+  if (host) from->backend->host_free(from, host, room);
   return s;
+}
+
+/* Devices of one backend copy without the host: after what `from` was given so far, and `from` goes on after
+ * the copy, as what it does next may be to write there. */
+static TgStatus copy_between(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
+  const TgBackend *b = to->backend;
+  TgStatus s = b->event_record(from, &from->fence);
+  if (!s) s = b->event_wait(to, from->fence);
+  if (!s) s = b->copy_peer(to, dst, from, src, nbytes);
+  if (!s) s = b->event_record(to, &to->fence);
+  return s ? s : b->event_wait(from, to->fence);
 }
 
 TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes) {
@@ -173,5 +193,6 @@ TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_
   if (to == from) return to->backend->copy(to, dst, src, nbytes);
   if (!(from->backend->has & HAS_OWN_MEMORY)) return to->backend->copy_in(to, dst, src, nbytes);
   if (!(to->backend->has & HAS_OWN_MEMORY)) return from->backend->copy_out(from, dst, src, nbytes);
+  if (to->backend == from->backend && to->backend->copy_peer) return copy_between(to, dst, from, src, nbytes);
   return copy_through_host(to, dst, from, src, nbytes);
 }

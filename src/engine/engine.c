@@ -1,6 +1,6 @@
 /* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule ->
  * programs -> launches. Here: plans, which are schedules with their programs, kept under the bytes of the
- * graph (graph.c); running them; kernels given as text. */
+ * graph (graph.c); kernels given as text. launch.c runs them. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
 #include "uop/dims.h"
@@ -44,13 +44,19 @@ void plan_release(TgContext *ctx, Plan *p) {
   mem_free(&ctx->mem, p);
 }
 
+void plans_each(TgContext *ctx, void (*does)(Plan *p, void *user), void *user) {
+  Engine *e = ctx->engine;
+  for (size_t i = 0; i < e->plans.cap; i++)
+    for (Plan *p = e->plans.at[i].used ? (Plan *)(uintptr_t)e->plans.at[i].val : NULL, *n; p; p = n)
+      n = p->next, does(p, user);
+}
+
+static void plan_forgotten(Plan *p, void *ctx) { plan_release(ctx, p); }
+
 /* What a captured function runs stays until that is freed. */
 void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
-  for (size_t i = 0; i < e->plans.cap; i++)
-    if (e->plans.at[i].used)
-      for (Plan *p = (Plan *)(uintptr_t)e->plans.at[i].val, *n; p; p = n)
-        n = p->next, plan_release(ctx, p);
+  plans_each(ctx, plan_forgotten, ctx);
   for (size_t i = 0; i < e->programs.cap; i++)
     if (e->programs.at[i].used)
       for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
@@ -423,116 +429,6 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
   return p;
 }
 
-/* ---- running */
-TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
-  if (b->data || !b->nelem) return TG_OK;
-  return device_alloc(ctx, b->device, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
-}
-
-bool slabs_given_back(TgContext *ctx, const Device *d) {
-  Engine *e = ctx->engine;
-  bool any = false;
-  for (size_t i = 0; i < e->plans.cap; i++)
-    for (Plan *p = e->plans.at[i].used ? (Plan *)(uintptr_t)e->plans.at[i].val : NULL; p; p = p->next)
-      for (int k = 0; p->dev == d && !p->running && p->slab && k < p->nslab; k++) {
-        if (!p->slab[k]) continue;
-        p->dev->backend->free(p->dev, p->slab[k], p->slab_bytes[k]);
-        p->slab[k] = NULL, any = true;
-      }
-  return any;
-}
-
-/* The values of a program's variables, in units of the VAR nodes. */
-static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
-  for (int i = 0; i < p->nvar; i++) {
-    const DimVar *v = dims_var_at(ctx->dims, p->var[i]);
-    if (!v || !v->bound)
-      return error_set(&ctx->err, TG_ERR_STATE, "realize: variable '%.64s' is not bound to a value",
-                       v ? v->name : "?");
-    out[i] = v->value / v->multiple;
-  }
-  return TG_OK;
-}
-
-/* What a launch is given: room for the pointers and variables of the plan's largest kernel. */
-typedef struct LaunchRoom {
-  void *bufs_small[32], **bufs;
-  int64_t vars_small[16], *vars;
-} LaunchRoom;
-
-static TgStatus launch_room(TgContext *ctx, const Plan *p, LaunchRoom *r) {
-  int most = 0, most_vars = 0;
-  for (int k = 0; k < p->sched.nkernel; k++) {
-    most = TG_MAX(most, p->sched.kernel[k].narg);
-    most_vars = TG_MAX(most_vars, p->prog[k]->nvar);
-  }
-  r->bufs = most > 32 ? mem_alloc(&ctx->mem, (size_t)most * sizeof *r->bufs) : r->bufs_small;
-  r->vars = most_vars > 16 ? mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *r->vars) : r->vars_small;
-  return r->bufs && r->vars ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-}
-
-static TgStatus args_set(TgContext *ctx, const Plan *p, const SchedKernel *sk, const BufferPart *buf,
-                         Buffer *const *temp, void **bufs) {
-  for (int a = 0; a < sk->narg; a++) {
-    int64_t id = sk->arg[a];
-    if (id >= TEMP_BASE) {
-      int t = (int)(id - TEMP_BASE);
-      bufs[a] = temp[t] ? temp[t]->data : p->slab[p->slab_of[t]];
-      continue;
-    }
-    Buffer *b = buf[id].buffer;
-    TgStatus st = b ? buffer_ready(ctx, b)
-                    : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
-    if (st) return st;
-    bufs[a] = (char *)b->data + buf[id].offset;
-  }
-  return TG_OK;
-}
-
-/* Kernel k, and with TG_DEBUG=2 its time. */
-static TgStatus kernel_launch(TgContext *ctx, const Plan *p, int k, const LaunchRoom *r) {
-  Device *d = p->dev;
-  bool timed = ctx->env.debug >= 2;
-  double begin = timed ? time_now_s() : 0;
-  TgStatus st = vars_get(ctx, p->prog[k], r->vars);
-  if (!st) st = d->backend->launch(d, p->prog[k]->prog, r->bufs, r->vars);
-  if (st || !timed) return st;
-  d->backend->sync(d);
-  fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->name, k, p->prog[k]->name,
-          p->sched.kernel[k].narg, (time_now_s() - begin) * 1e6, p->sched.kernel[k].est_us);
-  return TG_OK;
-}
-
-/* Variables are looked up before anything runs, and again by each kernel: an error may not leave half a plan
- * run. */
-TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp) {
-  Schedule *s = &p->sched;
-  Device *d = p->dev;
-  LaunchRoom room;
-  TgStatus st = TG_OK;
-  p->running = true;
-  for (int i = 0; i < p->nslab && !st; i++)
-    if (!p->slab[i] && p->slab_bytes[i]) st = device_alloc(ctx, d->index, p->slab_bytes[i], &p->slab[i]);
-  TgStatus room_st = launch_room(ctx, p, &room);
-  if (!st) st = room_st;
-  /* before anything runs */
-  for (int k = 0; k < s->nkernel && !st; k++)
-    st = vars_get(ctx, p->prog[k], room.vars);
-  double begin = time_now_s();
-  for (int k = 0; k < s->nkernel && !st; k++) {
-    st = args_set(ctx, p, &s->kernel[k], buf, temp, room.bufs);
-    if (!st) st = kernel_launch(ctx, p, k, &room);
-    ctx->counters.launches++, ctx->counters.flops += (uint64_t)s->kernel[k].flops;
-  }
-  if (!st) st = d->backend->sync(d);
-  ctx->counters.kernels += (uint64_t)s->nkernel;
-  ctx->counters.ms += (time_now_s() - begin) * 1e3;
-  p->running = false;
-  if (room.bufs != room.bufs_small) mem_free(&ctx->mem, room.bufs);
-  if (room.vars != room.vars_small) mem_free(&ctx->mem, room.vars);
-  return st;
-}
-
 /* ---- a kernel of the user's, given as text */
 typedef struct Slots {
   TgContext *ctx;
@@ -630,7 +526,9 @@ static bool kernel_alone(TgContext *ctx, Device *d, UOpStore *st, UOp *kernel, i
   Plan p = {.sched = {.nkernel = 1, .store = st, .kernel = &(SchedKernel){.ast = kernel, .narg = narg}},
             .prog = &prog,
             .dev = d};
-  bool ok = !programs_make(ctx, &p) && !d->backend->launch(d, prog->prog, bufs, NULL) && !d->backend->sync(d);
+  bool ok = !programs_make(ctx, &p);
+  Launch l = {.program = ok ? prog->prog : NULL, .bufs = bufs, .nbuf = narg};
+  ok = ok && !d->backend->launch(d, &l) && !d->backend->sync(d);
   ctx->counters.kernels += ok, ctx->counters.launches += ok;
   program_release(ctx, prog);
   return ok;

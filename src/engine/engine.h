@@ -45,9 +45,22 @@ typedef struct Watch {
   int count;
 } Watch;
 
-/* buf: the memories that the graph reads and writes, by the plan's numbers; temp: where results go, by
- * temporary, NULL: in a slab of the plan. */
-TgStatus plan_run(TgContext *ctx, Plan *p, const BufferPart *buf, Buffer *const *temp);
+/* A plan with what it works on. buf: the memories that the graph reads and writes, by the plan's numbers;
+ * temp: where results go, by temporary, NULL: in a slab of the plan. */
+typedef struct PlanRun {
+  Plan *plan;
+  const BufferPart *buf;
+  Buffer *const *temp;
+} PlanRun;
+
+/* launch.c */
+TgStatus plan_run(TgContext *ctx, const PlanRun *run);
+typedef struct Replay Replay; /* plans that are run again and again, as one graph of launches */
+/* Runs n plans of one device, one after another; *r is made at the first call, where it is NULL. */
+TgStatus replay_run(TgContext *ctx, Replay **r, const PlanRun *run, size_t n);
+void replay_free(TgContext *ctx, Replay *r);
+/* d has done all that it was given: how long that took is counted */
+void launch_time_taken(TgContext *ctx, Device *d);
 struct Graph;
 /* the plan of a copied graph, made or found; NULL: recorded */
 Plan *plan_get(TgContext *ctx, struct Graph *g);
@@ -67,7 +80,9 @@ bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: rec
  * TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren);
 CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer *ren, const char *opts);
-/* engine.c: memory for temporaries of d that no plan uses now is given back; whether there was any */
+/* engine.c: does(p, user) for each plan that is kept */
+void plans_each(TgContext *ctx, void (*does)(Plan *p, void *user), void *user);
+/* launch.c: memory for temporaries of d that no plan uses now is given back; whether there was any */
 bool slabs_given_back(TgContext *ctx, const Device *d);
 /* devices.c */
 TgStatus devices_open(TgContext *ctx);

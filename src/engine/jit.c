@@ -14,6 +14,7 @@ typedef struct Step {
   size_t nbuf, ntemp;
   Buffer *from, *to;
   size_t offset;
+  Replay *replay; /* of this plan and those that follow it on the same device */
 } Step;
 
 /* k: input k, or -1 - output */
@@ -88,6 +89,7 @@ bool capture_refuses(TgContext *ctx, const char *op) {
 /* ---- life */
 static void capture_free(TgContext *ctx, Capture *c) {
   for (size_t i = 0; i < c->steps.len; i++) {
+    replay_free(ctx, c->steps.at[i].replay);
     plan_release(ctx, c->steps.at[i].plan);
     mem_free(&ctx->mem, c->steps.at[i].buf), mem_free(&ctx->mem, c->steps.at[i].temp);
   }
@@ -406,11 +408,30 @@ static TgStatus drawn_again(TgJit *j) {
   return s || stores_done(ctx, j->draws.at, j->draws.len) ? s : ctx->err.status;
 }
 
-static TgStatus step_run(TgContext *ctx, const Step *s) {
-  if (s->plan) return plan_run(ctx, s->plan, s->buf, s->temp);
+static TgStatus step_copied(TgContext *ctx, const Step *s) {
   return device_copy(device_at(ctx, s->to->device), s->to->data, device_at(ctx, s->from->device),
                      (const char *)s->from->data + s->offset,
                      (size_t)s->to->nelem * dtype_size(s->to->dtype));
+}
+
+/* Plans that follow one another on a device are replayed as one graph. */
+static TgStatus steps_run(TgContext *ctx, Step *s, size_t n) {
+  PlanRun *run = mem_alloc(&ctx->mem, (n + 1) * sizeof *run);
+  TgStatus st = run ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  for (size_t i = 0, next; i < n && !st; i = next) {
+    next = i + 1;
+    if (!s[i].plan) {
+      st = step_copied(ctx, &s[i]);
+      continue;
+    }
+    while (next < n && s[next].plan && s[next].plan->dev == s[i].plan->dev)
+      next++;
+    for (size_t k = i; k < next; k++)
+      run[k] = (PlanRun){s[k].plan, s[k].buf, s[k].temp};
+    st = replay_run(ctx, &s[i].replay, run + i, next - i);
+  }
+  mem_free(&ctx->mem, run);
+  return st;
 }
 
 /* Everything that can be refused is looked at before a step runs: what is stored to would be half written. */
@@ -442,8 +463,7 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
     stored[nstored++] = b[k];
   }
   if (!s) s = engine_before_stores(ctx, stored, nstored);
-  for (size_t i = 0; !s && i < j->c.steps.len; i++)
-    s = step_run(ctx, &j->c.steps.at[i]);
+  if (!s) s = steps_run(ctx, j->c.steps.at, j->c.steps.len);
   if (!s && !stores_done(ctx, stored, nstored)) s = ctx->err.status;
   mem_free(&ctx->mem, b), mem_free(&ctx->mem, stored), mem_free(&ctx->mem, whole);
   return s;

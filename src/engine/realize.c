@@ -301,7 +301,7 @@ static bool run_planned(Run *r, Plan *p) {
   Buffer **temp = mem_alloc(&ctx->mem, ((size_t)p->sched.ntemp + 1) * sizeof *temp);
   bool ok = temp ? results_allocated(r, p, temp) : no_memory(ctx);
   ok = ok && old_versions_kept(ctx, r->g.stored.at, r->g.stored.len, r);
-  ok = ok && !plan_run(ctx, p, r->g.buffers.at, temp);
+  ok = ok && !plan_run(ctx, &(PlanRun){p, r->g.buffers.at, temp});
   if (ok && ctx->capture) capture_step(ctx, p, r->g.buffers.at, r->g.buffers.len, temp);
   mem_free(&ctx->mem, temp);
   if (ok) ok = stores_done(ctx, r->g.stored.at, r->g.stored.len), ok = results_known(r) && ok;
@@ -588,8 +588,12 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes) {
   if (is_part(u)) return read_part(ctx, b, u, out, nbytes);
   Device *d = device_at(ctx, b->device);
   int64_t start;
-  if (piece_of(u, &start))
-    return d->backend->copy_out(d, out, (const char *)b->data + (size_t)start * dtype_size(b->dtype), nbytes);
+  if (piece_of(u, &start)) {
+    const char *from = (const char *)b->data + (size_t)start * dtype_size(b->dtype);
+    TgStatus s = d->backend->copy_out(d, out, from, nbytes);
+    launch_time_taken(ctx, d);
+    return s;
+  }
   TgTensor *whole = side_by_side(ctx, u);
   TgStatus s = whole ? engine_read(ctx, whole, out, nbytes) : ctx->err.status;
   tg_release(whole);

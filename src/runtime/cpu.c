@@ -461,14 +461,19 @@ static Pool *pool_get(Device *d, Cpu *p) {
   return pool;
 }
 
-static TgStatus cpu_launch(Device *d, Program *g, void *const *bufs, const int64_t *vars) {
-  if (g->interp) return backend_interp_c.launch(d, g->interp, bufs, vars);
+static TgStatus cpu_launch(Device *d, const Launch *l) {
+  const Program *g = l->program;
+  if (g->interp) {
+    Launch interpreted = *l;
+    interpreted.program = g->interp;
+    return backend_interp_c.launch(d, &interpreted);
+  }
   if (g->nthread == 1 && !g->scratch_bytes) {
-    g->fn(bufs, vars, 0, NULL);
+    g->fn(l->bufs, l->vars, 0, NULL);
     return TG_OK;
   }
   Pool *pool = pool_get(d, d->priv);
-  TgStatus st = pool ? pool_run(pool, g->fn, bufs, vars, g->nthread, g->scratch_bytes) : TG_ERR_NOMEM;
+  TgStatus st = pool ? pool_run(pool, g->fn, l->bufs, l->vars, g->nthread, g->scratch_bytes) : TG_ERR_NOMEM;
   return st ? error_set(d->err, st, "CPU: out of memory for %zu bytes of scratch per thread",
                         g->scratch_bytes)
             : TG_OK;
@@ -486,5 +491,5 @@ const TgBackend backend_cpu = {.name = "CPU",
                                .compile = cpu_compile,
                                .unload = cpu_unload,
                                .launch = cpu_launch,
-                               .sync = host_sync,
+                               HOST_ORDER,
                                .renderer = &renderer_c};

@@ -12,27 +12,70 @@ typedef struct KernelSpec {
   const char *source;
 } KernelSpec; /* source: NULL for backends without renderer */
 
+typedef struct Launch {
+  Program *program;
+  void *const *bufs;   /* for each PARAM slot */
+  const int64_t *vars; /* of the program's variables, in its order */
+  int nbuf, nvar;
+} Launch;
+
+typedef struct Event Event;             /* a moment in what a device was given; the backend defines it */
+typedef struct LaunchGraph LaunchGraph; /* launches that are given as one; the backend defines it */
+
 /* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
  * the launch. HAS_OWN_MEMORY: the host cannot read and write its buffers in place. HAS_FILES_ONLY: its memory
- * is files, and it computes nothing. */
-enum { HAS_THREADS = 1, HAS_RUN = 2, HAS_CHECKS = 4, HAS_OWN_MEMORY = 8, HAS_FILES_ONLY = 16 };
+ * is files, and it computes nothing. HAS_QUEUE: launch and copy return before they are done, and what goes
+ * wrong in them may be told by a later call. */
+enum {
+  HAS_THREADS = 1,
+  HAS_RUN = 2,
+  HAS_CHECKS = 4,
+  HAS_OWN_MEMORY = 8,
+  HAS_FILES_ONLY = 16,
+  HAS_QUEUE = 32
+};
 
+/* A device does what it is given in order: copies and launches that read what others write need nothing
+ * besides. Between two devices, `wait` makes an order. A device without a queue has done each thing when the
+ * call returns; host.c has its events and graphs. */
 typedef struct TgBackend {
   const char *name; /* "CPU", "INTERP", "NULL:CUDA" .. */
   uint32_t has;
   TgStatus (*open)(Device *d); /* TG_ERR_DEVICE with a reason when it cannot work here */
   void (*close)(Device *d);
+
+  /* memory */
   TgStatus (*alloc)(Device *d, size_t nbytes, void **out); /* 64-byte aligned; of any content */
-  void (*free)(Device *d, void *p, size_t nbytes);
-  TgStatus (*copy_in)(Device *d, void *dst, const void *src, size_t nbytes);
-  TgStatus (*copy_out)(Device *d, void *dst, const void *src, size_t nbytes);
-  TgStatus (*copy)(Device *d, void *dst, const void *src, size_t nbytes); /* within the device */
+  void (*free)(Device *d, void *p, size_t nbytes);         /* also while what it was given still uses p */
+  TgStatus (*host_alloc)(Device *d, size_t nbytes, void **out); /* the host's, which the device reaches too */
+  void (*host_free)(Device *d, void *p, size_t nbytes);
+  TgStatus (*memory_info)(Device *d, uint64_t *unused, uint64_t *total); /* bytes */
+
+  /* copies */
+  TgStatus (*copy_in)(Device *d, void *dst, const void *src, size_t nbytes);  /* src may be reused at once */
+  TgStatus (*copy_out)(Device *d, void *dst, const void *src, size_t nbytes); /* waits: dst is filled */
+  TgStatus (*copy)(Device *d, void *dst, const void *src, size_t nbytes);     /* within the device */
+  /* from another device of this backend, which the caller orders by events; NULL: goes through the host */
+  TgStatus (*copy_peer)(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
+
   /* Compiles a batch: out[i] for k[i]; all or nothing. */
   TgStatus (*compile)(Device *d, const KernelSpec *k, int n, Program **out);
   void (*unload)(Device *d, Program *p);
-  TgStatus (*launch)(Device *d, Program *p, void *const *bufs,
-                     const int64_t *vars); /* bufs[slot] for each PARAM */
-  TgStatus (*sync)(Device *d);
+  TgStatus (*launch)(Device *d, const Launch *l);
+
+  /* the same launches again and again: made once, given other arguments, launched as one */
+  TgStatus (*graph_new)(Device *d, const Launch *l, int n, LaunchGraph **out);
+  TgStatus (*graph_update)(Device *d, LaunchGraph *g, int i, const Launch *l); /* launch i, same program */
+  TgStatus (*graph_launch)(Device *d, LaunchGraph *g);
+  void (*graph_free)(Device *d, LaunchGraph *g);
+
+  /* order and time */
+  TgStatus (*sync)(Device *d);                    /* until all that it was given is done */
+  TgStatus (*event_record)(Device *d, Event **e); /* after all given so far; *e is made where it is NULL */
+  TgStatus (*event_reach)(Device *d, Event *e);   /* the host waits for it */
+  TgStatus (*event_wait)(Device *d, Event *e);    /* what d is given from now on waits for e of any device */
+  double (*event_us)(Device *d, Event *from, Event *to); /* between two that were reached */
+  void (*event_free)(Device *d, Event *e);
   const Renderer *renderer; /* optional: NULL takes linear UOps directly */
 } TgBackend;
 
@@ -49,6 +92,9 @@ struct Device {
   const char *describe;          /* one line for `tg devices` */
   struct HostBlock *kept[48][8]; /* host memory that was freed, by size (host.c) */
   uint64_t bytes_kept;
+  Event *fence;         /* of the last copy to or from another device */
+  Event *begun, *ended; /* around the launches whose time .. */
+  bool timing;          /* .. was not taken yet */
   uint64_t rng_counter; /* words drawn here */
   int rng_order; /* how many devices drew before it since the seed was set, and one; 0: it did not draw */
   uint64_t bytes_most; /* it may have in use; 0: what there is */

@@ -1,6 +1,6 @@
 /* files.c: the device DISK: files as memory that nothing computes on. In: buffers whose memory is a mapping
  * (disk.c). Out: their bytes, to and from other devices. */
-#include "runtime/device.h"
+#include "runtime/cpu.h"
 #include <string.h>
 
 static TgStatus disk_open(Device *d) {
@@ -31,12 +31,10 @@ static TgStatus disk_compile(Device *d, const KernelSpec *k, int n, Program **ou
 
 static void disk_unload(Device *d, Program *p) { (void)d, (void)p; }
 
-static TgStatus disk_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
-  (void)p, (void)bufs, (void)vars;
+static TgStatus disk_launch(Device *d, const Launch *l) {
+  (void)l;
   return error_set(d->err, TG_ERR_DEVICE, "DISK: it computes nothing");
 }
-
-static TgStatus disk_sync(Device *d) { return (void)d, TG_OK; }
 
 const TgBackend backend_disk = {.name = "DISK",
                                 .has = HAS_FILES_ONLY,
@@ -50,4 +48,4 @@ const TgBackend backend_disk = {.name = "DISK",
                                 .compile = disk_compile,
                                 .unload = disk_unload,
                                 .launch = disk_launch,
-                                .sync = disk_sync};
+                                HOST_ORDER};

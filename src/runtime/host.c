@@ -2,9 +2,10 @@
  * Large ones that were freed are kept, by size, for the next that is asked for: memory fresh from the system
  * costs a page fault for each 4 KB, more than most kernels take to write it. What a buffer holds at first is
  * not said: kernels write all that is read. Where graphs are checked (TG_SPEC) it is a pattern, so that a
- * read of what nothing wrote shows. */
+ * read of what nothing wrote shows. Also here: events and graphs of devices that have no queue. */
 #include "runtime/cpu.h"
 #include <string.h>
+#include <unistd.h>
 
 enum {
   ALIGN = 64,
@@ -98,4 +99,92 @@ TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes) {
   return TG_OK;
 }
 
+TgStatus host_pinned(Device *d, size_t nbytes, void **out) {
+  *out = mem_alloc_raw(d->mem, nbytes + 1);
+  return *out ? TG_OK : error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->name, nbytes);
+}
+
+void host_unpinned(Device *d, void *p, size_t nbytes) { (void)nbytes, mem_free(d->mem, p); }
+
+TgStatus host_memory(Device *d, uint64_t *unused, uint64_t *total) {
+  (void)d;
+  long pages = sysconf(_SC_PHYS_PAGES), left = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  *total = (uint64_t)TG_MAX(pages, 0) * (uint64_t)size;
+  *unused = (uint64_t)TG_MAX(left, 0) * (uint64_t)size;
+  return TG_OK;
+}
+
+/* ---- order and time of a device that has done each thing when the call returns */
+struct Event {
+  double at_s;
+};
+
 TgStatus host_sync(Device *d) { return (void)d, TG_OK; }
+
+TgStatus host_event_record(Device *d, Event **e) {
+  if (!*e && !(*e = mem_alloc(d->mem, sizeof **e)))
+    return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
+  (*e)->at_s = time_now_s();
+  return TG_OK;
+}
+
+TgStatus host_event_wait(Device *d, Event *e) { return (void)d, (void)e, TG_OK; }
+
+double host_event_us(Device *d, Event *from, Event *to) { return (void)d, (to->at_s - from->at_s) * 1e6; }
+
+void host_event_free(Device *d, Event *e) { mem_free(d->mem, e); }
+
+/* ---- graphs: the launches, with arguments of their own */
+struct LaunchGraph {
+  int n;
+  Launch *launch;
+  void **bufs; /* of all launches, one after another */
+  int64_t *vars;
+};
+
+void host_graph_free(Device *d, LaunchGraph *g) {
+  if (!g) return;
+  mem_free(d->mem, g->launch), mem_free(d->mem, g->bufs), mem_free(d->mem, g->vars);
+  mem_free(d->mem, g);
+}
+
+TgStatus host_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l) {
+  (void)d;
+  const Launch *own = &g->launch[i];
+  if (l->nbuf) memcpy((void *)own->bufs, l->bufs, (size_t)l->nbuf * sizeof *l->bufs);
+  if (l->nvar) memcpy((void *)own->vars, l->vars, (size_t)l->nvar * sizeof *l->vars);
+  return TG_OK;
+}
+
+TgStatus host_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
+  size_t nbuf = 0, nvar = 0;
+  for (int i = 0; i < n; i++)
+    nbuf += (size_t)l[i].nbuf, nvar += (size_t)l[i].nvar;
+  LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
+  if (g) {
+    g->launch = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *g->launch);
+    g->bufs = mem_alloc(d->mem, (nbuf + 1) * sizeof *g->bufs);
+    g->vars = mem_alloc(d->mem, (nvar + 1) * sizeof *g->vars);
+  }
+  if (!g || !g->launch || !g->bufs || !g->vars) {
+    host_graph_free(d, g);
+    return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
+  }
+  g->n = n;
+  nbuf = nvar = 0;
+  for (int i = 0; i < n; i++) {
+    g->launch[i] = l[i];
+    g->launch[i].bufs = g->bufs + nbuf, g->launch[i].vars = g->vars + nvar;
+    nbuf += (size_t)l[i].nbuf, nvar += (size_t)l[i].nvar;
+    host_graph_update(d, g, i, &l[i]);
+  }
+  *out = g;
+  return TG_OK;
+}
+
+TgStatus host_graph_launch(Device *d, LaunchGraph *g) {
+  TgStatus s = TG_OK;
+  for (int i = 0; i < g->n && !s; i++)
+    s = d->backend->launch(d, &g->launch[i]);
+  return s;
+}

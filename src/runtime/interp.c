@@ -469,14 +469,15 @@ static TgStatus run_grid(Run *r, const Scalar *first) {
   return st;
 }
 
-static TgStatus interp_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
+static TgStatus interp_launch(Device *d, const Launch *l) {
+  const Program *p = l->program;
   TgStatus st = TG_ERR_NOMEM;
   Scalar *s = mem_alloc(d->mem, ((size_t)p->nslot + 1) * sizeof *s);
   void **mem = mem_alloc(d->mem, ((size_t)p->nmem + 1) * sizeof *mem);
   bool ok = s && mem, grid = false;
   for (int i = 0; i < p->nmem && ok; i++) {
     if (p->mem[i].slot >= 0)
-      mem[i] = bufs[p->mem[i].slot];
+      mem[i] = l->bufs[p->mem[i].slot];
     else
       ok = (mem[i] = mem_alloc(d->mem, (size_t)p->mem[i].nelem * dtype_size(p->mem[i].dtype))) != NULL;
   }
@@ -489,7 +490,7 @@ static TgStatus interp_launch(Device *d, Program *p, void *const *bufs, const in
       s[c->slot + l] = c->value;
   for (int i = 0; i < p->n; i++)
     grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER;
-  Run r = {.d = d, .p = p, .mem = mem, .vars = vars};
+  Run r = {.d = d, .p = p, .mem = mem, .vars = l->vars};
   if (grid && !st)
     st = run_grid(&r, s);
   else
@@ -522,7 +523,7 @@ static void interp_close(Device *d) { host_trim(d); }
                         .compile = interp_compile,                                                           \
                         .unload = interp_unload,                                                             \
                         .launch = interp_launch,                                                             \
-                        .sync = host_sync,                                                                   \
+                        HOST_ORDER,                                                                          \
                         .renderer = rend}
 INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);

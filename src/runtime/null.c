@@ -39,10 +39,7 @@ static TgStatus null_compile(Device *d, const KernelSpec *k, int n, Program **ou
   return TG_OK;
 }
 
-static TgStatus null_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
-  (void)d, (void)p, (void)bufs, (void)vars;
-  return TG_OK;
-}
+static TgStatus null_launch(Device *d, const Launch *l) { return (void)d, (void)l, TG_OK; }
 
 /* Nothing computes here, so large memory is address space that nobody touches: planning a model costs no
  * memory of its size. */
@@ -83,7 +80,7 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
                         .compile = null_compile,                                                             \
                         .unload = null_unload,                                                               \
                         .launch = null_launch,                                                               \
-                        .sync = host_sync,                                                                   \
+                        HOST_ORDER,                                                                          \
                         .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);

@@ -165,6 +165,6 @@ TgStatus tg_sync(TgContext *ctx) {
   TG_REQUIRE_OR(ctx, ctx->dev_open, TG_ERR_DEVICE, TG_ERR_DEVICE, "sync: no device is open");
   TgStatus s = TG_OK;
   for (int i = 0; !s && i < device_count(ctx); i++)
-    s = device_at(ctx, i)->backend->sync(device_at(ctx, i));
+    s = device_sync(ctx, device_at(ctx, i));
   return s;
 }

@@ -159,7 +159,8 @@ static void run(Case *c, int n) {
         assert_int_equal(d->backend->alloc(d, c[i].buf[j].nbytes, &b[j]), TG_OK);
         d->backend->copy_in(d, b[j], c[i].buf[j].data, c[i].buf[j].nbytes);
       }
-      if (d->backend->launch(d, g[i], b, c[i].vars)) fail_msg("%s", d->err->msg);
+      if (d->backend->launch(d, &(Launch){.program = g[i], .bufs = b, .vars = c[i].vars}))
+        fail_msg("%s", d->err->msg);
       char who[200];
       snprintf(who, sizeof who, "%.100s %s", d->describe, c[i].k->lin.name);
       c[i].check(&c[i], who, b);
@@ -1068,7 +1069,7 @@ static void test_thread_counts(void **state) {
     for (int i = 0; i < 400; i++) {
       int64_t out[16] = {0};
       void *b[] = {out};
-      assert_int_equal(backend_cpu.launch(&v.d, g, b, NULL), TG_OK);
+      assert_int_equal(backend_cpu.launch(&v.d, &(Launch){.program = g, .bufs = b}), TG_OK);
       for (int t = 0; t < 16; t++)
         assert_int_equal(out[t], 10000ll * 9999 / 2 + 10000ll * t);
       if (i % 100 == 0) usleep(2000);
@@ -1145,7 +1146,7 @@ static void test_interp_bounds(void **state) {
   assert_int_equal(backend_interp.compile(&v.d, &(KernelSpec){&k->lin, NULL}, 1, &g), TG_OK);
   float in[8] = {0}, out[8] = {0};
   void *b[] = {out, in};
-  assert_int_equal(backend_interp.launch(&v.d, g, b, NULL), TG_ERR_INTERNAL);
+  assert_int_equal(backend_interp.launch(&v.d, &(Launch){.program = g, .bufs = b}), TG_ERR_INTERNAL);
   assert_non_null(strstr(v.err.msg, "over"));
   assert_non_null(strstr(v.err.msg, "at 7 of buffer 1 with 7 elements"));
   backend_interp.unload(&v.d, g);
@@ -1194,7 +1195,7 @@ static void test_allocation_failures(void **state) { /* the n-th allocation fail
       if (ok) {
         if (w) ok = renderer_c.render(&s, &k->lin, &err);
         ok = ok && !d.backend->compile(&d, &(KernelSpec){&k->lin, w ? str_text(&s) : NULL}, 1, &g);
-        ok = ok && !d.backend->launch(&d, g, b, NULL);
+        ok = ok && !d.backend->launch(&d, &(Launch){.program = g, .bufs = b});
         d.backend->unload(&d, g);
         d.backend->close(&d);
       }
@@ -1277,7 +1278,7 @@ static void with_cache(const char *dir, int expect_hits, int expect_compiled) {
   assert_int_equal(backend_cpu.compile(&v.d, &(KernelSpec){&k->lin, str_text(&s)}, 1, &g), TG_OK);
   float in[8] = {1, 2, 3}, out[8] = {0};
   void *b[] = {out, in};
-  assert_int_equal(backend_cpu.launch(&v.d, g, b, NULL), TG_OK);
+  assert_int_equal(backend_cpu.launch(&v.d, &(Launch){.program = g, .bufs = b}), TG_OK);
   assert_true(out[2] == 8);
   assert_int_equal(v.d.cache_hits, expect_hits);
   assert_int_equal(v.d.kernels_compiled, expect_compiled);
@@ -1365,7 +1366,7 @@ static void test_gpu_text(void **state) {
     if (!strstr(str_text(&s), want[i])) fail_msg("%s", str_text(&s));
     Program *g;
     assert_int_equal(nulls[i]->compile(&v.d, &(KernelSpec){&k->lin, str_text(&s)}, 1, &g), TG_OK);
-    assert_int_equal(nulls[i]->launch(&v.d, g, NULL, NULL), TG_OK);
+    assert_int_equal(nulls[i]->launch(&v.d, &(Launch){.program = g, .bufs = NULL}), TG_OK);
     nulls[i]->unload(&v.d, g);
     nulls[i]->close(&v.d);
     if (getenv("TG_SHOW")) printf("%s\n", str_text(&s));

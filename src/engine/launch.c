@@ -1,0 +1,258 @@
+/* launch.c: plans run. In: plans with the memories that they read and write. Out: launches given to the
+ * device, one by one, or, for what is replayed, as one graph whose arguments alone change. Nothing here waits
+ * for the device but to tell the time. */
+#include "engine/engine.h"
+#include "uop/dims.h"
+#include <stdio.h>
+#include <string.h>
+
+/* ---- memory */
+TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
+  if (b->data || !b->nelem) return TG_OK;
+  return device_alloc(ctx, b->device, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
+}
+
+typedef struct Given {
+  const Device *of;
+  bool any;
+} Given;
+
+static void slabs_freed(Plan *p, void *user) {
+  Given *given = user;
+  for (int k = 0; p->dev == given->of && !p->running && p->slab && k < p->nslab; k++) {
+    if (!p->slab[k]) continue;
+    p->dev->backend->free(p->dev, p->slab[k], p->slab_bytes[k]);
+    p->slab[k] = NULL, given->any = true;
+  }
+}
+
+bool slabs_given_back(TgContext *ctx, const Device *d) {
+  Given given = {.of = d};
+  plans_each(ctx, slabs_freed, &given);
+  return given.any;
+}
+
+static TgStatus slabs_ready(TgContext *ctx, Plan *p) {
+  TgStatus st = TG_OK;
+  p->running = true;
+  for (int i = 0; i < p->nslab && !st; i++)
+    if (!p->slab[i] && p->slab_bytes[i]) st = device_alloc(ctx, p->dev->index, p->slab_bytes[i], &p->slab[i]);
+  return st;
+}
+
+/* ---- arguments */
+/* The values of a program's variables, in units of the VAR nodes. */
+static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
+  for (int i = 0; i < p->nvar; i++) {
+    const DimVar *v = dims_var_at(ctx->dims, p->var[i]);
+    if (!v || !v->bound)
+      return error_set(&ctx->err, TG_ERR_STATE, "realize: variable '%.64s' is not bound to a value",
+                       v ? v->name : "?");
+    out[i] = v->value / v->multiple;
+  }
+  return TG_OK;
+}
+
+/* What a launch is given: room for the pointers and variables of the largest kernel. */
+typedef struct LaunchRoom {
+  void *bufs_small[32], **bufs;
+  int64_t vars_small[16], *vars;
+} LaunchRoom;
+
+static TgStatus launch_room(TgContext *ctx, const PlanRun *run, size_t n, LaunchRoom *r) {
+  int most = 0, most_vars = 0;
+  for (size_t i = 0; i < n; i++)
+    for (int k = 0; k < run[i].plan->sched.nkernel; k++) {
+      most = TG_MAX(most, run[i].plan->sched.kernel[k].narg);
+      most_vars = TG_MAX(most_vars, run[i].plan->prog[k]->nvar);
+    }
+  r->bufs = most > 32 ? mem_alloc(&ctx->mem, (size_t)most * sizeof *r->bufs) : r->bufs_small;
+  r->vars = most_vars > 16 ? mem_alloc(&ctx->mem, (size_t)most_vars * sizeof *r->vars) : r->vars_small;
+  return r->bufs && r->vars ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+}
+
+static void launch_room_end(TgContext *ctx, LaunchRoom *r) {
+  if (r->bufs != r->bufs_small) mem_free(&ctx->mem, r->bufs);
+  if (r->vars != r->vars_small) mem_free(&ctx->mem, r->vars);
+}
+
+static TgStatus args_set(TgContext *ctx, const PlanRun *run, const SchedKernel *sk, void **bufs) {
+  const Plan *p = run->plan;
+  for (int a = 0; a < sk->narg; a++) {
+    int64_t id = sk->arg[a];
+    if (id >= TEMP_BASE) {
+      int t = (int)(id - TEMP_BASE);
+      bufs[a] = run->temp[t] ? run->temp[t]->data : p->slab[p->slab_of[t]];
+      continue;
+    }
+    Buffer *b = run->buf[id].buffer;
+    TgStatus st = b ? buffer_ready(ctx, b)
+                    : error_set(&ctx->err, TG_ERR_STATE, "realize: a buffer that the graph reads was freed");
+    if (st) return st;
+    bufs[a] = (char *)b->data + run->buf[id].offset;
+  }
+  return TG_OK;
+}
+
+/* Kernel k of a plan with its arguments, which stand in r. */
+static TgStatus launch_get(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r, Launch *out) {
+  const SchedKernel *sk = &run->plan->sched.kernel[k];
+  const CachedProgram *prog = run->plan->prog[k];
+  TgStatus st = vars_get(ctx, prog, r->vars);
+  if (!st) st = args_set(ctx, run, sk, r->bufs);
+  *out = (Launch){prog->prog, r->bufs, r->vars, sk->narg, prog->nvar};
+  return st;
+}
+
+/* ---- time */
+/* Of a device with a queue: from the first launch that nobody has waited for to the last. */
+static TgStatus time_begins(Device *d) {
+  if (!(d->backend->has & HAS_QUEUE) || d->timing) return TG_OK;
+  d->timing = true;
+  return d->backend->event_record(d, &d->begun);
+}
+
+static TgStatus time_ends(TgContext *ctx, Device *d, double begin) {
+  if (d->backend->has & HAS_QUEUE) return d->backend->event_record(d, &d->ended);
+  ctx->counters.ms += (time_now_s() - begin) * 1e3;
+  return TG_OK;
+}
+
+void launch_time_taken(TgContext *ctx, Device *d) {
+  if (d->timing && d->begun && d->ended)
+    ctx->counters.ms += d->backend->event_us(d, d->begun, d->ended) / 1e3;
+  d->timing = false;
+}
+
+/* One launch, and with TG_DEBUG=2 its time, as the device tells it. */
+static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r) {
+  Device *d = run->plan->dev;
+  Event *begin = NULL, *end = NULL;
+  Launch l;
+  bool timed = ctx->env.debug >= 2;
+  TgStatus st = launch_get(ctx, run, k, r, &l);
+  if (!st && timed) st = d->backend->event_record(d, &begin);
+  if (!st) st = d->backend->launch(d, &l);
+  if (!st && timed) st = d->backend->event_record(d, &end);
+  if (!st && timed) st = d->backend->event_reach(d, end);
+  if (!st && timed)
+    fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->name, k,
+            run->plan->prog[k]->name, l.nbuf, d->backend->event_us(d, begin, end),
+            run->plan->sched.kernel[k].est_us);
+  d->backend->event_free(d, begin), d->backend->event_free(d, end);
+  return st;
+}
+
+static void run_counted(TgContext *ctx, const Plan *p) {
+  ctx->counters.kernels += (uint64_t)p->sched.nkernel, ctx->counters.launches += (uint64_t)p->sched.nkernel;
+  for (int k = 0; k < p->sched.nkernel; k++)
+    ctx->counters.flops += (uint64_t)p->sched.kernel[k].flops;
+}
+
+/* Variables are looked up before anything runs, and again by each kernel: an error may not leave half a plan
+ * run. */
+TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
+  Plan *p = run->plan;
+  LaunchRoom room;
+  TgStatus st = launch_room(ctx, run, 1, &room), slabs = slabs_ready(ctx, p);
+  if (!st) st = slabs;
+  for (int k = 0; k < p->sched.nkernel && !st; k++)
+    st = vars_get(ctx, p->prog[k], room.vars);
+  double begin = time_now_s();
+  if (!st) st = time_begins(p->dev);
+  for (int k = 0; k < p->sched.nkernel && !st; k++)
+    st = kernel_launch(ctx, run, k, &room);
+  if (!st) st = time_ends(ctx, p->dev, begin);
+  run_counted(ctx, p);
+  p->running = false;
+  launch_room_end(ctx, &room);
+  return st;
+}
+
+/* ---- replay */
+struct Replay {
+  Device *dev;
+  LaunchGraph *graph;
+  Launch *launch; /* n of them, as the graph has them; their arguments stand in bufs and vars */
+  int n;
+  void **bufs;
+  int64_t *vars;
+};
+
+void replay_free(TgContext *ctx, Replay *r) {
+  if (!r) return;
+  if (r->graph) r->dev->backend->graph_free(r->dev, r->graph);
+  mem_free(&ctx->mem, r->launch), mem_free(&ctx->mem, r->bufs), mem_free(&ctx->mem, r->vars);
+  mem_free(&ctx->mem, r);
+}
+
+/* Room for the arguments of all launches; NULL: out of memory. */
+static Replay *replay_new(TgContext *ctx, const PlanRun *run, size_t n) {
+  size_t nlaunch = 0, nbuf = 0, nvar = 0;
+  for (size_t i = 0; i < n; i++)
+    for (int k = 0; k < run[i].plan->sched.nkernel; k++) {
+      nlaunch++, nbuf += (size_t)run[i].plan->sched.kernel[k].narg;
+      nvar += (size_t)run[i].plan->prog[k]->nvar;
+    }
+  Replay *r = mem_alloc(&ctx->mem, sizeof *r);
+  if (!r) return NULL;
+  r->dev = run->plan->dev, r->n = (int)nlaunch;
+  r->launch = mem_alloc(&ctx->mem, (nlaunch + 1) * sizeof *r->launch);
+  r->bufs = mem_alloc(&ctx->mem, (nbuf + 1) * sizeof *r->bufs);
+  r->vars = mem_alloc(&ctx->mem, (nvar + 1) * sizeof *r->vars);
+  if (r->launch && r->bufs && r->vars) return r;
+  replay_free(ctx, r);
+  return NULL;
+}
+
+/* Launch i is to have what `now` has; room for the arguments begins at bufs and vars. */
+static TgStatus launch_updated(Replay *r, int i, const Launch *now, void **bufs, int64_t *vars) {
+  Launch *had = &r->launch[i];
+  size_t bufs_size = (size_t)now->nbuf * sizeof *bufs, vars_size = (size_t)now->nvar * sizeof *vars;
+  bool same = had->program == now->program && !memcmp(bufs, now->bufs, bufs_size) &&
+              !memcmp(vars, now->vars, vars_size);
+  if (same) return TG_OK;
+  memcpy(bufs, now->bufs, bufs_size), memcpy(vars, now->vars, vars_size);
+  *had = *now, had->bufs = bufs, had->vars = vars;
+  return r->graph ? r->dev->backend->graph_update(r->dev, r->graph, i, had) : TG_OK;
+}
+
+/* All arguments are looked at, and what changed is told to the graph, before anything runs. */
+static TgStatus replay_updated(TgContext *ctx, Replay *r, const PlanRun *run, size_t n,
+                               const LaunchRoom *room) {
+  void **bufs = r->bufs;
+  int64_t *vars = r->vars;
+  int launch = 0;
+  for (size_t i = 0; i < n; i++)
+    for (int k = 0; k < run[i].plan->sched.nkernel; k++) {
+      Launch now;
+      TgStatus st = launch_get(ctx, &run[i], k, room, &now);
+      if (!st) st = launch_updated(r, launch++, &now, bufs, vars);
+      if (st) return st;
+      bufs += now.nbuf, vars += now.nvar;
+    }
+  return r->graph ? TG_OK : r->dev->backend->graph_new(r->dev, r->launch, r->n, &r->graph);
+}
+
+TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n) {
+  LaunchRoom room;
+  Device *d = run->plan->dev;
+  TgStatus st = TG_OK;
+  for (size_t i = 0; i < n && ctx->env.debug >= 2; i++) /* each launch with its time */
+    if ((st = plan_run(ctx, &run[i])) || i + 1 == n) return st;
+  if (!*made && !(*made = replay_new(ctx, run, n)))
+    return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  st = launch_room(ctx, run, n, &room);
+  for (size_t i = 0; i < n && !st; i++)
+    st = slabs_ready(ctx, run[i].plan);
+  if (!st) st = replay_updated(ctx, *made, run, n, &room);
+  double begin = time_now_s();
+  if (!st) st = time_begins(d);
+  if (!st) st = d->backend->graph_launch(d, (*made)->graph);
+  if (!st) st = time_ends(ctx, d, begin);
+  if (!st) ctx->counters.graphs++;
+  for (size_t i = 0; i < n; i++)
+    run_counted(ctx, run[i].plan), run[i].plan->running = false;
+  launch_room_end(ctx, &room);
+  return st;
+}

@@ -158,7 +158,7 @@ uint64_t devices_bytes(const TgContext *ctx); /* in use, on all */
 /* memory of a device, within its limit; what caches hold of it is given back for that */
 TgStatus device_alloc(TgContext *ctx, int device, size_t nbytes, void **out);
 TgStatus device_sync(TgContext *ctx, Device *d); /* until it has done all that it was given */
-TgStatus engine_open(TgContext *ctx); /* opens the device named by env.dev, or the best present */
+TgStatus engine_open(TgContext *ctx);            /* opens the device named by env.dev, or the best present */
 void engine_close(TgContext *ctx);
 void engine_cache_clear(TgContext *ctx); /* forgets every schedule and program */
 TgStatus engine_realize(TgContext *ctx, TgTensor *const *t, size_t n);

@@ -1,0 +1,168 @@
+/* kernels.c: compiled kernels. In: kernels as text. Out: what the device launches, looked up in the device,
+ * then on disk; what is left is for the backend to compile. A kernel's symbol carries the hash of its key, so
+ * equal names never meet. */
+#define _GNU_SOURCE
+#include "runtime/kernels.h"
+#include <stdio.h>
+#include <string.h>
+
+typedef struct Object {
+  uint8_t digest[32];
+  Blob bytes;
+  void *module;
+  struct Object *next;
+} Object;
+
+bool kernels_open(Device *d, KernelTable *t, const KernelLoader *loader, const Renderer *r) {
+  t->loader = loader;
+  map_init(&t->kernels, d->mem), str_init(&t->prelude, d->mem);
+  r->prelude(&t->prelude);
+  if (t->prelude.oom) return false;
+  t->cache = cache_open(d->mem, d->os, d->env);
+  return true;
+}
+
+void kernels_close(Device *d, KernelTable *t) {
+  for (Object *o = t->objects, *next; o; o = next) {
+    next = o->next;
+    t->loader->unload(d, o->module);
+    mem_free(d->mem, o->bytes.at), mem_free(d->mem, o);
+  }
+  for (size_t i = 0; i < t->kernels.cap; i++)
+    if (t->kernels.at[i].used)
+      for (Kernel *k = (Kernel *)(uintptr_t)t->kernels.at[i].val, *next; k; k = next)
+        next = k->next, mem_free(d->mem, k);
+  map_free(&t->kernels), str_free(&t->prelude);
+  cache_close(t->cache);
+  t->objects = NULL, t->cache = NULL;
+}
+
+/* ---- kernels */
+static bool key_of(Device *d, KernelTable *t, const KernelSpec *k, uint8_t key[32]) {
+  Str s;
+  str_init(&s, d->mem);
+  t->loader->ident(d, k, &s);
+  const char *parts[] = {"tinygrad-c 2", str_text(&t->prelude), k->linear->name, k->source};
+  for (size_t i = 0; i < TG_COUNT(parts); i++)
+    str_putn(&s, parts[i], strlen(parts[i]) + 1);
+  bool ok = !s.oom;
+  if (ok) sha256(s.at, s.len, key);
+  str_free(&s);
+  return ok;
+}
+
+static uint64_t key_word(const uint8_t key[32]) {
+  uint64_t w;
+  memcpy(&w, key, sizeof w);
+  return w;
+}
+
+/* Found or added; NULL: out of memory. */
+static Kernel *kernel_at(Device *d, KernelTable *t, const uint8_t key[32], const char *name) {
+  uint64_t v = 0;
+  map_get(&t->kernels, key_word(key), &v);
+  Kernel *first = (Kernel *)(uintptr_t)v, *k = first;
+  while (k && memcmp(k->key, key, 32))
+    k = k->next;
+  if (k || !(k = mem_alloc(d->mem, sizeof *k))) return k;
+  memcpy(k->key, key, 32);
+  snprintf(k->symbol, sizeof k->symbol, "%.90s_%016llx", name, (unsigned long long)key_word(key));
+  k->next = first;
+  if (map_put_ptr(&t->kernels, key_word(key), k)) return k;
+  mem_free(d->mem, k);
+  return NULL;
+}
+
+/* ---- objects */
+/* Takes the bytes. The same object is loaded once. NULL: told in d->err. */
+static Object *object_get(Device *d, KernelTable *t, const uint8_t digest[32], Blob *bytes) {
+  for (Object *o = t->objects; o; o = o->next)
+    if (!memcmp(o->digest, digest, 32)) {
+      mem_free(d->mem, bytes->at);
+      *bytes = (Blob){0};
+      return o;
+    }
+  Object *o = mem_alloc(d->mem, sizeof *o);
+  if (!o) error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
+  if (!o || t->loader->load(d, bytes, &o->module)) {
+    mem_free(d->mem, o), mem_free(d->mem, bytes->at);
+    *bytes = (Blob){0};
+    return NULL;
+  }
+  memcpy(o->digest, digest, 32);
+  o->bytes = *bytes, *bytes = (Blob){0};
+  o->next = t->objects, t->objects = o;
+  return o;
+}
+
+static bool kernel_linked(Device *d, KernelTable *t, Kernel *k, const Object *o) {
+  k->fn = t->loader->find(d, o->module, &o->bytes, k->symbol);
+  return k->fn != NULL;
+}
+
+/* What on disk does not load is compiled again. */
+static bool kernel_from_disk(Device *d, KernelTable *t, Kernel *k) {
+  uint8_t digest[32];
+  Blob bytes;
+  if (!cache_get(t->cache, k->key, digest, &bytes)) return false;
+  TgError *told = d->err, ignored = {0};
+  d->err = &ignored;
+  Object *o = object_get(d, t, digest, &bytes);
+  d->err = told;
+  return o && kernel_linked(d, t, k, o);
+}
+
+TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
+                      int *ntodo) {
+  *ntodo = 0;
+  for (int i = 0; i < n; i++) {
+    uint8_t key[32];
+    if (NEVER(!ks[i].source)) return error_set(d->err, TG_ERR_INTERNAL, "%s: kernel without source", d->name);
+    bool ok = key_of(d, t, &ks[i], key) && (kn[i] = kernel_at(d, t, key, ks[i].linear->name));
+    if (!ok) return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
+    if (kn[i]->fn || kn[i]->refused || kn[i]->listed) continue;
+    if (t->loader->too_long && t->loader->too_long(&ks[i]))
+      kn[i]->refused = true;
+    else if (kernel_from_disk(d, t, kn[i]))
+      d->cache_hits++;
+    else
+      kn[i]->listed = true, todo[(*ntodo)++] = i;
+  }
+  for (int i = 0; i < *ntodo; i++)
+    kn[todo[i]]->listed = false;
+  return TG_OK;
+}
+
+bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn, int n, Str *out) {
+  const char **texts = mem_alloc(out->mem, ((size_t)n + 1) * sizeof *texts);
+  if (!texts) return false;
+  for (int i = 0; i < n; i++)
+    texts[i] = ks[i]->source;
+  bool ok = prelude_prune(out, str_text(&t->prelude), texts, n);
+  mem_free(out->mem, texts);
+  for (int i = 0; i < n; i++) { /* the macro gives the function its symbol, and nothing else */
+    const char *parts[] = {"#define ",  ks[i]->linear->name, " ", kn[i]->symbol, "\n", ks[i]->source,
+                           "\n#undef ", ks[i]->linear->name, "\n"};
+    for (size_t k = 0; k < TG_COUNT(parts); k++)
+      str_put(out, parts[k]);
+  }
+  return ok && !out->oom;
+}
+
+TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *kn, int n) {
+  uint8_t digest[32], (*keys)[32] = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *keys);
+  if (!keys) return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
+  sha256(object->at, object->nbytes, digest);
+  for (int i = 0; i < n; i++)
+    memcpy(keys[i], kn[i]->key, 32);
+  cache_put(t->cache, (const uint8_t(*)[32])keys, n, object);
+  mem_free(d->mem, keys);
+  Object *o = object_get(d, t, digest, object);
+  if (!o) return d->err->status ? d->err->status : TG_ERR_NOMEM;
+  for (int i = 0; i < n; i++)
+    if (!kernel_linked(d, t, kn[i], o))
+      return error_set(d->err, TG_ERR_COMPILE, "%s: kernel %.90s is not in its object", d->name,
+                       kn[i]->symbol);
+  d->kernels_compiled += (uint64_t)n;
+  return TG_OK;
+}

@@ -1,0 +1,44 @@
+/* kernels.h: private to src/runtime. The compiled kernels of a device that compiles text. */
+#ifndef TG_KERNELS_H
+#define TG_KERNELS_H
+#include "runtime/cpu.h"
+
+/* fn: its address, or what the driver calls it; NULL: it is not compiled yet. refused: it never will be. */
+typedef struct Kernel {
+  uint8_t key[32];
+  char symbol[128];
+  void *fn;
+  bool refused, listed;
+  struct Kernel *next;
+} Kernel;
+
+/* What differs between devices. ident: appends what an object depends on besides the kernel's text (compiler,
+ * flags, machine). too_long: NULL, or whether nothing compiles so long a text. find: a kernel of a module;
+ * NULL: it has none of that name. */
+typedef struct KernelLoader {
+  void (*ident)(Device *d, const KernelSpec *k, Str *out);
+  bool (*too_long)(const KernelSpec *k);
+  TgStatus (*load)(Device *d, const Blob *object, void **module);
+  void (*unload)(Device *d, void *module);
+  void *(*find)(Device *d, void *module, const Blob *object, const char *symbol);
+} KernelLoader;
+
+typedef struct KernelTable {
+  const KernelLoader *loader;
+  Cache *cache;
+  struct Object *objects;
+  Map kernels; /* first 8 bytes of the key -> list of Kernel; kept until the device is closed */
+  Str prelude; /* before the kernels of a text */
+} KernelTable;
+
+/* Opens the cache on disk too. False: out of memory. */
+bool kernels_open(Device *d, KernelTable *t, const KernelLoader *loader, const Renderer *r);
+void kernels_close(Device *d, KernelTable *t);
+/* kn[i]: that of ks[i]. todo: the indices of those that are to be compiled, each kernel once. */
+TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
+                      int *ntodo);
+/* The text of n kernels of one object: of the prelude what they use, then each by its symbol. */
+bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn, int n, Str *out);
+/* An object that was compiled: kept on disk, loaded, and its kernels get their fn. Takes the bytes. */
+TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *kn, int n);
+#endif

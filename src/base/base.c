@@ -152,26 +152,33 @@ void map_free(Map *m) { mem_free(m->mem, m->at), m->at = NULL, m->cap = m->len =
 
 static uint64_t key_hash(uint64_t k) { return hash_mix(0x9e3779b97f4a7c15u, k); }
 
-bool map_put(Map *m, uint64_t key, uint64_t val) {
-  if ((m->len + 1) * 2 > m->cap) {
-    size_t cap = m->cap ? m->cap * 2 : 32;
-    MapEntry *at = mem_alloc(m->mem, cap * sizeof *at);
-    if (!at) return false;
-    for (size_t i = 0; i < m->cap; i++)
-      if (m->at[i].used) {
-        size_t j = key_hash(m->at[i].key) & (cap - 1);
-        while (at[j].used)
-          j = (j + 1) & (cap - 1);
-        at[j] = m->at[i];
-      }
-    mem_free(m->mem, m->at);
-    m->at = at, m->cap = cap;
-  }
+static MapEntry *map_place(const Map *m, uint64_t key) { /* of the key, or where it goes */
   size_t i = key_hash(key) & (m->cap - 1);
   while (m->at[i].used && m->at[i].key != key)
     i = (i + 1) & (m->cap - 1);
-  if (!m->at[i].used) m->len++;
-  m->at[i] = (MapEntry){key, val, true};
+  return &m->at[i];
+}
+
+static bool map_grown(Map *m) {
+  Map wide = {.mem = m->mem, .cap = m->cap ? m->cap * 2 : 32, .len = m->len};
+  if (!(wide.at = mem_alloc(m->mem, wide.cap * sizeof *wide.at))) return false;
+  for (size_t i = 0; i < m->cap; i++)
+    if (m->at[i].used) *map_place(&wide, m->at[i].key) = m->at[i];
+  mem_free(m->mem, m->at);
+  *m = wide;
+  return true;
+}
+
+bool map_put(Map *m, uint64_t key, uint64_t val) { /* a key that is there takes no memory */
+  MapEntry *e = m->cap ? map_place(m, key) : NULL;
+  if (!e || !e->used) {
+    if ((m->len + 1) * 2 > m->cap) {
+      if (!map_grown(m)) return false;
+      e = map_place(m, key);
+    }
+    m->len++;
+  }
+  *e = (MapEntry){key, val, true};
   return true;
 }
 
@@ -328,10 +335,10 @@ int64_t cpu_cache_bytes(int level) {
 #endif
 }
 
-static const char *const env_names[] = {"TG_DEV",        "TG_CC",          "TG_CC_LIMIT", "TG_THREADS",
-                                        "TG_CACHE",      "TG_FUSE",        "TG_NOOPT",    "TG_OPTS",
-                                        "TG_DEBUG",      "TG_DUMP",        "TG_SPEC",     "TG_TRACE",
-                                        "TG_RULE_LIMIT", "XDG_CACHE_HOME", "HOME",        "PATH"};
+static const char *const env_names[] = {
+    "TG_DEV",        "TG_CC",   "TG_CC_LIMIT",    "TG_THREADS", "TG_CACHE", "TG_FUSE",
+    "TG_NOOPT",      "TG_OPTS", "TG_DEBUG",       "TG_DUMP",    "TG_SPEC",  "TG_TRACE",
+    "TG_RULE_LIMIT", "TG_EMU",  "XDG_CACHE_HOME", "HOME",       "PATH"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -362,13 +369,10 @@ TgStatus env_read(TgEnv *env, TgError *err) {
     const char *name;
     int *at;
     int lo, hi, def;
-  } ints[] = {{"TG_DEBUG", &env->debug, 0, 9, 0},
-              {"TG_THREADS", &env->threads, 0, 1024, 0},
-              {"TG_FUSE", &env->fuse, 0, 1, 1},
-              {"TG_NOOPT", &env->noopt, 0, 1, 0},
-              {"TG_SPEC", &env->spec, 0, 1, 0},
-              {"TG_CACHE", &env->cache, 0, 1, 1},
-              {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60}};
+  } ints[] = {{"TG_DEBUG", &env->debug, 0, 9, 0},         {"TG_THREADS", &env->threads, 0, 1024, 0},
+              {"TG_FUSE", &env->fuse, 0, 1, 1},           {"TG_NOOPT", &env->noopt, 0, 1, 0},
+              {"TG_SPEC", &env->spec, 0, 1, 0},           {"TG_CACHE", &env->cache, 0, 1, 1},
+              {"TG_EMU", &env->emulate, 0, INT32_MAX, 0}, {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60}};
 
   memset(env, 0, sizeof *env);
   env->rule_limit = -1;

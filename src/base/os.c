@@ -1,6 +1,7 @@
 /* os.c: the OS calls of the library (os.def), made by the OS itself. */
 #define _GNU_SOURCE
 #include "base/os.h"
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -91,22 +92,26 @@ static int call_thread_pin(pthread_t t, const cpu_set_t *cpus) {
   return pthread_setaffinity_np(t, sizeof *cpus, cpus);
 }
 
-#define call_read      read
-#define call_write     write
-#define call_lseek     lseek
-#define call_ftruncate ftruncate
-#define call_close     close
-#define call_stat      stat
-#define call_lstat     lstat
-#define call_fstat     fstat
-#define call_access    access
-#define call_mkdir     mkdir
-#define call_mmap      mmap
-#define call_munmap    munmap
-#define call_mprotect  mprotect
-#define call_waitpid   waitpid
-#define call_kill      kill
-#define call_poll      poll
+static void *call_library_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+
+#define call_library_symbol dlsym
+#define call_library_close  dlclose
+#define call_read           read
+#define call_write          write
+#define call_lseek          lseek
+#define call_ftruncate      ftruncate
+#define call_close          close
+#define call_stat           stat
+#define call_lstat          lstat
+#define call_fstat          fstat
+#define call_access         access
+#define call_mkdir          mkdir
+#define call_mmap           mmap
+#define call_munmap         munmap
+#define call_mprotect       mprotect
+#define call_waitpid        waitpid
+#define call_kill           kill
+#define call_poll           poll
 const TgOs tg_os_default = {
 #define OS(result, name, params, args, failed, err) .name = call_##name,
 #include "base/os.def"

@@ -1,0 +1,457 @@
+/* cuda.c: the CUDA device. In: kernels as CUDA C++, memories, launches. Out: work for an NVIDIA GPU, given to
+ * one stream in order and not waited for: what goes wrong is told by the call that notices. Nothing of
+ * NVIDIA's is needed to build it: the driver and NVRTC are loaded when the device is opened (cuda_load.c), or
+ * emulated (TG_EMU=1, cuda_mock.c). */
+#define _GNU_SOURCE
+#include "runtime/cuda.h"
+#include <stdio.h>
+#include <string.h>
+
+struct Program {
+  CUfunction function;
+  unsigned grid[3], block[3];
+  int narg;
+  void **args; /* room for the addresses of a launch's arguments */
+  char name[96];
+};
+
+struct Event {
+  CUevent event;
+};
+
+struct LaunchGraph {
+  CUgraph graph;
+  CUgraphExec exec;
+  CUgraphNode *node;
+  int n;
+};
+
+/* ---- errors */
+TgStatus cuda_check(Device *d, CUresult r, const char *what) {
+  const Cuda *p = d->priv;
+  const char *name = NULL, *text = NULL;
+  if (r == CUDA_OK) return TG_OK;
+  TgStatus st = r == CUDA_OUT_OF_MEMORY ? TG_ERR_NOMEM : TG_ERR_DEVICE;
+  if (p->api.error_name(r, &name)) name = "an error that the driver has no name for";
+  if (p->api.error_text(r, &text)) text = "";
+  if (!p->nlaunched) return error_set(d->err, st, "%s: %s: %s: %s", d->name, what, name, text);
+  return error_set(d->err, st, "%s: %s: %s: %s (kernel %s%s)", d->name, what, name, text, p->last,
+                   p->nlaunched > 1 ? ", or one before it since the last wait; TG_DEBUG=2 waits for each"
+                                    : "");
+}
+
+static TgStatus current(Device *d, const char *what) {
+  const Cuda *p = d->priv;
+  return cuda_check(d, p->api.context_set(p->context), what);
+}
+
+/* ---- open */
+static int attribute(const Cuda *p, int which, int otherwise) {
+  int value = 0;
+  return !p->api.device_attribute(&value, which, p->device) && value > 0 ? value : otherwise;
+}
+
+/* The rates of this GPU: its bandwidth in equal parts, one for each multiprocessor. Bits of the bus, twice a
+ * clock. */
+static Target target_of(const Cuda *p) {
+  enum { LANES = 128, LANES_BEFORE = 64, LANES_SINCE = 86 }; /* f32 a clock, of sm_86 and 89 on; sm_90 too */
+
+  Target t = target_cuda;
+  int arch = 10 * attribute(p, CUDA_ARCH_MAJOR, 9) + attribute(p, CUDA_ARCH_MINOR, 0);
+  t.cores = t.streams = attribute(p, CUDA_MULTIPROCESSORS, t.cores);
+  t.mhz = attribute(p, CUDA_CLOCK_KHZ, (int)(t.mhz * 1000)) / 1000.0;
+  t.cache[LEVEL_L3] = attribute(p, CUDA_L2_BYTES, (int)t.cache[LEVEL_L3]);
+  t.local_bytes = attribute(p, CUDA_SHARED_PER_BLOCK, (int)t.local_bytes);
+  double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
+  if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
+  t.fmas = t.ops = arch < LANES_SINCE ? LANES_BEFORE : LANES;
+  return t;
+}
+
+/* The newest architecture that the compiler knows and the GPU runs; older compilers leave the last step to
+ * the driver. */
+static TgStatus arch_chosen(Device *d, Cuda *p) {
+  enum { MOST = 256 };
+
+  int archs[MOST], n = 0, best = 0, major = 0, minor = 0;
+  int have = 10 * attribute(p, CUDA_ARCH_MAJOR, 0) + attribute(p, CUDA_ARCH_MINOR, 0);
+  bool known = !p->api.compiler_narchs(&n) && n > 0 && n <= MOST && !p->api.compiler_archs(archs);
+  for (int i = 0; known && i < n; i++)
+    if (archs[i] <= have) best = TG_MAX(best, archs[i]);
+  if (!best)
+    return error_set(d->err, TG_ERR_DEVICE, "%s: NVRTC knows no architecture that this GPU, sm_%d, runs",
+                     d->name, have);
+  snprintf(p->arch, sizeof p->arch, best == have ? "sm_%d" : "compute_%d", best);
+  p->api.compiler_version(&major, &minor);
+  snprintf(p->compiler, sizeof p->compiler, "%s%d.%d", p->emulated ? "emulated " : "", major, minor);
+  return TG_OK;
+}
+
+static void describe(Device *d, Cuda *p) {
+  char name[96] = "";
+  int version = 0;
+  uint64_t unused = 0, total = 0;
+  p->api.device_name(name, sizeof name, p->device);
+  p->api.driver_version(&version);
+  cuda_memory_info(d, &unused, &total);
+  snprintf(p->text, sizeof p->text, "%.90s, %s, %d multiprocessors, %.1f GB; driver %d.%d, NVRTC %s", name,
+           p->arch, d->target.cores, (double)total / 1e9, version / 1000, version % 1000 / 10, p->compiler);
+  d->describe = p->text;
+}
+
+static const KernelLoader loader;
+
+static TgStatus gpu_opened(Device *d, Cuda *p) {
+  const char *colon = strchr(d->name, ':');
+  int count = 0, index = 0;
+  CUresult r = p->api.init(0);
+  if (colon) sscanf(colon + 1, "%d", &index);
+  if (!r) r = p->api.device_count(&count);
+  if (r == CUDA_NO_DEVICE || (!r && !count))
+    return error_set(d->err, TG_ERR_DEVICE, "%s: there is a driver, but no GPU", d->name);
+  if (!r && index >= count)
+    return error_set(d->err, TG_ERR_DEVICE, "%s: there %s", d->name,
+                     count == 1 ? "is one GPU" : "are fewer GPUs");
+  if (!r) r = p->api.device_get(&p->device, index);
+  if (!r) r = p->api.context_retain(&p->context, p->device);
+  p->retained = !r;
+  if (!r) r = p->api.context_set(p->context);
+  if (!r) r = p->api.stream_create(&p->compute, CUDA_STREAM_NON_BLOCKING);
+  if (!r) r = p->api.stream_create(&p->copies, CUDA_STREAM_NON_BLOCKING);
+  if (!r) r = p->api.event_create(&p->gate, CUDA_EVENT_NO_TIME);
+  return cuda_check(d, r, "the GPU is opened");
+}
+
+static void cuda_close(Device *d) {
+  Cuda *p = d->priv;
+  if (!p) return;
+  if (p->retained && !p->api.context_set(p->context)) {
+    if (p->compute) p->api.stream_sync(p->compute);
+    if (p->copies) p->api.stream_sync(p->copies);
+    if (p->kernels.loader) kernels_close(d, &p->kernels);
+    cuda_memory_end(d);
+    if (p->gate) p->api.event_destroy(p->gate);
+    if (p->copies) p->api.stream_destroy(p->copies);
+    if (p->compute) p->api.stream_destroy(p->compute);
+  } else if (p->kernels.loader)
+    kernels_close(d, &p->kernels);
+  if (p->retained) p->api.context_release(p->device);
+  if (p->emulated)
+    cuda_mock_close();
+  else
+    cuda_unload(d->os, &p->lib);
+  mem_free(d->mem, p);
+  d->priv = NULL;
+}
+
+static TgStatus cuda_open(Device *d) {
+  if (!d->os) d->os = &tg_os_default;
+  Cuda *p = d->priv = mem_alloc(d->mem, sizeof *p);
+  if (!p) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  TgStatus st = cuda_load(d->os, d->env, d->err, &p->lib, &p->api);
+  if (st) {
+    mem_free(d->mem, p);
+    d->priv = NULL;
+    return st;
+  }
+  p->emulated = d->env->emulate > 0;
+  map_init(&p->memory.blocks, d->mem);
+  uint64_t unused = 0, total = 0;
+  st = gpu_opened(d, p);
+  if (!st) st = cuda_memory_info(d, &unused, &total);
+  p->memory.most_free = p->emulated ? 0 : total / 2;
+  if (!st) st = arch_chosen(d, p);
+  if (!st && !kernels_open(d, &p->kernels, &loader, &renderer_cuda))
+    st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (st) {
+    cuda_close(d);
+    return st;
+  }
+  d->target = target_of(p);
+  describe(d, p);
+  return TG_OK;
+}
+
+/* ---- compile */
+/* As INTERP computes: no product is joined to a sum, nothing is flushed to zero or divided roughly. */
+static const char *const exact[] = {"--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"};
+
+static void unit_ident(Device *d, const KernelSpec *k, Str *out) {
+  const Cuda *p = d->priv;
+  const char *parts[] = {"CUDA",   p->arch,  p->compiler, p->emulated ? cuda_mock_ident() : "",
+                         exact[0], exact[1], exact[2],    exact[3]};
+  (void)k;
+  for (size_t i = 0; i < TG_COUNT(parts); i++)
+    str_putn(out, parts[i], strlen(parts[i]) + 1);
+}
+
+static TgStatus module_load(Device *d, const Blob *object, void **module) {
+  Cuda *p = d->priv;
+  CUmodule m = NULL;
+  TgStatus st = current(d, "kernels are loaded");
+  if (!st) st = cuda_check(d, p->api.module_load(&m, object->at), "kernels are loaded");
+  *module = m;
+  return st;
+}
+
+static void module_unload(Device *d, void *module) {
+  Cuda *p = d->priv;
+  if (!p->api.context_set(p->context)) p->api.module_unload(module);
+}
+
+static void *module_find(Device *d, void *module, const Blob *object, const char *symbol) {
+  Cuda *p = d->priv;
+  CUfunction f = NULL;
+  (void)object;
+  return p->api.module_function(&f, module, symbol) ? NULL : f;
+}
+
+static const KernelLoader loader = {
+    .ident = unit_ident, .load = module_load, .unload = module_unload, .find = module_find};
+
+/* What the compiler said, in the error. */
+static TgStatus unit_refused(Device *d, nvrtcProgram unit, nvrtcResult r) {
+  Cuda *p = d->priv;
+  size_t n = 0;
+  char *log = p->api.unit_log_size(unit, &n) ? NULL : mem_alloc(d->mem, n + 1);
+  if (log && p->api.unit_log(unit, log)) *log = 0;
+  error_set(d->err, TG_ERR_COMPILE, "CUDA: NVRTC fails (%d): %.180s", r, log ? log : "");
+  mem_free(d->mem, log);
+  return TG_ERR_COMPILE;
+}
+
+/* A module of a text: machine code, or, for a GPU that is newer than the compiler, PTX. */
+static TgStatus unit_compiled(Device *d, const char *text, Blob *out) {
+  Cuda *p = d->priv;
+  nvrtcProgram unit = NULL;
+  char arch[64];
+  bool code = !strncmp(p->arch, "sm_", 3);
+  snprintf(arch, sizeof arch, "--gpu-architecture=%s", p->arch);
+  const char *options[] = {arch, exact[0], exact[1], exact[2], exact[3]};
+  nvrtcResult r = p->api.unit_create(&unit, text, "kernels.cu", 0, NULL, NULL);
+  if (r) return error_set(d->err, TG_ERR_COMPILE, "CUDA: NVRTC takes no text (%d)", r);
+  r = p->api.unit_compile(unit, TG_COUNT(options), options);
+  TgStatus st = r ? unit_refused(d, unit, r) : TG_OK;
+  size_t n = 0;
+  if (!st && (code ? p->api.unit_cubin_size(unit, &n) : p->api.unit_ptx_size(unit, &n)))
+    st = error_set(d->err, TG_ERR_COMPILE, "CUDA: NVRTC made nothing");
+  if (!st && !(out->at = mem_alloc(d->mem, n + 1)))
+    st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  out->nbytes = n;
+  if (!st && (code ? p->api.unit_cubin(unit, (char *)out->at) : p->api.unit_ptx(unit, (char *)out->at)))
+    st = error_set(d->err, TG_ERR_COMPILE, "CUDA: what NVRTC made cannot be had");
+  p->api.unit_destroy(&unit);
+  return st;
+}
+
+/* All in one text: the compiler reads what stands before the kernels once. */
+static TgStatus compile_missing(Device *d, const KernelSpec *ks, Kernel *const *kn, const int *todo, int n) {
+  Cuda *p = d->priv;
+  const KernelSpec **spec = mem_alloc(d->mem, (size_t)n * sizeof *spec);
+  Kernel **kernel = mem_alloc(d->mem, (size_t)n * sizeof *kernel);
+  Blob object = {0};
+  Str text;
+  str_init(&text, d->mem);
+  for (int i = 0; spec && kernel && i < n; i++)
+    spec[i] = &ks[todo[i]], kernel[i] = kn[todo[i]];
+  bool room = spec && kernel && kernels_text(&p->kernels, spec, kernel, n, &text);
+  TgStatus st = room ? TG_OK : error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!st) st = unit_compiled(d, str_text(&text), &object);
+  if (!st) st = kernels_loaded(d, &p->kernels, &object, kernel, n);
+  mem_free(d->mem, object.at);
+  str_free(&text), mem_free(d->mem, spec), mem_free(d->mem, kernel);
+  return st;
+}
+
+static void cuda_program_free(Device *d, Program *g) {
+  if (g) mem_free(d->mem, g->args);
+  mem_free(d->mem, g);
+}
+
+static Program *program_new(Device *d, const Kernel *k, const Linear *lin) {
+  Program *g = mem_alloc(d->mem, sizeof *g);
+  if (!g) return NULL;
+  g->function = k->fn, g->narg = lin->nparam;
+  for (int i = 0; i < lin->n; i++)
+    g->narg += lin->at[i]->op == OPS_VAR;
+  for (int i = 0; i < 3; i++)
+    g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1), g->block[i] = (unsigned)TG_MAX(lin->local[i], 1);
+  snprintf(g->name, sizeof g->name, "%s", lin->name);
+  if ((g->args = mem_alloc(d->mem, ((size_t)g->narg + 1) * sizeof *g->args))) return g;
+  mem_free(d->mem, g);
+  return NULL;
+}
+
+static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
+  Cuda *p = d->priv;
+  size_t count = (size_t)n + 1;
+  Kernel **kn = mem_alloc(d->mem, count * sizeof *kn);
+  int *todo = mem_alloc(d->mem, count * sizeof *todo), ntodo = 0;
+  for (int i = 0; i < n; i++)
+    out[i] = NULL;
+  TgStatus st = kn && todo ? current(d, "kernels are compiled") : TG_ERR_NOMEM;
+  if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
+  if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
+  for (int i = 0; i < n && !st; i++)
+    if (!(out[i] = program_new(d, kn[i], ks[i].linear))) st = TG_ERR_NOMEM;
+  for (int i = 0; i < n && st; i++)
+    cuda_program_free(d, out[i]), out[i] = NULL;
+  mem_free(d->mem, kn), mem_free(d->mem, todo);
+  return st ? error_set(d->err, st, "CUDA: out of memory") : TG_OK;
+}
+
+/* ---- launch */
+/* The addresses of what a kernel is given: pointers, then variables. */
+static void **launch_args(const Launch *l) {
+  void **args = l->program->args;
+  for (int i = 0; i < l->nbuf; i++)
+    args[i] = (void *)&l->bufs[i];
+  for (int i = 0; i < l->nvar; i++)
+    args[l->nbuf + i] = (void *)&l->vars[i];
+  return args;
+}
+
+static void launched(Cuda *p, const char *name, uint64_t n) {
+  snprintf(p->last, sizeof p->last, "%s", name);
+  p->memory.given++, p->nlaunched += n;
+}
+
+static TgStatus cuda_launch(Device *d, const Launch *l) {
+  Cuda *p = d->priv;
+  const Program *g = l->program;
+  TgStatus st = current(d, "a launch");
+  if (st) return st;
+  launched(p, g->name, 1);
+  return cuda_check(d,
+                    p->api.launch(g->function, g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1],
+                                  g->block[2], 0, p->compute, launch_args(l), NULL),
+                    "a launch");
+}
+
+/* ---- graphs */
+static void cuda_graph_free(Device *d, LaunchGraph *g) {
+  Cuda *p = d->priv;
+  if (!g) return;
+  if (!p->api.context_set(p->context)) {
+    if (g->exec && g->n) cuda_sync(d); /* it may be at work */
+    if (g->exec) p->api.graph_exec_destroy(g->exec);
+    if (g->graph) p->api.graph_destroy(g->graph);
+  }
+  mem_free(d->mem, g->node), mem_free(d->mem, g);
+}
+
+static CudaKernelNode kernel_node(const Launch *l) {
+  const Program *p = l->program;
+  CudaKernelNode n = {.function = p->function, .args = launch_args(l)};
+  memcpy(n.grid, p->grid, sizeof n.grid), memcpy(n.block, p->block, sizeof n.block);
+  return n;
+}
+
+/* Each launch after the one before it. */
+static TgStatus cuda_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out) {
+  Cuda *p = d->priv;
+  LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
+  if (g) g->node = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *g->node);
+  TgStatus st = g && g->node ? current(d, "a graph") : error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!st) st = cuda_check(d, p->api.graph_create(&g->graph, 0), "a graph");
+  for (int i = 0; i < n && !st; i++) {
+    CudaKernelNode node = kernel_node(&l[i]);
+    const CUgraphNode *after = i ? &g->node[i - 1] : NULL;
+    st = cuda_check(d, p->api.graph_add(&g->node[i], g->graph, after, i > 0, &node), l[i].program->name);
+  }
+  if (!st) st = cuda_check(d, p->api.graph_instantiate(&g->exec, g->graph, 0), "a graph");
+  if (st) {
+    cuda_graph_free(d, g);
+    return st;
+  }
+  g->n = n;
+  *out = g;
+  return TG_OK;
+}
+
+static TgStatus cuda_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l) {
+  Cuda *p = d->priv;
+  CudaKernelNode node = kernel_node(l);
+  TgStatus st = current(d, "a graph");
+  return st ? st : cuda_check(d, p->api.graph_update(g->exec, g->node[i], &node), l->program->name);
+}
+
+static TgStatus cuda_graph_launch(Device *d, LaunchGraph *g) {
+  Cuda *p = d->priv;
+  TgStatus st = current(d, "a graph");
+  if (st) return st;
+  launched(p, "of a captured function", (uint64_t)g->n);
+  return cuda_check(d, p->api.graph_launch(g->exec, p->compute), "a graph");
+}
+
+/* ---- order and time */
+TgStatus cuda_sync(Device *d) {
+  Cuda *p = d->priv;
+  TgStatus st = current(d, "a wait");
+  if (!st) st = cuda_check(d, p->api.stream_sync(p->copies), "a wait");
+  if (!st) st = cuda_check(d, p->api.stream_sync(p->compute), "a wait");
+  if (!st) p->memory.done = p->memory.given, p->nlaunched = 0;
+  return st;
+}
+
+static void event_free(Device *d, Event *e) {
+  Cuda *p = d->priv;
+  if (e && e->event && !p->api.context_set(p->context)) p->api.event_destroy(e->event);
+  mem_free(d->mem, e);
+}
+
+static TgStatus event_record(Device *d, Event **e) {
+  Cuda *p = d->priv;
+  TgStatus st = current(d, "an event");
+  if (!st && !*e && !(*e = mem_alloc(d->mem, sizeof **e)))
+    st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  if (!st && !(*e)->event) st = cuda_check(d, p->api.event_create(&(*e)->event, 0), "an event");
+  return st ? st : cuda_check(d, p->api.event_record((*e)->event, p->compute), "an event");
+}
+
+static TgStatus event_reach(Device *d, Event *e) {
+  Cuda *p = d->priv;
+  TgStatus st = current(d, "an event");
+  return st ? st : cuda_check(d, p->api.event_sync(e->event), "an event is waited for");
+}
+
+static TgStatus event_wait(Device *d, Event *e) {
+  Cuda *p = d->priv;
+  TgStatus st = current(d, "an event");
+  return st ? st : cuda_check(d, p->api.stream_wait(p->compute, e->event, 0), "an event is waited for");
+}
+
+static double event_us(Device *d, Event *from, Event *to) {
+  Cuda *p = d->priv;
+  float ms = 0;
+  bool known = !p->api.context_set(p->context) && !p->api.event_ms(&ms, from->event, to->event);
+  return known ? ms * 1e3 : 0;
+}
+
+const TgBackend backend_cuda = {.name = "CUDA",
+                                .has = HAS_RUN | HAS_OWN_MEMORY | HAS_QUEUE,
+                                .open = cuda_open,
+                                .close = cuda_close,
+                                .alloc = cuda_alloc,
+                                .free = cuda_free,
+                                .host_alloc = cuda_host_alloc,
+                                .host_free = cuda_host_free,
+                                .memory_info = cuda_memory_info,
+                                .copy_in = cuda_copy_in,
+                                .copy_out = cuda_copy_out,
+                                .copy = cuda_copy,
+                                .copy_peer = cuda_copy_peer,
+                                .compile = cuda_compile,
+                                .unload = cuda_program_free,
+                                .launch = cuda_launch,
+                                .graph_new = cuda_graph_new,
+                                .graph_update = cuda_graph_update,
+                                .graph_launch = cuda_graph_launch,
+                                .graph_free = cuda_graph_free,
+                                .sync = cuda_sync,
+                                .event_record = event_record,
+                                .event_reach = event_reach,
+                                .event_wait = event_wait,
+                                .event_us = event_us,
+                                .event_free = event_free,
+                                .renderer = &renderer_cuda};

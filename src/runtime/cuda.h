@@ -1,0 +1,138 @@
+/* cuda.h: private to the CUDA device: the driver's calls, declared here, so that building needs no toolkit;
+ * and the parts of the device. */
+#ifndef TG_CUDA_H
+#define TG_CUDA_H
+#include "runtime/kernels.h"
+
+/* ---- the driver's types (CUDA Driver API and NVRTC reference) */
+typedef int CUresult, nvrtcResult, CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CudaContext *CUcontext;
+typedef struct CudaStream *CUstream;
+typedef struct CudaEvent *CUevent;
+typedef struct CudaModule *CUmodule;
+typedef struct CudaFunction *CUfunction;
+typedef struct CudaGraph *CUgraph;
+typedef struct CudaNode *CUgraphNode;
+typedef struct CudaExec *CUgraphExec;
+typedef struct CudaUnit *nvrtcProgram;
+
+/* CUDA_KERNEL_NODE_PARAMS_v1 */
+typedef struct CudaKernelNode {
+  CUfunction function;
+  unsigned grid[3], block[3], shared_bytes;
+  void **args, **extra;
+} CudaKernelNode;
+
+enum { /* CUresult */
+       CUDA_OK = 0,
+       CUDA_INVALID_VALUE = 1,
+       CUDA_OUT_OF_MEMORY = 2,
+       CUDA_NO_DEVICE = 100,
+       CUDA_PEER_ENABLED = 704,
+       CUDA_ILLEGAL_ADDRESS = 700,
+       CUDA_LAUNCH_FAILED = 719
+};
+
+enum { /* CUdevice_attribute */
+       CUDA_SHARED_PER_BLOCK = 8,
+       CUDA_CLOCK_KHZ = 13,
+       CUDA_MULTIPROCESSORS = 16,
+       CUDA_MEMORY_KHZ = 36,
+       CUDA_MEMORY_BITS = 37,
+       CUDA_L2_BYTES = 38,
+       CUDA_ARCH_MAJOR = 75,
+       CUDA_ARCH_MINOR = 76
+};
+
+enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };
+
+typedef struct CudaApi {
+#define CUDA(library, result, name, symbol, params, args) result(*name) params;
+#include "runtime/cuda_api.def"
+#undef CUDA
+} CudaApi;
+
+/* ---- cuda_load.c */
+typedef struct CudaLibraries {
+  void *driver, *nvrtc;
+} CudaLibraries;
+
+/* What is missing is said in err. */
+TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries *lib, CudaApi *api);
+/* libnvrtc alone: what compiles without a driver */
+TgStatus nvrtc_load(const TgOs *os, TgError *err, void **lib, CudaApi *api);
+void cuda_unload(const TgOs *os, CudaLibraries *lib);
+
+/* ---- the device */
+/* Pinned memory through which copies go to and from the host, a piece at a time. */
+enum { STAGES = 4, STAGE_BYTES = 4 << 20 };
+
+typedef struct Stage {
+  void *host;
+  CUevent done; /* what was put into a stream with it */
+  bool busy;
+} Stage;
+
+typedef struct Block Block; /* memory of the device: cuda_memory.c */
+
+typedef struct CudaMemory {
+  Map blocks;           /* address -> Block in use */
+  Block *first, *last;  /* free ones: the longest free first */
+  uint64_t bytes_free;  /* in those */
+  uint64_t most_free;   /* .. at most */
+  uint64_t given, done; /* numbers of what was put into the stream of launches, and of it is known done */
+  Stage stage[STAGES];
+  int next_stage;
+} CudaMemory;
+
+typedef struct Cuda {
+  CudaApi api;
+  CudaLibraries lib;
+  CUdevice device;
+  CUcontext context;
+  CUstream compute, copies;
+  CUevent gate; /* by which one of the streams waits for the other */
+  bool retained, emulated;
+  char arch[32], compiler[32]; /* "sm_90" or "compute_90": what NVRTC is asked for; its version */
+  KernelTable kernels;
+  CudaMemory memory;
+  char last[96]; /* the kernel that was launched last, and how many since the device was waited for */
+  uint64_t nlaunched;
+  uint64_t peers; /* bits of the devices whose memory this one may read */
+  char text[256];
+} Cuda;
+
+/* TG_OK, or d's error with what was done and the driver's words. */
+TgStatus cuda_check(Device *d, CUresult r, const char *what);
+TgStatus cuda_sync(Device *d);
+
+/* ---- cuda_memory.c */
+TgStatus cuda_alloc(Device *d, size_t nbytes, void **out);
+void cuda_free(Device *d, void *p, size_t nbytes);
+TgStatus cuda_host_alloc(Device *d, size_t nbytes, void **out);
+void cuda_host_free(Device *d, void *p, size_t nbytes);
+TgStatus cuda_memory_info(Device *d, uint64_t *unused, uint64_t *total);
+TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes);
+TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes);
+TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes);
+TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
+void cuda_memory_end(Device *d);
+
+/* ---- cuda_mock.c: a driver and a compiler of our own, whose GPUs are emulated (emulate.h) */
+TgStatus cuda_mock_open(const TgEnv *env, TgError *err, CudaApi *api);
+void cuda_mock_close(void);
+/* What an object depends on besides its text; valid until the next call. */
+const char *cuda_mock_ident(void);
+
+/* For tests: what lives in the mock and was asked of it since it was opened. */
+typedef struct CudaMockCounts {
+  int blocks, pinned, streams, events, modules, graphs, execs, units, contexts; /* that live */
+  uint64_t launches, graph_launches, compiles, calls;
+} CudaMockCounts;
+
+CudaMockCounts cuda_mock_counts(void);
+/* The nth call from now on (1: the next) of that name, as in cuda_api.def ("launch"), gives r instead of
+ * being made; NULL: any call. nth 0: none. False: there is no such call. */
+bool cuda_mock_fail(const char *name, uint64_t nth, CUresult r);
+#endif

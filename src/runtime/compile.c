@@ -128,7 +128,7 @@ static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const ch
   j->obj = memory_file(os);
   j->msg = memory_file(os);
   if (j->obj < 0 || j->msg < 0) return false;
-  const char *argv[32] = {path};
+  const char *argv[48] = {path};
   size_t n = 1;
   for (; *args && n + 1 < TG_COUNT(argv); args++)
     argv[n++] = *args;
@@ -246,7 +246,8 @@ static More more_args(const Compiler *c, bool optimise) {
 
 static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
   More more = more_args(c, !u->huge && !u->retried);
-  return job_start(os, j, c->path, c->is_clang ? args_clang : args_gcc, more.at, &u->src);
+  const char *const *args = u->args ? u->args : c->is_clang ? args_clang : args_gcc;
+  return job_start(os, j, c->path, args, more.at, &u->src);
 }
 
 /* ---- the spare: started where a second batch says that more may follow, and only for clang, as gcc loads
@@ -287,7 +288,7 @@ void spare_end(const TgOs *os, Spare *s) {
 }
 
 static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j) {
-  if (!s || !s->owner || u->huge || u->src.nbytes > SPARE_MOST) return false;
+  if (!s || !s->owner || u->huge || u->args || u->src.nbytes > SPARE_MOST) return false;
   bool fresh = s->owner == getpid() && spare_runs(os, s);
   bool sent = fresh && os->send(s->job.src, u->src.at, u->src.nbytes) == (ssize_t)u->src.nbytes;
   if (!sent || os->shutdown(s->job.src)) {

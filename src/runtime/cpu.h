@@ -32,13 +32,44 @@ void host_graph_free(Device *d, LaunchGraph *g);
 
 /* ---- elf.c */
 typedef struct Image {
-  uint8_t *at; /* read + execute */
+  uint8_t *at; /* read + execute; from `data` on, where variables were asked for, read + write */
   size_t size, mapped;
+  size_t data, room; /* where they begin; the room ends the image */
 } Image;
+
+/* A function that an object may call besides those of libc that the loader knows. */
+typedef struct ElfExtern {
+  const char *name;
+  void (*fn)(void);
+} ElfExtern;
+
+/* What a caller wants besides code and constants. variables: sections that can be written, each `apart` bytes
+ * from its neighbours; room: that many bytes behind them, where undefined symbols with room_prefix are. */
+typedef struct ElfWants {
+  const ElfExtern *externs;
+  size_t nextern;
+  bool variables;
+  size_t apart, room;
+  const char *room_prefix;
+} ElfWants;
+
+/* A symbol of a loaded section: its place in the image and its size. */
+typedef struct ElfSymbol {
+  const char *name;
+  size_t at, nbytes;
+  bool is_function, is_variable;
+} ElfSymbol;
 
 /* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown
  * symbols. */
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out);
+/* The same with more than that; wants NULL: as elf_load. */
+TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes,
+                       const ElfWants *wants, Image *out);
+/* Visits the symbols, in the object's order, until visit gives false. False then, or for a damaged object.
+ * Valid for the bytes and wishes that elf_load_with accepted. */
+bool elf_symbols(const void *obj, size_t nbytes, const ElfWants *wants,
+                 bool (*visit)(void *user, const ElfSymbol *s), void *user);
 /* Offset of a global function in the image, or -1. Valid for the bytes that elf_load accepted. */
 int64_t elf_symbol(const void *obj, size_t nbytes, const char *name);
 void image_unmap(const TgOs *os, Image *im);
@@ -65,6 +96,7 @@ const char *compiler_flags(const Compiler *c); /* one line: part of the cache ke
  * of a unit that is not huge, which was then compiled without optimisation. */
 typedef struct Unit {
   Blob src, out;
+  const char *const *args; /* of the compiler, up to a NULL; NULL: those of CPU kernels */
   bool huge, gave_up, retried;
 } Unit;
 

@@ -1,6 +1,6 @@
 /* elf.c: an ELF64 x86-64 relocatable object -> executable memory. Written, relocated, then made read +
  * execute; never both. Every offset in the object is checked against its size, so a damaged object is an
- * error and nothing else. */
+ * error and nothing else. Who asks for them gets variables as well, on pages of their own behind the code. */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
@@ -18,18 +18,15 @@ static void *libc_memmove(void *p, const void *q, size_t n) { return memmove(p, 
 
 typedef void (*AnyFn)(void);
 
-static const struct {
-  const char *name;
-  AnyFn fn;
-} externs[] = {{"memset", (AnyFn)libc_memset},
-               {"memcpy", (AnyFn)libc_memcpy},
-               {"memmove", (AnyFn)libc_memmove},
-               {"fmaf", (AnyFn)fmaf},
-               {"fma", (AnyFn)fma},
-               {"sqrtf", (AnyFn)sqrtf},
-               {"sqrt", (AnyFn)sqrt},
-               {"truncf", (AnyFn)truncf},
-               {"trunc", (AnyFn)trunc}};
+static const ElfExtern externs[] = {{"memset", (AnyFn)libc_memset},
+                                    {"memcpy", (AnyFn)libc_memcpy},
+                                    {"memmove", (AnyFn)libc_memmove},
+                                    {"fmaf", (AnyFn)fmaf},
+                                    {"fma", (AnyFn)fma},
+                                    {"sqrtf", (AnyFn)sqrtf},
+                                    {"sqrt", (AnyFn)sqrt},
+                                    {"truncf", (AnyFn)truncf},
+                                    {"trunc", (AnyFn)trunc}};
 
 enum { STUB_BYTES = 16, STUB_ADDR = 8, MAX_SECTIONS = 4096 };
 
@@ -38,7 +35,23 @@ typedef struct Elf {
   size_t nbytes;
   Elf64_Ehdr h;
   uint64_t symtab, nsym, strtab, str_bytes;
+  const ElfWants *wants;
 } Elf;
+
+/* Where the parts of the image are: the stubs, code and constants, then from `data` on, a multiple of the
+ * page, the variables, and the caller's room behind them. */
+typedef struct Layout {
+  uint64_t *off; /* of each section; UINT64_MAX: not loaded */
+  uint64_t data, room, total;
+} Layout;
+
+static const ElfWants no_wants;
+
+static size_t nextern(const Elf *e) { return e->wants->nextern + TG_COUNT(externs); }
+
+static const ElfExtern *extern_at(const Elf *e, size_t i) { /* the caller's come first */
+  return i < e->wants->nextern ? &e->wants->externs[i] : &externs[i - e->wants->nextern];
+}
 
 static bool within(const Elf *e, uint64_t off, uint64_t n) {
   return off <= e->nbytes && n <= e->nbytes - off;
@@ -61,8 +74,15 @@ static bool str_is(const Elf *e, uint64_t off, const char *text) {
   return off < e->str_bytes && n <= e->str_bytes - off && !memcmp(e->at + e->strtab + off, text, n);
 }
 
-static const char *elf_open(Elf *e, const void *obj, size_t nbytes) { /* NULL: fine; else what is wrong */
-  *e = (Elf){.at = obj, .nbytes = nbytes};
+/* The text of a name, or "" where it has no end. */
+static const char *str_at(const Elf *e, uint64_t off) {
+  const char *text = (const char *)e->at + e->strtab + off;
+  return off < e->str_bytes && memchr(text, 0, e->str_bytes - off) ? text : "";
+}
+
+/* NULL: fine; else what is wrong */
+static const char *elf_open(Elf *e, const void *obj, size_t nbytes, const ElfWants *wants) {
+  *e = (Elf){.at = obj, .nbytes = nbytes, .wants = wants ? wants : &no_wants};
   if (nbytes < sizeof e->h) return "shorter than its header";
   memcpy(&e->h, obj, sizeof e->h);
   if (memcmp(e->h.e_ident, ELFMAG, SELFMAG) || e->h.e_ident[EI_CLASS] != ELFCLASS64 ||
@@ -87,43 +107,75 @@ static const char *elf_open(Elf *e, const void *obj, size_t nbytes) { /* NULL: f
   return e->nsym ? NULL : "no symbols";
 }
 
-/* Place of each kept section in the image; off[i] = UINT64_MAX: not loaded. The same for the same object, so
- * symbols need no table. */
-static const char *layout(const Elf *e, uint64_t *off, uint64_t *total) {
+/* Whether a section is in the image. */
+static bool is_loaded(const Elf64_Shdr *s) {
+  bool unwind = s->sh_type == 0x70000001; /* SHT_X86_64_UNWIND: nothing unwinds through a kernel */
+  if (!(s->sh_flags & SHF_ALLOC) || !s->sh_size || unwind) return false;
+  return s->sh_type == SHT_PROGBITS || s->sh_type == SHT_NOBITS;
+}
+
+static bool is_variable(const Elf64_Shdr *s) {
+  return (s->sh_flags & SHF_WRITE) && !(s->sh_flags & SHF_EXECINSTR);
+}
+
+enum { IMAGE_MOST = 1 << 30 };
+
+/* Places the sections with variables, or those without. */
+static const char *layout_part(const Elf *e, bool variables, uint64_t apart, Layout *l) {
   Elf64_Shdr s;
-  uint64_t at = TG_COUNT(externs) * STUB_BYTES;
   for (unsigned i = 0; i < e->h.e_shnum; i++) {
     if (!section(e, i, &s)) return "section past the end";
-    off[i] = UINT64_MAX;
-    bool unwind = s.sh_type == 0x70000001; /* SHT_X86_64_UNWIND: nothing unwinds through a kernel */
-    if (!(s.sh_flags & SHF_ALLOC) || !s.sh_size || unwind) continue;
-    if (s.sh_type != SHT_PROGBITS && s.sh_type != SHT_NOBITS) continue;
-    if ((s.sh_flags & SHF_WRITE) && !(s.sh_flags & SHF_EXECINSTR) && s.sh_type == SHT_NOBITS)
-      return "has variables";
+    if (!is_loaded(&s) || (e->wants->variables && is_variable(&s)) != variables) continue;
+    if (is_variable(&s) && s.sh_type == SHT_NOBITS && !variables) return "has variables";
     uint64_t align = s.sh_addralign ? s.sh_addralign : 1;
-    if ((align & (align - 1)) || align > 4096 || s.sh_size > (1u << 30)) return "strange section";
-    at = (at + align - 1) & ~(align - 1);
-    off[i] = at;
-    at += s.sh_size;
-    if (at > (1u << 30)) return "too large";
+    if ((align & (align - 1)) || align > 4096 || s.sh_size > IMAGE_MOST) return "strange section";
+    l->off[i] = (l->total + apart + align - 1) & ~(align - 1);
+    l->total = l->off[i] + s.sh_size;
+    if (l->total > IMAGE_MOST) return "too large";
   }
-  *total = at;
+  return NULL;
+}
+
+static uint64_t whole_pages(uint64_t nbytes) {
+  uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+  return (nbytes + page - 1) & ~(page - 1);
+}
+
+/* Place of each kept section in the image. The same for the same object and wishes, so symbols need no table.
+ */
+static const char *layout(const Elf *e, Layout *l) {
+  for (unsigned i = 0; i < e->h.e_shnum; i++)
+    l->off[i] = UINT64_MAX;
+  l->total = nextern(e) * STUB_BYTES;
+  const char *bad = layout_part(e, false, 0, l);
+  l->data = l->room = l->total;
+  if (bad || !e->wants->variables) return bad;
+  l->data = l->total = whole_pages(l->total);
+  if ((bad = layout_part(e, true, e->wants->apart, l))) return bad;
+  l->room = whole_pages(l->total + e->wants->apart);
+  l->total = l->room + e->wants->room;
   return NULL;
 }
 
 /* Where a relocation's symbol is: in the image, or a stub (got: its address) of one of externs. */
-static const char *symbol_address(const Elf *e, const uint64_t *off, const uint8_t *image, const Elf64_Sym *s,
+static const char *symbol_address(const Elf *e, const Layout *l, const uint8_t *image, const Elf64_Sym *s,
                                   bool got, uint64_t *addr) {
   if (s->st_shndx != SHN_UNDEF) {
     if (got) return "relocation through a table";
-    if (s->st_shndx >= e->h.e_shnum || off[s->st_shndx] == UINT64_MAX) return "symbol in no loaded section";
-    *addr = (uint64_t)(uintptr_t)image + off[s->st_shndx] + s->st_value;
+    if (s->st_shndx >= e->h.e_shnum || l->off[s->st_shndx] == UINT64_MAX)
+      return "symbol in no loaded section";
+    *addr = (uint64_t)(uintptr_t)image + l->off[s->st_shndx] + s->st_value;
     return NULL;
   }
-  size_t x = 0;
-  while (x < TG_COUNT(externs) && !str_is(e, s->st_name, externs[x].name))
+  const char *prefix = e->wants->room_prefix;
+  if (prefix && !got && !strncmp(str_at(e, s->st_name), prefix, strlen(prefix))) {
+    *addr = (uint64_t)(uintptr_t)image + l->room;
+    return NULL;
+  }
+  size_t x = 0, n = nextern(e);
+  while (x < n && !str_is(e, s->st_name, extern_at(e, x)->name))
     x++;
-  if (x == TG_COUNT(externs)) return "unknown symbol";
+  if (x == n) return "unknown symbol";
   *addr = (uint64_t)(uintptr_t)image + x * STUB_BYTES + (got ? STUB_ADDR : 0);
   return NULL;
 }
@@ -145,11 +197,11 @@ static const char *relocated(uint32_t type, uint64_t place, uint64_t *v) {
   }
 }
 
-static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, unsigned index) {
+static const char *relocate(const Elf *e, const Layout *l, uint8_t *image, unsigned index) {
   Elf64_Shdr rs, to;
   if (!section(e, index, &rs)) return "section past the end";
   if (rs.sh_info >= e->h.e_shnum || !section(e, rs.sh_info, &to)) return "relocations of no section";
-  if (off[rs.sh_info] == UINT64_MAX) return NULL;
+  if (l->off[rs.sh_info] == UINT64_MAX) return NULL;
   if (rs.sh_type == SHT_REL) return "relocations without addend";
   if (rs.sh_entsize != sizeof(Elf64_Rela)) return "strange relocations";
   for (uint64_t i = 0; i < rs.sh_size / sizeof(Elf64_Rela); i++) {
@@ -163,9 +215,9 @@ static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, u
       return "relocation outside its section";
     if (!symbol(e, ELF64_R_SYM(r.r_info), &s)) return "relocation without symbol";
     bool got = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
-    uint8_t *place = image + off[rs.sh_info] + r.r_offset;
+    uint8_t *place = image + l->off[rs.sh_info] + r.r_offset;
     uint64_t v;
-    const char *why = symbol_address(e, off, image, &s, got, &v);
+    const char *why = symbol_address(e, l, image, &s, got, &v);
     if (why) return why;
     v += (uint64_t)r.r_addend;
     if ((why = relocated(type, (uint64_t)(uintptr_t)place, &v))) return why;
@@ -174,69 +226,106 @@ static const char *relocate(const Elf *e, const uint64_t *off, uint8_t *image, u
   return NULL;
 }
 
+#ifdef __x86_64__
+/* The stubs, then the bytes of the sections, then what refers from one to another. */
+static const char *image_fill(const Elf *e, const Layout *l, uint8_t *image) {
+  static const uint8_t jump[8] = {0xff, 0x25, 2,    0,
+                                  0,    0,    0x90, 0x90}; /* jmp *2(%rip): the address is at +8 */
+  Elf64_Shdr s;
+  const char *bad = NULL;
+  for (size_t i = 0; i < nextern(e); i++) {
+    memcpy(image + i * STUB_BYTES, jump, sizeof jump);
+    memcpy(image + i * STUB_BYTES + STUB_ADDR, &extern_at(e, i)->fn, sizeof(AnyFn));
+  }
+  for (unsigned i = 0; i < e->h.e_shnum; i++)
+    if (l->off[i] != UINT64_MAX && section(e, i, &s) && s.sh_type == SHT_PROGBITS)
+      memcpy(image + l->off[i], e->at + s.sh_offset, s.sh_size);
+  for (unsigned i = 0; i < e->h.e_shnum && !bad; i++)
+    if (section(e, i, &s) && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL)) bad = relocate(e, l, image, i);
+  return bad;
+}
+#endif
+
 /* Written while it can be written, then made executable for good: never both. */
-TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out) {
+TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes,
+                       const ElfWants *wants, Image *out) {
   *out = (Image){0};
 #ifndef __x86_64__
-  (void)mem, (void)os, (void)obj, (void)nbytes;
+  (void)mem, (void)os, (void)obj, (void)nbytes, (void)wants;
   return error_set(err, TG_ERR_DEVICE, "object loader: only x86-64 so far");
 #else
   Elf e;
-  uint64_t *off = NULL, total = 0;
+  Layout l = {0};
   uint8_t *im = NULL;
   size_t mapped = 0;
   TgStatus st = TG_ERR_COMPILE;
-  const char *bad = elf_open(&e, obj, nbytes);
-  if (!bad && !(off = mem_alloc(mem, e.h.e_shnum * sizeof *off))) bad = "out of memory", st = TG_ERR_NOMEM;
-  if (!bad) bad = layout(&e, off, &total);
+  const char *bad = elf_open(&e, obj, nbytes, wants);
+  if (!bad && !(l.off = mem_alloc(mem, e.h.e_shnum * sizeof *l.off)))
+    bad = "out of memory", st = TG_ERR_NOMEM;
+  if (!bad) bad = layout(&e, &l);
   if (!bad) {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    mapped = (total + page - 1) & ~(page - 1);
+    mapped = whole_pages(l.total);
     void *p = os->mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
       bad = "cannot map memory", st = TG_ERR_NOMEM;
     else
       im = p;
   }
-  if (!bad) {
-    /* jmp *2(%rip): the address is at +8 */
-    static const uint8_t jump[8] = {0xff, 0x25, 2, 0, 0, 0, 0x90, 0x90};
-    for (size_t i = 0; i < TG_COUNT(externs); i++) {
-      memcpy(im + i * STUB_BYTES, jump, sizeof jump);
-      memcpy(im + i * STUB_BYTES + STUB_ADDR, &externs[i].fn, sizeof externs[i].fn);
-    }
-    Elf64_Shdr s;
-    for (unsigned i = 0; i < e.h.e_shnum && !bad; i++)
-      if (off[i] != UINT64_MAX && section(&e, i, &s) && s.sh_type == SHT_PROGBITS)
-        memcpy(im + off[i], e.at + s.sh_offset, s.sh_size);
-    for (unsigned i = 0; i < e.h.e_shnum && !bad; i++)
-      if (section(&e, i, &s) && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL))
-        bad = relocate(&e, off, im, i);
-  }
-  if (!bad && os->mprotect(im, mapped, PROT_READ | PROT_EXEC))
+  if (!bad) bad = image_fill(&e, &l, im);
+  if (!bad && os->mprotect(im, e.wants->variables ? l.data : mapped, PROT_READ | PROT_EXEC))
     bad = "cannot make memory executable", st = TG_ERR_DEVICE;
-  mem_free(mem, off);
+  mem_free(mem, l.off);
   if (bad) {
     if (im) os->munmap(im, mapped);
     return error_set(err, st, "object loader: %s", bad);
   }
-  *out = (Image){im, total, mapped};
+  *out = (Image){.at = im, .size = l.total, .mapped = mapped, .data = l.data, .room = l.room};
   return TG_OK;
 #endif
 }
 
-int64_t elf_symbol(const void *obj, size_t nbytes, const char *name) {
+TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out) {
+  return elf_load_with(mem, os, err, obj, nbytes, NULL, out);
+}
+
+bool elf_symbols(const void *obj, size_t nbytes, const ElfWants *wants,
+                 bool (*visit)(void *user, const ElfSymbol *s), void *user) {
   Elf e;
   Elf64_Sym s;
   Elf64_Shdr h;
-  uint64_t off[MAX_SECTIONS], total;
-  if (elf_open(&e, obj, nbytes) || layout(&e, off, &total)) return -1;
-  for (uint64_t i = 0; i < e.nsym; i++)
-    if (symbol(&e, i, &s) && ELF64_ST_TYPE(s.st_info) == STT_FUNC && s.st_shndx < e.h.e_shnum &&
-        off[s.st_shndx] != UINT64_MAX && str_is(&e, s.st_name, name) && section(&e, s.st_shndx, &h) &&
-        s.st_value < h.sh_size)
-      return (int64_t)(off[s.st_shndx] + s.st_value);
-  return -1;
+  uint64_t off[MAX_SECTIONS];
+  Layout l = {.off = off};
+  if (elf_open(&e, obj, nbytes, wants) || layout(&e, &l)) return false;
+  for (uint64_t i = 0; i < e.nsym; i++) {
+    if (!symbol(&e, i, &s) || s.st_shndx >= e.h.e_shnum || off[s.st_shndx] == UINT64_MAX) continue;
+    if (!section(&e, s.st_shndx, &h) || s.st_value >= h.sh_size || s.st_size > h.sh_size - s.st_value)
+      continue;
+    ElfSymbol x = {.name = str_at(&e, s.st_name),
+                   .at = off[s.st_shndx] + s.st_value,
+                   .nbytes = s.st_size,
+                   .is_function = ELF64_ST_TYPE(s.st_info) == STT_FUNC,
+                   .is_variable = ELF64_ST_TYPE(s.st_info) == STT_OBJECT && is_variable(&h)};
+    if (!visit(user, &x)) return false;
+  }
+  return true;
+}
+
+typedef struct Wanted {
+  const char *name;
+  int64_t at;
+} Wanted;
+
+static bool is_wanted(void *user, const ElfSymbol *s) {
+  Wanted *w = user;
+  if (!s->is_function || strcmp(s->name, w->name)) return true;
+  w->at = (int64_t)s->at;
+  return false;
+}
+
+int64_t elf_symbol(const void *obj, size_t nbytes, const char *name) {
+  Wanted w = {name, -1};
+  elf_symbols(obj, nbytes, NULL, is_wanted, &w);
+  return w.at;
 }
 
 void image_unmap(const TgOs *os, Image *im) {

@@ -1,0 +1,75 @@
+/* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. */
+#include "runtime/emulate.h"
+
+/* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. */
+#define WORDS                                                                                                \
+  "#define __global__ __attribute__((noinline))\n#define __device__\n#define __host__\n"                     \
+  "#define __forceinline__ inline __attribute__((always_inline))\n"                                          \
+  "#define __launch_bounds__(...)\n#define __align__(n) __attribute__((aligned(n)))\n"                       \
+  "#undef __restrict__\n#define __restrict__\n"                                                              \
+  "#define __shared__ EMU_SHARED_ARRAY\n"                                                                    \
+  "#define threadIdx (emu_thread_index())\n#define blockIdx (emu_block_index())\n"                           \
+  "#define blockDim (emu_block_size())\n#define gridDim (emu_grid_size())\n#define warpSize 32\n"            \
+  "#define __syncthreads() emu_barrier(EMU_HERE)\n"                                                          \
+  "typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint;\n"                 \
+  "#define EMU_VECTOR(T, N, A2, A4) \\\n"                                                                    \
+  "  struct __attribute__((aligned(A2))) N##2 { T x, y; }; \\\n"                                             \
+  "  struct __attribute__((aligned(A4))) N##4 { T x, y, z, w; };\n"                                          \
+  "EMU_VECTOR(signed char, char, 2, 4) EMU_VECTOR(unsigned char, uchar, 2, 4)\n"                             \
+  "EMU_VECTOR(short, short, 4, 8) EMU_VECTOR(unsigned short, ushort, 4, 8)\n"                                \
+  "EMU_VECTOR(int, int, 8, 16) EMU_VECTOR(unsigned int, uint, 8, 16) EMU_VECTOR(float, float, 8, 16)\n"      \
+  "EMU_VECTOR(long long, longlong, 16, 16) EMU_VECTOR(unsigned long long, ulonglong, 16, 16)\n"              \
+  "EMU_VECTOR(double, double, 16, 16)\n"
+
+#define FUNCTIONS                                                                                            \
+  "template <typename T, typename F> static inline T emu_bits(F x) { T y; __builtin_memcpy(&y, &x, sizeof "  \
+  "y); return y; }\n"                                                                                        \
+  "static inline unsigned __float_as_uint(float x) { return emu_bits<unsigned>(x); }\n"                      \
+  "static inline int __float_as_int(float x) { return emu_bits<int>(x); }\n"                                 \
+  "static inline float __uint_as_float(unsigned x) { return emu_bits<float>(x); }\n"                         \
+  "static inline float __int_as_float(int x) { return emu_bits<float>(x); }\n"                               \
+  "static inline long long __double_as_longlong(double x) { return emu_bits<long long>(x); }\n"              \
+  "static inline double __longlong_as_double(long long x) { return emu_bits<double>(x); }\n"                 \
+  "#define EMU_MATH(F) extern \"C\" float F##f(float); extern \"C\" double F(double);\n"                     \
+  "EMU_MATH(sqrt) EMU_MATH(exp2) EMU_MATH(log2) EMU_MATH(exp) EMU_MATH(log) EMU_MATH(sin) EMU_MATH(cos)\n"   \
+  "EMU_MATH(tan) EMU_MATH(tanh) EMU_MATH(floor) EMU_MATH(ceil) EMU_MATH(trunc) EMU_MATH(rint) "              \
+  "EMU_MATH(fabs)\n"                                                                                         \
+  "extern \"C\" float fmaf(float, float, float); extern \"C\" double fma(double, double, double);\n"         \
+  "extern \"C\" float powf(float, float); extern \"C\" double pow(double, double);\n"                        \
+  "extern \"C\" float fmaxf(float, float); extern \"C\" float fminf(float, float);\n"                        \
+  "#define EMU_ATOMIC(NAME, NEW) template <typename T> EMU_UNSEEN static T NAME(T *p, T v) { \\\n"           \
+  "  emu_atomic(p, sizeof *p); T old = *p; *p = (NEW); return old; }\n"                                      \
+  "EMU_ATOMIC(atomicAdd, old + v) EMU_ATOMIC(atomicSub, old - v) EMU_ATOMIC(atomicExch, v)\n"                \
+  "EMU_ATOMIC(atomicMin, v < old ? v : old) EMU_ATOMIC(atomicMax, v > old ? v : old)\n"                      \
+  "EMU_ATOMIC(atomicAnd, old & v) EMU_ATOMIC(atomicOr, old | v) EMU_ATOMIC(atomicXor, old ^ v)\n"            \
+  "template <typename T> EMU_UNSEEN static T atomicCAS(T *p, T want, T v) {\n"                               \
+  "  emu_atomic(p, sizeof *p); T old = *p; if (old == want) *p = v; return old; }\n"
+
+/* The numbers are those of WarpOp and of the table of emulate_warp.c. A fence orders nothing here: a race is
+ * a race with it too, unless a barrier stands between. */
+#define WARPS                                                                                                \
+  "#define __shfl_sync(mask, ...) emu_shuffled(EMU_HERE, 1, mask, __VA_ARGS__)\n"                            \
+  "#define __shfl_xor_sync(mask, ...) emu_shuffled(EMU_HERE, 2, mask, __VA_ARGS__)\n"                        \
+  "#define __shfl_up_sync(mask, ...) emu_shuffled(EMU_HERE, 3, mask, __VA_ARGS__)\n"                         \
+  "#define __shfl_down_sync(mask, ...) emu_shuffled(EMU_HERE, 4, mask, __VA_ARGS__)\n"                       \
+  "#define __syncwarp(...) emu_warp_sync(EMU_HERE, (0xffffffffu, ##__VA_ARGS__))\n"                          \
+  "#define __ballot_sync(mask, value) emu_warp_ballot(EMU_HERE, mask, (value) != 0)\n"                       \
+  "#define __any_sync(mask, value) (emu_warp_ballot(EMU_HERE, mask, (value) != 0) != 0)\n"                   \
+  "#define __all_sync(mask, value) (emu_warp_ballot(EMU_HERE, mask, (value) == 0) == 0)\n"                   \
+  "#define __threadfence()\n#define __threadfence_block()\n"                                                 \
+  "#define tg_mma_m16n8k16_f16_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 0, d, a, b, c)\n"                      \
+  "#define tg_mma_m16n8k16_bf16_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 1, d, a, b, c)\n"                     \
+  "#define tg_mma_m16n8k8_tf32_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 2, d, a, b, c)\n"                      \
+  "#define tg_mma_m16n8k32_s8_s32(d, a, b, c) emu_warp_mma(EMU_HERE, 3, d, a, b, c)\n"                       \
+  "#define tg_copy_async_16(to, from) emu_copy_async(to, from, 16)\n"                                        \
+  "#define tg_copy_async_8(to, from) emu_copy_async(to, from, 8)\n"                                          \
+  "#define tg_copy_async_4(to, from) emu_copy_async(to, from, 4)\n"                                          \
+  "#define tg_copy_async_commit() emu_copy_commit()\n"                                                       \
+  "#define tg_copy_async_wait(n) emu_copy_wait(n)\n"                                                         \
+  "#define tg_copy_async_wait_all() emu_copy_wait_all()\n"
+
+const EmuDialect emu_dialect_cuda = {.name = "CUDA",
+                                     .prelude = WORDS FUNCTIONS WARPS,
+                                     .kernel_word = "__global__",
+                                     .bounds_word = "__launch_bounds__",
+                                     .dynamic_words = "extern __shared__"};

@@ -1,0 +1,188 @@
+/* emulate_private.h: the parts of the emulator: emulate.c (modules, launches), emulate_memory.c (memory and
+ * its shadow), emulate_calls.c (what a kernel calls), emulate_warp.c (what a warp does together),
+ * emulate_text.c (the text around a kernel). */
+#ifndef TG_EMULATE_PRIVATE_H
+#define TG_EMULATE_PRIVATE_H
+#include "runtime/emulate.h"
+#include "runtime/fibre.h"
+
+enum { WARP = 32, MOST_THREADS = 1024, MOST_DYNAMIC = 256 << 10, MOST_PARAMS = 512, STACK_BYTES = 128 << 10 };
+
+/* ---- memory and its shadow.
+ * Time is a counter of the whole emulator, the tick: it grows with each launch, block, barrier and meeting of
+ * a warp, so nothing that a cell remembers needs clearing. A cell keeps who wrote last and who read since. */
+typedef struct Cell {
+  uint64_t w, r;
+} Cell;
+
+/* Memory with a shadow: a cell for each word of four bytes, and one for each byte where the bytes of a word
+ * have different histories. */
+typedef struct Space {
+  uintptr_t lo;
+  size_t size;
+  Cell *words, *bytes;
+  bool is_shared;
+} Space;
+
+typedef struct Allocation {
+  uintptr_t at;
+  size_t nbytes, npage;
+  bool live;
+} Allocation;
+
+/* An array of shared memory: `at` counts from the start of the module's. */
+typedef struct Array {
+  char name[48];
+  size_t at, nbytes;
+  const EmuKernel *owner; /* NULL: of no one kernel */
+} Array;
+
+struct EmuKernel {
+  char name[128];
+  EmuModule *module;
+  void (*entry)(void *const *params);
+  const int32_t *info; /* number of parameters, most threads, sizes of the parameters */
+  size_t shared_bytes;
+};
+
+struct EmuModule {
+  Emu *emu;
+  EmuModule *next;
+  Image image;
+  Vec(EmuKernel *) kernels;
+  Vec(Array) arrays;
+  Space shared; /* all variables of the module, and the room for dynamic arrays */
+};
+
+/* ---- threads */
+typedef enum WaitFor { FRESH, READY, AT_BARRIER, AT_WARP, DONE } WaitFor;
+
+typedef enum WarpOp {
+  WARP_SYNC,
+  WARP_SHUFFLE,      /* from lane arg */
+  WARP_SHUFFLE_XOR,  /* lane ^ arg */
+  WARP_SHUFFLE_UP,   /* lane - arg */
+  WARP_SHUFFLE_DOWN, /* lane + arg */
+  WARP_BALLOT,
+  WARP_MMA
+} WarpOp;
+
+/* What a lane brings to a meeting of its warp, and takes from it. */
+typedef struct WarpCall {
+  WarpOp op;
+  uint32_t id, line, mask;
+  uint64_t value, result;
+  int arg, width;
+  const void *a, *b, *c; /* fragments */
+  void *d;
+} WarpCall;
+
+/* An asynchronous copy of 4, 8 or 16 bytes that was not waited for. */
+typedef struct PendingCopy {
+  uintptr_t to, from;
+  uint32_t nbytes, group;
+} PendingCopy;
+
+typedef struct Stack Stack;
+
+typedef struct Thread {
+  Stack *stack;
+  WaitFor state;
+  uint32_t index[3], id, line; /* id, line: of the barrier that it waits at */
+  WarpCall warp;
+  Vec(PendingCopy) copies;
+  uint32_t group; /* that the next asynchronous copy belongs to */
+} Thread;
+
+struct Stack {
+  Fibre fibre;
+  Stack *next; /* in the list of idle ones */
+  Emu *emu;
+  Thread *thread;
+  uint8_t *low;
+  bool begun;
+};
+
+struct Emu {
+  TgMem *mem;
+  const TgOs *os;
+  uint64_t order, random, tick;
+  bool strict;
+
+  /* memory */
+  Space device;
+  uint32_t *owner; /* of each page of device memory: the number of its allocation and 1 */
+  size_t npage, next_page, page_bytes;
+  Vec(Allocation) allocations;
+  Vec(uint32_t) idle_records;
+  uint32_t recent; /* the allocation that was used last */
+  EmuModule *modules;
+
+  /* the launch under way */
+  const EmuKernel *kernel;
+  void *const *params;
+  uint32_t grid[3], block[3], block_index[3];
+  size_t shared_limit; /* of dynamic shared memory */
+  uint32_t nthread;
+  Thread *threads; /* MOST_THREADS of them */
+  Thread *current;
+  uint32_t *turn;
+  uint64_t launch_tick, block_tick, barrier_tick; /* when they began */
+  uint64_t warp_tick[MOST_THREADS / WARP];
+  Vec(uint64_t) block_ticks; /* of the blocks so far */
+  TgError *err;
+  bool failed;
+  TgStatus fail_status;
+
+  /* stacks */
+  uint8_t *stacks; /* MOST_THREADS of them, each behind a page that nobody may touch */
+  Stack *stack;
+  size_t stack_stride;
+  uint32_t nstack;
+  Stack *idle;
+  Fibre scheduler;
+};
+
+/* The emulator that runs on this OS thread. */
+extern _Thread_local Emu *emu_running;
+
+typedef enum Access { READS, WRITES, ATOMIC, ATOMIC_LOADS, ATOMIC_STORES } Access;
+
+/* ---- emulate_memory.c */
+bool memory_new(Emu *e);
+void memory_end(Emu *e);
+bool space_new(Emu *e, Space *s, uintptr_t lo, size_t size, bool is_shared);
+void space_end(Emu *e, Space *s);
+void memory_access(Emu *e, uintptr_t at, size_t nbytes, Access how);
+/* An asynchronous copy into shared memory: begun (nobody may touch the bytes), then done by its thread. */
+void memory_pending(Emu *e, uintptr_t at, size_t nbytes);
+void memory_arrived(Emu *e, uintptr_t at, size_t nbytes);
+
+/* ---- emulate.c */
+/* Ends the launch with what the running thread did wrong; comes back only where no thread runs. */
+void emu_fail(Emu *e, const char *fmt, ...) TG_PRINTF(2, 3);
+void emu_fail_at(Emu *e, const Thread *t, const char *fmt, ...) TG_PRINTF(3, 4); /* what thread t did */
+void thread_stop(Emu *e, WaitFor state); /* until the scheduler lets the running thread go on */
+
+static inline uint32_t thread_number(const Emu *e, const Thread *t) { return (uint32_t)(t - e->threads); }
+
+enum { INDEX_TEXT = 48 };
+
+const char *index_text(char out[INDEX_TEXT], const uint32_t v[3]); /* (x,y,z) */
+
+/* ---- emulate_calls.c */
+extern const ElfExtern emu_calls[];
+extern const size_t emu_ncall;
+
+/* ---- emulate_warp.c */
+/* Lets the warps go on whose lanes have met. True: some have, or the launch has failed. */
+bool warps_meet(Emu *e);
+
+/* ---- emulate_text.c */
+extern const char emu_prelude[];
+/* The text with what is around it. False: out of memory. */
+bool emu_text(Str *out, const EmuDialect *d, const char *text);
+#define EMU_ENTRY   "emu_entry_"
+#define EMU_INFO    "emu_info_"
+#define EMU_DYNAMIC "emu_dynamic_"
+#endif

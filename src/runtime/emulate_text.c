@@ -1,0 +1,223 @@
+/* emulate_text.c: kernel text -> the C++ that is compiled for this CPU. In front: what the emulator offers
+ * and what the dialect makes of it. The text itself stands there as it is; behind it comes an entry for each
+ * kernel, which takes the arguments by address. */
+#include "runtime/emulate_private.h"
+#include <ctype.h>
+#include <string.h>
+
+const char emu_prelude[] =
+    "typedef unsigned int emu_u32;\ntypedef unsigned long long emu_u64;\n"
+    "struct EmuIndex { emu_u32 x, y, z; };\n"
+    "extern \"C\" {\n"
+    "EmuIndex emu_thread_index(); EmuIndex emu_block_index(); EmuIndex emu_block_size(); EmuIndex "
+    "emu_grid_size();\n"
+    "void emu_barrier(emu_u32 id, emu_u32 line);\n"
+    "void emu_warp_sync(emu_u32 id, emu_u32 line, emu_u32 mask);\n"
+    "emu_u32 emu_warp_ballot(emu_u32 id, emu_u32 line, emu_u32 mask, int value);\n"
+    "emu_u64 emu_warp_shuffle(emu_u32 id, emu_u32 line, int op, emu_u32 mask, emu_u64 value, int arg, int "
+    "width);\n"
+    "void emu_warp_mma(emu_u32 id, emu_u32 line, int kind, void *d, const void *a, const void *b, const void "
+    "*c);\n"
+    "void emu_atomic(const volatile void *p, emu_u64 nbytes);\n"
+    "void emu_copy_async(void *to, const void *from, emu_u64 nbytes);\n"
+    "void emu_copy_commit(); void emu_copy_wait(int n); void emu_copy_wait_all();\n"
+    "}\n"
+    /* the place of a call, for calls that must meet */
+    "#define EMU_HERE __COUNTER__, __LINE__\n"
+    "#define EMU_TEXT_(x) #x\n#define EMU_TEXT(x) EMU_TEXT_(x)\n"
+    /* `used`: the compiler must take it that others see the array */
+    "#define EMU_SHARED_ARRAY static __attribute__((used, section(\".bss.emu.\" EMU_TEXT(__COUNTER__))))\n"
+    "#define EMU_DYNAMIC_ARRAY extern __attribute__((visibility(\"hidden\")))\n"
+    "#define EMU_UNSEEN __attribute__((no_sanitize(\"thread\"))) "
+    "__attribute__((no_sanitize(\"undefined\")))\n"
+    "template <typename T> static inline T emu_shuffled(emu_u32 id, emu_u32 line, int op, emu_u32 mask, T x, "
+    "int arg, int width = 32) {\n"
+    "  emu_u64 bits = 0;\n  __builtin_memcpy(&bits, &x, sizeof x);\n"
+    "  bits = emu_warp_shuffle(id, line, op, mask, bits, arg, width);\n"
+    "  __builtin_memcpy(&x, &bits, sizeof x);\n  return x;\n}\n"
+    "template <emu_u32... I> struct EmuList {};\n"
+    "template <emu_u32 N, emu_u32... I> struct EmuCount : EmuCount<N - 1, N - 1, I...> {};\n"
+    "template <emu_u32... I> struct EmuCount<0, I...> { typedef EmuList<I...> list; };\n"
+    "template <int N> struct EmuInfo { int nparam, most, nbytes[N + 1]; };\n"
+    "template <typename F> struct EmuCall;\n"
+    "template <typename... A> struct EmuCall<void (*)(A...)> {\n"
+    "  static constexpr int nparam = sizeof...(A);\n"
+    "  static constexpr EmuInfo<nparam> info(int most) { return {nparam, most, {(int)sizeof(A)..., 0}}; }\n"
+    "  template <void (*F)(A...), emu_u32... I> EMU_UNSEEN static void with(void *const *p, EmuList<I...>) "
+    "{\n"
+    "    F(*(A *)p[I]...);\n  }\n"
+    "  template <void (*F)(A...)> EMU_UNSEEN static void run(void *const *p) {\n"
+    "    with<F>(p, typename EmuCount<nparam>::list());\n  }\n"
+    "};\n"
+    "#define EMU_KERNEL(NAME, MOST) \\\n"
+    "  extern \"C\" __attribute__((used)) EMU_UNSEEN void emu_entry_##NAME(void *const *p) { "
+    "EmuCall<decltype(&NAME)>::run<&NAME>(p); } \\\n"
+    "  extern \"C\" { extern __attribute__((used)) const EmuInfo<EmuCall<decltype(&NAME)>::nparam> "
+    "emu_info_##NAME; \\\n"
+    "  const EmuInfo<EmuCall<decltype(&NAME)>::nparam> emu_info_##NAME = "
+    "EmuCall<decltype(&NAME)>::info(MOST); }\n";
+
+/* ---- scanning */
+static bool starts_name(char c) { return isalpha((unsigned char)c) || c == '_'; }
+
+static bool in_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* Behind a comment, string or line of the preprocessor that begins at p; p itself where none does. */
+static const char *skip_inert(const char *p, bool line_start) {
+  if (*p == '#' && line_start) {
+    while (*p && *p != '\n')
+      p += *p == '\\' && p[1] ? 2 : 1;
+    return p;
+  }
+  if (p[0] == '/' && p[1] == '/') return p + strcspn(p, "\n");
+  if (p[0] == '/' && p[1] == '*') {
+    const char *end = strstr(p + 2, "*/");
+    return end ? end + 2 : p + strlen(p);
+  }
+  if (*p != '"' && *p != '\'') return p;
+  char quote = *p++;
+  while (*p && *p != quote && *p != '\n')
+    p += *p == '\\' && p[1] ? 2 : 1;
+  return *p ? p + 1 : p;
+}
+
+static const char *skip_space(const char *p) {
+  for (;;) {
+    const char *q = p + strspn(p, " \t\r\n");
+    if (q[0] == '/' && (q[1] == '/' || q[1] == '*')) q = skip_inert(q, false);
+    if (q == p) return p;
+    p = q;
+  }
+}
+
+static size_t name_length(const char *p) {
+  size_t n = 0;
+  while (in_name(p[n]))
+    n++;
+  return n;
+}
+
+/* The length of the words, with any space between them, that p begins with; 0: others. */
+static size_t words_length(const char *p, const char *words) {
+  const char *at = p;
+  while (words && *words) {
+    size_t n = name_length(words);
+    if (name_length(at) != n || memcmp(at, words, n)) return 0;
+    at += n, words += n;
+    words += strspn(words, " ");
+    if (*words) at = skip_space(at);
+  }
+  return (size_t)(at - p);
+}
+
+/* Behind the parenthesis that closes the one at p. */
+static const char *skip_parens(const char *p) {
+  int depth = 0;
+  while (*p) {
+    const char *q = skip_inert(p, false);
+    if (q != p) {
+      p = q;
+      continue;
+    }
+    depth += (*p == '(') - (*p == ')');
+    p++;
+    if (!depth) break;
+  }
+  return p;
+}
+
+/* The head of a kernel, from behind the dialect's word: the name before the parameters, and what the bounds
+ * say. */
+static const char *kernel_head(Str *entries, const EmuDialect *d, const char *p) {
+  const char *name = NULL, *bounds = "0";
+  size_t length = 0, bounds_length = 1;
+  for (p = skip_space(p); *p && *p != '{' && *p != ';'; p = skip_space(p)) {
+    if (*p == '(' && name) break;
+    if (!starts_name(*p)) {
+      p = *p == '(' ? skip_parens(p) : p + 1;
+      continue;
+    }
+    size_t n = name_length(p);
+    bool is_bounds = d->bounds_word && words_length(p, d->bounds_word);
+    bool is_attribute = words_length(p, "__attribute__") || words_length(p, "__align__");
+    if (!is_bounds && !is_attribute) {
+      name = p, length = n, p += n;
+      continue;
+    }
+    const char *open = skip_space(p + n), *end = *open == '(' ? skip_parens(open) : open;
+    if (is_bounds && end - open > 2) {
+      bounds = open + 1;
+      bounds_length = strcspn(bounds, ",)");
+    }
+    p = end;
+  }
+  if (*p != '(' || !name) return p;
+  str_put(entries, "EMU_KERNEL(");
+  str_putn(entries, name, length);
+  str_put(entries, ", (");
+  str_putn(entries, bounds, bounds_length);
+  str_put(entries, "))\n");
+  return p;
+}
+
+/* The name of an array whose declaration goes on at p. */
+static void dynamic_array(Str *names, const char *p) {
+  const char *name = NULL;
+  size_t length = 0;
+  for (p = skip_space(p); *p && *p != '[' && *p != ';'; p = skip_space(p)) {
+    if (starts_name(*p)) {
+      name = p, length = name_length(p);
+      p += length;
+    } else
+      p = *p == '(' ? skip_parens(p) : p + 1;
+  }
+  if (!name) return;
+  str_put(names, "#define ");
+  str_putn(names, name, length);
+  str_put(names, " " EMU_DYNAMIC);
+  str_putn(names, name, length);
+  str_put(names, "\n");
+}
+
+static void scan(Str *body, Str *names, Str *entries, const EmuDialect *d, const char *text) {
+  bool line_start = true;
+  for (const char *p = text; *p;) {
+    const char *q = skip_inert(p, line_start);
+    size_t n = 0;
+    if (q == p && starts_name(*p) && (n = words_length(p, d->dynamic_words))) {
+      str_put(body, "EMU_DYNAMIC_ARRAY");
+      for (size_t i = 0; i < n; i++)
+        if (p[i] == '\n') str_put(body, "\n"); /* lines keep their numbers */
+      p += n;
+      dynamic_array(names, p);
+      continue;
+    }
+    if (q == p) {
+      n = starts_name(*p) ? name_length(p) : isdigit((unsigned char)*p) ? name_length(p) : 1;
+      q = p + n;
+    }
+    if (words_length(p, d->kernel_word)) kernel_head(entries, d, q);
+    if (q[-1] == '\n')
+      line_start = true;
+    else if (*p != ' ' && *p != '\t')
+      line_start = false;
+    str_putn(body, p, (size_t)(q - p));
+    p = q;
+  }
+}
+
+bool emu_text(Str *out, const EmuDialect *d, const char *text) {
+  Str names, entries, body;
+  str_init(&names, out->mem), str_init(&entries, out->mem), str_init(&body, out->mem);
+  scan(&body, &names, &entries, d, text);
+  str_put(out, emu_prelude);
+  str_put(out, d->prelude);
+  str_put(out, str_text(&names));
+  str_printf(out, "#line 1 \"%s kernel\"\n", d->name);
+  str_putn(out, str_text(&body), body.len);
+  str_put(out, "\n");
+  str_put(out, str_text(&entries));
+  bool ok = !out->oom && !names.oom && !entries.oom && !body.oom;
+  str_free(&names), str_free(&entries), str_free(&body);
+  return ok;
+}

@@ -1,0 +1,200 @@
+/* emulate_warp.c: what the 32 lanes of a warp do together. A lane that calls such a function waits until each
+ * lane that its mask names has made the same call; then all get their results at once. */
+#include "runtime/emulate_private.h"
+#include <string.h>
+
+typedef struct Warp {
+  Thread *lane; /* its first thread */
+  uint32_t first, n;
+} Warp;
+
+static bool named(uint32_t mask, uint32_t lane) { return mask >> lane & 1; }
+
+static bool same_call(const WarpCall *a, const WarpCall *b) {
+  return a->op == b->op && a->id == b->id && a->mask == b->mask;
+}
+
+static const char *const call_name[] = {"warp barrier", "shuffle", "shuffle", "shuffle",
+                                        "shuffle",      "ballot",  "mma"};
+
+/* Says which lane does not come to the call of `lane`. */
+static void lane_missing(Emu *e, const Warp *w, uint32_t lane, uint32_t other) {
+  static const char *const instead[] = {"has not begun", "runs", "waits at a barrier", "makes another call",
+                                        "has ended"};
+  const Thread *t = &w->lane[lane], *o = &w->lane[other];
+  bool other_mask = o->state == AT_WARP && o->warp.id == t->warp.id;
+  emu_fail_at(e, t, "%s in line %u: lane %u, which the mask %#x names, %s", call_name[t->warp.op],
+              t->warp.line, other, t->warp.mask, other_mask ? "comes with another mask" : instead[o->state]);
+}
+
+/* ---- shuffles */
+static bool shuffle_source(const WarpCall *c, uint32_t lane, uint32_t *from) {
+  uint32_t width = (uint32_t)c->width, base = lane & ~(width - 1), arg = (uint32_t)c->arg;
+  switch (c->op) {
+  case WARP_SHUFFLE: *from = base + (arg & (width - 1)); break;
+  case WARP_SHUFFLE_XOR: *from = lane ^ arg; break;
+  case WARP_SHUFFLE_UP: *from = lane - base < arg ? lane : lane - arg; break;
+  default: *from = lane - base + arg >= width ? lane : lane + arg; break;
+  }
+  if (c->op == WARP_SHUFFLE_XOR && *from >= base + width) *from = lane;
+  return *from < WARP;
+}
+
+static bool shuffle(Emu *e, const Warp *w, uint32_t mask) {
+  for (uint32_t i = 0; i < w->n; i++) {
+    if (!named(mask, i)) continue;
+    WarpCall *c = &w->lane[i].warp;
+    uint32_t from = i;
+    bool power = c->width > 0 && c->width <= WARP && !(c->width & (c->width - 1));
+    if (!power) return emu_fail_at(e, &w->lane[i], "shuffle of width %d", c->width), false;
+    if (!shuffle_source(c, i, &from) || from >= w->n || !named(mask, from)) {
+      emu_fail_at(e, &w->lane[i], "shuffle in line %u takes the value of lane %u, which takes no part",
+                  c->line, from);
+      return false;
+    }
+    c->result = w->lane[from].warp.value;
+  }
+  return true;
+}
+
+static void ballot(const Warp *w, uint32_t mask) {
+  uint64_t votes = 0;
+  for (uint32_t i = 0; i < w->n; i++)
+    if (named(mask, i)) votes |= w->lane[i].warp.value << i;
+  for (uint32_t i = 0; i < w->n; i++)
+    w->lane[i].warp.result = votes;
+}
+
+/* ---- matrix products: d (16 x 8) = a (16 x k) * b (k x 8) + c.
+ * Each lane holds four words of a, two of b and four elements of c and d. Lane 4 * g + t, word i, element j
+ * of the `per_word` in it (p of them):
+ *   a: row g + 8 * (i odd), column t * p + j, + 4 * p in words 2 and 3
+ *   b: row t * p + j, + 4 * p in word 1; column g
+ *   c, d: row g, + 8 in elements 2 and 3; column 2 * t + (i odd) */
+enum { MMA_ROWS = 16, MMA_COLUMNS = 8, MMA_DEEPEST = 32, A_WORDS = 4, B_WORDS = 2, C_WORDS = 4 };
+
+typedef enum MmaType { MMA_F16, MMA_BF16, MMA_TF32, MMA_S8 } MmaType;
+
+/* By the number that the dialect gives. */
+static const struct {
+  MmaType type;
+  uint32_t per_word;
+} mma_kinds[] = {{MMA_F16, 2}, {MMA_BF16, 2}, {MMA_TF32, 1}, {MMA_S8, 4}};
+
+static float float_of_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+static double of_f16(uint32_t h) {
+  enum { BIAS = 112, MANTISSA = 1023, INFINITE = 31 };
+
+  uint32_t sign = (h & 0x8000) << 16, exponent = h >> 10 & INFINITE, mantissa = h & MANTISSA;
+  if (exponent == 0) return (sign ? -1.0 : 1.0) * mantissa * 0x1p-24;
+  if (exponent == INFINITE) return float_of_bits(sign | 0x7f800000u | mantissa << 13);
+  return float_of_bits(sign | (exponent + BIAS) << 23 | mantissa << 13);
+}
+
+/* Element j of a word. tf32 has the exponent of f32 and ten bits of its mantissa; what is below is not read.
+ */
+static double element(MmaType type, uint32_t word, uint32_t j) {
+  switch (type) {
+  case MMA_F16: return of_f16(word >> 16 * j & 0xffff);
+  case MMA_BF16: return float_of_bits(j ? word & 0xffff0000u : word << 16);
+  case MMA_TF32: return float_of_bits(word & 0xffffe000u);
+  default: return (int8_t)(word >> 8 * j & 0xff);
+  }
+}
+
+typedef struct Operands {
+  double a[MMA_ROWS][MMA_DEEPEST], b[MMA_DEEPEST][MMA_COLUMNS];
+} Operands;
+
+static void gather(const Warp *w, MmaType type, uint32_t per_word, Operands *o) {
+  for (uint32_t lane = 0; lane < WARP; lane++) {
+    const WarpCall *c = &w->lane[lane].warp;
+    uint32_t g = lane / 4, t = lane % 4, word[A_WORDS];
+    memcpy(word, c->a, sizeof word);
+    for (uint32_t i = 0; i < A_WORDS; i++)
+      for (uint32_t j = 0; j < per_word; j++)
+        o->a[g + 8 * (i & 1)][t * per_word + j + i / 2 * 4 * per_word] = element(type, word[i], j);
+    memcpy(word, c->b, B_WORDS * sizeof *word);
+    for (uint32_t i = 0; i < B_WORDS; i++)
+      for (uint32_t j = 0; j < per_word; j++)
+        o->b[t * per_word + j + i * 4 * per_word][g] = element(type, word[i], j);
+  }
+}
+
+/* Sums of exact products, rounded once: a GPU adds in an order and a precision of its own. */
+static void mma(const Warp *w, int kind) {
+  MmaType type = mma_kinds[kind].type;
+  uint32_t per_word = mma_kinds[kind].per_word, depth = 8 * per_word;
+  Operands o;
+  gather(w, type, per_word, &o);
+  for (uint32_t lane = 0; lane < WARP; lane++) {
+    WarpCall *call = &w->lane[lane].warp;
+    uint32_t g = lane / 4, t = lane % 4, words[C_WORDS];
+    memcpy(words, call->c, sizeof words);
+    for (uint32_t i = 0; i < C_WORDS; i++) {
+      uint32_t row = g + 8 * (i / 2), column = 2 * t + (i & 1);
+      double sum = type == MMA_S8 ? (double)(int32_t)words[i] : (double)float_of_bits(words[i]);
+      for (uint32_t k = 0; k < depth; k++)
+        sum += o.a[row][k] * o.b[k][column];
+      float rounded = (float)sum;
+      if (type == MMA_S8)
+        words[i] = (uint32_t)(int64_t)sum; /* wraps */
+      else
+        memcpy(&words[i], &rounded, sizeof rounded);
+    }
+    memcpy(call->d, words, sizeof words);
+  }
+}
+
+/* ---- meetings */
+/* The lanes that the call of `lane` names have all come, or the launch has failed. */
+static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
+  const WarpCall *c = &w->lane[lane].warp;
+  uint32_t mask = c->mask;
+  WarpOp op = c->op;
+  int kind = c->arg;
+  if (!named(mask, lane)) {
+    emu_fail_at(e, &w->lane[lane], "%s in line %u: lane %u is not in its own mask %#x", call_name[op],
+                c->line, lane, mask);
+    return;
+  }
+  if (op == WARP_MMA && (w->n < WARP || (uint32_t)kind >= TG_COUNT(mma_kinds))) {
+    emu_fail_at(e, &w->lane[lane], "mma in line %u: the warp has %u lanes", c->line, w->n);
+    return;
+  }
+  for (uint32_t i = 0; i < w->n; i++) {
+    bool comes = w->lane[i].state == AT_WARP && same_call(&w->lane[i].warp, c);
+    if (!named(mask, i) || comes) continue;
+    lane_missing(e, w, lane, i);
+    return;
+  }
+  if (op == WARP_BALLOT)
+    ballot(w, mask);
+  else if (op == WARP_MMA)
+    mma(w, kind);
+  else if (op == WARP_SYNC)
+    e->warp_tick[w->first / WARP] =
+        ++e->tick; /* of a part of the warp too: better a race missed than made up */
+  else if (!shuffle(e, w, mask))
+    return;
+  for (uint32_t i = 0; i < w->n; i++)
+    if (named(mask, i)) w->lane[i].state = READY;
+}
+
+bool warps_meet(Emu *e) {
+  bool met = false;
+  for (uint32_t first = 0; first < e->nthread && !e->failed; first += WARP) {
+    Warp w = {&e->threads[first], first, TG_MIN(WARP, e->nthread - first)};
+    for (uint32_t i = 0; i < w.n && !e->failed; i++) {
+      if (w.lane[i].state != AT_WARP) continue;
+      group_meet(e, &w, i);
+      met = true;
+    }
+  }
+  return met;
+}

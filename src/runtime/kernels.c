@@ -133,6 +133,18 @@ TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Ke
   return TG_OK;
 }
 
+/* A kernel's text with its symbol for its name, which stands before the arguments once. */
+static void text_put(Str *out, const KernelSpec *k, const Kernel *kn) {
+  const char *name = k->linear->name, *at = k->source;
+  size_t n = strlen(name);
+  do
+    at = strstr(at + 1, name);
+  while (at && !(at[-1] == ' ' && at[n] == '('));
+  if (!at) at = k->source, n = 0; /* then the symbol is found missing */
+  str_putn(out, k->source, (size_t)(at - k->source));
+  str_put(out, n ? kn->symbol : ""), str_put(out, at + n), str_put(out, "\n");
+}
+
 bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn, int n, Str *out) {
   const char **texts = mem_alloc(out->mem, ((size_t)n + 1) * sizeof *texts);
   if (!texts) return false;
@@ -140,12 +152,8 @@ bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn
     texts[i] = ks[i]->source;
   bool ok = prelude_prune(out, str_text(&t->prelude), texts, n);
   mem_free(out->mem, texts);
-  for (int i = 0; i < n; i++) { /* the macro gives the function its symbol, and nothing else */
-    const char *parts[] = {"#define ",  ks[i]->linear->name, " ", kn[i]->symbol, "\n", ks[i]->source,
-                           "\n#undef ", ks[i]->linear->name, "\n"};
-    for (size_t k = 0; k < TG_COUNT(parts); k++)
-      str_put(out, parts[k]);
-  }
+  for (int i = 0; i < n; i++)
+    text_put(out, ks[i], kn[i]);
   return ok && !out->oom;
 }
 

@@ -61,7 +61,12 @@ static void text_is_at(int line, TgTensor *t, const char *device, const char *wa
 
 #define TEXT(t, device, want) text_is_at(__LINE__, (t), (device), (want))
 #define X(text)               tg_from_text(C, text)
-#define OK(call)              assert_int_equal((call), TG_OK)
+
+static void fine_at(int line, TgStatus s) {
+  if (s) fail_msg("line %d: %s", line, tg_errmsg(C));
+}
+
+#define OK(call) fine_at(__LINE__, (call))
 
 /* ---- the device */
 static void opens(void **state) {
@@ -96,7 +101,7 @@ static void says_what_is_missing(void **state) {
 }
 
 static TgTensor *network(TgTensor *x, TgTensor *w) {
-  return tg_softmax(tg_relu(tg_sub(tg_matmul(x, w), tg_mean(x))), .axis = -1);
+  return tg_softmax(tg_relu(tg_sub(tg_matmul(x, w), tg_mean(x))));
 }
 
 static void same_as_cpu(void **state) {
@@ -146,7 +151,7 @@ static void streams_are_ordered(void **state) {
       TgTensor *x = tg_from(C, data, TG_F32, TG_SHAPE(64));
       TgTensor *y = tg_add(tg_mul(x, x), tg_sum(x));
       OK(tg_realize(y));
-      OK(tg_assign(sum, tg_add(sum, y)));
+      assert_non_null(tg_assign(sum, tg_add(sum, y)));
       OK(tg_realize(sum));
       tg_scope_end(C);
       want += (double)(step + 5) * (step + 5) + 64 * step + 64 * 63 / 2;
@@ -166,15 +171,15 @@ static void peers(void **state) {
   for (int order = 1; order <= 4; order++) {
     emulate(order);
     C = opened("CUDA");
-    TgTensor *x = tg_arange(C, 0, 6), *y = tg_to(tg_mul(x, x), "CUDA:1");
+    TgTensor *x = X("[0, 1, 2, 3, 4, 5]"), *y = tg_to(tg_mul(x, x), "CUDA:1");
     TgTensor *z = tg_to(tg_add(y, tg_to(x, "CUDA:1")), "CPU");
     TEXT(z, "CPU", "[0, 2, 6, 12, 20, 30]");
     TEXT(tg_to(tg_add(z, z), "CUDA"), "CUDA", "[0, 4, 12, 24, 40, 60]");
-    assert_true(tg_counters(C).copies >= 4);
+    assert_true(tg_counters(C).copies >= 3);
     /* what was sent is the value of then, whatever is stored there afterwards */
     TgTensor *from = X("[1, 2, 3]"), *sent = tg_to(from, "CUDA:1");
     OK(tg_realize(sent));
-    OK(tg_assign(from, X("[7, 8, 9]")));
+    assert_non_null(tg_assign(from, X("[7, 8, 9]")));
     OK(tg_realize(from));
     TEXT(sent, "CUDA:1", "[1, 2, 3]");
     tg_close(C);
@@ -202,7 +207,7 @@ static void training_from_disk(void **state) {
           tg_mean(tg_square(tg_sub(tg_matmul(x, w), tg_full(C, TG_SHAPE(8, 3), 1, .device = device))));
       OK(tg_backward(l));
       TgTensor *g = tg_grad(w);
-      OK(tg_assign(w, tg_detach(tg_sub(w, tg_mul_scalar(g, 0.1)))));
+      assert_non_null(tg_assign(w, tg_detach(tg_sub(w, tg_mul_scalar(g, 0.1)))));
       OK(tg_realize(w));
       OK(tg_read_f64(l, &loss[cpu], 1));
       tg_zero_grad(w);
@@ -220,8 +225,8 @@ static TgStatus step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **ou
   (void)nin, (void)nout;
   TgTensor *y = tg_matmul(in[0], w);
   out[0] = tg_sum(tg_relu(y));
-  TgStatus s = tg_assign(w, tg_detach(tg_add(w, tg_mul_scalar(w, 0.5))));
-  return s ? s : tg_error(ctx);
+  tg_assign(w, tg_detach(tg_add(w, tg_mul_scalar(w, 0.5))));
+  return tg_error(ctx);
 }
 
 /* Each replay is one launch of a graph, whose arguments alone are changed. */
@@ -261,7 +266,7 @@ static void memory_is_given_back(void **state) {
   (void)state;
   tg_scope_begin(C);
   TgTensor *x = tg_full(C, TG_SHAPE(1000, 1000), 3), *y = tg_sum(tg_contiguous(x));
-  TEXT(y, "CUDA", "3.0e+06");
+  TEXT(y, "CUDA", "3000000.0");
   tg_scope_end(C);
   OK(tg_collect(C));
   tg_cache_clear(C);
@@ -581,9 +586,9 @@ static void misuse_is_seen(void **state) {
     const char *name;
     CUresult (*does)(Driver *v);
     const char *says; /* NULL: the result alone tells */
-  } faults[] = {{"no wait for the copy", no_wait, "written"},
-                {"wait before the record", wait_before_record, "written"},
-                {"event in the wrong stream", wrong_stream, "written"},
+  } faults[] = {{"no wait for the copy", no_wait, "nobody wrote"},
+                {"wait before the record", wait_before_record, "nobody wrote"},
+                {"event in the wrong stream", wrong_stream, "nobody wrote"},
                 {"freed in flight", freed_in_flight, "freed while"},
                 {"freed before its copy", freed_before_the_copy, "freed while"},
                 {"pinned memory freed in flight", pinned_freed_in_flight, "freed while a copy"},
@@ -591,7 +596,7 @@ static void misuse_is_seen(void **state) {
                 {"used after free", used_after_free, ""},
                 {"module unloaded in flight", module_gone, "unloaded while"},
                 {"copy past the end", copy_too_long, ""},
-                {"read of unset memory", copy_from_unset, "written"},
+                {"read of unset memory", copy_from_unset, "nobody wrote"},
                 {"two blocks write the same", grid_too_large, "race"},
                 {"block beyond the launch bounds", block_too_large, ""},
                 {"argument past the end", argument_past_the_end, ""},

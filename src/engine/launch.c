@@ -9,7 +9,10 @@
 /* ---- memory */
 TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   if (b->data || !b->nelem) return TG_OK;
-  return device_alloc(ctx, b->device, (size_t)b->nelem * dtype_size(b->dtype), &b->data);
+  size_t nbytes = (size_t)b->nelem * dtype_size(b->dtype);
+  TgStatus st = device_alloc(ctx, b->device, nbytes, &b->data);
+  Device *d = device_at(ctx, b->device);
+  return st || !b->partly ? st : d->backend->clear(d, b->data, nbytes);
 }
 
 typedef struct Given {
@@ -32,11 +35,24 @@ bool slabs_given_back(TgContext *ctx, const Device *d) {
   return given.any;
 }
 
+static bool has_variables(const Plan *p) {
+  bool has = false;
+  for (int k = 0; k < p->sched.nkernel; k++)
+    has |= p->prog[k]->nvar > 0;
+  return has;
+}
+
+/* A plan whose sizes vary may read what it has not written, of which it uses nothing: it is the same each
+ * time. */
 static TgStatus slabs_ready(TgContext *ctx, Plan *p) {
   TgStatus st = TG_OK;
+  Device *d = p->dev;
   p->running = true;
-  for (int i = 0; i < p->nslab && !st; i++)
-    if (!p->slab[i] && p->slab_bytes[i]) st = device_alloc(ctx, p->dev->index, p->slab_bytes[i], &p->slab[i]);
+  for (int i = 0; i < p->nslab && !st; i++) {
+    if (p->slab[i] || !p->slab_bytes[i]) continue;
+    st = device_alloc(ctx, d->index, p->slab_bytes[i], &p->slab[i]);
+    if (!st && has_variables(p)) st = d->backend->clear(d, p->slab[i], p->slab_bytes[i]);
+  }
   return st;
 }
 

@@ -10,6 +10,7 @@ TgStatus host_alloc(Device *d, size_t nbytes, void **out);
 void host_free(Device *d, void *p, size_t nbytes);
 void host_trim(Device *d); /* gives back what is kept; when the device closes, or memory is short */
 TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes);
+TgStatus host_clear(Device *d, void *dst, size_t nbytes);
 TgStatus host_sync(Device *d);
 TgStatus host_pinned(Device *d, size_t nbytes, void **out);
 void host_unpinned(Device *d, void *p, size_t nbytes);
@@ -24,7 +25,7 @@ TgStatus host_graph_launch(Device *d, LaunchGraph *g);
 void host_graph_free(Device *d, LaunchGraph *g);
 /* what a backend without a queue of its own takes from here */
 #define HOST_ORDER                                                                                           \
-  .sync = host_sync, .event_record = host_event_record, .event_reach = host_event_wait,                      \
+  .clear = host_clear, .sync = host_sync, .event_record = host_event_record, .event_reach = host_event_wait, \
   .event_wait = host_event_wait, .event_us = host_event_us, .event_free = host_event_free,                   \
   .graph_new = host_graph_new, .graph_update = host_graph_update, .graph_launch = host_graph_launch,         \
   .graph_free = host_graph_free, .host_alloc = host_pinned, .host_free = host_unpinned,                      \

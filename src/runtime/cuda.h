@@ -116,6 +116,7 @@ TgStatus cuda_memory_info(Device *d, uint64_t *unused, uint64_t *total);
 TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes);
+TgStatus cuda_clear(Device *d, void *dst, size_t nbytes);
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
 void cuda_memory_end(Device *d);
 

@@ -239,6 +239,15 @@ TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes) {
              : cuda_check(d, p->api.copy((uintptr_t)dst, (uintptr_t)src, nbytes, p->compute), "a copy");
 }
 
+TgStatus cuda_clear(Device *d, void *dst, size_t nbytes) {
+  Cuda *p = d->priv;
+  TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is cleared");
+  p->memory.given++;
+  return st || !nbytes
+             ? st
+             : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->compute), "memory is cleared");
+}
+
 /* A GPU that may read the other's memory does so; else the driver takes the copy through the host. */
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes) {
   Cuda *p = d->priv, *q = from->priv;

@@ -48,10 +48,10 @@ typedef struct KernelCall {
   uint64_t *args; /* by value */
 } KernelCall;
 
-typedef enum OpKind { OP_LAUNCH, OP_IN, OP_OUT, OP_COPY, OP_RECORD, OP_WAIT } OpKind;
+typedef enum OpKind { OP_LAUNCH, OP_IN, OP_OUT, OP_COPY, OP_CLEAR, OP_RECORD, OP_WAIT } OpKind;
 
 /* One thing that a stream is to do. own: host memory as it was at the call, where that is not pinned. number:
- * of the event's records. */
+ * of the event's records, or the byte to fill with. */
 typedef struct Op {
   OpKind kind;
   struct Op *next;
@@ -190,6 +190,7 @@ static CUresult op_run(const Op *op) {
   case OP_IN: return refused(emu_write(to, op->to, op->own ? op->own : op->from, op->nbytes, &mock.why));
   case OP_OUT: return refused(emu_read(from, op->to, op->from, op->nbytes, &mock.why));
   case OP_COPY: return refused(copied_between(to, from, op));
+  case OP_CLEAR: return refused(emu_fill(to, op->to, (int)op->number, op->nbytes, &mock.why));
   case OP_RECORD:
     op->event->reached = TG_MAX(op->event->reached, op->number);
     op->event->at_s = time_now_s();
@@ -495,6 +496,13 @@ static CUresult mock_copy(CUdeviceptr to, CUdeviceptr from, size_t nbytes, CUstr
   Op op = {.kind = OP_COPY, .to = (void *)(uintptr_t)to, .from = (void *)(uintptr_t)from, .nbytes = nbytes};
   if (!s) return CUDA_INVALID_VALUE;
   op.to_device = op.from_device = s->device;
+  return op_given(s, op);
+}
+
+static CUresult mock_clear(CUdeviceptr to, unsigned char byte, size_t nbytes, CUstream s) {
+  Op op = {.kind = OP_CLEAR, .to = (void *)(uintptr_t)to, .nbytes = nbytes, .number = byte};
+  if (!s) return CUDA_INVALID_VALUE;
+  op.to_device = s->device;
   return op_given(s, op);
 }
 

@@ -55,6 +55,7 @@ typedef struct TgBackend {
   TgStatus (*copy_in)(Device *d, void *dst, const void *src, size_t nbytes);  /* src may be reused at once */
   TgStatus (*copy_out)(Device *d, void *dst, const void *src, size_t nbytes); /* waits: dst is filled */
   TgStatus (*copy)(Device *d, void *dst, const void *src, size_t nbytes);     /* within the device */
+  TgStatus (*clear)(Device *d, void *dst, size_t nbytes);                     /* to zeros */
   /* from another device of this backend, which the caller orders by events; NULL: goes through the host */
   TgStatus (*copy_peer)(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
 

@@ -99,6 +99,11 @@ TgStatus host_copy(Device *d, void *dst, const void *src, size_t nbytes) {
   return TG_OK;
 }
 
+TgStatus host_clear(Device *d, void *dst, size_t nbytes) {
+  if (nbytes && (d->backend->has & HAS_RUN)) memset(dst, 0, nbytes);
+  return TG_OK;
+}
+
 TgStatus host_pinned(Device *d, size_t nbytes, void **out) {
   *out = mem_alloc_raw(d->mem, nbytes + 1);
   return *out ? TG_OK : error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->name, nbytes);

@@ -32,6 +32,8 @@ typedef struct Buffer {
   void *user;
   FileMap file;   /* of tg_from_file: data points into it, or is a copy on a device with memory of its own */
   bool read_only; /* no store may go here */
+  bool
+      partly; /* its size is symbolic: what was never stored to may be read, and must be the same each time */
   /* ctx->bound + 1 when a value of variables was computed here: it holds while they are bound so; 0: no such
    * value */
   uint64_t bound_at;

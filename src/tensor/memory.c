@@ -19,7 +19,9 @@ UOp *buffer_node(TgContext *ctx, int device, DType dtype, int64_t nelem, const I
     if (!most) return NULL;
     for (int i = 0; i < shape->n; i++)
       be[2 * i] = 0, be[2 * i + 1] = shape->v[i];
-    return u_shrink(ctx->store, buffer_node(ctx, device, dtype, dim_product(ctx->store, most), most), be);
+    UOp *whole = buffer_node(ctx, device, dtype, dim_product(ctx->store, most), most);
+    if (whole) buffer_get(ctx, view_bottom(whole))->partly = true;
+    return u_shrink(ctx->store, whole, be);
   }
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
   if (!b) return NULL;

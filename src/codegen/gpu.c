@@ -162,17 +162,26 @@ static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
 
 /* ---- what does not go along the inner axis: its first thread writes */
 
-/* It alone reads what it replaces there: the others would read while it writes. */
+static bool writes_slot(const UOp *u, int64_t slot) {
+  const UOp *to = u->op == OPS_STORE ? stored_in(u) : NULL;
+  if (to) return to->op == OPS_PARAM && to->arg.param.slot == slot;
+  for (int i = 0; (u->op == OPS_LOOP || u->op == OPS_SINK) && i < u->nsrc; i++)
+    if (writes_slot(u->src[i], slot)) return true;
+  return false;
+}
+
+/* It alone reads what the kernel replaces, there or with another statement: the others would read while it
+ * writes. */
 static UOp *by_one_thread(Grid *g, UOp *u) {
   Kernel *k = g->k;
-  UOp *src[MAX_LIST + 2], *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1)), *memory = stored_in(u);
+  UOp *src[MAX_LIST + 2], *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1));
   UOpVec order = {0}, from = {0}, to = {0};
   bool ok = first && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *x = order.at[i];
-    if (x->op != OPS_INDEX || memory->op != OPS_PARAM || memory_of(x)->op != OPS_PARAM) continue;
-    if (memory_of(x)->arg.param.slot != memory->arg.param.slot) continue;
-    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, with_gate(k, x, first));
+    if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
+    if (writes_slot(k->sink, memory_of(x)->arg.param.slot))
+      ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, with_gate(k, x, first));
   }
   memcpy(src, u->src, u->nsrc * sizeof *src);
   src[0] = with_gate(k, u->src[0], first);

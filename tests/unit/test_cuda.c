@@ -406,7 +406,7 @@ static void driver_open(Driver *v) {
   DO(event_create(&v->e, 0));
   DO(memory_alloc(&v->x, BYTES));
   DO(memory_alloc(&v->y, BYTES));
-  DO(host_alloc((void **)&v->host, BYTES, 0));
+  DO(host_alloc((void **)&v->host, 2 * BYTES, 0));
   for (int i = 0; i < N; i++)
     v->host[i] = (float)i;
   module_made(v);

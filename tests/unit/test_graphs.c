@@ -1,6 +1,6 @@
 /* test_graphs.c: random programs give the same numbers however they are cut into kernels and for whatever
  * target they are lowered. The oracle is INTERP with a kernel per stage and plain loops. FIRST and N choose
- * others: FIRST=1000000 N=5000 build/test_graphs */
+ * others: FIRST=1000000 N=5000 build/test_graphs; devices on the command line, others than these. */
 #include "tg.h"
 #include <setjmp.h>
 #include <stdarg.h>
@@ -173,6 +173,9 @@ static void compare(uint64_t seed, const char *dev, const Outcome *want, const O
   }
 }
 
+static const char *const usual[] = {"INTERP", "INTERP:C", "INTERP:CUDA"}, *const *devs = usual;
+static int ndev = 3;
+
 static void test_programs(void **state) {
   (void)state;
   uint64_t first = getenv("FIRST") ? strtoull(getenv("FIRST"), NULL, 10) : 0;
@@ -183,14 +186,14 @@ static void test_programs(void **state) {
   for (uint64_t i = 0; i < count + sizeof found / sizeof *found; i++) {
     uint64_t s = i < count ? first + i : found[i - count];
     run(s, "INTERP", "0", "1", &want);
-    static const char *const devs[] = {"INTERP", "INTERP:C", "INTERP:CUDA"};
-    for (int d = 0; d < 3; d++)
+    for (int d = 0; d < ndev; d++)
       run(s, devs[d], "1", "0", &got), compare(s, devs[d], &want, &got);
     if (s % 16 == 0) run(s, "CPU", "1", "0", &got), compare(s, "CPU", &want, &got);
   }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1) devs = (const char *const *)argv + 1, ndev = argc - 1;
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_programs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

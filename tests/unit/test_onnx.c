@@ -1,6 +1,7 @@
 /* test_onnx.c: ONNX models. Expected values: tests/goldens/onnx.bin (make_onnx.py: the reference evaluator of
  * the onnx package), and by hand. Damaged models are written here by a protobuf writer of a few lines, cut at
- * every byte and changed at every byte; nothing is read past their end (the sanitizers look). */
+ * every byte and changed at every byte; nothing is read past their end (the sanitizers look).
+ * A device on the command line computes the goldens, instead of INTERP. */
 #define _GNU_SOURCE
 #include "tg_io.h"
 #include <math.h>
@@ -151,7 +152,9 @@ static void goldens_on(const char *device) {
   tg_close(c), free(all);
 }
 
-static void test_goldens(void **s) { (void)s, goldens_on("INTERP"); }
+static const char *golden_device = "INTERP";
+
+static void test_goldens(void **s) { (void)s, goldens_on(golden_device); }
 
 /* ---- a writer */
 typedef struct Msg {
@@ -574,7 +577,8 @@ static void test_mnist(void **s) {
   tg_onnx_free(m), tg_close(c);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+  if (argc > 1) golden_device = argv[1];
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
                                      cmocka_unit_test(test_named_sizes),
                                      cmocka_unit_test(test_shapes_on_the_host),

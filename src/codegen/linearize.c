@@ -338,6 +338,23 @@ static void lin_end(Lin *l) {
   mem_free(m, l->updates);
 }
 
+/* What a register holds after its last turn may go straight to who reads it; one that nobody loads is none.
+ */
+static bool unread_dropped(const Lin *l, Linear *out) {
+  bool *loaded = mem_alloc(l->k->mem, store_id_limit(l->k->st) + 1);
+  int n = 0;
+  if (!loaded) return false;
+  for (int i = 0; i < out->n; i++)
+    if (out->at[i]->op == OPS_LOAD) loaded[uop_base(out->at[i]->src[0])->id] = true;
+  for (int i = 0; i < out->n; i++) {
+    const UOp *u = out->at[i], *reg = u->op == OPS_STORE ? uop_base(u->src[0]) : u;
+    if (reg->op != OPS_DEFINE_REG || loaded[reg->id]) out->at[n++] = out->at[i];
+  }
+  out->n = n;
+  mem_free(l->k->mem, loaded);
+  return true;
+}
+
 bool linearize(Kernel *k, Arena *arena, Linear *out) {
   Lin l = {.k = k};
   UOpVec order = {0};
@@ -352,6 +369,7 @@ bool linearize(Kernel *k, Arena *arena, Linear *out) {
     out->at = arena_array(arena, UOp *, out->n + 1);
     ok = out->at != NULL;
     if (ok && body->len) memcpy(out->at, body->at, body->len * sizeof *body->at);
+    ok = ok && unread_dropped(&l, out);
   }
   lin_end(&l);
   vec_free(k->mem, &order);

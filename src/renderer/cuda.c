@@ -29,7 +29,7 @@ static void prelude(Str *out) {
       out,
       "#define VEC(T) struct __align__(16) T##x2 { T x, y; }; struct __align__(16) T##x4 { T x, y, z, w; "
       "};\nVEC(i64) VEC(u64) VEC(f64)\n"
-      "#pragma nv_diag_suppress 177\n#define INL static __device__ __forceinline__\n"
+      "#pragma nv_diag_suppress 177, 39\n#define INL static __device__ __forceinline__\n"
       "INL u32 u32_bits(f32 x) { return __float_as_uint(x); }\nINL f32 f32_bits(u32 x) { return "
       "__uint_as_float(x); }\n"
       "INL u64 u64_bits(f64 x) { return (u64)__double_as_longlong(x); }\nINL f64 f64_bits(u64 x) { return "

@@ -48,6 +48,13 @@ static void *nvrtc_opened(const TgOs *os) {
     }
     if (lib) return lib;
   }
+  for (int version = 149; version >= 112; version--) { /* of a toolkit, in tenths */
+    char path[100];
+    snprintf(path, sizeof path, "/usr/local/cuda-%d.%d/lib%s/libnvrtc.so", version / 10, version % 10,
+             version < 130 ? "64" : "");
+    void *lib = os->library_open(path);
+    if (lib) return lib;
+  }
   return NULL;
 }
 

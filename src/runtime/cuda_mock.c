@@ -112,7 +112,9 @@ typedef struct Mock {
   TgEnv env;
   Compiler cc;
   bool identified;
-  char ident[800];
+  void *nvrtc; /* NVIDIA's own, for TG_EMU_ARCHS */
+  CudaApi real;
+  char ident[900];
   Emu *emu[GPUS];
   struct CudaContext context[GPUS];
   CUstream streams;
@@ -775,6 +777,35 @@ static nvrtcResult mock_unit_destroy(nvrtcProgram *p) {
   return CUDA_OK;
 }
 
+/* NVIDIA's compiler takes the text for an architecture, and has nothing to say about it. */
+static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err) {
+  const CudaApi *real = &mock.real;
+  nvrtcProgram unit = NULL;
+  char option[64], *log = NULL;
+  size_t n = 0;
+  snprintf(option, sizeof option, "--gpu-architecture=sm_%.20s", arch);
+  const char *options[] = {option, "--fmad=false"};
+  if (real->unit_create(&unit, text, "kernels.cu", 0, NULL, NULL)) return TG_ERR_DEVICE;
+  bool ok = !real->unit_compile(unit, TG_COUNT(options), options);
+  if (!real->unit_log_size(unit, &n) && (log = take(n)) != NULL) real->unit_log(unit, log);
+  TgStatus st = TG_OK;
+  if (!ok || (log && strstr(log, "warning")))
+    st = error_set(err, TG_ERR_COMPILE, "NVRTC for sm_%.20s: %.200s", arch, log ? log : "it fails");
+  drop(log);
+  real->unit_destroy(&unit);
+  return st;
+}
+
+static TgStatus taken_for_all(const char *text, TgError *err) {
+  char archs[sizeof mock.env.emulate_archs], *rest = archs, *arch;
+  memcpy(archs, mock.env.emulate_archs, sizeof archs);
+  TgStatus st = TG_OK;
+  if (*archs && !mock.nvrtc) st = nvrtc_load(&tg_os_default, err, &mock.nvrtc, &mock.real);
+  while (!st && (arch = strtok_r(rest, " ", &rest)))
+    st = taken_by_nvrtc(text, arch, err);
+  return st;
+}
+
 static nvrtcResult mock_unit_compile(nvrtcProgram p, int noption, const char *const *options) {
   TgError err = {0};
   if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90")) return INVALID_INPUT;
@@ -783,6 +814,7 @@ static nvrtcResult mock_unit_compile(nvrtcProgram p, int noption, const char *co
   if (!st)
     st = emu_compile(&mock.mem, &tg_os_default, &err, &mock.cc, &emu_dialect_cuda, p->text, mock.env.cc_limit,
                      &p->object);
+  if (!st) st = taken_for_all(p->text, &err);
   p->log = mem_strdup(&mock.mem, st ? err.msg : "");
   return st ? COMPILATION : CUDA_OK;
 }
@@ -861,13 +893,16 @@ void cuda_mock_close(void) {
   if (mock.opened && !--mock.opened) {
     for (int d = 0; d < GPUS; d++)
       if (mock.emu[d]) blocks_left(d), functions_left(NULL, d), emu_free(mock.emu[d]), mock.emu[d] = NULL;
+    if (mock.nvrtc) tg_os_default.library_close(mock.nvrtc);
+    mock.nvrtc = NULL;
   }
   pthread_mutex_unlock(&lock);
 }
 
 const char *cuda_mock_ident(void) {
   const Compiler *c = &mock.cc;
-  snprintf(mock.ident, sizeof mock.ident, "%.250s %.250s %.200s %016llx", c->path, c->ident, emu_flags(),
+  snprintf(mock.ident, sizeof mock.ident, "%.250s %.250s %.200s %.64s %016llx", c->path, c->ident,
+           emu_flags(), mock.env.emulate_archs,
            (unsigned long long)hash_bytes(1, emu_dialect_cuda.prelude, strlen(emu_dialect_cuda.prelude)));
   return mock.ident;
 }

@@ -1,144 +1,213 @@
-/* test_nvrtc.c: NVIDIA's own compiler takes every CUDA text of the suite, for two architectures, without an
- * error. No GPU is needed; where there is no libnvrtc the tests are skipped. */
+/* test_nvrtc.c: NVIDIA's own compiler takes every CUDA text of the suite, down to machine code, without a
+ * word. No GPU is needed; where there is no libnvrtc the tests are skipped. Of the golden programs it is
+ * known how many registers and how much shared memory their kernels take (tests/kernels/registers.txt;
+ * TG_GOLDEN=write writes it), and that none spills. Architectures on the command line are compiled for
+ * instead of 80 and 90: test_nvrtc 75 86 120 */
+#define _GNU_SOURCE
+#include "runtime/cuda.h"
+#include "base/os.h"
 #include "kernels/texts.h"
-#include <dlfcn.h>
+#include "kernels/golden.h"
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-typedef struct Program_ *Program;
-
-typedef struct Nvrtc {
-  void *lib;
-  int (*version)(int *major, int *minor);
-  int (*create)(Program *p, const char *source, const char *name, int nheader, const char *const *headers,
-                const char *const *names);
-  int (*compile)(Program p, int noption, const char *const *options);
-  int (*log_size)(Program p, size_t *n);
-  int (*log)(Program p, char *text);
-  int (*ptx_size)(Program p, size_t *n);
-  int (*ptx)(Program p, char *text);
-  int (*destroy)(Program *p);
-} Nvrtc;
-
-static Nvrtc rtc;
+static void *library;
+static CudaApi rtc;
 static Texts texts;
+static const char *const usual[] = {"80", "90"}, *const *archs = usual;
+static int narch = 2;
 
-static void *try_open(const char *folder, const char *below, const char *name) {
-  char path[1024];
-  snprintf(path, sizeof path, "%s%s%s", folder, below, name);
-  return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+static void needs_nvrtc(void) {
+  if (library) return;
+  print_message("skipped: no libnvrtc here (searched the loader's path, CUDA_PATH, /usr/local/cuda)\n");
+  skip();
 }
 
-static bool find_nvrtc(void) {
-  static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
-  static const char *const folders[] = {"/usr/local/cuda", "/usr/local/cuda-13.0", "/usr/local/cuda-12.9",
-                                        "/usr/local/cuda-12"};
-  const char *set = getenv("CUDA_PATH");
-  for (size_t i = 0; i < sizeof names / sizeof *names && !rtc.lib; i++) {
-    rtc.lib = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    for (size_t k = 0; k <= sizeof folders / sizeof *folders && !rtc.lib; k++) {
-      const char *f = k ? folders[k - 1] : set;
-      if (f && *f && !(rtc.lib = try_open(f, "/lib64/", names[i]))) rtc.lib = try_open(f, "/lib/", names[i]);
-    }
-  }
-  if (!rtc.lib) return false;
-
-  const struct {
-    void *to;
-    const char *name;
-  } table[] = {{&rtc.version, "nvrtcVersion"},
-               {&rtc.create, "nvrtcCreateProgram"},
-               {&rtc.compile, "nvrtcCompileProgram"},
-               {&rtc.log_size, "nvrtcGetProgramLogSize"},
-               {&rtc.log, "nvrtcGetProgramLog"},
-               {&rtc.ptx_size, "nvrtcGetPTXSize"},
-               {&rtc.ptx, "nvrtcGetPTX"},
-               {&rtc.destroy, "nvrtcDestroyProgram"}};
-
-  for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-    void *f = dlsym(rtc.lib, table[i].name);
-    if (!f) return false;
-    memcpy(table[i].to, &f, sizeof f);
-  }
-  return true;
-}
-
-/* The assembly of a unit, for the caller to free; NULL: it does not compile. The log is printed where there
- * is one. */
-static char *compiled(const char *unit, const char *arch) {
-  const char *options[] = {arch, "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true"};
-  Program p;
+/* What the compiler and ptxas say of a unit, for the caller to free. *ok: it compiles. */
+static char *log_of(const char *unit, const char *arch, bool *ok, char **ptx) {
+  char option[64];
+  snprintf(option, sizeof option, "--gpu-architecture=sm_%s", arch);
+  const char *options[] = {
+      option, "--fmad=false", "--ftz=false", "--prec-div=true", "--prec-sqrt=true", "--ptxas-options=-v"};
+  nvrtcProgram p;
   size_t n = 0;
-  char *ptx = NULL;
-  assert_int_equal(rtc.create(&p, unit, "kernels.cu", 0, NULL, NULL), 0);
-  bool ok = rtc.compile(p, 5, options) == 0;
-  if (!rtc.log_size(p, &n) && n > 1) {
-    char *log = malloc(n);
-    assert_non_null(log);
-    rtc.log(p, log);
-    print_message("%s: %.3000s\n", arch, log);
-    free(log);
-  }
-  if (ok && !rtc.ptx_size(p, &n) && (ptx = malloc(n + 1))) rtc.ptx(p, ptx), ptx[n] = 0;
-  rtc.destroy(&p);
-  return ptx;
+  assert_int_equal(rtc.unit_create(&p, unit, "kernels.cu", 0, NULL, NULL), 0);
+  *ok = rtc.unit_compile(p, TG_COUNT(options), options) == 0;
+  assert_int_equal(rtc.unit_log_size(p, &n), 0);
+  char *log = calloc(n + 1, 1);
+  assert_non_null(log);
+  assert_int_equal(rtc.unit_log(p, log), 0);
+  if (ptx && *ok && !rtc.unit_ptx_size(p, &n) && (*ptx = calloc(n + 1, 1))) rtc.unit_ptx(p, *ptx);
+  rtc.unit_destroy(&p);
+  return log;
 }
 
-static void every_text(const char *arch) {
-  if (!rtc.lib) {
-    print_message("no libnvrtc here (searched the loader's path, CUDA_PATH, /usr/local/cuda*)\n");
-    skip();
+/* What ptxas says of the kernels of a unit: how many, the most registers and shared bytes, all spilled bytes.
+ */
+typedef struct Usage {
+  int kernels, registers;
+  long shared, spilled;
+} Usage;
+
+static Usage usage_of(const char *log) {
+  Usage u = {0};
+  for (const char *at = log; (at = strstr(at, "Used ")); at++) {
+    const char *end = strchr(at, '\n'), *shared = strstr(at, " bytes smem");
+    int registers = atoi(at + 5);
+    u.kernels++, u.registers = TG_MAX(u.registers, registers);
+    if (!shared || (end && shared > end)) continue;
+    while (shared[-1] >= '0' && shared[-1] <= '9')
+      shared--;
+    u.shared = TG_MAX(u.shared, atol(shared));
   }
+  for (const char *at = log; (at = strstr(at, " bytes spill ")); at++) {
+    const char *from = at;
+    while (from[-1] >= '0' && from[-1] <= '9')
+      from--;
+    u.spilled += atol(from);
+  }
+  return u;
+}
+
+/* The first line that is more than what was asked to be told; NULL: none. */
+static const char *complaint(const char *log) {
+  const char *warning = strstr(log, "warning"), *error = strstr(log, "error");
+  const char *at = warning ? warning : error;
+  while (at && at > log && at[-1] != '\n')
+    at--;
+  return at;
+}
+
+static void test_every_text(void **state) {
+  (void)state;
+  needs_nvrtc();
 
   enum { BATCH = 40 };
 
   assert_in_range(texts.len, 100, 100000);
   int failed = 0;
-  for (size_t i = 0; i < texts.len; i += BATCH) {
-    size_t n = texts.len - i < BATCH ? texts.len - i : BATCH, entries = 0;
-    char *unit = texts_unit(&texts, i, n), *ptx = compiled(unit, arch);
-    for (const char *p = ptx; p && (p = strstr(p, ".visible .entry ")); p++)
-      entries++;
-    if (ptx && entries != n) print_message("%d kernels in, %d out\n", (int)n, (int)entries), failed++;
-    failed += !ptx;
-    free(unit), free(ptx);
+  for (int a = 0; a < narch; a++) {
+    long spilled = 0;
+    for (size_t i = 0; i < texts.len; i += BATCH) {
+      size_t n = texts.len - i < BATCH ? texts.len - i : BATCH;
+      bool ok;
+      char *unit = texts_unit(&texts, i, n), *log = log_of(unit, archs[a], &ok, NULL);
+      Usage u = usage_of(log);
+      const char *said = complaint(log);
+      if (!ok || said) print_message("sm_%s: %.300s\n", archs[a], said ? said : log), failed++;
+      if (u.kernels != (int)n)
+        print_message("sm_%s: %d kernels in, %d out\n", archs[a], (int)n, u.kernels), failed++;
+      spilled += u.spilled;
+      free(unit), free(log);
+    }
+    print_message("sm_%s: %d kernels, %ld bytes spilled\n", archs[a], (int)texts.len, spilled);
   }
   assert_int_equal(failed, 0);
 }
 
-static void test_compute_80(void **state) {
-  (void)state;
-  every_text("--gpu-architecture=compute_80");
+/* ---- registers */
+static char *file_text(const char *path) {
+  FILE *f = fopen(path, "rb");
+  if (!f) return NULL;
+  char *text = calloc(1 << 20, 1);
+  assert_non_null(text);
+  assert_true(fread(text, 1, (1 << 20) - 1, f) > 0);
+  fclose(f);
+  return text;
 }
 
-static void test_compute_90(void **state) {
-  (void)state;
-  every_text("--gpu-architecture=compute_90");
+/* The golden text of a program, with each kernel under a name of its own. */
+static char *golden_unit(const char *name) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/tests/kernels/golden/%s.cu", TG_SOURCE_DIR, name);
+  char *golden = file_text(path);
+  if (!golden) return NULL;
+  char *unit = calloc(1 << 21, 1), *to = unit;
+  assert_non_null(unit);
+  to += sprintf(to, "%s", texts.prelude);
+  int kernels = 0;
+  for (const char *at = golden; *at;) {
+    const char *head = strstr(at, "__global__"), *open = head ? strchr(strchr(head, ')'), '(') : NULL;
+    if (!open) {
+      to += sprintf(to, "%s", at);
+      break;
+    }
+    to += sprintf(to, "%.*s__%d", (int)(open - at), at, kernels++);
+    at = open;
+    const char *next = strstr(at, "extern \"C\" __global__");
+    size_t n = next ? (size_t)(next - at) : strlen(at);
+    to += sprintf(to, "%.*s", (int)n, at);
+    at += n;
+  }
+  free(golden);
+  return unit;
 }
 
-/* What is refused is seen to be refused: the test above can fail. And nothing is fused behind our back. */
+/* Compilers differ a little: a fifth more registers than are listed are no news. */
+static void test_registers(void **state) {
+  (void)state;
+  needs_nvrtc();
+  char path[600], name[64];
+  const char *mode = getenv("TG_GOLDEN");
+  bool writes = mode && !strcmp(mode, "write");
+  int listed = 0, registers, bad = 0;
+  long shared;
+  snprintf(path, sizeof path, "%s/tests/kernels/registers.txt", TG_SOURCE_DIR);
+  FILE *f = fopen(path, writes ? "w" : "r");
+  assert_non_null(f);
+  if (writes) {
+    fprintf(f, "program registers shared   (the most of its kernels, sm_90)\n");
+    for (int i = 0; i < golden_count; i++) {
+      bool ok;
+      char *unit = golden_unit(golden_programs[i].name), *log = unit ? log_of(unit, "90", &ok, NULL) : NULL;
+      Usage u = usage_of(log ? log : "");
+      if (u.kernels) fprintf(f, "%s %d %ld\n", golden_programs[i].name, u.registers, u.shared);
+      free(unit), free(log);
+    }
+    fclose(f);
+    return;
+  }
+  assert_non_null(fgets((char[200]){0}, 200, f));
+  for (; fscanf(f, "%63s %d %ld", name, &registers, &shared) == 3; listed++) {
+    bool ok;
+    char *unit = golden_unit(name);
+    assert_non_null(unit);
+    char *log = log_of(unit, "90", &ok, NULL);
+    Usage u = usage_of(log);
+    bool fine = ok && !u.spilled && u.registers <= registers + registers / 5 + 4 && u.shared <= shared + 1024;
+    if (!fine)
+      print_message("%s: %d registers (%d), %ld shared (%ld), %ld spilled %s\n", name, u.registers, registers,
+                    u.shared, shared, u.spilled, ok ? "" : log);
+    bad += !fine;
+    free(unit), free(log);
+  }
+  fclose(f);
+  assert_int_equal(bad, 0);
+  assert_in_range(listed, 30, 1000);
+}
+
+/* What is refused is seen to be refused: the tests above can fail. And nothing is fused behind our back. */
 static void test_refuses(void **state) {
   (void)state;
-  if (!rtc.lib) {
-    print_message("skipped: no libnvrtc here\n");
-    skip();
-  }
-  char unit[1 << 15];
+  needs_nvrtc();
+  char unit[1 << 15], *ptx = NULL;
+  bool ok;
   snprintf(unit, sizeof unit, "%sextern \"C\" __global__ void k(f32 *p) { p[0] = undeclared; }\n",
            texts.prelude);
-  char *ptx = compiled(unit, "--gpu-architecture=compute_80");
-  assert_null(ptx);
+  char *log = log_of(unit, "80", &ok, NULL);
+  assert_false(ok);
+  assert_non_null(complaint(log));
+  free(log);
   snprintf(unit, sizeof unit,
            "%sextern \"C\" __global__ void k(f32 *p) { p[0] = p[1] * p[2] + p[3]; p[4] = p[5] / p[6]; p[7] = "
            "sqrt_f32(p[8]); }\n",
            texts.prelude);
-  assert_non_null(ptx = compiled(unit, "--gpu-architecture=compute_80"));
+  free(log_of(unit, "80", &ok, &ptx));
+  assert_non_null(ptx);
   assert_null(strstr(ptx, "fma.rn.f32"));
   assert_null(strstr(ptx, ".ftz"));
   assert_non_null(strstr(ptx, "div.rn.f32"));
@@ -146,11 +215,14 @@ static void test_refuses(void **state) {
   free(ptx);
 }
 
-int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refuses), cmocka_unit_test(test_compute_80),
-                                     cmocka_unit_test(test_compute_90)};
-  if (find_nvrtc()) texts = texts_collect("CUDA");
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_refuses), cmocka_unit_test(test_registers),
+                                     cmocka_unit_test(test_every_text)};
+  TgError err = {0};
+  if (argc > 1) archs = (const char *const *)argv + 1, narch = argc - 1;
+  if (!nvrtc_load(&tg_os_default, &err, &library, &rtc)) texts = texts_collect("CUDA");
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   texts_free(&texts);
+  if (library) tg_os_default.library_close(library);
   return rc;
 }

@@ -9,7 +9,6 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   f32 *p3 = (f32 *)bufs[3];
   f32 *p4 = (f32 *)bufs[4];
-  f32 acc0 = 0.0f;
   f32x16 v0 = *(const f32x16u *)(p1 + 0l);
   f32x16 v1 = *(const f32x16u *)(p2 + 0l);
   f32x16 v2 = v0 * v1;
@@ -24,7 +23,6 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x2 v11 = v9 + v10;
   f32 v12 = v11[0] + v11[1];
   f32 v13 = 0.0f + v12;
-  acc0 = v13;
   f32 v14 = p3[0l];
   f32 v15 = v14 * 0.9f;
   f32 v16 = p4[0l];

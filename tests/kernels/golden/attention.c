@@ -36,7 +36,6 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
       i64 v5 = v2 + v4;
       f32x8 v6 = *(const f32x8u *)(p1 + v5);
       for (i64 r18 = 0; r18 < v3; r18++) {
-        f32 acc0 = 0.0f;
         i64 v7 = r18 * 8l;
         i64 v8 = v2 + v7;
         f32x8 v9 = *(const f32x8u *)(p2 + v8);
@@ -49,23 +48,22 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
         f32x2 v16 = v14 + v15;
         f32 v17 = v16[0] + v16[1];
         f32 v18 = 0.0f + v17;
-        acc0 = v18;
         l0[r18] = v18;
       }
-      f32 acc1 = (-__builtin_inff());
+      f32 acc0 = (-__builtin_inff());
       for (i64 r17 = 0; r17 < v3; r17++) {
-        f32 v19 = acc1;
+        f32 v19 = acc0;
         f32 v20 = l0[r17];
         f32 v21 = v20 * 0.35355338f;
         f32 v22 = v19 > v21 || v19 != v19 ? v19 : v21;
-        acc1 = v22;
+        acc0 = v22;
       }
-      f32 acc2 = 0.0f;
-      f32 v23 = acc1;
+      f32 acc1 = 0.0f;
+      f32 v23 = acc0;
       u8 v24 = v23 == (-__builtin_inff());
       f32 v25 = v24 ? 0.0f : v23;
       for (i64 r16 = 0; r16 < v3; r16++) {
-        f32 v26 = acc2;
+        f32 v26 = acc1;
         f32 v27 = l0[r16];
         f32 v28 = v27 * 0.35355338f;
         f32 v29 = v28 - v25;
@@ -103,24 +101,24 @@ void r_2_4_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
         f32 v61 = v56 * v60;
         f32 v62 = v30 ? 0.0f : v61;
         f32 v63 = v26 + v62;
-        acc2 = v63;
+        acc1 = v63;
         l1[r16] = v62;
       }
-      f32x8 acc3 = v1;
+      f32x8 acc2 = v1;
       for (i64 r15 = 0; r15 < v3; r15++) {
         f32 v64 = l1[r15];
         f32x8 v65 = f32x8_splat(v64);
         i64 v66 = r15 * 8l;
         i64 v67 = v2 + v66;
         f32x8 v68 = *(const f32x8u *)(p3 + v67);
-        f32x8 v69 = acc3;
+        f32x8 v69 = acc2;
         f32x8 v70 = fma_f32x8(v65, v68, v69);
-        acc3 = v70;
+        acc2 = v70;
       }
-      f32x8 v71 = acc3;
+      f32x8 v71 = acc2;
       *(f32x8u *)(l2 + 0l) = v71;
       f32x8 v72 = *(const f32x8u *)(l2 + 0l);
-      f32 v73 = acc2;
+      f32 v73 = acc1;
       u8 v74 = v73 == 0.0f;
       f32 v75 = v74 ? 1.0f : v73;
       f32x8 v76 = f32x8_splat(v75);

@@ -32,7 +32,6 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p0 = (f32 *)bufs[0];
   _Alignas(64) f32 l0[6];
   for (i64 r1 = 0; r1 < 6l; r1++) {
-    f32 acc0 = (-__builtin_inff());
     i64 v0 = r1 * 8l;
     f32x8 v1 = *(const f32x8u *)(p2 + v0);
     f32x4 v2 = __builtin_shufflevector(v1, v1, 0, 1, 2, 3);
@@ -45,7 +44,6 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v7 = (f32x2)((m7 & (i32x2)v5) | (~m7 & (i32x2)v6));
     f32 v8 = v7[0] > v7[1] || v7[0] != v7[0] ? v7[0] : v7[1];
     f32 v9 = (-__builtin_inff()) > v8 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v8;
-    acc0 = v9;
     l0[r1] = v9;
   }
   f32x8 v10 = f32x8_splat((-104.0f));
@@ -68,7 +66,6 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32x8 v27 = i32x8_splat(23);
   _Alignas(64) f32 l1[6];
   for (i64 r3 = 0; r3 < 6l; r3++) {
-    f32 acc1 = 0.0f;
     i64 v28 = r3 * 8l;
     f32x8 v29 = *(const f32x8u *)(p2 + v28);
     f32 v30 = l0[r3];
@@ -115,12 +112,11 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v71 = v69 + v70;
     f32 v72 = v71[0] + v71[1];
     f32 v73 = 0.0f + v72;
-    acc1 = v73;
     l1[r3] = v73;
   }
-  f32 acc2 = 0.0f;
+  f32 acc0 = 0.0f;
   for (i64 r0 = 0; r0 < 6l; r0++) {
-    f32 v74 = acc2;
+    f32 v74 = acc0;
     i32 v75 = p1[r0];
     i64 v76 = (i64)v75;
     u8 v77 = v76 < 0l;
@@ -175,8 +171,8 @@ void r(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32 v126 = v80 ? v125 : 0.0f;
     f32 v127 = -v126;
     f32 v128 = v74 + v127;
-    acc2 = v128;
+    acc0 = v128;
   }
-  f32 v129 = acc2;
+  f32 v129 = acc0;
   p0[0l] = v129;
 }

@@ -17,7 +17,6 @@ void r_4_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32x16 v2 = *(const f32x16u *)(p2 + 16l);
   f32x16 v3 = *(const f32x16u *)(p3 + 16l);
   for (i64 r0 = 0; r0 < 4l; r0++) {
-    f32 acc0 = 0.0f;
     i64 v4 = r0 * 32l;
     f32x16 v5 = *(const f32x16u *)(p1 + v4);
     i64 v6 = v4 + 16l;
@@ -34,8 +33,6 @@ void r_4_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v17 = v15 + v16;
     f32 v18 = v17[0] + v17[1];
     f32 v19 = 0.0f + v18;
-    acc0 = v19;
-    f32 acc1 = 0.0f;
     f32 v20 = v19 / 32.0f;
     f32x16 v21 = f32x16_splat(v20);
     f32x16 v22 = v5 - v21;
@@ -54,7 +51,6 @@ void r_4_32(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v35 = v33 + v34;
     f32 v36 = v35[0] + v35[1];
     f32 v37 = 0.0f + v36;
-    acc1 = v37;
     f32 v38 = v37 / 32.0f;
     f32 v39 = v38 + 1e-05f;
     f32 v40 = sqrt_f32(v39);

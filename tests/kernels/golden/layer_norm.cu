@@ -1,13 +1,11 @@
 /* r_4_32, CUDA, grid 4 1 1 of blocks 32 1 1, opts LOCAL r1 32, GROUP r3 32, GROUP r2 32 */
 extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, const f32 *__restrict__ p1, const f32 *__restrict__ p2, const f32 *__restrict__ p3) {
-  f32 acc0 = 0.0f;
   i32 v0 = (i32)threadIdx.x;   /* < 32 */
   i32 v1 = (i32)blockIdx.x;   /* < 4 */
   i32 v2 = v1 * 32;
   i32 v3 = v0 + v2;
   f32 v4 = p1[v3];
   f32 v5 = 0.0f + v4;
-  acc0 = v5;
   __shared__ __attribute__((aligned(16))) f32 l0[32];
   l0[v0] = v5;
   __syncthreads();
@@ -47,12 +45,9 @@ extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, co
   if (v26) l0[v0] = v30;
   __syncthreads();
   f32 v31 = l0[0];
-  acc0 = v31;
-  f32 acc1 = 0.0f;
   f32 v32 = v31 / 32.0f;
   f32 v33 = v4 - v32;
   f32 v34 = fma_f32(v33, v33, 0.0f);
-  acc1 = v34;
   __shared__ __attribute__((aligned(16))) f32 l1[32];
   l1[v0] = v34;
   __syncthreads();
@@ -82,7 +77,6 @@ extern "C" __global__ void __launch_bounds__(32) r_4_32(f32 *__restrict__ p0, co
   if (v26) l1[v0] = v49;
   __syncthreads();
   f32 v50 = l1[0];
-  acc1 = v50;
   f32 v51 = v50 / 32.0f;
   f32 v52 = v51 + 1e-05f;
   f32 v53 = sqrt_f32(v52);

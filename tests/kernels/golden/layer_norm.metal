@@ -1,13 +1,11 @@
 /* r_4_32, METAL, grid 4 1 1 of blocks 32 1 1, opts LOCAL r1 32, GROUP r3 32, GROUP r2 32 */
 kernel void r_4_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], device const f32 *p3 [[buffer(3)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  f32 acc0 = 0.0f;
   i32 v0 = (i32)lid.x;   /* < 32 */
   i32 v1 = (i32)gid.x;   /* < 4 */
   i32 v2 = v1 * 32;
   i32 v3 = v0 + v2;
   f32 v4 = p1[v3];
   f32 v5 = 0.0f + v4;
-  acc0 = v5;
   threadgroup f32 l0[32];
   l0[v0] = v5;
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -47,12 +45,9 @@ kernel void r_4_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1
   if (v26) l0[v0] = v30;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   f32 v31 = l0[0];
-  acc0 = v31;
-  f32 acc1 = 0.0f;
   f32 v32 = v31 / 32.0f;
   f32 v33 = v4 - v32;
   f32 v34 = fma_f32(v33, v33, 0.0f);
-  acc1 = v34;
   threadgroup f32 l1[32];
   l1[v0] = v34;
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -82,7 +77,6 @@ kernel void r_4_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1
   if (v26) l1[v0] = v49;
   threadgroup_barrier(mem_flags::mem_threadgroup);
   f32 v50 = l1[0];
-  acc1 = v50;
   f32 v51 = v50 / 32.0f;
   f32 v52 = v51 + 1e-05f;
   f32 v53 = sqrt_f32(v52);

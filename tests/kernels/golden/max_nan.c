@@ -11,7 +11,6 @@ void r_4(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p0 = (f32 *)bufs[0];
   for (i64 r0 = 0; r0 < 4l; r0++) {
-    f32 acc0 = (-__builtin_inff());
     i64 v0 = r0 * 33l;
     f32x16 v1 = *(const f32x16u *)(p1 + v0);
     i64 v2 = v0 + 16l;
@@ -32,11 +31,9 @@ void r_4(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v13 = (f32x2)((m13 & (i32x2)v11) | (~m13 & (i32x2)v12));
     f32 v14 = v13[0] > v13[1] || v13[0] != v13[0] ? v13[0] : v13[1];
     f32 v15 = (-__builtin_inff()) > v14 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v14;
-    acc0 = v15;
     i64 v16 = v0 + 32l;
     f32 v17 = p1[v16];
     f32 v18 = v15 > v17 || v15 != v15 ? v15 : v17;
-    acc0 = v18;
     p0[r0] = v18;
   }
 }

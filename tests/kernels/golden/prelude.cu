@@ -9,7 +9,7 @@ typedef uint2 u32x2; typedef uint4 u32x4;
 typedef float2 f32x2; typedef float4 f32x4;
 #define VEC(T) struct __align__(16) T##x2 { T x, y; }; struct __align__(16) T##x4 { T x, y, z, w; };
 VEC(i64) VEC(u64) VEC(f64)
-#pragma nv_diag_suppress 177
+#pragma nv_diag_suppress 177, 39
 #define INL static __device__ __forceinline__
 INL u32 u32_bits(f32 x) { return __float_as_uint(x); }
 INL f32 f32_bits(u32 x) { return __uint_as_float(x); }

@@ -49,7 +49,6 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   i32x8 v17 = i32x8_splat(23);
   _Alignas(64) f32 l0[8];
   for (i64 r0 = 0; r0 < 6l; r0++) {
-    f32 acc0 = (-__builtin_inff());
     i64 v18 = r0 * 8l;
     f32x8 v19 = *(const f32x8u *)(p1 + v18);
     f32x4 v20 = __builtin_shufflevector(v19, v19, 0, 1, 2, 3);
@@ -62,8 +61,6 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v25 = (f32x2)((m25 & (i32x2)v23) | (~m25 & (i32x2)v24));
     f32 v26 = v25[0] > v25[1] || v25[0] != v25[0] ? v25[0] : v25[1];
     f32 v27 = (-__builtin_inff()) > v26 || (-__builtin_inff()) != (-__builtin_inff()) ? (-__builtin_inff()) : v26;
-    acc0 = v27;
-    f32 acc1 = 0.0f;
     f32x8 v28 = f32x8_splat(v27);
     f32x8 v29 = v19 - v28;
     i32x8 v30 = (i32x8)(v29 < v0);
@@ -107,7 +104,6 @@ void r_6_8(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v68 = v66 + v67;
     f32 v69 = v68[0] + v68[1];
     f32 v70 = 0.0f + v69;
-    acc1 = v70;
     *(f32x8u *)(l0 + 0l) = v62;
     f32x8 v71 = *(const f32x8u *)(l0 + 0l);
     f32x8 v72 = f32x8_splat(v70);

@@ -7,7 +7,6 @@ void r_10(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p0 = (f32 *)bufs[0];
   for (i64 r0 = 0; r0 < 10l; r0++) {
-    f32 acc0 = 0.0f;
     i64 v0 = r0 * 48l;
     f32x16 v1 = *(const f32x16u *)(p1 + v0);
     i64 v2 = v0 + 16l;
@@ -24,7 +23,6 @@ void r_10(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v13 = v11 + v12;
     f32 v14 = v13[0] + v13[1];
     f32 v15 = 0.0f + v14;
-    acc0 = v15;
     i64 v16 = v0 + 32l;
     f32x16 v17 = *(const f32x16u *)(p1 + v16);
     f32x8 v18 = __builtin_shufflevector(v17, v17, 0, 1, 2, 3, 4, 5, 6, 7);
@@ -38,7 +36,6 @@ void r_10(void *const *bufs, const i64 *vars, int tid, void *scratch) {
     f32x2 v26 = v24 + v25;
     f32 v27 = v26[0] + v26[1];
     f32 v28 = v15 + v27;
-    acc0 = v28;
     p0[r0] = v28;
   }
 }

@@ -12,21 +12,26 @@ _Thread_local Emu *emu_running;
 
 /* ---- compile. The sanitizers' reports come to emulate_calls.c; none of their libraries is used. */
 #define COMMON_ARGS                                                                                          \
-  "-x", "c++", "-", "-c", "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fsanitize=thread",          \
-      "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero,float-cast-"         \
-      "overflow",                                                                                            \
+  "-x", "c++", "-", "-c", "-std=gnu++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fsanitize=thread",        \
+      "-fsanitize=alignment,shift,signed-integer-overflow,integer-divide-by-zero,float-cast-overflow",       \
       "-fno-sanitize-recover=all", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding", "-nostdinc",    \
       "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fno-ident",       \
       "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w"
 
 /* A read that a write of the same place follows is reported too: it may be of what nobody wrote. */
-static const char *const args_clang[] = {COMMON_ARGS, "-fno-crash-diagnostics",
-                                         "-mllvm",    "-tsan-instrument-read-before-write=1",
-                                         "-mllvm",    "-tsan-instrument-func-entry-exit=0",
-                                         "-o",        "-",
+static const char *const args_clang[] = {COMMON_ARGS,
+                                         "-fsanitize=array-bounds",
+                                         "-fno-crash-diagnostics",
+                                         "-mllvm",
+                                         "-tsan-instrument-read-before-write=1",
+                                         "-mllvm",
+                                         "-tsan-instrument-func-entry-exit=0",
+                                         "-o",
+                                         "-",
                                          NULL};
-static const char *const args_gcc[] = {COMMON_ARGS, "--param",         "tsan-instrument-func-entry-exit=0",
-                                       "-o",        "/proc/self/fd/1", NULL};
+static const char *const args_gcc[] = {
+    COMMON_ARGS, "-fsanitize=bounds", "--param", "tsan-instrument-func-entry-exit=0",
+    "-o",        "/proc/self/fd/1",   NULL};
 
 const char *emu_flags(void) { return "emulator 1"; }
 

@@ -34,9 +34,20 @@ static void read_range(void *p, unsigned long nbytes) { check(p, nbytes, READS);
 
 static void write_range(void *p, unsigned long nbytes) { check(p, nbytes, WRITES); }
 
+/* A structure of 16 or 32 bytes is copied so: on a GPU, by accesses of 16. */
+static void check_moved(const void *p, size_t nbytes, Access how) {
+  enum { WIDEST = 16 };
+
+  const Stack *own = emu_running->current->stack;
+  bool is_wide = nbytes == WIDEST || nbytes == 2 * WIDEST;
+  if (is_wide && (uintptr_t)p % WIDEST && (uintptr_t)p - (uintptr_t)own->low >= STACK_BYTES)
+    emu_fail(emu_running, "misaligned: %zu bytes at an address that is not a multiple of 16", nbytes);
+  check(p, nbytes, how);
+}
+
 static void *move_bytes(void *to, const void *from, size_t nbytes) {
-  check(from, nbytes, READS);
-  check(to, nbytes, WRITES);
+  check_moved(from, nbytes, READS);
+  check_moved(to, nbytes, WRITES);
   return memmove(to, from, nbytes);
 }
 

@@ -25,7 +25,7 @@ typedef struct Fault {
 
 static const Fault fault_table[] = {
     {"no_barrier", "o64 i64", "race in a block: reads a byte at byte", 1, 64, 0, 0, 0},
-    {"overwrite", "o64 i64", "race in a block: writes", 1, 64, 0, 0, 0},
+    {"overwrite", "o64 i64", "race in a block: reads", 1, 64, 0, 0, 0},
     {"barrier_in_loop", "o64 i64", "race in a block", 1, 64, 0, 0, 0},
     {"divergent", "o64", "divergence", 1, 64, 0, 0, 0},
     {"early_return", "o64", "divergence: it waits at the barrier in line", 1, 64, 0, 0, 0},
@@ -47,7 +47,7 @@ static const Fault fault_table[] = {
     {"read_blocks", "o64 z64", "race between blocks", 4, 16, 0, 0, 0},
     {"counter", "z1", "race in a block", 1, 64, 0, 0, 0},
     {"counter_blocks", "z1", "race between blocks", 4, 1, 0, 0, 0},
-    {"counter_read", "z1 o64", "race in a block: reads", 1, 64, 0, 0, 0},
+    {"counter_read", "z1 o64", "race in a block: atomically changes", 1, 64, 0, 0, 0},
     {"misaligned_load", "o64 i64", "misaligned", 1, 8, 0, 0, 0},
     {"misaligned_store", "o64 i64", "misaligned", 1, 8, 0, 0, 0},
     {"misaligned_shared", "o64", "misaligned", 1, 8, 0, 0, 0},

@@ -4,6 +4,8 @@
 #define _GNU_SOURCE
 #include "runtime/emulate.h"
 #include "base/os.h"
+#include "tensor/context.h"
+#include "kernels/golden.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -99,7 +101,7 @@ static EmuModule *module_of(const char *text) {
   return m;
 }
 
-enum { MOST_ARGS = 8 };
+enum { MOST_ARGS = 64 };
 
 typedef struct Args {
   void *at[MOST_ARGS], *params[MOST_ARGS];
@@ -170,6 +172,159 @@ static void test_faults(void **state) {
   assert_int_equal(missed, 0);
 }
 
+/* ---- kernels of the renderer: a device that runs each launch emulated, in each order, and by the
+ * interpreter, which computes the same list of UOps. Buffers have exactly the size that the kernel names, and
+ * a kernel that reads what it does not read finds nothing there. */
+struct Program {
+  Program *interp;
+  EmuKernel *kernel;
+  size_t nbytes[MOST_ARGS];
+  bool loaded[MOST_ARGS];
+  int nparam, nvar, global[3], local[3];
+};
+
+static struct {
+  TgBackend backend;
+  Str prelude;
+  int kernels, launches, differences;
+  double compile_s, launch_s;
+} checked;
+
+static Program *program_of(const Linear *lin) {
+  Program *p = calloc(1, sizeof *p);
+  p->nparam = lin->nparam;
+  assert_in_range(lin->nparam, 1, MOST_ARGS - 2);
+  for (int i = 0; i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    int slot = (int)u->arg.param.slot;
+    if (u->op == OPS_PARAM) p->nbytes[slot] = (size_t)u->arg.param.nelem * dtype_size((DType)u->dtype);
+    if (u->op == OPS_VAR) p->nvar++;
+    if (u->op != OPS_LOAD) continue;
+    u = uop_base(u->src[0]);
+    if (u->op == OPS_INDEX) u = uop_base(u->src[0]);
+    if (u->op == OPS_PARAM) p->loaded[u->arg.param.slot] = true;
+  }
+  memcpy(p->global, lin->global, sizeof p->global);
+  memcpy(p->local, lin->local, sizeof p->local);
+  return p;
+}
+
+/* A batch is one text; each kernel gets a name of its own by a macro. */
+static TgStatus checked_compile(Device *d, const KernelSpec *k, int n, Program **out) {
+  Str s;
+  str_init(&s, &bench.mem);
+  str_put(&s, str_text(&checked.prelude));
+  for (int i = 0; i < n; i++)
+    str_printf(&s, "#define %s k%d_%s\n%s#undef %s\n", k[i].linear->name, i, k[i].linear->name, k[i].source,
+               k[i].linear->name);
+  double start = time_now_s();
+  EmuModule *m = module_of(str_text(&s));
+  checked.compile_s += time_now_s() - start;
+  checked.kernels += n;
+  str_free(&s);
+  for (int i = 0; i < n; i++) {
+    char name[160];
+    snprintf(name, sizeof name, "k%d_%s", i, k[i].linear->name);
+    out[i] = program_of(k[i].linear);
+    if (!(out[i]->kernel = emu_kernel(m, name))) fail_msg("no kernel %s", name);
+    TgStatus st = backend_interp_cuda.compile(d, &k[i], 1, &out[i]->interp);
+    if (st) return st;
+  }
+  return TG_OK;
+}
+
+static void checked_unload(Device *d, Program *p) {
+  backend_interp_cuda.unload(d, p->interp);
+  free(p);
+}
+
+static void run_emulated(const Program *p, void *const *bufs, const int64_t *vars, uint8_t **out) {
+  Args a = {.n = p->nparam + p->nvar};
+  uint32_t grid[3], block[3];
+  for (int i = 0; i < 3; i++) {
+    grid[i] = (uint32_t)(p->global[i] > 0 ? p->global[i] : 1);
+    block[i] = (uint32_t)(p->local[i] > 0 ? p->local[i] : 1);
+  }
+  for (int i = 0; i < p->nparam; i++) {
+    a.params[i] = &a.at[i];
+    TgStatus st = emu_alloc(bench.emu, p->nbytes[i], &bench.err, &a.at[i]);
+    if (!st && p->loaded[i]) st = emu_write(bench.emu, a.at[i], bufs[i], p->nbytes[i], &bench.err);
+    if (st) fail_msg("%s", bench.err.msg);
+  }
+  for (int i = 0; i < p->nvar; i++) {
+    a.value[i] = vars[i];
+    a.params[p->nparam + i] = &a.value[i];
+  }
+  double start = time_now_s();
+  if (emu_launch(bench.emu, p->kernel, grid, block, 0, a.params, &bench.err)) {
+    print_error("%s\n", bench.err.msg);
+    bench.err = (TgError){0};
+    checked.differences++;
+  }
+  checked.launch_s += time_now_s() - start;
+  checked.launches++;
+  emu_strict(bench.emu, true);
+  for (int i = 0; i < p->nparam; i++) { /* what was not written is what the interpreter left as it was */
+    uint8_t *to = out[i] = malloc(p->nbytes[i] + 1);
+    if (emu_read(bench.emu, to, a.at[i], p->nbytes[i], &bench.err)) {
+      bench.err = (TgError){0};
+      for (size_t b = 0; b < p->nbytes[i]; b++)
+        if (emu_read(bench.emu, &to[b], (uint8_t *)a.at[i] + b, 1, &bench.err))
+          to[b] = ((uint8_t *)bufs[i])[b], bench.err = (TgError){0};
+    }
+  }
+  args_free(&a);
+}
+
+static TgStatus checked_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
+  uint8_t *got[TG_COUNT(orders)][MOST_ARGS] = {{0}};
+  for (size_t o = 0; o < TG_COUNT(orders); o++) {
+    emu_order(bench.emu, orders[o]);
+    run_emulated(p, bufs, vars, got[o]);
+  }
+  TgStatus st = backend_interp_cuda.launch(d, p->interp, bufs, vars);
+  for (size_t o = 0; o < TG_COUNT(orders); o++)
+    for (int i = 0; i < p->nparam; i++) {
+      bool same = !memcmp(got[o][i], bufs[i], p->nbytes[i]);
+      if (!same) print_error("kernel %s: argument %d differs, order %zu\n", emu_name(p->kernel), i + 1, o);
+      checked.differences += !same;
+      free(got[o][i]);
+    }
+  return st;
+}
+
+static TgContext *checked_open(void) {
+  TgContext *ctx =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP:CUDA", .seed = GOLDEN_SEED});
+  checked.backend = backend_interp_cuda;
+  checked.backend.compile = checked_compile;
+  checked.backend.unload = checked_unload;
+  checked.backend.launch = checked_launch;
+  ctx->dev.backend = &checked.backend;
+  checked.differences = 0;
+  return ctx;
+}
+
+static void run_goldens(void) {
+  for (int i = 0; i < golden_count; i++) {
+    TgContext *ctx = checked_open();
+    TgTensor *out[GOLDEN_OUTPUTS];
+    int n = golden_programs[i].build(ctx, out);
+    TgStatus st = n ? tg_realize_many(out, (size_t)n) : tg_error(ctx);
+    if (st || !n || checked.differences)
+      fail_msg("%s: %d differences, %s", golden_programs[i].name, checked.differences, tg_errmsg(ctx));
+    tg_close(ctx);
+  }
+}
+
+static void test_goldens(void **state) {
+  (void)state;
+  run_goldens();
+  print_message("%d kernels: %.0f ms each to compile; %d launches: %.2f ms each\n", checked.kernels,
+                checked.compile_s * 1000 / checked.kernels, checked.launches,
+                checked.launch_s * 1000 / checked.launches);
+}
+
 static int setup(void **state) {
   (void)state;
   TgEnv env;
@@ -182,16 +337,19 @@ static int setup(void **state) {
   bench.bad = module_of(text);
   snprintf(text, sizeof text, "#define BAD 0\n%s", faults);
   bench.good = module_of(text);
+  str_init(&checked.prelude, &bench.mem);
+  renderer_cuda.prelude(&checked.prelude);
   return 0;
 }
 
 static int teardown(void **state) {
   (void)state;
   emu_free(bench.emu);
+  str_free(&checked.prelude);
   return bench.mem.live != 0;
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults), cmocka_unit_test(test_goldens)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -249,6 +249,22 @@ static void copy_wait(int n) {
 
 static void copy_wait_all(void) { copies_arrive(UINT32_MAX); }
 
+/* ---- mathematics: of f32 computed in f64 and rounded, as the interpreter does. */
+#define ROUNDED(name)                                                                                        \
+  static float rounded_##name(float x) { return (float)name((double)x); }
+ROUNDED(exp2)
+ROUNDED(log2)
+ROUNDED(exp)
+ROUNDED(log)
+ROUNDED(sin)
+ROUNDED(cos)
+ROUNDED(tan)
+ROUNDED(tanh)
+ROUNDED(floor)
+ROUNDED(ceil)
+ROUNDED(rint)
+ROUNDED(fabs)
+
 /* ---- the table */
 typedef void (*AnyFn)(void);
 
@@ -266,7 +282,7 @@ typedef void (*AnyFn)(void);
       CALL("__tsan_atomic" #bits "_compare_exchange_strong", atomic##bits##_swap_if),                        \
       CALL("__tsan_atomic" #bits "_compare_exchange_weak", atomic##bits##_swap_if),                          \
       CALL("__tsan_atomic" #bits "_compare_exchange_val", atomic##bits##_swap_if_val)
-#define MATH_CALLS(name) CALL(#name, name), CALL(#name "f", name##f)
+#define MATH_CALLS(name) CALL(#name, name), CALL(#name "f", rounded_##name)
 
 const ElfExtern emu_calls[] = {
     ACCESS_CALLS(4), ACCESS_CALLS(1), ACCESS_CALLS(2), ACCESS_CALLS(8), ACCESS_CALLS(16),

@@ -33,6 +33,8 @@ static const char *const args_gcc[] = {
     COMMON_ARGS, "-fsanitize=bounds", "--param", "tsan-instrument-func-entry-exit=0",
     "-o",        "/proc/self/fd/1",   NULL};
 
+enum { HUGE_TEXT = 1 << 20 }; /* the time to optimise more than this grows faster than the text */
+
 const char *emu_flags(void) { return "emulator 1"; }
 
 TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *cc, const EmuDialect *dialect,
@@ -44,8 +46,12 @@ TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c
     str_free(&s);
     return error_set(err, TG_ERR_NOMEM, "emulator: out of memory");
   }
-  Unit u = {.src = {(uint8_t *)s.at, s.len}, .args = cc->is_clang ? args_clang : args_gcc};
+  Unit u = {.src = {(uint8_t *)s.at, s.len},
+            .args = cc->is_clang ? args_clang : args_gcc,
+            .huge = s.len > HUGE_TEXT};
   TgStatus st = compile_units(mem, os, err, cc, NULL, &u, 1, limit_s);
+  if (!st && u.gave_up)
+    st = error_set(err, TG_ERR_COMPILE, "emulator: a text of %zu bytes is too long", s.len);
   *object = u.out;
   str_free(&s);
   return st;
@@ -348,11 +354,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
   return a;
 }
 
-/* The order of the blocks: i * step + start, modulo their number, meets each of them once. */
-typedef struct Walk {
-  uint64_t n, step, start;
-} Walk;
-
+/* A step that has no divisor in common with the number meets each block once. */
 static Walk walk_new(Emu *e, uint64_t n) {
   Walk w = {n, 1, 0};
   if (e->order == 1) w.step = w.start = n - 1;
@@ -364,8 +366,12 @@ static Walk walk_new(Emu *e, uint64_t n) {
   return w;
 }
 
-static uint64_t walk_at(const Walk *w, uint64_t i) {
-  return (uint64_t)(((__uint128_t)i * w->step + w->start) % w->n);
+void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]) {
+  const Walk *w = &e->walk;
+  uint64_t b = (uint64_t)(((__uint128_t)i * w->step + w->start) % w->n);
+  out[0] = (uint32_t)(b % e->grid[0]);
+  out[1] = (uint32_t)(b / e->grid[0] % e->grid[1]);
+  out[2] = (uint32_t)(b / e->grid[0] / e->grid[1]);
 }
 
 /* ---- blocks */
@@ -463,14 +469,11 @@ static TgStatus launch_check(const EmuKernel *k, const uint32_t grid[3], const u
 
 static void launch_run(Emu *e) {
   uint64_t n = (uint64_t)e->grid[0] * e->grid[1] * e->grid[2];
-  Walk walk = walk_new(e, n);
+  e->walk = walk_new(e, n);
   e->launch_tick = ++e->tick;
   e->block_ticks.len = 0;
   for (uint64_t i = 0; i < n && !e->failed; i++) {
-    uint64_t b = walk_at(&walk, i);
-    e->block_index[0] = (uint32_t)(b % e->grid[0]);
-    e->block_index[1] = (uint32_t)(b / e->grid[0] % e->grid[1]);
-    e->block_index[2] = (uint32_t)(b / e->grid[0] / e->grid[1]);
+    block_index_at(e, i, e->block_index);
     if (vec_push(e->mem, &e->block_ticks, e->tick + 1)) {
       block_run(e);
       continue;

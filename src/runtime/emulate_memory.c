@@ -308,7 +308,7 @@ static uint32_t block_at_tick(const Emu *e,
     else
       hi = mid;
   }
-  return (uint32_t)lo;
+  return lo;
 }
 
 static void race(Emu *e, const Space *s, uintptr_t at, Access how, const char *other_did, uint64_t tick,
@@ -318,12 +318,16 @@ static void race(Emu *e, const Space *s, uintptr_t at, Access how, const char *o
   thread_index(e, other, index);
   place_text(e, s, at, 1, where);
   index_text(who, index);
-  if (tick >= e->block_tick)
+  if (tick >= e->block_tick) {
     emu_fail(e, "race in a block: %s a byte %s that thread %s %s with no barrier between", verb[how], where,
              who, other_did);
-  else
-    emu_fail(e, "race between blocks: %s a byte %s that thread %s of another block (number %u to run) %s",
-             verb[how], where, who, block_at_tick(e, tick), other_did);
+    return;
+  }
+  char block[INDEX_TEXT];
+  block_index_at(e, block_at_tick(e, tick), index);
+  index_text(block, index);
+  emu_fail(e, "race between blocks: %s a byte %s that thread %s of block %s %s", verb[how], where, who, block,
+           other_did);
 }
 
 /* The last write against an access of thread `me` now. */

@@ -103,6 +103,11 @@ struct Stack {
   bool begun;
 };
 
+/* The order of the blocks: the one at place i is i * step + start, modulo their number. */
+typedef struct Walk {
+  uint64_t n, step, start;
+} Walk;
+
 struct Emu {
   TgMem *mem;
   const TgOs *os;
@@ -129,6 +134,7 @@ struct Emu {
   uint32_t *turn;
   uint64_t launch_tick, block_tick, barrier_tick; /* when they began */
   uint64_t warp_tick[MOST_THREADS / WARP];
+  Walk walk;
   Vec(uint64_t) block_ticks; /* of the blocks so far */
   TgError *err;
   bool failed;
@@ -168,6 +174,7 @@ static inline uint32_t thread_number(const Emu *e, const Thread *t) { return (ui
 
 enum { INDEX_TEXT = 48 };
 
+void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]);    /* of the block at place i of the order */
 const char *index_text(char out[INDEX_TEXT], const uint32_t v[3]); /* (x,y,z) */
 
 /* ---- emulate_calls.c */

@@ -541,7 +541,8 @@ static void damage_add(Damage *d, const Program *p, const char *at, size_t cut, 
   str_printf(&d->text, "#undef %s\n", name);
 }
 
-/* Each barrier left out; each shared array one element too short; each first store to one left out. */
+/* Each barrier left out; each shared array two elements too short (the last one of a
+ * padded array is never used); each first store to one left out. */
 static void damage_all(Damage *d, const Program *p) {
   static const char barrier[] = "__syncthreads();", shared[] = "__shared__ ";
   for (const char *at = p->source; (at = strstr(at, barrier)); at++)
@@ -550,7 +551,7 @@ static void damage_all(Damage *d, const Program *p) {
     const char *size = strchr(at, '[') + 1;
     char shorter[24], store[16];
     long n = strtol(size, NULL, 10);
-    snprintf(shorter, sizeof shorter, "%ld", n - 1);
+    snprintf(shorter, sizeof shorter, "%ld", n - 2);
     damage_add(d, p, size, strcspn(size, "]"), shorter);
     const char *name = size - 1;
     while (name[-1] != ' ')
@@ -677,10 +678,10 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),
-                                     cmocka_unit_test(test_shuffles), cmocka_unit_test(test_launches),
-                                     cmocka_unit_test(test_memory),   cmocka_unit_test(test_round),
-                                     cmocka_unit_test(test_late),     cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_scan),     cmocka_unit_test(test_goldens)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),     cmocka_unit_test(test_shuffles),
+      cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),  cmocka_unit_test(test_round),
+      cmocka_unit_test(test_late),     cmocka_unit_test(test_refused), cmocka_unit_test(test_scan),
+      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_damaged)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -104,6 +104,7 @@ static int call_thread_pin(pthread_t t, const cpu_set_t *cpus) {
 #define call_mmap      mmap
 #define call_munmap    munmap
 #define call_mprotect  mprotect
+#define call_madvise   madvise
 #define call_waitpid   waitpid
 #define call_kill      kill
 #define call_poll      poll

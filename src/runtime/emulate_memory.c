@@ -134,13 +134,15 @@ static bool record_new(Emu *e, uint32_t *index) {
   return vec_push(e->mem, &e->allocations, (Allocation){0});
 }
 
-/* Shadow as it was at first: pages that nobody has touched. */
-static bool shadow_forget(Emu *e, size_t page, size_t npage) {
+/* Memory as it was at first, which costs nothing; where that cannot be had, it is zeroed. */
+static void pages_forget(const Emu *e, void *p, size_t nbytes) {
+  if (e->os->madvise(p, nbytes, MADV_DONTNEED)) memset(p, 0, nbytes);
+}
+
+static void shadow_forget(const Emu *e, size_t page, size_t npage) {
   size_t words = e->page_bytes / WORD * sizeof(Cell), bytes = e->page_bytes * sizeof(Cell);
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, prot = PROT_READ | PROT_WRITE;
-  uint8_t *w = (uint8_t *)e->device.words + page * words, *b = (uint8_t *)e->device.bytes + page * bytes;
-  return e->os->mmap(w, npage * words, prot, flags, -1, 0) != MAP_FAILED &&
-         e->os->mmap(b, npage * bytes, prot, flags, -1, 0) != MAP_FAILED;
+  pages_forget(e, (uint8_t *)e->device.words + page * words, npage * words);
+  pages_forget(e, (uint8_t *)e->device.bytes + page * bytes, npage * bytes);
 }
 
 TgStatus emu_alloc(Emu *e, size_t nbytes, TgError *err, void **out) {
@@ -176,10 +178,10 @@ TgStatus emu_release(Emu *e, void *p, TgError *err) {
     return error_set(err, TG_ERR_DEVICE, "emulator: release of %zu bytes that were released before",
                      a->nbytes);
   a->live = false;
-  int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
-  bool gone = e->os->mmap(p, a->npage * e->page_bytes, PROT_NONE, flags, -1, 0) != MAP_FAILED;
-  if (gone && shadow_forget(e, page_of(e, at), a->npage)) return TG_OK;
-  return error_set(err, TG_ERR_NOMEM, "emulator: cannot give back %zu bytes", a->nbytes);
+  pages_forget(e, p, (a->npage - 1) * e->page_bytes);
+  shadow_forget(e, page_of(e, at), a->npage);
+  (void)e->os->mprotect(p, (a->npage - 1) * e->page_bytes, PROT_NONE); /* kernels are checked all the same */
+  return TG_OK;
 }
 
 bool emu_holds(const Emu *e, const void *p, size_t nbytes) {

@@ -413,6 +413,123 @@ static void test_scan(void **state) {
   emu_unload(bench.emu, m);
 }
 
+/* ---- what can fail */
+static struct {
+  uint64_t calls, at;
+  int64_t maps;
+} world;
+
+static bool os_fails(void) { return ++world.calls == world.at; }
+
+static void *failing_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off) {
+  if (os_fails()) return errno = ENOMEM, MAP_FAILED;
+  world.maps++;
+  return mmap(at, n, prot, flags, fd, off);
+}
+
+static int failing_munmap(void *p, size_t n) {
+  world.maps--;
+  return munmap(p, n);
+}
+
+static int failing_mprotect(void *p, size_t n, int prot) {
+  return os_fails() ? errno = ENOMEM, -1 : mprotect(p, n, prot);
+}
+
+static int failing_madvise(void *p, size_t n, int advice) {
+  return os_fails() ? errno = EINVAL, -1 : madvise(p, n, advice);
+}
+
+/* All that an emulator does, once. */
+static TgStatus whole_life(TgMem *mem, const TgOs *os, const Blob *object, TgError *err) {
+  float in[64] = {0}, out[64];
+  void *to = NULL, *from = NULL;
+  EmuModule *m = NULL;
+  Emu *e = emu_new(mem, os);
+  if (!e) return TG_ERR_NOMEM;
+  in[63] = 5;
+  TgStatus st = emu_load(e, object->at, object->nbytes, err, &m);
+  if (!st) st = emu_alloc(e, sizeof out, err, &to);
+  if (!st) st = emu_alloc(e, sizeof in, err, &from);
+  if (!st) st = emu_write(e, from, in, sizeof in, err);
+  void *params[] = {&to, &from};
+  uint32_t one[3] = {1, 1, 1}, block[3] = {16, 1, 1};
+  if (!st) st = emu_launch(e, emu_kernel(m, "copied"), one, block, 0, params, err);
+  if (!st) st = emu_read(e, out, to, sizeof out, err);
+  if (!st && out[0] != 5) st = TG_ERR_INTERNAL;
+  if (!st) st = emu_release(e, to, err);
+  if (!st) st = emu_alloc(e, 1 << 20, err, &to);
+  emu_free(e);
+  return st;
+}
+
+static const char copied[] =
+    "extern \"C\" __global__ void copied(float *p0, const float *p1) {\n"
+    "  __shared__ __attribute__((aligned(16))) float l0[64];\n"
+    "  tg_copy_async_16(l0 + threadIdx.x * 4, p1 + threadIdx.x * 4);\n"
+    "  tg_copy_async_wait_all();\n  __syncthreads();\n"
+    "  for (int i = 0; i < 4; i++) p0[threadIdx.x + i * 16] = l0[63 - threadIdx.x - i * 16];\n}\n";
+
+static Blob object_of(const char *text) {
+  Blob object;
+  bench.err = (TgError){0};
+  if (emu_compile(&bench.mem, &tg_os_default, &bench.err, &bench.cc, &emu_dialect_cuda, text, 60, &object))
+    fail_msg("%s", bench.err.msg);
+  return object;
+}
+
+/* Each allocation and each call of the OS fails once: an error, or no harm, and nothing is left behind. */
+static void test_failures(void **state) {
+  (void)state;
+  Blob object = object_of(copied);
+  TgOs os = tg_os_default;
+  os.mmap = failing_mmap, os.munmap = failing_munmap;
+  os.mprotect = failing_mprotect, os.madvise = failing_madvise;
+  for (int kind = 0; kind < 2; kind++) {
+    uint64_t fired = 1, refused = 0;
+    for (uint64_t n = 1; fired; n++) {
+      TgMem mem = {.fail_at = kind ? 0 : n};
+      TgError err = {0};
+      memset(&world, 0, sizeof world);
+      world.at = kind ? n : 0;
+      TgStatus st = whole_life(&mem, &os, &object, &err);
+      fired = kind ? world.calls >= n : mem.calls >= n;
+      refused += st != TG_OK;
+      if (st && st != TG_ERR_NOMEM && st != TG_ERR_DEVICE) fail_msg("%d: %s", (int)n, err.msg);
+      if (!fired && st) fail_msg("%s", err.msg);
+      assert_int_equal(mem.live, 0);
+      assert_int_equal(world.maps, 0);
+    }
+    assert_in_range(refused, kind ? 5 : 10, 1000);
+  }
+  mem_free(&bench.mem, object.at);
+}
+
+/* A damaged object is an error, or is loaded with something else in it; it is not run. */
+static void test_objects(void **state) {
+  (void)state;
+  Blob object = object_of(copied);
+  uint32_t r = 1;
+  int refused = 0;
+  EmuModule *m;
+  for (size_t n = 0; n < object.nbytes; n += 1 + n / 16) {
+    TgError err = {0};
+    assert_int_not_equal(emu_load(bench.emu, object.at, n, &err, &m), TG_OK);
+  }
+  for (int i = 0; i < 3000; i++) {
+    TgError err = {0};
+    r = r * 1664525u + 1013904223u;
+    uint8_t *at = &object.at[(r >> 8) % object.nbytes], kept = *at;
+    *at ^= (uint8_t)(1u << (r & 7));
+    TgStatus st = emu_load(bench.emu, object.at, object.nbytes, &err, &m);
+    if (!st) emu_unload(bench.emu, m);
+    refused += st != TG_OK;
+    *at = kept;
+  }
+  assert_in_range(refused, 50, 2999);
+  mem_free(&bench.mem, object.at);
+}
+
 /* ---- kernels of the renderer: a device that runs each launch emulated, in each order, and by the
  * interpreter, which computes the same list of UOps. Buffers have exactly the size that the kernel names, and
  * a kernel that reads what it does not read finds nothing there. */
@@ -682,6 +799,7 @@ int main(void) {
       cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),     cmocka_unit_test(test_shuffles),
       cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),  cmocka_unit_test(test_round),
       cmocka_unit_test(test_late),     cmocka_unit_test(test_refused), cmocka_unit_test(test_scan),
-      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_damaged)};
+      cmocka_unit_test(test_failures), cmocka_unit_test(test_objects), cmocka_unit_test(test_goldens),
+      cmocka_unit_test(test_damaged)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

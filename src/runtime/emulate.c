@@ -58,6 +58,8 @@ TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c
 }
 
 /* ---- the emulator */
+enum { PATIENCE = 1 << 30 }; /* accesses: half a minute */
+
 Emu *emu_new(TgMem *mem, const TgOs *os) {
   Emu *e = mem_alloc(mem, sizeof *e);
   if (!e) return NULL;
@@ -65,6 +67,7 @@ Emu *emu_new(TgMem *mem, const TgOs *os) {
   e->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
   e->stack_stride = STACK_BYTES + e->page_bytes;
   e->tick = 1;
+  e->patience = PATIENCE;
   e->threads = mem_alloc(mem, MOST_THREADS * sizeof *e->threads);
   e->turn = mem_alloc(mem, MOST_THREADS * sizeof *e->turn);
   e->stack = mem_alloc(mem, MOST_THREADS * sizeof *e->stack);
@@ -90,6 +93,8 @@ void emu_free(Emu *e) {
 }
 
 void emu_order(Emu *e, uint64_t order) { e->order = order; }
+
+void emu_patience(Emu *e, uint64_t accesses) { e->patience = accesses ? accesses : PATIENCE; }
 
 void emu_strict(Emu *e, bool strict) { e->strict = strict; }
 
@@ -321,6 +326,7 @@ static void thread_run(Emu *e, Thread *t) {
   }
   t->state = READY;
   e->current = t;
+  e->accesses = 0;
   fibre_switch(&e->scheduler, &t->stack->fibre);
   e->current = NULL;
   if (t->state != DONE) return;

@@ -31,6 +31,8 @@ Emu *emu_new(TgMem *mem, const TgOs *os); /* NULL: out of memory */
 void emu_free(Emu *e);                    /* NULL is fine; modules and memory go with it */
 /* 0: threads and blocks in turn; 1: backwards; else shuffled with this seed */
 void emu_order(Emu *e, uint64_t order);
+/* How many accesses a thread may make without waiting for others, before it is said not to end; 0: 2^30. */
+void emu_patience(Emu *e, uint64_t accesses);
 void emu_strict(Emu *e, bool strict); /* emu_read refuses bytes that nobody wrote */
 
 TgStatus emu_load(Emu *e, const void *object, size_t nbytes, TgError *err, EmuModule **out);

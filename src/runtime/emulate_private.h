@@ -1,6 +1,6 @@
-/* emulate_private.h: the parts of the emulator: emulate.c (modules, launches), emulate_memory.c (memory and
- * its shadow), emulate_calls.c (what a kernel calls), emulate_warp.c (what a warp does together),
- * emulate_text.c (the text around a kernel). */
+/* emulate_private.h: the parts of the emulator: emulate.c (modules, launches), emulate_memory.c (memory),
+ * emulate_shadow.c (what is known of each byte), emulate_calls.c (what a kernel calls), emulate_warp.c (what
+ * a warp does together), emulate_text.c (the text around a kernel). */
 #ifndef TG_EMULATE_PRIVATE_H
 #define TG_EMULATE_PRIVATE_H
 #include "runtime/emulate.h"
@@ -112,6 +112,7 @@ struct Emu {
   TgMem *mem;
   const TgOs *os;
   uint64_t order, random, tick;
+  uint64_t accesses, patience; /* of the running thread since it began to run; at most */
   bool strict;
 
   /* memory */
@@ -159,6 +160,16 @@ bool memory_new(Emu *e);
 void memory_end(Emu *e);
 bool space_new(Emu *e, Space *s, uintptr_t lo, size_t size, bool is_shared);
 void space_end(Emu *e, Space *s);
+bool memory_holds(Emu *e, uintptr_t at, size_t nbytes); /* as emu_holds, faster where that was just used */
+
+enum { WORD = 4, PLACE_TEXT = 160 };
+
+/* Where a range is, or how far from what: "at byte 4 of argument 2 (256 bytes)". */
+const char *place_text(const Emu *e, const Space *s, uintptr_t at, size_t nbytes, char out[PLACE_TEXT]);
+
+/* ---- emulate_shadow.c */
+void shadow_mark(const Space *s, uintptr_t at, size_t nbytes, bool set); /* as the host wrote it, or nobody */
+bool shadow_is_set(const Space *s, uintptr_t at);
 void memory_access(Emu *e, uintptr_t at, size_t nbytes, Access how);
 /* An asynchronous copy into shared memory: begun (nobody may touch the bytes), then done by its thread. */
 void memory_pending(Emu *e, uintptr_t at, size_t nbytes);

@@ -369,6 +369,18 @@ static void test_late(void **state) {
   args_free(&a);
 }
 
+/* A block that waits for another block by looking at memory. */
+static void test_patience(void **state) {
+  (void)state;
+  Args a;
+  args_make(&a, "z1");
+  emu_order(bench.emu, 0);
+  emu_patience(bench.emu, 100000);
+  REFUSED(launch(bench.good, "spins", 2, 1, 0, &a), "it does not end: 100000 accesses");
+  emu_patience(bench.emu, 0);
+  args_free(&a);
+}
+
 /* ---- text */
 static void test_refused(void **state) {
   (void)state;
@@ -796,10 +808,10 @@ static int teardown(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),     cmocka_unit_test(test_shuffles),
-      cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),  cmocka_unit_test(test_round),
-      cmocka_unit_test(test_late),     cmocka_unit_test(test_refused), cmocka_unit_test(test_scan),
-      cmocka_unit_test(test_failures), cmocka_unit_test(test_objects), cmocka_unit_test(test_goldens),
-      cmocka_unit_test(test_damaged)};
+      cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),      cmocka_unit_test(test_shuffles),
+      cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),   cmocka_unit_test(test_round),
+      cmocka_unit_test(test_late),     cmocka_unit_test(test_patience), cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_scan),     cmocka_unit_test(test_failures), cmocka_unit_test(test_objects),
+      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_damaged)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

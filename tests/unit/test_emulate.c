@@ -768,6 +768,61 @@ static void test_goldens(void **state) {
                 checked.launch_s * 1000 / checked.launches);
 }
 
+/* Sizes that are known at the launch: a variable is an argument of the kernel. */
+static void test_symbolic(void **state) {
+  (void)state;
+
+  enum { MOST = 40, WIDE = 24 };
+
+  static float x[MOST * WIDE], sums[MOST * WIDE];
+  for (int i = 0; i < MOST * WIDE; i++)
+    x[i] = (float)(i * 7 % 23 - 11);
+  TgContext *ctx = checked_open();
+  TgVariable *n = tg_variable(ctx, "n", 1, MOST);
+  TgTensor *all = tg_from(ctx, x, TG_F32, TG_SHAPE(MOST, WIDE));
+  static const int64_t sizes[] = {1, 13, 40};
+  for (size_t i = 0; i < TG_COUNT(sizes); i++) {
+    assert_int_equal(tg_variable_bind(n, sizes[i]), TG_OK);
+    TgTensor *part = tg_slice(all, 0, 0, tg_size(n));
+    TgTensor *y = tg_softmax(tg_matmul(part, tg_transpose(part, 0, 1)), .axis = TG_AXES(1));
+    TgTensor *columns = tg_sum(part, .axis = TG_AXES(0));
+    if (tg_realize(y) || tg_realize(columns)) fail_msg("%s", tg_errmsg(ctx));
+    assert_int_equal(tg_read(columns, sums, WIDE * sizeof *sums), TG_OK);
+    for (int c = 0; c < WIDE; c++) {
+      float want = 0;
+      for (int r = 0; r < sizes[i]; r++)
+        want += x[r * WIDE + c];
+      assert_true(sums[c] == want);
+    }
+  }
+  assert_int_equal(checked.differences, 0);
+  tg_close(ctx);
+}
+
+/* Lists of opts that move more into shared memory and into groups of threads. */
+static void test_opts(void **state) {
+  (void)state;
+  static const char *const lists[] = {"GROUP r1 8", "GROUP r1 16,UPCAST r0 2", "LOCAL r0 4,GROUP r1 4"};
+  for (size_t i = 0; i < TG_COUNT(lists); i++) {
+    setenv("TG_OPTS", lists[i], 1);
+    TgContext *ctx = checked_open();
+    unsetenv("TG_OPTS");
+    float x[20 * 48], sums[20];
+    for (int k = 0; k < 20 * 48; k++)
+      x[k] = (float)(k % 9 - 3);
+    TgTensor *y = tg_sum(tg_from(ctx, x, TG_F32, TG_SHAPE(20, 48)), .axis = TG_AXES(1));
+    if (tg_read(y, sums, sizeof sums)) fail_msg("\"%s\": %s", lists[i], tg_errmsg(ctx));
+    for (int r = 0; r < 20; r++) {
+      float want = 0;
+      for (int c = 0; c < 48; c++)
+        want += x[r * 48 + c];
+      assert_true(sums[r] == want);
+    }
+    assert_int_equal(checked.differences, 0);
+    tg_close(ctx);
+  }
+}
+
 /* What a kernel of the renderer needs its barriers and arrays for. */
 static void test_damaged(void **state) {
   (void)state;
@@ -812,6 +867,7 @@ int main(void) {
       cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),   cmocka_unit_test(test_round),
       cmocka_unit_test(test_late),     cmocka_unit_test(test_patience), cmocka_unit_test(test_refused),
       cmocka_unit_test(test_scan),     cmocka_unit_test(test_failures), cmocka_unit_test(test_objects),
-      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_damaged)};
+      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_symbolic), cmocka_unit_test(test_opts),
+      cmocka_unit_test(test_damaged)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

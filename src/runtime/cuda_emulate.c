@@ -1,10 +1,12 @@
-/* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. */
+/* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. A text may ask for TG_EMULATED
+ * around what only a GPU understands: the functions named tg_ are here. */
 #include "runtime/emulate.h"
 
 /* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. Short
  * vectors are copied in words of up to 16 bytes, and not trivially: so the compiler checks that what is
  * copied is aligned. */
 #define WORDS                                                                                                \
+  "#define TG_EMULATED 1\n"                                                                                  \
   "#define __global__ __attribute__((noinline))\n#define __device__\n#define __host__\n"                     \
   "#define __forceinline__ inline __attribute__((always_inline))\n"                                          \
   "#define __launch_bounds__(...)\n#define __align__(n) __attribute__((aligned(n)))\n"                       \

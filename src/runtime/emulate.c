@@ -508,6 +508,7 @@ TgStatus emu_launch(Emu *e, const EmuKernel *k, const uint32_t grid[3], const ui
   e->failed = false;
   e->fail_status = TG_ERR_DEVICE;
   e->shared_limit = dynamic_shared;
+  e->recent_array = 0;
   e->random = e->order;
   memcpy(e->grid, grid, sizeof e->grid);
   memcpy(e->block, block, sizeof e->block);

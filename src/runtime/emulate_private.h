@@ -129,6 +129,7 @@ struct Emu {
   void *const *params;
   uint32_t grid[3], block[3], block_index[3];
   size_t shared_limit; /* of dynamic shared memory */
+  size_t recent_array; /* of the module: the one that was used last */
   uint32_t nthread;
   Thread *threads; /* MOST_THREADS of them */
   Thread *current;

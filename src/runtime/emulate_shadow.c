@@ -224,13 +224,16 @@ static void outside(Emu *e, const Space *s, uintptr_t at, size_t nbytes, Access 
   emu_fail(e, "out of bounds: %s %zu byte%s %s", verb[how], nbytes, nbytes == 1 ? "" : "s", where);
 }
 
-static bool in_array(const Emu *e, size_t off, size_t nbytes) {
+static bool in_array(Emu *e, size_t off, size_t nbytes) {
   const EmuModule *m = e->kernel->module;
   size_t room = m->image.room - m->image.data;
   if (off >= room) return off - room <= e->shared_limit && nbytes <= e->shared_limit - (off - room);
   for (size_t i = 0; i < m->arrays.len; i++) {
-    const Array *a = &m->arrays.at[i];
-    if (off - a->at < a->nbytes) return nbytes <= a->nbytes - (off - a->at);
+    size_t index = (e->recent_array + i) % m->arrays.len;
+    const Array *a = &m->arrays.at[index];
+    if (off - a->at >= a->nbytes) continue;
+    e->recent_array = index;
+    return nbytes <= a->nbytes - (off - a->at);
   }
   return false;
 }

@@ -109,6 +109,7 @@ static void *call_library_open(const char *name) { return dlopen(name, RTLD_NOW 
 #define call_mmap           mmap
 #define call_munmap         munmap
 #define call_mprotect       mprotect
+#define call_madvise        madvise
 #define call_waitpid        waitpid
 #define call_kill           kill
 #define call_poll           poll

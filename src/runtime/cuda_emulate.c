@@ -1,8 +1,12 @@
-/* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. */
+/* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. A text may ask for TG_EMULATED
+ * around what only a GPU understands: the functions named tg_ are here. */
 #include "runtime/emulate.h"
 
-/* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. */
+/* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. Short
+ * vectors are copied in words of up to 16 bytes, and not trivially: so the compiler checks that what is
+ * copied is aligned. */
 #define WORDS                                                                                                \
+  "#define TG_EMULATED 1\n"                                                                                  \
   "#define __global__ __attribute__((noinline))\n#define __device__\n#define __host__\n"                     \
   "#define __forceinline__ inline __attribute__((always_inline))\n"                                          \
   "#define __launch_bounds__(...)\n#define __align__(n) __attribute__((aligned(n)))\n"                       \
@@ -12,9 +16,20 @@
   "#define blockDim (emu_block_size())\n#define gridDim (emu_grid_size())\n#define warpSize 32\n"            \
   "#define __syncthreads() emu_barrier(EMU_HERE)\n"                                                          \
   "typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint;\n"                 \
+  "template <typename T, int A> struct EmuWord { typedef T type __attribute__((vector_size(A), "             \
+  "may_alias)); "                                                                                            \
+  "};\n"                                                                                                     \
+  "#define EMU_NOW __attribute__((always_inline)) inline\n"                                                  \
+  "#define EMU_COPY(T, A, S) \\\n"                                                                           \
+  "  EMU_NOW void emu_copy(const S &o) { for (unsigned i = 0; i < sizeof(S) / A; i++) \\\n"                  \
+  "    ((typename EmuWord<T, A>::type *)this)[i] = ((const typename EmuWord<T, A>::type *)&o)[i]; } \\\n"    \
+  "  S() = default; EMU_NOW S(const S &o) { emu_copy(o); } \\\n"                                             \
+  "  EMU_NOW S &operator=(const S &o) { emu_copy(o); return *this; }\n"                                      \
   "#define EMU_VECTOR(T, N, A2, A4) \\\n"                                                                    \
-  "  struct __attribute__((aligned(A2))) N##2 { T x, y; }; \\\n"                                             \
-  "  struct __attribute__((aligned(A4))) N##4 { T x, y, z, w; };\n"                                          \
+  "  struct __attribute__((aligned(A2))) N##2 { T x, y; EMU_COPY(T, A2, N##2) \\\n"                          \
+  "    EMU_NOW N##2(T x, T y) : x(x), y(y) {} }; \\\n"                                                       \
+  "  struct __attribute__((aligned(A4))) N##4 { T x, y, z, w; EMU_COPY(T, A4, N##4) \\\n"                    \
+  "    EMU_NOW N##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {} };\n"                                    \
   "EMU_VECTOR(signed char, char, 2, 4) EMU_VECTOR(unsigned char, uchar, 2, 4)\n"                             \
   "EMU_VECTOR(short, short, 4, 8) EMU_VECTOR(unsigned short, ushort, 4, 8)\n"                                \
   "EMU_VECTOR(int, int, 8, 16) EMU_VECTOR(unsigned int, uint, 8, 16) EMU_VECTOR(float, float, 8, 16)\n"      \

@@ -12,21 +12,28 @@ _Thread_local Emu *emu_running;
 
 /* ---- compile. The sanitizers' reports come to emulate_calls.c; none of their libraries is used. */
 #define COMMON_ARGS                                                                                          \
-  "-x", "c++", "-", "-c", "-std=c++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fsanitize=thread",          \
-      "-fsanitize=alignment,bounds,shift,signed-integer-overflow,integer-divide-by-zero,float-cast-"         \
-      "overflow",                                                                                            \
+  "-x", "c++", "-", "-c", "-std=gnu++17", "-O1", "-fPIC", "-fvisibility=hidden", "-fsanitize=thread",        \
+      "-fsanitize=alignment,shift,signed-integer-overflow,integer-divide-by-zero,float-cast-overflow",       \
       "-fno-sanitize-recover=all", "-ffp-contract=off", "-fno-math-errno", "-ffreestanding", "-nostdinc",    \
       "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-fno-strict-aliasing", "-fno-ident",       \
       "-fno-stack-protector", "-fno-asynchronous-unwind-tables", "-w"
 
 /* A read that a write of the same place follows is reported too: it may be of what nobody wrote. */
-static const char *const args_clang[] = {COMMON_ARGS, "-fno-crash-diagnostics",
-                                         "-mllvm",    "-tsan-instrument-read-before-write=1",
-                                         "-mllvm",    "-tsan-instrument-func-entry-exit=0",
-                                         "-o",        "-",
+static const char *const args_clang[] = {COMMON_ARGS,
+                                         "-fsanitize=array-bounds",
+                                         "-fno-crash-diagnostics",
+                                         "-mllvm",
+                                         "-tsan-instrument-read-before-write=1",
+                                         "-mllvm",
+                                         "-tsan-instrument-func-entry-exit=0",
+                                         "-o",
+                                         "-",
                                          NULL};
-static const char *const args_gcc[] = {COMMON_ARGS, "--param",         "tsan-instrument-func-entry-exit=0",
-                                       "-o",        "/proc/self/fd/1", NULL};
+static const char *const args_gcc[] = {
+    COMMON_ARGS, "-fsanitize=bounds", "--param", "tsan-instrument-func-entry-exit=0",
+    "-o",        "/proc/self/fd/1",   NULL};
+
+enum { HUGE_TEXT = 1 << 20 }; /* the time to optimise more than this grows faster than the text */
 
 const char *emu_flags(void) { return "emulator 1"; }
 
@@ -39,14 +46,20 @@ TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c
     str_free(&s);
     return error_set(err, TG_ERR_NOMEM, "emulator: out of memory");
   }
-  Unit u = {.src = {(uint8_t *)s.at, s.len}, .args = cc->is_clang ? args_clang : args_gcc};
+  Unit u = {.src = {(uint8_t *)s.at, s.len},
+            .args = cc->is_clang ? args_clang : args_gcc,
+            .huge = s.len > HUGE_TEXT};
   TgStatus st = compile_units(mem, os, err, cc, NULL, &u, 1, limit_s);
+  if (!st && u.gave_up)
+    st = error_set(err, TG_ERR_COMPILE, "emulator: a text of %zu bytes is too long", s.len);
   *object = u.out;
   str_free(&s);
   return st;
 }
 
 /* ---- the emulator */
+enum { PATIENCE = 1 << 30 }; /* accesses: half a minute */
+
 Emu *emu_new(TgMem *mem, const TgOs *os) {
   Emu *e = mem_alloc(mem, sizeof *e);
   if (!e) return NULL;
@@ -54,6 +67,7 @@ Emu *emu_new(TgMem *mem, const TgOs *os) {
   e->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
   e->stack_stride = STACK_BYTES + e->page_bytes;
   e->tick = 1;
+  e->patience = PATIENCE;
   e->threads = mem_alloc(mem, MOST_THREADS * sizeof *e->threads);
   e->turn = mem_alloc(mem, MOST_THREADS * sizeof *e->turn);
   e->stack = mem_alloc(mem, MOST_THREADS * sizeof *e->stack);
@@ -79,6 +93,8 @@ void emu_free(Emu *e) {
 }
 
 void emu_order(Emu *e, uint64_t order) { e->order = order; }
+
+void emu_patience(Emu *e, uint64_t accesses) { e->patience = accesses ? accesses : PATIENCE; }
 
 void emu_strict(Emu *e, bool strict) { e->strict = strict; }
 
@@ -310,6 +326,7 @@ static void thread_run(Emu *e, Thread *t) {
   }
   t->state = READY;
   e->current = t;
+  e->accesses = 0;
   fibre_switch(&e->scheduler, &t->stack->fibre);
   e->current = NULL;
   if (t->state != DONE) return;
@@ -343,11 +360,7 @@ static uint64_t common_divisor(uint64_t a, uint64_t b) {
   return a;
 }
 
-/* The order of the blocks: i * step + start, modulo their number, meets each of them once. */
-typedef struct Walk {
-  uint64_t n, step, start;
-} Walk;
-
+/* A step that has no divisor in common with the number meets each block once. */
 static Walk walk_new(Emu *e, uint64_t n) {
   Walk w = {n, 1, 0};
   if (e->order == 1) w.step = w.start = n - 1;
@@ -359,8 +372,12 @@ static Walk walk_new(Emu *e, uint64_t n) {
   return w;
 }
 
-static uint64_t walk_at(const Walk *w, uint64_t i) {
-  return (uint64_t)(((__uint128_t)i * w->step + w->start) % w->n);
+void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]) {
+  const Walk *w = &e->walk;
+  uint64_t b = (uint64_t)(((__uint128_t)i * w->step + w->start) % w->n);
+  out[0] = (uint32_t)(b % e->grid[0]);
+  out[1] = (uint32_t)(b / e->grid[0] % e->grid[1]);
+  out[2] = (uint32_t)(b / e->grid[0] / e->grid[1]);
 }
 
 /* ---- blocks */
@@ -458,14 +475,11 @@ static TgStatus launch_check(const EmuKernel *k, const uint32_t grid[3], const u
 
 static void launch_run(Emu *e) {
   uint64_t n = (uint64_t)e->grid[0] * e->grid[1] * e->grid[2];
-  Walk walk = walk_new(e, n);
+  e->walk = walk_new(e, n);
   e->launch_tick = ++e->tick;
   e->block_ticks.len = 0;
   for (uint64_t i = 0; i < n && !e->failed; i++) {
-    uint64_t b = walk_at(&walk, i);
-    e->block_index[0] = (uint32_t)(b % e->grid[0]);
-    e->block_index[1] = (uint32_t)(b / e->grid[0] % e->grid[1]);
-    e->block_index[2] = (uint32_t)(b / e->grid[0] / e->grid[1]);
+    block_index_at(e, i, e->block_index);
     if (vec_push(e->mem, &e->block_ticks, e->tick + 1)) {
       block_run(e);
       continue;
@@ -494,6 +508,7 @@ TgStatus emu_launch(Emu *e, const EmuKernel *k, const uint32_t grid[3], const ui
   e->failed = false;
   e->fail_status = TG_ERR_DEVICE;
   e->shared_limit = dynamic_shared;
+  e->recent_array = 0;
   e->random = e->order;
   memcpy(e->grid, grid, sizeof e->grid);
   memcpy(e->block, block, sizeof e->block);

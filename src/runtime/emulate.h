@@ -1,6 +1,9 @@
 /* emulate.h: private to src/runtime. Kernels of a GPU, run on this CPU with every access checked: bounds,
  * alignment, bytes nobody wrote, races within a block and between blocks, barriers and warps that not all
- * reach. The text is compiled as it stands; a dialect says what the words of its language mean. */
+ * reach. The text is compiled as it stands; a dialect says what the words of its language mean. An access
+ * that the compiler leaves out, as nothing depends on it, is not seen. One OS thread at a time may use an
+ * emulator.
+ */
 #ifndef TG_EMULATE_H
 #define TG_EMULATE_H
 #include "runtime/cpu.h"
@@ -31,6 +34,8 @@ Emu *emu_new(TgMem *mem, const TgOs *os); /* NULL: out of memory */
 void emu_free(Emu *e);                    /* NULL is fine; modules and memory go with it */
 /* 0: threads and blocks in turn; 1: backwards; else shuffled with this seed */
 void emu_order(Emu *e, uint64_t order);
+/* How many accesses a thread may make without waiting for others, before it is said not to end; 0: 2^30. */
+void emu_patience(Emu *e, uint64_t accesses);
 void emu_strict(Emu *e, bool strict); /* emu_read refuses bytes that nobody wrote */
 
 TgStatus emu_load(Emu *e, const void *object, size_t nbytes, TgError *err, EmuModule **out);

@@ -34,9 +34,20 @@ static void read_range(void *p, unsigned long nbytes) { check(p, nbytes, READS);
 
 static void write_range(void *p, unsigned long nbytes) { check(p, nbytes, WRITES); }
 
+/* A structure of 16 or 32 bytes is copied so: on a GPU, by accesses of 16. */
+static void check_moved(const void *p, size_t nbytes, Access how) {
+  enum { WIDEST = 16 };
+
+  const Stack *own = emu_running->current->stack;
+  bool is_wide = nbytes == WIDEST || nbytes == 2 * WIDEST;
+  if (is_wide && (uintptr_t)p % WIDEST && (uintptr_t)p - (uintptr_t)own->low >= STACK_BYTES)
+    emu_fail(emu_running, "misaligned: %zu bytes at an address that is not a multiple of 16", nbytes);
+  check(p, nbytes, how);
+}
+
 static void *move_bytes(void *to, const void *from, size_t nbytes) {
-  check(from, nbytes, READS);
-  check(to, nbytes, WRITES);
+  check_moved(from, nbytes, READS);
+  check_moved(to, nbytes, WRITES);
   return memmove(to, from, nbytes);
 }
 
@@ -238,6 +249,22 @@ static void copy_wait(int n) {
 
 static void copy_wait_all(void) { copies_arrive(UINT32_MAX); }
 
+/* ---- mathematics: of f32 computed in f64 and rounded, as the interpreter does. */
+#define ROUNDED(name)                                                                                        \
+  static float rounded_##name(float x) { return (float)name((double)x); }
+ROUNDED(exp2)
+ROUNDED(log2)
+ROUNDED(exp)
+ROUNDED(log)
+ROUNDED(sin)
+ROUNDED(cos)
+ROUNDED(tan)
+ROUNDED(tanh)
+ROUNDED(floor)
+ROUNDED(ceil)
+ROUNDED(rint)
+ROUNDED(fabs)
+
 /* ---- the table */
 typedef void (*AnyFn)(void);
 
@@ -255,7 +282,7 @@ typedef void (*AnyFn)(void);
       CALL("__tsan_atomic" #bits "_compare_exchange_strong", atomic##bits##_swap_if),                        \
       CALL("__tsan_atomic" #bits "_compare_exchange_weak", atomic##bits##_swap_if),                          \
       CALL("__tsan_atomic" #bits "_compare_exchange_val", atomic##bits##_swap_if_val)
-#define MATH_CALLS(name) CALL(#name, name), CALL(#name "f", name##f)
+#define MATH_CALLS(name) CALL(#name, name), CALL(#name "f", rounded_##name)
 
 const ElfExtern emu_calls[] = {
     ACCESS_CALLS(4), ACCESS_CALLS(1), ACCESS_CALLS(2), ACCESS_CALLS(8), ACCESS_CALLS(16),

@@ -1,6 +1,6 @@
-/* emulate_private.h: the parts of the emulator: emulate.c (modules, launches), emulate_memory.c (memory and
- * its shadow), emulate_calls.c (what a kernel calls), emulate_warp.c (what a warp does together),
- * emulate_text.c (the text around a kernel). */
+/* emulate_private.h: the parts of the emulator: emulate.c (modules, launches), emulate_memory.c (memory),
+ * emulate_shadow.c (what is known of each byte), emulate_calls.c (what a kernel calls), emulate_warp.c (what
+ * a warp does together), emulate_text.c (the text around a kernel). */
 #ifndef TG_EMULATE_PRIVATE_H
 #define TG_EMULATE_PRIVATE_H
 #include "runtime/emulate.h"
@@ -103,10 +103,16 @@ struct Stack {
   bool begun;
 };
 
+/* The order of the blocks: the one at place i is i * step + start, modulo their number. */
+typedef struct Walk {
+  uint64_t n, step, start;
+} Walk;
+
 struct Emu {
   TgMem *mem;
   const TgOs *os;
   uint64_t order, random, tick;
+  uint64_t accesses, patience; /* of the running thread since it began to run; at most */
   bool strict;
 
   /* memory */
@@ -123,12 +129,14 @@ struct Emu {
   void *const *params;
   uint32_t grid[3], block[3], block_index[3];
   size_t shared_limit; /* of dynamic shared memory */
+  size_t recent_array; /* of the module: the one that was used last */
   uint32_t nthread;
   Thread *threads; /* MOST_THREADS of them */
   Thread *current;
   uint32_t *turn;
   uint64_t launch_tick, block_tick, barrier_tick; /* when they began */
   uint64_t warp_tick[MOST_THREADS / WARP];
+  Walk walk;
   Vec(uint64_t) block_ticks; /* of the blocks so far */
   TgError *err;
   bool failed;
@@ -153,6 +161,16 @@ bool memory_new(Emu *e);
 void memory_end(Emu *e);
 bool space_new(Emu *e, Space *s, uintptr_t lo, size_t size, bool is_shared);
 void space_end(Emu *e, Space *s);
+bool memory_holds(Emu *e, uintptr_t at, size_t nbytes); /* as emu_holds, faster where that was just used */
+
+enum { WORD = 4, PLACE_TEXT = 160 };
+
+/* Where a range is, or how far from what: "at byte 4 of argument 2 (256 bytes)". */
+const char *place_text(const Emu *e, const Space *s, uintptr_t at, size_t nbytes, char out[PLACE_TEXT]);
+
+/* ---- emulate_shadow.c */
+void shadow_mark(const Space *s, uintptr_t at, size_t nbytes, bool set); /* as the host wrote it, or nobody */
+bool shadow_is_set(const Space *s, uintptr_t at);
 void memory_access(Emu *e, uintptr_t at, size_t nbytes, Access how);
 /* An asynchronous copy into shared memory: begun (nobody may touch the bytes), then done by its thread. */
 void memory_pending(Emu *e, uintptr_t at, size_t nbytes);
@@ -168,6 +186,7 @@ static inline uint32_t thread_number(const Emu *e, const Thread *t) { return (ui
 
 enum { INDEX_TEXT = 48 };
 
+void block_index_at(const Emu *e, uint64_t i, uint32_t out[3]);    /* of the block at place i of the order */
 const char *index_text(char out[INDEX_TEXT], const uint32_t v[3]); /* (x,y,z) */
 
 /* ---- emulate_calls.c */

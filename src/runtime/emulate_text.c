@@ -49,7 +49,9 @@ const char emu_prelude[] =
     "  template <void (*F)(A...)> EMU_UNSEEN static void run(void *const *p) {\n"
     "    with<F>(p, typename EmuCount<nparam>::list());\n  }\n"
     "};\n"
-    "#define EMU_KERNEL(NAME, MOST) \\\n"
+    /* by way of another macro, so that a name which is one itself is replaced first */
+    "#define EMU_KERNEL(NAME, MOST) EMU_KERNEL_(NAME, MOST)\n"
+    "#define EMU_KERNEL_(NAME, MOST) \\\n"
     "  extern \"C\" __attribute__((used)) EMU_UNSEEN void emu_entry_##NAME(void *const *p) { "
     "EmuCall<decltype(&NAME)>::run<&NAME>(p); } \\\n"
     "  extern \"C\" { extern __attribute__((used)) const EmuInfo<EmuCall<decltype(&NAME)>::nparam> "
@@ -126,13 +128,19 @@ static const char *skip_parens(const char *p) {
   return p;
 }
 
-/* The head of a kernel, from behind the dialect's word: the name before the parameters, and what the bounds
- * say. */
-static const char *kernel_head(Str *entries, const EmuDialect *d, const char *p) {
-  const char *name = NULL, *bounds = "0";
-  size_t length = 0, bounds_length = 1;
+/* A kernel whose head was seen: its name, what its bounds say, how many braces are open around it. */
+typedef struct Head {
+  const char *name, *bounds;
+  size_t length, bounds_length;
+  int depth;
+  bool open; /* its body has begun */
+} Head;
+
+/* From behind the dialect's word to the parameters. */
+static Head kernel_head(const EmuDialect *d, const char *p, int depth) {
+  Head h = {.bounds = "0", .bounds_length = 1, .depth = depth};
   for (p = skip_space(p); *p && *p != '{' && *p != ';'; p = skip_space(p)) {
-    if (*p == '(' && name) break;
+    if (*p == '(' && h.name) return h;
     if (!starts_name(*p)) {
       p = *p == '(' ? skip_parens(p) : p + 1;
       continue;
@@ -141,23 +149,26 @@ static const char *kernel_head(Str *entries, const EmuDialect *d, const char *p)
     bool is_bounds = d->bounds_word && words_length(p, d->bounds_word);
     bool is_attribute = words_length(p, "__attribute__") || words_length(p, "__align__");
     if (!is_bounds && !is_attribute) {
-      name = p, length = n, p += n;
+      h.name = p, h.length = n, p += n;
       continue;
     }
     const char *open = skip_space(p + n), *end = *open == '(' ? skip_parens(open) : open;
     if (is_bounds && end - open > 2) {
-      bounds = open + 1;
-      bounds_length = strcspn(bounds, ",)");
+      h.bounds = open + 1;
+      h.bounds_length = strcspn(h.bounds, ",)");
     }
     p = end;
   }
-  if (*p != '(' || !name) return p;
-  str_put(entries, "EMU_KERNEL(");
-  str_putn(entries, name, length);
-  str_put(entries, ", (");
-  str_putn(entries, bounds, bounds_length);
-  str_put(entries, "))\n");
-  return p;
+  return (Head){0};
+}
+
+/* Behind the body, on its last line, so that lines keep their numbers. */
+static void put_entry(Str *body, const Head *h) {
+  str_put(body, " EMU_KERNEL(");
+  str_putn(body, h->name, h->length);
+  str_put(body, ", (");
+  str_putn(body, h->bounds, h->bounds_length);
+  str_put(body, "))");
 }
 
 /* The name of an array whose declaration goes on at p. */
@@ -179,45 +190,57 @@ static void dynamic_array(Str *names, const char *p) {
   str_put(names, "\n");
 }
 
-static void scan(Str *body, Str *names, Str *entries, const EmuDialect *d, const char *text) {
+typedef struct Scan {
+  const EmuDialect *dialect;
+  Str body, names;
+  Head head; /* without a name: none */
+  int depth;
+} Scan;
+
+/* What one token means for the kernel around it, once it was copied. */
+static void after_token(Scan *s, const char *token, const char *end) {
+  s->depth += (*token == '{') - (*token == '}');
+  if (words_length(token, s->dialect->kernel_word)) s->head = kernel_head(s->dialect, end, s->depth);
+  if (!s->head.name) return;
+  if (*token == '{') s->head.open = true;
+  bool over = *token == '}' && s->depth == s->head.depth;
+  if (over && s->head.open) put_entry(&s->body, &s->head);
+  if (over || (*token == ';' && !s->head.open)) s->head.name = NULL; /* ended, or was a declaration */
+}
+
+static void scan(Scan *s, const char *text) {
   bool line_start = true;
   for (const char *p = text; *p;) {
     const char *q = skip_inert(p, line_start);
-    size_t n = 0;
-    if (q == p && starts_name(*p) && (n = words_length(p, d->dynamic_words))) {
-      str_put(body, "EMU_DYNAMIC_ARRAY");
+    bool inert = q != p;
+    size_t n = inert || !starts_name(*p) ? 0 : words_length(p, s->dialect->dynamic_words);
+    if (n) {
+      str_put(&s->body, "EMU_DYNAMIC_ARRAY");
       for (size_t i = 0; i < n; i++)
-        if (p[i] == '\n') str_put(body, "\n"); /* lines keep their numbers */
+        if (p[i] == '\n') str_put(&s->body, "\n");
       p += n;
-      dynamic_array(names, p);
+      dynamic_array(&s->names, p);
       continue;
     }
-    if (q == p) {
-      n = starts_name(*p) ? name_length(p) : isdigit((unsigned char)*p) ? name_length(p) : 1;
-      q = p + n;
-    }
-    if (words_length(p, d->kernel_word)) kernel_head(entries, d, q);
-    if (q[-1] == '\n')
-      line_start = true;
-    else if (*p != ' ' && *p != '\t')
-      line_start = false;
-    str_putn(body, p, (size_t)(q - p));
+    if (!inert) q = p + (in_name(*p) ? name_length(p) : 1);
+    str_putn(&s->body, p, (size_t)(q - p));
+    if (!inert) after_token(s, p, q);
+    line_start = q[-1] == '\n' || (line_start && (*p == ' ' || *p == '\t'));
     p = q;
   }
 }
 
 bool emu_text(Str *out, const EmuDialect *d, const char *text) {
-  Str names, entries, body;
-  str_init(&names, out->mem), str_init(&entries, out->mem), str_init(&body, out->mem);
-  scan(&body, &names, &entries, d, text);
+  Scan s = {.dialect = d};
+  str_init(&s.body, out->mem), str_init(&s.names, out->mem);
+  scan(&s, text);
   str_put(out, emu_prelude);
   str_put(out, d->prelude);
-  str_put(out, str_text(&names));
+  str_put(out, str_text(&s.names));
   str_printf(out, "#line 1 \"%s kernel\"\n", d->name);
-  str_putn(out, str_text(&body), body.len);
+  str_putn(out, str_text(&s.body), s.body.len);
   str_put(out, "\n");
-  str_put(out, str_text(&entries));
-  bool ok = !out->oom && !names.oom && !entries.oom && !body.oom;
-  str_free(&names), str_free(&entries), str_free(&body);
+  bool ok = !out->oom && !s.body.oom && !s.names.oom;
+  str_free(&s.body), str_free(&s.names);
   return ok;
 }

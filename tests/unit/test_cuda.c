@@ -261,6 +261,102 @@ static void replays(void **state) {
     assert_float_equal(got[0][i], got[1][i], 1e-5);
 }
 
+/* ---- networks: one step of training, captured, as on INTERP */
+enum { LEN = 8, WIDE = 16, HEADS = 2, VOCAB = 11, BATCH = 2, MOST_PARAMS = 24 };
+
+typedef struct Gpt {
+  TgEmbedding token, position;
+  TgLayerNorm ln1, ln2, ln;
+  TgLinear qkv, out, up, down, head;
+  TgTensor *params[MOST_PARAMS];
+  int nparam;
+  TgOptim *optim;
+} Gpt;
+
+static void gpt_new(Gpt *g, const char *device) {
+  g->token = tg_embedding_new(C, VOCAB, WIDE), g->position = tg_embedding_new(C, LEN, WIDE);
+  g->ln1 = tg_layer_norm_new(C, WIDE, 0), g->ln2 = tg_layer_norm_new(C, WIDE, 0);
+  g->ln = tg_layer_norm_new(C, WIDE, 0);
+  g->qkv = tg_linear_new(C, WIDE, 3 * WIDE, true), g->out = tg_linear_new(C, WIDE, WIDE, true);
+  g->up = tg_linear_new(C, WIDE, 4 * WIDE, true), g->down = tg_linear_new(C, 4 * WIDE, WIDE, true);
+  g->head = tg_linear_new(C, WIDE, VOCAB, true);
+  TgTensor **all[] = {&g->token.weight, &g->position.weight, &g->ln1.weight, &g->ln1.bias,   &g->ln2.weight,
+                      &g->ln2.bias,     &g->ln.weight,       &g->ln.bias,    &g->qkv.weight, &g->qkv.bias,
+                      &g->out.weight,   &g->out.bias,        &g->up.weight,  &g->up.bias,    &g->down.weight,
+                      &g->down.bias,    &g->head.weight,     &g->head.bias};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) { /* the same numbers on each device */
+    int64_t n = tg_numel(*all[i]);
+    float *v = malloc((size_t)n * sizeof *v);
+    for (int64_t k = 0; k < n; k++)
+      v[k] = (float)((k * 7919 + (int64_t)i * 104729) % 1009) / 1009 - 0.5f;
+    TgTensor *p = tg_to(tg_from(C, v, TG_F32, tg_ndim(*all[i]), tg_shape(*all[i])), device);
+    free(v);
+    g->params[g->nparam++] = *all[i] = tg_keep(tg_requires_grad(p, true));
+    OK(tg_realize(p));
+  }
+  g->optim = tg_adam(C, g->params, g->nparam, .lr = 0.01);
+}
+
+static TgTensor *head_of(TgTensor *qkv, int part) {
+  TgTensor *h = tg_slice(qkv, -1, part * WIDE, (part + 1) * WIDE);
+  return tg_transpose(tg_reshape(h, TG_SHAPE(BATCH, LEN, HEADS, WIDE / HEADS)), 1, 2);
+}
+
+static TgStatus gpt_step(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Gpt *g = user;
+  (void)nin, (void)nout;
+  TgTensor *at = tg_to(tg_arange(ctx, 0, LEN), tg_device(in[0]));
+  TgTensor *h = tg_add(tg_embedding_run(&g->token, in[0]), tg_embedding_run(&g->position, at));
+  TgTensor *qkv = tg_linear_run(&g->qkv, tg_layer_norm_run(&g->ln1, h));
+  TgTensor *a =
+      tg_scaled_dot_product_attention(head_of(qkv, 0), head_of(qkv, 1), head_of(qkv, 2), .causal = true);
+  a = tg_reshape(tg_transpose(a, 1, 2), TG_SHAPE(BATCH, LEN, WIDE));
+  h = tg_add(h, tg_linear_run(&g->out, a));
+  h = tg_add(h, tg_linear_run(&g->down, tg_gelu(tg_linear_run(&g->up, tg_layer_norm_run(&g->ln2, h)))));
+  TgTensor *loss = tg_sparse_cross_entropy(tg_linear_run(&g->head, tg_layer_norm_run(&g->ln, h)), in[1]);
+  TgStatus s = tg_backward(loss);
+  if (!s) s = tg_optim_step(g->optim);
+  tg_optim_zero_grad(g->optim);
+  out[0] = loss;
+  return s;
+}
+
+static void trains_a_gpt(void **state) {
+  (void)state;
+
+  enum { STEPS = 5 };
+
+  double loss[2][STEPS];
+  for (int interp = 0; interp < 2; interp++) {
+    const char *device = interp ? "INTERP" : "CUDA";
+    Gpt g = {0};
+    gpt_new(&g, device);
+    TgJit *j = tg_jit(C, gpt_step, &g);
+    CudaMockCounts before = cuda_mock_counts();
+    for (int i = 0; i < STEPS; i++) {
+      tg_scope_begin(C);
+      int32_t x[BATCH * LEN], y[BATCH * LEN];
+      for (int k = 0; k < BATCH * LEN; k++)
+        x[k] = (k * k + i) % VOCAB, y[k] = ((k + 1) * (k + 1) + i) % VOCAB;
+      TgTensor *in[2] = {tg_to(tg_from(C, x, TG_I32, TG_SHAPE(BATCH, LEN)), device),
+                         tg_to(tg_from(C, y, TG_I32, TG_SHAPE(BATCH, LEN)), device)},
+               *out = NULL;
+      OK(tg_jit_run(j, in, 2, &out, 1));
+      OK(tg_read_f64(out, &loss[interp][i], 1));
+      tg_scope_end(C);
+    }
+    CudaMockCounts after = cuda_mock_counts();
+    assert_int_equal(after.graph_launches - before.graph_launches, interp ? 0 : STEPS - 2);
+    tg_jit_free(j);
+    tg_optim_free(g.optim);
+    for (int i = 0; i < g.nparam; i++)
+      tg_release(g.params[i]);
+  }
+  for (int i = 0; i < STEPS; i++)
+    assert_float_equal(loss[0][i], loss[1][i], 1e-5);
+  assert_true(loss[0][STEPS - 1] < loss[0][0]);
+}
+
 /* ---- memory and time */
 static void memory_is_given_back(void **state) {
   (void)state;
@@ -640,6 +736,7 @@ int main(void) {
                                      cmocka_unit_test(peers),
                                      T(training_from_disk),
                                      T(replays),
+                                     T(trains_a_gpt),
                                      T(memory_is_given_back),
                                      T(says_what_failed),
                                      cmocka_unit_test(any_call_may_fail),

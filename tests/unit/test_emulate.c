@@ -717,14 +717,17 @@ static void run_damaged(const Program *p, void *const *bufs, const int64_t *vars
   str_free(&d.text);
 }
 
-static TgStatus checked_launch(Device *d, Program *p, void *const *bufs, const int64_t *vars) {
+static TgStatus checked_launch(Device *d, const Launch *l) {
+  Program *p = l->program;
+  void *const *bufs = l->bufs;
+  const int64_t *vars = l->vars;
   uint8_t *got[TG_COUNT(orders)][MOST_ARGS] = {{0}};
   if (checked.damage) run_damaged(p, bufs, vars);
   for (size_t o = 0; o < TG_COUNT(orders); o++) {
     emu_order(bench.emu, orders[o]);
     run_emulated(p, bufs, vars, got[o]);
   }
-  TgStatus st = backend_interp_cuda.launch(d, p->interp, bufs, vars);
+  TgStatus st = backend_interp_cuda.launch(d, &(Launch){p->interp, bufs, vars, l->nbuf, l->nvar});
   for (size_t o = 0; o < TG_COUNT(orders); o++)
     for (int i = 0; i < p->nparam; i++) {
       bool same = !memcmp(got[o][i], bufs[i], p->nbytes[i]);

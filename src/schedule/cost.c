@@ -370,6 +370,8 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
       ops += q->weight * (double)stage_iterations(g); /* computed again where it is read */
   }
+  if (g->near && member_of(m, g->near) < m->n)
+    c->memory += g->near_bytes / t->bytes_us[LEVEL_L2] - bytes_us(s, g->near_bytes);
   if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
   if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
   double lanes = t->warp > 1 ? 1 : (double)t->vec_bytes / 4;
@@ -393,6 +395,11 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   }
 }
 
+static void add_up(Cost *c) {
+  double moved = c->memory + c->again;
+  c->us = c->launch + TG_MAX(c->compute, moved) + OVERLAP_LEFT * TG_MIN(c->compute, moved);
+}
+
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
   const Target *t = s->opt->target;
   Members m = {.s = s, .mem = mem, .n = nmem, .gm = gm, .rows = 1};
@@ -407,8 +414,15 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
     member_cost(&m, k, &c);
   double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);
   c.compute /= cores, c.memory /= streams, c.again /= cores;
-  double moved = c.memory + c.again;
-  c.us = c.launch + TG_MAX(c.compute, moved) + OVERLAP_LEFT * TG_MIN(c.compute, moved);
+  add_up(&c);
+  return c;
+}
+
+Cost cost_on_cores(const Sched *s, Cost c, double from, double to) {
+  double streams = s->opt->target->streams;
+  c.compute *= from / to, c.again *= from / to;
+  c.memory *= TG_MIN(from, streams) / TG_MIN(to, streams);
+  add_up(&c);
   return c;
 }
 

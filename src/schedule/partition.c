@@ -71,6 +71,10 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
       snprintf(why, 96, "what s%d stores is read at another index", k->mem.at[m]);
       return false;
     }
+    if (q->parts && gmap_trial(&gm, k->mem.at[m], 0) < 0) {
+      snprintf(why, 96, "the parts of s%d would be turns of a loop", k->mem.at[m]);
+      return false;
+    }
   }
   return true;
 }

@@ -150,8 +150,7 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 }
 
 /* ---- cost.c */
-bool stage_scan(Sched *s, int i);               /* recomputes reads, deps and work from the value */
-double bytes_us(const Sched *s, double nbytes); /* of one core */
+bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
 double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
 double value_bytes(const Stage *g, double nelem);
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */

@@ -7,7 +7,7 @@
  * lanes, or for each block of a loop that only it depends on. No kernel is known by name. */
 #include "codegen/cost.h"
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum {
   LANES = 16,
@@ -18,12 +18,25 @@ enum {
   MOST_TEXT = 128
 }; /* MOST_TEXT: steps that are written out */
 
+/* Lanes and a tile: what several lists have in common. */
+typedef struct Shape {
+  int number; /* of two lists that cost the same, the one with the lower number is taken */
+  int lane, tile;
+  int64_t lanes, rows;
+  bool apart;   /* loops that all loads move with are loops as others are */
+  bool in_sum;  /* lanes along a reduction: all lists of these */
+  double least; /* cycles that no list of it stays below */
+} Shape;
+
 typedef struct Search {
   Kernel *k;
   const Contraction *c;
   int ncores;
+  Vec(Shape) shapes;
+  int number; /* of the shape at hand */
   bool found;
   Taken best;
+  int best_number;
   Cost cost;
 } Search;
 
@@ -70,8 +83,9 @@ static void consider(Search *s, const Taken *t) {
   double most = s->found && !s->k->opt->costs ? s->cost.cycles : INFINITY;
   if (t->n > MAX_TAKEN || !cost_of(s->c, t, s->ncores, most, &cost)) return;
   if (s->k->opt->costs) write_cost(s, t, &cost);
-  if (s->found && cost.cycles >= s->cost.cycles) return;
-  s->found = true, s->best = *t, s->cost = cost;
+  bool first = s->number < s->best_number;
+  if (s->found && (first ? cost.cycles > s->cost.cycles : cost.cycles >= s->cost.cycles)) return;
+  s->found = true, s->best = *t, s->cost = cost, s->best_number = s->number;
 }
 
 /* ---- sets of accesses */
@@ -197,18 +211,22 @@ static void stage_other_blocks(Search *s, const Roles *r) {
 }
 
 /* A short reduction written out: windows of a depthwise convolution. */
-static void unrolled(Search *s, const Roles *r) {
+static bool takes_unrolled(const Search *s, const Roles *r, Taken *t) {
   const Contraction *c = s->c;
   int64_t steps = 1;
   for (int i = 0; i < c->n; i++)
     if (c->reduce >> i & 1) steps *= c->size[i];
-  if (steps > 25 || steps * r->rows * r->lanes / LANES > MOST_TEXT) return;
-  Taken t = r->batch;
-  take_stages(c, &t, &r->need);
-  take_all(&t, &r->base);
+  if (steps > 25 || steps * r->rows * r->lanes / LANES > MOST_TEXT) return false;
+  take_all(t, &r->base);
   for (int i = 0; i < c->n; i++)
-    if (c->reduce >> i & 1) take(&t, OPT_UNROLL, i, c->size[i]);
-  consider(s, &t);
+    if (c->reduce >> i & 1) take(t, OPT_UNROLL, i, c->size[i]);
+  return true;
+}
+
+static void unrolled(Search *s, const Roles *r) {
+  Taken t = r->batch;
+  take_stages(s->c, &t, &r->need);
+  if (takes_unrolled(s, r, &t)) consider(s, &t);
 }
 
 /* Blocks of the reduction outside, the output or local memory their accumulator: what they copy is small, and
@@ -229,56 +247,71 @@ static void blocks_of_sum(Search *s, Roles *r) {
   r->batch = before;
 }
 
-static void with_tile(Search *s, Roles *r) {
+static void take_base(Roles *r) {
   r->base.n = 0;
   if (r->tile >= 0) take(&r->base, OPT_UPCAST, r->tile, r->rows);
   take(&r->base, OPT_VEC, r->lane, r->lanes);
-  stage_once(s, r);
-  stage_lane_blocks(s, r);
-  stage_other_blocks(s, r);
-  unrolled(s, r);
-  blocks_of_sum(s, r);
 }
 
-static void tiles_of(Search *s, Roles *r) {
+/* False: what must be copied cannot be. */
+static bool roles_of(const Contraction *c, const Shape *shape, Roles *r) {
+  *r = (Roles){.lane = shape->lane, .tile = shape->tile, .lanes = shape->lanes, .rows = shape->rows};
+  if (!roles_set(c, r)) return false;
+  for (int g = 0; g < c->n && !shape->apart; g++) { /* loops that every load moves with: one turn at a time */
+    bool all = is_out(c, g) && g != r->lane;
+    for (int a = c->nstore; all && a < c->naccess; a++)
+      if (c->access[a].in_sum) all = moves(c, a, g);
+    if (all && r->need.n) take(&r->batch, OPT_TILE, g, 1);
+  }
+  take_base(r);
+  return true;
+}
+
+/* ---- the shapes */
+static bool shape_add(Search *s, Roles *r, bool apart) {
+  Shape shape = {.number = (int)s->shapes.len, .apart = apart};
+  shape.lane = r->lane, shape.tile = r->tile, shape.lanes = r->lanes, shape.rows = r->rows;
+  take_base(r);
+  shape.least = cost_least(s->c, &r->base, s->ncores);
+  Taken written_out = {0};
+  if (takes_unrolled(s, r, &written_out))
+    shape.least = fmin(shape.least, cost_least(s->c, &written_out, s->ncores));
+  return vec_push(s->k->mem, &s->shapes, shape);
+}
+
+static bool tiles_of(Search *s, Roles *r, bool apart) {
   const Contraction *c = s->c;
   int64_t v = (r->lanes + LANES - 1) / LANES;
   r->tile = -1, r->rows = 1;
-  with_tile(s, r);
-  for (int u = 0; u < c->n; u++) {
+  bool ok = shape_add(s, r, apart);
+  for (int u = 0; ok && u < c->n; u++) {
     int64_t had = 0;
     if (!is_out(c, u) || u == r->lane) continue;
-    for (int64_t most = 2; most <= MOST_TILE; most++) {
+    for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
       if (rows == had || rows < 2 ||
           rows * v + v + 2 > (int64_t)c->target->registers * c->target->vec_bytes / (LANES * 4))
         continue;
       if (rows * v < ENOUGH_TILE && c->size[u] * v > ENOUGH_TILE) continue;
       had = r->rows = rows, r->tile = u;
-      with_tile(s, r);
+      ok = shape_add(s, r, apart);
     }
   }
+  return ok;
 }
 
-static void lanes_along(Search *s, int lane) {
+static bool lanes_along(Search *s, int lane) {
   const Contraction *c = s->c;
-  Roles r = {.lane = lane};
-  if (c->size[lane] < LEAST_LANES || !roles_set(c, &r)) return;
-  for (int g = 0; g < c->n; g++) { /* loops that every load moves with: one turn at a time */
-    bool all = is_out(c, g) && g != lane;
-    for (int a = c->nstore; all && a < c->naccess; a++)
-      if (c->access[a].in_sum) all = moves(c, a, g);
-    if (all && r.need.n) take(&r.batch, OPT_TILE, g, 1);
-  }
-  Taken batch = r.batch;
-  for (int apart = 0; apart < (batch.n ? 2 : 1); apart++) {
-    r.batch = apart ? (Taken){0} : batch;
-    for (int64_t v = 1; v <= 4; v++) {
+  Roles r;
+  bool ok = true;
+  if (c->size[lane] < LEAST_LANES || !roles_of(c, &(Shape){.lane = lane, .tile = -1}, &r)) return true;
+  for (int apart = 0; apart < (r.batch.n ? 2 : 1); apart++)
+    for (int64_t v = 1; ok && v <= 4; v++) {
       if (v > 1 && LANES * v > (c->size[lane] + LANES - 1) / LANES * LANES) break;
       r.lanes = LANES * v;
-      tiles_of(s, &r);
+      ok = tiles_of(s, &r, apart);
     }
-  }
+  return ok;
 }
 
 /* Lanes along the reduction: accumulators that are joined at the end, for one or two tiles of the outputs. */
@@ -310,6 +343,49 @@ static void lanes_in_sum(Search *s, int k) {
         }
 }
 
+static bool find_shapes(Search *s) {
+  const Contraction *c = s->c;
+  bool ok = true;
+  for (int r = 0; ok && r < c->n; r++) {
+    if (is_out(c, r)) ok = lanes_along(s, r);
+    if (ok && c->reduce >> r & 1 && c->size[r] >= LANES)
+      ok = vec_push(s->k->mem, &s->shapes,
+                    ((Shape){.number = (int)s->shapes.len, .in_sum = true, .lane = r, .least = INFINITY}));
+  }
+  return ok;
+}
+
+static int by_least(const void *a, const void *b) {
+  const Shape *x = a, *y = b;
+  return x->least != y->least ? (x->least > y->least ? 1 : -1) : x->number - y->number;
+}
+
+static void try_shape(Search *s, const Shape *shape) {
+  Roles r;
+  s->number = shape->number;
+  if (shape->in_sum) {
+    lanes_in_sum(s, shape->lane);
+  } else if (roles_of(s->c, shape, &r)) {
+    stage_once(s, &r);
+    stage_lane_blocks(s, &r);
+    stage_other_blocks(s, &r);
+    unrolled(s, &r);
+    blocks_of_sum(s, &r);
+  }
+}
+
+/* The most promising shapes first, so that most of the others cannot be better than what was found. */
+static bool search(Search *s) {
+  bool ok = find_shapes(s), print_all = s->k->opt->costs != NULL;
+  if (ok && !print_all && s->shapes.len) qsort(s->shapes.at, s->shapes.len, sizeof *s->shapes.at, by_least);
+  for (size_t i = 0; ok && i < s->shapes.len; i++) {
+    const Shape *shape = &s->shapes.at[i];
+    if (print_all || shape->in_sum || !s->found || shape->least <= s->cost.cycles) try_shape(s, shape);
+  }
+  vec_free(s->k->mem, &s->shapes);
+  return ok;
+}
+
 static bool hand_over(const Search *s, OptVec *out) {
   const Contraction *c = s->c;
   TgMem *m = s->k->mem;
@@ -333,10 +409,7 @@ bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen) {
     work *= (double)c.size[r];
   if (work < LITTLE_WORK) return true;
   Search s = {.k = k, .c = &c, .ncores = ncores};
-  for (int r = 0; r < c.n; r++) {
-    if (is_out(&c, r)) lanes_along(&s, r);
-    if (c.reduce >> r & 1 && c.size[r] >= LANES) lanes_in_sum(&s, r);
-  }
+  if (!search(&s)) return false;
   *chosen = s.found;
   return !s.found || hand_over(&s, out);
 }

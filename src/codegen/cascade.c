@@ -11,8 +11,8 @@
  * with it.)
  *
  * A block in which no step counts changes nothing: clip.c may leave it out. */
-#include "codegen/cascade.h"
 #include "codegen/nest.h"
+#include "uop/cascade.h"
 #include <string.h>
 
 /* A result that is carried from block to block: a register, or, for one that is apart for loops of the row
@@ -257,44 +257,6 @@ static UOp *closed(Cascade *c, UOp *x, UOp *r) {
   return ok ? x : NULL;
 }
 
-enum { MOST_SEARCHED = 512 };
-
-/* Nodes below x, each once, until one is what is looked for. True: found, or there are too many to say. */
-static bool search(UOp *x, bool (*is)(const UOp *u, const void *what), const void *what) {
-  UOp *seen[MOST_SEARCHED] = {x};
-  int n = 1;
-  for (int i = 0; i < n; i++) {
-    if (is(seen[i], what)) return true;
-    for (int s = 0; s < seen[i]->nsrc; s++) {
-      int had = 0;
-      while (had < n && seen[had] != seen[i]->src[s])
-        had++;
-      if (had == MOST_SEARCHED) return true;
-      if (had == n) seen[n++] = seen[i]->src[s];
-    }
-  }
-  return false;
-}
-
-static bool is_it(const UOp *u, const void *what) { return u == what; }
-
-bool uses(UOp *x, const UOp *a) { return search(x, is_it, a); }
-
-typedef struct Axis {
-  const UOpVec *ranges;
-  const UOp *but;
-} Axis;
-
-static bool moves(const UOp *u, const void *what) {
-  const Axis *axis = what;
-  if (u->op == OPS_RANGE) return !axis->ranges || vec_has(axis->ranges, u);
-  return u->op == OPS_INDEX && u->src[0]->op == OPS_DEFINE_REG && u != axis->but;
-}
-
-bool is_free(const UOpVec *axes, UOp *x, const UOp *a) { return !search(x, moves, &(Axis){axes, a}); }
-
-UOp *with(Rewrite *rw, UOp *x, UOp *a, UOp *b) { return uop_substitute(rw->st, rw->mem, x, 1, &a, &b); }
-
 static bool find_leader(Cascade *c) {
   c->leader = -1;
   for (size_t i = 0; i < c->states.len; i++) {
@@ -354,15 +316,9 @@ static bool find_changes(Cascade *c) {
 /* ---- the blocks */
 static UOp *alu(Cascade *c, Ops op, UOp *a, UOp *b) { return a && b ? uop_alu2(c->k->st, op, a, b) : NULL; }
 
-static UOp *state_new(Cascade *c, const State *s,
-                      UOp *old) { /* what `old` becomes now that the leader is b */
-  UOpStore *st = c->k->st;
-  if (!s->later) return old;
-  UOp *l = leader(c), *none = uop_const(st, (DType)l->dtype, op_identity(OPS_MAX, (DType)l->dtype));
-  UOp *start = uop_const(st, (DType)old->dtype, op_identity(s->op, (DType)old->dtype));
-  UOp *moved = alu(c, s->op == OPS_ADD ? OPS_MUL : OPS_ADD, old, s->change);
-  UOp *dropped = moved ? uop_where(st, uop_alu2(st, OPS_CMPEQ, c->before, none), start, moved) : NULL;
-  return dropped ? uop_where(st, uop_alu2(st, OPS_CMPEQ, c->before, l), old, dropped) : NULL;
+/* What `old` becomes now that the leader is b. */
+static UOp *state_new(Cascade *c, const State *s, UOp *old) {
+  return s->later ? cascade_corrected(c->k->st, s->op, old, s->change, c->before, leader(c)) : old;
 }
 
 static bool map(Cascade *c, Block *b, UOp *from, UOp *to) {

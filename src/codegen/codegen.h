@@ -90,8 +90,8 @@ UOp *pm_rejoin(Rewrite *rw, UOp *self);
 
 static inline UOp *flat_offset(Rewrite *rw, const UOp *x) { return index_flat(rw->st, rw->mem, x); }
 
-bool any_divided(UOpList places);             /* heuristic.c: one of them has a quotient or a remainder */
-UOp *whole_offset(Rewrite *rw, const UOp *x); /* heuristic.c: the offset of an INDEX, if it has none */
+bool any_divided(UOpList places);             /* ranges.c: one of them has a quotient or a remainder */
+UOp *whole_offset(Rewrite *rw, const UOp *x); /* ranges.c: the offset of an INDEX, if it has none */
 UOp *gate_loads(Kernel *k, UOp *branch,
                 UOp *gate); /* codegen.c: loads that may leave their buffer are made only where gate holds */
 /* A new loop: a part of the kernel's loop that `like` is, or (NULL) of none. */
@@ -101,7 +101,7 @@ bool apply_opts(Kernel *k, const CodegenOptions *opt);  /* opts.c */
 bool opts_apply(Kernel *k, const OptVec *v);
 bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err);
 void opt_print(Str *out, const Opt *o);
-bool simplify_ranges(Kernel *k); /* heuristic.c: adjacent loops that always move together are one */
+bool simplify_ranges(Kernel *k); /* ranges.c: adjacent loops that always move together are one */
 /* axes.c: an INDEX at a flat offset, with an index per axis where strides and its gate tell them apart. */
 UOp *index_axes(Kernel *k, UOp *index);
 bool heuristic_cpu(Kernel *k, int ncores, OptVec *out);

@@ -588,7 +588,7 @@ static double rows_begun(const Plan *p, const Feet *feet) {
   return cycles;
 }
 
-static double stores_of(const Plan *p, double tile, double *each) {
+static double stores_of(const Plan *p, double tile) {
   const Contraction *c = p->c;
   double turns = 1, cost = 0;
   for (int i = 0; i < p->n; i++)
@@ -604,7 +604,6 @@ static double stores_of(const Plan *p, double tile, double *each) {
     }
     cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
   }
-  *each = cost;
   if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
   return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
 }
@@ -707,12 +706,13 @@ static double copies_of(const Plan *p, int dealt, double share) {
 
 bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out) {
   Plan p;
-  double tile, each, share = 1;
+  double tile, share = 1;
   int at[2 * MAX_LOOPS + MAX_TAKEN], nat = 0;
   *out = (Cost){.thread = -1, .cycles = INFINITY};
   if (!plan_make(&p, c, t)) return false;
   out->compute = compute_of(&p, &tile);
-  out->stores = stores_of(&p, tile, &each);
+  if (out->compute / ncores > most) return false;
+  out->stores = stores_of(&p, tile);
   if (ncores > 1) nat = deal(&p, ncores, at, &share);
   double lines = 1 + LINE_WORTH * text_of(&p); /* whatever it reads, it takes this long: */
   for (int i = 0; i < TG_MAX(nat, 1); i++) {
@@ -729,4 +729,17 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
     if (alike ? one.again < out->again : one.cycles < out->cycles) *out = one;
   }
   return out->cycles <= most;
+}
+
+/* All that can be copied is, for nothing, and each core has its part of the rest. */
+double cost_least(const Contraction *c, const Taken *last, int ncores) {
+  static const double ROUNDED = 1 - 1e-9;
+  Plan p;
+  double tile;
+  if (!plan_make(&p, c, last)) return INFINITY;
+  for (int a = 0; a < c->naccess; a++)
+    p.staged_at[a] = 0;
+  double cycles = compute_of(&p, &tile);
+  cycles += stores_of(&p, tile);
+  return ROUNDED * cycles / ncores * (1 + LINE_WORTH * text_of(&p));
 }

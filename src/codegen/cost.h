@@ -50,6 +50,9 @@ typedef struct Cost {
 bool contraction_of(Kernel *k, Contraction *c);
 /* False: it cannot be done so, or costs more than `most`. */
 bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out);
+/* Cycles that no list with these last opts (UPCAST, VEC, UNROLL) stays below, whatever it tiles and copies
+ * before them. */
+double cost_least(const Contraction *c, const Taken *last, int ncores);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
 bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen); /* candidates.c */
 #endif

@@ -8,6 +8,7 @@
  * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. Statement by statement, a
  * value is found by (node, chunk of each range of the list below it). */
 #include "codegen/nest.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { MAX_EXP = MAX_LINEAR }; /* ranges in the list of one statement */
@@ -143,6 +144,25 @@ static UOp *mask_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
     if (!(src[i] = splat(x, src[i], lanes))) return NULL;
   }
   return UNEW(x->k->st, (Ops)u->op, DT_BOOL, lanes, ARG0, src[0], src[1]);
+}
+
+/* A loop's number as data, i32: that of the first lane, and how far each lane is from it. NULL: not so, or it
+ * is known. */
+static UOp *number_value(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
+  UOpStore *st = x->k->st;
+  UOp *e = u->src[0], *lane[64];
+  int64_t by;
+  int pos[MAX_EXP];
+  bool narrow = u->dtype == DT_I32 && e->dtype == DT_INDEX && e->vmin >= INT32_MIN && e->vmax <= INT32_MAX;
+  if (!narrow || lanes < 2 || !moves_evenly(x->k, e, x->r[vec].r, &by) || llabs(by) > INT32_MAX / lanes)
+    return NULL;
+  positions(x, chunk, 0, pos);
+  UOp *first = lane_value(x, e, pos);
+  if (!first || is_const(first) || by == 0) return NULL;
+  for (int l = 0; l < lanes; l++)
+    lane[l] = uop_const_int(st, DT_I32, by * l);
+  UOp *along = uop_new(st, OPS_VECTORIZE, DT_I32, lanes, lanes, lane, ARG0);
+  return uop_alu2(st, OPS_ADD, splat(x, uop_cast(st, first, DT_I32), lanes), along);
 }
 
 /* Data value of u for these chunks; may come back scalar when its lanes are equal. */
@@ -404,7 +424,9 @@ static bool expand_node(Exp *x, UOp *u) {
       r = piece ? uop_new(st, OPS_LOAD, (DType)u->dtype, piece->lanes, 1, &piece, ARG0) : NULL;
     } else if (u->op == OPS_INDEX)
       r = make_load(x, u, at, vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, way);
-    else {
+    else if (u->op == OPS_CAST && vec >= 0)
+      r = number_value(x, u, at, vec, x->r[vec].chunk[at[vec]].lanes);
+    if (!r && u->op != OPS_INDEX) {
       if (u->nsrc > 64) return false;
       for (int i = 0; i < u->nsrc; i++) {
         src[i] = u->src[i]->op == OPS_CONST ? u->src[i] : chunk_value(x, u->src[i], at);

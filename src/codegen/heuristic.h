@@ -31,6 +31,22 @@ int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
 int64_t bad_loads(Kernel *k, const Info *f, UOp *r);  /* that are neither a vector nor a scalar along r */
 bool contiguous(Kernel *k, const UOp *store, UOp *r); /* along r; or it does not move with r */
 
+bool address_moves(Kernel *k, const UOp *index, const UOp *r);
+bool gate_moves(Kernel *k, const UOp *index, const UOp *r);
+int find_range(const Info *f, const UOp *r); /* its place in f->r, or -1 */
+
+/* Some loads move with r and some do not, so that each of those can be used again along it, and all that is
+ * summed is apart for it. */
+bool reused_along(Kernel *k, const Info *f, const UOp *r);
+
+/* Ranges of all loops that stand inside those of `around`, with them: a reduction stands where all that it
+ * moves with is known, so one that moves with a loop of another stands inside that one. */
+uint64_t ranges_inside(const Info *f, uint64_t around);
+
+static inline bool opt_add(Kernel *k, OptVec *out, OptOp op, const RInfo *r, int64_t n) {
+  return vec_push(k->mem, out, ((Opt){op, r->r->arg.range.id, n}));
+}
+
 /* Tiles of at most `most`, as equal as can be. */
 static inline int64_t balanced(int64_t n, int64_t most) {
   int64_t tiles = (n + most - 1) / most;

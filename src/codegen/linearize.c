@@ -232,8 +232,10 @@ static bool loop(Lin *l, UOp *u) {
     ok = statement(l, u->src[i]);
   OpenLoop *done = &l->open.at[here], *up = &l->open.at[here - 1];
   ok = ok && close_stores(l, done);
-  for (size_t i = 0; ok && i < done->body.len; i++)
-    ok = vec_push(l->k->mem, &up->body, done->body.at[i]);
+  size_t n = done->body.len;
+  ok = ok && vec_reserve(l->k->mem, &up->body, up->body.len + n + 1);
+  if (ok && n)
+    memcpy(up->body.at + up->body.len, done->body.at, n * sizeof *done->body.at), up->body.len += n;
   UOp *end = ok ? UNEW(l->k->st, OPS_END, DT_VOID, 1, ARG0, done->range) : NULL;
   ok = end && vec_push(l->k->mem, &up->body, end);
   written(l, done->writes);

@@ -4,12 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Of one core; bandwidth by working set. */
-double bytes_us(const Sched *s, double b) {
-  const Target *t = s->opt->target;
-  return b / t->bytes_us[target_level(t, b)];
-}
-
 int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point */
   const Stage *q = &s->stages.at[i];
   int64_t n = 1;
@@ -359,19 +353,22 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     if (read_before(m, k, j)) continue;
     double nbytes = read_bytes(s, rd, rd->turns);
     if (at == m->n) {
-      if (!read_by_others(m, k, rd->stage)) c->memory += bytes_us(s, nbytes);
+      if (!read_by_others(m, k, rd->stage)) c->memory += target_read_us(t, nbytes);
       continue;
     }
     const Stage *q = stage_at(s, rd->stage);
     bool same_loop = g->is_reduce && inner == 1 && !q->is_reduce;
     if (m->elems[at])
-      c->memory +=
-          same_loop ? 0 : bytes_us(s, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
+      c->memory += same_loop
+                       ? 0
+                       : target_read_us(t, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
     else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
       ops += q->weight * (double)stage_iterations(g); /* computed again where it is read */
   }
-  if (m->elems[k]) c->memory += bytes_us(s, value_bytes(g, (double)m->elems[k])) * m->rows;
-  if (is_written(m, g)) c->memory += bytes_us(s, value_bytes(g, (double)stage_out_size(g)));
+  if (g->near && member_of(m, g->near) < m->n)
+    c->memory += g->near_bytes / t->bytes_us[LEVEL_L2] - target_read_us(t, g->near_bytes);
+  if (m->elems[k]) c->memory += target_read_us(t, value_bytes(g, (double)m->elems[k])) * m->rows;
+  if (is_written(m, g)) c->memory += target_read_us(t, value_bytes(g, (double)stage_out_size(g)));
   double lanes = t->warp > 1 ? 1 : (double)t->vec_bytes / 4;
   if (m->sums && !g->is_reduce && inner > 1 && inner < lanes) /* lanes apart in memory: one after another */
     ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
@@ -389,8 +386,13 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
     if (member_of(m, g->reads.at[j].stage) == m->n && !read_before(m, k, j))
-      c->again += (m->rows / together - 1) * bytes_us(s, nbytes);
+      c->again += (m->rows / together - 1) * target_read_us(t, nbytes);
   }
+}
+
+static void add_up(Cost *c) {
+  double moved = c->memory + c->again;
+  c->us = c->launch + TG_MAX(c->compute, moved) + OVERLAP_LEFT * TG_MIN(c->compute, moved);
 }
 
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
@@ -407,8 +409,15 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
     member_cost(&m, k, &c);
   double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);
   c.compute /= cores, c.memory /= streams, c.again /= cores;
-  double moved = c.memory + c.again;
-  c.us = c.launch + TG_MAX(c.compute, moved) + OVERLAP_LEFT * TG_MIN(c.compute, moved);
+  add_up(&c);
+  return c;
+}
+
+Cost cost_on_cores(const Sched *s, Cost c, double from, double to) {
+  double streams = s->opt->target->streams;
+  c.compute *= from / to, c.again *= from / to;
+  c.memory *= TG_MIN(from, streams) / TG_MIN(to, streams);
+  add_up(&c);
   return c;
 }
 

@@ -1,9 +1,10 @@
 /* partial.c: reductions that leave cores idle. In: stages with hazards and an order. Out: the same; a long
- * reduction to fewer results than there are cores is two stages, one that reduces each part of its first loop
- * and one that reduces those. The number of parts follows from the loop's length, so that machines that split
- * at all round alike.
+ * reduction to fewer results, or vectors of results, than there are cores is two stages, one that reduces
+ * each part of its first loop and one that reduces those. The number of parts follows from the loop's length,
+ * so that machines that split at all round alike.
  */
 #include "schedule/stage.h"
+#include <math.h>
 #include <string.h>
 
 enum { PARTS = 64, MOST_PARTS = 1024, LEAST_LAUNCHES_WON = 100 };
@@ -15,19 +16,16 @@ static int64_t parts_of(int64_t n) {
   return 0;
 }
 
-/* The stage of the parts of stage g, over `part` and loops of its own. */
-static bool part_stage(Sched *s, const Stage *g, int k, int64_t parts, Stage *out) {
-  Stage v = {
-      .node = g->node, .root = -1, .kernel = -1, .is_reduce = true, .nout = g->nout + 1, .nred = g->nred};
+bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *out) {
+  Stage v = {.node = g->node, .root = -1, .kernel = -1, .is_reduce = true, .parts = true};
+  v.nout = g->nout + 1, v.nred = g->nred;
   UOp *from[MAX_RANK + 1], *to[MAX_RANK + 1], *src[MAX_RANK + 1];
   int n = 0;
-  UOp *part = v.out[0] = uop_range(s->st, parts, s->next_range++, AXIS_LOOP);
-  UOp *inside = uop_range(s->st, range_extent(g->red[k]) / parts, s->next_range++, AXIS_REDUCE);
-  UOp *turn =
-      part && inside
-          ? uop_alu2(s->st, OPS_ADD,
-                     uop_alu2(s->st, OPS_MUL, part, uop_index_const(s->st, range_extent(inside))), inside)
-          : NULL;
+  int64_t turns = range_extent(g->red[k]) / range_extent(part);
+  v.out[0] = part;
+  UOp *inside = uop_range(s->st, turns, s->next_range++, AXIS_REDUCE);
+  UOp *first = uop_alu2(s->st, OPS_MUL, part, uop_index_const(s->st, turns));
+  UOp *turn = inside ? uop_alu2(s->st, OPS_ADD, first, inside) : NULL;
   if (!turn) return false;
   for (int d = 0; d < g->nout; d++) {
     v.out[1 + d] = g->out[d];
@@ -37,7 +35,7 @@ static bool part_stage(Sched *s, const Stage *g, int k, int64_t parts, Stage *ou
     if (!to[n++]) return false;
   }
   from[n] = g->red[k], to[n++] = turn;
-  src[0] = uop_substitute(s->st, s->mem, g->value->src[0], n, from, to);
+  src[0] = uop_substitute(s->st, s->mem, term, n, from, to);
   for (int r = 0; r < g->nred; r++)
     src[1 + r] = v.red[r] = r == k ? inside : g->red[r];
   UOp *value =
@@ -67,10 +65,32 @@ static int loop_to_split(const Stage *g, int64_t *parts) {
   return -1;
 }
 
+/* Whether memory is read in the order of the results: they are lanes then, and cores have a vector each. */
+static bool results_are_lanes(const Stage *g) {
+  bool lanes = g->reads.len > 0;
+  for (size_t j = 0; j < g->reads.len; j++) {
+    const UOp *x = g->reads.at[j].index;
+    int last = x->nsrc - 1;
+    while (last > 1 && is_const(x->src[last]))
+      last--;
+    for (int k = 0; k < g->nred; k++)
+      lanes &= x->src[last] != g->red[k] && !(x->src[last]->ranges & g->red[k]->ranges);
+  }
+  return lanes;
+}
+
+/* Cores that a reduction by itself can occupy. */
+static double cores_of(const Sched *s, const Stage *g) {
+  const Target *t = s->opt->target;
+  double results = (double)stage_out_size(g);
+  if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / t->vec_bytes);
+  return TG_MAX(TG_MIN(results, t->cores), 1);
+}
+
 static bool may_split(const Sched *s, const Stage *g) {
   return g->is_reduce && !g->inlined && !g->fixed && !g->war.len && g->nout < MAX_RANK &&
          g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred &&
-         stage_out_size(g) < s->opt->target->cores;
+         cores_of(s, g) < s->opt->target->cores;
 }
 
 /* The whole and its parts are both priced alone: what it could share with others is the same for both. */
@@ -79,8 +99,12 @@ static bool split(Sched *s, int i) {
   int k = loop_to_split(stage_at(s, i), &parts), at = (int)s->stages.len;
   Stage v;
   if (k < 0) return true;
-  if (!part_stage(s, stage_at(s, i), k, parts, &v) || !vec_push(s->mem, &s->stages, v)) return false;
+  UOp *own = uop_range(s->st, parts, s->next_range++, AXIS_LOOP), *term = stage_at(s, i)->value->src[0];
+  if (!own || !part_stage(s, stage_at(s, i), term, k, own, &v) || !vec_push(s->mem, &s->stages, v))
+    return false;
   Cost whole = stage_cost(s, i, NULL);
+  double rows = TG_MAX(TG_MIN((double)stage_out_size(stage_at(s, i)), s->opt->target->cores), 1);
+  whole = cost_on_cores(s, whole, rows, cores_of(s, stage_at(s, i)));
   Stage old = *stage_at(s, i), *g = stage_at(s, i);
   UOp *part = uop_range(s->st, parts, s->next_range++, AXIS_REDUCE);
   g->value = part ? sum_of_parts(s, g, at, part) : NULL;
@@ -110,7 +134,7 @@ static bool split(Sched *s, int i) {
 }
 
 bool partial_sums(Sched *s) {
-  bool ok = readers_build(s);
+  bool ok = readers_build(s) && cascades_in_parts(s) && readers_build(s);
   for (size_t i = 0, n = s->stages.len; ok && i < n; i++)
     if (may_split(s, stage_at(s, (int)i))) ok = split(s, (int)i);
   return ok && readers_build(s);

@@ -71,6 +71,10 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
       snprintf(why, 96, "what s%d stores is read at another index", k->mem.at[m]);
       return false;
     }
+    if (q->parts && gmap_trial(&gm, k->mem.at[m], 0) < 0) {
+      snprintf(why, 96, "the parts of s%d would be turns of a loop", k->mem.at[m]);
+      return false;
+    }
   }
   return true;
 }
@@ -313,7 +317,7 @@ bool recompute_or_store(Sched *s) {
       available &= written(s, g->deps.at[k]);
     if (!available) continue;
     double size = (double)stage_out_size(g) * (double)dtype_size((DType)g->node->dtype),
-           store = bytes_us(s, size), again = 0;
+           store = target_read_us(s->opt->target, size), again = 0;
     double rate = target_ops_us(s->opt->target) * s->opt->target->cores,
            text = 0; /* text: operations that the readers' expressions get */
     bool inside = false, chained = false;
@@ -324,7 +328,7 @@ bool recompute_or_store(Sched *s) {
         continue;
       }
       double n = (double)stage_iterations(r);
-      store += bytes_us(s, TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
+      store += target_read_us(s->opt->target, TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
       int places = 0;
       for (size_t j = 0; j < r->reads.len; j++)
         if (r->reads.at[j].stage == i) places++, chained |= g->gathers && index_is_data(r->reads.at[j].index);
@@ -332,7 +336,7 @@ bool recompute_or_store(Sched *s) {
       again += n * g->weight / rate;
       for (size_t j = 0; j < g->reads.len; j++)
         if (!kernel_reads(s, r->kernel, &g->reads.at[j]))
-          again += bytes_us(s, read_bytes(s, &g->reads.at[j], n));
+          again += target_read_us(s->opt->target, read_bytes(s, &g->reads.at[j], n));
     }
     if (!inside)
       again -=

@@ -51,6 +51,11 @@ typedef struct Stage {
   bool gated;       /* a factor of a sum of products is read behind a gate */
   int nreduce;      /* reductions in its value */
   int nested_loops; /* loops of the reductions nested in the value */
+  bool parts;       /* out axis 0 are the parts of a reduction: it stays in the grid */
+  /* Of a cascade's parts: stage `near` (0: none), if it is
+   * in the same kernel, has just read near_bytes of what this one reads. */
+  int near;
+  double near_bytes;
   int kernel;
   int gmap[MAX_RANK]; /* out axis -> grid axis of its kernel, or -1 */
 } Stage;
@@ -102,6 +107,10 @@ bool nest_reductions(Sched *s, bool divided);
 bool ranges_within(Sched *s, UOp *e, UOp *of); /* every loop of e is a loop of `of` */
 bool reads_over(Sched *s, UOp *x, UOp *p); /* gates.rules: x reads memory, over all loops that p depends on */
 bool partial_sums(Sched *s);
+/* partial.c: what g reduces of `term`, of part number `part` (a LOOP range) of its loop k, over loops of its
+ * own: a stage whose first axis is `part`. */
+bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *out);
+bool cascades_in_parts(Sched *s); /* cascade.c: part of partial sums */
 bool inline_cheap(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
 bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
@@ -141,12 +150,12 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 }
 
 /* ---- cost.c */
-bool stage_scan(Sched *s, int i);               /* recomputes reads, deps and work from the value */
-double bytes_us(const Sched *s, double nbytes); /* of one core */
+bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
 double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
 double value_bytes(const Stage *g, double nelem);
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
+Cost cost_on_cores(const Sched *s, Cost c, double from, double to); /* where not `from` of them are busy */
 Cost stage_cost(Sched *s, int i, Kern *one); /* alone; places it, and fills *one unless that is NULL */
 void cost_print(Str *out, const Cost *c);
 

@@ -501,7 +501,7 @@ static const struct {
              {"==", OPS_CMPEQ, 3},   {"<", OPS_CMPLT, 3},
              {"+", OPS_ADD, 4},      {"-", OPS_SUB, 4},
              {"*", OPS_MUL, 5},      {"//", OPS_FLOORDIV, 5},
-             {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}}; /* as in rulegen.c; longer ones first */
+             {"%", OPS_FLOORMOD, 5}, {"/", OPS_FDIV, 5}}; /* as in rulegen; longer ones first */
 
 /* A number without a dtype is an index; with a colon and a dtype behind it a value of that. */
 static bool primary(Parser *p, Val *out) {

@@ -57,6 +57,11 @@ static inline MemoryLevel target_level(const Target *t, double nbytes) {
   return LEVEL_MEMORY;
 }
 
+/* us in which one core reads so many bytes from the level where they stay. */
+static inline double target_read_us(const Target *t, double nbytes) {
+  return nbytes / t->bytes_us[target_level(t, nbytes)];
+}
+
 /* Elements side by side from which on it is worth having lanes along them. */
 static inline double target_least_lanes(const Target *t) { return TG_MAX(t->vec_bytes / 8, t->warp / 4); }
 

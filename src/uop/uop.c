@@ -55,7 +55,8 @@ UOpStore *store_new(TgMem *mem) {
 void store_free(UOpStore *st) {
   if (!st) return;
   for (UOpMap *m = st->free_maps, *n; m; m = n)
-    n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), mem_free(st->mem, m);
+    n = m->next, mem_free(st->mem, m->at), vec_free(st->mem, &m->stack), vec_free(st->mem, &m->order),
+    mem_free(st->mem, m);
   for (size_t i = 0; i < st->big.len; i++)
     mem_free(st->mem, st->big.at[i]);
   vec_free(st->mem, &st->big), vec_free(st->mem, &st->all), vec_free(st->mem, &st->free_ids),
@@ -393,8 +394,10 @@ static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *cons
   return h;
 }
 
+/* With room for all nodes that the table can name. */
 static bool table_grow(UOpStore *st) {
   size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
+  if (!vec_reserve(st->mem, &st->all, cap / 4 * 3)) return false;
   Slot *t = mem_alloc(st->mem, cap * sizeof *t);
   if (!t) return false;
   for (size_t i = 0; i < st->cap; i++)
@@ -439,7 +442,7 @@ static bool same_sources(const UOp *u, UOp *const *src) {
   return true;
 }
 
-/* Found, or made and entered. The table is at most half full, so a search is short. */
+/* Found, or made and entered. The table is at most three quarters full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
@@ -449,7 +452,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;
-  if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
+  if ((st->len + 1) * 4 > st->cap * 3 && !table_grow(st)) return NULL;
   size_t j = h & (st->cap - 1);
   for (; st->table[j].next_id; j = (j + 1) & (st->cap - 1)) {
     if (st->table[j].hash != h) continue;
@@ -603,8 +606,8 @@ uint32_t uop_map_number(const UOpMap *m, const UOp *u) {
 
 bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UOpVec *out) {
   UOpMap *seen = uop_map_begin(st, st);
-  size_t had = out->len;
   bool ok = seen != NULL;
+  if (ok) seen->order.len = 0;
   for (size_t r = 0; ok && r < nroots; r++) {
     if (!roots[r] || map_node(seen, roots[r])) continue;
     ok = map_set(st, seen, roots[r], roots[r]->id) &&
@@ -616,12 +619,15 @@ bool uop_toposort(UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots, UO
         if (!map_node(seen, s))
           ok = map_set(st, seen, s, s->id) && vec_push(st->mem, &seen->stack, ((WalkFrame){s, NULL, 0}));
       } else {
-        ok = vec_push(mem, out, f->u);
+        ok = vec_push(st->mem, &seen->order, f->u);
         seen->stack.len--;
       }
     }
   }
-  if (st->env && st->env->in_rule) st->env->nested += out->len - had;
+  size_t n = ok ? seen->order.len : 0;
+  ok = ok && vec_reserve(mem, out, out->len + n);
+  if (ok && n) memcpy(out->at + out->len, seen->order.at, n * sizeof *out->at), out->len += n;
+  if (st->env && st->env->in_rule) st->env->nested += n;
   uop_map_end(st, seen);
   return ok;
 }

@@ -15,7 +15,8 @@ struct UOpMap {
   uint64_t *at;     /* by id of the key: epoch << 32 | id of the value, or a number */
   size_t cap;
   uint32_t epoch;
-  Vec(WalkFrame) stack; /* kept with the map, so that a small walk allocates nothing */
+  Vec(WalkFrame) stack; /* kept with the map, so that a small walk allocates nothing; */
+  Vec(UOp *) order;     /* and what it has found, until its length is known */
   UOpMap *next;         /* in the store's list of free maps */
 };
 

@@ -1,0 +1,286 @@
+/* heuristic_cpu.c: which opts a kernel gets on a CPU. In: its loops, and the strides along them of what it
+ * reads and writes (heuristic.h). Out: a list of opts. A contraction with enough work has candidates
+ * (candidates.c), a kernel with rows of matrices a list of its own (rows.c); this is for all others. */
+#include "codegen/cost.h"
+#include "codegen/heuristic.h"
+
+/* Elements of a load's operand: the extents of the ranges it moves with. */
+static double footprint(Kernel *k, const Info *f, const UOp *load) {
+  double n = 1;
+  for (int i = 0; i < f->nr; i++)
+    if (address_moves(k, load, f->r[i].r)) n *= (double)f->r[i].n;
+  return TG_MIN(n, (double)(load->src[0]->op == OPS_PARAM ? load->src[0]->arg.param.nelem : n));
+}
+
+typedef struct Lane {
+  int r;
+  int64_t bad, n;
+  bool in_reduce, counted;
+} Lane;
+
+/* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be
+ * gathered. */
+static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) {
+  Lane l = {.r = -1};
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool ok = !r->reduce && r->n >= 4 && (may_grid || !r->grid);
+    if (store)
+      ok = ok && store_has(store, r->r) && contiguous(k, store, r->r);
+    else {
+      ok = ok && r->nout == k->sink->nsrc;
+      for (int j = 0; ok && j < k->sink->nsrc; j++)
+        ok = contiguous(k, k->sink->src[j], r->r);
+    }
+    if (!ok) continue;
+    int64_t bad = bad_loads(k, f, r->r);
+    if (l.r < 0 || bad < l.bad) l.r = i, l.bad = bad;
+  }
+  if (l.r >= 0) l.counted = is_const(f->r[l.r].r->src[0]);
+  if (l.r >= 0)
+    for (size_t j = 0; j < f->reduces.len; j++)
+      l.in_reduce |= depends(k, f->reduces.at[j], f->r[l.r].r);
+  return l;
+}
+
+static int64_t lane_count(const Lane *l, int64_t n) {
+  if (!l->counted) return TG_MIN(n, 16); /* what is left of the last block runs one by one */
+  if (l->bad) return TG_MIN(n, 16);
+  if (!l->in_reduce) return TG_MIN(n, 32);
+  if (n >= 48) return n % 64 == 0 ? 64 : n % 48 == 0 || n > 512 ? 48 : 32;
+  return n >= 32 ? 32 : TG_MIN(n, 16);
+}
+
+/* Nothing is summed, and lanes along the outputs' contiguous loop would be gathered: where the loads are
+ * contiguous along another loop, lanes go along that one, and tiles are turned in registers. Blocks of both
+ * loops keep lines whole. */
+static bool transposed(Kernel *k, const Info *f, const Lane *lane, int ncores, OptVec *out, bool *chosen) {
+  enum { TILE = 16, BLOCK = 64 };
+
+  *chosen = false;
+  if (f->reduces.len || f->fills.len || f->scans || lane->r < 0 || !lane->bad || f->r[lane->r].n < TILE)
+    return true;
+  int along = -1;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool fits = i != lane->r && r->grid && r->n >= TILE && r->nout == k->sink->nsrc && is_const(r->r->src[0]);
+    if (fits && !bad_loads(k, f, r->r) && (along < 0 || r->n > f->r[along].n)) along = i;
+  }
+  if (along < 0 || !is_const(f->r[lane->r].r->src[0])) return true;
+  const RInfo *rows = &f->r[lane->r], *lanes = &f->r[along];
+  const RInfo *outer = lanes->n >= 2 * BLOCK ? lanes : rows;
+  bool ok = true;
+  *chosen = true;
+  if (lanes->n >= 2 * BLOCK) ok = opt_add(k, out, OPT_TILE, lanes, BLOCK);
+  if (ok && rows->n >= 2 * BLOCK) ok = opt_add(k, out, OPT_TILE, rows, BLOCK);
+  ok = ok && opt_add(k, out, OPT_UPCAST, rows, TILE) && opt_add(k, out, OPT_VEC, lanes, TILE);
+  double work = (double)rows->n * (double)lanes->n;
+  if (ok && work >= 65536 && ncores > 1 && k->ren->has_threads && outer->n >= ncores * BLOCK)
+    ok = opt_add(k, out, OPT_THREAD, outer, ncores);
+  return ok;
+}
+
+typedef struct Cpu {
+  Kernel *k;
+  const Info *f;
+  int ncores;
+  bool local; /* it keeps rows in local memory */
+  Lane *lane; /* loops that are lanes: [0] of all outputs, if there is one */
+  int *group; /* reductions with lanes along their own axis: numbers of loops */
+  int nlane, ngroup;
+  const Lane *first; /* lanes of all outputs, or NULL; */
+  int64_t lanes;     /* how many */
+  int second;        /* the loop of the register tile, or -1 */
+  int64_t tile;
+  double work; /* steps of all outputs */
+} Cpu;
+
+static const RInfo *lane_range(const Cpu *c, int i) { return &c->f->r[c->lane[i].r]; }
+
+/* Inner loops that not all outputs share, and rows kept in local memory. */
+static void find_lanes(Cpu *c) {
+  const UOp *sink = c->k->sink;
+  if (c->lane[0].r >= 0) c->nlane = 1;
+  for (int j = 0; j < sink->nsrc + (int)c->f->fills.len; j++) {
+    const UOp *s = j < sink->nsrc ? sink->src[j] : c->f->fills.at[j - sink->nsrc];
+    bool has = false;
+    for (int i = 0; i < c->nlane; i++)
+      has |= store_has(s, lane_range(c, i)->r);
+    if (has || c->nlane == c->f->nr) continue;
+    Lane l = lane_for(c->k, c->f, s, false);
+    if (l.r >= 0) c->lane[c->nlane++] = l;
+  }
+}
+
+/* Whether the loop that a reduction goes over is lanes already, as it fills a row. */
+static bool is_filled_row(const Cpu *c, const UOp *reduce) {
+  bool own = false;
+  for (int s = 1; s < reduce->nsrc; s++)
+    for (int i = 0; i < c->nlane; i++)
+      own |= reduce->src[s] == lane_range(c, i)->r;
+  return own;
+}
+
+/* The axis of a reduction, the last one first, that has lanes: -1: none, or a reduction inside has them. */
+static int group_axis(const Cpu *c, const UOp *reduce) {
+  const Info *f = c->f;
+  for (int s = reduce->nsrc - 1; s >= 1; s--) {
+    int i = find_range(f, reduce->src[s]);
+    if (i < 0 || f->r[i].n < 8 || bad_loads(c->k, f, f->r[i].r)) continue;
+    uint64_t own = range_bit(f->r[i].r->arg.range.id), within = ranges_inside(f, own) & ~own;
+    for (int g = 0; g < c->ngroup; g++)
+      if (range_bit(f->r[c->group[g]].r->arg.range.id) & within) return -1;
+    return i;
+  }
+  return -1;
+}
+
+/* Reductions whose lanes go along their own axis, as it reads memory better than the outputs' lanes do. */
+static void find_groups(Cpu *c) {
+  for (size_t j = 0; j < c->f->reduces.len; j++) {
+    UOp *reduce = c->f->reduces.at[j];
+    int inside = -1;
+    for (int i = 0; i < c->nlane; i++)
+      if (depends(c->k, reduce, lane_range(c, i)->r)) inside = i;
+    if ((inside >= 0 && !c->lane[inside].bad) || is_filled_row(c, reduce)) continue;
+    int axis = group_axis(c, reduce);
+    if (axis < 0) continue;
+    bool seen = false;
+    for (int g = 0; g < c->ngroup; g++)
+      seen |= c->group[g] == axis;
+    if (!seen) c->group[c->ngroup++] = axis;
+    if (inside >= 0) c->lane[inside] = c->lane[--c->nlane];
+  }
+}
+
+/* The register tile: a loop of all outputs along which some load can be used again. */
+static void find_tile(Cpu *c) {
+  const Info *f = c->f;
+  const Lane *l = c->first;
+  if (!f->reduces.len || c->local || (l && !l->in_reduce)) return;
+  int64_t chunks = l ? (c->lanes + 15) / 16 : 1;
+  int64_t most = !l ? 4 : l->bad ? 2 : chunks >= 4 ? 6 : chunks == 3 ? 8 : chunks == 2 ? 10 : 14;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    if ((l && i == l->r) || r->reduce || r->nout != c->k->sink->nsrc || r->n < 2) continue;
+    if (!reused_along(c->k, f, r->r)) continue;
+    if (c->second < 0 || TG_MIN(r->n, most) > TG_MIN(f->r[c->second].n, most))
+      c->second = i, c->tile = balanced(r->n, most);
+  }
+}
+
+/* A chain of dependent steps: some of them side by side. */
+static void find_chains(Cpu *c) {
+  if (c->nlane || !c->f->scans) return;
+  for (int i = 0; i < c->f->nr && c->second < 0; i++)
+    if (c->f->r[i].grid && c->f->r[i].nout == c->k->sink->nsrc && c->f->r[i].n >= 8)
+      c->second = i, c->tile = 4;
+}
+
+static double work_of(const Kernel *k, const Info *f) {
+  double work = 0;
+  for (int j = 0; j < k->sink->nsrc; j++) {
+    double w = 1;
+    for (int i = 0; i < f->nr; i++)
+      if (store_has(k->sink->src[j], f->r[i].r) || f->r[i].reduce)
+        w *= (double)TG_MAX(f->r[i].r->src[0]->vmax, 1);
+    work += w;
+  }
+  return work;
+}
+
+/* A tile that divides is one nest instead of two: for the compiler's time, not the kernel's. */
+static void make_even(Cpu *c) {
+  if (c->second < 0 || c->work >= 16e6) return;
+  int64_t n = c->f->r[c->second].n;
+  for (int64_t t = c->tile; n % c->tile && t >= (c->tile + 1) / 2; t--)
+    if (n % t == 0) c->tile = t;
+}
+
+/* What the inner of the two loops streams is read once per turn of the outer. */
+static bool add_swap(Cpu *c, OptVec *out) {
+  if (c->second < 0 || c->tile <= 1 || !c->first) return true;
+  const Info *f = c->f;
+  const RInfo *tile = &f->r[c->second], *lane = &f->r[c->first->r];
+  double by_lane = 0, by_tile = 0;
+  for (size_t j = 0; j < f->loads.len; j++) {
+    UOp *load = f->loads.at[j];
+    bool a = depends(c->k, load, tile->r), b = depends(c->k, load, lane->r);
+    if (a && !b) by_tile += footprint(c->k, f, load) * (double)lane->n / (double)c->lanes;
+    if (b && !a) by_lane += footprint(c->k, f, load) * (double)tile->n / (double)c->tile;
+  }
+  const UOp *s = c->k->sink->src[0];
+  bool before = false;
+  for (int i = 2; i < s->nsrc && s->src[i] != lane->r; i++)
+    before |= s->src[i] == tile->r;
+  return !before || by_tile >= by_lane || opt_add(c->k, out, OPT_SWAP, tile, lane->r->arg.range.id);
+}
+
+static bool add_lanes(Cpu *c, OptVec *out) {
+  const Info *f = c->f;
+  bool ok = true;
+  if (c->second >= 0 && c->tile > 1) ok = opt_add(c->k, out, OPT_UPCAST, &f->r[c->second], c->tile);
+  for (int i = 0; ok && i < c->nlane; i++) {
+    const RInfo *r = lane_range(c, i);
+    ok = opt_add(c->k, out, OPT_VEC, r, lane_count(&c->lane[i], r->n));
+  }
+  for (int g = 0; ok && g < c->ngroup; g++) {
+    const RInfo *r = &f->r[c->group[g]];
+    ok = opt_add(c->k, out, OPT_GROUP, r, r->n >= 64 ? 64 : r->n >= 32 ? 32 : r->n >= 16 ? 16 : 8);
+  }
+  return ok;
+}
+
+/* The first loop, unless a later one of the grid is much longer. */
+static bool add_threads(Cpu *c, OptVec *out) {
+  const Info *f = c->f;
+  int best = -1;
+  double most = 0;
+  if (c->work < 65536 || c->ncores <= 1 || !c->k->ren->has_threads) return true;
+  for (int i = 0; i < f->nr; i++) {
+    if (!f->r[i].grid) continue;
+    bool lane = c->first && i == c->first->r;
+    double n = (double)f->r[i].n / (i == c->second ? (double)c->tile : lane ? (double)c->lanes : 1);
+    if (n >= c->ncores && (best < 0 || n > 4 * most)) best = i, most = n;
+  }
+  return best < 0 || opt_add(c->k, out, OPT_THREAD, &f->r[best], c->ncores);
+}
+
+static bool lanes_and_tile(Cpu *c, OptVec *out) {
+  const UOp *sink = c->k->sink;
+  find_lanes(c);
+  find_groups(c);
+  if (c->nlane && lane_range(c, 0)->nout == sink->nsrc) c->first = &c->lane[0];
+  if (c->first) c->lanes = lane_count(c->first, lane_range(c, 0)->n);
+  find_tile(c);
+  find_chains(c);
+  c->work = work_of(c->k, c->f);
+  make_even(c);
+  return add_swap(c, out) && add_lanes(c, out) && add_threads(c, out);
+}
+
+static bool any_kernel(Kernel *k, const Info *f, int ncores, OptVec *out) {
+  Cpu c = {.k = k, .f = f, .ncores = ncores, .local = f->fills.len, .second = -1, .tile = 1};
+  bool chosen = false;
+  c.lane = mem_alloc(k->mem, (size_t)(f->nr + 1) * sizeof *c.lane);
+  c.group = mem_alloc(k->mem, (size_t)(f->nr + 1) * sizeof *c.group);
+  bool ok = c.lane && c.group;
+  if (ok) c.lane[0] = lane_for(k, f, NULL, !c.local);
+  ok = ok && transposed(k, f, &c.lane[0], ncores, out, &chosen);
+  ok = ok && (chosen || lanes_and_tile(&c, out));
+  mem_free(k->mem, c.lane), mem_free(k->mem, c.group);
+  return ok;
+}
+
+bool heuristic_cpu(Kernel *k, int ncores, OptVec *out) {
+  int threads = k->ren->has_threads ? ncores : 1;
+  bool chosen = false;
+  if (!choose_contraction(k, threads, out, &chosen)) return false;
+  if (chosen) return true;
+  Info f;
+  bool ok = info_get(k, &f);
+  if (ok && f.fills.len) ok = rows_side_by_side(k, &f, threads, out, &chosen);
+  ok = ok && (chosen || any_kernel(k, &f, ncores, out));
+  info_free(k, &f);
+  return ok;
+}

@@ -1,0 +1,166 @@
+/* heuristic_gpu.c: which opts a kernel gets on a GPU. In: its loops, and the strides along them of what it
+ * reads and writes (heuristic.h). Out: a list of opts.
+ *
+ * A kernel with rows, or with long reductions and few results: a block per result, its threads along the
+ * rows. Else a block for a tile of a contraction (tiles.c); or a thread per result, or per register tile of
+ * them where a load can be used again. */
+#include "codegen/cost.h"
+#include "codegen/heuristic.h"
+
+enum { MOST_THREADS = 256, LEAST_ROW = 32, FEW_RESULTS = 4096, WARP = 32, LEAST_BLOCK = 128 };
+
+static int64_t power_below(int64_t n, int64_t most) {
+  int64_t p = 1;
+  while (p * 2 <= n && p * 2 <= most)
+    p *= 2;
+  return p;
+}
+
+/* The longest loop that is not of the grid. */
+static int64_t longest_inside(const Info *f) {
+  int64_t longest = 0;
+  for (int i = 0; i < f->nr; i++)
+    if (!f->r[i].grid) longest = TG_MAX(longest, f->r[i].n);
+  return longest;
+}
+
+static bool has_rows(const Kernel *k, const Info *f) {
+  double grid = 1;
+  bool inner = false; /* outputs with loops of their own */
+  for (int i = 0; i < f->nr; i++) {
+    if (f->r[i].grid) grid *= (double)f->r[i].n;
+    for (int j = 0; j < k->sink->nsrc; j++)
+      inner |= store_has(k->sink->src[j], f->r[i].r) && !f->r[i].grid;
+  }
+  return longest_inside(f) >= LEAST_ROW && (f->fills.len || grid < FEW_RESULTS || inner);
+}
+
+static bool stores_follow(Kernel *k, UOp *r) { /* neighbours along r are neighbours in all outputs */
+  bool fits = true;
+  for (int j = 0; fits && j < k->sink->nsrc; j++)
+    fits = contiguous(k, k->sink->src[j], r);
+  return fits;
+}
+
+/* ---- rows */
+/* Reductions across rows of memory: neighbours in a warp take neighbouring columns of this loop. NULL: none.
+ */
+static const RInfo *column_of(Kernel *k, const Info *f) {
+  const RInfo *column = NULL;
+  if (f->fills.len || !f->reduces.len) return NULL;
+  for (int i = 0; i < f->nr; i++)
+    if (f->r[i].reduce && f->r[i].n > 1 && !bad_loads(k, f, f->r[i].r)) return NULL;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool fits = r->grid && r->n >= WARP / 2 && r->nout == k->sink->nsrc && !bad_loads(k, f, r->r);
+    if (fits && stores_follow(k, r->r)) column = r;
+  }
+  return column;
+}
+
+/* Outermost first: what lies inside a dealt loop is one thread's own. */
+static bool nests_of(Kernel *k, const Info *f, UOpVec *nests) {
+  bool ok = true;
+  for (int j = 0; ok && j < k->sink->nsrc; j++)
+    ok = vec_push(k->mem, nests, k->sink->src[j]);
+  for (size_t j = f->fills.len; ok && j-- > 0;)
+    ok = vec_push(k->mem, nests, f->fills.at[j]);
+  for (size_t j = f->reduces.len; ok && j-- > 0;)
+    ok = vec_push(k->mem, nests, f->reduces.at[j]);
+  return ok;
+}
+
+/* The loop of a nest that is dealt to a block's threads: the innermost that is long enough, or the longest.
+ * NULL: none, or it stands inside one that is dealt. dealt: grows by it and all inside it. */
+static const RInfo *deal_loop(const Info *f, const UOp *nest, int64_t threads, uint64_t *dealt) {
+  int first = nest->op == OPS_STORE ? 2 : 1;
+  const RInfo *best = NULL;
+  bool inside = (nest->ranges & *dealt) != 0;
+  for (int s = first; s < nest->nsrc; s++) {
+    int i = find_range(f, nest->src[s]);
+    const RInfo *r = i < 0 ? NULL : &f->r[i];
+    inside |= (*dealt & range_bit(nest->src[s]->arg.range.id)) != 0;
+    if (r && !r->grid && r->n > 1 && (!best || r->n >= best->n || r->n >= threads)) best = r;
+  }
+  bool here = best && !inside, past = inside;
+  for (int s = first; s < nest->nsrc; s++) { /* its loop, and those inside that */
+    past |= here && nest->src[s] == best->r;
+    if (past) *dealt |= range_bit(nest->src[s]->arg.range.id);
+  }
+  *dealt = ranges_inside(f, *dealt);
+  return here ? best : NULL;
+}
+
+static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
+  int64_t threads = power_below(longest_inside(f), MOST_THREADS);
+  const RInfo *column = column_of(k, f);
+  UOpVec nests = {0};
+  uint64_t dealt = 0;
+  bool ok = nests_of(k, f, &nests);
+  if (ok && column) {
+    int64_t wide = power_below(column->n, WARP);
+    threads = TG_MIN(threads, MOST_THREADS / wide);
+    ok = opt_add(k, out, OPT_LOCAL, column, wide);
+  }
+  for (size_t j = 0; ok && j < nests.len; j++) {
+    const RInfo *r = deal_loop(f, nests.at[j], threads, &dealt);
+    ok = !r || opt_add(k, out, r->reduce ? OPT_GROUP : OPT_LOCAL, r, threads);
+  }
+  vec_free(k->mem, &nests);
+  return ok;
+}
+
+/* ---- a thread per result */
+/* The longest loop of the grid along which neighbours in a warp are neighbours in memory. */
+static const RInfo *warp_loop(Kernel *k, const Info *f) {
+  const RInfo *lane = NULL;
+  for (int i = 0; i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    if (r->grid && r->n > 1 && (!lane || r->n > lane->n) && stores_follow(k, r->r)) lane = r;
+  }
+  return lane;
+}
+
+/* The longest other one along which some load can be used again. */
+static const RInfo *tile_loop(Kernel *k, const Info *f, const RInfo *lane) {
+  const RInfo *tile = NULL;
+  for (int i = 0; f->reduces.len && i < f->nr; i++) {
+    const RInfo *r = &f->r[i];
+    bool longer = r->grid && r != lane && r->n > 1 && (!tile || r->n > tile->n);
+    if (longer && reused_along(k, f, r->r)) tile = r;
+  }
+  return tile;
+}
+
+static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const RInfo *tile, OptVec *out) {
+  int64_t vec = lane->n % 4 == 0 && lane->n >= 128 && !bad_loads(k, f, lane->r) ? 4 : 1;
+  int64_t threads = power_below(lane->n / vec, tile ? WARP : MOST_THREADS);
+  bool ok = true;
+  if (tile && tile->n >= 4) ok = opt_add(k, out, OPT_UPCAST, tile, tile->n % 8 == 0 && tile->n >= 64 ? 8 : 4);
+  if (ok && vec > 1) ok = opt_add(k, out, OPT_VEC, lane, vec);
+  ok = ok && opt_add(k, out, OPT_LOCAL, lane, threads);
+  const RInfo *other = tile;
+  for (int i = 0; i < f->nr && !other; i++)
+    if (f->r[i].grid && &f->r[i] != lane && f->r[i].n > 1) other = &f->r[i];
+  if (!ok || !other || threads >= LEAST_BLOCK) return ok;
+  int64_t n = other == tile && other->n >= 4 ? (other->n + 3) / 4 : other->n;
+  int64_t more = power_below(n, LEAST_BLOCK / threads); /* a block is at least a few warps */
+  return more <= 1 || opt_add(k, out, OPT_LOCAL, other, more);
+}
+
+static bool thread_per_result(Kernel *k, const Info *f, OptVec *out) {
+  const RInfo *lane = warp_loop(k, f), *any = NULL;
+  if (lane) return thread_per_tile(k, f, lane, tile_loop(k, f, lane), out);
+  for (int i = 0; i < f->nr; i++)
+    if (f->r[i].grid && (!any || f->r[i].n > any->n)) any = &f->r[i];
+  return !any || any->n <= 1 || opt_add(k, out, OPT_LOCAL, any, power_below(any->n, LEAST_BLOCK));
+}
+
+bool heuristic_gpu(Kernel *k, OptVec *out) {
+  Info f;
+  bool chosen = false, ok = info_get(k, &f), rows = ok && has_rows(k, &f);
+  if (ok && !rows) ok = choose_tiles(k, &f, out, &chosen);
+  if (ok && !chosen) ok = rows ? block_per_row(k, &f, out) : thread_per_result(k, &f, out);
+  info_free(k, &f);
+  return ok;
+}

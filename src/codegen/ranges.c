@@ -1,0 +1,114 @@
+/* ranges.c: the pass "simplify ranges". In: a kernel's graph. Out: the same; two loops of which every address
+ * moves by one as far as by all of the other are one loop, and a gated load has an index of each axis. */
+#include "codegen/heuristic.h"
+#include "codegen/cost.h"
+
+static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
+static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
+
+static bool adjacent(const UOp *u, const UOp *a, const UOp *b,
+                     bool *listed) { /* a right before b, or neither is there */
+  for (int i = 0; i < u->nsrc; i++) {
+    if ((u->op != OPS_STORE || i < 2) && (u->op != OPS_REDUCE || i < 1)) continue;
+    bool is_a = u->src[i] == a;
+    if (is_a && (i + 1 == u->nsrc || u->src[i + 1] != b)) return false;
+    if (u->src[i] == b && (!i || u->src[i - 1] != a)) return false;
+    *listed |= is_a;
+  }
+  return true;
+}
+
+static bool mergeable(Kernel *k, const UOpVec *order, UOp *a, UOp *b) {
+  bool listed = false;
+  int64_t nb = b->src[0]->arg.v.i;
+  for (size_t i = 0; i < order->len; i++) {
+    UOp *u = order->at[i];
+    if ((u->op == OPS_STORE || u->op == OPS_REDUCE) && !adjacent(u, a, b, &listed)) return false;
+    if (u->op == OPS_INDEX) {
+      if (gate_moves(k, u, a) || gate_moves(k, u, b)) return false;
+      int64_t sa = stride_of(k, u, a), sb = stride_of(k, u, b), want;
+      if (sa == STRIDE_ODD || sb == STRIDE_ODD || __builtin_mul_overflow(sb, nb, &want) || sa != want)
+        return false;
+    }
+    if (u->op != OPS_INDEX && u->dtype != DT_INDEX && u->op != OPS_STORE &&
+        u->op != OPS_REDUCE) /* an index used as a value */
+      for (int s = 0; s < u->nsrc; s++)
+        if (u->src[s]->dtype == DT_INDEX && (depends(k, u->src[s], a) || depends(k, u->src[s], b)))
+          return false;
+  }
+  return listed;
+}
+
+bool any_divided(UOpList places) {
+  for (int i = 0; i < places.n; i++)
+    if (has_divmod(places.at[i])) return true;
+  return false;
+}
+
+UOp *whole_offset(Rewrite *rw, const UOp *x) {
+  UOp *flat = index_flat(rw->st, rw->mem, x);
+  return !flat || has_divmod(flat) ? NULL : flat;
+}
+
+/* In the lists: the quotient and the remainder of a loop, which were two loops, are that loop. */
+static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
+  UOp *const *pair = rw->ctx, *buf[64], *r;
+  int first = u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc, n = 0, at = first;
+  while (at < u->nsrc && u->src[at] != pair[0])
+    at++;
+  if (at >= u->nsrc) return NULL;
+  UOp **src = u->nsrc <= 64 ? buf : mem_alloc(rw->mem, u->nsrc * sizeof *src);
+  if (!src) return rw->failed = true, NULL;
+  for (int i = 0; i < u->nsrc; i++)
+    if (i < first || u->src[i] != pair[1])
+      src[n++] = i >= first && u->src[i] == pair[0] ? pair[2] : u->src[i];
+  r = uop_new(rw->st, (Ops)u->op, (DType)u->dtype, u->lanes, n, src, u->arg);
+  if (src != buf) mem_free(rw->mem, src);
+  return r;
+}
+
+/* A gated load has its axes, for whoever copies what a tile reads. */
+static UOp *pm_axes(Rewrite *rw, UOp *u) {
+  if (u->op != OPS_INDEX || index_naxes(u) != 1) return NULL;
+  UOp *r = index_axes(rw->ctx, u);
+  if (!r) rw->failed = true;
+  return r == u ? NULL : r;
+}
+
+bool simplify_ranges(Kernel *k) {
+  if (k->opt->noopt || !k->ren) return true;
+  bool merged = false;
+  for (bool again = true; again;) {
+    UOpVec order = {0};
+    UOp *a = NULL, *b = NULL;
+    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+    again = false;
+    for (size_t i = 0; ok && i < order.len && !again; i++) {
+      UOp *u = order.at[i];
+      for (int s = u->op == OPS_STORE    ? 2
+                   : u->op == OPS_REDUCE ? 1
+                                         : u->nsrc;
+           s + 1 < u->nsrc && !again; s++) {
+        a = u->src[s], b = u->src[s + 1];
+        again = is_const(a->src[0]) && is_const(b->src[0]) && a->arg.range.type == b->arg.range.type &&
+                mergeable(k, &order, a, b);
+      }
+    }
+    vec_free(k->mem, &order);
+    int64_t n;
+    if (!ok) return false;
+    if (!again || __builtin_mul_overflow(a->src[0]->arg.v.i, b->src[0]->arg.v.i, &n)) break;
+    UOp *m = uop_range(k->st, n, k->next_range++, (AxisType)b->arg.range.type), *nb = b->src[0];
+    UOp *from[2] = {a, b},
+        *to[3] = {uop_alu2(k->st, OPS_FLOORDIV, m, nb), uop_alu2(k->st, OPS_FLOORMOD, m, nb), m};
+    Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = to};
+    UOp *sink = uop_substitute(k->st, k->mem, k->sink, 2, from, to);
+    k->sink = simp(k, sink ? graph_rewrite(&rw, pm_one_loop, sink) : NULL);
+    if (!k->sink) return false;
+    merged = true;
+  }
+  Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
+  if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
+  return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
+}

@@ -1,0 +1,458 @@
+/* cascade.c: two reductions over one axis of which the second needs the result of the first, in parts. In:
+ * stages with hazards and an order. Out: the same; where rows are too long to stay near until they are read
+ * again, or too few for the cores, both are made of each part of the row while it is near, with the part's
+ * own result in place of the row's, and what that changes is made good when the parts are put together:
+ *
+ *   a maximum, and a sum of terms that change with it by a factor: rules/cascade.rules (log-sum-exp)
+ *   a maximum, and what is chosen where it stands: parts whose maximum is the row's count (argmax)
+ *   a sum, and the squares of what differs from the mean: of the row's mean from the part's, as many times as
+ *   the part has values, on top (variance: nothing is squared that was not taken the mean off)
+ *
+ * The number of parts follows from lengths alone, and parts are put together in their order, so that results
+ * are the same for any number of threads. */
+#include "schedule/stage.h"
+#include "uop/cascade.h"
+#include <string.h>
+
+enum {
+  BLOCK = 16384, /* values of a part: they stay near */
+  LEAST_BLOCK = 1024,
+  LEAST_PARTS = 64,
+  MOST_PARTS = 4096,
+  MOST_CHAIN = 8, /* stages between the two reductions */
+  LEAST_LAUNCHES_WON = 100
+};
+
+typedef enum Kind { BY_CHANGE, BY_CHOICE, BY_MEAN } Kind;
+
+/* A first reduction that is in parts already, as it was: there may be more that need its result. */
+typedef struct Done {
+  int stage, parts_stage, loop;
+  int64_t parts;
+  Stage whole;
+} Done;
+
+typedef Vec(Done) DoneVec;
+
+typedef struct Pair {
+  Sched *s;
+  const uint8_t *pinned; /* by stage: it reads what is overwritten later */
+  DoneVec *done;
+  int first, second; /* stages */
+  UOp *term;         /* what the second reduces, down to reductions and memory */
+  UOp *own;          /* what the first reduces, in the loops of the second */
+  UOp *result;       /* INDEX: how the second reads the first */
+  UOpVec axes;       /* loops that the second reduces over */
+  Kind kind;
+  int loop; /* the one of them that is cut */
+  int64_t parts;
+  int part_of_first, part_of_second; /* stages that were made */
+} Pair;
+
+static Done *done_at(const Pair *p, int stage) {
+  for (size_t i = 0; i < p->done->len; i++)
+    if (p->done->at[i].stage == stage) return &p->done->at[i];
+  return NULL;
+}
+
+static const Stage *whole_stage(const Pair *p, int i) {
+  const Done *d = done_at(p, i);
+  return d ? &d->whole : stage_at(p->s, i);
+}
+
+/* ---- terms */
+static bool may_write_out(const Pair *p, int i) {
+  const Stage *g = stage_at(p->s, i);
+  return !g->is_reduce && !g->is_store && !g->fixed && !g->inlined && !g->gathers && !g->after.len &&
+         !g->war.len && !p->pinned[i] && g->node->op != OPS_CONTIGUOUS && !uop_has_op(g->value, OPS_REDUCE);
+}
+
+/* Whether stage i is made of a reduction's result: it has to be seen through to find the first of a pair. */
+static bool is_made_of_results(const Pair *p, int i, int depth) {
+  const Stage *g = stage_at(p->s, i);
+  bool found = false;
+  for (size_t j = 0; j < g->deps.len && !found; j++) {
+    int q = g->deps.at[j];
+    found = stage_at(p->s, q)->is_reduce || (depth < MOST_CHAIN && is_made_of_results(p, q, depth + 1));
+  }
+  return found;
+}
+
+static UOp *value_at(Sched *s, const Stage *g, const UOp *index) {
+  UOp *from[MAX_RANK], *to[MAX_RANK];
+  int n = 0;
+  for (int d = 0; d < g->nout; d++)
+    if (g->out[d]->op == OPS_RANGE) from[n] = g->out[d], to[n++] = index->src[1 + d];
+  return uop_substitute(s->st, s->mem, g->value, n, from, to);
+}
+
+/* What stage i reduces, with what stands between it and other reductions written out. */
+static UOp *term_of(const Pair *p, int i) {
+  Sched *s = p->s;
+  UOp *x = whole_stage(p, i)->value->src[0];
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = true, again = true;
+  for (int depth = 0; ok && again && depth < MOST_CHAIN; depth++) {
+    order.len = from.len = to.len = 0;
+    ok = uop_toposort(s->st, s->mem, &x, 1, &order);
+    for (size_t k = 0; ok && k < order.len; k++) {
+      UOp *u = order.at[k];
+      int q = read_stage(u);
+      if (q < 0 || !may_write_out(p, q) || !is_made_of_results(p, q, 0)) continue;
+      UOp *v = value_at(s, stage_at(s, q), u);
+      ok = v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
+    }
+    again = from.len > 0;
+    if (ok && again) x = uop_substitute(s->st, s->mem, x, (int)from.len, from.at, to.at), ok = x != NULL;
+  }
+  vec_free(s->mem, &order), vec_free(s->mem, &from), vec_free(s->mem, &to);
+  return ok ? uop_simplify(s->st, s->mem, x) : NULL;
+}
+
+/* ---- which two */
+static bool is_reduction(const Stage *g) {
+  bool plain = g->is_reduce && !g->inlined && !g->fixed && !g->war.len && g->nout < MAX_RANK;
+  return plain && g->value->op == OPS_REDUCE && g->value->nsrc == 1 + g->nred;
+}
+
+/* The one read of a reduction's result in the term that is the same in every turn. */
+static bool find_result(Pair *p) {
+  Sched *s = p->s;
+  UOpVec order = {0};
+  bool one = uop_toposort(s->st, s->mem, &p->term, 1, &order);
+  p->result = NULL;
+  for (size_t k = 0; one && k < order.len; k++) {
+    int q = read_stage(order.at[k]);
+    if (q < 0 || !is_free(&p->axes, order.at[k], NULL)) continue;
+    one = !p->result && is_reduction(whole_stage(p, q));
+    p->result = order.at[k], p->first = q;
+  }
+  vec_free(s->mem, &order);
+  return one && p->result;
+}
+
+static int axis_of(const Stage *g, const UOp *r) {
+  for (int d = 0; d < g->nout; d++)
+    if (r->op == OPS_RANGE && g->out[d] == r) return d;
+  return -1;
+}
+
+/* Both have the same rows and reduce over the same loops; the first one's term in those of the second. */
+static bool same_loops(Pair *p) {
+  Sched *s = p->s;
+  const Stage *a = whole_stage(p, p->first), *b = stage_at(s, p->second);
+  UOp *from[2 * MAX_RANK], *to[2 * MAX_RANK];
+  int n = 0, rows = 0;
+  if (a->nred != b->nred) return false;
+  for (int d = 0; d < a->nout; d++) {
+    UOp *e = p->result->src[1 + d];
+    if (a->out[d]->op != OPS_RANGE) continue;
+    if (axis_of(b, e) < 0 || !same_extent(e, a->out[d])) return false;
+    from[n] = a->out[d], to[n++] = e, rows++;
+  }
+  for (int d = 0; d < b->nout; d++)
+    rows -= b->out[d]->op == OPS_RANGE;
+  for (int k = 0; k < a->nred; k++) {
+    if (!same_extent(a->red[k], b->red[k]) || !is_counted(a->red[k])) return false;
+    if (a->red[k]->op == OPS_RANGE) from[n] = a->red[k], to[n++] = b->red[k];
+  }
+  UOp *own = rows == 0 ? term_of(p, p->first) : NULL;
+  own = own ? uop_substitute(s->st, s->mem, own, n, from, to) : NULL;
+  p->own = own ? uop_simplify(s->st, s->mem, own) : NULL;
+  return p->own != NULL;
+}
+
+/* ---- what changes with the result */
+static bool is_between(const UOp *u, Ops op, const UOp *a, const UOp *b) {
+  return u->op == op && ((u->src[0] == a && u->src[1] == b) || (u->src[0] == b && u->src[1] == a));
+}
+
+/* Whether c says that x is the result, or NaN. neg: that -x is. */
+static bool is_extreme(const UOp *c, const UOp *x, const UOp *result, bool neg) {
+  bool nan = c->op == OPS_OR && is_between(c->src[1], OPS_CMPNE, x, x);
+  const UOp *is = nan ? c->src[0] : c;
+  if (is->op != OPS_CMPEQ) return false;
+  const UOp *most = is->src[0] == x ? is->src[1] : is->src[0];
+  return (is->src[0] == x || is->src[1] == x) &&
+         (neg ? most->op == OPS_NEG && most->src[0] == result : most == result);
+}
+
+/* What is compared where a term is chosen: what the maximum is taken of, or, for a minimum, what that is the
+ * negative of. NULL: it is not chosen so. */
+static UOp *compared(const Pair *p) {
+  const UOp *t = p->term, *c = t->op == OPS_WHERE ? t->src[0] : NULL;
+  if (!c || !is_const(t->src[2]) || uses(t->src[1], p->result)) return NULL;
+  if (is_extreme(c, p->own, p->result, false)) return p->own;
+  bool least = p->own->op == OPS_NEG && is_extreme(c, p->own->src[0], p->result, true);
+  return least ? p->own->src[0] : NULL;
+}
+
+/* (x - mean) * (x - mean), the mean a sum over a constant. */
+static const UOp *mean_of(const Pair *p) {
+  const UOp *t = p->term, *d = t->op == OPS_MUL && t->src[0] == t->src[1] ? t->src[0] : NULL;
+  if (!d || d->op != OPS_SUB || d->src[0] != p->own || (d->dtype != DT_F32 && d->dtype != DT_F64))
+    return NULL;
+  const UOp *m = d->src[1];
+  bool scaled = (m->op == OPS_FDIV || m->op == OPS_MUL) && m->src[0] == p->result && is_const(m->src[1]);
+  return scaled && !uses(p->own, p->result) ? m : NULL;
+}
+
+static bool find_kind(Pair *p) {
+  const UOp *a = whole_stage(p, p->first)->value, *b = stage_at(p->s, p->second)->value;
+  Ops first = (Ops)a->arg.reduce.op, second = (Ops)b->arg.reduce.op;
+  p->kind = first == OPS_ADD ? BY_MEAN : compared(p) ? BY_CHOICE : BY_CHANGE;
+  if (first == OPS_ADD) return second == OPS_ADD && mean_of(p);
+  if (p->kind == BY_CHANGE && !uses(p->term, p->own)) return false; /* another row's maximum */
+  bool can = p->kind == BY_CHOICE ? second == OPS_MAX : second == OPS_ADD || second == OPS_MAX;
+  can &= p->kind == BY_CHOICE ||
+         !stage_at(p->s, p->second)->flops; /* rows of products have a cascade of their own */
+  return can && first == OPS_MAX && dtype_is_float((DType)a->dtype);
+}
+
+/* ---- the parts */
+/* Parts of no more than a block, and no fewer than the cores need: the least number that divides a loop. */
+static bool find_parts(Pair *p) {
+  const Stage *b = stage_at(p->s, p->second);
+  const Done *d = done_at(p, p->first);
+  int64_t turns = 1;
+  for (int k = 0; k < b->nred; k++)
+    turns *= range_extent(b->red[k]);
+  if (d) return p->loop = d->loop, p->parts = d->parts, true;
+  int64_t least = TG_MIN(TG_MAX(turns / BLOCK, LEAST_PARTS), MOST_PARTS);
+  for (p->loop = 0; p->loop < b->nred; p->loop++) {
+    int64_t n = range_extent(b->red[p->loop]);
+    for (p->parts = least; p->parts <= TG_MIN(n, 2 * MOST_PARTS); p->parts++)
+      if (n % p->parts == 0) return turns / p->parts >= LEAST_BLOCK;
+  }
+  return false;
+}
+
+static UOp *read_part(const Pair *p, int stage, UOp *part, int n, UOp *const *at) {
+  UOpStore *st = p->s->st;
+  DType d = (DType)(stage == p->part_of_first ? p->result : stage_at(p->s, p->second)->value)->dtype;
+  UOp *src[MAX_RANK + 2];
+  src[0] = uop_new(st, OPS_PARAM, d, 1, 0, NULL, (Arg){.param = {1, STAGE_SLOT(stage)}});
+  src[1] = part;
+  memcpy(src + 2, at, (size_t)n * sizeof *src);
+  return uop_new(st, OPS_INDEX, d, 1, 2 + n, src, ARG0);
+}
+
+/* The first one's result for a part, where the row's is read. */
+static UOp *result_of_part(const Pair *p, UOp *part) {
+  return read_part(p, p->part_of_first, part, p->result->nsrc - 1, p->result->src + 1);
+}
+
+static UOp *number(const Pair *p, double v) {
+  return uop_const(p->s->st, (DType)p->result->dtype, (Scalar){.f = v});
+}
+
+/* The sum of the row, if every part were as this one: their means are the same then. */
+static UOp *as_of_row(const Pair *p, UOp *of_part) {
+  return p->kind == BY_MEAN ? uop_alu2(p->s->st, OPS_MUL, of_part, number(p, (double)p->parts)) : of_part;
+}
+
+static UOp *with_result(const Pair *p, UOp *x, UOp *result) {
+  UOp *from = p->result;
+  return x && result ? uop_substitute(p->s->st, p->s->mem, x, 1, &from, &result) : NULL;
+}
+
+static bool stage_push(Sched *s, const Stage *g, UOp *term, int loop, UOp *part) {
+  Stage v;
+  bool ok = part && term && part_stage(s, g, term, loop, part, &v);
+  return ok && vec_push(s->mem, &s->stages, v);
+}
+
+static bool parts_make(Pair *p) {
+  Sched *s = p->s;
+  const Done *d = done_at(p, p->first);
+  p->part_of_first = d ? d->parts_stage : (int)s->stages.len;
+  UOp *part = uop_range(s->st, p->parts, s->next_range++, AXIS_LOOP);
+  const Stage *first = stage_at(s, p->first);
+  if (!d && !stage_push(s, first, first->value->src[0], p->loop, part)) return false;
+  p->part_of_second = (int)s->stages.len;
+  part = uop_range(s->st, p->parts, s->next_range++, AXIS_LOOP);
+  UOp *own = part ? result_of_part(p, part) : NULL;
+  UOp *term = own ? with_result(p, p->term, as_of_row(p, own)) : NULL;
+  return stage_push(s, stage_at(s, p->second), term, p->loop, part) && stage_scan(s, p->part_of_first) &&
+         stage_scan(s, p->part_of_second);
+}
+
+/* ---- put together */
+/* Squares of what differs from the part's mean, and of the part's mean from the row's. */
+static UOp *by_mean(const Pair *p, UOp *sum, UOp *of_part) {
+  UOpStore *st = p->s->st;
+  const Stage *b = stage_at(p->s, p->second);
+  double n = 1;
+  for (int k = 0; k < b->nred; k++)
+    n *= (double)range_extent(b->red[k]);
+  UOp *mean = (UOp *)mean_of(p), *own = with_result(p, mean, as_of_row(p, of_part));
+  UOp *apart = own ? uop_alu2(st, OPS_SUB, own, mean) : NULL;
+  UOp *square = apart ? uop_alu2(st, OPS_MUL, apart, apart) : NULL;
+  UOp *all = square ? uop_alu2(st, OPS_MUL, square, number(p, n / (double)p->parts)) : NULL;
+  return all ? uop_alu2(st, OPS_ADD, sum, all) : NULL;
+}
+
+/* What was chosen in a part counts where the part's maximum is the row's. */
+static UOp *by_choice(const Pair *p, UOp *chosen, UOp *of_part) {
+  UOpStore *st = p->s->st;
+  UOp *x = compared(p), *most = x == p->own ? of_part : uop_alu1(st, OPS_NEG, of_part);
+  UOp *is = most ? uop_substitute(st, p->s->mem, p->term->src[0], 1, &x, &most) : NULL;
+  return is ? uop_where(st, is, chosen, p->term->src[2]) : NULL;
+}
+
+static UOp *by_change(const Pair *p, Ops op, UOp *sum, UOp *of_part) {
+  Sched *s = p->s;
+  UOp *old = with_result(p, p->term, of_part);
+  Ops mark = op == OPS_ADD ? OPS_SCALE : OPS_SHIFT;
+  UOp *asked = old ? UNEW(s->st, mark, (DType)old->dtype, 1, ARG0, old, of_part, p->result) : NULL;
+  UOp *change = asked ? uop_answer(s->st, s->mem, pm_cascade, (void *)&p->axes, asked) : NULL;
+  return change ? cascade_corrected(s->st, op, sum, change, of_part, p->result) : NULL;
+}
+
+/* The second reduction, over parts; NULL: its terms do not change alike. */
+static UOp *second_value(const Pair *p, UOp *part) {
+  Sched *s = p->s;
+  const Stage *b = stage_at(s, p->second);
+  UOp *of_part = result_of_part(p, part), *v = read_part(p, p->part_of_second, part, b->nout, b->out);
+  Ops op = (Ops)b->value->arg.reduce.op;
+  if (!v || !of_part) return NULL;
+  v = p->kind == BY_MEAN     ? by_mean(p, v, of_part)
+      : p->kind == BY_CHOICE ? by_choice(p, v, of_part)
+                             : by_change(p, op, v, of_part);
+  v = v ? UNEW(s->st, OPS_REDUCE, (DType)b->value->dtype, 1, b->value->arg, v, part) : NULL;
+  return v ? uop_simplify(s->st, s->mem, v) : NULL;
+}
+
+static UOp *first_value(const Pair *p, UOp *part) {
+  const Stage *a = stage_at(p->s, p->first);
+  UOp *v = read_part(p, p->part_of_first, part, a->nout, a->out);
+  return v ? UNEW(p->s->st, OPS_REDUCE, (DType)a->value->dtype, 1, a->value->arg, v, part) : NULL;
+}
+
+/* ---- whether it pays */
+/* Rows that stay near until they are read again, and are enough for the cores, are best left whole. */
+static bool rows_stay(const Pair *p) {
+  const Target *t = p->s->opt->target;
+  const Stage *a = stage_at(p->s, p->part_of_first);
+  double bytes = 0, rows = (double)stage_out_size(stage_at(p->s, p->second));
+  for (size_t j = 0; j < a->reads.len; j++)
+    bytes += read_bytes(p->s, &a->reads.at[j], a->reads.at[j].turns);
+  return rows >= t->cores && bytes / rows <= (double)t->cache[LEVEL_L2] / 2;
+}
+
+/* Bytes that the second reads of what the first has just read. */
+static double bytes_near(const Pair *p) {
+  const Stage *a = stage_at(p->s, p->part_of_first), *b = stage_at(p->s, p->part_of_second);
+  double bytes = 0;
+  for (size_t j = 0; j < b->reads.len; j++) {
+    bool had = false;
+    for (size_t l = 0; l < a->reads.len; l++)
+      had |= same_memory(a->reads.at[l].index, b->reads.at[j].index);
+    for (size_t l = 0; l < j; l++)
+      had &= !same_memory(b->reads.at[l].index, b->reads.at[j].index);
+    if (had) bytes += read_bytes(p->s, &b->reads.at[j], b->reads.at[j].turns);
+  }
+  return bytes;
+}
+
+/* The parts of both in one kernel against a kernel each, which is what they would be otherwise. What is
+ * computed in a part waits for the part, so nothing of the first hides behind the second. */
+static bool pays(const Pair *p) {
+  static const double LEAST_WON = 0.1;
+  Sched *s = p->s;
+  int mem[2] = {p->part_of_first, p->part_of_second};
+  Kern one;
+  Cost first = stage_cost(s, mem[0], &one), second = stage_cost(s, mem[1], NULL), near = second;
+  Stage *b = stage_at(s, mem[1]);
+  const Stage *a = stage_at(s, mem[0]), *whole = stage_at(s, p->second);
+  for (int d = 0; d < p->result->nsrc - 1; d++) {
+    int axis = axis_of(whole, p->result->src[1 + d]);
+    if (axis >= 0) b->gmap[1 + axis] = a->gmap[1 + d];
+  }
+  b->near = mem[0], b->near_bytes = bytes_near(p);
+  Cost both = kernel_cost(s, mem, 2, one.ngrid, one.grid, &(Gmap){.of = gmap_placed, .s = s});
+  near.memory = both.memory - first.memory;
+  near = cost_on_cores(s, near, 1, 1);
+  double won = second.us - near.us,
+         least = TG_MAX(LEAST_LAUNCHES_WON * both.launch, LEAST_WON * (first.us + second.us));
+  bool wins = both.us < IMPOSSIBLE_US && !rows_stay(p) && won > least;
+  if (s->opt->explain) {
+    str_printf(s->opt->explain, "%s s%d and s%d in %lld parts: apart ", wins ? "split" : "no   ", p->first,
+               p->second, (long long)p->parts);
+    cost_print(s->opt->explain, &first), str_put(s->opt->explain, " + ");
+    cost_print(s->opt->explain, &second), str_put(s->opt->explain, ", near ");
+    cost_print(s->opt->explain, &near), str_put(s->opt->explain, "\n");
+  }
+  return wins;
+}
+
+static void parts_drop(Pair *p, size_t had) {
+  Sched *s = p->s;
+  while (s->stages.len > had) {
+    Stage *g = &s->stages.at[--s->stages.len];
+    vec_free(s->mem, &g->reads), vec_free(s->mem, &g->deps), vec_free(s->mem, &g->readers);
+  }
+}
+
+/* Stage i is made of its parts, which read what it read. */
+static bool put_together(Pair *p, int i, int parts, UOp *value, UOp *part) {
+  Stage *g = stage_at(p->s, i), *of = stage_at(p->s, parts);
+  IntVec none = of->after;
+  of->after = g->after, g->after = none;
+  g->value = value, g->red[0] = part, g->nred = 1;
+  return stage_scan(p->s, i) && war_hand_on(p->s, i, parts);
+}
+
+static bool split_pair(Pair *p) {
+  Sched *s = p->s;
+  size_t had = s->stages.len;
+  bool shared = done_at(p, p->first) != NULL;
+  if (!parts_make(p)) return false;
+  UOp *part = uop_range(s->st, p->parts, s->next_range++, AXIS_REDUCE);
+  UOp *again = uop_range(s->st, p->parts, s->next_range++, AXIS_REDUCE);
+  UOp *second = part && again ? second_value(p, part) : NULL;
+  Stage *a = stage_at(s, p->part_of_first);
+  if (!vec_push(s->mem, &a->readers, p->first) || !vec_push(s->mem, &a->readers, p->second)) return false;
+  if (!vec_push(s->mem, &a->readers, p->part_of_second)) return false;
+  if (!vec_push(s->mem, &stage_at(s, p->part_of_second)->readers, p->second)) return false;
+  if (!second || !pays(p)) return parts_drop(p, had), true;
+  Done done = {p->first, p->part_of_first, p->loop, p->parts, *stage_at(s, p->first)};
+  UOp *first = first_value(p, again);
+  if (!shared && (!first || !vec_push(s->mem, p->done, done) ||
+                  !put_together(p, p->first, p->part_of_first, first, again)))
+    return false;
+  return put_together(p, p->second, p->part_of_second, second, part);
+}
+
+/* False: out of memory. */
+static bool try_pair(Pair *p) {
+  Sched *s = p->s;
+  const Stage *g = stage_at(s, p->second);
+  bool ok = true, pair = is_reduction(g) && g->nreduce == 1;
+  p->axes.len = 0;
+  for (int k = 0; ok && pair && k < g->nred; k++) {
+    pair = is_counted(g->red[k]);
+    ok = g->red[k]->op != OPS_RANGE || vec_push(s->mem, &p->axes, g->red[k]);
+  }
+  if (!ok || !pair || !p->axes.len) return ok;
+  if (!(p->term = term_of(p, p->second))) return false;
+  return !find_result(p) || !same_loops(p) || !find_kind(p) || !find_parts(p) || split_pair(p);
+}
+
+bool cascades_in_parts(Sched *s) {
+  DoneVec done = {0};
+  uint8_t *pinned = mem_alloc(s->mem, s->stages.len + 1);
+  bool ok = pinned != NULL;
+  Pair p = {.s = s, .pinned = pinned, .done = &done};
+  size_t n = s->stages.len;
+  for (size_t w = 0; ok && w < n; w++)
+    for (size_t k = 0; k < stage_at(s, (int)w)->war.len; k++)
+      pinned[stage_at(s, (int)w)->war.at[k]] = 1;
+  for (size_t i = 0; ok && i < n; i++) {
+    p.second = (int)i;
+    ok = try_pair(&p);
+  }
+  vec_free(s->mem, &p.axes), vec_free(s->mem, &done);
+  mem_free(s->mem, pinned);
+  return ok;
+}

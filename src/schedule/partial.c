@@ -99,13 +99,12 @@ static bool split(Sched *s, int i) {
   int k = loop_to_split(stage_at(s, i), &parts), at = (int)s->stages.len;
   Stage v;
   if (k < 0) return true;
-  Cost whole = stage_cost(s, i, NULL);
-  double rows = TG_MAX(TG_MIN((double)stage_out_size(stage_at(s, i)), s->opt->target->cores), 1);
-  whole = cost_on_cores(s, whole, rows, cores_of(s, stage_at(s, i)));
-  if (whole.us <= LEAST_LAUNCHES_WON * whole.launch) return true;
   UOp *own = uop_range(s->st, parts, s->next_range++, AXIS_LOOP), *term = stage_at(s, i)->value->src[0];
   if (!own || !part_stage(s, stage_at(s, i), term, k, own, &v) || !vec_push(s->mem, &s->stages, v))
     return false;
+  Cost whole = stage_cost(s, i, NULL);
+  double rows = TG_MAX(TG_MIN((double)stage_out_size(stage_at(s, i)), s->opt->target->cores), 1);
+  whole = cost_on_cores(s, whole, rows, cores_of(s, stage_at(s, i)));
   Stage old = *stage_at(s, i), *g = stage_at(s, i);
   UOp *part = uop_range(s->st, parts, s->next_range++, AXIS_REDUCE);
   g->value = part ? sum_of_parts(s, g, at, part) : NULL;

@@ -162,6 +162,16 @@ static bool same_loops(Pair *p) {
   return p->own != NULL;
 }
 
+static bool contains(Sched *s, UOp *x, const UOp *what) {
+  UOpVec order = {0};
+  bool found = false;
+  if (uop_toposort(s->st, s->mem, &x, 1, &order))
+    for (size_t i = 0; i < order.len && !found; i++)
+      found = order.at[i] == what;
+  vec_free(s->mem, &order);
+  return found;
+}
+
 /* ---- what changes with the result */
 static bool is_between(const UOp *u, Ops op, const UOp *a, const UOp *b) {
   return u->op == op && ((u->src[0] == a && u->src[1] == b) || (u->src[0] == b && u->src[1] == a));
@@ -187,9 +197,11 @@ static UOp *compared(const Pair *p) {
   return least ? p->own->src[0] : NULL;
 }
 
+static bool is_square(const UOp *x) { return x->op == OPS_MUL && x->src[0] == x->src[1]; }
+
 /* (x - mean) * (x - mean), the mean a sum over a constant. */
 static const UOp *mean_of(const Pair *p) {
-  const UOp *t = p->term, *d = t->op == OPS_MUL && t->src[0] == t->src[1] ? t->src[0] : NULL;
+  const UOp *t = p->term, *d = is_square(t) ? t->src[0] : NULL;
   if (!d || d->op != OPS_SUB || d->src[0] != p->own || (d->dtype != DT_F32 && d->dtype != DT_F64))
     return NULL;
   const UOp *m = d->src[1];
@@ -202,10 +214,8 @@ static bool find_kind(Pair *p) {
   Ops first = (Ops)a->arg.reduce.op, second = (Ops)b->arg.reduce.op;
   p->kind = first == OPS_ADD ? BY_MEAN : compared(p) ? BY_CHOICE : BY_CHANGE;
   if (first == OPS_ADD) return second == OPS_ADD && mean_of(p);
-  if (p->kind == BY_CHANGE && !uses(p->term, p->own)) return false; /* another row's maximum */
+  if (p->kind == BY_CHANGE && !contains(p->s, p->term, p->own)) return false; /* another row's maximum */
   bool can = p->kind == BY_CHOICE ? second == OPS_MAX : second == OPS_ADD || second == OPS_MAX;
-  can &= p->kind == BY_CHOICE ||
-         !stage_at(p->s, p->second)->flops; /* rows of products have a cascade of their own */
   return can && first == OPS_MAX && dtype_is_float((DType)a->dtype);
 }
 
@@ -424,11 +434,22 @@ static bool split_pair(Pair *p) {
   return put_together(p, p->second, p->part_of_second, second, part);
 }
 
+/* Sums of products of matrices have tiles, and rows of them a cascade of their own (codegen/cascade.c). */
+static bool may_be_second(const Stage *g) {
+  return is_reduction(g) && g->nreduce == 1 && (!g->flops || is_square(g->value->src[0]));
+}
+
+/* Whether reading all that it reduces takes as long as has to be won, however large its values are. */
+static bool is_long(const Sched *s, const Stage *g) {
+  const Target *t = s->opt->target;
+  return target_read_us(t, 8.0 * (double)stage_iterations(g)) > LEAST_LAUNCHES_WON * t->launch_us;
+}
+
 /* False: out of memory. */
 static bool try_pair(Pair *p) {
   Sched *s = p->s;
   const Stage *g = stage_at(s, p->second);
-  bool ok = true, pair = is_reduction(g) && g->nreduce == 1;
+  bool ok = true, pair = may_be_second(g) && is_long(s, g);
   p->axes.len = 0;
   for (int k = 0; ok && pair && k < g->nred; k++) {
     pair = is_counted(g->red[k]);

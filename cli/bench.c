@@ -50,20 +50,22 @@ static bool measure(TgContext *ctx, int which, int n, int runs, Figures *f) {
 }
 
 static void usage(FILE *to) {
-  fprintf(to, "usage: tg bench lower [--json] [--runs N] [--size N] [PROGRAM..]\n       tg bench tensor "
-              "[--json] [--runs N]: sort, topk, cumsum, embedding backward beside plain C loops\n"
-              "       tg bench net [--json] [--runs N] [CASE..]: convolutions, networks, training steps\n"
-              "Times each program from tensor graph to C source on one core, without a C compiler: nodes of "
-              "the tensor graph, kernels, graph nodes\n"
-              "made on the way, median ms of N cold runs (21; at least 3, about 3 s in all) and the fastest, "
-              "in processor time. `ratio` is tinygrad's lowering time of\n"
-              "the same program (commit a9069c177a, another day and machine moment: an order of magnitude, "
-              "no comparison of the two) over the median.\n"
-              "--size N: ops, layers or parts of the program, instead of its own size (no ratio then).\n"
-              "--json: one object per line: "
-              "{\"program\":..,\"size\":..,\"nodes\":..,\"kernels\":..,\"made\":..,\"ms\":..,\"least_ms\":..,"
-              "\"tinygrad_ms\":.. or null}\n"
-              "programs:");
+  fprintf(to,
+          "usage: tg bench lower [--json] [--runs N] [--size N] [PROGRAM..]\n       tg bench tensor "
+          "[--json] [--runs N]: sort, topk, cumsum, embedding backward beside plain C loops\n"
+          "       tg bench net [--json] [--runs N] [CASE..]: convolutions, networks, training steps\n"
+          "       tg bench ops [--json] [--divide N] [CASE..]: single operations at sizes that fill a GPU\n"
+          "Times each program from tensor graph to C source on one core, without a C compiler: nodes of "
+          "the tensor graph, kernels, graph nodes\n"
+          "made on the way, median ms of N cold runs (21; at least 3, about 3 s in all) and the fastest, "
+          "in processor time. `ratio` is tinygrad's lowering time of\n"
+          "the same program (commit a9069c177a, another day and machine moment: an order of magnitude, "
+          "no comparison of the two) over the median.\n"
+          "--size N: ops, layers or parts of the program, instead of its own size (no ratio then).\n"
+          "--json: one object per line: "
+          "{\"program\":..,\"size\":..,\"nodes\":..,\"kernels\":..,\"made\":..,\"ms\":..,\"least_ms\":..,"
+          "\"tinygrad_ms\":.. or null}\n"
+          "programs:");
   for (int i = 0; program_info(i); i++)
     fprintf(to, " %s", program_info(i)->name);
   fputc('\n', to);
@@ -154,6 +156,7 @@ static int lower(int argc, char **argv) {
 int cmd_bench(int argc, char **argv) {
   if (argc >= 2 && !strcmp(argv[1], "lower")) return lower(argc - 1, argv + 1);
   if (argc >= 2 && !strcmp(argv[1], "tensor")) return bench_tensor(argc - 1, argv + 1);
+  if (argc >= 2 && !strcmp(argv[1], "ops")) return bench_ops(argc - 1, argv + 1);
   if (argc >= 2 && !strcmp(argv[1], "net")) return bench_net(argc - 1, argv + 1);
   bool help = argc == 2 && !strcmp(argv[1], "--help");
   usage(help ? stdout : stderr);

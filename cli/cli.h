@@ -14,6 +14,7 @@ typedef struct CliCommand {
 int cmd_bench(int argc, char **argv);
 int bench_tensor(int argc, char **argv); /* of cmd_bench */
 int bench_net(int argc, char **argv);    /* of cmd_bench */
+int bench_ops(int argc, char **argv);    /* of cmd_bench */
 int cmd_demo(int argc, char **argv);
 int cmd_opt(int argc, char **argv);
 int cmd_devices(int argc, char **argv);

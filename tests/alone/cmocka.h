@@ -41,11 +41,8 @@ static inline void alone_print(FILE *to, const char *text, ...) {
 #define fail_msg(...)                                                                                        \
   (alone_print(stdout, __VA_ARGS__), alone_print(stdout, "\n%s:%d\n", __FILE__, __LINE__),                   \
    longjmp(alone_leave, ALONE_FAILED))
-#define skip() longjmp(alone_leave, ALONE_SKIPPED)
-#define alone_check(c, text)                                                                                 \
-  do                                                                                                         \
-    if (!(c)) fail_msg("%s", text);                                                                          \
-  while (0)
+#define skip()                     longjmp(alone_leave, ALONE_SKIPPED)
+#define alone_check(c, text)       ((c) ? (void)0 : fail_msg("%s", text))
 #define assert_true(c)             alone_check((c), #c)
 #define assert_false(c)            alone_check(!(c), "not " #c)
 #define assert_non_null(p)         alone_check((p) != NULL, #p)

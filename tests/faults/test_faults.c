@@ -552,14 +552,16 @@ static void test_allocations(void **state) { /* each program on the interpreter 
 static void test_devices(void **state) {
   (void)state;
   const Named *p = &programs[TG_COUNT(programs) - 1];
-  static const Where at[] = {{"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}};
+  static const Where at[] = {
+      {"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}, {"CUDA", true}};
+  setenv("TG_EMU", "1", 1);
   for (size_t i = 0; i < TG_COUNT(at); i++) {
     Out want;
     uint64_t calls[KINDS + 1];
     cache_remove();
     reference(p, at[i], &want, calls);
     report(p, at[i], calls);
-    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : !strcmp(at[i].device, "CPU") ? 50 : 500);
+    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : at[i].device[0] == 'C' ? 50 : 500);
   }
 }
 

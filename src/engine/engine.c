@@ -182,6 +182,28 @@ typedef struct Todo {
 
 static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source); }
 
+/* Where TG_BEAM asks for it, kernel k is lowered again, with the opts that ran fastest. */
+static TgStatus kernel_tried(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
+                             Todo *t, Str *opts) {
+  const TgBackend *be = plan->dev->backend;
+  bool tries = ctx->env.beam && be->renderer && (be->has & HAS_RUN) && !(be->has & HAS_CHECKS);
+  if (!tries || copt->opts || copt->noopt) return TG_OK;
+  Str best;
+  str_init(&best, &ctx->mem);
+  UOp *ast = plan->sched.kernel[k].ast;
+  TgStatus s = beam_opts(ctx, plan->dev, plan->sched.store, ast, copt, str_text(opts), &best);
+  if (!s && strcmp(str_text(&best), str_text(opts))) {
+    CodegenOptions with = *copt;
+    with.opts = str_text(&best);
+    store_free(t->st), str_free(opts);
+    t->st = NULL;
+    s = codegen_lower(&ctx->mem, ast, plan->sched.store, be->renderer, &with, arena, &t->st, &t->lin, opts,
+                      &ctx->err);
+  }
+  str_free(&best);
+  return s;
+}
+
 /* Kernel k as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
 static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
                              Todo *t) {
@@ -193,6 +215,7 @@ static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOpt
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
     fprintf(stderr, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
+  if (!s) s = kernel_tried(ctx, plan, k, copt, arena, t, &opts);
   if (!s && ctx->env.debug >= 6) linear_print(&t->lin);
   if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
   if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))

@@ -84,6 +84,9 @@ CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer
 void plans_each(TgContext *ctx, void (*does)(Plan *p, void *user), void *user);
 /* launch.c: memory for temporaries of d that no plan uses now is given back; whether there was any */
 bool slabs_given_back(TgContext *ctx, const Device *d);
+/* beam.c: the opts that ran fastest on d, `start` among them. No error but for want of memory. */
+TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const CodegenOptions *copt,
+                   const char *start, Str *best);
 /* devices.c */
 TgStatus devices_open(TgContext *ctx);
 void devices_close(TgContext *ctx);

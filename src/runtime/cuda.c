@@ -125,16 +125,15 @@ static TgStatus gpu_opened(Device *d, Cuda *p) {
 static void cuda_close(Device *d) {
   Cuda *p = d->priv;
   if (!p) return;
-  if (p->retained && !p->api.context_set(p->context)) {
-    if (p->compute) p->api.stream_sync(p->compute);
-    if (p->copies) p->api.stream_sync(p->copies);
-    if (p->kernels.loader) kernels_close(d, &p->kernels);
-    cuda_memory_end(d);
-    if (p->gate) p->api.event_destroy(p->gate);
-    if (p->copies) p->api.stream_destroy(p->copies);
-    if (p->compute) p->api.stream_destroy(p->compute);
-  } else if (p->kernels.loader)
-    kernels_close(d, &p->kernels);
+  if (p->retained)
+    p->api.context_set(p->context); /* on a device that has failed the calls fail, and do no harm */
+  if (p->compute) p->api.stream_sync(p->compute);
+  if (p->copies) p->api.stream_sync(p->copies);
+  if (p->kernels.loader) kernels_close(d, &p->kernels);
+  cuda_memory_end(d);
+  if (p->gate) p->api.event_destroy(p->gate);
+  if (p->copies) p->api.stream_destroy(p->copies);
+  if (p->compute) p->api.stream_destroy(p->compute);
   if (p->retained) p->api.context_release(p->device);
   if (p->emulated)
     cuda_mock_close();

@@ -16,9 +16,26 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 Mock cuda_mock;
 _Thread_local CUcontext cuda_mock_now;
 
-void *mock_take(size_t nbytes) { return mem_alloc(&cuda_mock.mem, nbytes + 1); } /* zeroed */
+/* What is taken stands in a list: what the mock's user has left goes when the mock is closed. */
+struct Taken {
+  Taken *before, *after;
+};
 
-void mock_drop(void *p) { mem_free(&cuda_mock.mem, p); }
+void *mock_take(size_t nbytes) {
+  Taken *t = mem_alloc(&cuda_mock.mem, sizeof *t + nbytes + 1);
+  if (!t) return NULL;
+  if ((t->after = cuda_mock.taken)) t->after->before = t;
+  cuda_mock.taken = t;
+  return t + 1;
+}
+
+void mock_drop(void *p) {
+  if (!p) return;
+  Taken *t = (Taken *)p - 1;
+  *(t->before ? &t->before->after : &cuda_mock.taken) = t->after;
+  if (t->after) t->after->before = t->before;
+  mem_free(&cuda_mock.mem, t);
+}
 
 /* What the emulator says of an access, a race or a barrier ends the GPU's work, as it does on a real one. */
 CUresult mock_refused(TgStatus st) {
@@ -254,6 +271,12 @@ CUresult cuda_mock_copy_peer(CUdeviceptr to, CUcontext at, CUdeviceptr from, CUc
 /* ---- the compiler */
 enum { OUT_OF_MEMORY = 1, INVALID_INPUT = 3, COMPILATION = 6 }; /* nvrtcResult */
 
+static char *text_taken(const char *text) {
+  char *own = mock_take(strlen(text));
+  if (own) memcpy(own, text, strlen(text) + 1);
+  return own;
+}
+
 static TgStatus compiler_known(TgError *err) {
   if (cuda_mock.identified) return TG_OK;
   TgStatus st = compiler_find(&tg_os_default, &cuda_mock.env, err, &cuda_mock.cc);
@@ -275,7 +298,7 @@ nvrtcResult cuda_mock_unit_create(nvrtcProgram *p, const char *text, const char 
   (void)name, (void)headers, (void)names;
   if (nheader) return INVALID_INPUT;
   if (!(*p = mock_take(sizeof **p))) return OUT_OF_MEMORY;
-  if (!((*p)->text = mem_strdup(&cuda_mock.mem, text))) {
+  if (!((*p)->text = text_taken(text))) {
     mock_drop(*p);
     return OUT_OF_MEMORY;
   }
@@ -284,7 +307,7 @@ nvrtcResult cuda_mock_unit_create(nvrtcProgram *p, const char *text, const char 
 }
 
 nvrtcResult cuda_mock_unit_destroy(nvrtcProgram *p) {
-  mock_drop((*p)->text), mock_drop((*p)->log), mock_drop((*p)->object.at), mock_drop(*p);
+  mock_drop((*p)->text), mock_drop((*p)->log), mem_free(&cuda_mock.mem, (*p)->object.at), mock_drop(*p);
   *p = NULL;
   cuda_mock.counts.units--;
   return CUDA_OK;
@@ -328,7 +351,7 @@ nvrtcResult cuda_mock_unit_compile(nvrtcProgram p, int noption, const char *cons
     st = emu_compile(&cuda_mock.mem, &tg_os_default, &err, &cuda_mock.cc, &emu_dialect_cuda, p->text,
                      cuda_mock.env.cc_limit, &p->object);
   if (!st) st = taken_for_all(p->text, &err);
-  p->log = mem_strdup(&cuda_mock.mem, st ? err.msg : "");
+  p->log = text_taken(st ? err.msg : "");
   return st ? COMPILATION : CUDA_OK;
 }
 
@@ -407,6 +430,8 @@ void cuda_mock_close(void) {
     for (int d = 0; d < GPUS; d++)
       if (cuda_mock.emu[d])
         blocks_left(d), mock_functions_left(NULL, d), emu_free(cuda_mock.emu[d]), cuda_mock.emu[d] = NULL;
+    while (cuda_mock.taken)
+      mock_drop(cuda_mock.taken + 1);
     if (cuda_mock.nvrtc) tg_os_default.library_close(cuda_mock.nvrtc);
     cuda_mock.nvrtc = NULL;
   }

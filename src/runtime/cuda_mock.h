@@ -98,7 +98,10 @@ typedef struct MockBlock {
   struct MockBlock *next;
 } MockBlock;
 
+typedef struct Taken Taken;
+
 typedef struct Mock {
+  Taken *taken;
   int opened;
   TgMem mem; /* the driver's own, not a context's */
   TgEnv env;

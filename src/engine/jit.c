@@ -166,7 +166,9 @@ static TgStatus call(TgJit *j, TgTensor *const *in, int nin, TgTensor **out, int
     if (dims_symbolic(out[i]->uop->shape))
       return error_set(&ctx->err, TG_ERR_SHAPE, "jit: output %d has a symbolic size, shape %s", i,
                        SHAPE_OF(out[i]));
-    out[i] = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, out[i]->uop)); /* memory of its own */
+    UOp *value = out[i]->uop; /* in memory of its own */
+    out[i] =
+        tensor_new(ctx, value->op == OPS_CONTIGUOUS ? value : uop_alu1(ctx->store, OPS_CONTIGUOUS, value));
     if (!out[i]) return ctx->err.status;
   }
   return nout ? tg_realize_many(out, (size_t)nout) : TG_OK;

@@ -2,12 +2,10 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static bool mem_fails(TgMem *m) {
   if (!m) return false;
@@ -317,22 +315,6 @@ double time_now_s(void) {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-int cpu_count(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return 1;
-}
-
-/* Of the level of cache that one core uses for data; a fact about the machine like the one above. */
-int64_t cpu_cache_bytes(int level) {
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  static const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
-  return level >= 1 && level <= 3 ? sysconf(names[level - 1]) : 0;
-#else
-  return (void)level, 0;
-#endif
 }
 
 static const char *const env_names[] = {

@@ -172,6 +172,8 @@ typedef struct TgEnv {
 TgStatus env_read(TgEnv *env, TgError *err);
 const char *env_name(int i); /* every variable that the library reads; NULL past the last */
 double time_now_s(void);
+/* Facts about the machine, from the file of the system. */
 int cpu_count(void);
-int64_t cpu_cache_bytes(int level); /* 1, 2 or 3; 0 or less: not known */
+/* Of the level of cache that one core uses for data: 1, 2 or 3; 0 or less: not known. */
+int64_t cpu_cache_bytes(int level);
 #endif

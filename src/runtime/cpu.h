@@ -61,6 +61,8 @@ typedef struct ElfSymbol {
   bool is_function, is_variable;
 } ElfSymbol;
 
+/* Whether objects for this processor and system can be loaded at all. */
+bool elf_is_known(void);
 /* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown
  * symbols. */
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out);
@@ -73,7 +75,7 @@ bool elf_symbols(const void *obj, size_t nbytes, const ElfWants *wants,
                  bool (*visit)(void *user, const ElfSymbol *s), void *user);
 /* Offset of a global function in the image, or -1. Valid for the bytes that elf_load accepted. */
 int64_t elf_symbol(const void *obj, size_t nbytes, const char *name);
-void image_unmap(const TgOs *os, Image *im);
+void image_unmap(const TgOs *os, Image *im); /* of what elf_load gave */
 
 /* ---- compile.c */
 typedef struct Compiler {
@@ -103,7 +105,7 @@ typedef struct Unit {
 
 /* One process at work. died: ended by a signal, or the part that did the work was. */
 typedef struct Job {
-  int src, obj, msg, pidfd;
+  int src, obj, msg, watch;
   pid_t pid;
   bool running, ok, died;
 } Job;

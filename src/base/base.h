@@ -163,7 +163,8 @@ extern const TgOs tg_os_default;
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], opts[512];
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
-  int emulate; /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds */
+  int link_objects; /* TG_LOADER=library: by the system's linker and loader, though ours could */
+  int emulate;      /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds */
   /* "80 90": the vendor's own compiler must take the texts for these too */
   char emulate_archs[64];
   int64_t rule_limit; /* -1: none */

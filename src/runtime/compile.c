@@ -216,18 +216,30 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   return TG_OK;
 }
 
-static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j,
-                           Blob *out) {
-  Blob msg;
-  TgStatus st = read_all(mem, os, j->ok ? j->obj : j->msg, j->ok ? (size_t)1 << 30 : 300, j->ok ? out : &msg);
+static TgStatus unread(TgError *err, TgStatus st, const Compiler *c) {
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
-  if (st) return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
-  if (j->ok)
-    return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
+  return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
+}
+
+/* The error of a process that ended badly: the first of its messages. */
+static TgStatus job_failure(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j) {
+  enum { TOLD = 300 };
+
+  Blob msg;
+  TgStatus st = read_all(mem, os, j->msg, TOLD, &msg);
+  if (st) return unread(err, st, c);
   error_set(err, TG_ERR_COMPILE, "compiler: %.100s failed%s%s", c->path, msg.nbytes ? ": " : "",
             (char *)msg.at);
   mem_free(mem, msg.at);
   return TG_ERR_COMPILE;
+}
+
+static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j,
+                           Blob *out) {
+  if (!j->ok) return job_failure(mem, os, err, c, j);
+  TgStatus st = read_all(mem, os, j->obj, (size_t)1 << 30, out);
+  if (st) return unread(err, st, c);
+  return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
 }
 
 typedef struct More {
@@ -354,5 +366,23 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
     for (int i = 0; i < n; i++)
       mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
   mem_free(mem, jobs);
+  return st;
+}
+
+/* Without the files that start a program, which a library of functions alone does not need. */
+TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const char *object,
+                       const char *library, int limit_s) {
+  const char *const args[] = {"-shared", "-nostartfiles", "-w", "-o", library, object, "-lm", NULL};
+  const char *const none[] = {NULL};
+  Job j;
+  TgStatus st = TG_OK;
+  if (!job_start(os, &j, c->path, args, none, &(Blob){0}))
+    st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+  else if (!job_wait(os, &j, time_now_s() + limit_s))
+    st = error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s to link (TG_CC_LIMIT)", c->path,
+                   limit_s);
+  else if (!j.ok)
+    st = job_failure(mem, os, err, c, &j);
+  job_end(os, &j);
   return st;
 }

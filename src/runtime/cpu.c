@@ -29,21 +29,21 @@ typedef struct Cpu {
 /* ---- objects */
 static TgStatus object_load(Device *d, const Blob *object, void **module) {
   Image *im = mem_alloc(d->mem, sizeof *im);
-  TgStatus st = im ? elf_load(d->mem, d->os, d->err, object->at, object->nbytes, im)
-                   : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  const Cpu *p = d->priv;
+  TgStatus st =
+      im ? image_load(d, &p->cc, object, im) : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
   if (st) mem_free(d->mem, im), im = NULL;
   *module = im;
   return st;
 }
 
 static void object_unload(Device *d, void *module) {
-  image_unmap(d->os, module);
+  image_unload(d, module);
   mem_free(d->mem, module);
 }
 
 static void *object_find(Device *d, void *module, const Blob *object, const char *symbol) {
-  int64_t at = elf_symbol(object->at, object->nbytes, symbol);
-  return (void)d, at < 0 ? NULL : ((Image *)module)->at + at;
+  return image_find(d, module, object, symbol);
 }
 
 /* clang-19 -O1 takes 1 s for 10,000 statements in a row and 60 s for 100,000; -O0 takes 0.4 and 4 s, but 100

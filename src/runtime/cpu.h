@@ -32,10 +32,12 @@ void host_graph_free(Device *d, LaunchGraph *g);
   .memory_info = host_memory
 
 /* ---- elf.c */
+/* library: of image.c; where it is set there is nothing else. */
 typedef struct Image {
   uint8_t *at; /* read + execute; from `data` on, where variables were asked for, read + write */
   size_t size, mapped;
   size_t data, room; /* where they begin; the room ends the image */
+  void *library;
 } Image;
 
 /* A function that an object may call besides those of libc that the loader knows. */
@@ -125,6 +127,18 @@ void spare_end(const TgOs *os, Spare *s);
  * free. All or nothing. spare: kept from call to call, by the caller, who ends it; NULL: none. */
 TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
                        int n, int limit_s);
+
+/* Links an object file to a shared library, in at most limit_s seconds. */
+TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const char *object,
+                       const char *library, int limit_s);
+
+/* ---- image.c */
+/* The functions of an object, in memory: by our own loader where it knows the machine, else by the system's.
+ */
+TgStatus image_load(Device *d, const Compiler *c, const Blob *object, Image *out);
+/* A function of it; NULL: it has none of that name. */
+void *image_find(Device *d, const Image *im, const Blob *object, const char *name);
+void image_unload(Device *d, Image *im);
 
 /* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
 typedef struct Cache Cache;

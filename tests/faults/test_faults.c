@@ -62,7 +62,8 @@ static bool fails(int kind) {
 /* close and munmap do their work before they fail, as the real ones do; so do the calls that take a temporary
  * file away, or each such failure would leave one. */
 #define WORKS_ALL_THE_SAME(call)                                                                             \
-  ((call) == OS_close || (call) == OS_munmap || (call) == OS_unlink || (call) == OS_rmdir)
+  ((call) == OS_close || (call) == OS_munmap || (call) == OS_unlink || (call) == OS_rmdir ||                 \
+   (call) == OS_library_close)
 
 #define OS(result, name, params, args, failed, err)                                                          \
   static result fault_##name params {                                                                        \
@@ -73,6 +74,8 @@ static bool fails(int kind) {
                  OS_##name == OS_process_watch;                                                              \
     if (opens && (intptr_t)r >= 0) world.open_files++;                                                       \
     if (OS_##name == OS_socket_pair && (intptr_t)r == 0) world.open_files += 2;                              \
+    if (OS_##name == OS_library_open && (intptr_t)r != 0) world.open_files++;                                \
+    if (OS_##name == OS_library_close) world.open_files--;                                                   \
     if (OS_##name == OS_close) world.open_files--;                                                           \
     if (OS_##name == OS_mmap && (intptr_t)r != -1) __atomic_add_fetch(&world.maps, 1, __ATOMIC_RELAXED);     \
     if (OS_##name == OS_munmap) __atomic_sub_fetch(&world.maps, 1, __ATOMIC_RELAXED);                        \
@@ -594,6 +597,27 @@ static void test_os_calls(void **state) { /* CPU: no cache, a new cache each tim
   }
 }
 
+/* Kernels that the compiler links and the system loads. A file that is left behind fails the last line. */
+static void test_library_loader(void **state) {
+  (void)state;
+  const Named p = {"one kernel", one_kernel};
+  Where w = {"CPU", false};
+  Out want;
+  uint64_t calls[KINDS + 1];
+  char folder[] = "/tmp/tg-faults-XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  setenv("TMPDIR", folder, 1), setenv("TG_LOADER", "library", 1);
+  reference(&p, w, &want, calls);
+  report(&p, w, calls);
+  assert_true(calls[OS_library_open] > 0 && calls[OS_private_folder] > 0);
+  for (int k = 0; k < OS_KINDS; k++)
+    for (uint64_t n = 1; n <= calls[k]; n += torture ? 1 : n / 3 + 1)
+      run_apart(&p, w, k, n, false, &want, false);
+  sweep(&p, w, &want, MEMORY, calls[MEMORY], torture ? DENSE : 20);
+  unsetenv("TMPDIR"), unsetenv("TG_LOADER");
+  assert_int_equal(rmdir(folder), 0);
+}
+
 /* Kernels that no cache has yet, one after another; false: a wrong number or an error. */
 static bool fill_cache(int round, int n) {
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU", .threads = 1});
@@ -655,6 +679,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_allocations, no_complaints),
                                      cmocka_unit_test_teardown(test_devices, no_complaints),
                                      cmocka_unit_test_teardown(test_os_calls, no_complaints),
+                                     cmocka_unit_test_teardown(test_library_loader, no_complaints),
                                      cmocka_unit_test(test_kill)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);

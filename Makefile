@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-emu gpu-check fuzz torture clean
+.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu gpu-check fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -27,6 +27,10 @@ check-asan: setup
 	@cmake --build build-asan -j $(JOBS) > build-asan.log 2>&1 || { cat build-asan.log; exit 1; }
 	@rm -f build-asan.log
 	@tools/run-tests build-asan
+check-arm64:   # cross-built for 64-bit Arm and run by qemu-aarch64, where these are here
+	@JOBS=$(JOBS) tools/check-arm64 $(BUILD)-arm64; rc=$$?; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
+check-macos:   # the files of macOS compile for it, where clang is here
+	@tools/check-macos; rc=$$?; [ $$rc -ne 77 ] || echo "not checked: no clang here compiles for macOS"; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
 check-emu: all   # the device CUDA on an emulated GPU, every access checked: tens of minutes
 	@tools/check-emu $(BUILD)
 gpu-check:   # on a machine with a GPU: tests, random graphs beside INTERP and the emulator, figures beside PyTorch; one report in JSON

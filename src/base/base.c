@@ -2,12 +2,10 @@
 #define _GNU_SOURCE
 #include "base/base.h"
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static bool mem_fails(TgMem *m) {
   if (!m) return false;
@@ -319,26 +317,10 @@ double time_now_s(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-int cpu_count(void) {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0) return CPU_COUNT(&set);
-  return 1;
-}
-
-/* Of the level of cache that one core uses for data; a fact about the machine like the one above. */
-int64_t cpu_cache_bytes(int level) {
-#ifdef _SC_LEVEL1_DCACHE_SIZE
-  static const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE};
-  return level >= 1 && level <= 3 ? sysconf(names[level - 1]) : 0;
-#else
-  return (void)level, 0;
-#endif
-}
-
 static const char *const env_names[] = {
-    "TG_DEV",  "TG_CC",        "TG_CC_LIMIT",    "TG_THREADS", "TG_CACHE", "TG_FUSE",       "TG_NOOPT",
-    "TG_OPTS", "TG_DEBUG",     "TG_DUMP",        "TG_SPEC",    "TG_TRACE", "TG_RULE_LIMIT", "TG_BEAM",
-    "TG_EMU",  "TG_EMU_ARCHS", "XDG_CACHE_HOME", "HOME",       "PATH"};
+    "TG_DEV",  "TG_CC",        "TG_CC_LIMIT", "TG_THREADS",     "TG_CACHE", "TG_FUSE",       "TG_NOOPT",
+    "TG_OPTS", "TG_DEBUG",     "TG_DUMP",     "TG_SPEC",        "TG_TRACE", "TG_RULE_LIMIT", "TG_BEAM",
+    "TG_EMU",  "TG_EMU_ARCHS", "TG_LOADER",   "XDG_CACHE_HOME", "HOME",     "PATH",          "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -361,6 +343,16 @@ static TgStatus env_text(TgError *err, const char *name, char *out, size_t cap) 
   if (strlen(s) >= cap)
     return error_set(err, TG_ERR_VALUE, "environment: %s is longer than %zu bytes", name, cap - 1);
   memcpy(out, s, strlen(s) + 1);
+  return TG_OK;
+}
+
+/* A variable that is not set, or has the one value that is known. */
+static TgStatus env_word(TgError *err, const char *name, const char *word, int *is_set) {
+  const char *s = getenv(name);
+  if (!s || !*s) return TG_OK;
+  if (strcmp(s, word))
+    return error_set(err, TG_ERR_VALUE, "environment: %s=%.40s: the one known value is '%s'", name, s, word);
+  *is_set = 1;
   return TG_OK;
 }
 
@@ -395,12 +387,6 @@ TgStatus env_read(TgEnv *env, TgError *err) {
   if (!s) s = env_text(err, "TG_EMU_ARCHS", env->emulate_archs, sizeof env->emulate_archs);
   if (s) return s;
   env->dev_set = env->dev[0] != 0;
-  const char *trace = getenv("TG_TRACE");
-  if (trace && *trace) {
-    if (strcmp(trace, "rules"))
-      return error_set(err, TG_ERR_VALUE, "environment: TG_TRACE=%.40s: the one known value is 'rules'",
-                       trace);
-    env->trace_rules = 1;
-  }
-  return TG_OK;
+  if ((s = env_word(err, "TG_LOADER", "library", &env->link_objects))) return s;
+  return env_word(err, "TG_TRACE", "rules", &env->trace_rules);
 }

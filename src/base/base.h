@@ -163,8 +163,9 @@ extern const TgOs tg_os_default;
 typedef struct TgEnv {
   char dev[64], cc[256], cache_dir[256], dump_dir[256], opts[512];
   int debug, cc_limit, threads, fuse, noopt, spec, trace_rules, dev_set, cache;
-  int beam;    /* lists of opts kept in a search by trial; 0: none */
-  int emulate; /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds */
+  int beam;         /* lists of opts kept in a search by trial; 0: none */
+  int link_objects; /* TG_LOADER=library: by the system's linker and loader, though ours could */
+  int emulate;      /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds */
   /* "80 90": the vendor's own compiler must take the texts for these too */
   char emulate_archs[64];
   int64_t rule_limit; /* -1: none */
@@ -173,6 +174,8 @@ typedef struct TgEnv {
 TgStatus env_read(TgEnv *env, TgError *err);
 const char *env_name(int i); /* every variable that the library reads; NULL past the last */
 double time_now_s(void);
+/* Facts about the machine, from the file of the system. */
 int cpu_count(void);
-int64_t cpu_cache_bytes(int level); /* 1, 2 or 3; 0 or less: not known */
+/* Of the level of cache that one core uses for data: 1, 2 or 3; 0 or less: not known. */
+int64_t cpu_cache_bytes(int level);
 #endif

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -23,4 +22,8 @@ struct TgOs {
 /* goes on after an interruption or a short write */
 bool os_write_all(const TgOs *os, int fd, const void *p, size_t n);
 bool os_read_all(const TgOs *os, int fd, void *p, size_t n); /* false: an error, or the file is shorter */
+
+extern const char os_own_output[];                 /* the path by which a process writes its own output */
+int64_t os_modified_ns(const struct stat *s);      /* when a file was changed last */
+void os_memory(uint64_t *unused, uint64_t *total); /* bytes of this machine; 0: not known */
 #endif

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
+#include "base/processor.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The object goes to /proc/self/fd/1: a name that gcc cannot delete when it fails, as it would /dev/stdout.
- */
+/* gcc needs a name for its output. */
 static const char *const args_clang[] = {"-x",
                                          "c",
                                          "-",
                                          "-c",
                                          "-O1",
-                                         "-march=native",
                                          "-fPIC",
                                          "-ffp-contract=off",
                                          "-fno-math-errno",
@@ -37,7 +36,6 @@ static const char *const args_gcc[] = {"-x",
                                        "-",
                                        "-c",
                                        "-O2",
-                                       "-march=native",
                                        "-fPIC",
                                        "-ffp-contract=off",
                                        "-fno-math-errno",
@@ -47,7 +45,7 @@ static const char *const args_gcc[] = {"-x",
                                        "-fno-asynchronous-unwind-tables",
                                        "-w",
                                        "-o",
-                                       "/proc/self/fd/1",
+                                       os_own_output,
                                        NULL};
 
 const char *compiler_flags(const Compiler *c) {
@@ -136,11 +134,11 @@ static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const ch
     argv[n++] = *more;
   errno = os->spawn(&j->pid, path, (int[]){in, j->obj, j->msg}, (char *const *)argv);
   j->running = errno == 0;
-  if (j->running) j->pidfd = os->pidfd_open(j->pid);
+  if (j->running) j->watch = os->process_watch(j->pid);
   return j->running;
 }
 
-static void job_init(Job *j) { *j = (Job){.src = -1, .obj = -1, .msg = -1, .pidfd = -1, .pid = -1}; }
+static void job_init(Job *j) { *j = (Job){.src = -1, .obj = -1, .msg = -1, .watch = -1, .pid = -1}; }
 
 static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args,
                       const char *const *more, const Blob *src) {
@@ -172,8 +170,8 @@ static bool job_wait(const TgOs *os, Job *j, double deadline) {
     }
     double left = deadline - time_now_s();
     if (left <= 0) return false;
-    if (j->pidfd >= 0) {
-      struct pollfd p = {.fd = j->pidfd, .events = POLLIN};
+    if (j->watch >= 0) {
+      struct pollfd p = {.fd = j->watch, .events = POLLIN};
       os->poll(&p, 1, (int)(left * 1000) + 1);
     } else
       os->sleep_us(300);
@@ -186,7 +184,7 @@ static void job_kill(const TgOs *os, const Job *j) {
 }
 
 static void job_close(const TgOs *os, const Job *j) {
-  int fds[] = {j->src, j->obj, j->msg, j->pidfd};
+  int fds[] = {j->src, j->obj, j->msg, j->watch};
   for (size_t i = 0; i < TG_COUNT(fds); i++)
     if (fds[i] >= 0) os->close(fds[i]);
 }
@@ -218,34 +216,48 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   return TG_OK;
 }
 
-static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j,
-                           Blob *out) {
-  Blob msg;
-  TgStatus st = read_all(mem, os, j->ok ? j->obj : j->msg, j->ok ? (size_t)1 << 30 : 300, j->ok ? out : &msg);
+static TgStatus unread(TgError *err, TgStatus st, const Compiler *c) {
   if (st == TG_ERR_NOMEM) return error_set(err, st, "compiler: out of memory");
-  if (st) return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
-  if (j->ok)
-    return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
+  return error_set(err, st, "compiler: what %.200s wrote cannot be read", c->path);
+}
+
+/* The error of a process that ended badly: the first of its messages. */
+static TgStatus job_failure(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j) {
+  enum { TOLD = 300 };
+
+  Blob msg;
+  TgStatus st = read_all(mem, os, j->msg, TOLD, &msg);
+  if (st) return unread(err, st, c);
   error_set(err, TG_ERR_COMPILE, "compiler: %.100s failed%s%s", c->path, msg.nbytes ? ": " : "",
             (char *)msg.at);
   mem_free(mem, msg.at);
   return TG_ERR_COMPILE;
 }
 
+static TgStatus job_result(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const Job *j,
+                           Blob *out) {
+  if (!j->ok) return job_failure(mem, os, err, c, j);
+  TgStatus st = read_all(mem, os, j->obj, (size_t)1 << 30, out);
+  if (st) return unread(err, st, c);
+  return out->nbytes ? TG_OK : error_set(err, TG_ERR_COMPILE, "compiler: %.200s wrote no object", c->path);
+}
+
 typedef struct More {
-  const char *at[3];
+  const char *at[4];
 } More;
 
-static More more_args(const Compiler *c, bool optimise) {
+/* kernels: of this machine's own CPU, by args_clang or args_gcc. */
+static More more_args(const Compiler *c, bool kernels, bool optimise) {
   More m = {{NULL}};
   int n = 0;
+  if (kernels && processor_flag()) m.at[n++] = processor_flag();
   if (avx512_is_broken(c)) m.at[n++] = "-mno-avx512f";
   if (!optimise) m.at[n++] = "-O0";
   return m;
 }
 
 static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
-  More more = more_args(c, !u->huge && !u->retried);
+  More more = more_args(c, !u->args, !u->huge && !u->retried);
   const char *const *args = u->args ? u->args : c->is_clang ? args_clang : args_gcc;
   return job_start(os, j, c->path, args, more.at, &u->src);
 }
@@ -261,18 +273,18 @@ static void spare_start(const TgOs *os, Spare *s, const Compiler *c) {
   job_init(j);
   if (os->socket_pair(fd, SPARE_IDLE_S)) return;
   j->src = fd[0];
-  bool started = job_spawn(os, j, fd[1], c->path, args_clang, more_args(c, true).at);
+  bool started = job_spawn(os, j, fd[1], c->path, args_clang, more_args(c, true, true).at);
   os->close(fd[1]);
-  if (started && j->pidfd >= 0)
+  if (started && j->watch >= 0)
     s->owner = getpid();
   else
     job_end(os, j);
 }
 
 static bool spare_runs(const TgOs *os, const Spare *s) {
-  int r = os->pidfd_wait(s->job.pidfd, true);
+  int r = os->process_wait(s->job.watch, s->job.pid, true);
   while (r < 0 && errno == EINTR)
-    r = os->pidfd_wait(s->job.pidfd, true);
+    r = os->process_wait(s->job.watch, s->job.pid, true);
   return r == 0;
 }
 
@@ -281,7 +293,7 @@ void spare_end(const TgOs *os, Spare *s) {
   if (s->owner == getpid() && spare_runs(os, s)) { /* in a fork it is the parent's */
     os->shutdown(s->job.src);                      /* it ends by itself, should the signal fail */
     job_kill(os, &s->job);
-    while (os->pidfd_wait(s->job.pidfd, false) < 0 && errno == EINTR) {}
+    while (os->process_wait(s->job.watch, s->job.pid, false) < 0 && errno == EINTR) {}
   }
   job_close(os, &s->job);
   s->owner = 0;
@@ -354,5 +366,23 @@ TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
     for (int i = 0; i < n; i++)
       mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
   mem_free(mem, jobs);
+  return st;
+}
+
+/* Without the files that start a program, which a library of functions alone does not need. */
+TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const char *object,
+                       const char *library, int limit_s) {
+  const char *const args[] = {"-shared", "-nostartfiles", "-w", "-o", library, object, "-lm", NULL};
+  const char *const none[] = {NULL};
+  Job j;
+  TgStatus st = TG_OK;
+  if (!job_start(os, &j, c->path, args, none, &(Blob){0}))
+    st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+  else if (!job_wait(os, &j, time_now_s() + limit_s))
+    st = error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s to link (TG_CC_LIMIT)", c->path,
+                   limit_s);
+  else if (!j.ok)
+    st = job_failure(mem, os, err, c, &j);
+  job_end(os, &j);
   return st;
 }

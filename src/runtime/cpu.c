@@ -4,11 +4,9 @@
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
 #include "base/os.h"
+#include "base/processor.h"
 #include <stdio.h>
 #include <string.h>
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
 
 /* interp: of INTERP:C, instead of fn */
 struct Program {
@@ -28,81 +26,24 @@ typedef struct Cpu {
   pthread_mutex_t pool_lock;
 } Cpu;
 
-/* What the processor has and the OS keeps (XCR0: the vector registers saved at a switch). `names` is for
- * people. The compiler finds the same by itself (-march=native); `out` is part of a kernel's key, so that an
- * object from another machine is never run here. */
-#ifdef __x86_64__
-static uint64_t saved_state(void) {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
-  __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-  return (uint64_t)d << 32 | a;
-}
-#endif
-static void cpu_features(char *out, size_t cap, char *names, size_t names_cap) {
-#ifdef __x86_64__
-  enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000 };
-
-  static const struct {
-    const char *name;
-    uint8_t leaf, reg, bit;
-    uint32_t state;
-  } known[] = {/* leaf: index in `leaves`; reg 0..3: a b c d */
-               {"sse4.2", 0, 2, 20, 0},
-               {"avx", 0, 2, 28, AVX_STATE},
-               {"f16c", 0, 2, 29, AVX_STATE},
-               {"fma", 0, 2, 12, AVX_STATE},
-               {"avx2", 1, 1, 5, AVX_STATE},
-               {"avx512f", 1, 1, 16, AVX512_STATE},
-               {"avx512bw", 1, 1, 30, AVX512_STATE},
-               {"avx512vl", 1, 1, 31, AVX512_STATE},
-               {"avx512vnni", 1, 2, 11, AVX512_STATE},
-               {"avx512fp16", 1, 3, 23, AVX512_STATE},
-               {"avx512bf16", 2, 0, 5, AVX512_STATE},
-               {"avxvnni", 2, 0, 4, AVX_STATE},
-               {"amx-tile", 1, 3, 24, TILE_STATE},
-               {"amx-bf16", 1, 3, 22, TILE_STATE},
-               {"amx-int8", 1, 3, 25, TILE_STATE}};
-
-  uint64_t saved = saved_state();
-  unsigned reg[4][4] = {{0}};
-  size_t m = 0;
-  static const unsigned leaves[][2] = {{1, 0}, {7, 0}, {7, 1}, {0x80000001, 0}};
-  size_t n = 0;
-  for (size_t i = 0; i < TG_COUNT(leaves); i++) {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    __get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d);
-    if (i == 0) b = 0; /* the id of the core this ran on */
-    memcpy(reg[i], (unsigned[4]){a, b, c, d}, sizeof reg[i]);
-    n += (size_t)snprintf(out + n, cap - n, "%x.%x.%x.%x ", a, b, c, d);
-  }
-  snprintf(out + n, cap - n, "%llx", (unsigned long long)saved);
-  for (size_t i = 0; i < TG_COUNT(known); i++)
-    if (reg[known[i].leaf][known[i].reg] >> known[i].bit & 1 && (saved & known[i].state) == known[i].state)
-      m += (size_t)snprintf(names + m, names_cap - m, "%s%s", m ? " " : "", known[i].name);
-#else
-  snprintf(out, cap, "unknown"), snprintf(names, names_cap, "unknown");
-#endif
-}
-
 /* ---- objects */
 static TgStatus object_load(Device *d, const Blob *object, void **module) {
   Image *im = mem_alloc(d->mem, sizeof *im);
-  TgStatus st = im ? elf_load(d->mem, d->os, d->err, object->at, object->nbytes, im)
-                   : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  const Cpu *p = d->priv;
+  TgStatus st =
+      im ? image_load(d, &p->cc, object, im) : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
   if (st) mem_free(d->mem, im), im = NULL;
   *module = im;
   return st;
 }
 
 static void object_unload(Device *d, void *module) {
-  image_unmap(d->os, module);
+  image_unload(d, module);
   mem_free(d->mem, module);
 }
 
 static void *object_find(Device *d, void *module, const Blob *object, const char *symbol) {
-  int64_t at = elf_symbol(object->at, object->nbytes, symbol);
-  return (void)d, at < 0 ? NULL : ((Image *)module)->at + at;
+  return image_find(d, module, object, symbol);
 }
 
 /* clang-19 -O1 takes 1 s for 10,000 statements in a row and 60 s for 100,000; -O0 takes 0.4 and 4 s, but 100
@@ -143,9 +84,6 @@ static void cpu_close(Device *d) {
 }
 
 static TgStatus cpu_open(Device *d) {
-#ifndef __x86_64__
-  return error_set(d->err, TG_ERR_DEVICE, "CPU: the object loader knows x86-64 only so far");
-#endif
   if (!d->os) d->os = &tg_os_default;
   Cpu *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
@@ -156,7 +94,7 @@ static TgStatus cpu_open(Device *d) {
   }
   d->priv = p;
   bool room = kernels_open(d, &p->kernels, &loader, &renderer_c);
-  cpu_features(p->features, sizeof p->features, p->names, sizeof p->names);
+  processor_features(p->features, sizeof p->features, p->names, sizeof p->names);
   d->target = target_this_cpu();
   snprintf(p->text, sizeof p->text, "%d cores, %s; %.200s", d->target.cores, p->names, p->cc.path);
   d->describe = p->text;
@@ -172,7 +110,7 @@ static TgStatus identify(Device *d, Cpu *p) {
   if (p->identified) return TG_OK;
   struct stat s;
   bool have = d->os->stat(p->cc.path, &s) == 0; /* gcc needs no version; what clang is told depends on it */
-  int64_t mtime = have ? (int64_t)s.st_mtim.tv_sec * 1000000000 + s.st_mtim.tv_nsec : 0;
+  int64_t mtime = have ? os_modified_ns(&s) : 0;
   bool named = !p->cc.is_clang && strstr(p->cc.path, "gcc");
   if (have &&
       cache_ident_get(p->kernels.cache, p->cc.path, mtime, s.st_size, p->cc.ident, sizeof p->cc.ident)) {

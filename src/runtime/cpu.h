@@ -32,10 +32,12 @@ void host_graph_free(Device *d, LaunchGraph *g);
   .memory_info = host_memory
 
 /* ---- elf.c */
+/* library: of image.c; where it is set there is nothing else. */
 typedef struct Image {
   uint8_t *at; /* read + execute; from `data` on, where variables were asked for, read + write */
   size_t size, mapped;
   size_t data, room; /* where they begin; the room ends the image */
+  void *library;
 } Image;
 
 /* A function that an object may call besides those of libc that the loader knows. */
@@ -61,6 +63,8 @@ typedef struct ElfSymbol {
   bool is_function, is_variable;
 } ElfSymbol;
 
+/* Whether objects for this processor and system can be loaded at all. */
+bool elf_is_known(void);
 /* Maps and relocates an ELF64 relocatable object. Refuses what is truncated, writable or refers to unknown
  * symbols. */
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out);
@@ -73,7 +77,7 @@ bool elf_symbols(const void *obj, size_t nbytes, const ElfWants *wants,
                  bool (*visit)(void *user, const ElfSymbol *s), void *user);
 /* Offset of a global function in the image, or -1. Valid for the bytes that elf_load accepted. */
 int64_t elf_symbol(const void *obj, size_t nbytes, const char *name);
-void image_unmap(const TgOs *os, Image *im);
+void image_unmap(const TgOs *os, Image *im); /* of what elf_load gave */
 
 /* ---- compile.c */
 typedef struct Compiler {
@@ -103,7 +107,7 @@ typedef struct Unit {
 
 /* One process at work. died: ended by a signal, or the part that did the work was. */
 typedef struct Job {
-  int src, obj, msg, pidfd;
+  int src, obj, msg, watch;
   pid_t pid;
   bool running, ok, died;
 } Job;
@@ -123,6 +127,18 @@ void spare_end(const TgOs *os, Spare *s);
  * free. All or nothing. spare: kept from call to call, by the caller, who ends it; NULL: none. */
 TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
                        int n, int limit_s);
+
+/* Links an object file to a shared library, in at most limit_s seconds. */
+TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const char *object,
+                       const char *library, int limit_s);
+
+/* ---- image.c */
+/* The functions of an object, in memory: by our own loader where it knows the machine, else by the system's.
+ */
+TgStatus image_load(Device *d, const Compiler *c, const Blob *object, Image *out);
+/* A function of it; NULL: it has none of that name. */
+void *image_find(Device *d, const Image *im, const Blob *object, const char *name);
+void image_unload(Device *d, Image *im);
 
 /* ---- cache.c: on disk; without SQLite nothing is ever found. A failure of any kind is a miss. */
 typedef struct Cache Cache;

@@ -1,15 +1,17 @@
-/* elf.c: an ELF64 x86-64 relocatable object -> executable memory. Written, relocated, then made read +
- * execute; never both. Every offset in the object is checked against its size, so a damaged object is an
- * error and nothing else. Who asks for them gets variables as well, on pages of their own behind the code. */
+/* elf.c: an ELF64 relocatable object of this processor -> executable memory. Written, relocated, then made
+ * read + execute; never both. Every offset in the object is checked against its size, so a damaged object is
+ * an error and nothing else. Who asks for them gets variables as well, on pages of their own behind the code.
+ */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
+#include "runtime/elf_private.h"
 #include "base/os.h"
-#include <elf.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What compilers call on their own. Each gets a 16-byte stub in the image: jmp *[rip], address. */
+/* What compilers call on their own. Each gets a 16-byte stub in the image: a jump, then the address that it
+ * goes to. */
 static void *libc_memset(void *p, int c, size_t n) { return memset(p, c, n); }
 
 static void *libc_memcpy(void *p, const void *q, size_t n) { return memcpy(p, q, n); }
@@ -30,7 +32,21 @@ static const ElfExtern externs[] = {{"memset", (AnyFn)libc_memset},
 
 enum { STUB_BYTES = 16, STUB_ADDR = 8, MAX_SECTIONS = 4096 };
 
+/* Of the processor that this runs on; NULL: objects for it cannot be loaded here. */
+static const ElfMachine *machine_here(void) {
+#if defined __x86_64__
+  return &elf_x86_64;
+#elif defined __aarch64__ && !defined __APPLE__ /* which takes Mach-O */
+  return &elf_arm64;
+#else
+  return NULL;
+#endif
+}
+
+bool elf_is_known(void) { return machine_here() != NULL; }
+
 typedef struct Elf {
+  const ElfMachine *machine;
   const uint8_t *at;
   size_t nbytes;
   Elf64_Ehdr h;
@@ -82,13 +98,15 @@ static const char *str_at(const Elf *e, uint64_t off) {
 
 /* NULL: fine; else what is wrong */
 static const char *elf_open(Elf *e, const void *obj, size_t nbytes, const ElfWants *wants) {
-  *e = (Elf){.at = obj, .nbytes = nbytes, .wants = wants ? wants : &no_wants};
+  *e = (Elf){.machine = machine_here(), .at = obj, .nbytes = nbytes, .wants = wants ? wants : &no_wants};
+  if (!e->machine) return "no relocations are known for this processor";
   if (nbytes < sizeof e->h) return "shorter than its header";
   memcpy(&e->h, obj, sizeof e->h);
-  if (memcmp(e->h.e_ident, ELFMAG, SELFMAG) || e->h.e_ident[EI_CLASS] != ELFCLASS64 ||
+  if (memcmp(e->h.e_ident, ELF_MAGIC, 4) || e->h.e_ident[EI_CLASS] != ELFCLASS64 ||
       e->h.e_ident[EI_DATA] != ELFDATA2LSB)
     return "not ELF64";
-  if (e->h.e_type != ET_REL || e->h.e_machine != EM_X86_64) return "not a relocatable x86-64 object";
+  if (e->h.e_type != ET_REL || e->h.e_machine != e->machine->number)
+    return "not a relocatable object of this processor";
   if (e->h.e_shentsize != sizeof(Elf64_Shdr) || !e->h.e_shnum || e->h.e_shnum > MAX_SECTIONS)
     return "strange section table";
   if (!within(e, e->h.e_shoff, (uint64_t)e->h.e_shnum * sizeof(Elf64_Shdr)))
@@ -109,8 +127,7 @@ static const char *elf_open(Elf *e, const void *obj, size_t nbytes, const ElfWan
 
 /* Whether a section is in the image. */
 static bool is_loaded(const Elf64_Shdr *s) {
-  bool unwind = s->sh_type == 0x70000001; /* SHT_X86_64_UNWIND: nothing unwinds through a kernel */
-  if (!(s->sh_flags & SHF_ALLOC) || !s->sh_size || unwind) return false;
+  if (!(s->sh_flags & SHF_ALLOC) || !s->sh_size) return false;
   return s->sh_type == SHT_PROGBITS || s->sh_type == SHT_NOBITS;
 }
 
@@ -180,22 +197,7 @@ static const char *symbol_address(const Elf *e, const Layout *l, const uint8_t *
   return NULL;
 }
 
-/* What is written at `place` for a symbol and addend that add up to *v. */
-static const char *relocated(uint32_t type, uint64_t place, uint64_t *v) {
-  switch (type) {
-  case R_X86_64_64: return NULL;
-  case R_X86_64_PC32:
-  case R_X86_64_PLT32:
-  case R_X86_64_GOTPCREL:
-  case R_X86_64_GOTPCRELX:
-  case R_X86_64_REX_GOTPCRELX:
-    *v -= place;
-    return (int64_t)*v == (int32_t)*v ? NULL : "relocation out of reach";
-  case R_X86_64_32S: return (int64_t)*v == (int32_t)*v ? NULL : "relocation out of reach";
-  case R_X86_64_32: return *v == (uint32_t)*v ? NULL : "relocation out of reach";
-  default: return "unknown relocation";
-  }
-}
+enum { RELOCATES_NOTHING = 0 }; /* on all machines */
 
 static const char *relocate(const Elf *e, const Layout *l, uint8_t *image, unsigned index) {
   Elf64_Shdr rs, to;
@@ -208,33 +210,28 @@ static const char *relocate(const Elf *e, const Layout *l, uint8_t *image, unsig
     Elf64_Rela r;
     Elf64_Sym s;
     memcpy(&r, e->at + rs.sh_offset + i * sizeof r, sizeof r);
-    uint32_t type = (uint32_t)ELF64_R_TYPE(r.r_info);
-    size_t width = type == R_X86_64_64 ? 8 : 4;
-    if (type == R_X86_64_NONE) continue;
-    if (to.sh_type == SHT_NOBITS || r.r_offset > to.sh_size || width > to.sh_size - r.r_offset)
+    uint32_t type = ELF64_R_TYPE(r.r_info);
+    ElfPlace p;
+    if (type == RELOCATES_NOTHING) continue;
+    if (!e->machine->describe(type, &p)) return "unknown relocation";
+    if (to.sh_type == SHT_NOBITS || r.r_offset > to.sh_size || p.width > to.sh_size - r.r_offset)
       return "relocation outside its section";
     if (!symbol(e, ELF64_R_SYM(r.r_info), &s)) return "relocation without symbol";
-    bool got = type == R_X86_64_GOTPCREL || type == R_X86_64_GOTPCRELX || type == R_X86_64_REX_GOTPCRELX;
     uint8_t *place = image + l->off[rs.sh_info] + r.r_offset;
     uint64_t v;
-    const char *why = symbol_address(e, l, image, &s, got, &v);
+    const char *why = symbol_address(e, l, image, &s, p.through_table, &v);
     if (why) return why;
-    v += (uint64_t)r.r_addend;
-    if ((why = relocated(type, (uint64_t)(uintptr_t)place, &v))) return why;
-    memcpy(place, &v, width); /* little endian: the low bytes come first */
+    if ((why = e->machine->write(place, type, v + (uint64_t)r.r_addend))) return why;
   }
   return NULL;
 }
 
-#ifdef __x86_64__
 /* The stubs, then the bytes of the sections, then what refers from one to another. */
 static const char *image_fill(const Elf *e, const Layout *l, uint8_t *image) {
-  static const uint8_t jump[8] = {0xff, 0x25, 2,    0,
-                                  0,    0,    0x90, 0x90}; /* jmp *2(%rip): the address is at +8 */
   Elf64_Shdr s;
   const char *bad = NULL;
   for (size_t i = 0; i < nextern(e); i++) {
-    memcpy(image + i * STUB_BYTES, jump, sizeof jump);
+    memcpy(image + i * STUB_BYTES, e->machine->jump, STUB_ADDR);
     memcpy(image + i * STUB_BYTES + STUB_ADDR, &extern_at(e, i)->fn, sizeof(AnyFn));
   }
   for (unsigned i = 0; i < e->h.e_shnum; i++)
@@ -244,16 +241,11 @@ static const char *image_fill(const Elf *e, const Layout *l, uint8_t *image) {
     if (section(e, i, &s) && (s.sh_type == SHT_RELA || s.sh_type == SHT_REL)) bad = relocate(e, l, image, i);
   return bad;
 }
-#endif
 
 /* Written while it can be written, then made executable for good: never both. */
 TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes,
                        const ElfWants *wants, Image *out) {
   *out = (Image){0};
-#ifndef __x86_64__
-  (void)mem, (void)os, (void)obj, (void)nbytes, (void)wants;
-  return error_set(err, TG_ERR_DEVICE, "object loader: only x86-64 so far");
-#else
   Elf e;
   Layout l = {0};
   uint8_t *im = NULL;
@@ -272,6 +264,8 @@ TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj
       im = p;
   }
   if (!bad) bad = image_fill(&e, &l, im);
+  if (!bad)
+    __builtin___clear_cache((char *)im, (char *)im + mapped); /* of instructions, where it has its own */
   if (!bad && os->mprotect(im, e.wants->variables ? l.data : mapped, PROT_READ | PROT_EXEC))
     bad = "cannot make memory executable", st = TG_ERR_DEVICE;
   mem_free(mem, l.off);
@@ -281,7 +275,6 @@ TgStatus elf_load_with(TgMem *mem, const TgOs *os, TgError *err, const void *obj
   }
   *out = (Image){.at = im, .size = l.total, .mapped = mapped, .data = l.data, .room = l.room};
   return TG_OK;
-#endif
 }
 
 TgStatus elf_load(TgMem *mem, const TgOs *os, TgError *err, const void *obj, size_t nbytes, Image *out) {

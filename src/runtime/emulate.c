@@ -31,7 +31,7 @@ static const char *const args_clang[] = {COMMON_ARGS,
                                          NULL};
 static const char *const args_gcc[] = {
     COMMON_ARGS, "-fsanitize=bounds", "--param", "tsan-instrument-func-entry-exit=0",
-    "-o",        "/proc/self/fd/1",   NULL};
+    "-o",        os_own_output,       NULL};
 
 enum { HUGE_TEXT = 1 << 20 }; /* the time to optimise more than this grows faster than the text */
 

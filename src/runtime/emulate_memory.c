@@ -111,7 +111,7 @@ static bool record_new(Emu *e, uint32_t *index) {
 
 /* Memory as it was at first, which costs nothing; where that cannot be had, it is zeroed. */
 static void pages_forget(const Emu *e, void *p, size_t nbytes) {
-  if (e->os->madvise(p, nbytes, MADV_DONTNEED)) memset(p, 0, nbytes);
+  if (e->os->zero_pages(p, nbytes)) memset(p, 0, nbytes);
 }
 
 static void shadow_forget(const Emu *e, size_t page, size_t npage) {

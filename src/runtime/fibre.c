@@ -47,83 +47,70 @@ static void begin(Start *s) {
 void tg_fibre_jump(void **save, void *load);
 void tg_fibre_begin(void);
 
+/* How assembly names a function of this library alone: in ELF, and in the Mach-O of macOS. */
+#ifdef __APPLE__
+#define ASM_NAME(name) ".text\n.p2align 4\n.globl _" name "\n.private_extern _" name "\n_" name ":\n"
+#else
+#define ASM_NAME(name) ".text\n.globl " name "\n.hidden " name "\n.type " name ", %function\n" name ":\n"
+#endif
+#define NAME_JUMP  ASM_NAME("tg_fibre_jump")
+#define NAME_BEGIN ASM_NAME("tg_fibre_begin")
+
 #ifdef __x86_64__
 /* r15 r14 r13 r12 rbx rbp and the address to return to, lowest first */
 enum { SAVED_WORDS = 7, FIRST_ARG = 3, FIRST_FN = 2, FIRST_PC = 6 };
 
-__asm__(".text\n"
-        ".globl tg_fibre_jump\n"
-        ".hidden tg_fibre_jump\n"
-        ".type tg_fibre_jump, @function\n"
-        "tg_fibre_jump:\n"
-        "  push %rbp\n"
-        "  push %rbx\n"
-        "  push %r12\n"
-        "  push %r13\n"
-        "  push %r14\n"
-        "  push %r15\n"
-        "  mov %rsp, (%rdi)\n"
-        "  mov %rsi, %rsp\n"
-        "  pop %r15\n"
-        "  pop %r14\n"
-        "  pop %r13\n"
-        "  pop %r12\n"
-        "  pop %rbx\n"
-        "  pop %rbp\n"
-        "  ret\n"
-        ".size tg_fibre_jump, .-tg_fibre_jump\n"
-        ".globl tg_fibre_begin\n"
-        ".hidden tg_fibre_begin\n"
-        ".type tg_fibre_begin, @function\n"
-        "tg_fibre_begin:\n"
-        "  mov %r12, %rdi\n"
-        "  call *%r13\n"
-        "  ud2\n"
-        ".size tg_fibre_begin, .-tg_fibre_begin\n");
+__asm__(NAME_JUMP "  push %rbp\n"
+                  "  push %rbx\n"
+                  "  push %r12\n"
+                  "  push %r13\n"
+                  "  push %r14\n"
+                  "  push %r15\n"
+                  "  mov %rsp, (%rdi)\n"
+                  "  mov %rsi, %rsp\n"
+                  "  pop %r15\n"
+                  "  pop %r14\n"
+                  "  pop %r13\n"
+                  "  pop %r12\n"
+                  "  pop %rbx\n"
+                  "  pop %rbp\n"
+                  "  ret\n");
+__asm__(NAME_BEGIN "  mov %r12, %rdi\n"
+                   "  call *%r13\n"
+                   "  ud2\n");
 #else
 /* x19 .. x30, the last of which is the address to return to, d8 .. d15, lowest first */
 enum { SAVED_WORDS = 20, FIRST_ARG = 0, FIRST_FN = 1, FIRST_PC = 11 };
 
-__asm__(".text\n"
-        ".globl tg_fibre_jump\n"
-        ".hidden tg_fibre_jump\n"
-        ".type tg_fibre_jump, %function\n"
-        "tg_fibre_jump:\n"
-        "  sub sp, sp, #160\n"
-        "  stp x19, x20, [sp, #0]\n"
-        "  stp x21, x22, [sp, #16]\n"
-        "  stp x23, x24, [sp, #32]\n"
-        "  stp x25, x26, [sp, #48]\n"
-        "  stp x27, x28, [sp, #64]\n"
-        "  stp x29, x30, [sp, #80]\n"
-        "  stp d8, d9, [sp, #96]\n"
-        "  stp d10, d11, [sp, #112]\n"
-        "  stp d12, d13, [sp, #128]\n"
-        "  stp d14, d15, [sp, #144]\n"
-        "  mov x9, sp\n"
-        "  str x9, [x0]\n"
-        "  mov sp, x1\n"
-        "  ldp x19, x20, [sp, #0]\n"
-        "  ldp x21, x22, [sp, #16]\n"
-        "  ldp x23, x24, [sp, #32]\n"
-        "  ldp x25, x26, [sp, #48]\n"
-        "  ldp x27, x28, [sp, #64]\n"
-        "  ldp x29, x30, [sp, #80]\n"
-        "  ldp d8, d9, [sp, #96]\n"
-        "  ldp d10, d11, [sp, #112]\n"
-        "  ldp d12, d13, [sp, #128]\n"
-        "  ldp d14, d15, [sp, #144]\n"
-        "  add sp, sp, #160\n"
-        "  ret\n"
-        ".size tg_fibre_jump, .-tg_fibre_jump\n"
-        ".globl tg_fibre_begin\n"
-        ".hidden tg_fibre_begin\n"
-        ".type tg_fibre_begin, %function\n"
-        "tg_fibre_begin:\n"
-        "  mov x0, x19\n"
-        "  blr x20\n"
-        "  brk #1\n"
-        ".size tg_fibre_begin, .-tg_fibre_begin\n");
+__asm__(NAME_JUMP "  sub sp, sp, #160\n"
+                  "  stp x19, x20, [sp, #0]\n"
+                  "  stp x21, x22, [sp, #16]\n"
+                  "  stp x23, x24, [sp, #32]\n"
+                  "  stp x25, x26, [sp, #48]\n"
+                  "  stp x27, x28, [sp, #64]\n"
+                  "  stp x29, x30, [sp, #80]\n"
+                  "  stp d8, d9, [sp, #96]\n"
+                  "  stp d10, d11, [sp, #112]\n"
+                  "  stp d12, d13, [sp, #128]\n"
+                  "  stp d14, d15, [sp, #144]\n"
+                  "  mov x9, sp\n"
+                  "  str x9, [x0]\n"
+                  "  mov sp, x1\n"
+                  "  ldp x19, x20, [sp, #0]\n"
+                  "  ldp x21, x22, [sp, #16]\n"
+                  "  ldp x23, x24, [sp, #32]\n"
+                  "  ldp x25, x26, [sp, #48]\n"
+                  "  ldp x27, x28, [sp, #64]\n"
+                  "  ldp x29, x30, [sp, #80]\n"
+                  "  ldp d8, d9, [sp, #96]\n"
+                  "  ldp d10, d11, [sp, #112]\n"
+                  "  ldp d12, d13, [sp, #128]\n"
+                  "  ldp d14, d15, [sp, #144]\n"
+                  "  add sp, sp, #160\n"
+                  "  ret\n");
+__asm__(NAME_BEGIN "  mov x0, x19\n"
+                   "  blr x20\n"
+                   "  brk #1\n");
 #endif
 
 /* The stack as a jump would have left it: the saved registers, two of which carry the call to make. */

@@ -3,9 +3,10 @@
  * costs a page fault for each 4 KB, more than most kernels take to write it. What a buffer holds at first is
  * not said: kernels write all that is read. Where graphs are checked (TG_SPEC) it is a pattern, so that a
  * read of what nothing wrote shows. Also here: events and graphs of devices that have no queue. */
+#define _GNU_SOURCE
 #include "runtime/cpu.h"
+#include "base/os.h"
 #include <string.h>
-#include <unistd.h>
 
 enum {
   ALIGN = 64,
@@ -113,9 +114,7 @@ void host_unpinned(Device *d, void *p, size_t nbytes) { (void)nbytes, mem_free(d
 
 TgStatus host_memory(Device *d, uint64_t *unused, uint64_t *total) {
   (void)d;
-  long pages = sysconf(_SC_PHYS_PAGES), left = sysconf(_SC_AVPHYS_PAGES), size = sysconf(_SC_PAGESIZE);
-  *total = (uint64_t)TG_MAX(pages, 0) * (uint64_t)size;
-  *unused = (uint64_t)TG_MAX(left, 0) * (uint64_t)size;
+  os_memory(unused, total);
   return TG_OK;
 }
 

@@ -1,4 +1,4 @@
-/* pool.c: threads for the thread axis. Workers spin for a while after a job, then park on a futex. One job at
+/* pool.c: threads for the thread axis. Workers spin for a while after a job, then park on a word. One job at
  * a time: a second caller runs its tids itself. Thread i runs tid i where it comes in time, so that what one
  * kernel leaves in a core's cache the next finds there; a tid whose thread is late is run by any other.
  * Results cannot depend on it, since tids share no output.
@@ -7,7 +7,8 @@
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
-#include <linux/futex.h>
+#include "base/processor.h"
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -43,12 +44,6 @@ struct Pool {
 
 static void *align64(void *p) { return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63); }
 
-static void pause_cpu(void) {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /* Runs a slot of the current job, its own if that is free; false: none left. */
 static bool run_one(Pool *p, int index) {
   uint64_t job = atomic_load_explicit(&p->job, memory_order_acquire);
@@ -80,15 +75,14 @@ static void *work(void *arg) {
       spins = 0, until = 0;
       continue;
     }
-    pause_cpu();
+    processor_pause();
     if (++spins % 64) continue;
     double now = time_now_s();
     if (until == 0) until = now + SPIN_US * 1e-6;
     if (now < until) continue;
     uint32_t seen = atomic_load(&p->wake);
     atomic_fetch_add(&p->parked, 1); /* before the last look: the caller looks at it after publishing */
-    if (!atomic_load(&p->stop) && !run_one(p, w->index))
-      p->os->futex((uint32_t *)&p->wake, FUTEX_WAIT_PRIVATE, seen);
+    if (!atomic_load(&p->stop) && !run_one(p, w->index)) p->os->word_wait((uint32_t *)&p->wake, seen);
     atomic_fetch_sub(&p->parked, 1);
     until = 0;
   }
@@ -97,22 +91,7 @@ static void *work(void *arg) {
 
 static void wake_all(Pool *p) {
   atomic_fetch_add(&p->wake, 1);
-  for (int i = 0; i < 3 && p->os->futex((uint32_t *)&p->wake, FUTEX_WAKE_PRIVATE, INT32_MAX) < 0; i++) {}
-}
-
-/* Pinned: an unpinned pool is sometimes placed on one core for milliseconds. The caller's own thread is the
- * host's and is left alone. */
-static void pin(const TgOs *os, pthread_t t, int k) {
-  cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) || CPU_COUNT(&allowed) < 2) return;
-  int here = sched_getcpu();
-  for (int cpu = 0, left = k % CPU_COUNT(&allowed); cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &allowed) || cpu == here || left--) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    os->thread_pin(t, &one);
-    return;
-  }
+  for (int i = 0; i < 3 && p->os->word_wake((uint32_t *)&p->wake) < 0; i++) {}
 }
 
 Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
@@ -133,7 +112,9 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
     p->workers[i] = (Worker){.pool = p, .index = i + 1};
     /* fewer workers: slower, never wrong */
     if (os->thread_start(&p->workers[i].thread, work, &p->workers[i])) break;
-    pin(os, p->workers[i].thread, i);
+    /* an unpinned pool is sometimes placed on one core for milliseconds; the caller's own thread is the
+     * host's and is left alone */
+    os->thread_pin(p->workers[i].thread, i);
     p->nworker++;
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -196,7 +177,7 @@ TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, 
   if (atomic_load(&p->parked)) wake_all(p);
   while (run_one(p, 0)) {}
   for (int spins = 1; atomic_load_explicit(&p->left, memory_order_acquire); spins++) {
-    pause_cpu();
+    processor_pause();
     if (spins % 4096 == 0) sched_yield();
   }
   pthread_mutex_unlock(&p->busy);

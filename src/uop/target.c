@@ -2,9 +2,7 @@
  * order of every sum, must be the same at each start. Devices that run nothing or check plan for a machine
  * that is written down here, so that their kernels are the same everywhere. */
 #include "uop/target.h"
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+#include "base/processor.h"
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
@@ -45,26 +43,11 @@ const Target target_planned = {.name = "8 cores with AVX-512",
   }
 const Target target_cuda = GPU("a GPU with CUDA", 48 * KB), target_metal = GPU("a GPU with Metal", 32 * KB);
 
-#ifdef __x86_64__
-static int vector_bytes(void) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx") ? 32 : 16;
-}
-
-static double max_mhz(void) { /* leaf 22 tells, where the processor has it */
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(22, 0, &a, &b, &c, &d) && (b & 0xffff) ? b & 0xffff : CPU_MHZ;
-}
-#else
-static int vector_bytes(void) { return 16; }
-
-static double max_mhz(void) { return CPU_MHZ; }
-#endif
-
 Target target_this_cpu(void) {
   Target t = target_planned;
-  t.name = "this CPU", t.cores = cpu_count(), t.mhz = max_mhz();
-  t.vec_bytes = vector_bytes(), t.registers = t.vec_bytes == 64 ? 32 : 16;
+  double mhz = processor_mhz();
+  t.name = "this CPU", t.cores = cpu_count(), t.mhz = mhz > 0 ? mhz : CPU_MHZ;
+  t.vec_bytes = processor_vector_bytes(), t.registers = processor_vector_registers();
   t.fmas = t.vec_bytes / 2.0, t.ops = t.vec_bytes / 4.0;
   int64_t lent =
       TG_MAX(t.cores * 4 * (int64_t)MB, 32 * MB); /* the cache of a large processor has other users */

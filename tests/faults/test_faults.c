@@ -59,16 +59,23 @@ static bool fails(int kind) {
   return world.at && world.kind == kind && (n == world.at || (world.after && n > world.at));
 }
 
-/* close and munmap do their work before they fail, as the real ones do. */
+/* close and munmap do their work before they fail, as the real ones do; so do the calls that take a temporary
+ * file away, or each such failure would leave one. */
+#define WORKS_ALL_THE_SAME(call)                                                                             \
+  ((call) == OS_close || (call) == OS_munmap || (call) == OS_unlink || (call) == OS_rmdir ||                 \
+   (call) == OS_library_close)
+
 #define OS(result, name, params, args, failed, err)                                                          \
   static result fault_##name params {                                                                        \
     bool bad = fails(OS_##name);                                                                             \
-    if (bad && OS_##name != OS_close && OS_##name != OS_munmap) return errno = (err), (failed);              \
+    if (bad && !WORKS_ALL_THE_SAME(OS_##name)) return errno = (err), (failed);                               \
     result r = tg_os_default.name args;                                                                      \
     bool opens = OS_##name == OS_open || OS_##name == OS_memory_file || OS_##name == OS_dup_from ||          \
-                 OS_##name == OS_pidfd_open;                                                                 \
+                 OS_##name == OS_process_watch;                                                              \
     if (opens && (intptr_t)r >= 0) world.open_files++;                                                       \
     if (OS_##name == OS_socket_pair && (intptr_t)r == 0) world.open_files += 2;                              \
+    if (OS_##name == OS_library_open && (intptr_t)r != 0) world.open_files++;                                \
+    if (OS_##name == OS_library_close) world.open_files--;                                                   \
     if (OS_##name == OS_close) world.open_files--;                                                           \
     if (OS_##name == OS_mmap && (intptr_t)r != -1) __atomic_add_fetch(&world.maps, 1, __ATOMIC_RELAXED);     \
     if (OS_##name == OS_munmap) __atomic_sub_fetch(&world.maps, 1, __ATOMIC_RELAXED);                        \
@@ -502,8 +509,8 @@ static void sweep(const Named *p, Where w, const Out *want, int kind, uint64_t t
   Out got;
   /* `after`: a tenth as many, and not what would only wait for ever */
   for (int after = 0; after < 2; after++) {
-    if (after && (kind == OS_futex || kind == OS_waitpid || kind == OS_poll || kind == OS_pidfd_wait ||
-                  kind == OS_kill))
+    if (after && (kind == OS_word_wait || kind == OS_word_wake || kind == OS_waitpid || kind == OS_poll ||
+                  kind == OS_process_wait || kind == OS_kill))
       continue;
     uint64_t dense = torture ? total : TG_MIN(most, DENSE);
     uint64_t stride = TG_MAX((total > dense ? total - dense : 0) / SPARSE, 1);
@@ -579,7 +586,8 @@ static void test_os_calls(void **state) { /* CPU: no cache, a new cache each tim
     report(p, w, calls);
     for (int k = 0; k < KINDS; k++)
       for (int after = 0; after < 2; after++) {
-        if (after && (k == OS_futex || k == OS_waitpid || k == OS_poll || k == OS_pidfd_wait || k == OS_kill))
+        if (after && (k == OS_word_wait || k == OS_word_wake || k == OS_waitpid || k == OS_poll ||
+                      k == OS_process_wait || k == OS_kill))
           continue;
         for (uint64_t n = 1; n <= calls[k] && (torture || !after || n == 1); n += torture ? 1 : n / 3 + 1) {
           if (mode == 1) cache_remove();
@@ -589,6 +597,27 @@ static void test_os_calls(void **state) { /* CPU: no cache, a new cache each tim
         }
       }
   }
+}
+
+/* Kernels that the compiler links and the system loads. A file that is left behind fails the last line. */
+static void test_library_loader(void **state) {
+  (void)state;
+  const Named p = {"one kernel", one_kernel};
+  Where w = {"CPU", false};
+  Out want;
+  uint64_t calls[KINDS + 1];
+  char folder[] = "/tmp/tg-faults-XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  setenv("TMPDIR", folder, 1), setenv("TG_LOADER", "library", 1);
+  reference(&p, w, &want, calls);
+  report(&p, w, calls);
+  assert_true(calls[OS_library_open] > 0 && calls[OS_private_folder] > 0);
+  for (int k = 0; k < OS_KINDS; k++)
+    for (uint64_t n = 1; n <= calls[k]; n += torture ? 1 : n / 3 + 1)
+      run_apart(&p, w, k, n, false, &want, false);
+  sweep(&p, w, &want, MEMORY, calls[MEMORY], torture ? DENSE : 20);
+  unsetenv("TMPDIR"), unsetenv("TG_LOADER");
+  assert_int_equal(rmdir(folder), 0);
 }
 
 /* Kernels that no cache has yet, one after another; false: a wrong number or an error. */
@@ -652,6 +681,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(test_allocations, no_complaints),
                                      cmocka_unit_test_teardown(test_devices, no_complaints),
                                      cmocka_unit_test_teardown(test_os_calls, no_complaints),
+                                     cmocka_unit_test_teardown(test_library_loader, no_complaints),
                                      cmocka_unit_test(test_kill)};
   cmocka_set_test_filter(getenv("TG_TEST"));
   return cmocka_run_group_tests(tests, setup, teardown);

@@ -448,8 +448,8 @@ static int failing_mprotect(void *p, size_t n, int prot) {
   return os_fails() ? errno = ENOMEM, -1 : mprotect(p, n, prot);
 }
 
-static int failing_madvise(void *p, size_t n, int advice) {
-  return os_fails() ? errno = EINVAL, -1 : madvise(p, n, advice);
+static int failing_zero_pages(void *p, size_t n) {
+  return os_fails() ? errno = EINVAL, -1 : tg_os_default.zero_pages(p, n);
 }
 
 /* All that an emulator does, once. */
@@ -496,7 +496,7 @@ static void test_failures(void **state) {
   Blob object = object_of(copied);
   TgOs os = tg_os_default;
   os.mmap = failing_mmap, os.munmap = failing_munmap;
-  os.mprotect = failing_mprotect, os.madvise = failing_madvise;
+  os.mprotect = failing_mprotect, os.zero_pages = failing_zero_pages;
   for (int kind = 0; kind < 2; kind++) {
     uint64_t fired = 1, refused = 0;
     for (uint64_t n = 1; fired; n++) {

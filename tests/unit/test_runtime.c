@@ -18,6 +18,7 @@
 #include <sqlite3.h>
 #endif
 #include "runtime/cpu.h"
+#include "runtime/elf_private.h"
 
 enum { MAXN = 600, MAXBUF = 6 };
 
@@ -42,7 +43,7 @@ static bool dev_open(Dev *v, const TgBackend *b, const char *cc) {
   return b->open(&v->d) == TG_OK;
 }
 
-static Dev devs[TG_COUNT(compilers) + 1];
+static Dev devs[TG_COUNT(compilers) + 2];
 static int ndev;
 
 static int setup(void **state) {
@@ -50,6 +51,9 @@ static int setup(void **state) {
   st = store_new(&mem);
   for (size_t i = 0; i < TG_COUNT(compilers); i++)
     ndev += dev_open(&devs[ndev], &backend_cpu, compilers[i]);
+  env.link_objects = 1;
+  ndev += dev_open(&devs[ndev], &backend_cpu, NULL);
+  env.link_objects = 0;
   ndev += dev_open(&devs[ndev], &backend_interp, NULL);
   return ndev < 2;
 }
@@ -1262,6 +1266,127 @@ static void test_loader(void **state) {
   free(k);
 }
 
+/* Linked by the compiler and loaded by the system: nothing is left behind, and what fails is told. */
+static int folder_entries(const char *path) {
+  int n = 0;
+  DIR *d = opendir(path);
+  assert_non_null(d);
+  while (readdir(d))
+    n++;
+  closedir(d);
+  return n - 2; /* itself and its parent */
+}
+
+static void test_library_loader(void **state) {
+  (void)state;
+  static const char text[] =
+      "int answer(void) { return 42; }\nvoid *memcpy(void *, const void *, unsigned long);\n"
+      "void copy(void *to, const void *from, unsigned long n) { memcpy(to, from, n); }\n";
+  char folder[] = "/tmp/tg-loader-XXXXXX";
+  assert_non_null(mkdtemp(folder));
+  setenv("TMPDIR", folder, 1);
+  for (size_t i = 0; i < TG_COUNT(compilers); i++) {
+    Dev v;
+    Compiler cc;
+    env.link_objects = 1;
+    bool here = dev_open(&v, &backend_cpu, compilers[i]);
+    env.link_objects = 0;
+    if (!here) continue;
+    assert_int_equal(compiler_find(&tg_os_default, &v.env, &v.err, &cc), TG_OK);
+    Unit unit = {.src = {(uint8_t *)(uintptr_t)text, sizeof text - 1}};
+    assert_int_equal(compile_units(&mem, &tg_os_default, &v.err, &cc, NULL, &unit, 1, 60), TG_OK);
+    Image im, second;
+    assert_int_equal(image_load(&v.d, &cc, &unit.out, &im), TG_OK);
+    assert_int_equal(image_load(&v.d, &cc, &unit.out, &second), TG_OK);
+    assert_non_null(im.library);
+    assert_null(im.at);
+    assert_int_equal(folder_entries(folder), 0);
+    int (*answer)(void);
+    void (*copy)(void *, const void *, unsigned long);
+    void *found = image_find(&v.d, &im, &unit.out, "answer"),
+         *other = image_find(&v.d, &im, &unit.out, "copy");
+    assert_ptr_not_equal(found, image_find(&v.d, &second, &unit.out, "answer")); /* a library of its own */
+    image_unload(&v.d, &second);
+    assert_non_null(found);
+    assert_non_null(other);
+    assert_null(image_find(&v.d, &im, &unit.out, "answe"));
+    memcpy(&answer, &found, sizeof answer), memcpy(&copy, &other, sizeof copy);
+    char from[300] = "bytes", to[300] = "";
+    copy(to, from, sizeof from);
+    assert_int_equal(answer(), 42);
+    assert_string_equal(to, "bytes");
+    image_unload(&v.d, &im);
+
+    Blob damaged = {unit.out.at, unit.out.nbytes / 2};
+    assert_int_equal(image_load(&v.d, &cc, &damaged, &im), TG_ERR_COMPILE);
+    assert_int_equal(folder_entries(folder), 0);
+    v.err = (TgError){0};
+    setenv("TMPDIR", "/no/such/folder", 1);
+    assert_int_equal(image_load(&v.d, &cc, &unit.out, &im), TG_ERR_IO);
+    assert_non_null(strstr(v.err.msg, "no folder for its files"));
+    setenv("TMPDIR", folder, 1);
+    mem_free(&mem, unit.out.at);
+    v.d.backend->close(&v.d);
+  }
+  unsetenv("TMPDIR");
+  assert_int_equal(rmdir(folder), 0);
+}
+
+/* What the linker would write for 64-bit Arm: encodings worked out by hand. away: from the place. */
+static void test_arm64_relocations(void **state) {
+  (void)state;
+  static _Alignas(4096) uint8_t page[4096];
+
+  static const struct {
+    uint32_t type, before;
+    int64_t away;
+    uint32_t after;                                   /* 0: refused */
+  } known[] = {{283, 0x94000000, 0x100, 0x94000040},  /* bl */
+               {282, 0x14000000, -0x100, 0x17ffffc0}, /* b */
+               {283, 0x94000000, 0x7fffffc, 0x95ffffff},
+               {283, 0x94000000, 0x8000000, 0},
+               {283, 0x94000000, 2, 0},
+               {275, 0x90000000, 0x3123, 0xf0000000},  /* adrp x0: three pages on */
+               {275, 0x9000001f, -0x1000, 0xf0ffffff}, /* and one back; its register is kept */
+               {275, 0x90000000, (int64_t)1 << 32, 0},
+               {311, 0x90000000, 0x4000, 0x90000020},
+               {277, 0x91000000, 0x3123, 0x91048c00}, /* add x0, x0, #0x123 */
+               {277, 0x913ffc00, 0x3123, 0x91048c00},
+               {286, 0xf9400000, 0x128, 0xf9409400}, /* ldr x0, [x0, #0x128] */
+               {312, 0xf9400000, 0x128, 0xf9409400},
+               {286, 0xf9400000, 0x124, 0},
+               {299, 0x3dc00000, 0x120, 0x3dc04800}, /* ldr q0 */
+               {299, 0x3dc00000, 0x128, 0},
+               {285, 0xbd400000, 0x124, 0xbd412400},
+               {284, 0x79400000, 0x122, 0x79424400},
+               {278, 0x39400000, 0x121, 0x39448400},
+               {274, 0x10000000, 5, 0x30000020}, /* adr x0 */
+               {274, 0x10000000, 1 << 20, 0},
+               {273, 0x58000000, 8, 0x58000040},
+               {261, 0, -4, 0xfffffffc},
+               {261, 0, (int64_t)1 << 33, 0}};
+
+  ElfPlace p;
+  for (size_t i = 0; i < TG_COUNT(known); i++) {
+    uint32_t word = known[i].before;
+    memcpy(page, &word, sizeof word);
+    assert_true(elf_arm64.describe(known[i].type, &p));
+    assert_int_equal(p.width, 4);
+    assert_int_equal(p.through_table, known[i].type == 311 || known[i].type == 312);
+    const char *why = elf_arm64.write(page, known[i].type, (uint64_t)((intptr_t)page + known[i].away));
+    assert_int_equal(why != NULL, !known[i].after);
+    memcpy(&word, page, sizeof word);
+    assert_int_equal(word, why ? known[i].before : known[i].after);
+  }
+  uint64_t wide = 0x123456789abcdef0u, got;
+  assert_true(elf_arm64.describe(257, &p) && p.width == 8);
+  assert_null(elf_arm64.write(page, 257, wide));
+  memcpy(&got, page, sizeof got);
+  assert_int_equal(got, wide);
+  assert_false(elf_arm64.describe(1, &p)); /* of x86-64 */
+  assert_false(elf_x86_64.describe(283, &p));
+}
+
 /* ---- cache */
 #ifdef TG_HAVE_SQLITE
 static void with_cache(const char *dir, int expect_hits, int expect_compiled) {
@@ -1397,6 +1522,8 @@ int main(void) {
                                      cmocka_unit_test(test_compile_errors),
                                      cmocka_unit_test(test_allocation_failures),
                                      cmocka_unit_test(test_loader),
+                                     cmocka_unit_test(test_library_loader),
+                                     cmocka_unit_test(test_arm64_relocations),
 #ifdef TG_HAVE_SQLITE
                                      cmocka_unit_test(test_cache),
 #endif

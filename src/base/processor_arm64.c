@@ -1,0 +1,35 @@
+/* processor_arm64.c: what a 64-bit Arm processor has, as the system tells. */
+#ifdef __aarch64__
+#include "base/processor.h"
+#include <stdio.h>
+
+enum { NEON_BYTES = 16, NEON_REGISTERS = 32 };
+
+int processor_vector_bytes(void) { return NEON_BYTES; } /* SVE is not used: its length is no constant */
+
+int processor_vector_registers(void) { return NEON_REGISTERS; }
+
+double processor_mhz(void) { return 0; }
+
+/* No "native", which compilers for another machine and older ones do not know, and whose answer may have SVE.
+ * Of the rest half precision alone changes what compilers make of kernels. */
+const char *processor_flag(void) {
+  return processor_arm64_has() & ARM64_FP16 ? "-march=armv8-a+fp16" : "-march=armv8-a";
+}
+
+void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
+  static const struct {
+    const char *name;
+    unsigned flag;
+  } known[] = {{"fp16", ARM64_FP16}, {"dotprod", ARM64_DOTPROD}, {"bf16", ARM64_BF16},
+               {"i8mm", ARM64_I8MM}, {"sve", ARM64_SVE},         {"sve2", ARM64_SVE2}};
+
+  unsigned has = processor_arm64_has();
+  size_t n = (size_t)snprintf(names, names_cap, "neon");
+  snprintf(out, cap, "arm64 %s", processor_flag());
+  for (size_t i = 0; i < TG_COUNT(known); i++)
+    if (has & known[i].flag) n += (size_t)snprintf(names + n, names_cap - n, " %s", known[i].name);
+}
+#else
+typedef int FileIsForArm64; /* a file holds at least one declaration */
+#endif

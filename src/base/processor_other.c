@@ -1,0 +1,20 @@
+/* processor_other.c: a processor that nothing is known of. */
+#if !defined __x86_64__ && !defined __aarch64__
+#include "base/processor.h"
+#include <stdio.h>
+
+int processor_vector_bytes(void) { return 16; }
+
+int processor_vector_registers(void) { return 16; }
+
+double processor_mhz(void) { return 0; }
+
+const char *processor_flag(void) { return NULL; }
+
+void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
+  snprintf(out, cap, "unknown");
+  snprintf(names, names_cap, "unknown");
+}
+#else
+typedef int FileIsForOthers; /* a file holds at least one declaration */
+#endif

@@ -1,0 +1,73 @@
+/* processor_x86_64.c: what an x86-64 processor has, as it tells itself. */
+#ifdef __x86_64__
+#include "base/processor.h"
+#include <cpuid.h>
+#include <stdio.h>
+#include <string.h>
+
+int processor_vector_bytes(void) {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx512f") ? 64 : __builtin_cpu_supports("avx") ? 32 : 16;
+}
+
+int processor_vector_registers(void) { return processor_vector_bytes() == 64 ? 32 : 16; }
+
+double processor_mhz(void) { /* leaf 22 tells, where the processor has it */
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(22, 0, &a, &b, &c, &d) ? b & 0xffff : 0;
+}
+
+const char *processor_flag(void) { return "-march=native"; }
+
+/* XCR0: the vector registers that the system saves at a switch. */
+static uint64_t saved_state(void) {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return 0;
+  __asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (uint64_t)d << 32 | a;
+}
+
+void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
+  enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000 };
+
+  static const struct {
+    const char *name;
+    uint8_t leaf, reg, bit;
+    uint32_t state;
+  } known[] = {/* leaf: index in `leaves`; reg 0..3: a b c d */
+               {"sse4.2", 0, 2, 20, 0},
+               {"avx", 0, 2, 28, AVX_STATE},
+               {"f16c", 0, 2, 29, AVX_STATE},
+               {"fma", 0, 2, 12, AVX_STATE},
+               {"avx2", 1, 1, 5, AVX_STATE},
+               {"avx512f", 1, 1, 16, AVX512_STATE},
+               {"avx512bw", 1, 1, 30, AVX512_STATE},
+               {"avx512vl", 1, 1, 31, AVX512_STATE},
+               {"avx512vnni", 1, 2, 11, AVX512_STATE},
+               {"avx512fp16", 1, 3, 23, AVX512_STATE},
+               {"avx512bf16", 2, 0, 5, AVX512_STATE},
+               {"avxvnni", 2, 0, 4, AVX_STATE},
+               {"amx-tile", 1, 3, 24, TILE_STATE},
+               {"amx-bf16", 1, 3, 22, TILE_STATE},
+               {"amx-int8", 1, 3, 25, TILE_STATE}};
+
+  uint64_t saved = saved_state();
+  unsigned reg[4][4] = {{0}};
+  size_t m = 0;
+  static const unsigned leaves[][2] = {{1, 0}, {7, 0}, {7, 1}, {0x80000001, 0}};
+  size_t n = 0;
+  for (size_t i = 0; i < TG_COUNT(leaves); i++) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    __get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d);
+    if (i == 0) b = 0; /* the id of the core this ran on */
+    memcpy(reg[i], (unsigned[4]){a, b, c, d}, sizeof reg[i]);
+    n += (size_t)snprintf(out + n, cap - n, "%x.%x.%x.%x ", a, b, c, d);
+  }
+  snprintf(out + n, cap - n, "%llx", (unsigned long long)saved);
+  for (size_t i = 0; i < TG_COUNT(known); i++)
+    if (reg[known[i].leaf][known[i].reg] >> known[i].bit & 1 && (saved & known[i].state) == known[i].state)
+      m += (size_t)snprintf(names + m, names_cap - m, "%s%s", m ? " " : "", known[i].name);
+}
+#else
+typedef int FileIsForX86; /* a file holds at least one declaration */
+#endif

@@ -1,0 +1,4 @@
+/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+#pragma once
+char *getenv(const char *name);
+int mkostemp(char *path, int flags);

@@ -1,0 +1,17 @@
+/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+#pragma once
+#include <sys/types.h>
+
+enum {
+  PROT_READ = 1,
+  PROT_WRITE = 2,
+  MAP_PRIVATE = 2,
+  MAP_FIXED = 0x10,
+  MAP_NORESERVE = 0x40,
+  MAP_ANONYMOUS = 0x1000
+};
+
+#define MAP_FAILED ((void *)-1)
+void *mmap(void *at, size_t n, int prot, int flags, int fd, off_t offset);
+int munmap(void *p, size_t n);
+int mprotect(void *p, size_t n, int prot);

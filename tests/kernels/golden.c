@@ -256,6 +256,16 @@ static void softmax_want(Values *w) {
     softmax_of(w[0] + i * 8, 8);
 }
 
+/* Rows that several warps of a block share. */
+static int softmax_warps(TgContext *ctx, TgTensor **out) { OUT(tg_softmax(IN(1, 2, 150))); }
+
+static void softmax_warps_want(Values *w) {
+  for (int i = 0; i < 300; i++)
+    w[0][i] = in(1, i);
+  for (int i = 0; i < 2; i++)
+    softmax_of(w[0] + i * 150, 150);
+}
+
 static int layer_norm(TgContext *ctx, TgTensor **out) {
   OUT(tg_layer_norm(IN(1, 4, 32), .weight = IN(2, 32), .bias = IN(3, 32)));
 }
@@ -473,6 +483,7 @@ const Golden golden_programs[] = {ROW(broadcast, 0),
                                   ROW(conv2d, 0),
                                   ROW(max_pool, 0),
                                   ROW(softmax, 1e-6),
+                                  ROW(softmax_warps, 1e-6),
                                   ROW(layer_norm, 5e-6),
                                   ROW(cross_entropy, 1e-6),
                                   ROW(attention, 2e-6),

@@ -1,0 +1,104 @@
+/* r_2_150, CUDA, grid 2 1 1 of blocks 128 1 1, opts LOCAL r1 128, GROUP r2 128, GROUP r3 128 */
+extern "C" __global__ void __launch_bounds__(128) r_2_150(f32 *__restrict__ p0, const f32 *__restrict__ p1) {
+  f32 acc0 = (-f32_bits(0x7f800000u));
+  i32 v0 = (i32)threadIdx.x;   /* < 128 */
+  i32 v1 = (i32)blockIdx.x;   /* < 2 */
+  i32 v2 = v1 * 150;
+  for (i32 r8 = 0; r8 < 2; r8++) {
+    f32 v3 = acc0;
+    i32 v4 = r8 * 128;
+    i32 v5 = v0 + v4;
+    u8 v6 = v5 < 150;
+    i32 v7 = v5 + v2;
+    f32 v8 = v6 ? p1[v7] : 0;
+    f32 v9 = v6 ? v8 : (-f32_bits(0x7f800000u));
+    f32 v10 = v3 > v9 || v3 != v3 ? v3 : v9;
+    acc0 = v10;
+  }
+  f32 v11 = acc0;
+  f32 v12 = __shfl_xor_sync(0xffffffffu, v11, 16);
+  f32 v13 = v11 > v12 || v11 != v11 ? v11 : v12;
+  acc0 = v13;
+  f32 v14 = __shfl_xor_sync(0xffffffffu, v13, 8);
+  f32 v15 = v13 > v14 || v13 != v13 ? v13 : v14;
+  acc0 = v15;
+  f32 v16 = __shfl_xor_sync(0xffffffffu, v15, 4);
+  f32 v17 = v15 > v16 || v15 != v15 ? v15 : v16;
+  acc0 = v17;
+  f32 v18 = __shfl_xor_sync(0xffffffffu, v17, 2);
+  f32 v19 = v17 > v18 || v17 != v17 ? v17 : v18;
+  acc0 = v19;
+  f32 v20 = __shfl_xor_sync(0xffffffffu, v19, 1);
+  f32 v21 = v19 > v20 || v19 != v19 ? v19 : v20;
+  acc0 = v21;
+  __shared__ __attribute__((aligned(16))) f32 l0[4];
+  i32 v22 = (i32)(v0 >> 5);
+  i32 v23 = v0 & 31;
+  u8 v24 = v23 < 1;
+  if (v24) l0[v22] = v21;
+  __syncthreads();
+  i32 v25 = v0 & 3;
+  f32 v26 = l0[v25];
+  acc0 = v26;
+  f32 v27 = __shfl_xor_sync(0xffffffffu, v26, 2);
+  f32 v28 = v26 > v27 || v26 != v26 ? v26 : v27;
+  acc0 = v28;
+  f32 v29 = __shfl_xor_sync(0xffffffffu, v28, 1);
+  f32 v30 = v28 > v29 || v28 != v28 ? v28 : v29;
+  acc0 = v30;
+  f32 acc1 = 0.0f;
+  i32 v31 = v0 + v2;
+  f32 v32 = p1[v31];
+  f32 v33 = v32 - v30;
+  f32 v34 = exp_f32(v33);
+  f32 v35 = 0.0f + v34;
+  acc1 = v35;
+  __shared__ __attribute__((aligned(16))) f32 l1[150];
+  l1[v0] = v34;
+  u8 v36 = v0 < 22;
+  i32 v37 = v31 + 128;
+  f32 v38 = v36 ? p1[v37] : 0;
+  f32 v39 = v38 - v30;
+  f32 v40 = exp_f32(v39);
+  f32 v41 = v36 ? v40 : 0.0f;
+  f32 v42 = v35 + v41;
+  acc1 = v42;
+  i32 v43 = v0 + 128;
+  if (v36) l1[v43] = v40;
+  f32 v44 = __shfl_xor_sync(0xffffffffu, v42, 16);
+  f32 v45 = v42 + v44;
+  acc1 = v45;
+  f32 v46 = __shfl_xor_sync(0xffffffffu, v45, 8);
+  f32 v47 = v45 + v46;
+  acc1 = v47;
+  f32 v48 = __shfl_xor_sync(0xffffffffu, v47, 4);
+  f32 v49 = v47 + v48;
+  acc1 = v49;
+  f32 v50 = __shfl_xor_sync(0xffffffffu, v49, 2);
+  f32 v51 = v49 + v50;
+  acc1 = v51;
+  f32 v52 = __shfl_xor_sync(0xffffffffu, v51, 1);
+  f32 v53 = v51 + v52;
+  acc1 = v53;
+  __shared__ __attribute__((aligned(16))) f32 l2[4];
+  if (v24) l2[v22] = v53;
+  __syncthreads();
+  f32 v54 = l2[v25];
+  acc1 = v54;
+  f32 v55 = __shfl_xor_sync(0xffffffffu, v54, 2);
+  f32 v56 = v54 + v55;
+  acc1 = v56;
+  f32 v57 = __shfl_xor_sync(0xffffffffu, v56, 1);
+  f32 v58 = v56 + v57;
+  acc1 = v58;
+  f32 v59 = acc1;
+  for (i32 r4 = 0; r4 < 2; r4++) {
+    i32 v60 = r4 * 128;
+    i32 v61 = v60 + v0;
+    i32 v62 = v61 + v2;
+    u8 v63 = v61 < 150;
+    f32 v64 = v63 ? l1[v61] : 0;
+    f32 v65 = v64 / v59;
+    if (v63) p0[v62] = v65;
+  }
+}

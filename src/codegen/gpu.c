@@ -7,6 +7,7 @@
  * length. What STAGE copies (LOCAL loops `of block`) is dealt to all threads. Nothing here branches: what
  * lies past an end is gated, so every thread of a block meets every barrier. */
 #include "codegen/gpu.h"
+#include "codegen/heuristic.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -443,9 +444,7 @@ static bool memory_fits(Kernel *k, UOp *body) {
   return false;
 }
 
-static bool
-block_axes(Grid *g,
-           UOp *const *local) { /* the last axis is x: neighbours in memory are neighbours in a warp */
+static bool block_axes(Grid *g, UOp *const *local) {
   for (int d = 0; d < g->nlocal; d++) {
     int dim = g->nlocal - 1 - d;
     g->thread[d] = special(g->k, g->extent[d], dim, true);
@@ -453,6 +452,35 @@ block_axes(Grid *g,
     if (!g->thread[d] || (d != g->inner && !becomes(g, local[d], g->thread[d]))) return false;
   }
   return true;
+}
+
+/* Whether neighbours along thread axis `lane` of the grid, and nowhere along the inner axis, are neighbours
+ * in memory: a reduction across rows. */
+static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
+  UOpVec order = {0};
+  bool along_lane = false, along_inner = false;
+  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *x = order.at[i];
+    if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
+    along_lane |= stride_of(k, x, lane) == 1;
+    for (size_t j = 0; j < order.len; j++)
+      if (is_a(order.at[j], AXIS_LOCAL) && !is_shared(order.at[j]))
+        along_inner |= stride_of(k, x, order.at[j]->src[0]) == 1;
+  }
+  vec_free(k->mem, &order);
+  return ok && along_lane && !along_inner;
+}
+
+/* The last axis is x, whose neighbours are neighbours in a warp: the inner one, unless it goes across rows.
+ */
+static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
+  int64_t extent = inner->src[0]->src[0]->arg.v.i;
+  bool across = g->nlocal == 1 && goes_across(g->k, body, local[0]);
+  g->inner = across ? 0 : g->nlocal;
+  if (across) g->extent[1] = g->extent[0], local[1] = local[0];
+  g->extent[g->inner] = extent;
+  g->nlocal++;
 }
 
 bool gpu_dims(Kernel *k) {
@@ -476,7 +504,7 @@ bool gpu_dims(Kernel *k) {
       uop_new(k->st, OPS_SINK, DT_VOID, 1, u->nsrc - (u->op == OPS_LOOP), u->src + (u->op == OPS_LOOP), ARG0);
   UOp *inner = body ? inner_local(body) : NULL;
   bool ok = body != NULL && !(inner && g.nlocal == 3);
-  if (ok && inner) g.inner = g.nlocal, g.extent[g.nlocal++] = inner->src[0]->src[0]->arg.v.i;
+  if (ok && inner) place_inner(&g, body, inner, local);
   ok = ok && block_axes(&g, local) && grid_indices(&g, ngrid, grid);
   UOpVec out = {0};
   if (ok && (inner || has_shared(body))) {

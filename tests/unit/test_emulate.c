@@ -874,7 +874,7 @@ static void test_joins(void **state) {
 static void test_damaged(void **state) {
   (void)state;
   checked.damage = true;
-  run_goldens("softmax_warps attention cross_entropy matmul_tiles");
+  run_goldens("sum_warps attention cross_entropy matmul_tiles");
   run_lists();
   checked.damage = false;
   print_message("%d faults in kernels of the renderer, %d not seen\n", checked.damaged, checked.missed);

@@ -6,18 +6,10 @@
  * their own; LOCAL loops inside it (rows, reductions) share the next axis, so all of them have the same
  * length. What STAGE copies (LOCAL loops `of block`) is dealt to all threads. Nothing here branches: what
  * lies past an end is gated, so every thread of a block meets every barrier. */
-#include "codegen/nest.h"
+#include "codegen/gpu.h"
+#include "codegen/heuristic.h"
 #include <stdio.h>
 #include <string.h>
-
-typedef struct Grid {
-  Kernel *k;
-  int nlocal;
-  int64_t extent[3];
-  UOp *thread[3];
-  UOpVec from, to; /* ranges and the indices that they become */
-  int inner;       /* the axis of inner LOCAL loops, or -1 */
-} Grid;
 
 static UOp *special(Kernel *k, int64_t extent, int dim, bool local) {
   UOp *n = uop_index_const(k->st, extent);
@@ -36,58 +28,6 @@ static bool is_a(const UOp *u, AxisType t) {
 
 static bool becomes(Grid *g, UOp *range, UOp *index) {
   return index && vec_push(g->k->mem, &g->from, range) && vec_push(g->k->mem, &g->to, index);
-}
-
-/* ---- reductions over the threads of a block */
-static UOp *flat_thread(Grid *g, int64_t *all, int64_t *step) { /* step: of the inner axis in it */
-  UOp *at = num(g->k, 0);
-  *all = 1;
-  for (int d = g->nlocal - 1; d >= 0; d--) {
-    if (d == g->inner) *step = *all;
-    at = ix(g->k, OPS_ADD, at, ix(g->k, OPS_MUL, g->thread[d], num(g->k, *all)));
-    *all *= g->extent[d];
-  }
-  return at;
-}
-
-static UOp *gated_at(Kernel *k, UOp *mem, UOp *at, UOp *gate) {
-  return gate ? UNEW(k->st, OPS_INDEX, (DType)mem->dtype, 1, ((Arg){.i = 1}), mem, at, gate) : NULL;
-}
-
-/* Partial values of the threads along the inner axis, in the register that acc steps, become one in all of
- * them, by halves: h threads take what the next h hold, then h/2. */
-static bool block_reduce(Grid *g, const UOp *acc, UOpVec *out) {
-  Kernel *k = g->k;
-  UOp *x = acc->src[0], *list[MAX_LIST], *at_list = num(k, 0);
-  Ops op = (Ops)acc->arg.reduce.op;
-  int n = 0;
-  int64_t all, step = 1, apart = 1, threads = g->extent[g->inner], half = 1;
-  for (int i = 2; i < acc->nsrc;
-       i++) { /* each value of the ranges that the register is apart for has its own */
-    UOp *r = acc->src[i];
-    if (!depends(k, x, r)) continue;
-    list[n++] = r;
-    at_list = ix(k, OPS_ADD, ix(k, OPS_MUL, at_list, r->src[0]), r), apart *= r->src[0]->arg.v.i;
-  }
-  UOp *at = flat_thread(g, &all, &step);
-  at = ix(k, OPS_ADD, ix(k, OPS_MUL, at_list, num(k, all)), at);
-  UOp *mem = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)x->dtype, 1, 0, NULL,
-                     (Arg){.param = {all * apart, k->next_local++}});
-  UOp *mine = at ? UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ARG0, mem, at) : NULL,
-      *s = write_new(k, mine, x, n, list);
-  if (!s || !vec_push(k->mem, out, s)) return false;
-  while (half * 2 < threads)
-    half *= 2;
-  for (int64_t h = half; threads > 1 && h >= 1; h /= 2) {
-    UOp *gate = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, TG_MIN(h, threads - h)));
-    UOp *near = gated_at(k, mem, at, gate),
-        *far = gated_at(k, mem, ix(k, OPS_ADD, at, num(k, h * step)), gate);
-    s = near && far ? write_new(k, near, uop_alu2(k->st, op, near, far), n, list) : NULL;
-    if (!s || !vec_push(k->mem, out, s)) return false;
-  }
-  UOp *first = ix(k, OPS_SUB, at, ix(k, OPS_MUL, g->thread[g->inner], num(k, step)));
-  s = first ? write_new(k, x, UNEW(k->st, OPS_INDEX, (DType)x->dtype, 1, ARG0, mem, first), n, list) : NULL;
-  return s && vec_push(k->mem, out, s);
 }
 
 static bool begins_in(const UOp *u, const UOp *reg) {
@@ -112,7 +52,7 @@ static bool share_turns(Grid *g, const UOp *u, UOpVec *out) {
   Kernel *k = g->k;
   UOp *r = u->src[0], *store = u->src[1];
   int64_t all, step, size = r->src[0]->arg.v.i;
-  UOp *thread = flat_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *turn = num(k, 0);
+  UOp *thread = grid_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *turn = num(k, 0);
   if (size > all) turn = kernel_range(k, n, AXIS_LOOP, NULL), turn = range_marked(k, turn, LOCAL_OF_BLOCK);
   UOp *at = turn ? ix(k, OPS_ADD, ix(k, OPS_MUL, turn, num(k, all)), thread) : NULL;
   UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
@@ -225,30 +165,74 @@ static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &reg, &mine) : NULL;
 }
 
+static bool expression_has(Kernel *k, UOp *e, const UOp *reg) {
+  UOpVec order = {0};
+  bool has = !uop_toposort(k->st, k->mem, &e, 1, &order); /* out of memory: say the worst */
+  for (size_t i = 0; !has && i < order.len; i++)
+    has = order.at[i] == reg;
+  vec_free(k->mem, &order);
+  return has;
+}
+
+/* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
+static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
+  if (is_loop(u)) {
+    if (expression_has(k, u->src[0]->src[0], reg)) return true;
+    for (int i = 1; i < u->nsrc; i++)
+      if (needs(k, u->src[i], reg)) return true;
+    return false;
+  }
+  if (u->op != OPS_STORE && u->op != OPS_ACC) return false;
+  if (u->op == OPS_STORE && stored_in(u) == reg) return true;
+  for (int i = 1; i < u->src[0]->nsrc; i++)
+    if (expression_has(k, u->src[0]->src[i], reg)) return true;
+  return expression_has(k, u->src[1], reg);
+}
+
+/* Whether statement i of a body is followed by another whose threads each step reg, before anyone needs what
+ * it holds: what they have is joined there. */
+static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
+  for (int j = i + 1; j < body->nsrc; j++) {
+    UOpVec steps = {0};
+    UOp *u = body->src[j];
+    bool ok = dealt_steps(g, u, NULL, &steps), all = false;
+    for (size_t s = 0; s < steps.len; s++)
+      all |= stored_in(steps.at[s]) == reg;
+    vec_free(g->k->mem, &steps);
+    if (!ok || needs(g->k, u, reg)) return false;
+    if (all) return true;
+    if (steps_in(u, reg)) return false;
+  }
+  return false;
+}
+
 /* The statements of a LOOP or SINK. After the loop of a reduction that stands beside the beginning of its
  * register, the threads join what they have. */
 static bool dealt_body(Grid *g, UOp *u, bool inside, UOpVec *out) {
   Kernel *k = g->k;
-  UOpVec steps = {0}, after = {0};
+  UOpVec steps = {0}, after = {0}, open = {0}; /* open: registers that are still to be joined */
   bool ok = true, stepped;
   for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
     UOp *s = u->src[i];
     steps.len = after.len = 0;
     ok = dealt_steps(g, s, NULL, &steps);
     for (size_t j = 0; ok && j < steps.len; j++) {
-      UOp *then = NULL;
-      if (starts_before(u, i, stored_in(steps.at[j]), &stepped) && stepped)
+      UOp *then = NULL, *reg = stored_in(steps.at[j]);
+      if (!vec_has(&open, reg) && starts_before(u, i, reg, &stepped) && stepped)
         ok = (s = apart(g, s, &steps.at[j], &then, out)) != NULL;
       ok = ok && vec_push(k->mem, &after, then);
     }
     ok = ok && dealt(g, s, inside, out);
     for (size_t j = 0; ok && j < steps.len; j++) {
-      if (after.at[j] || starts_before(u, i, stored_in(steps.at[j]), &stepped))
-        ok = block_reduce(g, steps.at[j], out);
+      const UOp *reg = stored_in(steps.at[j]);
+      if (!after.at[j] && starts_before(u, i, reg, &stepped) && joins_later(g, u, i, reg))
+        ok = vec_push(k->mem, &open, (UOp *)reg);
+      else if (after.at[j] || starts_before(u, i, reg, &stepped))
+        ok = threads_join(g, steps.at[j], out);
       ok = ok && (!after.at[j] || vec_push(k->mem, out, after.at[j]));
     }
   }
-  vec_free(k->mem, &steps), vec_free(k->mem, &after);
+  vec_free(k->mem, &steps), vec_free(k->mem, &after), vec_free(k->mem, &open);
   return ok;
 }
 
@@ -270,10 +254,10 @@ static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
 
 /* ---- barriers */
 typedef struct Touched {
-  UOpVec reads, writes; /* memory that threads share: local, and buffers that the kernel writes */
+  UOpVec reads, writes; /* an INDEX each, of memory that threads share: local, and buffers */
 } Touched;
 
-static bool touch(Kernel *k, UOpVec *v, UOp *m) { return vec_has(v, m) || vec_push(k->mem, v, m); }
+static bool touch(Kernel *k, UOpVec *v, UOp *x) { return vec_has(v, x) || vec_push(k->mem, v, x); }
 
 static bool touched(Kernel *k, UOp *u, Touched *t) {
   if (u->op == OPS_LOOP) {
@@ -287,16 +271,30 @@ static bool touched(Kernel *k, UOp *u, Touched *t) {
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *x = order.at[i];
     bool shared = x->op == OPS_INDEX && x != u->src[0] && memory_of(x)->op != OPS_DEFINE_REG;
-    if (shared) ok = touch(k, &t->reads, memory_of(x));
+    if (shared) ok = touch(k, &t->reads, x);
   }
   vec_free(k->mem, &order);
-  return ok && (stored_in(u)->op == OPS_DEFINE_REG || touch(k, &t->writes, stored_in(u)));
+  return ok && (stored_in(u)->op == OPS_DEFINE_REG || touch(k, &t->writes, u->src[0]));
+}
+
+/* Whether two accesses may be of one element, by the bounds of their indices. */
+static bool may_meet(const UOp *x, const UOp *y) {
+  if (memory_of(x) != memory_of(y)) return false;
+  for (int i = 1; i <= index_naxes(x) && i <= index_naxes(y); i++)
+    if (x->src[i]->vmax < y->src[i]->vmin || y->src[i]->vmax < x->src[i]->vmin) return false;
+  return true;
 }
 
 static bool meet(const UOpVec *a, const UOpVec *b) {
   for (size_t i = 0; i < a->len; i++)
-    if (vec_has(b, a->at[i])) return true;
+    for (size_t j = 0; j < b->len; j++)
+      if (may_meet(a->at[i], b->at[j])) return true;
   return false;
+}
+
+static bool meet_in_order(const Touched *first, const Touched *then) {
+  return meet(&then->reads, &first->writes) || meet(&then->writes, &first->reads) ||
+         meet(&then->writes, &first->writes);
 }
 
 static void forget(Kernel *k, Touched *t) { vec_free(k->mem, &t->reads), vec_free(k->mem, &t->writes); }
@@ -306,43 +304,87 @@ static bool barrier_put(Kernel *k, UOpVec *out) {
   return b && vec_push(k->mem, out, b);
 }
 
-static bool is_local(const UOp *m) { return m->op == OPS_DEFINE_LOCAL; }
+/* What a sequence of statements touches before its first barrier and after its last. */
+typedef struct Span {
+  Touched head, tail;
+  bool fenced; /* a barrier stands in it, and is passed whenever the sequence is */
+} Span;
+
+static void span_free(Kernel *k, Span *s) { forget(k, &s->head), forget(k, &s->tail); }
+
+static bool touch_all(Kernel *k, Touched *to, const Touched *from) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < from->reads.len; i++)
+    ok = touch(k, &to->reads, from->reads.at[i]);
+  for (size_t i = 0; ok && i < from->writes.len; i++)
+    ok = touch(k, &to->writes, from->writes.at[i]);
+  return ok;
+}
+
+static bool fence(Kernel *k, Span *s, UOpVec *out) {
+  s->fenced = true, forget(k, &s->tail);
+  return barrier_put(k, out);
+}
+
+/* `next` stands after what `s` is of; where it is a loop, it may have no turn. */
+static bool follow(Kernel *k, Span *s, const Span *next, bool surely) {
+  bool fenced = surely && next->fenced, ok = s->fenced || touch_all(k, &s->head, &next->head);
+  if (fenced) forget(k, &s->tail), s->fenced = true;
+  return ok && touch_all(k, &s->tail, &next->tail);
+}
+
+/* Of a loop of the kernel: buffers are written once, by the thread that is alone with its element, so no turn
+ * has to wait for who touched one before. */
+static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
+  bool ok = true;
+  for (size_t i = 0; ok && i < from->len; i++)
+    if (memory_of(from->at[i])->op == OPS_DEFINE_LOCAL) ok = touch(k, to, from->at[i]);
+  return ok;
+}
+
+/* Whether a turn has to wait for the end of the one before it. */
+static bool turns_meet(Kernel *k, const Span *turn, bool *is) {
+  Touched end = {0};
+  bool ok = local_alone(k, &turn->tail.reads, &end.reads) && local_alone(k, &turn->tail.writes, &end.writes);
+  *is = ok && meet_in_order(&end, &turn->head);
+  forget(k, &end);
+  return ok;
+}
+
+static bool has_turn(const UOp *loop) { return loop->src[0]->src[0]->vmin > 0; }
 
 /* A statement waits where it reads what others wrote, or writes what they may still read: all that was
- * touched since the last barrier. A loop that writes local memory begins each turn with one. Buffers are
- * written once, by the thread that is alone with its element: only who reads others' elements before has to
- * be waited for. */
-static UOp *with_barriers(Kernel *k, UOp *u) {
-  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
-  Touched since = {0};
-  UOpVec src = {0};
-  bool ok = u->op == OPS_SINK || vec_push(k->mem, &src, u->src[0]), fills = false;
-  if (u->op == OPS_LOOP) {
-    Touched all = {0};
-    ok = ok && touched(k, u, &all);
-    for (size_t i = 0; i < all.writes.len; i++)
-      fills |= is_local(all.writes.at[i]);
-    forget(k, &all);
-    if (fills && !is_shared(u)) ok = ok && barrier_put(k, &src);
+ * touched since the last barrier. A loop whose turns meet in local memory begins each with one. */
+static UOp *with_barriers(Kernel *k, UOp *u, Span *all) {
+  if (!is_loop(u) && u->op != OPS_SINK)
+    return touched(k, u, &all->head) && touch_all(k, &all->tail, &all->head) ? u : NULL;
+  UOpVec src = {0}, body = {0};
+  bool ok = u->op == OPS_SINK || vec_push(k->mem, &src, u->src[0]), again = false;
+  for (int i = is_loop(u); ok && i < u->nsrc; i++) {
+    Span next = {0};
+    UOp *s = with_barriers(k, u->src[i], &next);
+    ok = s != NULL;
+    if (ok && meet_in_order(&all->tail, &next.head)) ok = fence(k, all, &body);
+    ok = ok && vec_push(k->mem, &body, s) && follow(k, all, &next, !is_loop(s) || has_turn(s));
+    span_free(k, &next);
   }
-  for (int i = u->op == OPS_LOOP; ok && i < u->nsrc; i++) {
-    Touched t = {0};
-    UOp *s = u->src[i];
-    ok = touched(k, s, &t);
-    if (ok &&
-        (meet(&t.reads, &since.writes) || meet(&t.writes, &since.reads) || meet(&t.writes, &since.writes)))
-      ok = barrier_put(k, &src), forget(k, &since);
-    s = with_barriers(k, s);
-    ok = ok && s && vec_push(k->mem, &src, s);
-    for (size_t r = 0; ok && r < t.reads.len; r++)
-      ok = touch(k, &since.reads, t.reads.at[r]);
-    for (size_t w = 0; ok && w < t.writes.len; w++)
-      ok = touch(k, &since.writes, t.writes.at[w]);
-    forget(k, &t);
+  if (ok && is_loop(u) && !is_shared(u)) ok = turns_meet(k, all, &again);
+  if (again) {
+    ok = barrier_put(k, &src);
+    forget(k, &all->head), all->fenced = true;
   }
-  forget(k, &since);
+  for (size_t i = 0; ok && i < body.len; i++)
+    ok = vec_push(k->mem, &src, body.at[i]);
   UOp *r = ok ? uop_new(k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
-  vec_free(k->mem, &src);
+  vec_free(k->mem, &src), vec_free(k->mem, &body);
+  return r;
+}
+
+/* Barriers of a whole kernel. */
+static UOp *barriers(Kernel *k, UOp *sink) {
+  Span all = {0};
+  UOp *r = with_barriers(k, sink, &all);
+  span_free(k, &all);
   return r;
 }
 
@@ -402,9 +444,7 @@ static bool memory_fits(Kernel *k, UOp *body) {
   return false;
 }
 
-static bool
-block_axes(Grid *g,
-           UOp *const *local) { /* the last axis is x: neighbours in memory are neighbours in a warp */
+static bool block_axes(Grid *g, UOp *const *local) {
   for (int d = 0; d < g->nlocal; d++) {
     int dim = g->nlocal - 1 - d;
     g->thread[d] = special(g->k, g->extent[d], dim, true);
@@ -412,6 +452,35 @@ block_axes(Grid *g,
     if (!g->thread[d] || (d != g->inner && !becomes(g, local[d], g->thread[d]))) return false;
   }
   return true;
+}
+
+/* Whether neighbours along thread axis `lane` of the grid, and nowhere along the inner axis, are neighbours
+ * in memory: a reduction across rows. */
+static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
+  UOpVec order = {0};
+  bool along_lane = false, along_inner = false;
+  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    const UOp *x = order.at[i];
+    if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
+    along_lane |= stride_of(k, x, lane) == 1;
+    for (size_t j = 0; j < order.len; j++)
+      if (is_a(order.at[j], AXIS_LOCAL) && !is_shared(order.at[j]))
+        along_inner |= stride_of(k, x, order.at[j]->src[0]) == 1;
+  }
+  vec_free(k->mem, &order);
+  return ok && along_lane && !along_inner;
+}
+
+/* The last axis is x, whose neighbours are neighbours in a warp: the inner one, unless it goes across rows.
+ */
+static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
+  int64_t extent = inner->src[0]->src[0]->arg.v.i;
+  bool across = g->nlocal == 1 && goes_across(g->k, body, local[0]);
+  g->inner = across ? 0 : g->nlocal;
+  if (across) g->extent[1] = g->extent[0], local[1] = local[0];
+  g->extent[g->inner] = extent;
+  g->nlocal++;
 }
 
 bool gpu_dims(Kernel *k) {
@@ -435,13 +504,13 @@ bool gpu_dims(Kernel *k) {
       uop_new(k->st, OPS_SINK, DT_VOID, 1, u->nsrc - (u->op == OPS_LOOP), u->src + (u->op == OPS_LOOP), ARG0);
   UOp *inner = body ? inner_local(body) : NULL;
   bool ok = body != NULL && !(inner && g.nlocal == 3);
-  if (ok && inner) g.inner = g.nlocal, g.extent[g.nlocal++] = inner->src[0]->src[0]->arg.v.i;
+  if (ok && inner) place_inner(&g, body, inner, local);
   ok = ok && block_axes(&g, local) && grid_indices(&g, ngrid, grid);
   UOpVec out = {0};
   if (ok && (inner || has_shared(body))) {
     ok = dealt_body(&g, body, false, &out);
     body = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
-    body = body ? with_barriers(k, body) : NULL;
+    body = body ? barriers(k, body) : NULL;
   }
   ok = ok && body && memory_fits(k, body);
   body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;

@@ -2,12 +2,19 @@
  * reads and writes (heuristic.h). Out: a list of opts.
  *
  * A kernel with rows, or with long reductions and few results: a block per result, its threads along the
- * rows. Else a block for a tile of a contraction (tiles.c); or a thread per result, or per register tile of
- * them where a load can be used again. */
+ * rows; a warp, where there are more results but fewer than threads. Else a block for a tile of a contraction
+ * (tiles.c); or a thread per result, or per register tile of them where a load can be used again. */
 #include "codegen/cost.h"
 #include "codegen/heuristic.h"
 
-enum { MOST_THREADS = 256, LEAST_ROW = 32, FEW_RESULTS = 4096, WARP = 32, LEAST_BLOCK = 128 };
+enum {
+  MOST_THREADS = 256,
+  LEAST_ROW = 32,
+  MOST_OF_ROW = 16,
+  FEW_RESULTS = 4096,
+  WARP = 32,
+  LEAST_BLOCK = 128
+};
 
 static int64_t power_below(int64_t n, int64_t most) {
   int64_t p = 1;
@@ -24,15 +31,19 @@ static int64_t longest_inside(const Info *f) {
   return longest;
 }
 
-static bool has_rows(const Kernel *k, const Info *f) {
+static double results_of(const Info *f) {
   double grid = 1;
-  bool inner = false; /* outputs with loops of their own */
-  for (int i = 0; i < f->nr; i++) {
+  for (int i = 0; i < f->nr; i++)
     if (f->r[i].grid) grid *= (double)f->r[i].n;
+  return grid;
+}
+
+static bool has_rows(const Kernel *k, const Info *f) {
+  bool inner = false; /* outputs with loops of their own */
+  for (int i = 0; i < f->nr; i++)
     for (int j = 0; j < k->sink->nsrc; j++)
       inner |= store_has(k->sink->src[j], f->r[i].r) && !f->r[i].grid;
-  }
-  return longest_inside(f) >= LEAST_ROW && (f->fills.len || grid < FEW_RESULTS || inner);
+  return longest_inside(f) >= LEAST_ROW && (f->fills.len || results_of(f) < FEW_RESULTS || inner);
 }
 
 static bool stores_follow(Kernel *k, UOp *r) { /* neighbours along r are neighbours in all outputs */
@@ -91,8 +102,27 @@ static const RInfo *deal_loop(const Info *f, const UOp *nest, int64_t threads, u
   return here ? best : NULL;
 }
 
+/* Threads that a row can have before all cores are busy: a warp at least. Rows in shared memory take the room
+ * of others, so long ones have more. */
+static int64_t threads_of_row(const Kernel *k, const Info *f) {
+  const Target *t = k->opt->target;
+  double each = (double)t->cores * t->threads / results_of(f);
+  int64_t most = results_of(f) < FEW_RESULTS ? MOST_THREADS : (int64_t)TG_MIN(each, MOST_THREADS);
+  if (f->fills.len) most = TG_MAX(most, longest_inside(f) / MOST_OF_ROW);
+  return power_below(longest_inside(f), TG_MIN(TG_MAX(most, WARP), MOST_THREADS));
+}
+
+/* Long reductions, and fewer results than threads, with nothing that a register tile would use again. */
+static bool short_of_threads(Kernel *k, const Info *f) {
+  const Target *t = k->opt->target;
+  bool reused = false;
+  for (int i = 0; i < f->nr; i++)
+    reused |= f->r[i].grid && f->r[i].n > 1 && reused_along(k, f, f->r[i].r);
+  return !reused && longest_inside(f) >= LEAST_ROW && results_of(f) < (double)t->cores * t->threads;
+}
+
 static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
-  int64_t threads = power_below(longest_inside(f), MOST_THREADS);
+  int64_t threads = threads_of_row(k, f);
   const RInfo *column = column_of(k, f);
   UOpVec nests = {0};
   uint64_t dealt = 0;
@@ -160,6 +190,7 @@ bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   bool chosen = false, ok = info_get(k, &f), rows = ok && has_rows(k, &f);
   if (ok && !rows) ok = choose_tiles(k, &f, out, &chosen);
+  if (ok && !rows && !chosen) rows = short_of_threads(k, &f);
   if (ok && !chosen) ok = rows ? block_per_row(k, &f, out) : thread_per_result(k, &f, out);
   info_free(k, &f);
   return ok;

@@ -205,6 +205,25 @@ static void render_exchange(C *c, const UOp *u, int id) {
   str_put(&c->body, ");\n");
 }
 
+/* What a value is in another thread of the warp, lane by lane. C makes an int of a narrow number, which
+ * braces do not take back. */
+static void render_shuffle(C *c, const UOp *u, int id) {
+  if (!c->lang->shuffle) {
+    cs_fail(c, u, "no warps here");
+    return;
+  }
+  const char *form = dtype_size((DType)u->dtype) > 4 ? c->lang->shuffle_wide : c->lang->shuffle;
+  const char *type = cs_scalar[cs_storage((DType)u->dtype)];
+  cs_put(c, "%s v%d = ", cs_type(c, (DType)u->dtype, u->lanes), id);
+  if (u->lanes > 1) cs_put(c, "%s%s", cs_type(c, (DType)u->dtype, u->lanes), c->lang->vec_open);
+  for (int i = 0; i < u->lanes; i++) {
+    if (i) str_put(&c->body, ", ");
+    if (dtype_size((DType)u->dtype) < 4) cs_put(c, "(%s)", type);
+    cs_put(c, form, lane_ref(c, u->src[0], i), (int)u->arg.i);
+  }
+  cs_put(c, "%s;\n", u->lanes > 1 ? c->lang->vec_close : "");
+}
+
 /* Lanes first .. first + n - 1 of a vector. */
 static void render_gep(C *c, const UOp *u, int id) {
   const UOp *x = u->src[0];
@@ -485,6 +504,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
+  case OPS_SHUFFLE: render_shuffle(c, u, id); break;
   case OPS_BARRIER:
     if (c->lang->barrier)
       cs_put(c, "%s;\n", c->lang->barrier);

@@ -12,6 +12,8 @@ typedef struct CLang {
   const char *inf32, *nan32, *inf64, *nan64;
   const char *restrict_word; /* between * and the name of a buffer */
   const char *barrier;
+  const char *shuffle,
+      *shuffle_wide; /* %s: a value, %d: how far the thread is that it comes from; of 64 bits */
 } CLang;
 
 /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */

@@ -11,7 +11,9 @@ static const CLang lang = {.name = "CUDA",
                            .nan32 = "f32_bits(0x7fc00000u)",
                            .inf64 = "f64_bits(0x7ff0000000000000ull)",
                            .nan64 = "f64_bits(0x7ff8000000000000ull)",
-                           .barrier = "__syncthreads()"};
+                           .barrier = "__syncthreads()",
+                           .shuffle = "__shfl_xor_sync(0xffffffffu, %s, %d)",
+                           .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)"};
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 

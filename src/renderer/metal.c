@@ -12,7 +12,9 @@ static const CLang lang = {.name = "METAL",
                            .nan32 = "NAN",
                            .inf64 = "INFINITY",
                            .nan64 = "NAN",
-                           .barrier = "threadgroup_barrier(mem_flags::mem_threadgroup)"};
+                           .barrier = "threadgroup_barrier(mem_flags::mem_threadgroup)",
+                           .shuffle = "simd_shuffle_xor(%s, %d)",
+                           .shuffle_wide = "shuffle_wide(%s, %d)"};
 
 static bool render(Str *out, const Linear *lin, TgError *err) {
   for (int i = 0; i < lin->n; i++)
@@ -30,12 +32,15 @@ static void prelude(Str *out) {
   for (size_t i = 0; i < TG_COUNT(vec); i++)
     str_printf(out, "typedef %s %s; typedef %s2 %sx2; typedef %s4 %sx4;\n", vec[i][1], vec[i][0], vec[i][1],
                vec[i][0], vec[i][1], vec[i][0]);
-  str_put(out, "INL u32 u32_bits(f32 x) { return as_type<u32>(x); }\nINL f32 f32_bits(u32 x) { return "
-               "as_type<f32>(x); }\n"
-               "INL f32 sqrt_f32(f32 x) { return precise::sqrt(x); }\nINL f32 fma_f32(f32 a, f32 b, f32 c) { "
-               "return fma(a, b, c); }\n"
-               "#define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }\nMATH(exp2) MATH(log2) "
-               "MATH(exp) MATH(log) MATH(sin) MATH(cos)\n");
+  str_put(out,
+          "INL u32 u32_bits(f32 x) { return as_type<u32>(x); }\nINL f32 f32_bits(u32 x) { return "
+          "as_type<f32>(x); }\n"
+          "INL f32 sqrt_f32(f32 x) { return precise::sqrt(x); }\nINL f32 fma_f32(f32 a, f32 b, f32 c) { "
+          "return fma(a, b, c); }\n"
+          "#define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }\nMATH(exp2) MATH(log2) "
+          "MATH(exp) MATH(log) MATH(sin) MATH(cos)\n"
+          "INL u64 shuffle_wide(u64 x, ushort n) { return as_type<u64>(simd_shuffle_xor(as_type<u32x2>(x), "
+          "n)); }\n");
   str_put(out, cstyle_prelude);
 }
 

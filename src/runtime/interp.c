@@ -3,10 +3,10 @@
  * them.
  *
  * INTERP takes kernels as plain loops. INTERP:C, INTERP:CUDA and INTERP:METAL take what codegen makes for
- * those targets: vectors, tiles, grids. The threads of a block run one after another from barrier to barrier;
- * two of them that touch a cell between the same barriers, one writing, are a race and an error, as are
- * blocks that meet in a cell, threads that stop at different barriers, and reads of local memory never
- * written. */
+ * those targets: vectors, tiles, grids. The threads of a block run one after another from barrier to barrier,
+ * or to a shuffle, where they hand each other values; two of them that touch a cell between the same
+ * barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads that stop at
+ * different places, and reads of local memory never written. */
 #include "runtime/cpu.h"
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +18,8 @@ typedef struct Ins {
   /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
   int dst, nsrc, mem, gate, jump;
   int *src;     /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
-  Scalar value; /* GEP: first lane; VAR: number; RANGE: 1 = thread axis; SPECIAL: axis, + 3 for the grid */
+  Scalar value; /* GEP: first lane; SHUFFLE: how far apart; VAR: number; RANGE: 1 = thread axis; SPECIAL:
+                   axis, + 3 for the grid */
 } Ins;
 
 /* a constant that stands nowhere in the list */
@@ -158,6 +159,11 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
   case OPS_IF:
   case OPS_END:
   case OPS_ENDIF: return flatten_block(f, u, at, in, open, depth);
+  case OPS_SHUFFLE:
+    in->value.i = u->arg.i, in->nsrc = 1;
+    if ((in->src[0] = slot_of(f, u->src[0], u->lanes)) < 0)
+      return refuse(f, u, "operand not defined before, or of other lanes");
+    return TG_OK;
   case OPS_GEP:
     in->value.i = u->arg.i, in->nsrc = 1;
     if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0 || u->arg.i < 0 || u->arg.i + u->lanes > u->src[0]->lanes)
@@ -284,7 +290,7 @@ typedef struct Run {
   int block, epoch, at[6];
 } Run;
 
-/* pc: where it goes on; p->n: it is done */
+/* pc: where it goes on; past p->n: it is done */
 typedef struct Thread {
   Scalar *s;
   int pc, id;
@@ -345,7 +351,7 @@ static TgStatus run_access(Run *r, const Ins *in, Scalar *s, int thread) {
   return TG_OK;
 }
 
-/* Runs a thread to its next barrier, or to its end. */
+/* Runs a thread to its next barrier or shuffle, or to its end. */
 static TgStatus run_thread(Run *r, Thread *t, int tid) {
   const Program *p = r->p;
   Scalar *s = t->s;
@@ -361,6 +367,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_SINK:
     case OPS_DEFINE_REG:
     case OPS_ENDIF: break;
+    case OPS_SHUFFLE:
     case OPS_BARRIER: t->pc = pc + 1; return TG_OK;
     case OPS_SPECIAL: s[in->dst].i = r->at[in->value.i]; break;
     case OPS_VAR: s[in->dst].i = r->vars[in->value.i]; break;
@@ -416,7 +423,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
       }
     }
   }
-  t->pc = p->n;
+  t->pc = p->n + 1;
   return TG_OK;
 }
 
@@ -424,11 +431,24 @@ static void indices(int flat, const int *size, int *at) {
   at[0] = flat % size[0], at[1] = flat / size[0] % size[1], at[2] = flat / size[0] / size[1];
 }
 
+/* All threads have come to a shuffle: each gets what its partner has. It orders no memory. */
+static TgStatus shuffle(Run *r, const Ins *in, Thread *threads, int n) {
+  for (int i = 0; i < n; i++) {
+    int from = i ^ (int)in->value.i;
+    if (from >= n)
+      return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: thread %d of %d takes what %d has",
+                       r->p->name, i, n, from);
+    memcpy(threads[i].s + in->dst, threads[from].s + in->src[0], in->lanes * sizeof *threads->s);
+  }
+  return TG_OK;
+}
+
 static TgStatus run_block(Run *r, Thread *threads, int n) {
   TgStatus st = TG_OK;
   for (int i = 0; i < n; i++)
     threads[i].pc = 0;
-  for (r->epoch = 0; !st; r->epoch++) {
+  r->epoch = 0;
+  while (!st) {
     for (int i = 0; i < n && !st; i++) {
       indices(i, r->p->local, r->at);
       st = run_thread(r, &threads[i], 0);
@@ -437,7 +457,12 @@ static TgStatus run_block(Run *r, Thread *threads, int n) {
                        "INTERP: kernel %s: threads 0 and %d of a block stop at different barriers",
                        r->p->name, i);
     }
-    if (threads[0].pc >= r->p->n) break;
+    if (st || threads[0].pc > r->p->n) break;
+    const Ins *met = &r->p->at[threads[0].pc - 1];
+    if (met->op == OPS_SHUFFLE)
+      st = shuffle(r, met, threads, n);
+    else
+      r->epoch++;
   }
   return st;
 }
@@ -489,7 +514,7 @@ static TgStatus interp_launch(Device *d, const Launch *l) {
     for (int l = 0; l < c->lanes; l++)
       s[c->slot + l] = c->value;
   for (int i = 0; i < p->n; i++)
-    grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER;
+    grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER || p->at[i].op == OPS_SHUFFLE;
   Run r = {.d = d, .p = p, .mem = mem, .vars = l->vars};
   if (grid && !st)
     st = run_grid(&r, s);

@@ -1,17 +1,27 @@
 /* partial.c: reductions that leave cores idle. In: stages with hazards and an order. Out: the same; a long
  * reduction to fewer results, or vectors of results, than there are cores is two stages, one that reduces
  * each part of its first loop and one that reduces those. The number of parts follows from the loop's length,
- * so that machines that split at all round alike.
+ * so that processors that split at all round alike. A GPU has as many parts as keep all of it busy: a block
+ * of threads for each, and several blocks for a core.
  */
 #include "schedule/stage.h"
 #include <math.h>
 #include <string.h>
 
-enum { PARTS = 64, MOST_PARTS = 1024, LEAST_LAUNCHES_WON = 100 };
+enum {
+  PARTS = 64,
+  MOST_PARTS = 1024,
+  LEAST_LAUNCHES_WON = 100,
+  LEAST_GPU_LAUNCHES_WON = 8,
+  BLOCK_THREADS = 256
+};
 
-/* How many parts: the least number from PARTS on that divides n; 0: there is none. */
-static int64_t parts_of(int64_t n) {
-  for (int64_t p = PARTS; p <= TG_MIN(n, MOST_PARTS); p++)
+/* Blocks of a GPU that keep a core busy. */
+static double blocks_of_core(const Target *t) { return TG_MAX((double)t->threads / BLOCK_THREADS, 1); }
+
+/* How many parts: the least number from `least` on that divides n; 0: there is none. */
+static int64_t parts_of(int64_t n, int64_t least) {
+  for (int64_t p = least; p <= TG_MIN(n, MOST_PARTS); p++)
     if (n % p == 0) return p;
   return 0;
 }
@@ -56,15 +66,6 @@ static UOp *sum_of_parts(Sched *s, const Stage *g, int parts_stage, UOp *part) {
   return read ? UNEW(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, g->value->arg, read, part) : NULL;
 }
 
-/* The loops of a reduction are in the order of memory more often than not: the first one that can be split.
- */
-static int loop_to_split(const Stage *g, int64_t *parts) {
-  for (int k = 0; k < g->nred; k++)
-    if (g->red[k]->op == OPS_RANGE && is_counted(g->red[k]) && (*parts = parts_of(range_extent(g->red[k]))))
-      return k;
-  return -1;
-}
-
 /* Whether memory is read in the order of the results: they are lanes then, and cores have a vector each. */
 static bool results_are_lanes(const Stage *g) {
   bool lanes = g->reads.len > 0;
@@ -79,11 +80,31 @@ static bool results_are_lanes(const Stage *g) {
   return lanes;
 }
 
+/* Blocks that the results make on a GPU: one for each, or for a warp of them. */
+static double blocks_of(const Sched *s, const Stage *g) {
+  double results = TG_MAX((double)stage_out_size(g), 1);
+  return results_are_lanes(g) ? ceil(results / s->opt->target->warp) : results;
+}
+
+/* The loops of a reduction are in the order of memory more often than not: the first one that can be split.
+ */
+static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
+  const Target *t = s->opt->target;
+  double blocks = t->cores * blocks_of_core(t) / blocks_of(s, g);
+  int64_t least = t->warp > 1 ? TG_MAX((int64_t)ceil(blocks), 2) : PARTS;
+  for (int k = 0; k < g->nred; k++)
+    if (g->red[k]->op == OPS_RANGE && is_counted(g->red[k]) &&
+        (*parts = parts_of(range_extent(g->red[k]), least)))
+      return k;
+  return -1;
+}
+
 /* Cores that a reduction by itself can occupy. */
 static double cores_of(const Sched *s, const Stage *g) {
   const Target *t = s->opt->target;
   double results = (double)stage_out_size(g);
   if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / t->vec_bytes);
+  if (t->warp > 1) results = blocks_of(s, g) / blocks_of_core(t);
   return TG_MAX(TG_MIN(results, t->cores), 1);
 }
 
@@ -96,7 +117,7 @@ static bool may_split(const Sched *s, const Stage *g) {
 /* The whole and its parts are both priced alone: what it could share with others is the same for both. */
 static bool split(Sched *s, int i) {
   int64_t parts = 0;
-  int k = loop_to_split(stage_at(s, i), &parts), at = (int)s->stages.len;
+  int k = loop_to_split(s, stage_at(s, i), &parts), at = (int)s->stages.len;
   Stage v;
   if (k < 0) return true;
   UOp *own = uop_range(s->st, parts, s->next_range++, AXIS_LOOP), *term = stage_at(s, i)->value->src[0];
@@ -112,7 +133,8 @@ static bool split(Sched *s, int i) {
   if (!g->value || !stage_scan(s, at) || !stage_scan(s, i)) return false;
   if (!vec_push(s->mem, &stage_at(s, at)->readers, i)) return false;
   Cost first = stage_cost(s, at, NULL), last = stage_cost(s, i, NULL);
-  bool pays = whole.us - first.us - last.us > LEAST_LAUNCHES_WON * whole.launch;
+  double launches = s->opt->target->warp > 1 ? LEAST_GPU_LAUNCHES_WON : LEAST_LAUNCHES_WON;
+  bool pays = whole.us - first.us - last.us > launches * whole.launch;
   if (s->opt->explain) {
     str_printf(s->opt->explain, "%s s%d in %lld parts: whole ", pays ? "split" : "no   ", i,
                (long long)parts);

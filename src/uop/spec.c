@@ -413,6 +413,13 @@ static bool check_exchange(Check *c, const UOp *u) {
   return same_type(c, u, u->src[0], "source 0") && same_type(c, u, u->src[1], "source 1");
 }
 
+static bool check_shuffle(Check *c, const UOp *u) {
+  enum { WARP = 32 };
+
+  if (u->arg.i < 1 || u->arg.i >= WARP) return broken(c, u, "%lld threads apart", (long long)u->arg.i);
+  return is_data(c, u) && same_type(c, u, u->src[0], "the source");
+}
+
 /* Elementwise: which operands an op takes. */
 typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
 
@@ -508,6 +515,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_VECTORIZE] = {L | P, 1, check_vectorize},
     [OPS_GEP] = {L | P, 1, check_gep},
     [OPS_EXCHANGE] = {L | P, 2, check_exchange},
+    [OPS_SHUFFLE] = {N | L | P, 1, check_shuffle},
     [OPS_LOOP] = {N | L, 1, check_loop},
     [OPS_ACC] = {N | L, 2, check_acc},
 };

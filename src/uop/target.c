@@ -29,6 +29,7 @@ const Target target_planned = {.name = "8 cores with AVX-512",
                                .vec_bytes = 64,
                                .registers = 32,
                                .warp = 1,
+                               .threads = 1,
                                .tile_rows = 6,
                                .local_bytes = 512 * KB,
                                .launch_us = 0.2};
@@ -39,7 +40,7 @@ const Target target_planned = {.name = "8 cores with AVX-512",
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128,                             \
     .weight = {.exp = 4, .log = 4, .trig = 8, .pow = 16, .threefry = 60, .root = 4}, .vec_bytes = 16,        \
-    .registers = 255, .warp = 32, .tile_rows = 6, .local_bytes = shared, .launch_us = 3                      \
+    .registers = 255, .warp = 32, .threads = 1024, .tile_rows = 6, .local_bytes = shared, .launch_us = 3     \
   }
 const Target target_cuda = GPU("a GPU with CUDA", 48 * KB), target_metal = GPU("a GPU with Metal", 32 * KB);
 

@@ -39,6 +39,8 @@ typedef struct Target {
   int registers;
   /* Threads in step; 1 on a CPU. */
   int warp;
+  /* Of a core, from which on its memory is busy; 1 on a CPU. */
+  int threads;
   /* Of a register tile, from which on loads no longer hold multiplications up. */
   int tile_rows;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */

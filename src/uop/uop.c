@@ -229,6 +229,7 @@ static void set_bounds(UOp *u) {
     break;
   }
   case OPS_GEP:
+  case OPS_SHUFFLE:
   case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
   case OPS_EXCHANGE: blo = TG_MIN(a->vmin, b->vmin), bhi = TG_MAX(a->vmax, b->vmax); break;
   default:

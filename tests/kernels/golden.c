@@ -145,6 +145,17 @@ static void sum_last_want(Values *w) {
   }
 }
 
+/* A row that several warps share. */
+static int sum_warps(TgContext *ctx, TgTensor **out) { OUT(tg_sum(IN(1, 3, 200), .axis = TG_AXES(1))); }
+
+static void sum_warps_want(Values *w) {
+  for (int i = 0; i < 3; i++) {
+    w[0][i] = 0;
+    for (int k = 0; k < 200; k++)
+      w[0][i] += in(1, i * 200 + k);
+  }
+}
+
 static int sum_first(TgContext *ctx, TgTensor **out) { OUT(tg_sum(IN(1, 24, 20), .axis = TG_AXES(0))); }
 
 static void sum_first_want(Values *w) {
@@ -464,6 +475,7 @@ const Golden golden_programs[] = {ROW(broadcast, 0),
                                   ROW(where, 1e-7),
                                   ROW(casts, 0),
                                   ROW(sum_last, 0),
+                                  ROW(sum_warps, 0),
                                   ROW(sum_first, 0),
                                   ROW(max_nan, 0),
                                   ROW(matmul, 0),

@@ -681,7 +681,7 @@ static void damage_all(Damage *d, const Program *p) {
     char shorter[24], store[16];
     long n = strtol(size, NULL, 10);
     snprintf(shorter, sizeof shorter, "%ld", n - 2);
-    damage_add(d, p, size, strcspn(size, "]"), shorter);
+    if (n > 2) damage_add(d, p, size, strcspn(size, "]"), shorter);
     const char *name = size - 1;
     while (name[-1] != ' ')
       name--;
@@ -802,10 +802,21 @@ static void test_symbolic(void **state) {
   tg_close(ctx);
 }
 
-/* Lists of opts that move more into shared memory and into groups of threads. */
-static void test_opts(void **state) {
-  (void)state;
-  static const char *const lists[] = {"GROUP r1 8", "GROUP r1 16,UPCAST r0 2", "LOCAL r0 4,GROUP r1 4"};
+/* Lists of opts that move more into shared memory and into groups of threads: of warps, in part and whole. */
+static void run_lists(void) {
+  static const char *const lists[] = {"GROUP r1 8",
+                                      "GROUP r1 16,UPCAST r0 2",
+                                      "LOCAL r0 4,GROUP r1 4",
+                                      "LOCAL r0 4,GROUP r1 8",
+                                      "GROUP r1 32",
+                                      "LOCAL r0 8,GROUP r1 16",
+                                      "GROUP r1 64",
+                                      "GROUP r1 64,UPCAST r0 4",
+                                      "GROUP r1 60",
+                                      "LOCAL r0 4,GROUP r1 128",
+                                      "LOCAL r0 5,GROUP r1 32",
+                                      "GROUP r1 32,VEC r0 4",
+                                      "GROUP r1 1024"};
   for (size_t i = 0; i < TG_COUNT(lists); i++) {
     setenv("TG_OPTS", lists[i], 1);
     TgContext *ctx = checked_open();
@@ -826,11 +837,45 @@ static void test_opts(void **state) {
   }
 }
 
+static void test_opts(void **state) {
+  (void)state;
+  run_lists();
+}
+
+/* Sums and maxima of rows of each dtype, by one warp and by several. */
+static void test_joins(void **state) {
+  (void)state;
+  static const TgDType types[] = {TG_BOOL, TG_I8,  TG_U8,  TG_I16,  TG_U16, TG_I32, TG_U32,
+                                  TG_I64,  TG_U64, TG_F16, TG_BF16, TG_F32, TG_F64};
+  static const int64_t sizes[] = {40, 300};
+  for (size_t t = 0; t < TG_COUNT(types); t++)
+    for (size_t s = 0; s < TG_COUNT(sizes); s++) {
+      TgContext *ctx = checked_open();
+      float x[3 * 300], most[3], sums[3];
+      for (int i = 0; i < 3 * sizes[s]; i++)
+        x[i] = (float)(i * 7 % 100 == 99);
+      TgTensor *in = tg_cast(tg_from(ctx, x, TG_F32, TG_SHAPE(3, sizes[s])), types[t]);
+      TgTensor *max = tg_cast(tg_max(in, .axis = TG_AXES(1)), TG_F32);
+      TgTensor *sum = tg_cast(tg_sum(in, .axis = TG_AXES(1)), TG_F32);
+      if (tg_read(max, most, sizeof most) || tg_read(sum, sums, sizeof sums)) fail_msg("%s", tg_errmsg(ctx));
+      for (int r = 0; r < 3; r++) {
+        float want = 0;
+        for (int64_t c = 0; c < sizes[s]; c++)
+          want += x[r * sizes[s] + c];
+        assert_true(most[r] == (float)(want > 0));
+        assert_true(sums[r] == want);
+      }
+      assert_int_equal(checked.differences, 0);
+      tg_close(ctx);
+    }
+}
+
 /* What a kernel of the renderer needs its barriers and arrays for. */
 static void test_damaged(void **state) {
   (void)state;
   checked.damage = true;
-  run_goldens("sum_last softmax layer_norm max_nan attention cross_entropy matmul_tiles");
+  run_goldens("sum_warps attention cross_entropy matmul_tiles");
+  run_lists();
   checked.damage = false;
   print_message("%d faults in kernels of the renderer, %d not seen\n", checked.damaged, checked.missed);
   assert_true(checked.damaged > 50);
@@ -884,7 +929,7 @@ int main(void) {
       cmocka_unit_test(test_late),     cmocka_unit_test(test_patience), cmocka_unit_test(test_refused),
       cmocka_unit_test(test_scan),     cmocka_unit_test(test_failures), cmocka_unit_test(test_objects),
       cmocka_unit_test(test_goldens),  cmocka_unit_test(test_symbolic), cmocka_unit_test(test_opts),
-      cmocka_unit_test(test_damaged)};
+      cmocka_unit_test(test_joins),    cmocka_unit_test(test_damaged)};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
   if (!can_emulate()) {

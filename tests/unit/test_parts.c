@@ -41,6 +41,8 @@ static TgTensor *where_most(TgTensor *x) { return tg_argmax(x, .axis = TG_AXES(-
 
 static TgTensor *where_least(TgTensor *x) { return tg_argmin(x, .axis = TG_AXES(-1)); }
 
+static TgTensor *sum(TgTensor *x) { return tg_sum(x, .axis = TG_AXES(-1)); }
+
 static TgTensor *columns(TgTensor *x) { return tg_sum(x, .axis = TG_AXES(0)); }
 
 /* The results of `row` as a matrix of so many rows, which are the same for 1, 2 and 5 threads. */
@@ -211,11 +213,38 @@ static void test_kernels(void **state) {
   tg_close(ctx);
 }
 
+/* Few results on a GPU: parts for all of it, and a kernel that joins them; not where there are rows enough.
+ */
+static void test_gpu(void **state) {
+  (void)state;
+
+  static const struct {
+    Make make;
+    int64_t rows, wide;
+    uint64_t kernels;
+  } c[] = {{sum, 1, 1 << 24, 2},     {sum, 64, 1 << 18, 2},      {where_most, 1, 1 << 24, 4},
+           {sum, 4096, 4096, 1},     {columns, 1 << 20, 16, 2},  {columns, 1 << 14, 1024, 2},
+           {columns, 128, 65536, 1}, {variance, 16384, 1024, 1}, {sum, 320, 1024, 1}};
+
+  TgContext *ctx = open_on("NULL:CUDA", 0);
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+    TgTensor *x = tg_contiguous(tg_full(ctx, TG_SHAPE(c[i].rows, c[i].wide), 1));
+    assert_int_equal(tg_realize(x), TG_OK);
+    tg_counters_reset(ctx);
+    assert_int_equal(tg_realize(c[i].make(x)), TG_OK);
+    if (tg_counters(ctx).kernels != c[i].kernels)
+      fail_msg("case %zu: %d kernels", i, (int)tg_counters(ctx).kernels);
+    tg_release(x);
+  }
+  tg_close(ctx);
+}
+
 int main(void) {
   row = malloc(N * sizeof *row);
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_variance), cmocka_unit_test(test_log_sum),
                                      cmocka_unit_test(test_softmax),  cmocka_unit_test(test_places),
-                                     cmocka_unit_test(test_columns),  cmocka_unit_test(test_kernels)};
+                                     cmocka_unit_test(test_columns),  cmocka_unit_test(test_gpu),
+                                     cmocka_unit_test(test_kernels)};
   int failed = row ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
   free(row);
   return failed;

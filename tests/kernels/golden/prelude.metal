@@ -17,6 +17,7 @@ INL f32 sqrt_f32(f32 x) { return precise::sqrt(x); }
 INL f32 fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
 #define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }
 MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)
+INL u64 shuffle_wide(u64 x, ushort n) { return as_type<u64>(simd_shuffle_xor(as_type<u32x2>(x), n)); }
 #define DIVS(T, U, B, SIGNED) \
 INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \
 INL T cmod_##T(T a, T b) { return (T)(b == 0 ? a : b == (T)-1 && SIGNED ? (T)0 : (T)(a % b)); } \

@@ -87,9 +87,48 @@ static bool steps_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
+static bool expression_has(Kernel *k, UOp *e, const UOp *reg) {
+  UOpVec order = {0};
+  bool has = !uop_toposort(k->st, k->mem, &e, 1, &order); /* out of memory: say the worst */
+  for (size_t i = 0; !has && i < order.len; i++)
+    has = order.at[i] == reg;
+  vec_free(k->mem, &order);
+  return has;
+}
+
+/* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
+static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
+  if (is_loop(u)) {
+    if (expression_has(k, u->src[0]->src[0], reg)) return true;
+    for (int i = 1; i < u->nsrc; i++)
+      if (needs(k, u->src[i], reg)) return true;
+    return false;
+  }
+  if (u->op != OPS_STORE && u->op != OPS_ACC) return false;
+  if (u->op == OPS_STORE && stored_in(u) == reg) return true;
+  for (int i = 1; i < u->src[0]->nsrc; i++)
+    if (expression_has(k, u->src[0]->src[i], reg)) return true;
+  return expression_has(k, u->src[1], reg);
+}
+
+/* Whether a dealt loop also needs what a register holds that it steps: running sums. */
+static bool scans(Kernel *k, const UOp *loop) {
+  bool scans = false;
+  for (int i = 1; i < loop->nsrc; i++)
+    if (loop->src[i]->op == OPS_ACC) scans |= needs(k, loop, stored_in(loop->src[i]));
+  return scans;
+}
+
+static bool has_scan(Kernel *k, const UOp *u) {
+  bool has = is_a(u, AXIS_LOCAL) && !is_shared(u) && scans(k, u);
+  for (int i = is_loop(u); !has && (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
+    has = has_scan(k, u->src[i]);
+  return has;
+}
+
 /* ACCs in an inner LOCAL loop below u, on registers that do not begin in that loop: one for each register. */
 static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
-  if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u))) {
+  if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u)) && !scans(g->k, dealt)) {
     for (size_t i = 0; i < out->len; i++)
       if (stored_in(out->at[i]) == stored_in(u)) return true; /* each steps all of it */
     return vec_push(g->k->mem, out, u);
@@ -165,30 +204,6 @@ static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &reg, &mine) : NULL;
 }
 
-static bool expression_has(Kernel *k, UOp *e, const UOp *reg) {
-  UOpVec order = {0};
-  bool has = !uop_toposort(k->st, k->mem, &e, 1, &order); /* out of memory: say the worst */
-  for (size_t i = 0; !has && i < order.len; i++)
-    has = order.at[i] == reg;
-  vec_free(k->mem, &order);
-  return has;
-}
-
-/* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
-static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
-  if (is_loop(u)) {
-    if (expression_has(k, u->src[0]->src[0], reg)) return true;
-    for (int i = 1; i < u->nsrc; i++)
-      if (needs(k, u->src[i], reg)) return true;
-    return false;
-  }
-  if (u->op != OPS_STORE && u->op != OPS_ACC) return false;
-  if (u->op == OPS_STORE && stored_in(u) == reg) return true;
-  for (int i = 1; i < u->src[0]->nsrc; i++)
-    if (expression_has(k, u->src[0]->src[i], reg)) return true;
-  return expression_has(k, u->src[1], reg);
-}
-
 /* Whether statement i of a body is followed by another whose threads each step reg, before anyone needs what
  * it holds: what they have is joined there. */
 static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
@@ -244,8 +259,10 @@ static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
   if (u->op == OPS_STORE && alone && stored_in(u)->op != OPS_DEFINE_REG) u = by_one_thread(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
-  if (!inside && is_dealt(g, u))
-    return becomes(g, u->src[0], g->thread[g->inner]) && dealt_body(g, u, true, out);
+  if (!inside && is_dealt(g, u)) {
+    if (!becomes(g, u->src[0], g->thread[g->inner])) return false;
+    return scans(k, u) ? threads_scan(g, u, out) : dealt_body(g, u, true, out);
+  }
   UOpVec body = {0};
   UOp *loop = dealt_body(g, u, inside, &body) ? loop_new(k, u->src[0], (int)body.len, body.at) : NULL;
   vec_free(k->mem, &body);
@@ -476,7 +493,7 @@ static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
  */
 static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
   int64_t extent = inner->src[0]->src[0]->arg.v.i;
-  bool across = g->nlocal == 1 && goes_across(g->k, body, local[0]);
+  bool across = g->nlocal == 1 && !has_scan(g->k, body) && goes_across(g->k, body, local[0]);
   g->inner = across ? 0 : g->nlocal;
   if (across) g->extent[1] = g->extent[0], local[1] = local[0];
   g->extent[g->inner] = extent;

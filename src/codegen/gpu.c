@@ -294,24 +294,34 @@ static bool touched(Kernel *k, UOp *u, Touched *t) {
   return ok && (stored_in(u)->op == OPS_DEFINE_REG || touch(k, &t->writes, u->src[0]));
 }
 
-/* Whether two accesses may be of one element, by the bounds of their indices. */
-static bool may_meet(const UOp *x, const UOp *y) {
-  if (memory_of(x) != memory_of(y)) return false;
+/* Whether only the thread whose number along the inner axis is i touches elements i, i + n, i + 2n .. : what
+ * it leaves there, nobody else finds. */
+static bool is_own(Grid *g, const UOp *x) {
+  if (g->nlocal != 1 || g->inner != 0 || memory_of(x)->op != OPS_DEFINE_LOCAL) return false;
+  const UOp *thread = ix(g->k, OPS_FLOORMOD, x->src[1], num(g->k, g->extent[0]));
+  for (size_t i = 0; thread && i < g->from.len; i++)
+    if (g->from.at[i] == thread) return g->to.at[i] == g->thread[0];
+  return thread == g->thread[0];
+}
+
+/* Whether two threads may access one element, by the bounds of the indices. */
+static bool may_meet(Grid *g, const UOp *x, const UOp *y) {
+  if (memory_of(x) != memory_of(y) || (is_own(g, x) && is_own(g, y))) return false;
   for (int i = 1; i <= index_naxes(x) && i <= index_naxes(y); i++)
     if (x->src[i]->vmax < y->src[i]->vmin || y->src[i]->vmax < x->src[i]->vmin) return false;
   return true;
 }
 
-static bool meet(const UOpVec *a, const UOpVec *b) {
+static bool meet(Grid *g, const UOpVec *a, const UOpVec *b) {
   for (size_t i = 0; i < a->len; i++)
     for (size_t j = 0; j < b->len; j++)
-      if (may_meet(a->at[i], b->at[j])) return true;
+      if (may_meet(g, a->at[i], b->at[j])) return true;
   return false;
 }
 
-static bool meet_in_order(const Touched *first, const Touched *then) {
-  return meet(&then->reads, &first->writes) || meet(&then->writes, &first->reads) ||
-         meet(&then->writes, &first->writes);
+static bool meet_in_order(Grid *g, const Touched *first, const Touched *then) {
+  return meet(g, &then->reads, &first->writes) || meet(g, &then->writes, &first->reads) ||
+         meet(g, &then->writes, &first->writes);
 }
 
 static void forget(Kernel *k, Touched *t) { vec_free(k->mem, &t->reads), vec_free(k->mem, &t->writes); }
@@ -360,10 +370,11 @@ static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
 }
 
 /* Whether a turn has to wait for the end of the one before it. */
-static bool turns_meet(Kernel *k, const Span *turn, bool *is) {
+static bool turns_meet(Grid *g, const Span *turn, bool *is) {
+  Kernel *k = g->k;
   Touched end = {0};
   bool ok = local_alone(k, &turn->tail.reads, &end.reads) && local_alone(k, &turn->tail.writes, &end.writes);
-  *is = ok && meet_in_order(&end, &turn->head);
+  *is = ok && meet_in_order(g, &end, &turn->head);
   forget(k, &end);
   return ok;
 }
@@ -372,20 +383,21 @@ static bool has_turn(const UOp *loop) { return loop->src[0]->src[0]->vmin > 0; }
 
 /* A statement waits where it reads what others wrote, or writes what they may still read: all that was
  * touched since the last barrier. A loop whose turns meet in local memory begins each with one. */
-static UOp *with_barriers(Kernel *k, UOp *u, Span *all) {
+static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
+  Kernel *k = g->k;
   if (!is_loop(u) && u->op != OPS_SINK)
     return touched(k, u, &all->head) && touch_all(k, &all->tail, &all->head) ? u : NULL;
   UOpVec src = {0}, body = {0};
   bool ok = u->op == OPS_SINK || vec_push(k->mem, &src, u->src[0]), again = false;
   for (int i = is_loop(u); ok && i < u->nsrc; i++) {
     Span next = {0};
-    UOp *s = with_barriers(k, u->src[i], &next);
+    UOp *s = with_barriers(g, u->src[i], &next);
     ok = s != NULL;
-    if (ok && meet_in_order(&all->tail, &next.head)) ok = fence(k, all, &body);
+    if (ok && meet_in_order(g, &all->tail, &next.head)) ok = fence(k, all, &body);
     ok = ok && vec_push(k->mem, &body, s) && follow(k, all, &next, !is_loop(s) || has_turn(s));
     span_free(k, &next);
   }
-  if (ok && is_loop(u) && !is_shared(u)) ok = turns_meet(k, all, &again);
+  if (ok && is_loop(u) && !is_shared(u)) ok = turns_meet(g, all, &again);
   if (again) {
     ok = barrier_put(k, &src);
     forget(k, &all->head), all->fenced = true;
@@ -398,10 +410,10 @@ static UOp *with_barriers(Kernel *k, UOp *u, Span *all) {
 }
 
 /* Barriers of a whole kernel. */
-static UOp *barriers(Kernel *k, UOp *sink) {
+static UOp *barriers(Grid *g, UOp *sink) {
   Span all = {0};
-  UOp *r = with_barriers(k, sink, &all);
-  span_free(k, &all);
+  UOp *r = with_barriers(g, sink, &all);
+  span_free(g->k, &all);
   return r;
 }
 
@@ -527,7 +539,7 @@ bool gpu_dims(Kernel *k) {
   if (ok && (inner || has_shared(body))) {
     ok = dealt_body(&g, body, false, &out);
     body = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
-    body = body ? barriers(k, body) : NULL;
+    body = body ? barriers(&g, body) : NULL;
   }
   ok = ok && body && memory_fits(k, body);
   body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;

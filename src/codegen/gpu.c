@@ -87,9 +87,48 @@ static bool steps_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
+static bool expression_has(Kernel *k, UOp *e, const UOp *reg) {
+  UOpVec order = {0};
+  bool has = !uop_toposort(k->st, k->mem, &e, 1, &order); /* out of memory: say the worst */
+  for (size_t i = 0; !has && i < order.len; i++)
+    has = order.at[i] == reg;
+  vec_free(k->mem, &order);
+  return has;
+}
+
+/* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
+static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
+  if (is_loop(u)) {
+    if (expression_has(k, u->src[0]->src[0], reg)) return true;
+    for (int i = 1; i < u->nsrc; i++)
+      if (needs(k, u->src[i], reg)) return true;
+    return false;
+  }
+  if (u->op != OPS_STORE && u->op != OPS_ACC) return false;
+  if (u->op == OPS_STORE && stored_in(u) == reg) return true;
+  for (int i = 1; i < u->src[0]->nsrc; i++)
+    if (expression_has(k, u->src[0]->src[i], reg)) return true;
+  return expression_has(k, u->src[1], reg);
+}
+
+/* Whether a dealt loop also needs what a register holds that it steps: running sums. */
+static bool scans(Kernel *k, const UOp *loop) {
+  bool scans = false;
+  for (int i = 1; i < loop->nsrc; i++)
+    if (loop->src[i]->op == OPS_ACC) scans |= needs(k, loop, stored_in(loop->src[i]));
+  return scans;
+}
+
+static bool has_scan(Kernel *k, const UOp *u) {
+  bool has = is_a(u, AXIS_LOCAL) && !is_shared(u) && scans(k, u);
+  for (int i = is_loop(u); !has && (is_loop(u) || u->op == OPS_SINK) && i < u->nsrc; i++)
+    has = has_scan(k, u->src[i]);
+  return has;
+}
+
 /* ACCs in an inner LOCAL loop below u, on registers that do not begin in that loop: one for each register. */
 static bool dealt_steps(const Grid *g, UOp *u, const UOp *dealt, UOpVec *out) {
-  if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u))) {
+  if (u->op == OPS_ACC && dealt && !begins_in(dealt, stored_in(u)) && !scans(g->k, dealt)) {
     for (size_t i = 0; i < out->len; i++)
       if (stored_in(out->at[i]) == stored_in(u)) return true; /* each steps all of it */
     return vec_push(g->k->mem, out, u);
@@ -165,30 +204,6 @@ static UOp *apart(Grid *g, UOp *u, UOp **step, UOp **after, UOpVec *out) {
   return *after && *step ? uop_substitute(k->st, k->mem, u, 1, &reg, &mine) : NULL;
 }
 
-static bool expression_has(Kernel *k, UOp *e, const UOp *reg) {
-  UOpVec order = {0};
-  bool has = !uop_toposort(k->st, k->mem, &e, 1, &order); /* out of memory: say the worst */
-  for (size_t i = 0; !has && i < order.len; i++)
-    has = order.at[i] == reg;
-  vec_free(k->mem, &order);
-  return has;
-}
-
-/* Whether a statement needs what register reg holds, or replaces it: stepping it is neither. */
-static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
-  if (is_loop(u)) {
-    if (expression_has(k, u->src[0]->src[0], reg)) return true;
-    for (int i = 1; i < u->nsrc; i++)
-      if (needs(k, u->src[i], reg)) return true;
-    return false;
-  }
-  if (u->op != OPS_STORE && u->op != OPS_ACC) return false;
-  if (u->op == OPS_STORE && stored_in(u) == reg) return true;
-  for (int i = 1; i < u->src[0]->nsrc; i++)
-    if (expression_has(k, u->src[0]->src[i], reg)) return true;
-  return expression_has(k, u->src[1], reg);
-}
-
 /* Whether statement i of a body is followed by another whose threads each step reg, before anyone needs what
  * it holds: what they have is joined there. */
 static bool joins_later(const Grid *g, const UOp *body, int i, const UOp *reg) {
@@ -244,8 +259,10 @@ static bool dealt(Grid *g, UOp *u, bool inside, UOpVec *out) {
   if (u->op == OPS_STORE && alone && stored_in(u)->op != OPS_DEFINE_REG) u = by_one_thread(g, u);
   if (!u) return false;
   if (u->op != OPS_LOOP) return vec_push(k->mem, out, u);
-  if (!inside && is_dealt(g, u))
-    return becomes(g, u->src[0], g->thread[g->inner]) && dealt_body(g, u, true, out);
+  if (!inside && is_dealt(g, u)) {
+    if (!becomes(g, u->src[0], g->thread[g->inner])) return false;
+    return scans(k, u) ? threads_scan(g, u, out) : dealt_body(g, u, true, out);
+  }
   UOpVec body = {0};
   UOp *loop = dealt_body(g, u, inside, &body) ? loop_new(k, u->src[0], (int)body.len, body.at) : NULL;
   vec_free(k->mem, &body);
@@ -277,24 +294,34 @@ static bool touched(Kernel *k, UOp *u, Touched *t) {
   return ok && (stored_in(u)->op == OPS_DEFINE_REG || touch(k, &t->writes, u->src[0]));
 }
 
-/* Whether two accesses may be of one element, by the bounds of their indices. */
-static bool may_meet(const UOp *x, const UOp *y) {
-  if (memory_of(x) != memory_of(y)) return false;
+/* Whether only the thread whose number along the inner axis is i touches elements i, i + n, i + 2n .. : what
+ * it leaves there, nobody else finds. */
+static bool is_own(Grid *g, const UOp *x) {
+  if (g->nlocal != 1 || g->inner != 0 || memory_of(x)->op != OPS_DEFINE_LOCAL) return false;
+  const UOp *thread = ix(g->k, OPS_FLOORMOD, x->src[1], num(g->k, g->extent[0]));
+  for (size_t i = 0; thread && i < g->from.len; i++)
+    if (g->from.at[i] == thread) return g->to.at[i] == g->thread[0];
+  return thread == g->thread[0];
+}
+
+/* Whether two threads may access one element, by the bounds of the indices. */
+static bool may_meet(Grid *g, const UOp *x, const UOp *y) {
+  if (memory_of(x) != memory_of(y) || (is_own(g, x) && is_own(g, y))) return false;
   for (int i = 1; i <= index_naxes(x) && i <= index_naxes(y); i++)
     if (x->src[i]->vmax < y->src[i]->vmin || y->src[i]->vmax < x->src[i]->vmin) return false;
   return true;
 }
 
-static bool meet(const UOpVec *a, const UOpVec *b) {
+static bool meet(Grid *g, const UOpVec *a, const UOpVec *b) {
   for (size_t i = 0; i < a->len; i++)
     for (size_t j = 0; j < b->len; j++)
-      if (may_meet(a->at[i], b->at[j])) return true;
+      if (may_meet(g, a->at[i], b->at[j])) return true;
   return false;
 }
 
-static bool meet_in_order(const Touched *first, const Touched *then) {
-  return meet(&then->reads, &first->writes) || meet(&then->writes, &first->reads) ||
-         meet(&then->writes, &first->writes);
+static bool meet_in_order(Grid *g, const Touched *first, const Touched *then) {
+  return meet(g, &then->reads, &first->writes) || meet(g, &then->writes, &first->reads) ||
+         meet(g, &then->writes, &first->writes);
 }
 
 static void forget(Kernel *k, Touched *t) { vec_free(k->mem, &t->reads), vec_free(k->mem, &t->writes); }
@@ -343,10 +370,11 @@ static bool local_alone(Kernel *k, const UOpVec *from, UOpVec *to) {
 }
 
 /* Whether a turn has to wait for the end of the one before it. */
-static bool turns_meet(Kernel *k, const Span *turn, bool *is) {
+static bool turns_meet(Grid *g, const Span *turn, bool *is) {
+  Kernel *k = g->k;
   Touched end = {0};
   bool ok = local_alone(k, &turn->tail.reads, &end.reads) && local_alone(k, &turn->tail.writes, &end.writes);
-  *is = ok && meet_in_order(&end, &turn->head);
+  *is = ok && meet_in_order(g, &end, &turn->head);
   forget(k, &end);
   return ok;
 }
@@ -355,20 +383,21 @@ static bool has_turn(const UOp *loop) { return loop->src[0]->src[0]->vmin > 0; }
 
 /* A statement waits where it reads what others wrote, or writes what they may still read: all that was
  * touched since the last barrier. A loop whose turns meet in local memory begins each with one. */
-static UOp *with_barriers(Kernel *k, UOp *u, Span *all) {
+static UOp *with_barriers(Grid *g, UOp *u, Span *all) {
+  Kernel *k = g->k;
   if (!is_loop(u) && u->op != OPS_SINK)
     return touched(k, u, &all->head) && touch_all(k, &all->tail, &all->head) ? u : NULL;
   UOpVec src = {0}, body = {0};
   bool ok = u->op == OPS_SINK || vec_push(k->mem, &src, u->src[0]), again = false;
   for (int i = is_loop(u); ok && i < u->nsrc; i++) {
     Span next = {0};
-    UOp *s = with_barriers(k, u->src[i], &next);
+    UOp *s = with_barriers(g, u->src[i], &next);
     ok = s != NULL;
-    if (ok && meet_in_order(&all->tail, &next.head)) ok = fence(k, all, &body);
+    if (ok && meet_in_order(g, &all->tail, &next.head)) ok = fence(k, all, &body);
     ok = ok && vec_push(k->mem, &body, s) && follow(k, all, &next, !is_loop(s) || has_turn(s));
     span_free(k, &next);
   }
-  if (ok && is_loop(u) && !is_shared(u)) ok = turns_meet(k, all, &again);
+  if (ok && is_loop(u) && !is_shared(u)) ok = turns_meet(g, all, &again);
   if (again) {
     ok = barrier_put(k, &src);
     forget(k, &all->head), all->fenced = true;
@@ -381,10 +410,10 @@ static UOp *with_barriers(Kernel *k, UOp *u, Span *all) {
 }
 
 /* Barriers of a whole kernel. */
-static UOp *barriers(Kernel *k, UOp *sink) {
+static UOp *barriers(Grid *g, UOp *sink) {
   Span all = {0};
-  UOp *r = with_barriers(k, sink, &all);
-  span_free(k, &all);
+  UOp *r = with_barriers(g, sink, &all);
+  span_free(g->k, &all);
   return r;
 }
 
@@ -476,7 +505,7 @@ static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
  */
 static void place_inner(Grid *g, UOp *body, const UOp *inner, UOp **local) {
   int64_t extent = inner->src[0]->src[0]->arg.v.i;
-  bool across = g->nlocal == 1 && goes_across(g->k, body, local[0]);
+  bool across = g->nlocal == 1 && !has_scan(g->k, body) && goes_across(g->k, body, local[0]);
   g->inner = across ? 0 : g->nlocal;
   if (across) g->extent[1] = g->extent[0], local[1] = local[0];
   g->extent[g->inner] = extent;
@@ -510,7 +539,7 @@ bool gpu_dims(Kernel *k) {
   if (ok && (inner || has_shared(body))) {
     ok = dealt_body(&g, body, false, &out);
     body = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)out.len, out.at, ARG0) : NULL;
-    body = body ? barriers(k, body) : NULL;
+    body = body ? barriers(&g, body) : NULL;
   }
   ok = ok && body && memory_fits(k, body);
   body = ok ? uop_substitute(k->st, k->mem, body, (int)g.from.len, g.from.at, g.to.at) : NULL;

@@ -20,4 +20,7 @@ UOp *grid_thread(Grid *g, int64_t *all, int64_t *step);
 /* Partial values of the threads along the inner axis, in the register that acc steps, become one in all of
  * them. */
 bool threads_join(Grid *g, const UOp *acc, UOpVec *out);
+
+/* The turns of a loop that scans, one for each thread along the inner axis: whole warps. */
+bool threads_scan(Grid *g, const UOp *loop, UOpVec *out);
 #endif

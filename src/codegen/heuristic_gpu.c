@@ -186,10 +186,28 @@ static bool thread_per_result(Kernel *k, const Info *f, OptVec *out) {
   return !any || any->n <= 1 || opt_add(k, out, OPT_LOCAL, any, power_below(any->n, LEAST_BLOCK));
 }
 
+/* Running sums of long rows: a block of threads for a row, where rows are fewer than threads and, if
+ * neighbours in memory are of other rows, few. */
+static bool block_per_scan(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
+  const Target *t = k->opt->target;
+  const RInfo *row = NULL;
+  for (int i = 0; f->scans && i < f->nr; i++)
+    if (f->r[i].r->arg.range.type == AXIS_ORDERED && is_const(f->r[i].r->src[0])) row = &f->r[i];
+  double results = results_of(f), most = warp_loop(k, f) ? FEW_RESULTS : (double)t->cores * t->threads;
+  int64_t n = row ? row->r->src[0]->arg.v.i : 0;
+  if (n < 2 * WARP || results >= most || f->reduces.len || f->fills.len || t->warp != WARP) return true;
+  bool ok = opt_add(k, out, OPT_GROUP, row, results < FEW_RESULTS / 4 ? power_below(n, MOST_THREADS) : WARP);
+  *chosen = ok && opts_fit(k, out);
+  if (!*chosen) out->len = 0;
+  return ok;
+}
+
 bool heuristic_gpu(Kernel *k, OptVec *out) {
   Info f;
   bool chosen = false, ok = info_get(k, &f), rows = ok && has_rows(k, &f);
-  if (ok && !rows) ok = choose_tiles(k, &f, out, &chosen);
+  if (ok) ok = block_per_scan(k, &f, out, &chosen);
+  if (chosen) rows = false;
+  if (ok && !rows && !chosen) ok = choose_tiles(k, &f, out, &chosen);
   if (ok && !rows && !chosen) rows = short_of_threads(k, &f);
   if (ok && !chosen) ok = rows ? block_per_row(k, &f, out) : thread_per_result(k, &f, out);
   info_free(k, &f);

@@ -124,6 +124,8 @@ bool nest_edit(Kernel *k, UOp *old,
  * one. */
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
+/* Whether a loop writes running sums, which do not need its turns one after another (scan.c). */
+bool is_scan(Kernel *k, const UOp *loop);
 
 /* Whether the opts take a list: on a copy of a kernel that is a graph yet, as nodes never change. */
 bool opts_fit(Kernel *k, const OptVec *list);

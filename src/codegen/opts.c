@@ -518,7 +518,9 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     if (!is_loop(u)) continue;
     const UOp *r = u->src[0];
     bool named = range_root(r) == o->r || (o->op == OPT_THREAD && block_root(r) == o->r);
-    *ordered |= loop_type(u) == AXIS_ORDERED && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
+    bool scan = o->op == OPT_GROUP && k->ren->has_local && is_scan(k, u);
+    *ordered |=
+        loop_type(u) == AXIS_ORDERED && !scan && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
     if (!named || r->src[0]->ranges || (k->ren->has_local && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
@@ -585,6 +587,8 @@ static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
     return "threads inside a CASCADE would share its running sums: along the grid each has its own";
   if (threads && threads_meet(k, o, loop))
     return "the threads of a block go along this loop nest already, or are another number";
+  if (loop_type(loop) == AXIS_ORDERED && (o->n % TG_MAX(k->opt->target->warp, 2) || o->n & (o->n - 1)))
+    return "running sums take 32 threads, 64, 128 ..";
   if (!rows_fit(k, f, o->n)) return "local memory has no room for a row of each of its turns";
   switch (o->op) {
   case OPT_LOCAL: return f->carries ? "a loop of a reduction: GROUP deals it to the threads" : NULL;

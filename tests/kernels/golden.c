@@ -324,6 +324,14 @@ static void attention_want(Values *w) {
 }
 
 /* ---- indices */
+/* Running sums of rows that several warps share. */
+static int scan_warps(TgContext *ctx, TgTensor **out) { OUT(tg_cumsum(IN(1, 3, 150), 1)); }
+
+static void scan_warps_want(Values *w) {
+  for (int i = 0; i < 450; i++)
+    w[0][i] = in(1, i) + (i % 150 ? w[0][i - 1] : 0);
+}
+
 static int counting(TgContext *ctx, TgTensor **out) {
   out[0] = tg_add(tg_cumsum(IN(1, 12), 0), tg_cast(tg_arange(ctx, 5, 17), TG_F32)),
   out[1] = tg_one_hot(tg_from(ctx, labels, TG_I32, TG_SHAPE(6)), 5);
@@ -493,6 +501,7 @@ const Golden golden_programs[] = {ROW(broadcast, 0),
                                   ROW(gather, 0),
                                   ROW(scatter, 0),
                                   ROW(scan, 0),
+                                  ROW(scan_warps, 0),
                                   ROW(transpose, 0),
                                   ROW(cat_pad, 0),
                                   {"random", random_numbers, random_want, 0},

@@ -870,11 +870,42 @@ static void test_joins(void **state) {
     }
 }
 
+/* Running sums and maxima of rows of each dtype, which are no whole number of blocks, by one warp and by
+ * more. */
+static void test_scans(void **state) {
+  (void)state;
+  static const TgDType types[] = {TG_I8, TG_U8, TG_I16, TG_I32, TG_I64, TG_U64, TG_F16, TG_F32, TG_F64};
+  static const int64_t sizes[] = {70, 300};
+  for (size_t t = 0; t < TG_COUNT(types); t++)
+    for (size_t s = 0; s < TG_COUNT(sizes); s++) {
+      TgContext *ctx = checked_open();
+      float x[3 * 300], most[3 * 300], sums[3 * 300];
+      int n = (int)sizes[s];
+      for (int i = 0; i < 3 * n; i++)
+        x[i] = (float)(i * 7 % 100 > 90) * (float)(i % 3);
+      TgTensor *in = tg_cast(tg_from(ctx, x, TG_F32, TG_SHAPE(3, n)), types[t]);
+      TgTensor *max = tg_cast(tg_cummax(in, 1, NULL), TG_F32);
+      TgTensor *sum = tg_cast(tg_cumsum(in, 1), TG_F32);
+      size_t nbytes = sizeof(float) * 3 * (size_t)n;
+      if (tg_read(max, most, nbytes) || tg_read(sum, sums, nbytes)) fail_msg("%s", tg_errmsg(ctx));
+      for (int r = 0; r < 3; r++) {
+        float want = 0, largest = 0;
+        for (int c = r * n; c < (r + 1) * n; c++) {
+          want += x[c], largest = TG_MAX(largest, x[c]);
+          assert_true(most[c] == largest);
+          assert_true(sums[c] == want);
+        }
+      }
+      assert_int_equal(checked.differences, 0);
+      tg_close(ctx);
+    }
+}
+
 /* What a kernel of the renderer needs its barriers and arrays for. */
 static void test_damaged(void **state) {
   (void)state;
   checked.damage = true;
-  run_goldens("sum_warps attention cross_entropy matmul_tiles");
+  run_goldens("sum_warps scan_warps attention cross_entropy matmul_tiles");
   run_lists();
   checked.damage = false;
   print_message("%d faults in kernels of the renderer, %d not seen\n", checked.damaged, checked.missed);
@@ -929,7 +960,7 @@ int main(void) {
       cmocka_unit_test(test_late),     cmocka_unit_test(test_patience), cmocka_unit_test(test_refused),
       cmocka_unit_test(test_scan),     cmocka_unit_test(test_failures), cmocka_unit_test(test_objects),
       cmocka_unit_test(test_goldens),  cmocka_unit_test(test_symbolic), cmocka_unit_test(test_opts),
-      cmocka_unit_test(test_joins),    cmocka_unit_test(test_damaged)};
+      cmocka_unit_test(test_joins),    cmocka_unit_test(test_scans),    cmocka_unit_test(test_damaged)};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
   if (!can_emulate()) {

@@ -1,0 +1,80 @@
+/* e_3_150, METAL, grid 3 1 1 of blocks 128 1 1, opts GROUP r1 128 */
+kernel void e_3_150(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
+  f32 acc0 = 0.0f;
+  i32 v0 = (i32)lid.x;   /* < 128 */
+  i32 v1 = (i32)gid.x;   /* < 3 */
+  i32 v2 = v1 * 150;
+  i32 v3 = v2 + v0;
+  i32 v4 = v0 & 1;
+  u8 v5 = v4 != 0;
+  i32 v6 = (i32)(v0 >> 1);
+  i32 v7 = v6 & 1;
+  u8 v8 = v7 != 0;
+  i32 v9 = (i32)(v0 >> 2);
+  i32 v10 = v9 & 1;
+  u8 v11 = v10 != 0;
+  i32 v12 = (i32)(v0 >> 3);
+  i32 v13 = v12 & 1;
+  u8 v14 = v13 != 0;
+  i32 v15 = (i32)(v0 >> 4);
+  i32 v16 = v15 & 1;
+  u8 v17 = v16 != 0;
+  threadgroup f32 l0[4];
+  i32 v18 = (i32)(v0 >> 5);
+  i32 v19 = v0 & 31;
+  u8 v20 = v19 < 1;
+  u8 v21 = v18 < 1;
+  u8 v22 = v18 < 2;
+  u8 v23 = v18 < 3;
+  for (i32 r2 = 0; r2 < 2; r2++) {
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    i32 v24 = r2 * 128;
+    i32 v25 = v0 + v24;
+    u8 v26 = v25 < 150;
+    i32 v27 = v3 + v24;
+    f32 v28 = v26 ? p1[v27] : 0;
+    f32 v29 = v26 ? v28 : 0.0f;
+    f32 v30 = simd_shuffle_xor(v29, 1);
+    f32 v31 = v30 + v29;
+    f32 v32 = v5 ? v31 : v29;
+    f32 v33 = v29 + v30;
+    f32 v34 = simd_shuffle_xor(v33, 2);
+    f32 v35 = v34 + v32;
+    f32 v36 = v8 ? v35 : v32;
+    f32 v37 = v33 + v34;
+    f32 v38 = simd_shuffle_xor(v37, 4);
+    f32 v39 = v38 + v36;
+    f32 v40 = v11 ? v39 : v36;
+    f32 v41 = v37 + v38;
+    f32 v42 = simd_shuffle_xor(v41, 8);
+    f32 v43 = v42 + v40;
+    f32 v44 = v14 ? v43 : v40;
+    f32 v45 = v41 + v42;
+    f32 v46 = simd_shuffle_xor(v45, 16);
+    f32 v47 = v46 + v44;
+    f32 v48 = v17 ? v47 : v44;
+    f32 v49 = v45 + v46;
+    f32 v50 = acc0;
+    if (v20) l0[v18] = v49;
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    f32 v51 = l0[0];
+    f32 v52 = v50 + v51;
+    f32 v53 = v21 ? v50 : v52;
+    acc0 = v52;
+    f32 v54 = l0[1];
+    f32 v55 = v53 + v54;
+    f32 v56 = v22 ? v53 : v55;
+    f32 v57 = v52 + v54;
+    acc0 = v57;
+    f32 v58 = l0[2];
+    f32 v59 = v56 + v58;
+    f32 v60 = v23 ? v56 : v59;
+    f32 v61 = v57 + v58;
+    acc0 = v61;
+    f32 v62 = l0[3];
+    f32 v63 = v61 + v62;
+    acc0 = v63;
+    f32 v64 = v60 + v48;
+    if (v26) p0[v27] = v64;
+  }
+}

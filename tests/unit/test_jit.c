@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -23,6 +24,12 @@ static int open_cpu(void **state) {
 static int open_interp(void **state) {
   (void)state;
   return open_on("INTERP");
+}
+
+static int open_cuda(void **state) { /* on the emulated GPU */
+  (void)state;
+  setenv("TG_EMU", "1", 1);
+  return open_on("CUDA");
 }
 
 static int close_it(void **state) {
@@ -326,9 +333,10 @@ static void test_constants(void **state) {
   }
 }
 
-#define BOTH(name)                                                                                           \
+#define ALL(name)                                                                                            \
   cmocka_unit_test_setup_teardown(name, open_interp, close_it),                                              \
-      cmocka_unit_test_setup_teardown(name, open_cpu, close_it)
+      cmocka_unit_test_setup_teardown(name, open_cpu, close_it),                                             \
+      cmocka_unit_test_setup_teardown(name, open_cuda, close_it)
 
 /* ---- one loop nest that writes memory and fills a row: rows that no vector length divides */
 enum { BESIDE_ROWS = 5, BESIDE_COLUMNS = 17, BESIDE_PLANE = BESIDE_ROWS * BESIDE_COLUMNS };
@@ -395,8 +403,8 @@ static void test_beside(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {BOTH(test_replay),   BOTH(test_training), BOTH(test_random),
-                                     BOTH(test_beside),   BOTH(test_state),    BOTH(test_refused),
-                                     BOTH(test_constants)};
+  const struct CMUnitTest tests[] = {ALL(test_replay),   ALL(test_training), ALL(test_random),
+                                     ALL(test_beside),   ALL(test_state),    ALL(test_refused),
+                                     ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

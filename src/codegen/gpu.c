@@ -486,18 +486,20 @@ static bool block_axes(Grid *g, UOp *const *local) {
 /* Whether neighbours along thread axis `lane` of the grid, and nowhere along the inner axis, are neighbours
  * in memory: a reduction across rows. */
 static bool goes_across(Kernel *k, UOp *body, UOp *lane) {
-  UOpVec order = {0};
+  UOpVec order = {0}, inner = {0};
   bool along_lane = false, along_inner = false;
   bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (is_a(order.at[i], AXIS_LOCAL) && !is_shared(order.at[i]))
+      ok = vec_push(k->mem, &inner, order.at[i]->src[0]);
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *x = order.at[i];
     if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
     along_lane |= stride_of(k, x, lane) == 1;
-    for (size_t j = 0; j < order.len; j++)
-      if (is_a(order.at[j], AXIS_LOCAL) && !is_shared(order.at[j]))
-        along_inner |= stride_of(k, x, order.at[j]->src[0]) == 1;
+    for (size_t j = 0; j < inner.len; j++)
+      along_inner |= stride_of(k, x, inner.at[j]) == 1;
   }
-  vec_free(k->mem, &order);
+  vec_free(k->mem, &order), vec_free(k->mem, &inner);
   return ok && along_lane && !along_inner;
 }
 

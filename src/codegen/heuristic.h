@@ -47,6 +47,14 @@ static inline bool opt_add(Kernel *k, OptVec *out, OptOp op, const RInfo *r, int
   return vec_push(k->mem, out, ((Opt){op, r->r->arg.range.id, n}));
 }
 
+/* The largest power of two that is neither past n nor past `most`; 1 at least. */
+static inline int64_t power_below(int64_t n, int64_t most) {
+  int64_t p = 1;
+  while (p * 2 <= n && p * 2 <= most)
+    p *= 2;
+  return p;
+}
+
 /* Tiles of at most `most`, as equal as can be. */
 static inline int64_t balanced(int64_t n, int64_t most) {
   int64_t tiles = (n + most - 1) / most;

@@ -16,13 +16,6 @@ enum {
   LEAST_BLOCK = 128
 };
 
-static int64_t power_below(int64_t n, int64_t most) {
-  int64_t p = 1;
-  while (p * 2 <= n && p * 2 <= most)
-    p *= 2;
-  return p;
-}
-
 /* The longest loop that is not of the grid. */
 static int64_t longest_inside(const Info *f) {
   int64_t longest = 0;

@@ -36,13 +36,6 @@ static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
   return n == 1 && op != OPT_TILE ? true : vec_push(k->mem, out, ((Opt){op, r, n}));
 }
 
-static int64_t power_below(int64_t n, int64_t most) {
-  int64_t p = 1;
-  while (p * 2 <= n && p * 2 <= most)
-    p *= 2;
-  return p;
-}
-
 /* ---- roles of the loops */
 static bool same_loops(const Info *f) {
   const UOp *first = f->reduces.at[0];

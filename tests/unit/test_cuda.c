@@ -86,7 +86,8 @@ static void says_what_is_missing(void **state) {
   unsetenv("TG_EMU");
   TgContext *ctx = opened("CUDA:1");
   if (!tg_error(ctx)) {
-    tg_close(ctx); /* two GPUs are here */
+    tg_close(ctx);
+    print_message("skipped: two GPUs are here, so nothing is missing\n");
     skip();
   }
   assert_int_equal(tg_error(ctx), TG_ERR_DEVICE);

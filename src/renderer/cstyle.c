@@ -38,19 +38,6 @@ static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: on
 }
 
 /* ---- memory */
-static bool divisible(const UOp *u, int n, int depth) { /* a wide GPU access needs an aligned offset */
-  if (u->op == OPS_CONST) return u->arg.v.i % n == 0;
-  if (depth > 16) return false;
-  if (u->op == OPS_ADD || u->op == OPS_SUB)
-    return divisible(u->src[0], n, depth + 1) && divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_MUL) return divisible(u->src[0], n, depth + 1) || divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_SHL && u->src[1]->op == OPS_CONST)
-    return u->src[1]->arg.v.i < 8 && (1 << u->src[1]->arg.v.i) % n == 0;
-  if (u->op == OPS_CAST && !dtype_is_float((DType)u->src[0]->dtype))
-    return divisible(u->src[0], n, depth + 1);
-  return false;
-}
-
 /* MSL: a pointer made by a cast must name the address space again. */
 static const char *space_of(C *c, const UOp *base) {
   return !c->lang->msl ? "" : base->op == OPS_PARAM ? "device " : "threadgroup ";
@@ -69,7 +56,7 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
     cs_put(c, "(%s)(*(const %su *)(%s + %s) != 0)", cs_type(c, DT_I8, n), cs_type(c, DT_U8, n), p, o);
   else if (c->lang->gnu_vec)
     cs_put(c, "*(const %su *)(%s + %s)", cs_type(c, d, n), p, o);
-  else if (divisible(ix->src[1], n, 0))
+  else if (uop_is_multiple(ix->src[1], n))
     cs_put(c, "*(%sconst %s *)(%s + %s)", space_of(c, base), cs_type(c, d, n), p, o);
   else {
     cs_put(c, "%s%s", cs_type(c, d, n), c->lang->vec_open);
@@ -146,7 +133,7 @@ static void render_store(C *c, const UOp *u) {
     cs_put(c, "*(%su *)(%s + %s) = (%s)(%s & 1);\n", cs_type(c, DT_U8, n), p, o, cs_type(c, DT_U8, n), val);
   else if (c->lang->gnu_vec)
     cs_put(c, "*(%su *)(%s + %s) = %s;\n", cs_type(c, (DType)v->dtype, n), p, o, val);
-  else if (divisible(x->src[1], n, 0))
+  else if (uop_is_multiple(x->src[1], n))
     cs_put(c, "*(%s%s *)(%s + %s) = %s;\n", space_of(c, base), cs_type(c, (DType)v->dtype, n), p, o, val);
   else {
     str_put(&c->body, "{ ");
@@ -505,6 +492,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
+  case OPS_WMMA:
+    if (c->lang->matrix)
+      c->lang->matrix(c, u, id);
+    else
+      cs_fail(c, u, "no matrix units here");
+    break;
   case OPS_BARRIER:
     if (c->lang->barrier)
       cs_put(c, "%s;\n", c->lang->barrier);

@@ -217,9 +217,9 @@ static const MatrixShape *unit_of(const Tiles *t, const UOp **depth) {
 }
 
 /* A block of warps, each with a tile of so many results of the unit: they are read from shared memory in
- * steps of twice its depth. */
+ * steps of twice its depth; with `pipe` the next of these is copied meanwhile. */
 static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *depth, Side row, Side lane,
-                        int64_t third, OptVec *out) {
+                        int64_t third, bool pipe, OptVec *out) {
   enum { STEPS = 2 };
 
   Kernel *k = t->k;
@@ -244,6 +244,7 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
+  if (ok && pipe) ok = add(k, out, OPT_PIPE, depth->arg.range.id, 2);
   ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && add(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
@@ -275,8 +276,10 @@ static bool choose_units(const Tiles *t, OptVec *out, bool *chosen) {
       if (t->f->r[r].grid && &t->f->r[r] != t->row && &t->f->r[r] != t->lane) all *= (double)t->f->r[r].n;
     bool last = i + 1 == TG_COUNT(blocks);
     if (!last && (all < t->k->opt->target->cores || padded > 1.25)) continue;
-    ok = units_shape(t, unit, depth, row, lane, third, out);
-    *chosen = ok && opts_fit(t->k, out);
+    for (int pipe = 1; ok && !*chosen && pipe >= 0; pipe--) {
+      ok = units_shape(t, unit, depth, row, lane, third, pipe, out);
+      *chosen = ok && opts_fit(t->k, out);
+    }
   }
   return ok;
 }

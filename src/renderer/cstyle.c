@@ -66,7 +66,7 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
   }
 }
 
-static const char *zero_text(C *c, const UOp *u) {
+const char *cs_zero(C *c, const UOp *u) {
   if (u->lanes == 1) return "0";
   return c->lang->gnu_vec
              ? cs_text(c, "(%s){0}", cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes))
@@ -94,7 +94,7 @@ static void render_load(C *c, const UOp *u, int id) {
     return;
   }
   const char *g = cs_ref(c, x->src[x->nsrc - 1]);
-  const char *alt = u->nsrc < 2        ? zero_text(c, u)
+  const char *alt = u->nsrc < 2        ? cs_zero(c, u)
                     : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1)
                                        : cs_ref(c, u->src[1]);
   if (u->lanes == 1) {
@@ -407,6 +407,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_INDEX:
   case OPS_AFTER:
   case OPS_SINK: return true;
+  case OPS_LOAD: return cs_is_copied(c, u);
   case OPS_STORE: return u == c->written;
   case OPS_GEP:
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
@@ -487,7 +488,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_END:
   case OPS_ENDIF: cs_put(c, "}\n"); break;
   case OPS_LOAD: render_load(c, u, id); break;
-  case OPS_STORE: render_store(c, u); break;
+  case OPS_STORE:
+    if (cs_is_copied(c, u->src[1]))
+      cs_copy(c, u);
+    else
+      render_store(c, u);
+    break;
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
@@ -500,7 +506,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     break;
   case OPS_BARRIER:
     if (c->lang->barrier)
-      cs_put(c, "%s;\n", c->lang->barrier);
+      cs_put(c, c->copies ? "%s; %s;\n" : "%s%s;\n", c->copies ? c->lang->copies_wait : "", c->lang->barrier);
     else
       cs_fail(c, u, "no barriers here");
     break;
@@ -524,7 +530,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   c->pos = mem_alloc(mem, c->npos * sizeof *c->pos);
   c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
-  bool oom = !c->mask_bytes || !c->number || !c->pos;
+  bool oom = !c->mask_bytes || !c->number || !c->pos || !cs_find_copies(c, mem);
   signature(c);
   size_t stack = 0, scratch = 0;
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
@@ -542,6 +548,6 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   /* keeps an earlier error */
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), mem_free(mem, c->pos), map_free(&c->helpers);
-  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
+  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c->copied), mem_free(mem, c);
   return ok;
 }

@@ -223,7 +223,7 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
   enum { STEPS = 2 };
 
   Kernel *k = t->k;
-  const UOp *first = t->f->reduces.at[0];
+  const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* the innermost loop over blocks of the sum */
   bool ok = true;
   out->len = 0;
   for (int i = 0; ok && i < t->f->nr; i++) {
@@ -237,14 +237,16 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
   for (int s = 1; ok && s < first->nsrc; s++) {
     const UOp *r = first->src[s];
     int64_t n = r == depth ? STEPS * unit->k : 1;
-    ok = r->src[0]->arg.v.i <= n || add(k, out, OPT_TILE, r->arg.range.id, n);
+    if (r->src[0]->arg.v.i <= n) continue;
+    blocks = r;
+    ok = add(k, out, OPT_TILE, r->arg.range.id, n);
   }
   for (size_t i = 0; ok && i < t->staged.len; i++)
     ok = add(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
-  if (ok && pipe) ok = add(k, out, OPT_PIPE, depth->arg.range.id, 2);
+  if (ok && pipe && blocks) ok = add(k, out, OPT_PIPE, blocks->arg.range.id, 2);
   ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && add(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&

@@ -4,6 +4,12 @@
 
 static const CLang lang = {.name = "CUDA",
                            .restrict_word = "__restrict__ ",
+                           .kernel = "extern \"C\" __global__ void __launch_bounds__(%d) ",
+                           .device_space = "",
+                           .local_space = "",
+                           .local_array = "__shared__ __attribute__((aligned(16))) ",
+                           .block_index = "blockIdx",
+                           .thread_index = "threadIdx",
                            .vec_open = "{",
                            .vec_close = "}",
                            .long_suffix = "ll",

@@ -3,7 +3,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
   f32x4 v0 = f32x4(0.0f, 0.0f, 0.0f, 0.0f);
   f32x4 acc0 = v0;
   f32x4 acc1 = v0;
-  threadgroup f32 l0[2080];
+  alignas(16) threadgroup f32 l0[2080];
   i32 v1 = (i32)lid.x;   /* < 8 */
   i32 v2 = v1 * 65;
   i32 v3 = (i32)lid.y;   /* < 32 */
@@ -27,7 +27,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
     f32 v20 = p1[v19];
     l0[v14] = v20;
   }
-  threadgroup f32 l1[1024];
+  alignas(16) threadgroup f32 l1[1024];
   i32 v21 = v3 * 8;
   for (i32 r25 = 0; r25 < 4; r25++) {
     i32 v22 = r25 * 256;

@@ -333,11 +333,46 @@ static void signature_cpu(C *c) {
   }
 }
 
-static bool stores_to(const UOp *u, int slot) {
-  if (u->op != OPS_STORE) return false;
-  const UOp *to = uop_base(u->src[0]);
-  if (to->op == OPS_INDEX) to = uop_base(to->src[0]);
-  return to->op == OPS_PARAM && to->arg.param.slot == slot;
+static int slot_of(const UOp *access) { /* of the buffer that a LOAD or STORE is of; -1: none */
+  const UOp *at = uop_base(access->src[0]);
+  if (at->op == OPS_INDEX) at = uop_base(at->src[0]);
+  return at->op == OPS_PARAM ? (int)at->arg.param.slot : -1;
+}
+
+static bool stores_to(const UOp *u, int slot) { return u->op == OPS_STORE && slot_of(u) == slot; }
+
+/* Behind the last barrier, and the loops around it. */
+static int behind_barriers(const Linear *lin) {
+  int depth = 0, behind = 0;
+  bool inside = false;
+  for (int i = 0; i < lin->n; i++) {
+    Ops op = (Ops)lin->at[i]->op;
+    depth += (op == OPS_RANGE) - (op == OPS_END);
+    inside |= op == OPS_BARRIER;
+    if (inside && depth <= 0) behind = i + 1, inside = false;
+  }
+  return behind;
+}
+
+/* Whether barriers part accesses of threads that may meet in a buffer: one that a statement stores to, and
+ * another, before or among the barriers, reads or stores to as well. Then they are of device memory too. */
+static bool meets_in_device(C *c) {
+  enum { TOUCHED = 1, STORED = 2 };
+
+  int behind = behind_barriers(c->lin);
+  uint8_t *seen = mem_alloc(c->body.mem, (size_t)c->lin->nparam + 1);
+  bool meets = false;
+  if (!seen) c->body.oom = true;
+  for (int i = 0; i < c->lin->n && seen; i++) {
+    const UOp *u = c->lin->at[i];
+    int slot = u->op == OPS_LOAD || u->op == OPS_STORE ? slot_of(u) : -1;
+    if (slot < 0 || slot >= c->lin->nparam) continue;
+    bool stores = u->op == OPS_STORE;
+    meets |= seen[slot] && (stores || (seen[slot] & STORED));
+    if (i < behind) seen[slot] |= TOUCHED | (stores ? STORED : 0);
+  }
+  mem_free(c->body.mem, seen);
+  return meets;
 }
 
 /* The declaration of a buffer; one whose slot is unused keeps its place. Every buffer is memory of its own,
@@ -561,7 +596,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
   case OPS_BARRIER:
     if (c->lang->barrier)
-      cs_put(c, "%s;\n", c->lang->barrier);
+      cs_put(c, "%s;\n", c->meets_in_device ? c->lang->barrier_device : c->lang->barrier);
     else
       cs_fail(c, u, "no barriers here");
     break;
@@ -587,6 +622,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
   bool oom = !c->mask_bytes || !c->number || !c->pos;
   signature(c);
+  c->meets_in_device = meets_in_device(c);
   size_t stack = 0, scratch = 0;
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
     c->pos[lin->at[i]->id] = i + 1;

@@ -18,6 +18,7 @@ static const CLang lang = {.name = "CUDA",
                            .inf64 = "f64_bits(0x7ff0000000000000ull)",
                            .nan64 = "f64_bits(0x7ff8000000000000ull)",
                            .barrier = "__syncthreads()",
+                           .barrier_device = "__syncthreads()",
                            .shuffle = "__shfl_xor_sync(0xffffffffu, %s, %d)",
                            .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)"};
 

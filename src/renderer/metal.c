@@ -28,6 +28,8 @@ static const CLang lang = {.name = "METAL",
                            .inf64 = "INFINITY",
                            .nan64 = "NAN",
                            .barrier = "threadgroup_barrier(mem_flags::mem_threadgroup)",
+                           .barrier_device =
+                               "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device)",
                            .shuffle = "simd_shuffle_xor(%s, %d)",
                            .shuffle_wide = "shuffle_wide(%s, %d)"};
 

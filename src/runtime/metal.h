@@ -234,8 +234,9 @@ TgStatus metal_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l);
 TgStatus metal_graph_launch(Device *d, LaunchGraph *g);
 void metal_graph_free(Device *d, LaunchGraph *g);
 
-/* ---- metal_lint.c: what C++ would let pass in a text of MSL. NULL: nothing; else what, and in which line. */
-const char *metal_lint(TgMem *mem, const char *text, TgError *err);
+/* ---- metal_lint.c */
+/* TG_ERR_COMPILE where Metal's compiler would refuse what C++ lets pass: what, and in which line. */
+TgStatus metal_lint(TgMem *mem, const char *text, TgError *err);
 
 /* ---- metal_mock.c: Apple's runtime and frameworks as far as metal_api.def goes, with GPUs that are emulated
  * (emulate.h) */

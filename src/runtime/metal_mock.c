@@ -323,7 +323,8 @@ static TgStatus text_compiled(const char *text, TgError *err, Blob *object) {
   Mock *m = &metal_mock;
   uint8_t key[1][32], digest[32];
   Str all;
-  if (metal_lint(&m->mem, text, err)) return TG_ERR_COMPILE;
+  TgStatus st = metal_lint(&m->mem, text, err);
+  if (st) return st;
   str_init(&all, &m->mem);
   const char *parts[] = {"stand-in", m->cc.path, m->cc.ident, emu_flags(), emu_dialect_metal.prelude, text};
   for (size_t i = 0; i < TG_COUNT(parts); i++)
@@ -332,7 +333,7 @@ static TgStatus text_compiled(const char *text, TgError *err, Blob *object) {
   bool known = !all.oom;
   str_free(&all);
   if (known && cache_get(m->cache, key[0], digest, object)) return TG_OK;
-  TgStatus st = compiler_known(err);
+  st = compiler_known(err);
   m->counts.compiles++;
   if (!st)
     st = emu_compile(&m->mem, &tg_os_default, err, &m->cc, &emu_dialect_metal, text, m->env.cc_limit, object);

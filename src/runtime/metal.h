@@ -245,7 +245,7 @@ void metal_mock_close(void);
 
 /* For tests: what lives in the stand-in and was asked of it since it was opened. */
 typedef struct MetalMockCounts {
-  int objects, buffers, pools; /* that live */
+  int objects, buffers, indirects, pools; /* that live */
   uint64_t launches, executions, commands_written, compiles, fast_compiles, messages, misuses;
 } MetalMockCounts;
 

@@ -467,6 +467,7 @@ static MetalId device_indirect(MockDevice *device, MetalSelector s, MetalId desc
     return NULL;
   }
   MockIndirect *in = mock_new(AN_INDIRECT, sizeof *in);
+  metal_mock.counts.indirects += in != NULL;
   if (in) in->command = mem_alloc(&metal_mock.mem, (n + 1) * sizeof *in->command);
   if (in && !in->command) mock_let_go(in), in = NULL;
   if (!in) return NULL;
@@ -543,6 +544,7 @@ static void encoder_gone(MockEncoder *e) {
 }
 
 static void indirect_gone(MockIndirect *in) {
+  metal_mock.counts.indirects--;
   for (MetalUint i = 0; i < in->n && in->command; i++)
     dispatch_end(&in->command[i].d);
   mem_free(&metal_mock.mem, in->command);

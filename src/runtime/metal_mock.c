@@ -271,6 +271,14 @@ static uint64_t device_working_set(MockDevice *d, MetalSelector s) { return (voi
 
 static MetalUint device_allocated(MockDevice *d, MetalSelector s) { return (void)s, (MetalUint)d->allocated; }
 
+/* The emulator of a device, made when it is first needed. */
+static Emu *emu_of(MockDevice *d) {
+  const TgEnv *env = &metal_mock.env;
+  if (d->emu || !(d->emu = emu_new(&metal_mock.mem, &tg_os_default))) return d->emu;
+  emu_order(d->emu, env->emulate > 1 ? (uint64_t)env->emulate - 1 : 0);
+  return d->emu;
+}
+
 static MetalId device_event(MockDevice *d, MetalSelector s) {
   (void)d, (void)s;
   return mock_new(AN_EVENT, sizeof(MockEvent));
@@ -284,7 +292,7 @@ static MetalId device_buffer(MockDevice *d, MetalSelector s, MetalUint nbytes, M
     metal_misused("newBufferWithLength: %lu bytes, options %lu", nbytes, options);
     return NULL;
   }
-  if (nbytes > working_set - d->allocated || emu_alloc(d->emu, nbytes, &why, &at)) return NULL;
+  if (!emu_of(d) || nbytes > working_set - d->allocated || emu_alloc(d->emu, nbytes, &why, &at)) return NULL;
   MockBuffer *b = mock_new(A_BUFFER, sizeof *b);
   bool is_private = options == METAL_PRIVATE; /* what the host shares it may write without a word */
   if (!b || (!is_private && emu_fill(d->emu, at, 0, nbytes, &why))) {
@@ -350,6 +358,7 @@ static MetalId device_library(MockDevice *d, MetalSelector s, MetalId source, Me
   EmuModule *module = NULL;
   metal_mock.counts.fast_compiles += !o || !o->safe;
   TgStatus st = text ? text_compiled(text->text, &why, &object) : TG_ERR_COMPILE;
+  if (!st && !emu_of(d)) st = error_set(&why, TG_ERR_NOMEM, "out of memory");
   if (!st) st = emu_load(d->emu, object.at, object.nbytes, &why, &module);
   mem_free(&metal_mock.mem, object.at);
   MockLibrary *l = st ? NULL : mock_new(A_LIBRARY, sizeof *l);
@@ -571,18 +580,14 @@ static void devices_end(void) {
     emu_free(metal_mock.device[i].emu), metal_mock.device[i].emu = NULL;
 }
 
-static TgStatus devices_new(const TgEnv *env, TgError *err) {
+static void devices_new(void) {
   Mock *m = &metal_mock;
   for (int i = 0; i < GPUS; i++) {
     m->device[i].object = (Object){.magic = magic, .kind = A_DEVICE, .refs = 1};
     m->device[i].index = i;
-    m->device[i].emu = emu_new(&m->mem, &tg_os_default);
-    if (!m->device[i].emu) return error_set(err, TG_ERR_NOMEM, "METAL: out of memory for an emulated GPU");
-    emu_order(m->device[i].emu, env->emulate > 1 ? (uint64_t)env->emulate - 1 : 0);
   }
   for (size_t i = 0; i < TG_COUNT(classes); i++)
     classes[i].object = (Object){.magic = magic, .kind = A_CLASS, .refs = 1};
-  return TG_OK;
 }
 
 TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
@@ -597,11 +602,8 @@ TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
                 .any_fails = m->any_fails,
                 .fails_in = m->fails_in}; /* what is to fail may be said before */
     st = compiler_known(err);
-    if (!st) st = devices_new(env, err);
-    if (st) {
-      devices_end();
-      return st;
-    }
+    if (st) return st;
+    devices_new();
     m->cache = cache_open(&m->mem, &tg_os_default, &m->env);
   }
   m->opened++;

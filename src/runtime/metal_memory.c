@@ -245,7 +245,8 @@ typedef struct Piece {
 } Piece;
 
 static TgStatus piece_taken(Device *d, const Piece *p) {
-  TgStatus st = p->nbytes ? metal_reach(d, p->serial) : TG_OK;
+  if (!p->nbytes) return TG_OK;
+  TgStatus st = metal_reach(d, p->serial);
   if (!st) memcpy(p->to, p->host, p->nbytes);
   return st;
 }

@@ -56,8 +56,8 @@ static const char *space_of(C *c, const UOp *base) {
   return base->op == OPS_PARAM ? c->lang->device_space : c->lang->local_space;
 }
 
-/* The type that short vectors are read and written by, at an offset; NULL: only lane by lane. Where the offset
- * is not known to be aligned it is one that need not be, if the language has such types. */
+/* The type that short vectors are read and written by, at an offset; NULL: only lane by lane. Where the
+ * offset is not known to be aligned it is one that need not be, if the language has such types. */
 static const char *vector_in_memory(C *c, const UOp *offset, DType d, int n) {
   if (!c->lang->gnu_vec && divisible(offset, n, 0)) return cs_type(c, d, n);
   return c->lang->gnu_vec || c->lang->packed_vec ? cs_text(c, "%su", cs_type(c, d, n)) : NULL;

@@ -10,11 +10,12 @@ typedef struct CLang {
   const char *long_suffix;          /* of 64-bit constants */
   const char *inf32, *nan32, *inf64, *nan64;
   const char *restrict_word; /* between * and the name of a buffer */
-  const char *kernel; /* before the name of a kernel; %d: the threads of a block */
-  const char *device_space, *local_space; /* before the type that a pointer leads to; "": spaces have no words */
-  const char *local_array;                /* before an array of local memory; %d: a multiple that it begins at */
+  const char *kernel;        /* before the name of a kernel; %d: the threads of a block */
+  const char *device_space,
+      *local_space;        /* before the type that a pointer leads to; "": spaces have no words */
+  const char *local_array; /* before an array of local memory; %d: a multiple that it begins at */
   const char *block_index, *thread_index; /* their .x, .y, .z are the place in the grid and in the block */
-  bool packed_vec;   /* short vectors that begin where their elements do are types of their own */
+  bool packed_vec; /* short vectors that begin where their elements do are types of their own */
   /* NULL: a parameter is its declaration alone. Else what follows it, with %d its number, and the parameters
    * behind the buffers and variables; the variables are an array, and more than most_params are members of a
    * struct, by that one parameter. */

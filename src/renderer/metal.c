@@ -53,8 +53,8 @@ static void prelude(Str *out) {
       if (lanes == 1)
         str_printf(out, "typedef %s %s;", vec[i][1], vec[i][0]);
       else
-        str_printf(out, " typedef %s%d %sx%d; typedef packed_%s%d %sx%du;%s", vec[i][1], lanes, vec[i][0], lanes,
-                   vec[i][1], lanes, vec[i][0], lanes, lanes == 4 ? "\n" : "");
+        str_printf(out, " typedef %s%d %sx%d; typedef packed_%s%d %sx%du;%s", vec[i][1], lanes, vec[i][0],
+                   lanes, vec[i][1], lanes, vec[i][0], lanes, lanes == 4 ? "\n" : "");
   str_put(out,
           "INL u32 u32_bits(f32 x) { return as_type<u32>(x); }\nINL f32 f32_bits(u32 x) { return "
           "as_type<f32>(x); }\n"

@@ -12,7 +12,7 @@
   "#define __shared__ EMU_SHARED_ARRAY\n"                                                                    \
   "#define threadIdx (emu_thread_index())\n#define blockIdx (emu_block_index())\n"                           \
   "#define blockDim (emu_block_size())\n#define gridDim (emu_grid_size())\n#define warpSize 32\n"            \
-  "#define __syncthreads() emu_barrier(EMU_HERE, 3)\n"                                                          \
+  "#define __syncthreads() emu_barrier(EMU_HERE, 3)\n"                                                       \
   "typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint;\n"                 \
   "EMU_VECTOR(signed char, char, 2, 4) EMU_VECTOR(unsigned char, uchar, 2, 4)\n"                             \
   "EMU_VECTOR(short, short, 4, 8) EMU_VECTOR(unsigned short, ushort, 4, 8)\n"                                \

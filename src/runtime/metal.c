@@ -12,8 +12,11 @@ static const struct {
   const char *family, *kind;
   int cores;
   double gb_s;
-} known[] = {{"Apple M", "Ultra", 48, 800}, {"Apple M", "Max", 24, 400}, {"Apple M", "Pro", 14, 200},
-             {"Apple M4", "", 8, 120},      {"Apple M", "", 7, 68}};
+} known[] = {{"Apple M", "Ultra", 48, 800},
+             {"Apple M", "Max", 24, 400},
+             {"Apple M", "Pro", 14, 200},
+             {"Apple M4", "", 8, 120},
+             {"Apple M", "", 7, 68}};
 
 /* The machine to plan for: the nominal one, with what the device tells. */
 static Target target_of(const Metal *p, const char *name) {
@@ -51,7 +54,8 @@ static TgStatus device_chosen(Device *d, Metal *p) {
   if (all) metal_release(&p->api, all);
   if (p->device) return TG_OK;
   if (!count) return error_set(d->err, TG_ERR_DEVICE, "%s: Metal is here, but no GPU", d->name);
-  return error_set(d->err, TG_ERR_DEVICE, "%s: there %s", d->name, count == 1 ? "is one GPU" : "are fewer GPUs");
+  return error_set(d->err, TG_ERR_DEVICE, "%s: there %s", d->name,
+                   count == 1 ? "is one GPU" : "are fewer GPUs");
 }
 
 static TgStatus gpu_opened(Device *d, Metal *p) {

@@ -25,14 +25,19 @@ enum { /* MTLResourceOptions */
        METAL_PRIVATE = 2 << 4
 };
 
-enum { METAL_COMPLETED = 4, METAL_ERROR = 5 };          /* MTLCommandBufferStatus */
-enum { METAL_READ_WRITE = 3 };                          /* MTLResourceUsage */
-enum { METAL_CONCURRENT_DISPATCH = 1 << 5 };            /* MTLIndirectCommandType */
-enum { METAL_MATH_SAFE = 0 };                           /* MTLMathMode */
+enum { METAL_COMPLETED = 4, METAL_ERROR = 5 }; /* MTLCommandBufferStatus */
+
+enum { METAL_READ_WRITE = 3 }; /* MTLResourceUsage */
+
+enum { METAL_CONCURRENT_DISPATCH = 1 << 5 }; /* MTLIndirectCommandType */
+
+enum { METAL_MATH_SAFE = 0 }; /* MTLMathMode */
+
 enum { METAL_FAMILY_APPLE7 = 1007, METAL_FAMILY_3 = 5001 }; /* MTLGPUFamily: of the M1; Metal 3 */
 
 /* ---- metal_load.c: the messages. A receiver that is NULL answers 0. */
 typedef enum MetalMessage {
+
 #define METAL(n, result, name, selector, ...) METAL_##name,
 #include "runtime/metal_api.def"
 #undef METAL
@@ -51,14 +56,15 @@ typedef struct MetalApi {
 
 #define METAL_HEAD(result, name, ...)                                                                        \
   static inline result metal_##name(const MetalApi *m, MetalId self, ##__VA_ARGS__)
-#define METAL_SEND(result, name, ...)                                                                        \
-  return ((result(*)(MetalId, MetalSelector, ##__VA_ARGS__))m->send)
+#define METAL_SEND(result, name, ...) return ((result(*)(MetalId, MetalSelector, ##__VA_ARGS__))m->send)
 #define METAL_0(result, name, selector_text)                                                                 \
   METAL_HEAD(result, name) { METAL_SEND(result, name)(self, m->selector[METAL_##name]); }
 #define METAL_1(result, name, selector_text, A)                                                              \
   METAL_HEAD(result, name, A a) { METAL_SEND(result, name, A)(self, m->selector[METAL_##name], a); }
 #define METAL_2(result, name, selector_text, A, B)                                                           \
-  METAL_HEAD(result, name, A a, B b) { METAL_SEND(result, name, A, B)(self, m->selector[METAL_##name], a, b); }
+  METAL_HEAD(result, name, A a, B b) {                                                                       \
+    METAL_SEND(result, name, A, B)(self, m->selector[METAL_##name], a, b);                                   \
+  }
 #define METAL_3(result, name, selector_text, A, B, C)                                                        \
   METAL_HEAD(result, name, A a, B b, C c) {                                                                  \
     METAL_SEND(result, name, A, B, C)(self, m->selector[METAL_##name], a, b, c);                             \
@@ -184,7 +190,7 @@ TgStatus metal_oom(Device *d);
 MetalId metal_encoder(Device *d, EncoderKind kind); /* of the present one; NULL: told in d->err */
 TgStatus metal_encoded(Device *d);                  /* one thing more: commits what is full */
 TgStatus metal_commit(Device *d);
-void metal_look(Device *d); /* takes note of what is done, without waiting */
+void metal_look(Device *d);                       /* takes note of what is done, without waiting */
 TgStatus metal_reach(Device *d, uint64_t serial); /* waits; tells what went wrong */
 TgStatus metal_told(Device *d, const char *what); /* what went wrong meanwhile, once */
 TgStatus metal_sync(Device *d);

@@ -1,6 +1,6 @@
-/* metal_compile.c: kernels of a METAL device. In: texts of MSL. Out: libraries, and a pipeline for each kernel
- * that is launched. What is kept under the hash of a text is kept in memory: the system has a cache of its
- * own on disk. */
+/* metal_compile.c: kernels of a METAL device. In: texts of MSL. Out: libraries, and a pipeline for each
+ * kernel that is launched. What is kept under the hash of a text is kept in memory: the system has a cache of
+ * its own on disk. */
 #include "runtime/metal.h"
 #include <stdio.h>
 #include <string.h>
@@ -118,8 +118,9 @@ static TgStatus pipeline_checked(Device *d, const MetalKernel *k, const char *na
     return error_set(d->err, TG_ERR_LIMIT, "%s: kernel %.90s: blocks of %lu threads, but it runs %lu at most",
                      d->name, name, nthread, most);
   if (warp < (MetalUint)d->target.warp)
-    return error_set(d->err, TG_ERR_DEVICE, "%s: kernel %.90s: this GPU has SIMD groups of %lu threads, not %d",
-                     d->name, name, warp, d->target.warp);
+    return error_set(d->err, TG_ERR_DEVICE,
+                     "%s: kernel %.90s: this GPU has SIMD groups of %lu threads, not %d", d->name, name, warp,
+                     d->target.warp);
   return TG_OK;
 }
 

@@ -32,7 +32,8 @@
 /* Sixteen bits with one rounding each way, to the nearest and at a tie to the even. */
 #define HALF                                                                                                 \
   "struct half {\n  ushort bits;\n  half() = default;\n"                                                     \
-  "  EMU_NOW half(float x) {\n    uint b = emu_bits<uint>(x), s = b >> 16 & 0x8000, a = b & 0x7fffffff, r;\n"  \
+  "  EMU_NOW half(float x) {\n    uint b = emu_bits<uint>(x), s = b >> 16 & 0x8000, a = b & 0x7fffffff, "    \
+  "r;\n"                                                                                                     \
   "    if (a > 0x7f800000) r = 0x7e00;\n    else if (a >= 0x477ff000) r = 0x7c00;\n"                         \
   "    else if (a < 0x38800000) r = (uint)__builtin_rintf(emu_bits<float>(a) * 0x1p24f);\n"                  \
   "    else r = (a - 0x38000000 + 0xfff + (a >> 13 & 1)) >> 13;\n    bits = (ushort)(s | r);\n  }\n"         \

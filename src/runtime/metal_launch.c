@@ -89,8 +89,8 @@ TgStatus metal_launch(Device *d, const Launch *l) {
 
 /* ---- graphs */
 /* The commands, written once; values: shared memory for what they take by value. A command is not written
- * while the GPU may run it: of two copies the other one is taken then. stale: of each command, what it says is
- * not what it should. */
+ * while the GPU may run it: of two copies the other one is taken then. stale: of each command, what it says
+ * is not what it should. */
 typedef struct Copy {
   MetalId commands, values;
   char *host;
@@ -189,7 +189,8 @@ static TgStatus copy_new(Device *d, const LaunchGraph *g, Copy *c) {
     c->values = metal_new_buffer(&p->api, p->device, g->value_bytes, METAL_SHARED);
     c->host = c->values ? metal_contents(&p->api, c->values) : NULL;
     if (!c->host)
-      return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate the arguments of a captured function", d->name);
+      return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate the arguments of a captured function",
+                       d->name);
   }
   for (int i = 0; i < g->n; i++)
     c->stale[i] = true;
@@ -259,7 +260,8 @@ static TgStatus used_found(Device *d, LaunchGraph *g) {
       Place at;
       st = metal_place(d, g->call[i].bufs[k], &at);
       if (st || !at.object || map_get(&seen, (uintptr_t)at.object, &v)) continue;
-      if (!map_put(&seen, (uintptr_t)at.object, 1) || !vec_push(d->mem, &g->used, at.object)) st = metal_oom(d);
+      if (!map_put(&seen, (uintptr_t)at.object, 1) || !vec_push(d->mem, &g->used, at.object))
+        st = metal_oom(d);
     }
   map_free(&seen);
   g->used_stale = st != TG_OK;
@@ -269,8 +271,8 @@ static TgStatus used_found(Device *d, LaunchGraph *g) {
 static TgStatus graph_made(Device *d, const Launch *l, int n, LaunchGraph **out) {
   Copy *c;
   if (n > MOST_COMMANDS)
-    return error_set(d->err, TG_ERR_LIMIT, "%s: a captured function of %d kernels: %d are the most", d->name, n,
-                     MOST_COMMANDS);
+    return error_set(d->err, TG_ERR_LIMIT, "%s: a captured function of %d kernels: %d are the most", d->name,
+                     n, MOST_COMMANDS);
   LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
   TgStatus st = g && calls_copied(d, g, l, n) ? TG_OK : metal_oom(d);
   if (!st) g->used_stale = true, st = copy_ready(d, g, &c);

@@ -1,8 +1,8 @@
 /* metal_lint.c: what C++ would let pass in a text of MSL, and Metal's compiler does not: a pointer without an
  * address space, numbers of buffers that are too large or given twice, words that the language keeps for
  * itself, what it leaves out of C++ (double, goto, recursion ..), a threadgroup array that is not in the
- * outermost block of a kernel. In: the text. Out: the first such place, by its line. Lines of the preprocessor
- * are not looked at. */
+ * outermost block of a kernel. In: the text. Out: the first such place, by its line. Lines of the
+ * preprocessor are not looked at. */
 #include "runtime/metal.h"
 #include <ctype.h>
 #include <stdlib.h>
@@ -120,9 +120,9 @@ static size_t behind(const Lint *l, size_t i) {
 static const char *const spaces[] = {"device", "threadgroup", "constant", "thread"};
 static const char *const left_out[] = {"double", "goto",    "new",    "delete",       "try",          "catch",
                                        "throw",  "virtual", "typeid", "dynamic_cast", "thread_local", "asm"};
-static const char *const kept[] = {"vertex",      "fragment",    "texture1d",  "texture2d", "texture3d",
-                                   "sampler",     "imageblock",  "mesh",       "ray_data",  "object_data",
-                                   "patch_control_point",        "visible",    "stitchable"};
+static const char *const kept[] = {
+    "vertex", "fragment", "texture1d",   "texture2d",           "texture3d", "sampler",   "imageblock",
+    "mesh",   "ray_data", "object_data", "patch_control_point", "visible",   "stitchable"};
 
 /* A word for an address space or for a kernel has a type behind it. */
 static void words_checked(Lint *l) {
@@ -135,8 +135,8 @@ static void words_checked(Lint *l) {
 }
 
 /* ---- types and pointers */
-static const char *const type_names[] = {"void", "bool",  "char", "uchar", "short", "ushort", "int",
-                                         "uint", "long",  "ulong", "half", "bfloat", "float", "size_t"};
+static const char *const type_names[] = {"void", "bool", "char",  "uchar", "short",  "ushort", "int",
+                                         "uint", "long", "ulong", "half",  "bfloat", "float",  "size_t"};
 
 static uint64_t hash_of(const Token *t) { return hash_bytes(7, t->at, t->n); }
 
@@ -171,7 +171,8 @@ static void pointers_checked(Lint *l) {
     if (!is_type(l, i)) continue;
     size_t from = i, to = i + 1;
     bool space = false;
-    while (from > 0 && (is(l, from - 1, "const") || is(l, from - 1, "volatile") || AMONG(l, from - 1, spaces)))
+    while (from > 0 &&
+           (is(l, from - 1, "const") || is(l, from - 1, "volatile") || AMONG(l, from - 1, spaces)))
       space |= AMONG(l, --from, spaces);
     while (is(l, to, "const") || is(l, to, "volatile") || AMONG(l, to, spaces))
       space |= AMONG(l, to++, spaces);
@@ -189,7 +190,8 @@ static void parameters_checked(Lint *l, size_t open) {
   size_t end = behind(l, open);
   bool taken[MOST_BUFFERS] = {false}, said = false;
   for (size_t i = open + 1; i < end && !l->st; i++) {
-    if ((is(l, i, ",") || i + 1 == end) && !said && end > open + 2) told(l, i - 1, "a parameter without [[ ]]");
+    if ((is(l, i, ",") || i + 1 == end) && !said && end > open + 2)
+      told(l, i - 1, "a parameter without [[ ]]");
     if (is(l, i, ",")) said = false;
     if (!is(l, i, "[") || !is(l, i + 1, "[")) continue;
     said = true;
@@ -267,8 +269,7 @@ static void calls_checked(Lint *l, Function *f) {
 TgStatus metal_lint(TgMem *mem, const char *text, TgError *err) {
   Lint l = {.mem = mem, .err = err};
   map_init(&l.types, mem);
-  if (!tokens_read(&l, text) || !types_found(&l))
-    l.st = error_set(err, TG_ERR_NOMEM, "METAL: out of memory");
+  if (!tokens_read(&l, text) || !types_found(&l)) l.st = error_set(err, TG_ERR_NOMEM, "METAL: out of memory");
   if (!l.st) words_checked(&l);
   if (!l.st) pointers_checked(&l);
   if (!l.st && !functions_found(&l)) l.st = error_set(err, TG_ERR_NOMEM, "METAL: out of memory");

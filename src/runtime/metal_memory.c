@@ -1,7 +1,7 @@
 /* metal_memory.c: memory of a METAL device, and copies to and from it. In: sizes and addresses, which are the
- * GPU's own. Out: private buffers, of which the freed ones are kept for the next that is asked for (blocks.c),
- * and copies by blits, which go through shared memory to and from the host. A blit moves words of four bytes:
- * what lies before or behind these is moved by a kernel. */
+ * GPU's own. Out: private buffers, of which the freed ones are kept for the next that is asked for
+ * (blocks.c), and copies by blits, which go through shared memory to and from the host. A blit moves words of
+ * four bytes: what lies before or behind these is moved by a kernel. */
 #include "runtime/metal.h"
 #include <string.h>
 
@@ -172,15 +172,15 @@ static TgStatus bytes_moved(Device *d, Place to, Place from, uint32_t n) {
   Metal *p = d->priv;
   const MetalApi *m = &p->api;
   TgStatus st = TG_OK;
-  if (!p->bytes)
-    st = metal_kernel_of(d, bytes_text, "copy_bytes", BYTES_BLOCK, &p->bytes_module, &p->bytes);
+  if (!p->bytes) st = metal_kernel_of(d, bytes_text, "copy_bytes", BYTES_BLOCK, &p->bytes_module, &p->bytes);
   MetalId e = st ? NULL : metal_encoder(d, COMPUTE);
   if (!e) return d->err->status;
   metal_set_pipeline(m, e, p->bytes->pipeline);
   metal_set_buffer(m, e, to.object, to.offset, 0);
   metal_set_buffer(m, e, from.object, from.offset, 1);
   metal_set_bytes(m, e, &n, sizeof n, 2);
-  metal_dispatch(m, e, (MetalSize){(n + BYTES_BLOCK - 1) / BYTES_BLOCK, 1, 1}, (MetalSize){BYTES_BLOCK, 1, 1});
+  metal_dispatch(m, e, (MetalSize){(n + BYTES_BLOCK - 1) / BYTES_BLOCK, 1, 1},
+                 (MetalSize){BYTES_BLOCK, 1, 1});
   return metal_encoded(d);
 }
 

@@ -1,6 +1,6 @@
 /* metal_mock.c: Apple's runtime and frameworks where they are not: objects, messages, devices, memory,
- * libraries. In: the messages of metal_api.def. Out: what they would do, done by the emulator (emulate.h) with
- * its checks. What is committed is run as late as it may be (metal_mock_queue.c). Wrong use is noted: a
+ * libraries. In: the messages of metal_api.def. Out: what they would do, done by the emulator (emulate.h)
+ * with its checks. What is committed is run as late as it may be (metal_mock_queue.c). Wrong use is noted: a
  * message that an object does not understand, or that comes after its end; an object that is left without a
  * pool; an encoder used out of turn. Any message can be made to fail. One thread at a time may use it. */
 #define _GNU_SOURCE
@@ -24,27 +24,26 @@ void metal_misused(const char *fmt, ...) {
   if (!metal_mock.misuse.status) error_set(&metal_mock.misuse, TG_ERR_DEVICE, "%s", text);
 }
 
-static const char *const kind_names[] = {
-    [ANY_KIND] = "nothing",
-    [A_CLASS] = "a class",
-    [A_STRING] = "an NSString",
-    [A_LIST] = "an NSArray",
-    [AN_ERROR] = "an NSError",
-    [A_DEVICE] = "an MTLDevice",
-    [A_QUEUE] = "an MTLCommandQueue",
-    [AN_EVENT] = "an MTLSharedEvent",
-    [A_BUFFER] = "an MTLBuffer",
-    [OPTIONS] = "MTLCompileOptions",
-    [A_LIBRARY] = "an MTLLibrary",
-    [A_FUNCTION] = "an MTLFunction",
-    [A_PIPELINE_DESCRIPTOR] = "an MTLComputePipelineDescriptor",
-    [A_PIPELINE] = "an MTLComputePipelineState",
-    [A_COMMAND_BUFFER] = "an MTLCommandBuffer",
-    [AN_ENCODER] = "an MTLComputeCommandEncoder",
-    [A_BLIT_ENCODER] = "an MTLBlitCommandEncoder",
-    [AN_INDIRECT_DESCRIPTOR] = "an MTLIndirectCommandBufferDescriptor",
-    [AN_INDIRECT] = "an MTLIndirectCommandBuffer",
-    [A_COMMAND] = "an MTLIndirectComputeCommand"};
+static const char *const kind_names[] = {[ANY_KIND] = "nothing",
+                                         [A_CLASS] = "a class",
+                                         [A_STRING] = "an NSString",
+                                         [A_LIST] = "an NSArray",
+                                         [AN_ERROR] = "an NSError",
+                                         [A_DEVICE] = "an MTLDevice",
+                                         [A_QUEUE] = "an MTLCommandQueue",
+                                         [AN_EVENT] = "an MTLSharedEvent",
+                                         [A_BUFFER] = "an MTLBuffer",
+                                         [OPTIONS] = "MTLCompileOptions",
+                                         [A_LIBRARY] = "an MTLLibrary",
+                                         [A_FUNCTION] = "an MTLFunction",
+                                         [A_PIPELINE_DESCRIPTOR] = "an MTLComputePipelineDescriptor",
+                                         [A_PIPELINE] = "an MTLComputePipelineState",
+                                         [A_COMMAND_BUFFER] = "an MTLCommandBuffer",
+                                         [AN_ENCODER] = "an MTLComputeCommandEncoder",
+                                         [A_BLIT_ENCODER] = "an MTLBlitCommandEncoder",
+                                         [AN_INDIRECT_DESCRIPTOR] = "an MTLIndirectCommandBufferDescriptor",
+                                         [AN_INDIRECT] = "an MTLIndirectCommandBuffer",
+                                         [A_COMMAND] = "an MTLIndirectComputeCommand"};
 
 static const char *const selectors[] = {
 #define METAL(n, result, name, selector, ...) selector,
@@ -349,7 +348,8 @@ static TgStatus text_compiled(const char *text, TgError *err, Blob *object) {
   return st;
 }
 
-static MetalId device_library(MockDevice *d, MetalSelector s, MetalId source, MetalId options, MetalId *error) {
+static MetalId device_library(MockDevice *d, MetalSelector s, MetalId source, MetalId options,
+                              MetalId *error) {
   MockText *text = mock_of_kind(source, A_STRING, "newLibraryWithSource");
   MockOptions *o = mock_of_kind(options, OPTIONS, "newLibraryWithSource");
   (void)s;
@@ -390,7 +390,9 @@ static void descriptor_function(MockPipeline *p, MetalSelector s, MetalId functi
   p->function = f;
 }
 
-static void descriptor_threads(MockPipeline *p, MetalSelector s, MetalUint n) { (void)s, p->most_threads = n; }
+static void descriptor_threads(MockPipeline *p, MetalSelector s, MetalUint n) {
+  (void)s, p->most_threads = n;
+}
 
 static void descriptor_indirect(MockPipeline *p, MetalSelector s, MetalBool on) { (void)s, p->indirect = on; }
 
@@ -475,11 +477,11 @@ const char *metal_mock_types(MetalMessage message) {
 /* ---- messages. As the runtime's own does it: looks up the method and goes on there, with every argument
  * where the caller put it. */
 #if defined __x86_64__ || defined __aarch64__
-#ifdef __APPLE__
-#define ASM_SYMBOL "_"
+#ifdef __MACH__
+#define ASM_SYMBOL     "_"
 #define ASM_NAME(name) ".text\n.p2align 4\n.globl _" name "\n.private_extern _" name "\n_" name ":\n"
 #else
-#define ASM_SYMBOL ""
+#define ASM_SYMBOL     ""
 #define ASM_NAME(name) ".text\n.globl " name "\n.hidden " name "\n.type " name ", %function\n" name ":\n"
 #endif
 
@@ -522,7 +524,7 @@ __asm__(NAME_ZERO "  mov x0, #0\n  fmov d0, xzr\n  ret\n");
 #endif
 
 static const bool answers_nothing[] = {
-#define METAL(n, result, name, selector, ...) _Generic((result *)0, void *: true, default: false),
+#define METAL(n, result, name, selector, ...) _Generic((result *)0, void * : true, default : false),
 #include "runtime/metal_api.def"
 #undef METAL
 };
@@ -562,6 +564,7 @@ void *tg_metal_method(Object *o, MetalSelector s) {
 #define CAN_SEND true
 #else
 static void tg_metal_send(void) {}
+
 #define CAN_SEND false
 #endif
 

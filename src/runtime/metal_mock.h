@@ -219,7 +219,7 @@ typedef struct Method {
 
 /* ---- metal_mock.c */
 void metal_misused(const char *fmt, ...) TG_PRINTF(1, 2); /* noted, and told by the next command buffer */
-void *mock_new(MockKind kind, size_t nbytes);            /* held once; NULL: out of memory */
+void *mock_new(MockKind kind, size_t nbytes);             /* held once; NULL: out of memory */
 void mock_hold(void *object);
 void mock_let_go(void *object);
 void *mock_pooled(void *object); /* let go with the pool */

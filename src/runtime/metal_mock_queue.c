@@ -74,7 +74,8 @@ static bool addresses_named(MockDevice *device, const Op *op, const char *values
   return true;
 }
 
-/* What one number is bound to, as an address; NULL: nothing. Bytes by value are put into memory of the GPU. */
+/* What one number is bound to, as an address; NULL: nothing. Bytes by value are put into memory of the GPU.
+ */
 static TgStatus binding_address(MockDevice *device, const Op *op, const Dispatch *d, int i, void **out,
                                 TgError *why) {
   const Binding *b = &d->at[i];
@@ -137,7 +138,8 @@ static TgStatus op_run(MockCommandBuffer *b, const Op *op) {
   case OP_DISPATCH: return kernel_run(device, op, &op->dispatch, &b->why);
   case OP_EXECUTE: return commands_run(device, op, &b->why);
   case OP_COPY:
-    return emu_copy(device->emu, op->to->at + op->to_offset, op->from->at + op->from_offset, op->nbytes, &b->why);
+    return emu_copy(device->emu, op->to->at + op->to_offset, op->from->at + op->from_offset, op->nbytes,
+                    &b->why);
   case OP_FILL: return emu_fill(device->emu, op->to->at + op->to_offset, op->byte, op->nbytes, &b->why);
   case OP_SIGNAL: op->event->value = TG_MAX(op->event->value, op->value); return TG_OK;
   default: return TG_OK;
@@ -257,9 +259,13 @@ static MetalId encoder_new(MockCommandBuffer *b, MockKind kind) {
   return mock_pooled(e);
 }
 
-static MetalId buffer_compute(MockCommandBuffer *b, MetalSelector s) { return (void)s, encoder_new(b, AN_ENCODER); }
+static MetalId buffer_compute(MockCommandBuffer *b, MetalSelector s) {
+  return (void)s, encoder_new(b, AN_ENCODER);
+}
 
-static MetalId buffer_blit(MockCommandBuffer *b, MetalSelector s) { return (void)s, encoder_new(b, A_BLIT_ENCODER); }
+static MetalId buffer_blit(MockCommandBuffer *b, MetalSelector s) {
+  return (void)s, encoder_new(b, A_BLIT_ENCODER);
+}
 
 static Op *op_new(MockCommandBuffer *b, OpKind kind) { /* NULL: the command buffer fails */
   Op *op = mem_alloc(&metal_mock.mem, sizeof *op);
@@ -344,12 +350,14 @@ static void encoder_pipeline(MockEncoder *e, MetalSelector s, MetalId pipeline) 
   if (is_open(e, "setComputePipelineState")) set_pipeline(&e->d, pipeline, "setComputePipelineState");
 }
 
-static void encoder_buffer(MockEncoder *e, MetalSelector s, MetalId buffer, MetalUint offset, MetalUint index) {
+static void encoder_buffer(MockEncoder *e, MetalSelector s, MetalId buffer, MetalUint offset,
+                           MetalUint index) {
   (void)s;
   if (is_open(e, "setBuffer")) bind_buffer(&e->d, buffer, offset, index, "setBuffer");
 }
 
-static void encoder_bytes(MockEncoder *e, MetalSelector s, const void *bytes, MetalUint nbytes, MetalUint index) {
+static void encoder_bytes(MockEncoder *e, MetalSelector s, const void *bytes, MetalUint nbytes,
+                          MetalUint index) {
   (void)s;
   if (!is_open(e, "setBytes")) return;
   if (index >= MOST_BINDINGS || !nbytes || nbytes > INLINE_BYTES) {
@@ -362,7 +370,8 @@ static void encoder_bytes(MockEncoder *e, MetalSelector s, const void *bytes, Me
   if (b->bytes) memcpy(b->bytes, bytes, nbytes);
 }
 
-static void encoder_use(MockEncoder *e, MetalSelector s, const MetalId *objects, MetalUint n, MetalUint usage) {
+static void encoder_use(MockEncoder *e, MetalSelector s, const MetalId *objects, MetalUint n,
+                        MetalUint usage) {
   (void)s;
   if (!is_open(e, "useResources")) return;
   if (!n || usage != METAL_READ_WRITE) metal_misused("useResources: %lu of them, usage %lu", n, usage);
@@ -410,7 +419,8 @@ static void encoder_execute(MockEncoder *e, MetalSelector s, MetalId commands, M
 enum { BLIT_WORD = 4 }; /* bytes that a blit moves at once */
 
 static bool blit_fits(const MockBuffer *b, size_t offset, size_t nbytes, const char *what) {
-  if (b && nbytes && offset <= b->nbytes && nbytes <= b->nbytes - offset && (offset | nbytes) % BLIT_WORD == 0)
+  if (b && nbytes && offset <= b->nbytes && nbytes <= b->nbytes - offset &&
+      (offset | nbytes) % BLIT_WORD == 0)
     return true;
   metal_misused("%s: %zu bytes at %zu of %zu", what, nbytes, offset, b ? b->nbytes : 0);
   return false;
@@ -442,7 +452,9 @@ static void blit_fill(MockEncoder *e, MetalSelector s, MetalId to, MetalRange ra
 }
 
 /* ---- indirect command buffers */
-static void indirect_types(MockIndirectDescriptor *d, MetalSelector s, MetalUint types) { (void)s, d->types = types; }
+static void indirect_types(MockIndirectDescriptor *d, MetalSelector s, MetalUint types) {
+  (void)s, d->types = types;
+}
 
 static void indirect_buffers(MockIndirectDescriptor *d, MetalSelector s, MetalBool on) {
   (void)s, d->inherit_buffers = on;
@@ -452,7 +464,9 @@ static void indirect_pipeline(MockIndirectDescriptor *d, MetalSelector s, MetalB
   (void)s, d->inherit_pipeline = on;
 }
 
-static void indirect_most(MockIndirectDescriptor *d, MetalSelector s, MetalUint n) { (void)s, d->most_buffers = n; }
+static void indirect_most(MockIndirectDescriptor *d, MetalSelector s, MetalUint n) {
+  (void)s, d->most_buffers = n;
+}
 
 enum { MOST_COMMANDS = 16384 };
 
@@ -461,7 +475,8 @@ static MetalId device_indirect(MockDevice *device, MetalSelector s, MetalId desc
   MockIndirectDescriptor *d = mock_of_kind(descriptor, AN_INDIRECT_DESCRIPTOR, "newIndirectCommandBuffer");
   (void)s;
   bool fine = d && d->types == METAL_CONCURRENT_DISPATCH && !d->inherit_buffers && !d->inherit_pipeline &&
-              d->most_buffers && d->most_buffers <= MOST_BINDINGS && n <= MOST_COMMANDS && options == METAL_SHARED;
+              d->most_buffers && d->most_buffers <= MOST_BINDINGS && n <= MOST_COMMANDS &&
+              options == METAL_SHARED;
   if (!fine) {
     metal_misused("newIndirectCommandBuffer: %lu commands, as nobody asks for them", n);
     return NULL;
@@ -507,9 +522,11 @@ static void command_pipeline(MockCommand *c, MetalSelector s, MetalId pipeline) 
     metal_misused("a command with a pipeline that does not support indirect command buffers");
 }
 
-static void command_buffer(MockCommand *c, MetalSelector s, MetalId buffer, MetalUint offset, MetalUint index) {
+static void command_buffer(MockCommand *c, MetalSelector s, MetalId buffer, MetalUint offset,
+                           MetalUint index) {
   (void)s;
-  if (index >= c->of->most_buffers) metal_misused("setKernelBuffer: number %lu of %lu", index, c->of->most_buffers);
+  if (index >= c->of->most_buffers)
+    metal_misused("setKernelBuffer: number %lu of %lu", index, c->of->most_buffers);
   if (can_write(c, "setKernelBuffer")) bind_buffer(&c->d, buffer, offset, index, "setKernelBuffer");
 }
 

@@ -1,6 +1,7 @@
-/* metal_queue.c: command buffers of a METAL device. In: what is given, as messages to an encoder. Out: command
- * buffers in the order of one queue, which runs them so: two that touch the same memory never overlap, as
- * Metal tracks it. Nobody waits but who reads; what went wrong in one is told by the call that notices. */
+/* metal_queue.c: command buffers of a METAL device. In: what is given, as messages to an encoder. Out:
+ * command buffers in the order of one queue, which runs them so: two that touch the same memory never
+ * overlap, as Metal tracks it. Nobody waits but who reads; what went wrong in one is told by the call that
+ * notices. */
 #include "runtime/metal.h"
 #include <string.h>
 

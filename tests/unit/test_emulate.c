@@ -105,10 +105,16 @@ typedef struct Language {
   bool vars_in_memory;
 } Language;
 
-static const Language cuda = {"INTERP:CUDA",    &backend_interp_cuda, &emu_dialect_cuda, &renderer_cuda,
-                              "__syncthreads(", "__shared__ ",        false};
-static const Language metal = {"INTERP:METAL",         &backend_interp_metal, &emu_dialect_metal, &renderer_metal,
-                               "threadgroup_barrier(", ") threadgroup ",      true};
+static const Language cuda = {"INTERP:CUDA",  &backend_interp_cuda, &emu_dialect_cuda,
+                              &renderer_cuda, "__syncthreads(",     "__shared__ ",
+                              false};
+static const Language metal = {"INTERP:METAL",
+                               &backend_interp_metal,
+                               &emu_dialect_metal,
+                               &renderer_metal,
+                               "threadgroup_barrier(",
+                               ") threadgroup ",
+                               true};
 static const Language *lang = &cuda;
 
 static EmuModule *module_of(const char *text) {
@@ -1066,15 +1072,17 @@ static int teardown(void **state) {
 
 int main(void) {
   static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_DEV"};
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),      cmocka_unit_test(test_shuffles),
-      cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),   cmocka_unit_test(test_round),
-      cmocka_unit_test(test_late),     cmocka_unit_test(test_patience), cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_scan),     cmocka_unit_test(test_failures), cmocka_unit_test(test_objects),
-      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_symbolic), cmocka_unit_test(test_opts),
-      cmocka_unit_test(test_joins),    cmocka_unit_test(test_scans),    cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_metal_faults), cmocka_unit_test(test_metal_half),
-      cmocka_unit_test(test_metal_renderer)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults),        cmocka_unit_test(test_mma),
+                                     cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_launches),
+                                     cmocka_unit_test(test_memory),        cmocka_unit_test(test_round),
+                                     cmocka_unit_test(test_late),          cmocka_unit_test(test_patience),
+                                     cmocka_unit_test(test_refused),       cmocka_unit_test(test_scan),
+                                     cmocka_unit_test(test_failures),      cmocka_unit_test(test_objects),
+                                     cmocka_unit_test(test_goldens),       cmocka_unit_test(test_symbolic),
+                                     cmocka_unit_test(test_opts),          cmocka_unit_test(test_joins),
+                                     cmocka_unit_test(test_scans),         cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_metal_faults),  cmocka_unit_test(test_metal_half),
+                                     cmocka_unit_test(test_metal_renderer)};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
   if (!can_emulate()) {

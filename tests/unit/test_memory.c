@@ -698,7 +698,7 @@ int main(void) {
 #define ALL(t)                                                                                               \
   cmocka_unit_test_setup_teardown(t, open_interp, close_it),                                                 \
       cmocka_unit_test_setup_teardown(t, open_cpu, close_it),                                                \
-      cmocka_unit_test_setup_teardown(t, open_cuda, close_it), \
+      cmocka_unit_test_setup_teardown(t, open_cuda, close_it),                                               \
       cmocka_unit_test_setup_teardown(t, open_metal, close_it)
   const struct CMUnitTest tests[] = {ALL(part_read_then_written),
                                      ALL(ring_buffer),

@@ -125,7 +125,8 @@ static void copies_of_any_size(void **state) {
 /* More buffers than a kernel has numbers for: their addresses stand in one. Launched, and captured. */
 enum { MANY = 40 };
 
-static TgStatus sum_of_many(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+static TgStatus sum_of_many(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
   TgTensor *sum = in[0];
   (void)nout, (void)user;
   for (int i = 1; i < nin; i++)
@@ -215,7 +216,8 @@ static void events_between_devices(void **state) {
 }
 
 /* Of a captured function only the commands whose arguments changed are written again. */
-static TgStatus two_kernels(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+static TgStatus two_kernels(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                            void *user) {
   TgTensor *w = user;
   (void)nin, (void)nout;
   out[0] = tg_sum(tg_contiguous(tg_mul(w, w)));
@@ -261,23 +263,25 @@ static void commands_are_updated(void **state) {
            void **: "^v", const void **: "^v", MetalId **: "^@", const MetalId **: "^@", MetalSize *: "{QQQ}",  \
            MetalRange *: "{QQ}")
 #define TYPES_0
-#define TYPES_1(A)             , TYPE(A)
-#define TYPES_2(A, B)          , TYPE(A), TYPE(B)
-#define TYPES_3(A, B, C_)      , TYPE(A), TYPE(B), TYPE(C_)
-#define TYPES_4(A, B, C_, D)   , TYPE(A), TYPE(B), TYPE(C_), TYPE(D)
+#define TYPES_1(A)              , TYPE(A)
+#define TYPES_2(A, B)           , TYPE(A), TYPE(B)
+#define TYPES_3(A, B, C_)       , TYPE(A), TYPE(B), TYPE(C_)
+#define TYPES_4(A, B, C_, D)    , TYPE(A), TYPE(B), TYPE(C_), TYPE(D)
 #define TYPES_5(A, B, C_, D, E) , TYPE(A), TYPE(B), TYPE(C_), TYPE(D), TYPE(E)
 
 static void types_agree(void **state) {
   static const struct {
     const char *selector, *types[9];
   } declared[] = {
-#define METAL(n, result, name, selector, ...) METAL_ROW_##n(result, selector, ##__VA_ARGS__)
-#define METAL_ROW_0(result, selector)          {selector, {TYPE(result), "@", ":"}},
-#define METAL_ROW_1(result, selector, A)       {selector, {TYPE(result), "@", ":" TYPES_1(A)}},
-#define METAL_ROW_2(result, selector, A, B)    {selector, {TYPE(result), "@", ":" TYPES_2(A, B)}},
-#define METAL_ROW_3(result, selector, A, B, D) {selector, {TYPE(result), "@", ":" TYPES_3(A, B, D)}},
+
+#define METAL(n, result, name, selector, ...)     METAL_ROW_##n(result, selector, ##__VA_ARGS__)
+#define METAL_ROW_0(result, selector)             {selector, {TYPE(result), "@", ":"}},
+#define METAL_ROW_1(result, selector, A)          {selector, {TYPE(result), "@", ":" TYPES_1(A)}},
+#define METAL_ROW_2(result, selector, A, B)       {selector, {TYPE(result), "@", ":" TYPES_2(A, B)}},
+#define METAL_ROW_3(result, selector, A, B, D)    {selector, {TYPE(result), "@", ":" TYPES_3(A, B, D)}},
 #define METAL_ROW_4(result, selector, A, B, D, E) {selector, {TYPE(result), "@", ":" TYPES_4(A, B, D, E)}},
-#define METAL_ROW_5(result, selector, A, B, D, E, F) {selector, {TYPE(result), "@", ":" TYPES_5(A, B, D, E, F)}},
+#define METAL_ROW_5(result, selector, A, B, D, E, F)                                                         \
+  {selector, {TYPE(result), "@", ":" TYPES_5(A, B, D, E, F)}},
 #include "runtime/metal_api.def"
 #undef METAL
   };
@@ -293,7 +297,8 @@ static void types_agree(void **state) {
     assert_int_equal(colons, arguments); /* a selector has one for each argument */
     const char *types = metal_mock_types((MetalMessage)i);
     if (i == METAL_set_math_mode) continue; /* of newer systems than the one that is stood in for */
-    if (!types || strcmp(types, text)) fail_msg("%s: %s, not %s", declared[i].selector, text, types ? types : "none");
+    if (!types || strcmp(types, text))
+      fail_msg("%s: %s, not %s", declared[i].selector, text, types ? types : "none");
   }
 }
 
@@ -367,7 +372,8 @@ static void pipeline_of(Driver *v, const char *text, const char *name, bool indi
   const MetalApi *m = &v->m;
   MetalId error = NULL, options = made(v, "MTLCompileOptions");
   metal_set_fast_math(m, options, 0);
-  v->library = metal_new_library(m, v->device, metal_string(m, m->class_named("NSString"), text), options, &error);
+  v->library =
+      metal_new_library(m, v->device, metal_string(m, m->class_named("NSString"), text), options, &error);
   if (!v->library) fail_msg("%s", metal_text(m, metal_description(m, error)));
   metal_release(m, options);
   MetalId f = metal_new_function(m, v->library, metal_string(m, m->class_named("NSString"), name));
@@ -749,14 +755,16 @@ static void misuse_is_seen(void **state) {
 }
 
 /* ---- the lint */
-#define KERNEL_HEAD "kernel void k(device float *p [[buffer(0)]], uint3 lid [[thread_position_in_threadgroup]]) {\n"
+#define KERNEL_HEAD                                                                                          \
+  "kernel void k(device float *p [[buffer(0)]], uint3 lid [[thread_position_in_threadgroup]]) {\n"
 
 static void lint(void **state) {
   static const struct {
     const char *text, *says;
   } faults[] = {
       {"kernel void k(float *p [[buffer(0)]]) { p[0] = 1; }", "pointer without an address space"},
-      {"kernel void k(device float *p [[buffer(0)]]) { const float *q = p; }", "pointer without an address space"},
+      {"kernel void k(device float *p [[buffer(0)]]) { const float *q = p; }",
+       "pointer without an address space"},
       {"kernel void k(device float *p [[buffer(0)]]) { *(float4 *)(p + 4) = 0; }", "pointer without"},
       {"typedef float f32; kernel void k(device f32 *p [[buffer(0)]]) { *(f32 *)p = 0; }", "pointer without"},
       {"struct S { float x; };\nkernel void k(S &s [[buffer(0)]]) {}", "METAL kernel:2: a pointer without"},
@@ -766,7 +774,8 @@ static void lint(void **state) {
       {"kernel void k(device float *p) {}", "without [[ ]]"},
       {"kernel void k(device float *p [[buffer(0)]], uint3 i [[thread_position]]) {}", "not known"},
       {KERNEL_HEAD "  float device = 1; p[0] = device;\n}", "keeps for itself: 'device'"},
-      {KERNEL_HEAD "  int fragment = 1; p[0] = fragment;\n}", "METAL kernel:2: a name that the language keeps"},
+      {KERNEL_HEAD "  int fragment = 1; p[0] = fragment;\n}",
+       "METAL kernel:2: a name that the language keeps"},
       {KERNEL_HEAD "  double x = 1; p[0] = x;\n}", "does not have: 'double'"},
       {KERNEL_HEAD "again: goto again;\n}", "does not have: 'goto'"},
       {"static float f(float x) { return x > 0 ? f(x - 1) : 0; }\n" KERNEL_HEAD "}", "calls itself: 'f'"},
@@ -775,9 +784,11 @@ static void lint(void **state) {
        "METAL kernel:3: a function that calls itself: 'f'"},
       {"static void f(void) { threadgroup float l[4]; }", "outermost block of a kernel"},
       {KERNEL_HEAD "  if (lid.x) { threadgroup float l[4]; }\n}", "outermost block of a kernel"}};
+
   static const char *const fine[] = {
       "// double *p\n/* goto */\n#define F(x) double *x\n" KERNEL_HEAD "  p[0] = \"double\"[0];\n}",
-      KERNEL_HEAD "  alignas(16) threadgroup float l[4]; threadgroup float *q = l; int x = 3 * 4 & 5; x = x && x;\n}",
+      KERNEL_HEAD
+      "  alignas(16) threadgroup float l[4]; threadgroup float *q = l; int x = 3 * 4 & 5; x = x && x;\n}",
       "static float f(float x) { return x; }\nstatic float g(float x) { return f(f(x)); }\n" KERNEL_HEAD
       "  const device float4 *q = (device const float4 *)p; thread float *t; constant int *c;\n}"};
 
@@ -786,7 +797,8 @@ static void lint(void **state) {
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
     TgError err = {0};
     TgStatus st = metal_lint(&mem, faults[i].text, &err);
-    if (st != TG_ERR_COMPILE || !strstr(err.msg, faults[i].says)) fail_msg("%s\nsays \"%s\"", faults[i].text, err.msg);
+    if (st != TG_ERR_COMPILE || !strstr(err.msg, faults[i].says))
+      fail_msg("%s\nsays \"%s\"", faults[i].text, err.msg);
   }
   for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
     TgError err = {0};

@@ -38,19 +38,6 @@ static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: on
 }
 
 /* ---- memory */
-static bool divisible(const UOp *u, int n, int depth) { /* a wide GPU access needs an aligned offset */
-  if (u->op == OPS_CONST) return u->arg.v.i % n == 0;
-  if (depth > 16) return false;
-  if (u->op == OPS_ADD || u->op == OPS_SUB)
-    return divisible(u->src[0], n, depth + 1) && divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_MUL) return divisible(u->src[0], n, depth + 1) || divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_SHL && u->src[1]->op == OPS_CONST)
-    return u->src[1]->arg.v.i < 8 && (1 << u->src[1]->arg.v.i) % n == 0;
-  if (u->op == OPS_CAST && !dtype_is_float((DType)u->src[0]->dtype))
-    return divisible(u->src[0], n, depth + 1);
-  return false;
-}
-
 /* A pointer made by a cast must name the address space again. */
 static const char *space_of(C *c, const UOp *base) {
   return base->op == OPS_PARAM ? c->lang->device_space : c->lang->local_space;
@@ -59,7 +46,7 @@ static const char *space_of(C *c, const UOp *base) {
 /* The type that short vectors are read and written by, at an offset; NULL: only lane by lane. Where the
  * offset is not known to be aligned it is one that need not be, if the language has such types. */
 static const char *vector_in_memory(C *c, const UOp *offset, DType d, int n) {
-  if (!c->lang->gnu_vec && divisible(offset, n, 0)) return cs_type(c, d, n);
+  if (!c->lang->gnu_vec && uop_is_multiple(offset, n)) return cs_type(c, d, n);
   return c->lang->gnu_vec || c->lang->packed_vec ? cs_text(c, "%su", cs_type(c, d, n)) : NULL;
 }
 
@@ -594,6 +581,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
+  case OPS_WMMA:
+    if (c->lang->matrix)
+      c->lang->matrix(c, u, id);
+    else
+      cs_fail(c, u, "no matrix units here");
+    break;
   case OPS_BARRIER:
     if (c->lang->barrier)
       cs_put(c, "%s;\n", c->meets_in_device ? c->lang->barrier_device : c->lang->barrier);

@@ -3,6 +3,8 @@
 #define TG_CSTYLE_H
 #include "renderer/renderer.h"
 
+struct C;
+
 typedef struct CLang {
   const char *name;
   bool gnu_vec; /* vectors have operators (GNU C); else structs of up to 4 lanes, written out per lane */
@@ -24,6 +26,8 @@ typedef struct CLang {
   const char *barrier, *barrier_device; /* of local memory at least; of device memory too */
   const char *shuffle,
       *shuffle_wide; /* %s: a value, %d: how far the thread is that it comes from; of 64 bits */
+  /* The statements of a WMMA, whose value is v with this number; NULL: there are no matrix units. */
+  void (*matrix)(struct C *c, const UOp *u, int id);
 } CLang;
 
 /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */

@@ -4,6 +4,7 @@
  * emulated (TG_EMU=1, cuda_mock.c). */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static Target target_of(const Cuda *p) {
   t.local_bytes = attribute(p, CUDA_SHARED_PER_BLOCK, (int)t.local_bytes);
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
+  t.matrices = matrix_rows(MATRIX_CUDA, arch);
   t.fmas = t.ops = arch < LANES_SINCE ? LANES_BEFORE : LANES;
   return t;
 }

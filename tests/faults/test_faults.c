@@ -568,7 +568,7 @@ static void test_devices(void **state) {
     cache_remove();
     reference(p, at[i], &want, calls);
     report(p, at[i], calls);
-    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : at[i].device[0] == 'C' ? 50 : 500);
+    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : strchr("CM", at[i].device[0]) ? 50 : 500);
   }
 }
 

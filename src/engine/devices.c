@@ -60,7 +60,7 @@ int device_count(const TgContext *ctx) { return ctx->dev_open ? 1 + (int)ctx->mo
 int device_find(TgContext *ctx, const char *op, const char *name) {
   char listed[24];
   TG_REQUIRE_OR(ctx, ctx->dev_open, -1, TG_ERR_DEVICE, "%s: no device is open", op);
-  if (!name || !*name) return 0;
+  if (!name || !*name) return ctx->default_device;
   const TgBackend *backend = backend_of(name, listed, sizeof listed);
   TG_REQUIRE_OR(ctx, backend, -1, TG_ERR_VALUE, "%s: no device is called '%.64s'", op, name);
   for (int i = 0; i < device_count(ctx); i++)

@@ -31,7 +31,7 @@ enum { METAL_READ_WRITE = 3 }; /* MTLResourceUsage */
 
 enum { METAL_CONCURRENT_DISPATCH = 1 << 5 }; /* MTLIndirectCommandType */
 
-enum { METAL_MATH_SAFE = 0 }; /* MTLMathMode */
+enum { METAL_MATH_SAFE = 0, METAL_PRECISE = 1 }; /* MTLMathMode */
 
 enum { METAL_FAMILY_APPLE7 = 1007, METAL_FAMILY_3 = 5001 }; /* MTLGPUFamily: of the M1; Metal 3 */
 

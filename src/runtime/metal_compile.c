@@ -26,7 +26,7 @@ static MetalId options_new(const MetalApi *m) {
   MetalId o = object_of(m, "MTLCompileOptions");
   if (!o) return NULL;
   if (metal_responds(m, o, m->selector[METAL_set_math_mode]))
-    metal_set_math_mode(m, o, METAL_MATH_SAFE);
+    metal_set_math_mode(m, o, METAL_MATH_SAFE), metal_set_math_functions(m, o, METAL_PRECISE);
   else
     metal_set_fast_math(m, o, 0);
   return o;

@@ -18,10 +18,10 @@ typedef struct C {
   uint8_t *mask_bytes; /* per place: element size of a bool vector's mask */
   int *number;         /* per place: of its name, v12 or acc3 */
   int depth, tmp_at, nvar, nval, nreg, nlocal;
-  uint8_t *copied;    /* by UOp: a load that is a copy of its own, or NULL */
-  bool copies;        /* there is one */
-  const UOp *written; /* a store that was written as the start of its register */
-  bool failed;
+  uint8_t *copied;              /* by UOp: a load that is a copy of its own, or NULL */
+  bool copies;                  /* there is one */
+  const UOp *written;           /* a store that was written as the start of its register */
+  bool failed, meets_in_device; /* meets_in_device: a buffer is stored to and touched by another statement */
   char vector[DT_COUNT][MOST_NAMED_LANES + 1][TYPE_LEN]; /* names of types */
   char tmp[NTMP][TMP_LEN]; /* operand texts live in this ring while one statement is written */
 } C;

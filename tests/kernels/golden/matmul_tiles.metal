@@ -3,7 +3,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
   f32x4 v0 = f32x4(0.0f, 0.0f, 0.0f, 0.0f);
   f32x4 acc0 = v0;
   f32x4 acc1 = v0;
-  threadgroup f32 l0[2080];
+  alignas(16) threadgroup f32 l0[2080];
   i32 v1 = (i32)lid.y;   /* < 32 */
   i32 v2 = (i32)lid.x;   /* < 8 */
   i32 v3 = v2 * 260;
@@ -32,7 +32,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
     f32 v22 = v15.w;
     l0[v21] = v22;
   }
-  threadgroup f32 l1[1024];
+  alignas(16) threadgroup f32 l1[1024];
   i32 v23 = v1 * 32;
   i32 v24 = v23 + v9;
   f32x4 v25 = *(device const f32x4 *)(p2 + v24);

@@ -134,6 +134,9 @@ bool opt_pipe(Kernel *k, const Opt *o, const char **why);
 /* The rows and columns of the tiles of this device's matrix units; false: it has none that may be used. */
 bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns);
 
+/* Whether neighbours in a fragment of b are of one row. */
+bool matrix_b_by_rows(const Kernel *k);
+
 /* The unit that takes a product summed over `depth` steps; NULL: none. */
 struct MatrixShape;
 const struct MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,

@@ -122,6 +122,34 @@ static void copies_of_any_size(void **state) {
   b->free(d, from, MOST), b->free(d, to, MOST);
 }
 
+/* Through the whole ring and again, in moves of three parts each, which command buffers part anywhere. */
+static void copies_between_words(void **state) {
+  (void)state;
+
+  enum { TIMES = 30, LENGTH = STAGE_BYTES - 64 + 1 };
+
+  Device *d = &C->dev;
+  const TgBackend *b = d->backend;
+  char *data = malloc(LENGTH), *at[TIMES], back[4];
+  assert_non_null(data);
+  for (int i = 0; i < TIMES; i++) {
+    void *block;
+    OK(b->alloc(d, LENGTH + 3, &block));
+    at[i] = block;
+    memset(data, i + 1, LENGTH);
+    OK(b->copy_in(d, at[i] + 3, data, LENGTH));
+  }
+  for (int i = 0; i < TIMES; i++)
+    for (int tail = 0; tail < 2; tail++) {
+      OK(b->copy_out(d, back, at[i] + 3 + (tail ? LENGTH - 4 : 0), 4));
+      for (int k = 0; k < 4; k++)
+        assert_int_equal(back[k], i + 1);
+    }
+  for (int i = 0; i < TIMES; i++)
+    b->free(d, at[i], LENGTH + 3);
+  free(data);
+}
+
 /* More buffers than a kernel has numbers for: their addresses stand in one. Launched, and captured. */
 enum { MANY = 40 };
 
@@ -155,6 +183,31 @@ static void many_buffers(void **state) {
   }
   assert_true(captured_launches() > 0);
   tg_jit_free(j);
+}
+
+/* The same with a variable, which stands behind the addresses. */
+static void many_buffers_and_a_variable(void **state) {
+  (void)state;
+  TgVariable *n = tg_variable(C, "n", 1, 9);
+  TgTensor *all[MANY];
+  for (int i = 0; i < MANY; i++) {
+    float x[9];
+    for (int k = 0; k < 9; k++)
+      x[k] = (float)(i * k);
+    all[i] = tg_keep(tg_from(C, x, TG_F32, TG_SHAPE(9)));
+  }
+  for (int size = 2; size <= 9; size += 7) {
+    double got[9];
+    OK(tg_variable_bind(n, size));
+    TgTensor *sum = tg_slice(all[0], 0, 0, tg_size(n));
+    for (int i = 1; i < MANY; i++)
+      sum = tg_add(sum, tg_slice(all[i], 0, 0, tg_size(n)));
+    OK(tg_read_f64(sum, got, (size_t)size));
+    for (int k = 0; k < size; k++)
+      assert_float_equal(got[k], k * (MANY * (MANY - 1) / 2), 0);
+  }
+  for (int i = 0; i < MANY; i++)
+    tg_release(all[i]);
 }
 
 /* A variable is an element of an array that the kernel is given behind its buffers. */
@@ -206,6 +259,8 @@ static void events_between_devices(void **state) {
   OK(b->event_wait(one, e));
   OK(b->event_record(two, &f));
   OK(b->event_reach(two, f)); /* which needs what the other does first */
+  metal_look(one);
+  assert_int_equal(((const Metal *)one->priv)->done, ((const Metal *)one->priv)->serial);
   OK(b->copy_out(one, back, memory, sizeof back));
   assert_memory_equal(back, data, sizeof data);
   OK(b->event_record(one, &f));
@@ -253,6 +308,58 @@ static void commands_are_updated(void **state) {
   assert_in_range(written[7] - written[2], 1, 5 * 2 - 1);
   tg_jit_free(j);
   tg_release(w), tg_release(x[0]), tg_release(x[1]);
+}
+
+/* Replays with other arguments each, given while those before are still to run: what was given keeps its own.
+ */
+typedef struct Counting {
+  TgTensor *sum;
+  TgVariable *n;
+} Counting;
+
+static TgStatus counted(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  Counting *c = user;
+  (void)nin, (void)nout;
+  TgTensor *part = tg_sum(tg_slice(in[0], 0, 0, tg_size(c->n)));
+  tg_assign(c->sum, tg_add(tg_mul_scalar(c->sum, 2), part));
+  out[0] = c->sum;
+  return tg_error(ctx);
+}
+
+static void replays_in_flight(void **state) {
+  (void)state;
+
+  enum { RUNS = 12, MOST = 20 };
+
+  for (int order = 1; order <= 3; order++) {
+    emulate(order);
+    C = opened("METAL");
+    Counting c = {tg_keep(tg_zeros(C, TG_SHAPE(1))), tg_variable(C, "n", 1, MOST)};
+    TgTensor *x[3];
+    double want = 0, got;
+    for (int k = 0; k < 3; k++) {
+      x[k] = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(MOST), k + 1)));
+      OK(tg_realize(x[k]));
+    }
+    OK(tg_realize(c.sum));
+    TgJit *j = tg_jit(C, counted, &c);
+    for (int i = 0; i < RUNS; i++) {
+      TgTensor *out = NULL;
+      int n = 1 + i * 7 % MOST;
+      OK(tg_variable_bind(c.n, n));
+      OK(tg_jit_run(j, &x[i % 3], 1, &out, 1));
+      want = 2 * want + n * (i % 3 + 1);
+    }
+    if (order == 1) assert_int_equal(captured_living(), 2);
+    OK(tg_read_f64(c.sum, &got, 1));
+    assert_float_equal(got, want, 0);
+    tg_jit_free(j);
+    for (int k = 0; k < 3; k++)
+      tg_release(x[k]);
+    tg_release(c.sum);
+    tg_close(C);
+    nothing_left();
+  }
 }
 
 /* ---- messages */
@@ -817,7 +924,9 @@ int main(void) {
                                      T(same_as_cpu),
                                      T(copies_in_pieces),
                                      T(copies_of_any_size),
+                                     T(copies_between_words),
                                      T(many_buffers),
+                                     T(many_buffers_and_a_variable),
                                      T(variables),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(two_devices),
@@ -825,6 +934,7 @@ int main(void) {
                                      T(training_from_disk),
                                      T(replays),
                                      T(commands_are_updated),
+                                     cmocka_unit_test(replays_in_flight),
                                      T(trains_a_gpt),
                                      T(memory_is_given_back),
                                      T(says_what_failed),

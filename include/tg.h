@@ -1069,7 +1069,8 @@ TG_API TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, T
 /* ---- gradients */
 /* tg_backward will reach t, which gets memory of its own; returns t */
 TG_API TgTensor *tg_requires_grad(TgTensor *t, bool on);
-TG_API TgTensor *tg_detach(TgTensor *x); /* same values; no gradient flows through */
+TG_API bool tg_is_parameter(const TgTensor *t); /* whether it requires a gradient */
+TG_API TgTensor *tg_detach(TgTensor *x);        /* same values; no gradient flows through */
 /* [options] .gradient (of the loss's shape: what the loss itself is given, for a loss of more than one
  * element). Adds the gradient of a scalar float loss to tg_grad of each tensor with requires_grad that it
  * depends on. The gradients are lazy tensors of the innermost scope and vanish with it. The loss is computed

@@ -276,8 +276,8 @@ typedef struct Gpt {
 
 static void gpt_new(Gpt *g, const char *device) {
   g->token = tg_embedding_new(C, VOCAB, WIDE), g->position = tg_embedding_new(C, LEN, WIDE);
-  g->ln1 = tg_layer_norm_new(C, WIDE, 0), g->ln2 = tg_layer_norm_new(C, WIDE, 0);
-  g->ln = tg_layer_norm_new(C, WIDE, 0);
+  g->ln1 = tg_layer_norm_new(C, TG_SHAPE(WIDE)), g->ln2 = tg_layer_norm_new(C, TG_SHAPE(WIDE));
+  g->ln = tg_layer_norm_new(C, TG_SHAPE(WIDE));
   g->qkv = tg_linear_new(C, WIDE, 3 * WIDE, true), g->out = tg_linear_new(C, WIDE, WIDE, true);
   g->up = tg_linear_new(C, WIDE, 4 * WIDE, true), g->down = tg_linear_new(C, 4 * WIDE, WIDE, true);
   g->head = tg_linear_new(C, WIDE, VOCAB, true);

@@ -138,7 +138,7 @@ static void test_layers(void **state) { /* saved by name, loaded into another mo
     assert_int_equal(tg_realize(x), TG_OK);
     for (int i = 0; i < 2; i++) {
       conv[i] = tg_conv2d_new(c, 3, 4, 3, true, NULL), bn[i] = tg_batch_norm_new(c, 4),
-      l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, 5, 0);
+      l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, TG_SHAPE(5));
       e[i] = tg_embedding_new(c, 3, 5), s[i] = tg_state_new(c);
       assert_int_equal(tg_conv2d_state(&conv[i], s[i], "conv") | tg_batch_norm_state(&bn[i], s[i], "bn") |
                            tg_linear_state(&l[i], s[i], "out") | tg_layer_norm_state(&ln[i], s[i], "ln") |

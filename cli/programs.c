@@ -302,6 +302,11 @@ enum { NPROGRAM = sizeof programs / sizeof *programs };
 
 const ProgramInfo *program_info(int i) { return i >= 0 && i < NPROGRAM ? &programs[i].info : NULL; }
 
+const char *program_name(int i) {
+  const ProgramInfo *info = program_info(i);
+  return info ? info->name : NULL;
+}
+
 int program_find(const char *name) {
   for (int i = 0; i < NPROGRAM; i++)
     if (!strcmp(programs[i].info.name, name)) return i;

@@ -10,10 +10,11 @@
 #include <unistd.h>
 
 /* ---- the commands */
-#define COMMANDS(F)                                                                                          \
-  F(demo)                                                                                                    \
-  F(info) F(devices) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) F(bench_ops) F(completion) \
-      F(manual)
+/* clang-format off */
+#define COMMANDS(F) \
+  F(demo) F(train) F(info) F(devices) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) \
+  F(bench_ops) F(completion) F(manual)
+/* clang-format on */
 #define DECLARED(name) extern const CliCommand command_##name;
 COMMANDS(DECLARED)
 #define LISTED(name) &command_##name,

@@ -259,7 +259,8 @@ static bool optimiser_new(Run *r) {
   r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = -1, .beta2 = beta2);
   r->both = tg_optim_group(r->ctx, r->optim, 2);
   int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;
-  r->rate = tg_lr_warmup_cosine(r->both, warm, r->steps ? r->steps : 1, .start = 0.1, .minimum = r->o.lr / 100);
+  r->rate =
+      tg_lr_warmup_cosine(r->both, warm, r->steps ? r->steps : 1, .start = 0.1, .minimum = r->o.lr / 100);
   return r->rate && !tg_realize_many(all, (size_t)n);
 }
 

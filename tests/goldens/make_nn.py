@@ -4,6 +4,7 @@
   layer NAME [number ..]        the numbers that the test makes the layer with
   t NAME RANK size .. : value ..      tensors by their names in the state dictionary, then x, y, and g.NAME, the gradients of sum(y * w), w of wave()
   optim NAME [field=value ..]   100 losses of a small network from the weights of wave(), every tenth, and the last weights
+  gpt                           100 losses of a small GPT, every tenth
   rate NAME [number ..] : value ..    a schedule: the rate of each epoch
 Where PyTorch has no such thing (LARS, LAMB, Muon in f32, LayerNorm2d) the formula of the paper or of the layer is written out here.
 Needed to make the file, never to run the tests:  python3 tests/goldens/make_nn.py > tests/goldens/nn.txt
@@ -156,6 +157,35 @@ optim('adadelta', lambda p: T.Adadelta(p, 1.0), 'lr=1')
 optim('adamax', lambda p: T.Adamax(p, 0.01), 'lr=0.01')
 optim('nadam', lambda p: T.NAdam(p, 0.01), 'lr=0.01')
 optim('radam', lambda p: T.RAdam(p, 0.01), 'lr=0.01')
+
+# ---- a GPT of characters, as cli/train_tasks.c has it: 100 steps of AdamW
+def gpt():
+    C, T, V, B, H = 32, 8, 10, 4, 32
+    shapes = [(V, C), (T, C)]
+    for _ in range(2): shapes += [(C,), (C,), (3 * C, C), (3 * C,), (C, C), (C,), (C,), (C,), (4 * C, C), (4 * C,), (C, 4 * C), (C,)]
+    shapes += [(C,), (C,)]
+    norms = {i for l in range(2) for i in (2 + 12 * l, 8 + 12 * l)} | {26}
+    p = [nn.Parameter(wave(s, i + 1) * 0.1 + (1 if i in norms else 0)) for i, s in enumerate(shapes)]
+    x = torch.tensor([[(3 * b + 5 * t + t * t) % V for t in range(T)] for b in range(B)])
+    y = torch.tensor([[(3 * b + 5 * (t + 1) + (t + 1) ** 2) % V for t in range(T)] for b in range(B)])
+    F, o, losses = nn.functional, torch.optim.AdamW(p, 3e-4), []
+    for step in range(100):
+        h = p[0][x] + p[1]
+        for l in range(2):
+            w = p[2 + 12 * l:14 + 12 * l]
+            q, k, v = F.linear(F.layer_norm(h, (C,), w[0], w[1]), w[2], w[3]).split(C, 2)
+            q, k, v = (t.view(B, T, C // H, H).transpose(1, 2) for t in (q, k, v))
+            a = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(B, T, C)
+            h = h + F.linear(a, w[4], w[5])
+            h = h + F.linear(F.gelu(F.linear(F.layer_norm(h, (C,), w[6], w[7]), w[8], w[9]), approximate='tanh'), w[10], w[11])
+        loss = F.cross_entropy((F.layer_norm(h, (C,), p[26], p[27]) @ p[0].T).reshape(-1, V), y.reshape(-1))
+        o.zero_grad()
+        loss.backward()
+        losses.append(loss.item())
+        o.step()
+    out.write("gpt\n")
+    put('losses', torch.tensor(losses[::10] + losses[-1:]))
+gpt()
 
 # ---- schedules
 def rates(name, numbers, make, epochs, metrics=None):

@@ -4,6 +4,7 @@
  * parameters with masters, loss scaling, accumulation, groups, and how many kernels a step is. */
 #include "tg_io.h"
 #include "tg_nn.h"
+#include "train.h"
 #include <ctype.h>
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { MOST = 256, MOST_NUMBERS = 8 };
+enum { MOST = 4096, MOST_NUMBERS = 8 };
 
 static TgContext *C;
 static FILE *golden;
@@ -708,6 +709,61 @@ static void test_captured(void **state) {
   problem_free(&a), problem_free(&b);
 }
 
+/* The GPT of `tg train chargpt`: 100 steps follow PyTorch's. */
+static void gpt_weights(TgTensor **p, int n) {
+  for (int i = 0; i < n; i++) {
+    bool norm = i == n - 2 || (i >= 2 && i < n - 2 && (i - 2) % 6 == 0);
+    TgTensor *w = wave(tg_ndim(p[i]), tg_shape(p[i]), i + 1, 0.1);
+    assert_non_null(tg_assign(p[i], norm ? tg_add_scalar(w, 1) : w));
+  }
+}
+
+static void test_gpt(void **state) {
+  (void)state;
+
+  enum { LETTERS = 10, CONTEXT = 8, BATCH = 4 };
+
+  TgContext *had = C;
+  C = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU"});
+  fine();
+  const Task *task = task_find("chargpt");
+  TrainOptions o = {.layers = 2, .width = 32, .context = CONTEXT};
+  TrainData d = {.classes = LETTERS};
+  void *gpt = task->model_new(C, &d, &o);
+  TgTensor *p[64];
+  int n = tg_module_parameters(task->module, gpt, p, 64);
+  assert_int_equal(n, 28);
+  gpt_weights(p, n);
+  int32_t x[BATCH][CONTEXT], y[BATCH][CONTEXT];
+  for (int b = 0; b < BATCH; b++)
+    for (int t = 0; t < CONTEXT; t++) {
+      x[b][t] = (3 * b + 5 * t + t * t) % LETTERS;
+      y[b][t] = (3 * b + 5 * (t + 1) + (t + 1) * (t + 1)) % LETTERS;
+    }
+  TgOptim *opt = tg_adamw(C, p, n, .lr = 3e-4);
+  double losses[11];
+  for (int step = 0; step < 100; step++)
+    TG_SCOPE(C) {
+      TgTensor *logits = task->run(gpt, tg_from(C, x, TG_I32, TG_SHAPE(BATCH, CONTEXT)));
+      TgTensor *loss = tg_sparse_cross_entropy(logits, tg_from(C, y, TG_I32, TG_SHAPE(BATCH, CONTEXT)));
+      assert_int_equal(tg_backward(loss), TG_OK);
+      if (tg_optim_step(opt)) fail_msg("%s", tg_errmsg(C));
+      if (step % 10 == 0 || step == 99) losses[(step + 9) / 10] = tg_item_f64(loss);
+    }
+  Golden g;
+  rewind(golden);
+  while (next_line() && strcmp(line, "gpt\n")) {}
+  assert_true(next_tensor(&g) && g.n == 11);
+  for (int i = 0; i < g.n; i++)
+    if (!(fabs(losses[i] - g.v[i]) <= 1e-3 * g.v[i]))
+      fail_msg("gpt: loss %d is %.7g, not %.7g", i, losses[i], g.v[i]);
+  tg_optim_free(opt);
+  tg_module_free(task->module, gpt);
+  free(gpt);
+  tg_close(C);
+  C = had;
+}
+
 /* ---- schedules */
 static TgLR *schedule(const char *name, TgOptim *o, const double *a) {
   int64_t milestones[2] = {(int64_t)a[0], (int64_t)a[1]};
@@ -781,11 +837,11 @@ static void test_schedules(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),   cmocka_unit_test(test_layers_refuse),
-                                     cmocka_unit_test(test_modules),  cmocka_unit_test(test_optimisers),
-                                     cmocka_unit_test(test_state),    cmocka_unit_test(test_master),
-                                     cmocka_unit_test(test_scaler),   cmocka_unit_test(test_group_and_clip),
-                                     cmocka_unit_test(test_kernels),  cmocka_unit_test(test_captured),
-                                     cmocka_unit_test(test_schedules)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),  cmocka_unit_test(test_layers_refuse),
+                                     cmocka_unit_test(test_modules), cmocka_unit_test(test_optimisers),
+                                     cmocka_unit_test(test_state),   cmocka_unit_test(test_master),
+                                     cmocka_unit_test(test_scaler),  cmocka_unit_test(test_group_and_clip),
+                                     cmocka_unit_test(test_kernels), cmocka_unit_test(test_captured),
+                                     cmocka_unit_test(test_gpt),     cmocka_unit_test(test_schedules)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

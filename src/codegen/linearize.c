@@ -289,11 +289,9 @@ static void ordered_writes(Lin *l, const UOp *u, bool ordered) {
     ordered_writes(l, u->src[i], ordered);
 }
 
-static void
-index_dtype(Lin *l,
-            const UOpVec *order) { /* a GPU multiplies 32-bit integers faster; a CPU addresses with 64 */
+static void index_dtype(Lin *l, const UOpVec *order) {
   l->ix = DT_I64;
-  if (!l->k->ren || !l->k->ren->has_local) return;
+  if (!l->k->ren || !l->k->ren->narrow_index) return;
   l->ix = DT_I32;
   for (size_t i = 0; i < order->len; i++)
     if (order->at[i]->dtype == DT_INDEX && (order->at[i]->vmin < INT32_MIN || order->at[i]->vmax > INT32_MAX))

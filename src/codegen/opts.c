@@ -467,12 +467,12 @@ static bool split(Kernel *k, const Opt *o, UOp *u, AxisType inner) {
   bool tile = o->op == OPT_TILE, grid = r->arg.range.type == AXIS_GLOBAL;
   Part p[2] = {{0}};
   if (tile) inner = (AxisType)r->arg.range.type;
-  if (tile && !k->ren->has_local && is_const(r->src[0]) && carries(k, u)) {
+  if (tile && !k->ren->has_grid && is_const(r->src[0]) && carries(k, u)) {
     const char *why;
     bool is, done = opt_tile_sum(k, u, o->n, &is, &why);
     if (is) return done || (why && refuse(k, o, why));
   }
-  if (k->ren->has_local && (grid || inner == AXIS_LOCAL)) { /* a fixed number of turns */
+  if (k->ren->has_grid && (grid || inner == AXIS_LOCAL)) { /* a fixed number of turns */
     int64_t size = r->src[0]->arg.v.i, n = inner == AXIS_LOCAL ? o->n : TG_MIN(o->n, size);
     p[0] = (Part){num(k, 0), num(k, (size + n - 1) / n), num(k, n), inner, size % n ? num(k, size) : NULL};
     return in_parts(k, tile ? front(k, u) : u, u, p, 1, tile);
@@ -518,10 +518,10 @@ static bool loops_of(Kernel *k, const Opt *o, UOpVec *loops, bool *ordered) {
     if (!is_loop(u)) continue;
     const UOp *r = u->src[0];
     bool named = range_root(r) == o->r || (o->op == OPT_THREAD && block_root(r) == o->r);
-    bool scan = o->op == OPT_GROUP && k->ren->has_local && is_scan(k, u);
+    bool scan = o->op == OPT_GROUP && k->ren->has_grid && is_scan(k, u);
     *ordered |=
         loop_type(u) == AXIS_ORDERED && !scan && (named || (o->op == OPT_SWAP && range_root(r) == o->n));
-    if (!named || r->src[0]->ranges || (k->ren->has_local && !is_const(r->src[0]))) continue;
+    if (!named || r->src[0]->ranges || (k->ren->has_grid && !is_const(r->src[0]))) continue;
     ok = vec_push(k->mem, loops, u);
   }
   vec_free(k->mem, &at);
@@ -578,7 +578,7 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
 static bool in_cascade(const Kernel *k) { return k->list.len && k->list.at[0].op == OPT_CASCADE; }
 
 static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
-  bool gpu = k->ren->has_local, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
+  bool gpu = k->ren->has_grid, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
   if (threads && block_threads(k, o, loop) > MOST_THREADS) return "a block has 1024 threads at most";
@@ -610,7 +610,7 @@ static AxisType inner_type(const Kernel *k, OptOp op) {
   case OPT_LOCAL: return AXIS_LOCAL;
   case OPT_VEC: return AXIS_VEC;
   case OPT_UNROLL: return AXIS_UNROLL;
-  case OPT_GROUP: return k->ren->has_local ? AXIS_LOCAL : AXIS_GROUP;
+  case OPT_GROUP: return k->ren->has_grid ? AXIS_LOCAL : AXIS_GROUP;
   default: return AXIS_UPCAST;
   }
 }
@@ -746,7 +746,7 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
   if (opt->opts)
     k->strict = true, ok = opts_parse(opt->opts, k->mem, &k->list, k->err);
   else if (!opt->noopt)
-    ok = k->ren->has_local ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
+    ok = k->ren->has_grid ? heuristic_gpu(k, &k->list) : heuristic_cpu(k, opt->ncores, &k->list);
   k->nopt = (int)k->list.len;
   if (ok && !opt->opts && opt->leave_out) leave_out(&k->list, opt->leave_out);
   return ok;
@@ -755,6 +755,6 @@ bool choose_opts(Kernel *k, const CodegenOptions *opt) {
 bool apply_opts(Kernel *k, const CodegenOptions *opt) {
   if (!k->ren) return true;
   if (opt->opts && !k->list.len && !choose_opts(k, opt)) return false; /* a pass alone, by its name */
-  if (k->ren->has_local && !opt->noopt && !pad_grid(k)) return false;
+  if (k->ren->has_grid && !opt->noopt && !pad_grid(k)) return false;
   return opts_apply(k, &k->list);
 }

@@ -30,7 +30,7 @@ static bool cannot(Staged *s, const char *why) {
 }
 
 static bool range_add(Staged *s, UOp *r) {
-  UOp *padded = s->k->ren->has_local ? share_padded(s->k, r) : r;
+  UOp *padded = s->k->ren->has_grid ? share_padded(s->k, r) : r;
   return padded && vec_push(s->k->mem, &s->inside, r) && vec_push(s->k->mem, &s->padded, padded);
 }
 
@@ -104,7 +104,7 @@ static bool read_axes(Staged *s, const UOp *x, bool first) {
     if (!offset) return false;
     if (!only_inside(s, offset)) return cannot(s, "its index is no sum of loops outside and loops inside");
     if (!first && base != a->base) return cannot(s, "it is read at two places that move apart");
-    if (s->k->ren->has_local && !(offset = with_padding(s, offset))) return false;
+    if (s->k->ren->has_grid && !(offset = with_padding(s, offset))) return false;
     if (offset->vmin == INT64_MIN || offset->vmax == INT64_MAX) return cannot(s, "its index has no bounds");
     int64_t high = first ? offset->vmax : TG_MAX(a->low + a->span - 1, offset->vmax);
     a->base = base, a->low = first ? offset->vmin : TG_MIN(a->low, offset->vmin), a->span = high - a->low + 1;
@@ -447,7 +447,7 @@ static bool stage_shared(Staged *s) {
 static bool stage_one(Kernel *k, UOp *nest, UOp *param, const UOpVec *around, UOp **memory,
                       const char **why) {
   Staged s = {.k = k, .nest = nest, .param = param, .memory = *memory};
-  bool ok = true, gpu = k->ren->has_local;
+  bool ok = true, gpu = k->ren->has_grid;
   for (size_t i = 0; ok && i < around->len; i++)
     ok = range_add(&s, around->at[i]);
   ok = ok && collect(&s);
@@ -483,7 +483,7 @@ static bool writes(const UOp *u, int64_t slot) {
 bool opt_stage(Kernel *k, int64_t slot, const char **why) {
   UOpVec order = {0}, at = {0}, around = {0};
   UOp *param = NULL, *memory = NULL;
-  bool gpu = k->ren->has_local;
+  bool gpu = k->ren->has_grid;
   *why = NULL;
   bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order) && fronts(k, k->sink, gpu, &at, &around);
   for (size_t i = 0; i < order.len; i++)

@@ -130,7 +130,7 @@ static void linear_print(const Linear *lin) { /* TG_DEBUG=6: one line per UOp, l
 /* The line over each kernel: what it is called, for which language, how it is launched and shaped. */
 static void header_put(Str *out, const Renderer *r, const Linear *lin, const char *opts) {
   str_printf(out, "/* %s, %s, ", lin->name, r->name);
-  if (r->has_local)
+  if (r->has_grid)
     str_printf(out, "grid %d %d %d of blocks %d %d %d", lin->global[0], lin->global[1], lin->global[2],
                lin->local[0], lin->local[1], lin->local[2]);
   else

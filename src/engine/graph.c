@@ -174,8 +174,7 @@ bool graph_reach(Graph *g, UOp *root) {
 static bool graph_pieces(Graph *g) {
   TgContext *ctx = g->ctx;
   const Renderer *r = device_at(ctx, g->device)->backend->renderer;
-  /* a GPU reads vectors at once only from where they are aligned */
-  size_t align = r && r->has_local ? 16 : 1;
+  size_t align = r ? (size_t)r->vec_align : 1;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op == OPS_AFTER && u->is_tensor && g->node[u->id].user)

@@ -43,6 +43,7 @@ static void prelude(Str *out) {
 const Renderer renderer_c = {.name = "C",
                              .native = NATIVE_BASE,
                              .vec_bytes = 64,
+                             .vec_align = 1,
                              .has_threads = true,
                              .has_f64 = true,
                              .target = &target_planned,

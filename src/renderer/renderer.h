@@ -4,11 +4,14 @@
 #include "uop/target.h"
 
 typedef struct Renderer {
-  const char *name; /* "C", "CUDA", "METAL" */
-  uint64_t native;  /* op_bit of each op the target computes itself; the others are decomposed by codegen */
-  int vec_bytes;    /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
-  bool has_threads, has_local; /* CPU thread axis; GPU grid of blocks with shared memory */
-  const Target *target;        /* the machine to plan for where none is there */
+  const char *name;  /* "C", "CUDA", "METAL" */
+  uint64_t native;   /* op_bit of each op the target computes itself; the others are decomposed by codegen */
+  int vec_bytes;     /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
+  bool has_threads;  /* one kernel may be dealt to threads of the host */
+  bool has_grid;     /* a kernel runs as a grid of blocks, whose threads share memory and meet */
+  bool narrow_index; /* index arithmetic is faster in 32 bits, where its bounds allow them */
+  int vec_align;     /* bytes that a vector's address must be a multiple of; 1: any address */
+  const Target *target; /* the machine to plan for where none is there */
   bool narrow_div; /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the
                       compiler does it */
   bool has_f64, has_f16,

@@ -28,8 +28,8 @@ static int run(const char *form, ...) {
   va_start(ap, form);
   vsnprintf(args, sizeof args, form, ap);
   va_end(ap);
-  snprintf(line, sizeof line, "cd %s && export XDG_CACHE_HOME=%s TG_DEV=%s; { %s; } 2>&1", folder, folder, device,
-           args);
+  snprintf(line, sizeof line, "cd %s && export XDG_CACHE_HOME=%s TG_DEV=%s; { %s; } 2>&1", folder, folder,
+           device, args);
   FILE *p = popen(line, "r");
   assert_non_null(p);
   size_t n = fread(text, 1, sizeof text - 1, p);

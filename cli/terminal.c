@@ -94,7 +94,7 @@ void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit
   if (live ? p->drawn && !last && now - p->shown < 0.1 : (int64_t)(part * 10) == p->tenth) return;
   p->shown = now, p->tenth = (int64_t)(part * 10);
   double rate = took > 0 ? (double)(at - p->first) / took : 0;
-  char so_far[32], left[32], tail[120], bar[400], counts[64], speed[32];
+  char so_far[32], left[32], tail[200], bar[400], counts[64], speed[32];
   clock_put(so_far, sizeof so_far, took);
   clock_put(left, sizeof left, rate > 0 ? (double)(p->total - at) / rate : 0);
   bool bytes = !strcmp(unit, "B");

@@ -6,7 +6,14 @@
 #include "io_private.h"
 #include "tg_io.h"
 
-enum { ONNX_OPSET_MIN = 7, ONNX_OPSET_MAX = 28, ONNX_DEPTH = 8, HOST_MAX = 1024 };
+enum {
+  ONNX_OPSET_MIN = 7,
+  ONNX_OPSET_MAX = 28,
+  ONNX_DEPTH = 8,
+  HOST_MAX = 1024,
+  CONSTANTS_MAX = 1024,
+  CONSTANT_BYTES = 1 << 16
+};
 typedef struct OnnxGraph OnnxGraph;
 
 /* A tensor of the file. host: the same in the model's host context if it is small, else NULL. */
@@ -78,12 +85,22 @@ struct OnnxGraph {
   struct OnnxGraph *next; /* all graphs of the model, to be freed */
 };
 
+/* what constant_main made; bytes: its contents */
+typedef struct OnnxConstant {
+  struct OnnxConstant *next;
+  TgTensor *t;
+  size_t n;
+  uint8_t bytes[];
+} OnnxConstant;
+
 struct TgOnnx {
   TgContext *ctx, *host; /* host: an interpreter, where shapes are computed as soon as they are known */
   Doc *doc;
   Source s;
   OnnxGraph *graph, *graphs;
   OnnxTensor *tensors;
+  OnnxConstant *constants;
+  int nconstants;
   size_t nvalues;
   int opset; /* of the domain "" */
 };
@@ -141,6 +158,8 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not t
 /* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
  * from there on. false: an error. */
 bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
+/* A tensor of data that is the same in every run of these shapes. */
+TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
 TgTensor *onnx_resize(OnnxCall *c); /* onnx_resize.c: of the table in onnx_nn.c */

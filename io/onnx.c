@@ -5,7 +5,9 @@
 #include "onnx_private.h"
 #include <stdio.h>
 
-static const OnnxOp *const op_tables[] = {onnx_ops_math, onnx_ops_shape, onnx_ops_index, onnx_ops_nn};
+static const OnnxOp *const op_tables[] = {onnx_ops_math,   onnx_ops_shape,  onnx_ops_index,
+                                          onnx_ops_nn,     onnx_ops_rnn,    onnx_ops_attention,
+                                          onnx_ops_signal, onnx_ops_control};
 
 const OnnxOp *onnx_op_find(const char *name) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
@@ -150,6 +152,8 @@ static const struct Constraint {
     {"AiA", " ScatterElements Scatter ScatterND "},
     {"ab", " Compress "},
     {"f", " BatchNormalization "},
+    {"FFFi", " RotaryEmbedding "},
+    {"fif", " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss "},
     {"ffb", " Dropout "},
     {"iiii", " ConvInteger MatMulInteger "},
 };
@@ -230,7 +234,7 @@ static TgTensor *moved(TgOnnx *m, TgTensor *t) {
   return made;
 }
 
-static TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
+TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   if (!v->host || v->moved) return v->host ? v->moved : v->t;
   TgDType d = tg_dtype(v->t);
   if (tg_numel(v->t) != 1)
@@ -265,21 +269,6 @@ static TgTensor *node_call(OnnxCall *c) {
       return NULL;
   }
   return o->unary ? o->unary(c->in[0]) : o->binary ? o->binary(c->in[0], c->in[1]) : o->fn(c);
-}
-
-static bool node_if(OnnxRun *r, const OnnxNode *n) {
-  OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
-  OnnxVal *cond = &r->vals[n->in[0]];
-  double v = tg_item_f64(cond->t);
-  const OnnxAttr *a = call_attr(&c, v != 0 ? "then_branch" : "else_branch", ONNX_GRAPH);
-  if (tg_error(tg_context(cond->t)) || !a || !a->g)
-    return call_fail(&c, TG_ERR_VALUE, "the branch is missing"), false;
-  if ((int)a->g->nout != n->nout)
-    return call_fail(&c, TG_ERR_VALUE, "the branch has %zu outputs", a->g->nout), false;
-  if (!graph_run(r, a->g)) return false;
-  for (int i = 0; i < n->nout; i++)
-    r->vals[n->out[i]] = r->vals[a->g->out[i].value];
-  return true;
 }
 
 /* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
@@ -352,8 +341,8 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
                 .raw = raw,
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
-  if (!strcmp(n->op, "If"))
-    return node_if(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
+  if (o->control)
+    return o->control(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
   if (!types_fit(&c)) return node_fail(r, n);
   if (host) {
     c.ctx = m->host;

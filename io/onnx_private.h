@@ -48,21 +48,25 @@ typedef struct OnnxAttr {
 } OnnxAttr;
 typedef struct OnnxCall OnnxCall;
 
+typedef struct OnnxRun OnnxRun;
+typedef struct OnnxNode OnnxNode;
+
 typedef struct OnnxOp {
   const char *name;
   int since, min_in, max_in;    /* max_in -1: any number */
-  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary and binary */
+  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary, binary and control */
   TgTensor *(*unary)(TgTensor *x);
   TgTensor *(*binary)(TgTensor *a, TgTensor *b);
+  bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
 } OnnxOp;
 
-typedef struct OnnxNode {
+struct OnnxNode {
   const char *name, *op, *domain;
   size_t *in, *out; /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
   const OnnxOp *def; /* NULL: not known here */
-} OnnxNode;
+};
 
 typedef struct OnnxIO {
   const char *name;
@@ -111,7 +115,8 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
 TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours */
 const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
 /* each ends with a name of NULL */
-extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[];
+extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
+    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[];
 
 /* ---- running */
 typedef struct OnnxVal {
@@ -119,10 +124,12 @@ typedef struct OnnxVal {
   bool host;
 } OnnxVal;
 
-typedef struct OnnxRun {
+struct OnnxRun {
   TgOnnx *m;
   OnnxVal *vals;
-} OnnxRun;
+};
+
+TgTensor *val_main(OnnxRun *r, OnnxVal *v); /* in the model's context */
 
 struct OnnxCall {
   TgContext *ctx; /* where the node is computed: the model's, or its host */

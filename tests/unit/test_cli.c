@@ -1,6 +1,6 @@
 /* test_cli.c: the command `tg` as a user has it: help, exit codes, suggestions, completion, the manual, JSON;
  * training that is interrupted and goes on. The binary is run as a process; what it wrote is compared. */
-#define _POSIX_C_SOURCE 200809L
+#define _GNU_SOURCE
 #include <dirent.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -203,6 +203,56 @@ static void test_interrupted(void **state) {
   same_files("u.safetensors", "v.safetensors");
 }
 
+/* ---- models, where the data is on this machine */
+static const char *data(const char *name, char room[600]) {
+  const char *own = getenv("TG_DATA");
+  char at[500], *whole = realpath(own && *own ? own : "../shared/data", NULL);
+  snprintf(at, sizeof at, "%s", whole ? whole : "");
+  free(whole);
+  snprintf(room, 600, "%s/%s", at, name);
+  return access(room, R_OK) ? NULL : room;
+}
+
+static void test_run(void **state) {
+  (void)state;
+  char m[600], a[600], b[600];
+  assert_int_equal(run(TG "run /nonexistent.onnx"), 1), says("/nonexistent.onnx");
+  assert_int_equal(run(TG "run"), 2), says("FILE.onnx");
+  assert_int_equal(run(TG "run input.txt"), 1), says("onnx");
+  if (!data("onnx-mnist/mnist.onnx", m) || !data("onnx-mnist/test_data_set_0/input_0.pb", a)) skip();
+  assert_int_equal(run(TG "run %s %s --out y_", m, a), 0);
+  says("opset 8"), says("12 nodes"), says("class 2"), says("100.0 %");
+  assert_int_equal(run(TG "run %s %s --json --bench --runs 3 2>/dev/null", m, a), 0);
+  json_lines(7), says("\"class\":2"), says("\"captured\":true");
+  assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
+  assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
+  assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
+  assert_int_equal(run("ls -1 y_*"), 0), says("y_Plus214_Output_0.npy");
+  /* a picture of one colour, which needs no library */
+  assert_int_equal(
+      run("printf 'P6 2 2 255\\n\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377' > p.ppm"), 0);
+  assert_int_equal(run(TG "run %s p.ppm", m), 0), says("Plus214_Output_0");
+  assert_int_equal(run(TG "run %s input.txt", m), 1), says("neither PNG nor JPEG");
+  if (!data("mobilenet/mobilenet_v1_0.25_128.onnx", m) || !data("mobilenet/daisy.jpg", a) ||
+      !data("mobilenet/labels.txt", b))
+    skip();
+  int code = run(TG "run %s %s --mean 0.5 --std 0.5 --labels %s --top 2", m, a, b);
+  if (code && strstr(text, "without libjpeg")) skip();
+  assert_int_equal(code, 0);
+  const char *first = strstr(text, "daisy"), *second = strstr(text, "cabbage butterfly");
+  assert_true(first && second && first < second);
+}
+
+/* Weights that others trained give the accuracy that their readme says. */
+static void test_eval(void **state) {
+  (void)state;
+  char w[600], d[600];
+  if (!data("resnet20-cifar10/resnet20-12fca82f.th", w) || !data("cifar10", d)) skip();
+  device = "CPU";
+  assert_int_equal(run(TG "train cifar %s --weights %s --eval", d, w), 0);
+  says("(1,997/2,000)");
+}
+
 static int begin(void **state) {
   (void)state;
   return mkdtemp(folder) ? 0 : -1;
@@ -218,6 +268,7 @@ static int end(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),       cmocka_unit_test(test_wrong_use),
                                      cmocka_unit_test(test_completion), cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_train),      cmocka_unit_test(test_interrupted)};
+                                     cmocka_unit_test(test_train),      cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_run),        cmocka_unit_test(test_eval)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -144,8 +144,48 @@ static void test_captured(void **state) {
   }
 }
 
+/* A recurrent model over speech, a step at a time: the probabilities that its readme gives. */
+static void test_speech(void **state) {
+  (void)state;
+
+  enum { HEAD = 44, CHUNK = 512, BEFORE = 64, STEPS = 400 };
+
+  char room[600], path[600];
+  if (!data("silero-vad/silero_vad_16k_op15.onnx", room) || !data("silero-vad/speech_16k.wav", path)) skip();
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "CPU"});
+  TgOnnx *m = tg_onnx_open(c, room);
+  if (!m) fail_msg("%s", tg_errmsg(c));
+  static int16_t sound[STEPS * CHUNK];
+  static double want[STEPS];
+  FILE *f = fopen(path, "rb");
+  assert_true(f && !fseek(f, HEAD, SEEK_SET) && fread(sound, 2, STEPS * CHUNK, f) == STEPS * CHUNK);
+  fclose(f);
+  TgTensor *probs = tg_npy_load_file(c, data("silero-vad/probs.npy", path));
+  assert_int_equal(tg_read_f64(tg_reshape(probs, TG_SHAPE(-1)), want, STEPS), TG_OK);
+  static const char *const names[] = {"input", "state", "sr"};
+  TgTensor *memory = tg_keep(tg_contiguous(tg_zeros(c, TG_SHAPE(2, 1, 128))));
+  for (int i = 0; i < STEPS; i++)
+    TG_SCOPE(c) {
+      float x[BEFORE + CHUNK];
+      for (int k = 0; k < BEFORE + CHUNK; k++)
+        x[k] = i || k >= BEFORE ? (float)sound[i * CHUNK + k - BEFORE] / 32768.0f : 0;
+      TgTensor *out[2], *in[] = {tg_from(c, x, TG_F32, TG_SHAPE(1, BEFORE + CHUNK)), memory,
+                                 tg_full_i64(c, TG_SCALAR, 16000, TG_I64)};
+      if (tg_onnx_run(m, names, in, 3, out, 2)) fail_msg("%s", tg_errmsg(c));
+      assert_int_equal(tg_realize_many(out, 2), TG_OK);
+      double p = tg_item_f64(out[0]);
+      if (!(fabs(p - want[i]) < 1e-4)) fail_msg("step %d: %g, not %g", i, p, want[i]);
+      tg_release(memory);
+      memory = tg_keep(out[1]);
+    }
+  tg_release(memory);
+  tg_onnx_free(m);
+  tg_close(c);
+}
+
 int main(int argc, char **argv) {
   if (argc > 1) device = argv[1];
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nodes), cmocka_unit_test(test_captured)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_nodes), cmocka_unit_test(test_captured),
+                                     cmocka_unit_test(test_speech)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

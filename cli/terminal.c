@@ -116,7 +116,7 @@ void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit
     bar_put(bar, sizeof bar, part > 1 ? 1 : part, cells > 60 ? 60 : cells);
     fprintf(stderr, "%s: %3.0f%%|%s| %s", head, 100 * part, bar, tail);
   } else
-    fprintf(stderr, "%.*s", columns - 1, head);
+    fprintf(stderr, "%3.0f%% %.*s", 100 * part, columns > 8 ? columns - 6 : 1, head);
   p->drawn = true;
   if (last) fputc('\n', stderr), p->drawn = false;
   fflush(stderr);

@@ -324,9 +324,11 @@ static void progress(Run *r) {
 
 static void say_begin(const Run *r) {
   char params[32];
-  fprintf(stderr, "tg train %s  model %s params  device %s  batch %lld  seed %lld%s\n", r->task->name,
-          cli_count(tg_module_count(r->task->module, r->model), params), tg_device_describe(r->ctx),
-          (long long)r->o.batch, (long long)r->o.seed, r->o.resume ? "  resumed" : "");
+  const char *about = tg_device_describe(r->ctx);
+  fprintf(stderr, "tg train %s  model %s params  device %s (%.*s)  batch %lld  seed %lld%s\n", r->task->name,
+          cli_count(tg_module_count(r->task->module, r->model), params), tg_default_device(r->ctx),
+          (int)strcspn(about, ",;"), about, (long long)r->o.batch, (long long)r->o.seed,
+          r->o.resume ? "  resumed" : "");
 }
 
 static void say_epoch(Run *r, int64_t epoch, int64_t right) {

@@ -49,55 +49,10 @@ static bool measure(TgContext *ctx, int which, int n, int runs, Figures *f) {
   return true;
 }
 
-static void usage(FILE *to) {
-  fprintf(to,
-          "usage: tg bench lower [--json] [--runs N] [--size N] [PROGRAM..]\n       tg bench tensor "
-          "[--json] [--runs N]: sort, topk, cumsum, embedding backward beside plain C loops\n"
-          "       tg bench net [--json] [--runs N] [CASE..]: convolutions, networks, training steps\n"
-          "       tg bench ops [--json] [--divide N] [CASE..]: single operations at sizes that fill a GPU\n"
-          "Times each program from tensor graph to C source on one core, without a C compiler: nodes of "
-          "the tensor graph, kernels, graph nodes\n"
-          "made on the way, median ms of N cold runs (21; at least 3, about 3 s in all) and the fastest, "
-          "in processor time. `ratio` is tinygrad's lowering time of\n"
-          "the same program (commit a9069c177a, another day and machine moment: an order of magnitude, "
-          "no comparison of the two) over the median.\n"
-          "--size N: ops, layers or parts of the program, instead of its own size (no ratio then).\n"
-          "--json: one object per line: "
-          "{\"program\":..,\"size\":..,\"nodes\":..,\"kernels\":..,\"made\":..,\"ms\":..,\"least_ms\":..,"
-          "\"tinygrad_ms\":.. or null}\n"
-          "programs:");
-  for (int i = 0; program_info(i); i++)
-    fprintf(to, " %s", program_info(i)->name);
-  fputc('\n', to);
-}
-
 typedef struct LowerOptions {
-  bool json, all, help;
+  bool json;
   int64_t runs, size;
-  bool *wanted; /* by program */
 } LowerOptions;
-
-/* False: what was not understood is told. */
-static bool lower_options(int argc, char **argv, LowerOptions *o) {
-  for (int i = 1; i < argc && !o->help; i++) {
-    int program = program_find(argv[i]);
-    bool known = program >= 0;
-    if (known) o->wanted[program] = true, o->all = false;
-    if (!strcmp(argv[i], "--json"))
-      known = o->json = true;
-    else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
-      known = cli_whole(argv[++i], 1, MAX_RUNS, &o->runs);
-    else if (!strcmp(argv[i], "--size") && i + 1 < argc)
-      known = cli_whole(argv[++i], 1, 100000000, &o->size);
-    else if (!strcmp(argv[i], "--help"))
-      known = o->help = true;
-    if (!known) {
-      fprintf(stderr, "tg bench lower: '%s' is no program and no option\n", argv[i]);
-      return false;
-    }
-  }
-  return true;
-}
 
 static void figures_print(const ProgramInfo *info, const Figures *f, const LowerOptions *o) {
   double peer = o->size && o->size != info->size ? 0 : info->peer_ms;
@@ -120,13 +75,14 @@ static void figures_print(const ProgramInfo *info, const Figures *f, const Lower
   fflush(stdout);
 }
 
-static int lower_all(const LowerOptions *o) {
+static int run_lower(const void *options, char **argument, int n) {
+  const LowerOptions *o = options;
   int rc = CLI_OK;
   if (!o->json)
     printf("%-16s %8s %8s %9s %10s %10s %12s %8s\n", "program", "nodes", "kernels", "made", "ms", "least ms",
            "tinygrad ms", "ratio");
   for (int i = 0; program_info(i) && rc == CLI_OK; i++) {
-    if (!o->all && !o->wanted[i]) continue;
+    if (!cli_named(program_info(i)->name, argument, n)) continue;
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C", .seed = 1});
     Figures f;
     if (!ctx || tg_error(ctx) || !measure(ctx, i, (int)o->size, (int)o->runs, &f))
@@ -140,25 +96,29 @@ static int lower_all(const LowerOptions *o) {
   return rc;
 }
 
-static int lower(int argc, char **argv) {
-  LowerOptions o = {.all = true, .runs = 21};
-  int count = 0;
-  while (program_info(count))
-    count++;
-  if (!(o.wanted = calloc((size_t)count, sizeof *o.wanted))) return CLI_FAILED;
-  bool known = lower_options(argc, argv, &o);
-  if (!known || o.help) usage(known ? stdout : stderr);
-  int rc = !known ? CLI_USAGE : o.help ? CLI_OK : lower_all(&o);
-  free(o.wanted);
-  return rc;
-}
+static const LowerOptions defaults = {.runs = 21};
 
-int cmd_bench(int argc, char **argv) {
-  if (argc >= 2 && !strcmp(argv[1], "lower")) return lower(argc - 1, argv + 1);
-  if (argc >= 2 && !strcmp(argv[1], "tensor")) return bench_tensor(argc - 1, argv + 1);
-  if (argc >= 2 && !strcmp(argv[1], "ops")) return bench_ops(argc - 1, argv + 1);
-  if (argc >= 2 && !strcmp(argv[1], "net")) return bench_net(argc - 1, argv + 1);
-  bool help = argc == 2 && !strcmp(argv[1], "--help");
-  usage(help ? stdout : stderr);
-  return help ? CLI_OK : CLI_USAGE;
-}
+static const CliOption options[] = {
+    CLI_WHOLE_OF(LowerOptions, runs, "runs", 1, MAX_RUNS,
+                 "cold runs of each (21; at least 3, about 3 s in all)"),
+    CLI_WHOLE_OF(LowerOptions, size, "size", 1, 100000000,
+                 "ops, layers or parts of the program, instead of its own (no ratio then)"),
+    CLI_FLAG_OF(LowerOptions, json, "json", "an object per program, one a line")};
+
+const CliCommand command_bench_lower = {
+    .name = "bench lower",
+    .summary = "time the compiler itself, from tensor graph to C source on one core",
+    .arguments = "[PROGRAM..]",
+    .most = -1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(LowerOptions),
+    .defaults = &defaults,
+    .run = run_lower,
+    .listed = program_name,
+    .more =
+        "No C compiler runs. Nodes of the tensor graph, kernels, graph nodes made on the way, the median and "
+        "the "
+        "least ms in processor time. `ratio` is tinygrad's lowering time of the same program (commit "
+        "a9069c177a, "
+        "another day and machine moment: an order of magnitude, no comparison of the two) over the median."};

@@ -289,25 +289,20 @@ static bool measure(TgContext *ctx, const Case *c, int runs, Figures *f) {
   return true;
 }
 
-static void usage(FILE *to) {
-  fprintf(to,
-          "usage: tg bench net [--json] [--runs N] [CASE..]\n"
-          "Times convolutions, networks and training steps with random weights on the default device: ms of "
-          "the first call, with compiling\n"
-          "(TG_CACHE=0: without the cache on disk), least and median ms of a replay, Gflop/s of the least, "
-          "kernels of a replay.\ncases:");
-  for (int i = 0; i < NCASE; i++)
-    fprintf(to, " %s", cases[i].name);
-  fputc('\n', to);
-}
+typedef struct Options {
+  bool json;
+  int64_t runs;
+} Options;
 
-static int run_all(const bool *wanted, bool all, int runs, bool json) {
+static int run_net(const void *options, char **argument, int n) {
+  const bool json = ((const Options *)options)->json;
+  const int runs = (int)((const Options *)options)->runs;
   int rc = CLI_OK;
   if (!json)
     printf("%-16s %10s %10s %10s %9s %8s %6s\n", "case", "first ms", "least ms", "median ms", "Gflop/s",
            "kernels", "fell");
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
-    if (!all && !wanted[i]) continue;
+    if (!cli_named(cases[i].name, argument, n)) continue;
     TgContext *ctx = tg_open(NULL);
     Figures f = {0};
     if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], runs, &f))
@@ -324,21 +319,25 @@ static int run_all(const bool *wanted, bool all, int runs, bool json) {
   return rc;
 }
 
-int bench_net(int argc, char **argv) {
-  bool wanted[NCASE] = {0}, all = true, json = false;
-  int64_t runs = MAX_RUNS;
-  for (int i = 1; i < argc; i++) {
-    bool known = false;
-    for (int c = 0; c < NCASE; c++)
-      if (!strcmp(argv[i], cases[c].name)) known = wanted[c] = true, all = false;
-    if (!strcmp(argv[i], "--json"))
-      known = json = true;
-    else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
-      known = cli_whole(argv[++i], 1, MAX_RUNS, &runs);
-    if (known) continue;
-    bool help = !strcmp(argv[i], "--help");
-    usage(help ? stdout : stderr);
-    return help ? CLI_OK : CLI_USAGE;
-  }
-  return run_all(wanted, all, (int)runs, json);
-}
+static const char *case_name(int i) { return i < NCASE ? cases[i].name : NULL; }
+
+static const Options defaults = {.runs = MAX_RUNS};
+
+static const CliOption options[] = {
+    CLI_WHOLE_OF(Options, runs, "runs", 1, MAX_RUNS, "replays of each case at most"),
+    CLI_FLAG_OF(Options, json, "json", "an object per case, one a line")};
+
+const CliCommand command_bench_net = {
+    .name = "bench net",
+    .summary = "time convolutions, networks and training steps with random weights",
+    .arguments = "[CASE..]",
+    .most = -1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(Options),
+    .defaults = &defaults,
+    .run = run_net,
+    .listed = case_name,
+    .more = "ms of the first call, with compiling (TG_CACHE=0: without the cache on disk), least and median "
+            "ms of a "
+            "replay, Gflop/s of the least, kernels of a replay."};

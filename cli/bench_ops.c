@@ -127,20 +127,17 @@ static void report(const Case *c, int64_t divide, const Figures *f, bool json) {
   fflush(stdout);
 }
 
-static void usage(FILE *to) {
-  fprintf(to, "usage: tg bench ops [--json] [--divide N] [CASE..]\n"
-              "Times operations on the default device ($TG_DEV), replayed without waiting between: us of the "
-              "best sample, GB/s and Gflop/s.\n"
-              "--divide N: every size divided by N, for a slow device.\ncases:");
-  for (int i = 0; i < NCASE; i++)
-    fprintf(to, " %s", cases[i].name);
-  fputc('\n', to);
-}
+typedef struct Options {
+  bool json;
+  int64_t divide;
+} Options;
 
-static int run_all(const bool *wanted, bool all, int64_t divide, bool json) {
+static int run_ops(const void *options, char **argument, int n) {
+  const bool json = ((const Options *)options)->json;
+  const int64_t divide = ((const Options *)options)->divide;
   int rc = CLI_OK;
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
-    if (!all && !wanted[i]) continue;
+    if (!cli_named(cases[i].name, argument, n)) continue;
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = 1});
     Figures f = {0};
     if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], divide, &f))
@@ -152,21 +149,24 @@ static int run_all(const bool *wanted, bool all, int64_t divide, bool json) {
   return rc;
 }
 
-int bench_ops(int argc, char **argv) {
-  bool wanted[NCASE] = {0}, all = true, json = false;
-  int64_t divide = 1;
-  for (int i = 1; i < argc; i++) {
-    int k = 0;
-    while (k < NCASE && strcmp(argv[i], cases[k].name))
-      k++;
-    if (k < NCASE)
-      wanted[k] = true, all = false;
-    else if (!strcmp(argv[i], "--json"))
-      json = true;
-    else if (strcmp(argv[i], "--divide") || i + 1 >= argc || !cli_whole(argv[++i], 1, 4096, &divide)) {
-      usage(stderr);
-      return CLI_USAGE;
-    }
-  }
-  return run_all(wanted, all, divide, json);
-}
+static const char *case_name(int i) { return i < NCASE ? cases[i].name : NULL; }
+
+static const Options defaults = {.divide = 1};
+
+static const CliOption options[] = {
+    CLI_WHOLE_OF(Options, divide, "divide", 1, 4096, "every size divided by N, for a slow device"),
+    CLI_FLAG_OF(Options, json, "json", "an object per case, one a line")};
+
+const CliCommand command_bench_ops = {
+    .name = "bench ops",
+    .summary = "time single operations at sizes that fill a GPU",
+    .arguments = "[CASE..]",
+    .most = -1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(Options),
+    .defaults = &defaults,
+    .run = run_ops,
+    .listed = case_name,
+    .more =
+        "Replayed without waiting between, on the default device: us of the best sample, GB/s and Gflop/s."};

@@ -187,18 +187,15 @@ static bool measure(TgContext *ctx, const Case *c, Bench *m, int runs, Row *row)
   return true;
 }
 
-int bench_tensor(int argc, char **argv) {
-  bool json = false, known = true;
-  int64_t runs = 7;
-  for (int i = 1; known && i < argc; i++) {
-    if (!strcmp(argv[i], "--json"))
-      json = true;
-    else if (!strcmp(argv[i], "--runs") && i + 1 < argc)
-      known = cli_whole(argv[++i], 1, 64, &runs);
-    else
-      known = false;
-  }
-  if (!known) return fprintf(stderr, "usage: tg bench tensor [--json] [--runs N]\n"), CLI_USAGE;
+typedef struct Options {
+  bool json;
+  int64_t runs;
+} Options;
+
+static int run_tensor(const void *options, char **argument, int n) {
+  const bool json = ((const Options *)options)->json;
+  const int64_t runs = ((const Options *)options)->runs;
+  (void)argument, (void)n;
   size_t big = (size_t)VOCAB * WIDE;
   Bench m = {malloc(SCANNED * sizeof(float)),
              malloc(big * sizeof(float)),
@@ -230,3 +227,18 @@ int bench_tensor(int argc, char **argv) {
   free(m.x), free(m.y), free(m.z), free(m.i), free(m.j), free(m.a), free(m.b);
   return rc;
 }
+
+static const Options defaults = {.runs = 7};
+
+static const CliOption options[] = {CLI_WHOLE_OF(Options, runs, "runs", 1, 64, "runs of each case (7)"),
+                                    CLI_FLAG_OF(Options, json, "json", "an object per case, one a line")};
+
+const CliCommand command_bench_tensor = {
+    .name = "bench tensor",
+    .summary = "time sort, topk, scans, embedding backward beside plain C loops",
+    .arguments = "",
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(Options),
+    .defaults = &defaults,
+    .run = run_tensor};

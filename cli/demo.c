@@ -291,26 +291,9 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
   return rc;
 }
 
-int cmd_demo(int argc, char **argv) {
-  Options o = {.steps = 0, .batch = 128, .seed = 1};
-
-  struct {
-    const char *name;
-    int64_t *at, lo, hi;
-  } numbers[] = {
-      {"--steps", &o.steps, 1, 1000000}, {"--batch", &o.batch, 1, 10000}, {"--seed", &o.seed, 1, INT32_MAX}};
-
-  for (int i = 1; i < argc; i++) {
-    bool known = !strcmp(argv[i], "--json");
-    o.json = o.json || known;
-    for (size_t k = 0; !known && k < sizeof numbers / sizeof *numbers; k++)
-      if (!strcmp(argv[i], numbers[k].name) && i + 1 < argc)
-        known = cli_whole(argv[++i], numbers[k].lo, numbers[k].hi, numbers[k].at);
-    if (!known) {
-      fprintf(stderr, "usage: tg demo [--steps N] [--batch N] [--seed N] [--json]\n");
-      return CLI_USAGE;
-    }
-  }
+static int run_demo(const void *options, char **argument, int n) {
+  const Options o = *(const Options *)options;
+  (void)argument, (void)n;
   Data d = {0};
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = (uint64_t)o.seed});
   int rc = CLI_FAILED;
@@ -327,3 +310,20 @@ int cmd_demo(int argc, char **argv) {
   tg_close(ctx);
   return rc;
 }
+
+static const Options defaults = {.batch = 128, .seed = 1};
+
+static const CliOption options[] = {
+    CLI_WHOLE_OF(Options, steps, "steps", 1, 1000000, "how many steps, instead of two epochs"),
+    CLI_WHOLE_OF(Options, batch, "batch", 1, 10000, "pictures of a step (128)"),
+    CLI_WHOLE_OF(Options, seed, "seed", 1, INT32_MAX, "of the weights, the order and the drawn digits (1)"),
+    CLI_FLAG_OF(Options, json, "json", "the result as an object too")};
+
+const CliCommand command_demo = {.name = "demo",
+                                 .summary = "train a small network on digits and show what it learned",
+                                 .arguments = "",
+                                 .options = options,
+                                 .noptions = CLI_COUNT(options),
+                                 .nbytes = sizeof(Options),
+                                 .defaults = &defaults,
+                                 .run = run_demo};

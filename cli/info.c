@@ -22,16 +22,46 @@ static FileKind kind_of(const char *path) {
   return n >= 10 && b[8] == '{' && !b[7] && !b[6] ? SAFETENSORS : NO_MODEL;
 }
 
-static void tensor_line(const char *name, TgTensor *t) {
-  char shape[400] = "";
-  int n = 0;
-  for (int i = 0; i < tg_ndim(t); i++)
-    n += snprintf(shape + n, sizeof shape - (size_t)n, i ? ", %lld" : "%lld", (long long)tg_dim(t, i));
-  printf("%-40s  %-7s  (%s%s)\n", name, tg_dtype_name(tg_dtype(t)), shape, tg_ndim(t) == 1 ? "," : "");
+static void shape_put(char *to, size_t cap, const TgTensor *t) {
+  size_t n = 0;
+  *to = 0;
+  for (int i = 0; i < tg_ndim(t) && n < cap; i++)
+    n += (size_t)snprintf(to + n, cap - n, i ? ", %lld" : "%lld", (long long)tg_dim(t, i));
 }
 
-static void value_line(const char *name, const TgValue *v) {
+static void tensor_line(const char *name, TgTensor *t, bool json) {
+  char shape[400];
+  shape_put(shape, sizeof shape, t);
+  if (json) {
+    printf("{\"tensor\":"), cli_json_text(stdout, name);
+    printf(",\"dtype\":\"%s\",\"shape\":[%s],\"bytes\":%zu}\n", tg_dtype_name(tg_dtype(t)), shape,
+           tg_nbytes(t));
+  } else
+    printf("%-40s  %-7s  (%s%s)\n", name, tg_dtype_name(tg_dtype(t)), shape, tg_ndim(t) == 1 ? "," : "");
+}
+
+static void value_json(const char *name, const TgValue *v) {
   const char *s = tg_value_string(v, NULL);
+  printf("{\"key\":"), cli_json_text(stdout, name), printf(",\"value\":");
+  switch (tg_value_kind(v)) {
+  case TG_KIND_STRING: cli_json_text(stdout, s); break;
+  case TG_KIND_BOOL: fputs(tg_value_int(v) ? "true" : "false", stdout); break;
+  case TG_KIND_INT: printf("%lld", (long long)tg_value_int(v)); break;
+  case TG_KIND_FLOAT: printf("%.9g", tg_value_float(v)); break;
+  default:
+    printf("null,\"count\":%lld", tg_value_kind(v) == TG_KIND_TENSOR ? (long long)tg_numel(tg_value_tensor(v))
+                                                                     : (long long)tg_value_count(v));
+    break;
+  }
+  puts("}");
+}
+
+static void value_line(const char *name, const TgValue *v, bool json) {
+  const char *s = tg_value_string(v, NULL);
+  if (json) {
+    value_json(name, v);
+    return;
+  }
   printf("%-40s  ", name);
   switch (tg_value_kind(v)) {
   case TG_KIND_STRING:
@@ -50,25 +80,28 @@ static void value_line(const char *name, const TgValue *v) {
   }
 }
 
-static void state_lines(const char *path, const char *kind, const TgState *s) {
+static void state_lines(const char *path, const char *kind, const TgState *s, bool json) {
   int64_t n = 0;
   const char *name;
   TgTensor *t;
   for (size_t i = 0; (t = tg_state_at(s, i, NULL)); i++)
     n += tg_numel(t);
-  printf("%s: %s, %zu tensors, %lld elements\n", path, kind, tg_state_count(s), (long long)n);
+  if (json)
+    printf("{\"kind\":\"%s\",\"tensors\":%zu,\"elements\":%lld}\n", kind, tg_state_count(s), (long long)n);
+  else
+    printf("%s: %s, %zu tensors, %lld elements\n", path, kind, tg_state_count(s), (long long)n);
   for (size_t i = 0; (t = tg_state_at(s, i, &name)); i++)
-    tensor_line(name, t);
+    tensor_line(name, t, json);
 }
 
-static bool model_info(TgContext *ctx, const char *path, FileKind kind) {
+static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool json) {
   if (kind == SAFETENSORS) {
     TgState *s = tg_safe_load_file(ctx, path);
     TgValue *head = s ? tg_safe_load_metadata(tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), NULL) : NULL;
     const TgValue *meta = tg_value_get(head, "__metadata__");
-    if (head) state_lines(path, "safetensors", s);
+    if (head) state_lines(path, "safetensors", s, json);
     for (size_t i = 0; i < tg_value_count(meta); i++)
-      value_line(tg_value_string(tg_value_key(meta, i), NULL), tg_value_at(meta, i));
+      value_line(tg_value_string(tg_value_key(meta, i), NULL), tg_value_at(meta, i), json);
     bool ok = head != NULL;
     tg_value_free(head), tg_state_free(s);
     return ok;
@@ -78,19 +111,19 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind) {
   const TgValue *tensors = kv ? tg_value_get(v, "tensors") : v;
   TgState *s = v ? tg_get_state(ctx, tensors, NULL) : NULL;
   bool ok = s != NULL;
-  if (ok) state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s);
+  if (ok) state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s, json);
   for (size_t i = 0; kv && i < tg_value_count(tensors); i++)
-    if (tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER)
+    if (!json && tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER)
       printf("%-40s  of a type that is not read here\n", tg_value_string(tg_value_key(tensors, i), NULL));
   for (size_t i = 0; i < tg_value_count(kv); i++)
-    value_line(tg_value_string(tg_value_key(kv, i), NULL), tg_value_at(kv, i));
+    value_line(tg_value_string(tg_value_key(kv, i), NULL), tg_value_at(kv, i), json);
   tg_state_free(s), tg_value_free(v);
   return ok;
 }
 
-static int file_info(TgContext *ctx, const char *path) {
+static int file_info(TgContext *ctx, const char *path, bool json) {
   FileKind model = kind_of(path);
-  if (model) return model_info(ctx, path, model) ? CLI_OK : cli_fail(ctx, "info");
+  if (model) return model_info(ctx, path, model, json) ? CLI_OK : cli_fail(ctx, "info");
   FILE *f = fopen(path, "rb");
   char *text = f ? cli_read(f) : NULL;
   int e = errno;
@@ -108,19 +141,39 @@ static int file_info(TgContext *ctx, const char *path) {
   return kind ? CLI_OK : CLI_FAILED;
 }
 
-int cmd_info(int argc, char **argv) {
-  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-    fprintf(stderr, "usage: tg info [FILE]\n");
-    return CLI_USAGE;
-  }
+typedef struct InfoOptions {
+  bool json;
+} InfoOptions;
+
+static int run_info(const void *options, char **argument, int n) {
+  const InfoOptions *o = options;
   TgContext *ctx = tg_open(NULL);
   const char *name, *text;
   int rc = ctx ? CLI_OK : CLI_FAILED;
-  if (argc == 2 && ctx)
-    rc = tg_error(ctx) ? cli_fail(ctx, "info") : file_info(ctx, argv[1]);
+  if (n && ctx)
+    rc = tg_error(ctx) ? cli_fail(ctx, "info") : file_info(ctx, argument[0], o->json);
   else
-    for (int i = 0; (text = tg_info(ctx, i, &name)); i++)
-      printf("%-14s  %s\n", name, *text ? text : "-");
+    for (int i = 0; (text = tg_info(ctx, i, &name)); i++) {
+      if (o->json) {
+        printf("{\"name\":"), cli_json_text(stdout, name);
+        printf(",\"value\":"), cli_json_text(stdout, text), puts("}");
+      } else
+        printf("%-14s  %s\n", name, *text ? text : "-");
+    }
   tg_close(ctx);
   return rc;
 }
+
+static const CliOption options[] = {
+    CLI_FLAG_OF(InfoOptions, json, "json", "an object per fact or tensor, one a line")};
+
+const CliCommand command_info = {
+    .name = "info",
+    .summary = "facts about this build, its cache and its environment; or about a file",
+    .arguments = "[FILE]",
+    .most = 1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(InfoOptions),
+    .run = run_info,
+    .more = "FILE: safetensors, torch, gguf, ONNX, or a graph as TG_DUMP writes it."};

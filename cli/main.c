@@ -1,110 +1,181 @@
-/* main.c: the `tg` command: finds the subcommand in a table and runs it. */
+/* main.c: the `tg` command: finds the command in a table and runs it. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
-#include <errno.h>
-#include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-static const CliCommand commands[] = {
-    {"bench", "measure the compiler: `tg bench lower` times graph to C source", cmd_bench},
-    {"demo", "train a small network on digits and show what it learned", cmd_demo},
-    {"opt", "run compiler passes on a graph written as text", cmd_opt},
-    {"info", "facts about this build, its cache and its environment; or about a file", cmd_info},
-    {"devices", "list the devices and which of them work here", cmd_devices},
-    {"source", "print the kernels of a program in C, CUDA or Metal", cmd_source},
-};
+/* ---- the commands */
+/* clang-format off */
+#define COMMANDS(F) \
+  F(demo) F(train) F(run) F(info) F(devices) F(opt) F(source) F(bench_lower) F(bench_tensor) F(bench_net) \
+  F(bench_ops) F(completion) F(manual)
+/* clang-format on */
+#define DECLARED(name) extern const CliCommand command_##name;
+COMMANDS(DECLARED)
+#define LISTED(name) &command_##name,
+static const CliCommand *const commands[] = {COMMANDS(LISTED)};
 
-bool cli_colour(int fd) {
-  const char *no = getenv("NO_COLOR");
-  return isatty(fd) && !(no && *no);
+const CliCommand *cli_command(int i) {
+  return i >= 0 && i < (int)(sizeof commands / sizeof *commands) ? commands[i] : NULL;
 }
 
-bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out) {
-  char *end;
-  errno = 0;
-  long long v = strtoll(text, &end, 10);
-  if (end == text || *end || errno || v < lo || v > hi) return false;
-  *out = v;
-  return true;
-}
-
-int cli_fail(const TgContext *ctx, const char *what) {
-  fprintf(stderr, "tg %s: %s: %s\n", what, tg_status_name(tg_error(ctx)), tg_errmsg(ctx));
-  return CLI_FAILED;
-}
-
-char *cli_read(FILE *f) {
-  size_t n = 0, cap = 1 << 16;
-  char *text = malloc(cap), *more;
-  while (text) {
-    n += fread(text + n, 1, cap - n - 1, f);
-    if (n + 1 < cap) break;
-    if (!(more = realloc(text, cap *= 2))) {
-      free(text);
-      return NULL;
-    }
-    text = more;
+/* A name may be two words. */
+const CliCommand *cli_find(int argc, char **argv, int *words) {
+  const CliCommand *c;
+  for (int i = 0; argc > 0 && (c = cli_command(i)); i++) {
+    const char *blank = strchr(c->name, ' ');
+    size_t n = blank ? (size_t)(blank - c->name) : strlen(c->name);
+    *words = blank ? 2 : 1;
+    if (strlen(argv[0]) != n || strncmp(argv[0], c->name, n)) continue;
+    if (!blank || (argc > 1 && !strcmp(argv[1], blank + 1))) return c;
   }
-  if (text && ferror(f)) {
-    free(text);
-    return NULL;
-  }
-  if (text) text[n] = 0;
-  return text;
+  return NULL;
 }
 
-double cli_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* ---- what the commands share */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number) {
+  (void)signal_number;
+  interrupted = 1;
 }
 
-static void usage(FILE *to) {
-  fprintf(to, "tg %s: a deep-learning compiler\nusage: tg COMMAND [options]\n", tg_version());
-  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-  fprintf(to, "The device is $TG_DEV, else the best one present.\n");
+void cli_catch_interrupt(void) { /* the handler is gone after the first: a second one ends the process */
+  struct sigaction a = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART};
+  sigemptyset(&a.sa_mask);
+  sigaction(SIGINT, &a, NULL);
+  sigaction(SIGTERM, &a, NULL);
 }
 
-int cmd_devices(int argc, char **argv) {
-  bool json = argc == 2 && !strcmp(argv[1], "--json");
-  if (argc > 1 && !json) {
-    fprintf(stderr, "usage: tg devices [--json]\n");
-    return CLI_USAGE;
-  }
+bool cli_interrupted(void) { return interrupted; }
+
+/* ---- commands about commands */
+static int run_completion(const void *options, char **argument, int n) {
+  (void)options, (void)n;
+  return cli_completion(argument[0]);
+}
+
+static const char *shells(int i) {
+  static const char *const names[] = {"bash", "zsh", "fish", NULL};
+  return names[i];
+}
+
+const CliCommand command_completion = {.name = "completion",
+                                       .summary = "print a shell's completion of commands and options",
+                                       .arguments = "SHELL",
+                                       .least = 1,
+                                       .most = 1,
+                                       .run = run_completion,
+                                       .listed = shells};
+
+static int run_manual(const void *options, char **argument, int n) {
+  (void)options;
+  int words = 0;
+  const CliCommand *c = cli_find(n, argument, &words);
+  if (n && !c) return cli_refuse(CLI_USAGE, "manual", "no command '%s'", argument[0]);
+  cli_manual(c);
+  return CLI_OK;
+}
+
+const CliCommand command_manual = {.name = "manual",
+                                   .summary = "print the man page, of a command or of all",
+                                   .arguments = "[COMMAND]",
+                                   .most = 2,
+                                   .run = run_manual};
+
+typedef struct DevicesOptions {
+  bool json;
+} DevicesOptions;
+
+static int run_devices(const void *options, char **argument, int n) {
+  const DevicesOptions *o = options;
+  (void)argument, (void)n;
   bool any = false;
   for (int i = 0; tg_device_name(i); i++) {
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_device_name(i)});
     bool ok = ctx && !tg_error(ctx);
     const char *text = ok ? tg_device_describe(ctx) : tg_errmsg(ctx);
-    if (json)
-      printf("{\"device\":\"%s\",\"present\":%s}\n", tg_device_name(i), ok ? "true" : "false");
-    else
+    if (o->json) {
+      printf("{\"device\":\"%s\",\"present\":%s,\"%s\":", tg_device_name(i), ok ? "true" : "false",
+             ok ? "about" : "why");
+      cli_json_text(stdout, text);
+      puts("}");
+    } else
       printf("%-11s %s  %s\n", tg_device_name(i), ok ? "ready " : "absent", text);
     any = any || ok;
     tg_close(ctx);
   }
   TgContext *ctx = tg_open(NULL); /* as a program that names none: $TG_DEV, else the best present */
-  if (!json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_default_device(ctx));
+  if (!o->json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_default_device(ctx));
   tg_close(ctx);
   return any ? CLI_OK : CLI_FAILED;
 }
 
-int main(int argc, char **argv) {
+static const CliOption devices_options[] = {
+    CLI_FLAG_OF(DevicesOptions, json, "json", "an object per device, one a line")};
+
+const CliCommand command_devices = {.name = "devices",
+                                    .summary = "list the devices and which of them work here",
+                                    .arguments = "",
+                                    .options = devices_options,
+                                    .noptions = CLI_COUNT(devices_options),
+                                    .nbytes = sizeof(DevicesOptions),
+                                    .run = run_devices};
+
+/* ---- main */
+static const char *first_word(int i, const void *of) {
+  static char word[32];
+  (void)of;
+  const CliCommand *c = cli_command(i);
+  if (c) snprintf(word, sizeof word, "%.*s", (int)strcspn(c->name, " "), c->name);
+  return c ? strchr(c->name, ' ') ? word : c->name : NULL;
+}
+
+static int unknown(int argc, char **argv) {
+  const CliCommand *c;
+  bool group = false;
+  for (int i = 0; (c = cli_command(i)); i++) {
+    size_t n = strcspn(c->name, " ");
+    if (!c->name[n] || strlen(argv[0]) != n || strncmp(argv[0], c->name, n)) continue;
+    if (!group)
+      fprintf(stderr, argc > 1 ? "tg %s: no '%s'; there are:\n" : "tg %s:\n", argv[0],
+              argc > 1 ? argv[1] : "");
+    fprintf(stderr, "  %-14s %s\n", c->name, c->summary);
+    group = true;
+  }
+  if (group) return CLI_USAGE;
+  const char *meant = cli_closest(argv[0], first_word, NULL);
+  fprintf(stderr,
+          meant ? "tg: no command '%s'; did you mean '%s'?\n" : "tg: no command '%s'; tg help lists them\n",
+          argv[0], meant);
+  return CLI_USAGE;
+}
+
+static int help(int argc, char **argv) {
+  int words;
+  const CliCommand *c = cli_find(argc, argv, &words);
+  if (argc > 0 && !c) return unknown(argc, argv);
+  cli_help(stdout, c);
+  return CLI_OK;
+}
+
+static int run(int argc, char **argv) {
+  int words = 0;
   if (argc < 2) {
-    usage(stderr);
+    cli_help(stderr, NULL);
     return CLI_USAGE;
   }
-  for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-    if (!strcmp(argv[1], commands[i].name)) {
-      int rc = commands[i].run(argc - 1, argv + 1);
-      return fflush(stdout) || ferror(stdout) ? CLI_FAILED : rc;
-    }
-  bool help = !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
-  if (!help) fprintf(stderr, "tg: no command '%s'\n", argv[1]);
-  usage(help ? stdout : stderr);
-  return help ? CLI_OK : CLI_USAGE;
+  bool asks = !strcmp(argv[1], "help") || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h");
+  if (asks) return help(argc - 2, argv + 2);
+  if (!strcmp(argv[1], "--version")) return printf("tg %s\n", tg_version()) > 0 ? CLI_OK : CLI_FAILED;
+  const CliCommand *c = cli_find(argc - 1, argv + 1, &words);
+  return c ? cli_run(c, argc - 1 - words, argv + 1 + words) : unknown(argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv) {
+  int rc = run(argc, argv);
+  return fflush(stdout) || ferror(stdout) ? CLI_FAILED : rc;
 }

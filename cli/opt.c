@@ -6,39 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int usage(void) {
-  fprintf(
-      stderr,
-      "usage: tg opt [--from NAME] [--pass NAME] [--emit uops|c|cuda|metal|costs] [--opts LIST] [FILE]\n     "
-      "  tg "
-      "opt --list\n"
-      "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes it; without FILE, or as -, stdin "
-      "is read.\n");
-  return CLI_USAGE;
-}
+typedef struct Options {
+  const char *pass, *emit, *opts, *from;
+  bool list;
+} Options;
 
-int cmd_opt(int argc, char **argv) {
-  const char *file = NULL;
-  TgOptOptions o = {.size = sizeof o};
-
-  struct {
-    const char *name;
-    const char **at;
-  } options[] = {{"--pass", &o.pass}, {"--emit", &o.emit}, {"--opts", &o.opts}, {"--from", &o.from}};
-
-  if (argc == 2 && !strcmp(argv[1], "--list")) {
+static int run_opt(const void *options, char **argument, int n) {
+  const Options *given = options;
+  const char *file = n ? argument[0] : NULL;
+  TgOptOptions o = {
+      .size = sizeof o, .pass = given->pass, .emit = given->emit, .opts = given->opts, .from = given->from};
+  if (given->list) {
     const char *stage, *name;
     for (int i = 0; (name = tg_pass_name(i, &stage)); i++)
       printf("%-9s %s\n", stage, name);
     return CLI_OK;
-  }
-  for (int i = 1; i < argc; i++) {
-    bool known = false;
-    for (size_t k = 0; !known && k < sizeof options / sizeof *options; k++)
-      if (!strcmp(argv[i], options[k].name) && i + 1 < argc) known = true, *options[k].at = argv[++i];
-    if (known) continue;
-    if (file || (argv[i][0] == '-' && argv[i][1])) return usage();
-    file = argv[i];
   }
   bool from_stdin = !file || !strcmp(file, "-");
   FILE *f = from_stdin ? stdin : fopen(file, "rb");
@@ -60,3 +42,21 @@ int cmd_opt(int argc, char **argv) {
   free(text);
   return rc;
 }
+
+static const CliOption options[] = {
+    CLI_TEXT_OF(Options, from, "from", "NAME", "an earlier pass of code generation to begin with"),
+    CLI_TEXT_OF(Options, pass, "pass", "NAME", "only this pass, instead of all that is left to do"),
+    CLI_TEXT_OF(Options, emit, "emit", "uops|c|cuda|metal|costs|kind", "what to print (uops)"),
+    CLI_TEXT_OF(Options, opts, "opts", "LIST", "these opts instead of the heuristic's"),
+    CLI_FLAG_OF(Options, list, "list", "list the passes")};
+
+const CliCommand command_opt = {.name = "opt",
+                                .summary = "run compiler passes on a graph written as text",
+                                .arguments = "[FILE]",
+                                .most = 1,
+                                .options = options,
+                                .noptions = CLI_COUNT(options),
+                                .nbytes = sizeof(Options),
+                                .run = run_opt,
+                                .more = "FILE holds a tensor graph, a kernel or a program as TG_DUMP writes "
+                                        "it; without FILE, or as -, stdin is read."};

@@ -176,7 +176,8 @@ static bool gpt_begin(ProgramState *p) {
   ok = ok && param(p, p->token.weight) && param(p, p->position.weight);
   for (; ok && p->nblock < p->n; p->nblock++) {
     Block *b = &p->block[p->nblock];
-    b->ln1 = tg_layer_norm_new(p->ctx, GPT_WIDE, 0), b->ln2 = tg_layer_norm_new(p->ctx, GPT_WIDE, 0);
+    b->ln1 = tg_layer_norm_new(p->ctx, TG_SHAPE(GPT_WIDE)),
+    b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(GPT_WIDE));
     b->qkv = tg_linear_new(p->ctx, GPT_WIDE, 3 * GPT_WIDE, true);
     b->out = tg_linear_new(p->ctx, GPT_WIDE, GPT_WIDE, true);
     b->up = tg_linear_new(p->ctx, GPT_WIDE, 4 * GPT_WIDE, true);
@@ -186,7 +187,7 @@ static bool gpt_begin(ProgramState *p) {
     for (size_t i = 0; ok && i < sizeof all / sizeof *all; i++)
       ok = param(p, all[i]);
   }
-  p->ln = tg_layer_norm_new(p->ctx, GPT_WIDE, 0);
+  p->ln = tg_layer_norm_new(p->ctx, TG_SHAPE(GPT_WIDE));
   ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias) &&
        linears(p, 1, (const int64_t[]){GPT_WIDE, GPT_VOCAB});
   p->x = labels(p->ctx, GPT_VOCAB, TG_SHAPE(GPT_BATCH, GPT_LEN));
@@ -300,6 +301,11 @@ static const struct {
 enum { NPROGRAM = sizeof programs / sizeof *programs };
 
 const ProgramInfo *program_info(int i) { return i >= 0 && i < NPROGRAM ? &programs[i].info : NULL; }
+
+const char *program_name(int i) {
+  const ProgramInfo *info = program_info(i);
+  return info ? info->name : NULL;
+}
 
 int program_find(const char *name) {
   for (int i = 0; i < NPROGRAM; i++)

@@ -17,6 +17,7 @@ typedef struct ProgramInfo {
 } ProgramInfo;
 
 const ProgramInfo *program_info(int i); /* NULL past the last */
+const char *program_name(int i);        /* NULL past the last */
 int program_find(const char *name);     /* -1: no program is called that */
 /* n 0: the default size. NULL: out of memory, or an error in the context. */
 ProgramState *program_begin(TgContext *ctx, int i, int n);

@@ -6,19 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void usage(FILE *to) {
-  fprintf(to, "usage: tg source [--lang C|CUDA|METAL] [--size N] [--cores N] [--prelude] PROGRAM..\n"
-              "Prints the kernels that one step of a program makes. --lang: C unless said otherwise. --size "
-              "N: ops, layers or parts instead of the\n"
-              "program's own. --cores N: the CPU to plan for (8). --prelude: the types and helpers that the "
-              "kernels are written with come first and\n"
-              "names differ, so that the output compiles.\n"
-              "programs:");
-  for (int i = 0; program_info(i); i++)
-    fprintf(to, " %s", program_info(i)->name);
-  fputc('\n', to);
-}
-
 /* unit: names are made to differ, so that all stand in one file */
 typedef struct Printer {
   bool unit;
@@ -50,39 +37,40 @@ static int print_program(const char *lang, int which, int size, int cores, Print
   return rc;
 }
 
-int cmd_source(int argc, char **argv) {
-  const char *lang = "C";
-  int64_t size = 0, cores = 0;
-  bool any = false, fine = true;
-  Printer to = {0};
-  for (int i = 1; i < argc && fine; i++) {
-    if (!strcmp(argv[i], "--help")) {
-      usage(stdout);
-      return CLI_OK;
-    }
-    if (!strcmp(argv[i], "--prelude"))
-      to.unit = true;
-    else if (!strcmp(argv[i], "--lang") && i + 1 < argc)
-      lang = argv[++i], fine = !strcmp(lang, "C") || !strcmp(lang, "CUDA") || !strcmp(lang, "METAL");
-    else if (!strcmp(argv[i], "--size") && i + 1 < argc)
-      fine = cli_whole(argv[++i], 1, 100000000, &size);
-    else if (!strcmp(argv[i], "--cores") && i + 1 < argc)
-      fine = cli_whole(argv[++i], 1, 4096, &cores);
-    else
-      any = true, fine = program_find(argv[i]) >= 0;
-    if (!fine) fprintf(stderr, "tg source: '%s' is no program and no option\n", argv[i]);
-  }
-  if (!any || !fine) {
-    usage(stderr);
-    return CLI_USAGE;
-  }
+typedef struct Options {
+  const char *lang;
+  int64_t size, cores;
+  bool prelude;
+} Options;
+
+static int run_source(const void *options, char **argument, int n) {
+  const Options *o = options;
+  Printer to = {.unit = o->prelude};
   int rc = CLI_OK;
-  for (int i = 1; i < argc && rc == CLI_OK; i++) {
-    int which = program_find(argv[i]);
-    if (argv[i][0] == '-')
-      i += strcmp(argv[i], "--prelude") != 0;
-    else
-      rc = print_program(lang, which, (int)size, (int)cores, &to);
-  }
+  for (int i = 0; i < n && rc == CLI_OK; i++)
+    rc = print_program(o->lang, program_find(argument[i]), (int)o->size, (int)o->cores, &to);
   return rc;
 }
+
+static const Options defaults = {.lang = "C"};
+
+static const CliOption options[] = {
+    CLI_TEXT_OF(Options, lang, "lang", "C|CUDA|METAL", "the language (C)"),
+    CLI_WHOLE_OF(Options, size, "size", 1, 100000000, "ops, layers or parts, instead of the program's own"),
+    CLI_WHOLE_OF(Options, cores, "cores", 1, 4096, "the CPU to plan for (8)"),
+    CLI_FLAG_OF(
+        Options, prelude, "prelude",
+        "the types and helpers that the kernels are written with come first and names differ, so that the "
+        "output compiles")};
+
+const CliCommand command_source = {.name = "source",
+                                   .summary = "print the kernels that one step of a program makes",
+                                   .arguments = "PROGRAM..",
+                                   .least = 1,
+                                   .most = -1,
+                                   .options = options,
+                                   .noptions = CLI_COUNT(options),
+                                   .nbytes = sizeof(Options),
+                                   .defaults = &defaults,
+                                   .run = run_source,
+                                   .listed = program_name};

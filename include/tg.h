@@ -53,7 +53,8 @@ typedef enum TgStatus {
   TG_ERR_IO,
   TG_ERR_STATE,
   TG_ERR_LIMIT,
-  TG_ERR_INTERNAL
+  TG_ERR_INTERNAL,
+  TG_ERR_CANCELLED /* tg_cancel was called */
 } TgStatus;
 #endif
 typedef enum TgDType {
@@ -158,11 +159,40 @@ typedef struct TgIndex {
 #define TG_OPEN INT64_MIN
 
 /* ---- option structs: `size` and `end_` are filled in by the macros */
+/* What the library would print (TG_DEBUG, TG_TRACE): a piece of text, of one or more whole lines. */
+typedef void (*TgLogFn)(const char *text, void *user);
+typedef void *(*TgAllocateFn)(size_t nbytes, void *user);
+typedef void *(*TgReallocateFn)(void *p, size_t nbytes, void *user);
+typedef void (*TgReleaseFn)(void *p, void *user);
+
+/* Memory of a context, as malloc, realloc and free give and take it; allocate may give NULL. It must outlive
+ * the context, and may be called from several threads at once. */
+typedef struct TgAllocator {
+  TgAllocateFn allocate;
+  TgReallocateFn reallocate;
+  TgReleaseFn release;
+  void *user;
+} TgAllocator;
+
+/* Of tg_open; what is 0 or NULL is the default.
+ *   device        "CPU", "INTERP", "CUDA", ..; $TG_DEV, else the best one present
+ *   seed          of the random numbers; the time
+ *   threads       of a CPU device, the caller's among them; as many as the process has cores ($TG_THREADS)
+ *   cores         the machine that kernels are planned for; this one, and 8 on NULL devices, so that their
+ * text is the same everywhere unpinned      its threads may move between cores; each has its own otherwise
+ *   memory_limit  bytes that the device may have in use, as tg_memory_limit
+ *   log, log_user gets the text of TG_DEBUG and TG_TRACE; stderr gets it otherwise. It may not use the
+ * context allocator     of all memory of the context: graphs, and on CPUs tensors; malloc */
 typedef struct TgOpenOptions {
   size_t size;
   const char *device;
   uint64_t seed;
   int threads, cores;
+  bool unpinned;
+  uint64_t memory_limit;
+  TgLogFn log;
+  void *log_user;
+  const TgAllocator *allocator;
   int end_;
 } TgOpenOptions;
 
@@ -411,8 +441,7 @@ typedef struct TgOptOptions {
 /* ---- context */
 /* Opens a context on options->device ("CPU", "INTERP", "CUDA", ..), else $TG_DEV, else the best device
  * present. NULL only when out of memory; any other failure (TG_ERR_DEVICE, TG_ERR_VALUE) is in tg_error of
- * the context, which must still be closed. options->cores: the machine that kernels are planned for (0: this
- * one; on NULL devices 8, so that their text is the same everywhere). */
+ * the context, which must still be closed. */
 TG_API TgContext *tg_open(const TgOpenOptions *options);
 /* Ends every tensor of the context and frees it. NULL is fine. */
 TG_API void tg_close(TgContext *ctx);
@@ -455,6 +484,11 @@ TG_API void tg_counters_reset(TgContext *ctx);
  * that is not negative; the value before, so that a caller can put it back: int old = tg_setting(ctx,
  * "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
+/* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about
+ * to run, ends with TG_ERR_CANCELLED, and so does the next action if nothing is. Kernels of a schedule that
+ * has begun are all run, so nothing is half stored. Once reported, and after tg_clear_error, the context goes
+ * on. */
+TG_API void tg_cancel(TgContext *ctx);
 TG_API TgStatus tg_sync(TgContext *ctx); /* waits until the device has done all that it was given */
 /* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles
  * anew. For measuring, and to give memory back. What the device keeps on disk stays. */
@@ -1074,7 +1108,8 @@ TG_API TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, T
 /* ---- gradients */
 /* tg_backward will reach t, which gets memory of its own; returns t */
 TG_API TgTensor *tg_requires_grad(TgTensor *t, bool on);
-TG_API TgTensor *tg_detach(TgTensor *x); /* same values; no gradient flows through */
+TG_API bool tg_is_parameter(const TgTensor *t); /* whether it requires a gradient */
+TG_API TgTensor *tg_detach(TgTensor *x);        /* same values; no gradient flows through */
 /* [options] .gradient (of the loss's shape: what the loss itself is given, for a loss of more than one
  * element). Adds the gradient of a scalar float loss to tg_grad of each tensor with requires_grad that it
  * depends on. The gradients are lazy tensors of the innermost scope and vanish with it. The loss is computed

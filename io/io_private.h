@@ -27,6 +27,18 @@ bool io_fail(const Source *s, TgStatus status, const char *format, ...) __attrib
 bool ctx_fail(TgContext *ctx, TgStatus status, const char *format, ...) __attribute__((format(printf, 3, 4)));
 TgTensor *file_tensor(TgContext *ctx, const char *path);
 
+/* A file that takes its place when it is whole. begin false: errno. end(ok false) takes what was written
+ * away; false: nothing changed, errno says why. */
+typedef struct NewFile {
+  int fd;
+  const char *path;
+  char name[4200];
+} NewFile;
+
+bool file_begin(NewFile *f, const char *path);
+bool file_write(NewFile *f, const void *p, size_t n);
+bool file_end(NewFile *f, bool ok);
+
 static inline bool inside(uint64_t at, uint64_t n, uint64_t total) { return at <= total && n <= total - at; }
 
 static inline uint16_t le16(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }

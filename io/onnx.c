@@ -5,7 +5,9 @@
 #include "onnx_private.h"
 #include <stdio.h>
 
-static const OnnxOp *const op_tables[] = {onnx_ops_math, onnx_ops_shape, onnx_ops_index, onnx_ops_nn};
+static const OnnxOp *const op_tables[] = {onnx_ops_math,   onnx_ops_shape,  onnx_ops_index,
+                                          onnx_ops_nn,     onnx_ops_rnn,    onnx_ops_attention,
+                                          onnx_ops_signal, onnx_ops_control};
 
 const OnnxOp *onnx_op_find(const char *name) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
@@ -150,6 +152,8 @@ static const struct Constraint {
     {"AiA", " ScatterElements Scatter ScatterND "},
     {"ab", " Compress "},
     {"f", " BatchNormalization "},
+    {"FFFi", " RotaryEmbedding "},
+    {"fif", " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss "},
     {"ffb", " Dropout "},
     {"iiii", " ConvInteger MatMulInteger "},
 };
@@ -195,12 +199,47 @@ static bool types_fit(OnnxCall *c) {
 }
 
 /* ---- a run */
-static TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
+/* Small constants, of the host or of an operator's making, as tensors of the model's context: made once for
+ * the same contents and kept, so that a captured run, which may make no tensor from data, finds those of the
+ * run before. */
+static TgTensor *constant_main(TgOnnx *m, const void *bytes, TgDType dtype, int ndim, const int64_t *dims) {
+  size_t n = tg_dtype_size(dtype);
+  for (int i = 0; i < ndim; i++)
+    n *= (size_t)dims[i];
+  OnnxConstant *at = m->constants;
+  for (; at; at = at->next)
+    if (at->n == n && tg_dtype(at->t) == dtype && tg_ndim(at->t) == ndim &&
+        !memcmp(tg_shape(at->t), dims, (size_t)ndim * sizeof *dims) && !memcmp(at->bytes, bytes, n))
+      return at->t;
+  TgTensor *made = tg_from(m->ctx, bytes, dtype, ndim, dims);
+  if (!made || n > CONSTANT_BYTES || m->nconstants >= CONSTANTS_MAX) return made;
+  if (!(at = tg_alloc(m->ctx, sizeof *at + n))) return NULL;
+  *at = (OnnxConstant){.next = m->constants, .t = tg_keep(made), .n = n};
+  memcpy(at->bytes, bytes, n);
+  m->constants = at, m->nconstants++;
+  return made;
+}
+
+TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims) {
+  if (c->ctx != c->run->m->ctx) return tg_from(c->ctx, data, dtype, ndim, dims);
+  return constant_main(c->run->m, data, dtype, ndim, dims);
+}
+
+static TgTensor *moved(TgOnnx *m, TgTensor *t) {
+  size_t n = tg_nbytes(t);
+  void *bytes = tg_alloc(m->ctx, n + 1);
+  bool ok = bytes && !tg_read(t, bytes, n);
+  TgTensor *made = ok ? constant_main(m, bytes, tg_dtype(t), tg_ndim(t), tg_shape(t)) : NULL;
+  tg_free(m->ctx, bytes);
+  return made;
+}
+
+TgTensor *val_main(OnnxRun *r, OnnxVal *v) {
   if (!v->host || v->moved) return v->host ? v->moved : v->t;
   TgDType d = tg_dtype(v->t);
   if (tg_numel(v->t) != 1)
-    v->moved = tg_numel(v->t) ? tg_to_context(v->t, r->m->ctx)
-                              : tg_zeros(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), .dtype = d);
+    v->moved =
+        tg_numel(v->t) ? moved(r->m, v->t) : tg_zeros(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), .dtype = d);
   else if (tg_dtype_is_float(d))
     v->moved = tg_full(r->m->ctx, tg_ndim(v->t), tg_shape(v->t), tg_item_f64(v->t), .dtype = d);
   else
@@ -230,21 +269,6 @@ static TgTensor *node_call(OnnxCall *c) {
       return NULL;
   }
   return o->unary ? o->unary(c->in[0]) : o->binary ? o->binary(c->in[0], c->in[1]) : o->fn(c);
-}
-
-static bool node_if(OnnxRun *r, const OnnxNode *n) {
-  OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
-  OnnxVal *cond = &r->vals[n->in[0]];
-  double v = tg_item_f64(cond->t);
-  const OnnxAttr *a = call_attr(&c, v != 0 ? "then_branch" : "else_branch", ONNX_GRAPH);
-  if (tg_error(tg_context(cond->t)) || !a || !a->g)
-    return call_fail(&c, TG_ERR_VALUE, "the branch is missing"), false;
-  if ((int)a->g->nout != n->nout)
-    return call_fail(&c, TG_ERR_VALUE, "the branch has %zu outputs", a->g->nout), false;
-  if (!graph_run(r, a->g)) return false;
-  for (int i = 0; i < n->nout; i++)
-    r->vals[n->out[i]] = r->vals[a->g->out[i].value];
-  return true;
 }
 
 /* The values of a node's inputs; *host: all of them are on the host. Left out inputs are NULL. */
@@ -317,8 +341,8 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
                 .raw = raw,
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
-  if (!strcmp(n->op, "If"))
-    return node_if(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
+  if (o->control)
+    return o->control(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
   if (!types_fit(&c)) return node_fail(r, n);
   if (host) {
     c.ctx = m->host;
@@ -496,6 +520,10 @@ void tg_onnx_free(TgOnnx *m) {
   if (!m) return;
   for (OnnxTensor *t = m->tensors; t; t = t->next)
     tg_release(t->main);
+  for (OnnxConstant *next, *at = m->constants; at; at = next) {
+    next = at->next;
+    tg_release(at->t), tg_free(m->ctx, at);
+  }
   for (OnnxGraph *g = m->graphs; g; g = g->next)
     index_free(m->ctx, &g->names);
   if (m->host) tg_close(m->host); /* ends the host's tensors */
@@ -523,6 +551,15 @@ bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v) {
 }
 
 int tg_onnx_opset(const TgOnnx *m) { return m ? m->opset : 0; }
+
+size_t tg_onnx_node_count(const TgOnnx *m) { return m ? m->graph->nnodes : 0; }
+
+int64_t tg_onnx_weights(const TgOnnx *m) {
+  int64_t n = 0;
+  for (const OnnxTensor *t = m ? m->tensors : NULL; t; t = t->next)
+    n += tg_numel(t->main);
+  return n;
+}
 
 const char *tg_onnx_op_name(size_t i) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)

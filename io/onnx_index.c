@@ -146,7 +146,7 @@ static TgTensor *op_compress(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL }
 const OnnxOp onnx_ops_index[] = {F("Gather", 1, 2, 2, op_gather),
                                  F("GatherElements", 11, 2, 2, op_gather_elements),
                                  F("GatherND", 11, 2, 2, op_gather_nd),

@@ -252,7 +252,8 @@ static TgTensor *op_argmax(OnnxCall *c) { return arg_of(c, true); }
 
 static TgTensor *op_argmin(OnnxCall *c) { return arg_of(c, false); }
 
-static TgTensor *op_cumsum(OnnxCall *c) {
+/* A running sum or product along an axis; exclusive: of those before, `empty` for the first. */
+static TgTensor *running(OnnxCall *c, TgTensor *(*f)(TgTensor *x, int axis), double empty) {
   TgTensor *x = c->in[0], *s;
   Ints at;
   int axis;
@@ -260,14 +261,18 @@ static TgTensor *op_cumsum(OnnxCall *c) {
   bool reverse = attr_i(c, "reverse", 0);
   int64_t dims = axis;
   TgTensor *y = reverse ? tg_flip(x, 1, &dims) : x;
-  s = keep_dtype(x, tg_cumsum(y, axis));
+  s = keep_dtype(x, f(y, axis));
   if (attr_i(c, "exclusive", 0) && tg_dim(x, axis)) {
     int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0};
     lo[axis] = 1, hi[axis] = -1;
-    s = tg_pad(s, lo, hi);
+    s = tg_pad_value(s, lo, hi, empty);
   }
   return reverse ? tg_flip(s, 1, &dims) : s;
 }
+
+static TgTensor *op_cumsum(OnnxCall *c) { return running(c, tg_cumsum, 0); }
+
+static TgTensor *op_cumprod(OnnxCall *c) { return running(c, tg_cumprod, 1); }
 
 static TgTensor *op_lpnorm(OnnxCall *c) {
   int axis;
@@ -278,11 +283,11 @@ static TgTensor *op_lpnorm(OnnxCall *c) {
 }
 
 #define U(name, f)                                                                                           \
-  { name, 1, 1, 1, NULL, f, NULL }
+  { name, 1, 1, 1, NULL, f, NULL, NULL }
 #define B(name, f)                                                                                           \
-  { name, 1, 2, 2, NULL, NULL, f }
+  { name, 1, 2, 2, NULL, NULL, f, NULL }
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL }
 const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 U("Neg", tg_neg),
                                 U("Exp", tg_exp),
@@ -372,5 +377,6 @@ const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 F("ArgMax", 1, 1, 1, op_argmax),
                                 F("ArgMin", 1, 1, 1, op_argmin),
                                 F("CumSum", 11, 2, 2, op_cumsum),
+                                F("CumProd", 26, 2, 2, op_cumprod),
                                 F("LpNormalization", 1, 1, 1, op_lpnorm),
                                 {0}};

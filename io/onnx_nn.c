@@ -406,9 +406,38 @@ static TgTensor *op_conv_integer(OnnxCall *c) {
                          .padding = s.padding);
 }
 
+/* ---- products of quantised tensors: x, its scale and zero point, w, its, y's */
+static TgTensor *requantised(OnnxCall *c, TgTensor *sum, TgTensor *x_scale, TgTensor *w_scale) {
+  TgTensor *zero = c->in[7], *y = tg_mul(as(sum, TG_F32), tg_mul(as(x_scale, TG_F32), as(w_scale, TG_F32)));
+  double lo, hi;
+  if (!zero || !range_of(tg_dtype(zero), &lo, &hi))
+    return call_fail(c, TG_ERR_DTYPE, "the zero point of the result");
+  y = tg_add(tg_round(tg_div(y, as(c->in[6], TG_F32))), as(zero, TG_F32));
+  return tg_cast(tg_clamp(y, lo, hi), tg_dtype(zero));
+}
+
+static TgTensor *op_qlinear_matmul(OnnxCall *c) {
+  TgTensor *rows = c->in[1];
+  if (tg_ndim(rows) == 1 && tg_dim(rows, 0) > 1) rows = tg_unsqueeze(rows, 1);
+  return requantised(c, tg_matmul(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 3, 5, OF_COLUMNS)), rows,
+                     c->in[4]);
+}
+
+static TgTensor *op_qlinear_conv(OnnxCall *c) {
+  Spatial s = {0};
+  TgTensor *w = c->in[3], *bias = c->nin > 8 ? c->in[8] : NULL, *scale = c->in[4];
+  if (tg_numel(c->in[2]) != 1) return call_fail(c, TG_ERR_SHAPE, "several zero points of the input");
+  if (!spatial(c, c->in[0], w, &s)) return NULL;
+  TgTensor *sum = tg_conv2d(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 3, 5, OF_FILTERS),
+                            .bias = as(bias, TG_I32), .groups = attr_i(c, "group", 1), .stride = s.stride,
+                            .dilation = s.dilation, .padding = s.padding);
+  if (tg_numel(scale) > 1) scale = channels(scale, tg_ndim(c->in[0]));
+  return requantised(c, sum, c->in[1], scale);
+}
+
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL }
-const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul},
+  { name, since, lo, hi, f, NULL, NULL, NULL }
+const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL},
                               F("Gemm", 1, 2, 3, op_gemm),
                               F("Einsum", 12, 1, -1, op_einsum),
                               F("Conv", 1, 2, 3, op_conv),
@@ -432,4 +461,6 @@ const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul},
                               F("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
                               F("MatMulInteger", 10, 2, 4, op_matmul_integer),
                               F("ConvInteger", 10, 2, 4, op_conv_integer),
+                              F("QLinearMatMul", 10, 8, 8, op_qlinear_matmul),
+                              F("QLinearConv", 10, 8, 9, op_qlinear_conv),
                               {0}};

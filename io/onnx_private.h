@@ -6,7 +6,14 @@
 #include "io_private.h"
 #include "tg_io.h"
 
-enum { ONNX_OPSET_MIN = 7, ONNX_OPSET_MAX = 28, ONNX_DEPTH = 8, HOST_MAX = 1024 };
+enum {
+  ONNX_OPSET_MIN = 7,
+  ONNX_OPSET_MAX = 28,
+  ONNX_DEPTH = 8,
+  HOST_MAX = 1024,
+  CONSTANTS_MAX = 1024,
+  CONSTANT_BYTES = 1 << 16
+};
 typedef struct OnnxGraph OnnxGraph;
 
 /* A tensor of the file. host: the same in the model's host context if it is small, else NULL. */
@@ -41,21 +48,25 @@ typedef struct OnnxAttr {
 } OnnxAttr;
 typedef struct OnnxCall OnnxCall;
 
+typedef struct OnnxRun OnnxRun;
+typedef struct OnnxNode OnnxNode;
+
 typedef struct OnnxOp {
   const char *name;
   int since, min_in, max_in;    /* max_in -1: any number */
-  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary and binary */
+  TgTensor *(*fn)(OnnxCall *c); /* exactly one of fn, unary, binary and control */
   TgTensor *(*unary)(TgTensor *x);
   TgTensor *(*binary)(TgTensor *a, TgTensor *b);
+  bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
 } OnnxOp;
 
-typedef struct OnnxNode {
+struct OnnxNode {
   const char *name, *op, *domain;
   size_t *in, *out; /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
   const OnnxOp *def; /* NULL: not known here */
-} OnnxNode;
+};
 
 typedef struct OnnxIO {
   const char *name;
@@ -78,12 +89,22 @@ struct OnnxGraph {
   struct OnnxGraph *next; /* all graphs of the model, to be freed */
 };
 
+/* what constant_main made; bytes: its contents */
+typedef struct OnnxConstant {
+  struct OnnxConstant *next;
+  TgTensor *t;
+  size_t n;
+  uint8_t bytes[];
+} OnnxConstant;
+
 struct TgOnnx {
   TgContext *ctx, *host; /* host: an interpreter, where shapes are computed as soon as they are known */
   Doc *doc;
   Source s;
   OnnxGraph *graph, *graphs;
   OnnxTensor *tensors;
+  OnnxConstant *constants;
+  int nconstants;
   size_t nvalues;
   int opset; /* of the domain "" */
 };
@@ -94,7 +115,8 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
 TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours */
 const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
 /* each ends with a name of NULL */
-extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[];
+extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
+    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[];
 
 /* ---- running */
 typedef struct OnnxVal {
@@ -102,10 +124,12 @@ typedef struct OnnxVal {
   bool host;
 } OnnxVal;
 
-typedef struct OnnxRun {
+struct OnnxRun {
   TgOnnx *m;
   OnnxVal *vals;
-} OnnxRun;
+};
+
+TgTensor *val_main(OnnxRun *r, OnnxVal *v); /* in the model's context */
 
 struct OnnxCall {
   TgContext *ctx; /* where the node is computed: the model's, or its host */
@@ -141,6 +165,8 @@ bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not t
 /* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
  * from there on. false: an error. */
 bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
+/* A tensor of data that is the same in every run of these shapes. */
+TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
 TgTensor *onnx_resize(OnnxCall *c); /* onnx_resize.c: of the table in onnx_nn.c */

@@ -73,6 +73,17 @@ static bool taps_make(OnnxCall *c, Taps *t, const Way *w, int64_t in, double sca
   return true;
 }
 
+static TgTensor *weights_of(OnnxCall *c, const double *v, TgDType d, int rank, const int64_t *dims,
+                            int64_t n) {
+  if (d == TG_F64) return call_constant(c, v, d, rank, dims);
+  float *narrow = tg_alloc(c->ctx, ((size_t)n + 1) * sizeof *narrow);
+  for (int64_t i = 0; narrow && i < n; i++)
+    narrow[i] = (float)v[i];
+  TgTensor *t = narrow ? call_constant(c, narrow, d, rank, dims) : NULL;
+  tg_free(c->ctx, narrow);
+  return t;
+}
+
 static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, double scale, int64_t out,
                              double begin, double end) {
   int64_t in = tg_dim(x, axis), dims[TG_MAX_RANK];
@@ -86,14 +97,14 @@ static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, d
   bool made = taps_make(c, &taps, w, in, scale, out, begin, end);
   for (int t = 0; made && t < w->taps; t++) {
     TgIndex index[TG_MAX_RANK] = {0};
-    TgTensor *at = tg_from(c->ctx, taps.at + t * out, TG_I64, TG_SHAPE(out));
+    TgTensor *at = call_constant(c, taps.at + t * out, TG_I64, TG_SHAPE(out));
     index[axis] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = at};
     TgTensor *part = tg_getitem(x, index, axis + 1);
     if (w->taps > 1)
-      part = tg_mul(tg_cast(part, d), tg_from_f64(c->ctx, taps.weight + t * out, d, rank, dims));
+      part = tg_mul(tg_cast(part, d), weights_of(c, taps.weight + t * out, d, rank, dims, out));
     sum = t ? tg_add(sum, part) : part;
   }
-  if (taps.any_outside && sum) outside = tg_from(c->ctx, taps.outside, TG_BOOL, rank, dims);
+  if (taps.any_outside && sum) outside = call_constant(c, taps.outside, TG_BOOL, rank, dims);
   tg_free(c->ctx, taps.at), tg_free(c->ctx, taps.weight), tg_free(c->ctx, taps.outside);
   return taps.any_outside ? tg_masked_fill(sum, outside, w->extrapolation) : sum;
 }

@@ -305,10 +305,8 @@ static TgTensor *op_space_to_depth(OnnxCall *c) {
 }
 
 /* onnx.c runs the branch */
-static TgTensor *op_if(OnnxCall *c) { return call_fail(c, TG_ERR_INTERNAL, "a branch is no operator"); }
-
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL }
 const OnnxOp onnx_ops_shape[] = {F("Shape", 1, 1, 1, op_shape),
                                  F("Size", 1, 1, 1, op_size),
                                  F("Reshape", 5, 2, 2, op_reshape),
@@ -329,5 +327,4 @@ const OnnxOp onnx_ops_shape[] = {F("Shape", 1, 1, 1, op_shape),
                                  F("Trilu", 14, 1, 2, op_trilu),
                                  F("DepthToSpace", 1, 1, 1, op_depth_to_space),
                                  F("SpaceToDepth", 1, 1, 1, op_space_to_depth),
-                                 F("If", 1, 1, 1, op_if),
                                  {0}};

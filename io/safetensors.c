@@ -259,41 +259,12 @@ static char *header_text(TgContext *ctx, const Item *item, size_t n, const char 
   return text;
 }
 
-static bool write_all(int fd, const void *p, size_t n) {
-  for (const char *at = p; n;) {
-    ssize_t k = write(fd, at, n);
-    if (k < 0 && errno == EINTR) continue;
-    if (k <= 0) return false;
-    at += k, n -= (size_t)k;
-  }
-  return true;
-}
-
-static bool write_tensor(TgContext *ctx, int fd, TgTensor *t) {
+static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t) {
   size_t n = tg_nbytes(t);
   void *p = tg_alloc(ctx, n + 1);
-  bool ok = p && !tg_read(t, p, n) && write_all(fd, p, n);
+  bool ok = p && !tg_read(t, p, n) && file_write(f, p, n);
   tg_free(ctx, p);
   return ok;
-}
-
-/* The name of a new file beside path, and the file. */
-static int beside(const char *path, char *name, size_t cap) {
-  for (int i = 0; i < 1000; i++) {
-    if (snprintf(name, cap, "%s.%ld-%d.tmp", path, (long)getpid(), i) >= (int)cap)
-      return errno = ENAMETOOLONG, -1;
-    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd >= 0 || errno != EEXIST) return fd;
-  }
-  return -1;
-}
-
-static void sync_folder(const char *path) {
-  char dir[4096];
-  const char *slash = strrchr(path, '/');
-  snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
-  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd >= 0) fsync(fd), close(fd);
 }
 
 /* Written beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
@@ -302,7 +273,7 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   if (!state || !path) return TG_ERR_VALUE;
   TgContext *ctx = state_context(state);
   static const char spaces[8] = "        ";
-  char name[4200] = "";
+  NewFile f = {.fd = -1};
   Item *item = tg_error(ctx) ? NULL : tg_alloc(ctx, (n + 1) * sizeof *item);
   for (size_t i = 0; item && i < n; i++) {
     item[i].t = tg_state_at(state, i, &item[i].name), item[i].size = tg_dtype_size(tg_dtype(item[i].t));
@@ -318,21 +289,12 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   uint8_t head[8];
   for (int i = 0; i < 8; i++)
     head[i] = (uint8_t)((uint64_t)(len + pad) >> 8 * i);
-  int fd = text ? beside(path, name, sizeof name) : -1;
-  bool ok = fd >= 0 && write_all(fd, head, 8) && write_all(fd, text, len) && write_all(fd, spaces, pad);
+  bool ok = text && file_begin(&f, path) && file_write(&f, head, 8) && file_write(&f, text, len) &&
+            file_write(&f, spaces, pad);
   for (size_t i = 0; i < n && ok; i++)
-    ok = write_tensor(ctx, fd, item[i].t);
-  struct stat old;
-  /* who may read it stays */
-  if (ok && !stat(path, &old) && S_ISREG(old.st_mode)) (void)!fchmod(fd, old.st_mode & 07777);
-  ok = ok && !fsync(fd);
-  if (fd >= 0) ok = !close(fd) && ok;
-  ok = ok && !rename(name, path);
+    ok = write_tensor(ctx, &f, item[i].t);
+  ok = file_end(&f, ok);
   int e = errno;
-  if (ok)
-    sync_folder(path);
-  else if (fd >= 0)
-    unlink(name);
   /* an error from before stays */
   if (!ok) ctx_fail(ctx, TG_ERR_IO, "safe_save: %.600s: %s", path, strerror(e));
   free(text);

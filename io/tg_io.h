@@ -96,6 +96,14 @@ typedef struct TgSafeOptions {
 
 TG_API TgStatus tg_safe_save_opt(const TgState *s, const char *path, const TgSafeOptions *o);
 
+/* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32, f64.
+ * A view of the file where its bytes are as ours. An npz is a zip archive of them. */
+TG_API TgTensor *tg_npy_load(TgTensor *file);
+TG_API TgTensor *tg_npy_load_file(TgContext *ctx, const char *path);
+/* Computes t and writes it, row-major; the file appears whole. TG_ERR_DTYPE: NumPy has none such (bf16, fp8).
+ */
+TG_API TgStatus tg_npy_save(TgTensor *t, const char *path);
+
 /* ---- archives: regular files by name, views of the archive; what is compressed is unpacked into memory. A
  * file of no bytes is a tensor (0). TG_ERR_LIMIT: all that is unpacked is more than 64 times the archive and
  * 16 MiB. */
@@ -145,6 +153,8 @@ TG_API void tg_onnx_free(TgOnnx *m); /* outputs that were not computed stay good
 TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v); /* false: i is past the last */
 TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
 TG_API int tg_onnx_opset(const TgOnnx *m);
+TG_API size_t tg_onnx_node_count(const TgOnnx *m); /* of the main graph */
+TG_API int64_t tg_onnx_weights(const TgOnnx *m);   /* elements of its tensors */
 /* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input
  * that is missing, unknown or given twice, an operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE:
  * an input unlike the model's, or a named size that is two things at once. */

@@ -1,76 +1,490 @@
-/* layers.c: parameters with torch's initial values, and the call that runs them. */
-#include "tg_nn.h"
+/* layers.c: layers: initial values, the call that runs them, and the table of their tensors. In: sizes. Out:
+ * structs of kept tensors. What all layers need (state, release, text) follows from the tables at the end of
+ * each part by module.c. */
+#include "nn_private.h"
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
-static TgTensor *param(TgTensor *t) { return tg_keep(tg_requires_grad(t, true)); }
-
-static void drop(TgTensor **t) {
-  tg_release(*t);
-  *t = NULL;
+void nn_options(void *to, size_t size, const void *from) {
+  size_t given = from ? *(const size_t *)from : 0;
+  if (from) memcpy(to, from, given < size ? given : size);
+  memcpy(to, &size, sizeof size);
 }
+
+#define OPTIONS(o, given)                                                                                    \
+  TgLayerOptions o = {0};                                                                                    \
+  nn_options(&o, sizeof o, given)
+
+static TgTensor *param(TgTensor *t) { return tg_keep(tg_requires_grad(t, true)); }
 
 static TgTensor *within(TgContext *ctx, int n, const int64_t *dims, int64_t fan_in) {
   double bound = 1 / sqrt(fan_in > 0 ? (double)fan_in : 1);
   return param(tg_uniform(ctx, n, dims, -bound, bound));
 }
 
+static TgTensor *ones(TgContext *ctx, bool wanted, int n, const int64_t *dims) {
+  return wanted ? param(tg_ones(ctx, n, dims)) : NULL;
+}
+
+static TgTensor *zeros(TgContext *ctx, bool wanted, int n, const int64_t *dims) {
+  return wanted ? param(tg_zeros(ctx, n, dims)) : NULL;
+}
+
+static bool refuse(TgContext *ctx, TgStatus status, const char *form, const char *layer, int64_t a,
+                   int64_t b) {
+  char text[200];
+  snprintf(text, sizeof text, form, layer, (long long)a, (long long)b);
+  tg_set_error(ctx, status, text);
+  return false;
+}
+
+static bool positive(TgContext *ctx, const char *layer, int64_t a, int64_t b) {
+  if (a > 0 && b > 0) return true;
+  return refuse(ctx, TG_ERR_SHAPE, "%s: sizes must be positive, not %lld and %lld", layer, a, b);
+}
+
+/* What a layer has besides run: its table, and what follows from it. */
+#define LAYER(type, name, title, ...)                                                                        \
+  const TgModule *tg_##name##_module(void) {                                                                 \
+    static const TgField fields[] = {__VA_ARGS__};                                                           \
+    static const TgModule m = {title, sizeof(type), fields, (int)(sizeof fields / sizeof *fields),           \
+                               name##_describe};                                                             \
+    return &m;                                                                                               \
+  }                                                                                                          \
+  void tg_##name##_free(type *l) { tg_module_free(tg_##name##_module, l); }                                  \
+  TgStatus tg_##name##_state(const type *l, TgState *s, const char *prefix) {                                \
+    return tg_module_state(tg_##name##_module, l, s, prefix);                                                \
+  }
+
+static const char *truth(bool b) { return b ? "True" : "False"; }
+
+void nn_text(char *to, size_t cap, int *n, const char *form, ...) {
+  size_t at = (size_t)*n < cap ? (size_t)*n : cap;
+  va_list ap;
+  va_start(ap, form);
+  int k = vsnprintf(to ? to + at : NULL, to ? cap - at : 0, form, ap);
+  va_end(ap);
+  if (k > 0) *n += k;
+}
+
+/* ---- linear */
 TgLinear tg_linear_new(TgContext *ctx, int64_t in, int64_t out, bool bias) {
-  return (TgLinear){within(ctx, TG_SHAPE(out, in), in), bias ? within(ctx, TG_SHAPE(out), in) : NULL};
+  if (!ctx || !positive(ctx, "linear", in, out)) return (TgLinear){0};
+  TgTensor *weight = within(ctx, TG_SHAPE(out, in), in);
+  return (TgLinear){weight, bias ? within(ctx, TG_SHAPE(out), in) : NULL};
 }
 
 TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x) { return tg_linear(x, l->weight, l->bias); }
 
-void tg_linear_free(TgLinear *l) { drop(&l->weight), drop(&l->bias); }
+static int linear_describe(const void *layer, char *text, size_t cap) {
+  const TgLinear *l = layer;
+  return snprintf(text, cap, "in_features=%lld, out_features=%lld, bias=%s", (long long)tg_dim(l->weight, 1),
+                  (long long)tg_dim(l->weight, 0), truth(l->bias));
+}
+
+LAYER(TgLinear, linear, "Linear", TG_PARAMETER(TgLinear, weight), TG_PARAMETER(TgLinear, bias))
+
+/* ---- convolutions: weight (first, second, k..) */
+static TgTensor *kernel_new(TgContext *ctx, const char *name, int64_t first, int64_t second, int axes,
+                            const int64_t *kernel, int64_t fan_in) {
+  int64_t dims[2 + TG_MAX_SPATIAL] = {first, second};
+  if (axes < 1 || axes > TG_MAX_SPATIAL || !kernel) {
+    refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", name, axes, TG_MAX_SPATIAL);
+    return NULL;
+  }
+  for (int i = 0; i < axes; i++) {
+    if (!positive(ctx, name, kernel[i], kernel[i]) || kernel[i] > INT32_MAX) return NULL;
+    dims[2 + i] = kernel[i], fan_in *= kernel[i];
+  }
+  return within(ctx, 2 + axes, dims, fan_in);
+}
+
+static bool groups_fit(TgContext *ctx, const char *name, int64_t in, int64_t out, int64_t groups) {
+  if (!positive(ctx, name, in, out)) return false;
+  if (groups > 0 && in % groups == 0 && out % groups == 0) return true;
+  return refuse(ctx, TG_ERR_SHAPE, "%s: %lld channels in groups of %lld", name, in % groups ? in : out,
+                groups);
+}
+
+static TgTensor *bias_new(TgContext *ctx, TgTensor *weight, int64_t out, int64_t inputs) {
+  int64_t fan_in = inputs;
+  for (int i = 2; i < tg_ndim(weight); i++)
+    fan_in *= tg_dim(weight, i);
+  return weight ? within(ctx, TG_SHAPE(out), fan_in) : NULL;
+}
+
+static TgConvOptions conv_options(const TgConvOptions *given) {
+  TgConvOptions o = {0};
+  nn_options(&o, sizeof o, given);
+  o.groups = o.groups ? o.groups : 1;
+  o.bias = NULL;
+  return o;
+}
+
+TgConv2d tg_conv_new(TgContext *ctx, int64_t in, int64_t out, int axes, const int64_t *kernel, bool bias,
+                     const TgConvOptions *options) {
+  TgConv2d l = {.options = conv_options(options)};
+  if (!ctx || !groups_fit(ctx, "conv", in, out, l.options.groups)) return l;
+  int64_t inputs = in / l.options.groups;
+  l.weight = kernel_new(ctx, "conv", out, inputs, axes, kernel, inputs);
+  if (bias) l.bias = bias_new(ctx, l.weight, out, inputs);
+  return l;
+}
 
 TgConv2d tg_conv2d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
                        const TgConvOptions *options) {
-  TgConv2d l = {0};
-  if (options)
-    memcpy(&l.options, options, options->size < sizeof l.options ? options->size : sizeof l.options);
-  l.options.size = sizeof l.options;
-  int64_t per = in / (l.options.groups > 0 ? l.options.groups : 1), fan = per * kernel * kernel;
-  l.weight = within(ctx, TG_SHAPE(out, per, kernel, kernel), fan);
-  l.options.bias = l.bias = bias ? within(ctx, TG_SHAPE(out), fan) : NULL;
+  return tg_conv_new(ctx, in, out, 2, (const int64_t[]){kernel, kernel}, bias, options);
+}
+
+TgConv2d tg_conv1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
+                       const TgConvOptions *options) {
+  return tg_conv_new(ctx, in, out, 1, &kernel, bias, options);
+}
+
+static int64_t size_at(const TgSizes *s, int axis, int64_t otherwise) {
+  return s->n == 0 ? otherwise : s->v[s->n == 1 ? 0 : axis];
+}
+
+TgStatus tg_conv2d_same(TgConv2d *l) {
+  int axes = tg_ndim(l->weight) - 2;
+  if (axes < 1) return TG_ERR_VALUE;
+  TgSizes pads = {.n = 2 * axes};
+  for (int a = 0; a < axes; a++) {
+    int64_t stride = size_at(&l->options.stride, a, 1);
+    int64_t all = size_at(&l->options.dilation, a, 1) * (tg_dim(l->weight, 2 + a) - 1);
+    if (stride != 1) {
+      refuse(tg_context(l->weight), TG_ERR_VALUE, "%s: padding that keeps the size needs stride 1, not %lld",
+             "conv", stride, 0);
+      return TG_ERR_VALUE;
+    }
+    int at = 2 * (axes - 1 - a); /* the last axis first */
+    pads.v[at] = all / 2, pads.v[at + 1] = all - all / 2;
+  }
+  l->options.padding = pads;
+  return TG_OK;
+}
+
+TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x) {
+  TgConvOptions o = l->options;
+  o.bias = l->bias;
+  return tg_conv2d_opt(x, l->weight, &o);
+}
+
+static void sizes_put(char *text, size_t cap, int *n, const char *name, const int64_t *v, int count) {
+  nn_text(text, cap, n, "%s(", name);
+  for (int i = 0; i < count; i++)
+    nn_text(text, cap, n, i ? ", %lld" : "%lld", (long long)v[i]);
+  nn_text(text, cap, n, count == 1 ? ",)" : ")");
+}
+
+/* torch's text; channels in and out are axes of the weight, one of them of a group */
+static int conv_text(const TgTensor *weight, const TgTensor *bias, const TgConvOptions *o, bool transposed,
+                     char *text, size_t cap) {
+  int axes = tg_ndim(weight) - 2, n = 0;
+  int64_t in = tg_dim(weight, !transposed), out = tg_dim(weight, transposed);
+  int64_t stride[TG_MAX_SPATIAL];
+  if (axes < 1) return 0;
+  *(transposed ? &out : &in) *= o->groups;
+  for (int i = 0; i < axes; i++)
+    stride[i] = size_at(&o->stride, i, 1);
+  nn_text(text, cap, &n, "%lld, %lld", (long long)in, (long long)out);
+  sizes_put(text, cap, &n, ", kernel_size=", tg_shape(weight) + 2, axes);
+  sizes_put(text, cap, &n, ", stride=", stride, axes);
+  if (o->padding.n) sizes_put(text, cap, &n, ", padding=", o->padding.v, o->padding.n);
+  if (o->dilation.n) sizes_put(text, cap, &n, ", dilation=", o->dilation.v, o->dilation.n);
+  if (o->groups != 1) nn_text(text, cap, &n, ", groups=%lld", (long long)o->groups);
+  if (!bias) nn_text(text, cap, &n, ", bias=False");
+  return n;
+}
+
+static int conv2d_describe(const void *layer, char *text, size_t cap) {
+  const TgConv2d *l = layer;
+  return conv_text(l->weight, l->bias, &l->options, false, text, cap);
+}
+
+LAYER(TgConv2d, conv2d, "Conv", TG_PARAMETER(TgConv2d, weight), TG_PARAMETER(TgConv2d, bias))
+
+static TgConvTranspose2d transposed_new(TgContext *ctx, int64_t in, int64_t out, int axes, int64_t kernel,
+                                        bool bias, const TgConvOptions *options) {
+  TgConvTranspose2d l = {.options = conv_options(options)};
+  if (!ctx || !groups_fit(ctx, "conv_transpose", in, out, l.options.groups)) return l;
+  int64_t sizes[TG_MAX_SPATIAL] = {kernel, kernel, kernel, kernel}, outputs = out / l.options.groups;
+  l.weight = kernel_new(ctx, "conv_transpose", in, outputs, axes, sizes, outputs);
+  if (bias) l.bias = bias_new(ctx, l.weight, out, outputs);
   return l;
 }
 
-TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x) { return tg_conv2d_opt(x, l->weight, &l->options); }
+TgConvTranspose2d tg_conv_transpose2d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
+                                          const TgConvOptions *options) {
+  return transposed_new(ctx, in, out, 2, kernel, bias, options);
+}
 
-void tg_conv2d_free(TgConv2d *l) { drop(&l->weight), drop(&l->bias), l->options.bias = NULL; }
+TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
+                                          const TgConvOptions *options) {
+  return transposed_new(ctx, in, out, 1, kernel, bias, options);
+}
 
-TgLayerNorm tg_layer_norm_new(TgContext *ctx, int64_t n, double eps) {
-  return (TgLayerNorm){param(tg_ones(ctx, TG_SHAPE(n))), param(tg_zeros(ctx, TG_SHAPE(n))), eps};
+TgTensor *tg_conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x) {
+  TgConvOptions o = l->options;
+  o.bias = l->bias;
+  return tg_conv_transpose2d_opt(x, l->weight, &o);
+}
+
+static int conv_transpose2d_describe(const void *layer, char *text, size_t cap) {
+  const TgConvTranspose2d *l = layer;
+  return conv_text(l->weight, l->bias, &l->options, true, text, cap);
+}
+
+LAYER(TgConvTranspose2d, conv_transpose2d, "ConvTranspose", TG_PARAMETER(TgConvTranspose2d, weight),
+      TG_PARAMETER(TgConvTranspose2d, bias))
+
+/* ---- norms */
+static double eps_of(const TgLayerOptions *o, double otherwise) { return o->eps != 0 ? o->eps : otherwise; }
+
+/* (c) to where the channels of (b, c, ..) are */
+static TgTensor *by_channel(TgTensor *v, TgTensor *x) {
+  int64_t dims[TG_MAX_RANK] = {1, tg_numel(v)};
+  for (int i = 2; i < tg_ndim(x); i++)
+    dims[i] = 1;
+  return tg_reshape(v, tg_ndim(x), dims);
+}
+
+static TgTensor *channel_affine(TgTensor *y, TgTensor *weight, TgTensor *bias) {
+  if (weight) y = tg_mul(y, by_channel(weight, y));
+  return bias ? tg_add(y, by_channel(bias, y)) : y;
+}
+
+static bool has_channels(const char *name, TgTensor *x, int64_t channels) {
+  if (!x) return false;
+  if (tg_ndim(x) >= 2 && tg_dim(x, 1) == channels) return true;
+  return refuse(tg_context(x), TG_ERR_SHAPE, "%s: %lld channels, not %lld", name, tg_dim(x, 1), channels);
+}
+
+TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
+                                  const TgLayerOptions *given) {
+  OPTIONS(o, given);
+  TgLayerNorm l = {.eps = eps_of(&o, 1e-5)};
+  if (!ctx) return l;
+  if (ndim < 1 || ndim > (int)(sizeof l.shape / sizeof *l.shape) || !dims) {
+    refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", "layer_norm", ndim, 4);
+    return l;
+  }
+  for (int i = 0; i < ndim; i++)
+    if (!positive(ctx, "layer_norm", dims[i], dims[i])) return l;
+  memcpy(l.shape, dims, (size_t)ndim * sizeof *dims);
+  l.dims = ndim;
+  l.weight = ones(ctx, !o.plain, ndim, dims), l.bias = zeros(ctx, !o.plain, ndim, dims);
+  return l;
 }
 
 TgTensor *tg_layer_norm_run(const TgLayerNorm *l, TgTensor *x) {
-  return tg_layer_norm(x, .weight = l->weight, .bias = l->bias, .eps = l->eps);
+  for (int i = 0; x && i < l->dims; i++)
+    if (tg_dim(x, i - l->dims) != l->shape[i]) {
+      refuse(tg_context(x), TG_ERR_SHAPE, "%s: a trailing size of %lld, not %lld", "layer_norm",
+             tg_dim(x, i - l->dims), l->shape[i]);
+      return NULL;
+    }
+  return tg_layer_norm(x, .weight = l->weight, .bias = l->bias, .eps = l->eps, .dims = l->dims);
 }
 
-void tg_layer_norm_free(TgLayerNorm *l) { drop(&l->weight), drop(&l->bias); }
+static int layer_norm_describe(const void *layer, char *text, size_t cap) {
+  const TgLayerNorm *l = layer;
+  int n = 0;
+  sizes_put(text, cap, &n, "", l->shape, l->dims);
+  nn_text(text, cap, &n, ", eps=%g, elementwise_affine=%s", l->eps, truth(l->weight));
+  return n;
+}
 
-TgBatchNorm tg_batch_norm_new(TgContext *ctx, int64_t c) {
-  TgBatchNorm l = {
-      param(tg_ones(ctx, TG_SHAPE(c))), param(tg_zeros(ctx, TG_SHAPE(c))), NULL, NULL, 1e-5, 0.1};
-  l.running_mean = tg_keep(tg_zeros(ctx, TG_SHAPE(c))), l.running_var = tg_keep(tg_ones(ctx, TG_SHAPE(c)));
+LAYER(TgLayerNorm, layer_norm, "LayerNorm", TG_PARAMETER(TgLayerNorm, weight),
+      TG_PARAMETER(TgLayerNorm, bias))
+
+TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *given) {
+  OPTIONS(o, given);
+  TgLayerNorm2d l = {.eps = eps_of(&o, 1e-5), .channels = channels};
+  if (!ctx || !positive(ctx, "layer_norm2d", channels, channels)) return l;
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = zeros(ctx, !o.plain, TG_SHAPE(channels));
   return l;
+}
+
+TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x) {
+  if (!has_channels("layer_norm2d", x, l->channels)) return NULL;
+  int64_t there[TG_MAX_RANK] = {0}, back[TG_MAX_RANK] = {0, tg_ndim(x) - 1};
+  for (int i = 1; i < tg_ndim(x); i++)
+    there[i] = i + 1;
+  there[tg_ndim(x) - 1] = 1; /* (b, .., channels) */
+  for (int i = 2; i < tg_ndim(x); i++)
+    back[i] = i - 1;
+  TgTensor *y = tg_layer_norm(tg_permute(x, tg_ndim(x), there), .weight = l->weight, .bias = l->bias,
+                              .eps = l->eps, .dims = 1);
+  return tg_permute(y, tg_ndim(x), back);
+}
+
+static int layer_norm2d_describe(const void *layer, char *text, size_t cap) {
+  const TgLayerNorm2d *l = layer;
+  return snprintf(text, cap, "%lld, eps=%g, affine=%s", (long long)l->channels, l->eps, truth(l->weight));
+}
+
+LAYER(TgLayerNorm2d, layer_norm2d, "LayerNorm2d", TG_PARAMETER(TgLayerNorm2d, weight),
+      TG_PARAMETER(TgLayerNorm2d, bias))
+
+TgGroupNorm tg_group_norm_new_opt(TgContext *ctx, int64_t groups, int64_t channels,
+                                  const TgLayerOptions *given) {
+  OPTIONS(o, given);
+  TgGroupNorm l = {.eps = eps_of(&o, 1e-5), .groups = groups, .channels = channels};
+  if (!ctx || !positive(ctx, "group_norm", groups, channels)) return l;
+  if (channels % groups) {
+    refuse(ctx, TG_ERR_VALUE, "%s: %lld channels in %lld groups", "group_norm", channels, groups);
+    return l;
+  }
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = zeros(ctx, !o.plain, TG_SHAPE(channels));
+  return l;
+}
+
+TgGroupNorm tg_instance_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o) {
+  return tg_group_norm_new_opt(ctx, channels, channels, o);
+}
+
+TgTensor *tg_group_norm_run(const TgGroupNorm *l, TgTensor *x) {
+  if (!has_channels("group_norm", x, l->channels)) return NULL;
+  TgTensor *y = tg_layer_norm(tg_reshape(x, TG_SHAPE(tg_dim(x, 0), l->groups, -1)), .eps = l->eps, .dims = 1);
+  return channel_affine(tg_reshape(y, tg_ndim(x), tg_shape(x)), l->weight, l->bias);
+}
+
+static int group_norm_describe(const void *layer, char *text, size_t cap) {
+  const TgGroupNorm *l = layer;
+  return snprintf(text, cap, "%lld, %lld, eps=%g, affine=%s", (long long)l->groups, (long long)l->channels,
+                  l->eps, truth(l->weight));
+}
+
+LAYER(TgGroupNorm, group_norm, "GroupNorm", TG_PARAMETER(TgGroupNorm, weight),
+      TG_PARAMETER(TgGroupNorm, bias))
+
+TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions *given) {
+  OPTIONS(o, given);
+  TgRMSNorm l = {.eps = eps_of(&o, 1e-6), .dim = dim};
+  if (ctx && positive(ctx, "rms_norm", dim, dim)) l.weight = ones(ctx, !o.plain, TG_SHAPE(dim));
+  return l;
+}
+
+TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x) {
+  TgDType d = tg_dtype(x);
+  bool narrow = d == TG_F16 || d == TG_BF16 || d == TG_FP8E4M3 || d == TG_FP8E5M2;
+  TgTensor *y = tg_rms_norm(narrow ? tg_float(x) : x, .eps = l->eps);
+  if (narrow) y = tg_cast(y, d);
+  return l->weight ? tg_mul(y, l->weight) : y;
+}
+
+static int rms_norm_describe(const void *layer, char *text, size_t cap) {
+  const TgRMSNorm *l = layer;
+  return snprintf(text, cap, "(%lld,), eps=%g, elementwise_affine=%s", (long long)l->dim, l->eps,
+                  truth(l->weight));
+}
+
+LAYER(TgRMSNorm, rms_norm, "RMSNorm", TG_PARAMETER(TgRMSNorm, weight))
+
+TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *given) {
+  OPTIONS(o, given);
+  TgBatchNorm l = {.eps = eps_of(&o, 1e-5), .momentum = o.momentum != 0 ? o.momentum : 0.1};
+  l.channels = channels;
+  if (!ctx || !positive(ctx, "batch_norm", channels, channels)) return l;
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = zeros(ctx, !o.plain, TG_SHAPE(channels));
+  if (o.untracked) return l;
+  int64_t none = 0;
+  l.running_mean = tg_keep(tg_zeros(ctx, TG_SHAPE(channels)));
+  l.running_var = tg_keep(tg_ones(ctx, TG_SHAPE(channels)));
+  if (o.counted) l.num_batches_tracked = tg_keep(tg_from(ctx, &none, TG_I64, TG_SCALAR));
+  return l;
+}
+
+/* The batch's own statistics move the running ones; where none are kept, the mean and variance are computed
+ * here and nothing moves. */
+static TgTensor *batch_statistics(const TgBatchNorm *l, TgTensor *x) {
+  TgAxes axes = {0};
+  for (int i = 0; i < tg_ndim(x); i++)
+    if (i != 1) axes.v[axes.n++] = i;
+  TgTensor *mean = tg_mean(x, .axis = axes, .keepdim = true), *d = tg_sub(x, mean);
+  TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes, .keepdim = true);
+  return channel_affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, l->eps))), l->weight, l->bias);
 }
 
 TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   TgNormOptions o = {
       .size = sizeof o, .weight = l->weight, .bias = l->bias, .eps = l->eps, .momentum = l->momentum};
-  return tg_training(tg_context(x)) ? tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o)
-                                    : tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
+  if (!has_channels("batch_norm", x, l->channels)) return NULL;
+  if (!l->running_mean) return batch_statistics(l, x);
+  if (!tg_training(tg_context(x))) return tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
+  TgTensor *y = tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o);
+  TgTensor *count = l->num_batches_tracked;
+  if (y && count && !tg_assign(count, tg_add_scalar(count, 1))) return NULL;
+  return y;
 }
 
-void tg_batch_norm_free(TgBatchNorm *l) {
-  drop(&l->weight), drop(&l->bias), drop(&l->running_mean), drop(&l->running_var);
+static int batch_norm_describe(const void *layer, char *text, size_t cap) {
+  const TgBatchNorm *l = layer;
+  return snprintf(text, cap, "%lld, eps=%g, momentum=%g, affine=%s, track_running_stats=%s",
+                  (long long)l->channels, l->eps, l->momentum, truth(l->weight), truth(l->running_mean));
 }
 
+LAYER(TgBatchNorm, batch_norm, "BatchNorm", TG_PARAMETER(TgBatchNorm, weight),
+      TG_PARAMETER(TgBatchNorm, bias), TG_BUFFER(TgBatchNorm, running_mean),
+      TG_BUFFER(TgBatchNorm, running_var), TG_BUFFER(TgBatchNorm, num_batches_tracked))
+
+/* ---- embedding */
 TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width) {
+  if (!ctx || !positive(ctx, "embedding", count, width)) return (TgEmbedding){0};
   return (TgEmbedding){param(tg_randn(ctx, TG_SHAPE(count, width)))};
 }
 
 TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index) { return tg_embedding(l->weight, index); }
 
-void tg_embedding_free(TgEmbedding *l) { drop(&l->weight); }
+static int embedding_describe(const void *layer, char *text, size_t cap) {
+  const TgEmbedding *l = layer;
+  return snprintf(text, cap, "%lld, %lld", (long long)tg_dim(l->weight, 0), (long long)tg_dim(l->weight, 1));
+}
+
+LAYER(TgEmbedding, embedding, "Embedding", TG_PARAMETER(TgEmbedding, weight))
+
+/* ---- LSTM cell */
+TgLSTMCell tg_lstm_cell_new(TgContext *ctx, int64_t in, int64_t hidden, bool bias) {
+  TgLSTMCell l = {0};
+  if (!ctx || !positive(ctx, "lstm_cell", in, hidden)) return l;
+  if (hidden > INT64_MAX / 8) {
+    refuse(ctx, TG_ERR_SHAPE, "%s: %lld hidden units", "lstm_cell", hidden, 0);
+    return l;
+  }
+  l.weight_ih = within(ctx, TG_SHAPE(4 * hidden, in), hidden);
+  l.weight_hh = within(ctx, TG_SHAPE(4 * hidden, hidden), hidden);
+  if (bias) l.bias_ih = within(ctx, TG_SHAPE(4 * hidden), hidden);
+  if (bias) l.bias_hh = within(ctx, TG_SHAPE(4 * hidden), hidden);
+  return l;
+}
+
+TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_c) {
+  if (new_c) *new_c = NULL;
+  if (!x || !l->weight_hh || !new_c) return NULL;
+  if (!h != !c) {
+    tg_set_error(tg_context(x), TG_ERR_VALUE, "lstm_cell: one of h and c is NULL");
+    return NULL;
+  }
+  TgTensor *all = tg_linear(x, l->weight_ih, l->bias_ih), *gate[4];
+  if (h)
+    all = tg_add(all, tg_linear(h, l->weight_hh, l->bias_hh));
+  else if (l->bias_hh)
+    all = tg_add(all, l->bias_hh);
+  if (!all || tg_chunk(all, -1, 4, gate, 4) != 4) return NULL;
+  TgTensor *fresh = tg_mul(tg_sigmoid(gate[0]), tg_tanh(gate[2]));
+  *new_c = c ? tg_add(tg_mul(tg_sigmoid(gate[1]), c), fresh) : fresh;
+  return tg_mul(tg_sigmoid(gate[3]), tg_tanh(*new_c));
+}
+
+static int lstm_cell_describe(const void *layer, char *text, size_t cap) {
+  const TgLSTMCell *l = layer;
+  return snprintf(text, cap, "%lld, %lld, bias=%s", (long long)tg_dim(l->weight_ih, 1),
+                  (long long)tg_dim(l->weight_hh, 1), truth(l->bias_ih));
+}
+
+LAYER(TgLSTMCell, lstm_cell, "LSTMCell", TG_PARAMETER(TgLSTMCell, weight_ih),
+      TG_PARAMETER(TgLSTMCell, weight_hh), TG_PARAMETER(TgLSTMCell, bias_ih),
+      TG_PARAMETER(TgLSTMCell, bias_hh))

@@ -1,60 +1,120 @@
-/* optim.c: SGD, Adam, AdamW. The learning rate and Adam's powers of beta live in small tensors, so a step is
- * always the same graph. */
-#include "tg_nn.h"
+/* optim.c: optimisers: lists of parameters, the state that a rule remembers, and the step. In: a rule of
+ * update.c, parameters with gradients. Out: parameters and state stored in one schedule. What changes from
+ * step to step (the learning rate, powers of beta) is in memory, so a step is always the same graph. */
+#include "optim_private.h"
 #include "tg_io.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef enum Kind { SGD, ADAM, ADAMW } Kind;
-
 struct TgOptim {
   TgContext *ctx;
-  Kind kind;
+  const Rule *rule;
   TgOptimOptions o;
   int n;
-  /* m: momentum or first moment, v: second moment; kept, made at the first step */
-  TgTensor **params, **m, **v;
-  TgTensor *lr, *power1, *power2; /* shape (1): learning rate, beta1^t, beta2^t */
-  TgTensor **todo;                /* what a step computes */
+  TgTensor **params;
+  TgTensor **state[MAX_STATES]; /* kept, made at the first step */
+  TgTensor **master, **sum;     /* kept: f32 copies; gradients of the batches before */
+  bool *summed;
+  TgTensor *lr, *number[MAX_NUMBERS]; /* kept, f32 () */
+  TgOptim **group;                    /* of a group: who steps */
+  int ngroup;
+  /* of the step that is being built */
+  TgTensor **todo, *finite, *inverse;
+  int ntodo, cap;
 };
 
-/* where the first parameter is: most often, where all are */
-static TgTensor *one_number(TgContext *ctx, double v, TgTensor *const *params, int n) {
-  TgTensor *t = tg_from_f64(ctx, &v, TG_F32, TG_SHAPE(1));
-  return tg_keep(n && t ? tg_to(t, tg_device(params[0])) : t);
+static bool refuse(TgContext *ctx, TgStatus status, const char *text) {
+  return tg_set_error(ctx, status, text), false;
 }
 
-static bool refuse(TgContext *ctx, const char *text) { return tg_set_error(ctx, TG_ERR_VALUE, text), false; }
+static TgStatus failure(TgContext *ctx) { return tg_error(ctx) ? tg_error(ctx) : TG_ERR_INTERNAL; }
 
-static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n) {
-  if (n < 0 || (n && !params)) return refuse(ctx, "optimiser: no list of parameters");
+/* ---- numbers */
+TgTensor *nn_number(TgContext *ctx, double value, TgDType dtype, const char *device) {
+  TgTensor *t = tg_from_f64(ctx, &value, dtype, TG_SHAPE(1));
+  return tg_keep(t && device ? tg_to(t, device) : t);
+}
+
+TgStatus nn_number_set(TgTensor *number, double value) {
+  TgContext *ctx = tg_context(number);
+  if (!ctx) return TG_ERR_VALUE;
+  TgStatus s = tg_scope_begin(ctx);
+  if (s) return s;
+  TgTensor *t = tg_to(tg_from_f64(ctx, &value, tg_dtype(number), TG_SHAPE(1)), tg_device(number));
+  bool ok = tg_assign(number, t) && !tg_realize(number);
+  s = tg_scope_end(ctx);
+  return ok ? s : failure(ctx);
+}
+
+static TgTensor *sized(TgTensor *number, TgTensor *like) {
+  if (!number) return NULL;
+  return tg_cast(tg_reshape(tg_to(number, tg_device(like)), TG_SCALAR), tg_dtype(like));
+}
+
+/* ---- making one */
+static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n, int least_rank) {
+  if (n < 0 || (n && !params)) return refuse(ctx, TG_ERR_VALUE, "optimiser: no list of parameters");
   for (int i = 0; i < n; i++) {
-    if (!params[i]) return refuse(ctx, "optimiser: a parameter is NULL");
-    if (tg_context(params[i]) != ctx) return refuse(ctx, "optimiser: a parameter belongs to another context");
+    if (!params[i]) return refuse(ctx, TG_ERR_VALUE, "optimiser: a parameter is NULL");
+    if (tg_context(params[i]) != ctx)
+      return refuse(ctx, TG_ERR_VALUE, "optimiser: a parameter belongs to another context");
+    if (tg_ndim(params[i]) < least_rank)
+      return refuse(ctx, TG_ERR_SHAPE, "optimiser: a parameter of less than two axes; muon is for matrices");
   }
   return true;
 }
 
-static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, int n,
-                          const TgOptimOptions *opt) {
-  if (!ctx || !parameters_fine(ctx, params, n)) return NULL;
+/* What is 0 is the rule's default; a negative decay is none. */
+static bool options_fine(TgContext *ctx, TgOptimOptions *o, const TgOptimOptions *otherwise) {
+#define OPTION(field) o->field = o->field != 0 ? o->field : otherwise->field
+  OPTION(lr), OPTION(momentum), OPTION(weight_decay), OPTION(beta1), OPTION(beta2), OPTION(eps);
+  OPTION(alpha), OPTION(trust), OPTION(steps);
+#undef OPTION
+  if (o->weight_decay < 0) o->weight_decay = 0;
+  if (!(o->lr >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative learning rate");
+  if (!(o->momentum >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative momentum");
+  if (!(o->clip_norm >= 0) || !(o->clip_value >= 0))
+    return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative bound of gradients");
+  return o->steps >= 0 && o->steps <= 100 ? true
+                                          : refuse(ctx, TG_ERR_VALUE, "optimiser: steps are not in 0 .. 100");
+}
+
+static TgOptim *optim_alloc(TgContext *ctx, int n) {
+  enum { LISTS = MAX_STATES + 3 };
+
   TgOptim *p = tg_alloc(ctx, sizeof *p);
-  TgTensor **all = tg_alloc(ctx, ((size_t)n * 6 + 2) * sizeof *all);
-  if (!p || !all) {
-    tg_free(ctx, p), tg_free(ctx, all);
+  if (!p) return NULL;
+  p->ctx = ctx;
+  p->cap = n * (LISTS + 1) + MAX_NUMBERS;
+  p->params = tg_alloc(ctx, ((size_t)n * LISTS + 1) * sizeof *p->params);
+  p->todo = tg_alloc(ctx, ((size_t)p->cap + 1) * sizeof *p->todo);
+  p->summed = tg_alloc(ctx, (size_t)n + 1);
+  if (!p->params || !p->todo || !p->summed) {
+    tg_optim_free(p);
     return NULL;
   }
-  p->ctx = ctx, p->kind = kind, p->params = all, p->m = all + n, p->v = all + 2 * n, p->todo = all + 3 * n;
-  if (opt) memcpy(&p->o, opt, opt->size < sizeof p->o ? opt->size : sizeof p->o);
-  if (p->o.lr == 0) p->o.lr = 1e-3;
-  if (p->o.beta1 == 0) p->o.beta1 = 0.9;
-  if (p->o.beta2 == 0) p->o.beta2 = 0.999;
-  if (p->o.eps == 0) p->o.eps = 1e-8;
-  if (p->o.weight_decay == 0 && kind == ADAMW) p->o.weight_decay = 0.01;
-  if (p->o.weight_decay < 0) p->o.weight_decay = 0;
-  bool ok = (p->lr = one_number(ctx, p->o.lr, params, n)) != NULL;
-  if (kind != SGD)
-    ok = ok && (p->power1 = one_number(ctx, 1, params, n)) && (p->power2 = one_number(ctx, 1, params, n));
+  for (int k = 0; k < MAX_STATES; k++)
+    p->state[k] = p->params + (size_t)n * (size_t)(k + 1);
+  p->master = p->params + (size_t)n * (MAX_STATES + 1);
+  p->sum = p->params + (size_t)n * (MAX_STATES + 2);
+  return p;
+}
+
+static TgOptim *optim_new(TgContext *ctx, RuleKind kind, TgTensor *const *params, int n,
+                          const TgOptimOptions *given) {
+  const Rule *rule = &nn_rules[kind];
+  TgOptimOptions o = {0};
+  nn_options(&o, sizeof o, given);
+  if (!ctx || !parameters_fine(ctx, params, n, rule->least_rank) || !options_fine(ctx, &o, &rule->defaults))
+    return NULL;
+  TgOptim *p = optim_alloc(ctx, n);
+  if (!p) return NULL;
+  p->rule = rule, p->o = o;
+  const char *device = n ? tg_device(params[0]) : NULL; /* most often, where all are */
+  bool ok = (p->lr = nn_number(ctx, o.lr, TG_F32, device)) != NULL;
+  for (int k = 0; ok && k < MAX_NUMBERS && rule->number[k]; k++)
+    ok = (p->number[k] = nn_number(ctx, rule->initial[k], TG_F32, device)) != NULL;
   for (int i = 0; ok && i < n; i++) { /* tied weights, given by two layers, are one parameter */
     int at = 0;
     while (at < p->n && p->params[at] != params[i])
@@ -68,139 +128,320 @@ static TgOptim *optim_new(TgContext *ctx, Kind kind, TgTensor *const *params, in
   return NULL;
 }
 
-TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) {
-  return optim_new(ctx, SGD, p, n, o);
+#define OPTIMISER(name, kind)                                                                                \
+  TgOptim *tg_##name##_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o) {        \
+    return optim_new(ctx, kind, params, n, o);                                                               \
+  }
+OPTIMISER(sgd, RULE_SGD)
+OPTIMISER(lars, RULE_LARS)
+OPTIMISER(muon, RULE_MUON)
+OPTIMISER(adam, RULE_ADAM)
+OPTIMISER(adamw, RULE_ADAMW)
+OPTIMISER(lamb, RULE_LAMB)
+OPTIMISER(rmsprop, RULE_RMSPROP)
+OPTIMISER(adagrad, RULE_ADAGRAD)
+OPTIMISER(adadelta, RULE_ADADELTA)
+OPTIMISER(adamax, RULE_ADAMAX)
+OPTIMISER(nadam, RULE_NADAM)
+OPTIMISER(radam, RULE_RADAM)
+
+TgOptim *tg_optim_group(TgContext *ctx, TgOptim *const *optims, int n) {
+  if (!ctx) return NULL;
+  for (int i = 0; i < n; i++)
+    if (!optims || !optims[i] || optims[i]->ctx != ctx || optims[i]->ngroup) {
+      refuse(ctx, TG_ERR_VALUE, "optim_group: an optimiser is NULL, a group, or of another context");
+      return NULL;
+    }
+  TgOptim *p = n >= 0 ? optim_alloc(ctx, 0) : NULL;
+  if (!p || !(p->group = tg_alloc(ctx, ((size_t)n + 1) * sizeof *p->group))) {
+    tg_optim_free(p);
+    return NULL;
+  }
+  for (int i = 0; i < n; i++)
+    p->group[i] = optims[i];
+  p->ngroup = n;
+  return p;
 }
 
-TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) {
-  return optim_new(ctx, ADAM, p, n, o);
-}
-
-TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *p, int n, const TgOptimOptions *o) {
-  return optim_new(ctx, ADAMW, p, n, o);
-}
+TgOptim *tg_optim_at(const TgOptim *p, int i) { return p && i >= 0 && i < p->ngroup ? p->group[i] : NULL; }
 
 void tg_optim_free(TgOptim *p) {
   if (!p) return;
-  for (int i = 0; i < p->n; i++)
-    tg_release(p->m[i]), tg_release(p->v[i]);
-  tg_release(p->lr), tg_release(p->power1), tg_release(p->power2);
+  for (int i = 0; i < p->n; i++) {
+    for (int k = 0; k < MAX_STATES; k++)
+      tg_release(p->state[k][i]);
+    tg_release(p->master[i]), tg_release(p->sum[i]);
+  }
+  tg_release(p->lr);
+  for (int k = 0; k < MAX_NUMBERS; k++)
+    tg_release(p->number[k]);
   TgContext *ctx = p->ctx;
-  tg_free(ctx, p->params);
+  tg_free(ctx, p->params), tg_free(ctx, p->todo), tg_free(ctx, p->summed), tg_free(ctx, p->group);
   tg_free(ctx, p);
 }
 
 void tg_optim_zero_grad(TgOptim *p) {
+  for (int i = 0; p && i < p->ngroup; i++)
+    tg_optim_zero_grad(p->group[i]);
   for (int i = 0; p && i < p->n; i++)
-    tg_zero_grad(p->params[i]);
+    tg_zero_grad(p->params[i]), p->summed[i] = false;
 }
 
-double tg_optim_lr(const TgOptim *p) { return p ? p->o.lr : 0; }
+double tg_optim_lr(const TgOptim *p) { return !p ? 0 : p->ngroup ? tg_optim_lr(p->group[0]) : p->o.lr; }
 
 TgStatus tg_optim_set_lr(TgOptim *p, double lr) {
   if (!p) return TG_ERR_VALUE;
-  TgTensor *t = one_number(p->ctx, lr, p->params, p->n);
-  if (!t) return tg_error(p->ctx);
-  tg_release(p->lr);
-  p->lr = t, p->o.lr = lr;
-  return TG_OK;
+  if (!(lr >= 0)) return refuse(p->ctx, TG_ERR_VALUE, "optimiser: a negative learning rate"), TG_ERR_VALUE;
+  for (int i = 0; i < p->ngroup; i++) {
+    TgStatus s = tg_optim_set_lr(p->group[i], lr);
+    if (s) return s;
+  }
+  TgStatus s = p->lr ? nn_number_set(p->lr, lr) : TG_OK;
+  if (!s) p->o.lr = lr;
+  return s;
 }
 
-/* State is memory of zeros of its own, written once: a constant would be shared by all parameters of that
- * shape. */
-static TgTensor *state(TgOptim *p, TgTensor **at, TgTensor *like) {
+/* ---- state */
+/* Memory of zeros of its own, written once: a constant would be shared by all parameters of that shape. */
+static TgTensor *memory_of(TgOptim *p, TgTensor **at, TgTensor *like, TgDType dtype) {
   if (*at) return *at;
-  void *zeros = tg_alloc(p->ctx, tg_nbytes(like) + 1);
-  TgTensor *t = zeros ? tg_from(p->ctx, zeros, tg_dtype(like), tg_ndim(like), tg_shape(like)) : NULL;
+  void *zeros = tg_alloc(p->ctx, (size_t)tg_numel(like) * tg_dtype_size(dtype) + 1);
+  TgTensor *t = zeros ? tg_from(p->ctx, zeros, dtype, tg_ndim(like), tg_shape(like)) : NULL;
   *at = tg_keep(t ? tg_to(t, tg_device(like)) : NULL);
   tg_free(p->ctx, zeros);
   return *at;
 }
 
-static TgTensor *lerp(TgTensor *a, TgTensor *b, double beta) {
-  return tg_add(tg_mul_scalar(a, beta), tg_mul_scalar(b, 1 - beta));
+static bool is_narrow(TgDType d) { return d == TG_F16 || d == TG_BF16 || d == TG_FP8E4M3 || d == TG_FP8E5M2; }
+
+static bool has_master(const TgOptim *p, int i) { return p->o.master && is_narrow(tg_dtype(p->params[i])); }
+
+static TgDType state_dtype(const TgOptim *p, int i) {
+  return has_master(p, i) ? TG_F32 : tg_dtype(p->params[i]);
 }
 
-static TgTensor *sized(TgTensor *scalar, TgTensor *like) {
-  return tg_cast(tg_reshape(tg_to(scalar, tg_device(like)), TG_SCALAR), tg_dtype(like));
+static TgTensor *state_of(TgOptim *p, int state, int i) {
+  return memory_of(p, &p->state[state][i], p->params[i], state_dtype(p, i));
 }
 
-static bool has_first(const TgOptim *p) { return p->kind != SGD || p->o.momentum != 0; }
+static TgTensor *master_of(TgOptim *p, int i) {
+  if (p->master[i] || !has_master(p, i)) return p->master[i];
+  TgTensor *t = memory_of(p, &p->master[i], p->params[i], TG_F32);
+  return tg_assign(t, tg_cast(tg_detach(p->params[i]), TG_F32));
+}
 
-static TgStatus put(TgState *s, const char *prefix, const char *name, TgTensor *t) {
-  char full[512];
-  if (!t) return TG_ERR_NOMEM;
-  if (snprintf(full, sizeof full, "%s%s%s", prefix ? prefix : "", prefix && *prefix ? "." : "", name) >=
-      (int)sizeof full)
-    return TG_ERR_LIMIT;
-  return tg_state_put(s, full, t);
+static bool has_state(const TgOptim *p, int state) {
+  const Rule *r = p->rule;
+  return r->state[state] && (!r->has_state || r->has_state(&p->o, state));
+}
+
+static TgStatus state_of_parameter(TgOptim *p, TgState *s, const char *prefix, int i) {
+  TgStatus status = TG_OK;
+  char name[64];
+  for (int k = 0; !status && k < MAX_STATES; k++) {
+    if (!has_state(p, k)) continue;
+    snprintf(name, sizeof name, "state.%d.%s", i, p->rule->state[k]);
+    status = nn_state_put(s, prefix, name, state_of(p, k, i));
+  }
+  if (status || !has_master(p, i)) return status;
+  snprintf(name, sizeof name, "state.%d.master", i);
+  return nn_state_put(s, prefix, name, master_of(p, i));
 }
 
 TgStatus tg_optim_state(TgOptim *p, TgState *s, const char *prefix) {
   if (!p || !s) return TG_ERR_VALUE;
   TgStatus status = TG_OK;
-  if (p->kind != SGD) {
-    status = put(s, prefix, "beta1_power", p->power1);
-    if (!status) status = put(s, prefix, "beta2_power", p->power2);
+  for (int i = 0; !status && i < p->ngroup; i++) {
+    char inner[512];
+    bool fits = snprintf(inner, sizeof inner, "%s%s%d", prefix ? prefix : "", prefix && *prefix ? "." : "",
+                         i) < (int)sizeof inner;
+    status = fits ? tg_optim_state(p->group[i], s, inner) : TG_ERR_LIMIT;
   }
-  for (int i = 0; !status && has_first(p) && i < p->n; i++) {
-    char name[64];
-    snprintf(name, sizeof name, "state.%d.%s", i, p->kind == SGD ? "momentum_buffer" : "exp_avg");
-    status = put(s, prefix, name, state(p, &p->m[i], p->params[i]));
-    if (status || p->kind == SGD) continue;
-    snprintf(name, sizeof name, "state.%d.exp_avg_sq", i);
-    status = put(s, prefix, name, state(p, &p->v[i], p->params[i]));
-  }
+  for (int k = 0; !status && p->rule && k < MAX_NUMBERS && p->rule->number[k]; k++)
+    status = nn_state_put(s, prefix, p->rule->number[k], p->number[k]);
+  for (int i = 0; !status && i < p->n; i++)
+    status = state_of_parameter(p, s, prefix, i);
   return status;
 }
 
-/* The new value of parameter i; state assignments are appended to todo. */
-static TgTensor *sgd_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {
-  if (p->o.weight_decay != 0) g = tg_add(g, tg_mul_scalar(w, p->o.weight_decay));
-  if (p->o.momentum != 0) { /* torch: b = mu b + g, the first b is g: zeros give the same */
-    TgTensor *b = state(p, &p->m[i], w);
-    if (!(b = tg_assign(b, tg_add(tg_mul_scalar(b, p->o.momentum), g)))) return NULL;
-    p->todo[(*ntodo)++] = b;
-    g = p->o.nesterov ? tg_add(g, tg_mul_scalar(b, p->o.momentum)) : b;
+/* ---- gradients */
+static TgTensor *norm_of_all(TgTensor *const *g, int n) {
+  TgTensor *sum = NULL;
+  for (int i = 0; i < n; i++) {
+    TgTensor *wide = is_narrow(tg_dtype(g[i])) ? tg_float(g[i]) : g[i];
+    TgTensor *part = tg_cast(tg_sum(tg_mul(wide, wide)), TG_F32);
+    part = sum ? tg_to(part, tg_device(sum)) : part;
+    sum = sum ? tg_add(sum, part) : part;
   }
-  return tg_sub(w, tg_mul(g, sized(p->lr, w)));
+  return tg_sqrt(sum);
 }
 
-static TgTensor *adam_step(TgOptim *p, int i, TgTensor *w, TgTensor *g, int *ntodo) {
-  double wd = p->o.weight_decay;
-  if (wd != 0 && p->kind == ADAM) g = tg_add(g, tg_mul_scalar(w, wd));
-  TgTensor *m = state(p, &p->m[i], w), *v = state(p, &p->v[i], w);
-  if (!(m = tg_assign(m, lerp(m, g, p->o.beta1))) || !(v = tg_assign(v, lerp(v, tg_mul(g, g), p->o.beta2))))
-    return NULL;
-  p->todo[(*ntodo)++] = m, p->todo[(*ntodo)++] = v;
-  TgTensor *mh = tg_div(m, sized(tg_rsub_scalar(p->power1, 1), w));
-  TgTensor *vh = tg_div(v, sized(tg_rsub_scalar(p->power2, 1), w));
-  TgTensor *up = tg_div(mh, tg_add_scalar(tg_sqrt(vh), p->o.eps));
-  if (wd != 0 && p->kind == ADAMW) up = tg_add(up, tg_mul_scalar(w, wd));
-  return tg_sub(w, tg_mul(up, sized(p->lr, w)));
+static void clip_norm(TgTensor **g, int n, double max, TgTensor **norm) {
+  *norm = norm_of_all(g, n);
+  TgTensor *by = tg_minimum_scalar(tg_rdiv_scalar(tg_add_scalar(*norm, 1e-6), max), 1);
+  for (int i = 0; i < n; i++)
+    g[i] = tg_mul(g[i], tg_cast(tg_to(by, tg_device(g[i])), tg_dtype(g[i])));
 }
 
-TgStatus tg_optim_step(TgOptim *p) {
+/* The gradients that are there, in the order of params; NULL: no memory. */
+static TgTensor **gradients_of(TgContext *ctx, TgTensor *const *params, int n, int *count) {
+  TgTensor **g = tg_alloc(ctx, ((size_t)n + 1) * sizeof *g);
+  *count = 0;
+  for (int i = 0; g && i < n; i++)
+    if ((g[*count] = tg_grad(params[i])) != NULL) ++*count;
+  return g;
+}
+
+TgTensor *tg_clip_grad_norm(TgContext *ctx, TgTensor *const *params, int n, double max) {
+  if (!ctx || !parameters_fine(ctx, params, n, 0)) return NULL;
+  if (!(max > 0)) return refuse(ctx, TG_ERR_VALUE, "clip_grad_norm: the bound is not positive"), NULL;
+  int count = 0;
+  TgTensor **g = gradients_of(ctx, params, n, &count), *norm = NULL;
+  if (g && !count) norm = tg_full(ctx, TG_SCALAR, 0);
+  if (count) clip_norm(g, count, max, &norm);
+  bool ok = norm != NULL;
+  for (int i = 0, k = 0; ok && i < n; i++)
+    if (tg_grad(params[i])) ok = tg_replace(tg_grad(params[i]), g[k++]) != NULL;
+  tg_free(ctx, g);
+  return ok ? norm : NULL;
+}
+
+TgStatus tg_clip_grad_value(TgContext *ctx, TgTensor *const *params, int n, double max) {
+  if (!ctx || !parameters_fine(ctx, params, n, 0)) return TG_ERR_VALUE;
+  if (!(max > 0))
+    return refuse(ctx, TG_ERR_VALUE, "clip_grad_value: the bound is not positive"), TG_ERR_VALUE;
+  for (int i = 0; i < n; i++) {
+    TgTensor *g = tg_grad(params[i]);
+    if (g && !tg_replace(g, tg_clamp(g, -max, max))) return failure(ctx);
+  }
+  return TG_OK;
+}
+
+int nn_optim_gradients(const TgOptim *p, TgTensor **out, int cap) {
+  int n = 0;
+  for (int i = 0; i < p->ngroup; i++)
+    n += nn_optim_gradients(p->group[i], out ? out + n : NULL, cap > n ? cap - n : 0);
+  for (int i = 0; i < p->n; i++) {
+    TgTensor *g = tg_grad(p->params[i]);
+    if (!g && !p->summed[i]) continue;
+    if (p->summed[i]) g = g ? tg_add(p->sum[i], g) : p->sum[i];
+    if (out && n < cap) out[n] = g;
+    n++;
+  }
+  return n;
+}
+
+TgContext *nn_optim_context(const TgOptim *p) { return p->ctx; }
+
+/* ---- the step */
+static TgTensor *guarded(const TgOptim *p, TgTensor *value, TgTensor *old) {
+  return p->finite ? tg_where(tg_to(p->finite, tg_device(old)), value, old) : value;
+}
+
+static TgTensor *store(TgOptim *p, TgTensor *at, TgTensor *value) {
+  if (!tg_assign(at, guarded(p, value, at))) return NULL;
+  p->todo[p->ntodo++] = at;
+  return at;
+}
+
+TgTensor *update_state(const Update *u, int state) { return state_of(u->optim, state, u->index); }
+
+TgTensor *update_store(const Update *u, int state, TgTensor *value) {
+  return store(u->optim, state_of(u->optim, state, u->index), value);
+}
+
+static bool step_numbers(TgOptim *p) {
+  TgTensor *next[MAX_NUMBERS];
+  memcpy(next, p->number, sizeof next);
+  if (p->rule->advance) p->rule->advance(&p->o, next);
+  for (int k = 0; k < MAX_NUMBERS && p->number[k]; k++)
+    if (!store(p, p->number[k], next[k])) return false;
+  return true;
+}
+
+static bool step_parameter(TgOptim *p, int i, TgTensor *gradient) {
+  TgTensor *w = p->params[i], *master = master_of(p, i);
+  if (has_master(p, i) && !master) return false;
+  Update u = {.o = &p->o, .value = master ? master : w, .optim = p, .index = i};
+  u.gradient = master ? tg_cast(gradient, TG_F32) : gradient;
+  u.lr = sized(p->lr, u.value);
+  for (int k = 0; k < MAX_NUMBERS; k++)
+    u.number[k] = sized(p->number[k], u.value);
+  TgTensor *next = p->rule->update(&u);
+  if (master && !(next = store(p, master, next))) return false;
+  return store(p, w, master ? tg_cast(next, tg_dtype(w)) : next) != NULL;
+}
+
+/* Assigns what a step computes and lists it in todo. */
+static bool step_build(TgOptim *p) {
+  int n = nn_optim_gradients(p, NULL, 0), at = 0;
+  if (!n) return true;
+  TgTensor **g = tg_alloc(p->ctx, (size_t)n * sizeof *g), *norm;
+  if (!g) return false;
+  nn_optim_gradients(p, g, n);
+  for (int i = 0; i < n; i++) {
+    if (p->inverse) g[i] = tg_mul(g[i], tg_cast(tg_to(p->inverse, tg_device(g[i])), tg_dtype(g[i])));
+    if (p->o.clip_value > 0) g[i] = tg_clamp(g[i], -p->o.clip_value, p->o.clip_value);
+  }
+  if (p->o.clip_norm > 0) clip_norm(g, n, p->o.clip_norm, &norm);
+  bool ok = step_numbers(p);
+  for (int i = 0; ok && i < p->n; i++)
+    if (tg_grad(p->params[i]) || p->summed[i]) ok = step_parameter(p, i, g[at++]);
+  tg_free(p->ctx, g);
+  return ok;
+}
+
+/* Only what is kept outside (parameters, state) is realized, after the scope: lazy gradients would soon be of
+ * the new values. */
+TgStatus nn_optim_step(TgOptim *p, TgTensor *inverse, TgTensor *finite, TgTensor *const *more, int nmore) {
+  TgOptim *one[1] = {p}, **each = p->ngroup ? p->group : one;
+  int n = p->ngroup ? p->ngroup : 1, ntodo = 0, cap = nmore;
+  for (int i = 0; i < n; i++)
+    cap += each[i]->cap;
+  TgTensor **todo = tg_alloc(p->ctx, ((size_t)cap + 1) * sizeof *todo);
+  TgStatus s = todo ? tg_scope_begin(p->ctx) : TG_ERR_NOMEM;
+  if (s) {
+    tg_free(p->ctx, todo);
+    return s;
+  }
+  bool ok = true;
+  for (int i = 0; i < nmore; i++)
+    todo[ntodo++] = more[i];
+  for (int i = 0; ok && i < n; i++) {
+    TgOptim *o = each[i];
+    o->ntodo = 0, o->inverse = inverse, o->finite = finite;
+    ok = step_build(o);
+    o->inverse = o->finite = NULL;
+    memcpy(todo + ntodo, o->todo, (size_t)o->ntodo * sizeof *todo);
+    ntodo += o->ntodo;
+  }
+  tg_optim_zero_grad(p);
+  s = tg_scope_end(p->ctx);
+  if (ok && !s && ntodo) s = tg_realize_many(todo, (size_t)ntodo);
+  tg_free(p->ctx, todo);
+  return ok ? s : failure(p->ctx);
+}
+
+TgStatus tg_optim_step(TgOptim *p) { return p ? nn_optim_step(p, NULL, NULL, NULL, 0) : TG_ERR_VALUE; }
+
+TgStatus tg_optim_accumulate(TgOptim *p) {
   if (!p) return TG_ERR_VALUE;
+  TgStatus s = TG_OK;
+  for (int i = 0; !s && i < p->ngroup; i++)
+    s = tg_optim_accumulate(p->group[i]);
+  if (s || p->ngroup || (s = tg_scope_begin(p->ctx))) return s;
   int ntodo = 0;
-  TgStatus s = tg_scope_begin(p->ctx);
-  if (s) return s;
-  bool ok = true, any = false;
-  for (int i = 0; i < p->n; i++)
-    any = any || tg_grad(p->params[i]);
-  if (any && p->kind != SGD) {
-    ok = tg_assign(p->power1, tg_mul_scalar(p->power1, p->o.beta1)) &&
-         tg_assign(p->power2, tg_mul_scalar(p->power2, p->o.beta2));
-    if (ok) p->todo[ntodo++] = p->power1, p->todo[ntodo++] = p->power2;
-  }
+  bool ok = true;
   for (int i = 0; ok && i < p->n; i++) {
     TgTensor *w = p->params[i], *g = tg_grad(w);
     if (!g) continue;
-    ok = tg_assign(w, p->kind == SGD ? sgd_step(p, i, w, g, &ntodo) : adam_step(p, i, w, g, &ntodo)) != NULL;
-    if (ok) p->todo[ntodo++] = w;
+    TgTensor *sum = memory_of(p, &p->sum[i], w, tg_dtype(w));
+    ok = sum && tg_assign(sum, p->summed[i] ? tg_add(sum, g) : g);
+    p->todo[ntodo++] = sum;
+    p->summed[i] = ok;
+    tg_zero_grad(w);
   }
-  tg_optim_zero_grad(p);    /* lazy gradients would soon be of the new values */
-  s = tg_scope_end(p->ctx); /* only the parameters and the state are realized: all kept outside */
+  s = tg_scope_end(p->ctx);
   if (ok && !s && ntodo) s = tg_realize_many(p->todo, (size_t)ntodo);
-  return ok ? s : tg_error(p->ctx) ? tg_error(p->ctx) : TG_ERR_INTERNAL;
+  return ok ? s : failure(p->ctx);
 }

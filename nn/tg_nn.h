@@ -1,33 +1,142 @@
-/* tg_nn.h: layers and optimisers, built on tg.h alone. A layer is a plain struct of kept parameters that
- * require gradients; make it with its _new (parameters NULL and an error in the context when it fails), run
- * it, collect its parameters, end it with _free. */
+/* tg_nn.h: layers, optimisers and schedules, built on tg.h alone. A layer is a plain struct of kept
+ * parameters that require gradients; make it with its _new (tensors NULL and an error in the context when it
+ * fails), run it, end it with _free. What its tensors are called, which of them are trained and how it prints
+ * stands in one table for each kind of layer, a TgModule; a network of layers has such a table too, and with
+ * it a state dictionary, a list of parameters, a count, freezing and a text. */
 #ifndef TG_NN_H
 #define TG_NN_H
 #include "tg.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
+typedef struct TgState TgState; /* tg_io.h */
+
+/* ---- modules: what a struct of tensors is made of */
+typedef enum TgFieldRole {
+  TG_FIELD_PARAMETER = 0, /* a tensor that is trained */
+  TG_FIELD_BUFFER,        /* a tensor that is kept with the parameters: running statistics */
+  TG_FIELD_MODULE         /* a struct that has a table of its own */
+} TgFieldRole;
+
+typedef struct TgModule TgModule;
+typedef const TgModule *(*TgModuleFn)(void);
+/* What stands between the brackets when the layer is printed; as snprintf. */
+typedef int (*TgDescribeFn)(const void *layer, char *text, size_t cap);
+
+/* offset: of a TgTensor *, or of the inner struct. count: 0, or how many follow each other there, which are
+ * called name.0, name.1, .. A tensor that is NULL is one that this layer lacks. */
+typedef struct TgField {
+  const char *name;
+  TgFieldRole role;
+  size_t offset;
+  TgModuleFn module;
+  int count;
+} TgField;
+
+typedef struct TgModule {
+  const char *name;
+  size_t nbytes;
+  const TgField *fields;
+  int nfields;
+  TgDescribeFn describe; /* may be NULL */
+} TgModule;
+
+/* A network's table, from its struct:
+ *   typedef struct Net { TgConv2d conv; TgLinear out; } Net;
+ *   static const TgField fields[] = {TG_LAYER(Net, conv, tg_conv2d_module), TG_LAYER(Net, out,
+ * tg_linear_module)}; static const TgModule *net_module(void) { static const TgModule m = {"Net",
+ * sizeof(Net), fields, 2, NULL}; return &m;
+ *   }
+ * TG_LAYERS: an array of layers. */
+#define TG_PARAMETER(T, field)                                                                               \
+  { #field, TG_FIELD_PARAMETER, offsetof(T, field), NULL, 0 }
+#define TG_BUFFER(T, field)                                                                                  \
+  { #field, TG_FIELD_BUFFER, offsetof(T, field), NULL, 0 }
+#define TG_LAYER(T, field, fn)                                                                               \
+  { #field, TG_FIELD_MODULE, offsetof(T, field), fn, 0 }
+#define TG_LAYERS(T, field, fn)                                                                              \
+  {                                                                                                          \
+#field, TG_FIELD_MODULE, offsetof(T, field), fn,                                                         \
+        (int)(sizeof(((T *)0)->field) / sizeof(((T *)0)->field[0]))                                          \
+  }
+
+/* Parameters and buffers by torch's names, into a state dictionary of tg_io.h: prefix "l1" gives l1.weight,
+ * l1.bias; NULL or "": no prefix. TG_ERR_LIMIT: a name of more than 500 characters, or modules more than 16
+ * deep. */
+TG_API TgStatus tg_module_state(TgModuleFn module, const void *layer, TgState *s, const char *prefix);
+/* The parameters that require a gradient, in order: writes at most cap and returns how many there are. */
+TG_API int tg_module_parameters(TgModuleFn module, const void *layer, TgTensor **out, int cap);
+TG_API int64_t tg_module_count(TgModuleFn module, const void *layer); /* elements of its parameters */
+/* on: its parameters require no gradient, and tg_module_parameters leaves them out; off: they do again. */
+TG_API TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on);
+/* As torch prints it: "Linear(in_features=3, out_features=4, bias=True)", inner layers a line each. As
+ * snprintf: writes at most cap with its 0 and returns how long the whole text is. */
+TG_API int tg_module_print(TgModuleFn module, const void *layer, char *text, size_t cap);
+TG_API void tg_module_free(TgModuleFn module, void *layer); /* releases its tensors and makes them NULL */
+
+/* ---- layers. Initial values are torch's: uniform within 1/sqrt(fan_in) for linear layers and convolutions,
+ * 1/sqrt(hidden) for LSTM cells, normal for embeddings; weights of norms 1, biases 0. TG_ERR_SHAPE: a size
+ * that is not positive; TG_ERR_VALUE: other numbers that cannot be. */
+typedef struct TgLayerOptions {
+  size_t size;
+  double eps, momentum;
+  bool plain, untracked, counted;
+  int end_;
+} TgLayerOptions;
 
 /* weight (out, in), bias (out) or NULL */
 typedef struct TgLinear {
   TgTensor *weight, *bias;
 } TgLinear;
 
-/* weight (out, in/groups, k, k) */
+/* weight (out, in/groups, k..), one to TG_MAX_SPATIAL axes k; bias (out) or NULL */
 typedef struct TgConv2d {
   TgTensor *weight, *bias;
   TgConvOptions options;
 } TgConv2d;
 
-/* over the last axis (n) */
+/* weight (in, out/groups, k..), bias (out) or NULL */
+typedef struct TgConvTranspose2d {
+  TgTensor *weight, *bias;
+  TgConvOptions options;
+} TgConvTranspose2d;
+
+/* over the last `dims` axes, whose sizes are shape; weight and bias of that shape, or NULL */
 typedef struct TgLayerNorm {
   TgTensor *weight, *bias;
   double eps;
+  int dims;
+  int64_t shape[4];
 } TgLayerNorm;
 
+/* over the channels of (b, channels, ..); weight and bias (channels) or NULL */
+typedef struct TgLayerNorm2d {
+  TgTensor *weight, *bias;
+  double eps;
+  int64_t channels;
+} TgLayerNorm2d;
+
+/* Over each group of channels of (b, channels, ..); an instance norm has a group per channel. weight and bias
+ * (channels) or NULL */
+typedef struct TgGroupNorm {
+  TgTensor *weight, *bias;
+  double eps;
+  int64_t groups, channels;
+} TgGroupNorm;
+
+/* weight (dim) or NULL */
+typedef struct TgRMSNorm {
+  TgTensor *weight;
+  double eps;
+  int64_t dim;
+} TgRMSNorm;
+
+/* weight and bias (channels) or NULL; running_mean and running_var (channels) or NULL where not tracked;
+ * num_batches_tracked, i64 (), or NULL */
 typedef struct TgBatchNorm {
-  TgTensor *weight, *bias, *running_mean, *running_var;
+  TgTensor *weight, *bias, *running_mean, *running_var, *num_batches_tracked;
   double eps, momentum;
+  int64_t channels;
 } TgBatchNorm;
 
 /* weight (count, width) */
@@ -35,73 +144,256 @@ typedef struct TgEmbedding {
   TgTensor *weight;
 } TgEmbedding;
 
-/* Initial values are torch's: uniform within 1/sqrt(fan_in) for linear and convolution, normal for
- * embeddings. */
+/* weight_ih (4 hidden, in), weight_hh (4 hidden, hidden), biases (4 hidden) or NULL; gates i, f, g, o */
+typedef struct TgLSTMCell {
+  TgTensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
+} TgLSTMCell;
+
 TG_API TgLinear tg_linear_new(TgContext *ctx, int64_t in, int64_t out, bool bias);
 TG_API TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x); /* (.., in) -> (.., out) */
-TG_API void tg_linear_free(TgLinear *l);
-/* options: NULL or stride, padding, dilation, groups (its bias is ignored). */
+/* options: NULL or stride, padding, dilation, groups (its bias is ignored). kernel: of every axis; conv2d has
+ * two axes, conv1d one, conv_new as many as are given. */
 TG_API TgConv2d tg_conv2d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
                               const TgConvOptions *options);
-TG_API TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x); /* (b, in, h, w) -> (b, out, oh, ow) */
-TG_API void tg_conv2d_free(TgConv2d *l);
-TG_API TgLayerNorm tg_layer_norm_new(TgContext *ctx, int64_t n, double eps); /* eps 0: 1e-5 */
-TG_API TgTensor *tg_layer_norm_run(const TgLayerNorm *l, TgTensor *x);
-TG_API void tg_layer_norm_free(TgLayerNorm *l);
-TG_API TgBatchNorm tg_batch_norm_new(TgContext *ctx, int64_t channels);
-/* by tg_training(ctx): batch or running statistics */
+TG_API TgConv2d tg_conv1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
+                              const TgConvOptions *options);
+TG_API TgConv2d tg_conv_new(TgContext *ctx, int64_t in, int64_t out, int axes, const int64_t *kernel,
+                            bool bias, const TgConvOptions *options);
+/* The padding that keeps the sizes, torch's "same": dilation (kernel - 1) in all, the larger half at the end.
+ * TG_ERR_VALUE: a stride other than 1. Returns the layer's error or TG_OK. */
+TG_API TgStatus tg_conv2d_same(TgConv2d *l);
+TG_API TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x); /* (b, in, s..) -> (b, out, o..) */
+/* options: as tg_conv2d_new's, and output_padding */
+TG_API TgConvTranspose2d tg_conv_transpose2d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel,
+                                                 bool bias, const TgConvOptions *options);
+TG_API TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel,
+                                                 bool bias, const TgConvOptions *options);
+TG_API TgTensor *tg_conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x);
+/* [options] .eps (1e-5) .plain (no weight and bias). One to four trailing axes. */
+TG_API TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
+                                         const TgLayerOptions *o);
+TG_API TgTensor *tg_layer_norm_run(const TgLayerNorm *l,
+                                   TgTensor *x); /* TG_ERR_SHAPE: other trailing sizes */
+/* [options] .eps (1e-5) .plain */
+TG_API TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o);
+TG_API TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x);
+/* [options] .eps (1e-5) .plain. TG_ERR_VALUE: channels are no multiple of groups */
+TG_API TgGroupNorm tg_group_norm_new_opt(TgContext *ctx, int64_t groups, int64_t channels,
+                                         const TgLayerOptions *o);
+TG_API TgGroupNorm tg_instance_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o);
+TG_API TgTensor *tg_group_norm_run(const TgGroupNorm *l, TgTensor *x);
+/* [options] .eps (1e-6) .plain. Computed in f32, cast back, then scaled. */
+TG_API TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions *o);
+TG_API TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x); /* over the last axis */
+/* [options] .eps (1e-5) .momentum (0.1) .plain .untracked (no running statistics) .counted
+ * (num_batches_tracked too: a small kernel a step, for files that want it) */
+TG_API TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *o);
+/* by tg_training(ctx): batch or running statistics; without these always the batch's */
 TG_API TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x);
-TG_API void tg_batch_norm_free(TgBatchNorm *l);
 TG_API TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width);
 TG_API TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index); /* integers (..) -> (.., width) */
-TG_API void tg_embedding_free(TgEmbedding *l);
+TG_API TgLSTMCell tg_lstm_cell_new(TgContext *ctx, int64_t in, int64_t hidden, bool bias);
+/* x (b, in); h and c (b, hidden), both NULL: zeros. *new_c: the new cell state; returns the new hidden one.
+ */
+TG_API TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c,
+                                  TgTensor **new_c);
 
-/* ---- parameters and statistics by torch's names, into a state dictionary of tg_io.h: prefix "l1" gives
- * l1.weight, l1.bias. prefix may be "". */
-typedef struct TgState TgState;
+/* tg_module_free, tg_module_state of one layer, and its table */
+TG_API void tg_linear_free(TgLinear *l);
+TG_API void tg_conv2d_free(TgConv2d *l);
+TG_API void tg_conv_transpose2d_free(TgConvTranspose2d *l);
+TG_API void tg_layer_norm_free(TgLayerNorm *l);
+TG_API void tg_layer_norm2d_free(TgLayerNorm2d *l);
+TG_API void tg_group_norm_free(TgGroupNorm *l);
+TG_API void tg_rms_norm_free(TgRMSNorm *l);
+TG_API void tg_batch_norm_free(TgBatchNorm *l);
+TG_API void tg_embedding_free(TgEmbedding *l);
+TG_API void tg_lstm_cell_free(TgLSTMCell *l);
 TG_API TgStatus tg_linear_state(const TgLinear *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_conv2d_state(const TgConv2d *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_conv_transpose2d_state(const TgConvTranspose2d *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_layer_norm_state(const TgLayerNorm *l, TgState *s, const char *prefix);
-/* running_mean and running_var too */
+TG_API TgStatus tg_layer_norm2d_state(const TgLayerNorm2d *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_group_norm_state(const TgGroupNorm *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_rms_norm_state(const TgRMSNorm *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_batch_norm_state(const TgBatchNorm *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_embedding_state(const TgEmbedding *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_lstm_cell_state(const TgLSTMCell *l, TgState *s, const char *prefix);
+TG_API const TgModule *tg_linear_module(void);
+TG_API const TgModule *tg_conv2d_module(void);
+TG_API const TgModule *tg_conv_transpose2d_module(void);
+TG_API const TgModule *tg_layer_norm_module(void);
+TG_API const TgModule *tg_layer_norm2d_module(void);
+TG_API const TgModule *tg_group_norm_module(void);
+TG_API const TgModule *tg_rms_norm_module(void);
+TG_API const TgModule *tg_batch_norm_module(void);
+TG_API const TgModule *tg_embedding_module(void);
+TG_API const TgModule *tg_lstm_cell_module(void);
 
 /* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in
  * place. A parameter given twice, as tied weights are, is one: it keeps its first place. TG_ERR_VALUE: one is
- * NULL or of another context. */
+ * NULL or of another context, or an option cannot be (a negative lr, momentum, weight_decay). Each update is
+ * part of the kernel that computes the gradient, where the scheduler can join them. */
 typedef struct TgOptim TgOptim;
 
+/* A zero is the default that the function states. clip_norm, clip_value: as the functions below, before each
+ * update. master: parameters that are narrower than f32 have a copy in f32, which is what is updated; they
+ * are that, rounded. */
 typedef struct TgOptimOptions {
   size_t size;
   double lr, momentum, weight_decay, beta1, beta2, eps;
-  bool nesterov;
+  bool nesterov, centered, classic, late_decay, master;
+  double alpha, trust, clip_norm, clip_value;
+  int steps;
   int end_;
 } TgOptimOptions;
 
-/* [options] .lr (0.001) .momentum .nesterov .weight_decay */
+/* [options] .lr (0.001) .momentum .nesterov .weight_decay (L2) .classic (the rate is multiplied in before the
+ * momentum) */
 TG_API TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .momentum (0.9) .weight_decay (1e-4; negative: none) .trust (0.001) .nesterov
+ * .classic .late_decay (of the parameter, not of the gradient). The step is scaled by trust |w| / (|g| +
+ * decay |w|), 1 where a norm is 0 (You, Gitman, Ginsburg, arXiv 1708.03888). */
+TG_API TgOptim *tg_lars_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .momentum (0.95) .weight_decay (0.1; negative: none) .steps (5). Nesterov momentum
+ * made nearly orthogonal by tg_newton_schulz with 3.4445, -4.775, 2.0315, times sqrt(max(1, rows / columns)),
+ * as torch's "original" (Jordan, kellerjordan.github.io/posts/muon). TG_ERR_SHAPE: a parameter of less than
+ * two axes; axes past the second are one. */
+TG_API TgOptim *tg_muon_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
 /* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0): L2 decay */
 TG_API TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
 /* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0.01; negative: none):
  * decoupled decay */
 TG_API TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-6) .weight_decay (0): Adam's step plus the
+ * decay, scaled by |w| / |step|, 1 where a norm is 0 (You et al., arXiv 1904.00962) */
+TG_API TgOptim *tg_lamb_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* The rest are torch's.
+ * [options] .lr (0.01) .alpha (0.99) .eps (1e-8) .weight_decay (0) .momentum (0) .centered */
+TG_API TgOptim *tg_rmsprop_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.01) .eps (1e-10) .weight_decay (0) */
+TG_API TgOptim *tg_adagrad_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (1) .alpha (0.9) .eps (1e-6) .weight_decay (0) */
+TG_API TgOptim *tg_adadelta_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.002) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0) */
+TG_API TgOptim *tg_adamax_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.002) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0) .alpha (0.004): the
+ * momentum's decay */
+TG_API TgOptim *tg_nadam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0) */
+TG_API TgOptim *tg_radam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
+/* Several as one: a step is one schedule. They stay the caller's and must outlive it. */
+TG_API TgOptim *tg_optim_group(TgContext *ctx, TgOptim *const *optims, int n);
+TG_API TgOptim *tg_optim_at(const TgOptim *group, int i); /* NULL: no group, or past its last */
 /* Updates each parameter that has a gradient, and computes that, the state and the losses of tg_backward in
  * one schedule. The gradients are used up: tg_grad is NULL afterwards. */
 TG_API TgStatus tg_optim_step(TgOptim *opt);
+/* Adds the gradients to memory of the optimiser's own, computes that, and drops them: the next step takes the
+ * sum. For batches that do not fit at once; the mean is the caller's to take, in the loss. */
+TG_API TgStatus tg_optim_accumulate(TgOptim *opt);
 TG_API void tg_optim_zero_grad(TgOptim *opt);
 /* What a step remembers, into a state dictionary, to be read, saved (tg_safe_save) and loaded (tg_load_state)
  * like a model's; the optimiser goes on from what was loaded. Of the i-th parameter, by torch's names:
- * state.i.momentum_buffer (SGD with momentum), state.i.exp_avg and state.i.exp_avg_sq (Adam, AdamW, which
- * have beta1_power and beta2_power too: beta^steps). The learning rate is not among them. s must not outlive
- * opt. */
+ * state.i.momentum_buffer, state.i.exp_avg, state.i.exp_avg_sq and so on, state.i.master; and what all
+ * parameters share: beta1_power and beta2_power (beta^steps), step, mu_product. The learning rate is not
+ * among them: a schedule's state has it. Of a group: 0.state.i. and so on. s must not outlive opt. */
 TG_API TgStatus tg_optim_state(TgOptim *opt, TgState *s, const char *prefix);
-TG_API TgStatus tg_optim_set_lr(TgOptim *opt, double lr); /* no kernel changes */
+/* No kernel changes, and captured functions follow. Of a group: of all */
+TG_API TgStatus tg_optim_set_lr(TgOptim *opt, double lr);
 TG_API double tg_optim_lr(const TgOptim *opt);
 TG_API void tg_optim_free(TgOptim *opt); /* before tg_close; NULL is fine */
+
+/* ---- gradients between tg_backward and the step. Both replace tg_grad of those that have one.
+ * All gradients times max / (norm + 1e-6) where their norm together is larger: returns that norm, f32 (),
+ * lazy. TG_ERR_VALUE: max is not positive. */
+TG_API TgTensor *tg_clip_grad_norm(TgContext *ctx, TgTensor *const *params, int n, double max);
+TG_API TgStatus tg_clip_grad_value(TgContext *ctx, TgTensor *const *params, int n, double max);
+
+/* ---- loss scaling, for gradients in f16 and bf16 that would vanish. tg_scaler_step divides the gradients by
+ * the scale; where one is not finite nothing is updated and the scale is multiplied by backoff, and after
+ * `interval` steps that were finite by growth. No value is read back. */
+typedef struct TgScaler TgScaler;
+
+typedef struct TgScalerOptions {
+  size_t size;
+  double scale, growth, backoff;
+  int interval;
+  int end_;
+} TgScalerOptions;
+
+/* [options] .scale (65536) .growth (2) .backoff (0.5) .interval (2000) */
+TG_API TgScaler *tg_scaler_opt(TgContext *ctx, const TgScalerOptions *o);
+TG_API TgTensor *tg_scaler_scale(TgScaler *s, TgTensor *loss); /* loss times the scale, f32 or wider */
+TG_API TgStatus tg_scaler_step(TgScaler *s, TgOptim *opt);
+TG_API double tg_scaler_value(TgScaler *s); /* the scale, read; NaN on error */
+TG_API TgStatus tg_scaler_state(TgScaler *s, TgState *state, const char *prefix); /* scale, growth_tracker */
+TG_API void tg_scaler_free(TgScaler *s);
+
+/* ---- schedules of the learning rate, torch's: made, they set the rate of epoch 0; tg_lr_step sets the next
+ * one's. The rate that the optimiser had is the base. opt must outlive them. */
+typedef struct TgLR TgLR;
+
+typedef struct TgLROptions {
+  size_t size;
+  double gamma, minimum, start, div_factor, final_div_factor, pct_start, factor, threshold;
+  int patience;
+  bool highest, absolute, cosine;
+  int end_;
+} TgLROptions;
+
+/* [options] .gamma (0.1): times gamma at each milestone (rising epochs) */
+TG_API TgLR *tg_lr_multi_step_opt(TgOptim *opt, const int64_t *milestones, int n, const TgLROptions *o);
+/* [options] .gamma (0.1): times gamma every `every` epochs */
+TG_API TgLR *tg_lr_steps_opt(TgOptim *opt, int64_t every, const TgLROptions *o);
+TG_API TgLR *tg_lr_exponential(TgOptim *opt, double gamma); /* times gamma each epoch */
+/* [options] .minimum (0): half a cosine from the base down to the minimum over `epochs` */
+TG_API TgLR *tg_lr_cosine_opt(TgOptim *opt, int64_t epochs, const TgLROptions *o);
+/* [options] .minimum (0) .start (0): linear from start times the base over `warmup` epochs, then half a
+ * cosine down to the minimum at `epochs` */
+TG_API TgLR *tg_lr_warmup_cosine_opt(TgOptim *opt, int64_t warmup, int64_t epochs, const TgLROptions *o);
+/* [options] .div_factor (25) .final_div_factor (10000) .pct_start (0.3) .cosine: from max / div_factor up to
+ * max over pct_start of the epochs, then down to the first rate / final_div_factor; linear, or half cosines
+ */
+TG_API TgLR *tg_lr_one_cycle_opt(TgOptim *opt, double max, int64_t epochs, const TgLROptions *o);
+/* [options] .factor (0.1) .patience (10) .threshold (1e-4) .minimum (0) .highest (a larger metric is better)
+ * .absolute (the threshold is no part of the best). Times factor after more than `patience` epochs without a
+ * better metric; stepped by tg_lr_metric. */
+TG_API TgLR *tg_lr_plateau_opt(TgOptim *opt, const TgLROptions *o);
+TG_API TgLR *tg_lr_group(TgContext *ctx, TgLR *const *schedules, int n); /* several as one, not owned */
+TG_API TgStatus tg_lr_step(TgLR *s);
+TG_API TgStatus tg_lr_metric(TgLR *s, double metric); /* NaN is never better */
+TG_API int64_t tg_lr_epoch(const TgLR *s);
+/* last_epoch, best, bad_epochs and lr, f64 (), as they are now; a tg_load_state into them must be followed by
+ * tg_lr_resume, which reads them. s must not outlive the schedule. Not of a group. */
+TG_API TgStatus tg_lr_state(TgLR *s, TgState *state, const char *prefix);
+TG_API TgStatus tg_lr_resume(TgLR *s);
+TG_API void tg_lr_free(TgLR *s);
 #ifndef __cplusplus
-#define tg_sgd(...)   TG_OPT3_(tg_sgd_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
-#define tg_adam(...)  TG_OPT3_(tg_adam_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
-#define tg_adamw(...) TG_OPT3_(tg_adamw_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_sgd(...)               TG_OPT3_(tg_sgd_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_lars(...)              TG_OPT3_(tg_lars_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_muon(...)              TG_OPT3_(tg_muon_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_adam(...)              TG_OPT3_(tg_adam_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_adamw(...)             TG_OPT3_(tg_adamw_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_lamb(...)              TG_OPT3_(tg_lamb_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rmsprop(...)           TG_OPT3_(tg_rmsprop_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_adagrad(...)           TG_OPT3_(tg_adagrad_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_adadelta(...)          TG_OPT3_(tg_adadelta_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_adamax(...)            TG_OPT3_(tg_adamax_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_nadam(...)             TG_OPT3_(tg_nadam_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_radam(...)             TG_OPT3_(tg_radam_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
+#define tg_layer_norm_new(...)    TG_OPT3_(tg_layer_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_layer_norm2d_new(...)  TG_OPT2_(tg_layer_norm2d_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_group_norm_new(...)    TG_OPT3_(tg_group_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_instance_norm_new(...) TG_OPT2_(tg_instance_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_rms_norm_new(...)      TG_OPT2_(tg_rms_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_batch_norm_new(...)    TG_OPT2_(tg_batch_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_scaler(...)            TG_OPT1_(tg_scaler_opt, TgScalerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_multi_step(...)     TG_OPT3_(tg_lr_multi_step_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_steps(...)          TG_OPT2_(tg_lr_steps_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_cosine(...)         TG_OPT2_(tg_lr_cosine_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_warmup_cosine(...)  TG_OPT3_(tg_lr_warmup_cosine_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_one_cycle(...)      TG_OPT3_(tg_lr_one_cycle_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_plateau(...)        TG_OPT1_(tg_lr_plateau_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
 #else
 }
 #endif

@@ -19,21 +19,26 @@ static void *no_memory(TgMem *m) {
 }
 
 void *mem_alloc(TgMem *m, size_t nbytes) {
-  void *p = mem_fails(m) ? NULL : calloc(1, nbytes ? nbytes : 1);
+  nbytes = nbytes ? nbytes : 1;
+  bool own = m && m->allocate;
+  void *p = mem_fails(m) ? NULL : own ? m->allocate(nbytes, m->user) : calloc(1, nbytes);
   if (!p) return no_memory(m);
+  if (own) memset(p, 0, nbytes);
   if (m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
   return p;
 }
 
 void *mem_alloc_raw(TgMem *m, size_t nbytes) {
-  void *p = mem_fails(m) ? NULL : malloc(nbytes ? nbytes : 1);
+  nbytes = nbytes ? nbytes : 1;
+  void *p = mem_fails(m) ? NULL : m && m->allocate ? m->allocate(nbytes, m->user) : malloc(nbytes);
   if (!p) return no_memory(m);
   if (m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
   return p;
 }
 
 void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes) {
-  void *q = mem_fails(m) ? NULL : realloc(p, nbytes ? nbytes : 1);
+  size_t size = nbytes ? nbytes : 1;
+  void *q = mem_fails(m) ? NULL : m && m->reallocate ? m->reallocate(p, size, m->user) : realloc(p, size);
   if (!q) return no_memory(m);
   if (!p && m) __atomic_add_fetch(&m->live, 1, __ATOMIC_RELAXED);
   if (nbytes > old_nbytes) memset((char *)q + old_nbytes, 0, nbytes - old_nbytes);
@@ -43,7 +48,10 @@ void *mem_realloc(TgMem *m, void *p, size_t old_nbytes, size_t nbytes) {
 void mem_free(TgMem *m, void *p) {
   if (!p) return;
   if (m) __atomic_sub_fetch(&m->live, 1, __ATOMIC_RELAXED);
-  free(p);
+  if (m && m->release)
+    m->release(p, m->user);
+  else
+    free(p);
 }
 
 char *mem_strdup(TgMem *m, const char *s) {

@@ -22,7 +22,8 @@ typedef enum TgStatus {
   TG_ERR_IO,
   TG_ERR_STATE,
   TG_ERR_LIMIT,
-  TG_ERR_INTERNAL
+  TG_ERR_INTERNAL,
+  TG_ERR_CANCELLED
 } TgStatus;
 #endif
 
@@ -45,6 +46,11 @@ typedef enum TgStatus {
 typedef struct TgMem {
   uint64_t calls, fail_at, live, failed;
   bool fail_always_after;
+  /* instead of malloc, realloc, free: all or none */
+  void *(*allocate)(size_t nbytes, void *user);
+  void *(*reallocate)(void *p, size_t nbytes, void *user);
+  void (*release)(void *p, void *user);
+  void *user;
   struct TgMem *last;
 } TgMem;
 
@@ -157,6 +163,7 @@ void sha256(const void *p, size_t n, uint8_t out[32]);
  * failures. */
 typedef struct TgOs TgOs;
 extern const TgOs tg_os_default;
+extern const TgOs tg_os_unpinned; /* the same, but that threads stay where the system places them */
 
 /* ---- environment: read once by tg_open into the context; a bad value is an error that names the variable.
  */

@@ -271,8 +271,8 @@ TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const Code
     Blob text = {(uint8_t *)(uintptr_t)str_text(best), best->len + 1};
     cache_put(cache, (const uint8_t(*)[32])key, 1, &text);
     if (ctx->env.debug >= 2)
-      fprintf(stderr, "beam: %d lists tried, %.2f us: %s\n", (int)b.seen.len, b.kept.at[0].us,
-              str_text(best));
+      context_say(ctx, "beam: %d lists tried, %.2f us: %s\n", (int)b.seen.len, b.kept.at[0].us,
+                  str_text(best));
   } else
     str_put(best, start);
   cache_close(cache);

@@ -18,11 +18,11 @@ const char *tg_device_name(int i) {
   return opens ? backends[i]->name : NULL;
 }
 
-static void device_print(const Device *d) { /* TG_DEBUG=1 */
+static void device_print(TgContext *ctx, const Device *d) { /* TG_DEBUG=1 */
   Str s;
   str_init(&s, d->mem);
   target_print(&s, &d->target);
-  fprintf(stderr, "device %s: %s\n  plans for %s\n", d->name, d->describe, str_text(&s));
+  context_say(ctx, "device %s: %s\n  plans for %s\n", d->name, d->describe, str_text(&s));
   str_free(&s);
 }
 
@@ -34,7 +34,7 @@ static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend,
   snprintf(d->name, sizeof d->name, "%s", name);
   TgStatus s = backend->open(d);
   d->err = &ctx->err;
-  if (!s && ctx->env.debug >= 1) device_print(d);
+  if (!s && ctx->env.debug >= 1) device_print(ctx, d);
   return s;
 }
 

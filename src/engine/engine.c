@@ -105,15 +105,16 @@ static CachedProgram *program_find(Engine *e, const Str *key, uint64_t h) {
   return NULL;
 }
 
-static void kernel_print(const Schedule *s, int k) { /* TG_DEBUG=5 */
+static void kernel_print(TgContext *ctx, const Schedule *s, int k) { /* TG_DEBUG=5 */
   Str t;
   str_init(&t, NULL);
   uop_print(&t, s->store, NULL, &s->kernel[k].ast, 1);
-  fprintf(stderr, "%s", str_text(&t));
+  context_say(ctx, "%s", str_text(&t));
   str_free(&t);
 }
 
-static void linear_print(const Linear *lin) { /* TG_DEBUG=6: one line per UOp, loops indented */
+static void linear_print(TgContext *ctx,
+                         const Linear *lin) { /* TG_DEBUG=6: one line per UOp, loops indented */
   int depth = 0;
   for (int i = 0; i < lin->n; i++) {
     const UOp *u = lin->at[i];
@@ -121,8 +122,8 @@ static void linear_print(const Linear *lin) { /* TG_DEBUG=6: one line per UOp, l
     str_init(&t, NULL);
     uop_expr(&t, u, 6);
     if (u->op == OPS_END) depth--;
-    fprintf(stderr, "%4d %*s%s x%d  %s\n", i, 2 * TG_MAX(depth, 0), "", op_name((Ops)u->op), u->lanes,
-            str_text(&t));
+    context_say(ctx, "%4d %*s%s x%d  %s\n", i, 2 * TG_MAX(depth, 0), "", op_name((Ops)u->op), u->lanes,
+                str_text(&t));
     if (u->op == OPS_RANGE) depth++;
     str_free(&t);
   }
@@ -218,18 +219,19 @@ static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOpt
   TgStatus s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, r, copt, arena, &t->st,
                              &t->lin, &opts, &ctx->err);
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
-    fprintf(stderr, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
+    context_say(ctx, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
   if (!s) s = kernel_tried(ctx, plan, k, copt, arena, t, &opts);
-  if (!s && ctx->env.debug >= 6) linear_print(&t->lin);
+  if (!s && ctx->env.debug >= 6) linear_print(ctx, &t->lin);
   if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
   if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
     s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
   ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
 
-  if (ctx->env.debug >= 5) kernel_print(&plan->sched, k);
-  if (ctx->env.debug >= 3) fprintf(stderr, "%s %s: opts %s\n", plan->dev->name, t->lin.name, str_text(&opts));
-  if (ctx->env.debug >= 4) fprintf(stderr, "%s\n", str_text(&t->source));
+  if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, k);
+  if (ctx->env.debug >= 3)
+    context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, str_text(&opts));
+  if (ctx->env.debug >= 4) context_say(ctx, "%s\n", str_text(&t->source));
   if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, str_text(&opts), str_text(&t->source));
   str_free(&opts);
   if (t->st) ctx->counters.nodes += store_created(t->st);
@@ -317,12 +319,15 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   CodegenOptions copt = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
+    if ((s = context_cancelled(ctx))) break;
     str_init(&key, &ctx->mem);
     bool known = kernel_key(&key, plan->dev, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
     s = known ? program_get(ctx, plan, k, &copt, &arena, &key, &todo) : TG_ERR_NOMEM;
     str_free(&key);
   }
+  if (!s) s = context_cancelled(ctx);
   if (!s) s = programs_compile(ctx, plan->dev, &todo);
+  if (!s) s = context_cancelled(ctx);
 
   for (size_t i = 0; i < todo.len; i++) {
     if (s) program_withdraw(ctx, todo.at[i].prog);
@@ -405,7 +410,7 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
     p->cyclic = true, s = TG_OK;
   else
     error_set(&ctx->err, s, "%s", err.msg);
-  if (so.explain) fprintf(stderr, "%s", str_text(&explain));
+  if (so.explain) context_say(ctx, "%s", str_text(&explain));
   str_free(&explain);
   mem_free(&ctx->mem, root);
   return s;

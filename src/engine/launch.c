@@ -152,9 +152,9 @@ static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const L
   if (!st && timed) st = d->backend->event_record(d, &end);
   if (!st && timed) st = d->backend->event_reach(d, end);
   if (!st && timed)
-    fprintf(stderr, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->name, k,
-            run->plan->prog[k]->name, l.nbuf, d->backend->event_us(d, begin, end),
-            run->plan->sched.kernel[k].est_us);
+    context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->name, k,
+                run->plan->prog[k]->name, l.nbuf, d->backend->event_us(d, begin, end),
+                run->plan->sched.kernel[k].est_us);
   d->backend->event_free(d, begin), d->backend->event_free(d, end);
   return st;
 }
@@ -172,6 +172,7 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   LaunchRoom room;
   TgStatus st = launch_room(ctx, run, 1, &room), slabs = slabs_ready(ctx, p);
   if (!st) st = slabs;
+  if (!st) st = context_cancelled(ctx);
   for (int k = 0; k < p->sched.nkernel && !st; k++)
     st = vars_get(ctx, p->prog[k], room.vars);
   double begin = time_now_s();
@@ -259,6 +260,7 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   if (!*made && !(*made = replay_new(ctx, run, n)))
     return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   st = launch_room(ctx, run, n, &room);
+  if (!st) st = context_cancelled(ctx);
   for (size_t i = 0; i < n && !st; i++)
     st = slabs_ready(ctx, run[i].plan);
   if (!st) st = replay_updated(ctx, *made, run, n, &room);

@@ -1,13 +1,52 @@
 /* context.c: opening and closing, scopes, handles, errors. */
 #include "tensor/front.h"
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 /* only what TG_TRACE asked for */
-static void say(void *to, const char *text) { (void)to, fputs(text, stderr); }
+static void say(void *to, const char *text) { context_say(to, "%s", text); }
 
-TgContext *tg_open(const TgOpenOptions *options) { return context_open(options, &tg_os_default, (TgMem){0}); }
+void context_say(TgContext *ctx, const char *form, ...) {
+  va_list ap;
+  va_start(ap, form);
+  if (!ctx->log) {
+    vfprintf(stderr, form, ap);
+  } else {
+    char room[512], *text = room;
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(room, sizeof room, form, ap);
+    if (n >= (int)sizeof room && (text = mem_alloc_raw(&ctx->mem, (size_t)n + 1)))
+      vsnprintf(text, (size_t)n + 1, form, again);
+    ctx->log(text ? text : room, ctx->log_user); /* cut, where there is no memory */
+    if (text != room) mem_free(&ctx->mem, text);
+    va_end(again);
+  }
+  va_end(ap);
+}
+
+void tg_cancel(TgContext *ctx) {
+  if (ctx) atomic_store(&ctx->cancelled, true);
+}
+
+TgStatus context_cancelled(TgContext *ctx) {
+  if (!atomic_load(&ctx->cancelled)) return TG_OK;
+  atomic_store(&ctx->cancelled, false);
+  return error_set(&ctx->err, TG_ERR_CANCELLED, "cancelled by tg_cancel");
+}
+
+TgContext *tg_open(const TgOpenOptions *options) {
+  TG_OPTIONS(TgOpenOptions, o, options);
+  TgMem mem = {0};
+  const TgAllocator *a = o.allocator;
+  bool whole = a && a->allocate && a->reallocate && a->release;
+  if (whole)
+    mem.allocate = a->allocate, mem.reallocate = a->reallocate, mem.release = a->release, mem.user = a->user;
+  return context_open(options, o.unpinned ? &tg_os_unpinned : &tg_os_default, mem);
+}
 
 /* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
  * one. */
@@ -19,6 +58,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
     return NULL;
   }
   ctx->mem = mem, ctx->os = os;
+  ctx->log = o.log, ctx->log_user = o.log_user;
   ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem), map_init(&ctx->history, &ctx->mem);
   if (ctx->store) store_set_dims(ctx->store, ctx->dims);
@@ -30,9 +70,12 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   clock_gettime(CLOCK_REALTIME, &now);
   ctx->rng_seed = o.seed ? o.seed : (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec;
   if (env_read(&ctx->env, &ctx->err)) return ctx;
-  pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, NULL);
+  pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, ctx);
   if (o.threads) ctx->env.threads = o.threads;
   if (o.cores < 0) error_set(&ctx->err, TG_ERR_VALUE, "open: cores is %d", o.cores);
+  const TgAllocator *a = o.allocator;
+  if (a && (!a->allocate || !a->reallocate || !a->release))
+    error_set(&ctx->err, TG_ERR_VALUE, "open: an allocator without allocate, reallocate or release");
   if (o.device) {
     if (strlen(o.device) >= sizeof ctx->env.dev)
       error_set(&ctx->err, TG_ERR_VALUE, "open: the device name is too long");
@@ -45,6 +88,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
       error_set(&ctx->err, s, "open: device %s does not open", ctx->env.dev[0] ? ctx->env.dev : "(default)");
     else
       ctx->dev_open = true;
+    if (!s && o.memory_limit) tg_memory_limit(ctx, NULL, o.memory_limit);
     if (!s && o.cores > 0 && (ctx->dev.backend->has & HAS_THREADS)) ctx->dev.target.cores = o.cores;
   }
   return ctx;
@@ -100,9 +144,9 @@ TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text) {
 
 const char *tg_status_name(TgStatus s) {
   static const char *const names[] = {
-      "ok",          "out of memory", "shape error",   "dtype error",
-      "value error", "device error",  "compile error", "input or output error",
-      "state error", "limit reached", "internal error"};
+      "ok",          "out of memory", "shape error",    "dtype error",
+      "value error", "device error",  "compile error",  "input or output error",
+      "state error", "limit reached", "internal error", "cancelled"};
   return (unsigned)s < TG_COUNT(names) ? names[s] : "unknown";
 }
 

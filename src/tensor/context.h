@@ -106,10 +106,17 @@ struct TgContext {
   void *engine;                                    /* caches (engine) */
   void (*seen)(const TgKernelText *k, void *user); /* tg_watch_kernels */
   void *seen_user;
+  TgLogFn log; /* NULL: stderr */
+  void *log_user;
+  _Atomic bool cancelled; /* tg_cancel, until it is reported */
 };
 
 /* front end, for the engine and itself */
 /* tg_open with a table and counters of the caller's */
+/* what the library prints: to the log, or stderr */
+__attribute__((format(printf, 2, 3))) void context_say(TgContext *ctx, const char *form, ...);
+/* TG_ERR_CANCELLED, recorded, where tg_cancel was called; TG_OK */
+TgStatus context_cancelled(TgContext *ctx);
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);
 TgTensor *tensor_new(TgContext *ctx, UOp *u); /* u's value; owned by the innermost scope; NULL if u is NULL */
 TgTensor *tensor_view(TgTensor *x, UOp *u);   /* u: movements of x. A place if x is one */

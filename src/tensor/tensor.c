@@ -441,3 +441,5 @@ TgTensor *tg_requires_grad(TgTensor *t, bool on) {
   if (on) t->memory->leaf = true;
   return t;
 }
+
+bool tg_is_parameter(const TgTensor *t) { return t && t->requires_grad; }

@@ -226,6 +226,28 @@ static void training(TgContext *c, Out *o) {
   tg_release(w), tg_release(b);
 }
 
+/* Layers with state of their own, a clipped step with masters, loss scaling, a schedule. */
+static void networks(TgContext *c, Out *o) {
+  TgLSTMCell cell = tg_lstm_cell_new(c, 3, 2, true);
+  TgGroupNorm norm = tg_group_norm_new(c, 2, 2);
+  TgTensor *w = tg_keep(tg_bfloat16(F(-0.3, 0.04, 2, 3))), *params[8] = {w};
+  int n = 1 + tg_module_parameters(tg_lstm_cell_module, &cell, params + 1, 4);
+  n += tg_module_parameters(tg_group_norm_module, &norm, params + n, 2);
+  TgOptim *opt = tg_lamb(c, params, n, .lr = 0.05, .clip_norm = 1, .master = true);
+  TgScaler *scaler = tg_scaler(c, .scale = 8);
+  TgLR *rate = tg_lr_cosine(opt, 4);
+  for (int step = 0; step < 2 && opt && scaler && rate; step++)
+    TG_SCOPE(c) {
+      TgTensor *x = F(-1, 0.125, 4, 3), *cs, *h = tg_lstm_cell_run(&cell, x, NULL, NULL, &cs);
+      h = tg_add(tg_group_norm_run(&norm, h), tg_float(tg_matmul(x, tg_transpose(w, 0, 1))));
+      if (tg_backward(tg_scaler_scale(scaler, tg_mean(tg_square(h)))) || tg_scaler_step(scaler, opt)) break;
+      if (tg_lr_step(rate)) break;
+    }
+  put(c, o, w);
+  tg_lr_free(rate), tg_scaler_free(scaler), tg_optim_free(opt);
+  tg_lstm_cell_free(&cell), tg_group_norm_free(&norm), tg_release(w);
+}
+
 static void in_place(TgContext *c, Out *o) {
   TgTensor *a = F(1, 1, 4, 6), *row = tg_select(a, 0, 2), *sum = tg_sum(a, .axis = TG_AXES(1));
   if (tg_realize(sum)) return;
@@ -405,6 +427,7 @@ static const Named programs[] = {{"elementwise", elementwise},
                                  {"conv and pool", conv_pool},
                                  {"conv gradient", conv_gradient},
                                  {"training", training},
+                                 {"networks", networks},
                                  {"in place", in_place},
                                  {"random", randoms},
                                  {"indexing", indexing},

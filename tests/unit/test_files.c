@@ -138,7 +138,7 @@ static void test_layers(void **state) { /* saved by name, loaded into another mo
     assert_int_equal(tg_realize(x), TG_OK);
     for (int i = 0; i < 2; i++) {
       conv[i] = tg_conv2d_new(c, 3, 4, 3, true, NULL), bn[i] = tg_batch_norm_new(c, 4),
-      l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, 5, 0);
+      l[i] = tg_linear_new(c, 64, 5, true), ln[i] = tg_layer_norm_new(c, TG_SHAPE(5));
       e[i] = tg_embedding_new(c, 3, 5), s[i] = tg_state_new(c);
       assert_int_equal(tg_conv2d_state(&conv[i], s[i], "conv") | tg_batch_norm_state(&bn[i], s[i], "bn") |
                            tg_linear_state(&l[i], s[i], "out") | tg_layer_norm_state(&ln[i], s[i], "ln") |
@@ -1119,6 +1119,82 @@ static void test_datasets(void **state) {
   tg_close(c);
 }
 
+/* NumPy's arrays: the corner cases of the shared data, and what is written read back. */
+static void is_npy(TgContext *c, const char *name, TgDType d, int nd, const int64_t *dims,
+                   const double *want) {
+  char *p;
+  NEED(p, name);
+  TgTensor *t = tg_npy_load_file(c, p);
+  ok(c);
+  assert_int_equal(tg_dtype(t), d);
+  assert_int_equal(tg_ndim(t), nd);
+  for (int i = 0; i < nd; i++)
+    assert_int_equal(tg_dim(t, i), dims[i]);
+  double got[64];
+  assert_true(tg_numel(t) <= 64);
+  if (tg_numel(t)) assert_int_equal(tg_read_f64(t, got, (size_t)tg_numel(t)), TG_OK);
+  for (int i = 0; want && i < tg_numel(t); i++)
+    assert_true(got[i] == want[i]);
+}
+
+static void test_npy(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  double grid[24] = {0};
+  for (int i = 0; i < 24; i++)
+    grid[i] = i;
+  is_npy(c, "npz/fortran_f4.npy", TG_F32, 3, (int64_t[]){2, 3, 4}, grid);
+  is_npy(c, "npz/big_endian_f8.npy", TG_F64, 3, (int64_t[]){2, 3, 4}, grid);
+  is_npy(c, "npz/scalar_i8.npy", TG_I64, 0, NULL, (double[]){-7});
+  is_npy(c, "npz/empty_0x3.npy", TG_F16, 2, (int64_t[]){0, 3}, NULL);
+  char *p;
+  NEED(p, "npz/version2_u1.npy");
+  assert_non_null(tg_npy_load_file(c, p));
+  static const TgDType dtypes[] = {TG_BOOL, TG_I8,  TG_U8,  TG_I16, TG_U16, TG_I32,
+                                   TG_U32,  TG_I64, TG_U64, TG_F16, TG_F32, TG_F64};
+  for (int i = 0; i < 12; i++)
+    for (int nd = 0; nd < 3; nd++) {
+      TgTensor *t = tg_cast(tg_arange(c, 0, nd == 2 ? 6 : nd ? 3 : 1, .dtype = TG_F32), dtypes[i]);
+      t = tg_reshape(t, nd, (const int64_t[]){nd == 2 ? 2 : 3, 3});
+      assert_int_equal(tg_npy_save(t, path), TG_OK);
+      TgTensor *back = tg_npy_load_file(c, path);
+      ok(c);
+      assert_int_equal(tg_dtype(back), dtypes[i]);
+      assert_true(tg_item_i64(tg_all(tg_eq(back, t))) == 1 && tg_ndim(back) == nd);
+    }
+  assert_int_equal(tg_npy_save(tg_bfloat16(tg_ones(c, TG_SHAPE(2))), path), TG_ERR_DTYPE);
+  tg_clear_error(c);
+  assert_int_equal(tg_npy_save(tg_ones(c, TG_SHAPE(2)), "/nonexistent/x.npy"), TG_ERR_IO);
+  tg_clear_error(c);
+  /* every way to cut it off, and wrong headers */
+  assert_int_equal(tg_npy_save(tg_ones(c, TG_SHAPE(2, 3)), path), TG_OK);
+  size_t n;
+  char *whole_file = whole(path, &n);
+  for (size_t k = 0; k < n; k += k < 130 ? 1 : 5) {
+    assert_null(tg_npy_load(tg_from_bytes(c, whole_file, k, TG_U8)));
+    assert_int_equal(tg_error(c), TG_ERR_VALUE);
+    tg_clear_error(c);
+  }
+  static const char *const headers[] = {
+      "{'descr': '<c8', 'fortran_order': False, 'shape': (2,), }",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (-2,), }",
+      "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,), }",
+      "{'descr': '<f4', 'shape': (4611686018427387904, 8), }",
+      "{'descr': [('a', '<f4')], 'shape': (2,), }",
+      "{'shape': (2,), }",
+      "{'descr': '<f4', 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,), }"};
+  for (size_t k = 0; k < sizeof headers / sizeof *headers; k++) {
+    char text[300] = "\x93NUMPY\1";
+    size_t len = strlen(headers[k]);
+    text[8] = (char)len, memcpy(text + 10, headers[k], len);
+    assert_null(tg_npy_load(tg_from_bytes(c, text, 10 + len + 8, TG_U8)));
+    assert_true(tg_error(c) == TG_ERR_VALUE || tg_error(c) == TG_ERR_LIMIT);
+    tg_clear_error(c);
+  }
+  free(whole_file);
+  tg_close(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_state),        cmocka_unit_test(test_layers),
                                      cmocka_unit_test(test_load_state),   cmocka_unit_test(test_views),
@@ -1132,6 +1208,7 @@ int main(void) {
                                      cmocka_unit_test(test_torch_pickle), cmocka_unit_test(test_torch_cut),
                                      cmocka_unit_test(test_gguf_golden),  cmocka_unit_test(test_ggml_blocks),
                                      cmocka_unit_test(test_gguf),         cmocka_unit_test(test_gguf_split),
-                                     cmocka_unit_test(test_gguf_models),  cmocka_unit_test(test_datasets)};
+                                     cmocka_unit_test(test_gguf_models),  cmocka_unit_test(test_datasets),
+                                     cmocka_unit_test(test_npy)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

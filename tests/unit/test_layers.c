@@ -146,7 +146,7 @@ static void test_conv(void **state) {
 
 static void test_layer_norm(void **state) {
   (void)state;
-  TgLayerNorm l = tg_layer_norm_new(C, 4, 1e-3);
+  TgLayerNorm l = tg_layer_norm_new(C, TG_SHAPE(4), .eps = 1e-3);
   TgTensor *x = wave(0.6, TG_SHAPE(2, 4));
   to_f64(&l.weight, 1), to_f64(&l.bias, 2);
   double w[4], b[4], v[8], y[8];

@@ -1,0 +1,565 @@
+/* run.c: `tg run`: a model file on inputs. In: ONNX; arrays, pictures, numbers, or random ones. Out: what the
+ * outputs are, the likeliest classes, files; with --bench how long a run takes and which kernels it is made
+ * of. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#include "picture.h"
+#include "tg_io.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Options {
+  CliTexts sizes;
+  const char *mean, *std, *labels, *out, *device;
+  int64_t image, top, runs, seed, threads;
+  bool bgr, bench, json;
+} Options;
+
+enum { MOST_IO = 64, MOST_RUNS = 1000, BAR = 28 };
+
+typedef struct Model {
+  const Options *o;
+  TgContext *ctx;
+  TgOnnx *onnx;
+  int nin, nout;
+  TgOnnxValue in_about[MOST_IO], out_about[MOST_IO];
+  const char *in_names[MOST_IO];
+  TgTensor *in[MOST_IO], *copy[MOST_IO]; /* kept */
+} Model;
+
+static bool failed(const char *what, const char *why) { return cli_refuse(0, "run", "%s: %s", what, why); }
+
+/* ---- inputs */
+/* The sizes of an input: those of the model, --size for its free ones, else 1. */
+static bool dims_of(const Model *m, const TgOnnxValue *v, int64_t *dims) {
+  for (int a = 0; a < v->ndim; a++) {
+    dims[a] = v->dims[a] >= 0 ? v->dims[a] : 1;
+    const char *name = v->dim_names ? v->dim_names[a] : NULL;
+    for (int k = 0; name && v->dims[a] < 0 && k < m->o->sizes.n; k++) {
+      const char *given = m->o->sizes.at[k], *equals = strchr(given, '=');
+      if (!equals || strlen(name) != (size_t)(equals - given) || strncmp(given, name, strlen(name))) continue;
+      if (!cli_whole(equals + 1, 0, INT32_MAX, &dims[a])) return failed(given, "no size");
+    }
+  }
+  return v->ndim >= 0 || failed(v->name, "the model does not say its shape: give an array");
+}
+
+/* "random", or "random:1x576": the sizes too. */
+static TgTensor *random_of(const Model *m, const TgOnnxValue *about, const char *spec) {
+  int64_t dims[TG_MAX_RANK];
+  TgOnnxValue given = *about, *v = &given;
+  const char *p = strchr(spec, ':');
+  bool zeros = *spec == 'z';
+  if (p)
+    for (v->ndim = 0; *p && v->ndim < TG_MAX_RANK; v->ndim++) {
+      char *end;
+      dims[v->ndim] = strtoll(p + 1, &end, 10);
+      if (end == p + 1 || (*end && *end != 'x') || dims[v->ndim] < 0 || dims[v->ndim] > INT32_MAX)
+        return failed(spec, "sizes are 1x3x224x224"), NULL;
+      p = end;
+    }
+  else if (!dims_of(m, v, dims))
+    return NULL;
+  TgDType d = v->dtype ? v->dtype : TG_F32;
+  if (zeros) return tg_zeros(m->ctx, v->ndim, dims, .dtype = d);
+  if (tg_dtype_is_float(d)) return tg_rand(m->ctx, v->ndim, dims, .dtype = d);
+  if (d == TG_BOOL) return tg_lt_scalar(tg_rand(m->ctx, v->ndim, dims), 0.5);
+  return tg_randint(m->ctx, v->ndim, dims, 0, 2, d); /* an index into anything */
+}
+
+static int numbers_of(const char *text, double *v, double otherwise) {
+  int n = 0;
+  for (char *end; text && n < 3; text = *end == ',' ? end + 1 : NULL) {
+    v[n] = strtod(text, &end);
+    if (end == text || (*end && *end != ',')) return 0;
+    n++;
+  }
+  if (!text && !n) v[n++] = otherwise;
+  while (n < 3)
+    v[n] = v[n - 1], n++;
+  return n;
+}
+
+/* (b, 3, h, w), (b, h, w, 3), (b, 1, h, w) or without the batch. */
+static bool picture_layout(const TgOnnxValue *v, const int64_t *dims, int *channel_axis, int *first) {
+  *first = v->ndim == 4;
+  if (v->ndim != 3 && v->ndim != 4) return false;
+  bool in_front = dims[*first] == 3 || dims[*first] == 1;
+  *channel_axis = in_front ? *first : v->ndim - 1;
+  return in_front || dims[v->ndim - 1] == 3 || dims[v->ndim - 1] == 1;
+}
+
+static TgTensor *picture_of(const Model *m, const TgOnnxValue *v, const char *path) {
+  Picture p;
+  int64_t dims[TG_MAX_RANK];
+  double mean[3], std[3];
+  int channel_axis = 0, first = 0;
+  const char *why = picture_read(path, &p);
+  if (why) return failed(path, why), NULL;
+  bool ok = dims_of(m, v, dims) &&
+            (picture_layout(v, dims, &channel_axis, &first) || failed(v->name, "is no picture"));
+  if (ok && (!numbers_of(m->o->mean, mean, 0) || !numbers_of(m->o->std, std, 1)))
+    ok = failed("--mean, --std", "one number, or three: 0.485,0.456,0.406");
+  if (!ok) {
+    free(p.rgb);
+    return NULL;
+  }
+  bool in_front = channel_axis == first;
+  int hy = in_front ? first + 1 : first, channels = (int)dims[channel_axis];
+  for (int a = hy; a < hy + 2; a++)
+    if (v->dims[a] < 0) dims[a] = m->o->image ? m->o->image : 224;
+  int high = (int)dims[hy], wide = (int)dims[hy + 1];
+  size_t n = (size_t)high * (size_t)wide;
+  float *pixels = malloc(n * 3 * sizeof *pixels), *x = malloc(n * 3 * sizeof *x);
+  TgTensor *t = NULL;
+  if (pixels && x) {
+    bool bytes = v->dtype == TG_U8;
+    picture_resize(&p, wide, high, pixels);
+    for (size_t i = 0; i < n; i++)
+      for (int k = 0; k < channels; k++) {
+        const float *c = pixels + 3 * i;
+        float grey = 0.299f * c[0] + 0.587f * c[1] + 0.114f * c[2];
+        double value = channels == 1 ? grey : c[m->o->bgr ? 2 - k : k];
+        if (!bytes) value = (value / 255 - mean[k]) / std[k];
+        x[in_front ? (size_t)k * n + i : i * (size_t)channels + (size_t)k] =
+            (float)(bytes ? floor(value + 0.5) : value);
+      }
+    t = tg_from(m->ctx, x, TG_F32, v->ndim, dims);
+    if (v->dtype && v->dtype != TG_F32) t = tg_cast(t, v->dtype);
+  } else
+    failed(path, "out of memory");
+  free(pixels), free(x), free(p.rgb);
+  return t;
+}
+
+static bool ends(const char *s, const char *with) {
+  size_t n = strlen(s), k = strlen(with);
+  return n >= k && !strcmp(s + n - k, with);
+}
+
+static bool is_number(const char *s) {
+  char *end;
+  strtod(s, &end);
+  return end != s && !*end;
+}
+
+static TgTensor *input_of(const Model *m, const TgOnnxValue *v, const char *spec) {
+  if (!strncmp(spec, "random", 6) && (!spec[6] || spec[6] == ':')) return random_of(m, v, spec);
+  if (!strncmp(spec, "zeros", 5) && (!spec[5] || spec[5] == ':')) return random_of(m, v, spec);
+  if (ends(spec, ".npy")) return tg_npy_load_file(m->ctx, spec);
+  if (ends(spec, ".pb")) return tg_onnx_tensor(tg_from_file(m->ctx, spec, TG_U8, TG_SHAPE(-1)));
+  TgTensor *t = NULL;
+  if (*spec == '[')
+    t = tg_from_text(m->ctx, spec, .dtype = v->dtype);
+  else if (is_number(spec))
+    t = tg_full(m->ctx, TG_SCALAR, strtod(spec, NULL), .dtype = v->dtype);
+  else
+    return picture_of(m, v, spec);
+  return t && v->ndim >= 0 && tg_numel(t) == 1 && tg_ndim(t) != v->ndim
+             ? tg_reshape(t, v->ndim, (const int64_t[TG_MAX_RANK]){1, 1, 1, 1, 1, 1, 1, 1})
+             : t;
+}
+
+/* NAME=SPEC, or a SPEC for the next input that has none. */
+static int input_named(const Model *m, const char *argument, const char **spec) {
+  const char *equals = strchr(argument, '=');
+  *spec = argument;
+  for (int i = 0; equals && i < m->nin; i++)
+    if (strlen(m->in_names[i]) == (size_t)(equals - argument) &&
+        !strncmp(argument, m->in_names[i], strlen(m->in_names[i]))) {
+      *spec = equals + 1;
+      return i;
+    }
+  for (int i = 0; i < m->nin; i++)
+    if (!m->in[i] && !m->in_about[i].has_default) return i;
+  return -1;
+}
+
+static bool input_set(Model *m, int i, const char *spec) {
+  bool ok = false;
+  TG_SCOPE(m->ctx) {
+    TgTensor *t = input_of(m, &m->in_about[i], spec);
+    if (t && m->in_about[i].dtype && tg_dtype(t) != m->in_about[i].dtype)
+      t = tg_cast(t, m->in_about[i].dtype);
+    t = tg_contiguous(t);
+    TgTensor *copy = m->o->bench ? tg_clone(t) : NULL;
+    ok = t && !tg_realize(t) && (!copy || !tg_realize(copy)) && (m->in[i] = tg_keep(t));
+    m->copy[i] = tg_keep(copy);
+  }
+  return ok;
+}
+
+static bool inputs_set(Model *m, char **argument, int n) {
+  for (int k = 0; k < n; k++) {
+    const char *spec;
+    int i = input_named(m, argument[k], &spec);
+    if (i < 0) return failed(argument[k], "the model has no input left for it");
+    if (m->in[i]) return failed(argument[k], "this input is given twice");
+    if (!input_set(m, i, spec)) return false;
+  }
+  for (int i = 0; i < m->nin; i++)
+    if (!m->in[i] && !m->in_about[i].has_default && !input_set(m, i, "random")) return false;
+  return true;
+}
+
+/* ---- the run */
+static TgStatus run_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                          void *user) {
+  Model *m = user;
+  const char *names[MOST_IO];
+  int n = 0;
+  (void)ctx;
+  for (int i = 0; i < m->nin; i++)
+    if (m->in[i]) names[n++] = m->in_names[i];
+  TgStatus s = tg_onnx_run(m->onnx, names, in, nin, out, nout);
+  for (int i = 0; !s && i < nout; i++)
+    out[i] = tg_contiguous(out[i]);
+  return s;
+}
+
+static int given(const Model *m, TgTensor **in) {
+  int n = 0;
+  for (int i = 0; i < m->nin; i++)
+    if (m->in[i]) in[n++] = m->in[i];
+  return n;
+}
+
+static bool run_plain(Model *m, TgTensor **out) {
+  TgTensor *in[MOST_IO];
+  int n = given(m, in);
+  return !run_graph(m->ctx, in, n, out, m->nout, m) && !tg_realize_many(out, (size_t)m->nout) &&
+         !tg_sync(m->ctx);
+}
+
+/* ---- what is shown */
+static const char *shape_text(int ndim, const int64_t *dims, const char *const *names, char room[300]) {
+  int n = snprintf(room, 300, "(");
+  for (int i = 0; i < ndim && n < 280; i++) {
+    const char *name = names && dims[i] < 0 ? names[i] : NULL;
+    if (name && *name)
+      n += snprintf(room + n, (size_t)(300 - n), "%s%.60s", i ? ", " : "", name);
+    else
+      n += snprintf(room + n, (size_t)(300 - n), "%s%lld", i ? ", " : "", (long long)dims[i]);
+  }
+  if (n < 290) snprintf(room + n, (size_t)(300 - n), ndim == 1 ? ",)" : ")");
+  return room;
+}
+
+static void output_say(const Model *m, int i, TgTensor *t) {
+  char shape[300];
+  shape_text(tg_ndim(t), tg_shape(t), NULL, shape);
+  size_t n = (size_t)tg_numel(t);
+  double *v = malloc((n + 1) * sizeof *v), lo = INFINITY, hi = -INFINITY, sum = 0;
+  bool read = v && n && !tg_read_f64(t, v, n);
+  for (size_t k = 0; read && k < n; k++)
+    lo = fmin(lo, v[k]), hi = fmax(hi, v[k]), sum += v[k];
+  if (m->o->json) {
+    printf("{\"output\":"), cli_json_text(stdout, m->out_about[i].name);
+    printf(",\"dtype\":\"%s\",\"shape\":[%.*s]", tg_dtype_name(tg_dtype(t)), (int)strcspn(shape + 1, ")"),
+           shape + 1);
+    if (read && isfinite(lo) && isfinite(hi) && isfinite(sum))
+      printf(",\"least\":%.9g,\"most\":%.9g,\"mean\":%.9g", lo, hi, sum / (double)n);
+    puts("}");
+  } else {
+    printf("%-24s %-5s %-20s", m->out_about[i].name, tg_dtype_name(tg_dtype(t)), shape);
+    if (read) printf("  %.5g .. %.5g, mean %.5g", lo, hi, sum / (double)n);
+    putchar('\n');
+  }
+  free(v);
+}
+
+static char **labels_read(const char *path, int *n, char **text) {
+  FILE *f = fopen(path, "rb");
+  *text = f ? cli_read(f) : NULL;
+  if (f) fclose(f);
+  char **line = *text ? calloc(strlen(*text) + 2, sizeof *line) : NULL;
+  if (!line) return failed(path, errno ? strerror(errno) : "cannot be read"), NULL;
+  *n = 0;
+  for (char *p = *text; *p;) {
+    char *end = p + strcspn(p, "\r\n");
+    line[(*n)++] = p;
+    if (*end == '\r') *end++ = 0;
+    if (*end) *end++ = 0;
+    p = end;
+  }
+  return line;
+}
+
+/* Scores that are no probabilities become such. */
+static void probabilities(double *v, size_t n) {
+  double sum = 0, most = v[0], least = v[0];
+  for (size_t i = 0; i < n; i++)
+    sum += v[i], most = fmax(most, v[i]), least = fmin(least, v[i]);
+  if (least >= 0 && fabs(sum - 1) < 1e-2) return;
+  sum = 0;
+  for (size_t i = 0; i < n; i++)
+    sum += v[i] = exp(v[i] - most);
+  for (size_t i = 0; i < n; i++)
+    v[i] /= sum;
+}
+
+static void top_line(const Model *m, double p, size_t class, const char *label) {
+  char bar[4 * BAR] = "", number[32];
+  snprintf(number, sizeof number, "class %zu", class);
+  if (m->o->json) {
+    printf("{\"class\":%zu,\"probability\":%.6f,\"label\":", class, p),
+        cli_json_text(stdout, label ? label : "");
+    puts("}");
+    return;
+  }
+  int cells = cli_columns(STDOUT_FILENO) < 60 ? 8 : BAR, eighths = (int)(p * cells * 8 + 0.5);
+  size_t k = 0;
+  for (int c = 0; c < cells; c++) {
+    int left = eighths - 8 * c;
+    k += (size_t)snprintf(bar + k, sizeof bar - k, left <= 0 ? " " : "\xe2\x96%c",
+                          left >= 8 ? 0x88 : 0x90 - left);
+  }
+  printf("%5.1f %%  %s  %s\n", 100 * p, bar, label ? label : number);
+}
+
+static bool top_say(const Model *m, TgTensor *t) {
+  char *text = NULL, **label = NULL;
+  int nlabels = 0;
+  if (m->o->labels && !(label = labels_read(m->o->labels, &nlabels, &text))) return false;
+  size_t n = (size_t)tg_numel(t);
+  double *v = malloc((n + 1) * sizeof *v);
+  bool ok = v && n && !tg_read_f64(t, v, n);
+  if (ok) probabilities(v, n);
+  for (int64_t k = 0; ok && k < m->o->top && k < (int64_t)n; k++) {
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++)
+      if (v[i] > v[best]) best = i;
+    top_line(m, v[best], best, best < (size_t)nlabels ? label[best] : NULL);
+    v[best] = -1;
+  }
+  free(v), free(label), free(text);
+  return ok;
+}
+
+static bool is_classes(const TgTensor *t) {
+  return tg_dtype_is_float(tg_dtype(t)) && tg_numel(t) >= 10 && tg_numel(t) == tg_dim(t, -1);
+}
+
+/* An output's name with what no file name may have replaced. */
+static bool output_write(const Model *m, int i, TgTensor *t) {
+  char path[4200];
+  int n = snprintf(path, sizeof path, "%s%s.npy", m->o->out, m->out_about[i].name);
+  if (n < 0 || n >= (int)sizeof path) return failed(m->o->out, "too long a name");
+  for (char *p = path + strlen(m->o->out); *p; p++)
+    if (*p == '/' || *p == ':') *p = '_';
+  return tg_npy_save(t, path) == TG_OK;
+}
+
+/* ---- measuring: the captured run where the model can be captured, else the plain one */
+typedef struct Row {
+  char name[80];
+  double flops, us;
+  int n;
+} Row;
+
+typedef struct Rows {
+  Row row[256];
+  int n;
+} Rows;
+
+static void row_add(const TgLaunch *l, void *user) {
+  Rows *r = user;
+  int i = 0;
+  while (i < r->n && strcmp(r->row[i].name, l->name))
+    i++;
+  if (i == r->n && r->n == 256) return;
+  if (i == r->n) snprintf(r->row[r->n++].name, sizeof r->row[i].name, "%s", l->name);
+  r->row[i].flops += (double)l->flops, r->row[i].us += l->microseconds, r->row[i].n++;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static int by_time(const void *a, const void *b) {
+  double x = ((const Row *)a)->us, y = ((const Row *)b)->us;
+  return (x < y) - (x > y);
+}
+
+static void table_say(Rows *r) {
+  double all = 0;
+  for (int i = 0; i < r->n; i++)
+    all += r->row[i].us;
+  qsort(r->row, (size_t)r->n, sizeof *r->row, by_time);
+  printf("%-40s %6s %10s %8s\n", "kernel", "times", "Mflop", "planned");
+  for (int i = 0; i < r->n && i < 12; i++)
+    printf("%-40.40s %6d %10.2f %6.1f %%\n", r->row[i].name, r->row[i].n, r->row[i].flops / 1e6,
+           all > 0 ? 100 * r->row[i].us / all : 0);
+  if (r->n > 12) printf("and %d more\n", r->n - 12);
+}
+
+/* An input gets new contents, equal ones: what is computed from it is computed again. */
+static bool renew(Model *m) {
+  bool ok = true;
+  for (int i = 0; ok && i < m->nin; i++)
+    if (m->in[i]) TG_SCOPE(m->ctx) {
+        ok = tg_assign(m->in[i], m->copy[i]) && !tg_realize(m->in[i]);
+      }
+  return ok;
+}
+
+static bool measure(Model *m) {
+  static double ms[MOST_RUNS];
+  TgTensor *in[MOST_IO], *out[MOST_IO];
+  int n = given(m, in), runs = 0;
+  TgJit *jit = tg_jit(m->ctx, run_graph, m);
+  const char *how = "captured";
+  double total = 0;
+  bool ok = jit != NULL;
+  for (int i = 0; ok && runs < m->o->runs && (runs < 5 || total < 3000) && !cli_interrupted(); i++) {
+    if (!jit && !renew(m)) return false;
+    double start = cli_now();
+    if (i == 3) tg_counters_reset(m->ctx);
+    TG_SCOPE(m->ctx) {
+      ok = jit ? !tg_jit_run(jit, in, n, out, m->nout) && !tg_sync(m->ctx) : run_plain(m, out);
+      if (!ok && jit && i == 1) { /* a size that depends on values */
+        fprintf(stderr, "not captured: %s\n", tg_errmsg(m->ctx));
+        tg_clear_error(m->ctx), tg_jit_free(jit);
+        jit = NULL, how = "not captured", ok = true;
+      }
+    }
+    double took = (cli_now() - start) * 1e3;
+    if (i >= 3) total += ms[runs++] = took;
+  }
+  TgCounters c = tg_counters(m->ctx);
+  tg_jit_free(jit);
+  if (!ok || !runs) return false;
+  qsort(ms, (size_t)runs, sizeof *ms, by_value);
+  Rows *rows = calloc(1, sizeof *rows);
+  TG_SCOPE(m->ctx) {
+    if (rows && !run_graph(m->ctx, in, n, out, m->nout, m)) tg_schedule(out, (size_t)m->nout, row_add, rows);
+  }
+  double median = ms[runs / 2], flops = (double)c.flops / runs;
+  char memory[32];
+  if (m->o->json)
+    printf(
+        "{\"runs\":%d,\"median_ms\":%.4f,\"least_ms\":%.4f,\"most_ms\":%.4f,\"gflops\":%.2f,\"kernels\":%.0f,"
+        "\"captured\":%s,\"peak_bytes\":%llu}\n",
+        runs, median, ms[0], ms[runs - 1], flops / median / 1e6, (double)c.launches / runs,
+        strcmp(how, "captured") ? "false" : "true", (unsigned long long)c.peak_bytes);
+  else {
+    printf("median %.3f ms  (%.3f .. %.3f, %d runs, %s)  %.1f GFLOPS  %.0f kernels  peak %s\n", median, ms[0],
+           ms[runs - 1], runs, how, flops / median / 1e6, (double)c.launches / runs,
+           cli_bytes((double)c.peak_bytes, memory));
+    if (rows && rows->n) table_say(rows);
+  }
+  free(rows);
+  return true;
+}
+
+/* ---- the command */
+static void model_say(const Model *m, const char *path, double load, double first, const TgCounters *c) {
+  const char *slash = strrchr(path, '/');
+  char bytes[32], count[32];
+  FILE *f = fopen(path, "rb");
+  double size = f && !fseek(f, 0, SEEK_END) ? (double)ftell(f) : 0;
+  if (f) fclose(f);
+  fprintf(stderr,
+          "%s  opset %d  %zu nodes  %s params  %s  load %.0f ms  first run %.0f ms: %llu kernels, %llu "
+          "compiled\n",
+          slash ? slash + 1 : path, tg_onnx_opset(m->onnx), tg_onnx_node_count(m->onnx),
+          cli_count(tg_onnx_weights(m->onnx), count), cli_bytes(size, bytes), load * 1e3, first * 1e3,
+          (unsigned long long)c->launches, (unsigned long long)c->compiled);
+  for (int i = 0; i < m->nin; i++) {
+    char shape[300];
+    if (m->in[i])
+      fprintf(stderr, "input %-18s %-5s %s\n", m->in_names[i], tg_dtype_name(tg_dtype(m->in[i])),
+              shape_text(tg_ndim(m->in[i]), tg_shape(m->in[i]), NULL, shape));
+  }
+}
+
+static bool model_open(Model *m, const char *path) {
+  TgOpenOptions open = {.size = sizeof open, .device = m->o->device, .seed = (uint64_t)m->o->seed};
+  open.threads = (int)m->o->threads;
+  m->ctx = tg_open(&open);
+  if (!m->ctx || tg_error(m->ctx) || !(m->onnx = tg_onnx_open(m->ctx, path))) return false;
+  while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin]))
+    m->in_names[m->nin] = m->in_about[m->nin].name, m->nin++;
+  while (m->nout < MOST_IO && tg_onnx_output(m->onnx, (size_t)m->nout, &m->out_about[m->nout]))
+    m->nout++;
+  return true;
+}
+
+static bool outputs_say(Model *m, TgTensor **out) {
+  bool ok = true;
+  for (int i = 0; ok && i < m->nout; i++) {
+    output_say(m, i, out[i]);
+    if (m->o->top && (m->o->labels || m->nout == 1) && is_classes(out[i])) ok = top_say(m, out[i]);
+    if (ok && m->o->out) ok = output_write(m, i, out[i]);
+  }
+  return ok;
+}
+
+static bool run_all(Model *m, char **argument, int n) {
+  double begin = cli_now();
+  if (!model_open(m, argument[0])) return false;
+  double load = cli_now() - begin;
+  if (!inputs_set(m, argument + 1, n - 1)) return false;
+  TgTensor *out[MOST_IO];
+  bool ok = false;
+  TG_SCOPE(m->ctx) {
+    tg_counters_reset(m->ctx);
+    begin = cli_now();
+    ok = run_plain(m, out);
+    TgCounters c = tg_counters(m->ctx);
+    if (ok) model_say(m, argument[0], load, cli_now() - begin, &c), ok = outputs_say(m, out);
+  }
+  return ok && (!m->o->bench || measure(m));
+}
+
+static int run_run(const void *options, char **argument, int n) {
+  Model m = {.o = options};
+  bool ok = run_all(&m, argument, n);
+  if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");
+  for (int i = 0; i < m.nin; i++)
+    tg_release(m.in[i]), tg_release(m.copy[i]);
+  tg_onnx_free(m.onnx);
+  tg_close(m.ctx);
+  return ok ? CLI_OK : CLI_FAILED;
+}
+
+static const Options defaults = {.top = 5, .runs = MOST_RUNS, .seed = 1};
+
+static const CliOption options[] = {
+    CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
+    CLI_WHOLE_OF(Options, image, "image", 1, 16384,
+                 "the side of a picture where the model leaves it free (224)"),
+    CLI_TEXT_OF(Options, mean, "mean", "X[,X,X]", "of pictures, taken off pixel / 255 (0)"),
+    CLI_TEXT_OF(Options, std, "std", "X[,X,X]", "of pictures, divided by after that (1)"),
+    CLI_FLAG_OF(Options, bgr, "bgr", "pictures have blue first"),
+    CLI_TEXT_OF(Options, labels, "labels", "FILE", "names of the classes, one a line"),
+    CLI_WHOLE_OF(Options, top, "top", 0, 1000, "how many of the likeliest classes to show (5)"),
+    CLI_TEXT_OF(Options, out, "out", "PREFIX", "write each output to PREFIXname.npy"),
+    CLI_FLAG_OF(Options, bench, "bench",
+                "time it: about three seconds of runs, and what kernels it is made of"),
+    CLI_WHOLE_OF(Options, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),
+    CLI_WHOLE_OF(Options, seed, "seed", 0, INT32_MAX, "of random inputs (1)"),
+    CLI_TEXT_OF(Options, device, "device", "NAME", "instead of $TG_DEV"),
+    CLI_WHOLE_OF(Options, threads, "threads", 1, 4096, "threads of the CPU"),
+    CLI_FLAG_OF(Options, json, "json", "an object per output and class, one a line")};
+
+const CliCommand command_run = {
+    .name = "run",
+    .summary = "run a model file on inputs",
+    .arguments = "FILE.onnx [INPUT..]",
+    .least = 1,
+    .most = -1,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(Options),
+    .defaults = &defaults,
+    .run = run_run,
+    .more =
+        "INPUT is NAME=WHAT, or WHAT for the inputs in their order: an array (.npy), a TensorProto (.pb), a "
+        "picture (.png .jpg .ppm), a number, a list \"[[1, 2], [3, 4]]\", zeros, or random, which is also "
+        "what an "
+        "input gets that is not given; random:1x576 says the sizes too."};

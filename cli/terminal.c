@@ -1,0 +1,242 @@
+/* terminal.c: what is drawn: a line of progress, curves, numbers for people. Nothing is redrawn where no
+ * terminal looks, and nothing is said by colour alone. */
+#define _DEFAULT_SOURCE
+#include "cli.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+bool cli_live(int fd) {
+  const char *term = getenv("TERM");
+  return isatty(fd) && !(term && !strcmp(term, "dumb"));
+}
+
+bool cli_colour(int fd) {
+  const char *no = getenv("NO_COLOR");
+  return cli_live(fd) && !(no && *no);
+}
+
+int cli_columns(int fd) {
+  struct winsize w;
+  int64_t n;
+  if (ioctl(fd, TIOCGWINSZ, &w) == 0 && w.ws_col > 0) return w.ws_col;
+  const char *said = getenv("COLUMNS");
+  return said && cli_whole(said, 1, 10000, &n) ? (int)n : 80;
+}
+
+/* ---- numbers */
+const char *cli_count(int64_t n, char room[32]) {
+  char digits[32], *to = room;
+  int k = snprintf(digits, sizeof digits, "%lld", (long long)n);
+  for (int i = 0; i < k; i++) {
+    *to++ = digits[i];
+    if (digits[i] != '-' && i + 1 < k && (k - 1 - i) % 3 == 0) *to++ = ',';
+  }
+  *to = 0;
+  return room;
+}
+
+const char *cli_bytes(double n, char room[32]) {
+  static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  int u = 0;
+  while (n >= 1024 && u < 4)
+    n /= 1024, u++;
+  snprintf(room, 32, u ? "%.2f %s" : "%.0f %s", n, units[u]);
+  return room;
+}
+
+void cli_json_text(FILE *to, const char *text) {
+  fputc('"', to);
+  for (const unsigned char *p = (const unsigned char *)text; *p; p++)
+    if (*p == '"' || *p == '\\')
+      fprintf(to, "\\%c", *p);
+    else if (*p < 32)
+      fprintf(to, "\\u%04x", *p);
+    else
+      fputc(*p, to);
+  fputc('"', to);
+}
+
+static void clock_put(char *to, size_t cap, double seconds) {
+  long s = isfinite(seconds) && seconds >= 0 && seconds < 1e8 ? (long)(seconds + 0.5) : 0;
+  if (s >= 3600)
+    snprintf(to, cap, "%ld:%02ld:%02ld", s / 3600, s / 60 % 60, s % 60);
+  else
+    snprintf(to, cap, "%ld:%02ld", s / 60, s % 60);
+}
+
+/* ---- progress */
+void cli_progress_begin(CliProgress *p, int64_t at, int64_t total, bool late) {
+  *p = (CliProgress){.total = total, .begin = cli_now(), .shown = -1, .tenth = -1, .first = at, .late = late};
+}
+
+/* eighths of a cell, as characters of the blocks at U+2588 */
+static void bar_put(char *to, size_t cap, double part, int cells) {
+  size_t n = 0;
+  int eighths = (int)(part * cells * 8);
+  for (int i = 0; i < cells && n + 4 < cap; i++) {
+    int left = eighths - 8 * i;
+    if (left <= 0)
+      to[n++] = ' ';
+    else
+      n += (size_t)snprintf(to + n, cap - n, "\xe2\x96%c", left >= 8 ? 0x88 : 0x90 - left);
+  }
+  to[n] = 0;
+}
+
+void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit) {
+  double now = cli_now(), took = now - p->begin, part = p->total > 0 ? (double)at / (double)p->total : 0;
+  bool live = cli_live(STDERR_FILENO), last = at >= p->total;
+  if (p->late && took < 2 && !p->drawn) return;
+  if (live ? p->drawn && !last && now - p->shown < 0.1 : (int64_t)(part * 10) == p->tenth) return;
+  p->shown = now, p->tenth = (int64_t)(part * 10);
+  double rate = took > 0 ? (double)(at - p->first) / took : 0;
+  char so_far[32], left[32], tail[200], bar[400], counts[64], speed[32];
+  clock_put(so_far, sizeof so_far, took);
+  clock_put(left, sizeof left, rate > 0 ? (double)(p->total - at) / rate : 0);
+  bool bytes = !strcmp(unit, "B");
+  snprintf(counts, sizeof counts, bytes ? "%.1f/%.1fM" : "%.0f/%.0f", (double)at / (bytes ? 1e6 : 1),
+           (double)p->total / (bytes ? 1e6 : 1));
+  snprintf(speed, sizeof speed,
+           bytes       ? "%.1fMB/s"
+           : rate < 10 ? "%.2f%s/s"
+                       : "%.1f%s/s",
+           rate / (bytes ? 1e6 : 1), unit);
+  snprintf(tail, sizeof tail, "%s [%s<%s, %s]", counts, so_far, left, speed);
+  if (!live) {
+    fprintf(stderr, "%s: %3.0f%% %s\n", head, 100 * part, tail);
+    return;
+  }
+  int columns = cli_columns(STDERR_FILENO), cells = columns - (int)strlen(head) - (int)strlen(tail) - 11;
+  fputs("\r\x1b[2K", stderr);
+  if (cells >= 4) {
+    bar_put(bar, sizeof bar, part > 1 ? 1 : part, cells > 60 ? 60 : cells);
+    fprintf(stderr, "%s: %3.0f%%|%s| %s", head, 100 * part, bar, tail);
+  } else
+    fprintf(stderr, "%3.0f%% %.*s", 100 * part, columns > 8 ? columns - 6 : 1, head);
+  p->drawn = true;
+  if (last) fputc('\n', stderr), p->drawn = false;
+  fflush(stderr);
+}
+
+void cli_progress_clear(CliProgress *p) {
+  if (p->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
+  p->drawn = false;
+}
+
+/* ---- curves */
+typedef struct Bounds {
+  double x0, x1, y0, y1;
+  bool any;
+} Bounds;
+
+static Bounds bounds_of(const CliCurve *c, int ncurves) {
+  Bounds b = {0};
+  for (int k = 0; k < ncurves; k++)
+    for (int i = 0; i < c[k].n; i++) {
+      double x = c[k].x[i], y = c[k].y[i];
+      if (!isfinite(x) || !isfinite(y)) continue;
+      if (!b.any) b = (Bounds){x, x, y, y, true};
+      if (x < b.x0) b.x0 = x;
+      if (x > b.x1) b.x1 = x;
+      if (y < b.y0) b.y0 = y;
+      if (y > b.y1) b.y1 = y;
+    }
+  if (b.x1 == b.x0) b.x1 = b.x0 + 1;
+  if (b.y1 == b.y0) b.y1 = b.y0 + 1;
+  return b;
+}
+
+/* A cell is 2 by 4 dots; the bits of U+2800 are columns of dots, the last row apart. */
+static void dot(unsigned char *cells, int columns, int x, int y) {
+  static const unsigned char bit[4][2] = {{1, 8}, {2, 16}, {4, 32}, {64, 128}};
+  cells[(y / 4) * columns + x / 2] |= bit[y % 4][x % 2];
+}
+
+static void curve_draw(unsigned char *cells, int columns, int rows, const CliCurve *c, const Bounds *b) {
+  int wide = 2 * columns - 1, high = 4 * rows - 1;
+  double before_x = 0, before_y = 0;
+  bool any = false;
+  for (int i = 0; i < c->n; i++) {
+    if (!isfinite(c->x[i]) || !isfinite(c->y[i])) continue;
+    double x = (c->x[i] - b->x0) / (b->x1 - b->x0) * wide, y = (b->y1 - c->y[i]) / (b->y1 - b->y0) * high;
+    double far = any ? fmax(fabs(x - before_x), fabs(y - before_y)) : 0;
+    for (int s = 0; s <= (int)far; s++) {
+      double part = far > 0 ? s / far : 1;
+      dot(cells, columns, (int)(before_x + (x - before_x) * (any ? part : 1) + 0.5),
+          (int)(before_y + (y - before_y) * (any ? part : 1) + 0.5));
+    }
+    dot(cells, columns, (int)(x + 0.5), (int)(y + 0.5));
+    before_x = x, before_y = y, any = true;
+  }
+}
+
+void cli_plot(FILE *to, const CliCurve *c, int ncurves, int columns, int rows) {
+  Bounds b = bounds_of(c, ncurves);
+  int wide = columns - 11 > 10 ? columns - 11 : 10;
+  unsigned char *cells = calloc((size_t)wide * (size_t)rows, 1);
+  if (!cells || !b.any) {
+    free(cells);
+    return;
+  }
+  for (int k = 0; k < ncurves; k++)
+    curve_draw(cells, wide, rows, &c[k], &b);
+  for (int r = 0; r < rows; r++) {
+    double y = b.y1 + (b.y0 - b.y1) * r / (rows - 1);
+    if (r % 4 == 0 || r == rows - 1)
+      fprintf(to, "%9.4g \xe2\x94\xa4", y);
+    else
+      fprintf(to, "%9s \xe2\x94\x82", "");
+    for (int i = 0; i < wide; i++) {
+      unsigned v = 0x2800u + cells[r * wide + i];
+      fprintf(to, "%c%c%c", (int)(0xe0 | v >> 12), (int)(0x80 | (v >> 6 & 63)), (int)(0x80 | (v & 63)));
+    }
+    fputc('\n', to);
+  }
+  fprintf(to, "%9s \xe2\x94\x94", "");
+  for (int i = 0; i < wide; i++)
+    fputs("\xe2\x94\x80", to);
+  fprintf(to, "\n%10s %-*.6g%*.6g\n", "", wide / 2, b.x0, wide - wide / 2, b.x1);
+  free(cells);
+}
+
+bool cli_plot_svg(const char *path, const char *title, const CliCurve *c, int ncurves) {
+  static const char *const colours[] = {"#1f77b4", "#d62728", "#2ca02c", "#9467bd"};
+
+  enum { WIDE = 720, HIGH = 360, LEFT = 70, TOP = 30, RIGHT = 20, BOTTOM = 40 };
+
+  Bounds b = bounds_of(c, ncurves);
+  FILE *f = fopen(path, "w");
+  if (!f) return false;
+  fprintf(f,
+          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+          "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<text x=\"%d\" "
+          "y=\"18\">%s</text>\n",
+          WIDE, HIGH, LEFT, title);
+  double w = WIDE - LEFT - RIGHT, h = HIGH - TOP - BOTTOM;
+  for (int i = 0; i <= 4; i++) {
+    double y = TOP + h * i / 4, x = LEFT + w * i / 4;
+    fprintf(
+        f,
+        "<path d=\"M%d %.1fh%.1f\" stroke=\"#ddd\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>"
+        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%.6g</text>\n",
+        LEFT, y, w, LEFT - 6, y + 4, b.y1 + (b.y0 - b.y1) * i / 4, x, HIGH - BOTTOM + 18,
+        b.x0 + (b.x1 - b.x0) * i / 4);
+  }
+  for (int k = 0; k < ncurves; k++) {
+    const char *colour = colours[k % 4];
+    fprintf(f, "<polyline fill=\"none\" stroke=\"%s\" points=\"", colour);
+    for (int i = 0; i < c[k].n; i++)
+      if (isfinite(c[k].x[i]) && isfinite(c[k].y[i]))
+        fprintf(f, "%.1f,%.1f ", LEFT + (c[k].x[i] - b.x0) / (b.x1 - b.x0) * w,
+                TOP + (b.y1 - c[k].y[i]) / (b.y1 - b.y0) * h);
+    fprintf(f, "\"/>\n<text x=\"%d\" y=\"%d\" fill=\"%s\" text-anchor=\"end\">%s</text>\n", WIDE - RIGHT - 6,
+            TOP + 16 * (k + 1), colour, c[k].name);
+  }
+  fputs("</svg>\n", f);
+  bool ok = !ferror(f);
+  return !fclose(f) && ok;
+}

@@ -1,0 +1,64 @@
+/* text.c: numbers, files and messages, for every command. */
+#define _POSIX_C_SOURCE 200809L
+#include "cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out) {
+  char *end;
+  errno = 0;
+  long long v = strtoll(text, &end, 10);
+  if (end == text || *end || errno || v < lo || v > hi) return false;
+  *out = v;
+  return true;
+}
+
+int cli_refuse(int code, const char *what, const char *form, ...) {
+  va_list ap;
+  va_start(ap, form);
+  fprintf(stderr, "tg %s: ", what);
+  vfprintf(stderr, form, ap);
+  fputc('\n', stderr);
+  va_end(ap);
+  return code;
+}
+
+int cli_fail(const TgContext *ctx, const char *what) {
+  return cli_refuse(CLI_FAILED, what, "%s: %s", tg_status_name(tg_error(ctx)), tg_errmsg(ctx));
+}
+
+char *cli_read(FILE *f) {
+  size_t n = 0, cap = 1 << 16;
+  char *text = malloc(cap), *more;
+  while (text) {
+    n += fread(text + n, 1, cap - n - 1, f);
+    if (n + 1 < cap) break;
+    if (!(more = realloc(text, cap *= 2))) {
+      free(text);
+      return NULL;
+    }
+    text = more;
+  }
+  if (text && ferror(f)) {
+    free(text);
+    return NULL;
+  }
+  if (text) text[n] = 0;
+  return text;
+}
+
+double cli_now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+bool cli_named(const char *name, char **argument, int n) {
+  bool any = n == 0;
+  for (int i = 0; i < n; i++)
+    any = any || !strcmp(argument[i], name);
+  return any;
+}

@@ -1,0 +1,561 @@
+/* train.c: `tg train`: a network learns from a folder of data. In: a task of train_tasks.c. Out: a line that
+ * tells how far it is, a line per epoch, the weights. Everything a step depends on is the weights, the
+ * optimiser's state and the number of the step; a checkpoint has these, so a run that was interrupted goes on
+ * to the bits that it would have had. */
+#define _DEFAULT_SOURCE
+#include "train.h"
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct Run {
+  const Task *task;
+  TrainOptions o;
+  TgContext *ctx;
+  TrainData data;
+  void *model;
+  TgOptim *optim[2], *both; /* matrices, whose weights decay, and the rest */
+  TgLR *rate;
+  TgJit *step, *test;
+  Loader *loader;
+  uint32_t *order, *random; /* of the epoch */
+  int64_t steps, per_epoch, at;
+  double loss, metric, *losses, *metrics; /* running mean; last test; of each step; of each epoch */
+  int64_t nlosses, nmetrics;
+  double began, flops;
+  FILE *log;
+  CliProgress progress;
+  char checkpoint[4096];
+} Run;
+
+enum { TEST_BATCH = 200, TEXT_BATCH = 64 };
+
+static bool failed(const char *what) { return cli_refuse(0, "train", "%s", what); }
+
+static bool failed_path(const char *path) {
+  return cli_refuse(0, "train", "%s: %s", path, errno ? strerror(errno) : "cannot be written");
+}
+
+/* ---- the graphs */
+static TgTensor *loss_of(const Run *r, TgTensor *x, TgTensor *y) {
+  return tg_sparse_cross_entropy(r->task->run(r->model, x), y);
+}
+
+static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                           void *user) {
+  Run *r = user;
+  (void)ctx, (void)nin, (void)nout;
+  out[0] = loss_of(r, in[0], in[1]);
+  TgStatus s = tg_backward(out[0]);
+  return s ? s : tg_optim_step(r->both);
+}
+
+/* f32 (b): whether an answer is right, or the mean loss of a piece of text. */
+static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                           void *user) {
+  Run *r = user;
+  (void)nin, (void)nout;
+  TgTensor *y = r->task->run(r->model, in[0]);
+  if (r->task->is_text)
+    out[0] = tg_mean(tg_sparse_cross_entropy(y, in[1], .reduction = TG_NONE), .axis = TG_AXES(1));
+  else
+    out[0] = tg_float(tg_eq(tg_argmax(y, .axis = TG_AXES(-1)), in[1]));
+  return out[0] ? TG_OK : tg_error(ctx);
+}
+
+static TgTensor *batch_of(const Run *r, const void *data, bool is_x, int64_t n) {
+  const TrainData *d = &r->data;
+  int64_t dims[4] = {n};
+  int nd = is_x ? d->x_ndim : d->y_ndim;
+  for (int i = 0; i < nd; i++)
+    dims[i + 1] = is_x ? d->x_dims[i] : d->y_dims[i];
+  return tg_from(r->ctx, data, is_x ? d->x_dtype : TG_I32, nd + 1, dims);
+}
+
+static bool step_run(Run *r, const void *x, const void *y, double *loss) {
+  bool ok = false;
+  TG_SCOPE(r->ctx) {
+    TgTensor *in[2] = {batch_of(r, x, true, r->o.batch), batch_of(r, y, false, r->o.batch)}, *out = NULL;
+    ok = in[0] && in[1] && !tg_jit_run(r->step, in, 2, &out, 1);
+    if (ok) *loss = tg_item_f64(out);
+    ok = ok && !tg_error(r->ctx);
+  }
+  return ok;
+}
+
+/* ---- tests: accuracy, or the mean loss */
+static bool evaluate(Run *r, int64_t *right) {
+  const TrainData *d = &r->data;
+  int64_t batch = r->task->is_text ? TEXT_BATCH : TEST_BATCH;
+  size_t x_size = (size_t)d->x_numel * 4, y_size = (size_t)d->y_numel * 4;
+  unsigned char *x = calloc((size_t)batch, x_size), *y = calloc((size_t)batch, y_size);
+  double sum = 0;
+  bool ok = (x && y) || failed("out of memory");
+  tg_set_training(r->ctx, false);
+  for (int64_t at = 0; ok && at < d->ntest; at += batch) {
+    double each[TEST_BATCH];
+    for (int64_t k = 0; k < batch; k++)
+      r->task->fill_test(d, at + k < d->ntest ? at + k : 0, 0, x + (size_t)k * x_size,
+                         y + (size_t)k * y_size);
+    TG_SCOPE(r->ctx) {
+      TgTensor *in[2] = {batch_of(r, x, true, batch), batch_of(r, y, false, batch)}, *out = NULL;
+      ok = in[0] && in[1] && !tg_jit_run(r->test, in, 2, &out, 1) && !tg_read_f64(out, each, (size_t)batch);
+    }
+    for (int64_t k = 0; ok && k < batch && at + k < d->ntest; k++)
+      sum += each[k];
+  }
+  tg_set_training(r->ctx, true);
+  free(x), free(y);
+  *right = (int64_t)(sum + 0.5);
+  r->metric = sum / (double)d->ntest;
+  return ok;
+}
+
+/* ---- the order of an epoch: random words of our stream, sorted; a word more for each item moves it */
+typedef struct Draw {
+  uint32_t word, item;
+} Draw;
+
+static int by_word(const void *a, const void *b) {
+  const Draw *x = a, *y = b;
+  if (x->word != y->word) return x->word < y->word ? -1 : 1;
+  return x->item < y->item ? -1 : 1;
+}
+
+static bool epoch_begin(Run *r, int64_t epoch, int64_t first) {
+  int64_t n = r->data.ntrain;
+  Draw *draw = malloc((size_t)n * sizeof *draw);
+  uint32_t *words = malloc((size_t)n * 2 * sizeof *words), key[2] = {(uint32_t)r->o.seed, 0x7472u},
+           counter[2] = {0, (uint32_t)epoch};
+  bool ok = draw && words;
+  TG_SCOPE(r->ctx) {
+    TgTensor *bits = tg_random_bits(tg_from(r->ctx, key, TG_U32, TG_SHAPE(2)),
+                                    tg_from(r->ctx, counter, TG_U32, TG_SHAPE(2)), 2 * n);
+    ok = ok && !tg_read(bits, words, (size_t)n * 2 * sizeof *words);
+  }
+  for (int64_t i = 0; ok && i < n; i++)
+    draw[i] = (Draw){words[i], (uint32_t)i};
+  if (ok) qsort(draw, (size_t)n, sizeof *draw, by_word);
+  for (int64_t i = 0; ok && i < n; i++)
+    r->order[i] = draw[i].item, r->random[i] = words[n + i];
+  free(draw), free(words);
+  if (ok) loader_begin(r->loader, r->order, r->random, r->per_epoch * r->o.batch, first);
+  return ok;
+}
+
+/* ---- files */
+static TgState *state_of(Run *r, bool whole, const char *prefix) {
+  TgState *s = tg_state_new(r->ctx);
+  TgStatus status = s ? tg_module_state(r->task->module, r->model, s, prefix) : TG_ERR_NOMEM;
+  if (!status && whole) status = tg_optim_state(r->both, s, "optim");
+  if (!status && whole) status = tg_lr_state(r->rate, s, "lr");
+  if (!status) return s;
+  tg_state_free(s);
+  return NULL;
+}
+
+static bool save(Run *r, const char *path, bool whole) {
+  char step[32], steps[32], batch[32], seed[32], layers[32], width[32], context[32], loss[32], rate[32],
+      decay[32];
+  snprintf(step, sizeof step, "%lld", (long long)r->at),
+      snprintf(steps, sizeof steps, "%lld", (long long)r->steps);
+  snprintf(batch, sizeof batch, "%lld", (long long)r->o.batch),
+      snprintf(seed, sizeof seed, "%lld", (long long)r->o.seed);
+  snprintf(layers, sizeof layers, "%lld", (long long)r->o.layers);
+  snprintf(width, sizeof width, "%lld", (long long)r->o.width);
+  snprintf(context, sizeof context, "%lld", (long long)r->o.context);
+  snprintf(loss, sizeof loss, "%.17g", r->loss), snprintf(rate, sizeof rate, "%.17g", r->o.lr);
+  snprintf(decay, sizeof decay, "%.17g", r->o.decay);
+  const char *about[] = {"format", "pt",    "task",    r->task->name, "step", step,     "steps",
+                         steps,    "batch", batch,     "seed",        seed,   "layers", layers,
+                         "width",  width,   "context", context,       "loss", loss,     "lr",
+                         rate,     "decay", decay,     NULL};
+  TgState *s = state_of(r, whole, whole ? "model" : NULL);
+  bool ok = s && !tg_safe_save(s, path, .metadata = about);
+  tg_state_free(s);
+  return ok;
+}
+
+/* Names as the file has them: torch's wrapper for several devices calls everything module. something. */
+static bool weights_load(Run *r, const char *path) {
+  TgState *file = tg_state_from_file(r->ctx, path);
+  const char *name = "", *prefix = NULL;
+  for (size_t i = 0; file && tg_state_at(file, i, &name) && !prefix; i++)
+    for (const char *known[] = {"module.", "state_dict.module.", "state_dict.", "model.", NULL}, **k = known;
+         *k; k++)
+      if (!prefix && !strncmp(name, *k, strlen(*k))) prefix = *k;
+  char cut[64] = "";
+  if (prefix) snprintf(cut, sizeof cut, "%.*s", (int)strlen(prefix) - 1, prefix);
+  TgState *model = file ? state_of(r, false, cut) : NULL;
+  bool ok = model && !tg_load_state(model, file, .more = true);
+  tg_state_free(model), tg_state_free(file);
+  return ok;
+}
+
+static bool number_of(const TgValue *meta, const char *key, double *out) {
+  const char *text = tg_value_string(tg_value_get(meta, key), NULL);
+  char *end = NULL;
+  if (text) *out = strtod(text, &end);
+  return text && end != text && !*end;
+}
+
+/* What the checkpoint was made with stands in its header; it decides, whatever is asked for now. */
+static bool resume_options(Run *r) {
+  TgValue *head = NULL;
+  bool ok = false;
+  double step, v;
+  TG_SCOPE(r->ctx) {
+    head = tg_safe_load_metadata(tg_from_file(r->ctx, r->checkpoint, TG_U8, TG_SHAPE(-1)), NULL);
+    const TgValue *meta = tg_value_get(head, "__metadata__");
+    const char *task = tg_value_string(tg_value_get(meta, "task"), NULL);
+    ok = task && !strcmp(task, r->task->name) && number_of(meta, "step", &step) && step >= 0;
+    if (ok) r->at = (int64_t)step;
+
+    struct {
+      const char *key;
+      int64_t *to;
+    } whole[] = {{"steps", &r->o.steps},   {"batch", &r->o.batch}, {"seed", &r->o.seed},
+                 {"layers", &r->o.layers}, {"width", &r->o.width}, {"context", &r->o.context}};
+
+    for (size_t i = 0; ok && i < sizeof whole / sizeof *whole; i++)
+      if ((ok = number_of(meta, whole[i].key, &v) && v >= 0 && v < 1e15)) *whole[i].to = (int64_t)v;
+    ok = ok && number_of(meta, "lr", &r->o.lr) && number_of(meta, "decay", &r->o.decay) &&
+         number_of(meta, "loss", &r->loss) && r->o.batch > 0;
+    tg_value_free(head);
+  }
+  if (tg_error(r->ctx)) return false;
+  return ok || cli_refuse(0, "train", "%s is no checkpoint of %s", r->checkpoint, r->task->name);
+}
+
+static bool resume_state(Run *r) {
+  TgState *s = state_of(r, true, "model"), *file = s ? tg_safe_load_file(r->ctx, r->checkpoint) : NULL;
+  bool ok = file && !tg_load_state(s, file) && !tg_lr_resume(r->rate);
+  tg_state_free(s), tg_state_free(file);
+  return ok;
+}
+
+/* ---- setting up */
+static void option_defaults(TrainOptions *o, const TrainOptions *otherwise) {
+#define OPTION(field) o->field = o->field != 0 ? o->field : otherwise->field
+  OPTION(epochs), OPTION(batch), OPTION(lr), OPTION(decay), OPTION(layers), OPTION(width), OPTION(context);
+#undef OPTION
+}
+
+static bool optimiser_new(Run *r) {
+  enum { MOST = 512 };
+
+  TgTensor *all[MOST], *matrices[MOST], *rest[MOST];
+  int n = tg_module_parameters(r->task->module, r->model, all, MOST), nm = 0, nr = 0;
+  if (n > MOST) return failed("too many parameters");
+  for (int i = 0; i < n; i++)
+    if (tg_ndim(all[i]) >= 2)
+      matrices[nm++] = all[i];
+    else
+      rest[nr++] = all[i];
+  double beta2 = r->task->is_text ? 0.99 : 0.999;
+  r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2);
+  r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = -1, .beta2 = beta2);
+  r->both = tg_optim_group(r->ctx, r->optim, 2);
+  int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;
+  r->rate =
+      tg_lr_warmup_cosine(r->both, warm, r->steps ? r->steps : 1, .start = 0.1, .minimum = r->o.lr / 100);
+  return r->rate && !tg_realize_many(all, (size_t)n);
+}
+
+static bool run_new(Run *r, const char *folder) {
+  TgOpenOptions open = {.size = sizeof open, .device = r->o.device, .seed = (uint64_t)r->o.seed};
+  open.threads = (int)r->o.threads;
+  r->ctx = tg_open(&open);
+  if (!r->ctx || tg_error(r->ctx)) return false;
+  if (r->o.resume && !resume_options(r)) return false;
+  option_defaults(&r->o, &r->task->defaults);
+  if (r->task->is_text && r->o.width % 32) return failed("--width must be a multiple of 32");
+  tg_manual_seed(r->ctx, (uint64_t)r->o.seed);
+  const TrainData *d = &r->data;
+  if (!r->task->load(r->task, r->ctx, folder, &r->o, &r->data)) return false;
+  r->per_epoch = d->ntrain / r->o.batch;
+  r->steps = r->o.eval ? 0 : r->o.steps ? r->o.steps : r->o.epochs * r->per_epoch;
+  if (!r->o.eval && r->per_epoch < 1) return failed("a batch is larger than the data");
+  bool ok = false;
+  TG_SCOPE(r->ctx) {
+    r->model = r->task->model_new(r->ctx, d, &r->o);
+    ok = r->model && !tg_error(r->ctx) && optimiser_new(r);
+  }
+  if (!ok) return r->model || failed("out of memory") ? false : false;
+  if (r->o.weights && !weights_load(r, r->o.weights)) return false;
+  if (r->o.resume && !resume_state(r)) return false;
+  r->step = tg_jit(r->ctx, step_graph, r), r->test = tg_jit(r->ctx, test_graph, r);
+  r->order = malloc((size_t)(d->ntrain + 1) * sizeof *r->order);
+  r->random = malloc((size_t)(d->ntrain + 1) * sizeof *r->random);
+  r->losses = malloc((size_t)(r->steps + 1) * sizeof *r->losses);
+  r->metrics = malloc((size_t)(r->steps + 2) * sizeof *r->metrics);
+  r->loader = loader_new((int)r->o.batch, (size_t)d->x_numel * 4, (size_t)d->y_numel * 4, r->task->fill, d);
+  return (r->step && r->test && r->order && r->random && r->losses && r->metrics && r->loader) ||
+         failed("out of memory");
+}
+
+static void run_end(Run *r) {
+  loader_free(r->loader);
+  tg_jit_free(r->step), tg_jit_free(r->test);
+  tg_lr_free(r->rate), tg_optim_free(r->both), tg_optim_free(r->optim[0]), tg_optim_free(r->optim[1]);
+  if (r->model) tg_module_free(r->task->module, r->model);
+  free(r->model), free(r->order), free(r->random), free(r->losses), free(r->metrics);
+  train_data_free(&r->data);
+  if (r->log) fclose(r->log);
+  tg_close(r->ctx);
+}
+
+/* ---- what is shown */
+static void metric_put(const Run *r, char *to, size_t cap) {
+  if (r->task->is_text)
+    snprintf(to, cap, "val loss %.3f", r->metric);
+  else
+    snprintf(to, cap, "test_accuracy %.2f%%", 100 * r->metric);
+}
+
+static void progress(Run *r) {
+  char head[120], metric[64] = "";
+  if (r->nmetrics) metric_put(r, metric, sizeof metric);
+  snprintf(head, sizeof head, "loss %6.3f%s%s", r->loss, *metric ? " " : "", metric);
+  cli_progress(&r->progress, r->at, head, "it");
+}
+
+static void say_begin(const Run *r) {
+  char params[32];
+  const char *about = tg_device_describe(r->ctx);
+  fprintf(stderr, "tg train %s  model %s params  device %s (%.*s)  batch %lld  seed %lld%s\n", r->task->name,
+          cli_count(tg_module_count(r->task->module, r->model), params), tg_default_device(r->ctx),
+          (int)strcspn(about, ",;"), about, (long long)r->o.batch, (long long)r->o.seed,
+          r->o.resume ? "  resumed" : "");
+}
+
+static void say_epoch(Run *r, int64_t epoch, int64_t right) {
+  char metric[64], a[32], b[32];
+  metric_put(r, metric, sizeof metric);
+  cli_progress_clear(&r->progress);
+  double took = cli_now() - r->began;
+  fprintf(stderr, "epoch %lld/%lld  loss %.4f  %s", (long long)epoch,
+          (long long)((r->steps + r->per_epoch - 1) / r->per_epoch), r->loss, metric);
+  if (!r->task->is_text) fprintf(stderr, " (%s/%s)", cli_count(right, a), cli_count(r->data.ntest, b));
+  fprintf(stderr, "  lr %.3g  %.1f s\n", tg_optim_lr(r->both), took);
+  if (r->log)
+    fprintf(r->log,
+            "{\"step\":%lld,\"epoch\":%lld,\"loss\":%.6g,\"test_%s\":%.6g,\"lr\":%.6g,\"seconds\":%.3f}\n",
+            (long long)r->at, (long long)epoch, r->loss, r->task->metric, r->metric, tg_optim_lr(r->both),
+            took);
+}
+
+static void plot(const Run *r) {
+  int64_t n = r->nlosses;
+  double *x = malloc((size_t)(n + 1) * sizeof *x), *epochs = malloc((size_t)(r->nmetrics + 1) * sizeof *x);
+  if (x && epochs && n > 1) {
+    for (int64_t i = 0; i < n; i++)
+      x[i] = (double)(r->at - n + i + 1);
+    for (int64_t i = 0; i < r->nmetrics; i++)
+      epochs[i] = (double)(r->at - n) + (double)(n * (i + 1)) / (double)r->nmetrics;
+    CliCurve curves[2] = {{"train loss", x, r->losses, (int)n},
+                          {"validation loss", epochs, r->metrics, (int)r->nmetrics}};
+    int ncurves = r->task->is_text && r->nmetrics > 1 ? 2 : 1;
+    if (r->o.plot)
+      cli_plot(stdout, curves, ncurves, cli_columns(STDOUT_FILENO) < 100 ? cli_columns(STDOUT_FILENO) : 100,
+               13);
+    if (r->o.svg && !cli_plot_svg(r->o.svg, r->task->name, curves, ncurves)) failed_path(r->o.svg);
+  }
+  free(x), free(epochs);
+}
+
+/* ---- a piece of text: each letter is drawn by the probabilities that the network gives after those before
+ */
+static bool sample(Run *r) {
+  const TrainData *d = &r->data;
+  int64_t context = d->context, n = 0;
+  int32_t *window = calloc((size_t)context, sizeof *window), *y = calloc((size_t)context, sizeof *y);
+  double *logits = malloc((size_t)(context * d->classes + 1) * sizeof *logits);
+  uint64_t random = (uint64_t)r->o.seed * 0x9e3779b97f4a7c15u;
+  bool ok = window && y && logits;
+  window[0] = d->of_byte[(unsigned char)'\n'], n = 1;
+  tg_set_training(r->ctx, false);
+  for (int64_t made = 0; ok && made < r->o.sample; made++) {
+    TG_SCOPE(r->ctx) {
+      TgTensor *out = r->task->run(r->model, tg_from(r->ctx, window, TG_I32, TG_SHAPE(1, context)));
+      ok = !tg_read_f64(out, logits, (size_t)(context * d->classes));
+    }
+    double *last = logits + (n - 1) * d->classes, most = last[0], sum = 0;
+    for (int c = 1; ok && c < d->classes; c++)
+      most = last[c] > most ? last[c] : most;
+    for (int c = 0; ok && c < d->classes; c++)
+      sum += last[c] = exp((last[c] - most) / r->o.temperature);
+    random = random * 6364136223846793005u + 1442695040888963407u;
+    double at = (double)(random >> 11) * 0x1p-53 * sum;
+    int letter = 0;
+    while (ok && letter + 1 < d->classes && (at -= last[letter]) >= 0)
+      letter++;
+    if (n == context) memmove(window, window + 1, (size_t)--n * sizeof *window);
+    window[n++] = letter;
+    if (ok) putchar(d->letters[letter]);
+  }
+  putchar('\n');
+  free(window), free(y), free(logits);
+  return ok || tg_error(r->ctx) || failed("out of memory");
+}
+
+/* ---- the run */
+static bool interrupted(Run *r) {
+  cli_progress_clear(&r->progress);
+  if (!save(r, r->checkpoint, true)) return false;
+  fprintf(stderr, "interrupted at step %lld, checkpoint written to %s; go on with --resume\n",
+          (long long)r->at, r->checkpoint);
+  return true;
+}
+
+static bool one_step(Run *r, const void *x, const void *y) {
+  double loss = NAN;
+  if (!step_run(r, x, y, &loss) || tg_lr_step(r->rate)) return false;
+  r->loss = r->at == 0 ? loss : 0.95 * r->loss + 0.05 * loss;
+  r->losses[r->nlosses++] = loss;
+  r->at++;
+  if (r->log)
+    fprintf(r->log, "{\"step\":%lld,\"loss\":%.9g,\"lr\":%.6g,\"seconds\":%.3f}\n", (long long)r->at, loss,
+            tg_optim_lr(r->both), cli_now() - r->began);
+  if (!isfinite(loss))
+    return cli_refuse(0, "train", "the loss is %g at step %lld: a lower --lr may help", loss,
+                      (long long)r->at);
+  progress(r);
+  return !r->o.every || r->at % r->o.every || save(r, r->checkpoint, true);
+}
+
+/* Whole epochs, from where a checkpoint was; the last may be cut short by --steps. */
+static bool train(Run *r, int64_t *right, bool *stopped) {
+  tg_set_training(r->ctx, true);
+  bool ok = true;
+  *stopped = cli_interrupted();
+  while (ok && !*stopped && r->at < r->steps) {
+    int64_t epoch = r->at / r->per_epoch;
+    const void *x, *y;
+    ok = epoch_begin(r, epoch, r->at % r->per_epoch);
+    while (ok && !*stopped && r->at < r->steps && loader_next(r->loader, &x, &y)) {
+      ok = one_step(r, x, y);
+      *stopped = cli_interrupted() && r->at < r->steps;
+    }
+    if (!ok || *stopped) break;
+    ok = evaluate(r, right);
+    if (ok) r->metrics[r->nmetrics++] = r->metric, say_epoch(r, epoch + 1, *right);
+  }
+  return ok;
+}
+
+static void say_done(const Run *r, int64_t right, double took, const char *out) {
+  char a[32], b[32];
+  double rate = took > 0 ? (double)r->nlosses / took : 0;
+  if (r->steps) printf("done  %lld steps in %.1f s  train loss %.4f  ", (long long)r->nlosses, took, r->loss);
+  if (r->task->is_text)
+    printf("validation loss %.4f", r->metric);
+  else
+    printf("test %.2f %% (%s/%s)", 100 * r->metric, cli_count(right, a), cli_count(r->data.ntest, b));
+  if (r->steps) printf("  %.1f it/s  %.1f GFLOPS", rate, took > 0 ? r->flops / took / 1e9 : 0);
+  FILE *f = out ? fopen(out, "rb") : NULL;
+  if (f && !fseek(f, 0, SEEK_END)) printf("  saved %s (%s)", out, cli_bytes((double)ftell(f), a));
+  if (f) fclose(f);
+  putchar('\n');
+  if (r->o.json)
+    printf("{\"task\":\"%s\",\"device\":\"%s\",\"params\":%lld,\"steps\":%lld,\"seconds\":%.3f,\"train_"
+           "loss\":%.6g,"
+           "\"test_%s\":%.6g,\"test_items\":%lld}\n",
+           r->task->name, tg_default_device(r->ctx), (long long)tg_module_count(r->task->module, r->model),
+           (long long)r->at, took, r->loss, r->task->metric, r->metric, (long long)r->data.ntest);
+}
+
+static int train_all(Run *r, const char *folder) {
+  int64_t right = 0;
+  bool stopped = false;
+  if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
+    return failed_path(r->o.log) ? 0 : CLI_FAILED;
+  if (!run_new(r, folder)) return CLI_FAILED;
+  say_begin(r);
+  r->began = cli_now();
+  cli_progress_begin(&r->progress, r->at, r->steps, false);
+  tg_counters_reset(r->ctx);
+  if (!train(r, &right, &stopped)) return CLI_FAILED;
+  double took = cli_now() - r->began;
+  r->flops = tg_counters(r->ctx).flops;
+  if (stopped) return interrupted(r) ? CLI_INTERRUPTED : CLI_FAILED;
+  if (!r->nmetrics && !evaluate(r, &right)) return CLI_FAILED;
+  if (r->o.out && r->steps && !save(r, r->o.out, false)) return CLI_FAILED;
+  if (r->o.plot || r->o.svg) plot(r);
+  if (r->task->is_text && r->o.sample && !sample(r)) return CLI_FAILED;
+  say_done(r, right, took, r->steps ? r->o.out : NULL);
+  return CLI_OK;
+}
+
+static int run_train(const void *options, char **argument, int n) {
+  char out[64];
+  (void)n;
+  Run r = {.task = task_find(argument[0]), .o = *(const TrainOptions *)options};
+  if (!r.task) {
+    int rc = cli_refuse(CLI_USAGE, "train", "no task '%s'; there are:", argument[0]);
+    for (int i = 0; task_at(i); i++)
+      fprintf(stderr, "  %-8s %s\n", task_at(i)->name, task_at(i)->about);
+    return rc;
+  }
+  snprintf(out, sizeof out, "%s.safetensors", r.task->name);
+  if (!r.o.out) r.o.out = out;
+  if (r.o.checkpoint)
+    snprintf(r.checkpoint, sizeof r.checkpoint, "%s", r.o.checkpoint);
+  else
+    snprintf(r.checkpoint, sizeof r.checkpoint, "%s.checkpoint.safetensors", r.task->name);
+  cli_catch_interrupt();
+  int rc = train_all(&r, argument[1]);
+  cli_progress_clear(&r.progress);
+  if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train");
+  run_end(&r);
+  return rc;
+}
+
+static const TrainOptions defaults = {.seed = 42, .sample = 400, .temperature = 0.8};
+
+static const CliOption options[] = {
+    CLI_WHOLE_OF(TrainOptions, epochs, "epochs", 1, 100000, "times through the data"),
+    CLI_WHOLE_OF(TrainOptions, steps, "steps", 1, 1000000000, "steps, instead of whole epochs"),
+    CLI_WHOLE_OF(TrainOptions, batch, "batch", 1, 65536, "items of a step"),
+    CLI_REAL_OF(TrainOptions, lr, "lr", 1e-9, 100,
+                "the highest learning rate: it rises at first, then falls by a cosine"),
+    CLI_REAL_OF(TrainOptions, decay, "decay", 0, 10, "weight decay of matrices"),
+    CLI_WHOLE_OF(TrainOptions, seed, "seed", 0, INT32_MAX, "of the weights and of the order (42)"),
+    CLI_WHOLE_OF(TrainOptions, layers, "layers", 1, 24, "chargpt: how many blocks (4)"),
+    CLI_WHOLE_OF(TrainOptions, width, "width", 32, 4096, "chargpt: the width, a multiple of 32 (128)"),
+    CLI_WHOLE_OF(TrainOptions, context, "context", 2, 4096, "chargpt: characters that it sees (64)"),
+    CLI_WHOLE_OF(TrainOptions, sample, "sample", 0, 1000000, "chargpt: characters to write at the end (400)"),
+    CLI_REAL_OF(TrainOptions, temperature, "temperature", 0.01, 100, "chargpt: of what it writes (0.8)"),
+    CLI_TEXT_OF(TrainOptions, out, "out", "FILE", "where the weights go (TASK.safetensors)"),
+    CLI_TEXT_OF(TrainOptions, weights, "weights", "FILE", "begin with these: safetensors, torch or gguf"),
+    CLI_FLAG_OF(TrainOptions, eval, "eval",
+                "train nothing: test the weights (of a part of CIFAR-10 all is the test)"),
+    CLI_TEXT_OF(TrainOptions, checkpoint, "checkpoint", "FILE",
+                "where Ctrl-C and --every write (TASK.checkpoint.safetensors)"),
+    CLI_WHOLE_OF(TrainOptions, every, "every", 1, 1000000000, "write a checkpoint every N steps"),
+    CLI_FLAG_OF(TrainOptions, resume, "resume",
+                "go on from the checkpoint, to the bits of a run that was not interrupted"),
+    CLI_TEXT_OF(TrainOptions, log, "log", "FILE", "an object a step and an epoch, one a line"),
+    CLI_FLAG_OF(TrainOptions, plot, "plot", "the loss as a curve at the end"),
+    CLI_TEXT_OF(TrainOptions, svg, "svg", "FILE", "the loss as a curve in SVG"),
+    CLI_TEXT_OF(TrainOptions, device, "device", "NAME", "instead of $TG_DEV"),
+    CLI_WHOLE_OF(TrainOptions, threads, "threads", 1, 4096,
+                 "threads of the CPU; the numbers do not depend on it"),
+    CLI_FLAG_OF(TrainOptions, json, "json", "the result as an object too")};
+
+const CliCommand command_train = {
+    .name = "train",
+    .summary = "train a network on a folder of data",
+    .arguments = "mnist|cifar|chargpt FOLDER",
+    .least = 2,
+    .most = 2,
+    .options = options,
+    .noptions = CLI_COUNT(options),
+    .nbytes = sizeof(TrainOptions),
+    .defaults = &defaults,
+    .run = run_train,
+    .more = "mnist: a convolutional network on the four idx files. cifar: ResNet-20 on the binary batches, "
+            "or on one of "
+            "them. chargpt: a GPT of characters on a text. Ctrl-C writes a checkpoint."};

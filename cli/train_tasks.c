@@ -1,0 +1,430 @@
+/* train_tasks.c: what `tg train` can learn, one table: data from a folder, a network with its table of
+ * fields, and how an item is written into a batch. */
+#include "train.h"
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void train_data_free(TrainData *d) {
+  free(d->train), free(d->test), free(d->train_labels), free(d->test_labels);
+}
+
+/* ---- pictures */
+static uint8_t *bytes_of(TgTensor *t) {
+  size_t n = tg_nbytes(t);
+  uint8_t *p = t ? malloc(n + 1) : NULL;
+  if (p && !tg_read(t, p, n)) return p;
+  free(p);
+  return NULL;
+}
+
+static bool labels_fine(const uint8_t *y, int64_t n, int classes) {
+  for (int64_t i = 0; y && i < n; i++)
+    if (y[i] >= classes) return false;
+  return y != NULL;
+}
+
+static bool pictures_set(TgContext *ctx, TrainData *d, int64_t channels, int64_t size) {
+  d->x_ndim = 3, d->y_ndim = 0, d->x_dtype = TG_F32, d->classes = 10;
+  d->x_dims[0] = channels, d->x_dims[1] = d->x_dims[2] = size;
+  d->x_numel = channels * size * size, d->y_numel = 1;
+  bool ok = d->train && d->test && labels_fine(d->train_labels, d->ntrain, 10) &&
+            labels_fine(d->test_labels, d->ntest, 10);
+  if (!ok && !tg_error(ctx))
+    tg_set_error(ctx, TG_ERR_VALUE, "a label is not one of ten classes, or out of memory");
+  return ok;
+}
+
+static bool mnist_load(const Task *t, TgContext *ctx, const char *folder, const TrainOptions *o,
+                       TrainData *d) {
+  (void)t, (void)o;
+  TgTensor *part[4];
+  TG_SCOPE(ctx) {
+    if (!tg_mnist(ctx, folder, part)) {
+      d->ntrain = tg_len(part[1]), d->ntest = tg_len(part[3]);
+      d->train = bytes_of(part[0]), d->train_labels = bytes_of(part[1]);
+      d->test = bytes_of(part[2]), d->test_labels = bytes_of(part[3]);
+    }
+  }
+  d->mean[0] = 0.1307, d->std[0] = 0.3081;
+  return pictures_set(ctx, d, 1, 28);
+}
+
+enum { CIFAR_PICTURE = 3072, CIFAR_RECORD = CIFAR_PICTURE + 1 };
+
+static void cifar_split(const uint8_t *records, int64_t n, uint8_t **x, uint8_t **y) {
+  *x = malloc((size_t)n * CIFAR_PICTURE + 1), *y = malloc((size_t)n + 1);
+  for (int64_t i = 0; *x && *y && i < n; i++) {
+    (*y)[i] = records[i * CIFAR_RECORD];
+    memcpy(*x + i * CIFAR_PICTURE, records + i * CIFAR_RECORD + 1, CIFAR_PICTURE);
+  }
+}
+
+/* A folder with a part of the set: the first file that begins with data_batch. The last tenth is the test;
+ * all of it where the weights are given and nothing is trained. */
+static bool cifar_part(TgContext *ctx, const char *folder, bool eval, TrainData *d) {
+  char path[4096] = "";
+  DIR *dir = opendir(folder);
+  for (struct dirent *e; dir && !*path && (e = readdir(dir));)
+    if (!strncmp(e->d_name, "data_batch", 10)) snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+  if (dir) closedir(dir);
+  size_t n = strlen(path);
+  if (!n) return false;
+  tg_clear_error(ctx);
+  if (n > 3 && !strcmp(path + n - 3, ".gz")) path[n - 3] = 0;
+  TG_SCOPE(ctx) {
+    TgTensor *file = tg_open_data(ctx, path);
+    int64_t all = file ? tg_numel(file) / CIFAR_RECORD : 0;
+    uint8_t *records = all ? bytes_of(file) : NULL;
+    d->ntest = eval ? all : all / 10, d->ntrain = all - (eval ? 0 : d->ntest);
+    if (records) {
+      cifar_split(records, d->ntrain, &d->train, &d->train_labels);
+      cifar_split(records + (all - d->ntest) * CIFAR_RECORD, d->ntest, &d->test, &d->test_labels);
+    }
+    free(records);
+  }
+  return d->ntest > 0;
+}
+
+static bool cifar_load(const Task *t, TgContext *ctx, const char *folder, const TrainOptions *o,
+                       TrainData *d) {
+  (void)t;
+  static const double mean[3] = {0.485, 0.456, 0.406}, std[3] = {0.229, 0.224, 0.225};
+  TgTensor *part[4];
+  bool whole = false;
+  TG_SCOPE(ctx) {
+    whole = tg_cifar(ctx, folder, part) == TG_OK;
+    if (whole) {
+      d->ntrain = tg_len(part[1]), d->ntest = tg_len(part[3]);
+      d->train = bytes_of(part[0]), d->train_labels = bytes_of(part[1]);
+      d->test = bytes_of(part[2]), d->test_labels = bytes_of(part[3]);
+    }
+  }
+  if (!whole && !cifar_part(ctx, folder, o->eval, d)) return false;
+  memcpy(d->mean, mean, sizeof mean), memcpy(d->std, std, sizeof std);
+  d->shifts = true;
+  return pictures_set(ctx, d, 3, 32);
+}
+
+/* A picture as numbers, moved by dx, dy (what comes in is zero) and mirrored. */
+static void picture_put(const TrainData *d, const uint8_t *p, int dx, int dy, bool mirror, float *x) {
+  int size = (int)d->x_dims[1];
+  for (int c = 0; c < (int)d->x_dims[0]; c++) {
+    float scale = (float)(1 / (255 * d->std[c])), less = (float)(d->mean[c] / d->std[c]);
+    for (int i = 0; i < size; i++)
+      for (int j = 0; j < size; j++) {
+        int r = i + dy, k = (mirror ? size - 1 - j : j) + dx;
+        bool inside = r >= 0 && r < size && k >= 0 && k < size;
+        *x++ = inside ? (float)p[(c * size + r) * size + k] * scale - less : 0;
+      }
+  }
+}
+
+static void picture_fill(const void *user, int64_t item, uint32_t random, void *x, void *y) {
+  const TrainData *d = user;
+  int dx = d->shifts ? (int)(random & 0xff) % 9 - 4 : 0,
+      dy = d->shifts ? (int)(random >> 8 & 0xff) % 9 - 4 : 0;
+  picture_put(d, d->train + item * d->x_numel, dx, dy, d->shifts && (random >> 16 & 1), x);
+  *(int32_t *)y = d->train_labels[item];
+}
+
+static void picture_fill_test(const void *user, int64_t item, uint32_t random, void *x, void *y) {
+  const TrainData *d = user;
+  (void)random;
+  picture_put(d, d->test + item * d->x_numel, 0, 0, false, x);
+  *(int32_t *)y = d->test_labels[item];
+}
+
+/* ---- a small convolutional network */
+typedef struct Digits {
+  TgConv2d conv1, conv2;
+  TgLinear fc;
+} Digits;
+
+static const TgModule *digits_module(void) {
+  static const TgField fields[] = {TG_LAYER(Digits, conv1, tg_conv2d_module),
+                                   TG_LAYER(Digits, conv2, tg_conv2d_module),
+                                   TG_LAYER(Digits, fc, tg_linear_module)};
+  static const TgModule m = {"Digits", sizeof(Digits), fields, 3, NULL};
+  return &m;
+}
+
+static void *digits_new(TgContext *ctx, const TrainData *d, const TrainOptions *o) {
+  (void)d, (void)o;
+  Digits *n = calloc(1, sizeof *n);
+  if (n)
+    *n = (Digits){tg_conv2d_new(ctx, 1, 16, 5, true, NULL), tg_conv2d_new(ctx, 16, 32, 3, true, NULL),
+                  tg_linear_new(ctx, 800, 10, true)};
+  return n;
+}
+
+static TgTensor *digits_run(const void *model, TgTensor *x) { /* (b, 1, 28, 28) -> (b, 10) */
+  const Digits *n = model;
+  x = tg_max_pool2d(tg_relu(tg_conv2d_run(&n->conv1, x))); /* (b, 16, 12, 12) */
+  x = tg_max_pool2d(tg_relu(tg_conv2d_run(&n->conv2, x))); /* (b, 32, 5, 5) */
+  return tg_linear_run(&n->fc, tg_flatten(x, 1, -1));
+}
+
+/* ---- ResNet-20 (He et al., arXiv 1512.03385), shortcuts of kind A */
+typedef struct Block {
+  TgConv2d conv1, conv2;
+  TgBatchNorm bn1, bn2;
+} Block;
+
+enum { BLOCKS = 3 };
+
+typedef struct ResNet {
+  TgConv2d conv1;
+  TgBatchNorm bn1;
+  Block layer1[BLOCKS], layer2[BLOCKS], layer3[BLOCKS];
+  TgLinear linear;
+} ResNet;
+
+static const TgModule *block_module(void) {
+  static const TgField fields[] = {
+      TG_LAYER(Block, conv1, tg_conv2d_module), TG_LAYER(Block, bn1, tg_batch_norm_module),
+      TG_LAYER(Block, conv2, tg_conv2d_module), TG_LAYER(Block, bn2, tg_batch_norm_module)};
+  static const TgModule m = {"Block", sizeof(Block), fields, 4, NULL};
+  return &m;
+}
+
+static const TgModule *resnet_module(void) {
+  static const TgField fields[] = {
+      TG_LAYER(ResNet, conv1, tg_conv2d_module), TG_LAYER(ResNet, bn1, tg_batch_norm_module),
+      TG_LAYERS(ResNet, layer1, block_module),   TG_LAYERS(ResNet, layer2, block_module),
+      TG_LAYERS(ResNet, layer3, block_module),   TG_LAYER(ResNet, linear, tg_linear_module)};
+  static const TgModule m = {"ResNet20", sizeof(ResNet), fields, 6, NULL};
+  return &m;
+}
+
+static TgConv2d conv3(TgContext *ctx, int64_t in, int64_t out, int64_t stride) {
+  TgConvOptions o = {.size = sizeof o, .stride = {1, {stride}}, .padding = {1, {1}}};
+  return tg_conv2d_new(ctx, in, out, 3, false, &o);
+}
+
+static void *resnet_new(TgContext *ctx, const TrainData *d, const TrainOptions *o) {
+  (void)o;
+  ResNet *n = calloc(1, sizeof *n);
+  if (!n) return NULL;
+  n->conv1 = conv3(ctx, 3, 16, 1), n->bn1 = tg_batch_norm_new(ctx, 16);
+  Block *layers[3] = {n->layer1, n->layer2, n->layer3};
+  int64_t in = 16;
+  for (int k = 0; k < 3; k++)
+    for (int i = 0; i < BLOCKS; i++) {
+      int64_t out = 16 << k;
+      layers[k][i] =
+          (Block){.conv1 = conv3(ctx, in, out, in == out ? 1 : 2), .conv2 = conv3(ctx, out, out, 1)};
+      layers[k][i].bn1 = tg_batch_norm_new(ctx, out), layers[k][i].bn2 = tg_batch_norm_new(ctx, out);
+      in = out;
+    }
+  n->linear = tg_linear_new(ctx, 64, d->classes, true);
+  return n;
+}
+
+/* Every second pixel, channels filled up with zeros on both sides. */
+static TgTensor *shortcut(TgTensor *x, int64_t out) {
+  int64_t in = tg_dim(x, 1), side = (out - in) / 2;
+  if (in == out) return x;
+  const TgIndex second[] = {TG_ALL, TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, 2), TG_SLICE(TG_OPEN, TG_OPEN, 2)};
+  int64_t pad[4] = {0, side, 0, 0};
+  return tg_pad(tg_getitem(x, second, 4), pad, pad);
+}
+
+static TgTensor *block_run(const Block *b, TgTensor *x) {
+  TgTensor *y = tg_relu(tg_batch_norm_run(&b->bn1, tg_conv2d_run(&b->conv1, x)));
+  y = tg_batch_norm_run(&b->bn2, tg_conv2d_run(&b->conv2, y));
+  return tg_relu(tg_add(y, shortcut(x, tg_dim(b->conv2.weight, 0))));
+}
+
+static TgTensor *resnet_run(const void *model, TgTensor *x) { /* (b, 3, 32, 32) -> (b, classes) */
+  const ResNet *n = model;
+  x = tg_relu(tg_batch_norm_run(&n->bn1, tg_conv2d_run(&n->conv1, x)));
+  for (int i = 0; i < BLOCKS; i++)
+    x = block_run(&n->layer1[i], x);
+  for (int i = 0; i < BLOCKS; i++)
+    x = block_run(&n->layer2[i], x);
+  for (int i = 0; i < BLOCKS; i++)
+    x = block_run(&n->layer3[i], x);
+  return tg_linear_run(&n->linear, tg_mean(x, .axis = TG_AXES(2, 3)));
+}
+
+/* ---- text: a character's number is its place among those that the text has; the last tenth is the test */
+static bool text_load(const Task *t, TgContext *ctx, const char *path, const TrainOptions *o, TrainData *d) {
+  (void)t;
+  char inside[4096];
+  DIR *dir = opendir(path);
+  if (dir) closedir(dir), snprintf(inside, sizeof inside, "%s/input.txt", path), path = inside;
+  FILE *f = fopen(path, "rb");
+  char *text = f ? cli_read(f) : NULL;
+  long n = text ? ftell(f) : 0;
+  if (f) fclose(f);
+  if (!text) {
+    char why[4200];
+    snprintf(why, sizeof why, "%s cannot be read", path);
+    tg_set_error(ctx, TG_ERR_IO, why);
+    return false;
+  }
+  bool has[256] = {false};
+  for (long i = 0; i < n; i++)
+    has[(unsigned char)text[i]] = true;
+  for (int c = 0; c < 256; c++)
+    if (has[c]) d->letters[d->classes] = (uint8_t)c, d->of_byte[c] = (uint8_t)d->classes++;
+  for (long i = 0; i < n; i++)
+    text[i] = (char)d->of_byte[(unsigned char)text[i]];
+  d->train = (uint8_t *)text, d->context = o->context;
+  d->train_bytes = n * 9 / 10, d->test_bytes = n - d->train_bytes;
+  d->ntrain = (d->train_bytes - 1) / o->context - 1, d->ntest = (d->test_bytes - 1) / o->context;
+  d->x_ndim = d->y_ndim = 1, d->x_dtype = TG_I32;
+  d->x_dims[0] = d->y_dims[0] = d->x_numel = d->y_numel = o->context;
+  if (d->ntrain > 0 && d->ntest > 0) return true;
+  tg_set_error(ctx, TG_ERR_VALUE, "the text is too short for its context");
+  return false;
+}
+
+static void text_put(const TrainData *d, const uint8_t *from, void *x, void *y) {
+  for (int64_t i = 0; i < d->context; i++)
+    ((int32_t *)x)[i] = from[i], ((int32_t *)y)[i] = from[i + 1];
+}
+
+/* Windows begin anywhere: each stands in its own part of the text, moved by chance. */
+static void text_fill(const void *user, int64_t item, uint32_t random, void *x, void *y) {
+  const TrainData *d = user;
+  text_put(d, d->train + item * d->context + random % (uint32_t)d->context, x, y);
+}
+
+static void text_fill_test(const void *user, int64_t item, uint32_t random, void *x, void *y) {
+  const TrainData *d = user;
+  (void)random;
+  text_put(d, d->train + d->train_bytes + item * d->context, x, y);
+}
+
+/* ---- a small GPT: layer norms first, one matrix for the embedding and the last layer */
+enum { MAX_LAYERS = 24, HEAD = 32 };
+
+typedef struct GPTBlock {
+  TgLayerNorm ln_1, ln_2;
+  TgLinear c_attn, attn_proj, c_fc, mlp_proj;
+} GPTBlock;
+
+typedef struct GPT {
+  TgEmbedding wte, wpe;
+  GPTBlock h[MAX_LAYERS];
+  TgLayerNorm ln_f;
+  int layers;
+} GPT;
+
+static const TgModule *gpt_block_module(void) {
+#define FIELD(name, field, fn)                                                                               \
+  { name, TG_FIELD_MODULE, offsetof(GPTBlock, field), fn, 0 }
+  static const TgField fields[] = {
+      FIELD("ln_1", ln_1, tg_layer_norm_module),         FIELD("attn.c_attn", c_attn, tg_linear_module),
+      FIELD("attn.c_proj", attn_proj, tg_linear_module), FIELD("ln_2", ln_2, tg_layer_norm_module),
+      FIELD("mlp.c_fc", c_fc, tg_linear_module),         FIELD("mlp.c_proj", mlp_proj, tg_linear_module)};
+#undef FIELD
+  static const TgModule m = {"GPTBlock", sizeof(GPTBlock), fields, 6, NULL};
+  return &m;
+}
+
+static const TgModule *gpt_module(void) {
+  static const TgField fields[] = {
+      TG_LAYER(GPT, wte, tg_embedding_module), TG_LAYER(GPT, wpe, tg_embedding_module),
+      TG_LAYERS(GPT, h, gpt_block_module), TG_LAYER(GPT, ln_f, tg_layer_norm_module)};
+  static const TgModule m = {"GPT", sizeof(GPT), fields, 4, NULL};
+  return &m;
+}
+
+/* Normal initial values; those that add to the residual stream are smaller the deeper the network. */
+static TgLinear gpt_linear(TgContext *ctx, int64_t in, int64_t out, double deviation) {
+  TgLinear l = tg_linear_new(ctx, in, out, true);
+  tg_assign(l.weight, tg_normal(ctx, TG_SHAPE(out, in), 0, deviation));
+  tg_assign(l.bias, tg_zeros(ctx, TG_SHAPE(out)));
+  return l;
+}
+
+static void *gpt_new(TgContext *ctx, const TrainData *d, const TrainOptions *o) {
+  GPT *n = calloc(1, sizeof *n);
+  if (!n) return NULL;
+  int64_t wide = o->width;
+  double small = 0.02 * sqrt(0.5 / (double)o->layers);
+  n->layers = (int)o->layers;
+  n->wte = tg_embedding_new(ctx, d->classes, wide), n->wpe = tg_embedding_new(ctx, o->context, wide);
+  tg_assign(n->wte.weight, tg_normal(ctx, TG_SHAPE(d->classes, wide), 0, 0.02));
+  tg_assign(n->wpe.weight, tg_normal(ctx, TG_SHAPE(o->context, wide), 0, 0.02));
+  for (int i = 0; i < n->layers; i++) {
+    n->h[i] = (GPTBlock){.ln_1 = tg_layer_norm_new(ctx, TG_SHAPE(wide)),
+                         .ln_2 = tg_layer_norm_new(ctx, TG_SHAPE(wide))};
+    n->h[i].c_attn = gpt_linear(ctx, wide, 3 * wide, 0.02),
+    n->h[i].attn_proj = gpt_linear(ctx, wide, wide, small);
+    n->h[i].c_fc = gpt_linear(ctx, wide, 4 * wide, 0.02),
+    n->h[i].mlp_proj = gpt_linear(ctx, 4 * wide, wide, small);
+  }
+  n->ln_f = tg_layer_norm_new(ctx, TG_SHAPE(wide));
+  return n;
+}
+
+static TgTensor *attention_run(const GPTBlock *b, TgTensor *x) { /* (b, t, c) */
+  int64_t batch = tg_dim(x, 0), time = tg_dim(x, 1), wide = tg_dim(x, 2), heads = wide / HEAD;
+  TgTensor *part[3], *all = tg_linear_run(&b->c_attn, x);
+  if (!all || tg_chunk(all, -1, 3, part, 3) != 3) return NULL;
+  for (int i = 0; i < 3; i++) /* (b, heads, t, HEAD) */
+    part[i] = tg_transpose(tg_reshape(part[i], TG_SHAPE(batch, time, heads, HEAD)), 1, 2);
+  TgTensor *y = tg_scaled_dot_product_attention(part[0], part[1], part[2], .causal = true);
+  return tg_linear_run(&b->attn_proj, tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(batch, time, wide)));
+}
+
+static TgTensor *gpt_run(const void *model, TgTensor *x) { /* i32 (b, t) -> (b, t, letters) */
+  const GPT *n = model;
+  TgTensor *h = tg_add(tg_embedding_run(&n->wte, x), tg_slice(n->wpe.weight, 0, 0, tg_dim(x, 1)));
+  for (int i = 0; i < n->layers; i++) {
+    const GPTBlock *b = &n->h[i];
+    h = tg_add(h, attention_run(b, tg_layer_norm_run(&b->ln_1, h)));
+    TgTensor *m = tg_gelu(tg_linear_run(&b->c_fc, tg_layer_norm_run(&b->ln_2, h)));
+    h = tg_add(h, tg_linear_run(&b->mlp_proj, m));
+  }
+  return tg_linear(tg_layer_norm_run(&n->ln_f, h), n->wte.weight, NULL);
+}
+
+/* ---- the table */
+static const Task tasks[] = {
+    {.name = "mnist",
+     .about = "a convolutional network on the digits of MNIST: FOLDER has the four idx files, gz or not",
+     .defaults = {.epochs = 5, .batch = 128, .lr = 4e-3, .decay = 1e-2},
+     .load = mnist_load,
+     .fill = picture_fill,
+     .fill_test = picture_fill_test,
+     .model_new = digits_new,
+     .module = digits_module,
+     .run = digits_run,
+     .metric = "accuracy"},
+    {.name = "cifar",
+     .about = "ResNet-20 on CIFAR-10: FOLDER has the binary batches, gz or not, or one of them",
+     .defaults = {.epochs = 30, .batch = 128, .lr = 5e-3, .decay = 5e-2},
+     .load = cifar_load,
+     .fill = picture_fill,
+     .fill_test = picture_fill_test,
+     .model_new = resnet_new,
+     .module = resnet_module,
+     .run = resnet_run,
+     .metric = "accuracy"},
+    {.name = "chargpt",
+     .about = "a GPT of characters on a text: FOLDER is a file, or has input.txt",
+     .defaults =
+         {.epochs = 6, .batch = 32, .lr = 3e-3, .decay = 0.1, .layers = 4, .width = 128, .context = 64},
+     .load = text_load,
+     .fill = text_fill,
+     .fill_test = text_fill_test,
+     .model_new = gpt_new,
+     .module = gpt_module,
+     .run = gpt_run,
+     .is_text = true,
+     .metric = "loss"},
+};
+
+const Task *task_at(int i) { return i >= 0 && i < (int)(sizeof tasks / sizeof *tasks) ? &tasks[i] : NULL; }
+
+const Task *task_find(const char *name) {
+  for (int i = 0; task_at(i); i++)
+    if (!strcmp(task_at(i)->name, name)) return task_at(i);
+  return NULL;
+}

@@ -1,0 +1,202 @@
+/* onnx_attention.c: attention and rotary positions of opset 23 and 24, losses, and what decoders of language
+ * models need. In: an OnnxCall. Out: lazy tensors. */
+#include "onnx_private.h"
+#include <math.h>
+
+static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
+
+static TgTensor *input(const OnnxCall *c, int i) { return i < c->nin ? c->in[i] : NULL; }
+
+/* (b, s, heads d) -> (b, heads, s, d); what has four axes is that already */
+static TgTensor *by_heads(OnnxCall *c, TgTensor *x, int64_t heads) {
+  if (tg_ndim(x) == 4) return x;
+  if (tg_ndim(x) != 3 || heads < 1 || tg_dim(x, 2) % heads)
+    return call_fail(c, TG_ERR_SHAPE, "%d axes, %lld heads", tg_ndim(x), (long long)heads);
+  return tg_transpose(tg_reshape(x, TG_SHAPE(tg_dim(x, 0), tg_dim(x, 1), heads, tg_dim(x, 2) / heads)), 1, 2);
+}
+
+static TgTensor *repeated(TgTensor *x, int64_t heads) { /* each head of keys serves several of queries */
+  return tg_dim(x, 1) == heads ? x : tg_repeat_interleave(x, heads / tg_dim(x, 1), 1);
+}
+
+/* Which keys a query may see, (.., q, k) bool, or NULL: the causal order, and what lies past the end of each
+ * sequence's keys. offset: how many keys stand before the first query. */
+static TgTensor *seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor *lens, bool causal) {
+  TgTensor *key = tg_reshape(tg_arange(c->ctx, 0, (double)nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, nk));
+  TgTensor *fits = lens ? tg_lt(key, tg_reshape(tg_long(lens), TG_SHAPE(-1, 1, 1, 1))) : NULL;
+  if (!causal) return fits;
+  TgTensor *query = tg_reshape(tg_arange(c->ctx, 0, (double)nq, .dtype = TG_I64), TG_SHAPE(1, 1, nq, 1));
+  TgTensor *last =
+      lens ? tg_add(query, tg_sub_scalar(tg_reshape(tg_long(lens), TG_SHAPE(-1, 1, 1, 1)), (double)nq))
+           : tg_add_scalar(query, (double)past);
+  TgTensor *order = tg_le(key, last);
+  return fits ? tg_bitand(fits, order) : order;
+}
+
+/* A mask of fewer keys than there are hides the rest. */
+static TgTensor *mask_of(TgTensor *mask, int64_t nk) {
+  int64_t lo[TG_MAX_RANK] = {0}, hi[TG_MAX_RANK] = {0}, short_of = nk - tg_dim(mask, -1);
+  if (short_of <= 0) return mask;
+  hi[tg_ndim(mask) - 1] = short_of;
+  return tg_dtype(mask) == TG_BOOL ? tg_pad(mask, lo, hi) : tg_pad_value(mask, lo, hi, -INFINITY);
+}
+
+typedef struct Heads {
+  TgTensor *q, *k, *v;
+  int64_t nq, nk, past, heads;
+} Heads;
+
+static bool heads_of(OnnxCall *c, Heads *h) {
+  int64_t nq = attr_i(c, "q_num_heads", 0), nk = attr_i(c, "kv_num_heads", 0);
+  h->q = by_heads(c, c->in[0], nq), h->k = by_heads(c, c->in[1], nk), h->v = by_heads(c, c->in[2], nk);
+  if (!h->q || !h->k || !h->v) return false;
+  TgTensor *past_k = input(c, 4), *past_v = input(c, 5);
+  if (past_k && past_v) {
+    h->past = tg_dim(past_k, 2);
+    h->k = tg_cat((TgTensor *[]){past_k, h->k}, 2, 2), h->v = tg_cat((TgTensor *[]){past_v, h->v}, 2, 2);
+  }
+  if (c->nout > 1) c->out[1] = h->k;
+  if (c->nout > 2) c->out[2] = h->v;
+  h->heads = tg_dim(h->q, 1);
+  if (!h->k || !h->v || tg_dim(h->k, 1) < 1 || h->heads % tg_dim(h->k, 1) ||
+      tg_dim(h->v, 1) != tg_dim(h->k, 1))
+    return call_fail(c, TG_ERR_SHAPE, "heads of queries, keys and values"), false;
+  h->k = repeated(h->k, h->heads), h->v = repeated(h->v, h->heads);
+  h->nq = tg_dim(h->q, 2), h->nk = tg_dim(h->k, 2);
+  return true;
+}
+
+static TgTensor *op_attention(OnnxCall *c) {
+  Heads h = {0};
+  if (!heads_of(c, &h)) return NULL;
+  TgDType d = tg_dtype(h.q), wide = d == TG_F64 ? TG_F64 : TG_F32;
+  double scale = attr_f(c, "scale", 0), softcap = attr_f(c, "softcap", 0);
+  int64_t mode = attr_i(c, "qk_matmul_output_mode", 0);
+  attr_unused(c, "softmax_precision"); /* f32 at least, whatever is asked for */
+  if (scale == 0) scale = 1 / sqrt((double)(tg_dim(h.q, 3) > 0 ? tg_dim(h.q, 3) : 1));
+  TgTensor *s = tg_mul_scalar(tg_matmul(as(h.q, wide), tg_transpose(as(h.k, wide), 2, 3)), scale), *shown = s;
+  if (softcap > 0) s = tg_mul_scalar(tg_tanh(tg_div_scalar(s, softcap)), softcap);
+  if (mode == 1) shown = s;
+  TgTensor *mask = input(c, 3), *may = seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
+  if (mask) mask = mask_of(mask, h.nk);
+  if (mask && tg_dtype(mask) == TG_BOOL)
+    may = may ? tg_bitand(may, mask) : mask;
+  else if (mask)
+    s = tg_add(s, as(mask, wide));
+  if (may) s = tg_where(may, s, tg_scalar_like(s, -INFINITY));
+  if (mode == 2) shown = s;
+  /* a row that sees nothing is 0 */
+  TgTensor *most = tg_max(s, .axis = TG_AXES(-1), .keepdim = true);
+  TgTensor *none = tg_eq_scalar(most, -INFINITY);
+  TgTensor *e = tg_exp(tg_sub(s, tg_where(none, tg_zeros_like(most), most)));
+  TgTensor *sum = tg_sum(e, .axis = TG_AXES(-1), .keepdim = true);
+  TgTensor *p = tg_div(e, tg_where(none, tg_ones_like(sum), sum));
+  if (mode == 3) shown = p;
+  if (c->nout > 3) c->out[3] = as(shown, d);
+  /* what no query may see has no part in the sum, whatever it is */
+  TgTensor *y = as(tg_matmul(p, as(h.v, wide)), d);
+  if (tg_ndim(c->in[0]) == 4) return y;
+  return tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_dim(y, 0), h.nq, h.heads * tg_dim(y, 3)));
+}
+
+/* ---- rotary positions: pairs of a head's numbers turned by an angle that its position gives */
+static TgTensor *op_rotary(OnnxCall *c) {
+  TgTensor *x = c->in[0], *cosines = c->in[1], *sines = c->in[2], *at = input(c, 3);
+  bool inner = attr_i(c, "interleaved", 0);
+  TgTensor *h = by_heads(c, x, attr_i(c, "num_heads", 0));
+  if (!h) return NULL;
+  int64_t batch = tg_dim(h, 0), heads = tg_dim(h, 1), seq = tg_dim(h, 2), size = tg_dim(h, 3);
+  int64_t turned = attr_i(c, "rotary_embedding_dim", 0), half;
+  turned = turned ? turned : size, half = turned / 2;
+  if (turned < 2 || turned > size || turned % 2)
+    return call_fail(c, TG_ERR_SHAPE, "%lld turned numbers", (long long)turned);
+  if (at) cosines = tg_take(cosines, at), sines = tg_take(sines, at);
+  if (tg_ndim(cosines) != 3 || tg_dim(cosines, 1) != seq || tg_dim(cosines, 2) != half)
+    return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
+  cosines = tg_unsqueeze(cosines, 1), sines = tg_unsqueeze(sines, 1);
+  TgTensor *part = tg_slice(h, 3, 0, turned), *a, *b;
+  if (inner) {
+    TgTensor *pairs = tg_reshape(part, TG_SHAPE(batch, heads, seq, half, 2));
+    a = tg_select(pairs, 4, 0), b = tg_select(pairs, 4, 1);
+  } else
+    a = tg_slice(part, 3, 0, half), b = tg_slice(part, 3, half, turned);
+  TgTensor *turn[2] = {tg_sub(tg_mul(a, cosines), tg_mul(b, sines)),
+                       tg_add(tg_mul(a, sines), tg_mul(b, cosines))};
+  TgTensor *y =
+      inner ? tg_reshape(tg_stack(turn, 2, 4), TG_SHAPE(batch, heads, seq, turned)) : tg_cat(turn, 2, 3);
+  if (turned < size) y = tg_cat((TgTensor *[]){y, tg_slice(h, 3, turned, size)}, 2, 3);
+  return tg_ndim(x) == 4 ? y : tg_reshape(tg_transpose(y, 1, 2), tg_ndim(x), tg_shape(x));
+}
+
+/* ---- losses of (n, classes, ..) and labels (n, ..) */
+static TgTensor *loss_of(OnnxCall *c, TgTensor *logp) {
+  const char *how = attr_s(c, "reduction", "mean");
+  TgTensor *labels = tg_long(c->in[1]), *weight = input(c, 2);
+  const OnnxAttr *ignored = call_attr(c, "ignore_index", ONNX_INT);
+  TgTensor *keep = ignored ? tg_ne_scalar(labels, (double)ignored->i) : NULL;
+  TgTensor *at = keep ? tg_where(keep, labels, tg_zeros_like(labels)) : labels;
+  TgTensor *loss = tg_neg(tg_squeeze(tg_gather(logp, 1, tg_unsqueeze(at, 1)), 1));
+  TgTensor *w = weight ? tg_take(weight, at) : tg_ones_like(loss);
+  if (keep) w = tg_where(keep, w, tg_zeros_like(w));
+  loss = tg_mul(loss, w);
+  if (!strcmp(how, "none")) return loss;
+  if (!strcmp(how, "sum")) return tg_sum(loss);
+  if (strcmp(how, "mean")) return call_fail(c, TG_ERR_VALUE, "reduction %.40s", how);
+  return tg_div(tg_sum(loss), tg_sum(w));
+}
+
+static bool losses_fit(OnnxCall *c) {
+  if (tg_ndim(c->in[0]) >= 2 && tg_ndim(c->in[1]) == tg_ndim(c->in[0]) - 1) return true;
+  return call_fail(c, TG_ERR_SHAPE, "labels of %d axes for %d", tg_ndim(c->in[1]), tg_ndim(c->in[0])), false;
+}
+
+static TgTensor *op_nll(OnnxCall *c) { return losses_fit(c) ? loss_of(c, c->in[0]) : NULL; }
+
+static TgTensor *op_softmax_loss(OnnxCall *c) {
+  if (!losses_fit(c)) return NULL;
+  TgTensor *logp = tg_log_softmax(c->in[0], .axis = TG_AXES(1));
+  if (c->nout > 1) c->out[1] = logp;
+  return loss_of(c, logp);
+}
+
+/* ---- weights of 4 (2, 8) bits in blocks along k, each with a scale and, maybe, a zero point: a (.., k) by
+ * (n, blocks, bytes) -> (.., n). com.microsoft */
+static TgTensor *op_matmul_nbits(OnnxCall *c) {
+  TgTensor *a = c->in[0], *b = c->in[1], *scale = c->in[2], *zero = input(c, 3), *bias = input(c, 5);
+  int64_t k = attr_i(c, "K", 0), n = attr_i(c, "N", 0), bits = attr_i(c, "bits", 4),
+          block = attr_i(c, "block_size", 32);
+  attr_unused(c, "accuracy_level");
+  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || n < 1 || block < 16 || block > 1 << 16 || input(c, 4))
+    return call_fail(c, TG_ERR_VALUE, "K %lld, N %lld, bits %lld, blocks of %lld", (long long)k, (long long)n,
+                     (long long)bits, (long long)block);
+  int64_t blocks = (k + block - 1) / block, per = 8 / bits;
+  if (tg_numel(b) != n * blocks * block / per || tg_numel(scale) != n * blocks)
+    return call_fail(c, TG_ERR_SHAPE, "weights and scales do not fit");
+  TgTensor *part[4];
+  for (int64_t i = 0; i < per; i++)
+    part[i] = tg_bitand_scalar(tg_shr_scalar(b, (int)(i * bits)), (double)((1 << bits) - 1));
+  TgTensor *w =
+      tg_reshape(per > 1 ? tg_stack(part, (int)per, tg_ndim(b)) : part[0], TG_SHAPE(n, blocks, block));
+  TgDType d = tg_dtype(a);
+  scale = tg_reshape(scale, TG_SHAPE(n, blocks, 1));
+  TgTensor *less = NULL;
+  if (zero && tg_dtype(zero) != TG_U8) less = tg_reshape(zero, TG_SHAPE(n, blocks, 1));
+  if (zero && !less) { /* packed as the weights are, each row begins with a byte */
+    TgTensor *z[4], *rows = tg_reshape(zero, TG_SHAPE(n, -1));
+    for (int64_t i = 0; i < per; i++)
+      z[i] = tg_bitand_scalar(tg_shr_scalar(rows, (int)(i * bits)), (double)((1 << bits) - 1));
+    TgTensor *all = per > 1 ? tg_reshape(tg_stack(z, (int)per, 2), TG_SHAPE(n, -1)) : z[0];
+    less = tg_reshape(tg_slice(all, 1, 0, blocks), TG_SHAPE(n, blocks, 1));
+  }
+  w = less ? tg_sub(as(w, d), as(less, d)) : tg_sub_scalar(as(w, d), (double)(1 << (bits - 1)));
+  w = tg_slice(tg_reshape(tg_mul(w, as(scale, d)), TG_SHAPE(n, blocks * block)), 1, 0, k);
+  TgTensor *y = tg_matmul(a, tg_transpose(w, 0, 1));
+  return bias ? tg_add(y, bias) : y;
+}
+
+#define F(name, since, lo, hi, f)                                                                            \
+  { name, since, lo, hi, f, NULL, NULL, NULL }
+const OnnxOp onnx_ops_attention[] = {
+    F("Attention", 23, 3, 7, op_attention),           F("RotaryEmbedding", 23, 3, 4, op_rotary),
+    F("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll), F("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
+    F("MatMulNBits", 1, 3, 6, op_matmul_nbits),       {0}};

@@ -1,0 +1,203 @@
+/* onnx_control.c: operators that run graphs: If, Loop, Scan. In: a node and the values so far. Out: the
+ * values of its outputs. A loop is unrolled: its body is run once for each turn, and its condition, where it
+ * is no constant, is computed and read before the next. */
+#include "onnx_private.h"
+
+enum { MOST_TURNS = 1 << 16 };
+
+/* An error of the node; false. */
+static bool wrong(OnnxRun *r, TgStatus status, const char *what, long long n) {
+  return ctx_fail(r->m->ctx, status, what, n);
+}
+
+static OnnxGraph *body_of(OnnxRun *r, const OnnxNode *n, const char *name) {
+  OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
+  const OnnxAttr *a = call_attr(&c, name, ONNX_GRAPH);
+  if (a && a->g) return a->g;
+  wrong(r, TG_ERR_VALUE, "the graph of the node is missing (%lld)", 0);
+  return NULL;
+}
+
+static OnnxVal *value_in(OnnxRun *r, const OnnxNode *n, int i) {
+  return i < n->nin && n->in[i] && r->vals[n->in[i]].t ? &r->vals[n->in[i]] : NULL;
+}
+
+/* A number, read now. */
+static bool read_now(OnnxRun *r, OnnxVal *v, double *out) {
+  TgContext *where = tg_context(v->t);
+  *out = tg_item_f64(v->t);
+  if (!tg_error(where)) return true;
+  if (where == r->m->ctx) return false;
+  ctx_fail(r->m->ctx, tg_error(where), "%s", tg_errmsg(where));
+  tg_clear_error(where);
+  return false;
+}
+
+static OnnxVal number_of(OnnxRun *r, int64_t v, TgDType d) {
+  TgContext *where = r->m->host ? r->m->host : r->m->ctx;
+  return (OnnxVal){.t = tg_full_i64(where, TG_SCALAR, v, d), .host = r->m->host != NULL};
+}
+
+static bool control_if(OnnxRun *r, const OnnxNode *n) {
+  double v;
+  OnnxVal *cond = value_in(r, n, 0);
+  if (!cond) return wrong(r, TG_ERR_VALUE, "input %lld has no value", 0);
+  if (!read_now(r, cond, &v)) return false;
+  OnnxGraph *g = body_of(r, n, v != 0 ? "then_branch" : "else_branch");
+  if (!g) return false;
+  if ((int)g->nout != n->nout)
+    return wrong(r, TG_ERR_VALUE, "the branch has %lld outputs", (long long)g->nout);
+  if (!graph_run(r, g)) return false;
+  for (int i = 0; i < n->nout; i++)
+    r->vals[n->out[i]] = r->vals[g->out[i].value];
+  return true;
+}
+
+/* ---- what a loop gathers: for each output a row of tensors, one a turn */
+typedef struct Rows {
+  OnnxRun *r;
+  TgTensor **at[64];
+  size_t cap[64];
+  int n, turns;
+} Rows;
+
+static bool rows_add(Rows *rows, int k, OnnxVal *v) {
+  TgTensor *t = val_main(rows->r, v);
+  TgTensor **at =
+      t ? io_grow(rows->r->m->ctx, rows->at[k], (size_t)rows->turns, &rows->cap[k], sizeof *at) : NULL;
+  if (!at) return false;
+  rows->at[k] = at;
+  at[rows->turns] = t;
+  return true;
+}
+
+/* Joined along a new axis, backwards if asked; without any turn what the body says of its shape. */
+static bool rows_join(Rows *rows, int k, int64_t axis, bool backwards, const OnnxIO *said, OnnxVal *out) {
+  TgContext *ctx = rows->r->m->ctx;
+  TgTensor **at = rows->at[k];
+  if (!rows->turns) {
+    int64_t dims[TG_MAX_RANK] = {0};
+    if (said->ndim < 0 || said->ndim + 1 > TG_MAX_RANK)
+      return wrong(rows->r, TG_ERR_SHAPE, "%lld turns, and no shape is told", 0);
+    for (int i = 0; i < said->ndim; i++)
+      dims[i + 1] = said->dims[i] < 0 ? 0 : said->dims[i];
+    *out = (OnnxVal){.t = tg_zeros(ctx, said->ndim + 1, dims, .dtype = said->dtype)};
+    return out->t != NULL;
+  }
+  for (int i = 0; backwards && i < rows->turns / 2; i++) {
+    TgTensor *t = at[i];
+    at[i] = at[rows->turns - 1 - i], at[rows->turns - 1 - i] = t;
+  }
+  int rank = tg_ndim(at[0]) + 1;
+  if (axis < -rank || axis >= rank)
+    return wrong(rows->r, TG_ERR_SHAPE, "axis %lld of what is gathered", (long long)axis);
+  *out = (OnnxVal){.t = tg_stack(at, rows->turns, (int)(axis < 0 ? axis + rank : axis))};
+  return out->t != NULL;
+}
+
+static bool rows_end(Rows *rows, bool ok) {
+  for (int k = 0; k < rows->n; k++)
+    tg_free(rows->r->m->ctx, rows->at[k]);
+  return ok;
+}
+
+/* The first `n` outputs of the body, past `skip` of them, become its inputs of the next turn. */
+static void carry(OnnxRun *r, OnnxGraph *g, size_t in, size_t out, int n) {
+  OnnxVal next[64];
+  for (int i = 0; i < n; i++)
+    next[i] = r->vals[g->out[out + (size_t)i].value];
+  for (int i = 0; i < n; i++)
+    r->vals[g->in[in + (size_t)i].value] = next[i];
+}
+
+static bool control_loop(OnnxRun *r, const OnnxNode *n) {
+  OnnxGraph *g = body_of(r, n, "body");
+  int carried = n->nin - 2;
+  double limit = MOST_TURNS, on = 1;
+  if (!g) return false;
+  Rows rows = {.r = r, .n = n->nout - carried};
+  if (carried < 0 || (int)g->nin != carried + 2 || (int)g->nout != n->nout + 1 || rows.n < 0 || n->nout > 60)
+    return wrong(r, TG_ERR_VALUE, "the body has %lld outputs, which do not fit", (long long)g->nout);
+  OnnxVal *most = value_in(r, n, 0), *cond = value_in(r, n, 1);
+  if ((most && !read_now(r, most, &limit)) || (cond && !read_now(r, cond, &on))) return false;
+  for (int i = 0; i < carried; i++) {
+    OnnxVal *v = value_in(r, n, i + 2);
+    if (!v) return wrong(r, TG_ERR_VALUE, "input %lld has no value", i + 2);
+    r->vals[g->in[i + 2].value] = *v;
+  }
+  bool ok = true;
+  for (; ok && on != 0 && rows.turns < limit; rows.turns++) {
+    if (rows.turns == MOST_TURNS)
+      return rows_end(&rows, wrong(r, TG_ERR_LIMIT, "more than %lld turns", MOST_TURNS));
+    r->vals[g->in[0].value] = number_of(r, rows.turns, TG_I64);
+    r->vals[g->in[1].value] = number_of(r, 1, TG_BOOL);
+    ok = graph_run(r, g) && read_now(r, &r->vals[g->out[0].value], &on);
+    for (int k = 0; ok && k < rows.n; k++)
+      ok = rows_add(&rows, k, &r->vals[g->out[1 + carried + k].value]);
+    if (ok) carry(r, g, 2, 1, carried);
+  }
+  for (int i = 0; ok && i < carried; i++)
+    if (n->out[i]) r->vals[n->out[i]] = r->vals[g->in[i + 2].value];
+  for (int k = 0; ok && k < rows.n; k++)
+    if (n->out[carried + k])
+      ok = rows_join(&rows, k, 0, false, &g->out[1 + carried + k], &r->vals[n->out[carried + k]]);
+  return rows_end(&rows, ok);
+}
+
+/* number k of an attribute that lists one for each input or output; 0 where it is left out */
+static int64_t listed(OnnxRun *r, const OnnxNode *n, const char *name, int k) {
+  OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
+  const OnnxAttr *a = call_attr(&c, name, ONNX_INTS);
+  return a && (size_t)k < a->nints ? a->ints[k] : 0;
+}
+
+static bool control_scan(OnnxRun *r, const OnnxNode *n) {
+  OnnxCall c = {.ctx = r->m->ctx, .run = r, .n = n};
+  OnnxGraph *g = body_of(r, n, "body");
+  int scanned = (int)attr_i(&c, "num_scan_inputs", 0), states = n->nin - scanned;
+  int64_t turns = -1;
+  int axis[64];
+  if (!g) return false;
+  Rows rows = {.r = r, .n = n->nout - states};
+  if (r->m->opset < 9 || scanned < 1 || states < 0 || (int)g->nin != n->nin || (int)g->nout != n->nout ||
+      rows.n < 0 || n->nout > 60 || n->nin > 60)
+    return wrong(r, TG_ERR_VALUE, "the body has %lld inputs, which do not fit", (long long)g->nin);
+  for (int i = 0; i < n->nin; i++) {
+    OnnxVal *v = value_in(r, n, i);
+    if (!v) return wrong(r, TG_ERR_VALUE, "input %lld has no value", i);
+    if (i < states) {
+      r->vals[g->in[i].value] = *v;
+      continue;
+    }
+    int k = i - states;
+    if (!call_axis(&c, listed(r, n, "scan_input_axes", k), tg_ndim(v->t), &axis[k])) return false;
+    if (turns >= 0 && turns != tg_dim(v->t, axis[k]))
+      return wrong(r, TG_ERR_SHAPE, "input %lld has another length", i);
+    turns = tg_dim(v->t, axis[k]);
+  }
+  if (turns > MOST_TURNS) return wrong(r, TG_ERR_LIMIT, "%lld turns", (long long)turns);
+  bool ok = true;
+  for (; ok && rows.turns < turns; rows.turns++) {
+    for (int k = 0; k < scanned; k++) {
+      OnnxVal *v = value_in(r, n, states + k);
+      int64_t at = listed(r, n, "scan_input_directions", k) ? turns - 1 - rows.turns : rows.turns;
+      r->vals[g->in[states + k].value] = (OnnxVal){.t = tg_select(v->t, axis[k], at), .host = v->host};
+    }
+    ok = graph_run(r, g);
+    for (int k = 0; ok && k < rows.n; k++)
+      ok = rows_add(&rows, k, &r->vals[g->out[states + k].value]);
+    if (ok) carry(r, g, 0, 0, states);
+  }
+  for (int i = 0; ok && i < states; i++)
+    if (n->out[i]) r->vals[n->out[i]] = r->vals[g->in[i].value];
+  for (int k = 0; ok && k < rows.n; k++)
+    if (n->out[states + k])
+      ok = rows_join(&rows, k, listed(r, n, "scan_output_axes", k), listed(r, n, "scan_output_directions", k),
+                     &g->out[states + k], &r->vals[n->out[states + k]]);
+  return rows_end(&rows, ok);
+}
+
+#define F(name, since, lo, hi, f)                                                                            \
+  { name, since, lo, hi, NULL, NULL, NULL, f }
+const OnnxOp onnx_ops_control[] = {
+    F("If", 1, 1, 1, control_if), F("Loop", 11, 0, -1, control_loop), F("Scan", 9, 1, -1, control_scan), {0}};

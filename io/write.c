@@ -1,0 +1,62 @@
+/* write.c: files that appear whole: written beside the old one, synced, and renamed, so that whoever reads
+ * the path sees the old file or the new one, whatever happens. */
+#define _GNU_SOURCE
+#include "io_private.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool file_write(NewFile *f, const void *p, size_t n) {
+  for (const char *at = p; n;) {
+    ssize_t k = write(f->fd, at, n);
+    if (k < 0 && errno == EINTR) continue;
+    if (k <= 0) return false;
+    at += k, n -= (size_t)k;
+  }
+  return true;
+}
+
+/* The name of a new file beside path, and the file. */
+static int beside(const char *path, char *name, size_t cap) {
+  for (int i = 0; i < 1000; i++) {
+    if (snprintf(name, cap, "%s.%ld-%d.tmp", path, (long)getpid(), i) >= (int)cap)
+      return errno = ENAMETOOLONG, -1;
+    int fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (fd >= 0 || errno != EEXIST) return fd;
+  }
+  return -1;
+}
+
+static void sync_folder(const char *path) {
+  char dir[4096];
+  const char *slash = strrchr(path, '/');
+  snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - path + 1) : 1, slash ? path : ".");
+  int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd >= 0) fsync(fd), close(fd);
+}
+
+bool file_begin(NewFile *f, const char *path) {
+  f->path = path;
+  f->fd = beside(path, f->name, sizeof f->name);
+  return f->fd >= 0;
+}
+
+bool file_end(NewFile *f, bool ok) {
+  if (f->fd < 0) return false;
+  struct stat old;
+  /* who may read it stays */
+  if (ok && !stat(f->path, &old) && S_ISREG(old.st_mode)) (void)!fchmod(f->fd, old.st_mode & 07777);
+  ok = ok && !fsync(f->fd);
+  ok = !close(f->fd) && ok;
+  ok = ok && !rename(f->name, f->path);
+  int e = errno;
+  if (ok)
+    sync_folder(f->path);
+  else
+    unlink(f->name);
+  errno = e;
+  f->fd = -1;
+  return ok;
+}

@@ -1,0 +1,176 @@
+/* module.c: what follows from the table of a struct of tensors: names in a state dictionary, the list of
+ * parameters, how many they are, freezing, text, release. In: a TgModule and the struct. One walk visits the
+ * tensors, in the order of the table; the rest are visitors. */
+#include "nn_private.h"
+#include "tg_io.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MAX_NAME = 512, MAX_DEPTH = 16 };
+
+/* ---- the walk */
+typedef struct Walk Walk;
+typedef TgStatus (*Visit)(Walk *w, const TgField *f, TgTensor **t);
+
+struct Walk {
+  Visit visit;
+  char name[MAX_NAME]; /* of the tensor that is visited */
+  int depth;
+  void *user;
+};
+
+static TgStatus walk_module(Walk *w, const TgModule *m, char *layer);
+
+/* The name grows by ".name" or ".name.index", and is cut again by who called. */
+static bool name_push(Walk *w, const char *name, int index, bool indexed) {
+  size_t n = strlen(w->name);
+  const char *dot = n ? "." : "";
+  int k = indexed ? snprintf(w->name + n, MAX_NAME - n, "%s%s.%d", dot, name, index)
+                  : snprintf(w->name + n, MAX_NAME - n, "%s%s", dot, name);
+  return k >= 0 && (size_t)k < MAX_NAME - n;
+}
+
+static TgStatus walk_field(Walk *w, const TgField *f, char *layer, int i) {
+  size_t n = strlen(w->name);
+  TgStatus status = TG_OK;
+  const TgModule *inner = f->role == TG_FIELD_MODULE && f->module ? f->module() : NULL;
+  size_t each = inner ? inner->nbytes : sizeof(TgTensor *);
+  char *at = layer + f->offset + (size_t)i * each;
+  if (!name_push(w, f->name, i, f->count > 0))
+    status = TG_ERR_LIMIT;
+  else if (inner)
+    status = walk_module(w, inner, at);
+  else if (f->role != TG_FIELD_MODULE && *(TgTensor **)at)
+    status = w->visit(w, f, (TgTensor **)at);
+  w->name[n] = 0;
+  return status;
+}
+
+static TgStatus walk_module(Walk *w, const TgModule *m, char *layer) {
+  TgStatus status = w->depth < MAX_DEPTH ? TG_OK : TG_ERR_LIMIT;
+  w->depth++;
+  for (int k = 0; k < m->nfields; k++)
+    for (int i = 0; !status && i < (m->fields[k].count > 0 ? m->fields[k].count : 1); i++)
+      status = walk_field(w, &m->fields[k], layer, i);
+  w->depth--;
+  return status;
+}
+
+static TgStatus walk(TgModuleFn module, const void *layer, const char *prefix, Visit visit, void *user) {
+  Walk w = {.visit = visit, .user = user};
+  if (!module || !layer) return TG_ERR_VALUE;
+  if (prefix && snprintf(w.name, sizeof w.name, "%s", prefix) >= (int)sizeof w.name) return TG_ERR_LIMIT;
+  return walk_module(&w, module(), (char *)layer);
+}
+
+/* ---- visitors */
+TgStatus nn_state_put(TgState *s, const char *prefix, const char *name, TgTensor *t) {
+  char full[MAX_NAME];
+  if (!t) return TG_ERR_NOMEM;
+  if (snprintf(full, sizeof full, "%s%s%s", prefix ? prefix : "", prefix && *prefix ? "." : "", name) >=
+      (int)sizeof full)
+    return TG_ERR_LIMIT;
+  return tg_state_put(s, full, t);
+}
+
+static TgStatus visit_state(Walk *w, const TgField *f, TgTensor **t) {
+  (void)f;
+  return tg_state_put(w->user, w->name, *t);
+}
+
+TgStatus tg_module_state(TgModuleFn module, const void *layer, TgState *s, const char *prefix) {
+  return s ? walk(module, layer, prefix, visit_state, s) : TG_ERR_VALUE;
+}
+
+typedef struct List {
+  TgTensor **out;
+  int n, cap;
+} List;
+
+static TgStatus visit_list(Walk *w, const TgField *f, TgTensor **t) {
+  List *l = w->user;
+  if (f->role != TG_FIELD_PARAMETER || !tg_is_parameter(*t)) return TG_OK;
+  if (l->n < l->cap && l->out) l->out[l->n] = *t;
+  l->n++;
+  return TG_OK;
+}
+
+int tg_module_parameters(TgModuleFn module, const void *layer, TgTensor **out, int cap) {
+  List l = {out, 0, cap};
+  return walk(module, layer, NULL, visit_list, &l) ? 0 : l.n;
+}
+
+static TgStatus visit_count(Walk *w, const TgField *f, TgTensor **t) {
+  if (f->role == TG_FIELD_PARAMETER) *(int64_t *)w->user += tg_numel(*t);
+  return TG_OK;
+}
+
+int64_t tg_module_count(TgModuleFn module, const void *layer) {
+  int64_t n = 0;
+  return walk(module, layer, NULL, visit_count, &n) ? 0 : n;
+}
+
+static TgStatus visit_freeze(Walk *w, const TgField *f, TgTensor **t) {
+  if (f->role != TG_FIELD_PARAMETER) return TG_OK;
+  if (*(bool *)w->user) tg_zero_grad(*t);
+  return tg_requires_grad(*t, !*(bool *)w->user) ? TG_OK : tg_error(tg_context(*t));
+}
+
+TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on) {
+  return walk(module, layer, NULL, visit_freeze, &on);
+}
+
+static TgStatus visit_free(Walk *w, const TgField *f, TgTensor **t) {
+  (void)w, (void)f;
+  tg_release(*t);
+  *t = NULL;
+  return TG_OK;
+}
+
+void tg_module_free(TgModuleFn module, void *layer) { walk(module, layer, NULL, visit_free, NULL); }
+
+/* ---- text */
+typedef struct Text {
+  char *to;
+  size_t cap;
+  int n; /* of the whole text */
+} Text;
+
+static bool has_tensors(const TgModule *m, const char *layer, int depth) {
+  for (int k = 0; depth < MAX_DEPTH && k < m->nfields; k++) {
+    const TgField *f = &m->fields[k];
+    const TgModule *inner = f->role == TG_FIELD_MODULE && f->module ? f->module() : NULL;
+    if (inner ? has_tensors(inner, layer + f->offset, depth + 1)
+              : f->role != TG_FIELD_MODULE && *(TgTensor *const *)(layer + f->offset) != NULL)
+      return true;
+  }
+  return m->describe != NULL; /* a norm without weights is a layer all the same */
+}
+
+static void print_module(Text *t, const TgModule *m, const char *layer, int depth) {
+  char between[256] = "";
+  bool inner_lines = false;
+  if (m->describe) m->describe(layer, between, sizeof between);
+  nn_text(t->to, t->cap, &t->n, "%s(%s", m->name, between);
+  for (int k = 0; depth < MAX_DEPTH && k < m->nfields; k++) {
+    const TgField *f = &m->fields[k];
+    const TgModule *inner = f->role == TG_FIELD_MODULE && f->module ? f->module() : NULL;
+    for (int i = 0; inner && i < (f->count > 0 ? f->count : 1); i++) {
+      const char *at = layer + f->offset + (size_t)i * inner->nbytes;
+      if (!has_tensors(inner, at, depth + 1)) continue;
+      nn_text(t->to, t->cap, &t->n, f->count > 0 ? "\n%*s(%s.%d): " : "\n%*s(%s): ", 2 * depth + 2, "",
+              f->name, i);
+      print_module(t, inner, at, depth + 1);
+      inner_lines = true;
+    }
+  }
+  if (inner_lines) nn_text(t->to, t->cap, &t->n, "\n%*s", 2 * depth, "");
+  nn_text(t->to, t->cap, &t->n, ")");
+}
+
+int tg_module_print(TgModuleFn module, const void *layer, char *text, size_t cap) {
+  Text t = {text, text ? cap : 0, 0};
+  if (text && cap) *text = 0;
+  if (module && layer) print_module(&t, module(), layer, 0);
+  return t.n;
+}

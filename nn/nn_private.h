@@ -1,0 +1,22 @@
+/* nn_private.h: what the files of nn/ share. */
+#ifndef TG_NN_PRIVATE_H
+#define TG_NN_PRIVATE_H
+#include "tg_nn.h"
+
+/* name under prefix into s; TG_ERR_NOMEM: t is NULL, TG_ERR_LIMIT: the name is too long */
+TgStatus nn_state_put(TgState *s, const char *prefix, const char *name, TgTensor *t);
+/* f32 () on the device (NULL: the default), kept, in memory of its own. NULL: an error in the context. */
+TgTensor *nn_number(TgContext *ctx, double value, TgDType dtype, const char *device);
+/* value into the memory of a number, at once */
+TgStatus nn_number_set(TgTensor *number, double value);
+/* A step where every new value is `finite ? new : old` and gradients are multiplied by `inverse`; more: n
+ * tensors to compute besides. All may be NULL, 0. */
+TgStatus nn_optim_step(TgOptim *opt, TgTensor *inverse, TgTensor *finite, TgTensor *const *more, int n);
+/* The gradients of an optimiser's parameters, and of those that a group has; as tg_module_parameters. */
+int nn_optim_gradients(const TgOptim *opt, TgTensor **out, int cap);
+TgContext *nn_optim_context(const TgOptim *opt);
+/* Copies options as large as the caller knew them. */
+void nn_options(void *to, size_t size, const void *from);
+/* Appends to text of cap bytes, of which *n are written; *n goes on past cap, as snprintf's result does. */
+__attribute__((format(printf, 4, 5))) void nn_text(char *to, size_t cap, int *n, const char *form, ...);
+#endif

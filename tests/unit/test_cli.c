@@ -1,0 +1,274 @@
+/* test_cli.c: the command `tg` as a user has it: help, exit codes, suggestions, completion, the manual, JSON;
+ * training that is interrupted and goes on. The binary is run as a process; what it wrote is compared. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "tests/json.h"
+
+static char folder[] = "/tmp/tg-cli-XXXXXX";
+static char text[1 << 18];
+static const char *device = "INTERP";
+
+/* Runs a shell line in the folder, its stdout and stderr in text; the exit code. */
+static int run(const char *form, ...) {
+  char line[2000], args[1500];
+  va_list ap;
+  va_start(ap, form);
+  vsnprintf(args, sizeof args, form, ap);
+  va_end(ap);
+  snprintf(line, sizeof line, "cd %s && export XDG_CACHE_HOME=%s TG_DEV=%s; { %s; } 2>&1", folder, folder,
+           device, args);
+  FILE *p = popen(line, "r");
+  assert_non_null(p);
+  size_t n = fread(text, 1, sizeof text - 1, p);
+  text[n] = 0;
+  int status = pclose(p);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+#define TG "'" TG_BINARY "' "
+
+static void says(const char *what) {
+  if (!strstr(text, what)) fail_msg("no '%s' in: %s", what, text);
+}
+
+/* ---- help: the manual names every command and option, and each is in the command's own help */
+static void test_help(void **state) {
+  (void)state;
+  static char all[sizeof text];
+  char command[64] = "";
+  int commands = 0, options = 0;
+  assert_int_equal(run(TG "manual"), 0);
+  memcpy(all, text, sizeof all);
+  for (char *line = strtok(all, "\n"); line; line = strtok(NULL, "\n")) {
+    if (!strncmp(line, ".SS tg ", 7)) {
+      snprintf(command, sizeof command, "%s", line + 7);
+      assert_int_equal(run(TG "help %s", command), 0);
+      char usage[100];
+      snprintf(usage, sizeof usage, "usage: tg %s", command);
+      says(usage), commands++;
+      assert_int_equal(run(TG "%s --help", command), 0);
+      says(usage);
+    } else if (*command && !strncmp(line, ".B \\-\\-", 7)) {
+      char name[64] = "--";
+      for (const char *p = line + 7; *p && *p != ' ' && strlen(name) < 60; p++)
+        if (*p != '\\') strncat(name, p, 1);
+      if (!strstr(text, name)) fail_msg("%s is not in the help of %s", name, command);
+      options++;
+    }
+  }
+  assert_true(commands >= 12 && options >= 40);
+  assert_int_equal(run(TG "help"), 0), says("train"), says("bench net");
+  assert_int_equal(run(TG "--help"), 0);
+  assert_int_equal(run(TG "--version"), 0), says("tg ");
+  assert_int_equal(run("COLUMNS=50 " TG "help train"), 0);
+  for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
+    if (strlen(line) > 60) fail_msg("%d columns: %s", (int)strlen(line), line);
+}
+
+static void test_wrong_use(void **state) {
+  (void)state;
+  assert_int_equal(run(TG), 2), says("usage: tg COMMAND");
+  assert_int_equal(run(TG "tarin"), 2), says("did you mean 'train'?");
+  assert_int_equal(run(TG "xyzzy"), 2), says("tg help lists them");
+  assert_int_equal(run(TG "bench"), 2), says("bench lower");
+  assert_int_equal(run(TG "bench nett"), 2), says("no 'nett'");
+  assert_int_equal(run(TG "demo --setps 3"), 2), says("did you mean --steps?");
+  assert_int_equal(run(TG "demo --steps 0"), 2), says("whole number from 1");
+  assert_int_equal(run(TG "demo --steps"), 2), says("needs a value");
+  assert_int_equal(run(TG "demo --json=1"), 2), says("takes no value");
+  assert_int_equal(run(TG "demo more"), 2), says("one argument too many");
+  assert_int_equal(run(TG "demo -x"), 2), says("no option -x");
+  assert_int_equal(run(TG "source --lang PASCAL softmax"), 2), says("one of C|CUDA|METAL");
+  assert_int_equal(run(TG "source softmx"), 2), says("did you mean 'softmax'?");
+  assert_int_equal(run(TG "source"), 2), says("PROGRAM.. is missing");
+  assert_int_equal(run(TG "train mnist /nonexistent"), 1), says("/nonexistent");
+  assert_int_equal(run(TG "train chess ."), 2), says("chargpt");
+  assert_int_equal(run(TG "info /nonexistent"), 1);
+  assert_int_equal(run(TG "help nothing"), 2);
+  assert_int_equal(run(TG "source softmax > /dev/full"), 1); /* what could not be written is no success */
+}
+
+static void test_completion(void **state) {
+  (void)state;
+  static const char *const shells[] = {"bash", "zsh", "fish"};
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(
+        run(TG "completion %s > completion.%s && cat completion.%s", shells[i], shells[i], shells[i]), 0);
+    says("train"), says(i == 2 ? "-l temperature" : "--temperature");
+    char check[200];
+    snprintf(check, sizeof check, "command -v %s > /dev/null && %s -n completion.%s || true", shells[i],
+             shells[i], shells[i]);
+    assert_int_equal(run("%s", check), 0);
+    if (*text) fail_msg("%s", text);
+  }
+  assert_int_equal(
+      run("bash -c '. ./completion.bash; COMP_WORDS=(tg tra); COMP_CWORD=1; _tg; echo ${COMPREPLY[@]}'"), 0);
+  says("train");
+  assert_int_equal(run(TG "completion csh"), 2);
+}
+
+/* Every line is an object. */
+static void json_lines(int least) {
+  int n = 0;
+  for (const char *p = text; *p; n++) {
+    if (*p != '{') fail_msg("no object: %.100s", p);
+    const char *end = skip_value(p);
+    if (*end != '\n') fail_msg("more than an object: %.100s", end);
+    p = end + 1;
+  }
+  assert_true(n >= least);
+}
+
+static void test_json(void **state) {
+  (void)state;
+  assert_int_equal(run(TG "devices --json"), 0), json_lines(3);
+  assert_int_equal(run(TG "info --json"), 0), json_lines(5);
+  assert_int_equal(run(TG "info --json '" TG_TESTS "/../LICENSE'"), 1);
+}
+
+/* ---- training. A text of few letters: words in an order that can be learnt. */
+static void write_text(void) {
+  static const char *const words[] = {"the ", "cat ", "sat ", "on ", "a ", "mat\n"};
+  char path[100];
+  snprintf(path, sizeof path, "%s/input.txt", folder);
+  FILE *f = fopen(path, "w");
+  assert_non_null(f);
+  for (int i = 0; i < 1200; i++)
+    fputs(words[i * i % 7 % 6], f);
+  fclose(f);
+}
+
+#define SMALL "--layers 1 --width 32 --context 8 --batch 4 --sample 20 --seed 3 "
+
+static void same_files(const char *a, const char *b) {
+  if (run("cmp %s %s", a, b)) fail_msg("%s and %s differ: %s", a, b, text);
+}
+
+static void test_train(void **state) {
+  (void)state;
+  write_text();
+  device = "CPU"; /* its kernels are compiled once, and found again by every process */
+  assert_int_equal(run(TG "train chargpt . " SMALL
+                          "--steps 30 --out a.safetensors --log a.jsonl --plot --svg a.svg --json"),
+                   0);
+  says("val loss"), says("done  30 steps"), says("saved a.safetensors"), says("\"task\":\"chargpt\"");
+  assert_int_equal(run("cat a.jsonl"), 0), json_lines(31);
+  assert_int_equal(run("cat a.svg"), 0), says("<polyline"), says("</svg>");
+  assert_int_equal(run(TG "info a.safetensors"), 0), says("h.0.attn.c_attn.weight"), says("wte.weight");
+  /* a checkpoint in the middle, and on from there: the same bits */
+  assert_int_equal(
+      run(TG "train chargpt . " SMALL "--steps 30 --every 17 --out b.safetensors --checkpoint c"), 0);
+  same_files("a.safetensors", "b.safetensors");
+  assert_int_equal(run(TG "train chargpt . --sample 0 --resume --checkpoint c --out d.safetensors"), 0);
+  says("resumed"), says("done  13 steps");
+  same_files("a.safetensors", "d.safetensors");
+  assert_int_equal(run(TG "train chargpt . --resume --checkpoint a.safetensors"), 1); /* weights alone */
+  assert_int_equal(run(TG "train mnist . --resume --checkpoint c"), 1), says("no checkpoint of mnist");
+}
+
+/* Interrupted at a moment of chance, and again: what it ends with is the unbroken run's. */
+static void test_interrupted(void **state) {
+  (void)state;
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 2000 --sample 0 --out u.safetensors"), 0);
+  const char *more = SMALL "--steps 2000";
+  int breaks = 0, code = 130;
+  for (int i = 0; code == 130 && i < 6; i++) {
+    char line[500];
+    snprintf(line, sizeof line,
+             TG "train chargpt . %s --sample 0 --checkpoint k --out v.safetensors & p=$!; sleep 0.%02d; kill "
+                "-INT $p 2>/dev/null; wait $p",
+             more, 5 + 11 * i);
+    code = run("%s", line);
+    if (code == 130)
+      breaks++, says("checkpoint written"), more = "--resume";
+    else if (code)
+      fail_msg("%d: %s", code, text);
+  }
+  if (code == 130)
+    assert_int_equal(run(TG "train chargpt . --sample 0 --resume --checkpoint k --out v.safetensors"), 0);
+  assert_true(breaks >= 1);
+  same_files("u.safetensors", "v.safetensors");
+}
+
+/* ---- models, where the data is on this machine */
+static const char *data(const char *name, char room[600]) {
+  const char *own = getenv("TG_DATA");
+  char at[500], *whole = realpath(own && *own ? own : "../shared/data", NULL);
+  snprintf(at, sizeof at, "%s", whole ? whole : "");
+  free(whole);
+  snprintf(room, 600, "%s/%s", at, name);
+  return access(room, R_OK) ? NULL : room;
+}
+
+static void test_run(void **state) {
+  (void)state;
+  char m[600], a[600], b[600];
+  assert_int_equal(run(TG "run /nonexistent.onnx"), 1), says("/nonexistent.onnx");
+  assert_int_equal(run(TG "run"), 2), says("FILE.onnx");
+  assert_int_equal(run(TG "run input.txt"), 1), says("onnx");
+  if (!data("onnx-mnist/mnist.onnx", m) || !data("onnx-mnist/test_data_set_0/input_0.pb", a)) skip();
+  assert_int_equal(run(TG "run %s %s --out y_", m, a), 0);
+  says("opset 8"), says("12 nodes"), says("class 2"), says("100.0 %");
+  assert_int_equal(run(TG "run %s %s --json --bench --runs 3 2>/dev/null", m, a), 0);
+  json_lines(7), says("\"class\":2"), says("\"captured\":true");
+  assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
+  assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
+  assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
+  assert_int_equal(run("ls -1 y_*"), 0), says("y_Plus214_Output_0.npy");
+  /* a picture of one colour, which needs no library */
+  assert_int_equal(
+      run("printf 'P6 2 2 255\\n\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377' > p.ppm"), 0);
+  assert_int_equal(run(TG "run %s p.ppm", m), 0), says("Plus214_Output_0");
+  assert_int_equal(run(TG "run %s input.txt", m), 1), says("neither PNG nor JPEG");
+  if (!data("mobilenet/mobilenet_v1_0.25_128.onnx", m) || !data("mobilenet/daisy.jpg", a) ||
+      !data("mobilenet/labels.txt", b))
+    skip();
+  int code = run(TG "run %s %s --mean 0.5 --std 0.5 --labels %s --top 2", m, a, b);
+  if (code && strstr(text, "without libjpeg")) skip();
+  assert_int_equal(code, 0);
+  const char *first = strstr(text, "daisy"), *second = strstr(text, "cabbage butterfly");
+  assert_true(first && second && first < second);
+}
+
+/* Weights that others trained give the accuracy that their readme says. */
+static void test_eval(void **state) {
+  (void)state;
+  char w[600], d[600];
+  if (!data("resnet20-cifar10/resnet20-12fca82f.th", w) || !data("cifar10", d)) skip();
+  device = "CPU";
+  assert_int_equal(run(TG "train cifar %s --weights %s --eval", d, w), 0);
+  says("(1,997/2,000)");
+}
+
+static int begin(void **state) {
+  (void)state;
+  return mkdtemp(folder) ? 0 : -1;
+}
+
+static int end(void **state) {
+  (void)state;
+  char line[100];
+  snprintf(line, sizeof line, "rm -rf %s", folder);
+  return system(line);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),       cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion), cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),      cmocka_unit_test(test_interrupted),
+                                     cmocka_unit_test(test_run),        cmocka_unit_test(test_eval)};
+  return cmocka_run_group_tests(tests, begin, end);
+}

@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu gpu-check fuzz torture clean
+.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu gpu-check metal-check fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -29,12 +29,14 @@ check-asan: setup
 	@tools/run-tests build-asan
 check-arm64:   # cross-built for 64-bit Arm and run by qemu-aarch64, where these are here
 	@JOBS=$(JOBS) tools/check-arm64 $(BUILD)-arm64; rc=$$?; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
-check-macos:   # the files of macOS compile for it, where clang is here
+check-macos:   # the library compiles for macOS, where clang is here
 	@tools/check-macos; rc=$$?; [ $$rc -ne 77 ] || echo "not checked: no clang here compiles for macOS"; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
-check-emu: all   # the device CUDA on an emulated GPU, every access checked: tens of minutes
+check-emu: all   # the devices CUDA and METAL on emulated GPUs, every access checked: tens of minutes
 	@tools/check-emu $(BUILD)
 gpu-check:   # on a machine with a GPU: tests, random graphs beside INTERP and the emulator, figures beside PyTorch; one report in JSON
 	@tools/gpu-check $(ARGS)
+metal-check:   # the same on a Mac
+	@tools/gpu-check --device METAL --out metal-check.json $(ARGS)
 check-compilers: setup
 	@tools/check-header && tools/check-compilers $(JOBS)
 fuzz: all   # make fuzz T=30 SEED=7: random expressions, texts and programs against their oracles; 100,000 random calls under the sanitizers

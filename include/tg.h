@@ -454,14 +454,19 @@ TG_API void tg_clear_error(TgContext *ctx);
 TG_API TgStatus tg_set_error(TgContext *ctx, TgStatus status, const char *text);
 TG_API const char *tg_status_name(TgStatus s); /* "shape error" */
 TG_API const char *tg_version(void);
-TG_API const char *tg_default_device(const TgContext *ctx);  /* "CPU"; "" if no device opened */
+TG_API const char *tg_default_device(const TgContext *ctx); /* "CPU"; "" if no device opened */
+/* From now on memory is made on this device where none is named, random numbers are drawn there, and what is
+ * made of numbers alone is computed there; tensors that exist stay where they are. NULL: the device that the
+ * context was opened on. TG_ERR_VALUE: no device is called so; TG_ERR_DEVICE: it does not open, or has files
+ * alone. */
+TG_API TgStatus tg_set_default_device(TgContext *ctx, const char *device);
 TG_API const char *tg_device_describe(const TgContext *ctx); /* one line about the device */
 TG_API const char *tg_device_name(int i); /* names that tg_open knows, present or not; NULL past the last */
-/* ---- devices. A context computes on the device that it was opened on, its default, and on every other one
- * that is named: "INTERP", "CPU:1" (a second CPU: threads, memory and counters of its own). The first to name
- * a device opens it. Memory is on one device, and so is what is computed from it; numbers, aranges and what
- * is computed from those alone are wherever they are used. Tensors of two devices in one operation:
- * TG_ERR_DEVICE. */
+/* ---- devices. A context computes on its default device, at first the one that it was opened on, and on
+ * every other one that is named: "INTERP", "CPU:1" (a second CPU: threads, memory and counters of its own).
+ * The first to name a device opens it. Memory is on one device, and so is what is computed from it; numbers,
+ * aranges and what is computed from those alone are wherever they are used. Tensors of two devices in one
+ * operation: TG_ERR_DEVICE. */
 TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will be; of numbers: the default */
 /* x on another device (NULL: the default), lazily; x itself if it is there. Gradients come back the same way.
  * TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */

@@ -361,7 +361,7 @@ static bool container_run(Pickle *p, const Code *c) {
 /* The stack alone, and what is called by name. */
 static bool code_run(Pickle *p, const Code *c) {
   size_t k;
-  uint32_t x, y;
+  uint32_t x = 0, y = 0;
   switch (c->op) {
   case 0x80: return c->head[0] <= 5 || pickle_bad(p, "an unknown protocol");
   case 0x95: return true; /* a frame: a hint for buffers */

@@ -9,20 +9,19 @@
 
 enum {
   MAX_AXES = 16,
-  MAX_LIST = 14,              /* expanded ranges that a statement lists */
-  LOCAL_OF_GRID = -2,         /* arg.range.of of a thread axis along the grid, */
-  BLOCKS_OF = -3,             /* of the blocks of loop r: this minus r, */
-  LOCAL_OF_BLOCK = -INT32_MAX /* and of turns that are dealt to all threads of a block */
+  MAX_LIST = 14 /* expanded ranges that a statement lists */
 };
 
 /* One opt: acts on every loop that descends from range r of the kernel's graph. n: a size, or the other range
- * of a SWAP. STAGE: r is the number of a buffer. opts.c applies them. */
+ * of a SWAP or TC. STAGE: r is the number of a buffer. opts.c applies them. */
 typedef enum OptOp {
   OPT_THREAD,
   OPT_CASCADE,
   OPT_TILE,
   OPT_STAGE,
   OPT_SWAP,
+  OPT_TC,
+  OPT_PIPE,
   OPT_LOCAL,
   OPT_UPCAST,
   OPT_VEC,
@@ -60,10 +59,11 @@ typedef struct CodegenOptions {
   bool noopt;
   const Target *target; /* the machine to plan for */
   int ncores;
-  const char *opts; /* a list to use instead of the heuristic's, or NULL */
-  int leave_out;    /* how many of the heuristic's opts are not taken, the last ones first */
-  PassEnv *passes;  /* NULL, or what watches the passes */
-  Str *costs;       /* NULL, or where each list that is considered is written with what it costs */
+  const char *opts;      /* a list to use instead of the heuristic's, or NULL */
+  uint32_t matrices_off; /* matrix units of the target that are not to be used, as bits of matrix.h's rows */
+  int leave_out;         /* how many of the heuristic's opts are not taken, the last ones first */
+  PassEnv *passes;       /* NULL, or what watches the passes */
+  Str *costs;            /* NULL, or where each list that is considered is written with what it costs */
 } CodegenOptions;
 
 extern const Pass codegen_passes[];

@@ -8,6 +8,7 @@
  * vector load; equal addresses one scalar load. Nothing is scalarised and rejoined. Statement by statement, a
  * value is found by (node, chunk of each range of the list below it). */
 #include "codegen/nest.h"
+#include "uop/matrix.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -409,6 +410,7 @@ static bool expand_node(Exp *x, UOp *u) {
     v->mask |= x->val[u->src[i]->id].mask;
   v->per_lane = scalar_domain(x, u);
   if (v->per_lane || u->op == OPS_DEFINE_REG) return true; /* made lane by lane, as asked for */
+  if (u->op == OPS_WMMA) return true;                      /* made with the register that it is added to */
   v->count = total(x, v->mask, false);
   v->at = arena_array(&x->arena, UOp *, v->count);
   if (!v->at) return false;
@@ -444,27 +446,35 @@ static bool expand_node(Exp *x, UOp *u) {
 }
 
 /* ---- statements */
+/* How many lanes one store can take: all groups of so many are neighbours behind one gate. */
+static int neighbours(Exp *x, UOp *const *addr, UOp *const *gate, int lanes) {
+  int n = lanes;
+  for (int l = 1; l < lanes; l++)
+    while (l % n && (gate[l] != gate[l - l % n] || !is_past(x, addr[l], addr[l - l % n], l % n)))
+      n /= 2;
+  return n;
+}
+
 static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpVec *out) {
   UOpStore *st = x->k->st;
   UOp *index = u->src[0], *addr[64], *gate[64] = {0};
   int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes, pos[MAX_EXP];
   UOp *v = splat(x, chunk_value(x, u->src[1], at), lanes);
-  bool cont = true, gated = index->arg.i != 0;
+  bool gated = index->arg.i != 0;
   if (!v) return false;
   for (int l = 0; l < (way == LANES_NEXT ? 1 : lanes); l++) {
     positions(x, at, l, pos);
     if (!(addr[l] = lane_value(x, index->src[1], pos))) return false;
-    if (gated) gate[l] = gate_lane(x, index->src[2], pos), cont = cont && gate[l] == gate[0];
-    if (l && cont) cont = is_past(x, addr[l], addr[0], l);
+    if (gated) gate[l] = gate_lane(x, index->src[2], pos);
   }
-  int step = cont ? lanes : 1;
+  int step = way == LANES_NEXT ? lanes : neighbours(x, addr, gate, lanes);
   for (int l = 0; l < lanes; l += step) {
     bool known = gated && is_const(gate[l]);
     if (known && !gate[l]->arg.v.i) continue;
     bool g = gated && !known;
     UOp *isrc[3] = {index->src[0], addr[l], gate[l]};
     UOp *to = uop_new(st, OPS_INDEX, (DType)index->dtype, step, g ? 3 : 2, isrc, (Arg){.i = g});
-    UOp *part = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, 1, 1, &v, (Arg){.i = l});
+    UOp *part = step == lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, step, 1, &v, (Arg){.i = l});
     UOp *s = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, to, part);
     if (!s || !vec_push(x->k->mem, out, s)) return false;
   }
@@ -564,11 +574,47 @@ static bool write_register(Exp *x, UOp *u, const int *at, uint64_t group, UOpVec
   return s && vec_push(x->k->mem, out, s);
 }
 
+/* ---- steps of a matrix unit */
+static bool is_fragment(const ExpRange *r) {
+  return r->r->arg.range.of == FRAGMENT_OF_A || r->r->arg.range.of == FRAGMENT_OF_B;
+}
+
+/* The vectors of a thread's fragment of an operand, in order. */
+static bool fragment(Exp *x, UOp *value, RangeOf whose, const MatrixOperand *o, const int *chunk, UOp **out) {
+  int at[MAX_EXP], vector = -1;
+  memcpy(at, chunk, sizeof at);
+  for (int e = 0; e < x->n; e++)
+    if (!x->r[e].vec && x->r[e].r->arg.range.of == (int32_t)whose) vector = e;
+  for (int i = 0; i < o->elements / o->together; i++) {
+    if (vector >= 0) at[vector] = i;
+    if (!(out[i] = splat(x, chunk_value(x, value, at), o->together))) return false;
+  }
+  return true;
+}
+
+static bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out) {
+  enum { MOST_VECTORS = 16 };
+
+  UOpStore *st = x->k->st;
+  UOp *value = u->src[1], *piece = reg_piece(x, u->src[0], chunk), *src[2 * MOST_VECTORS + 1];
+  const MatrixShape *s = &matrix_shapes[value->arg.i];
+  const MatrixOperand *a = &s->operand[MATRIX_A], *b = &s->operand[MATRIX_B];
+  int na = a->elements / a->together, nb = b->elements / b->together;
+  if (!piece || na > MOST_VECTORS || nb > MOST_VECTORS) return false;
+  if (!fragment(x, value->src[0], FRAGMENT_OF_A, a, chunk, src)) return false;
+  if (!fragment(x, value->src[1], FRAGMENT_OF_B, b, chunk, src + na)) return false;
+  src[na + nb] = UNEW(st, OPS_LOAD, (DType)piece->dtype, piece->lanes, ARG0, piece);
+  UOp *sum = uop_new(st, OPS_WMMA, (DType)piece->dtype, piece->lanes, na + nb + 1, src, value->arg);
+  UOp *store = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, piece, sum);
+  return store && vec_push(x->k->mem, out, store);
+}
+
 static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
   int at[MAX_EXP] = {0};
   uint64_t mask = 0, group = 0;
-  bool reg = u->src[0]->src[0]->op == OPS_DEFINE_REG;
+  bool reg = u->src[0]->src[0]->op == OPS_DEFINE_REG, matrix = u->src[1]->op == OPS_WMMA;
   for (int e = 0; e < x->n; e++) {
+    if (matrix && is_fragment(&x->r[e])) continue;
     mask |= BIT(e);
     if (u->op == OPS_ACC && x->r[e].vec && !index_moves(x, u->src[0], e)) group |= BIT(e);
   }
@@ -578,6 +624,10 @@ static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
   if (scalar >= 0) mask &= ~BIT(scalar);
   do {
     int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
+    if (matrix) {
+      if (!write_matrix(x, u, at, out)) return false;
+      continue;
+    }
     if (scalar >= 0 && lanes > 1) {
       if (!write_relaned(x, u, at, vec, scalar, out)) return false;
       continue;

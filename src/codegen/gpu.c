@@ -57,10 +57,10 @@ static bool share_turns(Grid *g, const UOp *u, UOpVec *out) {
   UOp *at = turn ? ix(k, OPS_ADD, ix(k, OPS_MUL, turn, num(k, all)), thread) : NULL;
   UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
   if (mine && size % all) {
-    UOp *valid = ix(k, OPS_CMPLT, at, r->src[0]), *src[2];
-    for (int i = 0; i < 2; i++)
-      src[i] = valid ? with_gate(k, mine->src[i], valid) : NULL;
-    mine = src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, 2, src, mine->arg) : NULL;
+    UOp *valid = ix(k, OPS_CMPLT, at, r->src[0]);
+    UOp *to = valid ? with_gate(k, mine->src[0], valid) : NULL;
+    UOp *value = to ? with_gate(k, mine->src[1], valid) : NULL;
+    mine = value ? write_new(k, to, value, mine->nsrc - 2, mine->src + 2) : NULL;
   }
   if (mine && turn->op == OPS_RANGE) mine = loop_new(k, turn, 1, &mine);
   return mine && vec_push(k->mem, out, mine);
@@ -115,7 +115,8 @@ static bool needs(Kernel *k, const UOp *u, const UOp *reg) {
 static bool scans(Kernel *k, const UOp *loop) {
   bool scans = false;
   for (int i = 1; i < loop->nsrc; i++)
-    if (loop->src[i]->op == OPS_ACC) scans |= needs(k, loop, stored_in(loop->src[i]));
+    if (loop->src[i]->op == OPS_ACC && !begins_in(loop, stored_in(loop->src[i])))
+      scans |= needs(k, loop, stored_in(loop->src[i]));
   return scans;
 }
 

@@ -610,7 +610,9 @@ static bool fresh_range(Fresh *f, UOp *r) {
   if (r->op != OPS_RANGE || fresh_has(f, r)) return true;
   UOp *extent = uop_substitute(f->k->st, f->k->mem, r->src[0], (int)f->from.len, f->from.at, f->to.at);
   UOp *copy = extent ? kernel_range(f->k, extent, (AxisType)r->arg.range.type, r) : NULL;
-  if (copy && r->arg.range.of == LOCAL_OF_BLOCK) copy = range_marked(f->k, copy, LOCAL_OF_BLOCK);
+  int32_t of = r->arg.range.of;
+  bool stays = of == LOCAL_OF_BLOCK || of == FRAGMENT_OF_A || of == FRAGMENT_OF_B;
+  if (copy && stays) copy = range_marked(f->k, copy, of);
   return fresh_add(f, r, copy);
 }
 

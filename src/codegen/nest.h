@@ -124,6 +124,23 @@ bool nest_edit(Kernel *k, UOp *old,
  * one. */
 bool opt_tile_sum(Kernel *k, UOp *loop, int64_t n, bool *is, const char **why);
 bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
+
+/* TC of a loop of rows and one of columns (matrix.c). False: as STAGE. */
+bool opt_tc(Kernel *k, const Opt *o, const char **why);
+
+/* PIPE of the blocks of a loop (pipe.c). False: as STAGE. */
+bool opt_pipe(Kernel *k, const Opt *o, const char **why);
+
+/* The rows and columns of the tiles of this device's matrix units; false: it has none that may be used. */
+bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns);
+
+/* Whether neighbours in a fragment of b are of one row. */
+bool matrix_b_by_rows(const Kernel *k);
+
+/* The unit that takes a product summed over `depth` steps; NULL: none. */
+struct MatrixShape;
+const struct MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
+                                     const UOp *column);
 /* Whether a loop writes running sums, which do not need its turns one after another (scan.c). */
 bool is_scan(Kernel *k, const UOp *loop);
 

@@ -6,7 +6,9 @@
 static const char *const opt_names[] = {
     [OPT_THREAD] = "THREAD", [OPT_CASCADE] = "CASCADE", [OPT_TILE] = "TILE",     [OPT_STAGE] = "STAGE",
     [OPT_SWAP] = "SWAP",     [OPT_LOCAL] = "LOCAL",     [OPT_UPCAST] = "UPCAST", [OPT_VEC] = "VEC",
-    [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP"};
+    [OPT_UNROLL] = "UNROLL", [OPT_GROUP] = "GROUP",     [OPT_TC] = "TC",         [OPT_PIPE] = "PIPE"};
+
+static bool has_two_ranges(OptOp op) { return op == OPT_SWAP || op == OPT_TC; }
 
 void opt_print(Str *out, const Opt *o) {
   if (out->len) str_put(out, ", ");
@@ -14,7 +16,7 @@ void opt_print(Str *out, const Opt *o) {
   if (o->op == OPT_STAGE)
     str_printf(out, " p%lld", (long long)o->r);
   else
-    str_printf(out, o->op == OPT_SWAP ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
+    str_printf(out, has_two_ranges(o->op) ? " r%lld r%lld" : " r%lld %lld", (long long)o->r, (long long)o->n);
 }
 
 /* `r3`, `p3` or `3`: the letter that opens a range or a buffer, 0 for a number. NULL: it is not there. */
@@ -33,16 +35,17 @@ bool opts_parse(const char *text, TgMem *mem, OptVec *out, TgError *err) {
       op++;
     if (op == TG_COUNT(opt_names))
       return error_set(err, TG_ERR_VALUE,
-                       "opts: '%.*s' is none of THREAD CASCADE TILE STAGE SWAP LOCAL UPCAST VEC UNROLL GROUP",
+                       "opts: '%.*s' is none of THREAD CASCADE TILE STAGE SWAP TC PIPE LOCAL UPCAST VEC "
+                       "UNROLL GROUP",
                        (int)TG_MIN(len, 40), p),
              false;
     Opt o = {.op = (OptOp)op};
-    bool swap = op == OPT_SWAP, stage = op == OPT_STAGE;
+    bool two = has_two_ranges((OptOp)op), stage = op == OPT_STAGE;
     const char *end = operand(p + len, stage ? 'p' : 'r', &o.r);
-    if (end && !stage) end = operand(end, swap ? 'r' : 0, &o.n);
-    if (!end || (!swap && !stage && o.n < 1))
+    if (end && !stage) end = operand(end, two ? 'r' : 0, &o.n);
+    if (!end || (!two && !stage && o.n < 1))
       return error_set(err, TG_ERR_VALUE, "opts: %s needs %s", opt_names[op],
-                       swap    ? "two ranges, as in SWAP r0 r1"
+                       two     ? "two ranges, as in SWAP r0 r1"
                        : stage ? "a buffer, as in STAGE p1"
                                : "a range and a size, as in UPCAST r0 4"),
              false;

@@ -23,6 +23,11 @@ static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
 static int64_t last_turn(const Kernel *k, int64_t root, bool grid, int64_t n, size_t i) {
   for (; i < k->list.len; i++) {
     const Opt *o = &k->list.at[i];
+    int64_t rows, columns;
+    if (o->op == OPT_TC && (o->r == root || o->n == root) && matrix_sides(k, &rows, &columns)) {
+      int64_t side = o->r == root ? rows : columns;
+      return last_turn(k, root, grid, (n + side - 1) / side, i + 1) * side + side - 1;
+    }
     bool threads = o->op == OPT_LOCAL || o->op == OPT_GROUP;
     bool tiles = grid && (o->op == OPT_UPCAST || o->op == OPT_VEC), blocks = grid && o->op == OPT_TILE;
     if (o->r != root || !(threads || tiles || blocks)) continue;
@@ -53,6 +58,29 @@ static int tile_axis(Staged *s, int64_t *tile) {
   return -1;
 }
 
+static int axis_along(Staged *s, const UOp *r) {
+  for (int d = 0; r && d < s->naxis; d++)
+    if (s->axis[d].span > 1 && staged_along(s, d, r)) return d;
+  return -1;
+}
+
+/* The axis along which a fragment of an operand of a matrix unit has neighbours: that of the depth, or, where
+ * the unit takes b by rows, that of its columns. -1: none. */
+static int fragment_axis(Staged *s) {
+  const UOp *depth = NULL;
+  const Opt *units = NULL;
+  for (size_t i = 0; i < s->k->list.len; i++)
+    if (s->k->list.at[i].op == OPT_TC) units = &s->k->list.at[i];
+  int columns = units ? axis_along(s, staged_range(s, units->n)) : -1;
+  if (columns >= 0 && matrix_b_by_rows(s->k)) return columns;
+  for (size_t i = 0; units && i < s->inside.len; i++) {
+    const UOp *r = s->inside.at[i];
+    bool sums = r->arg.range.type == AXIS_REDUCE && is_const(r->src[0]);
+    if (sums && (!depth || r->src[0]->arg.v.i > depth->src[0]->arg.v.i)) depth = r;
+  }
+  return axis_along(s, depth);
+}
+
 /* Whether threads to come go along axis d. */
 static bool has_threads(Staged *s, int d) {
   for (size_t i = 0; i < s->k->list.len; i++) {
@@ -73,6 +101,8 @@ static int last_wide(const Staged *s) { /* the last axis of more than one elemen
 
 static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
+  if (last == fragment_axis(s))
+    return TG_MAX(s->k->ren->vec_align / size, 1); /* eight rows, eight sets of banks */
   int64_t vector = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD);
   bool across = last != last_wide(s);
   for (int d = 0; d < s->naxis; d++)
@@ -83,7 +113,8 @@ static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
 
 bool share_lay_out(Staged *s) {
   int64_t tile = 1, size = (int64_t)dtype_size((DType)s->param->dtype);
-  int tiled = tile_axis(s, &tile), last = tiled >= 0 ? tiled : last_wide(s);
+  int fragment = fragment_axis(s), tiled = fragment >= 0 ? fragment : tile_axis(s, &tile);
+  int last = tiled >= 0 ? tiled : last_wide(s);
   s->lane_axis = -1;
   s->axis[last].place = 1;
   int64_t place = s->axis[last].span, all = place;
@@ -119,28 +150,51 @@ static bool gate_of(Staged *s, const Axis *a, UOp *index, UOp **gate) {
   return below && from;
 }
 
+/* Whether elements of the axis, which are neighbours in the buffer, can be taken n at a time: each group is
+ * aligned, and inside its interval or outside. */
+static bool in_groups(Staged *s, const Axis *a, int64_t n) {
+  bool ok = a->step == 1 && a->span % n == 0 && a->low % n == 0 && uop_is_multiple(a->base, n);
+  for (int d = 0; d < s->naxis; d++) /* rows of the buffer begin at a multiple */
+    ok = ok && (&s->axis[d] == a || s->axis[d].step % n == 0);
+  return ok && (!a->clip || (a->from % n == 0 && a->to % n == 0));
+}
+
+/* The axis whose elements a thread takes several at a time, and how many. -1: none. */
+static int grouped_axis(Staged *s, int64_t *n) {
+  int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
+  for (*n = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD); *n > 1; *n /= 2)
+    for (int d = 0; d < s->naxis; d++)
+      if (s->axis[d].span > 1 && in_groups(s, &s->axis[d], *n)) return d;
+  return -1;
+}
+
 UOp *share_fill(Staged *s) {
   Kernel *k = s->k;
-  int64_t all = 1;
+  int64_t all = 1, size = 1;
+  int grouped = grouped_axis(s, &size);
   for (int d = 0; d < s->naxis; d++)
     all *= s->axis[d].span;
-  UOp *turn = kernel_range(k, num(k, all), AXIS_LOCAL, NULL), *rest, *to = num(k, 0), *gate = NULL;
+  UOp *turn = kernel_range(k, num(k, all / size), AXIS_LOCAL, NULL), *rest, *to = num(k, 0), *gate = NULL;
+  UOp *lane = size > 1 ? kernel_range(k, num(k, size), AXIS_VEC, NULL) : num(k, 0);
   turn = rest = turn ? range_marked(k, turn, LOCAL_OF_BLOCK) : NULL;
   UOp *src[MAX_AXES + 2] = {s->param};
-  bool ok = turn != NULL;
+  bool ok = turn != NULL && lane != NULL;
   for (int d = s->naxis - 1; ok && d >= 0; d--) {
     const Axis *a = &s->axis[d];
-    UOp *span = num(k, a->span), *at = ix(k, OPS_FLOORMOD, rest, span);
+    int64_t own = d == grouped ? size : 1;
+    UOp *span = num(k, a->span / own), *at = ix(k, OPS_MUL, ix(k, OPS_FLOORMOD, rest, span), num(k, own));
+    UOp *first = ix(k, OPS_ADD, ix(k, OPS_ADD, a->base, num(k, a->low)), at);
     rest = ix(k, OPS_FLOORDIV, rest, span);
+    if (d == grouped) at = ix(k, OPS_ADD, at, lane);
     to = ix(k, OPS_ADD, to, ix(k, OPS_MUL, at, num(k, a->place)));
-    src[1 + d] = ix(k, OPS_ADD, ix(k, OPS_ADD, a->base, num(k, a->low)), at);
-    ok = src[1 + d] && gate_of(s, a, src[1 + d], &gate);
+    src[1 + d] = d == grouped ? ix(k, OPS_ADD, first, lane) : first;
+    ok = src[1 + d] && gate_of(s, a, first, &gate);
   }
   int n = 1 + s->naxis;
   if (gate) src[n++] = gate;
   DType dt = (DType)s->param->dtype;
   UOp *value = ok ? uop_new(k->st, OPS_INDEX, dt, 1, n, src, (Arg){.i = gate != NULL}) : NULL;
   UOp *place = to ? UNEW(k->st, OPS_INDEX, dt, 1, ARG0, s->memory, to) : NULL;
-  UOp *store = value && place ? write_new(k, place, value, 0, NULL) : NULL;
+  UOp *store = value && place ? write_new(k, place, value, size > 1, &lane) : NULL;
   return store ? loop_new(k, turn, 1, &store) : NULL;
 }

@@ -8,6 +8,7 @@
  * cannot be one load: a third loop that moves with the same operand gives the tile its other side. All other
  * loops are turned one by one, outside. No kernel is known by name. */
 #include "codegen/heuristic.h"
+#include "uop/matrix.h"
 
 enum {
   MOST_THREADS_SIDE = 16,
@@ -198,6 +199,93 @@ static bool try_tile(const Tiles *t, int64_t side, bool last, OptVec *out, bool 
   return ok;
 }
 
+/* ---- matrix units */
+/* The unit that all sums of products can go to, and the loop of their depth, the longest. NULL: none. */
+static const MatrixShape *unit_of(const Tiles *t, const UOp **depth) {
+  const UOp *first = t->f->reduces.at[0];
+  const MatrixShape *unit = NULL;
+  *depth = first->src[1];
+  for (int s = 2; s < first->nsrc; s++)
+    if (first->src[s]->src[0]->arg.v.i > (*depth)->src[0]->arg.v.i) *depth = first->src[s];
+  for (size_t j = 0; j < t->f->reduces.len; j++) {
+    const UOp *sum = t->f->reduces.at[j];
+    const MatrixShape *s = matrix_for(t->k, sum->src[0], (*depth)->src[0]->arg.v.i, t->row->r, t->lane->r);
+    if (!s || (Ops)sum->arg.reduce.op != OPS_ADD || (j && s != unit)) return NULL;
+    unit = s;
+  }
+  return unit;
+}
+
+/* A block of warps, each with a tile of so many results of the unit: they are read from shared memory in
+ * steps of twice its depth; with `pipe` the next of these is copied meanwhile. */
+static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *depth, Side row, Side lane,
+                        int64_t third, bool pipe, OptVec *out) {
+  enum { STEPS = 2 };
+
+  Kernel *k = t->k;
+  const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* the innermost loop over blocks of the sum */
+  bool ok = true;
+  out->len = 0;
+  for (int i = 0; ok && i < t->f->nr; i++) {
+    const RInfo *r = &t->f->r[i];
+    if (r->grid && r->n > 1 && r != t->lane && r != t->row && r != t->third)
+      ok = add(k, out, OPT_TILE, id_of(r), 1);
+  }
+  ok = ok && add(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads * unit->m);
+  if (ok && t->third) ok = add(k, out, OPT_TILE, id_of(t->third), third);
+  ok = ok && add(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads * unit->n);
+  for (int s = 1; ok && s < first->nsrc; s++) {
+    const UOp *r = first->src[s];
+    int64_t n = r == depth ? STEPS * unit->k : 1;
+    if (r->src[0]->arg.v.i <= n) continue;
+    blocks = r;
+    ok = add(k, out, OPT_TILE, r->arg.range.id, n);
+  }
+  for (size_t i = 0; ok && i < t->staged.len; i++)
+    ok = add(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
+  if (ok && comes_before(t, t->lane, t->row))
+    ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
+  ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
+  if (ok && pipe && blocks) ok = add(k, out, OPT_PIPE, blocks->arg.range.id, 2);
+  ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
+  if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
+  return ok && add(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
+         add(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
+         add(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
+}
+
+/* The largest block that leaves no core idle and pads little; the last need not. */
+static bool choose_units(const Tiles *t, OptVec *out, bool *chosen) {
+  enum { MOST_THIRD = 4 };
+
+  static const struct {
+    Side row, lane;
+  } blocks[] = {{{4, 2}, {4, 4}}, {{2, 2}, {4, 4}}, {{2, 2}, {4, 2}},
+                {{1, 2}, {2, 2}}, {{1, 2}, {1, 2}}, {{1, 1}, {1, 1}}};
+
+  const UOp *depth;
+  const MatrixShape *unit = unit_of(t, &depth);
+  bool ok = true;
+  for (size_t i = 0; unit && ok && !*chosen && i < TG_COUNT(blocks); i++) {
+    Side row = blocks[i].row, lane = blocks[i].lane;
+    int64_t third = t->third ? balanced(t->third->n, TG_MAX(MOST_THIRD / lane.tile, 1)) : 1;
+    Side rows = {row.tile * unit->m, row.threads}, lanes = {lane.tile * unit->n, lane.threads};
+    double all = (double)blocks_of(t->row, rows) * (double)blocks_of(t->lane, lanes) / (double)third;
+    double results = (double)t->row->n * (double)t->lane->n;
+    double padded = (double)blocks_of(t->row, rows) * (double)blocks_of(t->lane, lanes) *
+                    (double)(rows.tile * rows.threads * lanes.tile * lanes.threads) / results;
+    for (int r = 0; r < t->f->nr; r++)
+      if (t->f->r[r].grid && &t->f->r[r] != t->row && &t->f->r[r] != t->lane) all *= (double)t->f->r[r].n;
+    bool last = i + 1 == TG_COUNT(blocks);
+    if (!last && (all < t->k->opt->target->cores || padded > 1.25)) continue;
+    for (int pipe = 1; ok && !*chosen && pipe >= 0; pipe--) {
+      ok = units_shape(t, unit, depth, row, lane, third, pipe, out);
+      *chosen = ok && opts_fit(t->k, out);
+    }
+  }
+  return ok;
+}
+
 bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
   enum { LARGE = 8, SMALL = 2, MOST_SUMS = 64 };
 
@@ -211,6 +299,7 @@ bool choose_tiles(Kernel *k, const Info *f, OptVec *out, bool *chosen) {
   if (steps < LEAST_STEPS || !find_sides(&t)) return true;
   ok = find_staged(&t);
   find_third(&t);
+  if (ok) ok = choose_units(&t, out, chosen);
   bool wide = t.lane->n >= LEAST_SIDE || t.third;
   for (int64_t side = LARGE; ok && wide && !*chosen && side >= SMALL; side /= 2)
     if (side * side * (int64_t)f->reduces.len <= MOST_SUMS)

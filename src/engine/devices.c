@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const TgBackend *const backends[] = {
-    &backend_cpu,          &backend_cuda,   &backend_interp,    &backend_interp_c,   &backend_interp_cuda,
-    &backend_interp_metal, &backend_null_c, &backend_null_cuda, &backend_null_metal, &backend_disk};
+static const TgBackend *const backends[] = {&backend_cpu,          &backend_cuda,     &backend_metal,
+                                            &backend_interp,       &backend_interp_c, &backend_interp_cuda,
+                                            &backend_interp_metal, &backend_null_c,   &backend_null_cuda,
+                                            &backend_null_metal,   &backend_disk};
 
 const char *tg_device_name(int i) {
   bool opens = i >= 0 && (size_t)i < TG_COUNT(backends) && !(backends[i]->has & HAS_FILES_ONLY);
@@ -59,7 +60,7 @@ int device_count(const TgContext *ctx) { return ctx->dev_open ? 1 + (int)ctx->mo
 int device_find(TgContext *ctx, const char *op, const char *name) {
   char listed[24];
   TG_REQUIRE_OR(ctx, ctx->dev_open, -1, TG_ERR_DEVICE, "%s: no device is open", op);
-  if (!name || !*name) return 0;
+  if (!name || !*name) return ctx->default_device;
   const TgBackend *backend = backend_of(name, listed, sizeof listed);
   TG_REQUIRE_OR(ctx, backend, -1, TG_ERR_VALUE, "%s: no device is called '%.64s'", op, name);
   for (int i = 0; i < device_count(ctx); i++)

@@ -12,6 +12,7 @@
 typedef struct Engine {
   Map plans, programs;
   Str prelude;
+  const Renderer *prelude_of;
 } Engine;
 
 TgStatus engine_open(TgContext *ctx) {
@@ -153,10 +154,14 @@ static void kernel_seen(TgContext *ctx, const Renderer *r, const Linear *lin, co
 }
 
 const char *tg_source_prelude(TgContext *ctx) {
-  if (!ctx || !ctx->dev_open || !ctx->dev.backend->renderer) return "";
+  if (!ctx || !ctx->dev_open) return "";
+  const Renderer *r = device_at(ctx, ctx->default_device)->backend->renderer;
+  if (!r) return "";
   Str *s = &((Engine *)ctx->engine)->prelude;
   if (s->oom) str_free(s), str_init(s, &ctx->mem);
-  if (!s->len) ctx->dev.backend->renderer->prelude(s);
+  if (r != ((Engine *)ctx->engine)->prelude_of) str_free(s), str_init(s, &ctx->mem);
+  if (!s->len) r->prelude(s);
+  ((Engine *)ctx->engine)->prelude_of = r;
   if (!s->oom) return str_text(s);
   error_set(&ctx->err, TG_ERR_NOMEM, "source prelude: out of memory");
   return NULL;

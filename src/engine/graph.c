@@ -105,12 +105,13 @@ static bool source_of(Graph *g, Reached r, int i, Reached *to) {
   bool place = r.place || ((r.u->op == OPS_STORE || r.u->op == OPS_AFTER) && i == 0);
   *to = (Reached){s, place};
   if (place || s->op == OPS_STORE) return true;
-  if (!s->devices && g->device) return true; /* a number: where it was computed is the default device */
   uint64_t failed = g->ctx->mem.failed;
   if ((to->u = value_of_node(g->ctx, s)) == NULL && failed == g->ctx->mem.failed)
     error_set(&g->ctx->err, TG_ERR_STATE,
               "realize: a tensor was built from memory that has changed since, and what that held was not "
               "kept; compute it before");
+  bool elsewhere = to->u && !s->devices && to->u->devices && !(to->u->devices >> g->device & 1);
+  if (elsewhere) to->u = s; /* a number that was computed there is one here too */
   if (g->apart && to->u && to->u->op == OPS_BUFFER) {
     UOp *kept = map_get_ptr(&g->ctx->realized, to->u);
     if (kept) to->u = kept;

@@ -23,6 +23,10 @@ typedef struct Job {
   Str *out;
 } Job;
 
+static const Device *job_device(const Job *j) {
+  return j->ctx->dev_open ? device_at(j->ctx, j->ctx->default_device) : NULL;
+}
+
 static const Pass *find(const Pass *table, size_t n, const char *name) {
   for (size_t i = 0; i < n; i++)
     if (!strcmp(table[i].name, name)) return &table[i];
@@ -55,7 +59,7 @@ static bool write_program(Job *j, const Linear *lin) {
 static bool lower(Job *j, UOp *ast, UOpStore *st) {
   UOpStore *own = NULL;
   Linear lin;
-  CodegenOptions co = codegen_options(j->ctx, j->ctx->dev_open ? &j->ctx->dev : NULL, j->ren, j->o.opts);
+  CodegenOptions co = codegen_options(j->ctx, job_device(j), j->ren, j->o.opts);
   if (j->costs) co.costs = j->out;
   if (codegen_lower(&j->ctx->mem, ast, st, j->ren, &co, &j->arena, &own, &lin, NULL, err_of(j))) return false;
   bool ok = write_program(j, &lin);
@@ -80,7 +84,7 @@ static bool takes(Job *j, const Pass *p) {
 static bool some_passes(Job *j, const Pass *first, const Pass *p) { /* p: the last */
   TgMem *m = &j->ctx->mem;
   if (!takes(j, first)) return false;
-  CodegenOptions co = codegen_options(j->ctx, j->ctx->dev_open ? &j->ctx->dev : NULL, j->ren, j->o.opts);
+  CodegenOptions co = codegen_options(j->ctx, job_device(j), j->ren, j->o.opts);
   co.passes = NULL; /* what a matcher is given may be a part of a graph: it is not checked as a whole */
   Linear lin = {0};
   bool ok = true;
@@ -120,7 +124,7 @@ static bool schedule(Job *j) { /* a tensor graph: to the pass asked for, or all 
     if (!j->text.roots.at[i]->is_tensor)
       return error_set(err_of(j), TG_ERR_VALUE, "opt: a root of the tensor graph has no shape"), false;
   Schedule s;
-  SchedOptions so = sched_options(j->ctx, j->ctx->dev_open ? &j->ctx->dev : NULL, j->ren);
+  SchedOptions so = sched_options(j->ctx, job_device(j), j->ren);
   so.last = j->o.pass, so.graph = j->o.pass ? j->out : NULL;
   if (schedule_make(j->st, m, j->text.roots.at, (int)j->text.roots.len, &so, &s, err_of(j))) return false;
   bool ok = true;
@@ -187,7 +191,7 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   TG_OPTIONS(TgOptOptions, o, options);
   static const Renderer *const targets[] = {&renderer_c, &renderer_cuda, &renderer_metal};
   static const char *const names[] = {"c", "cuda", "metal"};
-  j.o = o, j.ren = ctx->dev_open ? ctx->dev.backend->renderer : NULL;
+  j.o = o, j.ren = ctx->dev_open ? device_at(ctx, ctx->default_device)->backend->renderer : NULL;
   j.kind = o.emit && !strcmp(o.emit, "kind"), j.costs = o.emit && !strcmp(o.emit, "costs");
   if (o.emit && strcmp(o.emit, "uops") && !j.kind && !j.costs) {
     for (size_t i = 0; i < TG_COUNT(names); i++)

@@ -1,6 +1,7 @@
 /* options.c: what schedule and codegen are told, made in one place: tg_realize, tg_opt and what renders
  * kernels plan alike. */
 #include "engine/engine.h"
+#include "uop/matrix.h"
 
 /* The device's own machine, or, for the text of another language, the one that is written down for that. */
 static const Target *target_of(const Device *dev, const Renderer *ren) {
@@ -12,12 +13,21 @@ SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *re
   return (SchedOptions){.fuse = ctx->env.fuse, .target = target_of(dev, ren), .passes = &ctx->passes};
 }
 
+/* The matrix units that would take bits from f32. */
+static uint32_t matrices_narrowed(void) {
+  uint32_t rows = 0;
+  for (int i = 0; i < MATRIX_COUNT; i++)
+    rows |= matrix_shapes[i].narrowed ? UINT32_C(1) << i : 0;
+  return rows;
+}
+
 CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer *ren, const char *opts) {
   const char *set = *ctx->env.opts ? ctx->env.opts : NULL;
   const Target *t = target_of(dev, ren);
   return (CodegenOptions){.noopt = ctx->env.noopt,
                           .target = t,
                           .ncores = t->cores,
+                          .matrices_off = ctx->env.tf32 ? 0 : matrices_narrowed(),
                           .opts = opts ? opts : set,
                           .passes = &ctx->passes};
 }

@@ -5,6 +5,8 @@
 
 static const CLang lang = {.name = "C",
                            .gnu_vec = true,
+                           .device_space = "",
+                           .local_space = "",
                            .long_suffix = "l",
                            .inf32 = "__builtin_inff()",
                            .nan32 = "__builtin_nanf(\"\")",

@@ -38,39 +38,30 @@ static const char *lane_ref(C *c, const UOp *u, int lane) { /* GPU languages: on
 }
 
 /* ---- memory */
-static bool divisible(const UOp *u, int n, int depth) { /* a wide GPU access needs an aligned offset */
-  if (u->op == OPS_CONST) return u->arg.v.i % n == 0;
-  if (depth > 16) return false;
-  if (u->op == OPS_ADD || u->op == OPS_SUB)
-    return divisible(u->src[0], n, depth + 1) && divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_MUL) return divisible(u->src[0], n, depth + 1) || divisible(u->src[1], n, depth + 1);
-  if (u->op == OPS_SHL && u->src[1]->op == OPS_CONST)
-    return u->src[1]->arg.v.i < 8 && (1 << u->src[1]->arg.v.i) % n == 0;
-  if (u->op == OPS_CAST && !dtype_is_float((DType)u->src[0]->dtype))
-    return divisible(u->src[0], n, depth + 1);
-  return false;
-}
-
-/* MSL: a pointer made by a cast must name the address space again. */
+/* A pointer made by a cast must name the address space again. */
 static const char *space_of(C *c, const UOp *base) {
-  return !c->lang->msl ? "" : base->op == OPS_PARAM ? "device " : "threadgroup ";
+  return base->op == OPS_PARAM ? c->lang->device_space : c->lang->local_space;
 }
 
-/* The value at an INDEX. A GPU reads a short vector at once only where its offset is known to be aligned; GNU
- * C has types that need not be. */
+/* The type that short vectors are read and written by, at an offset; NULL: only lane by lane. Where the
+ * offset is not known to be aligned it is one that need not be, if the language has such types. */
+static const char *vector_in_memory(C *c, const UOp *offset, DType d, int n) {
+  if (!c->lang->gnu_vec && uop_is_multiple(offset, n)) return cs_type(c, d, n);
+  return c->lang->gnu_vec || c->lang->packed_vec ? cs_text(c, "%su", cs_type(c, d, n)) : NULL;
+}
+
+/* The value at an INDEX. */
 static void load_text(C *c, const UOp *ix, const UOp *u) {
   DType d = (DType)u->dtype;
   int n = u->lanes;
   const UOp *base = uop_base(ix->src[0]);
-  const char *p = cs_ref(c, base), *o = cs_ref(c, ix->src[1]);
+  const char *p = cs_ref(c, base), *o = cs_ref(c, ix->src[1]), *in_memory;
   if (n == 1)
     cs_put(c, "%s[%s]", p, o);
   else if (cs_is_mask(c, u))
     cs_put(c, "(%s)(*(const %su *)(%s + %s) != 0)", cs_type(c, DT_I8, n), cs_type(c, DT_U8, n), p, o);
-  else if (c->lang->gnu_vec)
-    cs_put(c, "*(const %su *)(%s + %s)", cs_type(c, d, n), p, o);
-  else if (divisible(ix->src[1], n, 0))
-    cs_put(c, "*(%sconst %s *)(%s + %s)", space_of(c, base), cs_type(c, d, n), p, o);
+  else if ((in_memory = vector_in_memory(c, ix->src[1], d, n)) != NULL)
+    cs_put(c, "*(%sconst %s *)(%s + %s)", space_of(c, base), in_memory, p, o);
   else {
     cs_put(c, "%s%s", cs_type(c, d, n), c->lang->vec_open);
     for (int i = 0; i < n; i++)
@@ -79,7 +70,7 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
   }
 }
 
-static const char *zero_text(C *c, const UOp *u) {
+const char *cs_zero(C *c, const UOp *u) {
   if (u->lanes == 1) return "0";
   return c->lang->gnu_vec
              ? cs_text(c, "(%s){0}", cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes))
@@ -107,7 +98,7 @@ static void render_load(C *c, const UOp *u, int id) {
     return;
   }
   const char *g = cs_ref(c, x->src[x->nsrc - 1]);
-  const char *alt = u->nsrc < 2        ? zero_text(c, u)
+  const char *alt = u->nsrc < 2        ? cs_zero(c, u)
                     : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1)
                                        : cs_ref(c, u->src[1]);
   if (u->lanes == 1) {
@@ -138,16 +129,14 @@ static void render_store(C *c, const UOp *u) {
     return;
   }
   const UOp *base = uop_base(x->src[0]);
-  const char *p = cs_ref(c, base), *o = cs_ref(c, x->src[1]);
+  const char *p = cs_ref(c, base), *o = cs_ref(c, x->src[1]), *in_memory;
   if (x->arg.i) cs_put(c, "if (%s) ", cs_ref(c, x->src[x->nsrc - 1]));
   if (n == 1)
     cs_put(c, "%s[%s] = %s;\n", p, o, val);
   else if (cs_is_mask(c, v))
     cs_put(c, "*(%su *)(%s + %s) = (%s)(%s & 1);\n", cs_type(c, DT_U8, n), p, o, cs_type(c, DT_U8, n), val);
-  else if (c->lang->gnu_vec)
-    cs_put(c, "*(%su *)(%s + %s) = %s;\n", cs_type(c, (DType)v->dtype, n), p, o, val);
-  else if (divisible(x->src[1], n, 0))
-    cs_put(c, "*(%s%s *)(%s + %s) = %s;\n", space_of(c, base), cs_type(c, (DType)v->dtype, n), p, o, val);
+  else if ((in_memory = vector_in_memory(c, x->src[1], (DType)v->dtype, n)) != NULL)
+    cs_put(c, "*(%s%s *)(%s + %s) = %s;\n", space_of(c, base), in_memory, p, o, val);
   else {
     str_put(&c->body, "{ ");
     for (int i = 0; i < n; i++)
@@ -331,56 +320,143 @@ static void signature_cpu(C *c) {
   }
 }
 
-static bool stores_to(const UOp *u, int slot) {
-  if (u->op != OPS_STORE) return false;
-  const UOp *to = uop_base(u->src[0]);
-  if (to->op == OPS_INDEX) to = uop_base(to->src[0]);
-  return to->op == OPS_PARAM && to->arg.param.slot == slot;
+static int slot_of(const UOp *access) { /* of the buffer that a LOAD or STORE is of; -1: none */
+  const UOp *at = uop_base(access->src[0]);
+  if (at->op == OPS_INDEX) at = uop_base(at->src[0]);
+  return at->op == OPS_PARAM ? (int)at->arg.param.slot : -1;
 }
 
-/* Buffers in slot order; an unused slot keeps its place. Every buffer is memory of its own, and a kernel has
- * one slot for it: no two pointers meet, and what is only read is const. */
-static void signature_buffers(C *c) {
-  bool msl = c->lang->msl;
-  for (int slot = 0; slot < c->lin->nparam; slot++) {
-    DType d = DT_U8;
-    bool written = false;
-    for (int i = 0; i < c->lin->n; i++) {
-      const UOp *u = c->lin->at[i];
-      if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
-      written |= stores_to(u, slot);
-    }
-    cs_fmt(&c->body, "%s%s%s%s *%sp%d", slot ? ", " : "", msl ? "device " : "", written ? "" : "const ",
-           cs_scalar[cs_storage(d)], c->lang->restrict_word, slot);
-    if (msl) cs_fmt(&c->body, " [[buffer(%d)]]", slot);
+static bool stores_to(const UOp *u, int slot) { return u->op == OPS_STORE && slot_of(u) == slot; }
+
+/* Behind the last barrier, and the loops around it. */
+static int behind_barriers(const Linear *lin) {
+  int depth = 0, behind = 0;
+  bool inside = false;
+  for (int i = 0; i < lin->n; i++) {
+    Ops op = (Ops)lin->at[i]->op;
+    depth += (op == OPS_RANGE) - (op == OPS_END);
+    inside |= op == OPS_BARRIER;
+    if (inside && depth <= 0) behind = i + 1, inside = false;
   }
+  return behind;
+}
+
+/* Whether barriers part accesses of threads that may meet in a buffer: one that a statement stores to, and
+ * another, before or among the barriers, reads or stores to as well. Then they are of device memory too. */
+static bool meets_in_device(C *c) {
+  enum { TOUCHED = 1, STORED = 2 };
+
+  int behind = behind_barriers(c->lin);
+  uint8_t *seen = mem_alloc(c->body.mem, (size_t)c->lin->nparam + 1);
+  bool meets = false;
+  if (!seen) c->body.oom = true;
+  for (int i = 0; i < c->lin->n && seen; i++) {
+    const UOp *u = c->lin->at[i];
+    int slot = u->op == OPS_LOAD || u->op == OPS_STORE ? slot_of(u) : -1;
+    if (slot < 0 || slot >= c->lin->nparam) continue;
+    bool stores = u->op == OPS_STORE;
+    meets |= seen[slot] && (stores || (seen[slot] & STORED));
+    if (i < behind) seen[slot] |= TOUCHED | (stores ? STORED : 0);
+  }
+  mem_free(c->body.mem, seen);
+  return meets;
+}
+
+/* The declaration of a buffer; one whose slot is unused keeps its place. Every buffer is memory of its own,
+ * and a kernel has one slot for it: no two pointers meet, and what is only read is const. */
+static void put_buffer(C *c, Str *to, int slot) {
+  DType d = DT_U8;
+  bool written = false;
+  for (int i = 0; i < c->lin->n; i++) {
+    const UOp *u = c->lin->at[i];
+    if (u->op == OPS_PARAM && u->arg.param.slot == slot) d = (DType)u->dtype;
+    written |= stores_to(u, slot);
+  }
+  cs_fmt(to, "%s%s%s *%sp%d", c->lang->device_space, written ? "" : "const ", cs_scalar[cs_storage(d)],
+         c->lang->restrict_word, slot);
+}
+
+static int number_of_variables(const Linear *lin) {
+  int n = 0;
+  for (int i = 0; i < lin->n; i++)
+    n += lin->at[i]->op == OPS_VAR;
+  return n;
+}
+
+/* Buffers in slot order, then the variables by value. */
+static void params_by_value(C *c) {
+  int vars = number_of_variables(c->lin), n = 0;
+  for (int slot = 0; slot < c->lin->nparam; slot++) {
+    str_put(&c->body, n++ ? ", " : "");
+    put_buffer(c, &c->body, slot);
+  }
+  for (int i = 0; i < vars; i++)
+    cs_fmt(&c->body, "%si64 var%d", n++ ? ", " : "", i);
+  str_put(&c->body, ") {\n");
+}
+
+/* Buffers in slot order, then all variables as one array. */
+static void params_by_place(C *c) {
+  bool vars = number_of_variables(c->lin) > 0;
+  for (int slot = 0; slot < c->lin->nparam; slot++) {
+    put_buffer(c, &c->body, slot);
+    cs_fmt(&c->body, c->lang->param_place, slot);
+    str_put(&c->body, ", ");
+  }
+  if (vars) {
+    cs_fmt(&c->body, "%si64 *vars", c->lang->value_space);
+    cs_fmt(&c->body, c->lang->param_place, c->lin->nparam);
+    str_put(&c->body, ", ");
+  }
+  cs_fmt(&c->body, "%s) {\n", c->lang->more_params);
+}
+
+/* All of them as members of a struct, whose name its members decide: kernels of one text may share it. */
+static void params_in_struct(C *c) {
+  Str members;
+  int vars = number_of_variables(c->lin);
+  str_init(&members, c->body.mem);
+  for (int slot = 0; slot < c->lin->nparam; slot++) {
+    put_buffer(c, &members, slot);
+    str_put(&members, "; ");
+  }
+  if (vars) cs_fmt(&members, "i64 vars[%d]; ", vars);
+  uint64_t hash = hash_bytes(1, str_text(&members), members.len);
+  const char *name = cs_text(c, "args_%d_%d", (int)(hash >> 33), (int)(hash & INT32_MAX));
+  cs_fmt(&c->head, "#ifndef H_%s\n#define H_%s\nstruct %s { %s};\n#endif\n", name, name, name,
+         str_text(&members));
+  cs_fmt(&c->body, "%s%s &args", c->lang->value_space, name);
+  cs_fmt(&c->body, c->lang->param_place, 0);
+  cs_fmt(&c->body, ", %s) {\n", c->lang->more_params);
+  for (int slot = 0; slot < c->lin->nparam; slot++) {
+    str_put(&c->body, "  ");
+    put_buffer(c, &c->body, slot);
+    cs_fmt(&c->body, " = args.p%d;\n", slot);
+  }
+  if (vars) cs_fmt(&c->body, "  %si64 *vars = args.vars;\n", c->lang->value_space);
+  if (members.oom) c->body.oom = true;
+  str_free(&members);
 }
 
 static void signature(C *c) {
   const Linear *lin = c->lin;
-  Str *s = &c->body;
-  bool msl = c->lang->msl;
   if (c->lang->gnu_vec) {
     signature_cpu(c);
     return;
   }
-  if (msl)
-    cs_fmt(s, "kernel void %s(", lin->name);
+  cs_fmt(&c->body, c->lang->kernel,
+         TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1], 1) * TG_MAX(lin->local[2], 1));
+  cs_fmt(&c->body, "%s(", lin->name);
+  if (!c->lang->param_place)
+    params_by_value(c);
+  else if (params_in_one(lin, c->lang->most_params))
+    params_in_struct(c);
   else
-    cs_fmt(s, "extern \"C\" __global__ void __launch_bounds__(%d) %s(",
-           TG_MAX(lin->local[0], 1) * TG_MAX(lin->local[1], 1) * TG_MAX(lin->local[2], 1), lin->name);
-  signature_buffers(c);
-  int n = lin->nparam, vars = 0;
-  for (int i = 0; i < lin->n; i++)
-    if (lin->at[i]->op == OPS_VAR) {
-      cs_fmt(s, msl ? "%sconstant i64 &var%d" : "%si64 var%d", n++ ? ", " : "", vars);
-      if (msl) cs_fmt(s, " [[buffer(%d)]]", lin->nparam + vars);
-      vars++;
-    }
-  if (msl)
-    cs_fmt(s, "%suint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]",
-           n ? ", " : "");
-  str_put(s, ") {\n");
+    params_by_place(c);
+}
+
+bool params_in_one(const Linear *lin, int most) {
+  return lin->nparam + (number_of_variables(lin) > 0) > most;
 }
 
 /* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the
@@ -389,8 +465,8 @@ static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scra
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
   if (!c->lang->gnu_vec) {
-    cs_put(c, "%s %s l%d[%d];\n", c->lang->msl ? "threadgroup" : "__shared__ __attribute__((aligned(16)))", t,
-           id, (int)u->arg.param.nelem);
+    cs_put(c, c->lang->local_array, 4 * (int)dtype_size((DType)u->dtype));
+    cs_put(c, "%s l%d[%d];\n", t, id, (int)u->arg.param.nelem);
     return;
   }
   if (*stack + size <= LOCAL_STACK_BYTES) {
@@ -420,6 +496,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_INDEX:
   case OPS_AFTER:
   case OPS_SINK: return true;
+  case OPS_LOAD: return cs_is_copied(c, u);
   case OPS_STORE: return u == c->written;
   case OPS_GEP:
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
@@ -460,9 +537,20 @@ static void render_special(C *c, const UOp *u, const char *type, int id) {
     return;
   }
   bool local = u->arg.special.local;
-  const char *from = c->lang->msl ? (local ? "lid" : "gid") : local ? "threadIdx" : "blockIdx";
+  const char *from = local ? c->lang->thread_index : c->lang->block_index;
   cs_put(c, "%s v%d = (%s)%s.%s;   /* < %s */\n", type, id, type, from, axis[u->arg.special.dim],
          cs_ref(c, u->src[0]));
+}
+
+/* Threads meet, each after the copies that it asked for. */
+static void render_barrier(C *c, const UOp *u) {
+  const char *barrier = c->meets_in_device ? c->lang->barrier_device : c->lang->barrier;
+  if (!barrier) {
+    cs_fail(c, u, "no barriers here");
+    return;
+  }
+  if (c->copies) cs_put(c, "%s; ", c->lang->copies_wait);
+  cs_put(c, "%s;\n", barrier);
 }
 
 /* The statement of one UOp, with the number of its name. */
@@ -487,8 +575,8 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   line(c);
   switch (u->op) {
   case OPS_VAR:
-    cs_put(c, c->lang->gnu_vec ? "%s v%d = (%s)vars[%d];\n" : "%s v%d = (%s)var%d;\n", type, id, type,
-           c->nvar++);
+    cs_put(c, c->lang->gnu_vec || c->lang->param_place ? "%s v%d = (%s)vars[%d];\n" : "%s v%d = (%s)var%d;\n",
+           type, id, type, c->nvar++);
     break;
   case OPS_DEFINE_REG: render_reg(c, u, at, id); break;
   case OPS_DEFINE_LOCAL: render_local(c, u, id, stack, scratch); break;
@@ -500,17 +588,23 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_END:
   case OPS_ENDIF: cs_put(c, "}\n"); break;
   case OPS_LOAD: render_load(c, u, id); break;
-  case OPS_STORE: render_store(c, u); break;
+  case OPS_STORE:
+    if (cs_is_copied(c, u->src[1]))
+      cs_copy(c, u);
+    else
+      render_store(c, u);
+    break;
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
-  case OPS_BARRIER:
-    if (c->lang->barrier)
-      cs_put(c, "%s;\n", c->lang->barrier);
+  case OPS_WMMA:
+    if (c->lang->matrix)
+      c->lang->matrix(c, u, id);
     else
-      cs_fail(c, u, "no barriers here");
+      cs_fail(c, u, "no matrix units here");
     break;
+  case OPS_BARRIER: render_barrier(c, u); break;
   case OPS_SPECIAL: render_special(c, u, type, id); break;
   default:
     if (op_is_alu((Ops)u->op))
@@ -531,8 +625,9 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   c->pos = mem_alloc(mem, c->npos * sizeof *c->pos);
   c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
-  bool oom = !c->mask_bytes || !c->number || !c->pos;
+  bool oom = !c->mask_bytes || !c->number || !c->pos || !cs_find_copies(c, mem);
   signature(c);
+  c->meets_in_device = meets_in_device(c);
   size_t stack = 0, scratch = 0;
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
     c->pos[lin->at[i]->id] = i + 1;
@@ -549,6 +644,6 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   /* keeps an earlier error */
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), mem_free(mem, c->pos), map_free(&c->helpers);
-  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
+  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c->copied), mem_free(mem, c);
   return ok;
 }

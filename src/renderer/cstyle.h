@@ -3,17 +3,34 @@
 #define TG_CSTYLE_H
 #include "renderer/renderer.h"
 
+struct C;
+
 typedef struct CLang {
   const char *name;
   bool gnu_vec; /* vectors have operators (GNU C); else structs of up to 4 lanes, written out per lane */
-  bool msl;     /* address spaces are written out, thread indices are parameters */
   const char *vec_open, *vec_close; /* value of a short vector: type OPEN a, b CLOSE */
   const char *long_suffix;          /* of 64-bit constants */
   const char *inf32, *nan32, *inf64, *nan64;
   const char *restrict_word; /* between * and the name of a buffer */
-  const char *barrier;
+  const char *kernel;        /* before the name of a kernel; %d: the threads of a block */
+  const char *device_space,
+      *local_space;        /* before the type that a pointer leads to; "": spaces have no words */
+  const char *local_array; /* before an array of local memory; %d: a multiple that it begins at */
+  const char *block_index, *thread_index; /* their .x, .y, .z are the place in the grid and in the block */
+  bool packed_vec; /* short vectors that begin where their elements do are types of their own */
+  /* NULL: a parameter is its declaration alone. Else what follows it, with %d its number, and the parameters
+   * behind the buffers and variables; the variables are an array, and more than most_params are members of a
+   * struct, by that one parameter. */
+  const char *param_place, *more_params, *value_space;
+  int most_params;
+  const char *barrier, *barrier_device; /* of local memory at least; of device memory too */
   const char *shuffle,
       *shuffle_wide; /* %s: a value, %d: how far the thread is that it comes from; of 64 bits */
+  /* A copy that the GPU makes by itself: %d bytes, to %s + %s from %s + %s; and to wait for all. NULL: none.
+   */
+  const char *copy, *copies_wait;
+  /* The statements of a WMMA, whose value is v with this number; NULL: there are no matrix units. */
+  void (*matrix)(struct C *c, const UOp *u, int id);
 } CLang;
 
 /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */

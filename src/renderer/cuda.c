@@ -1,9 +1,109 @@
 /* cuda.c: the table of CUDA C++ (NVRTC, no headers). Buffers by slot, then the variables by value. Compile
  * with --fmad=false. */
-#include "renderer/cstyle.h"
+#include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
+
+/* ---- matrix units: a fragment is an array of words */
+static void fragment(C *c, const UOp *u, int id, char name, int first, int n) {
+  cs_put(c, name == 'a' ? "u32 a%d[%d] = {" : ", b%d[%d] = {", id, n);
+  for (int i = 0; i < n; i++)
+    cs_put(c, i ? ", word(%s)" : "word(%s)", cs_ref(c, u->src[first + i]));
+  str_put(&c->body, "}");
+}
+
+static void render_matrix(C *c, const UOp *u, int id) {
+  const MatrixShape *s = &matrix_shapes[u->arg.i];
+  const MatrixOperand *a = &s->operand[MATRIX_A], *b = &s->operand[MATRIX_B];
+  int na = a->elements / a->together, nb = b->elements / b->together;
+  const char *type = cs_type(c, (DType)u->dtype, u->lanes), *sum = cs_ref(c, u->src[na + nb]);
+  fragment(c, u, id, 'a', 0, na), fragment(c, u, id, 'b', na, nb);
+  cs_put(c, "; %s v%d; tg_mma_%s(&v%d, a%d, b%d, &%s);\n", type, id, s->name, id, id, id, sum);
+}
+
+/* A type as PTX names it, in mma.sync and in the name of a row. */
+static const char *ptx_type(const MatrixShape *s, MatrixRole role) {
+  switch (s->operand[role].dtype) {
+  case DT_F16: return "f16";
+  case DT_BF16: return "bf16";
+  case DT_I8: return "s8";
+  case DT_U8: return "u8";
+  case DT_FP8E4M3: return "e4m3";
+  case DT_FP8E5M2: return "e5m2";
+  case DT_I32: return "s32";
+  default: return s->narrowed && role != MATRIX_C ? "tf32" : "f32";
+  }
+}
+
+static void operands(Str *out, int first, int n) {
+  str_put(out, "{");
+  for (int i = 0; i < n; i++)
+    str_printf(out, i ? ", %%%d" : "%%%d", first + i);
+  str_put(out, "}");
+}
+
+/* The instruction of a row of the table. Words before elements of the sum: %0 .. are d, then a, b and c. */
+static void matrix_function(Str *out, const MatrixShape *s) {
+  enum { SUMS = 4 };
+
+  const MatrixOperand *a = &s->operand[MATRIX_A], *b = &s->operand[MATRIX_B];
+  int na = a->elements / a->together, nb = b->elements / b->together;
+  bool whole = s->operand[MATRIX_C].dtype == DT_I32;
+  const char *type = whole ? "i32" : "f32", *letter = whole ? "r" : "f";
+  str_printf(
+      out,
+      "#if __CUDA_ARCH__ >= %d\nINL void tg_mma_%s(void *to, const void *with, const void *by, const "
+      "void *from) {\n  %s *d = (%s *)to; const %s *c = (const %s *)from; const u32 *a = (const u32 "
+      "*)with, *b = (const u32 *)by;\n  asm volatile(\"mma.sync.aligned.m%dn%dk%d.row.col.%s.%s.%s.%s ",
+      10 * s->since, s->name, type, type, type, type, s->m, s->n, s->k, ptx_type(s, MATRIX_C),
+      ptx_type(s, MATRIX_A), ptx_type(s, MATRIX_B), ptx_type(s, MATRIX_C));
+  operands(out, 0, SUMS), str_put(out, ", "), operands(out, SUMS, na), str_put(out, ", ");
+  operands(out, SUMS + na, nb), str_put(out, ", "), operands(out, SUMS + na + nb, SUMS);
+  str_put(out, ";\" : ");
+  for (int i = 0; i < SUMS; i++)
+    str_printf(out, "%s\"=%s\"(d[%d])", i ? ", " : "", letter, i);
+  for (int i = 0; i < na; i++)
+    str_printf(out, "%s\"r\"(a[%d])", i ? ", " : " : ", i);
+  for (int i = 0; i < nb; i++)
+    str_printf(out, ", \"r\"(b[%d])", i);
+  for (int i = 0; i < SUMS; i++)
+    str_printf(out, ", \"%s\"(c[%d])", letter, i);
+  str_put(out, ");\n}\n#endif\n");
+}
+
+/* From 8.0 on a thread can have memory copied without holding it; before, it copies. */
+static void copy_prelude(Str *out) {
+  str_put(
+      out,
+      "#ifndef TG_EMULATED\n#if __CUDA_ARCH__ >= 800\n#define COPY(N, HOW) INL void tg_copy_async_##N(void "
+      "*to, const void *from) { asm volatile(\"cp.async.\" #HOW \".shared.global [%0], [%1], \" #N "
+      "\";\" :: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\"); }\n"
+      "COPY(4, ca) COPY(8, ca) COPY(16, cg)\n"
+      "INL void tg_copy_async_wait_all() { asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); }\n"
+      "#else\n#define COPY(N, T) INL void tg_copy_async_##N(void *to, const void *from) { *(T *)to = "
+      "*(const T *)from; }\nCOPY(4, u32) COPY(8, u32x2) COPY(16, u32x4)\n"
+      "INL void tg_copy_async_wait_all() {}\n#endif\n#endif\n");
+}
+
+static void matrix_prelude(Str *out) {
+  /* tf32: ten bits of mantissa, to nearest; the unit reads no more of a word */
+  str_put(out, "INL u32 word(u16x2 x) { return x.x | (u32)x.y << 16; }\n"
+               "INL u32 word(u8x4 x) { return x.x | (u32)x.y << 8 | (u32)x.z << 16 | (u32)x.w << 24; }\n"
+               "INL u32 word(i8x4 x) { return word(u8x4{u8(x.x), u8(x.y), u8(x.z), u8(x.w)}); }\n"
+               "INL u32 word(f32 x) { u32 u = u32_bits(x); return (u & 0x7f800000u) == 0x7f800000u ? u : u + "
+               "0x1000u; }\n#ifndef TG_EMULATED\n");
+  for (int i = 0; i < MATRIX_COUNT; i++)
+    if (matrix_shapes[i].maker == MATRIX_CUDA) matrix_function(out, &matrix_shapes[i]);
+  str_put(out, "#endif\n");
+}
 
 static const CLang lang = {.name = "CUDA",
                            .restrict_word = "__restrict__ ",
+                           .kernel = "extern \"C\" __global__ void __launch_bounds__(%d) ",
+                           .device_space = "",
+                           .local_space = "",
+                           .local_array = "__shared__ __attribute__((aligned(16))) ",
+                           .block_index = "blockIdx",
+                           .thread_index = "threadIdx",
                            .vec_open = "{",
                            .vec_close = "}",
                            .long_suffix = "ll",
@@ -12,8 +112,12 @@ static const CLang lang = {.name = "CUDA",
                            .inf64 = "f64_bits(0x7ff0000000000000ull)",
                            .nan64 = "f64_bits(0x7ff8000000000000ull)",
                            .barrier = "__syncthreads()",
+                           .barrier_device = "__syncthreads()",
                            .shuffle = "__shfl_xor_sync(0xffffffffu, %s, %d)",
-                           .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)"};
+                           .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)",
+                           .copy = "tg_copy_async_%d(%s + %s, %s + %s)",
+                           .copies_wait = "tg_copy_async_wait_all()",
+                           .matrix = render_matrix};
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 
@@ -43,6 +147,8 @@ static void prelude(Str *out) {
       "#define MATH(F) INL f32 F##_f32(f32 x) { return F##f(x); } INL f64 F##_f64(f64 x) { return F(x); }\n"
       "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)\n");
   str_put(out, cstyle_prelude);
+  copy_prelude(out);
+  matrix_prelude(out);
 }
 
 const Renderer renderer_cuda = {.name = "CUDA",

@@ -1,10 +1,47 @@
-/* metal.c: the table of the Metal Shading Language. Buffers and then variables are [[buffer(n)]]; no f64.
- * Compile without fast math. */
-#include "renderer/cstyle.h"
+/* metal.c: the table of the Metal Shading Language. Buffers are [[buffer(n)]], behind them the variables as
+ * one array; of more than 31 in all the addresses stand in one buffer. No f64: a kernel with it is refused by
+ * name. Numbers of 16 bits are stored so and computed in f32; those of half are converted by the type of the
+ * language, those of bfloat, which not every GPU has, by their bits. Compile without fast math. */
+#include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
+
+enum { MOST_BUFFERS = 31 }; /* that a kernel may have */
+
+/* One of the three matrices of a simdgroup, with what this thread has of it. */
+static void fragment(C *c, const MatrixOperand *o, const UOp *v, int id, const char *name) {
+  static const char *const letter[] = {"x", "y"};
+  const char *from = cs_ref(c, v);
+  bool half = o->dtype == DT_F16;
+  cs_put(c, "simdgroup_%s8x8 %s%d; ", half ? "half" : "float", name, id);
+  for (int i = 0; i < o->elements; i++)
+    cs_put(c, "%s%d.thread_elements()[%d] = %s(%s.%s); ", name, id, i, half ? "as_type<half>" : "", from,
+           letter[i]);
+}
+
+static void render_matrix(C *c, const UOp *u, int id) {
+  static const char *const name[MATRIX_ROLES] = {"a", "b", "c"};
+  const MatrixShape *s = &matrix_shapes[u->arg.i];
+  const char *type = cs_type(c, (DType)u->dtype, u->lanes);
+  for (int role = MATRIX_A; role < MATRIX_ROLES; role++)
+    fragment(c, &s->operand[role], u->src[role], id, name[role]);
+  cs_put(c, "simdgroup_multiply_accumulate(c%d, a%d, b%d, c%d); ", id, id, id, id);
+  cs_put(c, "%s v%d = %s(c%d.thread_elements()[0], c%d.thread_elements()[1]);\n", type, id, type, id, id);
+}
 
 static const CLang lang = {.name = "METAL",
-                           .msl = true,
                            .restrict_word = "",
+                           .kernel = "kernel void ",
+                           .device_space = "device ",
+                           .local_space = "threadgroup ",
+                           .value_space = "constant ",
+                           .local_array = "alignas(%d) threadgroup ",
+                           .block_index = "gid",
+                           .thread_index = "lid",
+                           .packed_vec = true,
+                           .param_place = " [[buffer(%d)]]",
+                           .more_params = "uint3 gid [[threadgroup_position_in_grid]], uint3 lid "
+                                          "[[thread_position_in_threadgroup]]",
+                           .most_params = MOST_BUFFERS,
                            .vec_open = "(",
                            .vec_close = ")",
                            .long_suffix = "l",
@@ -13,8 +50,11 @@ static const CLang lang = {.name = "METAL",
                            .inf64 = "INFINITY",
                            .nan64 = "NAN",
                            .barrier = "threadgroup_barrier(mem_flags::mem_threadgroup)",
+                           .barrier_device =
+                               "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device)",
                            .shuffle = "simd_shuffle_xor(%s, %d)",
-                           .shuffle_wide = "shuffle_wide(%s, %d)"};
+                           .shuffle_wide = "shuffle_wide(%s, %d)",
+                           .matrix = render_matrix};
 
 static bool render(Str *out, const Linear *lin, TgError *err) {
   for (int i = 0; i < lin->n; i++)
@@ -28,10 +68,16 @@ static void prelude(Str *out) {
                                        {"u16", "ushort"}, {"i32", "int"},   {"u32", "uint"},
                                        {"i64", "long"},   {"u64", "ulong"}, {"f32", "float"}};
   str_put(out,
-          "#include <metal_stdlib>\nusing namespace metal;\n#define NO_F64\n#define INL static inline\n");
+          "#include <metal_stdlib>\nusing namespace metal;\n"
+          "#pragma METAL fp contract(off)\n" /* a product and a sum stay two operations, as INTERP has them */
+          "#define NO_F64\n#define NATIVE_F16\n#define INL static inline\n");
   for (size_t i = 0; i < TG_COUNT(vec); i++)
-    str_printf(out, "typedef %s %s; typedef %s2 %sx2; typedef %s4 %sx4;\n", vec[i][1], vec[i][0], vec[i][1],
-               vec[i][0], vec[i][1], vec[i][0]);
+    for (int lanes = 1; lanes <= 4; lanes *= 2)
+      if (lanes == 1)
+        str_printf(out, "typedef %s %s;", vec[i][1], vec[i][0]);
+      else
+        str_printf(out, " typedef %s%d %sx%d; typedef packed_%s%d %sx%du;%s", vec[i][1], lanes, vec[i][0],
+                   lanes, vec[i][1], lanes, vec[i][0], lanes, lanes == 4 ? "\n" : "");
   str_put(out,
           "INL u32 u32_bits(f32 x) { return as_type<u32>(x); }\nINL f32 f32_bits(u32 x) { return "
           "as_type<f32>(x); }\n"
@@ -39,6 +85,8 @@ static void prelude(Str *out) {
           "return fma(a, b, c); }\n"
           "#define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }\nMATH(exp2) MATH(log2) "
           "MATH(exp) MATH(log) MATH(sin) MATH(cos)\n"
+          "INL f32 f32_f16(u16 h) { return (f32)as_type<half>(h); }\nINL u16 f16_f32(f32 x) { return "
+          "as_type<u16>((half)x); }\n"
           "INL u64 shuffle_wide(u64 x, ushort n) { return as_type<u64>(simd_shuffle_xor(as_type<u32x2>(x), "
           "n)); }\n");
   str_put(out, cstyle_prelude);
@@ -47,6 +95,7 @@ static void prelude(Str *out) {
 const Renderer renderer_metal = {.name = "METAL",
                                  .native = NATIVE_GPU,
                                  .vec_bytes = 16,
+                                 .most_params = MOST_BUFFERS,
                                  .has_grid = true,
                                  .narrow_index = true,
                                  .vec_align = 16,

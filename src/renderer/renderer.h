@@ -14,6 +14,7 @@ typedef struct Renderer {
   const Target *target; /* the machine to plan for where none is there */
   bool narrow_div; /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the
                       compiler does it */
+  int most_params; /* of a kernel, see params_in_one; 0: as many as it has */
   bool has_f64, has_f16,
       has_bf16; /* arithmetic in that dtype; without it codegen computes in f32 and converts */
   /* Appends one kernel to out. False: out of memory or a UOp that no linear program may contain (named in
@@ -22,6 +23,9 @@ typedef struct Renderer {
   void (*prelude)(Str *out); /* text before the first kernel of a translation unit */
 } Renderer;
 
+/* Whether a kernel has more buffers and variables than the `most` parameters of its language: then all are
+ * members of one struct, buffers by slot, then an array of the variables. The variables count as one. */
+bool params_in_one(const Linear *lin, int most);
 /* Appends what n kernels of C use of their prelude. False: out of memory. */
 bool prelude_prune(Str *out, const char *prelude, const char *const *sources, int n);
 extern const Renderer renderer_c, renderer_cuda, renderer_metal;

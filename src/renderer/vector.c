@@ -30,6 +30,12 @@ static const char f2h_vec[] =
     "($T)__builtin_ia32_vcvtps2ph512_mask(a, 0, ($I){0}, -1);\n"
     "#elif $N == 8 && defined(__F16C__)\n  return ($T)__builtin_ia32_vcvtps2ph256(a, 0);\n"
     "#else\n  $T r; for (int i = 0; i < $N; i++) r[i] = f16_f32(a[i]); return r;\n#endif\n}";
+/* Clang for arm64 makes vectors of 64-bit integers doubles first, and so rounds twice; one by one it does
+ * not, if it does not see that they are neighbours. */
+static const char wide_to_f32_vec[] =
+    "INL $T $F($S a) {\n#if defined(__aarch64__) && defined(__clang__)\n  $T r;\n"
+    "  for (int i = 0; i < $N; i++) { $G x = a[i]; __asm__(\"\" : \"+r\"(x)); r[i] = (f32)x; }\n  return r;\n"
+    "#else\n  return __builtin_convertvector(a, $T);\n#endif\n}";
 /* $J: i32 lanes. What is no normal number is converted as an integer: a denormal operand of * is slow */
 static const char e4m3_to_f32_vec[] =
     "INL $T $F($S a) {\n  $U b = __builtin_convertvector(a, $U), m = b & 127, low = ($U)(m < 8), nan = "
@@ -194,7 +200,12 @@ static void vec_cast(C *c, const UOp *u) {
     str_put(&c->body, "}");
   } else if (dtype_is_float(from) && !dtype_is_float(to))
     vec_float_to_int(c, to, from, n, a);
-  else
+  else if (to == DT_F32 && !dtype_is_float(from) && dtype_size(from) == 8) {
+    const char *name = cs_text(c, "%s_%s", t, cs_scalar[from]);
+    const char *m[26] = {M('T') t, M('S') cs_type(c, from, n), M('G') cs_scalar[from]};
+    cs_helper(c, name, wide_to_f32_vec, m, n);
+    cs_put(c, "%s(%s)", name, a);
+  } else
     cs_put(c, "__builtin_convertvector(%s, %s)", a, t);
 }
 

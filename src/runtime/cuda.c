@@ -4,6 +4,7 @@
  * emulated (TG_EMU=1, cuda_mock.c). */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -64,6 +65,7 @@ static Target target_of(const Cuda *p) {
   t.local_bytes = attribute(p, CUDA_SHARED_PER_BLOCK, (int)t.local_bytes);
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
+  t.matrices = matrix_rows(MATRIX_CUDA, arch);
   t.fmas = t.ops = arch < LANES_SINCE ? LANES_BEFORE : LANES;
   return t;
 }
@@ -154,11 +156,10 @@ static TgStatus cuda_open(Device *d) {
     return st;
   }
   p->emulated = d->env->emulate > 0;
-  map_init(&p->memory.blocks, d->mem);
   uint64_t unused = 0, total = 0;
   st = gpu_opened(d, p);
   if (!st) st = cuda_memory_info(d, &unused, &total);
-  p->memory.most_free = p->emulated ? 0 : total / 2;
+  cuda_memory_begin(d, p->emulated ? 0 : total / 2);
   if (!st) st = arch_chosen(d, p);
   if (!st && !kernels_open(d, &p->kernels, &loader, &renderer_cuda))
     st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
@@ -312,7 +313,7 @@ static void **launch_args(const Launch *l) {
 
 static void launched(Cuda *p, const char *name, uint64_t n) {
   snprintf(p->last, sizeof p->last, "%s", name);
-  p->memory.given++, p->nlaunched += n;
+  p->memory.blocks.given++, p->nlaunched += n;
 }
 
 static TgStatus cuda_launch(Device *d, const Launch *l) {
@@ -389,7 +390,7 @@ TgStatus cuda_sync(Device *d) {
   TgStatus st = current(d, "a wait");
   if (!st) st = cuda_check(d, p->api.stream_sync(p->copies), "a wait");
   if (!st) st = cuda_check(d, p->api.stream_sync(p->compute), "a wait");
-  if (!st) p->memory.done = p->memory.given, p->nlaunched = 0;
+  if (!st) p->memory.blocks.done = p->memory.blocks.given, p->nlaunched = 0;
   return st;
 }
 

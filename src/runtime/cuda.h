@@ -2,6 +2,7 @@
  * and the parts of the device. */
 #ifndef TG_CUDA_H
 #define TG_CUDA_H
+#include "runtime/blocks.h"
 #include "runtime/kernels.h"
 
 /* ---- the driver's types (CUDA Driver API and NVRTC reference) */
@@ -74,14 +75,8 @@ typedef struct Stage {
   bool busy;
 } Stage;
 
-typedef struct Block Block; /* memory of the device: cuda_memory.c */
-
 typedef struct CudaMemory {
-  Map blocks;           /* address -> Block in use */
-  Block *first, *last;  /* free ones: the longest free first */
-  uint64_t bytes_free;  /* in those */
-  uint64_t most_free;   /* .. at most */
-  uint64_t given, done; /* numbers of what was put into the stream of launches, and of it is known done */
+  Blocks blocks; /* its numbers count what was put into the stream of launches */
   Stage stage[STAGES];
   int next_stage;
 } CudaMemory;
@@ -108,6 +103,7 @@ TgStatus cuda_check(Device *d, CUresult r, const char *what);
 TgStatus cuda_sync(Device *d);
 
 /* ---- cuda_memory.c */
+void cuda_memory_begin(Device *d, uint64_t most_free);
 TgStatus cuda_alloc(Device *d, size_t nbytes, void **out);
 void cuda_free(Device *d, void *p, size_t nbytes);
 TgStatus cuda_host_alloc(Device *d, size_t nbytes, void **out);

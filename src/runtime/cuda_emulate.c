@@ -2,9 +2,7 @@
  * around what only a GPU understands: the functions named tg_ are here. */
 #include "runtime/emulate.h"
 
-/* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. Short
- * vectors are copied in words of up to 16 bytes, and not trivially: so the compiler checks that what is
- * copied is aligned. */
+/* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. */
 #define WORDS                                                                                                \
   "#define TG_EMULATED 1\n"                                                                                  \
   "#define __global__ __attribute__((noinline))\n#define __device__\n#define __host__\n"                     \
@@ -14,22 +12,8 @@
   "#define __shared__ EMU_SHARED_ARRAY\n"                                                                    \
   "#define threadIdx (emu_thread_index())\n#define blockIdx (emu_block_index())\n"                           \
   "#define blockDim (emu_block_size())\n#define gridDim (emu_grid_size())\n#define warpSize 32\n"            \
-  "#define __syncthreads() emu_barrier(EMU_HERE)\n"                                                          \
+  "#define __syncthreads() emu_barrier(EMU_HERE, 3)\n"                                                       \
   "typedef unsigned char uchar; typedef unsigned short ushort; typedef unsigned int uint;\n"                 \
-  "template <typename T, int A> struct EmuWord { typedef T type __attribute__((vector_size(A), "             \
-  "may_alias)); "                                                                                            \
-  "};\n"                                                                                                     \
-  "#define EMU_NOW __attribute__((always_inline)) inline\n"                                                  \
-  "#define EMU_COPY(T, A, S) \\\n"                                                                           \
-  "  EMU_NOW void emu_copy(const S &o) { for (unsigned i = 0; i < sizeof(S) / A; i++) \\\n"                  \
-  "    ((typename EmuWord<T, A>::type *)this)[i] = ((const typename EmuWord<T, A>::type *)&o)[i]; } \\\n"    \
-  "  S() = default; EMU_NOW S(const S &o) { emu_copy(o); } \\\n"                                             \
-  "  EMU_NOW S &operator=(const S &o) { emu_copy(o); return *this; }\n"                                      \
-  "#define EMU_VECTOR(T, N, A2, A4) \\\n"                                                                    \
-  "  struct __attribute__((aligned(A2))) N##2 { T x, y; EMU_COPY(T, A2, N##2) \\\n"                          \
-  "    EMU_NOW N##2(T x, T y) : x(x), y(y) {} }; \\\n"                                                       \
-  "  struct __attribute__((aligned(A4))) N##4 { T x, y, z, w; EMU_COPY(T, A4, N##4) \\\n"                    \
-  "    EMU_NOW N##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {} };\n"                                    \
   "EMU_VECTOR(signed char, char, 2, 4) EMU_VECTOR(unsigned char, uchar, 2, 4)\n"                             \
   "EMU_VECTOR(short, short, 4, 8) EMU_VECTOR(unsigned short, ushort, 4, 8)\n"                                \
   "EMU_VECTOR(int, int, 8, 16) EMU_VECTOR(unsigned int, uint, 8, 16) EMU_VECTOR(float, float, 8, 16)\n"      \
@@ -37,21 +21,17 @@
   "EMU_VECTOR(double, double, 16, 16)\n"
 
 #define FUNCTIONS                                                                                            \
-  "template <typename T, typename F> static inline T emu_bits(F x) { T y; __builtin_memcpy(&y, &x, sizeof "  \
-  "y); return y; }\n"                                                                                        \
   "static inline unsigned __float_as_uint(float x) { return emu_bits<unsigned>(x); }\n"                      \
   "static inline int __float_as_int(float x) { return emu_bits<int>(x); }\n"                                 \
   "static inline float __uint_as_float(unsigned x) { return emu_bits<float>(x); }\n"                         \
   "static inline float __int_as_float(int x) { return emu_bits<float>(x); }\n"                               \
   "static inline long long __double_as_longlong(double x) { return emu_bits<long long>(x); }\n"              \
   "static inline double __longlong_as_double(long long x) { return emu_bits<double>(x); }\n"                 \
-  "#define EMU_MATH(F) extern \"C\" float F##f(float); extern \"C\" double F(double);\n"                     \
-  "EMU_MATH(sqrt) EMU_MATH(exp2) EMU_MATH(log2) EMU_MATH(exp) EMU_MATH(log) EMU_MATH(sin) EMU_MATH(cos)\n"   \
-  "EMU_MATH(tan) EMU_MATH(tanh) EMU_MATH(floor) EMU_MATH(ceil) EMU_MATH(trunc) EMU_MATH(rint) "              \
-  "EMU_MATH(fabs)\n"                                                                                         \
-  "extern \"C\" float fmaf(float, float, float); extern \"C\" double fma(double, double, double);\n"         \
-  "extern \"C\" float powf(float, float); extern \"C\" double pow(double, double);\n"                        \
-  "extern \"C\" float fmaxf(float, float); extern \"C\" float fminf(float, float);\n"                        \
+  "#define EMU_WIDE(F) extern \"C\" double F(double);\n"                                                     \
+  "EMU_WIDE(sqrt) EMU_WIDE(exp2) EMU_WIDE(log2) EMU_WIDE(exp) EMU_WIDE(log) EMU_WIDE(sin) EMU_WIDE(cos)\n"   \
+  "EMU_WIDE(tan) EMU_WIDE(tanh) EMU_WIDE(floor) EMU_WIDE(ceil) EMU_WIDE(trunc) EMU_WIDE(rint) "              \
+  "EMU_WIDE(fabs)\n"                                                                                         \
+  "extern \"C\" double fma(double, double, double); extern \"C\" double pow(double, double);\n"              \
   "#define EMU_ATOMIC(NAME, NEW) template <typename T> EMU_UNSEEN static T NAME(T *p, T v) { \\\n"           \
   "  emu_atomic(p, sizeof *p); T old = *p; *p = (NEW); return old; }\n"                                      \
   "EMU_ATOMIC(atomicAdd, old + v) EMU_ATOMIC(atomicSub, old - v) EMU_ATOMIC(atomicExch, v)\n"                \
@@ -76,6 +56,10 @@
   "#define tg_mma_m16n8k16_bf16_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 1, d, a, b, c)\n"                     \
   "#define tg_mma_m16n8k8_tf32_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 2, d, a, b, c)\n"                      \
   "#define tg_mma_m16n8k32_s8_s32(d, a, b, c) emu_warp_mma(EMU_HERE, 3, d, a, b, c)\n"                       \
+  "#define tg_mma_m16n8k32_u8_s32(d, a, b, c) emu_warp_mma(EMU_HERE, 4, d, a, b, c)\n"                       \
+  "#define tg_mma_m16n8k32_e4m3_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 5, d, a, b, c)\n"                     \
+  "#define tg_mma_m16n8k32_e5m2_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 6, d, a, b, c)\n"                     \
+  "#define tg_mma_m16n8k8_f16_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 7, d, a, b, c)\n"                       \
   "#define tg_copy_async_16(to, from) emu_copy_async(to, from, 16)\n"                                        \
   "#define tg_copy_async_8(to, from) emu_copy_async(to, from, 8)\n"                                          \
   "#define tg_copy_async_4(to, from) emu_copy_async(to, from, 4)\n"                                          \

@@ -8,113 +8,39 @@
 #include "runtime/cuda.h"
 #include <string.h>
 
-struct Block {
-  CUdeviceptr at;
-  size_t room, nbytes;
-  uint64_t given_at,
-      freed_at;         /* what had been given to the device when it was allocated, when it was freed */
-  Block *older, *newer; /* among the free ones */
-};
-
-/* Sizes that blocks are kept by: few enough that one is found again. An emulated device tells an access past
- * the last byte: there they are exact. */
-static size_t room_for(const Cuda *p, size_t nbytes) {
-  enum { SMALL = 1 << 20, GRAIN = 512, STEPS = 8 };
-
-  size_t grain = GRAIN;
-  if (p->emulated) return nbytes;
-  if (nbytes >= SMALL) grain = ((size_t)1 << (63 - __builtin_clzll(nbytes))) / STEPS;
-  return (nbytes + grain - 1) / grain * grain;
-}
-
-static void free_list_leave(CudaMemory *m, Block *b) {
-  *(b->older ? &b->older->newer : &m->first) = b->newer;
-  *(b->newer ? &b->newer->older : &m->last) = b->older;
-  b->older = b->newer = NULL;
-  m->bytes_free -= b->room;
-}
-
-static void free_list_enter(CudaMemory *m, Block *b) {
-  b->older = m->last, b->newer = NULL;
-  *(m->last ? &m->last->newer : &m->first) = b;
-  m->last = b;
-  m->bytes_free += b->room;
-}
-
-static Block *free_block(CudaMemory *m, size_t room) { /* the one that was used last, if any */
-  Block *b = m->last;
-  while (b && b->room != room)
-    b = b->older;
-  if (b) free_list_leave(m, b);
-  return b;
-}
-
-/* Gives the driver its memory back, the longest free first, until at most so much is kept. What the device
- * may still use is waited for. */
-static TgStatus trimmed(Device *d, uint64_t most) {
+/* ---- blocks */
+static TgStatus block_taken(Device *d, size_t room, Block *b) {
   Cuda *p = d->priv;
-  CudaMemory *m = &p->memory;
-  TgStatus st = TG_OK;
-  while (m->bytes_free > most && m->first) {
-    Block *b = m->first;
-    if (b->freed_at > m->done && (st = cuda_sync(d))) return st;
-    free_list_leave(m, b);
-    if (!st) st = cuda_check(d, p->api.memory_free(b->at), "memory is given back");
-    mem_free(d->mem, b);
-  }
-  return st;
+  CUdeviceptr at = 0;
+  CUresult r = p->api.memory_alloc(&at, room);
+  b->at = (uintptr_t)at;
+  return r == CUDA_OUT_OF_MEMORY ? TG_ERR_NOMEM : cuda_check(d, r, "memory is allocated");
 }
 
-static TgStatus block_new(Device *d, size_t room, Block **out) {
+static TgStatus block_given_back(Device *d, Block *b) {
   Cuda *p = d->priv;
-  Block *b = *out = mem_alloc(d->mem, sizeof *b);
-  if (!b) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
-  CUresult r = p->api.memory_alloc(&b->at, room);
-  if (r == CUDA_OUT_OF_MEMORY && p->memory.first && !trimmed(d, 0)) r = p->api.memory_alloc(&b->at, room);
-  b->room = room;
-  if (!r) return TG_OK;
-  mem_free(d->mem, b);
-  *out = NULL;
-  if (r != CUDA_OUT_OF_MEMORY) return cuda_check(d, r, "memory is allocated");
-  return error_set(d->err, TG_ERR_NOMEM, "%s: cannot allocate %zu bytes", d->name, room);
+  return cuda_check(d, p->api.memory_free(b->at), "memory is given back");
+}
+
+static const BlockDriver driver = {block_taken, block_given_back, cuda_sync, 1};
+
+void cuda_memory_begin(Device *d, uint64_t most_free) {
+  Cuda *p = d->priv;
+  blocks_init(d, &p->memory.blocks, &driver);
+  p->memory.blocks.most_free = most_free;
+  p->memory.blocks.exact = p->emulated;
 }
 
 TgStatus cuda_alloc(Device *d, size_t nbytes, void **out) {
   Cuda *p = d->priv;
-  CudaMemory *m = &p->memory;
   *out = NULL;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is allocated");
-  size_t room = room_for(p, TG_MAX(nbytes, (size_t)1));
-  Block *b = st ? NULL : free_block(m, room);
-  if (!st && !b) st = block_new(d, room, &b);
-  if (st) return st;
-  b->nbytes = nbytes, b->given_at = m->given;
-  if (!map_put_ptr(&m->blocks, b->at, b)) {
-    free_list_enter(m, b);
-    return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
-  }
-  *out = (void *)(uintptr_t)b->at;
-  d->bytes_in_use += nbytes, d->bytes_peak = TG_MAX(d->bytes_peak, d->bytes_in_use);
-  return TG_OK;
-}
-
-static Block *block_at(Cuda *p, const void *at) { /* NULL: no block begins there */
-  return map_get_ptr(&p->memory.blocks, at);
+  return st ? st : blocks_alloc(d, &p->memory.blocks, nbytes, out);
 }
 
 void cuda_free(Device *d, void *at, size_t nbytes) {
   Cuda *p = d->priv;
-  CudaMemory *m = &p->memory;
-  Block *b = at ? block_at(p, at) : NULL;
-  if (!b || p->api.context_set(p->context)) return;
-  map_put_ptr(&m->blocks, b->at, NULL);
-  b->freed_at = m->given;
-  free_list_enter(m, b);
-  d->bytes_in_use -= nbytes;
-  TgError *told = d->err, ignored = {0}; /* a device that has failed says so where something is asked of it */
-  d->err = &ignored;
-  trimmed(d, m->most_free);
-  d->err = told;
+  if (!p->api.context_set(p->context)) blocks_free(d, &p->memory.blocks, at, nbytes);
 }
 
 TgStatus cuda_memory_info(Device *d, uint64_t *unused, uint64_t *total) {
@@ -122,7 +48,7 @@ TgStatus cuda_memory_info(Device *d, uint64_t *unused, uint64_t *total) {
   size_t u = 0, t = 0;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is asked about");
   if (!st) st = cuda_check(d, p->api.memory_info(&u, &t), "memory is asked about");
-  *unused = u + p->memory.bytes_free, *total = t;
+  *unused = u + p->memory.blocks.bytes_free, *total = t;
   return st;
 }
 
@@ -143,17 +69,7 @@ void cuda_host_free(Device *d, void *at, size_t nbytes) {
 void cuda_memory_end(Device *d) {
   Cuda *p = d->priv;
   CudaMemory *m = &p->memory;
-  for (size_t i = 0; i < m->blocks.cap; i++) { /* what nobody freed */
-    Block *b = m->blocks.at[i].used ? (Block *)(uintptr_t)m->blocks.at[i].val : NULL;
-    if (b) free_list_enter(m, b);
-  }
-  map_free(&m->blocks);
-  while (m->first) {
-    Block *b = m->first;
-    free_list_leave(m, b);
-    p->api.memory_free(b->at);
-    mem_free(d->mem, b);
-  }
+  if (m->blocks.driver) blocks_end(d, &m->blocks);
   for (int i = 0; i < STAGES; i++) {
     if (m->stage[i].done) p->api.event_destroy(m->stage[i].done);
     if (m->stage[i].host) p->api.host_free(m->stage[i].host);
@@ -190,11 +106,11 @@ static TgStatus ordered(Device *d, CUstream first, CUstream later) {
 TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   Cuda *p = d->priv;
   CudaMemory *m = &p->memory;
-  const Block *b = block_at(p, dst);
-  bool apart = b && b->given_at == m->given; /* nothing given since may use it */
+  const Block *b = blocks_find(&m->blocks, dst);
+  bool apart = b && b->given_at == m->blocks.given; /* nothing given since may use it */
   CUstream stream = apart ? p->copies : p->compute;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy to the device");
-  if (!st && apart && b->freed_at > m->done) st = ordered(d, p->compute, stream);
+  if (!st && apart && b->freed_at > m->blocks.done) st = ordered(d, p->compute, stream);
   for (size_t at = 0; at < nbytes && !st; at += STAGE_BYTES) {
     size_t n = TG_MIN(nbytes - at, (size_t)STAGE_BYTES);
     Stage *s;
@@ -204,7 +120,7 @@ TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
     if (!st) st = stage_used(d, s, stream);
   }
   if (!st && apart) st = ordered(d, stream, p->compute);
-  m->given++;
+  m->blocks.given++;
   return st;
 }
 
@@ -226,14 +142,14 @@ TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
     if (had && !st) memcpy((char *)dst + had_at, had->host, had_bytes), had->busy = false;
     had = s, had_at = at, had_bytes = n;
   }
-  if (!st) p->memory.done = p->memory.given, p->nlaunched = 0;
+  if (!st) p->memory.blocks.done = p->memory.blocks.given, p->nlaunched = 0;
   return st;
 }
 
 TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes) {
   Cuda *p = d->priv;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy");
-  p->memory.given++;
+  p->memory.blocks.given++;
   return st || !nbytes
              ? st
              : cuda_check(d, p->api.copy((uintptr_t)dst, (uintptr_t)src, nbytes, p->compute), "a copy");
@@ -242,7 +158,7 @@ TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes) {
 TgStatus cuda_clear(Device *d, void *dst, size_t nbytes) {
   Cuda *p = d->priv;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is cleared");
-  p->memory.given++;
+  p->memory.blocks.given++;
   return st || !nbytes
              ? st
              : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->compute), "memory is cleared");
@@ -259,7 +175,7 @@ TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, siz
     if (r != CUDA_PEER_ENABLED) st = cuda_check(d, r, "access to another GPU");
   }
   p->peers |= 1ull << (q->device & 63);
-  p->memory.given++, q->memory.given++;
+  p->memory.blocks.given++, q->memory.blocks.given++;
   if (st || !nbytes) return st;
   return cuda_check(
       d, p->api.copy_peer((uintptr_t)dst, p->context, (uintptr_t)src, q->context, nbytes, p->compute),

@@ -7,6 +7,7 @@
  * fails. */
 #define _GNU_SOURCE
 #include "runtime/cuda_mock.h"
+#include "uop/matrix.h"
 #include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -332,13 +333,23 @@ static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err)
   return st;
 }
 
+/* Whether the text steps matrix units that GPUs of this architecture do not have. */
+static bool too_new(const char *text, const char *arch) {
+  char call[64];
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    snprintf(call, sizeof call, "tg_mma_%s(&", matrix_shapes[i].name);
+    if (matrix_shapes[i].since > atoi(arch) && strstr(text, call)) return true;
+  }
+  return false;
+}
+
 static TgStatus taken_for_all(const char *text, TgError *err) {
   char archs[sizeof cuda_mock.env.emulate_archs], *rest = archs, *arch;
   memcpy(archs, cuda_mock.env.emulate_archs, sizeof archs);
   TgStatus st = TG_OK;
   if (*archs && !cuda_mock.nvrtc) st = nvrtc_load(&tg_os_default, err, &cuda_mock.nvrtc, &cuda_mock.real);
   while (!st && (arch = strtok_r(rest, " ", &rest)))
-    st = taken_by_nvrtc(text, arch, err);
+    st = too_new(text, arch) ? TG_OK : taken_by_nvrtc(text, arch, err);
   return st;
 }
 

@@ -36,7 +36,7 @@ enum { STUB_BYTES = 16, STUB_ADDR = 8, MAX_SECTIONS = 4096 };
 static const ElfMachine *machine_here(void) {
 #if defined __x86_64__
   return &elf_x86_64;
-#elif defined __aarch64__ && !defined __APPLE__ /* which takes Mach-O */
+#elif defined __aarch64__ && !defined __MACH__ /* which takes Mach-O */
   return &elf_arm64;
 #else
   return NULL;

@@ -35,7 +35,7 @@ static const char *const args_gcc[] = {
 
 enum { HUGE_TEXT = 1 << 20 }; /* the time to optimise more than this grows faster than the text */
 
-const char *emu_flags(void) { return "emulator 1"; }
+const char *emu_flags(void) { return "emulator 2"; }
 
 TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *cc, const EmuDialect *dialect,
                      const char *text, int limit_s, Blob *object) {
@@ -407,14 +407,16 @@ static bool barrier_meet(Emu *e) {
                 first->line, who, t->line);
     return false;
   }
-  e->barrier_tick = ++e->tick;
+  e->tick++;
+  if (first->orders & ORDERS_DEVICE) e->barrier_tick[0] = e->tick;
+  if (first->orders & ORDERS_SHARED) e->barrier_tick[1] = e->tick;
   for (uint32_t i = 0; i < e->nthread; i++)
     e->threads[i].state = READY;
   return true;
 }
 
 static void block_begin(Emu *e) {
-  e->block_tick = e->barrier_tick = ++e->tick;
+  e->block_tick = e->barrier_tick[0] = e->barrier_tick[1] = ++e->tick;
   memset(e->warp_tick, 0, sizeof e->warp_tick);
   for (uint32_t i = 0; i < e->nthread; i++) {
     Thread *t = &e->threads[i];
@@ -466,7 +468,7 @@ static TgStatus launch_check(const EmuKernel *k, const uint32_t grid[3], const u
   }
   if (dynamic_shared > MOST_DYNAMIC) return launch_refused(k, "too much dynamic shared memory", err);
   for (int i = 0; i < emu_nparam(k); i++)
-    if (!params || !params[i]) {
+    if (emu_param_bytes(k, i) && (!params || !params[i])) {
       snprintf(why, sizeof why, "argument %d of %d is missing", i + 1, emu_nparam(k));
       return launch_refused(k, why, err);
     }

@@ -12,15 +12,19 @@ typedef struct Emu Emu;             /* an emulated GPU: memory, its shadow, stac
 typedef struct EmuModule EmuModule; /* kernels, loaded */
 typedef struct EmuKernel EmuKernel;
 
-/* A language. prelude: C++ in front of the text, which may use what emu_prelude in emulate_text.c declares.
- * kernel_word stands before each kernel, bounds_word(n) in its head (NULL: there is none), dynamic_words
- * before an array whose size the launch decides. */
+/* A language. prelude: C++ in front of the text, which may use what emu_prelude in emulate_text.c declares;
+ * it stands for the header, whose #include is left out. kernel_word stands before each kernel, bounds_word(n)
+ * in its head, dynamic_words before an array whose size the launch decides, array_word before a shared array
+ * and, where a pointer leads to shared memory, before its type. NULL: the language has none.
+ * has_attributes: each parameter of a kernel has [[buffer(n)]], argument n, or another word in [[ ]], for
+ * which the prelude has an EMU_PLACE. */
 typedef struct EmuDialect {
-  const char *name, *prelude;
-  const char *kernel_word, *bounds_word, *dynamic_words;
+  const char *name, *prelude, *header;
+  const char *kernel_word, *bounds_word, *dynamic_words, *array_word;
+  bool has_attributes;
 } EmuDialect;
 
-extern const EmuDialect emu_dialect_cuda;
+extern const EmuDialect emu_dialect_cuda, emu_dialect_metal;
 
 /* The object of a text, by the compiler that compiles CPU kernels (which should be identified); for the
  * caller to free. It keeps no state, so it can be kept on disk, under emu_flags and the text. TG_ERR_COMPILE

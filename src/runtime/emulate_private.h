@@ -55,6 +55,9 @@ struct EmuModule {
 };
 
 /* ---- threads */
+/* The memory whose accesses a barrier puts in order. */
+enum { ORDERS_SHARED = 1, ORDERS_DEVICE = 2 };
+
 typedef enum WaitFor { FRESH, READY, AT_BARRIER, AT_WARP, DONE } WaitFor;
 
 typedef enum WarpOp {
@@ -88,7 +91,7 @@ typedef struct Stack Stack;
 typedef struct Thread {
   Stack *stack;
   WaitFor state;
-  uint32_t index[3], id, line; /* id, line: of the barrier that it waits at */
+  uint32_t index[3], id, line, orders; /* of the barrier that it waits at; orders: ORDERS_ */
   WarpCall warp;
   Vec(PendingCopy) copies;
   uint32_t group; /* that the next asynchronous copy belongs to */
@@ -134,7 +137,8 @@ struct Emu {
   Thread *threads; /* MOST_THREADS of them */
   Thread *current;
   uint32_t *turn;
-  uint64_t launch_tick, block_tick, barrier_tick; /* when they began */
+  uint64_t launch_tick, block_tick; /* when they began */
+  uint64_t barrier_tick[2];         /* .. of device and of shared memory */
   uint64_t warp_tick[MOST_THREADS / WARP];
   Walk walk;
   Vec(uint64_t) block_ticks; /* of the blocks so far */

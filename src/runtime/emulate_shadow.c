@@ -65,9 +65,11 @@ static uint64_t stamp_tick(uint64_t stamp) { return stamp >> TICK_AT; }
 
 static uint32_t w_thread(uint64_t w) { return (uint32_t)(w >> W_THREAD) & THREAD_MASK; }
 
-/* Whether what `thread` did at `tick`, in this block, is before what the running thread does now. */
-static bool is_ordered(const Emu *e, uint64_t tick, uint32_t thread, uint32_t me) {
-  if (tick < e->barrier_tick || thread == me) return true;
+static uint64_t barrier_tick(const Emu *e, const Space *s) { return e->barrier_tick[s->is_shared]; }
+
+/* Whether what `thread` did to s at `tick`, in this block, is before what the running thread does now. */
+static bool is_ordered(const Emu *e, const Space *s, uint64_t tick, uint32_t thread, uint32_t me) {
+  if (tick < barrier_tick(e, s) || thread == me) return true;
   return thread / WARP == me / WARP && tick < e->warp_tick[me / WARP];
 }
 
@@ -121,7 +123,7 @@ static void against_write(Emu *e, const Space *s, uintptr_t at, uint64_t w, Acce
   }
   if (w & BY_BLOCKS)
     emu_fail(e, "race between blocks: %s a byte that other blocks change atomically", verb[how]);
-  else if (!is_ordered(e, tick, w_thread(w), me) || ((w & BY_SEVERAL) && tick >= e->barrier_tick))
+  else if (!is_ordered(e, s, tick, w_thread(w), me) || ((w & BY_SEVERAL) && tick >= barrier_tick(e, s)))
     race(e, s, at, how, did, tick, w_thread(w));
 }
 
@@ -134,19 +136,19 @@ static void against_reads(Emu *e, const Space *s, uintptr_t at, uint64_t r, Acce
     if (!s->is_shared) race(e, s, at, how, "read", tick, last);
     return;
   }
-  if (!is_ordered(e, tick, last, me))
+  if (!is_ordered(e, s, tick, last, me))
     race(e, s, at, how, "read", tick, last);
-  else if ((r & R_SEVERAL) && !is_ordered(e, tick, other, me))
+  else if ((r & R_SEVERAL) && !is_ordered(e, s, tick, other, me))
     race(e, s, at, how, "read", tick, other);
   else if ((r & R_BLOCKS) && !s->is_shared)
     emu_fail(e, "race between blocks: %s a byte that another block read", verb[how]);
 }
 
-static uint64_t read_stamp(const Emu *e, uint64_t r, uint32_t me) {
+static uint64_t read_stamp(const Emu *e, const Space *s, uint64_t r, uint32_t me) {
   uint64_t tick = stamp_tick(r), flags = 0;
   uint32_t last = (uint32_t)(r >> R_LAST) & THREAD_MASK, other = (uint32_t)(r >> R_OTHER) & THREAD_MASK;
   if (tick >= e->launch_tick) flags = (r & R_BLOCKS) | (tick < e->block_tick ? R_BLOCKS : 0);
-  if (tick >= e->barrier_tick) {
+  if (tick >= barrier_tick(e, s)) {
     flags |= r & R_SEVERAL;
     if (last != me) { /* of several, one from another warp says more */
       if (!(r & R_SEVERAL) || last / WARP != me / WARP) other = last;
@@ -160,11 +162,11 @@ static uint64_t write_stamp(const Emu *e, uint32_t me) {
   return e->tick << TICK_AT | (uint64_t)me << W_THREAD | WRITTEN;
 }
 
-static uint64_t atomic_stamp(const Emu *e, uint64_t w, uint32_t me) {
+static uint64_t atomic_stamp(const Emu *e, const Space *s, uint64_t w, uint32_t me) {
   uint64_t tick = stamp_tick(w), flags = BY_ATOMIC;
   if ((w & BY_ATOMIC) && tick >= e->launch_tick) {
     flags |= (w & BY_BLOCKS) | (tick < e->block_tick ? BY_BLOCKS : 0);
-    if (tick >= e->barrier_tick) flags |= (w & BY_SEVERAL) | (w_thread(w) != me ? BY_SEVERAL : 0);
+    if (tick >= barrier_tick(e, s)) flags |= (w & BY_SEVERAL) | (w_thread(w) != me ? BY_SEVERAL : 0);
   }
   return write_stamp(e, me) | flags;
 }
@@ -184,13 +186,13 @@ static inline void cell_access(Emu *e, const Space *s, Cell *c, uintptr_t at, Ac
   if ((reads && w < set_from) || ((w & IN_FLIGHT) && w >= set_from)) unset(e, s, at, w, how);
   if (w >= e->launch_tick << TICK_AT) against_write(e, s, at, w, how, me);
   if (how == READS) {
-    c->r = read_stamp(e, c->r, me);
+    c->r = read_stamp(e, s, c->r, me);
     return;
   }
   if (how == ATOMIC_LOADS) return;
   if (c->r) against_reads(e, s, at, c->r, how, me);
   if (how != WRITES) {
-    c->w = atomic_stamp(e, w, me);
+    c->w = atomic_stamp(e, s, w, me);
   } else {
     c->w = write_stamp(e, me);
     c->r = 0; /* whoever races with a read that came before this write races with the write */

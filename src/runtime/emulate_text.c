@@ -11,7 +11,7 @@ const char emu_prelude[] =
     "extern \"C\" {\n"
     "EmuIndex emu_thread_index(); EmuIndex emu_block_index(); EmuIndex emu_block_size(); EmuIndex "
     "emu_grid_size();\n"
-    "void emu_barrier(emu_u32 id, emu_u32 line);\n"
+    "void emu_barrier(emu_u32 id, emu_u32 line, emu_u32 orders);\n"
     "void emu_warp_sync(emu_u32 id, emu_u32 line, emu_u32 mask);\n"
     "emu_u32 emu_warp_ballot(emu_u32 id, emu_u32 line, emu_u32 mask, int value);\n"
     "emu_u64 emu_warp_shuffle(emu_u32 id, emu_u32 line, int op, emu_u32 mask, emu_u64 value, int arg, int "
@@ -57,7 +57,72 @@ const char emu_prelude[] =
     "  extern \"C\" { extern __attribute__((used)) const EmuInfo<EmuCall<decltype(&NAME)>::nparam> "
     "emu_info_##NAME; \\\n"
     "  const EmuInfo<EmuCall<decltype(&NAME)>::nparam> emu_info_##NAME = "
-    "EmuCall<decltype(&NAME)>::info(MOST); }\n";
+    "EmuCall<decltype(&NAME)>::info(MOST); }\n"
+    /* Parameters that say where they come from: a type for each, EmuBuffer or one of the dialect. Every
+     * argument is the address of memory; sizes are those of what a reference leads to. */
+    "template <typename T> struct EmuBound;\n"
+    "template <typename T> struct EmuBound<T *> {\n"
+    "  static constexpr int nbytes = sizeof(T *);\n"
+    "  EMU_UNSEEN static T *get(void *p) { return (T *)p; }\n};\n"
+    "template <typename T> struct EmuBound<T &> {\n"
+    "  static constexpr int nbytes = sizeof(T) > sizeof(T *) ? sizeof(T) : sizeof(T *);\n"
+    "  EMU_UNSEEN static T &get(void *p) { return *(T *)p; }\n};\n"
+    "template <int N> struct EmuBuffer {\n"
+    "  static constexpr int index = N;\n"
+    "  template <typename A> static constexpr int nbytes() { return EmuBound<A>::nbytes; }\n"
+    "  template <typename A> EMU_UNSEEN static A get(void *const *p) {\n"
+    "    return EmuBound<A>::get(*(void *const *)p[N]);\n  }\n};\n"
+    "#define EMU_PLACE(NAME, CALL) struct EmuPlace_##NAME { static constexpr int index = -1; \\\n"
+    "  template <typename A> static constexpr int nbytes() { return 0; } \\\n"
+    "  template <typename A> EMU_UNSEEN static A get(void *const *) { EmuIndex i = CALL; A a; "
+    "a.x = i.x, a.y = i.y, a.z = i.z; return a; } };\n"
+    "template <typename F> struct EmuBoundCall;\n"
+    "template <typename... A> struct EmuBoundCall<void (*)(A...)> {\n"
+    "  template <typename... D> struct With {\n"
+    "    static constexpr int count() { int n = 0, at[] = {D::index..., -1}; for (int i : at) if (i >= n) n "
+    "= "
+    "i + 1; return n; }\n"
+    "    static constexpr int nparam = count();\n"
+    "    static constexpr EmuInfo<nparam> info(int most) {\n"
+    "      EmuInfo<nparam> out = {nparam, most, {0}};\n"
+    "      int at[] = {D::index..., -1}, size[] = {D::template nbytes<A>()..., 0};\n"
+    "      for (int i = 0; i < (int)sizeof...(D); i++) if (at[i] >= 0) out.nbytes[at[i]] = size[i];\n"
+    "      return out;\n    }\n"
+    "    template <void (*F)(A...)> EMU_UNSEEN static void run(void *const *p) { F(D::template "
+    "get<A>(p)...); }\n"
+    "  };\n};\n"
+    "#define EMU_BOUND_KERNEL(NAME, MOST, ...) EMU_BOUND_KERNEL_(NAME, MOST, __VA_ARGS__)\n"
+    "#define EMU_BOUND_KERNEL_(NAME, MOST, ...) \\\n"
+    "  typedef EmuBoundCall<decltype(&NAME)>::With<__VA_ARGS__> EmuCallOf_##NAME; \\\n"
+    "  extern \"C\" __attribute__((used)) EMU_UNSEEN void emu_entry_##NAME(void *const *p) { "
+    "EmuCallOf_##NAME::run<&NAME>(p); } \\\n"
+    "  extern \"C\" { extern __attribute__((used)) const EmuInfo<EmuCallOf_##NAME::nparam> emu_info_##NAME; "
+    "\\\n"
+    "  const EmuInfo<EmuCallOf_##NAME::nparam> emu_info_##NAME = EmuCallOf_##NAME::info(MOST); }\n"
+    /* Short vectors, copied in words of A2 bytes, or of A4 and at most 16: not trivially, so the compiler
+     * checks that what is copied is aligned. */
+    "template <typename T, int A> struct EmuWord { typedef T type __attribute__((vector_size(A), "
+    "may_alias)); };\n"
+    "#define EMU_NOW __attribute__((always_inline)) inline\n"
+    "#define EMU_COPY(T, A, S) \\\n"
+    "  EMU_NOW void emu_copy(const S &o) { for (unsigned i = 0; i < sizeof(S) / A; i++) \\\n"
+    "    ((typename EmuWord<T, A>::type *)this)[i] = ((const typename EmuWord<T, A>::type *)&o)[i]; } \\\n"
+    "  S() = default; EMU_NOW S(const S &o) { emu_copy(o); } \\\n"
+    "  EMU_NOW S &operator=(const S &o) { emu_copy(o); return *this; }\n"
+    "#define EMU_VECTOR(T, N, A2, A4) \\\n"
+    "  struct __attribute__((aligned(A2))) N##2 { T x, y; EMU_COPY(T, A2, N##2) \\\n"
+    "    EMU_NOW N##2(T x, T y) : x(x), y(y) {} }; \\\n"
+    "  struct __attribute__((aligned(A4))) N##4 { T x, y, z, w; EMU_COPY(T, (A4 > 16 ? 16 : A4), N##4) "
+    "\\\n"
+    "    EMU_NOW N##4(T x, T y, T z, T w) : x(x), y(y), z(z), w(w) {} };\n"
+    "template <typename T, typename F> EMU_NOW T emu_bits(F x) { T y; __builtin_memcpy((void *)&y, &x, "
+    "sizeof y); return y; }\n"
+    "#define EMU_MATH(F) extern \"C\" float F##f(float);\n"
+    "EMU_MATH(sqrt) EMU_MATH(exp2) EMU_MATH(log2) EMU_MATH(exp) EMU_MATH(log) EMU_MATH(sin) EMU_MATH(cos)\n"
+    "EMU_MATH(tan) EMU_MATH(tanh) EMU_MATH(floor) EMU_MATH(ceil) EMU_MATH(trunc) EMU_MATH(rint) "
+    "EMU_MATH(fabs)\n"
+    "extern \"C\" float fmaf(float, float, float); extern \"C\" float powf(float, float);\n"
+    "extern \"C\" float fmaxf(float, float); extern \"C\" float fminf(float, float);\n";
 
 /* ---- scanning */
 static bool starts_name(char c) { return isalpha((unsigned char)c) || c == '_'; }
@@ -130,7 +195,7 @@ static const char *skip_parens(const char *p) {
 
 /* A kernel whose head was seen: its name, what its bounds say, how many braces are open around it. */
 typedef struct Head {
-  const char *name, *bounds;
+  const char *name, *bounds, *params; /* params: at the parenthesis before them */
   size_t length, bounds_length;
   int depth;
   bool open; /* its body has begun */
@@ -140,7 +205,7 @@ typedef struct Head {
 static Head kernel_head(const EmuDialect *d, const char *p, int depth) {
   Head h = {.bounds = "0", .bounds_length = 1, .depth = depth};
   for (p = skip_space(p); *p && *p != '{' && *p != ';'; p = skip_space(p)) {
-    if (*p == '(' && h.name) return h;
+    if (*p == '(' && h.name) return h.params = p, h;
     if (!starts_name(*p)) {
       p = *p == '(' ? skip_parens(p) : p + 1;
       continue;
@@ -162,13 +227,53 @@ static Head kernel_head(const EmuDialect *d, const char *p, int depth) {
   return (Head){0};
 }
 
+/* What a parameter says of itself in [[ ]]: a type of the prelude or of the dialect. */
+static void put_source(Str *body, const char *param, const char *end) {
+  const char *at = param;
+  while (at + 1 < end && (at[0] != '[' || at[1] != '['))
+    at++;
+  at = skip_space(at + 1 < end ? at + 2 : end);
+  size_t n = at < end ? name_length(at) : 0;
+  str_put(body, ", ");
+  if (n && words_length(at, "buffer")) {
+    const char *open = skip_space(at + n);
+    str_put(body, "EmuBuffer<");
+    str_putn(body, open, (size_t)(skip_parens(open) - open));
+    str_put(body, ">");
+  } else {
+    str_put(body, "EmuPlace_");
+    str_putn(body, at, n);
+  }
+}
+
+static void put_sources(Str *body, const char *params) {
+  const char *end = skip_parens(params) - 1, *param = skip_space(params + 1);
+  int depth = 0;
+  for (const char *p = param; p <= end && param < end; p++) {
+    depth += (*p == '(' || *p == '[' || *p == '<') - (*p == ')' || *p == ']' || *p == '>');
+    if (p < end && (*p != ',' || depth)) continue;
+    put_source(body, param, p);
+    param = p + 1;
+  }
+}
+
 /* Behind the body, on its last line, so that lines keep their numbers. */
-static void put_entry(Str *body, const Head *h) {
-  str_put(body, " EMU_KERNEL(");
+static void put_entry(Str *body, const EmuDialect *d, const Head *h) {
+  str_put(body, d->has_attributes ? " EMU_BOUND_KERNEL(" : " EMU_KERNEL(");
   str_putn(body, h->name, h->length);
   str_put(body, ", (");
   str_putn(body, h->bounds, h->bounds_length);
-  str_put(body, "))");
+  str_put(body, ")");
+  if (d->has_attributes) put_sources(body, h->params);
+  str_put(body, ")");
+}
+
+/* Whether what stands behind the word for shared memory declares an array, or says where a pointer leads. */
+static bool declares_array(const char *p) {
+  p = skip_space(p);
+  while (*p && (in_name(*p) || *p == ':'))
+    p = skip_space(p + 1);
+  return *p == '[' || *p == ';';
 }
 
 /* The name of an array whose declaration goes on at p. */
@@ -204,8 +309,16 @@ static void after_token(Scan *s, const char *token, const char *end) {
   if (!s->head.name) return;
   if (*token == '{') s->head.open = true;
   bool over = *token == '}' && s->depth == s->head.depth;
-  if (over && s->head.open) put_entry(&s->body, &s->head);
+  if (over && s->head.open) put_entry(&s->body, s->dialect, &s->head);
   if (over || (*token == ';' && !s->head.open)) s->head.name = NULL; /* ended, or was a declaration */
+}
+
+/* A line that includes what the dialect's prelude stands for. */
+static bool is_header(const EmuDialect *d, const char *p, const char *end) {
+  if (!d->header || *p != '#') return false;
+  const char *open = memchr(p, '<', (size_t)(end - p));
+  size_t n = strlen(d->header);
+  return open && (size_t)(end - open) > n + 1 && !memcmp(open + 1, d->header, n) && open[n + 1] == '>';
 }
 
 static void scan(Scan *s, const char *text) {
@@ -223,6 +336,15 @@ static void scan(Scan *s, const char *text) {
       continue;
     }
     if (!inert) q = p + (in_name(*p) ? name_length(p) : 1);
+    if (inert && is_header(s->dialect, p, q)) {
+      p = q;
+      continue;
+    }
+    if (!inert && words_length(p, s->dialect->array_word)) {
+      str_put(&s->body, declares_array(q) ? "EMU_SHARED_ARRAY" : "");
+      p = q;
+      continue;
+    }
     str_putn(&s->body, p, (size_t)(q - p));
     if (!inert) after_token(s, p, q);
     line_start = q[-1] == '\n' || (line_start && (*p == ' ' || *p == '\t'));

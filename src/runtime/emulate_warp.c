@@ -1,6 +1,7 @@
 /* emulate_warp.c: what the 32 lanes of a warp do together. A lane that calls such a function waits until each
  * lane that its mask names has made the same call; then all get their results at once. */
 #include "runtime/emulate_private.h"
+#include <math.h>
 #include <string.h>
 
 typedef struct Warp {
@@ -73,13 +74,18 @@ static void ballot(const Warp *w, uint32_t mask) {
  *   c, d: row g, + 8 in elements 2 and 3; column 2 * t + (i odd) */
 enum { MMA_ROWS = 16, MMA_COLUMNS = 8, MMA_DEEPEST = 32, A_WORDS = 4, B_WORDS = 2, C_WORDS = 4 };
 
-typedef enum MmaType { MMA_F16, MMA_BF16, MMA_TF32, MMA_S8 } MmaType;
+typedef enum MmaType { MMA_F16, MMA_BF16, MMA_TF32, MMA_F32, MMA_S8, MMA_U8, MMA_E4M3, MMA_E5M2 } MmaType;
 
-/* By the number that the dialect gives. */
-static const struct {
+/* By the number that the dialect gives. Half a unit has the first half of k: two words of a, one of b; none
+ * are 8 x 8 of each. */
+typedef struct MmaKind {
   MmaType type;
-  uint32_t per_word;
-} mma_kinds[] = {{MMA_F16, 2}, {MMA_BF16, 2}, {MMA_TF32, 1}, {MMA_S8, 4}};
+  uint32_t per_word, halves;
+} MmaKind;
+
+static const MmaKind mma_kinds[] = {{MMA_F16, 2, 2}, {MMA_BF16, 2, 2}, {MMA_TF32, 1, 2}, {MMA_S8, 4, 2},
+                                    {MMA_U8, 4, 2},  {MMA_E4M3, 4, 2}, {MMA_E5M2, 4, 2}, {MMA_F16, 2, 1},
+                                    {MMA_F16, 2, 0}, {MMA_F32, 1, 0}};
 
 static float float_of_bits(uint32_t bits) {
   float x;
@@ -96,6 +102,19 @@ static double of_f16(uint32_t h) {
   return float_of_bits(sign | (exponent + BIAS) << 23 | mantissa << 13);
 }
 
+/* Eight bits with a mantissa of so many. Three: no infinity, and one NaN of each sign; two: as f16, cut
+ * short. */
+static double of_f8(uint32_t b, int mantissa_bits) {
+  enum { SMALLEST_NORMAL = -6, BIAS = 7, NAN_BITS = 0x7f };
+
+  if (mantissa_bits == 2) return of_f16(b << 8);
+  uint32_t exponent = b >> 3 & 15, mantissa = b & 7;
+  double sign = b & 0x80 ? -1 : 1;
+  if ((b & NAN_BITS) == NAN_BITS) return (double)NAN;
+  if (exponent == 0) return sign * ldexp(mantissa, SMALLEST_NORMAL - 3);
+  return sign * ldexp(8 + mantissa, (int)exponent - BIAS - 3);
+}
+
 /* Element j of a word. tf32 has the exponent of f32 and ten bits of its mantissa; what is below is not read.
  */
 static double element(MmaType type, uint32_t word, uint32_t j) {
@@ -103,6 +122,10 @@ static double element(MmaType type, uint32_t word, uint32_t j) {
   case MMA_F16: return of_f16(word >> 16 * j & 0xffff);
   case MMA_BF16: return float_of_bits(j ? word & 0xffff0000u : word << 16);
   case MMA_TF32: return float_of_bits(word & 0xffffe000u);
+  case MMA_F32: return float_of_bits(word);
+  case MMA_E4M3: return of_f8(word >> 8 * j & 0xff, 3);
+  case MMA_E5M2: return of_f8(word >> 8 * j & 0xff, 2);
+  case MMA_U8: return word >> 8 * j & 0xff;
   default: return (int8_t)(word >> 8 * j & 0xff);
   }
 }
@@ -111,43 +134,82 @@ typedef struct Operands {
   double a[MMA_ROWS][MMA_DEEPEST], b[MMA_DEEPEST][MMA_COLUMNS];
 } Operands;
 
-static void gather(const Warp *w, MmaType type, uint32_t per_word, Operands *o) {
+static void gather(const Warp *w, const MmaKind *kind, Operands *o) {
+  uint32_t per_word = kind->per_word;
   for (uint32_t lane = 0; lane < WARP; lane++) {
     const WarpCall *c = &w->lane[lane].warp;
     uint32_t g = lane / 4, t = lane % 4, word[A_WORDS];
-    memcpy(word, c->a, sizeof word);
-    for (uint32_t i = 0; i < A_WORDS; i++)
+    memcpy(word, c->a, kind->halves * A_WORDS / 2 * sizeof *word);
+    for (uint32_t i = 0; i < kind->halves * A_WORDS / 2; i++)
       for (uint32_t j = 0; j < per_word; j++)
-        o->a[g + 8 * (i & 1)][t * per_word + j + i / 2 * 4 * per_word] = element(type, word[i], j);
-    memcpy(word, c->b, B_WORDS * sizeof *word);
-    for (uint32_t i = 0; i < B_WORDS; i++)
+        o->a[g + 8 * (i & 1)][t * per_word + j + i / 2 * 4 * per_word] = element(kind->type, word[i], j);
+    memcpy(word, c->b, kind->halves * B_WORDS / 2 * sizeof *word);
+    for (uint32_t i = 0; i < kind->halves * B_WORDS / 2; i++)
       for (uint32_t j = 0; j < per_word; j++)
-        o->b[t * per_word + j + i * 4 * per_word][g] = element(type, word[i], j);
+        o->b[t * per_word + j + i * 4 * per_word][g] = element(kind->type, word[i], j);
   }
 }
 
 /* Sums of exact products, rounded once: a GPU adds in an order and a precision of its own. */
-static void mma(const Warp *w, int kind) {
-  MmaType type = mma_kinds[kind].type;
-  uint32_t per_word = mma_kinds[kind].per_word, depth = 8 * per_word;
+static void mma(const Warp *w, const MmaKind *kind) {
+  uint32_t depth = 4 * kind->per_word * kind->halves;
+  bool whole = kind->type == MMA_S8 || kind->type == MMA_U8;
   Operands o;
-  gather(w, type, per_word, &o);
+  gather(w, kind, &o);
   for (uint32_t lane = 0; lane < WARP; lane++) {
     WarpCall *call = &w->lane[lane].warp;
     uint32_t g = lane / 4, t = lane % 4, words[C_WORDS];
     memcpy(words, call->c, sizeof words);
     for (uint32_t i = 0; i < C_WORDS; i++) {
       uint32_t row = g + 8 * (i / 2), column = 2 * t + (i & 1);
-      double sum = type == MMA_S8 ? (double)(int32_t)words[i] : (double)float_of_bits(words[i]);
+      double sum = whole ? (double)(int32_t)words[i] : (double)float_of_bits(words[i]);
       for (uint32_t k = 0; k < depth; k++)
         sum += o.a[row][k] * o.b[k][column];
       float rounded = (float)sum;
-      if (type == MMA_S8)
+      if (whole)
         words[i] = (uint32_t)(int64_t)sum; /* wraps */
       else
         memcpy(&words[i], &rounded, sizeof rounded);
     }
     memcpy(call->d, words, sizeof words);
+  }
+}
+
+/* ---- products of 8 x 8: a thread has two neighbours in a row of each operand, counted in blocks of 4 x 4
+ * that eight threads share */
+enum { SQUARE_SIDE = 8 };
+
+static void square_place(uint32_t lane, uint32_t *row, uint32_t *column) {
+  uint32_t block = lane / 4;
+  *row = (block & 4) + lane / 2 % 4;
+  *column = (block & 2) * 2 + lane % 2 * 2;
+}
+
+static void square(const Warp *w, const MmaKind *kind) {
+  double a[SQUARE_SIDE][SQUARE_SIDE], b[SQUARE_SIDE][SQUARE_SIDE];
+  uint32_t row, column, word[2], nbytes = 2 * (uint32_t)sizeof *word / kind->per_word;
+  for (uint32_t lane = 0; lane < WARP; lane++) {
+    const WarpCall *c = &w->lane[lane].warp;
+    square_place(lane, &row, &column);
+    memcpy(word, c->a, nbytes);
+    for (uint32_t e = 0; e < 2; e++)
+      a[row][column + e] = element(kind->type, word[e / kind->per_word], e % kind->per_word);
+    memcpy(word, c->b, nbytes);
+    for (uint32_t e = 0; e < 2; e++)
+      b[row][column + e] = element(kind->type, word[e / kind->per_word], e % kind->per_word);
+  }
+  for (uint32_t lane = 0; lane < WARP; lane++) {
+    WarpCall *call = &w->lane[lane].warp;
+    float c[2];
+    square_place(lane, &row, &column);
+    memcpy(c, call->c, sizeof c);
+    for (uint32_t e = 0; e < 2; e++) {
+      double sum = c[e];
+      for (uint32_t k = 0; k < SQUARE_SIDE; k++)
+        sum += a[row][k] * b[k][column + e];
+      c[e] = (float)sum;
+    }
+    memcpy(call->d, c, sizeof c);
   }
 }
 
@@ -176,7 +238,7 @@ static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
   if (op == WARP_BALLOT)
     ballot(w, mask);
   else if (op == WARP_MMA)
-    mma(w, kind);
+    (mma_kinds[kind].halves ? mma : square)(w, &mma_kinds[kind]);
   else if (op == WARP_SYNC)
     e->warp_tick[w->first / WARP] =
         ++e->tick; /* of a part of the warp too: better a race missed than made up */

@@ -47,8 +47,8 @@ static void begin(Start *s) {
 void tg_fibre_jump(void **save, void *load);
 void tg_fibre_begin(void);
 
-/* How assembly names a function of this library alone: in ELF, and in the Mach-O of macOS. */
-#ifdef __APPLE__
+/* How assembly names a function of this library alone: in ELF, and in Mach-O. */
+#ifdef __MACH__
 #define ASM_NAME(name) ".text\n.p2align 4\n.globl _" name "\n.private_extern _" name "\n_" name ":\n"
 #else
 #define ASM_NAME(name) ".text\n.globl " name "\n.hidden " name "\n.type " name ", %function\n" name ":\n"

@@ -8,6 +8,7 @@
  * barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads that stop at
  * different places, and reads of local memory never written. */
 #include "runtime/cpu.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -163,6 +164,11 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
     in->value.i = u->arg.i, in->nsrc = 1;
     if ((in->src[0] = slot_of(f, u->src[0], u->lanes)) < 0)
       return refuse(f, u, "operand not defined before, or of other lanes");
+    return TG_OK;
+  case OPS_WMMA:
+    in->value.i = u->arg.i, in->nsrc = u->nsrc;
+    for (int i = 0; i < u->nsrc; i++)
+      if ((in->src[i] = slot_of(f, u->src[i], 0)) < 0) return refuse(f, u, "operand not defined before");
     return TG_OK;
   case OPS_GEP:
     in->value.i = u->arg.i, in->nsrc = 1;
@@ -368,6 +374,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_DEFINE_REG:
     case OPS_ENDIF: break;
     case OPS_SHUFFLE:
+    case OPS_WMMA:
     case OPS_BARRIER: t->pc = pc + 1; return TG_OK;
     case OPS_SPECIAL: s[in->dst].i = r->at[in->value.i]; break;
     case OPS_VAR: s[in->dst].i = r->vars[in->value.i]; break;
@@ -443,6 +450,34 @@ static TgStatus shuffle(Run *r, const Ins *in, Thread *threads, int n) {
   return TG_OK;
 }
 
+/* A warp's fragments, as its threads hold them. */
+typedef struct Fragments {
+  const Ins *in;
+  Thread *thread; /* the first of the warp */
+} Fragments;
+
+static Scalar *fragment_at(void *ctx, MatrixRole role, int thread, int element) {
+  const Fragments *f = ctx;
+  const MatrixShape *s = &matrix_shapes[f->in->value.i];
+  Scalar *own = f->thread[thread].s;
+  if (role == MATRIX_C) return own + f->in->dst + element;
+  const MatrixOperand *a = &s->operand[MATRIX_A], *o = &s->operand[role];
+  int first = role == MATRIX_B ? a->elements / a->together : 0;
+  return own + f->in->src[first + element / o->together] + element % o->together;
+}
+
+/* All threads have come to a step of the matrix units: warp by warp. */
+static TgStatus multiply(Run *r, const Ins *in, Thread *threads, int n) {
+  if (n % MATRIX_THREADS)
+    return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %d threads are no whole warps",
+                     r->p->name, n);
+  for (int i = 0; i < n; i++)
+    memcpy(threads[i].s + in->dst, threads[i].s + in->src[in->nsrc - 1], in->lanes * sizeof *threads->s);
+  for (int i = 0; i < n; i += MATRIX_THREADS)
+    matrix_multiply(&matrix_shapes[in->value.i], fragment_at, &(Fragments){in, threads + i});
+  return TG_OK;
+}
+
 static TgStatus run_block(Run *r, Thread *threads, int n) {
   TgStatus st = TG_OK;
   for (int i = 0; i < n; i++)
@@ -461,6 +496,8 @@ static TgStatus run_block(Run *r, Thread *threads, int n) {
     const Ins *met = &r->p->at[threads[0].pc - 1];
     if (met->op == OPS_SHUFFLE)
       st = shuffle(r, met, threads, n);
+    else if (met->op == OPS_WMMA)
+      st = multiply(r, met, threads, n);
     else
       r->epoch++;
   }
@@ -514,7 +551,8 @@ static TgStatus interp_launch(Device *d, const Launch *l) {
     for (int l = 0; l < c->lanes; l++)
       s[c->slot + l] = c->value;
   for (int i = 0; i < p->n; i++)
-    grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER || p->at[i].op == OPS_SHUFFLE;
+    grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER || p->at[i].op == OPS_SHUFFLE ||
+            p->at[i].op == OPS_WMMA;
   Run r = {.d = d, .p = p, .mem = mem, .vars = l->vars};
   if (grid && !st)
     st = run_grid(&r, s);

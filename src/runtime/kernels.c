@@ -18,7 +18,7 @@ bool kernels_open(Device *d, KernelTable *t, const KernelLoader *loader, const R
   map_init(&t->kernels, d->mem), str_init(&t->prelude, d->mem);
   r->prelude(&t->prelude);
   if (t->prelude.oom) return false;
-  t->cache = cache_open(d->mem, d->os, d->env);
+  t->cache = loader->in_memory ? NULL : cache_open(d->mem, d->os, d->env);
   return true;
 }
 

@@ -14,13 +14,14 @@ typedef struct Kernel {
 
 /* What differs between devices. ident: appends what an object depends on besides the kernel's text (compiler,
  * flags, machine). too_long: NULL, or whether nothing compiles so long a text. find: a kernel of a module;
- * NULL: it has none of that name. */
+ * NULL: it has none of that name. in_memory: what is loaded is a text, which is not kept on disk. */
 typedef struct KernelLoader {
   void (*ident)(Device *d, const KernelSpec *k, Str *out);
   bool (*too_long)(const KernelSpec *k);
   TgStatus (*load)(Device *d, const Blob *object, void **module);
   void (*unload)(Device *d, void *module);
   void *(*find)(Device *d, void *module, const Blob *object, const char *symbol);
+  bool in_memory;
 } KernelLoader;
 
 typedef struct KernelTable {

@@ -152,14 +152,32 @@ const char *tg_status_name(TgStatus s) {
 
 const char *tg_version(void) { return "0.1.0"; }
 
-const char *tg_default_device(const TgContext *ctx) { return ctx && ctx->dev_open ? ctx->dev.name : ""; }
+static const Device *default_device(const TgContext *ctx) {
+  return ctx && ctx->dev_open ? device_at((TgContext *)ctx, ctx->default_device) : NULL;
+}
+
+const char *tg_default_device(const TgContext *ctx) {
+  const Device *d = default_device(ctx);
+  return d ? d->name : "";
+}
+
+TgStatus tg_set_default_device(TgContext *ctx, const char *device) {
+  if (!ctx) return TG_ERR_VALUE;
+  int d = device_find(ctx, "set_default_device", device && *device ? device : ctx->dev.name);
+  if (d < 0) return ctx->err.status;
+  TG_REQUIRE_OR(ctx, !(device_at(ctx, d)->backend->has & HAS_FILES_ONLY), TG_ERR_DEVICE, TG_ERR_DEVICE,
+                "set_default_device: %s has files alone", device);
+  ctx->default_device = ctx->draw_device = d;
+  return TG_OK;
+}
 
 const char *tg_device(const TgTensor *t) {
   return t && t->ctx->dev_open ? device_at(t->ctx, tensor_device(t))->name : "";
 }
 
 const char *tg_device_describe(const TgContext *ctx) {
-  return ctx && ctx->dev_open && ctx->dev.describe ? ctx->dev.describe : tg_default_device(ctx);
+  const Device *d = default_device(ctx);
+  return d && d->describe ? d->describe : tg_default_device(ctx);
 }
 
 void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user) {

@@ -76,6 +76,7 @@ struct TgContext {
   Device dev; /* number 0 */
   bool dev_open;
   Vec(Device *) more_devices; /* number 1, .. */
+  int default_device;         /* where memory is made, and what is made of numbers alone */
   int draw_device;            /* where keys are drawn (random.c) */
   Vec(Buffer *) buffers;      /* by uid; NULL where freed */
   Vec(TgScope) scopes;        /* scopes.at[0] is the outermost, made by tg_open */
@@ -120,7 +121,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
 TgTensor *tensor_new(TgContext *ctx, UOp *u); /* u's value; owned by the innermost scope; NULL if u is NULL */
 TgTensor *tensor_view(TgTensor *x, UOp *u);   /* u: movements of x. A place if x is one */
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
-int tensor_device(const TgTensor *t);            /* place.c: the number of its device; of numbers: 0 */
+int tensor_device(const TgTensor *t); /* place.c: the number of its device; of numbers: the default */
 /* memory.c */
 void tensor_set(TgTensor *t, UOp *u); /* t->uop = u, and t becomes a place if u is a view of memory */
 void places_unlink(TgTensor *t);

@@ -5,7 +5,7 @@
 
 int tensor_device(const TgTensor *t) {
   if (t->memory) return t->memory->device;
-  return t->uop->devices ? __builtin_ctzll(t->uop->devices) : 0;
+  return t->uop->devices ? __builtin_ctzll(t->uop->devices) : t->ctx->default_device;
 }
 
 TgTensor *tensor_on(TgTensor *t, int device) {

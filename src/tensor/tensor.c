@@ -210,7 +210,7 @@ static bool memory_fill(TgContext *ctx, Buffer *b, const void *data, size_t nbyt
 }
 
 TgTensor *tg_from(TgContext *ctx, const void *data, TgDType dtype, int n, const int64_t *d) {
-  return tensor_from(ctx, 0, data, dtype, n, d);
+  return tensor_from(ctx, ctx ? ctx->default_device : 0, data, dtype, n, d);
 }
 
 TgTensor *tensor_from(TgContext *ctx, int device, const void *data, TgDType dtype, int n, const int64_t *d) {
@@ -245,12 +245,12 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
   if (!ctx) return NULL;
   Buffer *b;
   size_t nbytes;
-  UOp *u = memory_new(ctx, "borrow", 0, dtype, n, d, &b, &nbytes);
+  UOp *u = memory_new(ctx, "borrow", ctx->default_device, dtype, n, d, &b, &nbytes);
   if (!u) return NULL;
   TG_REQUIRE(ctx, data, TG_ERR_VALUE, "borrow: no data");
   TgTensor *t = tensor_memory(ctx, u);
   if (!t) return NULL;
-  if (ctx->dev.backend->has & HAS_OWN_MEMORY) { /* copied, and given back at once */
+  if (device_at(ctx, b->device)->backend->has & HAS_OWN_MEMORY) { /* copied, and given back at once */
     bool ok = memory_fill(ctx, b, data, nbytes);
     if (ok && destroy) destroy(data, user);
     return ok ? t : NULL;

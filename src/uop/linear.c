@@ -255,6 +255,26 @@ UOp *simplify_linear(Rewrite *rw, UOp *u) {
   return lin_of(&f, u, 1, 0) && lin_join_divmod(rw->st, &f) ? lin_build(rw->st, &f) : NULL;
 }
 
+/* depth: how far below the index u stands */
+static bool is_multiple(const UOp *u, int64_t n, int depth) {
+  enum { DEEPEST = 16, WIDEST = 62 };
+
+  if (u->op == OPS_CONST) return u->arg.v.i % n == 0;
+  if (depth > DEEPEST) return false;
+  switch (u->op) {
+  case OPS_ADD:
+  case OPS_SUB: return is_multiple(u->src[0], n, depth + 1) && is_multiple(u->src[1], n, depth + 1);
+  case OPS_MUL: return is_multiple(u->src[0], n, depth + 1) || is_multiple(u->src[1], n, depth + 1);
+  case OPS_SHL:
+    return is_const(u->src[1]) && u->src[1]->arg.v.i >= 0 && u->src[1]->arg.v.i <= WIDEST &&
+           ((int64_t)1 << u->src[1]->arg.v.i) % n == 0;
+  case OPS_CAST: return !dtype_is_float((DType)u->src[0]->dtype) && is_multiple(u->src[0], n, depth + 1);
+  default: return false;
+  }
+}
+
+bool uop_is_multiple(const UOp *u, int64_t n) { return is_multiple(u, n, 0); }
+
 bool uop_coefficient(UOp *e, const UOp *r, int64_t *k) {
   LinForm f;
   f.n = 0, f.c = 0;

@@ -3,6 +3,7 @@
  * exhausts the stack. A node that could not be made safely (sources that are missing, axes that do not exist)
  * is an error here; whether the graph means something is asked of spec.c. */
 #include "uop/spec.h"
+#include "uop/matrix.h"
 #include "uop/text.h"
 #include <math.h>
 #include <stdio.h>
@@ -353,17 +354,35 @@ static bool reduce_op(Parser *p, int64_t *op) {
   return true;
 }
 
-/* `, of 3`: a part of loop 3; `, blocks of 3`; `, of none`; `, of grid`; `, of block` */
+/* `, of 3`: a part of loop 3; `, blocks of 3`; or a word */
 static bool range_origin(Parser *p, Arg *arg) {
+  static const struct {
+    const char *word;
+    RangeOf of;
+  } words[] = {{"none", OF_NONE},
+               {"grid", LOCAL_OF_GRID},
+               {"block", LOCAL_OF_BLOCK},
+               {"a", FRAGMENT_OF_A},
+               {"b", FRAGMENT_OF_B}};
+
   int64_t of = 0;
   if (!accept(p, ",")) return true;
   bool blocks = accept_word(p, "blocks");
   if (!accept_word(p, "of")) return expected(p, "'of'");
-  if (!blocks && accept_word(p, "none")) return arg->range.of = -1, true;
-  if (!blocks && accept_word(p, "grid")) return arg->range.of = -2, true;
-  if (!blocks && accept_word(p, "block")) return arg->range.of = -INT32_MAX, true;
+  for (size_t i = 0; !blocks && i < TG_COUNT(words); i++)
+    if (accept_word(p, words[i].word)) return arg->range.of = words[i].of, true;
   if (!whole_number(p, &of) || of < 0 || of >= INT32_MAX - 4) return expected(p, "the number of a loop");
-  arg->range.of = blocks ? -3 - (int32_t)of : (int32_t)of + 1;
+  arg->range.of = blocks ? BLOCKS_OF - (int32_t)of : (int32_t)of + 1;
+  return true;
+}
+
+static bool matrix_row(Parser *p, int64_t *row) {
+  size_t n = word(p);
+  int64_t i = 0;
+  while (i < MATRIX_COUNT && (strlen(matrix_shapes[i].name) != n || memcmp(matrix_shapes[i].name, p->at, n)))
+    i++;
+  if (i == MATRIX_COUNT) return expected(p, "a matrix unit, such as m16n8k16_f16_f32");
+  p->at += n, *row = i;
   return true;
 }
 
@@ -408,6 +427,7 @@ static bool arg_read(Parser *p, Ops op, bool first, Arg *arg, Lit *value) {
   case ARG_EXCHANGE: return two(p, &arg->exchange.block, &arg->exchange.second);
   case ARG_TIME:
   case ARG_NUMBER: return whole_number(p, &arg->i);
+  case ARG_MATRIX: return matrix_row(p, &arg->i);
   case ARG_GATED: arg->i = 1; return accept_word(p, "gated") || expected(p, "'gated'");
   case ARG_NONE: break;
   }

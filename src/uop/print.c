@@ -9,7 +9,7 @@
  *
  * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and
  * lists its nodes in its own order; its constants have no lines. After `#`: shapes, for the reader. */
-#include "uop/uop.h"
+#include "uop/matrix.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +73,18 @@ static void put_type(Str *o, const UOp *u) {
 
 static void put_two(Str *o, int64_t a, int64_t b) { str_int(o, a), str_put(o, ", "), str_int(o, b); }
 
+static void put_origin(Str *o, int32_t of) {
+  switch (of) {
+  case 0: break;
+  case OF_NONE: str_put(o, ", of none"); break;
+  case LOCAL_OF_GRID: str_put(o, ", of grid"); break;
+  case LOCAL_OF_BLOCK: str_put(o, ", of block"); break;
+  case FRAGMENT_OF_A: str_put(o, ", of a"); break;
+  case FRAGMENT_OF_B: str_put(o, ", of b"); break;
+  default: str_put(o, of > 0 ? ", of " : ", blocks of "); str_int(o, of > 0 ? of - 1 : BLOCKS_OF - of);
+  }
+}
+
 static void put_arg(Str *o, const UOp *u) {
   switch (op_arg((Ops)u->op)) {
   case ARG_NONE: break;
@@ -83,13 +95,7 @@ static void put_arg(Str *o, const UOp *u) {
   case ARG_RANGE:
     str_int(o, u->arg.range.id), str_put(o, ", ");
     str_put(o, axis_type_names[u->arg.range.type]);
-    if (u->arg.range.of > 0) str_put(o, ", of "), str_int(o, u->arg.range.of - 1);
-    if (u->arg.range.of == -1) str_put(o, ", of none");
-    if (u->arg.range.of == -2) str_put(o, ", of grid");
-    if (u->arg.range.of == -INT32_MAX)
-      str_put(o, ", of block");
-    else if (u->arg.range.of <= -3)
-      str_put(o, ", blocks of "), str_int(o, -3 - u->arg.range.of);
+    put_origin(o, u->arg.range.of);
     break;
   case ARG_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
   case ARG_AXES:
@@ -106,6 +112,7 @@ static void put_arg(Str *o, const UOp *u) {
   case ARG_TIME:
   case ARG_NUMBER: str_int(o, u->arg.i); break;
   case ARG_GATED: str_put(o, "gated"); break;
+  case ARG_MATRIX: str_put(o, matrix_shapes[u->arg.i].name); break;
   }
 }
 
@@ -131,6 +138,7 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
     if (nsrc > 1) *dtype = (DType)src[1]->dtype, *lanes = src[1]->lanes;
     break;
   case OPS_VECTORIZE: *lanes = nsrc > 1 ? nsrc : 0; break;
+  case OPS_WMMA: *dtype = DT_COUNT; break;
   case OPS_RANGE:
   case OPS_SPECIAL:
   case OPS_GEP:

@@ -3,6 +3,7 @@
  * graph. In: a graph. Out: the first offender. */
 #include "uop/spec.h"
 #include "uop/dims.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -420,6 +421,30 @@ static bool check_shuffle(Check *c, const UOp *u) {
   return is_data(c, u) && same_type(c, u, u->src[0], "the source");
 }
 
+/* In a nest two values; in a list the vectors of the fragments of a, b and c, as many as they have. */
+static bool check_wmma(Check *c, const UOp *u) {
+  if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return broken(c, u, "row %lld", (long long)u->arg.i);
+  const MatrixShape *s = &matrix_shapes[u->arg.i];
+  const MatrixOperand *sum = &s->operand[MATRIX_C];
+  bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
+  if (dtype_size((DType)u->dtype) != dtype_size(sum->dtype) ||
+      dtype_is_float((DType)u->dtype) != dtype_is_float(sum->dtype) ||
+      u->lanes != (whole ? sum->elements : 1))
+    return broken(c, u, "gives %s x%d", dt(u), u->lanes);
+  if (!whole && u->nsrc != 2) return broken(c, u, "%d values", u->nsrc);
+  int at = 0;
+  for (int role = MATRIX_A; role <= (whole ? MATRIX_C : MATRIX_B); role++) {
+    const MatrixOperand *o = &s->operand[role];
+    for (int n = 0; n < (whole ? o->elements : 1); n += whole ? o->together : 1) {
+      const UOp *v = at < u->nsrc ? u->src[at++] : NULL;
+      DType want = role == MATRIX_C ? (DType)u->dtype : o->dtype;
+      if (!v || v->dtype != want || v->lanes != (whole ? o->together : 1))
+        return broken(c, u, "source %d is no fragment of %s", at, dtype_name(want));
+    }
+  }
+  return at == u->nsrc || broken(c, u, "%d sources", u->nsrc);
+}
+
 /* Elementwise: which operands an op takes. */
 typedef enum Operands { NUMBERS, FLOATS, INTS, BITS, U64S, CHOICE, CASTS } Operands;
 
@@ -516,6 +541,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_GEP] = {L | P, 1, check_gep},
     [OPS_EXCHANGE] = {L | P, 2, check_exchange},
     [OPS_SHUFFLE] = {N | L | P, 1, check_shuffle},
+    [OPS_WMMA] = {N | L | P, 2, check_wmma},
     [OPS_LOOP] = {N | L, 1, check_loop},
     [OPS_ACC] = {N | L, 2, check_acc},
 };

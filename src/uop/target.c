@@ -3,6 +3,7 @@
  * that is written down here, so that their kernels are the same everywhere. */
 #include "uop/target.h"
 #include "base/processor.h"
+#include "uop/matrix.h"
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
@@ -34,15 +35,26 @@ const Target target_planned = {.name = "8 cores with AVX-512",
                                .local_bytes = 512 * KB,
                                .launch_us = 0.2};
 
-/* Nominal rates, without matrix units. L2 is one for all and stands where a CPU has its L3. */
-#define GPU(text, shared)                                                                                    \
+/* Units of an A100, of an M1: those of others are known when the GPU is. */
+enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
+
+#define NONE(...)
+#define ON_CUDA(name, since, ...)  | ((since) <= PLANNED_CUDA ? UINT32_C(1) << MATRIX_##name : 0)
+#define ON_METAL(name, since, ...) | ((since) <= PLANNED_METAL ? UINT32_C(1) << MATRIX_##name : 0)
+#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE))
+#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL))
+
+/* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
+#define GPU(text, shared, units)                                                                             \
   {                                                                                                          \
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128,                             \
     .weight = {.exp = 4, .log = 4, .trig = 8, .pow = 16, .threefry = 60, .root = 4}, .vec_bytes = 16,        \
-    .registers = 255, .warp = 32, .threads = 1024, .tile_rows = 6, .local_bytes = shared, .launch_us = 3     \
+    .registers = 255, .warp = 32, .threads = 1024, .tile_rows = 6, .local_bytes = shared, .launch_us = 3,    \
+    .matrices = units                                                                                        \
   }
-const Target target_cuda = GPU("a GPU with CUDA", 48 * KB), target_metal = GPU("a GPU with Metal", 32 * KB);
+const Target target_cuda = GPU("a GPU with CUDA", 48 * KB, CUDA_MATRICES),
+             target_metal = GPU("a GPU with Metal", 32 * KB, METAL_MATRICES);
 
 Target target_this_cpu(void) {
   Target t = target_planned;

@@ -46,6 +46,8 @@ typedef struct Target {
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes;
   double launch_us;
+  /* Rows of matrix.h that it has. */
+  uint32_t matrices;
 } Target;
 
 static inline double target_ops_us(const Target *t) { return t->ops * t->mhz; }

@@ -96,6 +96,18 @@ typedef enum AxisType {
 #undef AXIS_ENUM
 } AxisType;
 
+/* arg.range.of of a loop that is no part of one of the kernel's, or not only that: of none; a thread axis
+ * along the grid; the blocks of loop r: BLOCKS_OF - r; turns that are dealt to all threads of a block;
+ * elements that a thread has of the operands of a matrix unit (matrix.h). */
+typedef enum RangeOf {
+  OF_NONE = -1,
+  LOCAL_OF_GRID = -2,
+  BLOCKS_OF = -3,
+  LOCAL_OF_BLOCK = -INT32_MAX,
+  FRAGMENT_OF_A = INT32_MAX - 1,
+  FRAGMENT_OF_B = INT32_MAX
+} RangeOf;
+
 /* SCATTER by STORE: the last one wins. OLD: the result is what each place held just before its update (shape
  * of src1), 0 for places outside. ONCE: every place of src0 is met exactly once, so that order and old values
  * do not matter; a promise. */
@@ -120,7 +132,7 @@ typedef union Arg {
     int64_t how;
   } scatter; /* op: STORE, or what combines; how: SCATTER_OLD, SCATTER_ONCE */
 
-  /* of: 0 where the loop is itself; n > 0: a part of the kernel's loop n - 1; negative: of none */
+  /* of: 0 where the loop is itself; n > 0: a part of the kernel's loop n - 1; else RangeOf */
   struct {
     int64_t id;
     int32_t type, of;
@@ -148,19 +160,20 @@ typedef union Arg {
 /* Which part of Arg an op has, by ops.def. */
 typedef enum ArgForm {
   ARG_NONE,
-  ARG_VALUE,   /* v */
-  ARG_MEMORY,  /* param */
-  ARG_VAR,     /* var */
-  ARG_SPECIAL, /* special */
-  ARG_RANGE,   /* range */
-  ARG_REDUCE,  /* reduce.op alone */
-  ARG_AXES,    /* reduce */
-  ARG_SCATTER, /* scatter */
-  ARG_INTS,    /* ints */
-  ARG_NUMBER,  /* i */
-  ARG_GATED,   /* i: whether the last source is a gate */
-  ARG_TIME,    /* i: in a program, when; else 0 */
-  ARG_EXCHANGE /* exchange */
+  ARG_VALUE,    /* v */
+  ARG_MEMORY,   /* param */
+  ARG_VAR,      /* var */
+  ARG_SPECIAL,  /* special */
+  ARG_RANGE,    /* range */
+  ARG_REDUCE,   /* reduce.op alone */
+  ARG_AXES,     /* reduce */
+  ARG_SCATTER,  /* scatter */
+  ARG_INTS,     /* ints */
+  ARG_NUMBER,   /* i */
+  ARG_GATED,    /* i: whether the last source is a gate */
+  ARG_TIME,     /* i: in a program, when; else 0 */
+  ARG_EXCHANGE, /* exchange */
+  ARG_MATRIX    /* i: a row of matrix.h */
 } ArgForm;
 
 typedef enum UOpMark {
@@ -367,6 +380,8 @@ UOp *uop_simplify_top(UOpStore *st, TgMem *mem, UOp *u);
 /* e = *k * r + what r is not in (*k is 0 where it is nowhere in e). No node is made. False: it is not so, or
  * cannot be told without making any. */
 bool uop_coefficient(UOp *e, const UOp *r, int64_t *k);
+/* Whether an index is surely a multiple of n, in a graph or a list. */
+bool uop_is_multiple(const UOp *u, int64_t n);
 
 enum { MAX_LINEAR = 16 };
 

@@ -582,8 +582,8 @@ static void test_allocations(void **state) { /* each program on the interpreter 
 static void test_devices(void **state) {
   (void)state;
   const Named *p = &programs[TG_COUNT(programs) - 1];
-  static const Where at[] = {
-      {"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}, {"CUDA", true}};
+  static const Where at[] = {{"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false},
+                             {"CPU", true},        {"CUDA", true},      {"METAL", true}};
   setenv("TG_EMU", "1", 1);
   for (size_t i = 0; i < TG_COUNT(at); i++) {
     Out want;
@@ -591,7 +591,7 @@ static void test_devices(void **state) {
     cache_remove();
     reference(p, at[i], &want, calls);
     report(p, at[i], calls);
-    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : at[i].device[0] == 'C' ? 50 : 500);
+    sweep(p, at[i], &want, MEMORY, calls[MEMORY], torture ? DENSE : strchr("CM", at[i].device[0]) ? 50 : 500);
   }
 }
 

@@ -215,6 +215,18 @@ static int matmul_tiles(TgContext *ctx, TgTensor **out) { OUT(tg_matmul(IN(1, 12
 
 static void matmul_tiles_want(Values *w) { product(w[0], 1, 128, 32, 40); }
 
+/* halves, of which matrix units take the products */
+static int matmul_units(TgContext *ctx, TgTensor **out) {
+  TgTensor *x = input(ctx, TG_F16, 1, 1, TG_SHAPE(80, 16)), *y = input(ctx, TG_F16, 2, 1, TG_SHAPE(16, 8));
+  OUT(tg_relu(tg_matmul(x, y, .dtype = TG_F32)));
+}
+
+static void matmul_units_want(Values *w) {
+  product(w[0], 1, 80, 8, 16);
+  for (int i = 0; i < 80 * 8; i++)
+    w[0][i] = fmax(w[0][i], 0);
+}
+
 static int conv2d(TgContext *ctx, TgTensor **out) {
   OUT(tg_conv2d(IN(1, 1, 2, 4, 4), IN(2, 3, 2, 3, 3), .bias = IN(3, 3), .padding = TG_SIZES(1, 1)));
 }
@@ -490,6 +502,7 @@ const Golden golden_programs[] = {ROW(broadcast, 0),
                                   ROW(matmul_odd, 0),
                                   ROW(matmul_batch, 0),
                                   ROW(matmul_tiles, 0),
+                                  ROW(matmul_units, 0),
                                   ROW(conv2d, 0),
                                   ROW(max_pool, 0),
                                   ROW(softmax, 1e-6),

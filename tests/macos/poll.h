@@ -1,4 +1,4 @@
-/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+/* A stub for tools/check-macos: of this header of macOS only what src uses. */
 #pragma once
 #include <sys/types.h>
 
@@ -9,3 +9,5 @@ struct pollfd {
 };
 
 int poll(struct pollfd *fds, nfds_t n, int ms);
+
+enum { POLLIN = 1 };

@@ -1,4 +1,4 @@
-/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+/* A stub for tools/check-macos: of this header of macOS only what src uses. */
 #pragma once
 #include <sys/types.h>
 ssize_t read(int fd, void *p, size_t n);
@@ -11,3 +11,12 @@ int unlink(const char *path);
 int rmdir(const char *path);
 char *mkdtemp(char *path);
 int getpagesize(void);
+
+enum { _SC_PAGESIZE = 29 };
+
+long sysconf(int name);
+unsigned geteuid(void);
+unsigned getuid(void);
+int getpid(void);
+
+enum { X_OK = 1, R_OK = 4, SEEK_SET = 0, SEEK_END = 2 };

@@ -45,6 +45,43 @@ static void error_is_at(int line, const void *p, TgStatus s, const char *part) {
 
 #define ERROR(p, s, part) error_is_at(__LINE__, (p), (s), (part))
 
+/* ---- the default device */
+static void default_moves(void **state) {
+  (void)state;
+  TgTensor *old = X("[1.0, 2.0]"), *number = tg_add(tg_ones(C, TG_SHAPE(2)), tg_ones(C, TG_SHAPE(2)));
+  TgTensor *kept = tg_add(number, number);
+  OK(tg_realize(kept)); /* has memory on the CPU */
+  OK(tg_set_default_device(C, "INTERP"));
+  assert_string_equal(tg_default_device(C), "INTERP");
+  float two[2] = {3, 4};
+  TgTensor *x = tg_from(C, two, TG_F32, TG_SHAPE(2));
+  TEXT(x, "INTERP", "[3.0, 4.0]");
+  TEXT(tg_add(x, number), "INTERP", "[5.0, 6.0]");
+  TEXT(tg_add(old, number), "CPU", "[3.0, 4.0]");
+  TEXT(tg_add(old, kept), "CPU", "[5.0, 6.0]");
+  TEXT(tg_add(x, tg_to(kept, NULL)), "INTERP", "[7.0, 8.0]");
+  TEXT(old, "CPU", "[1.0, 2.0]");
+  TEXT(tg_arange(C, 0, 3), "INTERP", "[0, 1, 2]");
+  TgTensor *drawn = tg_rand(C, TG_SHAPE(3)), *empty = tg_empty(C, TG_F32, TG_SHAPE(2));
+  assert_string_equal(tg_device(drawn), "INTERP");
+  assert_string_equal(tg_device(empty), "INTERP");
+  TEXT(tg_to(old, NULL), "INTERP", "[1.0, 2.0]");
+  float lent[2] = {7, 8};
+  TEXT(tg_borrow(C, lent, TG_F32, TG_SHAPE(2), NULL, NULL), "INTERP", "[7.0, 8.0]");
+  assert_int_equal(tg_set_default_device(C, "NOWHERE"), TG_ERR_VALUE);
+  tg_clear_error(C);
+  assert_int_equal(tg_set_default_device(C, "DISK"), TG_ERR_DEVICE);
+  tg_clear_error(C);
+  assert_string_equal(tg_default_device(C), "INTERP");
+  ERROR(tg_add(x, old), TG_ERR_DEVICE, "CPU");
+  OK(tg_set_default_device(C, "NULL:CUDA"));
+  assert_non_null(strstr(tg_source_prelude(C), "__device__"));
+  OK(tg_set_default_device(C, NULL));
+  assert_string_equal(tg_default_device(C), "CPU");
+  assert_null(strstr(tg_source_prelude(C), "__device__"));
+  TEXT(X("[5.0]"), "CPU", "[5.0]");
+}
+
 /* ---- where tensors are */
 static void moves(void **state) {
   (void)state;
@@ -320,9 +357,9 @@ static void symbolic(void **state) {
 
 int main(void) {
 #define ONE(f) cmocka_unit_test_setup_teardown(f, open_cpu, close_it)
-  const struct CMUnitTest tests[] = {ONE(moves),          ONE(copied_once),   ONE(numbers), ONE(mixed),
-                                     ONE(stores_between), ONE(created_there), ONE(draws),   ONE(gradients),
-                                     ONE(training),       ONE(captured),      ONE(files),   ONE(swept),
-                                     ONE(limits),         ONE(symbolic)};
+  const struct CMUnitTest tests[] = {
+      ONE(default_moves),  ONE(moves),         ONE(copied_once), ONE(numbers),   ONE(mixed),
+      ONE(stores_between), ONE(created_there), ONE(draws),       ONE(gradients), ONE(training),
+      ONE(captured),       ONE(files),         ONE(swept),       ONE(limits),    ONE(symbolic)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

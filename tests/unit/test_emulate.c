@@ -94,11 +94,34 @@ typedef struct Bench {
 
 static Bench bench;
 
+/* The languages whose kernels the renderer writes. barrier, array: how a barrier and a shared array begin in
+ * its texts. vars_in_memory: the variables of a kernel are an array behind its buffers. */
+typedef struct Language {
+  const char *device;
+  const TgBackend *interp;
+  const EmuDialect *dialect;
+  const Renderer *renderer;
+  const char *barrier, *array;
+  bool vars_in_memory;
+} Language;
+
+static const Language cuda = {"INTERP:CUDA",  &backend_interp_cuda, &emu_dialect_cuda,
+                              &renderer_cuda, "__syncthreads(",     "__shared__ ",
+                              false};
+static const Language metal = {"INTERP:METAL",
+                               &backend_interp_metal,
+                               &emu_dialect_metal,
+                               &renderer_metal,
+                               "threadgroup_barrier(",
+                               ") threadgroup ",
+                               true};
+static const Language *lang = &cuda;
+
 static EmuModule *module_of(const char *text) {
   Blob object;
   EmuModule *m = NULL;
   TgStatus st =
-      emu_compile(&bench.mem, &tg_os_default, &bench.err, &bench.cc, &emu_dialect_cuda, text, 60, &object);
+      emu_compile(&bench.mem, &tg_os_default, &bench.err, &bench.cc, lang->dialect, text, 60, &object);
   if (!st) st = emu_load(bench.emu, object.at, object.nbytes, &bench.err, &m);
   if (st) fail_msg("%s", bench.err.msg);
   mem_free(&bench.mem, object.at);
@@ -151,11 +174,10 @@ static const uint64_t orders[] = {0, 1, 12345};
 
 /* Each fault is seen, with its message, in the order of the threads; it is seen in the others too, where
  * another thread may meet it first. Without it there is nothing to see. */
-static void test_faults(void **state) {
-  (void)state;
+static int faults_missed(const Fault *table, size_t n) {
   int missed = 0;
-  for (size_t i = 0; i < TG_COUNT(fault_table); i++) {
-    const Fault *f = &fault_table[i];
+  for (size_t i = 0; i < n; i++) {
+    const Fault *f = &table[i];
     for (size_t o = 0; o < TG_COUNT(orders); o++) {
       Args a;
       emu_order(bench.emu, orders[o]);
@@ -174,7 +196,12 @@ static void test_faults(void **state) {
       args_free(&a);
     }
   }
-  assert_int_equal(missed, 0);
+  return missed;
+}
+
+static void test_faults(void **state) {
+  (void)state;
+  assert_int_equal(faults_missed(fault_table, TG_COUNT(fault_table)), 0);
 }
 
 /* ---- warps: results */
@@ -600,14 +627,14 @@ static TgStatus checked_compile(Device *d, const KernelSpec *k, int n, Program *
     out[i] = program_of(k[i].linear);
     out[i]->source = strdup(k[i].source);
     if (!(out[i]->kernel = emu_kernel(m, name))) fail_msg("no kernel %s", name);
-    TgStatus st = backend_interp_cuda.compile(d, &k[i], 1, &out[i]->interp);
+    TgStatus st = lang->interp->compile(d, &k[i], 1, &out[i]->interp);
     if (st) return st;
   }
   return TG_OK;
 }
 
 static void checked_unload(Device *d, Program *p) {
-  backend_interp_cuda.unload(d, p->interp);
+  lang->interp->unload(d, p->interp);
   free(p->source), free(p);
 }
 
@@ -623,8 +650,14 @@ static Args args_of(const Program *p, void *const *bufs, const int64_t *vars, ui
     if (!st && p->loaded[i]) st = emu_write(bench.emu, a.at[i], bufs[i], p->nbytes[i], &bench.err);
     if (st) fail_msg("%s", bench.err.msg);
   }
-  for (int i = 0; i < p->nvar; i++)
+  for (int i = 0; i < p->nvar && !lang->vars_in_memory; i++)
     a.value[p->nparam + i] = vars[i];
+  if (!p->nvar || !lang->vars_in_memory) return a;
+  size_t nbytes = (size_t)p->nvar * sizeof *vars;
+  a.n = p->nparam + 1;
+  TgStatus st = emu_alloc(bench.emu, nbytes, &bench.err, &a.at[p->nparam]);
+  if (!st) st = emu_write(bench.emu, a.at[p->nparam], vars, nbytes, &bench.err);
+  if (st) fail_msg("%s", bench.err.msg);
   return a;
 }
 
@@ -633,7 +666,7 @@ static void run_emulated(const Program *p, void *const *bufs, const int64_t *var
   Args a = args_of(p, bufs, vars, b);
   double start = time_now_s();
   for (int i = 0; i < a.n; i++) /* where they are now */
-    a.params[i] = i < p->nparam ? (void *)&a.at[i] : (void *)&a.value[i];
+    a.params[i] = a.at[i] ? (void *)&a.at[i] : (void *)&a.value[i];
   if (emu_launch(bench.emu, p->kernel, b[0], b[1], 0, a.params, &bench.err)) {
     print_error("%s\n", bench.err.msg);
     bench.err = (TgError){0};
@@ -673,10 +706,9 @@ static void damage_add(Damage *d, const Program *p, const char *at, size_t cut, 
 /* Each barrier left out; each shared array two elements too short (the last one of a
  * padded array is never used); each first store to one left out. */
 static void damage_all(Damage *d, const Program *p) {
-  static const char barrier[] = "__syncthreads();", shared[] = "__shared__ ";
-  for (const char *at = p->source; (at = strstr(at, barrier)); at++)
-    damage_add(d, p, at, strlen(barrier), "");
-  for (const char *at = p->source; (at = strstr(at, shared)); at++) {
+  for (const char *at = p->source; (at = strstr(at, lang->barrier)); at++)
+    damage_add(d, p, at, strcspn(at, ";"), "");
+  for (const char *at = p->source; (at = strstr(at, lang->array)); at++) {
     const char *size = strchr(at, '[') + 1;
     char shorter[24], store[16];
     long n = strtol(size, NULL, 10);
@@ -703,7 +735,7 @@ static void run_damaged(const Program *p, void *const *bufs, const int64_t *vars
     snprintf(name, sizeof name, "damaged_%d", i);
     Args a = args_of(p, bufs, vars, b);
     for (int k = 0; k < a.n; k++)
-      a.params[k] = k < p->nparam ? (void *)&a.at[k] : (void *)&a.value[k];
+      a.params[k] = a.at[k] ? (void *)&a.at[k] : (void *)&a.value[k];
     emu_order(bench.emu, 0);
     TgStatus st = emu_launch(bench.emu, emu_kernel(m, name), b[0], b[1], 0, a.params, &bench.err);
     if (getenv("EMU_SHOW")) print_message("%d: %s\n", i, bench.err.msg);
@@ -727,7 +759,7 @@ static TgStatus checked_launch(Device *d, const Launch *l) {
     emu_order(bench.emu, orders[o]);
     run_emulated(p, bufs, vars, got[o]);
   }
-  TgStatus st = backend_interp_cuda.launch(d, &(Launch){p->interp, bufs, vars, l->nbuf, l->nvar});
+  TgStatus st = lang->interp->launch(d, &(Launch){p->interp, bufs, vars, l->nbuf, l->nvar});
   for (size_t o = 0; o < TG_COUNT(orders); o++)
     for (int i = 0; i < p->nparam; i++) {
       bool same = !memcmp(got[o][i], bufs[i], p->nbytes[i]);
@@ -740,8 +772,8 @@ static TgStatus checked_launch(Device *d, const Launch *l) {
 
 static TgContext *checked_open(void) {
   TgContext *ctx =
-      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP:CUDA", .seed = GOLDEN_SEED});
-  checked.backend = backend_interp_cuda;
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = lang->device, .seed = GOLDEN_SEED});
+  checked.backend = *lang->interp;
   checked.backend.compile = checked_compile;
   checked.backend.unload = checked_unload;
   checked.backend.launch = checked_launch;
@@ -904,6 +936,7 @@ static void test_scans(void **state) {
 /* What a kernel of the renderer needs its barriers and arrays for. */
 static void test_damaged(void **state) {
   (void)state;
+  checked.damaged = checked.missed = 0;
   checked.damage = true;
   run_goldens("sum_warps scan_warps attention cross_entropy matmul_tiles");
   run_lists();
@@ -912,6 +945,98 @@ static void test_damaged(void **state) {
   assert_true(checked.damaged > 50);
   /* gcc moves a read of shared memory to the one thread that uses its value, which then needs no barrier */
   assert_in_range(checked.missed, 0, bench.cc.is_clang ? 0 : 2);
+}
+
+static void faults_compiled(const char *texts) {
+  for (int bad = 0; bad < 2; bad++) {
+    Str s;
+    str_init(&s, &bench.mem);
+    str_printf(&s, "%s#define BAD %d\n#line 1\n", str_text(&checked.prelude), bad);
+    str_put(&s, texts);
+    *(bad ? &bench.bad : &bench.good) = module_of(str_text(&s));
+    str_free(&s);
+  }
+}
+
+/* ---- the other language */
+static const char metal_faults[] =
+#include "unit/metal_faults.inc"
+    ;
+
+static const Fault metal_fault_table[] = {
+    {"no_barrier", "o64 i64", "race in a block: reads a byte at byte", 1, 64, 0, 0, 0},
+    {"no_flags", "o64 i64", "race in a block: reads a byte at byte", 1, 64, 0, 0, 0},
+    {"threadgroup_flag_for_device", "o64 i64", "race in a block: reads a byte at byte", 1, 64, 0, 0, 0},
+    {"device_flag_for_threadgroup", "o64 i64", "race in a block: reads a byte at byte", 1, 64, 0, 0, 0},
+    {"divergent", "o64", "divergence", 1, 64, 0, 0, 0},
+    {"past_end", "o64 i64", "0 bytes past the end of argument 1 (256 bytes)", 1, 64, 0, 0, 0},
+    {"grid", "o128 i128", "past the end of argument 2 (512 bytes)", 2, 64, 3, 0, 0},
+    {"unset", "o64", "nobody wrote, at byte 252 of shared l0 (256 bytes)", 1, 64, 0, 0, 0},
+    {"race_device", "o64", "race in a block: writes a byte at byte 0 of argument 1", 1, 64, 0, 0, 0},
+    {"race_blocks", "o64", "race between blocks: writes", 4, 16, 0, 0, 0},
+    {"aligned", "o64 i64", "misaligned", 1, 8, 0, 0, 0},
+    {"aligned_long", "o64 i64", "misaligned", 1, 2, 0, 0, 0},
+    {"aligned_shared", "o64", "misaligned", 1, 8, 0, 0, 0},
+    {"packed", "o64 i64", "past the end of argument 2", 1, 8, 0, 0, 0},
+    {"shuffle_missing", "o64", "lane 31, which the mask 0xffffffff names, has ended", 1, 32, 0, 0, 0},
+    {"simd_barrier", "o64", "race in a block", 1, 64, 0, 0, 0},
+    {"array_overrun", "o64", "out of bounds: line", 1, 64, 0, 0, 0},
+    {"constant_past_end", "o64 i4", "past the end of argument 2 (16 bytes)", 1, 4, 0, 0, 0},
+    {"third_argument", "o64 - i64", "past the end of argument 3", 1, 64, 0, 0, 0},
+    {"shift", "o64 i64", "undefined: a shift by too much in line", 1, 1, 0, 0, 0}};
+
+static void other_language(const Language *l) {
+  lang = l;
+  str_free(&checked.prelude), str_init(&checked.prelude, &bench.mem);
+  l->renderer->prelude(&checked.prelude);
+}
+
+static void test_metal_faults(void **state) {
+  (void)state;
+  EmuModule *cuda_bad = bench.bad, *cuda_good = bench.good;
+  other_language(&metal);
+  faults_compiled(metal_faults);
+  int missed = faults_missed(metal_fault_table, TG_COUNT(metal_fault_table));
+  bench.bad = cuda_bad, bench.good = cuda_good;
+  other_language(&cuda);
+  assert_int_equal(missed, 0);
+}
+
+/* Halves are rounded as the interpreter rounds them; every pattern of 16 bits comes back as it was. */
+static void test_metal_half(void **state) {
+  (void)state;
+  static uint16_t back[65536];
+  static float x[8] = {65519, 65520, 0x1p-25f, 0x1.8p-25f, 0x1p-14f, 1.0009765f, 1.00048828125f, -0.0f};
+  float rounded[8];
+  EmuModule *cuda_good = bench.good, *cuda_bad = bench.bad;
+  other_language(&metal);
+  faults_compiled(metal_faults);
+  Args a;
+  args_make(&a, "o32768 o8 i8");
+  assert_int_equal(emu_write(bench.emu, a.at[2], x, sizeof x, &bench.err), TG_OK);
+  if (launch(bench.good, "halves", 64, 1024, 0, &a)) fail_msg("%s", bench.err.msg);
+  read_back(back, a.at[0], sizeof back);
+  read_back(rounded, a.at[1], sizeof rounded);
+  for (int i = 0; i < 65536; i++) {
+    bool nan = (i & 0x7c00) == 0x7c00 && (i & 0x3ff);
+    if (nan ? (back[i] & 0x7fff) <= 0x7c00 : back[i] != i) fail_msg("half %#x comes back as %#x", i, back[i]);
+  }
+  for (int i = 0; i < 8; i++) {
+    Scalar v = {.f = x[i]};
+    assert_int_equal((uint16_t)rounded[i], narrow_bits(DT_F16, v.f));
+  }
+  args_free(&a);
+  bench.bad = cuda_bad, bench.good = cuda_good;
+  other_language(&cuda);
+}
+
+static void test_metal_renderer(void **state) {
+  other_language(&metal);
+  checked.kernels = checked.launches = 0, checked.compile_s = checked.launch_s = 0;
+  test_goldens(state);
+  test_symbolic(state);
+  test_damaged(state);
+  other_language(&cuda);
 }
 
 /* Whether there is a compiler of C++, whose objects can be loaded here. */
@@ -934,14 +1059,7 @@ static int setup(void **state) {
   (void)state;
   str_init(&checked.prelude, &bench.mem);
   renderer_cuda.prelude(&checked.prelude);
-  for (int bad = 0; bad < 2; bad++) {
-    Str s;
-    str_init(&s, &bench.mem);
-    str_printf(&s, "%s#define BAD %d\n#line 1\n", str_text(&checked.prelude), bad);
-    str_put(&s, faults);
-    *(bad ? &bench.bad : &bench.good) = module_of(str_text(&s));
-    str_free(&s);
-  }
+  faults_compiled(faults);
   return 0;
 }
 
@@ -954,13 +1072,17 @@ static int teardown(void **state) {
 
 int main(void) {
   static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_DEV"};
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_faults),   cmocka_unit_test(test_mma),      cmocka_unit_test(test_shuffles),
-      cmocka_unit_test(test_launches), cmocka_unit_test(test_memory),   cmocka_unit_test(test_round),
-      cmocka_unit_test(test_late),     cmocka_unit_test(test_patience), cmocka_unit_test(test_refused),
-      cmocka_unit_test(test_scan),     cmocka_unit_test(test_failures), cmocka_unit_test(test_objects),
-      cmocka_unit_test(test_goldens),  cmocka_unit_test(test_symbolic), cmocka_unit_test(test_opts),
-      cmocka_unit_test(test_joins),    cmocka_unit_test(test_scans),    cmocka_unit_test(test_damaged)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults),        cmocka_unit_test(test_mma),
+                                     cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_launches),
+                                     cmocka_unit_test(test_memory),        cmocka_unit_test(test_round),
+                                     cmocka_unit_test(test_late),          cmocka_unit_test(test_patience),
+                                     cmocka_unit_test(test_refused),       cmocka_unit_test(test_scan),
+                                     cmocka_unit_test(test_failures),      cmocka_unit_test(test_objects),
+                                     cmocka_unit_test(test_goldens),       cmocka_unit_test(test_symbolic),
+                                     cmocka_unit_test(test_opts),          cmocka_unit_test(test_joins),
+                                     cmocka_unit_test(test_scans),         cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_metal_faults),  cmocka_unit_test(test_metal_half),
+                                     cmocka_unit_test(test_metal_renderer)};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
   if (!can_emulate()) {

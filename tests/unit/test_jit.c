@@ -32,6 +32,12 @@ static int open_cuda(void **state) { /* on the emulated GPU */
   return open_on("CUDA");
 }
 
+static int open_metal(void **state) { /* on another one */
+  (void)state;
+  setenv("TG_EMU", "1", 1);
+  return open_on("METAL");
+}
+
 static int close_it(void **state) {
   (void)state;
   tg_close(C);
@@ -336,7 +342,8 @@ static void test_constants(void **state) {
 #define ALL(name)                                                                                            \
   cmocka_unit_test_setup_teardown(name, open_interp, close_it),                                              \
       cmocka_unit_test_setup_teardown(name, open_cpu, close_it),                                             \
-      cmocka_unit_test_setup_teardown(name, open_cuda, close_it)
+      cmocka_unit_test_setup_teardown(name, open_cuda, close_it),                                            \
+      cmocka_unit_test_setup_teardown(name, open_metal, close_it)
 
 /* ---- one loop nest that writes memory and fills a row: rows that no vector length divides */
 enum { BESIDE_ROWS = 5, BESIDE_COLUMNS = 17, BESIDE_PLANE = BESIDE_ROWS * BESIDE_COLUMNS };

@@ -32,10 +32,57 @@ static TgTensor *input(TgContext *ctx, unsigned s, int nd, const int64_t *d) {
 }
 
 /* What is computed: out[0], and a second output where there is one. Most are one kernel. */
-enum { NPROGRAM = 37, MOST = 4096 };
+enum { NPROGRAM = 37, NUNITS = 8, MOST = 4096 };
+
+/* Products of the types that matrix units take: what is read is turned, padded, shared by a batch. */
+static void program_of_units(TgContext *ctx, int which, TgTensor *out[2]) {
+  switch (which) {
+  case 0:
+    out[0] = tg_matmul(input_of(ctx, TG_F16, 1, TG_SHAPE(37, 70)), input_of(ctx, TG_F16, 2, TG_SHAPE(70, 21)),
+                       .dtype = TG_F32);
+    return;
+  case 1: { /* x @ W.T, bias and relu */
+    TgTensor *w = input_of(ctx, TG_BF16, 2, TG_SHAPE(24, 48)), *bias = input(ctx, 3, TG_SHAPE(24));
+    TgTensor *x = input_of(ctx, TG_BF16, 1, TG_SHAPE(32, 48));
+    out[0] = tg_relu(tg_add(tg_matmul(x, tg_permute(w, TG_SHAPE(1, 0)), .dtype = TG_F32), bias));
+    return;
+  }
+  case 2:
+    out[0] = tg_matmul(input_of(ctx, TG_I8, 1, TG_SHAPE(2, 17, 90)),
+                       input_of(ctx, TG_I8, 2, TG_SHAPE(90, 30)), .dtype = TG_I32);
+    return;
+  case 3:
+    out[0] = tg_matmul(input_of(ctx, TG_U8, 1, TG_SHAPE(33, 64)), input_of(ctx, TG_U8, 2, TG_SHAPE(64, 16)),
+                       .dtype = TG_U32);
+    return;
+  case 4: /* padded, a batch */
+    out[0] = tg_conv2d(input_of(ctx, TG_F16, 5, TG_SHAPE(2, 20, 6, 9)),
+                       input_of(ctx, TG_F16, 6, TG_SHAPE(18, 20, 3, 3)), .padding = TG_SIZES(1, 1),
+                       .dtype = TG_F32);
+    return;
+  case 5: /* x.T @ y */
+    out[0] = tg_matmul(tg_permute(input_of(ctx, TG_F16, 1, TG_SHAPE(40, 16)), TG_SHAPE(1, 0)),
+                       input_of(ctx, TG_F16, 2, TG_SHAPE(40, 48)), .dtype = TG_F32);
+    return;
+  case 6:
+    out[0] = tg_matmul(input_of(ctx, TG_FP8E5M2, 1, TG_SHAPE(16, 96)),
+                       input_of(ctx, TG_FP8E5M2, 2, TG_SHAPE(96, 8)), .dtype = TG_F32);
+    return;
+  default: { /* two sums over one loop */
+    TgTensor *x = input_of(ctx, TG_F16, 1, TG_SHAPE(20, 33)), *y = input_of(ctx, TG_F16, 2, TG_SHAPE(33, 40));
+    TgTensor *z = input_of(ctx, TG_F16, 3, TG_SHAPE(33, 40));
+    out[0] = tg_mul(tg_matmul(x, y, .dtype = TG_F32), tg_sigmoid(tg_matmul(x, z, .dtype = TG_F32)));
+    return;
+  }
+  }
+}
 
 static void program(TgContext *ctx, int which, TgTensor *out[2]) {
   out[1] = NULL;
+  if (which >= NPROGRAM) {
+    program_of_units(ctx, which - NPROGRAM, out);
+    return;
+  }
   switch (which) {
   case 0: out[0] = tg_matmul(input(ctx, 1, TG_SHAPE(7, 13)), input(ctx, 2, TG_SHAPE(13, 21))); return;
   case 1: out[0] = tg_matmul(input(ctx, 1, TG_SHAPE(2, 8, 16)), input(ctx, 2, TG_SHAPE(16, 32))); return;
@@ -220,11 +267,33 @@ static void block_list(char *s, size_t size) {
   append(s, size, "STAGE", 'p', staged, 0);
   if (draw(4)) append(s, size, "STAGE", 'p', 3 - staged, 0);
   if (!draw(4)) append(s, size, "TILE", 'r', draw(loops), blocks[draw(10)]);
+  if (!draw(4)) append(s, size, "PIPE", 'r', draw(loops), 2);
   for (int r = 0, shapes = 1 + draw(3); r < shapes; r++)
     append(s, size, draw(2) ? "UPCAST" : "VEC", 'r', draw(reduces), tiles[draw(4)]);
   for (int r = 0; r < 2; r++)
     if (draw(4)) append(s, size, "LOCAL", 'r', draw(reduces), threads[draw(7)]);
   if (!draw(3)) append(s, size, draw(2) ? "UNROLL" : "GROUP", 'r', draw(loops), threads[draw(7)]);
+}
+
+/* A product on matrix units: blocks and copies before, tiles of them and warps after. */
+static void units_list(char *s, size_t size, bool window) {
+  static const int blocks[] = {1, 8, 16, 24, 32, 48, 64}, tiles[] = {2, 3, 4}, warps[] = {1, 2, 3, 4};
+  int loops = window ? 7 : 3, row = window, column = window ? 3 : 1, depth = window ? 4 : 2;
+  for (int r = 0; r < loops; r++)
+    if (draw(3)) append(s, size, "TILE", 'r', r, window && r != row && r != depth ? 1 : blocks[draw(7)]);
+  for (int p = 1; p < 3 + !draw(4); p++)
+    if (draw(3)) append(s, size, "STAGE", 'p', p, 0);
+  size_t at = strlen(s);
+  bool swap = !draw(6);
+  if (swap) snprintf(s + at, size - at, "%sSWAP r%d r%d", at ? ", " : "", row, column), at = strlen(s);
+  if (swap != !draw(8)) row = row + column, column = row - column, row -= column;
+  snprintf(s + at, size - at, "%sTC r%d r%d", at ? ", " : "", row, column);
+  if (!draw(3)) append(s, size, "PIPE", 'r', depth, 2);
+  for (int r = 0; r < 2; r++)
+    if (draw(2)) append(s, size, draw(8) ? "UPCAST" : "VEC", 'r', draw(2) ? row : column, tiles[draw(3)]);
+  for (int r = 0; r < 2; r++)
+    if (draw(2)) append(s, size, "LOCAL", 'r', draw(2) ? row : column, warps[draw(4)]);
+  if (!draw(3)) append(s, size, draw(6) ? "UNROLL" : "GROUP", 'r', depth, 2);
 }
 
 typedef struct Numbers {
@@ -267,6 +336,26 @@ static void compare(const Numbers *want, const Numbers *got, int which, const ch
     if (!(fabs(got->v[k] - want->v[k]) <= tolerance(which) * fmax(1, fabs(want->v[k]))))
       fail_msg("program %d on %s, opts \"%s\": element %d is %.9g, not %.9g", which, dev, list, (int)k,
                got->v[k], want->v[k]);
+}
+
+static void test_lists_for_units(void **state) {
+  (void)state;
+  static Numbers want, got;
+  int taken = 0, rounds = getenv("LISTS") ? atoi(getenv("LISTS")) : 30;
+  for (int which = NPROGRAM; which < NPROGRAM + NUNITS; which++) {
+    numbers("INTERP", NULL, which, &want);
+    for (int i = 0; i < rounds; i++) {
+      char list[256] = "";
+      units_list(list, sizeof list, which == NPROGRAM + 4);
+      if (getenv("SHOW")) fprintf(stderr, "%d \"%s\"\n", which, list);
+      const char *dev = i % 3 ? "INTERP:CUDA" : "INTERP:METAL";
+      if (!numbers(dev, list, which, &got)) continue;
+      taken++;
+      compare(&want, &got, which, dev, list);
+    }
+  }
+  if (getenv("LISTS")) print_message("matrix units: %d of %d lists were taken\n", taken, rounds * NUNITS);
+  if (taken * 15 < rounds * NUNITS) fail_msg("only %d of %d lists were taken", taken, rounds * NUNITS);
 }
 
 /* LISTS: how many for each program instead of `rounds`; ONLY: for one program */
@@ -327,6 +416,8 @@ static void test_lists_found(void **state) {
   } found[] = {{"INTERP:METAL", 9, "UPCAST r2 7, GROUP r4 3, UNROLL r3 2"},
                {"INTERP:CUDA", 25, "TILE r2 4, GROUP r2 6"},
                {"INTERP:CUDA", 28, "LOCAL r1 16, GROUP r2 50"},
+               {"INTERP:CUDA", NPROGRAM + 1, "TC r0 r1, UNROLL r2 2"},
+               {"INTERP:CUDA", 32, "LOCAL r3 4, UPCAST r1 64"},
                {"INTERP:C", 10, "TILE r3 5, STAGE p1"},
                {"INTERP:C", 2, "TILE r1 16, THREAD r1 48, VEC r0 50"}};
 
@@ -452,7 +543,9 @@ static void test_lists_refused(void **state) {
                {"VEC r40 4", "no such loop"},
                {"UNROLL r0 4", "not a loop of a reduction"},
                {"GROUP r2 2000", "1024 lanes at most"},
-               {"LOCAL r0 4", "no blocks of threads"}};
+               {"LOCAL r0 4", "no blocks of threads"},
+               {"TC r0 1", "needs two ranges"},
+               {"TC r0 r1", "no matrix units"}};
 
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     setenv("TG_DEV", "INTERP:C", 1), setenv("TG_OPTS", wrong[i].list, 1);
@@ -468,10 +561,12 @@ static void test_lists_refused(void **state) {
 
 int main(void) {
   if (getenv("SEED")) seed = (unsigned)atoi(getenv("SEED"));
+  if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_for_c),     cmocka_unit_test(test_lists_on_cpu),
-      cmocka_unit_test(test_lists_for_metal), cmocka_unit_test(test_lists_for_cuda),
-      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_cascade_of_specials),
-      cmocka_unit_test(test_many_ranges),     cmocka_unit_test(test_lists_refused)};
+      cmocka_unit_test(test_lists_for_c),         cmocka_unit_test(test_lists_on_cpu),
+      cmocka_unit_test(test_lists_for_metal),     cmocka_unit_test(test_lists_for_cuda),
+      cmocka_unit_test(test_lists_for_units),     cmocka_unit_test(test_lists_found),
+      cmocka_unit_test(test_cascade_of_specials), cmocka_unit_test(test_many_ranges),
+      cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

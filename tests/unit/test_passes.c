@@ -167,6 +167,7 @@ static int run_file(const char *path) {
       }
       normal(text, want, sizeof want);
       normal(c.result, got, sizeof got);
+      if (strcmp(want, got) && getenv("SHOW")) fputs(got, stderr);
       if (strcmp(want, got)) fail_msg("%s: %s: expected\n%sgot\n%s", path, c.name, want, got);
     }
   }

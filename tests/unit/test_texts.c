@@ -102,7 +102,7 @@ static void test_metal(void **state) {
   if (!present(clang())) skip();
   snprintf(command, sizeof command,
            "%s -x cl -cl-std=clc++2021 -cl-no-stdinc -I " TG_SOURCE_DIR
-           "/tests/kernels/msl -Wno-unknown-attributes" STRICT,
+           "/tests/kernels/msl -Wno-unknown-attributes" STRICT " -Wno-unknown-pragmas",
            clang());
   every_text(metal, command, "metal");
 }

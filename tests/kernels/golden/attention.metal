@@ -5,7 +5,7 @@ kernel void r_2_4_8(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(
   i32 v2 = (i32)gid.x;   /* < 2 */
   i32 v3 = v2 * 32;
   i32 v4 = v1 + v3;
-  threadgroup f32 l0[16];
+  alignas(16) threadgroup f32 l0[16];
   for (i32 r6 = 0; r6 < 4; r6++) {
     f32 acc0 = 0.0f;
     i32 v5 = r6 * 8;
@@ -39,7 +39,7 @@ kernel void r_2_4_8(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(
   f32 v23 = acc1;
   u8 v24 = v23 == (-INFINITY);
   f32 v25 = v24 ? 0.0f : v23;
-  threadgroup f32 l1[16];
+  alignas(16) threadgroup f32 l1[16];
   for (i32 r5 = 0; r5 < 4; r5++) {
     f32 v26 = acc2;
     i32 v27 = r5 * (-1);
@@ -57,7 +57,7 @@ kernel void r_2_4_8(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(
     acc2 = v38;
     l1[v31] = v37;
   }
-  threadgroup f32 l2[32];
+  alignas(16) threadgroup f32 l2[32];
   for (i32 r3 = 0; r3 < 8; r3++) {
     f32 acc3 = 0.0f;
     i32 v39 = v3 + r3;

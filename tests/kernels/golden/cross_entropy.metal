@@ -1,6 +1,6 @@
 /* r, METAL, grid 1 1 1 of blocks 1 1 1, no opts */
 kernel void r(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  threadgroup f32 l0[6];
+  alignas(16) threadgroup f32 l0[6];
   for (i64 r1 = 0; r1 < 6l; r1++) {
     f32 acc0 = (-INFINITY);
     i64 v0 = r1 * 8l;
@@ -14,7 +14,7 @@ kernel void r(device f32 *p0 [[buffer(0)]], device const i32 *p1 [[buffer(1)]], 
     f32 v5 = acc0;
     l0[r1] = v5;
   }
-  threadgroup f32 l1[6];
+  alignas(16) threadgroup f32 l1[6];
   for (i64 r3 = 0; r3 < 6l; r3++) {
     f32 acc1 = 0.0f;
     i64 v6 = r3 * 8l;

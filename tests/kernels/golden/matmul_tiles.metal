@@ -1,106 +1,116 @@
-/* r_128_32, METAL, grid 2 1 1 of blocks 8 32 1, opts TILE r0 64, TILE r1 32, TILE r2 32, STAGE p1, STAGE p2, UPCAST r0 2, VEC r1 4, LOCAL r0 32, LOCAL r1 8 */
+/* r_128_32, METAL, grid 4 16 1 of blocks 32 1 1, opts TILE r0 8, TILE r1 8, TILE r2 16, STAGE p1, STAGE p2, TC r0 r1, PIPE r2 2 */
 kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], device const f32 *p2 [[buffer(2)]], uint3 gid [[threadgroup_position_in_grid]], uint3 lid [[thread_position_in_threadgroup]]) {
-  f32x4 v0 = f32x4(0.0f, 0.0f, 0.0f, 0.0f);
-  f32x4 acc0 = v0;
-  f32x4 acc1 = v0;
-  threadgroup f32 l0[2080];
-  i32 v1 = (i32)lid.x;   /* < 8 */
-  i32 v2 = v1 * 65;
-  i32 v3 = (i32)lid.y;   /* < 32 */
-  i32 v4 = v3 & 3;
-  i32 v5 = v4 * 520;
-  i32 v6 = (i32)(v3 >> 2);
-  i32 v7 = (i32)gid.x;   /* < 2 */
-  i32 v8 = v7 * 2560;
-  i32 v9 = v4 * 8;
-  i32 v10 = v6 * 40;
-  for (i32 r24 = 0; r24 < 8; r24++) {
-    i32 v11 = r24 * 8;
-    i32 v12 = v11 + v2;
-    i32 v13 = v12 + v5;
-    i32 v14 = v13 + v6;
-    i32 v15 = r24 * 320;
-    i32 v16 = v8 + v15;
-    i32 v17 = v16 + v1;
-    i32 v18 = v17 + v9;
-    i32 v19 = v18 + v10;
-    f32 v20 = p1[v19];
-    l0[v14] = v20;
+  f32x2 v0 = f32x2(0.0f, 0.0f);
+  f32x2 acc0 = v0;
+  alignas(16) threadgroup f32 l0[160];
+  i32 v1 = (i32)lid.x;   /* < 32 */
+  i32 v2 = v1 & 3;
+  i32 v3 = v2 * 4;
+  i32 v4 = (i32)(v1 >> 2);
+  i32 v5 = v4 * 20;
+  i32 v6 = v3 + v5;
+  i32 v7 = (i32)gid.y;   /* < 16 */
+  i32 v8 = v7 * 320;
+  i32 v9 = v3 + v8;
+  i32 v10 = v4 * 40;
+  i32 v11 = v9 + v10;
+  f32x4 v12 = *(device const f32x4 *)(p1 + v11);
+  *(threadgroup f32x4 *)(l0 + v6) = v12;
+  alignas(16) threadgroup f32 l1[192];
+  i32 v13 = v1 & 1;
+  i32 v14 = v13 * 4;
+  i32 v15 = (i32)(v1 >> 1);
+  i32 v16 = v15 * 12;
+  i32 v17 = v14 + v16;
+  i32 v18 = v15 * 32;
+  i32 v19 = v14 + v18;
+  i32 v20 = (i32)gid.x;   /* < 4 */
+  i32 v21 = v20 * 8;
+  i32 v22 = v19 + v21;
+  f32x4 v23 = *(device const f32x4 *)(p2 + v22);
+  *(threadgroup f32x4 *)(l1 + v17) = v23;
+  alignas(16) threadgroup f32 l2[160];
+  i32 v24 = v11 + 16;
+  f32x4 v25 = *(device const f32x4 *)(p1 + v24);
+  *(threadgroup f32x4 *)(l2 + v6) = v25;
+  alignas(16) threadgroup f32 l3[192];
+  i32 v26 = v22 + 512;
+  f32x4 v27 = *(device const f32x4 *)(p2 + v26);
+  *(threadgroup f32x4 *)(l3 + v17) = v27;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  i32 v28 = v13 * 2;
+  i32 v29 = v15 & 3;
+  i32 v30 = v29 * 20;
+  i32 v31 = (i32)(v1 >> 4);
+  i32 v32 = v31 * 80;
+  i32 v33 = (i32)(v1 >> 3);
+  i32 v34 = v33 & 1;
+  i32 v35 = v34 * 4;
+  i32 v36 = v29 * 12;
+  i32 v37 = v31 * 48;
+  for (i32 r35 = 0; r35 < 2; r35++) {
+    i32 v38 = r35 * 8;
+    i32 v39 = v28 + v38;
+    i32 v40 = v39 + v30;
+    i32 v41 = v40 + v32;
+    i32 v42 = v41 + v35;
+    f32x2 v43 = *(threadgroup const f32x2 *)(l0 + v42);
+    i32 v44 = r35 * 96;
+    i32 v45 = v28 + v44;
+    i32 v46 = v45 + v36;
+    i32 v47 = v46 + v37;
+    i32 v48 = v47 + v35;
+    f32x2 v49 = *(threadgroup const f32x2 *)(l1 + v48);
+    f32x2 v50 = acc0;
+    simdgroup_float8x8 a51; a51.thread_elements()[0] = (v43.x); a51.thread_elements()[1] = (v43.y); simdgroup_float8x8 b51; b51.thread_elements()[0] = (v49.x); b51.thread_elements()[1] = (v49.y); simdgroup_float8x8 c51; c51.thread_elements()[0] = (v50.x); c51.thread_elements()[1] = (v50.y); simdgroup_multiply_accumulate(c51, a51, b51, c51); f32x2 v51 = f32x2(c51.thread_elements()[0], c51.thread_elements()[1]);
+    acc0 = v51;
   }
-  threadgroup f32 l1[1024];
-  i32 v21 = v3 * 8;
-  for (i32 r25 = 0; r25 < 4; r25++) {
-    i32 v22 = r25 * 256;
-    i32 v23 = v22 + v21;
-    i32 v24 = v23 + v1;
-    f32 v25 = p2[v24];
-    l1[v24] = v25;
+  for (i32 r39 = 0; r39 < 2; r39++) {
+    i32 v52 = r39 * 8;
+    i32 v53 = v28 + v52;
+    i32 v54 = v53 + v30;
+    i32 v55 = v54 + v32;
+    i32 v56 = v55 + v35;
+    f32x2 v57 = *(threadgroup const f32x2 *)(l2 + v56);
+    i32 v58 = r39 * 96;
+    i32 v59 = v28 + v58;
+    i32 v60 = v59 + v36;
+    i32 v61 = v60 + v37;
+    i32 v62 = v61 + v35;
+    f32x2 v63 = *(threadgroup const f32x2 *)(l3 + v62);
+    f32x2 v64 = acc0;
+    simdgroup_float8x8 a65; a65.thread_elements()[0] = (v57.x); a65.thread_elements()[1] = (v57.y); simdgroup_float8x8 b65; b65.thread_elements()[0] = (v63.x); b65.thread_elements()[1] = (v63.y); simdgroup_float8x8 c65; c65.thread_elements()[0] = (v64.x); c65.thread_elements()[1] = (v64.y); simdgroup_multiply_accumulate(c65, a65, b65, c65); f32x2 v65 = f32x2(c65.thread_elements()[0], c65.thread_elements()[1]);
+    acc0 = v65;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  i32 v26 = v3 * 2;
-  i32 v27 = v1 * 4;
-  for (i32 r8 = 0; r8 < 32; r8++) {
-    i32 v28 = r8 * 65;
-    i32 v29 = v28 + v26;
-    f32 v30 = l0[v29];
-    f32x4 v31 = f32x4(v30, v30, v30, v30);
-    i32 v32 = r8 * 32;
-    i32 v33 = v32 + v27;
-    f32x4 v34 = *(threadgroup const f32x4 *)(l1 + v33);
-    f32x4 v35 = acc0;
-    f32x4 v36 = f32x4(fma_f32(v31.x, v34.x, v35.x), fma_f32(v31.y, v34.y, v35.y), fma_f32(v31.z, v34.z, v35.z), fma_f32(v31.w, v34.w, v35.w));
-    acc0 = v36;
-    i32 v37 = v29 + 1;
-    f32 v38 = l0[v37];
-    f32x4 v39 = f32x4(v38, v38, v38, v38);
-    f32x4 v40 = acc1;
-    f32x4 v41 = f32x4(fma_f32(v39.x, v34.x, v40.x), fma_f32(v39.y, v34.y, v40.y), fma_f32(v39.z, v34.z, v40.z), fma_f32(v39.w, v34.w, v40.w));
-    acc1 = v41;
-  }
+  u8 v66 = v1 < 16;
+  i32 v67 = v15 * 40;
+  i32 v68 = v14 + v67;
+  i32 v69 = v68 + v8;
+  i32 v70 = v69 + 32;
+  f32x4 v71 = f32x4(0, 0, 0, 0);
+  if (v66) v71 = *(device const f32x4 *)(p1 + v70);
+  if (v66) *(threadgroup f32x4 *)(l0 + v17) = v71;
+  i32 v72 = v22 + 1024;
+  f32x4 v73 = f32x4(0, 0, 0, 0);
+  if (v66) v73 = *(device const f32x4 *)(p2 + v72);
+  if (v66) *(threadgroup f32x4 *)(l1 + v17) = v73;
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  i32 v42 = v3 + v2;
-  i32 v43 = v3 * 40;
-  i32 v44 = v8 + v43;
-  i32 v45 = v44 + v1;
-  for (i32 r26 = 0; r26 < 2; r26++) {
-    i32 v46 = r26 * 32;
-    i32 v47 = v42 + v46;
-    i32 v48 = r26 * 1280;
-    i32 v49 = v45 + v48;
-    i32 v50 = v49 + 32;
-    f32 v51 = p1[v50];
-    l0[v47] = v51;
-  }
-  i32 v52 = v21 + v1;
-  i32 v53 = v52 + 1024;
-  f32 v54 = p2[v53];
-  l1[v52] = v54;
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (i32 r11 = 0; r11 < 8; r11++) {
-    i32 v55 = r11 * 65;
-    i32 v56 = v26 + v55;
-    f32 v57 = l0[v56];
-    f32x4 v58 = f32x4(v57, v57, v57, v57);
-    i32 v59 = r11 * 32;
-    i32 v60 = v59 + v27;
-    f32x4 v61 = *(threadgroup const f32x4 *)(l1 + v60);
-    f32x4 v62 = acc0;
-    f32x4 v63 = f32x4(fma_f32(v58.x, v61.x, v62.x), fma_f32(v58.y, v61.y, v62.y), fma_f32(v58.z, v61.z, v62.z), fma_f32(v58.w, v61.w, v62.w));
-    acc0 = v63;
-    i32 v64 = v56 + 1;
-    f32 v65 = l0[v64];
-    f32x4 v66 = f32x4(v65, v65, v65, v65);
-    f32x4 v67 = acc1;
-    f32x4 v68 = f32x4(fma_f32(v66.x, v61.x, v67.x), fma_f32(v66.y, v61.y, v67.y), fma_f32(v66.z, v61.z, v67.z), fma_f32(v66.w, v61.w, v67.w));
-    acc1 = v68;
-  }
-  i32 v69 = v7 * 2048;
-  i32 v70 = v3 * 64;
-  i32 v71 = v69 + v70;
-  i32 v72 = v71 + v27;
-  f32x4 v73 = acc0;
-  i32 v74 = v72 + 32;
-  f32x4 v75 = acc1;
-  *(device f32x4 *)(p0 + v72) = v73;
-  *(device f32x4 *)(p0 + v74) = v75;
+  i32 v74 = v28 + v36;
+  i32 v75 = v74 + v37;
+  i32 v76 = v75 + v35;
+  f32x2 v77 = *(threadgroup const f32x2 *)(l0 + v76);
+  f32x2 v78 = *(threadgroup const f32x2 *)(l1 + v76);
+  f32x2 v79 = acc0;
+  simdgroup_float8x8 a80; a80.thread_elements()[0] = (v77.x); a80.thread_elements()[1] = (v77.y); simdgroup_float8x8 b80; b80.thread_elements()[0] = (v78.x); b80.thread_elements()[1] = (v78.y); simdgroup_float8x8 c80; c80.thread_elements()[0] = (v79.x); c80.thread_elements()[1] = (v79.y); simdgroup_multiply_accumulate(c80, a80, b80, c80); f32x2 v80 = f32x2(c80.thread_elements()[0], c80.thread_elements()[1]);
+  acc0 = v80;
+  i32 v81 = v29 * 32;
+  i32 v82 = v28 + v81;
+  i32 v83 = v82 + v21;
+  i32 v84 = v31 * 128;
+  i32 v85 = v83 + v84;
+  i32 v86 = v85 + v35;
+  i32 v87 = v7 * 256;
+  i32 v88 = v86 + v87;
+  *(device f32x2 *)(p0 + v88) = v80;
 }

@@ -45,6 +45,7 @@ SATS(f32)
 INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 0x1p23f ? f32_bits(u32_bits((f32)(i32)x) | s) : x; }
 INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }
 INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }
+#ifndef NATIVE_F16
 INL f32 f32_f16(u16 h) {
   u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
   return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 0x1p-24f));
@@ -57,6 +58,7 @@ INL u16 f16_f32(f32 x) {
   else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
   return (u16)(s | r);
 }
+#endif
 INL f32 f32_fp8e4m3(u8 h) {
   u32 s = (u32)(h & 128) << 24, m = h & 127;
   return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));

@@ -45,6 +45,7 @@ SATS(f32)
 INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 0x1p23f ? f32_bits(u32_bits((f32)(i32)x) | s) : x; }
 INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }
 INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }
+#ifndef NATIVE_F16
 INL f32 f32_f16(u16 h) {
   u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
   return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 0x1p-24f));
@@ -57,6 +58,7 @@ INL u16 f16_f32(f32 x) {
   else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
   return (u16)(s | r);
 }
+#endif
 INL f32 f32_fp8e4m3(u8 h) {
   u32 s = (u32)(h & 128) << 24, m = h & 127;
   return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));
@@ -85,4 +87,69 @@ INL f32 odd_i32(i32 x) { return odd_i64(x); }
 SATS(f64)
 INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? f64_bits(u64_bits((f64)(i64)x) | s) : x; }
 INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == (x > 0) ? b - 1 : b + 1); }
+#endif
+#ifndef TG_EMULATED
+#if __CUDA_ARCH__ >= 800
+#define COPY(N, HOW) INL void tg_copy_async_##N(void *to, const void *from) { asm volatile("cp.async." #HOW ".shared.global [%0], [%1], " #N ";" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
+COPY(4, ca) COPY(8, ca) COPY(16, cg)
+INL void tg_copy_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+#define COPY(N, T) INL void tg_copy_async_##N(void *to, const void *from) { *(T *)to = *(const T *)from; }
+COPY(4, u32) COPY(8, u32x2) COPY(16, u32x4)
+INL void tg_copy_async_wait_all() {}
+#endif
+#endif
+INL u32 word(u16x2 x) { return x.x | (u32)x.y << 16; }
+INL u32 word(u8x4 x) { return x.x | (u32)x.y << 8 | (u32)x.z << 16 | (u32)x.w << 24; }
+INL u32 word(i8x4 x) { return word(u8x4{u8(x.x), u8(x.y), u8(x.z), u8(x.w)}); }
+INL u32 word(f32 x) { u32 u = u32_bits(x); return (u & 0x7f800000u) == 0x7f800000u ? u : u + 0x1000u; }
+#ifndef TG_EMULATED
+#if __CUDA_ARCH__ >= 800
+INL void tg_mma_m16n8k16_f16_f32(void *to, const void *with, const void *by, const void *from) {
+  f32 *d = (f32 *)to; const f32 *c = (const f32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 800
+INL void tg_mma_m16n8k16_bf16_f32(void *to, const void *with, const void *by, const void *from) {
+  f32 *d = (f32 *)to; const f32 *c = (const f32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 800
+INL void tg_mma_m16n8k8_tf32_f32(void *to, const void *with, const void *by, const void *from) {
+  f32 *d = (f32 *)to; const f32 *c = (const f32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 800
+INL void tg_mma_m16n8k32_s8_s32(void *to, const void *with, const void *by, const void *from) {
+  i32 *d = (i32 *)to; const i32 *c = (const i32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 800
+INL void tg_mma_m16n8k32_u8_s32(void *to, const void *with, const void *by, const void *from) {
+  i32 *d = (i32 *)to; const i32 *c = (const i32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 890
+INL void tg_mma_m16n8k32_e4m3_f32(void *to, const void *with, const void *by, const void *from) {
+  f32 *d = (f32 *)to; const f32 *c = (const f32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 890
+INL void tg_mma_m16n8k32_e5m2_f32(void *to, const void *with, const void *by, const void *from) {
+  f32 *d = (f32 *)to; const f32 *c = (const f32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e5m2.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#endif
+#if __CUDA_ARCH__ >= 750
+INL void tg_mma_m16n8k8_f16_f32(void *to, const void *with, const void *by, const void *from) {
+  f32 *d = (f32 *)to; const f32 *c = (const f32 *)from; const u32 *a = (const u32 *)with, *b = (const u32 *)by;
+  asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#endif
 #endif

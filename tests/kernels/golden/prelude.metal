@@ -1,22 +1,26 @@
 #include <metal_stdlib>
 using namespace metal;
+#pragma METAL fp contract(off)
 #define NO_F64
+#define NATIVE_F16
 #define INL static inline
-typedef char i8; typedef char2 i8x2; typedef char4 i8x4;
-typedef uchar u8; typedef uchar2 u8x2; typedef uchar4 u8x4;
-typedef short i16; typedef short2 i16x2; typedef short4 i16x4;
-typedef ushort u16; typedef ushort2 u16x2; typedef ushort4 u16x4;
-typedef int i32; typedef int2 i32x2; typedef int4 i32x4;
-typedef uint u32; typedef uint2 u32x2; typedef uint4 u32x4;
-typedef long i64; typedef long2 i64x2; typedef long4 i64x4;
-typedef ulong u64; typedef ulong2 u64x2; typedef ulong4 u64x4;
-typedef float f32; typedef float2 f32x2; typedef float4 f32x4;
+typedef char i8; typedef char2 i8x2; typedef packed_char2 i8x2u; typedef char4 i8x4; typedef packed_char4 i8x4u;
+typedef uchar u8; typedef uchar2 u8x2; typedef packed_uchar2 u8x2u; typedef uchar4 u8x4; typedef packed_uchar4 u8x4u;
+typedef short i16; typedef short2 i16x2; typedef packed_short2 i16x2u; typedef short4 i16x4; typedef packed_short4 i16x4u;
+typedef ushort u16; typedef ushort2 u16x2; typedef packed_ushort2 u16x2u; typedef ushort4 u16x4; typedef packed_ushort4 u16x4u;
+typedef int i32; typedef int2 i32x2; typedef packed_int2 i32x2u; typedef int4 i32x4; typedef packed_int4 i32x4u;
+typedef uint u32; typedef uint2 u32x2; typedef packed_uint2 u32x2u; typedef uint4 u32x4; typedef packed_uint4 u32x4u;
+typedef long i64; typedef long2 i64x2; typedef packed_long2 i64x2u; typedef long4 i64x4; typedef packed_long4 i64x4u;
+typedef ulong u64; typedef ulong2 u64x2; typedef packed_ulong2 u64x2u; typedef ulong4 u64x4; typedef packed_ulong4 u64x4u;
+typedef float f32; typedef float2 f32x2; typedef packed_float2 f32x2u; typedef float4 f32x4; typedef packed_float4 f32x4u;
 INL u32 u32_bits(f32 x) { return as_type<u32>(x); }
 INL f32 f32_bits(u32 x) { return as_type<f32>(x); }
 INL f32 sqrt_f32(f32 x) { return precise::sqrt(x); }
 INL f32 fma_f32(f32 a, f32 b, f32 c) { return fma(a, b, c); }
 #define MATH(F) INL f32 F##_f32(f32 x) { return precise::F(x); }
 MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)
+INL f32 f32_f16(u16 h) { return (f32)as_type<half>(h); }
+INL u16 f16_f32(f32 x) { return as_type<u16>((half)x); }
 INL u64 shuffle_wide(u64 x, ushort n) { return as_type<u64>(simd_shuffle_xor(as_type<u32x2>(x), n)); }
 #define DIVS(T, U, B, SIGNED) \
 INL T cdiv_##T(T a, T b) { return (T)(b == 0 ? (T)0 : b == (T)-1 && SIGNED ? (T)((U)0 - (U)a) : (T)(a / b)); } \
@@ -42,6 +46,7 @@ SATS(f32)
 INL f32 trunc_f32(f32 x) { u32 b = u32_bits(x), s = b & 0x80000000u; return f32_bits(b & 0x7fffffffu) < 0x1p23f ? f32_bits(u32_bits((f32)(i32)x) | s) : x; }
 INL f32 f32_bf16(u16 h) { return f32_bits((u32)h << 16); }
 INL u16 bf16_f32(f32 x) { u32 b = u32_bits(x); return (u16)(x != x ? b >> 16 | 64 : (b + 0x7fffu + (b >> 16 & 1)) >> 16); }
+#ifndef NATIVE_F16
 INL f32 f32_f16(u16 h) {
   u32 s = (u32)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023;
   return e == 31 ? f32_bits(s | 0x7f800000u | m << 13) : e ? f32_bits(s | (e + 112) << 23 | m << 13) : f32_bits(s | u32_bits((f32)(i32)m * 0x1p-24f));
@@ -54,6 +59,7 @@ INL u16 f16_f32(f32 x) {
   else r = (u32)(i32)((f32_bits(a) * 0x1p24f + 0x1p23f) - 0x1p23f);
   return (u16)(s | r);
 }
+#endif
 INL f32 f32_fp8e4m3(u8 h) {
   u32 s = (u32)(h & 128) << 24, m = h & 127;
   return f32_bits(s | (m == 127 ? 0x7fc00000u : m < 8 ? u32_bits((f32)(i32)m * 0x1p-9f) : (m << 20) + (120u << 23)));

@@ -19,7 +19,7 @@ kernel void e_3_150(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(
   i32 v15 = (i32)(v0 >> 4);
   i32 v16 = v15 & 1;
   u8 v17 = v16 != 0;
-  threadgroup f32 l0[4];
+  alignas(16) threadgroup f32 l0[4];
   i32 v18 = (i32)(v0 >> 5);
   i32 v19 = v0 & 31;
   u8 v20 = v19 < 1;

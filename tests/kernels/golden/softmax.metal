@@ -18,7 +18,7 @@ kernel void r_6_8(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)
   }
   f32 acc1 = 0.0f;
   f32 v12 = acc0;
-  threadgroup f32 l0[32];
+  alignas(16) threadgroup f32 l0[32];
   for (i32 r2 = 0; r2 < 8; r2++) {
     f32 v13 = acc1;
     i32 v14 = v4 + r2;

@@ -32,7 +32,7 @@ kernel void r_3(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]]
   f32 v21 = simd_shuffle_xor(v20, 1);
   f32 v22 = v20 + v21;
   acc0 = v22;
-  threadgroup f32 l0[4];
+  alignas(16) threadgroup f32 l0[4];
   i32 v23 = (i32)(v0 >> 5);
   i32 v24 = v0 & 31;
   u8 v25 = v24 < 1;

@@ -1,4 +1,4 @@
-/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+/* A stub for tools/check-macos: of this header of macOS only what src uses. */
 #pragma once
 #include <sys/types.h>
 

@@ -1,10 +1,13 @@
-/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+/* A stub for tools/check-macos: of this header of macOS only what src uses. */
 #pragma once
 #include <sys/types.h>
 
 enum {
+  PROT_NONE = 0,
   PROT_READ = 1,
   PROT_WRITE = 2,
+  PROT_EXEC = 4,
+  MAP_SHARED = 1,
   MAP_PRIVATE = 2,
   MAP_FIXED = 0x10,
   MAP_NORESERVE = 0x40,

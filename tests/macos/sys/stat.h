@@ -1,4 +1,4 @@
-/* A stub for tools/check-macos: of this header of macOS only what src/base uses there. */
+/* A stub for tools/check-macos: of this header of macOS only what src uses. */
 #pragma once
 #include <sys/types.h>
 
@@ -12,3 +12,5 @@ int stat(const char *path, struct stat *s);
 int lstat(const char *path, struct stat *s);
 int fstat(int fd, struct stat *s);
 int mkdir(const char *path, mode_t mode);
+#define S_ISREG(mode) (((mode)&0170000) == 0100000)
+#define S_ISDIR(mode) (((mode)&0170000) == 0040000)

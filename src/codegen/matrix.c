@@ -1,0 +1,338 @@
+/* matrix.c: TC, sums of products on matrix units. In: two loops of the grid, rows and columns of a product
+ * a[m, k] * b[k, n] that a loop inside sums up. Out: a warp for a tile of the unit's size. The 32 threads are
+ * a loop of their own, LOCAL, the innermost of the grid; a register has the thread's elements of the sum, as
+ * lanes; steps of the unit's depth are ACC[ADD](register, WMMA[row](a, b), ..) over the elements that the
+ * thread has of a and of b.
+ *
+ * Who has which element is the table's affair (matrix.h): here its bits become index arithmetic. All that
+ * stands in the two loops goes by the places of the sum: what starts it, what is made of it, and the steps
+ * that are left where the depth does not divide, which are plain. Only in WMMA stand a and b at the places
+ * that their own fragments have. */
+#include "codegen/split.h"
+#include "uop/matrix.h"
+
+/* A loop whose turns are steps of a unit. */
+typedef struct Depth {
+  UOp *loop;
+  const MatrixShape *shape;
+} Depth;
+
+typedef struct Units {
+  Kernel *k;
+  UOp *outer, *inner; /* the loops of rows and of columns */
+  Vec(Depth) depths;
+  const MatrixShape *shape;               /* that of the loop in hand; all have the same map of the sum */
+  UOp *thread, *row_block, *column_block; /* ranges, or 0 */
+  UOp *element[MATRIX_ROLES][2];          /* of a fragment: which vector, which lane; 0 where it has one */
+  const char *why;
+} Units;
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+static bool cannot(Units *u, const char *why) {
+  u->why = why;
+  return false;
+}
+
+/* ---- places */
+static int step_of(const MatrixPlace *p, bool column) { return column ? p->column : p->row; }
+
+/* The sum over n bits of x, the first of which is bit `first` of the list. Bits whose steps double are one
+ * number. */
+static UOp *bits_along(Kernel *k, UOp *x, const MatrixPlace *bit, int n, bool column) {
+  UOp *sum = num(k, 0);
+  for (int b = 0; b < n;) {
+    int many = 1, step = step_of(&bit[b], column);
+    while (b + many < n && step && step_of(&bit[b + many], column) == step << many)
+      many++;
+    UOp *part =
+        ix(k, OPS_FLOORMOD, ix(k, OPS_FLOORDIV, x, num(k, (int64_t)1 << b)), num(k, (int64_t)1 << many));
+    if (step) sum = ix(k, OPS_ADD, sum, ix(k, OPS_MUL, part, num(k, step)));
+    b += many;
+  }
+  return sum;
+}
+
+static int bits_of(int n) { return __builtin_ctz((unsigned)n); }
+
+/* The row or column, in a tile, of the element that a thread has. */
+static UOp *place_of(const Units *u, MatrixRole role, bool column) {
+  Kernel *k = u->k;
+  const MatrixOperand *o = &u->shape->operand[role];
+  int lanes = bits_of(o->together), vectors = bits_of(o->elements / o->together);
+  UOp *at = bits_along(k, u->thread, o->thread, MATRIX_THREAD_BITS, column);
+  at = ix(k, OPS_ADD, at, bits_along(k, u->element[role][0], o->element + lanes, vectors, column));
+  return ix(k, OPS_ADD, at, bits_along(k, u->element[role][1], o->element, lanes, column));
+}
+
+static UOp *in_block(Kernel *k, UOp *block, int64_t size, UOp *at) {
+  return ix(k, OPS_ADD, ix(k, OPS_MUL, block, num(k, size)), at);
+}
+
+/* ---- which products */
+static uint32_t rows_of(const Kernel *k) { return k->opt->target->matrices & ~k->opt->matrices_off; }
+
+bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns) {
+  uint32_t have = rows_of(k);
+  if (!have) return false;
+  const MatrixShape *first = &matrix_shapes[__builtin_ctz(have)];
+  *rows = first->m, *columns = first->n;
+  return true;
+}
+
+bool matrix_b_by_rows(const Kernel *k) {
+  uint32_t have = rows_of(k);
+  return have && matrix_shapes[__builtin_ctz(have)].operand[MATRIX_B].element[0].column > 0;
+}
+
+/* An operand as the unit takes it: of its own dtype, before it is widened for the product. */
+static UOp *operand_of(UOp *x, const MatrixOperand *o, DType sum) {
+  if (o->dtype != sum) x = x->op == OPS_CAST && x->dtype == sum ? x->src[0] : NULL;
+  return x && x->dtype == o->dtype && !uop_has_op(x, OPS_DEFINE_REG) ? x : NULL;
+}
+
+static bool sums_in(const MatrixShape *s, DType d) {
+  DType want = s->operand[MATRIX_C].dtype;
+  return d == want || (want == DT_I32 && d == DT_U32);
+}
+
+/* Whether v is a product of the unit's types, of which one factor does not move along the columns, and the
+ * other not along the rows. */
+static bool is_product(Kernel *k, const UOp *v, const MatrixShape *s, const UOp *row, const UOp *column,
+                       UOp **a, UOp **b) {
+  if (v->op != OPS_MUL || !sums_in(s, (DType)v->dtype)) return false;
+  for (int first = 0; first < 2; first++) {
+    *a = operand_of(v->src[first], &s->operand[MATRIX_A], (DType)v->dtype);
+    *b = operand_of(v->src[!first], &s->operand[MATRIX_B], (DType)v->dtype);
+    if (*a && *b && !depends(k, *a, column) && !depends(k, *b, row)) return true;
+  }
+  return false;
+}
+
+const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
+                              const UOp *column) {
+  UOp *a, *b;
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    const MatrixShape *s = &matrix_shapes[i];
+    if ((rows_of(k) >> i & 1) && depth >= s->k && is_product(k, product, s, row, column, &a, &b)) return s;
+  }
+  return NULL;
+}
+
+/* ---- the statements of a step */
+static UOp *step(Units *u, UOp *acc, const UOp *depth, UOp *block) {
+  Kernel *k = u->k;
+  const MatrixShape *s = u->shape;
+  UOp *row = u->outer->src[0], *column = u->inner->src[0], *ab[2], *list[MAX_LIST];
+  if (acc->nsrc > 2 || (Ops)acc->arg.reduce.op != OPS_ADD ||
+      !is_product(k, acc->src[1], s, row, column, &ab[0], &ab[1]))
+    return cannot(u, "a loop sums more than products of the types that a matrix unit has"), NULL;
+  int n = 0;
+  for (int role = MATRIX_A; role <= MATRIX_B; role++) {
+    const UOp *side = role == MATRIX_A ? row : column;
+    UOp *from[2] = {(UOp *)side, (UOp *)depth};
+    UOp *to[2] = {in_block(k, role == MATRIX_A ? u->row_block : u->column_block,
+                           role == MATRIX_A ? s->m : s->n, place_of(u, (MatrixRole)role, role == MATRIX_B)),
+                  in_block(k, block, s->k, place_of(u, (MatrixRole)role, role == MATRIX_A))};
+    if (!to[0] || !to[1]) return NULL;
+    if (!(ab[role] = uop_substitute(k->st, k->mem, ab[role], 2, from, to))) return NULL;
+    for (int e = 0; e < 2; e++)
+      if (u->element[role][e]->op == OPS_RANGE) list[n++] = u->element[role][e];
+  }
+  DType sum = (DType)acc->src[1]->dtype;
+  UOp *value = UNEW(k->st, OPS_WMMA, sum, 1, ((Arg){.i = s - matrix_shapes}), ab[0], ab[1]);
+  return value ? acc_new(k, OPS_ADD, acc->src[0], value, n, list) : NULL;
+}
+
+static UOp *steps_in(Units *u, UOp *tree, const UOp *depth, UOp *block) {
+  if (tree->op == OPS_ACC) return step(u, tree, depth, block);
+  if (tree->op != OPS_LOOP && tree->op != OPS_SINK)
+    return cannot(u, "a loop does something else besides its sums"), NULL;
+  UOpVec src = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < tree->nsrc; i++) {
+    bool range = tree->op == OPS_LOOP && i == 0;
+    ok = vec_push(u->k->mem, &src, range ? tree->src[0] : steps_in(u, tree->src[i], depth, block)) &&
+         src.at[i];
+  }
+  UOp *r = ok ? uop_new(u->k->st, (Ops)tree->op, DT_VOID, 1, (int)src.len, src.at, tree->arg) : NULL;
+  vec_free(u->k->mem, &src);
+  return r;
+}
+
+/* The statements that loop `depth` becomes: steps of the unit's depth, and the plain rest. */
+static bool in_steps(Units *u, UOp *loop, UOpVec *out) {
+  Kernel *k = u->k;
+  UOp *r = loop->src[0], *size = num(k, u->shape->k);
+  int64_t whole = r->src[0]->arg.v.i / u->shape->k, rest = r->src[0]->arg.v.i % u->shape->k;
+  UOp *block = whole > 1 ? kernel_range(k, num(k, whole), (AxisType)r->arg.range.type, r) : num(k, 0);
+  UOp *copy = rest ? nest_copy(k, loop, 0, NULL, NULL) : NULL;
+  UOp *body = block && body_of(k, loop) ? steps_in(u, body_of(k, loop), r, block) : NULL;
+  if (!body || !size || (rest && !copy)) return false;
+  UOp *turns = whole > 1 ? loop_new(k, block, body->nsrc, body->src) : NULL;
+  bool ok = whole == 1 || turns;
+  for (int i = 0; ok && whole == 1 && i < body->nsrc; i++)
+    ok = vec_push(k->mem, out, body->src[i]);
+  if (ok && turns) ok = vec_push(k->mem, out, turns);
+  Part p = {num(k, whole * u->shape->k), num(k, rest), num(k, 1), (AxisType)r->arg.range.type, NULL};
+  UOp *plain = ok && rest ? part_of(k, copy, copy, &p, false) : NULL;
+  for (int i = 0; ok && plain && i < plain->nsrc; i++)
+    ok = vec_push(k->mem, out, plain->src[i]);
+  return ok && (!rest || plain);
+}
+
+/* ---- the loops */
+/* The longest loop around a sum that a unit can take, of those inside the two. NULL: none. */
+static UOp *longest_around(const PlaceVec *at, size_t i) {
+  UOp *best = NULL;
+  for (int up = at->at[i].up; up > 0; up = at->at[up].up) {
+    UOp *loop = at->at[up].u;
+    const UOp *r = loop->src[0];
+    if (loop_type(loop) != AXIS_REDUCE || is_block(r) || !is_const(r->src[0])) continue;
+    if (!best || r->src[0]->arg.v.i > best->src[0]->src[0]->arg.v.i) best = loop;
+  }
+  return best;
+}
+
+static bool depth_add(Units *u, UOp *loop, const UOp *product) {
+  int64_t turns = loop->src[0]->src[0]->arg.v.i;
+  const MatrixShape *s = matrix_for(u->k, product, turns, u->outer->src[0], u->inner->src[0]);
+  if (!s) return true; /* stays plain */
+  for (size_t i = 0; i < u->depths.len; i++) {
+    if (u->depths.at[i].loop == loop)
+      return u->depths.at[i].shape == s || cannot(u, "a loop sums products of several types");
+    if (nest_replace(u->k, u->depths.at[i].loop, loop, 0, NULL) ||
+        nest_replace(u->k, loop, u->depths.at[i].loop, 0, NULL))
+      return cannot(u, "sums inside sums");
+  }
+  return vec_push(u->k->mem, &u->depths, ((Depth){loop, s}));
+}
+
+static bool depths_of(Units *u) {
+  Kernel *k = u->k;
+  PlaceVec at = {0};
+  bool ok = nest_places(k, u->inner, &at);
+  for (size_t i = 0; ok && i < at.len; i++) {
+    UOp *loop = at.at[i].u->op == OPS_ACC ? longest_around(&at, i) : NULL;
+    if (loop) ok = depth_add(u, loop, at.at[i].u->src[1]);
+  }
+  vec_free(k->mem, &at);
+  if (ok && !u->depths.len)
+    ok = cannot(u, "no loop in it sums products of types that a matrix unit here has");
+  return ok;
+}
+
+/* The ranges over the elements of a fragment. */
+static bool fragment_new(Units *u, MatrixRole role) {
+  static const RangeOf whose[MATRIX_ROLES] = {FRAGMENT_OF_A, FRAGMENT_OF_B, 0};
+  Kernel *k = u->k;
+  const MatrixOperand *o = &u->shape->operand[role];
+  int64_t many[2] = {o->elements / o->together, o->together};
+  bool ok = true;
+  for (int i = 0; ok && i < 2; i++) {
+    UOp *e = many[i] > 1 ? kernel_range(k, num(k, many[i]), i ? AXIS_VEC : AXIS_UPCAST, NULL) : num(k, 0);
+    if (e && e->op == OPS_RANGE) e = range_marked(k, e, whose[role]);
+    ok = (u->element[role][i] = e) != NULL;
+  }
+  return ok;
+}
+
+/* The ranges of blocks and threads, and of what a thread has of the sum. */
+static bool ranges_new(Units *u) {
+  Kernel *k = u->k;
+  const MatrixShape *s = u->shape = u->depths.at[0].shape;
+  UOp *row = u->outer->src[0], *column = u->inner->src[0];
+  int64_t rows = row->src[0]->arg.v.i / s->m, columns = column->src[0]->arg.v.i / s->n;
+  u->row_block = rows > 1 ? kernel_range(k, num(k, rows), AXIS_GLOBAL, row) : num(k, 0);
+  u->column_block = columns > 1 ? kernel_range(k, num(k, columns), AXIS_GLOBAL, column) : num(k, 0);
+  u->thread = kernel_range(k, num(k, MATRIX_THREADS), AXIS_LOCAL, NULL);
+  if (u->thread) u->thread = range_marked(k, u->thread, LOCAL_OF_GRID);
+  return u->row_block && u->column_block && u->thread && fragment_new(u, MATRIX_C);
+}
+
+/* The nest from `loop` in, its two loops over blocks, and the threads inside. */
+static UOp *in_blocks(Units *u, UOp *loop, UOp *body) {
+  Kernel *k = u->k;
+  if (loop == u->inner) {
+    UOp *threads = loop_new(k, u->thread, body->nsrc, body->src);
+    return threads && u->column_block->op == OPS_RANGE ? loop_new(k, u->column_block, 1, &threads) : threads;
+  }
+  UOp *inside = in_blocks(u, loop->src[1], body), *r = loop == u->outer ? u->row_block : loop->src[0];
+  return inside && r->op == OPS_RANGE ? loop_new(k, r, 1, &inside) : inside;
+}
+
+static bool on_units(Units *u) {
+  Kernel *k = u->k;
+  UOpVec now = {0};
+  UOp *body = depths_of(u) && ranges_new(u) ? body_of(k, u->inner) : NULL;
+  for (size_t i = 0; body && i < u->depths.len; i++) {
+    Depth d = u->depths.at[i];
+    now.len = 0, u->shape = d.shape;
+    bool ok = fragment_new(u, MATRIX_A) && fragment_new(u, MATRIX_B) && in_steps(u, d.loop, &now);
+    body = ok ? nest_replace(k, body, d.loop, (int)now.len, now.at) : NULL;
+  }
+  UOp *from[2] = {u->outer->src[0], u->inner->src[0]}, *to[2] = {NULL, NULL};
+  if (body) {
+    to[0] = in_block(k, u->row_block, u->shape->m, place_of(u, MATRIX_C, false));
+    to[1] = in_block(k, u->column_block, u->shape->n, place_of(u, MATRIX_C, true));
+  }
+  if (body) body = to[0] && to[1] ? uop_substitute(k->st, k->mem, body, 2, from, to) : NULL;
+  if (body) body = spread(k, body, u->element[MATRIX_C][1]);
+  UOp *nest = body ? in_blocks(u, u->outer, body) : NULL;
+  vec_free(k->mem, &now);
+  return nest && nest_edit(k, u->outer, UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, nest));
+}
+
+/* A loop of the grid whose length is no multiple of n gets one; what lies past its end is gated. */
+static bool pad_to(Kernel *k, UOp *loop, int64_t n) {
+  UOp *r = loop->src[0];
+  int64_t size = r->src[0]->arg.v.i, padded = (size + n - 1) / n * n;
+  Part p = {num(k, 0), num(k, 1), num(k, padded), AXIS_GLOBAL, r->src[0]};
+  return size == padded || in_parts(k, loop, loop, &p, 1, true);
+}
+
+static bool find_loops(Units *u, const Opt *o) {
+  Kernel *k = u->k;
+  PlaceVec at = {0};
+  bool ok = nest_places(k, k->sink, &at);
+  u->outer = u->inner = NULL;
+  for (size_t i = 0; ok && i < at.len && !u->inner; i++) {
+    u->outer = at.at[i].u;
+    if (!is_loop(u->outer) || range_root(u->outer->src[0]) != o->r || is_block(u->outer->src[0])) continue;
+    for (UOp *l = alone(u->outer); l && !u->inner; l = alone(l))
+      if (range_root(l->src[0]) == o->n) u->inner = l;
+  }
+  vec_free(k->mem, &at);
+  if (ok && !u->inner)
+    return cannot(u, "no loop nest has both, the first outside and nothing but loops between");
+  for (UOp *l = u->outer; ok; l = l->src[1]) {
+    if (loop_type(l) != AXIS_GLOBAL || !is_const(l->src[0]->src[0]))
+      return cannot(u, "a loop of it is not of the grid, or its length is not known");
+    if (l == u->inner) break;
+  }
+  return ok;
+}
+
+bool opt_tc(Kernel *k, const Opt *o, const char **why) {
+  Units u = {.k = k};
+  int64_t rows, columns;
+  Facts f = {0};
+  bool ok = true;
+  if (!k->ren->has_grid || !matrix_sides(k, &rows, &columns))
+    ok = cannot(&u, "the device has no matrix units");
+  else if (uop_has_op(k->sink, OPS_WMMA) || (k->list.len && k->list.at[0].op == OPT_CASCADE))
+    ok = cannot(&u, "once in a kernel, and not inside a CASCADE");
+  ok = ok && find_loops(&u, o) && facts_of(k, u.outer, &f);
+  if (ok && f.rows.len) ok = cannot(&u, "local memory is filled anew in each of its turns");
+  facts_free(k, &f);
+  ok =
+      ok && pad_to(k, u.outer, rows) && find_loops(&u, o) && pad_to(k, u.inner, columns) && find_loops(&u, o);
+  ok = ok && on_units(&u);
+  vec_free(k->mem, &u.depths);
+  *why = ok ? NULL : u.why;
+  return ok;
+}

@@ -1,0 +1,336 @@
+/* split.c: a loop of a nest in parts. In: a loop, and its range as blocks of so many turns. Out: the loop
+ * over blocks around its nest, and the turns of a block where it stood: as a loop, or in the lists of the
+ * statements, where they are expanded. A part that ends past the loop does nothing there: it is gated. */
+#include "codegen/split.h"
+#include <string.h>
+
+static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
+static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
+
+/* A new loop, a part of `like`; NULL: of none. */
+UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
+  int64_t root = like ? range_root(like) : -1;
+  int of = type >= AXIS_UPCAST ? 0 : root < 0 ? -1 : (int)root + 1;
+  Arg arg = {.range = {k->next_range++, (int32_t)type, of}};
+  return extent ? uop_new(k->st, OPS_RANGE, DT_INDEX, 1, 1, &extent, arg) : NULL;
+}
+
+/* ---- what a loop does */
+bool facts_of(Kernel *k, UOp *loop, Facts *f) {
+  PlaceVec at = {0};
+  *f = (Facts){0};
+  bool ok = nest_places(k, loop, &at);
+  for (int pass = 0; pass < 2; pass++)
+    for (size_t i = 0; ok && i < at.len; i++) {
+      const UOp *u = at.at[i].u;
+      if (u->op != OPS_STORE && u->op != OPS_ACC) continue;
+      UOp *m = stored_in(u);
+      if (pass == 0 && starts_register(k, at.at[i].u)) ok = vec_push(k->mem, &f->started, m);
+      if (pass == 0) continue;
+      f->carries |= u->op == OPS_ACC && !vec_has(&f->started, m);
+      if (at.at[i].up >= 0 && is_shared(at.at[at.at[i].up].u)) continue;
+      if (m->op == OPS_DEFINE_LOCAL && !depends(k, u->src[0], loop->src[0]) && !vec_has(&f->rows, m))
+        ok = vec_push(k->mem, &f->rows, m);
+      for (int s = 2; s < u->nsrc; s++)
+        f->lanes |= u->src[s]->arg.range.type == AXIS_VEC || u->src[s]->arg.range.type == AXIS_GROUP;
+    }
+  vec_free(k->mem, &at);
+  return ok;
+}
+
+/* ---- spreading: the statements of a body, each over the expanded range r */
+typedef struct Spread {
+  Kernel *k;
+  UOp *r;
+} Spread;
+
+static UOp *spread_list(Spread *s, UOp *u) {
+  if (u->op == OPS_STORE && !depends(s->k, u->src[0], s->r) && !depends(s->k, u->src[1], s->r)) return u;
+  UOp *src[MAX_LIST + 3];
+  if (u->nsrc > MAX_LIST + 2) return NULL;
+  memcpy(src, u->src, u->nsrc * sizeof *src);
+  src[u->nsrc] = s->r;
+  return uop_new(s->k->st, (Ops)u->op, DT_VOID, 1, u->nsrc + 1, src, u->arg);
+}
+
+static UOp *spread_tree(Spread *s, UOp *u) {
+  if (u->op == OPS_STORE || u->op == OPS_ACC) return spread_list(s, u);
+  if (u->op != OPS_LOOP && u->op != OPS_SINK) return u;
+  UOpVec src = {0};
+  bool ok = u->op != OPS_LOOP || !depends(s->k, u->src[0], s->r);
+  for (int i = 0; ok && i < u->nsrc; i++)
+    ok = vec_push(s->k->mem, &src, spread_tree(s, u->src[i])) && src.at[i];
+  UOp *r = ok ? uop_new(s->k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
+  vec_free(s->k->mem, &src);
+  return r;
+}
+
+/* Registers that begin in the body get an axis for r: they are apart for each of its values. */
+UOp *spread(Kernel *k, UOp *body, UOp *r) {
+  Facts f = {0};
+  UOpVec order = {0}, from = {0}, to = {0}, apart = {0};
+  UOp *loop = loop_new(k, r, body->nsrc, body->src);
+  bool ok = loop && facts_of(k, loop, &f) && uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t i = 0; ok && i < f.started.len; i++) {
+    UOp *reg = f.started.at[i], *extent[MAX_LIST + 1];
+    if (reg->nsrc >= MAX_LIST) {
+      ok = false;
+      break;
+    }
+    if (reg->nsrc) memcpy(extent, reg->src, reg->nsrc * sizeof *extent);
+    extent[reg->nsrc] = r->src[0];
+    ok = vec_push(k->mem, &apart, reg_new(k, (DType)reg->dtype, reg->nsrc + 1, extent));
+  }
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *x = order.at[i], *at[MAX_LIST + 1];
+    size_t reg = 0;
+    if (x->op != OPS_INDEX || !vec_has(&f.started, x->src[0])) continue;
+    while (f.started.at[reg] != x->src[0])
+      reg++;
+    memcpy(at, x->src + 1, (size_t)(x->nsrc - 1) * sizeof *at);
+    at[x->nsrc - 1] = r;
+    ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, reg_at(k, apart.at[reg], x->nsrc, at));
+  }
+  Spread s = {k, r};
+  UOp *now = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  if (now) now = spread_tree(&s, now);
+  facts_free(k, &f), vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  vec_free(k->mem, &apart);
+  return now;
+}
+
+/* ---- padding: turns past the end, which write nothing and add nothing */
+typedef struct Pad {
+  Kernel *k;
+  UOp *valid;
+  const UOpVec *started;
+} Pad;
+
+/* Whether u has a range that `valid` has. */
+static bool moves_with(Kernel *k, UOp *u, UOp *valid) {
+  UOpVec order = {0};
+  bool moves = false, ok = (u->ranges & valid->ranges) && uop_toposort(k->st, k->mem, &valid, 1, &order);
+  for (size_t i = 0; ok && i < order.len && !moves; i++)
+    moves = order.at[i]->op == OPS_RANGE && depends(k, u, order.at[i]);
+  vec_free(k->mem, &order);
+  return moves;
+}
+
+static UOp *gated_store(Pad *p, UOp *s) {
+  Kernel *k = p->k;
+  if (stored_in(s)->op == OPS_DEFINE_LOCAL && !moves_with(k, s->src[0], p->valid))
+    return statement_with(k, s,
+                          gate_loads(k, s->src[1], p->valid)); /* a row of its own: it is read all the same */
+  UOp *x = s->src[0], *own = x->arg.i ? gate_loads(k, index_gate(x), p->valid) : NULL, *at[MAX_AXES + 2];
+  UOp *gate = x->arg.i ? simp(k, own ? uop_alu2(k->st, OPS_AND, own, p->valid) : NULL) : p->valid;
+  int n = 1 + index_naxes(x);
+  memcpy(at, x->src, (size_t)n * sizeof *at);
+  for (int i = 1; i < n; i++)
+    at[i] = gate_loads(k, at[i], p->valid); /* places that are data */
+  at[n] = gate;
+  UOp *src[MAX_LIST + 3];
+  memcpy(src, s->src, s->nsrc * sizeof *src);
+  src[0] = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1});
+  src[1] = gate_loads(k, s->src[1], p->valid);
+  return uop_new(k->st, OPS_STORE, DT_VOID, 1, s->nsrc, src, s->arg);
+}
+
+static UOp *gated_acc(Pad *p, UOp *u) {
+  UOpStore *st = p->k->st;
+  UOp *v = gate_loads(p->k, u->src[1], p->valid);
+  if (!v) return NULL;
+  if (!vec_has(p->started, stored_in(u))) {
+    UOp *none = uop_const(st, (DType)v->dtype, op_identity((Ops)u->arg.reduce.op, (DType)v->dtype));
+    v = uop_where(st, p->valid, v, none);
+  }
+  return statement_with(p->k, u, v);
+}
+
+static UOp *padded(Pad *p, UOp *u) {
+  if (u->op == OPS_ACC) return gated_acc(p, u);
+  if (u->op == OPS_STORE) return stored_in(u)->op == OPS_DEFINE_REG ? u : gated_store(p, u);
+  if ((u->op != OPS_LOOP && u->op != OPS_SINK) || is_shared(u)) return u;
+  UOpVec src = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < u->nsrc; i++)
+    ok = vec_push(p->k->mem, &src, padded(p, u->src[i])) && src.at[i];
+  UOp *r = ok ? uop_new(p->k->st, (Ops)u->op, DT_VOID, 1, (int)src.len, src.at, u->arg) : NULL;
+  vec_free(p->k->mem, &src);
+  return r;
+}
+
+static UOp *pad(Kernel *k, UOp *loop, UOp *body, UOp *valid) {
+  Facts f;
+  if (!valid || is_const_int(valid, 1)) return valid ? body : NULL;
+  Pad p = {k, valid, &f.started};
+  UOp *r = facts_of(k, loop, &f) ? padded(&p, body) : NULL;
+  facts_free(k, &f);
+  return r;
+}
+
+/* ---- rows: local memory that each turn of a loop fills for itself, where turns go side by side */
+bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < f->rows.len; i++)
+    bytes += f->rows.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)f->rows.at[i]->dtype);
+  return bytes * n <= k->opt->target->local_bytes;
+}
+
+/* Each value of `inner` gets rows of its own, element beside element. */
+static UOp *rows_apart(Kernel *k, const Facts *f, UOp *body, UOp *inner) {
+  UOpVec order = {0}, from = {0}, to = {0};
+  bool ok = uop_toposort(k->st, k->mem, &body, 1, &order);
+  for (size_t row = 0; ok && row < f->rows.len; row++) {
+    UOp *m = f->rows.at[row], *n = inner->src[0];
+    UOp *all = uop_new(k->st, OPS_DEFINE_LOCAL, (DType)m->dtype, 1, 0, NULL,
+                       (Arg){.param = {m->arg.param.nelem * n->arg.v.i, k->next_local++}});
+    for (size_t i = 0; ok && all && i < order.len; i++) {
+      UOp *x = order.at[i], *src[3] = {all};
+      if (x->op != OPS_INDEX || x->src[0] != m) continue;
+      src[1] = add(k, uop_alu2(k->st, OPS_MUL, x->src[1], n), inner), src[2] = index_gate(x);
+      UOp *now = uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, x->nsrc, src, x->arg);
+      ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, now);
+    }
+  }
+  UOp *r = ok ? uop_substitute(k->st, k->mem, body, (int)from.len, from.at, to.at) : NULL;
+  vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
+  return r;
+}
+
+static bool side_by_side(const UOp *r) {
+  return r->op == OPS_RANGE && (is_expanded(r) || r->arg.range.type == AXIS_LOCAL);
+}
+
+/* ---- splitting */
+static UOp *one_turn(Kernel *k, const UOp *extent, UOp *loop) {
+  return is_const_int(extent, 1) ? num(k, 0) : loop;
+}
+
+/* Loop u, found in `nest`, over one part of its range: the loop over blocks stands around `nest`, the inner
+ * one where u stood, or in the lists of its statements. -> the statements, as a SINK. */
+UOp *part_of(Kernel *k, UOp *nest, UOp *u, const Part *p, bool tile) {
+  UOp *r = u->src[0];
+  AxisType outer_type = (AxisType)r->arg.range.type;
+  UOp *block = one_turn(k, p->blocks, kernel_range(k, p->blocks, outer_type, r));
+  if (block && tile && range_root(r) >= 0) block = range_marked(k, block, BLOCKS_OF - (int)range_root(r));
+  UOp *inner = one_turn(k, p->n, kernel_range(k, p->n, p->inner, tile ? r : NULL));
+  if (inner && p->inner == AXIS_LOCAL && outer_type == AXIS_GLOBAL)
+    inner = range_marked(k, inner, LOCAL_OF_GRID);
+  UOp *at = block && inner ? add(k, p->base, add(k, uop_alu2(k->st, OPS_MUL, block, p->n), inner)) : NULL;
+  UOp *body = at ? uop_substitute(k->st, k->mem, body_of(k, u), 1, &r, &at) : NULL;
+  if (body && p->size) body = pad(k, u, body, simp(k, uop_alu2(k->st, OPS_CMPLT, at, p->size)));
+  if (body && side_by_side(inner)) {
+    Facts f;
+    body = facts_of(k, u, &f) ? rows_apart(k, &f, body, inner) : NULL;
+    facts_free(k, &f);
+  }
+  if (!body) return NULL;
+  if (inner->op == OPS_RANGE && is_expanded(inner))
+    body = spread(k, body, inner);
+  else if (inner->op == OPS_RANGE) {
+    UOp *loop = loop_new(k, inner, body->nsrc, body->src);
+    body = loop ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, loop) : NULL;
+  }
+  if (body && nest != u) {
+    UOp *now = nest_replace(k, nest, u, body->nsrc, body->src);
+    body = now ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, now) : NULL;
+  }
+  if (!body || block->op != OPS_RANGE) return body;
+  UOp *loop = loop_new(k, block, body->nsrc, body->src);
+  return loop ? UNEW(k->st, OPS_SINK, DT_VOID, 1, ARG0, loop) : NULL;
+}
+
+/* The loop in a copy of `nest` that stands where u does in it. */
+static UOp *same_loop(UOp *nest, const UOp *u, UOp *copy) {
+  while (nest != u) {
+    nest = alone(nest), copy = alone(copy);
+    if (!nest || !copy) return NULL;
+  }
+  return copy;
+}
+
+/* Both parts of a loop in its place; the second, if any, is a nest of its own. */
+bool in_parts(Kernel *k, UOp *nest, UOp *u, const Part *p, int n, bool tile) {
+  UOpVec all = {0};
+  bool ok = true;
+  for (int i = 0; ok && i < n; i++) {
+    UOp *copy = i ? nest_copy(k, nest, 0, NULL, NULL) : nest, *loop = copy ? same_loop(nest, u, copy) : NULL;
+    UOp *part = loop ? part_of(k, copy, loop, &p[i], tile) : NULL;
+    ok = part != NULL;
+    for (int s = 0; ok && s < part->nsrc; s++)
+      ok = vec_push(k->mem, &all, part->src[s]);
+  }
+  UOp *with = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)all.len, all.at, ARG0) : NULL;
+  vec_free(k->mem, &all);
+  return nest_edit(k, nest, with);
+}
+
+/* A vector of n lanes is this many pieces of 16, 8, 4, 2 and 1 lanes: so often is written what it computes.
+ */
+static int64_t pieces(int64_t n) { return n / 16 + __builtin_popcountll((uint64_t)n % 16); }
+
+static int64_t operations_along(Kernel *k, const UOp *r) {
+  UOpVec order = {0};
+  int64_t n = 0;
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    if (order.at[i]->ranges & range_bit(r->arg.range.id))
+      n += (int64_t)target_weight(k->opt->target, order.at[i]);
+  vec_free(k->mem, &order);
+  return n;
+}
+
+/* The loop that a TILE of u goes around: the outermost of those that hold nothing else, inside blocks made
+ * before. */
+UOp *front(Kernel *k, UOp *u) {
+  PlaceVec at = {0};
+  UOp *top = u;
+  bool ok = nest_places(k, k->sink, &at);
+  size_t i = 0;
+  while (ok && i < at.len && at.at[i].u != u)
+    i++;
+  for (int up = ok && i < at.len ? at.at[i].up : -1; up >= 0; up = at.at[up].up) {
+    UOp *loop = at.at[up].u;
+    if (loop->nsrc != 2 || is_block(loop->src[0])) break;
+    top = loop;
+  }
+  vec_free(k->mem, &at);
+  return top;
+}
+
+int parts_of_unknown(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
+  UOp *size = num(k, o->n), *blocks = simp(k, uop_alu2(k->st, OPS_FLOORDIV, r->src[0], size));
+  UOp *left = simp(k, uop_alu2(k->st, OPS_FLOORMOD, r->src[0], size));
+  if (!blocks || !left) return 0;
+  p[0] = (Part){num(k, 0), blocks, size, inner, NULL};
+  p[1] = (Part){uop_alu2(k->st, OPS_MUL, blocks, size), left, num(k, 1), (AxisType)r->arg.range.type, NULL};
+  if (is_const_int(blocks, 0)) p[0] = p[1];
+  return is_const_int(blocks, 0) || is_const_int(left, 0) ? 1 : 2;
+}
+
+int parts_of_known(Kernel *k, const Opt *o, const UOp *r, AxisType inner, Part *p) {
+  enum {
+    MOST_PIECES_TEXT = 400
+  }; /* operations written for the lanes that are left, else they run one by one */
+
+  int64_t size = r->src[0]->arg.v.i, n = TG_MIN(o->n, size);
+  bool lanes = inner == AXIS_VEC || inner == AXIS_GROUP;
+  int64_t written = lanes ? operations_along(k, r) : 0;
+  while (lanes && n < 16 && (n & (n - 1)) && written * pieces(n) > MOST_PIECES_TEXT)
+    n &= n - 1;
+  int64_t whole = size / n, rest = size % n, tiles = (size + n - 1) / n;
+  if (o->op == OPT_UPCAST && rest) { /* balanced: tiles of one size and of one less */
+    int64_t large = (size + tiles - 1) / tiles, small = size / tiles;
+    int64_t nlarge = large == small ? tiles : size - tiles * small;
+    p[0] = (Part){num(k, 0), num(k, nlarge), num(k, large), inner, NULL};
+    p[1] = (Part){num(k, nlarge * large), num(k, tiles - nlarge), num(k, small), inner, NULL};
+    return nlarge == tiles ? 1 : 2;
+  }
+  p[0] = (Part){num(k, 0), num(k, whole), num(k, n), inner, NULL};
+  p[1] = (Part){num(k, whole * n), num(k, 1), num(k, rest), inner, NULL};
+  if (written * pieces(rest) > MOST_PIECES_TEXT) p[1].inner = (AxisType)r->arg.range.type;
+  return rest ? 2 : 1;
+}

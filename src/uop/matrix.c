@@ -1,0 +1,126 @@
+/* matrix.c: the table of matrix units. In: matrix.h's list. Out: where each thread's elements stand, and what
+ * comes of them.
+ *
+ * CUDA: in words of 32 bits, thread 4 * g + t of a warp has, with p elements in a word, of a: rows g and g +
+ * 8, columns t * p .. and, in the second half of k, 4 * p further on; of b: the same rows of k, column g; of
+ * c: rows g and g + 8, columns 2 * t and 2 * t + 1. */
+#include "uop/matrix.h"
+#include <math.h>
+#include <string.h>
+
+enum { HALF = 1, FULL = 2 };
+
+enum { COLUMNS_OF_WORDS = 4 };
+
+/* The bits of an element's number within a word step along k. */
+#define ALONG_1(row, column)
+#define ALONG_2(row, column)     {row, column},
+#define ALONG_4(row, column)     {row, column}, {2 * (row), 2 * (column)},
+#define SECOND_FULL(row, column) {row, column},
+#define SECOND_HALF(row, column)
+
+#define MMA(name_, since_, in, out, width, word)                                                             \
+  {.name = #name_,                                                                                           \
+   .maker = MATRIX_CUDA,                                                                                     \
+   .since = since_,                                                                                          \
+   .narrowed = DT_##in == DT_F32,                                                                            \
+   .m = 16,                                                                                                  \
+   .n = 8,                                                                                                   \
+   .k = COLUMNS_OF_WORDS * (word) * (width),                                                                 \
+   .operand = {{.dtype = DT_##in,                                                                            \
+                .rows = 16,                                                                                  \
+                .columns = COLUMNS_OF_WORDS * (word) * (width),                                              \
+                .elements = 2 * (word) * (width),                                                            \
+                .together = word,                                                                            \
+                .thread = {{0, word}, {0, 2 * (word)}, {1, 0}, {2, 0}, {4, 0}},                              \
+                .element = {ALONG_##word(0, 1){8, 0}, SECOND_##width(0, COLUMNS_OF_WORDS * (word))}},        \
+               {.dtype = DT_##in,                                                                            \
+                .rows = COLUMNS_OF_WORDS * (word) * (width),                                                 \
+                .columns = 8,                                                                                \
+                .elements = (word) * (width),                                                                \
+                .together = word,                                                                            \
+                .thread = {{word, 0}, {2 * (word), 0}, {0, 1}, {0, 2}, {0, 4}},                              \
+                .element = {ALONG_##word(1, 0) SECOND_##width(COLUMNS_OF_WORDS * (word), 0)}},               \
+               {.dtype = DT_##out,                                                                           \
+                .rows = 16,                                                                                  \
+                .columns = 8,                                                                                \
+                .elements = 4,                                                                               \
+                .together = 4,                                                                               \
+                .thread = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}},                                          \
+                .element = {{0, 1}, {8, 0}}}}},
+
+/* Bits 1, 2 and 4 of a thread's number are its row, bits 0 and 3 its pair of columns, in each operand. */
+#define SQUARE(dtype_)                                                                                       \
+  {                                                                                                          \
+    .dtype = DT_##dtype_, .rows = 8, .columns = 8, .elements = 2, .together = 2,                             \
+    .thread = {{0, 2}, {1, 0}, {2, 0}, {0, 4}, {4, 0}}, .element = {                                         \
+      {0, 1}                                                                                                 \
+    }                                                                                                        \
+  }
+
+#define SIMD(name_, since_, in, out)                                                                         \
+  {.name = #name_,                                                                                           \
+   .maker = MATRIX_METAL,                                                                                    \
+   .since = since_,                                                                                          \
+   .m = 8,                                                                                                   \
+   .n = 8,                                                                                                   \
+   .k = 8,                                                                                                   \
+   .operand = {SQUARE(in), SQUARE(in), SQUARE(out)}},
+
+const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD)};
+
+MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
+  MatrixPlace p = {0, 0};
+  for (int b = 0; b < MATRIX_THREAD_BITS; b++)
+    if (thread >> b & 1) p.row += o->thread[b].row, p.column += o->thread[b].column;
+  for (int b = 0; b < MATRIX_ELEMENT_BITS; b++)
+    if (element >> b & 1) p.row += o->element[b].row, p.column += o->element[b].column;
+  return p;
+}
+
+uint32_t matrix_rows(MatrixMaker maker, int age) {
+  uint32_t rows = 0;
+  for (int i = 0; i < MATRIX_COUNT; i++)
+    if (matrix_shapes[i].maker == maker && matrix_shapes[i].since <= age) rows |= UINT32_C(1) << i;
+  return rows;
+}
+
+/* Ten bits of mantissa are left: what is cut off is 13 bits. NaN stays NaN. */
+static double narrowed(double x) {
+  enum { CUT = 13 };
+
+  float f = (float)x;
+  uint32_t bits;
+  memcpy(&bits, &f, sizeof bits);
+  if (x == x && !isinf(x)) bits += 1u << (CUT - 1);
+  bits &= ~((1u << CUT) - 1);
+  if (x != x) return x;
+  memcpy(&f, &bits, sizeof f);
+  return f;
+}
+
+void matrix_multiply(const MatrixShape *s, MatrixAt at, void *ctx) {
+  enum { MOST_ROWS = 16, MOST_COLUMNS = 8, MOST_DEPTH = 32 };
+
+  Scalar a[MOST_ROWS][MOST_DEPTH] = {{{0}}}, b[MOST_DEPTH][MOST_COLUMNS] = {{{0}}};
+  bool floats = dtype_is_float(s->operand[MATRIX_C].dtype);
+  for (int thread = 0; thread < MATRIX_THREADS; thread++)
+    for (int role = MATRIX_A; role <= MATRIX_B; role++)
+      for (int e = 0; e < s->operand[role].elements; e++) {
+        MatrixPlace p = matrix_place(&s->operand[role], thread, e);
+        Scalar v = *at(ctx, (MatrixRole)role, thread, e);
+        if (s->narrowed) v.f = narrowed(v.f);
+        *(role == MATRIX_A ? &a[p.row][p.column] : &b[p.row][p.column]) = v;
+      }
+  for (int thread = 0; thread < MATRIX_THREADS; thread++)
+    for (int e = 0; e < s->operand[MATRIX_C].elements; e++) {
+      MatrixPlace p = matrix_place(&s->operand[MATRIX_C], thread, e);
+      Scalar *c = at(ctx, MATRIX_C, thread, e), sum = *c;
+      for (int i = 0; i < s->k; i++)
+        if (floats)
+          sum.f += a[p.row][i].f * b[i][p.column].f;
+        else
+          sum.i = (int64_t)((uint64_t)sum.i + (uint64_t)(a[p.row][i].i * b[i][p.column].i));
+      *c = scalar_round(s->operand[MATRIX_C].dtype, sum);
+    }
+}

@@ -1,0 +1,74 @@
+/* matrix.h: what matrix units compute, and which thread of a warp has which elements. In: the number of a
+ * row. Out: c + a b, of m x k and k x n, with each operand dealt to 32 threads as fragments.
+ *
+ * The key fact: a place is a sum over the bits of two numbers, the thread's in its warp and the element's in
+ * its fragment. Each bit adds so many rows and columns, so a map is two short lists and any map of any
+ * maker's unit is a row of the table. */
+#ifndef TG_MATRIX_H
+#define TG_MATRIX_H
+#include "uop/uop.h"
+
+enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 5, MATRIX_ELEMENT_BITS = 4 };
+
+typedef enum MatrixRole { MATRIX_A, MATRIX_B, MATRIX_C, MATRIX_ROLES } MatrixRole;
+
+typedef struct MatrixPlace {
+  int row, column;
+} MatrixPlace;
+
+typedef struct MatrixOperand {
+  DType dtype;
+  int rows, columns;
+  int elements; /* of a thread's fragment */
+  int together; /* elements that are one vector: neighbours, for the result all */
+  MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
+} MatrixOperand;
+
+/* Whose units they are: rows of one maker are told apart by how new the unit must be. */
+typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL } MatrixMaker;
+
+typedef struct MatrixShape {
+  const char *name; /* m16n8k16_f16_f32 */
+  MatrixMaker maker;
+  int since;     /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family */
+  bool narrowed; /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
+  int m, n, k;
+  MatrixOperand operand[MATRIX_ROLES];
+} MatrixShape;
+
+/* CUDA's mma.sync (PTX ISA, "Matrix fragments"): 16 x 8 results, 256 bits of k for the whole width, 128 for
+ * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word).
+ * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c). */
+#define MATRICES(MMA, SIMD)                                                                                  \
+  MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2)                                                               \
+  MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2)                                                             \
+  MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1)                                                               \
+  MMA(m16n8k32_s8_s32, 80, I8, I32, FULL, 4)                                                                 \
+  MMA(m16n8k32_u8_s32, 80, U8, I32, FULL, 4)                                                                 \
+  MMA(m16n8k32_e4m3_f32, 89, FP8E4M3, F32, FULL, 4)                                                          \
+  MMA(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4)                                                          \
+  MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2)                                                                \
+  SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
+  SIMD(m8n8k8_f32_f32, 7, F32, F32)
+
+typedef enum Matrix {
+
+#define MATRIX(name, ...) MATRIX_##name,
+  MATRICES(MATRIX, MATRIX)
+#undef MATRIX
+      MATRIX_COUNT
+} Matrix;
+
+extern const MatrixShape matrix_shapes[MATRIX_COUNT];
+
+/* The place of an element of a thread's fragment. */
+MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element);
+
+/* Bits of the rows that a unit of this maker and age has. */
+uint32_t matrix_rows(MatrixMaker maker, int age);
+
+/* d = c + a b for a warp, each product exact, each sum rounded once. at: the element of a thread's fragment,
+ * as the caller keeps it. */
+typedef Scalar *(*MatrixAt)(void *ctx, MatrixRole role, int thread, int element);
+void matrix_multiply(const MatrixShape *s, MatrixAt at, void *ctx);
+#endif

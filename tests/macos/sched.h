@@ -1,0 +1,3 @@
+/* A stub for tools/check-macos: of this header of macOS only what src uses. */
+#pragma once
+int sched_yield(void);

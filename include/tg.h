@@ -1040,6 +1040,14 @@ TG_API TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, con
  * its i32 indices, both (.., s..), as max_pool2d with .indices gave them: each value at its place in a grid
  * of zeros; values at one place are added. */
 TG_API TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOptions *o);
+/* Keccak (FIPS 202) of the bytes along the last axis: u8 (.., digest). name: sha3_224 _256 _384 _512,
+ * shake_128 (16 bytes), shake_256 (32), or "RATE,DOMAIN" in bytes, whose digest has (200 - RATE) / 2. Not in
+ * a captured function. TG_ERR_VALUE: another name; TG_ERR_SHAPE: no bytes; TG_ERR_LIMIT: a message of more
+ * than 512 blocks. */
+TG_API TgTensor *tg_keccak(TgTensor *x, const char *name);
+/* 16 bytes that stand for all of x's: shake_128 of each 4 KiB, of each 256 of those, and so on; the last
+ * piece of a mebibyte is filled up with zeros. */
+TG_API TgTensor *tg_hash(TgTensor *x);
 /* x through n functions in order. */
 TG_API TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *x), int n);
 

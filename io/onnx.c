@@ -5,9 +5,9 @@
 #include "onnx_private.h"
 #include <stdio.h>
 
-static const OnnxOp *const op_tables[] = {onnx_ops_math,   onnx_ops_shape,  onnx_ops_index,
-                                          onnx_ops_nn,     onnx_ops_rnn,    onnx_ops_attention,
-                                          onnx_ops_signal, onnx_ops_control};
+static const OnnxOp *const op_tables[] = {onnx_ops_math,   onnx_ops_shape,   onnx_ops_index,
+                                          onnx_ops_nn,     onnx_ops_rnn,     onnx_ops_attention,
+                                          onnx_ops_signal, onnx_ops_control, onnx_ops_grid};
 
 const OnnxOp *onnx_op_find(const char *name) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)

@@ -116,7 +116,7 @@ TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours 
 const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
 /* each ends with a name of NULL */
 extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
-    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[];
+    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[];
 
 /* ---- running */
 typedef struct OnnxVal {

@@ -21,6 +21,7 @@ typedef enum OptOp {
   OPT_STAGE,
   OPT_SWAP,
   OPT_TC,
+  OPT_PIPE,
   OPT_LOCAL,
   OPT_UPCAST,
   OPT_VEC,

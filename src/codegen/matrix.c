@@ -84,6 +84,11 @@ bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns) {
   return true;
 }
 
+bool matrix_b_by_rows(const Kernel *k) {
+  uint32_t have = rows_of(k);
+  return have && matrix_shapes[__builtin_ctz(have)].operand[MATRIX_B].element[0].column > 0;
+}
+
 /* An operand as the unit takes it: of its own dtype, before it is widened for the product. */
 static UOp *operand_of(UOp *x, const MatrixOperand *o, DType sum) {
   if (o->dtype != sum) x = x->op == OPS_CAST && x->dtype == sum ? x->src[0] : NULL;

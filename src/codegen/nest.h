@@ -128,8 +128,14 @@ bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
 /* TC of a loop of rows and one of columns (matrix.c). False: as STAGE. */
 bool opt_tc(Kernel *k, const Opt *o, const char **why);
 
+/* PIPE of the blocks of a loop (pipe.c). False: as STAGE. */
+bool opt_pipe(Kernel *k, const Opt *o, const char **why);
+
 /* The rows and columns of the tiles of this device's matrix units; false: it has none that may be used. */
 bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns);
+
+/* Whether neighbours in a fragment of b are of one row. */
+bool matrix_b_by_rows(const Kernel *k);
 
 /* The unit that takes a product summed over `depth` steps; NULL: none. */
 struct MatrixShape;

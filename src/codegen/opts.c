@@ -2,7 +2,7 @@
  * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
  * a reduction), LOCAL (threads of a GPU block). Each opt is an edit of the tree; those that are a subject of
  * their own have a file: splitting (split.c), CASCADE (cascade.c), TILE of a reduction (blocks.c), STAGE
- * (stage.c), TC (matrix.c), THREAD (thread.c).
+ * (stage.c), TC (matrix.c), PIPE (pipe.c), THREAD (thread.c).
  *
  * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
  * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.
@@ -294,6 +294,11 @@ static bool units(Kernel *k, const Opt *o) {
   return opt_tc(k, o, &why) || (why && refuse(k, o, why));
 }
 
+static bool pipe_blocks(Kernel *k, const Opt *o) {
+  const char *why;
+  return opt_pipe(k, o, &why) || (why && refuse(k, o, why));
+}
+
 static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
   if (!k->ren->has_threads) return refuse(k, o, "the device has no threads of this kind");
   if (o->n < 2 || o->n > 1024 || k->nthread > 1) return refuse(k, o, "one THREAD, of 2 to 1024");
@@ -308,6 +313,7 @@ static bool thread_checked(Kernel *k, const Opt *o, const UOpVec *loops) {
 
 static bool opt_apply(Kernel *k, const Opt *o) {
   if (o->op == OPT_STAGE) return stage(k, o);
+  if (o->op == OPT_PIPE) return pipe_blocks(k, o);
   UOpVec loops = {0};
   bool ordered = false, ok = loops_of(k, o, &loops, &ordered), any = false;
   if (ok && ordered) ok = refuse(k, o, "its turns run in order, one after another");
@@ -337,15 +343,15 @@ static bool opt_apply(Kernel *k, const Opt *o) {
 
 bool opts_apply(Kernel *k, const OptVec *v) {
   static const int rank[] = {
-      [OPT_CASCADE] = 0, [OPT_TILE] = 1,   [OPT_STAGE] = 1, [OPT_SWAP] = 2,   [OPT_TC] = 3,
+      [OPT_CASCADE] = 0, [OPT_TILE] = 1,   [OPT_STAGE] = 1, [OPT_SWAP] = 2,   [OPT_TC] = 3,   [OPT_PIPE] = 3,
       [OPT_LOCAL] = 4,   [OPT_UPCAST] = 4, [OPT_VEC] = 4,   [OPT_UNROLL] = 4, [OPT_GROUP] = 4};
   int last = 0;
   for (size_t i = 0; i < v->len; i++) { /* a list reads from the outer loops to the inner ones */
     if (v->at[i].op == OPT_THREAD) continue;
     if (rank[v->at[i].op] < last)
-      return refuse(
-          k, &v->at[i],
-          "CASCADE comes first, TILE and STAGE before SWAP, SWAP and TC before what shapes the inner loops");
+      return refuse(k, &v->at[i],
+                    "CASCADE comes first, TILE and STAGE before SWAP, SWAP, TC and PIPE before what shapes "
+                    "the inner loops");
     last = rank[v->at[i].op];
   }
   for (int late = 0; late < 2; late++) /* THREAD is the outermost loop: it is made when the others stand */

@@ -58,21 +58,27 @@ static int tile_axis(Staged *s, int64_t *tile) {
   return -1;
 }
 
-/* The axis along which products are summed that go to a matrix unit, whose fragments are neighbours there.
- * -1: none. */
-static int depth_axis(Staged *s) {
+static int axis_along(Staged *s, const UOp *r) {
+  for (int d = 0; r && d < s->naxis; d++)
+    if (s->axis[d].span > 1 && staged_along(s, d, r)) return d;
+  return -1;
+}
+
+/* The axis along which a fragment of an operand of a matrix unit has neighbours: that of the depth, or, where
+ * the unit takes b by rows, that of its columns. -1: none. */
+static int fragment_axis(Staged *s) {
   const UOp *depth = NULL;
-  bool units = false;
+  const Opt *units = NULL;
   for (size_t i = 0; i < s->k->list.len; i++)
-    units |= s->k->list.at[i].op == OPT_TC;
+    if (s->k->list.at[i].op == OPT_TC) units = &s->k->list.at[i];
+  int columns = units ? axis_along(s, staged_range(s, units->n)) : -1;
+  if (columns >= 0 && matrix_b_by_rows(s->k)) return columns;
   for (size_t i = 0; units && i < s->inside.len; i++) {
     const UOp *r = s->inside.at[i];
     bool sums = r->arg.range.type == AXIS_REDUCE && is_const(r->src[0]);
     if (sums && (!depth || r->src[0]->arg.v.i > depth->src[0]->arg.v.i)) depth = r;
   }
-  for (int d = 0; depth && d < s->naxis; d++)
-    if (s->axis[d].span > 1 && staged_along(s, d, depth)) return d;
-  return -1;
+  return axis_along(s, depth);
 }
 
 /* Whether threads to come go along axis d. */
@@ -95,7 +101,7 @@ static int last_wide(const Staged *s) { /* the last axis of more than one elemen
 
 static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
-  if (last == depth_axis(s))
+  if (last == fragment_axis(s))
     return TG_MAX(s->k->ren->vec_align / size, 1); /* eight rows, eight sets of banks */
   int64_t vector = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD);
   bool across = last != last_wide(s);
@@ -107,7 +113,7 @@ static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
 
 bool share_lay_out(Staged *s) {
   int64_t tile = 1, size = (int64_t)dtype_size((DType)s->param->dtype);
-  int depth = depth_axis(s), tiled = depth >= 0 ? depth : tile_axis(s, &tile);
+  int fragment = fragment_axis(s), tiled = fragment >= 0 ? fragment : tile_axis(s, &tile);
   int last = tiled >= 0 ? tiled : last_wide(s);
   s->lane_axis = -1;
   s->axis[last].place = 1;

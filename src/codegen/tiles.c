@@ -217,13 +217,13 @@ static const MatrixShape *unit_of(const Tiles *t, const UOp **depth) {
 }
 
 /* A block of warps, each with a tile of so many results of the unit: they are read from shared memory in
- * steps of twice its depth. */
+ * steps of twice its depth; with `pipe` the next of these is copied meanwhile. */
 static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *depth, Side row, Side lane,
-                        int64_t third, OptVec *out) {
+                        int64_t third, bool pipe, OptVec *out) {
   enum { STEPS = 2 };
 
   Kernel *k = t->k;
-  const UOp *first = t->f->reduces.at[0];
+  const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* the innermost loop over blocks of the sum */
   bool ok = true;
   out->len = 0;
   for (int i = 0; ok && i < t->f->nr; i++) {
@@ -237,13 +237,16 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
   for (int s = 1; ok && s < first->nsrc; s++) {
     const UOp *r = first->src[s];
     int64_t n = r == depth ? STEPS * unit->k : 1;
-    ok = r->src[0]->arg.v.i <= n || add(k, out, OPT_TILE, r->arg.range.id, n);
+    if (r->src[0]->arg.v.i <= n) continue;
+    blocks = r;
+    ok = add(k, out, OPT_TILE, r->arg.range.id, n);
   }
   for (size_t i = 0; ok && i < t->staged.len; i++)
     ok = add(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
+  if (ok && pipe && blocks) ok = add(k, out, OPT_PIPE, blocks->arg.range.id, 2);
   ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && add(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
@@ -275,8 +278,10 @@ static bool choose_units(const Tiles *t, OptVec *out, bool *chosen) {
       if (t->f->r[r].grid && &t->f->r[r] != t->row && &t->f->r[r] != t->lane) all *= (double)t->f->r[r].n;
     bool last = i + 1 == TG_COUNT(blocks);
     if (!last && (all < t->k->opt->target->cores || padded > 1.25)) continue;
-    ok = units_shape(t, unit, depth, row, lane, third, out);
-    *chosen = ok && opts_fit(t->k, out);
+    for (int pipe = 1; ok && !*chosen && pipe >= 0; pipe--) {
+      ok = units_shape(t, unit, depth, row, lane, third, pipe, out);
+      *chosen = ok && opts_fit(t->k, out);
+    }
   }
   return ok;
 }

@@ -70,7 +70,7 @@ static void load_text(C *c, const UOp *ix, const UOp *u) {
   }
 }
 
-static const char *zero_text(C *c, const UOp *u) {
+const char *cs_zero(C *c, const UOp *u) {
   if (u->lanes == 1) return "0";
   return c->lang->gnu_vec
              ? cs_text(c, "(%s){0}", cs_type(c, cs_is_mask(c, u) ? DT_I8 : (DType)u->dtype, u->lanes))
@@ -98,7 +98,7 @@ static void render_load(C *c, const UOp *u, int id) {
     return;
   }
   const char *g = cs_ref(c, x->src[x->nsrc - 1]);
-  const char *alt = u->nsrc < 2        ? zero_text(c, u)
+  const char *alt = u->nsrc < 2        ? cs_zero(c, u)
                     : cs_is_mask(c, u) ? cs_mask(c, u->src[1], 1)
                                        : cs_ref(c, u->src[1]);
   if (u->lanes == 1) {
@@ -496,6 +496,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_INDEX:
   case OPS_AFTER:
   case OPS_SINK: return true;
+  case OPS_LOAD: return cs_is_copied(c, u);
   case OPS_STORE: return u == c->written;
   case OPS_GEP:
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
@@ -541,6 +542,17 @@ static void render_special(C *c, const UOp *u, const char *type, int id) {
          cs_ref(c, u->src[0]));
 }
 
+/* Threads meet, each after the copies that it asked for. */
+static void render_barrier(C *c, const UOp *u) {
+  const char *barrier = c->meets_in_device ? c->lang->barrier_device : c->lang->barrier;
+  if (!barrier) {
+    cs_fail(c, u, "no barriers here");
+    return;
+  }
+  if (c->copies) cs_put(c, "%s; ", c->lang->copies_wait);
+  cs_put(c, "%s;\n", barrier);
+}
+
 /* The statement of one UOp, with the number of its name. */
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *type = cs_scalar[cs_storage((DType)u->dtype)];
@@ -576,7 +588,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_END:
   case OPS_ENDIF: cs_put(c, "}\n"); break;
   case OPS_LOAD: render_load(c, u, id); break;
-  case OPS_STORE: render_store(c, u); break;
+  case OPS_STORE:
+    if (cs_is_copied(c, u->src[1]))
+      cs_copy(c, u);
+    else
+      render_store(c, u);
+    break;
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
@@ -587,12 +604,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
     else
       cs_fail(c, u, "no matrix units here");
     break;
-  case OPS_BARRIER:
-    if (c->lang->barrier)
-      cs_put(c, "%s;\n", c->meets_in_device ? c->lang->barrier_device : c->lang->barrier);
-    else
-      cs_fail(c, u, "no barriers here");
-    break;
+  case OPS_BARRIER: render_barrier(c, u); break;
   case OPS_SPECIAL: render_special(c, u, type, id); break;
   default:
     if (op_is_alu((Ops)u->op))
@@ -613,7 +625,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   c->pos = mem_alloc(mem, c->npos * sizeof *c->pos);
   c->mask_bytes = mem_alloc(mem, (size_t)lin->n + 1);
   c->number = mem_alloc(mem, ((size_t)lin->n + 1) * sizeof *c->number);
-  bool oom = !c->mask_bytes || !c->number || !c->pos;
+  bool oom = !c->mask_bytes || !c->number || !c->pos || !cs_find_copies(c, mem);
   signature(c);
   c->meets_in_device = meets_in_device(c);
   size_t stack = 0, scratch = 0;
@@ -632,6 +644,6 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   /* keeps an earlier error */
   if (!ok) error_set(err, TG_ERR_NOMEM, "render %s: kernel %s: out of memory", lang->name, lin->name);
   str_free(&c->head), str_free(&c->body), mem_free(mem, c->pos), map_free(&c->helpers);
-  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c);
+  mem_free(mem, c->mask_bytes), mem_free(mem, c->number), mem_free(mem, c->copied), mem_free(mem, c);
   return ok;
 }

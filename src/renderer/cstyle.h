@@ -26,6 +26,9 @@ typedef struct CLang {
   const char *barrier, *barrier_device; /* of local memory at least; of device memory too */
   const char *shuffle,
       *shuffle_wide; /* %s: a value, %d: how far the thread is that it comes from; of 64 bits */
+  /* A copy that the GPU makes by itself: %d bytes, to %s + %s from %s + %s; and to wait for all. NULL: none.
+   */
+  const char *copy, *copies_wait;
   /* The statements of a WMMA, whose value is v with this number; NULL: there are no matrix units. */
   void (*matrix)(struct C *c, const UOp *u, int id);
 } CLang;

@@ -18,6 +18,8 @@ typedef struct C {
   uint8_t *mask_bytes; /* per place: element size of a bool vector's mask */
   int *number;         /* per place: of its name, v12 or acc3 */
   int depth, tmp_at, nvar, nval, nreg, nlocal;
+  uint8_t *copied;              /* by UOp: a load that is a copy of its own, or NULL */
+  bool copies;                  /* there is one */
   const UOp *written;           /* a store that was written as the start of its register */
   bool failed, meets_in_device; /* meets_in_device: a buffer is stored to and touched by another statement */
   char vector[DT_COUNT][MOST_NAMED_LANES + 1][TYPE_LEN]; /* names of types */
@@ -55,6 +57,11 @@ const char *cs_splat(C *c, DType d, int lanes, const char *scalar);
 bool cs_is_mask(C *c, const UOp *u);                 /* GNU C: a vector of bools is 0 / -1 integers .. */
 int cs_mask_size(C *c, const UOp *u);                /* .. of so many bytes each, */
 const char *cs_mask(C *c, const UOp *u, int nbytes); /* made as wide as what it selects */
+const char *cs_zero(C *c, const UOp *u);             /* of its type */
+/* ---- copies.c: loads that a GPU makes by itself. False: out of memory. */
+bool cs_find_copies(C *c, TgMem *mem);
+bool cs_is_copied(const C *c, const UOp *load);
+void cs_copy(C *c, const UOp *store); /* its statement */
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
 bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */
 /* no: "!" or, on masks, "~" */

@@ -70,6 +70,20 @@ static void matrix_function(Str *out, const MatrixShape *s) {
   str_put(out, ");\n}\n#endif\n");
 }
 
+/* From 8.0 on a thread can have memory copied without holding it; before, it copies. */
+static void copy_prelude(Str *out) {
+  str_put(
+      out,
+      "#ifndef TG_EMULATED\n#if __CUDA_ARCH__ >= 800\n#define COPY(N, HOW) INL void tg_copy_async_##N(void "
+      "*to, const void *from) { asm volatile(\"cp.async.\" #HOW \".shared.global [%0], [%1], \" #N "
+      "\";\" :: \"r\"((u32)__cvta_generic_to_shared(to)), \"l\"(from) : \"memory\"); }\n"
+      "COPY(4, ca) COPY(8, ca) COPY(16, cg)\n"
+      "INL void tg_copy_async_wait_all() { asm volatile(\"cp.async.wait_all;\" ::: \"memory\"); }\n"
+      "#else\n#define COPY(N, T) INL void tg_copy_async_##N(void *to, const void *from) { *(T *)to = "
+      "*(const T *)from; }\nCOPY(4, u32) COPY(8, u32x2) COPY(16, u32x4)\n"
+      "INL void tg_copy_async_wait_all() {}\n#endif\n#endif\n");
+}
+
 static void matrix_prelude(Str *out) {
   /* tf32: ten bits of mantissa, to nearest; the unit reads no more of a word */
   str_put(out, "INL u32 word(u16x2 x) { return x.x | (u32)x.y << 16; }\n"
@@ -101,6 +115,8 @@ static const CLang lang = {.name = "CUDA",
                            .barrier_device = "__syncthreads()",
                            .shuffle = "__shfl_xor_sync(0xffffffffu, %s, %d)",
                            .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)",
+                           .copy = "tg_copy_async_%d(%s + %s, %s + %s)",
+                           .copies_wait = "tg_copy_async_wait_all()",
                            .matrix = render_matrix};
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
@@ -131,6 +147,7 @@ static void prelude(Str *out) {
       "#define MATH(F) INL f32 F##_f32(f32 x) { return F##f(x); } INL f64 F##_f64(f64 x) { return F(x); }\n"
       "MATH(exp2) MATH(log2) MATH(exp) MATH(log) MATH(sin) MATH(cos)\n");
   str_put(out, cstyle_prelude);
+  copy_prelude(out);
   matrix_prelude(out);
 }
 

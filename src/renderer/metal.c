@@ -2,9 +2,31 @@
  * one array; of more than 31 in all the addresses stand in one buffer. No f64: a kernel with it is refused by
  * name. Numbers of 16 bits are stored so and computed in f32; those of half are converted by the type of the
  * language, those of bfloat, which not every GPU has, by their bits. Compile without fast math. */
-#include "renderer/cstyle.h"
+#include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
 
 enum { MOST_BUFFERS = 31 }; /* that a kernel may have */
+
+/* One of the three matrices of a simdgroup, with what this thread has of it. */
+static void fragment(C *c, const MatrixOperand *o, const UOp *v, int id, const char *name) {
+  static const char *const letter[] = {"x", "y"};
+  const char *from = cs_ref(c, v);
+  bool half = o->dtype == DT_F16;
+  cs_put(c, "simdgroup_%s8x8 %s%d; ", half ? "half" : "float", name, id);
+  for (int i = 0; i < o->elements; i++)
+    cs_put(c, "%s%d.thread_elements()[%d] = %s(%s.%s); ", name, id, i, half ? "as_type<half>" : "", from,
+           letter[i]);
+}
+
+static void render_matrix(C *c, const UOp *u, int id) {
+  static const char *const name[MATRIX_ROLES] = {"a", "b", "c"};
+  const MatrixShape *s = &matrix_shapes[u->arg.i];
+  const char *type = cs_type(c, (DType)u->dtype, u->lanes);
+  for (int role = MATRIX_A; role < MATRIX_ROLES; role++)
+    fragment(c, &s->operand[role], u->src[role], id, name[role]);
+  cs_put(c, "simdgroup_multiply_accumulate(c%d, a%d, b%d, c%d); ", id, id, id, id);
+  cs_put(c, "%s v%d = %s(c%d.thread_elements()[0], c%d.thread_elements()[1]);\n", type, id, type, id, id);
+}
 
 static const CLang lang = {.name = "METAL",
                            .restrict_word = "",
@@ -31,7 +53,8 @@ static const CLang lang = {.name = "METAL",
                            .barrier_device =
                                "threadgroup_barrier(mem_flags::mem_threadgroup | mem_flags::mem_device)",
                            .shuffle = "simd_shuffle_xor(%s, %d)",
-                           .shuffle_wide = "shuffle_wide(%s, %d)"};
+                           .shuffle_wide = "shuffle_wide(%s, %d)",
+                           .matrix = render_matrix};
 
 static bool render(Str *out, const Linear *lin, TgError *err) {
   for (int i = 0; i < lin->n; i++)

@@ -74,16 +74,18 @@ static void ballot(const Warp *w, uint32_t mask) {
  *   c, d: row g, + 8 in elements 2 and 3; column 2 * t + (i odd) */
 enum { MMA_ROWS = 16, MMA_COLUMNS = 8, MMA_DEEPEST = 32, A_WORDS = 4, B_WORDS = 2, C_WORDS = 4 };
 
-typedef enum MmaType { MMA_F16, MMA_BF16, MMA_TF32, MMA_S8, MMA_U8, MMA_E4M3, MMA_E5M2 } MmaType;
+typedef enum MmaType { MMA_F16, MMA_BF16, MMA_TF32, MMA_F32, MMA_S8, MMA_U8, MMA_E4M3, MMA_E5M2 } MmaType;
 
-/* By the number that the dialect gives. Half a unit has the first half of k: two words of a, one of b. */
+/* By the number that the dialect gives. Half a unit has the first half of k: two words of a, one of b; none
+ * are 8 x 8 of each. */
 typedef struct MmaKind {
   MmaType type;
   uint32_t per_word, halves;
 } MmaKind;
 
 static const MmaKind mma_kinds[] = {{MMA_F16, 2, 2}, {MMA_BF16, 2, 2}, {MMA_TF32, 1, 2}, {MMA_S8, 4, 2},
-                                    {MMA_U8, 4, 2},  {MMA_E4M3, 4, 2}, {MMA_E5M2, 4, 2}, {MMA_F16, 2, 1}};
+                                    {MMA_U8, 4, 2},  {MMA_E4M3, 4, 2}, {MMA_E5M2, 4, 2}, {MMA_F16, 2, 1},
+                                    {MMA_F16, 2, 0}, {MMA_F32, 1, 0}};
 
 static float float_of_bits(uint32_t bits) {
   float x;
@@ -120,6 +122,7 @@ static double element(MmaType type, uint32_t word, uint32_t j) {
   case MMA_F16: return of_f16(word >> 16 * j & 0xffff);
   case MMA_BF16: return float_of_bits(j ? word & 0xffff0000u : word << 16);
   case MMA_TF32: return float_of_bits(word & 0xffffe000u);
+  case MMA_F32: return float_of_bits(word);
   case MMA_E4M3: return of_f8(word >> 8 * j & 0xff, 3);
   case MMA_E5M2: return of_f8(word >> 8 * j & 0xff, 2);
   case MMA_U8: return word >> 8 * j & 0xff;
@@ -172,6 +175,44 @@ static void mma(const Warp *w, const MmaKind *kind) {
   }
 }
 
+/* ---- products of 8 x 8: a thread has two neighbours in a row of each operand, counted in blocks of 4 x 4
+ * that eight threads share */
+enum { SQUARE_SIDE = 8 };
+
+static void square_place(uint32_t lane, uint32_t *row, uint32_t *column) {
+  uint32_t block = lane / 4;
+  *row = (block & 4) + lane / 2 % 4;
+  *column = (block & 2) * 2 + lane % 2 * 2;
+}
+
+static void square(const Warp *w, const MmaKind *kind) {
+  double a[SQUARE_SIDE][SQUARE_SIDE], b[SQUARE_SIDE][SQUARE_SIDE];
+  uint32_t row, column, word[2], nbytes = 2 * (uint32_t)sizeof *word / kind->per_word;
+  for (uint32_t lane = 0; lane < WARP; lane++) {
+    const WarpCall *c = &w->lane[lane].warp;
+    square_place(lane, &row, &column);
+    memcpy(word, c->a, nbytes);
+    for (uint32_t e = 0; e < 2; e++)
+      a[row][column + e] = element(kind->type, word[e / kind->per_word], e % kind->per_word);
+    memcpy(word, c->b, nbytes);
+    for (uint32_t e = 0; e < 2; e++)
+      b[row][column + e] = element(kind->type, word[e / kind->per_word], e % kind->per_word);
+  }
+  for (uint32_t lane = 0; lane < WARP; lane++) {
+    WarpCall *call = &w->lane[lane].warp;
+    float c[2];
+    square_place(lane, &row, &column);
+    memcpy(c, call->c, sizeof c);
+    for (uint32_t e = 0; e < 2; e++) {
+      double sum = c[e];
+      for (uint32_t k = 0; k < SQUARE_SIDE; k++)
+        sum += a[row][k] * b[k][column + e];
+      c[e] = (float)sum;
+    }
+    memcpy(call->d, c, sizeof c);
+  }
+}
+
 /* ---- meetings */
 /* The lanes that the call of `lane` names have all come, or the launch has failed. */
 static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
@@ -197,7 +238,7 @@ static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
   if (op == WARP_BALLOT)
     ballot(w, mask);
   else if (op == WARP_MMA)
-    mma(w, &mma_kinds[kind]);
+    (mma_kinds[kind].halves ? mma : square)(w, &mma_kinds[kind]);
   else if (op == WARP_SYNC)
     e->warp_tick[w->first / WARP] =
         ++e->tick; /* of a part of the warp too: better a race missed than made up */

@@ -3,6 +3,7 @@
  * is needed to build it: the Objective-C runtime and Metal are loaded when the device is opened
  * (metal_load.c), or stood in for (TG_EMU=1, metal_mock.c). */
 #include "runtime/metal.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -20,11 +21,13 @@ static const struct {
 
 /* The machine to plan for: the nominal one, with what the device tells. */
 static Target target_of(const Metal *p, const char *name) {
-  enum { MHZ = 1300 };
+  enum { MHZ = 1300, METAL_UNITS_SINCE = 7 };
 
   Target t = target_metal;
   MetalUint local = metal_most_local(&p->api, p->device);
   if (local) t.local_bytes = (int64_t)local;
+  bool units = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE7);
+  t.matrices = units ? matrix_rows(MATRIX_METAL, METAL_UNITS_SINCE) : 0;
   for (size_t i = 0; i < TG_COUNT(known); i++) {
     if (!strstr(name, known[i].family) || !strstr(name, known[i].kind)) continue;
     t.cores = t.streams = known[i].cores, t.mhz = MHZ;

@@ -65,8 +65,22 @@
   "#define simd_shuffle_up(...) emu_lane(EMU_HERE, 3, __VA_ARGS__)\n"                                        \
   "#define simd_shuffle_down(...) emu_lane(EMU_HERE, 4, __VA_ARGS__)\n"
 
+/* The numbers are those of the table of emulate_warp.c. */
+#define MATRICES                                                                                             \
+  "template <typename T> struct simdgroup_matrix8 { T own[2]; EMU_NOW T *thread_elements() { return own; } " \
+  "};\n"                                                                                                     \
+  "typedef simdgroup_matrix8<half> simdgroup_half8x8; typedef simdgroup_matrix8<float> "                     \
+  "simdgroup_float8x8;\n"                                                                                    \
+  "template <typename T> struct EmuMatrix;\n"                                                                \
+  "template <> struct EmuMatrix<half> { static constexpr int kind = 8; };\n"                                 \
+  "template <> struct EmuMatrix<float> { static constexpr int kind = 9; };\n"                                \
+  "template <typename T> EMU_NOW void emu_matrix8(uint id, uint line, simdgroup_float8x8 &d, const "         \
+  "simdgroup_matrix8<T> &a, const simdgroup_matrix8<T> &b, const simdgroup_float8x8 &c) { "                  \
+  "emu_warp_mma(id, line, EmuMatrix<T>::kind, d.own, a.own, b.own, c.own); }\n"                              \
+  "#define simdgroup_multiply_accumulate(...) emu_matrix8(EMU_HERE, __VA_ARGS__)\n"
+
 const EmuDialect emu_dialect_metal = {.name = "METAL",
-                                      .prelude = WORDS HALF FUNCTIONS,
+                                      .prelude = WORDS HALF FUNCTIONS MATRICES,
                                       .header = "metal_stdlib",
                                       .kernel_word = "kernel",
                                       .array_word = "threadgroup",

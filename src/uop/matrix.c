@@ -1,9 +1,9 @@
 /* matrix.c: the table of matrix units. In: matrix.h's list. Out: where each thread's elements stand, and what
  * comes of them.
  *
- * In words of 32 bits, thread 4 * g + t of a warp has, with p elements in a word, of a: rows g and g + 8,
- * columns t * p .. and, in the second half of k, 4 * p further on; of b: the same rows of k, column g; of c:
- * rows g and g + 8, columns 2 * t and 2 * t + 1. */
+ * CUDA: in words of 32 bits, thread 4 * g + t of a warp has, with p elements in a word, of a: rows g and g +
+ * 8, columns t * p .. and, in the second half of k, 4 * p further on; of b: the same rows of k, column g; of
+ * c: rows g and g + 8, columns 2 * t and 2 * t + 1. */
 #include "uop/matrix.h"
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ enum { COLUMNS_OF_WORDS = 4 };
 #define SECOND_FULL(row, column) {row, column},
 #define SECOND_HALF(row, column)
 
-#define MATRIX(name_, since_, in, out, width, word)                                                          \
+#define MMA(name_, since_, in, out, width, word)                                                             \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_CUDA,                                                                                     \
    .since = since_,                                                                                          \
@@ -48,8 +48,26 @@ enum { COLUMNS_OF_WORDS = 4 };
                 .together = 4,                                                                               \
                 .thread = {{0, 2}, {0, 4}, {1, 0}, {2, 0}, {4, 0}},                                          \
                 .element = {{0, 1}, {8, 0}}}}},
-const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MATRIX)};
-#undef MATRIX
+
+/* Bits 1, 2 and 4 of a thread's number are its row, bits 0 and 3 its pair of columns, in each operand. */
+#define SQUARE(dtype_)                                                                                       \
+  {                                                                                                          \
+    .dtype = DT_##dtype_, .rows = 8, .columns = 8, .elements = 2, .together = 2,                             \
+    .thread = {{0, 2}, {1, 0}, {2, 0}, {0, 4}, {4, 0}}, .element = {                                         \
+      {0, 1}                                                                                                 \
+    }                                                                                                        \
+  }
+
+#define SIMD(name_, since_, in, out)                                                                         \
+  {.name = #name_,                                                                                           \
+   .maker = MATRIX_METAL,                                                                                    \
+   .since = since_,                                                                                          \
+   .m = 8,                                                                                                   \
+   .n = 8,                                                                                                   \
+   .k = 8,                                                                                                   \
+   .operand = {SQUARE(in), SQUARE(in), SQUARE(out)}},
+
+const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD)};
 
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
   MatrixPlace p = {0, 0};

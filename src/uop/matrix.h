@@ -20,7 +20,7 @@ typedef struct MatrixOperand {
   DType dtype;
   int rows, columns;
   int elements; /* of a thread's fragment */
-  int together; /* elements that are one vector: neighbours along k, for the result all */
+  int together; /* elements that are one vector: neighbours, for the result all */
   MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
 } MatrixOperand;
 
@@ -37,21 +37,24 @@ typedef struct MatrixShape {
 } MatrixShape;
 
 /* CUDA's mma.sync (PTX ISA, "Matrix fragments"): 16 x 8 results, 256 bits of k for the whole width, 128 for
- * half of it. MATRIX(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word) */
-#define MATRICES(MATRIX)                                                                                     \
-  MATRIX(m16n8k16_f16_f32, 80, F16, F32, FULL, 2)                                                            \
-  MATRIX(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2)                                                          \
-  MATRIX(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1)                                                            \
-  MATRIX(m16n8k32_s8_s32, 80, I8, I32, FULL, 4)                                                              \
-  MATRIX(m16n8k32_u8_s32, 80, U8, I32, FULL, 4)                                                              \
-  MATRIX(m16n8k32_e4m3_f32, 89, FP8E4M3, F32, FULL, 4)                                                       \
-  MATRIX(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4)                                                       \
-  MATRIX(m16n8k8_f16_f32, 75, F16, F32, HALF, 2)
+ * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word).
+ * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c). */
+#define MATRICES(MMA, SIMD)                                                                                  \
+  MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2)                                                               \
+  MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2)                                                             \
+  MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1)                                                               \
+  MMA(m16n8k32_s8_s32, 80, I8, I32, FULL, 4)                                                                 \
+  MMA(m16n8k32_u8_s32, 80, U8, I32, FULL, 4)                                                                 \
+  MMA(m16n8k32_e4m3_f32, 89, FP8E4M3, F32, FULL, 4)                                                          \
+  MMA(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4)                                                          \
+  MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2)                                                                \
+  SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
+  SIMD(m8n8k8_f32_f32, 7, F32, F32)
 
 typedef enum Matrix {
 
-#define MATRIX(name, since, in, out, width, word) MATRIX_##name,
-  MATRICES(MATRIX)
+#define MATRIX(name, ...) MATRIX_##name,
+  MATRICES(MATRIX, MATRIX)
 #undef MATRIX
       MATRIX_COUNT
 } Matrix;

@@ -35,12 +35,14 @@ const Target target_planned = {.name = "8 cores with AVX-512",
                                .local_bytes = 512 * KB,
                                .launch_us = 0.2};
 
-/* Units of an A100, or none: those of others are known when the GPU is. */
-enum { PLANNED_SINCE = 80 };
+/* Units of an A100, of an M1: those of others are known when the GPU is. */
+enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
 
-#define MATRIX(name, since, ...) | ((since) <= PLANNED_SINCE ? UINT32_C(1) << MATRIX_##name : 0)
-#define CUDA_MATRICES            (0 MATRICES(MATRIX))
-#define METAL_MATRICES           0
+#define NONE(...)
+#define ON_CUDA(name, since, ...)  | ((since) <= PLANNED_CUDA ? UINT32_C(1) << MATRIX_##name : 0)
+#define ON_METAL(name, since, ...) | ((since) <= PLANNED_METAL ? UINT32_C(1) << MATRIX_##name : 0)
+#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE))
+#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL))
 
 /* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
 #define GPU(text, shared, units)                                                                             \

@@ -559,8 +559,8 @@ static void test_allocations(void **state) { /* each program on the interpreter 
 static void test_devices(void **state) {
   (void)state;
   const Named *p = &programs[TG_COUNT(programs) - 1];
-  static const Where at[] = {
-      {"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false}, {"CPU", true}, {"CUDA", true}, {"METAL", true}};
+  static const Where at[] = {{"NULL:CUDA", false}, {"INTERP:C", false}, {"CPU", false},
+                             {"CPU", true},        {"CUDA", true},      {"METAL", true}};
   setenv("TG_EMU", "1", 1);
   for (size_t i = 0; i < TG_COUNT(at); i++) {
     Out want;

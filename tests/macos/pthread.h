@@ -9,7 +9,9 @@ typedef struct pthread_mutex_t {
 } pthread_mutex_t;
 
 #define PTHREAD_MUTEX_INITIALIZER                                                                            \
-  { 0x32AAABA7, {0} }
+  {                                                                                                          \
+    0x32AAABA7, { 0 }                                                                                        \
+  }
 int pthread_mutex_init(pthread_mutex_t *m, const void *attributes);
 int pthread_mutex_lock(pthread_mutex_t *m);
 int pthread_mutex_unlock(pthread_mutex_t *m);

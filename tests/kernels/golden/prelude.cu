@@ -88,6 +88,17 @@ SATS(f64)
 INL f64 trunc_f64(f64 x) { u64 b = u64_bits(x), s = b & (u64)1 << 63; return f64_bits(b & ~((u64)1 << 63)) < 0x1p52 ? f64_bits(u64_bits((f64)(i64)x) | s) : x; }
 INL f32 odd_f64(f64 x) { f32 r = (f32)x; u32 b = u32_bits(r); return (f64)r == x || x != x || (b & 1) ? r : f32_bits(((f64)r > x) == (x > 0) ? b - 1 : b + 1); }
 #endif
+#ifndef TG_EMULATED
+#if __CUDA_ARCH__ >= 800
+#define COPY(N, HOW) INL void tg_copy_async_##N(void *to, const void *from) { asm volatile("cp.async." #HOW ".shared.global [%0], [%1], " #N ";" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
+COPY(4, ca) COPY(8, ca) COPY(16, cg)
+INL void tg_copy_async_wait_all() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+#else
+#define COPY(N, T) INL void tg_copy_async_##N(void *to, const void *from) { *(T *)to = *(const T *)from; }
+COPY(4, u32) COPY(8, u32x2) COPY(16, u32x4)
+INL void tg_copy_async_wait_all() {}
+#endif
+#endif
 INL u32 word(u16x2 x) { return x.x | (u32)x.y << 16; }
 INL u32 word(u8x4 x) { return x.x | (u32)x.y << 8 | (u32)x.z << 16 | (u32)x.w << 24; }
 INL u32 word(i8x4 x) { return word(u8x4{u8(x.x), u8(x.y), u8(x.z), u8(x.w)}); }

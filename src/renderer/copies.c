@@ -1,0 +1,115 @@
+/* copies.c: copies to shared memory that a GPU makes by itself. In: a linear program. Out: which of its loads
+ * go straight from a buffer to shared memory, so that no thread holds the value or waits for it; and the text
+ * of such a copy.
+ *
+ * A copy has arrived once a thread has waited for those that it made, and all threads have met. Threads wait
+ * where they meet. So what is copied to a memory must not be read before the next barrier, in whatever order
+ * loops turn: `settled` walks through the program to see that. */
+#include "renderer/cstyle_private.h"
+
+/* The place of the END of the RANGE at `at`. */
+static int end_of(const Linear *lin, int at) {
+  int i = at + 1;
+  while (i < lin->n && !(lin->at[i]->op == OPS_END && lin->at[i]->src[0] == lin->at[at]))
+    i++;
+  return i;
+}
+
+static const UOp *accessed(const UOp *u) {
+  const UOp *x = u->op == OPS_LOAD || u->op == OPS_STORE ? uop_base(u->src[0]) : NULL;
+  return x && x->op == OPS_INDEX ? uop_base(x->src[0]) : NULL;
+}
+
+/* Whether nothing of memory m is read between a store to it and a barrier; each loop is walked twice, so that
+ * what ends a turn meets what begins one. */
+static bool settled(const Linear *lin, int from, int to, const UOp *m, bool *pending) {
+  for (int i = from; i < to; i++) {
+    const UOp *u = lin->at[i];
+    if (u->op == OPS_RANGE) {
+      int end = end_of(lin, i);
+      for (int turn = 0; turn < 2; turn++)
+        if (!settled(lin, i + 1, end, m, pending)) return false;
+      i = end;
+    } else if (u->op == OPS_BARRIER)
+      *pending = false;
+    else if (accessed(u) == m) {
+      if (u->op == OPS_LOAD && *pending) return false;
+      *pending |= u->op == OPS_STORE;
+    }
+  }
+  return true;
+}
+
+static const UOp *gate_of(const UOp *x) { return x->arg.i ? uop_base(x->src[x->nsrc - 1]) : NULL; }
+
+/* Whether store u is such a copy by its types, places and gates. */
+static bool is_copy(const UOp *u) {
+  if (u->op != OPS_STORE || u->nsrc != 2) return false;
+  const UOp *v = u->src[1], *to = uop_base(u->src[0]), *from = v->op == OPS_LOAD ? uop_base(v->src[0]) : NULL;
+  if (!from || v->nsrc != 1 || to->op != OPS_INDEX || from->op != OPS_INDEX) return false;
+  if (uop_base(to->src[0])->op != OPS_DEFINE_LOCAL || uop_base(from->src[0])->op != OPS_PARAM) return false;
+  size_t nbytes = v->lanes * dtype_size((DType)v->dtype);
+  bool whole = nbytes == 4 || nbytes == 8 || nbytes == 16;
+  return whole && uop_is_multiple(to->src[1], v->lanes) && uop_is_multiple(from->src[1], v->lanes);
+}
+
+/* Uses of each node of the list, at most 2 counted. */
+static void count_uses(const C *c, uint8_t *uses) {
+  for (int i = 0; i < c->lin->n; i++)
+    for (int s = 0; s < c->lin->at[i]->nsrc; s++) {
+      uint32_t id = c->lin->at[i]->src[s]->id;
+      if (id < c->npos) uses[id] = (uint8_t)TG_MIN(uses[id] + 1, 2); /* constants need not be listed */
+    }
+}
+
+/* Whether all stores to m are copies of their own, and it is read after barriers alone. */
+static bool is_copied(const C *c, const UOp *m, const uint8_t *uses) {
+  bool pending = false, any = false;
+  for (int i = 0; i < c->lin->n; i++) {
+    const UOp *u = c->lin->at[i];
+    if (u->op != OPS_STORE || accessed(u) != m) continue;
+    if (!is_copy(u) || uses[u->src[1]->id] != 1) return false;
+    any = true;
+  }
+  return any && settled(c->lin, 0, c->lin->n, m, &pending);
+}
+
+bool cs_find_copies(C *c, TgMem *mem) {
+  if (!c->lang->copy) return true;
+  uint8_t *uses = mem_alloc(mem, c->npos + 1);
+  c->copied = mem_alloc(mem, c->npos + 1);
+  bool ok = uses && c->copied;
+  if (ok) count_uses(c, uses);
+  for (int i = 0; ok && i < c->lin->n; i++) {
+    const UOp *m = c->lin->at[i];
+    if (m->op != OPS_DEFINE_LOCAL || !is_copied(c, m, uses)) continue;
+    c->copies = true;
+    for (int j = 0; j < c->lin->n; j++)
+      if (c->lin->at[j]->op == OPS_STORE && accessed(c->lin->at[j]) == m)
+        c->copied[c->lin->at[j]->src[1]->id] = 1;
+  }
+  mem_free(mem, uses);
+  return ok;
+}
+
+bool cs_is_copied(const C *c, const UOp *load) {
+  return c->copied && load->op == OPS_LOAD && c->copied[load->id];
+}
+
+void cs_copy(C *c, const UOp *store) {
+  const UOp *v = store->src[1], *to = uop_base(store->src[0]), *from = uop_base(v->src[0]);
+  const UOp *there = gate_of(to), *here = gate_of(from);
+  int nbytes = (int)(v->lanes * dtype_size((DType)v->dtype));
+  if (there) cs_put(c, "if (%s) ", cs_ref(c, there));
+  if (here && here != there) cs_put(c, there ? "{ if (%s) " : "if (%s) ", cs_ref(c, here));
+  cs_put(c, c->lang->copy, nbytes, cs_ref(c, uop_base(to->src[0])), cs_ref(c, to->src[1]),
+         cs_ref(c, uop_base(from->src[0])), cs_ref(c, from->src[1]));
+  str_put(&c->body, ";");
+  if (here && here != there) { /* what is not there is 0 */
+    const char *type = cs_type(c, (DType)v->dtype, v->lanes);
+    cs_put(c, " else *(%s *)(%s + %s) = %s;", type, cs_ref(c, uop_base(to->src[0])), cs_ref(c, to->src[1]),
+           cs_zero(c, v));
+    if (there) str_put(&c->body, " }");
+  }
+  str_put(&c->body, "\n");
+}

@@ -370,6 +370,38 @@ static void replays_in_flight(void **state) {
   }
 }
 
+/* A context belongs to a thread; two of them share the GPU. */
+static void *own_context(void *arg) {
+  double *got = arg;
+  for (int i = 0; i < 3; i++) {
+    TgContext *ctx = opened("METAL");
+    TgTensor *x = tg_reshape(tg_arange(ctx, 0, 60), TG_SHAPE(6, 10));
+    if (tg_read_f64(tg_sum(tg_matmul(x, tg_transpose(x, 0, 1))), got, 1)) *got = -1;
+    tg_close(ctx);
+  }
+  return NULL;
+}
+
+static void two_threads(void **state) {
+  (void)state;
+  double got[2] = {0}, want = 0;
+  pthread_t t[2];
+  emulate(1);
+  for (int k = 0; k < 10; k++) { /* the squares of the sums of columns */
+    double column = 0;
+    for (int r = 0; r < 6; r++)
+      column += r * 10 + k;
+    want += column * column;
+  }
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&t[i], NULL, own_context, &got[i]), 0);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_join(t[i], NULL), 0);
+  for (int i = 0; i < 2; i++)
+    assert_float_equal(got[i], want, 0);
+  nothing_left();
+}
+
 /* ---- messages */
 /* What each message is declared with here, beside what the stand-in says that it takes. */
 #define TYPE(T)                                                                                              \
@@ -946,6 +978,7 @@ int main(void) {
                                      T(trains_a_gpt),
                                      T(memory_is_given_back),
                                      T(says_what_failed),
+                                     cmocka_unit_test(two_threads),
                                      cmocka_unit_test(types_agree),
                                      cmocka_unit_test(any_message_may_fail),
                                      cmocka_unit_test(misuse_is_seen),

@@ -643,6 +643,8 @@ TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
   return st;
 }
 
+static MetalMockCounts left; /* by all who opened and closed it */
+
 /* What its user has left goes; the counts stay, for tests. */
 static void closed(void) {
   Mock *m = &metal_mock;
@@ -663,6 +665,7 @@ static void closed(void) {
   }
   counts.misuses = m->counts.misuses;
   m->counts = counts;
+  left.objects += counts.objects, left.pools += counts.pools, left.misuses += counts.misuses;
   m->queues = NULL;
   devices_end();
   cache_close(m->cache), m->cache = NULL;
@@ -674,6 +677,8 @@ void metal_mock_close(void) {
   closed();
   leave();
 }
+
+MetalMockCounts metal_mock_left(void) { return left; }
 
 MetalMockCounts metal_mock_counts(void) { return metal_mock.counts; }
 

@@ -8,6 +8,7 @@ extern FILE *__stderrp, *__stdoutp;
 #define stderr __stderrp
 #define stdout __stdoutp
 int fprintf(FILE *to, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int vfprintf(FILE *to, const char *format, va_list args) __attribute__((format(printf, 2, 0)));
 int vsnprintf(char *out, size_t cap, const char *format, va_list args) __attribute__((format(printf, 3, 0)));
 int sscanf(const char *s, const char *format, ...) __attribute__((format(scanf, 2, 3)));
 FILE *fopen(const char *path, const char *mode);

@@ -43,10 +43,10 @@ typedef struct TgModule {
 
 /* A network's table, from its struct:
  *   typedef struct Net { TgConv2d conv; TgLinear out; } Net;
- *   static const TgField fields[] = {TG_LAYER(Net, conv, tg_conv2d_module), TG_LAYER(Net, out,
- * tg_linear_module)}; static const TgModule *net_module(void) { static const TgModule m = {"Net",
- * sizeof(Net), fields, 2, NULL}; return &m;
- *   }
+ *   static const TgField fields[] = {TG_LAYER(Net, conv, tg_conv2d_module),
+ *                                    TG_LAYER(Net, out, tg_linear_module)};
+ *   static const TgModule net = {"Net", sizeof(Net), fields, 2, NULL};
+ *   static const TgModule *net_module(void) { return &net; }
  * TG_LAYERS: an array of layers. */
 #define TG_PARAMETER(T, field)                                                                               \
   { #field, TG_FIELD_PARAMETER, offsetof(T, field), NULL, 0 }

@@ -156,8 +156,6 @@ static void sort_by_step(Split *p) {
     }
 }
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
 static UOp *group_value(Kernel *k, const Group *g,
                         int64_t times) { /* times * (the group - its least value) */
   UOp *v = num(k, -g->from * times);

@@ -4,12 +4,6 @@
  * outputs. A block is summed from zero, so that no sum gets longer than a block. */
 #include "codegen/nest.h"
 
-static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
-
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
-
 typedef struct Blocked {
   UOp *nest, *loop,
       *sum; /* the outermost loop of the outputs, the reduction's, what is read of the register */

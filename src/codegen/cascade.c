@@ -48,8 +48,6 @@ typedef struct Block { /* one build of the blocks' statements */
   UOpVec from, to, loops, ranges;
 } Block;
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
 static bool cannot(Cascade *c, const char *why) {
   c->why = why;
   return false;

@@ -36,12 +36,6 @@ typedef struct Clip {
   UOpVec *made;     /* ranges of the loops that parts became */
 } Clip;
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
 static UOp *with_range(Kernel *k, UOp *e, UOp *r, UOp *value) {
   UOp *s = e && value ? uop_substitute(k->st, k->mem, e, 1, &r, &value) : NULL;
   return s ? uop_simplify(k->st, k->mem, s) : NULL;

@@ -71,7 +71,7 @@ static uint32_t offset_of(const Exp *x, uint64_t mask, bool per_lane, const int 
   return o;
 }
 
-static UOp *simp(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
+static UOp *simple(Exp *x, UOp *u) { return uop_simplify_top(x->k->st, x->k->mem, u); }
 
 /* Value of a scalar-domain node where each expanded range stands at pos[] (positions 0..n-1, not chunk
  * numbers): made when first asked for, with the sources that it needs. */
@@ -118,7 +118,7 @@ static UOp *mask_less(Exp *x, UOp *u, const int *chunk, int vec, int lanes) {
     if ((x->val[u->src[i]->id].mask >> vec & 1) && !moves_evenly(x->k, u->src[i], x->r[vec].r, &by[i]))
       return NULL;
   UOp *a = gate_lane(x, u->src[0], pos), *b = gate_lane(x, u->src[1], pos);
-  UOp *bound = a && b ? simp(x, uop_alu2(st, OPS_SUB, b, a)) : NULL;
+  UOp *bound = a && b ? simple(x, uop_alu2(st, OPS_SUB, b, a)) : NULL;
   int64_t step = by[0] - by[1], most = INT32_MAX / 2;
   bool narrow =
       bound && bound->vmin > -most && bound->vmax < most && step > -most / lanes && step < most / lanes;
@@ -218,7 +218,7 @@ static UOp *lane_make(Exp *x, UOp *u, const int *pos) { /* its scalar-domain sou
              : s->per_lane              ? s->at[offset_of(x, s->mask, true, pos)]
                                         : data_lane(x, u->src[i], pos);
   }
-  return simp(x, uop_new(st, (Ops)u->op, (DType)u->dtype, 1, u->nsrc, src, u->arg));
+  return simple(x, uop_new(st, (Ops)u->op, (DType)u->dtype, 1, u->nsrc, src, u->arg));
 }
 
 /* Most index arithmetic is a sum over the expanded ranges, and so a constant past a part that all lanes
@@ -242,7 +242,7 @@ static UOp *sum_at(Exp *x, const LinearIn *sum, const int *pos) {
   for (int e = 0; e < x->n; e++)
     c += sum->by[e] * pos[e];
   UOp *past = sum->rest && !c ? NULL : uop_index_const(x->k->st, c);
-  return !sum->rest ? past : !c ? sum->rest : simp(x, uop_alu2(x->k->st, OPS_ADD, sum->rest, past));
+  return !sum->rest ? past : !c ? sum->rest : simple(x, uop_alu2(x->k->st, OPS_ADD, sum->rest, past));
 }
 
 static UOp *lane_value(Exp *x, UOp *u, const int *pos) {
@@ -294,7 +294,7 @@ static UOp *without_const(UOp *u, int64_t *c) {
 static bool is_past(Exp *x, UOp *b, UOp *a, int n) {
   int64_t ca, cb;
   if (without_const(a, &ca) == without_const(b, &cb)) return cb - ca == n;
-  UOp *d = simp(x, uop_alu2(x->k->st, OPS_SUB, b, a));
+  UOp *d = simple(x, uop_alu2(x->k->st, OPS_SUB, b, a));
   return d && is_const_int(d, n);
 }
 
@@ -509,7 +509,7 @@ static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
   UOpStore *st = x->k->st;
   for (int done = 0, piece = v->lanes; done < n; piece /= 2) {
     if (piece > n - done) continue;
-    UOp *src[2] = {memory, simp(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, done)))};
+    UOp *src[2] = {memory, simple(x, uop_alu2(st, OPS_ADD, at, uop_index_const(st, done)))};
     UOp *to = uop_new(st, OPS_INDEX, (DType)v->dtype, piece, 2, src, ARG0);
     UOp *part = piece == v->lanes ? v : uop_new(st, OPS_GEP, (DType)v->dtype, piece, 1, &v, (Arg){.i = done});
     UOp *s = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, to, part);

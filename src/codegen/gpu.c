@@ -16,12 +16,6 @@ static UOp *special(Kernel *k, int64_t extent, int dim, bool local) {
   return n ? uop_new(k->st, OPS_SPECIAL, DT_INDEX, 1, 1, &n, (Arg){.special = {dim, local}}) : NULL;
 }
 
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
 static bool is_a(const UOp *u, AxisType t) {
   return u->op == OPS_LOOP && (AxisType)u->src[0]->arg.range.type == t;
 }
@@ -37,14 +31,6 @@ static bool begins_in(const UOp *u, const UOp *reg) {
   return false;
 }
 
-static UOp *with_gate(Kernel *k, UOp *x, UOp *gate) {
-  UOp *at[MAX_AXES + 2];
-  int n = 1 + index_naxes(x);
-  memcpy(at, x->src, (size_t)n * sizeof *at);
-  at[n] = gate && x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), gate) : gate;
-  return at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
-}
-
 /* ---- what all threads of a block do together */
 
 /* Turn t of thread i is t * threads + i: neighbours among threads are neighbours in the loop. */
@@ -54,12 +40,12 @@ static bool share_turns(Grid *g, const UOp *u, UOpVec *out) {
   int64_t all, step, size = r->src[0]->arg.v.i;
   UOp *thread = grid_thread(g, &all, &step), *n = num(k, (size + all - 1) / all), *turn = num(k, 0);
   if (size > all) turn = kernel_range(k, n, AXIS_LOOP, NULL), turn = range_marked(k, turn, LOCAL_OF_BLOCK);
-  UOp *at = turn ? ix(k, OPS_ADD, ix(k, OPS_MUL, turn, num(k, all)), thread) : NULL;
+  UOp *at = turn ? ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, turn, num(k, all)), thread) : NULL;
   UOp *mine = at ? uop_substitute(k->st, k->mem, store, 1, &r, &at) : NULL;
   if (mine && size % all) {
-    UOp *valid = ix(k, OPS_CMPLT, at, r->src[0]);
-    UOp *to = valid ? with_gate(k, mine->src[0], valid) : NULL;
-    UOp *value = to ? with_gate(k, mine->src[1], valid) : NULL;
+    UOp *valid = ix_top(k, OPS_CMPLT, at, r->src[0]);
+    UOp *to = valid ? index_gated(k, mine->src[0], valid) : NULL;
+    UOp *value = to ? index_gated(k, mine->src[1], valid) : NULL;
     mine = value ? write_new(k, to, value, mine->nsrc - 2, mine->src + 2) : NULL;
   }
   if (mine && turn->op == OPS_RANGE) mine = loop_new(k, turn, 1, &mine);
@@ -154,17 +140,17 @@ static bool writes_slot(const UOp *u, int64_t slot) {
  * writes. */
 static UOp *by_one_thread(Grid *g, UOp *u) {
   Kernel *k = g->k;
-  UOp *src[MAX_LIST + 2], *first = ix(k, OPS_CMPLT, g->thread[g->inner], num(k, 1));
+  UOp *src[MAX_LIST + 2], *first = ix_top(k, OPS_CMPLT, g->thread[g->inner], num(k, 1));
   UOpVec order = {0}, from = {0}, to = {0};
   bool ok = first && uop_toposort(k->st, k->mem, &u->src[1], 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *x = order.at[i];
     if (x->op != OPS_INDEX || memory_of(x)->op != OPS_PARAM) continue;
     if (writes_slot(k->sink, memory_of(x)->arg.param.slot))
-      ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, with_gate(k, x, first));
+      ok = vec_push(k->mem, &from, x) && vec_push(k->mem, &to, index_gated(k, x, first));
   }
   memcpy(src, u->src, u->nsrc * sizeof *src);
-  src[0] = with_gate(k, u->src[0], first);
+  src[0] = index_gated(k, u->src[0], first);
   src[1] = ok ? uop_substitute(k->st, k->mem, u->src[1], (int)from.len, from.at, to.at) : NULL;
   vec_free(k->mem, &order), vec_free(k->mem, &from), vec_free(k->mem, &to);
   return src[0] && src[1] ? uop_new(k->st, OPS_STORE, DT_VOID, 1, u->nsrc, src, u->arg) : NULL;
@@ -299,7 +285,7 @@ static bool touched(Kernel *k, UOp *u, Touched *t) {
  * it leaves there, nobody else finds. */
 static bool is_own(Grid *g, const UOp *x) {
   if (g->nlocal != 1 || g->inner != 0 || memory_of(x)->op != OPS_DEFINE_LOCAL) return false;
-  const UOp *thread = ix(g->k, OPS_FLOORMOD, x->src[1], num(g->k, g->extent[0]));
+  const UOp *thread = ix_top(g->k, OPS_FLOORMOD, x->src[1], num(g->k, g->extent[0]));
   for (size_t i = 0; thread && i < g->from.len; i++)
     if (g->from.at[i] == thread) return g->to.at[i] == g->thread[0];
   return thread == g->thread[0];
@@ -446,8 +432,8 @@ static bool grid_indices(Grid *g, int n, UOp *const *grid) {
     if (d >= n - own)
       at = special(k, e, n - 1 - d, false), k->global[n - 1 - d] = (int)e;
     else {
-      UOp *q = ix(k, OPS_FLOORDIV, shared, num(k, below));
-      at = d ? ix(k, OPS_FLOORMOD, q, num(k, e)) : q;
+      UOp *q = ix_top(k, OPS_FLOORDIV, shared, num(k, below));
+      at = d ? ix_top(k, OPS_FLOORMOD, q, num(k, e)) : q;
       below *= e;
     }
     if (!becomes(g, grid[d], at)) return false;

@@ -20,19 +20,13 @@ typedef struct Join {
   UOpVec *out;
 } Join;
 
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
 UOp *grid_thread(Grid *g, int64_t *all, int64_t *step) {
   Kernel *k = g->k;
   UOp *at = num(k, 0);
   *all = 1;
   for (int d = g->nlocal - 1; d >= 0; d--) {
     if (d == g->inner) *step = *all;
-    at = ix(k, OPS_ADD, at, ix(k, OPS_MUL, g->thread[d], num(k, *all)));
+    at = ix_top(k, OPS_ADD, at, ix_top(k, OPS_MUL, g->thread[d], num(k, *all)));
     *all *= g->extent[d];
   }
   return at;
@@ -59,7 +53,7 @@ static UOp *memory_new(const Join *j, int64_t n) {
 
 static UOp *of_list(const Join *j, UOp *at, int64_t n) {
   Kernel *k = j->g->k;
-  return ix(k, OPS_ADD, ix(k, OPS_MUL, j->at_list, num(k, n)), at);
+  return ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, j->at_list, num(k, n)), at);
 }
 
 /* ---- by shuffles */
@@ -89,11 +83,11 @@ static bool join_warps(const Join *j, UOp *thread, int64_t all) {
   if (!shuffled(j, TG_MIN(threads, WARP))) return false;
   if (warps <= 1) return true;
   UOp *mem = memory_new(j, all / WARP);
-  UOp *first = ix(k, OPS_CMPLT, ix(k, OPS_FLOORMOD, inner, num(k, WARP)), num(k, 1));
-  UOp *warp = of_list(j, ix(k, OPS_FLOORDIV, thread, num(k, WARP)), all / WARP);
+  UOp *first = ix_top(k, OPS_CMPLT, ix_top(k, OPS_FLOORMOD, inner, num(k, WARP)), num(k, 1));
+  UOp *warp = of_list(j, ix_top(k, OPS_FLOORDIV, thread, num(k, WARP)), all / WARP);
   if (!first || !put(j, place(k, mem, warp, first), j->x)) return false;
-  UOp *row = ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, thread, inner), num(k, WARP));
-  UOp *from = ix(k, OPS_ADD, row, ix(k, OPS_FLOORMOD, inner, num(k, warps)));
+  UOp *row = ix_top(k, OPS_FLOORDIV, ix_top(k, OPS_SUB, thread, inner), num(k, WARP));
+  UOp *from = ix_top(k, OPS_ADD, row, ix_top(k, OPS_FLOORMOD, inner, num(k, warps)));
   return put(j, j->x, place(k, mem, of_list(j, from, all / WARP), NULL)) && shuffled(j, warps);
 }
 
@@ -107,12 +101,12 @@ static bool join_halves(const Join *j, UOp *thread, int64_t all, int64_t step) {
   while (half * 2 < threads)
     half *= 2;
   for (int64_t h = half; threads > 1 && h >= 1; h /= 2) {
-    UOp *gate = ix(k, OPS_CMPLT, inner, num(k, TG_MIN(h, threads - h)));
+    UOp *gate = ix_top(k, OPS_CMPLT, inner, num(k, TG_MIN(h, threads - h)));
     UOp *near = gate ? place(k, mem, at, gate) : NULL;
-    UOp *far = gate ? place(k, mem, ix(k, OPS_ADD, at, num(k, h * step)), gate) : NULL;
+    UOp *far = gate ? place(k, mem, ix_top(k, OPS_ADD, at, num(k, h * step)), gate) : NULL;
     if (!near || !far || !put(j, near, uop_alu2(k->st, j->op, near, far))) return false;
   }
-  UOp *first = ix(k, OPS_SUB, at, ix(k, OPS_MUL, inner, num(k, step)));
+  UOp *first = ix_top(k, OPS_SUB, at, ix_top(k, OPS_MUL, inner, num(k, step)));
   return put(j, j->x, place(k, mem, first, NULL));
 }
 
@@ -125,7 +119,7 @@ bool threads_join(Grid *g, const UOp *acc, UOpVec *out) {
     UOp *r = acc->src[i];
     if (!depends(k, j.x, r)) continue;
     j.list[j.n++] = r;
-    j.at_list = ix(k, OPS_ADD, ix(k, OPS_MUL, j.at_list, r->src[0]), r);
+    j.at_list = ix_top(k, OPS_ADD, ix_top(k, OPS_MUL, j.at_list, r->src[0]), r);
     j.apart *= r->src[0]->arg.v.i;
   }
   UOp *thread = grid_thread(g, &all, &step);

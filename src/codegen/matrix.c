@@ -27,12 +27,6 @@ typedef struct Units {
   const char *why;
 } Units;
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
 static bool cannot(Units *u, const char *why) {
   u->why = why;
   return false;

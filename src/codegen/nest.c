@@ -668,3 +668,11 @@ UOp *nest_copy(Kernel *k, UOp *u, int n, UOp *const *from, UOp *const *to) {
   vec_free(k->mem, &f.from), vec_free(k->mem, &f.to), vec_free(k->mem, &at);
   return copy;
 }
+
+UOp *index_gated(Kernel *k, UOp *x, UOp *gate) {
+  UOp *at[MAX_AXES + 2];
+  int n = 1 + index_naxes(x);
+  memcpy(at, x->src, (size_t)n * sizeof *at);
+  at[n] = gate && x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), gate) : gate;
+  return at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
+}

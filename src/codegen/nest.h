@@ -27,6 +27,27 @@ typedef struct Place {
 
 typedef Vec(Place) PlaceVec;
 
+/* ---- index arithmetic. NULL where a source is, or out of memory. */
+static inline UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
+
+static inline UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
+
+static inline UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
+
+/* a op b, simplified: all of it, or, where a and b are simple, its top alone. */
+static inline UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+static inline UOp *ix_top(Kernel *k, Ops op, UOp *a, UOp *b) {
+  return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
+}
+
+/* The INDEX where `gate` holds too. */
+UOp *index_gated(Kernel *k, UOp *x, UOp *gate);
+
+/* ---- the tree */
+
 bool nest_build(Kernel *k);
 bool nest_places(const Kernel *k, UOp *root, PlaceVec *out);
 UOp *loop_new(Kernel *k, UOp *range, int n, UOp *const *body);

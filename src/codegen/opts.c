@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
 static bool refuse(Kernel *k, const Opt *o, const char *why) {
   Str text;
   str_init(&text, k->mem), opt_print(&text, o);

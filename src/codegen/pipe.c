@@ -18,12 +18,6 @@ typedef struct Pipe {
   const char *why;
 } Pipe;
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
 static bool cannot(Pipe *p, const char *why) {
   p->why = why;
   return false;
@@ -66,16 +60,9 @@ static UOp *of_block(Pipe *p, UOp *u, UOp *at, bool second) {
 
 /* What is stored at a place and what is read for it, where `valid` holds. */
 static UOp *gated(Kernel *k, UOp *loop, UOp *valid) {
-  UOp *store = loop->src[1], *end[2];
-  for (int i = 0; i < 2; i++) {
-    UOp *x = store->src[i], *at[MAX_AXES + 2];
-    int n = 1 + index_naxes(x);
-    memcpy(at, x->src, (size_t)n * sizeof *at);
-    at[n] = x->arg.i ? uop_alu2(k->st, OPS_AND, index_gate(x), valid) : valid;
-    end[i] = at[n] ? uop_new(k->st, OPS_INDEX, (DType)x->dtype, 1, n + 1, at, (Arg){.i = 1}) : NULL;
-    if (!end[i]) return NULL;
-  }
-  UOp *now = write_new(k, end[0], end[1], store->nsrc - 2, store->src + 2);
+  UOp *store = loop->src[1], *to = index_gated(k, store->src[0], valid);
+  UOp *value = to ? index_gated(k, store->src[1], valid) : NULL;
+  UOp *now = value ? write_new(k, to, value, store->nsrc - 2, store->src + 2) : NULL;
   return now ? loop_new(k, loop->src[0], 1, &now) : NULL;
 }
 

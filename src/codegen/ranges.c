@@ -3,8 +3,6 @@
 #include "codegen/heuristic.h"
 #include "codegen/cost.h"
 
-static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
-
 static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 
 static bool adjacent(const UOp *u, const UOp *a, const UOp *b,

@@ -123,7 +123,7 @@ static bool find_lane(Rows *w, int64_t least) {
 }
 
 /* ---- the list */
-static bool add(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
+static bool opt_put(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
   return vec_push(w->k->mem, list, ((Opt){op, r, n}));
 }
 
@@ -142,8 +142,8 @@ static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lane
   const UOp *out = w->k->sink->src[0];
   bool ok = true;
   for (int i = 2; ok && i < out->nsrc; i++)
-    if (is_batch(w, copied, out->src[i])) ok = add(w, list, OPT_TILE, id_of(out->src[i]), 1);
-  return ok && add(w, list, OPT_TILE, id_of(w->lane), lanes);
+    if (is_batch(w, copied, out->src[i])) ok = opt_put(w, list, OPT_TILE, id_of(out->src[i]), 1);
+  return ok && opt_put(w, list, OPT_TILE, id_of(w->lane), lanes);
 }
 
 /* An output whose lines lie along a loop inside the row is turned in squares. */
@@ -159,7 +159,7 @@ static bool turn_stores(Rows *w, OptVec *list) {
       bool had = false;
       for (size_t o = 0; o < list->len; o++)
         had |= list->at[o].op == OPT_UPCAST && list->at[o].r == id_of(r);
-      if (line && !had) ok = add(w, list, OPT_UPCAST, id_of(r), STORE_TILE);
+      if (line && !had) ok = opt_put(w, list, OPT_UPCAST, id_of(r), STORE_TILE);
     }
   }
   return ok;
@@ -189,17 +189,18 @@ static int64_t cascade_block(int64_t n) {
 static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
   const Target *t = w->k->opt->target;
   int64_t vectors = TG_MAX(lanes * 4 / t->vec_bytes, 1), tile = TG_MAX(t->registers / (2 * vectors), 2);
-  bool ok = !w->axis || add(w, list, OPT_CASCADE, id_of(w->axis), cascade_block(w->axis->src[0]->arg.v.i));
+  bool ok =
+      !w->axis || opt_put(w, list, OPT_CASCADE, id_of(w->axis), cascade_block(w->axis->src[0]->arg.v.i));
   ok = ok && (!copied->len || block_rows(w, copied, list, lanes));
   for (size_t i = 0; ok && i < copied->len; i++)
-    ok = add(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
+    ok = opt_put(w, list, OPT_STAGE, memory_of(copied->at[i])->arg.param.slot, 0);
   for (size_t i = 0; ok && i < w->inner.len; i++) {
     const UOp *r = w->inner.at[i];
-    ok = add(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));
+    ok = opt_put(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));
   }
-  ok = ok && turn_stores(w, list) && add(w, list, OPT_VEC, id_of(w->lane), lanes);
+  ok = ok && turn_stores(w, list) && opt_put(w, list, OPT_VEC, id_of(w->lane), lanes);
   UOp *dealt = ok && w->ncores > 1 ? dealt_loop(w, lanes) : NULL;
-  return ok && (!dealt || add(w, list, OPT_THREAD, id_of(dealt), w->ncores));
+  return ok && (!dealt || opt_put(w, list, OPT_THREAD, id_of(dealt), w->ncores));
 }
 
 /* Reads of a buffer that are apart from lane to lane. */

@@ -10,12 +10,6 @@
 
 enum { WARP = 32, MOST_WARPS = 32 };
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify_top(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
 /* ---- which loops */
 static bool steps_register(const UOp *loop, const UOp *reg) {
   for (int i = 1; i < loop->nsrc; i++)
@@ -92,8 +86,8 @@ static bool scan_warp(const Scan *s, UOp *thread) {
   UOp *other = register_new(k, s->sum);
   for (int64_t h = 1; h < WARP; h *= 2) {
     UOp *from = uop_new(k->st, OPS_SHUFFLE, (DType)s->sum->dtype, 1, 1, (UOp *[]){s->whole}, (Arg){.i = h});
-    UOp *bit = ix(k, OPS_FLOORMOD, ix(k, OPS_FLOORDIV, thread, num(k, h)), num(k, 2));
-    UOp *after = ix(k, OPS_CMPNE, bit, num(k, 0));
+    UOp *bit = ix_top(k, OPS_FLOORMOD, ix_top(k, OPS_FLOORDIV, thread, num(k, h)), num(k, 2));
+    UOp *after = ix_top(k, OPS_CMPNE, bit, num(k, 0));
     if (!put(s, other, from) || !put(s, s->mine, chosen(k, after, both(s, other, s->mine), s->mine)))
       return false;
     if (!put(s, s->whole, both(s, s->whole, other))) return false;
@@ -104,19 +98,19 @@ static bool scan_warp(const Scan *s, UOp *thread) {
 static bool scan_block(const Scan *s, UOp *thread, UOp *flat, int64_t warps, int64_t all) {
   Kernel *k = s->g->k;
   DType dt = (DType)s->sum->dtype;
-  UOp *before = register_new(k, s->sum), *warp = ix(k, OPS_FLOORDIV, thread, num(k, WARP));
+  UOp *before = register_new(k, s->sum), *warp = ix_top(k, OPS_FLOORDIV, thread, num(k, WARP));
   if (!put(s, before, s->sum)) return false;
   if (warps == 1)
     return put(s, s->mine, both(s, before, s->mine)) && put(s, s->sum, both(s, before, s->whole));
   UOp *mem = uop_new(k->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {all, k->next_local++}});
-  UOp *first = ix(k, OPS_CMPLT, ix(k, OPS_FLOORMOD, thread, num(k, WARP)), num(k, 1));
-  UOp *own = ix(k, OPS_FLOORDIV, flat, num(k, WARP));
+  UOp *first = ix_top(k, OPS_CMPLT, ix_top(k, OPS_FLOORMOD, thread, num(k, WARP)), num(k, 1));
+  UOp *own = ix_top(k, OPS_FLOORDIV, flat, num(k, WARP));
   if (!mem || !first || !own) return false;
   UOp *to = UNEW(k->st, OPS_INDEX, dt, 1, ((Arg){.i = 1}), mem, own, first);
   if (!put(s, to, s->whole)) return false;
-  UOp *row = ix(k, OPS_FLOORDIV, ix(k, OPS_SUB, flat, thread), num(k, WARP));
+  UOp *row = ix_top(k, OPS_FLOORDIV, ix_top(k, OPS_SUB, flat, thread), num(k, WARP));
   for (int64_t w = 0; w < warps; w++) {
-    UOp *at = ix(k, OPS_ADD, row, num(k, w)), *later = ix(k, OPS_CMPLT, warp, num(k, w + 1));
+    UOp *at = ix_top(k, OPS_ADD, row, num(k, w)), *later = ix_top(k, OPS_CMPLT, warp, num(k, w + 1));
     UOp *value = at ? UNEW(k->st, OPS_INDEX, dt, 1, ARG0, mem, at) : NULL;
     if (!put(s, before, chosen(k, later, before, both(s, before, value)))) return false;
     if (!put(s, s->sum, both(s, s->sum, value))) return false;

@@ -13,12 +13,6 @@
 
 enum { BANK_BYTES = 4, WIDEST_LOAD = 4 }; /* lanes */
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
 /* The last turn of a loop of n turns of a part of loop `root`, once opts from number i on have padded it. */
 static int64_t last_turn(const Kernel *k, int64_t root, bool grid, int64_t n, size_t i) {
   for (; i < k->list.len; i++) {

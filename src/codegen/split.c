@@ -4,12 +4,6 @@
 #include "codegen/split.h"
 #include <string.h>
 
-static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
-
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
-
 /* A new loop, a part of `like`; NULL: of none. */
 UOp *kernel_range(Kernel *k, UOp *extent, AxisType type, const UOp *like) {
   int64_t root = like ? range_root(like) : -1;

@@ -18,12 +18,6 @@
 #include "codegen/stage.h"
 #include <string.h>
 
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *ix(Kernel *k, Ops op, UOp *a, UOp *b) {
-  return a && b ? uop_simplify(k->st, k->mem, uop_alu2(k->st, op, a, b)) : NULL;
-}
-
 static bool cannot(Staged *s, const char *why) {
   s->why = why;
   return false;

@@ -2,12 +2,6 @@
  * each nest that writes buffers one loop is dealt to them; what is only computed, each computes. */
 #include "codegen/nest.h"
 
-static UOp *simp(Kernel *k, UOp *u) { return u ? uop_simplify(k->st, k->mem, u) : NULL; }
-
-static UOp *num(Kernel *k, int64_t v) { return uop_index_const(k->st, v); }
-
-static UOp *add(Kernel *k, UOp *x, UOp *y) { return uop_alu2(k->st, OPS_ADD, x, y); }
-
 static bool writes_buffer(const UOp *u) {
   if (u->op == OPS_STORE) return stored_in(u)->op == OPS_PARAM;
   for (int i = 1; is_loop(u) && i < u->nsrc; i++)

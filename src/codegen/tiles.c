@@ -33,7 +33,7 @@ typedef struct Side {
 
 static int64_t id_of(const RInfo *r) { return r->r->arg.range.id; }
 
-static bool add(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
+static bool opt_put(Kernel *k, OptVec *out, OptOp op, int64_t r, int64_t n) {
   return n == 1 && op != OPT_TILE ? true : vec_push(k->mem, out, ((Opt){op, r, n}));
 }
 
@@ -141,9 +141,9 @@ static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out) {
     inner *= reduce->src[s]->src[0]->arg.v.i;
   bool ok = true;
   for (int o = 1; ok && o < s; o++)
-    ok = add(t->k, out, OPT_TILE, reduce->src[o]->arg.range.id, 1);
+    ok = opt_put(t->k, out, OPT_TILE, reduce->src[o]->arg.range.id, 1);
   int64_t size = reduce->src[s]->src[0]->arg.v.i, n = TG_MAX(steps / inner, 1);
-  return ok && (n >= size || add(t->k, out, OPT_TILE, reduce->src[s]->arg.range.id, n));
+  return ok && (n >= size || opt_put(t->k, out, OPT_TILE, reduce->src[s]->arg.range.id, n));
 }
 
 static bool comes_before(const Tiles *t, const RInfo *a, const RInfo *b) { /* in the nest */
@@ -153,27 +153,34 @@ static bool comes_before(const Tiles *t, const RInfo *a, const RInfo *b) { /* in
   return false;
 }
 
-static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, OptVec *out) {
-  Kernel *k = t->k;
+/* An empty list, with every loop of the grid that gives the tile no side turned one by one. */
+static bool others_apart(const Tiles *t, OptVec *out) {
   bool ok = true;
   out->len = 0;
   for (int i = 0; ok && i < t->f->nr; i++) {
     const RInfo *r = &t->f->r[i];
-    if (r->grid && r->n > 1 && r != t->lane && r != t->row && r != t->third)
-      ok = add(k, out, OPT_TILE, id_of(r), 1);
+    bool other = r->grid && r->n > 1 && r != t->lane && r != t->row && r != t->third;
+    if (other) ok = opt_put(t->k, out, OPT_TILE, id_of(r), 1);
   }
-  ok = ok && add(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads);
-  if (ok && t->third) ok = add(k, out, OPT_TILE, id_of(t->third), third);
-  ok = ok && add(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads) && tile_reduction(t, steps, out);
+  return ok;
+}
+
+static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, OptVec *out) {
+  Kernel *k = t->k;
+  bool ok = others_apart(t, out);
+  ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads);
+  if (ok && t->third) ok = opt_put(k, out, OPT_TILE, id_of(t->third), third);
+  ok = ok && opt_put(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads) &&
+       tile_reduction(t, steps, out);
   for (size_t i = 0; ok && i < t->staged.len; i++)
-    ok = add(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
+    ok = opt_put(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
-  ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
-  if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
-  return ok && add(k, out, OPT_VEC, id_of(t->lane), lane.tile) &&
-         add(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
-         add(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
+  ok = ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile);
+  if (ok && t->third) ok = opt_put(k, out, OPT_UPCAST, id_of(t->third), third);
+  return ok && opt_put(k, out, OPT_VEC, id_of(t->lane), lane.tile) &&
+         opt_put(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
+         opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
 /* A tile of `side` values: is it taken? The largest that leaves no core idle and pads little; the last that
@@ -224,34 +231,28 @@ static bool units_shape(const Tiles *t, const MatrixShape *unit, const UOp *dept
 
   Kernel *k = t->k;
   const UOp *first = t->f->reduces.at[0], *blocks = NULL; /* the innermost loop over blocks of the sum */
-  bool ok = true;
-  out->len = 0;
-  for (int i = 0; ok && i < t->f->nr; i++) {
-    const RInfo *r = &t->f->r[i];
-    if (r->grid && r->n > 1 && r != t->lane && r != t->row && r != t->third)
-      ok = add(k, out, OPT_TILE, id_of(r), 1);
-  }
-  ok = ok && add(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads * unit->m);
-  if (ok && t->third) ok = add(k, out, OPT_TILE, id_of(t->third), third);
-  ok = ok && add(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads * unit->n);
+  bool ok = others_apart(t, out);
+  ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads * unit->m);
+  if (ok && t->third) ok = opt_put(k, out, OPT_TILE, id_of(t->third), third);
+  ok = ok && opt_put(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads * unit->n);
   for (int s = 1; ok && s < first->nsrc; s++) {
     const UOp *r = first->src[s];
     int64_t n = r == depth ? STEPS * unit->k : 1;
     if (r->src[0]->arg.v.i <= n) continue;
     blocks = r;
-    ok = add(k, out, OPT_TILE, r->arg.range.id, n);
+    ok = opt_put(k, out, OPT_TILE, r->arg.range.id, n);
   }
   for (size_t i = 0; ok && i < t->staged.len; i++)
-    ok = add(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
+    ok = opt_put(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
   ok = ok && vec_push(k->mem, out, ((Opt){OPT_TC, id_of(t->row), id_of(t->lane)}));
-  if (ok && pipe && blocks) ok = add(k, out, OPT_PIPE, blocks->arg.range.id, 2);
-  ok = ok && add(k, out, OPT_UPCAST, id_of(t->row), row.tile);
-  if (ok && t->third) ok = add(k, out, OPT_UPCAST, id_of(t->third), third);
-  return ok && add(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
-         add(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
-         add(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
+  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_PIPE, blocks->arg.range.id, 2);
+  ok = ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile);
+  if (ok && t->third) ok = opt_put(k, out, OPT_UPCAST, id_of(t->third), third);
+  return ok && opt_put(k, out, OPT_UPCAST, id_of(t->lane), lane.tile) &&
+         opt_put(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
+         opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
 }
 
 /* The largest block that leaves no core idle and pads little; the last need not. */

@@ -256,7 +256,8 @@ typedef struct MetalMockCounts {
 } MetalMockCounts;
 
 MetalMockCounts metal_mock_counts(void);
-const char *metal_mock_misuse(void); /* the first since it was opened; "": none */
+MetalMockCounts metal_mock_left(void); /* objects, pools and misuses by all who have closed it */
+const char *metal_mock_misuse(void);   /* the first since it was opened; "": none */
 /* The nth message from now on of that name, as in metal_api.def ("new_buffer"), fails as its kind does: it
  * answers 0, or the command buffer that it is for ends with an error. NULL: any that can fail. nth 0: none.
  * False: there is no such message. */

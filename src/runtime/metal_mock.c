@@ -2,10 +2,12 @@
  * libraries. In: the messages of metal_api.def. Out: what they would do, done by the emulator (emulate.h)
  * with its checks. What is committed is run as late as it may be (metal_mock_queue.c). Wrong use is noted: a
  * message that an object does not understand, or that comes after its end; an object that is left without a
- * pool; an encoder used out of turn. Any message can be made to fail. One thread at a time may use it. */
+ * pool; an encoder used out of turn. Any message can be made to fail. A thread that has a pool uses it alone.
+ */
 #define _GNU_SOURCE
 #include "runtime/metal_mock.h"
 #include "base/os.h"
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -147,8 +149,21 @@ void *mock_pooled(void *object) {
   return object;
 }
 
+/* Whoever has a pool is alone: the stand-in is one for the process. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local int held; /* by this thread, so many times */
+
+static void enter(void) {
+  if (!held++) pthread_mutex_lock(&lock);
+}
+
+static void leave(void) {
+  if (held && !--held) pthread_mutex_unlock(&lock);
+}
+
 static void *pool_push(void) {
   Mock *m = &metal_mock;
+  enter();
   if (!vec_push(&m->mem, &m->pools, m->pool.len)) return NULL;
   m->counts.pools++;
   return (void *)(uintptr_t)m->pools.len;
@@ -158,12 +173,14 @@ static void pool_pop(void *pool) {
   Mock *m = &metal_mock;
   if (!pool || (uintptr_t)pool != m->pools.len) {
     metal_misused("a pool ends that is not the innermost one");
+    leave();
     return;
   }
   size_t begin = m->pools.at[--m->pools.len];
   m->counts.pools--;
   while (m->pool.len > begin)
     mock_let_go(m->pool.at[--m->pool.len]);
+  leave();
 }
 
 void *mock_of_kind(MetalId object, MockKind kind, const char *what) {
@@ -593,11 +610,9 @@ static void devices_new(void) {
     classes[i].object = (Object){.magic = magic, .kind = A_CLASS, .refs = 1};
 }
 
-TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
+static TgStatus opened(const TgEnv *env, TgError *err) {
   Mock *m = &metal_mock;
   TgStatus st = TG_OK;
-  if (!CAN_SEND)
-    return error_set(err, TG_ERR_DEVICE, "METAL: no GPU with it is emulated on this kind of processor");
   if (!m->opened) {
     *m = (Mock){.env = *env,
                 .seed = (uint64_t)env->emulate,
@@ -610,17 +625,28 @@ TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
     m->cache = cache_open(&m->mem, &tg_os_default, &m->env);
   }
   m->opened++;
+  return TG_OK;
+}
+
+TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api) {
+  if (!CAN_SEND)
+    return error_set(err, TG_ERR_DEVICE, "METAL: no GPU with it is emulated on this kind of processor");
+  enter();
+  TgStatus st = opened(env, err);
+  leave();
   *api = (MetalApi){.send = tg_metal_send,
                     .class_named = class_named,
                     .selector_named = selector_named,
                     .pool_push = pool_push,
                     .pool_pop = pool_pop,
                     .devices = all_devices};
-  return TG_OK;
+  return st;
 }
 
+static MetalMockCounts left; /* by all who opened and closed it */
+
 /* What its user has left goes; the counts stay, for tests. */
-void metal_mock_close(void) {
+static void closed(void) {
   Mock *m = &metal_mock;
   if (!m->opened || --m->opened) return;
   for (int i = 0; i < GPUS; i++)
@@ -639,11 +665,20 @@ void metal_mock_close(void) {
   }
   counts.misuses = m->counts.misuses;
   m->counts = counts;
+  left.objects += counts.objects, left.pools += counts.pools, left.misuses += counts.misuses;
   m->queues = NULL;
   devices_end();
   cache_close(m->cache), m->cache = NULL;
   vec_free(&m->mem, &m->pool), vec_free(&m->mem, &m->pools);
 }
+
+void metal_mock_close(void) {
+  enter();
+  closed();
+  leave();
+}
+
+MetalMockCounts metal_mock_left(void) { return left; }
 
 MetalMockCounts metal_mock_counts(void) { return metal_mock.counts; }
 

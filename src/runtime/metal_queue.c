@@ -209,6 +209,9 @@ double metal_event_us(Device *d, Event *from, Event *to) {
 }
 
 void metal_event_free(Device *d, Event *e) {
-  if (e) given_unref(d, e->given);
+  if (!e) return;
+  void *pool = metal_pool(d);
+  given_unref(d, e->given);
+  metal_unpool(d, pool, TG_OK);
   mem_free(d->mem, e);
 }

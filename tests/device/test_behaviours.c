@@ -1,6 +1,7 @@
 /* test_behaviours.c: the behaviours every backend must show, numbered as in behaviours.md. Devices come from
  * the command line (test_behaviours CPU INTERP); each test runs in a fresh context. Expected values are by
  * hand, from plain loops, or, for gradients, from finite differences in f64. */
+#include "device/left.h"
 #include "tg_nn.h"
 #include <float.h>
 #include <math.h>
@@ -1282,5 +1283,5 @@ int main(int argc, char **argv) {
     if (i) device = argv[i];
     failed += cmocka_run_group_tests_name(device, tests, NULL, NULL);
   }
-  return failed != 0;
+  return failed + left_behind() != 0;
 }

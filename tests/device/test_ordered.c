@@ -1,6 +1,7 @@
 /* test_ordered.c: what reads and writes at places that are data, and what runs in order: gather, scatter,
  * running reductions, sorting. Devices come from the command line. Expected values are from plain loops in
  * double, gradients from finite differences in f64. */
+#include "device/left.h"
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>
@@ -666,5 +667,5 @@ int main(int argc, char **argv) {
     if (i) device = argv[i];
     failed += cmocka_run_group_tests_name(device, tests, NULL, NULL);
   }
-  return failed != 0;
+  return failed + left_behind() != 0;
 }

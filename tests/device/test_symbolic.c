@@ -2,6 +2,7 @@
  * bound to a number is compared with the same operation on tensors of that number, which other tests compare
  * with plain loops; gradients also with finite differences in f64, attention over a growing cache with loops
  * in double. Bound to another number, nothing may be scheduled or compiled. */
+#include "device/left.h"
 #include "tg.h"
 #include <math.h>
 #include <setjmp.h>
@@ -538,5 +539,5 @@ int main(int argc, char **argv) {
     if (i) device = argv[i];
     failed += cmocka_run_group_tests_name(device, tests, NULL, NULL);
   }
-  return failed != 0;
+  return failed + left_behind() != 0;
 }

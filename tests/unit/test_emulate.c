@@ -703,8 +703,8 @@ static void damage_add(Damage *d, const Program *p, const char *at, size_t cut, 
   str_printf(&d->text, "#undef %s\n", name);
 }
 
-/* Each barrier left out; each shared array two elements too short (the last one of a
- * padded array is never used); each first store to one left out. */
+/* Each barrier left out; each shared array too short, by more than the padding of a row, which is never used;
+ * each first store to one left out. */
 static void damage_all(Damage *d, const Program *p) {
   for (const char *at = p->source; (at = strstr(at, lang->barrier)); at++)
     damage_add(d, p, at, strcspn(at, ";"), "");
@@ -712,7 +712,7 @@ static void damage_all(Damage *d, const Program *p) {
     const char *size = strchr(at, '[') + 1;
     char shorter[24], store[16];
     long n = strtol(size, NULL, 10);
-    snprintf(shorter, sizeof shorter, "%ld", n - 2);
+    snprintf(shorter, sizeof shorter, "%ld", n - (n > 64 ? 10 : 2));
     if (n > 2) damage_add(d, p, size, strcspn(size, "]"), shorter);
     const char *name = size - 1;
     while (name[-1] != ' ')

@@ -99,11 +99,15 @@ static void test_allocator(void **state) {
   for (int d = 0; d < 2; d++) {
     Pool pool = {0};
     TgAllocator a = {pool_allocate, pool_reallocate, pool_release, &pool};
-    TgContext *c = OPEN(.device = devices[d], .allocator = &a, .seed = 1);
-    assert_true(pool.live > 0);
-    assert_true(train(c));
-    tg_close(c);
-    assert_int_equal(pool.live, 0);
+    TgContext *c;
+    for (int run = 0; run < 2; run++) { /* the second finds its kernels compiled, as all that follow */
+      pool = (Pool){0};
+      c = OPEN(.device = devices[d], .allocator = &a, .seed = 1);
+      assert_true(pool.live > 0);
+      assert_true(train(c));
+      tg_close(c);
+      assert_int_equal(pool.live, 0);
+    }
     long all = pool.taken;
     for (long most = 1; most < all; most += 1 + all / 23) { /* an allocator that has no more */
       pool = (Pool){.most = most};

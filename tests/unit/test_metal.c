@@ -122,16 +122,22 @@ static void copies_of_any_size(void **state) {
   b->free(d, from, MOST), b->free(d, to, MOST);
 }
 
-/* Through the whole ring and again, in moves of three parts each, which command buffers part anywhere. */
+/* Through the whole ring and again, in moves of three parts each, the first of them in two command buffers.
+ */
 static void copies_between_words(void **state) {
   (void)state;
 
-  enum { TIMES = 30, LENGTH = STAGE_BYTES - 64 + 1 };
+  enum { TIMES = 8, LENGTH = STAGE_BYTES - 61 };
 
   Device *d = &C->dev;
   const TgBackend *b = d->backend;
   char *data = malloc(LENGTH), *at[TIMES], back[4];
   assert_non_null(data);
+  void *word;
+  OK(b->alloc(d, 4, &word));
+  OK(b->sync(d));
+  for (int i = 0; i < 63; i++) /* 64 things are a command buffer: the copy that follows is parted */
+    OK(b->clear(d, word, 4));
   for (int i = 0; i < TIMES; i++) {
     void *block;
     OK(b->alloc(d, LENGTH + 3, &block));
@@ -147,6 +153,7 @@ static void copies_between_words(void **state) {
     }
   for (int i = 0; i < TIMES; i++)
     b->free(d, at[i], LENGTH + 3);
+  b->free(d, word, 4);
   free(data);
 }
 
@@ -310,8 +317,8 @@ static void commands_are_updated(void **state) {
   tg_release(w), tg_release(x[0]), tg_release(x[1]);
 }
 
-/* Replays with other arguments each, given while those before are still to run: what was given keeps its own.
- */
+/* Replays whose arguments change, now of one command, now of another, given while those before are still to
+ * run: what was given keeps its own. */
 typedef struct Counting {
   TgTensor *sum;
   TgVariable *n;
@@ -320,7 +327,8 @@ typedef struct Counting {
 static TgStatus counted(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   Counting *c = user;
   (void)nin, (void)nout;
-  TgTensor *part = tg_sum(tg_slice(in[0], 0, 0, tg_size(c->n)));
+  TgTensor *twice = tg_contiguous(tg_mul_scalar(in[0], 2));
+  TgTensor *part = tg_sum(tg_slice(tg_mul(twice, in[1]), 0, 0, tg_size(c->n)));
   tg_assign(c->sum, tg_add(tg_mul_scalar(c->sum, 2), part));
   out[0] = c->sum;
   return tg_error(ctx);
@@ -329,37 +337,69 @@ static TgStatus counted(TgContext *ctx, TgTensor *const *in, int nin, TgTensor *
 static void replays_in_flight(void **state) {
   (void)state;
 
-  enum { RUNS = 12, MOST = 20 };
+  enum { RUNS = 16, MOST = 20 };
 
   for (int order = 1; order <= 3; order++) {
     emulate(order);
     C = opened("METAL");
     Counting c = {tg_keep(tg_zeros(C, TG_SHAPE(1))), tg_variable(C, "n", 1, MOST)};
-    TgTensor *x[3];
+    TgTensor *x[6];
     double want = 0, got;
-    for (int k = 0; k < 3; k++) {
-      x[k] = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(MOST), k + 1)));
+    for (int k = 0; k < 6; k++) {
+      x[k] = tg_keep(tg_contiguous(tg_full(C, TG_SHAPE(MOST), k % 3 + 1)));
       OK(tg_realize(x[k]));
     }
     OK(tg_realize(c.sum));
     TgJit *j = tg_jit(C, counted, &c);
     for (int i = 0; i < RUNS; i++) {
-      TgTensor *out = NULL;
-      int n = 1 + i * 7 % MOST;
+      int a = i / 3 % 3, b = (i + 1) / 2 % 3, n = 1 + i / 5 * 6;
+      TgTensor *in[2] = {x[a], x[3 + b]}, *out = NULL;
       OK(tg_variable_bind(c.n, n));
-      OK(tg_jit_run(j, &x[i % 3], 1, &out, 1));
-      want = 2 * want + n * (i % 3 + 1);
+      OK(tg_jit_run(j, in, 2, &out, 1));
+      want = 2 * want + n * 2 * (a + 1) * (b + 1);
     }
     if (order == 1) assert_int_equal(captured_living(), 2);
     OK(tg_read_f64(c.sum, &got, 1));
     assert_float_equal(got, want, 0);
     tg_jit_free(j);
-    for (int k = 0; k < 3; k++)
+    for (int k = 0; k < 6; k++)
       tg_release(x[k]);
     tg_release(c.sum);
     tg_close(C);
     nothing_left();
   }
+}
+
+/* A context belongs to a thread; two of them share the GPU. */
+static void *own_context(void *arg) {
+  double *got = arg;
+  for (int i = 0; i < 3; i++) {
+    TgContext *ctx = opened("METAL");
+    TgTensor *x = tg_reshape(tg_arange(ctx, 0, 60), TG_SHAPE(6, 10));
+    if (tg_read_f64(tg_sum(tg_matmul(x, tg_transpose(x, 0, 1))), got, 1)) *got = -1;
+    tg_close(ctx);
+  }
+  return NULL;
+}
+
+static void two_threads(void **state) {
+  (void)state;
+  double got[2] = {0}, want = 0;
+  pthread_t t[2];
+  emulate(1);
+  for (int k = 0; k < 10; k++) { /* the squares of the sums of columns */
+    double column = 0;
+    for (int r = 0; r < 6; r++)
+      column += r * 10 + k;
+    want += column * column;
+  }
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_create(&t[i], NULL, own_context, &got[i]), 0);
+  for (int i = 0; i < 2; i++)
+    assert_int_equal(pthread_join(t[i], NULL), 0);
+  for (int i = 0; i < 2; i++)
+    assert_float_equal(got[i], want, 0);
+  nothing_left();
 }
 
 /* ---- messages */
@@ -938,6 +978,7 @@ int main(void) {
                                      T(trains_a_gpt),
                                      T(memory_is_given_back),
                                      T(says_what_failed),
+                                     cmocka_unit_test(two_threads),
                                      cmocka_unit_test(types_agree),
                                      cmocka_unit_test(any_message_may_fail),
                                      cmocka_unit_test(misuse_is_seen),

@@ -66,66 +66,139 @@ static bool heads_of(OnnxCall *c, Heads *h) {
   return true;
 }
 
-static TgTensor *op_attention(OnnxCall *c) {
-  Heads h = {0};
-  if (!heads_of(c, &h)) return NULL;
-  TgDType d = tg_dtype(h.q), wide = d == TG_F64 ? TG_F64 : TG_F32;
-  double scale = attr_f(c, "scale", 0), softcap = attr_f(c, "softcap", 0);
-  int64_t mode = attr_i(c, "qk_matmul_output_mode", 0);
-  attr_unused(c, "softmax_precision"); /* f32 at least, whatever is asked for */
-  if (scale == 0) scale = 1 / sqrt((double)(tg_dim(h.q, 3) > 0 ? tg_dim(h.q, 3) : 1));
-  TgTensor *s = tg_mul_scalar(tg_matmul(as(h.q, wide), tg_transpose(as(h.k, wide), 2, 3)), scale), *shown = s;
-  if (softcap > 0) s = tg_mul_scalar(tg_tanh(tg_div_scalar(s, softcap)), softcap);
-  if (mode == 1) shown = s;
-  TgTensor *mask = input(c, 3), *may = seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
-  if (mask) mask = mask_of(mask, h.nk);
-  if (mask && tg_dtype(mask) == TG_BOOL)
-    may = may ? tg_bitand(may, mask) : mask;
-  else if (mask)
-    s = tg_add(s, as(mask, wide));
+typedef struct Scores {
+  TgTensor *mask, *may; /* added or bool; what may be seen. Both may be NULL */
+  double scale, softcap;
+  int64_t shown_after; /* of which step the scores are an output: 0 .. 3 */
+  TgTensor *shown;
+} Scores;
+
+/* (b, heads, q, d) */
+static TgTensor *attend(const Heads *h, Scores *o) {
+  TgDType d = tg_dtype(h->q), wide = d == TG_F64 ? TG_F64 : TG_F32;
+  double scale = o->scale != 0 ? o->scale : 1 / sqrt((double)(tg_dim(h->q, 3) > 0 ? tg_dim(h->q, 3) : 1));
+  TgTensor *s = tg_mul_scalar(tg_matmul(as(h->q, wide), tg_transpose(as(h->k, wide), 2, 3)), scale),
+           *may = o->may;
+  o->shown = s;
+  if (o->softcap > 0) s = tg_mul_scalar(tg_tanh(tg_div_scalar(s, o->softcap)), o->softcap);
+  if (o->shown_after == 1) o->shown = s;
+  if (o->mask && tg_dtype(o->mask) == TG_BOOL)
+    may = may ? tg_bitand(may, o->mask) : o->mask;
+  else if (o->mask)
+    s = tg_add(s, as(o->mask, wide));
   if (may) s = tg_where(may, s, tg_scalar_like(s, -INFINITY));
-  if (mode == 2) shown = s;
+  if (o->shown_after == 2) o->shown = s;
   /* a row that sees nothing is 0 */
   TgTensor *most = tg_max(s, .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *none = tg_eq_scalar(most, -INFINITY);
   TgTensor *e = tg_exp(tg_sub(s, tg_where(none, tg_zeros_like(most), most)));
   TgTensor *sum = tg_sum(e, .axis = TG_AXES(-1), .keepdim = true);
   TgTensor *p = tg_div(e, tg_where(none, tg_ones_like(sum), sum));
-  if (mode == 3) shown = p;
-  if (c->nout > 3) c->out[3] = as(shown, d);
-  /* what no query may see has no part in the sum, whatever it is */
-  TgTensor *y = as(tg_matmul(p, as(h.v, wide)), d);
-  if (tg_ndim(c->in[0]) == 4) return y;
-  return tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_dim(y, 0), h.nq, h.heads * tg_dim(y, 3)));
+  if (o->shown_after == 3) o->shown = p;
+  o->shown = as(o->shown, d);
+  return as(tg_matmul(p, as(h->v, wide)), d);
+}
+
+static TgTensor *joined(TgTensor *y) { /* (b, heads, s, d) -> (b, s, heads d) */
+  return tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_dim(y, 0), tg_dim(y, 2), tg_dim(y, 1) * tg_dim(y, 3)));
+}
+
+static TgTensor *op_attention(OnnxCall *c) {
+  Heads h = {0};
+  if (!heads_of(c, &h)) return NULL;
+  Scores o = {.mask = input(c, 3), .scale = attr_f(c, "scale", 0), .softcap = attr_f(c, "softcap", 0)};
+  o.shown_after = attr_i(c, "qk_matmul_output_mode", 0);
+  attr_unused(c, "softmax_precision"); /* f32 at least, whatever is asked for */
+  o.may = seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
+  if (o.mask) o.mask = mask_of(o.mask, h.nk);
+  TgTensor *y = attend(&h, &o);
+  if (c->nout > 3) c->out[3] = o.shown;
+  return tg_ndim(c->in[0]) == 4 ? y : joined(y);
 }
 
 /* ---- rotary positions: pairs of a head's numbers turned by an angle that its position gives */
+/* h (b, heads, s, size); cosines and sines (.., s, half), broadcast. The first `turned` numbers of each head.
+ */
+static TgTensor *turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t turned, bool inner) {
+  int64_t half = turned / 2, size = tg_dim(h, 3);
+  TgTensor *part = tg_slice(h, 3, 0, turned), *a, *b;
+  if (inner) {
+    TgTensor *pairs = tg_unflatten(part, 3, TG_SHAPE(half, 2));
+    a = tg_select(pairs, 4, 0), b = tg_select(pairs, 4, 1);
+  } else
+    a = tg_slice(part, 3, 0, half), b = tg_slice(part, 3, half, turned);
+  TgTensor *both[2] = {tg_sub(tg_mul(a, cosines), tg_mul(b, sines)),
+                       tg_add(tg_mul(a, sines), tg_mul(b, cosines))};
+  TgTensor *y = inner ? tg_flatten(tg_stack(both, 2, 4), 3, 4) : tg_cat(both, 2, 3);
+  return turned < size ? tg_cat((TgTensor *[]){y, tg_slice(h, 3, turned, size)}, 2, 3) : y;
+}
+
 static TgTensor *op_rotary(OnnxCall *c) {
   TgTensor *x = c->in[0], *cosines = c->in[1], *sines = c->in[2], *at = input(c, 3);
   bool inner = attr_i(c, "interleaved", 0);
   TgTensor *h = by_heads(c, x, attr_i(c, "num_heads", 0));
   if (!h) return NULL;
-  int64_t batch = tg_dim(h, 0), heads = tg_dim(h, 1), seq = tg_dim(h, 2), size = tg_dim(h, 3);
-  int64_t turned = attr_i(c, "rotary_embedding_dim", 0), half;
-  turned = turned ? turned : size, half = turned / 2;
-  if (turned < 2 || turned > size || turned % 2)
+  int64_t turned = attr_i(c, "rotary_embedding_dim", 0);
+  turned = turned ? turned : tg_dim(h, 3);
+  if (turned < 2 || turned > tg_dim(h, 3) || turned % 2)
     return call_fail(c, TG_ERR_SHAPE, "%lld turned numbers", (long long)turned);
   if (at) cosines = tg_take(cosines, at), sines = tg_take(sines, at);
-  if (tg_ndim(cosines) != 3 || tg_dim(cosines, 1) != seq || tg_dim(cosines, 2) != half)
+  if (tg_ndim(cosines) != 3 || tg_dim(cosines, 1) != tg_dim(h, 2) || tg_dim(cosines, 2) != turned / 2)
     return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
-  cosines = tg_unsqueeze(cosines, 1), sines = tg_unsqueeze(sines, 1);
-  TgTensor *part = tg_slice(h, 3, 0, turned), *a, *b;
-  if (inner) {
-    TgTensor *pairs = tg_reshape(part, TG_SHAPE(batch, heads, seq, half, 2));
-    a = tg_select(pairs, 4, 0), b = tg_select(pairs, 4, 1);
-  } else
-    a = tg_slice(part, 3, 0, half), b = tg_slice(part, 3, half, turned);
-  TgTensor *turn[2] = {tg_sub(tg_mul(a, cosines), tg_mul(b, sines)),
-                       tg_add(tg_mul(a, sines), tg_mul(b, cosines))};
-  TgTensor *y =
-      inner ? tg_reshape(tg_stack(turn, 2, 4), TG_SHAPE(batch, heads, seq, turned)) : tg_cat(turn, 2, 3);
-  if (turned < size) y = tg_cat((TgTensor *[]){y, tg_slice(h, 3, turned, size)}, 2, 3);
+  TgTensor *y = turn(h, tg_unsqueeze(cosines, 1), tg_unsqueeze(sines, 1), turned, inner);
   return tg_ndim(x) == 4 ? y : tg_reshape(tg_transpose(y, 1, 2), tg_ndim(x), tg_shape(x));
+}
+
+/* Attention of decoders, com.microsoft: causal, with the past before it, a window of it, positions turned
+ * here. A query alone holds keys and values too, behind it. All sequences of a batch are as long as the past
+ * and the new keys together: other lengths are refused. */
+static TgTensor *op_group_query(OnnxCall *c) {
+  int64_t heads = attr_i(c, "num_heads", 0), kv = attr_i(c, "kv_num_heads", 0),
+          window = attr_i(c, "local_window_size", -1);
+  Scores o = {.scale = attr_f(c, "scale", 0), .softcap = attr_f(c, "softcap", 0)};
+  TgTensor *q = c->in[0], *k = input(c, 1), *v = input(c, 2);
+  if (heads < 1 || kv < 1 || heads % kv || tg_ndim(q) != 3 || attr_i(c, "smooth_softmax", 0) > 0)
+    return call_fail(c, TG_ERR_VALUE, "%lld heads, %lld of keys", (long long)heads, (long long)kv);
+  if (!k) {
+    int64_t size = tg_dim(q, 2) / (heads + 2 * kv), end = heads * size;
+    k = tg_slice(q, 2, end, end + kv * size), v = tg_slice(q, 2, end + kv * size, end + 2 * kv * size);
+    q = tg_slice(q, 2, 0, end);
+  }
+  Heads h = {.q = by_heads(c, q, heads), .k = by_heads(c, k, kv), .v = by_heads(c, v, kv)};
+  if (!h.q || !h.k || !h.v) return NULL;
+  h.heads = heads, h.nq = tg_dim(h.q, 2);
+  h.past = input(c, 3) && input(c, 4) ? tg_dim(input(c, 3), 2) : 0;
+  double last[64];
+  int n;
+  if (!call_doubles(c, 5, last, 64, &n)) return NULL;
+  for (int i = 0; i < n; i++)
+    if (last[i] + 1 != (double)(h.past + h.nq))
+      return call_fail(c, TG_ERR_VALUE, "a sequence of %g keys where %lld stand", last[i] + 1,
+                       (long long)(h.past + h.nq));
+  bool inner = attr_i(c, "rotary_interleaved", 0);
+  if (attr_i(c, "do_rotary", 0)) {
+    TgTensor *cosines = input(c, 7), *sines = input(c, 8);
+    if (!cosines || !sines || tg_ndim(cosines) != 2 || tg_dim(cosines, 0) < h.past + h.nq ||
+        2 * tg_dim(cosines, 1) > tg_dim(h.q, 3))
+      return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
+    cosines = tg_slice(cosines, 0, h.past, h.past + h.nq), sines = tg_slice(sines, 0, h.past, h.past + h.nq);
+    h.q = turn(h.q, cosines, sines, 2 * tg_dim(cosines, 1), inner);
+    h.k = turn(h.k, cosines, sines, 2 * tg_dim(cosines, 1), inner);
+  }
+  if (h.past)
+    h.k = tg_cat((TgTensor *[]){input(c, 3), h.k}, 2, 2),
+    h.v = tg_cat((TgTensor *[]){input(c, 4), h.v}, 2, 2);
+  if (c->nout > 1) c->out[1] = h.k;
+  if (c->nout > 2) c->out[2] = h.v;
+  h.k = repeated(h.k, heads), h.v = repeated(h.v, heads), h.nk = h.past + h.nq;
+  o.may = seen(c, h.nq, h.nk, h.past, NULL, true);
+  if (window > 0) { /* and not further back than the window */
+    TgTensor *key = tg_reshape(tg_arange(c->ctx, 0, (double)h.nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, h.nk));
+    TgTensor *query =
+        tg_reshape(tg_arange(c->ctx, 0, (double)h.nq, .dtype = TG_I64), TG_SHAPE(1, 1, h.nq, 1));
+    o.may = tg_bitand(o.may, tg_gt(key, tg_add_scalar(query, (double)(h.past - window))));
+  }
+  return joined(attend(&h, &o));
 }
 
 /* ---- losses of (n, classes, ..) and labels (n, ..) */
@@ -196,7 +269,10 @@ static TgTensor *op_matmul_nbits(OnnxCall *c) {
 
 #define F(name, since, lo, hi, f)                                                                            \
   { name, since, lo, hi, f, NULL, NULL, NULL }
-const OnnxOp onnx_ops_attention[] = {
-    F("Attention", 23, 3, 7, op_attention),           F("RotaryEmbedding", 23, 3, 4, op_rotary),
-    F("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll), F("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
-    F("MatMulNBits", 1, 3, 6, op_matmul_nbits),       {0}};
+const OnnxOp onnx_ops_attention[] = {F("Attention", 23, 3, 7, op_attention),
+                                     F("RotaryEmbedding", 23, 3, 4, op_rotary),
+                                     F("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
+                                     F("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
+                                     F("MatMulNBits", 1, 3, 6, op_matmul_nbits),
+                                     F("GroupQueryAttention", 1, 7, 9, op_group_query),
+                                     {0}};

@@ -190,29 +190,31 @@ static TgTensor *adadelta(const Update *u) {
 /* clang-format off */
 #define MOMENTS {"exp_avg", "exp_avg_sq"}
 #define BETAS .beta1 = 0.9, .beta2 = 0.999
+#define POWERS  .number = {"beta1_power", "beta2_power"}, .initial = {1, 1}, .advance = powers
 const Rule nn_rules[NRULES] = {
-    [RULE_SGD] = {"sgd", {.lr = 1e-3}, .state = {"momentum_buffer"}, .has_state = has_momentum, .update = sgd},
+    [RULE_SGD] = {"sgd", {.lr = 1e-3}, .state = {"momentum_buffer"}, .has_state = has_momentum,
+                  .update = sgd},
     [RULE_LARS] = {"lars", {.lr = 1e-3, .momentum = 0.9, .weight_decay = 1e-4, .trust = 1e-3},
                    .state = {"momentum_buffer"}, .has_state = has_momentum, .update = lars},
     [RULE_MUON] = {"muon", {.lr = 1e-3, .momentum = 0.95, .weight_decay = 0.1, .steps = 5},
                    .state = {"momentum_buffer"}, .has_state = has_momentum, .update = muon, .least_rank = 2},
-    [RULE_ADAM] = {"adam", {.lr = 1e-3, BETAS, .eps = 1e-8}, {"beta1_power", "beta2_power"}, {1, 1}, MOMENTS,
-                   powers, NULL, adam},
-    [RULE_ADAMW] = {"adamw", {.lr = 1e-3, BETAS, .eps = 1e-8, .weight_decay = 0.01},
-                    {"beta1_power", "beta2_power"}, {1, 1}, MOMENTS, powers, NULL, adamw},
-    [RULE_LAMB] = {"lamb", {.lr = 1e-3, BETAS, .eps = 1e-6}, {"beta1_power", "beta2_power"}, {1, 1}, MOMENTS,
-                   powers, NULL, lamb},
+    [RULE_ADAM] = {"adam", {.lr = 1e-3, BETAS, .eps = 1e-8}, POWERS, .state = MOMENTS, .update = adam},
+    [RULE_ADAMW] = {"adamw", {.lr = 1e-3, BETAS, .eps = 1e-8, .weight_decay = 0.01}, POWERS,
+                    .state = MOMENTS, .update = adamw},
+    [RULE_LAMB] = {"lamb", {.lr = 1e-3, BETAS, .eps = 1e-6}, POWERS, .state = MOMENTS, .update = lamb},
     [RULE_RMSPROP] = {"rmsprop", {.lr = 1e-2, .alpha = 0.99, .eps = 1e-8},
                       .state = {"square_avg", "momentum_buffer", "grad_avg"}, .has_state = rmsprop_has,
                       .update = rmsprop},
     [RULE_ADAGRAD] = {"adagrad", {.lr = 1e-2, .eps = 1e-10}, .state = {"sum"}, .update = adagrad},
     [RULE_ADADELTA] = {"adadelta", {.lr = 1, .alpha = 0.9, .eps = 1e-6}, .state = {"square_avg", "acc_delta"},
                        .update = adadelta},
-    [RULE_ADAMAX] = {"adamax", {.lr = 2e-3, BETAS, .eps = 1e-8}, {"beta1_power"}, {1}, {"exp_avg", "exp_inf"},
-                     first_power, NULL, adamax},
+    [RULE_ADAMAX] = {"adamax", {.lr = 2e-3, BETAS, .eps = 1e-8}, .number = {"beta1_power"}, .initial = {1},
+                     .advance = first_power, .state = {"exp_avg", "exp_inf"}, .update = adamax},
     [RULE_NADAM] = {"nadam", {.lr = 2e-3, BETAS, .eps = 1e-8, .alpha = 4e-3},
-                    {"step", "mu_product", "beta2_power"}, {0, 1, 1}, MOMENTS, nadam_advance, NULL, nadam},
-    [RULE_RADAM] = {"radam", {.lr = 1e-3, BETAS, .eps = 1e-8}, {"step", "beta1_rest", "beta2_rest"}, {0, 0, 0},
-                    MOMENTS, radam_advance, NULL, radam},
+                    .number = {"step", "mu_product", "beta2_power"}, .initial = {0, 1, 1},
+                    .advance = nadam_advance, .state = MOMENTS, .update = nadam},
+    [RULE_RADAM] = {"radam", {.lr = 1e-3, BETAS, .eps = 1e-8},
+                    .number = {"step", "beta1_rest", "beta2_rest"}, .initial = {0, 0, 0},
+                    .advance = radam_advance, .state = MOMENTS, .update = radam},
 };
 /* clang-format on */

@@ -253,6 +253,40 @@ static void test_eval(void **state) {
   says("(1,997/2,000)");
 }
 
+/* From a server on this machine: whole, cut off and gone on with, with a wrong sum, and not there. */
+static void test_fetch(void **state) {
+  (void)state;
+  device = "INTERP";
+  int code = run(TG "fetch file:///dev/null --out nothing");
+  if (code && strstr(text, "without libcurl")) skip();
+  if (run("command -v python3")) skip();
+  assert_int_equal(run("seq 200000 > served && sha256sum served | cut -d' ' -f1 > sum"), 0);
+  const char *wait = "for i in $(seq 100); do [ -f port ] && break; sleep 0.1; done; cat port";
+  assert_int_equal(run("python3 '" TG_TESTS "/files/server.py' > /dev/null 2>&1 & echo $! > pid; %s", wait),
+                   0);
+  int port = atoi(text);
+  assert_true(port > 0);
+  int whole = run(
+      TG "fetch http://127.0.0.1:%d/served --sha256 $(cat sum) --json && cmp served.part served; ls", port);
+  bool same = strstr(text, "\"sha256\":") && !strstr(text, "served.part\n");
+  int gone_on = run("head -c 500000 served > copy.part; " TG
+                    "fetch http://127.0.0.1:%d/served --out copy --sha256 $(cat sum) && cmp copy served",
+                    port);
+  int again = run(
+      "cp served twice.part; " TG "fetch http://127.0.0.1:%d/served --out twice && cmp twice served", port);
+  int wrong = run(TG "fetch http://127.0.0.1:%d/served --out bad --sha256 00", port);
+  bool told = strstr(text, "has the sum") != NULL;
+  int left = run("ls bad bad.part");
+  int missing = run(TG "fetch http://127.0.0.1:%d/nothing --out none; code=$?; ls none; exit $code", port);
+  run("kill $(cat pid)");
+  (void)whole;
+  assert_true(same && told && left != 0);
+  assert_int_equal(gone_on, 0);
+  assert_int_equal(again, 0);
+  assert_int_equal(wrong, 1);
+  assert_int_equal(missing, 1);
+}
+
 static int begin(void **state) {
   (void)state;
   return mkdtemp(folder) ? 0 : -1;
@@ -266,9 +300,9 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),       cmocka_unit_test(test_wrong_use),
-                                     cmocka_unit_test(test_completion), cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_train),      cmocka_unit_test(test_interrupted),
-                                     cmocka_unit_test(test_run),        cmocka_unit_test(test_eval)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_help), cmocka_unit_test(test_wrong_use), cmocka_unit_test(test_completion),
+      cmocka_unit_test(test_json), cmocka_unit_test(test_train),     cmocka_unit_test(test_interrupted),
+      cmocka_unit_test(test_run),  cmocka_unit_test(test_eval),      cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

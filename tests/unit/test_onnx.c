@@ -535,6 +535,155 @@ static void test_damaged(void **s) {
   tg_close(c);
 }
 
+/* ---- operators of com.microsoft, beside plain C */
+static Msg node_of(const char *op, const char *const *in, int nin, const char *const *out, int nout) {
+  Msg n = {0};
+  for (int i = 0; i < nin; i++)
+    put_text(&n, 1, in[i]);
+  for (int i = 0; i < nout; i++)
+    put_text(&n, 2, out[i]);
+  put_text(&n, 3, "the node"), put_text(&n, 4, op), put_text(&n, 7, "com.microsoft");
+  return n;
+}
+
+/* of any size along each axis */
+static void free_input(Msg *g, int field, const char *name, int type, int rank) {
+  char text[4][16];
+  const char *dims[4];
+  for (int i = 0; i < rank; i++) {
+    snprintf(text[i], sizeof text[i], "%s_%d", name, i);
+    dims[i] = text[i];
+  }
+  input(g, field, name, type, rank, dims);
+}
+
+static double wave(int i) { return sin(1.7 * i) + 0.1 * (i % 5); }
+
+static TgTensor *waves(TgContext *c, int from, int nd, const int64_t *dims) {
+  double v[512];
+  int64_t n = 1;
+  for (int i = 0; i < nd; i++)
+    n *= dims[i];
+  for (int64_t i = 0; i < n; i++)
+    v[i] = wave(from + (int)i);
+  return tg_from_f64(c, v, TG_F32, nd, dims);
+}
+
+static void test_bits(void **s) {
+  (void)s;
+
+  enum { K = 40, N = 3, BLOCK = 16, BLOCKS = 3, ROWS = 2 };
+
+  for (int zeros = 0; zeros < 2; zeros++) {
+    TgContext *c = open_on("INTERP");
+    static const char *const in[] = {"a", "b", "s", "z"}, *const out[] = {"y"};
+    Msg g = {0}, n = node_of("MatMulNBits", in, zeros ? 4 : 3, out, 1), a;
+    a = attr_int("K", K), put(&n, 5, &a), a = attr_int("N", N), put(&n, 5, &a);
+    a = attr_int("bits", 4), put(&n, 5, &a), a = attr_int("block_size", BLOCK), put(&n, 5, &a);
+    put(&g, 1, &n);
+    static const int types[] = {1, 2, 1, 2}, ranks[] = {2, 3, 1, 1};
+    for (int i = 0; i < 3 + zeros; i++)
+      free_input(&g, 11, in[i], types[i], ranks[i]);
+    free_input(&g, 12, "y", 1, 2);
+    Msg m = model(&g, 17);
+    TgOnnx *o = load(c, m.b, m.n);
+    ok(c);
+    uint8_t b[N][BLOCKS][BLOCK / 2], z[N][(BLOCKS + 1) / 2];
+    for (size_t i = 0; i < sizeof b; i++)
+      ((uint8_t *)b)[i] = (uint8_t)(i * 37 + 5);
+    for (size_t i = 0; i < sizeof z; i++)
+      ((uint8_t *)z)[i] = (uint8_t)(i * 51 + 9);
+    TgTensor *x[] = {waves(c, 0, TG_SHAPE(ROWS, K)), tg_from(c, b, TG_U8, TG_SHAPE(N, BLOCKS, BLOCK / 2)),
+                     waves(c, 7, TG_SHAPE(N * BLOCKS)),
+                     tg_from(c, z, TG_U8, TG_SHAPE(N * ((BLOCKS + 1) / 2)))},
+             *y = NULL;
+    if (tg_onnx_run(o, in, x, 3 + zeros, &y, 1)) fail_msg("%s", tg_errmsg(c));
+    double got[ROWS * N];
+    assert_int_equal(tg_read_f64(y, got, ROWS * N), TG_OK);
+    for (int r = 0; r < ROWS; r++)
+      for (int j = 0; j < N; j++) {
+        double sum = 0;
+        for (int k = 0; k < K; k++) {
+          int block = k / BLOCK, at = k % BLOCK, w = b[j][block][at / 2] >> at % 2 * 4 & 15;
+          int less = zeros ? z[j][block / 2] >> block % 2 * 4 & 15 : 8;
+          sum += (float)wave(r * K + k) * (w - less) * (float)wave(7 + j * BLOCKS + block);
+        }
+        assert_true(fabs(got[r * N + j] - sum) <= 1e-4 * (1 + fabs(sum)));
+      }
+    tg_onnx_free(o), tg_close(c);
+  }
+}
+
+/* 4 heads of 2, of which two share keys; 3 keys of the past, 2 new ones; positions turned, a window of 4. */
+static void test_group_query(void **s) {
+  (void)s;
+
+  enum { H = 4, KV = 2, D = 4, PAST = 3, NEW = 2, ALL = PAST + NEW, HALF = D / 2 };
+
+  static const char *const in[] = {"q", "k", "v", "pk", "pv", "lens", "total", "cos", "sin"};
+  static const char *const out[] = {"y", "nk", "nv"};
+  static const int types[] = {1, 1, 1, 1, 1, 6, 6, 1, 1}, ranks[] = {3, 3, 3, 4, 4, 1, 1, 2, 2};
+  TgContext *c = open_on("INTERP");
+  Msg g = {0}, n = node_of("GroupQueryAttention", in, 9, out, 3), a;
+  a = attr_int("num_heads", H), put(&n, 5, &a), a = attr_int("kv_num_heads", KV), put(&n, 5, &a);
+  a = attr_int("do_rotary", 1), put(&n, 5, &a), a = attr_int("local_window_size", 4), put(&n, 5, &a);
+  put(&g, 1, &n);
+  for (int i = 0; i < 9; i++)
+    free_input(&g, 11, in[i], types[i], ranks[i]);
+  for (int i = 0; i < 3; i++)
+    free_input(&g, 12, out[i], 1, i ? 4 : 3);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  ok(c);
+  int32_t last = ALL - 1, total = ALL;
+  TgTensor *x[] = {waves(c, 0, TG_SHAPE(1, NEW, H * D)),    waves(c, 50, TG_SHAPE(1, NEW, KV * D)),
+                   waves(c, 90, TG_SHAPE(1, NEW, KV * D)),  waves(c, 130, TG_SHAPE(1, KV, PAST, D)),
+                   waves(c, 170, TG_SHAPE(1, KV, PAST, D)), tg_from(c, &last, TG_I32, TG_SHAPE(1)),
+                   tg_from(c, &total, TG_I32, TG_SHAPE(1)), waves(c, 210, TG_SHAPE(ALL, HALF)),
+                   waves(c, 250, TG_SHAPE(ALL, HALF))};
+  TgTensor *y[3];
+  if (tg_onnx_run(o, in, x, 9, y, 3)) fail_msg("%s", tg_errmsg(c));
+  double got[NEW * H * D], keys[KV][ALL][D], values[KV][ALL][D];
+  assert_int_equal(tg_read_f64(y[0], got, NEW * H * D), TG_OK);
+  for (int h = 0; h < KV; h++)
+    for (int t = 0; t < ALL; t++)
+      for (int d = 0; d < D; d++) {
+        int fresh = (t - PAST) * KV * D + h * D, other = d < HALF ? d + HALF : d - HALF;
+        double angle_c = wave(210 + t * HALF + d % HALF), angle_s = wave(250 + t * HALF + d % HALF);
+        keys[h][t][d] = t < PAST ? wave(130 + (h * PAST + t) * D + d)
+                                 : wave(50 + fresh + d) * angle_c +
+                                       (d < HALF ? -1 : 1) * wave(50 + fresh + other) * angle_s;
+        values[h][t][d] = t < PAST ? wave(170 + (h * PAST + t) * D + d) : wave(90 + fresh + d);
+      }
+  for (int i = 0; i < NEW; i++)
+    for (int h = 0; h < H; h++) {
+      double e[ALL], sum = 0, q[D];
+      for (int d = 0; d < D; d++) {
+        int at = i * H * D + h * D, t = PAST + i, other = d < HALF ? d + HALF : d - HALF;
+        q[d] = wave(at + d) * wave(210 + t * HALF + d % HALF) +
+               (d < HALF ? -1 : 1) * wave(at + other) * wave(250 + t * HALF + d % HALF);
+      }
+      for (int t = 0; t < ALL; t++) {
+        double score = 0;
+        for (int d = 0; d < D; d++)
+          score += q[d] * keys[h * KV / H][t][d] / sqrt(D);
+        e[t] = t <= PAST + i && t > PAST + i - 4 ? exp(score) : 0, sum += e[t];
+      }
+      for (int d = 0; d < D; d++) {
+        double want = 0;
+        for (int t = 0; t < ALL; t++)
+          want += e[t] / sum * values[h * KV / H][t][d];
+        if (!(fabs(got[(i * H + h) * D + d] - want) < 1e-4))
+          fail_msg("query %d, head %d, [%d]: %g, not %g", i, h, d, got[(i * H + h) * D + d], want);
+      }
+    }
+  double k[KV * ALL * D];
+  assert_int_equal(tg_read_f64(y[1], k, KV * ALL * D), TG_OK);
+  for (int i = 0; i < KV * ALL * D; i++)
+    assert_true(fabs(k[i] - ((double *)keys)[i]) < 1e-5);
+  tg_onnx_free(o), tg_close(c);
+}
+
 static void test_ops_by_name(void **s) {
   (void)s;
   const char *a, *b;
@@ -586,6 +735,8 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_damaged),
                                      cmocka_unit_test(test_ops_by_name),
+                                     cmocka_unit_test(test_bits),
+                                     cmocka_unit_test(test_group_query),
                                      cmocka_unit_test(test_goldens),
                                      cmocka_unit_test(test_mnist)};
   return cmocka_run_group_tests(tests, NULL, NULL);

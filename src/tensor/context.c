@@ -10,22 +10,20 @@
 static void say(void *to, const char *text) { context_say(to, "%s", text); }
 
 void context_say(TgContext *ctx, const char *form, ...) {
-  va_list ap;
+  char room[512], *text = room;
+  va_list ap, again;
   va_start(ap, form);
-  if (!ctx->log) {
-    vfprintf(stderr, form, ap);
-  } else {
-    char room[512], *text = room;
-    va_list again;
-    va_copy(again, ap);
-    int n = vsnprintf(room, sizeof room, form, ap);
-    if (n >= (int)sizeof room && (text = mem_alloc_raw(&ctx->mem, (size_t)n + 1)))
-      vsnprintf(text, (size_t)n + 1, form, again);
-    ctx->log(text ? text : room, ctx->log_user); /* cut, where there is no memory */
-    if (text != room) mem_free(&ctx->mem, text);
-    va_end(again);
-  }
-  va_end(ap);
+  va_copy(again, ap);
+  int n = vsnprintf(room, sizeof room, form, ap);
+  if (n >= (int)sizeof room && (text = mem_alloc_raw(&ctx->mem, (size_t)n + 1)))
+    vsnprintf(text, (size_t)n + 1, form, again);
+  va_end(again), va_end(ap);
+  const char *whole = text ? text : room; /* cut, where there is no memory */
+  if (ctx->log)
+    ctx->log(whole, ctx->log_user);
+  else
+    fputs(whole, stderr);
+  if (text != room) mem_free(&ctx->mem, text);
 }
 
 void tg_cancel(TgContext *ctx) {

@@ -416,6 +416,7 @@ int main(void) {
                                      T(copies_in_pieces),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(peers),
+                                     T(bytes_of_a_file),
                                      T(training_from_disk),
                                      T(replays),
                                      T(trains_a_gpt),

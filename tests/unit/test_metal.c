@@ -971,6 +971,7 @@ int main(void) {
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(two_devices),
                                      T(events_between_devices),
+                                     T(bytes_of_a_file),
                                      T(training_from_disk),
                                      T(replays),
                                      T(commands_are_updated),

@@ -20,15 +20,18 @@ static const UOp *accessed(const UOp *u) {
   return x && x->op == OPS_INDEX ? uop_base(x->src[0]) : NULL;
 }
 
-/* Whether nothing of memory m is read between a store to it and a barrier; each loop is walked twice, so that
- * what ends a turn meets what begins one. */
+/* Whether nothing of memory m is read between a store to it and a barrier. A loop whose turn leaves such a
+ * store open is walked twice, so that what ends a turn meets what begins one; one that may have no turn
+ * closes nothing. */
 static bool settled(const Linear *lin, int from, int to, const UOp *m, bool *pending) {
   for (int i = from; i < to; i++) {
     const UOp *u = lin->at[i];
     if (u->op == OPS_RANGE) {
       int end = end_of(lin, i);
-      for (int turn = 0; turn < 2; turn++)
-        if (!settled(lin, i + 1, end, m, pending)) return false;
+      bool before = *pending;
+      if (!settled(lin, i + 1, end, m, pending)) return false;
+      if (*pending && !before && !settled(lin, i + 1, end, m, pending)) return false;
+      if (u->src[0]->vmin < 1) *pending |= before;
       i = end;
     } else if (u->op == OPS_BARRIER)
       *pending = false;

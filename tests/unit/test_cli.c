@@ -210,7 +210,18 @@ static const char *data(const char *name, char room[600]) {
   snprintf(at, sizeof at, "%s", whole ? whole : "");
   free(whole);
   snprintf(room, 600, "%s/%s", at, name);
-  return access(room, R_OK) ? NULL : room;
+  if (!access(room, R_OK)) return room;
+  print_message("skipped: no %s in the shared data\n", name);
+  return NULL;
+}
+
+/* Whether the program was built without a library, as it says itself. */
+static bool built_without(int code, const char *library) {
+  char words[64];
+  snprintf(words, sizeof words, "without %s", library);
+  if (!code || !strstr(text, words)) return false;
+  print_message("skipped: built %s\n", words);
+  return true;
 }
 
 static void test_run(void **state) {
@@ -237,7 +248,7 @@ static void test_run(void **state) {
       !data("mobilenet/labels.txt", b))
     skip();
   int code = run(TG "run %s %s --mean 0.5 --std 0.5 --labels %s --top 2", m, a, b);
-  if (code && strstr(text, "without libjpeg")) skip();
+  if (built_without(code, "libjpeg")) skip();
   assert_int_equal(code, 0);
   const char *first = strstr(text, "daisy"), *second = strstr(text, "cabbage butterfly");
   assert_true(first && second && first < second);
@@ -258,8 +269,11 @@ static void test_fetch(void **state) {
   (void)state;
   device = "INTERP";
   int code = run(TG "fetch file:///dev/null --out nothing");
-  if (code && strstr(text, "without libcurl")) skip();
-  if (run("command -v python3")) skip();
+  if (built_without(code, "libcurl")) skip();
+  if (run("command -v python3")) {
+    print_message("skipped: no python3 here, which the server is written in\n");
+    skip();
+  }
   assert_int_equal(run("seq 200000 > served && sha256sum served | cut -d' ' -f1 > sum"), 0);
   const char *wait = "for i in $(seq 100); do [ -f port ] && break; sleep 0.1; done; cat port";
   assert_int_equal(run("python3 '" TG_TESTS "/files/server.py' > /dev/null 2>&1 & echo $! > pid; %s", wait),

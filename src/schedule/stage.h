@@ -64,7 +64,8 @@ typedef struct Stage {
 #define IMPOSSIBLE_US 1e30
 
 typedef struct Cost {
-  double us, launch, compute, memory, again; /* again: operands read once per block of rows */
+  double us, launch, compute, memory, again; /* a core's; again: operands read once per block of rows */
+  double cores;                              /* that have a share of the grid */
 } Cost;
 
 /* A kernel: a set of stages with a common grid. */

@@ -342,6 +342,14 @@ static double point_bytes(const Members *m, const Stage *g, int i, const Read *r
   return read_bytes(m->s, rd, turns);
 }
 
+/* Elements of a stage that is computed where it is read. Those that its first reader reads are its own, unless
+ * they are written as well: by a loop of their own. */
+static double computed_again(const Members *m, size_t k, int stage) {
+  const Stage *q = stage_at(m->s, stage);
+  double own = read_by_others(m, k, stage) || is_written(m, q) ? 0 : (double)stage_out_size(q);
+  return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
+}
+
 /* Adds what member k takes, on one core. */
 static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
@@ -364,7 +372,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
                        ? 0
                        : target_read_us(t, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
     else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
-      ops += q->weight * (double)stage_iterations(g); /* computed where it is read: by each reader again */
+      ops += q->weight * computed_again(m, k, rd->stage);
   }
   if (g->near && member_of(m, g->near) < m->n)
     c->memory += g->near_bytes / t->bytes_us[LEVEL_L2] - target_read_us(t, g->near_bytes);

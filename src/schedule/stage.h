@@ -81,6 +81,10 @@ typedef struct Kern {
 
 typedef Vec(Kern) KernVec;
 
+typedef struct Refused {
+  int kernel, stage;
+} Refused;
+
 /* Loops that a node depends on, and those along which it reads the next element: bits of one stage. */
 typedef struct LoopSet {
   uint64_t loops, steps;
@@ -96,6 +100,7 @@ typedef struct Sched {
   Vec(LoopSet) loops; /* by node id, while a stage is scanned */
   IntVec order;       /* stages, each after what it needs */
   KernVec ks;
+  Vec(Refused) refused; /* joins that did not pay, but nearly */
 } Sched;
 
 /* ---- the passes; their order is in passes.c */

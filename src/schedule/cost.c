@@ -342,8 +342,8 @@ static double point_bytes(const Members *m, const Stage *g, int i, const Read *r
   return read_bytes(m->s, rd, turns);
 }
 
-/* Elements of a stage that is computed where it is read. Those that its first reader reads are its own, unless
- * they are written as well: by a loop of their own. */
+/* Elements of a stage that is computed where it is read. Those that its first reader reads are its own,
+ * unless they are written as well: by a loop of their own. */
 static double computed_again(const Members *m, size_t k, int stage) {
   const Stage *q = stage_at(m->s, stage);
   double own = read_by_others(m, k, stage) || is_written(m, q) ? 0 : (double)stage_out_size(q);

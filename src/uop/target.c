@@ -101,7 +101,8 @@ void target_print(Str *out, const Target *t) {
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
     if (t->cache[l])
       str_printf(out, " L%d %lld (%.0f)", l + 1, (long long)t->cache[l] / KB, t->bytes_us[l] / 1000);
-  str_printf(out, ", memory (%.0f x %d); local %lld KB, launch %.1f us, shares %.1f us", t->bytes_us[LEVEL_MEMORY] / 1000,
-             t->streams, (long long)t->local_bytes / KB, t->launch_us, t->deal_us);
+  str_printf(out, ", memory (%.0f x %d); local %lld KB, launch %.1f us, shares %.1f us",
+             t->bytes_us[LEVEL_MEMORY] / 1000, t->streams, (long long)t->local_bytes / KB, t->launch_us,
+             t->deal_us);
   if (t->warp > 1) str_printf(out, ", warp %d", t->warp);
 }

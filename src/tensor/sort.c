@@ -1,0 +1,280 @@
+/* sort.c: sorting, and the largest of an axis. In: a tensor and an axis. Out: SCAN_AXIS, GATHER and SCATTER
+ * nodes.
+ *
+ * Sorting is by radix on integer keys that order as the values do: count the digits of each row (SCATTER by
+ * ADD), scan the counts, let each element fetch its position and add one to it (SCATTER by ADD with OLD, in
+ * order: stable), move it there (SCATTER ONCE). Rows run beside each other. Nothing depends on the number of
+ * threads. */
+#include "tensor/front.h"
+
+/* ---- keys: unsigned integers that order as the values do: NaN last, -0 equal to 0 */
+static UOp *number(UOpStore *st, uint64_t v, const UOp *like) {
+  return like ? u_full(st, (DType)like->dtype, (Scalar){.i = (int64_t)v}, like->shape) : NULL;
+}
+
+static UOp *key_of(UOpStore *st, UOp *x, bool descending, int *bits) {
+  DType d = (DType)x->dtype;
+  x = uop_alu1(st, OPS_DETACH, x);
+  if (!x) return NULL;
+  *bits = d == DT_BOOL ? 1 : (int)dtype_size(d) * 8;
+  uint64_t top = 1ull << (*bits - 1), all = top | (top - 1);
+  DType raw = *bits == 64 ? DT_U64 : *bits == 32 ? DT_U32 : *bits == 16 ? DT_U16 : DT_U8;
+  DType wide = *bits == 64 ? DT_U64 : DT_U32;
+  UOp *k;
+  if (dtype_is_float(d)) {
+    UOp *zero = u_num(st, 0, x), *nan = uop_alu2(st, OPS_CMPNE, x, x);
+    k = uop_cast(st,
+                 uop_new(st, OPS_BITCAST, raw, 1, 1,
+                         (UOp *[]){uop_where(st, uop_alu2(st, OPS_CMPEQ, x, zero), zero, x)}, ARG0),
+                 wide);
+    UOp *negative =
+        k ? uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_AND, k, number(st, top, k)), number(st, 0, k)) : NULL;
+    k = uop_where(st, nan, number(st, all, k),
+                  uop_alu2(st, OPS_XOR, k, uop_where(st, negative, number(st, all, k), number(st, top, k))));
+  } else {
+    k = uop_cast(st, uop_cast(st, x, raw), wide);
+    if (!dtype_is_unsigned(d) && d != DT_BOOL) k = uop_alu2(st, OPS_XOR, k, number(st, top, k));
+  }
+  return descending ? uop_alu2(st, OPS_XOR, k, number(st, all, k)) : k;
+}
+
+static UOp *shift_right(UOpStore *st, UOp *k, int n) {
+  return n ? uop_alu2(st, OPS_SHR, k, number(st, (uint64_t)n, k)) : k;
+}
+
+static UOp *digit_of(UOpStore *st, UOp *k, int shift, int bits) {
+  return uop_cast(st, uop_alu2(st, OPS_AND, shift_right(st, k, shift), number(st, (1ull << bits) - 1, k)),
+                  DT_I32);
+}
+
+/* ---- sorting: keys (rows, n) -> the indices in order */
+enum { SORT_SMALL = 128, DIGIT_MOST = 11, PASS_COST = 512 };
+
+/* Few elements: each counts those before it. */
+static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1], e[3] = {rows, n, n};
+  const Ints *s = ints_get(st, 3, e);
+  UOp *mine = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, n, 1}), e);
+  UOp *other = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, 1, n}), e);
+  if (!s || !mine || !other) return NULL;
+  UOp *earlier = uop_alu2(st, OPS_CMPLT, u_arange(st, s, 2, DT_I32), u_arange(st, s, 1, DT_I32));
+  UOp *before = uop_alu2(st, OPS_OR, uop_alu2(st, OPS_CMPLT, other, mine),
+                         uop_alu2(st, OPS_AND, uop_alu2(st, OPS_CMPEQ, other, mine), earlier));
+  bool mask[TG_MAX_RANK] = {false, false, true};
+  UOp *at[2];
+  u_places(st, k->shape, 1,
+           u_reshape(st, u_reduce(st, OPS_ADD, uop_cast(st, before, DT_I32), mask), 2, k->shape->v), at);
+  return u_scatter(st, OPS_STORE, SCATTER_ONCE, u_full(st, d, (Scalar){.i = 0}, k->shape),
+                   u_arange(st, k->shape, 1, d), at);
+}
+
+/* the fewest steps of counting and scanning; the same for all devices */
+static int digit_bits(int64_t n, int bits) {
+  int best = 1;
+  double least = INFINITY;
+  for (int b = 1; b <= DIGIT_MOST; b++) {
+    double cost = (bits + b - 1) / b * ((double)n + 2.0 * (1 << b) + PASS_COST);
+    if (cost < least) least = cost, best = b;
+  }
+  int passes = (bits + best - 1) / best;
+  return (bits + passes - 1) / passes; /* passes of about equal width */
+}
+
+static UOp *sort_keys(UOpStore *st, UOp *k, int bits) {
+  int64_t n = k->shape->v[1];
+  DType d = n > INT32_MAX ? DT_I64 : DT_I32;
+  if (n <= 1) return u_full(st, d, (Scalar){.i = 0}, k->shape);
+  if (n <= SORT_SMALL) return sort_small(st, k, d);
+  /* a loop in order has no lanes: they are made beside it */
+  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
+  UOp *idx = u_arange(st, k->shape, 1, d), *at[2];
+  int width = digit_bits(n, bits);
+  for (int shift = 0; shift < bits && idx && k; shift += width) {
+    int w = TG_MIN(width, bits - shift);
+    const Ints *cells = ints_get(st, 2, (int64_t[]){k->shape->v[0], INT64_C(1) << w});
+    UOp *one = u_full(st, d, (Scalar){.i = 1}, k->shape), *none = u_full(st, d, (Scalar){.i = 0}, cells);
+    u_places(st, k->shape, 1, digit_of(st, k, shift, w), at);
+    UOp *count = u_scatter(st, OPS_ADD, 0, none, one, at);
+    UOp *start = count ? uop_alu2(st, OPS_SUB, u_scan(st, OPS_ADD, count, 1), count) : NULL;
+    u_places(st, k->shape, 1, u_scatter(st, OPS_ADD, SCATTER_OLD, start, one, at), at);
+    idx = u_scatter(st, OPS_STORE, SCATTER_ONCE, u_full(st, d, (Scalar){.i = 0}, k->shape), idx, at);
+    if (shift + width < bits) k = u_scatter(st, OPS_STORE, SCATTER_ONCE, number(st, 0, k), k, at);
+  }
+  return idx;
+}
+
+/* x with `axis` last and all others in one: (rows, n); back again with to_axis */
+static UOp *rows_of(UOpStore *st, UOp *x, int axis) {
+  int64_t order[TG_MAX_RANK], n = x->shape->v[axis], rows = 1;
+  int r = x->shape->n;
+  for (int i = 0, o = 0; i < r; i++)
+    if (i != axis) order[o++] = i, rows *= x->shape->v[i];
+  order[r - 1] = axis;
+  return u_reshape(st, u_permute(st, x, order), 2, (int64_t[]){rows, n});
+}
+
+static UOp *to_axis(UOpStore *st, UOp *u, const Ints *shape, int axis) {
+  int64_t d[TG_MAX_RANK], order[TG_MAX_RANK];
+  int r = shape->n;
+  for (int i = 0, o = 0; i < r; i++)
+    order[i] = i == axis ? r - 1 : o, o += i != axis;
+  for (int i = 0; i < r; i++)
+    d[order[i]] = i == axis && u ? u->shape->v[1] : shape->v[i];
+  return u_permute(st, u_reshape(st, u, r, d), order);
+}
+
+typedef struct Sorted {
+  TgContext *ctx;
+  UOpStore *st;
+  TgTensor *x;
+  int axis;
+  bool scalar;
+} Sorted;
+
+static bool sort_begin(const char *op, TgTensor *x, const TgAxes *axes, Sorted *s) {
+  if (!x) return false;
+  TgAxes a = axes->n ? *axes : (TgAxes){1, {-1}};
+  TG_REQUIRE_OR(x->ctx, a.n == 1, false, TG_ERR_VALUE, "%s: %d axes", op, a.n);
+  *s = (Sorted){
+      .ctx = x->ctx, .st = x->ctx->store, .x = x, .scalar = rank(x) == 0 && (a.v[0] == 0 || a.v[0] == -1)};
+  return s->scalar || (s->axis = axis_get(x->ctx, op, a.v[0], rank(x))) >= 0;
+}
+
+static TgTensor *pair(Sorted *s, UOp *idx, TgTensor **indices) {
+  TgTensor *i = tensor_new(s->ctx, idx);
+  if (indices) *indices = i;
+  if (!i) return NULL;
+  return tensor_new(s->ctx, s->scalar ? s->x->uop : u_pick(s->st, s->x->uop, s->axis, i->uop));
+}
+
+TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt) {
+  TG_NUMBERS(x, "sort");
+  TG_OPTIONS(TgSortOptions, o, opt);
+  Sorted s;
+  int bits;
+  if (indices) *indices = NULL;
+  if (!sort_begin("sort", x, &o.axis, &s)) return NULL;
+  if (s.scalar || nelem(x) == 0)
+    return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
+  UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, o.descending, &bits) : NULL;
+  return pair(&s, k ? to_axis(s.st, sort_keys(s.st, k, bits), x->uop->shape, s.axis) : NULL, indices);
+}
+
+TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
+  TG_NUMBERS(x, "argsort");
+  TgTensor *i = NULL;
+  return tg_sort_opt(x, &i, o) ? i : NULL;
+}
+
+/* (rows, 1) -> shape */
+static UOp *spread(UOpStore *st, UOp *col, const Ints *shape) { return u_expand(st, col, shape->v); }
+
+/* The search for the want-th best key of each row, (rows, 1). */
+typedef struct Search {
+  UOp *prefix; /* the digits of that key that are known, 0 below them */
+  UOp *left;   /* how many are wanted of the keys that have them */
+} Search;
+
+/* One digit more, of w bits below bit `top`: keys that agree so far are counted by it. */
+static bool search_digit(UOpStore *st, UOp *k, int bits, int top, int w, Search *s) {
+  int64_t rows = k->shape->v[0];
+  DType d = (DType)s->left->dtype;
+  const Ints *cells = ints_get(st, 2, (int64_t[]){rows, INT64_C(1) << w});
+  bool mask[TG_MAX_RANK] = {false, true};
+  int shift = top - w;
+  UOp *digit = digit_of(st, k, shift, w), *none = u_full(st, d, (Scalar){.i = 0}, cells), *at[2];
+  if (top < bits) {
+    UOp *agrees = uop_alu2(st, OPS_CMPEQ, shift_right(st, k, top),
+                           spread(st, shift_right(st, s->prefix, top), k->shape));
+    digit = uop_where(st, agrees, digit, u_num(st, -1, digit));
+  }
+  u_places(st, k->shape, 1, digit, at);
+  UOp *count = u_scatter(st, OPS_ADD, 0, none, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
+  UOp *upto = u_scan(st, OPS_ADD, count, 1);
+  if (!count || !upto) return false;
+  /* digits that are all taken, and more are wanted */
+  UOp *below = uop_alu2(st, OPS_CMPLT, upto, spread(st, s->left, cells));
+  UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, d), mask);
+  UOp *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
+  s->left = uop_alu2(st, OPS_SUB, s->left, taken);
+  UOp *up =
+      uop_alu2(st, OPS_SHL, uop_cast(st, here, (DType)k->dtype), number(st, (uint64_t)shift, s->prefix));
+  s->prefix = uop_alu2(st, OPS_OR, s->prefix, up);
+  return s->left && s->prefix;
+}
+
+/* The index, (rows, want), of what is before the key that was found, and of its equals the first ones. Those
+ * before it are numbered from 0, its equals behind them, in order: what gets a number below want is taken. */
+static UOp *found_indices(UOpStore *st, UOp *k, int64_t want, const Search *s) {
+  int64_t rows = k->shape->v[0];
+  DType d = (DType)s->left->dtype;
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want});
+  const Ints *two = ints_get(st, 2, (int64_t[]){rows, 2});
+  if (!col || !out || !two) return NULL;
+  UOp *last = spread(st, s->prefix, k->shape), *no = u_full(st, DT_I32, (Scalar){.i = -1}, k->shape), *at[2];
+  UOp *zero = u_full(st, DT_I32, (Scalar){.i = 0}, k->shape);
+  UOp *kind = uop_where(st, uop_alu2(st, OPS_CMPLT, k, last), zero,
+                        uop_where(st, uop_alu2(st, OPS_CMPEQ, k, last), u_num(st, 1, zero), no));
+  UOp *cell = u_arange(st, two, 1, d);
+  UOp *equals = spread(st, uop_alu2(st, OPS_SUB, u_full(st, d, (Scalar){.i = want}, col), s->left), two);
+  UOp *start = NULL;
+  if (cell)
+    start = uop_where(st, uop_alu2(st, OPS_CMPEQ, cell, u_num(st, 0, cell)), u_num(st, 0, cell), equals);
+  u_places(st, k->shape, 1, kind, at);
+  UOp *slot = u_scatter(st, OPS_ADD, SCATTER_OLD, start, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
+  slot = slot ? uop_where(st, uop_alu2(st, OPS_CMPLT, kind, zero), u_num(st, -1, slot), slot) : NULL;
+  u_places(st, k->shape, 1, slot, at);
+  return u_scatter(st, OPS_STORE, 0, u_full(st, d, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, d), at);
+}
+
+/* ---- the largest k: find the k-th key digit by digit, from the top, counting only keys that agree so far;
+ * then take what is before it, and of its equals the first ones, and sort those k. keys (rows, n), smaller is
+ * better */
+static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorted) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1});
+  Search s = {.left = u_full(st, n > INT32_MAX ? DT_I64 : DT_I32, (Scalar){.i = want}, col),
+              .prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col)};
+  k = uop_alu1(st, OPS_CONTIGUOUS, k);
+  if (!k || !s.left || !s.prefix) return NULL;
+  for (int top = bits, w; top > 0; top -= w) {
+    w = TG_MIN(digit_bits(n, bits), top);
+    if (!search_digit(st, k, bits, top, w, &s)) return NULL;
+  }
+  UOp *idx = found_indices(st, k, want, &s);
+  if (!sorted || !idx) return idx;
+  return u_pick(st, idx, 1, sort_keys(st, u_pick(st, k, 1, idx), bits));
+}
+
+TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTopkOptions *opt) {
+  TG_NUMBERS(x, "topk");
+  TG_OPTIONS(TgTopkOptions, o, opt);
+  Sorted s;
+  int bits;
+  if (indices) *indices = NULL;
+  if (!sort_begin("topk", x, &o.axis, &s)) return NULL;
+  int64_t n = s.scalar ? 1 : dims(x)[s.axis];
+  TG_REQUIRE(s.ctx, want >= 0 && want <= n, TG_ERR_VALUE, "topk: %lld of the %lld elements of axis %d of %s",
+             (long long)want, (long long)n, o.axis.n ? o.axis.v[0] : -1, SHAPE_OF(x));
+  int64_t d[TG_MAX_RANK];
+  for (int i = 0; i < rank(x); i++)
+    d[i] = i == s.axis ? want : dims(x)[i];
+  const Ints *shape = ints_get(s.st, rank(x), d);
+  if (s.scalar && want == 0) { /* of a scalar: nothing is no scalar */
+    int64_t none = 0;
+    shape = ints_get(s.st, 1, &none), s.scalar = false;
+    TgTensor *i = tensor_new(s.ctx, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape));
+    if (indices) *indices = i;
+    return tensor_new(s.ctx, u_full(s.st, dt(x), (Scalar){.i = 0}, shape));
+  }
+  if (s.scalar || !shape || dim_product(s.st, shape) == 0)
+    return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
+  UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, !o.smallest, &bits) : NULL, *idx;
+  if (!k) return NULL;
+  if (n <= SORT_SMALL || want > n / 4) {
+    idx = sort_keys(s.st, k, bits);
+    idx = idx ? u_shrink(s.st, idx, (int64_t[]){0, idx->shape->v[0], 0, want}) : NULL;
+  } else
+    idx = select_keys(s.st, k, bits, want, !o.unsorted);
+  return pair(&s, idx ? to_axis(s.st, idx, x->uop->shape, s.axis) : NULL, indices);
+}

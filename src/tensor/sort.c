@@ -3,8 +3,9 @@
  *
  * Sorting is by radix on integer keys that order as the values do: count the digits of each row (SCATTER by
  * ADD), scan the counts, let each element fetch its position and add one to it (SCATTER by ADD with OLD, in
- * order: stable), move it there (SCATTER ONCE). Rows run beside each other. Nothing depends on the number of
- * threads. */
+ * order: stable), move it there (SCATTER ONCE). Rows run beside each other, and on a GPU parts of a row do:
+ * each part has counts of its own, scanned digit by digit and, within one, part by part. Nothing depends on
+ * the number of threads in use. */
 #include "tensor/front.h"
 
 /* ---- keys: unsigned integers that order as the values do: NaN last, -0 equal to 0 */
@@ -48,7 +49,30 @@ static UOp *digit_of(UOpStore *st, UOp *k, int shift, int bits) {
 }
 
 /* ---- sorting: keys (rows, n) -> the indices in order */
-enum { SORT_SMALL = 128, DIGIT_MOST = 11, PASS_COST = 512 };
+enum {
+  SORT_SMALL = 128,
+  MOST_PAIRS = 1 << 24, /* that a GPU compares sooner than it sorts */
+  LONGEST_SMALL = 4096,
+  DIGIT_MOST = 11,
+  PASS_COST = 512,
+  LEAST_PART = 64,
+  PASS_LAUNCHES =
+      16,         /* launches that take as long as the kernels of a pass but for what they do with counts */
+  PASS_SWEEPS = 8 /* how often it reads or writes those */
+};
+
+/* How rows are gone through. */
+typedef struct Digits {
+  int width;          /* bits of a digit */
+  int64_t parts, len; /* parts of a row, elements of a part */
+} Digits;
+
+static bool has_grid(const Target *t) { return t->warp > 1; }
+
+static bool is_small(const Target *t, const UOp *k) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  return n <= SORT_SMALL || (has_grid(t) && n <= LONGEST_SMALL && rows <= MOST_PAIRS / (n * n));
+}
 
 /* Few elements: each counts those before it. */
 static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
@@ -68,37 +92,96 @@ static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
                    u_arange(st, k->shape, 1, d), at);
 }
 
-/* the fewest steps of counting and scanning; the same for all devices */
-static int digit_bits(int64_t n, int bits) {
-  int best = 1;
-  double least = INFINITY;
-  for (int b = 1; b <= DIGIT_MOST; b++) {
-    double cost = (bits + b - 1) / b * ((double)n + 2.0 * (1 << b) + PASS_COST);
-    if (cost < least) least = cost, best = b;
-  }
-  int passes = (bits + best - 1) / best;
-  return (bits + passes - 1) / passes; /* passes of about equal width */
+/* Counting and scanning: steps of a row on a CPU; us on a GPU, where all rows run together. */
+static double sort_cost(const Target *t, const UOp *k, int bits, const Digits *d) {
+  double passes = (bits + d->width - 1) / d->width, cells = (double)(1 << d->width);
+  if (!has_grid(t)) return passes * ((double)d->len + 2 * cells + PASS_COST);
+  double counts = (double)k->shape->v[0] * (double)d->parts * cells * (double)sizeof(int32_t);
+  return passes * (PASS_LAUNCHES * t->launch_us + PASS_SWEEPS * target_read_us(t, counts) / t->streams);
 }
 
-static UOp *sort_keys(UOpStore *st, UOp *k, int bits) {
-  int64_t n = k->shape->v[1];
-  DType d = n > INT32_MAX ? DT_I64 : DT_I32;
-  if (n <= 1) return u_full(st, d, (Scalar){.i = 0}, k->shape);
-  if (n <= SORT_SMALL) return sort_small(st, k, d);
+/* Parts: as many as make a thread of a GPU for each, none too short for its counts to pay. Digits: those of
+ * the least cost; the same on all CPUs. */
+static Digits digits_of(const Target *t, const UOp *k, int bits) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1], threads = (int64_t)t->cores * t->threads;
+  Digits d = {.parts = 1, .len = n};
+  if (has_grid(t)) {
+    double each = (double)rows * (double)n / (double)threads;
+    d.len = TG_MIN(TG_MAX((int64_t)TG_MIN(each, (double)n), LEAST_PART), n);
+    d.parts = (n + d.len - 1) / d.len;
+  }
+  int best = 1;
+  double least = INFINITY;
+  for (d.width = 1; d.width <= DIGIT_MOST; d.width++) {
+    double cost = sort_cost(t, k, bits, &d);
+    if (cost < least) least = cost, best = d.width;
+  }
+  int passes = (bits + best - 1) / best;
+  d.width = (bits + passes - 1) / passes; /* passes of about equal width */
+  return d;
+}
+
+/* Numbers below 0 are no digits: (rows, n) -> (rows, parts, len), such ones behind the last. */
+static UOp *in_parts(UOpStore *st, UOp *digit, const Digits *d) {
+  if (!digit) return NULL;
+  int64_t rows = digit->shape->v[0], rest = d->parts * d->len - digit->shape->v[1];
+  if (rest) {
+    UOp *above = uop_alu2(st, OPS_ADD, digit, u_num(st, 1, digit));
+    above = u_pad(st, above, (int64_t[]){0, 0, 0, rest});
+    digit = above ? uop_alu2(st, OPS_SUB, above, u_num(st, 1, above)) : NULL;
+  }
+  return u_reshape(st, digit, 3, (int64_t[]){rows, d->parts, d->len});
+}
+
+/* To or by `to`, (rows, cells, parts): each element of (rows, parts, len) adds one at its digit. */
+static UOp *counted(UOpStore *st, UOp *to, UOp *digit, int how) {
+  if (!to || !digit) return NULL;
+  UOp *row[3], *at[3];
+  u_places(st, digit->shape, 2, digit, row);
+  at[0] = row[0], at[1] = digit, at[2] = row[1];
+  return u_scatter(st, OPS_ADD, how, to,
+                   u_num(st, 1, u_full(st, (DType)to->dtype, (Scalar){.i = 0}, digit->shape)), at);
+}
+
+static UOp *counts_of(UOpStore *st, UOp *digit, int64_t cells, DType d) {
+  if (!digit) return NULL;
+  const Ints *s = ints_get(st, 3, (int64_t[]){digit->shape->v[0], cells, digit->shape->v[1]});
+  return counted(st, u_full(st, d, (Scalar){.i = 0}, s), digit, 0);
+}
+
+/* What is before each number along the last axis, in all. */
+static UOp *before_each(UOpStore *st, UOp *count) {
+  return count ? uop_alu2(st, OPS_SUB, u_scan(st, OPS_ADD, count, count->shape->n - 1), count) : NULL;
+}
+
+/* Each element takes the number that its digit has come to in its part: (rows, n). */
+static UOp *numbered(UOpStore *st, UOp *start, UOp *digit, int64_t n) {
+  UOp *u = counted(st, start, digit, SCATTER_OLD);
+  if (!u) return NULL;
+  int64_t rows = u->shape->v[0];
+  u = u_reshape(st, u, 2, (int64_t[]){rows, u->shape->v[1] * u->shape->v[2]});
+  return u_shrink(st, u, (int64_t[]){0, rows, 0, n});
+}
+
+static UOp *sort_keys(UOpStore *st, const Target *t, UOp *k, int bits) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  DType type = n > INT32_MAX ? DT_I64 : DT_I32;
+  if (n <= 1) return u_full(st, type, (Scalar){.i = 0}, k->shape);
+  if (is_small(t, k)) return sort_small(st, k, type);
   /* a loop in order has no lanes: they are made beside it */
-  if (k && k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
-  UOp *idx = u_arange(st, k->shape, 1, d), *at[2];
-  int width = digit_bits(n, bits);
-  for (int shift = 0; shift < bits && idx && k; shift += width) {
-    int w = TG_MIN(width, bits - shift);
-    const Ints *cells = ints_get(st, 2, (int64_t[]){k->shape->v[0], INT64_C(1) << w});
-    UOp *one = u_full(st, d, (Scalar){.i = 1}, k->shape), *none = u_full(st, d, (Scalar){.i = 0}, cells);
-    u_places(st, k->shape, 1, digit_of(st, k, shift, w), at);
-    UOp *count = u_scatter(st, OPS_ADD, 0, none, one, at);
-    UOp *start = count ? uop_alu2(st, OPS_SUB, u_scan(st, OPS_ADD, count, 1), count) : NULL;
-    u_places(st, k->shape, 1, u_scatter(st, OPS_ADD, SCATTER_OLD, start, one, at), at);
-    idx = u_scatter(st, OPS_STORE, SCATTER_ONCE, u_full(st, d, (Scalar){.i = 0}, k->shape), idx, at);
-    if (shift + width < bits) k = u_scatter(st, OPS_STORE, SCATTER_ONCE, number(st, 0, k), k, at);
+  if (k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
+  UOp *idx = u_arange(st, k ? k->shape : NULL, 1, type), *at[2];
+  Digits d = k ? digits_of(t, k, bits) : (Digits){.width = 1};
+  for (int shift = 0; shift < bits && idx && k; shift += d.width) {
+    int w = TG_MIN(d.width, bits - shift);
+    int64_t cells = INT64_C(1) << w;
+    UOp *digit = in_parts(st, digit_of(st, k, shift, w), &d);
+    UOp *start = before_each(
+        st, u_reshape(st, counts_of(st, digit, cells, type), 2, (int64_t[]){rows, cells * d.parts}));
+    start = u_reshape(st, start, 3, (int64_t[]){rows, cells, d.parts});
+    u_places(st, k->shape, 1, numbered(st, start, digit, n), at);
+    idx = u_scatter(st, OPS_STORE, SCATTER_ONCE, u_full(st, type, (Scalar){.i = 0}, k->shape), idx, at);
+    if (shift + d.width < bits) k = u_scatter(st, OPS_STORE, SCATTER_ONCE, number(st, 0, k), k, at);
   }
   return idx;
 }
@@ -129,14 +212,18 @@ typedef struct Sorted {
   TgTensor *x;
   int axis;
   bool scalar;
+  const Target *target; /* where it is sorted */
 } Sorted;
 
 static bool sort_begin(const char *op, TgTensor *x, const TgAxes *axes, Sorted *s) {
   if (!x) return false;
   TgAxes a = axes->n ? *axes : (TgAxes){1, {-1}};
   TG_REQUIRE_OR(x->ctx, a.n == 1, false, TG_ERR_VALUE, "%s: %d axes", op, a.n);
-  *s = (Sorted){
-      .ctx = x->ctx, .st = x->ctx->store, .x = x, .scalar = rank(x) == 0 && (a.v[0] == 0 || a.v[0] == -1)};
+  *s = (Sorted){.ctx = x->ctx,
+                .st = x->ctx->store,
+                .x = x,
+                .scalar = rank(x) == 0 && (a.v[0] == 0 || a.v[0] == -1),
+                .target = &device_at(x->ctx, tensor_device(x))->target};
   return s->scalar || (s->axis = axis_get(x->ctx, op, a.v[0], rank(x))) >= 0;
 }
 
@@ -157,7 +244,8 @@ TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt)
   if (s.scalar || nelem(x) == 0)
     return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, o.descending, &bits) : NULL;
-  return pair(&s, k ? to_axis(s.st, sort_keys(s.st, k, bits), x->uop->shape, s.axis) : NULL, indices);
+  return pair(&s, k ? to_axis(s.st, sort_keys(s.st, s.target, k, bits), x->uop->shape, s.axis) : NULL,
+              indices);
 }
 
 TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
@@ -176,25 +264,25 @@ typedef struct Search {
 } Search;
 
 /* One digit more, of w bits below bit `top`: keys that agree so far are counted by it. */
-static bool search_digit(UOpStore *st, UOp *k, int bits, int top, int w, Search *s) {
+static bool search_digit(UOpStore *st, UOp *k, const Digits *d, int bits, int top, int w, Search *s) {
   int64_t rows = k->shape->v[0];
-  DType d = (DType)s->left->dtype;
+  DType type = (DType)s->left->dtype;
   const Ints *cells = ints_get(st, 2, (int64_t[]){rows, INT64_C(1) << w});
-  bool mask[TG_MAX_RANK] = {false, true};
+  bool mask[TG_MAX_RANK] = {false, true}, part[TG_MAX_RANK] = {false, false, true};
   int shift = top - w;
-  UOp *digit = digit_of(st, k, shift, w), *none = u_full(st, d, (Scalar){.i = 0}, cells), *at[2];
+  UOp *digit = digit_of(st, k, shift, w), *none = u_full(st, type, (Scalar){.i = 0}, cells);
   if (top < bits) {
     UOp *agrees = uop_alu2(st, OPS_CMPEQ, shift_right(st, k, top),
                            spread(st, shift_right(st, s->prefix, top), k->shape));
     digit = uop_where(st, agrees, digit, u_num(st, -1, digit));
   }
-  u_places(st, k->shape, 1, digit, at);
-  UOp *count = u_scatter(st, OPS_ADD, 0, none, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
+  UOp *count = counts_of(st, in_parts(st, digit, d), INT64_C(1) << w, type);
+  count = u_drop(st, u_reduce(st, OPS_ADD, count, part), part);
   UOp *upto = u_scan(st, OPS_ADD, count, 1);
   if (!count || !upto) return false;
   /* digits that are all taken, and more are wanted */
   UOp *below = uop_alu2(st, OPS_CMPLT, upto, spread(st, s->left, cells));
-  UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, d), mask);
+  UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, type), mask);
   UOp *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
   s->left = uop_alu2(st, OPS_SUB, s->left, taken);
   UOp *up =
@@ -205,45 +293,48 @@ static bool search_digit(UOpStore *st, UOp *k, int bits, int top, int w, Search 
 
 /* The index, (rows, want), of what is before the key that was found, and of its equals the first ones. Those
  * before it are numbered from 0, its equals behind them, in order: what gets a number below want is taken. */
-static UOp *found_indices(UOpStore *st, UOp *k, int64_t want, const Search *s) {
-  int64_t rows = k->shape->v[0];
-  DType d = (DType)s->left->dtype;
+static UOp *found_indices(UOpStore *st, UOp *k, const Digits *d, int64_t want, const Search *s) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  DType type = (DType)s->left->dtype;
   const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want});
-  const Ints *two = ints_get(st, 2, (int64_t[]){rows, 2});
+  const Ints *two = ints_get(st, 3, (int64_t[]){rows, 2, d->parts});
   if (!col || !out || !two) return NULL;
   UOp *last = spread(st, s->prefix, k->shape), *no = u_full(st, DT_I32, (Scalar){.i = -1}, k->shape), *at[2];
   UOp *zero = u_full(st, DT_I32, (Scalar){.i = 0}, k->shape);
   UOp *kind = uop_where(st, uop_alu2(st, OPS_CMPLT, k, last), zero,
                         uop_where(st, uop_alu2(st, OPS_CMPEQ, k, last), u_num(st, 1, zero), no));
-  UOp *cell = u_arange(st, two, 1, d);
-  UOp *equals = spread(st, uop_alu2(st, OPS_SUB, u_full(st, d, (Scalar){.i = want}, col), s->left), two);
+  UOp *cell = u_arange(st, two, 1, type), *digit = in_parts(st, kind, d);
+  UOp *equals = uop_alu2(st, OPS_SUB, u_full(st, type, (Scalar){.i = want}, col), s->left);
+  equals = u_expand(st, u_reshape(st, equals, 3, (int64_t[]){rows, 1, 1}), two->v);
   UOp *start = NULL;
   if (cell)
     start = uop_where(st, uop_alu2(st, OPS_CMPEQ, cell, u_num(st, 0, cell)), u_num(st, 0, cell), equals);
-  u_places(st, k->shape, 1, kind, at);
-  UOp *slot = u_scatter(st, OPS_ADD, SCATTER_OLD, start, u_full(st, d, (Scalar){.i = 1}, k->shape), at);
+  if (d->parts > 1) start = uop_alu2(st, OPS_ADD, start, before_each(st, counts_of(st, digit, 2, type)));
+  UOp *slot = numbered(st, start, digit, n);
   slot = slot ? uop_where(st, uop_alu2(st, OPS_CMPLT, kind, zero), u_num(st, -1, slot), slot) : NULL;
   u_places(st, k->shape, 1, slot, at);
-  return u_scatter(st, OPS_STORE, 0, u_full(st, d, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, d), at);
+  return u_scatter(st, OPS_STORE, 0, u_full(st, type, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, type),
+                   at);
 }
 
 /* ---- the largest k: find the k-th key digit by digit, from the top, counting only keys that agree so far;
  * then take what is before it, and of its equals the first ones, and sort those k. keys (rows, n), smaller is
  * better */
-static UOp *select_keys(UOpStore *st, UOp *k, int bits, int64_t want, bool sorted) {
+static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t want, bool sorted) {
   int64_t rows = k->shape->v[0], n = k->shape->v[1];
   const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1});
   Search s = {.left = u_full(st, n > INT32_MAX ? DT_I64 : DT_I32, (Scalar){.i = want}, col),
               .prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col)};
   k = uop_alu1(st, OPS_CONTIGUOUS, k);
   if (!k || !s.left || !s.prefix) return NULL;
+  Digits d = digits_of(t, k, bits);
   for (int top = bits, w; top > 0; top -= w) {
-    w = TG_MIN(digit_bits(n, bits), top);
-    if (!search_digit(st, k, bits, top, w, &s)) return NULL;
+    w = TG_MIN(d.width, top);
+    if (!search_digit(st, k, &d, bits, top, w, &s)) return NULL;
   }
-  UOp *idx = found_indices(st, k, want, &s);
-  if (!sorted || !idx) return idx;
-  return u_pick(st, idx, 1, sort_keys(st, u_pick(st, k, 1, idx), bits));
+  UOp *idx = found_indices(st, k, &d, want, &s), *found = u_pick(st, k, 1, idx);
+  if (!sorted || !found) return idx;
+  return u_pick(st, idx, 1, sort_keys(st, t, found, bits));
 }
 
 TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTopkOptions *opt) {
@@ -271,10 +362,10 @@ TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTop
     return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
   UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, !o.smallest, &bits) : NULL, *idx;
   if (!k) return NULL;
-  if (n <= SORT_SMALL || want > n / 4) {
-    idx = sort_keys(s.st, k, bits);
+  if (is_small(s.target, k) || want > n / 4) {
+    idx = sort_keys(s.st, s.target, k, bits);
     idx = idx ? u_shrink(s.st, idx, (int64_t[]){0, idx->shape->v[0], 0, want}) : NULL;
   } else
-    idx = select_keys(s.st, k, bits, want, !o.unsorted);
+    idx = select_keys(s.st, s.target, k, bits, want, !o.unsorted);
   return pair(&s, idx ? to_axis(s.st, idx, x->uop->shape, s.axis) : NULL, indices);
 }

@@ -41,6 +41,9 @@ typedef struct Target {
   int warp;
   /* Of a core, from which on its memory is busy; 1 on a CPU. */
   int threads;
+  /* Cycles that a load from memory takes, which a thread of a GPU waits for; 0 on a CPU, which reads ahead.
+   */
+  int latency;
   /* Of a register tile, from which on loads no longer hold multiplications up. */
   int tile_rows;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */

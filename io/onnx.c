@@ -320,7 +320,7 @@ static bool outputs_kept(OnnxCall *c) {
 
 /* Where all inputs are on the host the node runs there, unless what comes out is large: a large tensor of
  * small constants is made on the device after all. */
-static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw, bool *seen) {
+static bool node_made(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw, bool *seen) {
   TgOnnx *m = r->m;
   const OnnxOp *o = n->def;
   bool host = m->host != NULL, small = false;
@@ -355,6 +355,33 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
   return outputs_kept(&c) || node_fail(r, n);
 }
 
+static void node_told(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTensor **out) {
+  TgOnnx *m = r->m;
+  for (int i = 0; i < n->nout; i++) {
+    const OnnxVal *v = n->out[i] ? &r->vals[n->out[i]] : NULL;
+    out[i] = v && !v->host ? v->t : NULL;
+  }
+  TgOnnxNode node = {.size = sizeof node,
+                     .name = n->name,
+                     .op = n->op,
+                     .domain = n->domain,
+                     .number = (size_t)(n - g->nodes),
+                     .out = out,
+                     .nout = n->nout};
+  m->seen(&node, m->seen_user);
+}
+
+static bool node_run(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw,
+                     bool *seen) {
+  if (!node_made(r, n, scratch, raw, seen)) return false;
+  if (r->m->seen) node_told(r, g, n, scratch);
+  return true;
+}
+
+void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user) {
+  if (m) m->seen = seen, m->seen_user = user;
+}
+
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
   TgOnnx *m = r->m;
   size_t most = 1, attrs = 1;
@@ -373,7 +400,7 @@ bool graph_run(OnnxRun *r, OnnxGraph *g) {
                             : (OnnxVal){g->init[i]->main, NULL, false};
   }
   for (size_t i = 0; i < g->nnodes && ok; i++)
-    ok = node_run(r, &g->nodes[i], scratch, raw, seen);
+    ok = node_run(r, g, &g->nodes[i], scratch, raw, seen);
   tg_free(m->ctx, scratch), tg_free(m->ctx, raw), tg_free(m->ctx, seen);
   return ok;
 }

@@ -106,7 +106,9 @@ struct TgOnnx {
   OnnxConstant *constants;
   int nconstants;
   size_t nvalues;
-  int opset; /* of the domain "" */
+  int opset;                                        /* of the domain "" */
+  void (*seen)(const TgOnnxNode *node, void *user); /* tg_onnx_watch */
+  void *seen_user;
 };
 
 /* ---- parsing (onnx_proto.c). false, NULL: an error in the context */

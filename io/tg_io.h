@@ -160,6 +160,21 @@ TG_API int64_t tg_onnx_weights(const TgOnnx *m);   /* elements of its tensors */
  * an input unlike the model's, or a named size that is two things at once. */
 TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
                             TgTensor **out, int nout);
+
+/* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that
+ * is left out, a list, or a small constant (a shape, an axis) that is known without the device. */
+typedef struct TgOnnxNode {
+  size_t size;
+  const char *name, *op, *domain;
+  size_t number;
+  TgTensor *const *out;
+  int nout;
+} TgOnnxNode;
+
+/* seen(node, user) is called for each node that tg_onnx_run goes through, those of branches and loops too.
+ * tg_keep keeps an output, which is any other tensor: what lies between the layers can be read, and
+ * tg_schedule_parts tells which kernels compute which nodes. NULL: no calls. */
+TG_API void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user);
 TG_API TgTensor *tg_onnx_tensor(TgTensor *file); /* a TensorProto of its own, as test data are kept */
 TG_API const char *tg_onnx_op_name(size_t i);    /* the operators, in no order; NULL past the last */
 

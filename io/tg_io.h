@@ -131,9 +131,11 @@ TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 
 /* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused
  * by name when the model is opened (in a branch of If: when it is taken); tg_onnx_op_name lists those that
- * are. Weights lie in the file, not beside it. Sizes that depend on shapes and small constants are computed
- * at once; one that depends on an input's values is computed and read when tg_onnx_run is called. Outputs are
- * lazy tensors. */
+ * are. Functions of the model's own are called; lists and optional values pass between nodes, but are no
+ * inputs or outputs of a model. Weights lie in the file, or in files in its folder and below (external data:
+ * not through .., links that lead out, or an absolute path; for a model opened by its path). Sizes that
+ * depend on shapes and small constants are computed at once; one that depends on an input's values is
+ * computed and read when tg_onnx_run is called. Outputs are lazy tensors. */
 typedef struct TgOnnx TgOnnx;
 
 /* ndim -1: not said. dims: -1 where a size is free; dim_names: NULL or the name of a free size. has_default:

@@ -136,6 +136,16 @@ static void test_json(void **state) {
   (void)state;
   assert_int_equal(run(TG "devices --json"), 0), json_lines(3);
   assert_int_equal(run(TG "info --json"), 0), json_lines(5);
+  assert_int_equal(run(TG "opt --list --json"), 0), json_lines(10), says("\"pass\":\"rangeify\"");
+  assert_int_equal(run("printf 'r0 = RANGE[0, LOOP](8)\\nu1 = FLOORMOD(r0, 8)\\n' | " TG
+                       "opt --json --pass 'initial symbolic'"),
+                   0);
+  json_lines(1), says("\"pass\":\"initial symbolic\""), says("\"text\":\"r0 = RANGE[0, LOOP](8)\\u000a\"");
+  assert_int_equal(run(TG "source softmax --lang CUDA --json"), 0), json_lines(1);
+  says("\"language\":\"CUDA\""), says("\"block\":["), says("\"source\":\"");
+  assert_int_equal(run(TG "manual --json"), 0), json_lines(14);
+  says("{\"command\":\"run\""), says("{\"option\":\"json\",\"kind\":\"flag\"");
+  assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|CUDA|METAL\"");
   assert_int_equal(run(TG "info --json '" TG_TESTS "/../LICENSE'"), 1);
 }
 

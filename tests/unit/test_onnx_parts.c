@@ -469,11 +469,45 @@ static void test_fused(void **s) {
   tg_close(c);
 }
 
+/* ---- Resize: where a new element looks, of no node case; and words that are not known are no default */
+static void test_resize(void **s) {
+  (void)s;
+  TgContext *c = opened();
+
+  static const struct {
+    const char *transform, *nearest, *want; /* of [1, 2] as 4 elements */
+  } cases[] = {{"tf_half_pixel_for_nn", "floor", "[1.0, 1.0, 2.0, 2.0]"},
+               {"half_pixel", "floor", "[1.0, 1.0, 1.0, 2.0]"},
+               {"half_pixels", "floor", NULL},
+               {"half_pixel", "round", NULL}};
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    TG_SCOPE(c) {
+      Msg g = {0}, n = node("Resize", "x - - sizes", "y"), a = {0}, b = {0}, m;
+      put_text(&a, 1, "coordinate_transformation_mode"), put_int(&a, 20, 3),
+          put_text(&a, 4, cases[i].transform);
+      put_text(&b, 1, "nearest_mode"), put_int(&b, 20, 3), put_text(&b, 4, cases[i].nearest);
+      int64s(&g, "sizes", 1, (const int64_t[]){4}), put(&n, 5, &a), put(&n, 5, &b), put(&g, 1, &n);
+      value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "y", 1, 1, (const int64_t[]){4});
+      m = model(&g);
+      if (cases[i].want) {
+        says(c, &m, "[1.0, 2.0]", cases[i].want);
+        continue;
+      }
+      TgOnnx *o = load(c, &m);
+      TgTensor *in = tg_from_text(c, "[1.0, 2.0]"), *y;
+      refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &y, 1),
+              i == 2 ? "half_pixels" : "nearest_mode round");
+      tg_onnx_free(o);
+    }
+  tg_close(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_functions), cmocka_unit_test(test_functions_without_end),
       cmocka_unit_test(test_lists),     cmocka_unit_test(test_beside),
       cmocka_unit_test(test_damaged),   cmocka_unit_test(test_told),
-      cmocka_unit_test(test_fused)};
+      cmocka_unit_test(test_fused),     cmocka_unit_test(test_resize)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -399,9 +399,13 @@ TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   TgNormOptions o = {
       .size = sizeof o, .weight = l->weight, .bias = l->bias, .eps = l->eps, .momentum = l->momentum};
   if (!has_channels("batch_norm", x, l->channels)) return NULL;
+  TgDType d = tg_dtype(x);
   if (!l->running_mean) return batch_statistics(l, x);
-  if (!tg_training(tg_context(x))) return tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
-  TgTensor *y = tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o);
+  bool training = tg_training(tg_context(x));
+  TgTensor *y = training ? tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o)
+                         : tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
+  if (y && tg_dtype(y) != d) y = tg_cast(y, d); /* statistics are wider than what they are of */
+  if (!training) return y;
   TgTensor *count = l->num_batches_tracked;
   if (y && count && !tg_assign(count, tg_add_scalar(count, 1))) return NULL;
   return y;

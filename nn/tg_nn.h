@@ -69,6 +69,10 @@ TG_API int tg_module_parameters(TgModuleFn module, const void *layer, TgTensor *
 TG_API int64_t tg_module_count(TgModuleFn module, const void *layer); /* elements of its parameters */
 /* on: its parameters require no gradient, and tg_module_parameters leaves them out; off: they do again. */
 TG_API TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on);
+/* Its float parameters in another dtype, in memory of their own, with the same values rounded; an optimiser
+ * is made afterwards (with .master, where they become narrower). Buffers, running statistics, stay as they
+ * are. A tensor that stands in two fields becomes two. */
+TG_API TgStatus tg_module_cast(TgModuleFn module, void *layer, TgDType dtype);
 /* As torch prints it: "Linear(in_features=3, out_features=4, bias=True)", inner layers a line each. As
  * snprintf: writes at most cap with its 0 and returns how long the whole text is. */
 TG_API int tg_module_print(TgModuleFn module, const void *layer, char *text, size_t cap);

@@ -2,6 +2,7 @@
  * training that is interrupted and goes on. The binary is run as a process; what it wrote is compared. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -189,6 +190,35 @@ static void test_train(void **state) {
   assert_int_equal(run(TG "train mnist . --resume --checkpoint c"), 1), says("no checkpoint of mnist");
 }
 
+/* In bf16 it learns as in f32: the loss falls as far, and the bits of a run go on after a checkpoint. */
+static void test_bf16(void **state) {
+  (void)state;
+  double loss[2];
+  write_text();
+  device = "CPU";
+  for (int narrow = 0; narrow < 2; narrow++) {
+    assert_int_equal(run(TG "train chargpt . " SMALL "--steps 60 --sample 0 --json --out %s %s",
+                         narrow ? "n.safetensors --bf16" : "w.safetensors", narrow ? "--log n.jsonl" : ""),
+                     0);
+    const char *at = strstr(text, "\"train_loss\":");
+    assert_non_null(at);
+    loss[narrow] = atof(at + strlen("\"train_loss\":"));
+  }
+  assert_int_equal(run("head -1 n.jsonl"), 0);
+  double first = atof(strstr(text, "\"loss\":") + strlen("\"loss\":"));
+  if (!(loss[1] < 0.9 * first && fabs(loss[1] - loss[0]) < 0.05 * loss[0]))
+    fail_msg("bf16: %g from %g, f32: %g", loss[1], first, loss[0]);
+  assert_int_equal(run(TG "info n.safetensors"), 0), says("bf16");
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 30 --bf16 --sample 0 --out e.safetensors"), 0);
+  says("bf16"),
+      assert_int_equal(run(TG "train chargpt . " SMALL
+                              "--steps 30 --bf16 --sample 0 --every 17 --out f.safetensors --checkpoint l"),
+                       0);
+  same_files("e.safetensors", "f.safetensors");
+  assert_int_equal(run(TG "train chargpt . --sample 0 --resume --checkpoint l --out g.safetensors"), 0);
+  says("bf16  resumed"), same_files("e.safetensors", "g.safetensors");
+}
+
 /* Interrupted at a moment of chance, and again: what it ends with is the unbroken run's. */
 static void test_interrupted(void **state) {
   (void)state;
@@ -327,9 +357,10 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help), cmocka_unit_test(test_wrong_use), cmocka_unit_test(test_completion),
-      cmocka_unit_test(test_json), cmocka_unit_test(test_train),     cmocka_unit_test(test_interrupted),
-      cmocka_unit_test(test_run),  cmocka_unit_test(test_eval),      cmocka_unit_test(test_fetch)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),        cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_interrupted), cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -53,6 +53,8 @@ int cli_run(const CliCommand *c, int argc, char **argv);       /* argv: what fol
 void cli_help(FILE *to, const CliCommand *c);                  /* NULL: the list of commands */
 int cli_completion(const char *shell); /* bash, zsh, fish: to stdout; CLI_USAGE: another */
 void cli_manual(const CliCommand *c);  /* a man page to stdout; NULL: of tg */
+/* the same as an object per command, one a line */
+void cli_manual_json(const CliCommand *c);
 /* The closest of the names that are close enough to be meant; NULL: none. */
 const char *cli_closest(const char *word, const char *(*name)(int i, const void *of), const void *of);
 

@@ -303,9 +303,12 @@ static int run_net(const void *options, char **argument, int n) {
            "kernels", "fell");
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
     if (!cli_named(cases[i].name, argument, n)) continue;
+    CliWait *wait = cli_wait_begin(cases[i].name);
     TgContext *ctx = tg_open(NULL);
     Figures f = {0};
-    if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], runs, &f))
+    bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], runs, &f);
+    cli_wait_end(wait);
+    if (!ok)
       rc = cli_fail(ctx, "bench");
     else
       printf(json ? "{\"case\":\"%s\",\"first_ms\":%.3f,\"least_ms\":%.4f,\"median_ms\":%.4f,\"gflops\":%.1f,"

@@ -333,11 +333,13 @@ static int run_net(const void *options, char **argument, int n) {
            "kernels", "fell");
   for (int i = 0; case_name(i) && rc == CLI_OK; i++) {
     if (!cli_named(case_name(i), argument, n)) continue;
+    CliWait *wait = cli_wait_begin(case_name(i));
     TgContext *ctx = tg_open(NULL);
     Figures f = {0};
     bool ok = ctx && !tg_error(ctx);
     ok = ok &&
          (i < NCASE ? measure_net(ctx, &cases[i], runs, &f) : measure_program(ctx, case_name(i), runs, &f));
+    cli_wait_end(wait);
     if (!ok)
       rc = cli_fail(ctx, "bench");
     else

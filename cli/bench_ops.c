@@ -207,9 +207,12 @@ static int run_ops(const void *options, char **argument, int n) {
   int rc = CLI_OK;
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
     if (n ? !cli_named(cases[i].name, argument, n) : cases[i].small != o->small) continue;
+    CliWait *wait = cli_wait_begin(cases[i].name);
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = 1});
     Figures f = {0};
-    if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], o->divide, &f))
+    bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], o->divide, &f);
+    cli_wait_end(wait);
+    if (!ok)
       rc = cli_fail(ctx, "bench");
     else
       report(&cases[i], &f, o->json);

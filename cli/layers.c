@@ -158,18 +158,29 @@ static void row_json(const Layers *l, const Row *r, double all) {
   puts(l->planned && r->nnodes ? "]}" : "}");
 }
 
-static void row_text(const Layers *l, const Row *r, double all, int wide) {
-  double us = r->us / l->runs;
-  printf("%11.2f %6.1f %% %8.2f  %-32.32s", us, all > 0 ? 100 * r->us / all : 0,
-         us > 0 ? r->flops / us / 1e3 : 0, r->name);
-  const char *nodes = l->planned && r->nodes ? r->nodes : "";
-  int room = wide ? wide - 65 : 0;
-  if (wide && room < 20) /* no room beside: below */
-    printf("\n%15s%.*s%s\n", "", wide - 20, nodes, (int)strlen(nodes) > wide - 20 ? ".." : "");
-  else if (wide && (int)strlen(nodes) > room)
-    printf("  %.*s..\n", room - 2, nodes);
+enum { NARROW = 90 }; /* columns: below this the nodes stand under their kernel */
+
+static void head_text(const Layers *l, int wide) {
+  if (wide && wide < NARROW)
+    printf("%11s %8s  %s\n", "us", "share", l->planned ? "kernel, nodes" : "kernel");
   else
-    printf("  %s\n", nodes);
+    printf("%11s %8s %8s  %-32s  %s\n", "us", "share", "GFLOPS", "kernel", l->planned ? "nodes" : "");
+}
+
+static void row_text(const Layers *l, const Row *r, double all, int wide) {
+  double us = r->us / l->runs, share = all > 0 ? 100 * r->us / all : 0;
+  const char *nodes = l->planned && r->nodes ? r->nodes : "";
+  bool narrow = wide && wide < NARROW;
+  int before = narrow ? 4 : 65, room = wide - before;
+  if (narrow)
+    printf("%11.2f %6.1f %%  %.*s%s%*s", us, share, wide > 40 ? wide - 22 : 18, r->name, *nodes ? "\n" : "",
+           *nodes ? before : 0, "");
+  else
+    printf("%11.2f %6.1f %% %8.2f  %-32.32s  ", us, share, us > 0 ? r->flops / us / 1e3 : 0, r->name);
+  if (wide && (int)strlen(nodes) > room)
+    printf("%.*s..\n", room > 3 ? room - 2 : 1, nodes);
+  else
+    printf("%s\n", nodes);
 }
 
 void layers_say(Layers *l, bool json, int most) {
@@ -180,8 +191,7 @@ void layers_say(Layers *l, bool json, int most) {
   qsort(l->row, (size_t)l->nrow, sizeof *l->row, by_time);
   int shown = json || l->nrow <= most ? l->nrow : most;
   int wide = isatty(STDOUT_FILENO) ? cli_columns(STDOUT_FILENO) : 0;
-  if (!json)
-    printf("%11s %8s %8s  %-32s  %s\n", "us", "share", "GFLOPS", "kernel", l->planned ? "nodes" : "");
+  if (!json) head_text(l, wide);
   for (int i = 0; i < shown; i++) {
     if (json)
       row_json(l, &l->row[i], all);

@@ -45,8 +45,10 @@ static int run_opt(const void *options, char **argument, int n) {
             errno ? strerror(errno) : "unknown error");
     return CLI_FAILED;
   }
+  CliWait *wait = cli_wait_begin("compiling");
   TgContext *ctx = tg_open(NULL);
   const char *result = tg_opt_opt(ctx, text, &o);
+  cli_wait_end(wait);
   int rc = CLI_OK;
   if (result && given->json)
     result_json(given, from_stdin ? "-" : file, result);

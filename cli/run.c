@@ -25,8 +25,17 @@ typedef struct Model {
   int nin, nout;
   TgOnnxValue in_about[MOST_IO], out_about[MOST_IO];
   const char *in_names[MOST_IO];
+  CliWait *wait;
+  char not_captured[400];                /* why */
   TgTensor *in[MOST_IO], *copy[MOST_IO]; /* kept */
 } Model;
+
+/* What is drawn is taken away, so that results can be printed. */
+static void wait_over(Model *m) {
+  if (m->ctx) tg_watch_kernels(m->ctx, NULL, NULL);
+  cli_wait_end(m->wait);
+  m->wait = NULL;
+}
 
 static bool failed(const char *what, const char *why) { return cli_refuse(0, "run", "%s: %s", what, why); }
 
@@ -388,7 +397,7 @@ static bool runs_measured(Model *m, TgJit **jit, TgTensor *const *in, int n, dou
     double start = cli_now();
     bool ok = run_once(m, *jit, in, n);
     if (!ok && *jit && i == 1) {
-      fprintf(stderr, "not captured: %s\n", tg_errmsg(m->ctx));
+      snprintf(m->not_captured, sizeof m->not_captured, "%s", tg_errmsg(m->ctx));
       tg_clear_error(m->ctx), tg_jit_free(*jit);
       *jit = NULL, ok = true;
     }
@@ -421,6 +430,7 @@ static bool layers_measured(Model *m, TgJit *jit, TgTensor *const *in, int n, La
 
 static void measured_say(const Model *m, double *ms, int runs, bool captured, const TgCounters *c) {
   char memory[32];
+  if (*m->not_captured) fprintf(stderr, "not captured: %s\n", m->not_captured);
   qsort(ms, (size_t)runs, sizeof *ms, by_value);
   double median = ms[runs / 2], flops = (double)c->flops / runs, kernels = (double)c->launches / runs;
   if (m->o->json)
@@ -443,9 +453,12 @@ static bool measure(Model *m) {
   bool ok = jit && runs_measured(m, &jit, in, n, ms, &runs);
   TgCounters c = tg_counters(m->ctx);
   Layers *l = ok ? layers_new() : NULL;
-  if (ok) measured_say(m, ms, runs, jit != NULL, &c);
+  cli_wait_what(m->wait, "measuring each kernel");
   if (ok && !l) ok = failed("--bench", "out of memory");
-  ok = ok && layers_measured(m, jit, in, n, l);
+  bool each = ok && layers_measured(m, jit, in, n, l);
+  wait_over(m);
+  if (ok) measured_say(m, ms, runs, jit != NULL, &c);
+  ok = ok && each;
   if (ok) layers_say(l, m->o->json, (int)m->o->rows);
   layers_free(l), tg_jit_free(jit);
   return ok;
@@ -496,9 +509,13 @@ static bool outputs_say(Model *m, TgTensor **out) {
 
 static bool run_all(Model *m, char **argument, int n) {
   double begin = cli_now();
+  m->wait = cli_wait_begin("reading the model");
   if (!model_open(m, argument[0])) return false;
   double load = cli_now() - begin;
+  cli_wait_what(m->wait, "reading the inputs");
   if (!inputs_set(m, argument + 1, n - 1)) return false;
+  cli_wait_what(m->wait, "compiling and running");
+  tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
   TgTensor *out[MOST_IO];
   bool ok = false;
   TG_SCOPE(m->ctx) {
@@ -506,14 +523,18 @@ static bool run_all(Model *m, char **argument, int n) {
     begin = cli_now();
     ok = run_plain(m, out);
     TgCounters c = tg_counters(m->ctx);
+    wait_over(m);
     if (ok) model_say(m, argument[0], load, cli_now() - begin, &c), ok = outputs_say(m, out);
   }
-  return ok && (!m->o->bench || measure(m));
+  if (!ok || !m->o->bench) return ok;
+  m->wait = cli_wait_begin("measuring"); /* what it prints comes after */
+  return measure(m);
 }
 
 static int run_run(const void *options, char **argument, int n) {
   Model m = {.o = options};
   bool ok = run_all(&m, argument, n);
+  wait_over(&m);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");
   for (int i = 0; i < m.nin; i++)
     tg_release(m.in[i]), tg_release(m.copy[i]);

@@ -5,6 +5,7 @@
 #include "programs.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* unit: names are made to differ, so that all stand in one file */
 typedef struct Printer {
@@ -64,8 +65,11 @@ static int run_source(const void *options, char **argument, int n) {
   const Options *o = options;
   Printer to = {.unit = o->prelude, .json = o->json};
   int rc = CLI_OK;
+  /* on a terminal the kernels themselves show that it goes on */
+  CliWait *wait = isatty(STDOUT_FILENO) ? NULL : cli_wait_begin("lowering");
   for (int i = 0; i < n && rc == CLI_OK; i++)
     rc = print_program(o->lang, program_find(argument[i]), (int)o->size, (int)o->cores, &to);
+  cli_wait_end(wait);
   return rc;
 }
 

@@ -28,6 +28,7 @@ typedef struct Run {
   double began, flops;
   FILE *log;
   CliProgress progress;
+  CliWait *wait; /* until the first step is done */
   char checkpoint[4096];
 } Run;
 
@@ -342,6 +343,12 @@ static void metric_put(const Run *r, char *to, size_t cap) {
     snprintf(to, cap, "test_accuracy %.2f%%", 100 * r->metric);
 }
 
+static void wait_over(Run *r) {
+  if (r->ctx) tg_watch_kernels(r->ctx, NULL, NULL);
+  cli_wait_end(r->wait);
+  r->wait = NULL;
+}
+
 static void progress(Run *r) {
   char head[120], metric[64] = "";
   if (r->nmetrics) metric_put(r, metric, sizeof metric);
@@ -440,6 +447,7 @@ static bool interrupted(Run *r) {
 static bool one_step(Run *r, const void *x, const void *y) {
   double loss = NAN;
   if (!step_run(r, x, y, &loss) || tg_lr_step(r->rate)) return false;
+  if (r->wait) wait_over(r);
   r->loss = r->at == 0 ? loss : 0.95 * r->loss + 0.05 * loss;
   r->losses[r->nlosses++] = loss;
   r->at++;
@@ -499,8 +507,12 @@ static int train_all(Run *r, const char *folder) {
   bool stopped = false;
   if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
     return failed_path(r->o.log) ? 0 : CLI_FAILED;
+  r->wait = cli_wait_begin("reading the data");
   if (!run_new(r, folder)) return CLI_FAILED;
+  cli_wait_end(r->wait);
   say_begin(r);
+  r->wait = cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
+  tg_watch_kernels(r->ctx, cli_wait_kernel, r->wait);
   r->began = cli_now();
   cli_progress_begin(&r->progress, r->at, r->steps, false);
   tg_counters_reset(r->ctx);
@@ -509,6 +521,7 @@ static int train_all(Run *r, const char *folder) {
   r->flops = tg_counters(r->ctx).flops;
   if (stopped) return interrupted(r) ? CLI_INTERRUPTED : CLI_FAILED;
   if (!r->nmetrics && !evaluate(r, &right)) return CLI_FAILED;
+  wait_over(r);
   if (r->o.out && r->steps && !save(r, r->o.out, false)) return CLI_FAILED;
   if (r->o.plot || r->o.svg) plot(r);
   if (r->task->is_text && r->o.sample && !sample(r)) return CLI_FAILED;
@@ -534,6 +547,7 @@ static int run_train(const void *options, char **argument, int n) {
     snprintf(r.checkpoint, sizeof r.checkpoint, "%s.checkpoint.safetensors", r.task->name);
   cli_catch_interrupt();
   int rc = train_all(&r, argument[1]);
+  wait_over(&r);
   cli_progress_clear(&r.progress);
   if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train");
   run_end(&r);

@@ -3,6 +3,7 @@
  * graph (graph.c); kernels given as text. launch.c runs them. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
+#include "tensor/front.h"
 #include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/text.h"
@@ -390,6 +391,28 @@ static bool kernels_alone(TgContext *ctx, Schedule *s) {
   return ok;
 }
 
+/* A device without f64 refuses it by the operation that has it, while shapes are known. */
+static TgStatus dtypes_fit(TgContext *ctx, Graph *g, UOp *const *root, size_t n, const Device *dev) {
+  const Renderer *ren = dev->backend->renderer;
+  if (!ren || ren->has_f64) return TG_OK;
+  UOpVec order = {0};
+  TgStatus s = uop_toposort(g->st, &ctx->mem, root, (int)n, &order) ? TG_OK : TG_ERR_NOMEM;
+  for (size_t i = 0; !s && i < order.len; i++) {
+    const UOp *u = order.at[i];
+    bool made = u->op != OPS_BUFFER && u->op != OPS_PARAM && u->op != OPS_CONST && u->shape;
+    bool has = u->dtype == DT_F64;
+    for (int j = 0; j < u->nsrc; j++)
+      has |= u->src[j]->dtype == DT_F64;
+    if (has && made)
+      s = error_set(&ctx->err, TG_ERR_DTYPE,
+                    "realize: %s of shape %s is f64, which %s does not compute; cast it to f32, or move it to "
+                    "another device (tg_to)",
+                    op_name((Ops)u->op), shape_text(u->shape).s, dev->name);
+  }
+  vec_free(&ctx->mem, &order);
+  return s == TG_ERR_NOMEM ? error_set(&ctx->err, s, "realize: out of memory") : s;
+}
+
 static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   size_t n = g->roots.len;
   UOp **root = mem_alloc(&ctx->mem, (n + 1) * sizeof *root);
@@ -401,6 +424,8 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   for (size_t i = 0; i < n; i++)
     root[i] = graph_root(g, i);
   TgError err = {0};
+  TgStatus refused = dtypes_fit(ctx, g, root, n, p->dev);
+  if (refused) return mem_free(&ctx->mem, root), refused;
   TgStatus s = schedule_make(g->st, &ctx->mem, root, (int)n, &so, &p->sched, &err);
   if (!s) {
     g->st = NULL; /* the schedule owns it now */

@@ -83,9 +83,12 @@ static int run_lower(const void *options, char **argument, int n) {
            "tinygrad ms", "ratio");
   for (int i = 0; program_info(i) && rc == CLI_OK; i++) {
     if (!cli_named(program_info(i)->name, argument, n)) continue;
+    CliWait *wait = cli_wait_begin(program_info(i)->name);
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C", .seed = 1});
     Figures f;
-    if (!ctx || tg_error(ctx) || !measure(ctx, i, (int)o->size, (int)o->runs, &f))
+    bool ok = ctx && !tg_error(ctx) && measure(ctx, i, (int)o->size, (int)o->runs, &f);
+    cli_wait_end(wait);
+    if (!ok)
       rc = cli_fail(ctx, "bench");
     else
       figures_print(program_info(i), &f, o);

@@ -210,8 +210,11 @@ static int run_tensor(const void *options, char **argument, int n) {
     printf("%-44s %10s %10s %7s %8s %10s\n", "case", "ms", "C ms", "ratio", "kernels", "peak MB");
   for (size_t i = 0; i < sizeof cases / sizeof *cases && !rc; i++) {
     Row r;
+    CliWait *wait = cli_wait_begin(cases[i].name);
     TgContext *ctx = tg_open(NULL);
-    if (!ctx || tg_error(ctx) || !measure(ctx, &cases[i], &m, (int)runs, &r))
+    bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], &m, (int)runs, &r);
+    cli_wait_end(wait);
+    if (!ok)
       rc = cli_fail(ctx, "bench");
     else if (!r.same)
       rc = CLI_FAILED, fprintf(stderr, "tg bench tensor: %s: the two results differ\n", cases[i].name);

@@ -53,6 +53,8 @@ int cli_run(const CliCommand *c, int argc, char **argv);       /* argv: what fol
 void cli_help(FILE *to, const CliCommand *c);                  /* NULL: the list of commands */
 int cli_completion(const char *shell); /* bash, zsh, fish: to stdout; CLI_USAGE: another */
 void cli_manual(const CliCommand *c);  /* a man page to stdout; NULL: of tg */
+/* the same as an object per command, one a line */
+void cli_manual_json(const CliCommand *c);
 /* The closest of the names that are close enough to be meant; NULL: none. */
 const char *cli_closest(const char *word, const char *(*name)(int i, const void *of), const void *of);
 
@@ -74,10 +76,20 @@ typedef struct CliProgress {
 void cli_progress_begin(CliProgress *p, int64_t at, int64_t total, bool late);
 /* head: what stands before the bar; unit: "it" gives it/s, "B" bytes in MB */
 void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit);
-void cli_progress_clear(CliProgress *p);         /* takes the line away, so that others can be printed */
-void cli_json_text(FILE *to, const char *text);  /* quoted and escaped */
-const char *cli_count(int64_t n, char room[32]); /* "87,850" */
-const char *cli_bytes(double n, char room[32]);  /* "0.34 MiB" */
+void cli_progress_clear(CliProgress *p); /* takes the line away, so that others can be printed */
+
+/* A line for what takes past two seconds and has no known end: reading a large file, compiling. A thread of
+ * its own keeps its clock going, at most ten times a second on a terminal; elsewhere a line after two
+ * seconds, and then at 10, 20, 40 .. Between begin and end nobody else writes to stderr. */
+typedef struct CliWait CliWait;
+CliWait *
+cli_wait_begin(const char *what); /* what: stays until the end. NULL: no memory, or no thread: no line */
+void cli_wait_what(CliWait *w, const char *what);        /* from now on it is this that takes so long */
+void cli_wait_kernel(const TgKernelText *k, void *wait); /* for tg_watch_kernels: counts them */
+void cli_wait_end(CliWait *w);                           /* takes the line away; NULL is fine */
+void cli_json_text(FILE *to, const char *text);          /* quoted and escaped */
+const char *cli_count(int64_t n, char room[32]);         /* "87,850" */
+const char *cli_bytes(double n, char room[32]);          /* "0.34 MiB" */
 
 /* Points as a curve of Braille dots with axes, and as SVG. y: n values, x: theirs (rising). NAN is left out.
  * Several curves share the axes; names label them. */
@@ -95,6 +107,7 @@ bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out); /* a who
 int cli_fail(const TgContext *ctx, const char *what); /* prints the context's error; CLI_FAILED */
 /* "tg WHAT: .." to stderr; returns code */
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
+void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
 char *cli_read(FILE *f); /* all of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory */
 double cli_now(void);    /* seconds */
 bool cli_named(const char *name, char **argument, int n); /* name is one of them, or there are none */

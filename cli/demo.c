@@ -252,6 +252,8 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
   int rc = CLI_FAILED;
   Training t;
   double begin = cli_now();
+  CliWait *wait = cli_wait_begin("compiling the first step");
+  tg_watch_kernels(ctx, cli_wait_kernel, wait);
   bool ok = training_begin(&t, ctx, o, d);
   tg_set_training(ctx, true);
   for (int64_t step = 0; ok && step < steps; step++) {
@@ -260,10 +262,15 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
     uint64_t before = tg_counters(ctx).launches;
     ok = train_step(&t, step == 0);
     kernels = tg_counters(ctx).launches - before;
-    if (step == 0) first = cli_now() - begin;
+    if (step == 0) {
+      first = cli_now() - begin;
+      tg_watch_kernels(ctx, NULL, NULL), cli_wait_end(wait);
+      wait = NULL;
+    }
     progress(step, steps, t.loss, cli_now() - begin, &shown);
   }
   double took = cli_now() - begin;
+  tg_watch_kernels(ctx, NULL, NULL), cli_wait_end(wait); /* where the first step failed */
   tg_set_training(ctx, false);
 
   if (ok && (ok = evaluate(ctx, &t.net, &d->test, t.room, t.predicted))) {

@@ -71,19 +71,33 @@ const CliCommand command_completion = {.name = "completion",
                                        .run = run_completion,
                                        .listed = shells};
 
+typedef struct ManualOptions {
+  bool json;
+} ManualOptions;
+
 static int run_manual(const void *options, char **argument, int n) {
-  (void)options;
+  const ManualOptions *o = options;
   int words = 0;
   const CliCommand *c = cli_find(n, argument, &words);
   if (n && !c) return cli_refuse(CLI_USAGE, "manual", "no command '%s'", argument[0]);
-  cli_manual(c);
+  if (o->json)
+    cli_manual_json(c);
+  else
+    cli_manual(c);
   return CLI_OK;
 }
+
+static const CliOption manual_options[] = {
+    CLI_FLAG_OF(ManualOptions, json, "json",
+                "an object per command, one a line: its arguments and options, for programs that call tg")};
 
 const CliCommand command_manual = {.name = "manual",
                                    .summary = "print the man page, of a command or of all",
                                    .arguments = "[COMMAND]",
                                    .most = 2,
+                                   .options = manual_options,
+                                   .noptions = CLI_COUNT(manual_options),
+                                   .nbytes = sizeof(ManualOptions),
                                    .run = run_manual};
 
 typedef struct DevicesOptions {

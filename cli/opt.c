@@ -8,20 +8,34 @@
 
 typedef struct Options {
   const char *pass, *emit, *opts, *from;
-  bool list;
+  bool list, json;
 } Options;
+
+static void passes_list(bool json) {
+  const char *stage, *name;
+  for (int i = 0; (name = tg_pass_name(i, &stage)); i++)
+    if (json) {
+      printf("{\"stage\":"), cli_json_text(stdout, stage);
+      printf(",\"pass\":"), cli_json_text(stdout, name), puts("}");
+    } else
+      printf("%-9s %s\n", stage, name);
+}
+
+/* The text that was made, in an object that says what it is. */
+static void result_json(const Options *o, const char *file, const char *text) {
+  printf("{\"file\":"), cli_json_text(stdout, file);
+  printf(",\"emit\":"), cli_json_text(stdout, o->emit ? o->emit : "uops");
+  if (o->pass) printf(",\"pass\":"), cli_json_text(stdout, o->pass);
+  if (o->opts) printf(",\"opts\":"), cli_json_text(stdout, o->opts);
+  printf(",\"text\":"), cli_json_text(stdout, text), puts("}");
+}
 
 static int run_opt(const void *options, char **argument, int n) {
   const Options *given = options;
   const char *file = n ? argument[0] : NULL;
   TgOptOptions o = {
       .size = sizeof o, .pass = given->pass, .emit = given->emit, .opts = given->opts, .from = given->from};
-  if (given->list) {
-    const char *stage, *name;
-    for (int i = 0; (name = tg_pass_name(i, &stage)); i++)
-      printf("%-9s %s\n", stage, name);
-    return CLI_OK;
-  }
+  if (given->list) return passes_list(given->json), CLI_OK;
   bool from_stdin = !file || !strcmp(file, "-");
   FILE *f = from_stdin ? stdin : fopen(file, "rb");
   char *text = f ? cli_read(f) : NULL;
@@ -31,10 +45,14 @@ static int run_opt(const void *options, char **argument, int n) {
             errno ? strerror(errno) : "unknown error");
     return CLI_FAILED;
   }
+  CliWait *wait = cli_wait_begin("compiling");
   TgContext *ctx = tg_open(NULL);
   const char *result = tg_opt_opt(ctx, text, &o);
+  cli_wait_end(wait);
   int rc = CLI_OK;
-  if (result)
+  if (result && given->json)
+    result_json(given, from_stdin ? "-" : file, result);
+  else if (result)
     fputs(result, stdout);
   else
     rc = cli_fail(ctx, "opt");
@@ -48,7 +66,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, pass, "pass", "NAME", "only this pass, instead of all that is left to do"),
     CLI_TEXT_OF(Options, emit, "emit", "uops|c|cuda|metal|costs|kind", "what to print (uops)"),
     CLI_TEXT_OF(Options, opts, "opts", "LIST", "these opts instead of the heuristic's"),
-    CLI_FLAG_OF(Options, list, "list", "list the passes")};
+    CLI_FLAG_OF(Options, list, "list", "list the passes"),
+    CLI_FLAG_OF(Options, json, "json", "one object with the text in it; of --list one a pass, a line each")};
 
 const CliCommand command_opt = {.name = "opt",
                                 .summary = "run compiler passes on a graph written as text",

@@ -387,3 +387,36 @@ void cli_manual(const CliCommand *c) {
        "COLUMNS\n"
        "The width of the screen where it is no terminal. tg info lists the rest.");
 }
+
+static const char *const kind_names[] = {"flag", "whole", "real", "text"};
+
+static void option_json(const CliOption *o) {
+  printf("{\"option\":"), cli_json_text(stdout, o->name);
+  printf(",\"kind\":\"%s\"", kind_names[o->kind]);
+  if (o->value) printf(",\"value\":"), cli_json_text(stdout, o->value);
+  if (o->kind == CLI_WHOLE) printf(",\"least\":%.0f,\"most\":%.0f", o->lo, o->hi);
+  if (o->many) printf(",\"many\":true");
+  printf(",\"help\":"), cli_json_text(stdout, o->help), putchar('}');
+}
+
+static void command_json(const CliCommand *c) {
+  printf("{\"command\":"), cli_json_text(stdout, c->name);
+  printf(",\"summary\":"), cli_json_text(stdout, c->summary);
+  printf(",\"arguments\":"), cli_json_text(stdout, c->arguments);
+  printf(",\"options\":[");
+  for (int k = 0; k < c->noptions; k++) {
+    if (k) putchar(',');
+    option_json(&c->options[k]);
+  }
+  putchar(']');
+  if (c->more) printf(",\"more\":"), cli_json_text(stdout, c->more);
+  puts("}");
+}
+
+void cli_manual_json(const CliCommand *c) {
+  if (c)
+    command_json(c);
+  else
+    for (int i = 0; (c = cli_command(i)); i++)
+      command_json(c);
+}

@@ -1,10 +1,8 @@
 /* run.c: `tg run`: a model file on inputs. In: ONNX; arrays, pictures, numbers, or random ones. Out: what the
- * outputs are, the likeliest classes, files; with --bench how long a run takes and which kernels it is made
- * of. */
+ * outputs are, the likeliest classes, files; with --bench how long a run takes, and each of its kernels. */
 #define _POSIX_C_SOURCE 200809L
-#include "cli.h"
+#include "layers.h"
 #include "picture.h"
-#include "tg_io.h"
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *mean, *std, *labels, *out, *device;
-  int64_t image, top, runs, seed, threads;
+  int64_t image, top, runs, rows, seed, threads;
   bool bgr, bench, json;
 } Options;
 
@@ -27,8 +25,17 @@ typedef struct Model {
   int nin, nout;
   TgOnnxValue in_about[MOST_IO], out_about[MOST_IO];
   const char *in_names[MOST_IO];
+  CliWait *wait;
+  char not_captured[400];                /* why */
   TgTensor *in[MOST_IO], *copy[MOST_IO]; /* kept */
 } Model;
+
+/* What is drawn is taken away, so that results can be printed. */
+static void wait_over(Model *m) {
+  if (m->ctx) tg_watch_kernels(m->ctx, NULL, NULL);
+  cli_wait_end(m->wait);
+  m->wait = NULL;
+}
 
 static bool failed(const char *what, const char *why) { return cli_refuse(0, "run", "%s: %s", what, why); }
 
@@ -354,47 +361,9 @@ static bool output_write(const Model *m, int i, TgTensor *t) {
 }
 
 /* ---- measuring: the captured run where the model can be captured, else the plain one */
-typedef struct Row {
-  char name[80];
-  double flops, us;
-  int n;
-} Row;
-
-typedef struct Rows {
-  Row row[256];
-  int n;
-} Rows;
-
-static void row_add(const TgLaunch *l, void *user) {
-  Rows *r = user;
-  int i = 0;
-  while (i < r->n && strcmp(r->row[i].name, l->name))
-    i++;
-  if (i == r->n && r->n == 256) return;
-  if (i == r->n) snprintf(r->row[r->n++].name, sizeof r->row[i].name, "%s", l->name);
-  r->row[i].flops += (double)l->flops, r->row[i].us += l->microseconds, r->row[i].n++;
-}
-
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
-}
-
-static int by_time(const void *a, const void *b) {
-  double x = ((const Row *)a)->us, y = ((const Row *)b)->us;
-  return (x < y) - (x > y);
-}
-
-static void table_say(Rows *r) {
-  double all = 0;
-  for (int i = 0; i < r->n; i++)
-    all += r->row[i].us;
-  qsort(r->row, (size_t)r->n, sizeof *r->row, by_time);
-  printf("%-40s %6s %10s %8s\n", "kernel", "times", "Mflop", "planned");
-  for (int i = 0; i < r->n && i < 12; i++)
-    printf("%-40.40s %6d %10.2f %6.1f %%\n", r->row[i].name, r->row[i].n, r->row[i].flops / 1e6,
-           all > 0 ? 100 * r->row[i].us / all : 0);
-  if (r->n > 12) printf("and %d more\n", r->n - 12);
 }
 
 /* An input gets new contents, equal ones: what is computed from it is computed again. */
@@ -407,53 +376,92 @@ static bool renew(Model *m) {
   return ok;
 }
 
-static bool measure(Model *m) {
-  static double ms[MOST_RUNS];
-  TgTensor *in[MOST_IO], *out[MOST_IO];
-  int n = given(m, in), runs = 0;
-  TgJit *jit = tg_jit(m->ctx, run_graph, m);
-  const char *how = "captured";
-  double total = 0;
-  bool ok = jit != NULL;
-  for (int i = 0; ok && runs < m->o->runs && (runs < 5 || total < 3000) && !cli_interrupted(); i++) {
-    if (!jit && !renew(m)) return false;
-    double start = cli_now();
-    if (i == 3) tg_counters_reset(m->ctx);
-    TG_SCOPE(m->ctx) {
-      ok = jit ? !tg_jit_run(jit, in, n, out, m->nout) && !tg_sync(m->ctx) : run_plain(m, out);
-      if (!ok && jit && i == 1) { /* a size that depends on values */
-        fprintf(stderr, "not captured: %s\n", tg_errmsg(m->ctx));
-        tg_clear_error(m->ctx), tg_jit_free(jit);
-        jit = NULL, how = "not captured", ok = true;
-      }
-    }
-    double took = (cli_now() - start) * 1e3;
-    if (i >= 3) total += ms[runs++] = took;
-  }
-  TgCounters c = tg_counters(m->ctx);
-  tg_jit_free(jit);
-  if (!ok || !runs) return false;
-  qsort(ms, (size_t)runs, sizeof *ms, by_value);
-  Rows *rows = calloc(1, sizeof *rows);
+/* One run in the form that is measured: the captured one where jit is not NULL. */
+static bool run_once(Model *m, TgJit *jit, TgTensor *const *in, int n) {
+  TgTensor *out[MOST_IO];
+  bool ok = false;
+  if (!jit && !renew(m)) return false;
   TG_SCOPE(m->ctx) {
-    if (rows && !run_graph(m->ctx, in, n, out, m->nout, m)) tg_schedule(out, (size_t)m->nout, row_add, rows);
+    ok = jit ? !tg_jit_run(jit, in, n, out, m->nout) && !tg_sync(m->ctx) : run_plain(m, out);
   }
-  double median = ms[runs / 2], flops = (double)c.flops / runs;
+  return ok;
+}
+
+/* Times of whole runs, after three that are not counted: a plain one, the capture, a first replay. A model
+ * that cannot be captured, since a size depends on values, is run plainly; *jit is then NULL. */
+static bool runs_measured(Model *m, TgJit **jit, TgTensor *const *in, int n, double *ms, int *runs) {
+  double total = 0;
+  *runs = 0;
+  for (int i = 0; *runs < m->o->runs && (*runs < 5 || total < 3000) && !cli_interrupted(); i++) {
+    if (i == 3) tg_counters_reset(m->ctx);
+    double start = cli_now();
+    bool ok = run_once(m, *jit, in, n);
+    if (!ok && *jit && i == 1) {
+      snprintf(m->not_captured, sizeof m->not_captured, "%s", tg_errmsg(m->ctx));
+      tg_clear_error(m->ctx), tg_jit_free(*jit);
+      *jit = NULL, ok = true;
+    }
+    if (!ok) return false;
+    double took = (cli_now() - start) * 1e3;
+    if (i >= 3) total += ms[(*runs)++] = took;
+  }
+  return *runs > 0;
+}
+
+/* Each launch with its time, over some runs of at most a second; then what it computes, as planned. */
+static bool layers_measured(Model *m, TgJit *jit, TgTensor *const *in, int n, Layers *l) {
+  TgTensor *out[MOST_IO];
+  double start = cli_now();
+  bool ok = true;
+  tg_watch_launches(m->ctx, layers_launch, l);
+  for (int i = 0; ok && i < m->o->runs && (i < 3 || cli_now() - start < 1) && !cli_interrupted(); i++) {
+    if (!jit) ok = renew(m); /* its launches are none of the model's */
+    layers_run_begin(l);
+    ok = ok && run_once(m, jit, in, n);
+    layers_run_end(l);
+  }
+  tg_watch_launches(m->ctx, NULL, NULL);
+  ok = ok && renew(m); /* else its values are known already, and nothing is planned */
+  tg_onnx_watch(m->onnx, layers_node, l);
+  TG_SCOPE(m->ctx) { ok = ok && !run_graph(m->ctx, in, n, out, m->nout, m) && layers_plan(l, out, m->nout); }
+  tg_onnx_watch(m->onnx, NULL, NULL);
+  return ok;
+}
+
+static void measured_say(const Model *m, double *ms, int runs, bool captured, const TgCounters *c) {
   char memory[32];
+  if (*m->not_captured) fprintf(stderr, "not captured: %s\n", m->not_captured);
+  qsort(ms, (size_t)runs, sizeof *ms, by_value);
+  double median = ms[runs / 2], flops = (double)c->flops / runs, kernels = (double)c->launches / runs;
   if (m->o->json)
     printf(
         "{\"runs\":%d,\"median_ms\":%.4f,\"least_ms\":%.4f,\"most_ms\":%.4f,\"gflops\":%.2f,\"kernels\":%.0f,"
         "\"captured\":%s,\"peak_bytes\":%llu}\n",
-        runs, median, ms[0], ms[runs - 1], flops / median / 1e6, (double)c.launches / runs,
-        strcmp(how, "captured") ? "false" : "true", (unsigned long long)c.peak_bytes);
-  else {
+        runs, median, ms[0], ms[runs - 1], flops / median / 1e6, kernels, captured ? "true" : "false",
+        (unsigned long long)c->peak_bytes);
+  else
     printf("median %.3f ms  (%.3f .. %.3f, %d runs, %s)  %.1f GFLOPS  %.0f kernels  peak %s\n", median, ms[0],
-           ms[runs - 1], runs, how, flops / median / 1e6, (double)c.launches / runs,
-           cli_bytes((double)c.peak_bytes, memory));
-    if (rows && rows->n) table_say(rows);
-  }
-  free(rows);
-  return true;
+           ms[runs - 1], runs, captured ? "captured" : "not captured", flops / median / 1e6, kernels,
+           cli_bytes((double)c->peak_bytes, memory));
+}
+
+static bool measure(Model *m) {
+  static double ms[MOST_RUNS];
+  TgTensor *in[MOST_IO];
+  int n = given(m, in), runs = 0;
+  TgJit *jit = tg_jit(m->ctx, run_graph, m);
+  bool ok = jit && runs_measured(m, &jit, in, n, ms, &runs);
+  TgCounters c = tg_counters(m->ctx);
+  Layers *l = ok ? layers_new() : NULL;
+  cli_wait_what(m->wait, "measuring each kernel");
+  if (ok && !l) ok = failed("--bench", "out of memory");
+  bool each = ok && layers_measured(m, jit, in, n, l);
+  wait_over(m);
+  if (ok) measured_say(m, ms, runs, jit != NULL, &c);
+  ok = ok && each;
+  if (ok) layers_say(l, m->o->json, (int)m->o->rows);
+  layers_free(l), tg_jit_free(jit);
+  return ok;
 }
 
 /* ---- the command */
@@ -501,9 +509,13 @@ static bool outputs_say(Model *m, TgTensor **out) {
 
 static bool run_all(Model *m, char **argument, int n) {
   double begin = cli_now();
+  m->wait = cli_wait_begin("reading the model");
   if (!model_open(m, argument[0])) return false;
   double load = cli_now() - begin;
+  cli_wait_what(m->wait, "reading the inputs");
   if (!inputs_set(m, argument + 1, n - 1)) return false;
+  cli_wait_what(m->wait, "compiling and running");
+  tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
   TgTensor *out[MOST_IO];
   bool ok = false;
   TG_SCOPE(m->ctx) {
@@ -511,14 +523,18 @@ static bool run_all(Model *m, char **argument, int n) {
     begin = cli_now();
     ok = run_plain(m, out);
     TgCounters c = tg_counters(m->ctx);
+    wait_over(m);
     if (ok) model_say(m, argument[0], load, cli_now() - begin, &c), ok = outputs_say(m, out);
   }
-  return ok && (!m->o->bench || measure(m));
+  if (!ok || !m->o->bench) return ok;
+  m->wait = cli_wait_begin("measuring"); /* what it prints comes after */
+  return measure(m);
 }
 
 static int run_run(const void *options, char **argument, int n) {
   Model m = {.o = options};
   bool ok = run_all(&m, argument, n);
+  wait_over(&m);
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");
   for (int i = 0; i < m.nin; i++)
     tg_release(m.in[i]), tg_release(m.copy[i]);
@@ -527,7 +543,7 @@ static int run_run(const void *options, char **argument, int n) {
   return ok ? CLI_OK : CLI_FAILED;
 }
 
-static const Options defaults = {.top = 5, .runs = MOST_RUNS, .seed = 1};
+static const Options defaults = {.top = 5, .runs = MOST_RUNS, .rows = 24, .seed = 1};
 
 static const CliOption options[] = {
     CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
@@ -540,8 +556,9 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(Options, top, "top", 0, 1000, "how many of the likeliest classes to show (5)"),
     CLI_TEXT_OF(Options, out, "out", "PREFIX", "write each output to PREFIXname.npy"),
     CLI_FLAG_OF(Options, bench, "bench",
-                "time it: about three seconds of runs, and what kernels it is made of"),
+                "time it: about three seconds of runs, then its kernels one by one, and their nodes"),
     CLI_WHOLE_OF(Options, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),
+    CLI_WHOLE_OF(Options, rows, "rows", 1, 100000, "kernels that the table of --bench shows (24)"),
     CLI_WHOLE_OF(Options, seed, "seed", 0, INT32_MAX, "of random inputs (1)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(Options, threads, "threads", 1, 4096, "threads of the CPU"),
@@ -561,5 +578,9 @@ const CliCommand command_run = {
     .more =
         "INPUT is NAME=WHAT, or WHAT for the inputs in their order: an array (.npy), a TensorProto (.pb), a "
         "picture (.png .jpg .ppm), a number, a list \"[[1, 2], [3, 4]]\", zeros, or random, which is also "
-        "what an "
-        "input gets that is not given; random:1x576 says the sizes too."};
+        "what an input gets that is not given; random:1x576 says the sizes too.\n"
+        "--bench measures the captured program, then each of its kernels by itself, which takes longer in "
+        "sum. A kernel may compute several nodes of the model (a convolution with its activation): it is one "
+        "row, its time is theirs together. A node that takes several kernels stands in several rows, and one "
+        "that only renames elements, or is known before the run, in none. A node without a name is shown by "
+        "its number in the file."};

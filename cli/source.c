@@ -5,12 +5,29 @@
 #include "programs.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* unit: names are made to differ, so that all stand in one file */
 typedef struct Printer {
-  bool unit;
+  bool unit, json;
   int n;
+  const char *program;
 } Printer;
+
+static void print_sizes(const char *name, const int v[3]) {
+  printf(",\"%s\":[%d,%d,%d]", name, v[0], v[1], v[2]);
+}
+
+static void json_kernel(const TgKernelText *k, void *user) {
+  const Printer *p = user;
+  printf("{\"program\":"), cli_json_text(stdout, p->program);
+  printf(",\"kernel\":"), cli_json_text(stdout, k->name);
+  printf(",\"language\":"), cli_json_text(stdout, k->language);
+  printf(",\"opts\":"), cli_json_text(stdout, k->opts);
+  printf(",\"threads\":%d", k->threads);
+  print_sizes("grid", k->grid), print_sizes("block", k->block);
+  printf(",\"source\":"), cli_json_text(stdout, k->source), puts("}");
+}
 
 static void print_kernel(const TgKernelText *k, void *user) {
   Printer *p = user;
@@ -27,9 +44,10 @@ static int print_program(const char *lang, int which, int size, int cores, Print
       tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 1, .cores = cores});
   ProgramState *p = ctx && !tg_error(ctx) ? program_begin(ctx, which, size) : NULL;
   int rc = p ? CLI_OK : cli_fail(ctx, "source");
-  if (p && to->unit && !to->n) fputs(tg_source_prelude(ctx), stdout);
+  to->program = program_name(which);
+  if (p && to->unit && !to->json && !to->n) fputs(tg_source_prelude(ctx), stdout);
   if (p) {
-    tg_watch_kernels(ctx, print_kernel, to);
+    tg_watch_kernels(ctx, to->json ? json_kernel : print_kernel, to);
     if (program_step(p)) rc = cli_fail(ctx, "source");
   }
   program_end(p);
@@ -40,15 +58,18 @@ static int print_program(const char *lang, int which, int size, int cores, Print
 typedef struct Options {
   const char *lang;
   int64_t size, cores;
-  bool prelude;
+  bool prelude, json;
 } Options;
 
 static int run_source(const void *options, char **argument, int n) {
   const Options *o = options;
-  Printer to = {.unit = o->prelude};
+  Printer to = {.unit = o->prelude, .json = o->json};
   int rc = CLI_OK;
+  /* on a terminal the kernels themselves show that it goes on */
+  CliWait *wait = isatty(STDOUT_FILENO) ? NULL : cli_wait_begin("lowering");
   for (int i = 0; i < n && rc == CLI_OK; i++)
     rc = print_program(o->lang, program_find(argument[i]), (int)o->size, (int)o->cores, &to);
+  cli_wait_end(wait);
   return rc;
 }
 
@@ -61,7 +82,8 @@ static const CliOption options[] = {
     CLI_FLAG_OF(
         Options, prelude, "prelude",
         "the types and helpers that the kernels are written with come first and names differ, so that the "
-        "output compiles")};
+        "output compiles"),
+    CLI_FLAG_OF(Options, json, "json", "an object per kernel, one a line, with its launch and its text")};
 
 const CliCommand command_source = {.name = "source",
                                    .summary = "print the kernels that one step of a program makes",

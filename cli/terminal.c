@@ -4,9 +4,11 @@
 #include "cli.h"
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 bool cli_live(int fd) {
@@ -125,6 +127,111 @@ void cli_progress(CliProgress *p, int64_t at, const char *head, const char *unit
 void cli_progress_clear(CliProgress *p) {
   if (p->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
   p->drawn = false;
+}
+
+/* ---- waiting */
+struct CliWait {
+  pthread_t thread;
+  pthread_mutex_t lock;
+  pthread_cond_t ends;
+  const char *what;
+  int kernels;
+  double begin, next; /* next: seconds of the next line where no terminal looks */
+  bool ended, drawn, live;
+};
+
+static void wait_draw(CliWait *w, double took) {
+  char clock[32], kernels[48] = "";
+  clock_put(clock, sizeof clock, took);
+  if (w->kernels) snprintf(kernels, sizeof kernels, ", %d kernels", w->kernels);
+  if (w->live) {
+    int columns = cli_columns(STDERR_FILENO);
+    char line[256];
+    snprintf(line, sizeof line, "%s%s [%s]", w->what, kernels, clock);
+    fprintf(stderr, "\r\x1b[2K%.*s", columns > 1 ? columns - 1 : 1, line);
+    w->drawn = true;
+  } else if (took >= w->next) {
+    fprintf(stderr, "%s%s [%s]\n", w->what, kernels, clock);
+    w->next = w->next < 10 ? 10 : 2 * w->next;
+  }
+  fflush(stderr);
+}
+
+static void *wait_run(void *user) {
+  CliWait *w = user;
+  pthread_mutex_lock(&w->lock);
+  while (!w->ended) {
+    double took = cli_now() - w->begin;
+    struct timespec until;
+    if (took >= 2) wait_draw(w, took);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&w->ends, &w->lock, &until);
+  }
+  pthread_mutex_unlock(&w->lock);
+  return NULL;
+}
+
+static CliWait *waiting; /* the one that there is */
+
+/* Something is about to be said: no more of this is drawn. */
+static void wait_quiet(void) {
+  CliWait *w = waiting;
+  if (!w) return;
+  pthread_mutex_lock(&w->lock);
+  w->ended = true;
+  if (w->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
+  w->drawn = false;
+  pthread_mutex_unlock(&w->lock);
+}
+
+CliWait *cli_wait_begin(const char *what) {
+  CliWait *w = waiting ? NULL : calloc(1, sizeof *w);
+  if (!w) return NULL;
+  *w = (CliWait){.what = what, .begin = cli_now(), .next = 2, .live = cli_live(STDERR_FILENO)};
+  bool lock = !pthread_mutex_init(&w->lock, NULL), cond = lock && !pthread_cond_init(&w->ends, NULL);
+  if (cond && !pthread_create(&w->thread, NULL, wait_run, w)) {
+    cli_refuse_after(wait_quiet);
+    return waiting = w;
+  }
+  if (cond) pthread_cond_destroy(&w->ends);
+  if (lock) pthread_mutex_destroy(&w->lock);
+  free(w);
+  return NULL;
+}
+
+void cli_wait_what(CliWait *w, const char *what) {
+  if (!w) return;
+  pthread_mutex_lock(&w->lock);
+  w->what = what, w->kernels = 0;
+  w->begin = cli_now(), w->next = 2; /* each thing has two seconds */
+  if (w->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
+  w->drawn = false;
+  pthread_mutex_unlock(&w->lock);
+}
+
+void cli_wait_kernel(const TgKernelText *k, void *wait) {
+  CliWait *w = wait;
+  (void)k;
+  if (!w) return;
+  pthread_mutex_lock(&w->lock);
+  w->kernels++;
+  pthread_mutex_unlock(&w->lock);
+}
+
+void cli_wait_end(CliWait *w) {
+  if (!w) return;
+  pthread_mutex_lock(&w->lock);
+  w->ended = true;
+  pthread_cond_signal(&w->ends);
+  pthread_mutex_unlock(&w->lock);
+  pthread_join(w->thread, NULL);
+  if (w->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
+  pthread_cond_destroy(&w->ends), pthread_mutex_destroy(&w->lock);
+  cli_refuse_after(NULL);
+  waiting = NULL;
+  free(w);
 }
 
 /* ---- curves */

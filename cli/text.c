@@ -16,8 +16,13 @@ bool cli_whole(const char *text, int64_t lo, int64_t hi, int64_t *out) {
   return true;
 }
 
+static void (*before)(void); /* what is drawn is taken away first */
+
+void cli_refuse_after(void (*does)(void)) { before = does; }
+
 int cli_refuse(int code, const char *what, const char *form, ...) {
   va_list ap;
+  if (before) before();
   va_start(ap, form);
   fprintf(stderr, "tg %s: ", what);
   vfprintf(stderr, form, ap);

@@ -18,6 +18,7 @@ typedef struct Run {
   void *model;
   TgOptim *optim[2], *both; /* matrices, whose weights decay, and the rest */
   TgLR *rate;
+  TgScaler *scaler; /* with --bf16; else NULL */
   TgJit *step, *test;
   Loader *loader;
   uint32_t *order, *random; /* of the epoch */
@@ -27,6 +28,7 @@ typedef struct Run {
   double began, flops;
   FILE *log;
   CliProgress progress;
+  CliWait *wait; /* until the first step is done */
   char checkpoint[4096];
 } Run;
 
@@ -39,8 +41,15 @@ static bool failed_path(const char *path) {
 }
 
 /* ---- the graphs */
+/* The network's answers, f32. With --bf16 it computes in bf16: its parameters are that, and pictures become
+ * it. */
+static TgTensor *answers(const Run *r, TgTensor *x) {
+  bool narrow = r->o.bf16 && tg_dtype_is_float(tg_dtype(x));
+  return tg_float(r->task->run(r->model, narrow ? tg_cast(x, TG_BF16) : x));
+}
+
 static TgTensor *loss_of(const Run *r, TgTensor *x, TgTensor *y) {
-  return tg_sparse_cross_entropy(r->task->run(r->model, x), y);
+  return tg_sparse_cross_entropy(answers(r, x), y);
 }
 
 static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
@@ -48,8 +57,9 @@ static TgStatus step_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   Run *r = user;
   (void)ctx, (void)nin, (void)nout;
   out[0] = loss_of(r, in[0], in[1]);
-  TgStatus s = tg_backward(out[0]);
-  return s ? s : tg_optim_step(r->both);
+  TgStatus s = tg_backward(r->scaler ? tg_scaler_scale(r->scaler, out[0]) : out[0]);
+  if (s) return s;
+  return r->scaler ? tg_scaler_step(r->scaler, r->both) : tg_optim_step(r->both);
 }
 
 /* f32 (b): whether an answer is right, or the mean loss of a piece of text. */
@@ -57,7 +67,7 @@ static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
                            void *user) {
   Run *r = user;
   (void)nin, (void)nout;
-  TgTensor *y = r->task->run(r->model, in[0]);
+  TgTensor *y = answers(r, in[0]);
   if (r->task->is_text)
     out[0] = tg_mean(tg_sparse_cross_entropy(y, in[1], .reduction = TG_NONE), .axis = TG_AXES(1));
   else
@@ -151,6 +161,7 @@ static TgState *state_of(Run *r, bool whole, const char *prefix) {
   TgStatus status = s ? tg_module_state(r->task->module, r->model, s, prefix) : TG_ERR_NOMEM;
   if (!status && whole) status = tg_optim_state(r->both, s, "optim");
   if (!status && whole) status = tg_lr_state(r->rate, s, "lr");
+  if (!status && whole && r->scaler) status = tg_scaler_state(r->scaler, s, "scaler");
   if (!status) return s;
   tg_state_free(s);
   return NULL;
@@ -168,10 +179,20 @@ static bool save(Run *r, const char *path, bool whole) {
   snprintf(context, sizeof context, "%lld", (long long)r->o.context);
   snprintf(loss, sizeof loss, "%.17g", r->loss), snprintf(rate, sizeof rate, "%.17g", r->o.lr);
   snprintf(decay, sizeof decay, "%.17g", r->o.decay);
-  const char *about[] = {"format", "pt",    "task",    r->task->name, "step", step,     "steps",
-                         steps,    "batch", batch,     "seed",        seed,   "layers", layers,
-                         "width",  width,   "context", context,       "loss", loss,     "lr",
-                         rate,     "decay", decay,     NULL};
+  const char *about[] = {"format",  "pt",
+                         "task",    r->task->name,
+                         "step",    step,
+                         "steps",   steps,
+                         "batch",   batch,
+                         "seed",    seed,
+                         "layers",  layers,
+                         "width",   width,
+                         "context", context,
+                         "loss",    loss,
+                         "lr",      rate,
+                         "decay",   decay,
+                         "bf16",    r->o.bf16 ? "1" : "0",
+                         NULL};
   TgState *s = state_of(r, whole, whole ? "model" : NULL);
   bool ok = s && !tg_safe_save(s, path, .metadata = about);
   tg_state_free(s);
@@ -221,6 +242,7 @@ static bool resume_options(Run *r) {
 
     for (size_t i = 0; ok && i < sizeof whole / sizeof *whole; i++)
       if ((ok = number_of(meta, whole[i].key, &v) && v >= 0 && v < 1e15)) *whole[i].to = (int64_t)v;
+    r->o.bf16 = number_of(meta, "bf16", &v) && v != 0; /* not in files of before there was one */
     ok = ok && number_of(meta, "lr", &r->o.lr) && number_of(meta, "decay", &r->o.decay) &&
          number_of(meta, "loss", &r->loss) && r->o.batch > 0;
     tg_value_free(head);
@@ -255,8 +277,12 @@ static bool optimiser_new(Run *r) {
     else
       rest[nr++] = all[i];
   double beta2 = r->task->is_text ? 0.99 : 0.999;
-  r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2);
-  r->optim[1] = tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = -1, .beta2 = beta2);
+  bool master = r->o.bf16; /* what is updated is f32 */
+  r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2,
+                         .master = master);
+  r->optim[1] =
+      tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = -1, .beta2 = beta2, .master = master);
+  if (master && !(r->scaler = tg_scaler(r->ctx))) return false;
   r->both = tg_optim_group(r->ctx, r->optim, 2);
   int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;
   r->rate =
@@ -281,10 +307,11 @@ static bool run_new(Run *r, const char *folder) {
   bool ok = false;
   TG_SCOPE(r->ctx) {
     r->model = r->task->model_new(r->ctx, d, &r->o);
-    ok = r->model && !tg_error(r->ctx) && optimiser_new(r);
+    ok = r->model && !tg_error(r->ctx) && (!r->o.weights || weights_load(r, r->o.weights));
+    if (ok && r->o.bf16) ok = !tg_module_cast(r->task->module, r->model, TG_BF16);
+    ok = ok && optimiser_new(r);
   }
   if (!ok) return r->model || failed("out of memory") ? false : false;
-  if (r->o.weights && !weights_load(r, r->o.weights)) return false;
   if (r->o.resume && !resume_state(r)) return false;
   r->step = tg_jit(r->ctx, step_graph, r), r->test = tg_jit(r->ctx, test_graph, r);
   r->order = malloc((size_t)(d->ntrain + 1) * sizeof *r->order);
@@ -299,7 +326,8 @@ static bool run_new(Run *r, const char *folder) {
 static void run_end(Run *r) {
   loader_free(r->loader);
   tg_jit_free(r->step), tg_jit_free(r->test);
-  tg_lr_free(r->rate), tg_optim_free(r->both), tg_optim_free(r->optim[0]), tg_optim_free(r->optim[1]);
+  tg_lr_free(r->rate), tg_scaler_free(r->scaler), tg_optim_free(r->both), tg_optim_free(r->optim[0]),
+      tg_optim_free(r->optim[1]);
   if (r->model) tg_module_free(r->task->module, r->model);
   free(r->model), free(r->order), free(r->random), free(r->losses), free(r->metrics);
   train_data_free(&r->data);
@@ -315,6 +343,12 @@ static void metric_put(const Run *r, char *to, size_t cap) {
     snprintf(to, cap, "test_accuracy %.2f%%", 100 * r->metric);
 }
 
+static void wait_over(Run *r) {
+  if (r->ctx) tg_watch_kernels(r->ctx, NULL, NULL);
+  cli_wait_end(r->wait);
+  r->wait = NULL;
+}
+
 static void progress(Run *r) {
   char head[120], metric[64] = "";
   if (r->nmetrics) metric_put(r, metric, sizeof metric);
@@ -325,10 +359,10 @@ static void progress(Run *r) {
 static void say_begin(const Run *r) {
   char params[32];
   const char *about = tg_device_describe(r->ctx);
-  fprintf(stderr, "tg train %s  model %s params  device %s (%.*s)  batch %lld  seed %lld%s\n", r->task->name,
-          cli_count(tg_module_count(r->task->module, r->model), params), tg_default_device(r->ctx),
-          (int)strcspn(about, ",;"), about, (long long)r->o.batch, (long long)r->o.seed,
-          r->o.resume ? "  resumed" : "");
+  fprintf(stderr, "tg train %s  model %s params  device %s (%.*s)  batch %lld  seed %lld%s%s\n",
+          r->task->name, cli_count(tg_module_count(r->task->module, r->model), params),
+          tg_default_device(r->ctx), (int)strcspn(about, ",;"), about, (long long)r->o.batch,
+          (long long)r->o.seed, r->o.bf16 ? "  bf16" : "", r->o.resume ? "  resumed" : "");
 }
 
 static void say_epoch(Run *r, int64_t epoch, int64_t right) {
@@ -379,7 +413,7 @@ static bool sample(Run *r) {
   tg_set_training(r->ctx, false);
   for (int64_t made = 0; ok && made < r->o.sample; made++) {
     TG_SCOPE(r->ctx) {
-      TgTensor *out = r->task->run(r->model, tg_from(r->ctx, window, TG_I32, TG_SHAPE(1, context)));
+      TgTensor *out = answers(r, tg_from(r->ctx, window, TG_I32, TG_SHAPE(1, context)));
       ok = !tg_read_f64(out, logits, (size_t)(context * d->classes));
     }
     double *last = logits + (n - 1) * d->classes, most = last[0], sum = 0;
@@ -413,6 +447,7 @@ static bool interrupted(Run *r) {
 static bool one_step(Run *r, const void *x, const void *y) {
   double loss = NAN;
   if (!step_run(r, x, y, &loss) || tg_lr_step(r->rate)) return false;
+  if (r->wait) wait_over(r);
   r->loss = r->at == 0 ? loss : 0.95 * r->loss + 0.05 * loss;
   r->losses[r->nlosses++] = loss;
   r->at++;
@@ -472,8 +507,12 @@ static int train_all(Run *r, const char *folder) {
   bool stopped = false;
   if (r->o.log && !(r->log = fopen(r->o.log, r->o.resume ? "a" : "w")))
     return failed_path(r->o.log) ? 0 : CLI_FAILED;
+  r->wait = cli_wait_begin("reading the data");
   if (!run_new(r, folder)) return CLI_FAILED;
+  cli_wait_end(r->wait);
   say_begin(r);
+  r->wait = cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
+  tg_watch_kernels(r->ctx, cli_wait_kernel, r->wait);
   r->began = cli_now();
   cli_progress_begin(&r->progress, r->at, r->steps, false);
   tg_counters_reset(r->ctx);
@@ -482,6 +521,7 @@ static int train_all(Run *r, const char *folder) {
   r->flops = tg_counters(r->ctx).flops;
   if (stopped) return interrupted(r) ? CLI_INTERRUPTED : CLI_FAILED;
   if (!r->nmetrics && !evaluate(r, &right)) return CLI_FAILED;
+  wait_over(r);
   if (r->o.out && r->steps && !save(r, r->o.out, false)) return CLI_FAILED;
   if (r->o.plot || r->o.svg) plot(r);
   if (r->task->is_text && r->o.sample && !sample(r)) return CLI_FAILED;
@@ -507,6 +547,7 @@ static int run_train(const void *options, char **argument, int n) {
     snprintf(r.checkpoint, sizeof r.checkpoint, "%s.checkpoint.safetensors", r.task->name);
   cli_catch_interrupt();
   int rc = train_all(&r, argument[1]);
+  wait_over(&r);
   cli_progress_clear(&r.progress);
   if (rc == CLI_FAILED && (!r.ctx || tg_error(r.ctx))) cli_fail(r.ctx, "train");
   run_end(&r);
@@ -522,6 +563,9 @@ static const CliOption options[] = {
     CLI_REAL_OF(TrainOptions, lr, "lr", 1e-9, 100,
                 "the highest learning rate: it rises at first, then falls by a cosine"),
     CLI_REAL_OF(TrainOptions, decay, "decay", 0, 10, "weight decay of matrices"),
+    CLI_FLAG_OF(
+        TrainOptions, bf16, "bf16",
+        "compute in bf16, with weights in f32 that are updated and a scaled loss; bf16 is what is saved"),
     CLI_WHOLE_OF(TrainOptions, seed, "seed", 0, INT32_MAX, "of the weights and of the order (42)"),
     CLI_WHOLE_OF(TrainOptions, layers, "layers", 1, 24, "chargpt: how many blocks (4)"),
     CLI_WHOLE_OF(TrainOptions, width, "width", 32, 4096, "chargpt: the width, a multiple of 32 (128)"),

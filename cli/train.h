@@ -25,7 +25,7 @@ typedef struct TrainOptions {
   int64_t steps, epochs, batch, seed, threads, every, layers, width, context, sample;
   double lr, decay, temperature;
   const char *out, *checkpoint, *weights, *log, *svg, *device;
-  bool resume, plot, json, eval, text;
+  bool resume, plot, json, eval, text, bf16;
 } TrainOptions;
 
 /* Data and model of a run. x, y: dims and bytes of one item. */

@@ -516,18 +516,31 @@ TG_API const char *tg_source_prelude(TgContext *ctx);
 TG_API void *tg_alloc(TgContext *ctx, size_t nbytes);
 TG_API void tg_free(TgContext *ctx, void *p); /* NULL is fine */
 
-/* work and time as estimated */
+/* flops: as estimated. microseconds: of tg_schedule as estimated, of tg_watch_launches as the device measured
+ * it. part: numbers of the parts that it computes (tg_schedule_parts), rising, nparts of them. */
 typedef struct TgLaunch {
   size_t size;
   const char *name;
   int nargs;
   int64_t flops;
   double microseconds;
+  const int *part;
+  int nparts;
 } TgLaunch;
 
 /* Plans what tg_realize_many would run and tells each launch, in order, without running it. seen may be NULL.
  * The number of launches, -1 on error. */
 TG_API int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *l, void *user), void *user);
+/* The same, and each launch says which of the parts it computes: tensors on the way to t, in the order in
+ * which they were built, such as the outputs of a model's layers. What a part is computed from, down to other
+ * parts, counts as that part, of several the first. Fused kernels compute several parts, a part may take
+ * several kernels, and one that only renames elements or that nothing reads may take none. */
+TG_API int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_t nparts,
+                             void (*seen)(const TgLaunch *l, void *user), void *user);
+/* seen(l, user) is called after each launch from now on, of tg_realize and of replays, with the time that the
+ * device measured for it. Launches then go one by one, each waited for: measured one is exact, and all of
+ * them take longer than unwatched. l ends with the call, which must not use the context. NULL: no calls. */
+TG_API void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, void *user), void *user);
 /* Runs a kernel of the user's own now: a kernel graph in the form that TG_DUMP writes and tg_opt reads
  * (RANGE, INDEX, REDUCE, STORE..; the heuristic's opts apply), whose PARAM of slot i is args[i], row-major,
  * of its dtype and number of elements. Those that are stored to are changed in place, as by tg_assign. An

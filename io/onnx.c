@@ -5,9 +5,9 @@
 #include "onnx_private.h"
 #include <stdio.h>
 
-static const OnnxOp *const op_tables[] = {onnx_ops_math,   onnx_ops_shape,   onnx_ops_index,
-                                          onnx_ops_nn,     onnx_ops_rnn,     onnx_ops_attention,
-                                          onnx_ops_signal, onnx_ops_control, onnx_ops_grid};
+static const OnnxOp *const op_tables[] = {
+    onnx_ops_math,      onnx_ops_shape,  onnx_ops_index,   onnx_ops_nn,   onnx_ops_rnn,
+    onnx_ops_attention, onnx_ops_signal, onnx_ops_control, onnx_ops_grid, onnx_ops_list};
 
 const OnnxOp *onnx_op_find(const char *name) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
@@ -281,8 +281,15 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
     return call_fail(c, TG_ERR_VALUE, "%d inputs", c->nin), false;
   for (int i = 0; i < c->nin; i++) {
     c->raw[i] = n->in[i] ? &c->run->vals[n->in[i]] : NULL;
+    if (c->raw[i] && c->raw[i]->left_out) c->raw[i] = NULL;
     if (!c->raw[i] && i < o->min_in) return call_fail(c, TG_ERR_VALUE, "input %d is left out", i), false;
-    if (c->raw[i] && !c->raw[i]->t) return call_fail(c, TG_ERR_VALUE, "input %d has no value", i), false;
+    bool list = c->raw[i] && (c->raw[i]->list || c->raw[i]->none);
+    if (list && !o->control)
+      return call_fail(c, TG_ERR_VALUE, "input %d is %s, not a tensor", i,
+                       c->raw[i]->list ? "a list" : "an optional value that is not there"),
+             false;
+    if (c->raw[i] && !c->raw[i]->t && !list)
+      return call_fail(c, TG_ERR_VALUE, "input %d has no value", i), false;
     *host = *host && (!c->raw[i] || c->raw[i]->host);
   }
   for (int i = c->nin; i < c->nin + 4; i++)
@@ -318,22 +325,40 @@ static bool outputs_kept(OnnxCall *c) {
   return true;
 }
 
+/* An error that a node within n has told. */
+static bool told_within(const TgOnnx *m) { return !strncmp(tg_errmsg(m->ctx), "onnx: node", 10); }
+
+/* A call of one of the model's own functions: its body has values of its own for each call. */
+static bool function_run(OnnxRun *r, const OnnxNode *n) {
+  OnnxGraph *g = n->body;
+  for (size_t i = 0; i < g->nin; i++) {
+    bool given = i < (size_t)n->nin && n->in[i] && !r->vals[n->in[i]].left_out;
+    r->vals[g->in[i].value] = given ? r->vals[n->in[i]] : (OnnxVal){.left_out = true};
+  }
+  if (!graph_run(r, g)) return told_within(r->m) ? false : node_fail(r, n);
+  for (int i = 0; i < n->nout; i++)
+    if (n->out[i]) r->vals[n->out[i]] = r->vals[g->out[i].value];
+  return true;
+}
+
 /* Where all inputs are on the host the node runs there, unless what comes out is large: a large tensor of
  * small constants is made on the device after all. */
-static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw, bool *seen) {
+static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scratch, OnnxVal **raw,
+                      bool *seen) {
   TgOnnx *m = r->m;
   const OnnxOp *o = n->def;
   bool host = m->host != NULL, small = false;
-  if (!o || o->since > m->opset) {
+  if (n->body) return function_run(r, n);
+  if (!o || o->since > opset) {
     ctx_fail(m->ctx, TG_ERR_VALUE,
              "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
-             n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
+             n->op, *n->domain ? n->domain : "ai.onnx", opset);
     return false;
   }
   OnnxCall c = {.ctx = m->ctx,
                 .run = r,
                 .n = n,
-                .opset = m->opset,
+                .opset = opset,
                 .nin = n->nin,
                 .nout = n->nout,
                 .in = scratch,
@@ -341,8 +366,7 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
                 .raw = raw,
                 .seen = seen};
   if (!inputs_taken(&c, &host)) return node_fail(r, n);
-  if (o->control)
-    return o->control(r, n) || (!strncmp(tg_errmsg(m->ctx), "onnx: node", 10) ? false : node_fail(r, n));
+  if (o->control) return o->control(r, n) || (told_within(m) ? false : node_fail(r, n));
   if (!types_fit(&c)) return node_fail(r, n);
   if (host) {
     c.ctx = m->host;
@@ -353,6 +377,33 @@ static bool node_run(OnnxRun *r, const OnnxNode *n, TgTensor **scratch, OnnxVal 
     if (!outputs_made(&c, &small)) return node_fail(r, n);
   }
   return outputs_kept(&c) || node_fail(r, n);
+}
+
+static void node_told(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTensor **out) {
+  TgOnnx *m = r->m;
+  for (int i = 0; i < n->nout; i++) {
+    const OnnxVal *v = n->out[i] ? &r->vals[n->out[i]] : NULL;
+    out[i] = v && !v->host ? v->t : NULL;
+  }
+  TgOnnxNode node = {.size = sizeof node,
+                     .name = n->name,
+                     .op = n->op,
+                     .domain = n->domain,
+                     .number = (size_t)(n - g->nodes),
+                     .out = out,
+                     .nout = n->nout};
+  m->seen(&node, m->seen_user);
+}
+
+static bool node_run(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTensor **scratch, OnnxVal **raw,
+                     bool *seen) {
+  if (!node_made(r, n, g->opset, scratch, raw, seen)) return false;
+  if (r->m->seen) node_told(r, g, n, scratch);
+  return true;
+}
+
+void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user) {
+  if (m) m->seen = seen, m->seen_user = user;
 }
 
 bool graph_run(OnnxRun *r, OnnxGraph *g) {
@@ -369,11 +420,11 @@ bool graph_run(OnnxRun *r, OnnxGraph *g) {
   for (size_t i = 0; i < g->ninit && ok; i++) {
     OnnxVal *v = &r->vals[g->init_value[i]];
     if (!v->t)
-      *v = g->init[i]->host ? (OnnxVal){g->init[i]->host, g->init[i]->main, true}
-                            : (OnnxVal){g->init[i]->main, NULL, false};
+      *v = g->init[i]->host ? (OnnxVal){.t = g->init[i]->host, .moved = g->init[i]->main, .host = true}
+                            : (OnnxVal){.t = g->init[i]->main};
   }
   for (size_t i = 0; i < g->nnodes && ok; i++)
-    ok = node_run(r, &g->nodes[i], scratch, raw, seen);
+    ok = node_run(r, g, &g->nodes[i], scratch, raw, seen);
   tg_free(m->ctx, scratch), tg_free(m->ctx, raw), tg_free(m->ctx, seen);
   return ok;
 }
@@ -442,7 +493,7 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     out[i] = NULL;
   if (tg_error(m->ctx)) return tg_error(m->ctx);
   OnnxGraph *g = m->graph;
-  OnnxRun r = {m, tg_alloc(m->ctx, m->nvalues * sizeof *r.vals)};
+  OnnxRun r = {.m = m, .vals = tg_alloc(m->ctx, m->nvalues * sizeof *r.vals)};
   size_t nnamed = (g->nin + 1) * TG_MAX_RANK;
   int64_t *named = tg_alloc(m->ctx, nnamed * sizeof *named);
   TgStatus status = TG_OK;
@@ -455,7 +506,11 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: %d outputs asked for, the model has %zu", nout, g->nout);
   ok = ok && inputs(m, r.vals, in_names, in, nin, named) && graph_run(&r, g);
   for (int i = 0; i < nout && ok; i++) {
-    TgTensor *t = val_main(&r, &r.vals[g->out[i].value]);
+    OnnxVal *v = &r.vals[g->out[i].value];
+    if (v->list || v->none)
+      ok = ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: output %.200s is no tensor: %s", g->out[i].name,
+                    v->list ? "a list" : "an optional value that is not there");
+    TgTensor *t = ok ? val_main(&r, v) : NULL;
     ok = t && (out[i] = tg_keep(tg_reshape(t, tg_ndim(t), tg_shape(t))));
   }
   if (scope2) tg_scope_end(m->host);
@@ -466,6 +521,8 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     tg_release(kept);
     ok = ok && out[i];
   }
+  for (OnnxList *after, *l = r.lists; l; l = after)
+    after = l->next, tg_free(m->ctx, l);
   tg_free(m->ctx, r.vals), tg_free(m->ctx, named);
   if (m->host && tg_error(m->host))
     ctx_fail(m->ctx, tg_error(m->host), "%s", tg_errmsg(m->host)), tg_clear_error(m->host);
@@ -477,7 +534,7 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   TgContext *ctx = tg_context(file);
   TgOnnx *m = ctx && !tg_error(ctx) ? tg_alloc(ctx, sizeof *m) : NULL;
   if (!m) return NULL;
-  m->ctx = ctx;
+  m->ctx = ctx, m->path = path;
   bool ok = (m->doc = doc_new(ctx)) && source_open(&m->s, file, "onnx", path);
   if (ok && with_host) {
     m->host = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
@@ -495,6 +552,9 @@ static TgOnnx *load(TgTensor *file, const char *path) {
   bool ok = !tg_scope_begin(m->ctx);
   if (ok) ok = onnx_parse(m), tg_scope_end(m->ctx);
   source_close(&m->s), m->s.p = NULL;
+  for (OnnxBeside *b = m->beside; b; b = b->next)
+    source_close(&b->s), b->s.p = NULL;
+  m->path = NULL; /* the caller's */
   if (!ok) tg_onnx_free(m), m = NULL;
   return m;
 }

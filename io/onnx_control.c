@@ -18,12 +18,19 @@ static OnnxGraph *body_of(OnnxRun *r, const OnnxNode *n, const char *name) {
   return NULL;
 }
 
-static OnnxVal *value_in(OnnxRun *r, const OnnxNode *n, int i) {
-  return i < n->nin && n->in[i] && r->vals[n->in[i]].t ? &r->vals[n->in[i]] : NULL;
+OnnxVal *node_value(OnnxRun *r, const OnnxNode *n, int i) {
+  OnnxVal *v = i < n->nin && n->in[i] ? &r->vals[n->in[i]] : NULL;
+  return v && (v->t || v->list || v->none) ? v : NULL;
 }
 
-/* A number, read now. */
-static bool read_now(OnnxRun *r, OnnxVal *v, double *out) {
+/* Of a tensor. */
+static OnnxVal *value_in(OnnxRun *r, const OnnxNode *n, int i) {
+  OnnxVal *v = node_value(r, n, i);
+  return v && v->t ? v : NULL;
+}
+
+bool value_number(OnnxRun *r, OnnxVal *v, double *out) {
+  if (!v->t) return wrong(r, TG_ERR_VALUE, "a number is needed where a value is no tensor (%lld)", 0);
   TgContext *where = tg_context(v->t);
   *out = tg_item_f64(v->t);
   if (!tg_error(where)) return true;
@@ -33,7 +40,7 @@ static bool read_now(OnnxRun *r, OnnxVal *v, double *out) {
   return false;
 }
 
-static OnnxVal number_of(OnnxRun *r, int64_t v, TgDType d) {
+OnnxVal value_of_int(OnnxRun *r, int64_t v, TgDType d) {
   TgContext *where = r->m->host ? r->m->host : r->m->ctx;
   return (OnnxVal){.t = tg_full_i64(where, TG_SCALAR, v, d), .host = r->m->host != NULL};
 }
@@ -42,7 +49,7 @@ static bool control_if(OnnxRun *r, const OnnxNode *n) {
   double v;
   OnnxVal *cond = value_in(r, n, 0);
   if (!cond) return wrong(r, TG_ERR_VALUE, "input %lld has no value", 0);
-  if (!read_now(r, cond, &v)) return false;
+  if (!value_number(r, cond, &v)) return false;
   OnnxGraph *g = body_of(r, n, v != 0 ? "then_branch" : "else_branch");
   if (!g) return false;
   if ((int)g->nout != n->nout)
@@ -62,6 +69,7 @@ typedef struct Rows {
 } Rows;
 
 static bool rows_add(Rows *rows, int k, OnnxVal *v) {
+  if (!v->t) return wrong(rows->r, TG_ERR_VALUE, "what is gathered over the turns is no tensor (%lld)", k);
   TgTensor *t = val_main(rows->r, v);
   TgTensor **at =
       t ? io_grow(rows->r->m->ctx, rows->at[k], (size_t)rows->turns, &rows->cap[k], sizeof *at) : NULL;
@@ -119,9 +127,9 @@ static bool control_loop(OnnxRun *r, const OnnxNode *n) {
   if (carried < 0 || (int)g->nin != carried + 2 || (int)g->nout != n->nout + 1 || rows.n < 0 || n->nout > 60)
     return wrong(r, TG_ERR_VALUE, "the body has %lld outputs, which do not fit", (long long)g->nout);
   OnnxVal *most = value_in(r, n, 0), *cond = value_in(r, n, 1);
-  if ((most && !read_now(r, most, &limit)) || (cond && !read_now(r, cond, &on))) return false;
+  if ((most && !value_number(r, most, &limit)) || (cond && !value_number(r, cond, &on))) return false;
   for (int i = 0; i < carried; i++) {
-    OnnxVal *v = value_in(r, n, i + 2);
+    OnnxVal *v = node_value(r, n, i + 2); /* lists too */
     if (!v) return wrong(r, TG_ERR_VALUE, "input %lld has no value", i + 2);
     r->vals[g->in[i + 2].value] = *v;
   }
@@ -129,9 +137,9 @@ static bool control_loop(OnnxRun *r, const OnnxNode *n) {
   for (; ok && on != 0 && rows.turns < limit; rows.turns++) {
     if (rows.turns == MOST_TURNS)
       return rows_end(&rows, wrong(r, TG_ERR_LIMIT, "more than %lld turns", MOST_TURNS));
-    r->vals[g->in[0].value] = number_of(r, rows.turns, TG_I64);
-    r->vals[g->in[1].value] = number_of(r, 1, TG_BOOL);
-    ok = graph_run(r, g) && read_now(r, &r->vals[g->out[0].value], &on);
+    r->vals[g->in[0].value] = value_of_int(r, rows.turns, TG_I64);
+    r->vals[g->in[1].value] = value_of_int(r, 1, TG_BOOL);
+    ok = graph_run(r, g) && value_number(r, &r->vals[g->out[0].value], &on);
     for (int k = 0; ok && k < rows.n; k++)
       ok = rows_add(&rows, k, &r->vals[g->out[1 + carried + k].value]);
     if (ok) carry(r, g, 2, 1, carried);

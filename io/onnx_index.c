@@ -145,6 +145,151 @@ static TgTensor *op_compress(OnnxCall *c) {
   return tg_getitem(x, at, axis + 1);
 }
 
+/* ---- along an axis */
+/* 0, 1 .. n - 1 along an axis of a tensor of `rank` axes. */
+static TgTensor *steps_along(OnnxCall *c, int64_t n, int axis, int rank) {
+  int64_t dims[TG_MAX_RANK];
+  for (int a = 0; a < rank; a++)
+    dims[a] = a == axis ? n : 1;
+  return tg_reshape(tg_arange(c->ctx, 0, (double)n, .dtype = TG_I64), rank, dims);
+}
+
+/* The first lens[b] steps of each b backwards, the others as they are. */
+static TgTensor *op_reverse_sequence(OnnxCall *c) {
+  TgTensor *x = c->in[0], *lens = tg_long(c->in[1]);
+  int batch = (int)attr_i(c, "batch_axis", 1), time = (int)attr_i(c, "time_axis", 0), rank = tg_ndim(x);
+  if (rank < 2 || (batch != 0 && batch != 1) || time != 1 - batch)
+    return call_fail(c, TG_ERR_SHAPE, "batch_axis %d and time_axis %d of %d axes", batch, time, rank);
+  if (tg_ndim(lens) != 1 || tg_dim(lens, 0) != tg_dim(x, batch))
+    return call_fail(c, TG_ERR_SHAPE, "%lld lengths for %lld", (long long)tg_numel(lens),
+                     (long long)tg_dim(x, batch));
+  int64_t dims[TG_MAX_RANK];
+  for (int a = 0; a < rank; a++)
+    dims[a] = a == batch ? tg_dim(x, batch) : 1;
+  TgTensor *step = steps_along(c, tg_dim(x, time), time, rank), *len = tg_reshape(lens, rank, dims);
+  TgTensor *from = tg_where(tg_lt(step, len), tg_add_scalar(tg_sub(len, step), -1), step);
+  return tg_gather(x, time, tg_expand(from, rank, tg_shape(x)));
+}
+
+/* A cache with an update written at a place of each batch; past the end it begins anew where it is circular.
+ */
+static TgTensor *op_tensor_scatter(OnnxCall *c) {
+  TgTensor *cache = c->in[0], *update = c->in[1], *first = c->nin > 2 ? c->in[2] : NULL;
+  const char *mode = attr_s(c, "mode", "linear");
+  int axis, rank = tg_ndim(cache);
+  bool circular = !strcmp(mode, "circular");
+  if (!circular && strcmp(mode, "linear")) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode);
+  if (!call_axis(c, attr_i(c, "axis", -2), rank, &axis)) return NULL;
+  if (axis < 1 || tg_ndim(update) != rank || tg_dim(update, axis) > tg_dim(cache, axis))
+    return call_fail(c, TG_ERR_SHAPE, "an update of %d axes along axis %d", tg_ndim(update), axis);
+  int64_t dims[TG_MAX_RANK], n = tg_dim(cache, axis);
+  for (int a = 0; a < rank; a++)
+    dims[a] = a ? 1 : tg_dim(cache, 0);
+  TgTensor *at = steps_along(c, tg_dim(update, axis), axis, rank);
+  if (first) at = tg_add(at, tg_reshape(tg_long(first), rank, dims));
+  if (circular) at = tg_where(tg_ge_scalar(at, (double)n), tg_add_scalar(at, -(double)n), at);
+  return tg_scatter(cache, axis, tg_expand(at, rank, tg_shape(update)), update);
+}
+
+/* ---- Unique: how many there are depends on the values, which are read now */
+typedef struct Rows {
+  int64_t n, width;
+  const double *f; /* or the same as whole numbers: */
+  const int64_t *i;
+} Rows;
+
+/* NaN equals NaN, and is above all numbers. */
+static int by_number(double a, double b) {
+  if (a != a || b != b) return (a != a) - (b != b);
+  return (a > b) - (a < b);
+}
+
+static int by_row(const Rows *r, int64_t a, int64_t b) {
+  for (int64_t k = 0; k < r->width; k++) {
+    int64_t x = a * r->width + k, y = b * r->width + k;
+    int c = r->f ? by_number(r->f[x], r->f[y]) : (r->i[x] > r->i[y]) - (r->i[x] < r->i[y]);
+    if (c) return c;
+  }
+  return 0;
+}
+
+/* Rows in order, equal ones as they stood: runs of 1, 2, 4 .. merged. The result is in *order or *room. */
+static void rows_sorted(const Rows *r, int64_t **order, int64_t **room) {
+  for (int64_t i = 0; i < r->n; i++)
+    (*order)[i] = i;
+  for (int64_t run = 1; run < r->n; run *= 2) {
+    for (int64_t from = 0; from < r->n; from += 2 * run) {
+      int64_t mid = from + run < r->n ? from + run : r->n,
+              end = from + 2 * run < r->n ? from + 2 * run : r->n;
+      int64_t a = from, b = mid;
+      for (int64_t k = from; k < end; k++) {
+        bool left = a < mid && (b >= end || by_row(r, (*order)[a], (*order)[b]) <= 0);
+        (*room)[k] = left ? (*order)[a++] : (*order)[b++];
+      }
+    }
+    int64_t *t = *order;
+    *order = *room, *room = t;
+  }
+}
+
+/* first[g], times[g]: of group g; group_of[i]: of row i. Groups in the order of their values, or, unsorted,
+ * of their first rows. How many there are. */
+static int64_t rows_grouped(const Rows *r, const int64_t *order, bool sorted, int64_t *first, int64_t *times,
+                            int64_t *group_of, int64_t *renamed) {
+  int64_t n = 0;
+  for (int64_t k = 0; k < r->n; k++) {
+    if (!k || by_row(r, order[k - 1], order[k])) first[n] = order[k], times[n++] = 0;
+    group_of[order[k]] = n - 1, times[n - 1]++;
+  }
+  if (sorted) return n;
+  int64_t next = 0;
+  for (int64_t g = 0; g < n; g++)
+    renamed[g] = -1;
+  for (int64_t i = 0; i < r->n; i++) {
+    int64_t *to = &renamed[group_of[i]];
+    if (*to < 0) *to = next++;
+    group_of[i] = *to;
+  }
+  for (int64_t g = 0; g < n; g++)
+    times[g] = 0;
+  for (int64_t i = r->n - 1; i >= 0; i--)
+    first[group_of[i]] = i, times[group_of[i]]++;
+  return n;
+}
+
+static TgTensor *op_unique(OnnxCall *c) {
+  TgTensor *x = c->in[0], *front, *y = NULL;
+  int axis = 0;
+  if (!call_attr(c, "axis", ONNX_INT))
+    x = tg_reshape(x, TG_SHAPE(-1));
+  else if (!call_axis(c, attr_i(c, "axis", 0), tg_ndim(x), &axis))
+    return NULL;
+  bool sorted = attr_i(c, "sorted", 1), is_float = tg_dtype_is_float(tg_dtype(x));
+  int64_t n = tg_ndim(x) ? tg_dim(x, axis) : 1, all = tg_numel(x);
+  front = axis ? tg_transpose(x, 0, axis) : x;
+  front = tg_contiguous(tg_cast(front, is_float ? TG_F64 : TG_I64));
+  if (!front) return NULL;
+  void *values = tg_alloc(c->ctx, (size_t)all * 8 + 8);
+  int64_t *lists = tg_alloc(c->ctx, ((size_t)n + 1) * 6 * sizeof *lists);
+  bool ok = values && lists && (!all || !tg_read(front, values, (size_t)all * 8));
+  if (ok) {
+    int64_t *order = lists, *room = order + n + 1, *first = room + n + 1, *times = first + n + 1,
+            *group_of = times + n + 1, *renamed = group_of + n + 1;
+    Rows r = {n, n ? all / n : 0, is_float ? values : NULL, is_float ? NULL : values};
+    rows_sorted(&r, &order, &room);
+    int64_t groups = rows_grouped(&r, order, sorted, first, times, group_of, renamed);
+    TgTensor *firsts = tg_from(c->ctx, first, TG_I64, TG_SHAPE(groups));
+    TgIndex at[TG_MAX_RANK] = {0};
+    at[axis] = (TgIndex){.kind = TG_INDEX_TENSOR, .tensor = firsts};
+    y = tg_getitem(x, at, axis + 1);
+    if (c->nout > 1) c->out[1] = firsts;
+    if (c->nout > 2) c->out[2] = tg_from(c->ctx, group_of, TG_I64, TG_SHAPE(n));
+    if (c->nout > 3) c->out[3] = tg_from(c->ctx, times, TG_I64, TG_SHAPE(groups));
+  }
+  tg_free(c->ctx, values), tg_free(c->ctx, lists);
+  return y;
+}
+
 #define F(name, since, lo, hi, f)                                                                            \
   { name, since, lo, hi, f, NULL, NULL, NULL }
 const OnnxOp onnx_ops_index[] = {F("Gather", 1, 2, 2, op_gather),
@@ -157,4 +302,7 @@ const OnnxOp onnx_ops_index[] = {F("Gather", 1, 2, 2, op_gather),
                                  F("NonZero", 9, 1, 1, op_nonzero),
                                  F("OneHot", 9, 3, 3, op_onehot),
                                  F("Compress", 9, 2, 2, op_compress),
+                                 F("ReverseSequence", 10, 2, 2, op_reverse_sequence),
+                                 F("TensorScatter", 24, 2, 3, op_tensor_scatter),
+                                 F("Unique", 11, 1, 1, op_unique),
                                  {0}};

@@ -114,6 +114,28 @@ static TgTensor *op_conv(OnnxCall *c) {
                          .padding = s.padding);
 }
 
+/* com.microsoft: a convolution, what is added to it, and an activation, as onnxruntime writes them in one. */
+static TgTensor *activated(OnnxCall *c, TgTensor *y) {
+  const char *how = attr_s(c, "activation", "");
+  const OnnxAttr *a = call_attr(c, "activation_params", ONNX_FLOATS);
+  double p[2] = {a && a->nfloats > 0 ? a->floats[0] : 0, a && a->nfloats > 1 ? a->floats[1] : 0};
+  bool two = a && a->nfloats >= 2;
+  if (!*how) return y;
+  if (!strcmp(how, "Relu")) return tg_relu(y);
+  if (!strcmp(how, "Tanh")) return tg_tanh(y);
+  if (!strcmp(how, "Sigmoid")) return tg_sigmoid(y);
+  if (!strcmp(how, "LeakyRelu")) return tg_leaky_relu(y, a && a->nfloats ? p[0] : 0.01);
+  if (!strcmp(how, "Clip") && two) return tg_clamp(y, p[0], p[1]);
+  if (!strcmp(how, "HardSigmoid") && two) return tg_clamp(tg_add_scalar(tg_mul_scalar(y, p[0]), p[1]), 0, 1);
+  return call_fail(c, TG_ERR_VALUE, "activation %.40s is not implemented", how);
+}
+
+static TgTensor *op_fused_conv(OnnxCall *c) {
+  TgTensor *y = op_conv(c);
+  if (c->nin > 3 && c->in[3]) y = tg_add(y, c->in[3]);
+  return activated(c, y);
+}
+
 static TgTensor *op_conv_transpose(OnnxCall *c) {
   Spatial s = {0};
   Ints want, extra;
@@ -177,6 +199,87 @@ static TgTensor *op_average_pool(OnnxCall *c) {
                              .dilation = s.dilation, .padding = s.padding,
                              .ceil_mode = attr_i(c, "ceil_mode", 0),
                              .exclude_pad = !attr_i(c, "count_include_pad", 0));
+}
+
+/* (sum of |x|^p)^(1/p): from the average, in which the pads count as zeros. */
+static TgTensor *op_lp_pool(OnnxCall *c) {
+  Spatial s = {0};
+  double p = (double)attr_i(c, "p", 2), n = 1;
+  if (!spatial(c, c->in[0], NULL, &s)) return NULL;
+  if (p < 1) return call_fail(c, TG_ERR_VALUE, "p %g", p);
+  if (attr_i(c, "ceil_mode", 0)) return call_fail(c, TG_ERR_VALUE, "ceil_mode 1 is not implemented");
+  for (int i = 0; i < s.n; i++)
+    n *= (double)s.kernel.v[i];
+  TgTensor *powers = tg_pow_scalar(tg_abs(c->in[0]), p);
+  TgTensor *mean = tg_avg_pool2d(powers, .axes = s.n, .kernel = s.kernel, .stride = s.stride,
+                                 .dilation = s.dilation, .padding = s.padding);
+  return as(tg_pow_scalar(tg_mul_scalar(mean, n), 1 / p), tg_dtype(c->in[0]));
+}
+
+/* What was the largest of its window goes back to where it was, by its number in the whole tensor. */
+static TgTensor *op_max_unpool(OnnxCall *c) {
+  Spatial s = {0};
+  Ints want;
+  TgTensor *x = c->in[0];
+  int64_t dims[TG_MAX_RANK], total = 1;
+  if (!spatial(c, x, NULL, &s) || !call_ints(c, 2, NULL, &want)) return NULL;
+  if (want.given && want.n != s.n + 2)
+    return call_fail(c, TG_ERR_SHAPE, "output_shape has %d numbers", want.n);
+  for (int a = 0; a < s.n + 2; a++) {
+    int i = a - 2, pair = 2 * (s.n - 1 - i);
+    dims[a] = want.given ? want.v[a] : tg_dim(x, a);
+    if (!want.given && a >= 2)
+      dims[a] =
+          (tg_dim(x, a) - 1) * s.stride.v[i] + s.kernel.v[i] - s.padding.v[pair] - s.padding.v[pair + 1];
+    if (dims[a] < 1 || dims[a] > SIZE_LIMIT || total > SIZE_LIMIT / dims[a])
+      return call_fail(c, TG_ERR_SHAPE, "axis %d of the output would be %lld", a, (long long)dims[a]);
+    total *= dims[a];
+  }
+  if (!call_indices(c, 1, total, 0, 1)) return NULL;
+  TgTensor *empty = tg_zeros(c->ctx, TG_SHAPE(total), .dtype = tg_dtype(x));
+  TgTensor *flat = tg_reshape(x, TG_SHAPE(-1)), *places = tg_reshape(c->in[1], TG_SHAPE(-1));
+  return tg_reshape(tg_scatter(empty, 0, places, flat), s.n + 2, dims);
+}
+
+/* Columns back to the picture that they were cut from, overlaps added: a transposed convolution whose weight
+ * puts row k of a column at place k of the window. (n, c * places, columns) -> (n, c, ..image) */
+static TgTensor *op_col2im(OnnxCall *c) {
+  Ints image, block, pads;
+  TgTensor *x = c->in[0];
+  TgSizes stride, dilation, padding = {0};
+  if (!call_ints(c, 1, NULL, &image) || !call_ints(c, 2, NULL, &block) || !call_ints(c, -1, "pads", &pads))
+    return NULL;
+  int n = image.n;
+  if (n < 1 || n > TG_MAX_SPATIAL || block.n != n || (pads.given && pads.n != 2 * n) || tg_ndim(x) != 3)
+    return call_fail(c, TG_ERR_SHAPE, "a picture of %d axes, a block of %d, columns of %d", n, block.n,
+                     tg_ndim(x));
+  if (!sizes(c, "strides", n, &stride) || !sizes(c, "dilations", n, &dilation)) return NULL;
+  int64_t places = 1, columns = 1, cut[TG_MAX_RANK] = {0, 0}, window[TG_MAX_RANK], out[TG_MAX_RANK];
+  TgSizes extra = {.n = n};
+  padding.n = 2 * n;
+  for (int i = 0; i < n; i++) {
+    int64_t before = pads.given ? pads.v[i] : 0, after = pads.given ? pads.v[i + n] : 0;
+    if (block.v[i] < 1 || block.v[i] > SIZE_LIMIT || image.v[i] < 1 || image.v[i] > SIZE_LIMIT ||
+        before < 0 || after < 0 || before > SIZE_LIMIT || after > SIZE_LIMIT)
+      return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
+    int64_t reach = dilation.v[i] * (block.v[i] - 1) + 1, room = image.v[i] + before + after - reach;
+    if (room < 0) return call_fail(c, TG_ERR_SHAPE, "a block of %lld in axis %d", (long long)block.v[i], i);
+    cut[i + 2] = room / stride.v[i] + 1, extra.v[i] = room % stride.v[i];
+    window[i + 2] = block.v[i], out[i + 2] = image.v[i];
+    places *= block.v[i], columns *= cut[i + 2];
+    padding.v[2 * (n - 1 - i)] = before, padding.v[2 * (n - 1 - i) + 1] = after;
+    if (places > SIZE_LIMIT || columns > SIZE_LIMIT) return call_fail(c, TG_ERR_SHAPE, "axis %d", i);
+  }
+  if (tg_dim(x, 1) % places || tg_dim(x, 2) != columns)
+    return call_fail(c, TG_ERR_SHAPE, "%lld rows and %lld columns, not a multiple of %lld and %lld",
+                     (long long)tg_dim(x, 1), (long long)tg_dim(x, 2), (long long)places, (long long)columns);
+  cut[0] = tg_dim(x, 0) * (tg_dim(x, 1) / places), cut[1] = places;
+  window[0] = places, window[1] = 1;
+  out[0] = tg_dim(x, 0), out[1] = tg_dim(x, 1) / places;
+  TgTensor *weight = tg_reshape(tg_eye(c->ctx, places, .dtype = tg_dtype(x)), n + 2, window);
+  TgTensor *y = tg_conv_transpose2d(tg_reshape(x, n + 2, cut), weight, .stride = stride, .dilation = dilation,
+                                    .padding = padding, .output_padding = extra);
+  return tg_reshape(y, n + 2, out);
 }
 
 static TgAxes from_axis(int rank, int axis) {
@@ -444,6 +547,10 @@ const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL},
                               F("ConvTranspose", 1, 2, 3, op_conv_transpose),
                               F("MaxPool", 1, 1, 1, op_max_pool),
                               F("AveragePool", 1, 1, 1, op_average_pool),
+                              F("LpPool", 11, 1, 1, op_lp_pool),
+                              F("MaxUnpool", 9, 2, 3, op_max_unpool),
+                              F("Col2Im", 18, 3, 3, op_col2im),
+                              F("FusedConv", 1, 2, 4, op_fused_conv),
                               F("GlobalAveragePool", 1, 1, 1, op_global_average),
                               F("GlobalMaxPool", 1, 1, 1, op_global_max),
                               F("BatchNormalization", 1, 5, 5, op_batch_norm),

@@ -9,7 +9,9 @@
 enum {
   ONNX_OPSET_MIN = 7,
   ONNX_OPSET_MAX = 28,
-  ONNX_DEPTH = 8,
+  ONNX_DEPTH = 8,           /* of graphs within graphs */
+  ONNX_CALLS = 24,          /* of functions that call functions */
+  ONNX_NODES_MAX = 1 << 20, /* with each function's body once for each call */
   HOST_MAX = 1024,
   CONSTANTS_MAX = 1024,
   CONSTANT_BYTES = 1 << 16
@@ -66,6 +68,7 @@ struct OnnxNode {
   int nin, nout, nattrs;
   OnnxAttr *attrs;
   const OnnxOp *def; /* NULL: not known here */
+  OnnxGraph *body;   /* of a call of one of the model's own functions; else NULL */
 };
 
 typedef struct OnnxIO {
@@ -87,7 +90,22 @@ struct OnnxGraph {
   size_t *init_value;
   size_t nnodes, nin, nout, ninit;
   struct OnnxGraph *next; /* all graphs of the model, to be freed */
+  const OnnxNode *caller; /* of a function's body: whose attributes it takes; else NULL */
+  int opset;
 };
+
+/* A function of the model, as bytes: each call of it is parsed anew, with the attributes of the call. */
+typedef struct OnnxFunction {
+  const char *name, *domain, *overload;
+  uint64_t at, n;
+} OnnxFunction;
+
+/* A file beside the model that holds tensors. */
+typedef struct OnnxBeside {
+  struct OnnxBeside *next;
+  const char *name, *path;
+  Source s;
+} OnnxBeside;
 
 /* what constant_main made; bytes: its contents */
 typedef struct OnnxConstant {
@@ -105,8 +123,14 @@ struct TgOnnx {
   OnnxTensor *tensors;
   OnnxConstant *constants;
   int nconstants;
-  size_t nvalues;
-  int opset; /* of the domain "" */
+  OnnxFunction *functions;
+  size_t nfunctions;
+  const char *path; /* of the model; NULL: it came as a tensor */
+  OnnxBeside *beside;
+  size_t nvalues, nnodes;
+  int opset;                                        /* of the domain "" */
+  void (*seen)(const TgOnnxNode *node, void *user); /* tg_onnx_watch */
+  void *seen_user;
 };
 
 /* ---- parsing (onnx_proto.c). false, NULL: an error in the context */
@@ -116,18 +140,36 @@ TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours 
 const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
 /* each ends with a name of NULL */
 extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
-    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[];
+    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[], onnx_ops_list[];
 
 /* ---- running */
+typedef struct OnnxList OnnxList;
+
+/* A tensor, a list of values, or an optional value that is not there (none). left_out: an input that the
+ * caller of a function did not give. */
 typedef struct OnnxVal {
   TgTensor *t, *moved;
-  bool host;
+  OnnxList *list;
+  bool host, none, left_out;
 } OnnxVal;
+
+/* It is never changed: values share it. */
+struct OnnxList {
+  OnnxList *next; /* all of a run, to be freed */
+  size_t n;
+  OnnxVal at[];
+};
 
 struct OnnxRun {
   TgOnnx *m;
   OnnxVal *vals;
+  OnnxList *lists;
 };
+
+OnnxList *list_new(OnnxRun *r, size_t n);                  /* onnx_list.c; NULL: an error */
+OnnxVal *node_value(OnnxRun *r, const OnnxNode *n, int i); /* of any kind; NULL: left out, or without value */
+bool value_number(OnnxRun *r, OnnxVal *v, double *out);    /* read now */
+OnnxVal value_of_int(OnnxRun *r, int64_t v, TgDType d);
 
 TgTensor *val_main(OnnxRun *r, OnnxVal *v); /* in the model's context */
 

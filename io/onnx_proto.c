@@ -1,7 +1,11 @@
 /* onnx_proto.c: the bytes of an ONNX model -> graphs, nodes and tensors. A protobuf reader: fields by number,
  * lengths checked against what encloses them. A message is walked twice or more: first to count what repeats,
  * then to read it. Nodes stand in order, so a name that is not there yet is an error and no cycle gets in. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "onnx_private.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 /* ---- the wire */
 typedef struct Wire {
@@ -155,17 +159,112 @@ static TgTensor *single(TgContext *ctx, TgTensor *host) {
 typedef struct TensorHead {
   const char *name;
   int64_t type;
-  bool raw; /* its elements are bytes of the file */
+  bool raw; /* its elements are bytes of `file` */
+  const Source *file;
   uint64_t raw_at, raw_n;
+  bool external, has_length;
+  const char *location; /* where external: a path beside the model */
   TgDType dtype;
   int ndim;
   int64_t dims[TG_MAX_RANK];
   uint64_t nelem;
 } TensorHead;
 
+/* ---- data in files beside the model: location, a path from the model's folder, offset and length as decimal
+ * text. The checksum that may stand with them is not looked at. */
+static bool decimal(const char *s, uint64_t *v) {
+  for (*v = 0; *s >= '0' && *s <= '9'; s++)
+    if (__builtin_mul_overflow(*v, 10u, v) || __builtin_add_overflow(*v, (unsigned)(*s - '0'), v))
+      return false;
+  return !*s;
+}
+
+/* One pair of external_data. Keys that are not known mean nothing here. */
+static bool entry_read(TgOnnx *m, Wire w, TensorHead *h) {
+  Field f;
+  const char *key = "", *value = "";
+  while (next(&w, &f)) {
+    if (f.number == 1 && (!want(&w, &f, 2, "external data") || !(key = text(m, &f)))) return false;
+    if (f.number == 2 && (!want(&w, &f, 2, "external data") || !(value = text(m, &f)))) return false;
+    if (f.number == 2 && strlen(value) != f.n)
+      return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data: a text with a zero byte", h->name);
+  }
+  bool offset = !strcmp(key, "offset"), length = !strcmp(key, "length");
+  if (!strcmp(key, "location")) h->location = value;
+  if (length) h->has_length = true;
+  if ((offset || length) && (!*value || !decimal(value, offset ? &h->raw_at : &h->raw_n)))
+    return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data: %s '%.40s' is no number", h->name, key,
+                   value);
+  return !w.bad;
+}
+
+/* The path may not lead out of the model's folder: not by its text, and not by links. */
+static bool stays_inside(const char *location) {
+  if (!*location || *location == '/' || strchr(location, '\\') || strchr(location, ':')) return false;
+  for (const char *p = location; *p;) {
+    size_t n = strcspn(p, "/");
+    if (n == 2 && p[0] == '.' && p[1] == '.') return false;
+    p += n;
+    p += *p == '/';
+  }
+  return true;
+}
+
+static bool links_inside(const char *folder, const char *path) {
+  char real_folder[PATH_MAX], real_path[PATH_MAX];
+  if (!realpath(folder, real_folder) || !realpath(path, real_path)) return true; /* opening it tells why */
+  size_t n = strlen(real_folder);
+  return !strncmp(real_path, real_folder, n) && (real_path[n] == '/' || real_folder[n - 1] == '/');
+}
+
+static const Source *beside_open(TgOnnx *m, const TensorHead *h) {
+  const char *slash = m->path ? strrchr(m->path, '/') : NULL;
+  int n = slash ? (int)(slash - m->path) + 1 : 0;
+  char folder[PATH_MAX], path[PATH_MAX];
+  int wide = snprintf(folder, sizeof folder, "%.*s", n, m->path ? m->path : "");
+  int wider = snprintf(path, sizeof path, "%.*s%s", n, m->path ? m->path : "", h->location);
+  bool fits = wide >= 0 && wide < (int)sizeof folder && wider >= 0 && wider < (int)sizeof path;
+  if (!fits || !stays_inside(h->location) || !links_inside(n ? folder : ".", path)) {
+    io_fail(&m->s, TG_ERR_VALUE, "tensor %.100s: external data at '%.200s': not in the model's folder",
+            h->name, h->location);
+    return NULL;
+  }
+  OnnxBeside *b = doc_alloc(m->doc, sizeof *b);
+  char *kept = b ? doc_alloc(m->doc, strlen(path) + 1) : NULL;
+  if (!kept) return NULL;
+  b->name = h->location, b->path = strcpy(kept, path);
+  if (!source_open(&b->s, file_tensor(m->ctx, kept), "onnx", kept)) return NULL;
+  b->next = m->beside, m->beside = b;
+  return &b->s;
+}
+
+/* The file that holds the elements, opened once; and that they lie in it. */
+static bool external_found(TgOnnx *m, TensorHead *h, uint64_t nbytes) {
+  if (!m->path)
+    return io_fail(
+        &m->s, TG_ERR_VALUE,
+        "tensor %.200s: its data lies in a file beside the model, which was given without its path", h->name);
+  if (!h->location)
+    return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data without a location", h->name);
+  if (h->has_length && h->raw_n != nbytes)
+    return io_fail(&m->s, TG_ERR_VALUE,
+                   "tensor %.200s: external data: %llu bytes for a shape and data type of %llu", h->name,
+                   (unsigned long long)h->raw_n, (unsigned long long)nbytes);
+  const OnnxBeside *b = m->beside;
+  while (b && strcmp(b->name, h->location))
+    b = b->next;
+  if (!(h->file = b ? &b->s : beside_open(m, h))) return false;
+  h->raw = true, h->raw_n = nbytes;
+  return inside(h->raw_at, nbytes, h->file->n) ||
+         io_fail(&m->s, TG_ERR_VALUE,
+                 "tensor %.100s: external data: bytes %llu to %llu of '%.100s', which has %llu", h->name,
+                 (unsigned long long)h->raw_at, (unsigned long long)(h->raw_at + nbytes), h->location,
+                 (unsigned long long)h->file->n);
+}
+
 static bool head_read(TgOnnx *m, Wire w, TensorHead *h) {
   Field f;
-  *h = (TensorHead){.name = "", .nelem = 1};
+  *h = (TensorHead){.name = "", .nelem = 1, .file = &m->s};
   while (next(&w, &f))
     switch (f.number) {
     case 2:
@@ -178,9 +277,14 @@ static bool head_read(TgOnnx *m, Wire w, TensorHead *h) {
       if (want(&w, &f, 2, "tensor")) h->raw = true, h->raw_at = f.at, h->raw_n = f.n;
       break;
     case 13:
+      if (want(&w, &f, 2, "tensor") && !entry_read(m, within(&m->s, &f), h)) return false;
+      break;
     case 14:
-      if (f.number == 13 || f.v)
-        return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: external data is not read here", h->name);
+      if (!want(&w, &f, 0, "tensor")) break;
+      if (f.v > 1)
+        return io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: data location %llu", h->name,
+                       (unsigned long long)f.v);
+      h->external = f.v == 1;
       break;
     default: break;
     }
@@ -221,10 +325,11 @@ static uint64_t elements_field(TgDType d) {
 }
 
 /* Where the elements are: in the file, or in a copy of those that are told one by one. NULL: an error. */
-static const void *elements(TgOnnx *m, Wire w, const TensorHead *h) {
+static const void *elements(TgOnnx *m, Wire w, TensorHead *h) {
   uint64_t size = tg_dtype_size(h->dtype);
+  if (h->external && !external_found(m, h, h->nelem * size)) return NULL;
   if (h->raw) {
-    if (h->raw_n == h->nelem * size) return m->s.p + h->raw_at;
+    if (h->raw_n == h->nelem * size) return h->file->p + h->raw_at;
     io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %llu bytes for a shape and data type of %llu", h->name,
             (unsigned long long)h->raw_n, (unsigned long long)(h->nelem * size));
     return NULL;
@@ -261,7 +366,7 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   else if (t->host && h.nelem == 1)
     t->main = single(m->ctx, t->host);
   else if (h.raw && !small && h.raw_at % tg_dtype_size(h.dtype) == 0)
-    t->main = source_view(&m->s, h.raw_at, h.dtype, h.ndim, h.dims);
+    t->main = source_view(h.file, h.raw_at, h.dtype, h.ndim, h.dims);
   else /* an address unfit for the elements: one copy now, not shifts in every kernel */
     t->main = tg_from(m->ctx, data, h.dtype, h.ndim, h.dims);
   if (!tg_keep(t->main)) return NULL;
@@ -292,6 +397,15 @@ static bool value_find(const OnnxGraph *g, const char *name, size_t *value) {
   return false;
 }
 
+/* The attribute `name` of the call that g is a function's body for; NULL: the call does not give it. */
+static const OnnxAttr *caller_attr(const OnnxGraph *g, const char *name) {
+  while (g && !g->caller)
+    g = g->parent;
+  for (int i = 0; g && i < g->caller->nattrs; i++)
+    if (!strcmp(g->caller->attrs[i].name, name)) return &g->caller->attrs[i];
+  return NULL;
+}
+
 /* Twice over the message: counted first, then filled. The type that is said outweighs the field that was met.
  */
 static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth) {
@@ -301,6 +415,7 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
   const char **strings = NULL;
   Wire w = w0;
   int said = 0;
+  const char *of_caller = NULL;
   static const uint8_t kind_of[] = {
       [2] = ONNX_FLOAT, [3] = ONNX_INT,    [4] = ONNX_STRING, [5] = ONNX_TENSOR,
       [6] = ONNX_GRAPH, [7] = ONNX_FLOATS, [8] = ONNX_INTS,   [9] = ONNX_STRINGS};
@@ -339,10 +454,20 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
       if (!want(&w, &f, 0, "attribute")) return false;
       said = (int)(f.v & INT32_MAX);
       break;
+    case 21:
+      if (!want(&w, &f, 2, "attribute") || !(of_caller = text(m, &f))) return false;
+      break;
     default: break;
     }
   }
   if (said) a->kind = said;
+  if (of_caller && *of_caller && !w.bad) {
+    const OnnxAttr *given = caller_attr(g, of_caller);
+    const char *name = a->name;
+    *a = given ? *given : (OnnxAttr){.name = NULL}; /* not given: the node has no such attribute */
+    if (given) a->name = name;
+    return true;
+  }
   if (w.bad || !numbers(w0, 8, 0, NULL, NULL, &a->nints) || !numbers(w0, 7, 4, NULL, NULL, &a->nfloats))
     return false;
   int64_t *ints = doc_alloc(m->doc, (a->nints + 1) * sizeof *ints);
@@ -353,6 +478,8 @@ static bool attr_parse(TgOnnx *m, Wire w0, OnnxAttr *a, OnnxGraph *g, int depth)
     if (f.number == 9 && !(strings[k++] = text(m, &f))) return false;
   return numbers(w0, 8, 0, put_i64, ints, &a->nints) && numbers(w0, 7, 4, put_f32, floats, &a->nfloats);
 }
+
+static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth);
 
 static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth) {
   Field f;
@@ -371,6 +498,8 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
     if (f.number == 4 && (f.type != 2 || !(n->op = text(m, &f)))) return want(&w, &f, 2, "node");
     if (f.number == 7 && (f.type != 2 || !(n->domain = text(m, &f)))) return want(&w, &f, 2, "node");
   }
+  if (++m->nnodes > ONNX_NODES_MAX)
+    return io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
   bool known = !*n->domain || !strcmp(n->domain, "ai.onnx") || !strcmp(n->domain, "com.microsoft");
   n->def = known ? onnx_op_find(n->op) : NULL;
   for (Wire w = w0; next(&w, &f);) {
@@ -381,8 +510,11 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
       return io_fail(&m->s, TG_ERR_VALUE, "node %.100s (%.60s) reads %.200s, which nothing before it makes",
                      n->name, n->op, name);
     i += f.number == 1;
-    if (f.number == 5 && !attr_parse(m, within(&m->s, &f), &n->attrs[a++], g, depth)) return false;
+    if (f.number == 5 && !attr_parse(m, within(&m->s, &f), &n->attrs[a], g, depth)) return false;
+    a += f.number == 5 && n->attrs[a].name;
   }
+  n->nattrs = (int)a;
+  if (!function_called(m, w0, n, depth)) return false;
   for (Wire w = w0; next(&w, &f);)
     if (f.number == 2) {
       const char *name = text(m, &f);
@@ -440,7 +572,7 @@ static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) 
   size_t sparse, node = 0, in = 0, out = 0, init = 0;
   bool was;
   if (!g) return NULL;
-  g->parent = parent, g->next = m->graphs, m->graphs = g;
+  g->parent = parent, g->next = m->graphs, m->graphs = g, g->opset = parent ? parent->opset : m->opset;
   if (!count(w0, 1, &g->nnodes) || !count(w0, 5, &g->ninit) || !count(w0, 11, &g->nin) ||
       !count(w0, 12, &g->nout) || !count(w0, 15, &sparse))
     return NULL;
@@ -485,7 +617,7 @@ static OnnxGraph *graph_parse(TgOnnx *m, Wire w0, OnnxGraph *parent, int depth) 
   return g;
 }
 
-static bool opset_parse(TgOnnx *m, Wire w) {
+static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
   Field f;
   const char *domain = "";
   uint64_t version = 0;
@@ -499,8 +631,130 @@ static bool opset_parse(TgOnnx *m, Wire w) {
   if (version < ONNX_OPSET_MIN || version > ONNX_OPSET_MAX)
     return io_fail(&m->s, TG_ERR_VALUE, "opset %llu of the domain ai.onnx is not read here: %d to %d are",
                    (unsigned long long)version, ONNX_OPSET_MIN, ONNX_OPSET_MAX);
-  m->opset = (int)version;
+  *opset = (int)version;
   return true;
+}
+
+/* ---- functions of the model's own */
+/* A node of the main graph, or of a function, that is not known: told when the model is opened. */
+static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
+  for (size_t i = 0; i < g->nnodes; i++) {
+    const OnnxNode *n = &g->nodes[i];
+    if (!n->body && (!n->def || n->def->since > g->opset))
+      return io_fail(&m->s, TG_ERR_VALUE,
+                     "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
+                     n->op, *n->domain ? n->domain : "ai.onnx", g->opset);
+  }
+  return true;
+}
+
+static bool function_parse(TgOnnx *m, Wire w, OnnxFunction *fn) {
+  Field f;
+  *fn = (OnnxFunction){.name = "", .domain = "", .overload = "", .at = w.at, .n = w.end - w.at};
+  while (next(&w, &f)) {
+    const char **to = f.number == 1    ? &fn->name
+                      : f.number == 10 ? &fn->domain
+                      : f.number == 13 ? &fn->overload
+                                       : NULL;
+    if (to && (!want(&w, &f, 2, "function") || !(*to = text(m, &f)))) return false;
+  }
+  return !w.bad;
+}
+
+static bool functions_parse(TgOnnx *m, Wire w0) {
+  Field f;
+  size_t n, k = 0;
+  if (!count(w0, 25, &n)) return false;
+  if (!(m->functions = doc_alloc(m->doc, (n + 1) * sizeof *m->functions))) return false;
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 25 &&
+        (!want(&w, &f, 2, "model") || !function_parse(m, within(&m->s, &f), &m->functions[k++])))
+      return false;
+  m->nfunctions = n;
+  return true;
+}
+
+/* The attributes of a call, and the function's defaults for those that it leaves out. */
+static bool defaults_taken(TgOnnx *m, Wire w0, OnnxNode *n) {
+  Field f;
+  size_t more;
+  if (!count(w0, 11, &more) || !more) return tg_error(m->ctx) == TG_OK;
+  if (more > ONNX_NODES_MAX) return io_fail(&m->s, TG_ERR_LIMIT, "a function of %zu attributes", more);
+  OnnxAttr *all = doc_alloc(m->doc, ((size_t)n->nattrs + more + 1) * sizeof *all);
+  if (!all) return false;
+  if (n->nattrs) memcpy(all, n->attrs, (size_t)n->nattrs * sizeof *all);
+  n->attrs = all;
+  for (Wire w = w0; next(&w, &f);) {
+    if (f.number != 11) continue;
+    OnnxAttr *a = &all[n->nattrs];
+    if (!want(&w, &f, 2, "function") || !attr_parse(m, within(&m->s, &f), a, NULL, ONNX_DEPTH)) return false;
+    bool given = !a->name;
+    for (int i = 0; i < n->nattrs && !given; i++)
+      given = !strcmp(all[i].name, a->name);
+    n->nattrs += !given;
+  }
+  return true;
+}
+
+/* The names of a function's inputs or outputs as values of its body. */
+static bool names_parse(TgOnnx *m, Wire w, uint64_t number, OnnxGraph *g, OnnxIO *io, bool made) {
+  Field f;
+  size_t k = 0;
+  while (next(&w, &f)) {
+    if (f.number != number) continue;
+    OnnxIO *x = &io[k++];
+    *x = (OnnxIO){.name = "", .ndim = -1};
+    if (!want(&w, &f, 2, "function") || !(x->name = text(m, &f))) return false;
+    if (made ? !value_find(g, x->name, &x->value) : !value_new(m, g, x->name, "input", &x->value, NULL))
+      return io_fail(&m->s, TG_ERR_VALUE, "output %.200s of a function: nothing makes it", x->name);
+  }
+  return !w.bad;
+}
+
+static OnnxGraph *body_parse(TgOnnx *m, const OnnxFunction *fn, const OnnxNode *n, int depth) {
+  Wire w0 = wire(&m->s, fn->at, fn->n);
+  Field f;
+  size_t node = 0;
+  OnnxGraph *g = doc_alloc(m->doc, sizeof *g);
+  if (!g) return NULL;
+  g->next = m->graphs, m->graphs = g, g->caller = n, g->opset = m->opset;
+  if (!count(w0, 7, &g->nnodes) || !count(w0, 4, &g->nin) || !count(w0, 5, &g->nout)) return NULL;
+  g->nodes = doc_alloc(m->doc, (g->nnodes + 1) * sizeof *g->nodes);
+  g->in = doc_alloc(m->doc, (g->nin + 1) * sizeof *g->in);
+  g->out = doc_alloc(m->doc, (g->nout + 1) * sizeof *g->out);
+  if (!g->nodes || !g->in || !g->out || !names_parse(m, w0, 4, g, g->in, false)) return NULL;
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 9 && (!want(&w, &f, 2, "function") || !opset_parse(m, within(&m->s, &f), &g->opset)))
+      return NULL;
+  for (Wire w = w0; next(&w, &f);)
+    if (f.number == 7 &&
+        (!want(&w, &f, 2, "function") || !node_parse(m, within(&m->s, &f), &g->nodes[node++], g, depth + 1)))
+      return NULL;
+  return names_parse(m, w0, 5, g, g->out, true) && nodes_known(m, g) ? g : NULL;
+}
+
+/* A node that calls one of the model's functions gets its body. An operator that is known here is itself. */
+static bool function_called(TgOnnx *m, Wire w, OnnxNode *n, int depth) {
+  Field f;
+  const char *overload = "";
+  const OnnxFunction *fn = NULL;
+  if (n->def || !m->nfunctions) return true;
+  while (next(&w, &f))
+    if (f.number == 8 && (!want(&w, &f, 2, "node") || !(overload = text(m, &f)))) return false;
+  for (size_t i = 0; i < m->nfunctions && !fn; i++)
+    if (!strcmp(m->functions[i].name, n->op) && !strcmp(m->functions[i].domain, n->domain) &&
+        !strcmp(m->functions[i].overload, overload))
+      fn = &m->functions[i];
+  if (!fn) return true;
+  if (depth >= ONNX_CALLS)
+    return io_fail(&m->s, TG_ERR_LIMIT, "function %.100s: calls within calls, more than %d deep", n->op,
+                   ONNX_CALLS);
+  if (!defaults_taken(m, wire(&m->s, fn->at, fn->n), n) || !(n->body = body_parse(m, fn, n, depth)))
+    return false;
+  if ((size_t)n->nin <= n->body->nin && (size_t)n->nout <= n->body->nout) return true;
+  return io_fail(&m->s, TG_ERR_VALUE,
+                 "node %.100s: %d inputs and %d outputs, the function %.100s has %zu and %zu", n->name,
+                 n->nin, n->nout, n->op, n->body->nin, n->body->nout);
 }
 
 bool onnx_parse(TgOnnx *m) {
@@ -510,20 +764,14 @@ bool onnx_parse(TgOnnx *m) {
   m->nvalues = 1; /* 0: left out */
   for (Wire w = w0; next(&w, &f);) {
     if ((f.number == 7 || f.number == 8) && !want(&w, &f, 2, "model")) return false;
-    if (f.number == 8 && !opset_parse(m, within(&m->s, &f))) return false;
+    if (f.number == 8 && !opset_parse(m, within(&m->s, &f), &m->opset)) return false;
     opsets = opsets || f.number == 8;
     if (f.number == 7) graph = f, found = true;
   }
   if (tg_error(m->ctx)) return false;
   if (!found) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it has no graph");
   if (!opsets) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it names no opset");
+  if (!functions_parse(m, w0)) return false;
   m->graph = graph_parse(m, within(&m->s, &graph), NULL, 0);
-  for (size_t i = 0; m->graph && i < m->graph->nnodes; i++) {
-    const OnnxNode *n = &m->graph->nodes[i];
-    if (!n->def || n->def->since > m->opset)
-      return io_fail(&m->s, TG_ERR_VALUE,
-                     "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
-                     n->op, *n->domain ? n->domain : "ai.onnx", m->opset);
-  }
-  return m->graph && !tg_error(m->ctx);
+  return m->graph && nodes_known(m, m->graph) && !tg_error(m->ctx);
 }

@@ -22,6 +22,7 @@ static double source_of(const Way *w, double i, double scale, int64_t in, int64_
   if (!strcmp(t, "tf_crop_and_resize"))
     return out == 1 ? 0.5 * (begin + end) * (double)(in - 1)
                     : begin * (double)(in - 1) + i * (end - begin) * (double)(in - 1) / (double)(out - 1);
+  if (!strcmp(t, "tf_half_pixel_for_nn")) return (i + 0.5) / scale; /* of opset 11 and 12 */
   if (!strcmp(t, "half_pixel_symmetric")) { /* keeps the centre where the size is rounded */
     double centre = (double)in / 2;
     return centre * (1 - (double)out / exact) + (i + 0.5) / scale - 0.5;
@@ -109,7 +110,17 @@ static TgTensor *axis_resize(OnnxCall *c, TgTensor *x, int axis, const Way *w, d
   return taps.any_outside ? tg_masked_fill(sum, outside, w->extrapolation) : sum;
 }
 
+static bool is_known(const char *word, const char *const *words) {
+  while (*words && strcmp(*words, word))
+    words++;
+  return *words != NULL;
+}
+
 static bool way_read(OnnxCall *c, bool old, Way *w) {
+  static const char *const transforms[] = {
+      "half_pixel",         "asymmetric",           "align_corners",        "pytorch_half_pixel",
+      "tf_crop_and_resize", "half_pixel_symmetric", "tf_half_pixel_for_nn", NULL};
+  static const char *const roundings[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil", NULL};
   const char *mode = attr_s(c, "mode", "nearest");
   *w = (Way){.transform = attr_s(c, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
              .nearest = attr_s(c, "nearest_mode", old ? "floor" : "round_prefer_floor"),
@@ -120,6 +131,10 @@ static bool way_read(OnnxCall *c, bool old, Way *w) {
   if (!strcmp(mode, "linear") || !strcmp(mode, "bilinear") || !strcmp(mode, "trilinear")) w->taps = 2;
   if (!strcmp(mode, "cubic")) w->taps = 4;
   if (!w->taps) return call_fail(c, TG_ERR_VALUE, "mode %.20s", mode), false;
+  if (!is_known(w->transform, transforms))
+    return call_fail(c, TG_ERR_VALUE, "coordinate_transformation_mode %.40s", w->transform), false;
+  if (!is_known(w->nearest, roundings))
+    return call_fail(c, TG_ERR_VALUE, "nearest_mode %.40s", w->nearest), false;
   if (attr_i(c, "antialias", 0)) return call_fail(c, TG_ERR_VALUE, "antialias is not implemented"), false;
   return true;
 }

@@ -131,9 +131,11 @@ TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 
 /* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused
  * by name when the model is opened (in a branch of If: when it is taken); tg_onnx_op_name lists those that
- * are. Weights lie in the file, not beside it. Sizes that depend on shapes and small constants are computed
- * at once; one that depends on an input's values is computed and read when tg_onnx_run is called. Outputs are
- * lazy tensors. */
+ * are. Functions of the model's own are called; lists and optional values pass between nodes, but are no
+ * inputs or outputs of a model. Weights lie in the file, or in files in its folder and below (external data:
+ * not through .., links that lead out, or an absolute path; for a model opened by its path). Sizes that
+ * depend on shapes and small constants are computed at once; one that depends on an input's values is
+ * computed and read when tg_onnx_run is called. Outputs are lazy tensors. */
 typedef struct TgOnnx TgOnnx;
 
 /* ndim -1: not said. dims: -1 where a size is free; dim_names: NULL or the name of a free size. has_default:
@@ -160,6 +162,21 @@ TG_API int64_t tg_onnx_weights(const TgOnnx *m);   /* elements of its tensors */
  * an input unlike the model's, or a named size that is two things at once. */
 TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
                             TgTensor **out, int nout);
+
+/* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that
+ * is left out, a list, or a small constant (a shape, an axis) that is known without the device. */
+typedef struct TgOnnxNode {
+  size_t size;
+  const char *name, *op, *domain;
+  size_t number;
+  TgTensor *const *out;
+  int nout;
+} TgOnnxNode;
+
+/* seen(node, user) is called for each node that tg_onnx_run goes through, those of branches and loops too.
+ * tg_keep keeps an output, which is any other tensor: what lies between the layers can be read, and
+ * tg_schedule_parts tells which kernels compute which nodes. NULL: no calls. */
+TG_API void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user);
 TG_API TgTensor *tg_onnx_tensor(TgTensor *file); /* a TensorProto of its own, as test data are kept */
 TG_API const char *tg_onnx_op_name(size_t i);    /* the operators, in no order; NULL past the last */
 

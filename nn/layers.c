@@ -17,48 +17,34 @@ void nn_options(void *to, size_t size, const void *from) {
   TgLayerOptions o = {0};                                                                                    \
   nn_options(&o, sizeof o, given)
 
-static TgTensor *param(TgTensor *t) { return tg_keep(tg_requires_grad(t, true)); }
+TgTensor *nn_parameter(TgTensor *t) { return tg_keep(tg_requires_grad(t, true)); }
 
-static TgTensor *within(TgContext *ctx, int n, const int64_t *dims, int64_t fan_in) {
+TgTensor *nn_within(TgContext *ctx, int n, const int64_t *dims, int64_t fan_in) {
   double bound = 1 / sqrt(fan_in > 0 ? (double)fan_in : 1);
-  return param(tg_uniform(ctx, n, dims, -bound, bound));
+  return nn_parameter(tg_uniform(ctx, n, dims, -bound, bound));
 }
 
 static TgTensor *ones(TgContext *ctx, bool wanted, int n, const int64_t *dims) {
-  return wanted ? param(tg_ones(ctx, n, dims)) : NULL;
+  return wanted ? nn_parameter(tg_ones(ctx, n, dims)) : NULL;
 }
 
-static TgTensor *zeros(TgContext *ctx, bool wanted, int n, const int64_t *dims) {
-  return wanted ? param(tg_zeros(ctx, n, dims)) : NULL;
+TgTensor *nn_zeros(TgContext *ctx, bool wanted, int n, const int64_t *dims) {
+  return wanted ? nn_parameter(tg_zeros(ctx, n, dims)) : NULL;
 }
 
-static bool refuse(TgContext *ctx, TgStatus status, const char *form, const char *layer, int64_t a,
-                   int64_t b) {
+bool nn_refuse(TgContext *ctx, TgStatus status, const char *form, const char *layer, int64_t a, int64_t b) {
   char text[200];
   snprintf(text, sizeof text, form, layer, (long long)a, (long long)b);
   tg_set_error(ctx, status, text);
   return false;
 }
 
-static bool positive(TgContext *ctx, const char *layer, int64_t a, int64_t b) {
+bool nn_positive(TgContext *ctx, const char *layer, int64_t a, int64_t b) {
   if (a > 0 && b > 0) return true;
-  return refuse(ctx, TG_ERR_SHAPE, "%s: sizes must be positive, not %lld and %lld", layer, a, b);
+  return nn_refuse(ctx, TG_ERR_SHAPE, "%s: sizes must be positive, not %lld and %lld", layer, a, b);
 }
 
-/* What a layer has besides run: its table, and what follows from it. */
-#define LAYER(type, name, title, ...)                                                                        \
-  const TgModule *tg_##name##_module(void) {                                                                 \
-    static const TgField fields[] = {__VA_ARGS__};                                                           \
-    static const TgModule m = {title, sizeof(type), fields, (int)(sizeof fields / sizeof *fields),           \
-                               name##_describe};                                                             \
-    return &m;                                                                                               \
-  }                                                                                                          \
-  void tg_##name##_free(type *l) { tg_module_free(tg_##name##_module, l); }                                  \
-  TgStatus tg_##name##_state(const type *l, TgState *s, const char *prefix) {                                \
-    return tg_module_state(tg_##name##_module, l, s, prefix);                                                \
-  }
-
-static const char *truth(bool b) { return b ? "True" : "False"; }
+const char *nn_truth(bool b) { return b ? "True" : "False"; }
 
 void nn_text(char *to, size_t cap, int *n, const char *form, ...) {
   size_t at = (size_t)*n < cap ? (size_t)*n : cap;
@@ -71,9 +57,9 @@ void nn_text(char *to, size_t cap, int *n, const char *form, ...) {
 
 /* ---- linear */
 TgLinear tg_linear_new(TgContext *ctx, int64_t in, int64_t out, bool bias) {
-  if (!ctx || !positive(ctx, "linear", in, out)) return (TgLinear){0};
-  TgTensor *weight = within(ctx, TG_SHAPE(out, in), in);
-  return (TgLinear){weight, bias ? within(ctx, TG_SHAPE(out), in) : NULL};
+  if (!ctx || !nn_positive(ctx, "linear", in, out)) return (TgLinear){0};
+  TgTensor *weight = nn_within(ctx, TG_SHAPE(out, in), in);
+  return (TgLinear){weight, bias ? nn_within(ctx, TG_SHAPE(out), in) : NULL};
 }
 
 TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x) { return tg_linear(x, l->weight, l->bias); }
@@ -81,7 +67,7 @@ TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x) { return tg_linear(x, l-
 static int linear_describe(const void *layer, char *text, size_t cap) {
   const TgLinear *l = layer;
   return snprintf(text, cap, "in_features=%lld, out_features=%lld, bias=%s", (long long)tg_dim(l->weight, 1),
-                  (long long)tg_dim(l->weight, 0), truth(l->bias));
+                  (long long)tg_dim(l->weight, 0), nn_truth(l->bias));
 }
 
 LAYER(TgLinear, linear, "Linear", TG_PARAMETER(TgLinear, weight), TG_PARAMETER(TgLinear, bias))
@@ -91,28 +77,28 @@ static TgTensor *kernel_new(TgContext *ctx, const char *name, int64_t first, int
                             const int64_t *kernel, int64_t fan_in) {
   int64_t dims[2 + TG_MAX_SPATIAL] = {first, second};
   if (axes < 1 || axes > TG_MAX_SPATIAL || !kernel) {
-    refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", name, axes, TG_MAX_SPATIAL);
+    nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", name, axes, TG_MAX_SPATIAL);
     return NULL;
   }
   for (int i = 0; i < axes; i++) {
-    if (!positive(ctx, name, kernel[i], kernel[i]) || kernel[i] > INT32_MAX) return NULL;
+    if (!nn_positive(ctx, name, kernel[i], kernel[i]) || kernel[i] > INT32_MAX) return NULL;
     dims[2 + i] = kernel[i], fan_in *= kernel[i];
   }
-  return within(ctx, 2 + axes, dims, fan_in);
+  return nn_within(ctx, 2 + axes, dims, fan_in);
 }
 
 static bool groups_fit(TgContext *ctx, const char *name, int64_t in, int64_t out, int64_t groups) {
-  if (!positive(ctx, name, in, out)) return false;
+  if (!nn_positive(ctx, name, in, out)) return false;
   if (groups > 0 && in % groups == 0 && out % groups == 0) return true;
-  return refuse(ctx, TG_ERR_SHAPE, "%s: %lld channels in groups of %lld", name, in % groups ? in : out,
-                groups);
+  return nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld channels in groups of %lld", name, in % groups ? in : out,
+                   groups);
 }
 
 static TgTensor *bias_new(TgContext *ctx, TgTensor *weight, int64_t out, int64_t inputs) {
   int64_t fan_in = inputs;
   for (int i = 2; i < tg_ndim(weight); i++)
     fan_in *= tg_dim(weight, i);
-  return weight ? within(ctx, TG_SHAPE(out), fan_in) : NULL;
+  return weight ? nn_within(ctx, TG_SHAPE(out), fan_in) : NULL;
 }
 
 static TgConvOptions conv_options(const TgConvOptions *given) {
@@ -155,8 +141,8 @@ TgStatus tg_conv2d_same(TgConv2d *l) {
     int64_t stride = size_at(&l->options.stride, a, 1);
     int64_t all = size_at(&l->options.dilation, a, 1) * (tg_dim(l->weight, 2 + a) - 1);
     if (stride != 1) {
-      refuse(tg_context(l->weight), TG_ERR_VALUE, "%s: padding that keeps the size needs stride 1, not %lld",
-             "conv", stride, 0);
+      nn_refuse(tg_context(l->weight), TG_ERR_VALUE,
+                "%s: padding that keeps the size needs stride 1, not %lld", "conv", stride, 0);
       return TG_ERR_VALUE;
     }
     int at = 2 * (axes - 1 - a); /* the last axis first */
@@ -259,7 +245,7 @@ static TgTensor *channel_affine(TgTensor *y, TgTensor *weight, TgTensor *bias) {
 static bool has_channels(const char *name, TgTensor *x, int64_t channels) {
   if (!x) return false;
   if (tg_ndim(x) >= 2 && tg_dim(x, 1) == channels) return true;
-  return refuse(tg_context(x), TG_ERR_SHAPE, "%s: %lld channels, not %lld", name, tg_dim(x, 1), channels);
+  return nn_refuse(tg_context(x), TG_ERR_SHAPE, "%s: %lld channels, not %lld", name, tg_dim(x, 1), channels);
 }
 
 TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
@@ -268,22 +254,22 @@ TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
   TgLayerNorm l = {.eps = eps_of(&o, 1e-5)};
   if (!ctx) return l;
   if (ndim < 1 || ndim > (int)(sizeof l.shape / sizeof *l.shape) || !dims) {
-    refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", "layer_norm", ndim, 4);
+    nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", "layer_norm", ndim, 4);
     return l;
   }
   for (int i = 0; i < ndim; i++)
-    if (!positive(ctx, "layer_norm", dims[i], dims[i])) return l;
+    if (!nn_positive(ctx, "layer_norm", dims[i], dims[i])) return l;
   memcpy(l.shape, dims, (size_t)ndim * sizeof *dims);
   l.dims = ndim;
-  l.weight = ones(ctx, !o.plain, ndim, dims), l.bias = zeros(ctx, !o.plain, ndim, dims);
+  l.weight = ones(ctx, !o.plain, ndim, dims), l.bias = nn_zeros(ctx, !o.plain, ndim, dims);
   return l;
 }
 
 TgTensor *tg_layer_norm_run(const TgLayerNorm *l, TgTensor *x) {
   for (int i = 0; x && i < l->dims; i++)
     if (tg_dim(x, i - l->dims) != l->shape[i]) {
-      refuse(tg_context(x), TG_ERR_SHAPE, "%s: a trailing size of %lld, not %lld", "layer_norm",
-             tg_dim(x, i - l->dims), l->shape[i]);
+      nn_refuse(tg_context(x), TG_ERR_SHAPE, "%s: a trailing size of %lld, not %lld", "layer_norm",
+                tg_dim(x, i - l->dims), l->shape[i]);
       return NULL;
     }
   return tg_layer_norm(x, .weight = l->weight, .bias = l->bias, .eps = l->eps, .dims = l->dims);
@@ -293,7 +279,7 @@ static int layer_norm_describe(const void *layer, char *text, size_t cap) {
   const TgLayerNorm *l = layer;
   int n = 0;
   sizes_put(text, cap, &n, "", l->shape, l->dims);
-  nn_text(text, cap, &n, ", eps=%g, elementwise_affine=%s", l->eps, truth(l->weight));
+  nn_text(text, cap, &n, ", eps=%g, elementwise_affine=%s", l->eps, nn_truth(l->weight));
   return n;
 }
 
@@ -303,8 +289,8 @@ LAYER(TgLayerNorm, layer_norm, "LayerNorm", TG_PARAMETER(TgLayerNorm, weight),
 TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *given) {
   OPTIONS(o, given);
   TgLayerNorm2d l = {.eps = eps_of(&o, 1e-5), .channels = channels};
-  if (!ctx || !positive(ctx, "layer_norm2d", channels, channels)) return l;
-  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = zeros(ctx, !o.plain, TG_SHAPE(channels));
+  if (!ctx || !nn_positive(ctx, "layer_norm2d", channels, channels)) return l;
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   return l;
 }
 
@@ -323,7 +309,7 @@ TgTensor *tg_layer_norm2d_run(const TgLayerNorm2d *l, TgTensor *x) {
 
 static int layer_norm2d_describe(const void *layer, char *text, size_t cap) {
   const TgLayerNorm2d *l = layer;
-  return snprintf(text, cap, "%lld, eps=%g, affine=%s", (long long)l->channels, l->eps, truth(l->weight));
+  return snprintf(text, cap, "%lld, eps=%g, affine=%s", (long long)l->channels, l->eps, nn_truth(l->weight));
 }
 
 LAYER(TgLayerNorm2d, layer_norm2d, "LayerNorm2d", TG_PARAMETER(TgLayerNorm2d, weight),
@@ -333,12 +319,12 @@ TgGroupNorm tg_group_norm_new_opt(TgContext *ctx, int64_t groups, int64_t channe
                                   const TgLayerOptions *given) {
   OPTIONS(o, given);
   TgGroupNorm l = {.eps = eps_of(&o, 1e-5), .groups = groups, .channels = channels};
-  if (!ctx || !positive(ctx, "group_norm", groups, channels)) return l;
+  if (!ctx || !nn_positive(ctx, "group_norm", groups, channels)) return l;
   if (channels % groups) {
-    refuse(ctx, TG_ERR_VALUE, "%s: %lld channels in %lld groups", "group_norm", channels, groups);
+    nn_refuse(ctx, TG_ERR_VALUE, "%s: %lld channels in %lld groups", "group_norm", channels, groups);
     return l;
   }
-  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = zeros(ctx, !o.plain, TG_SHAPE(channels));
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   return l;
 }
 
@@ -355,7 +341,7 @@ TgTensor *tg_group_norm_run(const TgGroupNorm *l, TgTensor *x) {
 static int group_norm_describe(const void *layer, char *text, size_t cap) {
   const TgGroupNorm *l = layer;
   return snprintf(text, cap, "%lld, %lld, eps=%g, affine=%s", (long long)l->groups, (long long)l->channels,
-                  l->eps, truth(l->weight));
+                  l->eps, nn_truth(l->weight));
 }
 
 LAYER(TgGroupNorm, group_norm, "GroupNorm", TG_PARAMETER(TgGroupNorm, weight),
@@ -364,7 +350,7 @@ LAYER(TgGroupNorm, group_norm, "GroupNorm", TG_PARAMETER(TgGroupNorm, weight),
 TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions *given) {
   OPTIONS(o, given);
   TgRMSNorm l = {.eps = eps_of(&o, 1e-6), .dim = dim};
-  if (ctx && positive(ctx, "rms_norm", dim, dim)) l.weight = ones(ctx, !o.plain, TG_SHAPE(dim));
+  if (ctx && nn_positive(ctx, "rms_norm", dim, dim)) l.weight = ones(ctx, !o.plain, TG_SHAPE(dim));
   return l;
 }
 
@@ -379,7 +365,7 @@ TgTensor *tg_rms_norm_run(const TgRMSNorm *l, TgTensor *x) {
 static int rms_norm_describe(const void *layer, char *text, size_t cap) {
   const TgRMSNorm *l = layer;
   return snprintf(text, cap, "(%lld,), eps=%g, elementwise_affine=%s", (long long)l->dim, l->eps,
-                  truth(l->weight));
+                  nn_truth(l->weight));
 }
 
 LAYER(TgRMSNorm, rms_norm, "RMSNorm", TG_PARAMETER(TgRMSNorm, weight))
@@ -388,8 +374,8 @@ TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLaye
   OPTIONS(o, given);
   TgBatchNorm l = {.eps = eps_of(&o, 1e-5), .momentum = o.momentum != 0 ? o.momentum : 0.1};
   l.channels = channels;
-  if (!ctx || !positive(ctx, "batch_norm", channels, channels)) return l;
-  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = zeros(ctx, !o.plain, TG_SHAPE(channels));
+  if (!ctx || !nn_positive(ctx, "batch_norm", channels, channels)) return l;
+  l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   if (o.untracked) return l;
   int64_t none = 0;
   l.running_mean = tg_keep(tg_zeros(ctx, TG_SHAPE(channels)));
@@ -413,9 +399,13 @@ TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
   TgNormOptions o = {
       .size = sizeof o, .weight = l->weight, .bias = l->bias, .eps = l->eps, .momentum = l->momentum};
   if (!has_channels("batch_norm", x, l->channels)) return NULL;
+  TgDType d = tg_dtype(x);
   if (!l->running_mean) return batch_statistics(l, x);
-  if (!tg_training(tg_context(x))) return tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
-  TgTensor *y = tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o);
+  bool training = tg_training(tg_context(x));
+  TgTensor *y = training ? tg_batch_norm_train_opt(x, l->running_mean, l->running_var, &o)
+                         : tg_batch_norm_opt(x, l->running_mean, l->running_var, &o);
+  if (y && tg_dtype(y) != d) y = tg_cast(y, d); /* statistics are wider than what they are of */
+  if (!training) return y;
   TgTensor *count = l->num_batches_tracked;
   if (y && count && !tg_assign(count, tg_add_scalar(count, 1))) return NULL;
   return y;
@@ -424,7 +414,8 @@ TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
 static int batch_norm_describe(const void *layer, char *text, size_t cap) {
   const TgBatchNorm *l = layer;
   return snprintf(text, cap, "%lld, eps=%g, momentum=%g, affine=%s, track_running_stats=%s",
-                  (long long)l->channels, l->eps, l->momentum, truth(l->weight), truth(l->running_mean));
+                  (long long)l->channels, l->eps, l->momentum, nn_truth(l->weight),
+                  nn_truth(l->running_mean));
 }
 
 LAYER(TgBatchNorm, batch_norm, "BatchNorm", TG_PARAMETER(TgBatchNorm, weight),
@@ -433,8 +424,8 @@ LAYER(TgBatchNorm, batch_norm, "BatchNorm", TG_PARAMETER(TgBatchNorm, weight),
 
 /* ---- embedding */
 TgEmbedding tg_embedding_new(TgContext *ctx, int64_t count, int64_t width) {
-  if (!ctx || !positive(ctx, "embedding", count, width)) return (TgEmbedding){0};
-  return (TgEmbedding){param(tg_randn(ctx, TG_SHAPE(count, width)))};
+  if (!ctx || !nn_positive(ctx, "embedding", count, width)) return (TgEmbedding){0};
+  return (TgEmbedding){nn_parameter(tg_randn(ctx, TG_SHAPE(count, width)))};
 }
 
 TgTensor *tg_embedding_run(const TgEmbedding *l, TgTensor *index) { return tg_embedding(l->weight, index); }
@@ -449,15 +440,15 @@ LAYER(TgEmbedding, embedding, "Embedding", TG_PARAMETER(TgEmbedding, weight))
 /* ---- LSTM cell */
 TgLSTMCell tg_lstm_cell_new(TgContext *ctx, int64_t in, int64_t hidden, bool bias) {
   TgLSTMCell l = {0};
-  if (!ctx || !positive(ctx, "lstm_cell", in, hidden)) return l;
+  if (!ctx || !nn_positive(ctx, "lstm_cell", in, hidden)) return l;
   if (hidden > INT64_MAX / 8) {
-    refuse(ctx, TG_ERR_SHAPE, "%s: %lld hidden units", "lstm_cell", hidden, 0);
+    nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld hidden units", "lstm_cell", hidden, 0);
     return l;
   }
-  l.weight_ih = within(ctx, TG_SHAPE(4 * hidden, in), hidden);
-  l.weight_hh = within(ctx, TG_SHAPE(4 * hidden, hidden), hidden);
-  if (bias) l.bias_ih = within(ctx, TG_SHAPE(4 * hidden), hidden);
-  if (bias) l.bias_hh = within(ctx, TG_SHAPE(4 * hidden), hidden);
+  l.weight_ih = nn_within(ctx, TG_SHAPE(4 * hidden, in), hidden);
+  l.weight_hh = nn_within(ctx, TG_SHAPE(4 * hidden, hidden), hidden);
+  if (bias) l.bias_ih = nn_within(ctx, TG_SHAPE(4 * hidden), hidden);
+  if (bias) l.bias_hh = nn_within(ctx, TG_SHAPE(4 * hidden), hidden);
   return l;
 }
 
@@ -482,7 +473,7 @@ TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTens
 static int lstm_cell_describe(const void *layer, char *text, size_t cap) {
   const TgLSTMCell *l = layer;
   return snprintf(text, cap, "%lld, %lld, bias=%s", (long long)tg_dim(l->weight_ih, 1),
-                  (long long)tg_dim(l->weight_hh, 1), truth(l->bias_ih));
+                  (long long)tg_dim(l->weight_hh, 1), nn_truth(l->bias_ih));
 }
 
 LAYER(TgLSTMCell, lstm_cell, "LSTMCell", TG_PARAMETER(TgLSTMCell, weight_ih),

@@ -120,6 +120,29 @@ TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on) {
   return walk(module, layer, NULL, visit_freeze, &on);
 }
 
+static TgStatus visit_cast(Walk *w, const TgField *f, TgTensor **t) {
+  TgDType to = *(const TgDType *)w->user;
+  TgContext *ctx = tg_context(*t);
+  if (f->role != TG_FIELD_PARAMETER || !tg_dtype_is_float(tg_dtype(*t)) || tg_dtype(*t) == to) return TG_OK;
+  bool trained = tg_is_parameter(*t);
+  TgTensor *made = NULL;
+  TG_SCOPE(ctx) {
+    made = tg_contiguous(tg_cast(tg_detach(*t), to));
+    if (trained) made = tg_requires_grad(made, true);
+    if (made && !tg_realize(made)) tg_keep(made);
+    if (tg_error(ctx)) made = NULL;
+  }
+  if (!made) return tg_error(ctx) ? tg_error(ctx) : TG_ERR_NOMEM;
+  tg_release(*t);
+  *t = made;
+  return TG_OK;
+}
+
+TgStatus tg_module_cast(TgModuleFn module, void *layer, TgDType dtype) {
+  if (!tg_dtype_is_float(dtype)) return TG_ERR_DTYPE;
+  return walk(module, layer, NULL, visit_cast, &dtype);
+}
+
 static TgStatus visit_free(Walk *w, const TgField *f, TgTensor **t) {
   (void)w, (void)f;
   tg_release(*t);

@@ -19,4 +19,25 @@ TgContext *nn_optim_context(const TgOptim *opt);
 void nn_options(void *to, size_t size, const void *from);
 /* Appends to text of cap bytes, of which *n are written; *n goes on past cap, as snprintf's result does. */
 __attribute__((format(printf, 4, 5))) void nn_text(char *to, size_t cap, int *n, const char *form, ...);
+/* layers.c: what layers are made of. A kept parameter; one that is uniform within 1/sqrt(fan_in); zeros. */
+TgTensor *nn_parameter(TgTensor *t);
+TgTensor *nn_within(TgContext *ctx, int n, const int64_t *dims, int64_t fan_in);
+TgTensor *nn_zeros(TgContext *ctx, bool wanted, int n, const int64_t *dims);
+/* form takes a string, the layer, and two lld; false */
+bool nn_refuse(TgContext *ctx, TgStatus status, const char *form, const char *layer, int64_t a, int64_t b);
+bool nn_positive(TgContext *ctx, const char *layer, int64_t a, int64_t b);
+const char *nn_truth(bool b);
+
+/* What a layer has besides run: its table, and what follows from it. */
+#define LAYER(type, name, title, ...)                                                                        \
+  const TgModule *tg_##name##_module(void) {                                                                 \
+    static const TgField fields[] = {__VA_ARGS__};                                                           \
+    static const TgModule m = {title, sizeof(type), fields, (int)(sizeof fields / sizeof *fields),           \
+                               name##_describe};                                                             \
+    return &m;                                                                                               \
+  }                                                                                                          \
+  void tg_##name##_free(type *l) { tg_module_free(tg_##name##_module, l); }                                  \
+  TgStatus tg_##name##_state(const type *l, TgState *s, const char *prefix) {                                \
+    return tg_module_state(tg_##name##_module, l, s, prefix);                                                \
+  }
 #endif

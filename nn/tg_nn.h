@@ -69,6 +69,10 @@ TG_API int tg_module_parameters(TgModuleFn module, const void *layer, TgTensor *
 TG_API int64_t tg_module_count(TgModuleFn module, const void *layer); /* elements of its parameters */
 /* on: its parameters require no gradient, and tg_module_parameters leaves them out; off: they do again. */
 TG_API TgStatus tg_module_freeze(TgModuleFn module, const void *layer, bool on);
+/* Its float parameters in another dtype, in memory of their own, with the same values rounded; an optimiser
+ * is made afterwards (with .master, where they become narrower). Buffers, running statistics, stay as they
+ * are. A tensor that stands in two fields becomes two. */
+TG_API TgStatus tg_module_cast(TgModuleFn module, void *layer, TgDType dtype);
 /* As torch prints it: "Linear(in_features=3, out_features=4, bias=True)", inner layers a line each. As
  * snprintf: writes at most cap with its 0 and returns how long the whole text is. */
 TG_API int tg_module_print(TgModuleFn module, const void *layer, char *text, size_t cap);
@@ -149,6 +153,72 @@ typedef struct TgLSTMCell {
   TgTensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
 } TgLSTMCell;
 
+/* ---- networks over time: layers that run through a sequence, one on the other's outputs, maybe both ways */
+#define TG_RNN_LAYERS 8 /* the most of one network */
+
+/* [options] of tg_lstm_new and tg_gru_new: .layers (1) .bidirectional .plain (no biases) .batch_first (x and
+ * the outputs are (b, t, ..), not (t, b, ..)) .dropout (0): of the outputs of each layer but the last, in
+ * training */
+typedef struct TgRnnOptions {
+  size_t size;
+  int layers;
+  bool bidirectional, plain, batch_first;
+  double dropout;
+  int end_;
+} TgRnnOptions;
+
+/* weight_ih (gates hidden, in) and weight_hh (gates hidden, hidden), biases (gates hidden) or NULL: of the
+ * LSTM 4 gates i, f, g, o; of the GRU 3, r, z, n. Layers after the first have the outputs before them as
+ * `in`. */
+typedef struct TgRnnLayer {
+  TgTensor *weight_ih, *weight_hh, *bias_ih, *bias_hh;
+} TgRnnLayer;
+
+/* ways[k][0]: layer k forwards, [1]: backwards or all NULL. In a state dictionary as torch's: weight_ih_l0,
+ * weight_hh_l0, bias_ih_l0, bias_hh_l0, weight_ih_l0_reverse, .. */
+typedef struct TgLSTM {
+  TgRnnLayer ways[TG_RNN_LAYERS][2];
+  TgRnnOptions options;
+  int64_t in, hidden;
+} TgLSTM;
+
+typedef struct TgGRU {
+  TgRnnLayer ways[TG_RNN_LAYERS][2];
+  TgRnnOptions options;
+  int64_t in, hidden;
+} TgGRU;
+
+/* [options] .kdim .vdim (width): of keys and values .plain (no biases) .batch_first (b, t, width) .dropout
+ * (0) of the attention weights, in training */
+typedef struct TgMultiheadOptions {
+  size_t size;
+  int64_t kdim, vdim;
+  bool plain, batch_first;
+  double dropout;
+  int end_;
+} TgMultiheadOptions;
+
+/* As torch's: in_proj_weight (3 width, width), or, where keys or values have another width, q_proj_weight
+ * (width, width), k_proj_weight (width, kdim), v_proj_weight (width, vdim); in_proj_bias (3 width) or NULL;
+ * out_proj (width, width). The others are NULL. */
+typedef struct TgMultiheadAttention {
+  TgTensor *in_proj_weight, *q_proj_weight, *k_proj_weight, *v_proj_weight, *in_proj_bias;
+  TgLinear out_proj;
+  TgMultiheadOptions options;
+  int64_t width, heads;
+} TgMultiheadAttention;
+
+/* Of one run. mask, (.., t, s), is added to the scores, or, if it is bool, says what may be attended to
+ * (true: yes; torch's layer says it the other way round). causal: no step sees those after it. weights: where
+ * to put the weights (b, t, s), the mean of all heads; NULL: nowhere. */
+typedef struct TgMultiheadRun {
+  size_t size;
+  TgTensor *mask;
+  bool causal;
+  TgTensor **weights;
+  int end_;
+} TgMultiheadRun;
+
 TG_API TgLinear tg_linear_new(TgContext *ctx, int64_t in, int64_t out, bool bias);
 TG_API TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x); /* (.., in) -> (.., out) */
 /* options: NULL or stride, padding, dilation, groups (its bias is ignored). kernel: of every axis; conv2d has
@@ -198,6 +268,25 @@ TG_API TgLSTMCell tg_lstm_cell_new(TgContext *ctx, int64_t in, int64_t hidden, b
 TG_API TgTensor *tg_lstm_cell_run(const TgLSTMCell *l, TgTensor *x, TgTensor *h, TgTensor *c,
                                   TgTensor **new_c);
 
+/* Initial values: uniform within 1/sqrt(hidden). TG_ERR_LIMIT: more than TG_RNN_LAYERS layers. */
+TG_API TgLSTM tg_lstm_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o);
+/* x (t, b, in); h and c (layers * ways, b, hidden), both NULL: zeros. Returns (t, b, ways * hidden), forwards
+ * before backwards; *new_h and *new_c (either may be NULL): the last states, shaped as h. Without a batch, x
+ * (t, in), everything is without it. The steps are part of the graph: another t is another graph. */
+TG_API TgTensor *tg_lstm_run(const TgLSTM *l, TgTensor *x, TgTensor *h, TgTensor *c, TgTensor **new_h,
+                             TgTensor **new_c);
+TG_API TgGRU tg_gru_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o);
+/* as tg_lstm_run, without c; the reset gate is applied after the product, as torch and cuDNN do it */
+TG_API TgTensor *tg_gru_run(const TgGRU *l, TgTensor *x, TgTensor *h, TgTensor **new_h);
+/* Initial values are torch's: in_proj uniform within sqrt(6 / (its rows + columns)), out_proj within
+ * 1/sqrt(width), biases 0. TG_ERR_VALUE: width is no multiple of heads. */
+TG_API TgMultiheadAttention tg_multihead_attention_new_opt(TgContext *ctx, int64_t width, int64_t heads,
+                                                           const TgMultiheadOptions *o);
+/* q (t, b, width), k (s, b, kdim), v (s, b, vdim), or all without b -> (t, b, width). [options] .mask .causal
+ * .weights: TgMultiheadRun */
+TG_API TgTensor *tg_multihead_attention_run_opt(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k,
+                                                TgTensor *v, const TgMultiheadRun *o);
+
 /* tg_module_free, tg_module_state of one layer, and its table */
 TG_API void tg_linear_free(TgLinear *l);
 TG_API void tg_conv2d_free(TgConv2d *l);
@@ -209,6 +298,9 @@ TG_API void tg_rms_norm_free(TgRMSNorm *l);
 TG_API void tg_batch_norm_free(TgBatchNorm *l);
 TG_API void tg_embedding_free(TgEmbedding *l);
 TG_API void tg_lstm_cell_free(TgLSTMCell *l);
+TG_API void tg_lstm_free(TgLSTM *l);
+TG_API void tg_gru_free(TgGRU *l);
+TG_API void tg_multihead_attention_free(TgMultiheadAttention *l);
 TG_API TgStatus tg_linear_state(const TgLinear *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_conv2d_state(const TgConv2d *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_conv_transpose2d_state(const TgConvTranspose2d *l, TgState *s, const char *prefix);
@@ -219,6 +311,9 @@ TG_API TgStatus tg_rms_norm_state(const TgRMSNorm *l, TgState *s, const char *pr
 TG_API TgStatus tg_batch_norm_state(const TgBatchNorm *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_embedding_state(const TgEmbedding *l, TgState *s, const char *prefix);
 TG_API TgStatus tg_lstm_cell_state(const TgLSTMCell *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_lstm_state(const TgLSTM *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_gru_state(const TgGRU *l, TgState *s, const char *prefix);
+TG_API TgStatus tg_multihead_attention_state(const TgMultiheadAttention *l, TgState *s, const char *prefix);
 TG_API const TgModule *tg_linear_module(void);
 TG_API const TgModule *tg_conv2d_module(void);
 TG_API const TgModule *tg_conv_transpose2d_module(void);
@@ -229,6 +324,9 @@ TG_API const TgModule *tg_rms_norm_module(void);
 TG_API const TgModule *tg_batch_norm_module(void);
 TG_API const TgModule *tg_embedding_module(void);
 TG_API const TgModule *tg_lstm_cell_module(void);
+TG_API const TgModule *tg_lstm_module(void);
+TG_API const TgModule *tg_gru_module(void);
+TG_API const TgModule *tg_multihead_attention_module(void);
 
 /* ---- optimisers. They hold the parameters (not owned), make them require gradients, and keep their state in
  * place. A parameter given twice, as tied weights are, is one: it keeps its first place. TG_ERR_VALUE: one is
@@ -387,13 +485,19 @@ TG_API void tg_lr_free(TgLR *s);
 #define tg_instance_norm_new(...) TG_OPT2_(tg_instance_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_rms_norm_new(...)      TG_OPT2_(tg_rms_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
 #define tg_batch_norm_new(...)    TG_OPT2_(tg_batch_norm_new_opt, TgLayerOptions, __VA_ARGS__, .end_ = 0)
-#define tg_scaler(...)            TG_OPT1_(tg_scaler_opt, TgScalerOptions, __VA_ARGS__, .end_ = 0)
-#define tg_lr_multi_step(...)     TG_OPT3_(tg_lr_multi_step_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
-#define tg_lr_steps(...)          TG_OPT2_(tg_lr_steps_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
-#define tg_lr_cosine(...)         TG_OPT2_(tg_lr_cosine_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
-#define tg_lr_warmup_cosine(...)  TG_OPT3_(tg_lr_warmup_cosine_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
-#define tg_lr_one_cycle(...)      TG_OPT3_(tg_lr_one_cycle_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
-#define tg_lr_plateau(...)        TG_OPT1_(tg_lr_plateau_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lstm_new(...)          TG_OPT3_(tg_lstm_new_opt, TgRnnOptions, __VA_ARGS__, .end_ = 0)
+#define tg_gru_new(...)           TG_OPT3_(tg_gru_new_opt, TgRnnOptions, __VA_ARGS__, .end_ = 0)
+#define tg_multihead_attention_new(...)                                                                      \
+  TG_OPT3_(tg_multihead_attention_new_opt, TgMultiheadOptions, __VA_ARGS__, .end_ = 0)
+#define tg_multihead_attention_run(...)                                                                      \
+  TG_OPT4_(tg_multihead_attention_run_opt, TgMultiheadRun, __VA_ARGS__, .end_ = 0)
+#define tg_scaler(...)           TG_OPT1_(tg_scaler_opt, TgScalerOptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_multi_step(...)    TG_OPT3_(tg_lr_multi_step_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_steps(...)         TG_OPT2_(tg_lr_steps_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_cosine(...)        TG_OPT2_(tg_lr_cosine_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_warmup_cosine(...) TG_OPT3_(tg_lr_warmup_cosine_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_one_cycle(...)     TG_OPT3_(tg_lr_one_cycle_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
+#define tg_lr_plateau(...)       TG_OPT1_(tg_lr_plateau_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
 #else
 }
 #endif

@@ -43,6 +43,8 @@ typedef struct Watch {
   void (*seen)(const TgLaunch *l, void *user);
   void *user;
   int count;
+  TgTensor *const *part; /* of which each launch is to say what it computes */
+  int nparts;
 } Watch;
 
 /* A plan with what it works on. buf: the memories that the graph reads and writes, by the plan's numbers;
@@ -87,6 +89,13 @@ bool slabs_given_back(TgContext *ctx, const Device *d);
 /* beam.c: the opts that ran fastest on d, `start` among them. No error but for want of memory. */
 TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const CodegenOptions *copt,
                    const char *start, Str *best);
+/* parts.c: which launches compute what. Made of a graph's copy before its plan is, which ends the copy. */
+typedef struct Parts Parts;
+Parts *parts_new(struct Graph *g, TgTensor *const *part, int n); /* NULL: recorded */
+/* The numbers of the parts that kernel k of the plan computes, rising; they stand in ps until the next call.
+ */
+const int *parts_of(Parts *ps, const Plan *p, int k, int *n);
+void parts_free(Parts *ps);
 /* devices.c */
 TgStatus devices_open(TgContext *ctx);
 void devices_close(TgContext *ctx);

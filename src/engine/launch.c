@@ -140,21 +140,29 @@ void launch_time_taken(TgContext *ctx, Device *d) {
   d->timing = false;
 }
 
-/* One launch, and with TG_DEBUG=2 its time, as the device tells it. */
+static void launch_told(TgContext *ctx, const Plan *p, int k, double us) {
+  const SchedKernel *sk = &p->sched.kernel[k];
+  TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, us, NULL, 0};
+  if (ctx->env.debug >= 2)
+    context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", p->dev->name, k, l.name,
+                l.nargs, us, sk->est_us);
+  if (ctx->launched) ctx->launched(&l, ctx->launched_user);
+}
+
+static bool launches_timed(const TgContext *ctx) { return ctx->env.debug >= 2 || ctx->launched; }
+
+/* One launch, and where somebody asks its time, as the device tells it. */
 static TgStatus kernel_launch(TgContext *ctx, const PlanRun *run, int k, const LaunchRoom *r) {
   Device *d = run->plan->dev;
   Event *begin = NULL, *end = NULL;
   Launch l;
-  bool timed = ctx->env.debug >= 2;
+  bool timed = launches_timed(ctx);
   TgStatus st = launch_get(ctx, run, k, r, &l);
   if (!st && timed) st = d->backend->event_record(d, &begin);
   if (!st) st = d->backend->launch(d, &l);
   if (!st && timed) st = d->backend->event_record(d, &end);
   if (!st && timed) st = d->backend->event_reach(d, end);
-  if (!st && timed)
-    context_say(ctx, "*** %-4s %4d %-40s arg %2d %9.2f us (estimated %.2f)\n", d->name, k,
-                run->plan->prog[k]->name, l.nbuf, d->backend->event_us(d, begin, end),
-                run->plan->sched.kernel[k].est_us);
+  if (!st && timed) launch_told(ctx, run->plan, k, d->backend->event_us(d, begin, end));
   d->backend->event_free(d, begin), d->backend->event_free(d, end);
   return st;
 }
@@ -255,7 +263,7 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   LaunchRoom room;
   Device *d = run->plan->dev;
   TgStatus st = TG_OK;
-  for (size_t i = 0; i < n && ctx->env.debug >= 2; i++) /* each launch with its time */
+  for (size_t i = 0; i < n && launches_timed(ctx); i++) /* each launch with its time */
     if ((st = plan_run(ctx, &run[i])) || i + 1 == n) return st;
   if (!*made && !(*made = replay_new(ctx, run, n)))
     return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");

@@ -288,10 +288,11 @@ static bool results_known(Run *r) {
   return true;
 }
 
-static void watched(const Plan *p, Watch *only) {
+static void watched(const Plan *p, Parts *parts, Watch *only) {
   for (int k = 0; k < p->sched.nkernel; k++, only->count++) {
     const SchedKernel *sk = &p->sched.kernel[k];
-    TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, sk->est_us};
+    TgLaunch l = {sizeof l, p->prog[k]->name, sk->narg, sk->flops, sk->est_us, NULL, 0};
+    if (parts) l.part = parts_of(parts, p, k, &l.nparts);
     if (only->seen) only->seen(&l, only->user);
   }
 }
@@ -327,16 +328,18 @@ static bool run(Run *r, Watch *only) {
   TgContext *ctx = r->ctx;
   if (!r->g.roots.len) return true;
   if (!graph_copy(&r->g)) return false;
+  Parts *parts = NULL;
+  if (only && only->nparts && !(parts = parts_new(&r->g, only->part, only->nparts))) return false;
   Plan *p = plan_get(ctx, &r->g);
-  if (!p) return false;
-  if (p->cyclic) {
-    if (!r->g.apart) return run_apart(r, only);
-    error_set(&ctx->err, TG_ERR_INTERNAL,
-              "realize: an assignment needs a value that must be read before it and after it");
-    return false;
-  }
-  if (only) return watched(p, only), true;
-  return run_planned(r, p);
+  bool found = p && !p->cyclic;
+  if (found && only) watched(p, parts, only);
+  parts_free(parts);
+  if (!p || (found && only)) return p != NULL;
+  if (found) return run_planned(r, p);
+  if (!r->g.apart) return run_apart(r, only);
+  error_set(&ctx->err, TG_ERR_INTERNAL,
+            "realize: an assignment needs a value that must be read before it and after it");
+  return false;
 }
 
 static TgStatus realize(TgContext *ctx, TgTensor *const *t, size_t n, Buffer *const *stores, size_t nstores,
@@ -503,13 +506,23 @@ TgStatus engine_stores(TgContext *ctx, Buffer *const *b, size_t n) {
   return realize(ctx, NULL, 0, b, n, NULL, false);
 }
 
-int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
-  Watch w = {seen, user, 0};
+int tg_schedule_parts(TgTensor *const *t, size_t n, TgTensor *const *part, size_t nparts,
+                      void (*seen)(const TgLaunch *, void *), void *user) {
+  Watch w = {.seen = seen, .user = user, .part = part, .nparts = (int)nparts};
   TgContext *ctx = n && t && t[0] ? t[0]->ctx : NULL;
+  if (ctx && nparts > INT32_MAX / 2)
+    return error_set(&ctx->err, TG_ERR_LIMIT, "schedule: %zu parts", nparts), -1;
   for (size_t i = 0; ctx && i < n; i++)
     if (!t[i] || t[i]->ctx != ctx)
       return error_set(&ctx->err, TG_ERR_VALUE, "schedule: tensor %zu is NULL or of another context", i), -1;
+  for (size_t i = 0; ctx && i < nparts; i++)
+    if (!part || !part[i] || part[i]->ctx != ctx)
+      return error_set(&ctx->err, TG_ERR_VALUE, "schedule: part %zu is NULL or of another context", i), -1;
   return ctx && !realize(ctx, t, n, NULL, 0, &w, false) ? w.count : -1;
+}
+
+int tg_schedule(TgTensor *const *t, size_t n, void (*seen)(const TgLaunch *, void *), void *user) {
+  return tg_schedule_parts(t, n, NULL, 0, seen, user);
 }
 
 /* ---- reading */

@@ -279,6 +279,13 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
   return ok;
 }
 
+static bool nodes_noted(Build *b, const Kern *k, SchedKernel *sk) {
+  sk->node = arena_array(&b->out->arena, uint32_t, k->mem.len + 1);
+  for (size_t m = 0; sk->node && m < k->mem.len; m++)
+    sk->node[sk->nnode++] = stage_at(b->s, k->mem.at[m])->node->id;
+  return sk->node != NULL;
+}
+
 static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   Sched *s = b->s;
   const Kern *k = &b->ks->at[ki];
@@ -313,6 +320,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
     UOp *st = src[1] ? uop_new(s->st, OPS_STORE, DT_VOID, 1, n, src, ARG0) : NULL;
     ok = st && vec_push(s->mem, &stores, st);
   }
+  ok = ok && nodes_noted(b, k, sk);
   UOp *sink = ok ? uop_new(s->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;
   ok = sink && renumber(b, sk, sink);
   sk->level = k->level, sk->est_us = k->cost.us;

@@ -16,6 +16,7 @@ enum {
   LEAST_LAUNCHES_WON = 100,
   LEAST_GPU_LAUNCHES_WON = 8,
   BLOCK_THREADS = 256,
+  LEAST_RUN = 512, /* bytes */
   LEAST_SIDE = 16,
   TILE_RESULTS = 32 * 32
 };
@@ -127,11 +128,12 @@ static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
   return -1;
 }
 
-/* Cores that a reduction by itself can occupy. */
+/* Cores that a reduction by itself can occupy. Where results are lanes, what one reads of each row is a run
+ * of memory: lines fetched ahead of a short one are another core's. */
 static double cores_of(const Sched *s, const Stage *g) {
   const Target *t = s->opt->target;
   double results = (double)stage_out_size(g);
-  if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / t->vec_bytes);
+  if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / LEAST_RUN);
   if (t->warp > 1) results = blocks_of(s, g) / blocks_of_core(s, g);
   return TG_MAX(TG_MIN(results, t->cores), 1);
 }

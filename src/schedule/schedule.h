@@ -11,6 +11,8 @@ typedef struct SchedKernel {
   UOp *ast; /* SINK of STOREs, in Schedule.store */
   int narg;
   int64_t *arg; /* by PARAM slot: BUFFER number, or TEMP_BASE + temporary number */
+  int nnode;
+  uint32_t *node; /* ids of the nodes of the tensor graph that its loop nests end in */
   int level;
   double est_us; /* the cost model's estimate */
   int64_t flops, bytes;

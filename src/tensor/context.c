@@ -182,6 +182,10 @@ void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *
   if (ctx) ctx->seen = seen, ctx->seen_user = user;
 }
 
+void tg_watch_launches(TgContext *ctx, void (*seen)(const TgLaunch *l, void *user), void *user) {
+  if (ctx) ctx->launched = seen, ctx->launched_user = user;
+}
+
 TgCounters tg_counters(const TgContext *ctx) {
   TgCounters c = {0};
   if (!ctx) return c;

@@ -106,6 +106,8 @@ struct TgContext {
   void *engine;                                    /* caches (engine) */
   void (*seen)(const TgKernelText *k, void *user); /* tg_watch_kernels */
   void *seen_user;
+  void (*launched)(const TgLaunch *l, void *user); /* tg_watch_launches */
+  void *launched_user;
   TgLogFn log; /* NULL: stderr */
   void *log_user;
   _Atomic bool cancelled; /* tg_cancel, until it is reported */

@@ -33,7 +33,8 @@ const Target target_planned = {.name = "8 cores with AVX-512",
                                .threads = 1,
                                .tile_rows = 6,
                                .local_bytes = 512 * KB,
-                               .launch_us = 0.2};
+                               .launch_us = 0.2,
+                               .deal_us = 1.2};
 
 /* Units of an A100, of an M1: those of others are known when the GPU is. */
 enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
@@ -100,7 +101,8 @@ void target_print(Str *out, const Target *t) {
   for (int l = LEVEL_L1; l < LEVEL_MEMORY; l++)
     if (t->cache[l])
       str_printf(out, " L%d %lld (%.0f)", l + 1, (long long)t->cache[l] / KB, t->bytes_us[l] / 1000);
-  str_printf(out, ", memory (%.0f x %d); local %lld KB, launch %.1f us", t->bytes_us[LEVEL_MEMORY] / 1000,
-             t->streams, (long long)t->local_bytes / KB, t->launch_us);
+  str_printf(out, ", memory (%.0f x %d); local %lld KB, launch %.1f us, shares %.1f us",
+             t->bytes_us[LEVEL_MEMORY] / 1000, t->streams, (long long)t->local_bytes / KB, t->launch_us,
+             t->deal_us);
   if (t->warp > 1) str_printf(out, ", warp %d", t->warp);
 }

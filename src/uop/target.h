@@ -49,6 +49,8 @@ typedef struct Target {
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes;
   double launch_us;
+  /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
+  double deal_us;
   /* Rows of matrix.h that it has. */
   uint32_t matrices;
 } Target;

@@ -36,6 +36,31 @@ class Cell(nn.LSTMCell):
         h, c = super().forward(x, (h, c))
         return torch.cat([h, c], 1)
 
+class Rnn(nn.Module):                                       # outputs and last states in one row; first states as state() of the test
+    def __init__(self, kind, given, *numbers, **options):
+        super().__init__()
+        self.rnn, self.given = kind(*numbers, **options), given
+    def named_parameters(self): return self.rnn.named_parameters()
+    def forward(self, x):
+        r = self.rnn
+        shape = (r.num_layers * (1 + r.bidirectional), x.shape[0 if r.batch_first else 1], r.hidden_size)
+        if x.dim() == 2: shape = (shape[0], shape[2])
+        lstm = isinstance(r, nn.LSTM)
+        s = (wave(shape, 0.7), wave(shape, 0.9)) if lstm else wave(shape, 0.7)
+        y, last = r(x, s) if self.given else r(x)
+        return torch.cat([t.reshape(-1) for t in (y, *(last if lstm else [last]))])
+class Heads(nn.Module):                                     # x is queries, keys and values; or their first kdim and vdim columns
+    def __init__(self, kind, *numbers, **options):
+        super().__init__()
+        self.heads, self.kind = nn.MultiheadAttention(*numbers, **options), kind
+    def named_parameters(self): return self.heads.named_parameters()
+    def forward(self, x):
+        m, n = self.heads, x.shape[1 if self.heads.batch_first else 0]
+        later = torch.triu(torch.ones(n, n), 1).bool()
+        mask = later if self.kind == 1 else wave((n, n), 0.2) if self.kind == 2 else None
+        y, w = m(x, x[..., :m.kdim], x[..., :m.vdim], attn_mask=mask)
+        return torch.cat([y.reshape(-1), w.reshape(-1)])
+
 def layer(name, numbers, m, x, train=False, index=False):
     out.write(f"layer {name}{''.join(' %g' % v for v in numbers)}\n")
     for i, (k, p) in enumerate(m.named_parameters()): p.data = wave(p.shape, i + 1)
@@ -67,6 +92,18 @@ layer('batch_norm', (3, 0), nn.BatchNorm2d(3), X((2, 3, 2, 2), 0))
 layer('batch_norm_untracked', (3, 0), nn.BatchNorm2d(3, track_running_stats=False), X((2, 3, 2, 2), 0))
 layer('embedding', (5, 3), nn.Embedding(5, 3), torch.tensor([[4, 0], [4, 2]]), index=True)
 layer('lstm_cell', (3, 2), Cell(3, 2), X((2, 3), 0))
+
+# in, hidden, layers, both ways, batch first, states given
+for name, kind in (('lstm', nn.LSTM), ('gru', nn.GRU)):
+    layer(name, (3, 2, 1, 0, 0, 0), Rnn(kind, False, 3, 2), X((4, 2, 3), 0))
+    layer(name, (3, 2, 2, 1, 0, 1), Rnn(kind, True, 3, 2, 2, bidirectional=True), X((3, 2, 3), 0))
+    layer(name, (2, 3, 2, 0, 1, 1), Rnn(kind, True, 2, 3, 2, batch_first=True), X((2, 3, 2), 0))
+    layer(name, (2, 3, 1, 1, 0, 1), Rnn(kind, True, 2, 3, bidirectional=True), X((3, 2), 0))
+# width, heads, kdim, vdim, batch first, mask (1 causal, 2 added)
+layer('multihead_attention', (4, 2, 4, 4, 0, 0), Heads(0, 4, 2), X((3, 2, 4), 0))
+layer('multihead_attention', (4, 2, 4, 4, 1, 1), Heads(1, 4, 2, batch_first=True), X((2, 3, 4), 0))
+layer('multihead_attention', (6, 3, 5, 2, 0, 2), Heads(2, 6, 3, kdim=5, vdim=2), X((3, 2, 6), 0))
+layer('multihead_attention', (4, 1, 4, 4, 0, 0), Heads(0, 4, 1), X((3, 4), 0))
 
 # ---- optimisers
 class Lars(torch.optim.Optimizer):

@@ -2,6 +2,7 @@
  * training that is interrupted and goes on. The binary is run as a process; what it wrote is compared. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -136,6 +137,16 @@ static void test_json(void **state) {
   (void)state;
   assert_int_equal(run(TG "devices --json"), 0), json_lines(3);
   assert_int_equal(run(TG "info --json"), 0), json_lines(5);
+  assert_int_equal(run(TG "opt --list --json"), 0), json_lines(10), says("\"pass\":\"rangeify\"");
+  assert_int_equal(run("printf 'r0 = RANGE[0, LOOP](8)\\nu1 = FLOORMOD(r0, 8)\\n' | " TG
+                       "opt --json --pass 'initial symbolic'"),
+                   0);
+  json_lines(1), says("\"pass\":\"initial symbolic\""), says("\"text\":\"r0 = RANGE[0, LOOP](8)\\u000a\"");
+  assert_int_equal(run(TG "source softmax --lang CUDA --json"), 0), json_lines(1);
+  says("\"language\":\"CUDA\""), says("\"block\":["), says("\"source\":\"");
+  assert_int_equal(run(TG "manual --json"), 0), json_lines(14);
+  says("{\"command\":\"run\""), says("{\"option\":\"json\",\"kind\":\"flag\"");
+  assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|CUDA|METAL\"");
   assert_int_equal(run(TG "info --json '" TG_TESTS "/../LICENSE'"), 1);
 }
 
@@ -177,6 +188,35 @@ static void test_train(void **state) {
   same_files("a.safetensors", "d.safetensors");
   assert_int_equal(run(TG "train chargpt . --resume --checkpoint a.safetensors"), 1); /* weights alone */
   assert_int_equal(run(TG "train mnist . --resume --checkpoint c"), 1), says("no checkpoint of mnist");
+}
+
+/* In bf16 it learns as in f32: the loss falls as far, and the bits of a run go on after a checkpoint. */
+static void test_bf16(void **state) {
+  (void)state;
+  double loss[2];
+  write_text();
+  device = "CPU";
+  for (int narrow = 0; narrow < 2; narrow++) {
+    assert_int_equal(run(TG "train chargpt . " SMALL "--steps 60 --sample 0 --json --out %s %s",
+                         narrow ? "n.safetensors --bf16" : "w.safetensors", narrow ? "--log n.jsonl" : ""),
+                     0);
+    const char *at = strstr(text, "\"train_loss\":");
+    assert_non_null(at);
+    loss[narrow] = atof(at + strlen("\"train_loss\":"));
+  }
+  assert_int_equal(run("head -1 n.jsonl"), 0);
+  double first = atof(strstr(text, "\"loss\":") + strlen("\"loss\":"));
+  if (!(loss[1] < 0.9 * first && fabs(loss[1] - loss[0]) < 0.05 * loss[0]))
+    fail_msg("bf16: %g from %g, f32: %g", loss[1], first, loss[0]);
+  assert_int_equal(run(TG "info n.safetensors"), 0), says("bf16");
+  assert_int_equal(run(TG "train chargpt . " SMALL "--steps 30 --bf16 --sample 0 --out e.safetensors"), 0);
+  says("bf16"),
+      assert_int_equal(run(TG "train chargpt . " SMALL
+                              "--steps 30 --bf16 --sample 0 --every 17 --out f.safetensors --checkpoint l"),
+                       0);
+  same_files("e.safetensors", "f.safetensors");
+  assert_int_equal(run(TG "train chargpt . --sample 0 --resume --checkpoint l --out g.safetensors"), 0);
+  says("bf16  resumed"), same_files("e.safetensors", "g.safetensors");
 }
 
 /* Interrupted at a moment of chance, and again: what it ends with is the unbroken run's. */
@@ -234,7 +274,10 @@ static void test_run(void **state) {
   assert_int_equal(run(TG "run %s %s --out y_", m, a), 0);
   says("opset 8"), says("12 nodes"), says("class 2"), says("100.0 %");
   assert_int_equal(run(TG "run %s %s --json --bench --runs 3 2>/dev/null", m, a), 0);
-  json_lines(7), says("\"class\":2"), says("\"captured\":true");
+  json_lines(10), says("\"class\":2"), says("\"captured\":true"); /* one a kernel */
+  says("\"us\":"), says("\"nodes\":[\"Convolution28 (Conv)"), says("\"Plus214 (Add)\"");
+  assert_int_equal(run(TG "run %s %s --bench --runs 3 --rows 2", m, a), 0);
+  says("Convolution110 (Conv)"), says("1 more kernel"), says("measured one by one, mean of 3 runs");
   assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
@@ -314,9 +357,10 @@ static int end(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_help), cmocka_unit_test(test_wrong_use), cmocka_unit_test(test_completion),
-      cmocka_unit_test(test_json), cmocka_unit_test(test_train),     cmocka_unit_test(test_interrupted),
-      cmocka_unit_test(test_run),  cmocka_unit_test(test_eval),      cmocka_unit_test(test_fetch)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),        cmocka_unit_test(test_wrong_use),
+                                     cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_interrupted), cmocka_unit_test(test_run),
+                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -192,6 +192,97 @@ static void test_watch(void **state) {
   tg_close(ctx);
 }
 
+/* ---- launches: what each computes, and how long it takes */
+typedef struct Launches {
+  int n;
+  bool of[4][16]; /* of[part][launch]: the launch computes it */
+  bool timed;
+} Launches;
+
+static void launch_seen(const TgLaunch *l, void *user) {
+  Launches *s = user;
+  assert_int_equal(l->size, sizeof *l);
+  assert_in_range(s->n, 0, 15);
+  for (int i = 0; i < l->nparts; i++) {
+    assert_in_range(l->part[i], 0, 3);
+    assert_true(i == 0 || l->part[i] > l->part[i - 1]);
+    s->of[l->part[i]][s->n] = true;
+  }
+  s->timed = s->timed && l->microseconds > 0 && *l->name;
+  s->n++;
+}
+
+enum { SIDE = 96 };
+
+/* Two layers with a softmax between them, and what nothing reads. */
+static TgStatus layers_built(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **part, int nparts,
+                             void *user) {
+  (void)ctx, (void)nin, (void)user;
+  part[0] = tg_matmul(in[0], in[1]);
+  if (nparts == 1) { /* for the capture: the last layer alone */
+    part[0] = tg_matmul(tg_softmax(part[0]), in[2]);
+    return TG_OK;
+  }
+  part[1] = tg_softmax(part[0]);
+  part[2] = tg_matmul(part[1], in[2]);
+  part[3] = tg_exp(part[0]);
+  return TG_OK;
+}
+
+static bool computed_by_any(const Launches *s, int part) {
+  bool any = false;
+  for (int i = 0; i < s->n; i++)
+    any |= s->of[part][i];
+  return any;
+}
+
+static void test_launches(void **state) {
+  (void)state;
+  TgContext *ctx = opened("CPU");
+  TgTensor *in[3], *part[4], *again[4], *y;
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(tg_realize(in[i] = tg_contiguous(tg_rand(ctx, TG_SHAPE(SIDE, SIDE)))), TG_OK);
+  Launches planned = {.timed = true}, cached = {.timed = true}, none = {.timed = true},
+           apart = {.timed = true};
+  layers_built(ctx, in, 3, part, 4, NULL);
+  int n = tg_schedule_parts(&part[2], 1, part, 4, launch_seen, &planned);
+  assert_int_equal(n, planned.n);
+  assert_true(n >= 2);
+  for (int i = 0; i < 3; i++)
+    assert_true(computed_by_any(&planned, i));
+  assert_false(computed_by_any(&planned, 3)); /* nothing reads it */
+  assert_true(planned.of[0][0] && !planned.of[2][0] && planned.of[2][n - 1] && !planned.of[0][n - 1]);
+  /* the same from the cache, on other memory */
+  assert_int_equal(tg_realize(again[0] = tg_contiguous(tg_rand(ctx, TG_SHAPE(SIDE, SIDE)))), TG_OK);
+  layers_built(ctx, (TgTensor *[]){again[0], in[1], in[2]}, 3, again, 4, NULL);
+  uint64_t scheduled = tg_counters(ctx).schedules;
+  assert_int_equal(tg_schedule_parts(&again[2], 1, again, 4, launch_seen, &cached), n);
+  assert_int_equal(tg_counters(ctx).schedules, scheduled);
+  assert_memory_equal(planned.of, cached.of, sizeof planned.of);
+  /* without fusion no kernel is of two parts */
+  int fuse = tg_setting(ctx, "FUSE", 0);
+  n = tg_schedule_parts(&part[2], 1, part, 3, launch_seen, &apart);
+  for (int k = 0; k < n; k++)
+    assert_in_range(apart.of[0][k] + apart.of[1][k] + apart.of[2][k], 0, 1);
+  assert_true(computed_by_any(&apart, 0) && computed_by_any(&apart, 1) && computed_by_any(&apart, 2));
+  tg_setting(ctx, "FUSE", fuse);
+  assert_int_equal(tg_schedule_parts(&part[2], 1, NULL, 0, launch_seen, &none), planned.n);
+  assert_int_equal(tg_schedule_parts(&part[2], 1, NULL, 1, launch_seen, &none), -1);
+  assert_int_equal(tg_error(ctx), TG_ERR_VALUE), tg_clear_error(ctx);
+  /* measured: plainly, captured, replayed; then no more */
+  TgJit *jit = tg_jit(ctx, layers_built, NULL);
+  for (int turn = 0; turn < 5; turn++) {
+    Launches l = {.timed = true};
+    uint64_t before = tg_counters(ctx).launches;
+    tg_watch_launches(ctx, turn < 4 ? launch_seen : NULL, &l);
+    assert_int_equal(tg_jit_run(jit, in, 3, &y, 1), TG_OK);
+    assert_int_equal(l.n, turn < 4 ? (int)(tg_counters(ctx).launches - before) : 0);
+    assert_true(l.timed);
+  }
+  tg_jit_free(jit);
+  tg_close(ctx);
+}
+
 static void values_on(const char *device) {
   static double want[GOLDEN_OUTPUTS][GOLDEN_ELEMENTS], got[GOLDEN_ELEMENTS];
   for (int i = 0; i < golden_count; i++) {
@@ -258,11 +349,11 @@ int main(void) {
     unsetenv(settings[i]);
   const char *mode = getenv("TG_GOLDEN");
   const struct CMUnitTest write[] = {cmocka_unit_test(test_text)};
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),         cmocka_unit_test(test_text_alone),
-                                     cmocka_unit_test(test_watch),        cmocka_unit_test(test_interp),
-                                     cmocka_unit_test(test_interp_c),     cmocka_unit_test(test_interp_cuda),
-                                     cmocka_unit_test(test_interp_metal), cmocka_unit_test(test_cpu),
-                                     cmocka_unit_test(test_cpu_traps)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_text),        cmocka_unit_test(test_text_alone),
+                                     cmocka_unit_test(test_watch),       cmocka_unit_test(test_launches),
+                                     cmocka_unit_test(test_interp),      cmocka_unit_test(test_interp_c),
+                                     cmocka_unit_test(test_interp_cuda), cmocka_unit_test(test_interp_metal),
+                                     cmocka_unit_test(test_cpu),         cmocka_unit_test(test_cpu_traps)};
   if (mode && !strcmp(mode, "write")) return cmocka_run_group_tests(write, NULL, NULL);
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,6 +107,9 @@ typedef union Layer {
   TgBatchNorm batch_norm;
   TgEmbedding embedding;
   TgLSTMCell lstm_cell;
+  TgLSTM lstm;
+  TgGRU gru;
+  TgMultiheadAttention heads;
 } Layer;
 
 static TgConvOptions conv_options(const double *a) { /* stride, padding, dilation, groups */
@@ -201,6 +204,74 @@ RUN(lstm_cell) { /* two steps, so that h and c are given too */
   return tg_cat((TgTensor *[]){h, c}, 2, 1);
 }
 
+/* ---- over time: layers, both ways, batch first, states given; outputs and last states in one row */
+static bool states_given;
+
+static TgRnnOptions rnn_options(const double *a) {
+  states_given = a[5] != 0;
+  return (TgRnnOptions){.size = sizeof(TgRnnOptions),
+                        .layers = (int)a[2],
+                        .bidirectional = a[3] != 0,
+                        .batch_first = a[4] != 0};
+}
+
+MAKE(lstm) {
+  TgRnnOptions o = rnn_options(a);
+  l->lstm = tg_lstm_new_opt(C, (int64_t)a[0], (int64_t)a[1], &o);
+}
+
+MAKE(gru) {
+  TgRnnOptions o = rnn_options(a);
+  l->gru = tg_gru_new_opt(C, (int64_t)a[0], (int64_t)a[1], &o);
+}
+
+static TgTensor *first_state(const TgRnnOptions *o, int64_t hidden, TgTensor *x, double phase) {
+  int64_t n = o->layers * (1 + o->bidirectional), batch = tg_dim(x, o->batch_first ? 0 : 1);
+  if (!states_given) return NULL;
+  return tg_ndim(x) == 2 ? wave(TG_SHAPE(n, hidden), phase, 1) : wave(TG_SHAPE(n, batch, hidden), phase, 1);
+}
+
+static TgTensor *row(TgTensor *const *t, int n) {
+  TgTensor *flat[3];
+  for (int i = 0; i < n; i++)
+    flat[i] = tg_reshape(t[i], TG_SHAPE(-1));
+  return tg_cat(flat, n, 0);
+}
+
+RUN(lstm) {
+  const TgLSTM *m = &l->lstm;
+  TgTensor *t[3], *h = first_state(&m->options, m->hidden, x, 0.7),
+                  *c = first_state(&m->options, m->hidden, x, 0.9);
+  t[0] = tg_lstm_run(m, x, h, c, &t[1], &t[2]);
+  return row(t, 3);
+}
+
+RUN(gru) {
+  const TgGRU *m = &l->gru;
+  TgTensor *t[2];
+  t[0] = tg_gru_run(m, x, first_state(&m->options, m->hidden, x, 0.7), &t[1]);
+  return row(t, 2);
+}
+
+static int mask_kind;
+
+MAKE(multihead_attention) {
+  mask_kind = (int)a[5];
+  l->heads = tg_multihead_attention_new(C, (int64_t)a[0], (int64_t)a[1], .kdim = (int64_t)a[2],
+                                        .vdim = (int64_t)a[3], .batch_first = a[4] != 0);
+}
+
+RUN(multihead_attention) {
+  const TgMultiheadAttention *m = &l->heads;
+  int last = tg_ndim(x) - 1;
+  int64_t n = tg_dim(x, m->options.batch_first ? 1 : 0);
+  TgTensor *k = tg_slice(x, last, 0, m->options.kdim), *v = tg_slice(x, last, 0, m->options.vdim), *t[2];
+  t[0] = tg_multihead_attention_run(m, x, k, v, .causal = mask_kind == 1,
+                                    .mask = mask_kind == 2 ? wave(TG_SHAPE(n, n), 0.2, 1) : NULL,
+                                    .weights = &t[1]);
+  return row(t, 2);
+}
+
 static const struct Row {
   const char *name;
   void (*make)(Layer *l, const double *a);
@@ -223,6 +294,9 @@ static const struct Row {
     {"batch_norm_untracked", make_batch_norm_untracked, run_batch_norm, tg_batch_norm_module},
     {"embedding", make_embedding, run_embedding, tg_embedding_module},
     {"lstm_cell", make_lstm_cell, run_lstm_cell, tg_lstm_cell_module},
+    {"lstm", make_lstm, run_lstm, tg_lstm_module},
+    {"gru", make_gru, run_gru, tg_gru_module},
+    {"multihead_attention", make_multihead_attention, run_multihead_attention, tg_multihead_attention_module},
 };
 
 enum { NROWS = sizeof rows / sizeof *rows };
@@ -233,9 +307,9 @@ static void layer_case(const struct Row *row, const double *a) {
   Golden g, at = {.n = 0};
   row->make(&l, a);
   fine();
-  TgTensor *p[8];
-  int n = tg_module_parameters(row->module, &l, p, 8);
-  assert_true(n >= 1 && n <= 8);
+  TgTensor *p[16];
+  int n = tg_module_parameters(row->module, &l, p, 16);
+  assert_true(n >= 1 && n <= 16);
   for (int i = 0; i < n; i++)
     assert_non_null(tg_assign(p[i], wave(tg_ndim(p[i]), tg_shape(p[i]), i + 1, 1)));
   TgState *s = tg_state_new(C);
@@ -262,7 +336,7 @@ static void layer_case(const struct Row *row, const double *a) {
   tg_set_training(C, false);
   tg_state_free(s);
   tg_module_free(row->module, &l);
-  assert_int_equal(tg_module_parameters(row->module, &l, p, 8), 0);
+  assert_int_equal(tg_module_parameters(row->module, &l, p, 16), 0);
 }
 
 static void test_layers(void **state) {

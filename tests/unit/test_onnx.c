@@ -340,7 +340,7 @@ static void test_refused(void **s) {
   g.n = 0, w = weight("w", 22, 2, two, 1), put(&g, 5, &w);
   refuse_graph(c, &g, 17, "data type 22");
   g.n = 0, w = weight("w", 1, 2, two, 8), put_int(&w, 14, 1), put(&g, 5, &w);
-  refuse_graph(c, &g, 17, "external data");
+  refuse_graph(c, &g, 17, "a file beside the model, which was given without its path");
   g.n = 0, put_int(&g, 1, 5);
   refuse_graph(c, &g, 17, "wire type 0");
   g.n = 0, input(&g, 12, "nowhere", 1, 0, NULL);

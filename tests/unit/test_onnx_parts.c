@@ -1,0 +1,513 @@
+/* test_onnx_parts.c: what ONNX models are made of besides nodes and tensors: functions of their own, lists
+ * and optional values, data in files beside the model, and that nodes are told as they run. The models are
+ * written here by a protobuf writer of a few lines; those with functions and files are cut at every byte and
+ * changed at every byte too, and nothing is read outside of them (the sanitizers look). Expected values by
+ * hand. */
+#define _GNU_SOURCE
+#include "tg_io.h"
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static TgContext *opened(void) {
+  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
+  assert_int_equal(tg_error(c), TG_OK);
+  return c;
+}
+
+static void refused(TgContext *c, bool got, const char *text) {
+  if (got) fail_msg("not refused: %s", text);
+  if (!tg_error(c) || !strstr(tg_errmsg(c), text)) fail_msg("%s, not: %s", tg_errmsg(c), text);
+  tg_clear_error(c);
+}
+
+/* ---- messages */
+typedef struct Msg {
+  uint8_t b[4096];
+  size_t n;
+} Msg;
+
+static void num(Msg *m, uint64_t v) {
+  for (; v > 127; v >>= 7)
+    m->b[m->n++] = (uint8_t)(v | 128);
+  m->b[m->n++] = (uint8_t)v;
+}
+
+static void put_int(Msg *m, int field, int64_t v) { num(m, (uint64_t)field << 3), num(m, (uint64_t)v); }
+
+static void put_bytes(Msg *m, int field, const void *p, size_t n) {
+  num(m, (uint64_t)field << 3 | 2), num(m, n);
+  assert_true(m->n + n <= sizeof m->b);
+  memcpy(m->b + m->n, p, n), m->n += n;
+}
+
+static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, strlen(t)); }
+
+static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
+
+static void value(Msg *g, int field, const char *name, int type, int n, const int64_t *dims) {
+  Msg shape = {0}, tensor = {0}, t = {0}, v = {0};
+  for (int i = 0; i < n; i++) {
+    Msg d = {0};
+    put_int(&d, 1, dims[i]), put(&shape, 1, &d);
+  }
+  put_int(&tensor, 1, type), put(&tensor, 2, &shape), put(&t, 1, &tensor), put_text(&v, 1, name);
+  put(&v, 2, &t), put(g, field, &v);
+}
+
+/* names: separated by blanks, "-" one that is left out */
+static void names_put(Msg *m, int field, const char *names) {
+  char text[200];
+  snprintf(text, sizeof text, "%s", names);
+  for (char *next, *s = strtok_r(text, " ", &next); s; s = strtok_r(NULL, " ", &next))
+    put_text(m, field, strcmp(s, "-") ? s : "");
+}
+
+static Msg node(const char *op, const char *in, const char *out) {
+  Msg n = {0};
+  names_put(&n, 1, in), names_put(&n, 2, out), put_text(&n, 3, op), put_text(&n, 4, op);
+  return n;
+}
+
+static void put_node(Msg *g, int field, const char *op, const char *in, const char *out) {
+  Msg n = node(op, in, out);
+  put(g, field, &n);
+}
+
+static void attr_int(Msg *n, const char *name, int64_t v) {
+  Msg a = {0};
+  put_text(&a, 1, name), put_int(&a, 20, 2), put_int(&a, 3, v), put(n, 5, &a);
+}
+
+static void attr_of_caller(Msg *n, const char *name, const char *of) {
+  Msg a = {0};
+  put_text(&a, 1, name), put_int(&a, 20, 2), put_text(&a, 21, of), put(n, 5, &a);
+}
+
+static void int64s(Msg *g, const char *name, int n, const int64_t *v) { /* n < 0: one number */
+  Msg t = {0};
+  if (n >= 0) put_int(&t, 1, n);
+  put_int(&t, 2, 7), put_text(&t, 8, name), put_bytes(&t, 9, v, (size_t)(n < 0 ? 1 : n) * 8), put(g, 5, &t);
+}
+
+static Msg model(const Msg *g) {
+  Msg m = {0}, o = {0};
+  put_int(&o, 2, 18), put_int(&m, 1, 8), put(&m, 7, g), put(&m, 8, &o);
+  return m;
+}
+
+static TgOnnx *load(TgContext *c, const Msg *m) { return tg_onnx_load(tg_from_bytes(c, m->b, m->n, TG_U8)); }
+
+/* The first output of a graph whose one input is x, as text. */
+static void says(TgContext *c, const Msg *m, const char *x, const char *want) {
+  TG_SCOPE(c) {
+    TgOnnx *o = load(c, m);
+    TgTensor *in = x ? tg_from_text(c, x) : NULL, *out = NULL;
+    if (!o || tg_onnx_run(o, (const char *[]){"x"}, &in, x ? 1 : 0, &out, 1)) fail_msg("%s", tg_errmsg(c));
+    assert_string_equal(tg_to_text(out), want);
+    tg_onnx_free(o);
+  }
+}
+
+/* ---- functions of the model's own */
+/* my.Twice(a; times = 2) = a * times; my.Both(a, b) = Twice(a; times = n) + b, b may be left out where it is
+ * not read; the graph calls them. */
+static Msg with_functions(void) {
+  Msg g = {0}, twice = {0}, both = {0}, n, opset = {0}, a = {0};
+  put_int(&opset, 2, 18);
+  put_text(&twice, 1, "Twice"), put_text(&twice, 10, "my"), names_put(&twice, 4, "a"),
+      names_put(&twice, 5, "y");
+  put_text(&a, 1, "times"), put_int(&a, 20, 2), put_int(&a, 3, 2), put(&twice, 11, &a);
+  n = node("Constant", "", "k"), attr_of_caller(&n, "value_int", "times"), put(&twice, 7, &n);
+  n = node("CastLike", "k a", "f"), put(&twice, 7, &n), put(&twice, 9, &opset);
+  put_node(&twice, 7, "Mul", "a f", "y");
+  put_text(&both, 1, "Both"), put_text(&both, 10, "my"), names_put(&both, 4, "a b"),
+      names_put(&both, 5, "y z");
+  names_put(&both, 6, "n"), put(&both, 9, &opset);
+  n = node("Twice", "a", "t"), put_text(&n, 7, "my"), attr_of_caller(&n, "times", "n"), put(&both, 7, &n);
+  put_node(&both, 7, "Add", "t b", "y"), put_node(&both, 7, "Neg", "a", "z");
+  n = node("Both", "x x", "p q"), put_text(&n, 7, "my"), attr_int(&n, "n", 10), put(&g, 1, &n);
+  n = node("Both", "p x", "r"), put_text(&n, 7, "my"), put(&g, 1, &n); /* n is left out: Twice's own 2 */
+  put_node(&g, 1, "Add", "r q", "out");
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){2});
+  Msg m = model(&g);
+  put(&m, 25, &twice), put(&m, 25, &both);
+  return m;
+}
+
+static void test_functions(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  Msg m = with_functions(), g = {0}, f = {0}, n;
+  /* p = 10 x + x, q = -x, r = 2 p + x, out = r + q = 22 x */
+  says(c, &m, "[1.0, 2.0]", "[22.0, 44.0]");
+  put_text(&f, 1, "F"), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
+  n = node("F", "a", "y"), put_text(&n, 7, "my"), put(&f, 7, &n);
+  n = node("F", "x", "out"), put_text(&n, 7, "my"), put(&g, 1, &n);
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){2});
+  m = model(&g), put(&m, 25, &f);
+  refused(c, load(c, &m) != NULL, "function F: calls within calls");
+  f.n = 0, put_text(&f, 1, "F"), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
+  m = model(&g), put(&m, 25, &f);
+  refused(c, load(c, &m) != NULL, "output y of a function: nothing makes it");
+  put_node(&f, 7, "Frobnicate", "a", "y"), m = model(&g), put(&m, 25, &f);
+  refused(c, load(c, &m) != NULL, "op Frobnicate of the domain ai.onnx, opset 18");
+  f.n = 0, put_text(&f, 1, "F"), put_text(&f, 10, "my"), names_put(&f, 5, "y");
+  put_node(&f, 7, "Neg", "x", "y"), m = model(&g), put(&m, 25, &f); /* the caller's x is not there */
+  refused(c, load(c, &m) != NULL, "reads x, which nothing before it makes");
+  f.n = 0, put_text(&f, 1, "F"), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
+  put_node(&f, 7, "Neg", "a", "y"), g.n = 0;
+  n = node("F", "x x", "out"), put_text(&n, 7, "my"), put(&g, 1, &n);
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){2});
+  m = model(&g), put(&m, 25, &f);
+  refused(c, load(c, &m) != NULL, "2 inputs and 1 outputs, the function F has 1 and 1");
+  tg_close(c);
+}
+
+/* Two functions that call the next one twice each: 2^24 nodes, of which no file speaks. */
+static void test_functions_without_end(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  Msg g = {0}, m, n;
+  n = node("F0", "x", "out"), put_text(&n, 7, "my"), put(&g, 1, &n);
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "out", 1, 1, (const int64_t[]){2});
+  m = model(&g);
+  for (int i = 0; i < 23; i++) {
+    Msg f = {0};
+    char name[8], next[8];
+    snprintf(name, sizeof name, "F%d", i), snprintf(next, sizeof next, "F%d", i + 1);
+    put_text(&f, 1, name), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
+    n = node(i < 22 ? next : "Neg", "a", "t"), put_text(&n, 7, i < 22 ? "my" : ""), put(&f, 7, &n);
+    n = node(i < 22 ? next : "Neg", "t", "y"), put_text(&n, 7, i < 22 ? "my" : ""), put(&f, 7, &n);
+    put(&m, 25, &f);
+  }
+  refused(c, load(c, &m) != NULL, "nodes, with those of functions");
+  tg_close(c);
+}
+
+/* ---- lists and optional values */
+static Msg of_x(const Msg *nodes, const char *out) {
+  Msg g = *nodes;
+  value(&g, 11, "x", 1, 1, (const int64_t[]){5}), value(&g, 12, out, 1, 1, (const int64_t[]){5});
+  return model(&g);
+}
+
+static void test_lists(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  static const char x[] = "[0.0, 1.0, 2.0, 3.0, 4.0]";
+  Msg g = {0}, n, m;
+  int64s(&g, "two", -1, (const int64_t[]){2}), int64s(&g, "last", -1, (const int64_t[]){-1});
+  int64s(&g, "sizes", 2, (const int64_t[]){4, 1}), int64s(&g, "six", -1, (const int64_t[]){6});
+  Msg base = g;
+  put_node(&g, 1, "SplitToSequence", "x two", "l"), put_node(&g, 1, "SequenceAt", "l last", "t");
+  m = of_x(&g, "t"), says(c, &m, x, "[4.0]");
+  put_node(&g, 1, "SequenceErase", "l last", "shorter"),
+      put_node(&g, 1, "SequenceInsert", "shorter x", "longer");
+  n = node("ConcatFromSequence", "longer", "all"), attr_int(&n, "axis", 0), put(&g, 1, &n);
+  m = of_x(&g, "all"), says(c, &m, x, "[0.0, 1.0, 2.0, 3.0, 0.0, 1.0, 2.0, 3.0, 4.0]");
+  put_node(&g, 1, "SequenceLength", "longer", "length"), m = of_x(&g, "length"), says(c, &m, x, "3");
+  g = base, n = node("SplitToSequence", "x", "l"), attr_int(&n, "keepdims", 0), put(&g, 1, &n);
+  n = node("ConcatFromSequence", "l", "t"), attr_int(&n, "axis", 0), attr_int(&n, "new_axis", 1),
+  put(&g, 1, &n);
+  m = of_x(&g, "t"), says(c, &m, x, x);
+  g = base, put_node(&g, 1, "SplitToSequence", "x sizes", "l"), put_node(&g, 1, "Identity", "l", "same");
+  put_node(&g, 1, "SequenceAt", "same last", "t"), m = of_x(&g, "t"), says(c, &m, x, "[4.0]");
+  /* of values that are known, as they are */
+  g = base, put_node(&g, 1, "SequenceConstruct", "sizes sizes", "l");
+  n = node("ConcatFromSequence", "l", "t"), attr_int(&n, "axis", -1), put(&g, 1, &n);
+  m = of_x(&g, "t"), says(c, &m, x, "[4, 1, 4, 1]");
+  /* optional: there, and not */
+  g = base, put_node(&g, 1, "Optional", "x", "o"), put_node(&g, 1, "OptionalGetElement", "o", "t");
+  m = of_x(&g, "t"), says(c, &m, x, x);
+  g = base, put_node(&g, 1, "Optional", "", "o"), put_node(&g, 1, "OptionalHasElement", "o", "t");
+  m = of_x(&g, "t"), says(c, &m, x, "false");
+
+  static const struct {
+    const char *op, *in, *second, *second_in, *text;
+  } bad[] = {{"SplitToSequence", "x two", "SequenceAt", "l six", "place 6 of a list of 3"},
+             {"SplitToSequence", "x six", "Neg", "l", "input 0 is a list, not a tensor"},
+             {"SplitToSequence", "x sizes", "SequenceAt", "x last", "input 0 is no list"},
+             {"SequenceEmpty", "", "SequenceErase", "l", "place -1 of a list of 0"},
+             {"SequenceEmpty", "", "ConcatFromSequence", "l", "a list of 0 to join"},
+             {"Optional", "", "OptionalGetElement", "l", "there is no value"},
+             {"Optional", "", "Neg", "l", "an optional value that is not there, not a tensor"},
+             {"SequenceConstruct", "x x", "Identity", "l", "output t is no tensor: a list"}};
+
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    TG_SCOPE(c) {
+      g = base, put_node(&g, 1, bad[i].op, bad[i].in, "l"),
+      put_node(&g, 1, bad[i].second, bad[i].second_in, "t");
+      m = of_x(&g, "t");
+      TgOnnx *o = load(c, &m);
+      if (!o) fail_msg("%s", tg_errmsg(c));
+      TgTensor *in = tg_from_text(c, x), *out;
+      refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &out, 1), bad[i].text);
+      tg_onnx_free(o);
+    }
+  g = base, int64s(&g, "uneven", 2, (const int64_t[]){4, 2}),
+  put_node(&g, 1, "SplitToSequence", "x uneven", "l");
+  put_node(&g, 1, "SequenceAt", "l two", "t"), m = of_x(&g, "t");
+  TgOnnx *o = load(c, &m);
+  TgTensor *in = tg_from_text(c, x), *out;
+  refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &out, 1), "part 1 does not fit");
+  tg_onnx_free(o);
+  tg_close(c);
+}
+
+/* ---- data beside the model */
+static char folder[] = "/tmp/tg-onnx-beside-XXXXXX";
+
+static void write_file(const char *name, const void *p, size_t n) {
+  char path[300];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "wb");
+  assert_true(f && fwrite(p, 1, n, f) == n);
+  assert_int_equal(fclose(f), 0);
+}
+
+/* y = x + w, w (2) f32 of what the pairs say, "key=value" each, ended by NULL */
+static Msg with_external(const char *const *pairs) {
+  Msg g = {0}, t = {0};
+  put_int(&t, 1, 2), put_int(&t, 2, 1), put_text(&t, 8, "w");
+  for (; *pairs; pairs++) {
+    Msg e = {0};
+    const char *equals = strchr(*pairs, '=');
+    put_bytes(&e, 1, *pairs, (size_t)(equals - *pairs)), put_text(&e, 2, equals + 1), put(&t, 13, &e);
+  }
+  put_int(&t, 14, 1), put(&g, 5, &t), put_node(&g, 1, "Add", "x w", "y");
+  value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "y", 1, 1, (const int64_t[]){2});
+  return model(&g);
+}
+
+static TgOnnx *open_beside(TgContext *c, const Msg *m) {
+  char path[300];
+  write_file("m.onnx", m->b, m->n);
+  snprintf(path, sizeof path, "%s/m.onnx", folder);
+  return tg_onnx_open(c, path);
+}
+
+static void test_beside(void **s) {
+  (void)s;
+  static const float weights[] = {5, 6, 7, 8};
+
+  static const struct {
+    const char *pairs[5], *want; /* the sum with [1, 2], or what is wrong */
+  } cases[] = {
+      {{"location=w.bin", "offset=8", "length=8"}, "[8.0, 10.0]"},
+      {{"location=w.bin"}, "[6.0, 8.0]"},
+      {{"location=./sub/../w.bin"}, "not in the model's folder"},
+      {{"location=sub/w.bin", "offset=4", "checksum=of no meaning"}, "[7.0, 9.0]"},
+      {{"location=w.bin", "offset=12"}, "bytes 12 to 20 of 'w.bin', which has 16"},
+      {{"location=w.bin", "offset=18446744073709551615"}, "which has 16"},
+      {{"location=w.bin", "offset=18446744073709551616"}, "offset '18446744073709551616' is no number"},
+      {{"location=w.bin", "offset=-8"}, "offset '-8' is no number"},
+      {{"location=w.bin", "offset="}, "offset '' is no number"},
+      {{"location=w.bin", "length=8x"}, "length '8x' is no number"},
+      {{"location=w.bin", "length=12"}, "12 bytes for a shape and data type of 8"},
+      {{"location=nothing.bin"}, "nothing.bin"},
+      {{"location=../w.bin"}, "not in the model's folder"},
+      {{"location=/etc/hostname"}, "not in the model's folder"},
+      {{"location=link"}, "not in the model's folder"},
+      {{"location=.."}, "not in the model's folder"},
+      {{"location="}, "not in the model's folder"},
+      {{"offset=0"}, "without a location"},
+      {{"location=sub"}, ""},
+  };
+
+  char path[300];
+  assert_non_null(mkdtemp(folder));
+  write_file("w.bin", weights, sizeof weights);
+  snprintf(path, sizeof path, "%s/sub", folder);
+  assert_int_equal(mkdir(path, 0700), 0);
+  write_file("sub/w.bin", weights, sizeof weights);
+  snprintf(path, sizeof path, "%s/link", folder);
+  assert_int_equal(symlink("/etc/passwd", path), 0);
+  TgContext *c = opened();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    TG_SCOPE(c) {
+      Msg m = with_external(cases[i].pairs);
+      TgOnnx *o = open_beside(c, &m);
+      if (*cases[i].want != '[')
+        refused(c, o != NULL, cases[i].want);
+      else {
+        TgTensor *in = tg_from_text(c, "[1.0, 2.0]"), *y;
+        if (!o || tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &y, 1)) fail_msg("%zu: %s", i, tg_errmsg(c));
+        assert_string_equal(tg_to_text(y), cases[i].want);
+      }
+      tg_onnx_free(o);
+    }
+  tg_close(c);
+}
+
+static bool run_any(TgContext *c, const uint8_t *p, size_t n, bool from_file) {
+  bool good = false;
+  TG_SCOPE(c) {
+    uint8_t *exact = malloc(n ? n : 1); /* so that a byte too far is seen */
+    memcpy(exact, p, n);
+    Msg m = {.n = n};
+    memcpy(m.b, p, n);
+    TgTensor *x = tg_ones(c, TG_SHAPE(2)), *y;
+    TgOnnx *o = from_file ? open_beside(c, &m)
+                          : tg_onnx_load(tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)n), NULL, NULL));
+    TgOnnxValue v;
+    good = o && tg_onnx_input(o, 0, &v) && !tg_onnx_run(o, &v.name, &x, 1, &y, 1) && !tg_realize(y);
+    tg_onnx_free(o);
+    tg_clear_error(c);
+    tg_collect(c);
+    free(exact);
+  }
+  return good;
+}
+
+static void test_damaged(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  for (int kind = 0; kind < 2; kind++) {
+    Msg m = kind ? with_external((const char *const[]){"location=w.bin", "offset=8", "length=8", NULL})
+                 : with_functions();
+    static const uint8_t values[] = {0, 1, 0x7f, 0x80, 0xff};
+    int good = 0;
+    for (size_t n = 1; n < m.n; n += kind ? 1 : 3)
+      good += run_any(c, m.b, n, kind);
+    for (size_t i = 0; i < m.n; i++)
+      for (size_t k = i % 2; k < sizeof values; k += kind ? 2 : 3) {
+        Msg d = m;
+        d.b[i] = values[k];
+        good += run_any(c, d.b, d.n, kind);
+      }
+    assert_true(good > 10);
+  }
+  tg_close(c);
+  char line[400];
+  snprintf(line, sizeof line, "rm -rf %s", folder);
+  assert_int_equal(system(line), 0);
+}
+
+/* ---- nodes as they run */
+typedef struct Told {
+  char ops[200];
+  TgTensor *y;
+} Told;
+
+static void told(const TgOnnxNode *n, void *user) {
+  Told *t = user;
+  assert_int_equal(n->size, sizeof *n);
+  assert_int_equal(n->nout, 1);
+  snprintf(t->ops + strlen(t->ops), sizeof t->ops - strlen(t->ops), "%s%zu%s ", n->op, n->number,
+           n->out[0] ? "" : "-");
+  if (!strcmp(n->op, "Neg")) t->y = tg_keep(tg_reshape(n->out[0], TG_SHAPE(-1)));
+}
+
+static void test_told(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  Msg g = {0}, m;
+  put_node(&g, 1, "Shape", "x", "n"), put_node(&g, 1, "Neg", "x", "y"), put_node(&g, 1, "Abs", "y", "z");
+  m = of_x(&g, "z");
+  TgOnnx *o = load(c, &m);
+  Told t = {0};
+  TgTensor *in = tg_from_text(c, "[0.0, 1.0, 2.0, 3.0, 4.0]"), *out;
+  tg_onnx_watch(o, told, &t);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &out, 1), TG_OK);
+  assert_string_equal(t.ops, "Shape0- Neg1 Abs2 ");
+  assert_string_equal(tg_to_text(t.y), "[-0.0, -1.0, -2.0, -3.0, -4.0]");
+  tg_onnx_watch(o, NULL, NULL), tg_onnx_watch(NULL, told, NULL);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &out, 1), TG_OK);
+  assert_string_equal(t.ops, "Shape0- Neg1 Abs2 ");
+  tg_release(t.y);
+  tg_onnx_free(o);
+  tg_close(c);
+}
+
+/* ---- FusedConv, of no node case: beside Conv, Add and the activation */
+static void test_fused(void **s) {
+  (void)s;
+  TgContext *c = opened();
+
+  static const struct {
+    const char *how, *second;
+  } cases[] = {{"Relu", "Relu"}, {"Tanh", "Tanh"}, {"Sigmoid", "Sigmoid"}};
+
+  static const float w[] = {1, -2, 0.5f};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char text[2][400];
+    for (int fused = 0; fused < 2; fused++)
+      TG_SCOPE(c) {
+        Msg g = {0}, t = {0}, n;
+        put_int(&t, 1, 1), put_int(&t, 1, 1), put_int(&t, 1, 3), put_int(&t, 2, 1), put_text(&t, 8, "w");
+        put_bytes(&t, 9, w, sizeof w), put(&g, 5, &t);
+        if (fused) {
+          Msg a = {0};
+          n = node("FusedConv", "x w - x2", "y"), put_text(&n, 7, "com.microsoft");
+          put_text(&a, 1, "activation"), put_int(&a, 20, 3), put_text(&a, 4, cases[i].how), put(&n, 5, &a);
+          put_node(&g, 1, "Abs", "z", "x2"), put(&g, 1, &n);
+        } else {
+          put_node(&g, 1, "Abs", "z", "x2"), put_node(&g, 1, "Conv", "x w", "a");
+          put_node(&g, 1, "Add", "a x2", "b"), put_node(&g, 1, cases[i].second, "b", "y");
+        }
+        value(&g, 11, "x", 1, 3, (const int64_t[]){1, 1, 5}),
+            value(&g, 11, "z", 1, 3, (const int64_t[]){1, 1, 3});
+        value(&g, 12, "y", 1, 3, (const int64_t[]){1, 1, 3});
+        Msg m = model(&g);
+        TgOnnx *o = load(c, &m);
+        TgTensor *in[] = {tg_from_text(c, "[[[0.0, 1.0, 2.0, -3.0, 4.0]]]"),
+                          tg_from_text(c, "[[[1.0, -0.5, 0.25]]]")},
+                 *y;
+        if (!o || tg_onnx_run(o, (const char *[]){"x", "z"}, in, 2, &y, 1)) fail_msg("%s", tg_errmsg(c));
+        snprintf(text[fused], sizeof text[fused], "%s", tg_to_text(y));
+        tg_onnx_free(o);
+      }
+    assert_string_equal(text[0], text[1]);
+  }
+  tg_close(c);
+}
+
+/* ---- Resize: where a new element looks, of no node case; and words that are not known are no default */
+static void test_resize(void **s) {
+  (void)s;
+  TgContext *c = opened();
+
+  static const struct {
+    const char *transform, *nearest, *want; /* of [1, 2] as 4 elements */
+  } cases[] = {{"tf_half_pixel_for_nn", "floor", "[1.0, 1.0, 2.0, 2.0]"},
+               {"half_pixel", "floor", "[1.0, 1.0, 1.0, 2.0]"},
+               {"half_pixels", "floor", NULL},
+               {"half_pixel", "round", NULL}};
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    TG_SCOPE(c) {
+      Msg g = {0}, n = node("Resize", "x - - sizes", "y"), a = {0}, b = {0}, m;
+      put_text(&a, 1, "coordinate_transformation_mode"), put_int(&a, 20, 3),
+          put_text(&a, 4, cases[i].transform);
+      put_text(&b, 1, "nearest_mode"), put_int(&b, 20, 3), put_text(&b, 4, cases[i].nearest);
+      int64s(&g, "sizes", 1, (const int64_t[]){4}), put(&n, 5, &a), put(&n, 5, &b), put(&g, 1, &n);
+      value(&g, 11, "x", 1, 1, (const int64_t[]){2}), value(&g, 12, "y", 1, 1, (const int64_t[]){4});
+      m = model(&g);
+      if (cases[i].want) {
+        says(c, &m, "[1.0, 2.0]", cases[i].want);
+        continue;
+      }
+      TgOnnx *o = load(c, &m);
+      TgTensor *in = tg_from_text(c, "[1.0, 2.0]"), *y;
+      refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &in, 1, &y, 1),
+              i == 2 ? "half_pixels" : "nearest_mode round");
+      tg_onnx_free(o);
+    }
+  tg_close(c);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_functions), cmocka_unit_test(test_functions_without_end),
+      cmocka_unit_test(test_lists),     cmocka_unit_test(test_beside),
+      cmocka_unit_test(test_damaged),   cmocka_unit_test(test_told),
+      cmocka_unit_test(test_fused),     cmocka_unit_test(test_resize)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

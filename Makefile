@@ -1,7 +1,7 @@
 # Thin front of CMake. `make demo` and `make test` install what they need, build, and run.
 BUILD ?= build
 JOBS  ?= $(shell nproc)
-.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu gpu-check metal-check fuzz torture clean
+.PHONY: all setup demo test golden parity check-rules check-accuracy check-compilers check-kernel-compilers check-asan check-arm64 check-macos check-emu bench gpu-check metal-check fuzz torture clean
 all: setup
 	@cmake -S . -B $(BUILD) -DCMAKE_BUILD_TYPE=RelWithDebInfo > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
 	@cmake --build $(BUILD) -j $(JOBS) > $(BUILD).log 2>&1 || { cat $(BUILD).log; exit 1; }
@@ -33,6 +33,8 @@ check-macos:   # the library compiles for macOS, where clang is here
 	@tools/check-macos; rc=$$?; [ $$rc -ne 77 ] || echo "not checked: no clang here compiles for macOS"; [ $$rc -eq 0 ] || [ $$rc -eq 77 ]
 check-emu: all   # the devices CUDA and METAL on emulated GPUs, every access checked: tens of minutes
 	@tools/check-emu $(BUILD)
+bench: all   # operations, networks and training steps beside PyTorch, where Python has it: ms of both and their ratio
+	@tools/bench $(BUILD)
 gpu-check:   # on a machine with a GPU: tests, random graphs beside INTERP and the emulator, figures beside PyTorch; one report in JSON
 	@tools/gpu-check $(ARGS)
 metal-check:   # the same on a Mac

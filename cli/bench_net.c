@@ -3,6 +3,7 @@
  * the least and the median ms of a replay, multiplications and additions a second in the least. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
+#include "programs.h"
 #include "tg_nn.h"
 #include <stdlib.h>
 #include <string.h>
@@ -183,7 +184,10 @@ static const Case cases[] = {
     {"resnet18-step", resnet18, 32, 3, 64, {0}, true},
 };
 
-enum { NCASE = sizeof cases / sizeof *cases, MAX_RUNS = 1001 };
+/* the programs of programs.c that people would run */
+static const char *const programs[] = {"mlp-step", "cnn-step", "gpt-step", "gpt2-64"};
+
+enum { NCASE = sizeof cases / sizeof *cases, NPROGRAM = sizeof programs / sizeof *programs, MAX_RUNS = 1001 };
 
 static TgTensor *net_run(Net *n, TgTensor *x) {
   n->at_conv = n->at_norm = 0;
@@ -263,36 +267,62 @@ static int by_value(const void *a, const void *b) {
 }
 
 /* The first call, the one that captures, then replays: about two seconds of them. */
-static bool measure(TgContext *ctx, const Case *c, int runs, Figures *f) {
+static bool replays(TgContext *ctx, TgJit *jit, TgTensor *const *in, int nin, int nout, int runs,
+                    Figures *f) {
   static double ms[MAX_RUNS];
-  Net n = {.ctx = ctx, .c = c};
-  TgTensor *x = pixels(ctx, c), *out;
-  bool ok = x && net_make(&n, x);
-  TgJit *jit = ok ? tg_jit(ctx, call, &n) : NULL;
   double total = 0;
+  bool ok = jit != NULL;
   int k = 0;
-  for (int i = 0; jit && ok && k < runs && (k < 5 || total < 2000); i++) {
+  for (int i = 0; ok && k < runs && (k < 5 || total < 2000); i++) {
+    TgTensor *out;
     tg_counters_reset(ctx);
     double start = cli_now();
-    ok = !tg_scope_begin(ctx) && !tg_jit_run(jit, &x, 1, &out, 1) && !tg_sync(ctx);
+    ok = !tg_scope_begin(ctx) && !tg_jit_run(jit, in, nin, &out, nout) && !tg_sync(ctx);
     double took = (cli_now() - start) * 1e3;
     ok = ok && !tg_scope_end(ctx);
     if (i == 0) f->first = took, f->fallbacks = tg_counters(ctx).fallbacks;
     if (i >= 3) total += ms[k++] = took;
   }
-  f->launches = tg_counters(ctx).launches, f->flops = n.flops * (c->learns ? 3 : 1);
+  f->launches = tg_counters(ctx).launches;
   tg_jit_free(jit);
-  net_free(&n), tg_release(x);
-  if (!jit || !ok) return false;
+  if (!ok) return false;
   qsort(ms, (size_t)k, sizeof *ms, by_value);
   f->least = ms[0], f->median = ms[k / 2];
   return true;
+}
+
+static bool measure_net(TgContext *ctx, const Case *c, int runs, Figures *f) {
+  Net n = {.ctx = ctx, .c = c};
+  TgTensor *x = pixels(ctx, c);
+  bool ok = x && net_make(&n, x);
+  f->flops = n.flops * (c->learns ? 3 : 1);
+  ok = ok && replays(ctx, tg_jit(ctx, call, &n), &x, 1, 1, runs, f);
+  net_free(&n), tg_release(x);
+  return ok;
+}
+
+static TgStatus program_call(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout,
+                             void *user) {
+  (void)ctx, (void)in, (void)nin, (void)out, (void)nout;
+  return program_step(user);
+}
+
+static bool measure_program(TgContext *ctx, const char *name, int runs, Figures *f) {
+  ProgramState *p = program_begin(ctx, program_find(name), 0);
+  bool ok = p && replays(ctx, tg_jit(ctx, program_call, p), NULL, 0, 0, runs, f);
+  program_end(p);
+  return ok;
 }
 
 typedef struct Options {
   bool json;
   int64_t runs;
 } Options;
+
+static const char *case_name(int i) {
+  if (i < NCASE) return cases[i].name;
+  return i - NCASE < NPROGRAM ? programs[i - NCASE] : NULL;
+}
 
 static int run_net(const void *options, char **argument, int n) {
   const bool json = ((const Options *)options)->json;
@@ -301,12 +331,14 @@ static int run_net(const void *options, char **argument, int n) {
   if (!json)
     printf("%-16s %10s %10s %10s %9s %8s %6s\n", "case", "first ms", "least ms", "median ms", "Gflop/s",
            "kernels", "fell");
-  for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
-    if (!cli_named(cases[i].name, argument, n)) continue;
-    CliWait *wait = cli_wait_begin(cases[i].name);
+  for (int i = 0; case_name(i) && rc == CLI_OK; i++) {
+    if (!cli_named(case_name(i), argument, n)) continue;
+    CliWait *wait = cli_wait_begin(case_name(i));
     TgContext *ctx = tg_open(NULL);
     Figures f = {0};
-    bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], runs, &f);
+    bool ok = ctx && !tg_error(ctx);
+    ok = ok &&
+         (i < NCASE ? measure_net(ctx, &cases[i], runs, &f) : measure_program(ctx, case_name(i), runs, &f));
     cli_wait_end(wait);
     if (!ok)
       rc = cli_fail(ctx, "bench");
@@ -314,15 +346,13 @@ static int run_net(const void *options, char **argument, int n) {
       printf(json ? "{\"case\":\"%s\",\"first_ms\":%.3f,\"least_ms\":%.4f,\"median_ms\":%.4f,\"gflops\":%.1f,"
                     "\"kernels\":%llu,\"fallbacks\":%llu}\n"
                   : "%-16s %10.1f %10.3f %10.3f %9.1f %8llu %6llu\n",
-             cases[i].name, f.first, f.least, f.median, f.flops / f.least / 1e6,
+             case_name(i), f.first, f.least, f.median, f.flops / f.least / 1e6,
              (unsigned long long)f.launches, (unsigned long long)f.fallbacks);
     fflush(stdout);
     tg_close(ctx);
   }
   return rc;
 }
-
-static const char *case_name(int i) { return i < NCASE ? cases[i].name : NULL; }
 
 static const Options defaults = {.runs = MAX_RUNS};
 

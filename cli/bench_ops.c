@@ -1,21 +1,24 @@
-/* bench_ops.c: `tg bench ops`: single operations at the sizes that fill a GPU, each captured once and
- * replayed without waiting between. Out: a line per case: us of a replay, GB/s and Gflop/s of what it reads,
- * writes and computes at least. tools/gpu-check sets the same cases beside PyTorch's by name. */
+/* bench_ops.c: `tg bench ops`: single operations, each captured once and replayed without waiting between: at
+ * the sizes that fill a GPU, or with --small at those that people run on a few cores. Out: a line per case:
+ * us of a replay, GB/s and Gflop/s of what it reads, writes and computes at least. tools/gpu-check and
+ * tools/bench set the same cases beside PyTorch's by name. */
 #define _POSIX_C_SOURCE 200809L
 #include "cli.h"
 #include "tg_nn.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* in, out: elements read and written; flops of all, in units of their product's sizes */
+enum { MOST_INPUTS = 3, MOST_DIMS = 4 };
+
+/* dims: of each input, to the first 0; an input without any has the first one's. product: each result is a
+ * sum of as many products as the first input's last axis is long. */
 typedef struct Case {
   const char *name;
   TgTensor *(*run)(TgTensor *const *in);
   TgDType dtype;
-  int nin, rank;
-  int64_t dims[4]; /* of each input */
-  double moved;    /* inputs' worth of bytes that must be read or written */
-  bool product;    /* of square matrices */
+  int nin;
+  int64_t dims[MOST_INPUTS][MOST_DIMS];
+  bool product, small;
 } Case;
 
 static TgTensor *copy(TgTensor *const *in) { return tg_add_scalar(in[0], 1); }
@@ -36,30 +39,84 @@ static TgTensor *transpose(TgTensor *const *in) { return tg_contiguous(tg_transp
 
 static TgTensor *cumsum(TgTensor *const *in) { return tg_cumsum(in[0], 1); }
 
+static TgTensor *cumsum_flat(TgTensor *const *in) { return tg_cumsum(in[0], 0); }
+
 static TgTensor *matmul(TgTensor *const *in) { return tg_matmul(in[0], in[1]); }
 
 static TgTensor *attention(TgTensor *const *in) {
   return tg_scaled_dot_product_attention(in[0], in[1], in[2], .causal = true);
 }
 
-static const Case cases[] = {{"copy", copy, TG_F32, 1, 1, {1 << 26}, 2, false},
-                             {"add", add, TG_F32, 2, 1, {1 << 26}, 3, false},
-                             {"gelu", gelu, TG_F32, 1, 1, {1 << 26}, 2, false},
-                             {"sum", sum, TG_F32, 1, 1, {1 << 26}, 1, false},
-                             {"sum-rows", rows, TG_F32, 1, 2, {8192, 8192}, 1, false},
-                             {"softmax", softmax, TG_F32, 1, 2, {8192, 8192}, 2, false},
-                             {"layer-norm", layer_norm, TG_F32, 1, 2, {8192, 8192}, 2, false},
-                             {"transpose", transpose, TG_F32, 1, 2, {8192, 8192}, 2, false},
-                             {"cumsum", cumsum, TG_F32, 1, 2, {8192, 8192}, 2, false},
-                             {"matmul-f32-4096", matmul, TG_F32, 2, 2, {4096, 4096}, 3, true},
-                             {"matmul-bf16-4096", matmul, TG_BF16, 2, 2, {4096, 4096}, 3, true},
-                             {"matmul-bf16-8192", matmul, TG_BF16, 2, 2, {8192, 8192}, 3, true},
-                             {"attention-f32", attention, TG_F32, 3, 4, {1, 16, 2048, 64}, 4, false}};
+static TgTensor *plain_attention(TgTensor *const *in) {
+  return tg_scaled_dot_product_attention(in[0], in[1], in[2]);
+}
 
-enum { NCASE = sizeof cases / sizeof *cases, SAMPLES = 5, MOST_INPUTS = 3 };
+static TgTensor *multiply_add(TgTensor *const *in) { return tg_add(tg_mul(in[0], in[1]), in[2]); }
+
+static TgTensor *columns(TgTensor *const *in) { return tg_sum(in[0], .axis = TG_AXES(0)); }
+
+static TgTensor *wide_product(TgTensor *const *in) { return tg_matmul(in[0], in[1], .dtype = TG_I32); }
+
+static TgTensor *linear(TgTensor *const *in) { return tg_linear(in[0], in[1], NULL); }
+
+static TgTensor *sort(TgTensor *const *in) { return tg_sort(in[0], NULL); }
+
+/* rows of a table, by indices that are spread over it */
+static TgTensor *embedding(TgTensor *const *in) {
+  const int64_t rows = tg_dim(in[0], 0), n = tg_dim(in[1], 0);
+  TgTensor *index = tg_mod_scalar(tg_mul_scalar(tg_arange(tg_context(in[0]), 0, n), 7919), rows);
+  return tg_embedding(in[0], index);
+}
+
+static const Case cases[] = {
+    {"copy", copy, TG_F32, 1, {{1 << 26}}, false, false},
+    {"add", add, TG_F32, 2, {{1 << 26}}, false, false},
+    {"gelu", gelu, TG_F32, 1, {{1 << 26}}, false, false},
+    {"sum", sum, TG_F32, 1, {{1 << 26}}, false, false},
+    {"sum-rows", rows, TG_F32, 1, {{8192, 8192}}, false, false},
+    {"softmax", softmax, TG_F32, 1, {{8192, 8192}}, false, false},
+    {"layer-norm", layer_norm, TG_F32, 1, {{8192, 8192}}, false, false},
+    {"transpose", transpose, TG_F32, 1, {{8192, 8192}}, false, false},
+    {"cumsum", cumsum, TG_F32, 1, {{8192, 8192}}, false, false},
+    {"matmul-f32-4096", matmul, TG_F32, 2, {{4096, 4096}}, true, false},
+    {"matmul-bf16-4096", matmul, TG_BF16, 2, {{4096, 4096}}, true, false},
+    {"matmul-bf16-8192", matmul, TG_BF16, 2, {{8192, 8192}}, true, false},
+    {"attention-f32", attention, TG_F32, 3, {{1, 16, 2048, 64}}, false, false},
+    {"add-16m", add, TG_F32, 2, {{1 << 24}}, false, true},
+    {"multiply-add-16m", multiply_add, TG_F32, 3, {{1 << 24}}, false, true},
+    {"gelu-4m", gelu, TG_F32, 1, {{1 << 22}}, false, true},
+    {"sum-16m", sum, TG_F32, 1, {{1 << 24}}, false, true},
+    {"sum-rows-4096", rows, TG_F32, 1, {{4096, 4096}}, false, true},
+    {"sum-columns-4096", columns, TG_F32, 1, {{4096, 4096}}, false, true},
+    {"sum-columns-64", columns, TG_F32, 1, {{1 << 18, 64}}, false, true},
+    {"softmax-1024", softmax, TG_F32, 1, {{1024, 1024}}, false, true},
+    {"layer-norm-4096", layer_norm, TG_F32, 1, {{4096, 1024}}, false, true},
+    {"transpose-4096", transpose, TG_F32, 1, {{4096, 4096}}, false, true},
+    {"embedding-8192", embedding, TG_F32, 2, {{50257, 768}, {8192}}, false, true},
+    {"cumsum-10m", cumsum_flat, TG_F32, 1, {{10000000}}, false, true},
+    {"sort-1m", sort, TG_F32, 1, {{1000000}}, false, true},
+    {"matmul-256", matmul, TG_F32, 2, {{256, 256}}, true, true},
+    {"matmul-512", matmul, TG_F32, 2, {{512, 512}}, true, true},
+    {"matmul-1024", matmul, TG_F32, 2, {{1024, 1024}}, true, true},
+    {"matmul-2048", matmul, TG_F32, 2, {{2048, 2048}}, true, true},
+    {"matmul-bf16-1024", matmul, TG_BF16, 2, {{1024, 1024}}, true, true},
+    {"matmul-i8-1024", wide_product, TG_I8, 2, {{1024, 1024}}, true, true},
+    {"linear-50257", linear, TG_F32, 2, {{64, 768}, {50257, 768}}, true, true},
+    {"gemv-16384", linear, TG_F32, 2, {{1, 8192}, {16384, 8192}}, true, true},
+    {"attention-1024", attention, TG_F32, 3, {{12, 1024, 64}}, false, true},
+    {"attention-1-query",
+     plain_attention,
+     TG_F32,
+     3,
+     {{1, 1, 64}, {1, 65536, 64}, {1, 65536, 64}},
+     false,
+     true},
+};
+
+enum { NCASE = sizeof cases / sizeof *cases, SAMPLES = 5 };
 
 typedef struct Figures {
-  double us, first_ms;
+  double us, first_ms, bytes, flops;
   uint64_t kernels;
 } Figures;
 
@@ -80,17 +137,34 @@ static bool replayed(TgContext *ctx, TgJit *j, TgTensor *const *in, int nin, int
   return ok && !tg_sync(ctx);
 }
 
+static int64_t divided(int64_t dim, int64_t divide) { return dim / divide > 0 ? dim / divide : 1; }
+
+static double bytes_of(const TgTensor *t) { return (double)tg_numel(t) * (double)tg_dtype_size(tg_dtype(t)); }
+
+/* the inputs, and what the case moves and computes at least */
+static bool inputs(TgContext *ctx, const Case *c, int64_t divide, TgTensor **in, Figures *f) {
+  for (int i = 0; i < c->nin; i++) {
+    const int64_t *dims = c->dims[i][0] ? c->dims[i] : c->dims[0];
+    int64_t d[MOST_DIMS];
+    int rank = 0;
+    for (; rank < MOST_DIMS && dims[rank]; rank++)
+      d[rank] = divided(dims[rank], divide);
+    in[i] = tg_keep(tg_contiguous(tg_cast(tg_randn(ctx, rank, d), c->dtype)));
+    if (!in[i] || tg_realize(in[i])) return false;
+    f->bytes += bytes_of(in[i]);
+  }
+  TgTensor *out = c->run(in);
+  if (!out) return false;
+  f->bytes += bytes_of(out);
+  if (c->product) f->flops = 2.0 * (double)tg_numel(out) * (double)tg_dim(in[0], -1);
+  return true;
+}
+
 /* Replays enough for some ms are timed together, and the best of some such samples counts. */
 static bool measure(TgContext *ctx, const Case *c, int64_t divide, Figures *f) {
   TgTensor *in[MOST_INPUTS] = {NULL};
-  int64_t dims[4];
-  for (int i = 0; i < c->rank; i++)
-    dims[i] = c->dims[i] / divide > 0 ? c->dims[i] / divide : 1;
-  bool ok = true;
-  for (int i = 0; ok && i < c->nin; i++) {
-    in[i] = tg_keep(tg_contiguous(tg_cast(tg_randn(ctx, c->rank, dims), c->dtype)));
-    ok = in[i] && !tg_realize(in[i]);
-  }
+  bool ok = !tg_scope_begin(ctx) && inputs(ctx, c, divide, in, f);
+  ok = !tg_scope_end(ctx) && ok;
   TgJit *j = ok ? tg_jit(ctx, call, (void *)c) : NULL;
   double start = cli_now();
   ok = j && replayed(ctx, j, in, c->nin, 1);
@@ -114,39 +188,34 @@ static bool measure(TgContext *ctx, const Case *c, int64_t divide, Figures *f) {
   return ok;
 }
 
-static void report(const Case *c, int64_t divide, const Figures *f, bool json) {
-  double elements = 1, size = c->dtype == TG_BF16 ? 2 : 4;
-  for (int i = 0; i < c->rank; i++)
-    elements *= (double)(c->dims[i] / divide > 0 ? c->dims[i] / divide : 1);
-  double n = (double)(c->dims[0] / divide), flops = c->product ? 2 * n * n * n : 0;
+static void report(const Case *c, const Figures *f, bool json) {
   printf(json ? "{\"case\":\"%s\",\"us\":%.2f,\"gbytes_s\":%.1f,\"gflops\":%.1f,\"first_ms\":%.1f,"
                 "\"kernels\":%llu}\n"
               : "%-18s %10.2f us %9.1f GB/s %10.1f Gflop/s   first %8.1f ms %4llu kernels\n",
-         c->name, f->us, c->moved * elements * size / f->us / 1e3, flops / f->us / 1e3, f->first_ms,
+         c->name, f->us, f->bytes / f->us / 1e3, f->flops / f->us / 1e3, f->first_ms,
          (unsigned long long)f->kernels);
   fflush(stdout);
 }
 
 typedef struct Options {
-  bool json;
+  bool json, small;
   int64_t divide;
 } Options;
 
 static int run_ops(const void *options, char **argument, int n) {
-  const bool json = ((const Options *)options)->json;
-  const int64_t divide = ((const Options *)options)->divide;
+  const Options *o = options;
   int rc = CLI_OK;
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
-    if (!cli_named(cases[i].name, argument, n)) continue;
+    if (n ? !cli_named(cases[i].name, argument, n) : cases[i].small != o->small) continue;
     CliWait *wait = cli_wait_begin(cases[i].name);
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = 1});
     Figures f = {0};
-    bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], divide, &f);
+    bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], o->divide, &f);
     cli_wait_end(wait);
     if (!ok)
       rc = cli_fail(ctx, "bench");
     else
-      report(&cases[i], divide, &f, json);
+      report(&cases[i], &f, o->json);
     tg_close(ctx);
   }
   return rc;
@@ -158,11 +227,12 @@ static const Options defaults = {.divide = 1};
 
 static const CliOption options[] = {
     CLI_WHOLE_OF(Options, divide, "divide", 1, 4096, "every size divided by N, for a slow device"),
+    CLI_FLAG_OF(Options, small, "small", "the cases for a few cores (a case that is named runs anyway)"),
     CLI_FLAG_OF(Options, json, "json", "an object per case, one a line")};
 
 const CliCommand command_bench_ops = {
     .name = "bench ops",
-    .summary = "time single operations at sizes that fill a GPU",
+    .summary = "time single operations",
     .arguments = "[CASE..]",
     .most = -1,
     .options = options,
@@ -171,5 +241,5 @@ const CliCommand command_bench_ops = {
     .defaults = &defaults,
     .run = run_ops,
     .listed = case_name,
-    .more =
-        "Replayed without waiting between, on the default device: us of the best sample, GB/s and Gflop/s."};
+    .more = "At sizes that fill a GPU, or at --small ones. Replayed without waiting between, on the default "
+            "device: us of the best sample, GB/s and Gflop/s."};

@@ -21,6 +21,7 @@ struct ProgramState {
   TgEmbedding token, position;
   TgLayerNorm ln;
   Block *block;
+  const struct GptSizes *gpt;
   TgTensor **param;
   int nparam, room;
   TgOptim *opt;
@@ -167,52 +168,70 @@ static TgStatus cnn_step(ProgramState *p) {
   return learn(p, tg_sparse_cross_entropy(tg_linear_run(&p->linear[0], tg_flatten(h, 1, -1)), p->y));
 }
 
-enum { GPT_BATCH = 12, GPT_LEN = 64, GPT_WIDE = 128, GPT_HEADS = 4, GPT_VOCAB = 65 };
+/* A transformer with learned positions. learns: a training step of Adam; else the scores of all tokens, by
+ * the token embedding again. */
+typedef struct GptSizes {
+  int64_t batch, length, wide, heads, vocab;
+  bool learns;
+} GptSizes;
 
-static bool gpt_begin(ProgramState *p) {
-  bool ok = (p->block = calloc((size_t)p->n, sizeof *p->block)) != NULL;
-  p->token = tg_embedding_new(p->ctx, GPT_VOCAB, GPT_WIDE);
-  p->position = tg_embedding_new(p->ctx, GPT_LEN, GPT_WIDE);
-  ok = ok && param(p, p->token.weight) && param(p, p->position.weight);
-  for (; ok && p->nblock < p->n; p->nblock++) {
-    Block *b = &p->block[p->nblock];
-    b->ln1 = tg_layer_norm_new(p->ctx, TG_SHAPE(GPT_WIDE)),
-    b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(GPT_WIDE));
-    b->qkv = tg_linear_new(p->ctx, GPT_WIDE, 3 * GPT_WIDE, true);
-    b->out = tg_linear_new(p->ctx, GPT_WIDE, GPT_WIDE, true);
-    b->up = tg_linear_new(p->ctx, GPT_WIDE, 4 * GPT_WIDE, true);
-    b->down = tg_linear_new(p->ctx, 4 * GPT_WIDE, GPT_WIDE, true);
-    TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight,  b->out.bias,
-                       b->ln2.weight, b->ln2.bias, b->up.weight,  b->up.bias,  b->down.weight, b->down.bias};
-    for (size_t i = 0; ok && i < sizeof all / sizeof *all; i++)
-      ok = param(p, all[i]);
-  }
-  p->ln = tg_layer_norm_new(p->ctx, TG_SHAPE(GPT_WIDE));
-  ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias) &&
-       linears(p, 1, (const int64_t[]){GPT_WIDE, GPT_VOCAB});
-  p->x = labels(p->ctx, GPT_VOCAB, TG_SHAPE(GPT_BATCH, GPT_LEN));
-  p->y = labels(p->ctx, GPT_VOCAB - 1, TG_SHAPE(GPT_BATCH, GPT_LEN));
-  return ok && p->x && p->y && adam(p);
+static const GptSizes char_gpt = {12, 64, 128, 4, 65, true}, gpt2 = {1, 64, 768, 12, 50257, false};
+
+static bool block_begin(ProgramState *p, Block *b) {
+  const int64_t wide = p->gpt->wide;
+  b->ln1 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide)), b->ln2 = tg_layer_norm_new(p->ctx, TG_SHAPE(wide));
+  b->qkv = tg_linear_new(p->ctx, wide, 3 * wide, true), b->out = tg_linear_new(p->ctx, wide, wide, true);
+  b->up = tg_linear_new(p->ctx, wide, 4 * wide, true), b->down = tg_linear_new(p->ctx, 4 * wide, wide, true);
+  TgTensor *all[] = {b->ln1.weight, b->ln1.bias, b->qkv.weight, b->qkv.bias, b->out.weight,  b->out.bias,
+                     b->ln2.weight, b->ln2.bias, b->up.weight,  b->up.bias,  b->down.weight, b->down.bias};
+  bool ok = true;
+  for (size_t i = 0; ok && i < sizeof all / sizeof *all; i++)
+    ok = param(p, all[i]);
+  return ok;
 }
 
-static TgTensor *heads(TgTensor *qkv, int part) { /* (b, t, 3 w) -> (b, heads, t, w / heads) */
-  TgTensor *h = tg_slice(qkv, -1, part * GPT_WIDE, (part + 1) * GPT_WIDE);
-  return tg_transpose(tg_reshape(h, TG_SHAPE(GPT_BATCH, GPT_LEN, GPT_HEADS, GPT_WIDE / GPT_HEADS)), 1, 2);
+static bool gpt_sized(ProgramState *p, const GptSizes *g) {
+  p->gpt = g;
+  bool ok = (p->block = calloc((size_t)p->n, sizeof *p->block)) != NULL;
+  p->token = tg_embedding_new(p->ctx, g->vocab, g->wide);
+  p->position = tg_embedding_new(p->ctx, g->length, g->wide);
+  ok = ok && param(p, p->token.weight) && param(p, p->position.weight);
+  while (ok && p->nblock < p->n)
+    ok = block_begin(p, &p->block[p->nblock++]);
+  p->ln = tg_layer_norm_new(p->ctx, TG_SHAPE(g->wide));
+  ok = ok && param(p, p->ln.weight) && param(p, p->ln.bias);
+  p->x = labels(p->ctx, g->vocab, TG_SHAPE(g->batch, g->length));
+  if (!g->learns) return ok && p->x && !tg_realize_many(p->param, (size_t)p->nparam);
+  p->y = labels(p->ctx, g->vocab - 1, TG_SHAPE(g->batch, g->length));
+  return ok && linears(p, 1, (const int64_t[]){g->wide, g->vocab}) && p->x && p->y && adam(p);
+}
+
+static bool gpt_begin(ProgramState *p) { return gpt_sized(p, &char_gpt); }
+
+static bool gpt2_begin(ProgramState *p) { return gpt_sized(p, &gpt2); }
+
+static TgTensor *heads(const GptSizes *g, TgTensor *qkv,
+                       int part) { /* (b, t, 3 w) -> (b, heads, t, w / heads) */
+  TgTensor *h = tg_slice(qkv, -1, part * g->wide, (part + 1) * g->wide);
+  return tg_transpose(tg_reshape(h, TG_SHAPE(g->batch, g->length, g->heads, g->wide / g->heads)), 1, 2);
 }
 
 static TgStatus gpt_step(ProgramState *p) {
+  const GptSizes *g = p->gpt;
   TgTensor *h = tg_add(tg_embedding_run(&p->token, p->x),
-                       tg_embedding_run(&p->position, tg_arange(p->ctx, 0, GPT_LEN)));
+                       tg_embedding_run(&p->position, tg_arange(p->ctx, 0, (double)g->length)));
   for (int i = 0; i < p->nblock; i++) {
     const Block *b = &p->block[i];
     TgTensor *qkv = tg_linear_run(&b->qkv, tg_layer_norm_run(&b->ln1, h));
     TgTensor *a =
-        tg_scaled_dot_product_attention(heads(qkv, 0), heads(qkv, 1), heads(qkv, 2), .causal = true);
-    a = tg_reshape(tg_transpose(a, 1, 2), TG_SHAPE(GPT_BATCH, GPT_LEN, GPT_WIDE));
+        tg_scaled_dot_product_attention(heads(g, qkv, 0), heads(g, qkv, 1), heads(g, qkv, 2), .causal = true);
+    a = tg_reshape(tg_transpose(a, 1, 2), TG_SHAPE(g->batch, g->length, g->wide));
     h = tg_add(h, tg_linear_run(&b->out, a));
     h = tg_add(h, tg_linear_run(&b->down, tg_gelu(tg_linear_run(&b->up, tg_layer_norm_run(&b->ln2, h)))));
   }
-  return learn(p, tg_sparse_cross_entropy(tg_linear_run(&p->linear[0], tg_layer_norm_run(&p->ln, h)), p->y));
+  h = tg_layer_norm_run(&p->ln, h);
+  if (!g->learns) return tg_realize(tg_linear(h, p->token.weight, NULL));
+  return learn(p, tg_sparse_cross_entropy(tg_linear_run(&p->linear[0], h), p->y));
 }
 
 /* ---- programs of any size n, for counts of work that must stay linear */
@@ -290,6 +309,7 @@ static const struct {
     {{"mlp-step", 3, 4300}, mlp_begin, mlp_step},
     {{"cnn-step", 1, 12500}, cnn_begin, cnn_step},
     {{"gpt-step", 4, 13200}, gpt_begin, gpt_step},
+    {{"gpt2-64", 12, 0}, gpt2_begin, gpt_step},
     {{"outputs", 100, 0}, vector_begin, outputs_step},
     {{"wide-sum", 100, 0}, parts_begin, wide_step},
     {{"cat", 100, 0}, parts_begin, cat_step},

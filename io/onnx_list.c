@@ -61,7 +61,7 @@ static bool list_construct(OnnxRun *r, const OnnxNode *n) {
 static bool list_insert(OnnxRun *r, const OnnxNode *n) {
   const OnnxList *was = list_in(r, n, 0);
   OnnxVal *v = node_value(r, n, 1);
-  size_t at;
+  size_t at = 0;
   if (!was) return false;
   if (!v || !v->t) return wrong(r, "input %lld is no tensor", 1);
   int64_t length = (int64_t)was->n;
@@ -74,7 +74,7 @@ static bool list_insert(OnnxRun *r, const OnnxNode *n) {
 
 static bool list_erase(OnnxRun *r, const OnnxNode *n) {
   const OnnxList *was = list_in(r, n, 0);
-  size_t at;
+  size_t at = 0;
   if (!was || !place_in(r, n, 1, (int64_t)was->n, (int64_t)was->n, (int64_t)was->n - 1, &at)) return false;
   OnnxList *l = list_new(r, was->n - 1);
   for (size_t i = 0; l && i < l->n; i++)
@@ -84,7 +84,7 @@ static bool list_erase(OnnxRun *r, const OnnxNode *n) {
 
 static bool list_at(OnnxRun *r, const OnnxNode *n) {
   const OnnxList *l = list_in(r, n, 0);
-  size_t at;
+  size_t at = 0;
   return l && place_in(r, n, 1, (int64_t)l->n, (int64_t)l->n, -1, &at) && give(r, n, l->at[at]);
 }
 

@@ -154,7 +154,7 @@ typedef struct TgLSTMCell {
 } TgLSTMCell;
 
 /* ---- networks over time: layers that run through a sequence, one on the other's outputs, maybe both ways */
-enum { TG_RNN_LAYERS = 8 }; /* the most of one network */
+#define TG_RNN_LAYERS 8 /* the most of one network */
 
 /* [options] of tg_lstm_new and tg_gru_new: .layers (1) .bidirectional .plain (no biases) .batch_first (x and
  * the outputs are (b, t, ..), not (t, b, ..)) .dropout (0): of the outputs of each layer but the last, in

@@ -81,8 +81,17 @@ static bool reads_even(Rows *w, const UOpVec *reads, UOp *r) {
   return even;
 }
 
+/* A sum of products of two values in memory; a square is none. */
+static bool sums_products(const UOp *reduce) {
+  const UOp *v = reduce->src[0];
+  while (v->op == OPS_CAST || (v->op == OPS_WHERE && is_const(v->src[2])))
+    v = v->op == OPS_CAST ? v->src[0] : v->src[1];
+  return v->op == OPS_MUL && v->src[0] != v->src[1] && uop_has_op(v->src[0], OPS_INDEX) &&
+         uop_has_op(v->src[1], OPS_INDEX);
+}
+
 /* Whether all products can go along r: they read vectors and scalars, or use what they read again, here and
- * in an inner loop. */
+ * in an inner loop. Other sums go along any loop: what they read that lies apart is copied. */
 static bool products_fit(Rows *w, UOp *r) {
   bool ok = true, any = false;
   w->inner.len = 0;
@@ -91,7 +100,7 @@ static bool products_fit(Rows *w, UOp *r) {
     UOpVec reads = {0};
     ok = operands(w->k, reduce, &reads);
     UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads) : NULL;
-    if (ok && reads.len > 1)
+    if (ok && reads.len > 1 && sums_products(reduce))
       any = true, ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
     if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
     vec_free(w->k->mem, &reads);

@@ -58,8 +58,25 @@ static int axis_along(Staged *s, const UOp *r) {
   return -1;
 }
 
+static int last_wide(const Staged *s) { /* the last axis of more than one element */
+  int d = s->naxis - 1;
+  while (d > 0 && s->axis[d].span == 1)
+    d--;
+  return d;
+}
+
+/* The last axis of the buffer, where a loop of the units' results alone moves it: as fragments are
+ * turned when they are read, the copy need not be. -1: another one. */
+static int turned_axis(Staged *s, const Opt *units) {
+  int d = last_wide(s);
+  bool fits = s->k->ren->has_rows && dtype_size((DType)s->param->dtype) == 2;
+  fits = fits &&
+         (d == axis_along(s, staged_range(s, units->r)) || d == axis_along(s, staged_range(s, units->n)));
+  return fits ? d : -1;
+}
+
 /* The axis along which a fragment of an operand of a matrix unit has neighbours: that of the depth, or, where
- * the unit takes b by rows, that of its columns. -1: none. */
+ * the unit takes b by rows, that of its columns; of one that can be turned, its own last. -1: none. */
 static int fragment_axis(Staged *s) {
   const UOp *depth = NULL;
   const Opt *units = NULL;
@@ -67,6 +84,7 @@ static int fragment_axis(Staged *s) {
     if (s->k->list.at[i].op == OPT_TC) units = &s->k->list.at[i];
   int columns = units ? axis_along(s, staged_range(s, units->n)) : -1;
   if (columns >= 0 && matrix_b_by_rows(s->k)) return columns;
+  if (units && turned_axis(s, units) >= 0) return turned_axis(s, units);
   for (size_t i = 0; units && i < s->inside.len; i++) {
     const UOp *r = s->inside.at[i];
     bool sums = r->arg.range.type == AXIS_REDUCE && is_const(r->src[0]);
@@ -86,17 +104,12 @@ static bool has_threads(Staged *s, int d) {
   return false;
 }
 
-static int last_wide(const Staged *s) { /* the last axis of more than one element */
-  int d = s->naxis - 1;
-  while (d > 0 && s->axis[d].span == 1)
-    d--;
-  return d;
-}
-
 static int64_t padding(Staged *s, int last, int tiled, int64_t tile) {
   int64_t size = (int64_t)dtype_size((DType)s->param->dtype);
-  if (last == fragment_axis(s))
-    return TG_MAX(s->k->ren->vec_align / size, 1); /* eight rows, eight sets of banks */
+  if (last == fragment_axis(s)) { /* eight rows, eight sets of banks: so many are an odd number of them */
+    int64_t set = TG_MAX(s->k->ren->vec_align / size, 1), sets = (s->axis[last].span + set - 1) / set;
+    return s->k->ren->has_rows ? (sets | 1) * set - s->axis[last].span : set;
+  }
   int64_t vector = TG_MIN(s->k->ren->vec_bytes / size, WIDEST_LOAD);
   bool across = last != last_wide(s);
   for (int d = 0; d < s->naxis; d++)

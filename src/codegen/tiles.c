@@ -132,8 +132,9 @@ static int64_t blocks_of(const RInfo *r, Side s) {
   return (r->n + s.tile * s.threads - 1) / (s.tile * s.threads);
 }
 
-/* The reduction in blocks of `steps`: loops outside a block turn one by one. */
-static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out) {
+/* The reduction in blocks of `steps`: loops outside a block turn one by one. *blocks: the innermost of them,
+ * or NULL. */
+static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out, const UOp **blocks) {
   const UOp *reduce = t->f->reduces.at[0];
   int64_t inner = 1;
   int s = reduce->nsrc - 1;
@@ -143,6 +144,7 @@ static bool tile_reduction(const Tiles *t, int64_t steps, OptVec *out) {
   for (int o = 1; ok && o < s; o++)
     ok = opt_put(t->k, out, OPT_TILE, reduce->src[o]->arg.range.id, 1);
   int64_t size = reduce->src[s]->src[0]->arg.v.i, n = TG_MAX(steps / inner, 1);
+  *blocks = n < size ? reduce->src[s] : s > 1 ? reduce->src[s - 1] : NULL;
   return ok && (n >= size || opt_put(t->k, out, OPT_TILE, reduce->src[s]->arg.range.id, n));
 }
 
@@ -165,22 +167,33 @@ static bool others_apart(const Tiles *t, OptVec *out) {
   return ok;
 }
 
-static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, OptVec *out) {
+static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t steps, bool pipe, OptVec *out) {
   Kernel *k = t->k;
+  const UOp *blocks = NULL;
   bool ok = others_apart(t, out);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->row), row.tile * row.threads);
   if (ok && t->third) ok = opt_put(k, out, OPT_TILE, id_of(t->third), third);
   ok = ok && opt_put(k, out, OPT_TILE, id_of(t->lane), lane.tile * lane.threads) &&
-       tile_reduction(t, steps, out);
+       tile_reduction(t, steps, out, &blocks);
   for (size_t i = 0; ok && i < t->staged.len; i++)
     ok = opt_put(k, out, OPT_STAGE, t->staged.at[i]->src[0]->arg.param.slot, 0);
   if (ok && comes_before(t, t->lane, t->row))
     ok = vec_push(k->mem, out, ((Opt){OPT_SWAP, id_of(t->lane), id_of(t->row)}));
+  if (ok && pipe && blocks) ok = opt_put(k, out, OPT_PIPE, blocks->arg.range.id, 2);
   ok = ok && opt_put(k, out, OPT_UPCAST, id_of(t->row), row.tile);
   if (ok && t->third) ok = opt_put(k, out, OPT_UPCAST, id_of(t->third), third);
   return ok && opt_put(k, out, OPT_VEC, id_of(t->lane), lane.tile) &&
          opt_put(k, out, OPT_LOCAL, id_of(t->row), row.threads) &&
          opt_put(k, out, OPT_LOCAL, id_of(t->lane), lane.threads);
+}
+
+/* A block waits for the copies of each block of the reduction. Whether other blocks of its core compute too
+ * little meanwhile, so that copies one ahead are worth the room: `blocks` of them, each with so many
+ * products between two copies. */
+static bool waits(const Tiles *t, double blocks, double products) {
+  const Target *g = t->k->opt->target;
+  double resident = TG_MIN(blocks / g->cores, (double)g->threads / BLOCK_THREADS);
+  return (resident - 1) * products / g->fmas < g->latency;
 }
 
 /* A tile of `side` values: is it taken? The largest that leaves no core idle and pads little; the last that
@@ -201,8 +214,13 @@ static bool try_tile(const Tiles *t, int64_t side, bool last, OptVec *out, bool 
     if (t->f->r[i].grid && &t->f->r[i] != t->row && &t->f->r[i] != t->lane) all *= (double)t->f->r[i].n;
   if (!last && (blocks * all / (double)third < t->k->opt->target->cores || padded > 1.25)) return true;
   int64_t steps = t->slides ? STEPS_OF_WINDOW : side <= 2 ? 2 * STEPS : STEPS;
-  bool ok = shape(t, row, lane, third, steps, out);
-  *chosen = ok && opts_fit(t->k, out);
+  double results = (double)(row.tile * row.threads * lane.tile * lane.threads * third);
+  bool ok = true;
+  for (int pipe = waits(t, blocks * all / (double)third, results * (double)steps);
+       ok && !*chosen && pipe >= 0; pipe--) {
+    ok = shape(t, row, lane, third, steps, pipe, out);
+    *chosen = ok && opts_fit(t->k, out);
+  }
   return ok;
 }
 

@@ -1,7 +1,8 @@
 /* beam.c: opts by trial (TG_BEAM=N). In: a kernel's graph and the opts that the heuristic chose. Out: the
  * opts that ran fastest on the device, of those and of lists that differ from them by a step or some: a size
- * doubled or halved, an opt left out, one more. N lists are kept from each round; a round that gains nothing
- * ends the search. What was found is kept on disk, so that a kernel is searched once on a machine. */
+ * doubled or halved, an opt left out, one more; on a GPU matrix units, and copies one block ahead. N lists
+ * are kept from each round; a round that gains nothing ends the search. What was found is kept on disk, so
+ * that a kernel is searched once on a machine. */
 #define _GNU_SOURCE
 #include "engine/engine.h"
 #include "runtime/cpu.h"
@@ -112,15 +113,61 @@ static bool trial_changed(Beam *b, TrialVec *v, const OptVec *list, size_t i, co
   return false;
 }
 
+/* What shapes the inner loops: TC and PIPE stand before it. */
+static bool shapes_inside(OptOp op) {
+  return op == OPT_LOCAL || op == OPT_UPCAST || op == OPT_VEC || op == OPT_UNROLL || op == OPT_GROUP;
+}
+
+/* The first opts of `list`, before what shapes the inner loops, then `with`, and with `rest` all others. */
+static bool trial_inserted(Beam *b, TrialVec *v, const OptVec *list, Opt with, bool rest) {
+  OptVec other = {0};
+  size_t at = 0;
+  bool ok = true;
+  while (at < list->len && !shapes_inside(list->at[at].op))
+    at++;
+  for (size_t i = 0; ok && i < at; i++)
+    ok = vec_push(&b->ctx->mem, &other, list->at[i]);
+  ok = ok && vec_push(&b->ctx->mem, &other, with);
+  for (size_t i = at; ok && rest && i < list->len; i++)
+    ok = vec_push(&b->ctx->mem, &other, list->at[i]);
+  if (ok) return trial_add(b, v, other);
+  vec_free(&b->ctx->mem, &other);
+  return false;
+}
+
+static bool list_has(const OptVec *list, OptOp op) {
+  for (size_t i = 0; i < list->len; i++)
+    if (list->at[i].op == op) return true;
+  return false;
+}
+
+/* On a GPU: a product on matrix units, of each two loops of the grid; copies one block ahead, of each loop
+ * that has blocks. */
+static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
+  const Target *t = &b->dev->target;
+  bool ok = true, units = t->matrices & ~b->copt.matrices_off && !list_has(list, OPT_TC);
+  bool pipe = t->warp > 1 && list_has(list, OPT_STAGE) && !list_has(list, OPT_PIPE);
+  for (size_t i = 0; ok && units && i < b->ranges.len; i++)
+    for (size_t j = 0; ok && j < b->ranges.len; j++) {
+      const UOp *row = b->ranges.at[i], *column = b->ranges.at[j];
+      bool grid = row->arg.range.type == AXIS_GLOBAL && column->arg.range.type == AXIS_GLOBAL;
+      Opt o = {OPT_TC, row->arg.range.id, column->arg.range.id};
+      if (i != j && grid) ok = trial_inserted(b, v, list, o, false);
+    }
+  for (size_t i = 0; ok && pipe && i < list->len; i++)
+    if (list->at[i].op == OPT_TILE) ok = trial_inserted(b, v, list, (Opt){OPT_PIPE, list->at[i].r, 2}, true);
+  return ok;
+}
+
 /* All lists one step from `list`. */
 static bool neighbours(Beam *b, TrialVec *v, const OptVec *list) {
   static const Opt more[] = {{OPT_UPCAST, 0, 2}, {OPT_UPCAST, 0, 4}, {OPT_UNROLL, 0, 4},
                              {OPT_LOCAL, 0, 16}, {OPT_GROUP, 0, 32}, {OPT_VEC, 0, 4}};
 
-  bool ok = true;
+  bool ok = units_tried(b, v, list);
   for (size_t i = 0; ok && i < list->len; i++) {
     Opt o = list->at[i];
-    bool sized = o.op != OPT_STAGE && o.op != OPT_SWAP && o.op != OPT_CASCADE;
+    bool sized = o.op == OPT_TILE || o.op == OPT_THREAD || shapes_inside(o.op);
     ok = trial_changed(b, v, list, i, NULL);
     if (!sized || !ok) continue;
     o.n *= 2;
@@ -247,7 +294,7 @@ static bool searched(Beam *b, const char *start, size_t width) {
 static void key_of(Beam *b, uint8_t key[32]) {
   Str s;
   str_init(&s, &b->ctx->mem);
-  str_printf(&s, "beam 1, width %d, %s, ", b->ctx->env.beam, b->dev->backend->name);
+  str_printf(&s, "beam 2, width %d, %s, ", b->ctx->env.beam, b->dev->backend->name);
   target_print(&s, &b->dev->target);
   uop_print(&s, b->st, NULL, &b->ast, 1);
   sha256(str_text(&s), s.len, key);

@@ -23,10 +23,11 @@ typedef struct Patch {
   int k;
 } Patch;
 
-/* stored: NULL for an input or output */
+/* stored: NULL for an input or output. held: pinned while the function runs, once for each place in a step: a
+ * scope that ends inside the function collects what it made, and the steps still name it. */
 typedef struct Capture {
   Vec(Step) steps;
-  Vec(Buffer *) stored;
+  Vec(Buffer *) stored, held;
   bool failed;
 } Capture;
 
@@ -52,6 +53,19 @@ struct TgJit {
 };
 
 /* ---- hooks of the engine and the front end */
+static bool hold(TgContext *ctx, Buffer *b) {
+  if (!b) return true;
+  if (!vec_push(&ctx->mem, &ctx->capture->held, b)) return false;
+  b->pins++;
+  return true;
+}
+
+static void let_go(TgContext *ctx, Capture *c) {
+  for (size_t i = 0; i < c->held.len; i++)
+    c->held.at[i]->pins--;
+  vec_free(&ctx->mem, &c->held);
+}
+
 void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, Buffer *const *temp) {
   Capture *c = ctx->capture;
   Step s = {.plan = p, .nbuf = nbuf, .ntemp = (size_t)p->sched.ntemp};
@@ -61,6 +75,10 @@ void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, B
     if (nbuf) memcpy(s.buf, buf, nbuf * sizeof *buf);
     if (s.ntemp) memcpy(s.temp, temp, s.ntemp * sizeof *temp);
     p->refs++;
+    for (size_t i = 0; i < nbuf; i++)
+      c->failed |= !hold(ctx, buf[i].buffer);
+    for (size_t i = 0; i < s.ntemp; i++)
+      c->failed |= !hold(ctx, temp[i]);
     return;
   }
   mem_free(&ctx->mem, s.buf), mem_free(&ctx->mem, s.temp);
@@ -68,7 +86,8 @@ void capture_step(TgContext *ctx, Plan *p, const BufferPart *buf, size_t nbuf, B
 }
 
 void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to) {
-  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to, .offset = offset})))
+  if (!vec_push(&ctx->mem, &ctx->capture->steps, ((Step){.from = from, .to = to, .offset = offset})) ||
+      !hold(ctx, from) || !hold(ctx, to))
     ctx->capture->failed = true;
 }
 
@@ -76,7 +95,7 @@ void capture_stored(TgContext *ctx, Buffer *b) {
   Capture *c = ctx->capture;
   for (size_t i = 0; i < c->stored.len; i++)
     if (c->stored.at[i] == b) return;
-  if (!vec_push(&ctx->mem, &c->stored, b)) c->failed = true;
+  if (!vec_push(&ctx->mem, &c->stored, b) || !hold(ctx, b)) c->failed = true;
 }
 
 bool capture_refuses(TgContext *ctx, const char *op) {
@@ -88,6 +107,7 @@ bool capture_refuses(TgContext *ctx, const char *op) {
 
 /* ---- life */
 static void capture_free(TgContext *ctx, Capture *c) {
+  let_go(ctx, c);
   for (size_t i = 0; i < c->steps.len; i++) {
     replay_free(ctx, c->steps.at[i].replay);
     plan_release(ctx, c->steps.at[i].plan);
@@ -359,6 +379,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   if (!s) s = memories_settled(j, b);
   if (!s) s = stored_inputs(j, in, whole, b);
   sort_draws(j);
+  let_go(ctx, &j->c);
   mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
   if (s) tg_jit_reset(j);
   j->runs = s ? 1 : 2;

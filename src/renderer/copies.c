@@ -91,6 +91,8 @@ bool cs_find_copies(C *c, TgMem *mem) {
       if (c->lin->at[j]->op == OPS_STORE && accessed(c->lin->at[j]) == m)
         c->copied[c->lin->at[j]->src[1]->id] = 1;
   }
+  for (int i = 0; ok && i < c->lin->n; i++) /* rows that a warp reads for a FRAGMENT: no thread holds them */
+    if (c->lin->at[i]->op == OPS_FRAGMENT) c->copied[c->lin->at[i]->src[0]->id] = 1;
   mem_free(mem, uses);
   return ok;
 }

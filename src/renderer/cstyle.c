@@ -4,6 +4,7 @@
  * first needed. A vector of bools in C is a mask of 0 / -1 integers as wide as the values that were compared;
  * `mask_bytes` remembers how wide. */
 #include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -499,6 +500,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_LOAD: return cs_is_copied(c, u);
   case OPS_STORE: return u == c->written;
   case OPS_GEP:
+    if (cs_word_of(u)) return true;
     if (!c->lang->gnu_vec || u->lanes != 1 || u->dtype == DT_BOOL || u->src[0]->op == OPS_CONST) return false;
     if (u->arg.i < 0 || u->arg.i >= u->src[0]->lanes) cs_fail(c, u, "lanes out of range");
     return true;
@@ -553,11 +555,28 @@ static void render_barrier(C *c, const UOp *u) {
   cs_put(c, "%s;\n", barrier);
 }
 
+/* The rows are read here: nothing may have changed them since their LOAD. */
+static void render_fragment(C *c, const UOp *u, int at, int id) {
+  const UOp *load = u->src[0], *x = load->op == OPS_LOAD ? uop_base(load->src[0]) : NULL;
+  bool ok =
+      c->lang->rows && x && x->op == OPS_INDEX && !x->arg.i && uop_base(x->src[0])->op == OPS_DEFINE_LOCAL;
+  for (int i = ok ? cs_place(c, load) : at; ok && i < at; i++) {
+    Ops op = (Ops)c->lin->at[i]->op;
+    ok = op != OPS_BARRIER && op != OPS_STORE && op != OPS_RANGE && op != OPS_END;
+  }
+  if (ok)
+    c->lang->rows(c, u, id);
+  else
+    cs_fail(c, u, "no rows of shared memory, read where they are used");
+}
+
 /* The statement of one UOp, with the number of its name. */
 static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratch) {
   const char *type = cs_scalar[cs_storage((DType)u->dtype)];
-  /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU */
-  if ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4)) {
+  /* 1, 2, 4 .. 64 lanes; 2 or 4 on a GPU, but for what no thread holds */
+  bool held = u->op != OPS_FRAGMENT && !cs_is_copied(c, u) &&
+              !(u->op == OPS_INDEX && u->lanes * dtype_size((DType)u->dtype) == MATRIX_ROW_BYTES);
+  if (held && ((u->lanes & (u->lanes - 1)) || u->lanes > (c->lang->gnu_vec ? 64 : 4))) {
     cs_fail(c, u, "this number of lanes does not exist");
     return;
   }
@@ -598,6 +617,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
+  case OPS_FRAGMENT: render_fragment(c, u, at, id); break;
   case OPS_WMMA:
     if (c->lang->matrix)
       c->lang->matrix(c, u, id);

@@ -29,6 +29,8 @@ typedef struct CLang {
   /* A copy that the GPU makes by itself: %d bytes, to %s + %s from %s + %s; and to wait for all. NULL: none.
    */
   const char *copy, *copies_wait;
+  /* The statement of a FRAGMENT of a LOAD of shared memory, whose words are v with this number. */
+  void (*rows)(struct C *c, const UOp *u, int id);
   /* The statements of a WMMA, whose value is v with this number; NULL: there are no matrix units. */
   void (*matrix)(struct C *c, const UOp *u, int id);
 } CLang;

@@ -61,6 +61,12 @@ const char *cs_zero(C *c, const UOp *u);             /* of its type */
 /* ---- copies.c: loads that a GPU makes by itself. False: out of memory. */
 bool cs_find_copies(C *c, TgMem *mem);
 bool cs_is_copied(const C *c, const UOp *load);
+
+/* The FRAGMENT of which a vector is a word, or NULL. */
+static inline const UOp *cs_word_of(const UOp *v) {
+  return v->op == OPS_GEP && v->src[0]->op == OPS_FRAGMENT ? v->src[0] : NULL;
+}
+
 void cs_copy(C *c, const UOp *store); /* its statement */
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
 bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */

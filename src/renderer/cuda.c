@@ -5,10 +5,26 @@
 
 /* ---- matrix units: a fragment is an array of words */
 static void fragment(C *c, const UOp *u, int id, char name, int first, int n) {
+  bool narrowed = matrix_shapes[u->arg.i].narrowed;
   cs_put(c, name == 'a' ? "u32 a%d[%d] = {" : ", b%d[%d] = {", id, n);
-  for (int i = 0; i < n; i++)
-    cs_put(c, i ? ", word(%s)" : "word(%s)", cs_ref(c, u->src[first + i]));
+  for (int i = 0; i < n; i++) {
+    const UOp *v = u->src[first + i], *rows = cs_word_of(v);
+    if (i) str_put(&c->body, ", ");
+    if (!rows)
+      cs_put(c, "word(%s)", cs_ref(c, v));
+    else
+      cs_put(c, narrowed ? "word(f32_bits(%s[%d]))" : "%s[%d]", cs_ref(c, rows),
+             (int)(v->arg.i * (int64_t)dtype_size((DType)v->dtype) / MATRIX_WORD_BYTES));
+  }
   str_put(&c->body, "}");
+}
+
+/* Rows of 8 x 8 of 16 bits, as the threads of a warp name them, become words of fragments. */
+static void render_rows(C *c, const UOp *u, int id) {
+  const UOp *x = uop_base(u->src[0]->src[0]);
+  int words = (int)(u->lanes * dtype_size((DType)u->dtype)) / MATRIX_WORD_BYTES;
+  cs_put(c, "u32 v%d[%d]; tg_ldmatrix_x%d%s(v%d, %s + %s);\n", id, words, words, u->arg.i ? "_trans" : "", id,
+         cs_ref(c, uop_base(x->src[0])), cs_ref(c, x->src[1]));
 }
 
 static void render_matrix(C *c, const UOp *u, int id) {
@@ -84,6 +100,20 @@ static void copy_prelude(Str *out) {
       "INL void tg_copy_async_wait_all() {}\n#endif\n#endif\n");
 }
 
+/* The threads of a warp name rows, of eight for each word: PTX's ldmatrix, as it is and turned. */
+static void rows_function(Str *out, int words, bool turned) {
+  str_printf(
+      out,
+      "INL void tg_ldmatrix_x%d%s(u32 *to, const void *row) { asm volatile(\"ldmatrix.sync.aligned.m8n8.x%d"
+      "%s.shared.b16 ",
+      words, turned ? "_trans" : "", words, turned ? ".trans" : "");
+  operands(out, 0, words);
+  str_printf(out, ", [%%%d];\" : ", words);
+  for (int i = 0; i < words; i++)
+    str_printf(out, "%s\"=r\"(to[%d])", i ? ", " : "", i);
+  str_put(out, " : \"r\"((u32)__cvta_generic_to_shared(row)) : \"memory\"); }\n");
+}
+
 static void matrix_prelude(Str *out) {
   /* tf32: ten bits of mantissa, to nearest; the unit reads no more of a word */
   str_put(out, "INL u32 word(u16x2 x) { return x.x | (u32)x.y << 16; }\n"
@@ -93,6 +123,8 @@ static void matrix_prelude(Str *out) {
                "0x1000u; }\n#ifndef TG_EMULATED\n");
   for (int i = 0; i < MATRIX_COUNT; i++)
     if (matrix_shapes[i].maker == MATRIX_CUDA) matrix_function(out, &matrix_shapes[i]);
+  for (int words = 1; words <= 4; words *= 2)
+    rows_function(out, words, false), rows_function(out, words, true);
   str_put(out, "#endif\n");
 }
 
@@ -117,7 +149,8 @@ static const CLang lang = {.name = "CUDA",
                            .shuffle_wide = "__shfl_xor_sync(0xffffffffu, %s, %d)",
                            .copy = "tg_copy_async_%d(%s + %s, %s + %s)",
                            .copies_wait = "tg_copy_async_wait_all()",
-                           .matrix = render_matrix};
+                           .matrix = render_matrix,
+                           .rows = render_rows};
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 
@@ -157,6 +190,7 @@ const Renderer renderer_cuda = {.name = "CUDA",
                                 .has_grid = true,
                                 .narrow_index = true,
                                 .vec_align = 16,
+                                .has_rows = true,
                                 .narrow_div = true,
                                 .has_f64 = true,
                                 .target = &target_cuda,

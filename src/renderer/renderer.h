@@ -10,6 +10,7 @@ typedef struct Renderer {
   bool has_threads;  /* one kernel may be dealt to threads of the host */
   bool has_grid;     /* a kernel runs as a grid of blocks, whose threads share memory and meet */
   bool narrow_index; /* index arithmetic is faster in 32 bits, where its bounds allow them */
+  bool has_rows;     /* a warp reads fragments of matrix units from shared memory by rows (FRAGMENT) */
   int vec_align;     /* bytes that a vector's address must be a multiple of; 1: any address */
   const Target *target; /* the machine to plan for where none is there */
   bool narrow_div; /* division of 8 and 16 bits by a constant is cheaper as a product of 32 bits than as the

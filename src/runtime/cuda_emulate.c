@@ -60,6 +60,12 @@
   "#define tg_mma_m16n8k32_e4m3_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 5, d, a, b, c)\n"                     \
   "#define tg_mma_m16n8k32_e5m2_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 6, d, a, b, c)\n"                     \
   "#define tg_mma_m16n8k8_f16_f32(d, a, b, c) emu_warp_mma(EMU_HERE, 7, d, a, b, c)\n"                       \
+  "#define tg_ldmatrix_x1(to, row) emu_warp_rows(EMU_HERE, 1, to, row)\n"                                    \
+  "#define tg_ldmatrix_x2(to, row) emu_warp_rows(EMU_HERE, 2, to, row)\n"                                    \
+  "#define tg_ldmatrix_x4(to, row) emu_warp_rows(EMU_HERE, 4, to, row)\n"                                    \
+  "#define tg_ldmatrix_x1_trans(to, row) emu_warp_rows(EMU_HERE, -1, to, row)\n"                             \
+  "#define tg_ldmatrix_x2_trans(to, row) emu_warp_rows(EMU_HERE, -2, to, row)\n"                             \
+  "#define tg_ldmatrix_x4_trans(to, row) emu_warp_rows(EMU_HERE, -4, to, row)\n"                             \
   "#define tg_copy_async_16(to, from) emu_copy_async(to, from, 16)\n"                                        \
   "#define tg_copy_async_8(to, from) emu_copy_async(to, from, 8)\n"                                          \
   "#define tg_copy_async_4(to, from) emu_copy_async(to, from, 4)\n"                                          \

@@ -203,6 +203,18 @@ static void warp_mma(uint32_t id, uint32_t line, int kind, void *d, const void *
   meet((WarpCall){WARP_MMA, id, line, UINT32_MAX, .arg = kind, .a = a, .b = b, .c = c, .d = d});
 }
 
+/* Every thread names a row, whether it is read or not: older GPUs want them all to be there. */
+static void warp_rows(uint32_t id, uint32_t line, int kind, void *to, const void *row) {
+  enum { ROW_BYTES = 16 };
+
+  Emu *e = emu_running;
+  const Space *shared = &e->kernel->module->shared;
+  if ((uintptr_t)row - shared->lo >= shared->size)
+    emu_fail(e, "ldmatrix of a row that is not in shared memory");
+  check_aligned(row, ROW_BYTES, READS);
+  meet((WarpCall){WARP_ROWS, id, line, UINT32_MAX, .arg = kind, .a = row, .d = to});
+}
+
 /* ---- asynchronous copies: of device memory to shared memory; they arrive when they are waited for. */
 static void copy_async(void *to, const void *from, uint64_t nbytes) {
   Emu *e = emu_running;
@@ -305,11 +317,12 @@ const ElfExtern emu_calls[] = {
     CALL("emu_block_index", block_index), CALL("emu_block_size", block_size),
     CALL("emu_grid_size", grid_size), CALL("emu_barrier", barrier), CALL("emu_warp_sync", warp_sync),
     CALL("emu_warp_ballot", warp_ballot), CALL("emu_warp_shuffle", warp_shuffle),
-    CALL("emu_warp_mma", warp_mma), CALL("emu_atomic", emu_atomic), CALL("emu_copy_async", copy_async),
-    CALL("emu_copy_commit", copy_commit), CALL("emu_copy_wait", copy_wait),
-    CALL("emu_copy_wait_all", copy_wait_all), MATH_CALLS(exp2), MATH_CALLS(log2), MATH_CALLS(exp),
-    MATH_CALLS(log), MATH_CALLS(sin), MATH_CALLS(cos), MATH_CALLS(tan), MATH_CALLS(tanh), MATH_CALLS(floor),
-    MATH_CALLS(ceil), MATH_CALLS(rint), MATH_CALLS(fabs), CALL("powf", powf), CALL("pow", pow),
-    CALL("fmaxf", fmaxf), CALL("fminf", fminf), CALL("fmax", fmax), CALL("fmin", fmin)};
+    CALL("emu_warp_mma", warp_mma), CALL("emu_warp_rows", warp_rows), CALL("emu_atomic", emu_atomic),
+    CALL("emu_copy_async", copy_async), CALL("emu_copy_commit", copy_commit),
+    CALL("emu_copy_wait", copy_wait), CALL("emu_copy_wait_all", copy_wait_all), MATH_CALLS(exp2),
+    MATH_CALLS(log2), MATH_CALLS(exp), MATH_CALLS(log), MATH_CALLS(sin), MATH_CALLS(cos), MATH_CALLS(tan),
+    MATH_CALLS(tanh), MATH_CALLS(floor), MATH_CALLS(ceil), MATH_CALLS(rint), MATH_CALLS(fabs),
+    CALL("powf", powf), CALL("pow", pow), CALL("fmaxf", fmaxf), CALL("fminf", fminf), CALL("fmax", fmax),
+    CALL("fmin", fmin)};
 
 const size_t emu_ncall = TG_COUNT(emu_calls);

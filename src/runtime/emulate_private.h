@@ -67,7 +67,8 @@ typedef enum WarpOp {
   WARP_SHUFFLE_UP,   /* lane - arg */
   WARP_SHUFFLE_DOWN, /* lane + arg */
   WARP_BALLOT,
-  WARP_MMA
+  WARP_MMA,
+  WARP_ROWS /* arg matrices, turned where it is negative */
 } WarpOp;
 
 /* What a lane brings to a meeting of its warp, and takes from it. */
@@ -76,7 +77,7 @@ typedef struct WarpCall {
   uint32_t id, line, mask;
   uint64_t value, result;
   int arg, width;
-  const void *a, *b, *c; /* fragments */
+  const void *a, *b, *c; /* fragments; a: a row */
   void *d;
 } WarpCall;
 

@@ -18,6 +18,7 @@ const char emu_prelude[] =
     "width);\n"
     "void emu_warp_mma(emu_u32 id, emu_u32 line, int kind, void *d, const void *a, const void *b, const void "
     "*c);\n"
+    "void emu_warp_rows(emu_u32 id, emu_u32 line, int kind, void *to, const void *row);\n"
     "void emu_atomic(const volatile void *p, emu_u64 nbytes);\n"
     "void emu_copy_async(void *to, const void *from, emu_u64 nbytes);\n"
     "void emu_copy_commit(); void emu_copy_wait(int n); void emu_copy_wait_all();\n"

@@ -16,7 +16,7 @@ static bool same_call(const WarpCall *a, const WarpCall *b) {
 }
 
 static const char *const call_name[] = {"warp barrier", "shuffle", "shuffle", "shuffle",
-                                        "shuffle",      "ballot",  "mma"};
+                                        "shuffle",      "ballot",  "mma",     "ldmatrix"};
 
 /* Says which lane does not come to the call of `lane`. */
 static void lane_missing(Emu *e, const Warp *w, uint32_t lane, uint32_t other) {
@@ -175,6 +175,30 @@ static void mma(const Warp *w, const MmaKind *kind) {
   }
 }
 
+/* ---- ldmatrix: matrices of 8 rows of 8 elements of 16 bits. Lanes 8 m .. 8 m + 7 name the rows of matrix m,
+ * and its row r is then with lanes 4 r .. 4 r + 3: the first two elements with the first of these, and so on.
+ * Turned, its column r is. */
+enum { ROWS_SIDE = 8, MOST_MATRICES = 4 };
+
+static void rows(const Warp *w, int kind) {
+  bool turned = kind < 0;
+  uint32_t matrices = (uint32_t)(turned ? -kind : kind);
+  uint16_t matrix[ROWS_SIDE][ROWS_SIDE], line[ROWS_SIDE];
+  uint32_t to[WARP][MOST_MATRICES];
+  for (uint32_t m = 0; m < matrices; m++) {
+    for (uint32_t r = 0; r < ROWS_SIDE; r++) {
+      memcpy(line, w->lane[ROWS_SIDE * m + r].warp.a, sizeof line);
+      for (uint32_t c = 0; c < ROWS_SIDE; c++)
+        *(turned ? &matrix[c][r] : &matrix[r][c]) = line[c];
+    }
+    for (uint32_t r = 0; r < ROWS_SIDE; r++)
+      for (uint32_t pair = 0; pair < ROWS_SIDE / 2; pair++)
+        to[4 * r + pair][m] = matrix[r][2 * pair] | (uint32_t)matrix[r][2 * pair + 1] << 16;
+  }
+  for (uint32_t lane = 0; lane < WARP; lane++)
+    memcpy(w->lane[lane].warp.d, to[lane], matrices * sizeof **to);
+}
+
 /* ---- products of 8 x 8: a thread has two neighbours in a row of each operand, counted in blocks of 4 x 4
  * that eight threads share */
 enum { SQUARE_SIDE = 8 };
@@ -225,6 +249,10 @@ static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
                 c->line, lane, mask);
     return;
   }
+  if (op == WARP_ROWS && w->n < WARP) {
+    emu_fail_at(e, &w->lane[lane], "ldmatrix in line %u: the warp has %u lanes", c->line, w->n);
+    return;
+  }
   if (op == WARP_MMA && (w->n < WARP || (uint32_t)kind >= TG_COUNT(mma_kinds))) {
     emu_fail_at(e, &w->lane[lane], "mma in line %u: the warp has %u lanes", c->line, w->n);
     return;
@@ -239,6 +267,8 @@ static void group_meet(Emu *e, const Warp *w, uint32_t lane) {
     ballot(w, mask);
   else if (op == WARP_MMA)
     (mma_kinds[kind].halves ? mma : square)(w, &mma_kinds[kind]);
+  else if (op == WARP_ROWS)
+    rows(w, kind);
   else if (op == WARP_SYNC)
     e->warp_tick[w->first / WARP] =
         ++e->tick; /* of a part of the warp too: better a race missed than made up */

@@ -165,6 +165,10 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
     if ((in->src[0] = slot_of(f, u->src[0], u->lanes)) < 0)
       return refuse(f, u, "operand not defined before, or of other lanes");
     return TG_OK;
+  case OPS_FRAGMENT:
+    in->value.i = u->arg.i, in->nsrc = 1;
+    if ((in->src[0] = slot_of(f, u->src[0], 0)) < 0) return refuse(f, u, "operand not defined before");
+    return TG_OK;
   case OPS_WMMA:
     in->value.i = u->arg.i, in->nsrc = u->nsrc;
     for (int i = 0; i < u->nsrc; i++)
@@ -374,6 +378,7 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_DEFINE_REG:
     case OPS_ENDIF: break;
     case OPS_SHUFFLE:
+    case OPS_FRAGMENT:
     case OPS_WMMA:
     case OPS_BARRIER: t->pc = pc + 1; return TG_OK;
     case OPS_SPECIAL: s[in->dst].i = r->at[in->value.i]; break;
@@ -466,16 +471,34 @@ static Scalar *fragment_at(void *ctx, MatrixRole role, int thread, int element) 
   return own + f->in->src[first + element / o->together] + element % o->together;
 }
 
+static TgStatus whole_warps(Run *r, int n) {
+  if (n % MATRIX_THREADS == 0) return TG_OK;
+  return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %d threads are no whole warps", r->p->name,
+                   n);
+}
+
+/* Rows that threads hold become fragments: warp by warp. */
+static TgStatus rows_dealt(Run *r, const Ins *in, Thread *threads, int n) {
+  TgStatus st = whole_warps(r, n);
+  int word = MATRIX_WORD_BYTES / (int)dtype_size((DType)in->dtype); /* elements of one */
+  for (int i = 0; i < n && !st; i++)
+    for (int e = 0; e < in->lanes; e++) {
+      int t = i % MATRIX_THREADS, first = i - t + 8 * (e / word);
+      int row = in->value.i ? t % 4 * word + e % word : t / 4;
+      int column = in->value.i ? t / 4 : t % 4 * word + e % word;
+      threads[i].s[in->dst + e] = threads[first + row].s[in->src[0] + column];
+    }
+  return st;
+}
+
 /* All threads have come to a step of the matrix units: warp by warp. */
 static TgStatus multiply(Run *r, const Ins *in, Thread *threads, int n) {
-  if (n % MATRIX_THREADS)
-    return error_set(r->d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: %d threads are no whole warps",
-                     r->p->name, n);
-  for (int i = 0; i < n; i++)
+  TgStatus st = whole_warps(r, n);
+  for (int i = 0; i < n && !st; i++)
     memcpy(threads[i].s + in->dst, threads[i].s + in->src[in->nsrc - 1], in->lanes * sizeof *threads->s);
-  for (int i = 0; i < n; i += MATRIX_THREADS)
+  for (int i = 0; i < n && !st; i += MATRIX_THREADS)
     matrix_multiply(&matrix_shapes[in->value.i], fragment_at, &(Fragments){in, threads + i});
-  return TG_OK;
+  return st;
 }
 
 static TgStatus run_block(Run *r, Thread *threads, int n) {
@@ -496,6 +519,8 @@ static TgStatus run_block(Run *r, Thread *threads, int n) {
     const Ins *met = &r->p->at[threads[0].pc - 1];
     if (met->op == OPS_SHUFFLE)
       st = shuffle(r, met, threads, n);
+    else if (met->op == OPS_FRAGMENT)
+      st = rows_dealt(r, met, threads, n);
     else if (met->op == OPS_WMMA)
       st = multiply(r, met, threads, n);
     else
@@ -552,7 +577,7 @@ static TgStatus interp_launch(Device *d, const Launch *l) {
       s[c->slot + l] = c->value;
   for (int i = 0; i < p->n; i++)
     grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER || p->at[i].op == OPS_SHUFFLE ||
-            p->at[i].op == OPS_WMMA;
+            p->at[i].op == OPS_FRAGMENT || p->at[i].op == OPS_WMMA;
   Run r = {.d = d, .p = p, .mem = mem, .vars = l->vars};
   if (grid && !st)
     st = run_grid(&r, s);

@@ -18,6 +18,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128, LANES_ADDED_UP = 2 };
 
 static const double COPY_SLOWS = 1.2;   /* a sum of products that copies a factor */
+static const double WRITTEN = 2;        /* a line is read before a part of it is written */
 static const double OVERLAP_LEFT = 0.3; /* of the shorter of computing and reading, what is not hidden */
 
 typedef struct Scan {
@@ -341,6 +342,14 @@ static double point_bytes(const Members *m, const Stage *g, int i, const Read *r
   return read_bytes(m->s, rd, turns);
 }
 
+/* Elements of a stage that is computed where it is read. Those that its first reader reads are its own,
+ * unless they are written as well: by a loop of their own. */
+static double computed_again(const Members *m, size_t k, int stage) {
+  const Stage *q = stage_at(m->s, stage);
+  double own = read_by_others(m, k, stage) || is_written(m, q) ? 0 : (double)stage_out_size(q);
+  return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
+}
+
 /* Adds what member k takes, on one core. */
 static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
@@ -363,12 +372,12 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
                        ? 0
                        : target_read_us(t, nbytes / TG_MAX(m->rows, 1)) * m->rows; /* a row in local memory */
     else if (!q->is_reduce && inner_size(s, m->gm, rd->stage) > 1)
-      ops += q->weight * (double)stage_iterations(g); /* computed again where it is read */
+      ops += q->weight * computed_again(m, k, rd->stage);
   }
   if (g->near && member_of(m, g->near) < m->n)
     c->memory += g->near_bytes / t->bytes_us[LEVEL_L2] - target_read_us(t, g->near_bytes);
   if (m->elems[k]) c->memory += target_read_us(t, value_bytes(g, (double)m->elems[k])) * m->rows;
-  if (is_written(m, g)) c->memory += target_read_us(t, value_bytes(g, (double)stage_out_size(g)));
+  if (is_written(m, g)) c->memory += WRITTEN * target_read_us(t, value_bytes(g, (double)stage_out_size(g)));
   double lanes = t->warp > 1 ? 1 : (double)t->vec_bytes / 4;
   if (m->sums && !g->is_reduce && inner > 1 && inner < lanes) /* lanes apart in memory: one after another */
     ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
@@ -390,9 +399,15 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   }
 }
 
-static void add_up(Cost *c) {
-  double moved = c->memory + c->again;
-  c->us = c->launch + TG_MAX(c->compute, moved) + OVERLAP_LEFT * TG_MIN(c->compute, moved);
+static double overlapped(double compute, double moved) {
+  return TG_MAX(compute, moved) + OVERLAP_LEFT * TG_MIN(compute, moved);
+}
+
+/* Shares for all cores, or the whole for one where dealing them would take longer. */
+static void add_up(Cost *c, const Target *t) {
+  double streams = TG_MIN(c->cores, t->streams), shared = overlapped(c->compute, c->memory + c->again);
+  double alone = overlapped(c->compute * c->cores, c->memory * streams + c->again * c->cores);
+  c->us = c->launch + (c->cores > 1 ? TG_MIN(t->deal_us + shared, alone) : shared);
 }
 
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm) {
@@ -407,17 +422,18 @@ Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *g
     m.nreduce += stage_at(s, mem[k])->nreduce, m.sums |= stage_at(s, mem[k])->flops > 0;
   for (size_t k = 0; k < nmem; k++)
     member_cost(&m, k, &c);
-  double cores = TG_MAX(TG_MIN(m.rows, t->cores), 1), streams = TG_MIN(cores, t->streams);
-  c.compute /= cores, c.memory /= streams, c.again /= cores;
-  add_up(&c);
+  c.cores = TG_MAX(TG_MIN(m.rows, t->cores), 1);
+  c.compute /= c.cores, c.memory /= TG_MIN(c.cores, t->streams), c.again /= c.cores;
+  add_up(&c, t);
   return c;
 }
 
 Cost cost_on_cores(const Sched *s, Cost c, double from, double to) {
   double streams = s->opt->target->streams;
+  c.cores = to;
   c.compute *= from / to, c.again *= from / to;
   c.memory *= TG_MIN(from, streams) / TG_MIN(to, streams);
-  add_up(&c);
+  add_up(&c, s->opt->target);
   return c;
 }
 

@@ -2,7 +2,9 @@
  * reduction to fewer results, or vectors of results, than there are cores is two stages, one that reduces
  * each part of its first loop and one that reduces those. The number of parts follows from the loop's length,
  * so that processors that split at all round alike. A GPU has as many parts as keep all of it busy: a block
- * of threads for each, and several blocks for a core.
+ * of threads for each, and several blocks for a core. Where a block makes a tile of products, so that few
+ * results of long sums are few blocks, each part is such a product, on matrix units where its types are
+ * theirs.
  */
 #include "schedule/stage.h"
 #include <math.h>
@@ -13,11 +15,37 @@ enum {
   MOST_PARTS = 1024,
   LEAST_LAUNCHES_WON = 100,
   LEAST_GPU_LAUNCHES_WON = 8,
-  BLOCK_THREADS = 256
+  BLOCK_THREADS = 256,
+  LEAST_RUN = 512, /* bytes */
+  LEAST_SIDE = 16,
+  TILE_RESULTS = 32 * 32
 };
 
-/* Blocks of a GPU that keep a core busy. */
-static double blocks_of_core(const Target *t) { return TG_MAX((double)t->threads / BLOCK_THREADS, 1); }
+/* Whether a loop of the results of 16 turns or more moves read a, and not read b. */
+static bool moves_alone(const Stage *g, const Read *a, const Read *b) {
+  for (int d = 0; d < g->nout; d++)
+    if ((a->outs & ~b->outs) >> d & 1 && range_extent(g->out[d]) >= LEAST_SIDE) return true;
+  return false;
+}
+
+/* A sum of products of two operands, each of which one side of a tile of the results shares: on a GPU a block
+ * makes such a tile, and not one result. */
+static bool makes_tiles(const Sched *s, const Stage *g) {
+  const UOp *v = g->value;
+  if (s->opt->target->warp <= 1 || v->op != OPS_REDUCE || (Ops)v->arg.reduce.op != OPS_ADD) return false;
+  bool tiles = false;
+  for (size_t i = 0; v->src[0]->op == OPS_MUL && i < g->reads.len; i++)
+    for (size_t j = 0; !tiles && j < i; j++)
+      tiles = moves_alone(g, &g->reads.at[i], &g->reads.at[j]) &&
+              moves_alone(g, &g->reads.at[j], &g->reads.at[i]);
+  return tiles;
+}
+
+/* Blocks of a GPU that keep a core busy: those of tiles have more registers, and are fewer. */
+static double blocks_of_core(const Sched *s, const Stage *g) {
+  double blocks = TG_MAX((double)s->opt->target->threads / BLOCK_THREADS, 1);
+  return makes_tiles(s, g) ? TG_MAX(blocks / 2, 1) : blocks;
+}
 
 /* How many parts: the least number from `least` on that divides n; 0: there is none. */
 static int64_t parts_of(int64_t n, int64_t least) {
@@ -80,9 +108,10 @@ static bool results_are_lanes(const Stage *g) {
   return lanes;
 }
 
-/* Blocks that the results make on a GPU: one for each, or for a warp of them. */
+/* Blocks that the results make on a GPU: one for each, for a warp of them, or for a tile. */
 static double blocks_of(const Sched *s, const Stage *g) {
   double results = TG_MAX((double)stage_out_size(g), 1);
+  if (makes_tiles(s, g)) return ceil(results / TILE_RESULTS);
   return results_are_lanes(g) ? ceil(results / s->opt->target->warp) : results;
 }
 
@@ -90,7 +119,7 @@ static double blocks_of(const Sched *s, const Stage *g) {
  */
 static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
   const Target *t = s->opt->target;
-  double blocks = t->cores * blocks_of_core(t) / blocks_of(s, g);
+  double blocks = t->cores * blocks_of_core(s, g) / blocks_of(s, g);
   int64_t least = t->warp > 1 ? TG_MAX((int64_t)ceil(blocks), 2) : PARTS;
   for (int k = 0; k < g->nred; k++)
     if (g->red[k]->op == OPS_RANGE && is_counted(g->red[k]) &&
@@ -99,12 +128,13 @@ static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
   return -1;
 }
 
-/* Cores that a reduction by itself can occupy. */
+/* Cores that a reduction by itself can occupy. Where results are lanes, what one reads of each row is a run
+ * of memory: lines fetched ahead of a short one are another core's. */
 static double cores_of(const Sched *s, const Stage *g) {
   const Target *t = s->opt->target;
   double results = (double)stage_out_size(g);
-  if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / t->vec_bytes);
-  if (t->warp > 1) results = blocks_of(s, g) / blocks_of_core(t);
+  if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / LEAST_RUN);
+  if (t->warp > 1) results = blocks_of(s, g) / blocks_of_core(s, g);
   return TG_MAX(TG_MIN(results, t->cores), 1);
 }
 

@@ -3,10 +3,16 @@
  * kernels goes to a strictly higher level, so no cycle can arise and none is searched for. A join is made
  * when the cost model says the whole is cheaper than its parts. */
 #include "schedule/stage.h"
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { MOST_BESIDE = 64 }; /* kernels, the newest ones, that are asked whether they share a launch */
+
+/* A stage that costs this much more in a kernel than apart may win when its readers come along. */
+static const double NEARLY = 1.25;
+/* Of what two kernels cost apart, what they may cost as one: estimates are not better than that. */
+static const double CHAINED = 0.99;
 
 typedef struct Trial {
   int ngrid;
@@ -172,6 +178,20 @@ static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
   return true;
 }
 
+/* Stage i becomes a member of kernel k, the grid as in t. */
+static bool put_in(Sched *s, int i, int k, const Trial *t) {
+  Kern *kk = &s->ks.at[k];
+  for (size_t m = 0; m < kk->mem.len; m++) {
+    Stage *q = stage_at(s, kk->mem.at[m]);
+    for (int d = 0; d < q->nout; d++)
+      q->gmap[d] = q->gmap[d] < 0 ? -1 : t->old_to_new[q->gmap[d]];
+  }
+  memcpy(stage_at(s, i)->gmap, t->gmap, sizeof t->gmap);
+  memcpy(kk->grid, t->grid, sizeof kk->grid);
+  kk->ngrid = t->ngrid, stage_at(s, i)->kernel = k;
+  return vec_push(s->mem, &kk->mem, i);
+}
+
 static bool place(Sched *s, int i) {
   Stage *g = stage_at(s, i);
   Kern one;
@@ -192,7 +212,9 @@ static bool place(Sched *s, int i) {
       continue;
     }
     if (!try_join(s, i, k, &one.cost, &t)) continue;
-    double win = s->ks.at[k].cost.us + one.cost.us - t.cost.us;
+    double apart = s->ks.at[k].cost.us + one.cost.us, win = apart - t.cost.us;
+    if (win <= 0 && t.cost.us < NEARLY * apart && !vec_push(s->mem, &s->refused, ((Refused){k, i})))
+      return false;
     if (win > gain) gain = win, best = k, bt = t;
   }
   for (size_t k = s->ks.len, tried = 0; joins && best < 0 && k-- > 0 && tried < MOST_BESIDE; tried++)
@@ -209,21 +231,110 @@ static bool place(Sched *s, int i) {
   } else {
     Kern *k = &s->ks.at[best];
     k->level = TG_MAX(k->level, level_need(s, g, best));
-    for (size_t m = 0; m < k->mem.len; m++) {
-      Stage *q = stage_at(s, k->mem.at[m]);
-      for (int d = 0; d < q->nout; d++)
-        q->gmap[d] = q->gmap[d] < 0 ? -1 : bt.old_to_new[q->gmap[d]];
-    }
-    memcpy(g->gmap, bt.gmap, sizeof g->gmap);
-    k->ngrid = bt.ngrid, k->cost = bt.cost;
-    memcpy(k->grid, bt.grid, sizeof k->grid);
-    if (!vec_push(s->mem, &k->mem, i)) return false;
-    g->kernel = best;
+    k->cost = bt.cost;
+    if (!put_in(s, i, best, &bt)) return false;
     for (size_t m = 0; m < k->mem.len; m++)
       lower_minout(s, k->mem.at[m], best);
   }
   lower_minout(s, i, g->kernel);
   return true;
+}
+
+/* ---- whole kernels that become one: a stage alone may not pay in the kernel that it reads, as a maximum
+ * beside the scores that its exponentials read as well, and all of its kernel does */
+typedef struct Undo {
+  int stage, gmap[MAX_RANK];
+} Undo;
+
+/* The level that both kernels would stand at as one; -1: one who reads them would come too early. */
+static int level_of_both(Sched *s, int a, int b) {
+  int need = 0, before = INT_MAX;
+  for (size_t i = 0; i < s->stages.len; i++) {
+    const Stage *g = stage_at(s, (int)i);
+    bool inside = g->kernel == a || g->kernel == b;
+    for (int e = 0; g->kernel >= 0 && e < 3; e++)
+      for (size_t j = 0; j < edges(g, e)->len; j++) {
+        int q = stage_at(s, edges(g, e)->at[j])->kernel;
+        if (q < 0) continue;
+        bool reads = q == a || q == b;
+        if (inside && !reads) need = TG_MAX(need, s->ks.at[q].level + 1);
+        if (!inside && reads) before = TG_MIN(before, s->ks.at[g->kernel].level);
+      }
+  }
+  return need < before ? need : -1;
+}
+
+static bool may_chain(Sched *s, int a, int b) {
+  const Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b];
+  if (a == b || !ka->mem.len || !kb->mem.len || ka->mem.len + kb->mem.len > MAX_MEMBERS) return false;
+  bool may = !stage_at(s, ka->mem.at[0])->fixed && !stage_at(s, kb->mem.at[0])->fixed;
+  for (size_t m = 0; may && m < kb->mem.len; m++)
+    may = !strict_edge(s, stage_at(s, kb->mem.at[m]), ka);
+  return may;
+}
+
+/* The members of kernel b, put into a one after the other: what the whole costs. */
+static bool chained_cost(Sched *s, int a, int b, Cost *cost) {
+  Kern *ka = &s->ks.at[a];
+  int64_t elems[MAX_MEMBERS], bytes;
+  Gmap gm = {.of = gmap_placed, .s = s};
+  Trial t;
+  char why[96];
+  *cost = (Cost){.us = IMPOSSIBLE_US};
+  for (size_t m = 0; m < s->ks.at[b].mem.len; m++) {
+    int i = s->ks.at[b].mem.at[m];
+    if (!fit(s, ka, i, &t, why)) return true;
+    if (!put_in(s, i, a, &t)) return false;
+  }
+  if (local_plan(s, &gm, ka->mem.at, ka->mem.len, elems, &bytes))
+    *cost = kernel_cost(s, ka->mem.at, ka->mem.len, ka->ngrid, ka->grid, &gm);
+  return true;
+}
+
+static void undo(Sched *s, const Undo *was, size_t na, size_t n, int a, int b) {
+  for (size_t m = 0; m < n; m++) {
+    Stage *g = stage_at(s, was[m].stage);
+    memcpy(g->gmap, was[m].gmap, sizeof g->gmap);
+    g->kernel = m < na ? a : b;
+  }
+}
+
+/* False: out of memory. */
+static bool chain(Sched *s, int a, int b) {
+  Undo was[MAX_MEMBERS];
+  Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;
+  const size_t na = ka->mem.len, n = na + kb->mem.len;
+  int level = may_chain(s, a, b) ? level_of_both(s, a, b) : -1;
+  if (level < 0) return true;
+  for (size_t m = 0; m < n; m++) {
+    was[m].stage = m < na ? ka->mem.at[m] : kb->mem.at[m - na];
+    memcpy(was[m].gmap, stage_at(s, was[m].stage)->gmap, sizeof was[m].gmap);
+  }
+  Cost cost;
+  bool ok = chained_cost(s, a, b, &cost), wins = ok && cost.us < CHAINED * (old.cost.us + kb->cost.us);
+  if (ok && s->opt->explain && cost.us < IMPOSSIBLE_US) {
+    str_printf(s->opt->explain, "%s k%d and k%d: apart ", wins ? "chain" : "no   ", a, b);
+    cost_print(s->opt->explain, &old.cost), str_put(s->opt->explain, " + ");
+    cost_print(s->opt->explain, &kb->cost), str_put(s->opt->explain, ", one ");
+    cost_print(s->opt->explain, &cost), str_put(s->opt->explain, "\n");
+  }
+  if (!wins) {
+    undo(s, was, na, n, a, b);
+    IntVec mem = ka->mem;
+    *ka = old, ka->mem = mem, ka->mem.len = na;
+    return ok;
+  }
+  ka->cost = cost, ka->level = level, ka->minout = INT_MAX, kb->mem.len = 0;
+  for (size_t i = 0; i < s->stages.len; i++) /* what reads it says again from when on it must be there */
+    if (stage_at(s, (int)i)->kernel >= 0) lower_minout(s, (int)i, stage_at(s, (int)i)->kernel);
+  return true;
+}
+
+static bool chain_refused(Sched *s) {
+  bool ok = true;
+  for (size_t r = 0; ok && r < s->refused.len; r++)
+    ok = chain(s, s->refused.at[r].kernel, stage_at(s, s->refused.at[r].stage)->kernel);
+  return ok;
 }
 
 /* Whether kernel a can run when b does: small both, of one grid, and who needs a runs after b. */
@@ -276,7 +387,7 @@ static bool share_launches(Sched *s) {
 bool place_stages(Sched *s) {
   for (size_t k = 0; k < s->order.len; k++)
     if (!place(s, s->order.at[k])) return false;
-  return !s->opt->fuse || share_launches(s);
+  return !s->opt->fuse || (chain_refused(s) && share_launches(s));
 }
 
 /* ---- memory: a value that other kernels read is written, or computed again there from what is in memory,

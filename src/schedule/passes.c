@@ -144,7 +144,8 @@ TgStatus schedule_make(UOpStore *st, TgMem *mem, UOp *const *roots, int nroots, 
   }
   for (size_t k = 0; k < s.ks.len; k++)
     vec_free(mem, &s.ks.at[k].mem);
-  vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops);
+  vec_free(mem, &s.stages), vec_free(mem, &s.ks), vec_free(mem, &s.order), vec_free(mem, &s.loops),
+      vec_free(mem, &s.refused);
   if (ok) {
     out->store = st;
     return TG_OK;

@@ -64,7 +64,8 @@ typedef struct Stage {
 #define IMPOSSIBLE_US 1e30
 
 typedef struct Cost {
-  double us, launch, compute, memory, again; /* again: operands read once per block of rows */
+  double us, launch, compute, memory, again; /* a core's; again: operands read once per block of rows */
+  double cores;                              /* that have a share of the grid */
 } Cost;
 
 /* A kernel: a set of stages with a common grid. */
@@ -79,6 +80,10 @@ typedef struct Kern {
 } Kern; /* grid: extents */
 
 typedef Vec(Kern) KernVec;
+
+typedef struct Refused {
+  int kernel, stage;
+} Refused;
 
 /* Loops that a node depends on, and those along which it reads the next element: bits of one stage. */
 typedef struct LoopSet {
@@ -95,6 +100,7 @@ typedef struct Sched {
   Vec(LoopSet) loops; /* by node id, while a stage is scanned */
   IntVec order;       /* stages, each after what it needs */
   KernVec ks;
+  Vec(Refused) refused; /* joins that did not pay, but nearly */
 } Sched;
 
 /* ---- the passes; their order is in passes.c */

@@ -8,6 +8,8 @@
 #define TG_MATRIX_H
 #include "uop/uop.h"
 
+enum { MATRIX_WORD_BYTES = 4, MATRIX_ROW_BYTES = 16 }; /* of a FRAGMENT, and of a row that it is made of */
+
 enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 5, MATRIX_ELEMENT_BITS = 4 };
 
 typedef enum MatrixRole { MATRIX_A, MATRIX_B, MATRIX_C, MATRIX_ROLES } MatrixRole;

@@ -421,6 +421,15 @@ static bool check_shuffle(Check *c, const UOp *u) {
   return is_data(c, u) && same_type(c, u, u->src[0], "the source");
 }
 
+static bool check_fragment(Check *c, const UOp *u) {
+  int size = (int)dtype_size((DType)u->dtype), words = u->lanes * size / MATRIX_WORD_BYTES;
+  if (u->arg.i != 0 && (u->arg.i != 1 || size != 2)) return broken(c, u, "turned %lld", (long long)u->arg.i);
+  if (u->src[0]->dtype != u->dtype || u->src[0]->lanes * size != MATRIX_ROW_BYTES)
+    return broken(c, u, "of a row of %s x%d", dt(u->src[0]), u->src[0]->lanes);
+  bool whole = u->lanes * size == words * MATRIX_WORD_BYTES && (words == 1 || words == 2 || words == 4);
+  return whole ? is_data(c, u) : broken(c, u, "has %d lanes", u->lanes);
+}
+
 /* In a nest two values; in a list the vectors of the fragments of a, b and c, as many as they have. */
 static bool check_wmma(Check *c, const UOp *u) {
   if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return broken(c, u, "row %lld", (long long)u->arg.i);
@@ -541,6 +550,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_GEP] = {L | P, 1, check_gep},
     [OPS_EXCHANGE] = {L | P, 2, check_exchange},
     [OPS_SHUFFLE] = {N | L | P, 1, check_shuffle},
+    [OPS_FRAGMENT] = {L | P, 1, check_fragment},
     [OPS_WMMA] = {N | L | P, 2, check_wmma},
     [OPS_LOOP] = {N | L, 1, check_loop},
     [OPS_ACC] = {N | L, 2, check_acc},

@@ -41,11 +41,16 @@ typedef struct Target {
   int warp;
   /* Of a core, from which on its memory is busy; 1 on a CPU. */
   int threads;
+  /* Cycles that a load from memory takes, which a thread of a GPU waits for; 0 on a CPU, which reads ahead.
+   */
+  int latency;
   /* Of a register tile, from which on loads no longer hold multiplications up. */
   int tile_rows;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes;
   double launch_us;
+  /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
+  double deal_us;
   /* Rows of matrix.h that it has. */
   uint32_t matrices;
 } Target;

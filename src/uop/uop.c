@@ -230,6 +230,7 @@ static void set_bounds(UOp *u) {
   }
   case OPS_GEP:
   case OPS_SHUFFLE:
+  case OPS_FRAGMENT:
   case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
   case OPS_EXCHANGE: blo = TG_MIN(a->vmin, b->vmin), bhi = TG_MAX(a->vmax, b->vmax); break;
   default:

@@ -475,6 +475,35 @@ static void sorts(void **state) {
        F(19945), 1, 0);
 }
 
+/* Rows long enough for parts on a GPU, the last one not full: as many elements as make no whole one, or one
+ * more; few distinct keys, so that equal ones stand in all parts; NaN, infinities and both zeros. */
+static void sorts_in_parts(void **state) {
+  (void)state;
+
+  static const struct {
+    TgDType dtype;
+    int64_t rows, n;
+    bool down;
+    int64_t most; /* of the row, or all */
+  } cases[] = {{TG_F32, 1, 4097, false, 0},
+               {TG_I8, 1, 4160, false, 0},
+               {TG_BOOL, 1, 4161, true, 0},
+               {TG_I64, 2, 2900, false, 0},
+               {TG_BF16, 2, 4099, true, 33}};
+
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    TgDType dt = cases[c].dtype;
+    bool floats = dt == TG_F32 || dt == TG_BF16;
+    Arr x = arr(2, (int64_t[]){cases[c].rows, cases[c].n});
+    for (int64_t i = 0; i < x.count; i++) {
+      x.v[i] = dt == TG_BOOL ? pick(2) : pick(100) - 50;
+      if (floats && pick(20) == 0) x.v[i] = F(NAN, INFINITY, -INFINITY, 0.0, -0.0)[pick(5)];
+    }
+    order_case(&x, 1, dt, cases[c].down, cases[c].most ? cases[c].most : cases[c].n, !cases[c].most);
+    free(x.v);
+  }
+}
+
 static void selections(void **state) {
   (void)state;
   TgTensor *x = tg_from_f64(C, F(5, 0, -1, 0, 2, 7), TG_F32, S(2, 3)), *m = tg_gt_scalar(x, 1);
@@ -657,8 +686,9 @@ static void costs(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(int argc, char **argv) {
-  const struct CMUnitTest tests[] = {TEST(gathers), TEST(scatters),   TEST(in_place),  TEST(scans),
-                                     TEST(sorts),   TEST(selections), TEST(gradients), TEST(costs)};
+  const struct CMUnitTest tests[] = {TEST(gathers),    TEST(scatters),  TEST(in_place),
+                                     TEST(scans),      TEST(sorts),     TEST(sorts_in_parts),
+                                     TEST(selections), TEST(gradients), TEST(costs)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */

@@ -13,8 +13,8 @@
 
 enum { M = 12, K = 40, N = 24 };
 
-/* One product, and how many programs were compiled for it. */
-static uint64_t product(const char *device, const char *beam, float *out) {
+/* One product of this type, and how many programs were compiled for it. */
+static uint64_t product(const char *device, TgDType dtype, const char *beam, float *out) {
   setenv("TG_BEAM", beam, 1), setenv("TG_EMU", "1", 1);
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .threads = 1});
   unsetenv("TG_BEAM");
@@ -24,7 +24,10 @@ static uint64_t product(const char *device, const char *beam, float *out) {
   for (int i = 0; i < K * N; i++)
     b[i] = (float)(i % 7) - 3;
   TgTensor *x = tg_from(ctx, a, TG_F32, TG_SHAPE(M, K)), *y = tg_from(ctx, b, TG_F32, TG_SHAPE(K, N));
-  if (tg_read(tg_matmul(x, y), out, M * N * sizeof *out)) fail_msg("%s: %s", device, tg_errmsg(ctx));
+  x = tg_contiguous(tg_cast(x, dtype)), y = tg_contiguous(tg_cast(y, dtype));
+  TgTensor *xy = tg_matmul(x, y, .dtype = TG_F32);
+  if (tg_realize(x) || tg_realize(y) || tg_read(xy, out, M * N * sizeof *out))
+    fail_msg("%s: %s", device, tg_errmsg(ctx));
   const char *name;
   uint64_t entries = 0;
   for (int i = 0; tg_info(ctx, i, &name); i++)
@@ -35,13 +38,18 @@ static uint64_t product(const char *device, const char *beam, float *out) {
 }
 
 static void same_values(void **state) {
-  static const char *const devices[] = {"CPU", "CUDA"};
+  static const struct {
+    const char *device;
+    TgDType dtype; /* f16: matrix units are tried */
+  } cases[] = {{"CPU", TG_F32}, {"CUDA", TG_F32}, {"CUDA", TG_F16}};
+
   (void)state;
-  for (int d = 0; d < 2; d++) {
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     float plain[M * N], found[M * N], again[M * N];
-    product(devices[d], "0", plain);
-    uint64_t entries = product(devices[d], "1", found);
-    assert_true(product(devices[d], "1", again) == entries); /* nothing new was compiled */
+    product(cases[c].device, cases[c].dtype, "0", plain);
+    uint64_t entries = product(cases[c].device, cases[c].dtype, "1", found);
+    assert_true(product(cases[c].device, cases[c].dtype, "1", again) ==
+                entries); /* nothing new was compiled */
     for (int i = 0; i < M * N; i++)
       assert_true(plain[i] == found[i] && found[i] == again[i]); /* whole numbers: exact in any order */
   }

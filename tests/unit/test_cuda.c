@@ -413,6 +413,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {T(opens),
                                      cmocka_unit_test(says_what_is_missing),
                                      T(same_as_cpu),
+                                     T(long_products),
                                      T(copies_in_pieces),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(peers),

@@ -248,6 +248,42 @@ static void test_state(void **state) {
   tg_jit_free(j);
 }
 
+/* Values that a scope inside the function ends are no state: what the scope frees, each replay makes again.
+ */
+static TgStatus scopes(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)out, (void)nout;
+  Model *m = user;
+  for (int i = 0; i < 3; i++) {
+    TG_SCOPE(c) {
+      TgTensor *half = tg_div_scalar(in[0], 2);
+      tg_realize(half);
+      TgTensor *both = tg_contiguous(tg_add(half, m->w));
+      tg_realize(both);
+      tg_add_(m->count, tg_sum(both));
+      tg_realize(m->count);
+    }
+    if (tg_collect(c)) return TG_ERR_STATE;
+  }
+  return tg_error(c);
+}
+
+static void test_scopes(void **state) {
+  (void)state;
+  Model m = {tg_clone(X("[1.0, 2.0]")), NULL, tg_clone(X("[0.0]"))};
+  TgTensor *x = X("[2.0, 6.0]");
+  TgJit *j = tg_jit(C, scopes, &m);
+  const char *want[] = {"[21.0]", "[42.0]", "[63.0]", "[84.0]", "[105.0]"};
+  for (int i = 0; i < 5; i++) {
+    TG_SCOPE(C) {
+      RUN(j, &x, 1, NULL, 0);
+      TgTensor *other = tg_add_scalar(m.w, i); /* takes memory that the function's scopes gave back */
+      assert_int_equal(tg_realize(other), TG_OK);
+    }
+    TEXT(m.count, want[i]);
+  }
+  tg_jit_free(j);
+}
+
 /* ---- what is refused */
 static TgStatus reads(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)c, (void)nin, (void)nout, (void)user;
@@ -410,8 +446,8 @@ static void test_beside(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {ALL(test_replay),   ALL(test_training), ALL(test_random),
-                                     ALL(test_beside),   ALL(test_state),    ALL(test_refused),
-                                     ALL(test_constants)};
+  const struct CMUnitTest tests[] = {ALL(test_replay),  ALL(test_training), ALL(test_random),
+                                     ALL(test_beside),  ALL(test_state),    ALL(test_scopes),
+                                     ALL(test_refused), ALL(test_constants)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

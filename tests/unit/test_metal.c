@@ -962,6 +962,7 @@ int main(void) {
                                      cmocka_unit_test(says_what_is_missing),
                                      T(no_f64),
                                      T(same_as_cpu),
+                                     T(long_products),
                                      T(copies_in_pieces),
                                      T(copies_of_any_size),
                                      T(copies_between_words),

@@ -5,6 +5,7 @@
  * instead of 80 and 90: test_nvrtc 75 86 120 */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
+#include "uop/matrix.h"
 #include "base/os.h"
 #include "kernels/texts.h"
 #include "kernels/golden.h"
@@ -82,6 +83,25 @@ static const char *complaint(const char *log) {
   return at;
 }
 
+/* Whether a text has steps of matrix units that GPUs of this architecture do not have: they never get it. */
+static bool too_new(const char *text, const char *arch) {
+  char call[64];
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    snprintf(call, sizeof call, "tg_mma_%s(&", matrix_shapes[i].name);
+    if (matrix_shapes[i].since > atoi(arch) && strstr(text, call)) return true;
+  }
+  return false;
+}
+
+/* The texts that are for this architecture: a list of the same texts. */
+static Texts texts_for(const char *arch) {
+  Texts t = {.prelude = texts.prelude, .at = calloc(texts.len, sizeof *t.at)};
+  assert_non_null(t.at);
+  for (size_t i = 0; i < texts.len; i++)
+    if (!too_new(texts.at[i].source, arch)) t.at[t.len++] = texts.at[i];
+  return t;
+}
+
 static void test_every_text(void **state) {
   (void)state;
   needs_nvrtc();
@@ -92,10 +112,12 @@ static void test_every_text(void **state) {
   int failed = 0;
   for (int a = 0; a < narch; a++) {
     long spilled = 0;
-    for (size_t i = 0; i < texts.len; i += BATCH) {
-      size_t n = texts.len - i < BATCH ? texts.len - i : BATCH;
+    Texts known = texts_for(archs[a]);
+    assert_in_range(known.len, 100, texts.len);
+    for (size_t i = 0; i < known.len; i += BATCH) {
+      size_t n = known.len - i < BATCH ? known.len - i : BATCH;
       bool ok;
-      char *unit = texts_unit(&texts, i, n), *log = log_of(unit, archs[a], &ok, NULL);
+      char *unit = texts_unit(&known, i, n), *log = log_of(unit, archs[a], &ok, NULL);
       Usage u = usage_of(log);
       const char *said = complaint(log);
       if (!ok || said) print_message("sm_%s: %.300s\n", archs[a], said ? said : log), failed++;
@@ -104,7 +126,8 @@ static void test_every_text(void **state) {
       spilled += u.spilled;
       free(unit), free(log);
     }
-    print_message("sm_%s: %d kernels, %ld bytes spilled\n", archs[a], (int)texts.len, spilled);
+    print_message("sm_%s: %d kernels, %ld bytes spilled\n", archs[a], (int)known.len, spilled);
+    free(known.at);
   }
   assert_int_equal(failed, 0);
 }

@@ -104,7 +104,8 @@ static void test_parts(void **state) {
     most[i % COLUMNS] = i < COLUMNS || v[i] > most[i % COLUMNS] ? v[i] : most[i % COLUMNS];
   }
   TgContext *ctx = opened("INTERP:C", 0);
-  ctx->dev.target.launch_us = 0, ctx->dev.target.cores = ctx->dev.target.streams = 64;
+  ctx->dev.target.launch_us = ctx->dev.target.deal_us = 0,
+  ctx->dev.target.cores = ctx->dev.target.streams = 64;
   TgTensor *x = tg_contiguous(tg_from(ctx, v, TG_F32, TG_SHAPE(ROWS, COLUMNS)));
   assert_int_equal(tg_realize(x), TG_OK);
   TgTensor *t[] = {tg_sum(x, .axis = TG_AXES(0)), tg_max(x, .axis = TG_AXES(0)), tg_sum(tg_add(x, x)), NULL};

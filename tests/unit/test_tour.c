@@ -44,7 +44,7 @@ static TgTensor *softmax(TgContext *ctx) {
 }
 
 static TgTensor *rows(TgContext *ctx) { /* the sum of each row of a product */
-  TgTensor *a = tg_empty(ctx, TG_F32, TG_SHAPE(512, 512)), *b = tg_empty(ctx, TG_F32, TG_SHAPE(512, 512));
+  TgTensor *a = tg_empty(ctx, TG_F32, TG_SHAPE(1536, 1536)), *b = tg_empty(ctx, TG_F32, TG_SHAPE(1536, 1536));
   return tg_realize(a) || tg_realize(b) ? NULL : tg_sum(tg_relu(tg_matmul(a, b)), .axis = TG_AXES(1));
 }
 

@@ -152,4 +152,10 @@ INL void tg_mma_m16n8k8_f16_f32(void *to, const void *with, const void *by, cons
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};" : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b[0]), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 }
 #endif
+INL void tg_ldmatrix_x1(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(to[0]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
+INL void tg_ldmatrix_x1_trans(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x1.trans.shared.b16 {%0}, [%1];" : "=r"(to[0]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
+INL void tg_ldmatrix_x2(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
+INL void tg_ldmatrix_x2_trans(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];" : "=r"(to[0]), "=r"(to[1]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
+INL void tg_ldmatrix_x4(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
+INL void tg_ldmatrix_x4_trans(u32 *to, const void *row) { asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3]) : "r"((u32)__cvta_generic_to_shared(row)) : "memory"); }
 #endif

@@ -1,0 +1,371 @@
+/* sort.c: sorting, and the largest of an axis. In: a tensor and an axis. Out: SCAN_AXIS, GATHER and SCATTER
+ * nodes.
+ *
+ * Sorting is by radix on integer keys that order as the values do: count the digits of each row (SCATTER by
+ * ADD), scan the counts, let each element fetch its position and add one to it (SCATTER by ADD with OLD, in
+ * order: stable), move it there (SCATTER ONCE). Rows run beside each other, and on a GPU parts of a row do:
+ * each part has counts of its own, scanned digit by digit and, within one, part by part. Nothing depends on
+ * the number of threads in use. */
+#include "tensor/front.h"
+
+/* ---- keys: unsigned integers that order as the values do: NaN last, -0 equal to 0 */
+static UOp *number(UOpStore *st, uint64_t v, const UOp *like) {
+  return like ? u_full(st, (DType)like->dtype, (Scalar){.i = (int64_t)v}, like->shape) : NULL;
+}
+
+static UOp *key_of(UOpStore *st, UOp *x, bool descending, int *bits) {
+  DType d = (DType)x->dtype;
+  x = uop_alu1(st, OPS_DETACH, x);
+  if (!x) return NULL;
+  *bits = d == DT_BOOL ? 1 : (int)dtype_size(d) * 8;
+  uint64_t top = 1ull << (*bits - 1), all = top | (top - 1);
+  DType raw = *bits == 64 ? DT_U64 : *bits == 32 ? DT_U32 : *bits == 16 ? DT_U16 : DT_U8;
+  DType wide = *bits == 64 ? DT_U64 : DT_U32;
+  UOp *k;
+  if (dtype_is_float(d)) {
+    UOp *zero = u_num(st, 0, x), *nan = uop_alu2(st, OPS_CMPNE, x, x);
+    k = uop_cast(st,
+                 uop_new(st, OPS_BITCAST, raw, 1, 1,
+                         (UOp *[]){uop_where(st, uop_alu2(st, OPS_CMPEQ, x, zero), zero, x)}, ARG0),
+                 wide);
+    UOp *negative =
+        k ? uop_alu2(st, OPS_CMPNE, uop_alu2(st, OPS_AND, k, number(st, top, k)), number(st, 0, k)) : NULL;
+    k = uop_where(st, nan, number(st, all, k),
+                  uop_alu2(st, OPS_XOR, k, uop_where(st, negative, number(st, all, k), number(st, top, k))));
+  } else {
+    k = uop_cast(st, uop_cast(st, x, raw), wide);
+    if (!dtype_is_unsigned(d) && d != DT_BOOL) k = uop_alu2(st, OPS_XOR, k, number(st, top, k));
+  }
+  return descending ? uop_alu2(st, OPS_XOR, k, number(st, all, k)) : k;
+}
+
+static UOp *shift_right(UOpStore *st, UOp *k, int n) {
+  return n ? uop_alu2(st, OPS_SHR, k, number(st, (uint64_t)n, k)) : k;
+}
+
+static UOp *digit_of(UOpStore *st, UOp *k, int shift, int bits) {
+  return uop_cast(st, uop_alu2(st, OPS_AND, shift_right(st, k, shift), number(st, (1ull << bits) - 1, k)),
+                  DT_I32);
+}
+
+/* ---- sorting: keys (rows, n) -> the indices in order */
+enum {
+  SORT_SMALL = 128,
+  MOST_PAIRS = 1 << 24, /* that a GPU compares sooner than it sorts */
+  LONGEST_SMALL = 4096,
+  DIGIT_MOST = 11,
+  PASS_COST = 512,
+  LEAST_PART = 64,
+  PASS_LAUNCHES =
+      16,         /* launches that take as long as the kernels of a pass but for what they do with counts */
+  PASS_SWEEPS = 8 /* how often it reads or writes those */
+};
+
+/* How rows are gone through. */
+typedef struct Digits {
+  int width;          /* bits of a digit */
+  int64_t parts, len; /* parts of a row, elements of a part */
+} Digits;
+
+static bool has_grid(const Target *t) { return t->warp > 1; }
+
+static bool is_small(const Target *t, const UOp *k) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  return n <= SORT_SMALL || (has_grid(t) && n <= LONGEST_SMALL && rows <= MOST_PAIRS / (n * n));
+}
+
+/* Few elements: each counts those before it. */
+static UOp *sort_small(UOpStore *st, UOp *k, DType d) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1], e[3] = {rows, n, n};
+  const Ints *s = ints_get(st, 3, e);
+  UOp *mine = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, n, 1}), e);
+  UOp *other = u_expand(st, u_reshape(st, k, 3, (int64_t[]){rows, 1, n}), e);
+  if (!s || !mine || !other) return NULL;
+  UOp *earlier = uop_alu2(st, OPS_CMPLT, u_arange(st, s, 2, DT_I32), u_arange(st, s, 1, DT_I32));
+  UOp *before = uop_alu2(st, OPS_OR, uop_alu2(st, OPS_CMPLT, other, mine),
+                         uop_alu2(st, OPS_AND, uop_alu2(st, OPS_CMPEQ, other, mine), earlier));
+  bool mask[TG_MAX_RANK] = {false, false, true};
+  UOp *at[2];
+  u_places(st, k->shape, 1,
+           u_reshape(st, u_reduce(st, OPS_ADD, uop_cast(st, before, DT_I32), mask), 2, k->shape->v), at);
+  return u_scatter(st, OPS_STORE, SCATTER_ONCE, u_full(st, d, (Scalar){.i = 0}, k->shape),
+                   u_arange(st, k->shape, 1, d), at);
+}
+
+/* Counting and scanning: steps of a row on a CPU; us on a GPU, where all rows run together. */
+static double sort_cost(const Target *t, const UOp *k, int bits, const Digits *d) {
+  double passes = (bits + d->width - 1) / d->width, cells = (double)(1 << d->width);
+  if (!has_grid(t)) return passes * ((double)d->len + 2 * cells + PASS_COST);
+  double counts = (double)k->shape->v[0] * (double)d->parts * cells * (double)sizeof(int32_t);
+  return passes * (PASS_LAUNCHES * t->launch_us + PASS_SWEEPS * target_read_us(t, counts) / t->streams);
+}
+
+/* Parts: as many as make a thread of a GPU for each, none too short for its counts to pay. Digits: those of
+ * the least cost; the same on all CPUs. */
+static Digits digits_of(const Target *t, const UOp *k, int bits) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1], threads = (int64_t)t->cores * t->threads;
+  Digits d = {.parts = 1, .len = n};
+  if (has_grid(t)) {
+    double each = (double)rows * (double)n / (double)threads;
+    d.len = TG_MIN(TG_MAX((int64_t)TG_MIN(each, (double)n), LEAST_PART), n);
+    d.parts = (n + d.len - 1) / d.len;
+  }
+  int best = 1;
+  double least = INFINITY;
+  for (d.width = 1; d.width <= DIGIT_MOST; d.width++) {
+    double cost = sort_cost(t, k, bits, &d);
+    if (cost < least) least = cost, best = d.width;
+  }
+  int passes = (bits + best - 1) / best;
+  d.width = (bits + passes - 1) / passes; /* passes of about equal width */
+  return d;
+}
+
+/* Numbers below 0 are no digits: (rows, n) -> (rows, parts, len), such ones behind the last. */
+static UOp *in_parts(UOpStore *st, UOp *digit, const Digits *d) {
+  if (!digit) return NULL;
+  int64_t rows = digit->shape->v[0], rest = d->parts * d->len - digit->shape->v[1];
+  if (rest) {
+    UOp *above = uop_alu2(st, OPS_ADD, digit, u_num(st, 1, digit));
+    above = u_pad(st, above, (int64_t[]){0, 0, 0, rest});
+    digit = above ? uop_alu2(st, OPS_SUB, above, u_num(st, 1, above)) : NULL;
+  }
+  return u_reshape(st, digit, 3, (int64_t[]){rows, d->parts, d->len});
+}
+
+/* To or by `to`, (rows, cells, parts): each element of (rows, parts, len) adds one at its digit. */
+static UOp *counted(UOpStore *st, UOp *to, UOp *digit, int how) {
+  if (!to || !digit) return NULL;
+  UOp *row[3], *at[3];
+  u_places(st, digit->shape, 2, digit, row);
+  at[0] = row[0], at[1] = digit, at[2] = row[1];
+  return u_scatter(st, OPS_ADD, how, to,
+                   u_num(st, 1, u_full(st, (DType)to->dtype, (Scalar){.i = 0}, digit->shape)), at);
+}
+
+static UOp *counts_of(UOpStore *st, UOp *digit, int64_t cells, DType d) {
+  if (!digit) return NULL;
+  const Ints *s = ints_get(st, 3, (int64_t[]){digit->shape->v[0], cells, digit->shape->v[1]});
+  return counted(st, u_full(st, d, (Scalar){.i = 0}, s), digit, 0);
+}
+
+/* What is before each number along the last axis, in all. */
+static UOp *before_each(UOpStore *st, UOp *count) {
+  return count ? uop_alu2(st, OPS_SUB, u_scan(st, OPS_ADD, count, count->shape->n - 1), count) : NULL;
+}
+
+/* Each element takes the number that its digit has come to in its part: (rows, n). */
+static UOp *numbered(UOpStore *st, UOp *start, UOp *digit, int64_t n) {
+  UOp *u = counted(st, start, digit, SCATTER_OLD);
+  if (!u) return NULL;
+  int64_t rows = u->shape->v[0];
+  u = u_reshape(st, u, 2, (int64_t[]){rows, u->shape->v[1] * u->shape->v[2]});
+  return u_shrink(st, u, (int64_t[]){0, rows, 0, n});
+}
+
+static UOp *sort_keys(UOpStore *st, const Target *t, UOp *k, int bits) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  DType type = n > INT32_MAX ? DT_I64 : DT_I32;
+  if (n <= 1) return u_full(st, type, (Scalar){.i = 0}, k->shape);
+  if (is_small(t, k)) return sort_small(st, k, type);
+  /* a loop in order has no lanes: they are made beside it */
+  if (k->op != OPS_SCATTER && k->op != OPS_CONTIGUOUS) k = uop_alu1(st, OPS_CONTIGUOUS, k);
+  UOp *idx = u_arange(st, k ? k->shape : NULL, 1, type), *at[2];
+  Digits d = k ? digits_of(t, k, bits) : (Digits){.width = 1};
+  for (int shift = 0; shift < bits && idx && k; shift += d.width) {
+    int w = TG_MIN(d.width, bits - shift);
+    int64_t cells = INT64_C(1) << w;
+    UOp *digit = in_parts(st, digit_of(st, k, shift, w), &d);
+    UOp *start = before_each(
+        st, u_reshape(st, counts_of(st, digit, cells, type), 2, (int64_t[]){rows, cells * d.parts}));
+    start = u_reshape(st, start, 3, (int64_t[]){rows, cells, d.parts});
+    u_places(st, k->shape, 1, numbered(st, start, digit, n), at);
+    idx = u_scatter(st, OPS_STORE, SCATTER_ONCE, u_full(st, type, (Scalar){.i = 0}, k->shape), idx, at);
+    if (shift + d.width < bits) k = u_scatter(st, OPS_STORE, SCATTER_ONCE, number(st, 0, k), k, at);
+  }
+  return idx;
+}
+
+/* x with `axis` last and all others in one: (rows, n); back again with to_axis */
+static UOp *rows_of(UOpStore *st, UOp *x, int axis) {
+  int64_t order[TG_MAX_RANK], n = x->shape->v[axis], rows = 1;
+  int r = x->shape->n;
+  for (int i = 0, o = 0; i < r; i++)
+    if (i != axis) order[o++] = i, rows *= x->shape->v[i];
+  order[r - 1] = axis;
+  return u_reshape(st, u_permute(st, x, order), 2, (int64_t[]){rows, n});
+}
+
+static UOp *to_axis(UOpStore *st, UOp *u, const Ints *shape, int axis) {
+  int64_t d[TG_MAX_RANK], order[TG_MAX_RANK];
+  int r = shape->n;
+  for (int i = 0, o = 0; i < r; i++)
+    order[i] = i == axis ? r - 1 : o, o += i != axis;
+  for (int i = 0; i < r; i++)
+    d[order[i]] = i == axis && u ? u->shape->v[1] : shape->v[i];
+  return u_permute(st, u_reshape(st, u, r, d), order);
+}
+
+typedef struct Sorted {
+  TgContext *ctx;
+  UOpStore *st;
+  TgTensor *x;
+  int axis;
+  bool scalar;
+  const Target *target; /* where it is sorted */
+} Sorted;
+
+static bool sort_begin(const char *op, TgTensor *x, const TgAxes *axes, Sorted *s) {
+  if (!x) return false;
+  TgAxes a = axes->n ? *axes : (TgAxes){1, {-1}};
+  TG_REQUIRE_OR(x->ctx, a.n == 1, false, TG_ERR_VALUE, "%s: %d axes", op, a.n);
+  *s = (Sorted){.ctx = x->ctx,
+                .st = x->ctx->store,
+                .x = x,
+                .scalar = rank(x) == 0 && (a.v[0] == 0 || a.v[0] == -1),
+                .target = &device_at(x->ctx, tensor_device(x))->target};
+  return s->scalar || (s->axis = axis_get(x->ctx, op, a.v[0], rank(x))) >= 0;
+}
+
+static TgTensor *pair(Sorted *s, UOp *idx, TgTensor **indices) {
+  TgTensor *i = tensor_new(s->ctx, idx);
+  if (indices) *indices = i;
+  if (!i) return NULL;
+  return tensor_new(s->ctx, s->scalar ? s->x->uop : u_pick(s->st, s->x->uop, s->axis, i->uop));
+}
+
+TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt) {
+  TG_NUMBERS(x, "sort");
+  TG_OPTIONS(TgSortOptions, o, opt);
+  Sorted s;
+  int bits;
+  if (indices) *indices = NULL;
+  if (!sort_begin("sort", x, &o.axis, &s)) return NULL;
+  if (s.scalar || nelem(x) == 0)
+    return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, x->uop->shape), indices);
+  UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, o.descending, &bits) : NULL;
+  return pair(&s, k ? to_axis(s.st, sort_keys(s.st, s.target, k, bits), x->uop->shape, s.axis) : NULL,
+              indices);
+}
+
+TgTensor *tg_argsort_opt(TgTensor *x, const TgSortOptions *o) {
+  TG_NUMBERS(x, "argsort");
+  TgTensor *i = NULL;
+  return tg_sort_opt(x, &i, o) ? i : NULL;
+}
+
+/* (rows, 1) -> shape */
+static UOp *spread(UOpStore *st, UOp *col, const Ints *shape) { return u_expand(st, col, shape->v); }
+
+/* The search for the want-th best key of each row, (rows, 1). */
+typedef struct Search {
+  UOp *prefix; /* the digits of that key that are known, 0 below them */
+  UOp *left;   /* how many are wanted of the keys that have them */
+} Search;
+
+/* One digit more, of w bits below bit `top`: keys that agree so far are counted by it. */
+static bool search_digit(UOpStore *st, UOp *k, const Digits *d, int bits, int top, int w, Search *s) {
+  int64_t rows = k->shape->v[0];
+  DType type = (DType)s->left->dtype;
+  const Ints *cells = ints_get(st, 2, (int64_t[]){rows, INT64_C(1) << w});
+  bool mask[TG_MAX_RANK] = {false, true}, part[TG_MAX_RANK] = {false, false, true};
+  int shift = top - w;
+  UOp *digit = digit_of(st, k, shift, w), *none = u_full(st, type, (Scalar){.i = 0}, cells);
+  if (top < bits) {
+    UOp *agrees = uop_alu2(st, OPS_CMPEQ, shift_right(st, k, top),
+                           spread(st, shift_right(st, s->prefix, top), k->shape));
+    digit = uop_where(st, agrees, digit, u_num(st, -1, digit));
+  }
+  UOp *count = counts_of(st, in_parts(st, digit, d), INT64_C(1) << w, type);
+  count = u_drop(st, u_reduce(st, OPS_ADD, count, part), part);
+  UOp *upto = u_scan(st, OPS_ADD, count, 1);
+  if (!count || !upto) return false;
+  /* digits that are all taken, and more are wanted */
+  UOp *below = uop_alu2(st, OPS_CMPLT, upto, spread(st, s->left, cells));
+  UOp *here = u_reduce(st, OPS_ADD, uop_cast(st, below, type), mask);
+  UOp *taken = u_reduce(st, OPS_MAX, uop_where(st, below, upto, none), mask);
+  s->left = uop_alu2(st, OPS_SUB, s->left, taken);
+  UOp *up =
+      uop_alu2(st, OPS_SHL, uop_cast(st, here, (DType)k->dtype), number(st, (uint64_t)shift, s->prefix));
+  s->prefix = uop_alu2(st, OPS_OR, s->prefix, up);
+  return s->left && s->prefix;
+}
+
+/* The index, (rows, want), of what is before the key that was found, and of its equals the first ones. Those
+ * before it are numbered from 0, its equals behind them, in order: what gets a number below want is taken. */
+static UOp *found_indices(UOpStore *st, UOp *k, const Digits *d, int64_t want, const Search *s) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  DType type = (DType)s->left->dtype;
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1}), *out = ints_get(st, 2, (int64_t[]){rows, want});
+  const Ints *two = ints_get(st, 3, (int64_t[]){rows, 2, d->parts});
+  if (!col || !out || !two) return NULL;
+  UOp *last = spread(st, s->prefix, k->shape), *no = u_full(st, DT_I32, (Scalar){.i = -1}, k->shape), *at[2];
+  UOp *zero = u_full(st, DT_I32, (Scalar){.i = 0}, k->shape);
+  UOp *kind = uop_where(st, uop_alu2(st, OPS_CMPLT, k, last), zero,
+                        uop_where(st, uop_alu2(st, OPS_CMPEQ, k, last), u_num(st, 1, zero), no));
+  UOp *cell = u_arange(st, two, 1, type), *digit = in_parts(st, kind, d);
+  UOp *equals = uop_alu2(st, OPS_SUB, u_full(st, type, (Scalar){.i = want}, col), s->left);
+  equals = u_expand(st, u_reshape(st, equals, 3, (int64_t[]){rows, 1, 1}), two->v);
+  UOp *start = NULL;
+  if (cell)
+    start = uop_where(st, uop_alu2(st, OPS_CMPEQ, cell, u_num(st, 0, cell)), u_num(st, 0, cell), equals);
+  if (d->parts > 1) start = uop_alu2(st, OPS_ADD, start, before_each(st, counts_of(st, digit, 2, type)));
+  UOp *slot = numbered(st, start, digit, n);
+  slot = slot ? uop_where(st, uop_alu2(st, OPS_CMPLT, kind, zero), u_num(st, -1, slot), slot) : NULL;
+  u_places(st, k->shape, 1, slot, at);
+  return u_scatter(st, OPS_STORE, 0, u_full(st, type, (Scalar){.i = 0}, out), u_arange(st, k->shape, 1, type),
+                   at);
+}
+
+/* ---- the largest k: find the k-th key digit by digit, from the top, counting only keys that agree so far;
+ * then take what is before it, and of its equals the first ones, and sort those k. keys (rows, n), smaller is
+ * better */
+static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t want, bool sorted) {
+  int64_t rows = k->shape->v[0], n = k->shape->v[1];
+  const Ints *col = ints_get(st, 2, (int64_t[]){rows, 1});
+  Search s = {.left = u_full(st, n > INT32_MAX ? DT_I64 : DT_I32, (Scalar){.i = want}, col),
+              .prefix = u_full(st, (DType)k->dtype, (Scalar){.i = 0}, col)};
+  k = uop_alu1(st, OPS_CONTIGUOUS, k);
+  if (!k || !s.left || !s.prefix) return NULL;
+  Digits d = digits_of(t, k, bits);
+  for (int top = bits, w; top > 0; top -= w) {
+    w = TG_MIN(d.width, top);
+    if (!search_digit(st, k, &d, bits, top, w, &s)) return NULL;
+  }
+  UOp *idx = found_indices(st, k, &d, want, &s), *found = u_pick(st, k, 1, idx);
+  if (!sorted || !found) return idx;
+  return u_pick(st, idx, 1, sort_keys(st, t, found, bits));
+}
+
+TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTopkOptions *opt) {
+  TG_NUMBERS(x, "topk");
+  TG_OPTIONS(TgTopkOptions, o, opt);
+  Sorted s;
+  int bits;
+  if (indices) *indices = NULL;
+  if (!sort_begin("topk", x, &o.axis, &s)) return NULL;
+  int64_t n = s.scalar ? 1 : dims(x)[s.axis];
+  TG_REQUIRE(s.ctx, want >= 0 && want <= n, TG_ERR_VALUE, "topk: %lld of the %lld elements of axis %d of %s",
+             (long long)want, (long long)n, o.axis.n ? o.axis.v[0] : -1, SHAPE_OF(x));
+  int64_t d[TG_MAX_RANK];
+  for (int i = 0; i < rank(x); i++)
+    d[i] = i == s.axis ? want : dims(x)[i];
+  const Ints *shape = ints_get(s.st, rank(x), d);
+  if (s.scalar && want == 0) { /* of a scalar: nothing is no scalar */
+    int64_t none = 0;
+    shape = ints_get(s.st, 1, &none), s.scalar = false;
+    TgTensor *i = tensor_new(s.ctx, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape));
+    if (indices) *indices = i;
+    return tensor_new(s.ctx, u_full(s.st, dt(x), (Scalar){.i = 0}, shape));
+  }
+  if (s.scalar || !shape || dim_product(s.st, shape) == 0)
+    return pair(&s, u_full(s.st, DT_I32, (Scalar){.i = 0}, shape), indices);
+  UOp *rows = rows_of(s.st, x->uop, s.axis), *k = rows ? key_of(s.st, rows, !o.smallest, &bits) : NULL, *idx;
+  if (!k) return NULL;
+  if (is_small(s.target, k) || want > n / 4) {
+    idx = sort_keys(s.st, s.target, k, bits);
+    idx = idx ? u_shrink(s.st, idx, (int64_t[]){0, idx->shape->v[0], 0, want}) : NULL;
+  } else
+    idx = select_keys(s.st, s.target, k, bits, want, !o.unsorted);
+  return pair(&s, idx ? to_axis(s.st, idx, x->uop->shape, s.axis) : NULL, indices);
+}

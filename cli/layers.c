@@ -14,7 +14,9 @@ typedef struct Node {
 
 typedef struct Row {
   char name[96];
-  double flops, us;
+  double flops, us; /* us: the median, when all runs are done */
+  double *sample;   /* of each run */
+  int nsamples;
   char *nodes; /* "conv1 + relu1"; NULL: not known */
   int *node;
   int nnodes;
@@ -35,7 +37,7 @@ Layers *layers_new(void) { return calloc(1, sizeof(Layers)); }
 void layers_free(Layers *l) {
   if (!l) return;
   for (int i = 0; i < l->nrow; i++)
-    free(l->row[i].nodes), free(l->row[i].node);
+    free(l->row[i].nodes), free(l->row[i].node), free(l->row[i].sample);
   for (int i = 0; i < l->nnode; i++)
     free(l->node[i].name);
   for (int i = 0; i < l->npart; i++)
@@ -74,7 +76,23 @@ void layers_launch(const TgLaunch *k, void *user) {
     l->uneven = true;
     return;
   }
-  l->row[l->at++].us += k->microseconds;
+  Row *r = &l->row[l->at++];
+  if (more(l, (void **)&r->sample, r->nsamples, sizeof *r->sample))
+    r->sample[r->nsamples++] = k->microseconds;
+}
+
+static int by_value(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each launch by itself: what another program does to one run is no part of it. */
+static void medians_taken(Layers *l) {
+  for (int i = 0; i < l->nrow; i++) {
+    Row *r = &l->row[i];
+    qsort(r->sample, (size_t)r->nsamples, sizeof *r->sample, by_value);
+    r->us = r->nsamples ? r->sample[r->nsamples / 2] : 0;
+  }
 }
 
 /* ---- what is computed */
@@ -150,7 +168,7 @@ static int by_time(const void *a, const void *b) {
 
 static void row_json(const Layers *l, const Row *r, double all) {
   printf("{\"kernel\":"), cli_json_text(stdout, r->name);
-  printf(",\"us\":%.3f,\"share\":%.5f,\"flops\":%.0f", r->us / l->runs, all > 0 ? r->us / all : 0, r->flops);
+  printf(",\"us\":%.3f,\"share\":%.5f,\"flops\":%.0f", r->us, all > 0 ? r->us / all : 0, r->flops);
   for (int i = 0; l->planned && i < r->nnodes; i++) {
     printf(i ? "," : ",\"nodes\":[");
     cli_json_text(stdout, l->node[r->node[i]].name);
@@ -168,7 +186,7 @@ static void head_text(const Layers *l, int wide) {
 }
 
 static void row_text(const Layers *l, const Row *r, double all, int wide) {
-  double us = r->us / l->runs, share = all > 0 ? 100 * r->us / all : 0;
+  double us = r->us, share = all > 0 ? 100 * r->us / all : 0;
   const char *nodes = l->planned && r->nodes ? r->nodes : "";
   bool narrow = wide && wide < NARROW;
   int before = narrow ? 4 : 65, room = wide - before;
@@ -186,6 +204,7 @@ static void row_text(const Layers *l, const Row *r, double all, int wide) {
 void layers_say(Layers *l, bool json, int most) {
   double all = 0, rest = 0;
   if (!l->runs || !l->nrow) return;
+  medians_taken(l);
   for (int i = 0; i < l->nrow; i++)
     all += l->row[i].us;
   qsort(l->row, (size_t)l->nrow, sizeof *l->row, by_time);
@@ -202,7 +221,7 @@ void layers_say(Layers *l, bool json, int most) {
     rest += l->row[i].us;
   if (json) return;
   if (shown < l->nrow)
-    printf("%11.2f %6.1f %% %8s  %d more kernels\n", rest / l->runs, all > 0 ? 100 * rest / all : 0, "",
+    printf("%11.2f %6.1f %% %8s  %d more kernels\n", rest, all > 0 ? 100 * rest / all : 0, "",
            l->nrow - shown);
-  printf("%11.2f  measured one by one, mean of %d runs\n", all / l->runs, l->runs);
+  printf("%11.2f  measured one by one, medians of %d runs\n", all, l->runs);
 }

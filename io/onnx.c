@@ -320,7 +320,8 @@ static bool outputs_kept(OnnxCall *c) {
     if (!n->out[i]) continue;
     if (!c->out[i]) return call_fail(c, TG_ERR_VALUE, "output %d is not implemented", i), false;
     TgTensor *t = c->out[i];
-    c->run->vals[n->out[i]] = (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host};
+    c->run->vals[n->out[i]] =
+        (OnnxVal){.t = t, .host = m->host && tg_context(t) == m->host, .narrow = i ? 0 : c->narrow};
   }
   return true;
 }
@@ -419,9 +420,11 @@ bool graph_run(OnnxRun *r, OnnxGraph *g) {
   bool *seen = tg_alloc(m->ctx, attrs * sizeof *seen), ok = scratch && raw && seen;
   for (size_t i = 0; i < g->ninit && ok; i++) {
     OnnxVal *v = &r->vals[g->init_value[i]];
-    if (!v->t)
+    if (!v->t) {
       *v = g->init[i]->host ? (OnnxVal){.t = g->init[i]->host, .moved = g->init[i]->main, .host = true}
                             : (OnnxVal){.t = g->init[i]->main};
+      v->narrow = g->init[i]->narrow;
+    }
   }
   for (size_t i = 0; i < g->nnodes && ok; i++)
     ok = node_run(r, g, &g->nodes[i], scratch, raw, seen);
@@ -475,7 +478,7 @@ static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor 
                               : ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is NULL", names[k]);
     if (vals[g->in[i].value].t)
       return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is given twice", names[k]);
-    vals[g->in[i].value] = (OnnxVal){.t = in[k]};
+    vals[g->in[i].value] = (OnnxVal){.t = in[k], .narrow = g->in[i].narrow};
   }
   for (size_t i = 0; i < g->nin; i++) {
     OnnxVal *v = &vals[g->in[i].value];

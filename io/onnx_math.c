@@ -62,13 +62,27 @@ static TgTensor *cast_to(OnnxCall *c, TgTensor *x, TgDType d) {
   return tg_cast((d == TG_FP8E4M3 || d == TG_FP8E5M2) && saturate ? tg_clamp(x, -most, most) : x, d);
 }
 
+/* Fractions are cut off, then the low bits are left: 9 is -7 in four bits with a sign. */
+static TgTensor *cast_narrow(OnnxCall *c, TgTensor *x, const OnnxNarrow *to) {
+  double span = to->hi - to->lo + 1;
+  TgTensor *whole = as(x, TG_I32), *low = tg_bitand(whole, tg_scalar_like(whole, span - 1));
+  attr_unused(c, "saturate");
+  c->narrow = to->type;
+  return tg_cast(tg_where(tg_gt_scalar(low, to->hi), tg_add_scalar(low, -span), low), to->as);
+}
+
 static TgTensor *op_cast(OnnxCall *c) {
+  const OnnxNarrow *narrow = onnx_narrow(attr_i(c, "to", 0));
+  if (narrow) return cast_narrow(c, c->in[0], narrow);
   TgDType d = onnx_dtype(attr_i(c, "to", 0));
   return d ? cast_to(c, c->in[0], d)
            : call_fail(c, TG_ERR_DTYPE, "data type %lld is not implemented", (long long)attr_i(c, "to", 0));
 }
 
-static TgTensor *op_castlike(OnnxCall *c) { return cast_to(c, c->in[0], tg_dtype(c->in[1])); }
+static TgTensor *op_castlike(OnnxCall *c) {
+  const OnnxNarrow *narrow = onnx_narrow(c->raw[1]->narrow);
+  return narrow ? cast_narrow(c, c->in[0], narrow) : cast_to(c, c->in[0], tg_dtype(c->in[1]));
+}
 
 static TgTensor *op_bitcast(OnnxCall *c) {
   TgDType d = onnx_dtype(attr_i(c, "to", 0));

@@ -441,10 +441,12 @@ static TgTensor *op_quantize(OnnxCall *c) {
   TgTensor *zero = c->nin > 2 && c->in[2] ? beside(c, x, c->in[2]) : NULL;
   int64_t to = attr_i(c, "output_dtype", 0);
   if (!attr_i(c, "saturate", 1)) return call_fail(c, TG_ERR_VALUE, "saturate 0 is not implemented");
-  TgDType d = zero ? tg_dtype(zero) : to ? onnx_dtype(to) : TG_U8;
+  const OnnxNarrow *narrow = onnx_narrow(zero ? c->raw[2]->narrow : to);
+  TgDType d = narrow ? narrow->as : zero ? tg_dtype(zero) : to ? onnx_dtype(to) : TG_U8;
   double lo, hi;
-  if (!scale || !range_of(d, &lo, &hi))
-    return call_fail(c, TG_ERR_DTYPE, "this data type is not implemented");
+  bool known = range_of(d, &lo, &hi);
+  if (narrow) lo = narrow->lo, hi = narrow->hi, c->narrow = narrow->type;
+  if (!scale || !known) return call_fail(c, TG_ERR_DTYPE, "this data type is not implemented");
   TgTensor *y = tg_div(as(x, TG_F32), as(scale, TG_F32));
   if (d != TG_FP8E4M3 && d != TG_FP8E5M2) y = tg_round(y);
   if (zero) y = tg_add(y, as(zero, TG_F32));

@@ -18,11 +18,24 @@ enum {
 };
 typedef struct OnnxGraph OnnxGraph;
 
-/* A tensor of the file. host: the same in the model's host context if it is small, else NULL. */
+/* Integers of less than a byte: packed in files, the first in the lowest bits; here a byte each, of dtype
+ * `as`. */
+typedef struct OnnxNarrow {
+  int type; /* its data_type */
+  TgDType as;
+  int bits;
+  double lo, hi;
+} OnnxNarrow;
+
+const OnnxNarrow *onnx_narrow(int64_t data_type); /* NULL: none of them */
+
+/* A tensor of the file. narrow: the data_type, where it is such a one, else 0. host: the same in the model's
+ * host context if it is small, else NULL. */
 typedef struct OnnxTensor {
   struct OnnxTensor *next;
   const char *name;
   TgTensor *main, *host;
+  int narrow;
 } OnnxTensor;
 
 typedef enum OnnxKind {
@@ -79,6 +92,7 @@ typedef struct OnnxIO {
   const char *dim_names[TG_MAX_RANK];
   size_t value;
   bool has_default;
+  int narrow;
 } OnnxIO;
 
 struct OnnxGraph {
@@ -150,6 +164,7 @@ typedef struct OnnxList OnnxList;
 typedef struct OnnxVal {
   TgTensor *t, *moved;
   OnnxList *list;
+  int narrow; /* as an OnnxTensor's */
   bool host, none, left_out;
 } OnnxVal;
 
@@ -181,6 +196,7 @@ struct OnnxCall {
   TgTensor **in, **out; /* in: of ctx; NULL where left out. fn returns out[0] and fills in the others */
   OnnxVal **raw;        /* the inputs wherever they are */
   bool *seen;           /* of each attribute: an operator has asked for it */
+  int narrow;           /* of out[0], as an OnnxTensor's; fn sets it */
 };
 
 /* TG_ERR_VALUE with the text; NULL. */

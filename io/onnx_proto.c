@@ -148,6 +148,14 @@ TgDType onnx_dtype(int64_t t) {
   return t >= 0 && t < (int64_t)(sizeof d / sizeof *d) ? d[t] : TG_DTYPE_DEFAULT;
 }
 
+const OnnxNarrow *onnx_narrow(int64_t data_type) {
+  static const OnnxNarrow all[] = {
+      {21, TG_U8, 4, 0, 15}, {22, TG_I8, 4, -8, 7}, {25, TG_U8, 2, 0, 3}, {26, TG_I8, 2, -2, 1}};
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].type == data_type) return &all[i];
+  return NULL;
+}
+
 /* one number as a constant, so that kernels have it built in */
 static TgTensor *single(TgContext *ctx, TgTensor *host) {
   TgDType d = tg_dtype(host);
@@ -298,7 +306,8 @@ static bool head_shape(TgOnnx *m, Wire w, TensorHead *h) {
     return io_fail(&m->s, TG_ERR_SHAPE, "tensor %.200s: %zu axes, at most %d", h->name, ndim, TG_MAX_RANK);
   if (!numbers(w, 1, 0, put_i64, h->dims, &ndim)) return false;
   h->ndim = (int)ndim;
-  h->dtype = onnx_dtype(h->type);
+  const OnnxNarrow *narrow = onnx_narrow(h->type);
+  h->dtype = narrow ? narrow->as : onnx_dtype(h->type);
   if (!h->dtype)
     return io_fail(&m->s, TG_ERR_DTYPE, "tensor %.200s: data type %lld is not read here", h->name,
                    (long long)h->type);
@@ -324,9 +333,34 @@ static uint64_t elements_field(TgDType d) {
   }
 }
 
+/* Packed integers, a byte each in a copy. In int32_data a number stands for each byte of them. */
+static const void *unpacked(TgOnnx *m, Wire w, TensorHead *h, const OnnxNarrow *narrow) {
+  uint64_t per = 8 / (uint64_t)narrow->bits, nbytes = (h->nelem + per - 1) / per;
+  if (h->external && !external_found(m, h, nbytes)) return NULL;
+  size_t n = h->raw_n;
+  if (!h->raw && !numbers(w, 5, 0, NULL, NULL, &n)) return NULL;
+  if (n != nbytes) {
+    io_fail(&m->s, TG_ERR_VALUE, "tensor %.200s: %zu bytes for a shape and data type of %llu", h->name, n,
+            (unsigned long long)nbytes);
+    return NULL;
+  }
+  uint8_t *copy = doc_alloc(m->doc, h->nelem + 8), *told = h->raw ? NULL : doc_alloc(m->doc, n + 8);
+  if (!copy || (!h->raw && (!told || !numbers(w, 5, 0, put_1, told, &n)))) return NULL;
+  const uint8_t *from = h->raw ? h->file->p + h->raw_at : told;
+  unsigned mask = (1u << narrow->bits) - 1, sign = narrow->lo < 0 ? 1u << (narrow->bits - 1) : 0;
+  for (uint64_t i = 0; i < h->nelem; i++) {
+    unsigned v = from[i / per] >> (unsigned)(i % per) * (unsigned)narrow->bits & mask;
+    copy[i] = (uint8_t)((v ^ sign) - sign);
+  }
+  h->raw = false; /* it is in memory of its own */
+  return copy;
+}
+
 /* Where the elements are: in the file, or in a copy of those that are told one by one. NULL: an error. */
 static const void *elements(TgOnnx *m, Wire w, TensorHead *h) {
   uint64_t size = tg_dtype_size(h->dtype);
+  const OnnxNarrow *narrow = onnx_narrow(h->type);
+  if (narrow) return unpacked(m, w, h, narrow);
   if (h->external && !external_found(m, h, h->nelem * size)) return NULL;
   if (h->raw) {
     if (h->raw_n == h->nelem * size) return h->file->p + h->raw_at;
@@ -354,7 +388,7 @@ OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t nbytes) {
   TensorHead h;
   const void *data;
   if (!t || !head_read(m, wire(&m->s, at, nbytes), &h)) return NULL;
-  t->name = h.name;
+  t->name = h.name, t->narrow = onnx_narrow(h.type) ? (int)h.type : 0;
   if (!head_shape(m, wire(&m->s, at, nbytes), &h)) return NULL;
   if (!(data = elements(m, wire(&m->s, at, nbytes), &h))) return NULL;
 
@@ -538,6 +572,11 @@ static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
   return !w.bad;
 }
 
+static void type_of(OnnxIO *x, int64_t data_type) {
+  const OnnxNarrow *narrow = onnx_narrow(data_type);
+  x->dtype = narrow ? narrow->as : onnx_dtype(data_type), x->narrow = narrow ? narrow->type : 0;
+}
+
 static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
   Field f, ff, fff;
   *x = (OnnxIO){.name = "", .ndim = -1};
@@ -550,7 +589,7 @@ static bool io_parse(TgOnnx *m, Wire w, OnnxIO *x) {
       if (!want(&type, &ff, 2, "type")) return false;
       Wire tensor = within(&m->s, &ff);
       while (next(&tensor, &fff)) {
-        if (fff.number == 1 && want(&tensor, &fff, 0, "type")) x->dtype = onnx_dtype((int64_t)fff.v);
+        if (fff.number == 1 && want(&tensor, &fff, 0, "type")) type_of(x, (int64_t)fff.v);
         if (fff.number != 2 || !want(&tensor, &fff, 2, "type")) continue;
         Wire shape = within(&m->s, &fff);
         x->ndim = 0;

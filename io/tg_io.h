@@ -138,8 +138,9 @@ TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
  * computed and read when tg_onnx_run is called. Outputs are lazy tensors. */
 typedef struct TgOnnx TgOnnx;
 
-/* ndim -1: not said. dims: -1 where a size is free; dim_names: NULL or the name of a free size. has_default:
- * may be left out. Lives as long as the model. */
+/* dtype: integers of 4 and 2 bits are u8 and i8, a byte each. ndim -1: not said. dims: -1 where a size is
+ * free; dim_names: NULL or the name of a free size. has_default: may be left out. Lives as long as the model.
+ */
 typedef struct TgOnnxValue {
   const char *name;
   TgDType dtype;

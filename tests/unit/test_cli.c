@@ -277,7 +277,7 @@ static void test_run(void **state) {
   json_lines(10), says("\"class\":2"), says("\"captured\":true"); /* one a kernel */
   says("\"us\":"), says("\"nodes\":[\"Convolution28 (Conv)"), says("\"Plus214 (Add)\"");
   assert_int_equal(run(TG "run %s %s --bench --runs 3 --rows 2", m, a), 0);
-  says("Convolution110 (Conv)"), says("1 more kernel"), says("measured one by one, mean of 3 runs");
+  says("Convolution110 (Conv)"), says("1 more kernel"), says("measured one by one, medians of 3 runs");
   assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");

@@ -383,6 +383,10 @@ static void test_layers_refuse(void **state) {
   assert_null(tg_group_norm_new(C, 3, 4).weight), refused(TG_ERR_VALUE);
   assert_null(tg_batch_norm_new(C, -3).weight), refused(TG_ERR_SHAPE);
   assert_null(tg_lstm_cell_new(C, 3, INT64_MAX, true).weight_ih), refused(TG_ERR_SHAPE);
+  assert_null(tg_lstm_new(C, 3, 0).ways[0][0].weight_ih), refused(TG_ERR_SHAPE);
+  assert_null(tg_gru_new(C, 3, 2, .layers = TG_RNN_LAYERS + 1).ways[0][0].weight_ih), refused(TG_ERR_LIMIT);
+  assert_null(tg_gru_new(C, 3, 2, .dropout = 1.5).ways[0][0].weight_ih), refused(TG_ERR_VALUE);
+  assert_null(tg_multihead_attention_new(C, 6, 4).in_proj_weight), refused(TG_ERR_VALUE);
   TgLayerNorm l = tg_layer_norm_new(C, TG_SHAPE(3));
   assert_null(tg_layer_norm_run(&l, tg_ones(C, TG_SHAPE(2, 4)))), refused(TG_ERR_SHAPE);
   TgBatchNorm b = tg_batch_norm_new(C, 3);
@@ -910,12 +914,110 @@ static void test_schedules(void **state) {
   problem_free(&q);
 }
 
+/* What the networks over time refuse; that dropout drops between layers, in training alone; their text. */
+static void test_recurrent(void **state) {
+  (void)state;
+  TG_SCOPE(C) {
+    TgLSTM l = tg_lstm_new(C, 3, 2, .layers = 2, .dropout = 0.5), plain = tg_lstm_new(C, 3, 2, .plain = true);
+    TgGRU g = tg_gru_new(C, 3, 2, .layers = 3, .bidirectional = true, .batch_first = true);
+    TgTensor *x = wave(TG_SHAPE(4, 2, 3), 0, 1), *h = tg_ones(C, TG_SHAPE(2, 2, 2)), *c;
+    assert_null(tg_lstm_run(&l, x, h, NULL, NULL, NULL)), refused(TG_ERR_VALUE);
+    assert_null(tg_lstm_run(&l, x, tg_ones(C, TG_SHAPE(1, 2, 2)), h, NULL, NULL)), refused(TG_ERR_SHAPE);
+    assert_null(tg_lstm_run(&l, tg_ones(C, TG_SHAPE(4, 2, 4)), NULL, NULL, NULL, NULL)),
+        refused(TG_ERR_SHAPE);
+    assert_null(tg_lstm_run(&l, tg_ones(C, TG_SHAPE(3)), NULL, NULL, NULL, NULL)), refused(TG_ERR_SHAPE);
+    assert_null(tg_lstm_run(&l, NULL, NULL, NULL, &h, &c));
+    /* the first layer is as it was, the second one gets less of it, in training alone */
+    double first[2][4], second[2][4];
+    for (int training = 0; training < 2; training++) {
+      tg_set_training(C, training);
+      assert_non_null(tg_lstm_run(&l, x, NULL, NULL, &h, NULL));
+      assert_int_equal(tg_read_f64(tg_select(h, 0, 0), first[training], 4), TG_OK);
+      assert_int_equal(tg_read_f64(tg_select(h, 0, 1), second[training], 4), TG_OK);
+    }
+    tg_set_training(C, false);
+    assert_memory_equal(first[0], first[1], sizeof first[0]);
+    assert_memory_not_equal(second[0], second[1], sizeof second[0]);
+    char text[200];
+    tg_module_print(tg_lstm_module, &l, text, sizeof text);
+    assert_string_equal(text, "LSTM(3, 2, num_layers=2, dropout=0.5)");
+    tg_module_print(tg_lstm_module, &plain, text, sizeof text);
+    assert_string_equal(text, "LSTM(3, 2, bias=False)");
+    tg_module_print(tg_gru_module, &g, text, sizeof text);
+    assert_string_equal(text, "GRU(3, 2, num_layers=3, batch_first=True, bidirectional=True)");
+    assert_int_equal(tg_module_parameters(tg_gru_module, &g, NULL, 0), 3 * 2 * 4);
+    assert_int_equal(tg_module_parameters(tg_lstm_module, &plain, NULL, 0), 2);
+    TgState *s = tg_state_new(C);
+    assert_int_equal(tg_gru_state(&g, s, "rnn"), TG_OK);
+    assert_ptr_equal(tg_state_get(s, "rnn.weight_hh_l2_reverse"), g.ways[2][1].weight_hh);
+    tg_state_free(s);
+    tg_lstm_free(&l), tg_lstm_free(&plain), tg_gru_free(&g);
+  }
+}
+
+static void test_heads(void **state) {
+  (void)state;
+  TG_SCOPE(C) {
+    TgMultiheadAttention m = tg_multihead_attention_new(C, 4, 2),
+                         k = tg_multihead_attention_new(C, 4, 2, .kdim = 3, .plain = true);
+    TgTensor *x = tg_ones(C, TG_SHAPE(3, 2, 4)), *y, *mask = tg_ones(C, TG_SHAPE(3, 3)), *w;
+    assert_null(tg_multihead_attention_run(&m, x, x, tg_ones(C, TG_SHAPE(4, 2, 4)))), refused(TG_ERR_SHAPE);
+    assert_null(tg_multihead_attention_run(&k, x, x, x)), refused(TG_ERR_SHAPE);
+    assert_null(tg_multihead_attention_run(&m, x, x, x, .mask = mask, .causal = true)), refused(TG_ERR_VALUE);
+    /* a bool mask of what may be attended to is the causal one */
+    double v[2][24], weight[18];
+    TgTensor *before = tg_cast(tg_tril(mask, 0), TG_BOOL);
+    y = tg_multihead_attention_run(&m, x, x, x, .mask = before);
+    assert_int_equal(tg_read_f64(y, v[0], 24), TG_OK);
+    y = tg_multihead_attention_run(&m, x, x, x, .causal = true, .weights = &w);
+    assert_int_equal(tg_read_f64(y, v[1], 24) | tg_read_f64(w, weight, 18), TG_OK);
+    for (int i = 0; i < 24; i++)
+      assert_true(fabs(v[0][i] - v[1][i]) < 1e-6);
+    assert_true(weight[0] == 1 && weight[1] == 0 && fabs(weight[8] - 1.0 / 3) < 1e-6);
+    char text[200];
+    tg_module_print(tg_multihead_attention_module, &k, text, sizeof text);
+    assert_string_equal(text,
+                        "MultiheadAttention(4, 2, kdim=3, bias=False\n  (out_proj): Linear(in_features=4, "
+                        "out_features=4, bias=False)\n)");
+    assert_int_equal(tg_module_parameters(tg_multihead_attention_module, &k, NULL, 0), 4);
+    tg_multihead_attention_free(&m), tg_multihead_attention_free(&k);
+  }
+}
+
+/* Parameters in bf16: the same values rounded, trained or frozen as before, buffers as they were. */
+static void test_cast(void **state) {
+  (void)state;
+  TG_SCOPE(C) {
+    TgBatchNorm b = tg_batch_norm_new(C, 3, .counted = true);
+    TgLinear l = tg_linear_new(C, 3, 4, true);
+    double was[12], now[12];
+    assert_int_equal(tg_read_f64(l.weight, was, 12), TG_OK);
+    assert_int_equal(tg_module_freeze(tg_linear_module, &l, true), TG_OK);
+    assert_int_equal(tg_module_cast(tg_linear_module, &l, TG_BF16), TG_OK);
+    assert_int_equal(tg_module_cast(tg_batch_norm_module, &b, TG_BF16), TG_OK);
+    assert_true(tg_dtype(l.weight) == TG_BF16 && !tg_is_parameter(l.weight));
+    assert_true(tg_dtype(b.weight) == TG_BF16 && tg_is_parameter(b.weight));
+    assert_true(tg_dtype(b.running_var) == TG_F32 && tg_dtype(b.num_batches_tracked) == TG_I64);
+    assert_int_equal(tg_read_f64(l.weight, now, 12), TG_OK);
+    for (int i = 0; i < 12; i++)
+      assert_true(fabs(now[i] - was[i]) <= fabs(was[i]) / 256);
+    tg_set_training(C, true);
+    assert_int_equal(tg_dtype(tg_batch_norm_run(&b, tg_cast(tg_ones(C, TG_SHAPE(2, 3)), TG_BF16))), TG_BF16);
+    tg_set_training(C, false);
+    assert_int_equal(tg_module_cast(tg_linear_module, &l, TG_I32), TG_ERR_DTYPE);
+    tg_linear_free(&l), tg_batch_norm_free(&b);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),  cmocka_unit_test(test_layers_refuse),
-                                     cmocka_unit_test(test_modules), cmocka_unit_test(test_optimisers),
-                                     cmocka_unit_test(test_state),   cmocka_unit_test(test_master),
-                                     cmocka_unit_test(test_scaler),  cmocka_unit_test(test_group_and_clip),
-                                     cmocka_unit_test(test_kernels), cmocka_unit_test(test_captured),
-                                     cmocka_unit_test(test_gpt),     cmocka_unit_test(test_schedules)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_layers),         cmocka_unit_test(test_layers_refuse),
+      cmocka_unit_test(test_recurrent),      cmocka_unit_test(test_heads),
+      cmocka_unit_test(test_cast),           cmocka_unit_test(test_modules),
+      cmocka_unit_test(test_optimisers),     cmocka_unit_test(test_state),
+      cmocka_unit_test(test_master),         cmocka_unit_test(test_scaler),
+      cmocka_unit_test(test_group_and_clip), cmocka_unit_test(test_kernels),
+      cmocka_unit_test(test_captured),       cmocka_unit_test(test_gpt),
+      cmocka_unit_test(test_schedules)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

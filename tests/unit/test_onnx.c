@@ -337,8 +337,10 @@ static void test_refused(void **s) {
   refuse_graph(c, &g, 17, "sizes out of bounds");
   g.n = 0, w = weight("w", 1, 3, two, 8), put(&g, 5, &w);
   refuse_graph(c, &g, 17, "8 bytes for a shape and data type of 12");
-  g.n = 0, w = weight("w", 22, 2, two, 1), put(&g, 5, &w);
-  refuse_graph(c, &g, 17, "data type 22");
+  g.n = 0, w = weight("w", 23, 2, two, 1), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "data type 23");
+  g.n = 0, w = weight("w", 22, 3, two, 1), put(&g, 5, &w);
+  refuse_graph(c, &g, 17, "1 bytes for a shape and data type of 2");
   g.n = 0, w = weight("w", 1, 2, two, 8), put_int(&w, 14, 1), put(&g, 5, &w);
   refuse_graph(c, &g, 17, "a file beside the model, which was given without its path");
   g.n = 0, put_int(&g, 1, 5);

@@ -503,11 +503,53 @@ static void test_resize(void **s) {
   tg_close(c);
 }
 
+/* ---- integers of less than a byte, packed: the first in the lowest bits */
+static void test_narrow(void **s) {
+  (void)s;
+  TgContext *c = opened();
+
+  static const struct {
+    int type, n;
+    uint8_t raw[3];
+    int nraw;
+    const char *want;
+  } cases[] = {{22, 3, {0x8f, 0x07}, 2, "[-1.0, -8.0, 7.0]"},
+               {21, 3, {0x8f, 0x07}, 2, "[15.0, 8.0, 7.0]"},
+               {25, 5, {0xe4, 0x02}, 2, "[0.0, 1.0, 2.0, 3.0, 2.0]"},
+               {26, 4, {0xe4}, 1, "[0.0, 1.0, -2.0, -1.0]"}};
+
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int told = 0; told < 3; told++) { /* as raw bytes, as numbers, in a file beside */
+      Msg g = {0}, t = {0}, n = node("Cast", "w", "y"), m;
+      put_int(&t, 1, cases[i].n), put_int(&t, 2, cases[i].type), put_text(&t, 8, "w");
+      if (told == 0) put_bytes(&t, 9, cases[i].raw, (size_t)cases[i].nraw);
+      for (int k = 0; told == 1 && k < cases[i].nraw; k++)
+        put_int(&t, 5, cases[i].raw[k]);
+      if (told == 2) {
+        Msg e = {0};
+        put_text(&e, 1, "location"), put_text(&e, 2, "packed.bin"), put(&t, 13, &e), put_int(&t, 14, 1);
+        write_file("packed.bin", cases[i].raw, (size_t)cases[i].nraw);
+      }
+      put(&g, 5, &t), attr_int(&n, "to", 1), put(&g, 1, &n);
+      value(&g, 12, "y", 1, 1, (const int64_t[]){cases[i].n});
+      m = model(&g);
+      TG_SCOPE(c) {
+        TgTensor *y;
+        TgOnnx *o = told == 2 ? open_beside(c, &m) : load(c, &m);
+        if (!o || tg_onnx_run(o, NULL, NULL, 0, &y, 1)) fail_msg("%zu: %s", i, tg_errmsg(c));
+        assert_string_equal(tg_to_text(y), cases[i].want);
+        tg_onnx_free(o);
+      }
+    }
+  tg_close(c);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_functions), cmocka_unit_test(test_functions_without_end),
       cmocka_unit_test(test_lists),     cmocka_unit_test(test_beside),
-      cmocka_unit_test(test_damaged),   cmocka_unit_test(test_told),
-      cmocka_unit_test(test_fused),     cmocka_unit_test(test_resize)};
+      cmocka_unit_test(test_narrow),    cmocka_unit_test(test_damaged),
+      cmocka_unit_test(test_told),      cmocka_unit_test(test_fused),
+      cmocka_unit_test(test_resize)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,7 +308,7 @@ nvrtcResult cuda_mock_unit_create(nvrtcProgram *p, const char *text, const char 
 }
 
 nvrtcResult cuda_mock_unit_destroy(nvrtcProgram *p) {
-  mock_drop((*p)->text), mock_drop((*p)->log), mem_free(&cuda_mock.mem, (*p)->object.at), mock_drop(*p);
+  mock_drop((*p)->text), mock_drop((*p)->log), mock_drop((*p)->object.at), mock_drop(*p);
   *p = NULL;
   cuda_mock.counts.units--;
   return CUDA_OK;
@@ -355,12 +355,16 @@ static TgStatus taken_for_all(const char *text, TgError *err) {
 
 nvrtcResult cuda_mock_unit_compile(nvrtcProgram p, int noption, const char *const *options) {
   TgError err = {0};
+  Blob object = {0};
   if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90")) return INVALID_INPUT;
   cuda_mock.counts.compiles++;
   TgStatus st = compiler_known(&err);
   if (!st)
     st = emu_compile(&cuda_mock.mem, &tg_os_default, &err, &cuda_mock.cc, &emu_dialect_cuda, p->text,
-                     cuda_mock.env.cc_limit, &p->object);
+                     cuda_mock.env.cc_limit, &object);
+  if (!st && !(p->object.at = mock_take(object.nbytes))) st = error_set(&err, TG_ERR_NOMEM, "out of memory");
+  if (!st) memcpy(p->object.at, object.at, p->object.nbytes = object.nbytes);
+  mem_free(&cuda_mock.mem, object.at);
   if (!st) st = taken_for_all(p->text, &err);
   p->log = text_taken(st ? err.msg : "");
   return st ? COMPILATION : CUDA_OK;

@@ -139,8 +139,7 @@ static UOp *counted(UOpStore *st, UOp *to, UOp *digit, int how) {
   UOp *row[3], *at[3];
   u_places(st, digit->shape, 2, digit, row);
   at[0] = row[0], at[1] = digit, at[2] = row[1];
-  return u_scatter(st, OPS_ADD, how, to,
-                   u_num(st, 1, u_full(st, (DType)to->dtype, (Scalar){.i = 0}, digit->shape)), at);
+  return u_scatter(st, OPS_ADD, how, to, u_full(st, (DType)to->dtype, (Scalar){.i = 1}, digit->shape), at);
 }
 
 static UOp *counts_of(UOpStore *st, UOp *digit, int64_t cells, DType d) {

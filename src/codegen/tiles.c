@@ -188,12 +188,12 @@ static bool shape(const Tiles *t, Side row, Side lane, int64_t third, int64_t st
 }
 
 /* A block waits for the copies of each block of the reduction. Whether other blocks of its core compute too
- * little meanwhile, so that copies one ahead are worth the room: `blocks` of them, each with so many
- * products between two copies. */
+ * little meanwhile, so that copies one ahead are worth the room: `blocks` of them, each with so many products
+ * between two copies. More than two operands would take the registers of more places than there are. */
 static bool waits(const Tiles *t, double blocks, double products) {
   const Target *g = t->k->opt->target;
   double resident = TG_MIN(blocks / g->cores, (double)g->threads / BLOCK_THREADS);
-  return (resident - 1) * products / g->fmas < g->latency;
+  return t->staged.len <= 2 && (resident - 1) * products / g->fmas < g->latency;
 }
 
 /* A tile of `side` values: is it taken? The largest that leaves no core idle and pads little; the last that

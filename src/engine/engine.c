@@ -3,6 +3,7 @@
  * graph (graph.c); kernels given as text. launch.c runs them. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
+#include "tensor/front.h"
 #include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/text.h"
@@ -210,6 +211,17 @@ static TgStatus kernel_tried(TgContext *ctx, Plan *plan, int k, const CodegenOpt
   return s;
 }
 
+static TgStatus dtypes_fit(TgContext *ctx, const Plan *plan, const Renderer *r, const Linear *lin) {
+  bool has = false;
+  for (int i = 0; r && !r->has_f64 && i < lin->n; i++)
+    has |= lin->at[i]->dtype == DT_F64;
+  if (!has) return TG_OK;
+  return error_set(&ctx->err, TG_ERR_DTYPE,
+                   "realize: %s is f64, which %s does not compute; cast it to f32, or move it to another "
+                   "device (tg_to)",
+                   *plan->f64 ? plan->f64 : lin->name, plan->dev->name);
+}
+
 /* Kernel k as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
 static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
                              Todo *t) {
@@ -223,6 +235,7 @@ static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOpt
   *ctx->passes.fallback = 0;
   if (!s) s = kernel_tried(ctx, plan, k, copt, arena, t, &opts);
   if (!s && ctx->env.debug >= 6) linear_print(ctx, &t->lin);
+  if (!s) s = dtypes_fit(ctx, plan, r, &t->lin);
   if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
   if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
     s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
@@ -390,6 +403,26 @@ static bool kernels_alone(TgContext *ctx, Schedule *s) {
   return ok;
 }
 
+/* What a device without f64 will refuse, should a kernel be left with it: kernels have no shapes of the
+ * user's. */
+static bool f64_noted(TgContext *ctx, Graph *g, UOp *const *root, size_t n, Plan *p) {
+  const Renderer *ren = p->dev->backend->renderer;
+  if (!ren || ren->has_f64) return true;
+  UOpVec order = {0};
+  bool ok = uop_toposort(g->st, &ctx->mem, root, (int)n, &order);
+  for (size_t i = 0; ok && i < order.len && !*p->f64; i++) {
+    const UOp *u = order.at[i];
+    bool made = u->op != OPS_BUFFER && u->op != OPS_PARAM && u->op != OPS_CONST && u->shape;
+    bool has = u->dtype == DT_F64;
+    for (int j = 0; j < u->nsrc; j++)
+      has |= u->src[j]->dtype == DT_F64;
+    if (has && made)
+      snprintf(p->f64, sizeof p->f64, "%s of shape %.60s", op_name((Ops)u->op), shape_text(u->shape).s);
+  }
+  vec_free(&ctx->mem, &order);
+  return ok;
+}
+
 static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   size_t n = g->roots.len;
   UOp **root = mem_alloc(&ctx->mem, (n + 1) * sizeof *root);
@@ -401,7 +434,11 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
   for (size_t i = 0; i < n; i++)
     root[i] = graph_root(g, i);
   TgError err = {0};
-  TgStatus s = schedule_make(g->st, &ctx->mem, root, (int)n, &so, &p->sched, &err);
+  TgStatus s = TG_ERR_NOMEM;
+  if (f64_noted(ctx, g, root, n, p))
+    s = schedule_make(g->st, &ctx->mem, root, (int)n, &so, &p->sched, &err);
+  else
+    error_set(&err, s, "realize: out of memory");
   if (!s) {
     g->st = NULL; /* the schedule owns it now */
     ctx->counters.schedules++;

@@ -26,6 +26,7 @@ typedef struct Plan { /* a schedule ready to run */
   Device *dev;
   bool running; /* its slabs are in use */
   Schedule sched;
+  char f64[96];         /* "MUL of shape (3)": what is f64 first, on a device without it */
   CachedProgram **prog; /* by kernel */
   int *slab_of;         /* by temporary: slab that holds it, -1 for roots */
   int nslab;

@@ -1,7 +1,8 @@
 /* metal.c: the table of the Metal Shading Language. Buffers are [[buffer(n)]], behind them the variables as
  * one array; of more than 31 in all the addresses stand in one buffer. No f64: a kernel with it is refused by
  * name. Numbers of 16 bits are stored so and computed in f32; those of half are converted by the type of the
- * language, those of bfloat, which not every GPU has, by their bits. Compile without fast math. */
+ * language, those of bfloat, which not every system's compiler has, by their bits. Compile without fast math.
+ */
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
@@ -11,11 +12,13 @@ enum { MOST_BUFFERS = 31 }; /* that a kernel may have */
 static void fragment(C *c, const MatrixOperand *o, const UOp *v, int id, const char *name) {
   static const char *const letter[] = {"x", "y"};
   const char *from = cs_ref(c, v);
-  bool half = o->dtype == DT_F16;
-  cs_put(c, "simdgroup_%s8x8 %s%d; ", half ? "half" : "float", name, id);
-  for (int i = 0; i < o->elements; i++)
-    cs_put(c, "%s%d.thread_elements()[%d] = %s(%s.%s); ", name, id, i, half ? "as_type<half>" : "", from,
-           letter[i]);
+  const char *type = o->dtype == DT_F16 ? "half" : o->dtype == DT_BF16 ? "bfloat" : "float";
+  bool bits = o->dtype != DT_F32; /* numbers of 16 bits are kept as those */
+  cs_put(c, "simdgroup_%s8x8 %s%d; ", type, name, id);
+  for (int i = 0; i < o->elements; i++) {
+    cs_put(c, "%s%d.thread_elements()[%d] = ", name, id, i);
+    cs_put(c, bits ? "as_type<%s>(%s.%s); " : "%s(%s.%s); ", type, from, letter[i]);
+  }
 }
 
 static void render_matrix(C *c, const UOp *u, int id) {

@@ -85,7 +85,7 @@ typedef struct MmaKind {
 
 static const MmaKind mma_kinds[] = {{MMA_F16, 2, 2}, {MMA_BF16, 2, 2}, {MMA_TF32, 1, 2}, {MMA_S8, 4, 2},
                                     {MMA_U8, 4, 2},  {MMA_E4M3, 4, 2}, {MMA_E5M2, 4, 2}, {MMA_F16, 2, 1},
-                                    {MMA_F16, 2, 0}, {MMA_F32, 1, 0}};
+                                    {MMA_F16, 2, 0}, {MMA_F32, 1, 0},  {MMA_BF16, 2, 0}};
 
 static float float_of_bits(uint32_t bits) {
   float x;

@@ -28,6 +28,7 @@ static Target target_of(const Metal *p, const char *name) {
   if (local) t.local_bytes = (int64_t)local;
   bool units = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE7);
   t.matrices = units ? matrix_rows(MATRIX_METAL, METAL_UNITS_SINCE) : 0;
+  if (!metal_has_bfloat(&p->api)) t.matrices &= ~(UINT32_C(1) << MATRIX_m8n8k8_bf16_f32);
   for (size_t i = 0; i < TG_COUNT(known); i++) {
     if (!strstr(name, known[i].family) || !strstr(name, known[i].kind)) continue;
     t.cores = t.streams = known[i].cores, t.mhz = MHZ;

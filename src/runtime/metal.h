@@ -221,6 +221,7 @@ TgStatus metal_clear(Device *d, void *dst, size_t nbytes);
 
 /* ---- metal_compile.c */
 extern const KernelLoader metal_loader;
+bool metal_has_bfloat(const MetalApi *m); /* the compiler of this system */
 TgStatus metal_compile(Device *d, const KernelSpec *ks, int n, Program **out);
 void metal_program_free(Device *d, Program *g);
 /* A kernel of a text, alone. */

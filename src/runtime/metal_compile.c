@@ -32,6 +32,14 @@ static MetalId options_new(const MetalApi *m) {
   return o;
 }
 
+/* The type bfloat came with Metal 3.1; a system with a mode for mathematics has 3.2 at least. */
+bool metal_has_bfloat(const MetalApi *m) {
+  MetalId o = object_of(m, "MTLCompileOptions");
+  bool has = o && metal_responds(m, o, m->selector[METAL_set_math_mode]);
+  if (o) metal_release(m, o);
+  return has;
+}
+
 static TgStatus library_new(Device *d, const char *text, MetalId *out) {
   Metal *p = d->priv;
   const MetalApi *m = &p->api;

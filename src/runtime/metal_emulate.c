@@ -69,11 +69,13 @@
 #define MATRICES                                                                                             \
   "template <typename T> struct simdgroup_matrix8 { T own[2]; EMU_NOW T *thread_elements() { return own; } " \
   "};\n"                                                                                                     \
+  "struct bfloat { ushort bits; };\n"                                                                        \
   "typedef simdgroup_matrix8<half> simdgroup_half8x8; typedef simdgroup_matrix8<float> "                     \
-  "simdgroup_float8x8;\n"                                                                                    \
+  "simdgroup_float8x8; typedef simdgroup_matrix8<bfloat> simdgroup_bfloat8x8;\n"                             \
   "template <typename T> struct EmuMatrix;\n"                                                                \
   "template <> struct EmuMatrix<half> { static constexpr int kind = 8; };\n"                                 \
   "template <> struct EmuMatrix<float> { static constexpr int kind = 9; };\n"                                \
+  "template <> struct EmuMatrix<bfloat> { static constexpr int kind = 10; };\n"                              \
   "template <typename T> EMU_NOW void emu_matrix8(uint id, uint line, simdgroup_float8x8 &d, const "         \
   "simdgroup_matrix8<T> &a, const simdgroup_matrix8<T> &b, const simdgroup_float8x8 &c) { "                  \
   "emu_warp_mma(id, line, EmuMatrix<T>::kind, d.own, a.own, b.own, c.own); }\n"                              \

@@ -305,7 +305,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
     bool written = g->keep;
     for (size_t l = 0; l < g->readers.len && !written; l++)
       written = stage_at(b->s, g->readers.at[l])->kernel != ki;
-    sk->flops += (int64_t)((double)stage_iterations(g) * (g->weight + 1));
+    sk->flops += (int64_t)(g->flops + g->ops);
     if (!written) continue;
     UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
     int n = 2;

@@ -51,7 +51,8 @@ typedef struct MatrixShape {
   MMA(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4)                                                          \
   MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2)                                                                \
   SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
-  SIMD(m8n8k8_f32_f32, 7, F32, F32)
+  SIMD(m8n8k8_f32_f32, 7, F32, F32)                                                                          \
+  SIMD(m8n8k8_bf16_f32, 7, BF16, F32)
 
 typedef enum Matrix {
 

@@ -77,6 +77,11 @@ static const Fault fault_table[] = {
     {"local_of_another", "o64", "another thread's own memory", 1, 32, 0, 0, 0},
     {"write_constant", "o64", "out of bounds: writes", 1, 1, 0, 0, 0},
     {"mma_missing", "o64", "mma in line", 1, 32, 0, 0, 0},
+    {"rows_missing", "o64", "ldmatrix in line", 1, 32, 0, 0, 0},
+    {"rows_misaligned", "o64", "misaligned", 1, 32, 0, 0, 0},
+    {"rows_elsewhere", "o64", "not in shared memory", 1, 32, 0, 0, 0},
+    {"rows_unset", "o64", "nobody wrote", 1, 32, 0, 0, 0},
+    {"rows_race", "o64", "race in a block", 1, 32, 0, 0, 0},
     {"wide", "o64 i64", "misaligned: ", 1, 4, 0, 0, 0},
     {"thousand", "o1", "out of bounds", 1, 1024, 0, 0, 0},
     {"arguments", "o1 n1 n2 n0 n0", "argument 5 of 5 is missing", 1, 1, 0, 0, 0},
@@ -244,6 +249,25 @@ static void test_mma(void **state) {
       if (bad ? wrong < 20 : wrong > 0) fail_msg("%s: %d elements wrong", kinds[i].kernel, wrong);
       args_free(&a);
     }
+}
+
+/* ldmatrix, as it is and, the bad one, turned: memory holds 0, 1, 2 .., four matrices of 8 x 8. */
+static void test_rows(void **state) {
+  (void)state;
+  for (int turned = 0; turned < 2; turned++) {
+    Args a;
+    uint32_t got[128];
+    args_make(&a, "o128");
+    if (launch(turned ? bench.bad : bench.good, "rows", 1, 32, 0, &a)) fail_msg("%s", bench.err.msg);
+    read_back(got, a.at[0], sizeof got);
+    for (uint32_t lane = 0; lane < 32; lane++)
+      for (uint32_t m = 0; m < 4; m++) {
+        uint32_t row = lane / 4, column = lane % 4 * 2;
+        uint32_t first = 64 * m + (turned ? 8 * column + row : 8 * row + column);
+        assert_int_equal(got[4 * lane + m], first | (first + (turned ? 8 : 1)) << 16);
+      }
+    args_free(&a);
+  }
 }
 
 static void test_shuffles(void **state) {
@@ -1072,17 +1096,18 @@ static int teardown(void **state) {
 
 int main(void) {
   static const char *const settings[] = {"TG_NOOPT", "TG_FUSE", "TG_OPTS", "TG_DEV"};
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults),        cmocka_unit_test(test_mma),
-                                     cmocka_unit_test(test_shuffles),      cmocka_unit_test(test_launches),
-                                     cmocka_unit_test(test_memory),        cmocka_unit_test(test_round),
-                                     cmocka_unit_test(test_late),          cmocka_unit_test(test_patience),
-                                     cmocka_unit_test(test_refused),       cmocka_unit_test(test_scan),
-                                     cmocka_unit_test(test_failures),      cmocka_unit_test(test_objects),
-                                     cmocka_unit_test(test_goldens),       cmocka_unit_test(test_symbolic),
-                                     cmocka_unit_test(test_opts),          cmocka_unit_test(test_joins),
-                                     cmocka_unit_test(test_scans),         cmocka_unit_test(test_damaged),
-                                     cmocka_unit_test(test_metal_faults),  cmocka_unit_test(test_metal_half),
-                                     cmocka_unit_test(test_metal_renderer)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_faults),     cmocka_unit_test(test_mma),
+      cmocka_unit_test(test_rows),       cmocka_unit_test(test_shuffles),
+      cmocka_unit_test(test_launches),   cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_round),      cmocka_unit_test(test_late),
+      cmocka_unit_test(test_patience),   cmocka_unit_test(test_refused),
+      cmocka_unit_test(test_scan),       cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_objects),    cmocka_unit_test(test_goldens),
+      cmocka_unit_test(test_symbolic),   cmocka_unit_test(test_opts),
+      cmocka_unit_test(test_joins),      cmocka_unit_test(test_scans),
+      cmocka_unit_test(test_damaged),    cmocka_unit_test(test_metal_faults),
+      cmocka_unit_test(test_metal_half), cmocka_unit_test(test_metal_renderer)};
   for (size_t i = 0; i < TG_COUNT(settings); i++)
     unsetenv(settings[i]);
   if (!can_emulate()) {

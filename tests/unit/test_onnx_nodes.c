@@ -1,7 +1,7 @@
 /* test_onnx_nodes.c: the node cases of the ONNX project, and whole models, where they are on this machine
  * ($TG_DATA, else ../shared/data): every case is either refused by name or gives what its files say; at least
  * LEAST of them do, and captured they give the same bits. A device on the command line computes
- * the cases, instead of INTERP. */
+ * the cases, instead of INTERP; those of f64 must be refused by name where it has none. */
 #define _POSIX_C_SOURCE 200809L
 #include "tg_io.h"
 #include <dirent.h>
@@ -73,7 +73,8 @@ static void captured_too(TgContext *c, const char *name, Captured *k, TgTensor *
   for (int turn = 0; turn < 3; turn++) {
     if (tg_jit_run(jit, in, nin, got, nout)) {
       /* STATE: values are read; VALUE: all inputs are shapes and the like, one memory for two */
-      if (turn != 1 || (tg_error(c) != TG_ERR_STATE && tg_error(c) != TG_ERR_VALUE))
+      bool no_f64 = strstr(tg_errmsg(c), "is f64, which"); /* the copy of an output */
+      if (!no_f64 && (turn != 1 || (tg_error(c) != TG_ERR_STATE && tg_error(c) != TG_ERR_VALUE)))
         fail_msg("%s, captured run %d: %s", name, turn, tg_errmsg(c));
       tg_clear_error(c);
       break;
@@ -95,6 +96,15 @@ static bool is_random(const char *name) {
   return strstr(name, "dropout") || strstr(name, "bernoulli") || strstr(name, "random");
 }
 
+static int without_f64; /* cases that the device refuses for that */
+
+/* Whether the outputs are computed; false where the device has no f64, and says so. */
+static bool computed(TgContext *c, const char *name, TgTensor **out, int nout) {
+  if (!nout || !tg_realize_many(out, (size_t)nout)) return true;
+  if (!strstr(tg_errmsg(c), "is f64, which")) fail_msg("%s: %s", name, tg_errmsg(c));
+  return false;
+}
+
 /* true: it ran, and was right; false: refused, or of values that are no tensors */
 static bool node_case(TgContext *c, const char *name, const char *folder) {
   char path[900];
@@ -110,13 +120,14 @@ static bool node_case(TgContext *c, const char *name, const char *folder) {
   }
   while (m && nout < MOST_IO && tg_onnx_output(m, (size_t)nout, &v))
     nout++;
-  bool ok = m && !tg_error(c) && !tg_onnx_run(m, names, in, nin, out, nout);
+  bool ok = m && !tg_error(c) && !tg_onnx_run(m, names, in, nin, out, nout) && computed(c, name, out, nout);
   for (int i = 0; ok && i < nout; i++) {
     TgTensor *want = tensor_file(c, folder, "output", i);
     ok = want != NULL;
     if (want) same(name, i, out[i], want);
   }
   if (ok && !is_random(name)) captured_too(c, name, &(Captured){m, names}, in, nin, out, nout);
+  without_f64 += !ok && strstr(tg_errmsg(c), "is f64, which");
   if (!ok && tg_error(c) && !*tg_errmsg(c)) fail_msg("%s: refused without a word", name);
   tg_onnx_free(m);
   return ok;
@@ -148,7 +159,7 @@ static void test_nodes(void **state) {
     print_message("skipped: the cases were not unpacked (tar and xz do that)\n");
     skip();
   }
-  if (fine < LEAST) fail_msg("%d of %d cases are right, not %d", fine, all, LEAST);
+  if (fine + without_f64 < LEAST) fail_msg("%d of %d cases are right, not %d", fine, all, LEAST);
 }
 
 /* ---- a model in steps */

@@ -62,7 +62,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
     i32 v48 = v47 + v35;
     f32x2 v49 = *(threadgroup const f32x2 *)(l1 + v48);
     f32x2 v50 = acc0;
-    simdgroup_float8x8 a51; a51.thread_elements()[0] = (v43.x); a51.thread_elements()[1] = (v43.y); simdgroup_float8x8 b51; b51.thread_elements()[0] = (v49.x); b51.thread_elements()[1] = (v49.y); simdgroup_float8x8 c51; c51.thread_elements()[0] = (v50.x); c51.thread_elements()[1] = (v50.y); simdgroup_multiply_accumulate(c51, a51, b51, c51); f32x2 v51 = f32x2(c51.thread_elements()[0], c51.thread_elements()[1]);
+    simdgroup_float8x8 a51; a51.thread_elements()[0] = float(v43.x); a51.thread_elements()[1] = float(v43.y); simdgroup_float8x8 b51; b51.thread_elements()[0] = float(v49.x); b51.thread_elements()[1] = float(v49.y); simdgroup_float8x8 c51; c51.thread_elements()[0] = float(v50.x); c51.thread_elements()[1] = float(v50.y); simdgroup_multiply_accumulate(c51, a51, b51, c51); f32x2 v51 = f32x2(c51.thread_elements()[0], c51.thread_elements()[1]);
     acc0 = v51;
   }
   for (i32 r39 = 0; r39 < 2; r39++) {
@@ -79,7 +79,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
     i32 v62 = v61 + v35;
     f32x2 v63 = *(threadgroup const f32x2 *)(l3 + v62);
     f32x2 v64 = acc0;
-    simdgroup_float8x8 a65; a65.thread_elements()[0] = (v57.x); a65.thread_elements()[1] = (v57.y); simdgroup_float8x8 b65; b65.thread_elements()[0] = (v63.x); b65.thread_elements()[1] = (v63.y); simdgroup_float8x8 c65; c65.thread_elements()[0] = (v64.x); c65.thread_elements()[1] = (v64.y); simdgroup_multiply_accumulate(c65, a65, b65, c65); f32x2 v65 = f32x2(c65.thread_elements()[0], c65.thread_elements()[1]);
+    simdgroup_float8x8 a65; a65.thread_elements()[0] = float(v57.x); a65.thread_elements()[1] = float(v57.y); simdgroup_float8x8 b65; b65.thread_elements()[0] = float(v63.x); b65.thread_elements()[1] = float(v63.y); simdgroup_float8x8 c65; c65.thread_elements()[0] = float(v64.x); c65.thread_elements()[1] = float(v64.y); simdgroup_multiply_accumulate(c65, a65, b65, c65); f32x2 v65 = f32x2(c65.thread_elements()[0], c65.thread_elements()[1]);
     acc0 = v65;
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -102,7 +102,7 @@ kernel void r_128_32(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer
   f32x2 v77 = *(threadgroup const f32x2 *)(l0 + v76);
   f32x2 v78 = *(threadgroup const f32x2 *)(l1 + v76);
   f32x2 v79 = acc0;
-  simdgroup_float8x8 a80; a80.thread_elements()[0] = (v77.x); a80.thread_elements()[1] = (v77.y); simdgroup_float8x8 b80; b80.thread_elements()[0] = (v78.x); b80.thread_elements()[1] = (v78.y); simdgroup_float8x8 c80; c80.thread_elements()[0] = (v79.x); c80.thread_elements()[1] = (v79.y); simdgroup_multiply_accumulate(c80, a80, b80, c80); f32x2 v80 = f32x2(c80.thread_elements()[0], c80.thread_elements()[1]);
+  simdgroup_float8x8 a80; a80.thread_elements()[0] = float(v77.x); a80.thread_elements()[1] = float(v77.y); simdgroup_float8x8 b80; b80.thread_elements()[0] = float(v78.x); b80.thread_elements()[1] = float(v78.y); simdgroup_float8x8 c80; c80.thread_elements()[0] = float(v79.x); c80.thread_elements()[1] = float(v79.y); simdgroup_multiply_accumulate(c80, a80, b80, c80); f32x2 v80 = f32x2(c80.thread_elements()[0], c80.thread_elements()[1]);
   acc0 = v80;
   i32 v81 = v29 * 32;
   i32 v82 = v28 + v81;

@@ -48,7 +48,7 @@ kernel void r_80_8(device f32 *p0 [[buffer(0)]], device const u16 *p1 [[buffer(1
     i32 v38 = v37 + v25;
     u16x2 v39 = *(threadgroup const u16x2 *)(l1 + v38);
     f32x2 v40 = acc0;
-    simdgroup_half8x8 a41; a41.thread_elements()[0] = as_type<half>(v33.x); a41.thread_elements()[1] = as_type<half>(v33.y); simdgroup_half8x8 b41; b41.thread_elements()[0] = as_type<half>(v39.x); b41.thread_elements()[1] = as_type<half>(v39.y); simdgroup_float8x8 c41; c41.thread_elements()[0] = (v40.x); c41.thread_elements()[1] = (v40.y); simdgroup_multiply_accumulate(c41, a41, b41, c41); f32x2 v41 = f32x2(c41.thread_elements()[0], c41.thread_elements()[1]);
+    simdgroup_half8x8 a41; a41.thread_elements()[0] = as_type<half>(v33.x); a41.thread_elements()[1] = as_type<half>(v33.y); simdgroup_half8x8 b41; b41.thread_elements()[0] = as_type<half>(v39.x); b41.thread_elements()[1] = as_type<half>(v39.y); simdgroup_float8x8 c41; c41.thread_elements()[0] = float(v40.x); c41.thread_elements()[1] = float(v40.y); simdgroup_multiply_accumulate(c41, a41, b41, c41); f32x2 v41 = f32x2(c41.thread_elements()[0], c41.thread_elements()[1]);
     acc0 = v41;
   }
   i32 v42 = v7 * 64;

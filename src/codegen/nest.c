@@ -71,12 +71,27 @@ static const Free *free_without(Build *b, const Free *x, int n, UOp *const *r) {
 
 static int list_start(const UOp *u) { return u->op == OPS_STORE ? 2 : u->op == OPS_REDUCE ? 1 : u->nsrc; }
 
+/* A nest whose loops an output has, which lists those around them too: it stands in these, and so does all
+ * that reads it. */
+static const Free *free_around(Build *b, const Free *f, const UOp *first) {
+  int loop = b->loop_of[first->id];
+  for (loop = loop < 0 ? 0 : b->loops.at[loop].parent; f && loop > 0; loop = b->loops.at[loop].parent) {
+    Free *one = arena_alloc(&b->arena, sizeof *one + sizeof *one->r);
+    if (!one) return NULL;
+    one->n = 1, one->r[0] = b->loops.at[loop].range;
+    f = free_union(b, f, one);
+  }
+  return f;
+}
+
+/* After place_outputs. */
 static bool free_set(Build *b, UOp *u) {
   const Free *f = &no_loops;
   for (int i = 0; i < u->nsrc && f; i++)
     f = free_union(b, f, b->free[u->src[i]->id]);
   int first = list_start(u);
   if (f && first < u->nsrc) f = free_without(b, f, u->nsrc - first, u->src + first);
+  if (f && first < u->nsrc && !b->output[u->id]) f = free_around(b, f, u->src[first]);
   if (f && u->op == OPS_RANGE) {
     Free *own = arena_alloc(&b->arena, sizeof *own + sizeof *own->r);
     if (!own) return false;
@@ -432,12 +447,12 @@ bool nest_build(Kernel *k) {
   ok = ok && b.free && b.now && b.loop_of && b.late && b.state && b.output;
   for (size_t i = 0; ok && i < n; i++)
     b.loop_of[i] = b.late[i] = -1;
-  for (size_t i = 0; ok && i < order.len; i++)
-    ok = free_set(&b, order.at[i]);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     b.output[k->sink->src[i]->id] = true;
-  ok = ok && vec_push(m, &b.loops, ((NestLoop){.parent = -1})) && place_outputs(&b) &&
-       place_nests(&b, &order) && order_statements(&b) && close_outputs(&b);
+  ok = ok && vec_push(m, &b.loops, ((NestLoop){.parent = -1})) && place_outputs(&b);
+  for (size_t i = 0; ok && i < order.len; i++)
+    ok = free_set(&b, order.at[i]);
+  ok = ok && place_nests(&b, &order) && order_statements(&b) && close_outputs(&b);
   for (size_t i = 0; i < b.loops.len; i++)
     vec_free(m, &b.loops.at[i].body), vec_free(m, &b.loops.at[i].stores), vec_free(m, &b.loops.at[i].members);
   vec_free(m, &b.loops), vec_free(m, &order);

@@ -415,6 +415,62 @@ static void onnx(TgContext *c, Out *o) {
   tg_onnx_free(m);
 }
 
+/* y = unique(what is left of Twice(x) without its first half) + w, w in four bits: a function of the model's
+ * own with an attribute, lists, as the onnx package writes it */
+static const unsigned char onnx_parts_model[] = {
+    8,   10,  18,  0,   58,  156, 2,   10,  34,  10,  1,   120, 18,  1,   116, 34,  5,   84,  119, 105, 99,
+    101, 42,  15,  10,  5,   116, 105, 109, 101, 115, 21,  0,   0,   0,   64,  160, 1,   1,   58,  2,   109,
+    121, 10,  41,  10,  1,   116, 10,  3,   116, 119, 111, 18,  1,   108, 34,  15,  83,  112, 108, 105, 116,
+    84,  111, 83,  101, 113, 117, 101, 110, 99,  101, 42,  11,  10,  4,   97,  120, 105, 115, 24,  0,   160,
+    1,   2,   10,  27,  10,  1,   108, 10,  4,   116, 119, 111, 48,  18,  1,   109, 34,  13,  83,  101, 113,
+    117, 101, 110, 99,  101, 69,  114, 97,  115, 101, 10,  39,  10,  1,   109, 18,  1,   117, 34,  18,  67,
+    111, 110, 99,  97,  116, 70,  114, 111, 109, 83,  101, 113, 117, 101, 110, 99,  101, 42,  11,  10,  4,
+    97,  120, 105, 115, 24,  0,   160, 1,   2,   10,  14,  10,  1,   117, 18,  1,   118, 34,  6,   85,  110,
+    105, 113, 117, 101, 10,  24,  10,  1,   119, 18,  2,   119, 102, 34,  4,   67,  97,  115, 116, 42,  9,
+    10,  2,   116, 111, 24,  1,   160, 1,   2,   10,  15,  10,  1,   118, 10,  2,   119, 102, 18,  1,   121,
+    34,  3,   65,  100, 100, 18,  1,   103, 42,  10,  16,  7,   58,  1,   2,   66,  3,   116, 119, 111, 42,
+    11,  16,  7,   58,  1,   0,   66,  4,   116, 119, 111, 48,  42,  11,  8,   2,   16,  22,  42,  2,   227,
+    1,   66,  1,   119, 90,  15,  10,  1,   120, 18,  10,  10,  8,   8,   1,   18,  4,   10,  2,   8,   4,
+    98,  16,  10,  1,   121, 18,  11,  10,  9,   8,   1,   18,  5,   10,  3,   18,  1,   110, 66,  4,   10,
+    0,   16,  18,  66,  6,   10,  2,   109, 121, 16,  1,   202, 1,   87,  10,  5,   84,  119, 105, 99,  101,
+    34,  1,   97,  42,  1,   121, 50,  5,   116, 105, 109, 101, 115, 58,  39,  18,  1,   107, 34,  8,   67,
+    111, 110, 115, 116, 97,  110, 116, 42,  24,  10,  11,  118, 97,  108, 117, 101, 95,  102, 108, 111, 97,
+    116, 160, 1,   1,   170, 1,   5,   116, 105, 109, 101, 115, 58,  14,  10,  1,   97,  10,  1,   107, 18,
+    1,   121, 34,  3,   77,  117, 108, 74,  4,   10,  0,   16,  18,  82,  2,   109, 121};
+
+static void node_told(const TgOnnxNode *n, void *user) {
+  TgTensor **last = user;
+  if (n->nout && n->out[0]) *last = n->out[0];
+}
+
+static void onnx_parts(TgContext *c, Out *o) {
+  TgOnnx *m = tg_onnx_load(tg_from_bytes(c, onnx_parts_model, sizeof onnx_parts_model, TG_U8));
+  TgTensor *x = F(1, 0.5, 4), *y = NULL, *last = NULL;
+  if (!m && !tg_error(c)) complain("a reader gave NULL and no error");
+  tg_onnx_watch(m, node_told, &last);
+  if (m && x && !tg_error(c)) tg_onnx_run(m, (const char *[]){"x"}, &x, 1, &y, 1);
+  put(c, o, y);
+  tg_onnx_free(m);
+}
+
+/* Layers over a sequence, in another dtype, and which launches compute them. */
+static void launched(const TgLaunch *l, void *user) { *(int *)user += l->nparts; }
+
+static void over_time(TgContext *c, Out *o) {
+  tg_manual_seed(c, 3);
+  TgGRU g = tg_gru_new(c, 2, 2);
+  TgMultiheadAttention m = tg_multihead_attention_new(c, 2, 1);
+  int parts = 0;
+  tg_module_cast(tg_multihead_attention_module, &m, TG_BF16);
+  TgTensor *x = F(-1, 0.25, 1, 1, 2), *y = tg_gru_run(&g, x, NULL, NULL), *h = tg_bfloat16(y);
+  TgTensor *z = tg_float(tg_multihead_attention_run(&m, h, h, h));
+  if (z && y) tg_schedule_parts(&z, 1, (TgTensor *[]){y, z}, 2, launched, &parts);
+  tg_watch_launches(c, launched, &parts);
+  put(c, o, z);
+  tg_watch_launches(c, NULL, NULL);
+  tg_gru_free(&g), tg_multihead_attention_free(&m);
+}
+
 typedef struct Named {
   const char *name;
   void (*run)(TgContext *c, Out *o);
@@ -438,6 +494,8 @@ static const Named programs[] = {{"elementwise", elementwise},
                                  {"captured", captured},
                                  {"models", models},
                                  {"onnx", onnx},
+                                 {"onnx parts", onnx_parts},
+                                 {"over time", over_time},
                                  {"mixed", mixed}};
 
 /* ---- one run */

@@ -955,6 +955,33 @@ static void test_recurrent(void **state) {
   }
 }
 
+/* Inputs that are one number everywhere: what is computed of them is the same in every row of the batch, is
+ * kept in local memory and written for all rows beside. Unfused, the same values. */
+static void test_constant_inputs(void **state) {
+  (void)state;
+  TG_SCOPE(C) {
+    TgLSTM l = tg_lstm_new(C, 3, 2, .layers = 2);
+    TgTensor *p[8], *x = tg_ones(C, TG_SHAPE(4, 2, 3));
+    double v[2][16];
+    assert_int_equal(tg_module_parameters(tg_lstm_module, &l, p, 8), 8);
+    assert_int_equal(tg_realize_many(p, 8), TG_OK);
+    int was = tg_setting(C, "FUSE", -1);
+    for (int fused = 0; fused < 2; fused++) {
+      tg_setting(C, "FUSE", fused);
+      tg_counters_reset(C);
+      TG_SCOPE(C) {
+        assert_int_equal(tg_read_f64(tg_lstm_run(&l, x, NULL, NULL, NULL, NULL), v[fused], 16), TG_OK);
+      }
+      assert_true(tg_counters(C).launches > 0); /* computed, not remembered */
+      tg_collect(C);
+    }
+    tg_setting(C, "FUSE", was);
+    for (int i = 0; i < 16; i++)
+      assert_true(fabs(v[0][i] - v[1][i]) < 1e-6);
+    tg_lstm_free(&l);
+  }
+}
+
 static void test_heads(void **state) {
   (void)state;
   TG_SCOPE(C) {
@@ -1010,14 +1037,13 @@ static void test_cast(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_layers),         cmocka_unit_test(test_layers_refuse),
-      cmocka_unit_test(test_recurrent),      cmocka_unit_test(test_heads),
-      cmocka_unit_test(test_cast),           cmocka_unit_test(test_modules),
-      cmocka_unit_test(test_optimisers),     cmocka_unit_test(test_state),
-      cmocka_unit_test(test_master),         cmocka_unit_test(test_scaler),
-      cmocka_unit_test(test_group_and_clip), cmocka_unit_test(test_kernels),
-      cmocka_unit_test(test_captured),       cmocka_unit_test(test_gpt),
-      cmocka_unit_test(test_schedules)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_layers),    cmocka_unit_test(test_layers_refuse),
+                                     cmocka_unit_test(test_recurrent), cmocka_unit_test(test_constant_inputs),
+                                     cmocka_unit_test(test_heads),     cmocka_unit_test(test_cast),
+                                     cmocka_unit_test(test_modules),   cmocka_unit_test(test_optimisers),
+                                     cmocka_unit_test(test_state),     cmocka_unit_test(test_master),
+                                     cmocka_unit_test(test_scaler),    cmocka_unit_test(test_group_and_clip),
+                                     cmocka_unit_test(test_kernels),   cmocka_unit_test(test_captured),
+                                     cmocka_unit_test(test_gpt),       cmocka_unit_test(test_schedules)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

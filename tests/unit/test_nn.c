@@ -751,7 +751,7 @@ static void test_kernels(void **state) {
     bool norms = !strcmp(kinds[k].name, "lars") || !strcmp(kinds[k].name, "lamb");
     TgOptimOptions o = {.size = sizeof o, .momentum = 0.9};
     uint64_t n = step_kernels(kinds[k].make, &o);
-    if (n > least + (norms ? 16 : 3))
+    if (n > least + (norms ? 16 : 5)) /* gradients that nothing is made of may be joined */
       fail_msg("%s: %d kernels a step, gradients alone %d", kinds[k].name, (int)n, (int)least);
   }
   tg_close(C);

@@ -3,9 +3,8 @@
  * which are the same for all graphs of one key, so a plan from the cache is understood too. */
 #include "engine/graph.h"
 #include "tensor/front.h"
-#include <limits.h>
 
-enum { NOBODY = INT_MAX };
+enum { NOBODY = INT32_MAX };
 
 /* first, src: the sources of node i are src[first[i]] .. src[first[i + 1] - 1]. owner: the part that a node
  * is counted to. ends: it ends a loop nest of some kernel, which others read. */

@@ -3,7 +3,6 @@
  * kernels goes to a strictly higher level, so no cycle can arise and none is searched for. A join is made
  * when the cost model says the whole is cheaper than its parts. */
 #include "schedule/stage.h"
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -248,7 +247,7 @@ typedef struct Undo {
 
 /* The level that both kernels would stand at as one; -1: one who reads them would come too early. */
 static int level_of_both(Sched *s, int a, int b) {
-  int need = 0, before = INT_MAX;
+  int need = 0, before = INT32_MAX;
   for (size_t i = 0; i < s->stages.len; i++) {
     const Stage *g = stage_at(s, (int)i);
     bool inside = g->kernel == a || g->kernel == b;
@@ -324,7 +323,7 @@ static bool chain(Sched *s, int a, int b) {
     *ka = old, ka->mem = mem, ka->mem.len = na;
     return ok;
   }
-  ka->cost = cost, ka->level = level, ka->minout = INT_MAX, kb->mem.len = 0;
+  ka->cost = cost, ka->level = level, ka->minout = INT32_MAX, kb->mem.len = 0;
   for (size_t i = 0; i < s->stages.len; i++) /* what reads it says again from when on it must be there */
     if (stage_at(s, (int)i)->kernel >= 0) lower_minout(s, (int)i, stage_at(s, (int)i)->kernel);
   return true;

@@ -180,7 +180,7 @@ static void test_functions_without_end(void **s) {
   m = model(&g);
   for (int i = 0; i < 23; i++) {
     Msg f = {0};
-    char name[8], next[8];
+    char name[16], next[16];
     snprintf(name, sizeof name, "F%d", i), snprintf(next, sizeof next, "F%d", i + 1);
     put_text(&f, 1, name), put_text(&f, 10, "my"), names_put(&f, 4, "a"), names_put(&f, 5, "y");
     n = node(i < 22 ? next : "Neg", "a", "t"), put_text(&n, 7, i < 22 ? "my" : ""), put(&f, 7, &n);

@@ -153,12 +153,14 @@ static bool try_join(Sched *s, int i, int k, const Cost *one, Trial *t) {
   return true;
 }
 
-/* A kernel that i needs nothing of, and that has its very grid: both run from one launch. Only for what a
- * launch weighs more than: their shapes are chosen together. */
+/* What kernels may take that share a launch: little beside it, for their shapes are chosen together. */
+static double most_beside(const Target *t) { return 2 * t->launch_us + t->deal_us; }
+
+/* A kernel that i needs nothing of, and that has its very grid: both run from one launch. */
 static bool beside(Sched *s, int i, int k, const Kern *one, Trial *t) {
   const Kern *kk = &s->ks.at[k];
   const Stage *g = stage_at(s, i);
-  double most = 2 * s->opt->target->launch_us + s->opt->target->deal_us;
+  double most = most_beside(s->opt->target);
   if (kk->cost.us > most || one->cost.us > most || kk->ngrid != one->ngrid || !in_order(s, i, k))
     return false;
   if (g->readers.len && kk->level > level_need(s, g, -1)) return false; /* they would wait for k's turn */
@@ -338,7 +340,7 @@ static bool chain_refused(Sched *s) {
 
 /* Whether kernel a can run when b does: small both, of one grid, and who needs a runs after b. */
 static bool may_share(Sched *s, const Kern *a, const Kern *b) {
-  double most = 2 * s->opt->target->launch_us + s->opt->target->deal_us;
+  double most = most_beside(s->opt->target);
   if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > MAX_MEMBERS) return false;
   if (a->cost.us > most || b->cost.us > most || a->level > b->level || a->minout <= b->level) return false;
   if (stage_at(s, a->mem.at[0])->fixed || stage_at(s, b->mem.at[0])->fixed) return false;

@@ -247,22 +247,55 @@ typedef struct Undo {
   int stage, gmap[MAX_RANK];
 } Undo;
 
-/* The level that both kernels would stand at as one; -1: one who reads them would come too early. */
-static int level_of_both(Sched *s, int a, int b) {
-  int need = 0, before = INT32_MAX;
-  for (size_t i = 0; i < s->stages.len; i++) {
-    const Stage *g = stage_at(s, (int)i);
-    bool inside = g->kernel == a || g->kernel == b;
-    for (int e = 0; g->kernel >= 0 && e < 3; e++)
-      for (size_t j = 0; j < edges(g, e)->len; j++) {
-        int q = stage_at(s, edges(g, e)->at[j])->kernel;
-        if (q < 0) continue;
-        bool reads = q == a || q == b;
-        if (inside && !reads) need = TG_MAX(need, s->ks.at[q].level + 1);
-        if (!inside && reads) before = TG_MIN(before, s->ks.at[g->kernel].level);
+/* Who comes after each stage, along all edges: of stage i, who[first[i]] .. who[first[i + 1] - 1]. */
+typedef struct Followers {
+  int *first, *who;
+} Followers;
+
+static bool followers_of(Sched *s, Followers *f) {
+  size_t n = s->stages.len, nedge = 0;
+  if (!(f->first = mem_alloc(s->mem, (n + 2) * sizeof *f->first))) return false;
+  int *count = f->first + 2; /* one place on, so that filling moves each beginning to its place */
+  for (size_t i = 0; i < n; i++)
+    for (int e = 0; e < 3; e++) {
+      const IntVec *v = edges(stage_at(s, (int)i), e);
+      nedge += v->len;
+      for (size_t j = 0; j < v->len; j++)
+        count[v->at[j]]++;
+    }
+  for (size_t i = 2; i <= n; i++)
+    f->first[i] += f->first[i - 1];
+  if (!(f->who = mem_alloc(s->mem, (nedge + 1) * sizeof *f->who))) return false;
+  for (size_t i = 0; i < n; i++)
+    for (int e = 0; e < 3; e++) {
+      const IntVec *v = edges(stage_at(s, (int)i), e);
+      for (size_t j = 0; j < v->len; j++)
+        f->who[f->first[v->at[j] + 1]++] = (int)i;
+    }
+  return true;
+}
+
+/* The level that both kernels would stand at as one, and that of the first who reads them; -1: he would come
+ * too early. */
+static int level_of_both(Sched *s, const Followers *f, int a, int b, int *before) {
+  int need = 0;
+  *before = INT32_MAX;
+  for (int side = 0; side < 2; side++) {
+    const IntVec *mem = &s->ks.at[side ? b : a].mem;
+    for (size_t m = 0; m < mem->len; m++) {
+      const Stage *g = stage_at(s, mem->at[m]);
+      for (int e = 0; e < 3; e++)
+        for (size_t j = 0; j < edges(g, e)->len; j++) {
+          int q = stage_at(s, edges(g, e)->at[j])->kernel;
+          if (q >= 0 && q != a && q != b) need = TG_MAX(need, s->ks.at[q].level + 1);
+        }
+      for (int j = f->first[mem->at[m]]; j < f->first[mem->at[m] + 1]; j++) {
+        int q = stage_at(s, f->who[j])->kernel;
+        if (q >= 0 && q != a && q != b) *before = TG_MIN(*before, s->ks.at[q].level);
       }
+    }
   }
-  return need < before ? need : -1;
+  return need < *before ? need : -1;
 }
 
 static bool may_chain(Sched *s, int a, int b) {
@@ -301,11 +334,11 @@ static void undo(Sched *s, const Undo *was, size_t na, size_t n, int a, int b) {
 }
 
 /* False: out of memory. */
-static bool chain(Sched *s, int a, int b) {
+static bool chain(Sched *s, const Followers *f, int a, int b) {
   Undo was[MAX_MEMBERS];
   Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b], old = *ka;
   const size_t na = ka->mem.len, n = na + kb->mem.len;
-  int level = may_chain(s, a, b) ? level_of_both(s, a, b) : -1;
+  int before, level = may_chain(s, a, b) ? level_of_both(s, f, a, b, &before) : -1;
   if (level < 0) return true;
   for (size_t m = 0; m < n; m++) {
     was[m].stage = m < na ? ka->mem.at[m] : kb->mem.at[m - na];
@@ -325,16 +358,18 @@ static bool chain(Sched *s, int a, int b) {
     *ka = old, ka->mem = mem, ka->mem.len = na;
     return ok;
   }
-  ka->cost = cost, ka->level = level, ka->minout = INT32_MAX, kb->mem.len = 0;
-  for (size_t i = 0; i < s->stages.len; i++) /* what reads it says again from when on it must be there */
-    if (stage_at(s, (int)i)->kernel >= 0) lower_minout(s, (int)i, stage_at(s, (int)i)->kernel);
+  ka->cost = cost, ka->level = level, ka->minout = before, kb->mem.len = 0;
+  for (size_t m = 0; m < n; m++)
+    lower_minout(s, was[m].stage, a);
   return true;
 }
 
 static bool chain_refused(Sched *s) {
-  bool ok = true;
+  Followers f = {0};
+  bool ok = !s->refused.len || followers_of(s, &f);
   for (size_t r = 0; ok && r < s->refused.len; r++)
-    ok = chain(s, s->refused.at[r].kernel, stage_at(s, s->refused.at[r].stage)->kernel);
+    ok = chain(s, &f, s->refused.at[r].kernel, stage_at(s, s->refused.at[r].stage)->kernel);
+  mem_free(s->mem, f.first), mem_free(s->mem, f.who);
   return ok;
 }
 

@@ -1236,8 +1236,45 @@ TG_API TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user);
  * reads a value, makes a tensor from data (it would be the same at every replay: give it as an input), or
  * runs a captured function. After an error in fn the next run captures anew. */
 TG_API TgStatus tg_jit_run(TgJit *jit, TgTensor *const *in, int nin, TgTensor **out, int nout);
-TG_API void tg_jit_reset(TgJit *jit); /* forgets the capture: the next run is the first */
-TG_API void tg_jit_free(TgJit *jit);  /* NULL is fine */
+TG_API TgContext *tg_jit_context(const TgJit *jit); /* NULL: jit is NULL */
+/* Forgets the capture: the next run is the first. One that was loaded stays as it is. */
+TG_API void tg_jit_reset(TgJit *jit);
+TG_API void tg_jit_free(TgJit *jit); /* NULL is fine */
+
+/* ---- captured functions as text: what tg_jit_save and tg_jit_load (tg_io.h) keep in a file. The text tells
+ * of inputs and outputs, of the memories that stay (weights, state) by name, and has the graph of each step
+ * as it was before it was planned: whatever machine and device reads it plans and compiles it for itself. */
+/* An input or output. Valid while the capture is, and until tg_jit_name. */
+typedef struct TgJitValue {
+  const char *name; /* "": it has none */
+  TgDType dtype;
+  int ndim;
+  const int64_t *dims;
+} TgJitValue;
+
+/* false: i is past the last, or nothing is captured yet */
+TG_API bool tg_jit_input(const TgJit *jit, size_t i, TgJitValue *v);
+TG_API bool tg_jit_output(const TgJit *jit, size_t i, TgJitValue *v);
+/* Names of the captured inputs and outputs, as many as there are; NULL, or a NULL in a list: none. They hold
+ * for this capture. TG_ERR_STATE: nothing is captured yet. */
+TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *const *outputs);
+/* names[i]: what the memory of tensors[i] is to be called, and that tensor's shape is its; memories without
+ * are "memory.0" and so on. What was loaded keeps its names. Valid until the next call with a tensor of the
+ * context. NULL: TG_ERR_STATE, nothing is captured yet; TG_ERR_DEVICE: captured on several devices (files
+ * may be read from DISK); TG_ERR_VALUE: sizes that vary, two equal names. */
+TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
+/* Memory i of the last text, or of what was loaded, as it is now: a tensor of the innermost scope that is
+ * that memory. name may be NULL. NULL: past the last. */
+TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);
+/* A captured function of text: tg_jit_run replays it, on the context's default device. tensors[i] is the
+ * memory names[i]: used where it is if the program does not write it and it may be (no copy of a model's
+ * file), else copied; names that the text does not have are left alone. If the program draws, the context's
+ * random numbers go on from where they were when the text was written; tg_manual_seed begins others. The text
+ * is not trusted: no memory is read or written outside of its bounds. NULL: TG_ERR_VALUE, with the line: what
+ * is no such text, of another version, or has no tensor of a name; TG_ERR_DTYPE, TG_ERR_SHAPE: a tensor
+ * unlike its memory. */
+TG_API TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names,
+                               TgTensor *const *tensors, int n);
 
 /* ---- the compiler on text: graphs and programs in the form that TG_DUMP writes
  * [options] .pass: only this pass (default: all that is left to do); .from: an earlier pass of code

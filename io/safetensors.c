@@ -267,12 +267,13 @@ static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t) {
   return ok;
 }
 
-/* Written beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
+/* The data begins at a multiple of 64 bytes, so that a mapped file can be computed with where it is. Written
+ * beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
 TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *o) {
   size_t n = tg_state_count(state);
   if (!state || !path) return TG_ERR_VALUE;
   TgContext *ctx = state_context(state);
-  static const char spaces[8] = "        ";
+  char spaces[64];
   NewFile f = {.fd = -1};
   Item *item = tg_error(ctx) ? NULL : tg_alloc(ctx, (n + 1) * sizeof *item);
   for (size_t i = 0; item && i < n; i++) {
@@ -285,8 +286,9 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
   }
   if (item) qsort(item, n, sizeof *item, by_size_then_name);
   char *text = item ? header_text(ctx, item, n, o ? o->metadata : NULL) : NULL;
-  size_t len = text ? strlen(text) : 0, pad = (8 - len % 8) % 8;
+  size_t len = text ? strlen(text) : 0, pad = (64 - (8 + len) % 64) % 64;
   uint8_t head[8];
+  memset(spaces, ' ', sizeof spaces);
   for (int i = 0; i < 8; i++)
     head[i] = (uint8_t)((uint64_t)(len + pad) >> 8 * i);
   bool ok = text && file_begin(&f, path) && file_write(&f, head, 8) && file_write(&f, text, len) &&

@@ -96,6 +96,32 @@ typedef struct TgSafeOptions {
 
 TG_API TgStatus tg_safe_save_opt(const TgState *s, const char *path, const TgSafeOptions *o);
 
+/* ---- captured functions as files (tg_jit). A file is safetensors: the memories that stay (weights, state)
+ * are its tensors, and __metadata__ has "format": "tinygrad.program" and "program", a text: inputs, outputs,
+ * and the graph of each step as it was before it was planned, so that whatever machine and device loads it
+ * plans and compiles it. src/engine/program.c and src/uop/print.c say what the text looks like. Its first
+ * line has a version, now 1: a later library reads what an earlier one of the same version wrote, an op
+ * keeps its name and meaning within a version, and another version is refused by its number, an op that is
+ * not known by its name. */
+/* [options] .inputs, .outputs: names, as many as were captured (input0, output0 ..). .state: names and shapes
+ * of memories: the tensors that the function knows (memory.0 ..). .metadata: as of tg_safe_save. Writes what
+ * is captured (after the second run of tg_jit_run), with the state of now, as tg_safe_save writes. Errors:
+ * those of tg_jit_to_text and tg_safe_save. */
+typedef struct TgJitSaveOptions {
+  size_t size;
+  const char *const *inputs, *const *outputs;
+  const TgState *state;
+  const char *const *metadata;
+  int end_;
+} TgJitSaveOptions;
+
+TG_API TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOptions *o);
+/* A captured function that goes on where it was saved: see tg_jit_from_text. tg_jit_run runs it, tg_jit_input
+ * and tg_jit_output tell what it takes and gives, tg_jit_memory has its state, tg_jit_free ends it. NULL:
+ * errors of tg_safe_load and tg_jit_from_text; TG_ERR_VALUE: no such file. */
+TG_API TgJit *tg_jit_load(TgTensor *file);
+TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
+
 /* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32, f64.
  * A view of the file where its bytes are as ours. An npz is a zip archive of them. */
 TG_API TgTensor *tg_npy_load(TgTensor *file);
@@ -203,6 +229,7 @@ TG_API TgTensor *tg_open_data(TgContext *ctx, const char *path);
 
 #ifndef __cplusplus
 #define tg_load_state(...) TG_OPT2_(tg_load_state_opt, TgLoadOptions, __VA_ARGS__, .end_ = 0)
+#define tg_jit_save(...)   TG_OPT2_(tg_jit_save_opt, TgJitSaveOptions, __VA_ARGS__, .end_ = 0)
 #define tg_safe_save(...)  TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
 #else
 }

@@ -201,12 +201,14 @@ static bool graph_pieces(Graph *g) {
 }
 
 /* ---- copying */
+typedef struct KeyHead { /* of a node; then its list, if it has one, and the numbers of its sources */
+  uint8_t op, dtype, lanes, pad;
+  uint16_t nsrc, list;
+  int64_t a, b;
+} KeyHead;
+
 void key_put(Str *key, const UOp *u) {
-  struct {
-    uint8_t op, dtype, lanes, pad;
-    uint16_t nsrc, list;
-    int64_t a, b;
-  } head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
+  KeyHead head = {u->op, u->dtype, u->lanes, 0, u->nsrc, 0, u->arg.raw.a, u->arg.raw.b};
 
   const Ints *list = uop_list(u);
   if (list) head.list = 1, head.a = list->n, head.b = op_has_axes((Ops)u->op) ? head.b : 0;
@@ -222,6 +224,11 @@ static UOp *key_node(Graph *g, UOp *v) { /* v, a node of the copy, is in the key
     str_putn(&g->key, (char *)&n, sizeof n);
   }
   return !g->key.oom && uop_map_put_number(g->st, g->number, v, g->count++) ? v : NULL;
+}
+
+static void key_root(Graph *g, UOp *root) {
+  uint32_t mark = UINT32_MAX, id = uop_map_number(g->number, root);
+  str_putn(&g->key, (char *)&mark, 4), str_putn(&g->key, (char *)&id, 4);
 }
 
 static int64_t slot_of(Graph *g, const UOp *buffer, int64_t start) {
@@ -323,14 +330,79 @@ bool graph_copy(Graph *g) {
     if (at.u->op == OPS_DETACH) n->grad = false;
     if (at.u->op != OPS_STORE && !dtype_is_float((DType)at.u->dtype)) n->grad = false, n->generation = 0;
   }
-  for (size_t i = 0; ok && i < g->roots.len; i++) {
-    uint32_t mark = UINT32_MAX, id = uop_map_number(g->number, graph_root(g, i));
-    str_putn(&g->key, (char *)&mark, 4), str_putn(&g->key, (char *)&id, 4);
-  }
+  for (size_t i = 0; ok && i < g->roots.len; i++)
+    key_root(g, graph_root(g, i));
   uop_map_end(g->st, g->number);
   ctx->counters.graph_nodes += g->count;
   return (ok && !g->key.oom) ||
          (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
+}
+
+bool graph_given(Graph *g, UOp *const *roots, size_t n) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(g->st, &g->ctx->mem, roots, n, &order);
+  g->nnode = store_id_limit(g->st);
+  ok = ok && (g->node = mem_alloc(&g->ctx->mem, (g->nnode + 1) * sizeof *g->node)) != NULL;
+  ok = ok && (g->number = uop_map_begin(g->st, g->st)) != NULL;
+  for (size_t i = 0; ok && i < order.len; i++)
+    ok = key_node(g, order.at[i]) != NULL;
+  for (size_t i = 0; ok && i < n; i++) {
+    ok = vec_push(&g->ctx->mem, &g->roots, roots[i]);
+    g->node[roots[i]->id].to = roots[i];
+    key_root(g, roots[i]);
+  }
+  uop_map_end(g->st, g->number);
+  vec_free(&g->ctx->mem, &order);
+  return ok && !g->key.oom;
+}
+
+/* One node of a key at *at, over the nodes before it. */
+static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, TgMem *mem) {
+  KeyHead head;
+  memcpy(&head, *at, sizeof head), *at += sizeof head;
+  Arg arg = {.raw = {head.a, head.b}};
+  if (head.list) {
+    int64_t *v = mem_alloc(mem, ((size_t)head.a + 1) * sizeof *v);
+    if (!v) return NULL;
+    memcpy(v, *at, (size_t)head.a * sizeof *v), *at += (size_t)head.a * sizeof *v;
+    const Ints *list = ints_get(st, (int)head.a, v);
+    mem_free(mem, v);
+    if (!list) return NULL;
+    arg.raw.a = 0;
+    if (op_has_axes((Ops)head.op))
+      arg.reduce.axes = list;
+    else
+      arg.ints = list;
+  }
+  UOp **src = mem_alloc(mem, ((size_t)head.nsrc + 1) * sizeof *src);
+  for (int i = 0; src && i < head.nsrc; i++) {
+    uint32_t n;
+    memcpy(&n, *at, sizeof n), *at += sizeof n;
+    src[i] = nodes->at[n];
+  }
+  UOp *u =
+      src ? uop_new(st, (Ops)head.op, (DType)head.dtype, head.lanes, head.nsrc, src, arg) : NULL;
+  mem_free(mem, src);
+  return u;
+}
+
+bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, UOpVec *roots) {
+  const uint8_t *at = key + sizeof(int), *end = key + nkey; /* behind the device */
+  UOpVec nodes = {0};
+  bool ok = true;
+  while (ok && at < end) {
+    uint32_t root[2];
+    memcpy(root, at, sizeof root);
+    if (root[0] == UINT32_MAX) { /* no node's op is 255 */
+      at += sizeof root;
+      ok = vec_push(mem, roots, nodes.at[root[1]]);
+      continue;
+    }
+    UOp *u = node_of_key(&at, st, &nodes, mem);
+    ok = u && vec_push(mem, &nodes, u);
+  }
+  vec_free(mem, &nodes);
+  return ok;
 }
 
 UOp *graph_root(const Graph *g, size_t i) { return g->node[g->roots.at[i]->id].to; }

@@ -39,6 +39,11 @@ void graph_free(Graph *g);
 bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
 bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */
 UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
+/* The graph that a key tells of, made again: key[..] of a plan, the roots in their order. False: out of memory.
+ */
+bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, UOpVec *roots);
+/* Instead of reaching and copying: the roots are nodes of g's own store, its BUFFERs numbered by slot. */
+bool graph_given(Graph *g, UOp *const *roots, size_t n);
 /* What u's value is to be read from: u itself, or what is known to hold it, whose sources may again stand for
  * others. NULL: nothing holds it any more. */
 UOp *value_of_node(TgContext *ctx, UOp *u);

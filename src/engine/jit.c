@@ -3,54 +3,8 @@
  * A captured buffer is an input, an output, a result that only the list needs (then the list has memory of
  * its own for it), or state: memory that was there before, or that the function assigned to. State is pinned:
  * it stays while the capture lives. */
-#include "engine/engine.h"
+#include "engine/jit.h"
 #include "tensor/front.h"
-
-/* plan NULL: what `from` holds from byte `offset` on is copied to `to`, all of that */
-typedef struct Step {
-  Plan *plan;
-  BufferPart *buf;
-  Buffer **temp;
-  size_t nbuf, ntemp;
-  Buffer *from, *to;
-  size_t offset;
-  Replay *replay; /* of this plan and those that follow it on the same device */
-} Step;
-
-/* k: input k, or -1 - output */
-typedef struct Patch {
-  Buffer **at;
-  int k;
-} Patch;
-
-/* stored: NULL for an input or output. held: pinned while the function runs, once for each place in a step: a
- * scope that ends inside the function collects what it made, and the steps still name it. */
-typedef struct Capture {
-  Vec(Step) steps;
-  Vec(Buffer *) stored, held;
-  bool failed;
-} Capture;
-
-typedef struct Want {
-  int device;
-  DType dtype;
-  int n;
-  int64_t dims[TG_MAX_RANK];
-} Want;
-
-struct TgJit {
-  TgContext *ctx;
-  TgJit *next, **link;
-  TgJitFn fn;
-  void *user;
-  int runs; /* 0: the next is the first; 1: the next captures; 2: replays */
-  Capture c;
-  Vec(Patch) patches;
-  Vec(Buffer *) own, pinned, draws;
-  Vec(int64_t) input_stored; /* inputs that fn assigns to */
-  int nin, nout;
-  Want *in, *out;
-};
 
 /* ---- hooks of the engine and the front end */
 static bool hold(TgContext *ctx, Buffer *b) {
@@ -117,8 +71,19 @@ static void capture_free(TgContext *ctx, Capture *c) {
   *c = (Capture){0};
 }
 
-void tg_jit_reset(TgJit *j) {
-  if (!j) return;
+void jit_memories_free(TgJit *j) {
+  for (size_t i = 0; i < j->memories.len; i++)
+    tg_release(j->memories.at[i].t), mem_free(&j->ctx->mem, j->memories.at[i].name);
+  vec_free(&j->ctx->mem, &j->memories);
+}
+
+static void wants_free(TgContext *ctx, Want *w, int n) {
+  for (int i = 0; w && i < n; i++)
+    mem_free(&ctx->mem, w[i].name);
+  mem_free(&ctx->mem, w);
+}
+
+void jit_clear(TgJit *j) {
   TgContext *ctx = j->ctx;
   for (size_t i = 0; i < j->pinned.len; i++)
     j->pinned.at[i]->pins--;
@@ -132,13 +97,16 @@ void tg_jit_reset(TgJit *j) {
   vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned),
       vec_free(&ctx->mem, &j->draws);
   vec_free(&ctx->mem, &j->input_stored);
-  mem_free(&ctx->mem, j->in), mem_free(&ctx->mem, j->out);
-  j->in = j->out = NULL, j->runs = 0;
+  wants_free(ctx, j->in, j->nin), wants_free(ctx, j->out, j->nout);
+  jit_memories_free(j);
+  j->in = j->out = NULL, j->nin = j->nout = j->runs = 0;
 }
 
-TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user) {
-  if (!ctx) return NULL;
-  TG_REQUIRE(ctx, fn, TG_ERR_VALUE, "jit: no function");
+void tg_jit_reset(TgJit *j) {
+  if (j && !j->loaded) jit_clear(j);
+}
+
+TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user) {
   TgJit *j = mem_alloc(&ctx->mem, sizeof *j);
   TG_REQUIRE(ctx, j, TG_ERR_NOMEM, "jit: out of memory");
   j->ctx = ctx, j->fn = fn, j->user = user;
@@ -148,9 +116,17 @@ TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user) {
   return j;
 }
 
+TgJit *tg_jit(TgContext *ctx, TgJitFn fn, void *user) {
+  if (!ctx) return NULL;
+  TG_REQUIRE(ctx, fn, TG_ERR_VALUE, "jit: no function");
+  return jit_new(ctx, fn, user);
+}
+
+TgContext *tg_jit_context(const TgJit *j) { return j ? j->ctx : NULL; }
+
 void tg_jit_free(TgJit *j) {
   if (!j) return;
-  tg_jit_reset(j);
+  jit_clear(j);
   *j->link = j->next;
   if (j->next) j->next->link = j->link;
   TgContext *ctx = j->ctx;
@@ -160,7 +136,7 @@ void tg_jit_free(TgJit *j) {
 /* ---- the function */
 /* Stores that wait are run: before fn, which must not take them for its own; after it, since nothing later
  * may be what they wait for. */
-static TgStatus stores_flushed(TgContext *ctx) {
+TgStatus jit_stores_flushed(TgContext *ctx) {
   while (ctx->waiting.len) {
     size_t n = ctx->waiting.len;
     Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
@@ -363,13 +339,13 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   j->nin = nin, j->nout = nout;
   for (int i = 0; !s && i < nin; i++)
     j->in[i] = want_of(in[i]);
-  if (!s) s = stores_flushed(ctx);
+  if (!s) s = jit_stores_flushed(ctx);
   if (!s && !memories_renewed(ctx)) s = ctx->err.status;
 
   ctx->capture_first = ctx->buffers.len;
   ctx->capture = &j->c;
   if (!s) s = call(j, whole, nin, out, nout);
-  if (!s) s = stores_flushed(ctx);
+  if (!s) s = jit_stores_flushed(ctx);
   ctx->capture = NULL;
   if (!s && j->c.failed) s = error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s && !j->c.steps.len) s = error_set(&ctx->err, TG_ERR_STATE, "jit: the function computes nothing");
@@ -381,7 +357,7 @@ static TgStatus capture_run(TgJit *j, TgTensor *const *in, int nin, TgTensor **o
   sort_draws(j);
   let_go(ctx, &j->c);
   mem_free(&ctx->mem, whole), mem_free(&ctx->mem, b);
-  if (s) tg_jit_reset(j);
+  if (s) jit_clear(j);
   j->runs = s ? 1 : 2;
   return s;
 }
@@ -414,6 +390,7 @@ static TgStatus outputs_new(TgJit *j, TgTensor **out, Buffer **b) {
       nelem *= w->dims[k];
     UOp *u = buffer_node(ctx, w->device, w->dtype, nelem, ints_get(ctx->store, w->n, w->dims));
     out[i] = tensor_memory(ctx, u);
+    if (out[i]) out[i]->memory->partly = j->cleared;
     if (!out[i] || buffer_ready(ctx, out[i]->memory))
       return error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
     out[i]->memory->filled = true, b[i] = out[i]->memory;
@@ -465,7 +442,7 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   Buffer **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
   TgStatus s =
-      b && stored && whole ? stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+      b && stored && whole ? jit_stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s) s = inputs_checked(j, in);
   if (!s) s = inputs_ready(ctx, in, j->nin, whole, b);
   if (!s) s = outputs_new(j, out, b + j->nin);

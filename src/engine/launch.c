@@ -51,7 +51,7 @@ static TgStatus slabs_ready(TgContext *ctx, Plan *p) {
   for (int i = 0; i < p->nslab && !st; i++) {
     if (p->slab[i] || !p->slab_bytes[i]) continue;
     st = device_alloc(ctx, d->index, p->slab_bytes[i], &p->slab[i]);
-    if (!st && has_variables(p)) st = d->backend->clear(d, p->slab[i], p->slab_bytes[i]);
+    if (!st && (p->cleared || has_variables(p))) st = d->backend->clear(d, p->slab[i], p->slab_bytes[i]);
   }
   return st;
 }

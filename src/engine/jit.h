@@ -1,0 +1,73 @@
+/* jit.h: a captured function as the files of src/engine see it: jit.c captures and replays, program.c writes
+ * it as text, program_read.c makes one of text. */
+#ifndef TG_JIT_H
+#define TG_JIT_H
+#include "engine/engine.h"
+
+/* plan NULL: what `from` holds from byte `offset` on is copied to `to`, all of that */
+typedef struct Step {
+  Plan *plan;
+  BufferPart *buf;
+  Buffer **temp;
+  size_t nbuf, ntemp;
+  Buffer *from, *to;
+  size_t offset;
+  Replay *replay; /* of this plan and those that follow it on the same device */
+} Step;
+
+/* k: input k, or -1 - output */
+typedef struct Patch {
+  Buffer **at;
+  int k;
+} Patch;
+
+/* stored: NULL for an input or output. held: pinned while the function runs, once for each place in a step: a
+ * scope that ends inside the function collects what it made, and the steps still name it. */
+typedef struct Capture {
+  Vec(Step) steps;
+  Vec(Buffer *) stored, held;
+  bool failed;
+} Capture;
+
+/* An input or output as it was captured. name: the context's, or NULL. */
+typedef struct Want {
+  char *name;
+  int device;
+  DType dtype;
+  int n;
+  int64_t dims[TG_MAX_RANK];
+} Want;
+
+/* n elements of a memory that stays, from byte `offset` on, by name. t: keeps what was loaded. */
+typedef struct Memory {
+  char *name;
+  Buffer *buffer;
+  size_t offset;
+  int n;
+  int64_t dims[TG_MAX_RANK];
+  TgTensor *t;
+} Memory;
+
+struct TgJit {
+  TgContext *ctx;
+  TgJit *next, **link;
+  TgJitFn fn;
+  void *user;
+  int runs; /* 0: the next is the first; 1: the next captures; 2: replays */
+  Capture c;
+  Vec(Patch) patches;
+  Vec(Buffer *) own, pinned, draws;
+  Vec(int64_t) input_stored; /* inputs that fn assigns to */
+  int nin, nout;
+  Want *in, *out;
+  bool loaded;  /* of text: there is no function to call again */
+  bool cleared; /* an output may be seen before all of it was written: it begins as zeros */
+  Vec(Memory) memories; /* what stays, in the order of the text; of a capture since its last tg_jit_to_text */
+};
+
+/* jit.c */
+TgJit *jit_new(TgContext *ctx, TgJitFn fn, void *user); /* NULL: recorded */
+void jit_clear(TgJit *j);                               /* what it captured, or was made of */
+void jit_memories_free(TgJit *j);
+TgStatus jit_stores_flushed(TgContext *ctx); /* runs all stores that wait */
+#endif

@@ -22,6 +22,8 @@ static FileKind kind_of(const char *path) {
   return n >= 10 && b[8] == '{' && !b[7] && !b[6] ? SAFETENSORS : NO_MODEL;
 }
 
+bool cli_is_safetensors(const char *path) { return kind_of(path) == SAFETENSORS; }
+
 static void shape_put(char *to, size_t cap, const TgTensor *t) {
   size_t n = 0;
   *to = 0;

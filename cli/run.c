@@ -1,5 +1,6 @@
-/* run.c: `tg run`: a model file on inputs. In: ONNX; arrays, pictures, numbers, or random ones. Out: what the
- * outputs are, the likeliest classes, files; with --bench how long a run takes, and each of its kernels. */
+/* run.c: `tg run`: a model file on inputs. In: ONNX, or a captured program; arrays, pictures, numbers, or
+ * random ones. Out: what the outputs are, the likeliest classes, files; with --bench how long a run takes,
+ * and each of its kernels; with --capture a captured program. */
 #define _POSIX_C_SOURCE 200809L
 #include "layers.h"
 #include "picture.h"
@@ -11,7 +12,7 @@
 
 typedef struct Options {
   CliTexts sizes;
-  const char *mean, *std, *labels, *out, *device;
+  const char *mean, *std, *labels, *out, *device, *capture;
   int64_t image, top, runs, rows, seed, threads;
   bool bgr, bench, json;
 } Options;
@@ -21,7 +22,8 @@ enum { MOST_IO = 64, MOST_RUNS = 1000, BAR = 28 };
 typedef struct Model {
   const Options *o;
   TgContext *ctx;
-  TgOnnx *onnx;
+  TgOnnx *onnx;   /* or .. */
+  TgJit *program; /* .. a captured one */
   int nin, nout;
   TgOnnxValue in_about[MOST_IO], out_about[MOST_IO];
   const char *in_names[MOST_IO];
@@ -237,8 +239,27 @@ static int given(const Model *m, TgTensor **in) {
 static bool run_plain(Model *m, TgTensor **out) {
   TgTensor *in[MOST_IO];
   int n = given(m, in);
+  if (m->program) return !tg_jit_run(m->program, in, n, out, m->nout) && !tg_sync(m->ctx);
   return !run_graph(m->ctx, in, n, out, m->nout, m) && !tg_realize_many(out, (size_t)m->nout) &&
          !tg_sync(m->ctx);
+}
+
+/* What was run, as a program in a file: a model is run twice more to be captured. */
+static bool capture(Model *m) {
+  TgTensor *in[MOST_IO], *out[MOST_IO];
+  const char *in_names[MOST_IO], *out_names[MOST_IO];
+  int n = given(m, in), k = 0;
+  TgJit *jit = m->program ? m->program : tg_jit(m->ctx, run_graph, m);
+  bool ok = jit != NULL;
+  for (int i = 0; i < m->nin; i++)
+    if (m->in[i]) in_names[k++] = m->in_names[i];
+  for (int i = 0; i < m->nout; i++)
+    out_names[i] = m->out_about[i].name;
+  for (int i = 0; ok && !m->program && i < 2; i++)
+    TG_SCOPE(m->ctx) { ok = !tg_jit_run(jit, in, n, out, m->nout); }
+  ok = ok && !tg_jit_save(jit, m->o->capture, .inputs = in_names, .outputs = out_names);
+  if (!m->program) tg_jit_free(jit);
+  return ok;
 }
 
 /* ---- what is shown */
@@ -396,7 +417,7 @@ static bool runs_measured(Model *m, TgJit **jit, TgTensor *const *in, int n, dou
     if (i == 3) tg_counters_reset(m->ctx);
     double start = cli_now();
     bool ok = run_once(m, *jit, in, n);
-    if (!ok && *jit && i == 1) {
+    if (!ok && *jit && i == 1 && !m->program) {
       snprintf(m->not_captured, sizeof m->not_captured, "%s", tg_errmsg(m->ctx));
       tg_clear_error(m->ctx), tg_jit_free(*jit);
       *jit = NULL, ok = true;
@@ -421,6 +442,7 @@ static bool layers_measured(Model *m, TgJit *jit, TgTensor *const *in, int n, La
     layers_run_end(l);
   }
   tg_watch_launches(m->ctx, NULL, NULL);
+  if (m->program) return ok; /* it has no nodes any more */
   ok = ok && renew(m); /* else its values are known already, and nothing is planned */
   tg_onnx_watch(m->onnx, layers_node, l);
   TG_SCOPE(m->ctx) { ok = ok && !run_graph(m->ctx, in, n, out, m->nout, m) && layers_plan(l, out, m->nout); }
@@ -449,7 +471,7 @@ static bool measure(Model *m) {
   static double ms[MOST_RUNS];
   TgTensor *in[MOST_IO];
   int n = given(m, in), runs = 0;
-  TgJit *jit = tg_jit(m->ctx, run_graph, m);
+  TgJit *jit = m->program ? m->program : tg_jit(m->ctx, run_graph, m);
   bool ok = jit && runs_measured(m, &jit, in, n, ms, &runs);
   TgCounters c = tg_counters(m->ctx);
   Layers *l = ok ? layers_new() : NULL;
@@ -460,23 +482,35 @@ static bool measure(Model *m) {
   if (ok) measured_say(m, ms, runs, jit != NULL, &c);
   ok = ok && each;
   if (ok) layers_say(l, m->o->json, (int)m->o->rows);
-  layers_free(l), tg_jit_free(jit);
+  layers_free(l);
+  if (!m->program) tg_jit_free(jit);
   return ok;
 }
 
 /* ---- the command */
+static int64_t program_weights(TgJit *program) {
+  int64_t n = 0;
+  TgTensor *t;
+  for (size_t i = 0; (t = tg_jit_memory(program, i, NULL)); i++)
+    n += tg_numel(t);
+  return n;
+}
+
 static void model_say(const Model *m, const char *path, double load, double first, const TgCounters *c) {
   const char *slash = strrchr(path, '/');
   char bytes[32], count[32];
   FILE *f = fopen(path, "rb");
   double size = f && !fseek(f, 0, SEEK_END) ? (double)ftell(f) : 0;
   if (f) fclose(f);
-  fprintf(stderr,
-          "%s  opset %d  %zu nodes  %s params  %s  load %.0f ms  first run %.0f ms: %llu kernels, %llu "
-          "compiled\n",
-          slash ? slash + 1 : path, tg_onnx_opset(m->onnx), tg_onnx_node_count(m->onnx),
-          cli_count(tg_onnx_weights(m->onnx), count), cli_bytes(size, bytes), load * 1e3, first * 1e3,
-          (unsigned long long)c->launches, (unsigned long long)c->compiled);
+  fprintf(stderr, "%s  ", slash ? slash + 1 : path);
+  if (m->program)
+    fprintf(stderr, "captured program");
+  else
+    fprintf(stderr, "opset %d  %zu nodes", tg_onnx_opset(m->onnx), tg_onnx_node_count(m->onnx));
+  fprintf(stderr, "  %s params  %s  load %.0f ms  first run %.0f ms: %llu kernels, %llu compiled\n",
+          cli_count(m->program ? program_weights(m->program) : tg_onnx_weights(m->onnx), count),
+          cli_bytes(size, bytes), load * 1e3, first * 1e3, (unsigned long long)c->launches,
+          (unsigned long long)c->compiled);
   for (int i = 0; i < m->nin; i++) {
     char shape[300];
     if (m->in[i])
@@ -485,11 +519,27 @@ static void model_say(const Model *m, const char *path, double load, double firs
   }
 }
 
+static bool program_open(Model *m, const char *path) {
+  TgJitValue v;
+  if (!(m->program = tg_jit_load_file(m->ctx, path))) return false;
+  for (; m->nin < MOST_IO && tg_jit_input(m->program, (size_t)m->nin, &v); m->nin++) {
+    m->in_about[m->nin] = (TgOnnxValue){.name = v.name, .dtype = v.dtype, .ndim = v.ndim, .dims = v.dims};
+    m->in_names[m->nin] = v.name;
+  }
+  for (; m->nout < MOST_IO && tg_jit_output(m->program, (size_t)m->nout, &v); m->nout++)
+    m->out_about[m->nout] = (TgOnnxValue){.name = v.name, .dtype = v.dtype, .ndim = v.ndim, .dims = v.dims};
+  return !tg_jit_input(m->program, MOST_IO, &v) && !tg_jit_output(m->program, MOST_IO, &v)
+             ? true
+             : failed(path, "more than 64 inputs or outputs");
+}
+
 static bool model_open(Model *m, const char *path) {
   TgOpenOptions open = {.size = sizeof open, .device = m->o->device, .seed = (uint64_t)m->o->seed};
   open.threads = (int)m->o->threads;
   m->ctx = tg_open(&open);
-  if (!m->ctx || tg_error(m->ctx) || !(m->onnx = tg_onnx_open(m->ctx, path))) return false;
+  if (!m->ctx || tg_error(m->ctx)) return false;
+  if (cli_is_safetensors(path)) return program_open(m, path);
+  if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
   while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin]))
     m->in_names[m->nin] = m->in_about[m->nin].name, m->nin++;
   while (m->nout < MOST_IO && tg_onnx_output(m->onnx, (size_t)m->nout, &m->out_about[m->nout]))
@@ -526,6 +576,12 @@ static bool run_all(Model *m, char **argument, int n) {
     wait_over(m);
     if (ok) model_say(m, argument[0], load, cli_now() - begin, &c), ok = outputs_say(m, out);
   }
+  if (ok && m->o->capture) {
+    m->wait = cli_wait_begin("capturing");
+    tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
+    ok = capture(m);
+    wait_over(m);
+  }
   if (!ok || !m->o->bench) return ok;
   m->wait = cli_wait_begin("measuring"); /* what it prints comes after */
   return measure(m);
@@ -538,7 +594,7 @@ static int run_run(const void *options, char **argument, int n) {
   if (!ok && (!m.ctx || tg_error(m.ctx))) cli_fail(m.ctx, "run");
   for (int i = 0; i < m.nin; i++)
     tg_release(m.in[i]), tg_release(m.copy[i]);
-  tg_onnx_free(m.onnx);
+  tg_onnx_free(m.onnx), tg_jit_free(m.program);
   tg_close(m.ctx);
   return ok ? CLI_OK : CLI_FAILED;
 }
@@ -555,6 +611,8 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, labels, "labels", "FILE", "names of the classes, one a line"),
     CLI_WHOLE_OF(Options, top, "top", 0, 1000, "how many of the likeliest classes to show (5)"),
     CLI_TEXT_OF(Options, out, "out", "PREFIX", "write each output to PREFIXname.npy"),
+    CLI_TEXT_OF(Options, capture, "capture", "FILE",
+                "write the captured program: weights and graphs, for any device, for these sizes"),
     CLI_FLAG_OF(Options, bench, "bench",
                 "time it: about three seconds of runs, then its kernels one by one, and their nodes"),
     CLI_WHOLE_OF(Options, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),
@@ -566,8 +624,8 @@ static const CliOption options[] = {
 
 const CliCommand command_run = {
     .name = "run",
-    .summary = "run a model file on inputs",
-    .arguments = "FILE.onnx [INPUT..]",
+    .summary = "run a model file, or a captured program, on inputs",
+    .arguments = "FILE [INPUT..]",
     .least = 1,
     .most = -1,
     .options = options,
@@ -576,6 +634,8 @@ const CliCommand command_run = {
     .defaults = &defaults,
     .run = run_run,
     .more =
+        "FILE is an ONNX model, or what --capture or tg_jit_save wrote: a program with its weights, which "
+        "this machine plans and compiles for itself; what it changes in its memories is kept by --capture.\n"
         "INPUT is NAME=WHAT, or WHAT for the inputs in their order: an array (.npy), a TensorProto (.pb), a "
         "picture (.png .jpg .ppm), a number, a list \"[[1, 2], [3, 4]]\", zeros, or random, which is also "
         "what an input gets that is not given; random:1x576 says the sizes too.\n"

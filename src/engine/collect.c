@@ -60,6 +60,11 @@ static void buffers_marked(TgContext *ctx, const uint8_t *keep, const UOpVec *li
     Buffer *owner = b->owner ? ctx->buffers.at[b->owner - 1] : NULL;
     if (owner) owner->marked = true;
   }
+  for (size_t i = 0; i < ctx->buffers.len; i++) { /* what a capture reads lies in it */
+    const Buffer *b = ctx->buffers.at[i];
+    Buffer *owner = b && b->pins && b->owner ? ctx->buffers.at[b->owner - 1] : NULL;
+    if (owner) owner->marked = true;
+  }
 }
 
 static bool known_swept(TgContext *ctx, Map *known, const uint8_t *keep, bool values) {

@@ -306,9 +306,10 @@ static TgStatus memories_settled(TgJit *j, Buffer **b) {
   return ctx->err.status ? ctx->err.status : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
 }
 
-/* Inputs that the function assigns to: another memory at every replay. */
+/* Inputs that the function assigns to: another memory at every replay. What else is stored to and does not
+ * stay is memory of the list's own, which nobody outside has a version of. */
 static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *whole, Buffer *const *b) {
-  for (size_t i = 0; i < j->c.stored.len; i++)
+  for (size_t i = 0; i < j->c.stored.len; i++) {
     for (int k = 0; k < j->nin + j->nout; k++) {
       if (j->c.stored.at[i] != b[k]) continue;
       if (k < j->nin && whole[k] != in[k])
@@ -320,7 +321,10 @@ static TgStatus stored_inputs(TgJit *j, TgTensor *const *in, TgTensor *const *wh
       if (k < j->nin && !vec_push(&j->ctx->mem, &j->input_stored, k))
         return error_set(&j->ctx->err, TG_ERR_NOMEM, "jit: out of memory");
       j->c.stored.at[i] = NULL;
+      break;
     }
+    if (!list_has(j->pinned.at, j->pinned.len, j->c.stored.at[i])) j->c.stored.at[i] = NULL;
+  }
   return TG_OK;
 }
 

@@ -222,10 +222,16 @@ static bool graph_read(Writer *w, UOpStore *st, const UOpVec *roots, const UOp *
   bool ok = uop_toposort(st, &w->ctx->mem, roots->at, roots->len, &order) || no_memory(w);
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *u = order.at[i];
-    const DimVar *v = u->op == OPS_VAR ? dims_var_at(w->ctx->dims, var_number(u)) : NULL;
-    if (u->op == OPS_VAR || u->symbolic)
-      ok = refused(w, TG_ERR_VALUE, "sizes that vary (%.64s) are not written", v ? v->name : "a variable");
-    else if (u->op == OPS_BUFFER && (size_t)u->arg.param.slot < nbuf)
+    if (u->op == OPS_VAR)
+      ok = refused(w, TG_ERR_VALUE, "variable '%.64s': sizes that vary are not written",
+                   dims_var_at(w->ctx->dims, var_number(u))->name);
+    for (int k = 0; ok && u->is_tensor && k < u->shape->n; k++) {
+      char size[100];
+      dim_print(st, u->shape->v[k], size, sizeof size);
+      if (dim_symbolic(u->shape->v[k]))
+        ok = refused(w, TG_ERR_VALUE, "size %s: sizes that vary are not written", size);
+    }
+    if (u->op == OPS_BUFFER && (size_t)u->arg.param.slot < nbuf)
       buffer[u->arg.param.slot] = u;
   }
   vec_free(&w->ctx->mem, &order);

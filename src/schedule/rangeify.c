@@ -247,10 +247,10 @@ static UOp *stage_read(Sched *s, int stage, DType dt, UOp *tuple) {
  */
 static int joined_axes(Sched *s, int n, int64_t *extents, UOp **idx) {
   for (int d = n - 2; d >= 0; d--) {
-    UOp *low = idx[d + 1], *e;
+    UOp *low = idx[d + 1];
     if (!low || !idx[d]) return 0;
-    e = low->src[0];
     if (low->op != OPS_FLOORMOD || !is_const_int(low->src[1], extents[d + 1])) continue;
+    UOp *e = low->src[0];
     UOp *high = uop_simplify(s->st, s->mem, uop_alu2(s->st, OPS_FLOORDIV, e, low->src[1]));
     if (!high) return 0;
     if (high != idx[d]) continue;

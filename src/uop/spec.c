@@ -185,6 +185,8 @@ static bool check_movement(Check *c, const UOp *u) {
   if (!u->src[0]->is_tensor && u->src[0]->op != OPS_CONST && u->src[0]->op != OPS_VAR &&
       !(u->src[0]->symbolic && op_is_alu((Ops)u->src[0]->op)))
     return broken(c, u, "source %s has no shape", op_name((Ops)u->src[0]->op));
+  if (!u->src[0]->is_tensor && (u->op == OPS_PAD || u->op == OPS_SHRINK || u->op == OPS_FLIP))
+    return broken(c, u, "of a number, which has no axes");
   int per = u->op == OPS_PAD || u->op == OPS_SHRINK ? 2 : 1, seen = 0;
   bool reshape = u->op == OPS_RESHAPE;
   if (!reshape && p->n != per * s->n) return broken(c, u, "%d numbers for a source of rank %d", p->n, s->n);

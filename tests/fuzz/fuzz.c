@@ -21,6 +21,7 @@
 #define _GNU_SOURCE
 #include "files.h"
 #include "memory.h"
+#include "programs.h"
 #include "tg.h"
 #include "uop/text.h"
 #include <stdio.h>
@@ -670,10 +671,10 @@ static double now(void) {
 
 int main(int argc, char **argv) {
   double seconds = 0;
-  int64_t cases = 0, done[5] = {0};
+  int64_t cases = 0, done[6] = {0};
   uint64_t seed = (uint64_t)time(NULL);
   const char *only = NULL;
-  static const char *const names[] = {"expressions", "text", "graphs", "files", "memory"};
+  static const char *const names[] = {"expressions", "text", "graphs", "files", "memory", "programs"};
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--broken"))
       broken = true;
@@ -699,7 +700,7 @@ int main(int argc, char **argv) {
     rng = seed + (uint64_t)i * 0x632be59bd9b4e019u;
     uint64_t mine = rng;
     bool ok = true;
-    for (int kind = 0; ok && kind < 5; kind++) {
+    for (int kind = 0; ok && kind < 6; kind++) {
       if (only && strcmp(only, names[kind])) continue;
       rng = mine + (uint64_t)kind; /* no kind's numbers depend on the others */
       for (int k = 0; ok && kind == 0 && k < 40; k++)
@@ -711,13 +712,15 @@ int main(int argc, char **argv) {
       for (int k = 0; ok && kind == 4 && k < 20; k++)
         ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", broken), done[4]++;
       if (kind == 4) fuzz_memory_end();
+      for (int k = 0; ok && kind == 5 && k < 4; k++)
+        ok = fuzz_program(mine + (uint64_t)(16 * k + 5), broken), done[5]++;
       if (kind == 2) ok = one_graph(i % 8 ? 2 : 4), done[2]++; /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);
   }
   fprintf(stderr,
-          "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories: %s\n",
+          "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories, %lld programs: %s\n",
           (unsigned long long)seed, (long long)done[0], (long long)done[1], (long long)done[2],
-          (long long)done[3], (long long)done[4], found ? "found one" : "nothing found");
+          (long long)done[3], (long long)done[4], (long long)done[5], found ? "found one" : "nothing found");
   return found;
 }

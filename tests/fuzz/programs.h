@@ -1,0 +1,6 @@
+/* programs.h: one captured function as text: whole, it gives the same bits as the function; damaged, it is
+ * refused with a reason, or it runs and touches nothing outside of its memories. False: something is wrong,
+ * and printed. broken: a seeded defect. */
+#include <stdbool.h>
+#include <stdint.h>
+bool fuzz_program(uint64_t seed, bool broken);

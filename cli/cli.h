@@ -109,8 +109,8 @@ int cli_fail(const TgContext *ctx, const char *what); /* prints the context's er
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
 void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
 char *cli_read(FILE *f); /* all of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory */
-bool cli_is_safetensors(const char *path); /* by its first bytes */
-double cli_now(void);                      /* seconds */
+bool cli_is_safetensors(const char *path);                /* by its first bytes */
+double cli_now(void);                                     /* seconds */
 bool cli_named(const char *name, char **argument, int n); /* name is one of them, or there are none */
 /* From now on Ctrl-C sets a flag instead of ending the process; a second one ends it. */
 void cli_catch_interrupt(void);

@@ -443,7 +443,7 @@ static bool layers_measured(Model *m, TgJit *jit, TgTensor *const *in, int n, La
   }
   tg_watch_launches(m->ctx, NULL, NULL);
   if (m->program) return ok; /* it has no nodes any more */
-  ok = ok && renew(m); /* else its values are known already, and nothing is planned */
+  ok = ok && renew(m);       /* else its values are known already, and nothing is planned */
   tg_onnx_watch(m->onnx, layers_node, l);
   TG_SCOPE(m->ctx) { ok = ok && !run_graph(m->ctx, in, n, out, m->nout, m) && layers_plan(l, out, m->nout); }
   tg_onnx_watch(m->onnx, NULL, NULL);

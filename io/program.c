@@ -89,7 +89,8 @@ static TgJit *load(TgTensor *file, const char *path) {
   const char *text = tg_value_string(tg_value_get(meta, program_key), NULL);
   TgJit *jit = NULL;
   if (head && (!format || strcmp(format, format_name) || !text))
-    ctx_fail(ctx, TG_ERR_VALUE, "program: %.600s holds tensors, and no captured function", path ? path : "the file");
+    ctx_fail(ctx, TG_ERR_VALUE, "program: %.600s holds tensors, and no captured function",
+             path ? path : "the file");
   else if (head)
     jit = program_of(ctx, text, s);
   tg_value_free(head), tg_state_free(s);

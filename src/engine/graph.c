@@ -380,8 +380,7 @@ static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, T
     memcpy(&n, *at, sizeof n), *at += sizeof n;
     src[i] = nodes->at[n];
   }
-  UOp *u =
-      src ? uop_new(st, (Ops)head.op, (DType)head.dtype, head.lanes, head.nsrc, src, arg) : NULL;
+  UOp *u = src ? uop_new(st, (Ops)head.op, (DType)head.dtype, head.lanes, head.nsrc, src, arg) : NULL;
   mem_free(mem, src);
   return u;
 }

@@ -39,7 +39,8 @@ void graph_free(Graph *g);
 bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
 bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */
 UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
-/* The graph that a key tells of, made again: key[..] of a plan, the roots in their order. False: out of memory.
+/* The graph that a key tells of, made again: key[..] of a plan, the roots in their order. False: out of
+ * memory.
  */
 bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, UOpVec *roots);
 /* Instead of reaching and copying: the roots are nodes of g's own store, its BUFFERs numbered by slot. */

@@ -445,8 +445,8 @@ static TgStatus replay(TgJit *j, TgTensor *const *in, TgTensor **out) {
   Buffer **b = mem_alloc(&ctx->mem, n * sizeof *b);
   Buffer **stored = mem_alloc(&ctx->mem, (most + 1) * sizeof *stored);
   TgTensor **whole = mem_alloc(&ctx->mem, n * sizeof *whole);
-  TgStatus s =
-      b && stored && whole ? jit_stores_flushed(ctx) : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
+  TgStatus s = b && stored && whole ? jit_stores_flushed(ctx)
+                                    : error_set(&ctx->err, TG_ERR_NOMEM, "jit: out of memory");
   if (!s) s = inputs_checked(j, in);
   if (!s) s = inputs_ready(ctx, in, j->nin, whole, b);
   if (!s) s = outputs_new(j, out, b + j->nin);

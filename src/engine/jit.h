@@ -60,8 +60,8 @@ struct TgJit {
   Vec(int64_t) input_stored; /* inputs that fn assigns to */
   int nin, nout;
   Want *in, *out;
-  bool loaded;  /* of text: there is no function to call again */
-  bool cleared; /* an output may be seen before all of it was written: it begins as zeros */
+  bool loaded;          /* of text: there is no function to call again */
+  bool cleared;         /* an output may be seen before all of it was written: it begins as zeros */
   Vec(Memory) memories; /* what stays, in the order of the text; of a capture since its last tg_jit_to_text */
 };
 

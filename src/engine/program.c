@@ -10,7 +10,8 @@
  *   m2 = draw 512                   the key of a draw of so many words, u64 (1): drawn anew by each run
  *   m3 = memory f32 (784, 10) "w"   stays between runs: a tensor of that name comes with the text
  *   m4 = scratch f32 80             what one step leaves for another
- *   step m0 m3 m2+4 -> m4 -         memory by BUFFER of the graph (from an element on), then by root; "-": the
+ *   step m0 m3 m2+4 -> m4 -         memory by BUFFER of the graph (from an element on), then by root; "-":
+ * the
  *   ..                              root is a store, or what another root computes
  *   end
  *   copy m3+16 m4                   all of m4, from element 16 of m3 on
@@ -231,8 +232,7 @@ static bool graph_read(Writer *w, UOpStore *st, const UOpVec *roots, const UOp *
       if (dim_symbolic(u->shape->v[k]))
         ok = refused(w, TG_ERR_VALUE, "size %s: sizes that vary are not written", size);
     }
-    if (u->op == OPS_BUFFER && (size_t)u->arg.param.slot < nbuf)
-      buffer[u->arg.param.slot] = u;
+    if (u->op == OPS_BUFFER && (size_t)u->arg.param.slot < nbuf) buffer[u->arg.param.slot] = u;
   }
   vec_free(&w->ctx->mem, &order);
   return ok;
@@ -368,8 +368,8 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
   Writer w = {.j = j, .ctx = ctx, .names = names, .tensors = tensors, .dev = program_device(j)};
   str_init(&w.head, &ctx->mem), str_init(&w.steps, &ctx->mem);
   map_init(&w.number, &ctx->mem), map_init(&w.named, &ctx->mem), map_init(&w.taken, &ctx->mem);
-  bool ok = values_here(&w, "input", j->in, j->nin) && values_here(&w, "output", j->out, j->nout) &&
-            put_all(&w, n);
+  bool ok =
+      values_here(&w, "input", j->in, j->nin) && values_here(&w, "output", j->out, j->nout) && put_all(&w, n);
   str_putn(&w.head, str_text(&w.steps), w.steps.len);
   if (ok && (w.head.oom || w.steps.oom)) ok = no_memory(&w);
   map_free(&w.number), map_free(&w.named), map_free(&w.taken);

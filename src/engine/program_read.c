@@ -141,8 +141,7 @@ static bool sizes_read(Reader *r, Declared *m) {
     if (m->n && !accept(r, ",")) return expected(r, "',' or ')'");
     if (m->n == TG_MAX_RANK) return bad(r, TG_ERR_SHAPE, "more than %d axes", TG_MAX_RANK);
     if (!size_read(r, &m->dims[m->n])) return false;
-    if (__builtin_mul_overflow(nelem, m->dims[m->n++], &nelem) ||
-        nelem > INT64_C(1) << MOST_ELEMENTS_LOG2)
+    if (__builtin_mul_overflow(nelem, m->dims[m->n++], &nelem) || nelem > INT64_C(1) << MOST_ELEMENTS_LOG2)
       return bad(r, TG_ERR_SHAPE, "more than 2^%d elements", MOST_ELEMENTS_LOG2);
   }
   m->nelem = nelem;
@@ -295,8 +294,7 @@ static bool store_fits(Reader *r, const UOp *after, uint8_t *stored) {
   if (!(place->mark & MARK_VIEW) || !(store->src[0]->mark & MARK_VIEW) || uop_has_op(place, OPS_AFTER) ||
       !is_target(store->src[0]) || bottom_of(place) != bottom_of(store->src[0]))
     return bad(r, TG_ERR_VALUE, "a STORE to what is no memory, or AFTER of another");
-  if (store->src[0]->shape != store->src[1]->shape)
-    return bad(r, TG_ERR_SHAPE, "a STORE of another shape");
+  if (store->src[0]->shape != store->src[1]->shape) return bad(r, TG_ERR_SHAPE, "a STORE of another shape");
   int64_t slot = bottom_of(place)->arg.param.slot;
   Declared *m = &r->memory.at[r->slots.at[slot].memory];
   if (m->kind == DRAW) return bad(r, TG_ERR_VALUE, "a STORE to the key of a draw");
@@ -371,12 +369,11 @@ static bool graph_parsed(Reader *r, Graph *g, const char *from, const char *to, 
   if (!check) return true;
   if (t->program.n) return bad(r, TG_ERR_VALUE, "the graph of this step is a program");
   if (!spec_graph(g->st, &r->ctx->mem, GRAPH_TENSOR, t->roots.at, t->roots.len, &why))
-    return why.node ? bad(r, TG_ERR_VALUE, "the graph of this step: %s %s", op_name((Ops)why.node->op),
-                          why.why)
-                    : no_memory(r);
+    return why.node
+               ? bad(r, TG_ERR_VALUE, "the graph of this step: %s %s", op_name((Ops)why.node->op), why.why)
+               : no_memory(r);
   if (t->roots.len != r->roots.len)
-    return bad(r, TG_ERR_VALUE, "%zu roots in the graph, %zu in the line `step`", t->roots.len,
-               r->roots.len);
+    return bad(r, TG_ERR_VALUE, "%zu roots in the graph, %zu in the line `step`", t->roots.len, r->roots.len);
   return graph_fits(r, g->st, &t->roots);
 }
 
@@ -439,8 +436,7 @@ static bool copy_line(Reader *r, Place *from, Place *to) {
 static UOp *piece_inside(Reader *r, UOpStore *st, const UOp *u) {
   const Place *p = &r->slots.at[u->arg.param.slot];
   int64_t n = u->arg.param.nelem, all = r->memory.at[p->memory].nelem;
-  UOp *whole = uop_new(st, OPS_BUFFER, (DType)u->dtype, 1, 0, NULL,
-                       (Arg){.param = {all, u->arg.param.slot}});
+  UOp *whole = uop_new(st, OPS_BUFFER, (DType)u->dtype, 1, 0, NULL, (Arg){.param = {all, u->arg.param.slot}});
   return whole ? u_shrink(st, whole, (int64_t[]){p->start, p->start + n}) : NULL;
 }
 
@@ -493,7 +489,8 @@ static bool roots_set(Reader *r, Step *s) {
     const SchedTemp *t = at < 0 || at >= p->sched.ntemp ? NULL : &p->sched.temp[at];
     const Declared *m = memory == NO_MEMORY ? NULL : &r->memory.at[memory];
     if (!t || !m)
-      return bad(r, TG_ERR_VALUE, "root %zu %s", i, m ? "fills no memory, and is given one" : "has no memory");
+      return bad(r, TG_ERR_VALUE, "root %zu %s", i,
+                 m ? "fills no memory, and is given one" : "has no memory");
     if (t->dtype != m->dtype || t->nelem != m->nelem)
       return bad(r, TG_ERR_SHAPE, "root %zu has %lld %s, m%d is %lld %s", i, (long long)t->nelem,
                  dtype_name(t->dtype), memory, (long long)m->nelem, dtype_name(m->dtype));
@@ -538,8 +535,7 @@ static bool step_planned(Reader *r, Graph *g, UOpText *t) {
   ok = ok && pieces_inside(r, g->st, &t->roots, whole) &&
        (graph_given(g, t->roots.at, t->roots.len) || no_memory(r));
   Plan *p = ok ? plan_get(ctx, g) : NULL;
-  if (p && p->cyclic)
-    p = NULL, bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
+  if (p && p->cyclic) p = NULL, bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
   if (p) p->cleared |= r->clear;
   ok = p && step_made(r, p, whole);
   mem_free(&ctx->mem, whole);
@@ -625,7 +621,8 @@ static bool used_in_place(Reader *r, TgTensor *t, Declared *m) {
     return false;
   const Renderer *ren = device_at(ctx, b->device)->backend->renderer;
   m->offset = (size_t)start * dtype_size(b->dtype);
-  if (b->dtype != m->dtype || !b->data || ((uintptr_t)b->data + m->offset) % (ren ? (size_t)ren->vec_align : 1))
+  if (b->dtype != m->dtype || !b->data ||
+      ((uintptr_t)b->data + m->offset) % (ren ? (size_t)ren->vec_align : 1))
     return false;
   return m->buffer = b, true;
 }
@@ -636,8 +633,8 @@ static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
     return bad(r, TG_ERR_DTYPE, "\"%.64s\" is %s, its tensor %s", m->name, dtype_name(m->dtype),
                dtype_name(dt(t)));
   if (rank(t) != m->n || memcmp(dims(t), m->dims, (size_t)m->n * sizeof *m->dims))
-    return bad(r, TG_ERR_SHAPE, "\"%.64s\" has shape %s, its tensor %s", m->name,
-               dims_text(m->n, m->dims).s, SHAPE_OF(t));
+    return bad(r, TG_ERR_SHAPE, "\"%.64s\" has shape %s, its tensor %s", m->name, dims_text(m->n, m->dims).s,
+               SHAPE_OF(t));
   TgTensor *own = NULL;
   m->offset = 0;
   if (used_in_place(r, t, m))
@@ -724,9 +721,7 @@ static bool all_bound(Reader *r, const char *const *names, TgTensor *const *tens
     case OUTPUT: ok = value_bound(r, m, &j->out[m->at]); break;
     case DRAW: ok = draw_bound(r, m); break;
     case SCRATCH: ok = scratch_bound(r, m); break;
-    case MEMORY:
-      t = tensor_named(r, &by_name, m->name, names, tensors);
-      ok = t && memory_bound(r, m, t);
+    case MEMORY: t = tensor_named(r, &by_name, m->name, names, tensors); ok = t && memory_bound(r, m, t);
     }
     ok = ok && stored_noted(r, m);
   }
@@ -756,8 +751,8 @@ TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *nam
   TG_REQUIRE(ctx, text && n >= 0 && (!n || (names && tensors)), TG_ERR_VALUE, "program: %s",
              text ? "no list of tensors" : "no text");
   for (int i = 0; i < n; i++)
-    TG_REQUIRE(ctx, !tensors[i] || tensors[i]->ctx == ctx, TG_ERR_VALUE, "program: tensor %d is of another context",
-               i);
+    TG_REQUIRE(ctx, !tensors[i] || tensors[i]->ctx == ctx, TG_ERR_VALUE,
+               "program: tensor %d is of another context", i);
   Reader r = {.ctx = ctx, .j = jit_new(ctx, NULL, NULL)};
   if (!r.j) return NULL;
   r.j->loaded = true;

@@ -395,6 +395,29 @@ static void captured(TgContext *c, Out *o) { /* a first run, a capture, two repl
   tg_jit_free(j), tg_release(h.w);
 }
 
+static void captured_file(TgContext *c, Out *o) { /* saved after the capture; loaded, it goes on */
+  char path[100];
+  snprintf(path, sizeof path, "%s/program", cache_dir);
+  tg_manual_seed(c, 3);
+  Held h = {tg_keep(tg_clone(F(0, 0.5, 3, 2)))};
+  TgJit *j = tg_jit(c, step, &h);
+  for (int i = 0; i < 2 && j && !tg_error(c); i++) {
+    TgTensor *x = F(i, 0.25, 2, 3), *y[1] = {NULL};
+    tg_jit_run(j, &x, 1, y, 1);
+  }
+  if (!tg_error(c))
+    tg_jit_save(j, path, .inputs = ((const char *[]){"x"}), .outputs = ((const char *[]){"y"}));
+  tg_jit_free(j), tg_release(h.w);
+  j = tg_error(c) ? NULL : tg_jit_load_file(c, path);
+  for (int i = 0; i < 2 && j && !tg_error(c); i++) {
+    TgTensor *x = F(i, 0.25, 2, 3), *y[1] = {NULL};
+    if (!tg_jit_run(j, &x, 1, y, 1)) put(c, o, y[0]);
+  }
+  if (!j && !tg_error(c)) complain("no program and no error");
+  if (j && !tg_error(c)) put(c, o, tg_jit_memory(j, 0, NULL));
+  tg_jit_free(j);
+}
+
 /* y = x + w with its two axes' sizes swapped: Add, Shape, Gather, Reshape, as the onnx package writes it */
 static const unsigned char onnx_model[] = {
     8,  8,   58,  156, 1,   10, 14,  10,  1,   120, 10,  1,   119, 18,  1,   97, 34, 3,  65, 100, 100,
@@ -492,6 +515,7 @@ static const Named programs[] = {{"elementwise", elementwise},
                                  {"devices", devices},
                                  {"variables", variables},
                                  {"captured", captured},
+                                 {"captured file", captured_file},
                                  {"models", models},
                                  {"onnx", onnx},
                                  {"onnx parts", onnx_parts},
@@ -751,6 +775,8 @@ static int teardown(void **state) {
   snprintf(path, sizeof path, "%s/numbers", cache_dir);
   unlink(path);
   snprintf(path, sizeof path, "%s/model", cache_dir);
+  unlink(path);
+  snprintf(path, sizeof path, "%s/program", cache_dir);
   unlink(path);
   snprintf(path, sizeof path, "%s/tinygrad-c", cache_dir);
   rmdir(path);

@@ -17,12 +17,20 @@ static uint32_t draw(void) { /* splitmix64 */
 
 static size_t below(size_t n) { return n ? draw() % n : 0; }
 
-typedef enum Sample { SAFE, ZIP, ZIP_WIDE, GZ, TAR, CHECKPOINT, GGUF, IDX, SAMPLES } Sample;
+typedef enum Sample { SAFE, ZIP, ZIP_WIDE, GZ, TAR, CHECKPOINT, GGUF, IDX, PROGRAM, SAMPLES } Sample;
 
 static void sample(Sample k, Bytes *b) {
   static const char head[] =
       "{\"__metadata__\":{\"a\":\"b\"},\"x\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},"
       "\"y\":{\"dtype\":\"BF16\",\"shape\":[],\"data_offsets\":[24,26]}}";
+  static const char program[] =
+      "{\"__metadata__\":{\"format\":\"tinygrad.program\",\"program\":\"tinygrad program 1\\n"
+      "random 5 1 20\\nm0 = input f32 (2) \\\"x\\\"\\nm1 = output f32 (2) \\\"y\\\"\\nm2 = draw 4\\n"
+      "m3 = memory f32 (1) \\\"w\\\"\\nm4 = scratch f32 2\\nstep m0 m3 -> m4\\nu0 = BUFFER[f32, 0, 2]\\n"
+      "u1 = BUFFER[f32, 1, 1]\\nu2 = EXPAND[(2)](u1)\\nu3 = MUL(u0, u2)\\nend\\nstep m3 m4 -> -\\n"
+      "u0 = BUFFER[f32, 0, 1]\\nu1 = BUFFER[f32, 1, 2]\\nu2 = REDUCE_AXIS[ADD, (0)](u1)\\n"
+      "u3 = STORE(u0, u2)\\nu4 = AFTER(u0, u3)\\nend\\ncopy m4 m1\\n\"},"
+      "\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}";
   static const unsigned char idx[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
   Gguf g;
   b->n = 0;
@@ -41,6 +49,9 @@ static void sample(Sample k, Bytes *b) {
     break;
   case CHECKPOINT: checkpoint_write(b, good_pickle, sizeof good_pickle - 1); break;
   case GGUF: gguf_write(&g), *b = g.b; break;
+  case PROGRAM:
+    add_le(b, sizeof program - 1, 8), add(b, program, sizeof program - 1), add_le(b, 0x3f800000, 4);
+    break;
   default: add(b, idx, sizeof idx); break;
   }
 }
@@ -104,7 +115,8 @@ bool fuzz_file(uint64_t seed, bool broken) {
   state = seed;
   Sample k = (Sample)below(SAMPLES);
   sample(k, &b);
-  if (below(16)) spoil(&b);
+  bool whole = !below(16);
+  if (!whole) spoil(&b);
   TgContext *c =
       tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = below(4) ? "INTERP" : "INTERP:CUDA"});
   unsigned char *exact = malloc(b.n + 1);
@@ -112,6 +124,7 @@ bool fuzz_file(uint64_t seed, bool broken) {
   TgTensor *t = tg_borrow(c, exact, TG_U8, TG_SHAPE((int64_t)b.n), NULL, NULL), *one = NULL;
   TgState *s = NULL;
   TgValue *v = NULL;
+  TgJit *j = NULL;
   bool values = !below(8);
   if (k == SAFE)
     s = tg_safe_load(t), v = s ? tg_safe_load_metadata(t, NULL) : NULL;
@@ -123,9 +136,12 @@ bool fuzz_file(uint64_t seed, bool broken) {
     v = tg_torch_load(t), s = v ? tg_get_state(c, v, NULL) : NULL;
   else if (k == GGUF)
     v = tg_gguf_load(t), s = v ? tg_get_state(c, v, NULL) : NULL;
+  else if (k == PROGRAM)
+    j = tg_jit_load(t);
   else
     one = k == GZ ? tg_gunzip(t) : tg_idx(t);
-  bool got = s || one, ok = got ? !tg_error(c) : tg_error(c) && *tg_errmsg(c);
+  bool got = s || one || j, ok = got ? !tg_error(c) : tg_error(c) && *tg_errmsg(c);
+  if (whole && !got) ok = false;
   if (broken && k == GGUF && !got) ok = false;
   if (ok && s && values) read_some(s), ok = !tg_error(c);
   if (!ok) {
@@ -135,7 +151,7 @@ bool fuzz_file(uint64_t seed, bool broken) {
       printf(i % 32 ? "%d, " : "\n  %d, ", b.at[i]);
     printf("};\n");
   }
-  tg_state_free(s), tg_value_free(v);
+  tg_state_free(s), tg_value_free(v), tg_jit_free(j);
   tg_close(c);
   free(exact);
   return ok;

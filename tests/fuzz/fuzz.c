@@ -712,14 +712,15 @@ int main(int argc, char **argv) {
       for (int k = 0; ok && kind == 4 && k < 20; k++)
         ok = fuzz_memory(mine + (uint64_t)k, i % 16 ? "INTERP" : "CPU", broken), done[4]++;
       if (kind == 4) fuzz_memory_end();
-      for (int k = 0; ok && kind == 5 && k < 4; k++)
+      for (int k = 0; ok && kind == 5 && k < 2; k++)
         ok = fuzz_program(mine + (uint64_t)(16 * k + 5), broken), done[5]++;
       if (kind == 2) ok = one_graph(i % 8 ? 2 : 4), done[2]++; /* the compiler costs most of the time */
     }
     if (!ok) found = 1, printf("found by: fuzz --cases 1 --seed %llu\n", (unsigned long long)mine);
   }
   fprintf(stderr,
-          "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories, %lld programs: %s\n",
+          "fuzz: seed %llu: %lld expressions, %lld texts, %lld graphs, %lld files, %lld memories, %lld "
+          "programs: %s\n",
           (unsigned long long)seed, (long long)done[0], (long long)done[1], (long long)done[2],
           (long long)done[3], (long long)done[4], (long long)done[5], found ? "found one" : "nothing found");
   return found;

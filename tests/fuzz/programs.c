@@ -1,6 +1,6 @@
 /* programs.c: captured functions as text, made at random. In: a seed. Out: whether what was loaded gives the
- * bits of the function itself, and whether a damaged text is refused or harmless: INTERP looks at every access
- * of what does run. A read past the end or a leak in the reader is for the sanitizers to see. */
+ * bits of the function itself, and whether a damaged text is refused or harmless: INTERP looks at every
+ * access of what does run. A read past the end or a leak in the reader is for the sanitizers to see. */
 #include "programs.h"
 #include "tg.h"
 #include <stdio.h>
@@ -39,10 +39,14 @@ static TgTensor *step_of(TgContext *c, Body *f, int k, TgTensor **v) {
   case 5: return tg_expand(tg_max(a, .axis = TG_AXES(1), .keepdim = true), TG_SHAPE(SIDE, SIDE));
   case 6: return tg_where(tg_lt(a, b), a, tg_flip(b, 1, (int64_t[]){1}));
   case 7: return tg_sort(a, NULL, .axis = TG_AXES(1));
-  case 8: return tg_pad(tg_shrink(a, (int64_t[]){1, 0}, (int64_t[]){3, SIDE}), (int64_t[]){1, 0}, (int64_t[]){1, 0});
+  case 8:
+    return tg_pad(tg_shrink(a, (int64_t[]){1, 0}, (int64_t[]){3, SIDE}), (int64_t[]){1, 0},
+                  (int64_t[]){1, 0});
   case 9: return tg_cast(tg_mul_scalar(tg_rand(c, TG_SHAPE(SIDE, SIDE)), 100), TG_I32);
   case 10: return tg_realize(a) ? NULL : a;
-  case 11: return tg_scatter(a, 0, place_of(tg_minimum(b, tg_full(c, TG_SHAPE(SIDE, SIDE), SIDE - 1, .dtype = TG_I32))), b);
+  case 11:
+    return tg_scatter(
+        a, 0, place_of(tg_minimum(b, tg_full(c, TG_SHAPE(SIDE, SIDE), SIDE - 1, .dtype = TG_I32))), b);
   case 12: return tg_assign_slice(f->state[k % STATE], lo, hi, tg_shrink(a, lo, hi));
   default: return tg_add_(f->state[k % STATE], tg_mod_scalar(a, 7));
   }
@@ -126,12 +130,14 @@ static size_t line_at(const Text *t, size_t *at) {
 }
 
 static void word_changed(Text *t, size_t at) {
-  static const char *const ops[] = {"ADD", "MUL", "MAX", "GATHER", "SCATTER", "RESHAPE", "EXPAND", "SHRINK", "PAD",
-                                    "PERMUTE", "STORE", "AFTER", "CONTIGUOUS", "CAST", "BITCAST", "WHERE",
-                                    "BUFFER", "COPY", "SINK", "SCAN_AXIS", "REDUCE_AXIS", "ARANGE", "once", "old",
-                                    "f32", "i64", "bool", "u8", "index"};
-  static const char *const wide[] = {"4294967296", "9223372036854775807", "-9223372036854775808", "65536", "-1",
-                                     "1e30", "99999999999999999999"};
+  static const char *const ops[] = {"ADD",        "MUL",       "MAX",         "GATHER",  "SCATTER", "RESHAPE",
+                                    "EXPAND",     "SHRINK",    "PAD",         "PERMUTE", "STORE",   "AFTER",
+                                    "CONTIGUOUS", "CAST",      "BITCAST",     "WHERE",   "BUFFER",  "COPY",
+                                    "SINK",       "SCAN_AXIS", "REDUCE_AXIS", "ARANGE",  "once",    "old",
+                                    "f32",        "i64",       "bool",        "u8",      "index"};
+  static const char *const wide[] = {
+      "4294967296", "9223372036854775807", "-9223372036854775808", "65536", "-1",
+      "1e30",       "99999999999999999999"};
   char with[80];
   size_t n = word_at(t, &at), other = below(t->n);
   if (t->at[at] >= '0' && t->at[at] <= '9') {
@@ -210,14 +216,16 @@ static bool harmless(TgContext *c, TgJit *j, const Text *t) {
     nout++;
   if (!is_small(j, t) || tg_jit_input(j, 8, &v) || tg_jit_output(j, 8, &v)) return true;
   for (int i = 0; i < 2; i++)
-    if (tg_jit_run(j, in, nin, out, nout)) return tg_error(c) == TG_ERR_NOMEM || wrong(c, "it was taken, and fails", t);
+    if (tg_jit_run(j, in, nin, out, nout))
+      return tg_error(c) == TG_ERR_NOMEM || wrong(c, "it was taken, and fails", t);
   return true;
 }
 
 bool fuzz_program(uint64_t seed, bool broken) {
   static Text whole, text;
   rng = seed;
-  TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .seed = 1 + seed});
+  TgContext *c =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .seed = 1 + seed});
   Body f = {0};
   Out want, got;
   body_draw(&f);

@@ -288,7 +288,8 @@ static TgStatus many(TgContext *c, TgTensor *const *in, int nin, TgTensor **out,
   tg_add_(t, tg_scalar_like(t, 1));
   tg_add_(m->m[0], tg_sum(t)); /* state; what it held is needed once more, by `old` */
   if (tg_realize(m->m[0])) return TG_ERR_STATE;
-  tg_assign_slice(m->m[1], (int64_t[]){1, 0}, (int64_t[]){2, 16}, tg_expand(tg_sum(x), 2, (int64_t[]){1, 16}));
+  tg_assign_slice(m->m[1], (int64_t[]){1, 0}, (int64_t[]){2, 16},
+                  tg_expand(tg_sum(x), 2, (int64_t[]){1, 16}));
   tg_assign_slice(m->m[1], (int64_t[]){2, 0}, (int64_t[]){3, 3}, tg_expand(m->m[0], 2, (int64_t[]){1, 3}));
   out[0] = tg_add(old, m->m[0]);
   out[1] = tg_mul_scalar(x, 7);
@@ -369,7 +370,8 @@ static TgStatus pieces(TgContext *c, TgTensor *const *in, int nin, TgTensor **ou
     if (tg_realize(out[0] = tg_add(out[0], tg_mul_scalar(row, i + 1)))) return TG_ERR_STATE;
   }
   out[1] = tg_sort(out[0], NULL, .descending = true);
-  static const TgDType kinds[] = {TG_BOOL, TG_I8, TG_U16, TG_I64, TG_U64, TG_F16, TG_BF16, TG_F64, TG_FP8E4M3};
+  static const TgDType kinds[] = {TG_BOOL, TG_I8,   TG_U16, TG_I64,    TG_U64,
+                                  TG_F16,  TG_BF16, TG_F64, TG_FP8E4M3};
   out[2] = in[0];
   for (int i = 0; i < 9; i++)
     out[2] = tg_add(out[2], tg_cast(tg_cast(tg_add(in[0], m->m[1]), kinds[i]), TG_F32));
@@ -588,8 +590,8 @@ static void test_malformed(void **state) {
   (void)state;
   char text[2048];
   int missed = 0;
-  TgTensor *w = tg_from_text(C, "[10.0, 20.0, 30.0]"), *x = tg_from_text(C, "[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]"),
-           *y;
+  TgTensor *w = tg_from_text(C, "[10.0, 20.0, 30.0]"),
+           *x = tg_from_text(C, "[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]"), *y;
   TgJit *j = text_read(good, w);
   if (!j) fail_msg("%s", tg_errmsg(C));
   OK(tg_jit_run(j, &x, 1, &y, 1));
@@ -661,9 +663,9 @@ int main(void) {
   cmocka_unit_test_setup_teardown(t, open_cpu, close_it),                                                    \
       cmocka_unit_test_setup_teardown(t, open_interp, close_it)
 #define INTERP(t) cmocka_unit_test_setup_teardown(t, open_interp, close_it)
-  const struct CMUnitTest tests[] = {
-      BOTH(test_inference), BOTH(test_conv),          BOTH(test_training), BOTH(test_stores),
-      BOTH(test_stored_input), BOTH(test_pieces),     BOTH(test_file_weights), INTERP(test_devices),
-      INTERP(test_refused), INTERP(test_malformed),   INTERP(test_cut),    INTERP(test_files)};
+  const struct CMUnitTest tests[] = {BOTH(test_inference),    BOTH(test_conv),         BOTH(test_training),
+                                     BOTH(test_stores),       BOTH(test_stored_input), BOTH(test_pieces),
+                                     BOTH(test_file_weights), INTERP(test_devices),    INTERP(test_refused),
+                                     INTERP(test_malformed),  INTERP(test_cut),        INTERP(test_files)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

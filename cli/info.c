@@ -96,14 +96,49 @@ static void state_lines(const char *path, const char *kind, const TgState *s, bo
     tensor_line(name, t, json);
 }
 
+/* "m0 = input f32 (2, 3) "x"": what it is called stands quoted, as JSON has it, in both. */
+static void program_value(const char *line, bool json) {
+  char what[16] = "", dtype[16] = "";
+  int at = 0;
+  if (sscanf(line, "m%*d = %15[a-z] %15s (%n", what, dtype, &at) != 2 || !at) return;
+  int sizes = (int)strcspn(line + at, ")");
+  const char *name = line + at + sizes;
+  if ((strcmp(what, "input") && strcmp(what, "output")) || strncmp(name, ") \"", 3)) return;
+  name += 2;
+  if (json)
+    printf("{\"%s\":%s,\"dtype\":\"%s\",\"shape\":[%.*s]}\n", what, name, dtype, sizes, line + at);
+  else
+    printf("%-8s%-32s  %-7s  (%.*s)\n", what, name, dtype, sizes, line + at);
+}
+
+/* What a captured program takes and gives: the lines of its text before the first step, but for memories,
+ * which are the file's tensors. */
+static void program_lines(const char *text, bool json) {
+  size_t steps = 0;
+  for (const char *next; *text; text = next) {
+    char line[4400]; /* a name has at most 4,096 bytes */
+    size_t n = strcspn(text, "\n");
+    next = text + n + (text[n] != 0);
+    steps += !strncmp(text, "step ", 5) || !strncmp(text, "copy ", 5);
+    snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : 0), text);
+    if (!steps) program_value(line, json);
+  }
+  printf(json ? "{\"steps\":%zu}\n" : "%zu steps\n", steps);
+}
+
 static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool json) {
   if (kind == SAFETENSORS) {
     TgState *s = tg_safe_load_file(ctx, path);
     TgValue *head = s ? tg_safe_load_metadata(tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), NULL) : NULL;
     const TgValue *meta = tg_value_get(head, "__metadata__");
-    if (head) state_lines(path, "safetensors", s, json);
+    const char *format = tg_value_string(tg_value_get(meta, "format"), NULL);
+    const char *program = tg_value_string(tg_value_get(meta, "program"), NULL);
+    bool is_program = program && format && !strcmp(format, "tinygrad.program");
+    if (head) state_lines(path, is_program ? "captured program" : "safetensors", s, json);
+    if (is_program) program_lines(program, json);
     for (size_t i = 0; i < tg_value_count(meta); i++)
-      value_line(tg_value_string(tg_value_key(meta, i), NULL), tg_value_at(meta, i), json);
+      if (!is_program || strcmp(tg_value_string(tg_value_key(meta, i), NULL), "program"))
+        value_line(tg_value_string(tg_value_key(meta, i), NULL), tg_value_at(meta, i), json);
     bool ok = head != NULL;
     tg_value_free(head), tg_state_free(s);
     return ok;

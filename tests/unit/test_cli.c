@@ -268,7 +268,7 @@ static void test_run(void **state) {
   (void)state;
   char m[600], a[600], b[600];
   assert_int_equal(run(TG "run /nonexistent.onnx"), 1), says("/nonexistent.onnx");
-  assert_int_equal(run(TG "run"), 2), says("FILE.onnx");
+  assert_int_equal(run(TG "run"), 2), says("FILE");
   assert_int_equal(run(TG "run input.txt"), 1), says("onnx");
   if (!data("onnx-mnist/mnist.onnx", m) || !data("onnx-mnist/test_data_set_0/input_0.pb", a)) skip();
   assert_int_equal(run(TG "run %s %s --out y_", m, a), 0);
@@ -282,6 +282,19 @@ static void test_run(void **state) {
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
   assert_int_equal(run("ls -1 y_*"), 0), says("y_Plus214_Output_0.npy");
+  /* as a captured program: the same bytes; it is written from a program too */
+  assert_int_equal(run(TG "run %s %s --capture p.safetensors", m, a), 0);
+  assert_int_equal(run(TG "run p.safetensors %s --out z_ --capture q.safetensors", a), 0);
+  says("captured program"), says("class 2"), says("input Input3");
+  assert_int_equal(run(TG "run q.safetensors Input3=%s --json --bench --runs 3 2>/dev/null", a), 0);
+  json_lines(10), says("\"class\":2"), says("\"captured\":true");
+  assert_int_equal(
+      run("cmp y_Plus214_Output_0.npy z_Plus214_Output_0.npy && cmp p.safetensors q.safetensors"), 0);
+  assert_int_equal(run(TG "run p.safetensors zeros:2x2"), 1), says("input 0 has shape (2, 2)");
+  assert_int_equal(run(TG "run p.safetensors zeros --capture /nonexistent/p"), 1), says("/nonexistent/p");
+  assert_int_equal(run(TG "info p.safetensors"), 0);
+  says("captured program"), says("input"), says("(1, 1, 28, 28)"), says("Plus214_Output_0");
+  assert_int_equal(run(TG "info p.safetensors --json"), 0), json_lines(4), says("\"input\":\"Input3\"");
   /* a picture of one colour, which needs no library */
   assert_int_equal(
       run("printf 'P6 2 2 255\\n\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377\\377' > p.ppm"), 0);

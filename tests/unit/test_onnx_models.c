@@ -219,12 +219,25 @@ static bool runs_plainly(Check *k) {
   return ok;
 }
 
-/* Turns: plain, captured, replays; each with another set of inputs than the one before. */
+/* Through a file; NULL: refused. */
+static TgJit *saved_and_loaded(Check *k, TgJit *jit) {
+  char path[100];
+  snprintf(path, sizeof path, "/tmp/tg_onnx_program_%ld.safetensors", (long)getpid());
+  TgJit *again = tg_jit_save(jit, path) ? NULL : tg_jit_load_file(k->ctx, path);
+  unlink(path);
+  if (!again) wrong(k, "as a program in a file: %s; ", tg_errmsg(k->ctx));
+  return again;
+}
+
+/* Turns: plain, captured, replays, one of them of what was saved and loaded; each with another set of inputs
+ * than the one before. */
 static void runs_captured(Check *k) {
-  TgJit *jit = tg_jit(k->ctx, run_model, k);
+  TgJit *jit = tg_jit(k->ctx, run_model, k), *first = NULL;
   bool ok = jit != NULL;
   for (int turn = 0; ok && turn < 5; turn++)
     TG_SCOPE(k->ctx) {
+      if (turn == 4) first = jit, ok = (jit = saved_and_loaded(k, first)) != NULL;
+      if (!ok) continue;
       TgTensor *in[MOST_IO], *got[MOST_IO], *want[MOST_IO];
       ok = inputs_made(k, k->ctx, turn % SETS, false, in);
       if (ok && tg_jit_run(jit, in, k->nin, got, k->nout)) {
@@ -241,7 +254,7 @@ static void runs_captured(Check *k) {
     }
   k->captured = ok;
   tg_clear_error(k->ctx);
-  tg_jit_free(jit);
+  tg_jit_free(jit), tg_jit_free(first);
 }
 
 /* ---- what lies beside it */

@@ -64,13 +64,31 @@ static TgStatus run_model(TgContext *c, TgTensor *const *in, int nin, TgTensor *
   return tg_onnx_run(k->m, k->names, in, nin, out, nout);
 }
 
-/* The replays of a case have the bits of its plain run, `out`. What cannot be captured, since a size depends
+enum { MOST_MEMORIES = 64 };
+
+/* The same program, read again from its text. */
+static TgJit *read_again(TgContext *c, const char *name, TgJit *jit) {
+  const char *names[MOST_MEMORIES];
+  TgTensor *t[MOST_MEMORIES];
+  int n = 0;
+  const char *text = tg_jit_to_text(jit, NULL, NULL, 0);
+  char *copy = text ? strdup(text) : NULL;
+  while (n < MOST_MEMORIES && (t[n] = tg_jit_memory(jit, (size_t)n, &names[n])))
+    n++;
+  TgJit *again = copy ? tg_jit_from_text(c, copy, names, t, n) : NULL;
+  if (!again) fail_msg("%s as text: %s\n%s", name, tg_errmsg(c), copy ? copy : "");
+  free(copy), tg_jit_free(jit);
+  return again;
+}
+
+/* The replays of a case have the bits of its plain run, `out`, and so has what is read from its text. What cannot be captured, since a size depends
  * on values, says so. */
 static void captured_too(TgContext *c, const char *name, Captured *k, TgTensor *const *in, int nin,
                          TgTensor *const *out, int nout) {
   TgJit *jit = tg_jit(c, run_model, k);
   TgTensor *got[MOST_IO];
-  for (int turn = 0; turn < 3; turn++) {
+  for (int turn = 0; turn < 4; turn++) {
+    if (turn == 3) jit = read_again(c, name, jit);
     if (tg_jit_run(jit, in, nin, got, nout)) {
       /* STATE: values are read; VALUE: all inputs are shapes and the like, one memory for two */
       bool no_f64 = strstr(tg_errmsg(c), "is f64, which"); /* the copy of an output */

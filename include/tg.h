@@ -1261,8 +1261,11 @@ TG_API TgStatus tg_jit_name(TgJit *jit, const char *const *inputs, const char *c
 /* names[i]: what the memory of tensors[i] is to be called, and that tensor's shape is its; memories without
  * are "memory.0" and so on. What was loaded keeps its names. Valid until the next call with a tensor of the
  * context. NULL: TG_ERR_STATE, nothing is captured yet; TG_ERR_DEVICE: captured on several devices (files
- * may be read from DISK); TG_ERR_VALUE: sizes that vary, two equal names. */
+ * may be read from DISK); TG_ERR_VALUE: two equal names. */
 TG_API const char *tg_jit_to_text(TgJit *jit, const char *const *names, TgTensor *const *tensors, int n);
+/* Variable i of the last text, or of what was loaded, where it is unbound and to be bound before a run. NULL:
+ * past the last. */
+TG_API TgVariable *tg_jit_variable(TgJit *jit, size_t i);
 /* Memory i of the last text, or of what was loaded, as it is now: a tensor of the innermost scope that is
  * that memory. name may be NULL. NULL: past the last. */
 TG_API TgTensor *tg_jit_memory(TgJit *jit, size_t i, const char **name);

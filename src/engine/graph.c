@@ -356,36 +356,66 @@ bool graph_given(Graph *g, UOp *const *roots, size_t n) {
   return ok && !g->key.oom;
 }
 
+/* A node with its list and its variable renumbered. list NULL: it has none. */
+static UOp *node_renumbered(UOpStore *st, const KeyHead *head, const int64_t *list, UOp **src,
+                            const Renumber *r) {
+  Arg arg = {.raw = {head->a, head->b}};
+  if (list) {
+    int64_t v[64];
+    bool ok = head->a <= 64;
+    for (int i = 0; ok && i < head->a; i++)
+      v[i] = dim_moved(st, r->from, list[i], r->number, r->user), ok = v[i] != DIM_BAD;
+    const Ints *own = ok ? ints_get(st, (int)head->a, v) : NULL;
+    if (!own) return NULL;
+    arg.raw.a = 0;
+    if (op_has_axes((Ops)head->op))
+      arg.reduce.axes = own;
+    else
+      arg.ints = own;
+  }
+  if (head->op == OPS_VAR && head->nsrc) {
+    int to = r->number(r->user, (int)src[0]->arg.v.i);
+    if (to < 0 || !(src[0] = uop_index_const(st, to))) return NULL;
+  }
+  return uop_new(st, (Ops)head->op, (DType)head->dtype, head->lanes, head->nsrc, src, arg);
+}
+
+UOp *node_moved(UOpStore *st, const UOp *u, UOp *const *src, const Renumber *r) {
+  const Ints *list = uop_list(u);
+  UOp *few[8], **own = u->nsrc <= 8 ? few : mem_alloc(store_mem(st), u->nsrc * sizeof *own);
+  KeyHead head = {u->op, u->dtype, u->lanes, 0, u->nsrc, list != NULL, u->arg.raw.a, u->arg.raw.b};
+  if (!own) return NULL;
+  if (list) head.a = list->n;
+  for (int i = 0; i < u->nsrc; i++)
+    own[i] = src[i];
+  UOp *v = node_renumbered(st, &head, list ? list->v : NULL, own, r);
+  if (own != few) mem_free(store_mem(st), own);
+  return v;
+}
+
 /* One node of a key at *at, over the nodes before it. */
-static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, TgMem *mem) {
+static UOp *node_of_key(const uint8_t **at, UOpStore *st, const UOpVec *nodes, const Renumber *r) {
   KeyHead head;
   memcpy(&head, *at, sizeof head), *at += sizeof head;
-  Arg arg = {.raw = {head.a, head.b}};
-  if (head.list) {
-    int64_t *v = mem_alloc(mem, ((size_t)head.a + 1) * sizeof *v);
-    if (!v) return NULL;
-    memcpy(v, *at, (size_t)head.a * sizeof *v), *at += (size_t)head.a * sizeof *v;
-    const Ints *list = ints_get(st, (int)head.a, v);
-    mem_free(mem, v);
-    if (!list) return NULL;
-    arg.raw.a = 0;
-    if (op_has_axes((Ops)head.op))
-      arg.reduce.axes = list;
-    else
-      arg.ints = list;
+  TgMem *mem = store_mem(st);
+  size_t n = head.list ? (size_t)head.a : 0;
+  int64_t *list = mem_alloc(mem, (n + 1) * sizeof *list);
+  UOp **src = mem_alloc(mem, ((size_t)head.nsrc + 1) * sizeof *src), *u = NULL;
+  if (list && src) {
+    if (n) memcpy(list, *at, n * sizeof *list), *at += n * sizeof *list;
+    for (int i = 0; i < head.nsrc; i++) {
+      uint32_t number;
+      memcpy(&number, *at, sizeof number), *at += sizeof number;
+      src[i] = nodes->at[number];
+    }
+    u = node_renumbered(st, &head, head.list ? list : NULL, src, r);
   }
-  UOp **src = mem_alloc(mem, ((size_t)head.nsrc + 1) * sizeof *src);
-  for (int i = 0; src && i < head.nsrc; i++) {
-    uint32_t n;
-    memcpy(&n, *at, sizeof n), *at += sizeof n;
-    src[i] = nodes->at[n];
-  }
-  UOp *u = src ? uop_new(st, (Ops)head.op, (DType)head.dtype, head.lanes, head.nsrc, src, arg) : NULL;
-  mem_free(mem, src);
+  mem_free(mem, list), mem_free(mem, src);
   return u;
 }
 
-bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, UOpVec *roots) {
+bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, const Renumber *r,
+                  UOpVec *roots) {
   const uint8_t *at = key + sizeof(int), *end = key + nkey; /* behind the device */
   UOpVec nodes = {0};
   bool ok = true;
@@ -397,7 +427,7 @@ bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, UOp
       ok = vec_push(mem, roots, nodes.at[root[1]]);
       continue;
     }
-    UOp *u = node_of_key(&at, st, &nodes, mem);
+    UOp *u = node_of_key(&at, st, &nodes, r);
     ok = u && vec_push(mem, &nodes, u);
   }
   vec_free(mem, &nodes);

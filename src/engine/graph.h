@@ -39,10 +39,22 @@ void graph_free(Graph *g);
 bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
 bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */
 UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
-/* The graph that a key tells of, made again: key[..] of a plan, the roots in their order. False: out of
+
+/* Variables of one store's sizes as another's: number(user, i) is what variable i is there, -1: out of
  * memory.
  */
-bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, UOpVec *roots);
+typedef struct Renumber {
+  UOpStore *from;
+  int (*number)(void *user, int var);
+  void *user;
+} Renumber;
+
+/* u with other sources, in another store; NULL: out of memory. */
+UOp *node_moved(UOpStore *st, const UOp *u, UOp *const *src, const Renumber *r);
+/* The graph that a key tells of, made again: key[..] of a plan, the roots in their order. False: out of
+ * memory. */
+bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, const Renumber *r,
+                  UOpVec *roots);
 /* Instead of reaching and copying: the roots are nodes of g's own store, its BUFFERs numbered by slot. */
 bool graph_given(Graph *g, UOp *const *roots, size_t n);
 /* What u's value is to be read from: u itself, or what is known to hold it, whose sources may again stand for

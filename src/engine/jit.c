@@ -96,7 +96,7 @@ void jit_clear(TgJit *j) {
   capture_free(ctx, &j->c);
   vec_free(&ctx->mem, &j->patches), vec_free(&ctx->mem, &j->own), vec_free(&ctx->mem, &j->pinned),
       vec_free(&ctx->mem, &j->draws);
-  vec_free(&ctx->mem, &j->input_stored);
+  vec_free(&ctx->mem, &j->input_stored), vec_free(&ctx->mem, &j->variables);
   wants_free(ctx, j->in, j->nin), wants_free(ctx, j->out, j->nout);
   jit_memories_free(j);
   j->in = j->out = NULL, j->nin = j->nout = j->runs = 0;

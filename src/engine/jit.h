@@ -62,6 +62,7 @@ struct TgJit {
   Want *in, *out;
   bool loaded;          /* of text: there is no function to call again */
   bool cleared;         /* an output may be seen before all of it was written: it begins as zeros */
+  Vec(int) variables;   /* by number in the text: the context's number */
   Vec(Memory) memories; /* what stays, in the order of the text; of a capture since its last tg_jit_to_text */
 };
 

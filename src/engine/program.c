@@ -4,6 +4,7 @@
  * the graph is made of those again: a capture keeps nothing besides.
  *
  *   tinygrad program 1
+ *   variable "rows" 1 64 1          v0 in the graphs: 1 .. 64, multiples of 1
  *   random 42 1 4096                seed, the device's place among those that draw, its counter
  *   m0 = input f32 (8, 784) "x"     given at each run; names are quoted as in JSON
  *   m1 = output f32 () "loss"       made by each run
@@ -34,6 +35,8 @@ typedef struct Writer {
   const char *const *names;
   TgTensor *const *tensors;
   int count; /* memories so far */
+  DimTable *dims;
+  Vec(int) vars; /* by number in the text: the context's number */
   const Device *dev;
 } Writer;
 
@@ -217,21 +220,12 @@ static bool put_place(Writer *w, Buffer *const *at, size_t offset, DType d, int6
 }
 
 /* ---- steps */
-/* The BUFFER of each memory of the graph; a symbolic size is refused. */
+/* The BUFFER of each memory of the graph. */
 static bool graph_read(Writer *w, UOpStore *st, const UOpVec *roots, const UOp **buffer, size_t nbuf) {
   UOpVec order = {0};
-  bool ok = uop_toposort(st, &w->ctx->mem, roots->at, roots->len, &order) || no_memory(w);
+  bool ok = uop_toposort(st, &w->ctx->mem, roots->at, roots->len, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     const UOp *u = order.at[i];
-    if (u->op == OPS_VAR)
-      ok = refused(w, TG_ERR_VALUE, "variable '%.64s': sizes that vary are not written",
-                   dims_var_at(w->ctx->dims, var_number(u))->name);
-    for (int k = 0; ok && u->is_tensor && k < u->shape->n; k++) {
-      char size[100];
-      dim_print(st, u->shape->v[k], size, sizeof size);
-      if (dim_symbolic(u->shape->v[k]))
-        ok = refused(w, TG_ERR_VALUE, "size %s: sizes that vary are not written", size);
-    }
     if (u->op == OPS_BUFFER && (size_t)u->arg.param.slot < nbuf) buffer[u->arg.param.slot] = u;
   }
   vec_free(&w->ctx->mem, &order);
@@ -252,11 +246,24 @@ static bool put_roots(Writer *w, Step *s) {
   return true;
 }
 
+/* The number in the text of the context's variable i, which is declared where it is met first. */
+static int var_written(void *writer, int i) {
+  Writer *w = writer;
+  for (size_t k = 0; k < w->vars.len; k++)
+    if (w->vars.at[k] == i) return (int)k;
+  const DimVar *v = dims_var_at(w->ctx->dims, i);
+  if (!v || !vec_push(&w->ctx->mem, &w->vars, i)) return -1;
+  str_put(&w->head, "variable "), put_quoted(&w->head, v->name);
+  str_printf(&w->head, " %lld %lld %lld\n", (long long)v->lo, (long long)v->hi, (long long)v->multiple);
+  return dims_var(w->dims, v->name, v->lo, v->hi, v->multiple);
+}
+
 static bool put_graph(Writer *w, Step *s, UOpStore *st, UOpVec *roots, const UOp **buffer) {
   TgMem *mem = &w->ctx->mem;
-  store_set_dims(st, w->ctx->dims);
-  if (!graph_of_key(mem, s->plan->key, s->plan->nkey, st, roots)) return no_memory(w);
-  if (!graph_read(w, st, roots, buffer, s->nbuf)) return false;
+  store_set_dims(st, w->dims);
+  Renumber text = {w->ctx->store, var_written, w};
+  if (!graph_of_key(mem, s->plan->key, s->plan->nkey, st, &text, roots)) return no_memory(w);
+  if (!graph_read(w, st, roots, buffer, s->nbuf)) return no_memory(w);
   str_put(&w->steps, "step");
   for (size_t k = 0; k < s->nbuf; k++) {
     const UOp *b = buffer[k];
@@ -352,6 +359,15 @@ static bool put_all(Writer *w, int nnamed) {
   return true;
 }
 
+/* What tg_jit_variable tells: those of the text, in its order. */
+static bool variables_noted(Writer *w) {
+  TgJit *j = w->j;
+  j->variables.len = 0;
+  for (size_t i = 0; i < w->vars.len; i++)
+    if (!vec_push(&w->ctx->mem, &j->variables, w->vars.at[i])) return no_memory(w);
+  return true;
+}
+
 static const Device *program_device(const TgJit *j) {
   for (size_t i = 0; i < j->c.steps.len; i++)
     if (j->c.steps.at[i].plan) return j->c.steps.at[i].plan->dev;
@@ -368,11 +384,14 @@ const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *
   Writer w = {.j = j, .ctx = ctx, .names = names, .tensors = tensors, .dev = program_device(j)};
   str_init(&w.head, &ctx->mem), str_init(&w.steps, &ctx->mem);
   map_init(&w.number, &ctx->mem), map_init(&w.named, &ctx->mem), map_init(&w.taken, &ctx->mem);
-  bool ok =
-      values_here(&w, "input", j->in, j->nin) && values_here(&w, "output", j->out, j->nout) && put_all(&w, n);
+  w.dims = dims_new(&ctx->mem, NULL);
+  bool ok = w.dims || no_memory(&w);
+  ok = ok && values_here(&w, "input", j->in, j->nin) && values_here(&w, "output", j->out, j->nout) &&
+       put_all(&w, n) && variables_noted(&w);
   str_putn(&w.head, str_text(&w.steps), w.steps.len);
   if (ok && (w.head.oom || w.steps.oom)) ok = no_memory(&w);
   map_free(&w.number), map_free(&w.named), map_free(&w.taken);
+  dims_free(w.dims), vec_free(&ctx->mem, &w.vars);
   str_free(&w.steps), str_free(&ctx->text);
   if (ok)
     ctx->text = w.head;
@@ -414,6 +433,10 @@ TgStatus tg_jit_name(TgJit *j, const char *const *inputs, const char *const *out
   for (int i = 0; ok && outputs && i < j->nout; i++)
     ok = want_named(j, &j->out[i], outputs[i]);
   return ok ? TG_OK : error_set(&ctx->err, TG_ERR_NOMEM, "jit names: out of memory");
+}
+
+TgVariable *tg_jit_variable(TgJit *j, size_t i) {
+  return j && i < j->variables.len ? variable_at(j->ctx, j->variables.at[i]) : NULL;
 }
 
 TgTensor *tg_jit_memory(TgJit *j, size_t i, const char **name) {

@@ -47,6 +47,8 @@ typedef struct Reader {
   uint64_t seed, counter;
   int64_t order;
   int count[SCRATCH + 1]; /* of each kind */
+  DimTable *dims;         /* of the text: variables by their number there */
+  int nvars;
 } Reader;
 
 static bool bad(Reader *r, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
@@ -218,6 +220,22 @@ static bool memory_line(Reader *r) {
   return ok;
 }
 
+/* variable "rows" 1 64 1 */
+static bool variable_line(Reader *r) {
+  uint64_t lo, hi, m, most = UINT64_C(1) << MOST_ELEMENTS_LOG2;
+  char *name = NULL;
+  if (r->step) return bad(r, TG_ERR_VALUE, "a variable behind the first step");
+  bool ok = name_read(r, &name) && number(r, most, &lo) && number(r, most, &hi) && number(r, most, &m);
+  if (ok && (!*name || !m || lo > hi || lo % m || hi % m))
+    ok = bad(r, TG_ERR_VALUE, "variable '%.64s': no values from %llu to %llu by %llu", name,
+             (unsigned long long)lo, (unsigned long long)hi, (unsigned long long)m);
+  ok = ok && (dims_var(r->dims, name, (int64_t)lo, (int64_t)hi, (int64_t)m) >= 0 || no_memory(r)) &&
+       line_end(r);
+  r->nvars += ok;
+  mem_free(&r->ctx->mem, name);
+  return ok;
+}
+
 static bool random_line(Reader *r) {
   uint64_t order;
   if (r->random || r->memory.len) return bad(r, TG_ERR_VALUE, "`random` stands once, before all memory");
@@ -303,16 +321,28 @@ static bool store_fits(Reader *r, const UOp *after, uint8_t *stored) {
   return true;
 }
 
+/* Numbers made of variables, of the bounds that the text declares. */
+static bool number_fits(Reader *r, const UOp *u) {
+  const DimVar *v = u->op == OPS_VAR && u->nsrc ? dims_var_at(r->dims, var_number(u)) : NULL;
+  if (u->op != OPS_VAR) return u->symbolic && op_is_alu((Ops)u->op);
+  return v && u->dtype == DT_INDEX && u->src[0]->dtype == DT_INDEX && u->arg.var.lo == v->lo / v->multiple &&
+         u->arg.var.hi == v->hi / v->multiple;
+}
+
 static bool node_fits(Reader *r, const UOp *u) {
   const char *op = op_name((Ops)u->op);
-  if (u->op == OPS_CONST) return true;
+  if (u->op == OPS_CONST || (!u->is_tensor && number_fits(r, u))) return true;
+  if (u->op == OPS_VAR) return bad(r, TG_ERR_VALUE, "VAR is no variable of the text");
   if (!u->is_tensor) return bad(r, TG_ERR_VALUE, "%s has no shape", op);
   if (u->dtype <= DT_INDEX || u->lanes != 1) return bad(r, TG_ERR_DTYPE, "%s is no data", op);
   if (u->op == OPS_COPY || u->op == OPS_SINK) return bad(r, TG_ERR_VALUE, "%s stands in no program", op);
-  if (dims_symbolic(u->shape)) return bad(r, TG_ERR_SHAPE, "%s has sizes that vary", op);
   for (int i = 0; i < u->nsrc; i++)
     if (!u->src[i]->is_tensor && !(op_flags((Ops)u->op) & OPF_MOV))
       return bad(r, TG_ERR_SHAPE, "source %d of %s has no shape", i, op);
+  for (int i = 0; u->op == OPS_REDUCE_AXIS && i < u->arg.reduce.axes->n; i++) {
+    int64_t n = u->src[0]->shape->v[u->arg.reduce.axes->v[i]];
+    if (n == 0 || n == 1) return bad(r, TG_ERR_SHAPE, "%s over an axis of size %d", op, (int)n);
+  }
   if (u->op == OPS_SCATTER && u->arg.scatter.how & SCATTER_ONCE) r->clear = true; /* a promise */
   return u->op != OPS_BUFFER || buffer_fits(r, u);
 }
@@ -360,21 +390,22 @@ static bool graph_fits(Reader *r, UOpStore *st, const UOpVec *roots) {
   return ok;
 }
 
-/* The graph of the lines from..to, in g's store; where `check`, as one that nobody has looked at. */
-static bool graph_parsed(Reader *r, Graph *g, const char *from, const char *to, UOpText *t, bool check) {
+/* The graph of the lines from..to; where `check`, as one that nobody has looked at. */
+static bool graph_parsed(Reader *r, UOpStore *st, const char *from, const char *to, UOpText *t, bool check) {
   SpecError why = {0};
   TgError err = {0};
-  if (!uop_parse(t, g->st, &r->ctx->mem, from, (size_t)(to - from), &err))
+  store_set_dims(st, r->dims);
+  if (!uop_parse(t, st, &r->ctx->mem, from, (size_t)(to - from), &err))
     return bad(r, err.status ? err.status : TG_ERR_NOMEM, "the graph of this step: %s", err.msg);
   if (!check) return true;
   if (t->program.n) return bad(r, TG_ERR_VALUE, "the graph of this step is a program");
-  if (!spec_graph(g->st, &r->ctx->mem, GRAPH_TENSOR, t->roots.at, t->roots.len, &why))
+  if (!spec_graph(st, &r->ctx->mem, GRAPH_TENSOR, t->roots.at, t->roots.len, &why))
     return why.node
                ? bad(r, TG_ERR_VALUE, "the graph of this step: %s %s", op_name((Ops)why.node->op), why.why)
                : no_memory(r);
   if (t->roots.len != r->roots.len)
     return bad(r, TG_ERR_VALUE, "%zu roots in the graph, %zu in the line `step`", t->roots.len, r->roots.len);
-  return graph_fits(r, g->st, &t->roots);
+  return graph_fits(r, st, &t->roots);
 }
 
 /* ---- steps, as they stand: the memories of r->slots and r->roots, the lines of the graph */
@@ -446,12 +477,19 @@ static bool suits_vectors(const Reader *r, const UOp *u) {
   return (size_t)p->start * dtype_size((DType)u->dtype) % (ren ? (size_t)ren->vec_align : 1) == 0;
 }
 
-/* The roots with every such BUFFER as a piece; whole[slot]: those. */
-static bool pieces_inside(Reader *r, UOpStore *st, UOpVec *roots, bool *whole) {
+static int var_read(void *reader, int i) { /* the context's number of the text's variable i */
+  Reader *r = reader;
+  return (size_t)i < r->j->variables.len ? r->j->variables.at[i] : -1;
+}
+
+/* The roots in store `st`, over the context's variables, with every such BUFFER as a piece; whole[slot]:
+ * those. */
+static bool graph_placed(Reader *r, UOpStore *from, UOpStore *st, UOpVec *roots, bool *whole) {
   UOpVec order = {0};
   TgMem *mem = &r->ctx->mem;
-  UOpMap *now = uop_map_begin(st, st);
-  bool ok = now && uop_toposort(st, mem, roots->at, roots->len, &order);
+  Renumber context = {from, var_read, r};
+  UOpMap *now = uop_map_begin(from, st);
+  bool ok = now && uop_toposort(from, mem, roots->at, roots->len, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i], *v;
     UOp **src = mem_alloc(mem, ((size_t)u->nsrc + 1) * sizeof *src);
@@ -459,13 +497,13 @@ static bool pieces_inside(Reader *r, UOpStore *st, UOpVec *roots, bool *whole) {
       src[k] = uop_map_get(now, u->src[k]);
     bool inside = u->op == OPS_BUFFER && !suits_vectors(r, u);
     if (inside) whole[u->arg.param.slot] = true;
-    v = !src ? NULL : inside ? piece_inside(r, st, u) : uop_with_src(st, u, src);
+    v = !src ? NULL : inside ? piece_inside(r, st, u) : node_moved(st, u, src, &context);
     mem_free(mem, src);
-    ok = v && uop_map_put(st, now, u, v);
+    ok = v && uop_map_put(from, now, u, v);
   }
   for (size_t i = 0; ok && i < roots->len; i++)
     roots->at[i] = uop_map_get(now, roots->at[i]);
-  uop_map_end(st, now), vec_free(mem, &order);
+  uop_map_end(from, now), vec_free(mem, &order);
   return ok || no_memory(r);
 }
 
@@ -528,22 +566,23 @@ static bool step_made(Reader *r, Plan *p, const bool *whole) {
   return temps_complete(r, &s) && roots_set(r, &s);
 }
 
-static bool step_planned(Reader *r, Graph *g, UOpText *t) {
+static bool step_planned(Reader *r, UOpText *t) {
   TgContext *ctx = r->ctx;
+  Graph g;
   bool *whole = mem_alloc(&ctx->mem, r->slots.len + 1);
-  bool ok = whole || no_memory(r);
-  ok = ok && pieces_inside(r, g->st, &t->roots, whole) &&
-       (graph_given(g, t->roots.at, t->roots.len) || no_memory(r));
-  Plan *p = ok ? plan_get(ctx, g) : NULL;
+  bool made = graph_init(&g, ctx, ctx->default_device), ok = (made && whole) || no_memory(r);
+  ok = ok && graph_placed(r, t->st, g.st, &t->roots, whole) &&
+       (graph_given(&g, t->roots.at, t->roots.len) || no_memory(r));
+  Plan *p = ok ? plan_get(ctx, &g) : NULL;
   if (p && p->cyclic) p = NULL, bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
   if (p) p->cleared |= r->clear;
   ok = p && step_made(r, p, whole);
   mem_free(&ctx->mem, whole);
+  graph_free(&g);
   return ok;
 }
 
 static bool step_read(Reader *r, bool check) {
-  Graph g = {0};
   UOpText t = {.mem = &r->ctx->mem};
   const char *from, *to = NULL;
   int line = r->line;
@@ -552,10 +591,11 @@ static bool step_read(Reader *r, bool check) {
   if (!graph_lines(r, &to)) return false;
   int next = r->line;
   r->line = line;
-  bool ok = graph_init(&g, r->ctx, r->ctx->default_device) || no_memory(r);
-  ok = ok && graph_parsed(r, &g, from, to, &t, check) && (check || step_planned(r, &g, &t));
+  UOpStore *st = store_new(&r->ctx->mem);
+  bool ok = st || no_memory(r);
+  ok = ok && graph_parsed(r, st, from, to, &t, check) && (check || step_planned(r, &t));
   uop_text_free(&t);
-  graph_free(&g);
+  store_free(st);
   r->line = next;
   return ok;
 }
@@ -584,8 +624,9 @@ static bool line_read(Reader *r, bool check) {
     return true;
   }
   if (accept_word(r, "random")) return random_line(r);
+  if (accept_word(r, "variable")) return variable_line(r);
   if (accept(r, "m")) return memory_line(r);
-  return expected(r, "a memory, `step`, `copy` or `random`");
+  return expected(r, "a memory, `step`, `copy`, `random` or `variable`");
 }
 
 static bool all_read(Reader *r, const char *text, size_t n, bool check) {
@@ -729,6 +770,17 @@ static bool all_bound(Reader *r, const char *const *names, TgTensor *const *tens
   return ok;
 }
 
+static bool variables_made(Reader *r) {
+  TgContext *ctx = r->ctx;
+  for (int i = 0; i < r->nvars; i++) {
+    const DimVar *v = dims_var_at(r->dims, i);
+    TgVariable *own = tg_variable(ctx, v->name, v->lo, v->hi, .multiple_of = v->multiple);
+    if (!own) return false;
+    if (!vec_push(&ctx->mem, &r->j->variables, variable_number(own))) return no_memory(r);
+  }
+  return true;
+}
+
 static void random_set(Reader *r) {
   if (!r->count[DRAW]) return;
   Device *d = device_at(r->ctx, r->ctx->default_device);
@@ -741,6 +793,7 @@ static void reader_free(Reader *r) {
   for (size_t i = 0; i < r->memory.len; i++)
     mem_free(mem, r->memory.at[i].name);
   vec_free(mem, &r->memory), vec_free(mem, &r->slots), vec_free(mem, &r->roots);
+  dims_free(r->dims);
 }
 
 TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names, TgTensor *const *tensors,
@@ -755,10 +808,10 @@ TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *nam
                "program: tensor %d is of another context", i);
   Reader r = {.ctx = ctx, .j = jit_new(ctx, NULL, NULL)};
   if (!r.j) return NULL;
-  r.j->loaded = true;
+  r.j->loaded = true, r.dims = dims_new(&ctx->mem, NULL);
   size_t size = strlen(text);
-  bool scope = !tg_scope_begin(ctx), ok = scope;
-  ok = ok && all_read(&r, text, size, true) && all_bound(&r, names, tensors, n);
+  bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims) || no_memory(&r);
+  ok = ok && all_read(&r, text, size, true) && variables_made(&r) && all_bound(&r, names, tensors, n);
   /* places in steps are pointed at */
   ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || no_memory(&r));
   ok = ok && all_read(&r, text, size, false);

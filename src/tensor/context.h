@@ -158,6 +158,9 @@ void capture_copied(TgContext *ctx, Buffer *from, size_t offset, Buffer *to);
 /* a value is asked for while a function is captured: recorded */
 bool capture_refuses(TgContext *ctx, const char *op);
 
+int variable_number(const struct TgVariable *v);
+struct TgVariable *variable_at(TgContext *ctx, int number); /* NULL: no such variable */
+
 /* engine, for the front end */
 /* devices.c */
 enum { MOST_DEVICES = 16 };

@@ -73,6 +73,14 @@ bool tg_variable_value(const TgVariable *v, int64_t *value) {
   return true;
 }
 
+int variable_number(const TgVariable *v) { return v->number; }
+
+TgVariable *variable_at(TgContext *ctx, int number) {
+  for (size_t i = 0; i < ctx->variables.len; i++)
+    if (ctx->variables.at[i]->number == number) return ctx->variables.at[i];
+  return NULL;
+}
+
 const char *tg_variable_name(const TgVariable *v) { return v ? facts(v)->name : ""; }
 
 /* ---- sizes */

@@ -156,6 +156,11 @@ int64_t dim_of_var(UOpStore *st, int var) {
   return poly_handle(st, &(Poly){.n = 1, .t = {{.k = v->multiple, .nvar = 1, .var = {(uint16_t)var}}}});
 }
 
+int64_t dim_unit(UOpStore *st, int var) {
+  if (!dims_var_at(st->dims, var)) return DIM_BAD;
+  return poly_handle(st, &(Poly){.n = 1, .t = {{.k = 1, .nvar = 1, .var = {(uint16_t)var}}}});
+}
+
 static int64_t combine(UOpStore *st, int64_t a, int64_t b, int64_t sign) {
   Poly p, q;
   int64_t r, m;
@@ -283,6 +288,36 @@ void dim_print(UOpStore *st, int64_t d, char *out, size_t n) {
       if (!whole && v->multiple != 1 && at < n)
         at += (size_t)snprintf(out + at, n - at, "/%lld", (long long)v->multiple);
     }
+  }
+}
+
+int64_t dim_moved(UOpStore *to, UOpStore *from, int64_t d, int (*number)(void *user, int var), void *user) {
+  if (!dim_symbolic(d)) return d;
+  const Poly *p = poly_at(from->dims, d);
+  int64_t sum = 0;
+  for (int i = 0; p && i < p->n; i++) {
+    int64_t term = p->t[i].k;
+    for (int j = 0; j < p->t[i].nvar; j++)
+      term = dim_mul(to, term, dim_unit(to, number(user, p->t[i].var[j])));
+    sum = dim_add(to, sum, term);
+  }
+  return p ? sum : DIM_BAD;
+}
+
+void dim_put(Str *out, UOpStore *st, int64_t d) {
+  const Poly *p = st && dim_symbolic(d) ? poly_at(st->dims, d) : NULL;
+  if (!p) {
+    str_int(out, d);
+    return;
+  }
+  for (int i = 0; i < p->n; i++) {
+    const Term *t = &p->t[i];
+    uint64_t size = t->k < 0 ? 0 - (uint64_t)t->k : (uint64_t)t->k;
+    str_put(out, !i ? (t->k < 0 ? "-" : "") : t->k < 0 ? " - " : " + ");
+    if (!t->nvar || size != 1 || (!i && t->k < 0)) /* -1*v0: a sign stands before a number */
+      str_printf(out, "%llu%s", (unsigned long long)size, t->nvar ? "*" : "");
+    for (int j = 0; j < t->nvar; j++)
+      str_printf(out, j ? "*v%d" : "v%d", (int)t->var[j]);
   }
 }
 

@@ -2,6 +2,7 @@
  * and what was expected. Recursive descent over one line; the depth of nesting is bounded, so no input
  * exhausts the stack. A node that could not be made safely (sources that are missing, axes that do not exist)
  * is an error here; whether the graph means something is asked of spec.c. */
+#include "uop/dims.h"
 #include "uop/spec.h"
 #include "uop/matrix.h"
 #include "uop/text.h"
@@ -277,6 +278,38 @@ static bool whole_number(Parser *p, int64_t *out) {
   return true;
 }
 
+/* A number, or a product over variables by number: 3*v0*v1. */
+static bool size_term(Parser *p, int64_t *out) {
+  int64_t var;
+  if (peek(p) != 'v') {
+    const char *at = p->at;
+    if (!whole_number(p, out)) return false;
+    if (dim_symbolic(*out)) return fail(p, at, "no list has such a number");
+    if (!accept(p, "*")) return true;
+  } else
+    *out = 1;
+  do {
+    const char *at = p->at;
+    if (!accept(p, "v")) return expected(p, "a variable, such as v0");
+    if (!whole_number(p, &var)) return false;
+    int64_t unit = var < 0 || var > INT32_MAX ? DIM_BAD : dim_unit(p->t->st, (int)var);
+    if (unit == DIM_BAD) return fail(p, at, "there is no variable %lld", (long long)var);
+    *out = dim_mul(p->t->st, *out, unit);
+  } while (accept(p, "*"));
+  return true;
+}
+
+static bool size_sum(Parser *p, int64_t *out) {
+  const char *at = p->at;
+  int64_t term;
+  if (!size_term(p, out)) return false;
+  for (bool plus; (plus = accept(p, "+")) || accept(p, "-");) {
+    if (!size_term(p, &term)) return false;
+    *out = plus ? dim_add(p->t->st, *out, term) : dim_sub(p->t->st, *out, term);
+  }
+  return *out != DIM_BAD || fail(p, at, "too long or too large a sum");
+}
+
 static const Ints *int_list(Parser *p) { /* (1, 2, 3) */
   int64_t v[MAX_INTS];
   int n = 0;
@@ -286,7 +319,7 @@ static const Ints *int_list(Parser *p) { /* (1, 2, 3) */
       expected(p, "at most 64 numbers");
       return NULL;
     }
-    if (!whole_number(p, &v[n++])) return NULL;
+    if (!size_sum(p, &v[n++])) return NULL;
     if (!accept(p, ",")) break;
   }
   if (!expect(p, ")")) return NULL;

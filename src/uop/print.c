@@ -4,11 +4,13 @@
  *   p0 = PARAM[f32, 0, 64]   slot, elements
  *   r1 = RANGE[1, LOOP](8)   NAME = OP[type, arg](sources): brackets only where there is something to say
  *   u2 = INDEX(p0, r1)       the type is written where it does not follow from the sources
+ *   u4 = SHRINK[(0, 3*v0)](u3)   sizes that vary: sums over variables by number
  *   u3 = MUL(u2, 1.5:f32)    scalar constants stand where they are used; without a dtype they are of index
  *   roots u3, u2             only if the roots are not just the last line
  *
  * Ranges are named by id, PARAMs by slot, all others by line. A program starts with `program NAME: ..` and
  * lists its nodes in its own order; its constants have no lines. After `#`: shapes, for the reader. */
+#include "uop/dims.h"
 #include "uop/matrix.h"
 #include <math.h>
 #include <stdio.h>
@@ -57,11 +59,11 @@ static void put_value(Str *o, DType d, Scalar v) {
     str_int(o, v.i);
 }
 
-static void put_ints(Str *o, const Ints *l) {
+static void put_ints(Str *o, UOpStore *st, const Ints *l) { /* st: knows sizes that vary */
   str_put(o, "(");
   for (int i = 0; i < l->n; i++) {
     if (i) str_put(o, ", ");
-    str_int(o, l->v[i]);
+    dim_put(o, st, l->v[i]);
   }
   str_put(o, ")");
 }
@@ -85,7 +87,7 @@ static void put_origin(Str *o, int32_t of) {
   }
 }
 
-static void put_arg(Str *o, const UOp *u) {
+static void put_arg(Str *o, UOpStore *st, const UOp *u) {
   switch (op_arg((Ops)u->op)) {
   case ARG_NONE: break;
   case ARG_VALUE: put_value(o, (DType)u->dtype, u->arg.v); break;
@@ -100,14 +102,14 @@ static void put_arg(Str *o, const UOp *u) {
   case ARG_REDUCE: str_put(o, op_name((Ops)u->arg.reduce.op)); break;
   case ARG_AXES:
     str_put(o, op_name((Ops)u->arg.reduce.op)), str_put(o, ", ");
-    put_ints(o, u->arg.reduce.axes);
+    put_ints(o, st, u->arg.reduce.axes);
     break;
   case ARG_SCATTER:
     str_put(o, op_name((Ops)u->arg.scatter.op));
     if (u->arg.scatter.how & SCATTER_OLD) str_put(o, ", old");
     if (u->arg.scatter.how & SCATTER_ONCE) str_put(o, ", once");
     break;
-  case ARG_INTS: put_ints(o, u->arg.ints); break;
+  case ARG_INTS: put_ints(o, st, u->arg.ints); break;
   case ARG_EXCHANGE: put_two(o, u->arg.exchange.block, u->arg.exchange.second); break;
   case ARG_TIME:
   case ARG_NUMBER: str_int(o, u->arg.i); break;
@@ -149,7 +151,7 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
   }
 }
 
-static void put_op(Str *o, const UOp *u, bool type) {
+static void put_op(Str *o, UOpStore *st, const UOp *u, bool type) {
   DType d;
   int lanes;
   uop_type_default((Ops)u->op, u->nsrc, u->src, &d, &lanes);
@@ -160,11 +162,11 @@ static void put_op(Str *o, const UOp *u, bool type) {
   if (type || arg) str_put(o, "[");
   if (type) put_type(o, u);
   if (type && arg) str_put(o, ", ");
-  if (arg) put_arg(o, u);
+  if (arg) put_arg(o, st, u);
   if (type || arg) str_put(o, "]");
 }
 
-void uop_line(Str *o, const UOp *u) { put_op(o, u, true); }
+void uop_line(Str *o, const UOp *u) { put_op(o, NULL, u, true); }
 
 /* ---- names: a letter and a number by node */
 typedef struct Name {
@@ -173,6 +175,7 @@ typedef struct Name {
 } Name;
 
 typedef struct Names {
+  UOpStore *st;
   Map of, taken;
   uint32_t line;
   bool ok;
@@ -208,17 +211,17 @@ static void put_source(Str *o, const Names *n, const UOp *s) {
 static void put_node(Str *o, Names *n, const UOp *u) {
   Name name = name_new(n, u);
   n->ok &= map_put(&n->of, (uint64_t)(uintptr_t)u, (uint64_t)name.letter << 32 | name.number);
-  put_name(o, name), str_put(o, " = "), put_op(o, u, false);
+  put_name(o, name), str_put(o, " = "), put_op(o, n->st, u, false);
   for (int k = 0; k < u->nsrc; k++)
     str_put(o, k ? ", " : "("), put_source(o, n, u->src[k]);
   if (u->nsrc) str_put(o, ")");
-  if (u->is_tensor) str_put(o, "  # "), put_ints(o, u->shape);
+  if (u->is_tensor) str_put(o, "  # "), put_ints(o, n->st, u->shape);
   str_put(o, "\n");
 }
 
 bool uop_print(Str *out, UOpStore *st, TgMem *mem, UOp *const *roots, size_t nroots) {
   UOpVec order = {0};
-  Names n = {.ok = true};
+  Names n = {.st = st, .ok = true};
   map_init(&n.of, mem), map_init(&n.taken, mem);
   bool ok = uop_toposort(st, mem, roots, nroots, &order);
   UOp *last = NULL;
@@ -279,7 +282,7 @@ static int put_expr(Str *o, const UOp *u, int left) { /* bounded by `left` nodes
     str_int(o, u->arg.param.slot < 0 ? -1 - u->arg.param.slot : u->arg.param.slot);
     return left;
   }
-  put_op(o, u, false);
+  put_op(o, NULL, u, false);
   if (!u->nsrc) return left;
   str_put(o, "(");
   for (int i = 0; i < u->nsrc; i++) {

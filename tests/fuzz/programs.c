@@ -23,6 +23,7 @@ static size_t below(size_t n) { return n ? draw() % n : 0; }
 typedef struct Body {
   int op[STEPS], a[STEPS], b[STEPS];
   TgTensor *state[STATE];
+  TgVariable *n;
 } Body;
 
 static TgTensor *place_of(TgTensor *x) { return tg_mod_scalar(tg_abs(x), SIDE + 1); } /* one is outside */
@@ -48,6 +49,10 @@ static TgTensor *step_of(TgContext *c, Body *f, int k, TgTensor **v) {
     return tg_scatter(
         a, 0, place_of(tg_minimum(b, tg_full(c, TG_SHAPE(SIDE, SIDE), SIDE - 1, .dtype = TG_I32))), b);
   case 12: return tg_assign_slice(f->state[k % STATE], lo, hi, tg_shrink(a, lo, hi));
+  case 13:
+    return tg_expand(tg_sum(tg_slice(a, 0, 0, tg_size(f->n)), .axis = TG_AXES(0), .keepdim = true),
+                     TG_SHAPE(SIDE, SIDE));
+  case 14: return tg_add(a, tg_size_tensor(c, tg_size_mul(c, tg_size(f->n), 3), TG_I32));
   default: return tg_add_(f->state[k % STATE], tg_mod_scalar(a, 7));
   }
 }
@@ -66,7 +71,7 @@ static TgStatus body(TgContext *c, TgTensor *const *in, int nin, TgTensor **out,
 
 static void body_draw(Body *f) {
   for (int k = 0; k < STEPS; k++) {
-    f->op[k] = (int)below(14), f->a[k] = (int)below((size_t)(1 + STATE + k));
+    f->op[k] = (int)below(16), f->a[k] = (int)below((size_t)(1 + STATE + k));
     f->b[k] = (int)below((size_t)(1 + STATE + k));
   }
 }
@@ -82,11 +87,24 @@ typedef struct Out {
   int32_t v[RUNS][SIDE * SIDE + 1];
 } Out;
 
-/* j from run `first` on, each with the input of its number. */
-static bool run(TgContext *c, TgJit *j, int first, int n, Out *o) {
+/* Some value for each variable, that a damaged text may have changed; false: none was found. */
+static bool bound(TgContext *c, TgJit *j, TgVariable *own, int to) {
+  if (own) return !tg_variable_bind(own, to);
+  TgVariable *v;
+  for (size_t i = 0; (v = tg_jit_variable(j, i)); i++) {
+    for (int k = 0; k < 8 && tg_variable_bind(v, k ? k - 1 : to); k++)
+      tg_clear_error(c);
+    if (!tg_variable_value(v, NULL)) return false;
+  }
+  return true;
+}
+
+/* j from run `first` on, each with the input and the size of its number; of what was loaded `own` is NULL. */
+static bool run(TgContext *c, TgJit *j, TgVariable *own, int first, int n, Out *o) {
   bool ok = true;
   for (int i = first; ok && i < first + n; i++)
     TG_SCOPE(c) {
+      bound(c, j, own, 1 + i % SIDE);
       TgTensor *x = numbers(c, i), *out[2];
       ok = !tg_jit_run(j, &x, 1, out, 2) && !tg_read(out[0], o->v[i - first], sizeof o->v[0] - 4) &&
            !tg_read(out[1], &o->v[i - first][SIDE * SIDE], 4);
@@ -130,11 +148,11 @@ static size_t line_at(const Text *t, size_t *at) {
 }
 
 static void word_changed(Text *t, size_t at) {
-  static const char *const ops[] = {"ADD",        "MUL",       "MAX",         "GATHER",  "SCATTER", "RESHAPE",
-                                    "EXPAND",     "SHRINK",    "PAD",         "PERMUTE", "STORE",   "AFTER",
-                                    "CONTIGUOUS", "CAST",      "BITCAST",     "WHERE",   "BUFFER",  "COPY",
-                                    "SINK",       "SCAN_AXIS", "REDUCE_AXIS", "ARANGE",  "once",    "old",
-                                    "f32",        "i64",       "bool",        "u8",      "index"};
+  static const char *const ops[] = {
+      "ADD",     "MUL",       "MAX",         "GATHER",     "SCATTER", "RESHAPE", "EXPAND", "SHRINK", "PAD",
+      "PERMUTE", "STORE",     "AFTER",       "CONTIGUOUS", "CAST",    "BITCAST", "WHERE",  "BUFFER", "COPY",
+      "SINK",    "SCAN_AXIS", "REDUCE_AXIS", "ARANGE",     "once",    "old",     "f32",    "i64",    "bool",
+      "u8",      "index",     "v0",          "VAR",        "v0*v0",   "variable"};
   static const char *const wide[] = {
       "4294967296", "9223372036854775807", "-9223372036854775808", "65536", "-1",
       "1e30",       "99999999999999999999"};
@@ -215,7 +233,7 @@ static bool harmless(TgContext *c, TgJit *j, const Text *t) {
   while (nout < 8 && tg_jit_output(j, (size_t)nout, &v))
     nout++;
   if (!is_small(j, t) || tg_jit_input(j, 8, &v) || tg_jit_output(j, 8, &v)) return true;
-  for (int i = 0; i < 2; i++)
+  for (int i = 0; i < 2 && bound(c, j, NULL, 2); i++)
     if (tg_jit_run(j, in, nin, out, nout))
       return tg_error(c) == TG_ERR_NOMEM || wrong(c, "it was taken, and fails", t);
   return true;
@@ -229,10 +247,12 @@ bool fuzz_program(uint64_t seed, bool broken) {
   Body f = {0};
   Out want, got;
   body_draw(&f);
+  tg_variable(c, "other", 1, 3);
+  f.n = tg_variable(c, "n", 1, SIDE);
   for (int i = 0; i < STATE; i++)
     f.state[i] = tg_clone(numbers(c, i + 10));
   TgJit *j = tg_jit(c, body, &f);
-  bool ok = run(c, j, 0, 3, &want);
+  bool ok = run(c, j, f.n, 0, 3, &want);
   const char *s = ok ? tg_jit_to_text(j, NULL, NULL, 0) : NULL;
   if (!s || strlen(s) >= ROOM) {
     /* the function is none: a value is needed on both sides of a store, .. */
@@ -258,12 +278,12 @@ bool fuzz_program(uint64_t seed, bool broken) {
   }
   /* last, since random numbers go on with it: the same bits as what it was made of */
   k = ok ? loaded(c, &whole, j) : NULL;
-  ok = ok && (run(c, k, 3, RUNS, &got) || wrong(c, "the loaded one fails", &whole));
+  ok = ok && (run(c, k, NULL, 3, RUNS, &got) || wrong(c, "the loaded one fails", &whole));
   tg_jit_free(k);
   /* the counter goes back to where the text was written */
   k = ok ? loaded(c, &whole, j) : NULL;
   tg_jit_free(k);
-  ok = ok && (run(c, j, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
+  ok = ok && (run(c, j, f.n, 3, RUNS, &want) || wrong(c, "the captured one fails", &whole));
   if (broken) got.v[0][0] ^= 1;
   if (ok && memcmp(&want, &got, sizeof want)) ok = wrong(c, "other numbers", &whole);
   tg_close(c);

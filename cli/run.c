@@ -41,17 +41,25 @@ static void wait_over(Model *m) {
 
 static bool failed(const char *what, const char *why) { return cli_refuse(0, "run", "%s: %s", what, why); }
 
+/* --size NAME=N of the name; fallback: there is none. -1: it says no size, which was said. */
+static int64_t size_given(const Model *m, const char *name, int64_t fallback) {
+  for (int k = 0; name && k < m->o->sizes.n; k++) {
+    const char *given = m->o->sizes.at[k], *equals = strchr(given, '=');
+    if (!equals || strlen(name) != (size_t)(equals - given) || strncmp(given, name, strlen(name))) continue;
+    int64_t n = -1;
+    if (!cli_whole(equals + 1, 0, INT32_MAX, &n)) failed(given, "no size");
+    return n;
+  }
+  return fallback;
+}
+
 /* ---- inputs */
 /* The sizes of an input: those of the model, --size for its free ones, else 1. */
 static bool dims_of(const Model *m, const TgOnnxValue *v, int64_t *dims) {
   for (int a = 0; a < v->ndim; a++) {
     dims[a] = v->dims[a] >= 0 ? v->dims[a] : 1;
-    const char *name = v->dim_names ? v->dim_names[a] : NULL;
-    for (int k = 0; name && v->dims[a] < 0 && k < m->o->sizes.n; k++) {
-      const char *given = m->o->sizes.at[k], *equals = strchr(given, '=');
-      if (!equals || strlen(name) != (size_t)(equals - given) || strncmp(given, name, strlen(name))) continue;
-      if (!cli_whole(equals + 1, 0, INT32_MAX, &dims[a])) return failed(given, "no size");
-    }
+    if (v->dims[a] < 0 && (dims[a] = size_given(m, v->dim_names ? v->dim_names[a] : NULL, 1)) < 0)
+      return false;
   }
   return v->ndim >= 0 || failed(v->name, "the model does not say its shape: give an array");
 }
@@ -528,6 +536,11 @@ static bool program_open(Model *m, const char *path) {
   }
   for (; m->nout < MOST_IO && tg_jit_output(m->program, (size_t)m->nout, &v); m->nout++)
     m->out_about[m->nout] = (TgOnnxValue){.name = v.name, .dtype = v.dtype, .ndim = v.ndim, .dims = v.dims};
+  TgVariable *n;
+  for (size_t i = 0; (n = tg_jit_variable(m->program, i)); i++) {
+    int64_t size = size_given(m, tg_variable_name(n), -2);
+    if (size == -1 || (size >= 0 && tg_variable_bind(n, size))) return false;
+  }
   return !tg_jit_input(m->program, MOST_IO, &v) && !tg_jit_output(m->program, MOST_IO, &v)
              ? true
              : failed(path, "more than 64 inputs or outputs");
@@ -602,7 +615,7 @@ static int run_run(const void *options, char **argument, int n) {
 static const Options defaults = {.top = 5, .runs = MOST_RUNS, .rows = 24, .seed = 1};
 
 static const CliOption options[] = {
-    CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1)"),
+    CLI_TEXTS_OF(Options, sizes, "size", "NAME=N", "a free size of the model (1), or of a program"),
     CLI_WHOLE_OF(Options, image, "image", 1, 16384,
                  "the side of a picture where the model leaves it free (224)"),
     CLI_TEXT_OF(Options, mean, "mean", "X[,X,X]", "of pictures, taken off pixel / 255 (0)"),

@@ -1,6 +1,7 @@
 /* test_dims.c: symbolic sizes by themselves. Sums of products are compared with their values for all values
  * of their variables. */
 #include "uop/dims.h"
+#include "uop/text.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -158,8 +159,54 @@ static void refused(void **state) {
   close_bench(&b);
 }
 
+static int swapped(void *user, int var) { return (void)user, var == 0 ? 1 : var == 1 ? 0 : var; }
+
+/* As graphs have them in their text, and over the variables of another table. */
+static void in_graphs(void **state) {
+  (void)state;
+  Bench b;
+  open_bench(&b);
+  UOpStore *st = b.st;
+  int64_t nm = dim_mul(st, b.n, b.m),
+          sizes[] = {b.n, dim_sub(st, b.q, 3), dim_add(st, dim_mul(st, nm, 5), dim_add(st, b.n, b.m)),
+                     dim_sub(st, 20, dim_mul(st, nm, 1)), dim_mul(st, dim_mul(st, b.n, b.n), b.q)};
+  static const char *const want[] = {"v0", "4*v2 - 3", "5*v0*v1 + v0 + v1", "-1*v0*v1 + 20", "4*v0*v0*v2"};
+  for (int i = 0; i < 5; i++) {
+    Str s;
+    UOpText t;
+    TgError err = {0};
+    char graph[200];
+    str_init(&s, &b.mem);
+    dim_put(&s, st, sizes[i]);
+    assert_string_equal(str_text(&s), want[i]);
+    snprintf(graph, sizeof graph, "u0 = EXPAND[(3, %s)](RESHAPE[(1, 1)](BUFFER[f32, 0, 1]))\n", want[i]);
+    if (!uop_parse(&t, st, &b.mem, graph, strlen(graph), &err)) fail_msg("%s: %s", graph, err.msg);
+    assert_true(t.roots.at[0]->shape->v[1] == sizes[i]);
+    uop_text_free(&t), str_free(&s);
+    int64_t there = dim_moved(st, st, sizes[i], swapped, NULL);
+    assert_true(dim_moved(st, st, there, swapped, NULL) == sizes[i]);
+    assert_true((there == sizes[i]) == (i >= 1 && i <= 3));
+  }
+  static const char *const wrong[][2] = {{"v9", "there is no variable 9"},
+                                         {"v0*", "a variable, such as v0"},
+                                         {"2*3", "a variable, such as v0"},
+                                         {"v0*v0*v0*v0*v0*v0*v0", "too long or too large a sum"},
+                                         {"9223372036854775807*v0 + 9223372036854775807*v0", "too large"},
+                                         {"-9222246136947933184", "no list has such a number"}};
+  for (int i = 0; i < 6; i++) {
+    UOpText t;
+    TgError err = {0};
+    char graph[200];
+    snprintf(graph, sizeof graph, "u0 = EXPAND[(%s)](BUFFER[f32, 0, 1])\n", wrong[i][0]);
+    assert_false(uop_parse(&t, st, &b.mem, graph, strlen(graph), &err));
+    if (!strstr(err.msg, wrong[i][1])) fail_msg("%s: %s", wrong[i][0], err.msg);
+    uop_text_free(&t);
+  }
+  close_bench(&b);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(arithmetic), cmocka_unit_test(text),
-                                     cmocka_unit_test(refused)};
+                                     cmocka_unit_test(in_graphs), cmocka_unit_test(refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

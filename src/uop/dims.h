@@ -46,8 +46,8 @@ const Ints *dims_max(UOpStore *st, const Ints *shape);
 bool dims_symbolic(const Ints *shape);
 bool dim_le(UOpStore *st, int64_t a, int64_t b); /* a <= b whatever the variables are; false: not known */
 void dim_print(UOpStore *st, int64_t d, char *out, size_t n);
-/* The same size over variables of `to`: number(user, i) is what variable i of `from` is there. DIM_BAD: -1 was
- * said, or out of memory. */
+/* The same size over variables of `to`: number(user, i) is what variable i of `from` is there. DIM_BAD: -1
+ * was said, or out of memory. */
 int64_t dim_moved(UOpStore *to, UOpStore *from, int64_t d, int (*number)(void *user, int var), void *user);
 /* "2*v0*v1 - 3": over units, by number, as parse.c reads it; st NULL: the handle. */
 void dim_put(Str *out, UOpStore *st, int64_t d);

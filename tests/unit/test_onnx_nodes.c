@@ -81,8 +81,8 @@ static TgJit *read_again(TgContext *c, const char *name, TgJit *jit) {
   return again;
 }
 
-/* The replays of a case have the bits of its plain run, `out`, and so has what is read from its text. What cannot be captured, since a size depends
- * on values, says so. */
+/* The replays of a case have the bits of its plain run, `out`, and so has what is read from its text. What
+ * cannot be captured, since a size depends on values, says so. */
 static void captured_too(TgContext *c, const char *name, Captured *k, TgTensor *const *in, int nin,
                          TgTensor *const *out, int nout) {
   TgJit *jit = tg_jit(c, run_model, k);

@@ -426,6 +426,34 @@ static void test_file_weights(void **state) {
   results_equal(__LINE__, &plain, &loaded, 0, RUNS, 0);
 }
 
+/* What lies on DISK is read at each run; in the file it is memory as any other. */
+static TgStatus from_disk(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout;
+  Model *m = user;
+  out[0] = tg_matmul(in[0], tg_to(tg_slice(m->m[0], 0, 2, 9), NULL));
+  return tg_error(c);
+}
+
+static void test_disk(void **state) {
+  (void)state;
+  static Results plain, loaded;
+  float v[60];
+  char raw[160];
+  snprintf(raw, sizeof raw, "%s.raw", path);
+  for (int i = 0; i < 60; i++)
+    v[i] = (float)(i % 13) / 4;
+  FILE *f = fopen(raw, "wb");
+  assert_true(f && fwrite(v, sizeof v, 1, f) == 1 && !fclose(f));
+  Model m = {{tg_from_file(C, raw, TG_F32, TG_SHAPE(10, 6), .device = "DISK")}, NULL, NULL};
+  TgJit *j = tg_jit(C, from_disk, &m);
+  runs_of(j, 0, RUNS, &plain, TG_SHAPE(5, 7), 1);
+  OK(tg_jit_save(j, path));
+  unlink(raw);
+  j = reopened(device);
+  runs_of(j, 0, RUNS, &loaded, TG_SHAPE(5, 7), 1);
+  results_equal(__LINE__, &plain, &loaded, 0, RUNS, 0);
+}
+
 /* ---- sizes that vary: a cache of which `n` rows are used, one more each run, and a value in between */
 static TgStatus varies(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
@@ -723,7 +751,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {BOTH(test_inference),    BOTH(test_conv),         BOTH(test_training),
                                      BOTH(test_stores),       BOTH(test_stored_input), BOTH(test_pieces),
                                      BOTH(test_file_weights), INTERP(test_devices),    BOTH(test_variables),
-                                     INTERP(test_refused),    INTERP(test_malformed),  INTERP(test_cut),
-                                     INTERP(test_files)};
+                                     BOTH(test_disk),         INTERP(test_refused),    INTERP(test_malformed),
+                                     INTERP(test_cut),        INTERP(test_files)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

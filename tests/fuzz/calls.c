@@ -215,7 +215,8 @@ void at_call(const char *name) {
 
 void made_tensor(TgTensor *t) {
   int64_t n = t ? tg_max_numel(t) : 0;
-  silent = !t && !with_null && !tg_error(ctx) && strcmp(calling, "tg_grad");
+  bool may_be_none = !strcmp(calling, "tg_grad") || !strcmp(calling, "tg_jit_memory");
+  silent = !t && !with_null && !tg_error(ctx) && !may_be_none;
   if (t && n >= 0 && n <= SMALL && depth < DEPTH) pool[below(POOL)] = (Kept){t, depth + 1};
 }
 

@@ -105,6 +105,7 @@ static TgTensor *blocks_of(TgTensor *x, const Sponge *s, int64_t blocks) { /* u8
 }
 
 static TgTensor *digest(TgTensor *x, const Sponge *s) { /* u8 (m, n) -> (m, s->digest) */
+  if (!x) return NULL;
   int64_t m = tg_dim(x, 0), blocks = tg_dim(x, 1) / s->rate + 1;
   Constants k = constants_new(x->ctx);
   TgTensor *all = blocks_of(x, s, blocks), *a = tg_select(all, 0, 0);

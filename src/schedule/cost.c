@@ -375,8 +375,8 @@ static double computed_again(const Members *m, size_t k, int stage) {
   return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
 }
 
-/* The loops that tiles of a product are cut from. most: turns of the grid that a core has side by side.
- * copied: a factor lies side by side along any of its loops, in a copy. */
+/* The loops that tiles of a product are cut from. most: turns of the grid that a core has side by side, 0:
+ * there is no tile. copied: a factor lies side by side along any of its loops, in a copy. */
 static TileLoops tile_loops(const Members *m, size_t k, const Product *p, double most, bool copied) {
   const Stage *g = stage_at(m->s, m->mem[k]);
   TileLoops l = {{1, 1}, {1, 1}, copied ? p->longest : p->along, p->depth};
@@ -389,7 +389,7 @@ static TileLoops tile_loops(const Members *m, size_t k, const Product *p, double
       if (((p->moves[f] & ~p->moves[!f]) >> d & 1) && !in_grid) l.results[f] *= n;
       if ((copied ? p->moves[f] : p->side[f]) >> d & 1) l.lanes[f] = TG_MAX(l.lanes[f], n);
     }
-    l.results[f] *= TG_MIN(grid, most);
+    l.results[f] = most ? l.results[f] * TG_MIN(grid, most) : 1;
   }
   return l;
 }
@@ -443,11 +443,11 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
   c->compute += ops / target_ops_us(t);
   if (!g->nproduct || inner == 1 || m->rows == 1) { /* beside other reductions it has no tile */
-    c->compute += products_us(m, k, m->nreduce == 1 ? INFINITY : 1, m->nreduce == 1);
+    c->compute += products_us(m, k, m->nreduce == 1 ? INFINITY : 0, m->nreduce == 1);
     return;
   }
   double together = rows_together(m, g); /* its own axis left the grid */
-  c->compute += products_us(m, k, together, together > 1);
+  c->compute += products_us(m, k, t->warp > 1 ? 0 : together, together > 1);
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
     if (member_of(m, g->reads.at[j].stage) == m->n && !read_before(m, k, j))

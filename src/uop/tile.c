@@ -3,18 +3,14 @@
  *   step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
  *
  * A core of a CPU loads as many vectors in a cycle as it multiplies. One of a GPU runs other warps while one
- * waits, so that nothing depends on anything there, and its lanes are copied to where they are read. */
+ * waits, so that no addition waits there, and what lanes read is copied to where it lies side by side. */
 #include "uop/tile.h"
 #include <math.h>
 
-enum {
-  ADD_CYCLES = 4,
-  MOST_VECTORS = 4,
-  SIDE_OF_SUMS = 4,
-  MOST_SUMS = 24,
-  LEAST_ALONG = 8,
-  SIDE_OF_THREAD = 8
-};
+enum { ADD_CYCLES = 4, MOST_VECTORS = 4, SIDE_OF_SUMS = 4, MOST_SUMS = 24, LEAST_ALONG = 8 };
+
+/* Results of a warp. */
+enum { WARP_ROWS = 32, WARP_COLUMNS = 64 };
 
 /* A tile that registers do not hold is kept in memory. */
 static const double SPILLED = 2.5;
@@ -29,14 +25,10 @@ double tile_vectors(double lanes) {
   return whole + __builtin_popcount((unsigned)(lanes - whole * TILE_LANES));
 }
 
-static double lanes_of(const Target *t) { return t->warp > 1 ? t->warp : TILE_LANES; }
-
 double tile_step(const Target *t, const TileStep *s) {
-  double vector = lanes_of(t) / t->fmas, gpu = t->warp > 1;
-  double step = fmax(s->work, s->loads * vector);
-  if (!gpu) step = fmax(step, ADD_CYCLES * s->chain);
-  step += gpu ? vector : 1;
-  return !gpu && s->registers > tile_room(t) ? step * SPILLED : step;
+  if (t->warp > 1) return fmax(s->work, s->loads) + t->warp / t->fmas;
+  double step = fmax(fmax(s->work, s->loads * TILE_LANES / t->fmas), ADD_CYCLES * s->chain) + 1;
+  return s->registers > tile_room(t) ? step * SPILLED : step;
 }
 
 /* Lanes along a loop of the results, a tile of rows and vectors. apart: each lane is loaded by itself. */
@@ -71,10 +63,13 @@ static double by_sum(const Target *t, const TileLoops *l) {
   return best + ADDED_ACROSS / l->depth;
 }
 
+/* A warp reads 32 numbers in a cycle, those that several lanes read once. Where it has fewer results than
+ * lanes, the others have their own factors. */
 static double by_threads(const Target *t, const TileLoops *l) {
-  double rows = fmin(l->results[0], SIDE_OF_THREAD), columns = fmin(l->results[1], SIDE_OF_THREAD);
-  TileStep s = {.work = rows * columns * t->warp / t->fmas, .loads = rows + columns};
-  return tile_step(t, &s) / (rows * columns * t->warp);
+  double rows = fmin(l->results[0], WARP_ROWS), columns = fmin(l->results[1], WARP_COLUMNS);
+  double tile = rows * columns, products = fmax(tile, t->warp);
+  TileStep s = {.work = products / t->fmas, .loads = (rows + columns) / tile * products / t->warp};
+  return tile_step(t, &s) / products;
 }
 
 double tile_product(const Target *t, const TileLoops *l) {

@@ -105,8 +105,7 @@ static uint64_t run_of(Scan *c, const UOp *index) {
   return run;
 }
 
-/* Below casts and gates, of which one side is a constant. */
-static const UOp *gated_value(const UOp *v) {
+const UOp *gated_value(const UOp *v) {
   if (v->op == OPS_CAST) return v->src[0];
   if (v->op == OPS_WHERE && is_const(v->src[2])) return v->src[1];
   return v->op == OPS_WHERE && is_const(v->src[1]) ? v->src[2] : NULL;

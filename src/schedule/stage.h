@@ -171,6 +171,7 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
 double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
 double value_bytes(const Stage *g, double nelem);
+const UOp *gated_value(const UOp *v); /* below a cast, or a gate of which one side is a constant; or NULL */
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
 Cost cost_on_cores(const Sched *s, Cost c, double from, double to); /* where not `from` of them are busy */

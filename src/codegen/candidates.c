@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 enum {
-  LANES = 16,
+  LANES = TILE_LANES,
   MOST_TILE = 16,
   ENOUGH_TILE = 12,
   LITTLE_WORK = 65536,
@@ -289,9 +289,7 @@ static bool tiles_of(Search *s, Roles *r, bool apart) {
     if (!is_out(c, u) || u == r->lane) continue;
     for (int64_t most = 2; ok && most <= MOST_TILE; most++) {
       int64_t blocks = (c->size[u] + most - 1) / most, rows = (c->size[u] + blocks - 1) / blocks;
-      if (rows == had || rows < 2 ||
-          rows * v + v + 2 > (int64_t)c->target->registers * c->target->vec_bytes / (LANES * 4))
-        continue;
+      if (rows == had || rows < 2 || rows * v + v + 2 > tile_room(c->target)) continue;
       if (rows * v < ENOUGH_TILE && c->size[u] * v > ENOUGH_TILE) continue;
       had = r->rows = rows, r->tile = u;
       ok = shape_add(s, r, apart);

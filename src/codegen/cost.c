@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum {
-  LANES = 16,
+  LANES = TILE_LANES,
   LINE = 64,
   PAGE = 4096,
   NOT_EVEN = INT32_MIN
@@ -371,13 +371,7 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
 }
 
 /* ---- the parts of the cost */
-/* Vectors that so many lanes are; a rest is written in pieces of 8, 4, 2 and 1. */
-static double vectors_in(double lanes) {
-  double whole = floor(lanes / LANES);
-  return whole + __builtin_popcount((unsigned)(lanes - whole * LANES));
-}
-
-static double vectors(const Plan *p) { return p->vec < 0 ? 1 : vectors_in(p->ext[p->vec]); }
+static double vectors(const Plan *p) { return p->vec < 0 ? 1 : tile_vectors(p->ext[p->vec]); }
 
 /* Whether lanes lie side by side: in memory, or in a copy, if each is the next index of an axis. */
 static bool side_by_side(const Plan *p, const Access *a, bool staged) {
@@ -435,12 +429,13 @@ static double step_of(const Plan *p, double *tile) {
     if (c->access[a].in_sum) loads += loads_of(p, &c->access[a], p->staged_at[a] >= 0);
   const Target *t = c->target;
   double steps = *tile * unrolled, work = c->fused ? LANES / t->fmas : (1 + c->ops) * LANES / (2 * t->ops);
-  double wait = 4 * (p->group < 0 ? unrolled : 1);
-  double step = fmax(fmax(steps * work, loads * LANES / t->fmas), wait) + 1;
-  double registers = *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2;
-  double room = (double)t->registers * t->vec_bytes / (LANES * 4);
-  if (registers > room - (unrolled > 1 && p->group < 0 ? 2 : 0)) step *= 2.5;
-  return step;
+  TileStep step = {.work = steps * work,
+                   .loads = loads,
+                   .chain = p->group < 0 ? unrolled : 1,
+                   .registers =
+                       *tile * (p->group < 0 ? 1 : ceil(p->unroll[p->group] / LANES)) + vectors(p) + 2};
+  if (unrolled > 1 && p->group < 0) step.registers += 2;
+  return tile_step(t, &step);
 }
 
 /* Blocks of lanes that are not whole: what a block of the tiles around leaves, and what the last one does. A

@@ -3,6 +3,7 @@
 #ifndef TG_COST_H
 #define TG_COST_H
 #include "codegen/codegen.h"
+#include "uop/tile.h"
 
 enum { MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_TAKEN = 16 };
 

@@ -390,47 +390,60 @@ static bool close_outputs(Build *b) {
 }
 
 /* ---- before the tree */
-static bool lists_clash(const UOp *a, const UOp *b) { /* they begin with one range, and are not the same */
-  return a->src[1] == b->src[1] &&
-         (a->nsrc != b->nsrc || memcmp(a->src + 1, b->src + 1, (size_t)(a->nsrc - 1) * sizeof *a->src));
+static bool fills_local(const UOp *u) {
+  return u->op == OPS_STORE && u->src[0]->src[0]->op == OPS_DEFINE_LOCAL;
 }
 
-/* The REDUCE over ranges of its own, which descend from those that it had. */
-static UOp *with_own_ranges(Kernel *k, UOp *reduce) {
-  UOp *to[MAX_AXES];
-  int n = reduce->nsrc - 1;
+static int loops_of(const UOp *u) { return u->nsrc - list_start(u); }
+
+static bool lists_clash(const UOp *a, const UOp *b) { /* they begin with one range, and are not the same */
+  UOp *const *x = a->src + list_start(a), *const *y = b->src + list_start(b);
+  return x[0] == y[0] && (loops_of(a) != loops_of(b) || memcmp(x, y, (size_t)loops_of(a) * sizeof *x));
+}
+
+/* The same over ranges of its own, which descend from those that it had. */
+static UOp *with_own_ranges(Kernel *k, UOp *u) {
+  UOp *to[MAX_AXES], *const *from = u->src + list_start(u);
+  int n = loops_of(u);
   if (n > MAX_AXES) return NULL;
-  for (int i = 0; i < n; i++) {
-    UOp *r = reduce->src[1 + i];
-    if (!(to[i] = kernel_range(k, r->src[0], (AxisType)r->arg.range.type, r))) return NULL;
+  for (int i = 0; i < n; i++)
+    if (!(to[i] = kernel_range(k, from[i]->src[0], (AxisType)from[i]->arg.range.type, from[i]))) return NULL;
+  return uop_substitute(k->st, k->mem, u, n, from, to);
+}
+
+/* The first of two nests that clash and is to have ranges of its own: the one of more loops, for others may
+ * share the shorter list. NULL: none does. */
+static bool find_clash(Kernel *k, UOp **clash) {
+  UOpVec order = {0};
+  Map first; /* range -> the first nest that begins with it */
+  map_init(&first, k->mem);
+  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  *clash = NULL;
+  for (size_t i = 0; ok && !*clash && i < order.len; i++) {
+    UOp *u = order.at[i];
+    if ((u->op != OPS_REDUCE && !fills_local(u)) || loops_of(u) < 1) continue;
+    UOp *other = map_get_ptr(&first, u->src[list_start(u)]);
+    if (!other)
+      ok = map_put_ptr(&first, u->src[list_start(u)], u);
+    else if (lists_clash(u, other))
+      *clash = loops_of(other) > loops_of(u) ? other : u;
   }
-  return uop_substitute(k->st, k->mem, reduce, n, reduce->src + 1, to);
+  vec_free(k->mem, &order), map_free(&first);
+  return ok;
 }
 
 /* A nest has members over the very same ranges. Merged reductions, as a maximum of maxima, may begin with a
- * range of another one: they get ranges of their own. */
+ * range of another one, or of what fills a row: they get ranges of their own. */
 static bool lists_apart(Kernel *k) {
-  for (bool clash = true; clash;) {
-    UOpVec order = {0};
-    Map first; /* range -> the first REDUCE that begins with it */
-    map_init(&first, k->mem);
-    bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-    clash = false;
-    for (size_t i = 0; ok && !clash && i < order.len; i++) {
-      UOp *u = order.at[i];
-      if (u->op != OPS_REDUCE || u->nsrc < 2) continue;
-      const UOp *other = map_get_ptr(&first, u->src[1]);
-      if (!other) ok = map_put_ptr(&first, u->src[1], u);
-      if (!other || !lists_clash(u, other)) continue;
-      UOp *own = with_own_ranges(k, u);
-      UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &u, &own) : NULL;
-      ok = sink != NULL, clash = true;
-      if (ok) k->sink = sink;
-    }
-    vec_free(k->mem, &order), map_free(&first);
-    if (!ok) return false;
+  for (;;) {
+    UOp *clash, *own;
+    if (!find_clash(k, &clash)) return false;
+    if (!clash) return true;
+    own = with_own_ranges(k, clash);
+    UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &clash, &own) : NULL;
+    if (!sink) return false;
+    k->sink = sink;
   }
-  return true;
 }
 
 bool nest_build(Kernel *k) {

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/processor.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* interp: of INTERP:C, instead of fn */
@@ -125,8 +126,8 @@ static TgStatus identify(Device *d, Cpu *p) {
 }
 
 /* ---- compile */
-/* The kernels that are compiled by one call of the compiler each time: huge ones alone, the others spread
- * over as many units as there are cores. */
+/* The kernels that are compiled by one call of the compiler each time: huge ones alone, the others dealt to
+ * as many units as there are cores, so that all are done at about the same time. */
 typedef struct Batch {
   Kernel **kernel; /* n of them, and what they are made from */
   const KernelSpec **spec;
@@ -138,6 +139,36 @@ typedef struct Batch {
   Kernel **in_unit; /* room for a unit's */
   const KernelSpec **texts;
 } Batch;
+
+typedef struct Length {
+  int kernel, lines;
+} Length;
+
+static int longest_first(const void *a, const void *b) {
+  const Length *x = a, *y = b;
+  return x->lines != y->lines ? y->lines - x->lines : x->kernel - y->kernel;
+}
+
+/* The longest kernels first, each to the unit that has least so far. */
+static bool batch_dealt(Device *d, const Cpu *p, Batch *b, int nshared) {
+  Length *of = mem_alloc(d->mem, (size_t)b->n * sizeof *of);
+  int64_t *lines = mem_alloc(d->mem, (size_t)(nshared + 1) * sizeof *lines);
+  bool room = of && lines;
+  for (int i = 0; room && i < b->n; i++)
+    of[i] = (Length){i, b->spec[i]->linear->n};
+  if (room) qsort(of, (size_t)b->n, sizeof *of, longest_first);
+  for (int i = 0, huge = nshared; room && i < b->n; i++) {
+    bool alone = is_huge(p, b->spec[of[i].kernel]);
+    int unit = alone ? huge++ : 0;
+    for (int u = 1; !alone && u < nshared; u++)
+      if (lines[u] < lines[unit]) unit = u;
+    if (!alone) lines[unit] += of[i].lines;
+    b->unit_of[of[i].kernel] = unit;
+    b->unit[unit].huge = alone;
+  }
+  mem_free(d->mem, of), mem_free(d->mem, lines);
+  return room;
+}
 
 static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int n,
                       Batch *b) {
@@ -155,13 +186,9 @@ static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, cons
   b->kernel = mem_alloc(d->mem, count * sizeof *b->kernel);
   b->spec = mem_alloc(d->mem, count * sizeof *b->spec);
   if (!b->src || !b->unit || !b->unit_of || !b->in_unit || !b->texts || !b->kernel || !b->spec) return false;
-  for (int i = 0, small = 0, huge = nshared; i < n; i++) {
+  for (int i = 0; i < n; i++)
     b->kernel[i] = kn[todo[i]], b->spec[i] = &ks[todo[i]];
-    bool alone = is_huge(p, b->spec[i]);
-    b->unit_of[i] = alone ? huge++ : small++ % nshared;
-    b->unit[b->unit_of[i]].huge = alone;
-  }
-  return true;
+  return batch_dealt(d, p, b, nshared);
 }
 
 static void batch_end(Device *d, Batch *b) {

@@ -1,6 +1,7 @@
 /* cost.c: what a kernel takes, in us. In: stages and their places in a grid, and the Target. Out: an
  * estimate; a fusion is a difference of estimates, so that what both sides share need not be right. */
 #include "schedule/stage.h"
+#include "uop/tile.h"
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
  * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
  * around it. */
-enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128, LANES_ADDED_UP = 2 };
+enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128 };
 
 static const double COPY_SLOWS = 1.2;   /* a sum of products that copies a factor */
 static const double WRITTEN = 2;        /* a line is read before a part of it is written */
@@ -58,12 +59,23 @@ static bool is_own_loop(const Stage *g, const UOp *r) {
   return false;
 }
 
-/* Loops along which the next turn reads the next element. */
-static uint64_t steps_of(Scan *c, const UOp *index) {
+static uint64_t longest_loop(const Scan *c, uint64_t loops) {
+  int most = -1;
+  for (int i = 0; i < c->nloop; i++)
+    if ((loops >> i & 1) && (most < 0 || range_extent(c->loop[i]) > range_extent(c->loop[most]))) most = i;
+  return most < 0 ? 0 : UINT64_C(1) << most;
+}
+
+static int last_axis(const UOp *index) {
   int last = index->nsrc - 1;
   while (last > 1 && is_const(index->src[last]))
     last--;
-  UOp *e = index->src[last];
+  return last;
+}
+
+/* Loops along which the next turn reads the next element. */
+static uint64_t steps_of(Scan *c, const UOp *index) {
+  UOp *e = index->src[last_axis(index)];
   uint64_t steps = 0;
   while (e->op ==
          OPS_FLOORMOD) /* the last of the axes that e was taken apart for; the others have the rest of it */
@@ -73,8 +85,27 @@ static uint64_t steps_of(Scan *c, const UOp *index) {
   return e->op == OPS_RANGE ? steps | loop_bit(c, e) : steps;
 }
 
-/* Below casts and gates, of which one side is a constant. */
-static const UOp *gated_value(const UOp *v) {
+static int64_t axis_extent(const Scan *c, const UOp *index, int axis) {
+  int q = read_stage(index);
+  const UOp *memory = index->src[0];
+  if (q >= 0) return range_extent(c->s->stages.at[q].out[axis]);
+  return memory->nsrc && is_const(memory->src[axis]) ? memory->src[axis]->arg.v.i : memory->arg.param.nelem;
+}
+
+/* Loops whose turns read one run of memory together: whole axes, and the first one outside them. Of loops
+ * that share the last axis, as those of windows do, the longest. */
+static uint64_t run_of(Scan *c, const UOp *index) {
+  int last = last_axis(index);
+  if (index->src[last]->op != OPS_RANGE) return longest_loop(c, steps_of(c, index));
+  uint64_t run = 0;
+  for (int i = last; i >= 1 && index->src[i]->op == OPS_RANGE; i--) {
+    run |= loop_bit(c, index->src[i]);
+    if (range_extent(index->src[i]) != axis_extent(c, index, i - 1)) break;
+  }
+  return run;
+}
+
+const UOp *gated_value(const UOp *v) {
   if (v->op == OPS_CAST) return v->src[0];
   if (v->op == OPS_WHERE && is_const(v->src[2])) return v->src[1];
   return v->op == OPS_WHERE && is_const(v->src[1]) ? v->src[2] : NULL;
@@ -89,28 +120,26 @@ static const UOp *product_of(const UOp *reduce) {
   return memory ? v : NULL;
 }
 
-static double longest_of(const Scan *c, uint64_t loops) {
-  double most = 1;
-  for (int i = 0; i < c->nloop; i++)
-    if (loops >> i & 1) most = TG_MAX(most, (double)range_extent(c->loop[i]));
-  return most;
+static uint32_t outs_of(Scan *c, uint64_t loops) {
+  uint32_t outs = 0;
+  for (int d = 0; d < c->g->nout; d++)
+    if (c->g->out[d]->op == OPS_RANGE && (loop_bit(c, c->g->out[d]) & loops)) outs |= UINT32_C(1) << d;
+  return outs;
 }
 
-/* A sum of products has a register tile where each factor is used again along loops of the result that the
- * other one moves along, and lanes where one of the factors lies in memory. How much slower it is with fewer
- * rows than that, or fewer lanes, or lanes that are added up at the end. copied: a copy that lies so can be
- * made of a factor (STAGE, in threads that have a nest of their own). */
-static double tile_slows(Scan *c, const UOp *product, const LoopSet *of, bool copied) {
-  const Target *t = c->s->opt->target;
+/* Past the last one that a stage has room for, they count as that one. */
+static void product_add(Scan *c, const UOp *product, const LoopSet *of, double turns) {
   const LoopSet *a = &of[product->src[0]->id], *b = &of[product->src[1]->id];
-  uint64_t steps = copied && t->warp <= 1 ? a->loops | b->loops : a->steps | b->steps;
-  double least = target_least_lanes(t);
-  double rows =
-      TG_MIN(turns_of(c, a->loops & ~b->loops & c->out), turns_of(c, b->loops & ~a->loops & c->out));
-  double lanes = longest_of(c, steps & c->out), along = longest_of(c, steps & ~c->out);
-  double gathers = TG_MIN(least / lanes, LANES_ADDED_UP * TG_MAX(least / along, 1));
-  double slow = TG_MAX(t->tile_rows / rows, 1) * TG_MAX(gathers, 1);
-  return TG_MIN(slow, target_flops_us(t) / target_ops_us(t));
+  bool full = c->g->nproduct == MOST_PRODUCTS;
+  Product *p = &c->g->product[full ? MOST_PRODUCTS - 1 : c->g->nproduct++];
+  uint64_t run = (a->run & (b->run | ~b->loops)) | (b->run & (a->run | ~a->loops));
+  if (!full)
+    *p = (Product){.moves = {outs_of(c, a->loops), outs_of(c, b->loops)},
+                   .side = {outs_of(c, a->steps), outs_of(c, b->steps)},
+                   .along = turns_of(c, run & ~c->out),
+                   .longest = turns_of(c, longest_loop(c, (a->loops | b->loops) & ~c->out)),
+                   .depth = turns / turns_of(c, (a->loops | b->loops) & c->out)};
+  p->turns += turns;
 }
 
 static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
@@ -120,25 +149,18 @@ static void scan_reduce(Scan *c, const UOp *u, LoopSet *of) {
   LoopSet *me = &of[u->id], *src = &of[u->src[0]->id];
   double n = turns_of(c, src->loops | own);
   const UOp *p = product_of(u);
-  me->loops = src->loops & ~own, me->steps = src->steps & ~own;
-  if (p) {
-    for (const UOp *v = u->src[0]; v != p; v = gated_value(v))
-      if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* its loop is clipped */
-    for (int i = 0; i < 2; i++)
-      c->g->gated |= p->src[i]->op == OPS_WHERE; /* padding: a load behind a gate */
-    c->g->ops -= turns_of(c, of[p->id].loops);
-    double slow = tile_slows(c, p, of, false);
-    c->g->flops += 2 * n, c->g->slow_flops += 2 * n * slow;
-    c->g->copied_flops += 2 * n * TG_MIN(slow, COPY_SLOWS * tile_slows(c, p, of, true));
-  } else
+  me->loops = src->loops & ~own, me->steps = src->steps & ~own, me->run = src->run & ~own;
+  if (!p) {
     c->g->ops += n;
-}
-
-static uint32_t outs_of(Scan *c, uint64_t loops) {
-  uint32_t outs = 0;
-  for (int d = 0; d < c->g->nout; d++)
-    if (c->g->out[d]->op == OPS_RANGE && (loop_bit(c, c->g->out[d]) & loops)) outs |= UINT32_C(1) << d;
-  return outs;
+    return;
+  }
+  for (const UOp *v = u->src[0]; v != p; v = gated_value(v))
+    if (v->op == OPS_WHERE) c->g->ops -= turns_of(c, of[v->id].loops); /* its loop is clipped */
+  for (int i = 0; i < 2; i++)
+    c->g->gated |= p->src[i]->op == OPS_WHERE; /* padding: a load behind a gate */
+  c->g->ops -= turns_of(c, of[p->id].loops);
+  c->g->flops += 2 * n;
+  product_add(c, p, of, n);
 }
 
 bool stage_scan(Sched *s, int i) {
@@ -146,7 +168,7 @@ bool stage_scan(Sched *s, int i) {
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
   Stage *g = &s->stages.at[i];
   Scan c = {.s = s, .g = g};
-  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = g->slow_flops = g->copied_flops = 0,
+  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = 0, g->nproduct = 0,
   g->heavy = g->gathers = g->gated = false, g->nreduce = g->nested_loops = 0;
   for (int d = 0; d < g->nout; d++) {
     if (!g->out[d]) return vec_free(s->mem, &order), false;
@@ -159,15 +181,17 @@ bool stage_scan(Sched *s, int i) {
     UOp *u = order.at[k];
     LoopSet *me = &of[u->id];
     *me = (LoopSet){0};
-    for (int j = 0; j < u->nsrc; j++)
-      me->loops |= of[u->src[j]->id].loops, me->steps |= of[u->src[j]->id].steps;
+    for (int j = 0; j < u->nsrc; j++) {
+      const LoopSet *src = &of[u->src[j]->id];
+      me->loops |= src->loops, me->steps |= src->steps, me->run |= src->run;
+    }
     double w = target_weight(s->opt->target, u);
     g->weight += w, g->heavy |= is_transcendental(u);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;
     if (w) g->ops += w * turns_of(&c, me->loops);
     if (u->op != OPS_INDEX) continue;
-    me->steps = steps_of(&c, u);
+    me->steps = steps_of(&c, u), me->run = run_of(&c, u);
     g->gathers |= index_is_data(u);
     int d = read_stage(u);
     ok = vec_push(s->mem, &g->reads, ((Read){u, d, turns_of(&c, me->loops), outs_of(&c, me->loops)})) &&
@@ -350,6 +374,41 @@ static double computed_again(const Members *m, size_t k, int stage) {
   return TG_MAX((double)stage_iterations(stage_at(m->s, m->mem[k])) - own, 0);
 }
 
+/* The loops that tiles of a product are cut from. most: turns of the grid that a core has side by side, 0:
+ * there is no tile. copied: a factor lies side by side along any of its loops, in a copy. */
+static TileLoops tile_loops(const Members *m, size_t k, const Product *p, double most, bool copied) {
+  const Stage *g = stage_at(m->s, m->mem[k]);
+  TileLoops l = {{1, 1}, {1, 1}, copied ? p->longest : p->along, p->depth};
+  for (int f = 0; f < 2; f++) {
+    double grid = 1;
+    for (int d = 0; d < g->nout; d++) {
+      double n = (double)range_extent(g->out[d]);
+      bool in_grid = m->gm->of(m->gm, m->mem[k], d) >= 0;
+      if (((p->moves[f] & ~p->moves[!f]) >> d & 1) && in_grid) grid *= n;
+      if (((p->moves[f] & ~p->moves[!f]) >> d & 1) && !in_grid) l.results[f] *= n;
+      if ((copied ? p->moves[f] : p->side[f]) >> d & 1) l.lanes[f] = TG_MAX(l.lanes[f], n);
+    }
+    l.results[f] = most ? l.results[f] * TG_MIN(grid, most) : 1;
+  }
+  return l;
+}
+
+/* The sums of products of member k, on one core. A copy that lies so can be made of a factor (STAGE, in
+ * threads that have a nest of their own). */
+static double products_us(const Members *m, size_t k, double most, bool may_copy) {
+  const Target *t = m->s->opt->target;
+  const Stage *g = stage_at(m->s, m->mem[k]);
+  double cycles = 0;
+  for (int i = 0; i < g->nproduct; i++) {
+    const Product *p = &g->product[i];
+    TileLoops plain = tile_loops(m, k, p, most, false), copied = tile_loops(m, k, p, most, true);
+    double each = tile_product(t, &plain);
+    if (may_copy && t->warp <= 1) each = TG_MIN(each, COPY_SLOWS * tile_product(t, &copied));
+    cycles += p->turns * each;
+  }
+  return cycles / t->mhz;
+}
+
 /* Adds what member k takes, on one core. */
 static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
@@ -382,16 +441,12 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   if (m->sums && !g->is_reduce && inner > 1 && inner < lanes) /* lanes apart in memory: one after another */
     ops += (double)stage_out_size(g) * (double)(1 + g->reads.len) * lanes;
   c->compute += ops / target_ops_us(t);
-  if (!g->flops || inner == 1 || m->rows == 1) {
-    double one = TG_MIN(t->tile_rows, target_flops_us(t) / target_ops_us(t)); /* beside other reductions */
-    double flops = m->nreduce == 1 ? g->copied_flops : TG_MAX(g->flops * one, g->slow_flops);
-    c->compute += flops / target_flops_us(t);
+  if (!g->nproduct || inner == 1 || m->rows == 1) { /* beside other reductions it has no tile */
+    c->compute += products_us(m, k, m->nreduce == 1 ? INFINITY : 0, m->nreduce == 1);
     return;
   }
-  double together = rows_together(m, g);                         /* its own axis left the grid */
-  double least = together > 1 ? g->copied_flops : g->slow_flops; /* rows side by side copy what lies apart */
-  double flops = TG_MAX(g->flops * TG_MAX(t->tile_rows / together, 1), least);
-  c->compute += flops / target_flops_us(t);
+  double together = rows_together(m, g); /* its own axis left the grid */
+  c->compute += products_us(m, k, t->warp > 1 ? 0 : together, together > 1);
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
     if (member_of(m, g->reads.at[j].stage) == m->n && !read_before(m, k, j))

@@ -80,6 +80,22 @@ static bool is_cheap(Sched *s, const Stage *g) {
   return (full <= 1 && !g->deps.len) || is_spread(s, g);
 }
 
+/* One element of memory, or a constant behind a gate. */
+static bool is_read(const UOp *v) {
+  while (gated_value(v))
+    v = gated_value(v);
+  return v->op == OPS_INDEX;
+}
+
+/* What a factor of products is made of is made again for each of them: whether that costs less than memory,
+ * recompute_or_store finds out. */
+static bool makes_factor(Sched *s, const Stage *g) {
+  bool factor = false;
+  for (size_t j = 0; j < g->readers.len; j++)
+    factor |= stage_at(s, g->readers.at[j])->nproduct > 0;
+  return factor && g->reads.len && !is_read(g->value);
+}
+
 bool for_lanes(Sched *s, int i) {
   const Stage *g = stage_at(s, i);
   bool in_order = false;
@@ -114,7 +130,8 @@ bool inline_cheap(Sched *s) {
       pinned[stage_at(s, (int)w)->war.at[k]] = 1;
   for (size_t k = 0; ok && k < s->order.len; k++) { /* producers first */
     int i = s->order.at[k];
-    if (!stage_at(s, i)->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, stage_at(s, i)))
+    const Stage *g = stage_at(s, i);
+    if (!g->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, g) && !makes_factor(s, g))
       ok = inline_stage(s, i);
   }
   mem_free(s->mem, pinned);

@@ -94,16 +94,26 @@ static UOp *sum_of_parts(Sched *s, const Stage *g, int parts_stage, UOp *part) {
   return read ? UNEW(s->st, OPS_REDUCE, (DType)g->value->dtype, 1, g->value->arg, read, part) : NULL;
 }
 
-/* Whether memory is read in the order of the results: they are lanes then, and cores have a vector each. */
-static bool results_are_lanes(const Stage *g) {
-  bool lanes = g->reads.len > 0;
+static bool goes_over(const Stage *g, const UOp *index) {
+  bool over = false;
+  for (int k = 0; k < g->nred; k++)
+    over |= index == g->red[k] || (index->ranges & g->red[k]->ranges);
+  return over;
+}
+
+/* Whether most memory is read in the order of the results: they are lanes then, and cores have a vector each.
+ * A row that all results share is little beside it. */
+static bool results_are_lanes(const Sched *s, const Stage *g) {
+  double most = 0;
+  bool lanes = false;
   for (size_t j = 0; j < g->reads.len; j++) {
-    const UOp *x = g->reads.at[j].index;
-    int last = x->nsrc - 1;
-    while (last > 1 && is_const(x->src[last]))
+    const Read *rd = &g->reads.at[j];
+    double nbytes = read_bytes(s, rd, rd->turns);
+    int last = rd->index->nsrc - 1;
+    while (last > 1 && is_const(rd->index->src[last]))
       last--;
-    for (int k = 0; k < g->nred; k++)
-      lanes &= x->src[last] != g->red[k] && !(x->src[last]->ranges & g->red[k]->ranges);
+    bool over = goes_over(g, rd->index->src[last]);
+    if (nbytes > most || (nbytes == most && over)) lanes = !over, most = nbytes;
   }
   return lanes;
 }
@@ -112,7 +122,7 @@ static bool results_are_lanes(const Stage *g) {
 static double blocks_of(const Sched *s, const Stage *g) {
   double results = TG_MAX((double)stage_out_size(g), 1);
   if (makes_tiles(s, g)) return ceil(results / TILE_RESULTS);
-  return results_are_lanes(g) ? ceil(results / s->opt->target->warp) : results;
+  return results_are_lanes(s, g) ? ceil(results / s->opt->target->warp) : results;
 }
 
 /* The loops of a reduction are in the order of memory more often than not: the first one that can be split.
@@ -133,7 +143,7 @@ static int loop_to_split(const Sched *s, const Stage *g, int64_t *parts) {
 static double cores_of(const Sched *s, const Stage *g) {
   const Target *t = s->opt->target;
   double results = (double)stage_out_size(g);
-  if (t->warp <= 1 && results_are_lanes(g)) results = ceil(results * 4 / LEAST_RUN);
+  if (t->warp <= 1 && results_are_lanes(s, g)) results = ceil(results * 4 / LEAST_RUN);
   if (t->warp > 1) results = blocks_of(s, g) / blocks_of_core(s, g);
   return TG_MAX(TG_MIN(results, t->cores), 1);
 }

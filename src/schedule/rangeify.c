@@ -19,7 +19,7 @@ typedef struct Node {
   Demand *demands;
   int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
   UOp *lowered;
-  bool force, computed; /* computed: from what another loop nest results in */
+  bool force;
 } Node;
 
 typedef struct Rangeify {
@@ -535,24 +535,11 @@ static bool is_costly(Ops op) {
   }
 }
 
-/* Whether a node is computed from the result of another loop nest: what can still be computed there, at its
- * end. */
-static bool ends_nest(Ops op) { return op == OPS_REDUCE_AXIS || op == OPS_SCAN_AXIS || op == OPS_SCATTER; }
-
-static void note_computed(Rangeify *r, const UOp *n) {
-  bool computed = ends_nest((Ops)n->op);
-  for (int i = 0; i < n->nsrc && !is_leaf(n) && n->op != OPS_CONTIGUOUS; i++)
-    computed |= n->src[i]->is_tensor && r->node[n->src[i]->id].computed;
-  r->node[n->id].computed = computed;
-}
-
-/* A value read by a much larger loop nest is computed once, not once per iteration: an expensive one, and one
- * that the nest before it can compute at its end. What is made from memory alone may be computed where it is
- * read: later passes ask what that costs. */
+/* A value read by a much larger loop nest is a stage: an expensive one, and any that a reduction would make
+ * again and again. Later passes ask what it costs there. */
 static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
   UOpStore *st = r->s->st;
-  bool at_end = g->is_reduce && r->node[n->id].computed && op_is_alu((Ops)n->op);
-  if (!is_costly((Ops)n->op) && !at_end) return false;
+  if (!is_costly((Ops)n->op) && !(g->is_reduce && op_is_alu((Ops)n->op))) return false;
   int64_t own = 1, all = stage_iterations(g);
   for (int i = 0; i < n->shape->n; i++)
     own *= dim_max(st, n->shape->v[i]);
@@ -633,8 +620,6 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
   ok = r.node != NULL;
   for (size_t i = 0; ok && i < nid; i++)
     r.node[i].stage = r.node[i].other = -1;
-  for (size_t i = 0; ok && i < order.len; i++)
-    note_computed(&r, order.at[i]);
   for (int i = 0; ok && i < nroots; i++)
     if (roots[i]->op != OPS_AFTER) r.node[root_node(roots, nroots, i)->id].force = true;
   /* consumers first: who reads what, where */

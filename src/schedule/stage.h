@@ -19,6 +19,16 @@ typedef struct Read {
   uint32_t outs; /* bit d: it depends on out axis d of the stage */
 } Read;          /* what a value reads: stage, or -1 for a buffer */
 
+enum { MOST_PRODUCTS = 4 };
+
+/* A sum of products of what two factors read, by its loops: bits of out axes, turns of those summed over. */
+typedef struct Product {
+  double turns;
+  uint32_t moves[2], side[2]; /* a factor moves along it; reads the next element with its next turn */
+  double along, longest;      /* turns in which both read one run; of the longest loop summed over */
+  double depth;               /* products that one result sums */
+} Product;
+
 typedef struct Stage {
   UOp *node;
   /* keep: a root, a store, or read by another kernel: must be written */
@@ -43,9 +53,10 @@ typedef struct Stage {
   IntVec deps;     /* stages read */
   IntVec readers;  /* stages that read it (partition) */
   /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; those
-   * of sums of products, and the same with what they lose where there is no register tile or no lanes;
-   * copied_flops: with lanes along a loop for which a factor is copied. */
-  double weight, ops, flops, slow_flops, copied_flops;
+   * of sums of products. */
+  double weight, ops, flops;
+  Product product[MOST_PRODUCTS];
+  int nproduct;
   bool heavy;       /* transcendental inside */
   bool gathers;     /* reads at indices that are read */
   bool gated;       /* a factor of a sum of products is read behind a gate */
@@ -85,9 +96,10 @@ typedef struct Refused {
   int kernel, stage;
 } Refused;
 
-/* Loops that a node depends on, and those along which it reads the next element: bits of one stage. */
+/* Loops that a node depends on, those along which it reads the next element, and those that read one run of
+ * memory together: bits of one stage. */
 typedef struct LoopSet {
-  uint64_t loops, steps;
+  uint64_t loops, steps, run;
 } LoopSet;
 
 typedef struct Sched {
@@ -159,6 +171,7 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
 double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
 double value_bytes(const Stage *g, double nelem);
+const UOp *gated_value(const UOp *v); /* below a cast, or a gate of which one side is a constant; or NULL */
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);
 Cost cost_on_cores(const Sched *s, Cost c, double from, double to); /* where not `from` of them are busy */

@@ -31,7 +31,6 @@ const Target target_planned = {.name = "8 cores with AVX-512",
                                .registers = 32,
                                .warp = 1,
                                .threads = 1,
-                               .tile_rows = 6,
                                .local_bytes = 512 * KB,
                                .launch_us = 0.2,
                                .deal_us = 1.2};
@@ -51,8 +50,8 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128,                             \
     .weight = {.exp = 4, .log = 4, .trig = 8, .pow = 16, .threefry = 60, .root = 4}, .vec_bytes = 16,        \
-    .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .tile_rows = 6, .local_bytes = shared,    \
-    .launch_us = 3, .matrices = units                                                                        \
+    .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared, .launch_us = 3,    \
+    .matrices = units                                                                                        \
   }
 const Target target_cuda = GPU("a GPU with CUDA", 48 * KB, CUDA_MATRICES),
              target_metal = GPU("a GPU with Metal", 32 * KB, METAL_MATRICES);

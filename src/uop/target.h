@@ -44,8 +44,6 @@ typedef struct Target {
   /* Cycles that a load from memory takes, which a thread of a GPU waits for; 0 on a CPU, which reads ahead.
    */
   int latency;
-  /* Of a register tile, from which on loads no longer hold multiplications up. */
-  int tile_rows;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes;
   double launch_us;
@@ -70,9 +68,6 @@ static inline MemoryLevel target_level(const Target *t, double nbytes) {
 static inline double target_read_us(const Target *t, double nbytes) {
   return nbytes / t->bytes_us[target_level(t, nbytes)];
 }
-
-/* Elements side by side from which on it is worth having lanes along them. */
-static inline double target_least_lanes(const Target *t) { return TG_MAX(t->vec_bytes / 8, t->warp / 4); }
 
 double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
 extern const Target target_planned, target_cuda, target_metal;

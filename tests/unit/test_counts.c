@@ -74,6 +74,38 @@ static void test_contractions_stand_alone(void **state) {
   tg_close(ctx);
 }
 
+static TgTensor *every_second(TgTensor *x, int row, int column) {
+  return tg_getitem(x, TG_IDX(TG_ALL, TG_ALL, TG_SLICE(row, TG_OPEN, 2), TG_SLICE(column, TG_OPEN, 2)));
+}
+
+/* What is computed of a factor is made once, where it would be made for each of many products. */
+static void test_factors(void **state) {
+  (void)state;
+  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
+  TgTensor *a = tg_empty(ctx, TG_F32, TG_SHAPE(1024, 1024)), *b = tg_empty(ctx, TG_F32, TG_SHAPE(1024, 1024)),
+           *half = tg_empty(ctx, TG_BF16, TG_SHAPE(1024, 1024)),
+           *x = tg_empty(ctx, TG_F32, TG_SHAPE(1, 3, 416, 416)),
+           *w = tg_empty(ctx, TG_F32, TG_SHAPE(16, 12, 3, 3));
+  TgTensor *quarter[] = {every_second(x, 0, 0), every_second(x, 1, 0), every_second(x, 0, 1),
+                         every_second(x, 1, 1)};
+
+  const struct {
+    TgTensor *of;
+    int kernels;
+  } c[] = {{tg_matmul(tg_relu(a), b), 2},
+           {tg_matmul(a, tg_relu(b)), 2},
+           {tg_matmul(tg_add(a, b), b), 2},
+           {tg_conv2d(tg_cat(quarter, 4, 1), w, .padding = TG_SIZES(1)), 2},
+           {tg_matmul(tg_cast(half, TG_F32), b), 1}, /* a load */
+           {tg_conv2d(x, tg_empty(ctx, TG_F32, TG_SHAPE(16, 3, 3, 3)), .padding = TG_SIZES(1)), 1}};
+
+  for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+    if (tg_schedule((TgTensor *[]){c[i].of}, 1, NULL, NULL) != c[i].kernels)
+      fail_msg("case %zu: %d kernels, not %d", i, tg_schedule((TgTensor *[]){c[i].of}, 1, NULL, NULL),
+               c[i].kernels);
+  tg_close(ctx);
+}
+
 /* Programs wider than a kernel may be become several kernels. */
 enum { WIDE = 500, OUTPUTS = 100, LOOPS = 70 };
 
@@ -273,6 +305,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels),
                                      cmocka_unit_test(test_layers_once),
                                      cmocka_unit_test(test_contractions_stand_alone),
+                                     cmocka_unit_test(test_factors),
                                      cmocka_unit_test(test_wide),
                                      cmocka_unit_test(test_convolution_gradients),
                                      cmocka_unit_test(test_transposed),

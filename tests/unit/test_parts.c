@@ -45,6 +45,9 @@ static TgTensor *sum(TgTensor *x) { return tg_sum(x, .axis = TG_AXES(-1)); }
 
 static TgTensor *columns(TgTensor *x) { return tg_sum(x, .axis = TG_AXES(0)); }
 
+/* As the values of keys are added up for one query. */
+static TgTensor *weighted_columns(TgTensor *x) { return columns(tg_mul(x, tg_slice(x, 1, 0, 1))); }
+
 /* The results of `row` as a matrix of so many rows, which are the same for 1, 2 and 5 threads. */
 static int compute(Make make, int rows, double *out) {
   static const int threads[] = {1, 2, 5};
@@ -174,21 +177,27 @@ static void test_places(void **state) { /* the first of equal ones; the first Na
 
 static void test_columns(void **state) { /* results that are lanes of one core */
   (void)state;
-  double got[MOST_ROWS], first[MOST_ROWS], want[MOST_ROWS] = {0};
+  double got[MOST_ROWS], first[2][MOST_ROWS], want[2][MOST_ROWS] = {{0}};
   fill(0.5, 1);
-  for (int i = 0; i < N; i++)
-    want[i % MOST_ROWS] += row[i];
+  for (int i = 0; i < N; i++) {
+    want[0][i % MOST_ROWS] += row[i];
+    want[1][i % MOST_ROWS] += (double)row[i] * row[i / MOST_ROWS * MOST_ROWS];
+  }
   static const int threads[] = {1, 2, 5};
   for (int t = 0; t < 3; t++) {
     TgContext *ctx = open_on("CPU", threads[t]);
     TgTensor *x = tg_from(ctx, row, TG_F32, TG_SHAPE(N / MOST_ROWS, MOST_ROWS));
-    assert_int_equal(tg_read_f64(columns(x), got, MOST_ROWS), TG_OK);
-    if (!t) memcpy(first, got, sizeof first);
-    assert_memory_equal(got, first, sizeof got);
+    for (int weighted = 0; weighted < 2; weighted++) {
+      assert_int_equal(tg_read_f64(weighted ? weighted_columns(x) : columns(x), got, MOST_ROWS), TG_OK);
+      if (!t) memcpy(first[weighted], got, sizeof got);
+      assert_memory_equal(got, first[weighted], sizeof got);
+    }
     tg_close(ctx);
   }
-  for (int i = 0; i < MOST_ROWS; i++)
-    assert_true(fabs(got[i] - want[i]) <= 1e-6 * want[i]);
+  for (int i = 0; i < 2 * MOST_ROWS; i++) {
+    double sum = want[i / MOST_ROWS][i % MOST_ROWS];
+    assert_true(fabs(first[i / MOST_ROWS][i % MOST_ROWS] - sum) <= 1e-6 * sum);
+  }
 }
 
 /* On the machine that NULL:C plans for: the parts, and what is made of them. */
@@ -199,8 +208,8 @@ static void test_kernels(void **state) {
     Make make;
     int rows;
     uint64_t kernels;
-  } c[] = {{variance, 1, 2},    {variance, 4, 2},    {log_sum, 1, 2},  {where_most, 1, 2},
-           {where_least, 1, 2}, {variance, 4096, 1}, {log_sum, 256, 1}};
+  } c[] = {{variance, 1, 2},    {variance, 4, 2},    {log_sum, 1, 2},   {where_most, 1, 2},
+           {where_least, 1, 2}, {variance, 4096, 1}, {log_sum, 256, 1}, {weighted_columns, N / 16, 2}};
 
   TgContext *ctx = open_on("NULL:C", 0);
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
@@ -222,9 +231,11 @@ static void test_gpu(void **state) {
     Make make;
     int64_t rows, wide;
     uint64_t kernels;
-  } c[] = {{sum, 1, 1 << 24, 2},     {sum, 64, 1 << 18, 2},      {where_most, 1, 1 << 24, 4},
-           {sum, 4096, 4096, 1},     {columns, 1 << 20, 16, 2},  {columns, 1 << 14, 1024, 2},
-           {columns, 128, 65536, 1}, {variance, 16384, 1024, 1}, {sum, 320, 1024, 1}};
+  } c[] = {{sum, 1, 1 << 24, 2},        {sum, 64, 1 << 18, 2},
+           {where_most, 1, 1 << 24, 4}, {sum, 4096, 4096, 1},
+           {columns, 1 << 20, 16, 2},   {columns, 1 << 14, 1024, 2},
+           {columns, 128, 65536, 1},    {weighted_columns, 1 << 20, 64, 2},
+           {variance, 16384, 1024, 1},  {sum, 320, 1024, 1}};
 
   TgContext *ctx = open_on("NULL:CUDA", 0);
   for (size_t i = 0; i < sizeof c / sizeof *c; i++) {

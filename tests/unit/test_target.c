@@ -1,6 +1,8 @@
 /* test_target.c: the machine that a device plans for. Devices without a machine of their own plan alike
  * everywhere; a plan follows the numbers it is given. */
 #include "tensor/context.h"
+#include "uop/tile.h"
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,7 +38,6 @@ static void test_written_down(void **state) {
 static void is_sane(const Target *t) {
   assert_true(t->cores >= 1 && t->streams >= 1 && t->warp >= 1 && t->mhz >= 100 && t->mhz < 20000);
   assert_true(t->vec_bytes >= 16 && t->registers >= 16 && t->local_bytes >= 16 << 10 && t->launch_us > 0);
-  assert_true(t->tile_rows > 1 && target_least_lanes(t) >= 2);
   for (int l = LEVEL_L1; l < NLEVEL; l++)
     assert_true(t->bytes_us[l] > 1000 && (!l || t->bytes_us[l] <= t->bytes_us[l - 1]));
   double last = 0;
@@ -75,6 +76,37 @@ static void test_other_machine(void **state) {
   TgTensor *x = tg_empty(ctx, TG_F32, TG_SHAPE(64, 768)), *w = tg_empty(ctx, TG_F32, TG_SHAPE(768, 768));
   assert_true(kernels_of(tg_softmax(tg_matmul(x, w))) > 1);
   tg_close(ctx);
+}
+
+static double product(const Target *t, double rows, double columns, double lanes, double along) {
+  TileLoops l = {{rows, columns}, {1, lanes}, along, 1024};
+  double cycles = tile_product(t, &l);
+  assert_true(cycles >= 1 / t->fmas);
+  return cycles;
+}
+
+/* What a product takes: near the units' rate with a tile, more with less to cut one from. */
+static void test_tiles(void **state) {
+  (void)state;
+  const Target *const all[] = {&target_planned, &target_cuda, &target_metal};
+  for (size_t i = 0; i < TG_COUNT(all); i++) {
+    const Target *t = all[i];
+    assert_true(product(t, 512, 512, 512, 1) < 1.15 / t->fmas);
+    double last = INFINITY;
+    for (int n = 1; n <= 64; n *= 2) { /* rows that share what is loaded */
+      double cycles = product(t, n, 512, 512, 1);
+      assert_true(cycles <= last);
+      last = cycles;
+    }
+  }
+  const Target *t = &target_planned;
+  assert_true(product(t, 1, 512, 512, 1) > 2 / t->fmas);                          /* additions wait */
+  assert_true(product(t, 512, 512, 1, 1) > 5 * product(t, 512, 512, 512, 1));     /* lanes lie apart */
+  assert_true(product(t, 512, 512, 1, 512) < 1.5 * product(t, 512, 512, 512, 1)); /* .. but along the sum */
+  assert_true(product(t, 512, 7, 7, 1) > 1.5 * product(t, 512, 16, 16, 1));       /* 4, 2 and 1 */
+  TileStep fits = {.work = 10, .registers = tile_room(t)},
+           spilled = {.work = 10, .registers = tile_room(t) + 1};
+  assert_true(tile_step(t, &spilled) > 2 * tile_step(t, &fits));
 }
 
 /* A reduction to fewer results than cores is split where that pays: on one core it does not. */
@@ -126,8 +158,9 @@ static void test_parts(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_written_down), cmocka_unit_test(test_sane),
-                                     cmocka_unit_test(test_other_machine),
-                                     cmocka_unit_test(test_parts_counted), cmocka_unit_test(test_parts)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_written_down),  cmocka_unit_test(test_sane),
+      cmocka_unit_test(test_tiles),         cmocka_unit_test(test_other_machine),
+      cmocka_unit_test(test_parts_counted), cmocka_unit_test(test_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,81 @@
+/* tile.c: the model of a register tile (tile.h). In: shapes. Out: cycles.
+ *
+ *   step = max(multiply-adds, loads, dependent additions) + 1, more where registers do not suffice
+ *
+ * A core of a CPU loads as many vectors in a cycle as it multiplies. One of a GPU runs other warps while one
+ * waits, so that no addition waits there, and what lanes read is copied to where it lies side by side. */
+#include "uop/tile.h"
+#include <math.h>
+
+enum { ADD_CYCLES = 4, MOST_VECTORS = 4, SIDE_OF_SUMS = 4, MOST_SUMS = 24, LEAST_ALONG = 8 };
+
+/* Results of a warp. */
+enum { WARP_ROWS = 32, WARP_COLUMNS = 64 };
+
+/* A tile that registers do not hold is kept in memory. */
+static const double SPILLED = 2.5;
+/* The lanes of a vector of sums, added up. */
+static const double ADDED_ACROSS = 10;
+
+double tile_room(const Target *t) { return (double)t->registers * t->vec_bytes / (TILE_LANES * 4); }
+
+/* A rest is written in pieces of 8, 4, 2 and 1. */
+double tile_vectors(double lanes) {
+  double whole = floor(lanes / TILE_LANES);
+  return whole + __builtin_popcount((unsigned)(lanes - whole * TILE_LANES));
+}
+
+double tile_step(const Target *t, const TileStep *s) {
+  if (t->warp > 1) return fmax(s->work, s->loads) + t->warp / t->fmas;
+  double step = fmax(fmax(s->work, s->loads * TILE_LANES / t->fmas), ADD_CYCLES * s->chain) + 1;
+  return s->registers > tile_room(t) ? step * SPILLED : step;
+}
+
+/* Lanes along a loop of the results, a tile of rows and vectors. apart: each lane is loaded by itself. */
+static double by_results(const Target *t, double rows, double lanes, bool apart) {
+  double best = INFINITY;
+  for (int v = 1; v <= MOST_VECTORS; v++) {
+    double width = fmin(lanes, v * TILE_LANES), vectors = tile_vectors(width);
+    double tile = fmin(rows, floor((tile_room(t) - 2 - vectors) / vectors));
+    if (tile < 1 || (v > 1 && width <= (v - 1) * TILE_LANES)) break;
+    TileStep s = {.work = tile * vectors * TILE_LANES / t->fmas,
+                  .loads = tile + vectors * (apart ? TILE_LANES : 1),
+                  .chain = 1};
+    best = fmin(best, tile_step(t, &s) / (tile * width));
+  }
+  return best;
+}
+
+/* Lanes along the sum: a few results at a time, each of them vectors of sums. Where a run ends the next one
+ * goes on with its lanes: a long one fills all vectors. */
+static double by_sum(const Target *t, const TileLoops *l) {
+  double best = INFINITY;
+  for (int side = 1; side <= SIDE_OF_SUMS; side++)
+    for (int v = 1; v <= MOST_VECTORS; v++) {
+      double rows = fmin(l->results[0], side), columns = fmin(l->results[1], side);
+      double width = l->along < LEAST_ALONG ? l->along : v * TILE_LANES, vectors = tile_vectors(width);
+      if (rows * columns * vectors > MOST_SUMS) break;
+      TileStep s = {.work = rows * columns * vectors * TILE_LANES / t->fmas,
+                    .loads = (rows + columns) * vectors,
+                    .chain = 1};
+      best = fmin(best, tile_step(t, &s) / (rows * columns * width));
+    }
+  return best + ADDED_ACROSS / l->depth;
+}
+
+/* A warp reads 32 numbers in a cycle, those that several lanes read once. Where it has fewer results than
+ * lanes, the others have their own factors. */
+static double by_threads(const Target *t, const TileLoops *l) {
+  double rows = fmin(l->results[0], WARP_ROWS), columns = fmin(l->results[1], WARP_COLUMNS);
+  double tile = rows * columns, products = fmax(tile, t->warp);
+  TileStep s = {.work = products / t->fmas, .loads = (rows + columns) / tile * products / t->warp};
+  return tile_step(t, &s) / products;
+}
+
+double tile_product(const Target *t, const TileLoops *l) {
+  if (t->warp > 1) return by_threads(t, l);
+  double best = by_results(t, 1, fmax(l->results[0], l->results[1]), true);
+  for (int f = 0; f < 2; f++)
+    if (l->lanes[f] > 1) best = fmin(best, by_results(t, l->results[!f], l->lanes[f], false));
+  return l->along > 1 ? fmin(best, by_sum(t, l)) : best;
+}

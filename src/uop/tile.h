@@ -1,0 +1,33 @@
+/* tile.h: what the innermost step of a sum takes. In: a Target, and a register tile or the loops that one can
+ * be cut from. Out: cycles of one core. The one place that knows: lists of opts are told apart by it
+ * (codegen/cost.c), and kernels are joined by it (schedule/cost.c). */
+#ifndef TG_TILE_H
+#define TG_TILE_H
+#include "uop/target.h"
+
+/* f32 in a vector as kernels for a CPU are written, whatever a register holds. */
+enum { TILE_LANES = 16 };
+
+/* One step: each result of the tile gets what it sums. */
+typedef struct TileStep {
+  double work;      /* cycles of the units that multiply and add */
+  double loads;     /* of vectors, and of numbers that all lanes have */
+  double chain;     /* additions of a result that wait for each other */
+  double registers; /* vectors: results and what is loaded */
+} TileStep;
+
+double tile_step(const Target *t, const TileStep *s);
+double tile_vectors(double lanes); /* that so many lanes are */
+double tile_room(const Target *t); /* vectors that its registers hold */
+
+/* A sum of products, by its factors. */
+typedef struct TileLoops {
+  double results[2]; /* turns of the loops of the results that this one alone moves with */
+  double lanes[2];   /* .. of the longest loop of the results along which it lies side by side; 1: none */
+  double along;      /* .. of the loops summed over that read a run of both; 1: none */
+  double depth;      /* products that one result sums */
+} TileLoops;
+
+/* Cycles for one of its products, with the tile that suits it best. */
+double tile_product(const Target *t, const TileLoops *l);
+#endif

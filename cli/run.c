@@ -252,20 +252,35 @@ static bool run_plain(Model *m, TgTensor **out) {
          !tg_sync(m->ctx);
 }
 
+/* The names that a model has for its tensors; NULL: out of memory. */
+static TgState *weights_named(const Model *m) {
+  TgState *s = tg_state_new(m->ctx);
+  const char *name;
+  TgTensor *t;
+  bool ok = s != NULL;
+  for (size_t i = 0; ok && (t = tg_onnx_weight(m->onnx, i, &name)); i++)
+    ok = !*name || !strcmp(name, "__metadata__") || !tg_state_put(s, name, t);
+  if (ok) return s;
+  tg_state_free(s);
+  return NULL;
+}
+
 /* What was run, as a program in a file: a model is run twice more to be captured. */
 static bool capture(Model *m) {
   TgTensor *in[MOST_IO], *out[MOST_IO];
   const char *in_names[MOST_IO], *out_names[MOST_IO];
   int n = given(m, in), k = 0;
   TgJit *jit = m->program ? m->program : tg_jit(m->ctx, run_graph, m);
-  bool ok = jit != NULL;
+  TgState *weights = weights_named(m);
+  bool ok = jit && weights;
   for (int i = 0; i < m->nin; i++)
     if (m->in[i]) in_names[k++] = m->in_names[i];
   for (int i = 0; i < m->nout; i++)
     out_names[i] = m->out_about[i].name;
   for (int i = 0; ok && !m->program && i < 2; i++)
     TG_SCOPE(m->ctx) { ok = !tg_jit_run(jit, in, n, out, m->nout); }
-  ok = ok && !tg_jit_save(jit, m->o->capture, .inputs = in_names, .outputs = out_names);
+  ok = ok && !tg_jit_save(jit, m->o->capture, .inputs = in_names, .outputs = out_names, .state = weights);
+  tg_state_free(weights);
   if (!m->program) tg_jit_free(jit);
   return ok;
 }

@@ -624,6 +624,15 @@ int64_t tg_onnx_weights(const TgOnnx *m) {
   return n;
 }
 
+TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name) {
+  const OnnxTensor *t = m ? m->tensors : NULL;
+  while (t && i--)
+    t = t->next;
+  if (!t) return NULL;
+  if (name) *name = t->name ? t->name : "";
+  return t->main;
+}
+
 const char *tg_onnx_op_name(size_t i) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
     for (const OnnxOp *o = op_tables[t]; o->name; o++)

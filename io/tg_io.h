@@ -184,6 +184,9 @@ TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
 TG_API int tg_onnx_opset(const TgOnnx *m);
 TG_API size_t tg_onnx_node_count(const TgOnnx *m); /* of the main graph */
 TG_API int64_t tg_onnx_weights(const TgOnnx *m);   /* elements of its tensors */
+/* Tensor i that the file holds, by the name that the model has for it ("": none). It lives as long as the
+ * model. NULL: past the last. */
+TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);
 /* in[i] is the input in_names[i]; out: the first nout outputs, of the innermost scope. TG_ERR_VALUE: an input
  * that is missing, unknown or given twice, an operator that is not implemented; TG_ERR_DTYPE, TG_ERR_SHAPE:
  * an input unlike the model's, or a named size that is two things at once. */

@@ -293,7 +293,8 @@ static void test_run(void **state) {
   assert_int_equal(run(TG "run p.safetensors zeros:2x2"), 1), says("input 0 has shape (2, 2)");
   assert_int_equal(run(TG "run p.safetensors zeros --capture /nonexistent/p"), 1), says("/nonexistent/p");
   assert_int_equal(run(TG "info p.safetensors"), 0);
-  says("captured program"), says("input"), says("(1, 1, 28, 28)"), says("Plus214_Output_0");
+  says("captured program"), says("input"), says("(1, 1, 28, 28)"), says("Plus214_Output_0"),
+      says("Parameter193");
   assert_int_equal(run(TG "info p.safetensors --json"), 0), json_lines(4), says("\"input\":\"Input3\"");
   /* a picture of one colour, which needs no library */
   assert_int_equal(

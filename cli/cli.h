@@ -52,6 +52,7 @@ const CliCommand *cli_find(int argc, char **argv, int *words); /* by argv[1..]; 
 int cli_run(const CliCommand *c, int argc, char **argv);       /* argv: what follows the name */
 void cli_help(FILE *to, const CliCommand *c);                  /* NULL: the list of commands */
 int cli_completion(const char *shell); /* bash, zsh, fish: to stdout; CLI_USAGE: another */
+void cli_completion_json(void);        /* what a shell completes, an object per command, one a line */
 void cli_manual(const CliCommand *c);  /* a man page to stdout; NULL: of tg */
 /* the same as an object per command, one a line */
 void cli_manual_json(const CliCommand *c);

@@ -126,13 +126,15 @@ static void program_lines(const char *text, bool json) {
   printf(json ? "{\"steps\":%zu}\n" : "%zu steps\n", steps);
 }
 
-static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool json) {
+/* wait: over when the file is read, before anything is printed. */
+static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool json, CliWait *wait) {
   if (kind == SAFETENSORS) {
     TgState *s = tg_safe_load_file(ctx, path);
     TgValue *head = s ? tg_safe_load_metadata(tg_from_file(ctx, path, TG_U8, TG_SHAPE(-1)), NULL) : NULL;
     const TgValue *meta = tg_value_get(head, "__metadata__");
     const char *format = tg_value_string(tg_value_get(meta, "format"), NULL);
     const char *program = tg_value_string(tg_value_get(meta, "program"), NULL);
+    cli_wait_end(wait);
     bool is_program = program && format && !strcmp(format, "tinygrad.program");
     if (head) state_lines(path, is_program ? "captured program" : "safetensors", s, json);
     if (is_program) program_lines(program, json);
@@ -148,6 +150,7 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
   const TgValue *tensors = kv ? tg_value_get(v, "tensors") : v;
   TgState *s = v ? tg_get_state(ctx, tensors, NULL) : NULL;
   bool ok = s != NULL;
+  cli_wait_end(wait);
   if (ok) state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s, json);
   for (size_t i = 0; kv && i < tg_value_count(tensors); i++)
     if (!json && tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER)
@@ -158,9 +161,10 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
   return ok;
 }
 
-static int file_info(TgContext *ctx, const char *path, bool json) {
+static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait) {
   FileKind model = kind_of(path);
-  if (model) return model_info(ctx, path, model, json) ? CLI_OK : cli_fail(ctx, "info");
+  if (model) return model_info(ctx, path, model, json, wait) ? CLI_OK : cli_fail(ctx, "info");
+  cli_wait_end(wait);
   FILE *f = fopen(path, "rb");
   char *text = f ? cli_read(f) : NULL;
   int e = errno;
@@ -184,11 +188,19 @@ typedef struct InfoOptions {
 
 static int run_info(const void *options, char **argument, int n) {
   const InfoOptions *o = options;
+  CliWait *wait = cli_wait_begin("opening the device");
   TgContext *ctx = tg_open(NULL);
   const char *name, *text;
   int rc = ctx ? CLI_OK : CLI_FAILED;
-  if (n && ctx)
-    rc = tg_error(ctx) ? cli_fail(ctx, "info") : file_info(ctx, argument[0], o->json);
+  bool file = n && ctx && !tg_error(ctx);
+  if (file)
+    cli_wait_what(wait, "reading the file");
+  else
+    cli_wait_end(wait);
+  if (file)
+    rc = file_info(ctx, argument[0], o->json, wait);
+  else if (n)
+    rc = cli_fail(ctx, "info");
   else
     for (int i = 0; (text = tg_info(ctx, i, &name)); i++) {
       if (o->json) {

@@ -53,10 +53,20 @@ void cli_catch_interrupt(void) { /* the handler is gone after the first: a secon
 bool cli_interrupted(void) { return interrupted; }
 
 /* ---- commands about commands */
+typedef struct CompletionOptions {
+  bool json;
+} CompletionOptions;
+
 static int run_completion(const void *options, char **argument, int n) {
-  (void)options, (void)n;
+  const CompletionOptions *o = options;
+  if (o->json && !n) return cli_completion_json(), CLI_OK;
+  if (o->json || !n) return cli_refuse(CLI_USAGE, "completion", "a SHELL (bash, zsh, fish), or --json");
   return cli_completion(argument[0]);
 }
+
+static const CliOption completion_options[] = {
+    CLI_FLAG_OF(CompletionOptions, json, "json",
+                "the words themselves: an object per command, one a line, for other shells")};
 
 static const char *shells(int i) {
   static const char *const names[] = {"bash", "zsh", "fish", NULL};
@@ -65,9 +75,11 @@ static const char *shells(int i) {
 
 const CliCommand command_completion = {.name = "completion",
                                        .summary = "print a shell's completion of commands and options",
-                                       .arguments = "SHELL",
-                                       .least = 1,
+                                       .arguments = "[SHELL]",
                                        .most = 1,
+                                       .options = completion_options,
+                                       .noptions = CLI_COUNT(completion_options),
+                                       .nbytes = sizeof(CompletionOptions),
                                        .run = run_completion,
                                        .listed = shells};
 
@@ -109,9 +121,13 @@ static int run_devices(const void *options, char **argument, int n) {
   (void)argument, (void)n;
   bool any = false;
   for (int i = 0; tg_device_name(i); i++) {
+    char what[64];
+    snprintf(what, sizeof what, "opening %.40s", tg_device_name(i));
+    CliWait *wait = cli_wait_begin(what);
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = tg_device_name(i)});
     bool ok = ctx && !tg_error(ctx);
     const char *text = ok ? tg_device_describe(ctx) : tg_errmsg(ctx);
+    cli_wait_end(wait);
     if (o->json) {
       printf("{\"device\":\"%s\",\"present\":%s,\"%s\":", tg_device_name(i), ok ? "true" : "false",
              ok ? "about" : "why");

@@ -328,6 +328,43 @@ static void fish_put(void) {
   }
 }
 
+static void json_texts(const char *names, char between) { /* ["a","b"] of "a|b" */
+  putchar('[');
+  for (const char *p = names; *p;) {
+    char word[64];
+    int n = (int)strcspn(p, (char[]){between, 0});
+    snprintf(word, sizeof word, "%.*s", n, p);
+    if (p != names) putchar(',');
+    cli_json_text(stdout, word);
+    p += n + (p[n] != 0);
+  }
+  putchar(']');
+}
+
+void cli_completion_json(void) {
+  const CliCommand *c;
+  for (int i = 0; (c = cli_command(i)); i++) {
+    printf("{\"command\":"), json_texts(c->name, ' ');
+    printf(",\"options\":[");
+    for (int k = 0; k < c->noptions; k++)
+      printf("\"--%s\",", c->options[k].name);
+    printf("\"--help\"],\"values\":{");
+    int listed = 0;
+    for (int k = 0; k < c->noptions; k++) {
+      const char *v = c->options[k].value;
+      if (c->options[k].kind != CLI_TEXT || !strchr(v, '|')) continue;
+      printf("%s\"--%s\":", listed++ ? "," : "", c->options[k].name);
+      json_texts(v, '|');
+    }
+    printf("},\"arguments\":[");
+    for (int k = 0; c->listed && c->listed(k); k++) {
+      if (k) putchar(',');
+      cli_json_text(stdout, c->listed(k));
+    }
+    puts("]}");
+  }
+}
+
 int cli_completion(const char *shell) {
   if (!strcmp(shell, "bash"))
     bash_put();

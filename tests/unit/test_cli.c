@@ -146,6 +146,9 @@ static void test_json(void **state) {
   says("\"language\":\"CUDA\""), says("\"block\":["), says("\"source\":\"");
   assert_int_equal(run(TG "manual --json"), 0), json_lines(14);
   says("{\"command\":\"run\""), says("{\"option\":\"json\",\"kind\":\"flag\"");
+  assert_int_equal(run(TG "completion --json"), 0), json_lines(14);
+  says("{\"command\":[\"bench\",\"net\"]"), says("\"--lang\":[\"C\",\"CUDA\",\"METAL\"]");
+  assert_int_equal(run(TG "completion bash --json"), 2);
   assert_int_equal(run(TG "manual source --json"), 0), json_lines(1), says("\"value\":\"C|CUDA|METAL\"");
   assert_int_equal(run(TG "info --json '" TG_TESTS "/../LICENSE'"), 1);
 }
@@ -277,7 +280,7 @@ static void test_run(void **state) {
   json_lines(10), says("\"class\":2"), says("\"captured\":true"); /* one a kernel */
   says("\"us\":"), says("\"nodes\":[\"Convolution28 (Conv)"), says("\"Plus214 (Add)\"");
   assert_int_equal(run(TG "run %s %s --bench --runs 3 --rows 2", m, a), 0);
-  says("Convolution110 (Conv)"), says("1 more kernel"), says("measured one by one, medians of 3 runs");
+  says("Convolution110 (Conv)"), says(" more kernel"), says("measured one by one, medians of 3 runs");
   assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");

@@ -1,5 +1,5 @@
 /* test_onnx.c: ONNX models. Expected values: tests/goldens/onnx.bin (make_onnx.py: the reference evaluator of
- * the onnx package), and by hand. Damaged models are written here by a protobuf writer of a few lines, cut at
+ * the onnx package), and by hand. Damaged models are written here (tests/files/protobuf.h), cut at
  * every byte and changed at every byte; nothing is read past their end (the sanitizers look).
  * A device on the command line computes the goldens, instead of INTERP. */
 #define _GNU_SOURCE
@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tests/files/protobuf.h"
 
 static TgContext *open_on(const char *device) {
   return tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device});
@@ -156,30 +157,7 @@ static const char *golden_device = "INTERP";
 
 static void test_goldens(void **s) { (void)s, goldens_on(golden_device); }
 
-/* ---- a writer */
-typedef struct Msg {
-  uint8_t b[4096];
-  size_t n;
-} Msg;
-
-static void num(Msg *m, uint64_t v) {
-  for (; v > 127; v >>= 7)
-    m->b[m->n++] = (uint8_t)(v | 128);
-  m->b[m->n++] = (uint8_t)v;
-}
-
-static void put_int(Msg *m, int field, int64_t v) { num(m, (uint64_t)field << 3), num(m, (uint64_t)v); }
-
-static void put_bytes(Msg *m, int field, const void *p, size_t n) {
-  num(m, (uint64_t)field << 3 | 2), num(m, n);
-  assert_true(m->n + n <= sizeof m->b);
-  memcpy(m->b + m->n, p, n), m->n += n;
-}
-
-static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, strlen(t)); }
-
-static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
-
+/* ---- damaged models */
 /* "3" a size, else its name */
 static void input(Msg *g, int field, const char *name, int type, int n, const char *const *dims) {
   Msg shape = {0}, tensor = {0}, t = {0}, v = {0};

@@ -1,6 +1,6 @@
 /* test_onnx_parts.c: what ONNX models are made of besides nodes and tensors: functions of their own, lists
  * and optional values, data in files beside the model, and that nodes are told as they run. The models are
- * written here by a protobuf writer of a few lines; those with functions and files are cut at every byte and
+ * written here (tests/files/protobuf.h); those with functions and files are cut at every byte and
  * changed at every byte too, and nothing is read outside of them (the sanitizers look). Expected values by
  * hand. */
 #define _GNU_SOURCE
@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tests/files/protobuf.h"
 
 static TgContext *opened(void) {
   TgContext *c = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
@@ -28,29 +29,6 @@ static void refused(TgContext *c, bool got, const char *text) {
 }
 
 /* ---- messages */
-typedef struct Msg {
-  uint8_t b[4096];
-  size_t n;
-} Msg;
-
-static void num(Msg *m, uint64_t v) {
-  for (; v > 127; v >>= 7)
-    m->b[m->n++] = (uint8_t)(v | 128);
-  m->b[m->n++] = (uint8_t)v;
-}
-
-static void put_int(Msg *m, int field, int64_t v) { num(m, (uint64_t)field << 3), num(m, (uint64_t)v); }
-
-static void put_bytes(Msg *m, int field, const void *p, size_t n) {
-  num(m, (uint64_t)field << 3 | 2), num(m, n);
-  assert_true(m->n + n <= sizeof m->b);
-  memcpy(m->b + m->n, p, n), m->n += n;
-}
-
-static void put_text(Msg *m, int field, const char *t) { put_bytes(m, field, t, strlen(t)); }
-
-static void put(Msg *m, int field, const Msg *x) { put_bytes(m, field, x->b, x->n); }
-
 static void value(Msg *g, int field, const char *name, int type, int n, const int64_t *dims) {
   Msg shape = {0}, tensor = {0}, t = {0}, v = {0};
   for (int i = 0; i < n; i++) {

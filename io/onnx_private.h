@@ -147,7 +147,7 @@ struct TgOnnx {
   void *seen_user;
 };
 
-/* ---- parsing (onnx_proto.c). false, NULL: an error in the context */
+/* ---- parsing (onnx_proto.c, onnx_tensor.c). false, NULL: an error in the context */
 bool onnx_parse(TgOnnx *m);
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
 TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours */

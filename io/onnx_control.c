@@ -45,19 +45,54 @@ OnnxVal value_of_int(OnnxRun *r, int64_t v, TgDType d) {
   return (OnnxVal){.t = tg_full_i64(where, TG_SCALAR, v, d), .host = r->m->host != NULL};
 }
 
+/* The graph of a branch, run; NULL: recorded. */
+static OnnxGraph *branch_run(OnnxRun *r, const OnnxNode *n, const char *name) {
+  OnnxGraph *g = body_of(r, n, name);
+  if (g && (int)g->nout != n->nout)
+    wrong(r, TG_ERR_VALUE, "the branch has %lld outputs", (long long)g->nout);
+  else if (g && graph_run(r, g))
+    return g;
+  return NULL;
+}
+
+static TgTensor *chosen(OnnxRun *r, TgTensor *cond, int i, OnnxVal *yes, OnnxVal *no) {
+  TgTensor *a = yes->t ? val_main(r, yes) : NULL, *b = no->t ? val_main(r, no) : NULL;
+  bool same = a && b && tg_dtype(a) == tg_dtype(b) && tg_ndim(a) == tg_ndim(b) &&
+              !memcmp(tg_shape(a), tg_shape(b), sizeof(int64_t) * (size_t)tg_ndim(a));
+  if (same) return tg_where(tg_cast(tg_reshape(cond, TG_SCALAR), TG_BOOL), a, b);
+  wrong(r, TG_ERR_STATE,
+        "the condition depends on an input's values, and output %lld is not of one shape and dtype in both "
+        "branches, which a captured function computes",
+        i);
+  return NULL;
+}
+
+/* While a function is captured no value can be read: both branches are computed, and each output chosen. */
+static bool if_by_both(OnnxRun *r, const OnnxNode *n, OnnxVal *cond) {
+  TgTensor *c = val_main(r, cond);
+  OnnxGraph *yes = c ? branch_run(r, n, "then_branch") : NULL;
+  OnnxGraph *no = yes ? branch_run(r, n, "else_branch") : NULL;
+  for (int i = 0; no && i < n->nout; i++) {
+    TgTensor *t = chosen(r, c, i, &r->vals[yes->out[i].value], &r->vals[no->out[i].value]);
+    if (!t) return false;
+    r->vals[n->out[i]] = (OnnxVal){.t = t};
+  }
+  return no != NULL;
+}
+
 static bool control_if(OnnxRun *r, const OnnxNode *n) {
   double v;
   OnnxVal *cond = value_in(r, n, 0);
   if (!cond) return wrong(r, TG_ERR_VALUE, "input %lld has no value", 0);
-  if (!value_number(r, cond, &v)) return false;
-  OnnxGraph *g = body_of(r, n, v != 0 ? "then_branch" : "else_branch");
-  if (!g) return false;
-  if ((int)g->nout != n->nout)
-    return wrong(r, TG_ERR_VALUE, "the branch has %lld outputs", (long long)g->nout);
-  if (!graph_run(r, g)) return false;
-  for (int i = 0; i < n->nout; i++)
+  if (!value_number(r, cond, &v)) {
+    if (cond->host || tg_error(r->m->ctx) != TG_ERR_STATE) return false;
+    tg_clear_error(r->m->ctx);
+    return if_by_both(r, n, cond);
+  }
+  OnnxGraph *g = branch_run(r, n, v != 0 ? "then_branch" : "else_branch");
+  for (int i = 0; g && i < n->nout; i++)
     r->vals[n->out[i]] = r->vals[g->out[i].value];
-  return true;
+  return g != NULL;
 }
 
 /* ---- what a loop gathers: for each output a row of tensors, one a turn */

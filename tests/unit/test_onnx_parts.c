@@ -522,12 +522,54 @@ static void test_narrow(void **s) {
   tg_close(c);
 }
 
+/* ---- If on an input's value, captured: both branches are computed, where their shapes are equal */
+static void put_branch(Msg *n, const char *name, const char *op, const char *in) {
+  Msg g = {0}, a = {0};
+  put_node(&g, 1, op, in, name), value(&g, 12, name, 1, 0, NULL);
+  put_text(&a, 1, name), put_int(&a, 20, 5), put(&a, 6, &g), put(n, 5, &a);
+}
+
+static Msg with_if(const char *other) { /* y = c ? x + x : other(x) */
+  Msg g = {0}, n = node("If", "c", "y");
+  put_branch(&n, "then_branch", "Add", "x x"), put_branch(&n, "else_branch", other, "x");
+  put(&g, 1, &n), value(&g, 11, "x", 1, 1, (const int64_t[]){3}), value(&g, 11, "c", 9, 0, NULL);
+  value(&g, 12, "y", 1, 0, NULL);
+  return model(&g);
+}
+
+static TgStatus run_if(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin;
+  return tg_onnx_run(user, (const char *[]){"x", "c"}, in, 2, out, nout);
+}
+
+static void test_if(void **s) {
+  (void)s;
+  TgContext *c = opened();
+  Msg m = with_if("Sqrt"), unlike = with_if("ReduceSum");
+  TgOnnx *o = load(c, &m), *u = load(c, &unlike);
+  TgJit *j = tg_jit(c, run_if, o), *k = tg_jit(c, run_if, u);
+  TgTensor *y, *in[2] = {tg_from_text(c, "[1.0, 4.0, -9.0]")};
+  for (int turn = 0; turn < 5; turn++) {
+    in[1] = tg_clone(tg_full(c, TG_SCALAR, turn % 2, .dtype = TG_BOOL));
+    if (tg_jit_run(j, in, 2, &y, 1)) fail_msg("%s", tg_errmsg(c));
+    assert_string_equal(tg_to_text(y), turn % 2 ? "[2.0, 8.0, -18.0]" : "[1.0, 2.0, nan]");
+  }
+  if (tg_jit_run(k, in, 2, &y, 1)) fail_msg("%s", tg_errmsg(c)); /* called, it reads the condition */
+  refused(c, !tg_jit_run(k, in, 2, &y, 1), "output 0 is not of one shape and dtype in both branches");
+  tg_jit_free(j), tg_jit_free(k), tg_onnx_free(o), tg_onnx_free(u);
+  tg_close(c);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_functions), cmocka_unit_test(test_functions_without_end),
-      cmocka_unit_test(test_lists),     cmocka_unit_test(test_beside),
-      cmocka_unit_test(test_narrow),    cmocka_unit_test(test_damaged),
-      cmocka_unit_test(test_told),      cmocka_unit_test(test_fused),
-      cmocka_unit_test(test_resize)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_if),
+                                     cmocka_unit_test(test_functions),
+                                     cmocka_unit_test(test_functions_without_end),
+                                     cmocka_unit_test(test_lists),
+                                     cmocka_unit_test(test_beside),
+                                     cmocka_unit_test(test_narrow),
+                                     cmocka_unit_test(test_damaged),
+                                     cmocka_unit_test(test_told),
+                                     cmocka_unit_test(test_fused),
+                                     cmocka_unit_test(test_resize)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

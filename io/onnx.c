@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 static const OnnxOp *const op_tables[] = {
-    onnx_ops_math,      onnx_ops_shape,  onnx_ops_index,   onnx_ops_nn,   onnx_ops_rnn,
-    onnx_ops_attention, onnx_ops_signal, onnx_ops_control, onnx_ops_grid, onnx_ops_list};
+    onnx_ops_math,   onnx_ops_shape,   onnx_ops_index, onnx_ops_nn,   onnx_ops_rnn,   onnx_ops_attention,
+    onnx_ops_signal, onnx_ops_control, onnx_ops_grid,  onnx_ops_list, onnx_ops_region};
 
 const OnnxOp *onnx_op_find(const char *name) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
@@ -144,8 +144,9 @@ static const struct Constraint {
     {"I", " BitwiseAnd BitwiseOr BitwiseXor BitShift "},
     {"N", " Add Sub Mul Div Mod Max Min Clip Less LessOrEqual Greater GreaterOrEqual MatMul Gemm Range PRelu "
           "Einsum "},
-    {"F", " Sum Mean Conv ConvTranspose InstanceNormalization GroupNormalization LayerNormalization "
-          "RMSNormalization "},
+    {"F",
+     " Sum Mean Conv ConvTranspose DeformConv InstanceNormalization GroupNormalization LayerNormalization "
+     "RMSNormalization "},
     {"A", " Equal Concat "},
     {"bAA", " Where "},
     {"ai", " Gather GatherElements GatherND "},
@@ -153,6 +154,7 @@ static const struct Constraint {
     {"ab", " Compress "},
     {"f", " BatchNormalization "},
     {"FFFi", " RotaryEmbedding "},
+    {"FFi", " RoiAlign "},
     {"fif", " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss "},
     {"ffb", " Dropout "},
     {"iiii", " ConvInteger MatMulInteger "},

@@ -31,11 +31,6 @@ static TgTensor *op_gemm(OnnxCall *c) {
 }
 
 /* ---- spatial attributes */
-typedef struct Spatial {
-  int n;
-  TgSizes kernel, stride, dilation, padding;
-} Spatial;
-
 static bool sizes(OnnxCall *c, const char *name, int n, TgSizes *out) {
   Ints v;
   if (!call_ints(c, -1, name, &v)) return false;
@@ -60,8 +55,7 @@ static bool kernel_agrees(OnnxCall *c, int n, const TgSizes *kernel) {
   return ok || (call_fail(c, TG_ERR_SHAPE, "kernel_shape is not the weight's"), false);
 }
 
-/* kernel: of the weight; NULL: the attribute kernel_shape. */
-static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s) {
+bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s) {
   Ints pads;
   const char *how = attr_s(c, "auto_pad", "NOTSET");
   int n = s->n = tg_ndim(x) - 2;
@@ -107,7 +101,7 @@ static bool spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spat
 
 static TgTensor *op_conv(OnnxCall *c) {
   Spatial s = {0};
-  return !spatial(c, c->in[0], c->in[1], &s)
+  return !onnx_spatial(c, c->in[0], c->in[1], &s)
              ? NULL
              : tg_conv2d(c->in[0], c->in[1], .bias = c->nin > 2 ? c->in[2] : NULL,
                          .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation,
@@ -141,7 +135,7 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
   Ints want, extra;
   TgTensor *x = c->in[0], *w = c->in[1];
   const char *how = attr_s(c, "auto_pad", "NOTSET");
-  if (!spatial(c, x, w, &s) || !call_ints(c, -1, "output_shape", &want) ||
+  if (!onnx_spatial(c, x, w, &s) || !call_ints(c, -1, "output_shape", &want) ||
       !call_ints(c, -1, "output_padding", &extra))
     return NULL;
   TgSizes out = {.n = s.n};
@@ -174,7 +168,7 @@ static TgTensor *op_conv_transpose(OnnxCall *c) {
 static TgTensor *op_max_pool(OnnxCall *c) {
   Spatial s = {0};
   TgTensor *x = c->in[0], *places = NULL, *y;
-  if (!spatial(c, x, NULL, &s)) return NULL;
+  if (!onnx_spatial(c, x, NULL, &s)) return NULL;
   bool two = c->nout > 1 && c->n->out[1];
   bool columns = attr_i(c, "storage_order", 0);
   if (two && columns) return call_fail(c, TG_ERR_VALUE, "storage_order 1 is not implemented");
@@ -193,7 +187,7 @@ static TgTensor *op_max_pool(OnnxCall *c) {
 
 static TgTensor *op_average_pool(OnnxCall *c) {
   Spatial s = {0};
-  return !spatial(c, c->in[0], NULL, &s)
+  return !onnx_spatial(c, c->in[0], NULL, &s)
              ? NULL
              : tg_avg_pool2d(c->in[0], .axes = s.n, .kernel = s.kernel, .stride = s.stride,
                              .dilation = s.dilation, .padding = s.padding,
@@ -205,7 +199,7 @@ static TgTensor *op_average_pool(OnnxCall *c) {
 static TgTensor *op_lp_pool(OnnxCall *c) {
   Spatial s = {0};
   double p = (double)attr_i(c, "p", 2), n = 1;
-  if (!spatial(c, c->in[0], NULL, &s)) return NULL;
+  if (!onnx_spatial(c, c->in[0], NULL, &s)) return NULL;
   if (p < 1) return call_fail(c, TG_ERR_VALUE, "p %g", p);
   if (attr_i(c, "ceil_mode", 0)) return call_fail(c, TG_ERR_VALUE, "ceil_mode 1 is not implemented");
   for (int i = 0; i < s.n; i++)
@@ -222,7 +216,7 @@ static TgTensor *op_max_unpool(OnnxCall *c) {
   Ints want;
   TgTensor *x = c->in[0];
   int64_t dims[TG_MAX_RANK], total = 1;
-  if (!spatial(c, x, NULL, &s) || !call_ints(c, 2, NULL, &want)) return NULL;
+  if (!onnx_spatial(c, x, NULL, &s) || !call_ints(c, 2, NULL, &want)) return NULL;
   if (want.given && want.n != s.n + 2)
     return call_fail(c, TG_ERR_SHAPE, "output_shape has %d numbers", want.n);
   for (int a = 0; a < s.n + 2; a++) {
@@ -504,7 +498,7 @@ static TgTensor *op_conv_integer(OnnxCall *c) {
   Spatial s = {0};
   if (c->nin > 2 && c->in[2] && tg_numel(c->in[2]) != 1)
     return call_fail(c, TG_ERR_SHAPE, "%lld zero points of the input", (long long)tg_numel(c->in[2]));
-  return !spatial(c, c->in[0], c->in[1], &s)
+  return !onnx_spatial(c, c->in[0], c->in[1], &s)
              ? NULL
              : tg_conv2d(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 1, 3, OF_FILTERS),
                          .groups = attr_i(c, "group", 1), .stride = s.stride, .dilation = s.dilation,
@@ -532,7 +526,7 @@ static TgTensor *op_qlinear_conv(OnnxCall *c) {
   Spatial s = {0};
   TgTensor *w = c->in[3], *bias = c->nin > 8 ? c->in[8] : NULL, *scale = c->in[4];
   if (tg_numel(c->in[2]) != 1) return call_fail(c, TG_ERR_SHAPE, "several zero points of the input");
-  if (!spatial(c, c->in[0], w, &s)) return NULL;
+  if (!onnx_spatial(c, c->in[0], w, &s)) return NULL;
   TgTensor *sum = tg_conv2d(less_zero(c, 0, 2, OF_ROWS), less_zero(c, 3, 5, OF_FILTERS),
                             .bias = as(bias, TG_I32), .groups = attr_i(c, "group", 1), .stride = s.stride,
                             .dilation = s.dilation, .padding = s.padding);

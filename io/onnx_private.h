@@ -154,7 +154,8 @@ TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours 
 const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
 /* each ends with a name of NULL */
 extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
-    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[], onnx_ops_list[];
+    onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[], onnx_ops_list[],
+    onnx_ops_region[];
 
 /* ---- running */
 typedef struct OnnxList OnnxList;
@@ -219,6 +220,16 @@ typedef struct Ints {
 /* Numbers that are needed now: of input i (computed and read), or of the attribute `name` (may be NULL).
  * !given: neither is there. false: an error. */
 bool call_ints(OnnxCall *c, int i, const char *name, Ints *out);
+
+/* onnx_nn.c: strides, dilations, pads and auto_pad of a convolution or a pool over the axes from the third
+ * on. padding: before and after, by axis, the last one first. kernel: of the weight; NULL: the attribute
+ * kernel_shape. false: an error. */
+typedef struct Spatial {
+  int n;
+  TgSizes kernel, stride, dilation, padding;
+} Spatial;
+
+bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s);
 bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not there */
 /* Whether each index of input i, where its numbers are known, is in -n .. n-1; column: only every step-th
  * from there on. false: an error. */

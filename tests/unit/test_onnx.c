@@ -420,6 +420,97 @@ static void node_says(TgContext *c, const Node *n, const char *text) {
     assert_string_equal(tg_to_text(y_), text);                                                               \
   } while (0)
 
+static Msg attr_two(const char *name, int64_t a, int64_t b) {
+  Msg m = attribute(name, 7);
+  return put_int(&m, 8, a), put_int(&m, 8, b), m;
+}
+
+static void equal_tensors(TgContext *c, TgTensor *a, TgTensor *b, double near) {
+  double x[512], y[512];
+  ok(c);
+  assert_true(tg_numel(a) == tg_numel(b) && tg_numel(a) <= 512);
+  tg_read_f64(a, x, (size_t)tg_numel(a)), tg_read_f64(b, y, (size_t)tg_numel(b));
+  for (int64_t i = 0; i < tg_numel(a); i++)
+    if (!(fabs(x[i] - y[i]) <= near * (1 + fabs(y[i]))))
+      fail_msg("number %d: %g, not %g", (int)i, x[i], y[i]);
+}
+
+/* DeformConv without offsets is Conv; moved by whole pixels it is Conv of the picture moved so; half a pixel
+ * is the mean of two; a mask scales. */
+static void test_deform(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_rand(c, TG_SHAPE(2, 4, 7, 9));
+  TgTensor *w = tg_rand(c, TG_SHAPE(6, 2, 3, 2)), *bias = tg_rand(c, TG_SHAPE(6));
+  TgTensor *all[] = {x, w, bias};
+  tg_realize_many(all, 3);
+  Msg group = attr_int("group", 2), strides = attr_two("strides", 2, 1);
+  TgTensor *none = tg_zeros(c, TG_SHAPE(2, 12, 3, 8)); /* 6 taps, out 3 x 8 */
+  Node deform = {"DeformConv", 4, {x, w, none, bias}, 2, {group, strides}, .opset = 22};
+  Node conv = {"Conv", 3, {x, w, bias}, 2, {group, strides}, .opset = 17};
+  equal_tensors(c, run_node(c, &deform), run_node(c, &conv), 1e-5);
+  /* by (1, -2): what stands outside is 0 */
+  TgTensor *move[2] = {tg_full(c, TG_SHAPE(2, 6, 1, 3, 8), 1), tg_full(c, TG_SHAPE(2, 6, 1, 3, 8), -2)};
+  deform.in[2] = tg_reshape(tg_cat(move, 2, 2), TG_SHAPE(2, 12, 3, 8));
+  conv.in[0] = tg_shrink(tg_pad(x, (int64_t[]){0, 0, 0, 2}, (int64_t[]){0, 0, 1, 0}), (int64_t[]){0, 0, 1, 0},
+                         (int64_t[]){2, 4, 8, 9});
+  equal_tensors(c, run_node(c, &deform), run_node(c, &conv), 1e-5);
+  /* by half a pixel along y: the mean of two rows, the last of which is 0 */
+  move[0] = tg_full(c, TG_SHAPE(2, 6, 1, 3, 8), 0.5), move[1] = tg_zeros_like(move[1]);
+  deform.in[2] = tg_reshape(tg_cat(move, 2, 2), TG_SHAPE(2, 12, 3, 8));
+  TgTensor *below = tg_shrink(tg_pad(x, (int64_t[]){0, 0, 0, 0}, (int64_t[]){0, 0, 1, 0}),
+                              (int64_t[]){0, 0, 1, 0}, (int64_t[]){2, 4, 8, 9});
+  conv.in[0] = tg_mul_scalar(tg_add(x, below), 0.5);
+  equal_tensors(c, run_node(c, &deform), run_node(c, &conv), 1e-5);
+  /* a mask for each tap: as if the weight were scaled */
+  TgTensor *scale = tg_from_text(c, "[1.0, 2.0, 0.0, 0.5, -1.0, 3.0]");
+  Node masked = {"DeformConv",
+                 5,
+                 {x, w, none, bias,
+                  tg_contiguous(tg_expand(tg_reshape(scale, TG_SHAPE(1, 6, 1, 1)), TG_SHAPE(2, 6, 3, 8)))},
+                 2,
+                 {group, strides},
+                 .opset = 22};
+  conv.in[0] = x, conv.in[1] = tg_mul(w, tg_reshape(scale, TG_SHAPE(1, 1, 3, 2)));
+  equal_tensors(c, run_node(c, &masked), run_node(c, &conv), 1e-5);
+  deform.in[2] = tg_zeros(c, TG_SHAPE(2, 11, 3, 8));
+  SAYS("DeformConv): offset or mask does not fit", "DeformConv", 3, {x, w, deform.in[2]}, 2, {group, strides},
+       .opset = 22);
+  tg_close(c);
+}
+
+/* Over a picture that is linear in its places, the mean of a bin's places is the value at its middle, however
+ * many there are; a region outside has zeros. */
+static void test_regions(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+
+  enum { HIGH = 20, WIDE = 24, Y = 3, X = 5 };
+
+  double v[2 * HIGH * WIDE], want[3 * Y * X];
+  static const double rois[3][4] = {{2, 3, 12, 9}, {1, 1, 20, 17}, {-90, -90, -50, -50}};
+  for (int i = 0; i < 2 * HIGH * WIDE; i++)
+    v[i] = (i < HIGH * WIDE ? 1 : -1) * (3.0 * (i / WIDE % HIGH) + 2.0 * (i % WIDE));
+  for (int r = 0; r < 3; r++)
+    for (int k = 0; k < Y * X; k++) {
+      const double *b = rois[r];
+      double y = b[1] - 0.5 + (k / X + 0.5) * (b[3] - b[1]) / Y,
+             x = b[0] - 0.5 + (k % X + 0.5) * (b[2] - b[0]) / X;
+      want[r * Y * X + k] = r == 2 ? 0 : (r ? -1 : 1) * (3 * y + 2 * x);
+    }
+  TgTensor *in[3] = {tg_from_f64(c, v, TG_F32, TG_SHAPE(2, 1, HIGH, WIDE)),
+                     tg_from_f64(c, rois[0], TG_F32, TG_SHAPE(3, 4)),
+                     tg_from_text(c, "[0, 1, 1]", .dtype = TG_I64)};
+  Node n = {
+      "RoiAlign", 3, {in[0], in[1], in[2]}, 2, {attr_int("output_height", Y), attr_int("output_width", X)},
+      .opset = 17};
+  equal_tensors(c, run_node(c, &n), tg_from_f64(c, want, TG_F32, TG_SHAPE(3, 1, Y, X)), 1e-5);
+  SAYS("RoiAlign): mode mean", "RoiAlign", 3, {in[0], in[1], in[2]}, 1, {attr_text("mode", "mean")});
+  SAYS("RoiAlign): regions that do not fit", "RoiAlign", 3, {in[0], tg_slice(in[1], 1, 0, 3), in[2]}, 1,
+       {attr_int("output_width", 2)});
+  tg_close(c);
+}
+
 static void test_strict(void **s) {
   (void)s;
   TgContext *c = open_on("INTERP");
@@ -713,6 +804,8 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_shapes_on_the_host),
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_strict),
+                                     cmocka_unit_test(test_deform),
+                                     cmocka_unit_test(test_regions),
                                      cmocka_unit_test(test_damaged),
                                      cmocka_unit_test(test_ops_by_name),
                                      cmocka_unit_test(test_bits),

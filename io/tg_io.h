@@ -161,8 +161,8 @@ TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
  * inputs or outputs of a model. Weights lie in the file, or in files in its folder and below (external data:
  * not through .., links that lead out, or an absolute path; for a model opened by its path). Sizes that
  * depend on shapes and small constants are computed at once; one that depends on an input's values is
- * computed and read when tg_onnx_run is called. While a function is captured (tg_jit) no value can be read: If
- * then computes both branches, whose outputs must have the same shapes. Outputs are lazy tensors. */
+ * computed and read when tg_onnx_run is called. While a function is captured (tg_jit) no value can be read:
+ * If then computes both branches, whose outputs must have the same shapes. Outputs are lazy tensors. */
 typedef struct TgOnnx TgOnnx;
 
 /* dtype: integers of 4 and 2 bits are u8 and i8, a byte each. ndim -1: not said. dims: -1 where a size is

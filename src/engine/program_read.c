@@ -2,68 +2,15 @@
  * for the memories that it names. Out: a capture that replays, or the line and what is wrong there.
  *
  * The text is gone through twice. First everything is looked at and nothing is made: each graph must be one
- * that the front end could have built (uop/spec.c, and the laws of stores below), with memories of the dtypes
+ * that the front end could have built (uop/spec.c, program_check.c), with memories of the dtypes
  * and sizes that it says. Then each graph is planned. What a step reads was given or written before, or it is
  * zero: nothing of what else the process holds is seen. */
 #include "engine/graph.h"
-#include "engine/jit.h"
+#include "engine/program_read.h"
 #include "tensor/front.h"
 #include "uop/spec.h"
 #include "uop/text.h"
 #include <stdio.h>
-
-enum { MOST_ELEMENTS_LOG2 = 48, NO_MEMORY = -1, MOST_NAME = 4096 };
-
-typedef enum Kind { INPUT, OUTPUT, DRAW, MEMORY, SCRATCH } Kind;
-
-/* at: its number among those of its kind. slot: of the step that is looked at, + 1. */
-typedef struct Declared {
-  Kind kind;
-  DType dtype;
-  int n, at;
-  int64_t dims[TG_MAX_RANK], nelem, words;
-  char *name;
-  bool stored, written; /* a graph stores to it; a step has written it, perhaps a part */
-  uint64_t step;        /* the last that names it, from 1 on */
-  Buffer *buffer;
-  size_t offset;
-} Declared;
-
-typedef struct Place {
-  int memory; /* NO_MEMORY: of a root that has none */
-  int64_t start;
-} Place;
-
-typedef struct Reader {
-  TgContext *ctx;
-  TgJit *j;
-  const char *at, *end, *line_start;
-  int line;
-  Vec(Declared) memory;
-  uint64_t step; /* the one at hand, from 1 on */
-  Vec(Place) slots, roots;
-  bool random; /* draws go on */
-  bool clear;  /* some memory may be read before all of it was written: it is zeros then */
-  uint64_t seed, counter;
-  int64_t order;
-  int count[SCRATCH + 1]; /* of each kind */
-  DimTable *dims;         /* of the text: variables by their number there */
-  int nvars;
-} Reader;
-
-static bool bad(Reader *r, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
-
-static bool bad(Reader *r, TgStatus s, const char *fmt, ...) {
-  char what[400];
-  va_list ap;
-  va_start(ap, fmt);
-  vsnprintf(what, sizeof what, fmt, ap);
-  va_end(ap);
-  error_set(&r->ctx->err, s, "program: line %d: %s", r->line, what);
-  return false;
-}
-
-static bool no_memory(Reader *r) { return bad(r, TG_ERR_NOMEM, "out of memory"); }
 
 /* ---- characters. A line is read to its end before the next begins. */
 static void blanks(Reader *r) {
@@ -76,8 +23,8 @@ static bool expected(Reader *r, const char *what) {
   blanks(r);
   while (r->at + n < r->end && n < 24 && r->at[n] > ' ' && r->at[n] < 127)
     n++;
-  return bad(r, TG_ERR_VALUE, "expected %s, found %s%.*s%s", what, n ? "'" : "the end of the line", (int)n,
-             r->at, n ? "'" : "");
+  return program_bad(r, TG_ERR_VALUE, "expected %s, found %s%.*s%s", what, n ? "'" : "the end of the line",
+                     (int)n, r->at, n ? "'" : "");
 }
 
 static bool accept(Reader *r, const char *s) {
@@ -117,8 +64,8 @@ static bool number(Reader *r, uint64_t most, uint64_t *out) {
     wraps |= __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*r->at - '0'), &v);
   if (!any) return expected(r, "a number");
   if (wraps || v > most)
-    return bad(r, TG_ERR_VALUE, "%.*s is more than %llu", (int)TG_MIN(r->at - from, 40), from,
-               (unsigned long long)most);
+    return program_bad(r, TG_ERR_VALUE, "%.*s is more than %llu", (int)TG_MIN(r->at - from, 40), from,
+                       (unsigned long long)most);
   *out = v;
   return true;
 }
@@ -141,10 +88,10 @@ static bool sizes_read(Reader *r, Declared *m) {
   if (!accept(r, "(")) return expected(r, "the sizes, such as (2, 3)");
   while (!accept(r, ")")) {
     if (m->n && !accept(r, ",")) return expected(r, "',' or ')'");
-    if (m->n == TG_MAX_RANK) return bad(r, TG_ERR_SHAPE, "more than %d axes", TG_MAX_RANK);
+    if (m->n == TG_MAX_RANK) return program_bad(r, TG_ERR_SHAPE, "more than %d axes", TG_MAX_RANK);
     if (!size_read(r, &m->dims[m->n])) return false;
     if (__builtin_mul_overflow(nelem, m->dims[m->n++], &nelem) || nelem > INT64_C(1) << MOST_ELEMENTS_LOG2)
-      return bad(r, TG_ERR_SHAPE, "more than 2^%d elements", MOST_ELEMENTS_LOG2);
+      return program_bad(r, TG_ERR_SHAPE, "more than 2^%d elements", MOST_ELEMENTS_LOG2);
   }
   m->nelem = nelem;
   return true;
@@ -168,18 +115,18 @@ static bool name_read(Reader *r, char **out) {
     if (c == '\\' && r->end - r->at >= 5 && !memcmp(r->at, "u00", 3)) {
       int high = hex_digit(r->at[3]), low = hex_digit(r->at[4]);
       c = (char)(high * 16 + low);
-      ok = (high >= 0 && low >= 0 && c) || bad(r, TG_ERR_VALUE, "no character has this number");
+      ok = (high >= 0 && low >= 0 && c) || program_bad(r, TG_ERR_VALUE, "no character has this number");
       r->at += 5;
     } else if (c == '\\' && r->at < r->end && (*r->at == '"' || *r->at == '\\'))
       c = *r->at++;
     else if (c == '\\' || !c)
-      ok = bad(r, TG_ERR_VALUE, "a character that no name has");
+      ok = program_bad(r, TG_ERR_VALUE, "a character that no name has");
     str_putn(&s, &c, 1);
-    if (s.len > MOST_NAME) ok = bad(r, TG_ERR_LIMIT, "a name of more than %d bytes", MOST_NAME);
+    if (s.len > MOST_NAME) ok = program_bad(r, TG_ERR_LIMIT, "a name of more than %d bytes", MOST_NAME);
   }
-  if (ok && !closed) ok = bad(r, TG_ERR_VALUE, "the name does not end");
+  if (ok && !closed) ok = program_bad(r, TG_ERR_VALUE, "the name does not end");
   *out = ok ? mem_strdup(&r->ctx->mem, str_text(&s)) : NULL;
-  if (ok && (s.oom || !*out)) ok = no_memory(r);
+  if (ok && (s.oom || !*out)) ok = program_no_memory(r);
   str_free(&s);
   return ok;
 }
@@ -195,15 +142,24 @@ static bool declared_read(Reader *r, Declared *m) {
   if (k > SCRATCH) return expected(r, "input, output, draw, memory or scratch");
   *m = (Declared){.kind = (Kind)k, .at = r->count[k]++};
   if (k == DRAW) {
-    if (!r->random) return bad(r, TG_ERR_VALUE, "a draw, and no line `random` before it");
+    if (!r->random) return program_bad(r, TG_ERR_VALUE, "a draw, and no line `random` before it");
     m->dtype = DT_U64, m->n = 1, m->dims[0] = m->nelem = 1;
     if (!number(r, UINT32_MAX, &words)) return false;
     m->words = (int64_t)words;
-    return words || bad(r, TG_ERR_VALUE, "a draw of no words");
+    return words || program_bad(r, TG_ERR_VALUE, "a draw of no words");
   }
   if (!dtype_read(r, &m->dtype)) return false;
   if (k == SCRATCH) return m->n = 1, size_read(r, &m->nelem) && (m->dims[0] = m->nelem, true);
   return sizes_read(r, m) && name_read(r, &m->name);
+}
+
+/* A name is one memory: what it holds is found, and written again, by it. */
+static bool name_new(Reader *r, const Declared *m) {
+  if (m->kind != MEMORY) return true;
+  uint64_t had, hash = hash_bytes(7, m->name, strlen(m->name));
+  if (map_get(&r->names, hash, &had))
+    return program_bad(r, TG_ERR_VALUE, "two memories are \"%.64s\"", m->name);
+  return map_put(&r->names, hash, 1) || program_no_memory(r);
 }
 
 static bool memory_line(Reader *r) {
@@ -211,11 +167,11 @@ static bool memory_line(Reader *r) {
   Declared m = {0};
   if (!number(r, INT32_MAX, &at)) return false;
   if (at != r->memory.len)
-    return bad(r, TG_ERR_VALUE, "m%llu, where m%zu is next", (unsigned long long)at, r->memory.len);
-  if (r->step) return bad(r, TG_ERR_VALUE, "memory behind the first step");
+    return program_bad(r, TG_ERR_VALUE, "m%llu, where m%zu is next", (unsigned long long)at, r->memory.len);
+  if (r->step) return program_bad(r, TG_ERR_VALUE, "memory behind the first step");
   bool ok = accept(r, "=") || expected(r, "'='");
-  ok = ok && declared_read(r, &m) && line_end(r);
-  ok = ok && (vec_push(&r->ctx->mem, &r->memory, m) || no_memory(r));
+  ok = ok && declared_read(r, &m) && name_new(r, &m) && line_end(r);
+  ok = ok && (vec_push(&r->ctx->mem, &r->memory, m) || program_no_memory(r));
   if (!ok) mem_free(&r->ctx->mem, m.name);
   return ok;
 }
@@ -224,12 +180,12 @@ static bool memory_line(Reader *r) {
 static bool variable_line(Reader *r) {
   uint64_t lo, hi, m, most = UINT64_C(1) << MOST_ELEMENTS_LOG2;
   char *name = NULL;
-  if (r->step) return bad(r, TG_ERR_VALUE, "a variable behind the first step");
+  if (r->step) return program_bad(r, TG_ERR_VALUE, "a variable behind the first step");
   bool ok = name_read(r, &name) && number(r, most, &lo) && number(r, most, &hi) && number(r, most, &m);
   if (ok && (!*name || !m || lo > hi || lo % m || hi % m))
-    ok = bad(r, TG_ERR_VALUE, "variable '%.64s': no values from %llu to %llu by %llu", name,
-             (unsigned long long)lo, (unsigned long long)hi, (unsigned long long)m);
-  ok = ok && (dims_var(r->dims, name, (int64_t)lo, (int64_t)hi, (int64_t)m) >= 0 || no_memory(r)) &&
+    ok = program_bad(r, TG_ERR_VALUE, "variable '%.64s': no values from %llu to %llu by %llu", name,
+                     (unsigned long long)lo, (unsigned long long)hi, (unsigned long long)m);
+  ok = ok && (dims_var(r->dims, name, (int64_t)lo, (int64_t)hi, (int64_t)m) >= 0 || program_no_memory(r)) &&
        line_end(r);
   r->nvars += ok;
   mem_free(&r->ctx->mem, name);
@@ -238,12 +194,13 @@ static bool variable_line(Reader *r) {
 
 static bool random_line(Reader *r) {
   uint64_t order;
-  if (r->random || r->memory.len) return bad(r, TG_ERR_VALUE, "`random` stands once, before all memory");
+  if (r->random || r->memory.len)
+    return program_bad(r, TG_ERR_VALUE, "`random` stands once, before all memory");
   r->random = true;
   if (!number(r, UINT64_MAX, &r->seed) || !number(r, MOST_DEVICES, &order)) return false;
   r->order = (int64_t)order;
   return number(r, UINT64_MAX, &r->counter) && line_end(r) &&
-         (order || bad(r, TG_ERR_VALUE, "no device has place 0 among those that draw"));
+         (order || program_bad(r, TG_ERR_VALUE, "no device has place 0 among those that draw"));
 }
 
 /* ---- places */
@@ -254,158 +211,45 @@ static bool place_read(Reader *r, Place *p) {
   if (!accept(r, "m")) return expected(r, "a memory, such as m0");
   if (!number(r, INT32_MAX, &at)) return false;
   if (at >= r->memory.len)
-    return bad(r, TG_ERR_VALUE, "m%llu, but there are %zu memories", (unsigned long long)at, r->memory.len);
+    return program_bad(r, TG_ERR_VALUE, "m%llu, but there are %zu memories", (unsigned long long)at,
+                       r->memory.len);
   p->memory = (int)at;
   if (r->at < r->end && *r->at == '+') {
     r->at++;
     if (!size_read(r, &p->start)) return false;
   }
   if (p->start > r->memory.at[at].nelem)
-    return bad(r, TG_ERR_VALUE, "m%llu has %lld elements", (unsigned long long)at,
-               (long long)r->memory.at[at].nelem);
+    return program_bad(r, TG_ERR_VALUE, "m%llu has %lld elements", (unsigned long long)at,
+                       (long long)r->memory.at[at].nelem);
   return r->at == r->end || *r->at <= ' ' || expected(r, "a blank");
 }
 
 /* A memory stands once in a step: as what is read and stored to, or as what a root fills. */
 static bool once_in_step(Reader *r, const Place *p) {
   Declared *m = &r->memory.at[p->memory];
-  if (m->step == r->step) return bad(r, TG_ERR_VALUE, "m%d stands twice in one step", p->memory);
+  if (m->step == r->step) return program_bad(r, TG_ERR_VALUE, "m%d stands twice in one step", p->memory);
   m->step = r->step;
   return true;
 }
 
 /* ---- graphs */
-static const UOp *bottom_of(const UOp *u) { /* of a view */
-  while (u->op != OPS_BUFFER)
-    u = u->src[0];
-  return u;
-}
-
-/* Whether each element of u is one place of memory, and no other element is. */
-static bool is_target(const UOp *u) {
-  for (; u->op != OPS_BUFFER; u = u->src[0])
-    if (u->op != OPS_RESHAPE && u->op != OPS_PERMUTE && u->op != OPS_SHRINK && u->op != OPS_FLIP)
-      return false;
-  return true;
-}
-
-static bool buffer_fits(Reader *r, const UOp *u) {
-  int64_t slot = u->arg.param.slot;
-  if (slot < 0 || slot >= (int64_t)r->slots.len)
-    return bad(r, TG_ERR_VALUE, "BUFFER %lld, but the step has %zu memories", (long long)slot, r->slots.len);
-  const Place *p = &r->slots.at[slot];
-  const Declared *m = &r->memory.at[p->memory];
-  if (m->dtype != u->dtype)
-    return bad(r, TG_ERR_DTYPE, "BUFFER %lld is %s, m%d is %s", (long long)slot, dtype_name((DType)u->dtype),
-               p->memory, dtype_name(m->dtype));
-  if (u->arg.param.nelem > m->nelem - p->start)
-    return bad(r, TG_ERR_SHAPE, "BUFFER %lld has %lld elements, m%d has %lld from %lld on", (long long)slot,
-               (long long)u->arg.param.nelem, p->memory, (long long)m->nelem, (long long)p->start);
-  return true;
-}
-
-/* A memory is stored to at most once in a graph, through a view that names each place once. */
-static bool store_fits(Reader *r, const UOp *after, uint8_t *stored) {
-  const UOp *store = after->src[1], *place = after->src[0];
-  if (after->nsrc != 2 || store->op != OPS_STORE || store->nsrc != 2)
-    return bad(r, TG_ERR_VALUE, "AFTER something else than one STORE");
-  if (!(place->mark & MARK_VIEW) || !(store->src[0]->mark & MARK_VIEW) || uop_has_op(place, OPS_AFTER) ||
-      !is_target(store->src[0]) || bottom_of(place) != bottom_of(store->src[0]))
-    return bad(r, TG_ERR_VALUE, "a STORE to what is no memory, or AFTER of another");
-  if (store->src[0]->shape != store->src[1]->shape) return bad(r, TG_ERR_SHAPE, "a STORE of another shape");
-  int64_t slot = bottom_of(place)->arg.param.slot;
-  Declared *m = &r->memory.at[r->slots.at[slot].memory];
-  if (m->kind == DRAW) return bad(r, TG_ERR_VALUE, "a STORE to the key of a draw");
-  stored[slot]++;
-  m->stored = m->written = true;
-  return true;
-}
-
-/* Numbers made of variables, of the bounds that the text declares. */
-static bool number_fits(Reader *r, const UOp *u) {
-  const DimVar *v = u->op == OPS_VAR && u->nsrc ? dims_var_at(r->dims, var_number(u)) : NULL;
-  if (u->op != OPS_VAR) return u->symbolic && op_is_alu((Ops)u->op);
-  return v && u->dtype == DT_INDEX && u->src[0]->dtype == DT_INDEX && u->arg.var.lo == v->lo / v->multiple &&
-         u->arg.var.hi == v->hi / v->multiple;
-}
-
-static bool node_fits(Reader *r, const UOp *u) {
-  const char *op = op_name((Ops)u->op);
-  if (u->op == OPS_CONST || (!u->is_tensor && number_fits(r, u))) return true;
-  if (u->op == OPS_VAR) return bad(r, TG_ERR_VALUE, "VAR is no variable of the text");
-  if (!u->is_tensor) return bad(r, TG_ERR_VALUE, "%s has no shape", op);
-  if (u->dtype <= DT_INDEX || u->lanes != 1) return bad(r, TG_ERR_DTYPE, "%s is no data", op);
-  if (u->op == OPS_COPY || u->op == OPS_SINK) return bad(r, TG_ERR_VALUE, "%s stands in no program", op);
-  for (int i = 0; i < u->nsrc; i++)
-    if (!u->src[i]->is_tensor && !(op_flags((Ops)u->op) & OPF_MOV))
-      return bad(r, TG_ERR_SHAPE, "source %d of %s has no shape", i, op);
-  for (int i = 0; u->op == OPS_REDUCE_AXIS && i < u->arg.reduce.axes->n; i++) {
-    int64_t n = u->src[0]->shape->v[u->arg.reduce.axes->v[i]];
-    if (n == 0 || n == 1) return bad(r, TG_ERR_SHAPE, "%s over an axis of size %d", op, (int)n);
-  }
-  if (u->op == OPS_SCATTER && u->arg.scatter.how & SCATTER_ONCE) r->clear = true; /* a promise */
-  return u->op != OPS_BUFFER || buffer_fits(r, u);
-}
-
-/* A STORE stands below AFTERs alone; a slot has one BUFFER and at most one STORE. */
-static bool graph_fits(Reader *r, UOpStore *st, const UOpVec *roots) {
-  UOpVec order = {0};
-  TgMem *mem = &r->ctx->mem;
-  uint8_t *stored = mem_alloc(mem, r->slots.len + 1);
-  const UOp **buffer = mem_alloc(mem, (r->slots.len + 1) * sizeof *buffer), *u = NULL;
-  Map seen;
-  map_init(&seen, mem);
-  bool ok = (stored && buffer && uop_toposort(st, mem, roots->at, roots->len, &order)) || no_memory(r);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    u = order.at[i];
-    ok = node_fits(r, u);
-    if (ok && u->op == OPS_BUFFER) {
-      const UOp **had = &buffer[u->arg.param.slot];
-      ok = !*had || bad(r, TG_ERR_SHAPE, "BUFFER %lld in two sizes", (long long)u->arg.param.slot);
-      *had = u;
-    }
-    for (int k = 0; ok && k < u->nsrc; k++)
-      if (u->src[k]->op == OPS_STORE && (u->op != OPS_AFTER || k != 1))
-        ok = bad(r, TG_ERR_VALUE, "%s of a STORE", op_name((Ops)u->op));
-  }
-  for (size_t i = 0; ok && i < order.len; i++) {
-    uint64_t had;
-    u = order.at[i];
-    if (u->op != OPS_AFTER) continue;
-    bool known = u->nsrc > 1 && map_get(&seen, (uint64_t)(uintptr_t)u->src[1], &had);
-    ok = store_fits(r, u, stored) &&
-         (known || map_put_ptr(&seen, (uintptr_t)u->src[1], u->src[1]) || no_memory(r));
-    if (ok && known) stored[bottom_of(u->src[0])->arg.param.slot]--;
-    if (ok && stored[bottom_of(u->src[0])->arg.param.slot] > 1)
-      ok = bad(r, TG_ERR_VALUE, "two STOREs to one memory in a step");
-  }
-  for (size_t i = 0; ok && i < roots->len; i++) {
-    u = roots->at[i];
-    if (!u->is_tensor || u->op == OPS_STORE) ok = bad(r, TG_ERR_VALUE, "root %zu is no tensor", i);
-    for (size_t k = 0; ok && k < i; k++)
-      if (roots->at[k] == u) ok = bad(r, TG_ERR_VALUE, "roots %zu and %zu are one", k, i);
-  }
-  mem_free(mem, stored), mem_free(mem, buffer);
-  map_free(&seen), vec_free(mem, &order);
-  return ok;
-}
-
 /* The graph of the lines from..to; where `check`, as one that nobody has looked at. */
 static bool graph_parsed(Reader *r, UOpStore *st, const char *from, const char *to, UOpText *t, bool check) {
   SpecError why = {0};
   TgError err = {0};
   store_set_dims(st, r->dims);
   if (!uop_parse(t, st, &r->ctx->mem, from, (size_t)(to - from), &err))
-    return bad(r, err.status ? err.status : TG_ERR_NOMEM, "the graph of this step: %s", err.msg);
+    return program_bad(r, err.status ? err.status : TG_ERR_NOMEM, "the graph of this step: %s", err.msg);
   if (!check) return true;
-  if (t->program.n) return bad(r, TG_ERR_VALUE, "the graph of this step is a program");
+  if (t->program.n) return program_bad(r, TG_ERR_VALUE, "the graph of this step is a program");
   if (!spec_graph(st, &r->ctx->mem, GRAPH_TENSOR, t->roots.at, t->roots.len, &why))
-    return why.node
-               ? bad(r, TG_ERR_VALUE, "the graph of this step: %s %s", op_name((Ops)why.node->op), why.why)
-               : no_memory(r);
+    return why.node ? program_bad(r, TG_ERR_VALUE, "the graph of this step: %s %s",
+                                  op_name((Ops)why.node->op), why.why)
+                    : program_no_memory(r);
   if (t->roots.len != r->roots.len)
-    return bad(r, TG_ERR_VALUE, "%zu roots in the graph, %zu in the line `step`", t->roots.len, r->roots.len);
-  return graph_fits(r, st, &t->roots);
+    return program_bad(r, TG_ERR_VALUE, "%zu roots in the graph, %zu in the line `step`", t->roots.len,
+                       r->roots.len);
+  return program_graph_fits(r, st, &t->roots);
 }
 
 /* ---- steps, as they stand: the memories of r->slots and r->roots, the lines of the graph */
@@ -419,16 +263,16 @@ static bool step_line(Reader *r) {
     if (!once_in_step(r, &p)) return false;
     const Declared *m = &r->memory.at[p.memory];
     r->clear |= m->kind == OUTPUT && !m->written;
-    if (!vec_push(&r->ctx->mem, &r->slots, p)) return no_memory(r);
+    if (!vec_push(&r->ctx->mem, &r->slots, p)) return program_no_memory(r);
   }
   while (!at_line_end(r)) {
     if (!place_read(r, &p)) return false;
     Declared *m = p.memory == NO_MEMORY ? NULL : &r->memory.at[p.memory];
     if (m && !once_in_step(r, &p)) return false;
     if (m && (p.start || (m->kind != OUTPUT && m->kind != SCRATCH)))
-      return bad(r, TG_ERR_VALUE, "a root fills a whole output or scratch, not m%d", p.memory);
+      return program_bad(r, TG_ERR_VALUE, "a root fills a whole output or scratch, not m%d", p.memory);
     if (m) m->written = true;
-    if (!vec_push(&r->ctx->mem, &r->roots, p)) return no_memory(r);
+    if (!vec_push(&r->ctx->mem, &r->roots, p)) return program_no_memory(r);
   }
   return line_end(r);
 }
@@ -444,19 +288,20 @@ static bool graph_lines(Reader *r, const char **to) {
     r->at = next ? next + 1 : r->end;
   }
   r->line = first;
-  return bad(r, TG_ERR_VALUE, "the graph of this step has no line `end`");
+  return program_bad(r, TG_ERR_VALUE, "the graph of this step has no line `end`");
 }
 
 static bool copy_line(Reader *r, Place *from, Place *to) {
   if (!place_read(r, from) || !place_read(r, to)) return false;
   if (from->memory == NO_MEMORY || to->memory == NO_MEMORY || to->start)
-    return bad(r, TG_ERR_VALUE, "copy takes a memory, and a whole one to write");
+    return program_bad(r, TG_ERR_VALUE, "copy takes a memory, and a whole one to write");
   Declared *a = &r->memory.at[from->memory], *b = &r->memory.at[to->memory];
   if (a == b || (b->kind != OUTPUT && b->kind != SCRATCH))
-    return bad(r, TG_ERR_VALUE, "a copy fills an output or scratch, not m%d", to->memory);
+    return program_bad(r, TG_ERR_VALUE, "a copy fills an output or scratch, not m%d", to->memory);
   if (a->dtype != b->dtype || b->nelem > a->nelem - from->start)
-    return bad(r, TG_ERR_SHAPE, "%lld %s from element %lld of %lld %s", (long long)b->nelem,
-               dtype_name(b->dtype), (long long)from->start, (long long)a->nelem, dtype_name(a->dtype));
+    return program_bad(r, TG_ERR_SHAPE, "%lld %s from element %lld of %lld %s", (long long)b->nelem,
+                       dtype_name(b->dtype), (long long)from->start, (long long)a->nelem,
+                       dtype_name(a->dtype));
   b->written = true;
   return line_end(r);
 }
@@ -504,7 +349,7 @@ static bool graph_placed(Reader *r, UOpStore *from, UOpStore *st, UOpVec *roots,
   for (size_t i = 0; ok && i < roots->len; i++)
     roots->at[i] = uop_map_get(now, roots->at[i]);
   uop_map_end(from, now), vec_free(mem, &order);
-  return ok || no_memory(r);
+  return ok || program_no_memory(r);
 }
 
 static int patch_of(const Declared *m) { return m->kind == INPUT ? m->at : -1 - m->at; }
@@ -514,7 +359,7 @@ static bool place_set(Reader *r, Buffer **at, int memory) {
   const Declared *m = &r->memory.at[memory];
   *at = m->buffer;
   if (m->kind != INPUT && m->kind != OUTPUT) return true;
-  return vec_push(&r->ctx->mem, &r->j->patches, ((Patch){at, patch_of(m)})) || no_memory(r);
+  return vec_push(&r->ctx->mem, &r->j->patches, ((Patch){at, patch_of(m)})) || program_no_memory(r);
 }
 
 /* Each temporary that no slab has is what a root fills, of its dtype and size. */
@@ -527,11 +372,11 @@ static bool roots_set(Reader *r, Step *s) {
     const SchedTemp *t = at < 0 || at >= p->sched.ntemp ? NULL : &p->sched.temp[at];
     const Declared *m = memory == NO_MEMORY ? NULL : &r->memory.at[memory];
     if (!t || !m)
-      return bad(r, TG_ERR_VALUE, "root %zu %s", i,
-                 m ? "fills no memory, and is given one" : "has no memory");
+      return program_bad(r, TG_ERR_VALUE, "root %zu %s", i,
+                         m ? "fills no memory, and is given one" : "has no memory");
     if (t->dtype != m->dtype || t->nelem != m->nelem)
-      return bad(r, TG_ERR_SHAPE, "root %zu has %lld %s, m%d is %lld %s", i, (long long)t->nelem,
-                 dtype_name(t->dtype), memory, (long long)m->nelem, dtype_name(m->dtype));
+      return program_bad(r, TG_ERR_SHAPE, "root %zu has %lld %s, m%d is %lld %s", i, (long long)t->nelem,
+                         dtype_name(t->dtype), memory, (long long)m->nelem, dtype_name(m->dtype));
     if (!place_set(r, &s->temp[at], memory)) return false;
   }
   return true;
@@ -542,7 +387,7 @@ static bool temps_complete(Reader *r, const Step *s) {
     bool given = false;
     for (size_t i = 0; i < r->roots.len; i++)
       given |= s->plan->sched.root[i] == TEMP_BASE + t;
-    if (s->plan->slab_of[t] < 0 && !given) return bad(r, TG_ERR_VALUE, "a root has no memory");
+    if (s->plan->slab_of[t] < 0 && !given) return program_bad(r, TG_ERR_VALUE, "a root has no memory");
   }
   return true;
 }
@@ -555,7 +400,7 @@ static bool step_made(Reader *r, Plan *p, const bool *whole) {
   p->refs++;
   if (!s.buf || !s.temp || !vec_push(mem, &r->j->c.steps, s)) {
     plan_release(r->ctx, p), mem_free(mem, s.buf), mem_free(mem, s.temp);
-    return no_memory(r);
+    return program_no_memory(r);
   }
   for (size_t i = 0; i < s.nbuf; i++) {
     const Place *at = &r->slots.at[i];
@@ -570,11 +415,11 @@ static bool step_planned(Reader *r, UOpText *t) {
   TgContext *ctx = r->ctx;
   Graph g;
   bool *whole = mem_alloc(&ctx->mem, r->slots.len + 1);
-  bool made = graph_init(&g, ctx, ctx->default_device), ok = (made && whole) || no_memory(r);
+  bool made = graph_init(&g, ctx, ctx->default_device), ok = (made && whole) || program_no_memory(r);
   ok = ok && graph_placed(r, t->st, g.st, &t->roots, whole) &&
-       (graph_given(&g, t->roots.at, t->roots.len) || no_memory(r));
+       (graph_given(&g, t->roots.at, t->roots.len) || program_no_memory(r));
   Plan *p = ok ? plan_get(ctx, &g) : NULL;
-  if (p && p->cyclic) p = NULL, bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
+  if (p && p->cyclic) p = NULL, program_bad(r, TG_ERR_VALUE, "a value is needed on both sides of a STORE");
   if (p) p->cleared |= r->clear;
   ok = p && step_made(r, p, whole);
   mem_free(&ctx->mem, whole);
@@ -592,7 +437,7 @@ static bool step_read(Reader *r, bool check) {
   int next = r->line;
   r->line = line;
   UOpStore *st = store_new(&r->ctx->mem);
-  bool ok = st || no_memory(r);
+  bool ok = st || program_no_memory(r);
   ok = ok && graph_parsed(r, st, from, to, &t, check) && (check || step_planned(r, &t));
   uop_text_free(&t);
   store_free(st);
@@ -609,7 +454,7 @@ static bool copy_read(Reader *r, bool check) {
   TgJit *j = r->j;
   if (!vec_push(&r->ctx->mem, &j->c.steps,
                 ((Step){.offset = a->offset + (size_t)from.start * dtype_size(a->dtype)})))
-    return no_memory(r);
+    return program_no_memory(r);
   Step *s = &j->c.steps.at[j->c.steps.len - 1];
   return place_set(r, &s->from, from.memory) && place_set(r, &s->to, to.memory);
 }
@@ -634,11 +479,11 @@ static bool all_read(Reader *r, const char *text, size_t n, bool check) {
   r->at = text, r->end = text + n, r->line = 1, r->step = 0;
   for (size_t i = 0; i < r->memory.len; i++)
     r->memory.at[i].step = 0;
-  if (!accept(r, "tinygrad program")) return bad(r, TG_ERR_VALUE, "this is no program");
+  if (!accept(r, "tinygrad program")) return program_bad(r, TG_ERR_VALUE, "this is no program");
   if (!number(r, INT32_MAX, &version)) return false;
   if (version != 1)
-    return bad(r, TG_ERR_VALUE, "version %llu; version 1 is what can be read here",
-               (unsigned long long)version);
+    return program_bad(r, TG_ERR_VALUE, "version %llu; version 1 is what can be read here",
+                       (unsigned long long)version);
   bool ok = line_end(r);
   while (ok && r->at < r->end)
     ok = line_read(r, check);
@@ -647,7 +492,7 @@ static bool all_read(Reader *r, const char *text, size_t n, bool check) {
 
 /* ---- memories */
 static bool pinned(Reader *r, Buffer *b) {
-  if (!vec_push(&r->ctx->mem, &r->j->pinned, b)) return no_memory(r);
+  if (!vec_push(&r->ctx->mem, &r->j->pinned, b)) return program_no_memory(r);
   b->pins++;
   return true;
 }
@@ -671,11 +516,11 @@ static bool used_in_place(Reader *r, TgTensor *t, Declared *m) {
 static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
   TgContext *ctx = r->ctx;
   if (dt(t) != m->dtype)
-    return bad(r, TG_ERR_DTYPE, "\"%.64s\" is %s, its tensor %s", m->name, dtype_name(m->dtype),
-               dtype_name(dt(t)));
+    return program_bad(r, TG_ERR_DTYPE, "\"%.64s\" is %s, its tensor %s", m->name, dtype_name(m->dtype),
+                       dtype_name(dt(t)));
   if (rank(t) != m->n || memcmp(dims(t), m->dims, (size_t)m->n * sizeof *m->dims))
-    return bad(r, TG_ERR_SHAPE, "\"%.64s\" has shape %s, its tensor %s", m->name, dims_text(m->n, m->dims).s,
-               SHAPE_OF(t));
+    return program_bad(r, TG_ERR_SHAPE, "\"%.64s\" has shape %s, its tensor %s", m->name,
+                       dims_text(m->n, m->dims).s, SHAPE_OF(t));
   TgTensor *own = NULL;
   m->offset = 0;
   if (used_in_place(r, t, m))
@@ -686,13 +531,13 @@ static bool memory_bound(Reader *r, Declared *m, TgTensor *t) {
     m->offset = 0;
     m->buffer = own ? value_of(ctx, own) : NULL;
   }
-  if (!own || !m->buffer) return ctx->err.status ? false : no_memory(r);
+  if (!own || !m->buffer) return ctx->err.status ? false : program_no_memory(r);
   Memory kept = {.name = m->name, .buffer = m->buffer, .offset = m->offset, .n = m->n, .t = tg_keep(own)};
   memcpy(kept.dims, m->dims, sizeof kept.dims);
   m->name = NULL; /* the list has it */
   if (!vec_push(&ctx->mem, &r->j->memories, kept)) {
     tg_release(kept.t), mem_free(&ctx->mem, kept.name);
-    return no_memory(r);
+    return program_no_memory(r);
   }
   return pinned(r, m->buffer);
 }
@@ -703,18 +548,18 @@ static bool draw_bound(Reader *r, Declared *m) {
   TgTensor *t = tensor_from(ctx, ctx->default_device, &none, TG_U64, TG_SHAPE(1));
   if (!t) return false;
   m->buffer = t->memory, m->buffer->draws = m->words;
-  return (vec_push(&ctx->mem, &r->j->draws, m->buffer) || no_memory(r)) && pinned(r, m->buffer);
+  return (vec_push(&ctx->mem, &r->j->draws, m->buffer) || program_no_memory(r)) && pinned(r, m->buffer);
 }
 
 static bool scratch_bound(Reader *r, Declared *m) {
   TgContext *ctx = r->ctx;
   Buffer *b = mem_alloc(&ctx->mem, sizeof *b);
-  if (!b) return no_memory(r);
+  if (!b) return program_no_memory(r);
   b->dtype = m->dtype, b->nelem = m->nelem, b->device = ctx->default_device, b->partly = true;
   m->buffer = b;
   if (vec_push(&ctx->mem, &r->j->own, b)) return true;
   mem_free(&ctx->mem, b);
-  return no_memory(r);
+  return program_no_memory(r);
 }
 
 static bool value_bound(Reader *r, Declared *m, Want *w) {
@@ -722,7 +567,7 @@ static bool value_bound(Reader *r, Declared *m, Want *w) {
   memcpy(w->dims, m->dims, sizeof w->dims);
   m->name = NULL;
   if (m->kind == OUTPUT && m->nelem && !m->written)
-    return bad(r, TG_ERR_VALUE, "nothing writes output %d", m->at);
+    return program_bad(r, TG_ERR_VALUE, "nothing writes output %d", m->at);
   return true;
 }
 
@@ -730,8 +575,8 @@ static bool value_bound(Reader *r, Declared *m, Want *w) {
 static bool stored_noted(Reader *r, const Declared *m) {
   TgMem *mem = &r->ctx->mem;
   if (!m->stored) return true;
-  if (m->kind == INPUT) return vec_push(mem, &r->j->input_stored, m->at) || no_memory(r);
-  if (m->kind == MEMORY) return vec_push(mem, &r->j->c.stored, m->buffer) || no_memory(r);
+  if (m->kind == INPUT) return vec_push(mem, &r->j->input_stored, m->at) || program_no_memory(r);
+  if (m->kind == MEMORY) return vec_push(mem, &r->j->c.stored, m->buffer) || program_no_memory(r);
   return true;
 }
 
@@ -739,7 +584,7 @@ static TgTensor *tensor_named(Reader *r, const Map *by_name, const char *name, c
                               TgTensor *const *tensors) {
   uint64_t i;
   if (map_get(by_name, hash_bytes(7, name, strlen(name)), &i) && !strcmp(names[i], name)) return tensors[i];
-  bad(r, TG_ERR_VALUE, "there is no tensor \"%.64s\"", name);
+  program_bad(r, TG_ERR_VALUE, "there is no tensor \"%.64s\"", name);
   return NULL;
 }
 
@@ -750,10 +595,10 @@ static bool all_bound(Reader *r, const char *const *names, TgTensor *const *tens
   j->nin = r->count[INPUT], j->nout = r->count[OUTPUT];
   j->in = mem_alloc(&r->ctx->mem, ((size_t)j->nin + 1) * sizeof *j->in);
   j->out = mem_alloc(&r->ctx->mem, ((size_t)j->nout + 1) * sizeof *j->out);
-  bool ok = (j->in && j->out) || no_memory(r);
+  bool ok = (j->in && j->out) || program_no_memory(r);
   for (int i = 0; ok && i < n; i++)
     ok = !names[i] || !tensors[i] ||
-         map_put(&by_name, hash_bytes(7, names[i], strlen(names[i])), (uint64_t)i) || no_memory(r);
+         map_put(&by_name, hash_bytes(7, names[i], strlen(names[i])), (uint64_t)i) || program_no_memory(r);
   for (size_t i = 0; ok && i < r->memory.len; i++) {
     Declared *m = &r->memory.at[i];
     TgTensor *t;
@@ -776,7 +621,7 @@ static bool variables_made(Reader *r) {
     const DimVar *v = dims_var_at(r->dims, i);
     TgVariable *own = tg_variable(ctx, v->name, v->lo, v->hi, .multiple_of = v->multiple);
     if (!own) return false;
-    if (!vec_push(&ctx->mem, &r->j->variables, variable_number(own))) return no_memory(r);
+    if (!vec_push(&ctx->mem, &r->j->variables, variable_number(own))) return program_no_memory(r);
   }
   return true;
 }
@@ -793,7 +638,7 @@ static void reader_free(Reader *r) {
   for (size_t i = 0; i < r->memory.len; i++)
     mem_free(mem, r->memory.at[i].name);
   vec_free(mem, &r->memory), vec_free(mem, &r->slots), vec_free(mem, &r->roots);
-  dims_free(r->dims);
+  map_free(&r->names), dims_free(r->dims);
 }
 
 TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *names, TgTensor *const *tensors,
@@ -808,12 +653,13 @@ TgJit *tg_jit_from_text(TgContext *ctx, const char *text, const char *const *nam
                "program: tensor %d is of another context", i);
   Reader r = {.ctx = ctx, .j = jit_new(ctx, NULL, NULL)};
   if (!r.j) return NULL;
+  map_init(&r.names, &ctx->mem);
   r.j->loaded = true, r.dims = dims_new(&ctx->mem, NULL);
   size_t size = strlen(text);
-  bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims) || no_memory(&r);
+  bool scope = !tg_scope_begin(ctx), ok = (scope && r.dims) || program_no_memory(&r);
   ok = ok && all_read(&r, text, size, true) && variables_made(&r) && all_bound(&r, names, tensors, n);
   /* places in steps are pointed at */
-  ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || no_memory(&r));
+  ok = ok && (vec_reserve(&ctx->mem, &r.j->c.steps, r.step + 1) || program_no_memory(&r));
   ok = ok && all_read(&r, text, size, false);
   if (scope) tg_scope_end(ctx);
   r.j->runs = 2, r.j->cleared = r.clear;

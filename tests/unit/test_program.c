@@ -608,6 +608,7 @@ static const struct {
     {"memory f32 (3) \"w\"", "memory f16 (3) \"w\"", TG_ERR_DTYPE, "BUFFER 1 is f32, m3 is f16"},
     {"memory f32 (3) \"w\"", "memory f32 (1, 3) \"w\"", TG_ERR_SHAPE, "has shape (1, 3), its tensor (3)"},
     {"memory f32 (3) \"w\"", "memory f32 (2) \"w\"", TG_ERR_SHAPE, "BUFFER 1 has 3 elements, m3 has 2"},
+    {"scratch f32 6", "scratch f32 6\nm5 = memory f32 (3) \"w\"", TG_ERR_VALUE, "line 8: two memories are"},
     {"scratch f32 6", "scratch f32 7", TG_ERR_SHAPE, "root 0 has 6 f32, m4 is 7"},
     {"scratch f32 6", "scratch i32 6", TG_ERR_SHAPE, "6 f32 from element 0 of 6 i32"},
     {"step m0 m3 -> m4", "step m0 m9 -> m4", TG_ERR_VALUE, "line 8: m9, but there are 5"},

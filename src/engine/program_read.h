@@ -1,0 +1,53 @@
+/* program_read.h: a program's text as it is read: what program_read.c and program_check.c share. */
+#ifndef TG_PROGRAM_READ_H
+#define TG_PROGRAM_READ_H
+#include "engine/jit.h"
+#include "uop/dims.h"
+
+enum { MOST_ELEMENTS_LOG2 = 48, NO_MEMORY = -1, MOST_NAME = 4096 };
+
+typedef enum Kind { INPUT, OUTPUT, DRAW, MEMORY, SCRATCH } Kind;
+
+/* at: its number among those of its kind. */
+typedef struct Declared {
+  Kind kind;
+  DType dtype;
+  int n, at;
+  int64_t dims[TG_MAX_RANK], nelem, words;
+  char *name;
+  bool stored, written; /* a graph stores to it; a step has written it, perhaps a part */
+  uint64_t step;        /* the last that names it, from 1 on */
+  Buffer *buffer;
+  size_t offset;
+} Declared;
+
+typedef struct Place {
+  int memory; /* NO_MEMORY: of a root that has none */
+  int64_t start;
+} Place;
+
+typedef struct Reader {
+  TgContext *ctx;
+  TgJit *j;
+  const char *at, *end;
+  int line;
+  Vec(Declared) memory;
+  Map names;     /* hashes of memories' names */
+  uint64_t step; /* the one at hand, from 1 on */
+  Vec(Place) slots, roots;
+  bool random; /* draws go on */
+  bool clear;  /* some memory may be read before all of it was written: it is zeros then */
+  uint64_t seed, counter;
+  int64_t order;
+  int count[SCRATCH + 1]; /* of each kind */
+  DimTable *dims;         /* of the text: variables by their number there */
+  int nvars;
+} Reader;
+
+/* Records s with the line and the text; false. */
+bool program_bad(Reader *r, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
+bool program_no_memory(Reader *r);
+/* program_check.c: whether the graph of the step at hand, well formed by uop/spec.c, is one that the front
+ * end could have built over the step's memories; notes which of them it stores to. false: recorded */
+bool program_graph_fits(Reader *r, UOpStore *st, const UOpVec *roots);
+#endif

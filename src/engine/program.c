@@ -11,9 +11,8 @@
  *   m2 = draw 512                   the key of a draw of so many words, u64 (1): drawn anew by each run
  *   m3 = memory f32 (784, 10) "w"   stays between runs: a tensor of that name comes with the text
  *   m4 = scratch f32 80             what one step leaves for another
- *   step m0 m3 m2+4 -> m4 -         memory by BUFFER of the graph (from an element on), then by root; "-":
- * the
- *   ..                              root is a store, or what another root computes
+ *   step m0 m3+16 m2 -> m4 -        memory by BUFFER of the graph, from an element on; then by root: "-" is a
+ *   ..                              store, or what another root computes
  *   end
  *   copy m3+16 m4                   all of m4, from element 16 of m3 on
  */
@@ -135,8 +134,8 @@ static bool memory_named(Writer *w, Memory *m, int64_t nelem) {
   return (m->name && map_put(&w->taken, name_hash(own), 1)) || no_memory(w);
 }
 
-static void put_memory(Writer *w, const Memory *m) {
-  str_printf(&w->head, "m%d", w->count);
+static void put_memory(Writer *w, int number, const Memory *m) {
+  str_printf(&w->head, "m%d", number);
   put_shaped(&w->head, "memory", m->buffer->dtype, m->n, m->dims, m->name);
 }
 
@@ -158,7 +157,7 @@ static bool memory_added(Writer *w, Buffer *b, size_t offset, int64_t nelem) {
     mem_free(&w->ctx->mem, m.name);
     return false;
   }
-  w->count--, put_memory(w, &m), w->count++;
+  put_memory(w, w->count - 1, &m);
   if (vec_push(&w->ctx->mem, &w->j->memories, m)) return true;
   mem_free(&w->ctx->mem, m.name);
   return no_memory(w);
@@ -177,8 +176,8 @@ static int loaded_memory(const Writer *w, const Buffer *b, size_t offset) {
     size_t nbytes = dtype_size(b->dtype);
     for (int k = 0; k < m->n; k++)
       nbytes *= (size_t)m->dims[k];
-    if (m->buffer == b && offset >= m->offset && offset - m->offset < nbytes)
-      return j->nin + j->nout + (int)j->draws.len + (int)i;
+    bool inside = offset == m->offset || (offset > m->offset && offset - m->offset < nbytes);
+    if (m->buffer == b && inside) return j->nin + j->nout + (int)j->draws.len + (int)i;
   }
   return NO_MEMORY;
 }
@@ -327,8 +326,8 @@ static bool put_random(Writer *w) {
     if (device_at(w->ctx, j->draws.at[i]->device) != w->dev)
       return refused(w, TG_ERR_DEVICE, "draws on another device than %s", w->dev->name);
   if (j->draws.len)
-    str_printf(&w->head, "random %llu %d %llu\n", (unsigned long long)w->ctx->rng_seed, w->dev->rng_order,
-               (unsigned long long)w->dev->rng_counter);
+    str_printf(&w->head, "random %llu %d %llu\n", (unsigned long long)w->ctx->rng_seed,
+               draw_order(w->ctx, w->dev), (unsigned long long)w->dev->rng_counter);
   return true;
 }
 
@@ -351,7 +350,7 @@ static bool put_all(Writer *w, int nnamed) {
     if (!names_listed(w, nnamed)) return false;
   }
   for (size_t i = 0; i < j->memories.len; i++)
-    put_memory(w, &j->memories.at[i]), w->count++;
+    put_memory(w, w->count++, &j->memories.at[i]);
   for (size_t i = 0; i < j->c.steps.len; i++) {
     Step *s = &j->c.steps.at[i];
     if (!(s->plan ? put_plan(w, s) : put_copy(w, s))) return false;

@@ -150,6 +150,8 @@ void memory_written(TgContext *ctx, Buffer *b);
 bool value_known(TgContext *ctx, UOp *u, UOp *place);
 /* the next version of all that has places, with the same contents: nothing is found computed from it */
 bool memories_renewed(TgContext *ctx);
+/* d's place in the order of the devices that draw: what it has, or would get now */
+int draw_order(TgContext *ctx, const Device *d);
 /* the key of the context's next draw, as if the call that made the buffer were made again */
 TgStatus draw_again(TgContext *ctx, Buffer *key);
 void capture_stored(TgContext *ctx, Buffer *b); /* jit.c */

@@ -72,13 +72,17 @@ static bool words_check(TgContext *ctx, const char *op, int64_t n) {
   return true;
 }
 
-/* The device, with its place in the order of those that draw. */
-static Device *drawing(TgContext *ctx, int index) {
-  Device *d = device_at(ctx, index);
+int draw_order(TgContext *ctx, const Device *d) {
   int before = 0;
   for (int i = 0; i < device_count(ctx); i++)
     before += device_at(ctx, i)->rng_order > 0;
-  if (!d->rng_order) d->rng_order = before + 1;
+  return d->rng_order ? d->rng_order : before + 1;
+}
+
+/* The device, with its place in the order of those that draw. */
+static Device *drawing(TgContext *ctx, int index) {
+  Device *d = device_at(ctx, index);
+  d->rng_order = draw_order(ctx, d);
   return d;
 }
 

@@ -274,8 +274,14 @@ static void test_training(void **state) {
   results_equal(__LINE__, &plain, &loaded, 5, 6, 0);
   j = reopened(device);
   tg_manual_seed(C, 77); /* other numbers are drawn */
+  OK(tg_jit_save(j, path));
   runs_of(j, 5, 6, &loaded, TG_SHAPE(5, 3), 2);
   assert_true(loaded.v[5][0] != plain.v[5][0]);
+  plain = loaded; /* and these go on, too */
+  j = reopened(device);
+  memset(&loaded.v[5], 0, sizeof loaded.v[5]);
+  runs_of(j, 5, 6, &loaded, TG_SHAPE(5, 3), 2);
+  results_equal(__LINE__, &plain, &loaded, 5, 6, 0);
 }
 
 /* ---- steps, stores, values in between */

@@ -29,6 +29,8 @@ typedef struct Capture {
   bool failed;
 } Capture;
 
+enum { MOST_PROGRAM_NAME = 4096 }; /* bytes of a name in a program's text */
+
 /* An input or output as it was captured. name: the context's, or NULL. */
 typedef struct Want {
   char *name;

@@ -103,6 +103,8 @@ static bool names_listed(Writer *w, int n) {
     uint64_t had;
     if (!w->names[i] || !t || t->ctx != w->ctx)
       return refused(w, TG_ERR_VALUE, "name %d: no name, or no tensor of this context", i);
+    if (strlen(w->names[i]) > MOST_PROGRAM_NAME)
+      return refused(w, TG_ERR_LIMIT, "name %d has more than %d bytes", i, MOST_PROGRAM_NAME);
     if (!name_free(w, w->names[i])) return refused(w, TG_ERR_VALUE, "two names are %.64s", w->names[i]);
     if (!map_put(&w->taken, name_hash(w->names[i]), 1)) return no_memory(w);
     if (t->memory && !map_get(&w->named, (uint64_t)(uintptr_t)t->memory, &had) &&
@@ -376,6 +378,7 @@ static const Device *program_device(const TgJit *j) {
 const char *tg_jit_to_text(TgJit *j, const char *const *names, TgTensor *const *tensors, int n) {
   if (!j) return NULL;
   TgContext *ctx = j->ctx;
+  if (capture_refuses(ctx, "jit to text")) return NULL;
   TG_REQUIRE(ctx, j->runs == 2, TG_ERR_STATE,
              "jit to text: nothing is captured yet: run it twice, or load it");
   TG_REQUIRE(ctx, !n || (names && tensors && n > 0), TG_ERR_VALUE, "jit to text: %d names", n);
@@ -427,6 +430,12 @@ TgStatus tg_jit_name(TgJit *j, const char *const *inputs, const char *const *out
   TgContext *ctx = j->ctx;
   TG_REQUIRE_OR(ctx, j->runs == 2, TG_ERR_STATE, TG_ERR_STATE, "jit names: nothing is captured yet");
   bool ok = true;
+  for (int i = 0; i < j->nin + j->nout; i++) {
+    const char *const *list = i < j->nin ? inputs : outputs;
+    const char *name = list ? list[i < j->nin ? i : i - j->nin] : NULL;
+    TG_REQUIRE_OR(ctx, !name || strlen(name) <= MOST_PROGRAM_NAME, TG_ERR_LIMIT, TG_ERR_LIMIT,
+                  "jit names: a name of more than %d bytes", MOST_PROGRAM_NAME);
+  }
   for (int i = 0; ok && inputs && i < j->nin; i++)
     ok = want_named(j, &j->in[i], inputs[i]);
   for (int i = 0; ok && outputs && i < j->nout; i++)

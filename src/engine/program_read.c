@@ -122,7 +122,8 @@ static bool name_read(Reader *r, char **out) {
     else if (c == '\\' || !c)
       ok = program_bad(r, TG_ERR_VALUE, "a character that no name has");
     str_putn(&s, &c, 1);
-    if (s.len > MOST_NAME) ok = program_bad(r, TG_ERR_LIMIT, "a name of more than %d bytes", MOST_NAME);
+    if (s.len > MOST_PROGRAM_NAME)
+      ok = program_bad(r, TG_ERR_LIMIT, "a name of more than %d bytes", MOST_PROGRAM_NAME);
   }
   if (ok && !closed) ok = program_bad(r, TG_ERR_VALUE, "the name does not end");
   *out = ok ? mem_strdup(&r->ctx->mem, str_text(&s)) : NULL;

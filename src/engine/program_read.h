@@ -4,7 +4,7 @@
 #include "engine/jit.h"
 #include "uop/dims.h"
 
-enum { MOST_ELEMENTS_LOG2 = 48, NO_MEMORY = -1, MOST_NAME = 4096 };
+enum { MOST_ELEMENTS_LOG2 = 48, NO_MEMORY = -1 };
 
 typedef enum Kind { INPUT, OUTPUT, DRAW, MEMORY, SCRATCH } Kind;
 

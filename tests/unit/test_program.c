@@ -539,6 +539,10 @@ static void test_refused(void **state) {
     OK(tg_jit_run(k, &x, 1, &out, 1));
   FAILS(tg_jit_save(k, path), TG_ERR_DEVICE, "of one device");
   FAILS(tg_jit_save(k, "/nowhere/at/all"), TG_ERR_DEVICE, "INTERP:1");
+  char *longer = calloc(5000, 1);
+  memset(longer, 'x', 4999);
+  FAILS(tg_jit_save(k, path, .inputs = ((const char *[]){longer})), TG_ERR_LIMIT, "more than 4096");
+  free(longer);
   assert_int_equal(tg_jit_save(NULL, path), TG_ERR_VALUE);
   REFUSED(tg_jit_load_file(C, "/nowhere/at/all"), TG_ERR_IO, "/nowhere/at/all");
   TgState *s = tg_state_new(C);

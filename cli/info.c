@@ -96,6 +96,22 @@ static void state_lines(const char *path, const char *kind, const TgState *s, bo
     tensor_line(name, t, json);
 }
 
+/* "variable "rows" 1 64 1": a size that --size gives */
+static bool program_size(const char *line, bool json) {
+  long long lo, hi, multiple;
+  const char *end = strrchr(line, '"');
+  if (strncmp(line, "variable \"", 10) || !end || sscanf(end + 1, "%lld %lld %lld", &lo, &hi, &multiple) != 3)
+    return false;
+  int n = (int)(end + 1 - (line + 9));
+  if (json)
+    printf("{\"size\":%.*s,\"least\":%lld,\"most\":%lld,\"multiple_of\":%lld}\n", n, line + 9, lo, hi,
+           multiple);
+  else
+    printf("%-8s%.*s: %lld .. %lld%s%.0lld\n", "size", n, line + 9, lo, hi,
+           multiple > 1 ? ", a multiple of " : "", multiple > 1 ? multiple : 0);
+  return true;
+}
+
 /* "m0 = input f32 (2, 3) "x"": what it is called stands quoted, as JSON has it, in both. */
 static void program_value(const char *line, bool json) {
   char what[16] = "", dtype[16] = "";
@@ -121,9 +137,9 @@ static void program_lines(const char *text, bool json) {
     next = text + n + (text[n] != 0);
     steps += !strncmp(text, "step ", 5) || !strncmp(text, "copy ", 5);
     snprintf(line, sizeof line, "%.*s", (int)(n < sizeof line ? n : 0), text);
-    if (!steps) program_value(line, json);
+    if (!steps && !program_size(line, json)) program_value(line, json);
   }
-  printf(json ? "{\"steps\":%zu}\n" : "%zu steps\n", steps);
+  printf(json ? "{\"steps\":%zu}\n" : "steps: %zu\n", steps);
 }
 
 /* wait: over when the file is read, before anything is printed. */

@@ -554,7 +554,10 @@ static bool program_open(Model *m, const char *path) {
   TgVariable *n;
   for (size_t i = 0; (n = tg_jit_variable(m->program, i)); i++) {
     int64_t size = size_given(m, tg_variable_name(n), -2);
-    if (size == -1 || (size >= 0 && tg_variable_bind(n, size))) return false;
+    if (size == -2)
+      return cli_refuse(0, "run", "%s: a size is needed: --size %s=N (tg info tells which)", path,
+                        tg_variable_name(n));
+    if (size < 0 || tg_variable_bind(n, size)) return false;
   }
   return !tg_jit_input(m->program, MOST_IO, &v) && !tg_jit_output(m->program, MOST_IO, &v)
              ? true

@@ -303,6 +303,7 @@ static bool copy_line(Reader *r, Place *from, Place *to) {
     return program_bad(r, TG_ERR_SHAPE, "%lld %s from element %lld of %lld %s", (long long)b->nelem,
                        dtype_name(b->dtype), (long long)from->start, (long long)a->nelem,
                        dtype_name(a->dtype));
+  r->clear |= a->kind == OUTPUT && !a->written;
   b->written = true;
   return line_end(r);
 }

@@ -53,6 +53,11 @@ static TgTensor *step_of(TgContext *c, Body *f, int k, TgTensor **v) {
     return tg_expand(tg_sum(tg_slice(a, 0, 0, tg_size(f->n)), .axis = TG_AXES(0), .keepdim = true),
                      TG_SHAPE(SIDE, SIDE));
   case 14: return tg_add(a, tg_size_tensor(c, tg_size_mul(c, tg_size(f->n), 3), TG_I32));
+  case 15: /* every third row, or column */
+    return k % 2 ? tg_setitem(f->state[k % STATE], TG_IDX(TG_SLICE(TG_OPEN, TG_OPEN, 3), TG_ALL),
+                              tg_slice(a, 0, 1, 3))
+                 : tg_setitem(tg_flip(f->state[k % STATE], 1, (int64_t[]){0}),
+                              TG_IDX(TG_ALL, TG_SLICE(TG_OPEN, TG_OPEN, 3)), tg_slice(a, 1, 1, 3));
   default: return tg_add_(f->state[k % STATE], tg_mod_scalar(a, 7));
   }
 }
@@ -71,7 +76,7 @@ static TgStatus body(TgContext *c, TgTensor *const *in, int nin, TgTensor **out,
 
 static void body_draw(Body *f) {
   for (int k = 0; k < STEPS; k++) {
-    f->op[k] = (int)below(16), f->a[k] = (int)below((size_t)(1 + STATE + k));
+    f->op[k] = (int)below(17), f->a[k] = (int)below((size_t)(1 + STATE + k));
     f->b[k] = (int)below((size_t)(1 + STATE + k));
   }
 }

@@ -503,6 +503,38 @@ static void model_run(Handle *in, int32_t out[3][6]) {
   }
 }
 
+/* What is captured, read again from its text with the state of now: its next run gives what the model's
+ * would; nothing else changes. */
+static void step_text(void) {
+  static Storage was[STORAGES];
+  const char *names[8], *text = tg_jit_to_text(P.jit, NULL, NULL, 0);
+  char *copy = text ? strdup(text) : NULL;
+  TgTensor *m[8], *out[3], *x;
+  int32_t want[3][6], got[6];
+  int n = 0, used = P.nstorage;
+  memcpy(was, P.storage, sizeof was);
+  Handle in = {.rank = 1, .n = 6, .d = {6}};
+  in = own(&in);
+  for (int i = 0; i < 6; i++)
+    P.storage[in.s].at[i] = i * i - 7;
+  TG_SCOPE(P.ctx) {
+    while (n < 8 && (m[n] = tg_jit_memory(P.jit, (size_t)n, &names[n])))
+      n++;
+    x = tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6));
+    TgJit *again = copy ? tg_jit_from_text(P.ctx, copy, names, m, n) : NULL;
+    bool ok = again && !tg_jit_run(again, &x, 1, out, 3);
+    if (!ok) wrong("as text");
+    model_run(&in, want);
+    for (int o = 0; ok && o < 3; o++)
+      if (tg_read(out[o], got, sizeof got) || memcmp(got, want[o], sizeof got))
+        ok = false, wrong("read from text");
+    tg_jit_free(again);
+  }
+  free(copy);
+  memcpy(P.storage, was, sizeof was);
+  P.nstorage = used;
+}
+
 static void step_jit(void) {
   if (P.n + 4 > HANDLES || P.runs > 8) return;
   if (!P.jit) {
@@ -534,6 +566,7 @@ static void step_jit(void) {
     memcpy(P.storage[h.s].at, want[o], sizeof want[o]), h.memory = true;
     add(h, out[o]);
   }
+  if (P.runs > 1 && P.runs % 2) step_text();
 }
 
 /* ---- a program */

@@ -298,7 +298,8 @@ static TgStatus many(TgContext *c, TgTensor *const *in, int nin, TgTensor **out,
                   tg_expand(tg_sum(x), 2, (int64_t[]){1, 16}));
   tg_assign_slice(m->m[1], (int64_t[]){2, 0}, (int64_t[]){3, 3}, tg_expand(m->m[0], 2, (int64_t[]){1, 3}));
   /* every third number of a row */
-  tg_setitem(m->m[1], TG_IDX(TG_AT(3), TG_SLICE(TG_OPEN, TG_OPEN, 3)), tg_reshape(tg_slice(x, 1, 0, 6), TG_SHAPE(6)));
+  tg_setitem(m->m[1], TG_IDX(TG_AT(3), TG_SLICE(TG_OPEN, TG_OPEN, 3)),
+             tg_reshape(tg_slice(x, 1, 0, 6), TG_SHAPE(6)));
   out[0] = tg_add(old, m->m[0]);
   out[1] = tg_mul_scalar(x, 7);
   out[2] = tg_mul_scalar(x, 7); /* one value, two memories */

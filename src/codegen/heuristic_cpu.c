@@ -225,6 +225,8 @@ static bool add_swap(Cpu *c, OptVec *out) {
   bool before = false;
   for (int i = 2; i < s->nsrc && s->src[i] != lane->r; i++)
     before |= s->src[i] == tile->r;
+  for (size_t j = 0; j < f->reduces.len; j++) /* a sum that stands between the two keeps them in order */
+    before &= !depends(c->k, f->reduces.at[j], tile->r) || depends(c->k, f->reduces.at[j], lane->r);
   return !before || by_tile >= by_lane || opt_add(c->k, out, OPT_SWAP, tile, lane->r->arg.range.id);
 }
 

@@ -203,6 +203,7 @@ static void test_programs(void **state) {
     for (int d = 0; d < ndev; d++)
       run(s, devs[d], "1", "0", &got), compare(s, devs[d], &want, &got);
     if (s % 16 == 0 || i >= count) run(s, "CPU", "1", "0", &got), compare(s, "CPU", &want, &got);
+    if (i >= count) run(s, "INTERP:METAL", "1", "0", &got), compare(s, "INTERP:METAL", &want, &got);
   }
   print_message("%llu kernels; floats at most %.2g away\n", (unsigned long long)kernels, farthest);
 }

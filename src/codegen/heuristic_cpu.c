@@ -135,13 +135,25 @@ static int group_axis(const Cpu *c, const UOp *reduce) {
   return -1;
 }
 
+/* The lanes inside whose loop a reduction stands: one that its value moves with, or a reduction around it.
+ * -1: none. */
+static int lanes_around(const Cpu *c, const UOp *reduce) {
+  uint64_t own = 0;
+  int around = -1;
+  for (int s = 1; s < reduce->nsrc; s++)
+    if (reduce->src[s]->op == OPS_RANGE) own |= range_bit(reduce->src[s]->arg.range.id);
+  for (int i = 0; i < c->nlane; i++) {
+    uint64_t lane = range_bit(lane_range(c, i)->r->arg.range.id);
+    if (ranges_inside(c->f, lane) & ~lane & own) around = i;
+  }
+  return around;
+}
+
 /* Reductions whose lanes go along their own axis, as it reads memory better than the outputs' lanes do. */
 static void find_groups(Cpu *c) {
   for (size_t j = 0; j < c->f->reduces.len; j++) {
     UOp *reduce = c->f->reduces.at[j];
-    int inside = -1;
-    for (int i = 0; i < c->nlane; i++)
-      if (depends(c->k, reduce, lane_range(c, i)->r)) inside = i;
+    int inside = lanes_around(c, reduce);
     if ((inside >= 0 && !c->lane[inside].bad) || is_filled_row(c, reduce)) continue;
     int axis = group_axis(c, reduce);
     if (axis < 0) continue;
@@ -213,6 +225,8 @@ static bool add_swap(Cpu *c, OptVec *out) {
   bool before = false;
   for (int i = 2; i < s->nsrc && s->src[i] != lane->r; i++)
     before |= s->src[i] == tile->r;
+  for (size_t j = 0; j < f->reduces.len; j++) /* a sum that stands between the two keeps them in order */
+    before &= !depends(c->k, f->reduces.at[j], tile->r) || depends(c->k, f->reduces.at[j], lane->r);
   return !before || by_tile >= by_lane || opt_add(c->k, out, OPT_SWAP, tile, lane->r->arg.range.id);
 }
 

@@ -2,6 +2,7 @@
  * moves by one as far as by all of the other are one loop, and a gated load has an index of each axis. */
 #include "codegen/heuristic.h"
 #include "codegen/cost.h"
+#include <string.h>
 
 static bool has_divmod(const UOp *e) { return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD); }
 
@@ -66,6 +67,35 @@ static UOp *pm_one_loop(Rewrite *rw, UOp *u) {
   return r;
 }
 
+/* Axis d of memory and the one after it, of a number that is taken apart for them: its quotient, and its
+ * remainder by all of the other. */
+static bool one_number(const UOp *index, int d) {
+  const UOp *hi = index->src[1 + d], *lo = index->src[2 + d], *extent = index->src[0]->src[d + 1];
+  return hi->op == OPS_FLOORDIV && lo->op == OPS_FLOORMOD && hi->src[0] == lo->src[0] &&
+         hi->src[1] == lo->src[1] && is_const(extent) && is_const(lo->src[1]) &&
+         lo->src[1]->arg.v.i == extent->arg.v.i;
+}
+
+/* Two such axes are one: a loop that was two goes along it evenly. */
+static UOp *pm_one_axis(Rewrite *rw, UOp *u) {
+  UOp *memory = u->op == OPS_INDEX ? u->src[0] : NULL, *extent[MAX_AXES], *at[MAX_AXES + 2];
+  int n = memory ? memory->nsrc : 0, d = 0;
+  if (!memory || memory->op != OPS_PARAM || n < 2 || n > MAX_AXES || index_naxes(u) != n) return NULL;
+  while (d + 1 < n && !one_number(u, d))
+    d++;
+  if (d + 1 == n || !is_const(memory->src[d])) return NULL;
+  memcpy(extent, memory->src, (size_t)n * sizeof *extent);
+  memmove(extent + d + 1, extent + d + 2, (size_t)(n - d - 2) * sizeof *extent);
+  extent[d] = uop_index_const(rw->st, memory->src[d]->arg.v.i * memory->src[d + 1]->arg.v.i);
+  memcpy(at, u->src, (size_t)u->nsrc * sizeof *at);
+  memmove(at + 2 + d, at + 3 + d, (size_t)(u->nsrc - d - 3) * sizeof *at);
+  at[1 + d] = u->src[1 + d]->src[0];
+  at[0] = extent[d] ? uop_new(rw->st, OPS_PARAM, (DType)memory->dtype, 1, n - 1, extent, memory->arg) : NULL;
+  UOp *r = at[0] ? uop_new(rw->st, OPS_INDEX, (DType)u->dtype, u->lanes, u->nsrc - 1, at, u->arg) : NULL;
+  if (!r) rw->failed = true;
+  return r;
+}
+
 /* A gated load has its axes, for whoever copies what a tile reads. */
 static UOp *pm_axes(Rewrite *rw, UOp *u) {
   if (u->op != OPS_INDEX || index_naxes(u) != 1) return NULL;
@@ -107,6 +137,7 @@ bool simplify_ranges(Kernel *k) {
     merged = true;
   }
   Rewrite rw = {.st = k->st, .mem = k->mem, .ctx = k};
+  if (merged && !(k->sink = graph_rewrite(&rw, pm_one_axis, k->sink))) return false;
   if (merged && !(k->sink = graph_rewrite(&rw, pm_rejoin, k->sink))) return false;
   return (k->sink = graph_rewrite(&rw, pm_axes, k->sink)) != NULL;
 }

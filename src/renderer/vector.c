@@ -7,6 +7,14 @@ static const char per_lane1[] =
     "INL $T $F($S a) { $T r; for (int i = 0; i < $N; i++) r[i] = $G(a[i]); return r; }";
 static const char per_lane2[] =
     "INL $T $F($T a, $T b) { $T r; for (int i = 0; i < $N; i++) r[i] = $G(a[i], b[i]); return r; }";
+/* By a width or more: 0, or for a negative number -1. $U: unsigned lanes. A loop over the lanes would stay
+ * one. */
+static const char shl_vec[] =
+    "INL $T $F($T a, $T b) { return ($T)(($U)a << (($U)b & $M) & ($U)(($U)b <= $M)); }";
+static const char shr_vec[] =
+    "INL $T $F($T a, $T b) { return ($T)(($U)a >> (($U)b & $M) & ($U)(($U)b <= $M)); }";
+static const char sar_vec[] = "INL $T $F($T a, $T b) {\n  $U in = ($U)(($U)b <= $M);\n  return a >> "
+                              "($T)((($U)b & in) | (~in & $M));\n}";
 static const char trunc_vec[] = /* $I: as wide as the float; $L: from here on every value is whole */
     "INL $T $F($T x) {\n  $I b = ($I)x, s = b & $M, m = ($I)(($T)(b & ~$M) < $L), y = b & m;\n"
     "  $I t = ($I)__builtin_convertvector(__builtin_convertvector(($T)y, $I), $T);\n  return ($T)((t & m) | "
@@ -309,14 +317,18 @@ static void vec_divide(C *c, const VecOp *v) {
     vec_per_lane(c, v->u, op_c(op), v->type, v->a, v->b);
 }
 
+/* C's operator where every lane shifts by less than the width. */
 static void vec_shift(C *c, const VecOp *v) {
   bool left = v->u->op == OPS_SHL;
   const UOp *by = v->u->src[1];
   if (by->op == OPS_VECTORIZE && by->nsrc == 1) by = by->src[0];
-  bool defined = by->op == OPS_CONST && by->arg.v.i >= 0 && by->arg.v.i < v->nbytes * 8;
-  if (!defined)
-    vec_per_lane(c, v->u, op_c((Ops)v->u->op), v->type, v->a, v->b);
-  else if (left && !v->wraps)
+  bool is_signed = !v->wraps, defined = by->vmin >= 0 && by->vmax < v->nbytes * 8;
+  if (!defined) {
+    const char *name = cs_text(c, "%s_%s", op_c((Ops)v->u->op), v->type);
+    const char *m[26] = {M('T') v->type, M('U') v->bits, M('M') cs_text(c, "%d", v->nbytes * 8 - 1)};
+    cs_helper(c, name, left ? shl_vec : is_signed ? sar_vec : shr_vec, m, v->u->lanes);
+    cs_put(c, "%s(%s, %s)", name, v->a, v->b);
+  } else if (left && is_signed)
     cs_put(c, "(%s)((%s)%s << (%s)%s)", v->type, v->bits, v->a, v->bits, v->b);
   else
     cs_put(c, left ? "%s << %s" : "%s >> %s", v->a, v->b);

@@ -1,7 +1,8 @@
 /* align.c: loops of readers and of what they read are made the same. In: stages after rangeify. Out: the same
  * stages, their axes split where a reader takes them apart (r // c, r % c) or puts them together (a * c + b),
- * so that a reshape between two stages does not keep them from sharing a grid. A split axis is row-major as
- * before: no value and no address changes. */
+ * so that a reshape between two stages does not keep them from sharing a grid, nor one of a factor of
+ * products its loops from being tiles. A split axis is row-major as before: no value and no address changes.
+ */
 #include "schedule/stage.h"
 #include <string.h>
 
@@ -157,7 +158,7 @@ bool align(Sched *s) {
     if (g->fixed || g->inlined) continue; /* its loops are in an order that means something */
     for (size_t k = 0; ok && again < 0 && k < g->reads.len; k++) {
       int q = g->reads.at[k].stage;
-      if (q < 0) continue;
+      if (q < 0 && !g->nproduct) continue; /* of memory, what a tile is made of */
       UOp *x = g->reads.at[k].index, *r;
       for (int d = 1; ok && again < 0 && d < x->nsrc; d++) {
         int64_t c = 0;
@@ -166,7 +167,7 @@ bool align(Sched *s) {
             if (g->out[a] == r && g->nout < MAX_RANK) again = i, ok = split_out(s, i, a, c, &readers[i]);
           for (int a = 0; a < g->nred && again < 0; a++)
             if (g->red[a] == r && g->nred < MAX_RANK) again = i, ok = split_red(s, i, a, c);
-        } else if ((c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) &&
+        } else if (q >= 0 && (c = put_together(s, x->src[d], range_extent(s->stages.at[q].out[d - 1]))) &&
                    may_split(&s->stages.at[q], d - 1, c)) {
           again = q, ok = split_out(s, q, d - 1, c, &readers[q]);
         }

@@ -16,7 +16,7 @@ int64_t inner_size(Sched *s, const Gmap *g, int i) { /* elements per grid point 
 /* ---- work of one stage, whatever kernel it is in. An operation is counted over the loops that it depends
  * on: the root of a row once per row, and what a nested reduction computes once per turn of all that is
  * around it. */
-enum { MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128 };
+enum { LANE_BY_LANE = 8, MOST_SCANNED = 64, ROWS_IN_CACHE = 32, CASCADE_BLOCK = 128 };
 
 static const double COPY_SLOWS = 1.2;   /* a sum of products that copies a factor */
 static const double WRITTEN = 2;        /* a line is read before a part of it is written */
@@ -46,6 +46,20 @@ static double turns_of(const Scan *c, uint64_t loops) {
   return n;
 }
 
+static int last_axis(const UOp *index) {
+  int last = index->nsrc - 1;
+  while (last > 1 && is_const(index->src[last]))
+    last--;
+  return last;
+}
+
+/* A read at places that are data, or divided, has each lane by itself. A thread of a GPU does so anyway. */
+static double gather_weight(const Target *t, const UOp *index) {
+  const UOp *last = index->src[last_axis(index)];
+  bool apart = t->warp <= 1 && (uop_has_op(last, OPS_INDEX) || divides_sum(last));
+  return apart ? LANE_BY_LANE : 0;
+}
+
 static bool is_transcendental(const UOp *u) {
   return u->op == OPS_EXP2 || u->op == OPS_EXP || u->op == OPS_LOG2 || u->op == OPS_LOG || u->op == OPS_SIN ||
          u->op == OPS_COS || u->op == OPS_TAN || u->op == OPS_POW || u->op == OPS_THREEFRY;
@@ -64,13 +78,6 @@ static uint64_t longest_loop(const Scan *c, uint64_t loops) {
   for (int i = 0; i < c->nloop; i++)
     if ((loops >> i & 1) && (most < 0 || range_extent(c->loop[i]) > range_extent(c->loop[most]))) most = i;
   return most < 0 ? 0 : UINT64_C(1) << most;
-}
-
-static int last_axis(const UOp *index) {
-  int last = index->nsrc - 1;
-  while (last > 1 && is_const(index->src[last]))
-    last--;
-  return last;
 }
 
 /* Loops along which the next turn reads the next element. */
@@ -185,7 +192,7 @@ bool stage_scan(Sched *s, int i) {
       const LoopSet *src = &of[u->src[j]->id];
       me->loops |= src->loops, me->steps |= src->steps, me->run |= src->run;
     }
-    double w = target_weight(s->opt->target, u);
+    double w = u->op == OPS_INDEX ? gather_weight(s->opt->target, u) : target_weight(s->opt->target, u);
     g->weight += w, g->heavy |= is_transcendental(u);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;

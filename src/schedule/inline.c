@@ -80,11 +80,14 @@ static bool is_cheap(Sched *s, const Stage *g) {
   return (full <= 1 && !g->deps.len) || is_spread(s, g);
 }
 
-/* One element of memory, or a constant behind a gate. */
+/* One element of memory, or a constant behind a gate, along which lanes and tiles can go. */
 static bool is_read(const UOp *v) {
   while (gated_value(v))
     v = gated_value(v);
-  return v->op == OPS_INDEX;
+  bool even = v->op == OPS_INDEX && !index_is_data(v);
+  for (int d = 1; even && d < v->nsrc; d++)
+    even = !divides_sum(v->src[d]);
+  return even;
 }
 
 /* What a factor of products is made of is made again for each of them: whether that costs less than memory,

@@ -87,8 +87,7 @@ static bool fit(Sched *s, const Kern *k, int i, Trial *t, char why[96]) {
 /* What was asked to be memory is read from there, in a kernel after it. */
 static bool strict_edge(Sched *s, const Stage *g, const Kern *k) {
   for (size_t j = 0; j < g->deps.len; j++)
-    if (stage_at(s, g->deps.at[j])->node->op == OPS_CONTIGUOUS && ints_have(&k->mem, g->deps.at[j]))
-      return true;
+    if (stage_at(s, g->deps.at[j])->in_memory && ints_have(&k->mem, g->deps.at[j])) return true;
   for (size_t j = 0; j < g->after.len; j++)
     if (ints_have(&k->mem, g->after.at[j])) return true;
   for (size_t j = 0; j < g->war.len; j++)

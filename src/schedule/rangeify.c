@@ -19,7 +19,7 @@ typedef struct Node {
   Demand *demands;
   int stage, other, ndemand; /* other: of a SCATTER, its update, or with OLD its memory */
   UOp *lowered;
-  bool force;
+  bool force, copied; /* copied: a view that is memory for those who read it */
 } Node;
 
 typedef struct Rangeify {
@@ -316,7 +316,8 @@ static UOp *lower_read(Rangeify *r, UOp *n, UOp *tuple, int reader) {
   DType dt = (DType)n->dtype;
   bool after = false;
   for (; tuple;) {
-    if (r->node[n->id].stage >= 0 && !passes_on(n) && n->op != OPS_AFTER) {
+    bool own = r->node[n->id].stage >= 0 && (!passes_on(n) || r->node[n->id].copied);
+    if (own && n->op != OPS_AFTER) {
       v = stage_read(s, r->node[n->id].stage, dt, tuple);
       if (n->op == OPS_SCATTER && !(n->arg.scatter.how & SCATTER_OLD) &&
           !vec_push(s->mem, &s->stages.at[reader].after, r->node[n->id].other))
@@ -535,15 +536,50 @@ static bool is_costly(Ops op) {
   }
 }
 
-/* A value read by a much larger loop nest is a stage: an expensive one, and any that a reduction would make
- * again and again. Later passes ask what it costs there. */
-static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
-  UOpStore *st = r->s->st;
-  if (!is_costly((Ops)n->op) && !(g->is_reduce && op_is_alu((Ops)n->op))) return false;
-  int64_t own = 1, all = stage_iterations(g);
+/* Whether a loop nest reads each element of n several times. */
+static bool read_often(const Rangeify *r, const UOp *n, const Stage *g) {
+  int64_t own = 1;
   for (int i = 0; i < n->shape->n; i++)
-    own *= dim_max(st, n->shape->v[i]);
-  return own > 0 && all / own >= 4;
+    own *= dim_max(r->s->st, n->shape->v[i]);
+  return own > 0 && stage_iterations(g) / own >= 4;
+}
+
+/* Such a value is a stage: an expensive one, and any that a reduction would make again and again. Later
+ * passes ask what it costs there. */
+static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
+  bool made = op_is_alu((Ops)n->op) || n->op == OPS_GATHER,
+       may = is_costly((Ops)n->op) || (g->is_reduce && made);
+  return may && read_often(r, n, g);
+}
+
+bool divides_sum(const UOp *e) {
+  if (e->op == OPS_RANGE || !has_divmod(e)) return false;
+  bool sum = (e->op == OPS_FLOORDIV || e->op == OPS_FLOORMOD) && e->src[0]->op != OPS_RANGE;
+  for (int i = 0; i < e->nsrc && !sum; i++)
+    sum = divides_sum(e->src[i]);
+  return sum;
+}
+
+static bool is_odd(const UOp *tuple) {
+  bool odd = false;
+  for (int i = 0; tuple && i < tuple->nsrc && !odd; i++)
+    odd = divides_sum(tuple->src[i]);
+  return odd;
+}
+
+/* A view of which a reduction reads each element again and again at places that have to be divided, as the
+ * windows of an enlarged picture do: neither lanes nor copies of a tile go along those. n: the last view that
+ * they are not divided for. Between zeros that a PAD puts in, few of the places count: those loops are cut
+ * instead. */
+static bool worth_copying(Rangeify *r, UOp *n, const Demand *d) {
+  UOp *gate, *x = n, *tuple = d->tuple;
+  const Stage *g = stage_at(r->s, d->stage);
+  if (!g->is_reduce || is_odd(tuple) || !read_often(r, n, g)) return false;
+  for (; passes_on(x); x = x->src[0]) {
+    if (x->op == OPS_PAD || (x != n && !is_odd(tuple))) return false;
+    tuple = move(r, x, tuple, &gate);
+  }
+  return x->is_tensor && is_odd(tuple);
 }
 
 /* What is read at indices that are data has ranges of its own, unless it is memory or a closed form already.
@@ -631,6 +667,9 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     bool held = is_leaf(n) && !d->force;
     if (held) continue;
     if (!must && !d->demands) continue;
+    for (Demand *x = d->demands; x && !must && passes_on(n); x = x->next)
+      d->copied |= worth_copying(&r, n, x);
+    must |= d->copied;
     if (!must && passes_on(n)) {
       UOp *g;
       for (Demand *x = d->demands; x; x = x->next)
@@ -651,7 +690,8 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (must && passes_on(n)) { /* a root that is a view: others read through it all the same */
       UOp *g;
       demand(&r, n->src[0], stage, move(&r, n, tuple, &g));
-      for (Demand *x = d->demands; x; x = x->next)
+      stage_at(s, stage)->in_memory |= d->copied;
+      for (Demand *x = d->copied ? NULL : d->demands; x; x = x->next)
         demand(&r, n->src[0], x->stage, move(&r, n, x->tuple, &g));
       continue;
     }
@@ -675,8 +715,9 @@ bool rangeify(Sched *s, UOp *const *roots, int nroots) {
     if (g >= 0) s->stages.at[g].root = i, s->stages.at[g].keep = true;
   }
   for (size_t i = 0; ok && i < s->stages.len; i++) {
-    if (s->stages.at[i].is_store || s->stages.at[i].node->op == OPS_CONTIGUOUS)
-      s->stages.at[i].keep = true; /* memory of its own, as was asked */
+    Stage *g = &s->stages.at[i];
+    g->in_memory |= g->node->op == OPS_CONTIGUOUS; /* as was asked */
+    g->keep |= g->is_store || g->in_memory;
     ok = stage_scan(s, (int)i);
   }
   if (r.failed) ok = false;

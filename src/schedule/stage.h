@@ -33,7 +33,8 @@ typedef struct Stage {
   UOp *node;
   /* keep: a root, a store, or read by another kernel: must be written */
   bool is_reduce, is_store, keep, inlined;
-  int root; /* index of the root it computes, or -1 */
+  bool in_memory; /* a copy, as was asked or for who reads it: kernels after it read that */
+  int root;       /* index of the root it computes, or -1 */
   int nout, nred;
   UOp *out[MAX_RANK], *red[MAX_RANK]; /* RANGE, or CONST 0 for an axis of size 1 */
   UOp *value;                         /* expression over out (and red inside its REDUCE) */
@@ -171,6 +172,7 @@ static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes 
 bool stage_scan(Sched *s, int i); /* recomputes reads, deps and work from the value */
 double read_bytes(const Sched *s, const Read *rd, double turns); /* read so often */
 double value_bytes(const Stage *g, double nelem);
+bool divides_sum(const UOp *index);   /* of one axis: it divides more than a loop */
 const UOp *gated_value(const UOp *v); /* below a cast, or a gate of which one side is a constant; or NULL */
 int64_t inner_size(Sched *s, const Gmap *g, int i); /* elements of member i per grid point */
 Cost kernel_cost(Sched *s, const int *mem, size_t nmem, int ngrid, UOp *const *grid, const Gmap *gm);

@@ -270,11 +270,39 @@ static void test_nothing_refused(void **state) {
   }
 }
 
+/* A factor of products is memory or made in place, as it costs less: the same numbers either way, to a bit,
+ * for the sums are of small integers. */
+static void test_factors(void **state) {
+  (void)state;
+  ON_DEVICES {
+    TgTensor *x = tg_contiguous(tg_reshape(tg_fmod(tg_arange(ctx, 0, 192), tg_full(ctx, TG_SCALAR, 7)), 4,
+                                           ((int64_t[]){1, 3, 8, 8}))),
+             *w = tg_contiguous(tg_reshape(tg_fmod(tg_arange(ctx, 0, 108), tg_full(ctx, TG_SCALAR, 5)), 4,
+                                           ((int64_t[]){4, 3, 3, 3}))),
+             *rows = tg_randint(ctx, TG_SHAPE(40), 0, 8, TG_I32);
+    TgTensor *plane = tg_reshape(tg_shrink_to(x, 4, ((int64_t[]){1, 1, 8, 8})), 2, ((int64_t[]){8, 8}));
+    TgTensor *factor[] = {tg_relu(tg_sub_scalar(x, 3)),
+                          tg_interpolate(x, 2, ((int64_t[]){16, 16}), .mode = TG_NEAREST),
+                          tg_reshape(tg_expand(tg_reshape(x, 6, ((int64_t[]){1, 3, 8, 1, 8, 1})), 6,
+                                               ((int64_t[]){1, 3, 8, 3, 8, 3})),
+                                     4, ((int64_t[]){1, 3, 24, 24})),
+                          tg_flip(x, 1, ((int64_t[]){2})),
+                          tg_pad_mode(x, (int64_t[]){0, 0, 2, 2}, (int64_t[]){0, 0, 2, 2}, TG_PAD_REFLECT)};
+    for (size_t i = 0; i < sizeof factor / sizeof *factor; i++) {
+      TgTensor *apart = tg_conv2d(tg_contiguous(factor[i]), w, .padding = TG_SIZES(1));
+      TgTensor *one = tg_conv2d(factor[i], w, .padding = TG_SIZES(1));
+      ARE(tg_cast(tg_sum(tg_ne(one, apart)), TG_F32), V(0));
+    }
+    TgTensor *taken = tg_take(plane, rows), *memory = tg_contiguous(taken);
+    ARE(tg_cast(tg_sum(tg_ne(tg_matmul(taken, plane), tg_matmul(memory, plane))), TG_F32), V(0));
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_trigonometry),   cmocka_unit_test(test_small_ends),
-      cmocka_unit_test(test_signed_zeros),   cmocka_unit_test(test_half_norms),
-      cmocka_unit_test(test_scalars),        cmocka_unit_test(test_powers_of_integers),
-      cmocka_unit_test(test_nothing_refused)};
+      cmocka_unit_test(test_trigonometry),    cmocka_unit_test(test_small_ends),
+      cmocka_unit_test(test_signed_zeros),    cmocka_unit_test(test_half_norms),
+      cmocka_unit_test(test_scalars),         cmocka_unit_test(test_powers_of_integers),
+      cmocka_unit_test(test_nothing_refused), cmocka_unit_test(test_factors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,6 +84,7 @@ static void test_factors(void **state) {
   TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C"});
   TgTensor *a = tg_empty(ctx, TG_F32, TG_SHAPE(1024, 1024)), *b = tg_empty(ctx, TG_F32, TG_SHAPE(1024, 1024)),
            *half = tg_empty(ctx, TG_BF16, TG_SHAPE(1024, 1024)),
+           *v = tg_empty(ctx, TG_F32, TG_SHAPE(1, 12, 56, 56)),
            *x = tg_empty(ctx, TG_F32, TG_SHAPE(1, 3, 416, 416)),
            *w = tg_empty(ctx, TG_F32, TG_SHAPE(16, 12, 3, 3));
   TgTensor *quarter[] = {every_second(x, 0, 0), every_second(x, 1, 0), every_second(x, 0, 1),
@@ -96,6 +97,14 @@ static void test_factors(void **state) {
            {tg_matmul(a, tg_relu(b)), 2},
            {tg_matmul(tg_add(a, b), b), 2},
            {tg_conv2d(tg_cat(quarter, 4, 1), w, .padding = TG_SIZES(1)), 2},
+           {tg_conv2d(tg_interpolate(v, 2, ((int64_t[]){112, 112}), .mode = TG_NEAREST), w,
+                      .padding = TG_SIZES(1)),
+            2},
+           {tg_conv2d(tg_reshape(tg_expand(tg_reshape(v, 6, ((int64_t[]){1, 12, 56, 1, 56, 1})), 6,
+                                           ((int64_t[]){1, 12, 56, 2, 56, 2})),
+                                 4, ((int64_t[]){1, 12, 112, 112})),
+                      w, .padding = TG_SIZES(1)),
+            2},
            {tg_matmul(tg_cast(half, TG_F32), b), 1}, /* a load */
            {tg_conv2d(x, tg_empty(ctx, TG_F32, TG_SHAPE(16, 3, 3, 3)), .padding = TG_SIZES(1)), 1}};
 

@@ -144,10 +144,15 @@ static bool roles_set(const Contraction *c, Roles *r) {
 }
 
 /* ---- the templates */
+/* Loop `in` around `out`: not where the sum stands between them. */
+static bool can_swap(const Contraction *c, int out, int in) {
+  return out >= 0 && in >= 0 && out < in && !((c->summed >> out ^ c->summed >> in) & 1);
+}
+
 static void with_swap(Search *s, const Taken *front, const Roles *r) {
   for (int swap = 0; swap < 2; swap++) {
     Taken t = *front;
-    if (swap && (r->tile < 0 || r->tile > r->lane)) continue;
+    if (swap && !can_swap(s->c, r->tile, r->lane)) continue;
     if (swap) take(&t, OPT_SWAP, r->tile, r->lane);
     take_all(&t, &r->base);
     consider(s, &t);
@@ -330,7 +335,7 @@ static void lanes_in_sum(Search *s, int k) {
           ok = ok && (u < 0 || (is_out(c, u) && c->size[u] >= rows[i][0])) &&
                (w < 0 || (is_out(c, w) && c->size[w] >= rows[i][1]));
           if (!ok || rows[i][0] * rows[i][1] * g / LANES > 24) continue;
-          for (int swap = 0; swap < (u >= 0 && w >= 0 && u < w ? 2 : 1); swap++) {
+          for (int swap = 0; swap < (can_swap(c, u, w) ? 2 : 1); swap++) {
             Taken t = {0};
             if (swap) take(&t, OPT_SWAP, u, w);
             if (u >= 0) take(&t, OPT_UPCAST, u, rows[i][0]);

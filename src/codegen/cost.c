@@ -244,8 +244,10 @@ bool contraction_of(Kernel *k, Contraction *c) {
   c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = ok;
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
-  for (int r = 0; ok && r < c->n; r++) /* each output is summed in its own turn */
-    c->whole &= (c->reduce >> r & 1) || depends(k, reduce, c->range[r]);
+  for (int r = 0; ok && r < c->n; r++) {
+    if (depends(k, reduce, c->range[r])) c->summed |= 1u << r;
+    c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own turn */
+  }
   c->plain &= c->whole;
   for (int a = 1; ok && a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;

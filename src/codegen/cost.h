@@ -29,6 +29,7 @@ typedef struct Contraction {
   const UOp *range[MAX_LOOPS];
   int64_t size[MAX_LOOPS];
   uint32_t reduce;
+  uint32_t summed; /* bit r: each turn of loop r sums for itself */
   Access access[MAX_ACCESS];
   double ops; /* of one step: a product that is summed is one */
   bool plain; /* one output, which is what was summed */

@@ -199,7 +199,7 @@ static const TgModule *resnet_module(void) {
 }
 
 static TgConv2d conv3(TgContext *ctx, int64_t in, int64_t out, int64_t stride) {
-  TgConvOptions o = {.size = sizeof o, .stride = {1, {stride}}, .padding = {1, {1}}};
+  TgConvOptions o = {.size = sizeof o, .stride = TG_SIZES(stride), .padding = TG_SIZES(1)};
   return tg_conv2d_new(ctx, in, out, 3, false, &o);
 }
 

@@ -113,20 +113,21 @@ typedef struct TgCounters {
   uint64_t graphs;               /* replays of captured launches that the device was given as one */
 } TgCounters;
 
-/* n 0: the default (for reductions: all axes) */
+/* Made by TG_AXES(1) or TG_AXES(0, -1). n 0: the default (for reductions: all axes). A bare number, .axis =
+ * 1, is refused where it is called: C takes it for v[0] alone. */
 typedef struct TgAxes {
-  int n;
   int v[TG_MAX_RANK];
+  int n;
 } TgAxes;
 
 #define TG_MAX_SPATIAL 4
 
 /* Sizes along the spatial axes of convolutions and pools: none (the default), one for all axes, or one per
  * axis; for a padding also two per axis, before and after, the last axis first. .stride = TG_SIZES(2)
- * .padding = TG_SIZES(0, 1) */
+ * .padding = TG_SIZES(0, 1). A bare number, .stride = 2, is one for all axes: v[0], where n is 0. */
 typedef struct TgSizes {
-  int n;
   int64_t v[2 * TG_MAX_SPATIAL];
+  int n;
 } TgSizes;
 
 /* TG_NAMED({"h", 2}, {"w", 3}): for tg_rearrange */
@@ -408,8 +409,8 @@ typedef struct TgOptOptions {
 } TgOptOptions;
 
 #ifndef __cplusplus
-#define TG_AXES(...)  ((TgAxes){(int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int)), {__VA_ARGS__}})
-#define TG_SIZES(...) ((TgSizes){(int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), {__VA_ARGS__}})
+#define TG_AXES(...)  ((TgAxes){{__VA_ARGS__}, (int)(sizeof((int[]){__VA_ARGS__}) / sizeof(int))})
+#define TG_SIZES(...) ((TgSizes){{__VA_ARGS__}, (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))})
 #define TG_SHAPE(...)                                                                                        \
   ((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t))), ((const int64_t[]){__VA_ARGS__})
 #define TG_IDX(...)                                                                                          \
@@ -1334,9 +1335,9 @@ TG_API const char *tg_pass_name(int i, const char **stage);
 #else
 } /* extern "C" */
 
-template <class... A> inline TgAxes TG_AXES(A... a) { return TgAxes{(int)sizeof...(a), {(int)a...}}; }
+template <class... A> inline TgAxes TG_AXES(A... a) { return TgAxes{{(int)a...}, (int)sizeof...(a)}; }
 
-template <class... A> inline TgSizes TG_SIZES(A... a) { return TgSizes{(int)sizeof...(a), {(int64_t)a...}}; }
+template <class... A> inline TgSizes TG_SIZES(A... a) { return TgSizes{{(int64_t)a...}, (int)sizeof...(a)}; }
 
 struct TgDims_ { /* the sizes given to TG_SHAPE, alive for the whole call */
   int64_t v[TG_MAX_RANK];

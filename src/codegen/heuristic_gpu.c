@@ -134,6 +134,16 @@ static bool block_per_row(Kernel *k, const Info *f, OptVec *out) {
 }
 
 /* ---- a thread per result */
+/* Threads that have rows of their own in the local memory of a block. */
+static int64_t rows_room(const Kernel *k, const Info *f) {
+  int64_t bytes = 1;
+  for (size_t j = 0; j < f->fills.len; j++) {
+    const UOp *row = f->fills.at[j]->src[0]->src[0];
+    bytes += row->arg.param.nelem * (int64_t)dtype_size((DType)row->dtype);
+  }
+  return f->fills.len ? TG_MAX(k->opt->target->local_bytes / bytes, 1) : INT64_MAX;
+}
+
 /* The longest loop of the grid along which neighbours in a warp are neighbours in memory. */
 static const RInfo *warp_loop(Kernel *k, const Info *f) {
   const RInfo *lane = NULL;
@@ -157,17 +167,18 @@ static const RInfo *tile_loop(Kernel *k, const Info *f, const RInfo *lane) {
 
 static bool thread_per_tile(Kernel *k, const Info *f, const RInfo *lane, const RInfo *tile, OptVec *out) {
   int64_t vec = lane->n % 4 == 0 && lane->n >= 128 && !bad_loads(k, f, lane->r) ? 4 : 1;
-  int64_t threads = power_below(lane->n / vec, tile ? WARP : MOST_THREADS);
+  int64_t room = rows_room(k, f),
+          threads = power_below(lane->n / vec, TG_MIN(room, tile ? WARP : MOST_THREADS));
   bool ok = true;
   if (tile && tile->n >= 4) ok = opt_add(k, out, OPT_UPCAST, tile, tile->n % 8 == 0 && tile->n >= 64 ? 8 : 4);
   if (ok && vec > 1) ok = opt_add(k, out, OPT_VEC, lane, vec);
-  ok = ok && opt_add(k, out, OPT_LOCAL, lane, threads);
+  if (ok && threads > 1) ok = opt_add(k, out, OPT_LOCAL, lane, threads);
   const RInfo *other = tile;
   for (int i = 0; i < f->nr && !other; i++)
     if (f->r[i].grid && &f->r[i] != lane && f->r[i].n > 1) other = &f->r[i];
   if (!ok || !other || threads >= LEAST_BLOCK) return ok;
   int64_t n = other == tile && other->n >= 4 ? (other->n + 3) / 4 : other->n;
-  int64_t more = power_below(n, LEAST_BLOCK / threads); /* a block is at least a few warps */
+  int64_t more = power_below(n, TG_MIN(room, LEAST_BLOCK) / threads); /* a block is at least a few warps */
   return more <= 1 || opt_add(k, out, OPT_LOCAL, other, more);
 }
 
@@ -176,7 +187,8 @@ static bool thread_per_result(Kernel *k, const Info *f, OptVec *out) {
   if (lane) return thread_per_tile(k, f, lane, tile_loop(k, f, lane), out);
   for (int i = 0; i < f->nr; i++)
     if (f->r[i].grid && (!any || f->r[i].n > any->n)) any = &f->r[i];
-  return !any || any->n <= 1 || opt_add(k, out, OPT_LOCAL, any, power_below(any->n, LEAST_BLOCK));
+  int64_t threads = any ? power_below(any->n, TG_MIN(rows_room(k, f), LEAST_BLOCK)) : 1;
+  return threads <= 1 || opt_add(k, out, OPT_LOCAL, any, threads);
 }
 
 /* Running sums of long rows: a block of threads for a row, where rows are fewer than threads and, if

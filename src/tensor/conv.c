@@ -53,12 +53,14 @@ typedef struct Windows {
       o[TG_MAX_SPATIAL];
 } Windows;
 
+static bool no_sizes(const TgSizes *z) { return z->n == 0 && z->v[0] == 0; }
+
 static bool sizes_get(TgContext *ctx, const char *op, const char *what, const TgSizes *z, int n,
                       int64_t fallback, int64_t *out) {
   TG_REQUIRE_OR(ctx, z->n == 0 || z->n == 1 || z->n == n, false, TG_ERR_VALUE,
                 "%s: %d values of %s for %d axes", op, z->n, what, n);
   for (int i = 0; i < n; i++)
-    out[i] = z->n == 0 ? fallback : z->v[z->n == 1 ? 0 : i];
+    out[i] = no_sizes(z) ? fallback : z->v[z->n <= 1 ? 0 : i];
   return true;
 }
 
@@ -266,7 +268,7 @@ static bool pool_geometry(const char *op, TgTensor *x, const TgPoolOptions *o, W
       !sizes_get(ctx, op, "stride", &o->stride, n, 0, w->s) || !padding_get(ctx, op, &o->padding, w))
     return false;
   for (int i = 0; i < n; i++) {
-    if (o->stride.n == 0) w->s[i] = w->k[i];
+    if (no_sizes(&o->stride)) w->s[i] = w->k[i];
     TG_REQUIRE_OR(ctx, w->lo[i] >= 0 && w->hi[i] >= 0, false, TG_ERR_VALUE, "%s: negative padding", op);
   }
   return windows_fit(ctx, op, x, w, o->ceil_mode);
@@ -353,8 +355,8 @@ TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOption
       !sizes_get(ctx, "max_unpool2d", "stride", &o.stride, n, 0, s) ||
       !padding_get(ctx, "max_unpool2d", &o.padding, &w))
     return NULL;
-  TG_REQUIRE(ctx, o.output_size.n == 0 || o.output_size.n == n, TG_ERR_VALUE,
-             "max_unpool2d: %d output sizes for %d axes", o.output_size.n, n);
+  int64_t whole[TG_MAX_SPATIAL];
+  if (!sizes_get(ctx, "max_unpool2d", "output size", &o.output_size, n, 0, whole)) return NULL;
   for (int i = 0; i < rank(x); i++) {
     int a = i - (rank(x) - n);
     d[i] = dims(x)[i];
@@ -363,8 +365,7 @@ TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOption
       continue;
     }
     cells *= d[i];
-    d[i] = o.output_size.n ? o.output_size.v[a]
-                           : (d[i] - 1) * (o.stride.n ? s[a] : k[a]) - w.lo[a] - w.hi[a] + k[a];
+    d[i] = whole[a] ? whole[a] : (d[i] - 1) * (no_sizes(&o.stride) ? k[a] : s[a]) - w.lo[a] - w.hi[a] + k[a];
     TG_REQUIRE(ctx, d[i] > 0, TG_ERR_SHAPE, "max_unpool2d: %s unpooled to %s", SHAPE_OF(x),
                dims_text(i + 1, d).s);
     each *= d[i];

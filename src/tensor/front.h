@@ -92,6 +92,7 @@ bool dims_numbers(TgContext *ctx, const char *op, int n, const int64_t *d);
 /* NULL: recorded */
 const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const Ints *b);
 /* none named: all */
+TgAxes axes_or(const TgAxes *a, int axis); /* that axis, where none is given */
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]);
 
 /* ---- graph builders; NULL in, NULL out. Trivial operations return their source. */

@@ -21,7 +21,9 @@ static TgTensor *classes_last(const char *op, TgTensor *x, const TgLossOptions *
   TG_REQUIRE(x->ctx, rank(x) > 0, TG_ERR_SHAPE, "%s: scores without an axis of classes", op);
   TG_REQUIRE(x->ctx, o->axis.n <= 1, TG_ERR_VALUE, "%s: %d axes of classes", op, o->axis.n);
   int64_t order[TG_MAX_RANK];
-  int a = axis_get(x->ctx, op, o->axis.n ? o->axis.v[0] : -1, rank(x)), k = 0;
+  TgAxes axis = axes_or(&o->axis, -1);
+  bool mask[TG_MAX_RANK];
+  int a = axes_get(x->ctx, op, &axis, rank(x), mask) ? axis_get(x->ctx, op, axis.v[0], rank(x)) : -1, k = 0;
   if (a < 0) return NULL;
   for (int i = 0; i < rank(x); i++)
     if (i != a) order[k++] = i;

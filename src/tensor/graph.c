@@ -183,7 +183,11 @@ const Ints *shape_broadcast(TgContext *ctx, const char *op, const Ints *a, const
   return s;
 }
 
+TgAxes axes_or(const TgAxes *a, int axis) { return a->n || a->v[0] ? *a : TG_AXES(axis); }
+
 bool axes_get(TgContext *ctx, const char *op, const TgAxes *a, int n, bool mask[TG_MAX_RANK]) {
+  TG_REQUIRE_OR(ctx, a->n || !a->v[0], false, TG_ERR_VALUE, "%s: an axis is written TG_AXES(%d), not %d", op,
+                a->v[0], a->v[0]);
   for (int i = 0; i < TG_MAX_RANK; i++)
     mask[i] = a->n == 0 && i < n;
   TG_REQUIRE_OR(ctx, a->n >= 0 && a->n <= TG_MAX_RANK, false, TG_ERR_VALUE, "%s: %d axes", op, a->n);

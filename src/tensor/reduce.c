@@ -151,7 +151,7 @@ TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) {
 TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   if (!x) return NULL;
   TG_OPTIONS(TgNormalizeOptions, o, opt);
-  TgAxes axis = {1, {o.axis ? o.axis : rank(x) > 1 ? 1 : 0}};
+  TgAxes axis = TG_AXES(o.axis ? o.axis : rank(x) > 1 ? 1 : 0);
   double p = o.p != 0 ? o.p : o.zero ? 0 : 2, eps = o.eps != 0 ? o.eps : 1e-12;
   TG_REQUIRE(x->ctx, p == p, TG_ERR_VALUE, "normalize: p = %g", p);
   TgTensor *w = as_wide(x), *a = tg_abs(w), *n;
@@ -179,7 +179,7 @@ static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions 
   UOpStore *st = ctx->store;
   TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n,
              SHAPE_OF(x));
-  if (o.axis.n == 0) x = tg_flatten(x, 0, -1), o.axis = (TgAxes){1, {0}}, o.keepdim = false;
+  if (o.axis.n == 0 && !o.axis.v[0]) x = tg_flatten(x, 0, -1), o.axis = TG_AXES(0), o.keepdim = false;
   bool mask[TG_MAX_RANK];
   if (!x || !axes_get(ctx, op, &o.axis, rank(x), mask)) return NULL;
   int axis = 0;
@@ -213,7 +213,7 @@ typedef struct Shifted {
 
 static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *s) {
   if (!x) return false;
-  TgAxes axis = o->axis.n ? o->axis : (TgAxes){1, {-1}};
+  TgAxes axis = axes_or(&o->axis, -1);
   bool mask[TG_MAX_RANK];
   DType d;
   if (!axes_get(x->ctx, op, &axis, rank(x), mask) ||

@@ -216,7 +216,9 @@ typedef struct Sorted {
 
 static bool sort_begin(const char *op, TgTensor *x, const TgAxes *axes, Sorted *s) {
   if (!x) return false;
-  TgAxes a = axes->n ? *axes : (TgAxes){1, {-1}};
+  TgAxes a = axes_or(axes, -1);
+  bool mask[TG_MAX_RANK];
+  if (!axes_get(x->ctx, op, &a, rank(x), mask)) return false;
   TG_REQUIRE_OR(x->ctx, a.n == 1, false, TG_ERR_VALUE, "%s: %d axes", op, a.n);
   *s = (Sorted){.ctx = x->ctx,
                 .st = x->ctx->store,

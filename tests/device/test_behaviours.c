@@ -316,8 +316,8 @@ static void b08_reductions(void **s) {
                         {tg_min_opt, INFINITY, fmin},
                         {tg_prod_opt, 1, f_mul},
                         {tg_mean_opt, 0, f_add}};
-  const TgAxes axes[] = {{0, {0}},    {1, {0}},    {1, {1}},     {1, {2}},      {1, {-1}},
-                         {2, {0, 2}}, {2, {1, 2}}, {2, {-3, 1}}, {3, {2, 0, 1}}};
+  const TgAxes axes[] = {{{0}, 0},      TG_AXES(0),    TG_AXES(1),     TG_AXES(2),      TG_AXES(-1),
+                         TG_AXES(0, 2), TG_AXES(1, 2), TG_AXES(-3, 1), TG_AXES(2, 0, 1)};
   double v[24];
   for (int i = 0; i < 24; i++)
     v[i] = ((i * 7) % 11 - 5) * 0.25 + 0.1;

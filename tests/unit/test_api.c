@@ -52,7 +52,7 @@ static void ints_of(const Case *c, int from, int64_t *d) {
     d[i - from] = (int64_t)c->a[i];
 }
 
-static TgSizes same(double v) { return (TgSizes){1, {(int64_t)v}}; }
+static TgSizes same(double v) { return TG_SIZES((int64_t)v); }
 
 #define UNARY(name)                                                                                          \
   RUN(name) {                                                                                                \

@@ -85,6 +85,11 @@ static void calls(void) {
   ERR(tg_sum(x, .axis = TG_AXES(2)));
   ERR(tg_sum(x, .axis = TG_AXES(1, -1)));
   ERR(tg_softmax(x, .axis = TG_AXES(-3)));
+  ERR(tg_softmax(x, .axis = {{-1}, 0})); /* what C makes of .axis = -1 */
+  ERR(tg_sum(x, .axis = {{1}, 0}));
+  ERR(tg_argmax(x, .axis = {{1}, 0}));
+  ERR(tg_sort(x, NULL, .axis = {{1}, 0}));
+  ERR(tg_cross_entropy(x, v, .axis = {{1}, 0}));
   ERR(tg_permute(x, TG_SHAPE(0, 0)));
   ERR(tg_permute(x, TG_SHAPE(1)));
   ERR(tg_flip(x, TG_SHAPE(2)));

@@ -114,9 +114,9 @@ typedef union Layer {
 
 static TgConvOptions conv_options(const double *a) { /* stride, padding, dilation, groups */
   return (TgConvOptions){.size = sizeof(TgConvOptions),
-                         .stride = {1, {(int64_t)a[0]}},
-                         .padding = {1, {(int64_t)a[1]}},
-                         .dilation = {1, {(int64_t)a[2]}},
+                         .stride = TG_SIZES((int64_t)a[0]),
+                         .padding = TG_SIZES((int64_t)a[1]),
+                         .dilation = TG_SIZES((int64_t)a[2]),
                          .groups = (int64_t)a[3]};
 }
 

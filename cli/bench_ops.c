@@ -100,6 +100,8 @@ static const Case cases[] = {
     {"matmul-1024", matmul, TG_F32, 2, {{1024, 1024}}, true, true},
     {"matmul-2048", matmul, TG_F32, 2, {{2048, 2048}}, true, true},
     {"matmul-bf16-1024", matmul, TG_BF16, 2, {{1024, 1024}}, true, true},
+    {"matmul-bf16-2048", matmul, TG_BF16, 2, {{2048, 2048}}, true, true},
+    {"linear-bf16-3072", linear, TG_BF16, 2, {{128, 768}, {3072, 768}}, true, true},
     {"matmul-i8-1024", wide_product, TG_I8, 2, {{1024, 1024}}, true, true},
     {"linear-50257", linear, TG_F32, 2, {{64, 768}, {50257, 768}}, true, true},
     {"gemv-16384", linear, TG_F32, 2, {{1, 8192}, {16384, 8192}}, true, true},

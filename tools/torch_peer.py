@@ -98,6 +98,8 @@ small = {
     "matmul-1024": binary(torch.matmul, (1024, 1024)),
     "matmul-2048": binary(torch.matmul, (2048, 2048)),
     "matmul-bf16-1024": binary(torch.matmul, (1024, 1024), dtype=torch.bfloat16),
+    "matmul-bf16-2048": binary(torch.matmul, (2048, 2048), dtype=torch.bfloat16),
+    "linear-bf16-3072": binary(functional.linear, (128, 768), (3072, 768), dtype=torch.bfloat16),
     "matmul-i8-1024": wide_product,
     "linear-50257": binary(functional.linear, (64, 768), (50257, 768)),
     "gemv-16384": binary(functional.linear, (1, 8192), (16384, 8192)),

@@ -82,6 +82,18 @@ int os_thread_pin(pthread_t t, int k) {
   return 0;
 }
 
+/* Linux keeps the state of tiles, 8 KB a thread, only for processes that asked. It refuses where a thread's
+ * stack for signals has no room for it. */
+int os_tiles_ask(void) {
+#ifdef __x86_64__
+  enum { ASK = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA */
+
+  return (int)syscall(SYS_arch_prctl, ASK, TILE_DATA);
+#else
+  return errno = ENOSYS, -1;
+#endif
+}
+
 /* ---- the machine */
 int cpu_count(void) {
   cpu_set_t set;

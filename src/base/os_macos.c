@@ -106,6 +106,8 @@ int os_thread_pin(pthread_t t, int k) { /* the system has no such call */
   return (void)t, (void)k, 0;
 }
 
+int os_tiles_ask(void) { return errno = ENOSYS, -1; }
+
 /* ---- the machine */
 /* Of the fast cores alone, where there are two kinds: a kernel's tids have equal shares. */
 int cpu_count(void) {

@@ -69,6 +69,7 @@ static void *call_library_open(const char *name) { return dlopen(name, RTLD_NOW 
 #define call_word_wait      os_word_wait
 #define call_word_wake      os_word_wake
 #define call_thread_pin     os_thread_pin
+#define call_tiles_ask      os_tiles_ask
 #define call_library_symbol dlsym
 #define call_library_close  dlclose
 #define call_read           read

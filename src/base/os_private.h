@@ -14,4 +14,5 @@ ssize_t os_send(int fd, const void *p, size_t n);
 int os_word_wait(uint32_t *at, uint32_t value);
 int os_word_wake(uint32_t *at);
 int os_thread_pin(pthread_t t, int k);
+int os_tiles_ask(void);
 #endif

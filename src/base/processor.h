@@ -7,6 +7,9 @@
 int processor_vector_bytes(void);
 int processor_vector_registers(void);
 double processor_mhz(void); /* 0: not known */
+/* Whether it has AMX with products of bf16 and of 8 bits. The system must be asked before they are used:
+ * tiles_ask of os.def. */
+bool processor_tiles(void);
 /* What a C compiler is told, so that it uses what this processor has; NULL: nothing. */
 const char *processor_flag(void);
 /* What the processor has and the system keeps at a switch. `names` is for people; `out` is part of a kernel's

@@ -9,6 +9,8 @@ int processor_vector_registers(void) { return 16; }
 
 double processor_mhz(void) { return 0; }
 
+bool processor_tiles(void) { return false; }
+
 const char *processor_flag(void) { return NULL; }
 
 void processor_features(char *out, size_t cap, char *names, size_t names_cap) {

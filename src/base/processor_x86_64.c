@@ -27,9 +27,17 @@ static uint64_t saved_state(void) {
   return (uint64_t)d << 32 | a;
 }
 
-void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
-  enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000 };
+enum { AVX_STATE = 6, AVX512_STATE = 0xe6, TILE_STATE = 0x60000 };
 
+bool processor_tiles(void) {
+  enum { AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24, AMX_INT8 = 1 << 25, ALL = AMX_BF16 | AMX_TILE | AMX_INT8 };
+
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if ((saved_state() & TILE_STATE) != TILE_STATE || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+  return (d & ALL) == ALL;
+}
+
+void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
   static const struct {
     const char *name;
     uint8_t leaf, reg, bit;

@@ -118,8 +118,7 @@ typedef struct Roles {
   Taken batch, base;            /* loops that all loads move with, turn by turn; the inner shape */
 } Roles;
 
-/* One copy can serve: it is read at one place, its index is a sum of loops, its gate an interval of them. */
-static bool can_stage(const Contraction *c, int a) {
+bool can_stage(const Contraction *c, int a) {
   const Access *x = &c->access[a];
   for (int o = c->nstore; o < c->naccess; o++)
     if (c->access[o].slot == x->slot && c->access[o].index != x->index) return false;
@@ -413,6 +412,9 @@ bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen) {
   if (work < LITTLE_WORK) return true;
   Search s = {.k = k, .c = &c, .ncores = ncores};
   if (!search(&s)) return false;
-  *chosen = s.found;
-  return !s.found || hand_over(&s, out);
+  double cycles = s.found ? s.cost.cycles : INFINITY;
+  if (!choose_units(k, &c, ncores, &cycles, out, chosen)) return false;
+  if (*chosen || !s.found) return true;
+  *chosen = true;
+  return hand_over(&s, out);
 }

@@ -251,6 +251,7 @@ bool contraction_of(Kernel *k, Contraction *c) {
   c->plain &= c->whole;
   for (int a = 1; ok && a < c->naccess; a++)
     c->plain &= c->access[a].slot != c->access[0].slot;
+  if (ok) c->value = reduce->src[0];
   if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
   vec_free(k->mem, &order);
   return ok;

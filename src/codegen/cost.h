@@ -34,6 +34,7 @@ typedef struct Contraction {
   double ops; /* of one step: a product that is summed is one */
   bool plain; /* one output, which is what was summed */
   bool whole; /* all outputs are over all loops but those summed over: blocks of a sum can add up */
+  UOp *value; /* what is summed */
   bool fused; /* a product is summed: two steps a cycle of the whole vector */
 } Contraction;
 
@@ -56,5 +57,11 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
  * before them. */
 double cost_least(const Contraction *c, const Taken *last, int ncores);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
+/* Whether one copy of what an access reads can serve: it is read at one place, its index is a sum of loops,
+ * its gate an interval of them. */
+bool can_stage(const Contraction *c, int access);
+/* units.c: a list that gives the contraction to matrix units, if it costs less than *cycles, which are then
+ * its own. */
+bool choose_units(Kernel *k, const Contraction *c, int ncores, double *cycles, OptVec *out, bool *chosen);
 bool choose_contraction(Kernel *k, int ncores, OptVec *out, bool *chosen); /* candidates.c */
 #endif

@@ -447,6 +447,8 @@ static bool expand_node(Exp *x, UOp *u) {
 
 /* ---- statements */
 /* How many lanes one store can take: all groups of so many are neighbours behind one gate. */
+enum { MAX_VECTOR = 64, WORD = 4 }; /* lanes, bytes */
+
 static int neighbours(Exp *x, UOp *const *addr, UOp *const *gate, int lanes) {
   int n = lanes;
   for (int l = 1; l < lanes; l++)
@@ -482,26 +484,74 @@ static bool write_memory(Exp *x, UOp *u, const int *at, int vec, Along way, UOpV
 }
 
 /* ---- relane: a tile whose lanes stand apart in memory, where one of its scalar ranges is contiguous: n
- * vectors of n lanes are transposed in registers */
-static bool transpose(Exp *x, UOp **v, int n) {
+ * vectors of n lanes are transposed in registers; of lanes that stand together in words, words are; and where
+ * words are as long as the scalar range, lane by lane its values alternate */
+typedef enum Relane { RELANE_NONE, RELANE_WORDS, RELANE_ALTERNATE } Relane;
+
+typedef struct Relaned {
+  Relane how;
+  int scalar, word; /* the range; lanes that stand together: 1, 2 or 4 */
+} Relaned;
+
+/* v[i]: row i, of n words. */
+static bool transpose(Exp *x, UOp **v, int n, int word) {
   for (int block = 1; block < n; block *= 2)
     for (int i = 0; i < n; i++) {
       if (i & block) continue;
       UOp *pair[2] = {v[i], v[i + block]};
       for (int second = 0; second < 2; second++)
-        v[i + second * block] = uop_new(x->k->st, OPS_EXCHANGE, (DType)pair[0]->dtype, n, 2, pair,
-                                        (Arg){.exchange = {block, second}});
+        v[i + second * block] = uop_new(x->k->st, OPS_EXCHANGE, (DType)pair[0]->dtype, pair[0]->lanes, 2,
+                                        pair, (Arg){.exchange = {block * word, second}});
       if (!v[i] || !v[i + block]) return false;
     }
   return true;
 }
 
-/* The scalar range of the list along which the address moves by one, or -1. */
-static int relane_range(Exp *x, UOp *index) {
-  if (!x->k->ren || x->k->ren->vec_bytes < 32 || index->arg.i) return -1;
+/* The lanes of a word of 32 bits, if those of a whole vector stand together so; 0: they do not. */
+static int words_of(Exp *x, UOp *index, int vec) {
+  int64_t first[MAX_VECTOR];
+  int lanes = x->r[vec].chunk[0].lanes, pos[MAX_EXP], word = 1, chunk[MAX_EXP] = {0};
+  UOp *at = NULL;
+  for (int l = 0; l < lanes; l++) {
+    positions(x, chunk, l, pos);
+    UOp *place = lane_value(x, index->src[1], pos), *by;
+    if (!place || (l && !(by = simple(x, uop_alu2(x->k->st, OPS_SUB, place, at))))) return 0;
+    if (!l) at = place;
+    if (l && !is_const(by)) return 0;
+    first[l] = l ? by->arg.v.i : 0;
+  }
+  while (word < lanes && first[word] == word)
+    word++;
+  for (int l = 0; l < lanes; l++)
+    if (first[l] - first[l - l % word] != l % word) return 0;
+  return word * dtype_size((DType)index->dtype) == WORD ? word : 0;
+}
+
+/* Whether what scalar range e gives fills a word of 32 bits for each lane. */
+static bool alternates(Exp *x, UOp *index, int vec, int e) {
+  int64_t by;
+  return x->r[e].n * dtype_size((DType)index->dtype) == WORD && x->r[e].n > 1 &&
+         moves_evenly(x->k, index->src[1], x->r[vec].r, &by) && by == x->r[e].n;
+}
+
+/* The scalar range of the list along which the address moves by a word. */
+static Relaned relaned_by(Exp *x, UOp *index, int vec) {
+  Relaned none = {RELANE_NONE, -1, 1};
+  int64_t by;
+  if (!x->k->ren || x->k->ren->vec_bytes < 32 || index->arg.i) return none;
   for (int e = x->n; e-- > 0;)
-    if (!x->r[e].vec && x->r[e].n >= 4 && along(x, index, e) == LANES_NEXT) return e;
-  return -1;
+    if (!x->r[e].vec && x->r[e].n >= 4 && along(x, index, e) == LANES_NEXT) {
+      bool fills = alternates(x, index, vec, e);
+      return (Relaned){fills ? RELANE_ALTERNATE : RELANE_WORDS, e, fills ? x->r[e].n : 1};
+    }
+  for (int e = x->n; e-- > 0;)
+    if (!x->r[e].vec && x->r[e].n == 2 && along(x, index, e) == LANES_NEXT && alternates(x, index, vec, e))
+      return (Relaned){RELANE_ALTERNATE, e, 2};
+  int word = words_of(x, index, vec);
+  for (int e = x->n; word && e-- > 0;)
+    if (!x->r[e].vec && x->r[e].n >= 4 && moves_evenly(x->k, index->src[1], x->r[e].r, &by) && by == word)
+      return (Relaned){RELANE_WORDS, e, word};
+  return none;
 }
 
 static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
@@ -519,26 +569,51 @@ static bool write_pieces(Exp *x, UOp *memory, UOp *at, UOp *v, int n,
   return true;
 }
 
-/* One chunk of lanes over all of range `along`, in groups of as many. */
-static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, int scalar, UOpVec *out) {
+/* One chunk of lanes over all of the scalar range, in groups of as many as it has words. */
+static bool write_relaned(Exp *x, UOp *u, const int *chunk, int vec, const Relaned *how, UOpVec *out) {
   UOp *index = u->src[0], *v[64];
-  int lanes = x->r[vec].chunk[chunk[vec]].lanes, n = x->r[scalar].n, at[MAX_EXP], pos[MAX_EXP];
+  int lanes = x->r[vec].chunk[chunk[vec]].lanes, words = lanes / how->word, scalar = how->scalar;
+  int n = x->r[scalar].n, at[MAX_EXP], pos[MAX_EXP];
   memcpy(at, chunk, sizeof at);
-  for (int first = 0; first < n; first += lanes) {
-    int many = TG_MIN(lanes, n - first);
-    for (int i = 0; i < lanes; i++) {
+  for (int first = 0; first < n; first += words) {
+    int many = TG_MIN(words, n - first);
+    for (int i = 0; i < words; i++) {
       at[scalar] = first + TG_MIN(i, many - 1);
       if (!(v[i] = splat(x, chunk_value(x, u->src[1], at), lanes))) return false;
     }
-    if (!transpose(x, v, lanes)) return false;
+    if (!transpose(x, v, words, how->word)) return false;
     at[scalar] = first;
-    for (int l = 0; l < lanes; l++) {
-      positions(x, at, l, pos);
+    for (int l = 0; l < words; l++) {
+      positions(x, at, l * how->word, pos);
       UOp *place = lane_value(x, index->src[1], pos);
-      if (!place || !write_pieces(x, index->src[0], place, v[l], many, out)) return false;
+      if (!place || !write_pieces(x, index->src[0], place, v[l], many * how->word, out)) return false;
     }
   }
   return true;
+}
+
+/* Lanes of two vectors by turns, `run` at a time. */
+static UOp *alternate(Exp *x, UOp *a, UOp *b, int run) {
+  Ops op = a->lanes == 1 ? OPS_VECTORIZE : OPS_ALTERNATE;
+  return UNEW(x->k->st, op, (DType)a->dtype, 2 * a->lanes, ((Arg){.i = a->lanes == 1 ? 0 : run}), a, b);
+}
+
+/* One chunk of lanes: element by element what the scalar range gives. */
+static bool write_alternating(Exp *x, UOp *u, const int *chunk, int vec, const Relaned *how, UOpVec *out) {
+  UOp *v[4];
+  int lanes = x->r[vec].chunk[chunk[vec]].lanes, n = how->word, at[MAX_EXP], pos[MAX_EXP];
+  memcpy(at, chunk, sizeof at);
+  for (int i = 0; i < n; i++) {
+    at[how->scalar] = i;
+    if (!(v[i] = splat(x, chunk_value(x, u->src[1], at), lanes))) return false;
+  }
+  for (int i = 0; i < n; i += 2)
+    if (!(v[i] = alternate(x, v[i], v[i + 1], 1))) return false;
+  if (n == 4 && !(v[0] = alternate(x, v[0], v[2], 2))) return false;
+  at[how->scalar] = 0;
+  positions(x, at, 0, pos);
+  UOp *place = lane_value(x, u->src[0]->src[1], pos);
+  return place && write_pieces(x, u->src[0]->src[0], place, v[0], n * lanes, out);
 }
 
 /* What a register takes in over the ranges `group`, which it does not move along: chunks of equal width join
@@ -716,6 +791,32 @@ static bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out) {
   return store && vec_push(x->k->mem, out, store);
 }
 
+/* ---- sums by a unit whose operands are memory: from where its loops, rows, columns and steps, begin */
+static UOp *at_place(Exp *x, const UOp *u, UOp *e, int64_t column) {
+  Kernel *k = x->k;
+  UOp *zero = num(k, 0), *to[3] = {zero, num(k, column), zero};
+  UOp *r = to[0] && to[1] ? uop_substitute(k->st, k->mem, e, 3, (UOp **)u->src + 2, to) : NULL;
+  return simp(k, r);
+}
+
+static bool write_block(Exp *x, UOp *u, UOpVec *out) {
+  Kernel *k = x->k;
+  UOp *sum = u->src[1], *to = at_place(x, u, u->src[0], 0), *src[7];
+  const MatrixShape *s = &matrix_shapes[sum->arg.i];
+  int64_t pitch, columns = u->src[3]->src[0]->arg.v.i;
+  if (u->nsrc != 5 || !moves_evenly(k, sum->src[0]->src[1], u->src[2], &pitch)) return false;
+  UOp *panel = ix(k, OPS_SUB, at_place(x, u, sum->src[1]->src[1], columns > s->n ? s->n : 0),
+                  at_place(x, u, sum->src[1]->src[1], 0));
+  src[0] = at_place(x, u, sum->src[0], 0), src[1] = at_place(x, u, sum->src[1], 0);
+  for (int i = 0; i < 3; i++)
+    src[2 + i] = u->src[2 + i]->src[0];
+  src[5] = num(k, pitch), src[6] = panel;
+  bool ok = to && src[0] && src[1] && src[5] && src[6] && is_const(src[6]);
+  UOp *v = ok ? uop_new(k->st, OPS_WMMA, (DType)sum->dtype, 1, 7, src, sum->arg) : NULL;
+  UOp *store = v ? UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, to, v) : NULL;
+  return store && vec_push(k->mem, out, store);
+}
+
 static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
   int at[MAX_EXP] = {0};
   uint64_t mask = 0, group = 0;
@@ -725,9 +826,11 @@ static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
     mask |= BIT(e);
     if (u->op == OPS_ACC && x->r[e].vec && !index_moves(x, u->src[0], e)) group |= BIT(e);
   }
-  int vec = vec_of(x, mask), scalar = -1;
+  int vec = vec_of(x, mask);
   Along way = reg ? LANES_OTHER : along(x, u->src[0], vec);
-  if (!reg && vec >= 0 && way == LANES_OTHER) scalar = relane_range(x, u->src[0]);
+  Relaned how = {RELANE_NONE, -1, 1};
+  if (!reg && vec >= 0 && way == LANES_OTHER) how = relaned_by(x, u->src[0], vec);
+  int scalar = how.scalar;
   if (scalar >= 0) mask &= ~BIT(scalar);
   do {
     int lanes = vec < 0 ? 1 : x->r[vec].chunk[at[vec]].lanes;
@@ -735,11 +838,15 @@ static bool expand_statement(Exp *x, UOp *u, UOpVec *out) {
       if (!write_matrix(x, u, at, out)) return false;
       continue;
     }
-    if (scalar >= 0 && lanes > 1) {
-      if (!write_relaned(x, u, at, vec, scalar, out)) return false;
+    if (how.how == RELANE_ALTERNATE) {
+      if (!write_alternating(x, u, at, vec, &how, out)) return false;
       continue;
     }
-    if (scalar >= 0) { /* one lane: its row as it is */
+    if (scalar >= 0 && lanes > how.word) {
+      if (!write_relaned(x, u, at, vec, &how, out)) return false;
+      continue;
+    }
+    if (scalar >= 0) { /* one word: its rows as they are */
       for (at[scalar] = 0; at[scalar] < x->r[scalar].n; at[scalar]++)
         if (!write_memory(x, u, at, vec, way, out)) return false;
       at[scalar] = 0;
@@ -783,6 +890,8 @@ static bool list_ranges(Exp *x, const UOp *u) {
 }
 
 static bool statement_expanded(Exp *x, UOp *u, UOpVec *out) {
+  bool unit = u->src[1]->op == OPS_WMMA;
+  if (unit && matrix_in_memory(&matrix_shapes[u->src[1]->arg.i])) return write_block(x, u, out);
   x->order.len = 0;
   bool ok = list_ranges(x, u) && uop_toposort(x->k->st, x->k->mem, u->src, 2, &x->order);
   for (size_t i = 0; ok && i < x->order.len; i++)

@@ -97,6 +97,19 @@ int64_t bad_loads(Kernel *k, const Info *f, UOp *r) {
   return bad;
 }
 
+int loads_apart(Kernel *k, UOp *value, UOp *r) {
+  UOpVec order = {0};
+  int n = 0;
+  bool ok = uop_toposort(k->st, k->mem, &value, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    if (order.at[i]->op != OPS_INDEX) continue;
+    int64_t by = stride_of(k, order.at[i], r);
+    n += (by != 0 && by != 1) || gate_moves(k, order.at[i], r);
+  }
+  vec_free(k->mem, &order);
+  return n;
+}
+
 bool contiguous(Kernel *k, const UOp *store, UOp *r) {
   return !depends(k, store->src[0], r) || stride_of(k, store->src[0], r) == 1;
 }

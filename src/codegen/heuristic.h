@@ -28,7 +28,9 @@ bool store_has(const UOp *s, const UOp *r);
  * evenly, by the flat offset. */
 int64_t stride_of(Kernel *k, const UOp *index, UOp *r);
 
-int64_t bad_loads(Kernel *k, const Info *f, UOp *r);  /* that are neither a vector nor a scalar along r */
+int64_t bad_loads(Kernel *k, const Info *f, UOp *r); /* that are neither a vector nor a scalar along r */
+/* The same of the loads that a value is made of. */
+int loads_apart(Kernel *k, UOp *value, UOp *r);
 bool contiguous(Kernel *k, const UOp *store, UOp *r); /* along r; or it does not move with r */
 
 bool address_moves(Kernel *k, const UOp *index, const UOp *r);

@@ -5,8 +5,9 @@
  * A value is made once, in the outermost loop where all that it reads stands: below the loops whose ranges it
  * has, and below those that write a register or local memory that it reads. What a statement writes makes the
  * reads of it made so far old: LOADs of a register, local memory, or a buffer that an ORDERED loop writes
- * carry the time of the last write as arg, so that equal text at different times is not one node. Other
- * stores to buffers come last in their loop: all loads of the old contents are done. */
+ * carry the time of the last write as arg (a WMMA that reads memory: as its last source), so that equal text
+ * at different times is not one node. Other stores to buffers come last in their loop: all loads of the old
+ * contents are done. */
 #include "codegen/nest.h"
 #include <string.h>
 
@@ -91,6 +92,14 @@ static bool set(Lin *l, const UOp *u, UOp *as, int level) {
   return as != NULL;
 }
 
+/* Memories that a WMMA reads by itself, where its operands are places. */
+static uint64_t read_in_place(const Lin *l, const UOp *u) {
+  uint64_t m = 0;
+  for (int i = 0; u->op == OPS_WMMA && i < 2; i++)
+    if (u->src[i]->op == OPS_INDEX) m |= memory_bit(l, memory_of(u->src[i]));
+  return m;
+}
+
 static int level_of(const Lin *l, const UOp *u) {
   int level = 0;
   for (int i = 0; i < u->nsrc; i++)
@@ -102,6 +111,9 @@ static int level_of(const Lin *l, const UOp *u) {
     for (int d = (int)l->open.len - 1; d > level; d--)
       if ((l->open.at[d].writes & m) || (l->open.at[d].once && memory->op != OPS_DEFINE_REG)) return d;
   }
+  uint64_t in_place = read_in_place(l, u);
+  for (int d = (int)l->open.len - 1; in_place && d > level; d--)
+    if (l->open.at[d].writes & in_place) return d;
   return level;
 }
 
@@ -146,10 +158,12 @@ static bool make(Lin *l, UOp *u) { /* its sources are made */
     UOp *known = m ? held(l, u->src[0], m) : NULL;
     if (known)
       level = l->last[__builtin_ctzll(m)].level; /* what is made of it may be made there, for others too */
-    bool extents = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG;
+    int n = u->op == OPS_PARAM || u->op == OPS_DEFINE_REG ? 0 : u->nsrc; /* without extents */
+    uint64_t in_place = read_in_place(l, u);
+    if (in_place) src[n++] = uop_const_int(st, l->ix, last_change(l, in_place));
     UOp *r = known                ? known
              : u->op == OPS_CONST ? uop_const(st, d, u->arg.v)
-                                  : uop_new(st, (Ops)u->op, d, u->lanes, extents ? 0 : u->nsrc, src, arg);
+                                  : uop_new(st, (Ops)u->op, d, u->lanes, n, src, arg);
     ok = r && set(l, u, r, level) && (known || list_once(l, level, r));
   }
   if (src != buf) mem_free(l->k->mem, src);
@@ -316,7 +330,7 @@ static bool lin_begin(Lin *l, UOp *sink, UOpVec *order, Linear *out) {
   for (size_t i = 0; i < order->len; i++) {
     const UOp *u = order->at[i];
     uint64_t *reads = &l->reads[u->id];
-    if (u->op == OPS_LOAD) *reads = memory_bit(l, place_memory(u->src[0]));
+    *reads = u->op == OPS_LOAD ? memory_bit(l, place_memory(u->src[0])) : read_in_place(l, u);
     for (int s = 0; s < u->nsrc; s++)
       *reads |= l->reads[u->src[s]->id];
   }

@@ -7,7 +7,7 @@
  * Who has which element is the table's affair (matrix.h): here its bits become index arithmetic. All that
  * stands in the two loops goes by the places of the sum: what starts it, what is made of it, and the steps
  * that are left where the depth does not divide, which are plain. Only in WMMA stand a and b at the places
- * that their own fragments have. */
+ * that their own fragments have. On a CPU a core has the unit alone, and operands in memory (panels.c). */
 #include "codegen/split.h"
 #include "uop/matrix.h"
 
@@ -68,10 +68,10 @@ static UOp *in_block(Kernel *k, UOp *block, int64_t size, UOp *at) {
 }
 
 /* ---- which products */
-static uint32_t rows_of(const Kernel *k) { return k->opt->target->matrices & ~k->opt->matrices_off; }
+uint32_t matrix_units(const Kernel *k) { return k->opt->target->matrices & ~k->opt->matrices_off; }
 
 bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns) {
-  uint32_t have = rows_of(k);
+  uint32_t have = matrix_units(k);
   if (!have) return false;
   const MatrixShape *first = &matrix_shapes[__builtin_ctz(have)];
   *rows = first->m, *columns = first->n;
@@ -79,7 +79,7 @@ bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns) {
 }
 
 bool matrix_b_by_rows(const Kernel *k) {
-  uint32_t have = rows_of(k);
+  uint32_t have = matrix_units(k);
   return have && matrix_shapes[__builtin_ctz(have)].operand[MATRIX_B].element[0].column > 0;
 }
 
@@ -94,10 +94,8 @@ static bool sums_in(const MatrixShape *s, DType d) {
   return d == want || (want == DT_I32 && d == DT_U32);
 }
 
-/* Whether v is a product of the unit's types, of which one factor does not move along the columns, and the
- * other not along the rows. */
-static bool is_product(Kernel *k, const UOp *v, const MatrixShape *s, const UOp *row, const UOp *column,
-                       UOp **a, UOp **b) {
+bool matrix_product(Kernel *k, const UOp *v, const MatrixShape *s, const UOp *row, const UOp *column, UOp **a,
+                    UOp **b) {
   if (v->op != OPS_MUL || !sums_in(s, (DType)v->dtype)) return false;
   for (int first = 0; first < 2; first++) {
     *a = operand_of(v->src[first], &s->operand[MATRIX_A], (DType)v->dtype);
@@ -112,7 +110,8 @@ const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, cons
   UOp *a, *b;
   for (int i = 0; i < MATRIX_COUNT; i++) {
     const MatrixShape *s = &matrix_shapes[i];
-    if ((rows_of(k) >> i & 1) && depth >= s->k && is_product(k, product, s, row, column, &a, &b)) return s;
+    if ((matrix_units(k) >> i & 1) && depth >= s->k && matrix_product(k, product, s, row, column, &a, &b))
+      return s;
   }
   return NULL;
 }
@@ -123,7 +122,7 @@ static UOp *step(Units *u, UOp *acc, const UOp *depth, UOp *block) {
   const MatrixShape *s = u->shape;
   UOp *row = u->outer->src[0], *column = u->inner->src[0], *ab[2], *list[MAX_LIST];
   if (acc->nsrc > 2 || (Ops)acc->arg.reduce.op != OPS_ADD ||
-      !is_product(k, acc->src[1], s, row, column, &ab[0], &ab[1]))
+      !matrix_product(k, acc->src[1], s, row, column, &ab[0], &ab[1]))
     return cannot(u, "a loop sums more than products of the types that a matrix unit has"), NULL;
   int n = 0;
   for (int role = MATRIX_A; role <= MATRIX_B; role++) {
@@ -316,7 +315,7 @@ bool opt_tc(Kernel *k, const Opt *o, const char **why) {
   int64_t rows, columns;
   Facts f = {0};
   bool ok = true;
-  if (!k->ren->has_grid || !matrix_sides(k, &rows, &columns))
+  if (!matrix_sides(k, &rows, &columns))
     ok = cannot(&u, "the device has no matrix units");
   else if (uop_has_op(k->sink, OPS_WMMA) || (k->list.len && k->list.at[0].op == OPT_CASCADE))
     ok = cannot(&u, "once in a kernel, and not inside a CASCADE");

@@ -149,6 +149,9 @@ bool opt_thread(Kernel *k, const Opt *o); /* thread.c */
 /* TC of a loop of rows and one of columns (matrix.c). False: as STAGE. */
 bool opt_tc(Kernel *k, const Opt *o, const char **why);
 
+/* The same on a CPU (panels.c). */
+bool opt_panels(Kernel *k, const Opt *o, const char **why);
+
 /* PIPE of the blocks of a loop (pipe.c). False: as STAGE. */
 bool opt_pipe(Kernel *k, const Opt *o, const char **why);
 
@@ -158,8 +161,16 @@ bool matrix_sides(const Kernel *k, int64_t *rows, int64_t *columns);
 /* Whether neighbours in a fragment of b are of one row. */
 bool matrix_b_by_rows(const Kernel *k);
 
-/* The unit that takes a product summed over `depth` steps; NULL: none. */
+/* Rows of matrix.h that may be used, as bits. */
+uint32_t matrix_units(const Kernel *k);
+
+/* Whether v is a product of the unit's types, of which one factor does not move along the columns, and the
+ * other not along the rows: *a moves along the rows. */
 struct MatrixShape;
+bool matrix_product(Kernel *k, const UOp *v, const struct MatrixShape *s, const UOp *row, const UOp *column,
+                    UOp **a, UOp **b);
+
+/* The unit that takes a product summed over `depth` steps; NULL: none. */
 const struct MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
                                      const UOp *column);
 /* Whether a loop writes running sums, which do not need its turns one after another (scan.c). */

@@ -2,7 +2,7 @@
  * loops split and typed: UPCAST (register tile), VEC (vector lanes), UNROLL, GROUP (vector accumulators along
  * a reduction), LOCAL (threads of a GPU block). Each opt is an edit of the tree; those that are a subject of
  * their own have a file: splitting (split.c), CASCADE (cascade.c), TILE of a reduction (blocks.c), STAGE
- * (stage.c), TC (matrix.c), PIPE (pipe.c), THREAD (thread.c).
+ * (stage.c), TC (matrix.c, panels.c), PIPE (pipe.c), THREAD (thread.c).
  *
  * An opt names a loop by its id in the kernel's graph and acts on every loop that descends from it. A loop
  * that a tile does not divide is cut in two, whole tiles and the rest, each a nest of its own: no masks.
@@ -289,7 +289,8 @@ static bool cascade(Kernel *k, const Opt *o, const UOpVec *loops) {
 
 static bool units(Kernel *k, const Opt *o) {
   const char *why;
-  return opt_tc(k, o, &why) || (why && refuse(k, o, why));
+  bool ok = k->ren->has_grid ? opt_tc(k, o, &why) : opt_panels(k, o, &why);
+  return ok || (why && refuse(k, o, why));
 }
 
 static bool pipe_blocks(Kernel *k, const Opt *o) {

@@ -141,7 +141,7 @@ static bool list_has(const OptVec *list, OptOp op) {
   return false;
 }
 
-/* On a GPU: a product on matrix units, of each two loops of the grid; copies one block ahead, of each loop
+/* A product on matrix units, of each two loops of the grid; on a GPU copies one block ahead, of each loop
  * that has blocks. */
 static bool units_tried(Beam *b, TrialVec *v, const OptVec *list) {
   const Target *t = &b->dev->target;

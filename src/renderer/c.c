@@ -1,7 +1,7 @@
 /* c.c: the table of GNU C for the CPU. Kernels are `void NAME(void *const *bufs, const i64 *vars, int tid,
  * void *scratch)`, need no header and no symbol from outside. Compiled with -ffp-contract=off: only MULACC
  * fuses. */
-#include "renderer/cstyle.h"
+#include "renderer/cstyle_private.h"
 
 static const CLang lang = {.name = "C",
                            .gnu_vec = true,
@@ -11,7 +11,10 @@ static const CLang lang = {.name = "C",
                            .inf32 = "__builtin_inff()",
                            .nan32 = "__builtin_nanf(\"\")",
                            .inf64 = "__builtin_inf()",
-                           .nan64 = "__builtin_nan(\"\")"};
+                           .nan64 = "__builtin_nan(\"\")",
+                           .block = cs_tiles,
+                           .units_begin = "tiles_begin();",
+                           .units_end = "tiles_end();"};
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 
@@ -42,12 +45,9 @@ static void prelude(Str *out) {
   str_put(out, cstyle_prelude);
 }
 
-const Renderer renderer_c = {.name = "C",
-                             .native = NATIVE_BASE,
-                             .vec_bytes = 64,
-                             .vec_align = 1,
-                             .has_threads = true,
-                             .has_f64 = true,
-                             .target = &target_planned,
-                             .render = render,
-                             .prelude = prelude};
+#define RENDERER_C(text, planned)                                                                            \
+  {                                                                                                          \
+    .name = text, .native = NATIVE_BASE, .vec_bytes = 64, .vec_align = 1, .has_threads = true,               \
+    .has_f64 = true, .target = planned, .render = render, .prelude = prelude                                 \
+  }
+const Renderer renderer_c = RENDERER_C("C", &target_planned), renderer_amx = RENDERER_C("AMX", &target_amx);

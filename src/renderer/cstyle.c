@@ -115,6 +115,10 @@ static void render_load(C *c, const UOp *u, int id) {
   }
 }
 
+static bool is_block(const UOp *u) { /* a WMMA whose operands are memory: its STORE has the statement */
+  return u->op == OPS_WMMA && matrix_in_memory(&matrix_shapes[u->arg.i]);
+}
+
 /* Vectors are stored at once where the language lets them lie anywhere, or where the place is known to be
  * aligned. */
 static void render_store(C *c, const UOp *u) {
@@ -191,6 +195,20 @@ static void render_exchange(C *c, const UOp *u, int id) {
     int odd = (l & block) != 0, move = second == odd ? 0 : odd ? -block : block;
     lane[l] = l + move + (odd ? u->lanes : 0);
   }
+  put_lanes(c, u->lanes, lane);
+  str_put(&c->body, ");\n");
+}
+
+static void render_alternate(C *c, const UOp *u, int id) {
+  int lane[UINT8_MAX], run = (int)u->arg.i;
+  if (!c->lang->gnu_vec || cs_is_mask(c, u)) {
+    cs_fail(c, u, "no vectors of these lanes");
+    return;
+  }
+  const char *t = cs_type(c, (DType)u->dtype, u->lanes);
+  cs_put(c, "%s v%d = __builtin_shufflevector(%s, %s", t, id, cs_ref(c, u->src[0]), cs_ref(c, u->src[1]));
+  for (int l = 0; l < u->lanes; l++)
+    lane[l] = l / (2 * run) * run + l % run + (l / run % 2 ? u->lanes / 2 : 0);
   put_lanes(c, u->lanes, lane);
   str_put(&c->body, ");\n");
 }
@@ -498,6 +516,7 @@ static bool without_statement(C *c, const UOp *u) {
   case OPS_AFTER:
   case OPS_SINK: return true;
   case OPS_LOAD: return cs_is_copied(c, u);
+  case OPS_WMMA: return is_block(u) && c->lang->block;
   case OPS_STORE: return u == c->written;
   case OPS_GEP:
     if (cs_word_of(u)) return true;
@@ -608,7 +627,9 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_ENDIF: cs_put(c, "}\n"); break;
   case OPS_LOAD: render_load(c, u, id); break;
   case OPS_STORE:
-    if (cs_is_copied(c, u->src[1]))
+    if (is_block(u->src[1]))
+      c->lang->block(c, u);
+    else if (cs_is_copied(c, u->src[1]))
       cs_copy(c, u);
     else
       render_store(c, u);
@@ -616,6 +637,7 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   case OPS_VECTORIZE: render_vectorize(c, u, id); break;
   case OPS_GEP: render_gep(c, u, id); break;
   case OPS_EXCHANGE: render_exchange(c, u, id); break;
+  case OPS_ALTERNATE: render_alternate(c, u, id); break;
   case OPS_SHUFFLE: render_shuffle(c, u, id); break;
   case OPS_FRAGMENT: render_fragment(c, u, at, id); break;
   case OPS_WMMA:
@@ -634,6 +656,12 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   }
 }
 
+static bool uses_units(const Linear *lin) {
+  for (int i = 0; i < lin->n; i++)
+    if (is_block(lin->at[i])) return true;
+  return false;
+}
+
 bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang) {
   TgMem *mem = out->mem;
   C *c = mem_alloc(mem, sizeof *c);
@@ -649,6 +677,8 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   signature(c);
   c->meets_in_device = meets_in_device(c);
   size_t stack = 0, scratch = 0;
+  bool units = uses_units(lin);
+  if (units && lang->units_begin) cs_put(c, "  %s\n", lang->units_begin);
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
     c->pos[lin->at[i]->id] = i + 1;
     render_one(c, lin->at[i], i, &stack, &scratch);
@@ -656,6 +686,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   if (!oom && !c->failed && c->depth != 1)
     error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name, lin->name),
         c->failed = true;
+  if (units && lang->units_end) cs_put(c, "  %s\n", lang->units_end);
   str_put(&c->body, "}\n");
   str_putn(out, str_text(&c->head), c->head.len);
   str_putn(out, str_text(&c->body), c->body.len);

@@ -68,6 +68,8 @@ static inline const UOp *cs_word_of(const UOp *v) {
 }
 
 void cs_copy(C *c, const UOp *store); /* its statement */
+/* ---- tiles.c: the statement of a STORE of a WMMA whose operands are memory, and what it needs */
+void cs_tiles(C *c, const UOp *store);
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
 bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */
 /* no: "!" or, on masks, "~" */

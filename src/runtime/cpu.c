@@ -5,6 +5,7 @@
 #include "runtime/kernels.h"
 #include "base/os.h"
 #include "base/processor.h"
+#include "uop/matrix.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +98,10 @@ static TgStatus cpu_open(Device *d) {
   bool room = kernels_open(d, &p->kernels, &loader, &renderer_c);
   processor_features(p->features, sizeof p->features, p->names, sizeof p->names);
   d->target = target_this_cpu();
-  snprintf(p->text, sizeof p->text, "%d cores, %s; %.200s", d->target.cores, p->names, p->cc.path);
+  if (d->env && d->env->amx && processor_tiles() && !d->os->tiles_ask())
+    d->target.matrices = matrix_rows(MATRIX_AMX, AMX_FIRST);
+  const char *units = d->target.matrices ? ", matrix units of bf16 and 8 bits" : "";
+  snprintf(p->text, sizeof p->text, "%d cores, %s%s; %.200s", d->target.cores, p->names, units, p->cc.path);
   d->describe = p->text;
   if (!room) {
     cpu_close(d);

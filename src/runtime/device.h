@@ -108,6 +108,6 @@ bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t
 /* TG_OK and the bytes moved, from any device to any; neither may be in use. */
 TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes);
 extern const TgBackend backend_disk, backend_cpu, backend_cuda, backend_metal, backend_interp,
-    backend_interp_c, backend_interp_cuda, backend_interp_metal, backend_null_cuda, backend_null_metal,
-    backend_null_c;
+    backend_interp_c, backend_interp_amx, backend_interp_cuda, backend_interp_metal, backend_null_cuda,
+    backend_null_metal, backend_null_c, backend_null_amx;
 #endif

@@ -2,11 +2,11 @@
  * load and store against the size of its buffer. Shares nothing with the renderers, so that it can judge
  * them.
  *
- * INTERP takes kernels as plain loops. INTERP:C, INTERP:CUDA and INTERP:METAL take what codegen makes for
- * those targets: vectors, tiles, grids. The threads of a block run one after another from barrier to barrier,
- * or to a shuffle, where they hand each other values; two of them that touch a cell between the same
- * barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads that stop at
- * different places, and reads of local memory never written. */
+ * INTERP takes kernels as plain loops. INTERP:C, INTERP:AMX, INTERP:CUDA and INTERP:METAL take what codegen
+ * makes for those targets: vectors, tiles, grids. The threads of a block run one after another from barrier
+ * to barrier, or to a shuffle, where they hand each other values; two of them that touch a cell between the
+ * same barriers, one writing, are a race and an error, as are blocks that meet in a cell, threads that stop
+ * at different places, and reads of local memory never written. */
 #include "runtime/cpu.h"
 #include "uop/matrix.h"
 #include <stdio.h>
@@ -19,8 +19,8 @@ typedef struct Ins {
   /* jump: RANGE -> its END, END -> its RANGE, IF -> its ENDIF; gate: slot or -1; mem: index */
   int dst, nsrc, mem, gate, jump;
   int *src;     /* slots: operands; LOAD offset [alt]; STORE offset value; register accesses: value */
-  Scalar value; /* GEP: first lane; SHUFFLE: how far apart; VAR: number; RANGE: 1 = thread axis; SPECIAL:
-                   axis, + 3 for the grid */
+  Scalar value; /* GEP: first lane; ALTERNATE: lanes at a time; SHUFFLE: how far apart; VAR: number; RANGE: 1
+                   = thread axis; SPECIAL: axis, + 3 for the grid */
 } Ins;
 
 /* a constant that stands nowhere in the list */
@@ -109,6 +109,34 @@ static TgStatus flatten_access(Flat *f, const UOp *u, Ins *in) {
   return TG_OK;
 }
 
+/* A STORE of a WMMA whose operands are memory: results, a and b, each with the slot of its offset and its
+ * memory, then rows, columns and steps, the pitch of a and of panels of b. */
+enum { BLOCK_MEMORY = 3, BLOCK_ROWS = 6, BLOCK_PARTS = 11 };
+
+static bool in_memory(const UOp *u) {
+  return u->op == OPS_WMMA && matrix_in_memory(&matrix_shapes[u->arg.i]);
+}
+
+static TgStatus flatten_block_of_sums(Flat *f, const UOp *u, Ins *in) {
+  const UOp *sum = u->src[1], *at[3] = {u->src[0], sum->src[0], sum->src[1]};
+  in->op = OPS_WMMA, in->value.i = sum->arg.i, in->nsrc = BLOCK_PARTS;
+  in->dtype = sum->dtype;
+  if (!(in->src = arena_array(&f->p->arena, int, BLOCK_PARTS))) return f->oom = true, TG_OK;
+  for (int i = 0; i < 3; i++) {
+    const UOp *x = uop_base(at[i]);
+    uint64_t m;
+    bool place = x->op == OPS_INDEX && x->nsrc == 2;
+    if (!place || !map_get(&f->mems, (uint64_t)(uintptr_t)uop_base(x->src[0]), &m) ||
+        f->p->mem[m].dtype != (DType)x->dtype)
+      return refuse(f, u, "no place in a memory defined before");
+    in->src[i] = slot_of(f, x->src[1], 1), in->src[BLOCK_MEMORY + i] = (int)m;
+    if (in->src[i] < 0) return refuse(f, u, "offset not defined before");
+  }
+  for (int i = BLOCK_ROWS; i < BLOCK_PARTS; i++)
+    in->src[i] = (int)sum->src[i - BLOCK_ROWS + 2]->arg.v.i;
+  return TG_OK;
+}
+
 /* Loops and conditions open a block; END and ENDIF close the innermost one. */
 static TgStatus flatten_block(Flat *f, const UOp *u, int at, Ins *in, int *open, int *depth) {
   if (u->op == OPS_RANGE || u->op == OPS_IF) {
@@ -147,8 +175,10 @@ static TgStatus flatten_alu(Flat *f, const UOp *u, Ins *in) {
 /* What op u does, but for the slot of its value. */
 static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, int *depth) {
   switch (u->op) {
-  case OPS_LOAD:
-  case OPS_STORE: return flatten_access(f, u, in);
+  case OPS_LOAD: return flatten_access(f, u, in);
+  case OPS_STORE:
+    if (u->nsrc > 1 && in_memory(u->src[1])) return flatten_block_of_sums(f, u, in);
+    return flatten_access(f, u, in);
   case OPS_DEFINE_REG:
   case OPS_BARRIER: return TG_OK;
   case OPS_VAR:
@@ -173,6 +203,12 @@ static TgStatus flatten_op(Flat *f, const UOp *u, int at, Ins *in, int *open, in
     in->value.i = u->arg.i, in->nsrc = u->nsrc;
     for (int i = 0; i < u->nsrc; i++)
       if ((in->src[i] = slot_of(f, u->src[i], 0)) < 0) return refuse(f, u, "operand not defined before");
+    return TG_OK;
+  case OPS_ALTERNATE:
+    in->value.i = u->arg.i, in->nsrc = 2;
+    for (int i = 0; i < 2; i++)
+      if ((in->src[i] = slot_of(f, u->src[i], u->lanes / 2)) < 0)
+        return refuse(f, u, "operand not defined before, or of other lanes");
     return TG_OK;
   case OPS_GEP:
     in->value.i = u->arg.i, in->nsrc = 1;
@@ -203,7 +239,8 @@ static TgStatus flatten_one(Flat *f, const UOp *u, int at, int *open, int *depth
     f->oom |= !map_put_ptr(&f->mems, u, p->nmem++);
     return TG_OK;
   }
-  if (u->op == OPS_INDEX || u->op == OPS_AFTER || u->op == OPS_SINK) return TG_OK;
+  if (in_memory(u)) in->op = OPS_SINK; /* its STORE makes it */
+  if (u->op == OPS_INDEX || u->op == OPS_AFTER || in->op == OPS_SINK) return TG_OK;
   if (u->op == OPS_CONST && slot_of(f, u, 0) >= 0) {
     in->op = OPS_SINK;
     return TG_OK;
@@ -361,6 +398,52 @@ static TgStatus run_access(Run *r, const Ins *in, Scalar *s, int thread) {
   return TG_OK;
 }
 
+/* Whether operand i of a block of sums has an element there. */
+static bool block_at(const Run *r, const Ins *in, int i, int64_t at) {
+  return at >= 0 && at < r->p->mem[in->src[BLOCK_MEMORY + i]].nelem;
+}
+
+static Scalar block_read(const Run *r, const Ins *in, int i, int64_t at) {
+  int m = in->src[BLOCK_MEMORY + i];
+  return element_read(r->p->mem[m].dtype, r->mem[m], at);
+}
+
+/* c = a b, each product exact, each sum rounded once (matrix.h says where elements are). */
+static TgStatus block_of_sums(Run *r, const Ins *in, const Scalar *s) {
+  const MatrixShape *shape = &matrix_shapes[in->value.i];
+  const int *n = in->src + BLOCK_ROWS;
+  int word = shape->operand[MATRIX_B].together;
+  bool floats = dtype_is_float((DType)in->dtype);
+  int64_t c = s[in->src[0]].i, a = s[in->src[1]].i, b = s[in->src[2]].i;
+  int64_t last = (int64_t)(n[1] / shape->n - 1) * n[4] + (int64_t)n[2] * shape->n - 1;
+  bool inside = block_at(r, in, 0, c) && block_at(r, in, 0, c + (int64_t)n[0] * n[1] - 1);
+  inside = inside && block_at(r, in, 1, a) && block_at(r, in, 1, a + (int64_t)(n[0] - 1) * n[3] + n[2] - 1);
+  if (!inside || !block_at(r, in, 2, b) || !block_at(r, in, 2, b + last))
+    return error_set(r->d->err, TG_ERR_INTERNAL,
+                     "INTERP: kernel %s: a block of %s at %lld, %lld and %lld leaves its memory", r->p->name,
+                     shape->name, (long long)c, (long long)a, (long long)b);
+  for (int i = 0; i < n[0]; i++)
+    for (int j = 0; j < n[1]; j++) {
+      Scalar sum = {.i = 0};
+      if (floats) sum.f = 0;
+      for (int k = 0; k < n[2]; k++) {
+        Scalar x = block_read(r, in, 1, a + (int64_t)i * n[3] + k);
+        Scalar y = block_read(r, in, 2,
+                              b + (int64_t)(j / shape->n) * n[4] +
+                                  (int64_t)(k / word * shape->n + j % shape->n) * word + k % word);
+        if (floats)
+          sum.f += x.f * y.f;
+        else
+          sum.i = (int64_t)((uint64_t)sum.i + (uint64_t)(x.i * y.i));
+        if (floats) sum = scalar_round((DType)in->dtype, sum);
+      }
+      int m = in->src[BLOCK_MEMORY];
+      element_write((DType)in->dtype, r->mem[m], c + (int64_t)i * n[1] + j,
+                    scalar_round((DType)in->dtype, sum));
+    }
+  return TG_OK;
+}
+
 /* Runs a thread to its next barrier or shuffle, or to its end. */
 static TgStatus run_thread(Run *r, Thread *t, int tid) {
   const Program *p = r->p;
@@ -377,9 +460,15 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
     case OPS_SINK:
     case OPS_DEFINE_REG:
     case OPS_ENDIF: break;
+    case OPS_WMMA:
+      if (in->nsrc == BLOCK_PARTS && matrix_in_memory(&matrix_shapes[in->value.i])) {
+        if ((st = block_of_sums(r, in, s))) return st;
+        break;
+      }
+      t->pc = pc + 1;
+      return TG_OK;
     case OPS_SHUFFLE:
     case OPS_FRAGMENT:
-    case OPS_WMMA:
     case OPS_BARRIER: t->pc = pc + 1; return TG_OK;
     case OPS_SPECIAL: s[in->dst].i = r->at[in->value.i]; break;
     case OPS_VAR: s[in->dst].i = r->vars[in->value.i]; break;
@@ -408,6 +497,12 @@ static TgStatus run_thread(Run *r, Thread *t, int tid) {
       for (int l = 0; l < in->lanes; l++)
         s[in->dst + l] = s[in->src[0] + in->value.i + l];
       break;
+    case OPS_ALTERNATE: {
+      int run = (int)in->value.i;
+      for (int l = 0; l < in->lanes; l++)
+        s[in->dst + l] = s[in->src[l / run % 2] + l / (2 * run) * run + l % run];
+      break;
+    }
     case OPS_EXCHANGE: { /* value: the block's lanes, negative for the second result */
       int second = in->value.i < 0, block = (int)(second ? -in->value.i : in->value.i);
       for (int l = 0; l < in->lanes; l++) {
@@ -577,7 +672,8 @@ static TgStatus interp_launch(Device *d, const Launch *l) {
       s[c->slot + l] = c->value;
   for (int i = 0; i < p->n; i++)
     grid |= p->at[i].op == OPS_SPECIAL || p->at[i].op == OPS_BARRIER || p->at[i].op == OPS_SHUFFLE ||
-            p->at[i].op == OPS_FRAGMENT || p->at[i].op == OPS_WMMA;
+            p->at[i].op == OPS_FRAGMENT ||
+            (p->at[i].op == OPS_WMMA && !matrix_in_memory(&matrix_shapes[p->at[i].value.i]));
   Run r = {.d = d, .p = p, .mem = mem, .vars = l->vars};
   if (grid && !st)
     st = run_grid(&r, s);
@@ -615,5 +711,6 @@ static void interp_close(Device *d) { host_trim(d); }
                         .renderer = rend}
 INTERP_BACKEND(backend_interp, "INTERP", HAS_THREADS, NULL);
 INTERP_BACKEND(backend_interp_c, "INTERP:C", HAS_THREADS, &renderer_c);
+INTERP_BACKEND(backend_interp_amx, "INTERP:AMX", HAS_THREADS, &renderer_amx);
 INTERP_BACKEND(backend_interp_cuda, "INTERP:CUDA", HAS_OWN_MEMORY, &renderer_cuda);
 INTERP_BACKEND(backend_interp_metal, "INTERP:METAL", HAS_OWN_MEMORY, &renderer_metal);

@@ -47,7 +47,7 @@ static UOp *flat(Sched *s, int n, UOp *const *axis,
 static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, i);
-  DType dt = (DType)g->node->dtype;
+  DType dt = stage_dtype(g);
   if (g->is_store && !g->update) {
     UOp *f[MAX_RANK], *t[MAX_RANK];
     int n = 0;
@@ -92,7 +92,7 @@ static UOp *member_at(Build *b, int q, UOp *const *idx) {
   int n = inner_axes(g, idx, at);
   if (same_axes(n, at, m->nnest, m->nest)) return m->value;
   if (!m->local) return uop_substitute(s->st, s->mem, m->value, n, m->nest, at);
-  return UNEW(s->st, OPS_INDEX, (DType)g->node->dtype, 1, ARG0, m->local, flat(s, n, m->nest, at));
+  return UNEW(s->st, OPS_INDEX, stage_dtype(g), 1, ARG0, m->local, flat(s, n, m->nest, at));
 }
 
 static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
@@ -171,7 +171,7 @@ static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
   vec_free(s->mem, &order), vec_free(s->mem, &rfrom), vec_free(s->mem, &rto);
   m->value = v;
   if (!ok || !m->elems) return ok;
-  DType dt = (DType)g->node->dtype;
+  DType dt = stage_dtype(g);
   UOp *src[2 + MAX_RANK],
       *l = uop_new(s->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {m->elems, b->nlocal++}});
   src[0] = UNEW(s->st, OPS_INDEX, dt, 1, ARG0, l, flat(s, m->nnest, m->nest, m->nest)), src[1] = v;

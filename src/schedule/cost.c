@@ -224,7 +224,7 @@ bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *e
       bool must = q->is_reduce || uop_has_op(q->value, OPS_REDUCE);
       if (!optional) elems[k] = 0;
       if (must == (bool)optional || q->is_store || (!must && !q->heavy)) continue;
-      int64_t n = inner_size(s, g, mem[k]), size = (int64_t)dtype_size((DType)q->node->dtype);
+      int64_t n = inner_size(s, g, mem[k]), size = (int64_t)dtype_size(stage_dtype(q));
       int readers = 0;
       bool written = q->keep;
       for (size_t l = 0; n > 1 && l < q->readers.len; l++) {
@@ -297,7 +297,7 @@ static bool is_written(const Members *m, const Stage *g) {
   return written;
 }
 
-double value_bytes(const Stage *g, double n) { return n * (double)dtype_size((DType)g->node->dtype); }
+double value_bytes(const Stage *g, double n) { return n * (double)dtype_size(stage_dtype(g)); }
 
 /* False: an expression would be written out again and again, or there would be too many loops. */
 static bool is_buildable(const Members *m, int ngrid) {

@@ -462,7 +462,7 @@ bool recompute_or_store(Sched *s) {
     for (size_t k = 0; k < g->deps.len; k++)
       available &= written(s, g->deps.at[k]);
     if (!available) continue;
-    double size = (double)stage_out_size(g) * (double)dtype_size((DType)g->node->dtype),
+    double size = (double)stage_out_size(g) * (double)dtype_size(stage_dtype(g)),
            store = target_read_us(s->opt->target, size), again = 0;
     double rate = target_ops_us(s->opt->target) * s->opt->target->cores,
            text = 0; /* text: operations that the readers' expressions get */
@@ -474,7 +474,7 @@ bool recompute_or_store(Sched *s) {
         continue;
       }
       double n = (double)stage_iterations(r);
-      store += target_read_us(s->opt->target, TG_MIN(size, n * (double)dtype_size((DType)g->node->dtype)));
+      store += target_read_us(s->opt->target, TG_MIN(size, n * (double)dtype_size(stage_dtype(g))));
       int places = 0;
       for (size_t j = 0; j < r->reads.len; j++)
         if (r->reads.at[j].stage == i) places++, chained |= g->gathers && index_is_data(r->reads.at[j].index);

@@ -51,7 +51,7 @@ static bool run_join(void *state) {
 
 static bool run_memory(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || recompute_or_store(r->s);
+  return !r->s->opt->fuse || (recompute_or_store(r->s) && narrow_stages(r->s));
 }
 
 static bool run_kernels(void *state) {
@@ -76,7 +76,7 @@ const Pass schedule_passes[] = {
     {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},
     /* stages that share a grid share a kernel */
     {"join by level", .run = run_join, .makes = GRAPH_STAGES},
-    /* the place of each value that other kernels read */
+    /* the place of each value that other kernels read, and how wide it is there */
     {"recompute or store", .run = run_memory, .makes = GRAPH_STAGES},
     /* kernel graphs, numbered alike when they are alike */
     {"kernels", .run = run_kernels, .makes = GRAPH_KERNEL},

@@ -158,6 +158,7 @@ typedef struct Gmap {
  * again at each read. False: what must be kept does not fit; *bytes then says how much it takes. */
 bool local_plan(Sched *s, const Gmap *g, const int *mem, size_t nmem, int64_t *elems, int64_t *bytes);
 int gmap_placed(const Gmap *g, int stage, int d); /* Gmap.of: the grid as it stands */
+bool narrow_stages(Sched *s);
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out);
 
 static inline void ints_drop(IntVec *v, int x) { /* one of them; the last takes its place */
@@ -186,6 +187,11 @@ static inline bool ints_have(const IntVec *v, int x) {
   for (size_t i = 0; i < v->len; i++)
     if (v->at[i] == x) return true;
   return false;
+}
+
+/* What its memory holds: narrow.c may have made it another than the node's. */
+static inline DType stage_dtype(const Stage *g) {
+  return (DType)(g->is_store || g->update || !g->value ? g->node->dtype : g->value->dtype);
 }
 
 int64_t stage_out_size(const Stage *g);

@@ -67,7 +67,19 @@ enum { COLUMNS_OF_WORDS = 4 };
    .k = 8,                                                                                                   \
    .operand = {SQUARE(in), SQUARE(in), SQUARE(out)}},
 
-const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD)};
+#define IN_MEMORY(dtype_, rows_, columns_, together_)                                                        \
+  { .dtype = DT_##dtype_, .rows = rows_, .columns = columns_, .together = together_ }
+
+#define TILE(name_, since_, a, b, out, depth, word)                                                          \
+  {.name = #name_,                                                                                           \
+   .maker = MATRIX_AMX,                                                                                      \
+   .since = since_,                                                                                          \
+   .m = 16,                                                                                                  \
+   .n = 16,                                                                                                  \
+   .k = depth,                                                                                               \
+   .operand = {IN_MEMORY(a, 16, depth, word), IN_MEMORY(b, depth, 16, word), IN_MEMORY(out, 16, 16, 1)}},
+
+const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD, TILE)};
 
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
   MatrixPlace p = {0, 0};

@@ -1,5 +1,6 @@
 /* matrix.h: what matrix units compute, and which thread of a warp has which elements. In: the number of a
- * row. Out: c + a b, of m x k and k x n, with each operand dealt to 32 threads as fragments.
+ * row. Out: c + a b, of m x k and k x n, with each operand dealt to 32 threads as fragments; or, on a CPU,
+ * where one core has the unit alone, with all three in memory (matrix_in_memory).
  *
  * The key fact: a place is a sum over the bits of two numbers, the thread's in its warp and the element's in
  * its fragment. Each bit adds so many rows and columns, so a map is two short lists and any map of any
@@ -9,6 +10,8 @@
 #include "uop/uop.h"
 
 enum { MATRIX_WORD_BYTES = 4, MATRIX_ROW_BYTES = 16 }; /* of a FRAGMENT, and of a row that it is made of */
+
+enum { MATRIX_MOST_TILES = 4 }; /* of results that a core has at a time; as many hold operands */
 
 enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 5, MATRIX_ELEMENT_BITS = 4 };
 
@@ -21,27 +24,32 @@ typedef struct MatrixPlace {
 typedef struct MatrixOperand {
   DType dtype;
   int rows, columns;
-  int elements; /* of a thread's fragment */
-  int together; /* elements that are one vector: neighbours, for the result all */
+  int elements; /* of a thread's fragment; 0: the operand is read from memory */
+  int together; /* elements that are one vector: neighbours, for the result all; in memory: steps of k side by
+                   side */
   MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
 } MatrixOperand;
 
 /* Whose units they are: rows of one maker are told apart by how new the unit must be. */
-typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL } MatrixMaker;
+typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL, MATRIX_AMX } MatrixMaker;
 
 typedef struct MatrixShape {
   const char *name; /* m16n8k16_f16_f32 */
   MatrixMaker maker;
-  int since;     /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family */
+  int since;     /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST */
   bool narrowed; /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
   int m, n, k;
   MatrixOperand operand[MATRIX_ROLES];
 } MatrixShape;
 
+enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, which came together */
+
 /* CUDA's mma.sync (PTX ISA, "Matrix fragments"): 16 x 8 results, 256 bits of k for the whole width, 128 for
  * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word).
- * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c). */
-#define MATRICES(MMA, SIMD)                                                                                  \
+ * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c).
+ * AMX of x86-64: 16 x 16 results, rows of 64 bytes. TILE(name, since, dtype of a, of b, of c, k, steps of k
+ * in 32 bits). */
+#define MATRICES(MMA, SIMD, TILE)                                                                            \
   MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2)                                                               \
   MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2)                                                             \
   MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1)                                                               \
@@ -52,17 +60,26 @@ typedef struct MatrixShape {
   MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2)                                                                \
   SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
   SIMD(m8n8k8_f32_f32, 7, F32, F32)                                                                          \
-  SIMD(m8n8k8_bf16_f32, 7, BF16, F32)
+  SIMD(m8n8k8_bf16_f32, 7, BF16, F32)                                                                        \
+  TILE(m16n16k32_bf16_f32, AMX_FIRST, BF16, BF16, F32, 32, 2)                                                \
+  TILE(m16n16k64_s8_s32, AMX_FIRST, I8, I8, I32, 64, 4)                                                      \
+  TILE(m16n16k64_s8u8_s32, AMX_FIRST, I8, U8, I32, 64, 4)                                                    \
+  TILE(m16n16k64_u8s8_s32, AMX_FIRST, U8, I8, I32, 64, 4)                                                    \
+  TILE(m16n16k64_u8_s32, AMX_FIRST, U8, U8, I32, 64, 4)
 
 typedef enum Matrix {
 
 #define MATRIX(name, ...) MATRIX_##name,
-  MATRICES(MATRIX, MATRIX)
+  MATRICES(MATRIX, MATRIX, MATRIX)
 #undef MATRIX
       MATRIX_COUNT
 } Matrix;
 
 extern const MatrixShape matrix_shapes[MATRIX_COUNT];
+
+/* Whether operands are memory: a has rows, a pitch apart; b is panels of n columns, [k /
+ * together][n][together] each; what comes of them is written as rows. */
+static inline bool matrix_in_memory(const MatrixShape *s) { return !s->operand[MATRIX_A].elements; }
 
 /* The place of an element of a thread's fragment. */
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element);

@@ -140,6 +140,7 @@ void uop_type_default(Ops op, int nsrc, UOp *const *src, DType *dtype, int *lane
     if (nsrc > 1) *dtype = (DType)src[1]->dtype, *lanes = src[1]->lanes;
     break;
   case OPS_VECTORIZE: *lanes = nsrc > 1 ? nsrc : 0; break;
+  case OPS_ALTERNATE: *lanes = a ? 2 * a->lanes : 0; break;
   case OPS_FRAGMENT:
   case OPS_WMMA: *dtype = DT_COUNT; break;
   case OPS_RANGE:

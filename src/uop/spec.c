@@ -416,6 +416,15 @@ static bool check_exchange(Check *c, const UOp *u) {
   return same_type(c, u, u->src[0], "source 0") && same_type(c, u, u->src[1], "source 1");
 }
 
+static bool check_alternate(Check *c, const UOp *u) {
+  const UOp *a = u->src[0], *b = u->src[1];
+  if (u->arg.i < 1 || a->lanes % u->arg.i || u->lanes != 2 * a->lanes)
+    return broken(c, u, "%d lanes of %d by %lld", u->lanes, a->lanes, (long long)u->arg.i);
+  if (a->dtype != u->dtype || b->dtype != u->dtype || b->lanes != a->lanes || u->dtype == DT_BOOL)
+    return broken(c, u, "of %s x%d and %s x%d", dt(a), a->lanes, dt(b), b->lanes);
+  return true;
+}
+
 static bool check_shuffle(Check *c, const UOp *u) {
   enum { WARP = 32 };
 
@@ -433,9 +442,32 @@ static bool check_fragment(Check *c, const UOp *u) {
 }
 
 /* In a nest two values; in a list the vectors of the fragments of a, b and c, as many as they have. */
+/* Of operands in memory: in a list a, b, rows, columns, steps, the pitch of rows of a and of panels of b,
+ * and when what it reads was written. */
+static bool check_wmma_in_memory(Check *c, const UOp *u, const MatrixShape *s) {
+  bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
+  if (dtype_size((DType)u->dtype) != 4 ||
+      dtype_is_float((DType)u->dtype) != dtype_is_float(s->operand[MATRIX_C].dtype) || u->lanes != 1)
+    return broken(c, u, "gives %s x%d", dt(u), u->lanes);
+  if (u->nsrc != (c->kind == GRAPH_LINEAR ? 8 : whole ? 7 : 3)) return broken(c, u, "%d sources", u->nsrc);
+  for (int role = MATRIX_A; role <= MATRIX_B; role++) {
+    const UOp *v = u->src[role];
+    if (v->op != OPS_INDEX || v->dtype != s->operand[role].dtype || v->arg.i)
+      return broken(c, u, "source %d is no place of %s", role, dtype_name(s->operand[role].dtype));
+  }
+  if (!whole) return u->src[2]->op == OPS_RANGE || broken(c, u, "source 2 is no loop");
+  for (int i = 2; i < u->nsrc; i++)
+    if (!is_const(u->src[i])) return broken(c, u, "source %d is not constant", i);
+  bool fits = u->src[2]->arg.v.i > 0 && u->src[2]->arg.v.i % s->m == 0 && u->src[3]->arg.v.i > 0 &&
+              u->src[3]->arg.v.i % s->n == 0 && u->src[4]->arg.v.i > 0 && u->src[4]->arg.v.i % s->k == 0;
+  fits = fits && u->src[2]->arg.v.i / s->m * (u->src[3]->arg.v.i / s->n) <= MATRIX_MOST_TILES;
+  return fits || broken(c, u, "is no block of tiles");
+}
+
 static bool check_wmma(Check *c, const UOp *u) {
   if (u->arg.i < 0 || u->arg.i >= MATRIX_COUNT) return broken(c, u, "row %lld", (long long)u->arg.i);
   const MatrixShape *s = &matrix_shapes[u->arg.i];
+  if (matrix_in_memory(s)) return check_wmma_in_memory(c, u, s);
   const MatrixOperand *sum = &s->operand[MATRIX_C];
   bool whole = c->kind == GRAPH_LOOPS || c->kind == GRAPH_LINEAR;
   if (dtype_size((DType)u->dtype) != dtype_size(sum->dtype) ||
@@ -551,6 +583,7 @@ static const OpSpec specs[OPS_COUNT] = {
     [OPS_VECTORIZE] = {L | P, 1, check_vectorize},
     [OPS_GEP] = {L | P, 1, check_gep},
     [OPS_EXCHANGE] = {L | P, 2, check_exchange},
+    [OPS_ALTERNATE] = {L | P, 2, check_alternate},
     [OPS_SHUFFLE] = {N | L | P, 1, check_shuffle},
     [OPS_FRAGMENT] = {L | P, 1, check_fragment},
     [OPS_WMMA] = {N | L | P, 2, check_wmma},

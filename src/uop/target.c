@@ -15,34 +15,24 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
 #define CPU_WEIGHTS                                                                                          \
   { .exp = 12, .log = 14, .trig = 20, .pow = 30, .threefry = 60, .root = 4 }
 
-const Target target_planned = {.name = "8 cores with AVX-512",
-                               .cores = 8,
-                               .streams = MEMORY_STREAMS,
-                               .cache = {48 * KB, MB, 32 * MB},
-                               .ways = {12, 16, 16},
-                               .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US},
-                               .pages = 64,
-                               .page_miss = 2.5,
-                               .mhz = CPU_MHZ,
-                               .fmas = 32,
-                               .ops = 16,
-                               .weight = CPU_WEIGHTS,
-                               .vec_bytes = 64,
-                               .registers = 32,
-                               .warp = 1,
-                               .threads = 1,
-                               .local_bytes = 512 * KB,
-                               .launch_us = 0.2,
-                               .deal_us = 1.2};
+#define PLANNED_CPU(text, units)                                                                             \
+  {                                                                                                          \
+    .name = text, .cores = 8, .streams = MEMORY_STREAMS, .cache = {48 * KB, MB, 32 * MB},                    \
+    .ways = {12, 16, 16}, .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US}, .pages = 64, .page_miss = 2.5,  \
+    .mhz = CPU_MHZ, .fmas = 32, .ops = 16, .weight = CPU_WEIGHTS, .vec_bytes = 64, .registers = 32,          \
+    .warp = 1, .threads = 1, .local_bytes = 512 * KB, .launch_us = 0.2, .deal_us = 1.2, .matrices = units    \
+  }
 
 /* Units of an A100, of an M1: those of others are known when the GPU is. */
 enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
 
 #define NONE(...)
+#define ON_AMX(name, since, ...)   | ((since) <= AMX_FIRST ? UINT32_C(1) << MATRIX_##name : 0)
 #define ON_CUDA(name, since, ...)  | ((since) <= PLANNED_CUDA ? UINT32_C(1) << MATRIX_##name : 0)
 #define ON_METAL(name, since, ...) | ((since) <= PLANNED_METAL ? UINT32_C(1) << MATRIX_##name : 0)
-#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE))
-#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL))
+#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE, NONE))
+#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL, NONE))
+#define AMX_MATRICES               (0 MATRICES(NONE, NONE, ON_AMX))
 
 /* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
 #define GPU(text, shared, units)                                                                             \
@@ -53,7 +43,9 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
     .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared, .launch_us = 3,    \
     .matrices = units                                                                                        \
   }
-const Target target_cuda = GPU("a GPU with CUDA", 48 * KB, CUDA_MATRICES),
+const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
+             target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES),
+             target_cuda = GPU("a GPU with CUDA", 48 * KB, CUDA_MATRICES),
              target_metal = GPU("a GPU with Metal", 32 * KB, METAL_MATRICES);
 
 Target target_this_cpu(void) {

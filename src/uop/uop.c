@@ -232,6 +232,7 @@ static void set_bounds(UOp *u) {
   case OPS_SHUFFLE:
   case OPS_FRAGMENT:
   case OPS_AFTER: blo = a->vmin, bhi = a->vmax; break;
+  case OPS_ALTERNATE:
   case OPS_EXCHANGE: blo = TG_MIN(a->vmin, b->vmin), bhi = TG_MAX(a->vmax, b->vmax); break;
   default:
     if ((op_flags((Ops)u->op) & OPF_B) && !dtype_is_float((DType)a->dtype) && a->dtype != DT_U64)

@@ -17,6 +17,7 @@
  *                              src0)
  *   VECTORIZE                  1 source: splat; n sources: one per lane
  *   GEP                        lanes arg.i.. of src0
+ *   ALTERNATE                  twice the lanes of its sources
  *
  * No `index` dtype remains in it: lowering has chosen int32 or int64. A value is defined once and used only
  * after its definition. */

@@ -1,7 +1,10 @@
 /* test_opts.c: any list of opts gives the same numbers. Random lists, on the reference interpreter as each
  * target lowers them, against plain loops. What an opt may not do is refused with a reason; it never changes
  * a result. */
+#define _GNU_SOURCE
 #include "tg.h"
+#include "base/os.h"
+#include "base/processor.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +35,7 @@ static TgTensor *input(TgContext *ctx, unsigned s, int nd, const int64_t *d) {
 }
 
 /* What is computed: out[0], and a second output where there is one. Most are one kernel. */
-enum { NPROGRAM = 37, NUNITS = 8, MOST = 4096 };
+enum { NPROGRAM = 37, NUNITS = 8, NPANELS = 9, MOST = 4096 };
 
 /* Products of the types that matrix units take: what is read is turned, padded, shared by a batch. */
 static void program_of_units(TgContext *ctx, int which, TgTensor *out[2]) {
@@ -77,8 +80,63 @@ static void program_of_units(TgContext *ctx, int which, TgTensor *out[2]) {
   }
 }
 
+/* .. that tiles of a CPU take: what panels are made of is cast, gated, turned, long, or of mixed signs. */
+static void program_of_panels(TgContext *ctx, int which, TgTensor *out[2]) {
+  switch (which) {
+  case 0:
+    out[0] = tg_matmul(input_of(ctx, TG_BF16, 1, TG_SHAPE(37, 70)),
+                       input_of(ctx, TG_BF16, 2, TG_SHAPE(70, 41)), .dtype = TG_F32);
+    return;
+  case 1: { /* x @ W.T, bias and relu, and twice that */
+    TgTensor *w = input_of(ctx, TG_BF16, 2, TG_SHAPE(45, 52)), *bias = input(ctx, 3, TG_SHAPE(45));
+    TgTensor *x = input_of(ctx, TG_BF16, 1, TG_SHAPE(33, 52));
+    out[0] = tg_relu(tg_add(tg_matmul(x, tg_permute(w, TG_SHAPE(1, 0)), .dtype = TG_F32), bias));
+    out[1] = tg_mul_scalar(out[0], 2);
+    return;
+  }
+  case 2: /* a batch that shares b */
+    out[0] = tg_matmul(input_of(ctx, TG_I8, 1, TG_SHAPE(2, 17, 90)),
+                       input_of(ctx, TG_I8, 2, TG_SHAPE(90, 30)), .dtype = TG_I32);
+    return;
+  case 3: /* a batch, each its own; signs differ */
+    out[0] = tg_matmul(input_of(ctx, TG_U8, 1, TG_SHAPE(3, 18, 66)),
+                       input_of(ctx, TG_I8, 2, TG_SHAPE(3, 66, 21)), .dtype = TG_I32);
+    return;
+  case 4: /* padded, a batch */
+    out[0] = tg_conv2d(input_of(ctx, TG_BF16, 5, TG_SHAPE(2, 20, 6, 9)),
+                       input_of(ctx, TG_BF16, 6, TG_SHAPE(18, 20, 3, 3)), .padding = TG_SIZES(1, 1),
+                       .dtype = TG_F32);
+    return;
+  case 5: /* x.T @ y */
+    out[0] = tg_matmul(tg_permute(input_of(ctx, TG_U8, 1, TG_SHAPE(130, 36)), TG_SHAPE(1, 0)),
+                       input_of(ctx, TG_U8, 2, TG_SHAPE(130, 48)), .dtype = TG_U32);
+    return;
+  case 6: { /* a factor that is cast; a long sum */
+    TgTensor *x = tg_cast(input(ctx, 1, TG_SHAPE(18, 2100)), TG_BF16);
+    out[0] = tg_matmul(x, input_of(ctx, TG_BF16, 2, TG_SHAPE(2100, 20)), .dtype = TG_F32);
+    return;
+  }
+  case 7: /* a convolution of bytes in steps of two */
+    out[0] = tg_conv2d(input_of(ctx, TG_I8, 5, TG_SHAPE(2, 5, 9, 21)),
+                       input_of(ctx, TG_U8, 6, TG_SHAPE(17, 5, 3, 3)), .padding = TG_SIZES(1, 1),
+                       .stride = TG_SIZES(2, 2), .dtype = TG_I32);
+    return;
+  default: { /* two sums over one loop */
+    TgTensor *x = input_of(ctx, TG_BF16, 1, TG_SHAPE(20, 33)),
+             *y = input_of(ctx, TG_BF16, 2, TG_SHAPE(33, 40));
+    TgTensor *z = input_of(ctx, TG_BF16, 3, TG_SHAPE(33, 40));
+    out[0] = tg_mul(tg_matmul(x, y, .dtype = TG_F32), tg_sigmoid(tg_matmul(x, z, .dtype = TG_F32)));
+    return;
+  }
+  }
+}
+
 static void program(TgContext *ctx, int which, TgTensor *out[2]) {
   out[1] = NULL;
+  if (which >= NPROGRAM + NUNITS) {
+    program_of_panels(ctx, which - NPROGRAM - NUNITS, out);
+    return;
+  }
   if (which >= NPROGRAM) {
     program_of_units(ctx, which - NPROGRAM, out);
     return;
@@ -296,6 +354,36 @@ static void units_list(char *s, size_t size, bool window) {
   if (!draw(3)) append(s, size, draw(6) ? "UNROLL" : "GROUP", 'r', depth, 2);
 }
 
+/* The same for tiles of a CPU. */
+static void panels_list(char *s, size_t size, int which) {
+  static const int blocks[] = {1, 5, 8, 16, 24, 32, 48}, lanes[] = {4, 8, 16, 32, 48};
+
+  static const struct {
+    int row, column, outer, depth;
+  } loops[NPANELS] = {{0, 1, 1, 2}, {0, 1, 0, 2}, {4, 2, 4, 3}, {1, 2, 0, 3}, {1, 3, 2, 4},
+                      {0, 1, 1, 2}, {0, 1, 0, 2}, {1, 3, 2, 4}, {0, 1, 1, 2}};
+
+  int row = loops[which].row, column = loops[which].column, outer = loops[which].outer;
+  int any[] = {row, column, outer, 0, loops[which].depth};
+  for (int i = 0; i < 5; i++)
+    if (!draw(4)) append(s, size, "TILE", 'r', any[draw(5)], blocks[draw(7)]);
+  for (int p = 1; p < 3; p++)
+    if (!draw(3)) append(s, size, "STAGE", 'p', p, 0);
+  if (!draw(4)) append(s, size, "TILE", 'r', any[draw(5)], blocks[draw(7)]);
+  size_t at = strlen(s);
+  bool between = outer > row && outer != column;
+  if (!draw(between ? 2 : 8)) {
+    snprintf(s + at, size - at, "%sSWAP r%d r%d", at ? ", " : "", row, between ? outer : column);
+    at = strlen(s);
+  }
+  bool turned = !draw(8);
+  snprintf(s + at, size - at, "%sTC r%d r%d", at ? ", " : "", turned ? column : row, turned ? row : column);
+  if (!draw(3)) append(s, size, "UPCAST", 'r', draw(2) ? row : column, 2 + draw(4));
+  if (draw(4)) append(s, size, "VEC", 'r', draw(4) ? column : row, lanes[draw(5)]);
+  if (!draw(6)) append(s, size, draw(2) ? "UNROLL" : "GROUP", 'r', loops[which].depth, 2 + draw(8));
+  if (!draw(3)) append(s, size, "THREAD", 'r', any[draw(4)], 2 + draw(3));
+}
+
 typedef struct Numbers {
   int64_t n;
   double v[2 * MOST];
@@ -359,6 +447,31 @@ static void test_lists_for_units(void **state) {
   }
   if (getenv("LISTS")) print_message("matrix units: %d of %d lists were taken\n", taken, rounds * NUNITS);
   if (taken * 15 < rounds * NUNITS) fail_msg("only %d of %d lists were taken", taken, rounds * NUNITS);
+}
+
+/* Where this CPU has tiles they compute, else the interpreter alone. f32 sums of the unit are in another
+ * order than plain ones. */
+static void test_lists_for_panels(void **state) {
+  (void)state;
+  static Numbers want, got;
+  static int of[NPANELS];
+  int rounds = getenv("LISTS") ? atoi(getenv("LISTS")) : 40;
+  for (int which = 0; which < NPANELS; which++) {
+    numbers("INTERP", NULL, NPROGRAM + NUNITS + which, &want);
+    for (int i = 0; i < rounds; i++) {
+      char list[256] = "";
+      panels_list(list, sizeof list, which);
+      if (getenv("SHOW")) fprintf(stderr, "%d \"%s\"\n", which, list);
+      const char *dev = i % 5 == 4 && processor_tiles() && !tg_os_default.tiles_ask() ? "CPU" : "INTERP:AMX";
+      if (getenv("UNITS_ON")) dev = getenv("UNITS_ON");
+      if (!numbers(dev, list, NPROGRAM + NUNITS + which, &got)) continue;
+      of[which]++;
+      compare(&want, &got, NPROGRAM + NUNITS + which, dev, list);
+    }
+    if (getenv("LISTS"))
+      print_message("tiles, program %d: %d of %d lists were taken\n", which, of[which], rounds);
+    if (rounds >= 40 && !of[which]) fail_msg("no list of program %d was taken", which);
+  }
 }
 
 /* LISTS: how many for each program instead of `rounds`; ONLY: for one program */
@@ -566,10 +679,10 @@ int main(void) {
   if (getenv("SEED")) seed = (unsigned)atoi(getenv("SEED"));
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST"));
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_lists_for_c),         cmocka_unit_test(test_lists_on_cpu),
-      cmocka_unit_test(test_lists_for_metal),     cmocka_unit_test(test_lists_for_cuda),
-      cmocka_unit_test(test_lists_for_units),     cmocka_unit_test(test_lists_found),
-      cmocka_unit_test(test_cascade_of_specials), cmocka_unit_test(test_many_ranges),
-      cmocka_unit_test(test_lists_refused)};
+      cmocka_unit_test(test_lists_for_c),     cmocka_unit_test(test_lists_on_cpu),
+      cmocka_unit_test(test_lists_for_metal), cmocka_unit_test(test_lists_for_cuda),
+      cmocka_unit_test(test_lists_for_units), cmocka_unit_test(test_lists_for_panels),
+      cmocka_unit_test(test_lists_found),     cmocka_unit_test(test_cascade_of_specials),
+      cmocka_unit_test(test_many_ranges),     cmocka_unit_test(test_lists_refused)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

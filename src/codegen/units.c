@@ -1,0 +1,271 @@
+/* units.c: contractions on the matrix units of a CPU. In: a contraction (cost.h). Out: of all lists with a TC
+ * (panels.c) that its loops permit, the one that costs least, if that is less than what vectors take.
+ *
+ * Columns are a loop along which all outputs are contiguous, rows any other that only the other operand
+ * moves with. What is read behind a gate is staged first: panels then read it without one. Columns come in
+ * blocks whose panels stay in L2, rows in blocks for threads where there are such.
+ *
+ *   cycles = tiles * TILE_CYCLES + what is made of the results, divided by what threads share, and the
+ * panels: elements * what an element costs by how it is read; of an operand that does not move with the loop
+ * that is dealt, every thread makes all */
+#include "codegen/cost.h"
+#include "codegen/heuristic.h"
+#include "uop/matrix.h"
+#include <math.h>
+
+enum { LEAST_COLUMNS = 8, MOST_TRIED = 4, BLOCK = 32, LANES = 16 };
+
+/* Products of one pair of tiles, with the loads of their operands from L2. */
+static const double TILE_CYCLES = 32;
+/* Cycles of an element of a panel: read as vectors; turned in registers; alone. */
+static const double PANEL_NEXT = 0.2, PANEL_TURNED = 0.35, PANEL_APART = 3;
+/* Of a vector of results: its sum, and each access beside it. */
+static const double RESULT = 4, RESULT_ACCESS = 2;
+
+typedef struct Units {
+  Kernel *k;
+  const Contraction *c;
+  const MatrixShape *shape;
+  int ncores, row, column;
+  UOp *value[2];     /* of a, of b */
+  double element[2]; /* cycles of an element of its panels */
+  double panels[2];  /* of all of them */
+  double depth;      /* steps of the sum, padded */
+  double shared;     /* cycles that threads share */
+  int n, stage[MAX_ACCESS], nstage;
+  Opt list[MAX_TAKEN], best[MAX_TAKEN];
+  int nbest;
+  double cycles;
+} Units;
+
+static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
+
+static bool is_moved(const Units *u, int role, int r) {
+  return depends(u->k, u->value[role], (UOp *)u->c->range[r]);
+}
+
+/* ---- what panels cost */
+/* Loops of the sum along which an operand is a vector. */
+static bool next_in_sum(const Units *u, int role) {
+  for (int r = 0; r < u->c->n; r++)
+    if (is_reduce(u->c, r) && u->c->size[r] >= LANES &&
+        !loads_apart(u->k, u->value[role], (UOp *)u->c->range[r]))
+      return true;
+  return false;
+}
+
+static double weight_of(const Units *u, UOp *value) {
+  UOpVec order = {0};
+  double sum = 0;
+  bool ok = uop_toposort(u->k->st, u->k->mem, &value, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++)
+    sum += order.at[i]->dtype == DT_INDEX ? 0 : target_weight(u->c->target, order.at[i]);
+  vec_free(u->k->mem, &order);
+  return sum;
+}
+
+static bool reads(const Units *u, int role, int access) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(u->k->st, u->k->mem, &u->value[role], 1, &order), found = false;
+  for (size_t i = 0; ok && i < order.len; i++)
+    found |= order.at[i] == u->c->access[access].index;
+  vec_free(u->k->mem, &order);
+  return found;
+}
+
+static void panels_of(Units *u, int role) {
+  const Contraction *c = u->c;
+  const Target *t = c->target;
+  bool side = !loads_apart(u->k, u->value[role], (UOp *)c->range[role == MATRIX_A ? u->row : u->column]);
+  bool sum = next_in_sum(u, role), staged = false;
+  for (int a = c->nstore; a < c->naccess; a++)
+    staged |= c->access[a].in_sum && c->access[a].gated && reads(u, role, a);
+  bool next = role == MATRIX_A ? sum : side || staged, turned = side || sum || staged;
+  double each = next ? PANEL_NEXT : turned ? PANEL_TURNED : PANEL_APART, elements = u->depth;
+  each += weight_of(u, u->value[role]) / t->ops;
+  for (int a = c->nstore; a < c->naccess; a++) /* what comes from afar */
+    if (c->access[a].in_sum && reads(u, role, a))
+      each += c->access[a].bytes * t->mhz / t->bytes_us[target_level(t, c->access[a].whole)];
+  for (int r = 0; r < c->n; r++)
+    if (!is_reduce(c, r) && is_moved(u, role, r)) elements *= (double)c->size[r];
+  u->element[role] = each, u->panels[role] = each * elements;
+}
+
+static double shared_cycles(const Units *u) {
+  const Contraction *c = u->c;
+  double tiles = u->depth / u->shape->k, results = 1, accesses = 0;
+  for (int r = 0; r < c->n; r++) {
+    if (is_reduce(c, r)) continue;
+    double n = (double)c->size[r];
+    results *= n;
+    tiles *= r == u->row ? ceil(n / u->shape->m) : r == u->column ? ceil(n / u->shape->n) : n;
+  }
+  for (int a = 0; a < c->naccess; a++)
+    accesses += !c->access[a].in_sum;
+  return tiles * TILE_CYCLES + results / LANES * (RESULT + RESULT_ACCESS * accesses);
+}
+
+/* ---- lists */
+static void take(Units *u, OptOp op, int64_t r, int64_t n) {
+  if (u->n < MAX_TAKEN) u->list[u->n] = (Opt){op, r, n};
+  u->n++;
+}
+
+static int64_t root_of(const Units *u, int r) { return u->c->range[r]->arg.range.id; }
+
+/* Loops of the outputs, outer first, and the SWAPs that bring rows and columns inside all others. */
+static void take_swaps(Units *u) {
+  const Contraction *c = u->c;
+  int order[MAX_LOOPS], n = 0, want[2] = {u->column, u->row};
+  for (int r = 0; r < c->n; r++)
+    if (!is_reduce(c, r)) order[n++] = r;
+  for (int i = 0; i < 2; i++) {
+    int to = n - 1 - i, from = to;
+    while (from > 0 && order[from] != want[i])
+      from--;
+    if (from == to) continue;
+    take(u, OPT_SWAP, root_of(u, order[from]), root_of(u, order[to]));
+    order[from] = order[to], order[to] = want[i];
+  }
+}
+
+/* The loop outside all others, where what is staged moves with it: one turn at a time. */
+static int staged_turn(const Units *u) {
+  const Contraction *c = u->c;
+  for (int r = 0; r < c->n; r++) {
+    if (is_reduce(c, r)) continue;
+    bool moves = u->nstage > 0 && r != u->row && r != u->column;
+    for (int i = 0; i < u->nstage; i++)
+      moves &= c->access[u->stage[i]].moves >> r & 1;
+    return moves ? r : -1;
+  }
+  return -1;
+}
+
+/* deal: a loop, or -1. rows, columns: of a block, 0: all. share: what the thread with most has. */
+static void try_list(Units *u, int deal, int64_t rows, int64_t columns, double share) {
+  const Contraction *c = u->c;
+  int turn = staged_turn(u);
+  double cycles = u->shared * share;
+  for (int role = MATRIX_A; role <= MATRIX_B; role++)
+    cycles += u->panels[role] * (deal < 0 || !is_moved(u, role, deal) ? 1 : share);
+  for (int i = 0; i < u->nstage; i++)
+    cycles += PANEL_TURNED * c->access[u->stage[i]].whole / c->access[u->stage[i]].bytes *
+              (turn >= 0 && turn == deal ? share : 1);
+  if (cycles >= u->cycles) return;
+  u->n = 0;
+  if (turn >= 0 && c->size[turn] > 1) take(u, OPT_TILE, root_of(u, turn), 1);
+  for (int i = 0; i < u->nstage; i++)
+    take(u, OPT_STAGE, c->access[u->stage[i]].slot, 1);
+  if (rows) take(u, OPT_TILE, root_of(u, u->row), rows);
+  if (columns) take(u, OPT_TILE, root_of(u, u->column), columns);
+  take_swaps(u);
+  take(u, OPT_TC, root_of(u, u->row), root_of(u, u->column));
+  take(u, OPT_VEC, root_of(u, u->column), BLOCK);
+  if (deal >= 0) take(u, OPT_THREAD, root_of(u, deal), u->ncores);
+  if (u->n > MAX_TAKEN) return;
+  u->cycles = cycles, u->nbest = u->n;
+  for (int i = 0; i < u->n; i++)
+    u->best[i] = u->list[i];
+}
+
+/* Turns of a block: of blocks that divide a loop, if there are such about as long, so that no rest is a nest
+ * of its own; else of whole tiles. */
+static int64_t blocks_of(int64_t size, int64_t most) {
+  int64_t least = (size + most - 1) / most;
+  for (int64_t n = least; n <= 2 * least && size / n >= BLOCK; n++)
+    if (size % n == 0 && size / n % (BLOCK / 2) == 0) return size / n;
+  for (int64_t n = least; n <= least + 1 && size / n >= 4 * BLOCK; n++)
+    if (size % n == 0) return size / n;
+  int64_t each = (size + least - 1) / least;
+  return (each + BLOCK - 1) / BLOCK * BLOCK;
+}
+
+static double share_of(const Units *u, double turns) {
+  return turns < u->ncores ? 1 : ceil(turns / u->ncores) / turns;
+}
+
+/* Each loop that can be dealt, with blocks of columns whose panels stay in L2. */
+static void try_lists(Units *u) {
+  const Contraction *c = u->c;
+  int64_t size = (int64_t)dtype_size(u->shape->operand[MATRIX_B].dtype);
+  double most = (double)c->target->cache[LEVEL_L2] / 2 / (u->depth * (double)size);
+  int64_t all = c->size[u->column], columns = blocks_of(all, TG_MAX((int64_t)most / BLOCK, 4) * BLOCK);
+  int64_t rows = blocks_of(c->size[u->row], (c->size[u->row] + u->ncores - 1) / u->ncores);
+  int64_t near = columns < all ? columns : 0;
+  try_list(u, -1, 0, near, 1);
+  if (u->ncores < 2) return;
+  for (int r = 0; r < c->n; r++)
+    if (!is_reduce(c, r) && r != u->row && r != u->column && c->size[r] >= u->ncores)
+      try_list(u, r, 0, near, share_of(u, (double)c->size[r]));
+  double row_blocks = (double)c->size[u->row] / BLOCK;
+  if (!near) try_list(u, u->row, 0, 0, share_of(u, row_blocks));
+  if (near) try_list(u, u->row, rows, near, (double)rows / (double)c->size[u->row]);
+  int64_t part = blocks_of(all, TG_MIN(columns, (all + u->ncores - 1) / u->ncores));
+  if (part < all) try_list(u, u->column, 0, part, share_of(u, (double)all / (double)part));
+}
+
+/* ---- which loops */
+static bool contiguous_along(const Contraction *c, int r) {
+  bool all = !is_reduce(c, r) && c->size[r] >= LEAST_COLUMNS;
+  for (int a = 0; all && a < c->nstore; a++)
+    all = access_step(&c->access[a], r) == 1;
+  return all;
+}
+
+/* What must be staged: false where it cannot be. */
+static bool find_staged(Units *u) {
+  const Contraction *c = u->c;
+  u->nstage = 0;
+  for (int a = c->nstore; a < c->naccess; a++) {
+    bool had = false;
+    if (!c->access[a].in_sum || !c->access[a].gated) continue;
+    if (!can_stage(c, a)) return false;
+    for (int i = 0; i < u->nstage; i++)
+      had |= c->access[u->stage[i]].slot == c->access[a].slot;
+    if (!had) u->stage[u->nstage++] = a;
+  }
+  return true;
+}
+
+static bool takes_pair(Units *u, int row, int column) {
+  const Contraction *c = u->c;
+  u->row = row, u->column = column, u->shape = NULL;
+  for (int i = 0; i < MATRIX_COUNT && !u->shape; i++) {
+    const MatrixShape *s = &matrix_shapes[i];
+    if ((matrix_units(u->k) >> i & 1) && matrix_in_memory(s) &&
+        matrix_product(u->k, c->value, s, c->range[row], c->range[column], &u->value[0], &u->value[1]))
+      u->shape = s;
+  }
+  return u->shape && is_moved(u, MATRIX_A, row) && is_moved(u, MATRIX_B, column);
+}
+
+static void try_pair(Units *u) {
+  const Contraction *c = u->c;
+  u->depth = 1;
+  for (int r = 0; r < c->n; r++)
+    if (is_reduce(c, r)) u->depth *= (double)c->size[r];
+  u->depth = ceil(u->depth / u->shape->k) * u->shape->k;
+  for (int role = MATRIX_A; role <= MATRIX_B; role++)
+    panels_of(u, role);
+  u->shared = shared_cycles(u);
+  try_lists(u);
+}
+
+bool choose_units(Kernel *k, const Contraction *c, int ncores, double *cycles, OptVec *out, bool *chosen) {
+  Units u = {.k = k, .c = c, .ncores = ncores, .cycles = *cycles};
+  *chosen = false;
+  if (!matrix_units(k) || !c->fused || !find_staged(&u)) return true;
+  for (int column = 0; column < c->n; column++)
+    for (int row = 0; row < c->n && contiguous_along(c, column); row++)
+      if (!is_reduce(c, row) && row != column && takes_pair(&u, row, column)) try_pair(&u);
+  if (!u.nbest) return true;
+  bool ok = true;
+  out->len = 0;
+  for (int i = 0; ok && i < u.nbest; i++)
+    ok = vec_push(k->mem, out, u.best[i]);
+  *chosen = ok && opts_fit(k, out);
+  if (*chosen) *cycles = u.cycles;
+  if (!*chosen) out->len = 0;
+  return ok;
+}

@@ -1,0 +1,69 @@
+/* narrow.c: values that are kept as they were before they were widened. In: stages in kernels. Out: the same;
+ * one that other kernels read, and that is a narrow float made wide, is written narrow and widened by who
+ * reads it. It is the same value in less memory, and, as a factor of a product, one that a matrix unit takes;
+ * so it is done where the machine has units that do. */
+#include "schedule/stage.h"
+#include "uop/matrix.h"
+#include <string.h>
+
+static bool unit_takes(const Target *t, DType d) {
+  for (int i = 0; i < MATRIX_COUNT; i++)
+    if ((t->matrices >> i & 1) && matrix_shapes[i].operand[MATRIX_A].dtype == d) return true;
+  return false;
+}
+
+static bool crosses(Sched *s, const Stage *g) { /* another kernel reads it */
+  for (size_t r = 0; r < g->readers.len; r++)
+    if (stage_at(s, g->readers.at[r])->kernel != g->kernel) return true;
+  return false;
+}
+
+static bool may_narrow(Sched *s, const Stage *g) {
+  const UOp *v = g->value;
+  if (g->inlined || g->is_store || g->update || g->fixed || g->is_reduce || g->root >= 0) return false;
+  return v->op == OPS_CAST && dtype_is_float((DType)v->dtype) &&
+         dtype_is_narrow_float((DType)v->src[0]->dtype) &&
+         dtype_size((DType)v->src[0]->dtype) < dtype_size((DType)v->dtype) &&
+         unit_takes(s->opt->target, (DType)v->src[0]->dtype) && crosses(s, g);
+}
+
+/* The read, of a stage that is written as `narrow`. */
+static UOp *widened(Sched *s, const UOp *read, DType narrow) {
+  UOp *src[1 + MAX_RANK];
+  memcpy(src, read->src, read->nsrc * sizeof *src);
+  src[0] = uop_new(s->st, OPS_PARAM, narrow, 1, 0, NULL, read->src[0]->arg);
+  UOp *index = src[0] ? uop_new(s->st, OPS_INDEX, narrow, 1, read->nsrc, src, read->arg) : NULL;
+  return index ? uop_cast(s->st, index, (DType)read->dtype) : NULL;
+}
+
+static bool reads_widened(Sched *s, int reader, int producer, DType narrow) {
+  Stage *q = stage_at(s, reader);
+  UOpVec from = {0}, to = {0};
+  bool ok = true;
+  for (size_t k = 0; ok && k < q->reads.len; k++) {
+    if (q->reads.at[k].stage != producer) continue;
+    UOp *read = q->reads.at[k].index;
+    ok = read->nsrc <= 1 + MAX_RANK && vec_push(s->mem, &from, read) &&
+         vec_push(s->mem, &to, widened(s, read, narrow)) && to.at[to.len - 1];
+  }
+  UOp *v = ok && from.len ? uop_substitute(s->st, s->mem, q->value, (int)from.len, from.at, to.at)
+           : ok           ? q->value
+                          : NULL;
+  vec_free(s->mem, &from), vec_free(s->mem, &to);
+  return v && (q->value = v) && stage_scan(s, reader);
+}
+
+bool narrow_stages(Sched *s) {
+  bool ok = true;
+  for (size_t i = 0; ok && s->opt->target->matrices && i < s->stages.len; i++) {
+    Stage *g = stage_at(s, (int)i);
+    if (!may_narrow(s, g)) continue;
+    DType narrow = (DType)g->value->src[0]->dtype;
+    g->value = g->value->src[0];
+    ok = stage_scan(s, (int)i);
+    for (size_t r = 0; ok && r < s->stages.len; r++)
+      if (!stage_at(s, (int)r)->inlined && ints_have(&stage_at(s, (int)r)->deps, (int)i))
+        ok = reads_widened(s, (int)r, (int)i, narrow);
+  }
+  return ok;
+}

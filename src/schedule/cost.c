@@ -175,7 +175,7 @@ bool stage_scan(Sched *s, int i) {
   bool ok = uop_toposort(s->st, s->mem, &s->stages.at[i].value, 1, &order);
   Stage *g = &s->stages.at[i];
   Scan c = {.s = s, .g = g};
-  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->flops = 0, g->nproduct = 0,
+  g->reads.len = g->deps.len = 0, g->weight = g->ops = g->apart = g->flops = 0, g->nproduct = 0,
   g->heavy = g->gathers = g->gated = false, g->nreduce = g->nested_loops = 0;
   for (int d = 0; d < g->nout; d++) {
     if (!g->out[d]) return vec_free(s->mem, &order), false;
@@ -192,11 +192,13 @@ bool stage_scan(Sched *s, int i) {
       const LoopSet *src = &of[u->src[j]->id];
       me->loops |= src->loops, me->steps |= src->steps, me->run |= src->run;
     }
-    double w = u->op == OPS_INDEX ? gather_weight(s->opt->target, u) : target_weight(s->opt->target, u);
-    g->weight += w, g->heavy |= is_transcendental(u);
+    double w = target_weight(s->opt->target, u), apart = 0;
+    if (u->op == OPS_INDEX) apart = gather_weight(s->opt->target, u);
+    g->weight += w + apart, g->heavy |= is_transcendental(u);
     if (u->op == OPS_RANGE) me->loops = loop_bit(&c, u), g->nested_loops += !is_own_loop(g, u);
     if (u->op == OPS_REDUCE) scan_reduce(&c, u, of), g->nreduce++;
     if (w) g->ops += w * turns_of(&c, me->loops);
+    if (apart) g->apart += apart * turns_of(&c, me->loops);
     if (u->op != OPS_INDEX) continue;
     me->steps = steps_of(&c, u), me->run = run_of(&c, u);
     g->gathers |= index_is_data(u);
@@ -421,7 +423,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
   Sched *s = m->s;
   const Target *t = s->opt->target;
   const Stage *g = stage_at(s, m->mem[k]);
-  double inner = (double)inner_size(s, m->gm, m->mem[k]), ops = g->ops;
+  double inner = (double)inner_size(s, m->gm, m->mem[k]), ops = g->ops + g->apart;
   for (size_t j = 0; j < g->reads.len; j++) {
     const Read *rd = &g->reads.at[j];
     size_t at = member_of(m, rd->stage);

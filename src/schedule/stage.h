@@ -53,9 +53,9 @@ typedef struct Stage {
   Vec(Read) reads; /* INDEX nodes in the value */
   IntVec deps;     /* stages read */
   IntVec readers;  /* stages that read it (partition) */
-  /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; those
-   * of sums of products. */
-  double weight, ops, flops;
+  /* Weighted operations of its expression; all that it makes, each over the loops that it depends on; what
+   * reads lane by lane take beside them; operations of sums of products. */
+  double weight, ops, apart, flops;
   Product product[MOST_PRODUCTS];
   int nproduct;
   bool heavy;       /* transcendental inside */

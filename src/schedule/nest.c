@@ -7,6 +7,10 @@
 #include <math.h>
 #include <string.h>
 
+/* Of what two reductions cost apart, what they may cost as one: estimates are not better than that, and a
+ * contraction that stands alone is sure of its tile. */
+static const double LEAST_GAIN = 0.98;
+
 /* Whether `of` moves with every loop that e moves with. Bits of `ranges` say it, but for loops past 62. */
 bool ranges_within(Sched *s, UOp *e, UOp *of) {
   if (e->ranges & ~of->ranges) return false;
@@ -188,7 +192,7 @@ static bool nesting_pays(Sched *s, int i) {
   q->value = old.value, q->nred = old.nred, q->is_reduce = old.is_reduce;
   memcpy(q->red, old.red, sizeof q->red);
   if (!stage_scan(s, reader)) return false;
-  bool pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : 1);
+  bool pays = nested.us < (own.us + apart.us) * (is_swollen(s, &old, stage_at(s, i)) ? 2 : LEAST_GAIN);
   if (s->opt->explain) {
     str_printf(s->opt->explain, "%s s%d in s%d: apart ", pays ? "nest " : "no   ", i, reader);
     cost_print(s->opt->explain, &own), str_put(s->opt->explain, " + "), cost_print(s->opt->explain, &apart);

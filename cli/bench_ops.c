@@ -8,18 +8,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_INPUTS = 3, MOST_DIMS = 4 };
+enum { MOST_INPUTS = 3, MOST_DIMS = 4, GROUPS = 8 };
 
-/* dims: of each input, to the first 0; an input without any has the first one's. product: each result is a
- * sum of as many products as the first input's last axis is long. */
+/* dims: of each input, to the first 0; an input without any has the first one's. PRODUCT: each result is a
+ * sum of as many products as the first input's last axis is long. SMALL: for a few cores. PICTURES: (n, c, h,
+ * w); for a slow device they have fewer points, an even number a side, and as many channels. */
 typedef struct Case {
   const char *name;
   TgTensor *(*run)(TgTensor *const *in);
   TgDType dtype;
   int nin;
   int64_t dims[MOST_INPUTS][MOST_DIMS];
-  bool product, small;
+  unsigned is;
 } Case;
+
+enum { PRODUCT = 1, SMALL = 2, PICTURES = 4 };
 
 static TgTensor *copy(TgTensor *const *in) { return tg_add_scalar(in[0], 1); }
 
@@ -59,6 +62,44 @@ static TgTensor *wide_product(TgTensor *const *in) { return tg_matmul(in[0], in[
 
 static TgTensor *linear(TgTensor *const *in) { return tg_linear(in[0], in[1], NULL); }
 
+static TgTensor *sine(TgTensor *const *in) { return tg_sin(in[0]); }
+
+/* What a factor of products is made of: as wide a choice as people write before a matmul or a convolution. */
+static TgTensor *relu_matmul(TgTensor *const *in) { return tg_matmul(tg_relu(in[0]), in[1]); }
+
+static TgTensor *conv3(TgTensor *x, TgTensor *w) { return tg_conv2d(x, w, .padding = TG_SIZES(1)); }
+
+static TgTensor *every_second(TgTensor *x, int row, int column) {
+  return tg_getitem(x, TG_IDX(TG_ALL, TG_ALL, TG_SLICE(row, TG_OPEN, 2), TG_SLICE(column, TG_OPEN, 2)));
+}
+
+static TgTensor *slices_conv(TgTensor *const *in) {
+  TgTensor *quarter[] = {every_second(in[0], 0, 0), every_second(in[0], 1, 0), every_second(in[0], 0, 1),
+                         every_second(in[0], 1, 1)};
+  return conv3(tg_cat(quarter, 4, 1), in[1]);
+}
+
+static TgTensor *enlarge_conv(TgTensor *const *in) {
+  const int64_t size[] = {2 * tg_dim(in[0], 2), 2 * tg_dim(in[0], 3)};
+  return conv3(tg_interpolate(in[0], 2, size, .mode = TG_NEAREST), in[1]);
+}
+
+/* (n, c, h, w) as (n, 8, c / 8, h, w) */
+static TgTensor *in_groups(TgTensor *x) {
+  return tg_reshape(x, TG_SHAPE(tg_dim(x, 0), GROUPS, -1, tg_dim(x, 2), tg_dim(x, 3)));
+}
+
+static TgTensor *group_norm_conv(TgTensor *const *in) {
+  TgTensor *x = in[0], *group = tg_flatten(in_groups(x), 2, -1);
+  TgTensor *norm = tg_reshape(tg_layer_norm(group), tg_ndim(x), tg_shape(x));
+  return conv3(tg_silu(norm), in[1]);
+}
+
+static TgTensor *shuffle_conv(TgTensor *const *in) {
+  TgTensor *turned = tg_transpose(in_groups(in[0]), 1, 2);
+  return conv3(tg_reshape(turned, tg_ndim(in[0]), tg_shape(in[0])), in[1]);
+}
+
 static TgTensor *sort(TgTensor *const *in) { return tg_sort(in[0], NULL); }
 
 /* rows of a table, by indices that are spread over it */
@@ -69,50 +110,50 @@ static TgTensor *embedding(TgTensor *const *in) {
 }
 
 static const Case cases[] = {
-    {"copy", copy, TG_F32, 1, {{1 << 26}}, false, false},
-    {"add", add, TG_F32, 2, {{1 << 26}}, false, false},
-    {"gelu", gelu, TG_F32, 1, {{1 << 26}}, false, false},
-    {"sum", sum, TG_F32, 1, {{1 << 26}}, false, false},
-    {"sum-rows", rows, TG_F32, 1, {{8192, 8192}}, false, false},
-    {"softmax", softmax, TG_F32, 1, {{8192, 8192}}, false, false},
-    {"layer-norm", layer_norm, TG_F32, 1, {{8192, 8192}}, false, false},
-    {"transpose", transpose, TG_F32, 1, {{8192, 8192}}, false, false},
-    {"cumsum", cumsum, TG_F32, 1, {{8192, 8192}}, false, false},
-    {"matmul-f32-4096", matmul, TG_F32, 2, {{4096, 4096}}, true, false},
-    {"matmul-bf16-4096", matmul, TG_BF16, 2, {{4096, 4096}}, true, false},
-    {"matmul-bf16-8192", matmul, TG_BF16, 2, {{8192, 8192}}, true, false},
-    {"attention-f32", attention, TG_F32, 3, {{1, 16, 2048, 64}}, false, false},
-    {"add-16m", add, TG_F32, 2, {{1 << 24}}, false, true},
-    {"multiply-add-16m", multiply_add, TG_F32, 3, {{1 << 24}}, false, true},
-    {"gelu-4m", gelu, TG_F32, 1, {{1 << 22}}, false, true},
-    {"sum-16m", sum, TG_F32, 1, {{1 << 24}}, false, true},
-    {"sum-rows-4096", rows, TG_F32, 1, {{4096, 4096}}, false, true},
-    {"sum-columns-4096", columns, TG_F32, 1, {{4096, 4096}}, false, true},
-    {"sum-columns-64", columns, TG_F32, 1, {{1 << 18, 64}}, false, true},
-    {"softmax-1024", softmax, TG_F32, 1, {{1024, 1024}}, false, true},
-    {"layer-norm-4096", layer_norm, TG_F32, 1, {{4096, 1024}}, false, true},
-    {"transpose-4096", transpose, TG_F32, 1, {{4096, 4096}}, false, true},
-    {"embedding-8192", embedding, TG_F32, 2, {{50257, 768}, {8192}}, false, true},
-    {"cumsum-10m", cumsum_flat, TG_F32, 1, {{10000000}}, false, true},
-    {"sort-1m", sort, TG_F32, 1, {{1000000}}, false, true},
-    {"matmul-256", matmul, TG_F32, 2, {{256, 256}}, true, true},
-    {"matmul-512", matmul, TG_F32, 2, {{512, 512}}, true, true},
-    {"matmul-1024", matmul, TG_F32, 2, {{1024, 1024}}, true, true},
-    {"matmul-2048", matmul, TG_F32, 2, {{2048, 2048}}, true, true},
-    {"matmul-bf16-1024", matmul, TG_BF16, 2, {{1024, 1024}}, true, true},
-    {"matmul-bf16-2048", matmul, TG_BF16, 2, {{2048, 2048}}, true, true},
-    {"linear-bf16-3072", linear, TG_BF16, 2, {{128, 768}, {3072, 768}}, true, true},
-    {"matmul-i8-1024", wide_product, TG_I8, 2, {{1024, 1024}}, true, true},
-    {"linear-50257", linear, TG_F32, 2, {{64, 768}, {50257, 768}}, true, true},
-    {"gemv-16384", linear, TG_F32, 2, {{1, 8192}, {16384, 8192}}, true, true},
-    {"attention-1024", attention, TG_F32, 3, {{12, 1024, 64}}, false, true},
-    {"attention-1-query",
-     plain_attention,
-     TG_F32,
-     3,
-     {{1, 1, 64}, {1, 65536, 64}, {1, 65536, 64}},
-     false,
-     true},
+    {"copy", copy, TG_F32, 1, {{1 << 26}}, 0},
+    {"add", add, TG_F32, 2, {{1 << 26}}, 0},
+    {"gelu", gelu, TG_F32, 1, {{1 << 26}}, 0},
+    {"sum", sum, TG_F32, 1, {{1 << 26}}, 0},
+    {"sum-rows", rows, TG_F32, 1, {{8192, 8192}}, 0},
+    {"softmax", softmax, TG_F32, 1, {{8192, 8192}}, 0},
+    {"layer-norm", layer_norm, TG_F32, 1, {{8192, 8192}}, 0},
+    {"transpose", transpose, TG_F32, 1, {{8192, 8192}}, 0},
+    {"cumsum", cumsum, TG_F32, 1, {{8192, 8192}}, 0},
+    {"matmul-f32-4096", matmul, TG_F32, 2, {{4096, 4096}}, PRODUCT},
+    {"matmul-bf16-4096", matmul, TG_BF16, 2, {{4096, 4096}}, PRODUCT},
+    {"matmul-bf16-8192", matmul, TG_BF16, 2, {{8192, 8192}}, PRODUCT},
+    {"attention-f32", attention, TG_F32, 3, {{1, 16, 2048, 64}}, 0},
+    {"add-16m", add, TG_F32, 2, {{1 << 24}}, SMALL},
+    {"multiply-add-16m", multiply_add, TG_F32, 3, {{1 << 24}}, SMALL},
+    {"gelu-4m", gelu, TG_F32, 1, {{1 << 22}}, SMALL},
+    {"sum-16m", sum, TG_F32, 1, {{1 << 24}}, SMALL},
+    {"sum-rows-4096", rows, TG_F32, 1, {{4096, 4096}}, SMALL},
+    {"sum-columns-4096", columns, TG_F32, 1, {{4096, 4096}}, SMALL},
+    {"sum-columns-64", columns, TG_F32, 1, {{1 << 18, 64}}, SMALL},
+    {"softmax-1024", softmax, TG_F32, 1, {{1024, 1024}}, SMALL},
+    {"layer-norm-4096", layer_norm, TG_F32, 1, {{4096, 1024}}, SMALL},
+    {"transpose-4096", transpose, TG_F32, 1, {{4096, 4096}}, SMALL},
+    {"embedding-8192", embedding, TG_F32, 2, {{50257, 768}, {8192}}, SMALL},
+    {"cumsum-10m", cumsum_flat, TG_F32, 1, {{10000000}}, SMALL},
+    {"sort-1m", sort, TG_F32, 1, {{1000000}}, SMALL},
+    {"matmul-256", matmul, TG_F32, 2, {{256, 256}}, PRODUCT | SMALL},
+    {"matmul-512", matmul, TG_F32, 2, {{512, 512}}, PRODUCT | SMALL},
+    {"matmul-1024", matmul, TG_F32, 2, {{1024, 1024}}, PRODUCT | SMALL},
+    {"matmul-2048", matmul, TG_F32, 2, {{2048, 2048}}, PRODUCT | SMALL},
+    {"matmul-bf16-1024", matmul, TG_BF16, 2, {{1024, 1024}}, PRODUCT | SMALL},
+    {"matmul-bf16-2048", matmul, TG_BF16, 2, {{2048, 2048}}, PRODUCT | SMALL},
+    {"linear-bf16-3072", linear, TG_BF16, 2, {{128, 768}, {3072, 768}}, PRODUCT | SMALL},
+    {"matmul-i8-1024", wide_product, TG_I8, 2, {{1024, 1024}}, PRODUCT | SMALL},
+    {"linear-50257", linear, TG_F32, 2, {{64, 768}, {50257, 768}}, PRODUCT | SMALL},
+    {"gemv-16384", linear, TG_F32, 2, {{1, 8192}, {16384, 8192}}, PRODUCT | SMALL},
+    {"attention-1024", attention, TG_F32, 3, {{12, 1024, 64}}, SMALL},
+    {"attention-1-query", plain_attention, TG_F32, 3, {{1, 1, 64}, {1, 65536, 64}, {1, 65536, 64}}, SMALL},
+    {"sine-1m", sine, TG_F32, 1, {{1 << 20}}, SMALL},
+    {"relu-matmul-1024", relu_matmul, TG_F32, 2, {{1024, 1024}}, PRODUCT | SMALL},
+    {"slices-conv", slices_conv, TG_F32, 2, {{1, 3, 416, 416}, {16, 12, 3, 3}}, SMALL | PICTURES},
+    {"enlarge-conv", enlarge_conv, TG_F32, 2, {{2, 64, 56, 56}, {64, 64, 3, 3}}, SMALL | PICTURES},
+    {"group-norm-conv", group_norm_conv, TG_F32, 2, {{16, 64, 56, 56}, {64, 64, 3, 3}}, SMALL | PICTURES},
+    {"shuffle-conv", shuffle_conv, TG_F32, 2, {{16, 64, 56, 56}, {64, 64, 3, 3}}, SMALL | PICTURES},
 };
 
 enum { NCASE = sizeof cases / sizeof *cases, SAMPLES = 5 };
@@ -150,7 +191,9 @@ static bool inputs(TgContext *ctx, const Case *c, int64_t divide, TgTensor **in,
     int64_t d[MOST_DIMS];
     int rank = 0;
     for (; rank < MOST_DIMS && dims[rank]; rank++)
-      d[rank] = divided(dims[rank], divide);
+      d[rank] = !(c->is & PICTURES) ? divided(dims[rank], divide)
+                : rank < 2 || i     ? dims[rank]
+                                    : 2 * divided(dims[rank] / 2, divide);
     in[i] = tg_keep(tg_contiguous(tg_cast(tg_randn(ctx, rank, d), c->dtype)));
     if (!in[i] || tg_realize(in[i])) return false;
     f->bytes += bytes_of(in[i]);
@@ -158,7 +201,7 @@ static bool inputs(TgContext *ctx, const Case *c, int64_t divide, TgTensor **in,
   TgTensor *out = c->run(in);
   if (!out) return false;
   f->bytes += bytes_of(out);
-  if (c->product) f->flops = 2.0 * (double)tg_numel(out) * (double)tg_dim(in[0], -1);
+  if (c->is & PRODUCT) f->flops = 2.0 * (double)tg_numel(out) * (double)tg_dim(in[0], -1);
   return true;
 }
 
@@ -208,7 +251,7 @@ static int run_ops(const void *options, char **argument, int n) {
   const Options *o = options;
   int rc = CLI_OK;
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
-    if (n ? !cli_named(cases[i].name, argument, n) : cases[i].small != o->small) continue;
+    if (n ? !cli_named(cases[i].name, argument, n) : !(cases[i].is & SMALL) == o->small) continue;
     CliWait *wait = cli_wait_begin(cases[i].name);
     TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = 1});
     Figures f = {0};

@@ -56,6 +56,14 @@ def wide_product():
     return lambda: torch._int_mm(a, b)
 
 
+def conv3(x, w):
+    return functional.conv2d(x, w, padding=1)
+
+
+def pictures(n):
+    return (n, 64, 56, 56), (64, 64, 3, 3)
+
+
 def gelu(x):
     return functional.gelu(x, approximate="tanh")
 
@@ -105,6 +113,12 @@ small = {
     "gemv-16384": binary(functional.linear, (1, 8192), (16384, 8192)),
     "attention-1024": attention((1, 12, 1024, 64)),
     "attention-1-query": attention((1, 1, 1, 64), (1, 1, 65536, 64), causal=False),
+    "sine-1m": unary(torch.sin, 1 << 20),
+    "relu-matmul-1024": binary(lambda a, b: a.relu() @ b, (1024, 1024)),
+    "slices-conv": binary(lambda x, w: conv3(functional.pixel_unshuffle(x, 2), w), (1, 3, 416, 416), (16, 12, 3, 3)),
+    "enlarge-conv": binary(lambda x, w: conv3(functional.interpolate(x, scale_factor=2), w), *pictures(2)),
+    "group-norm-conv": binary(lambda x, w: conv3(functional.silu(functional.group_norm(x, 8)), w), *pictures(16)),
+    "shuffle-conv": binary(lambda x, w: conv3(torch.channel_shuffle(x, 8), w), *pictures(16)),
 }
 
 

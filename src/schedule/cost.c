@@ -46,13 +46,6 @@ static double turns_of(const Scan *c, uint64_t loops) {
   return n;
 }
 
-static int last_axis(const UOp *index) {
-  int last = index->nsrc - 1;
-  while (last > 1 && is_const(index->src[last]))
-    last--;
-  return last;
-}
-
 /* A read at places that are data, or divided, has each lane by itself. A thread of a GPU does so anyway. */
 static double gather_weight(const Target *t, const UOp *index) {
   const UOp *last = index->src[last_axis(index)];

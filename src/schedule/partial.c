@@ -109,10 +109,7 @@ static bool results_are_lanes(const Sched *s, const Stage *g) {
   for (size_t j = 0; j < g->reads.len; j++) {
     const Read *rd = &g->reads.at[j];
     double nbytes = read_bytes(s, rd, rd->turns);
-    int last = rd->index->nsrc - 1;
-    while (last > 1 && is_const(rd->index->src[last]))
-      last--;
-    bool over = goes_over(g, rd->index->src[last]);
+    bool over = goes_over(g, rd->index->src[last_axis(rd->index)]);
     if (nbytes > most || (nbytes == most && over)) lanes = !over, most = nbytes;
   }
   return lanes;

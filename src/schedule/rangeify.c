@@ -552,12 +552,23 @@ static bool worth_keeping(const Rangeify *r, const UOp *n, const Stage *g) {
   return may && read_often(r, n, g);
 }
 
-bool divides_sum(const UOp *e) {
-  if (e->op == OPS_RANGE || !has_divmod(e)) return false;
-  bool sum = (e->op == OPS_FLOORDIV || e->op == OPS_FLOORMOD) && e->src[0]->op != OPS_RANGE;
-  for (int i = 0; i < e->nsrc && !sum; i++)
-    sum = divides_sum(e->src[i]);
-  return sum;
+/* A place that is computed as data, and what is longer than the walk goes, counts as one that does. */
+bool divides_sum(const UOp *index) {
+  enum { MOST_STEPS = 64 };
+
+  const UOp *stack[MOST_STEPS];
+  int n = 0, steps = 0;
+  stack[n++] = index;
+  while (n) {
+    const UOp *u = stack[--n];
+    if (u->op == OPS_RANGE || !has_divmod(u)) continue;
+    bool divides = u->op == OPS_FLOORDIV || u->op == OPS_FLOORMOD;
+    if ((divides && u->src[0]->op != OPS_RANGE) || u->dtype != DT_INDEX) return true;
+    if (++steps == MOST_STEPS || n + u->nsrc > MOST_STEPS) return true;
+    for (int i = 0; i < u->nsrc; i++)
+      stack[n++] = u->src[i];
+  }
+  return false;
 }
 
 static bool is_odd(const UOp *tuple) {

@@ -207,6 +207,14 @@ static inline bool has_divmod(const UOp *e) {
   return uop_has_op(e, OPS_FLOORDIV) || uop_has_op(e, OPS_FLOORMOD);
 }
 
+/* Of the axes of an INDEX, from 1, the last one along which it moves: that of neighbours in memory. */
+static inline int last_axis(const UOp *index) {
+  int last = index->nsrc - 1;
+  while (last > 1 && is_const(index->src[last]))
+    last--;
+  return last;
+}
+
 static inline bool same_memory(const UOp *a, const UOp *b) {
   return a->src[0]->arg.param.slot == b->src[0]->arg.param.slot;
 }

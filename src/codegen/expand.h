@@ -1,0 +1,53 @@
+/* expand.h: what expand.c and expand_units.c share: the statement that is being expanded, its ranges, and
+ * what each node is for a chunk of them. */
+#ifndef TG_EXPAND_H
+#define TG_EXPAND_H
+#include "codegen/nest.h"
+
+enum { MAX_EXP = MAX_LINEAR }; /* ranges in the list of one statement */
+
+#define BIT(e) (UINT64_C(1) << (e))
+
+typedef struct Chunk {
+  int off, lanes;
+} Chunk;
+
+typedef struct ExpRange {
+  UOp *r;
+  int n, nchunk;
+  bool vec;
+  Chunk *chunk;
+} ExpRange;
+
+/* mask: expanded ranges below. sum: of index arithmetic, over all ranges of the statement; NULL: not asked
+ * for yet (asked), or it is no such sum */
+typedef struct Val {
+  uint64_t mask;
+  bool per_lane, asked;
+  uint32_t count;
+  UOp **at;
+  const LinearIn *sum;
+} Val;
+
+typedef struct Exp {
+  Kernel *k;
+  Arena arena;
+  int n;
+  ExpRange r[MAX_EXP]; /* of the statement: UNROLL first, lanes last */
+  Val *val;
+  UOpVec todo, order;
+  Map pieces; /* (register, first element) -> the register that holds it now */
+} Exp;
+
+/* expand.c */
+/* u in so many lanes; itself, if it has them */
+UOp *splat(Exp *x, UOp *u, int lanes);
+/* u for one chunk of each range */
+UOp *chunk_value(Exp *x, UOp *u, const int *chunk);
+/* the register that holds a chunk of what index names */
+UOp *reg_piece(Exp *x, UOp *index, const int *chunk);
+/* expand_units.c */
+bool is_fragment(const ExpRange *r); /* it counts elements of an operand, in WMMA alone */
+bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out); /* a step whose operands are fragments */
+bool write_block(Exp *x, UOp *u, UOpVec *out);                    /* sums whose operands are memory */
+#endif

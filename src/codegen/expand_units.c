@@ -1,0 +1,174 @@
+/* expand_units.c: statements of matrix units, expanded. In: ACC or STORE of a WMMA, whose operands have
+ * ranges of their own. Out: the unit's instruction on the vectors of a thread's fragments, which are rows of
+ * shared memory read together where they lie so; or, on a CPU, on blocks of memory by where they begin and
+ * how far their rows are apart. */
+#include "codegen/expand.h"
+#include "uop/matrix.h"
+#include <string.h>
+
+/* ---- steps of a matrix unit */
+bool is_fragment(const ExpRange *r) {
+  return r->r->arg.range.of == FRAGMENT_OF_A || r->r->arg.range.of == FRAGMENT_OF_B;
+}
+
+/* The vectors of a thread's fragment of an operand, in order. */
+static bool fragment(Exp *x, UOp *value, RangeOf whose, const MatrixOperand *o, const int *chunk, UOp **out) {
+  int at[MAX_EXP], vector = -1;
+  memcpy(at, chunk, sizeof at);
+  for (int e = 0; e < x->n; e++)
+    if (!x->r[e].vec && x->r[e].r->arg.range.of == (int32_t)whose) vector = e;
+  for (int i = 0; i < o->elements / o->together; i++) {
+    if (vector >= 0) at[vector] = i;
+    if (!(out[i] = splat(x, chunk_value(x, value, at), o->together))) return false;
+  }
+  return true;
+}
+
+/* ---- fragments read by rows: the 32 threads of a warp name 16 bytes of shared memory each, and the unit
+ * that loads deals them out (FRAGMENT) */
+enum { MOST_VECTORS = 16, ROWS = 8 };
+
+typedef struct Rows {
+  Exp *x;
+  UOp *thread;         /* the thread's number in its warp */
+  UOp *memory, *first; /* where element 0 of word 0 of thread 0 is */
+  int64_t pitch;       /* from row to row */
+  bool turned;         /* neighbours of a word are of neighbouring rows */
+  int64_t word[4];     /* how far word i is from word 0 */
+  int nword, together;
+} Rows;
+
+/* The load of element j of word i. NULL: it is none from shared memory. */
+static UOp *load_of(UOp *word, int j, int64_t *lane) {
+  UOp *v = word;
+  *lane = j;
+  if (v->op == OPS_VECTORIZE && v->nsrc > 1) v = v->src[j], *lane = 0;
+  if (v->op != OPS_LOAD || v->nsrc != 1 || v->src[0]->op != OPS_INDEX || v->src[0]->nsrc != 2) return NULL;
+  return v->src[0]->src[0]->op == OPS_DEFINE_LOCAL ? v->src[0] : NULL;
+}
+
+/* How far b is from a, the same everywhere. */
+static bool apart(Kernel *k, UOp *a, UOp *b, int64_t *by) {
+  UOp *d = ix(k, OPS_SUB, b, a);
+  if (d && is_const(d)) *by = d->arg.v.i;
+  return d && is_const(d);
+}
+
+/* A place where thread t is. */
+static UOp *in_thread(const Rows *r, UOp *at, int t) {
+  Kernel *k = r->x->k;
+  UOp *number = num(k, t);
+  return number ? simp(k, uop_substitute(k->st, k->mem, at, 1, (UOp **)&r->thread, &number)) : NULL;
+}
+
+static UOp *thread_in(Kernel *k, UOp *at) { /* the axis that is one warp */
+  UOpVec order = {0};
+  UOp *thread = NULL;
+  bool ok = uop_toposort(k->st, k->mem, &at, 1, &order);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    bool first = u->op == OPS_SPECIAL && u->arg.special.local && u->arg.special.dim == 0;
+    if (first && is_const_int(u->src[0], MATRIX_THREADS)) thread = u;
+  }
+  vec_free(k->mem, &order);
+  return thread;
+}
+
+/* Whether the words lie so that rows of eight hold them: element j of word i of thread t is at word[i] +
+ * pitch * (t / 4) + 2 * (t % 4) + j, for two elements in a word; or turned, at word[i] + pitch * (2 * (t % 4)
+ * + j)
+ * + t / 4. */
+static bool rows_found(Rows *r, UOp *const *words) {
+  Kernel *k = r->x->k;
+  int64_t lane, by, size = (int64_t)dtype_size((DType)words[0]->dtype), row = MATRIX_ROW_BYTES / size;
+  UOp *zero = load_of(words[0], 0, &lane), *place = zero ? zero->src[1] : NULL;
+  if (!zero || r->nword > 4 || size * r->together != MATRIX_WORD_BYTES || !(r->thread = thread_in(k, place)))
+    return false;
+  r->memory = zero->src[0], r->first = in_thread(r, place, 0);
+  for (int i = 0; r->first && i < r->nword; i++)
+    for (int j = 0; j < r->together; j++) {
+      UOp *x = load_of(words[i], j, &lane);
+      if (!x || x->src[0] != r->memory || !apart(k, place, x->src[1], &by)) return false;
+      by += lane;
+      if (j == 0) r->word[i] = by;
+      if (i == 0 && j == 1) r->turned = by != 1, r->pitch = by;
+      if (by != r->word[i] + j * (r->turned ? r->pitch : 1)) return false;
+    }
+  if (!r->first || (r->turned && size != 2)) return false;
+  UOp *next = in_thread(r, place, 4);
+  if (!r->turned && (!next || !apart(k, r->first, next, &r->pitch))) return false;
+  for (int t = 0; t < MATRIX_THREADS; t++) {
+    UOp *at = in_thread(r, place, t);
+    int64_t want = r->turned ? 2 * (t % 4) * r->pitch + t / 4 : t / 4 * r->pitch + t % 4 * r->together;
+    if (!at || !apart(k, r->first, at, &by) || by != want) return false;
+  }
+  bool aligned = uop_is_multiple(r->first, row) && r->pitch % row == 0;
+  for (int i = 0; i < r->nword; i++)
+    aligned = aligned && r->word[i] % row == 0;
+  return aligned && (r->nword < 4 || r->word[3] == r->word[1] + r->word[2]);
+}
+
+/* The words again, of rows that this thread names: thread 8 i + r has row r of word i's. */
+static bool by_rows(Exp *x, UOp **words, int n, int together) {
+  Kernel *k = x->k;
+  Rows r = {.x = x, .nword = n, .together = together};
+  if (!k->ren || !k->ren->has_rows || !rows_found(&r, words)) return true;
+  DType type = (DType)words[0]->dtype;
+  int64_t size = (int64_t)dtype_size(type);
+  UOp *at = ix(k, OPS_MUL, ix(k, OPS_FLOORMOD, r.thread, num(k, ROWS)), num(k, r.pitch));
+  at = ix(k, OPS_ADD, r.first, at);
+  for (int bit = 1; bit < n; bit *= 2) {
+    UOp *on = ix(k, OPS_FLOORMOD, ix(k, OPS_FLOORDIV, r.thread, num(k, (int64_t)ROWS * bit)), num(k, 2));
+    at = ix(k, OPS_ADD, at, ix(k, OPS_MUL, on, num(k, r.word[bit])));
+  }
+  int lanes = (int)(MATRIX_ROW_BYTES / size);
+  UOp *place = at ? UNEW(k->st, OPS_INDEX, type, lanes, ARG0, r.memory, at) : NULL;
+  UOp *row = place ? UNEW(k->st, OPS_LOAD, type, lanes, ARG0, place) : NULL;
+  UOp *all = row ? UNEW(k->st, OPS_FRAGMENT, type, n * together, ((Arg){.i = r.turned}), row) : NULL;
+  for (int i = 0; all && i < n; i++)
+    if (!(words[i] = UNEW(k->st, OPS_GEP, type, together, ((Arg){.i = (int64_t)i * together}), all)))
+      return false;
+  return all != NULL;
+}
+
+bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out) {
+  UOpStore *st = x->k->st;
+  UOp *value = u->src[1], *piece = reg_piece(x, u->src[0], chunk), *src[2 * MOST_VECTORS + 1];
+  const MatrixShape *s = &matrix_shapes[value->arg.i];
+  const MatrixOperand *a = &s->operand[MATRIX_A], *b = &s->operand[MATRIX_B];
+  int na = a->elements / a->together, nb = b->elements / b->together;
+  if (!piece || na > MOST_VECTORS || nb > MOST_VECTORS) return false;
+  if (!fragment(x, value->src[0], FRAGMENT_OF_A, a, chunk, src)) return false;
+  if (!fragment(x, value->src[1], FRAGMENT_OF_B, b, chunk, src + na)) return false;
+  if (!by_rows(x, src, na, a->together) || !by_rows(x, src + na, nb, b->together)) return false;
+  src[na + nb] = UNEW(st, OPS_LOAD, (DType)piece->dtype, piece->lanes, ARG0, piece);
+  UOp *sum = uop_new(st, OPS_WMMA, (DType)piece->dtype, piece->lanes, na + nb + 1, src, value->arg);
+  UOp *store = UNEW(st, OPS_STORE, DT_VOID, 1, ARG0, piece, sum);
+  return store && vec_push(x->k->mem, out, store);
+}
+
+/* ---- sums by a unit whose operands are memory: from where its loops, rows, columns and steps, begin */
+static UOp *at_place(Exp *x, const UOp *u, UOp *e, int64_t column) {
+  Kernel *k = x->k;
+  UOp *zero = num(k, 0), *to[3] = {zero, num(k, column), zero};
+  UOp *r = to[0] && to[1] ? uop_substitute(k->st, k->mem, e, 3, (UOp **)u->src + 2, to) : NULL;
+  return simp(k, r);
+}
+
+bool write_block(Exp *x, UOp *u, UOpVec *out) {
+  Kernel *k = x->k;
+  UOp *sum = u->src[1], *to = at_place(x, u, u->src[0], 0), *src[7];
+  const MatrixShape *s = &matrix_shapes[sum->arg.i];
+  int64_t pitch, columns = u->src[3]->src[0]->arg.v.i;
+  if (u->nsrc != 5 || !moves_evenly(k, sum->src[0]->src[1], u->src[2], &pitch)) return false;
+  UOp *panel = ix(k, OPS_SUB, at_place(x, u, sum->src[1]->src[1], columns > s->n ? s->n : 0),
+                  at_place(x, u, sum->src[1]->src[1], 0));
+  src[0] = at_place(x, u, sum->src[0], 0), src[1] = at_place(x, u, sum->src[1], 0);
+  for (int i = 0; i < 3; i++)
+    src[2 + i] = u->src[2 + i]->src[0];
+  src[5] = num(k, pitch), src[6] = panel;
+  bool ok = to && src[0] && src[1] && src[5] && src[6] && is_const(src[6]);
+  UOp *v = ok ? uop_new(k->st, OPS_WMMA, (DType)sum->dtype, 1, 7, src, sum->arg) : NULL;
+  UOp *store = v ? UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, to, v) : NULL;
+  return store && vec_push(k->mem, out, store);
+}

@@ -426,9 +426,11 @@ static UOp *node_alloc(UOpStore *st, int nsrc) {
     return u;
   }
   UOp *u = st->free_list[nsrc];
-  if (!u) return arena_alloc(&st->arena, size);
-  memcpy(&st->free_list[nsrc], &u->arg, sizeof(UOp *));
-  memset(u, 0, size);
+  if (u)
+    memcpy(&st->free_list[nsrc], &u->arg, sizeof(UOp *));
+  else if (!(u = arena_take(&st->arena, size)))
+    return NULL;
+  memset(u, 0, sizeof *u);
   return u;
 }
 

@@ -319,10 +319,9 @@ double time_now_s(void) {
 }
 
 static const char *const env_names[] = {
-    "TG_DEV",        "TG_CC",          "TG_CC_LIMIT", "TG_THREADS", "TG_CACHE", "TG_FUSE",
-    "TG_NOOPT",      "TG_OPTS",        "TG_DEBUG",    "TG_DUMP",    "TG_SPEC",  "TG_TRACE",
-    "TG_RULE_LIMIT", "TG_BEAM",        "TG_TF32",     "TG_AMX",     "TG_EMU",   "TG_EMU_ARCHS",
-    "TG_LOADER",     "XDG_CACHE_HOME", "HOME",        "PATH",       "TMPDIR"};
+    "TG_DEV",   "TG_CC",   "TG_CC_LIMIT",  "TG_THREADS", "TG_CACHE",       "TG_FUSE", "TG_NOOPT", "TG_OPTS",
+    "TG_DEBUG", "TG_DUMP", "TG_SPEC",      "TG_TRACE",   "TG_RULE_LIMIT",  "TG_BEAM", "TG_TF32",  "TG_AMX",
+    "TG_DOT",   "TG_EMU",  "TG_EMU_ARCHS", "TG_LOADER",  "XDG_CACHE_HOME", "HOME",    "PATH",     "TMPDIR"};
 
 const char *env_name(int i) { return i >= 0 && (size_t)i < TG_COUNT(env_names) ? env_names[i] : NULL; }
 
@@ -373,7 +372,8 @@ TgStatus env_read(TgEnv *env, TgError *err) {
               {"TG_BEAM", &env->beam, 0, 64, 0},
               {"TG_EMU", &env->emulate, 0, INT32_MAX, 0},
               {"TG_CC_LIMIT", &env->cc_limit, 1, 86400, 60},
-              {"TG_AMX", &env->amx, 0, 1, 1}};
+              {"TG_AMX", &env->amx, 0, 1, 1},
+              {"TG_DOT", &env->dot, 0, 1, 1}};
 
   memset(env, 0, sizeof *env);
   env->rule_limit = -1;

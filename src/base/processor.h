@@ -10,6 +10,12 @@ double processor_mhz(void); /* 0: not known */
 /* Whether it has AMX with products of bf16 and of 8 bits. The system must be asked before they are used:
  * tiles_ask of os.def. */
 bool processor_tiles(void);
+
+/* Which dot products its vectors of 64 bytes have, each with what stands before it: four products of a byte
+ * with a sign and one without added to 32 bits; two of bf16 added to f32. */
+typedef enum Dots { DOTS_NONE, DOTS_BYTES, DOTS_BF16 } Dots;
+
+Dots processor_dots(void);
 /* What a C compiler is told, so that it uses what this processor has; NULL: nothing. */
 const char *processor_flag(void);
 /* What the processor has and the system keeps at a switch. `names` is for people; `out` is part of a kernel's

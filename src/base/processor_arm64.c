@@ -13,6 +13,8 @@ double processor_mhz(void) { return 0; }
 
 bool processor_tiles(void) { return false; }
 
+Dots processor_dots(void) { return DOTS_NONE; }
+
 /* No "native", which compilers for another machine and older ones do not know, and whose answer may have SVE.
  * Of the rest half precision alone changes what compilers make of kernels. */
 const char *processor_flag(void) {

@@ -11,6 +11,8 @@ double processor_mhz(void) { return 0; }
 
 bool processor_tiles(void) { return false; }
 
+Dots processor_dots(void) { return DOTS_NONE; }
+
 const char *processor_flag(void) { return NULL; }
 
 void processor_features(char *out, size_t cap, char *names, size_t names_cap) {

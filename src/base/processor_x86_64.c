@@ -37,6 +37,16 @@ bool processor_tiles(void) {
   return (d & ALL) == ALL;
 }
 
+Dots processor_dots(void) {
+  enum { AVX512_F = 1 << 16, AVX512_VNNI = 1 << 11, AVX512_BF16 = 1 << 5 };
+
+  unsigned a = 0, b = 0, c = 0, d = 0, unused;
+  bool has = (saved_state() & AVX512_STATE) == AVX512_STATE && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+             (b & AVX512_F) && (c & AVX512_VNNI);
+  if (!has) return DOTS_NONE;
+  return __get_cpuid_count(7, 1, &a, &unused, &unused, &unused) && (a & AVX512_BF16) ? DOTS_BF16 : DOTS_BYTES;
+}
+
 void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
   static const struct {
     const char *name;

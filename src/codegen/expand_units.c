@@ -147,27 +147,32 @@ bool write_matrix(Exp *x, UOp *u, const int *chunk, UOpVec *out) {
   return store && vec_push(x->k->mem, out, store);
 }
 
-/* ---- sums by a unit whose operands are memory: from where its loops, rows, columns and steps, begin */
+/* ---- sums by a unit whose operands are memory: from where its loops, rows, columns and steps, begin. A loop
+ * of one row is none by now. */
 static UOp *at_place(Exp *x, const UOp *u, UOp *e, int64_t column) {
   Kernel *k = x->k;
-  UOp *zero = num(k, 0), *to[3] = {zero, num(k, column), zero};
-  UOp *r = to[0] && to[1] ? uop_substitute(k->st, k->mem, e, 3, (UOp **)u->src + 2, to) : NULL;
+  int n = u->nsrc - 2;
+  UOp *zero = num(k, 0), *to[3] = {zero, zero, zero};
+  to[n - 2] = num(k, column);
+  UOp *r = zero && to[n - 2] ? uop_substitute(k->st, k->mem, e, n, (UOp **)u->src + 2, to) : NULL;
   return simp(k, r);
 }
 
 bool write_block(Exp *x, UOp *u, UOpVec *out) {
   Kernel *k = x->k;
+  bool rows = u->nsrc == 5;
+  if (!rows && u->nsrc != 4) return false;
   UOp *sum = u->src[1], *to = at_place(x, u, u->src[0], 0), *src[7];
   const MatrixShape *s = &matrix_shapes[sum->arg.i];
-  int64_t pitch, columns = u->src[3]->src[0]->arg.v.i;
-  if (u->nsrc != 5 || !moves_evenly(k, sum->src[0]->src[1], u->src[2], &pitch)) return false;
-  UOp *panel = ix(k, OPS_SUB, at_place(x, u, sum->src[1]->src[1], columns > s->n ? s->n : 0),
-                  at_place(x, u, sum->src[1]->src[1], 0));
+  UOp *column = u->src[u->nsrc - 2], *step = u->src[u->nsrc - 1];
+  int64_t pitch = 0;
+  if (rows && !moves_evenly(k, sum->src[0]->src[1], u->src[2], &pitch)) return false;
+  UOp *b = sum->src[1]->src[1], *next = at_place(x, u, b, column->src[0]->arg.v.i > s->n ? s->n : 0);
+  UOp *panel = ix(k, OPS_SUB, next, at_place(x, u, b, 0));
   src[0] = at_place(x, u, sum->src[0], 0), src[1] = at_place(x, u, sum->src[1], 0);
-  for (int i = 0; i < 3; i++)
-    src[2 + i] = u->src[2 + i]->src[0];
+  src[2] = rows ? u->src[2]->src[0] : num(k, 1), src[3] = column->src[0], src[4] = step->src[0];
   src[5] = num(k, pitch), src[6] = panel;
-  bool ok = to && src[0] && src[1] && src[5] && src[6] && is_const(src[6]);
+  bool ok = to && src[0] && src[1] && src[2] && src[5] && src[6] && is_const(src[6]);
   UOp *v = ok ? uop_new(k->st, OPS_WMMA, (DType)sum->dtype, 1, 7, src, sum->arg) : NULL;
   UOp *store = v ? UNEW(k->st, OPS_STORE, DT_VOID, 1, ARG0, to, v) : NULL;
   return store && vec_push(k->mem, out, store);

@@ -12,18 +12,16 @@
  * What is copied is a value, not a buffer: a cast, a gate or a scale of an operand is computed once for each
  * element, in the copy. All loops of the reduction are one axis of it, padded with zeros to the unit's depth;
  * so an operand may be any expression of its loops, and a convolution is a product of matrices like another.
- * A long sum of floats is cut: each piece has a block of its own, and the pieces are added up. */
+ * A long sum of floats is cut: each piece has a block of its own, and the pieces are added up.
+ *
+ * Where a panel of a holds x + z for a factor x, each sum is too much by that of z * b[k, n]: a row of z goes
+ * through the unit as well, once for each panel of b, and what comes of it is taken off. */
 #include "codegen/heuristic.h"
 #include "codegen/split.h"
 #include "uop/matrix.h"
 #include <string.h>
 
-enum {
-  LANES = 16,
-  BLOCK = 32,       /* rows and columns of a block: 2 x 2 tiles; or 1 x 4 */
-  THIN_BLOCK = 64,  /* where the other side is one tile */
-  MOST_PIECE = 1024 /* steps of a sum of floats that are added up in a row */
-};
+enum { LANES = 16, MOST_PIECE = 1024 }; /* steps of a sum of floats that are added up in a row */
 
 /* A sum of products in the innermost of the two loops. */
 typedef struct Product {
@@ -33,7 +31,9 @@ typedef struct Product {
   int n;
   UOp *range[MAX_AXES];        /* of its loops; the last one moves fastest in panels */
   int64_t inner, depth, piece; /* steps of the last one, padded; of all; of a piece */
-  int64_t pitch;               /* between rows of a */
+  int64_t pitch, panel;        /* between rows of a, panels of b */
+  UOp *zero;                   /* what panels of a hold for a factor that is 0; NULL: that */
+  UOp *zero_row, *too_much;    /* memory: a row of it; what comes of that in each column */
   UOp *before[2];              /* the statement before which all panels of an operand are made, or NULL */
   UOp *memory[MATRIX_ROLES];   /* panels, block of results */
 } Product;
@@ -138,6 +138,22 @@ static bool lengths(Panels *p, Product *d) {
   return true;
 }
 
+/* The bits of x + 128 or x - 128 in 8 bits, whose sign is the other one. */
+static UOp *sign_flipped(Kernel *k, UOp *x) {
+  DType d = (DType)x->dtype, other = d == DT_I8 ? DT_U8 : DT_I8;
+  UOp *sign = uop_const_int(k->st, d, d == DT_I8 ? INT8_MIN : -INT8_MIN);
+  UOp *flipped = sign ? UNEW(k->st, OPS_XOR, d, 1, ARG0, x, sign) : NULL;
+  return flipped ? UNEW(k->st, OPS_BITCAST, other, 1, ARG0, flipped) : NULL;
+}
+
+static bool flip_signs(Kernel *k, Product *d) {
+  d->shape = &matrix_shapes[d->shape->flipped];
+  d->value[MATRIX_A] = sign_flipped(k, d->value[MATRIX_A]);
+  DType other = d->shape->operand[MATRIX_A].dtype;
+  d->zero = uop_const_int(k->st, other, other == DT_I8 ? INT8_MIN : -INT8_MIN);
+  return d->value[MATRIX_A] && d->zero;
+}
+
 static bool product_add(Panels *p, UOp *loop) {
   Kernel *k = p->k;
   Product d = {.loop = loop};
@@ -151,6 +167,7 @@ static bool product_add(Panels *p, UOp *loop) {
   }
   if (!d.shape || changes(k, p->outer, d.value[0]) || changes(k, p->outer, d.value[1])) return true;
   order_loops(k, &d);
+  if (d.shape->flipped && !flip_signs(k, &d)) return false;
   return lengths(p, &d) && vec_push(k->mem, &p->products, d);
 }
 
@@ -172,12 +189,12 @@ static UOp *local_new(Panels *p, DType dtype, int64_t nelem) {
   return uop_new(k->st, OPS_DEFINE_LOCAL, dtype, 1, 0, NULL, arg);
 }
 
-/* Rows whose lengths are a power of two would all begin in a few sets of the cache. */
-static int64_t pitch_of(const Product *d) {
+/* Rows and panels whose lengths are a power of two would all begin in a few sets of the cache. */
+static int64_t apart_by(const Product *d, MatrixRole role, int64_t n) {
   enum { ROW = 64, ALIKE = 512 };
 
-  int64_t size = (int64_t)dtype_size(d->shape->operand[MATRIX_A].dtype);
-  return d->depth + (d->depth * size % ALIKE ? 0 : ROW / size);
+  int64_t size = (int64_t)dtype_size(d->shape->operand[role].dtype);
+  return n + (n * size % ALIKE ? 0 : ROW / size);
 }
 
 static bool used_here(const Panels *p, const UOp *memory) {
@@ -207,11 +224,15 @@ static bool memory_new(Panels *p, Product *d) {
   int64_t columns = up_to(turns_of(p->inner->src[0]), s->n);
   int64_t rows = up_to(d->before[MATRIX_A] ? turns_of(p->outer->src[0]) : p->rows, s->m);
   int64_t sums = up_to(p->rows, s->m) * up_to(p->columns, s->n) * (d->depth / d->piece);
-  d->pitch = pitch_of(d);
+  d->pitch = apart_by(d, MATRIX_A, d->depth);
+  d->panel = columns > s->n ? apart_by(d, MATRIX_B, s->n * d->depth) : s->n * d->depth;
   d->memory[MATRIX_A] = panel_memory(p, d, MATRIX_A, rows * d->pitch);
-  if (d->memory[MATRIX_A]) d->memory[MATRIX_B] = panel_memory(p, d, MATRIX_B, columns * d->depth);
+  if (d->memory[MATRIX_A]) d->memory[MATRIX_B] = panel_memory(p, d, MATRIX_B, columns / s->n * d->panel);
   if (d->memory[MATRIX_B]) d->memory[MATRIX_C] = local_new(p, (DType)d->acc->src[1]->dtype, sums);
-  return d->memory[MATRIX_C] != NULL;
+  if (!d->memory[MATRIX_C] || !d->zero) return d->memory[MATRIX_C] != NULL;
+  d->zero_row = local_new(p, (DType)d->zero->dtype, d->depth);
+  d->too_much = local_new(p, (DType)d->memory[MATRIX_C]->dtype, columns);
+  return d->zero_row && d->too_much;
 }
 
 static UOp *at(Kernel *k, UOp *memory, UOp *place) {
@@ -228,7 +249,7 @@ static UOp *place_in_a(Kernel *k, const Product *d, UOp *row, UOp *depth) {
 static UOp *place_in_b(Kernel *k, const Product *d, UOp *depth, UOp *column) {
   int64_t n = d->shape->n, word = d->shape->operand[MATRIX_B].together;
   UOp *words = ix(k, OPS_FLOORDIV, depth, num(k, word)), *in_word = ix(k, OPS_FLOORMOD, depth, num(k, word));
-  UOp *panel = times(k, ix(k, OPS_FLOORDIV, column, num(k, n)), n * d->depth);
+  UOp *panel = times(k, ix(k, OPS_FLOORDIV, column, num(k, n)), d->panel);
   UOp *in_panel = times(k, ix(k, OPS_FLOORMOD, column, num(k, n)), word);
   return ix(k, OPS_ADD, ix(k, OPS_ADD, panel, times(k, words, n * word)), ix(k, OPS_ADD, in_panel, in_word));
 }
@@ -240,12 +261,11 @@ static UOp *loops_around(Kernel *k, UOp *u, int n, UOp *const *ranges) { /* the 
   return u;
 }
 
-/* The zeros that the unit reads past the end of a sum. */
-static UOp *zeros(Panels *p, UOp *memory) {
+/* A memory that holds `value` alone. */
+static UOp *filled(Panels *p, UOp *memory, UOp *value) {
   Kernel *k = p->k;
   UOp *range = kernel_range(k, num(k, memory->arg.param.nelem), AXIS_LOOP, NULL);
-  UOp *zero = uop_const_int(k->st, (DType)memory->dtype, 0);
-  UOp *u = range ? write_new(k, at(k, memory, range), zero, 0, NULL) : NULL;
+  UOp *u = range && value ? write_new(k, at(k, memory, range), value, 0, NULL) : NULL;
   bool ok = u && vec_push(k->mem, &p->shaped, ((Shaped){range, NULL, 0}));
   return ok ? loop_new(k, range, 1, &u) : NULL;
 }
@@ -263,7 +283,12 @@ static bool is_padded(const Product *d) {
   return steps != d->depth;
 }
 
-/* Copies write all but the padding, so that it is made once, before all else. */
+static bool fill(Panels *p, UOp *memory, UOp *value, UOpVec *out) {
+  return vec_push(p->k->mem, out, filled(p, memory, value)) && out->at[out->len - 1];
+}
+
+/* Copies write all but the zeros that the unit reads past the end of a sum, so that these are made once,
+ * before all else. */
 static bool pad(Panels *p) {
   Kernel *k = p->k;
   UOpVec all = {0};
@@ -272,9 +297,11 @@ static bool pad(Panels *p) {
     for (int role = MATRIX_A; ok && is_padded(&p->products.at[i]) && role <= MATRIX_B; role++) {
       UOp *memory = p->products.at[i].memory[role];
       if (was_padded(p, memory)) continue;
-      ok = vec_push(k->mem, &p->padded, memory) && vec_push(k->mem, &all, zeros(p, memory)) &&
-           all.at[all.len - 1];
+      ok = vec_push(k->mem, &p->padded, memory) &&
+           fill(p, memory, uop_const_int(k->st, (DType)memory->dtype, 0), &all);
     }
+  for (size_t i = 0; ok && i < p->products.len; i++)
+    if (p->products.at[i].zero) ok = fill(p, p->products.at[i].zero_row, p->products.at[i].zero, &all);
   for (int i = 0; ok && i < k->sink->nsrc; i++)
     ok = vec_push(k->mem, &all, k->sink->src[i]);
   UOp *sink = ok ? uop_new(k->st, OPS_SINK, DT_VOID, 1, (int)all.len, all.at, k->sink->arg) : NULL;
@@ -347,24 +374,51 @@ static int spans_of(int64_t size, int64_t n, Span out[2]) {
   return size < n || size % n == 0 ? 1 : 2;
 }
 
-/* The sums of a block, by the unit: in pieces. */
+/* Sums by the unit of m rows and n columns: a[row + i, depth + k] * b[depth + k, column + j] over `steps`. Of
+ * zeros: every row of a is the row of them. */
+static UOp *unit_sums(Kernel *k, const Product *d, const int64_t size[3], UOp *row, UOp *column, UOp *piece,
+                      UOp *to) {
+  int64_t m = size[0], n = size[1], steps = size[2];
+  UOp *i = kernel_range(k, num(k, m), AXIS_UPCAST, NULL), *j = kernel_range(k, num(k, n), AXIS_UPCAST, NULL);
+  UOp *step = kernel_range(k, num(k, steps), AXIS_UPCAST, NULL);
+  if (!i || !j || !step) return NULL;
+  UOp *depth = ix(k, OPS_ADD, times(k, piece, steps), step), *list[3] = {i, j, step};
+  UOp *a = row ? at(k, d->memory[MATRIX_A], place_in_a(k, d, ix(k, OPS_ADD, row, i), depth))
+               : at(k, d->zero_row, depth);
+  UOp *b = at(k, d->memory[MATRIX_B], place_in_b(k, d, depth, ix(k, OPS_ADD, column, j)));
+  UOp *place = ix(k, OPS_ADD, row ? times(k, piece, m * n) : column, ix(k, OPS_ADD, times(k, i, n), j));
+  Arg which = {.i = d->shape - matrix_shapes};
+  UOp *sum = a && b ? UNEW(k->st, OPS_WMMA, (DType)to->dtype, 1, which, a, b, step) : NULL;
+  return sum ? write_new(k, at(k, to, place), sum, 3, list) : NULL;
+}
+
+/* The sums of a block: in pieces. */
 static UOp *sums_of(Panels *p, const Product *d, const Span *rows, const Span *columns) {
   Kernel *k = p->k;
-  const MatrixShape *s = d->shape;
-  int64_t m = up_to(rows->n, s->m), n = up_to(columns->n, s->n), pieces = d->depth / d->piece;
-  UOp *i = kernel_range(k, num(k, m), AXIS_UPCAST, NULL), *j = kernel_range(k, num(k, n), AXIS_UPCAST, NULL);
-  UOp *step = kernel_range(k, num(k, d->piece), AXIS_UPCAST, NULL);
+  int64_t m = up_to(rows->n, d->shape->m), n = up_to(columns->n, d->shape->n), pieces = d->depth / d->piece;
   UOp *piece = pieces > 1 ? kernel_range(k, num(k, pieces), AXIS_LOOP, NULL) : num(k, 0);
-  if (!i || !j || !step || !piece) return NULL;
-  UOp *depth = ix(k, OPS_ADD, times(k, piece, d->piece), step), *list[3] = {i, j, step};
-  UOp *row = d->before[MATRIX_A] ? ix(k, OPS_ADD, rows->base, i) : i;
-  UOp *a = at(k, d->memory[MATRIX_A], place_in_a(k, d, row, depth));
-  UOp *b = at(k, d->memory[MATRIX_B], place_in_b(k, d, depth, ix(k, OPS_ADD, columns->base, j)));
-  UOp *place = ix(k, OPS_ADD, times(k, i, n), ix(k, OPS_ADD, times(k, piece, m * n), j));
-  Arg which = {.i = s - matrix_shapes};
-  UOp *sum = a && b ? UNEW(k->st, OPS_WMMA, (DType)d->memory[MATRIX_C]->dtype, 1, which, a, b, step) : NULL;
-  UOp *u = sum ? write_new(k, at(k, d->memory[MATRIX_C], place), sum, 3, list) : NULL;
+  UOp *row = d->before[MATRIX_A] ? rows->base : num(k, 0);
+  const int64_t size[3] = {m, n, d->piece};
+  UOp *u = piece && row ? unit_sums(k, d, size, row, columns->base, piece, d->memory[MATRIX_C]) : NULL;
   return u && pieces > 1 ? loop_new(k, piece, 1, &u) : u;
+}
+
+/* What a row of zeros gives: with the panels of b, from which it is made. */
+static bool push_too_much(Panels *p, const Product *d, UOpVec *out) {
+  Kernel *k = p->k;
+  int64_t columns = turns_of(p->inner->src[0]), one, n;
+  Span of[2];
+  bool ok = true;
+  matrix_block(d->shape, 1, columns, &one, &n);
+  int spans = d->zero ? spans_of(columns, n, of) : 0;
+  for (int s = 0; ok && s < spans; s++) {
+    UOp *block = of[s].blocks > 1 ? kernel_range(k, num(k, of[s].blocks), AXIS_LOOP, NULL) : num(k, 0);
+    UOp *base = block ? ix(k, OPS_ADD, num(k, of[s].first), times(k, block, of[s].n)) : NULL;
+    const int64_t size[3] = {1, up_to(of[s].n, d->shape->n), d->depth};
+    UOp *u = base ? unit_sums(k, d, size, NULL, base, num(k, 0), d->too_much) : NULL;
+    ok = u && vec_push(k->mem, out, loop_new(k, block, 1, &u)) && out->at[out->len - 1];
+  }
+  return ok;
 }
 
 /* What was a reduction: the pieces of it added up. */
@@ -373,7 +427,10 @@ static UOp *sum_read(Panels *p, const Product *d, UOp *i, UOp *j, const Span *ro
   int64_t m = up_to(rows->n, d->shape->m), n = up_to(columns->n, d->shape->n), pieces = d->depth / d->piece;
   UOp *piece = pieces > 1 ? kernel_range(k, num(k, pieces), AXIS_REDUCE, NULL) : num(k, 0);
   UOp *place = ix(k, OPS_ADD, times(k, i, n), ix(k, OPS_ADD, times(k, piece, m * n), j));
-  UOp *u = acc_new(k, OPS_ADD, d->acc->src[0], at(k, d->memory[MATRIX_C], place), 0, NULL);
+  UOp *sum = at(k, d->memory[MATRIX_C], place);
+  UOp *over = sum && d->zero ? at(k, d->too_much, ix(k, OPS_ADD, columns->base, j)) : NULL;
+  if (d->zero) sum = over ? UNEW(k->st, OPS_SUB, (DType)sum->dtype, 1, ARG0, sum, over) : NULL;
+  UOp *u = sum ? acc_new(k, OPS_ADD, d->acc->src[0], sum, 0, NULL) : NULL;
   return u && pieces > 1 ? loop_new(k, piece, 1, &u) : u;
 }
 
@@ -421,7 +478,8 @@ static bool copies_at(Panels *p, int level, const Span *rows, UOpVec *out) {
     if (!d->before[MATRIX_A] && level_of(p, d, MATRIX_A) == level)
       ok = vec_push(k->mem, out, copy_of(p, d, MATRIX_A, rows->base, rows->n)) && out->at[out->len - 1];
     if (ok && !d->before[MATRIX_B] && level_of(p, d, MATRIX_B) == level)
-      ok = vec_push(k->mem, out, copy_of(p, d, MATRIX_B, num(k, 0), columns)) && out->at[out->len - 1];
+      ok = vec_push(k->mem, out, copy_of(p, d, MATRIX_B, num(k, 0), columns)) && out->at[out->len - 1] &&
+           push_too_much(p, d, out);
   }
   return ok;
 }
@@ -484,8 +542,12 @@ static bool find_before(Panels *p, Product *d, MatrixRole role) {
 static bool make_whole(Panels *p, Product *d, MatrixRole role) {
   Kernel *k = p->k;
   const UOp *side = role == MATRIX_A ? p->outer->src[0] : p->inner->src[0];
-  UOp *with[2] = {copy_of(p, d, role, num(k, 0), turns_of(side)), d->before[role]};
-  UOp *sink = with[0] ? nest_replace(k, k->sink, with[1], 2, with) : NULL;
+  UOpVec with = {0};
+  bool ok = vec_push(k->mem, &with, copy_of(p, d, role, num(k, 0), turns_of(side))) && with.at[0];
+  if (ok && role == MATRIX_B) ok = push_too_much(p, d, &with);
+  ok = ok && vec_push(k->mem, &with, d->before[role]);
+  UOp *sink = ok ? nest_replace(k, k->sink, d->before[role], (int)with.len, with.at) : NULL;
+  vec_free(k->mem, &with);
   return sink && (k->sink = sink);
 }
 
@@ -543,9 +605,8 @@ static bool in_panels(Panels *p) {
   Kernel *k = p->k;
   int64_t rows = turns_of(p->outer->src[0]), columns = turns_of(p->inner->src[0]);
   const MatrixShape *s = p->products.at[0].shape;
-  p->rows = TG_MIN(rows, columns <= s->n ? THIN_BLOCK : BLOCK);
-  p->columns = TG_MIN(columns, rows <= s->m ? THIN_BLOCK : BLOCK);
   bool ok = true;
+  matrix_block(s, rows, columns, &p->rows, &p->columns);
   for (size_t i = 0; ok && i < p->products.len; i++)
     ok = find_before(p, &p->products.at[i], MATRIX_A) && find_before(p, &p->products.at[i], MATRIX_B) &&
          memory_new(p, &p->products.at[i]);

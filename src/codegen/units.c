@@ -5,9 +5,9 @@
  * moves with. What is read behind a gate is staged first: panels then read it without one. Columns come in
  * blocks whose panels stay in L2, rows in blocks for threads where there are such.
  *
- *   cycles = tiles * TILE_CYCLES + what is made of the results, divided by what threads share, and the
- * panels: elements * what an element costs by how it is read; of an operand that does not move with the loop
- * that is dealt, every thread makes all */
+ *   cycles = those of the unit (matrix.h) + what is made of the results, divided by what threads share, and
+ * the panels: elements * what an element costs by how it is read; of an operand that does not move with the
+ * loop that is dealt, every thread makes all */
 #include "codegen/cost.h"
 #include "codegen/heuristic.h"
 #include "uop/matrix.h"
@@ -15,8 +15,6 @@
 
 enum { LEAST_COLUMNS = 8, MOST_TRIED = 4, BLOCK = 32, LANES = 16 };
 
-/* Products of one pair of tiles, with the loads of their operands from L2. */
-static const double TILE_CYCLES = 32;
 /* Cycles of an element of a panel: read as vectors; turned in registers; alone. */
 static const double PANEL_NEXT = 0.2, PANEL_TURNED = 0.35, PANEL_APART = 3;
 /* Of a vector of results: its sum, and each access beside it. */
@@ -93,16 +91,17 @@ static void panels_of(Units *u, int role) {
 
 static double shared_cycles(const Units *u) {
   const Contraction *c = u->c;
-  double tiles = u->depth / u->shape->k, results = 1, accesses = 0;
+  double around = 1, results = 1, accesses = 0;
   for (int r = 0; r < c->n; r++) {
     if (is_reduce(c, r)) continue;
     double n = (double)c->size[r];
     results *= n;
-    tiles *= r == u->row ? ceil(n / u->shape->m) : r == u->column ? ceil(n / u->shape->n) : n;
+    if (r != u->row && r != u->column) around *= n;
   }
   for (int a = 0; a < c->naccess; a++)
     accesses += !c->access[a].in_sum;
-  return tiles * TILE_CYCLES + results / LANES * (RESULT + RESULT_ACCESS * accesses);
+  double sums = matrix_cycles(u->shape, (double)c->size[u->row], (double)c->size[u->column], u->depth);
+  return around * sums + results / LANES * (RESULT + RESULT_ACCESS * accesses);
 }
 
 /* ---- lists */

@@ -9,9 +9,9 @@
 #include <string.h>
 
 static const TgBackend *const backends[] = {
-    &backend_cpu,        &backend_cuda,        &backend_metal,        &backend_interp, &backend_interp_c,
-    &backend_interp_amx, &backend_interp_cuda, &backend_interp_metal, &backend_null_c, &backend_null_amx,
-    &backend_null_cuda,  &backend_null_metal,  &backend_disk};
+    &backend_cpu,        &backend_cuda,       &backend_metal,       &backend_interp,       &backend_interp_c,
+    &backend_interp_amx, &backend_interp_dot, &backend_interp_cuda, &backend_interp_metal, &backend_null_c,
+    &backend_null_amx,   &backend_null_dot,   &backend_null_cuda,   &backend_null_metal,   &backend_disk};
 
 const char *tg_device_name(int i) {
   bool opens = i >= 0 && (size_t)i < TG_COUNT(backends) && !(backends[i]->has & HAS_FILES_ONLY);

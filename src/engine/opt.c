@@ -196,8 +196,8 @@ const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *opt
   if (o.emit && strcmp(o.emit, "uops") && !j.kind && !j.costs) {
     for (size_t i = 0; i < TG_COUNT(names); i++)
       if (!strcmp(o.emit, names[i])) j.emit = targets[i];
-    bool amx = j.ren == &renderer_amx && j.emit == &renderer_c; /* C for the machine that it plans for */
-    j.ren = j.emit = amx ? j.ren : j.emit;
+    bool c = j.emit == &renderer_c && (j.ren == &renderer_amx || j.ren == &renderer_dot);
+    j.ren = j.emit = c ? j.ren : j.emit; /* C for the machine that it plans for */
     TG_REQUIRE(ctx, j.emit, TG_ERR_VALUE, "opt: emit '%s': it is uops, c, cuda, metal, costs or kind",
                o.emit);
   }

@@ -2,6 +2,14 @@
  * void *scratch)`, need no header and no symbol from outside. Compiled with -ffp-contract=off: only MULACC
  * fuses. */
 #include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
+
+static void block(C *c, const UOp *store) {
+  if (matrix_shapes[store->src[1]->arg.i].maker == MATRIX_AMX)
+    cs_tiles(c, store);
+  else
+    cs_dots(c, store);
+}
 
 static const CLang lang = {.name = "C",
                            .gnu_vec = true,
@@ -12,9 +20,9 @@ static const CLang lang = {.name = "C",
                            .nan32 = "__builtin_nanf(\"\")",
                            .inf64 = "__builtin_inf()",
                            .nan64 = "__builtin_nan(\"\")",
-                           .block = cs_tiles,
-                           .units_begin = "tiles_begin();",
-                           .units_end = "tiles_end();"};
+                           .block = block,
+                           .tiles_begin = "tiles_begin();",
+                           .tiles_end = "tiles_end();"};
 
 static bool render(Str *out, const Linear *lin, TgError *err) { return cstyle_render(out, lin, err, &lang); }
 
@@ -50,4 +58,5 @@ static void prelude(Str *out) {
     .name = text, .native = NATIVE_BASE, .vec_bytes = 64, .vec_align = 1, .has_threads = true,               \
     .has_f64 = true, .target = planned, .render = render, .prelude = prelude                                 \
   }
-const Renderer renderer_c = RENDERER_C("C", &target_planned), renderer_amx = RENDERER_C("AMX", &target_amx);
+const Renderer renderer_c = RENDERER_C("C", &target_planned), renderer_amx = RENDERER_C("AMX", &target_amx),
+               renderer_dot = RENDERER_C("DOT", &target_dot);

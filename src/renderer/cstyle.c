@@ -654,9 +654,9 @@ static void render_one(C *c, const UOp *u, int at, size_t *stack, size_t *scratc
   }
 }
 
-static bool uses_units(const Linear *lin) {
+static bool uses_tiles(const Linear *lin) {
   for (int i = 0; i < lin->n; i++)
-    if (is_block(lin->at[i])) return true;
+    if (is_block(lin->at[i]) && matrix_shapes[lin->at[i]->arg.i].maker == MATRIX_AMX) return true;
   return false;
 }
 
@@ -675,8 +675,8 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   signature(c);
   c->meets_in_device = meets_in_device(c);
   size_t stack = 0, scratch = 0;
-  bool units = uses_units(lin);
-  if (units && lang->units_begin) cs_put(c, "  %s\n", lang->units_begin);
+  bool tiles = uses_tiles(lin);
+  if (tiles && lang->tiles_begin) cs_put(c, "  %s\n", lang->tiles_begin);
   for (int i = 0; i < lin->n && !oom && !c->failed; i++) {
     c->pos[lin->at[i]->id] = i + 1;
     render_one(c, lin->at[i], i, &stack, &scratch);
@@ -684,7 +684,7 @@ bool cstyle_render(Str *out, const Linear *lin, TgError *err, const CLang *lang)
   if (!oom && !c->failed && c->depth != 1)
     error_set(err, TG_ERR_INTERNAL, "render %s: kernel %s: a loop is not closed", lang->name, lin->name),
         c->failed = true;
-  if (units && lang->units_end) cs_put(c, "  %s\n", lang->units_end);
+  if (tiles && lang->tiles_end) cs_put(c, "  %s\n", lang->tiles_end);
   str_put(&c->body, "}\n");
   str_putn(out, str_text(&c->head), c->head.len);
   str_putn(out, str_text(&c->body), c->body.len);

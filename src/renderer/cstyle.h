@@ -33,10 +33,10 @@ typedef struct CLang {
   void (*rows)(struct C *c, const UOp *u, int id);
   /* The statements of a WMMA, whose value is v with this number; NULL: there are no matrix units. */
   void (*matrix)(struct C *c, const UOp *u, int id);
-  /* The statement of a STORE of a WMMA whose operands are memory, and what a kernel with one begins and ends
-   * with; NULL: as above. */
+  /* The statement of a STORE of a WMMA whose operands are memory, and what a kernel with one on tiles begins
+   * and ends with; NULL: as above. */
   void (*block)(struct C *c, const UOp *store);
-  const char *units_begin, *units_end;
+  const char *tiles_begin, *tiles_end;
 } CLang;
 
 /* a C kernel keeps this much DEFINE_LOCAL in its frame; the rest comes from `scratch` */

@@ -68,8 +68,11 @@ static inline const UOp *cs_word_of(const UOp *v) {
 }
 
 void cs_copy(C *c, const UOp *store); /* its statement */
-/* ---- tiles.c: the statement of a STORE of a WMMA whose operands are memory, and what it needs */
+/* ---- tiles.c, dots.c: the statement of a STORE of a WMMA whose operands are memory, and what it needs. The
+ * functions of both have these arguments. */
 void cs_tiles(C *c, const UOp *store);
+void cs_dots(C *c, const UOp *store);
+void cs_block_call(C *c, const char *name, const UOp *store);
 /* ---- scalar.c: the value of an elementwise op, written onto the body. a, b, e: texts of the operands. */
 bool cs_infix(Ops op); /* op_c is an operator, not the name of a function of the prelude */
 /* no: "!" or, on masks, "~" */

@@ -4,7 +4,7 @@
 #include "uop/target.h"
 
 typedef struct Renderer {
-  const char *name;  /* "C", "AMX", "CUDA", "METAL" */
+  const char *name;  /* "C", "AMX", "DOT", "CUDA", "METAL" */
   uint64_t native;   /* op_bit of each op the target computes itself; the others are decomposed by codegen */
   int vec_bytes;     /* widest vector worth making: 64 with AVX-512; 16 (float4) on GPUs; 1: scalars only */
   bool has_threads;  /* one kernel may be dealt to threads of the host */
@@ -29,6 +29,6 @@ typedef struct Renderer {
 bool params_in_one(int nparam, int nvar, int most);
 /* Appends what n kernels of C use of their prelude. False: out of memory. */
 bool prelude_prune(Str *out, const char *prelude, const char *const *sources, int n);
-/* renderer_amx: C, planned for a machine with AMX where none is there. */
-extern const Renderer renderer_c, renderer_amx, renderer_cuda, renderer_metal;
+/* renderer_amx, renderer_dot: C, planned for a machine with AMX, with dot products, where none is there. */
+extern const Renderer renderer_c, renderer_amx, renderer_dot, renderer_cuda, renderer_metal;
 #endif

@@ -7,7 +7,7 @@
 #include "renderer/cstyle_private.h"
 #include "uop/matrix.h"
 
-enum { TILES_OF_A = 4, TILES_OF_B = 6 };
+enum { MOST_TILES = 4, TILES_OF_A = 4, TILES_OF_B = 6 }; /* of results; as many hold operands */
 
 static const char begin[] =
     "INL void tiles_begin(void) {\n  _Alignas(64) u8 t[64] = {1};\n"
@@ -63,11 +63,18 @@ static const char *place(C *c, const UOp *index) {
   return cs_text(c, "%s + %s", cs_ref(c, uop_base(index->src[0])), cs_ref(c, index->src[1]));
 }
 
+void cs_block_call(C *c, const char *name, const UOp *store) {
+  const UOp *u = store->src[1];
+  cs_put(c, "%s(%s, %s, %s, ", name, place(c, uop_base(store->src[0])), place(c, u->src[0]),
+         cs_ref(c, u->src[5]));
+  cs_put(c, "%s, %s, %s);\n", place(c, u->src[1]), cs_ref(c, u->src[6]), cs_ref(c, u->src[4]));
+}
+
 void cs_tiles(C *c, const UOp *store) {
   const UOp *u = store->src[1], *to = uop_base(store->src[0]);
   const MatrixShape *s = &matrix_shapes[u->arg.i];
   int rows = (int)u->src[2]->arg.v.i / s->m, columns = (int)u->src[3]->arg.v.i / s->n;
-  bool fits = to->op == OPS_INDEX && !to->arg.i && rows * columns <= MATRIX_MOST_TILES;
+  bool fits = to->op == OPS_INDEX && !to->arg.i && rows * columns <= MOST_TILES;
   if (!fits || (rows > 2 && columns > 1) || (columns > 2 && rows > 1)) {
     cs_fail(c, store, "no block of tiles");
     return;
@@ -81,6 +88,5 @@ void cs_tiles(C *c, const UOp *store) {
   cs_helper(c, name, str_text(&text), none, 0);
   if (text.oom) c->body.oom = true;
   str_free(&text);
-  cs_put(c, "%s(%s, %s, %s, ", name, place(c, to), place(c, u->src[0]), cs_ref(c, u->src[5]));
-  cs_put(c, "%s, %s, %s);\n", place(c, u->src[1]), cs_ref(c, u->src[6]), cs_ref(c, u->src[4]));
+  cs_block_call(c, name, store);
 }

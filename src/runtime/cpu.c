@@ -100,6 +100,8 @@ static TgStatus cpu_open(Device *d) {
   d->target = target_this_cpu();
   if (d->env && d->env->amx && processor_tiles() && !d->os->tiles_ask())
     d->target.matrices = matrix_rows(MATRIX_AMX, AMX_FIRST);
+  else if (d->env && d->env->dot)
+    d->target.matrices = matrix_rows(MATRIX_DOT, processor_dots());
   const char *units = d->target.matrices ? ", matrix units of bf16 and 8 bits" : "";
   snprintf(p->text, sizeof p->text, "%d cores, %s%s; %.200s", d->target.cores, p->names, units, p->cc.path);
   d->describe = p->text;

@@ -33,8 +33,8 @@ typedef struct LaunchGraph LaunchGraph; /* launches that are given as one; the b
 
 /* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
  * the launch. HAS_OWN_MEMORY: the host cannot read and write its buffers in place. HAS_FILES_ONLY: its memory
- * is files, and it computes nothing. HAS_LISTS: it takes kernels as lists, not as text. HAS_QUEUE: launch and copy return before they are done, and what goes
- * wrong in them may be told by a later call. */
+ * is files, and it computes nothing. HAS_LISTS: it takes kernels as lists, not as text. HAS_QUEUE: launch and
+ * copy return before they are done, and what goes wrong in them may be told by a later call. */
 enum {
   HAS_THREADS = 1,
   HAS_RUN = 2,
@@ -118,6 +118,6 @@ bool cache_facts(TgMem *mem, const TgOs *os, const TgEnv *env, char *dir, size_t
 /* TG_OK and the bytes moved, from any device to any; neither may be in use. */
 TgStatus device_copy(Device *to, void *dst, Device *from, const void *src, size_t nbytes);
 extern const TgBackend backend_disk, backend_cpu, backend_cuda, backend_metal, backend_interp,
-    backend_interp_c, backend_interp_amx, backend_interp_cuda, backend_interp_metal, backend_null_cuda,
-    backend_null_metal, backend_null_c, backend_null_amx;
+    backend_interp_c, backend_interp_amx, backend_interp_dot, backend_interp_cuda, backend_interp_metal,
+    backend_null_cuda, backend_null_metal, backend_null_c, backend_null_amx, backend_null_dot;
 #endif

@@ -1,5 +1,5 @@
-/* null.c: devices that schedule, render and plan but do not run: C, the same with AMX, CUDA and Metal. A
- * program is its source.
+/* null.c: devices that schedule, render and plan but do not run: C, the same with AMX or dot products, CUDA
+ * and Metal. A program is its source.
  */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
@@ -85,5 +85,6 @@ static TgStatus null_copy(Device *d, void *dst, const void *src, size_t nbytes) 
                         .renderer = &rend}
 NULL_BACKEND(backend_null_c, "NULL:C", HAS_THREADS, renderer_c);
 NULL_BACKEND(backend_null_amx, "NULL:AMX", HAS_THREADS, renderer_amx);
+NULL_BACKEND(backend_null_dot, "NULL:DOT", HAS_THREADS, renderer_dot);
 NULL_BACKEND(backend_null_cuda, "NULL:CUDA", HAS_OWN_MEMORY, renderer_cuda);
 NULL_BACKEND(backend_null_metal, "NULL:METAL", HAS_OWN_MEMORY, renderer_metal);

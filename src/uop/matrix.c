@@ -77,9 +77,46 @@ enum { COLUMNS_OF_WORDS = 4 };
    .m = 16,                                                                                                  \
    .n = 16,                                                                                                  \
    .k = depth,                                                                                               \
-   .operand = {IN_MEMORY(a, 16, depth, word), IN_MEMORY(b, depth, 16, word), IN_MEMORY(out, 16, 16, 1)}},
+   .operand = {IN_MEMORY(a, 16, depth, word), IN_MEMORY(b, depth, 16, word), IN_MEMORY(out, 16, 16, 1)},     \
+   .blocks = {.most = {32, 32}, .few = {16, 16}, .thin = {64, 64}},                                          \
+   .cycles = 32},
 
-const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD, TILE)};
+/* A block is a few tiles of registers: what is made of it is stored while the next one is computed. */
+#define DOT(name_, since_, a, b, out, word, wait_, flipped_)                                                 \
+  {.name = #name_,                                                                                           \
+   .maker = MATRIX_DOT,                                                                                      \
+   .since = since_,                                                                                          \
+   .flipped = flipped_,                                                                                      \
+   .m = 1,                                                                                                   \
+   .n = 16,                                                                                                  \
+   .k = word,                                                                                                \
+   .operand = {IN_MEMORY(a, 1, word, word), IN_MEMORY(b, word, 16, word), IN_MEMORY(out, 1, 16, 1)},         \
+   .blocks = {.most = {32, 32}, .few = {6, 16}, .thin = {64, 64}},                                           \
+   .cycles = 0.55,                                                                                           \
+   .wait = wait_},
+
+const MatrixShape matrix_shapes[MATRIX_COUNT] = {MATRICES(MMA, SIMD, TILE, DOT)};
+
+/* Blocks that divide a side leave no rest, which would be a nest of its own. */
+static int64_t side(int64_t size, int64_t unit, int64_t most) {
+  int64_t least = (size + most - 1) / most, each = (size + least - 1) / least;
+  for (int64_t n = least; size / n >= most * 3 / 4; n++)
+    if (size % n == 0 && size / n % unit == 0) return size / n;
+  return TG_MIN(size, (each + unit - 1) / unit * unit);
+}
+
+void matrix_block(const MatrixShape *s, int64_t rows, int64_t columns, int64_t *m, int64_t *n) {
+  const MatrixBlocks *b = &s->blocks;
+  *m = side(rows, s->m, columns <= b->few[1] ? b->thin[0] : b->most[0]);
+  *n = TG_MIN(columns, rows <= b->few[0] ? b->thin[1] : b->most[1]);
+}
+
+double matrix_cycles(const MatrixShape *s, double rows, double columns, double depth) {
+  int64_t m, n;
+  matrix_block(s, (int64_t)rows, (int64_t)columns, &m, &n);
+  double step = fmax(s->cycles * ceil((double)m / s->m) * ceil((double)n / s->n), s->wait);
+  return step * (rows / (double)m) * (columns / (double)n) * ceil(depth / s->k);
+}
 
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
   MatrixPlace p = {0, 0};

@@ -7,11 +7,10 @@
  * maker's unit is a row of the table. */
 #ifndef TG_MATRIX_H
 #define TG_MATRIX_H
+#include "base/processor.h"
 #include "uop/uop.h"
 
 enum { MATRIX_WORD_BYTES = 4, MATRIX_ROW_BYTES = 16 }; /* of a FRAGMENT, and of a row that it is made of */
-
-enum { MATRIX_MOST_TILES = 4 }; /* of results that a core has at a time; as many hold operands */
 
 enum { MATRIX_THREADS = 32, MATRIX_THREAD_BITS = 5, MATRIX_ELEMENT_BITS = 4 };
 
@@ -30,16 +29,26 @@ typedef struct MatrixOperand {
   MatrixPlace thread[MATRIX_THREAD_BITS], element[MATRIX_ELEMENT_BITS]; /* what each bit adds */
 } MatrixOperand;
 
+/* In memory: the most rows and columns of a block, the results that a core computes at a time; a matrix of
+ * few rows or few columns has thin ones, which are longer the other way. */
+typedef struct MatrixBlocks {
+  int most[2], few[2], thin[2]; /* rows, columns */
+} MatrixBlocks;
+
 /* Whose units they are: rows of one maker are told apart by how new the unit must be. */
-typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL, MATRIX_AMX } MatrixMaker;
+typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL, MATRIX_AMX, MATRIX_DOT } MatrixMaker;
 
 typedef struct MatrixShape {
   const char *name; /* m16n8k16_f16_f32 */
   MatrixMaker maker;
-  int since;     /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST */
+  int since; /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST; DOT: Dots */
   bool narrowed; /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
+  int flipped;   /* the row that computes it once the sign bits of a are flipped: too much, by what a row of
+                    flipped zeros gives; 0: this row does */
   int m, n, k;
   MatrixOperand operand[MATRIX_ROLES];
+  MatrixBlocks blocks; /* in memory: */
+  double cycles, wait; /* of a step m x n x k, operands at hand in L2; until a result can be added to again */
 } MatrixShape;
 
 enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, which came together */
@@ -48,8 +57,11 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
  * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word).
  * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c).
  * AMX of x86-64: 16 x 16 results, rows of 64 bytes. TILE(name, since, dtype of a, of b, of c, k, steps of k
- * in 32 bits). */
-#define MATRICES(MMA, SIMD, TILE)                                                                            \
+ * in 32 bits).
+ * Dot products of AVX-512: a word of a row of a by the words of 16 columns. One factor of a byte has a sign
+ * and the other has none: two that are alike are one row more, with a's sign bits flipped. DOT(name, since,
+ * dtype of a, of b, of c, steps of k in 32 bits, cycles until a sum can be added to, flipped). */
+#define MATRICES(MMA, SIMD, TILE, DOT)                                                                       \
   MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2)                                                               \
   MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2)                                                             \
   MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1)                                                               \
@@ -65,12 +77,17 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
   TILE(m16n16k64_s8_s32, AMX_FIRST, I8, I8, I32, 64, 4)                                                      \
   TILE(m16n16k64_s8u8_s32, AMX_FIRST, I8, U8, I32, 64, 4)                                                    \
   TILE(m16n16k64_u8s8_s32, AMX_FIRST, U8, I8, I32, 64, 4)                                                    \
-  TILE(m16n16k64_u8_s32, AMX_FIRST, U8, U8, I32, 64, 4)
+  TILE(m16n16k64_u8_s32, AMX_FIRST, U8, U8, I32, 64, 4)                                                      \
+  DOT(m1n16k2_bf16_f32, DOTS_BF16, BF16, BF16, F32, 2, 6, 0)                                                 \
+  DOT(m1n16k4_s8u8_s32, DOTS_BYTES, I8, U8, I32, 4, 4, 0)                                                    \
+  DOT(m1n16k4_u8s8_s32, DOTS_BYTES, U8, I8, I32, 4, 4, 0)                                                    \
+  DOT(m1n16k4_s8_s32, DOTS_BYTES, I8, I8, I32, 4, 4, MATRIX_m1n16k4_u8s8_s32)                                \
+  DOT(m1n16k4_u8_s32, DOTS_BYTES, U8, U8, I32, 4, 4, MATRIX_m1n16k4_s8u8_s32)
 
 typedef enum Matrix {
 
 #define MATRIX(name, ...) MATRIX_##name,
-  MATRICES(MATRIX, MATRIX, MATRIX)
+  MATRICES(MATRIX, MATRIX, MATRIX, MATRIX)
 #undef MATRIX
       MATRIX_COUNT
 } Matrix;
@@ -80,6 +97,13 @@ extern const MatrixShape matrix_shapes[MATRIX_COUNT];
 /* Whether operands are memory: a has rows, a pitch apart; b is panels of n columns, [k /
  * together][n][together] each; what comes of them is written as rows. */
 static inline bool matrix_in_memory(const MatrixShape *s) { return !s->operand[MATRIX_A].elements; }
+
+/* Of a unit whose operands are memory: the rows and columns of a block of so many results, of which the last
+ * ones may have fewer. */
+void matrix_block(const MatrixShape *s, int64_t rows, int64_t columns, int64_t *m, int64_t *n);
+
+/* Cycles of a core for so many results of so many steps, operands in L2. */
+double matrix_cycles(const MatrixShape *s, double rows, double columns, double depth);
 
 /* The place of an element of a thread's fragment. */
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element);

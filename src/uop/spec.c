@@ -460,8 +460,8 @@ static bool check_wmma_in_memory(Check *c, const UOp *u, const MatrixShape *s) {
     if (!is_const(u->src[i])) return broken(c, u, "source %d is not constant", i);
   bool fits = u->src[2]->arg.v.i > 0 && u->src[2]->arg.v.i % s->m == 0 && u->src[3]->arg.v.i > 0 &&
               u->src[3]->arg.v.i % s->n == 0 && u->src[4]->arg.v.i > 0 && u->src[4]->arg.v.i % s->k == 0;
-  fits = fits && u->src[2]->arg.v.i / s->m * (u->src[3]->arg.v.i / s->n) <= MATRIX_MOST_TILES;
-  return fits || broken(c, u, "is no block of tiles");
+  fits = fits && u->src[2]->arg.v.i * u->src[3]->arg.v.i <= s->blocks.most[0] * s->blocks.most[1];
+  return fits || broken(c, u, "is no block of this unit");
 }
 
 static bool check_wmma(Check *c, const UOp *u) {

@@ -30,9 +30,11 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
 #define ON_AMX(name, since, ...)   | ((since) <= AMX_FIRST ? UINT32_C(1) << MATRIX_##name : 0)
 #define ON_CUDA(name, since, ...)  | ((since) <= PLANNED_CUDA ? UINT32_C(1) << MATRIX_##name : 0)
 #define ON_METAL(name, since, ...) | ((since) <= PLANNED_METAL ? UINT32_C(1) << MATRIX_##name : 0)
-#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE, NONE))
-#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL, NONE))
-#define AMX_MATRICES               (0 MATRICES(NONE, NONE, ON_AMX))
+#define ON_DOT(name, since, ...)   | ((since) <= DOTS_BF16 ? UINT32_C(1) << MATRIX_##name : 0)
+#define CUDA_MATRICES              (0 MATRICES(ON_CUDA, NONE, NONE, NONE))
+#define METAL_MATRICES             (0 MATRICES(NONE, ON_METAL, NONE, NONE))
+#define AMX_MATRICES               (0 MATRICES(NONE, NONE, ON_AMX, NONE))
+#define DOT_MATRICES               (0 MATRICES(NONE, NONE, NONE, ON_DOT))
 
 /* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
 #define GPU(text, shared, units)                                                                             \
@@ -45,6 +47,7 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
   }
 const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
              target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES),
+             target_dot = PLANNED_CPU("8 cores with AVX-512 and its dot products", DOT_MATRICES),
              target_cuda = GPU("a GPU with CUDA", 48 * KB, CUDA_MATRICES),
              target_metal = GPU("a GPU with Metal", 32 * KB, METAL_MATRICES);
 

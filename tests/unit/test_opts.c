@@ -449,8 +449,13 @@ static void test_lists_for_units(void **state) {
   if (taken * 15 < rounds * NUNITS) fail_msg("only %d of %d lists were taken", taken, rounds * NUNITS);
 }
 
-/* Where this CPU has tiles they compute, else the interpreter alone. f32 sums of the unit are in another
- * order than plain ones. */
+/* Where this CPU has tiles or dot products they compute too. f32 sums of the unit are in another order than
+ * plain ones. */
+static const char *panels_device(int i) {
+  bool here = (processor_tiles() && !tg_os_default.tiles_ask()) || processor_dots() == DOTS_BF16;
+  return i % 5 == 4 && here ? "CPU" : i % 2 ? "INTERP:AMX" : "INTERP:DOT";
+}
+
 static void test_lists_for_panels(void **state) {
   (void)state;
   static Numbers want, got;
@@ -462,14 +467,14 @@ static void test_lists_for_panels(void **state) {
       char list[256] = "";
       panels_list(list, sizeof list, which);
       if (getenv("SHOW")) fprintf(stderr, "%d \"%s\"\n", which, list);
-      const char *dev = i % 5 == 4 && processor_tiles() && !tg_os_default.tiles_ask() ? "CPU" : "INTERP:AMX";
+      const char *dev = panels_device(i);
       if (getenv("UNITS_ON")) dev = getenv("UNITS_ON");
       if (!numbers(dev, list, NPROGRAM + NUNITS + which, &got)) continue;
       of[which]++;
       compare(&want, &got, NPROGRAM + NUNITS + which, dev, list);
     }
     if (getenv("LISTS"))
-      print_message("tiles, program %d: %d of %d lists were taken\n", which, of[which], rounds);
+      print_message("panels, program %d: %d of %d lists were taken\n", which, of[which], rounds);
     if (rounds >= 40 && !of[which]) fail_msg("no list of program %d was taken", which);
   }
 }

@@ -1,6 +1,7 @@
 /* test_target.c: the machine that a device plans for. Devices without a machine of their own plan alike
  * everywhere; a plan follows the numbers it is given. */
 #include "tensor/context.h"
+#include "uop/matrix.h"
 #include "uop/tile.h"
 #include <math.h>
 #include <setjmp.h>
@@ -21,9 +22,10 @@ static void test_written_down(void **state) {
   static const struct {
     const char *device;
     const Target *target;
-  } known[] = {{"NULL:C", &target_planned},    {"INTERP", &target_planned},   {"INTERP:C", &target_planned},
-               {"NULL:CUDA", &target_cuda},    {"INTERP:CUDA", &target_cuda}, {"NULL:METAL", &target_metal},
-               {"INTERP:METAL", &target_metal}};
+  } known[] = {{"NULL:C", &target_planned},   {"INTERP", &target_planned},    {"INTERP:C", &target_planned},
+               {"NULL:AMX", &target_amx},     {"INTERP:AMX", &target_amx},    {"NULL:DOT", &target_dot},
+               {"INTERP:DOT", &target_dot},   {"NULL:CUDA", &target_cuda},    {"INTERP:CUDA", &target_cuda},
+               {"NULL:METAL", &target_metal}, {"INTERP:METAL", &target_metal}};
 
   for (size_t i = 0; i < TG_COUNT(known); i++) {
     TgContext *ctx = opened(known[i].device, 0);
@@ -62,6 +64,39 @@ static void test_sane(void **state) {
   Target here = target_this_cpu(), again = target_this_cpu();
   assert_memory_equal(&here, &again, sizeof here); /* nothing is timed */
   is_sane(&here), is_sane(&target_planned), is_sane(&target_cuda), is_sane(&target_metal);
+}
+
+/* Rows of a maker for a unit of some age: what is newer is not there. */
+static void test_rows(void **state) {
+  (void)state;
+  assert_int_equal(matrix_rows(MATRIX_DOT, DOTS_NONE), 0);
+  assert_int_equal(matrix_rows(MATRIX_DOT, DOTS_BF16), target_dot.matrices);
+  assert_int_equal(matrix_rows(MATRIX_DOT, DOTS_BF16) & ~matrix_rows(MATRIX_DOT, DOTS_BYTES),
+                   UINT32_C(1) << MATRIX_m1n16k2_bf16_f32);
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    const MatrixShape *s = &matrix_shapes[i], *other = &matrix_shapes[s->flipped];
+    if (!s->flipped) continue;
+    assert_true(other->maker == s->maker && other->since == s->since && other->k == s->k && !other->flipped);
+    assert_true(other->operand[MATRIX_A].dtype != s->operand[MATRIX_A].dtype);
+    assert_int_equal(other->operand[MATRIX_B].dtype, s->operand[MATRIX_B].dtype);
+  }
+}
+
+/* Blocks hold all results, and no more of them than a unit takes. */
+static void test_blocks(void **state) {
+  (void)state;
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    const MatrixShape *s = &matrix_shapes[i];
+    for (int64_t rows = 1; matrix_in_memory(s) && rows < 300; rows++)
+      for (int64_t columns = 1; columns < 100; columns += 3) {
+        int64_t m, n;
+        matrix_block(s, rows, columns, &m, &n);
+        assert_true(m >= 1 && m <= rows && n >= 1 && n <= columns);
+        int64_t tiles = (m + s->m - 1) / s->m * ((n + s->n - 1) / s->n);
+        assert_true(tiles * s->m * s->n <= s->blocks.most[0] * s->blocks.most[1]);
+        assert_true(matrix_cycles(s, (double)rows, (double)columns, 64) > 0);
+      }
+  }
 }
 
 static int kernels_of(TgTensor *t) { return (int)tg_schedule(&t, 1, NULL, NULL); }
@@ -160,6 +195,7 @@ static void test_parts(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_written_down),  cmocka_unit_test(test_sane),
+      cmocka_unit_test(test_rows),          cmocka_unit_test(test_blocks),
       cmocka_unit_test(test_tiles),         cmocka_unit_test(test_other_machine),
       cmocka_unit_test(test_parts_counted), cmocka_unit_test(test_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);

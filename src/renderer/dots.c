@@ -1,0 +1,143 @@
+/* dots.c: blocks of products by dot products of vectors, in GNU C. In: a STORE of a WMMA whose operands are
+ * memory (matrix.h), of a unit that takes a word of a row of a by the words of 16 columns. Out: a call of a
+ * function that is written in front of the kernel: vectors of columns, as many as a tile has, and below each
+ * other tiles of rows, whose results stay in registers through all steps.
+ *
+ * The instructions are inline assembly: the builtins of compilers have other names and types in each. A
+ * compiler that does not know what this processor has gets plain vectors, with the same results but for the
+ * order of a sum. */
+#include "renderer/cstyle_private.h"
+#include "uop/matrix.h"
+
+enum { REGISTERS = 32, LANES = 16 }; /* vectors, words of one */
+
+enum { VECTORS = 2, MOST_VECTORS = 4 }; /* of columns, in a tile of many rows, of few */
+
+static const char begin[] =
+    "typedef i32 dots_t __attribute__((vector_size(64)));\n"
+    "typedef i32 dots_at __attribute__((vector_size(64), aligned(4), may_alias));\n"
+    "typedef i32 dots_word __attribute__((aligned(1), may_alias));\n"
+    "#define DOTS_ALL(X) ((dots_t){0} + (X))\n"
+    "#define DOTS_BYTE(X, I) (((X) << (24 - 8 * (I))) >> 24)\n"
+    "#define DOTS_BYTES(A, B, I) (DOTS_BYTE(A, I) & 255) * DOTS_BYTE(B, I)\n"
+    "#ifdef __AVX512VNNI__\n"
+    "#define DOTS_US(C, A, B) __asm__(\"vpdpbusd %2, %1, %0\" : \"+v\"(C) : \"v\"(A), \"v\"(B))\n"
+    "#else\n"
+    "typedef u32 dots_u32 __attribute__((vector_size(64)));\n"
+    "#define DOTS_FOUR(A, B) (DOTS_BYTES(A, B, 0) + DOTS_BYTES(A, B, 1) + DOTS_BYTES(A, B, 2) + "
+    "DOTS_BYTES(A, B, 3))\n"
+    "#define DOTS_US(C, A, B) (C = (dots_t)((dots_u32)C + (dots_u32)DOTS_FOUR(A, B)))\n"
+    "#endif\n"
+    "#define DOTS_SU(C, A, B) DOTS_US(C, B, A)\n"
+    "#ifdef __AVX512BF16__\n"
+    "#define DOTS_BF16(C, A, B) __asm__(\"vdpbf16ps %2, %1, %0\" : \"+v\"(C) : \"v\"(A), \"v\"(B))\n"
+    "#else\n"
+    "typedef f32 dots_f32 __attribute__((vector_size(64)));\n"
+    "#define DOTS_HALF(A, B, PART) (dots_f32)(A PART) * (dots_f32)(B PART)\n"
+    "#define DOTS_BF16(C, A, B) (C = (dots_t)((dots_f32)C + DOTS_HALF(A, B, & -65536) + DOTS_HALF(A, B, << "
+    "16)))\n"
+    "#endif";
+
+/* By what a's panel holds, and b's. */
+static const char *instruction(const MatrixShape *s) {
+  DType a = s->operand[MATRIX_A].dtype;
+  if (a == DT_BF16) return "DOTS_BF16";
+  return a == DT_U8 ? "DOTS_US" : "DOTS_SU";
+}
+
+/* Beside results, registers hold a row of b and a word of a. */
+static int most_rows(int vectors) { return (REGISTERS - 1 - vectors) / vectors; }
+
+static int vectors_for(int rows, int left) {
+  int n = rows <= most_rows(MOST_VECTORS) ? MOST_VECTORS : VECTORS;
+  return TG_MIN(n, left);
+}
+
+typedef struct Tile {
+  const MatrixShape *s;
+  const char *a, *b, *type; /* of elements of a, of b, of results */
+  int rows, vectors;
+  int pitch; /* results from row to row */
+} Tile;
+
+static const char *name_of(C *c, const Tile *t) {
+  return cs_text(c, "dots_%s_tile_%dx%d_%d_%s", t->s->name, t->rows, t->vectors, t->pitch, t->type);
+}
+
+/* The function of a tile. Its rows are addressed from the first: the pitch is a constant where it is called.
+ */
+static const char *tile(C *c, const Tile *t) {
+  Str text, *out = &text;
+  str_init(out, c->body.mem);
+  const MatrixShape *s = t->s;
+  const char *name = name_of(c, t), *none[26] = {NULL};
+  cs_fmt(out, "INL void %s(%s *to, const %s *a, i64 pitch, const %s *b, i64 panel, ", name, t->type, t->a,
+         t->b);
+  cs_fmt(out, "i64 steps) {\n");
+  for (int i = 0; i < t->rows * t->vectors; i++)
+    cs_fmt(out, "  dots_t c%d = {0};\n", i);
+  cs_fmt(out, "  for (i64 k = 0; k < steps; k += %d, a += %d, b += %d) {\n    dots_t x;\n", s->k, s->k,
+         s->k * s->n);
+  for (int v = 0; v < t->vectors; v++)
+    cs_fmt(out, "    dots_t b%d = *(const dots_at *)(b + %d * panel);\n", v, v);
+  for (int r = 0; r < t->rows; r++) {
+    cs_fmt(out, "    x = DOTS_ALL(*(const dots_word *)(a + %d * pitch));\n", r);
+    for (int v = 0; v < t->vectors; v++)
+      cs_fmt(out, "    %s(c%d, x, b%d);\n", instruction(s), r * t->vectors + v, v);
+  }
+  cs_fmt(out, "  }\n");
+  for (int i = 0; i < t->rows * t->vectors; i++)
+    cs_fmt(out, "  *(dots_at *)(to + %d) = c%d;\n", i / t->vectors * t->pitch + i % t->vectors * LANES, i);
+  cs_fmt(out, "}");
+  cs_helper(c, name, str_text(out), none, 0);
+  if (out->oom) c->body.oom = true;
+  str_free(out);
+  return name;
+}
+
+/* Tiles of all rows, of two heights that are one apart at most. */
+static void columns(C *c, Str *out, Tile *t, int rows) {
+  int tiles = (rows + most_rows(t->vectors) - 1) / most_rows(t->vectors), high = rows % tiles, i = 0;
+  for (int part = 0; part < 2; part++) {
+    int n = part ? tiles - high : high;
+    t->rows = rows / tiles + !part;
+    if (!n) continue;
+    const char *name = tile(c, t);
+    cs_fmt(out, "  for (i64 i = 0; i < %d; i++)\n", n);
+    cs_fmt(out, "    %s(to + (%d + i * %d) * %d, a + (%d + i * %d) * pitch, pitch, ", name, i, t->rows,
+           t->pitch, i, t->rows);
+    cs_fmt(out, "b, panel, steps);\n");
+    i += n * t->rows;
+  }
+  cs_fmt(out, "  to += %d, b += %d * panel;\n", t->vectors * LANES, t->vectors);
+}
+
+void cs_dots(C *c, const UOp *store) {
+  const UOp *u = store->src[1], *to = uop_base(store->src[0]);
+  const MatrixShape *s = &matrix_shapes[u->arg.i];
+  int rows = (int)u->src[2]->arg.v.i, pitch = (int)u->src[3]->arg.v.i;
+  if (to->op != OPS_INDEX || to->arg.i) {
+    cs_fail(c, store, "no block of results");
+    return;
+  }
+  Tile t = {.s = s,
+            .a = cs_scalar[cs_storage(s->operand[MATRIX_A].dtype)],
+            .b = cs_scalar[cs_storage(s->operand[MATRIX_B].dtype)],
+            .type = cs_scalar[cs_storage((DType)u->dtype)],
+            .pitch = pitch};
+  const char *name = cs_text(c, "dots_%s_%dx%d_%s", s->name, rows, pitch, t.type), *none[26] = {NULL};
+  cs_helper(c, "dots", begin, none, 0);
+  Str text;
+  str_init(&text, c->body.mem);
+  cs_fmt(&text, "INL void %s(%s *to, const %s *a, i64 pitch, const %s *b, i64 panel, i64 steps) {\n", name,
+         t.type, t.a, t.b);
+  for (int left = pitch / LANES; left > 0; left -= t.vectors) {
+    t.vectors = vectors_for(rows, left);
+    columns(c, &text, &t, rows);
+  }
+  cs_fmt(&text, "}");
+  cs_helper(c, name, str_text(&text), none, 0);
+  if (text.oom) c->body.oom = true;
+  str_free(&text);
+  cs_block_call(c, name, store);
+}

@@ -89,8 +89,9 @@ typedef struct Foot {
   double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
 } Foot;
 
-static Foot foot_of(const Access *a, const double *ext, bool packed) {
-  double span[MAX_AXES], n = 1, run = 1, stride = 0;
+/* Elements of each axis that it touches, and of all together. */
+static double spans_of(const Access *a, const double *ext, double *span) {
+  double n = 1;
   for (int d = 0; d < a->naxis; d++) {
     span[d] = 1;
     for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
@@ -100,7 +101,11 @@ static Foot foot_of(const Access *a, const double *ext, bool packed) {
     if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
     n *= span[d];
   }
-  if (packed) return (Foot){n * a->bytes, n * a->bytes, 0, 1};
+  return n;
+}
+
+static Foot foot_of(const Access *a, const double *ext) {
+  double span[MAX_AXES], n = spans_of(a, ext, span), run = 1, stride = 0;
   for (int i = a->naxis - 1; i >= 0; i--) {
     int d = a->by_step[i];
     bool joins = (double)a->step[d] == run;
@@ -156,7 +161,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
       a->by_step[at] = a->by_step[at - 1];
     a->by_step[at] = d;
   }
-  a->whole = foot_of(a, size, false).bytes;
+  a->whole = foot_of(a, size).bytes;
   return true;
 }
 
@@ -300,6 +305,42 @@ static void open_loop(Plan *p, int loop, double turns) {
 
 static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
 
+/* The axis of a copy that lanes go along, side by side in panels (stage.c); -1: it lies as the buffer does.
+ */
+static int panel_axis(const Plan *p, const Access *a) {
+  if (p->vec < 0 || p->group >= 0) return -1;
+  for (int d = 0; d < a->naxis; d++)
+    if (a->on[d] == 1u << p->vec && a->coef[d][p->vec] == 1) return d;
+  return -1;
+}
+
+/* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
+ * of the buffer, with panels outside them, what is touched of one ends the run unless it is all of it. */
+static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
+  const Access *a = &p->c->access[access];
+  const double *copied = p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
+  double span[MAX_AXES], full[MAX_AXES], n = spans_of(a, ext, span), run = 1, place = 1, stride = 0, near = 1;
+  int panel = panel_axis(p, a);
+  spans_of(a, copied, full);
+  if (panel >= 0) {
+    place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
+    run = span[panel] >= full[panel] ? place : fmin(span[panel], place);
+  }
+  for (int i = a->naxis - 1; i >= 0 && stride == 0; i--) {
+    int d = a->by_step[i];
+    if (d == panel) continue;
+    if (place == run)
+      run *= span[d];
+    else if (span[d] > 1)
+      stride = place, near = span[d];
+    place *= full[d];
+  }
+  if (stride == 0) stride = place;
+  double rows = fmax(1, n / run);
+  if (stride * a->bytes < LINE) rows = fmax(1, rows / near), run += stride * (near - 1);
+  return (Foot){rows * ceil(run * a->bytes / LINE) * LINE, run * a->bytes, stride * a->bytes, rows};
+}
+
 static bool plan_stage(Plan *p, int access) {
   const Contraction *c = p->c;
   const Access *a = &c->access[access];
@@ -307,7 +348,7 @@ static bool plan_stage(Plan *p, int access) {
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
     turns *= p->level[i].turns;
-  double bytes = foot_of(a, p->ext, true).bytes, whole = a->whole;
+  double span[MAX_AXES], bytes = spans_of(a, p->ext, span) * a->bytes, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
@@ -490,8 +531,10 @@ static void feet_of(const Plan *p, Feet *feet) {
     feet->all[i] = feet->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
       bool same = i && !(c->access[a].moves >> p->level[i - 1].loop & 1); /* the loop outside moves others */
-      Foot f = same ? feet->of[i - 1][a]
-                    : foot_of(&c->access[a], i ? p->level[i - 1].ext : p->whole, p->staged_at[a] >= 0);
+      const double *ext = i ? p->level[i - 1].ext : p->whole;
+      Foot f = same                   ? feet->of[i - 1][a]
+               : p->staged_at[a] >= 0 ? foot_of_copy(p, a, ext)
+                                      : foot_of(&c->access[a], ext);
       feet->of[i][a] = f;
       feet->all[i] += f.bytes, feet->pages[i] += pages_in(f);
     }

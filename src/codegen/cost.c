@@ -41,6 +41,8 @@ static const double SUM_KEPT = 2.6;
 static const double ROOM = 0.7;
 /* Cycles until a row comes from memory, beside what is computed meanwhile. */
 static const double ROW_BEGUN = 80;
+/* Cycles until a line is in L1 that a store has to wait for. */
+static const double LINE_AWAITED = 16;
 /* Of the time of threads that write parts of the same lines. */
 static const double LINES_SPLIT = 1.05;
 /* A copy waits for what it reads. */
@@ -86,8 +88,12 @@ static void axis_split(Access *a, const Contraction *c, int d) {
 
 /* ---- footprints */
 typedef struct Foot {
-  double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
+  double bytes, run, rows;      /* run: contiguous bytes of each row */
+  double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
+                                   stride: bytes between those */
 } Foot;
+
+static double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
 
 /* Elements of each axis that it touches, and of all together. */
 static double spans_of(const Access *a, const double *ext, double *span) {
@@ -105,20 +111,27 @@ static double spans_of(const Access *a, const double *ext, double *span) {
 }
 
 static Foot foot_of(const Access *a, const double *ext) {
-  double span[MAX_AXES], n = spans_of(a, ext, span), run = 1, stride = 0;
+  double span[MAX_AXES], n = spans_of(a, ext, span), run = 1, stride = 0, near = 1, apart = 0;
   for (int i = a->naxis - 1; i >= 0; i--) {
     int d = a->by_step[i];
     bool joins = (double)a->step[d] == run;
-    if (!joins && span[d] > 1) break;
+    if (!joins && span[d] > 1) {
+      if (a->step[d] * a->bytes <= LINE) near = span[d], apart = (double)a->step[d];
+      break;
+    }
     if (joins) run *= span[d];
     if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
   }
-  double rows = n / fmax(run, 1);
+  double rows = n / fmax(run, 1), block = run + apart * (near - 1);
   for (int d = 0; d < a->naxis; d++)
-    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
+    if (span[d] > 1 && (double)a->step[d] >= block && (stride == 0 || (double)a->step[d] < stride))
       stride = (double)a->step[d];
-  double line = ceil(run * a->bytes / 64) * 64;
-  return (Foot){rows * fmax(64, line), run * a->bytes, stride * a->bytes, rows};
+  return (Foot){.bytes = rows * lines_of(run * a->bytes) * LINE,
+                .run = run * a->bytes,
+                .rows = rows,
+                .blocks = rows / near,
+                .lines = lines_of(block * a->bytes),
+                .stride = stride * a->bytes};
 }
 
 static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
@@ -264,8 +277,8 @@ bool contraction_of(Kernel *k, Contraction *c) {
 
 /* Bytes of a level that rows take up: those that meet in a set push each other out. */
 static double taken_up(const Target *t, Foot f, int level) {
-  if (f.rows <= 1 || f.stride <= 0) return f.bytes;
-  double per_line = fmax(1, ceil(f.run / 64)), sets = (double)(t->cache[level] / t->ways[level] / 64);
+  if (f.blocks <= 1 || f.stride <= 0) return f.bytes;
+  double sets = (double)(t->cache[level] / t->ways[level] / 64);
   double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
   if (apart == floor(apart)) {
     int64_t a = (int64_t)apart, b = (int64_t)sets;
@@ -275,7 +288,7 @@ static double taken_up(const Target *t, Foot f, int level) {
     }
     distinct = sets / (double)a;
   }
-  double worst = f.rows * per_line / fmin(sets, distinct * per_line);
+  double worst = f.blocks * f.lines / fmin(sets, distinct * f.lines);
   return worst > t->ways[level] * 0.7 ? fmax(f.bytes, (double)t->cache[level] * worst / t->ways[level])
                                       : f.bytes;
 }
@@ -338,7 +351,8 @@ static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
   if (stride == 0) stride = place;
   double rows = fmax(1, n / run);
   if (stride * a->bytes < LINE) rows = fmax(1, rows / near), run += stride * (near - 1);
-  return (Foot){rows * ceil(run * a->bytes / LINE) * LINE, run * a->bytes, stride * a->bytes, rows};
+  double lines = lines_of(run * a->bytes);
+  return (Foot){rows * lines * LINE, run * a->bytes, rows, rows, lines, stride * a->bytes};
 }
 
 static bool plan_stage(Plan *p, int access) {
@@ -417,12 +431,10 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
 /* ---- the parts of the cost */
 static double vectors(const Plan *p) { return p->vec < 0 ? 1 : tile_vectors(p->ext[p->vec]); }
 
-/* Whether lanes lie side by side: in memory, or in a copy, if each is the next index of an axis. */
+/* Whether lanes lie side by side: in memory, or in a copy, which has panels of them where they are an axis of
+ * their own. */
 static bool side_by_side(const Plan *p, const Access *a, bool staged) {
-  bool near = access_step(a, p->vec) == 1;
-  for (int d = 0; staged && d < a->naxis; d++)
-    near |= a->coef[d][p->vec] == 1;
-  return near;
+  return access_step(a, p->vec) == 1 || (staged && panel_axis(p, a) >= 0);
 }
 
 /* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
@@ -522,7 +534,8 @@ typedef struct Feet {
 } Feet;
 
 static double pages_in(Foot f) {
-  return f.stride >= PAGE ? f.rows * ceil(f.run / PAGE) : fmax(1, f.rows * fmax(f.stride, f.run) / PAGE);
+  double block = f.lines * LINE;
+  return f.stride >= PAGE ? f.blocks * ceil(block / PAGE) : fmax(1, f.blocks * fmax(f.stride, block) / PAGE);
 }
 
 static void feet_of(const Plan *p, Feet *feet) {
@@ -565,6 +578,37 @@ static double moved(const Plan *p, const Feet *feet, int a, int fits, int level)
     bytes *= p->level[at].turns;
   if (once) bytes /= p->blocks;
   return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
+}
+
+/* Whether tiles of a store are turned in registers, so that a run of it is written at once. */
+static bool is_turned(const Plan *p, const Access *x) {
+  bool turned = false;
+  for (uint32_t at = x->moves; at; at &= at - 1) {
+    int r = __builtin_ctz(at);
+    turned |= r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
+  }
+  return turned;
+}
+
+/* Cycles in which stores wait for lines that were in L1 before: those of an output whose lanes lie in lines
+ * of their own come one by one, and are pushed out, by each other where they meet in a set, before the next
+ * element of theirs is written. */
+static double lines_awaited(const Plan *p, const Feet *feet) {
+  const Target *t = p->c->target;
+  double cycles = 0;
+  for (int a = 0; a < p->c->nstore; a++) {
+    const Access *x = &p->c->access[a];
+    int own = p->n + 1;
+    while (own > 0 && taken_up(t, feet->of[own - 1][a], LEVEL_L1) <= (double)t->cache[LEVEL_L1])
+      own--;
+    Foot f = feet->of[TG_MIN(own, p->n)][a];
+    if (own == 0 || f.run >= LINE) continue;
+    double lines = own > p->n && !is_turned(p, x) ? f.rows * f.run / x->bytes : f.rows;
+    for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
+      lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].turns : 1;
+    cycles += fmax(0, lines - x->whole / LINE) * LINE_AWAITED;
+  }
+  return cycles;
 }
 
 static double traffic_of(const Plan *p, const Feet *feet, int level) {
@@ -638,12 +682,8 @@ static double stores_of(const Plan *p, double tile) {
     const Access *x = &c->access[a];
     if (x->in_sum) continue;
     int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
-    bool relane = false;
-    for (uint32_t at = a < c->nstore ? x->moves : 0; at; at &= at - 1) {
-      int r = __builtin_ctz(at);
-      relane |= r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
-    }
-    cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
+    bool turned = a < c->nstore && is_turned(p, x);
+    cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : turned ? 4.5 : 20;
   }
   if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
   return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
@@ -729,7 +769,7 @@ static double traffic_and_all(const Plan *p, Cost *out, double share) {
     slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
   }
   sum += pages_missed(p, &feet) * p->c->target->page_miss;
-  sum += rows_begun(p, &feet);
+  sum += rows_begun(p, &feet) + lines_awaited(p, &feet);
   out->again = feet.all[TG_MIN(1, p->n)];
   return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
 }

@@ -683,7 +683,9 @@ static double stores_of(const Plan *p, double tile) {
     if (x->in_sum) continue;
     int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
     bool turned = a < c->nstore && is_turned(p, x);
-    cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : turned ? 4.5 : 20;
+    bool near = by == 0 || by == 1;
+    cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? 4.5 : 20;
+    if (c->plain && p->blocks > 1) cost += near ? 1.3 : 20; /* the sum so far, a lane at a time */
   }
   if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
   return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);

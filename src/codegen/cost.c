@@ -437,6 +437,16 @@ static bool side_by_side(const Plan *p, const Access *a, bool staged) {
   return access_step(a, p->vec) == 1 || (staged && panel_axis(p, a) >= 0);
 }
 
+/* Whether vectors of an access begin anywhere in a line: each is then a load of two. */
+static bool crosses_lines(const Plan *p, const Access *a, bool staged) {
+  if (a->bytes * LANES < LINE || (staged && panel_axis(p, a) >= 0)) return false;
+  for (uint32_t moves = a->moves; moves; moves &= moves - 1) {
+    int r = __builtin_ctz(moves);
+    if (r != p->vec && access_step(a, r) % LANES) return true;
+  }
+  return false;
+}
+
 /* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
  */
 static double loads_of(const Plan *p, const Access *a, bool staged) {
@@ -455,7 +465,7 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     }
     n *= span;
   }
-  if (lanes) n *= vectors(p) * (side_by_side(p, a, staged) ? 1 : LANES);
+  if (lanes) n *= vectors(p) * (!side_by_side(p, a, staged) ? LANES : crosses_lines(p, a, staged) ? 2 : 1);
   if (a->gated && !staged) n *= lanes ? LANES : 8;
   return n;
 }

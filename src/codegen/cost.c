@@ -613,7 +613,7 @@ static double lines_awaited(const Plan *p, const Feet *feet) {
       own--;
     Foot f = feet->of[TG_MIN(own, p->n)][a];
     if (own == 0 || f.run >= LINE) continue;
-    double lines = own > p->n && !is_turned(p, x) ? f.rows * f.run / x->bytes : f.rows;
+    double lines = own <= p->n ? f.blocks * f.lines : f.rows * (is_turned(p, x) ? 1 : f.run / x->bytes);
     for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
       lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].turns : 1;
     cycles += fmax(0, lines - x->whole / LINE) * LINE_AWAITED;

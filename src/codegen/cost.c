@@ -160,10 +160,18 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
   a->clips = !a->gated || stage_takes_gate(k, x);
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
-  for (int r = 0; r < c->n; r++)
+  for (int r = 0; r < c->n; r++) {
     for (int d = 0; d < a->naxis; d++) {
       a->by[r] += a->coef[d][r] * a->step[d];
       if (a->coef[d][r]) a->on[d] |= 1u << r;
+    }
+    a->alone[r] = -1;
+    if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
+  }
+  for (int d = a->naxis; d-- > 0;)
+    if (a->on[d] && !(a->on[d] & (a->on[d] - 1))) {
+      int r = __builtin_ctz(a->on[d]);
+      if (a->coef[d][r] == 1) a->alone[r] = d;
     }
   double size[MAX_LOOPS];
   for (int r = 0; r < c->n; r++)
@@ -321,10 +329,7 @@ static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; 
 /* The axis of a copy that lanes go along, side by side in panels (stage.c); -1: it lies as the buffer does.
  */
 static int panel_axis(const Plan *p, const Access *a) {
-  if (p->vec < 0 || p->group >= 0) return -1;
-  for (int d = 0; d < a->naxis; d++)
-    if (a->on[d] == 1u << p->vec && a->coef[d][p->vec] == 1) return d;
-  return -1;
+  return p->vec < 0 || p->group >= 0 ? -1 : a->alone[p->vec];
 }
 
 /* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
@@ -439,12 +444,7 @@ static bool side_by_side(const Plan *p, const Access *a, bool staged) {
 
 /* Whether vectors of an access begin anywhere in a line: each is then a load of two. */
 static bool crosses_lines(const Plan *p, const Access *a, bool staged) {
-  if (a->bytes * LANES < LINE || (staged && panel_axis(p, a) >= 0)) return false;
-  for (uint32_t moves = a->moves; moves; moves &= moves - 1) {
-    int r = __builtin_ctz(moves);
-    if (r != p->vec && access_step(a, r) % LANES) return true;
-  }
-  return false;
+  return (a->uneven & ~(1u << p->vec)) && !(staged && panel_axis(p, a) >= 0);
 }
 
 /* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
@@ -609,6 +609,7 @@ static double lines_awaited(const Plan *p, const Feet *feet) {
   for (int a = 0; a < p->c->nstore; a++) {
     const Access *x = &p->c->access[a];
     int own = p->n + 1;
+    if (p->vec >= 0 && access_step(x, p->vec) == 1) continue;
     while (own > 0 && taken_up(t, feet->of[own - 1][a], LEVEL_L1) <= (double)t->cache[LEVEL_L1])
       own--;
     Foot f = feet->of[TG_MIN(own, p->n)][a];

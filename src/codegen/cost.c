@@ -41,8 +41,6 @@ static const double SUM_KEPT = 2.6;
 static const double ROOM = 0.7;
 /* Cycles until a row comes from memory, beside what is computed meanwhile. */
 static const double ROW_BEGUN = 80;
-/* Cycles until a line is in L1 that a store has to wait for. */
-static const double LINE_AWAITED = 16;
 /* Of the time of threads that write parts of the same lines. */
 static const double LINES_SPLIT = 1.05;
 /* A copy waits for what it reads. */
@@ -110,6 +108,8 @@ static double spans_of(const Access *a, const double *ext, double *span) {
   return n;
 }
 
+/* What is touched of memory: its axes, the one with the smallest step first, are one run as long as each is
+ * touched whole. */
 static Foot foot_of(const Access *a, const double *ext) {
   double span[MAX_AXES], n = spans_of(a, ext, span), run = 1, stride = 0, near = 1, apart = 0;
   for (int i = a->naxis - 1; i >= 0; i--) {
@@ -357,7 +357,12 @@ static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
   double rows = fmax(1, n / run);
   if (stride * a->bytes < LINE) rows = fmax(1, rows / near), run += stride * (near - 1);
   double lines = lines_of(run * a->bytes);
-  return (Foot){rows * lines * LINE, run * a->bytes, rows, rows, lines, stride * a->bytes};
+  return (Foot){.bytes = rows * lines * LINE,
+                .run = run * a->bytes,
+                .rows = rows,
+                .blocks = rows,
+                .lines = lines,
+                .stride = stride * a->bytes};
 }
 
 static bool plan_stage(Plan *p, int access) {
@@ -617,7 +622,7 @@ static double lines_awaited(const Plan *p, const Feet *feet) {
     double lines = own <= p->n ? f.blocks * f.lines : f.rows * (is_turned(p, x) ? 1 : f.run / x->bytes);
     for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
       lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].turns : 1;
-    cycles += fmax(0, lines - x->whole / LINE) * LINE_AWAITED;
+    cycles += fmax(0, lines - x->whole / LINE) * t->line_wait;
   }
   return cycles;
 }

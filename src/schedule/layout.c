@@ -94,7 +94,7 @@ static bool read_ordered(Sched *s, int reader, int i, const int *place) {
 /* Whether a reader's reads of stage i stand apart: none is read at a place that another one says. */
 static bool reads_apart(Sched *s, int reader, int i) {
   const Stage *q = stage_at(s, reader);
-  bool apart = !q->is_store;
+  bool apart = !q->is_store && !q->update;
   for (size_t k = 0; apart && k < q->reads.len; k++)
     for (int d = 1; apart && d < q->reads.at[k].index->nsrc; d++)
       apart = q->reads.at[k].stage != i || !uop_has_op(q->reads.at[k].index->src[d], OPS_INDEX);

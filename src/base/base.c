@@ -72,30 +72,23 @@ TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) {
 }
 
 /* ---- arena */
-struct ArenaBlock {
-  ArenaBlock *next;
-  size_t size, used;
-  char pad[8];
-};
-
 void arena_init(Arena *a, TgMem *mem) { *a = (Arena){.mem = mem}; }
 
+bool arena_grow(Arena *a, size_t nbytes) {
+  const ArenaBlock *b = a->block;
+  size_t size = b ? TG_MIN(b->size * 2, (size_t)8 << 20) : 8192;
+  if (size < nbytes) size = nbytes;
+  ArenaBlock *more = mem_alloc_raw(a->mem, sizeof *more + size);
+  if (!more) return false;
+  more->next = a->block, more->size = size, more->used = 0;
+  a->block = more;
+  a->total += size;
+  return true;
+}
+
 void *arena_alloc(Arena *a, size_t nbytes) {
-  if (nbytes > SIZE_MAX / 2) return NULL;
-  nbytes = (nbytes + 15) & ~(size_t)15;
-  ArenaBlock *b = a->block;
-  if (!b || b->size - b->used < nbytes) {
-    size_t size = b ? TG_MIN(b->size * 2, (size_t)8 << 20) : 8192;
-    if (size < nbytes) size = nbytes;
-    ArenaBlock *nb = mem_alloc_raw(a->mem, sizeof *nb + size);
-    if (!nb) return NULL;
-    nb->next = b, nb->size = size, nb->used = 0;
-    a->block = b = nb;
-    a->total += size;
-  }
-  void *p = (char *)(b + 1) + b->used;
-  b->used += nbytes;
-  return memset(p, 0, nbytes); /* here, not a whole block at once: it is about to be written */
+  void *p = nbytes <= SIZE_MAX / 2 ? arena_take(a, nbytes) : NULL;
+  return p ? memset(p, 0, nbytes) : NULL; /* here, not a whole block at once: it is about to be written */
 }
 
 char *arena_strdup(Arena *a, const char *s) {

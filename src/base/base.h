@@ -71,7 +71,11 @@ typedef struct TgError {
 TgStatus error_set(TgError *e, TgStatus s, const char *fmt, ...) TG_PRINTF(3, 4);
 
 /* ---- arena: bump allocation, freed all at once or back to a mark. Zeroed memory, 16-byte aligned. */
-typedef struct ArenaBlock ArenaBlock;
+typedef struct ArenaBlock {
+  struct ArenaBlock *next;
+  size_t size, used;
+  char pad[8];
+} ArenaBlock;
 
 typedef struct Arena {
   TgMem *mem;
@@ -85,11 +89,23 @@ typedef struct ArenaMark {
 } ArenaMark;
 
 void arena_init(Arena *a, TgMem *mem);
-void *arena_alloc(Arena *a, size_t nbytes); /* NULL when out of memory */
+void *arena_alloc(Arena *a, size_t nbytes); /* zeros; NULL when out of memory */
+bool arena_grow(Arena *a, size_t nbytes);   /* a block with room for that many */
 char *arena_strdup(Arena *a, const char *s);
 char *arena_printf(Arena *a, const char *fmt, ...) TG_PRINTF(2, 3);
 void arena_reset(Arena *a); /* keeps one block warm */
 void arena_free(Arena *a);
+
+/* The same of any content, at most SIZE_MAX / 2. */
+static inline void *arena_take(Arena *a, size_t nbytes) {
+  nbytes = (nbytes + 15) & ~(size_t)15;
+  if ((!a->block || a->block->size - a->block->used < nbytes) && !arena_grow(a, nbytes)) return NULL;
+  ArenaBlock *b = a->block;
+  void *p = (char *)(b + 1) + b->used;
+  b->used += nbytes;
+  return p;
+}
+
 #define arena_array(a, T, n) ((T *)arena_alloc((a), sizeof(T) * (size_t)(n)))
 
 /* ---- growable array: `Vec(T) v = {0}; vec_push(mem, &v, x)`; push returns false when out of memory. */

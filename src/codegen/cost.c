@@ -777,14 +777,16 @@ static void plan_deal(Plan *p, int at, int ncores) {
     p->level[i].ext[loop] = fmax(1, p->level[i].ext[loop] / ncores);
 }
 
-/* Cycles of the thread that has most, beside its own copies. */
-static double traffic_and_all(const Plan *p, Cost *out, double share) {
+/* Cycles of the thread that has most, beside its own copies; INFINITY as soon as they are more than `most`.
+ */
+static double traffic_and_all(const Plan *p, Cost *out, double share, double most) {
   Feet feet;
   double slowest = 0, sum = 0, compute = out->compute * share;
   feet_of(p, &feet);
   for (int l = 0; l < LEVEL_MEMORY; l++) {
     out->traffic[l] = p->c->target->cache[l] ? traffic_of(p, &feet, l) : 0;
     slowest = fmax(slowest, out->traffic[l]), sum += shown[l] * out->traffic[l];
+    if (fmax(compute, slowest) + sum + out->stores * share > most) return INFINITY;
   }
   sum += pages_missed(p, &feet) * p->c->target->page_miss;
   sum += rows_begun(p, &feet) + lines_awaited(p, &feet);
@@ -823,7 +825,7 @@ bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost
     Plan own;
     memcpy(&own, &p, offsetof(Plan, level) + (size_t)p.n * sizeof *p.level);
     if (nat) plan_deal(&own, at[i], ncores);
-    one.cycles = (traffic_and_all(&own, &one, share) + one.copy) * lines;
+    one.cycles = (traffic_and_all(&own, &one, share, most / lines - one.copy) + one.copy) * lines;
     bool alike = fabs(one.cycles - out->cycles) < 0.01 * one.cycles;
     if (alike ? one.again < out->again : one.cycles < out->cycles) *out = one;
   }

@@ -31,29 +31,38 @@ static UOp *not_(B *b, UOp *x) { return op2(b, OPS_CMPNE, x, ci(b, DT_BOOL, 1));
 
 static int wide(const B *b) { return b->d == DT_F64; }
 
-/* The nearest whole number for |x| < 2^22 (f32) or 2^51 (f64), as a float and as an integer: adding 1.5 *
- * 2^mantissa leaves no room for a fraction, and the low bits of the sum are the number. NaN gives NaN and any
- * integer; that is cheaper than a conversion, which has to saturate. */
+static int mantissa_bits(const B *b) { return wide(b) ? 52 : 23; }
+
+static int exponent_bias(const B *b) { return wide(b) ? 1023 : 127; }
+
+/* The nearest whole number n for |n| < 2^21 (f32) or 2^50 (f64), as a float, and an integer whose low bits
+ * are n + 2 bias: adding 1.5 * 2^mantissa leaves no room for a fraction. NaN gives NaN and any bits; that is
+ * cheaper than a conversion, which has to saturate. */
 typedef struct Whole {
-  UOp *f, *i;
+  UOp *f, *biased;
 } Whole;
 
-static Whole round_near(B *b, UOp *x) {
-  UOp *big = c(b, wide(b) ? 6755399441055744.0 : 12582912.0), *sum = op2(b, OPS_ADD, x, big);
-  DType i = int_of(b->d);
-  return (Whole){op2(b, OPS_SUB, sum, big), op2(b, OPS_SUB, bitcast(b, sum, i), bitcast(b, big, i))};
+static Whole whole_of(B *b, UOp *sum, UOp *big) {
+  return (Whole){op2(b, OPS_SUB, sum, big), bitcast(b, sum, int_of(b->d))};
 }
 
-static UOp *pow2_of_int(B *b, UOp *n) { /* 2^n for a normal result; n an integer of int_of(d) */
-  DType i = int_of(b->d);
-  int mant = b->d == DT_F64 ? 52 : 23, bias = b->d == DT_F64 ? 1023 : 127;
-  return bitcast(b, op2(b, OPS_SHL, op2(b, OPS_ADD, n, ci(b, i, bias)), ci(b, i, mant)), b->d);
+static UOp *rounds(B *b) { return c(b, 1.5 * ldexp(1, mantissa_bits(b)) + 2 * exponent_bias(b)); }
+
+static Whole round_near(B *b, UOp *x) { return whole_of(b, op2(b, OPS_ADD, x, rounds(b)), rounds(b)); }
+
+static Whole round_product(B *b, UOp *x, double by) { /* of x and by */
+  return whole_of(b, fma3(b, x, c(b, by), rounds(b)), rounds(b));
 }
 
-/* p(r) * 2^n in two steps, so that subnormal and overflowing results are right */
-static UOp *scale(B *b, UOp *p, UOp *e) {
-  UOp *h = op2(b, OPS_SHR, e, ci(b, int_of(b->d), 1));
-  return op2(b, OPS_MUL, op2(b, OPS_MUL, p, pow2_of_int(b, h)), pow2_of_int(b, op2(b, OPS_SUB, e, h)));
+static UOp *power_of_two(B *b, UOp *biased) { /* from an exponent with its bias in the low bits */
+  return bitcast(b, op2(b, OPS_SHL, biased, ci(b, int_of(b->d), mantissa_bits(b))), b->d);
+}
+
+/* p 2^n in two steps, so that subnormal and overflowing results are right: each has half of n, and of the two
+ * biases one. The bits above are shifted out. */
+static UOp *scale(B *b, UOp *p, Whole n) {
+  UOp *half = op2(b, OPS_SHR, n.biased, ci(b, int_of(b->d), 1)), *rest = op2(b, OPS_SUB, n.biased, half);
+  return op2(b, OPS_MUL, op2(b, OPS_MUL, p, power_of_two(b, half)), power_of_two(b, rest));
 }
 
 static UOp *horner(B *b, UOp *x, const double *k, int n) { /* k[0] + k[1] x + .. */
@@ -139,12 +148,10 @@ static Two mul_two(B *b, Two x, Two y) {
 }
 
 /* ---- exponentials */
-static UOp *
-exp_small(B *b, UOp *t,
-          UOp *lo) { /* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
-  UOp *tail = mul(b, mul(b, t, t), poly(b, t, poly_exp));
+/* e^(t + lo), |t| <= ln(2)/2: the two leading terms and their sum are exact */
+static UOp *exp_small(B *b, UOp *t, UOp *lo) {
   Two s = two_sum(b, c(b, 1), t);
-  return add(b, s.hi, add(b, s.lo, lo ? add(b, tail, lo) : tail));
+  return add(b, s.hi, fma3(b, mul(b, t, t), poly(b, t, poly_exp), lo ? add(b, s.lo, lo) : s.lo));
 }
 
 static UOp *exp2_small(B *b, UOp *r, UOp *lo) { /* 2^(r + lo), |r| <= 1/2 */
@@ -168,7 +175,7 @@ static UOp *between(B *b, UOp *x, double lo, double hi, UOp *(*f)(B *, UOp *y)) 
 
 static UOp *exp2_between(B *b, UOp *y) {
   Whole n = round_near(b, y);
-  return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n.i);
+  return scale(b, exp2_small(b, sub(b, y, n.f), NULL), n);
 }
 
 UOp *exp2_of(Rewrite *rw, UOp *x) {
@@ -177,9 +184,9 @@ UOp *exp2_of(Rewrite *rw, UOp *x) {
 }
 
 static UOp *exp_between(B *b, UOp *y) { /* Cody and Waite: ln 2 in two parts */
-  Whole n = round_near(b, mul(b, y, c(b, M_LOG2E)));
+  Whole n = round_product(b, y, M_LOG2E);
   UOp *r = fma3(b, n.f, c(b, -ln2_lo[wide(b)]), fma3(b, n.f, c(b, -ln2_hi[wide(b)]), y));
-  return scale(b, exp_small(b, r, NULL), n.i);
+  return scale(b, exp_small(b, r, NULL), n);
 }
 
 UOp *exp_of(Rewrite *rw, UOp *x) {
@@ -262,7 +269,7 @@ UOp *pow_of(Rewrite *rw, UOp *x, UOp *y) {
   UOp *lo = fma3(b, y, l.lo, fma3(b, y, l.hi, neg(b, p)));
   lo = sel(b, op2(b, OPS_CMPEQ, near, p), lo, c(b, 0));
   Two r2 = two_sum(b, sub(b, near, n.f), lo);
-  UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), n.i);
+  UOp *mag = scale(b, exp2_small(b, r2.hi, r2.lo), n);
   UOp *half = mul(b, y, c(b, 0.5)), *whole = op2(b, OPS_CMPEQ, op1(b, OPS_TRUNC, y), y);
   UOp *odd = op2(b, OPS_AND, op2(b, OPS_AND, whole, op2(b, OPS_CMPNE, op1(b, OPS_TRUNC, half), half)),
                  op2(b, OPS_CMPLT, ay, inf));

@@ -204,7 +204,7 @@ static bool trials_compiled(Beam *b, TrialVec *v) {
   Program **out = mem_alloc(&b->ctx->mem, (v->len + 1) * sizeof *out);
   int n = 0;
   for (size_t i = 0; spec && out && i < v->len; i++)
-    if (v->at[i].st) spec[n++] = (KernelSpec){&v->at[i].lin, str_text(&v->at[i].source)};
+    if (v->at[i].st) spec[n++] = kernel_spec(&v->at[i].lin, str_text(&v->at[i].source));
   bool room = spec && out, all = room && n && !b->dev->backend->compile(b->dev, spec, n, out);
   for (int i = 0; room && !all && i < n; i++)
     if (b->dev->backend->compile(b->dev, &spec[i], 1, &out[i])) out[i] = NULL;

@@ -179,34 +179,70 @@ static bool program_vars(TgContext *ctx, const Linear *lin, CachedProgram *p) {
   return true;
 }
 
-/* A program that is made but not compiled yet. */
+/* The programs of a plan, while they are made. */
+typedef struct Making {
+  TgContext *ctx;
+  Plan *plan;
+  CodegenOptions options;
+  Arena arena;
+  Vec(struct Todo) todo;
+} Making;
+
+/* A program that is made but not compiled yet. Its list goes once its text is there, unless the device runs
+ * lists: the memory of one kernel, which is in the caches, is that of the next. */
 typedef struct Todo {
+  Making *of;
+  int kernel; /* of the plan */
+  bool tried; /* its opts are what TG_BEAM found */
   Linear lin;
   UOpStore *st;
-  Str source;
+  Str source, opts;
+  KernelSpec spec;
   CachedProgram *prog;
 } Todo;
 
-static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source); }
+static void todo_end(Todo *t) { store_free(t->st), str_free(&t->source), str_free(&t->opts); }
 
-/* Where TG_BEAM asks for it, kernel k is lowered again, with the opts that ran fastest. */
-static TgStatus kernel_tried(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
-                             Todo *t, Str *opts) {
-  const TgBackend *be = plan->dev->backend;
-  bool tries = ctx->env.beam && be->renderer && (be->has & HAS_RUN) && !(be->has & HAS_CHECKS);
-  if (!tries || copt->opts || copt->noopt) return TG_OK;
+static TgStatus todo_lower(Todo *t, const char *opts) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  CodegenOptions options = m->options;
+  if (opts) options.opts = opts;
+  store_free(t->st), t->st = NULL;
+  Str taken;
+  str_init(&taken, &ctx->mem);
+  TgStatus s =
+      codegen_lower(&ctx->mem, m->plan->sched.kernel[t->kernel].ast, m->plan->sched.store,
+                    m->plan->dev->backend->renderer, &options, &m->arena, &t->st, &t->lin, &taken, &ctx->err);
+  str_free(&t->opts);
+  t->opts = taken;
+  return s;
+}
+
+/* For a device that would rather have the list, now that it is gone. */
+static const Linear *todo_listed(void *user) {
+  Todo *t = user;
+  Str opts = t->opts;
+  str_init(&t->opts, opts.mem);
+  TgStatus s = todo_lower(t, t->tried ? str_text(&opts) : NULL);
+  str_free(&opts);
+  return s ? NULL : &t->lin;
+}
+
+/* Where TG_BEAM asks for it, the kernel is lowered again, with the opts that ran fastest. */
+static TgStatus todo_tried(Todo *t) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  Device *d = m->plan->dev;
+  bool tries =
+      ctx->env.beam && d->backend->renderer && (d->backend->has & HAS_RUN) && !(d->backend->has & HAS_CHECKS);
+  if (!tries || m->options.opts || m->options.noopt) return TG_OK;
   Str best;
   str_init(&best, &ctx->mem);
-  UOp *ast = plan->sched.kernel[k].ast;
-  TgStatus s = beam_opts(ctx, plan->dev, plan->sched.store, ast, copt, str_text(opts), &best);
-  if (!s && strcmp(str_text(&best), str_text(opts))) {
-    CodegenOptions with = *copt;
-    with.opts = str_text(&best);
-    store_free(t->st), str_free(opts);
-    t->st = NULL;
-    s = codegen_lower(&ctx->mem, ast, plan->sched.store, be->renderer, &with, arena, &t->st, &t->lin, opts,
-                      &ctx->err);
-  }
+  UOp *ast = m->plan->sched.kernel[t->kernel].ast;
+  TgStatus s = beam_opts(ctx, d, m->plan->sched.store, ast, &m->options, str_text(&t->opts), &best);
+  t->tried = !s && strcmp(str_text(&best), str_text(&t->opts));
+  if (t->tried) s = todo_lower(t, str_text(&best));
   str_free(&best);
   return s;
 }
@@ -222,31 +258,29 @@ static TgStatus dtypes_fit(TgContext *ctx, const Plan *plan, const Renderer *r, 
                    *plan->f64 ? plan->f64 : lin->name, plan->dev->name);
 }
 
-/* Kernel k as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
-static TgStatus kernel_lower(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
-                             Todo *t) {
+/* The kernel as text, and what TG_DEBUG and tg_watch_kernels ask to see of it. */
+static TgStatus todo_text(Todo *t) {
+  Making *m = t->of;
+  TgContext *ctx = m->ctx;
+  Plan *plan = m->plan;
   const Renderer *r = plan->dev->backend->renderer;
-  Str opts;
-  str_init(&opts, &ctx->mem), str_init(&t->source, &ctx->mem);
-  TgStatus s = codegen_lower(&ctx->mem, plan->sched.kernel[k].ast, plan->sched.store, r, copt, arena, &t->st,
-                             &t->lin, &opts, &ctx->err);
+  TgStatus s = todo_lower(t, NULL);
   if (*ctx->passes.fallback && ctx->env.debug >= 1)
     context_say(ctx, "%s fewer opts: %s\n", plan->dev->name, ctx->passes.fallback);
   *ctx->passes.fallback = 0;
-  if (!s) s = kernel_tried(ctx, plan, k, copt, arena, t, &opts);
+  if (!s) s = todo_tried(t);
+  const char *opts = str_text(&t->opts);
   if (!s && ctx->env.debug >= 6) linear_print(ctx, &t->lin);
   if (!s) s = dtypes_fit(ctx, plan, r, &t->lin);
-  if (!s && r) header_put(&t->source, r, &t->lin, str_text(&opts));
+  if (!s && r) header_put(&t->source, r, &t->lin, opts);
   if (!s && r && !r->render(&t->source, &t->lin, &ctx->err))
     s = error_set(&ctx->err, TG_ERR_INTERNAL, "render: kernel %s", t->lin.name);
   ctx->counters.largest_source = TG_MAX(ctx->counters.largest_source, t->source.len);
 
-  if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, k);
-  if (ctx->env.debug >= 3)
-    context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, str_text(&opts));
+  if (ctx->env.debug >= 5) kernel_print(ctx, &plan->sched, t->kernel);
+  if (ctx->env.debug >= 3) context_say(ctx, "%s %s: opts %s\n", plan->dev->name, t->lin.name, opts);
   if (ctx->env.debug >= 4) context_say(ctx, "%s\n", str_text(&t->source));
-  if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, str_text(&opts), str_text(&t->source));
-  str_free(&opts);
+  if (!s && ctx->seen) kernel_seen(ctx, r, &t->lin, opts, str_text(&t->source));
   if (t->st) ctx->counters.nodes += store_created(t->st);
   return s;
 }
@@ -270,28 +304,37 @@ static CachedProgram *programs_at(Engine *e, uint64_t hash) {
   return (CachedProgram *)(uintptr_t)v;
 }
 
-typedef Vec(Todo) TodoVec;
+/* Its text stands for it from here on. */
+static void todo_unlist(Todo *t) {
+  const TgBackend *be = t->of->plan->dev->backend;
+  t->spec = kernel_spec(&t->lin, be->renderer ? str_text(&t->source) : NULL);
+  if (be->has & HAS_LISTS) return;
+  store_free(t->st), t->st = NULL;
+  t->lin.at = NULL, t->spec.listed = todo_listed;
+}
 
 /* The program of kernel k is found, or made and put on the list. Once there it is found by the next equal
  * kernel of this very schedule. */
-static TgStatus program_get(TgContext *ctx, Plan *plan, int k, const CodegenOptions *copt, Arena *arena,
-                            const Str *key, TodoVec *todo) {
+static TgStatus program_get(Making *m, int k, const Str *key) {
+  TgContext *ctx = m->ctx;
   Engine *e = ctx->engine;
   uint64_t hash = hash_bytes(1, key->at, key->len);
-  if ((plan->prog[k] = program_find(e, key, hash))) {
+  if ((m->plan->prog[k] = program_find(e, key, hash))) {
     ctx->counters.cache_hits++;
     return TG_OK;
   }
-  Todo t = {0};
-  TgStatus s = kernel_lower(ctx, plan, k, copt, arena, &t);
-  if (!s && !(t.prog = program_new(ctx, plan->dev, key, hash, &t.lin))) s = TG_ERR_NOMEM;
-  if (!s && !vec_push(&ctx->mem, todo, t)) s = TG_ERR_NOMEM;
+  Todo t = {.of = m, .kernel = k};
+  str_init(&t.source, &ctx->mem), str_init(&t.opts, &ctx->mem);
+  TgStatus s = todo_text(&t);
+  if (!s && !(t.prog = program_new(ctx, m->plan->dev, key, hash, &t.lin))) s = TG_ERR_NOMEM;
+  if (!s) todo_unlist(&t);
+  if (!s && !vec_push(&ctx->mem, &m->todo, t)) s = TG_ERR_NOMEM;
   if (s) {
     if (t.prog) program_forget(ctx, t.prog);
     todo_end(&t);
     return s;
   }
-  plan->prog[k] = t.prog;
+  m->plan->prog[k] = t.prog;
   t.prog->next = programs_at(e, hash);
   return map_put_ptr(&e->programs, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
 }
@@ -308,43 +351,45 @@ static void program_withdraw(TgContext *ctx, CachedProgram *p) {
 }
 
 /* All in one call: the device may compile them side by side. */
-static TgStatus programs_compile(TgContext *ctx, Device *d, TodoVec *todo) {
-  if (!todo->len) return TG_OK;
-  KernelSpec *spec = mem_alloc(&ctx->mem, todo->len * sizeof *spec);
-  Program **out = mem_alloc(&ctx->mem, todo->len * sizeof *out);
+static TgStatus programs_compile(Making *m) {
+  TgContext *ctx = m->ctx;
+  Device *d = m->plan->dev;
+  size_t n = m->todo.len;
+  if (!n) return TG_OK;
+  KernelSpec *spec = mem_alloc(&ctx->mem, n * sizeof *spec);
+  Program **out = mem_alloc(&ctx->mem, n * sizeof *out);
   TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
-  for (size_t i = 0; !s && i < todo->len; i++)
-    spec[i] = (KernelSpec){&todo->at[i].lin, d->backend->renderer ? str_text(&todo->at[i].source) : NULL};
-  if (!s) s = d->backend->compile(d, spec, (int)todo->len, out);
-  if (!s) ctx->counters.compiled += todo->len;
-  for (size_t i = 0; !s && i < todo->len; i++)
-    todo->at[i].prog->prog = out[i], todo->at[i].prog->refs = 1;
+  for (size_t i = 0; !s && i < n; i++)
+    spec[i] = m->todo.at[i].spec, spec[i].linear = &m->todo.at[i].lin, spec[i].user = &m->todo.at[i];
+  if (!s) s = d->backend->compile(d, spec, (int)n, out);
+  if (!s) ctx->counters.compiled += n;
+  for (size_t i = 0; !s && i < n; i++)
+    m->todo.at[i].prog->prog = out[i], m->todo.at[i].prog->refs = 1;
   mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
   return s;
 }
 
 /* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
-  TodoVec todo = {0};
-  Arena arena;
-  arena_init(&arena, &ctx->mem);
+  Making m = {.ctx = ctx, .plan = plan};
+  arena_init(&m.arena, &ctx->mem);
   TgStatus s = TG_OK;
-  CodegenOptions copt = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
+  m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     Str key;
     if ((s = context_cancelled(ctx))) break;
     str_init(&key, &ctx->mem);
     bool known = kernel_key(&key, plan->dev, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
-    s = known ? program_get(ctx, plan, k, &copt, &arena, &key, &todo) : TG_ERR_NOMEM;
+    s = known ? program_get(&m, k, &key) : TG_ERR_NOMEM;
     str_free(&key);
   }
   if (!s) s = context_cancelled(ctx);
-  if (!s) s = programs_compile(ctx, plan->dev, &todo);
+  if (!s) s = programs_compile(&m);
   if (!s) s = context_cancelled(ctx);
 
-  for (size_t i = 0; i < todo.len; i++) {
-    if (s) program_withdraw(ctx, todo.at[i].prog);
-    todo_end(&todo.at[i]);
+  for (size_t i = 0; i < m.todo.len; i++) {
+    if (s) program_withdraw(ctx, m.todo.at[i].prog);
+    todo_end(&m.todo.at[i]);
   }
   for (int k = 0; k < plan->sched.nkernel; k++) {
     if (s)
@@ -352,8 +397,8 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
     else
       plan->prog[k]->refs++;
   }
-  vec_free(&ctx->mem, &todo);
-  arena_free(&arena);
+  vec_free(&ctx->mem, &m.todo);
+  arena_free(&m.arena);
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }
 

@@ -468,15 +468,13 @@ static void signature(C *c) {
   cs_fmt(&c->body, "%s(", lin->name);
   if (!c->lang->param_place)
     params_by_value(c);
-  else if (params_in_one(lin, c->lang->most_params))
+  else if (params_in_one(lin->nparam, number_of_variables(lin), c->lang->most_params))
     params_in_struct(c);
   else
     params_by_place(c);
 }
 
-bool params_in_one(const Linear *lin, int most) {
-  return lin->nparam + (number_of_variables(lin) > 0) > most;
-}
+bool params_in_one(int nparam, int nvar, int most) { return nparam + (nvar > 0) > most; }
 
 /* Local memory: shared on a GPU; on a CPU in the frame of the kernel while it is small, else a part of the
  * thread's scratch. */

@@ -26,7 +26,7 @@ typedef struct Renderer {
 
 /* Whether a kernel has more buffers and variables than the `most` parameters of its language: then all are
  * members of one struct, buffers by slot, then an array of the variables. The variables count as one. */
-bool params_in_one(const Linear *lin, int most);
+bool params_in_one(int nparam, int nvar, int most);
 /* Appends what n kernels of C use of their prelude. False: out of memory. */
 bool prelude_prune(Str *out, const char *prelude, const char *const *sources, int n);
 /* renderer_amx: C, planned for a machine with AMX where none is there. */

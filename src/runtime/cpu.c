@@ -243,14 +243,6 @@ static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel 
   return st;
 }
 
-static size_t local_bytes(const Linear *lin) { /* at least what the renderer takes from scratch */
-  size_t n = 0;
-  for (int i = 0; i < lin->n; i++)
-    if (lin->at[i]->op == OPS_DEFINE_LOCAL)
-      n += ((size_t)lin->at[i]->arg.param.nelem * dtype_size((DType)lin->at[i]->dtype) + 63) & ~(size_t)63;
-  return n;
-}
-
 static void cpu_unload(Device *d, Program *g) {
   if (g && g->interp) backend_interp_c.unload(d, g->interp);
   mem_free(d->mem, g);
@@ -271,8 +263,7 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
   if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo))) goto done;
   for (int i = 0; i < n; i++) {
     if (!(out[i] = mem_alloc(d->mem, sizeof *out[i]))) goto oom;
-    *out[i] =
-        (Program){.nthread = TG_MAX(ks[i].linear->nthread, 1), .scratch_bytes = local_bytes(ks[i].linear)};
+    *out[i] = (Program){.nthread = TG_MAX(ks[i].linear->nthread, 1), .scratch_bytes = ks[i].local_bytes};
     memcpy(&out[i]->fn, &kn[i]->fn, sizeof kn[i]->fn);
     if (kn[i]->refused && (st = backend_interp_c.compile(d, &ks[i], 1, &out[i]->interp))) goto done;
   }

@@ -268,12 +268,11 @@ static void cuda_program_free(Device *d, Program *g) {
   mem_free(d->mem, g);
 }
 
-static Program *program_new(Device *d, const Kernel *k, const Linear *lin) {
+static Program *program_new(Device *d, const Kernel *k, const KernelSpec *spec) {
+  const Linear *lin = spec->linear;
   Program *g = mem_alloc(d->mem, sizeof *g);
   if (!g) return NULL;
-  g->function = k->fn, g->narg = lin->nparam;
-  for (int i = 0; i < lin->n; i++)
-    g->narg += lin->at[i]->op == OPS_VAR;
+  g->function = k->fn, g->narg = lin->nparam + spec->nvar;
   for (int i = 0; i < 3; i++)
     g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1), g->block[i] = (unsigned)TG_MAX(lin->local[i], 1);
   snprintf(g->name, sizeof g->name, "%s", lin->name);
@@ -293,7 +292,7 @@ static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **o
   if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
   for (int i = 0; i < n && !st; i++)
-    if (!(out[i] = program_new(d, kn[i], ks[i].linear))) st = TG_ERR_NOMEM;
+    if (!(out[i] = program_new(d, kn[i], &ks[i]))) st = TG_ERR_NOMEM;
   for (int i = 0; i < n && st; i++)
     cuda_program_free(d, out[i]), out[i] = NULL;
   mem_free(d->mem, kn), mem_free(d->mem, todo);

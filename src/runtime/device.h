@@ -7,10 +7,19 @@
 typedef struct Device Device;
 typedef struct Program Program; /* a loaded kernel; the backend defines it */
 
+/* A kernel to compile. Where `listed` is set, what linear->at lists is gone, and listed(user) makes it again,
+ * or NULL with its error set: most kernels are compiled from their text alone. */
 typedef struct KernelSpec {
   const Linear *linear;
-  const char *source;
-} KernelSpec; /* source: NULL for backends without renderer */
+  const char *source; /* NULL for backends without renderer */
+  int nvar;           /* variables that it reads */
+  size_t local_bytes; /* at least what the renderer takes from scratch */
+  const Linear *(*listed)(void *user);
+  void *user;
+} KernelSpec;
+
+KernelSpec kernel_spec(const Linear *lin, const char *source);
+const Linear *kernel_list(const KernelSpec *k);
 
 typedef struct Launch {
   Program *program;
@@ -24,7 +33,7 @@ typedef struct LaunchGraph LaunchGraph; /* launches that are given as one; the b
 
 /* HAS_RUN: launch computes (NULL device: does not). HAS_CHECKS: an access outside its buffer is an error of
  * the launch. HAS_OWN_MEMORY: the host cannot read and write its buffers in place. HAS_FILES_ONLY: its memory
- * is files, and it computes nothing. HAS_QUEUE: launch and copy return before they are done, and what goes
+ * is files, and it computes nothing. HAS_LISTS: it takes kernels as lists, not as text. HAS_QUEUE: launch and copy return before they are done, and what goes
  * wrong in them may be told by a later call. */
 enum {
   HAS_THREADS = 1,
@@ -32,7 +41,8 @@ enum {
   HAS_CHECKS = 4,
   HAS_OWN_MEMORY = 8,
   HAS_FILES_ONLY = 16,
-  HAS_QUEUE = 32
+  HAS_QUEUE = 32,
+  HAS_LISTS = 64
 };
 
 /* A device does what it is given in order: copies and launches that read what others write need nothing

@@ -289,8 +289,10 @@ static TgStatus interp_compile(Device *d, const KernelSpec *k, int n, Program **
   TgStatus st = TG_OK;
   for (int i = 0; i < n; i++)
     out[i] = NULL;
-  for (int i = 0; i < n && !st; i++)
-    st = flatten(d, k[i].linear, &out[i]);
+  for (int i = 0; i < n && !st; i++) {
+    const Linear *lin = kernel_list(&k[i]);
+    st = lin ? flatten(d, lin, &out[i]) : error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
+  }
   if (st)
     for (int i = 0; i < n; i++)
       interp_unload(d, out[i]), out[i] = NULL;
@@ -696,7 +698,7 @@ static void interp_close(Device *d) { host_trim(d); }
 
 #define INTERP_BACKEND(id, text, caps, rend)                                                                 \
   const TgBackend id = {.name = text,                                                                        \
-                        .has = (caps) | HAS_RUN | HAS_CHECKS,                                                \
+                        .has = (caps) | HAS_RUN | HAS_CHECKS | HAS_LISTS,                                    \
                         .open = interp_open,                                                                 \
                         .close = interp_close,                                                               \
                         .alloc = host_alloc,                                                                 \

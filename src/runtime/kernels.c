@@ -13,6 +13,19 @@ typedef struct Object {
   struct Object *next;
 } Object;
 
+KernelSpec kernel_spec(const Linear *lin, const char *source) {
+  KernelSpec k = {.linear = lin, .source = source};
+  for (int i = 0; i < lin->n; i++) {
+    const UOp *u = lin->at[i];
+    k.nvar += u->op == OPS_VAR;
+    if (u->op == OPS_DEFINE_LOCAL)
+      k.local_bytes += ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
+  }
+  return k;
+}
+
+const Linear *kernel_list(const KernelSpec *k) { return k->listed ? k->listed(k->user) : k->linear; }
+
 bool kernels_open(Device *d, KernelTable *t, const KernelLoader *loader, const Renderer *r) {
   t->loader = loader;
   map_init(&t->kernels, d->mem), str_init(&t->prelude, d->mem);

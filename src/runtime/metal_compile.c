@@ -172,14 +172,16 @@ static MetalSize size_of(const int n[3]) {
   return (MetalSize){(MetalUint)TG_MAX(n[0], 1), (MetalUint)TG_MAX(n[1], 1), (MetalUint)TG_MAX(n[2], 1)};
 }
 
-static TgStatus program_new(Device *d, const Kernel *k, const Linear *lin, Program **out) {
+static TgStatus program_new(Device *d, const Kernel *k, const KernelSpec *spec, Program **out) {
+  const Linear *lin = spec->linear;
   Program *g = *out = mem_alloc(d->mem, sizeof *g);
   if (!g) return metal_oom(d);
-  *g = (Program){
-      .kernel = k->fn, .grid = size_of(lin->global), .block = size_of(lin->local), .nbuf = lin->nparam};
-  for (int i = 0; i < lin->n; i++)
-    g->nvar += lin->at[i]->op == OPS_VAR;
-  g->in_one = params_in_one(lin, renderer_metal.most_params);
+  *g = (Program){.kernel = k->fn,
+                 .grid = size_of(lin->global),
+                 .block = size_of(lin->local),
+                 .nbuf = lin->nparam,
+                 .nvar = spec->nvar};
+  g->in_one = params_in_one(lin->nparam, spec->nvar, renderer_metal.most_params);
   snprintf(g->name, sizeof g->name, "%s", lin->name);
   return pipeline_made(d, g->kernel, g->name, g->block.width * g->block.height * g->block.depth);
 }
@@ -214,7 +216,7 @@ static TgStatus compiled(Device *d, const KernelSpec *ks, int n, Program **out) 
   if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
   for (int i = 0; i < n && !st; i++)
-    st = program_new(d, kn[i], ks[i].linear, &out[i]);
+    st = program_new(d, kn[i], &ks[i], &out[i]);
   for (int i = 0; i < n && st; i++)
     metal_program_free(d, out[i]), out[i] = NULL;
   mem_free(d->mem, kn), mem_free(d->mem, todo);

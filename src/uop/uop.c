@@ -400,7 +400,7 @@ static uint64_t content_hash(Ops op, DType dtype, int lanes, int nsrc, UOp *cons
 /* With room for all nodes that the table can name. */
 static bool table_grow(UOpStore *st) {
   size_t cap = st->cap ? st->cap * (st->cap < 16384 ? 4 : 2) : 256;
-  if (!vec_reserve(st->mem, &st->all, cap / 4 * 3)) return false;
+  if (!vec_reserve(st->mem, &st->all, cap / 2)) return false;
   Slot *t = mem_alloc(st->mem, cap * sizeof *t);
   if (!t) return false;
   for (size_t i = 0; i < st->cap; i++)
@@ -426,9 +426,11 @@ static UOp *node_alloc(UOpStore *st, int nsrc) {
     return u;
   }
   UOp *u = st->free_list[nsrc];
-  if (!u) return arena_alloc(&st->arena, size);
-  memcpy(&st->free_list[nsrc], &u->arg, sizeof(UOp *));
-  memset(u, 0, size);
+  if (u)
+    memcpy(&st->free_list[nsrc], &u->arg, sizeof(UOp *));
+  else if (!(u = arena_take(&st->arena, size)))
+    return NULL;
+  memset(u, 0, sizeof *u);
   return u;
 }
 
@@ -445,7 +447,7 @@ static bool same_sources(const UOp *u, UOp *const *src) {
   return true;
 }
 
-/* Found, or made and entered. The table is at most three quarters full, so a search is short. */
+/* Found, or made and entered. The table is at most half full, so a search is short. */
 UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const *src, Arg arg) {
   for (int i = 0; i < nsrc; i++)
     if (!src[i]) return NULL;
@@ -455,7 +457,7 @@ UOp *uop_new(UOpStore *st, Ops op, DType dtype, int lanes, int nsrc, UOp *const 
   if (nsrc > UINT16_MAX) return NULL;
   uint64_t full = content_hash(op, dtype, lanes, nsrc, src, arg);
   uint32_t h = (uint32_t)full;
-  if ((st->len + 1) * 4 > st->cap * 3 && !table_grow(st)) return NULL;
+  if ((st->len + 1) * 2 > st->cap && !table_grow(st)) return NULL;
   size_t j = h & (st->cap - 1);
   for (; st->table[j].next_id; j = (j + 1) & (st->cap - 1)) {
     if (st->table[j].hash != h) continue;

@@ -148,10 +148,9 @@ static void run(Case *c, int n) {
     Program **g = calloc((size_t)n, sizeof *g);
     for (int i = 0; i < n; i++) {
       str_init(&src[i], &mem);
-      ks[i].linear = &c[i].k->lin;
       if (d->backend->renderer && !d->backend->renderer->render(&src[i], &c[i].k->lin, d->err))
         fail_msg("%s", d->err->msg);
-      ks[i].source = d->backend->renderer ? str_text(&src[i]) : NULL;
+      ks[i] = kernel_spec(&c[i].k->lin, d->backend->renderer ? str_text(&src[i]) : NULL);
     }
     if (d->backend->compile(d, ks, n, g)) {
       if (n == 1) fprintf(stderr, "%s\n", str_text(&src[0]));
@@ -1069,7 +1068,8 @@ static void test_thread_counts(void **state) {
     str_init(&s, &mem);
     assert_true(renderer_c.render(&s, &k->lin, &v.err));
     Program *g;
-    assert_int_equal(backend_cpu.compile(&v.d, &(KernelSpec){&k->lin, str_text(&s)}, 1, &g), TG_OK);
+    assert_int_equal(backend_cpu.compile(&v.d, (KernelSpec[]){kernel_spec(&k->lin, str_text(&s))}, 1, &g),
+                     TG_OK);
     for (int i = 0; i < 400; i++) {
       int64_t out[16] = {0};
       void *b[] = {out};
@@ -1147,7 +1147,7 @@ static void test_interp_bounds(void **state) {
   store(k, o, r, load(k, a, r, 1));
   end(k, r);
   Program *g;
-  assert_int_equal(backend_interp.compile(&v.d, &(KernelSpec){&k->lin, NULL}, 1, &g), TG_OK);
+  assert_int_equal(backend_interp.compile(&v.d, (KernelSpec[]){kernel_spec(&k->lin, NULL)}, 1, &g), TG_OK);
   float in[8] = {0}, out[8] = {0};
   void *b[] = {out, in};
   assert_int_equal(backend_interp.launch(&v.d, &(Launch){.program = g, .bufs = b}), TG_ERR_INTERNAL);
@@ -1166,14 +1166,16 @@ static void test_compile_errors(void **state) {
     if (!dev_open(&v, &backend_cpu, compilers[i])) continue; /* not here */
     K *k = add_kernel("bad", 1);
     Program *g = NULL;
-    assert_int_equal(backend_cpu.compile(&v.d, &(KernelSpec){&k->lin, "void bad(void) { nonsense; }"}, 1, &g),
+    assert_int_equal(backend_cpu.compile(
+                         &v.d, (KernelSpec[]){kernel_spec(&k->lin, "void bad(void) { nonsense; }")}, 1, &g),
                      TG_ERR_COMPILE);
     assert_non_null(strstr(v.err.msg, "nonsense"));
     v.err.status = TG_OK;
     assert_int_equal(
-        backend_cpu.compile(
-            &v.d, &(KernelSpec){&k->lin, "extern void elsewhere(void); void bad(void) { elsewhere(); }"}, 1,
-            &g),
+        backend_cpu.compile(&v.d,
+                            (KernelSpec[]){kernel_spec(
+                                &k->lin, "extern void elsewhere(void); void bad(void) { elsewhere(); }")},
+                            1, &g),
         TG_ERR_COMPILE);
     assert_null(g);
     backend_cpu.close(&v.d);
@@ -1198,7 +1200,8 @@ static void test_allocation_failures(void **state) { /* the n-th allocation fail
       bool ok = d.backend->open(&d) == TG_OK;
       if (ok) {
         if (w) ok = renderer_c.render(&s, &k->lin, &err);
-        ok = ok && !d.backend->compile(&d, &(KernelSpec){&k->lin, w ? str_text(&s) : NULL}, 1, &g);
+        ok = ok &&
+             !d.backend->compile(&d, (KernelSpec[]){kernel_spec(&k->lin, w ? str_text(&s) : NULL)}, 1, &g);
         ok = ok && !d.backend->launch(&d, &(Launch){.program = g, .bufs = b});
         d.backend->unload(&d, g);
         d.backend->close(&d);
@@ -1400,7 +1403,8 @@ static void with_cache(const char *dir, int expect_hits, int expect_compiled) {
   str_init(&s, &mem);
   assert_true(renderer_c.render(&s, &k->lin, &v.err));
   Program *g;
-  assert_int_equal(backend_cpu.compile(&v.d, &(KernelSpec){&k->lin, str_text(&s)}, 1, &g), TG_OK);
+  assert_int_equal(backend_cpu.compile(&v.d, (KernelSpec[]){kernel_spec(&k->lin, str_text(&s))}, 1, &g),
+                   TG_OK);
   float in[8] = {1, 2, 3}, out[8] = {0};
   void *b[] = {out, in};
   assert_int_equal(backend_cpu.launch(&v.d, &(Launch){.program = g, .bufs = b}), TG_OK);
@@ -1490,7 +1494,8 @@ static void test_gpu_text(void **state) {
         "kernel void scale(device f32 *p0 [[buffer(0)]], device const f32 *p1 [[buffer(1)]], uint3 gid"};
     if (!strstr(str_text(&s), want[i])) fail_msg("%s", str_text(&s));
     Program *g;
-    assert_int_equal(nulls[i]->compile(&v.d, &(KernelSpec){&k->lin, str_text(&s)}, 1, &g), TG_OK);
+    assert_int_equal(nulls[i]->compile(&v.d, (KernelSpec[]){kernel_spec(&k->lin, str_text(&s))}, 1, &g),
+                     TG_OK);
     assert_int_equal(nulls[i]->launch(&v.d, &(Launch){.program = g, .bufs = NULL}), TG_OK);
     nulls[i]->unload(&v.d, g);
     nulls[i]->close(&v.d);

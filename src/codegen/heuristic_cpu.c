@@ -283,8 +283,8 @@ static bool stands_inside(const Cpu *c, const UOp *r) {
   return inside;
 }
 
-/* Reductions of a few steps without lanes along them are written out: a loop of two would take longer than
- * its turns. */
+/* Reductions of a few steps that stand in lanes, and have none along them, are written out: a loop of two
+ * would take longer than its turns. */
 static bool add_short_sums(Cpu *c, OptVec *out) {
   enum { FEW_STEPS = 4 };
 
@@ -292,7 +292,7 @@ static bool add_short_sums(Cpu *c, OptVec *out) {
   bool ok = true;
   for (size_t j = 0; ok && !f->scans && j < f->reduces.len; j++) {
     const UOp *u = f->reduces.at[j];
-    int64_t steps = 1;
+    int64_t steps = lanes_around(c, u) >= 0;
     for (int s = 1; s < u->nsrc && steps; s++) {
       int i = find_range(f, u->src[s]);
       bool own = i >= 0 && f->r[i].reduce && is_const(u->src[s]->src[0]) && !stands_inside(c, u->src[s]);

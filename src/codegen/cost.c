@@ -701,7 +701,7 @@ static double stores_of(const Plan *p, double tile) {
     bool turned = a < c->nstore && is_turned(p, x);
     bool near = by == 0 || by == 1;
     cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? 4.5 : 20;
-    if (c->plain && p->blocks > 1) cost += near ? 1.3 : 20; /* the sum so far, a lane at a time */
+    if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20; /* the sum so far, a lane at a time */
   }
   if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
   return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);

@@ -70,6 +70,17 @@ static TgTensor *one_conv(Net *n, TgTensor *x) {
   return conv(n, x, a[0], (int)a[1], (int)a[2], (int)a[3]);
 }
 
+static TgTensor *one_dilated(Net *n, TgTensor *x) { /* a: channels out, kernel, dilation */
+  const int64_t *a = n->c->a;
+  if (!n->made) {
+    TgConvOptions o = {.size = sizeof o, .dilation = TG_SIZES((int)a[2])};
+    o.padding = TG_SIZES((int)(a[1] / 2 * a[2]));
+    n->conv[n->nconv++] = tg_conv2d_new(n->ctx, tg_dim(x, 1), a[0], a[1], false, &o);
+    n->flops = 2.0 * (double)tg_numel(x) * (double)(a[0] * a[1] * a[1]);
+  }
+  return tg_conv2d_run(&n->conv[n->at_conv++], x);
+}
+
 static TgTensor *one_transposed(Net *n, TgTensor *x) {
   const int64_t *a = n->c->a;
   if (!n->made) n->conv[n->nconv++] = tg_conv2d_new(n->ctx, a[0], tg_dim(x, 1), a[1], false, NULL);
@@ -170,6 +181,8 @@ static const Case cases[] = {
     {"conv-1x1-narrow", one_conv, 1, 256, 56, {64, 1, 1, 1}, false},
     {"conv-1x1-14", one_conv, 1, 1024, 14, {256, 1, 1, 1}, false},
     {"conv-1x1-7", one_conv, 1, 512, 7, {2048, 1, 1, 1}, false},
+    {"conv-1x1-half", one_conv, 1, 256, 56, {512, 1, 2, 1}, false},
+    {"conv-dilated", one_dilated, 1, 128, 28, {128, 3, 2}, false},
     {"depthwise-56", one_conv, 1, 128, 56, {128, 3, 1, 128}, false},
     {"depthwise-14", one_conv, 1, 512, 14, {512, 3, 1, 512}, false},
     {"depthwise-half", one_conv, 1, 128, 56, {128, 3, 2, 128}, false},

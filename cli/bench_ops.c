@@ -46,6 +46,11 @@ static TgTensor *cumsum_flat(TgTensor *const *in) { return tg_cumsum(in[0], 0); 
 
 static TgTensor *matmul(TgTensor *const *in) { return tg_matmul(in[0], in[1]); }
 
+/* products of a matrix with itself */
+static TgTensor *gram_rows(TgTensor *const *in) { return tg_matmul(in[0], tg_transpose(in[0], 0, 1)); }
+
+static TgTensor *gram_columns(TgTensor *const *in) { return tg_matmul(tg_transpose(in[0], 0, 1), in[0]); }
+
 static TgTensor *attention(TgTensor *const *in) {
   return tg_scaled_dot_product_attention(in[0], in[1], in[2], .causal = true);
 }
@@ -150,6 +155,8 @@ static const Case cases[] = {
     {"attention-1-query", plain_attention, TG_F32, 3, {{1, 1, 64}, {1, 65536, 64}, {1, 65536, 64}}, SMALL},
     {"sine-1m", sine, TG_F32, 1, {{1 << 20}}, SMALL},
     {"relu-matmul-1024", relu_matmul, TG_F32, 2, {{1024, 1024}}, PRODUCT | SMALL},
+    {"gram-rows-1024", gram_rows, TG_F32, 1, {{1024, 1024}}, PRODUCT | SMALL},
+    {"gram-columns-1024", gram_columns, TG_F32, 1, {{1024, 1024}}, PRODUCT | SMALL},
     {"slices-conv", slices_conv, TG_F32, 2, {{1, 3, 416, 416}, {16, 12, 3, 3}}, SMALL | PICTURES},
     {"enlarge-conv", enlarge_conv, TG_F32, 2, {{2, 64, 56, 56}, {64, 64, 3, 3}}, SMALL | PICTURES},
     {"group-norm-conv", group_norm_conv, TG_F32, 2, {{16, 64, 56, 56}, {64, 64, 3, 3}}, SMALL | PICTURES},

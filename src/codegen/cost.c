@@ -86,11 +86,16 @@ static void axis_split(Access *a, const Contraction *c, int d) {
 
 /* ---- footprints */
 typedef struct Foot {
-  double bytes, run, stride, rows; /* run: contiguous bytes; stride: between rows of that */
+  double bytes, run, rows;      /* run: contiguous bytes of each row */
+  double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
+                                   stride: bytes between those */
 } Foot;
 
-static Foot foot_of(const Access *a, const double *ext, bool packed) {
-  double span[MAX_AXES], n = 1, run = 1, stride = 0;
+static double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
+
+/* Elements of each axis that it touches, and of all together. */
+static double spans_of(const Access *a, const double *ext, double *span) {
+  double n = 1;
   for (int d = 0; d < a->naxis; d++) {
     span[d] = 1;
     for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
@@ -100,20 +105,33 @@ static Foot foot_of(const Access *a, const double *ext, bool packed) {
     if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
     n *= span[d];
   }
-  if (packed) return (Foot){n * a->bytes, n * a->bytes, 0, 1};
+  return n;
+}
+
+/* What is touched of memory: its axes, the one with the smallest step first, are one run as long as each is
+ * touched whole. */
+static Foot foot_of(const Access *a, const double *ext) {
+  double span[MAX_AXES], n = spans_of(a, ext, span), run = 1, stride = 0, near = 1, apart = 0;
   for (int i = a->naxis - 1; i >= 0; i--) {
     int d = a->by_step[i];
     bool joins = (double)a->step[d] == run;
-    if (!joins && span[d] > 1) break;
+    if (!joins && span[d] > 1) {
+      if (a->step[d] * a->bytes <= LINE) near = span[d], apart = (double)a->step[d];
+      break;
+    }
     if (joins) run *= span[d];
     if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
   }
-  double rows = n / fmax(run, 1);
+  double rows = n / fmax(run, 1), block = run + apart * (near - 1);
   for (int d = 0; d < a->naxis; d++)
-    if (span[d] > 1 && (double)a->step[d] >= run && (stride == 0 || (double)a->step[d] < stride))
+    if (span[d] > 1 && (double)a->step[d] >= block && (stride == 0 || (double)a->step[d] < stride))
       stride = (double)a->step[d];
-  double line = ceil(run * a->bytes / 64) * 64;
-  return (Foot){rows * fmax(64, line), run * a->bytes, stride * a->bytes, rows};
+  return (Foot){.bytes = rows * lines_of(run * a->bytes) * LINE,
+                .run = run * a->bytes,
+                .rows = rows,
+                .blocks = rows / near,
+                .lines = lines_of(block * a->bytes),
+                .stride = stride * a->bytes};
 }
 
 static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
@@ -142,10 +160,18 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
   a->clips = !a->gated || stage_takes_gate(k, x);
   for (int d = a->naxis; a->even && d-- > 0;)
     axis_split(a, c, d);
-  for (int r = 0; r < c->n; r++)
+  for (int r = 0; r < c->n; r++) {
     for (int d = 0; d < a->naxis; d++) {
       a->by[r] += a->coef[d][r] * a->step[d];
       if (a->coef[d][r]) a->on[d] |= 1u << r;
+    }
+    a->alone[r] = -1;
+    if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
+  }
+  for (int d = a->naxis; d-- > 0;)
+    if (a->on[d] && !(a->on[d] & (a->on[d] - 1))) {
+      int r = __builtin_ctz(a->on[d]);
+      if (a->coef[d][r] == 1) a->alone[r] = d;
     }
   double size[MAX_LOOPS];
   for (int r = 0; r < c->n; r++)
@@ -156,7 +182,7 @@ static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
       a->by_step[at] = a->by_step[at - 1];
     a->by_step[at] = d;
   }
-  a->whole = foot_of(a, size, false).bytes;
+  a->whole = foot_of(a, size).bytes;
   return true;
 }
 
@@ -259,8 +285,8 @@ bool contraction_of(Kernel *k, Contraction *c) {
 
 /* Bytes of a level that rows take up: those that meet in a set push each other out. */
 static double taken_up(const Target *t, Foot f, int level) {
-  if (f.rows <= 1 || f.stride <= 0) return f.bytes;
-  double per_line = fmax(1, ceil(f.run / 64)), sets = (double)(t->cache[level] / t->ways[level] / 64);
+  if (f.blocks <= 1 || f.stride <= 0) return f.bytes;
+  double sets = (double)(t->cache[level] / t->ways[level] / 64);
   double apart = f.stride / 64, distinct = sets; /* sets that row beginnings fall into */
   if (apart == floor(apart)) {
     int64_t a = (int64_t)apart, b = (int64_t)sets;
@@ -270,7 +296,7 @@ static double taken_up(const Target *t, Foot f, int level) {
     }
     distinct = sets / (double)a;
   }
-  double worst = f.rows * per_line / fmin(sets, distinct * per_line);
+  double worst = f.blocks * f.lines / fmin(sets, distinct * f.lines);
   return worst > t->ways[level] * 0.7 ? fmax(f.bytes, (double)t->cache[level] * worst / t->ways[level])
                                       : f.bytes;
 }
@@ -300,6 +326,45 @@ static void open_loop(Plan *p, int loop, double turns) {
 
 static bool is_reduce(const Contraction *c, int r) { return c->reduce >> r & 1; }
 
+/* The axis of a copy that lanes go along, side by side in panels (stage.c); -1: it lies as the buffer does.
+ */
+static int panel_axis(const Plan *p, const Access *a) {
+  return p->vec < 0 || p->group >= 0 ? -1 : a->alone[p->vec];
+}
+
+/* What is touched of a copy. Its rows are as far apart as the whole of it has them: of its axes in the order
+ * of the buffer, with panels outside them, what is touched of one ends the run unless it is all of it. */
+static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
+  const Access *a = &p->c->access[access];
+  const double *copied = p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
+  double span[MAX_AXES], full[MAX_AXES], n = spans_of(a, ext, span), run = 1, place = 1, stride = 0, near = 1;
+  int panel = panel_axis(p, a);
+  spans_of(a, copied, full);
+  if (panel >= 0) {
+    place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
+    run = span[panel] >= full[panel] ? place : fmin(span[panel], place);
+  }
+  for (int i = a->naxis - 1; i >= 0 && stride == 0; i--) {
+    int d = a->by_step[i];
+    if (d == panel) continue;
+    if (place == run)
+      run *= span[d];
+    else if (span[d] > 1)
+      stride = place, near = span[d];
+    place *= full[d];
+  }
+  if (stride == 0) stride = place;
+  double rows = fmax(1, n / run);
+  if (stride * a->bytes < LINE) rows = fmax(1, rows / near), run += stride * (near - 1);
+  double lines = lines_of(run * a->bytes);
+  return (Foot){.bytes = rows * lines * LINE,
+                .run = run * a->bytes,
+                .rows = rows,
+                .blocks = rows,
+                .lines = lines,
+                .stride = stride * a->bytes};
+}
+
 static bool plan_stage(Plan *p, int access) {
   const Contraction *c = p->c;
   const Access *a = &c->access[access];
@@ -307,7 +372,7 @@ static bool plan_stage(Plan *p, int access) {
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
     turns *= p->level[i].turns;
-  double bytes = foot_of(a, p->ext, true).bytes, whole = a->whole;
+  double span[MAX_AXES], bytes = spans_of(a, p->ext, span) * a->bytes, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
@@ -376,12 +441,15 @@ static bool plan_make(Plan *p, const Contraction *c, const Taken *t) {
 /* ---- the parts of the cost */
 static double vectors(const Plan *p) { return p->vec < 0 ? 1 : tile_vectors(p->ext[p->vec]); }
 
-/* Whether lanes lie side by side: in memory, or in a copy, if each is the next index of an axis. */
+/* Whether lanes lie side by side: in memory, or in a copy, which has panels of them where they are an axis of
+ * their own. */
 static bool side_by_side(const Plan *p, const Access *a, bool staged) {
-  bool near = access_step(a, p->vec) == 1;
-  for (int d = 0; staged && d < a->naxis; d++)
-    near |= a->coef[d][p->vec] == 1;
-  return near;
+  return access_step(a, p->vec) == 1 || (staged && panel_axis(p, a) >= 0);
+}
+
+/* Whether vectors of an access begin anywhere in a line: each is then a load of two. */
+static bool crosses_lines(const Plan *p, const Access *a, bool staged) {
+  return (a->uneven & ~(1u << p->vec)) && !(staged && panel_axis(p, a) >= 0);
 }
 
 /* Loads of one step of the body: a vector each, a scalar each, or one for each lane where lanes stand apart.
@@ -402,7 +470,7 @@ static double loads_of(const Plan *p, const Access *a, bool staged) {
     }
     n *= span;
   }
-  if (lanes) n *= vectors(p) * (side_by_side(p, a, staged) ? 1 : LANES);
+  if (lanes) n *= vectors(p) * (!side_by_side(p, a, staged) ? LANES : crosses_lines(p, a, staged) ? 2 : 1);
   if (a->gated && !staged) n *= lanes ? LANES : 8;
   return n;
 }
@@ -481,7 +549,8 @@ typedef struct Feet {
 } Feet;
 
 static double pages_in(Foot f) {
-  return f.stride >= PAGE ? f.rows * ceil(f.run / PAGE) : fmax(1, f.rows * fmax(f.stride, f.run) / PAGE);
+  double block = f.lines * LINE;
+  return f.stride >= PAGE ? f.blocks * ceil(block / PAGE) : fmax(1, f.blocks * fmax(f.stride, block) / PAGE);
 }
 
 static void feet_of(const Plan *p, Feet *feet) {
@@ -490,8 +559,10 @@ static void feet_of(const Plan *p, Feet *feet) {
     feet->all[i] = feet->pages[i] = 0;
     for (int a = 0; a < c->naccess; a++) {
       bool same = i && !(c->access[a].moves >> p->level[i - 1].loop & 1); /* the loop outside moves others */
-      Foot f = same ? feet->of[i - 1][a]
-                    : foot_of(&c->access[a], i ? p->level[i - 1].ext : p->whole, p->staged_at[a] >= 0);
+      const double *ext = i ? p->level[i - 1].ext : p->whole;
+      Foot f = same                   ? feet->of[i - 1][a]
+               : p->staged_at[a] >= 0 ? foot_of_copy(p, a, ext)
+                                      : foot_of(&c->access[a], ext);
       feet->of[i][a] = f;
       feet->all[i] += f.bytes, feet->pages[i] += pages_in(f);
     }
@@ -522,6 +593,38 @@ static double moved(const Plan *p, const Feet *feet, int a, int fits, int level)
     bytes *= p->level[at].turns;
   if (once) bytes /= p->blocks;
   return bytes * (a < p->c->nstore ? 2 : 1) * (f.run + short_run[level]) / f.run;
+}
+
+/* Whether tiles of a store are turned in registers, so that a run of it is written at once. */
+static bool is_turned(const Plan *p, const Access *x) {
+  bool turned = false;
+  for (uint32_t at = x->moves; at; at &= at - 1) {
+    int r = __builtin_ctz(at);
+    turned |= r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
+  }
+  return turned;
+}
+
+/* Cycles in which stores wait for lines that were in L1 before: those of an output whose lanes lie in lines
+ * of their own come one by one, and are pushed out, by each other where they meet in a set, before the next
+ * element of theirs is written. */
+static double lines_awaited(const Plan *p, const Feet *feet) {
+  const Target *t = p->c->target;
+  double cycles = 0;
+  for (int a = 0; a < p->c->nstore; a++) {
+    const Access *x = &p->c->access[a];
+    int own = p->n + 1;
+    if (p->vec >= 0 && access_step(x, p->vec) == 1) continue;
+    while (own > 0 && taken_up(t, feet->of[own - 1][a], LEVEL_L1) <= (double)t->cache[LEVEL_L1])
+      own--;
+    Foot f = feet->of[TG_MIN(own, p->n)][a];
+    if (own == 0 || f.run >= LINE) continue;
+    double lines = own <= p->n ? f.blocks * f.lines : f.rows * (is_turned(p, x) ? 1 : f.run / x->bytes);
+    for (int at = TG_MIN(own, p->n) - 1; at >= 0; at--)
+      lines *= x->moves >> p->level[at].loop & 1 ? p->level[at].turns : 1;
+    cycles += fmax(0, lines - x->whole / LINE) * t->line_wait;
+  }
+  return cycles;
 }
 
 static double traffic_of(const Plan *p, const Feet *feet, int level) {
@@ -595,12 +698,10 @@ static double stores_of(const Plan *p, double tile) {
     const Access *x = &c->access[a];
     if (x->in_sum) continue;
     int64_t by = p->vec < 0 ? 0 : access_step(x, p->vec);
-    bool relane = false;
-    for (uint32_t at = a < c->nstore ? x->moves : 0; at; at &= at - 1) {
-      int r = __builtin_ctz(at);
-      relane |= r != p->vec && p->up[r] >= 4 && access_step(x, r) == 1;
-    }
-    cost += p->group >= 0 ? 10 : by == 0 || by == 1 ? 1.3 : relane ? 4.5 : 20;
+    bool turned = a < c->nstore && is_turned(p, x);
+    bool near = by == 0 || by == 1;
+    cost += p->group >= 0 ? 10 : near ? 1.3 : turned ? 4.5 : 20;
+    if (c->plain && p->blocks > 1) cost += near ? 0.7 : 20; /* the sum so far, a lane at a time */
   }
   if (p->c->plain || p->blocks == 1) return turns * (tile * cost + 10);
   return turns * (tile * SUM_KEPT + 10) + turns / p->blocks * (tile * cost + 10);
@@ -688,7 +789,7 @@ static double traffic_and_all(const Plan *p, Cost *out, double share, double mos
     if (fmax(compute, slowest) + sum + out->stores * share > most) return INFINITY;
   }
   sum += pages_missed(p, &feet) * p->c->target->page_miss;
-  sum += rows_begun(p, &feet);
+  sum += rows_begun(p, &feet) + lines_awaited(p, &feet);
   out->again = feet.all[TG_MIN(1, p->n)];
   return fmax(compute, slowest) + 0.1 * fmin(compute, slowest) + sum + out->stores * share;
 }

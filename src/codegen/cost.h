@@ -17,6 +17,8 @@ typedef struct Access {
   uint32_t on[MAX_AXES]; /* bit r: the index of the axis moves with loop r */
   double whole;          /* bytes that it touches in the whole kernel */
   uint32_t moves;        /* bit r: it moves with loop r */
+  uint32_t uneven;       /* bit r: .. by other than whole vectors */
+  int alone[MAX_LOOPS];  /* the axis that moves with loop r alone, by one; -1: none */
   bool gated, even;      /* even: every index is a sum of loops times constants */
   bool clips;            /* its gate, if any, is an interval of each axis */
   bool in_sum;           /* read in every step of the reduction */

@@ -14,14 +14,22 @@ static double footprint(Kernel *k, const Info *f, const UOp *load) {
 
 typedef struct Lane {
   int r;
+  int beside; /* the loop whose turns lie between those of r, or -1 */
   int64_t bad, n;
   bool in_reduce, counted;
 } Lane;
 
+static bool sums_along(Kernel *k, const Info *f, const UOp *r) {
+  bool sums = false;
+  for (size_t j = 0; j < f->reduces.len; j++)
+    sums |= depends(k, f->reduces.at[j], r);
+  return sums;
+}
+
 /* The best lanes for one store, or for all outputs: contiguous in it, and with the fewest loads that would be
  * gathered. */
 static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) {
-  Lane l = {.r = -1};
+  Lane l = {.r = -1, .beside = -1};
   for (int i = 0; i < f->nr; i++) {
     const RInfo *r = &f->r[i];
     bool ok = !r->reduce && r->n >= 4 && (may_grid || !r->grid);
@@ -37,9 +45,28 @@ static Lane lane_for(Kernel *k, const Info *f, const UOp *store, bool may_grid) 
     if (l.r < 0 || bad < l.bad) l.r = i, l.bad = bad;
   }
   if (l.r >= 0) l.counted = is_const(f->r[l.r].r->src[0]);
-  if (l.r >= 0)
-    for (size_t j = 0; j < f->reduces.len; j++)
-      l.in_reduce |= depends(k, f->reduces.at[j], f->r[l.r].r);
+  if (l.r >= 0) l.in_reduce = sums_along(k, f, f->r[l.r].r);
+  return l;
+}
+
+/* A nest whose contiguous loop is too short for lanes, that sums something in each of its turns: lanes along
+ * the loop outside that one, whose turns lie beside each other with those of it between. */
+static Lane lane_beside(Kernel *k, const Info *f, const UOp *store) {
+  enum { MOST_BETWEEN = 4, LEAST_TURNS = 8 };
+
+  Lane l = {.r = -1, .beside = -1};
+  for (int i = 2; i < store->nsrc; i++) {
+    int e = find_range(f, store->src[i]);
+    bool between = e >= 0 && !f->r[e].grid && f->r[e].n > 1 && f->r[e].n <= MOST_BETWEEN;
+    if (!between || stride_of(k, store->src[0], f->r[e].r) != 1) continue;
+    for (int j = 2; j < store->nsrc; j++) {
+      int r = find_range(f, store->src[j]);
+      bool fits =
+          r >= 0 && r != e && !f->r[r].grid && is_const(f->r[r].r->src[0]) && f->r[r].n >= LEAST_TURNS;
+      if (fits && stride_of(k, store->src[0], f->r[r].r) == f->r[e].n && sums_along(k, f, f->r[r].r))
+        l = (Lane){.r = r, .beside = e, .bad = 1, .in_reduce = true, .counted = true};
+    }
+  }
   return l;
 }
 
@@ -108,6 +135,7 @@ static void find_lanes(Cpu *c) {
       has |= store_has(s, lane_range(c, i)->r);
     if (has || c->nlane == c->f->nr) continue;
     Lane l = lane_for(c->k, c->f, s, false);
+    if (l.r < 0) l = lane_beside(c->k, c->f, s);
     if (l.r >= 0) c->lane[c->nlane++] = l;
   }
 }
@@ -236,11 +264,49 @@ static bool add_lanes(Cpu *c, OptVec *out) {
   if (c->second >= 0 && c->tile > 1) ok = opt_add(c->k, out, OPT_UPCAST, &f->r[c->second], c->tile);
   for (int i = 0; ok && i < c->nlane; i++) {
     const RInfo *r = lane_range(c, i);
-    ok = opt_add(c->k, out, OPT_VEC, r, lane_count(&c->lane[i], r->n));
+    int beside = c->lane[i].beside;
+    ok = beside < 0 || opt_add(c->k, out, OPT_UPCAST, &f->r[beside], f->r[beside].n);
+    ok = ok && opt_add(c->k, out, OPT_VEC, r, lane_count(&c->lane[i], r->n));
   }
   for (int g = 0; ok && g < c->ngroup; g++) {
     const RInfo *r = &f->r[c->group[g]];
     ok = opt_add(c->k, out, OPT_GROUP, r, r->n >= 64 ? 64 : r->n >= 32 ? 32 : r->n >= 16 ? 16 : 8);
+  }
+  return ok;
+}
+
+/* Whether a reduction, or what fills a row, stands inside loop r. */
+static bool stands_inside(const Cpu *c, const UOp *r) {
+  bool inside = sums_along(c->k, c->f, r);
+  for (size_t j = 0; j < c->f->fills.len; j++)
+    inside |= depends(c->k, c->f->fills.at[j], r);
+  return inside;
+}
+
+/* Reductions of a few steps that stand in lanes, and have none along them, are written out: a loop of two
+ * would take longer than its turns. */
+static bool add_short_sums(Cpu *c, OptVec *out) {
+  enum { FEW_STEPS = 4 };
+
+  const Info *f = c->f;
+  bool ok = true;
+  for (size_t j = 0; ok && !f->scans && j < f->reduces.len; j++) {
+    const UOp *u = f->reduces.at[j];
+    int64_t steps = lanes_around(c, u) >= 0;
+    for (int s = 1; s < u->nsrc && steps; s++) {
+      int i = find_range(f, u->src[s]);
+      bool own = i >= 0 && f->r[i].reduce && is_const(u->src[s]->src[0]) && !stands_inside(c, u->src[s]);
+      for (int g = 0; g < c->ngroup; g++)
+        own &= c->group[g] != i;
+      steps = own ? TG_MIN(steps * f->r[i].n, INT32_MAX) : 0;
+    }
+    for (int s = 1; ok && steps > 1 && steps <= FEW_STEPS && s < u->nsrc; s++) {
+      const RInfo *r = &f->r[find_range(f, u->src[s])];
+      bool had = false;
+      for (size_t o = 0; o < out->len; o++)
+        had |= out->at[o].op == OPT_UNROLL && out->at[o].r == r->r->arg.range.id;
+      ok = had || r->n < 2 || opt_add(c->k, out, OPT_UNROLL, r, r->n);
+    }
   }
   return ok;
 }
@@ -270,7 +336,7 @@ static bool lanes_and_tile(Cpu *c, OptVec *out) {
   find_chains(c);
   c->work = work_of(c->k, c->f);
   make_even(c);
-  return add_swap(c, out) && add_lanes(c, out) && add_threads(c, out);
+  return add_swap(c, out) && add_lanes(c, out) && add_short_sums(c, out) && add_threads(c, out);
 }
 
 static bool any_kernel(Kernel *k, const Info *f, int ncores, OptVec *out) {

@@ -13,6 +13,8 @@ enum {
   STORE_TILE = 16,     /* rows are turned into lines of memory in squares of a vector */
   CASCADE_BLOCK = 128, /* turns of a cascade's block: rows of it stay near, and few corrections are made */
   LEAST_CASCADE_BLOCK = 64,
+  TILE_ROWS = 8,
+  TILE_VECTORS = 2,   /* a register tile as most are */
   MOST_SEARCHED = 512 /* nodes of a value: a longer one is no product */
 };
 
@@ -42,23 +44,36 @@ static bool operands(Kernel *k, UOp *reduce, UOpVec *out) {
   return ok;
 }
 
+/* Whether an operand is another for each turn of r: at another place, or in another row. */
+static bool moves_along(Kernel *k, const UOp *x, const UOp *r) {
+  return address_moves(k, x, r) || (x->src[0]->op == OPS_AFTER && depends(k, x->src[0], r));
+}
+
 /* Whether some operands move with r and some do not: each value of those is used for several values of r. */
 static bool shared_along(Kernel *k, const UOpVec *reads, const UOp *r) {
   bool moves = false, stays = false;
   for (size_t i = 0; i < reads->len; i++) {
-    UOp *x = reads->at[i];
-    bool with = false;
-    for (int a = 1; a <= index_naxes(x); a++)
-      with |= depends(k, x->src[a], r);
-    moves |= with || (x->src[0]->op == OPS_AFTER && depends(k, x->src[0], r)); /* rows are apart for it */
-    stays |= !with && x->src[0]->op == OPS_PARAM;
+    const UOp *x = reads->at[i];
+    moves |= moves_along(k, x, r);
+    stays |= !address_moves(k, x, r) && x->src[0]->op == OPS_PARAM;
   }
   return moves && stays;
 }
 
-/* The loop inside a row, of those that the reduction stands in, along which it uses what it reads again. */
-static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads) {
-  UOp *best = NULL;
+/* What a step loads for each of its products where a tile goes along r, and lanes along another loop. */
+static double loads_each(Kernel *k, const UOpVec *reads, const RInfo *r, const UOp *lane) {
+  double tile = (double)TG_MIN(r->n, TILE_ROWS), loads = 0;
+  for (size_t i = 0; i < reads->len; i++)
+    loads +=
+        (depends(k, reads->at[i], r->r) ? tile : 1) * (moves_along(k, reads->at[i], lane) ? TILE_VECTORS : 1);
+  return loads / (tile * TILE_VECTORS);
+}
+
+/* The loop inside a row, of those that the reduction stands in, along which it uses most of what it reads
+ * again. */
+static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads, const UOp *lane) {
+  const RInfo *best = NULL;
+  double least = 0;
   for (int i = 0; i < w->f->nr; i++) {
     const RInfo *r = &w->f->r[i];
     if (r->grid || r->reduce || r->n < 2 || !depends(w->k, reduce, r->r)) continue;
@@ -67,9 +82,11 @@ static UOp *inner_loop(Rows *w, UOp *reduce, const UOpVec *reads) {
       bool with = depends(w->k, reads->at[j], r->r);
       moves |= with, stays |= !with;
     }
-    if (moves && stays && (!best || r->n > best->src[0]->vmax)) best = r->r;
+    if (!moves || !stays) continue;
+    double each = loads_each(w->k, reads, r, lane);
+    if (!best || each < least || (each == least && r->n > best->n)) best = r, least = each;
   }
-  return best;
+  return best ? best->r : NULL;
 }
 
 static bool reads_even(Rows *w, const UOpVec *reads, UOp *r) {
@@ -99,7 +116,7 @@ static bool products_fit(Rows *w, UOp *r) {
     UOp *reduce = w->f->reduces.at[i];
     UOpVec reads = {0};
     ok = operands(w->k, reduce, &reads);
-    UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads) : NULL;
+    UOp *inner = ok && reads.len > 1 ? inner_loop(w, reduce, &reads, r) : NULL;
     if (ok && reads.len > 1 && sums_products(reduce))
       any = true, ok = (inner && shared_along(w->k, &reads, r)) || reads_even(w, &reads, r);
     if (ok && inner && !vec_has(&w->inner, inner)) ok = vec_push(w->k->mem, &w->inner, inner);
@@ -139,12 +156,16 @@ static bool opt_put(Rows *w, OptVec *list, OptOp op, int64_t r, int64_t n) {
 static int64_t id_of(const UOp *r) { return r->arg.range.id; }
 
 /* A loop of the grid that blocks stand in turn by turn, so that what they copy is one turn's; but not one
- * along which a copy reads memory in order. */
+ * that no copy moves with, which would make each of them again, nor one along which a copy reads memory in
+ * order. */
 static bool is_batch(Rows *w, const UOpVec *copied, UOp *r) {
   bool batch = r != w->lane && r->op == OPS_RANGE && r->arg.range.type == AXIS_GLOBAL && r->src[0]->vmax > 1;
-  for (size_t i = 0; batch && i < copied->len; i++)
+  bool moves = false;
+  for (size_t i = 0; batch && i < copied->len; i++) {
     batch = stride_of(w->k, copied->at[i], r) != 1;
-  return batch;
+    moves |= address_moves(w->k, copied->at[i], r);
+  }
+  return batch && moves;
 }
 
 static bool block_rows(Rows *w, const UOpVec *copied, OptVec *list, int64_t lanes) {
@@ -175,14 +196,15 @@ static bool turn_stores(Rows *w, OptVec *list) {
 }
 
 /* The loop that is dealt to threads: of the rest of the grid where it can be, as the rows of a triangle are
- * not alike; the one that leaves least to wait for. */
-static UOp *dealt_loop(const Rows *w, int64_t lanes) {
+ * not alike; the one that leaves least to wait for. What stands inside a copy is no one's to deal. */
+static UOp *dealt_loop(Rows *w, const UOpVec *copied, int64_t lanes) {
   UOp *best = NULL;
   double least = 0;
   for (int i = 0; i < w->f->nr; i++) {
     const RInfo *r = &w->f->r[i];
     int64_t n = r->r == w->lane ? r->n / lanes : r->n, most = (n + w->ncores - 1) / w->ncores;
     if (!r->grid || n < w->ncores || r->nout != w->k->sink->nsrc) continue;
+    if (copied->len && r->r != w->lane && !is_batch(w, copied, r->r)) continue;
     double wait = (double)(most * w->ncores) / (double)n * (r->r == w->lane ? 1.25 : 1);
     if (!best || wait < least) best = r->r, least = wait;
   }
@@ -208,7 +230,7 @@ static bool shape(Rows *w, const UOpVec *copied, int64_t lanes, OptVec *list) {
     ok = opt_put(w, list, OPT_UPCAST, id_of(r), balanced(r->src[0]->vmax, tile));
   }
   ok = ok && turn_stores(w, list) && opt_put(w, list, OPT_VEC, id_of(w->lane), lanes);
-  UOp *dealt = ok && w->ncores > 1 ? dealt_loop(w, lanes) : NULL;
+  UOp *dealt = ok && w->ncores > 1 ? dealt_loop(w, copied, lanes) : NULL;
   return ok && (!dealt || opt_put(w, list, OPT_THREAD, id_of(dealt), w->ncores));
 }
 

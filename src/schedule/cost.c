@@ -356,8 +356,8 @@ static double rows_together(const Members *m, const Stage *g) {
   double row = 1, longest = has_maximum(m) ? CASCADE_BLOCK : INFINITY;
   for (size_t k = 0; k < m->n; k++)
     row += value_bytes(stage_at(m->s, m->mem[k]), TG_MIN((double)m->elems[k], longest));
-  double fit = (double)t->local_bytes / row;
-  return t->warp > 1 ? 1 : TG_MAX(TG_MIN(TG_MIN(m->rows, fit), ROWS_IN_CACHE), 1);
+  double some = TG_MIN(TG_MIN(m->rows, (double)t->local_bytes / row), ROWS_IN_CACHE);
+  return t->warp <= 1 && some >= (double)t->vec_bytes / 4 ? some : 1; /* a row to a lane (codegen/rows.c) */
 }
 
 /* What a read touches for one point of the grid. */
@@ -448,7 +448,7 @@ static void member_cost(const Members *m, size_t k, Cost *c) {
     return;
   }
   double together = rows_together(m, g); /* its own axis left the grid */
-  c->compute += products_us(m, k, t->warp > 1 ? 0 : together, together > 1);
+  c->compute += products_us(m, k, together > 1 ? together : 0, together > 1);
   for (size_t j = 0; j < g->reads.len; j++) {
     double nbytes = point_bytes(m, g, m->mem[k], &g->reads.at[j]);
     if (member_of(m, g->reads.at[j].stage) == m->n && !read_before(m, k, j))

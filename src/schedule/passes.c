@@ -44,6 +44,11 @@ static bool run_inline(void *state) {
   return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s));
 }
 
+static bool run_order(void *state) {
+  Run *r = state;
+  return order_axes(r->s);
+}
+
 static bool run_join(void *state) {
   Run *r = state;
   return place_stages(r->s);
@@ -74,6 +79,8 @@ const Pass schedule_passes[] = {
     {"partial sums", .run = run_partial, .makes = GRAPH_STAGES},
     /* what costs less than its memory */
     {"inline cheap", .run = run_inline, .makes = GRAPH_STAGES},
+    /* what is computed from memory lies along the same axis, if it is read so */
+    {"order axes", .run = run_order, .makes = GRAPH_STAGES},
     /* stages that share a grid share a kernel */
     {"join by level", .run = run_join, .makes = GRAPH_STAGES},
     /* the place of each value that other kernels read, and how wide it is there */

@@ -131,6 +131,7 @@ bool partial_sums(Sched *s);
 bool part_stage(Sched *s, const Stage *g, UOp *term, int k, UOp *part, Stage *out);
 bool cascades_in_parts(Sched *s); /* cascade.c: part of partial sums */
 bool inline_cheap(Sched *s);
+bool order_axes(Sched *s);
 UOp *with_value(Sched *s, int reader, int producer); /* the reader's value, with the producer's in it */
 bool inline_stage(Sched *s, int i);                  /* computed by its readers alone */
 bool merge_reduces(Sched *s, Stage *q);              /* a value that is a reduction of a reduction: one */

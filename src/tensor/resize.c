@@ -6,22 +6,32 @@ static TgTensor *pick(TgTensor *x, int axis, TgTensor *index) { /* x along axis 
   return tg_transpose(tg_take(tg_transpose(x, axis, 0), index), axis, 0);
 }
 
-/* Where each new place looks is arithmetic on its index: in whole numbers for the nearest, so that it is
- * exact. */
+static int64_t common_factor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* floor((i + shift) from / to) of each new place i, in whole numbers, so that it is exact; it is less than
+ * `from`. The fraction in its lowest terms: twice as many places look at i / 2. */
+static TgTensor *nearest(TgTensor *i, int64_t from, int64_t to, bool middle) {
+  int64_t factor = common_factor(from, to), a = from / factor, b = to / factor;
+  if (middle)
+    return tg_floordiv_scalar(tg_add_scalar(tg_mul_scalar(i, (double)(2 * a)), (double)a), (double)(2 * b));
+  return tg_floordiv_scalar(tg_mul_scalar(i, (double)a), (double)b);
+}
+
+/* Where each new place looks is arithmetic on its index. */
 static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOptions *o) {
   if (!x) return NULL;
   TgContext *ctx = x->ctx;
   int64_t from = dims(x)[axis];
   if (to == 0) return tg_slice(x, axis, 0, 0);
   TgTensor *i = tg_arange(ctx, 0, (double)to);
-  if (o->mode != TG_LINEAR) { /* floor(i from / to), or of i + 1/2: whole-number arithmetic, exact */
-    int64_t a = o->mode == TG_NEAREST ? from : 2 * from;
-    int64_t b = o->mode == TG_NEAREST ? to : 2 * to;
-    int64_t c = o->mode == TG_NEAREST ? 0 : from;
-    TgTensor *at = tg_add_scalar(tg_mul_scalar(tg_cast(i, TG_I64), (double)a), (double)c);
-    return pick(x, axis,
-                tg_cast(tg_minimum_scalar(tg_floordiv_scalar(at, (double)b), (double)(from - 1)), TG_I32));
-  }
+  if (o->mode != TG_LINEAR)
+    return pick(x, axis, tg_cast(nearest(tg_cast(i, TG_I64), from, to, o->mode == TG_NEAREST_EXACT), TG_I32));
   TgDType f = tg_dtype(x);
   double scale =
       o->align_corners ? to > 1 ? (double)(from - 1) / (double)(to - 1) : 0 : (double)from / (double)to;

@@ -28,6 +28,7 @@ typedef struct Target {
    */
   int pages;
   double page_miss;
+  double line_wait; /* cycles until a line is in L1 that a store has to wait for; 0: other threads run */
 
   double mhz;
   /* Of f32, in one cycle of a core. */

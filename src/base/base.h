@@ -201,6 +201,8 @@ const char *env_name(int i); /* every variable that the library reads; NULL past
 double time_now_s(void);
 /* Facts about the machine, from the file of the system. */
 int cpu_count(void);
+int core_here(void); /* the number of the core that this thread is on; -1: not known */
+int core_at(int k);  /* of the k-th that this thread may use; -1: there are fewer */
 /* Of the level of cache that one core uses for data: 1, 2 or 3; 0 or less: not known. */
 int64_t cpu_cache_bytes(int level);
 #endif

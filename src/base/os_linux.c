@@ -68,18 +68,21 @@ int os_word_wake(uint32_t *at) {
   return (int)syscall(SYS_futex, at, FUTEX_WAKE_PRIVATE, INT32_MAX, NULL, NULL, 0);
 }
 
-int os_thread_pin(pthread_t t, int k) {
-  cpu_set_t allowed, one;
-  if (sched_getaffinity(0, sizeof allowed, &allowed)) return errno;
-  if (CPU_COUNT(&allowed) < 2) return 0;
-  int here = sched_getcpu();
-  for (int cpu = 0, left = k % CPU_COUNT(&allowed); cpu < CPU_SETSIZE; cpu++) {
-    if (!CPU_ISSET(cpu, &allowed) || cpu == here || left--) continue;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    return pthread_setaffinity_np(t, sizeof one, &one);
-  }
-  return 0;
+int os_thread_pin(pthread_t t, int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  return pthread_setaffinity_np(t, sizeof one, &one);
+}
+
+int core_here(void) { return sched_getcpu(); }
+
+int core_at(int k) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed)) return -1;
+  for (int core = 0; core < CPU_SETSIZE; core++)
+    if (CPU_ISSET(core, &allowed) && !k--) return core;
+  return -1;
 }
 
 /* Linux keeps the state of tiles, 8 KB a thread, only for processes that asked. It refuses where a thread's

@@ -102,9 +102,13 @@ int os_word_wake(uint32_t *at) { /* that nobody waits is no failure */
   return rc && errno == ENOENT ? 0 : rc;
 }
 
-int os_thread_pin(pthread_t t, int k) { /* the system has no such call */
-  return (void)t, (void)k, 0;
+int os_thread_pin(pthread_t t, int core) { /* the system has no such call */
+  return (void)t, (void)core, 0;
 }
+
+int core_here(void) { return -1; }
+
+int core_at(int k) { return (void)k, -1; }
 
 int os_tiles_ask(void) { return errno = ENOSYS, -1; }
 

@@ -98,7 +98,7 @@ const TgOs tg_os_default = {
 };
 
 /* The same, but for threads: the system places them. */
-static int stays_where_it_is(pthread_t t, int k) { return (void)t, (void)k, 0; }
+static int stays_where_it_is(pthread_t t, int core) { return (void)t, (void)core, 0; }
 
 #undef call_thread_pin
 #define call_thread_pin stays_where_it_is

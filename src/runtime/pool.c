@@ -17,14 +17,14 @@ enum { SPIN_US = 50, SLOT_BITS = 10, NSLOT = 1 << SLOT_BITS };
 typedef struct Worker {
   Pool *pool;
   pthread_t thread;
-  int index;
+  int index, core; /* core: where it stays, or -1 */
 } Worker;
 
 struct Pool {
   TgMem *mem;
   const TgOs *os;
   pthread_mutex_t busy;
-  int nworker;
+  int nworker, here; /* here: the caller's core when it was last seen, where no worker stays */
   Worker *workers;
   void **scratch; /* per thread, the caller first */
   size_t scratch_bytes;
@@ -89,6 +89,21 @@ static void *work(void *arg) {
   return NULL;
 }
 
+static void stay(Pool *p, Worker *w, int core) {
+  w->core = core;
+  if (core >= 0) p->os->thread_pin(w->thread, core);
+}
+
+/* The caller's own thread is the host's and is left alone: where the system has moved it to a worker's core,
+ * and both would take turns there for as long as they are busy, the worker goes to the core that it left. */
+static void stand_aside(Pool *p) {
+  int here = core_here(), left = p->here;
+  if (here < 0 || here == left) return;
+  p->here = here;
+  for (int i = 0; i < p->nworker; i++)
+    if (p->workers[i].core == here) stay(p, &p->workers[i], left);
+}
+
 static void wake_all(Pool *p) {
   atomic_fetch_add(&p->wake, 1);
   for (int i = 0; i < 3 && p->os->word_wake((uint32_t *)&p->wake) < 0; i++) {}
@@ -108,14 +123,16 @@ Pool *pool_new(TgMem *mem, const TgOs *os, int nthread) {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old); /* the host's signals stay with the host's threads */
-  for (int i = 0; i < want; i++) {
-    p->workers[i] = (Worker){.pool = p, .index = i + 1};
+  p->here = core_here();
+  for (int i = 0, k = 0; i < want; i++) {
+    Worker *w = &p->workers[i];
+    *w = (Worker){.pool = p, .index = i + 1, .core = -1};
     /* fewer workers: slower, never wrong */
-    if (os->thread_start(&p->workers[i].thread, work, &p->workers[i])) break;
-    /* an unpinned pool is sometimes placed on one core for milliseconds; the caller's own thread is the
-     * host's and is left alone */
-    os->thread_pin(p->workers[i].thread, i);
+    if (os->thread_start(&w->thread, work, w)) break;
     p->nworker++;
+    /* an unpinned pool is sometimes placed on one core for milliseconds; more workers than cores are not */
+    int core = p->here < 0 ? -1 : core_at(k++);
+    stay(p, w, core >= 0 && core == p->here ? core_at(k++) : core);
   }
   pthread_sigmask(SIG_SETMASK, &old, NULL);
   return p;
@@ -166,6 +183,7 @@ TgStatus pool_run(Pool *p, KernelFn fn, void *const *bufs, const int64_t *vars, 
     pthread_mutex_unlock(&p->busy);
     return TG_OK;
   }
+  stand_aside(p);
   atomic_store_explicit(&p->fn, fn, memory_order_relaxed);
   atomic_store_explicit(&p->bufs, bufs, memory_order_relaxed);
   atomic_store_explicit(&p->vars, vars, memory_order_relaxed);

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #ifdef TG_HAVE_SQLITE
 #include <sqlite3.h>
 #endif
+#include "base/os.h"
 #include "runtime/cpu.h"
 #include "runtime/elf_private.h"
 
@@ -1055,6 +1057,50 @@ static void test_threads(void **state) {
   }
 }
 
+#ifdef __linux__
+/* ---- the worker of a pool of two stays where the caller is not, wherever the system takes that */
+static int pinned_at;
+
+static int pin_noted(pthread_t t, int core) {
+  (void)t;
+  pinned_at = core;
+  return 0;
+}
+
+static void nothing(void *const *bufs, const int64_t *vars, int tid, void *scratch) {
+  (void)bufs, (void)vars, (void)tid, (void)scratch;
+}
+
+static void move_to(int core) {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+  assert_int_equal(core_here(), core);
+}
+
+static void test_worker_stands_aside(void **state) {
+  (void)state;
+  cpu_set_t all;
+  TgOs os = tg_os_default;
+  os.thread_pin = pin_noted;
+  int core[] = {core_at(0), core_at(1)};
+  if (core[1] < 0) skip();
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  move_to(core[0]);
+  assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+  Pool *p = pool_new(&mem, &os, 2);
+  assert_non_null(p);
+  for (int i = 0; i < 6; i++) {
+    move_to(core[i % 3 == 1]);
+    assert_int_equal(pool_run(p, nothing, NULL, NULL, 2, 0), TG_OK);
+    assert_int_not_equal(pinned_at, core_here());
+  }
+  assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+  pool_free(p);
+}
+#endif
+
 static void test_thread_counts(void **state) {
   /* TG_THREADS changes nothing; many launches; workers that slept */
   (void)state;
@@ -1513,6 +1559,9 @@ int main(void) {
                                      cmocka_unit_test(test_mulacc_tile),
                                      cmocka_unit_test(test_threads),
                                      cmocka_unit_test(test_thread_counts),
+#ifdef __linux__
+                                     cmocka_unit_test(test_worker_stands_aside),
+#endif
                                      cmocka_unit_test(test_same_name),
                                      cmocka_unit_test(test_bool_vectors),
                                      cmocka_unit_test(test_where),

@@ -44,11 +44,12 @@ typedef struct Shaped {
   int64_t rows; /* of the tile */
 } Shaped;
 
-/* Panels that are read where they are made: those of the next nest may lie there. */
+/* Panels that are read where they are made: those of the next nest may lie there, if they write the very
+ * steps that these do, for the rest is zero. */
 typedef struct Near {
   UOp *memory;
   MatrixRole role;
-  int64_t depth;
+  int64_t depth, inner, steps, last; /* as padded; how many are written, in all and of the last loop */
 } Near;
 
 typedef struct Panels {
@@ -207,16 +208,20 @@ static bool used_here(const Panels *p, const UOp *memory) {
 /* Padding stands at the same places, so that it need not be made again. */
 static UOp *panel_memory(Panels *p, const Product *d, MatrixRole role, int64_t nelem) {
   DType dtype = d->shape->operand[role].dtype;
+  Near own = {NULL, role, d->depth, d->inner, 1, turns_of(d->range[d->n - 1])};
+  for (int i = 0; i < d->n; i++)
+    own.steps *= turns_of(d->range[i]);
   bool near = !d->before[role] || d->before[role] == p->outer;
   for (size_t i = 0; near && i < p->near.len; i++) {
     const Near *n = &p->near.at[i];
-    bool same = n->memory->dtype == dtype && n->memory->arg.param.nelem >= nelem && n->depth == d->depth &&
-                n->role == role;
-    if (same && !used_here(p, n->memory)) return n->memory;
+    bool same = n->role == role && n->depth == own.depth && n->inner == own.inner && n->steps == own.steps &&
+                n->last == own.last;
+    bool fits = n->memory->dtype == dtype && n->memory->arg.param.nelem >= nelem;
+    if (same && fits && !used_here(p, n->memory)) return n->memory;
   }
-  UOp *memory = local_new(p, dtype, nelem);
-  if (memory && near && !vec_push(p->k->mem, &p->near, ((Near){memory, role, d->depth}))) return NULL;
-  return memory;
+  own.memory = local_new(p, dtype, nelem);
+  if (own.memory && near && !vec_push(p->k->mem, &p->near, own)) return NULL;
+  return own.memory;
 }
 
 static bool memory_new(Panels *p, Product *d) {

@@ -534,13 +534,15 @@ static void test_lists_found(void **state) {
     const char *dev;
     int which;
     const char *list;
-  } found[] = {{"INTERP:METAL", 9, "UPCAST r2 7, GROUP r4 3, UNROLL r3 2"},
-               {"INTERP:CUDA", 25, "TILE r2 4, GROUP r2 6"},
-               {"INTERP:CUDA", 28, "LOCAL r1 16, GROUP r2 50"},
-               {"INTERP:CUDA", NPROGRAM + 1, "TC r0 r1, UNROLL r2 2"},
-               {"INTERP:CUDA", 32, "LOCAL r3 4, UPCAST r1 64"},
-               {"INTERP:C", 10, "TILE r3 5, STAGE p1"},
-               {"INTERP:C", 2, "TILE r1 16, THREAD r1 48, VEC r0 50"}};
+  } found[] = {
+      {"INTERP:METAL", 9, "UPCAST r2 7, GROUP r4 3, UNROLL r3 2"},
+      {"INTERP:CUDA", 25, "TILE r2 4, GROUP r2 6"},
+      {"INTERP:CUDA", 28, "LOCAL r1 16, GROUP r2 50"},
+      {"INTERP:CUDA", NPROGRAM + 1, "TC r0 r1, UNROLL r2 2"},
+      {"INTERP:CUDA", 32, "LOCAL r3 4, UPCAST r1 64"},
+      {"INTERP:C", 10, "TILE r3 5, STAGE p1"},
+      {"INTERP:C", 2, "TILE r1 16, THREAD r1 48, VEC r0 50"},
+      {"INTERP:AMX", NPROGRAM + NUNITS + 8, "TILE r1 32, TILE r2 5, TILE r0 16, TC r0 r1, VEC r1 32"}};
 
   static Numbers want, got;
   for (size_t i = 0; i < sizeof found / sizeof *found; i++) {

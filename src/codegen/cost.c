@@ -20,12 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-  LANES = TILE_LANES,
-  LINE = 64,
-  PAGE = 4096,
-  NOT_EVEN = INT32_MIN
-}; /* LANES: of a vector as kernels are written */
+enum { LANES = TILE_LANES, PAGE = 4096 }; /* LANES: of a vector as kernels are written */
 
 /* A run of w bytes costs as much as w and these, coming into the level. */
 static const double short_run[LEVEL_MEMORY] = {0, 128, 256};
@@ -49,239 +44,6 @@ static const double COPY_SHOWN = 1.5;
 static const double shown[LEVEL_MEMORY] = {0.1, 0.3, 0.3};
 
 static double cycle_bytes(const Target *t, int from) { return t->bytes_us[from] / t->mhz; }
-
-/* ---- what the kernel is */
-static int64_t coefficient(Kernel *k, UOp *e, UOp *r) {
-  int64_t by;
-  if (!depends(k, e, r)) return 0;
-  return moves_evenly(k, e, r, &by) ? by : NOT_EVEN;
-}
-
-int64_t access_step(const Access *a, int loop) { return a->by[loop]; }
-
-/* An index that goes through several axes of memory, as c * 3136 + s does, is as many axes: loops that move
- * it by at least what all that move it less can reach together. Those that overlap, as in y + p, stay one. */
-static void axis_split(Access *a, const Contraction *c, int d) {
-  int64_t span = 1, unit = 1, left[MAX_LOOPS];
-  int at = d;
-  memcpy(left, a->coef[d], sizeof left);
-  memset(a->coef[d], 0, sizeof left);
-  for (;;) {
-    int next = -1;
-    for (int r = 0; r < c->n; r++)
-      if (left[r] && (next < 0 || llabs(left[r]) < llabs(left[next]))) next = r;
-    if (next < 0) return;
-    int64_t by = llabs(left[next]);
-    if (by >= span * unit && span > 1 && by % unit == 0 && a->naxis < MAX_AXES) {
-      a->extent[a->naxis] = (a->extent[at] * unit + by - 1) / by;
-      a->extent[at] = by / unit;
-      at = a->naxis++, unit = by, span = 1;
-      a->step[at] = a->step[d] * unit;
-    }
-    a->coef[at][next] = left[next] / unit;
-    span += (c->size[next] - 1) * llabs(a->coef[at][next]);
-    left[next] = 0;
-  }
-}
-
-/* ---- footprints */
-typedef struct Foot {
-  double bytes, run, rows;      /* run: contiguous bytes of each row */
-  double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
-                                   stride: bytes between those */
-} Foot;
-
-static double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
-
-/* Elements of each axis that it touches, and of all together. */
-static double spans_of(const Access *a, const double *ext, double *span) {
-  double n = 1;
-  for (int d = 0; d < a->naxis; d++) {
-    span[d] = 1;
-    for (uint32_t moves = a->on[d]; moves; moves &= moves - 1) {
-      int r = __builtin_ctz(moves);
-      span[d] += fabs((double)a->coef[d][r]) * (ext[r] - 1);
-    }
-    if (!a->even) span[d] = fmin(span[d], (double)a->extent[d]);
-    n *= span[d];
-  }
-  return n;
-}
-
-/* What is touched of memory: its axes, the one with the smallest step first, are one run as long as each is
- * touched whole. */
-static Foot foot_of(const Access *a, const double *ext) {
-  double span[MAX_AXES], n = spans_of(a, ext, span), run = 1, stride = 0, near = 1, apart = 0;
-  for (int i = a->naxis - 1; i >= 0; i--) {
-    int d = a->by_step[i];
-    bool joins = (double)a->step[d] == run;
-    if (!joins && span[d] > 1) {
-      if (a->step[d] * a->bytes <= LINE) near = span[d], apart = (double)a->step[d];
-      break;
-    }
-    if (joins) run *= span[d];
-    if (span[d] > 1 && span[d] < (double)a->extent[d]) break;
-  }
-  double rows = n / fmax(run, 1), block = run + apart * (near - 1);
-  for (int d = 0; d < a->naxis; d++)
-    if (span[d] > 1 && (double)a->step[d] >= block && (stride == 0 || (double)a->step[d] < stride))
-      stride = (double)a->step[d];
-  return (Foot){.bytes = rows * lines_of(run * a->bytes) * LINE,
-                .run = run * a->bytes,
-                .rows = rows,
-                .blocks = rows / near,
-                .lines = lines_of(block * a->bytes),
-                .stride = stride * a->bytes};
-}
-
-static bool access_add(Kernel *k, Contraction *c, const UOp *x, bool in_sum) {
-  const UOp *memory = x->src[0];
-  if (memory->op != OPS_PARAM || c->naccess == MAX_ACCESS) return false;
-  Access *a = &c->access[c->naccess++];
-  *a = (Access){.index = x,
-                .slot = memory->arg.param.slot,
-                .bytes = (int)dtype_size((DType)x->dtype),
-                .even = true,
-                .naxis = index_naxes(x),
-                .gated = x->arg.i != 0,
-                .in_sum = in_sum};
-  int64_t step = 1;
-  for (int d = a->naxis - 1; d >= 0; d--) {
-    a->extent[d] = memory->nsrc ? memory->src[d]->arg.v.i : memory->arg.param.nelem;
-    a->step[d] = step, step *= a->extent[d];
-    if (uop_has_op(x->src[1 + d], OPS_INDEX)) a->even = false;
-    for (int r = 0; r < c->n; r++) {
-      int64_t by = coefficient(k, x->src[1 + d], (UOp *)c->range[r]);
-      if (by == NOT_EVEN) a->even = false, by = a->extent[d];
-      a->coef[d][r] = by;
-      if (by) a->moves |= 1u << r;
-    }
-  }
-  a->clips = !a->gated || stage_takes_gate(k, x);
-  for (int d = a->naxis; a->even && d-- > 0;)
-    axis_split(a, c, d);
-  for (int r = 0; r < c->n; r++) {
-    for (int d = 0; d < a->naxis; d++) {
-      a->by[r] += a->coef[d][r] * a->step[d];
-      if (a->coef[d][r]) a->on[d] |= 1u << r;
-    }
-    a->alone[r] = -1;
-    if (a->by[r] % LANES && a->bytes * LANES >= LINE) a->uneven |= 1u << r;
-  }
-  for (int d = a->naxis; d-- > 0;)
-    if (a->on[d] && !(a->on[d] & (a->on[d] - 1))) {
-      int r = __builtin_ctz(a->on[d]);
-      if (a->coef[d][r] == 1) a->alone[r] = d;
-    }
-  double size[MAX_LOOPS];
-  for (int r = 0; r < c->n; r++)
-    size[r] = (double)c->size[r];
-  for (int d = 0; d < a->naxis; d++) {
-    int at = d;
-    for (; at > 0 && a->step[a->by_step[at - 1]] < a->step[d]; at--)
-      a->by_step[at] = a->by_step[at - 1];
-    a->by_step[at] = d;
-  }
-  a->whole = foot_of(a, size).bytes;
-  return true;
-}
-
-static bool loop_add(Contraction *c, const UOp *r, bool reduce) {
-  if (r->op != OPS_RANGE || !is_const(r->src[0]) || r->arg.range.type == AXIS_ORDERED) return false;
-  for (int at = 0; at < c->n; at++)
-    if (c->range[at] == r) return false; /* a reduction over a loop of an output */
-  if (c->n == MAX_LOOPS) return false;
-  c->range[c->n] = r, c->size[c->n] = r->src[0]->arg.v.i;
-  if (reduce) c->reduce |= 1u << c->n;
-  c->n++;
-  return true;
-}
-
-static bool lists(const UOp *store, const UOp *r) {
-  for (int i = 2; i < store->nsrc; i++)
-    if (store->src[i] == r) return true;
-  return false;
-}
-
-/* The loops that all outputs have. Each may have others inside, over which what was summed is only read. */
-static bool outputs_add(Kernel *k, Contraction *c, const UOp *sink, UOp *reduce) {
-  for (int s = 0; s < sink->nsrc; s++)
-    for (int i = 2; i < sink->src[s]->nsrc; i++) {
-      const UOp *r = sink->src[s]->src[i];
-      bool all = true, had = false;
-      for (int o = 0; o < sink->nsrc; o++)
-        all = all && lists(sink->src[o], r);
-      for (int at = 0; at < c->n; at++)
-        had |= c->range[at] == r;
-      if (all && !had && !loop_add(c, r, false)) return false;
-      if (!all && (r->op != OPS_RANGE || r->arg.range.type == AXIS_ORDERED || depends(k, reduce, r)))
-        return false;
-    }
-  return true;
-}
-
-static UOp *only_reduce(const UOpVec *order) {
-  UOp *r = NULL;
-  for (size_t i = 0; i < order->len; i++) {
-    UOp *u = order->at[i];
-    if (u->op == OPS_SCAN || u->op == OPS_AFTER || u->op == OPS_VAR) return NULL;
-    if (u->op == OPS_REDUCE && r) return NULL;
-    if (u->op == OPS_REDUCE) r = u;
-  }
-  return r;
-}
-
-static bool loads_add(Kernel *k, Contraction *c, UOp *root, const UOp *reduce, bool in_sum) {
-  UOpVec order = {0};
-  bool ok = uop_toposort(k->st, k->mem, &root, 1, &order);
-  for (size_t i = 0; ok && i < order.len; i++) {
-    UOp *u = order.at[i];
-    bool had = false;
-    if (in_sum && op_is_alu((Ops)u->op) && u->dtype != DT_INDEX && u->dtype != DT_BOOL)
-      c->ops += target_weight(c->target, u);
-    if (u->op != OPS_INDEX) continue;
-    for (int a = c->nstore; a < c->naccess; a++)
-      had |= c->access[a].index == u;
-    ok = had || access_add(k, c, u, in_sum);
-  }
-  vec_free(k->mem, &order);
-  (void)reduce;
-  return ok;
-}
-
-bool contraction_of(Kernel *k, Contraction *c) {
-  UOpVec order = {0};
-  memset(c, 0, sizeof *c);
-  c->target = k->opt->target;
-  bool ok = uop_toposort(k->st, k->mem, &k->sink, 1, &order);
-  UOp *reduce = ok ? only_reduce(&order) : NULL;
-  ok = reduce && k->sink->nsrc >= 1;
-  ok = ok && outputs_add(k, c, k->sink, reduce);
-  for (int i = 1; ok && i < reduce->nsrc; i++)
-    ok = loop_add(c, reduce->src[i], true);
-  for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = access_add(k, c, k->sink->src[i]->src[0], false) && c->access[i].even && !c->access[i].gated;
-  c->nstore = k->sink->nsrc;
-  ok = ok && loads_add(k, c, reduce->src[0], reduce, true);
-  for (int i = 0; ok && i < k->sink->nsrc; i++)
-    ok = loads_add(k, c, k->sink->src[i]->src[1], reduce, false);
-  for (int r = 0; ok && r < c->n; r++)
-    ok = c->size[r] > 0;
-  c->plain = ok && c->nstore == 1 && k->sink->src[0]->src[1] == reduce, c->whole = ok;
-  for (int i = 0; ok && i < k->sink->nsrc; i++)
-    c->whole &= k->sink->src[i]->nsrc - 2 == c->n - (reduce->nsrc - 1) && !k->sink->src[i]->src[0]->arg.i;
-  for (int r = 0; ok && r < c->n; r++) {
-    if (depends(k, reduce, c->range[r])) c->summed |= 1u << r;
-    c->whole &= (c->reduce | c->summed) >> r & 1; /* each output is summed in its own turn */
-  }
-  c->plain &= c->whole;
-  for (int a = 1; ok && a < c->naccess; a++)
-    c->plain &= c->access[a].slot != c->access[0].slot;
-  if (ok) c->value = reduce->src[0];
-  if (ok) c->fused = reduce->arg.reduce.op == OPS_ADD && reduce->src[0]->op == OPS_MUL;
-  vec_free(k->mem, &order);
-  return ok;
-}
 
 /* Bytes of a level that rows take up: those that meet in a set push each other out. */
 static double taken_up(const Target *t, Foot f, int level) {
@@ -337,9 +99,10 @@ static int panel_axis(const Plan *p, const Access *a) {
 static Foot foot_of_copy(const Plan *p, int access, const double *ext) {
   const Access *a = &p->c->access[access];
   const double *copied = p->staged_at[access] ? p->level[p->staged_at[access] - 1].ext : p->whole;
-  double span[MAX_AXES], full[MAX_AXES], n = spans_of(a, ext, span), run = 1, place = 1, stride = 0, near = 1;
+  double span[MAX_AXES], full[MAX_AXES], n = access_spans(a, ext, span), run = 1, place = 1, stride = 0,
+                                         near = 1;
   int panel = panel_axis(p, a);
-  spans_of(a, copied, full);
+  access_spans(a, copied, full);
   if (panel >= 0) {
     place = fmin(p->up[p->vec], ceil(full[panel] / LANES) * LANES);
     run = span[panel] >= full[panel] ? place : fmin(span[panel], place);
@@ -372,7 +135,7 @@ static bool plan_stage(Plan *p, int access) {
   if (!a->even) return false;
   for (int i = 0; i < p->n; i++)
     turns *= p->level[i].turns;
-  double span[MAX_AXES], bytes = spans_of(a, p->ext, span) * a->bytes, whole = a->whole;
+  double span[MAX_AXES], bytes = access_spans(a, p->ext, span) * a->bytes, whole = a->whole;
   int64_t by = p->vec < 0 ? 0 : access_step(a, p->vec);
   const Target *t = c->target;
   double rate = cycle_bytes(t, LEVEL_L2) * (a->gated ? 1.0 / 6 : by == 0 || by == 1 ? 1.0 / 4 : 1.0 / 8);
@@ -562,7 +325,7 @@ static void feet_of(const Plan *p, Feet *feet) {
       const double *ext = i ? p->level[i - 1].ext : p->whole;
       Foot f = same                   ? feet->of[i - 1][a]
                : p->staged_at[a] >= 0 ? foot_of_copy(p, a, ext)
-                                      : foot_of(&c->access[a], ext);
+                                      : access_foot(&c->access[a], ext);
       feet->of[i][a] = f;
       feet->all[i] += f.bytes, feet->pages[i] += pages_in(f);
     }

@@ -4,8 +4,9 @@
 #define TG_COST_H
 #include "codegen/codegen.h"
 #include "uop/tile.h"
+#include <math.h>
 
-enum { MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_TAKEN = 16 };
+enum { MAX_LOOPS = 14, MAX_ACCESS = 12, MAX_TAKEN = 16, LINE = 64 }; /* LINE: bytes of a cache's line */
 
 typedef struct Access {
   const UOp *index;
@@ -23,6 +24,13 @@ typedef struct Access {
   bool clips;            /* its gate, if any, is an interval of each axis */
   bool in_sum;           /* read in every step of the reduction */
 } Access;
+
+/* Memory that is touched. */
+typedef struct Foot {
+  double bytes, run, rows;      /* run: contiguous bytes of each row */
+  double blocks, lines, stride; /* rows that follow each other in the same lines are a block of so many lines;
+                                   stride: bytes between those */
+} Foot;
 
 /* One reduction over the loops `reduce`, one or more stores over all others. */
 typedef struct Contraction {
@@ -51,13 +59,19 @@ typedef struct Cost {
   int thread;   /* loop that is dealt to threads, or -1 */
 } Cost;
 
-/* False: the kernel is none, or has loops of a length that is not known. */
+/* contraction.c. False: the kernel is none, or has loops of a length that is not known. */
 bool contraction_of(Kernel *k, Contraction *c);
+
+static inline double lines_of(double nbytes) { return fmax(1, ceil(nbytes / LINE)); }
+
 /* False: it cannot be done so, or costs more than `most`. */
 bool cost_of(const Contraction *c, const Taken *t, int ncores, double most, Cost *out);
 /* Cycles that no list with these last opts (UPCAST, VEC, UNROLL) stays below, whatever it tiles and copies
  * before them. */
 double cost_least(const Contraction *c, const Taken *last, int ncores);
+/* contraction.c: what an access touches in ext[r] turns of each loop r; elements of each axis, and of all. */
+Foot access_foot(const Access *a, const double *ext);
+double access_spans(const Access *a, const double *ext, double *span);
 int64_t access_step(const Access *a, int loop); /* elements that it moves by when the loop does */
 /* Whether one copy of what an access reads can serve: it is read at one place, its index is a sum of loops,
  * its gate an interval of them. */

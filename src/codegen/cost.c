@@ -12,8 +12,8 @@
  * It is the cost of the thread that has most, for the loop whose shares differ least; where several do, for
  * the one whose thread reads least.
  *
- * The constants were fitted to measured lists of 30 kernels, and hold on 19 others: nine picks of ten within
- * 0.9 of the best list. */
+ * The constants were fitted to timed lists of some 30 kernels on one machine; tests/unit/test_costs.c holds
+ * pairs of lists that another one timed. */
 #include "codegen/cost.h"
 #include "codegen/nest.h"
 #include <math.h>

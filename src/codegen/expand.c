@@ -688,8 +688,13 @@ static bool list_ranges(Exp *x, const UOp *u) {
 static bool statement_expanded(Exp *x, UOp *u, UOpVec *out) {
   bool unit = u->src[1]->op == OPS_WMMA;
   if (unit && matrix_in_memory(&matrix_shapes[u->src[1]->arg.i])) return write_block(x, u, out);
+  UOp *index = u->src[0], *root[MAX_AXES + 3];
+  int n = index->nsrc;
+  if (NEVER(n + 1 > (int)TG_COUNT(root))) return false;
+  /* of where it writes to, the address alone: that is no load, unless the value reads it */
+  memcpy(root, index->src, (size_t)n * sizeof *root), root[n] = u->src[1];
   x->order.len = 0;
-  bool ok = list_ranges(x, u) && uop_toposort(x->k->st, x->k->mem, u->src, 2, &x->order);
+  bool ok = list_ranges(x, u) && uop_toposort(x->k->st, x->k->mem, root, (size_t)n + 1, &x->order);
   for (size_t i = 0; ok && i < x->order.len; i++)
     ok = expand_node(x, x->order.at[i]);
   ok = ok && expand_statement(x, u, out);

@@ -186,6 +186,7 @@ typedef struct Making {
   CodegenOptions options;
   Arena arena;
   Vec(struct Todo) todo;
+  Map made; /* graph of a kernel -> its program: equal kernels of a schedule are one graph */
 } Making;
 
 /* A program that is made but not compiled yet. Its list goes once its text is there, unless the device runs
@@ -369,19 +370,31 @@ static TgStatus programs_compile(Making *m) {
   return s;
 }
 
+static TgStatus program_known(Making *m, int k) {
+  Plan *plan = m->plan;
+  TgMem *mem = &m->ctx->mem;
+  UOp *ast = plan->sched.kernel[k].ast;
+  if ((plan->prog[k] = map_get_ptr(&m->made, ast))) {
+    m->ctx->counters.cache_hits++;
+    return TG_OK;
+  }
+  Str key;
+  str_init(&key, mem);
+  TgStatus s = TG_ERR_NOMEM;
+  if (kernel_key(&key, plan->dev, plan->sched.store, mem, ast)) s = program_get(m, k, &key);
+  str_free(&key);
+  if (!s && !map_put_ptr(&m->made, (uintptr_t)ast, plan->prog[k])) s = TG_ERR_NOMEM;
+  return s;
+}
+
 /* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
 static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Making m = {.ctx = ctx, .plan = plan};
-  arena_init(&m.arena, &ctx->mem);
+  arena_init(&m.arena, &ctx->mem), map_init(&m.made, &ctx->mem);
   TgStatus s = TG_OK;
   m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
-    Str key;
-    if ((s = context_cancelled(ctx))) break;
-    str_init(&key, &ctx->mem);
-    bool known = kernel_key(&key, plan->dev, plan->sched.store, &ctx->mem, plan->sched.kernel[k].ast);
-    s = known ? program_get(&m, k, &key) : TG_ERR_NOMEM;
-    str_free(&key);
+    if (!(s = context_cancelled(ctx))) s = program_known(&m, k);
   }
   if (!s) s = context_cancelled(ctx);
   if (!s) s = programs_compile(&m);
@@ -397,7 +410,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
     else
       plan->prog[k]->refs++;
   }
-  vec_free(&ctx->mem, &m.todo);
+  vec_free(&ctx->mem, &m.todo), map_free(&m.made);
   arena_free(&m.arena);
   return s ? error_set(&ctx->err, s, "realize: out of memory") : TG_OK;
 }

@@ -27,9 +27,24 @@ typedef struct Build {
   Schedule *out;
   int *temp_of;
   Member *m;
+  int ki; /* the kernel that is built */
   Vec(Nest) nests;
-  int64_t nlocal;
+  /* Loops, locals and memories are numbered anew in each kernel: of equal ones, all nodes are the same. */
+  int64_t first_range, nlocal;
+  Vec(int64_t) slots; /* what its memories are, from LOCAL_SLOT on */
+  Map numbered;       /* SINK of a kernel -> Numbered */
 } Build;
+
+#define LOCAL_SLOT (INT64_C(1) << 41)
+
+/* Slot of memory `global` in the kernel that is built; -1: out of memory. */
+static int64_t slot_here(Build *b, int64_t global) {
+  size_t i = 0;
+  while (i < b->slots.len && b->slots.at[i] != global)
+    i++;
+  if (i == b->slots.len && !vec_push(b->s->mem, &b->slots, global)) return -1;
+  return LOCAL_SLOT + (int64_t)i;
+}
 
 static UOp *flat(Sched *s, int n, UOp *const *axis,
                  UOp *const *idx) { /* row-major offset; axes of extent 1 stand as constants */
@@ -43,6 +58,8 @@ static UOp *flat(Sched *s, int n, UOp *const *axis,
   return uop_simplify(s->st, s->mem, f);
 }
 
+static UOp *placed(Build *b, UOp *value, int n, UOp *const *from, UOp *const *to);
+
 /* Where a stage's value lives in memory, at idx: a temporary, or the buffer that a store writes. */
 static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   Sched *s = b->s;
@@ -53,7 +70,7 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
     int n = 0;
     for (int d = 0; d < g->nout; d++)
       if (g->out[d]->op == OPS_RANGE) f[n] = g->out[d], t[n++] = idx[d];
-    return uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->target, n, f, t));
+    return placed(b, g->target, n, f, t);
   }
   if (b->temp_of[i] < 0) {
     Schedule *o = b->out;
@@ -64,7 +81,8 @@ static UOp *memory_at(Build *b, int i, UOp *const *idx) {
   int64_t ext[MAX_RANK];
   for (int d = 0; d < g->nout; d++)
     ext[d] = range_extent(g->out[d]);
-  return memory_index(s, dt, stage_out_size(g), TEMP_BASE + b->temp_of[i], g->nout, ext, idx);
+  int64_t slot = slot_here(b, TEMP_BASE + b->temp_of[i]);
+  return slot < 0 ? NULL : memory_index(s, dt, stage_out_size(g), slot, g->nout, ext, idx);
 }
 
 static int inner_axes(const Stage *g, UOp *const *of,
@@ -95,12 +113,48 @@ static UOp *member_at(Build *b, int q, UOp *const *idx) {
   return UNEW(s->st, OPS_INDEX, stage_dtype(g), 1, ARG0, m->local, flat(s, n, m->nest, at));
 }
 
-static int phase_of(Build *b, int ki, int i, int nloop, UOp *const *loop) {
+/* u in the kernel: its sources as they are there, what it reads by what stands for that. */
+static UOp *node_placed(Build *b, UOp *u, const UOpMap *there) {
+  Sched *s = b->s;
+  if (u->op == OPS_PARAM && u->arg.param.slot >= 0) {
+    int64_t slot = slot_here(b, u->arg.param.slot);
+    Arg arg = {.param = {u->arg.param.nelem, slot}};
+    return slot < 0 ? NULL : uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src, arg);
+  }
+  int q = u->op == OPS_INDEX ? read_stage(u) : -1;
+  if (q < 0) return uop_mapped(s->st, s->mem, u, there);
+  UOp *idx[MAX_RANK];
+  for (int d = 0; d + 1 < u->nsrc; d++)
+    if (!(idx[d] = uop_simplify(s->st, s->mem, uop_map_get(there, u->src[d + 1])))) return NULL;
+  return stage_at(s, q)->kernel == b->ki ? member_at(b, q, idx) : memory_at(b, q, idx);
+}
+
+/* A value of a stage as it stands in the kernel, with `to` for its loops `from`. */
+static UOp *placed(Build *b, UOp *value, int n, UOp *const *from, UOp *const *to) {
+  Sched *s = b->s;
+  UOpVec order = {0};
+  UOpMap *there = uop_map_begin(s->st, s->st);
+  bool ok = there && uop_toposort(s->st, s->mem, &value, 1, &order);
+  for (int i = 0; ok && i < n; i++)
+    ok = uop_map_put(s->st, there, from[i], to[i]);
+  for (size_t i = 0; ok && i < order.len; i++) {
+    UOp *u = order.at[i];
+    if (uop_map_get(there, u)) continue;
+    UOp *v = node_placed(b, u, there);
+    ok = v && uop_map_put(s->st, there, u, v);
+  }
+  UOp *r = ok ? uop_simplify(s->st, s->mem, uop_map_get(there, value)) : NULL;
+  vec_free(s->mem, &order);
+  uop_map_end(s->st, there);
+  return r;
+}
+
+static int phase_of(Build *b, int i, int nloop, UOp *const *loop) {
   Stage *g = stage_at(b->s, i);
   int phase = 0;
   for (size_t k = 0; k < g->reads.len; k++) {
     int q = g->reads.at[k].stage;
-    if (q < 0 || stage_at(b->s, q)->kernel != ki) continue;
+    if (q < 0 || stage_at(b->s, q)->kernel != b->ki) continue;
     Stage *pq = stage_at(b->s, q);
     UOp *at[MAX_RANK];
     int n = inner_axes(pq, g->reads.at[k].index->src + 1, at);
@@ -130,7 +184,7 @@ static bool shared_nest(Build *b, int phase, int n, UOp *const *loop, UOp **to) 
   return vec_push(s->mem, &b->nests, e);
 }
 
-static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
+static bool build_member(Build *b, UOp *const *grid, int i) {
   Sched *s = b->s;
   Stage *g = stage_at(b->s, i);
   Member *m = &b->m[i];
@@ -144,33 +198,16 @@ static bool build_member(Build *b, int ki, UOp *const *grid, int i) {
       if (g->red[k]->op == OPS_RANGE) loop[nloop++] = g->red[k];
   } else if (m->elems && !uop_has_op(g->value, OPS_REDUCE))
     nloop = inner_axes(g, g->out, loop);
-  m->phase = phase_of(b, ki, i, nloop, loop);
+  m->phase = phase_of(b, i, nloop, loop);
   if (nloop) {
     if (!shared_nest(b, m->phase, nloop, loop, to + n)) return false;
     memcpy(from + n, loop, (size_t)nloop * sizeof *loop);
     if (!g->is_reduce) memcpy(m->nest, to + n, (size_t)nloop * sizeof *loop);
     n += nloop;
   }
-  UOp *v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, g->value, n, from, to));
-  UOpVec order = {0}, rfrom = {0}, rto = {0};
-  bool ok = v != NULL;
-  while (ok) { /* an index may itself hold a read (gather), so until none is left */
-    order.len = rfrom.len = rto.len = 0;
-    ok = uop_toposort(s->st, s->mem, &v, 1, &order);
-    for (size_t k = 0; ok && k < order.len; k++) {
-      UOp *u = order.at[k];
-      int q = read_stage(u);
-      if (u->op != OPS_INDEX || q < 0) continue;
-      UOp *r = stage_at(b->s, q)->kernel == ki ? member_at(b, q, u->src + 1) : memory_at(b, q, u->src + 1);
-      ok = r && vec_push(s->mem, &rfrom, u) && vec_push(s->mem, &rto, r);
-    }
-    if (!ok || !rfrom.len) break;
-    v = uop_simplify(s->st, s->mem, uop_substitute(s->st, s->mem, v, (int)rfrom.len, rfrom.at, rto.at));
-    ok = v != NULL;
-  }
-  vec_free(s->mem, &order), vec_free(s->mem, &rfrom), vec_free(s->mem, &rto);
+  UOp *v = placed(b, g->value, n, from, to);
   m->value = v;
-  if (!ok || !m->elems) return ok;
+  if (!v || !m->elems) return v != NULL;
   DType dt = stage_dtype(g);
   UOp *src[2 + MAX_RANK],
       *l = uop_new(s->st, OPS_DEFINE_LOCAL, dt, 1, 0, NULL, (Arg){.param = {m->elems, b->nlocal++}});
@@ -241,12 +278,19 @@ static bool loops_listed(Sched *s, UOp *sink, UOpVec *out) {
   return ok;
 }
 
+/* Of a kernel's graph as it is built: the same with its final numbers. */
+typedef struct Numbered {
+  UOp *ast;
+  int narg;
+  int64_t local[]; /* by PARAM slot: what it was before */
+} Numbered;
+
 /* Loops, PARAM slots and locals by number, those two in depth-first order. */
-static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
+static Numbered *renumbered(Build *b, UOp *sink) {
   Sched *s = b->s;
   UOpVec order = {0}, from = {0}, to = {0};
-  Vec(int64_t) slots = {0};
-  bool ok = loops_listed(s, sink, &from) && uop_toposort(s->st, s->mem, &sink, 1, &order);
+  Numbered *n = arena_alloc(&b->out->arena, sizeof *n + b->slots.len * sizeof n->local[0]);
+  bool ok = n && loops_listed(s, sink, &from) && uop_toposort(s->st, s->mem, &sink, 1, &order);
   int64_t nl = 0;
   for (size_t i = 0; ok && i < from.len; i++) {
     Arg arg = {.range = {(int64_t)i, from.at[i]->arg.range.type}};
@@ -256,12 +300,13 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
   for (size_t k = 0; ok && k < order.len; k++) {
     UOp *u = order.at[k], *v = NULL;
     if (u->op == OPS_PARAM) {
-      size_t j = 0;
-      while (j < slots.len && slots.at[j] != u->arg.param.slot)
+      int64_t local = u->arg.param.slot - LOCAL_SLOT;
+      int j = 0;
+      while (j < n->narg && n->local[j] != local)
         j++;
-      if (j == slots.len) ok = vec_push(s->mem, &slots, u->arg.param.slot);
-      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src,
-                  (Arg){.param = {u->arg.param.nelem, (int64_t)j}});
+      if (j == n->narg) n->local[n->narg++] = local;
+      Arg arg = {.param = {u->arg.param.nelem, j}};
+      v = uop_new(s->st, OPS_PARAM, (DType)u->dtype, 1, u->nsrc, u->src, arg);
     } else if (u->op == OPS_DEFINE_LOCAL)
       v = uop_new(s->st, OPS_DEFINE_LOCAL, (DType)u->dtype, 1, 0, NULL,
                   (Arg){.param = {u->arg.param.nelem, nl++}});
@@ -269,14 +314,21 @@ static bool renumber(Build *b, SchedKernel *sk, UOp *sink) {
       continue;
     ok = ok && v && vec_push(s->mem, &from, u) && vec_push(s->mem, &to, v);
   }
-  sink = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
-  sk->ast = uop_simplify(s->st, s->mem, sink);
-  sk->narg = (int)slots.len;
-  sk->arg = arena_array(&b->out->arena, int64_t, slots.len + 1);
-  ok = ok && sk->ast && sk->arg;
-  if (ok && slots.len) memcpy(sk->arg, slots.at, slots.len * sizeof *slots.at);
-  vec_free(s->mem, &order), vec_free(s->mem, &from), vec_free(s->mem, &to), vec_free(s->mem, &slots);
-  return ok;
+  UOp *ast = ok ? uop_substitute(s->st, s->mem, sink, (int)from.len, from.at, to.at) : NULL;
+  if (ok) n->ast = uop_simplify(s->st, s->mem, ast);
+  vec_free(s->mem, &order), vec_free(s->mem, &from), vec_free(s->mem, &to);
+  return ok && n->ast ? n : NULL;
+}
+
+/* Equal kernels are numbered once, and are one graph. */
+static bool number(Build *b, SchedKernel *sk, UOp *sink) {
+  Numbered *n = map_get_ptr(&b->numbered, sink);
+  if (!n && (!(n = renumbered(b, sink)) || !map_put_ptr(&b->numbered, (uintptr_t)sink, n))) return false;
+  sk->ast = n->ast, sk->narg = n->narg;
+  sk->arg = arena_array(&b->out->arena, int64_t, n->narg + 1);
+  for (int i = 0; sk->arg && i < n->narg; i++)
+    sk->arg[i] = b->slots.at[n->local[i]];
+  return sk->arg != NULL;
 }
 
 static bool nodes_noted(Build *b, const Kern *k, SchedKernel *sk) {
@@ -294,17 +346,17 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   Gmap gm = {.of = gmap_placed, .s = s};
   int64_t elems[MAX_MEMBERS], bytes;
   bool ok = local_plan(s, &gm, k->mem.at, k->mem.len, elems, &bytes);
-  b->nests.len = 0;
+  b->ki = ki, b->nests.len = b->slots.len = 0, b->nlocal = 0, s->next_range = b->first_range;
   for (int g = 0; g < k->ngrid; g++)
     grid[g] = uop_range_of(s->st, k->grid[g], s->next_range++, AXIS_GLOBAL);
   for (size_t m = 0; ok && m < k->mem.len; m++)
-    b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, ki, grid, k->mem.at[m]);
+    b->m[k->mem.at[m]].elems = elems[m], ok = build_member(b, grid, k->mem.at[m]);
   for (size_t m = 0; ok && m < k->mem.len; m++) {
     int i = k->mem.at[m];
     Stage *g = stage_at(b->s, i);
     bool written = g->keep;
     for (size_t l = 0; l < g->readers.len && !written; l++)
-      written = stage_at(b->s, g->readers.at[l])->kernel != ki;
+      written = stage_at(b->s, g->readers.at[l])->kernel != b->ki;
     sk->flops += (int64_t)(g->flops + g->ops);
     if (!written) continue;
     UOp *idx[MAX_RANK], *src[2 + 2 * MAX_RANK];
@@ -322,7 +374,7 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
   }
   ok = ok && nodes_noted(b, k, sk);
   UOp *sink = ok ? uop_new(s->st, OPS_SINK, DT_VOID, 1, (int)stores.len, stores.at, ARG0) : NULL;
-  ok = sink && renumber(b, sk, sink);
+  ok = sink && number(b, sk, sink);
   sk->level = k->level, sk->est_us = k->cost.us;
   vec_free(s->mem, &stores);
   return ok;
@@ -330,7 +382,8 @@ static bool build_kernel(Build *b, int ki, SchedKernel *sk) {
 
 bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
   size_t n = s->stages.len, nk = ks->len;
-  Build b = {.s = s, .ks = ks, .out = out};
+  Build b = {.s = s, .ks = ks, .out = out, .first_range = s->next_range};
+  map_init(&b.numbered, s->mem);
   b.temp_of = arena_array(&out->arena, int, n + 1);
   b.m = mem_alloc(s->mem, (n + 1) * sizeof *b.m);
   out->temp = arena_array(&out->arena, SchedTemp, n + 1);
@@ -369,7 +422,7 @@ bool build_kernels(Sched *s, const KernVec *ks, Schedule *out) {
     Stage *g = stage_at(s, (int)i);
     if (g->root >= 0) out->root[g->root] = g->is_store ? g->buffer : TEMP_BASE + b.temp_of[i];
   }
-  vec_free(s->mem, &b.nests);
+  vec_free(s->mem, &b.nests), vec_free(s->mem, &b.slots), map_free(&b.numbered);
   mem_free(s->mem, b.m);
   return ok;
 }

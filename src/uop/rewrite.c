@@ -184,6 +184,7 @@ UOp *uop_mapped(UOpStore *st, TgMem *mem, const UOp *u, const UOpMap *m) {
 
 UOp *uop_copy(UOpStore *to, UOpStore *from, UOpMap *m, TgMem *mem, UOp *root) {
   UOpVec order = {0};
+  if (map_node(m, root)) return map_node(m, root);
   bool ok = uop_toposort(from, mem, &root, 1, &order);
   for (size_t i = 0; ok && i < order.len; i++) {
     UOp *u = order.at[i];

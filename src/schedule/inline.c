@@ -133,8 +133,9 @@ bool inline_cheap(Sched *s) {
       pinned[stage_at(s, (int)w)->war.at[k]] = 1;
   for (size_t k = 0; ok && k < s->order.len; k++) { /* producers first */
     int i = s->order.at[k];
-    const Stage *g = stage_at(s, i);
-    if (!g->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, g) && !makes_factor(s, g))
+    Stage *g = stage_at(s, i);
+    if (g->is_reduce) ok = merge_reduces(s, g) && stage_scan(s, i);
+    if (ok && !g->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, g) && !makes_factor(s, g))
       ok = inline_stage(s, i);
   }
   mem_free(s->mem, pinned);

@@ -37,25 +37,27 @@ bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {
          is_neutral(reduce, c) && x->nsrc - 1 + loops <= MAX_RANK;
 }
 
+/* The value of a stage, and the loops that it reduces over. */
+static bool reduce_set(Sched *s, Stage *q, UOp *v) {
+  if (!v || !(q->value = uop_simplify(s->st, s->mem, v))) return false;
+  q->is_reduce = q->value->op == OPS_REDUCE, q->nred = q->is_reduce ? q->value->nsrc - 1 : 0;
+  memcpy(q->red, q->value->src + 1, (size_t)q->nred * sizeof *q->red);
+  return true;
+}
+
 /* A reduction of a reduction of one op, also behind a gate, is one over the loops of both. */
 bool merge_reduces(Sched *s, Stage *q) {
   UOp *u = q->value, *merged = u;
   if (u->op != OPS_REDUCE) return true;
-  if (!q->is_reduce) { /* a view of a reduction is that reduction */
-    q->is_reduce = true, q->nred = u->nsrc - 1;
-    memcpy(q->red, u->src + 1, (size_t)q->nred * sizeof *q->red);
-  }
+  if (!q->is_reduce && !reduce_set(s, q, u)) return false; /* a view of a reduction is that reduction */
   Rewrite rw = {.st = s->st, .mem = s->mem};
   for (UOp *next = u; next; next = pm_merge_reduces(&rw, merged))
     merged = next;
   if (rw.failed) return false;
-  if (merged == u) return true;
-  UOp *v = uop_answer(s->st, s->mem, pm_gate, s, merged);
-  if (!v) return false;
-  q->nred = v->nsrc - 1, q->is_reduce = true;
-  memcpy(q->red, v->src + 1, (size_t)q->nred * sizeof *q->red);
-  q->value = uop_simplify(s->st, s->mem, v);
-  return q->value != NULL;
+  UOp *v = merged == u ? u : uop_answer(s->st, s->mem, pm_gate, s, merged);
+  bool sum = v && v->op == OPS_REDUCE && v->arg.reduce.op == OPS_ADD;
+  if (sum && uop_has_op(v, OPS_CMPEQ)) v = turns_picked(s, v);
+  return v == u || reduce_set(s, q, v);
 }
 
 /* Turns that read an element again; loops of a stage. */

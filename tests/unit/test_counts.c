@@ -10,8 +10,9 @@
 #include <sys/resource.h>
 #include <cmocka.h>
 
-static TgCounters lower(const char *name, int n) {
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C", .seed = 1});
+static TgCounters lower_on(int cores, const char *name, int n) {
+  TgContext *ctx =
+      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "NULL:C", .seed = 1, .cores = cores});
   assert_non_null(ctx);
   ProgramState *p = program_begin(ctx, program_find(name), n);
   if (!p) fail_msg("%s: %s", name, tg_errmsg(ctx));
@@ -29,6 +30,8 @@ static TgCounters lower(const char *name, int n) {
   return c;
 }
 
+static TgCounters lower(const char *name, int n) { return lower_on(8, name, n); }
+
 static void test_kernels(void **state) {
   (void)state;
 
@@ -43,6 +46,15 @@ static void test_kernels(void **state) {
     uint64_t k = lower(known[i].name, 0).kernels;
     if (k < 1 || k > known[i].most)
       fail_msg("%s: %d kernels, at most %d", known[i].name, (int)k, (int)known[i].most);
+  }
+}
+
+/* More cores leave less to gain by a join: plans differ, by little. */
+static void test_cores(void **state) {
+  (void)state;
+  for (int cores = 1; cores <= 16; cores *= 2) {
+    assert_in_range(lower_on(cores, "mlp-step", 0).kernels, 8, 10);
+    assert_in_range(lower_on(cores, "cnn-step", 0).kernels, 22, 29);
   }
 }
 
@@ -312,6 +324,7 @@ static void test_plans_large(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_kernels),
+                                     cmocka_unit_test(test_cores),
                                      cmocka_unit_test(test_layers_once),
                                      cmocka_unit_test(test_contractions_stand_alone),
                                      cmocka_unit_test(test_factors),

@@ -20,11 +20,10 @@ static bool is_zero(const UOp *u) {
   return is_const(u) && (dtype_is_float((DType)u->dtype) ? u->arg.v.f == 0 : u->arg.v.i == 0);
 }
 
-/* Whether x can be read at another place of loop r: what it reads along r is memory, and is read where c
- * holds alone, as no other place is sure to be one. */
+/* The walk over what counts where condition c does not hold. */
 typedef struct Reach {
   Sched *s;
-  UOp *r, *c;
+  UOp *c;
   UOpMap *seen;
   UOpVec todo;
 } Reach;
@@ -49,8 +48,10 @@ static bool reach_sources(Reach *w, UOp *u) {
   return true;
 }
 
+/* Whether x can be had at another place of loop r: what it reads along r is memory, and is read where c holds
+ * alone, as no other place is sure to be one. */
 static bool can_move(Sched *s, UOp *x, UOp *r, UOp *c, bool *can) {
-  Reach w = {.s = s, .r = r, .c = c, .seen = uop_map_begin(s->st, s->st)};
+  Reach w = {.s = s, .c = c, .seen = uop_map_begin(s->st, s->st)};
   UOpVec order = {0};
   bool ok = w.seen && uop_toposort(s->st, s->mem, &x, 1, &order) && reach(&w, x);
   while (ok && w.todo.len)

@@ -134,7 +134,8 @@ bool inline_cheap(Sched *s) {
   for (size_t k = 0; ok && k < s->order.len; k++) { /* producers first */
     int i = s->order.at[k];
     Stage *g = stage_at(s, i);
-    if (g->is_reduce) ok = merge_reduces(s, g) && stage_scan(s, i);
+    const UOp *had = g->value;
+    if (g->is_reduce) ok = merge_reduces(s, g) && (g->value == had || stage_scan(s, i));
     if (ok && !g->is_reduce && !pinned[i] && may_move(s, i) && is_cheap(s, g) && !makes_factor(s, g))
       ok = inline_stage(s, i);
   }

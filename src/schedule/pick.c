@@ -72,8 +72,9 @@ static bool can_move(Sched *s, UOp *x, UOp *r, UOp *c, bool *can) {
  * than that. */
 static UOp *picked_turn(Sched *s, UOp *x, UOp *r, UOp *c, bool *found) {
   UOpStore *st = s->st;
-  UOp *n = compared(s, c, r), *no = uop_const_int(st, DT_BOOL, 0), *yes = uop_const_int(st, DT_BOOL, 1);
+  UOp *n = compared(s, c, r);
   if (!n) return x;
+  UOp *no = uop_const_int(st, DT_BOOL, 0), *yes = uop_const_int(st, DT_BOOL, 1);
   UOp *rest = no ? uop_simplify(st, s->mem, uop_substitute(st, s->mem, x, 1, &c, &no)) : NULL;
   if (!rest || !is_zero(rest)) return rest ? x : NULL;
   if (!can_move(s, x, r, c, found)) return NULL;

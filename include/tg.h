@@ -108,6 +108,8 @@ typedef struct TgCounters {
   uint64_t largest_source; /* the longest text of a kernel given to the device's compiler, in bytes */
   /* kernels that could not take all the opts chosen for them, and run with fewer */
   uint64_t fallbacks;
+  /* graphs scheduled again, with fewer stages in a kernel, because a kernel of theirs could not be lowered */
+  uint64_t cuts;
   uint64_t retried; /* times that the C compiler died, and was started again without optimisation */
   uint64_t copies, bytes_copied; /* between devices */
   uint64_t graphs;               /* replays of captured launches that the device was given as one */
@@ -469,8 +471,8 @@ TG_API const char *tg_device_name(int i); /* names that tg_open knows, present o
  * aranges and what is computed from those alone are wherever they are used. Tensors of two devices in one
  * operation: TG_ERR_DEVICE. */
 TG_API const char *tg_device(const TgTensor *t); /* where t's value is or will be; of numbers: the default */
-/* x on another device (NULL: the default), lazily; x itself if it is there. Gradients come back the same way.
- * TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
+/* x on another device (NULL: the default), lazily; if it is there, a view of x. Gradients come back the same
+ * way. TG_ERR_VALUE: no such device; TG_ERR_DEVICE: it does not work here. */
 TG_API TgTensor *tg_to(TgTensor *x, const char *device);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
@@ -746,7 +748,7 @@ TG_API TgTensor *tg_pad_value(TgTensor *x, const int64_t *lo, const int64_t *hi,
 TG_API TgTensor *tg_shrink(TgTensor *x, const int64_t *begin, const int64_t *end);
 TG_API TgTensor *tg_flip(TgTensor *x, int n, const int64_t *axes); /* the axes reversed */
 TG_API TgTensor *tg_transpose(TgTensor *x, int a, int b);          /* two axes swapped */
-/* an axis of size 1 removed; other sizes, and 0-d: x itself */
+/* an axis of size 1 removed; of other sizes, and 0-d: a view of all of x */
 TG_API TgTensor *tg_squeeze(TgTensor *x, int axis);
 TG_API TgTensor *tg_squeeze_all(TgTensor *x); /* every axis of size 1 removed */
 /* one axis as n; one size may be -1 */
@@ -1162,10 +1164,11 @@ TG_API TgTensor *tg_contiguous_backward(TgTensor *x);
  * view of it: all views of a memory, and the tensor itself, see every write through any of them, from the
  * call that makes it. All else is a value: that of the moment when it was built, as if everything were
  * computed at once, whatever is written or replayed meanwhile; so are a bitcast, a view of an expression that
- * was not yet memory, and two tensors of equal expressions, which never share memory. A tensor that depends
- * on a variable stays an expression. Where a write would change what a live tensor still needs, the old
- * contents are copied first: end the scope of tensors that you do not need, or capture the function, to save
- * that. */
+ * was not yet memory, and two tensors of equal expressions, which never share memory. A function whose result
+ * is a tensor gives a handle of its own, also where there is nothing to do (a cast to the same dtype, a roll
+ * by 0), unless it says that it returns its argument. A tensor that depends on a variable stays an
+ * expression. Where a write would change what a live tensor still needs, the old contents are copied first:
+ * end the scope of tensors that you do not need, or capture the function, to save that. */
 /* value, broadcast, written to t's memory. Waits until something reads that memory, writes to it again or
  * realizes t. dtypes must be equal (TG_ERR_DTYPE). TG_ERR_STATE: t is a view that tg_expand is in, so that
  * several elements are one place, or a file opened for reading. Returns t. */
@@ -1186,7 +1189,7 @@ TG_API TgTensor *tg_shr_(TgTensor *t, TgTensor *x);
 TG_API TgTensor *tg_matmul_(TgTensor *t, TgTensor *x);
 /* A copy in memory of its own, once computed; requires a gradient if x does, and has a copy of x's. */
 TG_API TgTensor *tg_clone(TgTensor *x);
-/* x itself if it belongs to ctx, else its values now as a tensor of ctx */
+/* x's values now, as a tensor of ctx */
 TG_API TgTensor *tg_to_context(TgTensor *x, TgContext *ctx);
 /* t becomes another handle of x's graph; equal shapes, the dtype may change. Returns t */
 TG_API TgTensor *tg_replace(TgTensor *t, TgTensor *x);

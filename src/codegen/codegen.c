@@ -338,6 +338,17 @@ static bool fell_back(Kernel *k, PassEnv *e) {
   return false;
 }
 
+/* No kernel is known that cannot be lowered. A test makes some, to see what the engine does about it. */
+static bool refused_for_test(Kernel *k) {
+  int most = k->opt->passes ? k->opt->passes->refuse_over : 0, n = 0;
+  UOpVec order = {0};
+  bool ok = !most || uop_toposort(k->st, k->mem, &k->sink, 1, &order);
+  for (size_t i = 0; i < order.len; i++)
+    n += order.at[i]->op == OPS_REDUCE;
+  vec_free(k->mem, &order);
+  return !ok || (most && n > most);
+}
+
 /* One attempt. False: err says why, or (no error there) the opts did not fit. */
 static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   PassEnv *e = k->opt->passes;
@@ -346,7 +357,8 @@ static bool lower_once(Kernel *k, UOp *ast, UOpStore *ast_store) {
   k->st = store_new(k->mem);
   if (k->st && e) store_set_env(k->st, &e->rewrites);
   k->sink = k->st ? copy_in(k->st, k->mem, ast, ast_store) : NULL;
-  bool ok = k->sink && kernel_open(k) && kernel_passes(k, codegen_passes, codegen_npass) && !k->opts.oom;
+  bool ok = k->sink && !refused_for_test(k) && kernel_open(k) &&
+            kernel_passes(k, codegen_passes, codegen_npass) && !k->opts.oom;
   vec_free(k->mem, &k->list);
   if (k->mem->failed != failed) ok = false, error_set(k->err, TG_ERR_NOMEM, "codegen: out of memory");
   return ok;

@@ -15,6 +15,8 @@ typedef struct Free {
   UOp *r[];
 } Free;
 
+enum { MOST_SET_APART = 1000 }; /* nests of a kernel */
+
 typedef struct NestLoop {
   UOp *range;
   int parent, depth;
@@ -32,6 +34,7 @@ typedef struct Build {
   int *late;      /* the innermost loop that is around all users of a node */
   uint8_t *state; /* 1: on the stack, 2: done */
   bool *output;   /* STOREs of the SINK; the others fill local memory */
+  UOp *clash;     /* a nest that cannot share the loops of its ranges: it is to have ranges of its own */
 } Build;
 
 static const Free no_loops = {0};
@@ -175,10 +178,10 @@ static int place_nest(Build *b, const UOpVec *order, size_t at, UOp *u) {
   int loop = around(b, own, want) && around(b, want, most) ? want : own;
   for (int i = first; i < u->nsrc && loop >= 0; i++)
     loop = loop_add(b, u->src[i], loop);
-  if (loop < 0) return -1;
+  if (loop < 0) return b->clash = u, -1;
   NestLoop *outer = nest_of(b, u);
   const UOp *other = outer->members.len ? outer->members.at[0] : NULL;
-  if (other && other->nsrc - list_start(other) != u->nsrc - first) return -1;
+  if (other && other->nsrc - list_start(other) != u->nsrc - first) return b->clash = u, -1;
   return vec_push(b->k->mem, &outer->members, u) ? loop : -1;
 }
 
@@ -346,6 +349,17 @@ static bool node_done(Build *b, UOp *u) {
   return b->now[u->id] != NULL;
 }
 
+/* What is on the stack from d on waits for d, which waits for it: members of one nest wait for each other,
+ * and one of them is to have loops of its own. */
+static UOp *waits_for_itself(const Build *b, const UOpVec *stack, const UOp *d) {
+  for (size_t i = stack->len; i-- > 0;) {
+    UOp *u = stack->at[i];
+    if (ends_nest(b, u) && nest_of((Build *)b, u)->members.len > 1) return u;
+    if (u == d) break;
+  }
+  return NULL;
+}
+
 static bool order_statements(Build *b) {
   TgMem *m = b->k->mem;
   UOpVec stack = {0};
@@ -365,7 +379,7 @@ static bool order_statements(Build *b) {
         ok = node_done(b, u);
         stack.len--, next.len--;
       } else if (b->state[d->id] == 1)
-        ok = false; /* two members of one nest that wait for each other */
+        b->clash = waits_for_itself(b, &stack, d), ok = false;
       else if (b->state[d->id] != 2)
         ok = vec_push(m, &stack, d) && vec_push(m, &next, 0);
     }
@@ -432,45 +446,64 @@ static bool find_clash(Kernel *k, UOp **clash) {
   return ok;
 }
 
+/* The nest that u ends gets ranges of its own. */
+static bool set_apart(Kernel *k, UOp *u) {
+  UOp *own = with_own_ranges(k, u);
+  UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &u, &own) : NULL;
+  if (sink) k->sink = sink;
+  return sink != NULL;
+}
+
 /* A nest has members over the very same ranges. Merged reductions, as a maximum of maxima, may begin with a
  * range of another one, or of what fills a row: they get ranges of their own. */
 static bool lists_apart(Kernel *k) {
-  for (;;) {
-    UOp *clash, *own;
+  for (UOp *clash;;) {
     if (!find_clash(k, &clash)) return false;
     if (!clash) return true;
-    own = with_own_ranges(k, clash);
-    UOp *sink = own ? uop_substitute(k->st, k->mem, k->sink, 1, &clash, &own) : NULL;
-    if (!sink) return false;
-    k->sink = sink;
+    if (!set_apart(k, clash)) return false;
   }
 }
 
-bool nest_build(Kernel *k) {
-  if (!lists_apart(k)) return false;
+static bool build_begin(Build *b, const UOpVec *order) {
+  size_t n = store_id_limit(b->k->st) + 1;
+  b->free = arena_alloc(&b->arena, n * sizeof *b->free), b->now = arena_array(&b->arena, UOp *, n);
+  b->loop_of = arena_array(&b->arena, int, n), b->late = arena_array(&b->arena, int, n);
+  b->state = arena_array(&b->arena, uint8_t, n), b->output = arena_array(&b->arena, bool, n);
+  if (!b->free || !b->now || !b->loop_of || !b->late || !b->state || !b->output) return false;
+  for (size_t i = 0; i < n; i++)
+    b->loop_of[i] = b->late[i] = -1;
+  for (int i = 0; i < b->k->sink->nsrc; i++)
+    b->output[b->k->sink->src[i]->id] = true;
+  bool ok = vec_push(b->k->mem, &b->loops, ((NestLoop){.parent = -1})) && place_outputs(b);
+  for (size_t i = 0; ok && i < order->len; i++)
+    ok = free_set(b, order->at[i]);
+  return ok;
+}
+
+/* One attempt. False: *clash is a nest that is to have ranges of its own first, or NULL. */
+static bool build_tree(Kernel *k, UOp **clash) {
   Build b = {.k = k};
   UOpVec order = {0};
   TgMem *m = k->mem;
   arena_init(&b.arena, m);
-  bool ok = uop_toposort(k->st, m, &k->sink, 1, &order);
-  size_t n = store_id_limit(k->st) + 1;
-  b.free = arena_alloc(&b.arena, n * sizeof *b.free), b.now = arena_array(&b.arena, UOp *, n);
-  b.loop_of = arena_array(&b.arena, int, n), b.late = arena_array(&b.arena, int, n);
-  b.state = arena_array(&b.arena, uint8_t, n), b.output = arena_array(&b.arena, bool, n);
-  ok = ok && b.free && b.now && b.loop_of && b.late && b.state && b.output;
-  for (size_t i = 0; ok && i < n; i++)
-    b.loop_of[i] = b.late[i] = -1;
-  for (int i = 0; ok && i < k->sink->nsrc; i++)
-    b.output[k->sink->src[i]->id] = true;
-  ok = ok && vec_push(m, &b.loops, ((NestLoop){.parent = -1})) && place_outputs(&b);
-  for (size_t i = 0; ok && i < order.len; i++)
-    ok = free_set(&b, order.at[i]);
+  bool ok = uop_toposort(k->st, m, &k->sink, 1, &order) && build_begin(&b, &order);
   ok = ok && place_nests(&b, &order) && order_statements(&b) && close_outputs(&b);
   for (size_t i = 0; i < b.loops.len; i++)
     vec_free(m, &b.loops.at[i].body), vec_free(m, &b.loops.at[i].stores), vec_free(m, &b.loops.at[i].members);
   vec_free(m, &b.loops), vec_free(m, &order);
   arena_free(&b.arena);
+  *clash = b.clash;
   return ok;
+}
+
+/* Equal expressions over equal ranges are one node, so two reductions may share a range though one of them
+ * stands in a loop where the other cannot be. Each attempt that fails for that sets one more nest apart. */
+bool nest_build(Kernel *k) {
+  UOp *clash = NULL;
+  if (!lists_apart(k)) return false;
+  for (int left = MOST_SET_APART; !build_tree(k, &clash); left--)
+    if (!clash || !left || !set_apart(k, clash)) return false;
+  return true;
 }
 
 /* ---- looking at the tree and changing it */

@@ -481,24 +481,17 @@ static bool f64_noted(TgContext *ctx, Graph *g, UOp *const *root, size_t n, Plan
   return ok;
 }
 
-static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
-  size_t n = g->roots.len;
-  UOp **root = mem_alloc(&ctx->mem, (n + 1) * sizeof *root);
-  if (!root) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+/* The roots stand in *st, which the schedule owns if all goes well. most_stages: of a kernel. */
+static TgStatus plan_scheduled(TgContext *ctx, UOpStore **st, const UOpVec *root, int most_stages, Plan *p) {
   Str explain;
   str_init(&explain, &ctx->mem);
   SchedOptions so = sched_options(ctx, p->dev, p->dev->backend->renderer);
   so.explain = ctx->env.debug >= 3 ? &explain : NULL;
-  for (size_t i = 0; i < n; i++)
-    root[i] = graph_root(g, i);
+  if (most_stages) so.most_stages = most_stages;
   TgError err = {0};
-  TgStatus s = TG_ERR_NOMEM;
-  if (f64_noted(ctx, g, root, n, p))
-    s = schedule_make(g->st, &ctx->mem, root, (int)n, &so, &p->sched, &err);
-  else
-    error_set(&err, s, "realize: out of memory");
+  TgStatus s = schedule_make(*st, &ctx->mem, root->at, (int)root->len, &so, &p->sched, &err);
   if (!s) {
-    g->st = NULL; /* the schedule owns it now */
+    *st = NULL;
     ctx->counters.schedules++;
     if (!kernels_alone(ctx, &p->sched)) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   } else if (s == TG_ERR_STATE)
@@ -507,7 +500,65 @@ static TgStatus plan_scheduled(TgContext *ctx, Graph *g, Plan *p) {
     error_set(&ctx->err, s, "%s", err.msg);
   if (so.explain) context_say(ctx, "%s", str_text(&explain));
   str_free(&explain);
-  mem_free(&ctx->mem, root);
+  return s;
+}
+
+static TgStatus plan_programs(TgContext *ctx, Plan *p) {
+  p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
+  return p->prog ? programs_make(ctx, p) : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+}
+
+static TgStatus plan_tried(TgContext *ctx, Graph *g, Plan *p) {
+  UOpVec root = {0};
+  bool ok = true;
+  for (size_t i = 0; ok && i < g->roots.len; i++)
+    ok = vec_push(&ctx->mem, &root, graph_root(g, i));
+  ok = ok && f64_noted(ctx, g, root.at, root.len, p);
+  TgStatus s = ok ? plan_scheduled(ctx, &g->st, &root, 0, p)
+                  : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s && !p->cyclic) s = plan_programs(ctx, p);
+  vec_free(&ctx->mem, &root);
+  return s;
+}
+
+static int same_variable(void *user, int var) {
+  (void)user;
+  return var;
+}
+
+/* The graph of the plan's key, scheduled anew with at most so many stages in a kernel. Its nodes have other
+ * numbers than those of the graph, so no kernel says which of these it computes. */
+static TgStatus plan_cut(TgContext *ctx, Plan *p, int most_stages) {
+  UOpVec root = {0};
+  UOpStore *st = store_new(&ctx->mem);
+  mem_free(&ctx->mem, p->prog), p->prog = NULL;
+  schedule_free(&p->sched, &ctx->mem);
+  if (st) store_set_env(st, &ctx->passes.rewrites), store_set_dims(st, ctx->dims);
+  Renumber same = {ctx->store, same_variable, NULL};
+  bool ok = st && graph_of_key(&ctx->mem, p->key, p->nkey, st, &same, &root);
+  TgStatus s = ok ? plan_scheduled(ctx, &st, &root, most_stages, p)
+                  : error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  for (int k = 0; !s && k < p->sched.nkernel; k++)
+    p->sched.kernel[k].nnode = 0;
+  if (!s && !p->cyclic) s = plan_programs(ctx, p);
+  store_free(st), vec_free(&ctx->mem, &root);
+  return s;
+}
+
+/* A schedule of which a kernel cannot be lowered is made again with smaller kernels: that is a defect of
+ * ours, but no reason for a program to end. TG_SPEC asks to be told of it. */
+static TgStatus plan_lowered(TgContext *ctx, Graph *g, Plan *p) {
+  static const int fewer[] = {4, 1};
+  bool clean = !ctx->err.status;
+  TgStatus s = plan_tried(ctx, g, p);
+  for (size_t i = 0; clean && s == TG_ERR_INTERNAL && !ctx->passes.spec && i < TG_COUNT(fewer); i++) {
+    if (ctx->env.debug >= 1)
+      context_say(ctx, "%s: %s: scheduled again with at most %d stage%s in a kernel\n", p->dev->name,
+                  ctx->err.msg, fewer[i], fewer[i] > 1 ? "s" : "");
+    ctx->err = (TgError){0};
+    ctx->passes.cuts++;
+    s = plan_cut(ctx, p, fewer[i]);
+  }
   return s;
 }
 
@@ -518,14 +569,12 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   *out = NULL;
   if (!p) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   p->refs = 1, p->dev = device_at(ctx, g->device);
-  TgStatus s = plan_scheduled(ctx, g, p);
-  if (!s) {
-    p->prog = mem_alloc(&ctx->mem, ((size_t)p->sched.nkernel + 1) * sizeof *p->prog);
-    p->key = mem_alloc(&ctx->mem, g->key.len + 1);
-    if (!p->prog || !p->key) s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  }
-  if (!s) memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
-  if (!s && !p->cyclic) s = programs_make(ctx, p);
+  TgStatus s = TG_OK;
+  if ((p->key = mem_alloc(&ctx->mem, g->key.len + 1)))
+    memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
+  else
+    s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
+  if (!s) s = plan_lowered(ctx, g, p);
   /* a plan that is kept needs programs and arguments, no graph */
   if (p->sched.store) store_free(p->sched.store), p->sched.store = NULL;
   if (!s && !p->cyclic) s = memory_plan(ctx, p);

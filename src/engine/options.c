@@ -10,7 +10,8 @@ static const Target *target_of(const Device *dev, const Renderer *ren) {
 }
 
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren) {
-  return (SchedOptions){.fuse = ctx->env.fuse, .target = target_of(dev, ren), .passes = &ctx->passes};
+  return (SchedOptions){
+      .most_stages = ctx->env.fuse ? 0 : 1, .target = target_of(dev, ren), .passes = &ctx->passes};
 }
 
 /* The matrix units that would take bits from f32. */

@@ -48,8 +48,10 @@ static bool want(Run *r, TgTensor *t, bool only) {
   TgContext *ctx = r->ctx;
   if (t->memory) return !t->memory->store || store_root(r, t->memory);
   UOp *v = value_of_node(ctx, t->uop), *bottom = view_bottom(v);
-  Buffer *b = bottom && !uop_has_op(v, OPS_AFTER) ? buffer_of_value(ctx, bottom) : NULL;
+  bool waits = bottom && uop_has_op(v, OPS_AFTER); /* what another handle's memory will hold */
+  Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
   bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
+  if (waits) return stays ? store_root(r, buffer_get(ctx, bottom)) : own_copy(r, t);
   if (b && v != t->uop) {
     if (stays) return true;
     if (b->places || b->store || b->borrowed) return own_copy(r, t);

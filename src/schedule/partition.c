@@ -122,12 +122,16 @@ static void explain_join(Str *out, int i, int k, const Cost *there, const Cost *
   str_printf(out, ", grid of %d\n", t->ngrid);
 }
 
+static size_t most_members(const Sched *s) {
+  return s->opt->most_stages ? (size_t)TG_MIN(s->opt->most_stages, MAX_MEMBERS) : MAX_MEMBERS;
+}
+
 /* Whether stage i may stand in kernel k: all that it needs is done before, and no one who needs k is. */
 static bool in_order(Sched *s, int i, int k) {
   const Stage *g = stage_at(s, i);
   const Kern *kk = &s->ks.at[k];
   if (stage_at(s, kk->mem.at[0])->fixed) return false; /* in order, and alone */
-  if (strict_edge(s, g, kk) || kk->mem.len == MAX_MEMBERS) return false;
+  if (strict_edge(s, g, kk) || kk->mem.len >= most_members(s)) return false;
   int need = level_need(s, g, k);
   return need <= kk->level || kk->minout > need;
 }
@@ -199,7 +203,7 @@ static bool place(Sched *s, int i) {
   int best = -1;
   Trial bt = {0}, t;
   double gain = 0;
-  bool joins = s->opt->fuse && !g->fixed;
+  bool joins = fuses(s->opt) && !g->fixed;
   for (size_t j = 0; joins && j < g->deps.len; j++) {
     int k = stage_at(s, g->deps.at[j])->kernel;
     bool seen = k < 0;
@@ -299,7 +303,7 @@ static int level_of_both(Sched *s, const Followers *f, int a, int b, int *before
 
 static bool may_chain(Sched *s, int a, int b) {
   const Kern *ka = &s->ks.at[a], *kb = &s->ks.at[b];
-  if (a == b || !ka->mem.len || !kb->mem.len || ka->mem.len + kb->mem.len > MAX_MEMBERS) return false;
+  if (a == b || !ka->mem.len || !kb->mem.len || ka->mem.len + kb->mem.len > most_members(s)) return false;
   bool may = !stage_at(s, ka->mem.at[0])->fixed && !stage_at(s, kb->mem.at[0])->fixed;
   for (size_t m = 0; may && m < kb->mem.len; m++)
     may = !strict_edge(s, stage_at(s, kb->mem.at[m]), ka);
@@ -375,7 +379,7 @@ static bool chain_refused(Sched *s) {
 /* Whether kernel a can run when b does: small both, of one grid, and who needs a runs after b. */
 static bool may_share(Sched *s, const Kern *a, const Kern *b) {
   double most = most_beside(s->opt->target);
-  if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > MAX_MEMBERS) return false;
+  if (a == b || !a->mem.len || !b->mem.len || a->mem.len + b->mem.len > most_members(s)) return false;
   if (a->cost.us > most || b->cost.us > most || a->level > b->level || a->minout <= b->level) return false;
   if (stage_at(s, a->mem.at[0])->fixed || stage_at(s, b->mem.at[0])->fixed) return false;
   for (int d = 0; d < a->ngrid && a->ngrid == b->ngrid; d++)
@@ -422,7 +426,7 @@ static bool share_launches(Sched *s) {
 bool place_stages(Sched *s) {
   for (size_t k = 0; k < s->order.len; k++)
     if (!place(s, s->order.at[k])) return false;
-  return !s->opt->fuse || (chain_refused(s) && share_launches(s));
+  return !fuses(s->opt) || (chain_refused(s) && share_launches(s));
 }
 
 /* ---- memory: a value that other kernels read is written, or computed again there from what is in memory,

@@ -16,7 +16,7 @@ static bool run_rangeify(void *state) {
 
 static bool run_align(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || align(r->s);
+  return !fuses(r->s->opt) || align(r->s);
 }
 
 static bool run_hazards(void *state) {
@@ -26,22 +26,22 @@ static bool run_hazards(void *state) {
 
 static bool run_nest(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || (nest_reductions(r->s, false) && order_stages(r->s));
+  return !fuses(r->s->opt) || (nest_reductions(r->s, false) && order_stages(r->s));
 }
 
 static bool run_nest_divided(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || (nest_reductions(r->s, true) && order_stages(r->s));
+  return !fuses(r->s->opt) || (nest_reductions(r->s, true) && order_stages(r->s));
 }
 
 static bool run_partial(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || (partial_sums(r->s) && order_stages(r->s));
+  return !fuses(r->s->opt) || (partial_sums(r->s) && order_stages(r->s));
 }
 
 static bool run_inline(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || (inline_cheap(r->s) && order_stages(r->s));
+  return !fuses(r->s->opt) || (inline_cheap(r->s) && order_stages(r->s));
 }
 
 static bool run_order(void *state) {
@@ -56,7 +56,7 @@ static bool run_join(void *state) {
 
 static bool run_memory(void *state) {
   Run *r = state;
-  return !r->s->opt->fuse || (recompute_or_store(r->s) && narrow_stages(r->s));
+  return !fuses(r->s->opt) || (recompute_or_store(r->s) && narrow_stages(r->s));
 }
 
 static bool run_kernels(void *state) {

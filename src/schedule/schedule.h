@@ -38,7 +38,7 @@ typedef struct Schedule {
 } Schedule;
 
 typedef struct SchedOptions {
-  bool fuse;            /* false: every stage is a kernel of its own, the oracle of every join */
+  int most_stages; /* of a kernel. 1: every stage is one of its own, the oracle of every join; 0: no bound */
   const Target *target; /* the machine to plan for: the plan depends on it and on the graph alone */
   Str *explain;         /* NULL, or where both sides of each join are printed */
   PassEnv *passes;      /* NULL, or what watches the passes */

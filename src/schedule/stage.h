@@ -103,6 +103,8 @@ typedef struct LoopSet {
   uint64_t loops, steps, run;
 } LoopSet;
 
+static inline bool fuses(const SchedOptions *o) { return o->most_stages != 1; }
+
 typedef struct Sched {
   UOpStore *st;
   TgMem *mem;

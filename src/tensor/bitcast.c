@@ -73,7 +73,7 @@ TgTensor *tg_bitcast(TgTensor *x, TgDType dtype) {
   UOpStore *st = ctx->store;
   DType from = dt(x), to = dtype_of(dtype, DT_VOID);
   TG_REQUIRE(ctx, to, TG_ERR_DTYPE, "bitcast: unknown dtype %d", (int)dtype);
-  if (to == from) return x;
+  if (to == from) return tensor_result(x, x);
   int64_t a = (int64_t)dtype_size(from), b = (int64_t)dtype_size(to), d[TG_MAX_RANK], n = nelem(x);
   if (a == b) return tensor_new(ctx, same_size(st, x->uop, to));
   TG_NUMBERS(x, "bitcast");

@@ -197,7 +197,7 @@ TgCounters tg_counters(const TgContext *ctx) {
     const Device *d = device_at((TgContext *)ctx, i);
     c.peak_bytes += d->bytes_peak, c.retried += d->compiles_retried;
   }
-  c.fallbacks = ctx->passes.fallbacks;
+  c.fallbacks = ctx->passes.fallbacks, c.cuts = ctx->passes.cuts;
   return c;
 }
 
@@ -209,7 +209,7 @@ void tg_counters_reset(TgContext *ctx) {
     Device *d = device_at(ctx, i);
     d->bytes_peak = d->bytes_in_use, d->compiles_retried = 0;
   }
-  ctx->passes.fallbacks = 0;
+  ctx->passes.fallbacks = ctx->passes.cuts = 0;
   r->visits = r->firings = r->nested = r->created = 0;
 }
 
@@ -312,6 +312,10 @@ TgTensor *tensor_memory(TgContext *ctx, UOp *u) {
 
 TgTensor *tensor_view(TgTensor *x, UOp *u) {
   return x->memory ? tensor_memory(x->ctx, u) : tensor_new(x->ctx, u);
+}
+
+TgTensor *tensor_result(TgTensor *r, const TgTensor *x) {
+  return r && r == x ? tensor_new(r->ctx, r->uop) : r;
 }
 
 TgTensor *tg_keep(TgTensor *t) {

@@ -122,6 +122,10 @@ TgStatus context_cancelled(TgContext *ctx);
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);
 TgTensor *tensor_new(TgContext *ctx, UOp *u); /* u's value; owned by the innermost scope; NULL if u is NULL */
 TgTensor *tensor_view(TgTensor *x, UOp *u);   /* u: movements of x. A place if x is one */
+/* r, what a function made of x; where that is x itself, x's value under a handle of its own: the caller may
+ * release one, or store to it, and keeps the other. */
+TgTensor *tensor_result(TgTensor *r, const TgTensor *x);
+TgTensor *tensor_cast(TgTensor *x, TgDType to);  /* x itself if it has that dtype */
 TgTensor *tensor_memory(TgContext *ctx, UOp *u); /* u: memory made for it. A place */
 int tensor_device(const TgTensor *t); /* place.c: the number of its device; of numbers: the default */
 /* memory.c */

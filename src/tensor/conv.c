@@ -22,14 +22,14 @@ TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
              "matmul: %s by %s: inner sizes differ", SHAPE_OF(a), SHAPE_OF(b));
   DType d = dtype_of(o.dtype, dtype_join(dt(a), dt(b))), acc = o.dtype ? d : sum_dtype(d);
   TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "matmul: unknown dtype %d", (int)o.dtype);
-  a = tg_cast(a, dtype_public(acc)), b = tg_cast(b, dtype_public(acc));
+  a = tensor_cast(a, dtype_public(acc)), b = tensor_cast(b, dtype_public(acc));
   if (ra == 1) a = tg_unsqueeze(a, 0);
   if (rb == 1) b = tg_unsqueeze(b, 1);
   TgTensor *p = tg_mul(tg_unsqueeze(a, -2), tg_unsqueeze(tg_transpose(b, -1, -2), -3));
   TgTensor *r = sum_in(p, acc, 1, (int[]){-1});
   if (rb == 1) r = tg_squeeze(r, -1);
   if (ra == 1) r = tg_squeeze(r, rb == 1 ? -1 : -2);
-  return tg_cast(r, dtype_public(d));
+  return tensor_cast(r, dtype_public(d));
 }
 
 TgTensor *tg_dot_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *o) { return tg_matmul_opt(a, b, o); }
@@ -152,8 +152,8 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
       !out_dtype(ctx, "conv2d", o.dtype, dtype_join(dt(x), dt(weight)), &acc, &out))
     return NULL;
   int64_t b = dims(x)[0], cout = dims(weight)[0], cin = dims(weight)[1];
-  TgTensor *v =
-      windows(tg_cast(x, dtype_public(acc)), &w, 0); /* (b, g cin, o.., k..) -> (b, g, 1, o.., cin, k..) */
+  TgTensor *v = windows(tensor_cast(x, dtype_public(acc)), &w,
+                        0); /* (b, g cin, o.., k..) -> (b, g, 1, o.., cin, k..) */
   if (!v) return NULL;
   d[0] = b, d[1] = g, d[2] = 1, d[3] = cin;
   wd[0] = 1, wd[1] = g, wd[2] = cout / g, wd[3 + n] = cin;
@@ -168,11 +168,11 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   for (int i = 0; i <= n; i++)
     axes[r++] = 3 + n + i;
   TgTensor *y =
-      sum_in(tg_mul(v, tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), acc, r, axes);
+      sum_in(tg_mul(v, tg_reshape(tensor_cast(weight, dtype_public(acc)), 4 + 2 * n, wd)), acc, r, axes);
   d[0] = b, d[1] = cout;
   for (int i = 0; i < n; i++)
     d[2 + i] = w.o[i], wd[1 + i] = 1;
-  y = tg_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
+  y = tensor_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   wd[0] = cout;
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, wd)) : y;
 }
@@ -244,15 +244,15 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
     wd[4 + i] = 1, wd[4 + n + i] = w.k[i];
     d[2 + i] = size[i], each[1 + i] = 1;
   }
-  TgTensor *product = tg_mul(tg_reshape(tg_cast(x, dtype_public(acc)), 4 + 2 * n, xd),
-                             tg_reshape(tg_cast(weight, dtype_public(acc)), 4 + 2 * n, wd));
+  TgTensor *product = tg_mul(tg_reshape(tensor_cast(x, dtype_public(acc)), 4 + 2 * n, xd),
+                             tg_reshape(tensor_cast(weight, dtype_public(acc)), 4 + 2 * n, wd));
   TgTensor *sum = sum_in(product, acc, 1, (int[]){2}); /* (b, g, cout, i.., k..) */
   if (!sum) return NULL;
   TgTensor *y = tensor_new(ctx, u_windows_back_nd(ctx->store, sum->uop, n, size, w.lo, w.s, w.d));
   for (int i = 0; i < n; i++) /* as many windows as there are elements, whatever the output padding */
     w.o[i] = dims(x)[2 + i], w.hi[i] -= extra[i];
   if (dtype_is_float(acc)) y = with_gradient(y, &sum, 1, gradient_of_back, &w, sizeof w);
-  y = tg_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
+  y = tensor_cast(tg_reshape(y, 2 + n, d), dtype_public(out));
   return o.bias ? tg_add(y, tg_reshape(o.bias, 1 + n, each)) : y;
 }
 
@@ -316,7 +316,7 @@ TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_NUMBERS(x, "avg_pool2d");
   if (!x) return NULL;
   TG_OPTIONS(TgPoolOptions, o, opt);
-  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
+  if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);
   Windows w;
   if (!x || !pool_geometry("avg_pool2d", x, &o, &w)) return NULL;
   TgAxes axes = last_axes(w.n);
@@ -336,7 +336,7 @@ TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
     memset(counted.lo, 0, sizeof lo), memset(counted.hi, 0, sizeof hi);
   }
   TgTensor *sum = tg_sum(v, .axis = axes), *count = tg_sum(windows(one, &counted, 0), .axis = axes);
-  return sum ? tg_cast(tg_div(sum, count), tg_dtype(x)) : NULL;
+  return sum ? tensor_cast(tg_div(sum, count), tg_dtype(x)) : NULL;
 }
 
 TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOptions *opt) {

@@ -142,7 +142,7 @@ static TgTensor *aligned(Einsum *e, int i, TgDType dtype) {
   for (int l = 0; l < e->nletter; l++)
     for (int a = 0; a < t->n; a++)
       if (t->axis[a] == e->letter[l]) order[k++] = dots + a;
-  TgTensor *p = tg_permute(tg_cast(e->x[i], dtype), k, order);
+  TgTensor *p = tg_permute(tensor_cast(e->x[i], dtype), k, order);
   if (!p) return NULL;
   k = 0;
   for (int a = 0; a < e->ndots; a++)
@@ -162,7 +162,7 @@ static TgTensor *summed(Einsum *e, TgTensor *r, TgDType acc) {
       axes[m++] = a;
   for (int l = 0; l < e->nletter; l++)
     if (!has_letter(o, e->letter[l])) axes[m++] = e->ndots + l;
-  if (m) r = tg_cast(tensor_sum(r, m, axes, false), acc);
+  if (m) r = tensor_cast(tensor_sum(r, m, axes, false), acc);
   for (int q = 0; q <= o->n; q++) {
     if (q == put)
       for (int a = 0; a < dots; a++)
@@ -201,7 +201,7 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
     r = aligned(&e, 0, acc);
     for (int i = 1; i < n && r; i++)
       r = tg_mul(r, aligned(&e, i, acc));
-    r = tg_cast(r ? summed(&e, r, acc) : NULL, o.dtype ? o.dtype : dtype_public(join));
+    r = tensor_cast(r ? summed(&e, r, acc) : NULL, o.dtype ? o.dtype : dtype_public(join));
   }
   mem_free(&ctx->mem, e.term), mem_free(&ctx->mem, e.x);
   return r;

@@ -188,15 +188,15 @@ TgTensor *tg_pow_scalar(TgTensor *x, double v) {
   bool f = dtype_is_float(dt(x));
   TG_REQUIRE(x->ctx, f || !(v < 0 && v == floor(v)), TG_ERR_VALUE,
              "pow: %s to the power %g is no integer; cast to a float first", dtype_name(dt(x)), v);
-  if (v == 0) return tg_full_like(dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x, 1);
+  if (v == 0) return tg_full_like(dt(x) == DT_BOOL ? tensor_cast(x, TG_I32) : x, 1);
   if (v == 0.5) return tg_sqrt(x);
   if (v == -0.5) return tg_rsqrt(x);
   if (v == -1) return tg_reciprocal(x);
   if (v == floor(v) && v > 0 && v <= 64) { /* repeated squaring: exact for integers, quick for floats */
-    TgTensor *r = NULL, *p = dt(x) == DT_BOOL ? tg_cast(x, TG_I32) : x;
+    TgTensor *r = NULL, *p = dt(x) == DT_BOOL ? tensor_cast(x, TG_I32) : x;
     for (int e = (int)v; e && p; e >>= 1, p = e ? tg_mul(p, p) : p)
       if (e & 1) r = r ? tg_mul(r, p) : p;
-    return p ? r : NULL;
+    return p ? tensor_result(r, x) : NULL;
   }
   return tg_pow(x, tg_scalar_like(x, v));
 }
@@ -209,9 +209,10 @@ TgTensor *tg_clamp(TgTensor *x, double lo, double hi) {
   bool any = dtype_is_float(dt(x));
   bool below = !any && lo <= dtype_lowest(dt(x));
   bool above = !any && hi >= dtype_highest(dt(x));
-  TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi);
-  if (lo != -INFINITY && !below) x = tg_where(tg_lt(x, l), l, x);
-  return hi != INFINITY && !above ? tg_where(tg_lt(h, x), h, x) : x;
+  TgTensor *l = tg_scalar_like(x, lo), *h = tg_scalar_like(x, hi), *r = x;
+  if (lo != -INFINITY && !below) r = tg_where(tg_lt(r, l), l, r);
+  if (hi != INFINITY && !above) r = tg_where(tg_lt(h, r), h, r);
+  return tensor_result(r, x);
 }
 
 /* ---- one tensor */
@@ -222,12 +223,14 @@ static TgTensor *unary(Ops op, TgTensor *x, bool to_float) {
                     uop_alu1(st, op, to_float ? uop_cast(st, x->uop, dtype_as_float(dt(x))) : x->uop));
 }
 
-TgTensor *tg_cast(TgTensor *x, TgDType to) {
+TgTensor *tensor_cast(TgTensor *x, TgDType to) {
   if (!x) return NULL;
   DType d = dtype_of(to, DT_VOID);
   TG_REQUIRE(x->ctx, d, TG_ERR_DTYPE, "cast: unknown dtype %d", (int)to);
   return d == dt(x) ? x : tensor_new(x->ctx, uop_cast(x->ctx->store, x->uop, d));
 }
+
+TgTensor *tg_cast(TgTensor *x, TgDType to) { return tensor_result(tensor_cast(x, to), x); }
 
 TgTensor *tg_float(TgTensor *x) { return tg_cast(x, TG_F32); }
 
@@ -281,14 +284,14 @@ TgTensor *tg_rsqrt(TgTensor *x) { return tg_reciprocal(tg_sqrt(x)); }
 TgTensor *tg_square(TgTensor *x) { return tg_mul(x, x); }
 
 TgTensor *tg_abs(TgTensor *x) {
-  if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return x;
+  if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return tensor_result(x, x);
   if (!dtype_is_float(dt(x))) return tg_maximum(x, tg_neg(x));
   TgTensor *zero = tg_scalar_like(x, 0); /* both zeros give this one, which has no slope */
   return tg_where(tg_eq(x, zero), zero, tg_where(tg_lt(x, zero), tg_neg(x), x));
 }
 
 TgTensor *tg_sign(TgTensor *x) {
-  if (!x || dt(x) == DT_BOOL) return x;
+  if (!x || dt(x) == DT_BOOL) return tensor_result(x, x);
   TgTensor *zero = tg_scalar_like(x, 0);
   TgTensor *one = tg_scalar_like(x, 1);
   TgTensor *rest = dtype_is_float(dt(x)) ? tg_where(tg_isnan(x), tg_detach(x), zero) : zero;
@@ -296,16 +299,21 @@ TgTensor *tg_sign(TgTensor *x) {
   return dtype_is_unsigned(dt(x)) ? r : tg_where(tg_lt(x, zero), tg_neg(one), r);
 }
 
-TgTensor *tg_trunc(TgTensor *x) { return x && dtype_is_float(dt(x)) ? unary(OPS_TRUNC, x, false) : x; }
-
-TgTensor *tg_floor(TgTensor *x) {
-  return x && dtype_is_float(dt(x)) ? tensor_new(x->ctx, u_floor(x->ctx->store, x->uop)) : x;
+TgTensor *tg_trunc(TgTensor *x) {
+  return x && dtype_is_float(dt(x)) ? unary(OPS_TRUNC, x, false) : tensor_result(x, x);
 }
 
-TgTensor *tg_ceil(TgTensor *x) { return x && dtype_is_float(dt(x)) ? tg_neg(tg_floor(tg_neg(x))) : x; }
+TgTensor *tg_floor(TgTensor *x) {
+  return x && dtype_is_float(dt(x)) ? tensor_new(x->ctx, u_floor(x->ctx->store, x->uop))
+                                    : tensor_result(x, x);
+}
+
+TgTensor *tg_ceil(TgTensor *x) {
+  return x && dtype_is_float(dt(x)) ? tg_neg(tg_floor(tg_neg(x))) : tensor_result(x, x);
+}
 
 TgTensor *tg_round(TgTensor *x) {
-  if (!x || !dtype_is_float(dt(x))) return x;
+  if (!x || !dtype_is_float(dt(x))) return tensor_result(x, x);
   TgTensor *f = tg_floor(x), *d = tg_sub(x, f), *up = tg_add_scalar(f, 1); /* d is exact */
   TgTensor *half = tg_scalar_like(x, 0.5), *hf = tg_mul_scalar(f, 0.5);
   TgTensor *even = tg_eq(tg_floor(hf), hf);
@@ -317,14 +325,14 @@ TgTensor *tg_isnan(TgTensor *x) { return tg_ne(x, x); }
 
 TgTensor *tg_isinf(TgTensor *x) {
   if (!x) return NULL;
-  if (!dtype_is_float(dt(x))) return tg_cast(tg_zeros_like(x), TG_BOOL);
+  if (!dtype_is_float(dt(x))) return tensor_cast(tg_zeros_like(x), TG_BOOL);
   return tg_bitor(tg_eq_scalar(x, INFINITY), tg_eq_scalar(x, -INFINITY));
 }
 
 /* ---- activations */
 TgTensor *tg_relu(TgTensor *x) { /* by the detached 0 gradient.rules knows it: nothing passes at 0 */
-  return x && dt(x) != DT_BOOL && !dtype_is_unsigned(dt(x)) ? tg_maximum(x, tg_detach(tg_scalar_like(x, 0)))
-                                                            : x;
+  if (!x || dt(x) == DT_BOOL || dtype_is_unsigned(dt(x))) return tensor_result(x, x);
+  return tg_maximum(x, tg_detach(tg_scalar_like(x, 0)));
 }
 
 TgTensor *tg_leaky_relu(TgTensor *x, double slope) {

@@ -40,7 +40,7 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
              "cross_entropy: logits %s and target %s", SHAPE_OF(x), SHAPE_OF(target));
   if (!reduction_known(ctx, "cross_entropy", &o)) return NULL;
   x = classes_last("cross_entropy", as_float(x), &o);
-  target = x ? tg_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
+  target = x ? tensor_cast(classes_last("cross_entropy", target, &o), tg_dtype(x)) : NULL;
   if (!target) return NULL;
   double s = o.label_smoothing;
   TG_REQUIRE(ctx, s == 0 || !dim_symbolic(dim_at(x, -1)), TG_ERR_SHAPE,
@@ -71,7 +71,7 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
     if (!ctx_two(op, logp, o->weight)) return NULL;
     TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == dim_at(logp, -1), TG_ERR_SHAPE,
                "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
-    weight = tg_cast(tg_take(o->weight, labels), tg_dtype(logp));
+    weight = tensor_cast(tg_take(o->weight, labels), tg_dtype(logp));
   }
   if (o->ignore) {
     TgTensor *keep = tg_ne_scalar(labels, (double)o->ignore_index), *one = tg_scalar_like(logp, 1);
@@ -113,7 +113,7 @@ TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
-  p = as_float(p), y = tg_cast(y, tg_dtype(p));
+  p = as_float(p), y = tensor_cast(y, tg_dtype(p));
   TgTensor *l = tg_add(tg_mul(y, tg_log(p)), tg_mul(tg_rsub_scalar(y, 1), tg_log(tg_rsub_scalar(p, 1))));
   return reduced("binary_cross_entropy", tg_neg(l), &o);
 }
@@ -121,10 +121,10 @@ TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOpti
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
-  x = as_float(x), y = tg_cast(y, tg_dtype(x));
+  x = as_float(x), y = tensor_cast(y, tg_dtype(x));
   if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
   /* of the positive term: w y softplus(-x) + (1 - y) softplus(x) */
-  TgTensor *w = tg_cast(o.weight, tg_dtype(x));
+  TgTensor *w = tensor_cast(o.weight, tg_dtype(x));
   TgTensor *l =
       tg_add(tg_mul(tg_mul(w, y), tg_softplus(tg_neg(x))), tg_mul(tg_rsub_scalar(y, 1), tg_softplus(x)));
   TG_REQUIRE(x->ctx, !l || l->uop->shape == x->uop->shape, TG_ERR_SHAPE,
@@ -159,7 +159,7 @@ static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
   DType d = dtype_as_float(dt(x));
   if (w) d = dtype_join(d, dt(w)), wide = tg_mul(wide, w);
   if (b) d = dtype_join(d, dt(b)), wide = tg_add(wide, b);
-  return tg_cast(wide, dtype_public(d));
+  return tensor_cast(wide, dtype_public(d));
 }
 
 TgTensor *tg_layer_norm_opt(TgTensor *x, const TgNormOptions *opt) {
@@ -207,7 +207,7 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
   mean = channel("batch_norm", x, mean), var = mean ? channel("batch_norm", x, var) : NULL;
   if (!var) return NULL;
   DType d = dtype_join(dtype_as_float(dt(x)), dtype_join(dt(mean), dt(var)));
-  return batch_affine("batch_norm", tg_cast(x, dtype_public(d)), mean, var, &o);
+  return batch_affine("batch_norm", tensor_cast(x, dtype_public(d)), mean, var, &o);
 }
 
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
@@ -227,8 +227,8 @@ TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, 
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes), *cv = channel("batch_norm", x, var);
   TgTensor *old[] = {rmean, rvar}, *now[] = {tg_detach(mean), tg_mul_scalar(tg_detach(var), n / (n - 1))};
   for (int i = 0; i < 2; i++) {
-    TgTensor *next =
-        tg_add(tg_mul_scalar(tg_detach(old[i]), 1 - m), tg_mul_scalar(tg_cast(now[i], tg_dtype(old[i])), m));
+    TgTensor *next = tg_add(tg_mul_scalar(tg_detach(old[i]), 1 - m),
+                            tg_mul_scalar(tensor_cast(now[i], tg_dtype(old[i])), m));
     if (!tg_assign(old[i], next)) return NULL;
     pending_add(old[i]);
   }
@@ -260,14 +260,15 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k)))));
   TgDType out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
   double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1));
-  TgTensor *s = tg_mul_scalar(tg_matmul(tg_cast(q, wide), tg_transpose(tg_cast(k, wide), -1, -2)), scale);
+  TgTensor *s =
+      tg_mul_scalar(tg_matmul(tensor_cast(q, wide), tg_transpose(tensor_cast(k, wide), -1, -2)), scale);
   TgTensor *c = NULL;
   if (!s) return NULL;
   if (o.causal) c = tg_tril(tg_full(ctx, TG_SHAPE(dim_at(q, -2), dim_at(k, -2)), 1, .dtype = TG_BOOL), 0);
   if (o.mask && tg_dtype(o.mask) == TG_BOOL)
     c = c ? tg_bitand(c, o.mask) : o.mask;
   else if (o.mask)
-    s = tg_add(s, tg_cast(o.mask, wide));
+    s = tg_add(s, tensor_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
   /* softmax(s) v, divided last: a value is divided once, not each weight that it is the sum of */
   TgTensor *most = s ? tg_detach(tg_max(s, .axis = TG_AXES(-1), .keepdim = true)) : NULL;
@@ -279,10 +280,10 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   if (o.dropout != 0) e = tg_dropout(e, o.dropout);
   if (!e || !sum) return NULL;
   if (c) { /* e v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
-    TgTensor *w = tg_mul(tg_unsqueeze(e, -2), tg_unsqueeze(tg_transpose(tg_cast(v, wide), -1, -2), -3));
+    TgTensor *w = tg_mul(tg_unsqueeze(e, -2), tg_unsqueeze(tg_transpose(tensor_cast(v, wide), -1, -2), -3));
     y = tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false);
     sum = tg_where(tg_eq(sum, tg_scalar_like(sum, 0)), tg_scalar_like(sum, 1), sum);
   } else
-    y = tg_matmul(e, tg_cast(v, wide));
-  return tg_cast(tg_div(y, sum), out);
+    y = tg_matmul(e, tensor_cast(v, wide));
+  return tensor_cast(tg_div(y, sum), out);
 }

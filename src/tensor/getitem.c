@@ -43,10 +43,10 @@ static bool tensor_of(TgContext *ctx, const char *op, int at, TgTensor *t, int64
   const Ints *s = p->index_shape ? shape_broadcast(ctx, op, p->index_shape, t->uop->shape) : t->uop->shape;
   if (!s) return false;
   if (!dtype_is_unsigned(dt(t)))
-    t = tg_where(
-        tg_lt_scalar(t, 0),
-        tg_add_scalar(tg_cast(t, dtype_size(dt(t)) == 8 || size > INT32_MAX ? TG_I64 : TG_I32), (double)size),
-        t);
+    t = tg_where(tg_lt_scalar(t, 0),
+                 tg_add_scalar(tensor_cast(t, dtype_size(dt(t)) == 8 || size > INT32_MAX ? TG_I64 : TG_I32),
+                               (double)size),
+                 t);
   p->index_shape = s, p->ntensor++;
   *a = (Axis){.kind = 't', .index = t};
   return t != NULL;

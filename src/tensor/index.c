@@ -61,7 +61,7 @@ TgTensor *tg_one_hot(TgTensor *labels, int64_t n) {
   if (!shape_check(ctx, "one_hot", r + 1, d, NULL)) return NULL;
   const Ints *s = ints_get(st, r + 1, d);
   DType wide = dtype_size(dt(labels)) < 4 ? DT_I32 : dt(labels);
-  TgTensor *l = tg_unsqueeze(tg_cast(labels, dtype_public(wide)), -1);
+  TgTensor *l = tg_unsqueeze(tensor_cast(labels, dtype_public(wide)), -1);
   if (!l || !s) return NULL;
   UOp *i = u_arange(st, s, r, wide == DT_I64 || wide == DT_U64 || n > INT32_MAX ? DT_I64 : DT_I32);
   return tensor_new(

@@ -435,15 +435,16 @@ TgTensor *tg_roll(TgTensor *x, int n, const int64_t *shifts, const int64_t *axes
     TgTensor *flat = tg_roll(tg_flatten(x, 0, -1), 1, shifts, (int64_t[]){0});
     return tg_reshape(flat, rank(x), dims(x));
   }
-  for (int i = 0; x && i < n; i++) {
+  TgTensor *r = x;
+  for (int i = 0; r && i < n; i++) {
     int a = axes[i] >= -TG_MAX_RANK && axes[i] < TG_MAX_RANK ? axis_get(x->ctx, "roll", (int)axes[i], rank(x))
                                                              : -1;
     TG_REQUIRE(x->ctx, a >= 0, TG_ERR_SHAPE, "roll: no axis %lld in %s", (long long)axes[i], SHAPE_OF(x));
     int64_t size = dims(x)[a], by = size ? shifts[i] % size : 0;
     if (by < 0) by += size;
-    if (by) x = tg_cat((TgTensor *[]){tg_slice(x, a, size - by, size), tg_slice(x, a, 0, size - by)}, 2, a);
+    if (by) r = tg_cat((TgTensor *[]){tg_slice(r, a, size - by, size), tg_slice(r, a, 0, size - by)}, 2, a);
   }
-  return x;
+  return tensor_result(r, x);
 }
 
 TgTensor *tg_repeat_interleave(TgTensor *x, int64_t times, int axis) {
@@ -512,12 +513,12 @@ TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t ste
   if (steps < 2) return tg_full(ctx, TG_SHAPE(steps), start, .dtype = dtype_public(d), .device = o.device);
   TgDType c = d == DT_F64 ? TG_F64 : TG_F32; /* from each end to the middle: both ends exact */
   TgTensor *i = tg_arange(ctx, 0, (double)steps);
-  TgTensor *up = tg_cast(i, c);
-  TgTensor *down = tg_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
+  TgTensor *up = tensor_cast(i, c);
+  TgTensor *down = tensor_cast(tg_rsub_scalar(i, (double)(steps - 1)), c);
   double step = (stop - start) / (double)(steps - 1);
   TgTensor *low = tg_add_scalar(tg_mul_scalar(up, step), start);
   TgTensor *high = tg_rsub_scalar(tg_mul_scalar(down, step), stop);
-  TgTensor *t = tg_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
+  TgTensor *t = tensor_cast(tg_where(tg_lt_scalar(i, (double)(steps / 2)), low, high), dtype_public(d));
   return tensor_placed(t, "linspace", o.device);
 }
 

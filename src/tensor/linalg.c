@@ -6,7 +6,7 @@
 static TgTensor *matrix(const char *op, TgTensor *x) { /* x as float, checked: rank 2 or more */
   if (!x) return NULL;
   TG_REQUIRE(x->ctx, rank(x) >= 2, TG_ERR_SHAPE, "%s: %s is no matrix", op, SHAPE_OF(x));
-  return dtype_is_float(dt(x)) ? x : tg_cast(x, TG_F32);
+  return dtype_is_float(dt(x)) ? x : tensor_cast(x, TG_F32);
 }
 
 static TgTensor *mt(TgTensor *x) { return tg_transpose(x, -1, -2); }
@@ -38,7 +38,7 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
   TgTensor *a = matrix("qr", x);
   if (!a) return ctx->err.status;
   TgDType out = tg_dtype(a);
-  if (dt(a) != DT_F64) a = tg_cast(a, TG_F32);
+  if (dt(a) != DT_F64) a = tensor_cast(a, TG_F32);
   int64_t m = dim_at(a, -2), n = dim_at(a, -1), steps = TG_MIN(m - 1, n);
   TgTensor *h = eye_like(a, m), *row = tg_arange(ctx, 0, (double)m);
   for (int64_t k = 0; k < steps && a && h; k++) {
@@ -60,7 +60,7 @@ TgStatus tg_qr(TgTensor *x, TgTensor **q, TgTensor **r) {
     a = tg_contiguous(tg_sub(a, tg_mul(vc, tg_matmul(vr, a))));
     h = tg_contiguous(tg_sub(h, tg_mul(tg_matmul(h, vc), vr)));
   }
-  *q = tg_cast(h, out), *r = tg_cast(tg_triu(a, 0), out);
+  *q = tensor_cast(h, out), *r = tensor_cast(tg_triu(a, 0), out);
   return *q && *r ? TG_OK : ctx->err.status;
 }
 
@@ -145,8 +145,8 @@ static bool sorted(TgContext *ctx, TgTensor *a, TgTensor *v, int64_t n, Svd *out
   TgTensor *mine = tg_unsqueeze(s, -1), *other = tg_unsqueeze(s, -2), *i = tg_arange(ctx, 0, (double)n);
   TgTensor *first = tg_lt(tg_unsqueeze(i, -2), tg_unsqueeze(i, -1));
   TgTensor *before = tg_bitor(tg_gt(other, mine), tg_bitand(tg_eq(other, mine), first));
-  TgTensor *place = tg_sum(tg_cast(before, TG_I32), .axis = TG_AXES(-1), .keepdim = true);
-  TgTensor *order = tg_contiguous(tg_cast(tg_eq(place, i), tg_dtype(a)));
+  TgTensor *place = tg_sum(tensor_cast(before, TG_I32), .axis = TG_AXES(-1), .keepdim = true);
+  TgTensor *order = tg_contiguous(tensor_cast(tg_eq(place, i), tg_dtype(a)));
   *out = (Svd){tg_matmul(a, order), tg_squeeze(tg_matmul(other, order), -2), tg_matmul(v, order)};
   return out->u && out->s && out->v;
 }
@@ -183,7 +183,7 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
   TgTensor *a = matrix("svd", x), *q, *r;
   if (!a) return ctx->err.status;
   TgDType out = tg_dtype(a);
-  if (dt(a) != DT_F64) a = tg_cast(a, TG_F32);
+  if (dt(a) != DT_F64) a = tensor_cast(a, TG_F32);
   bool wide = dim_at(a, -2) < dim_at(a, -1);
   if (wide) a = mt(a);
   int64_t m = dim_at(a, -2), n = dim_at(a, -1);
@@ -196,9 +196,9 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
       tg_where(tg_lt_scalar(tg_diagonal(r, 0, -2, -1), 0), tg_scalar_like(q, -1), tg_scalar_like(q, 1));
   TgTensor *left = tg_mul(tg_slice(q, -1, 0, n), tg_unsqueeze(sign, -2)), *right = mt(f.v);
   if (o.full_matrices && m > n) left = tg_cat((TgTensor *[]){left, tg_slice(q, -1, n, m)}, 2, -1);
-  *u = tg_cast(wide ? mt(right) : left, out);
-  *vt = tg_cast(wide ? mt(left) : right, out);
-  *s = tg_cast(tg_mul(f.s, tg_squeeze(size, -1)), out);
+  *u = tensor_cast(wide ? mt(right) : left, out);
+  *vt = tensor_cast(wide ? mt(left) : right, out);
+  *s = tensor_cast(tg_mul(f.s, tg_squeeze(size, -1)), out);
   return *u && *s && *vt ? TG_OK : ctx->err.status;
 }
 

@@ -220,8 +220,8 @@ static TgTensor *unsigned_of(TgTensor *x) { return tg_where(tg_signbit(x), tg_ne
 TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   if (!ctx_two("atan2", y, x)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(y), dt(x))));
-  TgTensor *a = as_wide(tg_cast(y, d));
-  TgTensor *b = as_wide(tg_cast(x, d));
+  TgTensor *a = as_wide(tensor_cast(y, d));
+  TgTensor *b = as_wide(tensor_cast(x, d));
   TgTensor *pa = unsigned_of(a);
   TgTensor *pb = unsigned_of(b);
   TgTensor *inf = tg_bitand(tg_isinf(a), tg_isinf(b));
@@ -234,7 +234,7 @@ TgTensor *tg_atan2(TgTensor *y, TgTensor *x) {
   r = tg_where(inf, constant(r, 0.78539816339744830962), r);
   r = tg_where(tg_signbit(b), tg_rsub_scalar(r, 3.14159265358979323846), r);
   r = tg_where(tg_signbit(a), tg_neg(r), r);
-  return tg_cast(tg_where(tg_bitor(tg_isnan(a), tg_isnan(b)), tg_add(a, b), r), d);
+  return tensor_cast(tg_where(tg_bitor(tg_isnan(a), tg_isnan(b)), tg_add(a, b), r), d);
 }
 
 /* log(|x| + sqrt(x^2 + 1)); where the square would overflow, log |x| + log 2. */
@@ -281,7 +281,7 @@ TgTensor *tg_erf(TgTensor *x) {
 TgTensor *tg_signbit(TgTensor *x) { /* also of -0.0 and of NaN: the top bit itself */
   if (!x) return NULL;
   if (!dtype_is_float(dt(x)))
-    return dt(x) == DT_BOOL || dtype_is_unsigned(dt(x)) ? tg_cast(tg_zeros_like(x), TG_BOOL)
+    return dt(x) == DT_BOOL || dtype_is_unsigned(dt(x)) ? tensor_cast(tg_zeros_like(x), TG_BOOL)
                                                         : tg_lt_scalar(x, 0);
   static const TgDType same_size[] = {[1] = TG_I8, [2] = TG_I16, [4] = TG_I32, [8] = TG_I64};
   return tg_lt_scalar(tg_bitcast(x, same_size[dtype_size(dt(x))]), 0);
@@ -290,8 +290,8 @@ TgTensor *tg_signbit(TgTensor *x) { /* also of -0.0 and of NaN: the top bit itse
 TgTensor *tg_copysign(TgTensor *x, TgTensor *sign) {
   if (!ctx_two("copysign", x, sign)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(x), dt(sign))));
-  TgTensor *a = tg_cast(x, d);
-  TgTensor *flip = tg_ne(tg_signbit(a), tg_signbit(tg_cast(sign, d)));
+  TgTensor *a = tensor_cast(x, d);
+  TgTensor *flip = tg_ne(tg_signbit(a), tg_signbit(tensor_cast(sign, d)));
   TgTensor *y = tg_where(flip, tg_neg(a), a);
   return tg_where(tg_eq_scalar(a, 0), tg_detach(y), y); /* at 0 of either sign there is no slope */
 }
@@ -311,8 +311,8 @@ TgTensor *tg_isclose_opt(TgTensor *a, TgTensor *b, const TgCloseOptions *opt) {
              "isclose: rtol %g and atol %g must not be negative", rtol, atol);
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
   TgTensor *same = tg_eq(a, b);
-  TgTensor *x = tg_cast(a, d);
-  TgTensor *y = tg_cast(b, d);
+  TgTensor *x = tensor_cast(a, d);
+  TgTensor *y = tensor_cast(b, d);
   TgTensor *finite = tg_bitand(tg_isfinite(x), tg_isfinite(y));
   TgTensor *room = tg_add_scalar(tg_mul_scalar(tg_abs(y), rtol), atol);
   TgTensor *r = tg_bitor(same, tg_bitand(finite, tg_le(tg_abs(tg_sub(x, y)), room)));
@@ -365,7 +365,7 @@ TgTensor *tg_fmod(TgTensor *a, TgTensor *b) {
   r = tg_where(tg_lt(tg_abs(r), size), r, tg_scalar_like(r, (double)NAN));
   r = tg_where(tg_eq_scalar(r, 0), tg_copysign(r, x), r);
   r = tg_custom_gradient(tg_where(keep, x, r), (TgTensor *[]){x, y}, 2, gradient_of_fmod, NULL);
-  return tg_cast(r, dtype_public(d));
+  return tensor_cast(r, dtype_public(d));
 }
 
 TgTensor *tg_bitnot(TgTensor *x) {
@@ -412,22 +412,22 @@ TgTensor *tg_usum(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
   for (int i = 1; r && i < n; i++)
     r = tg_add(r, x[i]);
-  return r;
+  return n == 1 ? tensor_result(r, r) : r;
 }
 
 TgTensor *tg_uprod(TgTensor *const *x, int n) {
   TgTensor *r = n > 0 && x ? x[0] : NULL;
   for (int i = 1; r && i < n; i++)
     r = tg_mul(r, x[i]);
-  return r;
+  return n == 1 ? tensor_result(r, r) : r;
 }
 
 /* m + log(1 + exp(-|a - b|)); equal infinities stay themselves */
 TgTensor *tg_logaddexp(TgTensor *a, TgTensor *b) {
   if (!ctx_two("logaddexp", a, b)) return NULL;
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));
-  TgTensor *x = tg_cast(a, d);
-  TgTensor *y = tg_cast(b, d);
+  TgTensor *x = tensor_cast(a, d);
+  TgTensor *y = tensor_cast(b, d);
   TgTensor *less = tg_lt(x, y);
   TgTensor *m = tg_where(less, y, x);
   TgTensor *l = tg_where(less, x, y);
@@ -440,11 +440,11 @@ TgTensor *tg_lerp(TgTensor *x, TgTensor *end, TgTensor *weight) {
   if (!ctx_two("lerp", x, end) || !ctx_two("lerp", x, weight)) return NULL;
   /* 7 bits of weight, rounded to nearest: stays u8 */
   if (dt(x) == DT_U8 && dt(end) == DT_U8 && dtype_is_float(dt(weight))) {
-    TgTensor *w = tg_cast(tg_round(tg_mul_scalar(weight, 128)), TG_I32);
-    TgTensor *a = tg_cast(x, TG_I32);
-    TgTensor *b = tg_cast(end, TG_I32);
+    TgTensor *w = tensor_cast(tg_round(tg_mul_scalar(weight, 128)), TG_I32);
+    TgTensor *a = tensor_cast(x, TG_I32);
+    TgTensor *b = tensor_cast(end, TG_I32);
     TgTensor *s = tg_add(tg_mul_scalar(a, 128), tg_mul(tg_sub(b, a), w));
-    return tg_cast(tg_shr_scalar(tg_add_scalar(s, 64), 7), TG_U8);
+    return tensor_cast(tg_shr_scalar(tg_add_scalar(s, 64), 7), TG_U8);
   }
   return tg_add(x, tg_mul(tg_sub(end, x), weight));
 }

@@ -162,9 +162,10 @@ TgTensor *tg_transpose(TgTensor *x, int a, int b) {
 
 TgTensor *tg_squeeze(TgTensor *x, int axis) {
   if (!x) return NULL;
-  if (rank(x) == 0 && (axis == 0 || axis == -1)) return x; /* a 0-d tensor has these two by convention */
+  if (rank(x) == 0 && (axis == 0 || axis == -1))
+    return tensor_view(x, x->uop); /* a 0-d tensor has these two by convention */
   int a = axis_get(x->ctx, "squeeze", axis, rank(x));
-  if (a < 0 || dims(x)[a] != 1) return a < 0 ? NULL : x;
+  if (a < 0 || dims(x)[a] != 1) return a < 0 ? NULL : tensor_view(x, x->uop);
   bool mask[TG_MAX_RANK] = {false};
   mask[a] = true;
   return tensor_view(x, u_drop(x->ctx->store, x->uop, mask));
@@ -331,7 +332,7 @@ static TgTensor *triangle(TgTensor *x, const char *op, int64_t diagonal, bool lo
   UOpStore *st = ctx->store;
   int n = rank(x);
   TG_REQUIRE(ctx, n >= 2, TG_ERR_SHAPE, "%s: %s has fewer than two axes", op, SHAPE_OF(x));
-  if (nelem(x) == 0) return x;
+  if (nelem(x) == 0) return tensor_result(x, x);
   UOp *row = u_arange(st, x->uop->shape, n - 2, DT_I64), *col = u_arange(st, x->uop->shape, n - 1, DT_I64);
   if (row && diagonal)
     row = uop_alu2(st, OPS_ADD, row, u_full(st, DT_I64, (Scalar){.i = diagonal}, row->shape));

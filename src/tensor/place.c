@@ -25,5 +25,6 @@ TgTensor *tensor_placed(TgTensor *t, const char *op, const char *device) {
 }
 
 TgTensor *tg_to(TgTensor *x, const char *device) {
-  return tensor_placed(x, "to", device ? device : x ? tg_default_device(x->ctx) : NULL);
+  TgTensor *r = tensor_placed(x, "to", device ? device : x ? tg_default_device(x->ctx) : NULL);
+  return r && r == x ? tensor_view(x, x->uop) : r;
 }

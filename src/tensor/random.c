@@ -213,7 +213,7 @@ static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const in
   TgTensor *u = draw(ctx, op, DT_F32, 2, (int64_t[]){2, nelem});
   TgTensor *angle = tg_mul_scalar(tg_select(u, 0, 0), 6.283185307179586);
   TgTensor *r = tg_sqrt(tg_mul_scalar(tg_log(tg_rsub_scalar(tg_select(u, 0, 1), 1)), -2));
-  return tg_reshape(kept(tg_cast(tg_mul(tg_cos(angle), r), dtype_public(d))), n, dm);
+  return tg_reshape(kept(tensor_cast(tg_mul(tg_cos(angle), r), dtype_public(d))), n, dm);
 }
 
 TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
@@ -265,7 +265,7 @@ static TgTensor *between(TgContext *ctx, const char *op, int n, const int64_t *d
                          DType d) {
   TG_REQUIRE(ctx, low < high, TG_ERR_VALUE, "%s: %g is not below %g", op, low, high);
   TgTensor *u = tg_mul_scalar(draw(ctx, op, DT_F32, n, dm), high - low);
-  u = tg_cast(u, dtype_public(d)); /* then low is added in that dtype */
+  u = tensor_cast(u, dtype_public(d)); /* then low is added in that dtype */
   return kept(tg_add_scalar(u, low));
 }
 
@@ -297,7 +297,7 @@ TgTensor *tg_randint(TgContext *ctx, int n, const int64_t *dm, int64_t low, int6
              (long long)low, (long long)high);
   TgTensor *u = tg_mul_scalar(draw(ctx, "randint", DT_F32, n, dm), (double)span);
   /* a span that its dtype cannot hold goes through i64, which wraps to the same */
-  u = tg_cast(tg_add(tg_cast(u, TG_I64), tg_full_i64(ctx, TG_SCALAR, low, TG_I64)), dtype_public(d));
+  u = tensor_cast(tg_add(tensor_cast(u, TG_I64), tg_full_i64(ctx, TG_SCALAR, low, TG_I64)), dtype_public(d));
   return kept(u);
 }
 
@@ -359,7 +359,7 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
   TgContext *ctx = x->ctx;
   TG_REQUIRE(ctx, p >= 0 && p <= 1, TG_ERR_VALUE, "dropout: p = %g is not in 0 .. 1", p);
   TG_REQUIRE(ctx, dtype_is_float(dt(x)), TG_ERR_DTYPE, "dropout: %s is not a float", dtype_name(dt(x)));
-  if (!ctx->training || p == 0 || nelem(x) == 0) return x;
+  if (!ctx->training || p == 0 || nelem(x) == 0) return tensor_result(x, x);
   if (p == 1) return tg_zeros_like(x);
   TgTensor *mask = kept(tg_ge_scalar(draw_beside(x, "dropout", rank(x), dims(x)), p)); /* a byte each */
   return tg_where(mask, tg_mul_scalar(x, 1 / (1 - p)), tg_scalar_like(x, 0));
@@ -381,11 +381,11 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
   int64_t rows = dims(w)[0];
   if (o.replacement || k == 1) {
     /* (rows, n) */
-    TgTensor *sum = tg_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));
+    TgTensor *sum = tensor_cast(tg_cumsum(w, 1), TG_F32), *part = tg_div(sum, tg_slice(sum, 1, -1, n));
     TgTensor *u = kept(draw_beside(w, "multinomial", 3, (int64_t[]){k, rows, 1}));
     out = tg_transpose(tg_sum(tg_ge(u, tg_unsqueeze(part, 0)), .axis = TG_AXES(2)), 0, 1);
   } else {
-    TgTensor *key = kept(tg_div(tg_log2(draw_beside(w, "multinomial", 2, dims(w))), tg_cast(w, TG_F32)));
+    TgTensor *key = kept(tg_div(tg_log2(draw_beside(w, "multinomial", 2, dims(w))), tensor_cast(w, TG_F32)));
     TgTensor *at = tg_arange(ctx, 0, (double)n);
     TgTensor *open = tg_full(ctx, 2, dims(w), 1, .dtype = TG_BOOL);
     TgTensor **pick = mem_alloc(&ctx->mem, (size_t)k * sizeof *pick);
@@ -393,14 +393,14 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
     for (int64_t i = 0; i < k; i++) { /* one at a time: a place taken is closed */
       TgTensor *left = tg_where(open, key, tg_scalar_like(key, -INFINITY));
       TgTensor *best = tg_max(left, .axis = TG_AXES(1), .keepdim = true);
-      TgTensor *hit = tg_cast(tg_bitand(open, tg_eq(left, best)), TG_I32);
+      TgTensor *hit = tensor_cast(tg_bitand(open, tg_eq(left, best)), TG_I32);
       pick[i] = kept(tg_argmax(hit, .axis = TG_AXES(1), .keepdim = true));
       open = kept(tg_bitand(open, tg_ne(at, pick[i])));
     }
     out = tg_cat(pick, (int)k, 1);
     mem_free(&ctx->mem, pick);
   }
-  return tg_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
+  return tensor_cast(r == 1 ? tg_squeeze(out, 0) : out, TG_I32);
 }
 
 /* the order of n uniforms */
@@ -412,5 +412,5 @@ TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) 
   TG_REQUIRE(ctx, n >= 0, TG_ERR_VALUE, "randperm: %lld numbers", (long long)n);
   TG_REQUIRE(ctx, dtype_is_int(d) && (n == 0 || n - 1 <= dtype_max(d)), TG_ERR_DTYPE,
              "randperm: %lld numbers in %s", (long long)n, dtype_name(d));
-  return tg_cast(tg_argsort(tg_rand(ctx, TG_SHAPE(n), .device = o.device)), dtype_public(d));
+  return tensor_cast(tg_argsort(tg_rand(ctx, TG_SHAPE(n), .device = o.device)), dtype_public(d));
 }

@@ -78,11 +78,11 @@ TgTensor *tg_max_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("ma
 TgTensor *tg_min_opt(TgTensor *x, const TgReduceOptions *o) { return max_min("min", x, o, true); }
 
 TgTensor *tg_any_opt(TgTensor *x, const TgReduceOptions *o) {
-  return max_min("any", tg_cast(x, TG_BOOL), o, false);
+  return max_min("any", tensor_cast(x, TG_BOOL), o, false);
 }
 
 TgTensor *tg_all_opt(TgTensor *x, const TgReduceOptions *o) {
-  return max_min("all", tg_cast(x, TG_BOOL), o, true);
+  return max_min("all", tensor_cast(x, TG_BOOL), o, true);
 }
 
 /* the sum over n - less, at least 0 */
@@ -156,7 +156,7 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   TG_REQUIRE(x->ctx, p == p, TG_ERR_VALUE, "normalize: p = %g", p);
   TgTensor *w = as_wide(x), *a = tg_abs(w), *n;
   if (p == 0)
-    n = tg_sum(tg_cast(tg_ne_scalar(w, 0), tg_dtype(w)), .axis = axis, .keepdim = true);
+    n = tg_sum(tensor_cast(tg_ne_scalar(w, 0), tg_dtype(w)), .axis = axis, .keepdim = true);
   else if (p == INFINITY)
     n = tg_max(a, .axis = axis, .keepdim = true);
   else if (p == -INFINITY)
@@ -220,10 +220,10 @@ static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *
       !dtype_option(x->ctx, op, o->dtype, dtype_as_float(dt(x)), &d))
     return false;
   TG_REQUIRE_OR(x->ctx, dtype_is_float(d), false, TG_ERR_DTYPE, "%s: a result of %s", op, dtype_name(d));
-  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
+  if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);
   s->axis = axis;
   s->max = tg_detach(tg_max(x, .axis = axis, .keepdim = true));
-  s->x = tg_cast(tg_sub(x, s->max), dtype_public(d));
+  s->x = tensor_cast(tg_sub(x, s->max), dtype_public(d));
   return s->x != NULL;
 }
 
@@ -236,7 +236,7 @@ TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
 }
 
 TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o) {
-  return x ? tg_softmax_opt(tg_neg(dtype_is_float(dt(x)) ? x : tg_cast(x, TG_F32)), o) : NULL;
+  return x ? tg_softmax_opt(tg_neg(dtype_is_float(dt(x)) ? x : tensor_cast(x, TG_F32)), o) : NULL;
 }
 
 TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
@@ -252,7 +252,7 @@ TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
   if (!x) return NULL;
   bool mask[TG_MAX_RANK];
   if (!axes_get(x->ctx, "logsumexp", &o.axis, rank(x), mask)) return NULL;
-  if (!dtype_is_float(dt(x))) x = tg_cast(x, TG_F32);
+  if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);
   TgTensor *m = tg_detach(tg_max(x, .axis = o.axis, .keepdim = true));
   m = tg_where(tg_isinf(m), tg_zeros_like(m), m);
   TgTensor *r = tg_add(tg_log(tg_sum(tg_exp(tg_sub(x, m)), .axis = o.axis, .keepdim = true)), m);

@@ -31,17 +31,18 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
   if (to == 0) return tg_slice(x, axis, 0, 0);
   TgTensor *i = tg_arange(ctx, 0, (double)to);
   if (o->mode != TG_LINEAR)
-    return pick(x, axis, tg_cast(nearest(tg_cast(i, TG_I64), from, to, o->mode == TG_NEAREST_EXACT), TG_I32));
+    return pick(x, axis,
+                tensor_cast(nearest(tensor_cast(i, TG_I64), from, to, o->mode == TG_NEAREST_EXACT), TG_I32));
   TgDType f = tg_dtype(x);
   double scale =
       o->align_corners ? to > 1 ? (double)(from - 1) / (double)(to - 1) : 0 : (double)from / (double)to;
-  TgTensor *at = tg_cast(i, f);
+  TgTensor *at = tensor_cast(i, f);
   at = o->align_corners ? tg_mul_scalar(at, scale)
                         : tg_clamp(tg_sub_scalar(tg_mul_scalar(tg_add_scalar(at, 0.5), scale), 0.5), 0,
                                    (double)(from - 1));
-  TgTensor *low = tg_minimum_scalar(tg_cast(at, TG_I32), (double)TG_MAX(from - 2, 0));
+  TgTensor *low = tg_minimum_scalar(tensor_cast(at, TG_I32), (double)TG_MAX(from - 2, 0));
   TgTensor *high = tg_minimum_scalar(tg_add_scalar(low, 1), (double)(from - 1));
-  TgTensor *w = tg_sub(at, tg_cast(low, f));
+  TgTensor *w = tg_sub(at, tensor_cast(low, f));
   int64_t d[TG_MAX_RANK];
   for (int k = 0; k < rank(x); k++)
     d[k] = k == axis ? to : 1;
@@ -66,16 +67,17 @@ TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgIn
   TG_REQUIRE(ctx, ok, TG_ERR_SHAPE, "interpolate: %s to %s", SHAPE_OF(x),
              dims_text(TG_MAX(TG_MIN(n, TG_MAX_RANK), 0), size).s);
   TgDType d = tg_dtype(x);
-  if (o.mode == TG_LINEAR && dt(x) != DT_F64) x = tg_cast(x, TG_F32);
-  for (int i = 0; x && i < n; i++)
-    if (dims(x)[rank(x) - n + i] != size[i]) x = resize(x, rank(x) - n + i, size[i], &o);
-  if (x && o.mode == TG_LINEAR && !tg_dtype_is_float(d)) x = tg_round(x);
-  return tg_cast(x, d);
+  TgTensor *r = o.mode == TG_LINEAR && dt(x) != DT_F64 ? tensor_cast(x, TG_F32) : x;
+  for (int i = 0; r && i < n; i++)
+    if (dims(r)[rank(r) - n + i] != size[i]) r = resize(r, rank(r) - n + i, size[i], &o);
+  if (r && o.mode == TG_LINEAR && !tg_dtype_is_float(d)) r = tg_round(r);
+  return tensor_result(tensor_cast(r, d), x);
 }
 
 TgTensor *tg_sequential(TgTensor *x, TgTensor *(*const *layers)(TgTensor *), int n) {
   if (x) TG_LIST(x->ctx, "sequential", layers, n);
-  for (int i = 0; i < n && x; i++)
-    x = layers[i](x);
-  return x;
+  TgTensor *r = x;
+  for (int i = 0; i < n && r; i++)
+    r = layers[i](r);
+  return tensor_result(r, x);
 }

@@ -20,7 +20,7 @@ TgTensor *tg_clone(TgTensor *x) {
 }
 
 TgTensor *tg_to_context(TgTensor *x, TgContext *ctx) {
-  if (!x || !ctx || x->ctx == ctx) return x;
+  if (!x || !ctx || x->ctx == ctx) return tensor_result(x, x);
   size_t n = tg_nbytes(x);
   void *p = mem_alloc(&ctx->mem, n + 1);
   TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "to_context: out of memory");

@@ -414,7 +414,7 @@ TgTensor *tg_contiguous(TgTensor *x) {
   UOp *u = x->uop;
   while ((u->op == OPS_RESHAPE && u->src[0]->is_tensor) || u->op == OPS_AFTER)
     u = u->src[0];
-  if ((u->op == OPS_BUFFER && x->memory) || x->uop->op == OPS_CONTIGUOUS) return x;
+  if ((u->op == OPS_BUFFER && x->memory) || x->uop->op == OPS_CONTIGUOUS) return tensor_result(x, x);
   return tensor_new(x->ctx, uop_alu1(x->ctx->store, OPS_CONTIGUOUS, x->uop));
 }
 

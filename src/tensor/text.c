@@ -229,7 +229,7 @@ const char *tg_to_text(TgTensor *t) {
   void *v = mem_alloc(&ctx->mem, (size_t)(n + 1) * 8);
   TG_REQUIRE(ctx, v, TG_ERR_NOMEM, "to_text: out of memory");
   TgStatus s = dtype_is_float(d) ? tg_read_f64(t, v, (size_t)n)
-                                 : tg_read(tg_cast(t, d == DT_U64 ? TG_U64 : TG_I64), v, (size_t)n * 8);
+                                 : tg_read(tensor_cast(t, d == DT_U64 ? TG_U64 : TG_I64), v, (size_t)n * 8);
   Str *o = &ctx->text;
   str_free(o), str_init(o, &ctx->mem);
   if (!s) put_nested(o, sizes, rank(t), n, put_element, &(Elements){d, v});

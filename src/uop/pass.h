@@ -28,8 +28,10 @@ typedef struct PassEnv { /* of a context: what was asked for, and counts over al
   int next_schedule, next_kernel;          /* numbers in the names of dumps */
   void (*say)(void *to, const char *text); /* where traces go; NULL: nowhere */
   void *say_to;
-  uint64_t fallbacks;        /* kernels lowered again with fewer opts .. */
-  char fallback[320];        /* .. and why, the last time: kernel, pass, opt, reason; "" once it was told */
+  uint64_t fallbacks; /* kernels lowered again with fewer opts .. */
+  char fallback[320]; /* .. and why, the last time: kernel, pass, opt, reason; "" once it was told */
+  uint64_t cuts;      /* schedules made again because a kernel could not be lowered at all */
+  int refuse_over;    /* for tests: a kernel of more reductions than this is refused; 0: none, -1: all */
   const struct PassRun *now; /* the run whose pass is at work */
   const char *pass;
   bool said_pass;        /* the trace has named the pass */

@@ -1,7 +1,9 @@
 /* calls.c: every function of tg.h with random arguments.
  *   fuzz_calls [--seed N] [--calls N]          TRACE=1: each call and its error
  * What is looked for is what the sanitizers see; besides, a builder that gives NULL for tensors that are all
- * there must say why. Tensors are few, small and made by few calls, so that computing them is quick. */
+ * there must say why; a function that does not change its argument gives a handle of its own, and what it
+ * gives is a value or a view, as tg.h says: a store to the argument changes a view alone. Tensors are few,
+ * small and made by few calls, so that computing them is quick. */
 #define _POSIX_C_SOURCE 200809L
 #include "tests/fuzz/calls.h"
 #include <math.h>
@@ -25,6 +27,9 @@ static uint64_t rng;
 static const char *calling = "";
 static int depth;                     /* of the deepest tensor given to the call */
 static bool trace, with_null, silent; /* a NULL was given; a builder failed without a word */
+static TgTensor *given[ROOM];         /* to the call */
+static int ngiven;
+static const char *wrong; /* what is wrong with what the call gave; NULL: nothing */
 
 static uint64_t rnd(void) {
   uint64_t z = rng += 0x9e3779b97f4a7c15;
@@ -65,6 +70,7 @@ TgTensor *in_tensor(void) {
   Kept k = pool[below(POOL)];
   if (rarely() || !k.t) return with_null = true, NULL;
   if (k.depth > depth) depth = k.depth;
+  if (ngiven < ROOM) given[ngiven++] = k.t;
   return k.t;
 }
 
@@ -72,6 +78,7 @@ TgTensor *const *in_tensors(void) {
   static TgTensor *list[ROOM];
   for (int i = 0; i < ROOM; i++)
     list[i] = pool[below(POOL)].t;
+  memcpy(given, list, sizeof given), ngiven = ROOM;
   depth = DEPTH;
   with_null = true; /* maybe one of them */
   return rarely() ? NULL : list;
@@ -209,11 +216,91 @@ TgTensor **out_tensors(void) {
 
 /* ---- what calls give back */
 void at_call(const char *name) {
-  calling = name, depth = 0, with_null = silent = false;
+  calling = name, depth = ngiven = 0, with_null = silent = false, wrong = NULL;
   if (trace) fprintf(stderr, "%s ", name);
 }
 
+/* Functions that change their argument, or tell of it, give it back. */
+static bool gives_argument(const char *name) {
+  static const char *const names[] = {"tg_keep",    "tg_requires_grad",  "tg_assign",  "tg_assign_slice",
+                                      "tg_setitem", "tg_setitem_scalar", "tg_replace", NULL};
+  for (int i = 0; names[i]; i++)
+    if (!strcmp(name, names[i])) return true;
+  return name[strlen(name) - 1] == '_';
+}
+
+/* Movements, which tg.h calls views of what they move. */
+static bool is_view(const char *name) {
+  static const char *const names[] = {"tg_reshape",
+                                      "tg_view",
+                                      "tg_permute",
+                                      "tg_expand",
+                                      "tg_shrink",
+                                      "tg_shrink_to",
+                                      "tg_flip",
+                                      "tg_transpose",
+                                      "tg_squeeze",
+                                      "tg_squeeze_all",
+                                      "tg_slice",
+                                      "tg_unsqueeze",
+                                      "tg_unflatten",
+                                      "tg_flatten",
+                                      "tg_getitem",
+                                      "tg_select",
+                                      "tg_detach",
+                                      "tg_rearrange",
+                                      "tg_unfold",
+                                      "tg_diagonal",
+                                      "tg_mT",
+                                      "tg_movedim",
+                                      "tg_swapaxes",
+                                      "tg_narrow",
+                                      "tg_pad",
+                                      "tg_pad_to",
+                                      "tg_pad_value",
+                                      "tg_expand_as",
+                                      "tg_reshape_as",
+                                      "tg_chunk",
+                                      "tg_pad_mode",
+                                      "tg_broadcast_to",
+                                      "tg_to",
+                                      "tg_repeat",
+                                      "tg_repeat_interleave",
+                                      "tg_pixel_shuffle",
+                                      NULL};
+  for (int i = 0; names[i]; i++)
+    if (!strcmp(name, names[i])) return true;
+  return false;
+}
+
+static bool read_small(TgTensor *t, unsigned char *to, size_t cap, size_t *n) {
+  *n = tg_nbytes(t);
+  return *n <= cap && !tg_read(t, to, *n);
+}
+
+/* t, a value, stays what it is when one that it was made of is stored to, and the other way around. */
+static void value_checked(TgTensor *t) {
+  static unsigned char before[16 * SMALL], after[16 * SMALL];
+  TgTensor *x = ngiven == 1 ? given[0] : NULL;
+  size_t n, m;
+  if (!x || t == x || below(6) || tg_numel(t) > SMALL || tg_numel(x) > SMALL || tg_numel(t) < 1) return;
+  for (int turn = 0; turn < 2; turn++) {
+    TgTensor *seen = turn ? x : t, *stored = turn ? t : x;
+    if (!read_small(seen, before, sizeof before, &n)) return;
+    if (!tg_assign(stored, tg_mul(stored, tg_full_like(stored, 2)))) return;
+    if (!read_small(seen, after, sizeof after, &m)) return;
+    if (n != m || memcmp(before, after, n))
+      wrong = turn ? "a store to what it gave changes its argument"
+                   : "a store to its argument changes what it gave";
+  }
+}
+
 void made_tensor(TgTensor *t) {
+  for (int i = 0; t && i < ngiven && !wrong; i++)
+    if (given[i] == t && !gives_argument(calling)) wrong = "it gives its argument back";
+  if (t && !wrong && !tg_error(ctx) && !is_view(calling) && !gives_argument(calling) &&
+      strcmp(calling, "tg_grad"))
+    value_checked(t);
   int64_t n = t ? tg_max_numel(t) : 0;
   bool may_be_none = !strcmp(calling, "tg_grad") || !strcmp(calling, "tg_jit_memory");
   silent = !t && !with_null && !tg_error(ctx) && !may_be_none;
@@ -280,9 +367,14 @@ static bool run(uint64_t seed, long calls) {
     if (trace) fprintf(stderr, "%ld ", i);
     api_call(below(api_calls));
     if (trace) fprintf(stderr, "%s\n", tg_errmsg(ctx));
-    ok = !silent;
-    if (silent)
-      printf("call %ld of seed %llu: %s is NULL without a word\n", i, (unsigned long long)seed, calling);
+    bool ours = tg_error(ctx) == TG_ERR_INTERNAL && strcmp(calling, "tg_set_error");
+    ok = !silent && !wrong && !ours;
+    if (!ok)
+      printf("call %ld of seed %llu: %s: %s %s\n", i, (unsigned long long)seed, calling,
+             silent  ? "is NULL without a word"
+             : wrong ? wrong
+                     : "",
+             tg_errmsg(ctx));
     tg_clear_error(ctx);
   }
   tg_close(ctx), ctx = NULL;

@@ -1189,7 +1189,7 @@ TG_API TgTensor *tg_shr_(TgTensor *t, TgTensor *x);
 TG_API TgTensor *tg_matmul_(TgTensor *t, TgTensor *x);
 /* A copy in memory of its own, once computed; requires a gradient if x does, and has a copy of x's. */
 TG_API TgTensor *tg_clone(TgTensor *x);
-/* x's values now, as a tensor of ctx */
+/* a view of x if it belongs to ctx, else its values now as a tensor of ctx */
 TG_API TgTensor *tg_to_context(TgTensor *x, TgContext *ctx);
 /* t becomes another handle of x's graph; equal shapes, the dtype may change. Returns t */
 TG_API TgTensor *tg_replace(TgTensor *t, TgTensor *x);

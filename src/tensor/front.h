@@ -47,15 +47,15 @@ static inline DType dtype_as_float(DType d) { return dtype_is_float(d) ? d : DT_
 static inline DType dt(const TgTensor *t) { return (DType)t->uop->dtype; }
 
 static inline TgTensor *as_float(TgTensor *x) {
-  return x && !dtype_is_float((DType)x->uop->dtype) ? tg_cast(x, TG_F32) : x;
+  return x && !dtype_is_float((DType)x->uop->dtype) ? tensor_cast(x, TG_F32) : x;
 }
 
 /* What is made of several operations is computed in f32 for narrow floats and integers, and is rounded once:
  * x as it is computed with, and the result r in the dtype that a function of x has. */
-static inline TgTensor *as_wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tg_cast(x, TG_F32) : x; }
+static inline TgTensor *as_wide(TgTensor *x) { return x && dt(x) != DT_F64 ? tensor_cast(x, TG_F32) : x; }
 
 static inline TgTensor *as_narrow(TgTensor *r, const TgTensor *x) {
-  return r && x ? tg_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL;
+  return r && x ? tensor_cast(r, dtype_public(dtype_as_float(dt(x)))) : NULL;
 }
 
 static inline int rank(const TgTensor *t) { return t->uop->shape->n; }

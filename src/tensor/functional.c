@@ -31,6 +31,14 @@ static TgTensor *classes_last(const char *op, TgTensor *x, const TgLossOptions *
   return tg_permute(x, rank(x), order);
 }
 
+static TgTensor *class_weights(const char *op, TgTensor *logp, const TgLossOptions *o) {
+  TgContext *ctx = ctx_two(op, logp, o->weight);
+  if (!ctx) return NULL;
+  TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == dim_at(logp, -1), TG_ERR_SHAPE,
+             "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
+  return tensor_cast(o->weight, tg_dtype(logp));
+}
+
 TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TgContext *ctx = ctx_two("cross_entropy", x, target);
   if (!ctx) return NULL;
@@ -46,8 +54,11 @@ TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOption
   TG_REQUIRE(ctx, s == 0 || !dim_symbolic(dim_at(x, -1)), TG_ERR_SHAPE,
              "cross_entropy: label smoothing over the classes of %s, whose number is symbolic", SHAPE_OF(x));
   if (s != 0) target = tg_add_scalar(tg_mul_scalar(target, 1 - s), s / (double)TG_MAX(dim_at(x, -1), 1));
-  return reduced("cross_entropy",
-                 tg_neg(tensor_sum(tg_mul(target, tg_log_softmax(x)), 1, (int[]){-1}, false)), &o);
+  TG_REQUIRE(ctx, !o.ignore, TG_ERR_VALUE,
+             "cross_entropy: .ignore is of labels; the target %s is of probabilities", SHAPE_OF(target));
+  TgTensor *logp = tg_log_softmax(x), *each = o.weight ? class_weights("cross_entropy", x, &o) : NULL;
+  if (o.weight && !(logp = each ? tg_mul(logp, each) : NULL)) return NULL;
+  return reduced("cross_entropy", tg_neg(tensor_sum(tg_mul(target, logp), 1, (int[]){-1}, false)), &o);
 }
 
 /* Each label has a weight: its class's, 0 where it is to be ignored. The mean is over the weights. */
@@ -64,14 +75,13 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
   TgTensor *at = tg_unsqueeze(labels, -1), *weight = NULL, *zero = tg_scalar_like(logp, 0);
   TgTensor *l =
       tg_neg(tg_squeeze(tensor_new(ctx, at ? u_pick(ctx->store, logp->uop, r, at->uop) : NULL), -1));
+  TgTensor *each = o->weight ? class_weights(op, logp, o) : NULL;
+  if (o->weight && !each) return NULL;
+  if (each) weight = tg_take(each, labels), l = tg_mul(l, weight);
   double s = o->label_smoothing;
-  if (s != 0)
-    l = tg_add(tg_mul_scalar(l, 1 - s), tg_mul_scalar(tg_neg(tg_mean(logp, .axis = TG_AXES(-1))), s));
-  if (o->weight) {
-    if (!ctx_two(op, logp, o->weight)) return NULL;
-    TG_REQUIRE(ctx, rank(o->weight) == 1 && dims(o->weight)[0] == dim_at(logp, -1), TG_ERR_SHAPE,
-               "%s: weights %s for %lld classes", op, SHAPE_OF(o->weight), (long long)tg_dim(logp, -1));
-    weight = tensor_cast(tg_take(o->weight, labels), tg_dtype(logp));
+  if (s != 0) { /* all classes share it, each by its own weight */
+    TgTensor *even = tg_mean(each ? tg_mul(logp, each) : logp, .axis = TG_AXES(-1));
+    l = tg_sub(tg_mul_scalar(l, 1 - s), tg_mul_scalar(even, s));
   }
   if (o->ignore) {
     TgTensor *keep = tg_ne_scalar(labels, (double)o->ignore_index), *one = tg_scalar_like(logp, 1);
@@ -79,7 +89,6 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
     l = tg_where(keep, l, zero); /* whatever the scores are there */
   }
   if (!weight) return reduced(op, l, o);
-  if (o->weight) l = tg_mul(l, weight);
   return o->reduction == TG_MEAN ? tg_div(tg_sum(l), tg_sum(weight)) : reduced(op, l, o);
 }
 
@@ -110,12 +119,27 @@ TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   return reduced("mse", tg_square(tg_sub(as_float(x), target)), &o);
 }
 
+/* At least -100, as PyTorch's: a probability of exactly 0 or 1 has a loss that is finite. */
+static TgTensor *log_of(TgTensor *p) { return tg_clamp(tg_log(p), -100, INFINITY); }
+
+/* (p - y) / (p (1 - p)), where the denominator is at least 1e-12; by the target log(1 - p) - log(p). */
+static TgStatus gradient_of_entropy(TgTensor *g, TgTensor *l, TgTensor *const *x, int n, TgTensor **out,
+                                    void *user) {
+  (void)l, (void)n, (void)user;
+  TgTensor *p = as_wide(x[0]), *y = as_wide(x[1]), *rest = tg_rsub_scalar(p, 1);
+  TgTensor *slope = tg_div(tg_sub(p, y), tg_clamp(tg_mul(p, rest), 1e-12, INFINITY));
+  out[0] = as_narrow(tg_mul(g, slope), x[0]);
+  out[1] = as_narrow(tg_mul(g, tg_sub(tg_log(rest), tg_log(p))), x[1]);
+  return out[0] && out[1] ? TG_OK : tg_error(tg_context(g));
+}
+
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
   TG_OPTIONS(TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
   p = as_float(p), y = tensor_cast(y, tg_dtype(p));
-  TgTensor *l = tg_add(tg_mul(y, tg_log(p)), tg_mul(tg_rsub_scalar(y, 1), tg_log(tg_rsub_scalar(p, 1))));
-  return reduced("binary_cross_entropy", tg_neg(l), &o);
+  TgTensor *l = tg_add(tg_mul(y, log_of(p)), tg_mul(tg_rsub_scalar(y, 1), log_of(tg_rsub_scalar(p, 1))));
+  l = tg_custom_gradient(tg_neg(l), (TgTensor *[]){p, y}, 2, gradient_of_entropy, NULL);
+  return reduced("binary_cross_entropy", l, &o);
 }
 
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
@@ -270,9 +294,11 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   else if (o.mask)
     s = tg_add(s, tensor_cast(o.mask, wide));
   if (c) s = tg_where(c, s, tg_scalar_like(s, -INFINITY));
+  bool empty = c || o.mask; /* there may be rows without any true place: of -inf alone */
   /* softmax(s) v, divided last: a value is divided once, not each weight that it is the sum of */
   TgTensor *most = s ? tg_detach(tg_max(s, .axis = TG_AXES(-1), .keepdim = true)) : NULL;
-  if (c && most) most = tg_where(tg_eq(most, tg_scalar_like(most, -INFINITY)), tg_scalar_like(most, 0), most);
+  if (empty && most)
+    most = tg_where(tg_eq(most, tg_scalar_like(most, -INFINITY)), tg_scalar_like(most, 0), most);
   TgTensor *e = tg_exp(tg_sub(s, most)), *y;
   if (c && e)
     e = tg_where(c, e, tg_scalar_like(e, 0)); /* said again, for sums that then need no other keys */
@@ -282,8 +308,8 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   if (c) { /* e v, summed where c holds: (.., l, 1, s) by (.., 1, e, s) */
     TgTensor *w = tg_mul(tg_unsqueeze(e, -2), tg_unsqueeze(tg_transpose(tensor_cast(v, wide), -1, -2), -3));
     y = tensor_sum(tg_where(tg_unsqueeze(c, -2), w, tg_scalar_like(w, 0)), 1, (int[]){-1}, false);
-    sum = tg_where(tg_eq(sum, tg_scalar_like(sum, 0)), tg_scalar_like(sum, 1), sum);
   } else
     y = tg_matmul(e, tensor_cast(v, wide));
+  if (empty) sum = tg_where(tg_eq(sum, tg_scalar_like(sum, 0)), tg_scalar_like(sum, 1), sum);
   return tensor_cast(tg_div(y, sum), out);
 }

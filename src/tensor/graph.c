@@ -372,9 +372,9 @@ UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index) {
   return u_gather(st, x, at);
 }
 
-/* ---- running reductions. A long axis with little beside it is cut in parts: the reduction of each part, a
- * scan of those, then all parts side by side, each started with what stands before it. How many parts depends
- * on the shape alone. */
+/* ---- running reductions. A long axis with little beside it is cut in parts, which are scanned side by side;
+ * then each is joined with what stands before it, the scan of the parts' last elements. How many parts
+ * depends on the shape alone. */
 enum { SCAN_LONG = 8192, SCAN_PARTS = 64 };
 
 static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
@@ -384,12 +384,41 @@ static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {
                    : NULL;
 }
 
-/* A long axis in parts: each is reduced, the sums are scanned, and each part then begins with the sum before
- * it. */
+/* Places begin .. end of one axis. */
+static UOp *part_of_axis(UOpStore *st, UOp *u, int axis, int64_t begin, int64_t end) {
+  int64_t be[2 * TG_MAX_RANK];
+  for (int i = 0; u && i < u->shape->n; i++)
+    be[2 * i] = i == axis ? begin : 0, be[2 * i + 1] = i == axis ? end : u->shape->v[i];
+  return u_shrink(st, u, be);
+}
+
+/* u with its axis of size n as two, parts by len, filled up at the end. */
+static UOp *in_parts(UOpStore *st, UOp *u, int axis, int64_t parts, int64_t len) {
+  int64_t lohi[2 * TG_MAX_RANK] = {0}, d[TG_MAX_RANK];
+  lohi[2 * axis + 1] = parts * len - u->shape->v[axis];
+  for (int i = 0, o = 0; i < u->shape->n; i++) {
+    if (i == axis) d[o++] = parts;
+    d[o++] = i == axis ? len : u->shape->v[i];
+  }
+  return u_reshape(st, u_pad(st, u, lohi), u->shape->n + 1, d);
+}
+
+/* (.., parts, len, ..), each part scanned: all of them as one scan. */
+static UOp *parts_joined(UOpStore *st, Ops op, UOp *u, int axis) {
+  if (!u) return NULL;
+  int64_t parts = u->shape->v[axis], len = u->shape->v[axis + 1], lohi[2 * TG_MAX_RANK] = {0};
+  UOp *last = scan_one(st, op, part_of_axis(st, u, axis + 1, len - 1, len), axis);
+  lohi[2 * axis] = 1;
+  UOp *before = last ? u_pad(st, part_of_axis(st, last, axis, 0, parts - 1), lohi) : NULL;
+  UOp *part = u_arange(st, u->shape, axis, DT_I32);
+  before = before ? u_expand(st, before, u->shape->v) : NULL;
+  return uop_where(st, uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part)), uop_alu2(st, op, before, u), u);
+}
+
 UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   if (!u) return NULL;
   const Ints *s = u->shape;
-  int64_t all = 1, n = s->v[axis];
+  int64_t all = 1, n = s->v[axis], d[TG_MAX_RANK];
   if (n == 0 || n == 1 || !elements(st, u)) return u;
   if (dim_symbolic(n)) return scan_one(st, op, u, axis);
   for (int i = 0; i < s->n; i++)
@@ -397,40 +426,12 @@ UOp *u_scan(UOpStore *st, Ops op, UOp *u, int axis) {
   int64_t parts = SCAN_PARTS / TG_MAX(all / n, 1);
   if (n < SCAN_LONG || parts < 2 || s->n == TG_MAX_RANK) return scan_one(st, op, u, axis);
   int64_t len = (n + parts - 1) / parts;
-  int64_t lohi[2 * TG_MAX_RANK] = {0};
-  int64_t be[2 * TG_MAX_RANK] = {0};
-  int64_t d[TG_MAX_RANK];
   parts = (n + len - 1) / len;
-  bool mask[TG_MAX_RANK] = {false};
-  lohi[2 * axis + 1] = parts * len - n;
-  for (int i = 0, o = 0; i < s->n; i++) {
-    if (i == axis)
-      d[o++] = parts, d[o++] = len;
-    else
-      d[o++] = s->v[i];
-  }
-  mask[axis + 1] = true;
-  u = u_reshape(st, u_pad(st, u, lohi), s->n + 1, d);
-  /* (.., parts, 1, ..), then moved by one part */
-  UOp *before = scan_one(st, op, u_reduce(st, op, u, mask), axis);
-  if (!before) return NULL;
-  for (int i = 0; i <= s->n; i++)
-    be[2 * i + 1] = i == axis ? parts - 1 : i == axis + 1 ? 1 : d[i];
-  memset(lohi, 0, sizeof lohi), lohi[2 * axis] = 1;
-  before = u_pad(st, u_shrink(st, before, be), lohi);
-  UOp *first = u_arange(st, u->shape, axis + 1, DT_I32), *part = u_arange(st, u->shape, axis, DT_I32);
-  UOp *starts = uop_alu2(st, OPS_AND, uop_alu2(st, OPS_CMPEQ, first, u_num(st, 0, first)),
-                         uop_alu2(st, OPS_CMPNE, part, u_num(st, 0, part)));
-  u = scan_one(st, op, uop_where(st, starts, uop_alu2(st, op, u_expand(st, before, u->shape->v), u), u),
-               axis + 1);
-  for (int i = 0, o = 0; i < s->n; i++, o++) {
-    if (i == axis)
-      d[i] = parts * len, o++;
-    else
-      d[i] = s->v[i];
-    be[2 * i] = 0, be[2 * i + 1] = s->v[i];
-  }
-  return u_shrink(st, u_reshape(st, u, s->n, d), be);
+  u = scan_one(st, op, in_parts(st, u, axis, parts, len), axis + 1);
+  u = parts_joined(st, op, u ? uop_alu1(st, OPS_CONTIGUOUS, u) : NULL, axis);
+  for (int i = 0; i < s->n; i++)
+    d[i] = i == axis ? parts * len : s->v[i];
+  return u ? part_of_axis(st, u_reshape(st, u, s->n, d), axis, 0, n) : NULL;
 }
 
 /* a new one where it is not what it was one place before */

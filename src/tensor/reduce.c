@@ -129,8 +129,17 @@ static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) 
 
 TgTensor *tg_var_opt(TgTensor *x, const TgVarOptions *o) { return as_narrow(variance("var", x, o), x); }
 
+/* v ^ p of a v >= 0 that a sum of powers is; where v is 0 no gradient passes, for it would be infinite. */
+static TgTensor *root_of_sum(TgTensor *v, double p) {
+  if (p < 0) return tg_pow_scalar(v, p); /* infinite at 0 already */
+  TgTensor *zero = tg_eq_scalar(v, 0), *some = tg_where(zero, tg_ones_like(v), v);
+  TgTensor *r = p == 0.5 ? tg_sqrt(some) : tg_pow_scalar(some, p);
+  return tg_where(zero, tg_zeros_like(v), r);
+}
+
 TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) {
-  return as_narrow(tg_sqrt(variance("std", x, o)), x);
+  TgTensor *v = variance("std", x, o);
+  return v ? as_narrow(root_of_sum(v, 0.5), x) : NULL;
 }
 
 static TgTensor *with_mean(TgTensor *v, TgTensor *x, TgTensor **mean, const TgVarOptions *opt) {
@@ -164,9 +173,9 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   else if (p == 1)
     n = tg_sum(a, .axis = axis, .keepdim = true);
   else if (p == 2)
-    n = tg_sqrt(tg_sum(tg_mul(w, w), .axis = axis, .keepdim = true));
+    n = root_of_sum(tg_sum(tg_mul(w, w), .axis = axis, .keepdim = true), 0.5);
   else
-    n = tg_pow_scalar(tg_sum(tg_pow_scalar(a, p), .axis = axis, .keepdim = true), 1 / p);
+    n = root_of_sum(tg_sum(root_of_sum(a, p), .axis = axis, .keepdim = true), 1 / p);
   return as_narrow(tg_div(w, tg_clamp(n, eps, INFINITY)), x);
 }
 

@@ -20,7 +20,8 @@ TgTensor *tg_clone(TgTensor *x) {
 }
 
 TgTensor *tg_to_context(TgTensor *x, TgContext *ctx) {
-  if (!x || !ctx || x->ctx == ctx) return tensor_result(x, x);
+  if (!x || !ctx) return NULL;
+  if (x->ctx == ctx) return tensor_view(x, x->uop);
   size_t n = tg_nbytes(x);
   void *p = mem_alloc(&ctx->mem, n + 1);
   TG_REQUIRE(ctx, p, TG_ERR_NOMEM, "to_context: out of memory");

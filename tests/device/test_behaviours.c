@@ -1234,6 +1234,93 @@ static void b38_norms(void **s) {
   tg_optim_free(o);
 }
 
+/* Where a formula taken as it stands is 0 / 0 or 0 * infinity: PyTorch's values (2.15). */
+static void b39_edges(void **state) {
+  (void)state;
+  TgTensor *l = T32(S(3, 3), 1, 2, 3, .5, -1, 2, 2, 0, 1), *y = TI32(S(3), 0, 2, 1), *w = T32(S(3), .2, 1, 3);
+  TgTensor *x[2] = {l}, *g[2];
+  CLOSE(tg_sparse_cross_entropy(l, y, .weight = w, .label_smoothing = .1, .reduction = TG_NONE), 0.53710055,
+        0.79532421, 2.39057708);
+  TgTensor *loss = tg_sparse_cross_entropy(l, y, .weight = w, .label_smoothing = .1);
+  CLOSE(loss, 0.88642895);
+  assert_int_equal(tg_gradient(loss, x, 1, g), TG_OK);
+  CLOSE(g[0], -0.03758497, 0.01070947, 0.02687551, 0.11694239, 0.01851104, -0.13545345, 0.16313902,
+        -0.19992894, 0.0367899);
+  CLOSE(tg_sparse_cross_entropy(l, y, .weight = w, .label_smoothing = .1, .ignore = true, .ignore_index = 2),
+        2.43973112);
+  TgTensor *p = T32(S(3, 3), .2, .3, .5, 1, 0, 0, .1, .9, 0);
+  CLOSE(tg_cross_entropy(l, p, .weight = w, .label_smoothing = .1), 1.25305855);
+  ERROR_IS(tg_cross_entropy(l, p, .ignore = true), TG_ERR_VALUE, "probabilities");
+
+  x[0] = T32(S(5), 0, 1, 0, 1, .25), x[1] = T32(S(5), 0, 1, 1, 0, .5);
+  loss = tg_binary_cross_entropy(x[0], x[1], .reduction = TG_NONE);
+  CLOSE(loss, 0, 0, 100, 100, 0.83698821);
+  assert_int_equal(tg_gradient(tg_sum(loss), x, 2, g), TG_OK);
+  NEAR(g[0], 1e-5, 0, 0, -999999995904.0, 999999995904.0, -1.33333337);
+  NEAR(g[1], 1e-5, INFINITY, -INFINITY, INFINITY, -INFINITY, 1.09861231);
+
+  x[0] = T32(S(2, 3), 1, 1, 1, 1, 2, 4);
+  loss = tg_std(x[0], .axis = TG_AXES(1));
+  CLOSE(loss, 0, 1.52752519);
+  assert_int_equal(tg_gradient(tg_sum(loss), x, 1, g), TG_OK);
+  CLOSE(g[0], 0, 0, 0, -0.43643576, -0.10910892, 0.54554474);
+
+  static const double powers[] = {1, 2, 3, .5, INFINITY};
+  static const double slope[][3] = {{-0.16326533, 0.2857143, 0.12244895},
+                                    {-0.16000001, 0.40000001, 0.12},
+                                    {-0.10749725, 0.44464785, 0.08062297},
+                                    {-0.09480821, 0.14359353, 0.07110617},
+                                    {0.25, 0.5, -0.1875}};
+  for (int i = 0; i < 5; i++) {
+    x[0] = T32(S(2, 3), 0, 0, 0, 3, 0, 4);
+    loss = tg_mul(tg_normalize(x[0], .p = powers[i], .axis = 1), T32(S(3), 1, 2, 3));
+    assert_int_equal(tg_gradient(tg_sum(loss), x, 1, g), TG_OK);
+    NEAR(g[0], 2e-5, 999999995904.0, 1999999991808.0, 3000000053248.0, slope[i][0], slope[i][1], slope[i][2]);
+  }
+}
+
+/* A row of a float mask that is -inf everywhere gives 0, as a row of a bool mask without a true place does.
+ */
+static void b40_masked_rows(void **state) {
+  (void)state;
+  TgTensor *x[] = {T32(S(1, 3, 2), 0, .25, .5, .75, 1, 1.25), T32(S(1, 2, 2), 0, 1. / 3, 2. / 3, 1),
+                   T32(S(1, 2, 2), -1, 0, 1, 2)},
+           *g[3];
+  TgTensor *added = T32(S(3, 2), 0, 0, -INFINITY, -INFINITY, 0, -INFINITY),
+           *masks[] = {added, tg_eq_scalar(added, 0)};
+  for (int i = 0; i < 2; i++) {
+    TgTensor *y = tg_scaled_dot_product_attention(x[0], x[1], x[2], .mask = masks[i]);
+    NEAR(y, 1e-5, 0.05885744, 1.05885744, 0, 0, -1, 0);
+    assert_int_equal(tg_gradient(tg_sum(y), x, 3, g), TG_OK);
+    NEAR(g[0], 1e-5, 0.46977147, 0.46977147, 0, 0, 0, 0);
+    NEAR(g[1], 1e-5, 0, -0.17616428, 0, 0.1761643);
+    NEAR(g[2], 1e-5, 1.47057128, 1.47057128, 0.52942872, 0.52942872);
+  }
+}
+
+/* Every element of a running sum has the roundings before it, so these are kept in f64 where a device has it.
+ */
+static void b41_long_scans(void **state) {
+  (void)state;
+
+  enum { LONG = 1 << 20 };
+
+  float *v = malloc(LONG * sizeof *v), grid = !strcmp(device, "CUDA") || !strcmp(device, "METAL");
+  int n = strchr(device, ':') || grid ? 20000 : LONG; /* what checks each access takes its time */
+  double sum = 0, product = 1, worst = 0, worst_product = 0;
+  assert_int_equal(tg_read(tg_cumsum(tg_clone(tg_full(C, S(n), .1)), 0), v, (size_t)n * sizeof *v), TG_OK);
+  for (int i = 0; i < n; i++)
+    sum += (double).1f, worst = fmax(worst, fabs(v[i] - sum) / sum);
+  assert_int_equal(tg_read(tg_cumprod(tg_clone(tg_full(C, S(n), 1.00001)), 0), v, (size_t)n * sizeof *v),
+                   TG_OK);
+  for (int i = 0; i < n; i++)
+    product *= (double)1.00001f, worst_product = fmax(worst_product, fabs(v[i] - product) / product);
+  free(v);
+  bool wide = !strcmp(device, "CPU") || !strcmp(device, "INTERP");
+  assert_true(worst < (wide ? 1.5e-7 : 3e-5));
+  assert_true(worst_product < (wide ? 4e-6 : 5e-4)); /* 64 parts, each rounded once */
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(int argc, char **argv) {
@@ -1274,7 +1361,10 @@ int main(int argc, char **argv) {
                                      TEST(b35_same_weights_everywhere),
                                      TEST(b36_functions),
                                      TEST(b37_random),
-                                     TEST(b38_norms)};
+                                     TEST(b38_norms),
+                                     TEST(b39_edges),
+                                     TEST(b40_masked_rows),
+                                     TEST(b41_long_scans)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */

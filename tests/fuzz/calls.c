@@ -25,7 +25,8 @@ static TgVariable *variables[4];
 static TgJit *jit;
 static uint64_t rng;
 static const char *calling = "";
-static int depth;                     /* of the deepest tensor given to the call */
+static bool extremes; /* of this context's calls every other whole number is one that is out of the way */
+static int depth;     /* of the deepest tensor given to the call */
 static bool trace, with_null, silent; /* a NULL was given; a builder failed without a word */
 static TgTensor *given[ROOM];         /* to the call */
 static int ngiven;
@@ -49,9 +50,21 @@ bool in_bool(void) { return below(2); }
 int in_enum(void) { return rarely() ? below(2) ? -1 : 1000 : below(16); }
 
 int64_t in_int64(void) {
-  static const int64_t odd[] = {INT64_MIN, INT64_MAX, INT32_MAX,        INT32_MIN, INT32_MAX + INT64_C(1),
-                                -1,        1 << 20,   INT64_C(1) << 40, 100,       -100};
-  return below(8) ? below(8) - 3 : odd[below(sizeof odd / sizeof *odd)];
+  static const int64_t odd[] = {INT64_MIN,
+                                INT64_MIN + 1,
+                                INT64_MAX,
+                                INT64_MAX - 1,
+                                INT64_C(1) << 62,
+                                INT64_C(1) << 31,
+                                INT32_MAX,
+                                INT32_MIN,
+                                INT32_MAX + INT64_C(1),
+                                -1,
+                                1 << 20,
+                                INT64_C(1) << 40,
+                                100,
+                                -100};
+  return below(extremes ? 2 : 8) ? below(8) - 3 : odd[below(sizeof odd / sizeof *odd)];
 }
 
 int64_t in_count(void) { return rarely() ? -1 : below(5) ? below(5) : below(20); }
@@ -89,7 +102,7 @@ const int64_t *in_sizes(bool small) {
   static int turn;
   int64_t *v = list[turn++ % 4];
   for (int i = 0; i < ROOM; i++)
-    v[i] = small ? below(4) - (below(8) == 0) : below(10) ? below(5) - 1 : in_int64();
+    v[i] = small ? below(4) - (below(8) == 0) : below(extremes ? 3 : 10) ? below(5) - 1 : in_int64();
   return rarely() ? NULL : v;
 }
 
@@ -264,6 +277,7 @@ static bool is_view(const char *name) {
                                       "tg_pad_mode",
                                       "tg_broadcast_to",
                                       "tg_to",
+                                      "tg_to_context",
                                       "tg_repeat",
                                       "tg_repeat_interleave",
                                       "tg_pixel_shuffle",
@@ -336,7 +350,7 @@ static void fresh_pool(void) {
 static void fresh_context(void) {
   tg_close(ctx);
   ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP"});
-  jit = NULL;
+  jit = NULL, extremes = below(4) == 0;
   for (int i = 0; i < 4; i++)
     variables[i] = tg_variable(ctx, "n", i, 2 + 2 * i);
 }

@@ -28,13 +28,15 @@ void e_6_5(void *const *bufs, const i64 *vars, int tid, void *scratch) {
 void e_12(void *const *bufs, const i64 *vars, int tid, void *scratch) {
   f32 *p1 = (f32 *)bufs[1];
   f32 *p0 = (f32 *)bufs[0];
-  f32 acc0 = 0.0f;
+  f64 acc0 = 0.0;
   for (i64 r0 = 0; r0 < 12l; r0++) {
-    f32 v0 = acc0;
+    f64 v0 = acc0;
     f32 v1 = p1[r0];
-    f32 v2 = v0 + v1;
-    acc0 = v2;
-    p0[r0] = v2;
+    f64 v2 = (f64)v1;
+    f64 v3 = v0 + v2;
+    acc0 = v3;
+    f32 v4 = (f32)v3;
+    p0[r0] = v4;
   }
 }
 

@@ -477,6 +477,10 @@ TG_API TgTensor *tg_to(TgTensor *x, const char *device);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);
+/* What computations need between their kernels goes back to a pool, from which the next one takes it. A device
+ * (NULL: the default) keeps at most so many bytes in it; 0: twice the most that were in use at once.
+ * tg_collect empties it. */
+TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbytes);
 /* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the
  * environment variables that it reads and their values ("" where unset). *name is what the text says; NULL
  * past the last. The text is valid until the next call. */

@@ -191,6 +191,20 @@ bool map_get(const Map *m, uint64_t key, uint64_t *val) {
   return false;
 }
 
+/* What was put further on, because the place was taken, moves up. */
+void map_drop(Map *m, uint64_t key) {
+  MapEntry *hole = m->cap ? map_place(m, key) : NULL;
+  if (!hole || !hole->used) return;
+  size_t mask = m->cap - 1, at = (size_t)(hole - m->at);
+  for (size_t i = (at + 1) & mask; m->at[i].used; i = (i + 1) & mask) {
+    size_t home = key_hash(m->at[i].key) & mask;
+    if (((i - home) & mask) < ((i - at) & mask)) continue; /* it would stand before its place */
+    m->at[at] = m->at[i], at = i;
+  }
+  m->at[at] = (MapEntry){0};
+  m->len--;
+}
+
 /* ---- strings */
 void str_init(Str *s, TgMem *mem) { *s = (Str){.mem = mem}; }
 

@@ -119,7 +119,7 @@ void devices_close(TgContext *ctx) {
 uint64_t devices_bytes(const TgContext *ctx) {
   uint64_t all = 0;
   for (int i = 0; i < device_count(ctx); i++)
-    all += device_at((TgContext *)ctx, i)->bytes_in_use;
+    all += device_at((TgContext *)ctx, i)->bytes_in_use - device_at((TgContext *)ctx, i)->slabs_unused;
   return all;
 }
 

@@ -10,8 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Plans that are kept; what runs in a captured function is kept by that. */
+enum { MOST_PLANS = 512 };
+
 typedef struct Engine {
   Map plans, programs;
+  Plan *newest, *oldest;
+  size_t nplan;
+  uint64_t numbered; /* plans made */
+  SlabPool slabs;
   Str prelude;
   const Renderer *prelude_of;
 } Engine;
@@ -36,29 +43,77 @@ static void program_release(TgContext *ctx, CachedProgram *p) {
 
 void plan_release(TgContext *ctx, Plan *p) {
   if (!p || --p->refs > 0) return;
-  for (int i = 0; i < p->nslab; i++)
-    if (p->slab && p->slab[i]) p->dev->backend->free(p->dev, p->slab[i], p->slab_bytes[i]);
   for (int k = 0; p->prog && k < p->sched.nkernel; k++)
     program_release(ctx, p->prog[k]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
-  mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab);
+  mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab_room), mem_free(&ctx->mem, p->slab);
   schedule_free(&p->sched, &ctx->mem);
   mem_free(&ctx->mem, p);
 }
 
-void plans_each(TgContext *ctx, void (*does)(Plan *p, void *user), void *user) {
-  Engine *e = ctx->engine;
-  for (size_t i = 0; i < e->plans.cap; i++)
-    for (Plan *p = e->plans.at[i].used ? (Plan *)(uintptr_t)e->plans.at[i].val : NULL, *n; p; p = n)
-      n = p->next, does(p, user);
+SlabPool *engine_slabs(TgContext *ctx) { return ctx->engine ? &((Engine *)ctx->engine)->slabs : NULL; }
+
+/* ---- the cache of plans */
+/* What is left of a chain stands for it; the key needs no memory, because it is there. */
+static void map_left(Map *m, uint64_t hash, void *head) {
+  if (head)
+    map_put_ptr(m, (uintptr_t)hash, head);
+  else
+    map_drop(m, hash);
 }
 
-static void plan_forgotten(Plan *p, void *ctx) { plan_release(ctx, p); }
+static Plan *plans_at(Engine *e, uint64_t hash) {
+  uint64_t v = 0;
+  map_get(&e->plans, hash, &v);
+  return (Plan *)(uintptr_t)v;
+}
+
+static void plan_unlisted(Engine *e, Plan *p) {
+  *(p->newer ? &p->newer->older : &e->newest) = p->older;
+  *(p->older ? &p->older->newer : &e->oldest) = p->newer;
+  p->newer = p->older = NULL;
+}
+
+static void plan_listed(Engine *e, Plan *p) {
+  p->older = e->newest;
+  *(e->newest ? &e->newest->newer : &e->oldest) = p;
+  e->newest = p;
+}
+
+static void program_withdraw(TgContext *ctx, CachedProgram *p);
+
+/* p leaves the cache, and with it the programs that no other plan has. */
+static void plan_forget(TgContext *ctx, Plan *p) {
+  Engine *e = ctx->engine;
+  Plan *head = plans_at(e, p->hash), **link = &head;
+  while (*link && *link != p)
+    link = &(*link)->next;
+  if (*link) *link = p->next;
+  map_left(&e->plans, p->hash, head);
+  plan_unlisted(e, p);
+  e->nplan--;
+  for (int k = 0; p->refs == 1 && p->prog && k < p->sched.nkernel; k++)
+    if (p->prog[k] && p->prog[k]->refs == 2) {
+      CachedProgram *last = p->prog[k];
+      p->prog[k] = NULL, last->refs = 0;
+      last->dev->backend->unload(last->dev, last->prog);
+      program_withdraw(ctx, last);
+    }
+  plan_release(ctx, p);
+}
+
+/* A context that meets new shapes for ever keeps the plans that it asked for last. */
+static void plans_trimmed(TgContext *ctx) {
+  Engine *e = ctx->engine;
+  while (e->nplan > MOST_PLANS)
+    plan_forget(ctx, e->oldest);
+}
 
 /* What a captured function runs stays until that is freed. */
 void engine_cache_clear(TgContext *ctx) {
   Engine *e = ctx->engine;
-  plans_each(ctx, plan_forgotten, ctx);
+  while (e->oldest)
+    plan_forget(ctx, e->oldest);
   for (size_t i = 0; i < e->programs.cap; i++)
     if (e->programs.at[i].used)
       for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
@@ -71,6 +126,8 @@ void engine_cache_clear(TgContext *ctx) {
 void engine_close(TgContext *ctx) {
   if (ctx->engine) {
     engine_cache_clear(ctx);
+    slabs_given_back(ctx, NULL);
+    vec_free(&ctx->mem, &((Engine *)ctx->engine)->slabs.unused);
     str_free(&((Engine *)ctx->engine)->prelude);
     mem_free(&ctx->mem, ctx->engine);
     ctx->engine = NULL;
@@ -347,7 +404,7 @@ static void program_withdraw(TgContext *ctx, CachedProgram *p) {
   while (*link && *link != p)
     link = &(*link)->next;
   if (*link) *link = p->next;
-  map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
+  map_left(&e->programs, p->hash, head);
   program_forget(ctx, p);
 }
 
@@ -422,8 +479,9 @@ static TgStatus memory_plan(TgContext *ctx, Plan *p) {
   int *last = mem_alloc(&ctx->mem, n * sizeof *last);
   p->slab_of = mem_alloc(&ctx->mem, n * sizeof *p->slab_of);
   p->slab_bytes = mem_alloc(&ctx->mem, n * sizeof *p->slab_bytes);
+  p->slab_room = mem_alloc(&ctx->mem, n * sizeof *p->slab_room);
   p->slab = mem_alloc(&ctx->mem, n * sizeof *p->slab);
-  TgStatus st = last && p->slab_of && p->slab_bytes && p->slab ? TG_OK : TG_ERR_NOMEM;
+  TgStatus st = last && p->slab_of && p->slab_bytes && p->slab_room && p->slab ? TG_OK : TG_ERR_NOMEM;
   /* temporaries are numbered in the order they are first written */
   for (int t = 0; !st && t < s->ntemp; t++) {
     p->slab_of[t] = -1;
@@ -568,7 +626,7 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   Plan *p = mem_alloc(&ctx->mem, sizeof *p);
   *out = NULL;
   if (!p) return error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
-  p->refs = 1, p->dev = device_at(ctx, g->device);
+  p->refs = 1, p->dev = device_at(ctx, g->device), p->hash = hash, p->number = ++e->numbered;
   TgStatus s = TG_OK;
   if ((p->key = mem_alloc(&ctx->mem, g->key.len + 1)))
     memcpy(p->key, g->key.at, g->key.len), p->nkey = g->key.len;
@@ -579,30 +637,29 @@ static TgStatus plan_make(TgContext *ctx, Graph *g, uint64_t hash, Plan **out) {
   if (p->sched.store) store_free(p->sched.store), p->sched.store = NULL;
   if (!s && !p->cyclic) s = memory_plan(ctx, p);
   if (!s) {
-    uint64_t v = 0;
-    map_get(&e->plans, hash, &v);
-    p->next = (Plan *)(uintptr_t)v;
+    p->next = plans_at(e, hash);
     if (!map_put_ptr(&e->plans, (uintptr_t)hash, p))
       s = error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory");
   }
-  if (s)
-    plan_release(ctx, p);
-  else
-    *out = p;
-  return s;
+  if (s) return plan_release(ctx, p), s;
+  plan_listed(e, p), e->nplan++;
+  *out = p;
+  return TG_OK;
 }
 
 Plan *plan_get(TgContext *ctx, Graph *g) {
   Engine *e = ctx->engine;
-  uint64_t hash = hash_bytes(3, g->key.at, g->key.len), v;
-  Plan *p = NULL;
-  if (map_get(&e->plans, hash, &v))
-    for (p = (Plan *)(uintptr_t)v; p; p = p->next)
-      if (p->nkey == g->key.len && !memcmp(p->key, g->key.at, p->nkey)) break;
-  if (p)
+  uint64_t hash = hash_bytes(3, g->key.at, g->key.len);
+  Plan *p = plans_at(e, hash);
+  while (p && (p->nkey != g->key.len || memcmp(p->key, g->key.at, p->nkey)))
+    p = p->next;
+  if (p) {
     ctx->counters.schedule_hits++;
-  else
-    plan_make(ctx, g, hash, &p);
+    plan_unlisted(e, p), plan_listed(e, p);
+    return p;
+  }
+  plans_trimmed(ctx);
+  plan_make(ctx, g, hash, &p);
   return p;
 }
 

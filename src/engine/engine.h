@@ -19,20 +19,22 @@ typedef struct CachedProgram {
 
 typedef struct Plan { /* a schedule ready to run */
   struct Plan *next;
-  int refs;    /* captured functions that run it, and the cache */
-  bool cyclic; /* there is no schedule: a value is needed on both sides of a store */
+  struct Plan *newer, *older; /* in the cache, by when it was asked for last */
+  uint64_t hash, number;      /* number: no other plan of the context ever has it */
+  int refs;                   /* captured functions that run it, and the cache */
+  bool cyclic;                /* there is no schedule: a value is needed on both sides of a store */
   uint8_t *key;
   size_t nkey;
   Device *dev;
-  bool running; /* its slabs are in use */
+  bool running; /* its slabs are taken */
   bool cleared; /* they are zeros at first: it may read what it has not written */
   Schedule sched;
   char f64[96];         /* "MUL of shape (3)": what is f64 first, on a device without it */
   CachedProgram **prog; /* by kernel */
   int *slab_of;         /* by temporary: slab that holds it, -1 for roots */
   int nslab;
-  size_t *slab_bytes;
-  void **slab;
+  size_t *slab_bytes, *slab_room; /* that it needs; that those which are taken have, 0: not taken */
+  void **slab;                    /* while it runs; else where they were when it ran last */
 } Plan;
 
 /* offset: bytes */
@@ -84,9 +86,19 @@ bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: rec
  * TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren);
 CodegenOptions codegen_options(TgContext *ctx, const Device *dev, const Renderer *ren, const char *opts);
-/* engine.c: does(p, user) for each plan that is kept */
-void plans_each(TgContext *ctx, void (*does)(Plan *p, void *user), void *user);
-/* launch.c: memory for temporaries of d that no plan uses now is given back; whether there was any */
+/* slabs.c: memory for temporaries, of all devices of a context */
+typedef struct Slab Slab;
+
+typedef struct SlabPool {
+  Vec(Slab) unused;
+  size_t used; /* slabs of plans that run */
+  uint64_t turn;
+} SlabPool;
+
+SlabPool *engine_slabs(TgContext *ctx);       /* NULL: the engine is not open */
+TgStatus slabs_take(TgContext *ctx, Plan *p); /* before p runs; also where it fails, slabs_return follows */
+void slabs_return(TgContext *ctx, Plan *p);
+/* What no plan uses now is given back, of d, NULL: of all; whether there was any. */
 bool slabs_given_back(TgContext *ctx, const Device *d);
 /* beam.c: the opts that ran fastest on d, `start` among them. No error but for want of memory. */
 TgStatus beam_opts(TgContext *ctx, Device *d, UOpStore *st, UOp *ast, const CodegenOptions *copt,

@@ -15,47 +15,6 @@ TgStatus buffer_ready(TgContext *ctx, Buffer *b) {
   return st || !b->partly ? st : d->backend->clear(d, b->data, nbytes);
 }
 
-typedef struct Given {
-  const Device *of;
-  bool any;
-} Given;
-
-static void slabs_freed(Plan *p, void *user) {
-  Given *given = user;
-  for (int k = 0; p->dev == given->of && !p->running && p->slab && k < p->nslab; k++) {
-    if (!p->slab[k]) continue;
-    p->dev->backend->free(p->dev, p->slab[k], p->slab_bytes[k]);
-    p->slab[k] = NULL, given->any = true;
-  }
-}
-
-bool slabs_given_back(TgContext *ctx, const Device *d) {
-  Given given = {.of = d};
-  plans_each(ctx, slabs_freed, &given);
-  return given.any;
-}
-
-static bool has_variables(const Plan *p) {
-  bool has = false;
-  for (int k = 0; k < p->sched.nkernel; k++)
-    has |= p->prog[k]->nvar > 0;
-  return has;
-}
-
-/* A plan whose sizes vary may read what it has not written, of which it uses nothing: it is the same each
- * time. */
-static TgStatus slabs_ready(TgContext *ctx, Plan *p) {
-  TgStatus st = TG_OK;
-  Device *d = p->dev;
-  p->running = true;
-  for (int i = 0; i < p->nslab && !st; i++) {
-    if (p->slab[i] || !p->slab_bytes[i]) continue;
-    st = device_alloc(ctx, d->index, p->slab_bytes[i], &p->slab[i]);
-    if (!st && (p->cleared || has_variables(p))) st = d->backend->clear(d, p->slab[i], p->slab_bytes[i]);
-  }
-  return st;
-}
-
 /* ---- arguments */
 /* The values of a program's variables, in units of the VAR nodes. */
 static TgStatus vars_get(TgContext *ctx, const CachedProgram *p, int64_t *out) {
@@ -178,7 +137,7 @@ static void run_counted(TgContext *ctx, const Plan *p) {
 TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
   Plan *p = run->plan;
   LaunchRoom room;
-  TgStatus st = launch_room(ctx, run, 1, &room), slabs = slabs_ready(ctx, p);
+  TgStatus st = launch_room(ctx, run, 1, &room), slabs = slabs_take(ctx, p);
   if (!st) st = slabs;
   if (!st) st = context_cancelled(ctx);
   for (int k = 0; k < p->sched.nkernel && !st; k++)
@@ -189,7 +148,7 @@ TgStatus plan_run(TgContext *ctx, const PlanRun *run) {
     st = kernel_launch(ctx, run, k, &room);
   if (!st) st = time_ends(ctx, p->dev, begin);
   run_counted(ctx, p);
-  p->running = false;
+  slabs_return(ctx, p);
   launch_room_end(ctx, &room);
   return st;
 }
@@ -270,7 +229,7 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   st = launch_room(ctx, run, n, &room);
   if (!st) st = context_cancelled(ctx);
   for (size_t i = 0; i < n && !st; i++)
-    st = slabs_ready(ctx, run[i].plan);
+    st = slabs_take(ctx, run[i].plan);
   if (!st) st = replay_updated(ctx, *made, run, n, &room);
   double begin = time_now_s();
   if (!st) st = time_begins(d);
@@ -278,7 +237,7 @@ TgStatus replay_run(TgContext *ctx, Replay **made, const PlanRun *run, size_t n)
   if (!st) st = time_ends(ctx, d, begin);
   if (!st) ctx->counters.graphs++;
   for (size_t i = 0; i < n; i++)
-    run_counted(ctx, run[i].plan), run[i].plan->running = false;
+    run_counted(ctx, run[i].plan), slabs_return(ctx, run[i].plan);
   launch_room_end(ctx, &room);
   return st;
 }

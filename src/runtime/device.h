@@ -109,6 +109,9 @@ struct Device {
   uint64_t rng_counter; /* words drawn here */
   int rng_order; /* how many devices drew before it since the seed was set, and one; 0: it did not draw */
   uint64_t bytes_most; /* it may have in use; 0: what there is */
+  /* bytes of the plans' temporaries: in use, the most that were at once, kept for the next plan, the most to
+   * keep (0: twice what was in use at once) */
+  uint64_t slabs_used, slabs_most, slabs_unused, pool_most;
   uint64_t bytes_in_use, bytes_peak, kernels_compiled, cache_hits, compiles_retried; /* counters */
 };
 

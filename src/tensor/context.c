@@ -223,12 +223,17 @@ void tg_cache_clear(TgContext *ctx) {
   if (ctx && ctx->engine) engine_cache_clear(ctx);
 }
 
-TgStatus tg_collect(TgContext *ctx) {
-  if (!ctx) return TG_ERR_VALUE;
-  if (!ctx->dev_open) return TG_OK;
+static TgStatus swept(TgContext *ctx) {
   TgStatus s = engine_collect(ctx);
   ctx->swept_nodes = store_count(ctx->store), ctx->swept_bytes = devices_bytes(ctx);
   return s;
+}
+
+TgStatus tg_collect(TgContext *ctx) {
+  if (!ctx) return TG_ERR_VALUE;
+  if (!ctx->dev_open) return TG_OK;
+  engine_pool_emptied(ctx);
+  return swept(ctx);
 }
 
 void *tg_alloc(TgContext *ctx, size_t nbytes) {
@@ -269,7 +274,7 @@ TgStatus tg_scope_end(TgContext *ctx) {
   while (s->tensors)
     tg_release(s->tensors);
   ctx->scopes.len--;
-  return sweep_is_due(ctx) ? tg_collect(ctx) : TG_OK;
+  return ctx->dev_open && sweep_is_due(ctx) ? swept(ctx) : TG_OK;
 }
 
 static void link_in(TgTensor *t, TgTensor **head) {

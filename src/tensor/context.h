@@ -189,5 +189,7 @@ TgStatus engine_read(TgContext *ctx, TgTensor *t, void *out, size_t nbytes);
 /* realizes; where t's elements are in the host's memory; NULL: recorded */
 const void *engine_map(TgContext *ctx, TgTensor *t);
 TgStatus engine_files_written(TgContext *ctx); /* runs the stores that wait on files */
-TgStatus engine_collect(TgContext *ctx);       /* sweeps nodes and buffers that no tensor reaches */
+/* sweeps nodes and buffers that no tensor reaches */
+TgStatus engine_collect(TgContext *ctx);
+void engine_pool_emptied(TgContext *ctx); /* memory of temporaries that no plan uses now is given back */
 #endif

@@ -281,7 +281,7 @@ static bool optimiser_new(Run *r) {
   r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2,
                          .master = master);
   r->optim[1] =
-      tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = -1, .beta2 = beta2, .master = master);
+      tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2, .master = master);
   if (master && !(r->scaler = tg_scaler(r->ctx))) return false;
   r->both = tg_optim_group(r->ctx, r->optim, 2);
   int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;

@@ -37,7 +37,8 @@ TgStatus context_cancelled(TgContext *ctx) {
 }
 
 TgContext *tg_open(const TgOpenOptions *options) {
-  TG_OPTIONS(TgOpenOptions, o, options);
+  TgOpenOptions o;
+  (void)tg_options_read(NULL, "open", "TgOpenOptions", &o, sizeof o, options); /* context_open refuses it */
   TgMem mem = {0};
   const TgAllocator *a = o.allocator;
   bool whole = a && a->allocate && a->reallocate && a->release;
@@ -49,12 +50,13 @@ TgContext *tg_open(const TgOpenOptions *options) {
 /* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
  * one. */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
-  TG_OPTIONS(TgOpenOptions, o, options);
+  TgOpenOptions o;
   TgContext *ctx = mem_alloc(&mem, sizeof *ctx);
   if (!ctx) {
     if (mem.last) *mem.last = mem;
     return NULL;
   }
+  (void)tg_options_read(ctx, "open", "TgOpenOptions", &o, sizeof o, options);
   ctx->mem = mem, ctx->os = os;
   ctx->log = o.log, ctx->log_user = o.log_user;
   ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem, &ctx->err);
@@ -66,7 +68,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   }
   struct timespec now = {0};
   clock_gettime(CLOCK_REALTIME, &now);
-  ctx->rng_seed = o.seed ? o.seed : (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec;
+  ctx->rng_seed = TG_OPTION(o, seed, (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec);
   if (env_read(&ctx->env, &ctx->err)) return ctx;
   pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, ctx);
   if (o.threads) ctx->env.threads = o.threads;

@@ -34,7 +34,7 @@ typedef struct Model {
 
 /* What is drawn is taken away, so that results can be printed. */
 static void wait_over(Model *m) {
-  if (m->ctx) tg_watch_kernels(m->ctx, NULL, NULL);
+  if (m->ctx) tg_watch_progress(m->ctx, NULL, NULL);
   cli_wait_end(m->wait);
   m->wait = NULL;
 }
@@ -596,7 +596,7 @@ static bool run_all(Model *m, char **argument, int n) {
   cli_wait_what(m->wait, "reading the inputs");
   if (!inputs_set(m, argument + 1, n - 1)) return false;
   cli_wait_what(m->wait, "compiling and running");
-  tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
+  tg_watch_progress(m->ctx, cli_wait_progress, m->wait);
   TgTensor *out[MOST_IO];
   bool ok = false;
   TG_SCOPE(m->ctx) {
@@ -609,7 +609,7 @@ static bool run_all(Model *m, char **argument, int n) {
   }
   if (ok && m->o->capture) {
     m->wait = cli_wait_begin("capturing");
-    tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
+    tg_watch_progress(m->ctx, cli_wait_progress, m->wait);
     ok = capture(m);
     wait_over(m);
   }

@@ -344,7 +344,7 @@ static void metric_put(const Run *r, char *to, size_t cap) {
 }
 
 static void wait_over(Run *r) {
-  if (r->ctx) tg_watch_kernels(r->ctx, NULL, NULL);
+  if (r->ctx) tg_watch_progress(r->ctx, NULL, NULL);
   cli_wait_end(r->wait);
   r->wait = NULL;
 }
@@ -512,7 +512,7 @@ static int train_all(Run *r, const char *folder) {
   cli_wait_end(r->wait);
   say_begin(r);
   r->wait = cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
-  tg_watch_kernels(r->ctx, cli_wait_kernel, r->wait);
+  tg_watch_progress(r->ctx, cli_wait_progress, r->wait);
   r->began = cli_now();
   cli_progress_begin(&r->progress, r->at, r->steps, false);
   tg_counters_reset(r->ctx);

@@ -524,7 +524,8 @@ TG_API void tg_counters_reset(TgContext *ctx);
  * "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
 /* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about
- * to run, ends with TG_ERR_CANCELLED, and so does the next action if nothing is. Kernels of a schedule that
+ * to run, ends with TG_ERR_CANCELLED, within some 50 ms while a compiler is at work, which is ended with all
+ * that it started; and so does the next action if nothing is. Kernels of a schedule that
  * has begun are all run, so nothing is half stored. Once reported, and after tg_clear_error, the context goes
  * on. */
 TG_API void tg_cancel(TgContext *ctx);
@@ -546,6 +547,18 @@ typedef struct TgKernelText {
  * call, which must not use the context. Kernels kept from before are not made again (tg_cache_clear forgets
  * them). INTERP takes no text: source is "". NULL: no calls. */
 TG_API void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user);
+
+/* How far an action is that makes kernels. phase: "lower", graphs to programs, then "compile". */
+typedef struct TgProgress {
+  size_t size;
+  const char *phase;
+  int done, all; /* kernels; of "compile" those that are new to the context */
+} TgProgress;
+
+/* seen(p, user) is called while kernels are made, by the thread that asked for it, some times a second while
+ * it waits for the compiler. p ends with the call, which must not use the context but for tg_cancel. NULL: no
+ * calls. */
+TG_API void tg_watch_progress(TgContext *ctx, void (*seen)(const TgProgress *p, void *user), void *user);
 /* The types and helpers that kernels of this device are written with; "" where a device takes no text, NULL
  * when out of memory. It lives as long as the context. */
 TG_API const char *tg_source_prelude(TgContext *ctx);

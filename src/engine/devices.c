@@ -29,7 +29,7 @@ static void device_print(TgContext *ctx, const Device *d) { /* TG_DEBUG=1 */
 /* Opens d of a backend. What goes wrong is told in the context's error only where nothing else is tried. */
 static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name, int index,
                             TgError *err) {
-  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err};
+  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err, .waiting = &ctx->compiling};
   d->backend = backend, d->index = index;
   snprintf(d->name, sizeof d->name, "%s", name);
   TgStatus s = backend->open(d);

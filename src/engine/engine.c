@@ -348,6 +348,7 @@ static void program_withdraw(TgContext *ctx, CachedProgram *p) {
     link = &(*link)->next;
   if (*link) *link = p->next;
   map_put_ptr(&e->programs, (uintptr_t)p->hash, head);
+  if (p->prog) p->dev->backend->unload(p->dev, p->prog); /* compiled, but cancelled before it was run */
   program_forget(ctx, p);
 }
 
@@ -362,8 +363,10 @@ static TgStatus programs_compile(Making *m) {
   TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
   for (size_t i = 0; !s && i < n; i++)
     spec[i] = m->todo.at[i].spec, spec[i].linear = &m->todo.at[i].lin, spec[i].user = &m->todo.at[i];
+  context_progress(ctx, "compile", 0, (int)n);
   if (!s) s = d->backend->compile(d, spec, (int)n, out);
-  if (!s) ctx->counters.compiled += n;
+  if (s == TG_ERR_CANCELLED) s = context_cancelled(ctx);
+  if (!s) ctx->counters.compiled += n, context_progress(ctx, "compile", (int)n, (int)n);
   for (size_t i = 0; !s && i < n; i++)
     m->todo.at[i].prog->prog = out[i], m->todo.at[i].prog->refs = 1;
   mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
@@ -395,6 +398,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     if (!(s = context_cancelled(ctx))) s = program_known(&m, k);
+    if (!s) context_progress(ctx, "lower", k + 1, plan->sched.nkernel);
   }
   if (!s) s = context_cancelled(ctx);
   if (!s) s = programs_compile(&m);

@@ -1,6 +1,7 @@
 /* cpu.c: the CPU device. Kernels that are found nowhere (kernels.c) are compiled: those of a batch are dealt
  * to one translation unit per core and compiled at the same time; a huge one has a unit of its own, without
- * optimisation, and is interpreted if the compiler cannot cope with it. */
+ * optimisation, and is interpreted if the compiler cannot cope with it. A unit that fails is tried again in
+ * parts, so that the kernel that it fails of is known by its name. */
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
 #include "base/os.h"
@@ -169,6 +170,7 @@ static bool batch_dealt(Device *d, const Cpu *p, Batch *b, int nshared) {
     for (int u = 1; !alone && u < nshared; u++)
       if (lines[u] < lines[unit]) unit = u;
     if (!alone) lines[unit] += of[i].lines;
+    b->unit[unit].kernels++;
     b->unit_of[of[i].kernel] = unit;
     b->unit[unit].huge = alone;
   }
@@ -176,12 +178,12 @@ static bool batch_dealt(Device *d, const Cpu *p, Batch *b, int nshared) {
   return room;
 }
 
-static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int n,
+static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int n, int least,
                       Batch *b) {
   int nhuge = 0;
   for (int i = 0; i < n; i++)
     nhuge += is_huge(p, &ks[todo[i]]);
-  int nshared = TG_MIN(d->target.cores, n - nhuge);
+  int nshared = TG_MIN(TG_MAX(d->target.cores, least), n - nhuge);
   *b = (Batch){.n = n, .nunit = nshared + nhuge};
   size_t count = (size_t)n, units = (size_t)b->nunit;
   b->src = mem_alloc(d->mem, units * sizeof *b->src);
@@ -227,20 +229,42 @@ static bool batch_write(Device *d, Cpu *p, Batch *b) {
 }
 
 static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
-                                int ntodo) {
+                                int ntodo, int least);
+
+/* The unit failed: one kernel is named, of several each half is tried again. */
+static TgStatus compile_parts(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, Batch *b, int u) {
+  int n = batch_unit(b, u);
+  const TgError *why = &b->unit[u].why;
+  if (n == 1) return error_set(d->err, why->status, "kernel %.90s: %s", b->texts[0]->linear->name, why->msg);
+  int *todo = mem_alloc(d->mem, (size_t)n * sizeof *todo);
+  if (!todo) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  for (int i = 0; i < n; i++)
+    todo[i] = (int)(b->texts[i] - ks);
+  TgStatus st = compile_missing(d, p, ks, kn, todo, n, 2);
+  mem_free(d->mem, todo);
+  return st;
+}
+
+/* least: how many units at least. What other units have compiled is kept, whichever fails. */
+static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
+                                int ntodo, int least) {
   Batch b;
   TgStatus st = TG_OK;
-  if (!batch_new(d, p, ks, kn, todo, ntodo, &b) || !batch_write(d, p, &b))
+  if (!batch_new(d, p, ks, kn, todo, ntodo, least, &b) || !batch_write(d, p, &b))
     st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
-  if (!st) st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, b.unit, b.nunit, d->env->cc_limit);
+  if (!st)
+    st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, d->waiting, b.unit, b.nunit,
+                       d->env->cc_limit);
   for (int u = 0; u < b.nunit && !st; u++) {
     int n = batch_unit(&b, u);
     d->compiles_retried += b.unit[u].retried;
     if (b.unit[u].gave_up)
       b.in_unit[0]->refused = true;
-    else
+    else if (!b.unit[u].why.status)
       st = kernels_loaded(d, &p->kernels, &b.unit[u].out, b.in_unit, n);
   }
+  for (int u = 0; u < b.nunit && !st; u++)
+    if (b.unit[u].why.status) st = compile_parts(d, p, ks, kn, &b, u);
   batch_end(d, &b);
   return st;
 }
@@ -262,7 +286,7 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
   int *todo = mem_alloc(d->mem, (size_t)n * sizeof *todo), ntodo = 0;
   if (!kn || !todo) goto oom;
   if ((st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo))) goto done;
-  if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo))) goto done;
+  if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo, 1))) goto done;
   for (int i = 0; i < n; i++) {
     if (!(out[i] = mem_alloc(d->mem, sizeof *out[i]))) goto oom;
     *out[i] = (Program){.nthread = TG_MAX(ks[i].linear->nthread, 1), .scratch_bytes = ks[i].local_bytes};

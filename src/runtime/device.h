@@ -18,6 +18,15 @@ typedef struct KernelSpec {
   void *user;
 } KernelSpec;
 
+/* Who waits for a device that compiles: `stop`, set by another thread or a signal handler, ends it with
+ * TG_ERR_CANCELLED, and `tick` is called every now and then from the thread that compiles, with how many
+ * kernels it has compiled since the last call. */
+typedef struct Waiting {
+  const _Atomic bool *stop;
+  void (*tick)(void *user, int kernels);
+  void *user;
+} Waiting;
+
 KernelSpec kernel_spec(const Linear *lin, const char *source);
 const Linear *kernel_list(const KernelSpec *k);
 
@@ -98,6 +107,7 @@ struct Device {
   const TgOs *os;
   const TgEnv *env;
   TgError *err;
+  const Waiting *waiting; /* NULL: nobody */
   void *priv;
   Target target;                 /* the machine that it plans for */
   const char *describe;          /* one line for `tg devices` */

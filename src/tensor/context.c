@@ -36,6 +36,27 @@ TgStatus context_cancelled(TgContext *ctx) {
   return error_set(&ctx->err, TG_ERR_CANCELLED, "cancelled by tg_cancel");
 }
 
+void tg_watch_progress(TgContext *ctx, void (*seen)(const TgProgress *p, void *user), void *user) {
+  if (ctx) ctx->progressed = seen, ctx->progressed_user = user;
+}
+
+/* Ten times a second, and at the end of each phase. */
+void context_progress(TgContext *ctx, const char *phase, int done, int all) {
+  TgProgress p = {.size = sizeof p, .phase = phase, .done = TG_MIN(done, all), .all = all};
+  double now = time_now_s();
+  bool due = now - ctx->progress_s >= 0.1 || done >= all;
+  ctx->progress = p;
+  if (!ctx->progressed || !due) return;
+  ctx->progress_s = now;
+  ctx->progressed(&p, ctx->progressed_user);
+}
+
+/* Of a device that compiles. */
+static void waits(void *user, int kernels) {
+  TgContext *ctx = user;
+  context_progress(ctx, "compile", ctx->progress.done + kernels, ctx->progress.all);
+}
+
 TgContext *tg_open(const TgOpenOptions *options) {
   TgOpenOptions o;
   (void)tg_options_read(NULL, "open", "TgOpenOptions", &o, sizeof o, options); /* context_open refuses it */
@@ -58,6 +79,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   }
   (void)tg_options_read(ctx, "open", "TgOpenOptions", &o, sizeof o, options);
   ctx->mem = mem, ctx->os = os;
+  ctx->compiling = (Waiting){.stop = &ctx->cancelled, .tick = waits, .user = ctx};
   ctx->log = o.log, ctx->log_user = o.log_user;
   ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem), map_init(&ctx->history, &ctx->mem);

@@ -20,9 +20,10 @@ static bool ends(const char *s, const char *with) {
 }
 
 /* What would end what the caller still holds, or needs more than a call. */
-static const char *const left_out[] = {"tg_open",          "tg_close",  "tg_scope_begin", "tg_scope_end",
-                                       "tg_alloc",         "tg_free",   "tg_release",     "tg_jit_free",
-                                       "tg_watch_kernels", "tg_borrow", "tg_sequential",  NULL};
+static const char *const left_out[] = {
+    "tg_open",    "tg_close",    "tg_scope_begin",   "tg_scope_end", "tg_alloc",      "tg_free",
+    "tg_release", "tg_jit_free", "tg_watch_kernels", "tg_borrow",    "tg_sequential", "tg_options_read",
+    NULL};
 static const char *const steps_of_a_graph[] = {"steps", "k", NULL}; /* as many nodes as it says */
 
 static bool of_tg_h(const char *object) { /* what the other headers have takes structs of their own making */

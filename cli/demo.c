@@ -302,7 +302,7 @@ static int run_demo(const void *options, char **argument, int n) {
   const Options o = *(const Options *)options;
   (void)argument, (void)n;
   Data d = {0};
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = (uint64_t)o.seed});
+  TgContext *ctx = tg_open_with(.seed = (uint64_t)o.seed, .log = cli_log);
   int rc = CLI_FAILED;
   if (tg_error(ctx))
     cli_fail(ctx, "demo");

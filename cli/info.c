@@ -205,7 +205,7 @@ typedef struct InfoOptions {
 static int run_info(const void *options, char **argument, int n) {
   const InfoOptions *o = options;
   CliWait *wait = cli_wait_begin("opening the device");
-  TgContext *ctx = tg_open(NULL);
+  TgContext *ctx = tg_open_with(.log = cli_log);
   const char *name, *text;
   int rc = ctx ? CLI_OK : CLI_FAILED;
   bool file = n && ctx && !tg_error(ctx);

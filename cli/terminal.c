@@ -189,6 +189,15 @@ static void wait_quiet(void) {
   pthread_mutex_unlock(&w->lock);
 }
 
+void cli_log(const char *text, void *user) {
+  CliWait *w = waiting;
+  (void)user;
+  if (w) pthread_mutex_lock(&w->lock);
+  if (w && w->drawn) fputs("\r\x1b[2K", stderr), w->drawn = false;
+  fputs(text, stderr);
+  if (w) pthread_mutex_unlock(&w->lock);
+}
+
 CliWait *cli_wait_begin(const char *what) {
   CliWait *w = waiting ? NULL : calloc(1, sizeof *w);
   if (!w) return NULL;

@@ -291,7 +291,8 @@ static bool optimiser_new(Run *r) {
 }
 
 static bool run_new(Run *r, const char *folder) {
-  TgOpenOptions open = {.size = sizeof open, .device = r->o.device, .seed = (uint64_t)r->o.seed};
+  TgOpenOptions open = {
+      .size = sizeof open, .device = r->o.device, .log = cli_log, .seed = (uint64_t)r->o.seed};
   open.threads = (int)r->o.threads;
   r->ctx = tg_open(&open);
   if (!r->ctx || tg_error(r->ctx)) return false;

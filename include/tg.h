@@ -182,7 +182,8 @@ typedef struct TgAllocator {
 } TgAllocator;
 
 /* Of tg_open; what is 0 or NULL is the default.
- *   device        "CPU", "INTERP", "CUDA", ..; $TG_DEV, else the best one present
+ *   device        "CPU", "INTERP", "CUDA", ..; $TG_DEV, else the best one present: a CPU that is not named is
+ * passed over where there is no C compiler, which the log is told
  *   seed          of the random numbers; the time, where none is written
  *   threads       of a CPU device, the caller's among them; as many as the process has cores ($TG_THREADS)
  *   cores         the machine that kernels are planned for; this one, and 8 on NULL devices, so that their
@@ -573,6 +574,17 @@ TG_API TgStatus tg_options_read(TgContext *ctx, const char *function, const char
 TG_API bool tg_option_written(const char *set, const char *field);
 #define TG_OPTION(o, field, otherwise)                                                                       \
   ((o).field != 0 || tg_option_written((o).set, #field) ? (o).field : (otherwise))
+/* Compiled kernels, for processes that have no compiler, or would rather not wait for it. tg_bundle: all that
+ * the context's devices have loaded so far and that the bundles it was given hold, as *nbytes bytes that live
+ * until the next call; NULL: an error. Of devices that keep no compiled kernels (GPUs, INTERP) there are
+ * none. tg_bundle_use: from now on kernels are looked for there too, before a compiler is asked. Each is
+ * found by its text and taken on processors that have all features of the one that it was compiled for;
+ * bundles of several machines may be given one after the other. It is machine code: take it from whom you
+ * would take a program. TG_ERR_VALUE: the bytes are not what tg_bundle gave, whole. tg_io.h has both with
+ * files. */
+TG_API const void *tg_bundle(TgContext *ctx, size_t *nbytes);
+TG_API TgStatus tg_bundle_use(TgContext *ctx, const void *bytes, size_t nbytes);
+
 /* Memory of the context, zeroed, for what is built on this header (layers, optimisers); given back by tg_free
  * before tg_close. NULL: TG_ERR_NOMEM. */
 TG_API void *tg_alloc(TgContext *ctx, size_t nbytes);

@@ -124,6 +124,10 @@ TG_API TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOpt
 TG_API TgJit *tg_jit_load(TgTensor *file);
 TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
 
+/* tg_bundle and tg_bundle_use with a file, which appears whole. */
+TG_API TgStatus tg_bundle_save(TgContext *ctx, const char *path);
+TG_API TgStatus tg_bundle_load(TgContext *ctx, const char *path);
+
 /* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32, f64.
  * A view of the file where its bytes are as ours. An npz is a zip archive of them. */
 TG_API TgTensor *tg_npy_load(TgTensor *file);

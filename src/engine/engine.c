@@ -3,6 +3,7 @@
  * graph (graph.c); kernels given as text. launch.c runs them. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
+#include "runtime/bundle.h"
 #include "tensor/front.h"
 #include "uop/dims.h"
 #include "uop/spec.h"
@@ -76,6 +77,32 @@ void engine_close(TgContext *ctx) {
     ctx->engine = NULL;
   }
   devices_close(ctx);
+}
+
+/* ---- bundles of compiled kernels */
+const void *tg_bundle(TgContext *ctx, size_t *nbytes) {
+  if (!ctx || !nbytes) return NULL;
+  *nbytes = 0;
+  TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "bundle: no device is open");
+  Str *out = &ctx->bundle_text;
+  str_free(out), str_init(out, &ctx->mem);
+  Bundle *b = bundle_new(&ctx->mem);
+  bool ok = b && bundle_add(b, ctx->bundle);
+  for (int i = 0; ok && i < device_count(ctx); i++) {
+    Device *d = device_at(ctx, i);
+    if (d->backend->bundled) ok = d->backend->bundled(d, b);
+  }
+  ok = ok && bundle_write(b, out);
+  bundle_free(b);
+  TG_REQUIRE(ctx, ok, TG_ERR_NOMEM, "bundle: out of memory");
+  *nbytes = out->len;
+  return out->at;
+}
+
+TgStatus tg_bundle_use(TgContext *ctx, const void *bytes, size_t nbytes) {
+  if (!ctx) return TG_ERR_VALUE;
+  TG_REQUIRE_OR(ctx, bytes, TG_ERR_VALUE, TG_ERR_VALUE, "bundle: no bytes");
+  return bundle_read(&ctx->mem, &ctx->err, bytes, nbytes, &ctx->bundle);
 }
 
 /* ---- programs */

@@ -90,6 +90,7 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
   }
   for (size_t i = 0; i < TG_COUNT(names) && !found; i++)
     found = search_path(os, names[i], out->path, sizeof out->path);
+  if (!found) *out = (Compiler){0};
   if (!found)
     return error_set(err, TG_ERR_DEVICE,
                      "compiler: none of clang-19, clang, gcc, cc is on PATH; install one or set TG_CC");

@@ -1,4 +1,5 @@
 /* context.c: opening and closing, scopes, handles, errors. */
+#include "runtime/bundle.h"
 #include "tensor/front.h"
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -129,6 +130,7 @@ void tg_close(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++)
     buffer_free(ctx, (int64_t)i);
   engine_close(ctx);
+  bundle_free(ctx->bundle);
   vec_free(&ctx->mem, &ctx->buffers);
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
@@ -138,7 +140,7 @@ void tg_close(TgContext *ctx) {
     if (ctx->hooks.at[i].own) mem_free(&ctx->mem, ctx->hooks.at[i].user);
   vec_free(&ctx->mem, &ctx->hooks);
   pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text),
-      str_free(&ctx->info_text);
+      str_free(&ctx->info_text), str_free(&ctx->bundle_text);
   if (ctx->store) store_free(ctx->store);
   for (size_t i = 0; i < ctx->variables.len; i++)
     mem_free(&ctx->mem, ctx->variables.at[i]);

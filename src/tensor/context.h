@@ -114,6 +114,8 @@ struct TgContext {
   void *progressed_user;
   TgProgress progress; /* the last that was told, and when */
   double progress_s;
+  Str bundle_text;        /* of the last tg_bundle */
+  Bundle *bundle;         /* kernels that were given, for its devices; or NULL */
   Waiting compiling;      /* what its devices ask while they compile */
   _Atomic bool cancelled; /* tg_cancel, until it is reported */
 };

@@ -100,7 +100,7 @@ TgStatus devices_open(TgContext *ctx) {
       if (s && !i && *ctx->env.cc) break; /* a compiler that was named is meant */
       if (s && !i) cpu = err;
     }
-  if (!s && ctx->dev.backend == &backend_interp && (ctx->log || ctx->env.debug >= 1))
+  if (!s && cpu.status && ctx->dev.backend == &backend_interp && (ctx->log || ctx->env.debug >= 1))
     context_say(ctx, "%s: tensors are computed by the interpreter (INTERP), slowly\n", cpu.msg);
   if (s) return error_set(&ctx->err, s, "%s", err.msg);
   ctx->dev_open = true;

@@ -55,6 +55,23 @@ static int apart(int (*does)(void)) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
+/* The same as a captured program, from a file. */
+static TgStatus step(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)c, (void)nin, (void)nout, (void)user;
+  out[0] = tg_softmax(tg_matmul(in[0], in[0]));
+  return out[0] ? TG_OK : TG_ERR_VALUE;
+}
+
+static TgStatus run_step(TgContext *c, TgJit *jit, double *sum) {
+  const double v[] = {1, 2, 3, 4};
+  TgTensor *in = tg_from_f64(c, v, TG_F32, TG_SHAPE(2, 2)), *out = NULL;
+  if (tg_jit_run(jit, &in, 1, &out, 1)) return tg_error(c);
+  double got[4];
+  TgStatus s = tg_read_f64(out, got, 4);
+  *sum = got[0] + 2 * got[1] + 3 * got[2] + 4 * got[3];
+  return s;
+}
+
 static double expected;
 
 static int runs_from_bundle(void) {
@@ -98,6 +115,41 @@ static int runs_from_cache(void) {
   if (compute(c, &got)) return 2;
   tg_close(c);
   return got == expected ? 0 : 3;
+}
+
+static char program[64];
+
+static int program_runs(void) {
+  double got = 0;
+  TgContext *c = tg_open_with(.device = "CPU", .threads = 1);
+  if (tg_error(c) || tg_bundle_load(c, file)) return 1;
+  TgJit *jit = tg_jit_load_file(c, program);
+  if (!jit) return 2;
+  if (run_step(c, jit, &got) || got != expected) return 3;
+  tg_jit_free(jit);
+  tg_close(c);
+  return 0;
+}
+
+static void test_program(void **state) {
+  (void)state;
+  snprintf(program, sizeof program, "%s/program", dir);
+  TgContext *c = tg_open_with(.device = "CPU", .threads = 1);
+  TgJit *jit = tg_jit(c, step, NULL);
+  for (int i = 0; i < 3; i++)
+    assert_int_equal(run_step(c, jit, &expected), TG_OK);
+  TgStatus s = tg_jit_save(jit, program);
+  tg_jit_free(jit);
+  if (s == TG_ERR_STATE) { /* built without jansson */
+    tg_clear_error(c), tg_close(c);
+    skip();
+  }
+  assert_int_equal(s, TG_OK);
+  assert_int_equal(tg_bundle_save(c, file), TG_OK);
+  tg_close(c);
+  with_compiler(false);
+  assert_int_equal(apart(program_runs), 0);
+  with_compiler(true);
 }
 
 static void test_cache(void **state) {
@@ -243,7 +295,8 @@ static void test_other_processor(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_bundle), cmocka_unit_test(test_cache), cmocka_unit_test(test_no_compiler),
-      cmocka_unit_test(test_damage), cmocka_unit_test(test_lies),  cmocka_unit_test(test_other_processor)};
+      cmocka_unit_test(test_bundle),         cmocka_unit_test(test_cache),  cmocka_unit_test(test_program),
+      cmocka_unit_test(test_no_compiler),    cmocka_unit_test(test_damage), cmocka_unit_test(test_lies),
+      cmocka_unit_test(test_other_processor)};
   return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -214,8 +214,9 @@ TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *
   if (!o) return d->err->status ? d->err->status : TG_ERR_NOMEM;
   for (int i = 0; i < n; i++)
     if (!kernel_linked(d, t, kn[i], o))
-      return error_set(d->err, TG_ERR_COMPILE, "%s: kernel %.90s is not in its object", d->name,
-                       kn[i]->symbol);
+      return d->err->status ? d->err->status
+                            : error_set(d->err, TG_ERR_COMPILE, "%s: kernel %.90s is not in its object",
+                                        d->name, kn[i]->symbol);
   d->kernels_compiled += (uint64_t)n;
   return TG_OK;
 }

@@ -347,7 +347,7 @@ static int run_net(const void *options, char **argument, int n) {
   for (int i = 0; case_name(i) && rc == CLI_OK; i++) {
     if (!cli_named(case_name(i), argument, n)) continue;
     CliWait *wait = cli_wait_begin(case_name(i));
-    TgContext *ctx = tg_open(NULL);
+    TgContext *ctx = tg_open_with(.log = cli_log);
     Figures f = {0};
     bool ok = ctx && !tg_error(ctx);
     ok = ok &&

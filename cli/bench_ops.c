@@ -260,7 +260,7 @@ static int run_ops(const void *options, char **argument, int n) {
   for (int i = 0; i < NCASE && rc == CLI_OK; i++) {
     if (n ? !cli_named(cases[i].name, argument, n) : !(cases[i].is & SMALL) == o->small) continue;
     CliWait *wait = cli_wait_begin(cases[i].name);
-    TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = 1});
+    TgContext *ctx = tg_open_with(.seed = 1, .log = cli_log);
     Figures f = {0};
     bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], o->divide, &f);
     cli_wait_end(wait);

@@ -209,9 +209,9 @@ static int run_tensor(const void *options, char **argument, int n) {
   if (!rc && !json)
     printf("%-44s %10s %10s %7s %8s %10s\n", "case", "ms", "C ms", "ratio", "kernels", "peak MB");
   for (size_t i = 0; i < sizeof cases / sizeof *cases && !rc; i++) {
-    Row r;
+    Row r = {0};
     CliWait *wait = cli_wait_begin(cases[i].name);
-    TgContext *ctx = tg_open(NULL);
+    TgContext *ctx = tg_open_with(.log = cli_log);
     bool ok = ctx && !tg_error(ctx) && measure(ctx, &cases[i], &m, (int)runs, &r);
     cli_wait_end(wait);
     if (!ok)

@@ -86,11 +86,13 @@ typedef struct CliWait CliWait;
 CliWait *
 cli_wait_begin(const char *what); /* what: stays until the end. NULL: no memory, or no thread: no line */
 void cli_wait_what(CliWait *w, const char *what);        /* from now on it is this that takes so long */
-void cli_wait_kernel(const TgKernelText *k, void *wait); /* for tg_watch_kernels: counts them */
+void cli_wait_progress(const TgProgress *p, void *wait); /* for tg_watch_progress: a bar of the kernels */
 void cli_wait_end(CliWait *w);                           /* takes the line away; NULL is fine */
-void cli_json_text(FILE *to, const char *text);          /* quoted and escaped */
-const char *cli_count(int64_t n, char room[32]);         /* "87,850" */
-const char *cli_bytes(double n, char room[32]);          /* "0.34 MiB" */
+/* For .log of a context: to stderr, after what is drawn there was taken away. */
+void cli_log(const char *text, void *user);
+void cli_json_text(FILE *to, const char *text);  /* quoted and escaped */
+const char *cli_count(int64_t n, char room[32]); /* "87,850" */
+const char *cli_bytes(double n, char room[32]);  /* "0.34 MiB" */
 
 /* Points as a curve of Braille dots with axes, and as SVG. y: n values, x: theirs (rising). NAN is left out.
  * Several curves share the axes; names label them. */

@@ -253,7 +253,7 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
   Training t;
   double begin = cli_now();
   CliWait *wait = cli_wait_begin("compiling the first step");
-  tg_watch_kernels(ctx, cli_wait_kernel, wait);
+  tg_watch_progress(ctx, cli_wait_progress, wait);
   bool ok = training_begin(&t, ctx, o, d);
   tg_set_training(ctx, true);
   for (int64_t step = 0; ok && step < steps; step++) {
@@ -264,13 +264,13 @@ static int train(TgContext *ctx, const Options *o, const Data *d) {
     kernels = tg_counters(ctx).launches - before;
     if (step == 0) {
       first = cli_now() - begin;
-      tg_watch_kernels(ctx, NULL, NULL), cli_wait_end(wait);
+      tg_watch_progress(ctx, NULL, NULL), cli_wait_end(wait);
       wait = NULL;
     }
     progress(step, steps, t.loss, cli_now() - begin, &shown);
   }
   double took = cli_now() - begin;
-  tg_watch_kernels(ctx, NULL, NULL), cli_wait_end(wait); /* where the first step failed */
+  tg_watch_progress(ctx, NULL, NULL), cli_wait_end(wait); /* where the first step failed */
   tg_set_training(ctx, false);
 
   if (ok && (ok = evaluate(ctx, &t.net, &d->test, t.room, t.predicted))) {
@@ -302,7 +302,7 @@ static int run_demo(const void *options, char **argument, int n) {
   const Options o = *(const Options *)options;
   (void)argument, (void)n;
   Data d = {0};
-  TgContext *ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .seed = (uint64_t)o.seed});
+  TgContext *ctx = tg_open_with(.seed = (uint64_t)o.seed, .log = cli_log);
   int rc = CLI_FAILED;
   if (tg_error(ctx))
     cli_fail(ctx, "demo");

@@ -198,14 +198,26 @@ static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait)
   return kind ? CLI_OK : CLI_FAILED;
 }
 
+#ifndef TG_CLI_BUILT
+#define TG_CLI_BUILT "not said"
+#endif
+
 typedef struct InfoOptions {
   bool json;
 } InfoOptions;
 
+static void fact_say(const char *name, const char *text, bool json) {
+  if (json) {
+    printf("{\"name\":"), cli_json_text(stdout, name);
+    printf(",\"value\":"), cli_json_text(stdout, text), puts("}");
+  } else
+    printf("%-14s  %s\n", name, *text ? text : "-");
+}
+
 static int run_info(const void *options, char **argument, int n) {
   const InfoOptions *o = options;
   CliWait *wait = cli_wait_begin("opening the device");
-  TgContext *ctx = tg_open(NULL);
+  TgContext *ctx = tg_open_with(.log = cli_log);
   const char *name, *text;
   int rc = ctx ? CLI_OK : CLI_FAILED;
   bool file = n && ctx && !tg_error(ctx);
@@ -219,11 +231,8 @@ static int run_info(const void *options, char **argument, int n) {
     rc = cli_fail(ctx, "info");
   else
     for (int i = 0; (text = tg_info(ctx, i, &name)); i++) {
-      if (o->json) {
-        printf("{\"name\":"), cli_json_text(stdout, name);
-        printf(",\"value\":"), cli_json_text(stdout, text), puts("}");
-      } else
-        printf("%-14s  %s\n", name, *text ? text : "-");
+      fact_say(name, text, o->json);
+      if (!strcmp(name, "built with")) fact_say("tg has", TG_CLI_BUILT, o->json);
     }
   tg_close(ctx);
   return rc;

@@ -138,7 +138,8 @@ static int run_devices(const void *options, char **argument, int n) {
     any = any || ok;
     tg_close(ctx);
   }
-  TgContext *ctx = tg_open(NULL); /* as a program that names none: $TG_DEV, else the best present */
+  TgContext *ctx =
+      tg_open_with(.log = cli_log); /* as a program that names none: $TG_DEV, else the best present */
   if (!o->json && ctx && !tg_error(ctx)) printf("default: %s\n", tg_default_device(ctx));
   tg_close(ctx);
   return any ? CLI_OK : CLI_FAILED;

@@ -46,7 +46,7 @@ static int run_opt(const void *options, char **argument, int n) {
     return CLI_FAILED;
   }
   CliWait *wait = cli_wait_begin("compiling");
-  TgContext *ctx = tg_open(NULL);
+  TgContext *ctx = tg_open_with(.log = cli_log);
   const char *result = tg_opt_opt(ctx, text, &o);
   cli_wait_end(wait);
   int rc = CLI_OK;

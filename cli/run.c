@@ -12,7 +12,7 @@
 
 typedef struct Options {
   CliTexts sizes;
-  const char *mean, *std, *labels, *out, *device, *capture;
+  const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle;
   int64_t image, top, runs, rows, seed, threads;
   bool bgr, bench, json;
 } Options;
@@ -34,7 +34,7 @@ typedef struct Model {
 
 /* What is drawn is taken away, so that results can be printed. */
 static void wait_over(Model *m) {
-  if (m->ctx) tg_watch_kernels(m->ctx, NULL, NULL);
+  if (m->ctx) tg_watch_progress(m->ctx, NULL, NULL);
   cli_wait_end(m->wait);
   m->wait = NULL;
 }
@@ -565,10 +565,12 @@ static bool program_open(Model *m, const char *path) {
 }
 
 static bool model_open(Model *m, const char *path) {
-  TgOpenOptions open = {.size = sizeof open, .device = m->o->device, .seed = (uint64_t)m->o->seed};
+  TgOpenOptions open = {
+      .size = sizeof open, .device = m->o->device, .log = cli_log, .seed = (uint64_t)m->o->seed};
   open.threads = (int)m->o->threads;
   m->ctx = tg_open(&open);
   if (!m->ctx || tg_error(m->ctx)) return false;
+  if (m->o->bundle && tg_bundle_load(m->ctx, m->o->bundle)) return false;
   if (cli_is_safetensors(path)) return program_open(m, path);
   if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
   while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin]))
@@ -596,7 +598,7 @@ static bool run_all(Model *m, char **argument, int n) {
   cli_wait_what(m->wait, "reading the inputs");
   if (!inputs_set(m, argument + 1, n - 1)) return false;
   cli_wait_what(m->wait, "compiling and running");
-  tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
+  tg_watch_progress(m->ctx, cli_wait_progress, m->wait);
   TgTensor *out[MOST_IO];
   bool ok = false;
   TG_SCOPE(m->ctx) {
@@ -609,10 +611,11 @@ static bool run_all(Model *m, char **argument, int n) {
   }
   if (ok && m->o->capture) {
     m->wait = cli_wait_begin("capturing");
-    tg_watch_kernels(m->ctx, cli_wait_kernel, m->wait);
+    tg_watch_progress(m->ctx, cli_wait_progress, m->wait);
     ok = capture(m);
     wait_over(m);
   }
+  if (ok && m->o->save_bundle) ok = !tg_bundle_save(m->ctx, m->o->save_bundle);
   if (!ok || !m->o->bench) return ok;
   m->wait = cli_wait_begin("measuring"); /* what it prints comes after */
   return measure(m);
@@ -644,6 +647,9 @@ static const CliOption options[] = {
     CLI_TEXT_OF(Options, out, "out", "PREFIX", "write each output to PREFIXname.npy"),
     CLI_TEXT_OF(Options, capture, "capture", "FILE",
                 "write the captured program: weights and graphs, for any device, for these sizes"),
+    CLI_TEXT_OF(Options, save_bundle, "save-bundle", "FILE",
+                "write the compiled kernels, for machines without a compiler"),
+    CLI_TEXT_OF(Options, bundle, "bundle", "FILE", "take compiled kernels from there"),
     CLI_FLAG_OF(Options, bench, "bench",
                 "time it: about three seconds of runs, then its kernels one by one, and their nodes"),
     CLI_WHOLE_OF(Options, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),

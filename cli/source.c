@@ -40,8 +40,8 @@ static void print_kernel(const TgKernelText *k, void *user) {
 static int print_program(const char *lang, int which, int size, int cores, Printer *to) {
   char device[32];
   snprintf(device, sizeof device, "NULL:%s", lang);
-  TgContext *ctx =
-      tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 1, .cores = cores});
+  TgContext *ctx = tg_open(&(TgOpenOptions){
+      .size = sizeof(TgOpenOptions), .device = device, .log = cli_log, .seed = 1, .cores = cores});
   ProgramState *p = ctx && !tg_error(ctx) ? program_begin(ctx, which, size) : NULL;
   int rc = p ? CLI_OK : cli_fail(ctx, "source");
   to->program = program_name(which);

@@ -134,8 +134,8 @@ struct CliWait {
   pthread_t thread;
   pthread_mutex_t lock;
   pthread_cond_t ends;
-  const char *what;
-  int kernels;
+  const char *what, *phase; /* phase: of the kernels, done of all */
+  int done, all;
   double begin, next; /* next: seconds of the next line where no terminal looks */
   bool ended, drawn, live;
 };
@@ -143,12 +143,15 @@ struct CliWait {
 static void wait_draw(CliWait *w, double took) {
   char clock[32], kernels[48] = "";
   clock_put(clock, sizeof clock, took);
-  if (w->kernels) snprintf(kernels, sizeof kernels, ", %d kernels", w->kernels);
+  if (w->all) snprintf(kernels, sizeof kernels, ", %s %d of %d kernels", w->phase, w->done, w->all);
   if (w->live) {
     int columns = cli_columns(STDERR_FILENO);
-    char line[256];
-    snprintf(line, sizeof line, "%s%s [%s]", w->what, kernels, clock);
+    char line[256], bar[400] = "";
+    int length = snprintf(line, sizeof line, "%s%s [%s]", w->what, kernels, clock),
+        cells = columns - length - 4;
+    if (w->all && cells >= 4) bar_put(bar, sizeof bar, (double)w->done / w->all, cells > 40 ? 40 : cells);
     fprintf(stderr, "\r\x1b[2K%.*s", columns > 1 ? columns - 1 : 1, line);
+    if (*bar) fprintf(stderr, " |%s|", bar);
     w->drawn = true;
   } else if (took >= w->next) {
     fprintf(stderr, "%s%s [%s]\n", w->what, kernels, clock);
@@ -186,6 +189,15 @@ static void wait_quiet(void) {
   pthread_mutex_unlock(&w->lock);
 }
 
+void cli_log(const char *text, void *user) {
+  CliWait *w = waiting;
+  (void)user;
+  if (w) pthread_mutex_lock(&w->lock);
+  if (w && w->drawn) fputs("\r\x1b[2K", stderr), w->drawn = false;
+  fputs(text, stderr);
+  if (w) pthread_mutex_unlock(&w->lock);
+}
+
 CliWait *cli_wait_begin(const char *what) {
   CliWait *w = waiting ? NULL : calloc(1, sizeof *w);
   if (!w) return NULL;
@@ -204,19 +216,19 @@ CliWait *cli_wait_begin(const char *what) {
 void cli_wait_what(CliWait *w, const char *what) {
   if (!w) return;
   pthread_mutex_lock(&w->lock);
-  w->what = what, w->kernels = 0;
+  w->what = what, w->done = w->all = 0;
   w->begin = cli_now(), w->next = 2; /* each thing has two seconds */
   if (w->drawn) fputs("\r\x1b[2K", stderr), fflush(stderr);
   w->drawn = false;
   pthread_mutex_unlock(&w->lock);
 }
 
-void cli_wait_kernel(const TgKernelText *k, void *wait) {
+void cli_wait_progress(const TgProgress *p, void *wait) {
   CliWait *w = wait;
-  (void)k;
   if (!w) return;
   pthread_mutex_lock(&w->lock);
-  w->kernels++;
+  w->phase = strcmp(p->phase, "lower") ? "compiled" : "planned"; /* the text of p ends with the call */
+  w->done = p->done, w->all = p->all;
   pthread_mutex_unlock(&w->lock);
 }
 

@@ -281,7 +281,7 @@ static bool optimiser_new(Run *r) {
   r->optim[0] = tg_adamw(r->ctx, matrices, nm, .lr = r->o.lr, .weight_decay = r->o.decay, .beta2 = beta2,
                          .master = master);
   r->optim[1] =
-      tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = -1, .beta2 = beta2, .master = master);
+      tg_adamw(r->ctx, rest, nr, .lr = r->o.lr, .weight_decay = 0, .beta2 = beta2, .master = master);
   if (master && !(r->scaler = tg_scaler(r->ctx))) return false;
   r->both = tg_optim_group(r->ctx, r->optim, 2);
   int64_t warm = r->steps / 20 < 200 ? r->steps / 20 : 200;
@@ -291,7 +291,8 @@ static bool optimiser_new(Run *r) {
 }
 
 static bool run_new(Run *r, const char *folder) {
-  TgOpenOptions open = {.size = sizeof open, .device = r->o.device, .seed = (uint64_t)r->o.seed};
+  TgOpenOptions open = {
+      .size = sizeof open, .device = r->o.device, .log = cli_log, .seed = (uint64_t)r->o.seed};
   open.threads = (int)r->o.threads;
   r->ctx = tg_open(&open);
   if (!r->ctx || tg_error(r->ctx)) return false;
@@ -344,7 +345,7 @@ static void metric_put(const Run *r, char *to, size_t cap) {
 }
 
 static void wait_over(Run *r) {
-  if (r->ctx) tg_watch_kernels(r->ctx, NULL, NULL);
+  if (r->ctx) tg_watch_progress(r->ctx, NULL, NULL);
   cli_wait_end(r->wait);
   r->wait = NULL;
 }
@@ -512,7 +513,7 @@ static int train_all(Run *r, const char *folder) {
   cli_wait_end(r->wait);
   say_begin(r);
   r->wait = cli_wait_begin(r->o.eval ? "compiling and testing" : "compiling the first step");
-  tg_watch_kernels(r->ctx, cli_wait_kernel, r->wait);
+  tg_watch_progress(r->ctx, cli_wait_progress, r->wait);
   r->began = cli_now();
   cli_progress_begin(&r->progress, r->at, r->steps, false);
   tg_counters_reset(r->ctx);

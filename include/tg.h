@@ -12,10 +12,15 @@
  * (tg_scope_begin, tg_scope_end, TG_SCOPE); tg_keep moves one out. The library never frees your memory and
  * never returns memory that you must free.
  *
- * Options. Functions marked [options] take trailing designated initialisers, and zero means the default:
- *   tg_sum(x)     tg_sum(x, .axis = TG_AXES(1, -1), .keepdim = true)
+ * Options. Functions marked [options] take trailing designated initialisers; what is not written is the
+ * default, and a zero that is written is a zero:
+ *   tg_sum(x)     tg_sum(x, .axis = TG_AXES(1, -1), .keepdim = true)     tg_var(x, .correction = 0)
  * Each is a macro over an exported function tg_NAME_opt that takes a pointer to the options struct (NULL: all
- * defaults). In C++ the same names are inline functions that take the struct by value.
+ * defaults). Where tg_NAME itself takes the pointer (tg_open, tg_conv2d_new) the macro is tg_NAME_with. A
+ * struct says its size, or it is refused (TG_ERR_VALUE), and in `set` which fields were written: a text as
+ * ".eps = 0, .beta1", of which only the names that stand behind a dot count. NULL: those that are not zero.
+ * TG_WITH(TgOptimOptions, .eps = 0) is such a struct; the text must live as long as the call. In C++ the
+ * same names are inline functions that take the struct by value, whose size they fill in.
  *
  * Broadcasting is NumPy's; the result dtype of two tensors is their join: bool < integers < f16, bf16 < f32 <
  * f64, mixed signs take the next wider signed type, u64 with a signed type gives f32, f16 with bf16 gives
@@ -84,6 +89,7 @@ typedef enum TgPadMode { TG_PAD_CONSTANT = 0, TG_PAD_REFLECT, TG_PAD_REPLICATE, 
 typedef enum TgInterpolation { TG_LINEAR = 0, TG_NEAREST, TG_NEAREST_EXACT } TgInterpolation;
 typedef struct TgContext TgContext;
 typedef struct TgTensor TgTensor;
+typedef struct TgState TgState; /* of tg_io.h; layers and optimisers (tg_nn.h) take it too */
 typedef TgStatus (*TgGradientFn)(TgTensor *g, TgTensor *y, TgTensor *const *x, int n, TgTensor **out,
                                  void *user);
 typedef struct TgJit TgJit;
@@ -161,7 +167,7 @@ typedef struct TgIndex {
 
 #define TG_OPEN INT64_MIN
 
-/* ---- option structs: `size` and `end_` are filled in by the macros */
+/* ---- option structs: `size`, `set` and `end_` are filled in by the macros */
 /* What the library would print (TG_DEBUG, TG_TRACE): a piece of text, of one or more whole lines. */
 typedef void (*TgLogFn)(const char *text, void *user);
 typedef void *(*TgAllocateFn)(size_t nbytes, void *user);
@@ -178,8 +184,9 @@ typedef struct TgAllocator {
 } TgAllocator;
 
 /* Of tg_open; what is 0 or NULL is the default.
- *   device        "CPU", "INTERP", "CUDA", ..; $TG_DEV, else the best one present
- *   seed          of the random numbers; the time
+ *   device        "CPU", "INTERP", "CUDA", ..; $TG_DEV, else the best one present: a CPU that is not named is
+ * passed over where there is no C compiler, which the log is told
+ *   seed          of the random numbers; the time, where none is written
  *   threads       of a CPU device, the caller's among them; as many as the process has cores ($TG_THREADS)
  *   cores         the machine that kernels are planned for; this one, and 8 on NULL devices, so that their
  * text is the same everywhere unpinned      its threads may move between cores; each has its own otherwise
@@ -188,6 +195,7 @@ typedef struct TgAllocator {
  * context allocator     of all memory of the context: graphs, and on CPUs tensors; malloc */
 typedef struct TgOpenOptions {
   size_t size;
+  const char *set;
   const char *device;
   uint64_t seed;
   int threads, cores;
@@ -201,6 +209,7 @@ typedef struct TgOpenOptions {
 
 typedef struct TgDTypeOptions {
   size_t size;
+  const char *set;
   TgDType dtype;
   const char *device;
   int end_;
@@ -208,6 +217,7 @@ typedef struct TgDTypeOptions {
 
 typedef struct TgArangeOptions {
   size_t size;
+  const char *set;
   double step;
   TgDType dtype;
   const char *device;
@@ -216,6 +226,7 @@ typedef struct TgArangeOptions {
 
 typedef struct TgEyeOptions {
   size_t size;
+  const char *set;
   int64_t m;
   TgDType dtype;
   const char *device;
@@ -224,6 +235,7 @@ typedef struct TgEyeOptions {
 
 typedef struct TgKaimingOptions {
   size_t size;
+  const char *set;
   TgDType dtype;
   double a;
   const char *device;
@@ -232,12 +244,14 @@ typedef struct TgKaimingOptions {
 
 typedef struct TgMultinomialOptions {
   size_t size;
+  const char *set;
   bool replacement;
   int end_;
 } TgMultinomialOptions;
 
 typedef struct TgReduceOptions {
   size_t size;
+  const char *set;
   TgAxes axis;
   bool keepdim;
   TgDType dtype;
@@ -246,6 +260,7 @@ typedef struct TgReduceOptions {
 
 typedef struct TgVarOptions {
   size_t size;
+  const char *set;
   TgAxes axis;
   bool keepdim, biased;
   int correction;
@@ -254,6 +269,7 @@ typedef struct TgVarOptions {
 
 typedef struct TgAxisOptions {
   size_t size;
+  const char *set;
   TgAxes axis;
   bool keepdim;
   TgDType dtype;
@@ -262,6 +278,7 @@ typedef struct TgAxisOptions {
 
 typedef struct TgNormalizeOptions {
   size_t size;
+  const char *set;
   int axis;
   double p, eps;
   bool zero;
@@ -270,12 +287,14 @@ typedef struct TgNormalizeOptions {
 
 typedef struct TgMatmulOptions {
   size_t size;
+  const char *set;
   TgDType dtype;
   int end_;
 } TgMatmulOptions;
 
 typedef struct TgConvOptions {
   size_t size;
+  const char *set;
   TgTensor *bias;
   int64_t groups;
   TgSizes stride, dilation, padding, output_padding;
@@ -285,6 +304,7 @@ typedef struct TgConvOptions {
 
 typedef struct TgPoolOptions {
   size_t size;
+  const char *set;
   TgSizes kernel, stride, dilation, padding;
   int axes;
   bool exclude_pad, ceil_mode;
@@ -295,6 +315,7 @@ typedef struct TgPoolOptions {
 
 typedef struct TgLossOptions {
   size_t size;
+  const char *set;
   TgAxes axis;
   TgReduction reduction;
   double label_smoothing;
@@ -306,6 +327,7 @@ typedef struct TgLossOptions {
 
 typedef struct TgNormOptions {
   size_t size;
+  const char *set;
   TgTensor *weight, *bias;
   double eps, momentum;
   int dims;
@@ -314,6 +336,7 @@ typedef struct TgNormOptions {
 
 typedef struct TgAttentionOptions {
   size_t size;
+  const char *set;
   TgTensor *mask;
   bool causal, grouped;
   double scale, dropout;
@@ -322,12 +345,14 @@ typedef struct TgAttentionOptions {
 
 typedef struct TgIndexPutOptions {
   size_t size;
+  const char *set;
   bool accumulate;
   int end_;
 } TgIndexPutOptions;
 
 typedef struct TgCloseOptions {
   size_t size;
+  const char *set;
   double rtol, atol;
   bool exact, equal_nan;
   int end_;
@@ -335,18 +360,21 @@ typedef struct TgCloseOptions {
 
 typedef struct TgGradientOptions {
   size_t size;
+  const char *set;
   TgTensor *gradient;
   int end_;
 } TgGradientOptions;
 
 typedef struct TgSvdOptions {
   size_t size;
+  const char *set;
   bool full_matrices;
   int end_;
 } TgSvdOptions;
 
 typedef struct TgInterpolateOptions {
   size_t size;
+  const char *set;
   TgInterpolation mode;
   bool align_corners;
   int end_;
@@ -354,6 +382,7 @@ typedef struct TgInterpolateOptions {
 
 typedef struct TgSortOptions {
   size_t size;
+  const char *set;
   TgAxes axis;
   bool descending;
   int end_;
@@ -361,6 +390,7 @@ typedef struct TgSortOptions {
 
 typedef struct TgTopkOptions {
   size_t size;
+  const char *set;
   TgAxes axis;
   bool smallest, unsorted;
   int end_;
@@ -377,6 +407,7 @@ typedef enum TgScatterReduce {
 
 typedef struct TgScatterOptions {
   size_t size;
+  const char *set;
   TgScatterReduce reduce;
   bool exclude_self;
   int end_;
@@ -384,6 +415,7 @@ typedef struct TgScatterOptions {
 
 typedef struct TgSelectOptions {
   size_t size;
+  const char *set;
   bool fixed;
   int64_t size_given;
   double fill_value;
@@ -392,6 +424,7 @@ typedef struct TgSelectOptions {
 
 typedef struct TgFileOptions {
   size_t size;
+  const char *set;
   int64_t offset;
   bool writable, create;
   const char *device;
@@ -400,12 +433,14 @@ typedef struct TgFileOptions {
 
 typedef struct TgVariableOptions {
   size_t size;
+  const char *set;
   int64_t multiple_of;
   int end_;
 } TgVariableOptions;
 
 typedef struct TgOptOptions {
   size_t size;
+  const char *set;
   const char *pass, *emit, *opts, *from;
   int end_;
 } TgOptOptions;
@@ -432,19 +467,23 @@ typedef struct TgOptOptions {
 #define TG_NAMED(...)                                                                                        \
   ((const TgNamedSize[]){__VA_ARGS__}),                                                                      \
       ((int)(sizeof((const TgNamedSize[]){__VA_ARGS__}) / sizeof(TgNamedSize)))
-#define TG_OPT0_(f, T, ...)                f(&(T){.size = sizeof(T), __VA_ARGS__})
-#define TG_OPT1_(f, T, a, ...)             f((a), &(T){.size = sizeof(T), __VA_ARGS__})
-#define TG_OPT2_(f, T, a, b, ...)          f((a), (b), &(T){.size = sizeof(T), __VA_ARGS__})
-#define TG_OPT3_(f, T, a, b, c, ...)       f((a), (b), (c), &(T){.size = sizeof(T), __VA_ARGS__})
-#define TG_OPT4_(f, T, a, b, c, d, ...)    f((a), (b), (c), (d), &(T){.size = sizeof(T), __VA_ARGS__})
-#define TG_OPT5_(f, T, a, b, c, d, e, ...) f((a), (b), (c), (d), (e), &(T){.size = sizeof(T), __VA_ARGS__})
+#define TG_WITH_(T, ...)                      ((T){.size = sizeof(T), .set = #__VA_ARGS__, __VA_ARGS__})
+#define TG_OPT0_(f, T, ...)                   f(&TG_WITH_(T, __VA_ARGS__))
+#define TG_OPT1_(f, T, a, ...)                f((a), &TG_WITH_(T, __VA_ARGS__))
+#define TG_OPT2_(f, T, a, b, ...)             f((a), (b), &TG_WITH_(T, __VA_ARGS__))
+#define TG_OPT3_(f, T, a, b, c, ...)          f((a), (b), (c), &TG_WITH_(T, __VA_ARGS__))
+#define TG_OPT4_(f, T, a, b, c, d, ...)       f((a), (b), (c), (d), &TG_WITH_(T, __VA_ARGS__))
+#define TG_OPT5_(f, T, a, b, c, d, e, ...)    f((a), (b), (c), (d), (e), &TG_WITH_(T, __VA_ARGS__))
+#define TG_OPT6_(f, T, a, b, c, d, e, g, ...) f((a), (b), (c), (d), (e), (g), &TG_WITH_(T, __VA_ARGS__))
+#define TG_WITH(...)                          TG_WITH_(__VA_ARGS__, .end_ = 0)
 #endif
 #define TG_SCALAR 0, ((const int64_t *)0) /* the shape () */
 
 /* ---- context */
-/* Opens a context on options->device ("CPU", "INTERP", "CUDA", ..), else $TG_DEV, else the best device
- * present. NULL only when out of memory; any other failure (TG_ERR_DEVICE, TG_ERR_VALUE) is in tg_error of
- * the context, which must still be closed. */
+/* [options] as TgOpenOptions says. Opens a context on options->device ("CPU", "INTERP", "CUDA", ..), else
+ * $TG_DEV, else the best device present: tg_open(NULL), tg_open_with(.device = "CPU"). NULL only
+ * when out of memory; any other failure (TG_ERR_DEVICE, TG_ERR_VALUE) is in tg_error of the context, which
+ * must still be closed. */
 TG_API TgContext *tg_open(const TgOpenOptions *options);
 /* Ends every tensor of the context and frees it. NULL is fine. */
 TG_API void tg_close(TgContext *ctx);
@@ -492,7 +531,8 @@ TG_API void tg_counters_reset(TgContext *ctx);
  * "NOOPT", 1); ..; tg_setting(ctx, "NOOPT", old). -1, TG_ERR_VALUE: no such setting or value. */
 TG_API int tg_setting(TgContext *ctx, const char *name, int value);
 /* May be called from any thread and from a signal handler: what is being scheduled and compiled, or is about
- * to run, ends with TG_ERR_CANCELLED, and so does the next action if nothing is. Kernels of a schedule that
+ * to run, ends with TG_ERR_CANCELLED, within some 50 ms while a compiler is at work, which is ended with all
+ * that it started; and so does the next action if nothing is. Kernels of a schedule that
  * has begun are all run, so nothing is half stored. Once reported, and after tg_clear_error, the context goes
  * on. */
 TG_API void tg_cancel(TgContext *ctx);
@@ -514,9 +554,42 @@ typedef struct TgKernelText {
  * call, which must not use the context. Kernels kept from before are not made again (tg_cache_clear forgets
  * them). INTERP takes no text: source is "". NULL: no calls. */
 TG_API void tg_watch_kernels(TgContext *ctx, void (*seen)(const TgKernelText *k, void *user), void *user);
+
+/* How far an action is that makes kernels. phase: "lower", graphs to programs, then "compile". */
+typedef struct TgProgress {
+  size_t size;
+  const char *phase;
+  int done, all; /* kernels; of "compile" those that are new to the context */
+} TgProgress;
+
+/* seen(p, user) is called while kernels are made, by the thread that asked for it, some times a second while
+ * it waits for the compiler. p ends with the call, which must not use the context but for tg_cancel. NULL: no
+ * calls. */
+TG_API void tg_watch_progress(TgContext *ctx, void (*seen)(const TgProgress *p, void *user), void *user);
 /* The types and helpers that kernels of this device are written with; "" where a device takes no text, NULL
  * when out of memory. It lives as long as the context. */
 TG_API const char *tg_source_prelude(TgContext *ctx);
+
+/* For functions of options of what is built on this header. tg_options_read copies the caller's options, as
+ * large as they know them, to a struct of `size` bytes that begins as every options struct does (NULL: all
+ * zero). TG_ERR_VALUE, with a sentence that names function and type ("sum", "TgReduceOptions"): the caller's
+ * size is 0. tg_option_written: `set` names the field. TG_OPTION(o, eps, 1e-5): o.eps, or the default where
+ * it was not written. */
+TG_API TgStatus tg_options_read(TgContext *ctx, const char *function, const char *type, void *to, size_t size,
+                                const void *options);
+TG_API bool tg_option_written(const char *set, const char *field);
+#define TG_OPTION(o, field, otherwise)                                                                       \
+  ((o).field != 0 || tg_option_written((o).set, #field) ? (o).field : (otherwise))
+/* Compiled kernels, for processes that have no compiler, or would rather not wait for it. tg_bundle: all that
+ * the context's devices have loaded so far and that the bundles it was given hold, as *nbytes bytes that live
+ * until the next call; NULL: an error. Of devices that keep no compiled kernels (GPUs, INTERP) there are
+ * none. tg_bundle_use: from now on kernels are looked for there too, before a compiler is asked. Each is
+ * found by its text and taken on processors that have all features of the one that it was compiled for;
+ * bundles of several machines may be given one after the other. It is machine code: take it from whom you
+ * would take a program. TG_ERR_VALUE: the bytes are not what tg_bundle gave, whole. tg_io.h has both with
+ * files. */
+TG_API const void *tg_bundle(TgContext *ctx, size_t *nbytes);
+TG_API TgStatus tg_bundle_use(TgContext *ctx, const void *bytes, size_t nbytes);
 
 /* Memory of the context, zeroed, for what is built on this header (layers, optimisers); given back by tg_free
  * before tg_close. NULL: TG_ERR_NOMEM. */
@@ -676,7 +749,7 @@ TG_API TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions
 /* [options] +-1 / sqrt(elements) */
 TG_API TgTensor *tg_scaled_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims,
                                        const TgDTypeOptions *o);
-/* [options] .a (0.01; for 0 say 1e-300; sqrt(5) is what torch's layers take) .dtype. Uniform in +-sqrt(6 /
+/* [options] .a (0.01; sqrt(5) is what torch's layers take) .dtype. Uniform in +-sqrt(6 /
  * ((1 + a^2) fan_in)), or normal with deviation sqrt(2 / ((1 + a^2) fan_in)), where fan_in = product of
  * dims[1..]. */
 TG_API TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int ndim, const int64_t *dims,
@@ -1300,6 +1373,7 @@ TG_API const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptio
 TG_API const char *tg_pass_name(int i, const char **stage);
 
 #ifndef __cplusplus
+#define tg_open_with(...)       TG_OPT0_(tg_open, TgOpenOptions, __VA_ARGS__, .end_ = 0)
 #define tg_variable(...)        TG_OPT4_(tg_variable_opt, TgVariableOptions, __VA_ARGS__, .end_ = 0)
 #define tg_opt(...)             TG_OPT2_(tg_opt_opt, TgOptOptions, __VA_ARGS__, .end_ = 0)
 #define tg_from_file(...)       TG_OPT5_(tg_from_file_opt, TgFileOptions, __VA_ARGS__, .end_ = 0)
@@ -1449,6 +1523,19 @@ template <int N> constexpr int tg_nnamed_(const TgNamedSize (&)[N]) { return N; 
     o.size = sizeof o;                                                                                       \
     return f##_opt(c, n, d, &o);                                                                             \
   }
+
+/* C++20: TG_WITH(TgOptimOptions, .eps = 0), a struct that knows what was written in it */
+template <class T> inline T tg_with_(const char *set, T o) {
+  o.size = sizeof o, o.set = set;
+  return o;
+}
+
+#define TG_WITH(T, ...) tg_with_(#__VA_ARGS__, T{__VA_ARGS__})
+
+inline TgContext *tg_open_with(TgOpenOptions o) {
+  o.size = sizeof o;
+  return tg_open(&o);
+}
 
 inline TgTensor *tg_full(TgContext *c, int n, const int64_t *d, double v,
                          TgDTypeOptions o = TgDTypeOptions()) {

@@ -62,9 +62,9 @@ static TgStatus save(TgContext *ctx, TgJit *jit, const char *path, const TgJitSa
 }
 
 TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOptions *opt) {
-  TgJitSaveOptions o = {0};
-  if (!jit) return TG_ERR_VALUE;
-  if (opt) memcpy(&o, opt, opt->size < sizeof o ? opt->size : sizeof o);
+  TgJitSaveOptions o;
+  if (!jit || tg_options_read(tg_jit_context(jit), "jit_save", "TgJitSaveOptions", &o, sizeof o, opt))
+    return TG_ERR_VALUE;
   return save(tg_jit_context(jit), jit, path, &o);
 }
 

@@ -269,10 +269,12 @@ static bool write_tensor(TgContext *ctx, NewFile *f, TgTensor *t) {
 
 /* The data begins at a multiple of 64 bytes, so that a mapped file can be computed with where it is. Written
  * beside the file and renamed: whoever reads path sees the old file or the new one, whole. */
-TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *o) {
+TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOptions *given) {
   size_t n = tg_state_count(state);
   if (!state || !path) return TG_ERR_VALUE;
   TgContext *ctx = state_context(state);
+  TgSafeOptions o;
+  if (tg_options_read(ctx, "safe_save", "TgSafeOptions", &o, sizeof o, given)) return TG_ERR_VALUE;
   char spaces[64];
   NewFile f = {.fd = -1};
   Item *item = tg_error(ctx) ? NULL : tg_alloc(ctx, (n + 1) * sizeof *item);
@@ -285,7 +287,7 @@ TgStatus tg_safe_save_opt(const TgState *state, const char *path, const TgSafeOp
     }
   }
   if (item) qsort(item, n, sizeof *item, by_size_then_name);
-  char *text = item ? header_text(ctx, item, n, o ? o->metadata : NULL) : NULL;
+  char *text = item ? header_text(ctx, item, n, o.metadata) : NULL;
   size_t len = text ? strlen(text) : 0, pad = (64 - (8 + len) % 64) % 64;
   uint8_t head[8];
   memset(spaces, ' ', sizeof spaces);

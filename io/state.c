@@ -204,9 +204,9 @@ static TgTensor *copied(TgTensor *x, TgContext *ctx) {
 TgStatus tg_load_state_opt(TgState *model, const TgState *file, const TgLoadOptions *opt) {
   if (!model || !file) return TG_ERR_VALUE;
   TgContext *ctx = model->ctx;
-  TgLoadOptions o = {0};
+  TgLoadOptions o;
   char text[400] = "", more[200] = "";
-  if (opt) memcpy(&o, opt, opt->size && opt->size < sizeof o ? opt->size : sizeof o);
+  if (tg_options_read(ctx, "load_state", "TgLoadOptions", &o, sizeof o, opt)) return TG_ERR_VALUE;
   if (tg_error(ctx)) return tg_error(ctx);
   size_t none = o.partial ? 0 : lacking(model, file, true, text, 200);
   size_t many = o.more ? 0 : lacking(file, model, false, more, sizeof more);

@@ -15,7 +15,6 @@ extern "C" {
 #endif
 
 /* ---- state dictionaries: names -> tensors, in the order they were put */
-typedef struct TgState TgState;
 TG_API TgState *tg_state_new(TgContext *ctx);
 TG_API void tg_state_free(TgState *s); /* ends the tensors that readers made; NULL is fine */
 /* The tensor stays yours and must outlive s. A name that is there already gets the new tensor. Layers have
@@ -69,6 +68,7 @@ TG_API TgState *tg_get_state(TgContext *ctx, const TgValue *v, const char *prefi
  * are missing or too many; TG_ERR_SHAPE: shapes. Then nothing has changed. */
 typedef struct TgLoadOptions {
   size_t size;
+  const char *set;
   bool partial, more, view;
   int end_;
 } TgLoadOptions;
@@ -90,6 +90,7 @@ TG_API TgValue *tg_safe_load_metadata(TgTensor *file, int64_t *data_start);
  * place at once: path has the old or the new, whatever happens. */
 typedef struct TgSafeOptions {
   size_t size;
+  const char *set;
   const char *const *metadata;
   int end_;
 } TgSafeOptions;
@@ -109,6 +110,7 @@ TG_API TgStatus tg_safe_save_opt(const TgState *s, const char *path, const TgSaf
  * those of tg_jit_to_text and tg_safe_save. */
 typedef struct TgJitSaveOptions {
   size_t size;
+  const char *set;
   const char *const *inputs, *const *outputs;
   const TgState *state;
   const char *const *metadata;
@@ -121,6 +123,10 @@ TG_API TgStatus tg_jit_save_opt(TgJit *jit, const char *path, const TgJitSaveOpt
  * errors of tg_safe_load and tg_jit_from_text; TG_ERR_VALUE: no such file. */
 TG_API TgJit *tg_jit_load(TgTensor *file);
 TG_API TgJit *tg_jit_load_file(TgContext *ctx, const char *path);
+
+/* tg_bundle and tg_bundle_use with a file, which appears whole. */
+TG_API TgStatus tg_bundle_save(TgContext *ctx, const char *path);
+TG_API TgStatus tg_bundle_load(TgContext *ctx, const char *path);
 
 /* ---- NumPy's npy, versions 1 to 3, both byte orders, row- and column-major; bool, integers, f16, f32, f64.
  * A view of the file where its bytes are as ours. An npz is a zip archive of them. */
@@ -236,6 +242,21 @@ TG_API TgTensor *tg_open_data(TgContext *ctx, const char *path);
 #define tg_jit_save(...)   TG_OPT2_(tg_jit_save_opt, TgJitSaveOptions, __VA_ARGS__, .end_ = 0)
 #define tg_safe_save(...)  TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
 #else
+} /* extern "C" */
+
+inline TgStatus tg_load_state(TgState *model, const TgState *file, TgLoadOptions o = TgLoadOptions()) {
+  o.size = sizeof o;
+  return tg_load_state_opt(model, file, &o);
+}
+
+inline TgStatus tg_jit_save(TgJit *jit, const char *path, TgJitSaveOptions o = TgJitSaveOptions()) {
+  o.size = sizeof o;
+  return tg_jit_save_opt(jit, path, &o);
+}
+
+inline TgStatus tg_safe_save(const TgState *s, const char *path, TgSafeOptions o = TgSafeOptions()) {
+  o.size = sizeof o;
+  return tg_safe_save_opt(s, path, &o);
 }
 #endif
 #endif

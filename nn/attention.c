@@ -15,9 +15,9 @@ TgMultiheadAttention tg_multihead_attention_new_opt(TgContext *ctx, int64_t widt
                                                     const TgMultiheadOptions *given) {
   static const char name[] = "multihead_attention";
   TgMultiheadAttention l = {.width = width, .heads = heads};
-  nn_options(&l.options, sizeof l.options, given);
+  if (NN_OPTIONS(ctx, "multihead_attention_new", TgMultiheadOptions, &l.options, given)) return l;
   TgMultiheadOptions *o = &l.options;
-  o->kdim = o->kdim ? o->kdim : width, o->vdim = o->vdim ? o->vdim : width;
+  o->kdim = TG_OPTION(*o, kdim, width), o->vdim = TG_OPTION(*o, vdim, width), o->set = NULL;
   if (!ctx || !nn_positive(ctx, name, width, heads) || !nn_positive(ctx, name, o->kdim, o->vdim)) return l;
   if (width % heads || width > INT32_MAX) {
     nn_refuse(ctx, TG_ERR_VALUE, "%s: a width of %lld for %lld heads", name, width, heads);
@@ -93,8 +93,8 @@ static bool fits(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTens
 
 TgTensor *tg_multihead_attention_run_opt(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k, TgTensor *v,
                                          const TgMultiheadRun *given) {
-  TgMultiheadRun o = {0};
-  nn_options(&o, sizeof o, given);
+  TgMultiheadRun o;
+  if (NN_OPTIONS(tg_context(q), "multihead_attention_run", TgMultiheadRun, &o, given)) return NULL;
   if (o.weights) *o.weights = NULL;
   if (!q || !k || !v || !l->out_proj.weight || !fits(l, q, k, v)) return NULL;
   bool batched = tg_ndim(q) == 3;

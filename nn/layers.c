@@ -7,15 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-void nn_options(void *to, size_t size, const void *from) {
-  size_t given = from ? *(const size_t *)from : 0;
-  if (from) memcpy(to, from, given < size ? given : size);
-  memcpy(to, &size, sizeof size);
-}
-
-#define OPTIONS(o, given)                                                                                    \
-  TgLayerOptions o = {0};                                                                                    \
-  nn_options(&o, sizeof o, given)
+/* The options of a layer that begins as l, which is given back where they are refused. */
+#define OPTIONS(ctx, name, o, given, l)                                                                      \
+  TgLayerOptions o;                                                                                          \
+  if (NN_OPTIONS(ctx, name, TgLayerOptions, &o, given)) return l
 
 TgTensor *nn_parameter(TgTensor *t) { return tg_keep(tg_requires_grad(t, true)); }
 
@@ -90,8 +85,8 @@ static TgTensor *kernel_new(TgContext *ctx, const char *name, int64_t first, int
 static bool groups_fit(TgContext *ctx, const char *name, int64_t in, int64_t out, int64_t groups) {
   if (!nn_positive(ctx, name, in, out)) return false;
   if (groups > 0 && in % groups == 0 && out % groups == 0) return true;
-  return nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld channels in groups of %lld", name, in % groups ? in : out,
-                   groups);
+  return nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld channels in groups of %lld", name,
+                   groups > 0 && in % groups == 0 ? out : in, groups);
 }
 
 static TgTensor *bias_new(TgContext *ctx, TgTensor *weight, int64_t out, int64_t inputs) {
@@ -101,18 +96,20 @@ static TgTensor *bias_new(TgContext *ctx, TgTensor *weight, int64_t out, int64_t
   return weight ? nn_within(ctx, TG_SHAPE(out), fan_in) : NULL;
 }
 
-static TgConvOptions conv_options(const TgConvOptions *given) {
-  TgConvOptions o = {0};
-  nn_options(&o, sizeof o, given);
-  o.groups = o.groups ? o.groups : 1;
-  o.bias = NULL;
-  return o;
+/* The layer's own: what was written is resolved, because the text that says so is the caller's. */
+static bool conv_options(TgContext *ctx, const char *name, const TgConvOptions *given, TgConvOptions *o) {
+  if (NN_OPTIONS(ctx, name, TgConvOptions, o, given)) return false;
+  o->groups = TG_OPTION(*o, groups, 1);
+  o->bias = NULL, o->set = NULL;
+  return true;
 }
 
 TgConv2d tg_conv_new(TgContext *ctx, int64_t in, int64_t out, int axes, const int64_t *kernel, bool bias,
                      const TgConvOptions *options) {
-  TgConv2d l = {.options = conv_options(options)};
-  if (!ctx || !groups_fit(ctx, "conv", in, out, l.options.groups)) return l;
+  TgConv2d l = {0};
+  if (!conv_options(ctx, "conv_new", options, &l.options) || !ctx ||
+      !groups_fit(ctx, "conv", in, out, l.options.groups))
+    return l;
   int64_t inputs = in / l.options.groups;
   l.weight = kernel_new(ctx, "conv", out, inputs, axes, kernel, inputs);
   if (bias) l.bias = bias_new(ctx, l.weight, out, inputs);
@@ -154,7 +151,7 @@ TgStatus tg_conv2d_same(TgConv2d *l) {
 
 TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
-  o.bias = l->bias;
+  o.size = sizeof o, o.set = NULL, o.bias = l->bias; /* of a layer made by hand too */
   return tg_conv2d_opt(x, l->weight, &o);
 }
 
@@ -194,8 +191,10 @@ LAYER(TgConv2d, conv2d, "Conv", TG_PARAMETER(TgConv2d, weight), TG_PARAMETER(TgC
 
 static TgConvTranspose2d transposed_new(TgContext *ctx, int64_t in, int64_t out, int axes, int64_t kernel,
                                         bool bias, const TgConvOptions *options) {
-  TgConvTranspose2d l = {.options = conv_options(options)};
-  if (!ctx || !groups_fit(ctx, "conv_transpose", in, out, l.options.groups)) return l;
+  TgConvTranspose2d l = {0};
+  if (!conv_options(ctx, "conv_transpose_new", options, &l.options) || !ctx ||
+      !groups_fit(ctx, "conv_transpose", in, out, l.options.groups))
+    return l;
   int64_t sizes[TG_MAX_SPATIAL] = {kernel, kernel, kernel, kernel}, outputs = out / l.options.groups;
   l.weight = kernel_new(ctx, "conv_transpose", in, outputs, axes, sizes, outputs);
   if (bias) l.bias = bias_new(ctx, l.weight, out, outputs);
@@ -214,7 +213,7 @@ TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t ou
 
 TgTensor *tg_conv_transpose2d_run(const TgConvTranspose2d *l, TgTensor *x) {
   TgConvOptions o = l->options;
-  o.bias = l->bias;
+  o.size = sizeof o, o.set = NULL, o.bias = l->bias; /* of a layer made by hand too */
   return tg_conv_transpose2d_opt(x, l->weight, &o);
 }
 
@@ -227,8 +226,6 @@ LAYER(TgConvTranspose2d, conv_transpose2d, "ConvTranspose", TG_PARAMETER(TgConvT
       TG_PARAMETER(TgConvTranspose2d, bias))
 
 /* ---- norms */
-static double eps_of(const TgLayerOptions *o, double otherwise) { return o->eps != 0 ? o->eps : otherwise; }
-
 /* (c) to where the channels of (b, c, ..) are */
 static TgTensor *by_channel(TgTensor *v, TgTensor *x) {
   int64_t dims[TG_MAX_RANK] = {1, tg_numel(v)};
@@ -250,8 +247,9 @@ static bool has_channels(const char *name, TgTensor *x, int64_t channels) {
 
 TgLayerNorm tg_layer_norm_new_opt(TgContext *ctx, int ndim, const int64_t *dims,
                                   const TgLayerOptions *given) {
-  OPTIONS(o, given);
-  TgLayerNorm l = {.eps = eps_of(&o, 1e-5)};
+  TgLayerNorm l = {0};
+  OPTIONS(ctx, "layer_norm_new", o, given, l);
+  l = (TgLayerNorm){.eps = TG_OPTION(o, eps, 1e-5)};
   if (!ctx) return l;
   if (ndim < 1 || ndim > (int)(sizeof l.shape / sizeof *l.shape) || !dims) {
     nn_refuse(ctx, TG_ERR_SHAPE, "%s: %lld axes, not 1 to %lld", "layer_norm", ndim, 4);
@@ -287,8 +285,9 @@ LAYER(TgLayerNorm, layer_norm, "LayerNorm", TG_PARAMETER(TgLayerNorm, weight),
       TG_PARAMETER(TgLayerNorm, bias))
 
 TgLayerNorm2d tg_layer_norm2d_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *given) {
-  OPTIONS(o, given);
-  TgLayerNorm2d l = {.eps = eps_of(&o, 1e-5), .channels = channels};
+  TgLayerNorm2d l = {0};
+  OPTIONS(ctx, "layer_norm2d_new", o, given, l);
+  l = (TgLayerNorm2d){.eps = TG_OPTION(o, eps, 1e-5), .channels = channels};
   if (!ctx || !nn_positive(ctx, "layer_norm2d", channels, channels)) return l;
   l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
   return l;
@@ -317,8 +316,9 @@ LAYER(TgLayerNorm2d, layer_norm2d, "LayerNorm2d", TG_PARAMETER(TgLayerNorm2d, we
 
 TgGroupNorm tg_group_norm_new_opt(TgContext *ctx, int64_t groups, int64_t channels,
                                   const TgLayerOptions *given) {
-  OPTIONS(o, given);
-  TgGroupNorm l = {.eps = eps_of(&o, 1e-5), .groups = groups, .channels = channels};
+  TgGroupNorm l = {0};
+  OPTIONS(ctx, "group_norm_new", o, given, l);
+  l = (TgGroupNorm){.eps = TG_OPTION(o, eps, 1e-5), .groups = groups, .channels = channels};
   if (!ctx || !nn_positive(ctx, "group_norm", groups, channels)) return l;
   if (channels % groups) {
     nn_refuse(ctx, TG_ERR_VALUE, "%s: %lld channels in %lld groups", "group_norm", channels, groups);
@@ -348,8 +348,9 @@ LAYER(TgGroupNorm, group_norm, "GroupNorm", TG_PARAMETER(TgGroupNorm, weight),
       TG_PARAMETER(TgGroupNorm, bias))
 
 TgRMSNorm tg_rms_norm_new_opt(TgContext *ctx, int64_t dim, const TgLayerOptions *given) {
-  OPTIONS(o, given);
-  TgRMSNorm l = {.eps = eps_of(&o, 1e-6), .dim = dim};
+  TgRMSNorm l = {0};
+  OPTIONS(ctx, "rms_norm_new", o, given, l);
+  l = (TgRMSNorm){.eps = TG_OPTION(o, eps, 1e-6), .dim = dim};
   if (ctx && nn_positive(ctx, "rms_norm", dim, dim)) l.weight = ones(ctx, !o.plain, TG_SHAPE(dim));
   return l;
 }
@@ -371,8 +372,9 @@ static int rms_norm_describe(const void *layer, char *text, size_t cap) {
 LAYER(TgRMSNorm, rms_norm, "RMSNorm", TG_PARAMETER(TgRMSNorm, weight))
 
 TgBatchNorm tg_batch_norm_new_opt(TgContext *ctx, int64_t channels, const TgLayerOptions *given) {
-  OPTIONS(o, given);
-  TgBatchNorm l = {.eps = eps_of(&o, 1e-5), .momentum = o.momentum != 0 ? o.momentum : 0.1};
+  TgBatchNorm l = {0};
+  OPTIONS(ctx, "batch_norm_new", o, given, l);
+  l = (TgBatchNorm){.eps = TG_OPTION(o, eps, 1e-5), .momentum = TG_OPTION(o, momentum, 0.1)};
   l.channels = channels;
   if (!ctx || !nn_positive(ctx, "batch_norm", channels, channels)) return l;
   l.weight = ones(ctx, !o.plain, TG_SHAPE(channels)), l.bias = nn_zeros(ctx, !o.plain, TG_SHAPE(channels));
@@ -396,8 +398,12 @@ static TgTensor *batch_statistics(const TgBatchNorm *l, TgTensor *x) {
 }
 
 TgTensor *tg_batch_norm_run(const TgBatchNorm *l, TgTensor *x) {
-  TgNormOptions o = {
-      .size = sizeof o, .weight = l->weight, .bias = l->bias, .eps = l->eps, .momentum = l->momentum};
+  TgNormOptions o = {.size = sizeof o,
+                     .set = ".eps,.momentum",
+                     .weight = l->weight,
+                     .bias = l->bias,
+                     .eps = l->eps,
+                     .momentum = l->momentum};
   if (!has_channels("batch_norm", x, l->channels)) return NULL;
   TgDType d = tg_dtype(x);
   if (!l->running_mean) return batch_statistics(l, x);

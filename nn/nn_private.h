@@ -15,8 +15,8 @@ TgStatus nn_optim_step(TgOptim *opt, TgTensor *inverse, TgTensor *finite, TgTens
 /* The gradients of an optimiser's parameters, and of those that a group has; as tg_module_parameters. */
 int nn_optim_gradients(const TgOptim *opt, TgTensor **out, int cap);
 TgContext *nn_optim_context(const TgOptim *opt);
-/* Copies options as large as the caller knew them. */
-void nn_options(void *to, size_t size, const void *from);
+/* tg_options_read into *to, a T */
+#define NN_OPTIONS(ctx, name, T, to, given) tg_options_read((ctx), (name), #T, (to), sizeof(T), (given))
 /* Appends to text of cap bytes, of which *n are written; *n goes on past cap, as snprintf's result does. */
 __attribute__((format(printf, 4, 5))) void nn_text(char *to, size_t cap, int *n, const char *form, ...);
 /* layers.c: what layers are made of. A kept parameter; one that is uniform within 1/sqrt(fan_in); zeros. */

@@ -65,15 +65,16 @@ static bool parameters_fine(TgContext *ctx, TgTensor *const *params, int n, int 
   return true;
 }
 
-/* What is 0 is the rule's default; a negative decay is none. */
+/* What was not written is the rule's default. */
 static bool options_fine(TgContext *ctx, TgOptimOptions *o, const TgOptimOptions *otherwise) {
-#define OPTION(field) o->field = o->field != 0 ? o->field : otherwise->field
+#define OPTION(field) o->field = TG_OPTION(*o, field, otherwise->field)
   OPTION(lr), OPTION(momentum), OPTION(weight_decay), OPTION(beta1), OPTION(beta2), OPTION(eps);
   OPTION(alpha), OPTION(trust), OPTION(steps);
 #undef OPTION
-  if (o->weight_decay < 0) o->weight_decay = 0;
+  o->set = NULL; /* it is the caller's */
   if (!(o->lr >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative learning rate");
   if (!(o->momentum >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative momentum");
+  if (!(o->weight_decay >= 0)) return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative weight decay");
   if (!(o->clip_norm >= 0) || !(o->clip_value >= 0))
     return refuse(ctx, TG_ERR_VALUE, "optimiser: a negative bound of gradients");
   return o->steps >= 0 && o->steps <= 100 ? true
@@ -104,9 +105,9 @@ static TgOptim *optim_alloc(TgContext *ctx, int n) {
 static TgOptim *optim_new(TgContext *ctx, RuleKind kind, TgTensor *const *params, int n,
                           const TgOptimOptions *given) {
   const Rule *rule = &nn_rules[kind];
-  TgOptimOptions o = {0};
-  nn_options(&o, sizeof o, given);
-  if (!ctx || !parameters_fine(ctx, params, n, rule->least_rank) || !options_fine(ctx, &o, &rule->defaults))
+  TgOptimOptions o;
+  if (NN_OPTIONS(ctx, rule->name, TgOptimOptions, &o, given) || !ctx ||
+      !parameters_fine(ctx, params, n, rule->least_rank) || !options_fine(ctx, &o, &rule->defaults))
     return NULL;
   TgOptim *p = optim_alloc(ctx, n);
   if (!p) return NULL;

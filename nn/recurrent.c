@@ -15,11 +15,10 @@ typedef struct Rnn {
 } Rnn;
 
 /* ---- made */
-static TgRnnOptions options_of(const TgRnnOptions *given) {
-  TgRnnOptions o = {0};
-  nn_options(&o, sizeof o, given);
-  if (!o.layers) o.layers = 1;
-  return o;
+static bool options_read(TgContext *ctx, const char *name, const TgRnnOptions *given, TgRnnOptions *o) {
+  if (NN_OPTIONS(ctx, name, TgRnnOptions, o, given)) return false;
+  o->layers = TG_OPTION(*o, layers, 1), o->set = NULL;
+  return true;
 }
 
 static bool ways_made(TgContext *ctx, const Rnn *r, TgRnnLayer (*ways)[2]) {
@@ -180,8 +179,8 @@ static int rnn_describe(const Rnn *r, char *text, size_t cap) {
   (&(const Rnn){"gru", 3, (const TgRnnLayer(*)[2])(l)->ways, (l)->options, (l)->in, (l)->hidden})
 
 TgLSTM tg_lstm_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o) {
-  TgLSTM l = {.options = options_of(o), .in = in, .hidden = hidden};
-  ways_made(ctx, LSTM_OF(&l), l.ways);
+  TgLSTM l = {.in = in, .hidden = hidden};
+  if (options_read(ctx, "lstm_new", o, &l.options)) ways_made(ctx, LSTM_OF(&l), l.ways);
   return l;
 }
 
@@ -191,8 +190,8 @@ TgTensor *tg_lstm_run(const TgLSTM *l, TgTensor *x, TgTensor *h, TgTensor *c, Tg
 }
 
 TgGRU tg_gru_new_opt(TgContext *ctx, int64_t in, int64_t hidden, const TgRnnOptions *o) {
-  TgGRU l = {.options = options_of(o), .in = in, .hidden = hidden};
-  ways_made(ctx, GRU_OF(&l), l.ways);
+  TgGRU l = {.in = in, .hidden = hidden};
+  if (options_read(ctx, "gru_new", o, &l.options)) ways_made(ctx, GRU_OF(&l), l.ways);
   return l;
 }
 

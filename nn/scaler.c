@@ -11,13 +11,13 @@ struct TgScaler {
 };
 
 TgScaler *tg_scaler_opt(TgContext *ctx, const TgScalerOptions *given) {
-  TgScalerOptions o = {0};
-  nn_options(&o, sizeof o, given);
-  if (!ctx) return NULL;
-  o.scale = o.scale != 0 ? o.scale : 65536;
-  o.growth = o.growth != 0 ? o.growth : 2;
-  o.backoff = o.backoff != 0 ? o.backoff : 0.5;
-  o.interval = o.interval ? o.interval : 2000;
+  TgScalerOptions o;
+  if (NN_OPTIONS(ctx, "scaler", TgScalerOptions, &o, given) || !ctx) return NULL;
+  o.scale = TG_OPTION(o, scale, 65536);
+  o.growth = TG_OPTION(o, growth, 2);
+  o.backoff = TG_OPTION(o, backoff, 0.5);
+  o.interval = TG_OPTION(o, interval, 2000);
+  o.set = NULL;
   if (!(o.scale > 0) || !(o.growth >= 1) || !(o.backoff > 0) || !(o.backoff <= 1) || o.interval < 1) {
     tg_set_error(ctx, TG_ERR_VALUE,
                  "scaler: scale and backoff must be positive, growth and interval at least 1");

@@ -68,17 +68,19 @@ static TgLR *refuse(TgContext *ctx, const char *text) {
 
 static TgLR *lr_alloc(TgOptim *opt, const TgLROptions *given) {
   if (!opt) return NULL;
+  TgLROptions o;
+  if (NN_OPTIONS(nn_optim_context(opt), "lr", TgLROptions, &o, given)) return NULL;
   TgLR *s = tg_alloc(nn_optim_context(opt), sizeof *s);
   if (!s) return NULL;
   s->ctx = nn_optim_context(opt), s->opt = opt, s->base = tg_optim_lr(opt);
-  nn_options(&s->o, sizeof s->o, given);
-  s->o.gamma = s->o.gamma != 0 ? s->o.gamma : 0.1;
-  s->o.div_factor = s->o.div_factor != 0 ? s->o.div_factor : 25;
-  s->o.final_div_factor = s->o.final_div_factor != 0 ? s->o.final_div_factor : 1e4;
-  s->o.pct_start = s->o.pct_start != 0 ? s->o.pct_start : 0.3;
-  s->o.factor = s->o.factor != 0 ? s->o.factor : 0.1;
-  s->o.threshold = s->o.threshold != 0 ? s->o.threshold : 1e-4;
-  s->o.patience = s->o.patience ? s->o.patience : 10;
+  o.gamma = TG_OPTION(o, gamma, 0.1);
+  o.div_factor = TG_OPTION(o, div_factor, 25);
+  o.final_div_factor = TG_OPTION(o, final_div_factor, 1e4);
+  o.pct_start = TG_OPTION(o, pct_start, 0.3);
+  o.factor = TG_OPTION(o, factor, 0.1);
+  o.threshold = TG_OPTION(o, threshold, 1e-4);
+  o.patience = TG_OPTION(o, patience, 10);
+  o.set = NULL, s->o = o;
   s->best = s->o.highest ? -INFINITY : INFINITY;
   return s;
 }

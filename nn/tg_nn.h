@@ -9,8 +9,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-typedef struct TgState TgState; /* tg_io.h */
-
 /* ---- modules: what a struct of tensors is made of */
 typedef enum TgFieldRole {
   TG_FIELD_PARAMETER = 0, /* a tensor that is trained */
@@ -18,8 +16,7 @@ typedef enum TgFieldRole {
   TG_FIELD_MODULE         /* a struct that has a table of its own */
 } TgFieldRole;
 
-typedef struct TgModule TgModule;
-typedef const TgModule *(*TgModuleFn)(void);
+typedef const struct TgModule *(*TgModuleFn)(void);
 /* What stands between the brackets when the layer is printed; as snprintf. */
 typedef int (*TgDescribeFn)(const void *layer, char *text, size_t cap);
 
@@ -83,6 +80,7 @@ TG_API void tg_module_free(TgModuleFn module, void *layer); /* releases its tens
  * that is not positive; TG_ERR_VALUE: other numbers that cannot be. */
 typedef struct TgLayerOptions {
   size_t size;
+  const char *set;
   double eps, momentum;
   bool plain, untracked, counted;
   int end_;
@@ -161,6 +159,7 @@ typedef struct TgLSTMCell {
  * training */
 typedef struct TgRnnOptions {
   size_t size;
+  const char *set;
   int layers;
   bool bidirectional, plain, batch_first;
   double dropout;
@@ -192,6 +191,7 @@ typedef struct TgGRU {
  * (0) of the attention weights, in training */
 typedef struct TgMultiheadOptions {
   size_t size;
+  const char *set;
   int64_t kdim, vdim;
   bool plain, batch_first;
   double dropout;
@@ -213,6 +213,7 @@ typedef struct TgMultiheadAttention {
  * to put the weights (b, t, s), the mean of all heads; NULL: nowhere. */
 typedef struct TgMultiheadRun {
   size_t size;
+  const char *set;
   TgTensor *mask;
   bool causal;
   TgTensor **weights;
@@ -221,8 +222,9 @@ typedef struct TgMultiheadRun {
 
 TG_API TgLinear tg_linear_new(TgContext *ctx, int64_t in, int64_t out, bool bias);
 TG_API TgTensor *tg_linear_run(const TgLinear *l, TgTensor *x); /* (.., in) -> (.., out) */
-/* options: NULL or stride, padding, dilation, groups (its bias is ignored). kernel: of every axis; conv2d has
- * two axes, conv1d one, conv_new as many as are given. */
+/* [options] .stride (1) .padding (0) .dilation (1) .groups (1), as tg_conv2d's (.bias is ignored), of
+ * tg_conv2d_new_with(ctx, 3, 8, 3, true, .stride = TG_SIZES(2)) and so on; tg_conv2d_new takes a pointer or
+ * NULL. kernel: of every axis; conv2d has two axes, conv1d one, conv_new as many as are given. */
 TG_API TgConv2d tg_conv2d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
                               const TgConvOptions *options);
 TG_API TgConv2d tg_conv1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel, bool bias,
@@ -233,7 +235,7 @@ TG_API TgConv2d tg_conv_new(TgContext *ctx, int64_t in, int64_t out, int axes, c
  * TG_ERR_VALUE: a stride other than 1. Returns the layer's error or TG_OK. */
 TG_API TgStatus tg_conv2d_same(TgConv2d *l);
 TG_API TgTensor *tg_conv2d_run(const TgConv2d *l, TgTensor *x); /* (b, in, s..) -> (b, out, o..) */
-/* options: as tg_conv2d_new's, and output_padding */
+/* [options] as tg_conv2d_new's, and .output_padding (0) */
 TG_API TgConvTranspose2d tg_conv_transpose2d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel,
                                                  bool bias, const TgConvOptions *options);
 TG_API TgConvTranspose2d tg_conv_transpose1d_new(TgContext *ctx, int64_t in, int64_t out, int64_t kernel,
@@ -334,11 +336,12 @@ TG_API const TgModule *tg_multihead_attention_module(void);
  * part of the kernel that computes the gradient, where the scheduler can join them. */
 typedef struct TgOptim TgOptim;
 
-/* A zero is the default that the function states. clip_norm, clip_value: as the functions below, before each
- * update. master: parameters that are narrower than f32 have a copy in f32, which is what is updated; they
- * are that, rounded. */
+/* What is not written is the default that the function states. clip_norm, clip_value: as the functions below,
+ * before each update. master: parameters that are narrower than f32 have a copy in f32, which is what is
+ * updated; they are that, rounded. */
 typedef struct TgOptimOptions {
   size_t size;
+  const char *set;
   double lr, momentum, weight_decay, beta1, beta2, eps;
   bool nesterov, centered, classic, late_decay, master;
   double alpha, trust, clip_norm, clip_value;
@@ -349,19 +352,19 @@ typedef struct TgOptimOptions {
 /* [options] .lr (0.001) .momentum .nesterov .weight_decay (L2) .classic (the rate is multiplied in before the
  * momentum) */
 TG_API TgOptim *tg_sgd_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
-/* [options] .lr (0.001) .momentum (0.9) .weight_decay (1e-4; negative: none) .trust (0.001) .nesterov
+/* [options] .lr (0.001) .momentum (0.9) .weight_decay (1e-4) .trust (0.001) .nesterov
  * .classic .late_decay (of the parameter, not of the gradient). The step is scaled by trust |w| / (|g| +
  * decay |w|), 1 where a norm is 0 (You, Gitman, Ginsburg, arXiv 1708.03888). */
 TG_API TgOptim *tg_lars_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
-/* [options] .lr (0.001) .momentum (0.95) .weight_decay (0.1; negative: none) .steps (5). Nesterov momentum
+/* [options] .lr (0.001) .momentum (0.95) .weight_decay (0.1) .steps (5). Nesterov momentum
  * made nearly orthogonal by tg_newton_schulz with 3.4445, -4.775, 2.0315, times sqrt(max(1, rows / columns)),
  * as torch's "original" (Jordan, kellerjordan.github.io/posts/muon). TG_ERR_SHAPE: a parameter of less than
  * two axes; axes past the second are one. */
 TG_API TgOptim *tg_muon_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
 /* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0): L2 decay */
 TG_API TgOptim *tg_adam_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
-/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0.01; negative: none):
- * decoupled decay */
+/* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-8) .weight_decay (0.01): decoupled
+ * decay */
 TG_API TgOptim *tg_adamw_opt(TgContext *ctx, TgTensor *const *params, int n, const TgOptimOptions *o);
 /* [options] .lr (0.001) .beta1 (0.9) .beta2 (0.999) .eps (1e-6) .weight_decay (0): Adam's step plus the
  * decay, scaled by |w| / |step|, 1 where a norm is 0 (You et al., arXiv 1904.00962) */
@@ -414,6 +417,7 @@ typedef struct TgScaler TgScaler;
 
 typedef struct TgScalerOptions {
   size_t size;
+  const char *set;
   double scale, growth, backoff;
   int interval;
   int end_;
@@ -433,6 +437,7 @@ typedef struct TgLR TgLR;
 
 typedef struct TgLROptions {
   size_t size;
+  const char *set;
   double gamma, minimum, start, div_factor, final_div_factor, pct_start, factor, threshold;
   int patience;
   bool highest, absolute, cosine;
@@ -467,6 +472,13 @@ TG_API TgStatus tg_lr_state(TgLR *s, TgState *state, const char *prefix);
 TG_API TgStatus tg_lr_resume(TgLR *s);
 TG_API void tg_lr_free(TgLR *s);
 #ifndef __cplusplus
+#define tg_conv2d_new_with(...) TG_OPT5_(tg_conv2d_new, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv1d_new_with(...) TG_OPT5_(tg_conv1d_new, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv_new_with(...)   TG_OPT6_(tg_conv_new, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv_transpose2d_new_with(...)                                                                    \
+  TG_OPT5_(tg_conv_transpose2d_new, TgConvOptions, __VA_ARGS__, .end_ = 0)
+#define tg_conv_transpose1d_new_with(...)                                                                    \
+  TG_OPT5_(tg_conv_transpose1d_new, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_sgd(...)               TG_OPT3_(tg_sgd_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
 #define tg_lars(...)              TG_OPT3_(tg_lars_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
 #define tg_muon(...)              TG_OPT3_(tg_muon_opt, TgOptimOptions, __VA_ARGS__, .end_ = 0)
@@ -499,6 +511,105 @@ TG_API void tg_lr_free(TgLR *s);
 #define tg_lr_one_cycle(...)     TG_OPT3_(tg_lr_one_cycle_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
 #define tg_lr_plateau(...)       TG_OPT1_(tg_lr_plateau_opt, TgLROptions, __VA_ARGS__, .end_ = 0)
 #else
+} /* extern "C" */
+
+#define TG_CXX_CONV_(type, f)                                                                                \
+  inline type f##_with(TgContext *c, int64_t in, int64_t out, int64_t kernel, bool bias,                     \
+                       TgConvOptions o = TgConvOptions()) {                                                  \
+    o.size = sizeof o;                                                                                       \
+    return f(c, in, out, kernel, bias, &o);                                                                  \
+  }
+#define TG_CXX_OPTIM_(f)                                                                                     \
+  inline TgOptim *f(TgContext *c, TgTensor *const *p, int n, TgOptimOptions o = TgOptimOptions()) {          \
+    o.size = sizeof o;                                                                                       \
+    return f##_opt(c, p, n, &o);                                                                             \
+  }
+#define TG_CXX_LAYER_(type, f, a, b)                                                                         \
+  inline type f(TgContext *c, a x, b y, TgLayerOptions o = TgLayerOptions()) {                               \
+    o.size = sizeof o;                                                                                       \
+    return f##_opt(c, x, y, &o);                                                                             \
+  }
+#define TG_CXX_CHANNELS_(type, f)                                                                            \
+  inline type f(TgContext *c, int64_t n, TgLayerOptions o = TgLayerOptions()) {                              \
+    o.size = sizeof o;                                                                                       \
+    return f##_opt(c, n, &o);                                                                                \
+  }
+#define TG_CXX_TWO_(type, f, T)                                                                              \
+  inline type f(TgContext *c, int64_t a, int64_t b, T o = T()) {                                             \
+    o.size = sizeof o;                                                                                       \
+    return f##_opt(c, a, b, &o);                                                                             \
+  }
+#define TG_CXX_EPOCHS_(f)                                                                                    \
+  inline TgLR *f(TgOptim *p, int64_t n, TgLROptions o = TgLROptions()) {                                     \
+    o.size = sizeof o;                                                                                       \
+    return f##_opt(p, n, &o);                                                                                \
+  }
+
+inline TgConv2d tg_conv_new_with(TgContext *c, int64_t in, int64_t out, int axes, const int64_t *kernel,
+                                 bool bias, TgConvOptions o = TgConvOptions()) {
+  o.size = sizeof o;
+  return tg_conv_new(c, in, out, axes, kernel, bias, &o);
 }
+
+inline TgTensor *tg_multihead_attention_run(const TgMultiheadAttention *l, TgTensor *q, TgTensor *k,
+                                            TgTensor *v, TgMultiheadRun o = TgMultiheadRun()) {
+  o.size = sizeof o;
+  return tg_multihead_attention_run_opt(l, q, k, v, &o);
+}
+
+inline TgScaler *tg_scaler(TgContext *c, TgScalerOptions o = TgScalerOptions()) {
+  o.size = sizeof o;
+  return tg_scaler_opt(c, &o);
+}
+
+inline TgLR *tg_lr_multi_step(TgOptim *p, const int64_t *m, int n, TgLROptions o = TgLROptions()) {
+  o.size = sizeof o;
+  return tg_lr_multi_step_opt(p, m, n, &o);
+}
+
+inline TgLR *tg_lr_warmup_cosine(TgOptim *p, int64_t warmup, int64_t n, TgLROptions o = TgLROptions()) {
+  o.size = sizeof o;
+  return tg_lr_warmup_cosine_opt(p, warmup, n, &o);
+}
+
+inline TgLR *tg_lr_one_cycle(TgOptim *p, double max, int64_t n, TgLROptions o = TgLROptions()) {
+  o.size = sizeof o;
+  return tg_lr_one_cycle_opt(p, max, n, &o);
+}
+
+inline TgLR *tg_lr_plateau(TgOptim *p, TgLROptions o = TgLROptions()) {
+  o.size = sizeof o;
+  return tg_lr_plateau_opt(p, &o);
+}
+
+/* clang-format off */
+TG_CXX_CONV_(TgConv2d, tg_conv2d_new)
+TG_CXX_CONV_(TgConv2d, tg_conv1d_new)
+TG_CXX_CONV_(TgConvTranspose2d, tg_conv_transpose2d_new)
+TG_CXX_CONV_(TgConvTranspose2d, tg_conv_transpose1d_new)
+TG_CXX_OPTIM_(tg_sgd)
+TG_CXX_OPTIM_(tg_lars)
+TG_CXX_OPTIM_(tg_muon)
+TG_CXX_OPTIM_(tg_adam)
+TG_CXX_OPTIM_(tg_adamw)
+TG_CXX_OPTIM_(tg_lamb)
+TG_CXX_OPTIM_(tg_rmsprop)
+TG_CXX_OPTIM_(tg_adagrad)
+TG_CXX_OPTIM_(tg_adadelta)
+TG_CXX_OPTIM_(tg_adamax)
+TG_CXX_OPTIM_(tg_nadam)
+TG_CXX_OPTIM_(tg_radam)
+TG_CXX_LAYER_(TgLayerNorm, tg_layer_norm_new, int, const int64_t *)
+TG_CXX_LAYER_(TgGroupNorm, tg_group_norm_new, int64_t, int64_t)
+TG_CXX_CHANNELS_(TgLayerNorm2d, tg_layer_norm2d_new)
+TG_CXX_CHANNELS_(TgGroupNorm, tg_instance_norm_new)
+TG_CXX_CHANNELS_(TgRMSNorm, tg_rms_norm_new)
+TG_CXX_CHANNELS_(TgBatchNorm, tg_batch_norm_new)
+TG_CXX_TWO_(TgLSTM, tg_lstm_new, TgRnnOptions)
+TG_CXX_TWO_(TgGRU, tg_gru_new, TgRnnOptions)
+TG_CXX_TWO_(TgMultiheadAttention, tg_multihead_attention_new, TgMultiheadOptions)
+TG_CXX_EPOCHS_(tg_lr_steps)
+TG_CXX_EPOCHS_(tg_lr_cosine)
+/* clang-format on */
 #endif
 #endif

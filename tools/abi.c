@@ -1,10 +1,10 @@
 /* abi.c: the public headers -> the ABI as data. In: the text of tg.h, tg_nn.h, tg_io.h. Out: a C program that
  * prints tg_abi.json: every exported function with its header and parameters, every struct with the offset
  * and size of each field, every enum, every callback; the C compiler that compiles that program supplies the
- * numbers. A field of options that is zero means its default; that default stands in the file where it is a
- * value: false, null, and the numbers and enumerators that the comment above a function (or after it on its
- * line) states, `.eps (1e-5)`. What it says in words is left out. It reads the C that the headers are written
- * in, not all of C, and refuses what it does not know as file:line: reason. */
+ * numbers. A field of options that was not written means its default; that default stands in the file where
+ * it is a value: false, null, and the numbers and enumerators that the comment above a function (or after it
+ * on its line) states, `.eps (1e-5)`. What it says in words is left out. It reads the C that the headers are
+ * written in, not all of C, and refuses what it does not know as file:line: reason. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -396,16 +396,27 @@ static void default_of(const Member *f, const char *docs, char *json, size_t cap
     snprintf(json, cap, "0");
 }
 
-/* a last parameter of `const TgXOptions *` */
+static bool has_field(const char *of, const char *name) {
+  for (int i = 0; i < nfields; i++)
+    if (!strcmp(fields[i].of, of) && !strcmp(fields[i].name, name)) return true;
+  return false;
+}
+
+/* a last parameter of `const TgXOptions *`: the macro is the name without _opt, or, where the function has
+ * the plain name, with _with */
 static void options(const char *name, const char *type, const char *docs) {
-  size_t n = strlen(name);
-  if (n < 5 || strcmp(name + n - 4, "_opt") || strncmp(type, "const ", 6)) return;
   char of[128], json[160];
+  if (strncmp(type, "const ", 6)) return;
   snprintf(of, sizeof of, "%.*s", (int)strcspn(type + 6, " *"), type + 6);
-  printf("  printf(\", \\\"macro\\\": \\\"%.*s\\\", \\\"defaults\\\": {\");\n", (int)n - 4, name);
+  if (!has_field(of, "set") || !has_field(of, "end_")) return;
+  size_t n = strlen(name);
+  bool opt = n > 4 && !strcmp(name + n - 4, "_opt");
+  printf("  printf(\", \\\"macro\\\": \\\"%.*s%s\\\", \\\"defaults\\\": {\");\n", (int)(opt ? n - 4 : n),
+         name, opt ? "" : "_with");
   bool first = true;
   for (int i = 0; i < nfields; i++) {
-    if (strcmp(fields[i].of, of) || !strcmp(fields[i].name, "size") || !strcmp(fields[i].name, "end_"))
+    if (strcmp(fields[i].of, of) || !strcmp(fields[i].name, "size") || !strcmp(fields[i].name, "set") ||
+        !strcmp(fields[i].name, "end_"))
       continue;
     default_of(&fields[i], docs, json, sizeof json);
     if (!*json) continue;
@@ -510,6 +521,10 @@ int main(int argc, char **argv) {
     printf("#include \"%s\"\n", strrchr(argv[i], '/') ? strrchr(argv[i], '/') + 1 : argv[i]);
   printf("int main(void) {\n  printf(\"{\\n  \\\"pointer\\\": %%zu, \\\"max_rank\\\": %%d,\\n\", sizeof(void "
          "*), TG_MAX_RANK);\n");
+  printf("  printf(\"  \\\"options\\\": {\\\"size\\\": \\\"the struct's size, or it is refused\\\", "
+         "\\\"set\\\": "
+         "\\\"the fields that were written, as in .eps,.beta1: what stands there is taken though it is 0; "
+         "null: those that are not 0\\\"},\\n\");\n");
   for (pass = 0; pass < 4; pass++) {
     printf("  printf(\"  \\\"%s\\\": [\");\n", names[pass]);
     first_of[pass] = true;

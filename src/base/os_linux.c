@@ -10,6 +10,7 @@
 #include <sys/auxv.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -42,6 +43,11 @@ int os_process_watch(pid_t pid) {
 #else
   return (void)pid, errno = ENOSYS, -1;
 #endif
+}
+
+int os_process_limit(pid_t pid, int cpu_s) {
+  struct rlimit limit = {(rlim_t)cpu_s, (rlim_t)cpu_s + 1};
+  return prlimit(pid, RLIMIT_CPU, &limit, NULL);
 }
 
 /* By descriptor and not by number: where the host has reaped the child, its number may be another child's by

@@ -8,6 +8,7 @@ char **os_environment(void);
 int os_memory_file(const char *name);
 int os_zero_pages(void *p, size_t n);
 int os_process_watch(pid_t pid);
+int os_process_limit(pid_t pid, int cpu_s);
 int os_process_wait(int watch, pid_t pid, bool at_once);
 int os_sockets(int fd[2]); /* connected streams, closed on exec, that raise no SIGPIPE by os_send */
 ssize_t os_send(int fd, const void *p, size_t n);

@@ -21,6 +21,8 @@ const char *processor_flag(void);
 /* What the processor has and the system keeps at a switch. `names` is for people; `out` is part of a kernel's
  * key, so that an object from another machine is never run here. */
 void processor_features(char *out, size_t cap, char *names, size_t names_cap);
+/* Whether this processor has all that one has whose `out` that was. */
+bool processor_runs(const char *features);
 
 /* arm64: its features cannot be read by a program, so the system tells them (os_linux.c, os_macos.c). */
 enum {

@@ -2,6 +2,7 @@
 #ifdef __aarch64__
 #include "base/processor.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { NEON_BYTES = 16, NEON_REGISTERS = 32 };
 
@@ -33,6 +34,13 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
   snprintf(out, cap, "arm64 %s", processor_flag());
   for (size_t i = 0; i < TG_COUNT(known); i++)
     if (has & known[i].flag) n += (size_t)snprintf(names + n, names_cap - n, " %s", known[i].name);
+}
+
+/* What compilers are told of a processor with more begins as what they are told of one with less. */
+bool processor_runs(const char *features) {
+  char here[200], names[200];
+  processor_features(here, sizeof here, names, sizeof names);
+  return !strncmp(here, features, strlen(features));
 }
 #else
 typedef int FileIsForArm64; /* a file holds at least one declaration */

@@ -3,6 +3,7 @@
 #include "base/processor.h"
 #include <cpuid.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 int processor_vector_bytes(void) {
@@ -85,6 +86,34 @@ void processor_features(char *out, size_t cap, char *names, size_t names_cap) {
   for (size_t i = 0; i < TG_COUNT(known); i++)
     if (reg[known[i].leaf][known[i].reg] >> known[i].bit & 1 && (saved & known[i].state) == known[i].state)
       m += (size_t)snprintf(names + m, names_cap - m, "%s%s", m ? " " : "", known[i].name);
+}
+
+/* The registers of cpuid as they stand in the text, and at the end what the system saves. */
+enum { NREG = 16, HYPERVISOR = 1u << 31, LEAF1_C = 2 };
+
+static bool registers_read(const char *text, unsigned long long reg[NREG + 1]) {
+  char *end = (char *)text;
+  for (int i = 0; i <= NREG; i++) {
+    const char *at = end;
+    reg[i] = strtoull(at, &end, 16);
+    char after = i == NREG ? 0 : i % 4 == 3 ? ' ' : '.';
+    if (end == at || *end != after) return false;
+    end += i < NREG;
+  }
+  return true;
+}
+
+bool processor_runs(const char *features) {
+  char here[200], names[200];
+  unsigned long long need[NREG + 1], has[NREG + 1];
+  processor_features(here, sizeof here, names, sizeof names);
+  if (!registers_read(features, need) || !registers_read(here, has)) return false;
+  need[0] = 0, need[4] = 0; /* the model, and how many leaves follow */
+  need[LEAF1_C] &= ~(unsigned long long)HYPERVISOR;
+  need[12] = need[13] = 0; /* of the extended leaf: model and brand */
+  for (int i = 0; i <= NREG; i++)
+    if (need[i] & ~has[i]) return false;
+  return true;
 }
 #else
 typedef int FileIsForX86; /* a file holds at least one declaration */

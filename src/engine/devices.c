@@ -28,9 +28,9 @@ static void device_print(TgContext *ctx, const Device *d) { /* TG_DEBUG=1 */
 
 /* Opens d of a backend. What goes wrong is told in the context's error only where nothing else is tried. */
 static TgStatus device_open(TgContext *ctx, Device *d, const TgBackend *backend, const char *name, int index,
-                            TgError *err) {
-  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err};
-  d->backend = backend, d->index = index;
+                            bool named, TgError *err) {
+  *d = (Device){.mem = &ctx->mem, .os = ctx->os, .env = &ctx->env, .err = err, .waiting = &ctx->compiling};
+  d->backend = backend, d->index = index, d->named = named, d->bundle = &ctx->bundle;
   snprintf(d->name, sizeof d->name, "%s", name);
   TgStatus s = backend->open(d);
   d->err = &ctx->err;
@@ -71,7 +71,7 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
   Device *d = mem_alloc(&ctx->mem, sizeof *d);
   TgError err = {0};
   bool room = d && vec_reserve(&ctx->mem, &ctx->more_devices, ctx->more_devices.len + 1);
-  TgStatus s = room ? device_open(ctx, d, backend, listed, index, &err) : TG_ERR_NOMEM;
+  TgStatus s = room ? device_open(ctx, d, backend, listed, index, true, &err) : TG_ERR_NOMEM;
   if (s) {
     mem_free(&ctx->mem, d);
     error_set(&ctx->err, s, "%s: device %s does not open: %s", op, listed, room ? err.msg : "out of memory");
@@ -85,19 +85,23 @@ int device_find(TgContext *ctx, const char *op, const char *name) {
 TgStatus devices_open(TgContext *ctx) {
   const char *want = ctx->env.dev;
   char listed[24];
-  TgError err = {0};
+  TgError err = {0}, cpu = {0}; /* cpu: why it does not open */
   TgStatus s = TG_ERR_VALUE;
   if (*want) {
     const TgBackend *backend = backend_of(want, listed, sizeof listed);
     if (!backend || (backend->has & HAS_FILES_ONLY))
       return error_set(&ctx->err, TG_ERR_VALUE, "open: no device to compute on is called '%s'", want);
-    s = device_open(ctx, &ctx->dev, backend, listed, 0, &err);
+    s = device_open(ctx, &ctx->dev, backend, listed, 0, true, &err);
   }
   for (size_t i = 0; !*want && s && i < TG_COUNT(backends); i++)
     if (backends[i]->has & HAS_RUN) {
       err = (TgError){0};
-      s = device_open(ctx, &ctx->dev, backends[i], backends[i]->name, 0, &err);
+      s = device_open(ctx, &ctx->dev, backends[i], backends[i]->name, 0, false, &err);
+      if (s && !i && *ctx->env.cc) break; /* a compiler that was named is meant */
+      if (s && !i) cpu = err;
     }
+  if (!s && cpu.status && ctx->dev.backend == &backend_interp && (ctx->log || ctx->env.debug >= 1))
+    context_say(ctx, "%s: tensors are computed by the interpreter (INTERP), slowly\n", cpu.msg);
   if (s) return error_set(&ctx->err, s, "%s", err.msg);
   ctx->dev_open = true;
   return TG_OK;

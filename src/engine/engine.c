@@ -3,6 +3,7 @@
  * graph (graph.c); kernels given as text. launch.c runs them. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
+#include "runtime/bundle.h"
 #include "tensor/front.h"
 #include "uop/dims.h"
 #include "uop/spec.h"
@@ -92,13 +93,11 @@ static void plan_forget(TgContext *ctx, Plan *p) {
   map_left(&e->plans, p->hash, head);
   plan_unlisted(e, p);
   e->nplan--;
-  for (int k = 0; p->refs == 1 && p->prog && k < p->sched.nkernel; k++)
-    if (p->prog[k] && p->prog[k]->refs == 2) {
-      CachedProgram *last = p->prog[k];
-      p->prog[k] = NULL, last->refs = 0;
-      last->dev->backend->unload(last->dev, last->prog);
-      program_withdraw(ctx, last);
-    }
+  for (int k = 0; p->refs == 1 && p->prog && k < p->sched.nkernel; k++) {
+    CachedProgram *prog = p->prog[k];
+    p->prog[k] = NULL;
+    if (prog && --prog->refs == 1) program_withdraw(ctx, prog); /* only the cache still had it */
+  }
   plan_release(ctx, p);
 }
 
@@ -133,6 +132,32 @@ void engine_close(TgContext *ctx) {
     ctx->engine = NULL;
   }
   devices_close(ctx);
+}
+
+/* ---- bundles of compiled kernels */
+const void *tg_bundle(TgContext *ctx, size_t *nbytes) {
+  if (!ctx || !nbytes) return NULL;
+  *nbytes = 0;
+  TG_REQUIRE(ctx, ctx->dev_open, TG_ERR_DEVICE, "bundle: no device is open");
+  Str *out = &ctx->bundle_text;
+  str_free(out), str_init(out, &ctx->mem);
+  Bundle *b = bundle_new(&ctx->mem);
+  bool ok = b && bundle_add(b, ctx->bundle);
+  for (int i = 0; ok && i < device_count(ctx); i++) {
+    Device *d = device_at(ctx, i);
+    if (d->backend->bundled) ok = d->backend->bundled(d, b);
+  }
+  ok = ok && bundle_write(b, out);
+  bundle_free(b);
+  TG_REQUIRE(ctx, ok, TG_ERR_NOMEM, "bundle: out of memory");
+  *nbytes = out->len;
+  return out->at;
+}
+
+TgStatus tg_bundle_use(TgContext *ctx, const void *bytes, size_t nbytes) {
+  if (!ctx) return TG_ERR_VALUE;
+  TG_REQUIRE_OR(ctx, bytes, TG_ERR_VALUE, TG_ERR_VALUE, "bundle: no bytes");
+  return bundle_read(&ctx->mem, &ctx->err, bytes, nbytes, &ctx->bundle);
 }
 
 /* ---- programs */
@@ -405,6 +430,7 @@ static void program_withdraw(TgContext *ctx, CachedProgram *p) {
     link = &(*link)->next;
   if (*link) *link = p->next;
   map_left(&e->programs, p->hash, head);
+  if (p->prog) p->dev->backend->unload(p->dev, p->prog); /* of a plan that went, or was never run */
   program_forget(ctx, p);
 }
 
@@ -419,8 +445,10 @@ static TgStatus programs_compile(Making *m) {
   TgStatus s = spec && out ? TG_OK : TG_ERR_NOMEM;
   for (size_t i = 0; !s && i < n; i++)
     spec[i] = m->todo.at[i].spec, spec[i].linear = &m->todo.at[i].lin, spec[i].user = &m->todo.at[i];
+  context_progress(ctx, "compile", 0, (int)n);
   if (!s) s = d->backend->compile(d, spec, (int)n, out);
-  if (!s) ctx->counters.compiled += n;
+  if (s == TG_ERR_CANCELLED) s = context_cancelled(ctx);
+  if (!s) ctx->counters.compiled += n, context_progress(ctx, "compile", (int)n, (int)n);
   for (size_t i = 0; !s && i < n; i++)
     m->todo.at[i].prog->prog = out[i], m->todo.at[i].prog->refs = 1;
   mem_free(&ctx->mem, spec), mem_free(&ctx->mem, out);
@@ -452,6 +480,7 @@ static TgStatus programs_make(TgContext *ctx, Plan *plan) {
   m.options = codegen_options(ctx, plan->dev, plan->dev->backend->renderer, NULL);
   for (int k = 0; k < plan->sched.nkernel && !s; k++) {
     if (!(s = context_cancelled(ctx))) s = program_known(&m, k);
+    if (!s) context_progress(ctx, "lower", k + 1, plan->sched.nkernel);
   }
   if (!s) s = context_cancelled(ctx);
   if (!s) s = programs_compile(&m);

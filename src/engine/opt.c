@@ -188,7 +188,7 @@ static bool run(Job *j, const char *text) {
 const char *tg_opt_opt(TgContext *ctx, const char *text, const TgOptOptions *options) {
   if (!ctx || !text) return NULL;
   Job j = {.ctx = ctx, .out = &ctx->opt_text};
-  TG_OPTIONS(TgOptOptions, o, options);
+  TG_OPTIONS(ctx, "opt", TgOptOptions, o, options);
   static const Renderer *const targets[] = {&renderer_c, &renderer_cuda, &renderer_metal};
   static const char *const names[] = {"c", "cuda", "metal"};
   j.o = o, j.ren = ctx->dev_open ? device_at(ctx, ctx->default_device)->backend->renderer : NULL;

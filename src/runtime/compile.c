@@ -1,12 +1,14 @@
 /* compile.c: C text -> object bytes, by a C compiler started without a shell. Source, object and messages
- * pass through memory files, so no pipe can block and nothing is left behind; a compiler that runs too long
- * is ended. Where kernels come one batch after another, the next compiler is started in advance (the spare).
+ * pass through memory files, so no pipe can block and nothing is left behind; a compiler that computes or
+ * waits too long is ended, and so is one that nobody waits for any more. Where kernels come one batch after
+ * another, the next compiler is started in advance (the spare).
  */
 #define _GNU_SOURCE
 #include "runtime/cpu.h"
 #include "base/os.h"
 #include "base/processor.h"
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -88,6 +90,7 @@ TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler 
   }
   for (size_t i = 0; i < TG_COUNT(names) && !found; i++)
     found = search_path(os, names[i], out->path, sizeof out->path);
+  if (!found) *out = (Compiler){0};
   if (!found)
     return error_set(err, TG_ERR_DEVICE,
                      "compiler: none of clang-19, clang, gcc, cc is on PATH; install one or set TG_CC");
@@ -134,15 +137,21 @@ static bool job_spawn(const TgOs *os, Job *j, int in, const char *path, const ch
     argv[n++] = *more;
   errno = os->spawn(&j->pid, path, (int[]){in, j->obj, j->msg}, (char *const *)argv);
   j->running = errno == 0;
-  if (j->running) j->watch = os->process_watch(j->pid);
-  return j->running;
+  if (!j->running) return false;
+  j->begin = time_now_s();
+  if (j->cpu_s) os->process_limit(j->pid, j->cpu_s);
+  j->watch = os->process_watch(j->pid);
+  return true;
 }
 
-static void job_init(Job *j) { *j = (Job){.src = -1, .obj = -1, .msg = -1, .watch = -1, .pid = -1}; }
+static void job_init(Job *j, int cpu_s) {
+  *j = (Job){.src = -1, .obj = -1, .msg = -1, .watch = -1, .pid = -1, .cpu_s = cpu_s};
+}
 
+/* cpu_s: what it may compute; 0: as much as it likes. */
 static bool job_start(const TgOs *os, Job *j, const char *path, const char *const *args,
-                      const char *const *more, const Blob *src) {
-  job_init(j);
+                      const char *const *more, const Blob *src, int cpu_s) {
+  job_init(j, cpu_s);
   j->src = memory_file(os);
   if (j->src < 0 || !os_write_all(os, j->src, src->at, src->nbytes) || os->lseek(j->src, 0, SEEK_SET))
     return false;
@@ -156,23 +165,38 @@ static bool died(int status) {
          (WIFEXITED(status) && (WEXITSTATUS(status) >= 128 || WEXITSTATUS(status) == 4));
 }
 
-/* True: ended by itself. A host that ignores SIGCHLD loses the exit status (ECHILD); the object then speaks
- * for itself. */
-static bool job_wait(const TgOs *os, Job *j, double deadline) {
+/* One that the system ended for its time of processors was at work for that long at least. gcc's and clang's
+ * drivers say only that their compiler died. */
+static bool computed_too_long(const Job *j, int status) {
+  if (!j->cpu_s) return false;
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU) return true;
+  return died(status) && time_now_s() - j->begin >= j->cpu_s;
+}
+
+static bool is_stopped(const Waiting *w) { return w && w->stop && atomic_load(w->stop); }
+
+enum { TURN_MS = 50 }; /* how soon it is seen that nobody waits */
+
+/* True: ended by itself. False: it is late, or nobody waits. A host that ignores SIGCHLD loses the exit
+ * status (ECHILD); the object then speaks for itself. */
+static bool job_wait(const TgOs *os, Job *j, double deadline, const Waiting *w) {
   while (j->running) {
     int status = 0;
     pid_t r = os->waitpid(j->pid, &status, WNOHANG);
     if (r == j->pid || (r < 0 && errno == ECHILD)) {
       j->ok = r < 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
       j->died = r > 0 && died(status);
+      j->late = r > 0 && computed_too_long(j, status);
       j->running = false;
       break;
     }
     double left = deadline - time_now_s();
-    if (left <= 0) return false;
+    j->late = left <= 0;
+    if (j->late || is_stopped(w)) return false;
+    if (w && w->tick) w->tick(w->user, 0);
     if (j->watch >= 0) {
       struct pollfd p = {.fd = j->watch, .events = POLLIN};
-      os->poll(&p, 1, (int)(left * 1000) + 1);
+      os->poll(&p, 1, (int)TG_MIN(left * 1000 + 1, TURN_MS));
     } else
       os->sleep_us(300);
   }
@@ -201,7 +225,8 @@ TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c
   static const char *const args[] = {"--version", NULL}, *const none[] = {NULL};
   Job j;
   Blob text = {0};
-  bool ok = job_start(os, &j, c->path, args, none, &(Blob){0}) && job_wait(os, &j, time_now_s() + limit_s);
+  bool ok =
+      job_start(os, &j, c->path, args, none, &(Blob){0}, 0) && job_wait(os, &j, time_now_s() + limit_s, NULL);
   bool ended = ok && j.ok;
   TgStatus st = ended ? read_all(mem, os, j.obj, sizeof c->ident - 1, &text) : TG_ERR_DEVICE;
   job_end(os, &j);
@@ -256,10 +281,21 @@ static More more_args(const Compiler *c, bool kernels, bool optimise) {
   return m;
 }
 
-static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u) {
+/* A kernel that is compiled without optimisation begins anew. */
+static int unit_seconds(const Unit *u, int limit_s) {
+  return (int)TG_MIN((int64_t)limit_s * TG_MAX(u->kernels, 1), INT32_MAX / 4);
+}
+
+/* Until when a unit is waited for that may use so many seconds of a processor: the machine may have others to
+ * compute, and a compiler that only sleeps must end. */
+static double unit_deadline(const Unit *u, int limit_s) {
+  return time_now_s() + 2.0 * limit_s + unit_seconds(u, limit_s) / 4.0;
+}
+
+static bool unit_start(const TgOs *os, Job *j, const Compiler *c, const Unit *u, int limit_s) {
   More more = more_args(c, !u->args, !u->huge && !u->retried);
   const char *const *args = u->args ? u->args : c->is_clang ? args_clang : args_gcc;
-  return job_start(os, j, c->path, args, more.at, &u->src);
+  return job_start(os, j, c->path, args, more.at, &u->src, unit_seconds(u, limit_s));
 }
 
 /* ---- the spare: started where a second batch says that more may follow, and only for clang, as gcc loads
@@ -270,7 +306,7 @@ static void spare_start(const TgOs *os, Spare *s, const Compiler *c) {
   if (s->owner || !c->is_clang) return;
   int fd[2];
   Job *j = &s->job;
-  job_init(j);
+  job_init(j, 0);
   if (os->socket_pair(fd, SPARE_IDLE_S)) return;
   j->src = fd[0];
   bool started = job_spawn(os, j, fd[1], c->path, args_clang, more_args(c, true, true).at);
@@ -299,7 +335,7 @@ void spare_end(const TgOs *os, Spare *s) {
   s->owner = 0;
 }
 
-static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j) {
+static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j, int limit_s) {
   if (!s || !s->owner || u->huge || u->args || u->src.nbytes > SPARE_MOST) return false;
   bool fresh = s->owner == getpid() && spare_runs(os, s);
   bool sent = fresh && os->send(s->job.src, u->src.at, u->src.nbytes) == (ssize_t)u->src.nbytes;
@@ -309,6 +345,8 @@ static bool spare_take(const TgOs *os, Spare *s, const Unit *u, Job *j) {
   }
   *j = s->job;
   s->owner = 0;
+  j->cpu_s = unit_seconds(u, limit_s), j->begin = time_now_s();
+  os->process_limit(j->pid, j->cpu_s);
   return true;
 }
 
@@ -317,56 +355,71 @@ static bool wrote_object(const TgOs *os, const Job *j) {
   return j->ok && os->fstat(j->obj, &st) == 0 && st.st_size > 0;
 }
 
-static TgStatus unit_restart(const TgOs *os, TgError *err, const Compiler *c, Job *j, Unit *u) {
+static bool unit_failed(Unit *u, TgStatus st, const char *form, const char *path, const char *why) {
+  error_set(&u->why, st, form, path, why);
+  return false;
+}
+
+static bool unit_restart(const TgOs *os, const Compiler *c, Job *j, Unit *u, int limit_s) {
   job_end(os, j);
-  if (unit_start(os, j, c, u)) return TG_OK;
-  return error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+  if (unit_start(os, j, c, u, limit_s)) return true;
+  return unit_failed(u, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
 }
 
-/* Waits for a unit and takes its object. A compiler that dies is started once more, without optimisation; a
- * huge unit, which has none to lose, is given up. spare: it may have given up as the source came. */
-static TgStatus unit_finish(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Job *j, Unit *u,
-                            bool spare, double deadline, int limit_s) {
-  bool ended = job_wait(os, j, deadline);
-  TgStatus st = TG_OK;
-  if (spare && ended && !wrote_object(os, j)) {
-    if ((st = unit_restart(os, err, c, j, u))) return st;
-    ended = job_wait(os, j, deadline);
+/* What is left of a unit whose compiler has ended, or does not. A compiler that dies is started once more,
+ * without optimisation; a huge unit, which has none to lose, is given up. spare: it may have given up as the
+ * source came. False: the unit has failed, and says why. */
+static bool unit_finish(TgMem *mem, const TgOs *os, const Compiler *c, Job *j, Unit *u, bool spare,
+                        const Waiting *w, int limit_s) {
+  double deadline = unit_deadline(u, limit_s);
+  bool ended = job_wait(os, j, deadline, w);
+  if (spare && ended && !j->late && !wrote_object(os, j)) {
+    if (!unit_restart(os, c, j, u, limit_s)) return false;
+    ended = job_wait(os, j, deadline, w);
   }
-  if (ended && j->died && !u->huge) { /* a fault of its optimiser, most likely */
+  if (ended && j->died && !j->late && !u->huge) { /* a fault of its optimiser, most likely */
     u->retried = true;
-    if ((st = unit_restart(os, err, c, j, u))) return st;
-    ended = job_wait(os, j, deadline);
+    if (!unit_restart(os, c, j, u, limit_s)) return false;
+    ended = job_wait(os, j, deadline, w);
   }
-  u->gave_up = u->huge && (!ended || j->died);
-  if (u->gave_up) return TG_OK;
-  if (ended) return job_result(mem, os, err, c, j, &u->out);
-  return error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s (TG_CC_LIMIT)", c->path,
-                   limit_s);
+  if (!ended && !j->late) return false; /* nobody waits for it */
+  u->gave_up = u->huge && (j->late || j->died);
+  if (u->gave_up) return true;
+  if (!j->late) return !job_result(mem, os, &u->why, c, j, &u->out);
+  error_set(&u->why, TG_ERR_COMPILE, "compiler: %.200s took more than %d s %s (TG_CC_LIMIT)", c->path,
+            unit_seconds(u, limit_s), ended ? "of a processor" : "and did not end");
+  return false;
 }
 
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
-                       int n, int limit_s) {
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare,
+                       const Waiting *w, Unit *u, int n, int limit_s) {
   Job *jobs = mem_alloc(mem, (size_t)n * sizeof *jobs);
   if (!jobs) return error_set(err, TG_ERR_NOMEM, "compiler: out of memory");
   TgStatus st = TG_OK;
-  int started = 0;
-  bool from_spare = spare_take(os, spare, &u[0], &jobs[0]);
-  if (from_spare) started = 1;
-  for (; started < n && !st; started++)
-    if (!unit_start(os, &jobs[started], c, &u[started]))
-      st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-  if (spare && spare->nbatch++ > 0 && !st) spare_start(os, spare, c); /* it loads while this waits */
-  double deadline = time_now_s() + limit_s;
-  for (int i = 0; i < started && !st; i++)
-    st = unit_finish(mem, os, err, c, &jobs[i], &u[i], i == 0 && from_spare, deadline, limit_s);
-  for (int i = 0; i < started; i++)
+  bool from_spare = spare_take(os, spare, &u[0], &jobs[0], limit_s);
+  for (int i = from_spare; i < n; i++)
+    if (!unit_start(os, &jobs[i], c, &u[i], limit_s))
+      unit_failed(&u[i], TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
+  if (spare && spare->nbatch++ > 0) spare_start(os, spare, c); /* it loads while this waits */
+  for (int i = 0; i < n && !st; i++) {
+    if (u[i].why.status) continue;
+    bool done = unit_finish(mem, os, c, &jobs[i], &u[i], i == 0 && from_spare, w, limit_s);
+    if (is_stopped(w)) st = TG_ERR_CANCELLED;
+    if (u[i].why.status == TG_ERR_NOMEM) st = error_set(err, TG_ERR_NOMEM, "%s", u[i].why.msg);
+    if (done && w && w->tick) w->tick(w->user, TG_MAX(u[i].kernels, 1));
+  }
+  for (int i = 0; i < n; i++)
     job_end(os, &jobs[i]);
   if (st)
     for (int i = 0; i < n; i++)
       mem_free(mem, u[i].out.at), u[i].out = (Blob){0};
   mem_free(mem, jobs);
   return st;
+}
+
+TgStatus compile_unit(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int limit_s) {
+  TgStatus st = compile_units(mem, os, err, c, NULL, NULL, u, 1, limit_s);
+  return st || !u->why.status ? st : error_set(err, u->why.status, "%s", u->why.msg);
 }
 
 /* Without the files that start a program, which a library of functions alone does not need. */
@@ -376,9 +429,9 @@ TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler 
   const char *const none[] = {NULL};
   Job j;
   TgStatus st = TG_OK;
-  if (!job_start(os, &j, c->path, args, none, &(Blob){0}))
+  if (!job_start(os, &j, c->path, args, none, &(Blob){0}, limit_s))
     st = error_set(err, TG_ERR_COMPILE, "compiler: cannot start %.200s: %s", c->path, strerror(errno));
-  else if (!job_wait(os, &j, time_now_s() + limit_s))
+  else if (!job_wait(os, &j, time_now_s() + 2.0 * limit_s, NULL) || j.late)
     st = error_set(err, TG_ERR_COMPILE, "compiler: %.200s took more than %d s to link (TG_CC_LIMIT)", c->path,
                    limit_s);
   else if (!j.ok)

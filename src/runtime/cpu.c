@@ -1,6 +1,7 @@
 /* cpu.c: the CPU device. Kernels that are found nowhere (kernels.c) are compiled: those of a batch are dealt
  * to one translation unit per core and compiled at the same time; a huge one has a unit of its own, without
- * optimisation, and is interpreted if the compiler cannot cope with it. */
+ * optimisation, and is interpreted if the compiler cannot cope with it. A unit that fails is tried again in
+ * parts, so that the kernel that it fails of is known by its name. */
 #define _GNU_SOURCE
 #include "runtime/kernels.h"
 #include "base/os.h"
@@ -59,8 +60,17 @@ static bool is_huge(const Cpu *p, const KernelSpec *k) {
 
 static bool is_giant(const KernelSpec *k) { return k->linear->n > GIANT; }
 
+static void object_any(Device *d, Str *out) {
+  const Cpu *p = d->priv;
+  str_putn(out, p->features, strlen(p->features) + 1);
+}
+
 static void object_ident(Device *d, const KernelSpec *k, Str *out) {
   const Cpu *p = d->priv;
+  if (!p->cc.path[0]) { /* whichever compiler it was */
+    object_any(d, out);
+    return;
+  }
   const char *parts[] = {compiler_flags(&p->cc), is_huge(p, k) ? "O0" : "", p->cc.path, p->cc.ident,
                          p->features};
   for (size_t i = 0; i < TG_COUNT(parts); i++)
@@ -68,6 +78,7 @@ static void object_ident(Device *d, const KernelSpec *k, Str *out) {
 }
 
 static const KernelLoader loader = {.ident = object_ident,
+                                    .any = object_any,
                                     .too_long = is_giant,
                                     .load = object_load,
                                     .unload = object_unload,
@@ -89,7 +100,10 @@ static TgStatus cpu_open(Device *d) {
   if (!d->os) d->os = &tg_os_default;
   Cpu *p = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
-  TgStatus st = compiler_find(d->os, d->env, d->err, &p->cc);
+  bool any = d->named && !(d->env && d->env->cc[0]); /* kernels may come from the cache, or a bundle */
+  TgError none = {0};
+  TgStatus st = compiler_find(d->os, d->env, any ? &none : d->err, &p->cc);
+  if (any) st = TG_OK;
   if (st || pthread_mutex_init(&p->pool_lock, NULL)) {
     mem_free(d->mem, p);
     return st ? st : error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
@@ -103,7 +117,8 @@ static TgStatus cpu_open(Device *d) {
   else if (d->env && d->env->dot)
     d->target.matrices = matrix_rows(MATRIX_DOT, processor_dots());
   const char *units = d->target.matrices ? ", matrix units of bf16 and 8 bits" : "";
-  snprintf(p->text, sizeof p->text, "%d cores, %s%s; %.200s", d->target.cores, p->names, units, p->cc.path);
+  snprintf(p->text, sizeof p->text, "%d cores, %s%s; %.200s", d->target.cores, p->names, units,
+           *p->cc.path ? p->cc.path : "no C compiler: kernels of the cache and of bundles");
   d->describe = p->text;
   if (!room) {
     cpu_close(d);
@@ -114,7 +129,7 @@ static TgStatus cpu_open(Device *d) {
 
 /* The version text is asked of the compiler once and remembered on disk with its file's time and size. */
 static TgStatus identify(Device *d, Cpu *p) {
-  if (p->identified) return TG_OK;
+  if (p->identified || !*p->cc.path) return TG_OK;
   struct stat s;
   bool have = d->os->stat(p->cc.path, &s) == 0; /* gcc needs no version; what clang is told depends on it */
   int64_t mtime = have ? os_modified_ns(&s) : 0;
@@ -169,6 +184,7 @@ static bool batch_dealt(Device *d, const Cpu *p, Batch *b, int nshared) {
     for (int u = 1; !alone && u < nshared; u++)
       if (lines[u] < lines[unit]) unit = u;
     if (!alone) lines[unit] += of[i].lines;
+    b->unit[unit].kernels++;
     b->unit_of[of[i].kernel] = unit;
     b->unit[unit].huge = alone;
   }
@@ -176,12 +192,12 @@ static bool batch_dealt(Device *d, const Cpu *p, Batch *b, int nshared) {
   return room;
 }
 
-static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int n,
+static bool batch_new(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo, int n, int least,
                       Batch *b) {
   int nhuge = 0;
   for (int i = 0; i < n; i++)
     nhuge += is_huge(p, &ks[todo[i]]);
-  int nshared = TG_MIN(d->target.cores, n - nhuge);
+  int nshared = TG_MIN(TG_MAX(d->target.cores, least), n - nhuge);
   *b = (Batch){.n = n, .nunit = nshared + nhuge};
   size_t count = (size_t)n, units = (size_t)b->nunit;
   b->src = mem_alloc(d->mem, units * sizeof *b->src);
@@ -227,22 +243,61 @@ static bool batch_write(Device *d, Cpu *p, Batch *b) {
 }
 
 static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
-                                int ntodo) {
+                                int ntodo, int least);
+
+/* The unit failed: one kernel is named, of several each half is tried again. */
+static TgStatus compile_parts(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, Batch *b, int u) {
+  int n = batch_unit(b, u);
+  const TgError *why = &b->unit[u].why;
+  if (n == 1) return error_set(d->err, why->status, "kernel %.90s: %s", b->texts[0]->linear->name, why->msg);
+  int *todo = mem_alloc(d->mem, (size_t)n * sizeof *todo);
+  if (!todo) return error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
+  for (int i = 0; i < n; i++)
+    todo[i] = (int)(b->texts[i] - ks);
+  TgStatus st = compile_missing(d, p, ks, kn, todo, n, 2);
+  mem_free(d->mem, todo);
+  return st;
+}
+
+/* least: how many units at least. What other units have compiled is kept, whichever fails. */
+static TgStatus compile_missing(Device *d, Cpu *p, const KernelSpec *ks, Kernel **kn, const int *todo,
+                                int ntodo, int least) {
   Batch b;
   TgStatus st = TG_OK;
-  if (!batch_new(d, p, ks, kn, todo, ntodo, &b) || !batch_write(d, p, &b))
+  if (!batch_new(d, p, ks, kn, todo, ntodo, least, &b) || !batch_write(d, p, &b))
     st = error_set(d->err, TG_ERR_NOMEM, "CPU: out of memory");
-  if (!st) st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, b.unit, b.nunit, d->env->cc_limit);
+  if (!st)
+    st = compile_units(d->mem, d->os, d->err, &p->cc, &p->spare, d->waiting, b.unit, b.nunit,
+                       d->env->cc_limit);
   for (int u = 0; u < b.nunit && !st; u++) {
     int n = batch_unit(&b, u);
     d->compiles_retried += b.unit[u].retried;
     if (b.unit[u].gave_up)
       b.in_unit[0]->refused = true;
-    else
+    else if (!b.unit[u].why.status)
       st = kernels_loaded(d, &p->kernels, &b.unit[u].out, b.in_unit, n);
   }
+  for (int u = 0; u < b.nunit && !st; u++)
+    if (b.unit[u].why.status) st = compile_parts(d, p, ks, kn, &b, u);
   batch_end(d, &b);
   return st;
+}
+
+/* There is no compiler, and no kernel of that text. */
+static TgStatus kernel_missing(Device *d, const Kernel *k, const char *name) {
+  const char *other = bundle_elsewhere(d->bundle ? *d->bundle : NULL, k->text);
+  char has[260] = "";
+  if (other) snprintf(has, sizeof has, " (a bundle has it, for a processor with %.200s)", other);
+  return error_set(
+      d->err, TG_ERR_DEVICE,
+      "CPU: kernel %.90s is neither in the cache nor in a bundle%s, and there is no C compiler: install "
+      "clang or gcc, load a bundle that was saved where there is one (tg_bundle_load), or use INTERP",
+      name, has);
+}
+
+static bool cpu_bundled(Device *d, Bundle *b) {
+  Cpu *p = d->priv;
+  return kernels_bundled(&p->kernels, b, p->features, p->names);
 }
 
 static void cpu_unload(Device *d, Program *g) {
@@ -262,7 +317,11 @@ static TgStatus cpu_compile(Device *d, const KernelSpec *ks, int n, Program **ou
   int *todo = mem_alloc(d->mem, (size_t)n * sizeof *todo), ntodo = 0;
   if (!kn || !todo) goto oom;
   if ((st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo))) goto done;
-  if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo))) goto done;
+  if (ntodo && !*p->cc.path) {
+    st = kernel_missing(d, kn[todo[0]], ks[todo[0]].linear->name);
+    goto done;
+  }
+  if (ntodo && (st = compile_missing(d, p, ks, kn, todo, ntodo, 1))) goto done;
   for (int i = 0; i < n; i++) {
     if (!(out[i] = mem_alloc(d->mem, sizeof *out[i]))) goto oom;
     *out[i] = (Program){.nthread = TG_MAX(ks[i].linear->nthread, 1), .scratch_bytes = ks[i].local_bytes};
@@ -323,6 +382,7 @@ const TgBackend backend_cpu = {.name = "CPU",
                                .copy = host_copy,
                                .compile = cpu_compile,
                                .unload = cpu_unload,
+                               .bundled = cpu_bundled,
                                .launch = cpu_launch,
                                HOST_ORDER,
                                .renderer = &renderer_c};

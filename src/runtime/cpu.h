@@ -92,24 +92,30 @@ typedef struct Blob {
 } Blob;
 
 TgStatus compiler_find(const TgOs *os, const TgEnv *env, TgError *err, Compiler *out); /* path alone */
-/* runs --version */
+/* Runs --version. */
 TgStatus compiler_identify(TgMem *mem, const TgOs *os, TgError *err, Compiler *c, int limit_s);
 const char *compiler_flags(const Compiler *c); /* one line: part of the cache key */
 
 /* huge: no optimisation, whose time grows faster than the text. Where even that takes too long, or the
  * compiler is ended by a signal (memory), `gave_up` is set and there is no object. retried: the compiler died
- * of a unit that is not huge, which was then compiled without optimisation. */
+ * of a unit that is not huge, which was then compiled without optimisation. why: what it failed of, which is
+ * nothing where there is an object. */
 typedef struct Unit {
   Blob src, out;
   const char *const *args; /* of the compiler, up to a NULL; NULL: those of CPU kernels */
+  int kernels;             /* each of them has the limit's time; 0: one */
   bool huge, gave_up, retried;
+  TgError why;
 } Unit;
 
-/* One process at work. died: ended by a signal, or the part that did the work was. */
+/* One process at work. died: ended by a signal, or the part that did the work was. cpu_s: the time of
+ * processors that it may use; late: it used that, or was waited for long enough. */
 typedef struct Job {
   int src, obj, msg, watch;
   pid_t pid;
-  bool running, ok, died;
+  bool running, ok, died, late;
+  int cpu_s;
+  double begin;
 } Job;
 
 /* A compiler started before there is anything to compile: two thirds of what a small kernel waits for is the
@@ -123,10 +129,15 @@ typedef struct Spare {
 } Spare;
 
 void spare_end(const TgOs *os, Spare *s);
-/* Compiles n translation units at the same time, each for at most limit_s seconds; out is for the caller to
- * free. All or nothing. spare: kept from call to call, by the caller, who ends it; NULL: none. */
-TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare, Unit *u,
-                       int n, int limit_s);
+/* Compiles n translation units at the same time. Each may use limit_s seconds of a processor for each of its
+ * kernels; one that waits for something else ends too, later. Units fail one by one (why), and have an object
+ * that the caller frees or none. spare: kept from call to call, by the caller, who ends it; NULL: none.
+ * waiting: NULL, or who may stop it. Not TG_OK: nothing was compiled, for want of memory or because it was
+ * stopped (TG_ERR_CANCELLED, which is not recorded). */
+TgStatus compile_units(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Spare *spare,
+                       const Waiting *waiting, Unit *u, int n, int limit_s);
+/* One, whose failure is the call's. */
+TgStatus compile_unit(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, Unit *u, int limit_s);
 
 /* Links an object file to a shared library, in at most limit_s seconds. */
 TgStatus compiler_link(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c, const char *object,

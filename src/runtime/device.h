@@ -5,6 +5,7 @@
 #include "renderer/renderer.h"
 
 typedef struct Device Device;
+typedef struct Bundle Bundle;   /* runtime/bundle.h */
 typedef struct Program Program; /* a loaded kernel; the backend defines it */
 
 /* A kernel to compile. Where `listed` is set, what linear->at lists is gone, and listed(user) makes it again,
@@ -17,6 +18,15 @@ typedef struct KernelSpec {
   const Linear *(*listed)(void *user);
   void *user;
 } KernelSpec;
+
+/* Who waits for a device that compiles: `stop`, set by another thread or a signal handler, ends it with
+ * TG_ERR_CANCELLED, and `tick` is called every now and then from the thread that compiles, with how many
+ * kernels it has compiled since the last call. */
+typedef struct Waiting {
+  const _Atomic bool *stop;
+  void (*tick)(void *user, int kernels);
+  void *user;
+} Waiting;
 
 KernelSpec kernel_spec(const Linear *lin, const char *source);
 const Linear *kernel_list(const KernelSpec *k);
@@ -87,6 +97,8 @@ typedef struct TgBackend {
   TgStatus (*event_wait)(Device *d, Event *e);    /* what d is given from now on waits for e of any device */
   double (*event_us)(Device *d, Event *from, Event *to); /* between two that were reached */
   void (*event_free)(Device *d, Event *e);
+  /* optional: adds to a bundle what it has compiled; false: out of memory */
+  bool (*bundled)(Device *d, Bundle *b);
   const Renderer *renderer; /* optional: NULL takes linear UOps directly */
 } TgBackend;
 
@@ -98,6 +110,9 @@ struct Device {
   const TgOs *os;
   const TgEnv *env;
   TgError *err;
+  const Waiting *waiting; /* NULL: nobody */
+  Bundle *const *bundle;  /* of its context, which may have none; NULL: never */
+  bool named;             /* somebody asked for this device, so that it opens though it can do little */
   void *priv;
   Target target;                 /* the machine that it plans for */
   const char *describe;          /* one line for `tg devices` */

@@ -49,7 +49,7 @@ TgStatus emu_compile(TgMem *mem, const TgOs *os, TgError *err, const Compiler *c
   Unit u = {.src = {(uint8_t *)s.at, s.len},
             .args = cc->is_clang ? args_clang : args_gcc,
             .huge = s.len > HUGE_TEXT};
-  TgStatus st = compile_units(mem, os, err, cc, NULL, &u, 1, limit_s);
+  TgStatus st = compile_unit(mem, os, err, cc, &u, limit_s);
   if (!st && u.gave_up)
     st = error_set(err, TG_ERR_COMPILE, "emulator: a text of %zu bytes is too long", s.len);
   *object = u.out;

@@ -10,6 +10,7 @@ typedef struct Object {
   uint8_t digest[32];
   Blob bytes;
   void *module;
+  bool bundled; /* a bundle has it already */
   struct Object *next;
 } Object;
 
@@ -51,15 +52,27 @@ void kernels_close(Device *d, KernelTable *t) {
 }
 
 /* ---- kernels */
-static bool key_of(Device *d, KernelTable *t, const KernelSpec *k, uint8_t key[32]) {
+typedef struct Keys {
+  uint8_t key[32], any[32], text[32];
+} Keys;
+
+static bool keys_of(Device *d, KernelTable *t, const KernelSpec *k, Keys *out) {
   Str s;
   str_init(&s, d->mem);
-  t->loader->ident(d, k, &s);
-  const char *parts[] = {"tinygrad-c 2", str_text(&t->prelude), k->linear->name, k->source};
+  const char *parts[] = {"tinygrad-c 3", str_text(&t->prelude), k->linear->name, k->source};
   for (size_t i = 0; i < TG_COUNT(parts); i++)
     str_putn(&s, parts[i], strlen(parts[i]) + 1);
+  if (!s.oom) sha256(s.at, s.len, out->text);
+  for (int any = 0; any < 2 && !s.oom; any++) {
+    str_free(&s), str_init(&s, d->mem);
+    str_putn(&s, (const char *)out->text, sizeof out->text);
+    if (!any)
+      t->loader->ident(d, k, &s);
+    else if (t->loader->any)
+      t->loader->any(d, &s);
+    if (!s.oom) sha256(s.at, s.len, any ? out->any : out->key);
+  }
   bool ok = !s.oom;
-  if (ok) sha256(s.at, s.len, key);
   str_free(&s);
   return ok;
 }
@@ -71,15 +84,16 @@ static uint64_t key_word(const uint8_t key[32]) {
 }
 
 /* Found or added; NULL: out of memory. */
-static Kernel *kernel_at(Device *d, KernelTable *t, const uint8_t key[32], const char *name) {
+static Kernel *kernel_at(Device *d, KernelTable *t, const Keys *keys, const char *name) {
+  const uint8_t *key = keys->key;
   uint64_t v = 0;
   map_get(&t->kernels, key_word(key), &v);
   Kernel *first = (Kernel *)(uintptr_t)v, *k = first;
   while (k && memcmp(k->key, key, 32))
     k = k->next;
   if (k || !(k = mem_alloc(d->mem, sizeof *k))) return k;
-  memcpy(k->key, key, 32);
-  snprintf(k->symbol, sizeof k->symbol, "%.90s_%016llx", name, (unsigned long long)key_word(key));
+  memcpy(k->key, key, 32), memcpy(k->any, keys->any, 32), memcpy(k->text, keys->text, 32);
+  snprintf(k->symbol, sizeof k->symbol, "%.90s_%016llx", name, (unsigned long long)key_word(keys->text));
   k->next = first;
   if (map_put_ptr(&t->kernels, key_word(key), k)) return k;
   mem_free(d->mem, k);
@@ -110,33 +124,48 @@ static Object *object_get(Device *d, KernelTable *t, const uint8_t digest[32], B
 
 static bool kernel_linked(Device *d, KernelTable *t, Kernel *k, const Object *o) {
   k->fn = t->loader->find(d, o->module, &o->bytes, k->symbol);
+  k->object = o;
   return k->fn != NULL;
+}
+
+/* Whatever is wrong with it is no error: it is not there. */
+static bool kernel_from(Device *d, KernelTable *t, Kernel *k, const uint8_t digest[32], Blob *bytes,
+                        bool bundled) {
+  TgError *told = d->err, ignored = {0};
+  d->err = &ignored;
+  Object *o = object_get(d, t, digest, bytes);
+  d->err = told;
+  if (o && bundled) o->bundled = true;
+  return o && kernel_linked(d, t, k, o);
 }
 
 /* What on disk does not load is compiled again. */
 static bool kernel_from_disk(Device *d, KernelTable *t, Kernel *k) {
   uint8_t digest[32];
   Blob bytes;
-  if (!cache_get(t->cache, k->key, digest, &bytes)) return false;
-  TgError *told = d->err, ignored = {0};
-  d->err = &ignored;
-  Object *o = object_get(d, t, digest, &bytes);
-  d->err = told;
-  return o && kernel_linked(d, t, k, o);
+  return cache_get(t->cache, k->key, digest, &bytes) && kernel_from(d, t, k, digest, &bytes, false);
+}
+
+static bool kernel_from_bundle(Device *d, KernelTable *t, Kernel *k) {
+  uint8_t digest[32];
+  Blob bytes;
+  const Bundle *b = d->bundle && t->loader->any ? *d->bundle : NULL;
+  return b && bundle_get(b, k->text, k->symbol, d->mem, digest, &bytes) &&
+         kernel_from(d, t, k, digest, &bytes, true);
 }
 
 TgStatus kernels_find(Device *d, KernelTable *t, const KernelSpec *ks, int n, Kernel **kn, int *todo,
                       int *ntodo) {
   *ntodo = 0;
   for (int i = 0; i < n; i++) {
-    uint8_t key[32];
+    Keys keys;
     if (NEVER(!ks[i].source)) return error_set(d->err, TG_ERR_INTERNAL, "%s: kernel without source", d->name);
-    bool ok = key_of(d, t, &ks[i], key) && (kn[i] = kernel_at(d, t, key, ks[i].linear->name));
+    bool ok = keys_of(d, t, &ks[i], &keys) && (kn[i] = kernel_at(d, t, &keys, ks[i].linear->name));
     if (!ok) return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
     if (kn[i]->fn || kn[i]->refused || kn[i]->listed) continue;
     if (t->loader->too_long && t->loader->too_long(&ks[i]))
       kn[i]->refused = true;
-    else if (kernel_from_disk(d, t, kn[i]))
+    else if (kernel_from_disk(d, t, kn[i]) || kernel_from_bundle(d, t, kn[i]))
       d->cache_hits++;
     else
       kn[i]->listed = true, todo[(*ntodo)++] = i;
@@ -171,19 +200,38 @@ bool kernels_text(KernelTable *t, const KernelSpec *const *ks, Kernel *const *kn
 }
 
 TgStatus kernels_loaded(Device *d, KernelTable *t, Blob *object, Kernel *const *kn, int n) {
-  uint8_t digest[32], (*keys)[32] = mem_alloc(d->mem, ((size_t)n + 1) * sizeof *keys);
+  uint8_t digest[32], (*keys)[32] = mem_alloc(d->mem, (2 * (size_t)n + 1) * sizeof *keys);
+  int nkeys = 0;
   if (!keys) return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
   sha256(object->at, object->nbytes, digest);
-  for (int i = 0; i < n; i++)
-    memcpy(keys[i], kn[i]->key, 32);
-  cache_put(t->cache, (const uint8_t(*)[32])keys, n, object);
+  for (int i = 0; i < n; i++) {
+    memcpy(keys[nkeys++], kn[i]->key, 32);
+    if (t->loader->any) memcpy(keys[nkeys++], kn[i]->any, 32);
+  }
+  cache_put(t->cache, (const uint8_t(*)[32])keys, nkeys, object);
   mem_free(d->mem, keys);
   Object *o = object_get(d, t, digest, object);
   if (!o) return d->err->status ? d->err->status : TG_ERR_NOMEM;
   for (int i = 0; i < n; i++)
     if (!kernel_linked(d, t, kn[i], o))
-      return error_set(d->err, TG_ERR_COMPILE, "%s: kernel %.90s is not in its object", d->name,
-                       kn[i]->symbol);
+      return d->err->status ? d->err->status
+                            : error_set(d->err, TG_ERR_COMPILE, "%s: kernel %.90s is not in its object",
+                                        d->name, kn[i]->symbol);
   d->kernels_compiled += (uint64_t)n;
   return TG_OK;
+}
+
+static bool object_bundled(KernelTable *t, const Object *o, Bundle *b, const char *features,
+                           const char *names) {
+  if (!bundle_object(b, features, names, o->bytes.at, o->bytes.nbytes)) return false;
+  for (size_t i = 0; i < t->kernels.cap; i++)
+    for (Kernel *k = t->kernels.at[i].used ? (Kernel *)(uintptr_t)t->kernels.at[i].val : NULL; k; k = k->next)
+      if (k->object == o && !bundle_kernel(b, k->text, k->symbol)) return false;
+  return true;
+}
+
+bool kernels_bundled(KernelTable *t, Bundle *b, const char *features, const char *names) {
+  for (const Object *o = t->objects; o; o = o->next)
+    if (!o->bundled && !object_bundled(t, o, b, features, names)) return false;
+  return true;
 }

@@ -91,8 +91,10 @@ static void *module_find(Device *d, void *module, const Blob *object, const char
   if (k) {
     *k = (MetalKernel){function, NULL, from->kernels};
     from->kernels = k;
-  } else if (function)
+  } else if (function) {
     metal_release(m, function);
+    error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->name);
+  }
   metal_unpool(d, pool, TG_OK);
   return k;
 }

@@ -1,4 +1,5 @@
 /* context.c: opening and closing, scopes, handles, errors. */
+#include "runtime/bundle.h"
 #include "tensor/front.h"
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -36,8 +37,30 @@ TgStatus context_cancelled(TgContext *ctx) {
   return error_set(&ctx->err, TG_ERR_CANCELLED, "cancelled by tg_cancel");
 }
 
+void tg_watch_progress(TgContext *ctx, void (*seen)(const TgProgress *p, void *user), void *user) {
+  if (ctx) ctx->progressed = seen, ctx->progressed_user = user;
+}
+
+/* Ten times a second, and at the end of each phase. */
+void context_progress(TgContext *ctx, const char *phase, int done, int all) {
+  TgProgress p = {.size = sizeof p, .phase = phase, .done = TG_MIN(done, all), .all = all};
+  double now = time_now_s();
+  bool due = now - ctx->progress_s >= 0.1 || done >= all;
+  ctx->progress = p;
+  if (!ctx->progressed || !due) return;
+  ctx->progress_s = now;
+  ctx->progressed(&p, ctx->progressed_user);
+}
+
+/* Of a device that compiles. */
+static void waits(void *user, int kernels) {
+  TgContext *ctx = user;
+  context_progress(ctx, "compile", ctx->progress.done + kernels, ctx->progress.all);
+}
+
 TgContext *tg_open(const TgOpenOptions *options) {
-  TG_OPTIONS(TgOpenOptions, o, options);
+  TgOpenOptions o;
+  (void)tg_options_read(NULL, "open", "TgOpenOptions", &o, sizeof o, options); /* context_open refuses it */
   TgMem mem = {0};
   const TgAllocator *a = o.allocator;
   bool whole = a && a->allocate && a->reallocate && a->release;
@@ -49,13 +72,15 @@ TgContext *tg_open(const TgOpenOptions *options) {
 /* A context with an error in it is still one, which must be closed; NULL only where there is no memory for
  * one. */
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem) {
-  TG_OPTIONS(TgOpenOptions, o, options);
+  TgOpenOptions o;
   TgContext *ctx = mem_alloc(&mem, sizeof *ctx);
   if (!ctx) {
     if (mem.last) *mem.last = mem;
     return NULL;
   }
+  (void)tg_options_read(ctx, "open", "TgOpenOptions", &o, sizeof o, options);
   ctx->mem = mem, ctx->os = os;
+  ctx->compiling = (Waiting){.stop = &ctx->cancelled, .tick = waits, .user = ctx};
   ctx->log = o.log, ctx->log_user = o.log_user;
   ctx->store = store_new(&ctx->mem), ctx->dims = dims_new(&ctx->mem, &ctx->err);
   map_init(&ctx->realized, &ctx->mem), map_init(&ctx->history, &ctx->mem);
@@ -66,7 +91,7 @@ TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem)
   }
   struct timespec now = {0};
   clock_gettime(CLOCK_REALTIME, &now);
-  ctx->rng_seed = o.seed ? o.seed : (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec;
+  ctx->rng_seed = TG_OPTION(o, seed, (uint64_t)now.tv_sec * 1000003u + (uint64_t)now.tv_nsec);
   if (env_read(&ctx->env, &ctx->err)) return ctx;
   pass_env_init(&ctx->passes, &ctx->env, ctx->os, &ctx->mem, say, ctx);
   if (o.threads) ctx->env.threads = o.threads;
@@ -105,6 +130,7 @@ void tg_close(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++)
     buffer_free(ctx, (int64_t)i);
   engine_close(ctx);
+  bundle_free(ctx->bundle);
   vec_free(&ctx->mem, &ctx->buffers);
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);
@@ -114,7 +140,7 @@ void tg_close(TgContext *ctx) {
     if (ctx->hooks.at[i].own) mem_free(&ctx->mem, ctx->hooks.at[i].user);
   vec_free(&ctx->mem, &ctx->hooks);
   pass_env_free(&ctx->passes), str_free(&ctx->text), str_free(&ctx->describe), str_free(&ctx->opt_text),
-      str_free(&ctx->info_text);
+      str_free(&ctx->info_text), str_free(&ctx->bundle_text);
   if (ctx->store) store_free(ctx->store);
   for (size_t i = 0; i < ctx->variables.len; i++)
     mem_free(&ctx->mem, ctx->variables.at[i]);

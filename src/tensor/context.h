@@ -110,6 +110,13 @@ struct TgContext {
   void *launched_user;
   TgLogFn log; /* NULL: stderr */
   void *log_user;
+  void (*progressed)(const TgProgress *p, void *user); /* tg_watch_progress */
+  void *progressed_user;
+  TgProgress progress; /* the last that was told, and when */
+  double progress_s;
+  Str bundle_text;        /* of the last tg_bundle */
+  Bundle *bundle;         /* kernels that were given, for its devices; or NULL */
+  Waiting compiling;      /* what its devices ask while they compile */
   _Atomic bool cancelled; /* tg_cancel, until it is reported */
 };
 
@@ -117,6 +124,8 @@ struct TgContext {
 /* tg_open with a table and counters of the caller's */
 /* what the library prints: to the log, or stderr */
 __attribute__((format(printf, 2, 3))) void context_say(TgContext *ctx, const char *form, ...);
+/* So many kernels of this phase are done, for tg_watch_progress. */
+void context_progress(TgContext *ctx, const char *phase, int done, int all);
 /* TG_ERR_CANCELLED, recorded, where tg_cancel was called; TG_OK */
 TgStatus context_cancelled(TgContext *ctx);
 TgContext *context_open(const TgOpenOptions *options, const TgOs *os, TgMem mem);

@@ -14,7 +14,7 @@ static TgTensor *sum_in(TgTensor *x, DType acc, int n, const int *axes) {
 TgTensor *tg_matmul_opt(TgTensor *a, TgTensor *b, const TgMatmulOptions *opt) {
   TgContext *ctx = ctx_two("matmul", a, b);
   if (!ctx) return NULL;
-  TG_OPTIONS(TgMatmulOptions, o, opt);
+  TG_OPTIONS(ctx, "matmul", TgMatmulOptions, o, opt);
   int ra = rank(a), rb = rank(b);
   TG_REQUIRE(ctx, ra > 0 && rb > 0 && ra < TG_MAX_RANK && rb < TG_MAX_RANK, TG_ERR_SHAPE, "matmul: %s by %s",
              SHAPE_OF(a), SHAPE_OF(b));
@@ -132,9 +132,9 @@ TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *opt)
   TG_NUMBERS(weight, "conv2d");
   TgContext *ctx = ctx_two("conv2d", x, weight);
   if (!ctx) return NULL;
-  TG_OPTIONS(TgConvOptions, o, opt);
+  TG_OPTIONS(ctx, "conv2d", TgConvOptions, o, opt);
   int n = rank(x) - 2, r = 0;
-  int64_t g = o.groups ? o.groups : 1, d[TG_MAX_RANK], order[TG_MAX_RANK], wd[TG_MAX_RANK];
+  int64_t g = TG_OPTION(o, groups, 1), d[TG_MAX_RANK], order[TG_MAX_RANK], wd[TG_MAX_RANK];
   TG_REQUIRE(ctx,
              n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 &&
                  g <= TG_MAX(dims(x)[1], 1) && dims(x)[1] == dims(weight)[1] * g && dims(weight)[0] % g == 0,
@@ -212,9 +212,9 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
   TG_NUMBERS(weight, "conv_transpose2d");
   TgContext *ctx = ctx_two("conv_transpose2d", x, weight);
   if (!ctx) return NULL;
-  TG_OPTIONS(TgConvOptions, o, opt);
+  TG_OPTIONS(ctx, "conv_transpose2d", TgConvOptions, o, opt);
   int n = rank(x) - 2;
-  int64_t g = o.groups ? o.groups : 1, extra[TG_MAX_SPATIAL], size[TG_MAX_SPATIAL];
+  int64_t g = TG_OPTION(o, groups, 1), extra[TG_MAX_SPATIAL], size[TG_MAX_SPATIAL];
   TG_REQUIRE(ctx,
              n >= 1 && n <= TG_MAX_SPATIAL && rank(weight) == rank(x) && g > 0 &&
                  dims(x)[1] == dims(weight)[0] && dims(weight)[0] % g == 0,
@@ -259,7 +259,7 @@ TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOpt
 /* ---- pools */
 static bool pool_geometry(const char *op, TgTensor *x, const TgPoolOptions *o, Windows *w) {
   TgContext *ctx = x->ctx;
-  int n = o->axes ? o->axes : o->kernel.n > 1 ? o->kernel.n : 2;
+  int n = TG_OPTION(*o, axes, o->kernel.n > 1 ? o->kernel.n : 2);
   TG_REQUIRE_OR(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && rank(x) + n < TG_MAX_RANK, false,
                 TG_ERR_SHAPE, "%s: %d axes of %s", op, n, SHAPE_OF(x));
   w->n = n;
@@ -298,7 +298,7 @@ static TgTensor *pool_places(TgTensor *x, TgTensor *win, TgTensor *best, const W
 TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_NUMBERS(x, "max_pool2d");
   if (!x) return NULL;
-  TG_OPTIONS(TgPoolOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "max_pool2d", TgPoolOptions, o, opt);
   Windows w;
   if (!pool_geometry("max_pool2d", x, &o, &w)) return NULL;
   TgTensor *v = windows(x, &w, -INFINITY), *best = tg_max(v, .axis = last_axes(w.n));
@@ -315,7 +315,7 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
 TgTensor *tg_avg_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_NUMBERS(x, "avg_pool2d");
   if (!x) return NULL;
-  TG_OPTIONS(TgPoolOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "avg_pool2d", TgPoolOptions, o, opt);
   if (!dtype_is_float(dt(x))) x = tensor_cast(x, TG_F32);
   Windows w;
   if (!x || !pool_geometry("avg_pool2d", x, &o, &w)) return NULL;
@@ -343,8 +343,8 @@ TgTensor *tg_max_unpool2d_opt(TgTensor *x, TgTensor *indices, const TgPoolOption
   TgContext *ctx = ctx_two("max_unpool2d", x, indices);
   if (!ctx) return NULL;
   TG_NUMBERS(x, "max_unpool2d");
-  TG_OPTIONS(TgPoolOptions, o, opt);
-  int n = o.axes ? o.axes : o.kernel.n > 1 ? o.kernel.n : 2;
+  TG_OPTIONS(ctx, "max_unpool2d", TgPoolOptions, o, opt);
+  int n = TG_OPTION(o, axes, o.kernel.n > 1 ? o.kernel.n : 2);
   int64_t k[TG_MAX_SPATIAL], s[TG_MAX_SPATIAL], d[TG_MAX_RANK], rows = 1, cells = 1, each = 1;
   Windows w = {.n = n};
   TG_REQUIRE(ctx, n >= 1 && n <= TG_MAX_SPATIAL && rank(x) >= n && x->uop->shape == indices->uop->shape,

@@ -180,7 +180,7 @@ TgTensor *tg_einsum_opt(const char *formula, TgTensor *const *x, int n, const Tg
   for (int i = 0; x && i < n; i++)
     TG_NUMBERS(x[i], "einsum");
   if (!x || n < 1 || !x[0]) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(x[0]->ctx, "einsum", TgDTypeOptions, o, opt);
   TgContext *ctx = x[0]->ctx;
   Einsum e = {.ctx = ctx, .formula = formula, .n = n, .out = {.dots = -1}};
   TG_REQUIRE(ctx, formula, TG_ERR_VALUE, "einsum: no formula");

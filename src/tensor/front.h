@@ -28,11 +28,11 @@ ShapeText tensor_text(const TgTensor *t); /* "(2, n + 1)" */
   TG_REQUIRE_OR(ctx, (list) != NULL || (n) <= 0, result, TG_ERR_VALUE,                                       \
                 "%s: NULL where a list of %lld is needed", (op), (long long)(n))
 #define TG_LIST(ctx, op, list, n) TG_LIST_OR(ctx, op, list, n, NULL)
-/* A zeroed copy of the caller's options, whatever size its header had. */
-#define TG_OPTIONS(T, v, o)                                                                                  \
+/* A copy of the caller's options, whatever size their header had; what reads them ends where that is 0. */
+#define TG_OPTIONS_OR(ctx, op, T, v, o, result)                                                              \
   T v;                                                                                                       \
-  memset(&v, 0, sizeof v);                                                                                   \
-  if (o) memcpy(&v, (o), TG_MIN((o)->size, sizeof v))
+  if (tg_options_read((ctx), (op), #T, &v, sizeof v, (o))) return result
+#define TG_OPTIONS(ctx, op, T, v, o) TG_OPTIONS_OR(ctx, op, T, v, o, NULL)
 
 /* ---- dtypes */
 DType dtype_of(TgDType d, DType fallback); /* DTYPE_DEFAULT: fallback; unknown: DT_VOID */

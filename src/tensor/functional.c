@@ -42,7 +42,7 @@ static TgTensor *class_weights(const char *op, TgTensor *logp, const TgLossOptio
 TgTensor *tg_cross_entropy_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
   TgContext *ctx = ctx_two("cross_entropy", x, target);
   if (!ctx) return NULL;
-  TG_OPTIONS(TgLossOptions, o, opt);
+  TG_OPTIONS(ctx, "cross_entropy", TgLossOptions, o, opt);
   if (rank(target) == rank(x) - 1) return tg_sparse_cross_entropy_opt(x, target, opt);
   TG_REQUIRE(ctx, x->uop->shape == target->uop->shape && rank(x) > 0, TG_ERR_SHAPE,
              "cross_entropy: logits %s and target %s", SHAPE_OF(x), SHAPE_OF(target));
@@ -93,14 +93,14 @@ static TgTensor *label_loss(const char *op, TgTensor *logp, TgTensor *labels, co
 }
 
 TgTensor *tg_sparse_cross_entropy_opt(TgTensor *x, TgTensor *labels, const TgLossOptions *opt) {
-  TG_OPTIONS(TgLossOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "sparse_cross_entropy", TgLossOptions, o, opt);
   if (!ctx_two("sparse_cross_entropy", x, labels)) return NULL;
   x = classes_last("sparse_cross_entropy", x, &o);
   return x ? label_loss("sparse_cross_entropy", tg_log_softmax(x), labels, &o) : NULL;
 }
 
 TgTensor *tg_nll_opt(TgTensor *logp, TgTensor *labels, const TgLossOptions *opt) {
-  TG_OPTIONS(TgLossOptions, o, opt);
+  TG_OPTIONS(tg_context(logp), "nll", TgLossOptions, o, opt);
   logp = classes_last("nll", as_float(logp), &o);
   return logp && labels ? label_loss("nll", logp, labels, &o) : NULL;
 }
@@ -114,7 +114,7 @@ static bool same_shape(const char *op, TgTensor *a, TgTensor *b) {
 }
 
 TgTensor *tg_mse_opt(TgTensor *x, TgTensor *target, const TgLossOptions *opt) {
-  TG_OPTIONS(TgLossOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "mse", TgLossOptions, o, opt);
   if (!same_shape("mse", x, target)) return NULL;
   return reduced("mse", tg_square(tg_sub(as_float(x), target)), &o);
 }
@@ -134,7 +134,7 @@ static TgStatus gradient_of_entropy(TgTensor *g, TgTensor *l, TgTensor *const *x
 }
 
 TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOptions *opt) {
-  TG_OPTIONS(TgLossOptions, o, opt);
+  TG_OPTIONS(tg_context(p), "binary_cross_entropy", TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy", p, y)) return NULL;
   p = as_float(p), y = tensor_cast(y, tg_dtype(p));
   TgTensor *l = tg_add(tg_mul(y, log_of(p)), tg_mul(tg_rsub_scalar(y, 1), log_of(tg_rsub_scalar(p, 1))));
@@ -143,7 +143,7 @@ TgTensor *tg_binary_cross_entropy_opt(TgTensor *p, TgTensor *y, const TgLossOpti
 }
 
 TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgLossOptions *opt) {
-  TG_OPTIONS(TgLossOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "binary_cross_entropy_logits", TgLossOptions, o, opt);
   if (!same_shape("binary_cross_entropy_logits", x, y)) return NULL;
   x = as_float(x), y = tensor_cast(y, tg_dtype(x));
   if (!o.weight) return reduced("binary_cross_entropy_logits", tg_sub(tg_softplus(x), tg_mul(x, y)), &o);
@@ -158,7 +158,7 @@ TgTensor *tg_binary_cross_entropy_logits_opt(TgTensor *x, TgTensor *y, const TgL
 
 /* ---- normalisation */
 static bool trailing(const char *op, TgTensor *x, const TgNormOptions *o, TgAxes *axes) {
-  int n = o->dims ? o->dims : o->weight ? rank(o->weight) : o->bias ? rank(o->bias) : 1;
+  int n = TG_OPTION(*o, dims, o->weight ? rank(o->weight) : o->bias ? rank(o->bias) : 1);
   TG_REQUIRE_OR(x->ctx, n >= 1 && n <= rank(x), false, TG_ERR_SHAPE, "%s: the last %d axes of %s", op, n,
                 SHAPE_OF(x));
   TgTensor *affine[] = {o->weight, o->bias};
@@ -188,21 +188,21 @@ static TgTensor *affine(TgTensor *wide, TgTensor *x, TgTensor *w, TgTensor *b) {
 
 TgTensor *tg_layer_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgNormOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "layer_norm", TgNormOptions, o, opt);
   TgAxes axes = {0};
   if (!trailing("layer_norm", x, &o, &axes)) return NULL;
   TgTensor *w = as_wide(x), *d = tg_sub(w, tg_mean(w, .axis = axes, .keepdim = true));
   TgTensor *var = tg_mean(tg_mul(d, d), .axis = axes, .keepdim = true);
-  return affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, o.eps != 0 ? o.eps : 1e-5))), x, o.weight, o.bias);
+  return affine(tg_mul(d, tg_rsqrt(tg_add_scalar(var, TG_OPTION(o, eps, 1e-5)))), x, o.weight, o.bias);
 }
 
 TgTensor *tg_rms_norm_opt(TgTensor *x, const TgNormOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgNormOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "rms_norm", TgNormOptions, o, opt);
   TgAxes axes = {0};
   if (!trailing("rms_norm", x, &o, &axes)) return NULL;
   TgTensor *w = as_wide(x), *ms = tg_mean(tg_mul(w, w), .axis = axes, .keepdim = true);
-  return affine(tg_mul(w, tg_rsqrt(tg_add_scalar(ms, o.eps != 0 ? o.eps : 1e-5))), x, o.weight, o.bias);
+  return affine(tg_mul(w, tg_rsqrt(tg_add_scalar(ms, TG_OPTION(o, eps, 1e-5)))), x, o.weight, o.bias);
 }
 
 /* t (c) seen as (c, 1, ..) so that it broadcasts along axis 1 of x */
@@ -220,14 +220,14 @@ static TgTensor *channel(const char *op, TgTensor *x, TgTensor *t) {
 static TgTensor *batch_affine(const char *op, TgTensor *x, TgTensor *mean, TgTensor *var,
                               const TgNormOptions *o) {
   TgTensor *y =
-      tg_mul(tg_sub(as_wide(x), mean), tg_rsqrt(tg_add_scalar(as_wide(var), o->eps != 0 ? o->eps : 1e-5)));
+      tg_mul(tg_sub(as_wide(x), mean), tg_rsqrt(tg_add_scalar(as_wide(var), TG_OPTION(*o, eps, 1e-5))));
   TgTensor *w = o->weight ? channel(op, x, o->weight) : NULL, *b = o->bias ? channel(op, x, o->bias) : NULL;
   if ((o->weight && !w) || (o->bias && !b)) return NULL;
   return affine(y, x, w, b);
 }
 
 TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const TgNormOptions *opt) {
-  TG_OPTIONS(TgNormOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "batch_norm", TgNormOptions, o, opt);
   mean = channel("batch_norm", x, mean), var = mean ? channel("batch_norm", x, var) : NULL;
   if (!var) return NULL;
   DType d = dtype_join(dtype_as_float(dt(x)), dtype_join(dt(mean), dt(var)));
@@ -235,13 +235,13 @@ TgTensor *tg_batch_norm_opt(TgTensor *x, TgTensor *mean, TgTensor *var, const Tg
 }
 
 TgTensor *tg_batch_norm_train_opt(TgTensor *x, TgTensor *rmean, TgTensor *rvar, const TgNormOptions *opt) {
-  TG_OPTIONS(TgNormOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "batch_norm_train", TgNormOptions, o, opt);
   TG_NUMBERS(x, "batch_norm");
   if (!channel("batch_norm", x, rmean) || !channel("batch_norm", x, rvar)) return NULL;
   TgAxes axes = {0};
   for (int i = 0; i < rank(x); i++)
     if (i != 1) axes.v[axes.n++] = i;
-  double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = o.momentum != 0 ? o.momentum : 0.1;
+  double n = (double)(nelem(x) / TG_MAX(dims(x)[1], 1)), m = TG_OPTION(o, momentum, 0.1);
   TG_REQUIRE(x->ctx, n > 1, TG_ERR_VALUE, "batch_norm: training needs more than one value per channel in %s",
              SHAPE_OF(x));
   TgTensor *w = as_wide(x);
@@ -266,7 +266,7 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
                                               const TgAttentionOptions *opt) {
   TgContext *ctx = ctx_two("attention", q, k);
   if (!ctx || !ctx_two("attention", q, v)) return NULL;
-  TG_OPTIONS(TgAttentionOptions, o, opt);
+  TG_OPTIONS(ctx, "scaled_dot_product_attention", TgAttentionOptions, o, opt);
   if (o.mask && !ctx_two("attention", q, o.mask)) return NULL;
   TG_REQUIRE(ctx,
              rank(q) >= 2 && rank(k) >= 2 && rank(v) >= 2 && dim_at(q, -1) == dim_at(k, -1) &&
@@ -283,7 +283,7 @@ TgTensor *tg_scaled_dot_product_attention_opt(TgTensor *q, TgTensor *k, TgTensor
   }
   TgDType wide = dtype_public(sum_dtype(dtype_as_float(dtype_join(dt(q), dt(k)))));
   TgDType out = dtype_public(dtype_as_float(dtype_join(dtype_join(dt(q), dt(k)), dt(v))));
-  double scale = o.scale != 0 ? o.scale : 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1));
+  double scale = TG_OPTION(o, scale, 1 / sqrt((double)TG_MAX(dim_at(q, -1), 1)));
   TgTensor *s =
       tg_mul_scalar(tg_matmul(tensor_cast(q, wide), tg_transpose(tensor_cast(k, wide), -1, -2)), scale);
   TgTensor *c = NULL;

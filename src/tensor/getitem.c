@@ -313,7 +313,7 @@ static bool value_fits(const char *op, TgTensor *x, const Plan *p, TgTensor *val
 TgTensor *tg_index_put_opt(TgTensor *x, const TgIndex *idx, int n, TgTensor *value,
                            const TgIndexPutOptions *opt) {
   Plan p;
-  TG_OPTIONS(TgIndexPutOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "index_put", TgIndexPutOptions, o, opt);
   if (!ctx_two("index_put", x, value) || !plan("index_put", x, idx, n, &p) ||
       !value_fits("index_put", x, &p, value))
     return NULL;

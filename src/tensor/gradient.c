@@ -604,7 +604,7 @@ TgStatus tg_vjp(TgTensor *y, TgTensor *g, TgTensor *const *targets, int n, TgTen
 
 TgStatus tg_backward_opt(TgTensor *loss, const TgGradientOptions *opt) {
   if (!loss) return TG_ERR_VALUE;
-  TG_OPTIONS(TgGradientOptions, o, opt);
+  TG_OPTIONS_OR(tg_context(loss), "backward", TgGradientOptions, o, opt, TG_ERR_VALUE);
   TgContext *ctx = loss->ctx;
   UOp *seed;
   TgStatus s = seed_check("backward", loss, o.gradient, &seed);

@@ -107,7 +107,7 @@ TgTensor *tg_scatter_opt(TgTensor *x, int axis, TgTensor *index, TgTensor *src, 
   TG_NUMBERS(x, "scatter");
   TG_NUMBERS(index, "scatter");
   TG_NUMBERS(src, "scatter");
-  TG_OPTIONS(TgScatterOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "scatter", TgScatterOptions, o, opt);
   Scatter s;
   TgContext *ctx = scatter_begin("scatter", x, axis, index, src, &s);
   if (!ctx) return NULL;
@@ -124,7 +124,7 @@ TgTensor *tg_scatter_reduce_opt(TgTensor *x, int axis, TgTensor *index, TgTensor
   TG_NUMBERS(x, "scatter");
   TG_NUMBERS(index, "scatter");
   TG_NUMBERS(src, "scatter");
-  TG_OPTIONS(TgScatterOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "scatter_reduce", TgScatterOptions, o, opt);
   Scatter s;
   TgContext *ctx = scatter_begin("scatter_reduce", x, axis, index, src, &s);
   if (!ctx) return NULL;
@@ -188,7 +188,7 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
   TG_NUMBERS(mask, "masked_select");
   TgContext *ctx = ctx_two("masked_select", x, mask);
   if (!ctx) return NULL;
-  TG_OPTIONS(TgSelectOptions, o, opt);
+  TG_OPTIONS(ctx, "masked_select", TgSelectOptions, o, opt);
   TG_REQUIRE(ctx, dt(mask) == DT_BOOL, TG_ERR_DTYPE, "masked_select: a mask of %s", dtype_name(dt(mask)));
   const Ints *s = shape_broadcast(ctx, "masked_select", mask->uop->shape, x->uop->shape);
   if (!s) return NULL;
@@ -209,7 +209,7 @@ TgTensor *tg_masked_select_opt(TgTensor *x, TgTensor *mask, const TgSelectOption
 TgTensor *tg_nonzero_opt(TgTensor *x, const TgSelectOptions *opt) {
   TG_NUMBERS(x, "nonzero");
   if (!x) return NULL;
-  TG_OPTIONS(TgSelectOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "nonzero", TgSelectOptions, o, opt);
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
   int64_t n = nelem(x), size, d[2];

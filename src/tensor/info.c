@@ -18,14 +18,14 @@ static const char built[] =
 #if defined(__SANITIZE_ADDRESS__)
     ", address sanitizer"
 #endif
-#ifdef TG_HAVE_SQLITE
-    ", sqlite"
-#else
-    ", no sqlite: no cache on disk"
-#endif
     ;
+
+#ifndef TG_BUILT
+#define TG_BUILT "not said"
+#endif
+
 const char *tg_info(TgContext *ctx, int i, const char **name) {
-  static const char *const facts[] = {"version", "built by", "device", "cache"};
+  static const char *const facts[] = {"version", "built by", "built with", "device", "cache"};
   const char *none = NULL;
   if (!name) name = &none;
   *name = NULL;
@@ -38,11 +38,12 @@ const char *tg_info(TgContext *ctx, int i, const char **name) {
   *name = facts[i];
   if (i == 0) return tg_version();
   if (i == 1) return built;
+  if (i == 2) return TG_BUILT;
   Str *s = &ctx->info_text;
   str_free(s), str_init(s, &ctx->mem);
   char dir[400];
   int64_t nbytes, entries;
-  if (i == 2)
+  if (i == 3)
     str_printf(s, "%s: %s", ctx->dev_open ? tg_default_device(ctx) : "none",
                ctx->dev_open ? tg_device_describe(ctx) : ctx->err.msg);
   else if (!ctx->env.cache)

@@ -507,7 +507,7 @@ TgTensor *tg_diagonal(TgTensor *x, int64_t offset, int axis1, int axis2) {
 TgTensor *tg_linspace_opt(TgContext *ctx, double start, double stop, int64_t steps,
                           const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, "linspace", TgDTypeOptions, o, opt);
   DType d = dtype_of(o.dtype, DT_F32);
   TG_REQUIRE(ctx, d && d != DT_BOOL, TG_ERR_DTYPE, "linspace: dtype %s", dtype_name(d));
   TG_REQUIRE(ctx, steps >= 0, TG_ERR_VALUE, "linspace: %lld steps", (long long)steps);

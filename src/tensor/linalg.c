@@ -178,7 +178,7 @@ TgStatus tg_svd_opt(TgTensor *x, TgTensor **u, TgTensor **s, TgTensor **vt, cons
   TG_NUMBERS_OR(x, "svd", TG_ERR_SHAPE);
   if (!x || !u || !s || !vt) return TG_ERR_VALUE;
   TgContext *ctx = x->ctx;
-  TG_OPTIONS(TgSvdOptions, o, opt);
+  TG_OPTIONS_OR(ctx, "svd", TgSvdOptions, o, opt, TG_ERR_VALUE);
   *u = *s = *vt = NULL;
   TgTensor *a = matrix("svd", x), *q, *r;
   if (!a) return ctx->err.status;

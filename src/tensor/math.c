@@ -304,9 +304,9 @@ TgTensor *tg_isneginf(TgTensor *x) { return tg_bitand(tg_isinf(x), tg_lt_scalar(
 
 TgTensor *tg_isclose_opt(TgTensor *a, TgTensor *b, const TgCloseOptions *opt) {
   if (!ctx_two("isclose", a, b)) return NULL;
-  TG_OPTIONS(TgCloseOptions, o, opt);
-  double rtol = o.exact ? o.rtol : o.rtol != 0 ? o.rtol : 1e-5;
-  double atol = o.exact ? o.atol : o.atol != 0 ? o.atol : 1e-8;
+  TG_OPTIONS(tg_context(a), "isclose", TgCloseOptions, o, opt);
+  double rtol = TG_OPTION(o, rtol, o.exact ? 0 : 1e-5);
+  double atol = TG_OPTION(o, atol, o.exact ? 0 : 1e-8);
   TG_REQUIRE(a->ctx, rtol >= 0 && atol >= 0, TG_ERR_VALUE,
              "isclose: rtol %g and atol %g must not be negative", rtol, atol);
   TgDType d = dtype_public(dtype_as_float(dtype_join(dt(a), dt(b))));

@@ -219,7 +219,7 @@ static TgTensor *normal(TgContext *ctx, const char *op, DType d, int n, const in
 TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
   if (ctx && !dims_numbers(ctx, "rand", n, dm)) return NULL;
   if (!ctx) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, "rand", TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, "rand", o.dtype, DT_F32, &d)) return NULL;
   int before = draw_begin(ctx, "rand", o.device);
@@ -229,34 +229,34 @@ TgTensor *tg_rand_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOpt
 TgTensor *tg_randn_opt(TgContext *ctx, int n, const int64_t *dm, const TgDTypeOptions *opt) {
   if (ctx && !dims_numbers(ctx, "randn", n, dm)) return NULL;
   if (!ctx) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, "randn", TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, "randn", o.dtype, DT_F32, &d)) return NULL;
   int before = draw_begin(ctx, "randn", o.device);
   return before < 0 ? NULL : draw_end(ctx, before, normal(ctx, "randn", d, n, dm));
 }
 
-static TgDTypeOptions like(TgTensor *t, const TgDTypeOptions *opt) {
-  TG_OPTIONS(TgDTypeOptions, o, opt);
-  o.size = sizeof o;
-  if (!o.dtype) o.dtype = tg_dtype(t);
-  if (!o.device && t) o.device = tg_device(t);
-  return o;
+/* The options of a tensor like t; false: refused. */
+static bool like(const char *op, TgTensor *t, const TgDTypeOptions *opt, TgDTypeOptions *o) {
+  if (!t || tg_options_read(t->ctx, op, "TgDTypeOptions", o, sizeof *o, opt)) return false;
+  if (!o->dtype) o->dtype = tg_dtype(t);
+  if (!o->device) o->device = tg_device(t);
+  return true;
 }
 
 TgTensor *tg_rand_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
-  TgDTypeOptions o = like(t, opt);
-  return t ? tg_rand_opt(t->ctx, rank(t), dims(t), &o) : NULL;
+  TgDTypeOptions o;
+  return like("rand_like", t, opt, &o) ? tg_rand_opt(t->ctx, rank(t), dims(t), &o) : NULL;
 }
 
 TgTensor *tg_randn_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
-  TgDTypeOptions o = like(t, opt);
-  return t ? tg_randn_opt(t->ctx, rank(t), dims(t), &o) : NULL;
+  TgDTypeOptions o;
+  return like("randn_like", t, opt, &o) ? tg_randn_opt(t->ctx, rank(t), dims(t), &o) : NULL;
 }
 
 TgTensor *tg_empty_like_opt(TgTensor *t, const TgDTypeOptions *opt) {
-  if (!t) return NULL;
-  TgDTypeOptions o = like(t, opt);
+  TgDTypeOptions o;
+  if (!like("empty_like", t, opt, &o)) return NULL;
   return tensor_empty(t->ctx, o.device, o.dtype, rank(t), dims(t));
 }
 
@@ -271,7 +271,7 @@ static TgTensor *between(TgContext *ctx, const char *op, int n, const int64_t *d
 
 static TgTensor *uniform(TgContext *ctx, const char *op, int n, const int64_t *dm, double low, double high,
                          const TgDTypeOptions *opt) {
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, op, TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, op, o.dtype, DT_F32, &d)) return NULL;
   TG_REQUIRE(ctx, d != DT_BOOL, TG_ERR_DTYPE, "%s: bool", op);
@@ -332,14 +332,14 @@ TgTensor *tg_glorot_uniform_opt(TgContext *ctx, int n, const int64_t *d, const T
 }
 
 static double kaiming(const TgKaimingOptions *o, int n, const int64_t *d) { /* 1 / ((1 + a^2) fan_in) */
-  double a = o->a == 0 ? 0.01 : o->a;
+  double a = TG_OPTION(*o, a, 0.01);
   return 1 / (1 + a * a) / TG_MAX(size_from(n, d, 1), 1);
 }
 
 TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
   if (ctx && !dims_numbers(ctx, "kaiming_uniform", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_uniform", n, d, NULL)) return NULL;
-  TG_OPTIONS(TgKaimingOptions, o, opt);
+  TG_OPTIONS(ctx, "kaiming_uniform", TgKaimingOptions, o, opt);
   double bound = sqrt(6 * kaiming(&o, n, d));
   return uniform(ctx, "kaiming_uniform", n, d, -bound, bound,
                  &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype, .device = o.device});
@@ -348,7 +348,7 @@ TgTensor *tg_kaiming_uniform_opt(TgContext *ctx, int n, const int64_t *d, const 
 TgTensor *tg_kaiming_normal_opt(TgContext *ctx, int n, const int64_t *d, const TgKaimingOptions *opt) {
   if (ctx && !dims_numbers(ctx, "kaiming_normal", n, d)) return NULL;
   if (!ctx || !shape_check(ctx, "kaiming_normal", n, d, NULL)) return NULL;
-  TG_OPTIONS(TgKaimingOptions, o, opt);
+  TG_OPTIONS(ctx, "kaiming_normal", TgKaimingOptions, o, opt);
   return tg_normal_opt(
       ctx, n, d, 0, sqrt(2 * kaiming(&o, n, d)),
       &(TgDTypeOptions){.size = sizeof(TgDTypeOptions), .dtype = o.dtype, .device = o.device});
@@ -370,7 +370,7 @@ TgTensor *tg_dropout(TgTensor *x, double p) {
 TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOptions *opt) {
   TG_NUMBERS(weight, "multinomial");
   if (!weight) return NULL;
-  TG_OPTIONS(TgMultinomialOptions, o, opt);
+  TG_OPTIONS(tg_context(weight), "multinomial", TgMultinomialOptions, o, opt);
   TgContext *ctx = weight->ctx;
   int r = rank(weight);
   TG_REQUIRE(ctx, r == 1 || r == 2, TG_ERR_SHAPE, "multinomial: weights of shape %s", SHAPE_OF(weight));
@@ -406,7 +406,7 @@ TgTensor *tg_multinomial_opt(TgTensor *weight, int64_t k, const TgMultinomialOpt
 /* the order of n uniforms */
 TgTensor *tg_randperm_opt(TgContext *ctx, int64_t n, const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, "randperm", TgDTypeOptions, o, opt);
   DType d;
   if (!dtype_wanted(ctx, "randperm", o.dtype, DT_I32, &d)) return NULL;
   TG_REQUIRE(ctx, n >= 0, TG_ERR_VALUE, "randperm: %lld numbers", (long long)n);

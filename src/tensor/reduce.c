@@ -28,7 +28,7 @@ TgTensor *tensor_sum(TgTensor *x, int naxes, const int *axes, bool keepdim) {
 
 TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgReduceOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "sum", TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   DType acc, out;
   UOpStore *st = x->ctx->store;
@@ -42,7 +42,7 @@ TgTensor *tg_sum_opt(TgTensor *x, const TgReduceOptions *opt) {
 
 TgTensor *tg_prod_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgReduceOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "prod", TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   DType d;
   UOpStore *st = x->ctx->store;
@@ -67,7 +67,7 @@ static UOp *extreme(UOpStore *st, UOp *u, const bool *mask, bool min) {
 
 static TgTensor *max_min(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
-  TG_OPTIONS(TgReduceOptions, o, opt);
+  TG_OPTIONS(tg_context(x), op, TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
   return finish(x->ctx, extreme(x->ctx->store, x->uop, mask, min), mask, o.keepdim);
@@ -102,7 +102,7 @@ static UOp *mean_node(UOpStore *st, UOp *u, const bool *mask, int64_t n, int64_t
 
 TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgReduceOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "mean", TgReduceOptions, o, opt);
   bool mask[TG_MAX_RANK];
   DType d;
   if (!axes_get(x->ctx, "mean", &o.axis, rank(x), mask) ||
@@ -115,11 +115,11 @@ TgTensor *tg_mean_opt(TgTensor *x, const TgReduceOptions *opt) {
 /* In the dtype of its sums: squares of f16 overflow, the root of their mean does not. */
 static TgTensor *variance(const char *op, TgTensor *x, const TgVarOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgVarOptions, o, opt);
+  TG_OPTIONS(tg_context(x), op, TgVarOptions, o, opt);
   bool mask[TG_MAX_RANK];
   UOpStore *st = x->ctx->store;
   if (!axes_get(x->ctx, op, &o.axis, rank(x), mask)) return NULL;
-  int64_t n = count_of(x, mask), c = o.biased ? 0 : o.correction ? o.correction : 1;
+  int64_t n = count_of(x, mask), c = o.biased ? 0 : TG_OPTION(o, correction, 1);
   DType wide = sum_dtype(dtype_as_float(dt(x)));
   UOp *u = uop_cast(st, x->uop, wide);
   UOp *diff =
@@ -143,8 +143,8 @@ TgTensor *tg_std_opt(TgTensor *x, const TgVarOptions *o) {
 }
 
 static TgTensor *with_mean(TgTensor *v, TgTensor *x, TgTensor **mean, const TgVarOptions *opt) {
-  TG_OPTIONS(TgVarOptions, o, opt);
   if (!v || !mean) return v;
+  TG_OPTIONS(v->ctx, "mean", TgVarOptions, o, opt);
   *mean = tg_mean(x, .axis = o.axis, .keepdim = o.keepdim);
   return *mean ? v : NULL;
 }
@@ -159,9 +159,9 @@ TgTensor *tg_std_mean_opt(TgTensor *x, TgTensor **mean, const TgVarOptions *o) {
 
 TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
   if (!x) return NULL;
-  TG_OPTIONS(TgNormalizeOptions, o, opt);
-  TgAxes axis = TG_AXES(o.axis ? o.axis : rank(x) > 1 ? 1 : 0);
-  double p = o.p != 0 ? o.p : o.zero ? 0 : 2, eps = o.eps != 0 ? o.eps : 1e-12;
+  TG_OPTIONS(tg_context(x), "normalize", TgNormalizeOptions, o, opt);
+  TgAxes axis = TG_AXES(TG_OPTION(o, axis, rank(x) > 1 ? 1 : 0));
+  double p = TG_OPTION(o, p, o.zero ? 0 : 2), eps = TG_OPTION(o, eps, 1e-12);
   TG_REQUIRE(x->ctx, p == p, TG_ERR_VALUE, "normalize: p = %g", p);
   TgTensor *w = as_wide(x), *a = tg_abs(w), *n;
   if (p == 0)
@@ -183,7 +183,7 @@ TgTensor *tg_normalize_opt(TgTensor *x, const TgNormalizeOptions *opt) {
  * is asked for itself. */
 static TgTensor *arg_extreme(const char *op, TgTensor *x, const TgReduceOptions *opt, bool min) {
   if (!x) return NULL;
-  TG_OPTIONS(TgReduceOptions, o, opt);
+  TG_OPTIONS(tg_context(x), op, TgReduceOptions, o, opt);
   TgContext *ctx = x->ctx;
   UOpStore *st = ctx->store;
   TG_REQUIRE(ctx, o.axis.n <= 1, TG_ERR_VALUE, "%s: %d axes named for %s, one is possible", op, o.axis.n,
@@ -237,7 +237,7 @@ static bool shift(const char *op, TgTensor *x, const TgAxisOptions *o, Shifted *
 }
 
 TgTensor *tg_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
-  TG_OPTIONS(TgAxisOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "softmax", TgAxisOptions, o, opt);
   Shifted s;
   if (!shift("softmax", x, &o, &s)) return NULL;
   TgTensor *e = tg_exp(s.x);
@@ -249,7 +249,7 @@ TgTensor *tg_softmin_opt(TgTensor *x, const TgAxisOptions *o) {
 }
 
 TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
-  TG_OPTIONS(TgAxisOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "log_softmax", TgAxisOptions, o, opt);
   Shifted s;
   if (!shift("log_softmax", x, &o, &s)) return NULL;
   return tg_sub(s.x, tg_log(tg_sum(tg_exp(s.x), .axis = s.axis, .keepdim = true)));
@@ -257,7 +257,7 @@ TgTensor *tg_log_softmax_opt(TgTensor *x, const TgAxisOptions *opt) {
 
 /* An infinite maximum is taken off as 0: a row of -inf is -inf, one with +inf is +inf. */
 TgTensor *tg_logsumexp_opt(TgTensor *x, const TgAxisOptions *opt) {
-  TG_OPTIONS(TgAxisOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "logsumexp", TgAxisOptions, o, opt);
   if (!x) return NULL;
   bool mask[TG_MAX_RANK];
   if (!axes_get(x->ctx, "logsumexp", &o.axis, rank(x), mask)) return NULL;

@@ -54,7 +54,7 @@ static TgTensor *resize(TgTensor *x, int axis, int64_t to, const TgInterpolateOp
 TgTensor *tg_interpolate_opt(TgTensor *x, int n, const int64_t *size, const TgInterpolateOptions *opt) {
   TG_NUMBERS(x, "interpolate");
   if (!x) return NULL;
-  TG_OPTIONS(TgInterpolateOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "interpolate", TgInterpolateOptions, o, opt);
   TgContext *ctx = x->ctx;
   TG_REQUIRE(ctx, (unsigned)o.mode <= TG_NEAREST_EXACT && (!o.align_corners || o.mode == TG_LINEAR),
              TG_ERR_VALUE, "interpolate: mode %d%s", (int)o.mode,

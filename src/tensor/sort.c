@@ -237,7 +237,7 @@ static TgTensor *pair(Sorted *s, UOp *idx, TgTensor **indices) {
 
 TgTensor *tg_sort_opt(TgTensor *x, TgTensor **indices, const TgSortOptions *opt) {
   TG_NUMBERS(x, "sort");
-  TG_OPTIONS(TgSortOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "sort", TgSortOptions, o, opt);
   Sorted s;
   int bits;
   if (indices) *indices = NULL;
@@ -340,7 +340,7 @@ static UOp *select_keys(UOpStore *st, const Target *t, UOp *k, int bits, int64_t
 
 TgTensor *tg_topk_opt(TgTensor *x, int64_t want, TgTensor **indices, const TgTopkOptions *opt) {
   TG_NUMBERS(x, "topk");
-  TG_OPTIONS(TgTopkOptions, o, opt);
+  TG_OPTIONS(tg_context(x), "topk", TgTopkOptions, o, opt);
   Sorted s;
   int bits;
   if (indices) *indices = NULL;

@@ -74,7 +74,7 @@ static const Ints *shape_make(TgContext *ctx, const char *op, int n, const int64
 static TgTensor *constant(TgContext *ctx, const char *op, int n, const int64_t *d, double v,
                           const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, op, TgDTypeOptions, o, opt);
   DType dtype = dtype_of(o.dtype, DT_F32);
   TG_REQUIRE(ctx, dtype, TG_ERR_DTYPE, "%s: unknown dtype %d", op, (int)o.dtype);
   const Ints *shape = shape_make(ctx, op, n, d);
@@ -133,8 +133,8 @@ TgTensor *tg_scalar_like(TgTensor *t, double v) {
 
 TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArangeOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgArangeOptions, o, opt);
-  double step = o.step == 0 ? 1 : o.step, count = ceil((stop - start) / step);
+  TG_OPTIONS(ctx, "arange", TgArangeOptions, o, opt);
+  double step = TG_OPTION(o, step, 1), count = ceil((stop - start) / step);
   TG_REQUIRE(ctx, count == count && count < 1e15, TG_ERR_VALUE, "arange: from %g to %g by %g", start, stop,
              step);
   if (count < 0) count = 0;
@@ -165,10 +165,10 @@ TgTensor *tg_arange_opt(TgContext *ctx, double start, double stop, const TgArang
 
 TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgEyeOptions, o, opt);
+  TG_OPTIONS(ctx, "eye", TgEyeOptions, o, opt);
   DType d = dtype_of(o.dtype, DT_F32);
   TG_REQUIRE(ctx, d, TG_ERR_DTYPE, "eye: unknown dtype %d", (int)o.dtype);
-  const Ints *s = shape_make(ctx, "eye", 2, (int64_t[]){n, o.m ? o.m : n});
+  const Ints *s = shape_make(ctx, "eye", 2, (int64_t[]){n, TG_OPTION(o, m, n)});
   if (!s) return NULL;
   UOpStore *st = ctx->store;
   UOp *same = uop_alu2(st, OPS_CMPEQ, u_arange(st, s, 0, DT_I32), u_arange(st, s, 1, DT_I32));
@@ -262,7 +262,7 @@ TgTensor *tg_borrow(TgContext *ctx, void *data, TgDType dtype, int n, const int6
 TgTensor *tg_from_file_opt(TgContext *ctx, const char *path, TgDType dtype, int n, const int64_t *d,
                            const TgFileOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgFileOptions, o, opt);
+  TG_OPTIONS(ctx, "from_file", TgFileOptions, o, opt);
   TG_REQUIRE(ctx, path, TG_ERR_VALUE, "from_file: no path");
   int device = device_find(ctx, "from_file", o.device);
   if (device < 0) return NULL;

@@ -112,7 +112,7 @@ static bool read_list(Reader *r) {
 
 TgTensor *tg_from_text_opt(TgContext *ctx, const char *text, const TgDTypeOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgDTypeOptions, o, opt);
+  TG_OPTIONS(ctx, "from_text", TgDTypeOptions, o, opt);
   TG_REQUIRE(ctx, text, TG_ERR_VALUE, "from_text: no text");
   Reader r = {.ctx = ctx, .text = text, .at = text};
   bool ok = read_list(&r);

@@ -13,8 +13,8 @@ static DimVar *facts(const TgVariable *v) { return dims_var_at(v->ctx->dims, v->
 TgVariable *tg_variable_opt(TgContext *ctx, const char *name, int64_t lo, int64_t hi,
                             const TgVariableOptions *opt) {
   if (!ctx) return NULL;
-  TG_OPTIONS(TgVariableOptions, o, opt);
-  int64_t m = o.multiple_of ? o.multiple_of : 1;
+  TG_OPTIONS(ctx, "variable", TgVariableOptions, o, opt);
+  int64_t m = TG_OPTION(o, multiple_of, 1);
   TG_REQUIRE(ctx, name && *name, TG_ERR_VALUE, "variable: no name");
   TG_REQUIRE(ctx, m > 0 && lo >= 0 && lo <= hi && hi <= INT64_C(1) << 48 && hi / m * m >= lo, TG_ERR_VALUE,
              "variable '%.64s': no value from %lld to %lld that is a multiple of %lld", name, (long long)lo,

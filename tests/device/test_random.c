@@ -56,8 +56,8 @@ static TgTensor *asked(const char *line, double *tol) {
   if (!strcmp(op, "choose")) return tg_multinomial(w, (int64_t)a);
   *tol = 2e-6;
   if (!strcmp(op, "normal")) return tg_normal(C, TG_SHAPE((int64_t)c), a, b);
-  if (!strcmp(op, "kaiming_uniform")) return tg_kaiming_uniform(C, 3, block, .a = a);
-  if (!strcmp(op, "kaiming_normal")) return tg_kaiming_normal(C, 3, block, .a = a);
+  if (!strcmp(op, "kaiming_uniform")) return tg_kaiming_uniform(C, 3, block, .a = a != 0 ? a : 0.01);
+  if (!strcmp(op, "kaiming_normal")) return tg_kaiming_normal(C, 3, block, .a = a != 0 ? a : 0.01);
   if (!strcmp(op, "glorot_uniform")) return tg_glorot_uniform(C, 3, block);
   if (!strcmp(op, "scaled_uniform")) return tg_scaled_uniform(C, 3, block);
   if (!strcmp(op, "dropout")) {

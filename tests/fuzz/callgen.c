@@ -20,9 +20,10 @@ static bool ends(const char *s, const char *with) {
 }
 
 /* What would end what the caller still holds, or needs more than a call. */
-static const char *const left_out[] = {"tg_open",          "tg_close",  "tg_scope_begin", "tg_scope_end",
-                                       "tg_alloc",         "tg_free",   "tg_release",     "tg_jit_free",
-                                       "tg_watch_kernels", "tg_borrow", "tg_sequential",  NULL};
+static const char *const left_out[] = {
+    "tg_open",    "tg_close",    "tg_scope_begin",   "tg_scope_end", "tg_alloc",      "tg_free",
+    "tg_release", "tg_jit_free", "tg_watch_kernels", "tg_borrow",    "tg_sequential", "tg_options_read",
+    NULL};
 static const char *const steps_of_a_graph[] = {"steps", "k", NULL}; /* as many nodes as it says */
 
 static bool of_tg_h(const char *object) { /* what the other headers have takes structs of their own making */
@@ -118,7 +119,8 @@ static void call(int i, const char *f) {
   printf(")%s; break;\n", tensor || variable || jit ? ")" : "");
 }
 
-/* Every field by its type; now and then none at all, or the size of none. */
+/* Every field by its type, and often as one that was written; now and then none at all, or the size of none.
+ */
 static void option_struct(const char *s) {
   char name[128], type[128], field[128];
   text_of(member(s, "name"), name, sizeof name);
@@ -126,10 +128,17 @@ static void option_struct(const char *s) {
   printf("static const %s *in_%s(void) {\n  static %s o;\n  if (rarely()) return NULL;\n  memset(&o, 0, "
          "sizeof o);\n",
          name, name, name);
+  printf("  if (often()) o.set = rarely() ? in_text() : \"");
+  for
+    each_of(member(s, "fields"), p) {
+      text_of(member(p, "name"), field, sizeof field);
+      printf(".%s,", field);
+    }
+  printf("\";\n");
   for
     each_of(member(s, "fields"), p) {
       text_of(member(p, "type"), type, sizeof type), text_of(member(p, "name"), field, sizeof field);
-      if (!strcmp(field, "size") || !strcmp(field, "end_")) continue;
+      if (!strcmp(field, "size") || !strcmp(field, "set") || !strcmp(field, "end_")) continue;
       printf("  if (often()) o.%s = ", field);
       if (!strcmp(type, "TgAxes"))
         printf("in_axes()");

@@ -1,9 +1,10 @@
-/* c11.c: tg.h and tg_nn.h as a strict C11 program sees them. Compiled, not run: tools/check-header. */
+/* c11.c: the headers as a strict C99 or C11 program sees them. Compiled, not run: tools/check-header. */
 #include "tg.h"
+#include "tg_io.h"
 #include "tg_nn.h"
 
 int main(void) {
-  TgContext *c = tg_open(NULL);
+  TgContext *c = tg_open_with(.device = "INTERP");
   TgTensor *x = tg_full(c, TG_SHAPE(2, 3), 1.5, .dtype = TG_F64), *s = tg_full(c, TG_SCALAR, 2);
   TG_SCOPE(c) {
     TgTensor *y = tg_add(tg_sum(x, .axis = TG_AXES(1, -1), .keepdim = true), tg_mean(x));
@@ -13,7 +14,10 @@ int main(void) {
     TgTensor *r = tg_rand(c, TG_SHAPE(4));
     TgTensor *u = tg_uniform(c, TG_SHAPE(4), -1, 1, .dtype = TG_F32);
     TgTensor *a = tg_arange(c, 0, 4, .step = 2);
-    TgOptim *opt = tg_adam(c, ((TgTensor *[]){x, w}), 2, .lr = 0.1);
+    TgOptim *opt = tg_adam(c, ((TgTensor *[]){x, w}), 2, .lr = 0.1, .beta1 = 0);
+    TgConv2d conv = tg_conv2d_new_with(c, 3, 8, 3, true, .stride = TG_SIZES(2));
+    const TgSafeOptions named = TG_WITH(TgSafeOptions, .metadata = NULL);
+    (void)tg_safe_save_opt(NULL, "x", &named), tg_conv2d_free(&conv);
     (void)tg_optim_step(opt), (void)tg_layer_norm(r, .weight = u), (void)tg_eye(c, 3, .m = 4),
         (void)tg_opt(c, "", .emit = "c");
     (void)tg_cross_entropy(f, a, .reduction = TG_SUM), (void)tg_softmax(x), (void)tg_zeros(c, TG_SHAPE(1)),

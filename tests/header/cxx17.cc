@@ -12,7 +12,9 @@ int main() {
     TgTensor *y = tg_add(tg_sum(x, o), tg_mean(x)), *z = tg_conv2d(x, y), *w = tg_max_pool2d(z);
     TgTensor *f = tg_from_file(c, "data", TG_F32, TG_SHAPE(2, 3), file), *r = tg_rand(c, TG_SHAPE(4)), *u = tg_uniform(c, TG_SHAPE(4), -1, 1);
     TgTensor *params[] = {x, w};
-    TgOptim *opt = tg_adam_opt(c, params, 2, nullptr);
+    TgOptimOptions adam{};
+    adam.set = ".beta1";
+    TgOptim *opt = tg_adam(c, params, 2, adam);
     (void)tg_optim_step(opt), (void)tg_layer_norm(r), (void)tg_eye(c, 3), (void)tg_arange(c, 0, 4), (void)tg_cross_entropy(f, u);
     (void)tg_softmax(s), (void)tg_zeros(c, TG_SHAPE(1)), (void)tg_var(x), (void)tg_opt(c, "");
     tg_optim_free(opt);

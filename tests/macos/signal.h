@@ -10,4 +10,4 @@ enum { SIG_SETMASK = 3 };
 
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 
-enum { SIGKILL = 9 };
+enum { SIGKILL = 9, SIGXCPU = 24 };

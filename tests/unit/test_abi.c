@@ -364,6 +364,8 @@ static void test_defaults(void **state) {
     }
     }
   assert_true(values > 100);
+  assert_non_null(member(member(json, "options"), "set")); /* what tells a zero from what was left out */
+  assert_non_null(member(named(member(json, "functions"), "tg_open"), "defaults"));
   const char *pool = member(named(member(json, "functions"), "tg_max_pool2d_opt"), "defaults");
   const char *attention =
       member(named(member(json, "functions"), "tg_scaled_dot_product_attention_opt"), "defaults");

@@ -77,13 +77,14 @@ static void test_no_compiler(void **state) {
   (void)state;
   setenv("PATH", "/nowhere", 1);
   TgContext *c = open_on("CPU");
-  assert_int_equal(tg_error(c), TG_ERR_DEVICE);
-  assert_non_null(strstr(tg_errmsg(c), "PATH"));
+  float out = 0;
+  assert_int_equal(tg_error(c), TG_OK); /* its kernels may come from elsewhere: test_bundle.c */
+  assert_int_equal(compute(c, 4, &out), TG_ERR_DEVICE);
+  assert_non_null(strstr(tg_errmsg(c), "no C compiler"));
   tg_close(c);
   char dev[64];
   snprintf(dev, sizeof dev, "%s", getenv("TG_DEV") ? getenv("TG_DEV") : "");
   unsetenv("TG_DEV");
-  float out = 0;
   c = tg_open(NULL); /* what is left works */
   assert_string_equal(tg_default_device(c), "INTERP");
   assert_int_equal(compute(c, 4, &out), TG_OK);

@@ -1283,7 +1283,7 @@ static void test_loader(void **state) {
     assert_true(renderer_c.render(&s, &k->lin, &err));
     Unit unit = {.src = {(uint8_t *)s.at, s.len}};
     Image im;
-    assert_int_equal(compile_units(&mem, &tg_os_default, &err, &cc, NULL, &unit, 1, 60), TG_OK);
+    assert_int_equal(compile_unit(&mem, &tg_os_default, &err, &cc, &unit, 60), TG_OK);
     Blob obj = unit.out;
     assert_int_equal(elf_load(&mem, &tg_os_default, &err, obj.at, obj.nbytes, &im), TG_OK);
     assert_true(elf_symbol(obj.at, obj.nbytes, "tile") >= 0);
@@ -1346,7 +1346,7 @@ static void test_library_loader(void **state) {
     if (!here) continue;
     assert_int_equal(compiler_find(&tg_os_default, &v.env, &v.err, &cc), TG_OK);
     Unit unit = {.src = {(uint8_t *)(uintptr_t)text, sizeof text - 1}};
-    assert_int_equal(compile_units(&mem, &tg_os_default, &v.err, &cc, NULL, &unit, 1, 60), TG_OK);
+    assert_int_equal(compile_unit(&mem, &tg_os_default, &v.err, &cc, &unit, 60), TG_OK);
     Image im, second;
     assert_int_equal(image_load(&v.d, &cc, &unit.out, &im), TG_OK);
     assert_int_equal(image_load(&v.d, &cc, &unit.out, &second), TG_OK);

@@ -81,6 +81,7 @@ typedef struct Arena {
   TgMem *mem;
   ArenaBlock *block;
   size_t total;
+  size_t first; /* bytes of the first block, for what is kept and small; 0: 8192 */
 } Arena;
 
 typedef struct ArenaMark {

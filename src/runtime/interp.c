@@ -262,18 +262,26 @@ static void interp_unload(Device *d, Program *p) {
   mem_free(d->mem, p);
 }
 
+static int memories(const Linear *lin) {
+  int n = 0;
+  for (int i = 0; i < lin->n; i++)
+    n += lin->at[i]->op == OPS_PARAM || lin->at[i]->op == OPS_DEFINE_LOCAL;
+  return n;
+}
+
 static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   Program *p = *out = mem_alloc(d->mem, sizeof *p);
   if (!p) return error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
   arena_init(&p->arena, d->mem);
+  p->arena.first = ((size_t)lin->n + 1) * (sizeof(Ins) + 3 * sizeof(int)) + 512; /* kept, for each kernel */
   snprintf(p->name, sizeof p->name, "%s", lin->name);
   p->n = lin->n, p->nthread = TG_MAX(lin->nthread, 1);
   for (int i = 0; i < 3; i++)
     p->global[i] = TG_MAX(lin->global[i], 1), p->local[i] = TG_MAX(lin->local[i], 1);
   Flat f = {.p = p, .err = d->err, .lin = lin};
   map_init(&f.slots, d->mem), map_init(&f.mems, d->mem);
-  p->at = arena_array(&p->arena, Ins, lin->n + 1), p->mem = arena_array(&p->arena, Memory, lin->n + 1);
-  int *open = arena_array(&p->arena, int, lin->n + 1), depth = 0;
+  p->at = arena_array(&p->arena, Ins, lin->n + 1), p->mem = arena_array(&p->arena, Memory, memories(lin) + 1);
+  int *open = mem_alloc(d->mem, ((size_t)lin->n + 1) * sizeof *open), depth = 0;
   f.oom = !p->at || !p->mem || !open;
   TgStatus st = TG_OK;
   for (int i = 0; i < lin->n && !f.oom && !st; i++)
@@ -281,7 +289,7 @@ static TgStatus flatten(Device *d, const Linear *lin, Program **out) {
   if (!st && f.oom) st = error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
   if (!st && depth)
     st = error_set(d->err, TG_ERR_INTERNAL, "INTERP: kernel %s: a loop is not closed", lin->name);
-  map_free(&f.slots), map_free(&f.mems);
+  map_free(&f.slots), map_free(&f.mems), mem_free(d->mem, open);
   return st;
 }
 

@@ -36,6 +36,9 @@ enum { /* CUresult */
 };
 
 enum { /* CUdevice_attribute */
+       CUDA_BLOCK_THREADS = 1,
+       CUDA_BLOCK_X = 2, /* y, z behind it, and for a grid */
+       CUDA_GRID_X = 5,
        CUDA_SHARED_PER_BLOCK = 8,
        CUDA_CLOCK_KHZ = 13,
        CUDA_MULTIPROCESSORS = 16,
@@ -43,8 +46,11 @@ enum { /* CUdevice_attribute */
        CUDA_MEMORY_BITS = 37,
        CUDA_L2_BYTES = 38,
        CUDA_ARCH_MAJOR = 75,
-       CUDA_ARCH_MINOR = 76
+       CUDA_ARCH_MINOR = 76,
+       CUDA_SHARED_OPTIN = 97
 };
+
+enum { CUDA_FUNCTION_DYNAMIC_SHARED = 8 }; /* CUfunction_attribute */
 
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };
 

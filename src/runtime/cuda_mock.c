@@ -95,6 +95,14 @@ CUresult cuda_mock_device_attribute(int *value, int attribute, CUdevice d) {
   (void)d;
   double bytes_s = t->bytes_us[LEVEL_MEMORY] * t->streams * 1e6;
   switch (attribute) {
+  case CUDA_BLOCK_THREADS: *value = t->most.block; break;
+  case CUDA_BLOCK_X:
+  case CUDA_BLOCK_X + 1:
+  case CUDA_BLOCK_X + 2: *value = t->most.threads[attribute - CUDA_BLOCK_X]; break;
+  case CUDA_GRID_X:
+  case CUDA_GRID_X + 1:
+  case CUDA_GRID_X + 2: *value = (int)t->most.blocks[attribute - CUDA_GRID_X]; break;
+  case CUDA_SHARED_OPTIN: *value = (int)t->local_most; break;
   case CUDA_SHARED_PER_BLOCK: *value = (int)t->local_bytes; break;
   case CUDA_CLOCK_KHZ: *value = (int)(t->mhz * 1000); break;
   case CUDA_MULTIPROCESSORS: *value = t->cores; break;

@@ -22,6 +22,7 @@ struct CudaFunction {
   EmuKernel *kernel;
   CUmodule module;
   CUfunction next;
+  size_t most_dynamic; /* shared memory that a launch of it may ask for */
 };
 
 /* recorded: how often; reached: which of these, and all before it, are done. refs: the owner's, and of what

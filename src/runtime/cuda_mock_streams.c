@@ -262,16 +262,35 @@ CUresult cuda_mock_module_function(CUfunction *f, CUmodule m, const char *name) 
   enum { NOT_FOUND = 500 };
 
   EmuKernel *k = emu_kernel(m->module, name);
+  size_t declared = k ? emu_shared_bytes(k) : 0;
   if (!k) return NOT_FOUND;
+  if (declared > CUDA_STATIC_LOCAL) return CUDA_INVALID_VALUE; /* ptxas refuses the text */
   if (!(*f = mock_take(sizeof **f))) return CUDA_OUT_OF_MEMORY;
-  **f = (struct CudaFunction){k, m, cuda_mock.functions};
+  **f = (struct CudaFunction){k, m, cuda_mock.functions, CUDA_STATIC_LOCAL - declared};
   cuda_mock.functions = *f;
   return CUDA_OK;
+}
+
+CUresult cuda_mock_function_set(CUfunction f, int attribute, int value) {
+  int64_t most = target_cuda.local_most - (int64_t)emu_shared_bytes(f->kernel);
+  if (attribute != CUDA_FUNCTION_DYNAMIC_SHARED || value < 0 || value > most) return CUDA_INVALID_VALUE;
+  f->most_dynamic = (size_t)value;
+  return CUDA_OK;
+}
+
+/* What every GPU of NVIDIA's refuses: CUDA C++ Programming Guide, "Technical Specifications". */
+static bool can_be_launched(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared) {
+  enum { GRID_YZ = 65535, BLOCK_Z = 64, BLOCK = 1024 };
+
+  bool fits = shared <= f->most_dynamic && block[2] <= BLOCK_Z && (uint64_t)block[0] * block[1] <= BLOCK &&
+              block[0] * block[1] * block[2] <= BLOCK;
+  return fits && grid[0] <= INT32_MAX && grid[1] <= GRID_YZ && grid[2] <= GRID_YZ;
 }
 
 /* A launch with its arguments taken, as the call may change them when it returns. Each has 8 bytes here. */
 static CUresult call_made(KernelCall *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
                           unsigned shared, void **args) {
+  if (!can_be_launched(f, grid, block, shared)) return CUDA_INVALID_VALUE;
   *c = (KernelCall){.function = f, .shared_bytes = shared, .narg = emu_nparam(f->kernel)};
   if (!(c->args = mock_take((size_t)c->narg * sizeof *c->args))) return CUDA_OUT_OF_MEMORY;
   for (int i = 0; i < 3; i++)

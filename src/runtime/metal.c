@@ -25,7 +25,7 @@ static Target target_of(const Metal *p, const char *name) {
 
   Target t = target_metal;
   MetalUint local = metal_most_local(&p->api, p->device);
-  if (local) t.local_bytes = (int64_t)local;
+  if (local) t.local_bytes = t.local_most = (int64_t)local;
   bool units = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE7);
   t.matrices = units ? matrix_rows(MATRIX_METAL, METAL_UNITS_SINCE) : 0;
   if (!metal_has_bfloat(&p->api)) t.matrices &= ~(UINT32_C(1) << MATRIX_m8n8k8_bf16_f32);

@@ -11,9 +11,9 @@ typedef struct Program Program; /* a loaded kernel; the backend defines it */
  * or NULL with its error set: most kernels are compiled from their text alone. */
 typedef struct KernelSpec {
   const Linear *linear;
-  const char *source; /* NULL for backends without renderer */
-  int nvar;           /* variables that it reads */
-  size_t local_bytes; /* at least what the renderer takes from scratch */
+  const char *source;   /* NULL for backends without renderer */
+  int nvar;             /* variables that it reads */
+  size_t local_bytes;   /* at least what the renderer takes from scratch */
   int64_t shared_bytes; /* of a block on a GPU */
   const Linear *(*listed)(void *user);
   void *user;

@@ -56,7 +56,7 @@ typedef struct Target {
   int latency;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
   int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
-  LaunchLimits most; /* zeros on a CPU */
+  LaunchLimits most;               /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
   double deal_us;
@@ -83,6 +83,7 @@ static inline double target_read_us(const Target *t, double nbytes) {
 double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
 extern const Target target_planned, target_amx, target_dot, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */
+
 /* Whether a GPU can launch such a grid of such blocks; else `why`, a sentence, names the limit. */
 enum { LAUNCH_WHY = 120 };
 

@@ -77,10 +77,10 @@ static Target target_of(const Cuda *p) {
   return t;
 }
 
-/* The newest architecture that the compiler knows and the GPU runs; older compilers leave the last step to
- * the driver. */
+/* The newest architecture that the compiler knows and the GPU runs, with the instructions that no other has;
+ * older compilers leave the last step to the driver. */
 static TgStatus arch_chosen(Device *d, Cuda *p) {
-  enum { MOST = 256 };
+  enum { MOST = 256, OWN_SINCE = 90, OWN_COMPILER = 12 };
 
   int archs[MOST], n = 0, best = 0, major = 0, minor = 0;
   int have = 10 * attribute(p, CUDA_ARCH_MAJOR, 0) + attribute(p, CUDA_ARCH_MINOR, 0);
@@ -90,8 +90,9 @@ static TgStatus arch_chosen(Device *d, Cuda *p) {
   if (!best)
     return error_set(d->err, TG_ERR_DEVICE, "%s: NVRTC knows no architecture that this GPU, sm_%d, runs",
                      d->name, have);
-  snprintf(p->arch, sizeof p->arch, best == have ? "sm_%d" : "compute_%d", best);
   p->api.compiler_version(&major, &minor);
+  bool own = best == have && best >= OWN_SINCE && major >= OWN_COMPILER;
+  snprintf(p->arch, sizeof p->arch, own ? "sm_%da" : best == have ? "sm_%d" : "compute_%d", best);
   snprintf(p->compiler, sizeof p->compiler, "%s%d.%d", p->emulated ? "emulated " : "", major, minor);
   return TG_OK;
 }
@@ -166,7 +167,7 @@ static TgStatus cuda_open(Device *d) {
   uint64_t unused = 0, total = 0;
   st = gpu_opened(d, p);
   if (!st) st = cuda_memory_info(d, &unused, &total);
-  cuda_memory_begin(d, p->emulated ? 0 : total / 2);
+  cuda_memory_begin(d, emulates_exactly(d->env) ? 0 : total / 2);
   if (!st) st = arch_chosen(d, p);
   if (!st && !kernels_open(d, &p->kernels, &loader, &renderer_cuda))
     st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");

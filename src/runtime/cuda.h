@@ -67,8 +67,11 @@ typedef struct CudaLibraries {
 
 /* What is missing is said in err. */
 TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries *lib, CudaApi *api);
-/* libnvrtc alone: what compiles without a driver */
-TgStatus nvrtc_load(const TgOs *os, TgError *err, void **lib, CudaApi *api);
+
+/* libnvrtc alone: the newest that is of CUDA most_major or older; what is found instead is said in err. */
+enum { NVRTC_ANY = INT32_MAX };
+
+TgStatus nvrtc_load(const TgOs *os, TgError *err, int most_major, void **lib, CudaApi *api);
 void cuda_unload(const TgOs *os, CudaLibraries *lib);
 
 /* ---- the device */
@@ -85,6 +88,7 @@ typedef struct CudaMemory {
   Blocks blocks; /* its numbers count what was put into the stream of launches */
   Stage stage[STAGES];
   int next_stage;
+  bool poisons; /* what is freed is overwritten */
 } CudaMemory;
 
 typedef struct Cuda {

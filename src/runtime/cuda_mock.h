@@ -5,7 +5,9 @@
 #include "runtime/emulate.h"
 #include <pthread.h>
 
-enum { GPUS = 2, MOST_GIVEN = 4096, ARCH = 90, VERSION = 13000 };
+enum { GPUS = 2, MOST_GIVEN = 4096, ARCH = 120, VERSION = 13000 };
+
+#define ARCH_TEXT "120"
 
 static const size_t GPU_BYTES = (size_t)16 << 30;
 
@@ -60,6 +62,7 @@ typedef struct Op {
 
 struct CudaStream {
   int device;
+  bool hasty; /* does what it is given as soon as it can */
   Op *first, *last;
   CUstream next;
 };

@@ -30,10 +30,12 @@ TgStatus kernel_launches(const Device *d, const KernelSpec *k) {
   char why[LAUNCH_WHY];
   if (!t->most.block) return TG_OK;
   if (!target_launches(t, lin->global, lin->local, why))
-    return error_set(d->err, TG_ERR_LIMIT, "%s: kernel %.90s cannot be launched: %s", d->name, lin->name, why);
+    return error_set(d->err, TG_ERR_LIMIT, "%s: kernel %.90s cannot be launched: %s", d->name, lin->name,
+                     why);
   if (k->shared_bytes > t->local_most)
-    return error_set(d->err, TG_ERR_LIMIT, "%s: kernel %.90s has %lld bytes of local memory, %lld are the most",
-                     d->name, lin->name, (long long)k->shared_bytes, (long long)t->local_most);
+    return error_set(d->err, TG_ERR_LIMIT,
+                     "%s: kernel %.90s has %lld bytes of local memory, %lld are the most", d->name, lin->name,
+                     (long long)k->shared_bytes, (long long)t->local_most);
   return TG_OK;
 }
 

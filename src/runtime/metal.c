@@ -100,7 +100,7 @@ static TgStatus opened(Device *d, Metal *p) {
   TgStatus st = gpu_opened(d, p);
   if (!st) st = metal_memory_info(d, &unused, &total);
   if (st) return st;
-  metal_memory_begin(d, p->emulated ? 0 : total / 2);
+  metal_memory_begin(d, emulates_exactly(d->env) ? 0 : total / 2);
   if (!kernels_open(d, &p->kernels, &metal_loader, &renderer_metal)) return metal_oom(d);
   MetalId name = metal_name(&p->api, p->device);
   const char *text = name ? metal_text(&p->api, name) : NULL;

@@ -69,6 +69,7 @@ static TgStatus gpu_opened(Device *d, Metal *p) {
       !metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE7))
     return error_set(d->err, TG_ERR_DEVICE, "%s: this GPU is older than Metal 3, whose addresses are needed",
                      d->name);
+  p->finds_pipelines = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE9);
   p->queue = metal_new_queue(&p->api, p->device);
   p->event = p->queue ? metal_new_event(&p->api, p->device) : NULL;
   return p->event ? TG_OK : metal_failed(d, "the GPU gives no queue", NULL);

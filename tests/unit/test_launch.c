@@ -198,6 +198,38 @@ static void shared_memory_is_asked_for(void **state) {
   tg_close(ctx);
 }
 
+/* A captured function asks for it too, at each replay. */
+static TgStatus products(TgContext *ctx, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)ctx, (void)nin, (void)nout, (void)user;
+  TgTensor *once = tg_matmul(in[0], in[1]);
+  out[0] = tg_matmul(tg_contiguous(once), in[1]);
+  return TG_OK;
+}
+
+static void captured_kernels_ask_too(void **state) {
+  enum { N = 128, RUNS = 4 };
+
+  (void)state;
+  static float data[N * N], twice[N * N], got[N * N];
+  TgContext *ctx = open_with(
+      "CUDA", "0", "TILE r0 64, TILE r1 64, TILE r2 128, STAGE p1, STAGE p2, LOCAL r0 16, LOCAL r1 16");
+  for (int i = 0; i < N * N; i++)
+    data[i] = (float)(i % 5 - 2);
+  TgTensor *in[2] = {tg_from(ctx, data, TG_F32, TG_SHAPE(N, N)), NULL}, *out = NULL;
+  for (int i = 0; i < N; i++)
+    twice[i * N + i] = 2;
+  in[1] = tg_from(ctx, twice, TG_F32, TG_SHAPE(N, N));
+  TgJit *jit = tg_jit(ctx, products, NULL);
+  for (int run = 0; run < RUNS; run++) {
+    if (tg_jit_run(jit, in, 2, &out, 1) || tg_read(out, got, sizeof got)) fail_msg("%s", tg_errmsg(ctx));
+    for (int i = 0; i < N * N; i++)
+      if (got[i] != 4 * data[i]) fail_msg("run %d, element %d", run, i);
+  }
+  assert_true(cuda_mock_counts().graph_launches > 0);
+  tg_jit_free(jit);
+  tg_close(ctx);
+}
+
 /* ---- the last line: a kernel that was made for another machine */
 static void sentences(void **state) {
   (void)state;
@@ -226,6 +258,7 @@ int main(void) {
                                      cmocka_unit_test(no_such_grid),
                                      cmocka_unit_test(blocks_have_limits),
                                      cmocka_unit_test(shared_memory_is_asked_for),
+                                     cmocka_unit_test(captured_kernels_ask_too),
                                      cmocka_unit_test(sentences)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

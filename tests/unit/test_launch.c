@@ -143,8 +143,8 @@ static void refused_as(const char *device, const char *opts, const char *why) {
 static void blocks_have_limits(void **state) {
   (void)state;
   static const char *const deep = "LOCAL r0 128, LOCAL r1 2, LOCAL r2 2";
-  refused_as("NULL:CUDA", deep, "128 threads of a block along z, 64 are the most");
-  refused_as("INTERP:CUDA", deep, "128 threads of a block along z, 64 are the most");
+  refused_as("NULL:CUDA", deep, "opts: 128 threads of a block along z, 64 are the most");
+  refused_as("INTERP:CUDA", deep, "opts: 128 threads of a block along z, 64 are the most");
   refused_as("NULL:CUDA", "LOCAL r0 64, LOCAL r1 2, LOCAL r2 2", NULL);
   refused_as("NULL:METAL", deep, NULL);
   refused_as("NULL:CUDA", "LOCAL r0 64, LOCAL r1 32", "a block has 1024 threads at most");

@@ -515,6 +515,41 @@ static void empty_copies(void **state) {
   nothing_left();
 }
 
+/* A copy to memory that the device still uses, or that was freed in use and given to another, comes after: in
+ * every order of the streams. */
+static void copies_come_after(void **state) {
+  enum { LAST = 6, BYTES_OF = 64 };
+
+  (void)state;
+  for (int order = 1; order <= LAST; order++) {
+    TgMem m = {0};
+    TgError err = {0};
+    TgEnv env;
+    emulate(order);
+    assert_int_equal(env_read(&env, &err), TG_OK);
+    Device d = {
+        .backend = &backend_cuda, .name = "CUDA", .mem = &m, .os = &tg_os_default, .env = &env, .err = &err};
+    assert_int_equal(backend_cuda.open(&d), TG_OK);
+    void *at;
+    char in[BYTES_OF], out[BYTES_OF];
+    memset(in, 7, sizeof in);
+    for (int reused = 0; reused < 2; reused++) {
+      assert_int_equal(backend_cuda.alloc(&d, sizeof in, &at), TG_OK);
+      assert_int_equal(backend_cuda.clear(&d, at, sizeof in), TG_OK);
+      if (reused) {
+        backend_cuda.free(&d, at, sizeof in);
+        assert_int_equal(backend_cuda.alloc(&d, sizeof in, &at), TG_OK);
+      }
+      assert_int_equal(backend_cuda.copy_in(&d, at, in, sizeof in), TG_OK);
+      assert_int_equal(backend_cuda.copy_out(&d, out, at, sizeof out), TG_OK);
+      if (memcmp(in, out, sizeof in)) fail_msg("order %d%s", order, reused ? ", reused" : "");
+      backend_cuda.free(&d, at, sizeof in);
+    }
+    backend_cuda.close(&d);
+    nothing_left();
+  }
+}
+
 /* ---- which compiler: libraries that say which version they are, and do nothing */
 static int driver_is = 0, opened_now = 0; /* what the driver's version is; libraries open */
 static const char *there = "";            /* names of the libraries that there are */
@@ -596,6 +631,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {T(opens),
                                      cmocka_unit_test(says_what_is_missing),
                                      cmocka_unit_test(empty_copies),
+                                     cmocka_unit_test(copies_come_after),
                                      cmocka_unit_test(compiler_is_one_that_the_driver_takes),
                                      T(same_as_cpu),
                                      T(long_products),

@@ -636,7 +636,7 @@ int main(void) {
                                      T(same_as_cpu),
                                      T(long_products),
                                      T(copies_in_pieces),
-                                     T(variables_are_given),
+                                     cmocka_unit_test(variables_are_given),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(peers),
                                      T(bytes_of_a_file),

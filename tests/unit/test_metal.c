@@ -990,7 +990,7 @@ int main(void) {
                                      T(many_buffers),
                                      T(many_buffers_and_a_variable),
                                      T(variables),
-                                     T(variables_are_given),
+                                     cmocka_unit_test(variables_are_given),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(two_devices),
                                      T(events_between_devices),

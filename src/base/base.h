@@ -192,11 +192,15 @@ typedef struct TgEnv {
   int tf32;         /* products of f32 may be of f32 with ten bits of mantissa */
   int beam;         /* lists of opts kept in a search by trial; 0: none */
   int link_objects; /* TG_LOADER=library: by the system's linker and loader, though ours could */
-  int emulate;      /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds */
+  int emulate; /* GPUs are emulated on the CPU; 2 and more: in an order that this number seeds; even numbers:
+                  memory that is freed goes to the next who asks, at once */
   /* "80 90": the vendor's own compiler must take the texts for these too */
   char emulate_archs[64];
   int64_t rule_limit; /* -1: none */
 } TgEnv;
+
+/* Whether an emulated GPU gives all memory back that is freed, so that a late use of it is seen. */
+static inline bool emulates_exactly(const TgEnv *env) { return env->emulate % 2 == 1; }
 
 TgStatus env_read(TgEnv *env, TgError *err);
 const char *env_name(int i); /* every variable that the library reads; NULL past the last */

@@ -46,8 +46,9 @@ typedef struct Kernel { /* a kernel while it is being lowered */
   OptVec list;                              /* the opts that it is to get */
   size_t ndone;                             /* of them, that it has */
   bool strict; /* the opts were given by the caller: what cannot be done is an error, not a plainer kernel */
-  char refused[160]; /* the opt that could not be applied, and why */
-  int nopt;          /* opts that the heuristic wanted */
+  char refused[160];      /* the opt that could not be applied, and why */
+  char limit[LAUNCH_WHY]; /* .. what the device has at most, where that is why */
+  int nopt;               /* opts that the heuristic wanted */
   int nthread, global[3], local[3];
   Str opts; /* the opts taken, as text */
   const struct CodegenOptions *opt;

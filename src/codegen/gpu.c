@@ -405,27 +405,69 @@ static UOp *barriers(Grid *g, UOp *sink) {
 }
 
 /* ---- the grid */
-/* The last loop is x, the one before y; those before share z. Where one is too long for its axis, all share
- * x. */
+static bool refused(Kernel *k, const char *why) {
+  snprintf(k->refused, sizeof k->refused, "%s", why);
+  if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);
+  return false;
+}
+
+static int64_t blocks_of(UOp *const *grid, int from, int to) { /* INT64_MAX: that many or more */
+  int64_t n = 1;
+  for (int d = from; d < to; d++)
+    if (__builtin_mul_overflow(n, grid[d]->src[0]->arg.v.i, &n)) return INT64_MAX;
+  return n;
+}
+
+/* As many blocks as all loops have turns, most of them along x: the small prime factors of what is too many
+ * there go to y, and to z. */
+static bool folded(const LaunchLimits *most, int64_t all, int64_t axis[3]) {
+  int64_t rest = all;
+  axis[0] = all, axis[1] = axis[2] = 1;
+  for (int64_t p = 2; axis[0] > most->blocks[0] && p <= most->blocks[1] && rest > 1;) {
+    int to = axis[1] <= most->blocks[1] / p ? 1 : 2;
+    if (rest % p || axis[to] > most->blocks[to] / p)
+      p++;
+    else
+      rest /= p, axis[0] /= p, axis[to] *= p;
+  }
+  return axis[0] <= most->blocks[0];
+}
+
+/* The number of a block among all, counted along x first. */
+static UOp *block_number(Kernel *k, const int64_t axis[3]) {
+  UOp *at = NULL;
+  for (int i = 2; i >= 0; i--) {
+    if (axis[i] == 1 && i) continue;
+    UOp *along = special(k, axis[i], i, false);
+    at = at ? ix_top(k, OPS_ADD, along, ix_top(k, OPS_MUL, at, num(k, axis[i]))) : along;
+    k->global[i] = (int)axis[i];
+  }
+  return at;
+}
+
+/* The last loop is x, the one before y; those before share z. Where one is too long for its axis, all are
+ * counted together. */
 static bool grid_indices(Grid *g, int n, UOp *const *grid) {
   Kernel *k = g->k;
+  const LaunchLimits *most = &k->opt->target->most;
   int own = n <= 3 ? n : 2; /* loops with an axis of their own: the last ones */
-  int64_t flat = 1, below = 1;
-  bool fits = true;
-  for (int d = 0; d < n; d++) {
-    int64_t e = grid[d]->src[0]->arg.v.i;
-    if (d >= n - own) fits = fits && e <= (d == n - 1 ? INT32_MAX : 65535);
-    if (d < n - own && __builtin_mul_overflow(flat, e, &flat)) flat = INT64_MAX;
+  int64_t axis[3] = {1, 1, blocks_of(grid, 0, n - own)}, below = 1;
+  bool fits = axis[2] <= most->blocks[2];
+  for (int d = n - own; fits && d < n; d++)
+    fits = grid[d]->src[0]->arg.v.i <= most->blocks[n - 1 - d];
+  if (!fits) {
+    int64_t all = blocks_of(grid, 0, n);
+    own = 0;
+    if (!folded(most, all, axis))
+      return error_set(k->err, TG_ERR_LIMIT,
+                       "codegen: a grid of %lld blocks: there are at most %lld along x, %lld along y, %lld "
+                       "along z, and no factors of it that fit",
+                       (long long)all, (long long)most->blocks[0], (long long)most->blocks[1],
+                       (long long)most->blocks[2]),
+             false;
   }
-  if (!fits || flat > 65535) {
-    own = 0, flat = 1;
-    for (int d = 0; d < n; d++)
-      if (__builtin_mul_overflow(flat, grid[d]->src[0]->arg.v.i, &flat)) flat = INT64_MAX;
-    if (flat > INT32_MAX)
-      return error_set(k->err, TG_ERR_LIMIT, "codegen: a grid of more than 2^31 blocks"), false;
-  }
-  UOp *shared = own < n ? special(k, flat, own, false) : NULL;
-  if (own < n) k->global[own] = (int)flat;
+  UOp *shared = !fits ? block_number(k, axis) : own < n ? special(k, axis[2], own, false) : NULL;
+  if (fits && own < n) k->global[own] = (int)axis[2];
   for (int d = n; d-- > 0;) {
     int64_t e = grid[d]->src[0]->arg.v.i;
     UOp *at = NULL;
@@ -452,15 +494,21 @@ static UOp *inner_local(UOp *u) { /* the first LOCAL loop below */
 
 /* A block has so much local memory: what STAGE copies, and what threads join in, are known now. */
 static bool memory_fits(Kernel *k, UOp *body) {
-  int64_t nbytes = nest_local_bytes(k, body), most = k->opt->target->local_bytes;
+  int64_t nbytes = nest_local_bytes(k, body), most = k->opt->target->local_most;
   if (nbytes < 0 || nbytes <= most || !k->list.len) return nbytes >= 0;
-  snprintf(k->refused, sizeof k->refused, "local memory: %lld bytes for a block, there are %lld",
-           (long long)nbytes, (long long)most);
-  if (k->strict) error_set(k->err, TG_ERR_VALUE, "opts: %s", k->refused);
-  return false;
+  char why[LAUNCH_WHY];
+  snprintf(why, sizeof why, "local memory: %lld bytes for a block, there are %lld", (long long)nbytes,
+           (long long)most);
+  return refused(k, why);
 }
 
+/* A list of opts is refused that gives a block more threads along an axis than the device has. */
 static bool block_axes(Grid *g, UOp *const *local) {
+  char why[LAUNCH_WHY];
+  int none[3] = {0}, block[3] = {0};
+  for (int d = 0; d < g->nlocal; d++)
+    block[g->nlocal - 1 - d] = (int)TG_MIN(g->extent[d], INT32_MAX);
+  if (!target_launches(g->k->opt->target, none, block, why)) return refused(g->k, why);
   for (int d = 0; d < g->nlocal; d++) {
     int dim = g->nlocal - 1 - d;
     g->thread[d] = special(g->k, g->extent[d], dim, true);

@@ -83,10 +83,14 @@ bool matrix_b_by_rows(const Kernel *k) {
   return have && matrix_shapes[__builtin_ctz(have)].operand[MATRIX_B].element[0].column > 0;
 }
 
-/* An operand as the unit takes it: of its own dtype, before it is widened for the product. */
-static UOp *operand_of(UOp *x, const MatrixOperand *o, DType sum) {
-  if (o->dtype != sum) x = x->op == OPS_CAST && x->dtype == sum ? x->src[0] : NULL;
-  return x && x->dtype == o->dtype && !uop_has_op(x, OPS_DEFINE_REG) ? x : NULL;
+/* An operand as the unit takes it: of its own dtype, before it is widened for the product; or widened to that
+ * dtype, which has all of its values. */
+static UOp *operand_of(Kernel *k, UOp *x, const MatrixShape *s, MatrixRole role, DType sum) {
+  DType want = s->operand[role].dtype;
+  if (want != sum) x = x->op == OPS_CAST && x->dtype == sum ? x->src[0] : NULL;
+  if (!x || uop_has_op(x, OPS_DEFINE_REG)) return NULL;
+  if (x->dtype == want) return x;
+  return matrix_widens(s, role, (DType)x->dtype) ? uop_cast(k->st, x, want) : NULL;
 }
 
 static bool sums_in(const MatrixShape *s, DType d) {
@@ -98,22 +102,28 @@ bool matrix_product(Kernel *k, const UOp *v, const MatrixShape *s, const UOp *ro
                     UOp **b) {
   if (v->op != OPS_MUL || !sums_in(s, (DType)v->dtype)) return false;
   for (int first = 0; first < 2; first++) {
-    *a = operand_of(v->src[first], &s->operand[MATRIX_A], (DType)v->dtype);
-    *b = operand_of(v->src[!first], &s->operand[MATRIX_B], (DType)v->dtype);
+    *a = operand_of(k, v->src[first], s, MATRIX_A, (DType)v->dtype);
+    *b = operand_of(k, v->src[!first], s, MATRIX_B, (DType)v->dtype);
     if (*a && *b && !depends(k, *a, column) && !depends(k, *b, row)) return true;
   }
   return false;
 }
 
+/* The first row that takes the factors as they are, else the first for which they are widened. */
 const MatrixShape *matrix_for(Kernel *k, const UOp *product, int64_t depth, const UOp *row,
                               const UOp *column) {
+  const MatrixShape *wide = NULL;
   UOp *a, *b;
   for (int i = 0; i < MATRIX_COUNT; i++) {
     const MatrixShape *s = &matrix_shapes[i];
-    if ((matrix_units(k) >> i & 1) && depth >= s->k && matrix_product(k, product, s, row, column, &a, &b))
-      return s;
+    if (!(matrix_units(k) >> i & 1) || depth < s->k || !matrix_product(k, product, s, row, column, &a, &b))
+      continue;
+    bool as_is = a->op != OPS_CAST || !matrix_widens(s, MATRIX_A, (DType)a->src[0]->dtype);
+    as_is &= b->op != OPS_CAST || !matrix_widens(s, MATRIX_B, (DType)b->src[0]->dtype);
+    if (as_is) return s;
+    if (!wide) wide = s;
   }
-  return NULL;
+  return wide;
 }
 
 /* ---- the statements of a step */

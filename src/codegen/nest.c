@@ -656,8 +656,7 @@ int64_t nest_local_bytes(Kernel *k, UOp *root) {
   UOpVec order = {0};
   int64_t n = uop_toposort(k->st, k->mem, &root, 1, &order) ? 0 : -1;
   for (size_t i = 0; n >= 0 && i < order.len; i++)
-    if (order.at[i]->op == OPS_DEFINE_LOCAL)
-      n += order.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)order.at[i]->dtype);
+    if (order.at[i]->op == OPS_DEFINE_LOCAL) n += local_array_bytes(order.at[i]);
   vec_free(k->mem, &order);
   return n;
 }

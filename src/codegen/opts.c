@@ -208,7 +208,7 @@ static bool threads_meet(Kernel *k, const Opt *o, const UOp *loop) {
   return !ok || meet || axes + (grid ? inner + 1 : 1) > 3;
 }
 
-enum { MOST_THREADS = 1024 };
+enum { MOST_LANES = 1024 };
 
 /* Threads of a block with those that the opt gives it: the axes of the grid, by what the inner loops share.
  */
@@ -225,8 +225,8 @@ static int64_t block_threads(Kernel *k, const Opt *o, const UOp *loop) {
       inner = u->src[0]->src[0]->arg.v.i;
   }
   vec_free(k->mem, &at);
-  if (o->n > MOST_THREADS || loop_type(loop) != AXIS_GLOBAL) return grid * TG_MIN(o->n, INT32_MAX);
-  return TG_MIN(grid, INT32_MAX / MOST_THREADS) * inner * o->n;
+  if (o->n > MOST_LANES || loop_type(loop) != AXIS_GLOBAL) return grid * TG_MIN(o->n, INT32_MAX);
+  return TG_MIN(grid, INT32_MAX / MOST_LANES) * inner * o->n;
 }
 
 /* Sums run on through the blocks of a CASCADE, some in rows: a thread has its own, along the grid. */
@@ -236,8 +236,11 @@ static const char *cannot(Kernel *k, const Opt *o, UOp *loop, const Facts *f) {
   bool gpu = k->ren->has_grid, threads = o->op == OPT_LOCAL || (o->op == OPT_GROUP && gpu);
   if (o->op == OPT_TILE) return NULL;
   if (o->op == OPT_LOCAL && !gpu) return "the device has no blocks of threads";
-  if (threads && block_threads(k, o, loop) > MOST_THREADS) return "a block has 1024 threads at most";
-  if (o->op == OPT_GROUP && o->n > MOST_THREADS) return "of 1024 lanes at most";
+  if (threads && block_threads(k, o, loop) > k->opt->target->most.block) {
+    snprintf(k->limit, sizeof k->limit, "a block has %d threads at most", k->opt->target->most.block);
+    return k->limit;
+  }
+  if (o->op == OPT_GROUP && o->n > MOST_LANES) return "of 1024 lanes at most";
   if (threads && loop_type(loop) != AXIS_GLOBAL && uop_has_op(k->sink, OPS_WMMA))
     return "neighbours in a warp are the threads of a matrix unit";
   if (threads && in_cascade(k) && loop_type(loop) != AXIS_GLOBAL)

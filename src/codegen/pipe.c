@@ -127,7 +127,7 @@ bool opt_pipe(Kernel *k, const Opt *o, const char **why) {
   int64_t used = ok ? nest_local_bytes(k, k->sink) : 0, more = 0;
   for (size_t i = 0; ok && i < p.memory.len; i++)
     more += p.memory.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)p.memory.at[i]->dtype);
-  if (ok && used + more > k->opt->target->local_bytes) ok = cannot(&p, "local memory has no room for two");
+  if (ok && used + more > k->opt->target->local_most) ok = cannot(&p, "local memory has no room for two");
   ok = ok && in_pairs(&p);
   *why = ok ? NULL : p.why;
   vec_free(k->mem, &p.fills), vec_free(k->mem, &p.memory), vec_free(k->mem, &p.other);

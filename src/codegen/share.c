@@ -137,7 +137,7 @@ bool share_lay_out(Staged *s) {
   s->nelem = place;
   bool again = s->memory && place <= s->memory->arg.param.nelem;
   int64_t used = nest_local_bytes(s->k, s->k->sink);
-  if (used >= 0 && !again && place > (s->k->opt->target->local_bytes - used) / size)
+  if (used >= 0 && !again && place > (s->k->opt->target->local_most - used) / size)
     s->why = "local memory has no room for it";
   return used >= 0 && !s->why;
 }

@@ -170,7 +170,7 @@ bool rows_fit(Kernel *k, const Facts *f, int64_t n) {
   int64_t bytes = 0;
   for (size_t i = 0; i < f->rows.len; i++)
     bytes += f->rows.at[i]->arg.param.nelem * (int64_t)dtype_size((DType)f->rows.at[i]->dtype);
-  return bytes * n <= k->opt->target->local_bytes;
+  return bytes * n <= k->opt->target->local_most;
 }
 
 /* Each value of `inner` gets rows of its own, element beside element. */

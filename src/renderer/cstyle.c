@@ -481,6 +481,12 @@ bool params_in_one(int nparam, int nvar, int most) { return nparam + (nvar > 0) 
 static void render_local(C *c, const UOp *u, int id, size_t *stack, size_t *scratch) {
   const char *t = cs_scalar[cs_storage((DType)u->dtype)];
   size_t size = ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
+  if (c->lang->most_local && linear_local_bytes(c->lin) > c->lang->most_local) {
+    if (!*scratch) cs_put(c, "%s ", c->lang->launch_local);
+    cs_put(c, "%s *l%d = (%s *)(%s + %d);\n", t, id, t, c->lang->launch_local_name, (int)*scratch);
+    *scratch += (size_t)local_array_bytes(u);
+    return;
+  }
   if (!c->lang->gnu_vec) {
     cs_put(c, c->lang->local_array, 4 * (int)dtype_size((DType)u->dtype));
     cs_put(c, "%s l%d[%d];\n", t, id, (int)u->arg.param.nelem);

@@ -16,6 +16,10 @@ typedef struct CLang {
   const char *device_space,
       *local_space;        /* before the type that a pointer leads to; "": spaces have no words */
   const char *local_array; /* before an array of local memory; %d: a multiple that it begins at */
+  /* Where all arrays of a kernel have more bytes than most_local (0: any number), they are parts of one whose
+   * size the launch says: its declaration, and its name. */
+  int most_local;
+  const char *launch_local, *launch_local_name;
   const char *block_index, *thread_index; /* their .x, .y, .z are the place in the grid and in the block */
   bool packed_vec; /* short vectors that begin where their elements do are types of their own */
   /* NULL: a parameter is its declaration alone. Else what follows it, with %d its number, and the parameters

@@ -70,10 +70,12 @@ static void prelude(Str *out) {
   static const char *const vec[][2] = {{"i8", "char"},    {"u8", "uchar"},  {"i16", "short"},
                                        {"u16", "ushort"}, {"i32", "int"},   {"u32", "uint"},
                                        {"i64", "long"},   {"u64", "ulong"}, {"f32", "float"}};
-  str_put(out,
-          "#include <metal_stdlib>\nusing namespace metal;\n"
-          "#pragma METAL fp contract(off)\n" /* a product and a sum stay two operations, as INTERP has them */
-          "#define NO_F64\n#define NATIVE_F16\n#define INL static inline\n");
+  str_put(out, "#include <metal_stdlib>\nusing namespace metal;\n"
+               /* a product and a sum stay two operations, as INTERP has them; compilers before Metal 3.2,
+                * which have no math modes, know clang's name of it */
+               "#if __METAL_VERSION__ >= 320\n#pragma METAL fp contract(off)\n#else\n#pragma clang fp "
+               "contract(off)\n#endif\n"
+               "#define NO_F64\n#define NATIVE_F16\n#define INL static inline\n");
   for (size_t i = 0; i < TG_COUNT(vec); i++)
     for (int lanes = 1; lanes <= 4; lanes *= 2)
       if (lanes == 1)

@@ -11,6 +11,7 @@
 struct Program {
   CUfunction function;
   unsigned grid[3], block[3];
+  unsigned shared_bytes; /* that the launch asks for */
   int narg;
   void **args; /* room for the addresses of a launch's arguments */
   char name[96];
@@ -63,6 +64,12 @@ static Target target_of(const Cuda *p) {
   t.mhz = attribute(p, CUDA_CLOCK_KHZ, (int)(t.mhz * 1000)) / 1000.0;
   t.cache[LEVEL_L3] = attribute(p, CUDA_L2_BYTES, (int)t.cache[LEVEL_L3]);
   t.local_bytes = attribute(p, CUDA_SHARED_PER_BLOCK, (int)t.local_bytes);
+  t.local_most = TG_MAX(attribute(p, CUDA_SHARED_OPTIN, (int)t.local_bytes), t.local_bytes);
+  t.most.block = attribute(p, CUDA_BLOCK_THREADS, t.most.block);
+  for (int i = 0; i < 3; i++) {
+    t.most.threads[i] = attribute(p, CUDA_BLOCK_X + i, t.most.threads[i]);
+    t.most.blocks[i] = attribute(p, CUDA_GRID_X + i, (int)t.most.blocks[i]);
+  }
   double bus = attribute(p, CUDA_MEMORY_BITS, 0) / 8.0, khz = attribute(p, CUDA_MEMORY_KHZ, 0);
   if (bus * khz > 0) t.bytes_us[LEVEL_MEMORY] = 2 * bus * khz / 1000 / t.streams;
   t.matrices = matrix_rows(MATRIX_CUDA, arch);
@@ -70,10 +77,10 @@ static Target target_of(const Cuda *p) {
   return t;
 }
 
-/* The newest architecture that the compiler knows and the GPU runs; older compilers leave the last step to
- * the driver. */
+/* The newest architecture that the compiler knows and the GPU runs, with the instructions that no other has;
+ * older compilers leave the last step to the driver. */
 static TgStatus arch_chosen(Device *d, Cuda *p) {
-  enum { MOST = 256 };
+  enum { MOST = 256, OWN_SINCE = 90, OWN_COMPILER = 12 };
 
   int archs[MOST], n = 0, best = 0, major = 0, minor = 0;
   int have = 10 * attribute(p, CUDA_ARCH_MAJOR, 0) + attribute(p, CUDA_ARCH_MINOR, 0);
@@ -83,8 +90,9 @@ static TgStatus arch_chosen(Device *d, Cuda *p) {
   if (!best)
     return error_set(d->err, TG_ERR_DEVICE, "%s: NVRTC knows no architecture that this GPU, sm_%d, runs",
                      d->name, have);
-  snprintf(p->arch, sizeof p->arch, best == have ? "sm_%d" : "compute_%d", best);
   p->api.compiler_version(&major, &minor);
+  bool own = best == have && best >= OWN_SINCE && major >= OWN_COMPILER;
+  snprintf(p->arch, sizeof p->arch, own ? "sm_%da" : best == have ? "sm_%d" : "compute_%d", best);
   snprintf(p->compiler, sizeof p->compiler, "%s%d.%d", p->emulated ? "emulated " : "", major, minor);
   return TG_OK;
 }
@@ -159,7 +167,7 @@ static TgStatus cuda_open(Device *d) {
   uint64_t unused = 0, total = 0;
   st = gpu_opened(d, p);
   if (!st) st = cuda_memory_info(d, &unused, &total);
-  cuda_memory_begin(d, p->emulated ? 0 : total / 2);
+  cuda_memory_begin(d, emulates_exactly(d->env) ? 0 : total / 2);
   if (!st) st = arch_chosen(d, p);
   if (!st && !kernels_open(d, &p->kernels, &loader, &renderer_cuda))
     st = error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
@@ -268,17 +276,26 @@ static void cuda_program_free(Device *d, Program *g) {
   mem_free(d->mem, g);
 }
 
-static Program *program_new(Device *d, const Kernel *k, const KernelSpec *spec) {
+/* The driver lets a kernel have more shared memory than its text may declare once it is told so. */
+static TgStatus shared_allowed(Device *d, Program *g, int64_t local) {
+  Cuda *p = d->priv;
+  if (local <= CUDA_STATIC_LOCAL) return TG_OK;
+  g->shared_bytes = (unsigned)local;
+  return cuda_check(d, p->api.function_set(g->function, CUDA_FUNCTION_DYNAMIC_SHARED, (int)local),
+                    "a kernel asks for shared memory");
+}
+
+static TgStatus program_new(Device *d, const Kernel *k, const KernelSpec *spec, Program **out) {
   const Linear *lin = spec->linear;
-  Program *g = mem_alloc(d->mem, sizeof *g);
-  if (!g) return NULL;
+  Program *g = *out = mem_alloc(d->mem, sizeof *g);
+  if (!g) return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
   g->function = k->fn, g->narg = lin->nparam + spec->nvar;
   for (int i = 0; i < 3; i++)
     g->grid[i] = (unsigned)TG_MAX(lin->global[i], 1), g->block[i] = (unsigned)TG_MAX(lin->local[i], 1);
   snprintf(g->name, sizeof g->name, "%s", lin->name);
-  if ((g->args = mem_alloc(d->mem, ((size_t)g->narg + 1) * sizeof *g->args))) return g;
-  mem_free(d->mem, g);
-  return NULL;
+  if (!(g->args = mem_alloc(d->mem, ((size_t)g->narg + 1) * sizeof *g->args)))
+    return error_set(d->err, TG_ERR_NOMEM, "CUDA: out of memory");
+  return shared_allowed(d, g, spec->shared_bytes);
 }
 
 static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **out) {
@@ -289,10 +306,12 @@ static TgStatus cuda_compile(Device *d, const KernelSpec *ks, int n, Program **o
   for (int i = 0; i < n; i++)
     out[i] = NULL;
   TgStatus st = kn && todo ? current(d, "kernels are compiled") : TG_ERR_NOMEM;
+  for (int i = 0; i < n && !st; i++)
+    st = kernel_launches(d, &ks[i]);
   if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
   for (int i = 0; i < n && !st; i++)
-    if (!(out[i] = program_new(d, kn[i], &ks[i]))) st = TG_ERR_NOMEM;
+    st = program_new(d, kn[i], &ks[i], &out[i]);
   for (int i = 0; i < n && st; i++)
     cuda_program_free(d, out[i]), out[i] = NULL;
   mem_free(d->mem, kn), mem_free(d->mem, todo);
@@ -323,7 +342,7 @@ static TgStatus cuda_launch(Device *d, const Launch *l) {
   launched(p, g->name, 1);
   return cuda_check(d,
                     p->api.launch(g->function, g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1],
-                                  g->block[2], 0, p->compute, launch_args(l), NULL),
+                                  g->block[2], g->shared_bytes, p->compute, launch_args(l), NULL),
                     "a launch");
 }
 
@@ -341,7 +360,7 @@ static void cuda_graph_free(Device *d, LaunchGraph *g) {
 
 static CudaKernelNode kernel_node(const Launch *l) {
   const Program *p = l->program;
-  CudaKernelNode n = {.function = p->function, .args = launch_args(l)};
+  CudaKernelNode n = {.function = p->function, .shared_bytes = p->shared_bytes, .args = launch_args(l)};
   memcpy(n.grid, p->grid, sizeof n.grid), memcpy(n.block, p->block, sizeof n.block);
   return n;
 }

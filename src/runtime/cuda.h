@@ -36,6 +36,9 @@ enum { /* CUresult */
 };
 
 enum { /* CUdevice_attribute */
+       CUDA_BLOCK_THREADS = 1,
+       CUDA_BLOCK_X = 2, /* y, z behind it, and for a grid */
+       CUDA_GRID_X = 5,
        CUDA_SHARED_PER_BLOCK = 8,
        CUDA_CLOCK_KHZ = 13,
        CUDA_MULTIPROCESSORS = 16,
@@ -43,8 +46,11 @@ enum { /* CUdevice_attribute */
        CUDA_MEMORY_BITS = 37,
        CUDA_L2_BYTES = 38,
        CUDA_ARCH_MAJOR = 75,
-       CUDA_ARCH_MINOR = 76
+       CUDA_ARCH_MINOR = 76,
+       CUDA_SHARED_OPTIN = 97
 };
+
+enum { CUDA_FUNCTION_DYNAMIC_SHARED = 8 }; /* CUfunction_attribute */
 
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_NO_TIME = 2 };
 
@@ -61,8 +67,11 @@ typedef struct CudaLibraries {
 
 /* What is missing is said in err. */
 TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries *lib, CudaApi *api);
-/* libnvrtc alone: what compiles without a driver */
-TgStatus nvrtc_load(const TgOs *os, TgError *err, void **lib, CudaApi *api);
+
+/* libnvrtc alone: the newest that is of CUDA most_major or older; what is found instead is said in err. */
+enum { NVRTC_ANY = INT32_MAX };
+
+TgStatus nvrtc_load(const TgOs *os, TgError *err, int most_major, void **lib, CudaApi *api);
 void cuda_unload(const TgOs *os, CudaLibraries *lib);
 
 /* ---- the device */
@@ -79,6 +88,7 @@ typedef struct CudaMemory {
   Blocks blocks; /* its numbers count what was put into the stream of launches */
   Stage stage[STAGES];
   int next_stage;
+  bool poisons; /* what is freed is overwritten */
 } CudaMemory;
 
 typedef struct Cuda {

@@ -32,39 +32,66 @@ static TgStatus calls_found(const TgOs *os, TgError *err, int library, const cha
   return TG_OK;
 }
 
+/* A library that was opened, and the version of the compiler in it. */
+typedef struct Found {
+  void *lib;
+  int major, minor;
+  char versions[120]; /* of those that the driver does not take, for who finds no other */
+} Found;
+
+/* Keeps a library whose code the driver takes: of its own major version, or of an older one. */
+static bool is_taken(const TgOs *os, void *lib, int most_major, Found *f) {
+  nvrtcResult (*version)(int *, int *);
+  void *symbol = lib ? os->library_symbol(lib, "nvrtcVersion") : NULL;
+  if (!lib) return false;
+  memcpy(&version, &symbol, sizeof version);
+  bool known = symbol && !version(&f->major, &f->minor);
+  if (known && f->major <= most_major) {
+    f->lib = lib;
+    return true;
+  }
+  size_t n = strlen(f->versions);
+  if (known) snprintf(f->versions + n, sizeof f->versions - n, "%s%d.%d", n ? ", " : "", f->major, f->minor);
+  os->library_close(lib);
+  return false;
+}
+
 /* Where the toolkit, or the wheel that is unpacked like it, puts its libraries; the loader's own path first.
- */
-static void *nvrtc_opened(const TgOs *os) {
+ * The newest one that the driver takes. */
+static void nvrtc_find(const TgOs *os, int most_major, Found *f) {
   static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"};
   static const char *const below[] = {"lib64", "lib"};
   const char *const set = getenv("CUDA_PATH"), *const folders[] = {set, "/usr/local/cuda", "/opt/cuda"};
+  char path[1024];
   for (size_t i = 0; i < TG_COUNT(names); i++) {
-    void *lib = os->library_open(names[i]);
-    for (size_t k = 0; k < 2 * TG_COUNT(folders) && !lib; k++) {
-      char path[1024];
+    if (is_taken(os, os->library_open(names[i]), most_major, f)) return;
+    for (size_t k = 0; k < 2 * TG_COUNT(folders); k++) {
       if (!folders[k / 2]) continue;
       snprintf(path, sizeof path, "%s/%s/%s", folders[k / 2], below[k % 2], names[i]);
-      lib = os->library_open(path);
+      if (is_taken(os, os->library_open(path), most_major, f)) return;
     }
-    if (lib) return lib;
   }
   for (int version = 149; version >= 112; version--) { /* of a toolkit, in tenths */
-    char path[100];
     snprintf(path, sizeof path, "/usr/local/cuda-%d.%d/lib%s/libnvrtc.so", version / 10, version % 10,
              version < 130 ? "64" : "");
-    void *lib = os->library_open(path);
-    if (lib) return lib;
+    if (is_taken(os, os->library_open(path), most_major, f)) return;
   }
-  return NULL;
 }
 
-TgStatus nvrtc_load(const TgOs *os, TgError *err, void **lib, CudaApi *api) {
-  if (!(*lib = nvrtc_opened(os)))
-    return error_set(
-        err, TG_ERR_DEVICE,
-        "CUDA: libnvrtc, the compiler of kernels, is neither on the loader's path nor in $CUDA_PATH "
-        "nor in /usr/local/cuda");
-  return calls_found(os, err, NVRTC, "libnvrtc", *lib, api);
+TgStatus nvrtc_load(const TgOs *os, TgError *err, int most_major, void **lib, CudaApi *api) {
+  Found f = {0};
+  nvrtc_find(os, most_major, &f);
+  *lib = f.lib;
+  if (f.lib) return calls_found(os, err, NVRTC, "libnvrtc", *lib, api);
+  if (*f.versions)
+    return error_set(err, TG_ERR_DEVICE,
+                     "CUDA: the driver takes code of CUDA %d and older, and of libnvrtc, the compiler of "
+                     "kernels, there is only %s: install one for CUDA %d, or a newer driver",
+                     most_major, f.versions, most_major);
+  return error_set(
+      err, TG_ERR_DEVICE,
+      "CUDA: libnvrtc, the compiler of kernels, is neither on the loader's path nor in $CUDA_PATH "
+      "nor in /usr/local/cuda");
 }
 
 TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries *lib, CudaApi *api) {
@@ -74,7 +101,10 @@ TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries
     return error_set(err, TG_ERR_DEVICE,
                      "CUDA: there is no libcuda.so.1, the driver of NVIDIA's GPUs; TG_EMU=1 emulates one");
   TgStatus st = calls_found(os, err, DRIVER, "libcuda.so.1", lib->driver, api);
-  if (!st) st = nvrtc_load(os, err, &lib->nvrtc, api);
+  int version = 0;
+  if (!st && api->driver_version(&version))
+    st = error_set(err, TG_ERR_DEVICE, "CUDA: the driver does not say which version it is");
+  if (!st) st = nvrtc_load(os, err, version / 1000, &lib->nvrtc, api);
   if (st) cuda_unload(os, lib);
   return st;
 }

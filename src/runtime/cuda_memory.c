@@ -27,6 +27,7 @@ static const BlockDriver driver = {block_taken, block_given_back, cuda_sync, 1};
 void cuda_memory_begin(Device *d, uint64_t most_free) {
   Cuda *p = d->priv;
   blocks_init(d, &p->memory.blocks, &driver);
+  p->memory.poisons = p->emulated && most_free;
   p->memory.blocks.most_free = most_free;
   p->memory.blocks.exact = p->emulated;
 }
@@ -38,9 +39,16 @@ TgStatus cuda_alloc(Device *d, size_t nbytes, void **out) {
   return st ? st : blocks_alloc(d, &p->memory.blocks, nbytes, out);
 }
 
+/* Where the next who asks gets the block at once, an emulated GPU overwrites it before: after all that uses
+ * it, as it was given earlier. */
 void cuda_free(Device *d, void *at, size_t nbytes) {
+  enum { POISON = 0xff };
+
   Cuda *p = d->priv;
-  if (!p->api.context_set(p->context)) blocks_free(d, &p->memory.blocks, at, nbytes);
+  const Block *b = p->memory.poisons && at ? blocks_find(&p->memory.blocks, at) : NULL;
+  if (p->api.context_set(p->context)) return;
+  if (b && !p->api.clear(b->at, POISON, TG_MAX(b->nbytes, (size_t)1), p->compute)) p->memory.blocks.given++;
+  blocks_free(d, &p->memory.blocks, at, nbytes);
 }
 
 TgStatus cuda_memory_info(Device *d, uint64_t *unused, uint64_t *total) {
@@ -106,6 +114,7 @@ static TgStatus ordered(Device *d, CUstream first, CUstream later) {
 TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   Cuda *p = d->priv;
   CudaMemory *m = &p->memory;
+  if (!nbytes) return TG_OK;
   const Block *b = blocks_find(&m->blocks, dst);
   bool apart = b && b->given_at == m->blocks.given; /* nothing given since may use it */
   CUstream stream = apart ? p->copies : p->compute;
@@ -124,9 +133,11 @@ TgStatus cuda_copy_in(Device *d, void *dst, const void *src, size_t nbytes) {
   return st;
 }
 
-/* While the host takes one piece the device brings the next. */
+/* While the host takes one piece the device brings the next. When it has the last one, all that was given
+ * before is done; nothing is waited for where there is nothing to bring. */
 TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
   Cuda *p = d->priv;
+  if (!nbytes) return TG_OK;
   Stage *had = NULL;
   size_t had_at = 0, had_bytes = 0;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy from the device");
@@ -148,26 +159,25 @@ TgStatus cuda_copy_out(Device *d, void *dst, const void *src, size_t nbytes) {
 
 TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes) {
   Cuda *p = d->priv;
+  if (!nbytes) return TG_OK;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy");
   p->memory.blocks.given++;
-  return st || !nbytes
-             ? st
-             : cuda_check(d, p->api.copy((uintptr_t)dst, (uintptr_t)src, nbytes, p->compute), "a copy");
+  return st ? st : cuda_check(d, p->api.copy((uintptr_t)dst, (uintptr_t)src, nbytes, p->compute), "a copy");
 }
 
 TgStatus cuda_clear(Device *d, void *dst, size_t nbytes) {
   Cuda *p = d->priv;
+  if (!nbytes) return TG_OK;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "memory is cleared");
   p->memory.blocks.given++;
-  return st || !nbytes
-             ? st
-             : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->compute), "memory is cleared");
+  return st ? st : cuda_check(d, p->api.clear((uintptr_t)dst, 0, nbytes, p->compute), "memory is cleared");
 }
 
 /* A GPU that may read the other's memory does so; else the driver takes the copy through the host. */
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes) {
   Cuda *p = d->priv, *q = from->priv;
   int can = 0;
+  if (!nbytes) return TG_OK;
   TgStatus st = cuda_check(d, p->api.context_set(p->context), "a copy between devices");
   bool known = p->device == q->device || (p->peers >> (q->device & 63) & 1);
   if (!st && !known && !p->api.peer_can(&can, p->device, q->device) && can) {
@@ -176,7 +186,7 @@ TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, siz
   }
   p->peers |= 1ull << (q->device & 63);
   p->memory.blocks.given++, q->memory.blocks.given++;
-  if (st || !nbytes) return st;
+  if (st) return st;
   return cuda_check(
       d, p->api.copy_peer((uintptr_t)dst, p->context, (uintptr_t)src, q->context, nbytes, p->compute),
       "a copy between devices");

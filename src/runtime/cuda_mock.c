@@ -1,10 +1,10 @@
 /* cuda_mock.c: the driver and the compiler of a GPU that is not there. In: the calls of cuda_api.def. Out:
  * what they would do, done by the emulator (emulate.h) with its checks. What is put into a stream is done as
- * late as it may be, when somebody waits, or (TG_EMU=2 and more) at times and in an order between streams
- * that a seed chooses: a wait that is missing shows as a wrong value or as an error. So do memory that is
- * freed while work that was given may use it, what is never freed (counts), and any call that fails
- * (cuda_mock_fail). Like the real one it is one for the process, and after an error of a kernel every call
- * fails. */
+ * late as it may be, when somebody waits; or (TG_EMU=2 and 3) as soon as it may be in every second stream; or
+ * (4 and more) at times and in an order between streams that a seed chooses: a wait that is missing shows as
+ * a wrong value or as an error. So do memory that is freed while work that was given may use it, what is
+ * never freed (counts), and any call that fails (cuda_mock_fail). Like the real one it is one for the
+ * process, and after an error of a kernel every call fails. */
 #define _GNU_SOURCE
 #include "runtime/cuda_mock.h"
 #include "uop/matrix.h"
@@ -95,6 +95,14 @@ CUresult cuda_mock_device_attribute(int *value, int attribute, CUdevice d) {
   (void)d;
   double bytes_s = t->bytes_us[LEVEL_MEMORY] * t->streams * 1e6;
   switch (attribute) {
+  case CUDA_BLOCK_THREADS: *value = t->most.block; break;
+  case CUDA_BLOCK_X:
+  case CUDA_BLOCK_X + 1:
+  case CUDA_BLOCK_X + 2: *value = t->most.threads[attribute - CUDA_BLOCK_X]; break;
+  case CUDA_GRID_X:
+  case CUDA_GRID_X + 1:
+  case CUDA_GRID_X + 2: *value = (int)t->most.blocks[attribute - CUDA_GRID_X]; break;
+  case CUDA_SHARED_OPTIN: *value = (int)t->local_most; break;
   case CUDA_SHARED_PER_BLOCK: *value = (int)t->local_bytes; break;
   case CUDA_CLOCK_KHZ: *value = (int)(t->mhz * 1000); break;
   case CUDA_MULTIPROCESSORS: *value = t->cores; break;
@@ -314,6 +322,17 @@ nvrtcResult cuda_mock_unit_destroy(nvrtcProgram *p) {
   return CUDA_OK;
 }
 
+/* What a text must be compiled with, all of it: what is left out or added changes results. */
+static const char *const wanted[] = {"--gpu-architecture=sm_" ARCH_TEXT "a", "--fmad=false", "--ftz=false",
+                                     "--prec-div=true", "--prec-sqrt=true"};
+
+static bool options_are_wanted(int n, const char *const *options) {
+  bool same = n == TG_COUNT(wanted);
+  for (int i = 0; same && i < n; i++)
+    same = !strcmp(options[i], wanted[i]);
+  return same;
+}
+
 /* NVIDIA's compiler takes the text for an architecture, and has nothing to say about it. */
 static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err) {
   const CudaApi *real = &cuda_mock.real;
@@ -321,7 +340,9 @@ static TgStatus taken_by_nvrtc(const char *text, const char *arch, TgError *err)
   char option[64], *log = NULL;
   size_t n = 0;
   snprintf(option, sizeof option, "--gpu-architecture=sm_%.20s", arch);
-  const char *options[] = {option, "--fmad=false"};
+  const char *options[TG_COUNT(wanted)];
+  memcpy(options, wanted, sizeof options);
+  options[0] = option;
   if (real->unit_create(&unit, text, "kernels.cu", 0, NULL, NULL)) return TG_ERR_DEVICE;
   bool ok = !real->unit_compile(unit, TG_COUNT(options), options);
   if (!real->unit_log_size(unit, &n) && (log = mock_take(n)) != NULL) real->unit_log(unit, log);
@@ -347,7 +368,8 @@ static TgStatus taken_for_all(const char *text, TgError *err) {
   char archs[sizeof cuda_mock.env.emulate_archs], *rest = archs, *arch;
   memcpy(archs, cuda_mock.env.emulate_archs, sizeof archs);
   TgStatus st = TG_OK;
-  if (*archs && !cuda_mock.nvrtc) st = nvrtc_load(&tg_os_default, err, &cuda_mock.nvrtc, &cuda_mock.real);
+  if (*archs && !cuda_mock.nvrtc)
+    st = nvrtc_load(&tg_os_default, err, NVRTC_ANY, &cuda_mock.nvrtc, &cuda_mock.real);
   while (!st && (arch = strtok_r(rest, " ", &rest)))
     st = too_new(text, arch) ? TG_OK : taken_by_nvrtc(text, arch, err);
   return st;
@@ -356,7 +378,7 @@ static TgStatus taken_for_all(const char *text, TgError *err) {
 nvrtcResult cuda_mock_unit_compile(nvrtcProgram p, int noption, const char *const *options) {
   TgError err = {0};
   Blob object = {0};
-  if (noption < 1 || strcmp(options[0], "--gpu-architecture=sm_90")) return INVALID_INPUT;
+  if (!options_are_wanted(noption, options)) return INVALID_INPUT;
   cuda_mock.counts.compiles++;
   TgStatus st = compiler_known(&err);
   if (!st)

@@ -5,7 +5,9 @@
 #include "runtime/emulate.h"
 #include <pthread.h>
 
-enum { GPUS = 2, MOST_GIVEN = 4096, ARCH = 90, VERSION = 13000 };
+enum { GPUS = 2, MOST_GIVEN = 4096, ARCH = 120, VERSION = 13000 };
+
+#define ARCH_TEXT "120"
 
 static const size_t GPU_BYTES = (size_t)16 << 30;
 
@@ -22,6 +24,7 @@ struct CudaFunction {
   EmuKernel *kernel;
   CUmodule module;
   CUfunction next;
+  size_t most_dynamic; /* shared memory that a launch of it may ask for */
 };
 
 /* recorded: how often; reached: which of these, and all before it, are done. refs: the owner's, and of what
@@ -59,6 +62,7 @@ typedef struct Op {
 
 struct CudaStream {
   int device;
+  bool hasty; /* does what it is given as soon as it can */
   Op *first, *last;
   CUstream next;
 };

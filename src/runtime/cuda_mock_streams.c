@@ -7,7 +7,7 @@
 
 static bool seeded(uint64_t below) { /* of some calls, by the seed */
   cuda_mock.seed = hash_mix(cuda_mock.seed, below);
-  return cuda_mock.env.emulate > 1 && cuda_mock.seed % below == 0;
+  return cuda_mock.env.emulate > 3 && cuda_mock.seed % below == 0;
 }
 
 /* ---- what is given to streams */
@@ -75,6 +75,16 @@ static void first_done(CUstream s) {
   op_free(op);
 }
 
+/* What hasty streams are to do is done as soon as nothing holds it up. */
+static void hasty_done(void) {
+  for (bool any = true; any;) {
+    any = false;
+    for (CUstream s = cuda_mock.streams; s; s = s->next)
+      for (; s->hasty && s->first && !held_up(s->first); any = true)
+        first_done(s);
+  }
+}
+
 /* Does what s is to do until nothing is left, or until `e` is reached; other streams only as far as it waits
  * for them. */
 static CUresult stream_done(CUstream s, CUevent e, uint64_t number) {
@@ -85,6 +95,7 @@ static CUresult stream_done(CUstream s, CUevent e, uint64_t number) {
     if (!busy || !busy->first || held_up(busy->first))
       return mock_misused("streams wait for one another for ever");
     first_done(busy);
+    hasty_done();
   }
   return cuda_mock.broken;
 }
@@ -109,6 +120,7 @@ static CUresult given(CUstream s, Op *op) {
   s->last = op;
   if (op->event) op->event->refs++;
   cuda_mock.ngiven++;
+  hasty_done();
   some_done();
   return cuda_mock.broken;
 }
@@ -148,10 +160,20 @@ bool mock_in_use(const void *p, size_t nbytes) {
 CUresult mock_stream_done(CUstream s) { return stream_done(s, NULL, 0); }
 
 /* ---- streams and events */
+/* With TG_EMU=2 every second stream does at once what the others leave until somebody waits, with 3 the
+ * others do: an order between two of them that nobody asked for is the wrong one in one of the two. */
+static bool is_hasty(int number) {
+  enum { FIRST = 2, LAST = 3 };
+
+  int order = cuda_mock.env.emulate;
+  return order >= FIRST && order <= LAST && (order + number) % 2 == 1;
+}
+
 CUresult cuda_mock_stream_create(CUstream *s, unsigned flags) {
   if (!cuda_mock_now || flags != CUDA_STREAM_NON_BLOCKING) return CUDA_INVALID_VALUE;
   if (!(*s = mock_take(sizeof **s))) return CUDA_OUT_OF_MEMORY;
   (*s)->device = cuda_mock_now->device, (*s)->next = cuda_mock.streams;
+  (*s)->hasty = is_hasty(cuda_mock.counts.streams);
   cuda_mock.streams = *s, cuda_mock.counts.streams++;
   return CUDA_OK;
 }
@@ -262,16 +284,35 @@ CUresult cuda_mock_module_function(CUfunction *f, CUmodule m, const char *name) 
   enum { NOT_FOUND = 500 };
 
   EmuKernel *k = emu_kernel(m->module, name);
+  size_t declared = k ? emu_shared_bytes(k) : 0;
   if (!k) return NOT_FOUND;
+  if (declared > CUDA_STATIC_LOCAL) return CUDA_INVALID_VALUE; /* ptxas refuses the text */
   if (!(*f = mock_take(sizeof **f))) return CUDA_OUT_OF_MEMORY;
-  **f = (struct CudaFunction){k, m, cuda_mock.functions};
+  **f = (struct CudaFunction){k, m, cuda_mock.functions, CUDA_STATIC_LOCAL - declared};
   cuda_mock.functions = *f;
   return CUDA_OK;
+}
+
+CUresult cuda_mock_function_set(CUfunction f, int attribute, int value) {
+  int64_t most = target_cuda.local_most - (int64_t)emu_shared_bytes(f->kernel);
+  if (attribute != CUDA_FUNCTION_DYNAMIC_SHARED || value < 0 || value > most) return CUDA_INVALID_VALUE;
+  f->most_dynamic = (size_t)value;
+  return CUDA_OK;
+}
+
+/* What every GPU of NVIDIA's refuses: CUDA C++ Programming Guide, "Technical Specifications". */
+static bool can_be_launched(CUfunction f, const unsigned grid[3], const unsigned block[3], unsigned shared) {
+  enum { GRID_YZ = 65535, BLOCK_Z = 64, BLOCK = 1024 };
+
+  bool fits = shared <= f->most_dynamic && block[2] <= BLOCK_Z && (uint64_t)block[0] * block[1] <= BLOCK &&
+              block[0] * block[1] * block[2] <= BLOCK;
+  return fits && grid[0] <= INT32_MAX && grid[1] <= GRID_YZ && grid[2] <= GRID_YZ;
 }
 
 /* A launch with its arguments taken, as the call may change them when it returns. Each has 8 bytes here. */
 static CUresult call_made(KernelCall *c, CUfunction f, const unsigned grid[3], const unsigned block[3],
                           unsigned shared, void **args) {
+  if (!can_be_launched(f, grid, block, shared)) return CUDA_INVALID_VALUE;
   *c = (KernelCall){.function = f, .shared_bytes = shared, .narg = emu_nparam(f->kernel)};
   if (!(c->args = mock_take((size_t)c->narg * sizeof *c->args))) return CUDA_OUT_OF_MEMORY;
   for (int i = 0; i < 3; i++)

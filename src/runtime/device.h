@@ -12,9 +12,10 @@ typedef struct Program Program; /* a loaded kernel; the backend defines it */
  * or NULL with its error set: most kernels are compiled from their text alone. */
 typedef struct KernelSpec {
   const Linear *linear;
-  const char *source; /* NULL for backends without renderer */
-  int nvar;           /* variables that it reads */
-  size_t local_bytes; /* at least what the renderer takes from scratch */
+  const char *source;   /* NULL for backends without renderer */
+  int nvar;             /* variables that it reads */
+  size_t local_bytes;   /* at least what the renderer takes from scratch */
+  int64_t shared_bytes; /* of a block on a GPU */
   const Linear *(*listed)(void *user);
   void *user;
 } KernelSpec;
@@ -29,6 +30,9 @@ typedef struct Waiting {
 } Waiting;
 
 KernelSpec kernel_spec(const Linear *lin, const char *source);
+/* TG_ERR_LIMIT where the device cannot launch such a grid, or has less local memory for a block: codegen asks
+ * the same Target, so this is said of kernels that were made for another. */
+TgStatus kernel_launches(const Device *d, const KernelSpec *k);
 const Linear *kernel_list(const KernelSpec *k);
 
 typedef struct Launch {

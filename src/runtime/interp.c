@@ -299,7 +299,9 @@ static TgStatus interp_compile(Device *d, const KernelSpec *k, int n, Program **
     out[i] = NULL;
   for (int i = 0; i < n && !st; i++) {
     const Linear *lin = kernel_list(&k[i]);
-    st = lin ? flatten(d, lin, &out[i]) : error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
+    if (!lin) st = error_set(d->err, TG_ERR_NOMEM, "INTERP: out of memory");
+    if (!st) st = kernel_launches(d, &k[i]);
+    if (!st) st = flatten(d, lin, &out[i]);
   }
   if (st)
     for (int i = 0; i < n; i++)
@@ -637,7 +639,10 @@ static TgStatus run_block(Run *r, Thread *threads, int n) {
 static TgStatus run_grid(Run *r, const Scalar *first) {
   const Program *p = r->p;
   TgMem *m = r->d->mem;
-  int n = p->local[0] * p->local[1] * p->local[2], nblock = p->global[0] * p->global[1] * p->global[2];
+  int n = p->local[0] * p->local[1] * p->local[2];
+  double nblock = (double)p->global[0] * p->global[1] * p->global[2];
+  if (nblock >= INT32_MAX)
+    return error_set(r->d->err, TG_ERR_LIMIT, "INTERP: kernel %s: a grid of %.0f blocks", p->name, nblock);
   Thread *t = mem_alloc(m, (size_t)n * sizeof *t);
   Scalar *all = mem_alloc(m, (size_t)n * ((size_t)p->nslot + 1) * sizeof *all);
   r->cells = mem_alloc(m, ((size_t)p->nmem + 1) * sizeof *r->cells);

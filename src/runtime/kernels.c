@@ -15,7 +15,7 @@ typedef struct Object {
 } Object;
 
 KernelSpec kernel_spec(const Linear *lin, const char *source) {
-  KernelSpec k = {.linear = lin, .source = source};
+  KernelSpec k = {.linear = lin, .source = source, .shared_bytes = linear_local_bytes(lin)};
   for (int i = 0; i < lin->n; i++) {
     const UOp *u = lin->at[i];
     k.nvar += u->op == OPS_VAR;
@@ -23,6 +23,21 @@ KernelSpec kernel_spec(const Linear *lin, const char *source) {
       k.local_bytes += ((size_t)u->arg.param.nelem * dtype_size((DType)u->dtype) + 63) & ~(size_t)63;
   }
   return k;
+}
+
+TgStatus kernel_launches(const Device *d, const KernelSpec *k) {
+  const Target *t = &d->target;
+  const Linear *lin = k->linear;
+  char why[LAUNCH_WHY];
+  if (!t->most.block) return TG_OK;
+  if (!target_launches(t, lin->global, lin->local, why))
+    return error_set(d->err, TG_ERR_LIMIT, "%s: kernel %.90s cannot be launched: %s", d->name, lin->name,
+                     why);
+  if (k->shared_bytes > t->local_most)
+    return error_set(d->err, TG_ERR_LIMIT,
+                     "%s: kernel %.90s has %lld bytes of local memory, %lld are the most", d->name, lin->name,
+                     (long long)k->shared_bytes, (long long)t->local_most);
+  return TG_OK;
 }
 
 const Linear *kernel_list(const KernelSpec *k) { return k->listed ? k->listed(k->user) : k->linear; }

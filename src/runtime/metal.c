@@ -25,7 +25,7 @@ static Target target_of(const Metal *p, const char *name) {
 
   Target t = target_metal;
   MetalUint local = metal_most_local(&p->api, p->device);
-  if (local) t.local_bytes = (int64_t)local;
+  if (local) t.local_bytes = t.local_most = (int64_t)local;
   bool units = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE7);
   t.matrices = units ? matrix_rows(MATRIX_METAL, METAL_UNITS_SINCE) : 0;
   if (!metal_has_bfloat(&p->api)) t.matrices &= ~(UINT32_C(1) << MATRIX_m8n8k8_bf16_f32);
@@ -69,6 +69,7 @@ static TgStatus gpu_opened(Device *d, Metal *p) {
       !metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE7))
     return error_set(d->err, TG_ERR_DEVICE, "%s: this GPU is older than Metal 3, whose addresses are needed",
                      d->name);
+  p->finds_pipelines = metal_supports_family(&p->api, p->device, METAL_FAMILY_APPLE9);
   p->queue = metal_new_queue(&p->api, p->device);
   p->event = p->queue ? metal_new_event(&p->api, p->device) : NULL;
   return p->event ? TG_OK : metal_failed(d, "the GPU gives no queue", NULL);
@@ -100,7 +101,7 @@ static TgStatus opened(Device *d, Metal *p) {
   TgStatus st = gpu_opened(d, p);
   if (!st) st = metal_memory_info(d, &unused, &total);
   if (st) return st;
-  metal_memory_begin(d, p->emulated ? 0 : total / 2);
+  metal_memory_begin(d, emulates_exactly(d->env) ? 0 : total / 2);
   if (!kernels_open(d, &p->kernels, &metal_loader, &renderer_metal)) return metal_oom(d);
   MetalId name = metal_name(&p->api, p->device);
   const char *text = name ? metal_text(&p->api, name) : NULL;

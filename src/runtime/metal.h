@@ -33,7 +33,8 @@ enum { METAL_CONCURRENT_DISPATCH = 1 << 5 }; /* MTLIndirectCommandType */
 
 enum { METAL_MATH_SAFE = 0, METAL_PRECISE = 1 }; /* MTLMathMode */
 
-enum { METAL_FAMILY_APPLE7 = 1007, METAL_FAMILY_3 = 5001 }; /* MTLGPUFamily: of the M1; Metal 3 */
+/* MTLGPUFamily: of the M1, of the M3; Metal 3 */
+enum { METAL_FAMILY_APPLE7 = 1007, METAL_FAMILY_APPLE9 = 1009, METAL_FAMILY_3 = 5001 };
 
 /* ---- metal_load.c: the messages. A receiver that is NULL answers 0. */
 typedef enum MetalMessage {
@@ -142,10 +143,10 @@ typedef enum EncoderKind { NO_ENCODER, COMPUTE, BLIT } EncoderKind;
 typedef struct Metal {
   MetalApi api;
   MetalLibraries lib;
-  bool emulated;
-  MetalId device, queue, event; /* event: reaches the serial of each command buffer at its end */
-  Given *now;                   /* that is being filled, or NULL */
-  MetalId encoder;              /* of it, or NULL */
+  bool emulated, finds_pipelines; /* of indirect commands, which no encoder was given */
+  MetalId device, queue, event;   /* event: reaches the serial of each command buffer at its end */
+  Given *now;                     /* that is being filled, or NULL */
+  MetalId encoder;                /* of it, or NULL */
   EncoderKind kind;
   int nencoded;          /* in it */
   Given *first, *last;   /* committed and not known to be done */

@@ -215,6 +215,8 @@ static TgStatus compiled(Device *d, const KernelSpec *ks, int n, Program **out) 
   for (int i = 0; i < n; i++)
     out[i] = NULL;
   TgStatus st = kn && todo ? TG_OK : metal_oom(d);
+  for (int i = 0; i < n && !st; i++)
+    st = kernel_launches(d, &ks[i]);
   if (!st) st = kernels_find(d, &p->kernels, ks, n, kn, todo, &ntodo);
   if (!st && ntodo) st = compile_missing(d, ks, kn, todo, ntodo);
   for (int i = 0; i < n && !st; i++)

@@ -109,7 +109,7 @@ struct LaunchGraph {
   size_t *value_at, value_bytes;
   MetalUint most_buffers;
   Copy copy[COPIES];
-  Vec(MetalId) used;
+  Vec(MetalId) used, pipelines; /* each once */
   bool used_stale;
 };
 
@@ -128,7 +128,7 @@ static void graph_freed(Device *d, LaunchGraph *g) {
   d->err = told;
   mem_free(d->mem, g->call), mem_free(d->mem, g->bufs), mem_free(d->mem, g->vars);
   mem_free(d->mem, g->value_at), vec_free(d->mem, &g->used);
-  mem_free(d->mem, g);
+  vec_free(d->mem, &g->pipelines), mem_free(d->mem, g);
 }
 
 void metal_graph_free(Device *d, LaunchGraph *g) {
@@ -268,13 +268,27 @@ static TgStatus used_found(Device *d, LaunchGraph *g) {
   return st;
 }
 
+static bool pipelines_listed(Device *d, LaunchGraph *g) {
+  Map seen;
+  uint64_t v;
+  bool ok = true;
+  map_init(&seen, d->mem);
+  for (int i = 0; i < g->n && ok; i++) {
+    MetalId pipeline = g->call[i].program->kernel->pipeline;
+    if (!map_get(&seen, (uintptr_t)pipeline, &v))
+      ok = map_put(&seen, (uintptr_t)pipeline, 1) && vec_push(d->mem, &g->pipelines, pipeline);
+  }
+  map_free(&seen);
+  return ok;
+}
+
 static TgStatus graph_made(Device *d, const Launch *l, int n, LaunchGraph **out) {
   Copy *c;
   if (n > MOST_COMMANDS)
     return error_set(d->err, TG_ERR_LIMIT, "%s: a captured function of %d kernels: %d are the most", d->name,
                      n, MOST_COMMANDS);
   LaunchGraph *g = mem_alloc(d->mem, sizeof *g);
-  TgStatus st = g && calls_copied(d, g, l, n) ? TG_OK : metal_oom(d);
+  TgStatus st = g && calls_copied(d, g, l, n) && pipelines_listed(d, g) ? TG_OK : metal_oom(d);
   if (!st) g->used_stale = true, st = copy_ready(d, g, &c);
   if (st)
     graph_freed(d, g);
@@ -301,6 +315,17 @@ TgStatus metal_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l) {
   return TG_OK;
 }
 
+/* GPUs before Apple's family 9 run an indirect command whose pipeline nobody has set in the encoder as they
+ * find its code: each pipeline is set, and dispatched for no threads. */
+static void pipelines_brought(Device *d, const LaunchGraph *g, MetalId e) {
+  const Metal *p = d->priv;
+  static const MetalSize none = {0, 0, 0};
+  for (size_t i = 0; i < g->pipelines.len && !p->finds_pipelines; i++) {
+    metal_set_pipeline(&p->api, e, g->pipelines.at[i]);
+    metal_dispatch(&p->api, e, none, none);
+  }
+}
+
 static TgStatus graph_launched(Device *d, LaunchGraph *g) {
   Metal *p = d->priv;
   Copy *c;
@@ -310,6 +335,7 @@ static TgStatus graph_launched(Device *d, LaunchGraph *g) {
   if (!e) return d->err->status;
   if (g->used.len) metal_use(&p->api, e, g->used.at, g->used.len, METAL_READ_WRITE);
   if (c->values) metal_use(&p->api, e, &c->values, 1, METAL_READ_WRITE);
+  pipelines_brought(d, g, e);
   metal_execute(&p->api, e, c->commands, (MetalRange){0, (MetalUint)g->n});
   c->serial = p->now->serial;
   snprintf(p->last_kernel, sizeof p->last_kernel, "of a captured function");

@@ -183,6 +183,7 @@ typedef struct MockEncoder {
   bool ended;
   Dispatch d; /* as it is set so far */
   Vec(MockBuffer *) used;
+  Vec(MockPipeline *) resident; /* that were dispatched, if for no threads */
 } MockEncoder;
 
 typedef struct Mock {

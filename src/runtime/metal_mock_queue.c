@@ -396,9 +396,22 @@ static void encoder_dispatch(MockEncoder *e, MetalSelector s, MetalSize grid, Me
   (void)s;
   if (!is_open(e, "dispatchThreadgroups")) return;
   if (!e->d.pipeline) metal_misused("dispatchThreadgroups without a pipeline");
+  if (e->d.pipeline && vec_push(&metal_mock.mem, &e->resident, e->d.pipeline)) mock_hold(e->d.pipeline);
+  if (!grid.width && !grid.height && !grid.depth) return;
   Op *op = op_new(e->buffer, OP_DISPATCH);
   if (!op || !used_copied(e, op) || !dispatch_copied(&op->dispatch, &e->d)) return;
   op->dispatch.grid = grid, op->dispatch.block = block;
+}
+
+/* These GPUs are older than Apple's family 9: the code of a command must have been brought by the encoder. */
+static bool are_resident(const MockEncoder *e, const MockIndirect *in, MetalRange range) {
+  for (MetalUint i = range.at; i < range.at + range.length; i++) {
+    bool is = !in->command[i].d.pipeline; /* another error */
+    for (size_t k = 0; k < e->resident.len && !is; k++)
+      is = e->resident.at[k] == in->command[i].d.pipeline;
+    if (!is) return false;
+  }
+  return true;
 }
 
 static void encoder_execute(MockEncoder *e, MetalSelector s, MetalId commands, MetalRange range) {
@@ -409,6 +422,8 @@ static void encoder_execute(MockEncoder *e, MetalSelector s, MetalId commands, M
     metal_misused("executeCommandsInBuffer: more commands than there are");
     return;
   }
+  if (!are_resident(e, in, range))
+    metal_misused("executeCommandsInBuffer: a command whose pipeline the encoder was not given");
   Op *op = op_new(e->buffer, OP_EXECUTE);
   if (!op || !used_copied(e, op)) return;
   mock_hold(in);
@@ -557,6 +572,9 @@ static void encoder_gone(MockEncoder *e) {
   for (size_t i = 0; i < e->used.len; i++)
     mock_let_go(e->used.at[i]);
   vec_free(&metal_mock.mem, &e->used);
+  for (size_t i = 0; i < e->resident.len; i++)
+    mock_let_go(e->resident.at[i]);
+  vec_free(&metal_mock.mem, &e->resident);
   mock_let_go(e->buffer);
 }
 

@@ -28,12 +28,13 @@ static TgStatus null_compile(Device *d, const KernelSpec *k, int n, Program **ou
   for (int i = 0; i < n; i++)
     out[i] = NULL;
   for (int i = 0; i < n; i++) {
-    out[i] = mem_alloc(d->mem, sizeof *out[i]);
+    TgStatus st = kernel_launches(d, &k[i]);
+    out[i] = st ? NULL : mem_alloc(d->mem, sizeof *out[i]);
     if (out[i]) out[i]->source = mem_strdup(d->mem, k[i].source ? k[i].source : "");
     if (!out[i] || !out[i]->source) {
       for (int j = 0; j <= i; j++)
         null_unload(d, out[j]), out[j] = NULL;
-      return error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->backend->name);
+      return st ? st : error_set(d->err, TG_ERR_NOMEM, "%s: out of memory", d->backend->name);
     }
     d->kernels_compiled++;
   }

@@ -8,7 +8,9 @@
 
 static bool unit_takes(const Target *t, DType d) {
   for (int i = 0; i < MATRIX_COUNT; i++)
-    if ((t->matrices >> i & 1) && matrix_shapes[i].operand[MATRIX_A].dtype == d) return true;
+    if ((t->matrices >> i & 1) &&
+        (matrix_shapes[i].operand[MATRIX_A].dtype == d || matrix_widens(&matrix_shapes[i], MATRIX_A, d)))
+      return true;
   return false;
 }
 

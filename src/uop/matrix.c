@@ -19,10 +19,16 @@ enum { COLUMNS_OF_WORDS = 4 };
 #define SECOND_FULL(row, column) {row, column},
 #define SECOND_HALF(row, column)
 
-#define MMA(name_, since_, in, out, width, word)                                                             \
+#define GAP(from, to)                                                                                        \
+  { from, to }
+#define NO_GAP                                                                                               \
+  { 0, 0 }
+
+#define MMA(name_, since_, in, out, width, word, gap_)                                                       \
   {.name = #name_,                                                                                           \
    .maker = MATRIX_CUDA,                                                                                     \
    .since = since_,                                                                                          \
+   .gap = gap_,                                                                                              \
    .narrowed = DT_##in == DT_F32,                                                                            \
    .m = 16,                                                                                                  \
    .n = 8,                                                                                                   \
@@ -127,10 +133,17 @@ MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element) {
   return p;
 }
 
+bool matrix_widens(const MatrixShape *s, MatrixRole role, DType d) {
+  return !matrix_in_memory(s) && s->operand[role].dtype == DT_F16 && (d == DT_FP8E4M3 || d == DT_FP8E5M2);
+}
+
 uint32_t matrix_rows(MatrixMaker maker, int age) {
   uint32_t rows = 0;
-  for (int i = 0; i < MATRIX_COUNT; i++)
-    if (matrix_shapes[i].maker == maker && matrix_shapes[i].since <= age) rows |= UINT32_C(1) << i;
+  for (int i = 0; i < MATRIX_COUNT; i++) {
+    const MatrixShape *s = &matrix_shapes[i];
+    bool by_others = s->gap[0] && age >= s->gap[0] && age <= s->gap[1];
+    if (s->maker == maker && s->since <= age && !by_others) rows |= UINT32_C(1) << i;
+  }
   return rows;
 }
 

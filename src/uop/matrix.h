@@ -41,7 +41,8 @@ typedef enum MatrixMaker { MATRIX_CUDA, MATRIX_METAL, MATRIX_AMX, MATRIX_DOT } M
 typedef struct MatrixShape {
   const char *name; /* m16n8k16_f16_f32 */
   MatrixMaker maker;
-  int since; /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST; DOT: Dots */
+  int gap[2]; /* CUDA: the first and the last that takes the instruction and multiplies by way of f16 */
+  int since;  /* CUDA: compute capability, 80 for 8.0; METAL: Apple's GPU family; AMX: AMX_FIRST; DOT: Dots */
   bool narrowed; /* operands lose all but ten bits of their mantissa first: nearest, ties away from zero */
   int flipped;   /* the row that computes it once the sign bits of a are flipped: too much, by what a row of
                     flipped zeros gives; 0: this row does */
@@ -54,7 +55,9 @@ typedef struct MatrixShape {
 enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, which came together */
 
 /* CUDA's mma.sync (PTX ISA, "Matrix fragments"): 16 x 8 results, 256 bits of k for the whole width, 128 for
- * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word).
+ * half of it. MMA(name, since, dtype of a and b, of c, width of k: FULL or HALF, elements in a word, gap).
+ * fp8: sm_89, 120 and 121 multiply it; for 90 to 110 ptxas makes 896 bytes of conversions and products of f16
+ * of what is 640 bytes for those.
  * Metal's simdgroup_matrix: 8 x 8 of all three. SIMD(name, since, dtype of a and b, of c).
  * AMX of x86-64: 16 x 16 results, rows of 64 bytes. TILE(name, since, dtype of a, of b, of c, k, steps of k
  * in 32 bits).
@@ -62,14 +65,14 @@ enum { AMX_NONE, AMX_FIRST }; /* the second has products of bf16 and of 8 bits, 
  * and the other has none: two that are alike are one row more, with a's sign bits flipped. DOT(name, since,
  * dtype of a, of b, of c, steps of k in 32 bits, cycles until a sum can be added to, flipped). */
 #define MATRICES(MMA, SIMD, TILE, DOT)                                                                       \
-  MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2)                                                               \
-  MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2)                                                             \
-  MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1)                                                               \
-  MMA(m16n8k32_s8_s32, 80, I8, I32, FULL, 4)                                                                 \
-  MMA(m16n8k32_u8_s32, 80, U8, I32, FULL, 4)                                                                 \
-  MMA(m16n8k32_e4m3_f32, 89, FP8E4M3, F32, FULL, 4)                                                          \
-  MMA(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4)                                                          \
-  MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2)                                                                \
+  MMA(m16n8k16_f16_f32, 80, F16, F32, FULL, 2, NO_GAP)                                                       \
+  MMA(m16n8k16_bf16_f32, 80, BF16, F32, FULL, 2, NO_GAP)                                                     \
+  MMA(m16n8k8_tf32_f32, 80, F32, F32, FULL, 1, NO_GAP)                                                       \
+  MMA(m16n8k32_s8_s32, 80, I8, I32, FULL, 4, NO_GAP)                                                         \
+  MMA(m16n8k32_u8_s32, 80, U8, I32, FULL, 4, NO_GAP)                                                         \
+  MMA(m16n8k32_e4m3_f32, 89, FP8E4M3, F32, FULL, 4, GAP(90, 119))                                            \
+  MMA(m16n8k32_e5m2_f32, 89, FP8E5M2, F32, FULL, 4, GAP(90, 119))                                            \
+  MMA(m16n8k8_f16_f32, 75, F16, F32, HALF, 2, NO_GAP)                                                        \
   SIMD(m8n8k8_f16_f32, 7, F16, F32)                                                                          \
   SIMD(m8n8k8_f32_f32, 7, F32, F32)                                                                          \
   SIMD(m8n8k8_bf16_f32, 7, BF16, F32)                                                                        \
@@ -98,6 +101,9 @@ extern const MatrixShape matrix_shapes[MATRIX_COUNT];
  * together][n][together] each; what comes of them is written as rows. */
 static inline bool matrix_in_memory(const MatrixShape *s) { return !s->operand[MATRIX_A].elements; }
 
+/* Whether a thread makes an operand of a value of dtype d, which loses nothing by it: fp8 becomes f16. */
+bool matrix_widens(const MatrixShape *s, MatrixRole role, DType d);
+
 /* Of a unit whose operands are memory: the rows and columns of a block of so many results, of which the last
  * ones may have fewer. */
 void matrix_block(const MatrixShape *s, int64_t rows, int64_t columns, int64_t *m, int64_t *n);
@@ -108,7 +114,7 @@ double matrix_cycles(const MatrixShape *s, double rows, double columns, double d
 /* The place of an element of a thread's fragment. */
 MatrixPlace matrix_place(const MatrixOperand *o, int thread, int element);
 
-/* Bits of the rows that a unit of this maker and age has. */
+/* Bits of the rows that a unit of this maker and age has, and multiplies itself. */
 uint32_t matrix_rows(MatrixMaker maker, int age);
 
 /* d = c + a b for a warp, each product exact, each sum rounded once. at: the element of a thread's fragment,

@@ -4,6 +4,7 @@
 #include "uop/target.h"
 #include "base/processor.h"
 #include "uop/matrix.h"
+#include <stdio.h>
 
 enum { KB = 1 << 10, MB = 1 << 20 };
 
@@ -20,12 +21,12 @@ enum { MEMORY_BYTES_US = 30000, MEMORY_STREAMS = 2, CPU_MHZ = 3600 };
     .name = text, .cores = 8, .streams = MEMORY_STREAMS, .cache = {48 * KB, MB, 32 * MB},                    \
     .ways = {12, 16, 16}, .bytes_us = {414e3, 174e3, 95e3, MEMORY_BYTES_US}, .pages = 64, .page_miss = 2.5,  \
     .line_wait = 16, .mhz = CPU_MHZ, .fmas = 32, .ops = 16, .weight = CPU_WEIGHTS, .vec_bytes = 64,          \
-    .registers = 32, .warp = 1, .threads = 1, .local_bytes = 512 * KB, .launch_us = 0.2, .deal_us = 1.2,     \
-    .matrices = units                                                                                        \
+    .registers = 32, .warp = 1, .threads = 1, .local_bytes = 512 * KB, .local_most = 512 * KB,               \
+    .launch_us = 0.2, .deal_us = 1.2, .matrices = units                                                      \
   }
 
 /* Units of an A100, of an M1: those of others are known when the GPU is. */
-enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
+enum { PLANNED_CUDA = 80, PLANNED_METAL = 7, PLANNED_SHARED = 163 * KB };
 
 #define NONE(...)
 #define ON_AMX(name, since, ...)   | ((since) <= AMX_FIRST ? UINT32_C(1) << MATRIX_##name : 0)
@@ -37,20 +38,28 @@ enum { PLANNED_CUDA = 80, PLANNED_METAL = 7 };
 #define AMX_MATRICES               (0 MATRICES(NONE, NONE, ON_AMX, NONE))
 #define DOT_MATRICES               (0 MATRICES(NONE, NONE, NONE, ON_DOT))
 
+/* CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the same since 3.0. */
+#define CUDA_LIMITS                                                                                          \
+  { .blocks = {INT32_MAX, 65535, 65535}, .threads = {1024, 1024, 64}, .block = 1024 }
+/* Metal Feature Set Tables: threads of a threadgroup; it bounds no grid, but indices are counted in i32. */
+#define METAL_LIMITS                                                                                         \
+  { .blocks = {INT32_MAX, INT32_MAX, INT32_MAX}, .threads = {1024, 1024, 1024}, .block = 1024 }
+
 /* Nominal rates. L2 is one for all and stands where a CPU has its L3. */
-#define GPU(text, shared, units)                                                                             \
+#define GPU(text, shared, shared_most, limits, units)                                                        \
   {                                                                                                          \
     .name = text, .cores = 80, .streams = 80, .cache = {128 * KB, 0, 40 * MB}, .ways = {4, 0, 16},           \
     .bytes_us = {190e3, 60e3, 60e3, 19e3}, .mhz = 1500, .fmas = 128, .ops = 128,                             \
     .weight = {.exp = 4, .log = 4, .trig = 8, .pow = 16, .threefry = 60, .root = 4}, .vec_bytes = 16,        \
-    .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared, .launch_us = 3,    \
-    .matrices = units                                                                                        \
+    .registers = 255, .warp = 32, .threads = 1024, .latency = 600, .local_bytes = shared,                    \
+    .local_most = shared_most, .most = limits, .launch_us = 3, .matrices = units                             \
   }
 const Target target_planned = PLANNED_CPU("8 cores with AVX-512", 0),
              target_amx = PLANNED_CPU("8 cores with AVX-512 and AMX", AMX_MATRICES),
              target_dot = PLANNED_CPU("8 cores with AVX-512 and its dot products", DOT_MATRICES),
-             target_cuda = GPU("a GPU with CUDA", 48 * KB, CUDA_MATRICES),
-             target_metal = GPU("a GPU with Metal", 32 * KB, METAL_MATRICES);
+             target_cuda =
+                 GPU("a GPU with CUDA", CUDA_STATIC_LOCAL, PLANNED_SHARED, CUDA_LIMITS, CUDA_MATRICES),
+             target_metal = GPU("a GPU with Metal", 32 * KB, 32 * KB, METAL_LIMITS, METAL_MATRICES);
 
 Target target_this_cpu(void) {
   Target t = target_planned;
@@ -65,7 +74,7 @@ Target target_this_cpu(void) {
     if (nbytes > 0) t.cache[l] = l == LEVEL_L3 ? TG_MIN(nbytes, lent) : nbytes;
     t.bytes_us[l] = cycle_bytes[l] * t.mhz * t.vec_bytes / 64;
   }
-  t.local_bytes = t.cache[LEVEL_L2] / 2;
+  t.local_bytes = t.local_most = t.cache[LEVEL_L2] / 2;
   return t;
 }
 
@@ -86,6 +95,25 @@ double target_weight(const Target *t, const UOp *u) {
   case OPS_FDIV: return w->root;
   default: return op_is_alu((Ops)u->op) && u->dtype != DT_INDEX ? 1 : 0;
   }
+}
+
+bool target_launches(const Target *t, const int grid[3], const int block[3], char why[LAUNCH_WHY]) {
+  const LaunchLimits *most = &t->most;
+  int64_t threads = 1;
+  for (int i = 0; i < 3; i++) {
+    if (grid[i] > most->blocks[i])
+      return snprintf(why, LAUNCH_WHY, "%d blocks along %c, %lld are the most", grid[i], "xyz"[i],
+                      (long long)most -> blocks[i]),
+             false;
+    if (block[i] > most->threads[i])
+      return snprintf(why, LAUNCH_WHY, "%d threads of a block along %c, %d are the most", block[i], "xyz"[i],
+                      most -> threads[i]),
+             false;
+    threads *= TG_MAX(block[i], 1);
+  }
+  if (threads <= most->block) return true;
+  snprintf(why, LAUNCH_WHY, "%lld threads in a block, %d are the most", (long long)threads, most->block);
+  return false;
 }
 
 void target_print(Str *out, const Target *t) {

@@ -12,6 +12,15 @@ typedef struct OpWeights {
   double exp, log, trig, pow, threefry, root;
 } OpWeights;
 
+/* The most of a launch on a GPU: blocks along x, y and z; threads of a block along each, and in all. */
+typedef struct LaunchLimits {
+  int64_t blocks[3];
+  int threads[3], block;
+} LaunchLimits;
+
+/* What arrays of a size that the text says may have of shared memory; for more the launch says how much. */
+enum { CUDA_STATIC_LOCAL = 48 << 10 };
+
 /* A core is what runs a part of a grid alone: a core of a CPU, an SM of a GPU. Never the threads in use:
  * results must not depend on TG_THREADS. */
 typedef struct Target {
@@ -46,7 +55,8 @@ typedef struct Target {
    */
   int latency;
   /* Local memory that a kernel may use: scratch in L2 of a core, shared memory of a block. */
-  int64_t local_bytes;
+  int64_t local_bytes, local_most; /* plans fill so much; a list of opts may ask for more, up to local_most */
+  LaunchLimits most;               /* zeros on a CPU */
   double launch_us;
   /* Of handing a grid's shares to the other cores and waiting for the last; what is shorter one core does. */
   double deal_us;
@@ -73,5 +83,10 @@ static inline double target_read_us(const Target *t, double nbytes) {
 double target_weight(const Target *t, const UOp *u); /* of an operation, in additions; 0: none */
 extern const Target target_planned, target_amx, target_dot, target_cuda, target_metal;
 Target target_this_cpu(void); /* without matrix units: the system must be asked for these */
+
+/* Whether a GPU can launch such a grid of such blocks; else `why`, a sentence, names the limit. */
+enum { LAUNCH_WHY = 120 };
+
+bool target_launches(const Target *t, const int grid[3], const int block[3], char why[LAUNCH_WHY]);
 void target_print(Str *out, const Target *t);
 #endif

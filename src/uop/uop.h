@@ -431,4 +431,16 @@ typedef struct Linear { /* a program for one kernel, in order */
 } Linear;
 
 bool uop_print_list(Str *out, const Linear *lin, TgMem *mem);
+
+/* Of a DEFINE_LOCAL on a GPU, where each begins at a multiple of 16; and of all that a block has. */
+static inline int64_t local_array_bytes(const UOp *u) {
+  return (u->arg.param.nelem * (int64_t)dtype_size((DType)u->dtype) + 15) / 16 * 16;
+}
+
+static inline int64_t linear_local_bytes(const Linear *lin) {
+  int64_t n = 0;
+  for (int i = 0; i < lin->n; i++)
+    if (lin->at[i]->op == OPS_DEFINE_LOCAL) n += local_array_bytes(lin->at[i]);
+  return n;
+}
 #endif

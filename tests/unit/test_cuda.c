@@ -1,7 +1,9 @@
 /* test_cuda.c: the CUDA device on an emulated GPU: the driver's calls as they are made, with streams that do
  * their work as late as they may (TG_EMU=1) or in a seeded order, and calls that fail. Results are compared
  * with CPU's. What the emulator sees of kernels is in test_emulate.c. */
+#define _GNU_SOURCE
 #include "runtime/cuda.h"
+#include "base/os.h"
 #include "tg.h"
 #include "tg_nn.h"
 #include <setjmp.h>
@@ -39,7 +41,7 @@ static void opens(void **state) {
   (void)state;
   assert_string_equal(tg_default_device(C), "CUDA");
   const char *text = tg_device_describe(C);
-  assert_non_null(strstr(text, "emulated GPU 0, sm_90, 80 multiprocessors"));
+  assert_non_null(strstr(text, "emulated GPU 0, sm_120a, 80 multiprocessors"));
   TEXT(tg_add(X("[1, 2, 3]"), X("[10, 20, 30]")), "CUDA", "[11, 22, 33]");
   assert_null(tg_map(tg_add(X("[1, 2]"), X("[3, 4]"))));
   assert_non_null(strstr(tg_errmsg(C), "memory of its own"));
@@ -154,12 +156,14 @@ static const char text[] =
 
 enum { N = 64, BYTES = N * sizeof(float) };
 
+static const char *const compile_options[] = {"--gpu-architecture=sm_120a", "--fmad=false", "--ftz=false",
+                                              "--prec-div=true", "--prec-sqrt=true"};
+
 static void module_made(Driver *v) {
   nvrtcProgram unit;
   size_t n;
-  const char *arch = "--gpu-architecture=sm_90";
   DO(unit_create(&unit, text, "twice.cu", 0, NULL, NULL));
-  DO(unit_compile(unit, 1, &arch));
+  DO(unit_compile(unit, TG_COUNT(compile_options), compile_options));
   DO(unit_cubin_size(unit, &n));
   char *image = malloc(n);
   assert_non_null(image);
@@ -359,6 +363,64 @@ static CUresult time_not_reached(Driver *v) {
   return r;
 }
 
+static CUresult launched_as(Driver *v, const unsigned grid[3], const unsigned block[3], unsigned shared) {
+  void *args[] = {&v->y, &v->x};
+  return v->api.launch(v->twice, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared, v->a, args,
+                       NULL);
+}
+
+static CUresult too_many_rows(Driver *v) {
+  return launched_as(v, (unsigned[]){1, 65536, 1}, (unsigned[]){1, 1, 1}, 0);
+}
+
+static CUresult too_many_layers(Driver *v) {
+  return launched_as(v, (unsigned[]){1, 1, 65536}, (unsigned[]){1, 1, 1}, 0);
+}
+
+static CUresult block_too_deep(Driver *v) {
+  return launched_as(v, (unsigned[]){1, 1, 1}, (unsigned[]){1, 1, 65}, 0);
+}
+
+static CUresult shared_not_asked_for(Driver *v) {
+  return launched_as(v, (unsigned[]){1, 1, 1}, (unsigned[]){N, 1, 1}, 48 * 1024 + 16);
+}
+
+static CUresult shared_past_the_most(Driver *v) {
+  return v->api.function_set(v->twice, CUDA_FUNCTION_DYNAMIC_SHARED, (int)target_cuda.local_most + 1);
+}
+
+/* The device that compiles says all that results depend on: nothing left out, added, or of another value. */
+static CUresult compiled_with(Driver *v, int n, const char *const *options) {
+  nvrtcProgram unit;
+  DO(unit_create(&unit, text, "twice.cu", 0, NULL, NULL));
+  nvrtcResult r = v->api.unit_compile(unit, n, options);
+  DO(unit_destroy(&unit));
+  return r;
+}
+
+static CUresult option_changed(Driver *v) {
+  CUresult r = CUDA_INVALID_VALUE;
+  for (size_t i = 0; i < TG_COUNT(compile_options) && r; i++) {
+    static const char *const other[] = {"--gpu-architecture=sm_90", "--fmad=true", "--ftz=true",
+                                        "--prec-div=false", "--prec-sqrt=false"};
+    const char *options[TG_COUNT(compile_options)];
+    memcpy(options, compile_options, sizeof options);
+    options[i] = other[i];
+    r = compiled_with(v, TG_COUNT(options), options);
+  }
+  return r;
+}
+
+static CUresult option_left_out(Driver *v) {
+  return compiled_with(v, TG_COUNT(compile_options) - 1, compile_options);
+}
+
+static CUresult option_added(Driver *v) {
+  const char *options[TG_COUNT(compile_options) + 1] = {[TG_COUNT(compile_options)] = "--use_fast_math"};
+  memcpy(options, compile_options, sizeof compile_options);
+  return compiled_with(v, TG_COUNT(options), options);
+}
+
 static void misuse_is_seen(void **state) {
   static const struct {
     const char *name;
@@ -382,7 +444,15 @@ static void misuse_is_seen(void **state) {
                 {"graph of freed memory", graph_of_freed, ""},
                 {"staging written over early", staging_used_early, NULL},
                 {"read before it is done", read_before_done, NULL},
-                {"time between events to come", time_not_reached, NULL}};
+                {"time between events to come", time_not_reached, NULL},
+                {"65536 blocks along y", too_many_rows, NULL},
+                {"65536 blocks along z", too_many_layers, NULL},
+                {"65 threads along z", block_too_deep, NULL},
+                {"shared memory not asked for", shared_not_asked_for, NULL},
+                {"more shared memory than there is", shared_past_the_most, NULL},
+                {"a compile option changed", option_changed, NULL},
+                {"a compile option left out", option_left_out, NULL},
+                {"a compile option added", option_added, NULL}};
 
   (void)state;
   Driver *v = &(Driver){0};
@@ -407,14 +477,166 @@ static void misuse_is_seen(void **state) {
   cuda_mock_close();
 }
 
+/* ---- the device by itself */
+/* Of no bytes: nothing is asked of the driver, and no order is known that was not waited for. */
+static void empty_copies(void **state) {
+  (void)state;
+  TgMem m = {0};
+  TgError err = {0};
+  TgEnv env;
+  emulate(1);
+  assert_int_equal(env_read(&env, &err), TG_OK);
+  Device d = {
+      .backend = &backend_cuda, .name = "CUDA", .mem = &m, .os = &tg_os_default, .env = &env, .err = &err};
+  assert_int_equal(backend_cuda.open(&d), TG_OK);
+  Cuda *p = d.priv;
+  void *at;
+  char byte = 7;
+  assert_int_equal(backend_cuda.alloc(&d, 16, &at), TG_OK);
+  assert_int_equal(backend_cuda.clear(&d, at, 16), TG_OK);
+  uint64_t calls = cuda_mock_counts().calls, given = p->memory.blocks.given, done = p->memory.blocks.done;
+  assert_true(given > done);
+  assert_int_equal(backend_cuda.copy_out(&d, &byte, at, 0), TG_OK);
+  assert_int_equal(backend_cuda.copy_in(&d, at, &byte, 0), TG_OK);
+  assert_int_equal(backend_cuda.copy(&d, at, at, 0), TG_OK);
+  assert_int_equal(backend_cuda.clear(&d, at, 0), TG_OK);
+  assert_int_equal(cuda_mock_counts().calls, calls);
+  assert_true(p->memory.blocks.given == given && p->memory.blocks.done == done);
+  assert_int_equal(backend_cuda.copy_out(&d, &byte, at, 1), TG_OK);
+  assert_int_equal(byte, 0);
+  assert_int_equal(p->memory.blocks.done, p->memory.blocks.given);
+  /* a wait is of all that was given: memory that kernels and copies still use goes back to the driver after
+   * it */
+  assert_int_equal(backend_cuda.clear(&d, at, 16), TG_OK);
+  backend_cuda.free(&d, at, 16);
+  if (backend_cuda.alloc(&d, 16, &at)) fail_msg("%s", err.msg);
+  backend_cuda.free(&d, at, 16);
+  backend_cuda.close(&d);
+  nothing_left();
+}
+
+/* A copy to memory that the device still uses, or that was freed in use and given to another, comes after: in
+ * every order of the streams. */
+static void copies_come_after(void **state) {
+  enum { LAST = 6, BYTES_OF = 64 };
+
+  (void)state;
+  for (int order = 1; order <= LAST; order++) {
+    TgMem m = {0};
+    TgError err = {0};
+    TgEnv env;
+    emulate(order);
+    assert_int_equal(env_read(&env, &err), TG_OK);
+    Device d = {
+        .backend = &backend_cuda, .name = "CUDA", .mem = &m, .os = &tg_os_default, .env = &env, .err = &err};
+    assert_int_equal(backend_cuda.open(&d), TG_OK);
+    void *at;
+    char in[BYTES_OF], out[BYTES_OF];
+    memset(in, 7, sizeof in);
+    for (int reused = 0; reused < 2; reused++) {
+      assert_int_equal(backend_cuda.alloc(&d, sizeof in, &at), TG_OK);
+      assert_int_equal(backend_cuda.clear(&d, at, sizeof in), TG_OK);
+      if (reused) {
+        backend_cuda.free(&d, at, sizeof in);
+        assert_int_equal(backend_cuda.alloc(&d, sizeof in, &at), TG_OK);
+      }
+      assert_int_equal(backend_cuda.copy_in(&d, at, in, sizeof in), TG_OK);
+      assert_int_equal(backend_cuda.copy_out(&d, out, at, sizeof out), TG_OK);
+      if (memcmp(in, out, sizeof in)) fail_msg("order %d%s", order, reused ? ", reused" : "");
+      backend_cuda.free(&d, at, sizeof in);
+    }
+    backend_cuda.close(&d);
+    nothing_left();
+  }
+}
+
+/* ---- which compiler: libraries that say which version they are, and do nothing */
+static int driver_is = 0, opened_now = 0; /* what the driver's version is; libraries open */
+static const char *there = "";            /* names of the libraries that there are */
+
+static CUresult fake_driver(int *version) { return *version = driver_is, CUDA_OK; }
+
+static nvrtcResult fake_13(int *major, int *minor) { return *major = 13, *minor = 1, 0; }
+
+static nvrtcResult fake_12(int *major, int *minor) { return *major = 12, *minor = 8, 0; }
+
+static nvrtcResult fake_11(int *major, int *minor) { return *major = 11, *minor = 2, 0; }
+
+static void fake_call(void) {}
+
+static void *fake_open(const char *name) {
+  static const char *const known[] = {"libcuda.so.1", "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"};
+  for (size_t i = 0; i < TG_COUNT(known); i++)
+    if (!strcmp(name, known[i]) && (!i || strstr(there, name)))
+      return opened_now++, (void *)(uintptr_t)&known[i];
+  return NULL;
+}
+
+static void *fake_symbol(void *library, const char *name) {
+  const char *of = *(const char *const *)library;
+  void *call;
+  if (!strcmp(name, "cuDriverGetVersion"))
+    memcpy(&call, &(CUresult(*[])(int *)){fake_driver}[0], sizeof call);
+  else if (!strcmp(name, "nvrtcVersion"))
+    memcpy(&call,
+           &(nvrtcResult(*[])(int *, int *)){strstr(of, "13")   ? fake_13
+                                             : strstr(of, "12") ? fake_12
+                                                                : fake_11}[0],
+           sizeof call);
+  else
+    memcpy(&call, &(void (*[])(void)){fake_call}[0], sizeof call);
+  return call;
+}
+
+static int fake_close(void *library) { return (void)library, opened_now--, 0; }
+
+static void compiler_is_one_that_the_driver_takes(void **state) {
+  static const struct {
+    int driver;
+    const char *there;
+    int major;        /* that is taken; 0: none */
+    const char *says; /* .. and why */
+  } cases[] = {
+      {13000, "libnvrtc.so.13 libnvrtc.so.12", 13, NULL},
+      {12040, "libnvrtc.so.13 libnvrtc.so.12", 12, NULL},
+      {12080, "libnvrtc.so.13 libnvrtc.so.11.2", 11, NULL},
+      {13010, "libnvrtc.so.12", 12, NULL},
+      {12040, "libnvrtc.so.13", 0,
+       "takes code of CUDA 12 and older, and of libnvrtc, the compiler of kernels, there is only 13.1"},
+      {11040, "libnvrtc.so.13 libnvrtc.so.12", 0, "only 13.1, 12.8"},
+      {12040, "", 0, "neither on the loader's path nor"}};
+
+  (void)state;
+  TgOs os = tg_os_default;
+  os.library_open = fake_open, os.library_symbol = fake_symbol, os.library_close = fake_close;
+  for (size_t i = 0; i < TG_COUNT(cases); i++) {
+    TgError err = {0};
+    TgEnv env = {0};
+    CudaLibraries lib;
+    CudaApi api;
+    int major = 0, minor;
+    driver_is = cases[i].driver, there = cases[i].there;
+    TgStatus st = cuda_load(&os, &env, &err, &lib, &api);
+    if (!st) api.compiler_version(&major, &minor);
+    if (major != cases[i].major) fail_msg("case %d: %d, %s", (int)i, major, err.msg);
+    if (cases[i].says && !strstr(err.msg, cases[i].says)) fail_msg("case %d: %s", (int)i, err.msg);
+    cuda_unload(&os, &lib);
+    assert_int_equal(opened_now, 0);
+  }
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, open_device, close_it)
 
 int main(void) {
   const struct CMUnitTest tests[] = {T(opens),
                                      cmocka_unit_test(says_what_is_missing),
+                                     cmocka_unit_test(empty_copies),
+                                     cmocka_unit_test(copies_come_after),
+                                     cmocka_unit_test(compiler_is_one_that_the_driver_takes),
                                      T(same_as_cpu),
                                      T(long_products),
                                      T(copies_in_pieces),
+                                     cmocka_unit_test(variables_are_given),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(peers),
                                      T(bytes_of_a_file),

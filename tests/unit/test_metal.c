@@ -772,6 +772,11 @@ static void command(Driver *v, MetalId in, MetalUint i, MetalId y, MetalId x, bo
   if (barrier) metal_set_barrier(&v->m, c);
 }
 
+static void pipeline_brought(Driver *v) {
+  metal_set_pipeline(&v->m, v->encoder, v->pipeline);
+  metal_dispatch(&v->m, v->encoder, (MetalSize){0, 0, 0}, (MetalSize){0, 0, 0});
+}
+
 /* y = 2 x, then shared = 2 y. */
 static void chain(Driver *v, bool barrier, int named, bool late) {
   MetalId in = commands_of(v), all[] = {v->x, v->y, v->shared};
@@ -780,6 +785,7 @@ static void chain(Driver *v, bool barrier, int named, bool late) {
   copied_in(v);
   begin(v, false);
   metal_use(&v->m, v->encoder, all, (MetalUint)named, METAL_READ_WRITE);
+  pipeline_brought(v);
   metal_execute(&v->m, v->encoder, in, (MetalRange){0, 2});
   end(v);
   metal_send_off(&v->m, v->buffer);
@@ -801,12 +807,26 @@ static void direct_pipeline(Driver *v) {
   chain(v, true, 3, false);
 }
 
+static void pipeline_not_brought(Driver *v) { /* set, but not dispatched */
+  MetalId in = commands_of(v), all[] = {v->x, v->y, v->shared};
+  command(v, in, 0, v->y, v->x, true), command(v, in, 1, v->shared, v->y, true);
+  copied_in(v);
+  begin(v, false);
+  metal_use(&v->m, v->encoder, all, 3, METAL_READ_WRITE);
+  metal_set_pipeline(&v->m, v->encoder, v->pipeline);
+  metal_execute(&v->m, v->encoder, in, (MetalRange){0, 2});
+  end(v);
+  run(v);
+  metal_release(&v->m, in);
+}
+
 static void command_not_written(Driver *v) {
   MetalId in = commands_of(v), all[] = {v->x, v->y};
   command(v, in, 0, v->y, v->x, true);
   copied_in(v);
   begin(v, false);
   metal_use(&v->m, v->encoder, all, 2, METAL_READ_WRITE);
+  pipeline_brought(v);
   metal_execute(&v->m, v->encoder, in, (MetalRange){0, 2});
   end(v);
   run(v);
@@ -873,6 +893,7 @@ static void misuse_is_seen(void **state) {
                 {"buffer of a command not named", not_named, "not named"},
                 {"command written while it is to run", written_in_flight, "that is to run"},
                 {"pipeline for direct launches", direct_pipeline, "does not support indirect"},
+                {"pipeline of a command not brought", pipeline_not_brought, "was not given"},
                 {"command that nobody wrote", command_not_written, "nobody wrote"},
                 {"address not named", address_not_named, "does not name"}};
 
@@ -969,6 +990,7 @@ int main(void) {
                                      T(many_buffers),
                                      T(many_buffers_and_a_variable),
                                      T(variables),
+                                     cmocka_unit_test(variables_are_given),
                                      cmocka_unit_test(streams_are_ordered),
                                      cmocka_unit_test(two_devices),
                                      T(events_between_devices),

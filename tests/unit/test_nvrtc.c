@@ -243,7 +243,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_every_text)};
   TgError err = {0};
   if (argc > 1) archs = (const char *const *)argv + 1, narch = argc - 1;
-  if (!nvrtc_load(&tg_os_default, &err, &library, &rtc)) texts = texts_collect("CUDA");
+  if (!nvrtc_load(&tg_os_default, &err, NVRTC_ANY, &library, &rtc)) texts = texts_collect("CUDA");
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   texts_free(&texts);
   if (library) tg_os_default.library_close(library);

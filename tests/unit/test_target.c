@@ -192,11 +192,27 @@ static void test_parts(void **state) {
   tg_close(ctx);
 }
 
+/* fp8 where the hardware multiplies it; elsewhere its products go by the rows of f16. */
+static void test_rows_of_hardware(void **state) {
+  (void)state;
+  const uint32_t fp8 = UINT32_C(1) << MATRIX_m16n8k32_e4m3_f32 | UINT32_C(1) << MATRIX_m16n8k32_e5m2_f32;
+  const uint32_t f16 = UINT32_C(1) << MATRIX_m16n8k16_f16_f32;
+  static const int with[] = {89, 120, 121}, without[] = {75, 80, 86, 90, 100, 103, 110};
+  for (size_t i = 0; i < TG_COUNT(with); i++)
+    assert_int_equal(matrix_rows(MATRIX_CUDA, with[i]) & (fp8 | f16), fp8 | f16);
+  for (size_t i = 0; i < TG_COUNT(without); i++)
+    assert_int_equal(matrix_rows(MATRIX_CUDA, without[i]) & (fp8 | f16), without[i] < 80 ? 0 : f16);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_written_down),  cmocka_unit_test(test_sane),
-      cmocka_unit_test(test_rows),          cmocka_unit_test(test_blocks),
-      cmocka_unit_test(test_tiles),         cmocka_unit_test(test_other_machine),
-      cmocka_unit_test(test_parts_counted), cmocka_unit_test(test_parts)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_written_down),
+                                     cmocka_unit_test(test_sane),
+                                     cmocka_unit_test(test_rows),
+                                     cmocka_unit_test(test_blocks),
+                                     cmocka_unit_test(test_tiles),
+                                     cmocka_unit_test(test_other_machine),
+                                     cmocka_unit_test(test_rows_of_hardware),
+                                     cmocka_unit_test(test_parts_counted),
+                                     cmocka_unit_test(test_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,10 +107,57 @@ static void test_metal(void **state) {
   every_text(metal, command, "metal");
 }
 
+/* A pointer of one address space where another is meant: Metal's compiler refuses it, and so must what stands
+ * in for it here. Each exchange is made in a golden text that has its words. */
+static void test_spaces(void **state) {
+  static const struct {
+    const char *golden, *had, *wrong;
+  } seeds[] = {{"matmul_tiles", "(threadgroup f32x4 *)", "(device f32x4 *)"},
+               {"matmul_tiles", "(device f32x2 *)", "(threadgroup f32x2 *)"},
+               {"attention", "threadgroup f32 l0[", "device f32 l0["},
+               {"matmul_tiles", "device const f32 *p1", "threadgroup const f32 *p1"},
+               {"adam_step", "device f32 *p0", "f32 *p0"}};
+
+  (void)state;
+  char command[512], path[600];
+  if (!present(clang())) skip();
+  snprintf(
+      command, sizeof command,
+      "%s -x cl -cl-std=clc++2021 -cl-no-stdinc -I " TG_SOURCE_DIR
+      "/tests/kernels/msl -Wno-unknown-attributes -Wno-unused -Wno-unknown-pragmas -fsyntax-only 2>/dev/null",
+      clang());
+  Texts none = texts_collect(metal);
+  int made = 0;
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; i++) {
+    char *unit = calloc(1 << 18, 1), *golden = calloc(1 << 17, 1);
+    assert_true(unit && golden);
+    snprintf(path, sizeof path, TG_SOURCE_DIR "/tests/kernels/golden/%s.metal", seeds[i].golden);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    assert_true(fread(golden, 1, (1 << 17) - 1, f) > 0);
+    fclose(f);
+    char *at = strstr(golden, seeds[i].had);
+    if (at) {
+      snprintf(unit, 1 << 18, "%s%s", none.prelude, golden);
+      if (!accepts(command, unit, "metal")) fail_msg("%s as it is", seeds[i].golden);
+      snprintf(unit, 1 << 18, "%s%.*s%s%s", none.prelude, (int)(at - golden), golden, seeds[i].wrong,
+               at + strlen(seeds[i].had));
+      if (accepts(command, unit, "metal")) fail_msg("%s: %s is not seen", seeds[i].golden, seeds[i].wrong);
+      made++;
+    } else
+      print_message("%s.metal has no %s\n", seeds[i].golden, seeds[i].had);
+    free(unit), free(golden);
+  }
+  assert_int_equal(made, sizeof seeds / sizeof *seeds);
+  assert_non_null(strstr(none.prelude, "#pragma METAL fp contract(off)"));
+  assert_non_null(strstr(none.prelude, "#pragma clang fp contract(off)")); /* compilers without math modes */
+  texts_free(&none);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gcc), cmocka_unit_test(test_gcc_wide),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_gcc),   cmocka_unit_test(test_gcc_wide),
                                      cmocka_unit_test(test_clang), cmocka_unit_test(test_clang_wide),
-                                     cmocka_unit_test(test_metal)};
+                                     cmocka_unit_test(test_metal), cmocka_unit_test(test_spaces)};
   if (!mkdtemp(folder)) return 2;
   int rc = cmocka_run_group_tests(tests, NULL, NULL);
   rmdir(folder);

@@ -1,6 +1,10 @@
 #include <metal_stdlib>
 using namespace metal;
+#if __METAL_VERSION__ >= 320
 #pragma METAL fp contract(off)
+#else
+#pragma clang fp contract(off)
+#endif
 #define NO_F64
 #define NATIVE_F16
 #define INL static inline

@@ -51,19 +51,19 @@ static bool want(Run *r, TgTensor *t, bool only) {
   bool waits = bottom && uop_has_op(v, OPS_AFTER); /* what another handle's memory will hold */
   Buffer *b = bottom && !waits ? buffer_of_value(ctx, bottom) : NULL;
   bool stays = t->uop->symbolic || only; /* an expression of variables is asked again */
+  if (nelem_of(ctx, t->uop) == 0) {
+    UOp *none = stays ? t->uop : buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
+    if (!none) return no_memory(ctx);
+    if (!stays) tensor_set(t, none), t->memory->filled = true;
+    return true;
+  }
   if (waits) return stays ? store_root(r, buffer_get(ctx, bottom)) : own_copy(r, t);
-  if (b && v != t->uop) {
+  if (b) { /* its value lies in memory that is not its own */
     if (stays) return true;
     if (b->places || b->store || b->borrowed) return own_copy(r, t);
     UOp *now = memory_node(ctx, b), *own = now ? view_on(ctx, v, bottom, now) : NULL;
     if (!own) return no_memory(ctx);
     tensor_set(t, own);
-    return true;
-  }
-  if (nelem_of(ctx, t->uop) == 0) {
-    UOp *none = stays ? t->uop : buffer_node(ctx, tensor_device(t), dt(t), 0, t->uop->shape);
-    if (!none) return no_memory(ctx);
-    if (!stays) tensor_set(t, none), t->memory->filled = true;
     return true;
   }
   for (size_t i = 0; i < r->results.len; i++)

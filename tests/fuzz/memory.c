@@ -25,12 +25,16 @@ typedef struct Handle {
   int place[MOST];
 } Handle;
 
-/* what a captured function does */
+/* what a captured function does; drops: it releases handles of its own, and one of the caller's */
 typedef struct Body {
-  int kind[3], a[3], b[3];
+  TgJit *jit;
+  int kind[3], a[3], b[3], runs;
   int64_t lo, hi;
   int32_t k;
+  bool drops;
 } Body;
+
+enum { CAPTURES = 2 }; /* of the same state */
 
 static struct {
   uint64_t rng;
@@ -41,9 +45,9 @@ static struct {
   int n, depth; /* depth: open scopes; handles beyond first[] end with them */
   int first[4];
   Handle state[2]; /* what captured functions assign to; kept */
-  TgJit *jit;
-  Body body;
-  int runs;
+  Body body[CAPTURES];
+  TgVariable *size; /* 1 .. 6: how much of an input is added to a state */
+  int64_t now;      /* what it is bound to */
   char text[16384];
   size_t len;
   bool bad, broken;
@@ -398,6 +402,22 @@ static void step_setitem(void) {
       P.storage[a->s].at[a->place[i]] = of_itself ? value(&was, (int)(i + (other - at) * stride)) : k;
 }
 
+/* Functions that have nothing to do here give the value of now, under a handle of its own. */
+static void step_same(void) {
+  int x = any(), kind = below(4);
+  Handle h = copied(handle(x));
+  TgTensor *of = handle(x)->t, *t = NULL;
+  static const char *const what[] = {"tg_cast(%s, TG_I32)", "tg_roll(%s, 0, axis 0)", "tg_floor(%s)",
+                                     "tg_clamp(%s, .. all)"};
+  if (kind == 0) t = tg_cast(of, TG_I32);
+  if (kind == 1) t = tg_roll(of, 1, (int64_t[]){0}, (int64_t[]){0});
+  if (kind == 2) t = tg_floor(of);
+  if (kind == 3) t = tg_clamp(of, INT32_MIN, INT32_MAX);
+  say("  %s = ", name(P.n)), say(what[kind], name(x)), say(";\n");
+  if (t == of) wrong("its argument");
+  add(h, t);
+}
+
 static void step_clone(void) {
   int x = any();
   Handle h = copied(handle(x));
@@ -460,9 +480,26 @@ static void step_scope(void) {
 
 /* ---- captured functions: three of: add the input to a state, set a part of one, assign one to the other;
  * out: a sum of both and the input */
+static TgTensor *sum_of_part(TgTensor *x, TgTensor *in) {
+  int64_t n = tg_size(P.size), none = 0;
+  return tg_assign_slice(x, &none, &n, tg_add(tg_slice(x, 0, 0, n), tg_slice(in, 0, 0, n)));
+}
+
+/* A handle may end while a function is captured: of what the function made, and of what its caller has. The
+ * last one, its input, stays. */
+static void dropped_inside(TgTensor *of) {
+  tg_release(tg_add_scalar(of, 1)), tg_release(tg_clone(of));
+  if (P.n - 1 <= P.first[P.depth]) return;
+  int x = P.first[P.depth] + below(P.n - 1 - P.first[P.depth]);
+  tg_release(P.h[x].t);
+  for (int i = x; i + 1 < P.n; i++)
+    P.h[i] = P.h[i + 1];
+  P.n--;
+}
+
 static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
-  (void)nin, (void)nout, (void)user;
-  const Body *b = &P.body;
+  (void)nin, (void)nout;
+  const Body *b = user;
   TgTensor *s[2] = {P.state[0].t, P.state[1].t}, *early = tg_add(s[0], in[0]);
   for (int i = 0; i < 3; i++) {
     TgTensor *x = s[b->a[i]], *y = s[b->b[i]];
@@ -472,13 +509,14 @@ static TgStatus body_run(TgContext *c, TgTensor *const *in, int nin, TgTensor **
       tg_setitem(x, TG_IDX(TG_SLICE(b->lo, b->hi)), tg_getitem(y, TG_IDX(TG_SLICE(6 - b->hi, 6 - b->lo))));
     if (b->kind[i] == 3) tg_assign(in[0], tg_mul_scalar(x, 3));
     if (b->kind[i] == 4 && tg_realize(x)) return tg_error(c);
+    if (b->kind[i] == 5 && !sum_of_part(x, in[0])) return tg_error(c);
+    if (b->drops && i == 1) dropped_inside(x);
   }
   out[0] = tg_add(tg_add(s[0], s[1]), in[0]), out[1] = early, out[2] = s[1];
   return tg_error(c);
 }
 
-static void model_run(Handle *in, int32_t out[3][6]) {
-  const Body *b = &P.body;
+static void model_run(const Body *b, Handle *in, int32_t out[3][6]) {
   Handle *s = P.state;
   for (int i = 0; i < 6; i++)
     out[1][i] = (int32_t)((uint32_t)value(&s[0], i) + (uint32_t)value(in, i));
@@ -491,6 +529,7 @@ static void model_run(Handle *in, int32_t out[3][6]) {
       if (b->kind[i] == 0) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(in, k));
       if (b->kind[i] == 1) v[k] = (int32_t)((uint32_t)value(y, k) + (uint32_t)b->k);
       if (b->kind[i] == 2 && k >= b->lo && k < b->hi) v[k] = value(y, (int)(6 - b->hi + k - b->lo));
+      if (b->kind[i] == 5 && k < P.now) v[k] = (int32_t)((uint32_t)value(x, k) + (uint32_t)value(in, k));
       if (b->kind[i] == 3) v[k] = (int32_t)((uint32_t)value(x, k) * 3u);
     }
     Handle *to = b->kind[i] == 3 ? in : x;
@@ -505,9 +544,9 @@ static void model_run(Handle *in, int32_t out[3][6]) {
 
 /* What is captured, read again from its text with the state of now: its next run gives what the model's
  * would; nothing else changes. */
-static void step_text(void) {
+static void step_text(const Body *b) {
   static Storage was[STORAGES];
-  const char *names[8], *text = tg_jit_to_text(P.jit, NULL, NULL, 0);
+  const char *names[8], *text = tg_jit_to_text(b->jit, NULL, NULL, 0);
   char *copy = text ? strdup(text) : NULL;
   TgTensor *m[8], *out[3], *x;
   int32_t want[3][6], got[6];
@@ -518,13 +557,14 @@ static void step_text(void) {
   for (int i = 0; i < 6; i++)
     P.storage[in.s].at[i] = i * i - 7;
   TG_SCOPE(P.ctx) {
-    while (n < 8 && (m[n] = tg_jit_memory(P.jit, (size_t)n, &names[n])))
+    while (n < 8 && (m[n] = tg_jit_memory(b->jit, (size_t)n, &names[n])))
       n++;
     x = tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6));
     TgJit *again = copy ? tg_jit_from_text(P.ctx, copy, names, m, n) : NULL;
-    bool ok = again && !tg_jit_run(again, &x, 1, out, 3);
+    TgVariable *size = again ? tg_jit_variable(again, 0) : NULL;
+    bool ok = again && (!size || !tg_variable_bind(size, P.now)) && !tg_jit_run(again, &x, 1, out, 3);
     if (!ok) wrong("as text");
-    model_run(&in, want);
+    model_run(b, &in, want);
     for (int o = 0; ok && o < 3; o++)
       if (tg_read(out[o], got, sizeof got) || memcmp(got, want[o], sizeof got))
         ok = false, wrong("read from text");
@@ -536,17 +576,20 @@ static void step_text(void) {
 }
 
 static void step_jit(void) {
-  if (P.n + 4 > HANDLES || P.runs > 8) return;
-  if (!P.jit) {
-    Body *b = &P.body;
+  int which = below(CAPTURES);
+  Body *b = &P.body[which];
+  if (P.n + 4 > HANDLES || b->runs > 8) return;
+  if (!b->jit) {
     for (int i = 0; i < 3; i++)
-      b->kind[i] = below(5), b->a[i] = below(2), b->b[i] = below(2);
-    b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9);
-    P.jit = tg_jit(P.ctx, body_run, NULL);
-    say("  j = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d */\n", b->kind[0],
-        b->kind[1], b->kind[2], b->a[0], b->a[1], b->a[2], b->b[0], b->b[1], b->b[2], (int)b->lo, (int)b->hi,
-        (int)b->k);
+      b->kind[i] = below(6), b->a[i] = below(2), b->b[i] = below(2);
+    b->lo = below(5), b->hi = b->lo + 1 + below((int)(6 - b->lo)), b->k = below(9), b->drops = below(3) == 0;
+    b->jit = tg_jit(P.ctx, body_run, b);
+    say("  j%d = tg_jit(..);   /* kinds %d %d %d, a %d %d %d, b %d %d %d, %d .. %d, k %d%s */\n", which,
+        b->kind[0], b->kind[1], b->kind[2], b->a[0], b->a[1], b->a[2], b->b[0], b->b[1], b->b[2], (int)b->lo,
+        (int)b->hi, (int)b->k, b->drops ? ", drops" : "");
   }
+  P.now = 1 + below(6);
+  if (tg_variable_bind(P.size, P.now)) wrong("bind");
   Handle in = {.rank = 1, .n = 6, .d = {6}};
   in = own(&in), in.memory = true;
   for (int i = 0; i < 6; i++)
@@ -554,26 +597,28 @@ static void step_jit(void) {
   add(in, tg_from(P.ctx, P.storage[in.s].at, TG_I32, TG_SHAPE(6)));
   TgTensor *out[3] = {NULL}, *x = P.h[P.n - 1].t;
   int32_t want[3][6];
-  say("  tg_jit_run(j, %s);   /* run %d: %s %s %s are its outputs */\n", name(P.n - 1), P.runs++, name(P.n),
-      name(P.n + 1), name(P.n + 2));
-  if (tg_jit_run(P.jit, &x, 1, out, 3)) {
+  say("  n = %d, tg_jit_run(j%d, %s);   /* run %d */\n", (int)P.now, which, name(P.n - 1), b->runs++);
+  if (tg_jit_run(b->jit, &x, 1, out, 3)) {
     wrong("jit");
     return;
   }
-  model_run(&P.h[P.n - 1], want);
+  say("  /* %s %s %s are its outputs */\n", name(P.n), name(P.n + 1), name(P.n + 2));
+  model_run(b, &P.h[P.n - 1], want);
   for (int o = 0; o < 3; o++) {
     Handle h = own(&in);
     memcpy(P.storage[h.s].at, want[o], sizeof want[o]), h.memory = true;
     add(h, out[o]);
   }
-  if (P.runs == 3 && P.body.k == 0) step_text(); /* of some: it is planned anew */
+  if (b->runs == 3 && b->k == 0) step_text(b); /* of some: it is planned anew */
 }
 
 /* ---- a program */
 static void begin(const char *device) {
   if (!P.ctx) P.ctx = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = device, .seed = 1});
-  P.nstorage = P.n = P.depth = P.runs = 0, P.len = 0, P.bad = false, P.jit = NULL;
+  P.nstorage = P.n = P.depth = 0, P.len = 0, P.bad = false;
+  memset(P.body, 0, sizeof P.body);
   P.text[0] = 0;
+  if (!P.size) P.size = tg_variable(P.ctx, "n", 1, 6);
   tg_scope_begin(P.ctx);
   P.first[0] = 0;
   for (int i = 0; i < 2; i++) {
@@ -594,7 +639,8 @@ static void begin(const char *device) {
 static void end(void) {
   while (P.depth > 0)
     tg_scope_end(P.ctx), P.depth--;
-  tg_jit_free(P.jit);
+  for (int i = 0; i < CAPTURES; i++)
+    tg_jit_free(P.body[i].jit);
   tg_scope_end(P.ctx);
   for (int i = 0; i < 2; i++)
     tg_release(P.state[i].t);
@@ -607,7 +653,7 @@ bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
   begin(device);
   step_new(), step_new();
   for (int i = 0; i < STEPS && !P.bad && P.nstorage < STORAGES - 12; i++) {
-    int kind = below(22);
+    int kind = below(24);
     bool room = P.n < HANDLES - 1 && P.n > 0;
     if (!P.n)
       step_new();
@@ -633,8 +679,10 @@ bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
       below(2) ? step_sum() : step_replace();
     else if (kind < 20)
       step_scope();
-    else if (kind < 21)
+    else if (kind < 22)
       step_jit();
+    else if (kind < 23 && room)
+      step_same();
     else if (tg_collect(P.ctx))
       wrong("collect");
     else
@@ -651,5 +699,5 @@ bool fuzz_memory(uint64_t seed, const char *device, bool broken) {
 
 void fuzz_memory_end(void) {
   tg_close(P.ctx);
-  P.ctx = NULL;
+  P.ctx = NULL, P.size = NULL;
 }

@@ -13,7 +13,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle;
-  int64_t image, top, runs, rows, seed, threads;
+  int64_t image, top, runs, rows, seed, threads, loop_limit;
   bool bgr, bench, json;
 } Options;
 
@@ -573,6 +573,7 @@ static bool model_open(Model *m, const char *path) {
   if (m->o->bundle && tg_bundle_load(m->ctx, m->o->bundle)) return false;
   if (cli_is_safetensors(path)) return program_open(m, path);
   if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
+  if (m->o->loop_limit && tg_onnx_loop_limit(m->onnx, m->o->loop_limit)) return false;
   while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin]))
     m->in_names[m->nin] = m->in_about[m->nin].name, m->nin++;
   while (m->nout < MOST_IO && tg_onnx_output(m->onnx, (size_t)m->nout, &m->out_about[m->nout]))
@@ -655,6 +656,8 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(Options, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),
     CLI_WHOLE_OF(Options, rows, "rows", 1, 100000, "kernels that the table of --bench shows (24)"),
     CLI_WHOLE_OF(Options, seed, "seed", 0, INT32_MAX, "of random inputs (1)"),
+    CLI_WHOLE_OF(Options, loop_limit, "loop-limit", 1, INT32_MAX,
+                 "iterations that the loops of a model may have together (100000)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(Options, threads, "threads", 1, 4096, "threads of the CPU"),
     CLI_FLAG_OF(Options, json, "json", "an object per output and class, one a line")};

@@ -516,8 +516,8 @@ TG_API TgTensor *tg_to(TgTensor *x, const char *device);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);
-/* What computations need between their kernels goes back to a pool, from which the next one takes it. A device
- * (NULL: the default) keeps at most so many bytes in it; 0: twice the most that were in use at once.
+/* What computations need between their kernels goes back to a pool, from which the next one takes it. A
+ * device (NULL: the default) keeps at most so many bytes in it; 0: twice the most that were in use at once.
  * tg_collect empties it. */
 TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbytes);
 /* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the
@@ -536,6 +536,9 @@ TG_API int tg_setting(TgContext *ctx, const char *name, int value);
  * has begun are all run, so nothing is half stored. Once reported, and after tg_clear_error, the context goes
  * on. */
 TG_API void tg_cancel(TgContext *ctx);
+/* For what a host does between two actions, a loop that builds graphs: TG_ERR_CANCELLED, recorded, where
+ * tg_cancel was called and no action has told it yet; else TG_OK. */
+TG_API TgStatus tg_cancelled(TgContext *ctx);
 TG_API TgStatus tg_sync(TgContext *ctx); /* waits until the device has done all that it was given */
 /* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles
  * anew. For measuring, and to give memory back. What the device keeps on disk stays. */

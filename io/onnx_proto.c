@@ -133,8 +133,7 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
   }
   if (++m->nnodes > ONNX_NODES_MAX)
     return io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
-  bool known = !*n->domain || !strcmp(n->domain, "ai.onnx") || !strcmp(n->domain, "com.microsoft");
-  n->def = known ? onnx_op_find(n->op) : NULL;
+  n->def = onnx_op_find(n->domain, n->op, g->opset);
   for (Wire w = w0; wire_next(&w, &f);) {
     if ((f.number == 1 || f.number == 2 || f.number == 5) && !wire_want(&w, &f, 2, "node")) return false;
     const char *name = f.number == 1 ? wire_text(m, &f) : "";
@@ -168,6 +167,8 @@ static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
       return false;
   }
   if (x->dims[x->ndim] < 0) x->dims[x->ndim] = -1;
+  const char *name = x->dim_names[x->ndim]; /* writers say "?" of any size that they do not know */
+  if (name && !strcmp(name, "?")) x->dim_names[x->ndim] = NULL;
   x->ndim++;
   return !w.bad;
 }
@@ -281,7 +282,7 @@ static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
 static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
   for (size_t i = 0; i < g->nnodes; i++) {
     const OnnxNode *n = &g->nodes[i];
-    if (!n->body && (!n->def || n->def->since > g->opset))
+    if (!n->body && !n->def)
       return io_fail(&m->s, TG_ERR_VALUE,
                      "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
                      n->op, *n->domain ? n->domain : "ai.onnx", g->opset);

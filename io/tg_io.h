@@ -161,14 +161,15 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 
-/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused
- * by name when the model is opened (in a branch of If: when it is taken); tg_onnx_op_name lists those that
- * are. Functions of the model's own are called; lists and optional values pass between nodes, but are no
- * inputs or outputs of a model. Weights lie in the file, or in files in its folder and below (external data:
- * not through .., links that lead out, or an absolute path; for a model opened by its path). Sizes that
- * depend on shapes and small constants are computed at once; one that depends on an input's values is
- * computed and read when tg_onnx_run is called. While a function is captured (tg_jit) no value can be read:
- * If then computes both branches, whose outputs must have the same shapes. Outputs are lazy tensors. */
+/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, some operators of com.microsoft, inference. An
+ * operator that is not here is refused by name when the model is opened (in a branch of If: when it is
+ * taken); tg_onnx_op_name lists those that are. Functions of the model's own are called; lists and optional
+ * values pass between nodes, but are no inputs or outputs of a model. Weights lie in the file, or in files in
+ * its folder and below (external data: not through .., links that lead out, or an absolute path; for a model
+ * opened by its path). Sizes that depend on shapes and small constants are computed at once; one that depends
+ * on an input's values is computed and read when tg_onnx_run is called. While a function is captured (tg_jit)
+ * no value can be read: If then computes both branches, whose outputs must have the same shapes. Outputs are
+ * lazy tensors. */
 typedef struct TgOnnx TgOnnx;
 
 /* dtype: integers of 4 and 2 bits are u8 and i8, a byte each. ndim -1: not said. dims: -1 where a size is
@@ -199,6 +200,11 @@ TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);
  * an input unlike the model's, or a named size that is two things at once. */
 TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
                             TgTensor **out, int nout);
+
+/* The most iterations that all loops of one tg_onnx_run may have together (100,000): one more is
+ * TG_ERR_LIMIT, which names the node. A loop is unrolled, so each iteration takes memory until the run ends;
+ * tg_cancel ends it between two nodes. TG_ERR_VALUE: a negative number. */
+TG_API TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations);
 
 /* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that
  * is left out, a list, or a small constant (a shape, an axis) that is known without the device. */

@@ -485,12 +485,13 @@ static bool input_check(TgOnnx *m, size_t i, TgTensor *t, int64_t *named) {
   return true;
 }
 
-/* The names that there are stand beside the one that was given. */
+/* The names that are needed stand beside the one that was given. */
 static bool input_unknown(TgOnnx *m, const char *name) {
   char is[300] = "";
   size_t n = 0;
   for (size_t i = 0; i < m->graph->nin && n < sizeof is; i++)
-    n += (size_t)snprintf(is + n, sizeof is - n, "%s%.60s", i ? ", " : "", m->graph->in[i].name);
+    if (!m->graph->in[i].has_default)
+      n += (size_t)snprintf(is + n, sizeof is - n, "%s%.60s", n ? ", " : "", m->graph->in[i].name);
   return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: the model has no input %.200s; its inputs: %s%s",
                   name ? name : "without a name", n ? is : "none", n < sizeof is ? "" : " ..");
 }
@@ -580,9 +581,10 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   return NULL;
 }
 
-static TgOnnx *load(TgTensor *file, const char *path) {
+static TgOnnx *load(TgTensor *file, const char *path, bool told_only) {
   TgOnnx *m = open_model(file, path, true);
   if (!m) return NULL;
+  m->told_only = told_only;
   bool ok = !tg_scope_begin(m->ctx);
   if (ok) ok = onnx_parse(m), tg_scope_end(m->ctx);
   source_close(&m->s), m->s.p = NULL;
@@ -593,14 +595,18 @@ static TgOnnx *load(TgTensor *file, const char *path) {
   return m;
 }
 
-TgOnnx *tg_onnx_load(TgTensor *file) { return load(file, NULL); }
+TgOnnx *tg_onnx_load(TgTensor *file) { return load(file, NULL, false); }
 
-TgOnnx *tg_onnx_open(TgContext *ctx, const char *path) {
+static TgOnnx *open_path(TgContext *ctx, const char *path, bool told_only) {
   if (!ctx || tg_scope_begin(ctx)) return NULL;
-  TgOnnx *m = load(file_tensor(ctx, path), path);
+  TgOnnx *m = load(file_tensor(ctx, path), path, told_only);
   tg_scope_end(ctx);
   return m;
 }
+
+TgOnnx *tg_onnx_open(TgContext *ctx, const char *path) { return open_path(ctx, path, false); }
+
+TgOnnx *tg_onnx_describe(TgContext *ctx, const char *path) { return open_path(ctx, path, true); }
 
 TgTensor *tg_onnx_tensor(TgTensor *file) {
   TgOnnx *m = open_model(file, NULL, false);
@@ -647,6 +653,34 @@ bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v) {
 int tg_onnx_opset(const TgOnnx *m) { return m ? m->opset : 0; }
 
 size_t tg_onnx_node_count(const TgOnnx *m) { return m ? m->graph->nnodes : 0; }
+
+static const char *domain_name(const char *domain) { return *domain ? domain : "ai.onnx"; }
+
+bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version) {
+  if (!m || i >= m->nimports) return false;
+  *domain = domain_name(m->imports[i].domain), *version = m->imports[i].version;
+  return true;
+}
+
+static const OnnxNode *node_at(const OnnxGraph *g, size_t *i) {
+  if (*i < g->nnodes) return &g->nodes[*i];
+  *i -= g->nnodes;
+  return NULL;
+}
+
+bool tg_onnx_operator(const TgOnnx *m, size_t i, TgOnnxOperator *about) {
+  if (!m) return false;
+  const OnnxNode *n = node_at(m->graph, &i);
+  for (const OnnxGraph *g = m->graphs; g && !n; g = g->next)
+    if (g != m->graph) n = node_at(g, &i);
+  if (!n) return false;
+  *about = (TgOnnxOperator){.name = n->name,
+                            .op = n->op,
+                            .domain = domain_name(n->domain),
+                            .implemented = n->def || n->body,
+                            .function = n->body != NULL};
+  return true;
+}
 
 int64_t tg_onnx_weights(const TgOnnx *m) {
   int64_t n = 0;

@@ -126,6 +126,12 @@ typedef struct OnnxFunction {
   uint64_t at, n;
 } OnnxFunction;
 
+/* What the model says that it is written in: a version of a domain's operators. */
+typedef struct OnnxImport {
+  const char *domain;
+  int64_t version;
+} OnnxImport;
+
 /* A file beside the model that holds tensors. */
 typedef struct OnnxBeside {
   struct OnnxBeside *next;
@@ -151,6 +157,9 @@ struct TgOnnx {
   int nconstants;
   OnnxFunction *functions;
   size_t nfunctions;
+  OnnxImport *imports;
+  size_t nimports;
+  bool told_only;   /* operators that are not here are no error: it is opened to be described */
   const char *path; /* of the model; NULL: it came as a tensor */
   OnnxBeside *beside;
   size_t nvalues, nnodes;

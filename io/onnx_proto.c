@@ -277,10 +277,26 @@ static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
   return true;
 }
 
+static bool imports_parse(TgOnnx *m, Wire w0) {
+  Field f, ff;
+  size_t n;
+  if (!wire_count(w0, 8, &n) || !(m->imports = doc_alloc(m->doc, (n + 1) * sizeof *m->imports))) return false;
+  for (Wire w = w0; wire_next(&w, &f);) {
+    if (f.number != 8) continue;
+    OnnxImport *import = &m->imports[m->nimports++];
+    import->domain = "";
+    for (Wire in = wire_within(&m->s, &f); wire_next(&in, &ff);) {
+      if (ff.number == 1 && !(import->domain = wire_text(m, &ff))) return false;
+      if (ff.number == 2) import->version = (int64_t)ff.v;
+    }
+  }
+  return true;
+}
+
 /* ---- functions of the model's own */
 /* A node of the main graph, or of a function, that is not known: told when the model is opened. */
 static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
-  for (size_t i = 0; i < g->nnodes; i++) {
+  for (size_t i = 0; i < g->nnodes && !m->told_only; i++) {
     const OnnxNode *n = &g->nodes[i];
     if (!n->body && !n->def)
       return io_fail(&m->s, TG_ERR_VALUE,
@@ -416,7 +432,7 @@ bool onnx_parse(TgOnnx *m) {
   if (tg_error(m->ctx)) return false;
   if (!found) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it has no graph");
   if (!opsets) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it names no opset");
-  if (!functions_parse(m, w0)) return false;
+  if (!imports_parse(m, w0) || !functions_parse(m, w0)) return false;
   m->graph = graph_parse(m, wire_within(&m->s, &graph), NULL, 0);
   return m->graph && nodes_known(m, m->graph) && !tg_error(m->ctx);
 }

@@ -186,12 +186,26 @@ typedef struct TgOnnxValue {
 
 TG_API TgOnnx *tg_onnx_open(TgContext *ctx, const char *path);
 TG_API TgOnnx *tg_onnx_load(TgTensor *file);
+/* As tg_onnx_open, for what the model is, not to run it: operators that are not here are no error, and
+ * tg_onnx_run refuses the first that it meets. */
+TG_API TgOnnx *tg_onnx_describe(TgContext *ctx, const char *path);
 TG_API void tg_onnx_free(TgOnnx *m); /* outputs that were not computed stay good. NULL is fine */
 TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v); /* false: i is past the last */
 TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
 TG_API int tg_onnx_opset(const TgOnnx *m);
 TG_API size_t tg_onnx_node_count(const TgOnnx *m); /* of the main graph */
-TG_API int64_t tg_onnx_weights(const TgOnnx *m);   /* elements of its tensors */
+/* Operator set i that the model says it is written in. false: i is past the last. */
+TG_API bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version);
+
+/* A node of the main graph, then those of branches, loops and calls of functions. implemented: tg_onnx_run
+ * knows its operator in this opset. function: it calls one of the model's own, whose nodes are listed too. */
+typedef struct TgOnnxOperator {
+  const char *name, *op, *domain;
+  bool implemented, function;
+} TgOnnxOperator;
+
+TG_API bool tg_onnx_operator(const TgOnnx *m, size_t i, TgOnnxOperator *about); /* false: past the last */
+TG_API int64_t tg_onnx_weights(const TgOnnx *m);                                /* elements of its tensors */
 /* Tensor i that the file holds, by the name that the model has for it ("": none). It lives as long as the
  * model. NULL: past the last. */
 TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);

@@ -728,6 +728,17 @@ TG_API TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *o);
  * has. The same seed gives the same numbers on every device, in every run. Errors: TG_ERR_SHAPE,
  * TG_ERR_DTYPE, TG_ERR_VALUE (a range with nothing in it). */
 TG_API void tg_manual_seed(TgContext *ctx, uint64_t seed); /* also resets the counter */
+
+/* Where the numbers of the device that draws now are, and on from there: what is drawn after
+ * tg_random_resume is what was drawn after tg_random_state. order: how many devices had drawn, with it. */
+typedef struct TgRandomState {
+  uint64_t seed, counter;
+  int64_t order;
+} TgRandomState;
+
+TG_API TgRandomState tg_random_state(TgContext *ctx);
+/* TG_ERR_VALUE: an order below 1; TG_ERR_DEVICE: no device is open */
+TG_API TgStatus tg_random_resume(TgContext *ctx, TgRandomState state);
 /* n words for a key and a counter, two u32 each, low word first: u32 (n). Context and its counter are left
  * alone. */
 TG_API TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n);

@@ -112,6 +112,8 @@ int cli_fail(const TgContext *ctx, const char *what); /* prints the context's er
 __attribute__((format(printf, 3, 4))) int cli_refuse(int code, const char *what, const char *form, ...);
 void cli_refuse_after(void (*does)(void)); /* before it prints; NULL: nothing */
 char *cli_read(FILE *f); /* all of it, ended by a 0 byte, to be freed; NULL: errno says why, or no memory */
+/* What a file is, and what can be done with it, where `tg run` can do nothing; NULL: it may be ONNX. */
+const char *cli_not_to_run(const char *path);
 bool cli_is_safetensors(const char *path);                /* by its first bytes */
 double cli_now(void);                                     /* seconds */
 bool cli_named(const char *name, char **argument, int n); /* name is one of them, or there are none */

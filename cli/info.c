@@ -1,6 +1,6 @@
 /* info.c: `tg info`: what is needed to understand a fault: the build, the device, the cache, the environment.
  * `tg info FILE`: what a file is, and what a model file holds. */
-#include "cli.h"
+#include "info.h"
 #include "tg_io.h"
 #include <errno.h>
 #include <stdio.h>
@@ -8,21 +8,49 @@
 #include <string.h>
 
 /* ---- files of models: names, dtypes, shapes */
-typedef enum FileKind { NO_MODEL, SAFETENSORS, GGUF, TORCH } FileKind;
+/* ONNX has no first bytes of its own: its version (field 1, a small number), then another field; or its name
+ * says so. */
+static bool is_onnx(const unsigned char *b, size_t n, const char *path) {
+  size_t k = strlen(path);
+  bool named = k > 5 && !strcmp(path + k - 5, ".onnx");
+  bool begins = n > 4 && b[0] == 8 && b[1] && b[1] < 32 && (b[2] == 0x12 || b[2] == 0x3a || b[2] == 0x42);
+  return n && (named || begins);
+}
 
-static FileKind kind_of(const char *path) {
+FileKind info_kind_of(const char *path) {
   unsigned char b[512] = {0};
   FILE *f = fopen(path, "rb");
   size_t n = f ? fread(b, 1, sizeof b, f) : 0;
   if (f) fclose(f);
   if (n >= 4 && !memcmp(b, "GGUF", 4)) return GGUF;
-  if ((n >= 4 && (!memcmp(b, "PK\3\4", 4) || !memcmp(b, "PK\5\6", 4))) ||
-      (n > 15 && !memcmp(b, "\x80\2\x8a\x0a", 4)) || !memcmp(b + 257, "ustar", 5))
-    return TORCH;
-  return n >= 10 && b[8] == '{' && !b[7] && !b[6] ? SAFETENSORS : NO_MODEL;
+  if (n >= 4 && (!memcmp(b, "PK\3\4", 4) || !memcmp(b, "PK\5\6", 4))) return ZIP;
+  if (n > 15 && !memcmp(b, "\x80\2\x8a\x0a", 4)) return TORCH;
+  if (!memcmp(b + 257, "ustar", 5)) return TAR;
+  if (n >= 10 && !memcmp(b, "\x93NUMPY", 6)) return NPY;
+  if (n >= 4 && b[0] == 0x1f && b[1] == 0x8b) return GZIP;
+  if (n >= 8 && !b[0] && !b[1] && b[2] == 8 && b[3] && b[3] <= TG_MAX_RANK) return IDX;
+  if (n >= 10 && b[8] == '{' && !b[7] && !b[6]) return SAFETENSORS;
+  return is_onnx(b, n, path) ? ONNX : NO_MODEL;
 }
 
-bool cli_is_safetensors(const char *path) { return kind_of(path) == SAFETENSORS; }
+bool cli_is_safetensors(const char *path) { return info_kind_of(path) == SAFETENSORS; }
+
+const char *cli_not_to_run(const char *path) {
+  switch (info_kind_of(path)) {
+  case GGUF:
+    return "a gguf file, weights without the graph that uses them: tg info tells what it holds, "
+           "tg_gguf_load_file reads it; tg run takes ONNX models and captured programs";
+  case TORCH:
+    return "a torch checkpoint, weights without the graph that uses them: tg info tells what it holds, "
+           "tg_torch_load_file reads it; tg run takes ONNX models and captured programs";
+  case ZIP:
+  case TAR:
+  case GZIP: return "an archive: tg info tells what it holds; tg run takes ONNX models and captured programs";
+  case NPY:
+  case IDX: return "an array, which is an input: tg run MODEL NAME=FILE";
+  default: return NULL;
+  }
+}
 
 static void shape_put(char *to, size_t cap, const TgTensor *t) {
   size_t n = 0;
@@ -31,7 +59,7 @@ static void shape_put(char *to, size_t cap, const TgTensor *t) {
     n += (size_t)snprintf(to + n, cap - n, i ? ", %lld" : "%lld", (long long)tg_dim(t, i));
 }
 
-static void tensor_line(const char *name, TgTensor *t, bool json) {
+void info_tensor_line(const char *name, TgTensor *t, bool json) {
   char shape[400];
   shape_put(shape, sizeof shape, t);
   if (json) {
@@ -82,7 +110,7 @@ static void value_line(const char *name, const TgValue *v, bool json) {
   }
 }
 
-static void state_lines(const char *path, const char *kind, const TgState *s, bool json) {
+void info_state_lines(const char *path, const char *kind, const TgState *s, bool json) {
   int64_t n = 0;
   const char *name;
   TgTensor *t;
@@ -93,7 +121,7 @@ static void state_lines(const char *path, const char *kind, const TgState *s, bo
   else
     printf("%s: %s, %zu tensors, %lld elements\n", path, kind, tg_state_count(s), (long long)n);
   for (size_t i = 0; (t = tg_state_at(s, i, &name)); i++)
-    tensor_line(name, t, json);
+    info_tensor_line(name, t, json);
 }
 
 /* "variable "rows" 1 64 1": a size that --size gives */
@@ -152,7 +180,7 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
     const char *program = tg_value_string(tg_value_get(meta, "program"), NULL);
     cli_wait_end(wait);
     bool is_program = program && format && !strcmp(format, "tinygrad.program");
-    if (head) state_lines(path, is_program ? "captured program" : "safetensors", s, json);
+    if (head) info_state_lines(path, is_program ? "captured program" : "safetensors", s, json);
     if (is_program) program_lines(program, json);
     for (size_t i = 0; i < tg_value_count(meta); i++)
       if (!is_program || strcmp(tg_value_string(tg_value_key(meta, i), NULL), "program"))
@@ -167,7 +195,7 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
   TgState *s = v ? tg_get_state(ctx, tensors, NULL) : NULL;
   bool ok = s != NULL;
   cli_wait_end(wait);
-  if (ok) state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s, json);
+  if (ok) info_state_lines(path, kind == GGUF ? "gguf" : "torch checkpoint", s, json);
   for (size_t i = 0; kv && i < tg_value_count(tensors); i++)
     if (!json && tg_value_kind(tg_value_at(tensors, i)) == TG_KIND_OTHER)
       printf("%-40s  of a type that is not read here\n", tg_value_string(tg_value_key(tensors, i), NULL));
@@ -178,7 +206,13 @@ static bool model_info(TgContext *ctx, const char *path, FileKind kind, bool jso
 }
 
 static int file_info(TgContext *ctx, const char *path, bool json, CliWait *wait) {
-  FileKind model = kind_of(path);
+  FileKind model = info_kind_of(path);
+  bool torch = model == TORCH, is_state = model == SAFETENSORS || model == GGUF;
+  if (model && !torch && !is_state) {
+    bool ok = info_file(ctx, path, model, json, wait, &torch);
+    if (!torch) return ok ? CLI_OK : tg_error(ctx) ? cli_fail(ctx, "info") : CLI_FAILED;
+    model = TORCH;
+  }
   if (model) return model_info(ctx, path, model, json, wait) ? CLI_OK : cli_fail(ctx, "info");
   cli_wait_end(wait);
   FILE *f = fopen(path, "rb");
@@ -250,4 +284,6 @@ const CliCommand command_info = {
     .noptions = CLI_COUNT(options),
     .nbytes = sizeof(InfoOptions),
     .run = run_info,
-    .more = "FILE: safetensors, torch, gguf, ONNX, or a graph as TG_DUMP writes it."};
+    .more =
+        "FILE: safetensors, torch, gguf, ONNX (its operators too, and which of them are not here), npy, npz, "
+        "zip, tar, idx, gz, or a graph as TG_DUMP writes it."};

@@ -13,7 +13,7 @@
 typedef struct Options {
   CliTexts sizes;
   const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle;
-  int64_t image, top, runs, rows, seed, threads;
+  int64_t image, top, runs, rows, seed, threads, loop_limit;
   bool bgr, bench, json;
 } Options;
 
@@ -209,10 +209,22 @@ static bool input_set(Model *m, int i, const char *spec) {
   return ok;
 }
 
+/* A name that the model has not, beside those that it needs. */
+static bool name_unknown(const Model *m, const char *argument) {
+  char names[400] = "";
+  size_t n = 0;
+  for (int i = 0; i < m->nin && n < sizeof names; i++)
+    if (!m->in_about[i].has_default)
+      n += (size_t)snprintf(names + n, sizeof names - n, "%s%.80s", n ? ", " : "", m->in_names[i]);
+  return cli_refuse(0, "run", "the model has no input %.*s; its inputs: %s%s", (int)strcspn(argument, "="),
+                    argument, n ? names : "none", n < sizeof names ? "" : " ..");
+}
+
 static bool inputs_set(Model *m, char **argument, int n) {
   for (int k = 0; k < n; k++) {
     const char *spec;
     int i = input_named(m, argument[k], &spec);
+    if (spec == argument[k] && strchr(spec, '=') && access(spec, F_OK)) return name_unknown(m, spec);
     if (i < 0) return failed(argument[k], "the model has no input left for it");
     if (m->in[i]) return failed(argument[k], "this input is given twice");
     if (!input_set(m, i, spec)) return false;
@@ -572,7 +584,10 @@ static bool model_open(Model *m, const char *path) {
   if (!m->ctx || tg_error(m->ctx)) return false;
   if (m->o->bundle && tg_bundle_load(m->ctx, m->o->bundle)) return false;
   if (cli_is_safetensors(path)) return program_open(m, path);
+  const char *other = cli_not_to_run(path);
+  if (other) return failed(path, other);
   if (!(m->onnx = tg_onnx_open(m->ctx, path))) return false;
+  if (m->o->loop_limit && tg_onnx_loop_limit(m->onnx, m->o->loop_limit)) return false;
   while (m->nin < MOST_IO && tg_onnx_input(m->onnx, (size_t)m->nin, &m->in_about[m->nin]))
     m->in_names[m->nin] = m->in_about[m->nin].name, m->nin++;
   while (m->nout < MOST_IO && tg_onnx_output(m->onnx, (size_t)m->nout, &m->out_about[m->nout]))
@@ -655,6 +670,8 @@ static const CliOption options[] = {
     CLI_WHOLE_OF(Options, runs, "runs", 1, MOST_RUNS, "of --bench, at most"),
     CLI_WHOLE_OF(Options, rows, "rows", 1, 100000, "kernels that the table of --bench shows (24)"),
     CLI_WHOLE_OF(Options, seed, "seed", 0, INT32_MAX, "of random inputs (1)"),
+    CLI_WHOLE_OF(Options, loop_limit, "loop-limit", 1, INT32_MAX,
+                 "iterations that the loops of a model may have together (100000)"),
     CLI_TEXT_OF(Options, device, "device", "NAME", "instead of $TG_DEV"),
     CLI_WHOLE_OF(Options, threads, "threads", 1, 4096, "threads of the CPU"),
     CLI_FLAG_OF(Options, json, "json", "an object per output and class, one a line")};

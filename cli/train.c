@@ -156,22 +156,27 @@ static bool epoch_begin(Run *r, int64_t epoch, int64_t first) {
 }
 
 /* ---- files */
-static TgState *state_of(Run *r, bool whole, const char *prefix) {
+static TgState *weights_of(Run *r, const char *prefix) {
   TgState *s = tg_state_new(r->ctx);
-  TgStatus status = s ? tg_module_state(r->task->module, r->model, s, prefix) : TG_ERR_NOMEM;
-  if (!status && whole) status = tg_optim_state(r->both, s, "optim");
-  if (!status && whole) status = tg_lr_state(r->rate, s, "lr");
-  if (!status && whole && r->scaler) status = tg_scaler_state(r->scaler, s, "scaler");
-  if (!status) return s;
+  if (s && !tg_module_state(r->task->module, r->model, s, prefix)) return s;
   tg_state_free(s);
   return NULL;
 }
 
+static TgTraining training_of(const Run *r) {
+  return (TgTraining){.size = sizeof(TgTraining),
+                      .module = r->task->module,
+                      .model = r->model,
+                      .optim = r->both,
+                      .rate = r->rate,
+                      .scaler = r->scaler,
+                      .step = r->at};
+}
+
+/* whole: to go on from; else the weights alone */
 static bool save(Run *r, const char *path, bool whole) {
-  char step[32], steps[32], batch[32], seed[32], layers[32], width[32], context[32], loss[32], rate[32],
-      decay[32];
-  snprintf(step, sizeof step, "%lld", (long long)r->at),
-      snprintf(steps, sizeof steps, "%lld", (long long)r->steps);
+  char steps[32], batch[32], seed[32], layers[32], width[32], context[32], loss[32], rate[32], decay[32];
+  snprintf(steps, sizeof steps, "%lld", (long long)r->steps);
   snprintf(batch, sizeof batch, "%lld", (long long)r->o.batch),
       snprintf(seed, sizeof seed, "%lld", (long long)r->o.seed);
   snprintf(layers, sizeof layers, "%lld", (long long)r->o.layers);
@@ -179,21 +184,14 @@ static bool save(Run *r, const char *path, bool whole) {
   snprintf(context, sizeof context, "%lld", (long long)r->o.context);
   snprintf(loss, sizeof loss, "%.17g", r->loss), snprintf(rate, sizeof rate, "%.17g", r->o.lr);
   snprintf(decay, sizeof decay, "%.17g", r->o.decay);
-  const char *about[] = {"format",  "pt",
-                         "task",    r->task->name,
-                         "step",    step,
-                         "steps",   steps,
-                         "batch",   batch,
-                         "seed",    seed,
-                         "layers",  layers,
-                         "width",   width,
-                         "context", context,
-                         "loss",    loss,
-                         "lr",      rate,
-                         "decay",   decay,
-                         "bf16",    r->o.bf16 ? "1" : "0",
+  const char *about[] = {"format", "pt",  "task",    r->task->name, "steps",  steps,
+                         "batch",  batch, "seed",    seed,          "layers", layers,
+                         "width",  width, "context", context,       "loss",   loss,
+                         "lr",     rate,  "decay",   decay,         "bf16",   r->o.bf16 ? "1" : "0",
                          NULL};
-  TgState *s = state_of(r, whole, whole ? "model" : NULL);
+  TgTraining t = training_of(r);
+  if (whole) return !tg_train_save(r->ctx, &t, path, about);
+  TgState *s = weights_of(r, NULL);
   bool ok = s && !tg_safe_save(s, path, .metadata = about);
   tg_state_free(s);
   return ok;
@@ -209,7 +207,7 @@ static bool weights_load(Run *r, const char *path) {
       if (!prefix && !strncmp(name, *k, strlen(*k))) prefix = *k;
   char cut[64] = "";
   if (prefix) snprintf(cut, sizeof cut, "%.*s", (int)strlen(prefix) - 1, prefix);
-  TgState *model = file ? state_of(r, false, cut) : NULL;
+  TgState *model = file ? weights_of(r, cut) : NULL;
   bool ok = model && !tg_load_state(model, file, .more = true);
   tg_state_free(model), tg_state_free(file);
   return ok;
@@ -252,10 +250,8 @@ static bool resume_options(Run *r) {
 }
 
 static bool resume_state(Run *r) {
-  TgState *s = state_of(r, true, "model"), *file = s ? tg_safe_load_file(r->ctx, r->checkpoint) : NULL;
-  bool ok = file && !tg_load_state(s, file) && !tg_lr_resume(r->rate);
-  tg_state_free(s), tg_state_free(file);
-  return ok;
+  TgTraining t = training_of(r);
+  return !tg_train_load(r->ctx, &t, r->checkpoint);
 }
 
 /* ---- setting up */

@@ -516,8 +516,8 @@ TG_API TgTensor *tg_to(TgTensor *x, const char *device);
 /* A device (NULL: the default) has at most so many bytes in use; 0: what there is. What would go beyond is
  * TG_ERR_NOMEM, after memory that only caches held was given back; nothing else is lost. */
 TG_API TgStatus tg_memory_limit(TgContext *ctx, const char *device, uint64_t nbytes);
-/* What computations need between their kernels goes back to a pool, from which the next one takes it. A device
- * (NULL: the default) keeps at most so many bytes in it; 0: twice the most that were in use at once.
+/* What computations need between their kernels goes back to a pool, from which the next one takes it. A
+ * device (NULL: the default) keeps at most so many bytes in it; 0: twice the most that were in use at once.
  * tg_collect empties it. */
 TG_API TgStatus tg_pool_limit(TgContext *ctx, const char *device, uint64_t nbytes);
 /* Facts for bug reports, i = 0, 1, ..: how the library was built, the device, the cache on disk, the
@@ -536,6 +536,9 @@ TG_API int tg_setting(TgContext *ctx, const char *name, int value);
  * has begun are all run, so nothing is half stored. Once reported, and after tg_clear_error, the context goes
  * on. */
 TG_API void tg_cancel(TgContext *ctx);
+/* For what a host does between two actions, a loop that builds graphs: TG_ERR_CANCELLED, recorded, where
+ * tg_cancel was called and no action has told it yet; else TG_OK. */
+TG_API TgStatus tg_cancelled(TgContext *ctx);
 TG_API TgStatus tg_sync(TgContext *ctx); /* waits until the device has done all that it was given */
 /* Forgets the schedules and programs kept for graphs seen before; the next tg_realize lowers and compiles
  * anew. For measuring, and to give memory back. What the device keeps on disk stays. */
@@ -725,6 +728,17 @@ TG_API TgTensor *tg_eye_opt(TgContext *ctx, int64_t n, const TgEyeOptions *o);
  * has. The same seed gives the same numbers on every device, in every run. Errors: TG_ERR_SHAPE,
  * TG_ERR_DTYPE, TG_ERR_VALUE (a range with nothing in it). */
 TG_API void tg_manual_seed(TgContext *ctx, uint64_t seed); /* also resets the counter */
+
+/* Where the numbers of the device that draws now are, and on from there: what is drawn after
+ * tg_random_resume is what was drawn after tg_random_state. order: how many devices had drawn, with it. */
+typedef struct TgRandomState {
+  uint64_t seed, counter;
+  int64_t order;
+} TgRandomState;
+
+TG_API TgRandomState tg_random_state(TgContext *ctx);
+/* TG_ERR_VALUE: an order below 1; TG_ERR_DEVICE: no device is open */
+TG_API TgStatus tg_random_resume(TgContext *ctx, TgRandomState state);
 /* n words for a key and a counter, two u32 each, low word first: u32 (n). Context and its counter are left
  * alone. */
 TG_API TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n);

@@ -9,10 +9,13 @@ static const OnnxOp *const op_tables[] = {
     onnx_ops_math,   onnx_ops_shape,   onnx_ops_index, onnx_ops_nn,   onnx_ops_rnn,   onnx_ops_attention,
     onnx_ops_signal, onnx_ops_control, onnx_ops_grid,  onnx_ops_list, onnx_ops_region};
 
-const OnnxOp *onnx_op_find(const char *name) {
+const OnnxOp *onnx_op_find(const char *domain, const char *name, int opset) {
+  bool microsoft = !strcmp(domain, "com.microsoft");
+  if (!microsoft && *domain && strcmp(domain, "ai.onnx")) return NULL;
+  OnnxDomain other = microsoft ? DOMAIN_ONNX : DOMAIN_MICROSOFT;
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
     for (const OnnxOp *o = op_tables[t]; o->name; o++)
-      if (!strcmp(o->name, name)) return o;
+      if (o->domain != other && !strcmp(o->name, name)) return microsoft || o->since <= opset ? o : NULL;
   return NULL;
 }
 
@@ -352,7 +355,7 @@ static bool node_made(OnnxRun *r, const OnnxNode *n, int opset, TgTensor **scrat
   const OnnxOp *o = n->def;
   bool host = m->host != NULL, small = false;
   if (n->body) return function_run(r, n);
-  if (!o || o->since > opset) {
+  if (!o) {
     ctx_fail(m->ctx, TG_ERR_VALUE,
              "onnx: node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
              n->op, *n->domain ? n->domain : "ai.onnx", opset);
@@ -405,6 +408,23 @@ static bool node_run(OnnxRun *r, const OnnxGraph *g, const OnnxNode *n, TgTensor
   return true;
 }
 
+bool iteration_begin(OnnxRun *r) {
+  TgOnnx *m = r->m;
+  if (tg_cancelled(m->ctx)) return false;
+  return m->iterations++ < m->most_iterations ||
+         ctx_fail(m->ctx, TG_ERR_LIMIT, "the loops of a run have more than %lld iterations",
+                  (long long)m->most_iterations);
+}
+
+TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations) {
+  if (!m) return TG_ERR_NOMEM;
+  if (iterations < 0)
+    ctx_fail(m->ctx, TG_ERR_VALUE, "tg_onnx_loop_limit: %lld iterations", (long long)iterations);
+  else
+    m->most_iterations = iterations;
+  return tg_error(m->ctx);
+}
+
 void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user) {
   if (m) m->seen = seen, m->seen_user = user;
 }
@@ -429,7 +449,7 @@ bool graph_run(OnnxRun *r, OnnxGraph *g) {
     }
   }
   for (size_t i = 0; i < g->nnodes && ok; i++)
-    ok = node_run(r, g, &g->nodes[i], scratch, raw, seen);
+    ok = !tg_cancelled(m->ctx) && node_run(r, g, &g->nodes[i], scratch, raw, seen);
   tg_free(m->ctx, scratch), tg_free(m->ctx, raw), tg_free(m->ctx, seen);
   return ok;
 }
@@ -465,6 +485,17 @@ static bool input_check(TgOnnx *m, size_t i, TgTensor *t, int64_t *named) {
   return true;
 }
 
+/* The names that are needed stand beside the one that was given. */
+static bool input_unknown(TgOnnx *m, const char *name) {
+  char is[300] = "";
+  size_t n = 0;
+  for (size_t i = 0; i < m->graph->nin && n < sizeof is; i++)
+    if (!m->graph->in[i].has_default)
+      n += (size_t)snprintf(is + n, sizeof is - n, "%s%.60s", n ? ", " : "", m->graph->in[i].name);
+  return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: the model has no input %.200s; its inputs: %s%s",
+                  name ? name : "without a name", n ? is : "none", n < sizeof is ? "" : " ..");
+}
+
 static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor *const *in, int nin,
                    int64_t *named) {
   OnnxGraph *g = m->graph;
@@ -472,9 +503,7 @@ static bool inputs(TgOnnx *m, OnnxVal *vals, const char *const *names, TgTensor 
     size_t i = 0;
     while (i < g->nin && (!names || !names[k] || strcmp(g->in[i].name, names[k])))
       i++;
-    if (i == g->nin)
-      return ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: the model has no input %.200s",
-                      names && names[k] ? names[k] : "without a name");
+    if (i == g->nin) return input_unknown(m, names ? names[k] : NULL);
     if (!in || !in[k])
       return tg_error(m->ctx) ? false
                               : ctx_fail(m->ctx, TG_ERR_VALUE, "onnx: input %.200s is NULL", names[k]);
@@ -498,6 +527,7 @@ TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in
     out[i] = NULL;
   if (tg_error(m->ctx)) return tg_error(m->ctx);
   OnnxGraph *g = m->graph;
+  m->iterations = 0;
   OnnxRun r = {.m = m, .vals = tg_alloc(m->ctx, m->nvalues * sizeof *r.vals)};
   size_t nnamed = (g->nin + 1) * TG_MAX_RANK;
   int64_t *named = tg_alloc(m->ctx, nnamed * sizeof *named);
@@ -539,7 +569,7 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   TgContext *ctx = tg_context(file);
   TgOnnx *m = ctx && !tg_error(ctx) ? tg_alloc(ctx, sizeof *m) : NULL;
   if (!m) return NULL;
-  m->ctx = ctx, m->path = path;
+  m->ctx = ctx, m->path = path, m->most_iterations = ITERATIONS_MOST;
   bool ok = (m->doc = doc_new(ctx)) && source_open(&m->s, file, "onnx", path);
   if (ok && with_host) {
     m->host = tg_open(&(TgOpenOptions){.size = sizeof(TgOpenOptions), .device = "INTERP", .threads = 1});
@@ -551,9 +581,10 @@ static TgOnnx *open_model(TgTensor *file, const char *path, bool with_host) {
   return NULL;
 }
 
-static TgOnnx *load(TgTensor *file, const char *path) {
+static TgOnnx *load(TgTensor *file, const char *path, bool told_only) {
   TgOnnx *m = open_model(file, path, true);
   if (!m) return NULL;
+  m->told_only = told_only;
   bool ok = !tg_scope_begin(m->ctx);
   if (ok) ok = onnx_parse(m), tg_scope_end(m->ctx);
   source_close(&m->s), m->s.p = NULL;
@@ -564,14 +595,18 @@ static TgOnnx *load(TgTensor *file, const char *path) {
   return m;
 }
 
-TgOnnx *tg_onnx_load(TgTensor *file) { return load(file, NULL); }
+TgOnnx *tg_onnx_load(TgTensor *file) { return load(file, NULL, false); }
 
-TgOnnx *tg_onnx_open(TgContext *ctx, const char *path) {
+static TgOnnx *open_path(TgContext *ctx, const char *path, bool told_only) {
   if (!ctx || tg_scope_begin(ctx)) return NULL;
-  TgOnnx *m = load(file_tensor(ctx, path), path);
+  TgOnnx *m = load(file_tensor(ctx, path), path, told_only);
   tg_scope_end(ctx);
   return m;
 }
+
+TgOnnx *tg_onnx_open(TgContext *ctx, const char *path) { return open_path(ctx, path, false); }
+
+TgOnnx *tg_onnx_describe(TgContext *ctx, const char *path) { return open_path(ctx, path, true); }
 
 TgTensor *tg_onnx_tensor(TgTensor *file) {
   TgOnnx *m = open_model(file, NULL, false);
@@ -618,6 +653,34 @@ bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v) {
 int tg_onnx_opset(const TgOnnx *m) { return m ? m->opset : 0; }
 
 size_t tg_onnx_node_count(const TgOnnx *m) { return m ? m->graph->nnodes : 0; }
+
+static const char *domain_name(const char *domain) { return *domain ? domain : "ai.onnx"; }
+
+bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version) {
+  if (!m || i >= m->nimports) return false;
+  *domain = domain_name(m->imports[i].domain), *version = m->imports[i].version;
+  return true;
+}
+
+static const OnnxNode *node_at(const OnnxGraph *g, size_t *i) {
+  if (*i < g->nnodes) return &g->nodes[*i];
+  *i -= g->nnodes;
+  return NULL;
+}
+
+bool tg_onnx_operator(const TgOnnx *m, size_t i, TgOnnxOperator *about) {
+  if (!m) return false;
+  const OnnxNode *n = node_at(m->graph, &i);
+  for (const OnnxGraph *g = m->graphs; g && !n; g = g->next)
+    if (g != m->graph) n = node_at(g, &i);
+  if (!n) return false;
+  *about = (TgOnnxOperator){.name = n->name,
+                            .op = n->op,
+                            .domain = domain_name(n->domain),
+                            .implemented = n->def || n->body,
+                            .function = n->body != NULL};
+  return true;
+}
 
 int64_t tg_onnx_weights(const TgOnnx *m) {
   int64_t n = 0;

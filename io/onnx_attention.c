@@ -268,11 +268,11 @@ static TgTensor *op_matmul_nbits(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_attention[] = {F("Attention", 23, 3, 7, op_attention),
                                      F("RotaryEmbedding", 23, 3, 4, op_rotary),
                                      F("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
                                      F("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
-                                     F("MatMulNBits", 1, 3, 6, op_matmul_nbits),
-                                     F("GroupQueryAttention", 1, 7, 9, op_group_query),
+                                     ONNX_MICROSOFT("MatMulNBits", 3, 6, op_matmul_nbits),
+                                     ONNX_MICROSOFT("GroupQueryAttention", 7, 9, op_group_query),
                                      {0}};

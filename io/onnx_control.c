@@ -2,8 +2,7 @@
  * values of its outputs. A loop is unrolled: its body is run once for each turn, and its condition, where it
  * is no constant, is computed and read before the next. */
 #include "onnx_private.h"
-
-enum { MOST_TURNS = 1 << 16 };
+#include <math.h>
 
 /* An error of the node; false. */
 static bool wrong(OnnxRun *r, TgStatus status, const char *what, long long n) {
@@ -156,7 +155,7 @@ static void carry(OnnxRun *r, OnnxGraph *g, size_t in, size_t out, int n) {
 static bool control_loop(OnnxRun *r, const OnnxNode *n) {
   OnnxGraph *g = body_of(r, n, "body");
   int carried = n->nin - 2;
-  double limit = MOST_TURNS, on = 1;
+  double limit = INFINITY, on = 1;
   if (!g) return false;
   Rows rows = {.r = r, .n = n->nout - carried};
   if (carried < 0 || (int)g->nin != carried + 2 || (int)g->nout != n->nout + 1 || rows.n < 0 || n->nout > 60)
@@ -170,8 +169,7 @@ static bool control_loop(OnnxRun *r, const OnnxNode *n) {
   }
   bool ok = true;
   for (; ok && on != 0 && rows.turns < limit; rows.turns++) {
-    if (rows.turns == MOST_TURNS)
-      return rows_end(&rows, wrong(r, TG_ERR_LIMIT, "more than %lld turns", MOST_TURNS));
+    if (!iteration_begin(r)) return rows_end(&rows, false);
     r->vals[g->in[0].value] = value_of_int(r, rows.turns, TG_I64);
     r->vals[g->in[1].value] = value_of_int(r, 1, TG_BOOL);
     ok = graph_run(r, g) && value_number(r, &r->vals[g->out[0].value], &on);
@@ -218,9 +216,9 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
       return wrong(r, TG_ERR_SHAPE, "input %lld has another length", i);
     turns = tg_dim(v->t, axis[k]);
   }
-  if (turns > MOST_TURNS) return wrong(r, TG_ERR_LIMIT, "%lld turns", (long long)turns);
   bool ok = true;
   for (; ok && rows.turns < turns; rows.turns++) {
+    if (!iteration_begin(r)) return rows_end(&rows, false);
     for (int k = 0; k < scanned; k++) {
       OnnxVal *v = value_in(r, n, states + k);
       int64_t at = listed(r, n, "scan_input_directions", k) ? turns - 1 - rows.turns : rows.turns;
@@ -241,6 +239,6 @@ static bool control_scan(OnnxRun *r, const OnnxNode *n) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, NULL, NULL, NULL, f }
+  { name, since, lo, hi, NULL, NULL, NULL, f, DOMAIN_ONNX }
 const OnnxOp onnx_ops_control[] = {
     F("If", 1, 1, 1, control_if), F("Loop", 11, 0, -1, control_loop), F("Scan", 9, 1, -1, control_scan), {0}};

@@ -170,8 +170,8 @@ static TgTensor *op_center_crop_pad(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
-const OnnxOp onnx_ops_grid[] = {F("GridSample", 16, 2, 2, op_grid_sample),
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
+const OnnxOp onnx_ops_grid[] = {ONNX_BOTH("GridSample", 16, 2, 2, op_grid_sample),
                                 F("AffineGrid", 20, 2, 2, op_affine_grid),
                                 F("CenterCropPad", 18, 2, 2, op_center_crop_pad),
                                 {0}};

@@ -291,10 +291,10 @@ static TgTensor *op_unique(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_index[] = {F("Gather", 1, 2, 2, op_gather),
                                  F("GatherElements", 11, 2, 2, op_gather_elements),
-                                 F("GatherND", 11, 2, 2, op_gather_nd),
+                                 ONNX_BOTH("GatherND", 11, 2, 2, op_gather_nd),
                                  F("ScatterElements", 11, 3, 3, op_scatter_elements),
                                  F("Scatter", 9, 3, 3, op_scatter_elements),
                                  F("ScatterND", 11, 3, 3, op_scatter_nd),
@@ -304,5 +304,5 @@ const OnnxOp onnx_ops_index[] = {F("Gather", 1, 2, 2, op_gather),
                                  F("Compress", 9, 2, 2, op_compress),
                                  F("ReverseSequence", 10, 2, 2, op_reverse_sequence),
                                  F("TensorScatter", 24, 2, 3, op_tensor_scatter),
-                                 F("Unique", 11, 1, 1, op_unique),
+                                 ONNX_BOTH("Unique", 11, 1, 1, op_unique),
                                  {0}};

@@ -222,7 +222,7 @@ static bool identity(OnnxRun *r, const OnnxNode *n) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, NULL, NULL, NULL, f }
+  { name, since, lo, hi, NULL, NULL, NULL, f, DOMAIN_ONNX }
 const OnnxOp onnx_ops_list[] = {F("SequenceEmpty", 11, 0, 0, list_empty),
                                 F("SequenceConstruct", 11, 1, -1, list_construct),
                                 F("SequenceInsert", 11, 2, 3, list_insert),

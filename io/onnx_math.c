@@ -140,6 +140,10 @@ static TgTensor *op_swish(OnnxCall *c) {
   return tg_mul(c->in[0], tg_sigmoid(tg_mul_scalar(c->in[0], attr_f(c, "alpha", 1))));
 }
 
+static TgTensor *op_fast_gelu(OnnxCall *c) {
+  return tg_gelu(c->nin > 1 ? tg_add(c->in[0], c->in[1]) : c->in[0]);
+}
+
 static TgTensor *op_quick_gelu(OnnxCall *c) {
   return tg_mul(c->in[0], tg_sigmoid(tg_mul_scalar(c->in[0], attr_f(c, "alpha", 1.702f))));
 }
@@ -297,11 +301,11 @@ static TgTensor *op_lpnorm(OnnxCall *c) {
 }
 
 #define U(name, f)                                                                                           \
-  { name, 1, 1, 1, NULL, f, NULL, NULL }
+  { name, 1, 1, 1, NULL, f, NULL, NULL, DOMAIN_ONNX }
 #define B(name, f)                                                                                           \
-  { name, 1, 2, 2, NULL, NULL, f, NULL }
+  { name, 1, 2, 2, NULL, NULL, f, NULL, DOMAIN_ONNX }
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 U("Neg", tg_neg),
                                 U("Exp", tg_exp),
@@ -334,8 +338,8 @@ const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 U("IsNaN", tg_isnan),
                                 U("Not", tg_logical_not),
                                 U("BitwiseNot", tg_bitnot),
-                                U("FastGelu", tg_gelu),
-                                F("QuickGelu", 1, 1, 1, op_quick_gelu),
+                                ONNX_MICROSOFT("FastGelu", 1, 2, op_fast_gelu),
+                                ONNX_MICROSOFT("QuickGelu", 1, 1, op_quick_gelu),
                                 B("Add", tg_add),
                                 B("Sub", tg_sub),
                                 B("Mul", tg_mul),
@@ -368,7 +372,7 @@ const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 F("Celu", 12, 1, 1, op_celu),
                                 F("Selu", 1, 1, 1, op_selu),
                                 F("HardSigmoid", 1, 1, 1, op_hardsigmoid),
-                                F("Gelu", 1, 1, 1, op_gelu),
+                                ONNX_BOTH("Gelu", 1, 1, 1, op_gelu),
                                 F("PRelu", 1, 2, 2, op_prelu),
                                 F("ThresholdedRelu", 10, 1, 1, op_thresholded),
                                 F("Shrink", 9, 1, 1, op_shrink),

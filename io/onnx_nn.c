@@ -535,8 +535,8 @@ static TgTensor *op_qlinear_conv(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
-const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL},
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
+const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL, DOMAIN_ONNX},
                               F("Gemm", 1, 2, 3, op_gemm),
                               F("Einsum", 12, 1, -1, op_einsum),
                               F("Conv", 1, 2, 3, op_conv),
@@ -546,7 +546,7 @@ const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL},
                               F("LpPool", 11, 1, 1, op_lp_pool),
                               F("MaxUnpool", 9, 2, 3, op_max_unpool),
                               F("Col2Im", 18, 3, 3, op_col2im),
-                              F("FusedConv", 1, 2, 4, op_fused_conv),
+                              ONNX_MICROSOFT("FusedConv", 2, 4, op_fused_conv),
                               F("GlobalAveragePool", 1, 1, 1, op_global_average),
                               F("GlobalMaxPool", 1, 1, 1, op_global_max),
                               F("BatchNormalization", 1, 5, 5, op_batch_norm),
@@ -559,8 +559,8 @@ const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL},
                               F("Dropout", 1, 1, 3, op_dropout),
                               F("Resize", 10, 1, 4, onnx_resize),
                               F("Upsample", 7, 1, 2, onnx_resize),
-                              F("QuantizeLinear", 10, 2, 3, op_quantize),
-                              F("DequantizeLinear", 10, 2, 3, op_dequantize),
+                              ONNX_BOTH("QuantizeLinear", 10, 2, 3, op_quantize),
+                              ONNX_BOTH("DequantizeLinear", 10, 2, 3, op_dequantize),
                               F("DynamicQuantizeLinear", 11, 1, 1, op_dynamic_quantize),
                               F("MatMulInteger", 10, 2, 4, op_matmul_integer),
                               F("ConvInteger", 10, 2, 4, op_conv_integer),

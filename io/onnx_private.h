@@ -12,6 +12,7 @@ enum {
   ONNX_DEPTH = 8,           /* of graphs within graphs */
   ONNX_CALLS = 24,          /* of functions that call functions */
   ONNX_NODES_MAX = 1 << 20, /* with each function's body once for each call */
+  ITERATIONS_MOST = 100000,
   HOST_MAX = 1024,
   CONSTANTS_MAX = 1024,
   CONSTANT_BYTES = 1 << 16
@@ -66,6 +67,10 @@ typedef struct OnnxCall OnnxCall;
 typedef struct OnnxRun OnnxRun;
 typedef struct OnnxNode OnnxNode;
 
+/* Whose operators those of a name are. What bears one name and means another thing in each domain is two
+ * operators. */
+typedef enum OnnxDomain { DOMAIN_ONNX, DOMAIN_MICROSOFT, DOMAIN_BOTH } OnnxDomain;
+
 typedef struct OnnxOp {
   const char *name;
   int since, min_in, max_in;    /* max_in -1: any number */
@@ -73,14 +78,21 @@ typedef struct OnnxOp {
   TgTensor *(*unary)(TgTensor *x);
   TgTensor *(*binary)(TgTensor *a, TgTensor *b);
   bool (*control)(OnnxRun *r, const OnnxNode *n); /* runs graphs: gives all its outputs their values */
+  OnnxDomain domain;
 } OnnxOp;
+
+/* Rows of com.microsoft, and of both domains, where `since` is ai.onnx's. */
+#define ONNX_MICROSOFT(name, lo, hi, f)                                                                      \
+  { name, 1, lo, hi, f, NULL, NULL, NULL, DOMAIN_MICROSOFT }
+#define ONNX_BOTH(name, since, lo, hi, f)                                                                    \
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_BOTH }
 
 struct OnnxNode {
   const char *name, *op, *domain;
   size_t *in, *out; /* values */
   int nin, nout, nattrs;
   OnnxAttr *attrs;
-  const OnnxOp *def; /* NULL: not known here */
+  const OnnxOp *def; /* NULL: not known here, or not in this opset */
   OnnxGraph *body;   /* of a call of one of the model's own functions; else NULL */
 };
 
@@ -114,6 +126,12 @@ typedef struct OnnxFunction {
   uint64_t at, n;
 } OnnxFunction;
 
+/* What the model says that it is written in: a version of a domain's operators. */
+typedef struct OnnxImport {
+  const char *domain;
+  int64_t version;
+} OnnxImport;
+
 /* A file beside the model that holds tensors. */
 typedef struct OnnxBeside {
   struct OnnxBeside *next;
@@ -139,10 +157,14 @@ struct TgOnnx {
   int nconstants;
   OnnxFunction *functions;
   size_t nfunctions;
+  OnnxImport *imports;
+  size_t nimports;
+  bool told_only;   /* operators that are not here are no error: it is opened to be described */
   const char *path; /* of the model; NULL: it came as a tensor */
   OnnxBeside *beside;
   size_t nvalues, nnodes;
-  int opset;                                        /* of the domain "" */
+  int64_t most_iterations, iterations; /* of all loops of a run: tg_onnx_loop_limit; those so far */
+  int opset;                           /* of the domain "" */
   void (*seen)(const TgOnnxNode *node, void *user); /* tg_onnx_watch */
   void *seen_user;
 };
@@ -150,8 +172,9 @@ struct TgOnnx {
 /* ---- parsing (onnx_proto.c, onnx_tensor.c). false, NULL: an error in the context */
 bool onnx_parse(TgOnnx *m);
 OnnxTensor *onnx_tensor_parse(TgOnnx *m, uint64_t at, uint64_t n);
-TgDType onnx_dtype(int64_t data_type);        /* TG_DTYPE_DEFAULT: none of ours */
-const OnnxOp *onnx_op_find(const char *name); /* of the domains "", "ai.onnx" and "com.microsoft" */
+TgDType onnx_dtype(int64_t data_type); /* TG_DTYPE_DEFAULT: none of ours */
+/* domain: "" and "ai.onnx", of which `opset` says what there is, or "com.microsoft". NULL: none such */
+const OnnxOp *onnx_op_find(const char *domain, const char *name, int opset);
 /* each ends with a name of NULL */
 extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
     onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[], onnx_ops_list[],
@@ -238,5 +261,7 @@ bool call_indices(OnnxCall *c, int i, int64_t n, int64_t column, int64_t step);
 TgTensor *call_constant(OnnxCall *c, const void *data, TgDType dtype, int ndim, const int64_t *dims);
 bool call_axis(OnnxCall *c, int64_t axis, int rank, int *out); /* negative from the end; false: none such */
 bool graph_run(OnnxRun *r, OnnxGraph *g);
+bool iteration_begin(
+    OnnxRun *r); /* of a loop of any kind. false: cancelled, or more than tg_onnx_loop_limit */
 TgTensor *onnx_resize(OnnxCall *c); /* onnx_resize.c: of the table in onnx_nn.c */
 #endif

@@ -133,8 +133,7 @@ static bool node_parse(TgOnnx *m, Wire w0, OnnxNode *n, OnnxGraph *g, int depth)
   }
   if (++m->nnodes > ONNX_NODES_MAX)
     return io_fail(&m->s, TG_ERR_LIMIT, "more than %d nodes, with those of functions", ONNX_NODES_MAX);
-  bool known = !*n->domain || !strcmp(n->domain, "ai.onnx") || !strcmp(n->domain, "com.microsoft");
-  n->def = known ? onnx_op_find(n->op) : NULL;
+  n->def = onnx_op_find(n->domain, n->op, g->opset);
   for (Wire w = w0; wire_next(&w, &f);) {
     if ((f.number == 1 || f.number == 2 || f.number == 5) && !wire_want(&w, &f, 2, "node")) return false;
     const char *name = f.number == 1 ? wire_text(m, &f) : "";
@@ -168,6 +167,8 @@ static bool dim_parse(TgOnnx *m, Wire w, OnnxIO *x) {
       return false;
   }
   if (x->dims[x->ndim] < 0) x->dims[x->ndim] = -1;
+  const char *name = x->dim_names[x->ndim]; /* writers say "?" of any size that they do not know */
+  if (name && !strcmp(name, "?")) x->dim_names[x->ndim] = NULL;
   x->ndim++;
   return !w.bad;
 }
@@ -276,12 +277,28 @@ static bool opset_parse(TgOnnx *m, Wire w, int *opset) {
   return true;
 }
 
+static bool imports_parse(TgOnnx *m, Wire w0) {
+  Field f, ff;
+  size_t n;
+  if (!wire_count(w0, 8, &n) || !(m->imports = doc_alloc(m->doc, (n + 1) * sizeof *m->imports))) return false;
+  for (Wire w = w0; wire_next(&w, &f);) {
+    if (f.number != 8) continue;
+    OnnxImport *import = &m->imports[m->nimports++];
+    import->domain = "";
+    for (Wire in = wire_within(&m->s, &f); wire_next(&in, &ff);) {
+      if (ff.number == 1 && !(import->domain = wire_text(m, &ff))) return false;
+      if (ff.number == 2) import->version = (int64_t)ff.v;
+    }
+  }
+  return true;
+}
+
 /* ---- functions of the model's own */
 /* A node of the main graph, or of a function, that is not known: told when the model is opened. */
 static bool nodes_known(const TgOnnx *m, const OnnxGraph *g) {
-  for (size_t i = 0; i < g->nnodes; i++) {
+  for (size_t i = 0; i < g->nnodes && !m->told_only; i++) {
     const OnnxNode *n = &g->nodes[i];
-    if (!n->body && (!n->def || n->def->since > g->opset))
+    if (!n->body && !n->def)
       return io_fail(&m->s, TG_ERR_VALUE,
                      "node %.100s: op %.100s of the domain %.100s, opset %d, is not implemented", n->name,
                      n->op, *n->domain ? n->domain : "ai.onnx", g->opset);
@@ -415,7 +432,7 @@ bool onnx_parse(TgOnnx *m) {
   if (tg_error(m->ctx)) return false;
   if (!found) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it has no graph");
   if (!opsets) return io_fail(&m->s, TG_ERR_VALUE, "no ONNX model: it names no opset");
-  if (!functions_parse(m, w0)) return false;
+  if (!imports_parse(m, w0) || !functions_parse(m, w0)) return false;
   m->graph = graph_parse(m, wire_within(&m->s, &graph), NULL, 0);
   return m->graph && nodes_known(m, m->graph) && !tg_error(m->ctx);
 }

@@ -220,6 +220,6 @@ static TgTensor *op_roi_align(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_region[] = {
     F("DeformConv", 19, 3, 5, op_deform_conv), F("RoiAlign", 10, 3, 3, op_roi_align), {0}};

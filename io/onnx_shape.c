@@ -306,7 +306,7 @@ static TgTensor *op_space_to_depth(OnnxCall *c) {
 
 /* onnx.c runs the branch */
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_shape[] = {F("Shape", 1, 1, 1, op_shape),
                                  F("Size", 1, 1, 1, op_size),
                                  F("Reshape", 5, 2, 2, op_reshape),
@@ -322,9 +322,9 @@ const OnnxOp onnx_ops_shape[] = {F("Shape", 1, 1, 1, op_shape),
                                  F("Pad", 1, 1, 4, op_pad),
                                  F("Constant", 1, 0, 0, op_constant),
                                  F("ConstantOfShape", 9, 1, 1, op_constant_of_shape),
-                                 F("Range", 11, 3, 3, op_range),
+                                 ONNX_BOTH("Range", 11, 3, 3, op_range),
                                  F("EyeLike", 9, 1, 1, op_eyelike),
-                                 F("Trilu", 14, 1, 2, op_trilu),
+                                 ONNX_BOTH("Trilu", 14, 1, 2, op_trilu),
                                  F("DepthToSpace", 1, 1, 1, op_depth_to_space),
                                  F("SpaceToDepth", 1, 1, 1, op_space_to_depth),
                                  {0}};

@@ -208,7 +208,7 @@ static TgTensor *op_nms(OnnxCall *c) {
 }
 
 #define F(name, since, lo, hi, f)                                                                            \
-  { name, since, lo, hi, f, NULL, NULL, NULL }
+  { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_signal[] = {F("DFT", 17, 1, 3, op_dft),
                                   F("STFT", 17, 2, 4, op_stft),
                                   F("HannWindow", 17, 1, 1, op_hann),

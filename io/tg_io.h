@@ -161,14 +161,15 @@ TG_API TgValue *tg_gguf_load_file(TgContext *ctx, const char *path);
 TG_API TgTensor *tg_ggml_data_to_tensor(TgTensor *t, int64_t n, int type);
 TG_API const char *tg_ggml_type_name(int type); /* "Q4_K"; NULL: unknown */
 
-/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, inference. An operator that is not here is refused
- * by name when the model is opened (in a branch of If: when it is taken); tg_onnx_op_name lists those that
- * are. Functions of the model's own are called; lists and optional values pass between nodes, but are no
- * inputs or outputs of a model. Weights lie in the file, or in files in its folder and below (external data:
- * not through .., links that lead out, or an absolute path; for a model opened by its path). Sizes that
- * depend on shapes and small constants are computed at once; one that depends on an input's values is
- * computed and read when tg_onnx_run is called. While a function is captured (tg_jit) no value can be read:
- * If then computes both branches, whose outputs must have the same shapes. Outputs are lazy tensors. */
+/* ---- ONNX models: opsets 7 to 28 of the domain ai.onnx, some operators of com.microsoft, inference. An
+ * operator that is not here is refused by name when the model is opened (in a branch of If: when it is
+ * taken); tg_onnx_op_name lists those that are. Functions of the model's own are called; lists and optional
+ * values pass between nodes, but are no inputs or outputs of a model. Weights lie in the file, or in files in
+ * its folder and below (external data: not through .., links that lead out, or an absolute path; for a model
+ * opened by its path). Sizes that depend on shapes and small constants are computed at once; one that depends
+ * on an input's values is computed and read when tg_onnx_run is called. While a function is captured (tg_jit)
+ * no value can be read: If then computes both branches, whose outputs must have the same shapes. Outputs are
+ * lazy tensors. */
 typedef struct TgOnnx TgOnnx;
 
 /* dtype: integers of 4 and 2 bits are u8 and i8, a byte each. ndim -1: not said. dims: -1 where a size is
@@ -185,12 +186,26 @@ typedef struct TgOnnxValue {
 
 TG_API TgOnnx *tg_onnx_open(TgContext *ctx, const char *path);
 TG_API TgOnnx *tg_onnx_load(TgTensor *file);
+/* As tg_onnx_open, for what the model is, not to run it: operators that are not here are no error, and
+ * tg_onnx_run refuses the first that it meets. */
+TG_API TgOnnx *tg_onnx_describe(TgContext *ctx, const char *path);
 TG_API void tg_onnx_free(TgOnnx *m); /* outputs that were not computed stay good. NULL is fine */
 TG_API bool tg_onnx_input(const TgOnnx *m, size_t i, TgOnnxValue *v); /* false: i is past the last */
 TG_API bool tg_onnx_output(const TgOnnx *m, size_t i, TgOnnxValue *v);
 TG_API int tg_onnx_opset(const TgOnnx *m);
 TG_API size_t tg_onnx_node_count(const TgOnnx *m); /* of the main graph */
-TG_API int64_t tg_onnx_weights(const TgOnnx *m);   /* elements of its tensors */
+/* Operator set i that the model says it is written in. false: i is past the last. */
+TG_API bool tg_onnx_import(const TgOnnx *m, size_t i, const char **domain, int64_t *version);
+
+/* A node of the main graph, then those of branches, loops and calls of functions. implemented: tg_onnx_run
+ * knows its operator in this opset. function: it calls one of the model's own, whose nodes are listed too. */
+typedef struct TgOnnxOperator {
+  const char *name, *op, *domain;
+  bool implemented, function;
+} TgOnnxOperator;
+
+TG_API bool tg_onnx_operator(const TgOnnx *m, size_t i, TgOnnxOperator *about); /* false: past the last */
+TG_API int64_t tg_onnx_weights(const TgOnnx *m);                                /* elements of its tensors */
 /* Tensor i that the file holds, by the name that the model has for it ("": none). It lives as long as the
  * model. NULL: past the last. */
 TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);
@@ -199,6 +214,11 @@ TG_API TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name);
  * an input unlike the model's, or a named size that is two things at once. */
 TG_API TgStatus tg_onnx_run(TgOnnx *m, const char *const *in_names, TgTensor *const *in, int nin,
                             TgTensor **out, int nout);
+
+/* The most iterations that all loops of one tg_onnx_run may have together (100,000): one more is
+ * TG_ERR_LIMIT, which names the node. A loop is unrolled, so each iteration takes memory until the run ends;
+ * tg_cancel ends it between two nodes. TG_ERR_VALUE: a negative number. */
+TG_API TgStatus tg_onnx_loop_limit(TgOnnx *m, int64_t iterations);
 
 /* A node that was run. name may be ""; number: its place in its graph. out: its outputs, lazy; NULL: one that
  * is left out, a list, or a small constant (a shape, an axis) that is known without the device. */

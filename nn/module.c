@@ -159,15 +159,23 @@ typedef struct Text {
   int n; /* of the whole text */
 } Text;
 
-static bool has_tensors(const TgModule *m, const char *layer, int depth) {
+static bool any_byte(const char *p, size_t n) {
+  while (n && !*p)
+    p++, n--;
+  return n > 0;
+}
+
+/* A layer that was never made is all zeros; a norm without weights, which has sizes, is a layer all the same.
+ */
+static bool is_there(const TgModule *m, const char *layer, int depth) {
   for (int k = 0; depth < MAX_DEPTH && k < m->nfields; k++) {
     const TgField *f = &m->fields[k];
     const TgModule *inner = f->role == TG_FIELD_MODULE && f->module ? f->module() : NULL;
-    if (inner ? has_tensors(inner, layer + f->offset, depth + 1)
+    if (inner ? is_there(inner, layer + f->offset, depth + 1)
               : f->role != TG_FIELD_MODULE && *(TgTensor *const *)(layer + f->offset) != NULL)
       return true;
   }
-  return m->describe != NULL; /* a norm without weights is a layer all the same */
+  return m->describe && any_byte(layer, m->nbytes);
 }
 
 static void print_module(Text *t, const TgModule *m, const char *layer, int depth) {
@@ -180,7 +188,7 @@ static void print_module(Text *t, const TgModule *m, const char *layer, int dept
     const TgModule *inner = f->role == TG_FIELD_MODULE && f->module ? f->module() : NULL;
     for (int i = 0; inner && i < (f->count > 0 ? f->count : 1); i++) {
       const char *at = layer + f->offset + (size_t)i * inner->nbytes;
-      if (!has_tensors(inner, at, depth + 1)) continue;
+      if (!is_there(inner, at, depth + 1)) continue;
       nn_text(t->to, t->cap, &t->n, f->count > 0 ? "\n%*s(%s.%d): " : "\n%*s(%s): ", 2 * depth + 2, "",
               f->name, i);
       print_module(t, inner, at, depth + 1);

@@ -471,6 +471,27 @@ TG_API int64_t tg_lr_epoch(const TgLR *s);
 TG_API TgStatus tg_lr_state(TgLR *s, TgState *state, const char *prefix);
 TG_API TgStatus tg_lr_resume(TgLR *s);
 TG_API void tg_lr_free(TgLR *s);
+
+/* ---- a training as one file, from which it goes on as if it had not ended: parameters and what a model's
+ * layers keep, what the optimiser remembers, schedule, scale, the state of random numbers, the step. rate,
+ * scaler: NULL where there is none. step: yours to count, of what was done. .size is sizeof(TgTraining). */
+typedef struct TgTraining {
+  size_t size;
+  TgModuleFn module;
+  void *model;
+  TgOptim *optim;
+  TgLR *rate;
+  TgScaler *scaler;
+  int64_t step;
+} TgTraining;
+
+/* A safetensors file with the names model. optim. lr. scaler. and metadata: step, random and yours (keys and
+ * values in turn, ended by NULL; may be NULL). It takes path's place at once: see tg_safe_save. */
+TG_API TgStatus tg_train_save(TgContext *ctx, const TgTraining *t, const char *path,
+                              const char *const *metadata);
+/* Into a model, optimiser, schedule and scaler that were made as those were that were saved; sets t->step.
+ * TG_ERR_VALUE: no such file, names that are missing or too many; TG_ERR_SHAPE. Then nothing has changed. */
+TG_API TgStatus tg_train_load(TgContext *ctx, TgTraining *t, const char *path);
 #ifndef __cplusplus
 #define tg_conv2d_new_with(...) TG_OPT5_(tg_conv2d_new, TgConvOptions, __VA_ARGS__, .end_ = 0)
 #define tg_conv1d_new_with(...) TG_OPT5_(tg_conv1d_new, TgConvOptions, __VA_ARGS__, .end_ = 0)

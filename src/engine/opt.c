@@ -52,8 +52,9 @@ static bool write_program(Job *j, const Linear *lin) {
   if (j->costs) return true;
   if (!j->emit) return uop_print_list(j->out, lin, &j->ctx->mem) || no_memory(j);
   if (!j->out->len) j->emit->prelude(j->out); /* once, before the first kernel */
-  return (j->emit->render(j->out, lin, err_of(j)) && (str_put(j->out, "\n"), !j->out->oom)) ||
-         err_of(j)->status || no_memory(j);
+  bool ok = j->emit->render(j->out, lin, err_of(j));
+  str_put(j->out, "\n");
+  return (ok && !j->out->oom) || (!err_of(j)->status && no_memory(j));
 }
 
 static bool lower(Job *j, UOp *ast, UOpStore *st) {

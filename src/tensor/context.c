@@ -31,6 +31,8 @@ void tg_cancel(TgContext *ctx) {
   if (ctx) atomic_store(&ctx->cancelled, true);
 }
 
+TgStatus tg_cancelled(TgContext *ctx) { return ctx ? context_cancelled(ctx) : TG_ERR_NOMEM; }
+
 TgStatus context_cancelled(TgContext *ctx) {
   if (!atomic_load(&ctx->cancelled)) return TG_OK;
   atomic_store(&ctx->cancelled, false);

@@ -118,6 +118,22 @@ void tg_manual_seed(TgContext *ctx, uint64_t seed) {
     device_at(ctx, i)->rng_counter = 0, device_at(ctx, i)->rng_order = 0;
 }
 
+TgRandomState tg_random_state(TgContext *ctx) {
+  if (!ctx || !ctx->dev_open) return (TgRandomState){.order = 1};
+  const Device *d = device_at(ctx, ctx->draw_device);
+  return (TgRandomState){.seed = ctx->rng_seed, .counter = d->rng_counter, .order = draw_order(ctx, d)};
+}
+
+TgStatus tg_random_resume(TgContext *ctx, TgRandomState state) {
+  if (!ctx) return TG_ERR_NOMEM;
+  TG_REQUIRE_OR(ctx, ctx->dev_open, ctx->err.status, TG_ERR_DEVICE, "random_resume: no device is open");
+  TG_REQUIRE_OR(ctx, state.order >= 1 && state.order <= INT32_MAX, ctx->err.status, TG_ERR_VALUE,
+                "random_resume: order %lld, which is 1 or more", (long long)state.order);
+  Device *d = device_at(ctx, ctx->draw_device);
+  ctx->rng_seed = state.seed, d->rng_counter = state.counter, d->rng_order = (int)state.order;
+  return TG_OK;
+}
+
 TgTensor *tg_random_bits(TgTensor *key, TgTensor *counter, int64_t n) {
   TG_NUMBERS(key, "random_bits");
   if (key && !dims_numbers(key->ctx, "random_bits", 1, &n)) return NULL;

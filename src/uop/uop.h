@@ -239,7 +239,12 @@ const char *op_c(Ops op); /* its operator or function in C-like languages; "": n
 
 static inline bool op_is_alu(Ops op) { return op_flags(op) & OPF_ALU; }
 
-static inline uint64_t op_bit(Ops op) { return 1ull << (op % 64); }
+/* Of a mask of ops. There are more ops than bits: those of the tensor graph alone share one with ops that
+ * never stand beside them, and those that nobody looks for (SINK, TUPLE, FRAGMENT) one of their own. uop.c
+ * asserts that no others do. */
+#define OP_BIT(op) (1ull << ((op) < OPS_GATE ? (op) % 64 : (op) == OPS_GATE ? OPS_RESHAPE : OPS_SINK))
+
+static inline uint64_t op_bit(Ops op) { return OP_BIT(op); }
 
 /* of a reduce op: ADD 0, MUL 1, MAX -inf or the minimum, AND all ones, OR 0 */
 Scalar op_identity(Ops op, DType d);

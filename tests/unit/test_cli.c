@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "tests/files/protobuf.h"
 #include "tests/json.h"
 
 static char folder[] = "/tmp/tg-cli-XXXXXX";
@@ -267,6 +268,68 @@ static bool built_without(int code, const char *library) {
   return true;
 }
 
+static void file_write(const char *name, const void *p, size_t n) {
+  char path[600];
+  snprintf(path, sizeof path, "%s/%s", folder, name);
+  FILE *f = fopen(path, "wb");
+  assert_non_null(f);
+  assert_int_equal(fwrite(p, 1, n, f), n);
+  fclose(f);
+}
+
+/* y = Frobnicate(Relu(Relu(x))), x (batch, 3) */
+static void model_write(const char *name) {
+  static const char *const op[] = {"Relu", "Relu", "Frobnicate"}, *const value[] = {"x", "a", "b", "y"};
+  Msg g = {0}, m = {0}, set = {0};
+  for (int i = 0; i < 3; i++) {
+    Msg n = {0};
+    put_text(&n, 1, value[i]), put_text(&n, 2, value[i + 1]), put_text(&n, 4, op[i]);
+    put_text(&n, 3, i == 2 ? "the odd one" : "");
+    put(&g, 1, &n);
+  }
+  for (int i = 0; i < 2; i++) {
+    Msg batch = {0}, three = {0}, shape = {0}, tensor = {0}, type = {0}, v = {0};
+    put_text(&batch, 2, "batch"), put_int(&three, 1, 3), put(&shape, 1, &batch), put(&shape, 1, &three);
+    put_int(&tensor, 1, 1), put(&tensor, 2, &shape), put(&type, 1, &tensor);
+    put_text(&v, 1, i ? "y" : "x"), put(&v, 2, &type), put(&g, i ? 12 : 11, &v);
+  }
+  put_int(&set, 2, 17), put_int(&m, 1, 8), put(&m, 7, &g), put(&m, 8, &set);
+  file_write(name, m.b, m.n);
+}
+
+/* What a file is, of whatever kind, and what to do with one that cannot be run. */
+static void test_info_files(void **state) {
+  (void)state;
+  device = "INTERP";
+  model_write("odd.onnx");
+  assert_int_equal(run(TG "info odd.onnx"), 0);
+  says("ONNX"), says("3 nodes"), says("opset   17 of ai.onnx"), says("(batch, 3)");
+  says("      2 Relu"), says("      1 Frobnicate  not implemented: node the odd one");
+  assert_int_equal(run(TG "info odd.onnx --json"), 0), json_lines(6);
+  says("{\"operator\":\"Frobnicate\",\"domain\":\"ai.onnx\",\"count\":1,\"implemented\":false");
+  says("\"shape\":[\"batch\", 3]");
+  assert_int_equal(run(TG "run odd.onnx"), 1), says("op Frobnicate of the domain ai.onnx");
+  static const uint8_t idx[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6};
+  file_write("i.idx", idx, sizeof idx);
+  assert_int_equal(run(TG "info i.idx"), 0), says("i.idx: idx"), says("(2, 3)");
+  assert_int_equal(run("gzip -k i.idx && " TG "info i.idx.gz --json"), 0), json_lines(2),
+      says("\"shape\":[2, 3]");
+  assert_int_equal(run("tar --format=ustar -cf i.tar i.idx && " TG "info i.tar"), 0);
+  says("tar, 1 tensors"), says("i.idx"), says("(18,)");
+  assert_int_equal(run(TG "run i.tar"), 1), says("an archive");
+  assert_int_equal(run("printf GGUF > w.gguf; " TG "run w.gguf"), 1),
+      says("a gguf file, weights without the graph");
+  assert_int_equal(run(TG "info /nonexistent"), 1), says("cannot read");
+  char a[600];
+  if (!data("npz/stored.npz", a)) skip();
+  assert_int_equal(run(TG "info %s", a), 0), says("npz, 2 tensors"), says("a.npy"), says("(2, 3, 4)");
+  data("npz/deflated.npz", a);
+  assert_int_equal(run(TG "info %s", a), 0), says("of a type that is not read here");
+  data("npz/fortran_f4.npy", a);
+  assert_int_equal(run(TG "info %s", a), 0), says("npy"), says("f32");
+  assert_int_equal(run(TG "run %s", a), 1), says("an array, which is an input");
+}
+
 static void test_run(void **state) {
   (void)state;
   char m[600], a[600], b[600];
@@ -284,6 +347,9 @@ static void test_run(void **state) {
   assert_int_equal(run(TG "run %s Input3=zeros", m), 0);
   assert_int_equal(run(TG "run %s random:2x2", m), 1), says("Input3");
   assert_int_equal(run(TG "run %s zeros zeros", m), 1), says("no input left");
+  assert_int_equal(run(TG "run --bench --runs 3 %s Input4=%s", m, a), 1);
+  says("the model has no input Input4; its inputs: Input3");
+  assert_int_equal(run(TG "run --bench --runs 3 %s Input3=%s", m, a), 0), says("class 2"), says("captured");
   assert_int_equal(run("ls -1 y_*"), 0), says("y_Plus214_Output_0.npy");
   /* as a captured program: the same bytes; it is written from a program too */
   assert_int_equal(run(TG "run %s %s --capture p.safetensors", m, a), 0);
@@ -377,7 +443,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_help),        cmocka_unit_test(test_wrong_use),
                                      cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
                                      cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_interrupted), cmocka_unit_test(test_run),
-                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
+                                     cmocka_unit_test(test_run),         cmocka_unit_test(test_eval),
+                                     cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

@@ -432,6 +432,10 @@ static void test_modules(void **state) {
   assert_string_equal(text, net_text);
   assert_int_equal(tg_module_print(net_module, &n, small, sizeof small), sizeof net_text - 1);
   assert_string_equal(small, "Net(\n  ");
+  Net part = {.norm = n.norm}; /* of what was never made nothing is told */
+  tg_module_print(net_module, &part, text, sizeof text);
+  assert_string_equal(text, "Net(\n  (norm): BatchNorm(2, eps=1e-05, momentum=0.1, affine=True, "
+                            "track_running_stats=True)\n)");
   assert_int_equal(tg_module_count(net_module, &n), 18 + 2 + 18 + 2 + 2 + 6 + 3 + 1);
   TgState *s = tg_state_new(C);
   assert_int_equal(tg_module_state(net_module, &n, s, "net"), TG_OK);

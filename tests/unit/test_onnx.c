@@ -224,7 +224,7 @@ static void test_small(void **s) {
     assert_string_equal(tg_to_text(y), "[[11.0, 44.0], [39.0, 96.0]]");
   }
   refused(c, !tg_onnx_run(o, NULL, NULL, 0, &y, 1), "input x is missing");
-  refused(c, !tg_onnx_run(o, (const char *[]){"q"}, &x, 1, &y, 1), "no input q");
+  refused(c, !tg_onnx_run(o, (const char *[]){"q"}, &x, 1, &y, 1), "no input q; its inputs: x");
   refused(c, !tg_onnx_run(o, (const char *[]){"x", "x"}, (TgTensor *[]){x, x}, 2, &y, 1),
           "input x is given twice");
   TgTensor *wrong = tg_int(x), *wide = tg_zeros(c, TG_SHAPE(2, 3)), *flat = tg_zeros(c, TG_SHAPE(2));
@@ -255,6 +255,79 @@ static void test_named_sizes(void **s) {
   refused(c, !tg_onnx_run(o, (const char *[]){"q", "p"}, (TgTensor *[]){bad, p}, 2, &y, 1),
           "dimension n is 2 in input p and 5 in input q");
   assert_int_equal(tg_counters(c).fallbacks, 0); /* every kernel took its opts */
+  tg_onnx_free(o), tg_close(c);
+}
+
+/* Two sizes that nobody knows are no one size, whatever stands for them. */
+static void test_unknown_sizes(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  Msg g = {0}, a = node("MatMul", "p", "q", "y");
+  input(&g, 11, "p", 1, 2, (const char *[]){"?", "?"}), input(&g, 11, "q", 1, 2, (const char *[]){"?", "?"}),
+      input(&g, 12, "y", 1, 0, NULL), put(&g, 1, &a);
+  Msg m = model(&g, 13);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *p = tg_ones(c, TG_SHAPE(2, 3)), *q = tg_ones(c, TG_SHAPE(3, 5)), *y;
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"p", "q"}, (TgTensor *[]){p, q}, 2, &y, 1), TG_OK);
+  assert_int_equal(tg_dim(y, 1), 5);
+  tg_onnx_free(o), tg_close(c);
+}
+
+/* ---- loops */
+/* x, doubled `count` times */
+static Msg doubling(int64_t count) {
+  Msg body = {0}, n, g = {0}, graph = {0}, w = {0};
+  n = node("Identity", "go", NULL, "going"), put(&body, 1, &n);
+  n = node("Add", "s", "s", "twice"), put(&body, 1, &n);
+  input(&body, 11, "i", 7, 0, NULL), input(&body, 11, "go", 9, 0, NULL);
+  input(&body, 11, "s", 1, 1, (const char *[]){"2"});
+  input(&body, 12, "going", 9, 0, NULL), input(&body, 12, "twice", 1, 1, (const char *[]){"2"});
+  put_int(&w, 2, 7), put_text(&w, 8, "count"), put_bytes(&w, 9, &count, sizeof count);
+  n = (Msg){0};
+  put_text(&n, 1, "count"), put_text(&n, 1, ""), put_text(&n, 1, "x"), put_text(&n, 2, "y");
+  put_text(&n, 3, "the loop"), put_text(&n, 4, "Loop");
+  put_text(&graph, 1, "body"), put(&graph, 6, &body), put_int(&graph, 20, 5), put(&n, 5, &graph);
+  put(&g, 1, &n), put(&g, 5, &w);
+  input(&g, 11, "x", 1, 1, (const char *[]){"2"}), input(&g, 12, "y", 1, 1, (const char *[]){"2"});
+  return model(&g, 17);
+}
+
+typedef struct Stop {
+  TgContext *c;
+  int nodes, at;
+} Stop;
+
+static void stop_at(const TgOnnxNode *node, void *user) {
+  Stop *stop = user;
+  (void)node;
+  if (++stop->nodes == stop->at) tg_cancel(stop->c);
+}
+
+static void test_loops_end(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_ones(c, TG_SHAPE(2)), *y;
+  Msg m = doubling(5);
+  TgOnnx *o = load(c, m.b, m.n);
+  ok(c);
+  assert_int_equal(tg_onnx_loop_limit(o, 5), TG_OK);
+  for (int run = 0; run < 2; run++) { /* each run counts anew */
+    assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
+    assert_string_equal(tg_to_text(y), "[32.0, 32.0]");
+  }
+  tg_onnx_loop_limit(o, 4);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_ERR_LIMIT);
+  refused(c, false, "node the loop (Loop): the loops of a run have more than 4 iterations");
+  assert_int_equal(tg_onnx_loop_limit(o, -1), TG_ERR_VALUE);
+  tg_clear_error(c), tg_onnx_free(o);
+  m = doubling(INT64_MAX / 2), o = load(c, m.b, m.n);
+  Stop stop = {.c = c, .at = 1000};
+  tg_onnx_watch(o, stop_at, &stop);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_ERR_CANCELLED);
+  assert_int_equal(stop.nodes, 1000);
+  tg_clear_error(c), tg_onnx_free(o);
+  m = doubling(5), o = load(c, m.b, m.n); /* once told, the context goes on */
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
   tg_onnx_free(o), tg_close(c);
 }
 
@@ -369,7 +442,7 @@ typedef struct Node {
   TgTensor *in[5];
   int nattrs;
   Msg attr[2];
-  bool known;
+  bool known, microsoft;
   int opset;
 } Node;
 
@@ -379,6 +452,7 @@ static TgTensor *run_node(TgContext *c, const Node *n) { /* known: input 1 is an
   const char *given[5];
   TgTensor *in[5], *y = NULL;
   int k = 0;
+  if (n->microsoft) put_text(&node, 7, "com.microsoft");
   for (int i = 0; i < n->nin; i++) {
     Msg v = {0};
     put_text(&node, 1, names[i]);
@@ -559,7 +633,7 @@ static void test_strict(void **s) {
   float two_f = 1;
   uint8_t *b = alpha.b + alpha.n; /* field 2, four bytes */
   b[0] = 2 << 3 | 5, memcpy(b + 1, &two_f, 4), alpha.n += 5;
-  Node quick = {.op = "QuickGelu", .nin = 1, .in = {one}, .nattrs = 1, .attr = {alpha}};
+  Node quick = {.op = "QuickGelu", .nin = 1, .in = {one}, .nattrs = 1, .attr = {alpha}, .microsoft = true};
   TgTensor *y = run_node(c, &quick);
   double got[2];
   ok(c);
@@ -755,6 +829,46 @@ static void test_group_query(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* A name means what its domain says. */
+static void test_domains(void **s) {
+  (void)s;
+  static const char *const in[] = {"x", "w", "b"}, *const out[] = {"y"};
+
+  static const struct {
+    const char *op;
+    int nin, opset;
+  } others[] = {{"Attention", 3, 17}, {"Attention", 3, 23}, {"RotaryEmbedding", 3, 23}, {"Relu", 1, 17}};
+
+  TgContext *c = open_on("INTERP");
+  char text[100];
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+    Msg g = {0}, n = node_of(others[i].op, in, others[i].nin, out, 1);
+    for (int k = 0; k < others[i].nin; k++)
+      free_input(&g, 11, in[k], 1, 3);
+    put(&g, 1, &n), free_input(&g, 12, "y", 1, 3);
+    snprintf(text, sizeof text, "op %s of the domain com.microsoft", others[i].op);
+    refuse_graph(c, &g, others[i].opset, text);
+  }
+  static const char *const only[] = {"QuickGelu", "FastGelu", "FusedConv", "MatMulNBits"};
+  for (size_t i = 0; i < sizeof only / sizeof *only; i++) {
+    Msg g = {0}, n = node(only[i], "x", "x", "y");
+    free_input(&g, 11, "x", 1, 3), put(&g, 1, &n), free_input(&g, 12, "y", 1, 3);
+    snprintf(text, sizeof text, "op %s of the domain ai.onnx", only[i]);
+    refuse_graph(c, &g, 23, text);
+  }
+  Msg g = {0}, n = node_of("FastGelu", in, 2, out, 1);
+  free_input(&g, 11, "x", 1, 2), free_input(&g, 11, "w", 1, 1), put(&g, 1, &n), free_input(&g, 12, "y", 1, 2);
+  Msg m = model(&g, 17);
+  TgOnnx *o = load(c, m.b, m.n);
+  TgTensor *x[] = {tg_from_text(c, "[[0.5, -1.0]]"), tg_from_text(c, "[0.5, 2.0]")}, *y;
+  assert_int_equal(tg_onnx_run(o, in, x, 2, &y, 1), TG_OK);
+  double got[2];
+  assert_int_equal(tg_read_f64(y, got, 2), TG_OK);
+  for (int i = 0; i < 2; i++) /* both sums are 1 */
+    assert_true(fabs(got[i] - 0.5 * (1 + tanh(sqrt(2 / acos(-1)) * 1.044715))) < 1e-6);
+  tg_onnx_free(o), tg_close(c);
+}
+
 static void test_ops_by_name(void **s) {
   (void)s;
   const char *a, *b;
@@ -801,6 +915,8 @@ int main(int argc, char **argv) {
   if (argc > 1) golden_device = argv[1];
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
                                      cmocka_unit_test(test_named_sizes),
+                                     cmocka_unit_test(test_unknown_sizes),
+                                     cmocka_unit_test(test_loops_end),
                                      cmocka_unit_test(test_shapes_on_the_host),
                                      cmocka_unit_test(test_refused),
                                      cmocka_unit_test(test_strict),
@@ -808,6 +924,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_regions),
                                      cmocka_unit_test(test_damaged),
                                      cmocka_unit_test(test_ops_by_name),
+                                     cmocka_unit_test(test_domains),
                                      cmocka_unit_test(test_bits),
                                      cmocka_unit_test(test_group_query),
                                      cmocka_unit_test(test_goldens),

@@ -134,8 +134,82 @@ static void test_refused(void **state) {
   model_free(&m);
 }
 
+/* ---- a training in one file */
+static const TgModule *model_module(void) {
+  static const TgField fields[] = {TG_PARAMETER(Model, w), TG_PARAMETER(Model, b)};
+  static const TgModule m = {"Model", sizeof(Model), fields, 2, NULL};
+  return &m;
+}
+
+typedef struct Whole {
+  Model m;
+  TgTraining t;
+} Whole;
+
+static void whole_new(Whole *w) {
+  w->m = model_new();
+  w->t = (TgTraining){.size = sizeof w->t, .module = model_module, .model = &w->m};
+  w->t.optim = optimiser(4, &w->m.w, 2);
+  w->t.rate = tg_lr_exponential(w->t.optim, 0.5);
+  w->t.scaler = tg_scaler(C, .interval = 2);
+}
+
+static void whole_free(Whole *w) {
+  tg_lr_free(w->t.rate), tg_scaler_free(w->t.scaler), tg_optim_free(w->t.optim), model_free(&w->m);
+}
+
+/* Of a loss with noise, so that the state of random numbers counts. */
+static void whole_steps(Whole *w, int n) {
+  for (int i = 0; i < n; i++, w->t.step++)
+    TG_SCOPE(C) {
+      TgTensor *y = tg_mul(tg_add(tg_mul(w->m.w, w->m.w), w->m.b), tg_rand(C, TG_SHAPE(3)));
+      assert_int_equal(tg_backward(tg_scaler_scale(w->t.scaler, tg_sum(tg_square(y)))), TG_OK);
+      if (tg_scaler_step(w->t.scaler, w->t.optim) || tg_lr_step(w->t.rate)) fail_msg("%s", tg_errmsg(C));
+    }
+}
+
+static void test_training(void **state) {
+  (void)state;
+  char path[] = "/tmp/tg-training-XXXXXX";
+  close(mkstemp(path));
+  float want[3], got[3];
+  Whole a, b;
+  tg_manual_seed(C, 7);
+  whole_new(&a);
+  whole_steps(&a, 3);
+  assert_int_equal(tg_train_save(C, &a.t, path, (const char *[]){"who", "a test", NULL}), TG_OK);
+  whole_steps(&a, 3);
+  assert_int_equal(tg_read(a.m.w, want, sizeof want), TG_OK);
+  tg_manual_seed(C, 99); /* another run, somewhere else */
+  whole_new(&b);
+  whole_steps(&b, 1);
+  if (tg_train_load(C, &b.t, path)) fail_msg("%s", tg_errmsg(C));
+  assert_int_equal(b.t.step, 3), assert_int_equal(tg_lr_epoch(b.t.rate), 3);
+  whole_steps(&b, 3);
+  assert_int_equal(tg_read(b.m.w, got, sizeof got), TG_OK);
+  assert_memory_equal(got, want, sizeof got);
+  assert_true(tg_scaler_value(a.t.scaler) == tg_scaler_value(b.t.scaler));
+  /* what does not fit changes nothing */
+  TgTraining bare = b.t;
+  bare.scaler = NULL;
+  assert_int_equal(tg_train_load(C, &bare, path), TG_ERR_VALUE), tg_clear_error(C);
+  assert_int_equal(bare.step, 6);
+  bare.size = 0;
+  assert_int_equal(tg_train_save(C, &bare, path, NULL), TG_ERR_VALUE);
+  assert_non_null(strstr(tg_errmsg(C), ".size = sizeof")), tg_clear_error(C);
+  assert_int_equal(tg_train_load(C, &b.t, "/nonexistent/training"), TG_ERR_IO), tg_clear_error(C);
+  assert_int_equal(tg_random_resume(C, (TgRandomState){0}), TG_ERR_VALUE), tg_clear_error(C);
+  TgState *weights = tg_state_new(C); /* a file of another making */
+  assert_int_equal(tg_module_state(model_module, &b.m, weights, "model"), TG_OK);
+  assert_int_equal(tg_safe_save(weights, path), TG_OK);
+  assert_int_equal(tg_train_load(C, &b.t, path), TG_ERR_VALUE);
+  assert_non_null(strstr(tg_errmsg(C), "no step")), tg_clear_error(C);
+  tg_state_free(weights);
+  whole_free(&a), whole_free(&b), unlink(path);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_tied), cmocka_unit_test(test_state),
-                                     cmocka_unit_test(test_refused)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_training), cmocka_unit_test(test_tied),
+                                     cmocka_unit_test(test_state), cmocka_unit_test(test_refused)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

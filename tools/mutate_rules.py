@@ -357,7 +357,7 @@ def text_lines(m):
     return source(m.file)[m.at:m.end].count(b"\n")
 
 
-def reach(copy, ms, tests):
+def reach(copy, ms, tests, jobs):
     """Which test reaches which mutant: a run of each test that also tells how long it takes."""
     where = os.path.join(copy.at, "reached")
     os.makedirs(where, exist_ok=True)
@@ -377,7 +377,7 @@ def reach(copy, ms, tests):
     times = os.path.join(copy.at, "times.json")
     if again and os.path.exists(times):
         os.remove(times)
-    seconds = copy.timed(tests, also=env)
+    seconds = copy.timed(tests, jobs=jobs, also=env)
     for name in seconds:
         with open(file_of(name), "rb") as f:
             marks = f.read()
@@ -398,7 +398,7 @@ def run(a, given):
         print("\n".join(f"{m.number:4} {m.what:8} {change(m)}" for m in chosen(ms, a.numbers)))
         return 0
     copy = built(a.d, ms)
-    seconds = reach(copy, ms, given or copy.tests())
+    seconds = reach(copy, ms, given or copy.tests(), max(a.j, 1))
     ms = chosen(ms, a.numbers)
     by, found = {}, commands()
 

@@ -1,10 +1,10 @@
 """What both ways of tools/mutate share: a copy of the tree with a build of its own, its tests, and the time that each may take."""
-import json, os, re, shutil, signal, subprocess, sys, tempfile, time
+import concurrent.futures, json, os, re, shutil, signal, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # how the programs that run on any device are run; a device before a colon is TG_DEV
 ON_DEVICES = {"test_behaviours": ["INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL", "CPU"],
-              "test_ordered": ["INTERP", "INTERP:CUDA"], "test_symbolic": ["INTERP", "CPU"]}
+              "test_ordered": ["INTERP", "INTERP:CUDA"], "test_symbolic": ["INTERP", "INTERP:C", "INTERP:CUDA", "INTERP:METAL", "CPU"]}
 FUZZ = ["fuzz --seed 1 --cases 150 --only memory", "fuzz --seed 1 --cases 250", "fuzz_calls --seed 1 --calls 20000",
         "fuzz --seed 2 --cases 1500"]
 TIMES, LEAST_S = 5, 20      # a test may run this many times as long as on the tree as it is, and so many seconds at least
@@ -79,21 +79,23 @@ class Copy:
         device, _, program = words[0].rpartition(":")
         return self.run([os.path.join(self.build, program), *words[1:]], limit, dict(env, TG_DEV=device) if device else env)
 
-    def timed(self, tests, again=False, also=lambda name: {}):
+    def timed(self, tests, again=False, jobs=1, also=lambda name: {}):
         """Seconds of each test on the tree as it is, remembered between calls. One that fails there is left out, and said."""
         path, seconds = os.path.join(self.at, "times.json"), {}
         if os.path.exists(path) and not again:
             with open(path) as f:
                 seconds = json.load(f)
-        for name in tests:
-            if name in seconds:
-                continue
+
+        def one(name):
             start = time.time()
             rc, out = self.test(name, UNKNOWN_S, dict(self.env(self.kernels()), **also(name)))
             seconds[name] = time.time() - start if rc == 0 else None
             print(f"{time.time() - start:6.1f} s  {name}" + ("" if rc == 0 else f": left out, as {failed_test(name, rc, out)} fails on the tree as it is"), flush=True)
             with open(path, "w") as f:
-                json.dump(seconds, f)
+                json.dump(dict(seconds), f)
+
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(one, [name for name in tests if name not in seconds]))
         return {name: seconds[name] for name in tests if seconds[name] is not None}
 
 

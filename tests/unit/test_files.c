@@ -1227,8 +1227,9 @@ int main(void) {
                                      cmocka_unit_test(test_load_state),   cmocka_unit_test(test_views),
                                      cmocka_unit_test(test_safe_dtypes),  cmocka_unit_test(test_safe_damaged),
                                      cmocka_unit_test(test_mnist_cnn),    cmocka_unit_test(test_zip),
-                                     cmocka_unit_test(test_zip_damaged), cmocka_unit_test(test_zip_wide),  cmocka_unit_test(test_gunzip),
-                                     cmocka_unit_test(test_tar),          cmocka_unit_test(test_tensor_io),
+                                     cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_zip_wide),
+                                     cmocka_unit_test(test_gunzip),       cmocka_unit_test(test_tar),
+                                     cmocka_unit_test(test_tensor_io),
 #ifdef TG_HAVE_JANSSON
                                      cmocka_unit_test(test_torch_files),
 #endif

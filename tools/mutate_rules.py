@@ -7,13 +7,13 @@ mutants it can notice at all, and each mutant is run with these tests alone.
 The extents of expressions come from libclang's Python bindings. What stands in macros, in constants (case labels, sizes of arrays, static
 initialisers that are no rows) or in headers is no candidate. Of what no test notices the file is compiled without and with the change, and
 where the compiler writes the same code the mutant does not count."""
-import concurrent.futures, functools, json, os, random, re, shlex, subprocess, sys, tempfile, time
+import concurrent.futures, functools, hashlib, json, os, random, re, shlex, subprocess, tempfile, time
 from dataclasses import dataclass, field
 from mutating import ROOT, Copy, chosen, noticed_by
 
 try:
     import clang.cindex as cindex
-    from clang.cindex import CursorKind as K, TokenKind
+    from clang.cindex import CursorKind as K
 except ImportError:
     cindex = None
 
@@ -277,6 +277,18 @@ def system_headers():
     return ["-isystem", out] if os.path.isdir(out) else []
 
 
+def in_random_order(found, seed):
+    """By what each changes, so that the tree may change elsewhere and most that are drawn are the same."""
+    times, order = {}, []
+    for m in found:
+        data = source(m.file)
+        start, stop = data.rfind(b"\n", 0, m.at) + 1, data.find(b"\n", m.end)
+        key = f"{seed} {m.file} {m.what} {m.at - start} {data[start:stop].decode()} {m.plain}"
+        times[key] = times.get(key, 0) + 1
+        order.append((hashlib.sha256(f"{key} {times[key]}".encode()).digest(), m))
+    return [m for _, m in sorted(order, key=lambda x: x[0])]
+
+
 def drawn(folders, n, seed, jobs):
     found = commands()
     for name in found:
@@ -286,9 +298,8 @@ def drawn(folders, n, seed, jobs):
     with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
         all_found = [m for ms in pool.map(candidates_of, [(f, found[f], system_headers()) for f in names], chunksize=8) for m in ms]
     print(f"{len(all_found)} candidates in {len(names)} files", flush=True)
-    random.Random(seed).shuffle(all_found)
     taken, ms = set(), []
-    for m in all_found:
+    for m in in_random_order(all_found, seed):
         if len(ms) < n and (m.file, m.at, m.end) not in taken:
             taken.add((m.file, m.at, m.end)), ms.append(m)
             m.number = len(ms)

@@ -425,9 +425,13 @@ def run(a, given):
             by[m.number] = name or ("is folded" if is_folded(found[m.file], m) else f"NOT NOTICED by {len(tests)} tests, {time.time() - start:.0f} s")
         print(f"{m.number:4}  {change(m)}: {by[m.number]}", flush=True)
 
-    with concurrent.futures.ThreadPoolExecutor(max(a.j, 1)) as pool:
+    pool = concurrent.futures.ThreadPoolExecutor(max(a.j, 1))
+    try:
         list(pool.map(one, ms))
-    return said(ms, by)
+    except KeyboardInterrupt:                                       # the table of those that were tried
+        print(f"stopped: {len(by)} of {len(ms)} were tried", flush=True)
+    pool.shutdown(cancel_futures=True)
+    return said([m for m in ms if m.number in by], by)
 
 
 def said(ms, by):

@@ -141,20 +141,18 @@ static bool marked(Needs *w, Buffer *b) {
 }
 
 /* Marks the buffers that hold what `todo` is to be computed from. */
-static bool needs_walk(Needs *w, Buffer *const *stored, size_t n) {
+static bool needs_walk(Needs *w) {
   bool ok = true;
   uint64_t failed = w->ctx->mem.failed;
   while (ok && w->todo.len) {
     UOp *u = w->todo.at[--w->todo.len];
     /* an expression of variables is computed again */
     UOp *v = u->symbolic && !(u->mark & MARK_VIEW) ? u : value_of_node(w->ctx, u);
-    if (v && v->op == OPS_AFTER) {
-      /* the very version that is being made */
-      if (stored_now(stored, n, buffer_get(w->ctx, view_bottom(v->src[1]->src[0])))) continue;
-      ok = need(w, v->src[1]->src[1]) && need(w, v->src[0]);
-    } else if (v && v->op == OPS_BUFFER) {
+    /* a store that waits: it is made now, or asked about with the others that wait */
+    if (v && v->op == OPS_AFTER) continue;
+    if (v && v->op == OPS_BUFFER)
       ok = marked(w, buffer_of_value(w->ctx, v));
-    } else
+    else
       for (int i = 0; ok && v && i < v->nsrc; i++)
         ok = need(w, v->src[i]);
   }
@@ -196,7 +194,7 @@ static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, c
     Buffer *b = ctx->buffers.at[ctx->waiting.at[i]];
     if (b->store && !stored_now(stored, n, b)) ok = need(&w, b->store->src[1]);
   }
-  ok = ok && needs_walk(&w, stored, n);
+  ok = ok && needs_walk(&w);
   bool *keep = ok ? mem_alloc(&ctx->mem, n * sizeof *keep) : NULL;
   ok = keep != NULL;
   for (size_t i = 0; ok && i < n; i++)

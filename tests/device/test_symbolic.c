@@ -324,6 +324,28 @@ static void variables(void **state) {
     bind_to(N, k), same("row", k, row, tg_select(X, 0, k - 1), 0);
 }
 
+/* Rows 0 .. n-1, and zeros up to the most that n can be: what is behind them was never computed. */
+static TgTensor *filled_up(TgTensor *t, int64_t n) { return tg_pad(t, D(0), D(tg_size_sub(C, MOST, n))); }
+
+static TgTensor *sums_of(int which, TgTensor *x) {
+  if (which == 0) return tg_sum(tg_matmul(x, tg_transpose(x, 0, 1)), .axis = TG_AXES(1));
+  if (which == 1) return tg_max(tg_matmul(x, tg_transpose(x, 0, 1)), .axis = TG_AXES(0));
+  return tg_softmax(tg_sum(x, .axis = TG_AXES(1)), .axis = TG_AXES(0));
+}
+
+static void filled_up_to_the_most(void **state) {
+  (void)state;
+  int64_t n = tg_size(N);
+  for (int which = 0; which < 3; which++)
+    for (int64_t k = 1; k <= MOST; k += 13) {
+      bind_to(N, k);
+      TgTensor *p = filled_up(sums_of(which, tg_slice(X, 0, 0, n)), n);
+      TgTensor *w = filled_up(sums_of(which, tg_slice(X, 0, 0, k)), k);
+      same("sum of rows filled up", k, tg_sum(p), tg_sum(w), 1e-5);
+      same("running sum of rows filled up", k, tg_cumsum(p, 0), tg_cumsum(w, 0), 1e-5);
+    }
+}
+
 static void refusals(void **state) {
   (void)state;
   int64_t n = tg_size(N);
@@ -529,8 +551,9 @@ static void cost(void **state) {
 
 int main(int argc, char **argv) {
   const struct CMUnitTest tests[] = {TEST(operations), TEST(bound_again), TEST(nothing),
-                                     TEST(variables),  TEST(refusals),    TEST(memory),
-                                     TEST(cache),      TEST(gradients),   TEST(cost)};
+                                     TEST(variables),  TEST(refusals),    TEST(filled_up_to_the_most),
+                                     TEST(memory),     TEST(cache),       TEST(gradients),
+                                     TEST(cost)};
   int failed = 0;
   const char *env = getenv("TG_DEV");
   if (getenv("TG_TEST")) cmocka_set_test_filter(getenv("TG_TEST")); /* a name, with * */

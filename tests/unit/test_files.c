@@ -502,6 +502,31 @@ static void test_zip_damaged(void **state) {
   tg_close(c);
 }
 
+/* Sizes of 64 bits stand in an extra field, which ends where its entry says: what follows is not its own. */
+static void test_zip_wide(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  for (int have = 0; have <= 12; have++) { /* bytes of the field's 12 that are counted as its entry's */
+    Bytes b = {.n = 0}, wide;
+    zip_write(&b, zip_files + 1, 1, false);
+    size_t head = 0, end = b.n - 24;
+    while (memcmp(b.at + head, "PK\1\2", 4))
+      head++;
+    unsigned char field[12] = {1, 0, 8, 0};
+    memcpy(field + 4, b.at + head + 24, 4);
+    memset(b.at + head + 24, 0xff, 4);
+    wide = b, wide.n = end, add(&wide, field, sizeof field), add(&wide, b.at + end, 24);
+    wide.at[head + 30] = (unsigned char)have, wide.at[head + 32] = (unsigned char)(12 - have); /* a comment */
+    wide.at[wide.n - 12] = (unsigned char)(wide.at[wide.n - 12] + 12);
+    TgState *s = tg_zip_extract(tg_from_bytes(c, wide.at, wide.n, TG_U8));
+    if (have < 12)
+      refused(c, s, "its zip64 sizes are missing");
+    else
+      ok(c), is_text(tg_state_get(s, zip_files[1].name), "first"), tg_state_free(s);
+  }
+  tg_close(c);
+}
+
 static void test_gunzip(void **state) {
   (void)state;
   TgContext *c = open_on("CPU");
@@ -1202,8 +1227,9 @@ int main(void) {
                                      cmocka_unit_test(test_load_state),   cmocka_unit_test(test_views),
                                      cmocka_unit_test(test_safe_dtypes),  cmocka_unit_test(test_safe_damaged),
                                      cmocka_unit_test(test_mnist_cnn),    cmocka_unit_test(test_zip),
-                                     cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_gunzip),
-                                     cmocka_unit_test(test_tar),          cmocka_unit_test(test_tensor_io),
+                                     cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_zip_wide),
+                                     cmocka_unit_test(test_gunzip),       cmocka_unit_test(test_tar),
+                                     cmocka_unit_test(test_tensor_io),
 #ifdef TG_HAVE_JANSSON
                                      cmocka_unit_test(test_torch_files),
 #endif

@@ -663,6 +663,31 @@ static void state_of_two(void **state) {
   tg_jit_free(j[1]);
 }
 
+/* A capture reads the copy of an old version: the next old version that must be kept goes elsewhere, though
+ * no handle needs that copy any more. */
+static void old_version_of_capture(void **state) {
+  (void)state;
+  State s = {0};
+  TgJit *j = tg_jit(C, adds_state, &s);
+  TgTensor *m = tg_clone(X("[1, 2, 3, 4]")), *x = X("[0, 0, 0, 0]"), *o, *later;
+  OK(tg_realize(m));
+  TG_SCOPE(C) {
+    s.w = tg_mul_scalar(m, 10); /* of the first version */
+    tg_assign(m, X("[5, 6, 7, 8]"));
+    OK(tg_realize(m));
+    for (int i = 0; i < 3; i++)
+      OK(tg_jit_run(j, &x, 1, &o, 1));
+    TEXT(o, "[10, 20, 30, 40]");
+  }
+  later = tg_add_scalar(m, 1); /* of the second */
+  tg_assign(m, X("[0, 0, 0, 0]"));
+  OK(tg_realize(m));
+  OK(tg_jit_run(j, &x, 1, &o, 1));
+  TEXT(o, "[10, 20, 30, 40]");
+  TEXT(later, "[6, 7, 8, 9]");
+  tg_jit_free(j);
+}
+
 static TgStatus steps_row(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout;
   State *s = user;
@@ -730,6 +755,7 @@ int main(void) {
                                      ALL(waiting_and_twice),
                                      ALL(cleared_inside),
                                      ALL(state_of_two),
+                                     ALL(old_version_of_capture),
                                      ALL(state_however_made)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,6 +54,12 @@ static const Case cases[] = {
     {T, "x = 2:f32\nSCALE(x, x, x)\n", "SCALE does not stand in a tensor graph"},
     {T, "VAR[5, 2]\n", "VAR: no value between 5 and 2"},
     {T, "VAR[f32, 1, 2]\n", "VAR: dtype f32"},
+    /* matrix units: before lanes are made, a value of each side */
+    {H, "a = 1:f16\nWMMA[f32, m16n8k16_f16_f32](a, a)\n", "the root of a kernel is WMMA"},
+    {H, "a = 1:f16\nb = 1:f32\nWMMA[f32, m16n8k16_f16_f32](b, a)\n", "WMMA: source 1 is no fragment of f16"},
+    {H, "a = 1:f16\nb = 1:f32\nWMMA[f32, m16n8k16_f16_f32](a, b)\n", "WMMA: source 2 is no fragment of f16"},
+    {H, "a = 1:f16\nWMMA[f16, m16n8k16_f16_f32](a, a)\n", "WMMA: gives f16"},
+    {H, "a = 1:f16\nWMMA[f32, m16n8k16_f16_f32](a, a, a)\n", "WMMA: 3 values"},
     /* stages */
     {S, HEAD "REDUCE[ADD](INDEX(p0, r0, r1), r1)\n", NULL},
     {S, "b = BUFFER[f32, 0, 6]\nroots b\n", "BUFFER does not stand in a stages graph"},

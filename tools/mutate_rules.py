@@ -1,0 +1,448 @@
+"""Mutants by rule, of tools/mutate --rules: small changes of what the compiler reads as an operator, a guard, a return or a row of a table.
+
+All that are drawn stand in one build, each behind a switch: where mutant 17 of `a < b` is on (TG_MUTANT=17), `a <= b` is asked instead. A
+place that is passed marks itself, where it can be told only if the change makes a difference there; so one run of each test says which
+mutants it can notice at all, and each mutant is run with these tests alone.
+
+The extents of expressions come from libclang's Python bindings. What stands in macros, in constants (case labels, sizes of arrays, static
+initialisers that are no rows) or in headers is no candidate. Of what no test notices the file is compiled without and with the change, and
+where the compiler writes the same code the mutant does not count."""
+import concurrent.futures, functools, hashlib, json, os, random, re, shlex, subprocess, tempfile, time
+from dataclasses import dataclass, field
+from mutating import ROOT, Copy, chosen, noticed_by
+
+try:
+    import clang.cindex as cindex
+    from clang.cindex import CursorKind as K
+except ImportError:
+    cindex = None
+
+MISSING = "mutate: --rules needs libclang's Python bindings (pip install libclang), which this python3 lacks"
+SWITCH_H = """#ifndef TG_MUTANTS_H
+#define TG_MUTANTS_H
+extern int tg_mutant;                /* the one that is on */
+extern unsigned char *tg_mutants;    /* which were reached */
+static inline int tg_mutant_on(int n) { return tg_mutants[n] = 1, tg_mutant == n; }
+static inline int tg_mutant_or(int n, int was, int is) {
+  if (was != is) tg_mutants[n] = 1;
+  return tg_mutant == n ? is : was;
+}
+#endif
+"""
+SWITCH_C = """#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { N = %d };
+static unsigned char here[N];
+int tg_mutant = -1;
+unsigned char *tg_mutants = here;
+/* A file that all processes of a test share: marks of one that dies, or is a child, are kept. */
+__attribute__((constructor)) static void mutants_begin(void) {
+  const char *on = getenv("TG_MUTANT"), *at = getenv("TG_REACHED");
+  int fd = at ? open(at, O_RDWR) : -1;
+  void *p = fd >= 0 ? mmap(NULL, N, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  if (p != MAP_FAILED) tg_mutants = p;
+  if (fd >= 0) close(fd);
+  if (on) tg_mutant = atoi(on);
+}
+"""
+COMPARE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
+LEAVES = {"RETURN_STMT", "BREAK_STMT", "CONTINUE_STMT", "GOTO_STMT"}
+
+
+@dataclass
+class Rule:
+    """A change of text[at:end]. plain: the change by itself; switched: the same behind a switch, where a pair of numbers is a part of the
+    text, in which other changes may stand, and None the mutant's number."""
+    file: str
+    line: int
+    what: str
+    at: int
+    end: int
+    plain: str
+    switched: list
+    number: int = 0
+    reached_by: list = field(default_factory=list)
+
+
+class Reader:
+    """The candidates of one file."""
+
+    def __init__(self, name, args):
+        self.name, self.found, self.data = name, [], source(name)      # libclang counts bytes
+        unit = cindex.Index.create().parse(os.path.join(ROOT, name), args=args, options=cindex.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
+        here = [c for c in unit.cursor.get_children() if c.location.file and c.location.file.name == unit.spelling]
+        self.macros = sorted((c.extent.start.offset, c.extent.end.offset) for c in here if c.kind == K.MACRO_INSTANTIATION)
+        for c in here:
+            if c.kind == K.FUNCTION_DECL and c.is_definition():
+                body = list(c.get_children())[-1]
+                self.statement(body, body)
+            elif c.kind == K.VAR_DECL:
+                self.table(c)
+
+    def text(self, at, end):
+        return self.data[at:end].decode()
+
+    def span(self, c):
+        return c.extent.start.offset, c.extent.end.offset
+
+    def in_macro(self, c):
+        at, end = self.span(c)
+        return any(a <= at and end <= b for a, b in self.macros)
+
+    def add(self, c, what, span, plain, *switched):
+        at, end = span
+        self.found.append(Rule(self.name, self.data.count(b"\n", 0, at) + 1, what, at, end, plain, list(switched)))
+
+    def has_effects(self, c):
+        """A call, an assignment, ++ or --: asked once only."""
+        if c.kind in (K.CALL_EXPR, K.COMPOUND_ASSIGNMENT_OPERATOR, K.StmtExpr):
+            return True
+        children = list(c.get_children())
+        if c.kind == K.BINARY_OPERATOR and len(children) == 2 and self.between(*children) in ("=", ","):
+            return True
+        if c.kind == K.UNARY_OPERATOR and re.match(r"\+\+|--|.*(\+\+|--)$", self.text(*self.span(c)), re.S):
+            return True
+        return any(self.has_effects(x) for x in children)
+
+    def is_constant(self, c):
+        names = [x for x in c.walk_preorder() if x.kind in (K.DECL_REF_EXPR, K.CALL_EXPR, K.COMPOUND_LITERAL_EXPR)]
+        return all(x.referenced is not None and x.referenced.kind == K.ENUM_CONSTANT_DECL for x in names)
+
+    def between(self, left, right):
+        gap = self.text(left.extent.end.offset, right.extent.start.offset)
+        return re.sub(r"/\*.*?\*/", "", gap, flags=re.S).strip()
+
+    def statement(self, c, body):
+        """c and what is in it, which is all in a function."""
+        children = list(c.get_children())
+        if self.in_macro(c) or c.kind == K.CXX_UNARY_EXPR or (c.kind == K.VAR_DECL and c.storage_class == cindex.StorageClass.STATIC):
+            return
+        if c.kind == K.VAR_DECL:                                  # not the sizes of an array
+            children = [x for x in children if x.kind.is_expression() and self.data[:x.extent.start.offset].rstrip().endswith(b"=")]
+        if c.kind in (K.CASE_STMT, K.DEFAULT_STMT):
+            children = children[c.kind == K.CASE_STMT:]
+            if children and children[0].kind == K.RETURN_STMT:
+                self.early(children[0])
+        if c.kind == K.IF_STMT:
+            self.guard(c, children)
+        elif c.kind == K.BINARY_OPERATOR and len(children) == 2 and not self.is_constant(c):
+            self.operator(c, *children)
+        elif c.kind == K.UNARY_OPERATOR and len(children) == 1 and not self.in_macro(children[0]):
+            self.sign(c, children[0])
+        elif c.kind == K.COMPOUND_STMT:
+            for s in children:
+                if s.kind == K.RETURN_STMT and not (c == body and s == children[-1]) and len(children) > 1:
+                    self.early(s)
+        for x in children:
+            if x.kind != K.INIT_LIST_EXPR or c.kind != K.VAR_DECL or self.text(*self.span(x))[:1] == "{":
+                self.statement(x, body)
+
+    def guard(self, c, children):
+        then = list(children[1].get_children()) if children[1].kind == K.COMPOUND_STMT else [children[1]]
+        s = self.span(children[0])
+        if then and then[-1].kind.name in LEAVES and not self.in_macro(children[0]):
+            self.add(c, "guard", s, "0 && (" + self.text(*s) + ")", "tg_mutant_or(", None, ", !!(", s, "), 0)")
+
+    def early(self, s):
+        at, end = self.span(s)
+        stop = self.data.find(b";", end)
+        if stop >= 0 and not self.data[end:stop].strip() and not self.in_macro(s):
+            self.add(s, "return", (at, stop + 1), ";", "{ if (!tg_mutant_on(", None, ")) ", (at, stop + 1), " }")
+
+    def operator(self, c, left, right):
+        op, whole, a, b = self.between(left, right), self.span(c), self.span(left), self.span(right)
+        if not whole[0] <= a[0] < a[1] < b[0] < b[1] <= whole[1]:
+            return
+        A, B = self.text(*a), self.text(*b)
+        if op in COMPARE:
+            to = COMPARE[op]
+            if self.has_effects(c):
+                self.add(c, "compare", whole, f"{A} {to} {B}", "(tg_mutant_on(", None, f") ? ({A} {to} {B}) : (", a, f" {op} ", b, "))")
+            else:
+                self.add(c, "compare", whole, f"{A} {to} {B}", "tg_mutant_or(", None, ", (", a, f" {op} ", b, f"), ({A} {to} {B}))")
+        elif op in ("+", "-") and re.fullmatch(r"1[uUlL]*", B) and not self.in_macro(right):
+            self.add(c, "one", b, "0", "(tg_mutant_on(", None, f") ? 0 : {B})")
+        elif op in ("&&", "||"):
+            to, keep = ("||", "1") if op == "&&" else ("&&", "0")
+            on = ["(tg_mutant_on(", None, ") || (" if op == "&&" else ") ? 0 : !!("]
+            way = (self.name, whole[0], whole[1])                    # one of three, always the same for this place
+            pick = random.Random(repr(way)).randrange(3)
+            if pick == 0:
+                self.add(c, "and-or", whole, f"(({A}) {to} ({B}))", "(tg_mutant_on(", None, f") ? (({A}) {to} ({B})) : ((", a, f") {op} (", b, ")))")
+                return
+            dropped, kept = (left, right) if pick == 1 else (right, left)
+            d = self.span(dropped)
+            part = [*on, d, "))"] if self.has_effects(dropped) else ["tg_mutant_or(", None, ", !!(", d, f"), {keep})"]
+            parts = [*part, f" {op} (", b, ")"] if pick == 1 else ["(", a, f") {op} ", *part]
+            self.add(c, "side", whole, self.text(*self.span(kept)), "(", *parts, ")")
+
+    def sign(self, c, x):
+        whole, inner = self.span(c), self.span(x)
+        op = self.text(whole[0], inner[0]).strip()
+        if op == "!":
+            self.add(c, "not", whole, "!!" + self.text(*inner), "(tg_mutant_on(", None, ") ^ !", inner, ")")
+        elif op == "-" and not self.is_constant(x):
+            self.add(c, "sign", whole, "(" + self.text(*inner) + ")", "(tg_mutant_on(", None, ") ? (", inner, ") : -(", inner, "))")
+
+    def table(self, c):
+        """A row of a table that never changes is as the one before it."""
+        rows = [x for x in c.get_children() if x.kind == K.INIT_LIST_EXPR]
+        if not rows or "const" not in self.text(*self.span(c)).split("=")[0] or c.type.kind not in (cindex.TypeKind.CONSTANTARRAY, cindex.TypeKind.INCOMPLETEARRAY):
+            return
+        items = [x for x in rows[0].get_children() if not self.in_macro(x)]
+        for before, x in zip(items, items[1:]):
+            b, s = self.span(before), self.span(x)
+            same = self.data[b[1]:s[0]].strip() == b","                                          # no [NAME] = between them
+            if same and self.text(*b) != self.text(*s) and self.text(*s)[:1] == "{":
+                self.add(x, "row", s, self.text(*b), ("table", c.spelling, self.span(c), self.span(rows[0])))
+
+
+def rendered(data, edits, at, end):
+    """data[at:end] with what is in it switched."""
+    out, inside = [], sorted((m for m in edits if at <= m.at and m.end <= end), key=lambda m: (m.at, -m.end))
+    while inside:
+        m = inside[0]
+        within = [x for x in inside[1:] if x.end <= m.end]
+        inside = [x for x in inside if x.at >= m.end]
+        out.append(data[at:m.at])
+        text = b""
+        for part in m.switched:
+            text += str(m.number).encode() if part is None else one_line(part.encode()) if isinstance(part, str) else rendered(data, within, *part)
+        lines = data[m.at:m.end].count(b"\n")                        # lines stay where they are: errors and asserts name them
+        out.append(text + b"\n" * (lines - text.count(b"\n")))
+        at = m.end
+    return b"".join(out) + data[at:end]
+
+
+def one_line(text):
+    return re.sub(rb"\s*\n\s*", b" ", text)
+
+
+def switched_table(data, edits):
+    """A table with rows of its own for each mutant, and a name that stands for the one that is on."""
+    _, name, (at, end), values = edits[0].switched[0]
+    more, use = b"", name.encode()
+    for m in edits:
+        own = f"{name}_{m.number}".encode()
+        changed = data[values[0]:m.at] + m.plain.encode() + data[m.end:values[1]]
+        more += b"; static const __typeof__(%s) %s = %s" % (name.encode(), own, one_line(changed))
+        use = b"(*(tg_mutant_on(%d) ? &%s : &%s))" % (m.number, own, use)
+    after = data.index(b";", end) + 1
+    return at, after, data[at:end] + more + b";\n#define " + name.encode() + b" " + use + b"\n#line %d\n" % (data.count(b"\n", 0, after) + 1)
+
+
+@functools.cache
+def source(name):
+    """As it was when the mutants were drawn: who works on the tree meanwhile does not disturb."""
+    with open(os.path.join(ROOT, name), "rb") as f:
+        return f.read()
+
+
+def instrumented(name, mutants):
+    data = source(name)
+    tables = {}
+    for m in mutants:
+        if m.what == "row":
+            tables.setdefault(m.switched[0][1], []).append(m)
+    places = sorted((switched_table(data, t) for t in tables.values()))
+    edits, out, at = [m for m in mutants if m.what != "row"], b"", 0
+    for start, end, text in places:
+        out += rendered(data, edits, at, start) + text
+        at = end
+    return (out + rendered(data, edits, at, len(data))).decode()
+
+
+# ---- drawing
+def commands():
+    """How the compiler is called for each file of the library, from a build that CMake has only prepared."""
+    with tempfile.TemporaryDirectory() as d:
+        subprocess.run(["cmake", "-S", ROOT, "-B", d, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", "-DCMAKE_BUILD_TYPE=Release"], check=True, capture_output=True)
+        with open(os.path.join(d, "compile_commands.json")) as f:
+            found = {os.path.relpath(c["file"], ROOT): shlex.split(c["command"]) for c in json.load(f)}
+    return found
+
+
+def candidates_of(job):
+    name, command, system = job
+    args = [a for a in command if a[:2] in ("-I", "-D") or a.startswith("-std")] + system
+    args += [x for a, b in zip(command, command[1:]) if a == "-isystem" for x in (a, b)]
+    return Reader(name, args).found
+
+
+def system_headers():
+    """Of the compiler: libclang from PyPI has none of its own."""
+    out = subprocess.run(["cc", "-print-file-name=include"], capture_output=True, text=True).stdout.strip()
+    return ["-isystem", out] if os.path.isdir(out) else []
+
+
+def in_random_order(found, seed):
+    """By what each changes, so that the tree may change elsewhere and most that are drawn are the same."""
+    times, order = {}, []
+    for m in found:
+        data = source(m.file)
+        start, stop = data.rfind(b"\n", 0, m.at) + 1, data.find(b"\n", m.end)
+        key = f"{seed} {m.file} {m.what} {m.at - start} {data[start:stop].decode()} {m.plain}"
+        times[key] = times.get(key, 0) + 1
+        order.append((hashlib.sha256(f"{key} {times[key]}".encode()).digest(), m))
+    return [m for _, m in sorted(order, key=lambda x: x[0])]
+
+
+def drawn(folders, n, seed, jobs):
+    found = commands()
+    for name in found:
+        if not name.startswith(("..", "/")) and os.path.exists(os.path.join(ROOT, name)):
+            source(name)
+    names = sorted(f for f in found if any(f.startswith(d + "/") for d in folders) and not f.startswith("..") and os.path.exists(os.path.join(ROOT, f)))
+    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+        all_found = [m for ms in pool.map(candidates_of, [(f, found[f], system_headers()) for f in names], chunksize=8) for m in ms]
+    print(f"{len(all_found)} candidates in {len(names)} files", flush=True)
+    taken, ms = set(), []
+    for m in in_random_order(all_found, seed):
+        if len(ms) < n and (m.file, m.at, m.end) not in taken:
+            taken.add((m.file, m.at, m.end)), ms.append(m)
+            m.number = len(ms)
+    return ms
+
+
+# ---- trying
+def folder_of(m):
+    return os.path.dirname(m.file)
+
+
+def change(m):
+    data = source(m.file)
+    start, stop = data.rfind(b"\n", 0, m.at) + 1, data.find(b"\n", m.end)
+    short = lambda t: re.sub(r"\s+", " ", t).strip()
+    was = short(data[m.at:m.end].decode())
+    line = short((data[start:m.at] + b"\xc2\xab" + data[m.at:m.end] + b"\xc2\xbb" + data[m.end:stop]).decode())
+    return f"{m.file}:{m.line}  {line if len(line) < 200 else was[:200]}  ->  {short(m.plain)[:150]}"
+
+
+def is_folded(command, m):
+    """Whether the compiler writes the same code with it."""
+    data = source(m.file)
+    objects = []
+    with tempfile.TemporaryDirectory() as d:
+        for text in (data, data[:m.at] + m.plain.encode() + data[m.end:]):
+            args = [a for i, a in enumerate(command) if a not in ("-c", "-o", "-g") and command[i - 1] != "-o" and not a.endswith(m.file)]
+            at = os.path.join(d, "out.o")
+            rc = subprocess.run([*args, "-O2", "-w", "-I", os.path.dirname(os.path.join(ROOT, m.file)), "-x", "c", "-c", "-", "-o", at], input=text, capture_output=True)
+            if rc.returncode:
+                return False
+            with open(at, "rb") as f:
+                objects.append(f.read())
+    return objects[0] == objects[1]
+
+
+def built(at, ms):
+    """The instrumented copy; mutants that do not compile are dropped from ms, with what the compiler says."""
+    where = os.path.join(at, "rules")
+    os.makedirs(where, exist_ok=True)
+    header = os.path.join(where, "mutants.h")
+    if not os.path.exists(header):
+        with open(header, "w") as f:
+            f.write(SWITCH_H)
+    top = max(m.number for m in ms) + 1
+    while True:
+        files = {}
+        for m in ms:
+            files.setdefault(m.file, []).append(m)
+        changed = {name: instrumented(name, group) for name, group in files.items()}
+        copy = Copy(where, f"-w -include {header}", {**changed, "src/base/mutants.c": SWITCH_C % top})
+        rc, out = copy.made("all")
+        if rc == 0:
+            return copy
+        bad = {(os.path.relpath(f, where), int(line)) for f, line in re.findall(r"^(/\S+?):(\d+):\d+: (?:fatal )?error", out, re.M)}
+        lines = lambda m: range(m.line, m.line + 1 + text_lines(m))
+        gone = [m for m in ms if any((m.file, n) in bad for n in lines(m)) or (m.what == "row" and any(f == m.file for f, _ in bad))]
+        if not gone:
+            raise ValueError(f"the instrumented tree does not build:\n{out[-3000:]}")
+        for m in gone:
+            print(f"{m.number:4}  does not compile: {change(m)}", flush=True)
+            ms.remove(m)
+
+
+def text_lines(m):
+    return source(m.file)[m.at:m.end].count(b"\n")
+
+
+def reach(copy, ms, tests, jobs):
+    """Which test reaches which mutant: a run of each test that also tells how long it takes."""
+    where = os.path.join(copy.at, "reached")
+    os.makedirs(where, exist_ok=True)
+    file_of = lambda name: os.path.join(where, re.sub(r"\W", "_", name))
+
+    def env(name):
+        with open(file_of(name), "wb") as f:
+            f.write(bytes(max(m.number for m in ms) + 1))
+        return {"TG_REACHED": file_of(name)}
+
+    with open(os.path.join(copy.at, "key"), "a+") as f:             # what was measured of other mutants says nothing of these
+        key = repr([(m.number, m.file, m.at, m.plain) for m in ms])
+        f.seek(0)
+        again = f.read() != key
+        f.truncate(0)
+        f.write(key)
+    times = os.path.join(copy.at, "times.json")
+    if again and os.path.exists(times):
+        os.remove(times)
+    seconds = copy.timed(tests, jobs=jobs, also=env)
+    for name in seconds:
+        with open(file_of(name), "rb") as f:
+            marks = f.read()
+        for m in ms:
+            if marks[m.number]:
+                m.reached_by.append(name)
+    return seconds
+
+
+def run(a, given):
+    """The whole of `tools/mutate --rules`. given: tests of -t, or None."""
+    if cindex is None:
+        print(MISSING)
+        return 77
+    folders = a.folders.split(",")
+    ms = drawn(folders, a.rules, a.seed, max(a.j, 1))
+    if a.check:
+        print("\n".join(f"{m.number:4} {m.what:8} {change(m)}" for m in chosen(ms, a.numbers)))
+        return 0
+    copy = built(a.d, ms)
+    seconds = reach(copy, ms, given or copy.tests(), max(a.j, 1))
+    ms = chosen(ms, a.numbers)
+    by, found = {}, commands()
+
+    def one(m):
+        if not m.reached_by:
+            by[m.number] = "is folded" if is_folded(found[m.file], m) else "NOT REACHED"
+        else:
+            start = time.time()
+            with tempfile.TemporaryDirectory() as own:
+                cache = own if m.file.startswith("src/runtime/") else copy.kernels()
+                tests = {name: seconds[name] for name in m.reached_by}
+                name = noticed_by(copy, m, tests, a.l, dict(copy.env(cache), TG_MUTANT=str(m.number)))
+            by[m.number] = name or ("is folded" if is_folded(found[m.file], m) else f"NOT NOTICED by {len(tests)} tests, {time.time() - start:.0f} s")
+        print(f"{m.number:4}  {change(m)}: {by[m.number]}", flush=True)
+
+    pool = concurrent.futures.ThreadPoolExecutor(max(a.j, 1))
+    try:
+        list(pool.map(one, ms))
+    except KeyboardInterrupt:                                       # the table of those that were tried
+        print(f"stopped: {len(by)} of {len(ms)} were tried", flush=True)
+    pool.shutdown(cancel_futures=True)
+    return said([m for m in ms if m.number in by], by)
+
+
+def said(ms, by):
+    left = [m for m in ms if by[m.number].startswith("NOT")]
+    print("\n".join(["", "not noticed:"] + [f"{m.number:4}  {change(m)}: {by[m.number]}" for m in sorted(left, key=lambda m: (m.file, m.line))]))
+    print(f"\n{'folder':16} {'drawn':>6} {'folded':>7} {'unreached':>10} {'noticed':>8} {'survived':>9} {'score':>7}")
+    for folder in sorted({folder_of(m) for m in ms}) + [""]:
+        group = [m for m in ms if not folder or folder_of(m) == folder]
+        count = lambda how: sum(by[m.number].startswith(how) for m in group)
+        folded, unreached, survived = count("is folded"), count("NOT REACHED"), count("NOT NOTICED")
+        real = len(group) - folded
+        noticed = real - unreached - survived
+        print(f"{folder or 'all':16} {len(group):6} {folded:7} {unreached:10} {noticed:8} {survived:9} {100 * noticed / max(real, 1):6.1f}%")
+    return 1 if left else 0

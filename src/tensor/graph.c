@@ -325,13 +325,14 @@ UOp *u_arange(UOpStore *st, const Ints *shape, int axis, DType dtype) {
 }
 
 bool u_is_arange(const UOp *u, int axis) {
-  if (!u || u->shape->v[axis] == 1) return u != NULL;
+  if (!u) return false;
   const UOp *e = u->op == OPS_EXPAND ? u->src[0] : u, *a = e;
-  for (int i = 0; i < e->shape->n; i++)
+  bool one = u->shape->v[axis] == 1; /* an index may be outside of one place too */
+  for (int i = 0; i < e->shape->n && !one; i++)
     if ((i == axis) != (e->shape->v[i] != 1)) return false;
   while (a->op == OPS_RESHAPE && a->src[0]->is_tensor)
     a = a->src[0];
-  return a->op == OPS_ARANGE;
+  return (a->op == OPS_ARANGE && (!one || a->arg.ints->v[0] == 1)) || (one && u_is_number(u, 0));
 }
 
 /* ---- places named by data */

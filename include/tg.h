@@ -1132,7 +1132,8 @@ TG_API TgTensor *tg_conv2d_opt(TgTensor *x, TgTensor *weight, const TgConvOption
 /* [options] as tg_conv2d, and .output_padding (0; less than stride or dilation). weight (cin, cout/groups,
  * k..) -> (b, cout, o..), o = (s - 1) stride - pads + dilation (k - 1) + 1 + output_padding. */
 TG_API TgTensor *tg_conv_transpose2d_opt(TgTensor *x, TgTensor *weight, const TgConvOptions *o);
-/* [options] .axes (2, or as many as .kernel has: the last ones of x) .kernel (2) .stride (kernel) .dilation
+/* [options] .axes (of the last ones of x: as many as .kernel has sizes if it has several, else 2; one size
+ * stands for all of them) .kernel (2) .stride (kernel) .dilation
  * (1) .padding (0) .ceil_mode (a last window that is cut off counts too, unless it begins in the padding)
  * .exclude_pad (average over real elements) .indices (max: i32, the flat place of the first largest in the
  * unpadded block, torch's). x (.., s..). Integers: max keeps the dtype, avg gives f32. */

@@ -67,8 +67,7 @@ typedef struct OnnxCall OnnxCall;
 typedef struct OnnxRun OnnxRun;
 typedef struct OnnxNode OnnxNode;
 
-/* Whose operators those of a name are. What bears one name and means another thing in each domain is two
- * operators. */
+/* The domain that an operator belongs to. A name that means another thing in each domain is two operators. */
 typedef enum OnnxDomain { DOMAIN_ONNX, DOMAIN_MICROSOFT, DOMAIN_BOTH } OnnxDomain;
 
 typedef struct OnnxOp {

@@ -486,7 +486,7 @@ typedef struct TgTraining {
 } TgTraining;
 
 /* A safetensors file with the names model. optim. lr. scaler. and metadata: step, random and yours (keys and
- * values in turn, ended by NULL; may be NULL). It takes path's place at once: see tg_safe_save. */
+ * values alternate, NULL ends them; may be NULL). It takes path's place at once: see tg_safe_save. */
 TG_API TgStatus tg_train_save(TgContext *ctx, const TgTraining *t, const char *path,
                               const char *const *metadata);
 /* Into a model, optimiser, schedule and scaler that were made as those were that were saved; sets t->step.

@@ -66,9 +66,9 @@ int os_process_watch(pid_t pid) {
   return errno = e, -1;
 }
 
-/* The queue tells of the end once; the child is reaped then, so that its number is still its own. */
 int os_process_limit(pid_t pid, int cpu_s) { return (void)pid, (void)cpu_s, errno = ENOSYS, -1; }
 
+/* The queue tells of the end once; the child is reaped then, so that its number is still its own. */
 int os_process_wait(int watch, pid_t pid, bool at_once) {
   static const struct timespec none = {0, 0};
   struct kevent ended;

@@ -418,8 +418,8 @@ static int64_t blocks_of(UOp *const *grid, int from, int to) { /* INT64_MAX: tha
   return n;
 }
 
-/* As many blocks as all loops have turns, most of them along x: the small prime factors of what is too many
- * there go to y, and to z. */
+/* One block for each iteration of all loops together. Most blocks lie along x; where x is too short for them,
+ * small prime factors of their number go to y, then to z. */
 static bool folded(const LaunchLimits *most, int64_t all, int64_t axis[3]) {
   int64_t rest = all;
   axis[0] = all, axis[1] = axis[2] = 1;

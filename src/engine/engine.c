@@ -1,12 +1,11 @@
 /* engine.c: joins the stages. In: tensors to realize. Out: their values in buffers. tg_realize = schedule ->
  * programs -> launches. Here: plans, which are schedules with their programs, kept under the bytes of the
- * graph (graph.c); kernels given as text. launch.c runs them. */
+ * graph (graph.c). launch.c runs them; kernel.c has the kernels that a user gives as text. */
 #include "codegen/codegen.h"
 #include "engine/graph.h"
 #include "runtime/bundle.h"
 #include "tensor/front.h"
 #include "uop/dims.h"
-#include "uop/spec.h"
 #include "uop/text.h"
 #include <stdio.h>
 #include <string.h>
@@ -36,16 +35,26 @@ static void program_forget(TgContext *ctx, CachedProgram *p) {
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->var), mem_free(&ctx->mem, p);
 }
 
-static void program_release(TgContext *ctx, CachedProgram *p) {
+void program_release(TgContext *ctx, CachedProgram *p) {
   if (!p || --p->refs) return;
   p->dev->backend->unload(p->dev, p->prog);
   program_forget(ctx, p);
 }
 
+static void program_withdraw(TgContext *ctx, CachedProgram *p);
+
+/* A plan has it no more. What only the cache still has goes, or new shapes would fill that for ever. */
+static void program_left(TgContext *ctx, CachedProgram *p) {
+  if (p && p->cached && p->refs == 2)
+    program_withdraw(ctx, p);
+  else
+    program_release(ctx, p);
+}
+
 void plan_release(TgContext *ctx, Plan *p) {
   if (!p || --p->refs > 0) return;
   for (int k = 0; p->prog && k < p->sched.nkernel; k++)
-    program_release(ctx, p->prog[k]);
+    program_left(ctx, p->prog[k]);
   mem_free(&ctx->mem, p->key), mem_free(&ctx->mem, p->prog), mem_free(&ctx->mem, p->slab_of);
   mem_free(&ctx->mem, p->slab_bytes), mem_free(&ctx->mem, p->slab_room), mem_free(&ctx->mem, p->slab);
   schedule_free(&p->sched, &ctx->mem);
@@ -81,9 +90,7 @@ static void plan_listed(Engine *e, Plan *p) {
   e->newest = p;
 }
 
-static void program_withdraw(TgContext *ctx, CachedProgram *p);
-
-/* p leaves the cache, and with it the programs that no other plan has. */
+/* p leaves the cache, and where nothing runs it, its programs too. */
 static void plan_forget(TgContext *ctx, Plan *p) {
   Engine *e = ctx->engine;
   Plan *head = plans_at(e, p->hash), **link = &head;
@@ -93,11 +100,6 @@ static void plan_forget(TgContext *ctx, Plan *p) {
   map_left(&e->plans, p->hash, head);
   plan_unlisted(e, p);
   e->nplan--;
-  for (int k = 0; p->refs == 1 && p->prog && k < p->sched.nkernel; k++) {
-    CachedProgram *prog = p->prog[k];
-    p->prog[k] = NULL;
-    if (prog && --prog->refs == 1) program_withdraw(ctx, prog); /* only the cache still had it */
-  }
   plan_release(ctx, p);
 }
 
@@ -116,7 +118,7 @@ void engine_cache_clear(TgContext *ctx) {
   for (size_t i = 0; i < e->programs.cap; i++)
     if (e->programs.at[i].used)
       for (CachedProgram *p = (CachedProgram *)(uintptr_t)e->programs.at[i].val, *n; p; p = n) {
-        n = p->next;
+        n = p->next, p->cached = false;
         program_release(ctx, p);
       }
   map_free(&e->plans), map_free(&e->programs);
@@ -132,6 +134,7 @@ void engine_close(TgContext *ctx) {
     ctx->engine = NULL;
   }
   devices_close(ctx);
+  bundle_free(ctx->bundle), ctx->bundle = NULL;
 }
 
 /* ---- bundles of compiled kernels */
@@ -418,7 +421,7 @@ static TgStatus program_get(Making *m, int k, const Str *key) {
     return s;
   }
   m->plan->prog[k] = t.prog;
-  t.prog->next = programs_at(e, hash);
+  t.prog->next = programs_at(e, hash), t.prog->cached = true;
   return map_put_ptr(&e->programs, (uintptr_t)hash, t.prog) ? TG_OK : TG_ERR_NOMEM;
 }
 
@@ -473,7 +476,7 @@ static TgStatus program_known(Making *m, int k) {
 }
 
 /* Lowered one after the other, compiled all at once; where anything fails, nothing of it stays. */
-static TgStatus programs_make(TgContext *ctx, Plan *plan) {
+TgStatus programs_make(TgContext *ctx, Plan *plan) {
   Making m = {.ctx = ctx, .plan = plan};
   arena_init(&m.arena, &ctx->mem), map_init(&m.made, &ctx->mem);
   TgStatus s = TG_OK;
@@ -690,152 +693,4 @@ Plan *plan_get(TgContext *ctx, Graph *g) {
   plans_trimmed(ctx);
   plan_make(ctx, g, hash, &p);
   return p;
-}
-
-/* ---- a kernel of the user's, given as text */
-typedef struct Slots {
-  TgContext *ctx;
-  TgTensor *const *arg;
-  int n;
-  bool *written;
-} Slots;
-
-/* every PARAM is an argument, of its dtype and size; which ones are stored to */
-static bool slots_check(Slots *s, const UOpVec *nodes) {
-  TgContext *ctx = s->ctx;
-  for (size_t i = 0; i < nodes->len; i++) {
-    const UOp *u = nodes->at[i], *to = u->op == OPS_STORE ? u->src[0]->src[0] : NULL;
-    if (to && to->op == OPS_PARAM && to->arg.param.slot >= 0 && to->arg.param.slot < s->n)
-      s->written[to->arg.param.slot] = true;
-    if (u->op != OPS_PARAM) continue;
-    int64_t slot = u->arg.param.slot;
-    if (slot < 0 || slot >= s->n)
-      return error_set(&ctx->err, TG_ERR_VALUE, "kernel: PARAM %lld, but %d tensors are given",
-                       (long long)slot, s->n),
-             false;
-    const UOp *t = s->arg[slot]->uop;
-    if (dims_symbolic(t->shape))
-      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: tensor %lld has a symbolic size", (long long)slot),
-             false;
-    if (t->dtype != u->dtype)
-      return error_set(&ctx->err, TG_ERR_DTYPE, "kernel: PARAM %lld is %s, the tensor %s", (long long)slot,
-                       dtype_name((DType)u->dtype), dtype_name((DType)t->dtype)),
-             false;
-    if (dim_product(ctx->store, t->shape) != u->arg.param.nelem)
-      return error_set(&ctx->err, TG_ERR_SHAPE, "kernel: PARAM %lld has %lld elements, the tensor %lld",
-                       (long long)slot, (long long)u->arg.param.nelem,
-                       (long long)dim_product(ctx->store, t->shape)),
-             false;
-  }
-  return true;
-}
-
-/* Where t's elements begin; what stands apart in memory is copied side by side, for an argument that is only
- * read. */
-static void *element_at(TgContext *ctx, TgTensor *t, Buffer **memory) {
-  int64_t start;
-  UOp *u = value_in_memory(ctx, t);
-  if (u && !piece_of(u, &start)) {
-    t = tensor_new(ctx, uop_alu1(ctx->store, OPS_CONTIGUOUS, u));
-    u = t ? value_in_memory(ctx, t) : NULL;
-  }
-  if (!u || !piece_of(u, &start) || !(*memory = buffer_of_value(ctx, view_bottom(u)))) return NULL;
-  return (char *)(*memory)->data + (size_t)start * dtype_size((*memory)->dtype);
-}
-
-/* What is written becomes a whole buffer of its own; a written buffer is given once. */
-static TgStatus slots_ready(Slots *s, void **bufs) {
-  TgContext *ctx = s->ctx;
-  Buffer **b = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *b);
-  if (!b) return error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
-  for (int i = 0; i < s->n && !ctx->err.status; i++) {
-    TgTensor *t = s->arg[i];
-    if (s->written[i] && !place_ready("kernel", t, true)) break;
-    if (s->written[i] && !in_memory(t->uop))
-      error_set(&ctx->err, TG_ERR_STATE,
-                "kernel: tensor %d is written, and is a part of another; give the whole", i);
-    else
-      bufs[i] = element_at(ctx, t, &b[i]);
-  }
-  for (int i = 0; i < s->n; i++)
-    for (int k = 0; k < s->n && !ctx->err.status; k++)
-      if (i != k && s->written[i] && b[i] == b[k])
-        error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensors %d and %d are one memory, which is written", i,
-                  k);
-  mem_free(&ctx->mem, b);
-  return ctx->err.status;
-}
-
-/* The one kernel graph that the text is, without accesses outside its tensors; NULL: recorded. */
-static UOp *kernel_read(TgContext *ctx, const char *text, UOpText *t, UOpStore *st, Slots *s, void **bufs) {
-  SpecError bad = {0};
-  UOpVec nodes = {0};
-  if (!uop_parse(t, st, &ctx->mem, text, strlen(text), &ctx->err)) return NULL;
-  if (t->program.n || t->roots.len != 1 ||
-      !spec_graph(st, &ctx->mem, GRAPH_KERNEL, t->roots.at, t->roots.len, &bad)) {
-    error_set(&ctx->err, TG_ERR_VALUE, "kernel: the text is no kernel graph%s%s%s%s", bad.node ? ": " : "",
-              bad.node ? op_name((Ops)bad.node->op) : "", bad.node ? ": " : "", bad.why);
-    return NULL;
-  }
-  bool ok =
-      uop_toposort(st, &ctx->mem, t->roots.at, 1, &nodes) && slots_check(s, &nodes) && !slots_ready(s, bufs);
-  vec_free(&ctx->mem, &nodes);
-  return ok ? t->roots.at[0] : NULL;
-}
-
-/* The kernel as a plan of its own, run once. */
-static bool kernel_alone(TgContext *ctx, Device *d, UOpStore *st, UOp *kernel, int narg, void **bufs) {
-  CachedProgram *prog = NULL;
-  Plan p = {.sched = {.nkernel = 1, .store = st, .kernel = &(SchedKernel){.ast = kernel, .narg = narg}},
-            .prog = &prog,
-            .dev = d};
-  bool ok = !programs_make(ctx, &p);
-  Launch l = {.program = ok ? prog->prog : NULL, .bufs = bufs, .nbuf = narg};
-  ok = ok && !d->backend->launch(d, &l) && !d->backend->sync(d);
-  ctx->counters.kernels += ok, ctx->counters.launches += ok;
-  program_release(ctx, prog);
-  return ok;
-}
-
-/* What still needs the old contents of a tensor that is written is computed before the kernel runs. */
-static TgStatus kernel_run(TgContext *ctx, const char *text, Slots *s) {
-  UOpText t = {.mem = &ctx->mem};
-  UOp *kernel = NULL;
-  size_t nwritten = 0;
-  void **bufs = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *bufs);
-  Buffer **written = mem_alloc(&ctx->mem, ((size_t)s->n + 1) * sizeof *written);
-  UOpStore *st = store_new(&ctx->mem);
-  s->written = mem_alloc(&ctx->mem, (size_t)s->n + 1);
-  if (st && bufs && written && s->written) {
-    store_set_env(st, &ctx->passes.rewrites);
-    kernel = kernel_read(ctx, text, &t, st, s, bufs);
-  } else
-    error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory");
-  for (int i = 0; kernel && i < s->n; i++)
-    if (s->written[i]) written[nwritten++] = s->arg[i]->memory;
-  Device *d = device_at(ctx, tensor_device(s->arg[0]));
-  bool ok = kernel && !engine_before_stores(ctx, written, nwritten);
-  if (ok && !(d->backend->has & HAS_CHECKS)) ok = (kernel = guard_accesses(st, &ctx->mem, kernel)) != NULL;
-  ok = ok && kernel_alone(ctx, d, st, kernel, s->n, bufs) && stores_done(ctx, written, nwritten);
-  if (!ok) error_set(&ctx->err, TG_ERR_NOMEM, "kernel: out of memory, or the device refuses it");
-  uop_text_free(&t);
-  mem_free(&ctx->mem, written), mem_free(&ctx->mem, bufs), mem_free(&ctx->mem, s->written);
-  store_free(st);
-  return ok ? TG_OK : ctx->err.status;
-}
-
-TgStatus tg_kernel(TgContext *ctx, const char *text, TgTensor *const *args, int n) {
-  if (!ctx) return TG_ERR_VALUE;
-  if (!ctx->dev_open) return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: no device is open");
-  if (capture_refuses(ctx, "kernel")) return TG_ERR_STATE;
-  if (!text || n < 1 || !args)
-    return error_set(&ctx->err, TG_ERR_VALUE, "kernel: %s", text ? "no tensors" : "no text");
-  for (int i = 0; i < n; i++)
-    if (!args[i] || args[i]->ctx != ctx)
-      return error_set(&ctx->err, TG_ERR_VALUE, "kernel: tensor %d is NULL or of another context", i);
-  for (int i = 1; i < n; i++)
-    if (tensor_device(args[i]) != tensor_device(args[0]))
-      return error_set(&ctx->err, TG_ERR_DEVICE, "kernel: tensor %d is on %s, tensor 0 on %s", i,
-                       tg_device(args[i]), tg_device(args[0]));
-  return kernel_run(ctx, text, &(Slots){.ctx = ctx, .arg = args, .n = n});
 }

@@ -14,6 +14,7 @@ typedef struct CachedProgram {
   Program *prog;
   char name[96];
   int nvar, *var, refs;
+  bool cached; /* the cache has it, and is one of the refs */
   struct CachedProgram *next;
 } CachedProgram;
 
@@ -82,6 +83,9 @@ bool in_memory(const UOp *u);                  /* a whole buffer, perhaps in ano
  * new version. */
 TgStatus engine_before_stores(TgContext *ctx, Buffer *const *stored, size_t n);
 bool stores_done(TgContext *ctx, Buffer *const *stored, size_t n); /* false: recorded */
+/* engine.c: the programs of a plan's kernels, made or found; where one fails the plan has none */
+TgStatus programs_make(TgContext *ctx, Plan *plan);
+void program_release(TgContext *ctx, CachedProgram *p);
 /* options.c: for kernels of `dev`, or text that `ren` renders (NULL: that INTERP runs); opts: instead of
  * TG_OPTS, or NULL */
 SchedOptions sched_options(TgContext *ctx, const Device *dev, const Renderer *ren);
@@ -91,8 +95,8 @@ typedef struct Slab Slab;
 
 typedef struct SlabPool {
   Vec(Slab) unused;
-  size_t used; /* slabs of plans that run */
-  uint64_t turn;
+  size_t used;       /* slabs of plans that run */
+  uint64_t returned; /* slabs so far */
 } SlabPool;
 
 SlabPool *engine_slabs(TgContext *ctx);       /* NULL: the engine is not open */

@@ -10,7 +10,7 @@ struct Slab {
   void *at;
   size_t nbytes;
   uint64_t user; /* number of the plan that used it last */
-  uint64_t when; /* its turn among all that came back: what came back first goes first */
+  uint64_t when; /* how many had come back before it: the least is freed first */
 };
 
 static SlabPool *pool_of(TgContext *ctx) { return engine_slabs(ctx); }
@@ -27,8 +27,8 @@ static void slab_free(SlabPool *pool, size_t i) {
   s.dev->backend->free(s.dev, s.at, s.nbytes);
 }
 
-/* The one that this plan had, so that the arguments of what is replayed stay as they were; else the smallest
- * that is not much too large. -1: none. */
+/* The slab that this plan had last, because the arguments of a replay then stay the same; else the smallest
+ * one that is large enough and not much too large. -1: none. */
 static int64_t slab_find(const SlabPool *pool, const Device *d, const void *had, size_t nbytes) {
   enum { MUCH = 4 };
 
@@ -106,7 +106,7 @@ void slabs_return(TgContext *ctx, Plan *p) {
   pool->used -= (size_t)p->nslab;
   for (int i = 0; i < p->nslab; i++) {
     if (!p->slab_room[i]) continue;
-    Slab s = {p->dev, p->slab[i], p->slab_room[i], p->number, ++pool->turn};
+    Slab s = {p->dev, p->slab[i], p->slab_room[i], p->number, ++pool->returned};
     pool->unused.at[pool->unused.len++] = s;
     p->dev->slabs_used -= s.nbytes, p->dev->slabs_unused += s.nbytes;
   }

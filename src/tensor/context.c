@@ -1,5 +1,4 @@
 /* context.c: opening and closing, scopes, handles, errors. */
-#include "runtime/bundle.h"
 #include "tensor/front.h"
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -132,7 +131,6 @@ void tg_close(TgContext *ctx) {
   for (size_t i = 0; i < ctx->buffers.len; i++)
     buffer_free(ctx, (int64_t)i);
   engine_close(ctx);
-  bundle_free(ctx->bundle);
   vec_free(&ctx->mem, &ctx->buffers);
   vec_free(&ctx->mem, &ctx->scopes);
   vec_free(&ctx->mem, &ctx->pending);

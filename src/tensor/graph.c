@@ -373,9 +373,9 @@ UOp *u_pick(UOpStore *st, UOp *x, int axis, UOp *index) {
   return u_gather(st, x, at);
 }
 
-/* ---- running reductions. A long axis with little beside it is cut in parts, which are scanned side by side;
- * then each is joined with what stands before it, the scan of the parts' last elements. How many parts
- * depends on the shape alone. */
+/* ---- running reductions. A long axis with few rows is cut in blocks, because these can be scanned in
+ * parallel. A scan of the blocks' last elements then says what stands before each block, and each element is
+ * combined with that. The number of blocks depends on the shape alone. */
 enum { SCAN_LONG = 8192, SCAN_PARTS = 64 };
 
 static UOp *scan_one(UOpStore *st, Ops op, UOp *u, int axis) {

@@ -1,5 +1,6 @@
-/* options.c: how a caller's options are read. In: a pointer to their struct, which may be older or newer than
- * this library. Out: a copy as this library knows it; and which fields were written though they are 0. */
+/* read_options.c: how a caller's options are read. In: a pointer to their struct, which may be older or newer
+ * than this library. Out: a copy as this library knows it; and which fields were written though they are 0.
+ */
 #include "tensor/front.h"
 
 /* The end of one entry of `set`: a comma that is in no bracket and no quotes. */

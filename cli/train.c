@@ -20,8 +20,7 @@ typedef struct Run {
   TgLR *rate;
   TgScaler *scaler; /* with --bf16; else NULL */
   TgJit *step, *test;
-  Loader *loader;
-  uint32_t *order, *random; /* of the epoch */
+  TgLoader *loader;
   int64_t steps, per_epoch, at;
   double loss, metric, *losses, *metrics; /* running mean; last test; of each step; of each epoch */
   int64_t nlosses, nmetrics;
@@ -75,20 +74,11 @@ static TgStatus test_graph(TgContext *ctx, TgTensor *const *in, int nin, TgTenso
   return out[0] ? TG_OK : tg_error(ctx);
 }
 
-static TgTensor *batch_of(const Run *r, const void *data, bool is_x, int64_t n) {
-  const TrainData *d = &r->data;
-  int64_t dims[4] = {n};
-  int nd = is_x ? d->x_ndim : d->y_ndim;
-  for (int i = 0; i < nd; i++)
-    dims[i + 1] = is_x ? d->x_dims[i] : d->y_dims[i];
-  return tg_from(r->ctx, data, is_x ? d->x_dtype : TG_I32, nd + 1, dims);
-}
-
-static bool step_run(Run *r, const void *x, const void *y, double *loss) {
+static bool step_run(Run *r, TgTensor *const in[2], double *loss) {
   bool ok = false;
   TG_SCOPE(r->ctx) {
-    TgTensor *in[2] = {batch_of(r, x, true, r->o.batch), batch_of(r, y, false, r->o.batch)}, *out = NULL;
-    ok = in[0] && in[1] && !tg_jit_run(r->step, in, 2, &out, 1);
+    TgTensor *out = NULL;
+    ok = !tg_jit_run(r->step, in, 2, &out, 1);
     if (ok) *loss = tg_item_f64(out);
     ok = ok && !tg_error(r->ctx);
   }
@@ -96,63 +86,34 @@ static bool step_run(Run *r, const void *x, const void *y, double *loss) {
 }
 
 /* ---- tests: accuracy, or the mean loss */
+static TgTensor *padded(TgTensor *x, int64_t n) { /* rows of zeros after those of x */
+  int64_t before[TG_MAX_RANK] = {0}, after[TG_MAX_RANK] = {n - tg_len(x)};
+  return tg_pad(x, before, after);
+}
+
 static bool evaluate(Run *r, int64_t *right) {
-  const TrainData *d = &r->data;
+  const TgDataset *d = &r->data.test;
   int64_t batch = r->task->is_text ? TEXT_BATCH : TEST_BATCH;
-  size_t x_size = (size_t)d->x_numel * 4, y_size = (size_t)d->y_numel * 4;
-  unsigned char *x = calloc((size_t)batch, x_size), *y = calloc((size_t)batch, y_size);
-  double sum = 0;
-  bool ok = (x && y) || failed("out of memory");
+  TgTensor *in[2], *out = NULL;
+  TgLoader *tests = tg_loader(r->ctx, d, .batch = batch);
+  double sum = 0, each[TEST_BATCH];
+  bool ok = tests != NULL;
   tg_set_training(r->ctx, false);
-  for (int64_t at = 0; ok && at < d->ntest; at += batch) {
-    double each[TEST_BATCH];
-    for (int64_t k = 0; k < batch; k++)
-      r->task->fill_test(d, at + k < d->ntest ? at + k : 0, 0, x + (size_t)k * x_size,
-                         y + (size_t)k * y_size);
+  while (ok && tg_loader_next(tests, in)) {
     TG_SCOPE(r->ctx) {
-      TgTensor *in[2] = {batch_of(r, x, true, batch), batch_of(r, y, false, batch)}, *out = NULL;
-      ok = in[0] && in[1] && !tg_jit_run(r->test, in, 2, &out, 1) && !tg_read_f64(out, each, (size_t)batch);
+      int64_t n = tg_len(in[0]);
+      for (int i = 0; i < 2; i++) /* what was captured has batches of one size */
+        in[i] = n < batch ? padded(in[i], batch) : in[i];
+      ok = !tg_jit_run(r->test, in, 2, &out, 1) && !tg_read_f64(out, each, (size_t)batch);
+      for (int64_t k = 0; ok && k < n; k++)
+        sum += each[k];
     }
-    for (int64_t k = 0; ok && k < batch && at + k < d->ntest; k++)
-      sum += each[k];
   }
+  tg_loader_free(tests);
   tg_set_training(r->ctx, true);
-  free(x), free(y);
   *right = (int64_t)(sum + 0.5);
-  r->metric = sum / (double)d->ntest;
-  return ok;
-}
-
-/* ---- the order of an epoch: random words of our stream, sorted; a word more for each item moves it */
-typedef struct Draw {
-  uint32_t word, item;
-} Draw;
-
-static int by_word(const void *a, const void *b) {
-  const Draw *x = a, *y = b;
-  if (x->word != y->word) return x->word < y->word ? -1 : 1;
-  return x->item < y->item ? -1 : 1;
-}
-
-static bool epoch_begin(Run *r, int64_t epoch, int64_t first) {
-  int64_t n = r->data.ntrain;
-  Draw *draw = malloc((size_t)n * sizeof *draw);
-  uint32_t *words = malloc((size_t)n * 2 * sizeof *words), key[2] = {(uint32_t)r->o.seed, 0x7472u},
-           counter[2] = {0, (uint32_t)epoch};
-  bool ok = draw && words;
-  TG_SCOPE(r->ctx) {
-    TgTensor *bits = tg_random_bits(tg_from(r->ctx, key, TG_U32, TG_SHAPE(2)),
-                                    tg_from(r->ctx, counter, TG_U32, TG_SHAPE(2)), 2 * n);
-    ok = ok && !tg_read(bits, words, (size_t)n * 2 * sizeof *words);
-  }
-  for (int64_t i = 0; ok && i < n; i++)
-    draw[i] = (Draw){words[i], (uint32_t)i};
-  if (ok) qsort(draw, (size_t)n, sizeof *draw, by_word);
-  for (int64_t i = 0; ok && i < n; i++)
-    r->order[i] = draw[i].item, r->random[i] = words[n + i];
-  free(draw), free(words);
-  if (ok) loader_begin(r->loader, r->order, r->random, r->per_epoch * r->o.batch, first);
-  return ok;
+  r->metric = sum / (double)d->count;
+  return ok && !tg_error(r->ctx);
 }
 
 /* ---- files */
@@ -298,7 +259,7 @@ static bool run_new(Run *r, const char *folder) {
   tg_manual_seed(r->ctx, (uint64_t)r->o.seed);
   const TrainData *d = &r->data;
   if (!r->task->load(r->task, r->ctx, folder, &r->o, &r->data)) return false;
-  r->per_epoch = d->ntrain / r->o.batch;
+  r->per_epoch = d->train.count / r->o.batch;
   r->steps = r->o.eval ? 0 : r->o.steps ? r->o.steps : r->o.epochs * r->per_epoch;
   if (!r->o.eval && r->per_epoch < 1) return failed("a batch is larger than the data");
   bool ok = false;
@@ -311,22 +272,21 @@ static bool run_new(Run *r, const char *folder) {
   if (!ok) return r->model || failed("out of memory") ? false : false;
   if (r->o.resume && !resume_state(r)) return false;
   r->step = tg_jit(r->ctx, step_graph, r), r->test = tg_jit(r->ctx, test_graph, r);
-  r->order = malloc((size_t)(d->ntrain + 1) * sizeof *r->order);
-  r->random = malloc((size_t)(d->ntrain + 1) * sizeof *r->random);
   r->losses = malloc((size_t)(r->steps + 1) * sizeof *r->losses);
   r->metrics = malloc((size_t)(r->steps + 2) * sizeof *r->metrics);
-  r->loader = loader_new((int)r->o.batch, (size_t)d->x_numel * 4, (size_t)d->y_numel * 4, r->task->fill, d);
-  return (r->step && r->test && r->order && r->random && r->losses && r->metrics && r->loader) ||
-         failed("out of memory");
+  r->loader = tg_loader(r->ctx, &d->train, .batch = r->o.batch, .shuffle = true, .drop_last = true,
+                        .seed = (uint64_t)r->o.seed);
+  if (!r->loader) return false;
+  return (r->step && r->test && r->losses && r->metrics) || failed("out of memory");
 }
 
 static void run_end(Run *r) {
-  loader_free(r->loader);
+  tg_loader_free(r->loader);
   tg_jit_free(r->step), tg_jit_free(r->test);
   tg_lr_free(r->rate), tg_scaler_free(r->scaler), tg_optim_free(r->both), tg_optim_free(r->optim[0]),
       tg_optim_free(r->optim[1]);
   if (r->model) tg_module_free(r->task->module, r->model);
-  free(r->model), free(r->order), free(r->random), free(r->losses), free(r->metrics);
+  free(r->model), free(r->losses), free(r->metrics);
   train_data_free(&r->data);
   if (r->log) fclose(r->log);
   tg_close(r->ctx);
@@ -369,7 +329,7 @@ static void say_epoch(Run *r, int64_t epoch, int64_t right) {
   double took = cli_now() - r->began;
   fprintf(stderr, "epoch %lld/%lld  loss %.4f  %s", (long long)epoch,
           (long long)((r->steps + r->per_epoch - 1) / r->per_epoch), r->loss, metric);
-  if (!r->task->is_text) fprintf(stderr, " (%s/%s)", cli_count(right, a), cli_count(r->data.ntest, b));
+  if (!r->task->is_text) fprintf(stderr, " (%s/%s)", cli_count(right, a), cli_count(r->data.test.count, b));
   fprintf(stderr, "  lr %.3g  %.1f s\n", tg_optim_lr(r->both), took);
   if (r->log)
     fprintf(r->log,
@@ -441,9 +401,9 @@ static bool interrupted(Run *r) {
   return true;
 }
 
-static bool one_step(Run *r, const void *x, const void *y) {
+static bool one_step(Run *r, TgTensor *const in[2]) {
   double loss = NAN;
-  if (!step_run(r, x, y, &loss) || tg_lr_step(r->rate)) return false;
+  if (!step_run(r, in, &loss) || tg_lr_step(r->rate)) return false;
   if (r->wait) wait_over(r);
   r->loss = r->at == 0 ? loss : 0.95 * r->loss + 0.05 * loss;
   r->losses[r->nlosses++] = loss;
@@ -465,10 +425,10 @@ static bool train(Run *r, int64_t *right, bool *stopped) {
   *stopped = cli_interrupted();
   while (ok && !*stopped && r->at < r->steps) {
     int64_t epoch = r->at / r->per_epoch;
-    const void *x, *y;
-    ok = epoch_begin(r, epoch, r->at % r->per_epoch);
-    while (ok && !*stopped && r->at < r->steps && loader_next(r->loader, &x, &y)) {
-      ok = one_step(r, x, y);
+    TgTensor *in[2];
+    ok = !tg_loader_seek(r->loader, epoch, r->at % r->per_epoch);
+    while (ok && !*stopped && r->at < r->steps && tg_loader_next(r->loader, in)) {
+      ok = one_step(r, in);
       *stopped = cli_interrupted() && r->at < r->steps;
     }
     if (!ok || *stopped) break;
@@ -485,7 +445,7 @@ static void say_done(const Run *r, int64_t right, double took, const char *out) 
   if (r->task->is_text)
     printf("validation loss %.4f", r->metric);
   else
-    printf("test %.2f %% (%s/%s)", 100 * r->metric, cli_count(right, a), cli_count(r->data.ntest, b));
+    printf("test %.2f %% (%s/%s)", 100 * r->metric, cli_count(right, a), cli_count(r->data.test.count, b));
   if (r->steps) printf("  %.1f it/s  %.1f GFLOPS", rate, took > 0 ? r->flops / took / 1e9 : 0);
   FILE *f = out ? fopen(out, "rb") : NULL;
   if (f && !fseek(f, 0, SEEK_END)) printf("  saved %s (%s)", out, cli_bytes((double)ftell(f), a));
@@ -496,7 +456,7 @@ static void say_done(const Run *r, int64_t right, double took, const char *out) 
            "loss\":%.6g,"
            "\"test_%s\":%.6g,\"test_items\":%lld}\n",
            r->task->name, tg_default_device(r->ctx), (long long)tg_module_count(r->task->module, r->model),
-           (long long)r->at, took, r->loss, r->task->metric, r->metric, (long long)r->data.ntest);
+           (long long)r->at, took, r->loss, r->task->metric, r->metric, (long long)r->data.test.count);
 }
 
 static int train_all(Run *r, const char *folder) {

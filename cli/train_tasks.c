@@ -6,134 +6,74 @@
 #include <stdlib.h>
 #include <string.h>
 
-void train_data_free(TrainData *d) {
-  free(d->train), free(d->test), free(d->train_labels), free(d->test_labels);
-}
+void train_data_free(TrainData *d) { tg_dataset_end(&d->train), tg_dataset_end(&d->test); }
 
 /* ---- pictures */
-static uint8_t *bytes_of(TgTensor *t) {
-  size_t n = tg_nbytes(t);
-  uint8_t *p = t ? malloc(n + 1) : NULL;
-  if (p && !tg_read(t, p, n)) return p;
-  free(p);
-  return NULL;
+static bool labels_fine(TgTensor *y, int classes) {
+  if (!tg_numel(y) || tg_item_f64(tg_max(y)) < classes) return !tg_error(tg_context(y));
+  tg_set_error(tg_context(y), TG_ERR_VALUE, "a label is not one of ten classes");
+  return false;
 }
 
-static bool labels_fine(const uint8_t *y, int64_t n, int classes) {
-  for (int64_t i = 0; y && i < n; i++)
-    if (y[i] >= classes) return false;
-  return y != NULL;
-}
-
-static bool pictures_set(TgContext *ctx, TrainData *d, int64_t channels, int64_t size) {
-  d->x_ndim = 3, d->y_ndim = 0, d->x_dtype = TG_F32, d->classes = 10;
-  d->x_dims[0] = channels, d->x_dims[1] = d->x_dims[2] = size;
-  d->x_numel = channels * size * size, d->y_numel = 1;
-  bool ok = d->train && d->test && labels_fine(d->train_labels, d->ntrain, 10) &&
-            labels_fine(d->test_labels, d->ntest, 10);
-  if (!ok && !tg_error(ctx))
-    tg_set_error(ctx, TG_ERR_VALUE, "a label is not one of ten classes, or out of memory");
-  return ok;
+/* part: train x and y, test x and y. What is trained on is augmented as o says. */
+static bool pictures_set(TrainData *d, TgTensor *const part[4], const TgImageOptions *o) {
+  TgImageOptions plain = {.size = sizeof plain, .mean = o->mean, .std = o->std};
+  d->classes = 10;
+  if (!labels_fine(part[1], 10) || !labels_fine(part[3], 10)) return false;
+  d->train = tg_dataset_images_opt(part[0], part[1], o);
+  d->test = tg_dataset_images_opt(part[2], part[3], &plain);
+  return d->train.item && d->test.item;
 }
 
 static bool mnist_load(const Task *t, TgContext *ctx, const char *folder, const TrainOptions *o,
                        TrainData *d) {
   (void)t, (void)o;
   TgTensor *part[4];
+  bool ok = false;
   TG_SCOPE(ctx) {
-    if (!tg_mnist(ctx, folder, part)) {
-      d->ntrain = tg_len(part[1]), d->ntest = tg_len(part[3]);
-      d->train = bytes_of(part[0]), d->train_labels = bytes_of(part[1]);
-      d->test = bytes_of(part[2]), d->test_labels = bytes_of(part[3]);
-    }
+    ok = !tg_mnist(ctx, folder, part) &&
+         pictures_set(d, part,
+                      &TG_WITH(TgImageOptions, .mean = (double[]){0.1307}, .std = (double[]){0.3081}));
   }
-  d->mean[0] = 0.1307, d->std[0] = 0.3081;
-  return pictures_set(ctx, d, 1, 28);
-}
-
-enum { CIFAR_PICTURE = 3072, CIFAR_RECORD = CIFAR_PICTURE + 1 };
-
-static void cifar_split(const uint8_t *records, int64_t n, uint8_t **x, uint8_t **y) {
-  *x = malloc((size_t)n * CIFAR_PICTURE + 1), *y = malloc((size_t)n + 1);
-  for (int64_t i = 0; *x && *y && i < n; i++) {
-    (*y)[i] = records[i * CIFAR_RECORD];
-    memcpy(*x + i * CIFAR_PICTURE, records + i * CIFAR_RECORD + 1, CIFAR_PICTURE);
-  }
+  return ok;
 }
 
 /* A folder with a part of the set: the first file that begins with data_batch. The last tenth is the test;
  * all of it where the weights are given and nothing is trained. */
-static bool cifar_part(TgContext *ctx, const char *folder, bool eval, TrainData *d) {
+static bool cifar_part(TgContext *ctx, const char *folder, bool eval, TgTensor *part[4]) {
+  enum { PICTURE = 3 * 32 * 32, RECORD = PICTURE + 1 };
+
   char path[4096] = "";
   DIR *dir = opendir(folder);
   for (struct dirent *e; dir && !*path && (e = readdir(dir));)
     if (!strncmp(e->d_name, "data_batch", 10)) snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
   if (dir) closedir(dir);
-  size_t n = strlen(path);
-  if (!n) return false;
+  size_t len = strlen(path);
+  if (!len) return false;
   tg_clear_error(ctx);
-  if (n > 3 && !strcmp(path + n - 3, ".gz")) path[n - 3] = 0;
-  TG_SCOPE(ctx) {
-    TgTensor *file = tg_open_data(ctx, path);
-    int64_t all = file ? tg_numel(file) / CIFAR_RECORD : 0;
-    uint8_t *records = all ? bytes_of(file) : NULL;
-    d->ntest = eval ? all : all / 10, d->ntrain = all - (eval ? 0 : d->ntest);
-    if (records) {
-      cifar_split(records, d->ntrain, &d->train, &d->train_labels);
-      cifar_split(records + (all - d->ntest) * CIFAR_RECORD, d->ntest, &d->test, &d->test_labels);
-    }
-    free(records);
-  }
-  return d->ntest > 0;
+  if (len > 3 && !strcmp(path + len - 3, ".gz")) path[len - 3] = 0;
+  TgTensor *file = tg_open_data(ctx, path);
+  int64_t n = file ? tg_numel(file) / RECORD : 0, ntest = eval ? n : n / 10, ntrain = eval ? n : n - ntest;
+  TgTensor *records = tg_reshape(tg_slice(file, 0, 0, n * RECORD), TG_SHAPE(n, RECORD)),
+           *x = tg_reshape(tg_slice(records, 1, 1, RECORD), TG_SHAPE(n, 3, 32, 32)),
+           *y = tg_reshape(tg_slice(records, 1, 0, 1), TG_SHAPE(n));
+  part[0] = tg_slice(x, 0, 0, ntrain), part[1] = tg_slice(y, 0, 0, ntrain);
+  part[2] = tg_slice(x, 0, n - ntest, n), part[3] = tg_slice(y, 0, n - ntest, n);
+  return part[3] != NULL;
 }
 
 static bool cifar_load(const Task *t, TgContext *ctx, const char *folder, const TrainOptions *o,
                        TrainData *d) {
   (void)t;
-  static const double mean[3] = {0.485, 0.456, 0.406}, std[3] = {0.229, 0.224, 0.225};
+  TgImageOptions augment = TG_WITH(TgImageOptions, .mean = (double[]){0.485, 0.456, 0.406},
+                                   .std = (double[]){0.229, 0.224, 0.225}, .flip_x = 0.5, .shift = 4);
   TgTensor *part[4];
-  bool whole = false;
+  bool ok = false;
   TG_SCOPE(ctx) {
-    whole = tg_cifar(ctx, folder, part) == TG_OK;
-    if (whole) {
-      d->ntrain = tg_len(part[1]), d->ntest = tg_len(part[3]);
-      d->train = bytes_of(part[0]), d->train_labels = bytes_of(part[1]);
-      d->test = bytes_of(part[2]), d->test_labels = bytes_of(part[3]);
-    }
+    ok = (!tg_cifar(ctx, folder, part) || cifar_part(ctx, folder, o->eval, part)) &&
+         pictures_set(d, part, &augment);
   }
-  if (!whole && !cifar_part(ctx, folder, o->eval, d)) return false;
-  memcpy(d->mean, mean, sizeof mean), memcpy(d->std, std, sizeof std);
-  d->shifts = true;
-  return pictures_set(ctx, d, 3, 32);
-}
-
-/* A picture as numbers, moved by dx, dy (what comes in is zero) and mirrored. */
-static void picture_put(const TrainData *d, const uint8_t *p, int dx, int dy, bool mirror, float *x) {
-  int size = (int)d->x_dims[1];
-  for (int c = 0; c < (int)d->x_dims[0]; c++) {
-    float scale = (float)(1 / (255 * d->std[c])), less = (float)(d->mean[c] / d->std[c]);
-    for (int i = 0; i < size; i++)
-      for (int j = 0; j < size; j++) {
-        int r = i + dy, k = (mirror ? size - 1 - j : j) + dx;
-        bool inside = r >= 0 && r < size && k >= 0 && k < size;
-        *x++ = inside ? (float)p[(c * size + r) * size + k] * scale - less : 0;
-      }
-  }
-}
-
-static void picture_fill(const void *user, int64_t item, uint32_t random, void *x, void *y) {
-  const TrainData *d = user;
-  int dx = d->shifts ? (int)(random & 0xff) % 9 - 4 : 0,
-      dy = d->shifts ? (int)(random >> 8 & 0xff) % 9 - 4 : 0;
-  picture_put(d, d->train + item * d->x_numel, dx, dy, d->shifts && (random >> 16 & 1), x);
-  *(int32_t *)y = d->train_labels[item];
-}
-
-static void picture_fill_test(const void *user, int64_t item, uint32_t random, void *x, void *y) {
-  const TrainData *d = user;
-  (void)random;
-  picture_put(d, d->test + item * d->x_numel, 0, 0, false, x);
-  *(int32_t *)y = d->test_labels[item];
+  return ok;
 }
 
 /* ---- a small convolutional network */
@@ -249,54 +189,81 @@ static TgTensor *resnet_run(const void *model, TgTensor *x) { /* (b, 3, 32, 32) 
   return tg_linear_run(&n->linear, tg_mean(x, .axis = TG_AXES(2, 3)));
 }
 
-/* ---- text: a character's number is its place among those that the text has; the last tenth is the test */
-static bool text_load(const Task *t, TgContext *ctx, const char *path, const TrainOptions *o, TrainData *d) {
-  (void)t;
-  char inside[4096];
+/* ---- text: a character's number is its place among those that the text has; the last tenth is the test.
+ * Items are windows of it, side by side. */
+typedef struct Text {
+  uint8_t *all; /* of the dataset that frees it; else NULL */
+  const uint8_t *at;
+  int64_t context;
+} Text;
+
+static void text_end(void *user) {
+  Text *text = user;
+  free(text->all), free(text);
+}
+
+static TgStatus window_put(const Text *text, int64_t from, void *const *out) {
+  const uint8_t *p = text->at + from;
+  for (int64_t i = 0; i < text->context; i++)
+    ((int32_t *)out[0])[i] = p[i], ((int32_t *)out[1])[i] = p[i + 1];
+  return TG_OK;
+}
+
+/* A window begins anywhere: each stands in its own part of the text, moved by chance. */
+static TgStatus text_item(void *user, int64_t item, uint64_t random, void *const *out) {
+  const Text *text = user;
+  return window_put(text, item * text->context + (int64_t)(random % (uint64_t)text->context), out);
+}
+
+static TgStatus text_item_test(void *user, int64_t item, uint64_t random, void *const *out) {
+  const Text *text = user;
+  (void)random;
+  return window_put(text, item * text->context, out);
+}
+
+static TgDataset text_dataset(uint8_t *all, const uint8_t *at, int64_t count, int64_t context,
+                              TgItemFn item) {
+  TgItemTensor window = {TG_I32, 1, {context}};
+  Text *text = malloc(sizeof *text);
+  if (!text) return (TgDataset){.size = sizeof(TgDataset)};
+  *text = (Text){all, at, context};
+  return (TgDataset){sizeof(TgDataset), count, 2, {window, window}, item, text_end, text};
+}
+
+static char *text_read(TgContext *ctx, const char *path, long *n) {
+  char inside[4096], why[4200];
   DIR *dir = opendir(path);
   if (dir) closedir(dir), snprintf(inside, sizeof inside, "%s/input.txt", path), path = inside;
   FILE *f = fopen(path, "rb");
   char *text = f ? cli_read(f) : NULL;
-  long n = text ? ftell(f) : 0;
+  *n = text ? ftell(f) : 0;
   if (f) fclose(f);
-  if (!text) {
-    char why[4200];
-    snprintf(why, sizeof why, "%s cannot be read", path);
-    tg_set_error(ctx, TG_ERR_IO, why);
-    return false;
-  }
+  snprintf(why, sizeof why, "%s cannot be read", path);
+  if (!text) tg_set_error(ctx, TG_ERR_IO, why);
+  return text;
+}
+
+static bool text_load(const Task *t, TgContext *ctx, const char *path, const TrainOptions *o, TrainData *d) {
+  long n;
+  uint8_t *text = (uint8_t *)text_read(ctx, path, &n);
   bool has[256] = {false};
+  (void)t;
+  if (!text) return false;
   for (long i = 0; i < n; i++)
-    has[(unsigned char)text[i]] = true;
+    has[text[i]] = true;
   for (int c = 0; c < 256; c++)
     if (has[c]) d->letters[d->classes] = (uint8_t)c, d->of_byte[c] = (uint8_t)d->classes++;
   for (long i = 0; i < n; i++)
-    text[i] = (char)d->of_byte[(unsigned char)text[i]];
-  d->train = (uint8_t *)text, d->context = o->context;
-  d->train_bytes = n * 9 / 10, d->test_bytes = n - d->train_bytes;
-  d->ntrain = (d->train_bytes - 1) / o->context - 1, d->ntest = (d->test_bytes - 1) / o->context;
-  d->x_ndim = d->y_ndim = 1, d->x_dtype = TG_I32;
-  d->x_dims[0] = d->y_dims[0] = d->x_numel = d->y_numel = o->context;
-  if (d->ntrain > 0 && d->ntest > 0) return true;
+    text[i] = d->of_byte[text[i]];
+  int64_t train = n * 9 / 10, ntrain = (train - 1) / o->context - 1, ntest = (n - train - 1) / o->context;
+  d->context = o->context;
+  d->train = text_dataset(text, text, ntrain, o->context, text_item);
+  d->test = text_dataset(NULL, text + train, ntest, o->context, text_item_test);
+  if (!d->train.item) free(text);
+  if (!d->train.item || !d->test.item) return tg_set_error(ctx, TG_ERR_NOMEM, "out of memory"), false;
+  if (ntrain > 0 && ntest > 0) return true;
   tg_set_error(ctx, TG_ERR_VALUE, "the text is too short for its context");
   return false;
-}
-
-static void text_put(const TrainData *d, const uint8_t *from, void *x, void *y) {
-  for (int64_t i = 0; i < d->context; i++)
-    ((int32_t *)x)[i] = from[i], ((int32_t *)y)[i] = from[i + 1];
-}
-
-/* Windows begin anywhere: each stands in its own part of the text, moved by chance. */
-static void text_fill(const void *user, int64_t item, uint32_t random, void *x, void *y) {
-  const TrainData *d = user;
-  text_put(d, d->train + item * d->context + random % (uint32_t)d->context, x, y);
-}
-
-static void text_fill_test(const void *user, int64_t item, uint32_t random, void *x, void *y) {
-  const TrainData *d = user;
-  (void)random;
-  text_put(d, d->train + d->train_bytes + item * d->context, x, y);
 }
 
 /* ---- a small GPT: layer norms first, one matrix for the embedding and the last layer */
@@ -391,8 +358,6 @@ static const Task tasks[] = {
      .about = "a convolutional network on the digits of MNIST: FOLDER has the four idx files, gz or not",
      .defaults = {.epochs = 5, .batch = 128, .lr = 4e-3, .decay = 1e-2},
      .load = mnist_load,
-     .fill = picture_fill,
-     .fill_test = picture_fill_test,
      .model_new = digits_new,
      .module = digits_module,
      .run = digits_run,
@@ -401,8 +366,6 @@ static const Task tasks[] = {
      .about = "ResNet-20 on CIFAR-10: FOLDER has the binary batches, gz or not, or one of them",
      .defaults = {.epochs = 30, .batch = 128, .lr = 5e-3, .decay = 5e-2},
      .load = cifar_load,
-     .fill = picture_fill,
-     .fill_test = picture_fill_test,
      .model_new = resnet_new,
      .module = resnet_module,
      .run = resnet_run,
@@ -412,8 +375,6 @@ static const Task tasks[] = {
      .defaults =
          {.epochs = 6, .batch = 32, .lr = 3e-3, .decay = 0.1, .layers = 4, .width = 128, .context = 64},
      .load = text_load,
-     .fill = text_fill,
-     .fill_test = text_fill_test,
      .model_new = gpt_new,
      .module = gpt_module,
      .run = gpt_run,

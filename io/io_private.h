@@ -50,6 +50,8 @@ static inline uint64_t le64(const uint8_t *p) { return (uint64_t)le32(p) | (uint
 /* at, n elements of size bytes, grown so that one more fits; NULL: out of memory, and at is as it was. */
 void *io_grow(TgContext *ctx, void *at, size_t n, size_t *cap, size_t size);
 
+uint64_t io_random(uint64_t *state); /* loader.c: the next of the words that begin with state */
+
 /* archive.c: whether the bytes begin as one. */
 bool zip_is(const Source *s);
 bool tar_is(const Source *s);

@@ -257,10 +257,99 @@ TG_API TgTensor *tg_idx(TgTensor *file); /* an idx file of bytes: its shape, u8 
 /* the bytes of path or, unpacked, of path.gz */
 TG_API TgTensor *tg_open_data(TgContext *ctx, const char *path);
 
+/* ---- a dataset: how many items there are, the tensors of an item, and the function that writes them. It
+ * writes item `item` (0 to count - 1) of host memory at out[k], row-major, and reads nothing of a context or
+ * a tensor, because several threads call it at once. random: 64 bits that depend on the loader's seed, the
+ * epoch and the item alone; who augments takes every choice from them, and the numbers do not depend on how
+ * many threads there are. A status that is not TG_OK ends the batch with that error. */
+#define TG_ITEM_TENSORS 8
+
+typedef TgStatus (*TgItemFn)(void *user, int64_t item, uint64_t random, void *const *out);
+
+typedef struct TgItemTensor {
+  TgDType dtype;
+  int ndim;
+  int64_t dims[TG_MAX_RANK];
+} TgItemTensor;
+
+/* .size is sizeof(TgDataset). end(user), where there is one, is what tg_dataset_end calls. */
+typedef struct TgDataset {
+  size_t size;
+  int64_t count;
+  int ntensor;
+  TgItemTensor tensor[TG_ITEM_TENSORS];
+  TgItemFn item;
+  void (*end)(void *user);
+  void *user;
+} TgDataset;
+
+/* Item i is row i of each of n tensors (count, ..), any dtype. Their values are read now, into memory of the
+ * dataset's own. On an error .item is NULL, which tg_loader refuses. TG_ERR_SHAPE: a scalar, or counts that
+ * differ. TG_ERR_VALUE: n is not 1 to TG_ITEM_TENSORS. */
+TG_API TgDataset tg_dataset_tensors(TgContext *ctx, TgTensor *const *t, int n);
+
+/* Pictures u8 (count, channels, height, width), read now. An item is f32 (channels, height, width) and, where
+ * labels (integers, (count)) are not NULL, i32 (). A value v becomes (v / 255 - mean) / std of its channel;
+ * what lies outside a picture becomes 0.
+ * [options] .mean .std: as many as channels (0 and 1). Each picture anew, in this order: .flip_x .flip_y:
+ * with that probability it is mirrored left to right, top to bottom. .degrees: turned about its centre by up
+ * to so many either way; .zoom: enlarged or made smaller by a factor of up to 1 + zoom (both read
+ * bilinearly). .shift: moved by up to so many whole pixels along each axis. .brightness .contrast
+ * .saturation: blended with black, with its mean grey, with its own grey (of 3 channels), by a factor of 1 -
+ * x to 1 + x, at least 0, and cut off at 0 and 1. .erase: with that probability a rectangle of 2 to 33 % of
+ * the area becomes 0. */
+typedef struct TgImageOptions {
+  size_t size;
+  const char *set;
+  const double *mean, *std;
+  double flip_x, flip_y, degrees, zoom;
+  int64_t shift;
+  double brightness, contrast, saturation, erase;
+  int end_;
+} TgImageOptions;
+
+/* TG_ERR_DTYPE: pictures that are not u8, labels that are no integers. TG_ERR_VALUE: a probability that is
+ * not 0 to 1, a negative amount, std 0. */
+TG_API TgDataset tg_dataset_images_opt(TgTensor *pictures, TgTensor *labels, const TgImageOptions *o);
+TG_API void tg_dataset_end(TgDataset *d); /* after the loaders that use it. NULL is fine */
+
+/* ---- a data loader: batches of a dataset, made ahead by threads of its own. An epoch is each item once. */
+typedef struct TgLoader TgLoader;
+
+/* [options] .batch (1): items of a batch. .shuffle: each epoch in an order of its own, by .seed (0).
+ * .drop_last: what does not fill a batch at the end of an epoch is left out; else the last batch is smaller.
+ * .workers (1): threads; a 0 that is written: tg_loader_next makes the batch. .ahead (2 + .workers): batches
+ * that wait at most. */
+typedef struct TgLoaderOptions {
+  size_t size;
+  const char *set;
+  int64_t batch, workers, ahead;
+  bool shuffle, drop_last;
+  uint64_t seed;
+  int end_;
+} TgLoaderOptions;
+
+/* The dataset's function and what it reads must outlive the loader, which ends before the context. */
+TG_API TgLoader *tg_loader_opt(TgContext *ctx, const TgDataset *d, const TgLoaderOptions *o);
+/* out: as many as the dataset has tensors, (batch, ..). They are the loader's: the next call ends them, which
+ * what was computed from them does not mind. false: the epoch is over, and the next call begins the next
+ * one; or an error, which tg_error has, and the next call goes on after that batch. */
+TG_API bool tg_loader_next(TgLoader *l, TgTensor **out);
+TG_API int64_t tg_loader_batches(const TgLoader *l); /* of an epoch */
+/* The batch that tg_loader_next gives next, 0 to tg_loader_batches, and its epoch, from 0. Either pointer may
+ * be NULL. */
+TG_API void tg_loader_tell(const TgLoader *l, int64_t *epoch, int64_t *batch);
+/* To a batch, as if all before it had been taken: step n of a training that goes on (tg_train_load) is batch
+ * n % tg_loader_batches of epoch n / tg_loader_batches. TG_ERR_VALUE: none such. */
+TG_API TgStatus tg_loader_seek(TgLoader *l, int64_t epoch, int64_t batch);
+TG_API void tg_loader_free(TgLoader *l); /* NULL is fine */
+
 #ifndef __cplusplus
-#define tg_load_state(...) TG_OPT2_(tg_load_state_opt, TgLoadOptions, __VA_ARGS__, .end_ = 0)
-#define tg_jit_save(...)   TG_OPT2_(tg_jit_save_opt, TgJitSaveOptions, __VA_ARGS__, .end_ = 0)
-#define tg_safe_save(...)  TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_load_state(...)     TG_OPT2_(tg_load_state_opt, TgLoadOptions, __VA_ARGS__, .end_ = 0)
+#define tg_jit_save(...)       TG_OPT2_(tg_jit_save_opt, TgJitSaveOptions, __VA_ARGS__, .end_ = 0)
+#define tg_safe_save(...)      TG_OPT2_(tg_safe_save_opt, TgSafeOptions, __VA_ARGS__, .end_ = 0)
+#define tg_loader(...)         TG_OPT2_(tg_loader_opt, TgLoaderOptions, __VA_ARGS__, .end_ = 0)
+#define tg_dataset_images(...) TG_OPT2_(tg_dataset_images_opt, TgImageOptions, __VA_ARGS__, .end_ = 0)
 #else
 } /* extern "C" */
 
@@ -272,6 +361,17 @@ inline TgStatus tg_load_state(TgState *model, const TgState *file, TgLoadOptions
 inline TgStatus tg_jit_save(TgJit *jit, const char *path, TgJitSaveOptions o = TgJitSaveOptions()) {
   o.size = sizeof o;
   return tg_jit_save_opt(jit, path, &o);
+}
+
+inline TgLoader *tg_loader(TgContext *ctx, const TgDataset *d, TgLoaderOptions o = TgLoaderOptions()) {
+  o.size = sizeof o;
+  return tg_loader_opt(ctx, d, &o);
+}
+
+inline TgDataset tg_dataset_images(TgTensor *pictures, TgTensor *labels,
+                                   TgImageOptions o = TgImageOptions()) {
+  o.size = sizeof o;
+  return tg_dataset_images_opt(pictures, labels, &o);
 }
 
 inline TgStatus tg_safe_save(const TgState *s, const char *path, TgSafeOptions o = TgSafeOptions()) {

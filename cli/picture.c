@@ -1,5 +1,6 @@
 /* picture.c: PNG by libpng, JPEG by libjpeg, where they were found when this was built; PPM always. In: a
- * file. Out: 8-bit RGB; transparency is dropped, grey becomes three channels. */
+ * file. Out: 8-bit RGB; transparency is dropped, grey becomes three channels. PNG and PPM are written, too.
+ */
 #include "picture.h"
 #include <errno.h>
 #include <math.h>
@@ -132,6 +133,41 @@ const char *picture_read(const char *path, Picture *p) {
   free(p->rgb);
   p->rgb = NULL;
   return why;
+}
+
+/* ---- writing */
+static bool png_encode(FILE *f, const Picture *p) {
+#ifdef TG_HAVE_PNG
+  png_image image = {.version = PNG_IMAGE_VERSION,
+                     .width = (png_uint_32)p->width,
+                     .height = (png_uint_32)p->height,
+                     .format = PNG_FORMAT_RGB};
+  bool ok = png_image_write_to_stdio(&image, f, 0, p->rgb, 0, NULL) != 0;
+  if (!ok) snprintf(why, sizeof why, "%s", image.message);
+  return ok;
+#else
+  (void)f, (void)p;
+  return snprintf(why, sizeof why,
+                  "this tg was built without libpng (install libpng-dev, build again, or write a .ppm)"),
+         false;
+#endif
+}
+
+static bool ppm_encode(FILE *f, const Picture *p) {
+  size_t n = (size_t)p->width * (size_t)p->height;
+  bool ok = fprintf(f, "P6\n%d %d\n255\n", p->width, p->height) > 0 && fwrite(p->rgb, 3, n, f) == n;
+  if (!ok) snprintf(why, sizeof why, "%s", strerror(errno));
+  return ok;
+}
+
+const char *picture_write(const char *path, const Picture *p) {
+  size_t n = strlen(path);
+  bool ppm = n > 4 && !strcmp(path + n - 4, ".ppm");
+  if (!ppm && (n <= 4 || strcmp(path + n - 4, ".png"))) return "a picture is written as .png or .ppm";
+  FILE *f = fopen(path, "wb");
+  bool ok = f && (ppm ? ppm_encode(f, p) : png_encode(f, p));
+  if (!f || (fclose(f) && ok)) ok = false, snprintf(why, sizeof why, "%s", strerror(errno));
+  return ok ? NULL : why;
 }
 
 /* ---- resizing: each axis by a triangle as wide as a pixel of the larger of the two grids */

@@ -380,6 +380,33 @@ static void test_run(void **state) {
   assert_true(first && second && first < second);
 }
 
+/* The boxes of a trained detector on a photograph are those that its readme says; they are drawn where they
+ * are. */
+static void test_boxes(void **state) {
+  (void)state;
+  char m[600], a[600], b[600];
+  if (!data("fastestdet/FastestDet.onnx", m) || !data("fastestdet/bus.jpg", a) ||
+      !data("fastestdet/coco.names", b))
+    skip();
+  device = "INTERP";
+  int code = run(TG "run %s %s --bgr --labels %s --boxes auto --draw bus.ppm", m, a, b);
+  if (built_without(code, "libjpeg")) skip();
+  assert_int_equal(code, 0);
+  says("96."), says("bus "), says("x 44 .. 583  y 82 .. 416");
+  assert_int_equal(run(TG "run %s %s --bgr --labels %s --boxes fastestdet --json 2>/dev/null", m, a, b), 0);
+  json_lines(2), says("\"label\":\"bus\"");
+  /* a frame of one colour, 3 pixels wide, where the box begins */
+  assert_int_equal(
+      run("tail -c +16 bus.ppm | tail -c +$((3 * (640 * 200 + 44) + 1)) | head -c 9 | od -An -tx1 "
+          "| tr ' ' '\\n' | sort | uniq -c | tr -s ' ' | grep -c '^ [369] '"),
+      0);
+  assert_int_equal(run(TG "run %s %s --bgr --boxes auto --score 0.99", m, a), 0), says("no box");
+  assert_int_equal(run(TG "run %s random --boxes auto --draw x.png", m), 1), says("no input is a picture");
+  assert_int_equal(run(TG "run %s %s --boxes auto --draw x.gif", m, a), 1), says(".png or .ppm");
+  assert_int_equal(run(TG "run %s %s --boxes yolo", m, a), 1), says("no such format"), says("fastestdet");
+  assert_int_equal(run(TG "run %s %s --boxes ssd", m, a), 1), says("shapes");
+}
+
 /* Weights that others trained give the accuracy that their readme says. */
 static void test_eval(void **state) {
   (void)state;
@@ -444,7 +471,7 @@ int main(void) {
                                      cmocka_unit_test(test_completion),  cmocka_unit_test(test_json),
                                      cmocka_unit_test(test_train),       cmocka_unit_test(test_bf16),
                                      cmocka_unit_test(test_interrupted), cmocka_unit_test(test_info_files),
-                                     cmocka_unit_test(test_run),         cmocka_unit_test(test_eval),
-                                     cmocka_unit_test(test_fetch)};
+                                     cmocka_unit_test(test_run),         cmocka_unit_test(test_boxes),
+                                     cmocka_unit_test(test_eval),        cmocka_unit_test(test_fetch)};
   return cmocka_run_group_tests(tests, begin, end);
 }

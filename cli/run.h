@@ -1,0 +1,42 @@
+/* run.h: what `tg run` is made of: the model and its run (run.c), its inputs (run_inputs.c), and what is
+ * shown of its outputs (run_outputs.c). */
+#ifndef TG_RUN_H
+#define TG_RUN_H
+#include "layers.h"
+#include "picture.h"
+
+typedef struct RunOptions {
+  CliTexts sizes;
+  const char *mean, *std, *labels, *out, *device, *capture, *bundle, *save_bundle, *boxes, *draw;
+  int64_t image, top, runs, rows, seed, threads, loop_limit;
+  double score, overlap;
+  bool bgr, bench, json;
+} RunOptions;
+
+enum { MOST_IO = 64 };
+
+typedef struct RunModel {
+  const RunOptions *o;
+  TgContext *ctx;
+  TgOnnx *onnx;   /* or .. */
+  TgJit *program; /* .. a captured one */
+  int nin, nout;
+  TgOnnxValue in_about[MOST_IO], out_about[MOST_IO];
+  const char *in_names[MOST_IO];
+  CliWait *wait;
+  char not_captured[400];                /* why */
+  TgTensor *in[MOST_IO], *copy[MOST_IO]; /* kept */
+  Picture picture;                       /* the first that is an input; rgb NULL: none is */
+} RunModel;
+
+bool run_failed(const char *what, const char *why); /* says so; false */
+/* --size NAME=N of the name; fallback: there is none. -1: it says no size, which was said. */
+int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback);
+
+/* Each input from its argument, or random. */
+bool run_inputs_set(RunModel *m, char **argument, int n);
+/* "(1, 3, height, 224)": names[i] stands for a size of -1 */
+const char *run_shape_text(int ndim, const int64_t *dims, const char *const *names, char room[300]);
+/* A line for each output, the likeliest classes, boxes; files. */
+bool run_outputs_say(RunModel *m, TgTensor **out);
+#endif

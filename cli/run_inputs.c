@@ -1,0 +1,203 @@
+/* run_inputs.c: what a model is run on. In: arguments: arrays, pictures, numbers, "random". Out: a tensor for
+ * each input, of its dtype and shape. */
+#include "run.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int64_t run_size_given(const RunModel *m, const char *name, int64_t fallback) {
+  for (int k = 0; name && k < m->o->sizes.n; k++) {
+    const char *given = m->o->sizes.at[k], *equals = strchr(given, '=');
+    if (!equals || strlen(name) != (size_t)(equals - given) || strncmp(given, name, strlen(name))) continue;
+    int64_t n = -1;
+    if (!cli_whole(equals + 1, 0, INT32_MAX, &n)) run_failed(given, "no size");
+    return n;
+  }
+  return fallback;
+}
+
+/* ---- inputs */
+/* The sizes of an input: those of the model, --size for its free ones, else 1. */
+static bool dims_of(const RunModel *m, const TgOnnxValue *v, int64_t *dims) {
+  for (int a = 0; a < v->ndim; a++) {
+    dims[a] = v->dims[a] >= 0 ? v->dims[a] : 1;
+    if (v->dims[a] < 0 && (dims[a] = run_size_given(m, v->dim_names ? v->dim_names[a] : NULL, 1)) < 0)
+      return false;
+  }
+  return v->ndim >= 0 || run_failed(v->name, "the model does not say its shape: give an array");
+}
+
+/* "random", or "random:1x576": the sizes too. */
+static TgTensor *random_of(const RunModel *m, const TgOnnxValue *about, const char *spec) {
+  int64_t dims[TG_MAX_RANK];
+  TgOnnxValue given = *about, *v = &given;
+  const char *p = strchr(spec, ':');
+  bool zeros = *spec == 'z';
+  if (p)
+    for (v->ndim = 0; *p && v->ndim < TG_MAX_RANK; v->ndim++) {
+      char *end;
+      dims[v->ndim] = strtoll(p + 1, &end, 10);
+      if (end == p + 1 || (*end && *end != 'x') || dims[v->ndim] < 0 || dims[v->ndim] > INT32_MAX)
+        return run_failed(spec, "sizes are 1x3x224x224"), NULL;
+      p = end;
+    }
+  else if (!dims_of(m, v, dims))
+    return NULL;
+  TgDType d = v->dtype ? v->dtype : TG_F32;
+  if (zeros) return tg_zeros(m->ctx, v->ndim, dims, .dtype = d);
+  if (tg_dtype_is_float(d)) return tg_rand(m->ctx, v->ndim, dims, .dtype = d);
+  if (d == TG_BOOL) return tg_lt_scalar(tg_rand(m->ctx, v->ndim, dims), 0.5);
+  return tg_randint(m->ctx, v->ndim, dims, 0, 2, d); /* an index into anything */
+}
+
+static int numbers_of(const char *text, double *v, double otherwise) {
+  int n = 0;
+  for (char *end; text && n < 3; text = *end == ',' ? end + 1 : NULL) {
+    v[n] = strtod(text, &end);
+    if (end == text || (*end && *end != ',')) return 0;
+    n++;
+  }
+  if (!text && !n) v[n++] = otherwise;
+  while (n < 3)
+    v[n] = v[n - 1], n++;
+  return n;
+}
+
+/* (b, 3, h, w), (b, h, w, 3), (b, 1, h, w) or without the batch. */
+static bool picture_layout(const TgOnnxValue *v, const int64_t *dims, int *channel_axis, int *first) {
+  *first = v->ndim == 4;
+  if (v->ndim != 3 && v->ndim != 4) return false;
+  bool in_front = dims[*first] == 3 || dims[*first] == 1;
+  *channel_axis = in_front ? *first : v->ndim - 1;
+  return in_front || dims[v->ndim - 1] == 3 || dims[v->ndim - 1] == 1;
+}
+
+static TgTensor *picture_of(RunModel *m, const TgOnnxValue *v, const char *path) {
+  Picture p;
+  int64_t dims[TG_MAX_RANK];
+  double mean[3], std[3];
+  int channel_axis = 0, first = 0;
+  const char *why = picture_read(path, &p);
+  if (why) return run_failed(path, why), NULL;
+  bool ok = dims_of(m, v, dims) &&
+            (picture_layout(v, dims, &channel_axis, &first) || run_failed(v->name, "is no picture"));
+  if (ok && (!numbers_of(m->o->mean, mean, 0) || !numbers_of(m->o->std, std, 1)))
+    ok = run_failed("--mean, --std", "one number, or three: 0.485,0.456,0.406");
+  if (!ok) {
+    free(p.rgb);
+    return NULL;
+  }
+  bool in_front = channel_axis == first;
+  int hy = in_front ? first + 1 : first, channels = (int)dims[channel_axis];
+  for (int a = hy; a < hy + 2; a++)
+    if (v->dims[a] < 0) dims[a] = m->o->image ? m->o->image : 224;
+  int high = (int)dims[hy], wide = (int)dims[hy + 1];
+  size_t n = (size_t)high * (size_t)wide;
+  float *pixels = malloc(n * 3 * sizeof *pixels), *x = malloc(n * 3 * sizeof *x);
+  TgTensor *t = NULL;
+  if (pixels && x) {
+    bool bytes = v->dtype == TG_U8;
+    picture_resize(&p, wide, high, pixels);
+    for (size_t i = 0; i < n; i++)
+      for (int k = 0; k < channels; k++) {
+        const float *c = pixels + 3 * i;
+        float grey = 0.299f * c[0] + 0.587f * c[1] + 0.114f * c[2];
+        double value = channels == 1 ? grey : c[m->o->bgr ? 2 - k : k];
+        if (!bytes) value = (value / 255 - mean[k]) / std[k];
+        x[in_front ? (size_t)k * n + i : i * (size_t)channels + (size_t)k] =
+            (float)(bytes ? floor(value + 0.5) : value);
+      }
+    t = tg_from(m->ctx, x, TG_F32, v->ndim, dims);
+    if (v->dtype && v->dtype != TG_F32) t = tg_cast(t, v->dtype);
+  } else
+    run_failed(path, "out of memory");
+  free(pixels), free(x);
+  if (m->picture.rgb)
+    free(p.rgb);
+  else
+    m->picture = p;
+  return t;
+}
+
+static bool ends(const char *s, const char *with) {
+  size_t n = strlen(s), k = strlen(with);
+  return n >= k && !strcmp(s + n - k, with);
+}
+
+static bool is_number(const char *s) {
+  char *end;
+  strtod(s, &end);
+  return end != s && !*end;
+}
+
+static TgTensor *input_of(RunModel *m, const TgOnnxValue *v, const char *spec) {
+  if (!strncmp(spec, "random", 6) && (!spec[6] || spec[6] == ':')) return random_of(m, v, spec);
+  if (!strncmp(spec, "zeros", 5) && (!spec[5] || spec[5] == ':')) return random_of(m, v, spec);
+  if (ends(spec, ".npy")) return tg_npy_load_file(m->ctx, spec);
+  if (ends(spec, ".pb")) return tg_onnx_tensor(tg_from_file(m->ctx, spec, TG_U8, TG_SHAPE(-1)));
+  TgTensor *t = NULL;
+  if (*spec == '[')
+    t = tg_from_text(m->ctx, spec, .dtype = v->dtype);
+  else if (is_number(spec))
+    t = tg_full(m->ctx, TG_SCALAR, strtod(spec, NULL), .dtype = v->dtype);
+  else
+    return picture_of(m, v, spec);
+  return t && v->ndim >= 0 && tg_numel(t) == 1 && tg_ndim(t) != v->ndim
+             ? tg_reshape(t, v->ndim, (const int64_t[TG_MAX_RANK]){1, 1, 1, 1, 1, 1, 1, 1})
+             : t;
+}
+
+/* NAME=SPEC, or a SPEC for the next input that has none. */
+static int input_named(const RunModel *m, const char *argument, const char **spec) {
+  const char *equals = strchr(argument, '=');
+  *spec = argument;
+  for (int i = 0; equals && i < m->nin; i++)
+    if (strlen(m->in_names[i]) == (size_t)(equals - argument) &&
+        !strncmp(argument, m->in_names[i], strlen(m->in_names[i]))) {
+      *spec = equals + 1;
+      return i;
+    }
+  for (int i = 0; i < m->nin; i++)
+    if (!m->in[i] && !m->in_about[i].has_default) return i;
+  return -1;
+}
+
+static bool input_set(RunModel *m, int i, const char *spec) {
+  bool ok = false;
+  TG_SCOPE(m->ctx) {
+    TgTensor *t = input_of(m, &m->in_about[i], spec);
+    if (t && m->in_about[i].dtype && tg_dtype(t) != m->in_about[i].dtype)
+      t = tg_cast(t, m->in_about[i].dtype);
+    t = tg_contiguous(t);
+    TgTensor *copy = m->o->bench ? tg_clone(t) : NULL;
+    ok = t && !tg_realize(t) && (!copy || !tg_realize(copy)) && (m->in[i] = tg_keep(t));
+    m->copy[i] = tg_keep(copy);
+  }
+  return ok;
+}
+
+/* A name that the model has not, beside those that it needs. */
+static bool name_unknown(const RunModel *m, const char *argument) {
+  char names[400] = "";
+  size_t n = 0;
+  for (int i = 0; i < m->nin && n < sizeof names; i++)
+    if (!m->in_about[i].has_default)
+      n += (size_t)snprintf(names + n, sizeof names - n, "%s%.80s", n ? ", " : "", m->in_names[i]);
+  return cli_refuse(0, "run", "the model has no input %.*s; its inputs: %s%s", (int)strcspn(argument, "="),
+                    argument, n ? names : "none", n < sizeof names ? "" : " ..");
+}
+
+bool run_inputs_set(RunModel *m, char **argument, int n) {
+  for (int k = 0; k < n; k++) {
+    const char *spec;
+    int i = input_named(m, argument[k], &spec);
+    if (spec == argument[k] && strchr(spec, '=') && access(spec, F_OK)) return name_unknown(m, spec);
+    if (i < 0) return run_failed(argument[k], "the model has no input left for it");
+    if (m->in[i]) return run_failed(argument[k], "this input is given twice");
+    if (!input_set(m, i, spec)) return false;
+  }
+  for (int i = 0; i < m->nin; i++)
+    if (!m->in[i] && !m->in_about[i].has_default && !input_set(m, i, "random")) return false;
+  return true;
+}

@@ -315,9 +315,9 @@ static const CliOption options[] = {
     CLI_FLAG_OF(RunOptions, bgr, "bgr", "pictures have blue first"),
     CLI_TEXT_OF(RunOptions, labels, "labels", "FILE", "names of the classes, one a line"),
     CLI_WHOLE_OF(RunOptions, top, "top", 0, 1000, "how many of the likeliest classes to show (5)"),
-    CLI_TEXT_OF(
-        RunOptions, boxes, "boxes", "KIND",
-        "the outputs are a detector's: say each box. auto, or tf, detr, ssd, fastestdet, nms, yolov5, yolov8"),
+    CLI_TEXT_OF(RunOptions, boxes, "boxes", "KIND",
+                "the outputs are a detector's: say each box. auto, or tf, detr, ssd, fastestdet, nms, "
+                "yolov5, yolov8"),
     CLI_TEXT_OF(RunOptions, draw, "draw", "FILE", "draw the boxes into the picture, as .png or .ppm"),
     CLI_REAL_OF(RunOptions, score, "score", 0, 1, "the least that a box is shown with (0.5)"),
     CLI_REAL_OF(RunOptions, overlap, "overlap", 0, 1,

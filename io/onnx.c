@@ -6,8 +6,8 @@
 #include <stdio.h>
 
 static const OnnxOp *const op_tables[] = {
-    onnx_ops_math,   onnx_ops_shape,   onnx_ops_index, onnx_ops_nn,   onnx_ops_rnn,   onnx_ops_attention,
-    onnx_ops_signal, onnx_ops_control, onnx_ops_grid,  onnx_ops_list, onnx_ops_region};
+    onnx_ops_math,   onnx_ops_shape,   onnx_ops_index, onnx_ops_nn,   onnx_ops_rnn,    onnx_ops_attention,
+    onnx_ops_signal, onnx_ops_control, onnx_ops_grid,  onnx_ops_list, onnx_ops_region, onnx_ops_microsoft};
 
 const OnnxOp *onnx_op_find(const char *domain, const char *name, int opset) {
   bool microsoft = !strcmp(domain, "com.microsoft");
@@ -136,8 +136,8 @@ static const struct Constraint {
   const char *types, *ops;
 } constraints[] = {
     {"f", " Exp Log Sqrt Reciprocal Erf Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh "
-          "Atanh Tanh Sigmoid Softplus Softsign Mish HardSwish IsNaN IsInf FastGelu"
-          " QuickGelu Gelu LeakyRelu Elu Celu Selu HardSigmoid ThresholdedRelu Swish Softmax LogSoftmax "
+          "Atanh Tanh Sigmoid Softplus Softsign Mish HardSwish IsNaN IsInf"
+          " Gelu LeakyRelu Elu Celu Selu HardSigmoid ThresholdedRelu Swish Softmax LogSoftmax "
           "Hardmax LpNormalization LRN MeanVarianceNormalization GlobalAveragePool"
           " GlobalMaxPool AveragePool DynamicQuantizeLinear "},
     {"n", " Abs Neg Sign Relu Shrink ReduceSum ReduceMean ReduceProd ReduceL1 ReduceL2 ReduceSumSquare "
@@ -161,7 +161,21 @@ static const struct Constraint {
     {"fif", " NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss "},
     {"ffb", " Dropout "},
     {"iiii", " ConvInteger MatMulInteger "},
-};
+    {NULL, NULL}};
+
+/* And of those that com.microsoft alone has. */
+static const struct Constraint constraints_microsoft[] = {
+    {"F", " FastGelu QuickGelu BiasGelu SkipLayerNormalization SkipSimplifiedLayerNormalization FusedMatMul "
+          "FusedGemm FusedConv "},
+    {"FFFiFFi", " Attention "},
+    {"FFFFiFFFi", " MultiHeadAttention "},
+    {"FiFF", " RotaryEmbedding "},
+    {"iiFFFFFi", " EmbedLayerNormalization "},
+    {"ifiififi", " QLinearAdd QLinearMul "},
+    {"ififi", " QLinearSigmoid QLinearLeakyRelu QLinearGlobalAveragePool "},
+    {"fifif", " DynamicQuantizeMatMul "},
+    {"iiffiif", " MatMulIntegerToFloat "},
+    {NULL, NULL}};
 
 static bool is_word(const char *list, const char *word) {
   size_t n = strlen(word);
@@ -182,8 +196,9 @@ static bool type_fits(char letter, TgDType d) {
 
 static bool types_fit(OnnxCall *c) {
   const char *types = NULL;
-  for (size_t i = 0; i < sizeof constraints / sizeof *constraints && !types; i++)
-    if (is_word(constraints[i].ops, c->n->op)) types = constraints[i].types;
+  const struct Constraint *row = c->n->def->domain == DOMAIN_MICROSOFT ? constraints_microsoft : constraints;
+  for (; row->ops && !types; row++)
+    if (is_word(row->ops, c->n->op)) types = row->types;
   TgDType common = TG_DTYPE_DEFAULT;
   for (int i = 0; types && i < c->nin; i++) {
     if (!c->raw[i]) continue;
@@ -698,9 +713,12 @@ TgTensor *tg_onnx_weight(const TgOnnx *m, size_t i, const char **name) {
   return t->main;
 }
 
-const char *tg_onnx_op_name(size_t i) {
+const char *tg_onnx_op_name(size_t i, const char **domain) {
   for (size_t t = 0; t < sizeof op_tables / sizeof *op_tables; t++)
-    for (const OnnxOp *o = op_tables[t]; o->name; o++)
-      if (!i--) return o->name;
+    for (const OnnxOp *o = op_tables[t]; o->name; o++) {
+      if (i--) continue;
+      if (domain) *domain = o->domain == DOMAIN_MICROSOFT ? "com.microsoft" : "";
+      return o->name;
+    }
   return NULL;
 }

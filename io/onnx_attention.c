@@ -1,27 +1,20 @@
-/* onnx_attention.c: attention and rotary positions of opset 23 and 24, losses, and what decoders of language
- * models need. In: an OnnxCall. Out: lazy tensors. */
+/* onnx_attention.c: attention and rotary positions of opset 23 and 24, and losses. In: an OnnxCall. Out: lazy
+ * tensors. */
 #include "onnx_private.h"
 #include <math.h>
 
-static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
-
-static TgTensor *input(const OnnxCall *c, int i) { return i < c->nin ? c->in[i] : NULL; }
-
-/* (b, s, heads d) -> (b, heads, s, d); what has four axes is that already */
-static TgTensor *by_heads(OnnxCall *c, TgTensor *x, int64_t heads) {
+TgTensor *onnx_by_heads(OnnxCall *c, TgTensor *x, int64_t heads) {
   if (tg_ndim(x) == 4) return x;
   if (tg_ndim(x) != 3 || heads < 1 || tg_dim(x, 2) % heads)
     return call_fail(c, TG_ERR_SHAPE, "%d axes, %lld heads", tg_ndim(x), (long long)heads);
   return tg_transpose(tg_reshape(x, TG_SHAPE(tg_dim(x, 0), tg_dim(x, 1), heads, tg_dim(x, 2) / heads)), 1, 2);
 }
 
-static TgTensor *repeated(TgTensor *x, int64_t heads) { /* each head of keys serves several of queries */
+TgTensor *onnx_heads_repeated(TgTensor *x, int64_t heads) {
   return tg_dim(x, 1) == heads ? x : tg_repeat_interleave(x, heads / tg_dim(x, 1), 1);
 }
 
-/* Which keys a query may see, (.., q, k) bool, or NULL: the causal order, and what lies past the end of each
- * sequence's keys. offset: how many keys stand before the first query. */
-static TgTensor *seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor *lens, bool causal) {
+TgTensor *onnx_seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor *lens, bool causal) {
   TgTensor *key = tg_reshape(tg_arange(c->ctx, 0, (double)nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, nk));
   TgTensor *fits = lens ? tg_lt(key, tg_reshape(tg_long(lens), TG_SHAPE(-1, 1, 1, 1))) : NULL;
   if (!causal) return fits;
@@ -41,14 +34,10 @@ static TgTensor *mask_of(TgTensor *mask, int64_t nk) {
   return tg_dtype(mask) == TG_BOOL ? tg_pad(mask, lo, hi) : tg_pad_value(mask, lo, hi, -INFINITY);
 }
 
-typedef struct Heads {
-  TgTensor *q, *k, *v;
-  int64_t nq, nk, past, heads;
-} Heads;
-
 static bool heads_of(OnnxCall *c, Heads *h) {
   int64_t nq = attr_i(c, "q_num_heads", 0), nk = attr_i(c, "kv_num_heads", 0);
-  h->q = by_heads(c, c->in[0], nq), h->k = by_heads(c, c->in[1], nk), h->v = by_heads(c, c->in[2], nk);
+  h->q = onnx_by_heads(c, c->in[0], nq), h->k = onnx_by_heads(c, c->in[1], nk),
+  h->v = onnx_by_heads(c, c->in[2], nk);
   if (!h->q || !h->k || !h->v) return false;
   TgTensor *past_k = input(c, 4), *past_v = input(c, 5);
   if (past_k && past_v) {
@@ -61,20 +50,12 @@ static bool heads_of(OnnxCall *c, Heads *h) {
   if (!h->k || !h->v || tg_dim(h->k, 1) < 1 || h->heads % tg_dim(h->k, 1) ||
       tg_dim(h->v, 1) != tg_dim(h->k, 1))
     return call_fail(c, TG_ERR_SHAPE, "heads of queries, keys and values"), false;
-  h->k = repeated(h->k, h->heads), h->v = repeated(h->v, h->heads);
+  h->k = onnx_heads_repeated(h->k, h->heads), h->v = onnx_heads_repeated(h->v, h->heads);
   h->nq = tg_dim(h->q, 2), h->nk = tg_dim(h->k, 2);
   return true;
 }
 
-typedef struct Scores {
-  TgTensor *mask, *may; /* added or bool; what may be seen. Both may be NULL */
-  double scale, softcap;
-  int64_t shown_after; /* of which step the scores are an output: 0 .. 3 */
-  TgTensor *shown;
-} Scores;
-
-/* (b, heads, q, d) */
-static TgTensor *attend(const Heads *h, Scores *o) {
+TgTensor *onnx_attend(const Heads *h, Scores *o) {
   TgDType d = tg_dtype(h->q), wide = d == TG_F64 ? TG_F64 : TG_F32;
   double scale = o->scale != 0 ? o->scale : 1 / sqrt((double)(tg_dim(h->q, 3) > 0 ? tg_dim(h->q, 3) : 1));
   TgTensor *s = tg_mul_scalar(tg_matmul(as(h->q, wide), tg_transpose(as(h->k, wide), 2, 3)), scale),
@@ -99,7 +80,7 @@ static TgTensor *attend(const Heads *h, Scores *o) {
   return as(tg_matmul(p, as(h->v, wide)), d);
 }
 
-static TgTensor *joined(TgTensor *y) { /* (b, heads, s, d) -> (b, s, heads d) */
+TgTensor *onnx_heads_joined(TgTensor *y) {
   return tg_reshape(tg_transpose(y, 1, 2), TG_SHAPE(tg_dim(y, 0), tg_dim(y, 2), tg_dim(y, 1) * tg_dim(y, 3)));
 }
 
@@ -109,17 +90,15 @@ static TgTensor *op_attention(OnnxCall *c) {
   Scores o = {.mask = input(c, 3), .scale = attr_f(c, "scale", 0), .softcap = attr_f(c, "softcap", 0)};
   o.shown_after = attr_i(c, "qk_matmul_output_mode", 0);
   attr_unused(c, "softmax_precision"); /* f32 at least, whatever is asked for */
-  o.may = seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
+  o.may = onnx_seen(c, h.nq, h.nk, h.past, input(c, 6), attr_i(c, "is_causal", 0));
   if (o.mask) o.mask = mask_of(o.mask, h.nk);
-  TgTensor *y = attend(&h, &o);
+  TgTensor *y = onnx_attend(&h, &o);
   if (c->nout > 3) c->out[3] = o.shown;
-  return tg_ndim(c->in[0]) == 4 ? y : joined(y);
+  return tg_ndim(c->in[0]) == 4 ? y : onnx_heads_joined(y);
 }
 
 /* ---- rotary positions: pairs of a head's numbers turned by an angle that its position gives */
-/* h (b, heads, s, size); cosines and sines (.., s, half), broadcast. The first `turned` numbers of each head.
- */
-static TgTensor *turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t turned, bool inner) {
+TgTensor *onnx_turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t turned, bool inner) {
   int64_t half = turned / 2, size = tg_dim(h, 3);
   TgTensor *part = tg_slice(h, 3, 0, turned), *a, *b;
   if (inner) {
@@ -136,7 +115,7 @@ static TgTensor *turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t t
 static TgTensor *op_rotary(OnnxCall *c) {
   TgTensor *x = c->in[0], *cosines = c->in[1], *sines = c->in[2], *at = input(c, 3);
   bool inner = attr_i(c, "interleaved", 0);
-  TgTensor *h = by_heads(c, x, attr_i(c, "num_heads", 0));
+  TgTensor *h = onnx_by_heads(c, x, attr_i(c, "num_heads", 0));
   if (!h) return NULL;
   int64_t turned = attr_i(c, "rotary_embedding_dim", 0);
   turned = turned ? turned : tg_dim(h, 3);
@@ -145,60 +124,8 @@ static TgTensor *op_rotary(OnnxCall *c) {
   if (at) cosines = tg_take(cosines, at), sines = tg_take(sines, at);
   if (tg_ndim(cosines) != 3 || tg_dim(cosines, 1) != tg_dim(h, 2) || tg_dim(cosines, 2) != turned / 2)
     return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
-  TgTensor *y = turn(h, tg_unsqueeze(cosines, 1), tg_unsqueeze(sines, 1), turned, inner);
+  TgTensor *y = onnx_turn(h, tg_unsqueeze(cosines, 1), tg_unsqueeze(sines, 1), turned, inner);
   return tg_ndim(x) == 4 ? y : tg_reshape(tg_transpose(y, 1, 2), tg_ndim(x), tg_shape(x));
-}
-
-/* Attention of decoders, com.microsoft: causal, with the past before it, a window of it, positions turned
- * here. A query alone holds keys and values too, behind it. All sequences of a batch are as long as the past
- * and the new keys together: other lengths are refused. */
-static TgTensor *op_group_query(OnnxCall *c) {
-  int64_t heads = attr_i(c, "num_heads", 0), kv = attr_i(c, "kv_num_heads", 0),
-          window = attr_i(c, "local_window_size", -1);
-  Scores o = {.scale = attr_f(c, "scale", 0), .softcap = attr_f(c, "softcap", 0)};
-  TgTensor *q = c->in[0], *k = input(c, 1), *v = input(c, 2);
-  if (heads < 1 || kv < 1 || heads % kv || tg_ndim(q) != 3 || attr_i(c, "smooth_softmax", 0) > 0)
-    return call_fail(c, TG_ERR_VALUE, "%lld heads, %lld of keys", (long long)heads, (long long)kv);
-  if (!k) {
-    int64_t size = tg_dim(q, 2) / (heads + 2 * kv), end = heads * size;
-    k = tg_slice(q, 2, end, end + kv * size), v = tg_slice(q, 2, end + kv * size, end + 2 * kv * size);
-    q = tg_slice(q, 2, 0, end);
-  }
-  Heads h = {.q = by_heads(c, q, heads), .k = by_heads(c, k, kv), .v = by_heads(c, v, kv)};
-  if (!h.q || !h.k || !h.v) return NULL;
-  h.heads = heads, h.nq = tg_dim(h.q, 2);
-  h.past = input(c, 3) && input(c, 4) ? tg_dim(input(c, 3), 2) : 0;
-  double last[64];
-  int n;
-  if (!call_doubles(c, 5, last, 64, &n)) return NULL;
-  for (int i = 0; i < n; i++)
-    if (last[i] + 1 != (double)(h.past + h.nq))
-      return call_fail(c, TG_ERR_VALUE, "a sequence of %g keys where %lld stand", last[i] + 1,
-                       (long long)(h.past + h.nq));
-  bool inner = attr_i(c, "rotary_interleaved", 0);
-  if (attr_i(c, "do_rotary", 0)) {
-    TgTensor *cosines = input(c, 7), *sines = input(c, 8);
-    if (!cosines || !sines || tg_ndim(cosines) != 2 || tg_dim(cosines, 0) < h.past + h.nq ||
-        2 * tg_dim(cosines, 1) > tg_dim(h.q, 3))
-      return call_fail(c, TG_ERR_SHAPE, "the tables of angles do not fit");
-    cosines = tg_slice(cosines, 0, h.past, h.past + h.nq), sines = tg_slice(sines, 0, h.past, h.past + h.nq);
-    h.q = turn(h.q, cosines, sines, 2 * tg_dim(cosines, 1), inner);
-    h.k = turn(h.k, cosines, sines, 2 * tg_dim(cosines, 1), inner);
-  }
-  if (h.past)
-    h.k = tg_cat((TgTensor *[]){input(c, 3), h.k}, 2, 2),
-    h.v = tg_cat((TgTensor *[]){input(c, 4), h.v}, 2, 2);
-  if (c->nout > 1) c->out[1] = h.k;
-  if (c->nout > 2) c->out[2] = h.v;
-  h.k = repeated(h.k, heads), h.v = repeated(h.v, heads), h.nk = h.past + h.nq;
-  o.may = seen(c, h.nq, h.nk, h.past, NULL, true);
-  if (window > 0) { /* and not further back than the window */
-    TgTensor *key = tg_reshape(tg_arange(c->ctx, 0, (double)h.nk, .dtype = TG_I64), TG_SHAPE(1, 1, 1, h.nk));
-    TgTensor *query =
-        tg_reshape(tg_arange(c->ctx, 0, (double)h.nq, .dtype = TG_I64), TG_SHAPE(1, 1, h.nq, 1));
-    o.may = tg_bitand(o.may, tg_gt(key, tg_add_scalar(query, (double)(h.past - window))));
-  }
-  return joined(attend(&h, &o));
 }
 
 /* ---- losses of (n, classes, ..) and labels (n, ..) */
@@ -232,47 +159,10 @@ static TgTensor *op_softmax_loss(OnnxCall *c) {
   return loss_of(c, logp);
 }
 
-/* ---- weights of 4 (2, 8) bits in blocks along k, each with a scale and, maybe, a zero point: a (.., k) by
- * (n, blocks, bytes) -> (.., n). com.microsoft */
-static TgTensor *op_matmul_nbits(OnnxCall *c) {
-  TgTensor *a = c->in[0], *b = c->in[1], *scale = c->in[2], *zero = input(c, 3), *bias = input(c, 5);
-  int64_t k = attr_i(c, "K", 0), n = attr_i(c, "N", 0), bits = attr_i(c, "bits", 4),
-          block = attr_i(c, "block_size", 32);
-  attr_unused(c, "accuracy_level");
-  if ((bits != 2 && bits != 4 && bits != 8) || k < 1 || n < 1 || block < 16 || block > 1 << 16 || input(c, 4))
-    return call_fail(c, TG_ERR_VALUE, "K %lld, N %lld, bits %lld, blocks of %lld", (long long)k, (long long)n,
-                     (long long)bits, (long long)block);
-  int64_t blocks = (k + block - 1) / block, per = 8 / bits;
-  if (tg_numel(b) != n * blocks * block / per || tg_numel(scale) != n * blocks)
-    return call_fail(c, TG_ERR_SHAPE, "weights and scales do not fit");
-  TgTensor *part[4];
-  for (int64_t i = 0; i < per; i++)
-    part[i] = tg_bitand_scalar(tg_shr_scalar(b, (int)(i * bits)), (double)((1 << bits) - 1));
-  TgTensor *w =
-      tg_reshape(per > 1 ? tg_stack(part, (int)per, tg_ndim(b)) : part[0], TG_SHAPE(n, blocks, block));
-  TgDType d = tg_dtype(a);
-  scale = tg_reshape(scale, TG_SHAPE(n, blocks, 1));
-  TgTensor *less = NULL;
-  if (zero && tg_dtype(zero) != TG_U8) less = tg_reshape(zero, TG_SHAPE(n, blocks, 1));
-  if (zero && !less) { /* packed as the weights are, each row begins with a byte */
-    TgTensor *z[4], *rows = tg_reshape(zero, TG_SHAPE(n, -1));
-    for (int64_t i = 0; i < per; i++)
-      z[i] = tg_bitand_scalar(tg_shr_scalar(rows, (int)(i * bits)), (double)((1 << bits) - 1));
-    TgTensor *all = per > 1 ? tg_reshape(tg_stack(z, (int)per, 2), TG_SHAPE(n, -1)) : z[0];
-    less = tg_reshape(tg_slice(all, 1, 0, blocks), TG_SHAPE(n, blocks, 1));
-  }
-  w = less ? tg_sub(as(w, d), as(less, d)) : tg_sub_scalar(as(w, d), (double)(1 << (bits - 1)));
-  w = tg_slice(tg_reshape(tg_mul(w, as(scale, d)), TG_SHAPE(n, blocks * block)), 1, 0, k);
-  TgTensor *y = tg_matmul(a, tg_transpose(w, 0, 1));
-  return bias ? tg_add(y, bias) : y;
-}
-
 #define F(name, since, lo, hi, f)                                                                            \
   { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_attention[] = {F("Attention", 23, 3, 7, op_attention),
                                      F("RotaryEmbedding", 23, 3, 4, op_rotary),
                                      F("NegativeLogLikelihoodLoss", 12, 2, 3, op_nll),
                                      F("SoftmaxCrossEntropyLoss", 12, 2, 3, op_softmax_loss),
-                                     ONNX_MICROSOFT("MatMulNBits", 3, 6, op_matmul_nbits),
-                                     ONNX_MICROSOFT("GroupQueryAttention", 7, 9, op_group_query),
                                      {0}};

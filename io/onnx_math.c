@@ -8,8 +8,6 @@ static bool is_int(const TgTensor *t) {
   return t && !tg_dtype_is_float(tg_dtype(t)) && tg_dtype(t) != TG_BOOL;
 }
 
-static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
-
 static TgTensor *keep_dtype(TgTensor *like, TgTensor *t) { return as(t, tg_dtype(like)); }
 
 static TgTensor *op_div(TgTensor *a, TgTensor *b) { return is_int(a) ? tg_truncdiv(a, b) : tg_div(a, b); }
@@ -138,14 +136,6 @@ static TgTensor *op_shrink(OnnxCall *c) {
 
 static TgTensor *op_swish(OnnxCall *c) {
   return tg_mul(c->in[0], tg_sigmoid(tg_mul_scalar(c->in[0], attr_f(c, "alpha", 1))));
-}
-
-static TgTensor *op_fast_gelu(OnnxCall *c) {
-  return tg_gelu(c->nin > 1 ? tg_add(c->in[0], c->in[1]) : c->in[0]);
-}
-
-static TgTensor *op_quick_gelu(OnnxCall *c) {
-  return tg_mul(c->in[0], tg_sigmoid(tg_mul_scalar(c->in[0], attr_f(c, "alpha", 1.702f))));
 }
 
 static TgTensor *op_isinf(OnnxCall *c) {
@@ -338,8 +328,6 @@ const OnnxOp onnx_ops_math[] = {U("Abs", tg_abs),
                                 U("IsNaN", tg_isnan),
                                 U("Not", tg_logical_not),
                                 U("BitwiseNot", tg_bitnot),
-                                ONNX_MICROSOFT("FastGelu", 1, 2, op_fast_gelu),
-                                ONNX_MICROSOFT("QuickGelu", 1, 1, op_quick_gelu),
                                 B("Add", tg_add),
                                 B("Sub", tg_sub),
                                 B("Mul", tg_mul),

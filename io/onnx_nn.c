@@ -6,8 +6,6 @@
 
 enum { SIZE_LIMIT = 1 << 28 }; /* of strides, pads and the like: sums and products of two stay numbers */
 
-static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
-
 static TgTensor *channels(TgTensor *v, int rank) { /* (c) -> (c, 1, ..): to stand beside (n, c, ..) */
   int64_t dims[TG_MAX_RANK];
   for (int a = 0; a < rank - 1; a++)
@@ -17,7 +15,7 @@ static TgTensor *channels(TgTensor *v, int rank) { /* (c) -> (c, 1, ..): to stan
 
 static TgTensor *op_matmul(TgTensor *a, TgTensor *b) { return tg_matmul(a, b); }
 
-static TgTensor *op_gemm(OnnxCall *c) {
+TgTensor *onnx_gemm(OnnxCall *c) {
   TgTensor *a = c->in[0], *b = c->in[1], *y;
   double alpha = attr_f(c, "alpha", 1), beta = attr_f(c, "beta", 1);
   if (tg_ndim(a) != 2 || tg_ndim(b) != 2)
@@ -109,25 +107,24 @@ static TgTensor *op_conv(OnnxCall *c) {
 }
 
 /* com.microsoft: a convolution, what is added to it, and an activation, as onnxruntime writes them in one. */
-static TgTensor *activated(OnnxCall *c, TgTensor *y) {
+TgTensor *onnx_activated(OnnxCall *c, TgTensor *y, double a, double b, int given) {
   const char *how = attr_s(c, "activation", "");
-  const OnnxAttr *a = call_attr(c, "activation_params", ONNX_FLOATS);
-  double p[2] = {a && a->nfloats > 0 ? a->floats[0] : 0, a && a->nfloats > 1 ? a->floats[1] : 0};
-  bool two = a && a->nfloats >= 2;
   if (!*how) return y;
   if (!strcmp(how, "Relu")) return tg_relu(y);
   if (!strcmp(how, "Tanh")) return tg_tanh(y);
   if (!strcmp(how, "Sigmoid")) return tg_sigmoid(y);
-  if (!strcmp(how, "LeakyRelu")) return tg_leaky_relu(y, a && a->nfloats ? p[0] : 0.01);
-  if (!strcmp(how, "Clip") && two) return tg_clamp(y, p[0], p[1]);
-  if (!strcmp(how, "HardSigmoid") && two) return tg_clamp(tg_add_scalar(tg_mul_scalar(y, p[0]), p[1]), 0, 1);
+  if (!strcmp(how, "LeakyRelu")) return tg_leaky_relu(y, given ? a : 0.01);
+  if (!strcmp(how, "Clip") && given > 1) return tg_clamp(y, a, b);
+  if (!strcmp(how, "HardSigmoid") && given > 1) return tg_clamp(tg_add_scalar(tg_mul_scalar(y, a), b), 0, 1);
   return call_fail(c, TG_ERR_VALUE, "activation %.40s is not implemented", how);
 }
 
 static TgTensor *op_fused_conv(OnnxCall *c) {
   TgTensor *y = op_conv(c);
-  if (c->nin > 3 && c->in[3]) y = tg_add(y, c->in[3]);
-  return activated(c, y);
+  const OnnxAttr *p = call_attr(c, "activation_params", ONNX_FLOATS);
+  int n = p ? (int)p->nfloats : 0;
+  if (input(c, 3)) y = tg_add(y, c->in[3]);
+  return onnx_activated(c, y, n > 0 ? p->floats[0] : 0, n > 1 ? p->floats[1] : 0, n);
 }
 
 static TgTensor *op_conv_transpose(OnnxCall *c) {
@@ -304,8 +301,7 @@ static TgTensor *op_batch_norm(OnnxCall *c) {
             tg_dtype(c->in[0]));
 }
 
-/* (x - mean) / sqrt(var + eps) over axes; in f32 or wider. mean and inv: NULL if not wanted. */
-static TgTensor *standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean, TgTensor **inv) {
+TgTensor *onnx_standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean, TgTensor **inv) {
   x = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
   TgTensor *m = tg_mean(x, .axis = axes, .keepdim = true);
   TgTensor *d = tg_sub(x, m);
@@ -318,7 +314,7 @@ static TgTensor *standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean,
 static TgTensor *op_instance_norm(OnnxCall *c) {
   int rank = tg_ndim(c->in[0]);
   if (rank < 3) return call_fail(c, TG_ERR_SHAPE, "no spatial axes");
-  TgTensor *y = standard(c->in[0], from_axis(rank, 2), attr_f(c, "epsilon", 1e-5f), NULL, NULL);
+  TgTensor *y = onnx_standard(c->in[0], from_axis(rank, 2), attr_f(c, "epsilon", 1e-5f), NULL, NULL);
   return as(tg_add(tg_mul(y, channels(c->in[1], rank)), channels(c->in[2], rank)), tg_dtype(c->in[0]));
 }
 
@@ -327,23 +323,30 @@ static TgTensor *op_layer_norm(OnnxCall *c) {
   int axis;
   TgTensor *x = c->in[0], *mean, *inv;
   if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
-  TgTensor *y =
-      as(standard(x, from_axis(tg_ndim(x), axis), attr_f(c, "epsilon", 1e-5f), &mean, &inv), tg_dtype(x));
+  TgTensor *y = as(onnx_standard(x, from_axis(tg_ndim(x), axis), attr_f(c, "epsilon", 1e-5f), &mean, &inv),
+                   tg_dtype(x));
   if (c->nout > 1) c->out[1] = mean;
   if (c->nout > 2) c->out[2] = inv;
   y = tg_mul(y, c->in[1]);
   return c->nin > 2 && c->in[2] ? tg_add(y, c->in[2]) : y;
 }
 
+TgTensor *onnx_rms(TgTensor *x, TgAxes axes, double eps, TgTensor **inv) {
+  TgTensor *wide = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
+  TgTensor *i = tg_rsqrt(tg_add_scalar(tg_mean(tg_square(wide), .axis = axes, .keepdim = true), eps));
+  if (inv) *inv = i;
+  return as(tg_mul(wide, i), tg_dtype(x));
+}
+
+/* RMSNormalization, and what onnxruntime called it before. */
 static TgTensor *op_rms_norm(OnnxCall *c) {
   if (attr_i(c, "stash_type", 1) != 1) return call_fail(c, TG_ERR_VALUE, "stash_type is not f32");
-  int axis;
-  TgTensor *x = c->in[0], *wide = tg_dtype(x) == TG_F64 ? x : as(x, TG_F32);
-  if (!call_axis(c, attr_i(c, "axis", -1), tg_ndim(x), &axis)) return NULL;
-  TgTensor *inv =
-      tg_rsqrt(tg_add_scalar(tg_mean(tg_square(wide), .axis = from_axis(tg_ndim(x), axis), .keepdim = true),
-                             attr_f(c, "epsilon", 1e-5f)));
-  return tg_mul(as(tg_mul(wide, inv), tg_dtype(x)), c->in[1]);
+  int axis, rank = tg_ndim(c->in[0]);
+  TgTensor *inv;
+  if (!call_axis(c, attr_i(c, "axis", -1), rank, &axis)) return NULL;
+  TgTensor *y = onnx_rms(c->in[0], from_axis(rank, axis), attr_f(c, "epsilon", 1e-5f), &inv);
+  if (c->nout > 1) c->out[1] = inv;
+  return tg_mul(y, c->in[1]);
 }
 
 static TgTensor *op_group_norm(OnnxCall *c) {
@@ -356,8 +359,8 @@ static TgTensor *op_group_norm(OnnxCall *c) {
   if (c->opset < 21)
     w = tg_repeat_interleave(w, ch / groups, 0),
     b = tg_repeat_interleave(b, ch / groups, 0); /* one per group */
-  TgTensor *y =
-      standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f), NULL, NULL);
+  TgTensor *y = onnx_standard(tg_reshape(x, TG_SHAPE(n, groups, -1)), TG_AXES(2), attr_f(c, "epsilon", 1e-5f),
+                              NULL, NULL);
   return as(tg_add(tg_mul(tg_reshape(y, rank, tg_shape(x)), channels(w, rank)), channels(b, rank)),
             tg_dtype(x));
 }
@@ -460,15 +463,20 @@ static TgTensor *op_dequantize(OnnxCall *c) {
             to && onnx_dtype(to) ? onnx_dtype(to) : tg_dtype(scale));
 }
 
-static TgTensor *op_dynamic_quantize(OnnxCall *c) {
-  TgTensor *x = c->in[0];
+TgTensor *onnx_dynamically_quantised(TgTensor *x, TgTensor **scale, TgTensor **zero) {
   TgTensor *hi = tg_maximum_scalar(tg_max(x), 0);
   TgTensor *lo = tg_minimum_scalar(tg_min(x), 0);
-  TgTensor *scale = tg_div_scalar(tg_sub(hi, lo), 255);
-  TgTensor *zero = tg_clamp(tg_round(tg_neg(tg_div(lo, scale))), 0, 255);
+  *scale = tg_div_scalar(tg_sub(hi, lo), 255);
+  TgTensor *z = tg_clamp(tg_round(tg_neg(tg_div(lo, *scale))), 0, 255);
+  *zero = tg_cast(z, TG_U8);
+  return tg_cast(tg_clamp(tg_add(tg_round(tg_div(x, *scale)), z), 0, 255), TG_U8);
+}
+
+static TgTensor *op_dynamic_quantize(OnnxCall *c) {
+  TgTensor *scale, *zero, *y = onnx_dynamically_quantised(c->in[0], &scale, &zero);
   if (c->nout > 1) c->out[1] = scale;
-  if (c->nout > 2) c->out[2] = tg_cast(zero, TG_U8);
-  return tg_cast(tg_clamp(tg_add(tg_round(tg_div(x, scale)), zero), 0, 255), TG_U8);
+  if (c->nout > 2) c->out[2] = zero;
+  return y;
 }
 
 /* Its zero point taken off input i: one, or one for each row, column or filter. */
@@ -506,13 +514,18 @@ static TgTensor *op_conv_integer(OnnxCall *c) {
 }
 
 /* ---- products of quantised tensors: x, its scale and zero point, w, its, y's */
-static TgTensor *requantised(OnnxCall *c, TgTensor *sum, TgTensor *x_scale, TgTensor *w_scale) {
-  TgTensor *zero = c->in[7], *y = tg_mul(as(sum, TG_F32), tg_mul(as(x_scale, TG_F32), as(w_scale, TG_F32)));
+TgTensor *onnx_quantised(OnnxCall *c, TgTensor *y, TgTensor *scale, TgTensor *zero) {
   double lo, hi;
-  if (!zero || !range_of(tg_dtype(zero), &lo, &hi))
-    return call_fail(c, TG_ERR_DTYPE, "the zero point of the result");
-  y = tg_add(tg_round(tg_div(y, as(c->in[6], TG_F32))), as(zero, TG_F32));
-  return tg_cast(tg_clamp(y, lo, hi), tg_dtype(zero));
+  TgDType d = zero ? tg_dtype(zero) : TG_U8;
+  if (!range_of(d, &lo, &hi)) return call_fail(c, TG_ERR_DTYPE, "the zero point of the result");
+  y = tg_round(tg_div(y, as(scale, TG_F32)));
+  if (zero) y = tg_add(y, as(zero, TG_F32));
+  return tg_cast(tg_clamp(y, lo, hi), d);
+}
+
+static TgTensor *requantised(OnnxCall *c, TgTensor *sum, TgTensor *x_scale, TgTensor *w_scale) {
+  TgTensor *y = tg_mul(as(sum, TG_F32), tg_mul(as(x_scale, TG_F32), as(w_scale, TG_F32)));
+  return onnx_quantised(c, y, c->in[6], c->in[7]);
 }
 
 static TgTensor *op_qlinear_matmul(OnnxCall *c) {
@@ -537,7 +550,7 @@ static TgTensor *op_qlinear_conv(OnnxCall *c) {
 #define F(name, since, lo, hi, f)                                                                            \
   { name, since, lo, hi, f, NULL, NULL, NULL, DOMAIN_ONNX }
 const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL, DOMAIN_ONNX},
-                              F("Gemm", 1, 2, 3, op_gemm),
+                              F("Gemm", 1, 2, 3, onnx_gemm),
                               F("Einsum", 12, 1, -1, op_einsum),
                               F("Conv", 1, 2, 3, op_conv),
                               F("ConvTranspose", 1, 2, 3, op_conv_transpose),
@@ -553,6 +566,7 @@ const OnnxOp onnx_ops_nn[] = {{"MatMul", 1, 2, 2, NULL, NULL, op_matmul, NULL, D
                               F("InstanceNormalization", 1, 3, 3, op_instance_norm),
                               F("LayerNormalization", 1, 2, 3, op_layer_norm),
                               F("RMSNormalization", 23, 2, 2, op_rms_norm),
+                              ONNX_BOTH("SimplifiedLayerNormalization", 1, 2, 2, op_rms_norm),
                               F("GroupNormalization", 18, 3, 3, op_group_norm),
                               F("MeanVarianceNormalization", 9, 1, 1, op_mvn),
                               F("LRN", 1, 1, 1, op_lrn),

@@ -177,7 +177,7 @@ const OnnxOp *onnx_op_find(const char *domain, const char *name, int opset);
 /* each ends with a name of NULL */
 extern const OnnxOp onnx_ops_math[], onnx_ops_shape[], onnx_ops_index[], onnx_ops_nn[], onnx_ops_rnn[],
     onnx_ops_attention[], onnx_ops_signal[], onnx_ops_control[], onnx_ops_grid[], onnx_ops_list[],
-    onnx_ops_region[];
+    onnx_ops_region[], onnx_ops_microsoft[];
 
 /* ---- running */
 typedef struct OnnxList OnnxList;
@@ -233,6 +233,10 @@ int64_t attr_i(const OnnxCall *c, const char *name, int64_t otherwise);
 double attr_f(const OnnxCall *c, const char *name, double otherwise);
 const char *attr_s(const OnnxCall *c, const char *name, const char *otherwise);
 
+static inline TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
+
+static inline TgTensor *input(const OnnxCall *c, int i) { return i < c->nin ? c->in[i] : NULL; }
+
 typedef struct Ints {
   bool given;
   int n;
@@ -250,6 +254,42 @@ typedef struct Spatial {
   int n;
   TgSizes kernel, stride, dilation, padding;
 } Spatial;
+
+/* onnx_attention.c: what attention of both domains shares. Heads of (b, heads, s, d): repeated is done. */
+typedef struct Heads {
+  TgTensor *q, *k, *v;
+  int64_t nq, nk, past, heads;
+} Heads;
+
+typedef struct Scores {
+  TgTensor *mask, *may; /* added or bool; what may be seen. Both may be NULL */
+  double scale, softcap;
+  int64_t shown_after; /* of which step the scores are an output: 0 .. 3 */
+  TgTensor *shown;
+} Scores;
+
+/* (b, s, heads d) -> (b, heads, s, d); what has four axes is that already */
+TgTensor *onnx_by_heads(OnnxCall *c, TgTensor *x, int64_t heads);
+TgTensor *onnx_heads_joined(TgTensor *y); /* and back: (b, s, heads d) */
+/* Each head of keys serves several of queries. */
+TgTensor *onnx_heads_repeated(TgTensor *x, int64_t heads);
+/* Which keys a query may see, (.., q, k) bool, or NULL: the causal order, and what lies past the end of each
+ * sequence's keys. past: how many keys stand before the first query. */
+TgTensor *onnx_seen(OnnxCall *c, int64_t nq, int64_t nk, int64_t past, TgTensor *lens, bool causal);
+TgTensor *onnx_attend(const Heads *h, Scores *o); /* (b, heads, q, d) */
+/* h (b, heads, s, size); cosines and sines (.., s, half), broadcast. The first `turned` numbers of each head.
+ */
+TgTensor *onnx_turn(TgTensor *h, TgTensor *cosines, TgTensor *sines, int64_t turned, bool inner);
+
+/* onnx_nn.c */
+/* (x - mean) / sqrt(var + eps) over axes, in f32 or wider. mean, inv: NULL, or where these go */
+TgTensor *onnx_standard(TgTensor *x, TgAxes axes, double eps, TgTensor **mean, TgTensor **inv);
+TgTensor *onnx_rms(TgTensor *x, TgAxes axes, double eps, TgTensor **inv); /* x by its root mean square */
+TgTensor *onnx_gemm(OnnxCall *c);
+TgTensor *onnx_activated(OnnxCall *c, TgTensor *y, double a, double b, int given); /* by `activation` */
+/* Rounded to a scale and a zero point (NULL: u8, 0), whose dtype it has. */
+TgTensor *onnx_quantised(OnnxCall *c, TgTensor *y, TgTensor *scale, TgTensor *zero);
+TgTensor *onnx_dynamically_quantised(TgTensor *x, TgTensor **scale, TgTensor **zero); /* u8 */
 
 bool onnx_spatial(OnnxCall *c, const TgTensor *x, const TgTensor *weight, Spatial *s);
 bool call_doubles(OnnxCall *c, int i, double *v, int cap, int *n); /* n 0: not there */

@@ -9,10 +9,6 @@ enum { MOST_POINTS = 1 << 14, MOST_BOXES = 1 << 20 };
 
 static const double PI = 3.14159265358979323846;
 
-static TgTensor *as(TgTensor *t, TgDType d) { return t && tg_dtype(t) != d ? tg_cast(t, d) : t; }
-
-static TgTensor *input(const OnnxCall *c, int i) { return i < c->nin ? c->in[i] : NULL; }
-
 static bool whole_of(OnnxCall *c, int i, int64_t otherwise, int64_t *out) {
   Ints v;
   if (!call_ints(c, i, NULL, &v)) return false;

@@ -235,7 +235,9 @@ typedef struct TgOnnxNode {
  * tg_schedule_parts tells which kernels compute which nodes. NULL: no calls. */
 TG_API void tg_onnx_watch(TgOnnx *m, void (*seen)(const TgOnnxNode *node, void *user), void *user);
 TG_API TgTensor *tg_onnx_tensor(TgTensor *file); /* a TensorProto of its own, as test data are kept */
-TG_API const char *tg_onnx_op_name(size_t i);    /* the operators, in no order; NULL past the last */
+/* The operators, in no order; domain (may be NULL): "", which is ai.onnx, or "com.microsoft". NULL: past the
+ * last. */
+TG_API const char *tg_onnx_op_name(size_t i, const char **domain);
 
 /* ---- reading a u8 (n) tensor as a stream */
 typedef struct TgTensorIO TgTensorIO;

@@ -19,6 +19,7 @@ typedef struct Engine {
   size_t nplan;
   uint64_t numbered; /* plans made */
   SlabPool slabs;
+  GraphNodes nodes;
   Str prelude;
   const Renderer *prelude_of;
 } Engine;
@@ -62,6 +63,10 @@ void plan_release(TgContext *ctx, Plan *p) {
 }
 
 SlabPool *engine_slabs(TgContext *ctx) { return ctx->engine ? &((Engine *)ctx->engine)->slabs : NULL; }
+
+GraphNodes *engine_graph_nodes(TgContext *ctx) {
+  return ctx->engine ? &((Engine *)ctx->engine)->nodes : NULL;
+}
 
 /* ---- the cache of plans */
 /* What is left of a chain stands for it; the key needs no memory, because it is there. */
@@ -130,6 +135,7 @@ void engine_close(TgContext *ctx) {
     slabs_given_back(ctx, NULL);
     vec_free(&ctx->mem, &((Engine *)ctx->engine)->slabs.unused);
     str_free(&((Engine *)ctx->engine)->prelude);
+    mem_free(&ctx->mem, ((Engine *)ctx->engine)->nodes.at);
     mem_free(&ctx->mem, ctx->engine);
     ctx->engine = NULL;
   }

@@ -99,6 +99,7 @@ typedef struct SlabPool {
   uint64_t returned; /* slabs so far */
 } SlabPool;
 
+struct GraphNodes *engine_graph_nodes(TgContext *ctx); /* NULL: the engine is not open */
 SlabPool *engine_slabs(TgContext *ctx);       /* NULL: the engine is not open */
 TgStatus slabs_take(TgContext *ctx, Plan *p); /* before p runs; also where it fails, slabs_return follows */
 void slabs_return(TgContext *ctx, Plan *p);

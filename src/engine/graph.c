@@ -66,20 +66,47 @@ UOp *value_of_node(TgContext *ctx, UOp *u) {
 }
 
 /* ---- reaching */
+GraphNode *graph_node(const Graph *g, const UOp *u) {
+  GraphNode *n = u->id < g->nnode ? &g->node[u->id] : NULL;
+  return n && n->graph == g->number_of_graph ? n : NULL;
+}
+
+/* Made, where it was not reached yet; NULL: out of memory. */
 static GraphNode *node_of(Graph *g, const UOp *u) {
-  if (u->id < g->nnode) return &g->node[u->id];
-  /* values add a few nodes on the way */
-  size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;
-  GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
-  if (!more) return NULL;
-  if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
-  mem_free(&g->ctx->mem, g->node);
-  g->node = more, g->nnode = n;
-  return &g->node[u->id];
+  if (u->id >= g->nnode) { /* values add a few nodes on the way */
+    size_t n = TG_MAX((size_t)u->id + 1, store_id_limit(g->ctx->store)) * 5 / 4 + 64;
+    GraphNode *more = mem_alloc(&g->ctx->mem, n * sizeof *more);
+    if (!more) return NULL;
+    if (g->nnode) memcpy(more, g->node, g->nnode * sizeof *more);
+    mem_free(&g->ctx->mem, g->node);
+    g->node = more, g->nnode = n;
+  }
+  GraphNode *n = &g->node[u->id];
+  if (n->graph != g->number_of_graph) *n = (GraphNode){.graph = g->number_of_graph};
+  return n;
+}
+
+/* A graph that is made while another one lives has an array of its own. */
+static void nodes_borrow(Graph *g, GraphNodes *kept) {
+  g->number_of_graph = 1;
+  if (!kept || kept->lent) return;
+  if (kept->graphs == UINT32_MAX) kept->graphs = 0, memset(kept->at, 0, kept->n * sizeof *kept->at);
+  g->node = kept->at, g->nnode = kept->n, g->number_of_graph = ++kept->graphs;
+  g->borrowed = kept->lent = true;
+}
+
+static void nodes_return(Graph *g) {
+  GraphNodes *kept = engine_graph_nodes(g->ctx);
+  if (g->borrowed)
+    kept->at = g->node, kept->n = g->nnode, kept->lent = false;
+  else
+    mem_free(&g->ctx->mem, g->node);
+  g->node = NULL, g->nnode = 0, g->borrowed = false;
 }
 
 bool graph_init(Graph *g, TgContext *ctx, int device) {
   *g = (Graph){.ctx = ctx, .device = device};
+  nodes_borrow(g, engine_graph_nodes(ctx));
   str_init(&g->key, &ctx->mem);
   str_putn(&g->key, (const char *)&device, sizeof device);
   map_init(&g->slots, &ctx->mem), map_init(&g->pieces, &ctx->mem);
@@ -91,7 +118,7 @@ bool graph_init(Graph *g, TgContext *ctx, int device) {
 
 void graph_free(Graph *g) {
   TgMem *mem = &g->ctx->mem;
-  mem_free(mem, g->node);
+  nodes_return(g);
   vec_free(mem, &g->order), vec_free(mem, &g->copies), vec_free(mem, &g->roots), vec_free(mem, &g->stored),
       vec_free(mem, &g->buffers);
   map_free(&g->slots), map_free(&g->pieces);
@@ -169,6 +196,17 @@ bool graph_reach(Graph *g, UOp *root) {
   return ok || (error_set(&ctx->err, TG_ERR_NOMEM, "realize: out of memory copying the graph"), false);
 }
 
+static uint32_t user_of(const Graph *g, const UOp *u) { /* 0: what was not reached has none */
+  const GraphNode *n = graph_node(g, u);
+  return n ? n->user : 0;
+}
+
+static bool many_read(Graph *g, const UOp *u) {
+  GraphNode *n = node_of(g, u);
+  if (n) n->user = MANY;
+  return n != NULL;
+}
+
 /* ---- pieces: a memory that the graph sees through one view, which is one piece of it in order, is for the
  * graph a memory of that size. Where the piece starts is then told at the launch and is no part of the key: a
  * loop over the batches of a data set, or over the rows of a cache, is planned once. */
@@ -178,14 +216,14 @@ static bool graph_pieces(Graph *g) {
   size_t align = r ? (size_t)r->vec_align : 1;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
-    if (u->op == OPS_AFTER && u->is_tensor && g->node[u->id].user)
+    if (u->op == OPS_AFTER && u->is_tensor && user_of(g, u))
       for (UOp *v = u->src[0];; v = v->src[0]) {
-        g->node[v->id].user = MANY;
+        if (!many_read(g, v)) return false;
         if (v->op == OPS_BUFFER) break;
       }
   }
   for (size_t k = 0; k < g->roots.len; k++) /* what is asked for itself is seen, whoever else sees it */
-    g->node[g->roots.at[k]->id].user = MANY;
+    if (!many_read(g, g->roots.at[k])) return false;
   for (size_t k = 0; k < g->order.len; k++) {
     UOp *u = g->order.at[k].u;
     if (u->op != OPS_SHRINK || !(u->mark & MARK_VIEW)) continue;
@@ -193,7 +231,7 @@ static bool graph_pieces(Graph *g) {
     UOp *b = piece_of(u, &start), *seen = u;
     if (!b || !nelem || nelem == b->arg.param.nelem || (size_t)start * dtype_size((DType)b->dtype) % align)
       continue;
-    while (seen != b && g->node[seen->src[0]->id].user == seen->id + 1)
+    while (seen != b && user_of(g, seen->src[0]) == seen->id + 1)
       seen = seen->src[0];
     if (seen == b && !map_put_ptr(&g->pieces, (uintptr_t)buffer_uid(b), u)) return false;
   }
@@ -254,7 +292,7 @@ static UOp *copied_memory(Graph *g, const UOp *buffer, int64_t start, int64_t ne
 static UOp *copied_here(Graph *g, Reached at) {
   Reached s;
   if (!source_of(g, at, 0, &s)) return NULL;
-  GraphNode *n = &g->node[at.u->id], *from = &g->node[s.u->id];
+  GraphNode *n = graph_node(g, at.u), *from = graph_node(g, s.u);
   n->grad = from->grad, n->generation = from->generation;
   return s.place ? from->place_to : from->to;
 }
@@ -280,11 +318,11 @@ static UOp *copied(Graph *g, Reached at) {
   for (int i = 0; ok && i < u->nsrc; i++) {
     Reached s;
     ok = source_of(g, at, i, &s);
-    if (ok) src[i] = s.place ? g->node[s.u->id].place_to : g->node[s.u->id].to;
-    if (ok && piece && u->op == OPS_AFTER && i == 0) src[i] = g->node[piece->id].place_to;
+    if (ok) src[i] = s.place ? graph_node(g, s.u)->place_to : graph_node(g, s.u)->to;
+    if (ok && piece && u->op == OPS_AFTER && i == 0) src[i] = graph_node(g, piece)->place_to;
     ok = ok && src[i];
     if (!ok) break;
-    GraphNode *n = &g->node[u->id], *from = &g->node[s.u->id];
+    GraphNode *n = graph_node(g, u), *from = graph_node(g, s.u);
     if (!at.place)
       n->grad |= from->grad && u->op != OPS_DETACH, n->generation = TG_MAX(n->generation, from->generation);
   }
@@ -315,7 +353,7 @@ bool graph_copy(Graph *g) {
   bool ok = (g->number = uop_map_begin(g->st, g->st)) != NULL && graph_pieces(g);
   for (size_t k = 0; ok && k < g->order.len; k++) {
     Reached at = g->order.at[k];
-    GraphNode *n = &g->node[at.u->id];
+    GraphNode *n = graph_node(g, at.u);
     if (at.u->op == OPS_BUFFER) {
       Buffer *b = buffer_get(ctx, at.u);
       n->grad = b->leaf, n->generation = b->generation;
@@ -341,15 +379,13 @@ bool graph_copy(Graph *g) {
 bool graph_given(Graph *g, UOp *const *roots, size_t n) {
   UOpVec order = {0};
   bool ok = uop_toposort(g->st, &g->ctx->mem, roots, n, &order);
-  g->nnode = store_id_limit(g->st);
-  ok = ok && (g->node = mem_alloc(&g->ctx->mem, (g->nnode + 1) * sizeof *g->node)) != NULL;
   ok = ok && (g->number = uop_map_begin(g->st, g->st)) != NULL;
   for (size_t i = 0; ok && i < order.len; i++)
     ok = key_node(g, order.at[i]) != NULL;
   for (size_t i = 0; ok && i < n; i++) {
-    ok = vec_push(&g->ctx->mem, &g->roots, roots[i]);
-    g->node[roots[i]->id].to = roots[i];
-    key_root(g, roots[i]);
+    GraphNode *node = node_of(g, roots[i]);
+    ok = node && vec_push(&g->ctx->mem, &g->roots, roots[i]);
+    if (ok) node->to = roots[i], key_root(g, roots[i]);
   }
   uop_map_end(g->st, g->number);
   vec_free(&g->ctx->mem, &order);
@@ -434,4 +470,4 @@ bool graph_of_key(TgMem *mem, const uint8_t *key, size_t nkey, UOpStore *st, con
   return ok;
 }
 
-UOp *graph_root(const Graph *g, size_t i) { return g->node[g->roots.at[i]->id].to; }
+UOp *graph_root(const Graph *g, size_t i) { return graph_node(g, g->roots.at[i])->to; }

@@ -4,11 +4,21 @@
 #include "engine/engine.h"
 
 typedef struct GraphNode { /* what is known of a node of the live store during a copy */
+  uint32_t graph;     /* number of the graph that all below is of; another one's means nothing is known */
   UOp *to, *place_to; /* its copy as a value; as a place, which is memory whatever is known about its value */
   uint32_t user;      /* id + 1 of the one node that reads it, MANY: several */
   int generation;     /* of the values in memory below */
   bool value, place, grad; /* reached as a value, as a place; a tensor below requires a gradient */
 } GraphNode;
+
+/* The array of them, kept from one graph to the next: to clear it would take as long as the store is large,
+ * however small the graph is. */
+typedef struct GraphNodes {
+  GraphNode *at;
+  size_t n;
+  uint32_t graphs; /* numbers given out */
+  bool lent;
+} GraphNodes;
 
 typedef struct Reached {
   UOp *u;
@@ -20,8 +30,10 @@ typedef struct Graph {
   int device;      /* of all its memories; what another one holds is copied first */
   UOpVec copies;   /* the COPY nodes that stand for that, in the live store */
   UOpStore *st;    /* the copy's */
-  GraphNode *node; /* by id in the live store */
+  GraphNode *node; /* by id in the live store: graph_node */
   size_t nnode;
+  uint32_t number_of_graph;
+  bool borrowed;           /* node is the context's */
   Vec(Reached) order;      /* sources first */
   UOpVec roots;            /* of the live store, as they were asked for; then as values */
   Vec(Buffer *) stored;    /* the memories that a store in the graph writes */
@@ -39,6 +51,7 @@ void graph_free(Graph *g);
 bool graph_reach(Graph *g, UOp *root);     /* adds a root, and all it needs; false: recorded */
 bool graph_copy(Graph *g);                 /* then: the copy of all roots, and the key */
 UOp *graph_root(const Graph *g, size_t i); /* the copy of root i */
+GraphNode *graph_node(const Graph *g, const UOp *u); /* of a node that was reached; NULL: it was not */
 
 /* Variables of one store's sizes as another's: number(user, i) is what variable i is there, -1: out of
  * memory.

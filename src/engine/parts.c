@@ -69,7 +69,8 @@ static void sources_listed(Parts *ps, const UOpVec *order) {
 /* The copy of a part's value: where the graph reached it. */
 static UOp *copy_of(Graph *g, const TgTensor *t) {
   UOp *u = value_of_node(g->ctx, t->uop);
-  return u && u->id < g->nnode ? g->node[u->id].to : NULL;
+  const GraphNode *n = u ? graph_node(g, u) : NULL;
+  return n ? n->to : NULL;
 }
 
 /* Readers come before what they read, so a node's owner is settled when its sources are told. */

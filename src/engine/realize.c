@@ -183,8 +183,13 @@ static bool old_version_kept(TgContext *ctx, Buffer *b) {
 static bool old_versions_kept(TgContext *ctx, Buffer *const *stored, size_t n, const Run *r) {
   Needs w = {.ctx = ctx, .nseen = store_id_limit(ctx->store)};
   w.bits = bits_of(ctx, stored, n);
-  if (!n) return true;
-  bool ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) != NULL;
+  bool ok = true, any = false;
+  for (size_t i = 0; i < n; i++)
+    any |= stored[i]->filled || stored[i]->data;
+  for (size_t i = 0; ok && i < n && !any; i++) /* nothing was stored to them, which nobody can read */
+    ok = memory_prepare(ctx, stored[i]);
+  if (!any) return ok || no_memory(ctx);
+  ok = (w.seen = mem_alloc(&ctx->mem, w.nseen + 1)) != NULL;
   for (size_t i = 0; ok && r && i < r->results.len; i++)
     if (r->results.at[i].expr->id < w.nseen) w.seen[r->results.at[i].expr->id] = 1;
   for (size_t s = 0; ok && s <= ctx->scopes.len; s++)
@@ -263,7 +268,7 @@ static bool results_allocated(Run *r, const Plan *p, Buffer **temp) {
 enum { GENERATIONS = 64 };
 
 static bool remembered(Run *r, const Result *res, UOp *memory) {
-  const GraphNode *n = &r->g.node[r->g.roots.at[res->root]->id];
+  const GraphNode *n = graph_node(&r->g, r->g.roots.at[res->root]);
   Buffer *b = buffer_get(r->ctx, memory);
   if (!dtype_is_float((DType)res->expr->dtype)) return true;
   b->generation = n->generation + 1;

@@ -1,9 +1,10 @@
 /* cuda.c: the CUDA device. In: kernels as CUDA C++, memories, launches. Out: work for an NVIDIA GPU, given to
  * one stream in order and not waited for: what goes wrong is told by the call that notices. Nothing of
  * NVIDIA's is needed to build it: the driver and NVRTC are loaded when the device is opened (cuda_load.c), or
- * emulated (TG_EMU=1, cuda_mock.c). */
+ * emulated (TG_EMU=1, emulators.h). */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
+#include "runtime/emulators.h"
 #include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
@@ -146,7 +147,7 @@ static void cuda_close(Device *d) {
   if (p->compute) p->api.stream_destroy(p->compute);
   if (p->retained) p->api.context_release(p->device);
   if (p->emulated)
-    cuda_mock_close();
+    emulators()->cuda_close();
   else
     cuda_unload(d->os, &p->lib);
   mem_free(d->mem, p);
@@ -186,7 +187,7 @@ static const char *const exact[] = {"--fmad=false", "--ftz=false", "--prec-div=t
 
 static void unit_ident(Device *d, const KernelSpec *k, Str *out) {
   const Cuda *p = d->priv;
-  const char *parts[] = {"CUDA",   p->arch,  p->compiler, p->emulated ? cuda_mock_ident() : "",
+  const char *parts[] = {"CUDA",   p->arch,  p->compiler, p->emulated ? emulators()->cuda_ident() : "",
                          exact[0], exact[1], exact[2],    exact[3]};
   (void)k;
   for (size_t i = 0; i < TG_COUNT(parts); i++)

@@ -125,21 +125,4 @@ TgStatus cuda_copy(Device *d, void *dst, const void *src, size_t nbytes);
 TgStatus cuda_clear(Device *d, void *dst, size_t nbytes);
 TgStatus cuda_copy_peer(Device *d, void *dst, Device *from, const void *src, size_t nbytes);
 void cuda_memory_end(Device *d);
-
-/* ---- cuda_mock.c: a driver and a compiler of our own, whose GPUs are emulated (emulate.h) */
-TgStatus cuda_mock_open(const TgEnv *env, TgError *err, CudaApi *api);
-void cuda_mock_close(void);
-/* What an object depends on besides its text; valid until the next call. */
-const char *cuda_mock_ident(void);
-
-/* For tests: what lives in the mock and was asked of it since it was opened. */
-typedef struct CudaMockCounts {
-  int blocks, pinned, streams, events, modules, graphs, execs, units, contexts; /* that live */
-  uint64_t launches, graph_launches, compiles, calls;
-} CudaMockCounts;
-
-CudaMockCounts cuda_mock_counts(void);
-/* The nth call from now on (1: the next) of that name, as in cuda_api.def ("launch"), gives r instead of
- * being made; NULL: any call. nth 0: none. False: there is no such call. */
-bool cuda_mock_fail(const char *name, uint64_t nth, CUresult r);
 #endif

@@ -2,6 +2,7 @@
  * table of calls (cuda_api.def), or what is missing. */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
+#include "runtime/emulators.h"
 #include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,10 +97,14 @@ TgStatus nvrtc_load(const TgOs *os, TgError *err, int most_major, void **lib, Cu
 
 TgStatus cuda_load(const TgOs *os, const TgEnv *env, TgError *err, CudaLibraries *lib, CudaApi *api) {
   *lib = (CudaLibraries){NULL, NULL};
-  if (env->emulate) return cuda_mock_open(env, err, api);
+  if (env->emulate && emulators()) return emulators()->cuda_open(env, err, api);
+  if (env->emulate)
+    return error_set(err, TG_ERR_DEVICE,
+                     "CUDA: TG_EMU is set, but this library has no emulators: those of tg have");
   if (!(lib->driver = os->library_open("libcuda.so.1")))
     return error_set(err, TG_ERR_DEVICE,
-                     "CUDA: there is no libcuda.so.1, the driver of NVIDIA's GPUs; TG_EMU=1 emulates one");
+                     "CUDA: there is no libcuda.so.1, the driver of NVIDIA's GPUs%s",
+                     emulators() ? "; TG_EMU=1 emulates one" : "");
   TgStatus st = calls_found(os, err, DRIVER, "libcuda.so.1", lib->driver, api);
   int version = 0;
   if (!st && api->driver_version(&version))

@@ -1,8 +1,9 @@
 /* metal.c: the METAL device. In: kernels as MSL, memories, launches. Out: work for the GPU of a Mac, given to
  * one queue in order and not waited for: what goes wrong is told by the call that notices. Nothing of Apple's
  * is needed to build it: the Objective-C runtime and Metal are loaded when the device is opened
- * (metal_load.c), or stood in for (TG_EMU=1, metal_mock.c). */
+ * (metal_load.c), or emulated (TG_EMU=1, emulators.h). */
 #include "runtime/metal.h"
+#include "runtime/emulators.h"
 #include "uop/matrix.h"
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static void metal_close(Device *d) {
     if (held[i]) metal_release(&p->api, held[i]);
   metal_unpool(d, pool, TG_OK);
   if (p->emulated)
-    metal_mock_close();
+    emulators()->metal_close();
   else
     metal_unload(d->os, &p->lib);
   mem_free(d->mem, p);

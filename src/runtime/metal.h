@@ -241,29 +241,4 @@ TgStatus metal_graph_new(Device *d, const Launch *l, int n, LaunchGraph **out);
 TgStatus metal_graph_update(Device *d, LaunchGraph *g, int i, const Launch *l);
 TgStatus metal_graph_launch(Device *d, LaunchGraph *g);
 void metal_graph_free(Device *d, LaunchGraph *g);
-
-/* ---- metal_lint.c */
-/* TG_ERR_COMPILE where Metal's compiler would refuse what C++ lets pass: what, and in which line. */
-TgStatus metal_lint(TgMem *mem, const char *text, TgError *err);
-
-/* ---- metal_mock.c: Apple's runtime and frameworks as far as metal_api.def goes, with GPUs that are emulated
- * (emulate.h) */
-TgStatus metal_mock_open(const TgEnv *env, TgError *err, MetalApi *api);
-void metal_mock_close(void);
-
-/* For tests: what lives in the stand-in and was asked of it since it was opened. */
-typedef struct MetalMockCounts {
-  int objects, buffers, indirects, pools; /* that live */
-  uint64_t launches, executions, commands_written, compiles, fast_compiles, messages, misuses;
-} MetalMockCounts;
-
-MetalMockCounts metal_mock_counts(void);
-MetalMockCounts metal_mock_left(void); /* objects, pools and misuses by all who have closed it */
-const char *metal_mock_misuse(void);   /* the first since it was opened; "": none */
-/* The nth message from now on of that name, as in metal_api.def ("new_buffer"), fails as its kind does: it
- * answers 0, or the command buffer that it is for ends with an error. NULL: any that can fail. nth 0: none.
- * False: there is no such message. */
-bool metal_mock_fail(const char *name, uint64_t nth);
-/* The types of a message's result, receiver, name and arguments, as the runtime writes them: "@@:Q". */
-const char *metal_mock_types(MetalMessage m);
 #endif

@@ -2,6 +2,7 @@
  * calls of the Objective-C runtime, a selector for each message of metal_api.def, or what is missing. */
 #define _GNU_SOURCE
 #include "runtime/metal.h"
+#include "runtime/emulators.h"
 #include "base/os.h"
 #include <string.h>
 
@@ -43,7 +44,9 @@ TgStatus metal_load(const TgOs *os, const TgEnv *env, TgError *err, MetalLibrari
   *lib = (MetalLibraries){0};
   TgStatus st = TG_OK;
   if (env->emulate)
-    st = metal_mock_open(env, err, api);
+    st = emulators() ? emulators()->metal_open(env, err, api)
+                     : error_set(err, TG_ERR_DEVICE,
+                                 "METAL: TG_EMU is set, but this library has no emulators: those of tg have");
   else {
     lib->objc = os->library_open("/usr/lib/libobjc.A.dylib");
     lib->foundation = os->library_open(FRAMEWORK("Foundation"));
@@ -51,8 +54,9 @@ TgStatus metal_load(const TgOs *os, const TgEnv *env, TgError *err, MetalLibrari
     lib->metal = os->library_open(FRAMEWORK("Metal"));
     if (!lib->objc || !lib->foundation || !lib->metal)
       st = error_set(err, TG_ERR_DEVICE,
-                     "METAL: there is no %s, which macOS has; TG_EMU=1 emulates a GPU with it",
-                     lib->objc ? "framework Metal" : "Objective-C runtime (libobjc.A.dylib)");
+                     "METAL: there is no %s, which macOS has%s",
+                     lib->objc ? "framework Metal" : "Objective-C runtime (libobjc.A.dylib)",
+                     emulators() ? "; TG_EMU=1 emulates a GPU with it" : "");
     if (!st) st = calls_found(os, err, lib, api);
     if (st) metal_unload(os, lib);
   }

@@ -2,7 +2,7 @@
  * that nobody released, and what it was misused for. */
 #ifndef TG_TESTS_LEFT_H
 #define TG_TESTS_LEFT_H
-#include "runtime/metal.h"
+#include "emu/metal_emu.h"
 #include <stdio.h>
 
 /* How many kinds of things are left; they are named. */

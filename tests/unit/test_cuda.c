@@ -2,7 +2,7 @@
  * their work as late as they may (TG_EMU=1) or in a seeded order, and calls that fail. Results are compared
  * with CPU's. What the emulator sees of kernels is in test_emulate.c. */
 #define _GNU_SOURCE
-#include "runtime/cuda.h"
+#include "emu/cuda_emu.h"
 #include "base/os.h"
 #include "tg.h"
 #include "tg_nn.h"

@@ -2,7 +2,7 @@
  * same kernel without; matrix products of a warp against plain ones; and kernels that the renderer wrote,
  * against the interpreter, in three orders of threads and blocks. */
 #define _GNU_SOURCE
-#include "runtime/emulate.h"
+#include "emu/emulate.h"
 #include "base/os.h"
 #include "tensor/context.h"
 #include "kernels/golden.h"

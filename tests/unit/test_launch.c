@@ -2,7 +2,7 @@
  * a block, shared memory. Kernels whose loops are longer run all the same; lists of opts that ask for more
  * are refused by a sentence that names the limit; what is planned past the memory that arrays may declare is
  * asked for at the launch. Emulated devices refuse what a GPU would. */
-#include "runtime/cuda.h"
+#include "emu/cuda_emu.h"
 #include "tg.h"
 #include "uop/target.h"
 #include <setjmp.h>

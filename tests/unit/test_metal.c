@@ -2,8 +2,8 @@
  * that run as late as they may (TG_EMU=1) or in a seeded order, messages that fail, objects that must not be
  * left; and texts of MSL with faults, which the lint, the emulator or the compiler must see. */
 #define _GNU_SOURCE
-#include "runtime/emulate.h"
-#include "runtime/metal.h"
+#include "emu/emulate.h"
+#include "emu/metal_emu.h"
 #include "base/os.h"
 #include "tensor/context.h"
 #include "tg.h"

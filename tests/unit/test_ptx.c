@@ -5,7 +5,7 @@
  * Without libnvrtc the tests are skipped. */
 #define _GNU_SOURCE
 #include "runtime/cuda.h"
-#include "runtime/emulate.h"
+#include "emu/emulate.h"
 #include "ptx/ptx.h"
 #include "tg.h"
 #include "base/os.h"

@@ -2,7 +2,7 @@
  * functions named __tsan_*, and what the language leaves undefined by functions named __ubsan_*; both names
  * are given to our own here. The rest is what the prelude declares, and mathematics. */
 #define _GNU_SOURCE
-#include "runtime/emulate_private.h"
+#include "emu/emulate_private.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* emulate_warp.c: what the 32 lanes of a warp do together. A lane that calls such a function waits until each
  * lane that its mask names has made the same call; then all get their results at once. */
-#include "runtime/emulate_private.h"
+#include "emu/emulate_private.h"
 #include <math.h>
 #include <string.h>
 

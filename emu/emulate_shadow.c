@@ -2,7 +2,7 @@
  * may find there. Two accesses of one byte, one of them a write, are a race when they are by different
  * threads of a block with no barrier between, or by different blocks of a launch. */
 #define _GNU_SOURCE
-#include "runtime/emulate_private.h"
+#include "emu/emulate_private.h"
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* metal_mock.h: private to the stand-in for Apple's runtime and frameworks: its objects. */
 #ifndef TG_METAL_MOCK_H
 #define TG_METAL_MOCK_H
-#include "runtime/emulate.h"
-#include "runtime/metal.h"
+#include "emu/emulate.h"
+#include "emu/metal_emu.h"
 
 enum { GPUS = 2, MOST_BINDINGS = 31, MOST_USED = 1024 };
 

@@ -1,6 +1,6 @@
 /* metal_emulate.c: the words of the Metal Shading Language, in terms of what the emulator offers. Address
  * spaces mean nothing in C++: what a text says of them is for the lint (metal_lint.c). */
-#include "runtime/emulate.h"
+#include "emu/emulate.h"
 
 /* The sizes at which long vectors begin are those of the language: a long4 at a multiple of 32. Packed
  * vectors begin where their elements do. */

@@ -3,7 +3,7 @@
  * itself, what it leaves out of C++ (double, goto, recursion ..), a threadgroup array that is not in the
  * outermost block of a kernel. In: the text. Out: the first such place, by its line. Lines of the
  * preprocessor are not looked at. */
-#include "runtime/metal.h"
+#include "emu/metal_emu.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

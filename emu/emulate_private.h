@@ -3,8 +3,8 @@
  * a warp does together), emulate_text.c (the text around a kernel). */
 #ifndef TG_EMULATE_PRIVATE_H
 #define TG_EMULATE_PRIVATE_H
-#include "runtime/emulate.h"
-#include "runtime/fibre.h"
+#include "emu/emulate.h"
+#include "emu/fibre.h"
 
 enum { WARP = 32, MOST_THREADS = 1024, MOST_DYNAMIC = 256 << 10, MOST_PARAMS = 512, STACK_BYTES = 128 << 10 };
 

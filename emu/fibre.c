@@ -2,7 +2,7 @@
  * that it enters. In assembly for x86-64 and AArch64, by ucontext elsewhere. The address sanitizer is told of
  * each switch. */
 #define _GNU_SOURCE
-#include "runtime/fibre.h"
+#include "emu/fibre.h"
 #include <string.h>
 
 #if defined __SANITIZE_ADDRESS__

@@ -3,7 +3,7 @@
  * not used twice in a long time. The shadow lies at a fixed multiple of the distance from the start; what was
  * never touched of it costs nothing. */
 #define _GNU_SOURCE
-#include "runtime/emulate_private.h"
+#include "emu/emulate_private.h"
 #include "base/os.h"
 #include <stdio.h>
 #include <string.h>

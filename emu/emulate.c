@@ -1,7 +1,7 @@
 /* emulate.c: kernels of a GPU on this CPU: objects of kernel text, modules, launches. Each thread of a block
  * runs on a stack of its own until it must wait for others; blocks run one after another. */
 #define _GNU_SOURCE
-#include "runtime/emulate_private.h"
+#include "emu/emulate_private.h"
 #include "base/os.h"
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * never freed (counts), and any call that fails (cuda_mock_fail). Like the real one it is one for the
  * process, and after an error of a kernel every call fails. */
 #define _GNU_SOURCE
-#include "runtime/cuda_mock.h"
+#include "emu/cuda_mock.h"
 #include "uop/matrix.h"
 #include "base/os.h"
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * times and in an order between queues that a seed chooses. Commands of an indirect command buffer that no
  * barrier orders run backwards. An encoder that is left open, a command buffer that is committed twice or
  * waited for too early, a command that is written while it is to run: each is misuse. */
-#include "runtime/metal_mock.h"
+#include "emu/metal_mock.h"
 #include <string.h>
 
 static bool seeded(uint64_t below) { /* of some messages, by the seed */

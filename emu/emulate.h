@@ -1,4 +1,4 @@
-/* emulate.h: private to src/runtime. Kernels of a GPU, run on this CPU with every access checked: bounds,
+/* emulate.h: Kernels of a GPU, run on this CPU with every access checked: bounds,
  * alignment, bytes nobody wrote, races within a block and between blocks, barriers and warps that not all
  * reach. The text is compiled as it stands; a dialect says what the words of its language mean. An access
  * that the compiler leaves out, as nothing depends on it, is not seen. One OS thread at a time may use an

@@ -2,7 +2,7 @@
  * the same, done in order within a stream, and between streams no sooner than somebody waits for it, or at
  * times and in an order that a seed chooses. */
 #define _GNU_SOURCE
-#include "runtime/cuda_mock.h"
+#include "emu/cuda_mock.h"
 #include <string.h>
 
 static bool seeded(uint64_t below) { /* of some calls, by the seed */

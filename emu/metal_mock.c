@@ -5,7 +5,7 @@
  * pool; an encoder used out of turn. Any message can be made to fail. A thread that has a pool uses it alone.
  */
 #define _GNU_SOURCE
-#include "runtime/metal_mock.h"
+#include "emu/metal_mock.h"
 #include "base/os.h"
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* cuda_emulate.c: the words of CUDA C++, in terms of what the emulator offers. A text may ask for TG_EMULATED
  * around what only a GPU understands: the functions named tg_ are here. */
-#include "runtime/emulate.h"
+#include "emu/emulate.h"
 
 /* __restrict__ means nothing here: two threads may meet in memory, whatever one thread was promised. */
 #define WORDS                                                                                                \

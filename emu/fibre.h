@@ -1,4 +1,4 @@
-/* fibre.h: private to src/runtime. Stacks to switch between on one OS thread: each call that is under way
+/* fibre.h: Stacks to switch between on one OS thread: each call that is under way
  * elsewhere waits on a stack of its own. */
 #ifndef TG_FIBRE_H
 #define TG_FIBRE_H

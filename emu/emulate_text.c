@@ -1,7 +1,7 @@
 /* emulate_text.c: kernel text -> the C++ that is compiled for this CPU. In front: what the emulator offers
  * and what the dialect makes of it. The text itself stands there as it is; behind it comes an entry for each
  * kernel, which takes the arguments by address. */
-#include "runtime/emulate_private.h"
+#include "emu/emulate_private.h"
 #include <ctype.h>
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* cuda_mock.h: private to the mock of the driver: what lives in it. */
 #ifndef TG_CUDA_MOCK_H
 #define TG_CUDA_MOCK_H
-#include "runtime/cuda.h"
-#include "runtime/emulate.h"
+#include "emu/cuda_emu.h"
+#include "emu/emulate.h"
 #include <pthread.h>
 
 enum { GPUS = 2, MOST_GIVEN = 4096, ARCH = 120, VERSION = 13000 };

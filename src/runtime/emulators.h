@@ -1,0 +1,20 @@
+/* emulators.h: drivers that emulate their GPUs (TG_EMU=1), where they are linked. `tg` and the tests have
+ * those of emu/; the library that is installed has none. */
+#ifndef TG_EMULATORS_H
+#define TG_EMULATORS_H
+#include "base/base.h"
+
+struct CudaApi;
+struct MetalApi;
+
+typedef struct Emulators {
+  TgStatus (*cuda_open)(const TgEnv *env, TgError *err, struct CudaApi *api);
+  void (*cuda_close)(void);
+  const char *(*cuda_ident)(void); /* what an object depends on besides its text; valid until the next call */
+  TgStatus (*metal_open)(const TgEnv *env, TgError *err, struct MetalApi *api);
+  void (*metal_close)(void);
+} Emulators;
+
+/* NULL: none are linked. Defined in emu/table.c, and in emu/none.c for the library alone. */
+const Emulators *emulators(void);
+#endif

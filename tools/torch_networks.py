@@ -1,6 +1,7 @@
 """The programs of test_networks by PyTorch, in f64: torch_networks.py PROGRAMS DATA ANSWERS [SAMPLES LOUDNESS]
 PROGRAMS: Python text, a function for each; DATA: their leaves, doubles. ANSWERS: doubles; of each program a status (0: all is well, 1: PyTorch
-refused or gave other shapes, 2: numbers left the range of their dtype), how many doubles follow, the values of all outputs, and how far each
+refused or gave other shapes, 2: numbers left the range of their dtype, 3: PyTorch lacks a derivative),
+how many doubles follow, the largest value, gradient and second gradient on the way, the values of all outputs, and how far each
 of them moves when all values on the way, and all gradients, are moved by about the rounding of their dtype. SAMPLES such runs are made."""
 import random
 import sys
@@ -15,7 +16,10 @@ torch.set_default_dtype(torch.float64)
 # half the distance between numbers at 1, the same below the normal numbers, and what no number on the way should reach: squares must fit too
 DTYPES = {"f64": (2.0**-53, 0, 1e150), "f32": (2.0**-24, 0, 1e18), "bf16": (2.0**-9, 0, 1e18), "f16": (2.0**-12, 2.0**-25, 250),
           "fp8e4m3": (2.0**-4, 2.0**-10, 20), "fp8e5m2": (2.0**-3, 2.0**-17, 200)}
-loudness, outside = 0.0, False
+loudness, outside, order = 0.0, False, 0
+scale = [0.0, 0.0, 0.0]  # the largest value, gradient, gradient of a gradient
+# what PyTorch says of operations that it does not differentiate (twice)
+LACKING = ("is not implemented", "is not differentiable", "grad_input must be contiguous")
 
 
 class Noise(torch.autograd.Function):
@@ -25,10 +29,11 @@ class Noise(torch.autograd.Function):
         global outside
         ctx.dtype = dtype
         relative, absolute, most = DTYPES[dtype]
-        finite = x[torch.isfinite(x)] if most < 1e10 else torch.zeros(0)
-        if finite.numel() and float(finite.abs().max()) > most:
-            outside = True
         if not loudness:
+            finite = x[torch.isfinite(x)]
+            largest = float(finite.abs().max()) if finite.numel() else 0.0
+            outside = outside or largest > most
+            scale[order] = max(scale[order], largest)
             return x.clone()
         way = torch.rand(x.shape) * (2 * loudness) - loudness
         return x * (1 + 2 * relative * way) + 2 * absolute * way
@@ -183,14 +188,18 @@ def outputs(make, second, wide, data):
             return x.bool()
         return x.long() if dtype[0] in "iu" else x.requires_grad_(True)
 
+    global order
+    order = 0
     values, terms, leaves, wanted = make(leaf, N)
     out = list(values)
     loss = N(sum((weighed(t) for t in terms), torch.zeros(())), wide)
     out.append(loss)
     if leaves:
+        order = 1
         g = gradients(loss, leaves, second)
         out += g
         if second:
+            order = 2
             slope = sum((weighed(N(t, d)) for t, d in zip(g, [w[1] for w in wanted[len(values) + 1:]])), torch.zeros(()))
             out += gradients(slope, leaves, False)
     return [t.detach() for t in out], wanted
@@ -209,14 +218,18 @@ def answer(number, make, second, wide, data, samples, most):
     global loudness, outside
     torch.manual_seed(number)
     loudness, outside = 0.0, False
+    scale[:] = 0.0, 0.0, 0.0
     try:
         base, wanted = outputs(make, second, wide, data)
     except (RuntimeError, IndexError, ValueError, TypeError, AttributeError, NameError) as e:
+        if any(text in str(e) for text in LACKING):
+            return [3, 0]
         print(f"program {number}: PyTorch says {type(e).__name__}: {e}", flush=True)
         return [1, 0]
     shapes = [tuple(t.shape) for t in base]
     if shapes != [w[0] for w in wanted]:
-        print(f"program {number}: PyTorch has the shapes {shapes}, not {[w[0] for w in wanted]}", flush=True)
+        wrong = [f"{a} for {w[0]} (output {i})" for i, (a, w) in enumerate(zip(shapes, wanted)) if a != w[0]]
+        print(f"program {number}: PyTorch has other shapes: {', '.join(wrong)}, of {len(shapes)} for {len(wanted)}", flush=True)
         return [1, 0]
     base = [flat(t) for t in base]
     far = [numpy.zeros_like(t) for t in base]
@@ -228,7 +241,7 @@ def answer(number, make, second, wide, data, samples, most):
                 d = numpy.where((m == b) | (numpy.isnan(m) & numpy.isnan(b)), 0, numpy.abs(m - b))
             numpy.maximum(f, numpy.where(numpy.isnan(d), numpy.inf, d), out=f)
     whole = numpy.concatenate(base + far)
-    return numpy.concatenate([[2 if outside else 0, len(whole)], whole])
+    return numpy.concatenate([[2 if outside else 0, len(whole), *scale], whole])
 
 
 def main():

@@ -319,7 +319,7 @@ NetNode *net_as_rank(Net *p, NetNode *x, int rank) {
   return x;
 }
 
-static bool broadcasts(NetNode *a, NetNode *b) {
+bool net_broadcasts(const NetNode *a, const NetNode *b) {
   int n = tg_ndim(a->t), m = tg_ndim(b->t);
   for (int i = 1; i <= n && i <= m; i++) {
     int64_t s = tg_dim(a->t, -i), t = tg_dim(b->t, -i);
@@ -331,7 +331,7 @@ static bool broadcasts(NetNode *a, NetNode *b) {
 NetNode *net_beside(Net *p, NetNode *x) {
   for (int i = 0; x && i < 4; i++) {
     NetNode *y = net_pick(p);
-    if (y && broadcasts(x, y)) return y;
+    if (y && net_broadcasts(x, y)) return y;
   }
   int n = x ? tg_ndim(x->t) : 0;
   int64_t d[NET_RANK];

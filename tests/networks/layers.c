@@ -290,6 +290,7 @@ static void normed_by_channel(Net *p, const NetRow *row) {
   case 0: {
     TgGroupNorm l = {tensor_of(w), tensor_of(b), eps, groups, c};
     p->row = "group_norm";
+    if (tg_numel(x->t) / groups < 2) return; /* PyTorch refuses */
     net_out(p, tg_group_norm_run(&l, x->t), 5, "F.group_norm(%s, %lld, %s, %s, %g)", x->name, (long long)groups,
             name_of(w), name_of(b), eps);
     break;
@@ -313,7 +314,7 @@ static void normed_by_channel(Net *p, const NetRow *row) {
     break;
   }
   default: {
-    if (tg_numel(x->t) / c < 2) return;
+    if (tg_numel(x->t) / c < 2) return; /* PyTorch refuses */
     TgBatchNorm l = {tensor_of(w), tensor_of(b), NULL, NULL, NULL, eps, 0.1, c};
     p->row = "batch_norm of the batch";
     net_out(p, tg_batch_norm_run(&l, x->t), 5, "F.batch_norm(%s, None, None, %s, %s, True, 0.1, %g)", x->name,

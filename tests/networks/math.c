@@ -106,7 +106,7 @@ static void clamped(Net *p, const NetRow *row) {
     x = net_out(p, tg_clamp_tensor(x->t, l->t, NULL), x->most + l->most, "torch.maximum(%s, %s)", x->name, l->name);
     if (!x) return;
     x->read = true;
-    if (tg_ndim(h->t) <= tg_ndim(x->t))
+    if (net_broadcasts(x, h))
       net_out(p, tg_clamp_tensor(x->t, NULL, h->t), x->most + h->most, "torch.minimum(%s, %s)", x->name, h->name);
   }
 }
@@ -114,7 +114,7 @@ static void clamped(Net *p, const NetRow *row) {
 static void lerp(Net *p, const NetRow *row) {
   (void)row;
   NetNode *a = net_pick(p), *b = net_beside(p, a), *w = b ? net_in(p, net_beside(p, a), NET_UNIT) : NULL;
-  if (!w) return;
+  if (!w || !net_broadcasts(b, w)) return;
   w->read = true;
   net_out(p, tg_lerp(a->t, b->t, w->t), a->most + b->most, "%s + (%s - %s) * %s", a->name, b->name, a->name,
           w->name);
@@ -122,7 +122,7 @@ static void lerp(Net *p, const NetRow *row) {
 
 static void several(Net *p, const NetRow *row) {
   NetNode *a = net_pick(p), *b = net_beside(p, a), *c = b ? net_beside(p, a) : NULL;
-  if (!c) return;
+  if (!c || !net_broadcasts(b, c)) return;
   TgTensor *x[] = {a->t, b->t, c->t};
   bool sum = row->most > 1;
   net_out(p, sum ? tg_usum(x, 3) : tg_uprod(x, 3), sum ? 18 : a->most * b->most * c->most,
@@ -150,7 +150,7 @@ static NetNode *choice(Net *p, NetNode *x) {
 static void chosen(Net *p, const NetRow *row) {
   (void)row;
   NetNode *a = net_pick(p), *b = net_beside(p, a), *c = a && b ? choice(p, a) : NULL;
-  if (!c) return;
+  if (!c || !net_broadcasts(b, c)) return;
   if (net_chance(p, 3))
     net_out(p, tg_masked_fill(a->t, c->t, 0.75), a->most, "torch.masked_fill(%s, %s, 0.75)", a->name, c->name);
   else
@@ -367,8 +367,8 @@ const NetRow net_math[] = {
   {.name = "relu6", .make = one, .one = tg_relu6, .text = "F.relu6($a)"},
   {.name = "selu", .make = one, .one = tg_selu, .text = "F.selu($a)"},
   {.name = "logsigmoid", .make = one, .one = tg_logsigmoid, .text = "F.logsigmoid($a)"},
-  {.name = "hardsigmoid", .make = one, .one = tg_hardsigmoid, .text = "F.hardsigmoid($a)", .most = 1},
-  {.name = "hardswish", .make = one, .one = tg_hardswish, .text = "F.hardswish($a)"},
+  {.name = "hardsigmoid", .make = one, .one = tg_hardsigmoid, .text = "F.relu6($a + 3) / 6", .most = 1},
+  {.name = "hardswish", .make = one, .one = tg_hardswish, .text = "$a * F.relu6($a + 3) / 6"},
   {.name = "softsign", .make = one, .one = tg_softsign, .text = "F.softsign($a)", .most = 1},
   {.name = "mish", .make = one, .one = tg_mish, .text = "F.mish($a)"},
   {.name = "contiguous", .make = one, .one = tg_contiguous, .text = "$a * 1"},

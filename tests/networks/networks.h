@@ -91,6 +91,7 @@ NetNode *net_in(Net *p, NetNode *x, int domain);
 NetNode *net_as_rank(Net *p, NetNode *x, int rank);
 NetNode *net_fresh(Net *p, int n, const int64_t *d); /* a float leaf */
 NetNode *net_beside(Net *p, NetNode *x);             /* a float that broadcasts with x */
+bool net_broadcasts(const NetNode *a, const NetNode *b);
 NetNode *net_places(Net *p, int n, const int64_t *d, int64_t lo, int64_t hi); /* integers lo .. hi - 1 */
 NetNode *net_order(Net *p, int n, const int64_t *d, int axis, int64_t size);  /* all different along axis */
 NetNode *net_mask(Net *p, int n, const int64_t *d);                           /* bool leaf */
@@ -138,6 +139,7 @@ typedef struct NetResult {
  */
 typedef struct NetReference {
   double *v, *far;
+  double scale[3]; /* the largest value, gradient and second gradient, on the way too where that is known */
   int64_t count;
   bool undecided;
 } NetReference;

@@ -169,6 +169,9 @@ void net_run(NetRecord *const *r, int n, NetRun how, NetResult *out) {
 }
 
 /* ---- what is right */
+/* 0: a value, 1: a gradient, 2: the gradient of one */
+static int order(const NetValue *v) { return *v->what == 's' ? 2 : *v->what == 'g'; }
+
 static void move(double *far, const double *base, const double *moved, int64_t n) {
   for (int64_t i = 0; i < n; i++) {
     bool same = base[i] == moved[i] || (isnan(base[i]) && isnan(moved[i]));
@@ -196,6 +199,10 @@ bool net_twin(NetRecord *r, int samples, double most, NetReference *out, char *f
       out->v = calloc((size_t)at + 1, sizeof *out->v), out->far = calloc((size_t)at + 1, sizeof *out->far);
       if (!out->v || !out->far) abort();
     }
+    for (int i = 0; i < got.n && !s; i++)
+      for (int64_t k = 0; k < got.value[i].count; k++)
+        if (isfinite(got.value[i].v[k]))
+          out->scale[order(&got.value[i])] = fmax(out->scale[order(&got.value[i])], fabs(got.value[i].v[k]));
     at = 0;
     for (int i = 0; i < got.n && at <= out->count; at += got.value[i].count, i++)
       if (s)
@@ -235,8 +242,9 @@ static bool write_batch(NetRecord *const *r, int n, const char *programs, const 
 static bool read_answer(FILE *f, NetReference *out) {
   double head[2];
   if (fread(head, sizeof *head, 2, f) != 2) return false;
-  *out = (NetReference){.count = -1};
-  if (head[0] == 1) return true;
+  *out = (NetReference){.count = head[0] == 1 ? -1 : -2};
+  if (head[0] == 1 || head[0] == 3) return true;
+  if (fread(out->scale, sizeof *out->scale, 3, f) != 3) return false;
   out->undecided = head[0] == 2, out->count = (int64_t)head[1] / 2;
   size_t count = (size_t)out->count;
   out->v = malloc((count + 1) * sizeof(double)), out->far = malloc((count + 1) * sizeof(double));
@@ -263,19 +271,26 @@ bool net_torch(NetRecord *const *r, int n, int samples, double most, NetReferenc
 
 /* ---- judging */
 int64_t net_wrong(const NetResult *got, const NetReference *want, bool careful, int *output, int64_t *decided) {
-  double times = careful ? 6 : 16;
+  double times = careful ? 6 : 16, coarsest = 0;
+  for (int i = 0; i < got->n; i++) {
+    double relative, absolute;
+    net_rounding(tg_dtype_is_float(got->value[i].dtype) ? got->value[i].dtype : TG_F64, &relative, &absolute);
+    coarsest = fmax(coarsest, relative);
+  }
   int64_t at = 0;
   for (int i = 0; i < got->n; i++) {
     const NetValue *value = &got->value[i];
     double relative, absolute, farthest = 0;
     net_rounding(tg_dtype_is_float(value->dtype) ? value->dtype : TG_F64, &relative, &absolute);
     *output = i;
+    int by = order(value); /* a gradient may be what is left of larger ones that cancel */
+    double lost = by ? 64 * coarsest * want->scale[by] + 1e-37 : 1e-37;
     if (at + value->count > want->count) return 0;
     for (int64_t k = 0; k < value->count; k++)
       if (isfinite(want->far[at + k])) farthest = fmax(farthest, want->far[at + k]);
     for (int64_t k = 0; k < value->count; k++, at++) {
       double a = want->v[at], b = value->v[k];
-      double most = times * (want->far[at] + 0.05 * farthest) + 16 * relative * fabs(a) + 4 * absolute + 1e-37;
+      double most = times * (want->far[at] + 0.05 * farthest) + 16 * relative * fabs(a) + 4 * absolute + lost;
       if (isinf(want->far[at])) continue;
       bool same = isnan(a) ? isnan(b) : a == b || (isfinite(a) && fabs(a - b) <= most);
       if (!same) return k;

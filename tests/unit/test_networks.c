@@ -33,7 +33,7 @@ static NetRecord records[BATCH];
 static NetReference twins[BATCH], torches[BATCH];
 static Suspect suspects[SUSPECTS];
 static int nsuspects;
-static int64_t wrong, failed, undecided, refused, values, surely, programs, seconds;
+static int64_t wrong, failed, undecided, refused, lacking, values, surely, programs, seconds;
 
 static struct {
   const char *name;
@@ -173,7 +173,7 @@ static void run_batch(uint64_t first, int n, bool twin, bool torch) {
     if (noted.fault[0]) fault_of(&records[i], "any device", noted.fault);
     all[i] = &records[i];
     count_rows(&records[i]);
-    if (getenv("SHOW") && records[i].python.text) print_message("%s\n", records[i].python.text);
+    if (getenv("SHOW") && records[i].python.text) puts(records[i].python.text);
   }
   for (int i = 0; i < n && twin; i++) {
     char fault[700];
@@ -188,7 +188,7 @@ static void run_batch(uint64_t first, int n, bool twin, bool torch) {
     assert_true(net_torch(all, noted, 2, 1, got));
     for (int i = 0; i < noted; i++) {
       torches[all[i] - records] = got[i];
-      refused += got[i].count < 0, undecided += got[i].undecided;
+      refused += got[i].count == -1, lacking += got[i].count == -2, undecided += got[i].undecided;
     }
   }
   for (int d = 0; d < ndevices; d++)
@@ -223,8 +223,8 @@ static void test_networks(void **state) {
   net_end();
   for (int i = 0; i < ROWS && rows[i].name && getenv("ROWS"); i++)
     print_message("%6lld %s\n", (long long)rows[i].n, rows[i].name);
-  print_message("%lld programs, %lld with second gradients, %lld outside of their dtype's range:", (long long)programs,
-                (long long)seconds, (long long)undecided);
+  print_message("%lld programs, %lld with second gradients, %lld outside of their dtype's range, %lld that PyTorch cannot:",
+                (long long)programs, (long long)seconds, (long long)undecided, (long long)lacking);
   for (int d = 0; d < ndevices; d++)
     print_message(" %lld on %s (%lld captured)", (long long)devices[d].run, devices[d].name, (long long)devices[d].captured);
   print_message("; %lld values, %.3g times compared within 1 %%\n", (long long)values, (double)surely / (double)values);

@@ -81,6 +81,10 @@ def first_places(x, axis, largest):
     return torch.cummax(torch.where(new, steps, 0), axis)[0]
 
 
+def logcumsumexp(x, axis):  # torch's second derivative is NaN
+    return torch.cat([torch.logsumexp(x.narrow(axis, 0, i + 1), axis, keepdim=True) for i in range(x.shape[axis])], axis)
+
+
 def unpool(x, kernel, size):
     n = len(kernel)
     pool, back = [(F.max_pool1d, F.max_unpool1d), (F.max_pool2d, F.max_unpool2d), (F.max_pool3d, F.max_unpool3d)][n - 1]

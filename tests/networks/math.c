@@ -279,7 +279,7 @@ static void along(Net *p, const NetRow *row) {
     break;
   case 6: p->row = "cummax", net_out(p, tg_cummax(x->t, a, NULL), most, "torch.cummax(%s, %d)[0]", n, a); break;
   case 7: p->row = "cummin", net_out(p, tg_cummin(x->t, a, NULL), most, "torch.cummin(%s, %d)[0]", n, a); break;
-  case 8: net_out(p, tg_logcumsumexp(x->t, a), most + 3, "torch.logcumsumexp(%s, %d)", n, a); break;
+  case 8: net_out(p, tg_logcumsumexp(x->t, a), most + 3, "logcumsumexp(%s, %d)", n, a); break;
   case 9:
   case 10:
     p->row = "sort";

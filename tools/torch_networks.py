@@ -1,8 +1,9 @@
-"""The programs of test_networks by PyTorch, in f64: torch_networks.py PROGRAMS DATA ANSWERS [SAMPLES LOUDNESS]
-PROGRAMS: Python text, a function for each; DATA: their leaves, doubles. ANSWERS: doubles; of each program a status (0: all is well, 1: PyTorch
-refused or gave other shapes, 2: numbers left the range of their dtype, 3: PyTorch lacks a derivative),
-how many doubles follow, the largest value, gradient and second gradient on the way, the values of all outputs, and how far each
-of them moves when all values on the way, and all gradients, are moved by about the rounding of their dtype. SAMPLES such runs are made."""
+"""The programs of test_networks by PyTorch, in f64. Says "ready"; then for each line "PROGRAMS DATA ANSWERS SAMPLES LOUDNESS" on stdin writes ANSWERS
+and says "done". PROGRAMS: Python text, a function for each; DATA: their leaves, doubles. ANSWERS: doubles; of each program a status (0: all is well,
+1: PyTorch refused or gave other shapes, 2: numbers left the range of their dtype, 3: PyTorch lacks a derivative) and how many doubles follow: the
+largest value, gradient and second gradient on the way, not counted; then the values of all outputs, and how far each of them moves when all values on
+the way, and all gradients, are moved by about the rounding of their dtype. SAMPLES such runs are made, by up to LOUDNESS times that."""
+import os
 import random
 import sys
 import warnings
@@ -81,6 +82,10 @@ def first_places(x, axis, largest):
     return torch.cummax(torch.where(new, steps, 0), axis)[0]
 
 
+def normalize(x, p, axis):  # N sees how large its gradients are on the way
+    return x / N(torch.linalg.vector_norm(x, p, axis, keepdim=True).clamp(min=1e-12), "f64")
+
+
 def logcumsumexp(x, axis):  # torch's second derivative is NaN
     return torch.cat([torch.logsumexp(x.narrow(axis, 0, i + 1), axis, keepdim=True) for i in range(x.shape[axis])], axis)
 
@@ -98,10 +103,11 @@ def batch_norm(x, mean, var, w, b, eps):
     return y if w is None else y * w.reshape(s) + b.reshape(s)
 
 
-def attention(q, k, v, mask, causal, grouped, scale):
+def attention(q, k, v, mask, causal, grouped, scale, dtype="f64"):  # dtype: of the scores
     if grouped:
         k, v = (t.repeat_interleave(q.shape[1] // k.shape[1], 1) for t in (k, v))
     s = q @ k.transpose(-1, -2) * (scale or q.shape[-1] ** -0.5)
+    s = N(s, dtype)
     seen = torch.ones(q.shape[-2], k.shape[-2], dtype=bool)
     if causal:
         seen = seen.tril()
@@ -113,17 +119,17 @@ def attention(q, k, v, mask, causal, grouped, scale):
     seen = seen.expand(s.shape)
     some = seen.any(-1, keepdim=True)
     weights = torch.softmax(torch.where(seen | ~some, s, float("-inf")), -1)
-    return torch.where(some, weights, 0) @ v
+    return N(torch.where(some, weights, 0), dtype) @ v
 
 
-def multihead(q, k, w, bias, out, out_bias, heads, causal, batch_first):
+def multihead(q, k, w, bias, out, out_bias, heads, causal, batch_first, dtype="f64"):
     if not batch_first:
         q, k = q.transpose(0, 1), k.transpose(0, 1)
     width = q.shape[-1]
     parts = [F.linear(x, w[i * width:(i + 1) * width], None if bias is None else bias[i * width:(i + 1) * width])
              for i, x in enumerate((q, k, k))]
-    parts = [x.unflatten(-1, (heads, width // heads)).transpose(1, 2) for x in parts]
-    y = attention(*parts, None, causal, False, None).transpose(1, 2).flatten(2)
+    parts = [N(x, dtype).unflatten(-1, (heads, width // heads)).transpose(1, 2) for x in parts]
+    y = attention(*parts, None, causal, False, None, dtype).transpose(1, 2).flatten(2)
     y = F.linear(y, out, out_bias)
     return y if batch_first else y.transpose(0, 1)
 
@@ -248,17 +254,21 @@ def answer(number, make, second, wide, data, samples, most):
     return numpy.concatenate([[2 if outside else 0, len(whole), *scale], whole])
 
 
-def main():
-    programs, data, answers = sys.argv[1:4]
-    samples, most = (int(sys.argv[4]), float(sys.argv[5])) if len(sys.argv) > 5 else (2, 1.0)
+def batch(programs, data, answers, samples, most):
     table = []
     scope = dict(globals(), programs=table)
-    exec(compile(open(programs).read(), programs, "exec"), scope)
+    with open(programs) as f:
+        exec(compile(f.read(), programs, "exec"), scope)
     leaves = numpy.fromfile(data)
     with open(answers, "wb") as f:
         for number, make, second, wide, base in table:
-            numpy.asarray(answer(number, make, second, wide, leaves[base:], samples, most), dtype=numpy.float64).tofile(f)
+            numpy.asarray(answer(number, make, second, wide, leaves[base:], int(samples), float(most)), dtype=numpy.float64).tofile(f)
 
 
 if __name__ == "__main__":
-    main()
+    say = os.fdopen(os.dup(1), "w", buffering=1)  # what is printed goes to stderr
+    os.dup2(2, 1)
+    say.write("ready\n")
+    for line in sys.stdin:
+        batch(*line.split())
+        say.write("done\n")

@@ -128,6 +128,7 @@ static NetNode *leaf(Net *p, TgDType dtype, int n, const int64_t *d, const doubl
   for (int i = 0; i < n; i++)
     count *= (size_t)d[i];
   if (p->n == NET_NODES || count > NET_NUMEL) return NULL;
+  if (tg_dtype_is_float(dtype) && p->nleaves == NET_LEAVES) return NULL;
   if (!r->noted) {
     if (r->ndata + count > r->room) {
       r->room = 2 * (r->ndata + count) + 256;
@@ -146,7 +147,6 @@ static NetNode *leaf(Net *p, TgDType dtype, int n, const int64_t *d, const doubl
   p->ngiven++;
   if (!t) return refused(p, tg_errmsg(p->ctx)), NULL;
   bool real = tg_dtype_is_float(own);
-  if (real && p->nleaves == NET_LEAVES) return NULL;
   if (!r->noted) {
     net_say(&r->python, " l%d = I(%zu, %s, '%s')\n", p->n, r->at[p->n], net_sizes(n, d), tg_dtype_name(own));
     net_say(&r->python, " n%d = N(l%d, '%s')\n", p->n, p->n, tg_dtype_name(own));
@@ -159,27 +159,25 @@ static NetNode *leaf(Net *p, TgDType dtype, int n, const int64_t *d, const doubl
   return x;
 }
 
-enum { F32_ALONE, F64_ALONE, F16_ALONE, BF16_ALONE, FP8, MIXED };
-
-static const int themes[16] = {F32_ALONE, F32_ALONE, F32_ALONE, F32_ALONE,  F32_ALONE,  F32_ALONE, F64_ALONE, F64_ALONE,
-                               F64_ALONE, F16_ALONE, F16_ALONE, BF16_ALONE, BF16_ALONE, FP8,       MIXED,     MIXED};
+static const int themes[16] = {NET_F32, NET_F32, NET_F32, NET_F32,  NET_F32,  NET_F32, NET_F64, NET_F64,
+                               NET_F64, NET_F16, NET_F16, NET_BF16, NET_BF16, NET_FP8,       NET_MIXED,     NET_MIXED};
 
 int net_theme(uint64_t number) { return themes[number * 7919 % 16]; }
 
 bool net_wants_f64(uint64_t number) {
   int theme = net_theme(number);
-  return theme == F64_ALONE || theme == MIXED;
+  return theme == NET_F64 || theme == NET_MIXED;
 }
 
 static TgDType drawn_dtype(Net *p) {
   static const TgDType mixed[] = {TG_F32, TG_F64, TG_F16, TG_BF16, TG_F32};
   int kind = net_below(p, 5);
   switch (p->theme) {
-  case F32_ALONE: return TG_F32;
-  case F64_ALONE: return TG_F64;
-  case F16_ALONE: return TG_F16;
-  case BF16_ALONE: return TG_BF16;
-  case FP8: return kind < 2 ? TG_FP8E4M3 : kind < 3 ? TG_FP8E5M2 : kind < 4 ? TG_F32 : TG_BF16;
+  case NET_F32: return TG_F32;
+  case NET_F64: return TG_F64;
+  case NET_F16: return TG_F16;
+  case NET_BF16: return TG_BF16;
+  case NET_FP8: return kind < 2 ? TG_FP8E4M3 : kind < 3 ? TG_FP8E5M2 : kind < 4 ? TG_F32 : TG_BF16;
   default: return mixed[kind];
   }
 }

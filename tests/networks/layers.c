@@ -324,6 +324,11 @@ static void normed_by_channel(Net *p, const NetRow *row) {
 }
 
 /* ---- attention and networks over time */
+/* what scores are computed in */
+static TgDType scored(const NetNode *q, const NetNode *k) {
+  return q->dtype == TG_F64 || k->dtype == TG_F64 ? TG_F64 : TG_F32;
+}
+
 static void attended(Net *p, const NetRow *row) {
   (void)row;
   int64_t b = net_between(p, 1, 2), h = net_between(p, 1, 2) * 2, l = net_between(p, 1, 5), s = net_between(p, 1, 5),
@@ -346,6 +351,8 @@ static void attended(Net *p, const NetRow *row) {
   if (masked == 2) m = weight(p, 4 - off, md + off);
   if (masked == 3) { /* a float mask with -inf in places, whole rows too */
     NetNode *c = net_mask(p, 4 - off, md + off), *f = c ? weight(p, 4 - off, md + off) : NULL;
+    if (f && f->dtype == TG_FP8E4M3) f = net_out(p, tg_cast(f->t, net_dtype(p, TG_F32)), 1.6, "%s * 1", f->name);
+    if (f) f->read = true; /* fp8e4m3 has no infinity */
     m = f ? net_out(p, tg_masked_fill(f->t, tg_logical_not(c->t), -INFINITY), 1.6,
                     "torch.masked_fill(%s, ~%s, float('-inf'))", f->name, c->name)
           : NULL;
@@ -355,12 +362,11 @@ static void attended(Net *p, const NetRow *row) {
   TgAttentionOptions o = TG_WITH(TgAttentionOptions, .mask = tensor_of(m), .causal = causal, .grouped = grouped);
   if (scale > 0) o.scale = scale;
   net_out(p, tg_scaled_dot_product_attention_opt(q->t, k->t, v->t, &o), 1.6,
-          "attention(%s, %s, %s, %s, %s, %s, %s)", q->name, k->name, v->name, name_of(m), causal ? "True" : "False",
-          grouped ? "True" : "False", scale > 0 ? "0.7" : "None");
+          "attention(%s, %s, %s, %s, %s, %s, %s, '%s')", q->name, k->name, v->name, name_of(m), causal ? "True" : "False",
+          grouped ? "True" : "False", scale > 0 ? "0.7" : "None", tg_dtype_name(scored(q, k)));
 }
 
-static void heads(Net *p, const NetRow *row) {
-  (void)row;
+static void heads(Net *p) {
   int64_t h = net_between(p, 1, 2), width = h * net_between(p, 1, 3), t = net_between(p, 1, 4), s = net_between(p, 1, 4),
           b = net_between(p, 1, 2);
   bool first = net_chance(p, 2), causal = net_chance(p, 3), plain = net_chance(p, 3);
@@ -377,12 +383,12 @@ static void heads(Net *p, const NetRow *row) {
                             .width = width,
                             .heads = h};
   net_out(p, tg_multihead_attention_run_opt(&a, q->t, k->t, k->t, &TG_WITH(TgMultiheadRun, .causal = causal)),
-          6, "multihead(%s, %s, %s, %s, %s, %s, %lld, %s, %s)", q->name, k->name, in->name, name_of(in_bias), out->name,
-          name_of(out_bias), (long long)h, causal ? "True" : "False", first ? "True" : "False");
+          6, "multihead(%s, %s, %s, %s, %s, %s, %lld, %s, %s, '%s')", q->name, k->name, in->name, name_of(in_bias), out->name,
+          name_of(out_bias), (long long)h, causal ? "True" : "False", first ? "True" : "False",
+          p->theme == NET_FP8 ? "bf16" : tg_dtype_name(in->dtype));
 }
 
-static void recurrent(Net *p, const NetRow *row) {
-  (void)row;
+static void recurrent(Net *p) {
   int kind = net_below(p, 3), layers = net_between(p, 1, 2), ways = net_between(p, 1, 2);
   bool plain = net_chance(p, 3), first = net_chance(p, 2), started = net_chance(p, 2);
   int64_t in = net_between(p, 1, 3), hidden = net_between(p, 1, 3), t = net_between(p, 1, 3), b = net_between(p, 1, 2);
@@ -422,6 +428,14 @@ static void recurrent(Net *p, const NetRow *row) {
   int which = !y ? 0 : kind == 0 ? net_below(p, 3) : kind == 1 ? net_below(p, 2) : 2 * net_below(p, 2);
   net_out(p, which == 0 ? y : which == 1 ? last : cells, 3, "recurrent(%d, %s, %s, %s, (%s), %d, %d, %s, %s)[%d]", kind,
           x->name, name_of(h), name_of(c), list, layers, ways, plain ? "True" : "False", first ? "True" : "False", which);
+}
+
+/* What is computed inside of these is not seen from outside: all of it in one dtype. */
+static void layered(Net *p, const NetRow *row) {
+  int theme = p->theme;
+  if (theme == NET_MIXED) p->theme = NET_F32;
+  (*row->name == 'm' ? heads : recurrent)(p);
+  p->theme = theme;
 }
 
 /* ---- losses */
@@ -534,8 +548,8 @@ const NetRow net_layers[] = {{.name = "matmul", .make = multiplied},
                              {.name = "norm", .make = normed},
                              {.name = "norm by channel", .make = normed_by_channel},
                              {.name = "attention", .make = attended},
-                             {.name = "multihead", .make = heads},
-                             {.name = "recurrent", .make = recurrent},
+                             {.name = "multihead", .make = layered},
+                             {.name = "recurrent", .make = layered},
                              {.name = "loss of labels", .make = judged},
                              {.name = "loss of values", .make = judged_by_values},
                              {.name = "newton_schulz", .make = orthogonal},

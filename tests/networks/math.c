@@ -161,8 +161,8 @@ static void converted(Net *p, const NetRow *row) {
   (void)row;
   static const TgDType f32[] = {TG_F32, TG_F16, TG_BF16}, f64[] = {TG_F64, TG_F64, TG_F32};
   static const TgDType narrow[] = {TG_F32, TG_BF16, TG_F16};
-  TgDType to = p->theme == 0 ? f32[net_below(p, 12) % 12 > 9 ? 1 + net_below(p, 2) : 0]
-               : p->theme == 1 ? f64[net_below(p, 3)]
+  TgDType to = p->theme == NET_F32 ? f32[net_below(p, 12) % 12 > 9 ? 1 + net_below(p, 2) : 0]
+               : p->theme == NET_F64 ? f64[net_below(p, 3)]
                                : narrow[net_below(p, 3)];
   NetNode *x = net_chance(p, 3) ? net_wants(p, net_chance(p, 2)) : NULL;
   if (!x) x = net_pick(p);
@@ -224,7 +224,7 @@ static void reduced(Net *p, const NetRow *row) {
   case 7: REDUCED(logsumexp, "torch.logsumexp", most + 4); break;
   case 8:
   case 9:
-    if (n <= less) return;
+    if (n <= less || n < 2) return; /* of one element PyTorch's second derivative is NaN */
     p->row = kind == 8 ? "var" : "std";
     net_out(p, kind == 8 ? tg_var(x->t, .axis = a, .keepdim = k, .correction = less)
                          : tg_std(x->t, .axis = a, .keepdim = k, .correction = less),
@@ -232,7 +232,7 @@ static void reduced(Net *p, const NetRow *row) {
     break;
   case 10: {
     TgTensor *mean = NULL;
-    if (n <= less) return;
+    if (n <= less || n < 2) return; /* of one element PyTorch's second derivative is NaN */
     bool dev = net_chance(p, 2);
     p->row = dev ? "std_mean" : "var_mean";
     TgTensor *y = dev ? tg_std_mean(x->t, &mean, .axis = a, .keepdim = k, .correction = less)
@@ -270,7 +270,7 @@ static void along(Net *p, const NetRow *row) {
   case 3:
     p->row = "normalize";
     net_out(p, tg_normalize(x->t, .axis = axis.v[0], .p = norm), 3,
-            "F.normalize(%s, float('%g'), %d)", n, norm, a);
+            "normalize(%s, float('%g'), %d)", n, norm, a);
     break;
   case 4: p->row = "cumsum", net_out(p, tg_cumsum(x->t, a), most * sqrt(size) * 1.5, "torch.cumsum(%s, %d)", n, a); break;
   case 5:

@@ -73,6 +73,8 @@ typedef struct NetRow {
   double most;      /* of the result; 0: the operand's */
 } NetRow;
 
+typedef enum NetTheme { NET_F32, NET_F64, NET_F16, NET_BF16, NET_FP8, NET_MIXED } NetTheme;
+
 typedef enum NetDomain { NET_ANY, NET_POSITIVE, NET_UNIT, NET_ABOVE_ONE, NET_SMALL } NetDomain;
 
 extern const NetRow net_math[], net_move[], net_index[], net_layers[];
@@ -154,7 +156,7 @@ typedef struct NetRun {
 
 void net_record(NetRecord *r, NetResult *out); /* builds it once, and notes what it is; out has faults alone */
 void net_run(NetRecord *const *r, int n, NetRun how, NetResult *out); /* n programs as one schedule */
-void net_end(void);                                                  /* closes all devices */
+void net_end(void);                                                  /* closes all devices, ends PyTorch */
 void net_result_free(NetResult *r);
 void net_record_free(NetRecord *r);
 /* By the twin on INTERP in f64, moved so many times. */

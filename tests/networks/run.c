@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- devices, opened once */
@@ -28,12 +29,6 @@ static TgContext *device(const char *name) {
   o->ctx = tg_open_with(.device = emulated ? name + 4 : name, .seed = 1);
   setenv("TG_EMU", before, 1);
   return o->ctx;
-}
-
-void net_end(void) {
-  for (int i = 0; i < nopened; i++)
-    tg_close(opened[i].ctx);
-  nopened = 0;
 }
 
 void net_result_free(NetResult *r) {
@@ -217,10 +212,46 @@ bool net_twin(NetRecord *r, int samples, double most, NetReference *out, char *f
 /* ---- PyTorch */
 static const char *python(void) { return getenv("PYTHON") ? getenv("PYTHON") : "python3"; }
 
+/* PyTorch's process: it is told a line for each batch, and answers a line when the answers are written. */
+static struct {
+  pid_t pid;
+  int to, from;
+} torch;
+
+/* The next line of it, which should be this one; false: it ended. */
+static bool torch_says(const char *want) {
+  char line[64] = "";
+  for (size_t n = 0; n + 1 < sizeof line; n++) {
+    if (read(torch.from, line + n, 1) != 1) return false;
+    if (line[n] == '\n') return !strncmp(line, want, strlen(want));
+  }
+  return false;
+}
+
+static void torch_end(void) {
+  if (!torch.pid) return;
+  close(torch.to), close(torch.from);
+  waitpid(torch.pid, NULL, 0);
+  torch.pid = 0;
+}
+
 bool net_has_torch(void) {
-  char command[600];
-  snprintf(command, sizeof command, "'%s' -c 'import torch, numpy' > /dev/null 2>&1", python());
-  return system(command) == 0;
+  int to[2], from[2];
+  if (torch.pid) return true;
+  if (pipe(to)) return false;
+  if (pipe(from)) return close(to[0]), close(to[1]), false;
+  torch.pid = fork();
+  if (torch.pid == 0) {
+    dup2(to[0], 0), dup2(from[1], 1);
+    close(to[0]), close(to[1]), close(from[0]), close(from[1]);
+    execlp(python(), python(), TG_TOOLS "/torch_networks.py", (char *)NULL);
+    _exit(127);
+  }
+  close(to[0]), close(from[1]);
+  torch.to = to[1], torch.from = from[0];
+  if (torch.pid > 0 && torch_says("ready")) return true;
+  torch_end();
+  return false;
 }
 
 static bool write_batch(NetRecord *const *r, int n, const char *programs, const char *data) {
@@ -253,13 +284,12 @@ static bool read_answer(FILE *f, NetReference *out) {
 }
 
 bool net_torch(NetRecord *const *r, int n, int samples, double most, NetReference *out) {
-  char dir[] = "/tmp/networks.XXXXXX", programs[64], data[64], answers[64], command[1200];
-  if (!mkdtemp(dir)) return false;
+  char dir[] = "/tmp/networks.XXXXXX", programs[64], data[64], answers[64], line[300];
+  if (!net_has_torch() || !mkdtemp(dir)) return false;
   snprintf(programs, sizeof programs, "%s/programs.py", dir), snprintf(data, sizeof data, "%s/data", dir);
   snprintf(answers, sizeof answers, "%s/answers", dir);
-  snprintf(command, sizeof command, "'%s' '%s/torch_networks.py' '%s' '%s' '%s' %d %g 1>&2", python(), TG_TOOLS, programs,
-           data, answers, samples, most);
-  bool ok = write_batch(r, n, programs, data) && system(command) == 0;
+  int length = snprintf(line, sizeof line, "%s %s %s %d %g\n", programs, data, answers, samples, most);
+  bool ok = write_batch(r, n, programs, data) && write(torch.to, line, (size_t)length) == length && torch_says("done");
   FILE *f = ok ? fopen(answers, "rb") : NULL;
   ok = f != NULL;
   for (int i = 0; ok && i < n; i++)
@@ -267,6 +297,13 @@ bool net_torch(NetRecord *const *r, int n, int samples, double most, NetReferenc
   if (f) fclose(f);
   unlink(programs), unlink(data), unlink(answers), rmdir(dir);
   return ok;
+}
+
+void net_end(void) {
+  for (int i = 0; i < nopened; i++)
+    tg_close(opened[i].ctx);
+  nopened = 0;
+  torch_end();
 }
 
 /* ---- judging */

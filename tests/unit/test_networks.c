@@ -13,7 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-enum { BATCH = 400, GROUP = 8, SUSPECTS = 64, DEVICES = 12, ROWS = 256 };
+enum { BATCH = 1000, GROUP = 8, SUSPECTS = 64, DEVICES = 12, ROWS = 256 };
 
 typedef struct Device {
   char name[32];
@@ -165,7 +165,7 @@ static void run_device(int device, int n) {
 }
 
 static void run_batch(uint64_t first, int n, bool twin, bool torch) {
-  NetRecord *all[BATCH];
+  static NetRecord *all[BATCH];
   for (int i = 0; i < n; i++) {
     NetResult noted = {.n = 0};
     records[i] = (NetRecord){.number = first + (uint64_t)i, .all = getenv("ALL") != NULL};
@@ -181,11 +181,11 @@ static void run_batch(uint64_t first, int n, bool twin, bool torch) {
       fault_of(&records[i], "INTERP", fault);
   }
   if (torch) {
-    NetReference got[BATCH] = {{.count = 0}};
+    static NetReference got[BATCH];
     int noted = 0;
     for (int i = 0; i < n; i++)
       if (records[i].noted) all[noted++] = &records[i];
-    assert_true(net_torch(all, noted, 2, 1, got));
+    assert_true(net_torch(all, noted, 1, 1, got));
     for (int i = 0; i < noted; i++) {
       torches[all[i] - records] = got[i];
       refused += got[i].count == -1, lacking += got[i].count == -2, undecided += got[i].undecided;

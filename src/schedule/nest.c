@@ -29,6 +29,30 @@ bool ranges_within(Sched *s, UOp *e, UOp *of) {
 
 bool reads_over(Sched *s, UOp *x, UOp *p) { return uop_has_op(x, OPS_INDEX) && ranges_within(s, p, x); }
 
+/* By the bounds of its places alone: gates are not asked. */
+static bool index_inside(const Sched *s, const UOp *index) {
+  const UOp *memory = index->src[0];
+  int q = read_stage(index);
+  for (int d = 1; d < index->nsrc; d++) {
+    int64_t extent = q >= 0         ? range_extent(s->stages.at[q].out[d - 1])
+                     : memory->nsrc ? memory->src[d - 1]->vmax
+                                    : memory->arg.param.nelem;
+    if (index->src[d]->vmin < 0 || index->src[d]->vmax >= extent) return false;
+  }
+  return true;
+}
+
+UOp *beside_gate(Rewrite *rw, UOp *y, UOp *p) {
+  UOpVec order = {0};
+  bool ok = uop_toposort(rw->st, rw->mem, &y, 1, &order), inside = true;
+  for (size_t i = 0; ok && inside && i < order.len; i++)
+    inside = order.at[i]->op != OPS_INDEX || index_inside(rw->ctx, order.at[i]);
+  vec_free(rw->mem, &order);
+  if (!ok) return NULL;
+  UOp *zero = uop_const(rw->st, (DType)y->dtype, (Scalar){.i = 0});
+  return inside ? y : zero ? uop_new(rw->st, OPS_GATE, (DType)y->dtype, 1, 3, (UOp *[]){y, p, zero}, ARG0) : NULL;
+}
+
 bool gates_reduce(const UOp *reduce, const UOp *x, const UOp *c) {
   int loops = reduce->nsrc - 1;
   while (x->op == OPS_WHERE && x->src[2] == c)

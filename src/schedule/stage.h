@@ -127,6 +127,8 @@ bool readers_build(Sched *s);
 bool nest_reductions(Sched *s, bool divided);
 bool ranges_within(Sched *s, UOp *e, UOp *of); /* every loop of e is a loop of `of` */
 bool reads_over(Sched *s, UOp *x, UOp *p); /* gates.rules: x reads memory, over all loops that p depends on */
+/* gates.rules: y where the other factor is gated by p; gated too, if it may read past what is there */
+UOp *beside_gate(Rewrite *rw, UOp *y, UOp *p);
 bool partial_sums(Sched *s);
 /* partial.c: what g reduces of `term`, of part number `part` (a LOOP range) of its loop k, over loops of its
  * own: a stage whose first axis is `part`. */

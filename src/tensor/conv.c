@@ -301,7 +301,8 @@ TgTensor *tg_max_pool2d_opt(TgTensor *x, const TgPoolOptions *opt) {
   TG_OPTIONS(tg_context(x), "max_pool2d", TgPoolOptions, o, opt);
   Windows w;
   if (!pool_geometry("max_pool2d", x, &o, &w)) return NULL;
-  TgTensor *v = windows(x, &w, -INFINITY), *best = tg_max(v, .axis = last_axes(w.n));
+  double least = dtype_is_float(dt(x)) ? op_identity(OPS_MAX, dt(x)).f : -INFINITY;
+  TgTensor *v = windows(x, &w, least), *best = tg_max(v, .axis = last_axes(w.n));
   if (!best || !o.indices) return best;
   int64_t d[TG_MAX_RANK];
   for (int i = 0; i < rank(v); i++)

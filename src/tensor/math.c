@@ -109,7 +109,8 @@ static TgTensor *only_where(TgTensor *c, TgTensor *x, double harmless) {
   return tg_where(c, x, constant(x, harmless));
 }
 
-/* ---- derivatives of their own, where the formula's would overflow before it does, or lose what cancels */
+/* ---- derivatives of their own, where the formula's would overflow before it does, or lose what cancels, and
+ * where the second derivative of a polynomial is not near enough */
 typedef TgTensor *(*Derivative)(TgTensor *x);
 
 static TgStatus chain(TgTensor *g, TgTensor *x, Derivative d, TgTensor **out) {
@@ -131,6 +132,14 @@ static TgTensor *derivative_of_tanh(TgTensor *x) { /* 4 e / (1 + e)^2, e = exp(-
   return tg_div(tg_mul_scalar(e, 4), tg_mul(sum, sum));
 }
 
+static TgTensor *derivative_of_asin(TgTensor *x) {
+  return tg_rsqrt(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1)));
+}
+
+static TgTensor *derivative_of_acos(TgTensor *x) { return tg_neg(derivative_of_asin(x)); }
+
+static TgTensor *derivative_of_atan(TgTensor *x) { return tg_reciprocal(tg_add_scalar(tg_mul(x, x), 1)); }
+
 static TgTensor *derivative_of_atanh(TgTensor *x) {
   return tg_reciprocal(tg_mul(tg_rsub_scalar(x, 1), tg_add_scalar(x, 1)));
 }
@@ -141,6 +150,9 @@ static TgTensor *derivative_of_erf(TgTensor *x) {
 DERIVATIVE(gradient_of_sinh, tg_cosh)
 DERIVATIVE(gradient_of_cosh, tg_sinh)
 DERIVATIVE(gradient_of_tanh, derivative_of_tanh)
+DERIVATIVE(gradient_of_asin, derivative_of_asin)
+DERIVATIVE(gradient_of_acos, derivative_of_acos)
+DERIVATIVE(gradient_of_atan, derivative_of_atan)
 DERIVATIVE(gradient_of_atanh, derivative_of_atanh)
 DERIVATIVE(gradient_of_erf, derivative_of_erf)
 
@@ -182,16 +194,16 @@ static TgTensor *half_angle(TgTensor *a, TgTensor *inner) {
 TgTensor *tg_asin(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
   TgTensor *outer = tg_rsub_scalar(tg_mul_scalar(half_angle(a, inner), 2), 1.57079632679489661923);
-  return as_narrow(tg_where(inner, odd(only_where(inner, w, 0), &fit_asin), signed_as(outer, w)), x);
+  TgTensor *y = tg_where(inner, odd(only_where(inner, w, 0), &fit_asin), signed_as(outer, w));
+  return as_narrow(with_derivative(y, w, gradient_of_asin), x);
 }
 
 TgTensor *tg_acos(TgTensor *x) {
   TgTensor *w = as_wide(x), *a = magnitude(w), *inner = tg_lt_scalar(a, 0.5);
   TgTensor *h = tg_mul_scalar(half_angle(a, inner), 2);
   TgTensor *outer = tg_where(tg_lt_scalar(w, 0), tg_rsub_scalar(h, 3.14159265358979323846), h);
-  return as_narrow(
-      tg_where(inner, tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923), outer),
-      x);
+  TgTensor *middle = tg_rsub_scalar(odd(only_where(inner, w, 0), &fit_asin), 1.57079632679489661923);
+  return as_narrow(with_derivative(tg_where(inner, middle, outer), w, gradient_of_acos), x);
 }
 
 /* t = |x|, or -1/|x| beyond tan(3 pi/8), or (|x| - 1)/(|x| + 1) between: always within tan(pi/8); the angle
@@ -211,7 +223,7 @@ TgTensor *tg_atan(TgTensor *x) {
   /* -0 stays -0 */
   TgTensor *r = signed_as(tg_add(base, odd(t, &fit_atan)), w);
   TgTensor *itself = tg_bitor(tg_isnan(w), tg_eq_scalar(w, 0));
-  return as_narrow(tg_where(itself, w, r), x);
+  return as_narrow(with_derivative(tg_where(itself, w, r), w, gradient_of_atan), x);
 }
 
 /* +0 of -0, with slope -1 as below it */

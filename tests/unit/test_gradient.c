@@ -127,6 +127,50 @@ static void test_every_op(void **state) { /* of the tensor graph */
   tg_close(ctx);
 }
 
+/* ---- gradients, and gradients of gradients, of functions that are polynomials in pieces: in f32 as near to
+ * f64 as its rounding lets them */
+static TgTensor *itself(TgTensor *x) { return x; }
+
+static TgTensor *to_unit(TgTensor *x) { return tg_mul_scalar(x, 0.5); }
+
+static TgTensor *above_one(TgTensor *x) { return tg_add_scalar(tg_square(x), 1.3); }
+
+static void derivatives(TgContext *ctx, TgTensor *(*f)(TgTensor *), TgTensor *(*of)(TgTensor *), TgDType d,
+                        double out[2][201]) {
+  double v[201];
+  for (int i = 0; i < 201; i++)
+    v[i] = (float)(-1.6 + 0.016 * i + 0.0007);
+  TgTensor *x = tg_from_f64(ctx, v, d, TG_SHAPE(201)), *g = NULL, *h = NULL;
+  assert_int_equal(tg_gradient(tg_sum(f(of(x))), &x, 1, &g), TG_OK);
+  assert_int_equal(tg_gradient(tg_sum(g), &x, 1, &h), TG_OK);
+  assert_int_equal(tg_read_f64(g, out[0], 201), TG_OK);
+  assert_int_equal(tg_read_f64(h, out[1], 201), TG_OK);
+}
+
+static void test_second_derivatives(void **state) {
+  (void)state;
+  static const struct {
+    const char *name;
+    TgTensor *(*f)(TgTensor *), *(*of)(TgTensor *);
+  } all[] = {{"asin", tg_asin, to_unit},    {"acos", tg_acos, to_unit},        {"atan", tg_atan, itself},
+             {"atanh", tg_atanh, to_unit},  {"asinh", tg_asinh, itself},       {"acosh", tg_acosh, above_one},
+             {"sinh", tg_sinh, itself},     {"cosh", tg_cosh, itself},         {"tanh", tg_tanh, itself},
+             {"erf", tg_erf, itself},       {"tan", tg_tan, to_unit},          {"sigmoid", tg_sigmoid, itself},
+             {"gelu", tg_gelu, itself},     {"gelu_erf", tg_gelu_erf, itself}, {"mish", tg_mish, itself},
+             {"silu", tg_silu, itself},     {"softplus", tg_softplus, itself}, {"logsigmoid", tg_logsigmoid, itself},
+             {"softsign", tg_softsign, itself}};
+  TgContext *ctx = tg_open_with(.device = "INTERP");
+  for (size_t k = 0; k < TG_COUNT(all); k++) {
+    double got[2][201], want[2][201];
+    derivatives(ctx, all[k].f, all[k].of, TG_F32, got), derivatives(ctx, all[k].f, all[k].of, TG_F64, want);
+    for (int o = 0; o < 2; o++)
+      for (int i = 0; i < 201; i++)
+        if (!(fabs(got[o][i] - want[o][i]) <= 1e-6 * fmax(1, fabs(want[o][i]))))
+          fail_msg("derivative %d of %s at %g: %.9g, not %.9g", o + 1, all[k].name, -1.6 + 0.016 * i, got[o][i], want[o][i]);
+  }
+  tg_close(ctx);
+}
+
 /* ---- the input gradient of convolutions, against the sum that it is */
 typedef struct Conv {
   int size, kernel, stride, dilation, lo, hi, groups;
@@ -201,6 +245,7 @@ static void test_convolutions(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_elementwise), cmocka_unit_test(test_every_op),
+                                     cmocka_unit_test(test_second_derivatives),
                                      cmocka_unit_test(test_convolutions)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

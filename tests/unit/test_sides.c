@@ -36,9 +36,29 @@ static const char *const names[] = {"pad",        "pad_mode", "shrink_pad", "fli
                                     "repeat",     "roll",     "unfold",     "max_pool", "avg_pool", "resize",
                                     "take",       "gather",   "getitem",    "cumsum",   "cumprod",  "cummax",
                                     "sort",       "scatter",  "diagonal",   "tril",     "cat",      "slice",
-                                    "interleave", "softmax",  "max",        "var"};
+                                    "interleave", "softmax",  "max",        "var",
+                                    "conv",       "conv"};
 
 enum { KINDS = sizeof names / sizeof *names };
+
+/* x as pictures of one channel, each by two kernels of its own; strides longer than the kernel and padding
+ * past its reach too. */
+static TgTensor *convolved(TgContext *c, TgTensor *x) {
+  int r = tg_ndim(x), axes = r > 2 ? 2 : 1, groups = r > 1 ? (int)tg_dim(x, 0) : 1;
+  int64_t d[4] = {1, groups}, w[4] = {2 * groups, 1};
+  TgSizes pad = {.n = axes}, stride = {.n = axes};
+  int nw = 2 * groups;
+  for (int i = 0; i < axes; i++) {
+    d[2 + i] = tg_dim(x, r - axes + i), w[2 + i] = between(1, 3);
+    pad.v[i] = between(0, 3), stride.v[i] = between(1, 3), nw *= (int)w[2 + i];
+    if (w[2 + i] > d[2 + i] + 2 * pad.v[i]) return NULL;
+  }
+  double v[MOST];
+  for (int i = 0; i < nw; i++)
+    v[i] = sin(i + 0.2);
+  if (!tg_numel(x)) return NULL;
+  return tg_conv2d(tg_reshape(x, 2 + axes, d), tg_from_f64(c, v, tg_dtype(x), 2 + axes, w), .groups = groups, .stride = stride, .padding = pad);
+}
 
 /* One operation with random sides on x; NULL: it does not apply, or is refused. */
 static TgTensor *operation(TgContext *c, int kind, TgTensor *x) {
@@ -89,6 +109,8 @@ static TgTensor *operation(TgContext *c, int kind, TgTensor *x) {
   case 24: return tg_repeat_interleave(x, between(0, 3), a);
   case 25: return tg_softmax(x, .axis = TG_AXES(a));
   case 26: return tg_max(x, .axis = TG_AXES(a), .keepdim = true);
+  case 28:
+  case 29: return convolved(c, x);
   default: return tg_var(x, .axis = TG_AXES(a), .biased = true, .keepdim = true);
   }
 }

@@ -829,6 +829,38 @@ static void test_group_query(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* Numbers at the end of what is allowed, and one past it. */
+static void test_bounds(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]");
+  GIVES("[2, 3]", "Shape", 1, {x});
+  GIVES("[]", "Shape", 1, {x}, 1, {attr_int("end", 0)});
+  GIVES("[2]", "Shape", 1, {x}, 1, {attr_int("end", -1)});
+  GIVES("[3]", "Shape", 1, {x}, 1, {attr_int("start", 1)});
+  /* what is added around became an input with opset 11 */
+  TgTensor *around = tg_from_text(c, "[0, 1, 0, 0]");
+  GIVES("[[0.0, 1.0, 2.0, 3.0], [0.0, 4.0, 5.0, 6.0]]", "Pad", 2, {x, tg_cast(around, TG_I64)}, .known = true,
+        .opset = 11);
+  /* a grid of one place, from edge to edge: its only one is the first edge */
+  TgTensor *theta = tg_from_text(c, "[[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]");
+  GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
+        {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)}, .known = true,
+        .opset = 20);
+  /* frames */
+  TgTensor *signal = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0]]"), *window = tg_ones(c, TG_SHAPE(4)),
+           *long_one = tg_ones(c, TG_SHAPE(5)), *none = tg_cast(tg_from_text(c, "[0]"), TG_I64),
+           *one = tg_cast(tg_from_text(c, "[1]"), TG_I64);
+  SAYS("STFT): frames of 4, 0 apart", "STFT", 3, {signal, none, window}, .known = true);
+  SAYS("STFT): frames of 5, 1 apart", "STFT", 3, {signal, one, long_one}, .known = true);
+  /* scales for each place of an axis, or for blocks: not of two axes without a size of blocks */
+  TgTensor *q = tg_from_text(c, "[[1, 2], [3, 4]]"), *two = tg_ones(c, TG_SHAPE(2, 2));
+  SAYS("DequantizeLinear): a scale of 2 axes", "DequantizeLinear", 2, {tg_cast(q, TG_I8), two}, .opset = 21);
+  SAYS("DequantizeLinear): a scale of 3 axes", "DequantizeLinear", 2,
+       {tg_cast(q, TG_I8), tg_ones(c, TG_SHAPE(2, 2, 2))}, 1, {attr_int("block_size", 1)}, .opset = 21);
+  tg_close(c);
+}
+
 /* A name means what its domain says. */
 static void test_domains(void **s) {
   (void)s;
@@ -918,7 +950,7 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_unknown_sizes),
                                      cmocka_unit_test(test_loops_end),
                                      cmocka_unit_test(test_shapes_on_the_host),
-                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_deform),
                                      cmocka_unit_test(test_regions),

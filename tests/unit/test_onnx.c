@@ -845,8 +845,8 @@ static void test_bounds(void **s) {
   /* a grid of one place, from edge to edge: its only one is the first edge */
   TgTensor *theta = tg_from_text(c, "[[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]");
   GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
-        {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)}, .known = true,
-        .opset = 20);
+        {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)},
+        .known = true, .opset = 20);
   /* frames */
   TgTensor *signal = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0]]"), *window = tg_ones(c, TG_SHAPE(4)),
            *long_one = tg_ones(c, TG_SHAPE(5)), *none = tg_cast(tg_from_text(c, "[0]"), TG_I64),
@@ -950,7 +950,8 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_unknown_sizes),
                                      cmocka_unit_test(test_loops_end),
                                      cmocka_unit_test(test_shapes_on_the_host),
-                                     cmocka_unit_test(test_refused), cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_bounds),
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_deform),
                                      cmocka_unit_test(test_regions),

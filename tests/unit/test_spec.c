@@ -87,7 +87,7 @@ static const Case cases[] = {
      "WMMA[f32x4, m16n8k16_f16_f32](a, a, a, b, a, c)\n",
      "WMMA: source 4 is no fragment of f16"},
 /* and of operands in memory, a block of them */
-#define BLOCK "a = PARAM[bf16, 0, 4096]\nb = PARAM[bf16, 1, 4096]\ni = INDEX(a, 0)\nj = INDEX(b, 0)\n"
+#define BLOCK      "a = PARAM[bf16, 0, 4096]\nb = PARAM[bf16, 1, 4096]\ni = INDEX(a, 0)\nj = INDEX(b, 0)\n"
 #define TILE(args) BLOCK "WMMA[f32, m16n16k32_bf16_f32](" args ")\n"
     {L, TILE("i, j, 16, 16, 32, 4, 4"), "the root of a kernel is WMMA"},
     {L, TILE("i, j, 8, 16, 32, 4, 4"), "WMMA: is no block of this unit"},

@@ -338,10 +338,13 @@ static void test_refused(void **state) {
   RUN(r, &two, 1, y, 1);
   TEXT(y[0], "[3.0, 3.0]");
   ERROR(tg_jit_run(r, &two, 1, y, 1), TG_ERR_STATE, "read: not inside a function that is captured");
-  TgJit *mapping = tg_jit(C, maps, NULL);
-  RUN(mapping, &two, 1, y, 1);
-  ERROR(tg_jit_run(mapping, &two, 1, y, 1), TG_ERR_STATE, "map: not inside a function that is captured");
-  tg_jit_free(mapping);
+  if (tg_map(two)) { /* where the host sees the memory */
+    TgJit *mapping = tg_jit(C, maps, NULL);
+    RUN(mapping, &two, 1, y, 1);
+    ERROR(tg_jit_run(mapping, &two, 1, y, 1), TG_ERR_STATE, "map: not inside a function that is captured");
+    tg_jit_free(mapping);
+  } else
+    tg_clear_error(C);
   RUN(b, &two, 1, y, 1);
   ERROR(tg_jit_run(b, &two, 1, y, 1), TG_ERR_STATE, "a tensor of 2 f32 from data");
   RUN(n, &x, 1, y, 2);

@@ -116,6 +116,9 @@ static void test_memory(void **state) {
   assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
   /* windows of nothing, and of an axis of nothing */
   TEXT(tg_unfold(X("[1, 2, 3]"), 0, 1, 2), "[[1], [3]]");
+  TEXT(tg_unfold(X("[1, 2, 3, 4, 5]"), 0, 2, 3),
+       "[[1, 2], [4, 5]]"); /* the last one ends where the axis does */
+  TEXT(tg_unfold(X("[1, 2, 3, 4, 5]"), 0, 2, 4), "[[1, 2]]");
   TgTensor *windows = tg_unfold(y, 1, 0, 2);
   assert_true(tg_ndim(windows) == 3 && tg_dim(windows, 0) == 2 && tg_dim(windows, 1) == 2 &&
               !tg_dim(windows, 2));

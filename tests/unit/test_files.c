@@ -1232,6 +1232,8 @@ static void test_full(void **state) {
   TgTensor *x = tg_ones(c, TG_SHAPE(100, 100));
   TgState *s = tg_state_new(c);
   assert_int_equal(tg_state_put(s, "x", x), TG_OK);
+  unlink(path);
+
   struct rlimit before, most;
   assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
   most = before, most.rlim_cur = 5000;

@@ -321,7 +321,7 @@ static bool inputs_taken(OnnxCall *c, bool *host) {
 static bool outputs_made(OnnxCall *c, bool *small) {
   const OnnxNode *n = c->n;
   memset(c->seen, 0, (size_t)n->nattrs);
-  memset(c->out, 0, (size_t)(n->nout + 1) * sizeof *c->out);
+  memset(c->out, 0, (size_t)n->nout * sizeof *c->out);
   c->out[0] = node_call(c);
   if (!c->out[0] || tg_error(c->ctx)) return false;
   for (int i = 0; i < n->nattrs; i++)

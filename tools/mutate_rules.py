@@ -1,15 +1,20 @@
 """Mutants by rule, of tools/mutate --rules: small changes of what the compiler reads as an operator, a guard, a return or a row of a table.
 
 All that are drawn stand in one build, each behind a switch: where mutant 17 of `a < b` is on (TG_MUTANT=17), `a <= b` is asked instead. A
-place that is passed marks itself, where it can be told only if the change makes a difference there; so one run of each test says which
-mutants it can notice at all, and each mutant is run with these tests alone.
+place that is passed marks itself, where it can be told only if the change makes a difference there; so one run of each test program says
+which of its tests can notice a mutant at all, and each mutant is run with these alone: a test is what cmocka calls one, and the switch's
+file stands between a program and cmocka. First come the short tests, the likeliest first; who survives them has the long ones, too.
+
+Each result is a line of results.json in the folder of the copy as soon as it is known. An interrupted run goes on where it was; --again
+tries those again that were not noticed. tools/mutants_equal has the mutants that change nothing that anyone could see, and says why; they
+are not run and do not count.
 
 The extents of expressions come from libclang's Python bindings. What stands in macros, in constants (case labels, sizes of arrays, static
 initialisers that are no rows) or in headers is no candidate. Of what no test notices the file is compiled without and with the change, and
 where the compiler writes the same code the mutant does not count."""
-import concurrent.futures, functools, hashlib, json, os, random, re, shlex, subprocess, tempfile, time
-from dataclasses import dataclass, field
-from mutating import ROOT, Copy, chosen, noticed_by
+import concurrent.futures, functools, hashlib, json, os, random, re, shlex, shutil, subprocess, tempfile, time
+from dataclasses import dataclass
+from mutating import ROOT, Copy, allowed, chosen, failed_test, likeliest_first
 
 try:
     import clang.cindex as cindex
@@ -30,23 +35,73 @@ static inline int tg_mutant_or(int n, int was, int is) {
 #endif
 """
 SWITCH_C = """#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
-enum { N = %d };
-static unsigned char here[N];
+enum { N = %d, ROWS = 512 };
+typedef int Fixture(void **state);
+typedef struct { const char *name; void (*run)(void **state); Fixture *setup, *teardown; void *initial; } Test;   /* CMUnitTest */
+extern int __real__cmocka_run_group_tests(const char *, const Test *, size_t, Fixture *, Fixture *) __attribute__((weak));
+static unsigned char here[N], *all = here;
 int tg_mutant = -1;
 unsigned char *tg_mutants = here;
-/* A file that all processes of a test share: marks of one that dies, or is a child, are kept. */
+static const Test *mine[ROWS];         /* the tests that run, and the row of each */
+static int row[ROWS], nrows, at;
+static double began;
+static void row_use(int r) { if (all != here && r < ROWS) tg_mutants = all + (size_t)r * N; }
+/* A file that all processes of a test share, a row for each test: marks of one that dies, or is a child, are kept. */
 __attribute__((constructor)) static void mutants_begin(void) {
-  const char *on = getenv("TG_MUTANT"), *at = getenv("TG_REACHED");
-  int fd = at ? open(at, O_RDWR) : -1;
-  void *p = fd >= 0 ? mmap(NULL, N, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
-  if (p != MAP_FAILED) tg_mutants = p;
+  const char *on = getenv("TG_MUTANT"), *to = getenv("TG_REACHED"), *r = getenv("TG_ROW");
+  int fd = to ? open(to, O_RDWR) : -1;
+  void *p = fd >= 0 ? mmap(NULL, (size_t)N * ROWS, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+  if (p != MAP_FAILED) tg_mutants = all = p;
   if (fd >= 0) close(fd);
   if (on) tg_mutant = atoi(on);
+  if (r) row_use(atoi(r));
+}
+static double now(void) {
+  struct timespec t;
+  return clock_gettime(CLOCK_MONOTONIC, &t), t.tv_sec + 1e-9 * t.tv_nsec;
+}
+static int begin(void **state) {
+  char text[16];
+  if (all != here) snprintf(text, sizeof text, "%%d", row[at]), setenv("TG_ROW", text, 1);
+  row_use(row[at]), began = now();
+  int rc = mine[at]->setup ? mine[at]->setup(state) : 0;
+  return rc ? at++, rc : 0;
+}
+static int finish(void **state) {
+  int rc = mine[at]->teardown ? mine[at]->teardown(state) : 0;
+  char path[4096];
+  FILE *f = NULL;
+  if (all != here) snprintf(path, sizeof path, "%%s.tests", getenv("TG_REACHED")), f = fopen(path, "a");
+  if (f) fprintf(f, "%%d %%.3f %%s\\n", row[at], now() - began, mine[at]->name), fclose(f);
+  if (all != here) unsetenv("TG_ROW");
+  return row_use(0), at++, rc;
+}
+static int wanted(int r) {
+  const char *only = getenv("TG_ONLY");
+  char text[16];
+  snprintf(text, sizeof text, ",%%d,", r);
+  return !only || strstr(only, text);
+}
+int __wrap__cmocka_run_group_tests(const char *name, const Test *tests, size_t n, Fixture *setup, Fixture *teardown) {
+  Test own[ROWS];
+  size_t k = 0;
+  for (size_t i = 0; i < n && nrows + 1 < ROWS; i++) {
+    if (!wanted(++nrows)) continue;
+    mine[at + k] = &tests[i], row[at + k] = nrows;
+    own[k] = tests[i], own[k].setup = begin, own[k++].teardown = finish;
+  }
+  return k ? __real__cmocka_run_group_tests(name, own, k, setup, teardown) : 0;
 }
 """
+ROWS = 512
+BASE_S = 900                 # a program may run this long on the tree as it is
+FIRST_S, OF_ONE_S = 30, 6    # of the short tests so many seconds in all, and of one program
 COMPARE = {"<": "<=", "<=": "<", ">": ">=", ">=": ">", "==": "!=", "!=": "=="}
 LEAVES = {"RETURN_STMT", "BREAK_STMT", "CONTINUE_STMT", "GOTO_STMT"}
 
@@ -63,7 +118,6 @@ class Rule:
     plain: str
     switched: list
     number: int = 0
-    reached_by: list = field(default_factory=list)
 
 
 class Reader:
@@ -311,12 +365,14 @@ def folder_of(m):
     return os.path.dirname(m.file)
 
 
-def change(m):
+def change(m, whole=False):
     data = source(m.file)
     start, stop = data.rfind(b"\n", 0, m.at) + 1, data.find(b"\n", m.end)
     short = lambda t: re.sub(r"\s+", " ", t).strip()
     was = short(data[m.at:m.end].decode())
     line = short((data[start:m.at] + b"\xc2\xab" + data[m.at:m.end] + b"\xc2\xbb" + data[m.end:stop]).decode())
+    if whole:
+        return f"{m.file}:{m.line}  {line}  ->  {short(m.plain)}"
     return f"{m.file}:{m.line}  {line if len(line) < 200 else was[:200]}  ->  {short(m.plain)[:150]}"
 
 
@@ -336,9 +392,10 @@ def is_folded(command, m):
     return objects[0] == objects[1]
 
 
-def built(at, ms):
+def built(at, ms, sanitizers):
     """The instrumented copy; mutants that do not compile are dropped from ms, with what the compiler says."""
-    where = os.path.join(at, "rules")
+    where = os.path.join(at, "rules-asan" if sanitizers else "rules")
+    options = [f"-DTG_ASAN={'ON' if sanitizers else 'OFF'}", "-DCMAKE_EXE_LINKER_FLAGS=-Wl,--wrap=_cmocka_run_group_tests"]
     os.makedirs(where, exist_ok=True)
     header = os.path.join(where, "mutants.h")
     if not os.path.exists(header):
@@ -350,7 +407,7 @@ def built(at, ms):
         for m in ms:
             files.setdefault(m.file, []).append(m)
         changed = {name: instrumented(name, group) for name, group in files.items()}
-        copy = Copy(where, f"-w -include {header}", {**changed, "src/base/mutants.c": SWITCH_C % top})
+        copy = Copy(where, f"-w -include {header}", {**changed, "src/base/mutants.c": SWITCH_C % top}, options)
         rc, out = copy.made("all")
         if rc == 0:
             return copy
@@ -368,34 +425,153 @@ def text_lines(m):
     return source(m.file)[m.at:m.end].count(b"\n")
 
 
+@dataclass
+class Row:
+    """A test of a program; number 0 stands for what is no test of cmocka's, or is done for all of them."""
+    number: int
+    seconds: float
+    name: str
+    reached: set
+
+
 def reach(copy, ms, tests, jobs):
-    """Which test reaches which mutant: a run of each test that also tells how long it takes."""
+    """Which test reaches which mutant: a run of each program that also tells how long its tests take. {program: rows}, remembered for as
+    long as the program stays the same; the numbers of the mutants are a part of it."""
     where = os.path.join(copy.at, "reached")
     os.makedirs(where, exist_ok=True)
-    file_of = lambda name: os.path.join(where, re.sub(r"\W", "_", name))
+    found, n = {}, max(m.number for m in ms) + 1
 
-    def env(name):
-        with open(file_of(name), "wb") as f:
-            f.write(bytes(max(m.number for m in ms) + 1))
-        return {"TG_REACHED": file_of(name)}
+    def one(name):
+        marks = os.path.join(where, re.sub(r"\W", "_", name))
+        key = name + hashed(os.path.join(copy.build, name.split()[0].rpartition(":")[2]))
+        if not os.path.exists(marks + ".json") or loaded(marks + ".json")["key"] != key:
+            saved(marks + ".json", {"key": key, "rows": measured(copy, name, marks, n)})
+        rows = loaded(marks + ".json")["rows"]
+        if rows:
+            found[name] = [Row(number, seconds, test, set(reached)) for number, seconds, test, reached in rows]
 
-    with open(os.path.join(copy.at, "key"), "a+") as f:             # what was measured of other mutants says nothing of these
-        key = repr([(m.number, m.file, m.at, m.plain) for m in ms])
-        f.seek(0)
-        again = f.read() != key
-        f.truncate(0)
-        f.write(key)
-    times = os.path.join(copy.at, "times.json")
-    if again and os.path.exists(times):
-        os.remove(times)
-    seconds = copy.timed(tests, jobs=jobs, also=env)
-    for name in seconds:
-        with open(file_of(name), "rb") as f:
-            marks = f.read()
-        for m in ms:
-            if marks[m.number]:
-                m.reached_by.append(name)
-    return seconds
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(one, tests))
+    return found
+
+
+def measured(copy, name, marks, n):
+    """The rows of a program, as lists; those that fail on the tree as it is are left out, and said."""
+    with open(marks, "wb") as f:
+        f.truncate(n * ROWS)
+    if os.path.exists(marks + ".tests"):
+        os.remove(marks + ".tests")
+    start = time.time()
+    rc, out = copy.test(name, BASE_S, dict(copy.env(copy.kernels()), TG_REACHED=marks))
+    failing = re.findall(r"^\[  FAILED  \] (?:\w+: )?(\w+)$", out, re.M)
+    print(f"{time.time() - start:6.1f} s  {name}" + ("" if rc == 0 else f": {failed_test(name, rc, out)} fails on the tree as it is"), flush=True)
+    if rc and not failing:
+        print(out[-1500:])
+        return []
+    with open(marks, "rb") as f:
+        data = f.read()
+    reached = lambda row: [i for i in range(n) if data[row * n + i]]
+    rows = [[0, time.time() - start, "", reached(0)]]
+    if os.path.exists(marks + ".tests"):
+        with open(marks + ".tests") as f:
+            lines = [line.split(None, 2) for line in f]
+        rows += [[int(row), float(seconds), test.strip(), reached(int(row))] for row, seconds, test in lines if test.strip() not in failing]
+    return rows
+
+
+def hashed(path):
+    with open(path, "rb") as f:
+        return hashlib.sha256(f.read()).hexdigest()
+
+
+def loaded(path):
+    with open(path) as f:
+        return json.load(f)
+
+
+def saved(path, data):
+    with open(path, "w") as f:
+        json.dump(data, f)
+
+
+class Trial:
+    """One mutant and the tests that reach it."""
+
+    def __init__(self, copy, m, rows, limit, good):
+        self.copy, self.m, self.limit, self.good = copy, m, limit, good
+        self.tests = {}
+        for name, all_rows in rows.items():
+            whole = m.number in all_rows[0].reached
+            alone = len(all_rows) == 1
+            hit = all_rows if whole and alone else [r for r in all_rows[1:] if whole or m.number in r.reached]
+            if hit:
+                self.tests[name] = hit
+        self.order = likeliest_first(m.file, {name: min(r.seconds for r in hit) for name, hit in self.tests.items()})
+        self.began = time.time()
+
+    def by(self):
+        """Who notices it, or None."""
+        left, now = FIRST_S, []
+        for name in self.order:                                     # the short ones, of every program some
+            own, mine = OF_ONE_S, []
+            for r in sorted(self.tests[name], key=lambda r: r.seconds):
+                if r.seconds <= min(own, left):
+                    own, left = own - r.seconds, left - r.seconds
+                    mine.append(r)
+            now += [(name, mine)] if mine else []
+        later = [(name, [r for r in hit if not any(r in mine for n, mine in now if n == name)]) for name, hit in self.tests.items()]
+        later = sorted(((name, hit) for name, hit in later if hit), key=lambda x: sum(r.seconds for r in x[1]))
+        for name, hit in now + later:
+            if time.time() - self.began > self.limit:
+                return None
+            by = self.noticed(name, hit)
+            if by:
+                return by
+        return None
+
+    def run(self, name, rows, mutant, cache):
+        only = {"TG_ONLY": "," + "".join(f"{r.number}," for r in rows)} if rows[0].number else {}
+        env = dict(self.copy.env(cache), TG_MUTANT=str(mutant), CMOCKA_TEST_ABORT="1", **only)
+        return self.copy.test(name, allowed(sum(r.seconds for r in rows)), env)
+
+    def noticed(self, name, rows):
+        with tempfile.TemporaryDirectory() as own:
+            cache = self.copy.kernels()
+            if self.m.file.startswith("src/runtime/") and os.path.isdir(cache):       # what it spoils is its own
+                cache = shutil.copytree(cache, os.path.join(own, "kernels"))
+            rc, out = self.run(name, rows, self.m.number, cache)
+        if rc == 0:
+            return None
+        last = re.findall(r"^\[ RUN      \] (\w+)", out, re.M)
+        failed = [r for r in rows if last and r.name == last[-1]] or rows
+        key = (name, tuple(r.number for r in failed))
+        if key not in self.good:                                    # a test that needs those before it says nothing
+            self.good[key] = self.run(name, failed, -1, self.copy.kernels())[0] == 0
+        if self.good[key]:
+            why = re.search(r"(runtime error: .{0,80}|(?:Address|Leak)Sanitizer: [\w-]+)", out)
+            return " ".join(x for x in (name, last[-1] if last else "", "ran too long" if rc is None else why.group(1) if why else "") if x)
+        rows = [r for r in rows if r not in failed]
+        return self.noticed(name, rows) if rows else None
+
+
+def key_of(m):
+    """What a mutant is, wherever in the file its line has come to stand."""
+    return change(m, whole=True).replace(f"{m.file}:{m.line}", m.file)
+
+
+def equals_read():
+    """The mutants that change nothing: four lines of tools/mutants_equal, why, file, line as it is with \u00ab \u00bb around what changes, and what
+    that would be."""
+    path, found = os.path.join(ROOT, "tools", "mutants_equal"), {}
+    if not os.path.exists(path):
+        return found
+    with open(path) as f:
+        lines = [line.rstrip("\n") for line in f if not line.startswith("#")]
+    for block in "\n".join(lines).strip("\n").split("\n\n"):
+        if block.strip():
+            why, file, was, is_now = block.split("\n")
+            found[f"{file}  {was}  ->  {is_now}"] = why
+    return found
 
 
 def run(a, given):
@@ -408,22 +584,33 @@ def run(a, given):
     if a.check:
         print("\n".join(f"{m.number:4} {m.what:8} {change(m)}" for m in chosen(ms, a.numbers)))
         return 0
-    copy = built(a.d, ms)
-    seconds = reach(copy, ms, given or copy.tests(), max(a.j, 1))
+    found, equals = commands(), equals_read()
+    copy = built(a.d, ms, a.asan)
+    rows = reach(copy, ms, given or copy.tests(), max(a.j, 1))
+    results, by, good = os.path.join(copy.at, "results.json"), {}, {}
+    known = {}
+    if os.path.exists(results):
+        with open(results) as f:
+            known = {r["mutant"]: r["by"] for r in map(json.loads, f)}
     ms = chosen(ms, a.numbers)
-    by, found = {}, commands()
 
     def one(m):
-        if not m.reached_by:
-            by[m.number] = "is folded" if is_folded(found[m.file], m) else "NOT REACHED"
-        else:
-            start = time.time()
-            with tempfile.TemporaryDirectory() as own:
-                cache = own if m.file.startswith("src/runtime/") else copy.kernels()
-                tests = {name: seconds[name] for name in m.reached_by}
-                name = noticed_by(copy, m, tests, a.l, dict(copy.env(cache), TG_MUTANT=str(m.number)))
-            by[m.number] = name or ("is folded" if is_folded(found[m.file], m) else f"NOT NOTICED by {len(tests)} tests, {time.time() - start:.0f} s")
-        print(f"{m.number:4}  {change(m)}: {by[m.number]}", flush=True)
+        key, start = key_of(m), time.time()
+        if key in equals:
+            by[m.number] = f"is equal: {equals[key]}"
+            return
+        if key in known and not (a.again and known[key].startswith("NOT")):
+            by[m.number] = known[key]
+            return
+        trial = Trial(copy, m, rows, a.l, good)
+        name = trial.by()
+        if not name and is_folded(found[m.file], m):
+            name = "is folded"
+        n = sum(map(len, trial.tests.values()))
+        by[m.number] = name or (f"NOT NOTICED by {n} tests of {len(trial.tests)} programs" if n else "NOT REACHED")
+        with open(results, "a") as f:
+            f.write(json.dumps({"number": m.number, "mutant": key, "by": by[m.number], "seconds": round(time.time() - start, 1)}) + "\n")
+        print(f"{m.number:4}  {change(m)}: {by[m.number]}, {time.time() - start:.0f} s", flush=True)
 
     pool = concurrent.futures.ThreadPoolExecutor(max(a.j, 1))
     try:
@@ -437,12 +624,12 @@ def run(a, given):
 def said(ms, by):
     left = [m for m in ms if by[m.number].startswith("NOT")]
     print("\n".join(["", "not noticed:"] + [f"{m.number:4}  {change(m)}: {by[m.number]}" for m in sorted(left, key=lambda m: (m.file, m.line))]))
-    print(f"\n{'folder':16} {'drawn':>6} {'folded':>7} {'unreached':>10} {'noticed':>8} {'survived':>9} {'score':>7}")
+    print(f"\n{'folder':16} {'tried':>6} {'equal':>6} {'unreached':>10} {'noticed':>8} {'survived':>9} {'score':>7}")
     for folder in sorted({folder_of(m) for m in ms}) + [""]:
         group = [m for m in ms if not folder or folder_of(m) == folder]
-        count = lambda how: sum(by[m.number].startswith(how) for m in group)
-        folded, unreached, survived = count("is folded"), count("NOT REACHED"), count("NOT NOTICED")
-        real = len(group) - folded
+        count = lambda *how: sum(by[m.number].startswith(how) for m in group)
+        equal, unreached, survived = count("is folded", "is equal"), count("NOT REACHED"), count("NOT NOTICED")
+        real = len(group) - equal
         noticed = real - unreached - survived
-        print(f"{folder or 'all':16} {len(group):6} {folded:7} {unreached:10} {noticed:8} {survived:9} {100 * noticed / max(real, 1):6.1f}%")
+        print(f"{folder or 'all':16} {len(group):6} {equal:6} {unreached:10} {noticed:8} {survived:9} {100 * noticed / max(real, 1):6.1f}%")
     return 1 if left else 0

@@ -14,8 +14,8 @@ UNKNOWN_S = 1800            # and this long on the tree as it is
 class Copy:
     """One copy of the tree with a build of its own."""
 
-    def __init__(self, at, flags="", changed=None):
-        """changed: files by their name in the tree, which are written in place of what the tree has."""
+    def __init__(self, at, flags="", changed=None, options=()):
+        """changed: files by their name in the tree, which are written in place of what the tree has. options: of CMake."""
         self.at, self.build = at, os.path.join(at, "build")
         changed = changed or {}
         files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "-z"], check=True, capture_output=True).stdout
@@ -30,7 +30,7 @@ class Copy:
         if not os.path.exists(os.path.join(self.build, "CMakeCache.txt")):
             tool = ["-G", "Ninja"] if shutil.which("ninja") else []
             self.run(["cmake", "-S", at, "-B", self.build, *tool, "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_C_FLAGS_RELEASE=-O1",
-                      f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON"], 600)
+                      f"-DCMAKE_C_FLAGS={flags}", "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options], 600)
 
     def write(self, name, data):
         """Only what is new: the build goes by the time of a file."""

@@ -30,7 +30,7 @@ void parts_free(Parts *ps) {
 static bool parts_room(Parts *ps, size_t nedges) {
   TgMem *m = ps->mem;
   size_t n = ps->nnode + 1;
-  ps->first = mem_alloc(m, (n + 1) * sizeof *ps->first);
+  ps->first = mem_alloc(m, n * sizeof *ps->first);
   ps->src = mem_alloc(m, (nedges + 1) * sizeof *ps->src);
   ps->seen = mem_alloc(m, n * sizeof *ps->seen);
   ps->stack = mem_alloc(m, (n + nedges) * sizeof *ps->stack);

@@ -3,15 +3,12 @@
  * unsigned type of its width. */
 #include "renderer/cstyle_private.h"
 
-static bool known(const UOp *u) { return u->vmin != INT64_MIN && u->vmax != INT64_MAX; }
-
 /* True when the bounds prove that a plain signed operation cannot overflow: the compiler may then fold
  * addresses. */
 static bool no_wrap(const UOp *u) {
   DType d = (DType)u->dtype;
   if ((d != DT_I32 && d != DT_I64) || u->lanes != 1) return false;
   const UOp *a = u->src[0], *b = u->nsrc > 1 ? u->src[1] : a;
-  if (!known(a) || !known(b)) return false;
   int64_t lo = dtype_min(d), hi = dtype_max(d), r;
   for (int i = 0; i < 4; i++) {
     int64_t x = i & 1 ? a->vmax : a->vmin, y = i & 2 ? b->vmax : b->vmin;

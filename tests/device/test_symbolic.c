@@ -368,6 +368,14 @@ static void refusals(void **state) {
   ERROR_IS(tg_from(C, &x, TG_F32, TG_SHAPE(n)), TG_ERR_SHAPE, "from: axis 0");
   ERROR_IS(tg_reshape(x, TG_SHAPE(n, 25)), TG_ERR_SHAPE, "(n, 24)");
   ERROR_IS(tg_reshape(x, TG_SHAPE(17, 24)), TG_ERR_SHAPE, "(n, 24)");
+  int64_t many[TG_MAX_RANK]; /* more than a message has room for: what fits */
+  char name[64];
+  for (int i = 0; i < TG_MAX_RANK; i++) {
+    snprintf(name, sizeof name, "the_number_of_elements_along_the_axis_%02d", i);
+    many[i] = i < 6 ? tg_size(tg_variable(C, name, 1, 2)) : 1;
+  }
+  TgTensor *sixteen = tg_ones(C, TG_MAX_RANK, many);
+  ERROR_IS(tg_reshape(sixteen, TG_SHAPE(5)), TG_ERR_SHAPE, "along_the_axis_00, the_number");
   ERROR_IS(tg_reshape(x, TG_SHAPE(-1, 7)), TG_ERR_SHAPE, "no size fits");
   ERROR_IS(tg_add(x, tg_ones(C, TG_SHAPE(2, 24))), TG_ERR_SHAPE, "do not broadcast");
   ERROR_IS(tg_slice(X, 0, 0, tg_size_add(C, n, 1)), TG_ERR_SHAPE, "0 .. n + 1 of axis 0 of (40, 24)");

@@ -54,6 +54,50 @@ static void test_every_op(void **state) {
   assert_true(written > 200 && refused > 50);
 }
 
+/* Signed arithmetic is written as it stands where its bounds say that it cannot overflow, else on unsigned
+ * bits. */
+static void test_overflow(void **state) {
+  (void)state;
+
+  static const struct {
+    const char *dtype, *a, *op, *b;
+    bool plain;
+  } is[] = {
+      {"i64", "CAST[i64](u1)", "MUL", "1000:i64", true},
+      {"i64", "CAST[i64](u1)", "MUL", "4294967296:i64", true},
+      {"i64", "CAST[i64](u1)", "MUL", "4294967297:i64", false}, /* -2^31 * that */
+      {"i64", "CAST[i64](u1)", "MUL", "-4294967297:i64", false},
+      {"i64", "CAST[i64](u1)", "ADD", "9223372034707292160:i64", true},
+      {"i64", "CAST[i64](u1)", "ADD", "9223372034707292161:i64", false},
+      {"i64", "CAST[i64](u1)", "SUB", "9223372034707292160:i64", true},
+      {"i64", "CAST[i64](u1)", "SUB", "9223372034707292161:i64", false},
+      {"i64", "CAST[i64](u1)", "MUL", "CAST[i64](u1)", true},
+      {"i64", "CAST[i64](CAST[u32](u1))", "MUL", "CAST[i64](CAST[u32](u1))", false},
+      {"i64", "v", "ADD", "1:i64", false},
+      {"i64", "1:i64", "ADD", "v", false},
+      {"i32", "CAST[i32](CAST[i16](u1))", "MUL", "65536:i32", true},
+      {"i32", "CAST[i32](CAST[i16](u1))", "MUL", "65537:i32", false},
+      {"i32", "u1", "ADD", "1:i32", false},
+      {"i32", "u1", "SUB", "1:i32", false},
+  };
+
+  TgContext *c = tg_open_with(.device = "INTERP");
+  for (size_t i = 0; i < sizeof is / sizeof *is; i++) {
+    char graph[1000];
+    snprintf(graph, sizeof graph,
+             "program k: 3 params, 1 threads, grid 1 1 1, block 1 1 1\n"
+             "p0 = PARAM[%s, 0, 64]\np1 = PARAM[i32, 1, 64]\np2 = PARAM[i64, 2, 64]\n"
+             "i = INDEX(p1, 0:i64)\nu1 = LOAD(i)\nj = INDEX(p2, 0:i64)\nv = LOAD(j)\n"
+             "u3 = %s(%s, %s)\nd = INDEX(p0, 0:i64)\nSTORE(d, u3)\n",
+             is[i].dtype, is[i].op, is[i].a, is[i].b);
+    const char *text = tg_opt(c, graph, .emit = "c"), *body = text ? strstr(text, " k(") : NULL;
+    if (!body) fail_msg("%s: %s", graph, tg_errmsg(c));
+    bool plain = !strstr(body, "(u64)") && !strstr(body, "(u32)v") && !strstr(body, "((u32)");
+    if (plain != is[i].plain) fail_msg("%s:\n%s", graph, body);
+  }
+  tg_close(c);
+}
+
 /* What is no elementwise op and stands in no program is refused too. */
 static void test_no_text(void **state) {
   (void)state;
@@ -81,6 +125,7 @@ static void test_no_text(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_no_text)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_op), cmocka_unit_test(test_overflow),
+                                     cmocka_unit_test(test_no_text)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

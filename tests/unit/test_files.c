@@ -5,13 +5,16 @@
 #include "tg_io.h"
 #include "tg_nn.h"
 #include "tests/files/samples.h"
+#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -1222,9 +1225,53 @@ static void test_npy(void **state) {
   tg_close(c);
 }
 
+/* A disk that is full: each writer says so, soon, and leaves no part of a file. */
+static void test_full(void **state) {
+  (void)state;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_ones(c, TG_SHAPE(100, 100));
+  TgState *s = tg_state_new(c);
+  assert_int_equal(tg_state_put(s, "x", x), TG_OK);
+  unlink(path);
+
+  struct rlimit before, most;
+  assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+  most = before, most.rlim_cur = 5000;
+  void (*signalled)(int) = signal(SIGXFSZ, SIG_IGN);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &most), 0);
+  TgStatus safe = tg_safe_save(s, path);
+  tg_clear_error(c);
+  TgStatus npy = tg_npy_save(x, path);
+  tg_clear_error(c);
+  assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+  signal(SIGXFSZ, signalled);
+  assert_int_equal(safe, TG_ERR_IO);
+  assert_int_equal(npy, TG_ERR_IO);
+  assert_int_equal(access(path, F_OK), -1);
+  DIR *d = opendir(dir);
+  int left = 0;
+  while (readdir(d))
+    left++;
+  closedir(d);
+  assert_int_equal(left, 2); /* . and .. */
+  assert_int_equal(tg_safe_save(s, path), TG_OK);
+  tg_state_free(s), tg_close(c);
+}
+
+/* Every reader of a path takes no context for what it is. */
+static void test_no_context(void **state) {
+  (void)state;
+  assert_null(tg_state_from_file(NULL, path));
+  assert_null(tg_safe_load_file(NULL, path));
+  assert_null(tg_npy_load_file(NULL, path));
+  assert_null(tg_torch_load_file(NULL, path));
+  assert_null(tg_gguf_load_file(NULL, path));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_state),        cmocka_unit_test(test_layers),
-                                     cmocka_unit_test(test_load_state),   cmocka_unit_test(test_views),
+                                     cmocka_unit_test(test_load_state),   cmocka_unit_test(test_no_context),
+                                     cmocka_unit_test(test_full),         cmocka_unit_test(test_views),
                                      cmocka_unit_test(test_safe_dtypes),  cmocka_unit_test(test_safe_damaged),
                                      cmocka_unit_test(test_mnist_cnn),    cmocka_unit_test(test_zip),
                                      cmocka_unit_test(test_zip_damaged),  cmocka_unit_test(test_zip_wide),

@@ -2,6 +2,7 @@
  * how much, how many threads, and that it can be stopped from another thread and from a signal handler, after
  * which it goes on. */
 #define _GNU_SOURCE
+#include "tensor/context.h"
 #include "tg_nn.h"
 #include <pthread.h>
 #include <setjmp.h>
@@ -42,6 +43,12 @@ static void test_log(void **state) {
   assert_non_null(strstr(said.text, "opts"));
   assert_non_null(strstr(said.text, "*** CPU"));
   assert_non_null(strstr(said.text, "#define")); /* a kernel's text, longer than any buffer of the stack */
+  for (int n = 500; n < 530; n++) {              /* and of every length about that of such a buffer */
+    said.n = 0;
+    context_say(c, "%0*d", n, 7);
+    assert_int_equal(said.n, n);
+    assert_int_equal(said.text[n - 1], '7');
+  }
   tg_close(c);
 }
 

@@ -291,6 +291,13 @@ static TgStatus reads(TgContext *c, TgTensor *const *in, int nin, TgTensor **out
   return tg_error(c);
 }
 
+static TgStatus maps(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
+  (void)nin, (void)nout, (void)user;
+  const float *at = tg_map(in[0]);
+  out[0] = tg_add_scalar(in[0], at ? at[0] : 0);
+  return tg_error(c);
+}
+
 static TgStatus bakes(TgContext *c, TgTensor *const *in, int nin, TgTensor **out, int nout, void *user) {
   (void)nin, (void)nout, (void)user;
   out[0] = tg_add(in[0], tg_from_f64(c, (double[]){1, 2}, TG_F32, TG_SHAPE(2)));
@@ -331,6 +338,13 @@ static void test_refused(void **state) {
   RUN(r, &two, 1, y, 1);
   TEXT(y[0], "[3.0, 3.0]");
   ERROR(tg_jit_run(r, &two, 1, y, 1), TG_ERR_STATE, "read: not inside a function that is captured");
+  if (tg_map(two)) { /* where the host sees the memory */
+    TgJit *mapping = tg_jit(C, maps, NULL);
+    RUN(mapping, &two, 1, y, 1);
+    ERROR(tg_jit_run(mapping, &two, 1, y, 1), TG_ERR_STATE, "map: not inside a function that is captured");
+    tg_jit_free(mapping);
+  } else
+    tg_clear_error(C);
   RUN(b, &two, 1, y, 1);
   ERROR(tg_jit_run(b, &two, 1, y, 1), TG_ERR_STATE, "a tensor of 2 f32 from data");
   RUN(n, &x, 1, y, 2);

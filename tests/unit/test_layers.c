@@ -166,6 +166,45 @@ static void test_layer_norm(void **state) {
   tg_layer_norm_free(&l);
 }
 
+/* Over up to four axes; what comes out has the dtype of what goes in, times the weight's. */
+static void test_norms(void **state) {
+  (void)state;
+  TgLayerNorm four = tg_layer_norm_new(C, TG_SHAPE(1, 2, 2, 1), .eps = 1e-3);
+  assert_int_equal(tg_error(C), TG_OK);
+  TgTensor *x = wave(0.2, TG_SHAPE(3, 1, 2, 2, 1));
+  double v[12], y[12];
+  assert_int_equal(tg_read_f64(x, v, 12) || tg_read_f64(tg_layer_norm_run(&four, x), y, 12), TG_OK);
+  for (int r = 0; r < 3; r++) {
+    double m = 0, q = 0;
+    for (int i = 0; i < 4; i++)
+      m += v[4 * r + i] / 4;
+    for (int i = 0; i < 4; i++)
+      q += (v[4 * r + i] - m) * (v[4 * r + i] - m) / 4;
+    for (int i = 0; i < 4; i++)
+      assert_true(fabs(y[4 * r + i] - (v[4 * r + i] - m) / sqrt(q + 1e-3)) < 1e-6);
+  }
+  tg_layer_norm_free(&four);
+  (void)tg_layer_norm_new(C, TG_SHAPE(1, 1, 1, 1, 1));
+  assert_int_equal(tg_error(C), TG_ERR_SHAPE);
+  tg_clear_error(C);
+  TgLayerNorm2d plane = tg_layer_norm2d_new(C, 2), bare = tg_layer_norm2d_new(C, 2, .plain = true);
+  assert_true(plane.weight && plane.bias && !bare.weight && !bare.bias);
+  tg_layer_norm2d_free(&plane), tg_layer_norm2d_free(&bare);
+
+  static const TgDType dtypes[] = {TG_F16, TG_BF16, TG_FP8E4M3, TG_FP8E5M2, TG_F32, TG_F64};
+  TgRMSNorm l = tg_rms_norm_new(C, 4, .eps = 1e-3, .plain = true);
+  for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; i++) {
+    TgTensor *in = tg_cast(wave(0.6, TG_SHAPE(2, 4)), dtypes[i]), *out = tg_rms_norm_run(&l, in);
+    TgTensor *want = tg_cast(tg_rms_norm_run(&l, tg_cast(in, TG_F32)), dtypes[i]); /* computed in f32 */
+    assert_int_equal(tg_dtype(out), dtypes[i]);
+    if (dtypes[i] == TG_F64) want = tg_rms_norm_run(&l, in);
+    assert_int_equal(tg_read_f64(out, v, 8) || tg_read_f64(want, y, 8), TG_OK);
+    for (int k = 0; k < 8; k++)
+      assert_true(v[k] == y[k]);
+  }
+  tg_rms_norm_free(&l);
+}
+
 /* by the batch when training, by the running statistics when not */
 static void test_batch_norm(void **state) {
   (void)state;
@@ -210,8 +249,8 @@ static void test_embedding(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear), cmocka_unit_test(test_conv),
-                                     cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_batch_norm),
-                                     cmocka_unit_test(test_embedding)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_linear),     cmocka_unit_test(test_conv),
+                                     cmocka_unit_test(test_layer_norm), cmocka_unit_test(test_norms),
+                                     cmocka_unit_test(test_batch_norm), cmocka_unit_test(test_embedding)};
   return cmocka_run_group_tests(tests, open_context, close_context);
 }

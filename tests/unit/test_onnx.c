@@ -837,6 +837,103 @@ static void test_group_query(void **s) {
   tg_onnx_free(o), tg_close(c);
 }
 
+/* A loop whose body takes or gives another number of values than the loop does, and counts that are none. */
+static void bare(Msg *g, int field, const char *name) { /* of any type */
+  Msg v = {0};
+  put_text(&v, 1, name), put(g, field, &v);
+}
+
+static Msg loop(const char *op, const char *const *in, int nin, int body_in, int body_out) {
+  Msg body = {0}, n, g = {0}, graph = {0};
+  char name[16];
+  for (int i = 0; i < body_out; i++) {
+    snprintf(name, sizeof name, "o%d", i);
+    n = node("Identity", i || !strcmp(op, "Scan") ? "s" : "go", NULL, name), put(&body, 1, &n);
+  }
+  static const char *const loop_names[] = {"i", "go", "s", "more"}, *const scan_names[] = {"s", "t", "u",
+                                                                                           "v"};
+  for (int i = 0; i < body_in; i++)
+    bare(&body, 11, (!strcmp(op, "Scan") ? scan_names : loop_names)[i]);
+  for (int i = 0; i < body_out; i++)
+    snprintf(name, sizeof name, "o%d", i), bare(&body, 12, name);
+  n = (Msg){0};
+  for (int i = 0; i < nin; i++)
+    put_text(&n, 1, in[i]);
+  put_text(&n, 2, "y"), put_text(&n, 3, "the node"), put_text(&n, 4, op);
+  put_text(&graph, 1, "body"), put(&graph, 6, &body), put_int(&graph, 20, 5), put(&n, 5, &graph);
+  if (!strcmp(op, "Scan")) {
+    Msg a = attr_int("num_scan_inputs", 1);
+    put(&n, 5, &a);
+  }
+  put(&g, 1, &n), bare(&g, 11, "x"), bare(&g, 12, "y");
+  return model(&g, 17);
+}
+
+static void test_misfits(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_ones(c, TG_SHAPE(2)), *y;
+
+  static const struct {
+    const char *op, *in[3];
+    int nin, body_in, body_out;
+    const char *text;
+  } bad[] = {
+      {"Loop", {"", "", "x"}, 3, 4, 2, "the body has 2 outputs, which do not fit"},
+      {"Loop", {"", "", "x"}, 3, 3, 3, "the body has 3 outputs, which do not fit"},
+      {"Loop", {"x", "", "x"}, 3, 3, 2, "the node (Loop): "},
+      {"Loop", {"", "x", "x"}, 3, 3, 2, "the node (Loop): "},
+      {"Scan", {"x"}, 1, 2, 1, "the body has 2 inputs, which do not fit"},
+      {"Scan", {"x"}, 1, 1, 2, "the body has 1 inputs, which do not fit"},
+  };
+
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    Msg m = loop(bad[i].op, bad[i].in, bad[i].nin, bad[i].body_in, bad[i].body_out);
+    TgOnnx *o = load(c, m.b, m.n);
+    ok(c);
+    refused(c, !tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), bad[i].text);
+    tg_onnx_free(o);
+  }
+  Msg m = loop("Scan", (const char *[]){"x"}, 1, 1, 1);
+  TgOnnx *o = load(c, m.b, m.n);
+  ok(c);
+  assert_int_equal(tg_onnx_run(o, (const char *[]){"x"}, &x, 1, &y, 1), TG_OK);
+  assert_string_equal(tg_to_text(y), "[1.0, 1.0]");
+  tg_onnx_free(o), tg_close(c);
+}
+
+/* Numbers at the end of what is allowed, and one past it. */
+static void test_bounds(void **s) {
+  (void)s;
+  TgContext *c = open_on("INTERP");
+  TgTensor *x = tg_from_text(c, "[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]");
+  GIVES("[2, 3]", "Shape", 1, {x});
+  GIVES("[]", "Shape", 1, {x}, 1, {attr_int("end", 0)});
+  GIVES("[2]", "Shape", 1, {x}, 1, {attr_int("end", -1)});
+  GIVES("[3]", "Shape", 1, {x}, 1, {attr_int("start", 1)});
+  /* what is added around became an input with opset 11 */
+  TgTensor *around = tg_from_text(c, "[0, 1, 0, 0]");
+  GIVES("[[0.0, 1.0, 2.0, 3.0], [0.0, 4.0, 5.0, 6.0]]", "Pad", 2, {x, tg_cast(around, TG_I64)}, .known = true,
+        .opset = 11);
+  /* a grid of one place, from edge to edge: its only one is the first edge */
+  TgTensor *theta = tg_from_text(c, "[[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]");
+  GIVES("[[[[-1.0, -1.0], [1.0, -1.0]]]]", "AffineGrid", 2,
+        {theta, tg_cast(tg_from_text(c, "[1, 1, 1, 2]"), TG_I64)}, 1, {attr_int("align_corners", 1)},
+        .known = true, .opset = 20);
+  /* frames */
+  TgTensor *signal = tg_from_text(c, "[[1.0, 2.0, 3.0, 4.0]]"), *window = tg_ones(c, TG_SHAPE(4)),
+           *long_one = tg_ones(c, TG_SHAPE(5)), *none = tg_cast(tg_from_text(c, "[0]"), TG_I64),
+           *one = tg_cast(tg_from_text(c, "[1]"), TG_I64);
+  SAYS("STFT): frames of 4, 0 apart", "STFT", 3, {signal, none, window}, .known = true);
+  SAYS("STFT): frames of 5, 1 apart", "STFT", 3, {signal, one, long_one}, .known = true);
+  /* scales for each place of an axis, or for blocks: not of two axes without a size of blocks */
+  TgTensor *q = tg_from_text(c, "[[1, 2], [3, 4]]"), *two = tg_ones(c, TG_SHAPE(2, 2));
+  SAYS("DequantizeLinear): a scale of 2 axes", "DequantizeLinear", 2, {tg_cast(q, TG_I8), two}, .opset = 21);
+  SAYS("DequantizeLinear): a scale of 3 axes", "DequantizeLinear", 2,
+       {tg_cast(q, TG_I8), tg_ones(c, TG_SHAPE(2, 2, 2))}, 1, {attr_int("block_size", 1)}, .opset = 21);
+  tg_close(c);
+}
+
 /* A name means what its domain says. */
 static void test_domains(void **s) {
   (void)s;
@@ -927,6 +1024,8 @@ int main(int argc, char **argv) {
                                      cmocka_unit_test(test_loops_end),
                                      cmocka_unit_test(test_shapes_on_the_host),
                                      cmocka_unit_test(test_refused),
+                                     cmocka_unit_test(test_bounds),
+                                     cmocka_unit_test(test_misfits),
                                      cmocka_unit_test(test_strict),
                                      cmocka_unit_test(test_deform),
                                      cmocka_unit_test(test_regions),

@@ -186,6 +186,8 @@ static void test_lists(void **s) {
   Msg base = g;
   put_node(&g, 1, "SplitToSequence", "x two", "l"), put_node(&g, 1, "SequenceAt", "l last", "t");
   m = of_x(&g, "t"), says(c, &m, x, "[4.0]");
+  int64s(&g, "first", -1, (const int64_t[]){0}), put_node(&g, 1, "SequenceAt", "l first", "u");
+  m = of_x(&g, "u"), says(c, &m, x, "[0.0, 1.0]");
   put_node(&g, 1, "SequenceErase", "l last", "shorter"),
       put_node(&g, 1, "SequenceInsert", "shorter x", "longer");
   n = node("ConcatFromSequence", "longer", "all"), attr_int(&n, "axis", 0), put(&g, 1, &n);
@@ -212,6 +214,7 @@ static void test_lists(void **s) {
   } bad[] = {{"SplitToSequence", "x two", "SequenceAt", "l six", "place 6 of a list of 3"},
              {"SplitToSequence", "x six", "Neg", "l", "input 0 is a list, not a tensor"},
              {"SplitToSequence", "x sizes", "SequenceAt", "x last", "input 0 is no list"},
+             {"SplitToSequence", "x two", "SequenceConstruct", "l", "input 0 is no tensor"},
              {"SequenceEmpty", "", "SequenceErase", "l", "place -1 of a list of 0"},
              {"SequenceEmpty", "", "ConcatFromSequence", "l", "a list of 0 to join"},
              {"Optional", "", "OptionalGetElement", "l", "there is no value"},

@@ -597,6 +597,7 @@ static const struct {
     {"random 5 1 208", "random 5 99 208", TG_ERR_VALUE, "99 is more than 16"},
     {"random 5 1 208\n", "", TG_ERR_VALUE, "no line `random`"},
     {"random 5 1 208", "random 5 1 208\nrandom 5 1 208", TG_ERR_VALUE, "line 3: `random` stands once"},
+    {"m0 = input f32 (2, 3)", "m0 = input f32 2, 3)", TG_ERR_VALUE, "expected the sizes, such as (2, 3)"},
     {"m0 = input", "variable \"n\" 5 2 1\nm0 = input", TG_ERR_VALUE, "line 3: variable 'n': no values"},
     {"m0 = input", "variable \"n\" 1 2 0\nm0 = input", TG_ERR_VALUE, "no values"},
     {"m0 = input", "variable \"n\" 1 2 2\nm0 = input", TG_ERR_VALUE, "by 2"},

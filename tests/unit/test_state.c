@@ -114,6 +114,18 @@ static void test_memory(void **state) {
   assert_non_null(m);
   assert_true(m[0] == 1 && m[1] == 3 && m[2] == 2 && m[3] == 4);
   assert_non_null(tg_map(tg_zeros(C, TG_SHAPE(0, 3))));
+  /* windows of nothing, and of an axis of nothing */
+  TEXT(tg_unfold(X("[1, 2, 3]"), 0, 1, 2), "[[1], [3]]");
+  TEXT(tg_unfold(X("[1, 2, 3, 4, 5]"), 0, 2, 3),
+       "[[1, 2], [4, 5]]"); /* the last one ends where the axis does */
+  TEXT(tg_unfold(X("[1, 2, 3, 4, 5]"), 0, 2, 4), "[[1, 2]]");
+  TgTensor *windows = tg_unfold(y, 1, 0, 2);
+  assert_true(tg_ndim(windows) == 3 && tg_dim(windows, 0) == 2 && tg_dim(windows, 1) == 2 &&
+              !tg_dim(windows, 2));
+  TEXT(tg_sum(windows), "0.0");
+  windows = tg_unfold(tg_zeros(C, TG_SHAPE(2, 0)), 1, 0, 3);
+  assert_true(tg_dim(windows, 1) == 1 && !tg_dim(windows, 2));
+  TEXT(tg_rearrange(y, "aZ Az -> (Az aZ)", NULL, 0), "[1.0, 3.0, 2.0, 4.0]");
   TgTensor *z = tg_clone(tg_zeros(C, TG_SHAPE(0)));
   TEXT(z, "[]");
   TEXT(tg_replace(x, tg_cast(y, TG_I32)), "[[1, 2], [3, 4]]");
@@ -508,6 +520,8 @@ static void test_factorisations(void **state) {
   check_svd(noise(TG_F64, TG_SHAPE(3, 5), 8), false, 1e-12);
   check_svd(noise(TG_F32, TG_SHAPE(2, 4, 3), 9), false, 1e-5);
   check_svd(noise(TG_F64, TG_SHAPE(3, 1), 10), true, 1e-12);
+  for (int64_t n = 5; n <= 9; n++) /* in each round of a sweep every column meets another one */
+    check_svd(noise(TG_F64, TG_SHAPE(n, n), 20 + (int)n), false, 1e-11);
   /* rank 1 */
   check_svd(tg_matmul(noise(TG_F64, TG_SHAPE(4, 1), 11), noise(TG_F64, TG_SHAPE(1, 4), 12)), false, 1e-12);
   TgTensor *u, *s, *vt;

@@ -260,6 +260,11 @@ static void test_errors(void **state) {
       {"u0 = 1\nprogram x: 0 params\n", "line 2, column 1: expected 'program' on the first line"},
       {"program x: many\n", "line 1, column 12: expected a number, found 'many'"},
       {"u0 = 1\nroots u0\nu1 = 2\n", "line 3, column 1: expected nothing after roots, found 'u1'"},
+      {"program a123456789a123456789a123456789a123456789"
+       "a123456789a123456789a123456789a123456789a123456789a123456789a123456789a123456789: 0 params\n",
+       "the name is longer than 95 characters"},
+      {"u0 = RANGE[0, GROUP, of 2147483643](8)\n", "expected the number of a loop"},
+      {"u0 = RANGE[0, GROUP, of -1](8)\n", "expected the number of a loop"},
       {"u0 = INDEX[gates](1)\n", "line 1, column 12: expected 'gated', found 'gates](1)'"},
   };
 

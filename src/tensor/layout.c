@@ -268,7 +268,8 @@ TgTensor *tg_unfold(TgTensor *x, int axis, int64_t size, int64_t step) {
     return tensor_new(x->ctx, u_full(st, dt(x), (Scalar){.i = 0}, ints_get(st, rank(x) + 1, d)));
   }
   UOp *u = x->uop;
-  if (step > dims(x)[a] - size) step = 1, u = one_axis(st, u, a, 0, size); /* one window, however far the next */
+  if (step > dims(x)[a] - size)
+    step = 1, u = one_axis(st, u, a, 0, size); /* one window, however far the next */
   u = u_windows(st, u, a, size, step, 1);
   int64_t order[TG_MAX_RANK];
   for (int i = 0, k = 0; i <= rank(x); i++)

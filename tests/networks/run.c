@@ -315,17 +315,20 @@ void net_end(void) {
 /* ---- judging */
 int64_t net_wrong(const NetResult *got, const NetReference *want, bool careful, int *output,
                   int64_t *decided) {
-  double times = careful ? 12 : 16, coarsest = 0;
+  double times = careful ? 12 : 16, coarsest = 0, finest = 1;
   for (int i = 0; i < got->n; i++) {
     double relative, absolute;
     net_rounding(tg_dtype_is_float(got->value[i].dtype) ? got->value[i].dtype : TG_F64, &relative, &absolute);
     coarsest = fmax(coarsest, relative);
+    if (tg_dtype_is_float(got->value[i].dtype)) finest = fmin(finest, relative);
   }
   int64_t at = 0;
   for (int i = 0; i < got->n; i++) {
     const NetValue *value = &got->value[i];
     double relative, absolute, farthest = 0;
     net_rounding(tg_dtype_is_float(value->dtype) ? value->dtype : TG_F64, &relative, &absolute);
+    /* where f64 meets other dtypes, what is f64 may be made of what was rounded more */
+    if (finest == 0x1p-53 && tg_dtype_is_float(value->dtype)) relative = coarsest;
     *output = i;
     int by = order(value); /* a gradient may be what is left of larger ones that cancel */
     double lost = by ? 64 * coarsest * want->scale[by] + 1e-37 : 1e-37;
